@@ -1,0 +1,3 @@
+module github.com/yaya-ai/yaya
+
+go 1.26

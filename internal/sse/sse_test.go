@@ -1,0 +1,131 @@
+package sse
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+func readAll(t *testing.T, r io.Reader, limit int) ([]Event, error) {
+	t.Helper()
+	sr := NewReader(r, limit)
+	var out []Event
+	for {
+		ev, err := sr.Next()
+		if err != nil {
+			return out, err
+		}
+		out = append(out, ev)
+	}
+}
+
+func TestReaderFollowsTheStandard(t *testing.T) {
+	for _, tc := range []struct {
+		name, in string
+		want     []Event
+	}{
+		{"one event", "data: a\n\n", []Event{{Data: []byte("a")}}},
+		{"byte order mark is skipped", "\ufeffdata: a\n\n", []Event{{Data: []byte("a")}}},
+		{"CRLF", "event: x\r\ndata: a\r\n\r\n", []Event{{Name: "x", Data: []byte("a")}}},
+		{"CR alone", "data: a\r\rdata: b\r\r", []Event{{Data: []byte("a")}, {Data: []byte("b")}}},
+		{"several data lines", "data: a\ndata\ndata: b\n\n", []Event{{Data: []byte("a\n\nb")}}},
+		{"comments and unknown fields", ": hi\nfoo: 1\ndata: a\n\n", []Event{{Data: []byte("a")}}},
+		{"event without data is not dispatched", "event: x\n\ndata: a\n\n", []Event{{Data: []byte("a")}}},
+		{"id stays until it changes", "id: 1\ndata: a\n\ndata: b\n\n", []Event{{ID: "1", Data: []byte("a")}, {ID: "1", Data: []byte("b")}}},
+		{"id with NUL is ignored", "id: 1\x00\ndata: a\n\n", []Event{{Data: []byte("a")}}},
+		{"only one space is stripped", "data:  a\n\n", []Event{{Data: []byte(" a")}}},
+		{"event cut off by the end is dropped", "data: a\n\ndata: b\n", []Event{{Data: []byte("a")}}},
+	} {
+		for _, mode := range []struct {
+			name string
+			r    io.Reader
+		}{
+			{"whole", strings.NewReader(tc.in)},
+			{"byte by byte", iotest.OneByteReader(strings.NewReader(tc.in))},
+		} {
+			got, err := readAll(t, mode.r, 1<<10)
+			if err != io.EOF {
+				t.Errorf("%s, %s: got error %v, want EOF", tc.name, mode.name, err)
+			}
+			if len(got) != len(tc.want) {
+				t.Errorf("%s, %s: got %d events %q, want %d", tc.name, mode.name, len(got), got, len(tc.want))
+				continue
+			}
+			for i := range got {
+				if got[i].Name != tc.want[i].Name || got[i].ID != tc.want[i].ID || !bytes.Equal(got[i].Data, tc.want[i].Data) {
+					t.Errorf("%s, %s: event %d: got %q, want %q", tc.name, mode.name, i, got[i], tc.want[i])
+				}
+			}
+		}
+	}
+}
+
+// UP-29: an event without end costs no more than the limit.
+func TestReaderBoundsAnEvent(t *testing.T) {
+	endless := io.MultiReader(strings.NewReader("data: "), neverEnding('x'))
+	if _, err := readAll(t, endless, 1<<16); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("endless line: got %v, want ErrTooLarge", err)
+	}
+	many := strings.Repeat("data: xxxxxxxx\n", 1000)
+	if _, err := readAll(t, strings.NewReader(many), 1<<10); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("endless event: got %v, want ErrTooLarge", err)
+	}
+	atLimit := "data: " + strings.Repeat("x", 94) + "\n\n"
+	if got, err := readAll(t, strings.NewReader(atLimit), 100); len(got) != 1 || err != io.EOF {
+		t.Errorf("event of exactly the limit: got %d events, %v", len(got), err)
+	}
+}
+
+type neverEnding byte
+
+func (b neverEnding) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = byte(b)
+	}
+	return len(p), nil
+}
+
+// HT-10: what is written is what a conforming parser sees, and nothing more.
+func TestAppendCannotBeInjected(t *testing.T) {
+	for _, bad := range []string{"a\nb", "a\rb", "a\x00"} {
+		if _, err := Append(nil, Event{Name: bad, Data: []byte("x")}); err == nil {
+			t.Errorf("event name %q was accepted", bad)
+		}
+		if _, err := Append(nil, Event{ID: bad, Data: []byte("x")}); err == nil {
+			t.Errorf("event id %q was accepted", bad)
+		}
+	}
+	hostile := "x\r\nevent: forged\rdata: y\n\nid: 9\u2028z"
+	b, err := Append(nil, Event{Name: "n", ID: "1", Data: []byte(hostile)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, _ := readAll(t, bytes.NewReader(b), 1<<10)
+	want := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(hostile)
+	if len(got) != 1 || got[0].Name != "n" || got[0].ID != "1" || string(got[0].Data) != want {
+		t.Errorf("got %q, want one event with data %q", got, want)
+	}
+}
+
+func FuzzReader(f *testing.F) {
+	f.Add([]byte("event: a\ndata: b\n\n"), 3)
+	f.Add([]byte("data: a\r\r\ndata:b\r\n\r\n: c\n\n"), 1)
+	f.Fuzz(func(t *testing.T, in []byte, chunk int) {
+		whole, errA := readAll(t, bytes.NewReader(in), 256)
+		pieces, errB := readAll(t, iotest.OneByteReader(bytes.NewReader(in)), 256)
+		if len(whole) != len(pieces) || !errors.Is(errB, errA) {
+			t.Fatalf("splitting the stream changed it: %d events, %v against %d events, %v", len(whole), errA, len(pieces), errB)
+		}
+		for i := range whole {
+			if len(whole[i].Data) > 256 {
+				t.Fatalf("event of %d bytes passed a limit of 256", len(whole[i].Data))
+			}
+			if !bytes.Equal(whole[i].Data, pieces[i].Data) || whole[i].Name != pieces[i].Name {
+				t.Fatalf("event %d differs by chunking: %q against %q", i, whole[i], pieces[i])
+			}
+		}
+	})
+}
