@@ -1,0 +1,288 @@
+package proc
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	markerEnv  = "YAYA_CHILD"
+	stderrTail = 8 << 10 // bytes of standard error kept (MCP upstream limits)
+)
+
+// Grace periods of [Process.Stop], from the MCP stdio shutdown sequence: close
+// standard input, then SIGTERM, then SIGKILL. Their sum stays below the 5 s
+// within which the whole tree must be gone (UP-17).
+const (
+	graceStdin = 1500 * time.Millisecond
+	graceTerm  = 1500 * time.Millisecond
+)
+
+// ErrClosed is returned by Start after the manager was closed.
+var ErrClosed = errors.New("the process manager is closed")
+
+// Spec says what to run. No shell is involved, and Env is the whole
+// environment.
+type Spec struct {
+	Path string // resolved through the PATH of Env, never relative to Dir
+	Args []string
+	Env  []string
+	Dir  string // "" is the manager's own directory
+}
+
+// Manager starts processes and ends them. The zero value works, without a
+// guard; its methods are safe for concurrent use.
+type Manager struct {
+	// Guard starts the helper that kills what is left when this process dies.
+	// The program must call [GuardMain] first thing in main.
+	Guard bool
+
+	mu     sync.Mutex
+	guard  *guardHandle
+	procs  map[*Process]struct{}
+	closed bool
+}
+
+// Process is one running child.
+type Process struct {
+	// Stdin and Stdout are the owner's ends of the child's pipes. They support
+	// deadlines. Stop closes them.
+	Stdin  *os.File
+	Stdout *os.File
+
+	manager *Manager
+	cmd     *exec.Cmd
+	marker  string
+	tail    *tail
+	done    chan struct{}
+	exit    error // why it ended; set before done is closed
+
+	stopOnce sync.Once
+}
+
+// Start runs spec. The process lives until it ends by itself, Stop is called,
+// or the manager is closed; no context bounds it.
+func (m *Manager) Start(spec Spec) (*Process, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return nil, ErrClosed
+	}
+	if m.Guard && m.guard == nil {
+		g, err := startGuard()
+		if err != nil {
+			return nil, err
+		}
+		m.guard = g
+	}
+	path, err := lookPath(spec.Path, spec.Env)
+	if err != nil {
+		return nil, err
+	}
+	p := &Process{manager: m, marker: rand.Text(), tail: new(tail), done: make(chan struct{})}
+	cmd := exec.CommandContext(context.Background(), path, spec.Args...)
+	cmd.Args[0] = spec.Path
+	cmd.Env = append(append([]string{}, spec.Env...), markerEnv+"="+p.marker)
+	cmd.Dir = spec.Dir
+	cmd.SysProcAttr = sysProcAttr()
+	p.cmd = cmd
+
+	var ours, theirs []*os.File
+	closeAll := func(fs []*os.File) {
+		for _, f := range fs {
+			_ = f.Close()
+		}
+	}
+	pipe := func() (r, w *os.File) {
+		if err != nil {
+			return nil, nil
+		}
+		r, w, err = os.Pipe()
+		return r, w
+	}
+	inR, inW := pipe()
+	outR, outW := pipe()
+	errR, errW := pipe()
+	for _, f := range []*os.File{inR, outW, errW} {
+		if f != nil {
+			theirs = append(theirs, f)
+		}
+	}
+	for _, f := range []*os.File{inW, outR, errR} {
+		if f != nil {
+			ours = append(ours, f)
+		}
+	}
+	if err != nil {
+		closeAll(ours)
+		closeAll(theirs)
+		return nil, fmt.Errorf("start %s: %w", spec.Path, err)
+	}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = inR, outW, errW
+	err = cmd.Start()
+	closeAll(theirs)
+	if err != nil {
+		closeAll(ours)
+		return nil, fmt.Errorf("start %s: %w", spec.Path, err)
+	}
+	p.Stdin, p.Stdout = inW, outR
+	if err := m.guard.tell(fmt.Sprintf("+%d %s", cmd.Process.Pid, p.marker)); err != nil {
+		// Without its guard the child could outlive us.
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = cmd.Wait()
+		closeAll(ours)
+		m.guard.close()
+		m.guard = nil
+		return nil, err
+	}
+	if m.procs == nil {
+		m.procs = make(map[*Process]struct{})
+	}
+	m.procs[p] = struct{}{}
+	go p.wait(errR)
+	return p, nil
+}
+
+// lookPath resolves a command through the child's own PATH; a path with a slash
+// is taken as it is. The current directory is never searched (UP-22).
+func lookPath(name string, env []string) (string, error) {
+	if strings.ContainsRune(name, '/') {
+		return name, nil
+	}
+	search := ""
+	for _, kv := range env {
+		if v, ok := strings.CutPrefix(kv, "PATH="); ok {
+			search = v
+		}
+	}
+	for dir := range strings.SplitSeq(search, ":") {
+		if !strings.HasPrefix(dir, "/") {
+			continue
+		}
+		path := dir + "/" + name
+		if st, err := os.Stat(path); err == nil && !st.IsDir() && st.Mode()&0o111 != 0 {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("command %q was not found in PATH (%s): %w", name, search, exec.ErrNotFound)
+}
+
+// wait owns the child until it is gone with everything that it started.
+func (p *Process) wait(stderr *os.File) {
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		_, _ = p.tail.ReadFrom(stderr)
+	}()
+	err := p.cmd.Wait()
+	pid := p.cmd.Process.Pid
+	_ = syscall.Kill(-pid, syscall.SIGKILL)
+	killMarked(p.marker)
+	// Whoever held the other end of stderr is dead now; a process that escaped
+	// both nets must not keep us.
+	select {
+	case <-drained:
+	case <-time.After(time.Second):
+		_ = stderr.SetReadDeadline(time.Now())
+		<-drained
+	}
+	_ = stderr.Close()
+	p.exit = exitError(p.cmd, err)
+	p.manager.mu.Lock()
+	delete(p.manager.procs, p)
+	_ = p.manager.guard.tell(fmt.Sprintf("-%d", pid))
+	p.manager.mu.Unlock()
+	close(p.done)
+}
+
+func exitError(cmd *exec.Cmd, err error) error {
+	if err == nil {
+		return errors.New("exited with status 0")
+	}
+	if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok {
+		if ws.Signaled() {
+			return fmt.Errorf("killed by signal %s", ws.Signal())
+		}
+		return fmt.Errorf("exited with status %d", ws.ExitStatus())
+	}
+	return err
+}
+
+// PID returns the process id, which is also the id of its group.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Done is closed when the child and everything it started is gone.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Err says how the child ended. It is valid once Done is closed.
+func (p *Process) Err() error { return p.exit }
+
+// Stderr returns the last 8 KiB that the child wrote to standard error.
+func (p *Process) Stderr() string { return p.tail.String() }
+
+// Stop ends the child: standard input is closed, then SIGTERM goes to the
+// group, then SIGKILL. It returns when the whole tree is gone, at most about
+// 4 s later; ctx only shortens the patience. It may be called more than once
+// and from several goroutines.
+func (p *Process) Stop(ctx context.Context) {
+	p.stopOnce.Do(func() {
+		defer func() { _ = p.Stdout.Close() }()
+		_ = p.Stdin.Close()
+		if p.waitFor(ctx, graceStdin) {
+			return
+		}
+		_ = syscall.Kill(-p.PID(), syscall.SIGTERM)
+		if p.waitFor(ctx, graceTerm) {
+			return
+		}
+		_ = syscall.Kill(-p.PID(), syscall.SIGKILL)
+	})
+	<-p.done
+}
+
+// Kill ends the whole tree at once.
+func (p *Process) Kill() {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	p.Stop(ctx)
+}
+
+func (p *Process) waitFor(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-p.done:
+		return true
+	case <-ctx.Done():
+	case <-t.C:
+	}
+	return false
+}
+
+// Close stops every process and the guard, in parallel, and waits for them.
+func (m *Manager) Close(ctx context.Context) {
+	m.mu.Lock()
+	m.closed = true
+	all := make([]*Process, 0, len(m.procs))
+	for p := range m.procs {
+		all = append(all, p)
+	}
+	m.mu.Unlock()
+	var wg sync.WaitGroup
+	for _, p := range all {
+		wg.Go(func() { p.Stop(ctx) })
+	}
+	wg.Wait()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.guard.close()
+	m.guard = nil
+}

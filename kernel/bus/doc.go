@@ -1,0 +1,28 @@
+// Package bus carries the kernel's events. It is the only channel between
+// plugins, adapters and the kernel (Y-4, Y-5).
+//
+// # Delivery
+//
+// Publish validates, stamps id, time and source, and returns; it never runs a
+// handler on the caller's goroutine and never waits for one. Routing is by exact
+// kind. A subscription sees the events of one session in the order in which the
+// bus accepted them, across all kinds it has subscribed; different sessions run
+// in parallel, and subscriptions do not wait for each other (R36).
+//
+// A subscription holds a bounded number of undelivered events. A lossy event
+// that finds half of that taken is dropped and counted. A reliable event that
+// finds no room ends the subscription with [ErrLagging]: its owner must
+// subscribe again and catch up from durable state.
+//
+// # Goroutines
+//
+// A goroutine exists per session and subscription while it has events to
+// handle, and none when it is idle. [Bus.Close] waits for all of them.
+//
+// # Failures
+//
+// A handler that returns an error, panics or passes its deadline is reported
+// through [Config.OnOutcome]; the bus itself goes on. The deadline cancels the
+// handler's context and reports the failure at once, whether or not the handler
+// returns. Long work does not belong in a handler.
+package bus

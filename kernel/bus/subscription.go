@@ -1,0 +1,209 @@
+package bus
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/yaya-ai/yaya/kernel/event"
+)
+
+// DefaultLimit is the number of undelivered events that a subscription holds.
+const DefaultLimit = 1024
+
+// ErrHandlerTimeout is the failure of a handler that passed its deadline.
+var ErrHandlerTimeout = errors.New("handler passed its deadline")
+
+// Handler handles one event. Its context ends at the handler deadline and when
+// the bus gives up waiting on close.
+type Handler func(ctx context.Context, ev event.Event) error
+
+// SubscribeOptions names and sizes a subscription.
+type SubscribeOptions struct {
+	Name  string // who subscribes; appears in outcomes
+	Limit int    // undelivered events held; default DefaultLimit
+}
+
+// Subscription is one subscriber's registration for a set of kinds.
+type Subscription struct {
+	bus   *Bus
+	opts  SubscribeOptions
+	kinds []string
+	h     Handler
+
+	mu     sync.Mutex
+	lanes  map[string]*lane // by session, present while a goroutine drains it
+	queued int
+	ended  error
+
+	lost atomic.Uint64
+	done chan struct{}
+	once sync.Once
+}
+
+type lane struct{ queue []event.Event }
+
+// Subscribe registers h for kinds. Events accepted from now on are delivered.
+func (b *Bus) Subscribe(opts SubscribeOptions, kinds []string, h Handler) (*Subscription, error) {
+	for _, k := range kinds {
+		if _, ok := event.Lookup(k); !ok {
+			return nil, fmt.Errorf("subscribe %s: unknown event kind %q", opts.Name, k)
+		}
+	}
+	opts.Limit = cmp.Or(opts.Limit, DefaultLimit)
+	s := &Subscription{bus: b, opts: opts, kinds: slices.Clone(kinds), h: h, lanes: map[string]*lane{}, done: make(chan struct{})}
+	b.subsMu.Lock()
+	defer b.subsMu.Unlock()
+	next := maps.Clone(*b.subs.Load())
+	for _, k := range kinds {
+		next[k] = append(slices.Clone(next[k]), s)
+	}
+	b.subs.Store(&next)
+	return s, nil
+}
+
+// On registers a typed handler for one topic.
+func On[P any](b *Bus, opts SubscribeOptions, t event.Topic[P], h func(ctx context.Context, ev event.Event, p P) error) (*Subscription, error) {
+	return b.Subscribe(opts, []string{t.Name()}, func(ctx context.Context, ev event.Event) error {
+		p, ok := ev.Payload.(P)
+		if !ok {
+			return fmt.Errorf("%s carries a %T", ev.Kind, ev.Payload)
+		}
+		return h(ctx, ev, p)
+	})
+}
+
+// Close ends the subscription. Events that were not delivered yet are dropped;
+// handlers that run go on and Done is closed when the last has returned.
+func (s *Subscription) Close() { s.end(ErrClosed) }
+
+// Done is closed when the subscription has ended and its handlers returned.
+func (s *Subscription) Done() <-chan struct{} { return s.done }
+
+// Err says why the subscription ended: [ErrLagging], [ErrClosed], or nil while
+// it lives.
+func (s *Subscription) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ended
+}
+
+// Lost returns how many lossy events were dropped.
+func (s *Subscription) Lost() uint64 { return s.lost.Load() }
+
+func (s *Subscription) end(why error) {
+	s.mu.Lock()
+	if s.ended == nil {
+		s.ended = why
+	}
+	for _, l := range s.lanes {
+		s.queued -= len(l.queue)
+		l.queue = nil
+	}
+	idle := len(s.lanes) == 0
+	s.mu.Unlock()
+
+	b := s.bus
+	b.subsMu.Lock()
+	next := maps.Clone(*b.subs.Load())
+	for _, k := range s.kinds {
+		next[k] = slices.DeleteFunc(slices.Clone(next[k]), func(x *Subscription) bool { return x == s })
+	}
+	b.subs.Store(&next)
+	b.subsMu.Unlock()
+	if idle {
+		s.once.Do(func() { close(s.done) })
+	}
+}
+
+// enqueue is called in acceptance order for any one session.
+func (s *Subscription) enqueue(ev event.Event, class event.Class) {
+	s.mu.Lock()
+	if s.ended != nil {
+		s.mu.Unlock()
+		return
+	}
+	if class == event.Lossy && s.queued >= s.opts.Limit/2 {
+		s.mu.Unlock()
+		s.lost.Add(1)
+		return
+	}
+	if s.queued >= s.opts.Limit {
+		s.mu.Unlock()
+		s.end(ErrLagging)
+		return
+	}
+	s.queued++
+	l, running := s.lanes[ev.SessionID]
+	if !running {
+		l = new(lane)
+		s.lanes[ev.SessionID] = l
+		s.bus.work.Add(1)
+	}
+	l.queue = append(l.queue, ev)
+	s.mu.Unlock()
+	if !running {
+		go s.drain(ev.SessionID, l)
+	}
+}
+
+// drain delivers the events of one session until there are none.
+func (s *Subscription) drain(session string, l *lane) {
+	defer s.bus.work.Done()
+	for {
+		s.mu.Lock()
+		if len(l.queue) == 0 {
+			delete(s.lanes, session)
+			finished := s.ended != nil && len(s.lanes) == 0
+			s.mu.Unlock()
+			if finished {
+				s.once.Do(func() { close(s.done) })
+			}
+			return
+		}
+		ev := l.queue[0]
+		l.queue = l.queue[1:]
+		s.mu.Unlock()
+		s.handle(ev)
+		s.mu.Lock()
+		if s.ended == nil {
+			s.queued--
+		}
+		s.mu.Unlock()
+	}
+}
+
+func (s *Subscription) handle(ev event.Event) {
+	b := s.bus
+	ctx, cancel := context.WithTimeoutCause(b.life, b.cfg.HandlerTimeout, ErrHandlerTimeout)
+	defer cancel()
+	var once sync.Once
+	report := func(err error) {
+		once.Do(func() {
+			if b.cfg.OnOutcome != nil {
+				b.cfg.OnOutcome(Outcome{Subscriber: s.opts.Name, Event: ev, Err: err})
+			}
+		})
+	}
+	overdue := time.AfterFunc(b.cfg.HandlerTimeout, func() {
+		report(fmt.Errorf("%s on %s: %w after %v", s.opts.Name, ev.Kind, ErrHandlerTimeout, b.cfg.HandlerTimeout))
+	})
+	defer overdue.Stop()
+	report(s.call(ctx, ev))
+}
+
+func (s *Subscription) call(ctx context.Context, ev event.Event) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%s on %s: panic: %v\n%s", s.opts.Name, ev.Kind, r, debug.Stack())
+		}
+	}()
+	return s.h(ctx, ev)
+}

@@ -1,0 +1,116 @@
+package event
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// ProtocolVersion is the version of the event protocol. Until it is 1, payload
+// shapes may change with a minor release and a migration note (Y-2, Y-62).
+const ProtocolVersion = "v0"
+
+// KernelSession is the reserved session of the control plane. Nothing on it is
+// persisted (Y-177), and events about approvals, configuration, compaction and
+// connections travel on it so that they never queue behind the session they
+// concern (Y-37).
+const KernelSession = "kernel"
+
+// KernelSource is the source of events that the kernel emits (Y-19).
+const KernelSource = "kernel"
+
+// BridgePrefix starts the ids of plugin-private sessions (Y-65).
+const BridgePrefix = "_bridge:"
+
+// Event is the envelope. The bus assigns ID, Time and Source; none of them can
+// be chosen by an emitter (Y-15, Y-18, Y-19).
+type Event struct {
+	ID        string    // UUID
+	Kind      string    // dotted identifier, from the catalogue or x.*
+	SessionID string    // the conversation, KernelSession, or a bridge session
+	Time      time.Time // wall clock; order comes from the bus, never from here
+	Source    string    // emitting plugin, or KernelSource
+	Payload   any       // the payload type of Kind; json.RawMessage for raw x.*
+}
+
+// wireEvent is the envelope in JSON, with exactly these members (Y-14).
+type wireEvent struct {
+	ID        string  `json:"id"`
+	Kind      string  `json:"kind"`
+	SessionID string  `json:"session_id"`
+	TS        float64 `json:"ts"`
+	Source    string  `json:"source"`
+	Payload   any     `json:"payload"`
+}
+
+// MarshalJSON writes the envelope with ts as unix seconds (Y-18).
+func (e Event) MarshalJSON() ([]byte, error) {
+	payload := e.Payload
+	if payload == nil {
+		payload = struct{}{}
+	}
+	return json.Marshal(wireEvent{e.ID, e.Kind, e.SessionID, float64(e.Time.UnixMicro()) / 1e6, e.Source, payload})
+}
+
+// UnmarshalJSON reads an envelope and decodes the payload into the type that
+// the catalogue has for the kind. The payload of an unknown x.* kind stays raw.
+func (e *Event) UnmarshalJSON(data []byte) error {
+	var raw json.RawMessage
+	w := wireEvent{Payload: &raw}
+	if err := json.Unmarshal(data, &w); err != nil {
+		return err
+	}
+	payload, err := DecodePayload(w.Kind, raw)
+	if err != nil {
+		return err
+	}
+	sec, frac := math.Modf(w.TS)
+	*e = Event{w.ID, w.Kind, w.SessionID, time.Unix(int64(sec), int64(frac*1e9)).UTC(), w.Source, payload}
+	return nil
+}
+
+var (
+	kindPattern   = regexp.MustCompile(`^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+$`)
+	extPattern    = regexp.MustCompile(`^x\.[a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)+$`)
+	sessPattern   = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
+	bridgePattern = regexp.MustCompile(`^_bridge:[a-z0-9][a-z0-9:_-]{0,127}$`)
+)
+
+// IsExtension reports whether kind is in the x.<plugin>.<kind> namespace (Y-63).
+func IsExtension(kind string) bool {
+	return len(kind) <= 128 && strings.HasPrefix(kind, "x.") && extPattern.MatchString(kind)
+}
+
+// CheckClientSession reports why a user or an adapter may not create a session
+// with this id: it is malformed, reserved, or plugin-private (Y-66). Sub-agent
+// ids (<parent>::agent::<id>) are made by the kernel and not by clients.
+func CheckClientSession(id string) error {
+	switch {
+	case id == KernelSession:
+		return fmt.Errorf("session id %q is reserved", id)
+	case strings.HasPrefix(id, BridgePrefix):
+		return fmt.Errorf("session id %q: the prefix %q is reserved for plugins", id, BridgePrefix)
+	case !sessPattern.MatchString(id):
+		return fmt.Errorf("session id %q does not match %s", id, sessPattern)
+	}
+	return nil
+}
+
+// CheckSession reports why no event can travel on a session with this id.
+func CheckSession(id string) error {
+	if strings.HasPrefix(id, BridgePrefix) {
+		if !bridgePattern.MatchString(id) {
+			return fmt.Errorf("bridge session id %q does not match %s", id, bridgePattern)
+		}
+		return nil
+	}
+	for part := range strings.SplitSeq(id, "::agent::") {
+		if !sessPattern.MatchString(part) {
+			return fmt.Errorf("session id %q does not match %s", id, sessPattern)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,444 @@
+package event
+
+import "encoding/json"
+
+// Request carries the id of the event that a payload answers. It is additive:
+// fixtures made by hand may leave it out (Y-163).
+type Request struct {
+	RequestID string `json:"request_id,omitempty"`
+}
+
+// RequestRef implements [Responder].
+func (r Request) RequestRef() string { return r.RequestID }
+
+// Attachment is a file that comes with a user message.
+type Attachment struct {
+	Ref      string `json:"ref"`
+	MimeType string `json:"mime_type"`
+	Name     string `json:"name,omitempty"`
+}
+
+// UserMessage is the payload of user.message.received (Y-21).
+type UserMessage struct {
+	Text        string       `json:"text"`
+	Attachments []Attachment `json:"attachments,omitempty"`
+}
+
+// Empty is the payload of kinds that carry nothing (Y-22).
+type Empty struct{}
+
+// Delta is a chunk of the assistant's text (Y-23).
+type Delta struct {
+	Content string `json:"content"`
+}
+
+// ToolCall is a call that the model asked for. Args stays raw, so that what was
+// asked for is what runs.
+type ToolCall struct {
+	ID   string          `json:"id"`
+	Name string          `json:"name"`
+	Args json.RawMessage `json:"args"`
+}
+
+// AssistantMessage is the payload of assistant.message.done (Y-24).
+type AssistantMessage struct {
+	Content   string     `json:"content"`
+	ToolCalls []ToolCall `json:"tool_calls"`
+}
+
+// Message is one message of a model's history.
+type Message struct {
+	Role       string     `json:"role"`
+	Content    string     `json:"content"`
+	ToolCalls  []ToolCall `json:"tool_calls,omitempty"`
+	ToolCallID string     `json:"tool_call_id,omitempty"`
+}
+
+// ToolSchema is a tool as it is shown to a model, in OpenAI shape (Y-119).
+type ToolSchema struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Parameters  json.RawMessage `json:"parameters"`
+}
+
+// LLMRequest is the payload of llm.call.request (Y-25).
+type LLMRequest struct {
+	Provider string          `json:"provider"`
+	Model    string          `json:"model"`
+	Messages []Message       `json:"messages"`
+	Tools    []ToolSchema    `json:"tools,omitempty"`
+	Params   json.RawMessage `json:"params"`
+}
+
+// LLMDelta is the payload of llm.call.delta (Y-26).
+type LLMDelta struct {
+	Content         string          `json:"content,omitempty"`
+	ToolCallPartial json.RawMessage `json:"tool_call_partial,omitempty"`
+	Request
+}
+
+// Usage counts tokens; raw and derived values travel together (Y-147).
+type Usage struct {
+	InputOther         int `json:"input_other"`
+	InputCacheRead     int `json:"input_cache_read"`
+	InputCacheCreation int `json:"input_cache_creation"`
+	Output             int `json:"output"`
+	Input              int `json:"input"`
+	Total              int `json:"total"`
+}
+
+// LLMResponse is the payload of llm.call.response (Y-27).
+type LLMResponse struct {
+	Text      string     `json:"text,omitempty"`
+	ToolCalls []ToolCall `json:"tool_calls,omitempty"`
+	Usage     Usage      `json:"usage"`
+	Request
+}
+
+// LLMErrorKind classifies a failed model call (Y-28).
+type LLMErrorKind string
+
+// The closed set of LLMErrorKind. A missing kind means other (Y-29).
+const (
+	LLMConnection LLMErrorKind = "connection"
+	LLMTimeout    LLMErrorKind = "timeout"
+	LLMStatus     LLMErrorKind = "status"
+	LLMEmpty      LLMErrorKind = "empty"
+	LLMOther      LLMErrorKind = "other"
+)
+
+// LLMError is the payload of llm.call.error (Y-28).
+type LLMError struct {
+	Error       string       `json:"error"`
+	Kind        LLMErrorKind `json:"kind,omitempty"`
+	StatusCode  int          `json:"status_code,omitempty"` // with LLMStatus only
+	RetryAfterS float64      `json:"retry_after_s,omitempty"`
+	Request
+}
+
+// EffectiveKind returns the kind, [LLMOther] when none was given (Y-29).
+func (e LLMError) EffectiveKind() LLMErrorKind {
+	if e.Kind == "" {
+		return LLMOther
+	}
+	return e.Kind
+}
+
+// SchemaV1 is the schema version that the dispatcher acts on (Y-124).
+const SchemaV1 = "v1"
+
+// ToolRequest is the payload of tool.call.request (Y-30).
+type ToolRequest struct {
+	ID            string          `json:"id"`
+	Name          string          `json:"name"`
+	Args          json.RawMessage `json:"args"`
+	SchemaVersion string          `json:"schema_version,omitempty"`
+	Request
+}
+
+// ToolResult is the payload of tool.call.result (Y-32, Y-129).
+type ToolResult struct {
+	ID       string          `json:"id"`
+	OK       bool            `json:"ok"`
+	Value    json.RawMessage `json:"value,omitempty"`
+	Error    string          `json:"error,omitempty"`
+	Envelope json.RawMessage `json:"envelope,omitempty"`
+	Request
+}
+
+// ToolErrorKind says why a tool never ran (Y-33).
+type ToolErrorKind string
+
+// The closed set of ToolErrorKind.
+const (
+	ToolValidation ToolErrorKind = "validation"
+	ToolNotFound   ToolErrorKind = "not_found"
+	ToolRejected   ToolErrorKind = "rejected"
+)
+
+// ToolError is the payload of tool.error, which only the dispatcher emits
+// (Y-33). Brief has at most 80 characters.
+type ToolError struct {
+	ID     string          `json:"id"`
+	Kind   ToolErrorKind   `json:"kind"`
+	Brief  string          `json:"brief"`
+	Detail json.RawMessage `json:"detail,omitempty"`
+	Request
+}
+
+// ToolProgress is the payload of tool.progress.
+type ToolProgress struct {
+	ID       string   `json:"id"`
+	Progress float64  `json:"progress"`
+	Total    *float64 `json:"total,omitempty"`
+	Message  string   `json:"message,omitempty"`
+}
+
+// ApprovalRequest is the payload of approval.request (Y-34).
+type ApprovalRequest struct {
+	ID       string          `json:"id"`
+	ToolName string          `json:"tool_name"`
+	Params   json.RawMessage `json:"params"`
+	Brief    string          `json:"brief"`
+}
+
+// ApprovalAnswer is a person's answer to an approval request (Y-35).
+type ApprovalAnswer string
+
+// The closed set of ApprovalAnswer.
+const (
+	Approve           ApprovalAnswer = "approve"
+	ApproveForSession ApprovalAnswer = "approve_for_session"
+	Reject            ApprovalAnswer = "reject"
+)
+
+// ApprovalResponse is the payload of approval.response (Y-35).
+type ApprovalResponse struct {
+	ID       string         `json:"id"`
+	Response ApprovalAnswer `json:"response"`
+	Feedback string         `json:"feedback,omitempty"`
+}
+
+// ApprovalCancelled is the payload of approval.cancelled (Y-36); Reason is
+// "timeout" or "shutdown".
+type ApprovalCancelled struct {
+	ID     string `json:"id"`
+	Reason string `json:"reason"`
+}
+
+// MemoryEntry is one remembered fact.
+type MemoryEntry struct {
+	ID   string            `json:"id,omitempty"`
+	Text string            `json:"text"`
+	Meta map[string]string `json:"meta,omitempty"`
+}
+
+// MemoryQuery is the payload of memory.query (Y-38).
+type MemoryQuery struct {
+	Query string `json:"query"`
+	K     int    `json:"k"`
+}
+
+// MemoryWrite is the payload of memory.write (Y-39).
+type MemoryWrite struct {
+	Entry MemoryEntry `json:"entry"`
+}
+
+// MemoryResult is the payload of memory.result (Y-40).
+type MemoryResult struct {
+	Hits []MemoryEntry `json:"hits"`
+	Request
+}
+
+// LoopState is what a strategy sees of a turn (Y-41).
+type LoopState struct {
+	TurnID    string    `json:"turn_id"`
+	Step      int       `json:"step"`
+	Messages  []Message `json:"messages"`
+	ToolNames []string  `json:"tool_names"`
+}
+
+// DecideRequest is the payload of strategy.decide.request (Y-41).
+type DecideRequest struct {
+	State LoopState `json:"state"`
+}
+
+// Next is a strategy's decision (Y-42).
+type Next string
+
+// The closed set of Next.
+const (
+	NextLLM    Next = "llm"
+	NextTool   Next = "tool"
+	NextMemory Next = "memory"
+	NextDone   Next = "done"
+)
+
+// DecideResponse is the payload of strategy.decide.response (Y-42); the fields
+// after Next qualify the decision.
+type DecideResponse struct {
+	Next     Next            `json:"next"`
+	Provider string          `json:"provider,omitempty"`
+	Model    string          `json:"model,omitempty"`
+	Tools    []string        `json:"tools,omitempty"`
+	Query    string          `json:"query,omitempty"`
+	Params   json.RawMessage `json:"params,omitempty"`
+	Request
+}
+
+// PluginLoaded is the payload of plugin.loaded (Y-43).
+type PluginLoaded struct {
+	Name     string `json:"name"`
+	Version  string `json:"version"`
+	Category string `json:"category"`
+}
+
+// PluginReloaded is the payload of plugin.reloaded (Y-43).
+type PluginReloaded struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+// PluginRemoved is the payload of plugin.removed (Y-43).
+type PluginRemoved struct {
+	Name string `json:"name"`
+}
+
+// PluginError is the payload of plugin.error (Y-43).
+type PluginError struct {
+	Name  string `json:"name"`
+	Error string `json:"error"`
+}
+
+// KernelReady is the payload of kernel.ready (Y-45).
+type KernelReady struct {
+	Version string `json:"version"`
+}
+
+// KernelShutdown is the payload of kernel.shutdown (Y-45).
+type KernelShutdown struct {
+	Reason string `json:"reason"`
+}
+
+// KernelError is the payload of kernel.error (Y-45).
+type KernelError struct {
+	Source  string          `json:"source"`
+	Message string          `json:"message"`
+	Detail  json.RawMessage `json:"detail,omitempty"`
+}
+
+// SessionStarted is the payload of session.started (Y-46).
+type SessionStarted struct {
+	SessionID string `json:"session_id"`
+	TapeName  string `json:"tape_name"`
+	Workspace string `json:"workspace"`
+}
+
+// SessionHandoff is the payload of session.handoff (Y-47).
+type SessionHandoff struct {
+	SessionID string          `json:"session_id"`
+	Name      string          `json:"name"`
+	State     json.RawMessage `json:"state"`
+}
+
+// SessionReset is the payload of session.reset (Y-48); ArchivePath is null when
+// nothing was archived.
+type SessionReset struct {
+	SessionID   string  `json:"session_id"`
+	ArchivePath *string `json:"archive_path"`
+}
+
+// SessionArchived is the payload of session.archived (Y-49).
+type SessionArchived struct {
+	SessionID   string `json:"session_id"`
+	ArchivePath string `json:"archive_path"`
+}
+
+// SessionForked is the payload of session.forked (Y-50).
+type SessionForked struct {
+	ParentID string `json:"parent_id"`
+	ChildID  string `json:"child_id"`
+}
+
+// CompactionStarted is the payload of session.compaction.started (Y-51).
+type CompactionStarted struct {
+	TargetSessionID string `json:"target_session_id"`
+	TokensBefore    int    `json:"tokens_before"`
+}
+
+// CompactionCompleted is the payload of session.compaction.completed (Y-52).
+type CompactionCompleted struct {
+	TargetSessionID string `json:"target_session_id"`
+	TokensBefore    int    `json:"tokens_before"`
+	TokensAfter     int    `json:"tokens_after"`
+}
+
+// CompactionFailed is the payload of session.compaction.failed (Y-53).
+type CompactionFailed struct {
+	TargetSessionID string `json:"target_session_id"`
+	Error           string `json:"error"`
+}
+
+// ConfigUpdated is the payload of config.updated (Y-54).
+type ConfigUpdated struct {
+	Key             string `json:"key"`
+	PrefixMatchHint string `json:"prefix_match_hint"`
+}
+
+// ContextAttached is the payload of session.context.attached (Y-56).
+type ContextAttached struct {
+	SessionID    string `json:"session_id"`
+	ConnectionID string `json:"connection_id"`
+	AdapterID    string `json:"adapter_id"`
+}
+
+// ContextDetached is the payload of session.context.detached (Y-57); Reason is
+// client_close, timeout, shutdown or send_failed.
+type ContextDetached struct {
+	SessionID    string `json:"session_id"`
+	ConnectionID string `json:"connection_id"`
+	Reason       string `json:"reason"`
+}
+
+// ContextEvicted is the payload of session.context.evicted (Y-58).
+type ContextEvicted struct {
+	SessionID string `json:"session_id"`
+	Reason    string `json:"reason"`
+}
+
+// ReplayEntry is the payload of session.replay.entry (Y-59).
+type ReplayEntry struct {
+	SessionID string          `json:"session_id"`
+	EntryID   int64           `json:"entry_id"`
+	Kind      string          `json:"kind"`
+	Payload   json.RawMessage `json:"payload"`
+}
+
+// ReplayDone is the payload of session.replay.done (Y-60).
+type ReplayDone struct {
+	SessionID    string `json:"session_id"`
+	ConnectionID string `json:"connection_id"`
+	Replayed     int    `json:"replayed"`
+}
+
+// TurnStarted is the payload of turn.started. ToolGeneration is the generation
+// of the tool snapshot that the turn has pinned.
+type TurnStarted struct {
+	TurnID         string `json:"turn_id"`
+	Model          string `json:"model,omitempty"`
+	ToolGeneration uint64 `json:"tool_generation"`
+}
+
+// TurnCompleted is the payload of turn.completed.
+type TurnCompleted struct {
+	TurnID string `json:"turn_id"`
+	Usage  Usage  `json:"usage"`
+	Steps  int    `json:"steps"`
+}
+
+// TurnFailed is the payload of turn.failed.
+type TurnFailed struct {
+	TurnID string `json:"turn_id"`
+	Error  string `json:"error"`
+	Kind   string `json:"kind"`
+}
+
+// TurnCancelled is the payload of turn.cancelled.
+type TurnCancelled struct {
+	TurnID string `json:"turn_id"`
+	Reason string `json:"reason"`
+}
+
+// VerifyStarted is the payload of verify.started.
+type VerifyStarted struct {
+	TurnID  string `json:"turn_id"`
+	Command string `json:"command"`
+}
+
+// VerifyCompleted is the payload of verify.completed.
+type VerifyCompleted struct {
+	TurnID    string `json:"turn_id"`
+	Command   string `json:"command"`
+	ExitCode  *int   `json:"exit_code,omitempty"`
+	OutputRef string `json:"output_ref,omitempty"`
+}
