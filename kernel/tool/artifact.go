@@ -1,0 +1,153 @@
+package tool
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/yaya-ai/yaya/kernel/event"
+)
+
+// Bounds of stored artifacts.
+const (
+	MaxArtifact     = 16 << 20  // bytes of one artifact
+	MaxSessionStore = 256 << 20 // bytes of all artifacts of a session
+	maxArtifactPage = 48 << 10  // bytes that read_artifact returns at once
+)
+
+// ErrNoArtifact says that a session has no artifact of that id.
+var ErrNoArtifact = errors.New("there is no such artifact in this session")
+
+// Store keeps artifacts under <root>/<session>/artifacts/. All access goes
+// through an [os.Root], so no id leaves it (R17).
+type Store struct {
+	root *os.Root
+	mu   sync.Mutex
+	used map[string]int64
+}
+
+// NewStore keeps artifacts below root, which the caller closes.
+func NewStore(root *os.Root) *Store { return &Store{root: root, used: map[string]int64{}} }
+
+var artifactID = regexp.MustCompile(`^art_[A-Z2-7]{26}$`)
+
+// dir is the folder of a session. Ids that clients may choose are safe as they
+// are; others are hashed.
+func dir(session string) string {
+	if event.CheckClientSession(session) != nil {
+		sum := sha256.Sum256([]byte(session))
+		session = "_" + hex.EncodeToString(sum[:16])
+	}
+	return path.Join(session, "artifacts")
+}
+
+// Put stores the first MaxArtifact bytes of data.
+func (s *Store) Put(session, call, mimeType string, data []byte) (Artifact, error) {
+	a := Artifact{ID: "art_" + rand.Text(), MimeType: mimeType, Full: int64(len(data))}
+	data = data[:min(len(data), MaxArtifact)]
+	a.Size = int64(len(data))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := dir(session)
+	used, known := s.used[d]
+	if !known {
+		used = s.measure(d)
+	}
+	if used+a.Size > MaxSessionStore {
+		return Artifact{}, fmt.Errorf("the session's %d MiB for artifacts are full", MaxSessionStore>>20)
+	}
+	if err := s.root.MkdirAll(d, 0o700); err != nil {
+		return Artifact{}, fmt.Errorf("store artifact of call %s: %w", call, err)
+	}
+	if err := s.root.WriteFile(path.Join(d, a.ID), data, 0o600); err != nil {
+		_ = s.root.Remove(path.Join(d, a.ID))
+		return Artifact{}, fmt.Errorf("store artifact of call %s: %w", call, err)
+	}
+	s.used[d] = used + a.Size
+	return a, nil
+}
+
+func (s *Store) measure(d string) int64 {
+	var n int64
+	entries, err := fs.ReadDir(s.root.FS(), d)
+	if err != nil {
+		return 0
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil {
+			n += info.Size()
+		}
+	}
+	return n
+}
+
+// ReadAt reads up to len(p) bytes of an artifact and returns its size too.
+func (s *Store) ReadAt(session, id string, p []byte, off int64) (n int, size int64, err error) {
+	if !artifactID.MatchString(id) || off < 0 {
+		return 0, 0, ErrNoArtifact
+	}
+	f, err := s.root.Open(path.Join(dir(session), id))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, 0, ErrNoArtifact
+	}
+	if err != nil {
+		return 0, 0, fmt.Errorf("read artifact: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return 0, 0, fmt.Errorf("read artifact: %w", err)
+	}
+	n, err = f.ReadAt(p, off)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return n, info.Size(), err
+}
+
+type readArtifactArgs struct {
+	ID     string `json:"id" jsonschema:"the artifact's id, as the truncation mark names it"`
+	Offset int64  `json:"offset,omitempty" jsonschema:"byte to start from, 0 by default"`
+	Limit  int    `json:"limit,omitempty" jsonschema:"bytes to return, 48 KiB at most and by default"`
+}
+
+// NewReadArtifact returns the tool that pages through stored artifacts of the
+// calling session.
+func NewReadArtifact(s *Store) (Tool, error) {
+	return New(Definition{
+		Name: "read_artifact", Title: "Read artifact", Kind: KindRead,
+		Description: "Reads a part of a stored tool result that was too long to show whole.",
+	}, func(_ context.Context, call Call, a readArtifactArgs) (Result, error) {
+		if a.Limit <= 0 || a.Limit > maxArtifactPage {
+			a.Limit = maxArtifactPage
+		}
+		buf := make([]byte, a.Limit)
+		n, size, err := s.ReadAt(call.SessionID, a.ID, buf, a.Offset)
+		if errors.Is(err, ErrNoArtifact) {
+			return Fail(ErrTool, "%v", err), nil
+		}
+		if err != nil {
+			return Result{}, err
+		}
+		page := trimEnd(buf[:n])
+		if len(page) == 0 {
+			page = buf[:n]
+		}
+		next := a.Offset + int64(len(page))
+		text := strings.ToValidUTF8(string(page), "\ufffd")
+		if next < size {
+			text += fmt.Sprintf("\n\n[bytes %d to %d of %d; continue with offset %d]", a.Offset, next, size, next)
+		}
+		return OK(fmt.Sprintf("bytes %d to %d of %d", a.Offset, next, size), Text(text)), nil
+	})
+}

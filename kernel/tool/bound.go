@@ -1,0 +1,73 @@
+package tool
+
+import (
+	"encoding/json"
+	"fmt"
+	"unicode/utf8"
+)
+
+// Bounds of what a model gets to read (F-17…F-19).
+const (
+	MaxModelText = 64 << 10 // bytes of text in all blocks of one result
+	maxBlocks    = 256
+)
+
+// bound cuts a result to what a model may read. What is cut off is stored as an
+// artifact, whole up to [MaxArtifact], and the cut is marked with the true size.
+func bound(store *Store, call Call, res Result) Result {
+	total := len(res.Structured)
+	for _, b := range res.Display {
+		total += len(b.Content())
+	}
+	if total <= MaxModelText && len(res.Display) <= maxBlocks {
+		return res
+	}
+	full := []byte(res.Text())
+	if len(res.Structured) > 0 {
+		full = append(append(full, '\n'), res.Structured...)
+	}
+	note := "the rest was dropped"
+	if store != nil {
+		a, err := store.Put(call.SessionID, call.ID, "text/plain; charset=utf-8", full)
+		if err != nil {
+			note = fmt.Sprintf("the rest could not be kept: %v", err)
+		} else {
+			res.Artifacts = append(res.Artifacts, a)
+			note = fmt.Sprintf("the whole text is artifact %s, read_artifact pages through it", a.ID)
+			if a.Size < a.Full {
+				note = fmt.Sprintf("the first %d bytes are artifact %s, read_artifact pages through it", a.Size, a.ID)
+			}
+		}
+	}
+	marker := fmt.Sprintf("\n\n[truncated: %d bytes in all; %s]\n\n", len(full), note)
+	keep := MaxModelText - len(marker)
+	head, tail := keep*3/4, keep/4
+	text := string(trimEnd(full[:head])) + marker + string(trimStart(full[len(full)-tail:]))
+	res.Display = []Block{Text(text)}
+	if len(res.Structured) > MaxModelText/2 {
+		res.Structured = json.RawMessage(fmt.Sprintf(`{"truncated":true,"bytes":%d}`, len(res.Structured)))
+	}
+	return res
+}
+
+// trimEnd and trimStart drop the pieces of a rune that a cut has split.
+func trimEnd(b []byte) []byte {
+	for i := 1; i <= utf8.UTFMax && i <= len(b); i++ {
+		if c := b[len(b)-i]; utf8.RuneStart(c) {
+			if !utf8.FullRune(b[len(b)-i:]) {
+				return b[:len(b)-i]
+			}
+			return b
+		}
+	}
+	return b
+}
+
+func trimStart(b []byte) []byte {
+	for i := 0; i < utf8.UTFMax && i < len(b); i++ {
+		if utf8.RuneStart(b[i]) {
+			return b[i:]
+		}
+	}
+	return b
+}

@@ -1,0 +1,370 @@
+package tool
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/yaya-ai/yaya/internal/jsonrpc"
+)
+
+// Decision is what a rule or a hook says about a call. The strictest wins.
+type Decision int
+
+// Decisions, in ascending strictness.
+const (
+	Abstain Decision = iota
+	Allow
+	Ask
+	Deny
+)
+
+// Verdict is a decision with its reason, which the caller gets to read.
+type Verdict struct {
+	Decision Decision
+	Reason   string
+}
+
+// Hook is a PreToolCall hook. It sees the call that will run and cannot change
+// it. An error denies (R11).
+type Hook interface {
+	PreToolCall(ctx context.Context, call Call, def Definition) (Verdict, error)
+}
+
+// Policy decides about calls after the hooks.
+type Policy interface {
+	Decide(ctx context.Context, call Call, def Definition) (Verdict, error)
+}
+
+// Approver answers an ask.
+type Approver interface {
+	// Approve returns nil when the call may run, a [*RejectedError] when it was
+	// refused, and another error when no answer came.
+	Approve(ctx context.Context, call Call, def Definition, brief string) error
+}
+
+// RejectedError is a refusal. The model gets to see the feedback.
+type RejectedError struct{ Feedback string }
+
+func (e *RejectedError) Error() string { return cmp.Or(e.Feedback, "the call was rejected") }
+
+// Observer sees every finished call. It must not block.
+type Observer interface {
+	ToolCalled(call Call, def Definition, res Result, took time.Duration)
+}
+
+// DispatcherConfig assembles a dispatcher; Registry is required, every other
+// seam has a safe default.
+type DispatcherConfig struct {
+	Registry  *Registry
+	Policy    Policy   // default [DefaultPolicy]
+	Approver  Approver // default: nobody to ask, which denies
+	Observer  Observer // default: none
+	Artifacts *Store   // default: what is cut off a result is gone, and says so
+	Log       zerolog.Logger
+}
+
+// Dispatcher runs tools.
+type Dispatcher struct {
+	cfg DispatcherConfig
+
+	mu     sync.Mutex
+	hooks  []Hook
+	closed bool
+	work   sync.WaitGroup
+}
+
+// NewDispatcher returns a dispatcher without hooks.
+func NewDispatcher(cfg DispatcherConfig) *Dispatcher {
+	if cfg.Policy == nil {
+		cfg.Policy = DefaultPolicy{}
+	}
+	return &Dispatcher{cfg: cfg}
+}
+
+// AddHook adds a PreToolCall hook for every tool (F-20).
+func (d *Dispatcher) AddHook(h Hook) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.hooks = append(d.hooks[:len(d.hooks):len(d.hooks)], h)
+}
+
+// Close refuses new calls on goroutines of the dispatcher's own and waits for
+// those that run.
+func (d *Dispatcher) Close(ctx context.Context) error {
+	d.mu.Lock()
+	d.closed = true
+	d.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		d.work.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("tools are still running: %w", ctx.Err())
+	}
+}
+
+// begin claims a goroutine, unless the dispatcher is closed.
+func (d *Dispatcher) begin() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return false
+	}
+	d.work.Add(1)
+	return true
+}
+
+// DefaultPolicy asks for tools that write or execute, for tools that require
+// approval, and for every provided tool; a native call from a downstream MCP
+// client counts as approved by that client's own consent (rule origin=mcp), and
+// so does a call that the local owner typed.
+type DefaultPolicy struct{}
+
+// Decide implements [Policy]. Annotations never relax it (UP-33).
+func (DefaultPolicy) Decide(_ context.Context, call Call, def Definition) (Verdict, error) {
+	if call.Origin == OriginCLI || (call.Origin == OriginMCP && def.Identity.Provider != "") {
+		return Verdict{Decision: Allow}, nil
+	}
+	if def.RequiresApproval || def.Identity.Provider != "" {
+		return Verdict{Decision: Ask}, nil
+	}
+	switch def.Kind {
+	case KindRead, KindNetwork:
+		return Verdict{Decision: Allow}, nil
+	case KindWrite, KindExec:
+	}
+	return Verdict{Decision: Ask}, nil
+}
+
+// Call runs one call against a snapshot and returns its result; it never
+// returns without one.
+func (d *Dispatcher) Call(ctx context.Context, snap *Snapshot, call Call) Result {
+	start := time.Now()
+	e, ok := snap.Lookup(call.Name)
+	if !ok {
+		return d.finish(call, Definition{Name: call.Name}, Fail(ErrNotFound, "there is no tool named %q", clip(call.Name)), start)
+	}
+	return d.finish(call, e.Def, d.run(ctx, e, call), start)
+}
+
+func clip(s string) string {
+	if len(s) > 100 {
+		return s[:100] + "…"
+	}
+	return s
+}
+
+func (d *Dispatcher) finish(call Call, def Definition, res Result, start time.Time) Result {
+	if d.cfg.Observer != nil {
+		d.cfg.Observer.ToolCalled(call, def, res, time.Since(start))
+	}
+	return res
+}
+
+func (d *Dispatcher) run(ctx context.Context, e *Entry, call Call) Result {
+	if res, ok := d.check(e, &call); !ok {
+		return res
+	}
+	if res, ok := d.permit(ctx, e, call); !ok {
+		return res
+	}
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(e.Def.Timeout, DefaultTimeout))
+	defer cancel()
+	res := d.invoke(ctx, e, call)
+	if call.Native != nil && res.Native != nil {
+		return res
+	}
+	res.Native = nil
+	return bound(d.cfg.Artifacts, call, res)
+}
+
+// check validates the arguments; it fixes absent ones to an empty object.
+func (d *Dispatcher) check(e *Entry, call *Call) (Result, bool) {
+	if len(call.Args) == 0 {
+		call.Args = json.RawMessage("{}")
+	}
+	// Native arguments were scanned when their message was parsed.
+	if call.Native != nil && !e.Def.Validate {
+		return Result{}, true
+	}
+	if err := jsonrpc.Check(call.Args); err != nil {
+		return invalid(e.Def.Name, []Violation{{Message: err.Error()}}), false
+	}
+	schema, err := e.schema()
+	if err != nil {
+		return Fail(ErrInternal, "the input schema of %s cannot be used: %v", e.Def.Name, err), false
+	}
+	if vs := validate(schema, call.Args); len(vs) > 0 {
+		return invalid(e.Def.Name, vs), false
+	}
+	return Result{}, true
+}
+
+func invalid(name string, vs []Violation) Result {
+	msg := fmt.Sprintf("invalid arguments for %s:", name)
+	for _, v := range vs {
+		msg += fmt.Sprintf("\n- %s: %s", cmp.Or(v.Path, "/"), v.Message)
+	}
+	res := Fail(ErrValidation, "%s", msg)
+	detail, err := json.Marshal(struct {
+		Errors []Violation `json:"errors"`
+	}{vs})
+	if err == nil {
+		res.Detail = detail
+	}
+	return res
+}
+
+// permit asks hooks, policy and, if need be, a person.
+func (d *Dispatcher) permit(ctx context.Context, e *Entry, call Call) (Result, bool) {
+	d.mu.Lock()
+	hooks := d.hooks
+	d.mu.Unlock()
+	strictest := Verdict{}
+	weigh := func(who string, v Verdict, err error) {
+		if err != nil {
+			v = Verdict{Deny, fmt.Sprintf("%s failed: %v", who, err)}
+		}
+		if v.Decision > strictest.Decision {
+			strictest = v
+		}
+	}
+	for _, h := range hooks {
+		v, err := callHook(ctx, h, call, e.Def)
+		weigh("a permission hook", v, err)
+	}
+	v, err := d.cfg.Policy.Decide(ctx, call, e.Def)
+	weigh("the policy", v, err)
+
+	switch strictest.Decision {
+	case Allow:
+		return Result{}, true
+	case Ask:
+		return d.ask(ctx, e, call)
+	case Deny, Abstain:
+	}
+	return Fail(ErrRejected, "denied: %s", cmp.Or(strictest.Reason, "the policy does not allow "+e.Def.Name)), false
+}
+
+func callHook(ctx context.Context, h Hook, call Call, def Definition) (v Verdict, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v", r)
+		}
+	}()
+	return h.PreToolCall(ctx, call, def)
+}
+
+func (d *Dispatcher) ask(ctx context.Context, e *Entry, call Call) (Result, bool) {
+	if d.cfg.Approver == nil {
+		return Fail(ErrRejected, "denied: %s needs approval and there is nobody to ask", e.Def.Name), false
+	}
+	brief := e.Def.Identity.String() + " " + string(call.Args)
+	if b, ok := e.Tool.(ApprovalBriefer); ok {
+		brief = b.ApprovalBrief(call)
+	}
+	err := d.cfg.Approver.Approve(ctx, call, e.Def, Brief(brief))
+	if err == nil {
+		return Result{}, true
+	}
+	if r, ok := errors.AsType[*RejectedError](err); ok {
+		return Fail(ErrRejected, "rejected: %s", r.Error()), false
+	}
+	return Fail(ErrRejected, "no approval for %s: %v", e.Def.Name, err), false
+}
+
+// invoke runs the tool. A tool that does not promise to obey its context gets a
+// goroutine, so that a deadline is a deadline.
+func (d *Dispatcher) invoke(ctx context.Context, e *Entry, call Call) Result {
+	if _, ok := e.Tool.(Obedient); ok {
+		res, err := guarded(ctx, e.Tool, call)
+		return d.settle(ctx, e, res, err)
+	}
+	if !d.begin() {
+		return Fail(ErrCancelled, "yaya is shutting down")
+	}
+	type outcome struct {
+		res Result
+		err error
+	}
+	// Progress after the end of the call has no reader any more.
+	if report := call.Progress; report != nil {
+		var mu sync.Mutex
+		over := false
+		call.Progress = func(p Progress) {
+			mu.Lock()
+			defer mu.Unlock()
+			if !over {
+				report(p)
+			}
+		}
+		defer func() {
+			mu.Lock()
+			defer mu.Unlock()
+			over = true
+		}()
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		defer d.work.Done()
+		res, err := guarded(ctx, e.Tool, call)
+		done <- outcome{res, err}
+	}()
+	select {
+	case o := <-done:
+		return d.settle(ctx, e, o.res, o.err)
+	case <-ctx.Done():
+		return d.settle(ctx, e, Result{}, ctx.Err())
+	}
+}
+
+// crash is a panic of a tool.
+type crash struct {
+	value any
+	stack []byte
+}
+
+func (c *crash) Error() string { return fmt.Sprintf("panic: %v", c.value) }
+
+func guarded(ctx context.Context, t Tool, call Call) (res Result, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = &crash{r, debug.Stack()}
+		}
+	}()
+	return t.Invoke(ctx, call)
+}
+
+// settle turns an error into a result (Y-128).
+func (d *Dispatcher) settle(ctx context.Context, e *Entry, res Result, err error) Result {
+	if err == nil {
+		if !res.OK && res.ErrorKind == "" {
+			res.ErrorKind = ErrTool
+		}
+		res.Brief = Brief(res.Brief)
+		return res
+	}
+	if c, ok := errors.AsType[*crash](err); ok {
+		d.cfg.Log.Error().Str("tool", e.Def.Identity.String()).Interface("panic", c.value).Bytes("stack", c.stack).Msg("a tool panicked")
+		return Fail(ErrCrashed, "%s crashed", e.Def.Name)
+	}
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return Fail(ErrTimeout, "%s did not finish in time", e.Def.Name)
+	case ctx.Err() != nil:
+		return Fail(ErrCancelled, "the call of %s was cancelled", e.Def.Name)
+	}
+	return Fail(ErrInternal, "%s failed: %v", e.Def.Name, err)
+}

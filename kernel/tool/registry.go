@@ -1,0 +1,293 @@
+package tool
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rs/zerolog"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// Registry holds the tools. Its zero value works.
+type Registry struct {
+	// Log receives warnings about names that two parties claim.
+	Log zerolog.Logger
+
+	mu       sync.Mutex
+	current  atomic.Pointer[Snapshot]
+	pins     map[string]*pin
+	legacy   map[string]string // legacy tool name → plugin
+	watchers map[int]func(generation uint64)
+	watchSeq int
+}
+
+type pin struct {
+	snap  *Snapshot
+	count int
+}
+
+// Entry is one registered tool in a snapshot. Entries are shared between
+// snapshots as long as the tool does not change.
+type Entry struct {
+	Tool Tool
+	Def  Definition
+	// Hidden entries can still be called, but are not offered: their provider
+	// is away, and may be back by then.
+	Hidden bool
+
+	schema func() (*jsonschema.Schema, error)
+}
+
+// Snapshot is an immutable view of the registry.
+type Snapshot struct {
+	generation uint64
+	byName     map[string]*Entry
+	listed     []*Entry // not hidden, by name
+}
+
+var emptySnapshot = &Snapshot{}
+
+// Generation counts the changes of the registry; it never goes back.
+func (s *Snapshot) Generation() uint64 { return s.generation }
+
+// Lookup finds a tool by name, hidden ones included.
+func (s *Snapshot) Lookup(name string) (*Entry, bool) {
+	e, ok := s.byName[name]
+	return e, ok
+}
+
+// Len returns how many tools are offered.
+func (s *Snapshot) Len() int { return len(s.listed) }
+
+// All yields the offered tools by name.
+func (s *Snapshot) All() iter.Seq[*Entry] { return slices.Values(s.listed) }
+
+// Definitions returns the definitions of the offered tools by name (S-45).
+func (s *Snapshot) Definitions() []Definition {
+	out := make([]Definition, len(s.listed))
+	for i, e := range s.listed {
+		out[i] = e.Def
+	}
+	return out
+}
+
+// FunctionSpec is a tool in the shape of OpenAI's tools array (Y-119).
+type FunctionSpec struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Parameters  json.RawMessage `json:"parameters"`
+}
+
+// FunctionSpecs returns the offered tools as a model provider gets them. It is
+// the one path by which tools become visible to a model, whoever provides them
+// (F-12).
+func (s *Snapshot) FunctionSpecs() []FunctionSpec {
+	out := make([]FunctionSpec, len(s.listed))
+	for i, e := range s.listed {
+		out[i] = FunctionSpec{e.Def.Name, e.Def.Description, e.Def.InputSchema}
+	}
+	return out
+}
+
+// Snapshot returns the current view.
+func (r *Registry) Snapshot() *Snapshot {
+	if s := r.current.Load(); s != nil {
+		return s
+	}
+	return emptySnapshot
+}
+
+// Pin fixes the view of a session for the length of a turn and returns it with
+// its release. Pins of one session nest and share the first one's view (F-13).
+func (r *Registry) Pin(session string) (*Snapshot, func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.pins == nil {
+		r.pins = map[string]*pin{}
+	}
+	p := r.pins[session]
+	if p == nil {
+		p = &pin{snap: r.Snapshot()}
+		r.pins[session] = p
+	}
+	p.count++
+	var once sync.Once
+	return p.snap, func() {
+		once.Do(func() {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			if p.count--; p.count == 0 {
+				delete(r.pins, session)
+			}
+		})
+	}
+}
+
+// For returns the view that a session has pinned, else the current one.
+func (r *Registry) For(session string) *Snapshot {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p := r.pins[session]; p != nil {
+		return p.snap
+	}
+	return r.Snapshot()
+}
+
+// Watch calls f after every change, on the changing goroutine; f must not
+// block. The returned function ends it.
+func (r *Registry) Watch(f func(generation uint64)) (stop func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.watchers == nil {
+		r.watchers = map[int]func(uint64){}
+	}
+	r.watchSeq++
+	id := r.watchSeq
+	r.watchers[id] = f
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.watchers, id)
+	}
+}
+
+// Provided is a provider's tool for [Registry.Replace].
+type Provided struct {
+	Tool   Tool
+	Hidden bool
+}
+
+// Register adds built-in tools (Y-118). A name that is taken is an error, and
+// nothing is registered.
+func (r *Registry) Register(tools ...Tool) error {
+	var ps []Provided
+	for _, t := range tools {
+		ps = append(ps, Provided{Tool: t})
+	}
+	var errs []error
+	r.change(func(next map[string]*Entry) bool {
+		for _, p := range ps {
+			e, err := newEntry("", p)
+			if err == nil && next[e.Def.Name] != nil {
+				err = fmt.Errorf("tool %s is registered already", e.Def.Name)
+			}
+			if err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			next[e.Def.Name] = e
+		}
+		return len(errs) == 0
+	})
+	return errors.Join(errs...)
+}
+
+// Replace makes tools the whole of what provider offers, in one step. A tool
+// with an unfit definition, or with a name that somebody else holds, is left
+// out and named in the returned errors; the others are registered. Built-in
+// tools and tools of other providers cannot be shadowed (UP-07).
+func (r *Registry) Replace(provider string, tools []Provided) []error {
+	if provider == "" {
+		return []error{errors.New("a provider needs a name")}
+	}
+	var errs []error
+	r.change(func(next map[string]*Entry) bool {
+		changed := false
+		old := map[string]*Entry{}
+		for name, e := range next {
+			if e.Def.Identity.Provider == provider {
+				old[name] = e
+				delete(next, name)
+			}
+		}
+		for _, p := range tools {
+			e, err := newEntry(provider, p)
+			if err == nil {
+				if other := next[e.Def.Name]; other != nil {
+					err = fmt.Errorf("tool %s: the name is taken by %s", e.Def.Name, other.Def.Identity)
+				}
+			}
+			if err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			if have := old[e.Def.Name]; have != nil && have.Tool == p.Tool && have.Hidden == p.Hidden {
+				e = have
+			} else {
+				changed = true
+			}
+			delete(old, e.Def.Name)
+			next[e.Def.Name] = e
+		}
+		return changed || len(old) > 0
+	})
+	return errs
+}
+
+func newEntry(provider string, p Provided) (*Entry, error) {
+	def := p.Tool.Definition()
+	if err := CheckDefinition(def); err != nil {
+		return nil, err
+	}
+	def.Identity.Provider = provider
+	if def.Identity.Tool == "" {
+		def.Identity.Tool = def.Name
+	}
+	e := &Entry{Tool: p.Tool, Def: def, Hidden: p.Hidden}
+	e.schema = sync.OnceValues(func() (*jsonschema.Schema, error) { return compileSchema(def.InputSchema) })
+	return e, nil
+}
+
+// change builds the next snapshot from a copy of the current one; edit returns
+// whether the copy replaces it.
+func (r *Registry) change(edit func(next map[string]*Entry) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	cur := r.Snapshot()
+	next := &Snapshot{generation: cur.generation + 1, byName: make(map[string]*Entry, len(cur.byName))}
+	for k, v := range cur.byName {
+		next.byName[k] = v
+	}
+	if !edit(next.byName) {
+		return
+	}
+	for name, e := range next.byName {
+		if plugin, ok := r.legacy[name]; ok && cur.byName[name] == nil {
+			r.warnTwice(name, plugin)
+		}
+		if !e.Hidden {
+			next.listed = append(next.listed, e)
+		}
+	}
+	slices.SortFunc(next.listed, func(a, b *Entry) int { return strings.Compare(a.Def.Name, b.Def.Name) })
+	r.current.Store(next)
+	for _, w := range r.watchers {
+		w(next.generation)
+	}
+}
+
+// DeclareLegacy notes that a plugin answers requests for name by itself,
+// without schema version (Y-132). A name that is also registered here may be
+// answered twice, which is logged (Y-130).
+func (r *Registry) DeclareLegacy(plugin, name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.legacy == nil {
+		r.legacy = map[string]string{}
+	}
+	r.legacy[name] = plugin
+	if _, ok := r.Snapshot().Lookup(name); ok {
+		r.warnTwice(name, plugin)
+	}
+}
+
+func (r *Registry) warnTwice(name, plugin string) {
+	r.Log.Warn().Str("tool", name).Str("plugin", plugin).
+		Msg("a tool name is claimed by a v1 tool and by a legacy plugin: calls may be answered twice")
+}

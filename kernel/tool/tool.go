@@ -1,0 +1,135 @@
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"time"
+)
+
+// Kind classifies what a tool can do (S-41). Anything unknown counts as exec.
+type Kind string
+
+// The closed set of Kind.
+const (
+	KindRead    Kind = "read"
+	KindWrite   Kind = "write"
+	KindExec    Kind = "exec"
+	KindNetwork Kind = "network"
+)
+
+// NamePattern is what the name of a registered tool looks like; it is the
+// intersection of what model providers and MCP clients accept.
+var NamePattern = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+
+// DefaultTimeout bounds one run of a tool that names no timeout of its own.
+const DefaultTimeout = 120 * time.Second
+
+// Identity says which tool this is, whatever it is called by. Provider is ""
+// for tools that are built in.
+type Identity struct {
+	Provider string
+	Tool     string
+}
+
+func (id Identity) String() string {
+	if id.Provider == "" {
+		return id.Tool
+	}
+	return id.Provider + "/" + id.Tool
+}
+
+// Definition describes a tool (S-42). Text and schemas of provided tools are
+// untrusted: they describe, and never decide (F-16).
+type Definition struct {
+	Name             string
+	Identity         Identity // filled from Name for built-in tools
+	Title            string
+	Description      string
+	InputSchema      json.RawMessage // JSON Schema 2020-12, an object schema
+	OutputSchema     json.RawMessage // optional
+	Kind             Kind
+	RequiresApproval bool
+	Timeout          time.Duration // of one run; 0 means DefaultTimeout
+	Annotations      json.RawMessage
+	// Validate makes the dispatcher validate the arguments of native calls too,
+	// which are otherwise the provider's to check.
+	Validate bool
+	// Native is the definition as its provider wrote it, for callers that speak
+	// the provider's protocol.
+	Native json.RawMessage
+}
+
+// Origin says through which surface a call arrived. Rules match on it.
+type Origin string
+
+// The surfaces.
+const (
+	OriginLoop Origin = "loop" // the agent loop
+	OriginMCP  Origin = "mcp"  // a downstream MCP client
+	OriginCLI  Origin = "cli"  // the command line of the local owner
+)
+
+// Call is one request to run a tool (S-43).
+type Call struct {
+	ID        string
+	Name      string
+	Args      json.RawMessage // a JSON object
+	SessionID string
+	Origin    Origin
+	// Native is set by callers that speak the provider's protocol. Its Params
+	// hold the call as the caller wrote it, Args included.
+	Native *NativeCall
+	// Progress, when set, receives progress while the tool runs, on the tool's
+	// goroutine and never after Invoke has returned. It must not block.
+	Progress func(Progress)
+}
+
+// NativeCall carries a call in its caller's own words.
+type NativeCall struct {
+	Protocol string          // "mcp"
+	Params   json.RawMessage // the whole params object
+}
+
+// Progress is one step of a running call. Native, when set, is the provider's
+// own notification params.
+type Progress struct {
+	Progress float64
+	Total    *float64
+	Message  string
+	Native   json.RawMessage
+}
+
+// Tool is something that can be called (S-45). Invoke obeys ctx; an error it
+// returns is internal, an expected failure is a Result that is not OK.
+type Tool interface {
+	Definition() Definition
+	Invoke(ctx context.Context, call Call) (Result, error)
+}
+
+// Obedient tools promise that Invoke returns soon after its context ends. They
+// run on the caller's goroutine.
+type Obedient interface{ ObeysContext() }
+
+// ApprovalBriefer lets a tool word its own approval prompt (Y-131).
+type ApprovalBriefer interface{ ApprovalBrief(call Call) string }
+
+// CheckDefinition reports what makes a definition unfit for registration.
+func CheckDefinition(d Definition) error {
+	switch {
+	case !NamePattern.MatchString(d.Name):
+		return fmt.Errorf("tool name %q does not match %s", d.Name, NamePattern)
+	case len(d.InputSchema) == 0:
+		return fmt.Errorf("tool %s has no input schema", d.Name)
+	}
+	if err := CheckSchema(d.InputSchema); err != nil {
+		return fmt.Errorf("tool %s: input schema: %w", d.Name, err)
+	}
+	if len(d.OutputSchema) > 0 {
+		if err := CheckSchema(d.OutputSchema); err != nil {
+			return fmt.Errorf("tool %s: output schema: %w", d.Name, err)
+		}
+	}
+	return nil
+}
