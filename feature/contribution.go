@@ -1,0 +1,99 @@
+package feature
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/yaya-ai/yaya/kernel/tool"
+)
+
+// Contribution is what a capability brings along. Every part is optional.
+type Contribution struct {
+	Name      string
+	Tools     []tool.Tool
+	Hooks     []tool.Hook
+	Services  []Service
+	Tasks     []Task
+	Providers []Provider
+}
+
+// Service lives as long as the host. Start returns when the service runs; Stop
+// is called once for every Start, also for one that failed.
+type Service interface {
+	Name() string
+	Start(ctx context.Context) error
+	Stop(ctx context.Context) error
+}
+
+// Task is background work for the life of the host. Run returns soon after its
+// context ends; an error ends the task, and is kept as a diagnostic.
+type Task struct {
+	Name string
+	Run  func(ctx context.Context) error
+}
+
+// Info describes a provider.
+type Info struct {
+	ID string
+	// Prefix starts the names of the provider's tools; "" means ID.
+	Prefix string
+	// StartTimeout bounds Start and Discover together; default 20 s each.
+	StartTimeout time.Duration
+}
+
+// Signals is how a provider talks to its supervisor. The functions never block
+// and may be called from any goroutine; after Stop they have no effect.
+type Signals struct {
+	// Changed says that the provider's tools may have changed.
+	Changed func()
+	// Failed says that the provider cannot go on and wants to be restarted.
+	Failed func(err error)
+	// Degraded reports trouble that does not keep the provider from working.
+	Degraded func(msg string)
+}
+
+// Provider is an external source of tools. The supervisor calls Start,
+// Discover and Stop from one goroutine; Discover may also be called by a
+// boundary while the provider is ready, but never twice at a time.
+type Provider interface {
+	Info() Info
+	// Start connects the provider. ctx bounds the start only.
+	Start(ctx context.Context, s Signals) error
+	// Discover lists the tools completely. Warnings name what was left out.
+	Discover(ctx context.Context) (tools []Tool, warnings []string, err error)
+	// Stop disconnects, also after a Start that failed. ctx bounds its patience.
+	Stop(ctx context.Context) error
+}
+
+// Detailer is implemented by providers with more to say about their state; the
+// value is marshalled to JSON for people to read.
+type Detailer interface{ Detail() any }
+
+// Spec is a tool as its provider describes it: untrusted, not yet normalised.
+type Spec struct {
+	Name         string
+	Title        string
+	Description  string
+	InputSchema  json.RawMessage
+	OutputSchema json.RawMessage
+	Annotations  json.RawMessage
+	Kind         tool.Kind
+	Timeout      time.Duration
+	Validate     bool
+	Native       json.RawMessage
+}
+
+// Tool is a discovered tool. It stays valid across restarts of its provider;
+// two tools that compare equal are the same tool unchanged. Invoke obeys its
+// context.
+type Tool interface {
+	Spec() Spec
+	Invoke(ctx context.Context, call tool.Call) (tool.Result, error)
+}
+
+// ErrNotSent is wrapped by an error of [Tool.Invoke] that is certain to mean
+// that the provider never got the call. Such a call, and no other, is sent again
+// once the provider is back: a call that may have had effects is not repeated.
+var ErrNotSent = errors.New("the call did not reach the provider")

@@ -1,0 +1,139 @@
+package feature
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/yaya-ai/yaya/kernel/tool"
+)
+
+// Bounds of what providers describe (R22).
+const (
+	MaxTools       = 500
+	MaxToolName    = 256     // bytes of a tool's own name
+	MaxTitle       = 256     // bytes
+	MaxDescription = 4 << 10 // bytes
+	MaxAnnotations = 4 << 10 // bytes
+	MaxNative      = 256 << 10
+)
+
+const maxName = 64
+
+// QualifiedName returns the registered name of a provider's tool:
+// "<prefix>__<tool>". It depends on the two alone, so it is stable across
+// restarts and configurations, and different pairs have different names: where
+// the plain form would be illegal, too long or ambiguous, a hash of the pair is
+// part of the name (F-12).
+func QualifiedName(prefix, name string) string {
+	plain := prefix + "__" + name
+	ambiguous := strings.Contains(prefix, "__") || strings.HasSuffix(prefix, "_")
+	if !ambiguous && len(plain) <= maxName && tool.NamePattern.MatchString(plain) {
+		return plain
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s%s", len(prefix), prefix, name))
+	tail := "_" + hex.EncodeToString(sum[:5])
+	p, n := legal(prefix), legal(name)
+	p = strings.Trim(strings.ReplaceAll(p, "__", "_"), "_")
+	if len(p) > 24 {
+		p = p[:24]
+	}
+	if room := maxName - len(p) - 2 - len(tail); len(n) > room {
+		n = n[:room]
+	}
+	return p + "__" + n + tail
+}
+
+// legal replaces what a tool name cannot hold.
+func legal(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < utf8.RuneSelf && (r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r)) {
+			return r
+		}
+		return '_'
+	}, s)
+}
+
+// define turns a provider's description into a definition (F-16). It fails for
+// a tool that cannot be offered; the others of the provider stay usable.
+func define(info Info, s Spec) (tool.Definition, error) {
+	prefix := info.Prefix
+	if prefix == "" {
+		prefix = info.ID
+	}
+	switch {
+	case s.Name == "":
+		return tool.Definition{}, fmt.Errorf("a tool without a name")
+	case len(s.Name) > MaxToolName:
+		return tool.Definition{}, fmt.Errorf("tool %s…: its name has %d bytes, the limit is %d", Clean(s.Name[:32], 64), len(s.Name), MaxToolName)
+	case len(s.Native) > MaxNative:
+		return tool.Definition{}, fmt.Errorf("tool %s: its definition has %d bytes, the limit is %d", Clean(s.Name, 64), len(s.Native), MaxNative)
+	case len(s.Annotations) > MaxAnnotations:
+		return tool.Definition{}, fmt.Errorf("tool %s: its annotations have %d bytes, the limit is %d", Clean(s.Name, 64), len(s.Annotations), MaxAnnotations)
+	}
+	def := tool.Definition{
+		Name:         QualifiedName(prefix, s.Name),
+		Identity:     tool.Identity{Provider: info.ID, Tool: s.Name},
+		Title:        Clean(s.Title, MaxTitle),
+		Description:  Clean(s.Description, MaxDescription),
+		InputSchema:  s.InputSchema,
+		OutputSchema: s.OutputSchema,
+		Annotations:  s.Annotations,
+		Kind:         s.Kind,
+		Timeout:      s.Timeout,
+		Validate:     s.Validate,
+		Native:       s.Native,
+	}
+	if len(def.InputSchema) == 0 {
+		def.InputSchema = json.RawMessage(`{"type":"object"}`)
+	}
+	if err := tool.CheckDefinition(def); err != nil {
+		return tool.Definition{}, err
+	}
+	return def, nil
+}
+
+// Clean makes untrusted text safe to show and bounded: control characters,
+// bidirectional overrides, zero-width and tag characters become visible escapes,
+// except line breaks and tabs (UP-01, UP-02). A cut is marked.
+func Clean(s string, limit int) string {
+	const mark = "… [cut]"
+	var b strings.Builder
+	for _, r := range s {
+		var piece string
+		switch {
+		case r == '\n' || r == '\t':
+			piece = string(r)
+		case r == utf8.RuneError, unicode.Is(unicode.C, r), r == '\u2028', r == '\u2029',
+			r >= 0xfe00 && r <= 0xfe0e, r >= 0xe0100 && r <= 0xe01ef:
+			// C holds the control, format, private-use and unassigned characters;
+			// variation selectors can smuggle bytes.
+			piece = fmt.Sprintf(`\u{%x}`, r)
+		default:
+			piece = string(r)
+		}
+		if b.Len()+len(piece) > limit {
+			return cut(b.String(), limit-len(mark)) + mark
+		}
+		b.WriteString(piece)
+	}
+	return b.String()
+}
+
+// cut shortens s to at most n bytes without splitting a rune.
+func cut(s string, n int) string {
+	if n <= 0 {
+		return ""
+	}
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}

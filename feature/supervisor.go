@@ -1,0 +1,553 @@
+package feature
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/yaya-ai/yaya/kernel/tool"
+)
+
+// State is a provider's place in its life (F-6).
+type State string
+
+// The states.
+const (
+	Declared State = "declared"
+	Starting State = "starting"
+	Ready    State = "ready"
+	Degraded State = "degraded" // works, with a diagnostic
+	Failed   State = "failed"   // waits for its next attempt
+	Stopped  State = "stopped"
+)
+
+// Usable reports whether calls reach the provider in this state.
+func (s State) Usable() bool { return s == Ready || s == Degraded }
+
+// Status is a provider's state for people.
+type Status struct {
+	ID          string        `json:"id"`
+	State       State         `json:"state"`
+	Reason      string        `json:"reason,omitempty"` // why it is degraded or failed
+	Since       time.Time     `json:"since"`
+	Tools       int           `json:"tools"`
+	Restarts    int           `json:"restarts"`
+	StartTook   time.Duration `json:"start_took_ns"`
+	LastError   string        `json:"last_error,omitempty"`
+	Diagnostics []string      `json:"diagnostics,omitempty"`
+	Detail      any           `json:"detail,omitempty"`
+}
+
+// supervisor owns one provider.
+type supervisor struct {
+	host *Host
+	p    Provider
+	info Info
+	born time.Time
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	done   chan struct{}
+
+	usable atomic.Bool // mirror of st.State for the path of every call
+
+	mu       sync.Mutex
+	st       Status
+	tools    []tool.Provided
+	byTool   map[Tool]*provided
+	dirty    bool
+	lastList time.Time
+	epoch    int           // counts attempts; signals of older ones are ignored
+	failed   chan error    // of the current attempt
+	kick     chan struct{} // a call wants an attempt now
+	poke     chan struct{} // dirty was set
+	moved    chan struct{} // closed and replaced at every change of state
+	started  bool          // the first start is over
+
+	listing sync.Mutex // one discovery at a time
+}
+
+func newSupervisor(h *Host, p Provider) *supervisor {
+	s := &supervisor{
+		host: h, p: p, info: p.Info(), born: time.Now(), done: make(chan struct{}),
+		byTool: map[Tool]*provided{}, kick: make(chan struct{}, 1), poke: make(chan struct{}, 1), moved: make(chan struct{}),
+	}
+	s.info.StartTimeout = cmp.Or(s.info.StartTimeout, startTimeout)
+	s.st = Status{ID: s.info.ID, State: Declared, Since: s.born}
+	s.ctx, s.cancel = context.WithCancel(h.ctx)
+	return s
+}
+
+// run is the life of the provider.
+func (s *supervisor) run() {
+	defer close(s.done)
+	defer s.set(Stopped, "")
+	for failures := 0; ; {
+		begun := time.Now()
+		failed, err := s.attempt()
+		worked := err == nil
+		if worked {
+			s.host.changed()
+			err = s.serve(failed)
+		}
+		s.usable.Store(false)
+		s.end()
+		if s.ctx.Err() != nil {
+			return
+		}
+		if worked && time.Since(begun) >= healthyReset {
+			failures = 0
+		}
+		s.host.cfg.Log.Warn().Str("provider", s.info.ID).Err(err).Msg("provider failed")
+		if wait := backoff(failures, worked); wait > 0 {
+			s.fail(err)
+			if !s.pause(begun, wait) {
+				return
+			}
+		} else {
+			s.note(err)
+		}
+		failures++
+		s.mu.Lock()
+		s.st.Restarts++
+		s.mu.Unlock()
+	}
+}
+
+// backoff returns the pause before the next attempt: none after the first
+// failure of a provider that worked, else 1 s doubling to 60 s, with up to a
+// fifth of jitter either way.
+func backoff(failures int, worked bool) time.Duration {
+	if failures == 0 && worked {
+		return 0
+	}
+	d := backoffFirst << min(failures, 6)
+	d = min(d, backoffMax)
+	jitter := 0.8 + 0.4*rand.Float64() //nolint:gosec // spreads load, guards nothing
+	return min(time.Duration(float64(d)*jitter), backoffMax)
+}
+
+// pause waits for the next attempt, or less when a call asks for it. It reports
+// false when the provider is to stop.
+func (s *supervisor) pause(begun time.Time, wait time.Duration) bool {
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-s.ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	case <-s.kick:
+	}
+	if rest := demandFloor - time.Since(begun); rest > 0 {
+		select {
+		case <-s.ctx.Done():
+			return false
+		case <-time.After(rest):
+		}
+	}
+	return true
+}
+
+// attempt starts the provider and discovers its tools.
+func (s *supervisor) attempt() (chan error, error) {
+	select {
+	case <-s.kick:
+	default:
+	}
+	begun := time.Now()
+	failed := make(chan error, 1)
+	s.mu.Lock()
+	s.epoch++
+	epoch := s.epoch
+	s.failed = failed
+	s.mu.Unlock()
+	s.set(Starting, "")
+
+	ctx, cancel := context.WithTimeout(s.ctx, s.info.StartTimeout)
+	defer cancel()
+	err := s.guard("start", func() error { return s.p.Start(ctx, s.signals(epoch)) })
+	if err != nil {
+		return nil, explain(ctx, err, s.info.StartTimeout)
+	}
+	degraded, err := s.discover(ctx)
+	if err != nil {
+		return nil, explain(ctx, fmt.Errorf("list tools: %w", err), s.info.StartTimeout)
+	}
+	s.mu.Lock()
+	s.st.StartTook = time.Since(begun)
+	s.started = true
+	s.mu.Unlock()
+	s.usable.Store(true)
+	if degraded != "" {
+		s.set(Degraded, degraded)
+	} else {
+		s.set(Ready, "")
+	}
+	return failed, nil
+}
+
+// explain says that a start ran into its deadline, in the user's terms.
+func explain(ctx context.Context, err error, limit time.Duration) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("not ready within %v: %w", limit, err)
+	}
+	return err
+}
+
+// guard turns a panic of a provider into an error (F-8).
+func (s *supervisor) guard(what string, f func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			s.host.cfg.Log.Error().Str("provider", s.info.ID).Interface("panic", r).Bytes("stack", debug.Stack()).Msg("a provider panicked")
+			err = fmt.Errorf("panic in %s: %v", what, r)
+		}
+	}()
+	return f()
+}
+
+func (s *supervisor) signals(epoch int) Signals {
+	current := func() bool { return s.epoch == epoch && s.ctx.Err() == nil }
+	return Signals{
+		Changed: func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if current() && !s.dirty {
+				s.dirty = true
+				select {
+				case s.poke <- struct{}{}:
+				default:
+				}
+			}
+		},
+		Failed: func(err error) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if current() {
+				select {
+				case s.failed <- err:
+					s.usable.Store(false)
+				default:
+				}
+			}
+		},
+		Degraded: func(msg string) {
+			s.mu.Lock()
+			ok := current() && s.st.State.Usable()
+			s.mu.Unlock()
+			if ok {
+				s.set(Degraded, msg)
+			}
+		},
+	}
+}
+
+// serve waits while the provider works. A list change is passed on at once, or
+// when the interval since the last discovery is over (UP-10).
+func (s *supervisor) serve(failed chan error) error {
+	var later <-chan time.Time
+	for {
+		select {
+		case <-s.ctx.Done():
+			return s.ctx.Err()
+		case err := <-failed:
+			return err
+		case <-s.poke:
+			s.mu.Lock()
+			wait := discoverInterval - time.Since(s.lastList)
+			s.mu.Unlock()
+			if wait > 0 {
+				later = time.After(wait)
+				continue
+			}
+			s.host.changed()
+		case <-later:
+			later = nil
+			s.host.changed()
+		}
+	}
+}
+
+// end disconnects the current attempt: exactly one Stop for its Start (F-7).
+func (s *supervisor) end() {
+	s.mu.Lock()
+	s.epoch++
+	s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), stopTimeout)
+	defer cancel()
+	if err := s.guard("stop", func() error { return s.p.Stop(ctx) }); err != nil {
+		s.addDiagnostic(fmt.Sprintf("stop: %v", err))
+	}
+}
+
+// stop ends the supervision and waits for it.
+func (s *supervisor) stop(context.Context) {
+	s.cancel()
+	<-s.done
+}
+
+// note records a failure that the next attempt follows at once; the tools stay
+// on offer meanwhile.
+func (s *supervisor) note(err error) {
+	s.mu.Lock()
+	s.st.LastError = Clean(err.Error(), 1024)
+	s.mu.Unlock()
+	s.addDiagnostic(err.Error())
+}
+
+// fail enters the failed state: the tools are no longer offered, but calls
+// still find them, and find out why (F-8).
+func (s *supervisor) fail(err error) {
+	s.note(err)
+	s.mu.Lock()
+	s.started = true
+	hidden := slices.Clone(s.tools)
+	s.mu.Unlock()
+	for i := range hidden {
+		hidden[i].Hidden = true
+	}
+	s.host.cfg.Registry.Replace(s.info.ID, hidden)
+	s.set(Failed, err.Error())
+	s.host.changed()
+}
+
+func (s *supervisor) set(state State, reason string) {
+	s.mu.Lock()
+	if s.st.State == Stopped {
+		s.mu.Unlock()
+		return
+	}
+	s.st.State, s.st.Reason, s.st.Since = state, Clean(reason, 1024), time.Now()
+	st := s.st
+	st.Diagnostics = slices.Clone(st.Diagnostics)
+	close(s.moved)
+	s.moved = make(chan struct{})
+	s.mu.Unlock()
+	if s.host.cfg.OnStatus != nil {
+		s.host.cfg.OnStatus(st)
+	}
+}
+
+func (s *supervisor) addDiagnostic(msg string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := append(s.st.Diagnostics, Clean(msg, 1024))
+	s.st.Diagnostics = slices.Clone(d[max(0, len(d)-maxDiagnostics):])
+}
+
+func (s *supervisor) status() Status {
+	s.mu.Lock()
+	st := s.st
+	st.Diagnostics = slices.Clone(st.Diagnostics)
+	s.mu.Unlock()
+	if d, ok := s.p.(Detailer); ok {
+		st.Detail = d.Detail()
+	}
+	return st
+}
+
+// discover lists the tools and registers what is fit. It returns a diagnostic
+// when something was left out.
+func (s *supervisor) discover(ctx context.Context) (degraded string, err error) {
+	s.listing.Lock()
+	defer s.listing.Unlock()
+	s.mu.Lock()
+	s.dirty = false
+	s.lastList = time.Now()
+	s.mu.Unlock()
+
+	var found []Tool
+	var warnings []string
+	err = s.guard("discover", func() (err error) {
+		found, warnings, err = s.p.Discover(ctx)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	if len(found) > MaxTools {
+		warnings = append(warnings, fmt.Sprintf("it lists %d tools; only the first %d are offered", len(found), MaxTools))
+		found = found[:MaxTools]
+	}
+	next := make(map[Tool]*provided, len(found))
+	tools := make([]tool.Provided, 0, len(found))
+	seen := map[string]bool{}
+	for _, t := range found {
+		p := s.byTool[t]
+		if p == nil {
+			def, err := define(s.info, t.Spec())
+			if err != nil {
+				warnings = append(warnings, err.Error())
+				continue
+			}
+			p = &provided{s: s, def: def, tool: t}
+		}
+		if seen[p.def.Name] {
+			warnings = append(warnings, fmt.Sprintf("tool %s is listed twice; the first one counts", p.def.Name))
+			continue
+		}
+		seen[p.def.Name] = true
+		next[t] = p
+		tools = append(tools, tool.Provided{Tool: p})
+	}
+	for _, err := range s.host.cfg.Registry.Replace(s.info.ID, tools) {
+		warnings = append(warnings, err.Error())
+	}
+	s.mu.Lock()
+	s.byTool, s.tools = next, tools
+	s.st.Tools = len(tools)
+	s.mu.Unlock()
+	for _, w := range warnings[:min(len(warnings), 8)] {
+		s.addDiagnostic(w)
+	}
+	if len(warnings) == 0 {
+		return "", nil
+	}
+	if len(warnings) > 1 {
+		return fmt.Sprintf("%s (and %d more)", Clean(warnings[0], 200), len(warnings)-1), nil
+	}
+	return Clean(warnings[0], 200), nil
+}
+
+// needsBoundary reports whether a boundary has anything to do or wait for.
+func (s *supervisor) needsBoundary() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.started {
+		return time.Since(s.born) < s.host.cfg.StartGrace
+	}
+	return s.dirty && s.st.State.Usable() && time.Since(s.lastList) >= discoverInterval
+}
+
+func (s *supervisor) boundary(ctx context.Context) {
+	s.mu.Lock()
+	first := !s.started
+	s.mu.Unlock()
+	if first {
+		ctx, cancel := context.WithDeadline(ctx, s.born.Add(s.host.cfg.StartGrace))
+		defer cancel()
+		s.settled(ctx)
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, boundaryTimeout)
+	defer cancel()
+	degraded, err := s.discover(ctx)
+	switch {
+	case err != nil:
+		s.set(Degraded, fmt.Sprintf("its tools changed, but listing them failed: %v", err))
+	case degraded != "":
+		s.set(Degraded, degraded)
+	default:
+		s.mu.Lock()
+		better := s.st.State == Degraded
+		s.mu.Unlock()
+		if better {
+			s.set(Ready, "")
+		}
+	}
+}
+
+// settled waits until the first start is over.
+func (s *supervisor) settled(ctx context.Context) {
+	for {
+		s.mu.Lock()
+		over, moved := s.started, s.moved
+		s.mu.Unlock()
+		if over {
+			return
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return
+		case <-s.done:
+			return
+		}
+	}
+}
+
+// await waits until calls can reach the provider. One that has failed is made
+// to try again, once per wait.
+func (s *supervisor) await(ctx context.Context) error {
+	kicked := false
+	for {
+		s.mu.Lock()
+		st, moved := s.st, s.moved
+		usable := s.usable.Load()
+		s.mu.Unlock()
+		switch {
+		case usable:
+			return nil
+		case st.State == Stopped, s.ctx.Err() != nil:
+			return fmt.Errorf("provider %q is %s", s.info.ID, Stopped)
+		case st.State == Failed && kicked:
+			return fmt.Errorf("provider %q is %s: %s", s.info.ID, st.State, st.Reason)
+		case st.State == Failed:
+			kicked = true
+			select {
+			case s.kick <- struct{}{}:
+			default:
+			}
+			// The state to wait for is the one after the attempt.
+			s.waitPast(ctx, moved)
+			continue
+		case st.State == Starting:
+			kicked = true
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return fmt.Errorf("provider %q is %s: %w", s.info.ID, cmp.Or(st.State, Declared), ctx.Err())
+		case <-s.done:
+		}
+	}
+}
+
+func (s *supervisor) waitPast(ctx context.Context, moved chan struct{}) {
+	select {
+	case <-moved:
+	case <-ctx.Done():
+	case <-s.done:
+	}
+}
+
+// callWait bounds how long a call waits for its provider to come (back) up.
+const callWait = startTimeout
+
+// provided is a discovered tool in the registry.
+type provided struct {
+	s    *supervisor
+	def  tool.Definition
+	tool Tool
+}
+
+// Definition implements [tool.Tool].
+func (p *provided) Definition() tool.Definition { return p.def }
+
+// ObeysContext implements [tool.Obedient]: [Tool] demands it of providers.
+func (p *provided) ObeysContext() {}
+
+// Invoke implements [tool.Tool].
+func (p *provided) Invoke(ctx context.Context, call tool.Call) (tool.Result, error) {
+	for retried := false; ; retried = true {
+		if !p.s.usable.Load() {
+			wait, cancel := context.WithTimeout(ctx, callWait)
+			err := p.s.await(wait)
+			cancel()
+			if err != nil {
+				return tool.Fail(tool.ErrUnavailable, "%s", err.Error()), nil
+			}
+		}
+		res, err := p.tool.Invoke(ctx, call)
+		if err == nil || retried || !errors.Is(err, ErrNotSent) {
+			return res, err
+		}
+	}
+}
