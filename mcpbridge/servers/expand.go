@@ -1,0 +1,128 @@
+package servers
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Scope resolves variables.
+type Scope struct {
+	Env       func(string) (string, bool)
+	Home      string
+	Workspace string // "" when there is none
+}
+
+var variable = regexp.MustCompile(`\$\{([^}]*)\}`)
+
+// Expand resolves the variables of a server. A variable that is not set and has
+// no default is an error that names server and variable; in files of Claude Code
+// it stays as it is, with a warning, as it does there. Variables of yaya itself
+// (YAYA_…) never expand (UP-22).
+func (s Server) Expand(sc Scope) (Server, []string, error) {
+	var warnings []string
+	var bad error
+	expand := func(in string) string {
+		return variable.ReplaceAllStringFunc(in, func(ref string) string {
+			out, err := sc.resolve(ref[2 : len(ref)-1])
+			if err == nil {
+				return out
+			}
+			if s.Format == FormatClaudeCode || s.Format == FormatClaudeDesktop {
+				warnings = append(warnings, fmt.Sprintf("server %q: %v; %s stays as it is", s.Name, err, ref))
+				return ref
+			}
+			if bad == nil {
+				bad = err
+			}
+			return ref
+		})
+	}
+	s.Command, s.Dir, s.URL, s.EnvFile = expand(s.Command), expand(s.Dir), expand(s.URL), expand(s.EnvFile)
+	s.Args = slices.Clone(s.Args)
+	for i := range s.Args {
+		s.Args[i] = expand(s.Args[i])
+	}
+	s.Env, s.Headers = maps.Clone(s.Env), maps.Clone(s.Headers)
+	for _, m := range []map[string]string{s.Env, s.Headers} {
+		for _, k := range slices.Sorted(maps.Keys(m)) {
+			m[k] = expand(m[k])
+		}
+	}
+	if bad != nil {
+		return s, warnings, bad
+	}
+	if strings.HasPrefix(s.Command, "~/") {
+		s.Command = filepath.Join(sc.Home, s.Command[2:])
+	}
+	if strings.HasPrefix(s.Dir, "~/") {
+		s.Dir = filepath.Join(sc.Home, s.Dir[2:])
+	}
+	return s, warnings, s.check()
+}
+
+func (sc Scope) resolve(ref string) (string, error) {
+	switch ref {
+	case "workspaceFolder", "CLAUDE_PROJECT_DIR":
+		if sc.Workspace == "" {
+			return "", fmt.Errorf("${%s} has no value: yaya was not started in a workspace", ref)
+		}
+		return sc.Workspace, nil
+	case "workspaceFolderBasename":
+		return filepath.Base(sc.Workspace), nil
+	case "userHome":
+		return sc.Home, nil
+	case "pathSeparator", "/":
+		return string(filepath.Separator), nil
+	}
+	if id, ok := strings.CutPrefix(ref, "input:"); ok {
+		name := "INPUT_" + strings.ToUpper(strings.Map(func(r rune) rune {
+			if r == '-' || r == '.' || r == ' ' {
+				return '_'
+			}
+			return r
+		}, id))
+		if v, ok := sc.Env(name); ok {
+			return v, nil
+		}
+		return "", fmt.Errorf("the input %q has no value; set the environment variable %s", id, name)
+	}
+	name, def, hasDefault := strings.Cut(ref, ":-")
+	if !strings.HasPrefix(name, "YAYA_") {
+		if v, ok := sc.Env(name); ok && (v != "" || !hasDefault) {
+			return v, nil
+		}
+	}
+	if hasDefault {
+		return def, nil
+	}
+	return "", fmt.Errorf("the environment variable %s is not set; set it, or write ${%s:-default}", name, name)
+}
+
+// ParseEnvFile reads KEY=value lines as VS Code and Cursor do: comments, an
+// optional export, and quotes around the value.
+func ParseEnvFile(data []byte) (map[string]string, error) {
+	out := map[string]string{}
+	for i, line := range strings.Split(string(data), "\n") {
+		line = strings.TrimSpace(strings.TrimSuffix(line, "\r"))
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		key, value, ok := strings.Cut(strings.TrimPrefix(line, "export "), "=")
+		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+		if !ok || key == "" {
+			return nil, fmt.Errorf("line %d is not KEY=value", i+1)
+		}
+		if isLoaderKey(key) {
+			return nil, fmt.Errorf("line %d: the variable %s is refused", i+1, key)
+		}
+		if n := len(value); n >= 2 && (value[0] == '"' || value[0] == '\'') && value[n-1] == value[0] {
+			value = value[1 : n-1]
+		}
+		out[key] = value
+	}
+	return out, nil
+}

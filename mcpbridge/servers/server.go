@@ -1,0 +1,210 @@
+package servers
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Transport is how a server is reached.
+type Transport string
+
+// The transports.
+const (
+	Stdio Transport = "stdio"
+	HTTP  Transport = "http" // streamable HTTP
+	SSE   Transport = "sse"  // HTTP+SSE of 2024-11-05
+)
+
+// Era says which protocol era to speak.
+type Era string
+
+// The eras. Auto probes for the modern one.
+const (
+	EraAuto   Era = "auto"
+	EraLegacy Era = "legacy" // initialize handshake, up to 2025-11-25
+	EraModern Era = "modern" // stateless, from 2026-07-28
+)
+
+// Session policies: who shares a connection to the server.
+const (
+	Shared    = "shared"
+	PerClient = "per_client"
+	PerCall   = "per_call"
+	poolStart = "pool:"
+	maxPool   = 64
+)
+
+// Server is one configured server. Strings may hold variables until
+// [Server.Expand].
+type Server struct {
+	Name      string    `json:"-"`
+	File      string    `json:"-"`
+	Format    Format    `json:"-"`
+	Transport Transport `json:"type"`
+
+	Command string            `json:"command,omitempty"`
+	Args    []string          `json:"args,omitempty"`
+	Env     map[string]string `json:"env,omitempty"`
+	// PassEnv names variables of yaya's own environment that the child gets.
+	PassEnv []string `json:"env_vars,omitempty"`
+	EnvFile string   `json:"envFile,omitempty"`
+	Dir     string   `json:"cwd,omitempty"`
+
+	URL     string            `json:"url,omitempty"`
+	Headers map[string]string `json:"headers,omitempty"`
+	// FallBackToSSE tries HTTP+SSE when the URL does not speak streamable HTTP;
+	// set where the format does not tell the two apart.
+	FallBackToSSE bool `json:"sse_fallback,omitempty"`
+
+	Disabled     bool          `json:"disabled,omitempty"`
+	Required     bool          `json:"required,omitempty"`
+	StartTimeout time.Duration `json:"-"`
+	CallTimeout  time.Duration `json:"-"`
+	IdleTimeout  time.Duration `json:"-"`
+	IncludeTools []string      `json:"enabled_tools,omitempty"`
+	ExcludeTools []string      `json:"disabled_tools,omitempty"` // wins over IncludeTools
+	Validate     bool          `json:"validate,omitempty"`
+	Era          Era           `json:"protocolEra,omitempty"`
+	Session      string        `json:"session,omitempty"`
+	Description  string        `json:"description,omitempty"`
+}
+
+// MarshalJSON writes the server as an entry of yaya's own file.
+func (s Server) MarshalJSON() ([]byte, error) {
+	type plain Server
+	ms := func(d time.Duration) float64 { return d.Seconds() }
+	return json.Marshal(struct {
+		plain
+		Start float64 `json:"startup_timeout_sec,omitempty"`
+		Call  float64 `json:"tool_timeout_sec,omitempty"`
+		Idle  float64 `json:"idle_timeout_sec,omitempty"`
+	}{plain(s), ms(s.StartTimeout), ms(s.CallTimeout), ms(s.IdleTimeout)})
+}
+
+// SessionPolicy returns the effective policy and, for a pool, its size: shared
+// for stdio and per client for HTTP unless configured.
+func (s Server) SessionPolicy() (policy string, pool int) {
+	if n, ok := strings.CutPrefix(s.Session, poolStart); ok {
+		pool, _ = strconv.Atoi(n)
+		return poolStart, pool
+	}
+	if s.Session != "" {
+		return s.Session, 0
+	}
+	if s.Transport == Stdio {
+		return Shared, 0
+	}
+	return PerClient, 0
+}
+
+// PolicyPool is what SessionPolicy returns for pool:N.
+const PolicyPool = poolStart
+
+// Allows reports whether a tool is offered; exclusion wins.
+func (s Server) Allows(tool string) bool {
+	if slices.Contains(s.ExcludeTools, tool) {
+		return false
+	}
+	return len(s.IncludeTools) == 0 || slices.Contains(s.IncludeTools, tool)
+}
+
+// Endpoint says in a few words where the server is, without secrets: the
+// command and its arguments are shown as configured, and of a URL the query is
+// left out.
+func (s Server) Endpoint() string {
+	if s.Transport == Stdio {
+		return strings.Join(append([]string{s.Command}, s.Args...), " ")
+	}
+	u, _, _ := strings.Cut(s.URL, "?")
+	if i := strings.Index(u, "://"); i >= 0 {
+		if at := strings.LastIndexByte(u, '@'); at > i {
+			u = u[:i+3] + u[at+1:]
+		}
+	}
+	return u
+}
+
+// loaderKeys are variables that make a program load or run something else
+// (UP-20, R20).
+var loaderKeys = []string{
+	"NODE_OPTIONS", "PYTHONPATH", "PYTHONSTARTUP", "PYTHONHOME", "BASH_ENV", "ENV", "PERL5OPT", "PERL5LIB",
+	"RUBYOPT", "RUBYLIB", "GIT_SSH", "GIT_SSH_COMMAND", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "GCONV_PATH", "IFS", "SHELLOPTS",
+}
+
+func isLoaderKey(key string) bool {
+	key = strings.ToUpper(key)
+	return strings.HasPrefix(key, "LD_") || strings.HasPrefix(key, "DYLD_") || slices.Contains(loaderKeys, key)
+}
+
+// check reports what makes the server unusable.
+func (s Server) check() error {
+	switch s.Transport {
+	case Stdio:
+		if s.Command == "" {
+			return errors.New(`it has no "command"; give it one, or a "url" for a remote server`)
+		}
+		if s.URL != "" {
+			return errors.New(`it has a "command" and a "url"; keep the one you mean`)
+		}
+	case HTTP, SSE:
+		if s.URL == "" {
+			return fmt.Errorf(`it has type %q and no "url"`, s.Transport)
+		}
+		if s.Command != "" {
+			return errors.New(`it has a "command" and a "url"; keep the one you mean`)
+		}
+		if !strings.Contains(s.URL, "${") && !strings.HasPrefix(s.URL, "http://") && !strings.HasPrefix(s.URL, "https://") {
+			return fmt.Errorf("its url %q is not http or https", s.URL)
+		}
+	default:
+		return fmt.Errorf("its type %q is not one of stdio, http, sse", s.Transport)
+	}
+	for _, key := range slices.Concat(slices.Sorted(maps.Keys(s.Env)), s.PassEnv) {
+		if isLoaderKey(key) {
+			return fmt.Errorf("the environment variable %s can make the command run other code and is refused; set it in a wrapper script that you name as the command", key)
+		}
+		if key == "" || strings.ContainsAny(key, "=\x00") {
+			return fmt.Errorf("%q cannot be an environment variable", key)
+		}
+	}
+	switch s.Era {
+	case "", EraAuto, EraLegacy, EraModern:
+	default:
+		return fmt.Errorf("protocolEra %q is not one of auto, legacy, modern", s.Era)
+	}
+	switch policy := cmp.Or(s.Session, Shared); policy {
+	case Shared, PerClient, PerCall:
+	default:
+		n, ok := strings.CutPrefix(policy, poolStart)
+		size, err := strconv.Atoi(n)
+		if !ok || err != nil || size < 1 || size > maxPool {
+			return fmt.Errorf("session %q is not one of shared, per_client, per_call, pool:N (N from 1 to %d)", s.Session, maxPool)
+		}
+	}
+	return nil
+}
+
+// Environ returns the whole environment of the server's process: a few
+// variables of ours, those that are named, and those that are configured (R20).
+// The server must be expanded.
+func (s Server) Environ(lookup func(string) (string, bool)) []string {
+	env := map[string]string{}
+	for _, key := range slices.Concat([]string{"PATH", "HOME", "LANG", "TMPDIR", "USER"}, s.PassEnv) {
+		if v, ok := lookup(key); ok {
+			env[key] = v
+		}
+	}
+	maps.Copy(env, s.Env)
+	out := make([]string, 0, len(env))
+	for _, key := range slices.Sorted(maps.Keys(env)) {
+		out = append(out, key+"="+env[key])
+	}
+	return out
+}
