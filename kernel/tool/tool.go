@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"regexp"
 	"time"
+
+	"github.com/yaya-ai/yaya/internal/jsonrpc"
 )
 
 // Kind classifies what a tool can do (S-41). Anything unknown counts as exec.
@@ -88,8 +90,8 @@ type Call struct {
 
 // NativeCall carries a call in its caller's own words.
 type NativeCall struct {
-	Protocol string          // "mcp"
-	Params   json.RawMessage // the whole params object
+	Protocol string         // "mcp"
+	Params   jsonrpc.Object // the whole params object, opened
 }
 
 // Progress is one step of a running call. Native, when set, is the provider's

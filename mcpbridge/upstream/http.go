@@ -1,0 +1,435 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/yaya-ai/yaya/feature"
+	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/internal/sse"
+)
+
+// errSessionLost says that the server has forgotten the session; what was sent
+// on it was refused before it was looked at.
+var errSessionLost = fmt.Errorf("%w: the server has forgotten the session", feature.ErrNotSent)
+
+// statusError is an HTTP answer that is no answer of MCP.
+type statusError struct {
+	code int
+	body string
+}
+
+func (e *statusError) Error() string {
+	msg := fmt.Sprintf("the server answered HTTP %d %s", e.code, http.StatusText(e.code))
+	if e.code == http.StatusUnauthorized || e.code == http.StatusForbidden {
+		msg += " (it wants credentials; set a header such as Authorization in its configuration)"
+	}
+	if e.body != "" {
+		msg += ": " + e.body
+	}
+	return msg
+}
+
+// NewTransport returns an HTTP transport tuned for many small calls to few
+// servers.
+func NewTransport() *http.Transport {
+	return &http.Transport{
+		Proxy:                  http.ProxyFromEnvironment,
+		DialContext:            (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		MaxIdleConns:           512,
+		MaxIdleConnsPerHost:    128,
+		IdleConnTimeout:        90 * time.Second,
+		TLSHandshakeTimeout:    10 * time.Second,
+		ExpectContinueTimeout:  time.Second,
+		MaxResponseHeaderBytes: 64 << 10,
+		WriteBufferSize:        16 << 10,
+		ReadBufferSize:         16 << 10,
+		DisableCompression:     true, // a compressed answer could be a bomb (UP-29)
+		ForceAttemptHTTP2:      true,
+	}
+}
+
+// sameOrigin follows a few redirects within the origin and none that leave it,
+// so that credentials stay where they belong (R21, UP-23).
+func sameOrigin(req *http.Request, via []*http.Request) error {
+	first := via[0].URL
+	if len(via) > 3 {
+		return errors.New("too many redirects")
+	}
+	if req.URL.Scheme != first.Scheme || req.URL.Host != first.Host {
+		return fmt.Errorf("it redirects to another origin (%s://%s), which is not followed", req.URL.Scheme, req.URL.Host)
+	}
+	return nil
+}
+
+// httpTransport is streamable HTTP. The legacy era has a session and a GET
+// stream for what the server says unasked; the modern one has neither.
+type httpTransport struct {
+	url     *url.URL
+	header  http.Header // configured headers
+	client  *http.Client
+	dropped *atomic.Uint64
+	notify  func(method string, params []byte)
+
+	mu      sync.Mutex
+	version string // for MCP-Protocol-Version; "" before the handshake
+	session string // Mcp-Session-Id
+	modern  bool
+
+	ctx    context.Context // ends with close
+	cancel context.CancelFunc
+	lost   chan struct{} // closed when the session is known to be gone
+	once   sync.Once
+	why    error
+	work   group
+}
+
+func newHTTP(rt http.RoundTripper, rawURL string, headers map[string]string, dropped *atomic.Uint64, notify func(string, []byte)) (*httpTransport, error) {
+	u, err := parseURL(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	t := &httpTransport{
+		url: u, header: http.Header{}, dropped: dropped, notify: notify, lost: make(chan struct{}),
+		client: &http.Client{Transport: rt, CheckRedirect: sameOrigin},
+	}
+	for k, v := range headers {
+		t.header.Set(k, v)
+	}
+	t.ctx, t.cancel = context.WithCancel(context.Background())
+	return t, nil
+}
+
+func parseURL(raw string) (*url.URL, error) {
+	u, err := url.Parse(raw)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+		return nil, fmt.Errorf("%q is not an http or https URL", raw)
+	}
+	return u, nil
+}
+
+// lose marks the session as gone.
+func (t *httpTransport) lose(err error) {
+	t.once.Do(func() {
+		t.why = err
+		close(t.lost)
+	})
+}
+
+func (t *httpTransport) done() <-chan struct{} { return t.lost }
+
+func (t *httpTransport) failed() error {
+	select {
+	case <-t.lost:
+		return t.why
+	default:
+		return nil
+	}
+}
+
+// begin fixes the era that the handshake came to.
+func (t *httpTransport) begin(version string, modern bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.version, t.modern = version, modern
+}
+
+func (t *httpTransport) newRequest(ctx context.Context, method string, to *url.URL, body []byte) (*http.Request, error) {
+	var rd io.Reader
+	if body != nil {
+		rd = bytes.NewReader(body)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, to.String(), rd)
+	if err != nil {
+		return nil, err
+	}
+	for k, v := range t.header {
+		req.Header[k] = v
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.version != "" {
+		req.Header[mcp.HeaderProtocolVersion] = []string{t.version}
+	}
+	if t.session != "" {
+		req.Header[mcp.HeaderSessionID] = []string{t.session}
+	}
+	return req, nil
+}
+
+var (
+	acceptBoth  = []string{"application/json, text/event-stream"}
+	contentJSON = []string{"application/json"}
+)
+
+func (t *httpTransport) post(ctx context.Context, to *url.URL, body []byte, extra http.Header) (*http.Response, error) {
+	req, err := t.newRequest(ctx, http.MethodPost, to, body)
+	if err != nil {
+		return nil, err
+	}
+	req.Header["Accept"] = acceptBoth
+	req.Header["Content-Type"] = contentJSON
+	for k, v := range extra {
+		req.Header[k] = v
+	}
+	resp, err := t.client.Do(req)
+	if err != nil {
+		return nil, t.classify(ctx, err)
+	}
+	return resp, nil
+}
+
+// classify tells a server that is not there from other failures: what was never
+// sent can be sent again.
+func (t *httpTransport) classify(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if ue, ok := errors.AsType[*url.Error](err); ok {
+		err = ue.Err // without the URL, whose query may hold a secret
+	}
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
+		err = fmt.Errorf("%w: cannot connect: %w", feature.ErrNotSent, op.Err)
+		t.lose(err)
+	}
+	return err
+}
+
+func (t *httpTransport) roundTrip(ctx context.Context, req *request) (reply, error) {
+	if err := t.failed(); err != nil {
+		return reply{}, fmt.Errorf("%w: %w", feature.ErrNotSent, err)
+	}
+	resp, err := t.post(ctx, t.url, req.body, req.header)
+	if err != nil {
+		return reply{}, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if id := resp.Header.Get(mcp.HeaderSessionID); id != "" && req.method == methodInitialize {
+		t.mu.Lock()
+		t.session = clip(id, 1024)
+		t.mu.Unlock()
+	}
+	mediaType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	switch {
+	case mediaType == "text/event-stream" && resp.StatusCode == http.StatusOK:
+		return t.readStream(ctx, resp.Body, req)
+	case mediaType == "application/json":
+		return t.readJSON(ctx, resp, req)
+	}
+	return reply{}, t.refusal(resp, req)
+}
+
+// readJSON reads a single message. An error object counts whatever the status,
+// if it answers this request; one without our id is the transport's.
+func (t *httpTransport) readJSON(ctx context.Context, resp *http.Response, req *request) (reply, error) {
+	data, err := readBody(resp)
+	if err != nil {
+		if ctx.Err() != nil {
+			return reply{}, ctx.Err()
+		}
+		return reply{}, err
+	}
+	var msg jsonrpc.Message
+	if err := msg.Parse(data); err != nil {
+		if resp.StatusCode != http.StatusOK {
+			return reply{}, t.status(resp, req, data)
+		}
+		return reply{}, fmt.Errorf("the server sent a malformed answer: %w", err)
+	}
+	ours := msg.IsResponse() && string(msg.ID) == strconv.FormatInt(req.id, 10)
+	switch {
+	case ours && (resp.StatusCode == http.StatusOK || msg.Err != nil):
+		return reply{msg.Result, msg.Err}, nil
+	case resp.StatusCode != http.StatusOK:
+		return reply{}, t.status(resp, req, data)
+	}
+	t.dropped.Add(1)
+	return reply{}, errors.New("the server answered another request than the one it was asked")
+}
+
+func (t *httpTransport) refusal(resp *http.Response, req *request) error {
+	data, _ := io.ReadAll(io.LimitReader(resp.Body, 2048)) //nolint:forbidigo // bounded by the reader
+	if resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusAccepted {
+		return fmt.Errorf("the server answered with %q instead of JSON or an event stream", clip(resp.Header.Get("Content-Type"), 64))
+	}
+	return t.status(resp, req, data)
+}
+
+// status explains an HTTP error. On a legacy session 404, and a 400 that comes
+// from the transport, mean that the session is gone.
+func (t *httpTransport) status(resp *http.Response, req *request, body []byte) error {
+	t.mu.Lock()
+	onSession := t.session != "" && req.method != methodInitialize
+	t.mu.Unlock()
+	if onSession && (resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusBadRequest) {
+		t.lose(errSessionLost)
+		return errSessionLost
+	}
+	return &statusError{resp.StatusCode, feature.Clean(strings.TrimSpace(string(body[:min(len(body), 300)])), 400)}
+}
+
+func readBody(resp *http.Response) ([]byte, error) {
+	if resp.ContentLength > maxMessage {
+		return nil, errTooLarge
+	}
+	if resp.ContentLength >= 0 {
+		data := make([]byte, resp.ContentLength)
+		_, err := io.ReadFull(resp.Body, data)
+		return data, err
+	}
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxMessage+1)) //nolint:forbidigo // bounded by the reader
+	if len(data) > maxMessage {
+		return nil, errTooLarge
+	}
+	return data, err
+}
+
+// readStream reads the stream that answers one request: notes, then the answer.
+func (t *httpTransport) readStream(ctx context.Context, body io.Reader, req *request) (reply, error) {
+	r := sse.NewReader(body, maxMessage)
+	want := strconv.FormatInt(req.id, 10)
+	for garbage := 0; ; {
+		ev, err := r.Next()
+		if err != nil {
+			if ctx.Err() != nil {
+				return reply{}, ctx.Err()
+			}
+			return reply{}, fmt.Errorf("the server's answer broke off: %w", err)
+		}
+		var msg jsonrpc.Message
+		if err := msg.Parse(ev.Data); err != nil {
+			if garbage++; garbage > maxGarbage {
+				return reply{}, errGarbage
+			}
+			continue
+		}
+		switch {
+		case msg.IsResponse():
+			if string(msg.ID) == want {
+				return reply{msg.Result, msg.Err}, nil
+			}
+			t.dropped.Add(1)
+		case msg.IsRequest():
+			answer := answerRequest(&msg)
+			t.work.Go(func() { _ = t.send(t.ctx, answer) })
+		case req.onNote != nil:
+			req.onNote(note{msg.Method, msg.Params.Raw()})
+		default:
+			t.notify(msg.Method, msg.Params.Raw())
+		}
+	}
+}
+
+func (t *httpTransport) send(ctx context.Context, msg []byte) error {
+	resp, err := t.post(ctx, t.url, msg, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode/100 != 2 {
+		return &statusError{code: resp.StatusCode}
+	}
+	return nil
+}
+
+// listen keeps the legacy GET stream open. A server without one says 405. When
+// the server cannot be reached or has forgotten the session, the transport is
+// lost; a stream that merely ends is opened again.
+func (t *httpTransport) listen() {
+	t.work.Go(func() {
+		for wait := time.Second; ; wait = min(2*wait, time.Minute) {
+			begun := time.Now()
+			if stop := t.listenOnce(); stop || t.ctx.Err() != nil {
+				return
+			}
+			if time.Since(begun) > time.Minute {
+				wait = time.Second
+			}
+			select {
+			case <-t.ctx.Done():
+				return
+			case <-time.After(wait):
+			}
+		}
+	})
+}
+
+func (t *httpTransport) listenOnce() (stop bool) {
+	req, err := t.newRequest(t.ctx, http.MethodGet, t.url, nil)
+	if err != nil {
+		return true
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	resp, err := t.client.Do(req)
+	if err != nil {
+		_ = t.classify(t.ctx, err) // a dial error loses the transport
+		return t.failed() != nil
+	}
+	defer func() { _ = resp.Body.Close() }()
+	switch {
+	case resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusBadRequest:
+		t.mu.Lock()
+		had := t.session != ""
+		t.mu.Unlock()
+		if had {
+			t.lose(errSessionLost)
+		}
+		return true
+	case resp.StatusCode != http.StatusOK:
+		return resp.StatusCode/100 == 4
+	}
+	r := sse.NewReader(resp.Body, maxMessage)
+	for {
+		ev, err := r.Next()
+		if err != nil {
+			return false
+		}
+		var msg jsonrpc.Message
+		if msg.Parse(ev.Data) != nil {
+			t.dropped.Add(1)
+			continue
+		}
+		switch {
+		case msg.IsRequest():
+			answer := answerRequest(&msg)
+			t.work.Go(func() { _ = t.send(t.ctx, answer) })
+		case msg.IsNotification():
+			t.notify(msg.Method, msg.Params.Raw())
+		default:
+			t.dropped.Add(1)
+		}
+	}
+}
+
+func (t *httpTransport) close(ctx context.Context) {
+	t.lose(errors.New("closed"))
+	t.mu.Lock()
+	session := t.session
+	t.mu.Unlock()
+	if session != "" && !errors.Is(t.why, feature.ErrNotSent) {
+		// A courtesy; the server may be gone.
+		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+		if req, err := t.newRequest(ctx, http.MethodDelete, t.url, nil); err == nil {
+			if resp, err := t.client.Do(req); err == nil {
+				_ = resp.Body.Close()
+			}
+		}
+		cancel()
+	}
+	t.cancel()
+	t.work.Close()
+}

@@ -1,0 +1,134 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"github.com/yaya-ai/yaya/feature"
+	"github.com/yaya-ai/yaya/internal/sse"
+)
+
+// sseTransport is HTTP+SSE of 2024-11-05: one stream brings everything, and
+// requests go to an endpoint that the stream names first.
+type sseTransport struct {
+	*mux
+	http *httpTransport // for requests, redirects and error texts
+	end  *url.URL
+
+	cancel context.CancelFunc
+	over   chan struct{}
+}
+
+func dialSSE(ctx context.Context, rt http.RoundTripper, rawURL string, headers map[string]string, dropped *atomic.Uint64, notify func(string, []byte)) (*sseTransport, error) {
+	h, err := newHTTP(rt, rawURL, headers, dropped, notify)
+	if err != nil {
+		return nil, err
+	}
+	t := &sseTransport{http: h, over: make(chan struct{})}
+	t.mux = newMux(dropped, notify, func(msg []byte) {
+		h.work.Go(func() { _ = t.send(h.ctx, msg) })
+	})
+	// The stream lives longer than the dial.
+	life, cancel := context.WithCancel(h.ctx)
+	t.cancel = cancel
+	stop := context.AfterFunc(ctx, cancel)
+	req, err := h.newRequest(life, http.MethodGet, h.url, nil)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	resp, err := h.client.Do(req)
+	if err != nil {
+		cancel()
+		return nil, h.classify(ctx, err)
+	}
+	fail := func(err error) (*sseTransport, error) {
+		cancel()
+		_ = resp.Body.Close()
+		return nil, err
+	}
+	if mt, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); resp.StatusCode != http.StatusOK || mt != "text/event-stream" {
+		if resp.StatusCode != http.StatusOK {
+			return fail(&statusError{code: resp.StatusCode})
+		}
+		return fail(fmt.Errorf("the server answered with %q instead of an event stream", clip(mt, 64)))
+	}
+	r := sse.NewReader(resp.Body, maxMessage)
+	for t.end == nil {
+		ev, err := r.Next()
+		if err != nil {
+			if ctx.Err() != nil {
+				err = ctx.Err()
+			}
+			return fail(fmt.Errorf("the event stream ended before it named its endpoint: %w", err))
+		}
+		if ev.Name != "endpoint" {
+			continue
+		}
+		end, err := h.url.Parse(string(ev.Data))
+		if err != nil || end.Scheme != h.url.Scheme || end.Host != h.url.Host {
+			return fail(errors.New("the event stream names an endpoint of another origin, which is not used"))
+		}
+		t.end = end
+	}
+	if !stop() { // ctx ended meanwhile and has cancelled the stream
+		return fail(ctx.Err())
+	}
+	go func() {
+		defer close(t.over)
+		defer func() { _ = resp.Body.Close() }()
+		for {
+			ev, err := r.Next()
+			if err == nil && (ev.Name == "" || ev.Name == "message") {
+				err = t.dispatch(ev.Data)
+			}
+			if err != nil {
+				t.fail(fmt.Errorf("the event stream ended: %w", err))
+				return
+			}
+		}
+	}()
+	return t, nil
+}
+
+func (t *sseTransport) roundTrip(ctx context.Context, req *request) (reply, error) {
+	p, err := t.add(req.id, req.onNote != nil)
+	if err != nil {
+		return reply{}, fmt.Errorf("%w: %w", feature.ErrNotSent, err)
+	}
+	defer t.drop(req.id, p)
+	if err := t.send(ctx, req.body); err != nil {
+		return reply{}, err
+	}
+	return wait(ctx, p, req)
+}
+
+func (t *sseTransport) send(ctx context.Context, msg []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	resp, err := t.http.post(ctx, t.end, msg, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode/100 != 2 {
+		return &statusError{code: resp.StatusCode}
+	}
+	return nil
+}
+
+func (t *sseTransport) done() <-chan struct{} { return t.over }
+
+func (t *sseTransport) close(context.Context) {
+	t.cancel()
+	<-t.over
+	t.http.cancel()
+	t.http.work.Close()
+}

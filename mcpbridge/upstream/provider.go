@@ -1,0 +1,271 @@
+package upstream
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/yaya-ai/yaya/feature"
+	"github.com/yaya-ai/yaya/internal/proc"
+	"github.com/yaya-ai/yaya/kernel/tool"
+	"github.com/yaya-ai/yaya/mcpbridge/servers"
+)
+
+// Config assembles a provider.
+type Config struct {
+	// Server is the configuration, expanded.
+	Server servers.Server
+	// Environ is the whole environment of a child process.
+	Environ []string
+	// Procs runs child processes; required for stdio.
+	Procs *proc.Manager
+	// HTTP carries requests to remote servers; required for HTTP and SSE.
+	HTTP http.RoundTripper
+	// Artifacts keeps images and other binary results for the agent loop.
+	// Without it they are described and dropped.
+	Artifacts *tool.Store
+	// Name and Version introduce yaya to the server.
+	Name, Version string
+	Log           zerolog.Logger
+}
+
+// Provider is one MCP server.
+type Provider struct {
+	cfg   Config
+	stats stats
+	list  catalogue
+	idle  time.Duration
+
+	mu       sync.Mutex
+	signals  feature.Signals
+	main     *session
+	sessions map[string]*slot // per client and pool
+	next     int              // round robin of the pool
+	closed   bool
+	era      servers.Era // what the server turned out to speak; "" when unknown
+	useSSE   bool        // the fall-back was needed
+
+	lastStderr func() string // of the last child
+
+	work sync.WaitGroup
+	stop context.CancelFunc
+}
+
+// New returns the provider of a server, which is not started.
+func New(cfg Config) *Provider {
+	return &Provider{cfg: cfg, idle: cmp.Or(cfg.Server.IdleTimeout, 5*time.Minute)}
+}
+
+// Info implements [feature.Provider].
+func (p *Provider) Info() feature.Info {
+	return feature.Info{ID: p.cfg.Server.Name, StartTimeout: p.cfg.Server.StartTimeout}
+}
+
+// Start implements [feature.Provider]: it opens the main session.
+func (p *Provider) Start(ctx context.Context, sig feature.Signals) error {
+	life, stop := context.WithCancel(context.Background())
+	p.mu.Lock()
+	p.signals, p.stop, p.closed = sig, stop, false
+	p.sessions = map[string]*slot{}
+	p.mu.Unlock()
+	main, err := p.open(ctx)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	p.main = main
+	p.mu.Unlock()
+	main.subscribe()
+	p.work.Go(func() {
+		select {
+		case <-main.t.done():
+			sig.Failed(main.t.failed())
+		case <-life.Done():
+		}
+	})
+	if policy, _ := p.cfg.Server.SessionPolicy(); policy == servers.PerClient || policy == servers.PolicyPool {
+		p.work.Go(func() { p.recycle(life) })
+	}
+	return nil
+}
+
+// Stop implements [feature.Provider]: it closes every session.
+func (p *Provider) Stop(ctx context.Context) error {
+	p.mu.Lock()
+	p.closed = true
+	if p.stop != nil {
+		p.stop()
+	}
+	all := make([]*session, 0, len(p.sessions)+1)
+	if p.main != nil {
+		all = append(all, p.main)
+	}
+	slots := p.sessions
+	p.main, p.sessions = nil, nil
+	p.mu.Unlock()
+	for _, sl := range slots {
+		if s := sl.take(); s != nil {
+			all = append(all, s)
+		}
+	}
+	var wg sync.WaitGroup
+	for _, s := range all {
+		wg.Go(func() { s.close(ctx) })
+	}
+	wg.Wait()
+	p.work.Wait()
+	return nil
+}
+
+// notify takes the notifications of any session that concern no request. It
+// runs on a reading goroutine.
+func (p *Provider) notify(method string, _ []byte) {
+	if method != noteToolsChanged {
+		p.stats.dropped.Add(1)
+		return
+	}
+	p.mu.Lock()
+	changed := p.signals.Changed
+	p.mu.Unlock()
+	if changed != nil {
+		changed()
+	}
+}
+
+// open connects and initialises a session.
+func (p *Provider) open(ctx context.Context) (*session, error) {
+	p.mu.Lock()
+	era, useSSE := p.era, p.useSSE
+	p.mu.Unlock()
+	srv := p.cfg.Server
+	want := cmp.Or(srv.Era, servers.EraAuto)
+	if want == servers.EraAuto && era != "" {
+		want = era
+	}
+	if srv.Transport == servers.SSE || useSSE {
+		return p.connect(ctx, servers.SSE, servers.EraLegacy)
+	}
+	s, err := p.connect(ctx, srv.Transport, want)
+	if err == nil || ctx.Err() != nil {
+		return s, err
+	}
+	switch {
+	case srv.Transport == servers.Stdio && want == servers.EraAuto && errors.Is(err, errDiedProbing):
+		// It may be one that exits on a method it does not know: ask it the old
+		// way before giving up.
+		return p.connect(ctx, srv.Transport, servers.EraLegacy)
+	case srv.FallBackToSSE && speaksNoStreamable(err):
+		sse, sseErr := p.connect(ctx, servers.SSE, servers.EraLegacy)
+		if sseErr != nil {
+			return nil, fmt.Errorf("%w (and it does not speak HTTP+SSE either: %w)", err, sseErr)
+		}
+		p.mu.Lock()
+		p.useSSE = true
+		p.mu.Unlock()
+		return sse, nil
+	case want != cmp.Or(srv.Era, servers.EraAuto) && !errors.Is(err, feature.ErrNotSent):
+		// The server may have been replaced by one of another era.
+		p.mu.Lock()
+		p.era = ""
+		p.mu.Unlock()
+	}
+	return nil, err
+}
+
+// speaksNoStreamable reports whether an answer to POST is one that a pure
+// HTTP+SSE server gives.
+func speaksNoStreamable(err error) bool {
+	se, ok := errors.AsType[*statusError](err)
+	return ok && (se.code == http.StatusNotFound || se.code == http.StatusMethodNotAllowed || se.code == http.StatusBadRequest)
+}
+
+// errDiedProbing says that a child ended while it was asked which era it speaks.
+var errDiedProbing = errors.New("the server ended when it was asked for its protocol version")
+
+func (p *Provider) connect(ctx context.Context, kind servers.Transport, want servers.Era) (*session, error) {
+	srv := p.cfg.Server
+	var t transport
+	var err error
+	switch kind {
+	case servers.Stdio:
+		t, err = startStdio(p.cfg.Procs, proc.Spec{Path: srv.Command, Args: srv.Args, Env: p.cfg.Environ, Dir: srv.Dir}, &p.stats.dropped, p.notify)
+	case servers.SSE:
+		t, err = dialSSE(ctx, p.cfg.HTTP, srv.URL, srv.Headers, &p.stats.dropped, p.notify)
+	case servers.HTTP:
+		t, err = newHTTP(p.cfg.HTTP, srv.URL, srv.Headers, &p.stats.dropped, p.notify)
+	default:
+		err = fmt.Errorf("transport %q is not supported", kind)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &session{t: t, stats: &p.stats, slots: make(chan struct{}, maxInFlight)}
+	s.life, s.cancel = context.WithCancel(context.Background())
+	if err := s.handshake(ctx, identity{p.cfg.Name, p.cfg.Version}, want); err != nil {
+		died := kind == servers.Stdio && want == servers.EraAuto && t.failed() != nil
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
+		s.close(closing)
+		cancel()
+		if died {
+			err = fmt.Errorf("%w: %w", errDiedProbing, err)
+		}
+		return nil, err
+	}
+	p.mu.Lock()
+	p.era = s.peer.Era
+	p.mu.Unlock()
+	return s, nil
+}
+
+const stopGrace = 3 * time.Second
+
+// Detail is what `yaya mcp list` shows of a server beyond its state.
+type Detail struct {
+	Transport servers.Transport `json:"transport"`
+	Endpoint  string            `json:"endpoint"`
+	PID       int               `json:"pid,omitempty"`
+	Peer      *peer             `json:"peer,omitempty"`
+	Sessions  int               `json:"sessions"`
+	Calls     uint64            `json:"calls"`
+	Errors    uint64            `json:"errors"`
+	Dropped   uint64            `json:"dropped"` // messages that answered nothing
+	MedianMS  float64           `json:"median_ms"`
+	Stderr    string            `json:"stderr,omitempty"` // last lines, made safe to show
+}
+
+// Detail implements [feature.Detailer].
+func (p *Provider) Detail() any {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	d := Detail{
+		Transport: p.cfg.Server.Transport, Endpoint: feature.Clean(p.cfg.Server.Endpoint(), 500),
+		Calls: p.stats.calls.Load(), Errors: p.stats.errors.Load(), Dropped: p.stats.dropped.Load(),
+		MedianMS: float64(p.stats.median().Microseconds()) / 1000,
+	}
+	if p.useSSE {
+		d.Transport = servers.SSE
+	}
+	for _, sl := range p.sessions {
+		if sl.open() {
+			d.Sessions++
+		}
+	}
+	if p.main != nil {
+		d.Sessions++
+		d.Peer = &p.main.peer
+		if st, ok := p.main.t.(*stdio); ok {
+			d.PID = st.p.PID()
+			p.lastStderr = st.p.Stderr
+		}
+	}
+	if p.lastStderr != nil {
+		d.Stderr = feature.Clean(p.lastStderr(), 2048)
+	}
+	return d
+}

@@ -1,0 +1,109 @@
+package upstream
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+
+	"github.com/yaya-ai/yaya/feature"
+	"github.com/yaya-ai/yaya/kernel/tool"
+)
+
+// maxItems bounds the content items of a result that reach the agent loop; the
+// rest is counted.
+const maxItems = 200
+
+// content is one item of a tool result, of any type.
+type content struct {
+	Type     string `json:"type"`
+	Text     string `json:"text"`
+	Data     string `json:"data"`
+	MimeType string `json:"mimeType"`
+	URI      string `json:"uri"`
+	Name     string `json:"name"`
+	Resource *struct {
+		URI      string  `json:"uri"`
+		MimeType string  `json:"mimeType"`
+		Text     *string `json:"text"`
+		Blob     string  `json:"blob"`
+	} `json:"resource"`
+}
+
+// normalise turns a raw MCP result into the host's own representation (F-17,
+// F-19): text stays text, binary becomes an artifact, links are named and never
+// followed (UP-32), and what is unknown is shown as the JSON it is.
+func normalise(store *tool.Store, call tool.Call, raw json.RawMessage) (tool.Result, error) {
+	var r struct {
+		Content           []json.RawMessage `json:"content"`
+		StructuredContent json.RawMessage   `json:"structuredContent"`
+		IsError           bool              `json:"isError"`
+	}
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return tool.Fail(tool.ErrTool, "the server's result is malformed: %v", err), nil
+	}
+	res := tool.Result{OK: !r.IsError, Structured: r.StructuredContent}
+	if r.IsError {
+		res.ErrorKind = tool.ErrTool
+	}
+	binary := func(what, mimeType, data string) tool.Block {
+		mimeType = feature.Clean(mimeType, 100)
+		bytes, err := base64.StdEncoding.DecodeString(data)
+		if err != nil {
+			return tool.Text(fmt.Sprintf("[%s of type %s that is not valid base64]", what, mimeType))
+		}
+		if store == nil {
+			return tool.Text(fmt.Sprintf("[%s, %s, %d bytes, not kept]", what, mimeType, len(bytes)))
+		}
+		a, err := store.Put(call.SessionID, call.ID, mimeType, bytes)
+		if err != nil {
+			return tool.Text(fmt.Sprintf("[%s, %s, %d bytes, not kept: %v]", what, mimeType, len(bytes), err))
+		}
+		res.Artifacts = append(res.Artifacts, a)
+		return tool.Text(fmt.Sprintf("[%s, %s, %d bytes, kept as artifact %s]", what, mimeType, len(bytes), a.ID))
+	}
+	for i, item := range r.Content {
+		if i == maxItems {
+			res.Display = append(res.Display, tool.Text(fmt.Sprintf("[truncated: %d more items]", len(r.Content)-i)))
+			break
+		}
+		var c content
+		if err := json.Unmarshal(item, &c); err != nil {
+			res.Display = append(res.Display, tool.JSON(item))
+			continue
+		}
+		switch {
+		case c.Type == "text":
+			res.Display = append(res.Display, tool.Text(c.Text))
+		case c.Type == "image" || c.Type == "audio":
+			res.Display = append(res.Display, binary(c.Type, c.MimeType, c.Data))
+		case c.Type == "resource_link":
+			res.Display = append(res.Display, tool.Text(fmt.Sprintf("[link to resource %q: %s]", feature.Clean(c.Name, 200), feature.Clean(c.URI, 2000))))
+		case c.Type == "resource" && c.Resource != nil && c.Resource.Text != nil:
+			res.Display = append(res.Display, tool.Text(*c.Resource.Text))
+		case c.Type == "resource" && c.Resource != nil:
+			res.Display = append(res.Display, binary("resource "+feature.Clean(c.Resource.URI, 200), c.Resource.MimeType, c.Resource.Blob))
+		default:
+			res.Display = append(res.Display, tool.JSON(item))
+		}
+	}
+	if len(res.Display) > 0 {
+		res.Brief = tool.Brief(clip(res.Display[0].Content(), 400))
+	}
+	return res, nil
+}
+
+// progressOf reads a progress notification.
+func progressOf(n note) (tool.Progress, bool) {
+	if n.method != "notifications/progress" {
+		return tool.Progress{}, false
+	}
+	var p struct {
+		Progress float64  `json:"progress"`
+		Total    *float64 `json:"total"`
+		Message  string   `json:"message"`
+	}
+	if json.Unmarshal(n.params, &p) != nil {
+		return tool.Progress{}, false
+	}
+	return tool.Progress{Progress: p.Progress, Total: p.Total, Message: feature.Clean(p.Message, 1024), Native: n.params}, true
+}

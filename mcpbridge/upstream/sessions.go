@@ -1,0 +1,224 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/yaya-ai/yaya/feature"
+	"github.com/yaya-ai/yaya/kernel/tool"
+	"github.com/yaya-ai/yaya/mcpbridge/servers"
+)
+
+// maxSessions bounds the sessions per client of one server.
+const maxSessions = 256
+
+var errStopped = fmt.Errorf("%w: the server is being stopped", feature.ErrNotSent)
+
+// slot holds the session of one key: opened by the first call that needs it,
+// replaced when it is lost, closed when it is idle.
+type slot struct {
+	opening sync.Mutex // held while a session is opened
+
+	mu    sync.Mutex
+	s     *session
+	users int
+	last  time.Time
+	gone  bool
+}
+
+func (sl *slot) open() bool {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	return sl.s != nil
+}
+
+// take removes the session for good, to be closed by the caller.
+func (sl *slot) take() *session {
+	sl.opening.Lock() // a session that is being opened is waited for
+	defer sl.opening.Unlock()
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	s := sl.s
+	sl.s, sl.gone = nil, true
+	return s
+}
+
+// session returns the session that a call goes to, by the server's policy, and
+// the function that ends its use.
+func (p *Provider) session(ctx context.Context, call tool.Call) (*session, func(), error) {
+	policy, pool := p.cfg.Server.SessionPolicy()
+	p.mu.Lock()
+	main, closed := p.main, p.closed
+	key := ""
+	switch policy {
+	case servers.PerClient:
+		key = call.SessionID
+	case servers.PolicyPool:
+		p.next++
+		key = strconv.Itoa(p.next % pool)
+	}
+	if closed || main == nil {
+		p.mu.Unlock()
+		return nil, nil, errStopped
+	}
+	if policy == servers.PerCall {
+		p.mu.Unlock()
+		return p.single(ctx)
+	}
+	// Nobody's calls, and member 0 of a pool, use the session that is there.
+	if key == "" || (policy == servers.PolicyPool && key == "0") {
+		p.mu.Unlock()
+		return main, func() {}, nil
+	}
+	sl := p.sessions[key]
+	if sl == nil {
+		if len(p.sessions) >= maxSessions {
+			p.mu.Unlock()
+			return nil, nil, fmt.Errorf("%w: %d clients have sessions with this server already", feature.ErrNotSent, maxSessions)
+		}
+		sl = new(slot)
+		p.sessions[key] = sl
+	}
+	p.mu.Unlock()
+	s, err := p.use(ctx, sl)
+	if err != nil {
+		return nil, nil, err
+	}
+	return s, func() { sl.leave() }, nil
+}
+
+func (sl *slot) leave() {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	sl.users--
+	sl.last = time.Now()
+}
+
+// enter claims the slot's session if it has a live one.
+func (sl *slot) enter() (s, dead *session, err error) {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	if sl.gone {
+		return nil, nil, errStopped
+	}
+	if sl.s != nil && sl.s.t.failed() != nil {
+		dead, sl.s = sl.s, nil
+	}
+	if sl.s != nil {
+		sl.users++
+	}
+	return sl.s, dead, nil
+}
+
+func (p *Provider) use(ctx context.Context, sl *slot) (*session, error) {
+	if s, dead, err := sl.enter(); s != nil || err != nil {
+		return s, err
+	} else if dead != nil {
+		p.closeLater(dead)
+	}
+	sl.opening.Lock()
+	defer sl.opening.Unlock()
+	s, dead, err := sl.enter()
+	if dead != nil {
+		p.closeLater(dead)
+	}
+	if s != nil || err != nil {
+		return s, err
+	}
+	s, err = p.open(ctx)
+	if err != nil {
+		return nil, p.notOpened(err)
+	}
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	sl.s = s
+	sl.users++
+	return s, nil
+}
+
+// notOpened marks the failure to open a session: the call was never sent. When
+// the server cannot be reached at all, the provider has failed with it.
+func (p *Provider) notOpened(err error) error {
+	if errors.Is(err, feature.ErrNotSent) {
+		p.mu.Lock()
+		failed := p.signals.Failed
+		p.mu.Unlock()
+		failed(err)
+		return err
+	}
+	return fmt.Errorf("open a session: %w", err)
+}
+
+// single opens a session for one call.
+func (p *Provider) single(ctx context.Context) (*session, func(), error) {
+	s, err := p.open(ctx)
+	if err != nil {
+		return nil, nil, p.notOpened(err)
+	}
+	return s, func() { p.closeLater(s) }, nil
+}
+
+// closeLater closes a session off the path of the call.
+func (p *Provider) closeLater(s *session) {
+	p.work.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), stopGrace)
+		defer cancel()
+		s.close(ctx)
+	})
+}
+
+// Release closes the session that a client had, if any: the client is gone.
+func (p *Provider) Release(client string) {
+	if policy, _ := p.cfg.Server.SessionPolicy(); policy != servers.PerClient {
+		return
+	}
+	p.mu.Lock()
+	sl := p.sessions[client]
+	delete(p.sessions, client)
+	closed := p.closed
+	if sl != nil && !closed {
+		p.work.Add(1)
+	}
+	p.mu.Unlock()
+	if sl == nil || closed {
+		return
+	}
+	go func() {
+		defer p.work.Done()
+		if s := sl.take(); s != nil {
+			ctx, cancel := context.WithTimeout(context.Background(), stopGrace)
+			defer cancel()
+			s.close(ctx)
+		}
+	}()
+}
+
+// recycle closes sessions that nobody has used for the idle time.
+func (p *Provider) recycle(life context.Context) {
+	tick := time.NewTicker(max(p.idle/4, 10*time.Millisecond))
+	defer tick.Stop()
+	for {
+		select {
+		case <-life.Done():
+			return
+		case <-tick.C:
+		}
+		p.mu.Lock()
+		for key, sl := range p.sessions {
+			sl.mu.Lock()
+			idle := sl.s != nil && sl.users == 0 && time.Since(sl.last) >= p.idle
+			if idle {
+				s := sl.s
+				sl.s, sl.gone = nil, true
+				delete(p.sessions, key)
+				p.closeLater(s)
+			}
+			sl.mu.Unlock()
+		}
+		p.mu.Unlock()
+	}
+}

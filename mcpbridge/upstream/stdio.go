@@ -1,0 +1,253 @@
+package upstream
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/yaya-ai/yaya/feature"
+	"github.com/yaya-ai/yaya/internal/proc"
+)
+
+// maxBacklog bounds what waits to be written to a server that does not read.
+const maxBacklog = 16 << 20
+
+var errNotReading = fmt.Errorf("%w: the server does not read its input", feature.ErrNotSent)
+
+// stdio is a transport over a child's standard streams: one message a line.
+type stdio struct {
+	*mux
+	p *proc.Process
+	w *lineWriter
+
+	readerDone chan struct{}
+}
+
+func startStdio(procs *proc.Manager, spec proc.Spec, dropped *atomic.Uint64, notify func(string, []byte)) (*stdio, error) {
+	p, err := procs.Start(spec)
+	if err != nil {
+		return nil, err
+	}
+	t := &stdio{p: p, w: newLineWriter(p.Stdin), readerDone: make(chan struct{})}
+	t.mux = newMux(dropped, notify, func(msg []byte) { _ = t.w.write(msg) })
+	go t.read()
+	return t, nil
+}
+
+func (t *stdio) read() {
+	defer close(t.readerDone)
+	err := readLines(t.p.Stdout, maxMessage, t.dispatch)
+	if errors.Is(err, io.EOF) || errors.Is(err, os.ErrClosed) {
+		// The end of its output is the end of the server; how it ended is known
+		// when it is gone.
+		select {
+		case <-t.p.Done():
+		case <-time.After(500 * time.Millisecond):
+		}
+		t.p.Kill()
+		err = fmt.Errorf("the server process %w", t.p.Err())
+		if tail := lastLine(t.p.Stderr()); tail != "" {
+			err = fmt.Errorf("%w; it last said: %s", err, tail)
+		}
+	} else {
+		t.p.Kill()
+	}
+	t.fail(err)
+}
+
+// lastLine returns the last line with something in it, made safe to show.
+func lastLine(s string) string {
+	lines := bytes.Split(bytes.TrimSpace([]byte(s)), []byte("\n"))
+	return feature.Clean(string(bytes.TrimSpace(lines[len(lines)-1])), 300)
+}
+
+func (t *stdio) roundTrip(ctx context.Context, req *request) (reply, error) {
+	p, err := t.add(req.id, req.onNote != nil)
+	if err != nil {
+		return reply{}, fmt.Errorf("%w: %w", feature.ErrNotSent, err)
+	}
+	defer t.drop(req.id, p)
+	if err := t.w.write(req.body); err != nil {
+		return reply{}, err
+	}
+	return wait(ctx, p, req)
+}
+
+// wait collects the notes and the answer of a request.
+func wait(ctx context.Context, p *pending, req *request) (reply, error) {
+	for {
+		select {
+		case n := <-p.notes:
+			req.onNote(n)
+		case a := <-p.done:
+			for len(p.notes) > 0 {
+				req.onNote(<-p.notes)
+			}
+			return a.reply, a.err
+		case <-ctx.Done():
+			return reply{}, ctx.Err()
+		}
+	}
+}
+
+func (t *stdio) send(_ context.Context, msg []byte) error { return t.w.write(msg) }
+
+func (t *stdio) done() <-chan struct{} { return t.readerDone }
+
+func (t *stdio) close(ctx context.Context) {
+	t.w.close()
+	t.p.Stop(ctx)
+	<-t.readerDone
+}
+
+// readLines calls f with every line that is not blank. The bytes are f's to
+// keep. It returns what ended it, never nil.
+func readLines(r io.Reader, limit int, f func(line []byte) error) error {
+	br := bufio.NewReaderSize(r, 64<<10)
+	for {
+		line, err := readLine(br, limit)
+		if err != nil {
+			return err
+		}
+		line = bytes.TrimSpace(line)
+		if len(line) == 0 {
+			continue
+		}
+		if err := f(line); err != nil {
+			return err
+		}
+	}
+}
+
+// readLine returns the next line in memory of its own. A line that the end of
+// the stream cuts off is dropped.
+func readLine(br *bufio.Reader, limit int) ([]byte, error) {
+	chunk, err := br.ReadSlice('\n')
+	if err == nil {
+		return bytes.Clone(chunk), nil
+	}
+	if !errors.Is(err, bufio.ErrBufferFull) {
+		return nil, err
+	}
+	line := make([]byte, 0, 8*len(chunk))
+	for {
+		line = append(line, chunk...)
+		if len(line) > limit {
+			return nil, errTooLarge
+		}
+		if err == nil {
+			return line, nil
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return nil, err
+		}
+		chunk, err = br.ReadSlice('\n')
+	}
+}
+
+// lineWriter writes messages without ever blocking its callers. What the pipe
+// takes at once is written at once; the rest goes out on a goroutine that lives
+// while there is a backlog, in as few writes as possible.
+type lineWriter struct {
+	f   *os.File
+	raw syscall.RawConn
+
+	mu      sync.Mutex
+	backlog []byte
+	running bool
+	dead    error
+	idle    sync.WaitGroup
+}
+
+func newLineWriter(f *os.File) *lineWriter {
+	w := &lineWriter{f: f}
+	w.raw, w.dead = f.SyscallConn()
+	return w
+}
+
+// write sends msg and a line break. An error means that none of it was sent,
+// except where the connection is lost in the middle.
+func (w *lineWriter) write(msg []byte) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.dead != nil {
+		return fmt.Errorf("%w: %w", feature.ErrNotSent, w.dead)
+	}
+	if w.running {
+		if len(w.backlog)+len(msg) > maxBacklog {
+			return errNotReading
+		}
+		w.backlog = append(append(w.backlog, msg...), '\n')
+		return nil
+	}
+	line := append(msg, '\n')
+	n, err := w.try(line)
+	if err != nil {
+		w.dead = err
+		if n == 0 {
+			return fmt.Errorf("%w: %w", feature.ErrNotSent, err)
+		}
+		return err
+	}
+	if n < len(line) {
+		w.backlog = append(w.backlog[:0], line[n:]...)
+		w.running = true
+		w.idle.Go(w.drain)
+	}
+	return nil
+}
+
+// try writes what the pipe takes now.
+func (w *lineWriter) try(b []byte) (int, error) {
+	n := 0
+	var werr error
+	err := w.raw.Write(func(fd uintptr) bool {
+		for n < len(b) {
+			k, e := syscall.Write(int(fd), b[n:]) //nolint:gosec // a descriptor fits
+			if e == syscall.EINTR {
+				continue
+			}
+			if e == syscall.EAGAIN {
+				break
+			}
+			if e != nil {
+				werr = e
+				break
+			}
+			n += k
+		}
+		return true
+	})
+	return n, errors.Join(err, werr)
+}
+
+func (w *lineWriter) drain() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for len(w.backlog) > 0 && w.dead == nil {
+		out := w.backlog
+		w.backlog = nil
+		w.mu.Unlock()
+		_, err := w.f.Write(out)
+		w.mu.Lock()
+		if err != nil {
+			w.dead = err
+		}
+	}
+	w.running = false
+}
+
+// close ends the writing side, which tells the server to end, and waits for the
+// goroutine.
+func (w *lineWriter) close() {
+	_ = w.f.Close()
+	w.idle.Wait()
+}
