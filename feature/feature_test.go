@@ -537,7 +537,7 @@ func TestResultsAreBounded(t *testing.T) {
 		big.run = func(context.Context, tool.Call) (tool.Result, error) {
 			res := tool.OK("big", tool.Text(strings.Repeat("x", 1<<20)), tool.JSON(json.RawMessage(`"`+strings.Repeat("y", 1<<20)+`"`)))
 			res.Structured = json.RawMessage(`"` + strings.Repeat("z", 1<<20) + `"`)
-			res.Native = &tool.NativeResult{Result: json.RawMessage(`{"content":[{"type":"image"}]}`)}
+			res.Native = &tool.NativeResult{Error: json.RawMessage(`{"content":[{"type":"image"}]}`)}
 			return res, nil
 		}
 		r.install(t, &mock{id: "srv", tools: []*mockTool{big}})

@@ -61,6 +61,7 @@ type Host struct {
 	diags     []string
 	watchers  map[int]func()
 	watchSeq  int
+	announced uint64 // generation that watchers know of
 }
 
 // NewHost returns an empty host.
@@ -201,8 +202,22 @@ func (h *Host) Watch(f func()) (stop func()) {
 	}
 }
 
+// changed tells the watchers, unless there is nothing new: neither another
+// snapshot since the last time nor a provider whose tools have to be looked at.
 func (h *Host) changed() {
+	generation := h.cfg.Registry.Snapshot().Generation()
+	dirty := false
+	for _, s := range h.supervisors() {
+		s.mu.Lock()
+		dirty = dirty || s.dirty
+		s.mu.Unlock()
+	}
 	h.mu.Lock()
+	if generation == h.announced && !dirty {
+		h.mu.Unlock()
+		return
+	}
+	h.announced = generation
 	fs := make([]func(), 0, len(h.watchers))
 	for _, f := range h.watchers {
 		fs = append(fs, f)

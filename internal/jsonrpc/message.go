@@ -72,7 +72,7 @@ type Message struct {
 	ID     []byte // raw string or number; nil in a notification
 	Method string // "" in a response
 	Params Object // opened at its first level; zero when absent
-	Result []byte // raw; nil when absent
+	Result Object // opened at its first level if it is an object; zero when absent
 	Err    []byte // raw error object; nil when absent
 
 	top    [6]Member
@@ -101,8 +101,10 @@ func (m *Message) Parse(data []byte) error {
 	if s.pos < len(data) && data[s.pos] == '[' {
 		return ErrBatch
 	}
+	// A valid message has one of the two that are captured, never both.
 	s.onMember = func(key []byte) *[]Member {
-		if string(key) == "params" {
+		switch string(key) {
+		case "params", "result":
 			return &fields
 		}
 		return nil
@@ -147,7 +149,7 @@ func (m *Message) Parse(data []byte) error {
 			}
 			m.Params = Object{raw: val, base: f.valStart, members: fields}
 		case "result":
-			m.Result = val
+			m.Result = Object{raw: val, base: f.valStart, members: fields}
 		case "error":
 			if val[0] != '{' {
 				invalid("error must be an object")
@@ -172,9 +174,11 @@ func (m *Message) Parse(data []byte) error {
 		return fmt.Errorf(`%w: jsonrpc must be "2.0"`, ErrInvalid)
 	case m.Method == "" && m.ID == nil && m.Err == nil:
 		return fmt.Errorf("%w: neither a method nor an id", ErrInvalid)
-	case m.Method != "" && (m.Result != nil || m.Err != nil):
+	case m.Method != "" && (!m.Result.IsZero() || m.Err != nil):
 		return fmt.Errorf("%w: a call with a result or an error", ErrInvalid)
-	case m.Method == "" && (m.Result == nil) == (m.Err == nil):
+	case m.Method == "" && m.Params.raw != nil:
+		return fmt.Errorf("%w: a response with params", ErrInvalid)
+	case m.Method == "" && m.Result.IsZero() == (m.Err == nil):
 		return fmt.Errorf("%w: a response needs a result or an error, not both", ErrInvalid)
 	}
 	return nil

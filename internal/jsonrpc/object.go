@@ -34,6 +34,12 @@ func ParseObject(raw []byte) (Object, error) {
 // Raw returns the whole object.
 func (o Object) Raw() []byte { return o.raw }
 
+// IsZero reports whether there is nothing: no bytes at all.
+func (o Object) IsZero() bool { return o.raw == nil }
+
+// IsObject reports whether the bytes are an object. A result may be any value.
+func (o Object) IsObject() bool { return len(o.raw) > 0 && o.raw[0] == '{' }
+
 // Len returns the number of members.
 func (o Object) Len() int { return len(o.members) }
 

@@ -6,6 +6,8 @@ import (
 	"html"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/yaya-ai/yaya/internal/jsonrpc"
 )
 
 // ErrorKind classifies a result that is not OK (Y-123); more kinds may come.
@@ -106,7 +108,7 @@ type Result struct {
 // NativeResult is an answer in the provider's own words: exactly one of a
 // result and an error object.
 type NativeResult struct {
-	Result json.RawMessage
+	Result jsonrpc.Object
 	Error  json.RawMessage
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
+	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/tool"
@@ -166,7 +167,9 @@ func TestDispatcherStages(t *testing.T) {
 		echo(t, tool.Definition{Name: "writer", Kind: tool.KindWrite}, &runs),
 		echo(t, tool.Definition{Name: "strange", Kind: "teleport"}, &runs),
 		rawTool("panics", func(context.Context, tool.Call) (tool.Result, error) { panic("secret internals") }),
-		rawTool("errs", func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, errors.New("disk on fire") }),
+		rawTool("errs", func(context.Context, tool.Call) (tool.Result, error) {
+			return tool.Result{}, errors.New("disk on fire")
+		}),
 	)
 	for _, tc := range []struct {
 		name, tool, args string
@@ -477,7 +480,10 @@ func TestStoreBounds(t *testing.T) {
 // Native calls get the provider's bytes, and neither validation nor bounds of
 // the model's path touch them.
 func TestNativeCallsPassThrough(t *testing.T) {
-	body := json.RawMessage(`{"content":[{"type":"future","x":123456789012345678901}]}`)
+	body, err := jsonrpc.ParseObject([]byte(`{"content":[{"type":"future","x":123456789012345678901}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
 	n := rawTool("p__n", func(_ context.Context, c tool.Call) (tool.Result, error) {
 		return tool.Result{OK: true, Native: &tool.NativeResult{Result: body}}, nil
 	})
@@ -486,7 +492,7 @@ func TestNativeCallsPassThrough(t *testing.T) {
 	reg.Replace("p", []tool.Provided{{Tool: n}})
 	d := tool.NewDispatcher(tool.DispatcherConfig{Registry: reg})
 	res := d.Call(t.Context(), reg.Snapshot(), tool.Call{Name: "p__n", Origin: tool.OriginMCP, Native: &tool.NativeCall{Protocol: "mcp"}})
-	if res.Native == nil || !bytes.Equal(res.Native.Result, body) {
+	if res.Native == nil || !bytes.Equal(res.Native.Result.Raw(), body.Raw()) {
 		t.Errorf("got %+v", res)
 	}
 	if res := d.Call(t.Context(), reg.Snapshot(), tool.Call{Name: "p__n", Origin: tool.OriginLoop}); res.ErrorKind != tool.ErrValidation {
@@ -646,7 +652,10 @@ func TestLegacyNamesAreWarnedAbout(t *testing.T) {
 
 func BenchmarkCallNative(b *testing.B) {
 	reg := new(tool.Registry)
-	body := json.RawMessage(`{"content":[]}`)
+	body, err := jsonrpc.ParseObject([]byte(`{"content":[]}`))
+	if err != nil {
+		b.Fatal(err)
+	}
 	reg.Replace("p", []tool.Provided{{Tool: &obedient{rawTool("p__n", func(context.Context, tool.Call) (tool.Result, error) {
 		return tool.Result{OK: true, Native: &tool.NativeResult{Result: body}}, nil
 	})}}})

@@ -26,7 +26,7 @@ var (
 
 // reply is the answer to a request: exactly one of the two is set.
 type reply struct {
-	result []byte
+	result jsonrpc.Object
 	err    []byte
 }
 

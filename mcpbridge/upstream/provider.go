@@ -48,12 +48,13 @@ type Provider struct {
 	sessions map[string]*slot // per client and pool
 	next     int              // round robin of the pool
 	closed   bool
-	era      servers.Era // what the server turned out to speak; "" when unknown
-	useSSE   bool        // the fall-back was needed
+	era      servers.Era     // what the server turned out to speak; "" when unknown
+	useSSE   bool            // the fall-back was needed
+	life     context.Context // of the current start
 
 	lastStderr func() string // of the last child
 
-	work sync.WaitGroup
+	work *group // of the current start
 	stop context.CancelFunc
 }
 
@@ -71,8 +72,9 @@ func (p *Provider) Info() feature.Info {
 func (p *Provider) Start(ctx context.Context, sig feature.Signals) error {
 	life, stop := context.WithCancel(context.Background())
 	p.mu.Lock()
-	p.signals, p.stop, p.closed = sig, stop, false
-	p.sessions = map[string]*slot{}
+	p.signals, p.life, p.stop, p.closed = sig, life, stop, false
+	p.sessions, p.work = map[string]*slot{}, new(group)
+	work := p.work
 	p.mu.Unlock()
 	main, err := p.open(ctx)
 	if err != nil {
@@ -82,7 +84,7 @@ func (p *Provider) Start(ctx context.Context, sig feature.Signals) error {
 	p.main = main
 	p.mu.Unlock()
 	main.subscribe()
-	p.work.Go(func() {
+	work.Go(func() {
 		select {
 		case <-main.t.done():
 			sig.Failed(main.t.failed())
@@ -90,7 +92,7 @@ func (p *Provider) Start(ctx context.Context, sig feature.Signals) error {
 		}
 	})
 	if policy, _ := p.cfg.Server.SessionPolicy(); policy == servers.PerClient || policy == servers.PolicyPool {
-		p.work.Go(func() { p.recycle(life) })
+		work.Go(func() { p.recycle(life) })
 	}
 	return nil
 }
@@ -106,7 +108,7 @@ func (p *Provider) Stop(ctx context.Context) error {
 	if p.main != nil {
 		all = append(all, p.main)
 	}
-	slots := p.sessions
+	slots, work := p.sessions, p.work
 	p.main, p.sessions = nil, nil
 	p.mu.Unlock()
 	for _, sl := range slots {
@@ -119,7 +121,7 @@ func (p *Provider) Stop(ctx context.Context) error {
 		wg.Go(func() { s.close(ctx) })
 	}
 	wg.Wait()
-	p.work.Wait()
+	work.Close()
 	return nil
 }
 
@@ -194,7 +196,14 @@ func (p *Provider) connect(ctx context.Context, kind servers.Transport, want ser
 	var err error
 	switch kind {
 	case servers.Stdio:
-		t, err = startStdio(p.cfg.Procs, proc.Spec{Path: srv.Command, Args: srv.Args, Env: p.cfg.Environ, Dir: srv.Dir}, &p.stats.dropped, p.notify)
+		var st *stdio
+		st, err = startStdio(p.cfg.Procs, proc.Spec{Path: srv.Command, Args: srv.Args, Env: p.cfg.Environ, Dir: srv.Dir}, &p.stats.dropped, p.notify)
+		if err == nil {
+			p.mu.Lock()
+			p.lastStderr = st.p.Stderr
+			p.mu.Unlock()
+			t = st
+		}
 	case servers.SSE:
 		t, err = dialSSE(ctx, p.cfg.HTTP, srv.URL, srv.Headers, &p.stats.dropped, p.notify)
 	case servers.HTTP:
@@ -261,7 +270,6 @@ func (p *Provider) Detail() any {
 		d.Peer = &p.main.peer
 		if st, ok := p.main.t.(*stdio); ok {
 			d.PID = st.p.PID()
-			p.lastStderr = st.p.Stderr
 		}
 	}
 	if p.lastStderr != nil {

@@ -278,7 +278,7 @@ func (s *session) ask(ctx context.Context, method string, params []byte) ([]byte
 	if err != nil {
 		return nil, err
 	}
-	return r.result, nil
+	return r.result.Raw(), nil
 }
 
 // exchange sends a request with raw params and waits. An error object of the

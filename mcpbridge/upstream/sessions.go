@@ -120,6 +120,9 @@ func (p *Provider) use(ctx context.Context, sl *slot) (*session, error) {
 	} else if dead != nil {
 		p.closeLater(dead)
 	}
+	p.mu.Lock()
+	life := p.life
+	p.mu.Unlock()
 	sl.opening.Lock()
 	defer sl.opening.Unlock()
 	s, dead, err := sl.enter()
@@ -129,7 +132,13 @@ func (p *Provider) use(ctx context.Context, sl *slot) (*session, error) {
 	if s != nil || err != nil {
 		return s, err
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(life, cancel)() // a stop does not wait for a slow server
 	s, err = p.open(ctx)
+	if life.Err() != nil && err != nil {
+		return nil, errStopped
+	}
 	if err != nil {
 		return nil, p.notOpened(err)
 	}
@@ -162,13 +171,20 @@ func (p *Provider) single(ctx context.Context) (*session, func(), error) {
 	return s, func() { p.closeLater(s) }, nil
 }
 
-// closeLater closes a session off the path of the call.
+// closeLater closes a session off the path of the call, or at once when the
+// provider is being stopped.
 func (p *Provider) closeLater(s *session) {
-	p.work.Go(func() {
+	end := func() {
 		ctx, cancel := context.WithTimeout(context.Background(), stopGrace)
 		defer cancel()
 		s.close(ctx)
-	})
+	}
+	p.mu.Lock()
+	work := p.work
+	p.mu.Unlock()
+	if !work.Go(end) {
+		end()
+	}
 }
 
 // Release closes the session that a client had, if any: the client is gone.
@@ -179,22 +195,13 @@ func (p *Provider) Release(client string) {
 	p.mu.Lock()
 	sl := p.sessions[client]
 	delete(p.sessions, client)
-	closed := p.closed
-	if sl != nil && !closed {
-		p.work.Add(1)
-	}
 	p.mu.Unlock()
-	if sl == nil || closed {
+	if sl == nil {
 		return
 	}
-	go func() {
-		defer p.work.Done()
-		if s := sl.take(); s != nil {
-			ctx, cancel := context.WithTimeout(context.Background(), stopGrace)
-			defer cancel()
-			s.close(ctx)
-		}
-	}()
+	if s := sl.take(); s != nil {
+		p.closeLater(s)
+	}
 }
 
 // recycle closes sessions that nobody has used for the idle time.
@@ -207,18 +214,20 @@ func (p *Provider) recycle(life context.Context) {
 			return
 		case <-tick.C:
 		}
+		var idle []*session
 		p.mu.Lock()
 		for key, sl := range p.sessions {
 			sl.mu.Lock()
-			idle := sl.s != nil && sl.users == 0 && time.Since(sl.last) >= p.idle
-			if idle {
-				s := sl.s
+			if sl.s != nil && sl.users == 0 && time.Since(sl.last) >= p.idle {
+				idle = append(idle, sl.s)
 				sl.s, sl.gone = nil, true
 				delete(p.sessions, key)
-				p.closeLater(s)
 			}
 			sl.mu.Unlock()
 		}
 		p.mu.Unlock()
+		for _, s := range idle {
+			p.closeLater(s)
+		}
 	}
 }

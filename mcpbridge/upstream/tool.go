@@ -62,13 +62,16 @@ func (t *remote) Invoke(ctx context.Context, call tool.Call) (tool.Result, error
 	if err != nil {
 		return t.explain(ctx, err, limit)
 	}
+	if r.err == nil && !r.result.IsObject() {
+		return tool.Fail(tool.ErrTool, "server %q sent a result that is no object", t.p.cfg.Server.Name), nil
+	}
 	if call.Native != nil {
 		return tool.Result{OK: r.err == nil, Native: &tool.NativeResult{Result: r.result, Error: r.err}}, nil
 	}
 	if r.err != nil {
 		return tool.Fail(tool.ErrTool, "%s", jsonrpc.ParseError(r.err).Error()), nil
 	}
-	return normalise(t.p.cfg.Artifacts, call, r.result)
+	return normalise(t.p.cfg.Artifacts, call, r.result.Raw())
 }
 
 // send builds the params by splicing: the caller's own where it speaks MCP, with
