@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -295,6 +296,8 @@ func (d *Dispatcher) invoke(ctx context.Context, e *Entry, call Call) Result {
 	if !d.begin() {
 		return Fail(ErrCancelled, "yaya is shutting down")
 	}
+	// The tool may outlast the call, and the caller may reuse its memory then.
+	call.Args, call.Native = bytes.Clone(call.Args), nil
 	type outcome struct {
 		res Result
 		err error

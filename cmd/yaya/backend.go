@@ -1,0 +1,233 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"os"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/internal/sse"
+)
+
+// backend is whoever runs the servers: the daemon, through its socket, or this
+// process, for the length of one command. Both answer the same requests.
+type backend struct {
+	client *http.Client
+	ids    int64
+}
+
+// daemon returns the backend of a running daemon, if there is one.
+func daemon(ctx context.Context, p paths) (*backend, bool) {
+	b := &backend{client: &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, "unix", p.socket())
+		},
+		MaxIdleConnsPerHost: 64,
+	}}}
+	if err := b.getJSON(ctx, "/health", new(struct{})); err != nil {
+		b.client.CloseIdleConnections()
+		return nil, false
+	}
+	return b, true
+}
+
+// withBackend runs f with the daemon, unless files are named, else with servers
+// of its own, which are stopped when f returns.
+func withBackend(ctx context.Context, g *globals, mcpConfig []string, f func(*backend) error) (err error) {
+	p, err := g.paths()
+	if err != nil {
+		return err
+	}
+	if len(mcpConfig) == 0 {
+		if b, ok := daemon(ctx, p); ok {
+			defer b.client.CloseIdleConnections()
+			return f(b)
+		}
+	}
+	l, err := loadServers(p, mcpConfig)
+	if err != nil {
+		return err
+	}
+	data, err := p.openData()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, data.Close()) }()
+	a, err := newApp(data, p.home, g.newLog(os.Stderr))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, a.Close(ctx)) }()
+	a.start(ctx, l)
+	a.waitSettled(ctx)
+	mux := http.NewServeMux()
+	mux.Handle("/mcp", a.mcp)
+	mux.HandleFunc("/status", func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(a.report("")) // into memory
+	})
+	return f(&backend{client: &http.Client{Transport: inProcess{mux}}})
+}
+
+// inProcess answers requests with a handler, in memory.
+type inProcess struct{ h http.Handler }
+
+type memory struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (m *memory) Header() http.Header         { return m.header }
+func (m *memory) Write(b []byte) (int, error) { return m.body.Write(b) }
+func (m *memory) WriteHeader(status int)      { m.status = status }
+func (m *memory) Flush()                      {}
+
+func (t inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
+	m := &memory{header: http.Header{}, status: http.StatusOK}
+	t.h.ServeHTTP(m, r)
+	return &http.Response{StatusCode: m.status, Header: m.header, Body: io.NopCloser(&m.body), ContentLength: int64(m.body.Len()), Request: r}, nil
+}
+
+const maxAnswer = 64 << 20
+
+func (b *backend) getJSON(ctx context.Context, path string, v any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://yaya"+path, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := b.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("yaya answered %s to %s", resp.Status, path)
+	}
+	return json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(v)
+}
+
+// rpc sends one request in the modern era and returns its result.
+func (b *backend) rpc(ctx context.Context, method, name string, params map[string]any, onNote func(*jsonrpc.Message)) (json.RawMessage, error) {
+	b.ids++
+	meta := map[string]any{
+		mcp.MetaKeyProtocolVersion: mcp.ProtocolVersion20260728, mcp.MetaKeyClientCapabilities: map[string]any{},
+		mcp.MetaKeyClientInfo: map[string]string{"name": "yaya-cli", "version": yayaVersion()},
+	}
+	if onNote != nil {
+		meta["progressToken"] = b.ids
+	}
+	params["_meta"] = meta
+	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": b.ids, "method": method, "params": params})
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://yaya/mcp", bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	req.Header.Set(mcp.HeaderProtocolVersion, mcp.ProtocolVersion20260728)
+	req.Header.Set(mcp.HeaderMethod, method)
+	if v, ok := mcp.EncodeHeaderValue(name); ok && name != "" {
+		req.Header.Set(mcp.HeaderName, v)
+	}
+	resp, err := b.client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	return readAnswer(resp, onNote)
+}
+
+func readAnswer(resp *http.Response, onNote func(*jsonrpc.Message)) (json.RawMessage, error) {
+	next := func() ([]byte, error) {
+		data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer)) //nolint:forbidigo // bounded by the reader
+		if err == nil && len(data) == 0 {
+			err = io.ErrUnexpectedEOF
+		}
+		return data, err
+	}
+	if mt, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); mt == "text/event-stream" {
+		r := sse.NewReader(resp.Body, maxAnswer)
+		next = func() ([]byte, error) {
+			ev, err := r.Next()
+			return ev.Data, err
+		}
+	}
+	for {
+		data, err := next()
+		if err != nil {
+			return nil, fmt.Errorf("the answer broke off: %w", err)
+		}
+		var msg jsonrpc.Message
+		if err := msg.Parse(data); err != nil {
+			return nil, fmt.Errorf("yaya answered HTTP %s: %w", resp.Status, err)
+		}
+		switch {
+		case msg.IsNotification():
+			if onNote != nil {
+				onNote(&msg)
+			}
+		case msg.Err != nil:
+			return nil, jsonrpc.ParseError(msg.Err)
+		case msg.IsResponse():
+			return msg.Result.Raw(), nil
+		}
+	}
+}
+
+// toolInfo is a tool as it is listed.
+type toolInfo struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	raw         json.RawMessage
+}
+
+func (b *backend) tools(ctx context.Context) ([]toolInfo, error) {
+	raw, err := b.rpc(ctx, "tools/list", "", map[string]any{}, nil)
+	if err != nil {
+		return nil, err
+	}
+	var res struct {
+		Tools []json.RawMessage `json:"tools"`
+	}
+	if err := json.Unmarshal(raw, &res); err != nil {
+		return nil, err
+	}
+	out := make([]toolInfo, len(res.Tools))
+	for i, t := range res.Tools {
+		if err := json.Unmarshal(t, &out[i]); err != nil {
+			return nil, err
+		}
+		out[i].raw = t
+	}
+	return out, nil
+}
+
+func (b *backend) call(ctx context.Context, name string, args json.RawMessage, progress func(string)) (json.RawMessage, error) {
+	return b.rpc(ctx, "tools/call", name, map[string]any{"name": name, "arguments": args}, func(m *jsonrpc.Message) {
+		if m.Method != "notifications/progress" {
+			return
+		}
+		text, _ := m.Params.String("message")
+		line := "progress " + string(m.Params.Get("progress"))
+		if total := m.Params.Get("total"); total != nil {
+			line += " of " + string(total)
+		}
+		if text != "" {
+			line += ": " + text
+		}
+		progress(line)
+	})
+}

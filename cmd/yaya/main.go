@@ -1,0 +1,62 @@
+// Command yaya is an MCP gateway: it connects MCP servers, and is one itself.
+//
+// Package main is the composition root, the only place that knows every other
+// package. Each file holds one command; app.go puts the parts together.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/yaya-ai/yaya/internal/proc"
+)
+
+func main() { os.Exit(run()) }
+
+// Exit codes.
+const (
+	exitOK    = 0
+	exitError = 1
+	exitUsage = 2
+)
+
+func run() int {
+	if proc.GuardMain() {
+		return exitOK
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	// A second signal ends the program at once.
+	context.AfterFunc(ctx, stop)
+
+	err := newRoot().ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	if _, quiet := errors.AsType[*exitStatus](err); !quiet {
+		fmt.Fprintln(os.Stderr, "yaya:", err)
+	}
+	if u, ok := errors.AsType[*usageError](err); ok {
+		fmt.Fprintf(os.Stderr, "Run '%s --help' for usage.\n", u.command)
+		return exitUsage
+	}
+	return exitError
+}
+
+// usageError is a mistake on the command line.
+type usageError struct {
+	command string
+	err     error
+}
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+// exitStatus fails the command without another word.
+type exitStatus struct{}
+
+func (*exitStatus) Error() string { return "failed" }

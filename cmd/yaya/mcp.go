@@ -1,0 +1,468 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/yaya-ai/yaya/feature"
+	"github.com/yaya-ai/yaya/mcpbridge/servers"
+)
+
+func mcpCommand(g *globals) *cobra.Command {
+	c := &cobra.Command{
+		Use: "mcp", Short: "Connect MCP servers, and be one", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	var mcpConfig []string
+	c.PersistentFlags().StringArrayVar(&mcpConfig, "mcp-config", nil, "file with MCP servers, instead of yaya's own (repeatable)")
+	c.AddCommand(
+		mcpServeCommand(g, &mcpConfig), mcpListCommand(g, &mcpConfig), mcpToolsCommand(g, &mcpConfig), mcpCallCommand(g, &mcpConfig),
+		mcpAddCommand(g), mcpRemoveCommand(g), mcpImportCommand(g),
+	)
+	return c
+}
+
+func mcpListCommand(g *globals, mcpConfig *[]string) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "list", Short: "Show the servers: state, last error, restarts, latency",
+		Long: `Show the servers of the running daemon. Without one, the configured servers are
+started, looked at and stopped again.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			r, err := listServers(c.Context(), g, *mcpConfig)
+			if err != nil {
+				return err
+			}
+			w := c.OutOrStdout()
+			if asJSON {
+				enc := json.NewEncoder(w)
+				enc.SetIndent("", "  ")
+				return enc.Encode(r)
+			}
+			if len(r.Servers)+len(r.Invalid) == 0 {
+				_, err := fmt.Fprintln(w, "No MCP servers are configured. Add one with 'yaya mcp add' or take over those of other clients with 'yaya mcp import'.")
+				return err
+			}
+			if err := serverTable(w, r); err != nil {
+				return err
+			}
+			troubles(w, r)
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+// listServers asks the daemon, or starts the servers to look at them.
+func listServers(ctx context.Context, g *globals, mcpConfig []string) (report, error) {
+	var r report
+	err := withBackend(ctx, g, mcpConfig, func(b *backend) error {
+		return b.getJSON(ctx, "/status", &r)
+	})
+	return r, err
+}
+
+func mcpToolsCommand(g *globals, mcpConfig *[]string) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "tools [server]", Short: "List the tools, all or those of one server", Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return withBackend(c.Context(), g, *mcpConfig, func(b *backend) error {
+				tools, err := b.tools(c.Context())
+				if err != nil {
+					return err
+				}
+				if len(args) == 1 {
+					prefix := strings.SplitAfter(feature.QualifiedName(args[0], "x"), "__")[0]
+					tools = slices.DeleteFunc(tools, func(t toolInfo) bool { return !strings.HasPrefix(t.Name, prefix) })
+				}
+				w := c.OutOrStdout()
+				if asJSON {
+					raw := make([]json.RawMessage, len(tools))
+					for i, t := range tools {
+						raw[i] = t.raw
+					}
+					enc := json.NewEncoder(w)
+					enc.SetIndent("", "  ")
+					return enc.Encode(raw)
+				}
+				tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+				for _, t := range tools {
+					fmt.Fprintf(tw, "%s\t%s\n", t.Name, printable(t.Description, 100))
+				}
+				return tw.Flush()
+			})
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print the definitions as JSON")
+	return c
+}
+
+func mcpCallCommand(g *globals, mcpConfig *[]string) *cobra.Command {
+	var asJSON bool
+	var args string
+	c := &cobra.Command{
+		Use:   "call TOOL [name=value …]",
+		Short: "Call a tool",
+		Long: `Call a tool by the name that 'yaya mcp tools' shows. Arguments are name=value;
+a value that is JSON is taken as such (n=5, list=[1,2], flag=true), anything else
+as a string. --args takes a whole JSON object instead.`,
+		Example: `  yaya mcp call everything__echo message=hi
+  yaya mcp call fs__read_file --args '{"path":"/tmp/x"}'`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, a []string) error {
+			params, err := callArguments(args, a[1:])
+			if err != nil {
+				return &usageError{c.CommandPath(), err}
+			}
+			return withBackend(c.Context(), g, *mcpConfig, func(b *backend) error {
+				res, err := b.call(c.Context(), a[0], params, func(msg string) { fmt.Fprintln(c.ErrOrStderr(), printable(msg, 300)) })
+				if err != nil {
+					return err
+				}
+				return printResult(c.OutOrStdout(), res, asJSON)
+			})
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print the raw result")
+	c.Flags().StringVar(&args, "args", "", "arguments as a JSON object")
+	return c
+}
+
+// callArguments builds the arguments object.
+func callArguments(object string, pairs []string) (json.RawMessage, error) {
+	if object != "" {
+		if len(pairs) > 0 {
+			return nil, errors.New("give the arguments with --args or as name=value, not both")
+		}
+		var m map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(object), &m); err != nil {
+			return nil, fmt.Errorf("--args must be a JSON object: %w", err)
+		}
+		return json.RawMessage(object), nil
+	}
+	m := map[string]json.RawMessage{}
+	for _, p := range pairs {
+		k, v, ok := strings.Cut(p, "=")
+		if !ok || k == "" {
+			return nil, fmt.Errorf("argument %q is not name=value", p)
+		}
+		if _, dup := m[k]; dup {
+			return nil, fmt.Errorf("argument %q is given twice", k)
+		}
+		raw := json.RawMessage(v)
+		if !json.Valid(raw) {
+			var err error
+			if raw, err = json.Marshal(v); err != nil {
+				return nil, err
+			}
+		}
+		m[k] = raw
+	}
+	return json.Marshal(m)
+}
+
+// printResult shows a result; a result that is an error fails the command.
+func printResult(w io.Writer, raw json.RawMessage, asJSON bool) error {
+	var res struct {
+		IsError           bool              `json:"isError"`
+		Content           []json.RawMessage `json:"content"`
+		StructuredContent json.RawMessage   `json:"structuredContent"`
+	}
+	if err := json.Unmarshal(raw, &res); err != nil {
+		return fmt.Errorf("the result is malformed: %w", err)
+	}
+	if asJSON {
+		if _, err := fmt.Fprintf(w, "%s\n", raw); err != nil {
+			return err
+		}
+	} else {
+		for _, item := range res.Content {
+			var c struct {
+				Type     string `json:"type"`
+				Text     string `json:"text"`
+				MimeType string `json:"mimeType"`
+				URI      string `json:"uri"`
+				Data     string `json:"data"`
+			}
+			if err := json.Unmarshal(item, &c); err != nil {
+				return fmt.Errorf("the result is malformed: %w", err)
+			}
+			line := string(item)
+			switch c.Type {
+			case "text":
+				line = c.Text
+			case "image", "audio":
+				line = fmt.Sprintf("[%s, %s, %d bytes of base64; --json shows it]", c.Type, c.MimeType, len(c.Data))
+			case "resource_link":
+				line = "[resource " + c.URI + "]"
+			}
+			if _, err := fmt.Fprintln(w, feature.Clean(line, 1<<20)); err != nil {
+				return err
+			}
+		}
+		if len(res.Content) == 0 && len(res.StructuredContent) > 0 {
+			if _, err := fmt.Fprintln(w, feature.Clean(string(res.StructuredContent), 1<<20)); err != nil {
+				return err
+			}
+		}
+	}
+	if res.IsError {
+		return &exitStatus{}
+	}
+	return nil
+}
+
+func mcpAddCommand(g *globals) *cobra.Command {
+	var env, header []string
+	var transport, cwd, session string
+	c := &cobra.Command{
+		Use:   "add NAME (URL | -- COMMAND [ARG …])",
+		Short: "Add a server to yaya's own configuration",
+		Example: `  yaya mcp add fs -- npx -y @modelcontextprotocol/server-filesystem ~
+  yaya mcp add docs https://example.com/mcp --header 'Authorization: Bearer ${DOCS_TOKEN}'`,
+		Args: cobra.MinimumNArgs(2),
+		RunE: func(c *cobra.Command, args []string) error {
+			usage := func(format string, a ...any) error { return &usageError{c.CommandPath(), fmt.Errorf(format, a...)} }
+			entry := map[string]any{}
+			if len(args) == 2 && (strings.HasPrefix(args[1], "http://") || strings.HasPrefix(args[1], "https://")) {
+				entry["url"] = args[1]
+			} else {
+				entry["command"] = args[1]
+				if len(args) > 2 {
+					entry["args"] = args[2:]
+				}
+			}
+			for flag, value := range map[string]string{"type": transport, "cwd": cwd, "session": session} {
+				if value != "" {
+					entry[flag] = value
+				}
+			}
+			if m, err := pairs(env, "="); err != nil {
+				return usage("--env: %w", err)
+			} else if len(m) > 0 {
+				entry["env"] = m
+			}
+			if m, err := pairs(header, ":"); err != nil {
+				return usage("--header: %w", err)
+			} else if len(m) > 0 {
+				entry["headers"] = m
+			}
+			// The entry goes the way of every file, so that what is written can be
+			// read.
+			file, err := json.Marshal(map[string]any{"mcpServers": map[string]any{args[0]: entry}})
+			if err != nil {
+				return err
+			}
+			cfg, err := servers.Parse("command line", file, servers.FormatYaya)
+			if err != nil {
+				return usage("%w", err)
+			}
+			if len(cfg.Invalid) > 0 {
+				return usage("server %q: %w", args[0], cfg.Invalid[0].Err)
+			}
+			p, err := g.paths()
+			if err != nil {
+				return err
+			}
+			return saveServers(c.OutOrStdout(), p, cfg.Servers, false)
+		},
+	}
+	f := c.Flags()
+	f.StringArrayVarP(&env, "env", "e", nil, "environment variable KEY=value of the command (repeatable)")
+	f.StringArrayVarP(&header, "header", "H", nil, "HTTP header 'Name: value' (repeatable)")
+	f.StringVar(&transport, "transport", "", "stdio, http or sse, if it cannot be told")
+	f.StringVar(&cwd, "cwd", "", "working directory of the command")
+	f.StringVar(&session, "session", "", "who shares a connection: shared, per_client, per_call or pool:N")
+	return c
+}
+
+func pairs(in []string, sep string) (map[string]string, error) {
+	out := map[string]string{}
+	for _, s := range in {
+		k, v, ok := strings.Cut(s, sep)
+		if k = strings.TrimSpace(k); !ok || k == "" {
+			return nil, fmt.Errorf("%q is not of the form name%svalue", s, sep)
+		}
+		out[k] = strings.TrimSpace(v)
+	}
+	return out, nil
+}
+
+// saveServers adds servers to yaya's own file.
+func saveServers(w io.Writer, p paths, list []servers.Server, keep bool) error {
+	data, _, err := readFile(p.servers(), servers.MaxFile)
+	if err != nil {
+		return err
+	}
+	have, err := servers.Parse(p.servers(), data, servers.FormatYaya)
+	if err != nil {
+		return err
+	}
+	var taken []string
+	for _, s := range have.Servers {
+		taken = append(taken, s.Name)
+	}
+	for _, s := range have.Invalid {
+		taken = append(taken, s.Name)
+	}
+	n := 0
+	for _, s := range list {
+		if slices.Contains(taken, s.Name) {
+			if !keep {
+				return fmt.Errorf("a server %q is configured already; remove it first with: yaya mcp remove %s", s.Name, s.Name)
+			}
+			fmt.Fprintf(w, "kept %s: it is configured already\n", printable(s.Name, 128))
+			continue
+		}
+		if data, err = servers.Set(p.servers(), data, s); err != nil {
+			return err
+		}
+		taken = append(taken, s.Name)
+		n++
+		fmt.Fprintf(w, "added %s: %s\n", printable(s.Name, 128), printable(s.Endpoint(), 300))
+	}
+	if n == 0 {
+		return nil
+	}
+	if err := replaceFile(p.servers(), data); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "wrote %s; a running yaya uses it after a restart\n", p.servers())
+	return err
+}
+
+func mcpRemoveCommand(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use: "remove NAME", Short: "Remove a server from yaya's own configuration", Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			p, err := g.paths()
+			if err != nil {
+				return err
+			}
+			data, _, err := readFile(p.servers(), servers.MaxFile)
+			if err != nil {
+				return err
+			}
+			out, found, err := servers.Unset(p.servers(), data, args[0])
+			if err != nil {
+				return err
+			}
+			if !found {
+				return fmt.Errorf("there is no server %q in %s", args[0], p.servers())
+			}
+			if err := replaceFile(p.servers(), out); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(c.OutOrStdout(), "removed %s; a running yaya forgets it after a restart\n", args[0])
+			return err
+		},
+	}
+}
+
+func mcpImportCommand(g *globals) *cobra.Command {
+	var yes bool
+	c := &cobra.Command{
+		Use:   "import [CLIENT | FILE …]",
+		Short: "Take over the servers of other MCP clients",
+		Long: `Look for the servers that Claude Desktop, Claude Code, VS Code, Cursor, Codex,
+Gemini CLI, opencode and goose have configured for you, and add them to yaya's own
+configuration. Name clients (such as "cursor") or files to take just those.
+Variables are copied as they are: no secret is resolved or written.`,
+		RunE: func(c *cobra.Command, args []string) error {
+			p, err := g.paths()
+			if err != nil {
+				return err
+			}
+			sources, err := importSources(p, args)
+			if err != nil {
+				return err
+			}
+			w := c.OutOrStdout()
+			var all []servers.Server
+			for _, f := range sources {
+				if len(f.config.Servers)+len(f.config.Invalid) == 0 {
+					continue
+				}
+				fmt.Fprintf(w, "%s (%s)\n", f.loc.Client, f.loc.Path)
+				for _, s := range f.config.Servers {
+					fmt.Fprintf(w, "  %s: %s\n", printable(s.Name, 128), printable(s.Endpoint(), 200))
+				}
+				for _, inv := range f.config.Invalid {
+					fmt.Fprintf(w, "  %s: left out: %s\n", printable(inv.Name, 128), printable(inv.Err.Error(), 300))
+				}
+				for _, warning := range f.config.Warnings {
+					fmt.Fprintf(w, "  note: %s\n", printable(warning, 300))
+				}
+				all = append(all, f.config.Servers...)
+			}
+			if len(all) == 0 {
+				_, err := fmt.Fprintln(w, "No servers were found.")
+				return err
+			}
+			if !yes && !confirm(c.InOrStdin(), w, fmt.Sprintf("Add %d servers to %s?", len(all), p.servers())) {
+				_, err := fmt.Fprintln(w, "Nothing was changed; --yes adds them.")
+				return err
+			}
+			return saveServers(w, p, all, true)
+		},
+	}
+	c.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	return c
+}
+
+// importSources finds the named clients and files, or everything.
+func importSources(p paths, names []string) ([]found, error) {
+	known := discover(p.home)
+	if len(names) == 0 {
+		return known, nil
+	}
+	var out []found
+	for _, name := range names {
+		i := slices.IndexFunc(known, func(f found) bool {
+			return strings.EqualFold(f.loc.Client, name) || string(f.loc.Format) == strings.ToLower(name)
+		})
+		if i >= 0 {
+			out = append(out, known[i])
+			continue
+		}
+		data, ok, err := readFile(name, servers.MaxFile)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			return nil, fmt.Errorf("%q is neither a client with servers on this machine nor a file", name)
+		}
+		cfg, err := servers.Parse(name, data, servers.Detect(name, data))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, found{servers.Location{Client: "file", Path: name}, cfg})
+	}
+	return out, nil
+}
+
+// confirm asks on a terminal; elsewhere the answer is no.
+func confirm(in io.Reader, out io.Writer, question string) bool {
+	f, ok := in.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) { //nolint:gosec // a descriptor fits
+		return false
+	}
+	fmt.Fprintf(out, "%s [y/N] ", question)
+	line, err := bufio.NewReader(f).ReadString('\n')
+	answer := strings.ToLower(strings.TrimSpace(line))
+	return err == nil && (answer == "y" || answer == "yes")
+}

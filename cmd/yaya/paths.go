@@ -1,0 +1,140 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// paths are the places where yaya keeps things.
+type paths struct {
+	data   string
+	config string
+	home   string
+}
+
+func (g *globals) paths() (paths, error) {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return paths{}, fmt.Errorf("no home directory: %w; set HOME, or --data-dir and --config-dir", err)
+	}
+	p := paths{data: g.dataDir, config: g.configDir, home: home}
+	if p.data == "" {
+		p.data = filepath.Join(xdg("XDG_STATE_HOME", home, ".local/state"), "yaya")
+	}
+	if p.config == "" {
+		p.config = filepath.Join(xdg("XDG_CONFIG_HOME", home, ".config"), "yaya")
+	}
+	if p.data, err = filepath.Abs(p.data); err != nil {
+		return paths{}, err
+	}
+	p.config, err = filepath.Abs(p.config)
+	return p, err
+}
+
+func xdg(key, home, fallback string) string {
+	if dir := os.Getenv(key); filepath.IsAbs(dir) {
+		return dir
+	}
+	return filepath.Join(home, fallback)
+}
+
+func (p paths) socket() string  { return filepath.Join(p.data, "yaya.sock") }
+func (p paths) servers() string { return filepath.Join(p.config, "mcp.json") }
+
+// maxSocketPath is what every Unix takes for the path of a socket.
+const maxSocketPath = 103
+
+// openData creates the data directory for its owner only and opens it.
+func (p paths) openData() (*os.Root, error) {
+	if err := os.MkdirAll(p.data, 0o700); err != nil { //nolint:forbidigo // the root of all other access
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	root, err := os.OpenRoot(p.data)
+	if err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	return root, nil
+}
+
+// lock makes this process the only daemon of a data directory. The returned
+// function lets go of it.
+func lock(root *os.Root) (func(), error) {
+	f, err := root.OpenFile("yaya.lock", os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil { //nolint:gosec // a descriptor fits
+		pid, _ := io.ReadAll(io.LimitReader(f, 32)) //nolint:forbidigo // bounded by the reader
+		_ = f.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, fmt.Errorf("yaya is already running on %s (process %s); stop it, or choose another --data-dir", root.Name(), strings.TrimSpace(string(pid)))
+		}
+		return nil, fmt.Errorf("lock: %w", err)
+	}
+	err = f.Truncate(0)
+	if err == nil {
+		_, err = f.WriteAt(fmt.Appendf(nil, "%d\n", os.Getpid()), 0)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("lock: %w", err)
+	}
+	return func() { _ = f.Close() }, nil
+}
+
+// readFile reads a file of at most limit bytes. It reports false when there is
+// none.
+func readFile(path string, limit int64) ([]byte, bool, error) {
+	f, err := os.Open(path) //nolint:forbidigo,gosec // the user names it
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	defer func() { _ = f.Close() }()
+	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
+		return nil, false, errors.Join(fmt.Errorf("%s is not a regular file", path), err)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, limit+1)) //nolint:forbidigo // bounded by the reader
+	if err != nil {
+		return nil, false, err
+	}
+	if int64(len(data)) > limit {
+		return nil, false, fmt.Errorf("%s is larger than %d bytes", path, limit)
+	}
+	return data, true, nil
+}
+
+// replaceFile writes a file so that it is whole at every moment.
+func replaceFile(path string, data []byte) error {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil { //nolint:forbidigo // the user's own configuration
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	name := filepath.Base(path)
+	tmp := fmt.Sprintf(".%s.%d.tmp", name, os.Getpid())
+	f, err := root.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = root.Rename(tmp, name)
+	}
+	if err != nil {
+		return errors.Join(err, root.Remove(tmp))
+	}
+	return nil
+}

@@ -1,0 +1,266 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/internal/sse"
+	"github.com/yaya-ai/yaya/mcpbridge/downstream"
+)
+
+// proxy carries one stdio client to the daemon's HTTP endpoint. When the daemon
+// is restarted, it introduces its client again, so that the client's session
+// goes on.
+type proxy struct {
+	client *http.Client
+	out    io.Writer
+	outMu  sync.Mutex
+
+	mu      sync.Mutex
+	session string
+	hello   []byte // the client's initialize request
+	joining sync.Mutex
+
+	ctx  context.Context
+	work sync.WaitGroup
+}
+
+// proxyStdio runs until in ends or ctx does.
+func proxyStdio(ctx context.Context, client *http.Client, in io.Reader, out io.Writer) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	p := &proxy{client: client, out: out, ctx: ctx}
+	readErr := make(chan error, 1)
+	go func() { readErr <- p.read(in) }()
+	var err error
+	select {
+	case err = <-readErr:
+	case <-ctx.Done():
+	}
+	// What was asked may still be answered for a moment; then everything ends.
+	done := make(chan struct{})
+	go func() {
+		p.work.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	case <-time.After(time.Second):
+	}
+	cancel()
+	<-done
+	p.goodbye()
+	return err
+}
+
+func (p *proxy) read(in io.Reader) error {
+	br := bufio.NewReaderSize(in, 64<<10)
+	for {
+		line, err := br.ReadBytes('\n')
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			var msg jsonrpc.Message
+			perr := msg.Parse(line)
+			switch {
+			case len(line) > downstream.MaxBody || perr != nil:
+				p.fail(msg.ID, jsonrpc.CodeParse, fmt.Sprintf("the message cannot be read: %v", perr))
+			case msg.Method == "initialize": // nothing overtakes the handshake
+				p.mu.Lock()
+				p.hello, p.session = line, ""
+				p.mu.Unlock()
+				p.forward(&msg, line)
+			default:
+				p.work.Go(func() { p.forward(&msg, line) })
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (p *proxy) write(msg []byte) {
+	p.outMu.Lock()
+	defer p.outMu.Unlock()
+	_, _ = p.out.Write(append(msg[:len(msg):len(msg)], '\n')) // a client that is gone ends our input too
+}
+
+func (p *proxy) fail(id []byte, code int, msg string) {
+	p.write(jsonrpc.AppendError(nil, id, &jsonrpc.Error{Code: code, Message: msg}))
+}
+
+// errNoSession says that the daemon does not know our session.
+var errNoSession = errors.New("the daemon has forgotten the session")
+
+// forward sends one message and writes what comes back.
+func (p *proxy) forward(msg *jsonrpc.Message, line []byte) {
+	err := p.send(msg, line)
+	if errors.Is(err, errNoSession) && msg.Method != "initialize" {
+		if err = p.rejoin(); err == nil {
+			err = p.send(msg, line)
+		}
+	}
+	if err != nil && p.ctx.Err() == nil && msg.IsRequest() {
+		p.fail(msg.ID, jsonrpc.CodeInternal, fmt.Sprintf("yaya's daemon cannot be reached: %v; start it with 'yaya serve'", err))
+	}
+}
+
+// rejoin introduces the client to a daemon that does not know it.
+func (p *proxy) rejoin() error {
+	p.joining.Lock()
+	defer p.joining.Unlock()
+	p.mu.Lock()
+	hello, session := p.hello, p.session
+	p.mu.Unlock()
+	if hello == nil {
+		return errNoSession
+	}
+	if session != "" {
+		// Somebody may have rejoined while we waited for the lock.
+		if err := p.post(p.ctx, []byte(`{"jsonrpc":"2.0","id":0,"method":"ping"}`), nil, func([]byte) {}); err == nil {
+			return nil
+		}
+		p.mu.Lock()
+		p.session = ""
+		p.mu.Unlock()
+	}
+	if err := p.post(p.ctx, hello, nil, func([]byte) {}); err != nil {
+		return err
+	}
+	p.listen()
+	return p.post(p.ctx, []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`), nil, func([]byte) {})
+}
+
+func (p *proxy) send(msg *jsonrpc.Message, line []byte) error {
+	header := http.Header{}
+	if meta, err := jsonrpc.ParseObject(msg.Params.Get("_meta")); err == nil {
+		if v, _ := meta.String(mcp.MetaKeyProtocolVersion); mcp.IsModernProtocol(v) {
+			header.Set(mcp.HeaderProtocolVersion, v)
+			header.Set(mcp.HeaderMethod, msg.Method)
+			if name, ok := mcp.ExtractHeaderName(mcp.MCPMethod(msg.Method), msg.Params.Raw()); ok {
+				if enc, ok := mcp.EncodeHeaderValue(name); ok {
+					header.Set(mcp.HeaderName, enc)
+				}
+			}
+		}
+	}
+	err := p.post(p.ctx, line, header, p.write)
+	if err == nil && msg.Method == "initialize" {
+		p.listen()
+	}
+	return err
+}
+
+// post sends a message and hands every message of the answer to each.
+func (p *proxy) post(ctx context.Context, body []byte, header http.Header, each func([]byte)) error {
+	req, err := p.request(ctx, http.MethodPost, body)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	for k, v := range header {
+		req.Header[k] = v
+	}
+	if header.Get(mcp.HeaderProtocolVersion) != "" {
+		req.Header.Del(mcp.HeaderSessionID)
+	}
+	resp, err := p.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if id := resp.Header.Get(mcp.HeaderSessionID); id != "" {
+		p.mu.Lock()
+		p.session = id
+		p.mu.Unlock()
+	}
+	if resp.StatusCode == http.StatusNotFound && req.Header.Get(mcp.HeaderSessionID) != "" {
+		return errNoSession
+	}
+	return eachMessage(resp, each)
+}
+
+func (p *proxy) request(ctx context.Context, method string, body []byte) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, method, "http://yaya/mcp", bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.session != "" {
+		req.Header.Set(mcp.HeaderSessionID, p.session)
+	}
+	return req, nil
+}
+
+func eachMessage(resp *http.Response, each func([]byte)) error {
+	if mt, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); mt == "text/event-stream" {
+		r := sse.NewReader(resp.Body, maxAnswer)
+		for {
+			ev, err := r.Next()
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			each(ev.Data)
+		}
+	}
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer)) //nolint:forbidigo // bounded by the reader
+	if err != nil {
+		return err
+	}
+	if data = bytes.TrimSpace(data); len(data) > 0 {
+		each(data)
+	}
+	return nil
+}
+
+// listen carries what the daemon says unasked. The stream of a daemon that went
+// away is opened again with the next session.
+func (p *proxy) listen() {
+	p.work.Go(func() {
+		req, err := p.request(p.ctx, http.MethodGet, nil)
+		if err != nil {
+			return
+		}
+		req.Header.Set("Accept", "text/event-stream")
+		resp, err := p.client.Do(req)
+		if err != nil {
+			return
+		}
+		defer func() { _ = resp.Body.Close() }()
+		if resp.StatusCode == http.StatusOK {
+			_ = eachMessage(resp, p.write) // its end is the daemon's
+		}
+	})
+}
+
+// goodbye ends the session with the daemon.
+func (p *proxy) goodbye() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	req, err := p.request(ctx, http.MethodDelete, nil)
+	if err != nil || req.Header.Get(mcp.HeaderSessionID) == "" {
+		return
+	}
+	if resp, err := p.client.Do(req); err == nil {
+		_ = resp.Body.Close()
+	}
+}

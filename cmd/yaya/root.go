@@ -1,0 +1,92 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// version is set by the Makefile; a plain go build reports the module's.
+var version = ""
+
+func yayaVersion() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
+	return "0.1.0-dev"
+}
+
+// globals are the flags that every command has.
+type globals struct {
+	dataDir   string
+	configDir string
+	verbose   bool
+}
+
+func newRoot() *cobra.Command {
+	g := new(globals)
+	root := &cobra.Command{
+		Use:   "yaya",
+		Short: "One door to all your MCP servers",
+		Long: `yaya connects MCP servers and is one itself: configure your servers once, and
+reach all of their tools from every client through one endpoint.`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+	}
+	pf := root.PersistentFlags()
+	pf.StringVar(&g.dataDir, "data-dir", "", "where yaya keeps its state (default $XDG_STATE_HOME/yaya)")
+	pf.StringVar(&g.configDir, "config-dir", "", "where yaya finds its configuration (default $XDG_CONFIG_HOME/yaya)")
+	pf.BoolVarP(&g.verbose, "verbose", "v", false, "log more")
+	root.AddCommand(serveCommand(g), mcpCommand(g), versionCommand())
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return &usageError{c.CommandPath(), err} })
+	wrapArgs(root)
+	return root
+}
+
+// wrapArgs turns errors about arguments into usage errors, for every command.
+func wrapArgs(c *cobra.Command) {
+	if check := c.Args; check != nil {
+		c.Args = func(c *cobra.Command, args []string) error {
+			if err := check(c, args); err != nil {
+				return &usageError{c.CommandPath(), err}
+			}
+			return nil
+		}
+	}
+	for _, sub := range c.Commands() {
+		wrapArgs(sub)
+	}
+}
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintf(c.OutOrStdout(), "yaya %s %s/%s %s\n", yayaVersion(), runtime.GOOS, runtime.GOARCH, runtime.Version())
+			return err
+		},
+	}
+}
+
+// newLog logs to w: for people on a terminal, as JSON lines elsewhere.
+func (g *globals) newLog(w io.Writer) zerolog.Logger {
+	level := zerolog.WarnLevel
+	if g.verbose {
+		level = zerolog.DebugLevel
+	}
+	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) { //nolint:gosec // a descriptor fits
+		w = zerolog.ConsoleWriter{Out: w, TimeFormat: time.TimeOnly}
+	}
+	return zerolog.New(w).Level(level).With().Timestamp().Logger()
+}

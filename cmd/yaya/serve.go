@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/yaya-ai/yaya/feature"
+	"github.com/yaya-ai/yaya/gateway"
+	"github.com/yaya-ai/yaya/mcpbridge/servers"
+)
+
+func serveCommand(g *globals) *cobra.Command {
+	var mcpConfig []string
+	var listen string
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the gateway",
+		Long: `Run the gateway: connect the configured MCP servers and offer all their tools
+at http://127.0.0.1:8787/mcp.
+
+Servers come from mcp.json in the configuration directory, or from the files
+named with --mcp-config, in the format of any common MCP client.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return serve(c.Context(), g, c.OutOrStdout(), mcpConfig, listen)
+		},
+	}
+	c.Flags().StringArrayVar(&mcpConfig, "mcp-config", nil, "file with MCP servers, instead of yaya's own (repeatable)")
+	c.Flags().StringVar(&listen, "listen", gateway.DefaultListen, "address to listen on; loopback only")
+	return c
+}
+
+func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, listen string) (err error) {
+	p, err := g.paths()
+	if err != nil {
+		return err
+	}
+	l, err := loadServers(p, mcpConfig)
+	if err != nil {
+		return err
+	}
+	log := g.newLog(os.Stderr)
+	data, err := p.openData()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, data.Close()) }()
+	unlock, err := lock(data)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+
+	a, err := newApp(data, p.home, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, a.Close(ctx)) }()
+
+	socket := p.socket()
+	if len(socket) > maxSocketPath {
+		log.Warn().Str("path", socket).Msg("the data directory's path is too long for a socket: yaya's own commands cannot reach this daemon")
+		socket = ""
+	}
+	var url string
+	gw, err := gateway.New(ctx, gateway.Config{
+		Listen: listen, Socket: socket, MCP: a.mcp, Metrics: a.metrics.Handler(), Log: log,
+		Status: func() any { return a.report(url) },
+		Ready: func() error {
+			if !settled(a.host.Status()) {
+				return errors.New("servers are starting")
+			}
+			return nil
+		},
+	})
+	if err != nil {
+		return err
+	}
+	url = "http://" + gw.Addr() + "/mcp"
+	a.metrics.Gauge("yaya_mcp_sessions", "Sessions of MCP clients.", func() float64 { return float64(a.mcp.Sessions()) })
+	a.metrics.Gauge("yaya_mcp_servers_ready", "Connected MCP servers that work.", func() float64 {
+		n := 0
+		for _, s := range a.host.Status() {
+			if s.State.Usable() {
+				n++
+			}
+		}
+		return float64(n)
+	})
+	a.start(ctx, l)
+
+	gctx, stop := context.WithCancel(ctx)
+	defer stop()
+	done := make(chan error, 1)
+	go func() { done <- gw.Run(gctx) }()
+	welcome(gctx, a, out, url, p, l)
+	select {
+	case err = <-done:
+	case <-ctx.Done():
+		stop()
+		a.mcp.Close() // ends the streams, so that draining does not wait for them
+		err = <-done
+	}
+	return err
+}
+
+// welcome shows the servers while they start, and what to do next.
+func welcome(ctx context.Context, a *app, out io.Writer, url string, p paths, l loaded) {
+	live := false
+	if f, ok := out.(*os.File); ok {
+		live = term.IsTerminal(int(f.Fd())) //nolint:gosec // a descriptor fits
+	}
+	if live && len(l.servers) > 0 {
+		watchTable(ctx, a, out)
+	}
+	var b strings.Builder
+	if !live {
+		for _, inv := range a.bridge.InvalidServers() {
+			fmt.Fprintf(&b, "server %q cannot be used: %s\n", inv.Name, feature.Clean(inv.Err.Error(), 500))
+		}
+	}
+	fmt.Fprintf(&b, "yaya %s\n  MCP endpoint  %s\n", yayaVersion(), url)
+	fmt.Fprintf(&b, "  Claude Code   claude mcp add --transport http yaya %s\n", url)
+	fmt.Fprintf(&b, "  other clients {\"mcpServers\": {\"yaya\": {\"type\": \"http\", \"url\": %q}}}\n", url)
+	fmt.Fprintf(&b, "  over stdio    {\"mcpServers\": {\"yaya\": {\"command\": \"yaya\", \"args\": [\"mcp\", \"serve\"]}}}\n")
+	if len(l.servers)+len(l.invalid) == 0 {
+		fmt.Fprintf(&b, "\nNo MCP servers are configured yet.\n")
+		suggest(&b, p)
+	} else {
+		fmt.Fprintf(&b, "  servers       yaya mcp list\n")
+	}
+	_, _ = io.WriteString(out, b.String()) // nobody may be reading
+}
+
+// suggest says how to get servers: from other clients, or by hand.
+func suggest(b *strings.Builder, p paths) {
+	found := false
+	for _, f := range discover(p.home) {
+		if len(f.config.Servers) > 0 {
+			fmt.Fprintf(b, "  found %d in %s (%s)\n", len(f.config.Servers), f.loc.Client, f.loc.Path)
+			found = true
+		}
+	}
+	if found {
+		fmt.Fprintf(b, "  take them over  yaya mcp import\n")
+	}
+	fmt.Fprintf(b, "  add one         yaya mcp add fs -- npx -y @modelcontextprotocol/server-filesystem ~\n")
+	fmt.Fprintf(b, "  then run yaya serve again; yaya reads %s\n", p.servers())
+}
+
+// found is another client's configuration.
+type found struct {
+	loc    servers.Location
+	config servers.Config
+}
+
+// discover looks for servers that other clients have configured. What cannot be
+// read is left out: it is not ours to complain about.
+func discover(home string) []found {
+	var out []found
+	for _, loc := range servers.Locations(home, runtime.GOOS) {
+		data, ok, err := readFile(loc.Path, servers.MaxFile)
+		if err != nil || !ok {
+			continue
+		}
+		if cfg, err := servers.Parse(loc.Path, data, loc.Format); err == nil {
+			out = append(out, found{loc, cfg})
+		}
+	}
+	return out
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/yaya-ai/yaya/feature"
+	"github.com/yaya-ai/yaya/mcpbridge/upstream"
+)
+
+// detailOf reads the provider's own part of a status, which is typed in the
+// daemon and plain JSON when it came over the socket.
+func detailOf(st feature.Status) upstream.Detail {
+	if d, ok := st.Detail.(upstream.Detail); ok {
+		return d
+	}
+	var d upstream.Detail
+	if raw, err := json.Marshal(st.Detail); err == nil {
+		_ = json.Unmarshal(raw, &d) // a daemon of another version says less
+	}
+	return d
+}
+
+// printable makes text that came from elsewhere safe for a terminal, on one
+// line.
+func printable(s string, limit int) string {
+	return strings.NewReplacer("\n", `\n`, "\t", " ").Replace(feature.Clean(s, limit))
+}
+
+// serverTable writes the servers as a table.
+func serverTable(w io.Writer, r report) error {
+	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(tw, "SERVER\tTRANSPORT\tSTATE\tTOOLS\tSTART\tRESTARTS\tCALLS\tMEDIAN")
+	for _, s := range r.Servers {
+		d := detailOf(s)
+		start, median := "-", "-"
+		if s.StartTook > 0 {
+			start = s.StartTook.Round(time.Millisecond).String()
+		}
+		if d.Calls > 0 {
+			median = fmt.Sprintf("%.1fms", d.MedianMS)
+		}
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%d\t%s\t%d\t%d\t%s\n", printable(s.ID, 40), d.Transport, s.State, s.Tools, start, s.Restarts, d.Calls, median)
+	}
+	for _, s := range r.Invalid {
+		fmt.Fprintf(tw, "%s\t-\tinvalid\t0\t-\t0\t0\t-\n", printable(s.Name, 40))
+	}
+	return tw.Flush()
+}
+
+// troubles explains what does not work: the server, the cause, the remedy.
+func troubles(w io.Writer, r report) {
+	for _, s := range r.Invalid {
+		fmt.Fprintf(w, "\n%s is not started: %s\n  configured in %s\n", printable(s.Name, 40), printable(s.Error, 1000), s.File)
+	}
+	for _, s := range r.Servers {
+		if s.Reason == "" && s.LastError == "" {
+			continue
+		}
+		d := detailOf(s)
+		why := s.Reason
+		if why == "" {
+			why = "last failure: " + s.LastError
+		}
+		fmt.Fprintf(w, "\n%s is %s: %s\n  %s\n", printable(s.ID, 40), s.State, printable(why, 1000), printable(d.Endpoint, 300))
+		if d.Stderr != "" && s.State != feature.Ready {
+			fmt.Fprintln(w, "  its last words on standard error:")
+			lines := strings.Split(strings.TrimSpace(d.Stderr), "\n")
+			for _, line := range lines[max(0, len(lines)-8):] {
+				fmt.Fprintf(w, "    %s\n", printable(line, 300))
+			}
+		}
+	}
+}
+
+// watchTable draws the table again and again until every server has started
+// once.
+func watchTable(ctx context.Context, a *app, out io.Writer) {
+	deadline := time.After(25 * time.Second)
+	drawn := 0
+	for {
+		var b strings.Builder
+		r := a.report("")
+		if err := serverTable(&b, r); err != nil {
+			return
+		}
+		over := settled(r.Servers)
+		if drawn > 0 {
+			fmt.Fprintf(out, "\x1b[%dA\x1b[J", drawn)
+		}
+		drawn = strings.Count(b.String(), "\n")
+		fmt.Fprint(out, b.String())
+		if over {
+			troubles(out, r)
+			fmt.Fprintln(out)
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-deadline:
+			return
+		case <-time.After(150 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,185 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+// DefaultListen is where yaya listens unless told otherwise.
+const DefaultListen = "127.0.0.1:8787"
+
+// Limits of the listener (C.2).
+const (
+	readHeaderTimeout = 5 * time.Second
+	idleTimeout       = 120 * time.Second
+	maxHeader         = 32 << 10
+)
+
+// Config assembles a server. MCP is required.
+type Config struct {
+	Listen  string // host:port on the loopback interface; default DefaultListen
+	Socket  string // path of the Unix socket; "" for none
+	MCP     http.Handler
+	Metrics http.Handler
+	// Status is shown to the local owner on GET /status, as JSON.
+	Status func() any
+	// Ready says why yaya is not ready, nil when it is.
+	Ready        func() error
+	DrainTimeout time.Duration // default 5 s
+	Log          zerolog.Logger
+}
+
+// Server is the HTTP surface.
+type Server struct {
+	cfg     Config
+	http    *http.Server
+	tcp     net.Listener
+	unix    net.Listener
+	started time.Time
+}
+
+// New binds the listener and the socket, so that an address in use is an error
+// before anything else is started.
+func New(ctx context.Context, cfg Config) (*Server, error) {
+	cfg.Listen = cmp.Or(cfg.Listen, DefaultListen)
+	cfg.DrainTimeout = cmp.Or(cfg.DrainTimeout, 5*time.Second)
+	if err := loopbackOnly(ctx, cfg.Listen); err != nil {
+		return nil, err
+	}
+	var lc net.ListenConfig
+	tcp, err := lc.Listen(ctx, "tcp", cfg.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %s (is another yaya running? choose another with --listen): %w", cfg.Listen, err)
+	}
+	s := &Server{cfg: cfg, tcp: tcp, started: time.Now()}
+	if cfg.Socket != "" {
+		if s.unix, err = listenSocket(ctx, cfg.Socket); err != nil {
+			_ = tcp.Close()
+			return nil, err
+		}
+	}
+	s.http = &http.Server{
+		Handler:           s.routes(),
+		ReadHeaderTimeout: readHeaderTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+		ConnContext:       withPeer,
+		ErrorLog:          nil,
+	}
+	return s, nil
+}
+
+// loopbackOnly refuses addresses that other machines can reach (R11).
+func loopbackOnly(ctx context.Context, addr string) error {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return fmt.Errorf("listen address %q is not host:port: %w", addr, err)
+	}
+	ips, err := net.DefaultResolver.LookupIPAddr(ctx, cmp.Or(host, "0.0.0.0"))
+	if err != nil {
+		return fmt.Errorf("listen address %q: %w", addr, err)
+	}
+	for _, ip := range ips {
+		if !ip.IP.IsLoopback() {
+			return fmt.Errorf("listen address %q can be reached from other machines, and yaya has no authentication for them yet: use 127.0.0.1", addr)
+		}
+	}
+	return nil
+}
+
+// listenSocket binds the Unix socket for its owner only. A socket that a dead
+// yaya left behind is replaced; the caller holds the lock of the data directory.
+func listenSocket(ctx context.Context, path string) (net.Listener, error) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) { //nolint:forbidigo // a socket has no os.Root
+		return nil, fmt.Errorf("socket: %w", err)
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("socket %s: %w", path, err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		_ = l.Close()
+		return nil, fmt.Errorf("socket %s: %w", path, err)
+	}
+	return l, nil
+}
+
+// Addr returns the address of the listener.
+func (s *Server) Addr() string { return s.tcp.Addr().String() }
+
+// Run serves until ctx ends and drains then.
+func (s *Server) Run(ctx context.Context) error {
+	listeners := []net.Listener{s.tcp}
+	if s.unix != nil {
+		listeners = append(listeners, s.unix)
+	}
+	errs := make(chan error, len(listeners))
+	for _, l := range listeners {
+		go func() { errs <- s.http.Serve(l) }()
+	}
+	var first error
+	running := len(listeners)
+	select {
+	case <-ctx.Done():
+	case first = <-errs:
+		running--
+	}
+	// ctx is over by now, so the drain needs a deadline of its own.
+	dctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.DrainTimeout)
+	defer cancel()
+	err := s.http.Shutdown(dctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = errors.Join(s.http.Close(), nil) // streams end here; they are resumed elsewhere
+	}
+	for ; running > 0; running-- {
+		if e := <-errs; first == nil {
+			first = e
+		}
+	}
+	if errors.Is(first, http.ErrServerClosed) {
+		first = nil
+	}
+	return errors.Join(first, err)
+}
+
+func (s *Server) health(w http.ResponseWriter, r *http.Request) {
+	body := struct {
+		Status   string `json:"status"`
+		UptimeMS int64  `json:"uptime_ms"`
+		Reason   string `json:"reason,omitempty"`
+	}{"ok", time.Since(s.started).Milliseconds(), ""}
+	status := http.StatusOK
+	if r.URL.Query().Get("ready") == "1" && s.cfg.Ready != nil {
+		if err := s.cfg.Ready(); err != nil {
+			status, body.Status, body.Reason = http.StatusServiceUnavailable, "not ready", err.Error()
+		}
+	}
+	writeJSON(w, status, body)
+}
+
+func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, s.cfg.Status())
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		http.Error(w, "internal error", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(data, '\n')) // a client that went away gets nothing
+}

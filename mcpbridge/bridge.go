@@ -1,0 +1,212 @@
+package mcpbridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"sync"
+
+	"github.com/rs/zerolog"
+
+	"github.com/yaya-ai/yaya/feature"
+	"github.com/yaya-ai/yaya/internal/proc"
+	"github.com/yaya-ai/yaya/kernel/bus"
+	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/kernel/tool"
+	"github.com/yaya-ai/yaya/mcpbridge/servers"
+	"github.com/yaya-ai/yaya/mcpbridge/upstream"
+)
+
+// Name is the bridge's source on the bus and the name of its private session.
+const (
+	Name    = "mcp-bridge"
+	session = event.BridgePrefix + Name
+)
+
+// ServerTool is a tool in [ServerReady].
+type ServerTool struct {
+	Name        string `json:"name"`
+	MCPName     string `json:"mcp_name"`
+	Description string `json:"description"`
+}
+
+// ServerReady is the payload of x.mcp.server.ready (Y-67).
+type ServerReady struct {
+	Server string       `json:"server"`
+	Tools  []ServerTool `json:"tools"`
+}
+
+// ServerError is the payload of x.mcp.server.error (Y-68); Kind is
+// config_invalid or boot_failed.
+type ServerError struct {
+	Server  string `json:"server"`
+	Kind    string `json:"kind"`
+	Message string `json:"message"`
+}
+
+// The bridge's events.
+var (
+	Ready = event.DefineExtension[ServerReady]("x.mcp.server.ready", event.Reliable)
+	Error = event.DefineExtension[ServerError]("x.mcp.server.error", event.Reliable)
+)
+
+// Config assembles a bridge. All fields but Artifacts and Workspace are
+// required.
+type Config struct {
+	Bus       *bus.Bus
+	Registry  *tool.Registry
+	Procs     *proc.Manager
+	HTTP      http.RoundTripper
+	Artifacts *tool.Store
+	Version   string
+	Log       zerolog.Logger
+	// Env looks up yaya's own environment.
+	Env       func(string) (string, bool)
+	Home      string
+	Workspace string
+}
+
+// Bridge runs the configured servers. Its methods are safe for concurrent use.
+type Bridge struct {
+	cfg  Config
+	emit *bus.Emitter
+	host *feature.Host
+
+	mu        sync.Mutex
+	providers map[string]*upstream.Provider
+	invalid   []servers.Invalid
+	announced map[string]bool
+}
+
+// New returns a bridge without servers. Attach gives it its host.
+func New(cfg Config) (*Bridge, error) {
+	emit, err := cfg.Bus.Plugin(Name)
+	if err != nil {
+		return nil, err
+	}
+	return &Bridge{cfg: cfg, emit: emit, providers: map[string]*upstream.Provider{}, announced: map[string]bool{}}, nil
+}
+
+// Attach names the host that runs the providers; it is called once, before Add.
+func (b *Bridge) Attach(h *feature.Host) { b.host = h }
+
+// Add starts a configured server in the background. A server that cannot be
+// used is recorded and reported on the bus, and is no error of Add; warnings are
+// returned.
+func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
+	if s.Disabled {
+		return nil
+	}
+	x, warnings, err := s.Expand(servers.Scope{Env: b.cfg.Env, Home: b.cfg.Home, Workspace: b.cfg.Workspace})
+	if err == nil && x.EnvFile != "" {
+		err = b.readEnvFile(&x)
+	}
+	if err != nil {
+		b.Invalid(servers.Invalid{Name: s.Name, File: s.File, Err: err})
+		return warnings
+	}
+	p := upstream.New(upstream.Config{
+		Server: x, Environ: x.Environ(b.cfg.Env), Procs: b.cfg.Procs, HTTP: b.cfg.HTTP, Artifacts: b.cfg.Artifacts,
+		Name: "yaya", Version: b.cfg.Version, Log: b.cfg.Log,
+	})
+	if err := b.host.Install(ctx, feature.Contribution{Name: Name, Providers: []feature.Provider{p}}); err != nil {
+		if errors.Is(err, feature.ErrDuplicate) {
+			err = errors.New("another server of that name is configured; rename one of them")
+		}
+		b.Invalid(servers.Invalid{Name: s.Name, File: s.File, Err: err})
+		return warnings
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.providers[s.Name] = p
+	return warnings
+}
+
+const maxEnvFile = 64 << 10
+
+func (b *Bridge) readEnvFile(s *servers.Server) error {
+	f, err := os.Open(s.EnvFile) //nolint:forbidigo,gosec // the user's configuration names it
+	if err != nil {
+		return fmt.Errorf("envFile: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	data, err := io.ReadAll(io.LimitReader(f, maxEnvFile)) //nolint:forbidigo // bounded by the reader
+	if err != nil {
+		return fmt.Errorf("envFile: %w", err)
+	}
+	env, err := servers.ParseEnvFile(data)
+	if err != nil {
+		return fmt.Errorf("envFile %s: %w", s.EnvFile, err)
+	}
+	for k, v := range s.Env { // what is written out wins
+		env[k] = v
+	}
+	s.Env = env
+	return nil
+}
+
+// Invalid records a server that cannot be used.
+func (b *Bridge) Invalid(inv servers.Invalid) {
+	b.mu.Lock()
+	b.invalid = append(b.invalid, inv)
+	b.mu.Unlock()
+	b.report(inv.Name, "config_invalid", inv.Err.Error())
+}
+
+// InvalidServers returns the servers that cannot be used.
+func (b *Bridge) InvalidServers() []servers.Invalid {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return append([]servers.Invalid(nil), b.invalid...)
+}
+
+func (b *Bridge) report(server, kind, msg string) {
+	if _, err := bus.Publish(b.emit, Error, session, ServerError{server, kind, msg}); err != nil && !errors.Is(err, bus.ErrClosed) {
+		b.cfg.Log.Error().Err(err).Msg("an event could not be published")
+	}
+}
+
+// OnStatus is the host's status hook: the first time that a server is ready, or
+// fails to be, is told on the bus (Y-67, Y-68).
+func (b *Bridge) OnStatus(st feature.Status) {
+	if !st.State.Usable() && st.State != feature.Failed {
+		return
+	}
+	key := st.ID + "\x00" + string(map[bool]feature.State{true: feature.Ready, false: feature.Failed}[st.State.Usable()])
+	b.mu.Lock()
+	first := !b.announced[key]
+	b.announced[key] = true
+	b.mu.Unlock()
+	if !first {
+		return
+	}
+	if st.State == feature.Failed {
+		b.report(st.ID, "boot_failed", st.Reason)
+		return
+	}
+	ready := ServerReady{Server: st.ID, Tools: []ServerTool{}}
+	for e := range b.cfg.Registry.Snapshot().All() {
+		if e.Def.Identity.Provider == st.ID {
+			ready.Tools = append(ready.Tools, ServerTool{e.Def.Name, e.Def.Identity.Tool, e.Def.Description})
+		}
+	}
+	if _, err := bus.Publish(b.emit, Ready, session, ready); err != nil && !errors.Is(err, bus.ErrClosed) {
+		b.cfg.Log.Error().Err(err).Msg("an event could not be published")
+	}
+}
+
+// Release ends what servers hold for a client that is gone.
+func (b *Bridge) Release(client string) {
+	b.mu.Lock()
+	all := make([]*upstream.Provider, 0, len(b.providers))
+	for _, p := range b.providers {
+		all = append(all, p)
+	}
+	b.mu.Unlock()
+	for _, p := range all {
+		p.Release(client)
+	}
+}

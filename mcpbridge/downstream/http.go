@@ -1,0 +1,507 @@
+package downstream
+
+import (
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/internal/sse"
+)
+
+// ServeHTTP implements [http.Handler]: the MCP endpoint. Who may reach it, and
+// from which Host and Origin, is decided before it.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch r.Method {
+	case http.MethodPost:
+		s.post(w, r)
+	case http.MethodGet:
+		s.get(w, r)
+	case http.MethodDelete:
+		s.delete(w, r)
+	default:
+		notAllowed(w)
+	}
+}
+
+func notAllowed(w http.ResponseWriter) {
+	w.Header().Set("Allow", "POST, GET, DELETE")
+	http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
+}
+
+// refuse writes a JSON-RPC error that answers no particular request, or id.
+func refuse(w http.ResponseWriter, status int, id []byte, code int, format string, args ...any) {
+	write(w, status, jsonrpc.AppendError(nil, id, fail(code, format, args...)))
+}
+
+func write(w http.ResponseWriter, status int, body []byte) {
+	h := w.Header()
+	h["Content-Type"] = contentJSON
+	h["X-Content-Type-Options"] = nosniff
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // a client that went away gets nothing
+}
+
+var (
+	contentJSON = []string{"application/json"}
+	contentSSE  = []string{"text/event-stream"}
+	nosniff     = []string{"nosniff"}
+)
+
+// incoming is the state of one POST; it is recycled.
+type incoming struct {
+	body []byte
+	msg  jsonrpc.Message
+	out  []byte
+}
+
+const keptBuffer = 512 << 10 // larger buffers are not kept for the next request
+
+var incomings = sync.Pool{New: func() any { return new(incoming) }}
+
+func recycle(in *incoming) {
+	if cap(in.body) > keptBuffer || cap(in.out) > keptBuffer {
+		return
+	}
+	in.body, in.out = in.body[:0], in.out[:0]
+	in.msg = jsonrpc.Message{}
+	incomings.Put(in)
+}
+
+func (s *Server) post(w http.ResponseWriter, r *http.Request) {
+	if ct := r.Header.Get("Content-Type"); ct != "application/json" {
+		if mt, _, err := mime.ParseMediaType(ct); err != nil || mt != "application/json" {
+			refuse(w, http.StatusUnsupportedMediaType, nil, jsonrpc.CodeInvalidRequest, "Content-Type must be application/json")
+			return
+		}
+	}
+	if r.Header.Get("Content-Encoding") != "" {
+		refuse(w, http.StatusUnsupportedMediaType, nil, jsonrpc.CodeInvalidRequest, "compressed requests are not accepted")
+		return
+	}
+	in := incomings.Get().(*incoming)
+	if status := readBody(w, r, in); status != 0 {
+		refuse(w, status, nil, jsonrpc.CodeInvalidRequest, "the request cannot be read, or is larger than %d MiB", MaxBody>>20)
+		return
+	}
+	if err := in.msg.Parse(in.body); err != nil {
+		code := jsonrpc.CodeInvalidRequest
+		if errors.Is(err, jsonrpc.ErrSyntax) {
+			code = jsonrpc.CodeParse
+		}
+		refuse(w, http.StatusBadRequest, in.msg.ID, code, "%v", err)
+		return
+	}
+	c, modern, ok := s.admit(w, r, &in.msg)
+	if !ok {
+		return
+	}
+	if !in.msg.IsRequest() {
+		s.oneWay(c, &in.msg)
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	s.serve(w, r, in, c, modern)
+}
+
+func readBody(w http.ResponseWriter, r *http.Request, in *incoming) (status int) {
+	if r.ContentLength > MaxBody {
+		return http.StatusRequestEntityTooLarge
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(30 * time.Second))
+	body := http.MaxBytesReader(w, r.Body, MaxBody)
+	if n := int(r.ContentLength); n >= 0 {
+		in.body = slices.Grow(in.body[:0], n)[:n]
+		if _, err := io.ReadFull(body, in.body); err != nil {
+			return http.StatusBadRequest
+		}
+	} else {
+		data, err := io.ReadAll(body) //nolint:forbidigo // bounded by MaxBytesReader
+		if err != nil {
+			if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+				return http.StatusRequestEntityTooLarge
+			}
+			return http.StatusBadRequest
+		}
+		in.body = data
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	return 0
+}
+
+// admit settles the era of a message and finds its client. When it reports
+// false, the answer has been written.
+func (s *Server) admit(w http.ResponseWriter, r *http.Request, msg *jsonrpc.Message) (*client, bool, bool) {
+	header := r.Header.Get(mcp.HeaderProtocolVersion)
+	version, info := metaVersion(msg.Params)
+	if mcp.IsModernProtocol(header) || mcp.IsModernProtocol(version) {
+		if !s.checkModern(w, r, msg, header, version) {
+			return nil, true, false
+		}
+		return modernClient(info), true, true
+	}
+	if header != "" && !mcp.IsValidProtocolVersion(header) {
+		refuse(w, http.StatusBadRequest, msg.ID, jsonrpc.CodeInvalidRequest, "unsupported protocol version %q", clip(header))
+		return nil, false, false
+	}
+	token := r.Header.Get(mcp.HeaderSessionID)
+	switch {
+	case msg.Method == "initialize" && token == "":
+		c, err := s.open()
+		if err != nil {
+			refuse(w, http.StatusServiceUnavailable, msg.ID, jsonrpc.CodeInternal, "%v", err)
+			return nil, false, false
+		}
+		w.Header()[mcp.HeaderSessionID] = []string{c.token}
+		return c, false, true
+	case token == "":
+		refuse(w, http.StatusBadRequest, msg.ID, jsonrpc.CodeInvalidRequest, "the request has no session: send initialize first, or use protocol version %s", mcp.LATEST_PROTOCOL_VERSION)
+		return nil, false, false
+	}
+	c := s.find(token)
+	if c == nil {
+		refuse(w, http.StatusNotFound, msg.ID, jsonrpc.CodeInvalidRequest, "there is no such session")
+		return nil, false, false
+	}
+	return c, false, true
+}
+
+// metaVersion returns the protocol version and the client info of _meta.
+func metaVersion(params jsonrpc.Object) (version string, info []byte) {
+	raw := params.Get("_meta")
+	if raw == nil || raw[0] != '{' {
+		return "", nil
+	}
+	meta, err := jsonrpc.ParseObject(raw)
+	if err != nil {
+		return "", nil
+	}
+	version, _ = meta.String(mcp.MetaKeyProtocolVersion)
+	return version, meta.Get(mcp.MetaKeyClientInfo)
+}
+
+// checkModern holds a modern message to the rules of its transport (DN-03,
+// DN-04).
+func (s *Server) checkModern(w http.ResponseWriter, r *http.Request, msg *jsonrpc.Message, header, version string) bool {
+	mismatch := func(format string, args ...any) bool {
+		refuse(w, http.StatusBadRequest, msg.ID, mcp.HEADER_MISMATCH, format, args...)
+		return false
+	}
+	switch {
+	case msg.Method == "":
+		refuse(w, http.StatusBadRequest, nil, jsonrpc.CodeInvalidRequest, "the server asks nothing that a response could answer")
+		return false
+	case r.Header.Get(mcp.HeaderLastEventID) != "":
+		return mismatch("streams cannot be resumed in protocol version %s", mcp.ProtocolVersion20260728)
+	case msg.IsRequest() && header == "":
+		return mismatch("the header %s is missing", mcp.HeaderProtocolVersion)
+	case msg.IsRequest() && version == "":
+		refuse(w, http.StatusBadRequest, msg.ID, jsonrpc.CodeInvalidParams, "_meta has no %s", mcp.MetaKeyProtocolVersion)
+		return false
+	case msg.IsRequest() && header != version:
+		return mismatch("the header %s says %q, the request %q", mcp.HeaderProtocolVersion, clip(header), clip(version))
+	case msg.IsRequest() && !mcp.IsValidProtocolVersion(version):
+		e := mcp.UnsupportedProtocolVersionError{Version: version, Supported: mcp.ValidProtocolVersions}.JSONRPCError()
+		data, err := marshal(e.Error.Data)
+		if err != nil {
+			return mismatch("unsupported protocol version")
+		}
+		write(w, http.StatusBadRequest, jsonrpc.AppendError(nil, msg.ID, &jsonrpc.Error{Code: e.Error.Code, Message: e.Error.Message, Data: data}))
+		return false
+	}
+	if !msg.IsRequest() {
+		return true
+	}
+	if meta := capabilitiesOf(msg.Params); meta == nil {
+		refuse(w, http.StatusBadRequest, msg.ID, jsonrpc.CodeInvalidParams, "_meta has no %s", mcp.MetaKeyClientCapabilities)
+		return false
+	}
+	if err := mcp.ValidateStandardHeaders(r.Header.Get, version, mcp.MCPMethod(msg.Method), nameOnly(msg)); err != nil {
+		return mismatch("%v", err)
+	}
+	return true
+}
+
+func capabilitiesOf(params jsonrpc.Object) []byte {
+	meta, err := jsonrpc.ParseObject(params.Get("_meta"))
+	if err != nil {
+		return nil
+	}
+	return meta.Get(mcp.MetaKeyClientCapabilities)
+}
+
+// nameOnly returns params with just the member that a header mirrors, so that
+// the check does not decode the arguments.
+func nameOnly(msg *jsonrpc.Message) []byte {
+	out := []byte{'{'}
+	for _, key := range []string{"name", "uri"} {
+		if v := msg.Params.Get(key); v != nil {
+			if len(out) > 1 {
+				out = append(out, ',')
+			}
+			out = append(append(jsonrpc.AppendString(out, key), ':'), v...)
+		}
+	}
+	return append(out, '}')
+}
+
+// oneWay takes notifications; responses answer nothing that was asked.
+func (s *Server) oneWay(c *client, msg *jsonrpc.Message) {
+	if msg.Method != "notifications/cancelled" {
+		return
+	}
+	id := string(msg.Params.Get("requestId"))
+	c.mu.Lock()
+	cancel := c.inflight[id]
+	c.mu.Unlock()
+	if cancel != nil {
+		cancel(errNoAnswer)
+	}
+}
+
+// begin registers a request for cancellation. It reports false when the id is
+// in use.
+func (c *client) begin(ctx context.Context, id string) (context.Context, context.CancelCauseFunc, bool) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, dup := c.inflight[id]; dup {
+		cancel(nil)
+		return nil, nil, false
+	}
+	c.inflight[id] = cancel
+	return ctx, func(cause error) {
+		cancel(cause)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.inflight, id)
+	}, true
+}
+
+// serve runs a request and writes its response: plain JSON, or a stream from the
+// moment when something is to be said before the result.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, in *incoming, c *client, modern bool) {
+	c.enter()
+	defer c.leave()
+	ctx, done, ok := c.begin(r.Context(), string(in.msg.ID))
+	if !ok {
+		refuse(w, http.StatusBadRequest, in.msg.ID, jsonrpc.CodeInvalidRequest, "a request with this id is running")
+		return
+	}
+	defer done(nil)
+	rs := &responseStream{w: w, rc: http.NewResponseController(w)}
+	x := &exchange{c: c, msg: &in.msg, modern: modern, notify: rs.send}
+	if modern {
+		x.header = func(name string) (string, bool) {
+			v := r.Header.Values(name)
+			if len(v) == 0 {
+				return "", false
+			}
+			return v[0], true
+		}
+	}
+	if in.msg.Method == "subscriptions/listen" && modern {
+		stop := rs.keepAlive(ctx)
+		defer stop()
+	}
+	out := s.answer(ctx, in.out[:0], x)
+	switch {
+	case rs.started():
+		if out != nil {
+			_ = rs.send(out)
+		}
+	case out == nil:
+		// The request was cancelled by a notification, and its POST wants some
+		// end: an answer that says so and that nobody waits for.
+		refuse(w, http.StatusOK, in.msg.ID, jsonrpc.CodeInvalidRequest, "the request was cancelled")
+	default:
+		write(w, statusOf(out, modern), out)
+		in.out = out
+	}
+	if ctx.Err() == nil {
+		recycle(in)
+	}
+}
+
+// statusOf maps the errors that the modern era wants visible in the status.
+func statusOf(out []byte, modern bool) int {
+	if !modern {
+		return http.StatusOK
+	}
+	var msg jsonrpc.Message
+	// Only short messages can be refusals of ours; results are not parsed again.
+	if len(out) > 4096 || msg.Parse(out) != nil || msg.Err == nil {
+		return http.StatusOK
+	}
+	switch jsonrpc.ParseError(msg.Err).Code {
+	case jsonrpc.CodeMethodNotFound:
+		return http.StatusNotFound
+	case mcp.HEADER_MISMATCH, mcp.MISSING_REQUIRED_CLIENT_CAPABILITY, mcp.UNSUPPORTED_PROTOCOL_VERSION,
+		jsonrpc.CodeInvalidRequest, jsonrpc.CodeInvalidParams, jsonrpc.CodeParse:
+		return http.StatusBadRequest
+	}
+	return http.StatusOK
+}
+
+// responseStream turns a response into an event stream on its first message.
+type responseStream struct {
+	mu  sync.Mutex
+	w   http.ResponseWriter
+	rc  *http.ResponseController
+	on  bool
+	err error
+}
+
+func (rs *responseStream) started() bool {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	return rs.on
+}
+
+// send writes one message as an event. It blocks the request that it belongs
+// to, and nothing else, for at most the write timeout.
+func (rs *responseStream) send(msg []byte) error {
+	ev, err := sse.Append(nil, sse.Event{Name: "message", Data: msg})
+	if err != nil {
+		return err
+	}
+	return rs.raw(ev)
+}
+
+func (rs *responseStream) raw(b []byte) error {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if rs.err != nil {
+		return rs.err
+	}
+	if !rs.on {
+		rs.on = true
+		h := rs.w.Header()
+		h["Content-Type"] = contentSSE
+		h["X-Content-Type-Options"] = nosniff
+		h.Set("Cache-Control", "no-store")
+		h.Set("X-Accel-Buffering", "no")
+		rs.w.WriteHeader(http.StatusOK)
+	}
+	if err := rs.rc.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		rs.err = err
+		return err
+	}
+	if _, rs.err = rs.w.Write(b); rs.err == nil {
+		rs.err = rs.rc.Flush()
+	}
+	return rs.err
+}
+
+// keepAlive writes a comment now and then, so that proxies keep the stream and
+// a client that is gone is noticed. The returned function waits for its end.
+func (rs *responseStream) keepAlive(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(keepAlive)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				if rs.started() && rs.raw([]byte(": keep-alive\n\n")) != nil {
+					return
+				}
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// get serves the legacy stream of a session.
+func (s *Server) get(w http.ResponseWriter, r *http.Request) {
+	if mcp.IsModernProtocol(r.Header.Get(mcp.HeaderProtocolVersion)) {
+		w.Header().Set("Allow", "POST")
+		http.Error(w, "use subscriptions/listen", http.StatusMethodNotAllowed)
+		return
+	}
+	if !strings.Contains(r.Header.Get("Accept"), "text/event-stream") {
+		http.Error(w, "this is an MCP endpoint: point an MCP client at it", http.StatusNotAcceptable)
+		return
+	}
+	token := r.Header.Get(mcp.HeaderSessionID)
+	if token == "" {
+		http.Error(w, "the header Mcp-Session-Id is missing", http.StatusBadRequest)
+		return
+	}
+	c := s.find(token)
+	if c == nil {
+		http.Error(w, "there is no such session", http.StatusNotFound)
+		return
+	}
+	st := newStream()
+	if !s.attach(st) {
+		http.Error(w, "too many streams", http.StatusServiceUnavailable)
+		return
+	}
+	defer s.detach(st)
+	c.enter()
+	defer c.leave()
+	// The newest stream counts: a client that comes back has lost the old one.
+	c.mu.Lock()
+	if c.get != nil {
+		c.get.end()
+	}
+	c.get = st
+	c.mu.Unlock()
+
+	rs := &responseStream{w: w, rc: http.NewResponseController(w)}
+	if rs.raw([]byte(": open\n\n")) != nil {
+		return
+	}
+	note := jsonrpc.AppendRequest(nil, nil, noteToolsChanged, nil)
+	stop := rs.keepAlive(r.Context())
+	defer stop()
+	for {
+		select {
+		case <-st.changed:
+			if rs.send(note) != nil {
+				return
+			}
+		case <-st.over:
+			return
+		case <-r.Context().Done():
+			return
+		case <-s.life.Done():
+			return
+		}
+	}
+}
+
+func (s *Server) delete(w http.ResponseWriter, r *http.Request) {
+	if mcp.IsModernProtocol(r.Header.Get(mcp.HeaderProtocolVersion)) {
+		w.Header().Set("Allow", "POST")
+		http.Error(w, "there are no sessions in this protocol version", http.StatusMethodNotAllowed)
+		return
+	}
+	token := r.Header.Get(mcp.HeaderSessionID)
+	if token == "" {
+		http.Error(w, "the header Mcp-Session-Id is missing", http.StatusBadRequest)
+		return
+	}
+	if !s.drop(token) {
+		http.Error(w, "there is no such session", http.StatusNotFound)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}

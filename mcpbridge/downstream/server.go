@@ -1,0 +1,360 @@
+package downstream
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/rs/zerolog"
+
+	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/kernel/tool"
+)
+
+// Bounds (C.2, R12).
+const (
+	MaxBody       = 4 << 20 // bytes of one message from a client
+	maxSessions   = 4096    // legacy sessions
+	maxStreams    = 1024    // GET streams and subscriptions together
+	maxConcurrent = 256     // requests at a time on one stdio connection
+	sessionIdle   = 30 * time.Minute
+	keepAlive     = 15 * time.Second
+	writeTimeout  = 10 * time.Second
+	listTTL       = 5 * time.Second // cache hint of lists for modern clients
+)
+
+// Config assembles a server.
+type Config struct {
+	Dispatcher *tool.Dispatcher
+	Registry   *tool.Registry
+	// Boundary brings the registry up to date; it is asked before tools are
+	// listed. Default: the registry's current snapshot.
+	Boundary func(context.Context) *tool.Snapshot
+	// Watch calls its argument when the tools may have changed, until the
+	// returned function is called. Optional.
+	Watch func(func()) (stop func())
+	// SessionEnded is told the kernel session of a client that is gone.
+	SessionEnded func(session string)
+
+	Name, Version string
+	Instructions  string
+	Log           zerolog.Logger
+}
+
+// Server serves MCP. Its methods are safe for concurrent use.
+type Server struct {
+	cfg  Config
+	info []byte // serverInfo as JSON
+	view atomic.Pointer[view]
+
+	mu       sync.Mutex
+	sessions map[string]*client // by Mcp-Session-Id
+	streams  map[*stream]struct{}
+	closed   bool
+
+	life   context.Context
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+	unhook func()
+}
+
+// New returns a server; Close ends it.
+func New(cfg Config) *Server {
+	if cfg.Boundary == nil {
+		cfg.Boundary = func(context.Context) *tool.Snapshot { return cfg.Registry.Snapshot() }
+	}
+	cfg.Name, cfg.Version = cmp.Or(cfg.Name, "yaya"), cmp.Or(cfg.Version, "0.0.0")
+	info := jsonrpc.AppendString([]byte(`{"name":`), cfg.Name)
+	info = append(jsonrpc.AppendString(append(info, `,"version":`...), cfg.Version), '}')
+	s := &Server{cfg: cfg, info: info, sessions: map[string]*client{}, streams: map[*stream]struct{}{}, unhook: func() {}}
+	s.life, s.cancel = context.WithCancel(context.Background())
+	if cfg.Watch != nil {
+		s.unhook = cfg.Watch(s.toolsChanged)
+	}
+	s.work.Go(s.expire)
+	return s
+}
+
+// Close ends every session and stream and waits for the server's goroutine.
+// Requests that run are their transport's to wait for.
+func (s *Server) Close() {
+	s.unhook()
+	s.mu.Lock()
+	s.closed = true
+	all := make([]*client, 0, len(s.sessions))
+	for _, c := range s.sessions {
+		all = append(all, c)
+	}
+	clear(s.sessions)
+	s.mu.Unlock()
+	s.cancel()
+	for _, c := range all {
+		s.ended(c)
+	}
+	s.work.Wait()
+}
+
+// client is whoever sends requests: a legacy session, a modern client, or the
+// other end of a stdio connection.
+type client struct {
+	token   string // Mcp-Session-Id, "" without
+	session string // kernel session
+	calls   atomic.Uint64
+
+	mu       sync.Mutex
+	version  string // negotiated, legacy only
+	last     time.Time
+	busy     int // requests and streams
+	inflight map[string]context.CancelCauseFunc
+	get      *stream // the current GET stream
+}
+
+func newClient(session string) *client {
+	return &client{session: session, last: time.Now(), inflight: map[string]context.CancelCauseFunc{}}
+}
+
+// modernClient returns the client of a stateless request. Its kernel session
+// follows from what the client says of itself, so that one client keeps its
+// upstream sessions; it decides nothing else.
+func modernClient(info []byte) *client {
+	sum := sha256.Sum256(info)
+	return newClient("mcp_" + hex.EncodeToString(sum[:12]))
+}
+
+var errTooMany = errors.New("too many sessions")
+
+// open makes a legacy session.
+func (s *Server) open() (*client, error) {
+	c := newClient("mcp_" + rand.Text())
+	c.token = rand.Text() + rand.Text()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || len(s.sessions) >= maxSessions {
+		return nil, errTooMany
+	}
+	s.sessions[c.token] = c
+	return c, nil
+}
+
+func (s *Server) find(token string) *client {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sessions[token]
+}
+
+// drop ends a session. It reports whether there was one.
+func (s *Server) drop(token string) bool {
+	s.mu.Lock()
+	c := s.sessions[token]
+	delete(s.sessions, token)
+	s.mu.Unlock()
+	if c == nil {
+		return false
+	}
+	s.ended(c)
+	return true
+}
+
+var errSessionEnded = errors.New("the session has ended")
+
+func (s *Server) ended(c *client) {
+	c.mu.Lock()
+	for _, cancel := range c.inflight {
+		cancel(errSessionEnded)
+	}
+	if c.get != nil {
+		c.get.end()
+	}
+	c.mu.Unlock()
+	if s.cfg.SessionEnded != nil {
+		s.cfg.SessionEnded(c.session)
+	}
+}
+
+// enter and leave bracket everything that keeps a session from expiring.
+func (c *client) enter() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.busy++
+}
+
+func (c *client) leave() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.busy--
+	c.last = time.Now()
+}
+
+// expire ends sessions that nobody uses.
+func (s *Server) expire() {
+	tick := time.NewTicker(time.Minute)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.life.Done():
+			return
+		case <-tick.C:
+		}
+		var idle []string
+		s.mu.Lock()
+		for token, c := range s.sessions {
+			c.mu.Lock()
+			if c.busy == 0 && time.Since(c.last) >= sessionIdle {
+				idle = append(idle, token)
+			}
+			c.mu.Unlock()
+		}
+		s.mu.Unlock()
+		for _, token := range idle {
+			s.drop(token)
+		}
+	}
+}
+
+// Sessions returns the number of legacy sessions.
+func (s *Server) Sessions() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.sessions)
+}
+
+// exchange is one request and the way to its client.
+type exchange struct {
+	c      *client
+	msg    *jsonrpc.Message
+	modern bool
+	// notify sends a message on the request's own stream, before the result.
+	notify func(msg []byte) error
+	// header looks a header up, for transports that have them.
+	header func(name string) (string, bool)
+}
+
+// answer handles a request and appends its response to dst. A nil result means
+// that there is nothing to answer: the client has cancelled.
+func (s *Server) answer(ctx context.Context, dst []byte, x *exchange) []byte {
+	result, rerr := s.dispatch(ctx, x)
+	switch {
+	case errors.Is(rerr, errNoAnswer):
+		return nil
+	case rerr != nil:
+		e, ok := errors.AsType[*jsonrpc.Error](rerr)
+		if !ok {
+			s.cfg.Log.Error().Err(rerr).Str("method", x.msg.Method).Msg("an MCP request failed")
+			e = &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "internal error"}
+		}
+		return jsonrpc.AppendError(dst, x.msg.ID, e)
+	}
+	return jsonrpc.AppendResult(dst, x.msg.ID, result)
+}
+
+var errNoAnswer = errors.New("the client has cancelled the request")
+
+func fail(code int, format string, args ...any) *jsonrpc.Error {
+	return &jsonrpc.Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+func (s *Server) dispatch(ctx context.Context, x *exchange) ([]byte, error) {
+	if err := exactMembers(x.msg.Params, "name", "arguments", "_meta", "cursor", "uri"); err != nil {
+		return nil, err
+	}
+	switch x.msg.Method {
+	case "tools/call":
+		return s.callTool(ctx, x)
+	case "tools/list":
+		return s.listTools(ctx, x)
+	case "server/discover":
+		return s.discover(x)
+	case "subscriptions/listen":
+		return s.listen(ctx, x)
+	}
+	if !x.modern {
+		switch x.msg.Method {
+		case "initialize":
+			return s.initialize(x)
+		case "ping":
+			return []byte("{}"), nil
+		}
+	}
+	return nil, fail(jsonrpc.CodeMethodNotFound, "unknown method %q", clip(x.msg.Method))
+}
+
+func clip(s string) string {
+	if len(s) > 100 {
+		return s[:100] + "…"
+	}
+	return s
+}
+
+// exactMembers refuses members that differ from a known one in case only: some
+// reader would take them for it (DN-05).
+func exactMembers(o jsonrpc.Object, known ...string) error {
+	for i := range o.Len() {
+		name, _ := o.At(i)
+		for _, k := range known {
+			if name != k && strings.EqualFold(name, k) {
+				return fail(jsonrpc.CodeInvalidParams, "member %q is a variant of %q", name, k)
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Server) initialize(x *exchange) ([]byte, error) {
+	want, ok := x.msg.Params.String("protocolVersion")
+	if !ok {
+		return nil, fail(jsonrpc.CodeInvalidParams, "initialize needs a protocolVersion")
+	}
+	version := mcp.LATEST_LEGACY_PROTOCOL_VERSION
+	if mcp.IsValidProtocolVersion(want) && !mcp.IsModernProtocol(want) {
+		version = want
+	}
+	x.c.mu.Lock()
+	x.c.version = version
+	x.c.mu.Unlock()
+	out := append([]byte(nil), `{"protocolVersion":"`+version+`","capabilities":`+capabilities+`,"serverInfo":`...)
+	out = append(out, s.info...)
+	return append(s.appendInstructions(out), '}'), nil
+}
+
+// capabilities are the same in both eras: what both declare in the same words.
+const capabilities = `{"tools":{"listChanged":true}}`
+
+func (s *Server) appendInstructions(dst []byte) []byte {
+	if s.cfg.Instructions == "" {
+		return dst
+	}
+	return jsonrpc.AppendString(append(dst, `,"instructions":`...), s.cfg.Instructions)
+}
+
+func (s *Server) discover(*exchange) ([]byte, error) {
+	versions, err := json.Marshal(mcp.ValidProtocolVersions)
+	if err != nil {
+		return nil, err
+	}
+	out := append([]byte(`{"resultType":"complete","supportedVersions":`), versions...)
+	out = append(out, `,"capabilities":`+capabilities...)
+	out = s.appendInstructions(out)
+	out = appendCacheHints(out)
+	return append(s.appendServerMeta(out), '}'), nil
+}
+
+func appendCacheHints(dst []byte) []byte {
+	dst = append(dst, `,"ttlMs":`...)
+	dst = jsonrpc.AppendInt(dst, listTTL.Milliseconds())
+	return append(dst, `,"cacheScope":"private"`...)
+}
+
+func (s *Server) appendServerMeta(dst []byte) []byte {
+	dst = append(dst, `,"_meta":{"`+mcp.MetaKeyServerInfo+`":`...)
+	return append(append(dst, s.info...), '}')
+}

@@ -1,0 +1,234 @@
+package downstream
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/kernel/tool"
+)
+
+// view is what a snapshot looks like to clients, rendered once.
+type view struct {
+	snap   *tool.Snapshot
+	legacy []byte               // result of tools/list
+	modern []byte               // the same with the members of the modern era
+	typed  map[string]*mcp.Tool // tools with parameters in headers, by name
+}
+
+// render returns the view of a snapshot, made anew only when the snapshot is
+// another one.
+func (s *Server) render(snap *tool.Snapshot) (*view, error) {
+	if v := s.view.Load(); v != nil && v.snap == snap {
+		return v, nil
+	}
+	v := &view{snap: snap, typed: map[string]*mcp.Tool{}}
+	list := []byte(`"tools":[`)
+	for e := range snap.All() {
+		if list[len(list)-1] != '[' {
+			list = append(list, ',')
+		}
+		var err error
+		if list, err = appendTool(list, e.Def); err != nil {
+			return nil, err
+		}
+		if bytes.Contains(e.Def.InputSchema, []byte("x-mcp-header")) {
+			v.typed[e.Def.Name] = &mcp.Tool{Name: e.Def.Name, RawInputSchema: e.Def.InputSchema}
+		}
+	}
+	list = append(list, ']')
+	v.legacy = append(append([]byte{'{'}, list...), '}')
+	v.modern = append([]byte(`{"resultType":"complete",`), list...)
+	v.modern = append(s.appendServerMeta(appendCacheHints(v.modern)), '}')
+	s.view.Store(v)
+	return v, nil
+}
+
+// appendTool appends a tool as MCP shows it. The definition of a bridged tool
+// is its server's own, with the registered name.
+func appendTool(dst []byte, def tool.Definition) ([]byte, error) {
+	name := jsonrpc.AppendString(nil, def.Name)
+	if def.Native != nil {
+		obj, err := jsonrpc.ParseObject(def.Native)
+		if err != nil {
+			return nil, err
+		}
+		return obj.Append(dst, jsonrpc.Edit{Name: "name", Value: name}), nil
+	}
+	out, err := json.Marshal(struct {
+		Name         json.RawMessage `json:"name"`
+		Title        string          `json:"title,omitempty"`
+		Description  string          `json:"description,omitempty"`
+		InputSchema  json.RawMessage `json:"inputSchema"`
+		OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
+		Annotations  json.RawMessage `json:"annotations,omitempty"`
+	}{name, def.Title, def.Description, def.InputSchema, def.OutputSchema, def.Annotations})
+	if err != nil {
+		return nil, err
+	}
+	return append(dst, out...), nil
+}
+
+func (s *Server) listTools(ctx context.Context, x *exchange) ([]byte, error) {
+	if c := x.msg.Params.Get("cursor"); c != nil && string(c) != "null" {
+		return nil, fail(jsonrpc.CodeInvalidParams, "unknown cursor: the list has one page")
+	}
+	v, err := s.render(s.cfg.Boundary(ctx))
+	if err != nil {
+		return nil, err
+	}
+	if x.modern {
+		return v.modern, nil
+	}
+	return v.legacy, nil
+}
+
+// callTool relays one call through the dispatcher.
+func (s *Server) callTool(ctx context.Context, x *exchange) ([]byte, error) {
+	name, ok := x.msg.Params.String("name")
+	if !ok {
+		return nil, fail(jsonrpc.CodeInvalidParams, "tools/call needs a name")
+	}
+	args := x.msg.Params.Get("arguments")
+	if args != nil && args[0] != '{' {
+		return nil, fail(jsonrpc.CodeInvalidParams, "arguments must be an object")
+	}
+	snap := s.cfg.Registry.Snapshot()
+	if _, ok := snap.Lookup(name); !ok {
+		// Its server may be in its first start, or may have been listed before
+		// yaya was restarted.
+		if snap = s.cfg.Boundary(ctx); ctx.Err() != nil {
+			return nil, errNoAnswer
+		}
+		if _, ok := snap.Lookup(name); !ok {
+			return nil, fail(jsonrpc.CodeInvalidParams, "unknown tool %q", clip(name))
+		}
+	}
+	if err := s.checkParamHeaders(snap, name, x); err != nil {
+		return nil, err
+	}
+	call := tool.Call{
+		ID:   "call_" + strconv.FormatUint(x.c.calls.Add(1), 36),
+		Name: name, Args: args, SessionID: x.c.session, Origin: tool.OriginMCP,
+		Native: &tool.NativeCall{Protocol: "mcp", Params: x.msg.Params},
+	}
+	if token := progressToken(x.msg.Params); token != nil {
+		call.Progress = func(p tool.Progress) {
+			if msg, err := progressNote(token, p); err == nil {
+				_ = x.notify(msg) // a client that went away shows in ctx
+			}
+		}
+	}
+	res := s.cfg.Dispatcher.Call(ctx, snap, call)
+	if ctx.Err() != nil && res.ErrorKind == tool.ErrCancelled {
+		return nil, errNoAnswer
+	}
+	if n := res.Native; n != nil {
+		if n.Error != nil {
+			return nil, &jsonrpc.Error{Raw: n.Error}
+		}
+		if x.modern && n.Result.Get("resultType") == nil {
+			return n.Result.Append(make([]byte, 0, len(n.Result.Raw())+32), jsonrpc.Edit{Name: "resultType", Value: []byte(`"complete"`)}), nil
+		}
+		return n.Result.Raw(), nil
+	}
+	if res.ErrorKind == tool.ErrNotFound {
+		return nil, fail(jsonrpc.CodeInvalidParams, "unknown tool %q", clip(name))
+	}
+	return renderResult(res, x.modern)
+}
+
+// checkParamHeaders compares Mcp-Param-* headers with the arguments they
+// mirror (SEP-2243).
+func (s *Server) checkParamHeaders(snap *tool.Snapshot, name string, x *exchange) error {
+	if !x.modern || x.header == nil {
+		return nil
+	}
+	v, err := s.render(snap)
+	if err != nil {
+		return err
+	}
+	t := v.typed[name]
+	if t == nil {
+		return nil
+	}
+	if err := mcp.ValidateParamHeadersLookup(x.header, t, x.msg.Params.Raw()); err != nil {
+		return fail(mcp.HEADER_MISMATCH, "%v", err)
+	}
+	return nil
+}
+
+func progressToken(params jsonrpc.Object) []byte {
+	raw := params.Get("_meta")
+	if raw == nil || raw[0] != '{' {
+		return nil
+	}
+	meta, err := jsonrpc.ParseObject(raw)
+	if err != nil {
+		return nil
+	}
+	token := meta.Get("progressToken")
+	if token == nil || (token[0] != '"' && token[0] != '-' && (token[0] < '0' || token[0] > '9')) {
+		return nil
+	}
+	return token
+}
+
+// progressNote is a progress notification for the client: the server's own,
+// with the client's token, or one made of a built-in tool's progress.
+func progressNote(token []byte, p tool.Progress) ([]byte, error) {
+	params := p.Native
+	if params == nil {
+		var err error
+		params, err = json.Marshal(struct {
+			Progress float64  `json:"progress"`
+			Total    *float64 `json:"total,omitempty"`
+			Message  string   `json:"message,omitempty"`
+		}{p.Progress, p.Total, p.Message})
+		if err != nil {
+			return nil, err
+		}
+	}
+	obj, err := jsonrpc.ParseObject(params)
+	if err != nil {
+		return nil, err
+	}
+	out := obj.Append(nil, jsonrpc.Edit{Name: "progressToken", Value: token})
+	return jsonrpc.AppendRequest(nil, nil, "notifications/progress", out), nil
+}
+
+// renderResult shows a result of the host as a tool result. Failures are tool
+// errors, which a model gets to read and can act upon.
+func renderResult(res tool.Result, modern bool) ([]byte, error) {
+	type text struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
+	content := make([]text, 0, len(res.Display))
+	for _, b := range res.Display {
+		content = append(content, text{"text", b.Content()})
+	}
+	resultType := ""
+	if modern {
+		resultType = "complete"
+	}
+	structured := res.Structured
+	if !bytes.HasPrefix(structured, []byte("{")) && !modern {
+		structured = nil // legacy clients take objects only
+	}
+	out, err := json.Marshal(struct {
+		ResultType        string          `json:"resultType,omitempty"`
+		Content           []text          `json:"content"`
+		StructuredContent json.RawMessage `json:"structuredContent,omitempty"`
+		IsError           bool            `json:"isError,omitempty"`
+	}{resultType, content, structured, !res.OK})
+	if err != nil {
+		return nil, errors.New("a tool's structured result is malformed")
+	}
+	return out, nil
+}
