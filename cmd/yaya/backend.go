@@ -13,6 +13,7 @@ import (
 	"os"
 
 	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/rs/zerolog"
 
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/internal/sse"
@@ -63,7 +64,12 @@ func withBackend(ctx context.Context, g *globals, mcpConfig []string, f func(*ba
 		return err
 	}
 	defer func() { err = errors.Join(err, data.Close()) }()
-	a, err := newApp(data, p.home, g.newLog(os.Stderr))
+	// What goes wrong with a server is part of the answer, not of a log.
+	log := zerolog.Nop()
+	if g.verbose {
+		log = g.newLog(os.Stderr)
+	}
+	a, err := newApp(data, p.home, log)
 	if err != nil {
 		return err
 	}

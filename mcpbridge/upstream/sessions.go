@@ -149,6 +149,17 @@ func (p *Provider) use(ctx context.Context, sl *slot) (*session, error) {
 	return s, nil
 }
 
+// lostMain tells the supervisor, before the call is tried again, that the main
+// session is gone; the goroutine that watches it may not have come to it yet.
+func (p *Provider) lostMain(s *session, err error) {
+	p.mu.Lock()
+	main, failed := p.main, p.signals.Failed
+	p.mu.Unlock()
+	if s == main && s.t.failed() != nil {
+		failed(err)
+	}
+}
+
 // notOpened marks the failure to open a session: the call was never sent. When
 // the server cannot be reached at all, the provider has failed with it.
 func (p *Provider) notOpened(err error) error {

@@ -29,6 +29,14 @@ type stdio struct {
 	w *lineWriter
 
 	readerDone chan struct{}
+	lost       chan struct{} // closed when either direction has failed
+	once       sync.Once
+}
+
+// lose ends the connection: nothing more is sent, and whoever waits learns why.
+func (t *stdio) lose(err error) {
+	t.fail(err)
+	t.once.Do(func() { close(t.lost) })
 }
 
 func startStdio(procs *proc.Manager, spec proc.Spec, dropped *atomic.Uint64, notify func(string, []byte)) (*stdio, error) {
@@ -36,7 +44,7 @@ func startStdio(procs *proc.Manager, spec proc.Spec, dropped *atomic.Uint64, not
 	if err != nil {
 		return nil, err
 	}
-	t := &stdio{p: p, w: newLineWriter(p.Stdin), readerDone: make(chan struct{})}
+	t := &stdio{p: p, w: newLineWriter(p.Stdin), readerDone: make(chan struct{}), lost: make(chan struct{})}
 	t.mux = newMux(dropped, notify, func(msg []byte) { _ = t.w.write(msg) })
 	go t.read()
 	return t, nil
@@ -60,7 +68,7 @@ func (t *stdio) read() {
 	} else {
 		t.p.Kill()
 	}
-	t.fail(err)
+	t.lose(err)
 }
 
 // lastLine returns the last line with something in it, made safe to show.
@@ -76,6 +84,18 @@ func (t *stdio) roundTrip(ctx context.Context, req *request) (reply, error) {
 	}
 	defer t.drop(req.id, p)
 	if err := t.w.write(req.body); err != nil {
+		if errors.Is(err, errNotReading) {
+			return reply{}, err
+		}
+		// The reader is about to learn how the process ended, which says more.
+		select {
+		case <-t.lost:
+		case <-time.After(200 * time.Millisecond):
+			t.lose(err)
+		}
+		if errors.Is(err, feature.ErrNotSent) {
+			err = fmt.Errorf("%w: %w", feature.ErrNotSent, t.failed())
+		}
 		return reply{}, err
 	}
 	return wait(ctx, p, req)
@@ -100,7 +120,7 @@ func wait(ctx context.Context, p *pending, req *request) (reply, error) {
 
 func (t *stdio) send(_ context.Context, msg []byte) error { return t.w.write(msg) }
 
-func (t *stdio) done() <-chan struct{} { return t.readerDone }
+func (t *stdio) done() <-chan struct{} { return t.lost }
 
 func (t *stdio) close(ctx context.Context) {
 	t.w.close()

@@ -60,6 +60,7 @@ func (t *remote) Invoke(ctx context.Context, call tool.Call) (tool.Result, error
 	r, err := t.send(limit.ctx, s, call, onNote)
 	t.p.stats.record(time.Since(start), err == nil && r.err == nil)
 	if err != nil {
+		t.p.lostMain(s, err)
 		return t.explain(ctx, err, limit)
 	}
 	if r.err == nil && !r.result.IsObject() {

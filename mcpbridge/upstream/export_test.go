@@ -1,0 +1,7 @@
+package upstream
+
+// Exported for tests of this package alone.
+var (
+	Normalise = normalise
+	ReadLines = readLines
+)

@@ -1,0 +1,211 @@
+package upstream_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/yaya-ai/yaya/internal/proc"
+)
+
+// modeEnv makes the test binary a stdio MCP server with a fault.
+const modeEnv = "FAKE_MCP_MODE"
+
+func TestMain(m *testing.M) {
+	if proc.GuardMain() {
+		return
+	}
+	if mode := os.Getenv(modeEnv); mode != "" {
+		fake(mode)
+		return
+	}
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreTopFunction("net/http.(*persistConn).writeLoop"), goleak.IgnoreTopFunction("net/http.(*persistConn).readLoop"),
+		goleak.IgnoreTopFunction("internal/poll.runtime_pollWait"))
+}
+
+type message struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
+}
+
+var outMu sync.Mutex
+
+func say(format string, args ...any) {
+	outMu.Lock()
+	defer outMu.Unlock()
+	fmt.Printf(format+"\n", args...)
+}
+
+func result(id json.RawMessage, res string) { say(`{"jsonrpc":"2.0","id":%s,"result":%s}`, id, res) }
+
+const initResult = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"fake","version":"1"}}`
+
+// fake is a stdio MCP server. The mode is a list of faults.
+func fake(modes string) {
+	has := func(m string) bool { return strings.Contains(" "+modes+" ", " "+m+" ") }
+	if has("ignore-term") {
+		signal.Ignore(syscall.SIGTERM)
+		defer func() { select {} }()
+	}
+	if has("exit-at-once") {
+		fmt.Fprintln(os.Stderr, "cannot start: \x1b[31mno licence")
+		os.Exit(3)
+	}
+	if has("flood-stderr") {
+		go func() {
+			for {
+				fmt.Fprint(os.Stderr, strings.Repeat("x", 4096))
+			}
+		}()
+	}
+	calls := 0
+	in := bufio.NewReaderSize(os.Stdin, 16<<20)
+	for {
+		line, err := in.ReadBytes('\n')
+		if err != nil {
+			return
+		}
+		var m message
+		if json.Unmarshal(line, &m) != nil {
+			continue
+		}
+		switch m.Method {
+		case "server/discover":
+			switch {
+			case has("exit-on-unknown"):
+				os.Exit(1)
+			case has("silent-on-unknown"):
+			case has("empty-discover"):
+				result(m.ID, `{}`)
+			case has("modern"):
+				result(m.ID, `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"fake","version":"2"}}}`)
+			default:
+				say(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}`, m.ID)
+			}
+		case "initialize":
+			if has("hang-initialize") {
+				continue
+			}
+			if has("bad-version") {
+				result(m.ID, `{"protocolVersion":"1999-01-01","capabilities":{}}`)
+				continue
+			}
+			if has("garbage") {
+				say("Starting server...\n\nnot json {{{")
+			}
+			result(m.ID, initResult)
+		case "tools/list":
+			list(m, has)
+		case "tools/call":
+			calls++
+			call(m, calls, has)
+		case "notifications/cancelled":
+			fmt.Fprintln(os.Stderr, "cancelled", string(m.Params))
+		}
+	}
+}
+
+func list(m message, has func(string) bool) {
+	switch {
+	case has("hang-list"):
+	case has("endless-pages"):
+		result(m.ID, `{"tools":[{"name":"t`+strconv.Itoa(int(time.Now().UnixNano()%1e9))+`","inputSchema":{"type":"object"}}],"nextCursor":"`+strconv.FormatInt(time.Now().UnixNano(), 10)+`"}`)
+	case has("same-cursor"):
+		result(m.ID, `{"tools":[{"name":"t","inputSchema":{"type":"object"}}],"nextCursor":"again"}`)
+	case has("many-tools"):
+		var b strings.Builder
+		for i := range 5000 {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			fmt.Fprintf(&b, `{"name":"t%d","inputSchema":{"type":"object"}}`, i)
+		}
+		result(m.ID, `{"tools":[`+b.String()+`]}`)
+	default:
+		result(m.ID, `{"tools":[{"name":"echo","description":"d","inputSchema":{"type":"object","$defs":{"x":{}},"allOf":[{}],"x-unknown":1},"futureField":{"n":12345678901234567890}},{"name":"hidden","inputSchema":{"type":"object"}},{"name":"header","inputSchema":{"type":"object","properties":{"r":{"type":"string","x-mcp-header":"bad header\r\n"}}}}]}`)
+	}
+}
+
+func call(m message, n int, has func(string) bool) {
+	var p struct {
+		Name      string
+		Arguments json.RawMessage
+		Meta      struct {
+			ProgressToken json.RawMessage `json:"progressToken"`
+		} `json:"_meta"`
+	}
+	_ = json.Unmarshal(m.Params, &p)
+	switch {
+	case has("die-on-call"):
+		fmt.Fprintln(os.Stderr, "panic: out of cheese")
+		os.Exit(7)
+	case has("hang-call"):
+	case has("late"):
+		go func() {
+			time.Sleep(400 * time.Millisecond)
+			result(m.ID, `{"content":[{"type":"text","text":"late"}]}`)
+		}()
+	case has("wrong-ids"):
+		say(`{"jsonrpc":"2.0","id":"%s","result":{"content":[{"type":"text","text":"string id"}]}}`, strings.Trim(string(m.ID), `"`))
+		say(`{"jsonrpc":"2.0","id":999999,"result":{"content":[]}}`)
+		say(`{"jsonrpc":"2.0","id":null,"result":{}}`)
+		say(`{"jsonrpc":"2.0","id":%s,"result":{},"error":{"code":1,"message":"both"}}`, m.ID)
+	case has("twice"):
+		result(m.ID, `{"content":[{"type":"text","text":"first"}]}`)
+		result(m.ID, `{"content":[{"type":"text","text":"second"}]}`)
+	case has("endless-line"):
+		outMu.Lock()
+		fmt.Print(`{"jsonrpc":"2.0","id":`, string(m.ID), `,"result":{"content":[{"type":"text","text":"`)
+		for range 20 {
+			fmt.Print(strings.Repeat("x", 1<<20))
+		}
+		outMu.Unlock()
+	case has("keep-printing"):
+		for range 50 {
+			say("DEBUG something happened")
+		}
+	case has("not-an-object"):
+		result(m.ID, `"text"`)
+	case has("duplicate-members"):
+		result(m.ID, `{"content":[],"content":[{"type":"text","text":"evil"}]}`)
+	case has("error"):
+		say(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32099,"message":"m","data":{"n":9007199254740993},"extra":1}}`, m.ID)
+	case has("progress"):
+		for i := range 5 {
+			say(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d,"total":5,"message":"m%d","extra":9007199254740993}}`, p.Meta.ProgressToken, i+1, i)
+		}
+		say(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":424242,"progress":1}}`)
+		result(m.ID, `{"content":[{"type":"text","text":"done"}]}`)
+	case has("change-list"):
+		for range 1000 {
+			say(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+		}
+		result(m.ID, `{"content":[]}`)
+	case has("ask-back"):
+		say(`{"jsonrpc":"2.0","id":"srv-1","method":"sampling/createMessage","params":{}}`)
+		say(`{"jsonrpc":"2.0","id":"srv-2","method":"ping"}`)
+		result(m.ID, `{"content":[{"type":"text","text":"asked"}]}`)
+	case has("env"):
+		env, _ := json.Marshal(strings.Join(os.Environ(), "\n"))
+		result(m.ID, `{"content":[{"type":"text","text":`+string(env)+`}]}`)
+	case has("sleep"):
+		go func() {
+			time.Sleep(50 * time.Millisecond)
+			result(m.ID, fmt.Sprintf(`{"content":[{"type":"text","text":%s}],"pid":%d}`, strconv.Quote(string(p.Arguments)), os.Getpid()))
+		}()
+	default:
+		result(m.ID, fmt.Sprintf(`{"content":[{"type":"text","text":%s},{"type":"future","n":12345678901234567890}],"pid":%d,"call":%d,"params":%s}`, strconv.Quote(string(p.Arguments)), os.Getpid(), n, m.Params))
+	}
+}
