@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	stdlog "log"
 	"net"
 	"net/http"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -46,6 +48,35 @@ type Server struct {
 	tcp     net.Listener
 	unix    net.Listener
 	started time.Time
+	fresh   freshConns
+}
+
+// freshConns are connections on which nothing has been asked yet. A drain would
+// wait seconds for each of them.
+type freshConns struct {
+	mu    sync.Mutex
+	conns map[net.Conn]struct{}
+}
+
+func (f *freshConns) track(c net.Conn, state http.ConnState) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if state != http.StateNew {
+		delete(f.conns, c)
+		return
+	}
+	if f.conns == nil {
+		f.conns = map[net.Conn]struct{}{}
+	}
+	f.conns[c] = struct{}{}
+}
+
+func (f *freshConns) close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for c := range f.conns {
+		_ = c.Close()
+	}
 }
 
 // New binds the listener and the socket, so that an address in use is an error
@@ -74,7 +105,8 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
 		ConnContext:       withPeer,
-		ErrorLog:          nil,
+		ErrorLog:          stdlog.New(cfg.Log, "", 0),
+		ConnState:         s.fresh.track,
 	}
 	return s, nil
 }
@@ -138,6 +170,10 @@ func (s *Server) Run(ctx context.Context) error {
 	// ctx is over by now, so the drain needs a deadline of its own.
 	dctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.DrainTimeout)
 	defer cancel()
+	for _, l := range listeners {
+		_ = l.Close() // nobody new comes while the fresh ones are sent away
+	}
+	s.fresh.close()
 	err := s.http.Shutdown(dctx)
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = errors.Join(s.http.Close(), nil) // streams end here; they are resumed elsewhere
@@ -147,8 +183,11 @@ func (s *Server) Run(ctx context.Context) error {
 			first = e
 		}
 	}
-	if errors.Is(first, http.ErrServerClosed) {
+	if errors.Is(first, http.ErrServerClosed) || (ctx.Err() != nil && errors.Is(first, net.ErrClosed)) {
 		first = nil
+	}
+	if errors.Is(err, net.ErrClosed) { // closed above
+		err = nil
 	}
 	return errors.Join(first, err)
 }

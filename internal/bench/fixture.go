@@ -1,0 +1,98 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+)
+
+// member returns the raw value of a scalar member, by the first place where its
+// name stands: enough for messages that this program has written itself.
+func member(msg []byte, name string) []byte {
+	_, rest, ok := bytes.Cut(msg, []byte(`"`+name+`":`))
+	if !ok {
+		return nil
+	}
+	if rest[0] == '"' {
+		end := bytes.IndexByte(rest[1:], '"')
+		return rest[:end+2]
+	}
+	return rest[:bytes.IndexAny(rest, ",}")]
+}
+
+// fixtureAnswer answers one message as a minimal MCP server with a tool that
+// returns its argument.
+func fixtureAnswer(dst, msg []byte) []byte {
+	id := member(msg, "id")
+	reply := func(kind, body string) []byte {
+		return append(fmt.Appendf(dst, `{"jsonrpc":"2.0","id":%s,"%s":`, id, kind), body+"}"...)
+	}
+	switch string(member(msg, "method")) {
+	case `"tools/call"`:
+		dst = append(append(append(dst, `{"jsonrpc":"2.0","id":`...), id...), `,"result":{"content":[{"type":"text","text":`...)
+		dst = append(dst, member(msg, "text")...)
+		return append(dst, `}]}}`...)
+	case `"initialize"`:
+		return reply("result", `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"fixture","version":"1"}}`)
+	case `"tools/list"`:
+		return reply("result", `{"tools":[{"name":"echo","description":"returns its argument","inputSchema":{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}}]}`)
+	}
+	if id == nil {
+		return nil
+	}
+	return reply("error", `{"code":-32601,"message":"unknown method"}`)
+}
+
+func fixtureStdio() error {
+	in := bufio.NewReaderSize(os.Stdin, 1<<20)
+	out := bufio.NewWriterSize(os.Stdout, 1<<20)
+	var buf []byte
+	for {
+		line, err := in.ReadBytes('\n')
+		if err != nil {
+			return nil //nolint:nilerr // the end of the input is the end
+		}
+		buf = fixtureAnswer(buf[:0], line)
+		if len(buf) > 0 {
+			_, _ = out.Write(append(buf, '\n'))
+		}
+		// What has arrived is answered in one write.
+		if in.Buffered() == 0 {
+			if err := out.Flush(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// fixtureHTTP serves on a port of its own and prints the address.
+func fixtureHTTP() error {
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // lives as long as the program
+	if err != nil {
+		return err
+	}
+	fmt.Println(l.Addr())
+	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { //nolint:gosec // bench
+		if r.Method != http.MethodPost {
+			w.WriteHeader(http.StatusMethodNotAllowed)
+			return
+		}
+		body := make([]byte, r.ContentLength)
+		if _, err := io.ReadFull(r.Body, body); err != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		out := fixtureAnswer(make([]byte, 0, len(body)+128), body)
+		if out == nil {
+			w.WriteHeader(http.StatusAccepted)
+			return
+		}
+		w.Header()["Content-Type"] = []string{"application/json"}
+		_, _ = w.Write(out)
+	})}
+	return srv.Serve(l)
+}

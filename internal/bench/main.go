@@ -1,0 +1,265 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() {
+	mode := flag.String("fixture", "", "be the upstream server: http or stdio")
+	bin := flag.String("yaya", "bin/yaya", "the binary to measure")
+	rounds := flag.Int("rounds", 3, "alternating rounds; the median counts")
+	per := flag.Duration("time", 1500*time.Millisecond, "time of one round")
+	only := flag.String("only", "", "measure only: relay or start")
+	flag.Parse()
+	var err error
+	switch *mode {
+	case "http":
+		err = fixtureHTTP()
+	case "stdio":
+		err = fixtureStdio()
+	default:
+		err = bench(*bin, *rounds, *per, *only)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func bench(bin string, rounds int, per time.Duration, only string) error {
+	dir, err := os.MkdirTemp("", "yb")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	fmt.Printf("machine: %d CPUs, %s, %s/%s; %s\n\n", runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH, strings.Join(os.Args, " "))
+	if only != "start" {
+		if err := relay(bin, dir, rounds, per); err != nil {
+			return err
+		}
+	}
+	if only != "relay" {
+		return startUp(bin, dir, rounds)
+	}
+	return nil
+}
+
+// daemon is a running yaya.
+type daemon struct {
+	cmd  *exec.Cmd
+	addr string
+}
+
+// start runs yaya with servers and returns how long it took to be ready.
+func start(bin, dir string, servers map[string]any) (*daemon, time.Duration, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // picks a port
+	if err != nil {
+		return nil, 0, err
+	}
+	addr := l.Addr().String()
+	_ = l.Close()
+	config := filepath.Join(dir, "mcp.json")
+	data, err := json.Marshal(map[string]any{"mcpServers": servers})
+	if err != nil {
+		return nil, 0, err
+	}
+	if err := os.WriteFile(config, data, 0o600); err != nil {
+		return nil, 0, err
+	}
+	cmd := exec.Command(bin, "serve", "--listen", addr, "--data-dir", filepath.Join(dir, "d"), "--mcp-config", config) //nolint:noctx // stopped by stop
+	cmd.Stderr = os.Stderr
+	begun := time.Now()
+	if err := cmd.Start(); err != nil {
+		return nil, 0, err
+	}
+	d := &daemon{cmd, addr}
+	for time.Since(begun) < 30*time.Second {
+		resp, err := http.Get("http://" + addr + "/health?ready=1") //nolint:noctx // loopback
+		if err == nil {
+			_ = resp.Body.Close()
+			if resp.StatusCode == http.StatusOK {
+				return d, time.Since(begun), nil
+			}
+		}
+		time.Sleep(time.Millisecond)
+	}
+	d.stop()
+	return nil, 0, fmt.Errorf("yaya is not ready after 30 s")
+}
+
+func (d *daemon) stop() {
+	_ = d.cmd.Process.Signal(syscall.SIGTERM)
+	_ = d.cmd.Wait()
+}
+
+// cpu returns the processor time that yaya has used.
+func (d *daemon) cpu() time.Duration {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", d.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	f := strings.Fields(string(data[strings.LastIndexByte(string(data), ')')+2:]))
+	user, _ := strconv.Atoi(f[11])
+	sys, _ := strconv.Atoi(f[12])
+	return time.Duration(user+sys) * 10 * time.Millisecond
+}
+
+func (d *daemon) rss() float64 {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", d.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	m := regexp.MustCompile(`VmRSS:\s+(\d+) kB`).FindSubmatch(data)
+	if m == nil {
+		return 0
+	}
+	kb, _ := strconv.ParseFloat(string(m[1]), 64)
+	return kb / 1024
+}
+
+var mallocs = regexp.MustCompile(`(?m)^go_memstats_mallocs_total (\S+)`)
+
+// allocs returns how many objects yaya has allocated.
+func (d *daemon) allocs() float64 {
+	resp, err := http.Get("http://" + d.addr + "/metrics") //nolint:noctx // loopback
+	if err != nil {
+		return 0
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, _ := io.ReadAll(resp.Body)
+	m := mallocs.FindSubmatch(text)
+	if m == nil {
+		return 0
+	}
+	n, _ := strconv.ParseFloat(string(m[1]), 64)
+	return n
+}
+
+func self() string {
+	path, err := os.Executable()
+	if err != nil {
+		return os.Args[0]
+	}
+	return path
+}
+
+func median(xs []float64) float64 {
+	xs = slices.Sorted(slices.Values(xs))
+	return xs[len(xs)/2]
+}
+
+func relay(bin, dir string, rounds int, per time.Duration) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	fix := exec.CommandContext(ctx, self(), "-fixture", "http")
+	out, err := fix.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := fix.Start(); err != nil {
+		return err
+	}
+	defer func() { cancel(); _ = fix.Wait() }()
+	addr, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		return err
+	}
+	addr = strings.TrimSpace(addr)
+	d, _, err := start(bin, dir, map[string]any{
+		"http":  map[string]any{"type": "http", "url": "http://" + addr + "/mcp"},
+		"stdio": map[string]any{"command": self(), "args": []string{"-fixture", "stdio"}},
+	})
+	if err != nil {
+		return err
+	}
+	defer d.stop()
+
+	fmt.Println("Relay: calls per second of yaya as a share of the direct HTTP connection; latency as a multiple of its.")
+	fmt.Println()
+	fmt.Println("| upstream | in flight | size | direct/s | yaya/s | share | p50 × | p99 × | CPU µs/call | allocs/call |")
+	fmt.Println("|---|---|---|---|---|---|---|---|---|---|")
+	for _, kind := range []string{"http", "stdio"} {
+		for _, inFlight := range []int{1, 8, 64} {
+			for _, size := range []int{64, 4 << 10, 256 << 10} {
+				direct := &target{addr: addr, path: "/mcp", tool: "echo"}
+				through := &target{addr: d.addr, path: "/mcp", tool: kind + "__echo"}
+				if err := through.open(); err != nil {
+					return err
+				}
+				if _, err := through.run(inFlight, size, per/4); err != nil { // warm up
+					return err
+				}
+				var dps, yps, share, p50, p99, cpu, allocs []float64
+				for range rounds {
+					dl, err := direct.run(inFlight, size, per)
+					if err != nil {
+						return err
+					}
+					a0, c0 := d.allocs(), d.cpu()
+					yl, err := through.run(inFlight, size, per)
+					if err != nil {
+						return err
+					}
+					calls := float64(yl.calls)
+					cpu = append(cpu, float64((d.cpu()-c0).Microseconds())/calls)
+					allocs = append(allocs, (d.allocs()-a0)/calls)
+					dps, yps = append(dps, dl.perSecond), append(yps, yl.perSecond)
+					share = append(share, yl.perSecond/dl.perSecond)
+					p50 = append(p50, float64(yl.quantile(.5))/float64(dl.quantile(.5)))
+					p99 = append(p99, float64(yl.quantile(.99))/float64(dl.quantile(.99)))
+				}
+				fmt.Printf("| %s | %d | %s | %.0f | %.0f | %.2f | %.1f | %.1f | %.1f | %.0f |\n", kind, inFlight, sizeName(size),
+					median(dps), median(yps), median(share), median(p50), median(p99), median(cpu), median(allocs))
+			}
+		}
+	}
+	fmt.Printf("\nRSS after this load: %.1f MB\n\n", d.rss())
+	return nil
+}
+
+func sizeName(n int) string {
+	if n >= 1<<10 {
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return fmt.Sprintf("%d B", n)
+}
+
+func startUp(bin, dir string, rounds int) error {
+	fmt.Println("| start to ready | ms | idle RSS MB |")
+	fmt.Println("|---|---|---|")
+	for _, n := range []int{0, 20} {
+		servers := map[string]any{}
+		for i := range n {
+			servers[fmt.Sprint("s", i)] = map[string]any{"command": self(), "args": []string{"-fixture", "stdio"}}
+		}
+		var took, rss []float64
+		for range max(rounds, 3) {
+			d, t, err := start(bin, dir, servers)
+			if err != nil {
+				return err
+			}
+			time.Sleep(500 * time.Millisecond) // idle
+			took, rss = append(took, float64(t.Microseconds())/1000), append(rss, d.rss())
+			d.stop()
+		}
+		fmt.Printf("| %d servers | %.0f | %.1f |\n", n, median(took), median(rss))
+	}
+	return nil
+}

@@ -1,0 +1,667 @@
+package downstream_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/internal/sse"
+	"github.com/yaya-ai/yaya/kernel/tool"
+	"github.com/yaya-ai/yaya/mcpbridge/downstream"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("internal/poll.runtime_pollWait"),
+		goleak.IgnoreTopFunction("net/http.(*persistConn).writeLoop"), goleak.IgnoreTopFunction("net/http.(*persistConn).readLoop"))
+}
+
+// bridged is a tool of a provider, as the relay sees it.
+type bridged struct {
+	def tool.Definition
+	run func(ctx context.Context, c tool.Call) (tool.Result, error)
+}
+
+func (b *bridged) Definition() tool.Definition { return b.def }
+func (b *bridged) ObeysContext()               {}
+func (b *bridged) Invoke(ctx context.Context, c tool.Call) (tool.Result, error) {
+	return b.run(ctx, c)
+}
+
+func relay(name string, run func(ctx context.Context, c tool.Call) (tool.Result, error)) *bridged {
+	return &bridged{tool.Definition{
+		Name: name, InputSchema: json.RawMessage(`{"type":"object"}`),
+		Native: json.RawMessage(`{"name":"own","inputSchema":{"type":"object","$schema":"x"},"future":12345678901234567890}`),
+	}, run}
+}
+
+func ok(raw string) (tool.Result, error) {
+	o, err := jsonrpc.ParseObject([]byte(raw))
+	return tool.Result{OK: true, Native: &tool.NativeResult{Result: o}}, err
+}
+
+type rig struct {
+	t       *testing.T
+	reg     *tool.Registry
+	srv     *downstream.Server
+	url     string
+	changed func()
+
+	mu    sync.Mutex
+	ended []string
+}
+
+func newRig(t *testing.T, tools ...tool.Tool) *rig {
+	t.Helper()
+	r := &rig{t: t, reg: new(tool.Registry)}
+	var ps []tool.Provided
+	for _, x := range tools {
+		ps = append(ps, tool.Provided{Tool: x})
+	}
+	if errs := r.reg.Replace("srv", ps); errs != nil {
+		t.Fatal(errs)
+	}
+	r.srv = downstream.New(downstream.Config{
+		Dispatcher: tool.NewDispatcher(tool.DispatcherConfig{Registry: r.reg}), Registry: r.reg, Version: "test",
+		Watch: func(f func()) func() { r.changed = f; return func() {} },
+		SessionEnded: func(s string) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.ended = append(r.ended, s)
+		},
+	})
+	hs := httptest.NewServer(r.srv)
+	r.url = hs.URL
+	t.Cleanup(func() {
+		r.srv.Close()
+		hs.Close()
+	})
+	return r
+}
+
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+func (r *rig) send(method, body string, header map[string]string) answer {
+	r.t.Helper()
+	req, err := http.NewRequestWithContext(r.t.Context(), method, r.url, strings.NewReader(body))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	for k, v := range header {
+		req.Header.Set(k, v)
+	}
+	resp, err := http.DefaultClient.Do(req) //nolint:forbidigo // test
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body) //nolint:forbidigo // test
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return answer{resp.StatusCode, resp.Header, string(data)}
+}
+
+const initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`
+
+// session initialises a legacy session and returns its header.
+func (r *rig) session() map[string]string {
+	r.t.Helper()
+	a := r.send("POST", initialize, nil)
+	id := a.header.Get("Mcp-Session-Id")
+	if a.status != 200 || len(id) < 26 || !strings.Contains(a.body, `"protocolVersion":"2025-06-18"`) {
+		r.t.Fatalf("initialize: %+v", a)
+	}
+	return map[string]string{"Mcp-Session-Id": id, "Mcp-Protocol-Version": "2025-06-18"}
+}
+
+const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
+
+func modern(method, name string) map[string]string {
+	h := map[string]string{"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": method}
+	if name != "" {
+		h["Mcp-Name"] = name
+	}
+	return h
+}
+
+// The relay's promise: results, unknown members, error objects and definitions
+// come out as they went in, in both eras.
+func TestNothingIsLost(t *testing.T) {
+	const raw = `{"content":[{"type":"future","n":12345678901234567890,"u":"\u00e9"}],"x":{"y":1.10}}`
+	var got string
+	r := newRig(t,
+		relay("srv__echo", func(_ context.Context, c tool.Call) (tool.Result, error) {
+			got = string(c.Native.Params.Raw())
+			return ok(raw)
+		}),
+		relay("srv__err", func(context.Context, tool.Call) (tool.Result, error) {
+			return tool.Result{Native: &tool.NativeResult{Error: json.RawMessage(`{"code":-32099,"message":"m","data":{"n":9007199254740993},"extra":1}`)}}, nil
+		}))
+	h := r.session()
+	params := `{"name":"srv__echo","arguments":{"big":12345678901234567890},"future":[1]}`
+	a := r.send("POST", `{"jsonrpc":"2.0","id":"seven","method":"tools/call","params":`+params+`}`, h)
+	if want := `{"jsonrpc":"2.0","id":"seven","result":` + raw + `}`; a.body != want {
+		t.Errorf("got  %s\nwant %s", a.body, want)
+	}
+	if got != params {
+		t.Errorf("params: %s", got)
+	}
+	a = r.send("POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"srv__echo",`+modernMeta+`}}`, modern("tools/call", "srv__echo"))
+	if want := strings.TrimSuffix(raw, "}") + `,"resultType":"complete"}`; !strings.Contains(a.body, want) {
+		t.Errorf("modern: %s", a.body)
+	}
+	for _, h := range []map[string]string{h, modern("tools/call", "srv__err")} {
+		body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"srv__err"}}`
+		if h["Mcp-Method"] != "" {
+			body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"srv__err",` + modernMeta + `}}`
+		}
+		a = r.send("POST", body, h)
+		if !strings.Contains(a.body, `"error":{"code":-32099,"message":"m","data":{"n":9007199254740993},"extra":1}`) || a.status != 200 {
+			t.Errorf("error: %d %s", a.status, a.body)
+		}
+	}
+	list := r.send("POST", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, h).body
+	if want := `{"name":"srv__echo","inputSchema":{"type":"object","$schema":"x"},"future":12345678901234567890}`; !strings.Contains(list, want) {
+		t.Errorf("definition: %s", list)
+	}
+	list = r.send("POST", `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{`+modernMeta+`}}`, modern("tools/list", "")).body
+	for _, want := range []string{`"resultType":"complete"`, `"ttlMs":5000`, `"cacheScope":"private"`, `"io.modelcontextprotocol/serverInfo":{"name":"yaya","version":"test"}`} {
+		if !strings.Contains(list, want) {
+			t.Errorf("modern list lacks %s: %s", want, list)
+		}
+	}
+	disc := r.send("POST", `{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{`+modernMeta+`}}`, modern("server/discover", "")).body
+	if !strings.Contains(disc, `"supportedVersions":["2026-07-28","2025-11-25"`) || !strings.Contains(disc, `"tools":{"listChanged":true}`) {
+		t.Errorf("discover: %s", disc)
+	}
+}
+
+// HT-01…HT-03, DN-02…DN-06, DN-10, DN-13: each wrong request gets its own right
+// answer.
+func TestWrongRequests(t *testing.T) {
+	r := newRig(t, relay("srv__t", func(context.Context, tool.Call) (tool.Result, error) { return ok(`{"content":[]}`) }))
+	s := r.session()
+	with := func(h map[string]string, kv ...string) map[string]string {
+		out := map[string]string{}
+		for k, v := range h {
+			out[k] = v
+		}
+		for i := 0; i < len(kv); i += 2 {
+			out[kv[i]] = kv[i+1]
+		}
+		return out
+	}
+	call := func(params string) string {
+		return `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":` + params + `}`
+	}
+	mcall := call(`{"name":"srv__t",` + modernMeta + `}`)
+	for _, tc := range []struct {
+		name   string
+		body   string
+		header map[string]string
+		status int
+		want   string
+	}{
+		{"fine", call(`{"name":"srv__t"}`), s, 200, `"result"`},
+		{"not JSON", `{"jsonrpc":`, s, 400, `-32700`},
+		{"batch (DN-13)", `[]`, s, 400, `-32600`},
+		{"no message", `{"jsonrpc":"2.0"}`, s, 400, `-32600`},
+		{"text/plain (HT-03)", call(`{"name":"srv__t"}`), with(s, "Content-Type", "text/plain"), 415, `-32600`},
+		{"compressed (HT-02)", "x", with(s, "Content-Encoding", "gzip"), 415, `-32600`},
+		{"too large (HT-01)", call(`{"name":"` + strings.Repeat("x", downstream.MaxBody) + `"}`), s, 413, `4 MiB`},
+		{"no session (DN-02)", call(`{"name":"srv__t"}`), nil, 400, "no session"},
+		{"guessed session (DN-02)", call(`{"name":"srv__t"}`), with(s, "Mcp-Session-Id", "guess"), 404, "no such session"},
+		{"unknown version", call(`{"name":"srv__t"}`), with(s, "Mcp-Protocol-Version", "1999-01-01"), 400, "1999-01-01"},
+		{"unknown method (DN-10)", `{"jsonrpc":"2.0","id":1,"method":"no/such"}`, s, 200, `-32601`},
+		{"array params (DN-10)", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":[]}`, s, 400, `-32600`},
+		{"null id (DN-10)", `{"jsonrpc":"2.0","id":null,"method":"ping"}`, s, 400, `-32600`},
+		{"no name", call(`{}`), s, 200, `-32602`},
+		{"name no string", call(`{"name":1}`), s, 200, `-32602`},
+		{"arguments no object", call(`{"name":"srv__t","arguments":[1]}`), s, 200, `-32602`},
+		{"two spellings of name (DN-05)", call(`{"name":"srv__t","Name":"other"}`), s, 200, `-32602`},
+		{"name twice (DN-05)", call(`{"name":"srv__t","name":"other"}`), s, 400, `-32700`},
+		{"unknown tool (DN-06)", call(`{"name":"nope"}`), s, 200, `unknown tool \"nope\"`},
+		{"raw name of a bridged tool (DN-06)", call(`{"name":"t"}`), s, 200, `-32602`},
+		{"cursor out of nowhere", `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"x"}}`, s, 200, `-32602`},
+		{"initialize without version", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`, nil, 200, `-32602`},
+		{"modern, fine", mcall, modern("tools/call", "srv__t"), 200, `"complete"`},
+		{"modern, encoded name", mcall, modern("tools/call", "=?base64?c3J2X190?="), 200, `"complete"`},
+		{"modern, no version header (DN-03)", mcall, nil, 400, `-32020`},
+		{"modern, no method header (DN-03)", mcall, map[string]string{"Mcp-Protocol-Version": "2026-07-28"}, 400, `-32020`},
+		{"modern, other method (DN-03)", mcall, modern("tools/list", "srv__t"), 400, `-32020`},
+		{"modern, other name (DN-03)", mcall, modern("tools/call", "other"), 400, `-32020`},
+		{"modern, bad base64 (DN-03)", mcall, modern("tools/call", "=?base64?%%%?="), 400, `-32020`},
+		{"modern, version only in the header (DN-04)", call(`{"name":"srv__t"}`), modern("tools/call", "srv__t"), 400, `-32602`},
+		{"modern, no capabilities (DN-04)", call(`{"name":"srv__t","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}`), modern("tools/call", "srv__t"), 400, `-32602`},
+		{"modern, unknown version (DN-04)", strings.ReplaceAll(mcall, "2026-07-28", "2030-01-01"), with(modern("tools/call", "srv__t"), "Mcp-Protocol-Version", "2030-01-01"), 400, `"code":-32022`},
+		{"modern, resumption", mcall, with(modern("tools/call", "srv__t"), "Last-Event-ID", "1"), 400, `-32020`},
+		{"modern, unknown method (DN-10)", `{"jsonrpc":"2.0","id":1,"method":"no/such","params":{` + modernMeta + `}}`, modern("no/such", ""), 404, `-32601`},
+		{"modern, ping is gone", `{"jsonrpc":"2.0","id":1,"method":"ping","params":{` + modernMeta + `}}`, modern("ping", ""), 404, `-32601`},
+		{"notification", `{"jsonrpc":"2.0","method":"notifications/initialized"}`, s, 202, ""},
+		{"response of the client (DN-10)", `{"jsonrpc":"2.0","id":9,"result":{}}`, s, 202, ""},
+	} {
+		a := r.send("POST", tc.body, tc.header)
+		if a.status != tc.status || !strings.Contains(a.body, tc.want) {
+			t.Errorf("%s: got %d %.300s, want %d %s", tc.name, a.status, a.body, tc.status, tc.want)
+		}
+	}
+	if a := r.send("POST", strings.ReplaceAll(mcall, "2026-07-28", "2030-01-01"), with(modern("tools/call", "srv__t"), "Mcp-Protocol-Version", "2030-01-01")); !strings.Contains(a.body, `"supported":["2026-07-28"`) {
+		t.Errorf("the supported versions are not named: %s", a.body)
+	}
+	// GET and DELETE (DN-01, DN-02).
+	for _, tc := range []struct {
+		method string
+		header map[string]string
+		status int
+	}{
+		{"GET", modern("", ""), 405},
+		{"DELETE", modern("", ""), 405},
+		{"GET", nil, 400},
+		{"GET", map[string]string{"Mcp-Session-Id": "guess"}, 404},
+		{"GET", map[string]string{"Accept": "text/html"}, 406},
+		{"DELETE", nil, 400},
+		{"DELETE", map[string]string{"Mcp-Session-Id": "guess"}, 404},
+		{"PUT", nil, 405},
+		{"DELETE", s, 204},
+		{"DELETE", s, 404},
+	} {
+		if a := r.send(tc.method, "", tc.header); a.status != tc.status {
+			t.Errorf("%s %v: got %d, want %d", tc.method, tc.header, a.status, tc.status)
+		}
+	}
+	if a := r.send("POST", call(`{"name":"srv__t"}`), s); a.status != 404 {
+		t.Errorf("an ended session lives: %d", a.status)
+	}
+	if len(r.ended) != 1 {
+		t.Errorf("ended sessions told: %v", r.ended)
+	}
+}
+
+// Progress goes to the stream of its own request, whatever runs beside it.
+func TestProgressGoesToItsOwnStream(t *testing.T) {
+	r := newRig(t, relay("srv__p", func(_ context.Context, c tool.Call) (tool.Result, error) {
+		var a struct{ N int }
+		if err := json.Unmarshal(c.Args, &a); err != nil {
+			return tool.Result{}, err
+		}
+		for i := range 5 {
+			c.Progress(tool.Progress{Native: json.RawMessage(fmt.Sprintf(`{"progressToken":%d,"progress":%d,"message":"m%d","extra":9007199254740993}`, 1000+a.N, i, a.N))})
+			time.Sleep(time.Millisecond)
+		}
+		return ok(fmt.Sprintf(`{"content":[],"n":%d}`, a.N))
+	}))
+	s := r.session()
+	var wg sync.WaitGroup
+	for n := range 40 {
+		wg.Go(func() {
+			a := r.send("POST", fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"srv__p","arguments":{"n":%d},"_meta":{"progressToken":"tok-%d"}}}`, n+1, n, n), s)
+			if ct := a.header.Get("Content-Type"); ct != "text/event-stream" {
+				t.Errorf("content type %s", ct)
+				return
+			}
+			rd := sse.NewReader(strings.NewReader(a.body), 1<<20)
+			for i := range 6 {
+				ev, err := rd.Next()
+				if err != nil {
+					t.Errorf("call %d: message %d: %v", n, i, err)
+					return
+				}
+				want := fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"tok-%d","progress":%d,"message":"m%d","extra":9007199254740993}}`, n, i, n)
+				if i == 5 {
+					want = fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"content":[],"n":%d}}`, n+1, n)
+				}
+				if string(ev.Data) != want {
+					t.Errorf("call %d: got %s, want %s", n, ev.Data, want)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// DN-08: a cancelled call's context ends, by notification and by disconnect.
+func TestCancellation(t *testing.T) {
+	started, ended := make(chan struct{}, 1), make(chan error, 1)
+	r := newRig(t, relay("srv__hang", func(ctx context.Context, c tool.Call) (tool.Result, error) {
+		started <- struct{}{}
+		<-ctx.Done()
+		ended <- context.Cause(ctx)
+		return tool.Result{}, ctx.Err()
+	}))
+	s := r.session()
+	wait := func(what string) {
+		t.Helper()
+		select {
+		case <-ended:
+		case <-time.After(time.Second):
+			t.Fatalf("%s: the call goes on", what)
+		}
+	}
+	done := make(chan answer, 1)
+	go func() {
+		done <- r.send("POST", `{"jsonrpc":"2.0","id":"c1","method":"tools/call","params":{"name":"srv__hang"}}`, s)
+	}()
+	<-started
+	if a := r.send("POST", `{"jsonrpc":"2.0","id":"c1","method":"tools/call","params":{"name":"srv__hang"}}`, s); a.status != 400 || !strings.Contains(a.body, "is running") {
+		t.Errorf("the same id again: %+v", a)
+	}
+	other := r.session()
+	r.send("POST", `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"c1"}}`, other) // not theirs
+	select {
+	case <-ended:
+		t.Fatal("another session cancelled the call")
+	case <-time.After(50 * time.Millisecond):
+	}
+	r.send("POST", `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"c1"}}`, s)
+	wait("notification")
+	<-done
+
+	for name, h := range map[string]map[string]string{"legacy": s, "modern": modern("tools/call", "srv__hang")} {
+		ctx, cancel := context.WithCancel(t.Context())
+		req, err := http.NewRequestWithContext(ctx, "POST", r.url, strings.NewReader(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"srv__hang",`+map[bool]string{true: modernMeta, false: `"x":1`}[name == "modern"]+`}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		for k, v := range h {
+			req.Header.Set(k, v)
+		}
+		go func() {
+			resp, err := http.DefaultClient.Do(req) //nolint:forbidigo // test
+			if err == nil {
+				_ = resp.Body.Close()
+			}
+		}()
+		<-started
+		cancel()
+		wait(name + " disconnect")
+	}
+	go r.send("POST", `{"jsonrpc":"2.0","id":"c2","method":"tools/call","params":{"name":"srv__hang"}}`, s)
+	<-started
+	r.send("DELETE", "", s)
+	wait("end of the session")
+}
+
+// stream opens a stream and returns its events.
+func (r *rig) stream(method, body string, header map[string]string) (<-chan string, func()) {
+	r.t.Helper()
+	ctx, cancel := context.WithCancel(r.t.Context())
+	req, err := http.NewRequestWithContext(ctx, method, r.url, strings.NewReader(body))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	req.Header.Set("Content-Type", "application/json")
+	for k, v := range header {
+		req.Header.Set(k, v)
+	}
+	resp, err := http.DefaultClient.Do(req) //nolint:forbidigo // test
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if resp.StatusCode != 200 {
+		r.t.Fatalf("status %d", resp.StatusCode)
+	}
+	out := make(chan string, 100)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer close(out)
+		defer resp.Body.Close()
+		rd := sse.NewReader(resp.Body, 1<<20)
+		for {
+			ev, err := rd.Next()
+			if err != nil {
+				return
+			}
+			out <- string(ev.Data)
+		}
+	}()
+	return out, func() { cancel(); <-done }
+}
+
+func next(t *testing.T, ch <-chan string) string {
+	t.Helper()
+	select {
+	case s := <-ch:
+		return s
+	case <-time.After(5 * time.Second):
+		t.Fatal("nothing came")
+		return ""
+	}
+}
+
+// list_changed reaches legacy clients on their GET stream and modern ones on
+// subscriptions/listen, and nobody who did not ask.
+func TestListChanged(t *testing.T) {
+	r := newRig(t, relay("srv__a", func(context.Context, tool.Call) (tool.Result, error) { return ok(`{}`) }))
+	s := r.session()
+	get, stopGet := r.stream("GET", "", s)
+	listen, stopListen := r.stream("POST", `{"jsonrpc":"2.0","id":"sub","method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true,"promptsListChanged":true},`+modernMeta+`}}`, modern("subscriptions/listen", ""))
+	if got := next(t, listen); got != `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/subscriptionId":"sub"}}}` {
+		t.Errorf("acknowledged: %s", got)
+	}
+	nothing := r.send("POST", `{"jsonrpc":"2.0","id":2,"method":"subscriptions/listen","params":{"notifications":{},`+modernMeta+`}}`, modern("subscriptions/listen", ""))
+	if !strings.Contains(nothing.body, `"notifications":{}`) || !strings.Contains(nothing.body, `"resultType":"complete"`) {
+		t.Errorf("an empty subscription: %s", nothing.body)
+	}
+	for range 100 {
+		r.changed()
+	}
+	if got := next(t, get); got != `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}` {
+		t.Errorf("GET stream: %s", got)
+	}
+	if got := next(t, listen); got != `{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"sub"}}}` {
+		t.Errorf("listen: %s", got)
+	}
+	if n := len(get) + len(listen); n > 4 {
+		t.Errorf("%d more notes for one change", n)
+	}
+	again, stopAgain := r.stream("GET", "", s) // the newest stream counts
+	if _, open := <-drain(get); open {
+		t.Error("the old stream is still open")
+	}
+	r.changed()
+	next(t, again)
+	r.srv.Close()
+	for name, ch := range map[string]<-chan string{"GET": again, "listen": listen} {
+		last := ""
+		for m := range ch {
+			last = m
+		}
+		if name == "listen" && !strings.Contains(last, `"id":"sub","result":{"resultType":"complete"`) {
+			t.Errorf("listen ended with %q", last)
+		}
+	}
+	stopGet()
+	stopListen()
+	stopAgain()
+}
+
+func drain(ch <-chan string) <-chan string {
+	for len(ch) > 0 {
+		<-ch
+	}
+	return ch
+}
+
+// A tool that is not bridged, and failures of yaya's own, are rendered as tool
+// results.
+func TestHostResultsAreRendered(t *testing.T) {
+	r := newRig(t, relay("srv__gone", func(context.Context, tool.Call) (tool.Result, error) {
+		return tool.Fail(tool.ErrUnavailable, `provider "srv" is failed: out of order`), nil
+	}), relay("srv__panic", func(context.Context, tool.Call) (tool.Result, error) { panic("secret") }))
+	s := r.session()
+	a := r.send("POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"srv__gone"}}`, s)
+	if want := `"result":{"content":[{"type":"text","text":"provider \"srv\" is failed: out of order"}],"isError":true}`; !strings.Contains(a.body, want) {
+		t.Errorf("got %s", a.body)
+	}
+	a = r.send("POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"srv__panic"}}`, s)
+	if strings.Contains(a.body, "secret") || !strings.Contains(a.body, "crashed") {
+		t.Errorf("got %s", a.body)
+	}
+}
+
+// The same over standard streams, both eras on one connection.
+func TestStdio(t *testing.T) {
+	started := make(chan struct{}, 1)
+	r := newRig(t,
+		relay("srv__echo", func(_ context.Context, c tool.Call) (tool.Result, error) {
+			return ok(`{"content":[],"args":` + string(c.Args) + `}`)
+		}),
+		relay("srv__hang", func(ctx context.Context, c tool.Call) (tool.Result, error) {
+			started <- struct{}{}
+			<-ctx.Done()
+			return tool.Result{}, ctx.Err()
+		}))
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	served := make(chan error, 1)
+	go func() { served <- r.srv.ServeStdio(t.Context(), inR, outW) }()
+	lines := make(chan string, 100)
+	go func() {
+		s := bufio.NewScanner(outR)
+		for s.Scan() {
+			lines <- s.Text()
+		}
+		close(lines)
+	}()
+	say := func(s string) {
+		t.Helper()
+		if _, err := io.WriteString(inW, s+"\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect := func(want string) {
+		t.Helper()
+		if got := next(t, lines); !strings.Contains(got, want) {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	say(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+	expect("send initialize first")
+	say(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{` + modernMeta + `}}`)
+	expect(`"resultType":"complete"`)
+	say(initialize)
+	expect(`"protocolVersion":"2025-06-18"`)
+	say(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"srv__echo","arguments":{"n":12345678901234567890}}}`)
+	expect(`"args":{"n":12345678901234567890}`)
+	say(`nonsense`)
+	expect(`-32700`)
+	say(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"srv__hang"}}`)
+	<-started
+	say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}`)
+	say(`{"jsonrpc":"2.0","id":4,"method":"ping"}`)
+	expect(`"id":4,"result":{}`) // and nothing for 3
+	r.changed()
+	expect(`notifications/tools/list_changed`)
+	say(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"srv__hang"}}`)
+	<-started
+	start := time.Now()
+	_ = inW.Close()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+	if d := time.Since(start); d > 2*time.Second {
+		t.Errorf("the end took %v", d)
+	}
+	_ = outW.Close()
+	if len(r.ended) != 1 {
+		t.Errorf("ended: %v", r.ended)
+	}
+	for range lines {
+	}
+}
+
+// A response larger than any buffer arrives whole, and small requests after it
+// are not mixed up with it.
+func TestBuffersAreNotMixed(t *testing.T) {
+	r := newRig(t, relay("srv__echo", func(_ context.Context, c tool.Call) (tool.Result, error) {
+		return ok(`{"content":[],"args":` + string(c.Args) + `}`)
+	}))
+	s := r.session()
+	var wg sync.WaitGroup
+	for n := range 64 {
+		wg.Go(func() {
+			for _, size := range []int{1, 1 << 20, 3} {
+				arg := fmt.Sprintf(`{"v":"%s"}`, strings.Repeat(fmt.Sprint(n%10), size))
+				a := r.send("POST", fmt.Sprintf(`{"jsonrpc":"2.0","id":"%d-%d","method":"tools/call","params":{"name":"srv__echo","arguments":%s}}`, n, size, arg), s)
+				if want := fmt.Sprintf(`{"jsonrpc":"2.0","id":"%d-%d","result":{"content":[],"args":%s}}`, n, size, arg); a.body != want {
+					t.Errorf("call %d of %d bytes came back wrong (%d bytes)", n, size, len(a.body))
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func FuzzServer(f *testing.F) {
+	f.Add([]byte(initialize))
+	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"srv__t",` + modernMeta + `}}`))
+	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{}}}`))
+	reg := new(tool.Registry)
+	reg.Replace("srv", []tool.Provided{{Tool: relay("srv__t", func(context.Context, tool.Call) (tool.Result, error) { return ok(`{"content":[]}`) })}})
+	srv := downstream.New(downstream.Config{Dispatcher: tool.NewDispatcher(tool.DispatcherConfig{Registry: reg}), Registry: reg})
+	f.Cleanup(srv.Close)
+	f.Fuzz(func(t *testing.T, line []byte) {
+		if bytes.ContainsAny(line, "\n") {
+			return
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		var out bytes.Buffer
+		in := initialize + "\n" + string(line) + "\n"
+		if err := srv.ServeStdio(ctx, strings.NewReader(in), &out); err != nil {
+			t.Fatal(err)
+		}
+		for l := range bytes.SplitSeq(bytes.TrimSpace(out.Bytes()), []byte("\n")) {
+			var m jsonrpc.Message
+			if err := m.Parse(l); err != nil && !bytes.Contains(l, []byte(`"id":null`)) {
+				t.Fatalf("wrote %q: %v", l, err)
+			}
+		}
+	})
+}
+
+func TestToolsInStableOrder(t *testing.T) {
+	var tools []tool.Tool
+	for i := range 50 {
+		tools = append(tools, relay(fmt.Sprintf("srv__%02d", 49-i), func(context.Context, tool.Call) (tool.Result, error) { return ok(`{}`) }))
+	}
+	r := newRig(t, tools...)
+	s := r.session()
+	var res struct {
+		Result struct{ Tools []struct{ Name string } }
+	}
+	if err := json.Unmarshal([]byte(r.send("POST", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, s).body), &res); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, x := range res.Result.Tools {
+		names = append(names, x.Name)
+	}
+	if len(names) != 50 || !slices.IsSorted(names) {
+		t.Errorf("names: %v", names)
+	}
+}
