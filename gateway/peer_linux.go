@@ -1,56 +1,93 @@
 package gateway
 
 import (
-	"bufio"
-	"encoding/hex"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
 	"os"
-	"strconv"
-	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // ownsSocket reports whether the remote end of a loopback connection belongs to
-// the user of this process: the kernel's socket table lists the remote end as
-// somebody's local one.
+// the user of this process. The kernel is asked for that one socket (sock_diag(7));
+// reading /proc/net/tcp would cost as much as there are connections.
 func ownsSocket(remote, local *net.TCPAddr) bool {
-	uid := strconv.Itoa(os.Getuid())
-	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
-		found, ok := scanSockets(table, remote, local, uid)
-		if found {
-			return ok
-		}
+	uid, err := socketOwner(remote, local)
+	if errors.Is(err, errNoDiag) {
+		return ownsSocketByTable(remote, local)
 	}
-	return false
+	return err == nil && int(uid) == os.Getuid()
 }
 
-func scanSockets(table string, remote, local *net.TCPAddr, uid string) (found, ok bool) {
-	f, err := os.Open(table) //nolint:forbidigo,gosec // a kernel file
+// Layout of struct inet_diag_req_v2 and inet_diag_msg, from linux/inet_diag.h.
+type diagSockID struct {
+	sport, dport [2]byte // network order
+	src, dst     [16]byte
+	iface        uint32
+	cookie       [2]uint32
+}
+
+type diagRequest struct {
+	family, protocol, ext, _ uint8
+	states                   uint32
+	id                       diagSockID
+}
+
+type diagMessage struct {
+	family, state, timer, retrans uint8
+	id                            diagSockID
+	expires, rqueue, wqueue, uid  uint32
+	inode                         uint32
+}
+
+const sockDiagByFamily = 20
+
+var errNoDiag = errors.New("sock_diag is not available")
+
+// socketOwner returns the user that owns the socket whose own address is local
+// to it and whose peer is us.
+func socketOwner(its, ours *net.TCPAddr) (uint32, error) {
+	req := diagRequest{family: unix.AF_INET6, protocol: unix.IPPROTO_TCP, states: ^uint32(0)}
+	src, dst := its.IP.To16(), ours.IP.To16()
+	if v4 := its.IP.To4(); v4 != nil {
+		req.family, src, dst = unix.AF_INET, v4, ours.IP.To4()
+	}
+	copy(req.id.src[:], src)
+	copy(req.id.dst[:], dst)
+	binary.BigEndian.PutUint16(req.id.sport[:], uint16(its.Port))  //nolint:gosec // a port
+	binary.BigEndian.PutUint16(req.id.dport[:], uint16(ours.Port)) //nolint:gosec // a port
+	req.id.cookie = [2]uint32{^uint32(0), ^uint32(0)}
+
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
-		return false, false
+		return 0, fmt.Errorf("%w: %w", errNoDiag, err)
 	}
-	defer func() { _ = f.Close() }()
-	wantLocal, wantRemote := hexAddr(remote, table), hexAddr(local, table)
-	lines := bufio.NewScanner(f)
-	for lines.Scan() {
-		fields := strings.Fields(lines.Text())
-		if len(fields) > 7 && fields[1] == wantLocal && fields[2] == wantRemote {
-			return true, fields[7] == uid
-		}
+	defer func() { _ = unix.Close(fd) }()
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 1}); err != nil {
+		return 0, err
 	}
-	return false, false
-}
-
-// hexAddr writes an address as the kernel's tables do: 32-bit words in host
-// order, which is little-endian on every platform that yaya is built for.
-func hexAddr(a *net.TCPAddr, table string) string {
-	ip := a.IP.To4()
-	if strings.HasSuffix(table, "6") {
-		ip = a.IP.To16()
+	const size = unix.SizeofNlMsghdr + int(unsafe.Sizeof(req))
+	msg := make([]byte, 0, size)
+	msg = binary.NativeEndian.AppendUint32(msg, uint32(size))
+	msg = binary.NativeEndian.AppendUint16(msg, sockDiagByFamily)
+	msg = binary.NativeEndian.AppendUint16(msg, unix.NLM_F_REQUEST)
+	msg = append(msg, make([]byte, 8)...)                                                 // sequence and port: one question, one answer
+	msg = append(msg, unsafe.Slice((*byte)(unsafe.Pointer(&req)), unsafe.Sizeof(req))...) //nolint:gosec // the kernel's own layout
+	if err := unix.Sendto(fd, msg, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return 0, fmt.Errorf("%w: %w", errNoDiag, err)
 	}
-	var b strings.Builder
-	for i := 0; i+4 <= len(ip); i += 4 {
-		b.WriteString(strings.ToUpper(hex.EncodeToString([]byte{ip[i+3], ip[i+2], ip[i+1], ip[i]})))
+	buf := make([]byte, 4096)
+	n, _, err := unix.Recvfrom(fd, buf, 0)
+	if err != nil {
+		return 0, err
 	}
-	return fmt.Sprintf("%s:%04X", b.String(), a.Port)
+	if n < unix.SizeofNlMsghdr+int(unsafe.Sizeof(diagMessage{})) || binary.NativeEndian.Uint16(buf[4:]) != sockDiagByFamily {
+		return 0, os.ErrNotExist // an error message of the kernel: there is no such socket
+	}
+	var m diagMessage
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(&m)), unsafe.Sizeof(m)), buf[unix.SizeofNlMsghdr:]) //nolint:gosec // the kernel's own layout
+	return m.uid, nil
 }

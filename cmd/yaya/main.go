@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/yaya-ai/yaya/internal/proc"
@@ -28,6 +29,7 @@ func run() int {
 	if proc.GuardMain() {
 		return exitOK
 	}
+	tuneGC()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	// A second signal ends the program at once.
@@ -45,6 +47,15 @@ func run() int {
 		return exitUsage
 	}
 	return exitError
+}
+
+// tuneGC lets the small heap of a relay grow a little further before it is
+// collected: at Go's default, collecting took a tenth of the time under load.
+// GOGC in the environment has the last word.
+func tuneGC() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400)
+	}
 }
 
 // usageError is a mistake on the command line.

@@ -21,12 +21,22 @@ import (
 	"time"
 )
 
+// What the relay is measured with; flags narrow it down.
+var (
+	kinds     = "http,stdio"
+	inFlights = "1,8,64"
+	sizes     = "64,4096,262144"
+)
+
 func main() {
 	mode := flag.String("fixture", "", "be the upstream server: http or stdio")
 	bin := flag.String("yaya", "bin/yaya", "the binary to measure")
 	rounds := flag.Int("rounds", 3, "alternating rounds; the median counts")
 	per := flag.Duration("time", 1500*time.Millisecond, "time of one round")
 	only := flag.String("only", "", "measure only: relay or start")
+	flag.StringVar(&kinds, "upstream", kinds, "upstreams of the relay")
+	flag.StringVar(&inFlights, "in-flight", inFlights, "calls in flight")
+	flag.StringVar(&sizes, "size", sizes, "bytes of the argument")
 	flag.Parse()
 	var err error
 	switch *mode {
@@ -195,9 +205,9 @@ func relay(bin, dir string, rounds int, per time.Duration) error {
 	fmt.Println()
 	fmt.Println("| upstream | in flight | size | direct/s | yaya/s | share | p50 × | p99 × | CPU µs/call | allocs/call |")
 	fmt.Println("|---|---|---|---|---|---|---|---|---|---|")
-	for _, kind := range []string{"http", "stdio"} {
-		for _, inFlight := range []int{1, 8, 64} {
-			for _, size := range []int{64, 4 << 10, 256 << 10} {
+	for kind := range strings.SplitSeq(kinds, ",") {
+		for _, inFlight := range numbers(inFlights) {
+			for _, size := range numbers(sizes) {
 				direct := &target{addr: addr, path: "/mcp", tool: "echo"}
 				through := &target{addr: d.addr, path: "/mcp", tool: kind + "__echo"}
 				if err := through.open(); err != nil {
@@ -232,6 +242,16 @@ func relay(bin, dir string, rounds int, per time.Duration) error {
 	}
 	fmt.Printf("\nRSS after this load: %.1f MB\n\n", d.rss())
 	return nil
+}
+
+func numbers(list string) []int {
+	var out []int
+	for s := range strings.SplitSeq(list, ",") {
+		if n, err := strconv.Atoi(s); err == nil && n > 0 {
+			out = append(out, n)
+		}
+	}
+	return out
 }
 
 func sizeName(n int) string {
