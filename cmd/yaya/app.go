@@ -123,7 +123,7 @@ func loadServers(p paths, files []string) (loaded, error) {
 		files = []string{p.servers()}
 	}
 	for _, file := range files {
-		data, found, err := readFile(file, servers.MaxFile)
+		data, found, err := readFile(file)
 		if err != nil {
 			return l, err
 		}

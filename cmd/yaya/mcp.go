@@ -304,7 +304,7 @@ func pairs(in []string, sep string) (map[string]string, error) {
 
 // saveServers adds servers to yaya's own file.
 func saveServers(w io.Writer, p paths, list []servers.Server, keep bool) error {
-	data, _, err := readFile(p.servers(), servers.MaxFile)
+	data, _, err := readFile(p.servers())
 	if err != nil {
 		return err
 	}
@@ -353,7 +353,7 @@ func mcpRemoveCommand(g *globals) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			data, _, err := readFile(p.servers(), servers.MaxFile)
+			data, _, err := readFile(p.servers())
 			if err != nil {
 				return err
 			}
@@ -439,7 +439,7 @@ func importSources(p paths, names []string) ([]found, error) {
 			out = append(out, known[i])
 			continue
 		}
-		data, ok, err := readFile(name, servers.MaxFile)
+		data, ok, err := readFile(name)
 		if err != nil {
 			return nil, err
 		}

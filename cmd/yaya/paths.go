@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
 // paths are the places where yaya keeps things.
@@ -87,9 +89,9 @@ func lock(root *os.Root) (func(), error) {
 	return func() { _ = f.Close() }, nil
 }
 
-// readFile reads a file of at most limit bytes. It reports false when there is
-// none.
-func readFile(path string, limit int64) ([]byte, bool, error) {
+// readFile reads a configuration file. It reports false when there is none.
+func readFile(path string) ([]byte, bool, error) {
+	const limit = servers.MaxFile
 	f, err := os.Open(path) //nolint:forbidigo,gosec // the user names it
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, false, nil
@@ -105,7 +107,7 @@ func readFile(path string, limit int64) ([]byte, bool, error) {
 	if err != nil {
 		return nil, false, err
 	}
-	if int64(len(data)) > limit {
+	if len(data) > limit {
 		return nil, false, fmt.Errorf("%s is larger than %d bytes", path, limit)
 	}
 	return data, true, nil

@@ -167,7 +167,7 @@ type found struct {
 func discover(home string) []found {
 	var out []found
 	for _, loc := range servers.Locations(home, runtime.GOOS) {
-		data, ok, err := readFile(loc.Path, servers.MaxFile)
+		data, ok, err := readFile(loc.Path)
 		if err != nil || !ok {
 			continue
 		}

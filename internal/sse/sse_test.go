@@ -47,7 +47,7 @@ func TestReaderFollowsTheStandard(t *testing.T) {
 			{"byte by byte", iotest.OneByteReader(strings.NewReader(tc.in))},
 		} {
 			got, err := readAll(t, mode.r, 1<<10)
-			if err != io.EOF {
+			if !errors.Is(err, io.EOF) {
 				t.Errorf("%s, %s: got error %v, want EOF", tc.name, mode.name, err)
 			}
 			if len(got) != len(tc.want) {
@@ -74,7 +74,7 @@ func TestReaderBoundsAnEvent(t *testing.T) {
 		t.Errorf("endless event: got %v, want ErrTooLarge", err)
 	}
 	atLimit := "data: " + strings.Repeat("x", 94) + "\n\n"
-	if got, err := readAll(t, strings.NewReader(atLimit), 100); len(got) != 1 || err != io.EOF {
+	if got, err := readAll(t, strings.NewReader(atLimit), 100); len(got) != 1 || !errors.Is(err, io.EOF) {
 		t.Errorf("event of exactly the limit: got %d events, %v", len(got), err)
 	}
 }

@@ -359,7 +359,7 @@ func TestCancellation(t *testing.T) {
 		}
 	}
 	done := make(chan answer, 1)
-	go func() {
+	go func() { //nolint:staticcheck // a failure to send shows in the wait below
 		done <- r.send("POST", `{"jsonrpc":"2.0","id":"c1","method":"tools/call","params":{"name":"srv__hang"}}`, s)
 	}()
 	<-started
@@ -397,10 +397,26 @@ func TestCancellation(t *testing.T) {
 		cancel()
 		wait(name + " disconnect")
 	}
-	go r.send("POST", `{"jsonrpc":"2.0","id":"c2","method":"tools/call","params":{"name":"srv__hang"}}`, s)
+	last := make(chan struct{})
+	go func() {
+		defer close(last)
+		req, err := http.NewRequestWithContext(t.Context(), "POST", r.url, strings.NewReader(`{"jsonrpc":"2.0","id":"c2","method":"tools/call","params":{"name":"srv__hang"}}`))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		req.Header.Set("Content-Type", "application/json")
+		for k, v := range s {
+			req.Header.Set(k, v)
+		}
+		if resp, err := http.DefaultClient.Do(req); err == nil {
+			_ = resp.Body.Close()
+		}
+	}()
 	<-started
 	r.send("DELETE", "", s)
 	wait("end of the session")
+	<-last
 }
 
 // stream opens a stream and returns its events.

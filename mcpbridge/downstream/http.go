@@ -48,7 +48,7 @@ func write(w http.ResponseWriter, status int, body []byte) {
 	h["X-Content-Type-Options"] = nosniff
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // a client that went away gets nothing
+	_, _ = w.Write(body) //nolint:gosec // JSON, with its type and nosniff; a client that went away gets nothing
 }
 
 var (
@@ -259,9 +259,9 @@ func (s *Server) oneWay(c *client, msg *jsonrpc.Message) {
 	if msg.Method != "notifications/cancelled" {
 		return
 	}
-	id := string(msg.Params.Get("requestId"))
+	id := msg.Params.Get("requestId")
 	c.mu.Lock()
-	cancel := c.inflight[id]
+	cancel := c.inflight[string(id)]
 	c.mu.Unlock()
 	if cancel != nil {
 		cancel(errNoAnswer)

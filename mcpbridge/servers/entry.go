@@ -233,7 +233,7 @@ func parseServer(file, name string, format Format, obj map[string]any) (s Server
 	if v, ok := e.flag("sse_fallback"); ok {
 		s.FallBackToSSE = v
 	}
-	if skip, err := s.setTransport(kind, httpURL != "", format); skip || err != nil {
+	if skip, err := setTransport(&s, kind, httpURL != "", format); skip || err != nil {
 		return s, skip, nil, err
 	}
 
@@ -279,7 +279,7 @@ func parseServer(file, name string, format Format, obj map[string]any) (s Server
 
 // setTransport settles the transport; skip means that the entry is none of
 // ours (goose's builtin extensions).
-func (s *Server) setTransport(kind string, httpURL bool, format Format) (skip bool, err error) {
+func setTransport(s *Server, kind string, httpURL bool, format Format) (skip bool, err error) {
 	switch strings.ToLower(kind) {
 	case "stdio", "local":
 		s.Transport = Stdio

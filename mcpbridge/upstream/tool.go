@@ -109,6 +109,7 @@ func (t *remote) explain(ctx context.Context, err error, limit *limit) (tool.Res
 	case ctx.Err() != nil:
 		return tool.Result{}, ctx.Err()
 	case limit.ctx.Err() != nil:
+		//nolint:nilerr // a timeout is an answer
 		return tool.Fail(tool.ErrTimeout, "server %q did not answer within %v; raise tool_timeout_sec in its configuration if it needs longer", name, limit.per), nil
 	case errors.Is(err, feature.ErrNotSent):
 		return tool.Result{}, fmt.Errorf("server %q: %w", name, err)

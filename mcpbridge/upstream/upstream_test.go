@@ -377,7 +377,8 @@ func TestSessionPolicies(t *testing.T) {
 	if a == b || as("a", "perclient") != a || as("b", "perclient") != b {
 		t.Error("per_client: clients share a process, or change theirs")
 	}
-	if as("a", "percall") == as("a", "percall") {
+	first := as("a", "percall")
+	if first == as("a", "percall") {
 		t.Error("per_call: two calls shared a process")
 	}
 	seen := map[int]bool{}

@@ -1,0 +1,66 @@
+# Every target sets up what it needs. `make run` and `make test` are all a fresh
+# machine with Go needs (and npm, for the MCP peers of the tests).
+GOLANGCI_VERSION := v2.15.0
+FUZZTIME ?= 20s
+VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null)
+LDFLAGS  := -s -w -X main.version=0.1.0-$(VERSION)
+TOOLS    := $(CURDIR)/.cache/bin
+PEERS    := internal/peers/npm
+export GOFLAGS += -buildvcs=false
+
+.PHONY: run build test unit race lint fuzz bench fmt peers clean
+
+run: build ## build and start the gateway with its defaults
+	bin/yaya serve
+
+build:
+	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/yaya ./cmd/yaya
+
+test: fmt-check vet lint race fuzz ## the whole suite
+
+vet:
+	go vet ./...
+
+fmt:
+	gofmt -w cmd feature gateway internal kernel mcpbridge
+
+fmt-check:
+	@out=$$(gofmt -l cmd feature gateway internal kernel mcpbridge); test -z "$$out" || { echo "gofmt would change: $$out"; exit 1; }
+
+unit: ## quick: without the race detector, without peers
+	go test -short ./...
+
+race: peers
+	YAYA_PEERS_REQUIRED=1 go test -race -timeout 15m ./...
+
+# The real MCP servers and clients that the tests talk to, and a Node for them.
+peers: $(PEERS)/node_modules/.package-lock.json
+
+$(PEERS)/node_modules/.package-lock.json: $(PEERS)/package.json $(PEERS)/package-lock.json
+	@command -v npm >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then apt-get update -q && apt-get install -qy npm; \
+	  else echo "npm is needed for the MCP peers of the tests: install Node.js with npm"; exit 1; fi; }
+	cd $(PEERS) && npm ci --no-audit --no-fund
+	@touch $@
+
+$(TOOLS)/golangci-lint-$(GOLANGCI_VERSION):
+	@mkdir -p $(TOOLS)
+	GOBIN=$(TOOLS) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	@mv $(TOOLS)/golangci-lint $@
+
+lint: $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
+	$(TOOLS)/golangci-lint-$(GOLANGCI_VERSION) run ./...
+
+# Every parser of what comes from outside, FUZZTIME each.
+fuzz:
+	go test ./internal/jsonrpc -run '^$$' -fuzz '^FuzzEnvelope$$' -fuzztime $(FUZZTIME)
+	go test ./internal/sse -run '^$$' -fuzz '^FuzzReader$$' -fuzztime $(FUZZTIME)
+	go test ./mcpbridge/servers -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME)
+	go test ./mcpbridge/upstream -run '^$$' -fuzz '^FuzzReadLines$$' -fuzztime $(FUZZTIME)
+
+bench: build ## the relay beside a direct connection, and start-up
+	go build -o bin/bench ./internal/bench
+	bin/bench -yaya bin/yaya
+
+clean:
+	rm -rf bin .cache $(PEERS)/node_modules

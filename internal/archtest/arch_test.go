@@ -1,0 +1,195 @@
+package archtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"go/parser"
+	"go/token"
+	"io"
+	"io/fs"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	module  = "github.com/yaya-ai/yaya"
+	root    = "../.."
+	maxFile = 500 // lines; ask which second subject has moved in
+)
+
+// allowed lists every arrow between our packages, relative to the module. An
+// entry that ends in /... covers a subtree. internal packages are open to all,
+// and import nothing of ours; the table names who else may import what.
+var allowed = map[string][]string{
+	"kernel/event":         {},
+	"kernel/bus":           {"kernel/event"},
+	"kernel/tool":          {"kernel/event", "kernel/bus"},
+	"feature":              {"kernel/..."},
+	"mcpbridge":            {"kernel/...", "feature", "mcpbridge/..."},
+	"mcpbridge/servers":    {"kernel/...", "feature"},
+	"mcpbridge/upstream":   {"kernel/...", "feature", "mcpbridge/servers"},
+	"mcpbridge/downstream": {"kernel/...", "feature"},
+	"gateway":              {"kernel/...", "auth", "gateway/..."},
+	"cmd/yaya":             {"..."},
+}
+
+// forbidden are outside packages that a package must do without, and why.
+var forbidden = map[string]map[string]string{
+	"kernel/...": {"net/http": "the kernel has no network (Y-1)", "os/exec": "the kernel starts nothing", "github.com/mark3labs/mcp-go": "MCP is not the kernel's (F-5)"},
+	"feature":    {"net/http": "transports are outside the feature layer (F-27)", "os/exec": "processes are outside the feature layer (F-27)", "github.com/mark3labs/mcp-go": "MCP is outside the feature layer (F-5)"},
+	"gateway":    {"github.com/mark3labs/mcp-go": "the MCP handler is mounted, not known"},
+}
+
+type pkg struct {
+	ImportPath   string
+	Dir          string
+	Doc          string
+	GoFiles      []string
+	TestGoFiles  []string
+	XTestGoFiles []string
+	Imports      []string
+	TestImports  []string
+	XTestImports []string
+}
+
+func packages(t *testing.T) []pkg {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-json", "./...")
+	cmd.Dir = root
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pkgs []pkg
+	dec := json.NewDecoder(bytes.NewReader(out))
+	for {
+		var p pkg
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		pkgs = append(pkgs, p)
+	}
+	if len(pkgs) < 10 {
+		t.Fatalf("found %d packages", len(pkgs))
+	}
+	return pkgs
+}
+
+func matches(pattern, path string) bool {
+	if prefix, ok := strings.CutSuffix(pattern, "..."); ok {
+		prefix = strings.TrimSuffix(prefix, "/")
+		return prefix == "" || path == prefix || strings.HasPrefix(path, prefix+"/")
+	}
+	return path == pattern
+}
+
+func TestArrows(t *testing.T) {
+	for _, p := range packages(t) {
+		from, ok := strings.CutPrefix(p.ImportPath, module+"/")
+		if !ok {
+			continue
+		}
+		may, listed := allowed[from]
+		isInternal := strings.HasPrefix(from, "internal/")
+		if !listed && !isInternal {
+			t.Errorf("%s is not in the table of arrows", from)
+			continue
+		}
+		for _, imp := range p.Imports {
+			to, ours := strings.CutPrefix(imp, module+"/")
+			if !ours || (strings.HasPrefix(to, "internal/") && !isInternal) {
+				continue
+			}
+			if !slices.ContainsFunc(may, func(pattern string) bool { return matches(pattern, to) }) {
+				t.Errorf("%s must not import %s", from, to)
+			}
+		}
+		for pattern, list := range forbidden {
+			if !matches(pattern, from) {
+				continue
+			}
+			for bad, why := range list {
+				if slices.ContainsFunc(p.Imports, func(imp string) bool { return imp == bad || strings.HasPrefix(imp, bad+"/") }) {
+					t.Errorf("%s must not import %s: %s", from, bad, why)
+				}
+			}
+		}
+	}
+	for from := range allowed {
+		if !slices.ContainsFunc(packages(t), func(p pkg) bool { return p.ImportPath == module+"/"+from }) {
+			t.Errorf("the table of arrows names %s, which does not exist", from)
+		}
+	}
+}
+
+func TestEveryPackageSaysWhatItPromises(t *testing.T) {
+	for _, p := range packages(t) {
+		if len(strings.Fields(p.Doc)) < 6 {
+			t.Errorf("%s has no package comment, or one that says nothing: %q", p.ImportPath, p.Doc)
+		}
+	}
+}
+
+func TestFilesKeepOneSubject(t *testing.T) {
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == "node_modules" || (strings.HasPrefix(d.Name(), ".") && len(d.Name()) > 2)) {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		set := token.NewFileSet()
+		f, err := parser.ParseFile(set, path, nil, parser.PackageClauseOnly)
+		if err != nil {
+			return err
+		}
+		if n := set.File(f.Pos()).LineCount(); n > maxFile {
+			t.Errorf("%s has %d lines; more than %d hold a second subject", path, n, maxFile)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// F-2, F-3, F-4, F-24: the feature layer decides nothing about trust, and says
+// so.
+func TestFeatureLayerHoldsNoTrust(t *testing.T) {
+	for _, p := range packages(t) {
+		if p.ImportPath != module+"/feature" {
+			continue
+		}
+		for _, name := range p.GoFiles {
+			set := token.NewFileSet()
+			f, err := parser.ParseFile(set, filepath.Join(p.Dir, name), nil, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for ident := range f.Scope.Objects { //nolint:staticcheck // top-level names are all that is asked for
+				lower := strings.ToLower(ident)
+				for _, word := range []string{"authority", "trust", "permission", "grant", "approve"} {
+					if strings.Contains(lower, word) {
+						t.Errorf("feature/%s declares %s: trust and permission belong to other layers (F-2, F-3)", name, ident)
+					}
+				}
+			}
+		}
+		cmd := exec.CommandContext(t.Context(), "go", "doc", module+"/feature")
+		cmd.Dir = root
+		doc, err := cmd.Output()
+		text := strings.Join(strings.Fields(string(doc)), " ")
+		if err != nil || !strings.Contains(text, "neither the plugin permission layer nor the MCP trust and sandbox layer") { // F-24
+			t.Errorf("the package comment of feature does not say what it is not (%v):\n%s", err, doc)
+		}
+	}
+}
