@@ -38,11 +38,14 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "yaya",
 		Short: "One door to all your MCP servers",
-		Long: `yaya connects MCP servers and is one itself: configure your servers once, and
+		Long: `One door to all your MCP servers.
+
+yaya connects MCP servers and is one itself: configure your servers once, and
 reach all of their tools from every client through one endpoint.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cobra.NoArgs,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	pf := root.PersistentFlags()
 	pf.StringVar(&g.dataDir, "data-dir", "", "where yaya keeps its state (default $XDG_STATE_HOME/yaya)")

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	// Tests that need a binary of their own build it once.
+	code := testscriptMain(m)
+	if bin, err := yayaBinary(); err == nil {
+		_ = os.RemoveAll(filepath.Dir(bin))
+	}
+	os.Exit(code)
+}
+
+func testscriptMain(m *testing.M) (code int) {
+	if filepath.Base(os.Args[0]) == "yaya" || os.Getenv("YAYA_PROCESS_GUARD") != "" {
+		return run()
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	dir, err := os.MkdirTemp("", "yaya-script")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	if err := os.Symlink(exe, filepath.Join(dir, "yaya")); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	if err := os.Setenv("PATH", dir+":"+os.Getenv("PATH")); err != nil {
+		return 1
+	}
+	return m.Run()
+}
+
+// TestScripts runs the command line as a user does; anyone can add a case.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("HOME", e.WorkDir)
+			e.Setenv("XDG_STATE_HOME", "")
+			e.Setenv("XDG_CONFIG_HOME", "")
+			return nil
+		},
+	})
+}
