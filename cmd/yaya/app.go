@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -34,7 +33,7 @@ type app struct {
 	mcp      *downstream.Server
 	metrics  *gateway.Metrics
 	procs    *proc.Manager
-	http     *http.Transport
+	http     upstream.Transport
 	root     *os.Root // <data>/sessions
 	stopBus  func()
 }

@@ -44,10 +44,17 @@ func (e *statusError) Error() string {
 	return msg
 }
 
-// NewTransport returns an HTTP transport tuned for many small calls to few
-// servers.
-func NewTransport() *http.Transport {
-	return &http.Transport{
+// Transport carries requests to remote servers, tuned for many small calls to
+// few of them.
+type Transport interface {
+	http.RoundTripper
+	CloseIdleConnections()
+}
+
+// NewTransport returns a transport; its owner closes its idle connections when
+// all servers are stopped.
+func NewTransport() Transport {
+	return &direct{idle: map[string][]*directConn{}, next: &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
 		DialContext:            (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
 		MaxIdleConns:           512,
@@ -60,7 +67,7 @@ func NewTransport() *http.Transport {
 		ReadBufferSize:         16 << 10,
 		DisableCompression:     true, // a compressed answer could be a bomb (UP-29)
 		ForceAttemptHTTP2:      true,
-	}
+	}}
 }
 
 // sameOrigin follows a few redirects within the origin and none that leave it,
@@ -186,7 +193,15 @@ func (t *httpTransport) post(ctx context.Context, to *url.URL, body []byte, extr
 	for k, v := range extra {
 		req.Header[k] = v
 	}
-	resp, err := t.client.Do(req)
+	resp, err := t.client.Transport.RoundTrip(req)
+	if err == nil && resp.StatusCode/100 == 3 {
+		// The client knows which redirects to follow; what was redirected was not
+		// looked at.
+		_ = resp.Body.Close()
+		if req.Body, err = req.GetBody(); err == nil {
+			resp, err = t.client.Do(req)
+		}
+	}
 	if err != nil {
 		return nil, t.classify(ctx, err)
 	}

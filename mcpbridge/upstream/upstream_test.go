@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"strconv"
 	"strings"
@@ -29,7 +28,7 @@ type rig struct {
 	disp  *tool.Dispatcher
 	host  *feature.Host
 	procs *proc.Manager
-	http  *http.Transport
+	http  upstream.Transport
 }
 
 func newRig(t *testing.T) *rig {

@@ -1,0 +1,274 @@
+package upstream
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Bounds of direct connections.
+const (
+	idlePerHost   = 128
+	idleKept      = 60 * time.Second
+	idleTrusted   = time.Second // a connection used this recently is not looked at before its next use
+	maxHeaderRead = 64 << 10
+	directBuffer  = 16 << 10
+)
+
+// direct is an [http.RoundTripper] for POST over plain HTTP/1.1, which is what
+// the relay to a server on this machine or network does all day. It writes a
+// request with one system call and reads the answer on the caller's goroutine;
+// net/http's transport takes two goroutines per connection, and the hand-overs
+// cost more than the work. Everything else, TLS and proxies among it, goes to
+// next.
+type direct struct {
+	next *http.Transport
+
+	mu   sync.Mutex
+	idle map[string][]*directConn
+}
+
+// directConn is one connection. Its reader is bounded while headers are read.
+type directConn struct {
+	net.Conn
+	owner *direct
+	host  string
+	left  int64 // bytes that may still be read; without bound once the header is in
+	r     *bufio.Reader
+	out   []byte
+	since time.Time // idle since
+}
+
+// Read implements [io.Reader].
+func (c *directConn) Read(p []byte) (int, error) {
+	if c.left <= 0 {
+		return 0, errors.New("the server's headers are larger than 64 KiB")
+	}
+	n, err := c.Conn.Read(p)
+	c.left -= int64(n)
+	return n, err
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (d *direct) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Method != http.MethodPost || req.URL.Scheme != "http" || req.URL.User != nil || req.ContentLength <= 0 || req.GetBody == nil || d.proxied(req) {
+		return d.next.RoundTrip(req)
+	}
+	ctx := req.Context()
+	c, err := d.take(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	// The end of the context ends whatever the connection is doing.
+	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
+	resp, err := c.exchange(req)
+	if err != nil {
+		stop()
+		_ = c.Close()
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, err
+	}
+	resp.Body = &directBody{ReadCloser: resp.Body, c: c, stop: stop, keep: !resp.Close}
+	return resp, nil
+}
+
+func (d *direct) proxied(req *http.Request) bool {
+	if d.next.Proxy == nil {
+		return false
+	}
+	u, err := d.next.Proxy(req)
+	return u != nil || err != nil
+}
+
+// take returns a connection that is open as far as can be told.
+func (d *direct) take(ctx context.Context, req *http.Request) (*directConn, error) {
+	host := req.URL.Host
+	for {
+		d.mu.Lock()
+		list := d.idle[host]
+		if len(list) == 0 {
+			d.mu.Unlock()
+			break
+		}
+		c := list[len(list)-1]
+		d.idle[host] = list[:len(list)-1]
+		d.mu.Unlock()
+		if age := time.Since(c.since); age < idleTrusted || (age < idleKept && c.alive()) {
+			return c, nil
+		}
+		_ = c.Close()
+	}
+	addr := host
+	if req.URL.Port() == "" {
+		addr = net.JoinHostPort(req.URL.Hostname(), "80")
+	}
+	nc, err := d.next.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	c := &directConn{Conn: nc, owner: d, host: host}
+	c.r = bufio.NewReaderSize(c, directBuffer)
+	return c, nil
+}
+
+// alive reports whether the other end has neither closed the connection nor
+// sent what nobody asked for.
+func (c *directConn) alive() bool {
+	sc, ok := c.Conn.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return false
+	}
+	open := false
+	var b [1]byte
+	err = raw.Read(func(fd uintptr) bool {
+		_, _, e := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT) //nolint:gosec // a descriptor fits
+		open = errors.Is(e, syscall.EAGAIN)
+		return true
+	})
+	return err == nil && open
+}
+
+// exchange writes the request and reads the head of the answer.
+func (c *directConn) exchange(req *http.Request) (*http.Response, error) {
+	body, err := req.GetBody()
+	if err != nil {
+		return nil, err
+	}
+	b := c.out[:0]
+	b = append(b, "POST "...)
+	b = append(b, req.URL.RequestURI()...)
+	b = append(b, " HTTP/1.1\r\nHost: "...)
+	b = append(b, req.URL.Host...)
+	b = append(b, "\r\nContent-Length: "...)
+	b = strconv.AppendInt(b, req.ContentLength, 10)
+	for k, vs := range req.Header {
+		for _, v := range vs {
+			if !validHeader(k, v) {
+				return nil, fmt.Errorf("header %q cannot be sent", k)
+			}
+			b = append(append(append(append(b, "\r\n"...), k...), ": "...), v...)
+		}
+	}
+	b = append(b, "\r\n\r\n"...)
+	at := len(b)
+	b = slices.Grow(b, int(req.ContentLength))[:at+int(req.ContentLength)]
+	if _, err := io.ReadFull(body, b[at:]); err != nil {
+		return nil, err
+	}
+	if cap(b) <= 64<<10 {
+		c.out = b
+	}
+	if _, err := c.Write(b); err != nil {
+		return nil, err
+	}
+	for {
+		c.left = maxHeaderRead
+		resp, err := http.ReadResponse(c.r, req)
+		if err != nil {
+			if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+				err = errors.New("the server closed the connection without an answer")
+			}
+			return nil, err
+		}
+		if resp.StatusCode/100 != 1 {
+			c.left = math.MaxInt64
+			return resp, nil
+		}
+	}
+}
+
+func validHeader(name, value string) bool {
+	for _, s := range [2]string{name, value} {
+		for i := range len(s) {
+			if s[i] == '\r' || s[i] == '\n' || s[i] == 0 {
+				return false
+			}
+		}
+	}
+	return name != ""
+}
+
+// directBody gives its connection back when it has been read to its end, and
+// closes it otherwise.
+type directBody struct {
+	io.ReadCloser
+	c    *directConn
+	stop func() bool
+	keep bool
+	eof  bool
+	over bool
+}
+
+func (b *directBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) {
+		b.eof = true
+	}
+	return n, err
+}
+
+func (b *directBody) Close() error {
+	if b.over {
+		return nil
+	}
+	b.over = true
+	if !b.eof && b.keep {
+		// What is left may be nothing but the end.
+		var one [1]byte
+		if _, err := b.Read(one[:]); err == nil {
+			b.keep = false
+		}
+	}
+	// Once the context has ended, the connection's deadline is in the past.
+	if !b.stop() || !b.keep || !b.eof || b.c.r.Buffered() > 0 {
+		return b.c.Close()
+	}
+	b.c.owner.put(b.c)
+	return nil
+}
+
+func (d *direct) put(c *directConn) {
+	c.since = time.Now()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	list := d.idle[c.host]
+	if len(list) >= idlePerHost {
+		_ = c.Close()
+		return
+	}
+	// The oldest are at the front.
+	for len(list) > 0 && time.Since(list[0].since) > idleKept {
+		_ = list[0].Close()
+		list = list[1:]
+	}
+	d.idle[c.host] = append(list, c)
+}
+
+// CloseIdleConnections closes the connections that nobody uses.
+func (d *direct) CloseIdleConnections() {
+	d.mu.Lock()
+	for host, list := range d.idle {
+		for _, c := range list {
+			_ = c.Close()
+		}
+		delete(d.idle, host)
+	}
+	d.mu.Unlock()
+	d.next.CloseIdleConnections()
+}
