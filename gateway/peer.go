@@ -11,8 +11,8 @@ import (
 
 // peer is the other end of a connection.
 type peer struct {
-	unix bool
-	port string // of our listener
+	unix  bool
+	hosts []string // names by which our end of the connection may be addressed
 	// sameUser is asked once per connection.
 	sameUser func() bool
 }
@@ -27,7 +27,8 @@ func withPeer(ctx context.Context, c net.Conn) context.Context {
 	case *net.UnixAddr:
 		p.unix = true // the file's mode lets nobody else in
 	case *net.TCPAddr:
-		_, p.port, _ = net.SplitHostPort(local.String())
+		_, port, _ := net.SplitHostPort(local.String())
+		p.hosts = hosts(port)
 		remote, ok := c.RemoteAddr().(*net.TCPAddr)
 		p.sameUser = sync.OnceValue(func() bool { return ok && remote.IP.IsLoopback() && ownsSocket(remote, local) })
 	}
@@ -45,7 +46,7 @@ func (s *Server) sameSite(next http.Handler) http.Handler {
 	cross := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := peerOf(r.Context())
-		if p == nil || (!p.unix && !slices.Contains(hosts(p.port), r.Host)) {
+		if p == nil || (!p.unix && !slices.Contains(p.hosts, r.Host)) {
 			http.Error(w, "unknown Host", http.StatusForbidden)
 			return
 		}
@@ -63,7 +64,7 @@ func (s *Server) sameSite(next http.Handler) http.Handler {
 
 func (p *peer) sameOrigin(origin string) bool {
 	u, err := url.Parse(origin)
-	return err == nil && u.Scheme == "http" && !p.unix && slices.Contains(hosts(p.port), u.Host)
+	return err == nil && u.Scheme == "http" && !p.unix && slices.Contains(p.hosts, u.Host)
 }
 
 // hosts are the names by which the listener may be addressed.

@@ -20,6 +20,9 @@ type target struct {
 	addr, path string
 	tool       string
 	session    string
+	// lenient targets may lose a connection now and then, as the standard
+	// library's reverse proxy does under quick successions on one connection.
+	lenient bool
 }
 
 // conn is one kept-alive HTTP/1.1 connection.
@@ -153,6 +156,13 @@ func (t *target) run(inFlight, size int, d time.Duration) (load, error) {
 					body := []byte(`{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"` + t.tool + `","arguments":{"text":"` + text + `"}}}`)
 					begun := time.Now()
 					out, _, err := c.post(body)
+					if err != nil && t.lenient {
+						_ = c.c.Close()
+						if c, err = t.dial(); err != nil {
+							return err
+						}
+						continue
+					}
 					if err != nil {
 						return err
 					}
@@ -164,6 +174,7 @@ func (t *target) run(inFlight, size int, d time.Duration) (load, error) {
 				return nil
 			}()
 			if err != nil {
+				err = fmt.Errorf("%s: %w", t.addr, err)
 				failed.Store(&err)
 			}
 		})

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httputil"
+	"net/url"
 	"os"
 )
 
@@ -66,6 +68,38 @@ func fixtureStdio() error {
 				return err
 			}
 		}
+	}
+}
+
+// fixtureProxy stands between the client and the upstream as yaya does, without
+// knowing MCP: as a copy of TCP streams, which is the limit for one hop, or as
+// the standard library's reverse proxy.
+func fixtureProxy(mode, to string) error {
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // lives as long as the program
+	if err != nil {
+		return err
+	}
+	fmt.Println(l.Addr())
+	if mode == "reverse" {
+		p := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: to})
+		p.Transport = &http.Transport{MaxIdleConnsPerHost: 128}
+		return (&http.Server{Handler: p}).Serve(l) //nolint:gosec // bench
+	}
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return err
+		}
+		go func() {
+			defer c.Close()
+			u, err := net.Dial("tcp", to) //nolint:noctx // loopback
+			if err != nil {
+				return
+			}
+			defer u.Close()
+			go func() { _, _ = io.Copy(u, c); _ = u.Close() }()
+			_, _ = io.Copy(c, u)
+		}()
 	}
 }
 

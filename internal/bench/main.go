@@ -29,7 +29,8 @@ var (
 )
 
 func main() {
-	mode := flag.String("fixture", "", "be the upstream server: http or stdio")
+	mode := flag.String("fixture", "", "be the upstream server (http, stdio) or a proxy before one (tcp, reverse)")
+	to := flag.String("to", "", "where a proxy goes")
 	bin := flag.String("yaya", "bin/yaya", "the binary to measure")
 	rounds := flag.Int("rounds", 3, "alternating rounds; the median counts")
 	per := flag.Duration("time", 1500*time.Millisecond, "time of one round")
@@ -44,6 +45,8 @@ func main() {
 		err = fixtureHTTP()
 	case "stdio":
 		err = fixtureStdio()
+	case "tcp", "reverse":
+		err = fixtureProxy(*mode, *to)
 	default:
 		err = bench(*bin, *rounds, *per, *only)
 	}
@@ -175,23 +178,46 @@ func median(xs []float64) float64 {
 	return xs[len(xs)/2]
 }
 
+// spawned are the fixtures that run.
+var spawned []*exec.Cmd
+
+func endSpawned() {
+	for _, cmd := range spawned {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}
+}
+
+// spawn runs a fixture that prints its address, until ctx ends.
+func spawn(ctx context.Context, args ...string) (addr string, err error) {
+	cmd := exec.CommandContext(ctx, self(), args...)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return "", err
+	}
+	if err := cmd.Start(); err != nil {
+		return "", err
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	spawned = append(spawned, cmd)
+	return strings.TrimSpace(line), err
+}
+
 func relay(bin, dir string, rounds int, per time.Duration) error {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	fix := exec.CommandContext(ctx, self(), "-fixture", "http")
-	out, err := fix.StdoutPipe()
+	ctx := context.Background()
+	defer endSpawned()
+	addr, err := spawn(ctx, "-fixture", "http")
 	if err != nil {
 		return err
 	}
-	if err := fix.Start(); err != nil {
-		return err
-	}
-	defer func() { cancel(); _ = fix.Wait() }()
-	addr, err := bufio.NewReader(out).ReadString('\n')
+	tcp, err := spawn(ctx, "-fixture", "tcp", "-to", addr)
 	if err != nil {
 		return err
 	}
-	addr = strings.TrimSpace(addr)
+	reverse, err := spawn(ctx, "-fixture", "reverse", "-to", addr)
+	if err != nil {
+		return err
+	}
 	d, _, err := start(bin, dir, map[string]any{
 		"http":  map[string]any{"type": "http", "url": "http://" + addr + "/mcp"},
 		"stdio": map[string]any{"command": self(), "args": []string{"-fixture", "stdio"}},
@@ -201,10 +227,10 @@ func relay(bin, dir string, rounds int, per time.Duration) error {
 	}
 	defer d.stop()
 
-	fmt.Println("Relay: calls per second of yaya as a share of the direct HTTP connection; latency as a multiple of its.")
+	fmt.Println("Relay: calls per second as a share of the direct HTTP connection; latency as a multiple of its. TCP copy is the limit for one hop; reverse proxy is the standard library's.")
 	fmt.Println()
-	fmt.Println("| upstream | in flight | size | direct/s | yaya/s | share | p50 × | p99 × | CPU µs/call | allocs/call |")
-	fmt.Println("|---|---|---|---|---|---|---|---|---|---|")
+	fmt.Println("| upstream | in flight | size | direct/s | yaya/s | yaya | reverse proxy | TCP copy | p50 × | p99 × | CPU µs/call | allocs/call |")
+	fmt.Println("|---|---|---|---|---|---|---|---|---|---|---|---|")
 	for kind := range strings.SplitSeq(kinds, ",") {
 		for _, inFlight := range numbers(inFlights) {
 			for _, size := range numbers(sizes) {
@@ -216,11 +242,18 @@ func relay(bin, dir string, rounds int, per time.Duration) error {
 				if _, err := through.run(inFlight, size, per/4); err != nil { // warm up
 					return err
 				}
-				var dps, yps, share, p50, p99, cpu, allocs []float64
+				var dps, yps, share, copied, proxied, p50, p99, cpu, allocs []float64
 				for range rounds {
 					dl, err := direct.run(inFlight, size, per)
 					if err != nil {
 						return err
+					}
+					for at, shares := range map[string]*[]float64{tcp: &copied, reverse: &proxied} {
+						l, err := (&target{addr: at, path: "/mcp", tool: "echo", lenient: true}).run(inFlight, size, per)
+						if err != nil {
+							return err
+						}
+						*shares = append(*shares, l.perSecond/dl.perSecond)
 					}
 					a0, c0 := d.allocs(), d.cpu()
 					yl, err := through.run(inFlight, size, per)
@@ -235,8 +268,8 @@ func relay(bin, dir string, rounds int, per time.Duration) error {
 					p50 = append(p50, float64(yl.quantile(.5))/float64(dl.quantile(.5)))
 					p99 = append(p99, float64(yl.quantile(.99))/float64(dl.quantile(.99)))
 				}
-				fmt.Printf("| %s | %d | %s | %.0f | %.0f | %.2f | %.1f | %.1f | %.1f | %.0f |\n", kind, inFlight, sizeName(size),
-					median(dps), median(yps), median(share), median(p50), median(p99), median(cpu), median(allocs))
+				fmt.Printf("| %s | %d | %s | %.0f | %.0f | **%.2f** | %.2f | %.2f | %.1f | %.1f | %.1f | %.0f |\n", kind, inFlight, sizeName(size),
+					median(dps), median(yps), median(share), median(proxied), median(copied), median(p50), median(p99), median(cpu), median(allocs))
 			}
 		}
 	}

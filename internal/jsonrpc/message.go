@@ -137,7 +137,7 @@ func (m *Message) Parse(data []byte) error {
 				invalid("id must be a string or a number")
 			}
 		case "method":
-			name, ok := AsString(val)
+			name, ok := methodName(val)
 			if !ok || name == "" {
 				invalid("method must be a non-empty string")
 			}
@@ -182,6 +182,19 @@ func (m *Message) Parse(data []byte) error {
 		return fmt.Errorf("%w: a response needs a result or an error, not both", ErrInvalid)
 	}
 	return nil
+}
+
+// methodName decodes a method without allocating for the frequent ones.
+func methodName(raw []byte) (string, bool) {
+	switch string(raw) {
+	case `"tools/call"`:
+		return "tools/call", true
+	case `"tools/list"`:
+		return "tools/list", true
+	case `"notifications/progress"`:
+		return "notifications/progress", true
+	}
+	return AsString(raw)
 }
 
 // AppendRequest appends a request, or a notification when id is nil. Params is

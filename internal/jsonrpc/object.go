@@ -1,8 +1,10 @@
 package jsonrpc
 
 import (
+	"bytes"
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // Object is a JSON object opened at its first level: the raw bytes and where
@@ -70,6 +72,26 @@ func (o Object) Get(name string) []byte {
 		return nil
 	}
 	return o.slice(m.valStart, m.valEnd)
+}
+
+// Variant returns the name of a member that differs from one of known in case
+// only, or in how it is escaped: some reader would take the one for the other.
+func (o Object) Variant(known ...string) (name, of string) {
+	for _, m := range o.members {
+		key := o.slice(m.keyStart, m.keyEnd)
+		for _, k := range known {
+			if string(key) == k {
+				break
+			}
+			if len(key) == len(k) && bytes.EqualFold(key, []byte(k)) {
+				return string(key), k
+			}
+			if bytes.IndexByte(key, '\\') >= 0 && strings.EqualFold(Unquote(key), k) {
+				return string(key), k
+			}
+		}
+	}
+	return "", ""
 }
 
 // String returns the value of a member that is a string.

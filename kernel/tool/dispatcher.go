@@ -181,8 +181,12 @@ func (d *Dispatcher) run(ctx context.Context, e *Entry, call Call) Result {
 	if res, ok := d.permit(ctx, e, call); !ok {
 		return res
 	}
-	ctx, cancel := context.WithTimeout(ctx, cmp.Or(e.Def.Timeout, DefaultTimeout))
-	defer cancel()
+	if _, obeys := e.Tool.(Obedient); !obeys || e.Def.Timeout != OwnTimeout {
+		limit := cmp.Or(max(e.Def.Timeout, 0), DefaultTimeout)
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+	}
 	res := d.invoke(ctx, e, call)
 	if call.Native != nil && res.Native != nil {
 		return res

@@ -28,6 +28,9 @@ var NamePattern = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 // DefaultTimeout bounds one run of a tool that names no timeout of its own.
 const DefaultTimeout = 120 * time.Second
 
+// OwnTimeout is the timeout of a tool that bounds its runs by itself.
+const OwnTimeout = time.Duration(-1)
+
 // Identity says which tool this is, whatever it is called by. Provider is ""
 // for tools that are built in.
 type Identity struct {
@@ -53,8 +56,10 @@ type Definition struct {
 	OutputSchema     json.RawMessage // optional
 	Kind             Kind
 	RequiresApproval bool
-	Timeout          time.Duration // of one run; 0 means DefaultTimeout
-	Annotations      json.RawMessage
+	// Timeout bounds one run; 0 means DefaultTimeout. An [Obedient] tool with
+	// OwnTimeout bounds its runs by itself.
+	Timeout     time.Duration
+	Annotations json.RawMessage
 	// Validate makes the dispatcher validate the arguments of native calls too,
 	// which are otherwise the provider's to check.
 	Validate bool

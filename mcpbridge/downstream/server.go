@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -264,8 +263,9 @@ func fail(code int, format string, args ...any) *jsonrpc.Error {
 }
 
 func (s *Server) dispatch(ctx context.Context, x *exchange) ([]byte, error) {
-	if err := exactMembers(x.msg.Params, "name", "arguments", "_meta", "cursor", "uri"); err != nil {
-		return nil, err
+	// A member that some reader would take for another has two meanings (DN-05).
+	if name, of := x.msg.Params.Variant("name", "arguments", "_meta", "cursor", "uri"); name != "" {
+		return nil, fail(jsonrpc.CodeInvalidParams, "member %q is a variant of %q", clip(name), of)
 	}
 	switch x.msg.Method {
 	case "tools/call":
@@ -293,20 +293,6 @@ func clip(s string) string {
 		return s[:100] + "…"
 	}
 	return s
-}
-
-// exactMembers refuses members that differ from a known one in case only: some
-// reader would take them for it (DN-05).
-func exactMembers(o jsonrpc.Object, known ...string) error {
-	for i := range o.Len() {
-		name, _ := o.At(i)
-		for _, k := range known {
-			if name != k && strings.EqualFold(name, k) {
-				return fail(jsonrpc.CodeInvalidParams, "member %q is a variant of %q", name, k)
-			}
-		}
-	}
-	return nil
 }
 
 func (s *Server) initialize(x *exchange) ([]byte, error) {

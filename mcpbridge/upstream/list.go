@@ -135,7 +135,7 @@ func (p *Provider) tool(raw json.RawMessage, era servers.Era) (*remote, error) {
 	t.nameJSON = jsonrpc.AppendString(nil, d.Name)
 	t.spec = feature.Spec{
 		Name: d.Name, Title: d.Title, Description: d.Description, InputSchema: d.InputSchema, OutputSchema: d.OutputSchema,
-		Annotations: d.Annotations, Kind: tool.KindNetwork, Timeout: maxCall, Validate: p.cfg.Server.Validate, Native: native.Raw(),
+		Annotations: d.Annotations, Kind: tool.KindNetwork, Timeout: tool.OwnTimeout, Validate: p.cfg.Server.Validate, Native: native.Raw(),
 	}
 	return t, nil
 }

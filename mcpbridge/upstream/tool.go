@@ -123,25 +123,25 @@ type limit struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	per    time.Duration
+	end    time.Time
 
 	mu    sync.Mutex
 	timer *time.Timer
 }
 
 func newLimit(ctx context.Context, per time.Duration) *limit {
-	l := &limit{per: per}
+	l := &limit{per: per, end: time.Now().Add(max(maxCall, per))}
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	l.timer = time.AfterFunc(per, func() { l.cancel(errCallTimeout) })
 	return l
 }
 
-// extend starts the time without a sign of life anew. The dispatcher's timeout
-// of the tool, maxCall, bounds the whole.
+// extend starts the time without a sign of life anew, within the whole.
 func (l *limit) extend() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.timer.Stop() {
-		l.timer.Reset(l.per)
+		l.timer.Reset(min(l.per, time.Until(l.end)))
 	}
 }
 
