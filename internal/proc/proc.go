@@ -110,6 +110,8 @@ func (m *Manager) Start(spec Spec) (*Process, error) {
 	}
 	inR, inW := pipe()
 	outR, outW := pipe()
+	widen(inW)
+	widen(outR)
 	errR, errW := pipe()
 	for _, f := range []*os.File{inR, outW, errW} {
 		if f != nil {

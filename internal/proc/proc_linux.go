@@ -7,10 +7,27 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 func sysProcAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+// widen lets a pipe hold large messages whole, which saves a round of waking up
+// for every 64 KiB. The kernel may refuse, and the pipe works as it is.
+func widen(f *os.File) {
+	if f == nil {
+		return
+	}
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = raw.Control(func(fd uintptr) {
+		_, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, 512<<10)
+	})
 }
 
 // killMarked kills every process whose environment holds marker and returns how

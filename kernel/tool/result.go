@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/yaya-ai/yaya/internal/bufpool"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 )
 
@@ -110,6 +111,9 @@ type Result struct {
 type NativeResult struct {
 	Result jsonrpc.Object
 	Error  json.RawMessage
+	// Buffer holds the bytes of both, if it is set. Whoever has taken what it
+	// needs releases it.
+	Buffer *bufpool.Buffer
 }
 
 // Envelope is the JSON form of a result (Y-129).

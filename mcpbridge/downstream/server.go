@@ -16,6 +16,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/rs/zerolog"
 
+	"github.com/yaya-ai/yaya/internal/bufpool"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
@@ -234,6 +235,7 @@ type exchange struct {
 	modern bool
 	// notify sends a message on the request's own stream, before the result.
 	notify func(msg []byte) error
+	buf    *bufpool.Buffer // holds the result, if set
 	// header looks a header up, for transports that have them.
 	header func(name string) (string, bool)
 }
@@ -242,6 +244,8 @@ type exchange struct {
 // that there is nothing to answer: the client has cancelled.
 func (s *Server) answer(ctx context.Context, dst []byte, x *exchange) []byte {
 	result, rerr := s.dispatch(ctx, x)
+	// What the server sent is copied below, and nobody needs it after that.
+	defer func() { x.buf.Release() }()
 	switch {
 	case errors.Is(rerr, errNoAnswer):
 		return nil

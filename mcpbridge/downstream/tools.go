@@ -129,6 +129,7 @@ func (s *Server) callTool(ctx context.Context, x *exchange) ([]byte, error) {
 		return nil, errNoAnswer
 	}
 	if n := res.Native; n != nil {
+		x.buf = n.Buffer
 		if n.Error != nil {
 			return nil, &jsonrpc.Error{Raw: n.Error}
 		}

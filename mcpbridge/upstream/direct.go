@@ -9,7 +9,7 @@ import (
 	"math"
 	"net"
 	"net/http"
-	"slices"
+	"net/url"
 	"strconv"
 	"sync"
 	"syscall"
@@ -61,7 +61,11 @@ func (c *directConn) Read(p []byte) (int, error) {
 
 // RoundTrip implements [http.RoundTripper].
 func (d *direct) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.Method != http.MethodPost || req.URL.Scheme != "http" || req.URL.User != nil || req.ContentLength <= 0 || req.GetBody == nil || d.proxied(req) {
+	if req.Method != http.MethodPost || !d.carries(req.URL) {
+		return d.next.RoundTrip(req)
+	}
+	body, ok := req.Body.(*rawBody)
+	if !ok {
 		return d.next.RoundTrip(req)
 	}
 	ctx := req.Context()
@@ -71,7 +75,7 @@ func (d *direct) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	// The end of the context ends whatever the connection is doing.
 	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
-	resp, err := c.exchange(req)
+	resp, err := c.exchange(req, body.data)
 	if err != nil {
 		stop()
 		_ = c.Close()
@@ -84,12 +88,16 @@ func (d *direct) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-func (d *direct) proxied(req *http.Request) bool {
-	if d.next.Proxy == nil {
+// carries reports whether requests to u go over connections of this transport.
+func (d *direct) carries(u *url.URL) bool {
+	if u.Scheme != "http" || u.User != nil {
 		return false
 	}
-	u, err := d.next.Proxy(req)
-	return u != nil || err != nil
+	if d.next.Proxy == nil {
+		return true
+	}
+	proxy, err := d.next.Proxy(&http.Request{URL: u})
+	return proxy == nil && err == nil
 }
 
 // take returns a connection that is open as far as can be told.
@@ -145,18 +153,14 @@ func (c *directConn) alive() bool {
 }
 
 // exchange writes the request and reads the head of the answer.
-func (c *directConn) exchange(req *http.Request) (*http.Response, error) {
-	body, err := req.GetBody()
-	if err != nil {
-		return nil, err
-	}
+func (c *directConn) exchange(req *http.Request, body []byte) (*http.Response, error) {
 	b := c.out[:0]
 	b = append(b, "POST "...)
 	b = append(b, req.URL.RequestURI()...)
 	b = append(b, " HTTP/1.1\r\nHost: "...)
 	b = append(b, req.URL.Host...)
 	b = append(b, "\r\nContent-Length: "...)
-	b = strconv.AppendInt(b, req.ContentLength, 10)
+	b = strconv.AppendInt(b, int64(len(body)), 10)
 	for k, vs := range req.Header {
 		for _, v := range vs {
 			if !validHeader(k, v) {
@@ -166,15 +170,19 @@ func (c *directConn) exchange(req *http.Request) (*http.Response, error) {
 		}
 	}
 	b = append(b, "\r\n\r\n"...)
-	at := len(b)
-	b = slices.Grow(b, int(req.ContentLength))[:at+int(req.ContentLength)]
-	if _, err := io.ReadFull(body, b[at:]); err != nil {
-		return nil, err
+	if len(body) <= directBuffer {
+		b = append(b, body...) // one copy is cheaper than a vectored write
+		body = nil
 	}
-	if cap(b) <= 64<<10 {
-		c.out = b
+	c.out = b
+	var err error
+	if body == nil {
+		_, err = c.Write(b)
+	} else {
+		bufs := net.Buffers{b, body}
+		_, err = bufs.WriteTo(c.Conn)
 	}
-	if _, err := c.Write(b); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	for {

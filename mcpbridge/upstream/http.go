@@ -19,6 +19,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/yaya-ai/yaya/feature"
+	"github.com/yaya-ai/yaya/internal/bufpool"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/internal/sse"
 )
@@ -91,6 +92,7 @@ type httpTransport struct {
 	client  *http.Client
 	dropped *atomic.Uint64
 	notify  func(method string, params []byte)
+	direct  bool // requests go over connections of our own
 
 	mu      sync.Mutex
 	version string // for MCP-Protocol-Version; "" before the handshake
@@ -117,6 +119,9 @@ func newHTTP(rt http.RoundTripper, rawURL string, headers map[string]string, dro
 	for k, v := range headers {
 		t.header.Set(k, v)
 	}
+	if d, ok := rt.(*direct); ok {
+		t.direct = d.carries(u)
+	}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	return t, nil
 }
@@ -137,6 +142,12 @@ func (t *httpTransport) lose(err error) {
 	})
 }
 
+// copies holds for the transport's own path over plain HTTP, where a request
+// has been written before its answer is read. net/http may still be at it.
+func (t *httpTransport) copies() bool {
+	return t.direct
+}
+
 func (t *httpTransport) done() <-chan struct{} { return t.lost }
 
 func (t *httpTransport) failed() error {
@@ -155,14 +166,31 @@ func (t *httpTransport) begin(version string, modern bool) {
 	t.version, t.modern = version, modern
 }
 
+// rawBody is the body of a request with its bytes at hand.
+type rawBody struct {
+	bytes.Reader
+	data []byte
+}
+
+func newRawBody(data []byte) *rawBody {
+	b := &rawBody{data: data}
+	b.Reset(data)
+	return b
+}
+
+// Close implements [io.Closer].
+func (b *rawBody) Close() error { return nil }
+
 func (t *httpTransport) newRequest(ctx context.Context, method string, to *url.URL, body []byte) (*http.Request, error) {
-	var rd io.Reader
+	// Made by hand: the URL was parsed once already.
+	req := (&http.Request{
+		Method: method, URL: to, Host: to.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: make(http.Header, len(t.header)+6),
+	}).WithContext(ctx)
 	if body != nil {
-		rd = bytes.NewReader(body)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, to.String(), rd)
-	if err != nil {
-		return nil, err
+		req.ContentLength = int64(len(body))
+		req.Body = newRawBody(body)
+		req.GetBody = func() (io.ReadCloser, error) { return newRawBody(body), nil }
 	}
 	for k, v := range t.header {
 		req.Header[k] = v
@@ -251,7 +279,7 @@ func (t *httpTransport) roundTrip(ctx context.Context, req *request) (reply, err
 // readJSON reads a single message. An error object counts whatever the status,
 // if it answers this request; one without our id is the transport's.
 func (t *httpTransport) readJSON(ctx context.Context, resp *http.Response, req *request) (reply, error) {
-	data, err := readBody(resp)
+	buf, err := readBody(resp)
 	if err != nil {
 		if ctx.Err() != nil {
 			return reply{}, ctx.Err()
@@ -259,6 +287,7 @@ func (t *httpTransport) readJSON(ctx context.Context, resp *http.Response, req *
 		return reply{}, err
 	}
 	var msg jsonrpc.Message
+	data := buf.B
 	if err := msg.Parse(data); err != nil {
 		if resp.StatusCode != http.StatusOK {
 			return reply{}, t.status(resp, req, data)
@@ -268,7 +297,7 @@ func (t *httpTransport) readJSON(ctx context.Context, resp *http.Response, req *
 	ours := msg.IsResponse() && string(msg.ID) == strconv.FormatInt(req.id, 10)
 	switch {
 	case ours && (resp.StatusCode == http.StatusOK || msg.Err != nil):
-		return reply{msg.Result, msg.Err}, nil
+		return reply{msg.Result, msg.Err, buf}, nil
 	case resp.StatusCode != http.StatusOK:
 		return reply{}, t.status(resp, req, data)
 	}
@@ -297,20 +326,21 @@ func (t *httpTransport) status(resp *http.Response, req *request, body []byte) e
 	return &statusError{resp.StatusCode, feature.Clean(strings.TrimSpace(string(body[:min(len(body), 300)])), 400)}
 }
 
-func readBody(resp *http.Response) ([]byte, error) {
+func readBody(resp *http.Response) (*bufpool.Buffer, error) {
 	if resp.ContentLength > maxMessage {
 		return nil, errTooLarge
 	}
 	if resp.ContentLength >= 0 {
-		data := make([]byte, resp.ContentLength)
-		_, err := io.ReadFull(resp.Body, data)
-		return data, err
+		buf := bufpool.Get(int(resp.ContentLength))
+		buf.B = buf.B[:resp.ContentLength]
+		_, err := io.ReadFull(resp.Body, buf.B)
+		return buf, err
 	}
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxMessage+1)) //nolint:forbidigo // bounded by the reader
-	if len(data) > maxMessage {
-		return nil, errTooLarge
+	buf, err := bufpool.ReadAll(resp.Body, maxMessage)
+	if errors.Is(err, bufpool.ErrTooLarge) {
+		err = errTooLarge
 	}
-	return data, err
+	return buf, err
 }
 
 // readStream reads the stream that answers one request: notes, then the answer.
@@ -335,7 +365,7 @@ func (t *httpTransport) readStream(ctx context.Context, body io.Reader, req *req
 		switch {
 		case msg.IsResponse():
 			if string(msg.ID) == want {
-				return reply{msg.Result, msg.Err}, nil
+				return reply{result: msg.Result, err: msg.Err}, nil
 			}
 			t.dropped.Add(1)
 		case msg.IsRequest():

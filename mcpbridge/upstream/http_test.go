@@ -20,6 +20,7 @@ import (
 	mcpgo "github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/yaya-ai/yaya/feature"
+	"github.com/yaya-ai/yaya/internal/bufpool"
 	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 	"github.com/yaya-ai/yaya/mcpbridge/upstream"
@@ -316,7 +317,7 @@ func FuzzReadLines(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, limit int) {
 		limit = 1 + limit&0x3ffff
 		var got []string
-		err := upstream.ReadLines(strings.NewReader(string(data)), limit, func(line []byte) error {
+		err := upstream.ReadLines(strings.NewReader(string(data)), limit, func(line []byte, _ *bufpool.Buffer) error {
 			if len(line) == 0 || strings.ContainsRune(string(line), '\n') {
 				t.Fatalf("line %q", line)
 			}

@@ -87,7 +87,7 @@ func dialSSE(ctx context.Context, rt http.RoundTripper, rawURL string, headers m
 		for {
 			ev, err := r.Next()
 			if err == nil && (ev.Name == "" || ev.Name == "message") {
-				err = t.dispatch(ev.Data)
+				err = t.dispatch(ev.Data, nil)
 			}
 			if err != nil {
 				t.fail(fmt.Errorf("the event stream ended: %w", err))
@@ -123,6 +123,8 @@ func (t *sseTransport) send(ctx context.Context, msg []byte) error {
 	}
 	return nil
 }
+
+func (t *sseTransport) copies() bool { return false }
 
 func (t *sseTransport) done() <-chan struct{} { return t.over }
 

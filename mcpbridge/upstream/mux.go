@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/yaya-ai/yaya/internal/bufpool"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 )
 
@@ -28,6 +29,7 @@ var (
 type reply struct {
 	result jsonrpc.Object
 	err    []byte
+	buf    *bufpool.Buffer // holds the bytes of both, if set
 }
 
 // note is a notification that belongs to a request.
@@ -118,16 +120,16 @@ func (m *mux) failed() error {
 	return m.dead
 }
 
-// dispatch takes one message, whose bytes it keeps. An error ends the
-// connection.
-func (m *mux) dispatch(data []byte) error {
+// dispatch takes one message, whose bytes it keeps; buf, if set, holds them. An
+// error ends the connection.
+func (m *mux) dispatch(data []byte, buf *bufpool.Buffer) error {
 	var msg jsonrpc.Message
 	if err := msg.Parse(data); err != nil {
 		return m.unreadable(data, err)
 	}
 	switch {
 	case msg.IsResponse():
-		m.deliver(msg.ID, answer{reply: reply{msg.Result, msg.Err}})
+		m.deliver(msg.ID, answer{reply: reply{msg.Result, msg.Err, buf}})
 	case msg.IsRequest():
 		m.answer(answerRequest(&msg))
 	default:

@@ -14,6 +14,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/yaya-ai/yaya/feature"
+	"github.com/yaya-ai/yaya/internal/bufpool"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
@@ -52,6 +53,9 @@ type transport interface {
 	// roundTrip sends a request and waits for its answer. An error that wraps
 	// feature.ErrNotSent means that the server never looked at it.
 	roundTrip(ctx context.Context, req *request) (reply, error)
+	// copies reports whether a request's body is no longer used once roundTrip
+	// has returned without an error.
+	copies() bool
 	// send sends a notification or an answer.
 	send(ctx context.Context, msg []byte) error
 	// done is closed when the connection is lost; failed says why.
@@ -303,7 +307,8 @@ func (s *session) exchange(ctx context.Context, method string, params []byte, on
 func (s *session) relay(ctx context.Context, method string, obj jsonrpc.Object, edits []jsonrpc.Edit, onNote func(note), header http.Header) (reply, error) {
 	id := s.ids.Add(1)
 	req := request{id: id, method: method, onNote: onNote}
-	body := make([]byte, 0, len(obj.Raw())+len(s.meta)+192)
+	buf := bufpool.Get(len(obj.Raw()) + len(s.meta) + 192)
+	body := buf.B
 	body = append(body, `{"jsonrpc":"2.0","id":`...)
 	body = strconv.AppendInt(body, id, 10)
 	body = append(body, `,"method":"`...)
@@ -318,6 +323,9 @@ func (s *session) relay(ctx context.Context, method string, obj jsonrpc.Object, 
 		req.header = modernHeader(method, obj, edits, header)
 	}
 	r, err := s.t.roundTrip(ctx, &req)
+	if buf.B = req.body; err == nil && s.t.copies() {
+		buf.Release()
+	}
 	if err != nil && ctx.Err() != nil && method != methodInitialize {
 		s.abandon(id, context.Cause(ctx))
 	}

@@ -10,15 +10,12 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/yaya-ai/yaya/feature"
+	"github.com/yaya-ai/yaya/internal/bufpool"
 	"github.com/yaya-ai/yaya/internal/proc"
 )
-
-// maxBacklog bounds what waits to be written to a server that does not read.
-const maxBacklog = 16 << 20
 
 var errNotReading = fmt.Errorf("%w: the server does not read its input", feature.ErrNotSent)
 
@@ -120,6 +117,8 @@ func wait(ctx context.Context, p *pending, req *request) (reply, error) {
 
 func (t *stdio) send(_ context.Context, msg []byte) error { return t.w.write(msg) }
 
+func (t *stdio) copies() bool { return true }
+
 func (t *stdio) done() <-chan struct{} { return t.lost }
 
 func (t *stdio) close(ctx context.Context) {
@@ -129,145 +128,49 @@ func (t *stdio) close(ctx context.Context) {
 }
 
 // readLines calls f with every line that is not blank. The bytes are f's to
-// keep. It returns what ended it, never nil.
-func readLines(r io.Reader, limit int, f func(line []byte) error) error {
+// keep, and lie in buf. It returns what ended it, never nil.
+func readLines(r io.Reader, limit int, f func(line []byte, buf *bufpool.Buffer) error) error {
 	br := bufio.NewReaderSize(r, 64<<10)
 	for {
-		line, err := readLine(br, limit)
+		buf, err := readLine(br, limit)
 		if err != nil {
 			return err
 		}
-		line = bytes.TrimSpace(line)
+		line := bytes.TrimSpace(buf.B)
 		if len(line) == 0 {
+			buf.Release()
 			continue
 		}
-		if err := f(line); err != nil {
+		if err := f(line, buf); err != nil {
 			return err
 		}
 	}
 }
 
-// readLine returns the next line in memory of its own. A line that the end of
+// readLine returns the next line in a buffer of its own. A line that the end of
 // the stream cuts off is dropped.
-func readLine(br *bufio.Reader, limit int) ([]byte, error) {
+func readLine(br *bufio.Reader, limit int) (*bufpool.Buffer, error) {
 	chunk, err := br.ReadSlice('\n')
 	if err == nil {
-		return bytes.Clone(chunk), nil
+		buf := bufpool.Get(len(chunk))
+		buf.B = append(buf.B, chunk...)
+		return buf, nil
 	}
 	if !errors.Is(err, bufio.ErrBufferFull) {
 		return nil, err
 	}
-	line := make([]byte, 0, 8*len(chunk))
+	buf := bufpool.Get(8 * len(chunk))
 	for {
-		line = append(line, chunk...)
-		if len(line) > limit {
+		buf.B = append(buf.B, chunk...)
+		if len(buf.B) > limit {
 			return nil, errTooLarge
 		}
 		if err == nil {
-			return line, nil
+			return buf, nil
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			return nil, err
 		}
 		chunk, err = br.ReadSlice('\n')
 	}
-}
-
-// lineWriter writes messages without ever blocking its callers. What the pipe
-// takes at once is written at once; the rest goes out on a goroutine that lives
-// while there is a backlog, in as few writes as possible.
-type lineWriter struct {
-	f   *os.File
-	raw syscall.RawConn
-
-	mu      sync.Mutex
-	backlog []byte
-	running bool
-	dead    error
-	idle    sync.WaitGroup
-}
-
-func newLineWriter(f *os.File) *lineWriter {
-	w := &lineWriter{f: f}
-	w.raw, w.dead = f.SyscallConn()
-	return w
-}
-
-// write sends msg and a line break. An error means that none of it was sent,
-// except where the connection is lost in the middle.
-func (w *lineWriter) write(msg []byte) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.dead != nil {
-		return fmt.Errorf("%w: %w", feature.ErrNotSent, w.dead)
-	}
-	if w.running {
-		if len(w.backlog)+len(msg) > maxBacklog {
-			return errNotReading
-		}
-		w.backlog = append(append(w.backlog, msg...), '\n')
-		return nil
-	}
-	line := append(msg, '\n')
-	n, err := w.try(line)
-	if err != nil {
-		w.dead = err
-		if n == 0 {
-			return fmt.Errorf("%w: %w", feature.ErrNotSent, err)
-		}
-		return err
-	}
-	if n < len(line) {
-		w.backlog = append(w.backlog[:0], line[n:]...)
-		w.running = true
-		w.idle.Go(w.drain)
-	}
-	return nil
-}
-
-// try writes what the pipe takes now.
-func (w *lineWriter) try(b []byte) (int, error) {
-	n := 0
-	var werr error
-	err := w.raw.Write(func(fd uintptr) bool {
-		for n < len(b) {
-			k, e := syscall.Write(int(fd), b[n:]) //nolint:gosec // a descriptor fits
-			if e == syscall.EINTR {
-				continue
-			}
-			if e == syscall.EAGAIN {
-				break
-			}
-			if e != nil {
-				werr = e
-				break
-			}
-			n += k
-		}
-		return true
-	})
-	return n, errors.Join(err, werr)
-}
-
-func (w *lineWriter) drain() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for len(w.backlog) > 0 && w.dead == nil {
-		out := w.backlog
-		w.backlog = nil
-		w.mu.Unlock()
-		_, err := w.f.Write(out)
-		w.mu.Lock()
-		if err != nil {
-			w.dead = err
-		}
-	}
-	w.running = false
-}
-
-// close ends the writing side, which tells the server to end, and waits for the
-// goroutine.
-func (w *lineWriter) close() {
-	_ = w.f.Close()
-	w.idle.Wait()
 }

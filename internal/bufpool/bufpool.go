@@ -1,0 +1,80 @@
+// Package bufpool lends byte buffers for messages on their way through.
+//
+// A buffer belongs to one holder at a time, who hands it on or releases it. One
+// that is never released is collected like any other memory, so forgetting costs
+// speed and releasing twice is the only mistake: after Release neither the buffer
+// nor anything that aliases it may be used. All functions are safe for concurrent
+// use.
+package bufpool
+
+import (
+	"errors"
+	"io"
+	"math/bits"
+	"sync"
+)
+
+// Buffers are kept by size, in powers of two: what a small message needs must
+// not hold on to what a large one needed.
+const (
+	minBits = 11 // 2 KiB
+	maxBits = 20 // 1 MiB; larger ones are not kept
+)
+
+var pools [maxBits - minBits + 1]sync.Pool
+
+// Buffer is a lent buffer. B may be appended to and replaced.
+type Buffer struct{ B []byte }
+
+// Get returns an empty buffer with room for n bytes.
+func Get(n int) *Buffer {
+	class := max(bits.Len(uint(max(n, 1)-1)), minBits) //nolint:gosec // not negative
+	if class > maxBits {
+		return &Buffer{make([]byte, 0, n)}
+	}
+	if b, _ := pools[class-minBits].Get().(*Buffer); b != nil {
+		b.B = b.B[:0]
+		return b
+	}
+	return &Buffer{make([]byte, 0, 1<<class)}
+}
+
+// Release gives the buffer back. Releasing nil does nothing.
+func (b *Buffer) Release() {
+	if b == nil {
+		return
+	}
+	// A buffer that has grown belongs to the largest class that it can serve.
+	class := bits.Len(uint(cap(b.B))) - 1 //nolint:gosec // not negative
+	if class >= minBits && class <= maxBits {
+		pools[class-minBits].Put(b)
+	}
+}
+
+// ErrTooLarge says that a reader held more than it was to.
+var ErrTooLarge = errors.New("more data than the limit allows")
+
+// ReadAll reads r to its end, at most limit bytes.
+func ReadAll(r io.Reader, limit int) (*Buffer, error) {
+	b := Get(16 << 10)
+	for {
+		if len(b.B) == cap(b.B) {
+			bigger := Get(2 * cap(b.B))
+			bigger.B = append(bigger.B, b.B...)
+			b.Release()
+			b = bigger
+		}
+		n, err := r.Read(b.B[len(b.B):cap(b.B)])
+		b.B = b.B[:len(b.B)+n]
+		switch {
+		case len(b.B) > limit:
+			b.Release()
+			return nil, ErrTooLarge
+		case errors.Is(err, io.EOF):
+			return b, nil
+		case err != nil:
+			b.Release()
+			return nil, err
+		}
+	}
+}

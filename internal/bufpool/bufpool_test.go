@@ -1,0 +1,73 @@
+package bufpool
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"sync"
+	"testing"
+	"testing/iotest"
+)
+
+func TestBuffersHaveRoomAndAreEmpty(t *testing.T) {
+	for _, n := range []int{0, 1, 2048, 2049, 300_000, 1 << 20, 1<<20 + 1, 4 << 20} {
+		for range 3 {
+			b := Get(n)
+			if len(b.B) != 0 || cap(b.B) < n {
+				t.Errorf("Get(%d): %d bytes with room for %d", n, len(b.B), cap(b.B))
+			}
+			b.B = append(b.B, make([]byte, n)...)
+			b.Release()
+		}
+	}
+	var none *Buffer
+	none.Release()
+}
+
+func TestReadAll(t *testing.T) {
+	for _, n := range []int{0, 1, 16 << 10, 16<<10 + 1, 100_000, 200_000} {
+		want := bytes.Repeat([]byte("abc"), n)[:n]
+		for name, r := range map[string]io.Reader{"whole": bytes.NewReader(want), "in pieces": iotest.HalfReader(bytes.NewReader(want)), "with the last piece": iotest.DataErrReader(bytes.NewReader(want))} {
+			b, err := ReadAll(r, 200_000)
+			if err != nil || !bytes.Equal(b.B, want) {
+				t.Errorf("%d bytes, %s: %v", n, name, err)
+			}
+		}
+	}
+	if _, err := ReadAll(bytes.NewReader(make([]byte, 200_001)), 200_000); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("above the limit: %v", err)
+	}
+	if _, err := ReadAll(iotest.ErrReader(io.ErrUnexpectedEOF), 10); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("a broken reader: %v", err)
+	}
+}
+
+// Nobody shares a buffer with somebody else.
+func TestBuffersAreNotShared(t *testing.T) {
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			for i := range 2000 {
+				n := 1 + (i*37)%40_000
+				b := Get(n)
+				b.B = append(b.B, bytes.Repeat([]byte{byte(g)}, n)...)
+				for _, c := range b.B {
+					if c != byte(g) {
+						t.Errorf("goroutine %d found %d", g, c)
+						return
+					}
+				}
+				b.Release()
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func BenchmarkGet256K(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		x := Get(256 << 10)
+		x.Release()
+	}
+}

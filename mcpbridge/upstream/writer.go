@@ -1,0 +1,139 @@
+package upstream
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+
+	"github.com/yaya-ai/yaya/feature"
+	"github.com/yaya-ai/yaya/internal/bufpool"
+)
+
+// Bounds of what waits to be written to a server.
+const (
+	maxBacklog = 64 << 20 // bytes; more is an error of the call that comes with it
+	batchSize  = 64 << 10 // small messages go out together up to this size
+)
+
+// lineWriter writes messages without ever blocking its callers. What the pipe
+// takes at once is written at once; the rest goes out on a goroutine that lives
+// while there is a backlog, in as few writes as possible. It keeps nothing of
+// what it is given: a server could answer a message that it has not read, and its
+// memory would belong to somebody else while it is still being sent.
+type lineWriter struct {
+	f   *os.File
+	raw syscall.RawConn
+
+	mu      sync.Mutex
+	backlog []*bufpool.Buffer
+	size    int
+	running bool
+	dead    error
+	idle    sync.WaitGroup
+}
+
+func newLineWriter(f *os.File) *lineWriter {
+	w := &lineWriter{f: f}
+	w.raw, w.dead = f.SyscallConn()
+	return w
+}
+
+// write sends msg and a line break. An error means that none of it was sent,
+// except where the connection is lost in the middle.
+func (w *lineWriter) write(msg []byte) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.dead != nil {
+		return fmt.Errorf("%w: %w", feature.ErrNotSent, w.dead)
+	}
+	if w.running {
+		if w.size+len(msg) > maxBacklog {
+			return errNotReading
+		}
+		w.queue(msg)
+		return nil
+	}
+	line := append(msg, '\n')
+	n, err := w.try(line)
+	if err != nil {
+		w.dead = err
+		if n == 0 {
+			return fmt.Errorf("%w: %w", feature.ErrNotSent, err)
+		}
+		return err
+	}
+	if n < len(line) {
+		w.queue(line[n : len(line)-1])
+		w.running = true
+		w.idle.Go(w.drain)
+	}
+	return nil
+}
+
+// queue adds msg and a line break to the backlog, to the last batch if it has
+// room.
+func (w *lineWriter) queue(msg []byte) {
+	need := len(msg) + 1
+	w.size += need
+	if n := len(w.backlog); n > 0 {
+		if last := w.backlog[n-1]; cap(last.B)-len(last.B) >= need {
+			last.B = append(append(last.B, msg...), '\n')
+			return
+		}
+	}
+	b := bufpool.Get(max(need, batchSize))
+	b.B = append(append(b.B, msg...), '\n')
+	w.backlog = append(w.backlog, b)
+}
+
+// try writes what the pipe takes now.
+func (w *lineWriter) try(b []byte) (int, error) {
+	n := 0
+	var werr error
+	err := w.raw.Write(func(fd uintptr) bool {
+		for n < len(b) {
+			k, e := syscall.Write(int(fd), b[n:]) //nolint:gosec // a descriptor fits
+			if errors.Is(e, syscall.EINTR) {
+				continue
+			}
+			if errors.Is(e, syscall.EAGAIN) {
+				break
+			}
+			if e != nil {
+				werr = e
+				break
+			}
+			n += k
+		}
+		return true
+	})
+	return n, errors.Join(err, werr)
+}
+
+func (w *lineWriter) drain() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for len(w.backlog) > 0 && w.dead == nil {
+		out := w.backlog[0]
+		w.backlog[0] = nil
+		w.backlog = w.backlog[1:]
+		w.size -= len(out.B)
+		w.mu.Unlock()
+		_, err := w.f.Write(out.B)
+		out.Release()
+		w.mu.Lock()
+		if err != nil {
+			w.dead = err
+		}
+	}
+	w.backlog, w.size, w.running = nil, 0, false
+}
+
+// close ends the writing side, which tells the server to end, and waits for the
+// goroutine.
+func (w *lineWriter) close() {
+	_ = w.f.Close()
+	w.idle.Wait()
+}
