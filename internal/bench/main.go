@@ -33,7 +33,7 @@ func main() {
 	to := flag.String("to", "", "where a proxy goes")
 	bin := flag.String("yaya", "bin/yaya", "the binary to measure")
 	rounds := flag.Int("rounds", 3, "alternating rounds; the median counts")
-	per := flag.Duration("time", 1500*time.Millisecond, "time of one round")
+	per := flag.Duration("time", time.Second, "time of one round")
 	only := flag.String("only", "", "measure only: relay or start")
 	flag.StringVar(&kinds, "upstream", kinds, "upstreams of the relay")
 	flag.StringVar(&inFlights, "in-flight", inFlights, "calls in flight")

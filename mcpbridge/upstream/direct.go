@@ -20,7 +20,6 @@ import (
 const (
 	idlePerHost   = 128
 	idleKept      = 60 * time.Second
-	idleTrusted   = time.Second // a connection used this recently is not looked at before its next use
 	maxHeaderRead = 64 << 10
 	directBuffer  = 16 << 10
 )
@@ -113,7 +112,7 @@ func (d *direct) take(ctx context.Context, req *http.Request) (*directConn, erro
 		c := list[len(list)-1]
 		d.idle[host] = list[:len(list)-1]
 		d.mu.Unlock()
-		if age := time.Since(c.since); age < idleTrusted || (age < idleKept && c.alive()) {
+		if time.Since(c.since) < idleKept && c.alive() {
 			return c, nil
 		}
 		_ = c.Close()

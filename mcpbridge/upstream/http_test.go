@@ -167,6 +167,22 @@ func TestHTTPUpstreamRestart(t *testing.T) {
 	}
 }
 
+// A restart between two calls in quick succession, on connections that were in
+// use a moment ago.
+func TestQuickHTTPRestart(t *testing.T) {
+	r := newRig(t)
+	addr, stop := listenAt(t, "127.0.0.1:0", sdkHandler(true))
+	r.add(remote("srv", "http://"+addr))
+	r.ready("srv")
+	for i := range 10 {
+		if got := native(t, r.callAs("client", "srv__add", `{"name":"x","arguments":{"a":2,"b":3}}`, nil)); !strings.Contains(got, `"5"`) {
+			t.Fatalf("call %d: %s", i, got)
+		}
+		stop()
+		_, stop = listenAt(t, addr, sdkHandler(true))
+	}
+}
+
 // A quick restart that nobody notices but by the lost session.
 func TestSessionForgotten(t *testing.T) {
 	r := newRig(t)
