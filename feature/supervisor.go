@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
@@ -105,7 +107,7 @@ func (s *supervisor) run() {
 		if worked && time.Since(begun) >= healthyReset {
 			failures = 0
 		}
-		s.host.cfg.Log.Warn().Str("provider", s.info.ID).Err(err).Msg("provider failed")
+		s.logFailure(err)
 		if wait := backoff(failures, worked); wait > 0 {
 			s.fail(err)
 			if !s.pause(begun, wait) {
@@ -119,6 +121,18 @@ func (s *supervisor) run() {
 		s.st.Restarts++
 		s.mu.Unlock()
 	}
+}
+
+// logFailure warns of a failure once, however often it repeats.
+func (s *supervisor) logFailure(err error) {
+	s.mu.Lock()
+	again := s.st.LastError == Clean(err.Error(), 1024)
+	s.mu.Unlock()
+	level := zerolog.WarnLevel
+	if again {
+		level = zerolog.DebugLevel
+	}
+	s.host.cfg.Log.WithLevel(level).Str("provider", s.info.ID).Err(err).Msg("provider failed")
 }
 
 // backoff returns the pause before the next attempt: none after the first

@@ -174,8 +174,17 @@ func lookPath(name string, env []string) (string, error) {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("command %q was not found in PATH (%s): %w", name, search, exec.ErrNotFound)
+	return "", &notFoundError{name, search}
 }
+
+// notFoundError says that a command is not there; it is an [exec.ErrNotFound].
+type notFoundError struct{ name, path string }
+
+func (e *notFoundError) Error() string {
+	return fmt.Sprintf("command %q was not found in PATH; install it, or give its full path (PATH is %s)", e.name, e.path)
+}
+
+func (e *notFoundError) Is(target error) bool { return target == exec.ErrNotFound }
 
 // wait owns the child until it is gone with everything that it started.
 func (p *Process) wait(stderr *os.File) {
