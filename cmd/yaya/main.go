@@ -54,7 +54,7 @@ func run() int {
 // GOGC in the environment has the last word.
 func tuneGC() {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(400)
+		debug.SetGCPercent(200)
 	}
 }
 

@@ -327,10 +327,11 @@ func TestRequestsAreCorrelated(t *testing.T) {
 		}
 		// An answer of another kind, or to nobody, must not resolve anything.
 		_, err1 := bus.Publish(mem, event.MemoryAnswered, ev.SessionID, event.MemoryResult{})
+		_, err3 := bus.Publish(mem, event.LLMCallError, ev.SessionID, event.LLMError{Error: "x", Request: event.Request{RequestID: ev.ID}})
 		_, err2 := bus.Publish(mem, event.MemoryAnswered, ev.SessionID, event.MemoryResult{
 			Hits: []event.MemoryEntry{{Text: q.Query}}, Request: event.Request{RequestID: ev.ID},
 		})
-		return errors.Join(err1, err2)
+		return errors.Join(err1, err2, err3)
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -343,8 +344,8 @@ func TestRequestsAreCorrelated(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			if got := ev.Payload.(event.MemoryResult).Hits[0].Text; got != want {
-				t.Errorf("got the answer to %s, want %s", got, want)
+			if got, ok := ev.Payload.(event.MemoryResult); !ok || got.Hits[0].Text != want {
+				t.Errorf("got %+v, want the answer to %s", ev.Payload, want)
 			}
 		})
 	}

@@ -283,6 +283,27 @@ func TestSessionIDs(t *testing.T) {
 	}
 }
 
+// Y-64: plugin-private code can declare private kinds only, and none twice.
+func TestExtensionsCannotBePublic(t *testing.T) {
+	for _, name := range []string{"user.message.private", "tool.call.result", "x.alone", "X.a.b"} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s was declared as an extension", name)
+				}
+			}()
+			event.DefineExtension[event.Empty](name, event.Reliable)
+		}()
+	}
+	event.DefineExtension[event.Empty]("x.test.once", event.Reliable)
+	defer func() {
+		if recover() == nil {
+			t.Error("an extension was declared twice")
+		}
+	}()
+	event.DefineExtension[event.Empty]("x.test.once", event.Reliable)
+}
+
 // Y-16, Y-63.
 func TestKindLookup(t *testing.T) {
 	for kind, want := range map[string]bool{

@@ -299,8 +299,11 @@ func TestWrongRequests(t *testing.T) {
 	if a := r.send("POST", call(`{"name":"srv__t"}`), s); a.status != 404 {
 		t.Errorf("an ended session lives: %d", a.status)
 	}
-	if len(r.ended) != 1 {
+	if len(r.ended) != 2 { // one by DELETE, one whose initialize had no version
 		t.Errorf("ended sessions told: %v", r.ended)
+	}
+	if n := r.srv.Sessions(); n != 0 {
+		t.Errorf("%d sessions are left", n)
 	}
 }
 

@@ -327,6 +327,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, in *incoming, c *
 		write(w, statusOf(out, modern), out)
 		in.out = out
 	}
+	if in.msg.Method == "initialize" && !modern && !c.introduced() {
+		s.drop(c.token) // the handshake failed: there is no session
+	}
 	if ctx.Err() == nil {
 		recycle(in)
 	}

@@ -188,6 +188,13 @@ func (c *client) enter() {
 	c.busy++
 }
 
+// introduced reports whether initialize has settled a version.
+func (c *client) introduced() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.version != ""
+}
+
 func (c *client) leave() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -97,13 +97,18 @@ func (s *Server) take(ctx context.Context, c *client, lw *lines, work *sync.Wait
 		_ = lw.write(jsonrpc.AppendError(nil, msg.ID, fail(jsonrpc.CodeInternal, "more than %d requests are running", maxConcurrent)))
 		return
 	}
-	work.Go(func() {
+	run := func() {
 		defer func() { <-slots }()
 		defer finish(nil)
 		if out := s.answer(rctx, nil, x); out != nil {
 			_ = lw.write(out) // a broken pipe ends the whole connection
 		}
-	})
+	}
+	if msg.Method == "initialize" {
+		run() // nothing overtakes the handshake
+		return
+	}
+	work.Go(run)
 }
 
 // eraOf settles the era of a request on a connection that may carry both.
@@ -126,9 +131,7 @@ func (s *Server) eraOf(x *exchange) *jsonrpc.Error {
 	case x.msg.Method == "server/discover":
 		return fail(jsonrpc.CodeInvalidParams, "_meta has no %s", mcp.MetaKeyProtocolVersion)
 	case x.msg.Method != "initialize" && x.msg.Method != "ping":
-		x.c.mu.Lock()
-		defer x.c.mu.Unlock()
-		if x.c.version == "" {
+		if !x.c.introduced() {
 			return fail(jsonrpc.CodeInvalidRequest, "send initialize first")
 		}
 	}
@@ -149,10 +152,7 @@ func (s *Server) pushChanges(ctx context.Context, c *client, lw *lines) (stop fu
 		for {
 			select {
 			case <-st.changed:
-				c.mu.Lock()
-				legacy := c.version != ""
-				c.mu.Unlock()
-				if legacy && lw.write(note) != nil {
+				if c.introduced() && lw.write(note) != nil {
 					return
 				}
 			case <-st.over:

@@ -316,14 +316,16 @@ func (t *httpTransport) refusal(resp *http.Response, req *request) error {
 // status explains an HTTP error. On a legacy session 404, and a 400 that comes
 // from the transport, mean that the session is gone.
 func (t *httpTransport) status(resp *http.Response, req *request, body []byte) error {
+	refused := &statusError{resp.StatusCode, feature.Clean(strings.TrimSpace(string(body[:min(len(body), 300)])), 400)}
 	t.mu.Lock()
 	onSession := t.session != "" && req.method != methodInitialize
 	t.mu.Unlock()
 	if onSession && (resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusBadRequest) {
-		t.lose(errSessionLost)
-		return errSessionLost
+		err := fmt.Errorf("%w: %w", errSessionLost, refused)
+		t.lose(err)
+		return err
 	}
-	return &statusError{resp.StatusCode, feature.Clean(strings.TrimSpace(string(body[:min(len(body), 300)])), 400)}
+	return refused
 }
 
 func readBody(resp *http.Response) (*bufpool.Buffer, error) {
