@@ -30,6 +30,7 @@ type mock struct {
 	startErr  error
 	listErr   error
 	hang      bool
+	onList    func()
 	signals   feature.Signals
 	starts    int
 	stops     int
@@ -74,6 +75,9 @@ func (m *mock) Discover(context.Context) ([]feature.Tool, []string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.discovers++
+	if m.onList != nil {
+		m.onList()
+	}
 	var out []feature.Tool
 	for _, t := range m.tools {
 		out = append(out, t)
@@ -456,6 +460,40 @@ func TestListChanged(t *testing.T) {
 		}
 		if st := r.host.Status()[0]; st.State != feature.Degraded || !strings.Contains(st.Reason, "list is broken") { // F-14
 			t.Errorf("status: %+v", st)
+		}
+	})
+}
+
+// A provider that fails while a boundary looks at it is failed, not degraded, and
+// the next call makes it try again.
+func TestFailureDuringABoundary(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, allow{})
+		m := &mock{id: "srv", tools: []*mockTool{newTool("a")}}
+		r.install(t, m)
+		r.host.Boundary(t.Context())
+		time.Sleep(10 * time.Second)
+		m.sig().Changed()
+		var once sync.Once
+		m.edit(func() {
+			m.onList = func() {
+				once.Do(func() {
+					m.startErr = errors.New("gone for good")
+					m.signals.Failed(errors.New("pipe closed"))
+				})
+			}
+		})
+		r.host.Boundary(t.Context())
+		synctest.Wait()
+		if st := r.host.Status()[0]; st.State != feature.Failed {
+			t.Errorf("state %s: %s", st.State, st.Reason)
+		}
+		if got := names(r.reg.Snapshot()); got != "" {
+			t.Errorf("a failed provider's tools are offered: %s", got)
+		}
+		m.edit(func() { m.startErr = nil })
+		if res := r.call(t, r.reg.Snapshot(), "srv__a"); !res.OK {
+			t.Errorf("the call did not bring it back: %+v", res)
 		}
 	})
 }

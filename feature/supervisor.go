@@ -191,7 +191,7 @@ func (s *supervisor) attempt() (chan error, error) {
 	if err != nil {
 		return nil, explain(ctx, err, s.info.StartTimeout)
 	}
-	degraded, err := s.discover(ctx)
+	degraded, err := s.discover(ctx, false)
 	if err != nil {
 		return nil, explain(ctx, fmt.Errorf("list tools: %w", err), s.info.StartTimeout)
 	}
@@ -254,10 +254,10 @@ func (s *supervisor) signals(epoch int) Signals {
 		},
 		Degraded: func(msg string) {
 			s.mu.Lock()
-			ok := current() && s.st.State.Usable()
+			ok := current()
 			s.mu.Unlock()
 			if ok {
-				s.set(Degraded, msg)
+				s.adjust(Degraded, msg)
 			}
 		},
 	}
@@ -333,8 +333,19 @@ func (s *supervisor) fail(err error) {
 }
 
 func (s *supervisor) set(state State, reason string) {
+	s.move(state, reason, func(now State) bool { return now != Stopped })
+}
+
+// adjust moves between the states in which the provider works. Whoever looks at
+// a working provider from outside may find it failed by the time it has an
+// opinion.
+func (s *supervisor) adjust(state State, reason string) {
+	s.move(state, reason, func(now State) bool { return now.Usable() && s.usable.Load() })
+}
+
+func (s *supervisor) move(state State, reason string, from func(State) bool) {
 	s.mu.Lock()
-	if s.st.State == Stopped {
+	if !from(s.st.State) {
 		s.mu.Unlock()
 		return
 	}
@@ -368,8 +379,9 @@ func (s *supervisor) status() Status {
 }
 
 // discover lists the tools and registers what is fit. It returns a diagnostic
-// when something was left out.
-func (s *supervisor) discover(ctx context.Context) (degraded string, err error) {
+// when something was left out. A live provider that fails meanwhile has had its
+// tools taken off the list, and they stay off.
+func (s *supervisor) discover(ctx context.Context, live bool) (degraded string, err error) {
 	s.listing.Lock()
 	defer s.listing.Unlock()
 	s.mu.Lock()
@@ -383,6 +395,9 @@ func (s *supervisor) discover(ctx context.Context) (degraded string, err error) 
 		found, warnings, err = s.p.Discover(ctx)
 		return err
 	})
+	if err == nil && live && !s.usable.Load() {
+		err = errors.New("the provider failed meanwhile")
+	}
 	if err != nil {
 		return "", err
 	}
@@ -452,19 +467,14 @@ func (s *supervisor) boundary(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, boundaryTimeout)
 	defer cancel()
-	degraded, err := s.discover(ctx)
+	degraded, err := s.discover(ctx, true)
 	switch {
 	case err != nil:
-		s.set(Degraded, fmt.Sprintf("its tools changed, but listing them failed: %v", err))
+		s.adjust(Degraded, fmt.Sprintf("its tools changed, but listing them failed: %v", err))
 	case degraded != "":
-		s.set(Degraded, degraded)
+		s.adjust(Degraded, degraded)
 	default:
-		s.mu.Lock()
-		better := s.st.State == Degraded
-		s.mu.Unlock()
-		if better {
-			s.set(Ready, "")
-		}
+		s.adjust(Ready, "")
 	}
 }
 

@@ -53,11 +53,14 @@ func peerPath(t *testing.T, elem ...string) string {
 	return p
 }
 
+var binaryDir string
+
 var yayaBinary = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "yaya-e2e")
 	if err != nil {
 		return "", err
 	}
+	binaryDir = dir
 	bin := filepath.Join(dir, "yaya")
 	out, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput() //nolint:forbidigo,noctx // built once for all tests
 	if err != nil {

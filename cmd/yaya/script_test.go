@@ -12,8 +12,8 @@ import (
 func TestMain(m *testing.M) {
 	// Tests that need a binary of their own build it once.
 	code := testscriptMain(m)
-	if bin, err := yayaBinary(); err == nil {
-		_ = os.RemoveAll(filepath.Dir(bin))
+	if binaryDir != "" {
+		_ = os.RemoveAll(binaryDir)
 	}
 	os.Exit(code)
 }

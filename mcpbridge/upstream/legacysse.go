@@ -40,17 +40,17 @@ func dialSSE(ctx context.Context, rt http.RoundTripper, rawURL string, headers m
 	stop := context.AfterFunc(ctx, cancel)
 	req, err := h.newRequest(life, http.MethodGet, h.url, nil)
 	if err != nil {
-		cancel()
+		h.cancel()
 		return nil, err
 	}
 	req.Header.Set("Accept", "text/event-stream")
 	resp, err := h.client.Do(req)
 	if err != nil {
-		cancel()
+		h.cancel()
 		return nil, h.classify(ctx, err)
 	}
 	fail := func(err error) (*sseTransport, error) {
-		cancel()
+		h.cancel()
 		_ = resp.Body.Close()
 		return nil, err
 	}

@@ -47,6 +47,24 @@ func (sl *slot) take() *session {
 	return s
 }
 
+// retire ends the slot if nobody has used it for the idle time, or if it has no
+// session and nobody is opening one. A call that still holds the slot is told
+// that it was not sent, and comes again.
+func (sl *slot) retire(idle time.Duration) (*session, bool) {
+	if !sl.opening.TryLock() {
+		return nil, false
+	}
+	defer sl.opening.Unlock()
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	if sl.s != nil && (sl.users > 0 || time.Since(sl.last) < idle) {
+		return nil, false
+	}
+	s := sl.s
+	sl.s, sl.gone = nil, true
+	return s, true
+}
+
 // session returns the session that a call goes to, by the server's policy, and
 // the function that ends its use.
 func (p *Provider) session(ctx context.Context, call tool.Call) (*session, func(), error) {
@@ -228,13 +246,12 @@ func (p *Provider) recycle(life context.Context) {
 		var idle []*session
 		p.mu.Lock()
 		for key, sl := range p.sessions {
-			sl.mu.Lock()
-			if sl.s != nil && sl.users == 0 && time.Since(sl.last) >= p.idle {
-				idle = append(idle, sl.s)
-				sl.s, sl.gone = nil, true
+			if s, ok := sl.retire(p.idle); ok {
 				delete(p.sessions, key)
+				if s != nil {
+					idle = append(idle, s)
+				}
 			}
-			sl.mu.Unlock()
 		}
 		p.mu.Unlock()
 		for _, s := range idle {

@@ -390,6 +390,9 @@ func TestSessionPolicies(t *testing.T) {
 	per.Release("a")
 	eventually(t, "the process of a released client ends", func() bool { return syscall.Kill(a, 0) != nil })
 	eventually(t, "the process of an idle client ends", func() bool { return syscall.Kill(b, 0) != nil })
+	if n := r.status("perclient").Detail.(upstream.Detail).Sessions; n != 1 {
+		t.Errorf("%d sessions are left, want the main one", n)
+	}
 	if got := as("b", "perclient"); got == b {
 		t.Error("a recycled process answered")
 	}
