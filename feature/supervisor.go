@@ -340,7 +340,10 @@ func (s *supervisor) set(state State, reason string) {
 // a working provider from outside may find it failed by the time it has an
 // opinion.
 func (s *supervisor) adjust(state State, reason string) {
-	s.move(state, reason, func(now State) bool { return now.Usable() && s.usable.Load() })
+	s.move(state, reason, func(now State) bool {
+		same := now == state && s.st.Reason == Clean(reason, 1024)
+		return now.Usable() && s.usable.Load() && !same
+	})
 }
 
 func (s *supervisor) move(state State, reason string, from func(State) bool) {
@@ -448,10 +451,18 @@ func (s *supervisor) discover(ctx context.Context, live bool) (degraded string, 
 // needsBoundary reports whether a boundary has anything to do or wait for.
 func (s *supervisor) needsBoundary() bool {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.started {
+	started := s.started
+	s.mu.Unlock()
+	if !started {
 		return time.Since(s.born) < s.host.cfg.StartGrace
 	}
+	return s.due()
+}
+
+// due reports whether the tools have to be discovered again.
+func (s *supervisor) due() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return s.dirty && s.st.State.Usable() && time.Since(s.lastList) >= discoverInterval
 }
 
@@ -463,6 +474,9 @@ func (s *supervisor) boundary(ctx context.Context) {
 		ctx, cancel := context.WithDeadline(ctx, s.born.Add(s.host.cfg.StartGrace))
 		defer cancel()
 		s.settled(ctx)
+		return
+	}
+	if !s.due() { // the first start ended just now, or another boundary was first
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, boundaryTimeout)
