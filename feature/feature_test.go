@@ -408,6 +408,7 @@ func TestListChanged(t *testing.T) {
 		m := &mock{id: "srv", tools: []*mockTool{newTool("a")}}
 		r.install(t, m)
 		r.host.Boundary(t.Context())
+		synctest.Wait() // what the first start has to tell is told
 		snap, release := r.reg.Pin("turn")
 		var told atomic.Int32
 		defer r.host.Watch(func() { told.Add(1) })()
