@@ -465,6 +465,25 @@ func TestListChanged(t *testing.T) {
 	})
 }
 
+// An attempt that began before the provider was back is not the answer to a call
+// that came after.
+func TestCallDuringAnAttemptThatIsTooEarly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, allow{})
+		m := &mock{id: "srv", tools: []*mockTool{newTool("a")}}
+		r.install(t, m)
+		snap := r.host.Boundary(t.Context())
+		m.edit(func() { m.hang = true })
+		m.sig().Failed(errors.New("down"))
+		synctest.Wait() // the restart hangs, and will fail at its deadline
+		time.Sleep(10 * time.Second)
+		m.edit(func() { m.hang = false })
+		if res := r.call(t, snap, "srv__a"); !res.OK {
+			t.Errorf("got %+v", res)
+		}
+	})
+}
+
 // A provider that fails while a boundary looks at it is failed, not degraded, and
 // the next call makes it try again.
 func TestFailureDuringABoundary(t *testing.T) {

@@ -512,7 +512,8 @@ func (s *supervisor) settled(ctx context.Context) {
 }
 
 // await waits until calls can reach the provider. One that has failed is made
-// to try again, once per wait.
+// to try again, once per wait; an attempt that was under way already does not
+// count, for it may have begun before the provider was back.
 func (s *supervisor) await(ctx context.Context) error {
 	kicked := false
 	for {
@@ -536,8 +537,6 @@ func (s *supervisor) await(ctx context.Context) error {
 			// The state to wait for is the one after the attempt.
 			s.waitPast(ctx, moved)
 			continue
-		case st.State == Starting:
-			kicked = true
 		}
 		select {
 		case <-moved:
