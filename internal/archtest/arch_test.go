@@ -8,6 +8,7 @@ import (
 	"go/token"
 	"io"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -140,6 +141,7 @@ func TestEveryPackageSaysWhatItPromises(t *testing.T) {
 }
 
 func TestFilesKeepOneSubject(t *testing.T) {
+	files := 0
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -150,18 +152,18 @@ func TestFilesKeepOneSubject(t *testing.T) {
 		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return nil
 		}
-		set := token.NewFileSet()
-		f, err := parser.ParseFile(set, path, nil, parser.PackageClauseOnly)
+		data, err := os.ReadFile(path)
 		if err != nil {
 			return err
 		}
-		if n := set.File(f.Pos()).LineCount(); n > maxFile {
+		files++
+		if n := bytes.Count(data, []byte("\n")); n > maxFile {
 			t.Errorf("%s has %d lines; more than %d hold a second subject", path, n, maxFile)
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || files < 50 {
+		t.Fatalf("%d files were looked at: %v", files, err)
 	}
 }
 

@@ -392,7 +392,7 @@ func TestSchemaBombsAreRefused(t *testing.T) {
 	}
 }
 
-// F-17, F-18 and DESIGN: bounded to the model, never lost.
+// F-17, F-18: bounded to the model, never lost.
 func TestLongResultsAreBoundedAndKept(t *testing.T) {
 	root, err := os.OpenRoot(t.TempDir())
 	if err != nil {

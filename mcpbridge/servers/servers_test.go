@@ -23,7 +23,7 @@ func scope() servers.Scope {
 	}
 	return servers.Scope{
 		Env:  func(k string) (string, bool) { v, ok := env[k]; return v, ok },
-		Home: "/home/u", Workspace: "/work/space",
+		Home: "/home/u", Workspace: "/srv/space",
 	}
 }
 

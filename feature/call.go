@@ -1,0 +1,88 @@
+package feature
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/yaya-ai/yaya/kernel/tool"
+)
+
+// await waits until calls can reach the provider. One that has failed is made
+// to try again, once per wait; an attempt that was under way already does not
+// count, for it may have begun before the provider was back.
+func (s *supervisor) await(ctx context.Context) error {
+	kicked := false
+	for {
+		s.mu.Lock()
+		st, moved := s.st, s.moved
+		usable := s.usable.Load()
+		s.mu.Unlock()
+		switch {
+		case usable:
+			return nil
+		case st.State == Stopped, s.ctx.Err() != nil:
+			return fmt.Errorf("provider %q is %s", s.info.ID, Stopped)
+		case st.State == Failed && kicked:
+			return fmt.Errorf("provider %q is %s: %s", s.info.ID, st.State, st.Reason)
+		case st.State == Failed:
+			kicked = true
+			select {
+			case s.kick <- struct{}{}:
+			default:
+			}
+			// The state to wait for is the one after the attempt.
+			s.waitPast(ctx, moved)
+			continue
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return fmt.Errorf("provider %q is %s: %w", s.info.ID, cmp.Or(st.State, Declared), ctx.Err())
+		case <-s.done:
+		}
+	}
+}
+
+func (s *supervisor) waitPast(ctx context.Context, moved chan struct{}) {
+	select {
+	case <-moved:
+	case <-ctx.Done():
+	case <-s.done:
+	}
+}
+
+// callWait bounds how long a call waits for its provider to come (back) up.
+const callWait = startTimeout
+
+// provided is a discovered tool in the registry.
+type provided struct {
+	s    *supervisor
+	def  tool.Definition
+	tool Tool
+}
+
+// Definition implements [tool.Tool].
+func (p *provided) Definition() tool.Definition { return p.def }
+
+// ObeysContext implements [tool.Obedient]: [Tool] demands it of providers.
+func (p *provided) ObeysContext() {}
+
+// Invoke implements [tool.Tool].
+func (p *provided) Invoke(ctx context.Context, call tool.Call) (tool.Result, error) {
+	for retried := false; ; retried = true {
+		if !p.s.usable.Load() {
+			wait, cancel := context.WithTimeout(ctx, callWait)
+			err := p.s.await(wait)
+			cancel()
+			if err != nil {
+				return tool.Fail(tool.ErrUnavailable, "%s", err.Error()), nil
+			}
+		}
+		res, err := p.tool.Invoke(ctx, call)
+		if err == nil || retried || !errors.Is(err, ErrNotSent) {
+			return res, err
+		}
+	}
+}
