@@ -293,7 +293,7 @@ func TestFailedProvider(t *testing.T) {
 		if got := names(r.host.Boundary(t.Context())); got != "other__z srv__a" {
 			t.Errorf("offered after recovery: %s", got)
 		}
-		if !r.host.Remove(t.Context(), "srv") || r.host.Remove(t.Context(), "srv") {
+		if !r.host.Remove("srv") || r.host.Remove("srv") {
 			t.Error("remove")
 		}
 		if res := r.call(t, turn, "srv__a"); !strings.Contains(res.Text(), `provider "srv" is stopped`) { // F-9

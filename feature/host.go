@@ -144,7 +144,7 @@ func (h *Host) Diagnostics() []string {
 
 // Remove stops a provider, waits for it and takes its tools away. It reports
 // whether there was such a provider.
-func (h *Host) Remove(ctx context.Context, id string) bool {
+func (h *Host) Remove(id string) bool {
 	h.mu.Lock()
 	s := h.providers[id]
 	delete(h.providers, id)
@@ -152,7 +152,7 @@ func (h *Host) Remove(ctx context.Context, id string) bool {
 	if s == nil {
 		return false
 	}
-	s.stop(ctx)
+	s.stop()
 	h.cfg.Registry.Replace(id, nil)
 	h.changed()
 	return true
@@ -173,7 +173,7 @@ func (h *Host) Close(ctx context.Context) error {
 
 	var wg sync.WaitGroup
 	for _, s := range all {
-		wg.Go(func() { s.stop(ctx) })
+		wg.Go(s.stop)
 	}
 	wg.Wait()
 	h.cancel()

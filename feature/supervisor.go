@@ -301,8 +301,8 @@ func (s *supervisor) end() {
 	}
 }
 
-// stop ends the supervision and waits for it.
-func (s *supervisor) stop(context.Context) {
+// stop ends the supervision and waits for it; stopTimeout bounds the wait.
+func (s *supervisor) stop() {
 	s.cancel()
 	<-s.done
 }

@@ -110,7 +110,7 @@ func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
 	}
 	p := upstream.New(upstream.Config{
 		Server: x, Environ: x.Environ(b.cfg.Env), Procs: b.cfg.Procs, HTTP: b.cfg.HTTP, Artifacts: b.cfg.Artifacts,
-		Name: "yaya", Version: b.cfg.Version, Log: b.cfg.Log,
+		Name: "yaya", Version: b.cfg.Version,
 	})
 	if err := b.host.Install(ctx, feature.Contribution{Name: Name, Providers: []feature.Provider{p}}); err != nil {
 		if errors.Is(err, feature.ErrDuplicate) {

@@ -111,7 +111,6 @@ type loaded struct {
 	servers  []servers.Server
 	invalid  []servers.Invalid
 	warnings []string
-	files    []string
 }
 
 // loadServers reads the named files, or yaya's own when none is named.
@@ -140,12 +139,32 @@ func loadServers(p paths, files []string) (loaded, error) {
 		if err != nil {
 			return l, err
 		}
-		l.files = append(l.files, file)
 		l.warnings = append(l.warnings, cfg.Warnings...)
 		l.invalid = append(l.invalid, cfg.Invalid...)
 		l.servers = append(l.servers, cfg.Servers...)
 	}
 	return l, nil
+}
+
+// withApp runs f with servers of this process's own, which are stopped when f
+// has returned.
+func withApp(ctx context.Context, p paths, mcpConfig []string, log zerolog.Logger, f func(*app) error) (err error) {
+	l, err := loadServers(p, mcpConfig)
+	if err != nil {
+		return err
+	}
+	data, err := p.openData()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, data.Close()) }()
+	a, err := newApp(data, p.home, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, a.Close(ctx)) }()
+	a.start(ctx, l)
+	return f(a)
 }
 
 // start hands the configured servers to the bridge. They start in the

@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net"
 	"net/http"
 	"os"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/rs/zerolog"
@@ -26,6 +26,9 @@ type backend struct {
 	ids    int64
 }
 
+// daemonTimeout is how long a daemon may take to say that it is there.
+const daemonTimeout = 2 * time.Second
+
 // daemon returns the backend of a running daemon, if there is one.
 func daemon(ctx context.Context, p paths) (*backend, bool) {
 	b := &backend{client: &http.Client{Transport: &http.Transport{
@@ -35,6 +38,8 @@ func daemon(ctx context.Context, p paths) (*backend, bool) {
 		},
 		MaxIdleConnsPerHost: 64,
 	}}}
+	ctx, cancel := context.WithTimeout(ctx, daemonTimeout)
+	defer cancel()
 	if err := b.getJSON(ctx, "/health", new(struct{})); err != nil {
 		b.client.CloseIdleConnections()
 		return nil, false
@@ -44,7 +49,7 @@ func daemon(ctx context.Context, p paths) (*backend, bool) {
 
 // withBackend runs f with the daemon, unless files are named, else with servers
 // of its own, which are stopped when f returns.
-func withBackend(ctx context.Context, g *globals, mcpConfig []string, f func(*backend) error) (err error) {
+func withBackend(ctx context.Context, g *globals, mcpConfig []string, f func(*backend) error) error {
 	p, err := g.paths()
 	if err != nil {
 		return err
@@ -55,33 +60,20 @@ func withBackend(ctx context.Context, g *globals, mcpConfig []string, f func(*ba
 			return f(b)
 		}
 	}
-	l, err := loadServers(p, mcpConfig)
-	if err != nil {
-		return err
-	}
-	data, err := p.openData()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, data.Close()) }()
 	// What goes wrong with a server is part of the answer, not of a log.
 	log := zerolog.Nop()
 	if g.verbose {
 		log = g.newLog(os.Stderr)
 	}
-	a, err := newApp(data, p.home, log)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, a.Close(ctx)) }()
-	a.start(ctx, l)
-	a.waitSettled(ctx)
-	mux := http.NewServeMux()
-	mux.Handle("/mcp", a.mcp)
-	mux.HandleFunc("/status", func(w http.ResponseWriter, _ *http.Request) {
-		_ = json.NewEncoder(w).Encode(a.report("")) // into memory
+	return withApp(ctx, p, mcpConfig, log, func(a *app) error {
+		a.waitSettled(ctx)
+		mux := http.NewServeMux()
+		mux.Handle("/mcp", a.mcp)
+		mux.HandleFunc("/status", func(w http.ResponseWriter, _ *http.Request) {
+			_ = json.NewEncoder(w).Encode(a.report("")) // into memory
+		})
+		return f(&backend{client: &http.Client{Transport: inProcess{mux}}})
 	})
-	return f(&backend{client: &http.Client{Transport: inProcess{mux}}})
 }
 
 // inProcess answers requests with a handler, in memory.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"io"
 	"os"
 
@@ -24,7 +23,7 @@ itself.`,
 	}
 }
 
-func mcpServe(ctx context.Context, g *globals, mcpConfig []string, in io.Reader, out io.Writer) (err error) {
+func mcpServe(ctx context.Context, g *globals, mcpConfig []string, in io.Reader, out io.Writer) error {
 	p, err := g.paths()
 	if err != nil {
 		return err
@@ -35,21 +34,8 @@ func mcpServe(ctx context.Context, g *globals, mcpConfig []string, in io.Reader,
 			return proxyStdio(ctx, b.client, in, out)
 		}
 	}
-	l, err := loadServers(p, mcpConfig)
-	if err != nil {
-		return err
-	}
-	data, err := p.openData()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, data.Close()) }()
 	// Standard output belongs to the protocol; everything else goes to stderr.
-	a, err := newApp(data, p.home, g.newLog(os.Stderr))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, a.Close(ctx)) }()
-	a.start(ctx, l)
-	return a.mcp.ServeStdio(ctx, in, out)
+	return withApp(ctx, p, mcpConfig, g.newLog(os.Stderr), func(a *app) error {
+		return a.mcp.ServeStdio(ctx, in, out)
+	})
 }

@@ -2,6 +2,7 @@ package downstream
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"mime"
@@ -140,12 +141,12 @@ func readBody(w http.ResponseWriter, r *http.Request, in *incoming) (status int)
 // false, the answer has been written.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request, msg *jsonrpc.Message) (*client, bool, bool) {
 	header := r.Header.Get(mcp.HeaderProtocolVersion)
-	version, info := metaVersion(msg.Params)
-	if mcp.IsModernProtocol(header) || mcp.IsModernProtocol(version) {
-		if !s.checkModern(w, r, msg, header, version) {
+	meta := openMeta(msg.Params)
+	if mcp.IsModernProtocol(header) || mcp.IsModernProtocol(meta.version) {
+		if !s.checkModern(w, r, msg, header, meta) {
 			return nil, true, false
 		}
-		return modernClient(info), true, true
+		return modernClient(meta.clientInfo), true, true
 	}
 	if header != "" && !mcp.IsValidProtocolVersion(header) {
 		refuse(w, http.StatusBadRequest, msg.ID, jsonrpc.CodeInvalidRequest, "unsupported protocol version %q", clip(header))
@@ -173,23 +174,40 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, msg *jsonrpc.Mess
 	return c, false, true
 }
 
-// metaVersion returns the protocol version and the client info of _meta.
-func metaVersion(params jsonrpc.Object) (version string, info []byte) {
+// requestMeta is what a modern request says of itself in _meta.
+type requestMeta struct {
+	version      string
+	clientInfo   []byte // raw, nil when absent
+	capabilities []byte // raw, nil when absent
+}
+
+func openMeta(params jsonrpc.Object) requestMeta {
 	raw := params.Get("_meta")
 	if raw == nil || raw[0] != '{' {
-		return "", nil
+		return requestMeta{}
 	}
-	meta, err := jsonrpc.ParseObject(raw)
+	obj, err := jsonrpc.ParseObject(raw)
 	if err != nil {
-		return "", nil
+		return requestMeta{}
 	}
-	version, _ = meta.String(mcp.MetaKeyProtocolVersion)
-	return version, meta.Get(mcp.MetaKeyClientInfo)
+	version, _ := obj.String(mcp.MetaKeyProtocolVersion)
+	return requestMeta{version, obj.Get(mcp.MetaKeyClientInfo), obj.Get(mcp.MetaKeyClientCapabilities)}
+}
+
+// unsupportedVersion names the versions that a client can use instead.
+func unsupportedVersion(version string) *jsonrpc.Error {
+	e := mcp.UnsupportedProtocolVersionError{Version: version, Supported: mcp.ValidProtocolVersions}.JSONRPCError().Error
+	data, err := json.Marshal(e.Data)
+	if err != nil {
+		return fail(e.Code, "unsupported protocol version")
+	}
+	return &jsonrpc.Error{Code: e.Code, Message: e.Message, Data: data}
 }
 
 // checkModern holds a modern message to the rules of its transport (DN-03,
 // DN-04).
-func (s *Server) checkModern(w http.ResponseWriter, r *http.Request, msg *jsonrpc.Message, header, version string) bool {
+func (s *Server) checkModern(w http.ResponseWriter, r *http.Request, msg *jsonrpc.Message, header string, meta requestMeta) bool {
+	version := meta.version
 	mismatch := func(format string, args ...any) bool {
 		refuse(w, http.StatusBadRequest, msg.ID, mcp.HEADER_MISMATCH, format, args...)
 		return false
@@ -208,18 +226,13 @@ func (s *Server) checkModern(w http.ResponseWriter, r *http.Request, msg *jsonrp
 	case msg.IsRequest() && header != version:
 		return mismatch("the header %s says %q, the request %q", mcp.HeaderProtocolVersion, clip(header), clip(version))
 	case msg.IsRequest() && !mcp.IsValidProtocolVersion(version):
-		e := mcp.UnsupportedProtocolVersionError{Version: version, Supported: mcp.ValidProtocolVersions}.JSONRPCError()
-		data, err := marshal(e.Error.Data)
-		if err != nil {
-			return mismatch("unsupported protocol version")
-		}
-		write(w, http.StatusBadRequest, jsonrpc.AppendError(nil, msg.ID, &jsonrpc.Error{Code: e.Error.Code, Message: e.Error.Message, Data: data}))
+		write(w, http.StatusBadRequest, jsonrpc.AppendError(nil, msg.ID, unsupportedVersion(version)))
 		return false
 	}
 	if !msg.IsRequest() {
 		return true
 	}
-	if meta := capabilitiesOf(msg.Params); meta == nil {
+	if meta.capabilities == nil {
 		refuse(w, http.StatusBadRequest, msg.ID, jsonrpc.CodeInvalidParams, "_meta has no %s", mcp.MetaKeyClientCapabilities)
 		return false
 	}
@@ -227,14 +240,6 @@ func (s *Server) checkModern(w http.ResponseWriter, r *http.Request, msg *jsonrp
 		return mismatch("%v", err)
 	}
 	return true
-}
-
-func capabilitiesOf(params jsonrpc.Object) []byte {
-	meta, err := jsonrpc.ParseObject(params.Get("_meta"))
-	if err != nil {
-		return nil
-	}
-	return meta.Get(mcp.MetaKeyClientCapabilities)
 }
 
 // nameOnly returns params with just the member that a header mirrors, so that

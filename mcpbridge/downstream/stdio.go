@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"io"
 	"sync"
@@ -15,8 +14,6 @@ import (
 
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 )
-
-func marshal(v any) ([]byte, error) { return json.Marshal(v) }
 
 // drainTimeout is how long requests may finish after the client closed its
 // side: a script pipes a request in and wants its answer.
@@ -113,18 +110,13 @@ func (s *Server) take(ctx context.Context, c *client, lw *lines, work *sync.Wait
 
 // eraOf settles the era of a request on a connection that may carry both.
 func (s *Server) eraOf(x *exchange) *jsonrpc.Error {
-	version, _ := metaVersion(x.msg.Params)
+	meta := openMeta(x.msg.Params)
 	switch {
-	case mcp.IsModernProtocol(version):
-		if !mcp.IsValidProtocolVersion(version) {
-			e := mcp.UnsupportedProtocolVersionError{Version: version, Supported: mcp.ValidProtocolVersions}.JSONRPCError()
-			data, err := marshal(e.Error.Data)
-			if err != nil {
-				return fail(e.Error.Code, "unsupported protocol version")
-			}
-			return &jsonrpc.Error{Code: e.Error.Code, Message: e.Error.Message, Data: data}
+	case mcp.IsModernProtocol(meta.version):
+		if !mcp.IsValidProtocolVersion(meta.version) {
+			return unsupportedVersion(meta.version)
 		}
-		if capabilitiesOf(x.msg.Params) == nil {
+		if meta.capabilities == nil {
 			return fail(jsonrpc.CodeInvalidParams, "_meta has no %s", mcp.MetaKeyClientCapabilities)
 		}
 		x.modern = true

@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/internal/proc"
 	"github.com/yaya-ai/yaya/kernel/tool"
@@ -32,7 +30,6 @@ type Config struct {
 	Artifacts *tool.Store
 	// Name and Version introduce yaya to the server.
 	Name, Version string
-	Log           zerolog.Logger
 }
 
 // Provider is one MCP server.
@@ -214,7 +211,7 @@ func (p *Provider) connect(ctx context.Context, kind servers.Transport, want ser
 	if err != nil {
 		return nil, err
 	}
-	s := &session{t: t, stats: &p.stats, slots: make(chan struct{}, maxInFlight)}
+	s := &session{t: t, slots: make(chan struct{}, maxInFlight)}
 	s.life, s.cancel = context.WithCancel(context.Background())
 	if err := s.handshake(ctx, identity{p.cfg.Name, p.cfg.Version}, want); err != nil {
 		died := kind == servers.Stdio && want == servers.EraAuto && t.failed() != nil

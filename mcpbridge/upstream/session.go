@@ -82,7 +82,6 @@ type session struct {
 	meta  []byte // raw members of _meta that the modern era wants, without braces
 	ids   atomic.Int64
 	slots chan struct{}
-	stats *stats
 
 	life   context.Context
 	cancel context.CancelFunc

@@ -423,7 +423,7 @@ func TestStopDuringCalls(t *testing.T) {
 	}
 	time.Sleep(50 * time.Millisecond)
 	start := time.Now()
-	if !r.host.Remove(t.Context(), "srv") {
+	if !r.host.Remove("srv") {
 		t.Fatal("remove")
 	}
 	wg.Wait()
