@@ -1,0 +1,115 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// ErrLocked says that another journal, perhaps of another process, has the file
+// open.
+var ErrLocked = errors.New("the file is in use by another process")
+
+// File is what a journal needs of an open file. Write appends.
+type File interface {
+	io.Writer
+	io.ReaderAt
+	io.Closer
+	Sync() error
+	Truncate(size int64) error
+	Size() (int64, error)
+}
+
+// FS is where journals live. It exists so that tests can fail and kill at every
+// step.
+type FS interface {
+	// Open opens a file for appending and locks it, creating it when create is
+	// set; or for reading, without a lock.
+	Open(name string, mode Mode) (File, error)
+	Link(from, to string) error
+	Rename(from, to string) error
+	Remove(name string) error
+	MkdirAll(name string) error
+	ReadDir(name string) ([]fs.DirEntry, error)
+	// SyncDir makes the names in a directory durable.
+	SyncDir(name string) error
+}
+
+// Mode says how a file is opened.
+type Mode int
+
+// The modes.
+const (
+	ReadOnly Mode = iota
+	Append        // an existing file, locked
+	Create        // a new file, locked
+)
+
+// Root is an [FS] below an open directory. Files are 0600, directories 0700.
+func Root(root *os.Root) FS { return rootFS{root} }
+
+type rootFS struct{ root *os.Root }
+
+type osFile struct{ *os.File }
+
+func (f osFile) Size() (int64, error) {
+	st, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return st.Size(), nil
+}
+
+func (r rootFS) Open(name string, mode Mode) (File, error) {
+	flag := os.O_RDONLY
+	switch mode {
+	case ReadOnly:
+	case Append:
+		flag = os.O_RDWR | os.O_APPEND
+	case Create:
+		flag = os.O_RDWR | os.O_APPEND | os.O_CREATE | os.O_EXCL
+	}
+	// A link or a pipe that somebody put here must neither be followed nor waited
+	// for.
+	if st, err := r.root.Lstat(name); err == nil && !st.Mode().IsRegular() {
+		return nil, fmt.Errorf("open %s: not a regular file", name)
+	}
+	f, err := r.root.OpenFile(name, flag|syscall.O_NONBLOCK, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
+		return nil, errors.Join(fmt.Errorf("open %s: not a regular file", name), err, f.Close())
+	}
+	if mode == ReadOnly {
+		return osFile{f}, nil
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) //nolint:gosec // a descriptor fits
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		err = ErrLocked
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s: %w", name, err), f.Close())
+	}
+	return osFile{f}, nil
+}
+
+func (r rootFS) Link(from, to string) error   { return r.root.Link(from, to) }
+func (r rootFS) Rename(from, to string) error { return r.root.Rename(from, to) }
+func (r rootFS) Remove(name string) error     { return r.root.Remove(name) }
+func (r rootFS) MkdirAll(name string) error   { return r.root.MkdirAll(name, 0o700) }
+
+func (r rootFS) ReadDir(name string) ([]fs.DirEntry, error) {
+	return fs.ReadDir(r.root.FS(), name)
+}
+
+func (r rootFS) SyncDir(name string) error {
+	d, err := r.root.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
