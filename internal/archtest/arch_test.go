@@ -29,6 +29,7 @@ var allowed = map[string][]string{
 	"kernel/event":         {},
 	"kernel/bus":           {"kernel/event"},
 	"kernel/tool":          {"kernel/event", "kernel/bus"},
+	"kernel/session":       {"kernel/event", "kernel/bus"},
 	"feature":              {"kernel/..."},
 	"mcpbridge":            {"kernel/...", "feature", "mcpbridge/..."},
 	"mcpbridge/servers":    {"kernel/...", "feature"},

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -44,6 +45,24 @@ type Config struct {
 	// that has not returned by then. It runs on the delivering goroutine and
 	// must not block.
 	OnOutcome func(Outcome)
+	// Recorder keeps the events of sessions; nil keeps none.
+	Recorder Recorder
+}
+
+// Recorder writes accepted events to their session's tape. It is a part of
+// acceptance and not a subscriber: so the order on the tape is the order that
+// subscribers see, an event is on the tape before anybody acts on it, and an
+// emitter that floods waits for its own writes.
+type Recorder interface {
+	// Prepare is called before the event of that kind is accepted, and may take
+	// long. Its error refuses the event.
+	Prepare(kind, session string) error
+	// Record is called in acceptance order, for one event of a session at a time.
+	// It sets Entry. An error for which refuse is true refuses the event.
+	Record(ev *event.Event) (refuse bool, err error)
+	// Failed is told, outside of every lock, of an event that was accepted but
+	// not recorded.
+	Failed(ev event.Event, err error)
 }
 
 // Bus is an event bus. Its methods are safe for concurrent use.
@@ -51,9 +70,9 @@ type Bus struct {
 	cfg  Config
 	seed maphash.Seed
 
-	// order serialises the acceptance of events of one session; a stripe serves
-	// many sessions and is held only while events are queued.
-	order [64]sync.Mutex
+	// order serialises the acceptance of the events of one session, and of no
+	// other: a slow disk delays the session that writes.
+	order [64]shard
 
 	subsMu sync.Mutex // guards writes of subs
 	subs   atomic.Pointer[map[string][]*Subscription]
@@ -63,8 +82,44 @@ type Bus struct {
 
 	life   context.Context // ends when Close loses patience
 	cancel context.CancelFunc
-	closed atomic.Bool
+	gate   sync.RWMutex // held for reading while an event is accepted
+	closed bool
 	work   sync.WaitGroup
+}
+
+// shard holds the locks of some sessions. They exist while they are in use.
+type shard struct {
+	mu    sync.Mutex
+	locks map[string]*sessionLock
+}
+
+type sessionLock struct {
+	mu   sync.Mutex
+	uses int
+}
+
+// lock takes the lock of a session and returns its release.
+func (s *shard) lock(session string) func() {
+	s.mu.Lock()
+	l := s.locks[session]
+	if l == nil {
+		if s.locks == nil {
+			s.locks = map[string]*sessionLock{}
+		}
+		l = new(sessionLock)
+		s.locks[session] = l
+	}
+	l.uses++
+	s.mu.Unlock()
+	l.mu.Lock()
+	return func() {
+		l.mu.Unlock()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if l.uses--; l.uses == 0 {
+			delete(s.locks, session)
+		}
+	}
 }
 
 type waiter struct {
@@ -85,13 +140,9 @@ func New(cfg Config) *Bus {
 // cancels the handlers when ctx ends first. It returns nil when no goroutine of
 // the bus is left.
 func (b *Bus) Close(ctx context.Context) error {
-	for i := range b.order {
-		b.order[i].Lock()
-	}
-	b.closed.Store(true)
-	for i := range b.order {
-		b.order[i].Unlock()
-	}
+	b.gate.Lock()
+	b.closed = true
+	b.gate.Unlock()
 	done := make(chan struct{})
 	go func() {
 		b.work.Wait()
@@ -114,18 +165,33 @@ func (b *Bus) Close(ctx context.Context) error {
 
 // Emitter publishes under one source, which its holder cannot change (Y-19).
 type Emitter struct {
-	bus    *Bus
-	source string
-	kernel bool
+	bus        *Bus
+	source     string
+	kernel     bool
+	unrecorded bool
+	clientID   string
 }
 
 // Kernel returns the kernel's own emitter. Hand it to kernel code only: it may
 // emit every kind. A part of the kernel that has a name of its own in the
 // contract gets it from [Emitter.Named].
-func (b *Bus) Kernel() *Emitter { return &Emitter{b, event.KernelSource, true} }
+func (b *Bus) Kernel() *Emitter { return &Emitter{bus: b, source: event.KernelSource, kernel: true} }
 
 // Named returns an emitter with the same rights under another source.
-func (e *Emitter) Named(source string) *Emitter { return &Emitter{e.bus, source, e.kernel} }
+func (e *Emitter) Named(source string) *Emitter {
+	next := *e
+	next.source = source
+	return &next
+}
+
+// Unrecorded returns an emitter whose events stay off the tape, for what can be
+// derived from it. Messages, tool calls and their results are recorded all the
+// same (Y-176).
+func (e *Emitter) Unrecorded() *Emitter {
+	next := *e
+	next.unrecorded = true
+	return &next
+}
 
 // Plugin returns the emitter of a plugin. It stamps the plugin's name as source
 // and refuses the kinds that are the kernel's.
@@ -133,7 +199,15 @@ func (b *Bus) Plugin(name string) (*Emitter, error) {
 	if name == "" || name == event.KernelSource {
 		return nil, fmt.Errorf("%w: %q cannot be a plugin's name", ErrRefused, name)
 	}
-	return &Emitter{b, name, false}, nil
+	return &Emitter{bus: b, source: name}, nil
+}
+
+// ForClient returns an emitter whose events carry a client's id of what it
+// submits.
+func (e *Emitter) ForClient(id string) *Emitter {
+	next := *e
+	next.clientID = id
+	return &next
 }
 
 // Source returns the name that is stamped on what this emitter publishes.
@@ -155,11 +229,38 @@ func (e *Emitter) Emit(kind, session string, payload json.RawMessage) (event.Eve
 	if !ok {
 		return event.Event{}, fmt.Errorf("%w: %q is neither a public kind nor in the x. namespace", ErrRefused, kind)
 	}
+	payload, off, err := takePersist(payload)
+	if err != nil {
+		return event.Event{}, fmt.Errorf("%w: %w", ErrRefused, err)
+	}
 	p, err := event.DecodePayload(kind, payload)
 	if err != nil {
 		return event.Event{}, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
+	if off {
+		e = e.Unrecorded()
+	}
 	return e.publish(k, session, p, nil)
+}
+
+// takePersist takes the members persist and __persist__ out of a payload: they
+// are about the payload and not of it (Y-176).
+func takePersist(payload json.RawMessage) (rest json.RawMessage, off bool, err error) {
+	if !bytes.Contains(payload, []byte(`persist`)) {
+		return payload, false, nil
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(payload, &members); err != nil {
+		return nil, false, err
+	}
+	for _, name := range []string{"persist", "__persist__"} {
+		if v, ok := members[name]; ok {
+			delete(members, name)
+			off = off || string(v) == "false"
+		}
+	}
+	rest, err = json.Marshal(members)
+	return rest, off, err
 }
 
 // publish accepts one event. When prepare is set it gets the event's id before
@@ -179,65 +280,122 @@ func (e *Emitter) publish(k *event.Kind, session string, payload any, prepare fu
 	if err != nil {
 		return event.Event{}, fmt.Errorf("bus: event id: %w", err)
 	}
-	ev := event.Event{ID: id.String(), Kind: k.Name, SessionID: session, Time: time.Now(), Source: e.source, Payload: payload}
+	ev := event.Event{ID: id.String(), Kind: k.Name, SessionID: session, Time: time.Now(), Source: e.source, Payload: payload, Unrecorded: e.unrecorded, ClientID: e.clientID}
 	if prepare != nil {
 		prepare(ev.ID)
 	}
-
-	stripe := &b.order[maphash.String(b.seed, session)%uint64(len(b.order))]
-	stripe.Lock()
-	if b.closed.Load() {
-		stripe.Unlock()
-		return event.Event{}, ErrClosed
+	rec := b.cfg.Recorder
+	if session == event.KernelSession {
+		rec = nil // Y-177
 	}
-	for _, s := range (*b.subs.Load())[k.Name] {
-		s.enqueue(ev, k.Class)
+	if rec != nil {
+		if err := rec.Prepare(k.Name, session); err != nil {
+			return event.Event{}, err
+		}
 	}
-	stripe.Unlock()
-
+	lost, err := b.accept(&ev, k, rec)
+	if err != nil {
+		return event.Event{}, err
+	}
+	if lost != nil {
+		rec.Failed(ev, lost)
+	}
 	if r, ok := payload.(event.Responder); ok && r.RequestRef() != "" {
 		b.answer(r.RequestRef(), ev)
 	}
 	return ev, nil
 }
 
+// accept records an event and queues it for its subscribers, in the order of its
+// session. It returns what kept an accepted event off the tape.
+func (b *Bus) accept(ev *event.Event, k *event.Kind, rec Recorder) (lost, err error) {
+	b.gate.RLock()
+	defer b.gate.RUnlock()
+	if b.closed {
+		return nil, ErrClosed
+	}
+	defer b.order[maphash.String(b.seed, ev.SessionID)%uint64(len(b.order))].lock(ev.SessionID)()
+	if rec != nil {
+		refuse, err := rec.Record(ev)
+		if refuse && err != nil {
+			return nil, err
+		}
+		lost = err
+	}
+	for _, s := range (*b.subs.Load())[k.Name] {
+		s.enqueue(*ev, k.Class)
+	}
+	return lost, nil
+}
+
 // Wanted reports whether a kind has a subscriber now; publishers of costly
 // payloads may ask first.
 func (b *Bus) Wanted(kind string) bool { return len((*b.subs.Load())[kind]) > 0 }
 
-// Request publishes a payload and waits for the first event among the reply
-// kinds whose payload carries the request's event id (Y-162). The caller's
-// context bounds the wait; a later answer to the same request is not delivered
-// to anyone as a reply.
-func Request[P any](ctx context.Context, e *Emitter, t event.Topic[P], session string, payload P, replies ...*event.Kind) (event.Event, error) {
+// Pending is a request that waits for its answer.
+type Pending struct {
+	// Event is the request, as it was published.
+	Event event.Event
+	bus   *Bus
+	kind  string
+	reply chan event.Event
+}
+
+// Ask publishes a payload and remembers to look for its answer: the first event
+// among the reply kinds whose payload carries the request's event id (Y-162).
+// The caller ends it with Wait or Cancel.
+func Ask[P any](e *Emitter, t event.Topic[P], session string, payload P, replies ...*event.Kind) (*Pending, error) {
 	b := e.bus
-	w := waiter{reply: make(chan event.Event, 1)}
+	p := &Pending{bus: b, kind: t.Name(), reply: make(chan event.Event, 1)}
+	w := waiter{reply: p.reply}
 	for _, k := range replies {
 		w.kinds = append(w.kinds, k.Name)
 	}
 	var id string
-	defer func() {
-		b.waitMu.Lock()
-		delete(b.waiters, id)
-		b.waitMu.Unlock()
-	}()
-	_, err := e.publish(t.Kind(), session, payload, func(assigned string) {
+	ev, err := e.publish(t.Kind(), session, payload, func(assigned string) {
 		id = assigned
 		b.waitMu.Lock()
 		b.waiters[id] = w
 		b.waitMu.Unlock()
 	})
 	if err != nil {
-		return event.Event{}, err
+		b.forget(id)
+		return nil, err
 	}
+	p.Event = ev
+	return p, nil
+}
+
+// Wait returns the answer. ctx bounds the wait; a later answer is delivered to
+// nobody as a reply.
+func (p *Pending) Wait(ctx context.Context) (event.Event, error) {
+	defer p.Cancel()
 	select {
-	case ev := <-w.reply:
+	case ev := <-p.reply:
 		return ev, nil
 	case <-ctx.Done():
-		return event.Event{}, fmt.Errorf("no answer to %s: %w", t.Name(), ctx.Err())
-	case <-b.life.Done():
+		return event.Event{}, fmt.Errorf("no answer to %s: %w", p.kind, context.Cause(ctx))
+	case <-p.bus.life.Done():
 		return event.Event{}, ErrClosed
 	}
+}
+
+// Cancel gives up waiting.
+func (p *Pending) Cancel() { p.bus.forget(p.Event.ID) }
+
+func (b *Bus) forget(id string) {
+	b.waitMu.Lock()
+	defer b.waitMu.Unlock()
+	delete(b.waiters, id)
+}
+
+// Request asks and waits.
+func Request[P any](ctx context.Context, e *Emitter, t event.Topic[P], session string, payload P, replies ...*event.Kind) (event.Event, error) {
+	p, err := Ask(e, t, session, payload, replies...)
+	if err != nil {
+		return event.Event{}, err
+	}
+	return p.Wait(ctx)
 }
 
 func (b *Bus) answer(ref string, ev event.Event) {

@@ -29,6 +29,16 @@ type Handler func(ctx context.Context, ev event.Event) error
 type SubscribeOptions struct {
 	Name  string // who subscribes; appears in outcomes
 	Limit int    // undelivered events held; default DefaultLimit
+	// Timeout bounds one handler call; default the bus's HandlerTimeout.
+	Timeout time.Duration
+	// Filter drops events before they are queued. It runs on the publisher's
+	// goroutine and must be quick.
+	Filter func(ev event.Event) bool
+	// OnOutcome replaces the bus's own for this subscription.
+	OnOutcome func(Outcome)
+	// OnEnd is told why the subscription ended. It may run on a publisher's
+	// goroutine and must neither block nor publish.
+	OnEnd func(err error)
 }
 
 // Subscription is one subscriber's registration for a set of kinds.
@@ -58,6 +68,10 @@ func (b *Bus) Subscribe(opts SubscribeOptions, kinds []string, h Handler) (*Subs
 		}
 	}
 	opts.Limit = cmp.Or(opts.Limit, DefaultLimit)
+	opts.Timeout = cmp.Or(opts.Timeout, b.cfg.HandlerTimeout)
+	if opts.OnOutcome == nil {
+		opts.OnOutcome = b.cfg.OnOutcome
+	}
 	s := &Subscription{bus: b, opts: opts, kinds: slices.Clone(kinds), h: h, lanes: map[string]*lane{}, done: make(chan struct{})}
 	b.subsMu.Lock()
 	defer b.subsMu.Unlock()
@@ -100,7 +114,8 @@ func (s *Subscription) Lost() uint64 { return s.lost.Load() }
 
 func (s *Subscription) end(why error) {
 	s.mu.Lock()
-	if s.ended == nil {
+	first := s.ended == nil
+	if first {
 		s.ended = why
 	}
 	for _, l := range s.lanes {
@@ -118,6 +133,9 @@ func (s *Subscription) end(why error) {
 	}
 	b.subs.Store(&next)
 	b.subsMu.Unlock()
+	if first && s.opts.OnEnd != nil {
+		s.opts.OnEnd(why)
+	}
 	if idle {
 		s.once.Do(func() { close(s.done) })
 	}
@@ -125,6 +143,9 @@ func (s *Subscription) end(why error) {
 
 // enqueue is called in acceptance order for any one session.
 func (s *Subscription) enqueue(ev event.Event, class event.Class) {
+	if s.opts.Filter != nil && !s.opts.Filter(ev) {
+		return
+	}
 	s.mu.Lock()
 	if s.ended != nil {
 		s.mu.Unlock()
@@ -182,18 +203,18 @@ func (s *Subscription) drain(session string, l *lane) {
 
 func (s *Subscription) handle(ev event.Event) {
 	b := s.bus
-	ctx, cancel := context.WithTimeoutCause(b.life, b.cfg.HandlerTimeout, ErrHandlerTimeout)
+	ctx, cancel := context.WithTimeoutCause(b.life, s.opts.Timeout, ErrHandlerTimeout)
 	defer cancel()
 	var once sync.Once
 	report := func(err error) {
 		once.Do(func() {
-			if b.cfg.OnOutcome != nil {
-				b.cfg.OnOutcome(Outcome{Subscriber: s.opts.Name, Event: ev, Err: err})
+			if s.opts.OnOutcome != nil {
+				s.opts.OnOutcome(Outcome{Subscriber: s.opts.Name, Event: ev, Err: err})
 			}
 		})
 	}
-	overdue := time.AfterFunc(b.cfg.HandlerTimeout, func() {
-		report(fmt.Errorf("%s on %s: %w after %v", s.opts.Name, ev.Kind, ErrHandlerTimeout, b.cfg.HandlerTimeout))
+	overdue := time.AfterFunc(s.opts.Timeout, func() {
+		report(fmt.Errorf("%s on %s: %w after %v", s.opts.Name, ev.Kind, ErrHandlerTimeout, s.opts.Timeout))
 	})
 	defer overdue.Stop()
 	report(s.call(ctx, ev))

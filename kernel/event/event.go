@@ -34,6 +34,15 @@ type Event struct {
 	Time      time.Time // wall clock; order comes from the bus, never from here
 	Source    string    // emitting plugin, or KernelSource
 	Payload   any       // the payload type of Kind; json.RawMessage for raw x.*
+
+	// Entry is the entry of the session's tape that holds the event, 0 when there
+	// is none. It does not travel: clients see it as their cursor.
+	Entry int64
+	// Unrecorded marks an event that its emitter keeps off the tape (Y-176).
+	Unrecorded bool
+	// ClientID is the id that a client gave to what it submitted, "" if none. It
+	// is kept with the entry.
+	ClientID string
 }
 
 // wireEvent is the envelope in JSON, with exactly these members (Y-14).
@@ -68,7 +77,7 @@ func (e *Event) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	sec, frac := math.Modf(w.TS)
-	*e = Event{w.ID, w.Kind, w.SessionID, time.Unix(int64(sec), int64(frac*1e9)).UTC(), w.Source, payload}
+	*e = Event{ID: w.ID, Kind: w.Kind, SessionID: w.SessionID, Time: time.Unix(int64(sec), int64(frac*1e9)).UTC(), Source: w.Source, Payload: payload}
 	return nil
 }
 

@@ -1,0 +1,417 @@
+package session
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/yaya-ai/yaya/kernel/bus"
+	"github.com/yaya-ai/yaya/kernel/event"
+)
+
+// liveItems is how many recent events are held for connections; one that is
+// further behind reads the tape.
+const liveItems = 1024
+
+// Item is what a connection is sent: an event, or the notice that its cursor
+// could not be honoured.
+type Item struct {
+	Event event.Event
+	// Cursor is where the reader is once it has taken this. Events that are not
+	// on the tape do not move it.
+	Cursor Cursor
+	// Offset is where the content of an assistant.message.delta starts in the
+	// text in flight, in bytes.
+	Offset int
+	// Resync is set instead of Event: forget what you have, this is the state.
+	Resync *Resync
+	// Snapshot comes first, without an event, to those who asked for it.
+	Snapshot *Snapshot
+}
+
+// Resync tells a reader why it cannot go on from where it was.
+type Resync struct {
+	Reason  string   `json:"reason"` // "epoch": the tape was reset or repaired; "ahead": there is no such entry
+	Current Snapshot `json:"current"`
+}
+
+// AttachOptions describe a connection.
+type AttachOptions struct {
+	Adapter string
+	// Send delivers one item, on the connection's own goroutine, one at a time.
+	// An error detaches. Its context ends with the connection.
+	Send func(ctx context.Context, it Item) error
+	// Since asks for a replay of every entry after that id; nil for none (Y-185,
+	// Y-187).
+	Since *int64
+	// Epoch is the epoch that Since belongs to; "" trusts the caller.
+	Epoch string
+	// Snapshot asks for a snapshot before anything else.
+	Snapshot bool
+}
+
+// Connection is one reader of a session.
+type Connection struct {
+	s      *Session
+	id     string
+	o      AttachOptions
+	ctx    context.Context
+	cancel context.CancelFunc
+	wakeup chan struct{}
+	done   chan struct{}
+	once   sync.Once
+
+	// Guarded by the session's mutex.
+	beat time.Time
+
+	// The connection's own.
+	cursor Cursor
+	pos    int64 // of the next live item
+}
+
+// ID returns the connection's id, 32 hexadecimal digits.
+func (c *Connection) ID() string { return c.id }
+
+// Done is closed when nothing will be sent any more.
+func (c *Connection) Done() <-chan struct{} { return c.done }
+
+// Attach adds a reader to a session (Y-184). Events from now on reach it, after
+// the replay that it asked for, without gap or duplicate (Y-186).
+func (m *Manager) Attach(id string, o AttachOptions) (*Connection, error) {
+	if o.Send == nil {
+		return nil, errors.New("attach: there is nowhere to send to")
+	}
+	s, err := m.Open(id, "")
+	if err != nil {
+		return nil, err
+	}
+	u := uuid.New()
+	c := &Connection{s: s, id: hex.EncodeToString(u[:]), o: o, wakeup: make(chan struct{}, 1), done: make(chan struct{})}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	s.mu.Lock()
+	if err := s.load(); err != nil {
+		s.mu.Unlock()
+		c.cancel()
+		return nil, err
+	}
+	first := c.greeting()
+	c.cursor, c.pos, c.beat = s.cursor(), s.liveFrom+int64(len(s.live)), time.Now()
+	m.mu.Lock()
+	if m.closed {
+		m.mu.Unlock()
+		s.mu.Unlock()
+		c.cancel()
+		return nil, bus.ErrClosed
+	}
+	m.conns.Add(1)
+	m.mu.Unlock()
+	s.conns = append(s.conns, c)
+	s.mu.Unlock()
+	m.tell(func(e *bus.Emitter) error {
+		_, err := bus.Publish(e, event.SessionContextAttached, event.KernelSession, event.ContextAttached{SessionID: s.id, ConnectionID: c.id, AdapterID: o.Adapter})
+		return err
+	})
+	go c.run(first)
+	return c, nil
+}
+
+func (m *Manager) tell(f func(e *bus.Emitter) error) {
+	m.publish(func(e *bus.Emitter) error { return f(e.Named(ContextSource)) })
+}
+
+// Detach ends a connection at its client's wish.
+func (m *Manager) Detach(id, connection string) error {
+	return m.with(id, connection, (*Connection).close)
+}
+
+// Heartbeat notes that a connection's client is there.
+func (m *Manager) Heartbeat(id, connection string) error {
+	return m.with(id, connection, func(c *Connection) {
+		c.s.mu.Lock()
+		defer c.s.mu.Unlock()
+		c.beat = time.Now()
+	})
+}
+
+func (m *Manager) with(id, connection string, f func(*Connection)) error {
+	if s, ok := m.lookup(id); ok {
+		s.mu.Lock()
+		i := slices.IndexFunc(s.conns, func(c *Connection) bool { return c.id == connection })
+		var c *Connection
+		if i >= 0 {
+			c = s.conns[i]
+		}
+		s.mu.Unlock()
+		if c != nil {
+			f(c)
+			return nil
+		}
+	}
+	return fmt.Errorf("session %s has no connection %s", id, connection)
+}
+
+func (c *Connection) close() { c.end("client_close") }
+
+// end detaches once, for the first reason given.
+func (c *Connection) end(reason string) {
+	c.once.Do(func() {
+		c.cancel()
+		c.s.mu.Lock()
+		c.s.conns = slices.DeleteFunc(c.s.conns, func(x *Connection) bool { return x == c })
+		if len(c.s.conns) == 0 {
+			c.s.liveFrom += int64(len(c.s.live))
+			c.s.live = nil
+		}
+		c.s.used = time.Now()
+		c.s.mu.Unlock()
+		c.s.m.tell(func(e *bus.Emitter) error {
+			_, err := bus.Publish(e, event.SessionContextDetached, event.KernelSession, event.ContextDetached{SessionID: c.s.id, ConnectionID: c.id, Reason: reason})
+			return err
+		})
+	})
+}
+
+// silent returns the connections that were last heard of before a time.
+func (s *Session) silent(before time.Time) (out []*Connection) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.conns {
+		if !c.beat.After(before) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// Attached returns how many readers a session has.
+func (s *Session) Attached() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.conns)
+}
+
+// shown reports whether readers see an event: all of the session's but the
+// kernel's own questions to plugins.
+func shown(ev event.Event) bool {
+	return ev.Kind != event.LLMCallDelta.Name() && (!ev.Unrecorded || canonical(ev.Kind) || event.IsExtension(ev.Kind))
+}
+
+// fanOut hands an event to the connections; mu is held. It never waits.
+func (s *Session) fanOut(ev event.Event) {
+	it := Item{Event: ev}
+	switch p := ev.Payload.(type) {
+	case event.Delta:
+		it.Offset = len(s.text.Text)
+		s.text.Text += p.Content
+	case event.LLMResponse, event.LLMError, event.AssistantMessage, event.TurnCompleted, event.TurnFailed, event.TurnCancelled:
+		s.text = inFlight{}
+	}
+	if len(s.conns) == 0 || s.j == nil || !shown(ev) {
+		return
+	}
+	it.Cursor = s.cursor()
+	s.live = append(s.live, it)
+	if len(s.live) > liveItems {
+		drop := len(s.live) - liveItems/2
+		s.live = slices.Clone(s.live[drop:])
+		s.liveFrom += int64(drop)
+	}
+	s.wake()
+}
+
+func (s *Session) wake() {
+	for _, c := range s.conns {
+		select {
+		case c.wakeup <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// plan is what a connection does before it goes live.
+type plan struct {
+	snapshot *Snapshot
+	resync   *Resync
+	replay   bool
+	from, to int64
+	asks     []Ask
+}
+
+// greeting decides what a new connection gets first; the session's mutex is
+// held.
+func (c *Connection) greeting() plan {
+	s, p := c.s, plan{}
+	now := s.snapshot()
+	if c.o.Snapshot {
+		p.snapshot = &now
+	}
+	switch {
+	case c.o.Since == nil:
+		p.asks = now.Asks
+	case c.o.Epoch != "" && c.o.Epoch != s.st.epoch:
+		p.resync = &Resync{"epoch", now}
+	case *c.o.Since > now.AsOf.Seq || *c.o.Since < 0:
+		p.resync = &Resync{"ahead", now}
+	default:
+		p.replay, p.from, p.to = true, *c.o.Since+1, now.AsOf.Seq
+	}
+	return p
+}
+
+func (c *Connection) run(first plan) {
+	defer c.s.m.conns.Done()
+	defer close(c.done)
+	err := c.greet(first)
+	for err == nil {
+		err = c.follow()
+	}
+	c.end("send_failed") // unless it was ended for another reason
+}
+
+func (c *Connection) send(it Item) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("send: panic: %v", r)
+		}
+	}()
+	if err := c.ctx.Err(); err != nil {
+		return err
+	}
+	return c.o.Send(c.ctx, it)
+}
+
+func (c *Connection) greet(p plan) error {
+	if p.snapshot != nil {
+		if err := c.send(Item{Snapshot: p.snapshot, Cursor: c.cursor}); err != nil {
+			return err
+		}
+	}
+	if p.resync != nil {
+		return c.send(Item{Resync: p.resync, Cursor: c.cursor})
+	}
+	for _, a := range p.asks {
+		ev := c.own(event.ApprovalRequested.Name(), a.ApprovalRequest)
+		if err := c.send(Item{Event: ev, Cursor: c.cursor}); err != nil {
+			return err
+		}
+	}
+	if !p.replay {
+		return nil
+	}
+	n := 0
+	err := c.read(p.from, p.to, func(e Entry) error {
+		n++
+		return c.send(Item{
+			Event:  c.own(event.SessionReplayEntry.Name(), event.ReplayEntry{SessionID: c.s.id, EntryID: e.ID, Kind: e.Kind, Payload: e.Payload}),
+			Cursor: Cursor{c.cursor.Epoch, e.ID},
+		})
+	})
+	if err != nil {
+		return err
+	}
+	return c.send(Item{Event: c.own(event.SessionReplayDone.Name(), event.ReplayDone{SessionID: c.s.id, ConnectionID: c.id, Replayed: n}), Cursor: c.cursor})
+}
+
+// own makes an event that this connection alone gets.
+func (c *Connection) own(kind string, payload any) event.Event {
+	return event.Event{ID: uuid.NewString(), Kind: kind, SessionID: event.KernelSession, Time: time.Now(), Source: ContextSource, Payload: payload}
+}
+
+// read visits entries of the session, inherited ones included.
+func (c *Connection) read(from, to int64, visit func(Entry) error) error {
+	if from > to {
+		return nil
+	}
+	err := c.s.Entries(from, func(e Entry) error {
+		if e.ID > to {
+			return errStop
+		}
+		return visit(e)
+	})
+	if errors.Is(err, errStop) {
+		return nil
+	}
+	return err
+}
+
+// follow waits for something new and sends it.
+func (c *Connection) follow() error {
+	s := c.s
+	s.mu.Lock()
+	if err := s.load(); err != nil {
+		s.mu.Unlock()
+		return err
+	}
+	now, end := s.cursor(), s.liveFrom+int64(len(s.live))
+	if now.Epoch != c.cursor.Epoch {
+		sn := s.snapshot()
+		c.cursor, c.pos = now, end
+		s.mu.Unlock()
+		return c.send(Item{Resync: &Resync{"epoch", sn}, Cursor: now})
+	}
+	if c.pos < s.liveFrom { // too far behind for the live items: read the tape
+		from := c.cursor.Seq + 1
+		c.cursor, c.pos = now, end
+		s.mu.Unlock()
+		return c.read(from, now.Seq, func(e Entry) error {
+			ev, ok := e.Event(s.id)
+			if !ok {
+				return nil
+			}
+			return c.send(Item{Event: ev, Cursor: Cursor{now.Epoch, e.ID}})
+		})
+	}
+	items := slices.Clone(s.live[c.pos-s.liveFrom:])
+	c.pos = end
+	s.mu.Unlock()
+	for _, it := range merge(items) {
+		c.cursor = it.Cursor
+		if err := c.send(it); err != nil {
+			return err
+		}
+	}
+	if len(items) > 0 {
+		return nil
+	}
+	select {
+	case <-c.wakeup:
+		return nil
+	case <-c.ctx.Done():
+		return c.ctx.Err()
+	}
+}
+
+// merge joins deltas that follow each other: what a slow reader missed is one
+// chunk to it.
+func merge(items []Item) []Item {
+	out := items[:0]
+	for i := 0; i < len(items); i++ {
+		d, ok := items[i].Event.Payload.(event.Delta)
+		if !ok {
+			out = append(out, items[i])
+			continue
+		}
+		first := items[i]
+		var text strings.Builder
+		text.WriteString(d.Content)
+		for i+1 < len(items) {
+			next, ok := items[i+1].Event.Payload.(event.Delta)
+			if !ok {
+				break
+			}
+			text.WriteString(next.Content)
+			i++
+		}
+		first.Event.Payload = event.Delta{Content: text.String()}
+		first.Cursor = items[i].Cursor
+		out = append(out, first)
+	}
+	return out
+}

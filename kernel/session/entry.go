@@ -1,0 +1,183 @@
+package session
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/yaya-ai/yaya/kernel/event"
+)
+
+// The kinds of entries (Y-173…Y-175).
+const (
+	KindMessage    = "message"     // {role, content, …}
+	KindToolCall   = "tool_call"   // {id, name, args}
+	KindToolResult = "tool_result" // {tool_call_id, ok, …}
+	KindAnchor     = "anchor"      // {name, state}
+	KindEvent      = "event"       // {name, data}
+)
+
+// Entry is one record of a tape. Ids are consecutive and start at 1; those of a
+// fork continue its parent's.
+type Entry struct {
+	ID      int64           `json:"id"`
+	Kind    string          `json:"kind"`
+	Payload json.RawMessage `json:"payload"`
+	Meta    Meta            `json:"meta"`
+	Date    time.Time       `json:"date"` // wall clock, for people; order is by ID
+}
+
+// Meta says where an entry came from.
+type Meta struct {
+	Event  string `json:"event,omitempty"`  // id of the event
+	Source string `json:"source,omitempty"` // its source, unless the kernel
+	Client string `json:"client,omitempty"` // the id that a client gave it
+}
+
+// Message is the payload of a message entry.
+type Message struct {
+	Role        string             `json:"role"`
+	Content     string             `json:"content"`
+	Attachments []event.Attachment `json:"attachments,omitempty"`
+	ToolCalls   []event.ToolCall   `json:"tool_calls,omitempty"`
+}
+
+// ToolResult is the payload of a tool_result entry.
+type ToolResult struct {
+	ToolCallID string          `json:"tool_call_id"`
+	OK         bool            `json:"ok"`
+	Value      json.RawMessage `json:"value,omitempty"`
+	Error      string          `json:"error,omitempty"`
+	Envelope   json.RawMessage `json:"envelope,omitempty"`
+	RequestID  string          `json:"request_id,omitempty"`
+}
+
+// Anchor is the payload of an anchor entry.
+type Anchor struct {
+	Name  string          `json:"name"`
+	State json.RawMessage `json:"state"`
+}
+
+// Note is the payload of an event entry.
+type Note struct {
+	Name string          `json:"name"`
+	Data json.RawMessage `json:"data"`
+}
+
+// canonical reports whether a kind is history that cannot be opted out of.
+func canonical(kind string) bool {
+	switch kind {
+	case event.UserMessageReceived.Name(), event.AssistantMessageDone.Name(),
+		event.ToolCallRequest.Name(), event.ToolCallResult.Name(), event.ToolCallError.Name():
+		return true
+	}
+	return false
+}
+
+// owed reports whether the emitter of a kind must know that it was not recorded.
+func owed(kind string) bool {
+	return kind == event.UserMessageReceived.Name() || kind == event.ToolCallRequest.Name()
+}
+
+// entryOf maps an event to what is written; ok is false for what is not (Y-173
+// to Y-176).
+func entryOf(ev event.Event) (kind string, payload any, ok bool) {
+	switch p := ev.Payload.(type) {
+	case event.UserMessage:
+		return KindMessage, Message{Role: "user", Content: p.Text, Attachments: p.Attachments}, true
+	case event.AssistantMessage:
+		return KindMessage, Message{Role: "assistant", Content: p.Content, ToolCalls: p.ToolCalls}, true
+	case event.ToolRequest:
+		return KindToolCall, event.ToolCall{ID: p.ID, Name: p.Name, Args: p.Args}, true
+	case event.ToolResult:
+		return KindToolResult, ToolResult{p.ID, p.OK, p.Value, p.Error, p.Envelope, p.RequestID}, true
+	}
+	k, known := event.Lookup(ev.Kind)
+	if !known || k.Class == event.Lossy || strings.HasPrefix(ev.Kind, "session.") || (ev.Unrecorded && !canonical(ev.Kind)) {
+		return "", nil, false
+	}
+	return KindEvent, struct {
+		Name string `json:"name"`
+		Data any    `json:"data"`
+	}{ev.Kind, ev.Payload}, true
+}
+
+// members renders what a journal record holds besides its id and sums.
+func members(kind string, p json.RawMessage, meta Meta, now time.Time) ([]byte, error) {
+	b := make([]byte, 0, len(p)+160)
+	b = append(b, `"kind":"`...)
+	b = append(b, kind...)
+	b = append(b, `","payload":`...)
+	b = append(b, p...)
+	b = append(b, `,"meta":`...)
+	m, err := json.Marshal(meta)
+	if err != nil {
+		return nil, fmt.Errorf("entry: %w", err)
+	}
+	b = append(b, m...)
+	b = append(b, `,"date":"`...)
+	b = now.UTC().AppendFormat(b, "2006-01-02T15:04:05.000Z07:00")
+	return append(b, '"'), nil
+}
+
+func decodeEntry(line []byte) (Entry, error) {
+	var e Entry
+	if err := json.Unmarshal(line, &e); err != nil {
+		return Entry{}, fmt.Errorf("entry: %w", err)
+	}
+	return e, nil
+}
+
+// Event returns the event that an entry was made of. Anchors have none.
+func (e Entry) Event(session string) (event.Event, bool) {
+	source := e.Meta.Source
+	if source == "" {
+		source = event.KernelSource
+	}
+	ev := event.Event{ID: e.Meta.Event, SessionID: session, Time: e.Date, Source: source, Entry: e.ID, ClientID: e.Meta.Client}
+	set := func(kind string, payload any) (event.Event, bool) {
+		ev.Kind, ev.Payload = kind, payload
+		return ev, true
+	}
+	switch e.Kind {
+	case KindMessage:
+		var m Message
+		if json.Unmarshal(e.Payload, &m) != nil {
+			return event.Event{}, false
+		}
+		if m.Role == "user" {
+			return set(event.UserMessageReceived.Name(), event.UserMessage{Text: m.Content, Attachments: m.Attachments})
+		}
+		if m.ToolCalls == nil {
+			m.ToolCalls = []event.ToolCall{}
+		}
+		return set(event.AssistantMessageDone.Name(), event.AssistantMessage{Content: m.Content, ToolCalls: m.ToolCalls})
+	case KindToolCall:
+		var c event.ToolCall
+		if json.Unmarshal(e.Payload, &c) != nil {
+			return event.Event{}, false
+		}
+		return set(event.ToolCallRequest.Name(), event.ToolRequest{ID: c.ID, Name: c.Name, Args: c.Args, SchemaVersion: event.SchemaV1})
+	case KindToolResult:
+		var r ToolResult
+		if json.Unmarshal(e.Payload, &r) != nil {
+			return event.Event{}, false
+		}
+		return set(event.ToolCallResult.Name(), event.ToolResult{ID: r.ToolCallID, OK: r.OK, Value: r.Value, Error: r.Error, Envelope: r.Envelope, Request: event.Request{RequestID: r.RequestID}})
+	case KindEvent:
+		var n Note
+		if json.Unmarshal(e.Payload, &n) != nil {
+			return event.Event{}, false
+		}
+		payload, err := event.DecodePayload(n.Name, n.Data)
+		if err != nil {
+			return event.Event{}, false
+		}
+		if k, ok := event.Lookup(n.Name); ok && k.OnKernel {
+			ev.SessionID = event.KernelSession
+		}
+		return set(n.Name, payload)
+	}
+	return event.Event{}, false
+}

@@ -1,0 +1,224 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"time"
+
+	"github.com/yaya-ai/yaya/kernel/bus"
+	"github.com/yaya-ai/yaya/kernel/event"
+)
+
+// Handoff appends an anchor. An anchor whose state is a [Compaction] replaces
+// the history before it in what a model is shown; nothing is removed (Y-180).
+func (s *Session) Handoff(name string, st any) (int64, error) {
+	raw, err := json.Marshal(st)
+	if err != nil {
+		return 0, fmt.Errorf("handoff: %w", err)
+	}
+	if name == "" || name == anchorStart || name == anchorRepair {
+		return 0, fmt.Errorf("handoff: %q cannot be the name of an anchor", name)
+	}
+	s.mu.Lock()
+	err = s.load()
+	var id int64
+	if err == nil {
+		id, err = s.append(KindAnchor, Anchor{Name: name, State: raw}, Meta{})
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return 0, err
+	}
+	s.m.publish(func(e *bus.Emitter) error {
+		_, err := bus.Publish(e, event.SessionHandedOff, s.id, event.SessionHandoff{SessionID: s.id, Name: name, State: raw})
+		return err
+	})
+	return id, nil
+}
+
+// Fork branches a session off: the child sees what the parent holds now, and
+// writes to a tape of its own (Y-179).
+func (m *Manager) Fork(parentID, childID string) (*Session, error) {
+	if err := event.CheckSession(childID); err != nil {
+		return nil, err
+	}
+	p, err := m.Find(parentID, "")
+	if err != nil {
+		return nil, err
+	}
+	release := p.Pin()
+	defer release()
+	if _, found, err := m.locate(childID, p.workspace); err != nil || found {
+		return nil, errors.Join(fmt.Errorf("session %s exists already", childID), err)
+	}
+	p.mu.Lock()
+	if err := p.load(); err != nil {
+		p.mu.Unlock()
+		return nil, err
+	}
+	last, j := p.j.Last(), p.j
+	var base Projection
+	for _, msg := range p.st.Messages() {
+		base.push(0, msg)
+	}
+	from := &parent{SessionID: p.id, Tape: p.tape, Epoch: p.birth, Entry: last}
+	p.mu.Unlock()
+	// What the child builds on must outlive a power cut if the child does.
+	if err := j.Sync(context.Background(), last); err != nil {
+		return nil, err
+	}
+	c := &Session{m: m, id: childID, workspace: p.workspace, tape: TapeName(p.workspace, childID), parent: from}
+	c.st.Projection = base
+	if _, err := m.admit(c, func() error { return c.create(tapeFile(c.tape), last+1) }); err != nil {
+		return nil, err
+	}
+	m.publish(func(e *bus.Emitter) error {
+		_, err := bus.Publish(e, event.SessionWasForked, p.id, event.SessionForked{ParentID: p.id, ChildID: childID})
+		return err
+	})
+	return c, nil
+}
+
+// Reset starts a session anew, and keeps its old tape in the archive if archive
+// is set; it returns where (Y-181). Forks keep their view of the old tape, which
+// is therefore archived when there are any.
+func (s *Session) Reset(archive bool) (path string, err error) {
+	if !archive {
+		forked, err := s.m.forked(s)
+		if err != nil {
+			return "", err
+		}
+		archive = forked
+	}
+	s.mu.Lock()
+	if err = s.load(); err == nil && s.st.turn != "" {
+		err = fmt.Errorf("session %s: %w", s.id, ErrBusy)
+	}
+	if err == nil {
+		path, err = s.reset(archive)
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return "", err
+	}
+	var where *string
+	if path != "" {
+		where = &path
+		s.m.archived(s.id, path)
+	}
+	s.m.publish(func(e *bus.Emitter) error {
+		_, err := bus.Publish(e, event.SessionWasReset, s.id, event.SessionReset{SessionID: s.id, ArchivePath: where})
+		return err
+	})
+	return path, nil
+}
+
+func (m *Manager) archived(id, path string) {
+	m.publish(func(e *bus.Emitter) error {
+		_, err := bus.Publish(e, event.SessionWasArchived, id, event.SessionArchived{SessionID: id, ArchivePath: path})
+		return err
+	})
+}
+
+// reset replaces the tape; mu is held. At every moment there is one whole tape
+// under the session's name: the old one, then the new one.
+func (s *Session) reset(archive bool) (string, error) {
+	fsys, old := s.m.cfg.FS, s.j
+	next := tapeFile(s.tape) + ".new"
+	if err := fsys.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("reset: %w", err)
+	}
+	fresh := &Session{m: s.m, id: s.id, workspace: s.workspace, tape: s.tape}
+	if err := fresh.create(next, 1); err != nil {
+		return "", err
+	}
+	fail := func(err error) (string, error) {
+		return "", errors.Join(fmt.Errorf("reset: %w", err), fresh.j.Close(), fsys.Remove(next))
+	}
+	if err := fresh.j.Sync(context.Background(), fresh.j.Last()); err != nil {
+		return fail(err)
+	}
+	var kept string
+	if archive {
+		var err error
+		if kept, err = s.keep(); err != nil {
+			return fail(err)
+		}
+	}
+	if err := fsys.Rename(next, tapeFile(s.tape)); err != nil {
+		return fail(err)
+	}
+	err := fsys.SyncDir(tapesDir)
+	s.j, s.st, s.birth, s.parent = fresh.j, fresh.st, fresh.birth, nil
+	s.live, s.liveFrom, s.text = nil, s.liveFrom+int64(len(s.live)), inFlight{}
+	s.wake()
+	return kept, errors.Join(err, old.Close())
+}
+
+// keep gives the tape a second name in the archive; mu is held.
+func (s *Session) keep() (string, error) {
+	if err := s.j.Sync(context.Background(), s.j.Last()); err != nil {
+		return "", err
+	}
+	stamp := time.Now().UTC().Format("20060102T150405.000000Z")
+	name := path.Join(archiveDir, fmt.Sprintf("%s.jsonl.%s.bak", s.tape, stamp))
+	if err := s.m.cfg.FS.Link(tapeFile(s.tape), name); err != nil {
+		return "", err
+	}
+	return name, s.m.cfg.FS.SyncDir(archiveDir)
+}
+
+// Archive moves a session's tape to the archive; the session is gone.
+func (m *Manager) Archive(id, workspace string) (string, error) {
+	s, err := m.Find(id, workspace)
+	if err != nil {
+		return "", err
+	}
+	for _, c := range s.silent(time.Now().Add(time.Hour)) {
+		c.end("client_close")
+	}
+	s.mu.Lock()
+	name, err := s.archive()
+	s.mu.Unlock()
+	if err != nil {
+		return "", err
+	}
+	m.mu.Lock()
+	delete(m.sessions, id)
+	m.mu.Unlock()
+	m.archived(id, name)
+	return name, nil
+}
+
+func (s *Session) archive() (string, error) {
+	if err := s.load(); err != nil {
+		return "", err
+	}
+	if s.st.turn != "" {
+		return "", fmt.Errorf("session %s: %w", s.id, ErrBusy)
+	}
+	name, err := s.keep()
+	if err != nil {
+		return "", fmt.Errorf("archive: %w", err)
+	}
+	if err := s.m.cfg.FS.Remove(tapeFile(s.tape)); err != nil {
+		return "", fmt.Errorf("archive: %w", err)
+	}
+	s.gone = true
+	return name, errors.Join(s.m.cfg.FS.SyncDir(tapesDir), s.close())
+}
+
+// forked reports whether a session has forks that read its tape.
+func (m *Manager) forked(s *Session) (found bool, err error) {
+	err = m.tapes(func(name string) error {
+		if h, _, err := m.header(name); err == nil && h.Parent != nil && h.Parent.Tape == s.tape && h.Parent.Epoch == s.birth {
+			found = true
+		}
+		return nil
+	})
+	return found, err
+}

@@ -1,0 +1,329 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/yaya-ai/yaya/internal/journal"
+	"github.com/yaya-ai/yaya/kernel/bus"
+	"github.com/yaya-ai/yaya/kernel/event"
+)
+
+const (
+	tapesDir   = "tapes"
+	archiveDir = "tapes/.archive"
+
+	// Persister is the source that failed writes are reported under (Y-182).
+	Persister = "kernel-session-persister"
+	// ContextSource is the source of what happens to connections (Y-56).
+	ContextSource = "kernel-session-context"
+)
+
+func tapeFile(tape string) string { return path.Join(tapesDir, tape+".jsonl") }
+
+// Config adjusts a manager. FS is required.
+type Config struct {
+	FS journal.FS // the data directory
+	// Workspace is where sessions work that are opened without one.
+	Workspace string
+	// HeartbeatTimeout is how long a connection may be silent. Default 60 s.
+	HeartbeatTimeout time.Duration
+	// ReapInterval is how often silence is looked for. Default 5 s. A silent
+	// connection is found within [HeartbeatTimeout, HeartbeatTimeout+ReapInterval)
+	// (Y-189, Y-190).
+	ReapInterval time.Duration
+	// IdleAfter is when an unused tape is closed. Default 5 min.
+	IdleAfter time.Duration
+	Log       zerolog.Logger
+}
+
+// Manager holds the sessions of a data directory. It is the bus's recorder.
+type Manager struct {
+	cfg Config
+
+	mu       sync.Mutex
+	bus      *bus.Bus
+	sessions map[string]*Session
+	closed   bool
+	conns    sync.WaitGroup
+}
+
+// NewManager prepares the data directory. Bind must be called before sessions
+// are opened.
+func NewManager(cfg Config) (*Manager, error) {
+	cfg.HeartbeatTimeout = cmp.Or(cfg.HeartbeatTimeout, time.Minute)
+	cfg.ReapInterval = cmp.Or(cfg.ReapInterval, 5*time.Second)
+	cfg.IdleAfter = cmp.Or(cfg.IdleAfter, 5*time.Minute)
+	if err := cfg.FS.MkdirAll(archiveDir); err != nil {
+		return nil, fmt.Errorf("sessions: %w", err)
+	}
+	ws, err := absWorkspace(cfg.Workspace)
+	if err != nil {
+		return nil, fmt.Errorf("sessions: %w", err)
+	}
+	cfg.Workspace = ws
+	return &Manager{cfg: cfg, sessions: map[string]*Session{}}, nil
+}
+
+// Bind gives the manager the bus that it tells of what happens to sessions.
+func (m *Manager) Bind(b *bus.Bus) { m.bus = b }
+
+// Run reaps silent connections and closes idle tapes until ctx ends.
+func (m *Manager) Run(ctx context.Context) error {
+	tick := time.NewTicker(m.cfg.ReapInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			m.reap(time.Now())
+		}
+	}
+}
+
+func (m *Manager) all() []*Session {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := make([]*Session, 0, len(m.sessions))
+	for _, s := range m.sessions {
+		out = append(out, s)
+	}
+	return out
+}
+
+func (m *Manager) reap(now time.Time) {
+	for _, s := range m.all() {
+		for _, c := range s.silent(now.Add(-m.cfg.HeartbeatTimeout)) {
+			c.end("timeout")
+		}
+		if err := s.unload(now.Add(-m.cfg.IdleAfter)); err != nil {
+			m.cfg.Log.Warn().Err(err).Str("session", s.id).Msg("an idle tape could not be closed")
+		}
+	}
+}
+
+// Close detaches every connection with reason shutdown (Y-191), waits for them,
+// and closes the tapes.
+func (m *Manager) Close(ctx context.Context) error {
+	m.mu.Lock()
+	m.closed = true
+	m.mu.Unlock()
+	for _, s := range m.all() {
+		for _, c := range s.silent(time.Now().Add(time.Hour)) {
+			c.end("shutdown")
+		}
+	}
+	done := make(chan struct{})
+	go func() {
+		m.conns.Wait()
+		close(done)
+	}()
+	var errs []error
+	select {
+	case <-done:
+	case <-ctx.Done():
+		errs = append(errs, fmt.Errorf("connections are still sending: %w", ctx.Err()))
+	}
+	for _, s := range m.all() {
+		s.mu.Lock()
+		errs = append(errs, s.close())
+		s.gone = true
+		s.mu.Unlock()
+	}
+	return errors.Join(errs...)
+}
+
+// Prepare implements [bus.Recorder]: a message to a session that is not open
+// opens it.
+func (m *Manager) Prepare(kind, id string) error {
+	if kind != event.UserMessageReceived.Name() || strings.HasPrefix(id, event.BridgePrefix) {
+		return nil
+	}
+	_, err := m.Open(id, "")
+	return err
+}
+
+// Record implements [bus.Recorder].
+func (m *Manager) Record(ev *event.Event) (refuse bool, err error) {
+	s, ok := m.lookup(ev.SessionID)
+	if !ok {
+		return false, nil
+	}
+	return s.record(ev)
+}
+
+// Failed implements [bus.Recorder]: the session goes on, and the failure is
+// known (Y-182).
+func (m *Manager) Failed(ev event.Event, err error) {
+	m.cfg.Log.Warn().Err(err).Str("session", ev.SessionID).Str("kind", ev.Kind).Msg("an event could not be written to its tape")
+	m.publish(func(e *bus.Emitter) error {
+		_, err := bus.Publish(e.Named(Persister), event.PluginFailed, event.KernelSession, event.PluginError{Name: Persister, Error: err.Error()})
+		return err
+	})
+}
+
+// publish tells the bus; on the way down there is nobody left to tell.
+func (m *Manager) publish(f func(*bus.Emitter) error) {
+	if err := f(m.bus.Kernel()); err != nil && !errors.Is(err, bus.ErrClosed) {
+		m.cfg.Log.Error().Err(err).Msg("a session event could not be published")
+	}
+}
+
+func (m *Manager) lookup(id string) (*Session, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s, ok := m.sessions[id]
+	return s, ok
+}
+
+// Get returns an open session.
+func (m *Manager) Get(id string) (*Session, bool) { return m.lookup(id) }
+
+// Open returns the session of that id, creating it when there is none. workspace
+// may be "": then it is the one that the session has, or the default for a new
+// one.
+func (m *Manager) Open(id, workspace string) (*Session, error) {
+	return m.open(id, workspace, true)
+}
+
+// Find returns a session that exists.
+func (m *Manager) Find(id, workspace string) (*Session, error) {
+	return m.open(id, workspace, false)
+}
+
+func (m *Manager) open(id, workspace string, create bool) (*Session, error) {
+	ws, err := absWorkspace(workspace)
+	if err != nil {
+		return nil, err
+	}
+	if s, ok := m.lookup(id); ok {
+		if ws != "" && ws != s.workspace {
+			return nil, fmt.Errorf("session %s is open in %s, not in %s", id, s.workspace, ws)
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s, s.load()
+	}
+	if err := event.CheckSession(id); err != nil || id == event.KernelSession || strings.HasPrefix(id, event.BridgePrefix) {
+		return nil, errors.Join(fmt.Errorf("%q cannot be a session", id), err)
+	}
+	head, found, err := m.locate(id, ws)
+	switch {
+	case err != nil:
+		return nil, err
+	case found:
+		ws = head.Workspace
+	case !create || strings.Contains(id, "::agent::"):
+		return nil, fmt.Errorf("session %s: %w", id, ErrNotFound)
+	default:
+		ws = cmp.Or(ws, m.cfg.Workspace)
+	}
+	s := &Session{m: m, id: id, workspace: ws, tape: TapeName(ws, id), parent: head.Parent, birth: head.Epoch}
+	return m.admit(s, func() error {
+		if found {
+			return s.load()
+		}
+		return s.create(tapeFile(s.tape), 1)
+	})
+}
+
+// locate finds the tape of a session.
+func (m *Manager) locate(id, ws string) (start, bool, error) {
+	if ws != "" {
+		h, _, err := m.header(tapeFile(TapeName(ws, id)))
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errEmpty) {
+			return start{}, false, nil
+		}
+		return h, err == nil, err
+	}
+	// Its usual place first: that is one file to look at, not all.
+	if h, _, err := m.header(tapeFile(TapeName(m.cfg.Workspace, id))); err == nil {
+		return h, true, nil
+	}
+	var got []start
+	err := m.tapes(func(name string) error {
+		if !strings.HasSuffix(name, TapeName("", id)[16:]+".jsonl") {
+			return nil // not this id's, by its name
+		}
+		if h, _, err := m.header(name); err == nil && h.SessionID == id {
+			got = append(got, h)
+		}
+		return nil
+	})
+	switch {
+	case err != nil || len(got) == 0:
+		return start{}, false, err
+	case len(got) > 1:
+		return start{}, false, fmt.Errorf("session %s exists in %d workspaces: name the workspace", id, len(got))
+	}
+	return got[0], true, nil
+}
+
+// admit makes a session known and opens it, once however many ask.
+func (m *Manager) admit(s *Session, open func() error) (*Session, error) {
+	s.mu.Lock()
+	m.mu.Lock()
+	if other := m.sessions[s.id]; other != nil || m.closed {
+		m.mu.Unlock()
+		s.mu.Unlock()
+		if other == nil {
+			return nil, bus.ErrClosed
+		}
+		other.mu.Lock()
+		defer other.mu.Unlock()
+		return other, other.load()
+	}
+	m.sessions[s.id] = s
+	m.mu.Unlock()
+	err := open()
+	if err != nil {
+		s.gone = true
+		m.mu.Lock()
+		delete(m.sessions, s.id)
+		m.mu.Unlock()
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	m.publish(func(e *bus.Emitter) error {
+		_, err := bus.Publish(e, event.SessionWasStarted, s.id, event.SessionStarted{SessionID: s.id, TapeName: s.tape, Workspace: s.workspace})
+		return err
+	})
+	return s, nil
+}
+
+// create makes the tape of a new session; mu is held. An empty file, which a
+// crash can leave, is taken.
+func (s *Session) create(name string, first int64) error {
+	j, err := journal.Open(s.m.cfg.FS, name, journal.Options{First: first})
+	if err != nil {
+		return fmt.Errorf("session %s: %w", s.id, err)
+	}
+	if j.Last() >= j.First() {
+		return errors.Join(fmt.Errorf("session %s: %s holds another tape", s.id, name), j.Close())
+	}
+	base := s.st.Projection
+	s.j, s.st = j, state{Projection: base}
+	s.birth, s.used = newEpoch(), time.Now()
+	st, err := json.Marshal(start{tapeFormat, s.id, s.workspace, s.birth, s.parent})
+	if err == nil {
+		_, err = s.append(KindAnchor, Anchor{Name: anchorStart, State: st}, Meta{})
+	}
+	if err != nil {
+		s.j = nil
+		return errors.Join(err, j.Close())
+	}
+	return nil
+}

@@ -1,0 +1,257 @@
+package session
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/yaya-ai/yaya/kernel/event"
+)
+
+// The anchors and notes that the kernel itself writes.
+const (
+	anchorStart  = "session/start"
+	anchorRepair = "session/repair"
+	noteQueue    = "x.session.queue"
+)
+
+// maxPrompts is how many client ids of prompts a session remembers.
+const maxPrompts = 1000
+
+// tapeFormat is the version of what tapes hold.
+const tapeFormat = 1
+
+// start is the state of a tape's first anchor.
+type start struct {
+	Format    int     `json:"format"`
+	SessionID string  `json:"session_id"`
+	Workspace string  `json:"workspace"`
+	Epoch     string  `json:"epoch"`
+	Parent    *parent `json:"parent,omitempty"`
+}
+
+// parent says where a fork branched off.
+type parent struct {
+	SessionID string `json:"session_id"`
+	Tape      string `json:"tape"`
+	Epoch     string `json:"epoch"`
+	Entry     int64  `json:"entry"` // the last entry that the fork sees
+}
+
+// Ask is an approval that waits for an answer.
+type Ask struct {
+	event.ApprovalRequest
+	SessionID string `json:"session_id"`          // where the call was made
+	Deadline  string `json:"deadline,omitempty"`  // RFC 3339
+	Decisions any    `json:"decisions,omitempty"` // what may be answered
+}
+
+// Prompt is a queued user message.
+type Prompt struct {
+	ID          string             `json:"id"` // the client's
+	Text        string             `json:"text"`
+	Attachments []event.Attachment `json:"attachments,omitempty"`
+}
+
+// Hash identifies the content of a prompt, whatever its id.
+func (p Prompt) Hash() [32]byte {
+	b, err := json.Marshal(Prompt{Text: p.Text, Attachments: p.Attachments})
+	if err != nil {
+		return [32]byte{}
+	}
+	return sha256.Sum256(b)
+}
+
+// Admitted is what became of a prompt.
+type Admitted struct {
+	Hash  [32]byte
+	Entry int64 // of its message; 0 while it is queued
+}
+
+// state is everything that follows from a tape's entries.
+type state struct {
+	Projection
+	epoch   string
+	turn    string // id of the running turn, "" if none
+	calls   []string
+	asks    []Ask
+	queue   []Prompt
+	prompts map[string]Admitted
+	order   []string // client ids, oldest first
+}
+
+// apply takes in the next entry.
+func (s *state) apply(e Entry) {
+	s.Apply(e)
+	switch e.Kind {
+	case KindAnchor:
+		s.anchor(e)
+	case KindMessage:
+		s.message(e)
+	case KindToolCall:
+		var c event.ToolCall
+		if json.Unmarshal(e.Payload, &c) == nil {
+			s.calls = append(s.calls, c.ID)
+		}
+	case KindToolResult:
+		var r ToolResult
+		if json.Unmarshal(e.Payload, &r) == nil {
+			s.settled(r.ToolCallID)
+		}
+	case KindEvent:
+		var n Note
+		if json.Unmarshal(e.Payload, &n) == nil {
+			s.note(n)
+		}
+	}
+}
+
+func (s *state) anchor(e Entry) {
+	var a Anchor
+	if json.Unmarshal(e.Payload, &a) != nil {
+		return
+	}
+	var st struct {
+		Epoch string `json:"epoch"`
+	}
+	if (a.Name == anchorStart || a.Name == anchorRepair) && json.Unmarshal(a.State, &st) == nil && st.Epoch != "" {
+		s.epoch = st.Epoch
+	}
+}
+
+func (s *state) message(e Entry) {
+	var m Message
+	if e.Meta.Client == "" || json.Unmarshal(e.Payload, &m) != nil || m.Role != "user" {
+		return
+	}
+	s.admit(e.Meta.Client, Admitted{Prompt{Text: m.Content, Attachments: m.Attachments}.Hash(), e.ID})
+}
+
+func (s *state) admit(client string, a Admitted) {
+	if s.prompts == nil {
+		s.prompts = map[string]Admitted{}
+	}
+	if _, known := s.prompts[client]; !known {
+		s.order = append(s.order, client)
+		if len(s.order) > maxPrompts {
+			delete(s.prompts, s.order[0])
+			s.order = s.order[1:]
+		}
+	}
+	s.prompts[client] = a
+}
+
+func (s *state) settled(call string) {
+	s.calls = slices.DeleteFunc(s.calls, func(id string) bool { return id == call })
+}
+
+func (s *state) note(n Note) {
+	switch n.Name {
+	case event.TurnWasStarted.Name():
+		var t event.TurnStarted
+		if json.Unmarshal(n.Data, &t) == nil {
+			s.turn, s.calls = t.TurnID, nil
+		}
+	case event.TurnWasCompleted.Name(), event.TurnHasFailed.Name(), event.TurnWasCancelled.Name():
+		s.turn = ""
+	case event.ToolCallError.Name():
+		var t event.ToolError
+		if json.Unmarshal(n.Data, &t) == nil {
+			s.settled(t.ID)
+		}
+	case event.ApprovalRequested.Name():
+		var a Ask
+		if json.Unmarshal(n.Data, &a) == nil {
+			s.asks = append(s.asks, a)
+		}
+	case event.ApprovalAnswered.Name(), event.ApprovalWithdrawn.Name():
+		var a struct {
+			ID string `json:"id"`
+		}
+		if json.Unmarshal(n.Data, &a) == nil {
+			s.asks = slices.DeleteFunc(s.asks, func(x Ask) bool { return x.ID == a.ID })
+		}
+	case noteQueue:
+		var q struct {
+			Prompts []Prompt `json:"prompts"`
+		}
+		if json.Unmarshal(n.Data, &q) == nil {
+			s.queue = q.Prompts
+			for _, p := range q.Prompts {
+				if _, known := s.prompts[p.ID]; !known {
+					s.admit(p.ID, Admitted{Hash: p.Hash()})
+				}
+			}
+		}
+	}
+}
+
+// outline is what one pass over a tape's lines finds out without decoding them
+// all: where to start decoding.
+type outline struct {
+	start start
+	from  int64 // the projection starts here
+	turn  int64 // the last turn started here
+	queue int64 // the queue was last written here
+	epoch string
+}
+
+var (
+	bAnchor = []byte(`"kind":"anchor",`)
+	bEvent  = []byte(`"kind":"event","payload":{"name":"`)
+	bTurn   = []byte(event.TurnWasStarted.Name() + `"`)
+	bQueue  = []byte(noteQueue + `"`)
+)
+
+// visit takes in one line.
+func (o *outline) visit(id int64, line []byte) error {
+	i := bytes.IndexByte(line, ',') + 1
+	rest := line[i:]
+	if bytes.HasPrefix(rest, bAnchor) {
+		return o.anchor(line)
+	}
+	rest, ok := bytes.CutPrefix(rest, bEvent)
+	switch {
+	case !ok:
+	case bytes.HasPrefix(rest, bTurn):
+		o.turn = id
+	case bytes.HasPrefix(rest, bQueue):
+		o.queue = id
+	}
+	return nil
+}
+
+func (o *outline) anchor(line []byte) error {
+	e, err := decodeEntry(line)
+	if err != nil {
+		return err
+	}
+	var a Anchor
+	if err := json.Unmarshal(e.Payload, &a); err != nil {
+		return err
+	}
+	switch {
+	case a.Name == anchorStart && o.start.Epoch == "":
+		if err := json.Unmarshal(a.State, &o.start); err != nil {
+			return err
+		}
+		if o.start.Format > tapeFormat {
+			return errFormat
+		}
+		o.from = e.ID
+	case a.Name == anchorRepair:
+	default:
+		if c, ok := compactionOf(e); ok {
+			o.from = c.KeepFrom
+		}
+	}
+	var st struct {
+		Epoch string `json:"epoch"`
+	}
+	if strings.HasPrefix(a.Name, "session/") && json.Unmarshal(a.State, &st) == nil && st.Epoch != "" {
+		o.epoch = st.Epoch
+	}
+	return nil
+}
