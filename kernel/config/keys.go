@@ -1,0 +1,193 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Bounds of a configuration (R31).
+const (
+	MaxFile  = 1 << 20  // bytes of the TOML file
+	MaxValue = 64 << 10 // bytes of one value
+	maxStore = 8 << 20  // bytes of the live part
+	maxKeys  = 10_000
+)
+
+var keyPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}(\.[A-Za-z0-9_-]{1,64}){0,7}$`)
+
+// kind is the type of a kernel key.
+type kind int
+
+const (
+	text kind = iota
+	number
+	boolean
+	duration
+	list
+)
+
+// Key is a key that the kernel knows.
+type Key struct {
+	Name    string
+	Default string // JSON; "" for none
+	Doc     string
+	kind    kind
+}
+
+// Keys are the kernel's keys, with what they are by default.
+var Keys = []Key{
+	{"provider", "", "id of the active provider instance", text},
+	{"strategy", `"react"`, "id of the strategy that drives turns", text},
+	{"approval.timeout", `"60s"`, "how long an ask waits for its answer", duration},
+	{"approval.rules", "", "rules about tool calls, see docs/CONFIG.md", list},
+	{"loop.max_iterations", `16`, "model calls in one turn", number},
+	{"loop.llm_timeout", `"10m"`, "how long one model call may take", duration},
+	{"compaction.enabled", `false`, "sum up long histories", boolean},
+	{"compaction.threshold", `50000`, "tokens from which on to compact", number},
+	{"compaction.target", `10000`, "tokens to come down to", number},
+	{"compaction.tries", `3`, "attempts at a summary", number},
+	{"session.heartbeat_timeout", `"60s"`, "when a silent connection is detached", duration},
+	{"session.reap_interval", `"5s"`, "how often silence is looked for", duration},
+	{"plugins.max_failures", `3`, "consecutive failures that unload a plugin", number},
+	{"plugins.handler_timeout", `"30s"`, "how long a plugin may handle one event", duration},
+	{"agent_tool.max_depth", `5`, "how deep sub-agents may nest", number},
+	{"agent_tool.max_wall", `"10m"`, "how long a sub-agent may take", duration},
+}
+
+// free are the parts of the key space that belong to plugins.
+var free = []string{"plugin.", "providers.", "_meta."}
+
+func lookupKey(name string) (Key, bool) {
+	i := slices.IndexFunc(Keys, func(k Key) bool { return k.Name == name })
+	if i < 0 {
+		return Key{}, false
+	}
+	return Keys[i], true
+}
+
+// CheckValue reports why a key cannot have a value.
+func CheckValue(key string, v json.RawMessage) error {
+	switch {
+	case !keyPattern.MatchString(key):
+		return fmt.Errorf("%q cannot be a key: it does not match %s", key, keyPattern)
+	case len(v) > MaxValue:
+		return fmt.Errorf("%s: the value has %d bytes, %d at most", key, len(v), MaxValue)
+	case !json.Valid(v):
+		return fmt.Errorf("%s: the value is not JSON", key)
+	case strings.HasPrefix(key, "providers."):
+		return checkProviderKey(key, v)
+	}
+	if slices.ContainsFunc(free, func(p string) bool { return strings.HasPrefix(key, p) }) {
+		return nil
+	}
+	k, ok := lookupKey(key)
+	if !ok {
+		return fmt.Errorf("there is no key %q%s", key, suggest(key))
+	}
+	return k.check(v)
+}
+
+func (k Key) check(v json.RawMessage) error {
+	bad := func(want string) error { return fmt.Errorf("%s must be %s, not %s", k.Name, want, clip(v)) }
+	switch k.kind {
+	case text:
+		var s string
+		if json.Unmarshal(v, &s) != nil {
+			return bad("a string")
+		}
+	case number:
+		var n int
+		if json.Unmarshal(v, &n) != nil || n < 1 {
+			return bad("a whole number from 1 on")
+		}
+	case boolean:
+		var b bool
+		if json.Unmarshal(v, &b) != nil {
+			return bad("true or false")
+		}
+	case duration:
+		var s string
+		if json.Unmarshal(v, &s) != nil {
+			return bad(`a duration such as "60s"`)
+		}
+		if d, err := time.ParseDuration(s); err != nil || d <= 0 {
+			return bad(`a duration such as "60s"`)
+		}
+	case list:
+		if v = bytes.TrimSpace(v); len(v) == 0 || v[0] != '[' {
+			return bad("a list")
+		}
+	}
+	return nil
+}
+
+func clip(v []byte) string {
+	if len(v) > 60 {
+		return string(v[:60]) + "…"
+	}
+	return string(v)
+}
+
+// suggest names the kernel key that was probably meant.
+func suggest(key string) string {
+	_, last, _ := strings.Cut(key, ".")
+	for _, k := range Keys {
+		if _, l, _ := strings.Cut(k.Name, "."); k.Name != key && (strings.EqualFold(k.Name, key) || (last != "" && last == l) || strings.HasPrefix(k.Name, key+".")) {
+			return fmt.Sprintf("; did you mean %s?", k.Name)
+		}
+	}
+	return "; plugin.<name>.* and providers.<id>.* are free, yaya config list shows the others"
+}
+
+// secret reports whether a key's value must not be shown (Y-208).
+func secret(key string) bool {
+	switch key[strings.LastIndexByte(key, '.')+1:] {
+	case "api_key", "token", "secret", "password":
+		return true
+	}
+	return false
+}
+
+// Mask returns a value as it may be shown: the value of a key whose last part is
+// api_key, token, secret or password is hidden but for its last four characters,
+// and so is every such member inside of it (Y-208).
+func Mask(key string, v json.RawMessage) json.RawMessage {
+	dec := json.NewDecoder(bytes.NewReader(v))
+	dec.UseNumber()
+	var x any
+	if dec.Decode(&x) != nil {
+		return json.RawMessage(`"****"`)
+	}
+	out, err := json.Marshal(mask(key, x))
+	if err != nil {
+		return json.RawMessage(`"****"`)
+	}
+	return out
+}
+
+func mask(key string, x any) any {
+	if secret(key) {
+		if s, ok := x.(string); ok {
+			if r := []rune(s); len(r) > 4 {
+				return "****" + string(r[len(r)-4:])
+			}
+		}
+		return "****"
+	}
+	switch x := x.(type) {
+	case map[string]any:
+		for k, v := range x {
+			x[k] = mask(k, v)
+		}
+	case []any:
+		for i, v := range x {
+			x[i] = mask("", v)
+		}
+	}
+	return x
+}

@@ -1,0 +1,168 @@
+package config
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Keys of the providers' part of the configuration (Y-75).
+const (
+	ActiveKey = "provider"
+	seededKey = "_meta.providers_seeded_at"
+)
+
+var instancePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{1,62}[a-z0-9]$`)
+
+// ValidInstanceID reports whether id can name a provider instance: 3 to 64
+// lower-case letters, digits and dashes, no dash at either end (Y-89).
+func ValidInstanceID(id string) bool { return instancePattern.MatchString(id) }
+
+// checkProviderKey checks providers.<id>.<field>.
+func checkProviderKey(key string, v json.RawMessage) error {
+	id, field, ok := strings.Cut(strings.TrimPrefix(key, "providers."), ".")
+	if !ok || field == "" {
+		return fmt.Errorf("%s: a provider's key is providers.<id>.<field>", key)
+	}
+	if !ValidInstanceID(id) {
+		return fmt.Errorf("%s: %q cannot be the id of a provider: 3 to 64 lower-case letters, digits and dashes, no dash at either end", key, id)
+	}
+	var s string
+	if (field == "plugin" || field == "label") && json.Unmarshal(v, &s) != nil {
+		return fmt.Errorf("%s must be a string, not %s", key, clip(v))
+	}
+	return nil
+}
+
+// Instance is one configured provider.
+type Instance struct {
+	ID     string                     `json:"id"`
+	Plugin string                     `json:"plugin"`
+	Label  string                     `json:"label"`
+	Config map[string]json.RawMessage `json:"config"` // every field but plugin and label (Y-76)
+}
+
+// Text returns a field as a string, "" when it is none.
+func (i Instance) Text(field string) string {
+	var s string
+	_ = json.Unmarshal(i.Config[field], &s)
+	return s
+}
+
+// Providers is a read-only view of the providers. It reads the store anew on
+// every call (Y-77, Y-78).
+type Providers struct{ s *Store }
+
+// Providers returns the view.
+func (s *Store) Providers() Providers { return Providers{s} }
+
+// ActiveID returns the id of the active instance, "" if none is set.
+func (p Providers) ActiveID() string { return p.s.Text(ActiveKey) }
+
+// ListInstances returns all instances by id. Rows without a plugin are none.
+func (p Providers) ListInstances() []Instance {
+	byID := map[string]*Instance{}
+	for _, v := range p.s.All("providers.") {
+		id, field, _ := strings.Cut(strings.TrimPrefix(v.Key, "providers."), ".")
+		i := byID[id]
+		if i == nil {
+			i = &Instance{ID: id, Config: map[string]json.RawMessage{}}
+			byID[id] = i
+		}
+		switch field {
+		case "plugin":
+			_ = json.Unmarshal(v.Value, &i.Plugin) // checked when it was set
+		case "label":
+			_ = json.Unmarshal(v.Value, &i.Label)
+		default:
+			i.Config[field] = v.Value
+		}
+	}
+	out := []Instance{}
+	for _, id := range slices.Sorted(maps.Keys(byID)) {
+		if i := byID[id]; i.Plugin != "" {
+			out = append(out, *i)
+		}
+	}
+	return out
+}
+
+// InstancesForPlugin returns the instances that a plugin backs.
+func (p Providers) InstancesForPlugin(name string) []Instance {
+	return slices.DeleteFunc(p.ListInstances(), func(i Instance) bool { return i.Plugin != name })
+}
+
+// GetInstance returns an instance, nil when there is none of that id.
+func (p Providers) GetInstance(id string) *Instance {
+	all := p.ListInstances()
+	i := slices.IndexFunc(all, func(i Instance) bool { return i.ID == id })
+	if i < 0 {
+		return nil
+	}
+	return &all[i]
+}
+
+// Active returns the active instance and its model (Y-88).
+func (p Providers) Active() (Instance, string, error) {
+	id := p.ActiveID()
+	if id == "" {
+		return Instance{}, "", errors.New("no provider is active: yaya provider list shows them, yaya provider use <id> chooses one")
+	}
+	i := p.GetInstance(id)
+	if i == nil {
+		return Instance{}, "", fmt.Errorf("the active provider %q does not exist: yaya provider list shows those that do", id)
+	}
+	return *i, i.Text("model"), nil
+}
+
+// Namespace is how a plugin's name is written in keys (Y-82).
+func Namespace(plugin string) string { return strings.ReplaceAll(plugin, "-", "_") }
+
+// SeedProviders writes an instance for each loaded provider plugin, once for all
+// times: its plugin, a label, and copies of the plugin's own settings; and makes
+// the first one active when none is (Y-79…Y-84). The mark that it was done is
+// written last, so that a crash in between leads to another go.
+func (s *Store) SeedProviders(plugins []string) error {
+	if _, _, done := s.Get(seededKey); done {
+		return nil
+	}
+	set := func(key string, v any) error {
+		raw, err := json.Marshal(v)
+		if err != nil {
+			return err
+		}
+		return s.Set(key, raw)
+	}
+	for _, name := range plugins {
+		at := "providers." + name + "."
+		if err := set(at+"plugin", name); err != nil {
+			return err
+		}
+		if _, _, there := s.Get(at + "label"); !there {
+			if err := set(at+"label", name+" (default)"); err != nil {
+				return err
+			}
+		}
+		legacy := "plugin." + Namespace(name) + "."
+		for _, v := range s.All(legacy) {
+			field := strings.TrimPrefix(v.Key, legacy)
+			if _, _, there := s.Get(at + field); there || field == "plugin" || field == "label" || field == "enabled" {
+				continue
+			}
+			if err := s.Set(at+field, v.Value); err != nil {
+				return err
+			}
+		}
+	}
+	if _, _, there := s.Get(ActiveKey); !there && len(plugins) > 0 {
+		if err := set(ActiveKey, plugins[0]); err != nil {
+			return err
+		}
+	}
+	return set(seededKey, time.Now().UTC().Format(time.RFC3339))
+}

@@ -1,0 +1,403 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/yaya-ai/yaya/kernel/bus"
+	"github.com/yaya-ai/yaya/kernel/event"
+)
+
+const (
+	storeFile = "config.json"
+	lockFile  = "config.lock"
+)
+
+// Origin says which layer a value comes from.
+type Origin string
+
+// The layers, the weakest first.
+const (
+	FromDefault Origin = "default"
+	FromFile    Origin = "file"
+	FromStore   Origin = "set"
+	FromEnv     Origin = "environment"
+	FromFlag    Origin = "flag"
+)
+
+// Options are the layers of a store. Root is required; the live part is its
+// config.json, 0600.
+type Options struct {
+	Root     *os.Root
+	File     []byte   // the TOML file's content, nil if there is none
+	FileName string   // for error messages
+	Env      []string // as os.Environ returns it
+	Flags    map[string]string
+}
+
+// Store holds the configuration.
+type Store struct {
+	root *os.Root
+	bus  *bus.Bus
+
+	file, env, flags values
+
+	mu    sync.Mutex // held while the live part changes
+	cache sync.RWMutex
+	live  values
+	stamp stamp
+}
+
+// stamp tells whether the live part's file is the one that was read.
+type stamp struct {
+	mod  time.Time
+	size int64
+	ino  uint64
+}
+
+// Open reads all layers. A layer that is not valid as a whole is an error that
+// names its place.
+func Open(o Options) (*Store, error) {
+	s := &Store{root: o.Root, flags: values{}}
+	var err error
+	if s.live, s.stamp, err = s.read(); err != nil {
+		return nil, err
+	}
+	if s.file, err = parseTOML(o.FileName, o.File); err != nil {
+		return nil, err
+	}
+	if s.env, err = fromEnv(o.Env, func(yield func(string) bool) {
+		for _, layer := range []values{s.file, s.live} {
+			for k := range layer {
+				yield(k)
+			}
+		}
+	}); err != nil {
+		return nil, err
+	}
+	for k, v := range o.Flags {
+		s.flags[k] = ParseValue(k, v)
+		if err := CheckValue(k, s.flags[k]); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// Bind gives the store the bus that it announces changes on.
+func (s *Store) Bind(b *bus.Bus) { s.bus = b }
+
+// document is the live part as it is stored.
+type document struct {
+	Version int    `json:"version"`
+	Values  values `json:"values"`
+}
+
+func (s *Store) read() (values, stamp, error) {
+	fail := func(err error) (values, stamp, error) {
+		return nil, stamp{}, fmt.Errorf("%s: %w", storeFile, err)
+	}
+	f, err := s.root.OpenFile(storeFile, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return values{}, stamp{}, nil
+	}
+	if err != nil {
+		return fail(err)
+	}
+	defer func() { _ = f.Close() }()
+	st, err := f.Stat()
+	if err != nil || !st.Mode().IsRegular() {
+		return fail(errors.Join(errors.New("not a regular file"), err))
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxStore+1)) //nolint:forbidigo // bounded by the reader
+	if err != nil || len(data) > maxStore {
+		return fail(errors.Join(fmt.Errorf("cannot be read, or has more than %d bytes", maxStore), err))
+	}
+	var d document
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&d); err != nil {
+		return fail(err)
+	}
+	if d.Version != 1 {
+		return fail(fmt.Errorf("version %d is not known; it was written by a newer yaya", d.Version))
+	}
+	for k, v := range d.Values {
+		if err := CheckValue(k, v); err != nil {
+			return fail(err)
+		}
+	}
+	if d.Values == nil {
+		d.Values = values{}
+	}
+	return d.Values, stampOf(st), nil
+}
+
+func stampOf(st fs.FileInfo) stamp {
+	out := stamp{mod: st.ModTime(), size: st.Size()}
+	if sys, ok := st.Sys().(*syscall.Stat_t); ok {
+		out.ino = sys.Ino
+	}
+	return out
+}
+
+// write replaces the live part so that it is whole at every moment.
+func (s *Store) write(next values) (stamp, error) {
+	data, err := json.MarshalIndent(document{1, next}, "", "  ")
+	if err != nil {
+		return stamp{}, err
+	}
+	if len(data) > maxStore || len(next) > maxKeys {
+		return stamp{}, fmt.Errorf("more than %d keys or %d bytes of configuration", maxKeys, maxStore)
+	}
+	tmp := fmt.Sprintf(".%s.%d.tmp", storeFile, os.Getpid())
+	f, err := s.root.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return stamp{}, err
+	}
+	_, err = f.Write(append(data, '\n'))
+	st, serr := f.Stat()
+	err = errors.Join(err, f.Sync(), serr, f.Close())
+	if err == nil {
+		err = s.root.Rename(tmp, storeFile)
+	}
+	if err != nil {
+		return stamp{}, errors.Join(err, s.root.Remove(tmp))
+	}
+	dir, err := s.root.Open(".")
+	if err != nil {
+		return stamp{}, err
+	}
+	return stampOf(st), errors.Join(dir.Sync(), dir.Close())
+}
+
+// change edits the live part under a lock that other processes respect, and
+// announces what has changed (Y-73): persisted, then visible, then told.
+func (s *Store) change(edit func(values) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lock, err := s.root.OpenFile(lockFile, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("config: %w", err)
+	}
+	defer func() { _ = lock.Close() }()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil { //nolint:gosec // a descriptor fits
+		return fmt.Errorf("config: %w", err)
+	}
+	now, _, err := s.read()
+	if err != nil {
+		return err
+	}
+	next := maps.Clone(now)
+	if err := edit(next); err != nil {
+		return err
+	}
+	if maps.EqualFunc(next, now, sameValue) {
+		return s.adopt(now, s.stamp)
+	}
+	st, err := s.write(next)
+	if err != nil {
+		return fmt.Errorf("config: %w", err)
+	}
+	return s.adopt(next, st)
+}
+
+func sameValue(a, b json.RawMessage) bool { return bytes.Equal(a, b) }
+
+// adopt makes a live part the visible one; s.mu is held.
+func (s *Store) adopt(next values, st stamp) error {
+	s.cache.Lock()
+	old := s.live
+	s.live, s.stamp = next, st
+	s.cache.Unlock()
+	changed := map[string]bool{}
+	for k, v := range next {
+		if o, ok := old[k]; !ok || !sameValue(o, v) {
+			changed[k] = true
+		}
+	}
+	for k := range old {
+		if _, ok := next[k]; !ok {
+			changed[k] = true
+		}
+	}
+	if s.bus == nil {
+		return nil
+	}
+	var errs []error
+	for _, k := range slices.Sorted(maps.Keys(changed)) {
+		_, err := bus.Publish(s.bus.Kernel(), event.ConfigWasUpdated, event.KernelSession, event.ConfigUpdated{Key: k, PrefixMatchHint: event.PrefixHint(k)})
+		if err != nil && !errors.Is(err, bus.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Set stores a value. The value of a secret as it is shown, masked, changes
+// nothing.
+func (s *Store) Set(key string, value json.RawMessage) error {
+	if err := CheckValue(key, value); err != nil {
+		return err
+	}
+	var flat bytes.Buffer
+	if err := json.Compact(&flat, value); err != nil {
+		return err
+	}
+	return s.change(func(v values) error {
+		if old, ok := v[key]; ok && secret(key) && sameValue(Mask(key, old), flat.Bytes()) {
+			return nil
+		}
+		v[key] = flat.Bytes()
+		return nil
+	})
+}
+
+// Unset removes a key, or with a key that ends in ".*" all below it, from the
+// live part. It reports whether anything was there.
+func (s *Store) Unset(key string) (removed bool, err error) {
+	prefix, all := strings.CutSuffix(key, "*")
+	if all && !strings.HasSuffix(prefix, ".") {
+		return false, fmt.Errorf("%q: a * stands alone behind a dot", key)
+	}
+	err = s.change(func(v values) error {
+		n := len(v)
+		maps.DeleteFunc(v, func(k string, _ json.RawMessage) bool {
+			return k == key || (all && strings.HasPrefix(k, prefix))
+		})
+		removed = len(v) < n
+		return nil
+	})
+	return removed, err
+}
+
+// Refresh takes over what another process has changed. While nothing has, it
+// costs one stat. A file that is not valid leaves the last good one in force.
+func (s *Store) Refresh() error {
+	st, err := s.root.Stat(storeFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("config: %w", err)
+	}
+	s.cache.RLock()
+	same := s.stamp == stampOf(st)
+	s.cache.RUnlock()
+	if same {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next, now, err := s.read()
+	if err != nil {
+		return err
+	}
+	return s.adopt(next, now)
+}
+
+// Get returns a value and the layer that it comes from.
+func (s *Store) Get(key string) (v json.RawMessage, from Origin, ok bool) {
+	s.cache.RLock()
+	defer s.cache.RUnlock()
+	return s.get(key)
+}
+
+func (s *Store) get(key string) (json.RawMessage, Origin, bool) {
+	for _, l := range s.layers() {
+		if v, ok := l.values[key]; ok {
+			return v, l.origin, true
+		}
+	}
+	if k, ok := lookupKey(key); ok && k.Default != "" {
+		return json.RawMessage(k.Default), FromDefault, true
+	}
+	return nil, "", false
+}
+
+type layer struct {
+	origin Origin
+	values values
+}
+
+func (s *Store) layers() [4]layer {
+	return [4]layer{{FromFlag, s.flags}, {FromEnv, s.env}, {FromStore, s.live}, {FromFile, s.file}}
+}
+
+// Value is one key of [Store.All].
+type Value struct {
+	Key    string          `json:"key"`
+	Value  json.RawMessage `json:"value"`
+	Origin Origin          `json:"origin"`
+}
+
+// All returns the values that are in force and start with prefix, by key.
+func (s *Store) All(prefix string) []Value {
+	s.cache.RLock()
+	defer s.cache.RUnlock()
+	keys := map[string]bool{}
+	for _, k := range Keys {
+		keys[k.Name] = true
+	}
+	for _, l := range s.layers() {
+		for k := range l.values {
+			keys[k] = true
+		}
+	}
+	var out []Value
+	for _, k := range slices.Sorted(maps.Keys(keys)) {
+		if v, from, ok := s.get(k); ok && strings.HasPrefix(k, prefix) {
+			out = append(out, Value{k, v, from})
+		}
+	}
+	return out
+}
+
+// Text returns a string, "" when the key has none.
+func (s *Store) Text(key string) string {
+	var out string
+	s.decode(key, &out)
+	return out
+}
+
+// Int returns a number, 0 when the key has none.
+func (s *Store) Int(key string) int {
+	var out int
+	s.decode(key, &out)
+	return out
+}
+
+// Bool returns a truth value, false when the key has none.
+func (s *Store) Bool(key string) bool {
+	var out bool
+	s.decode(key, &out)
+	return out
+}
+
+// Duration returns a duration, 0 when the key has none.
+func (s *Store) Duration(key string) time.Duration {
+	d, err := time.ParseDuration(s.Text(key))
+	if err != nil {
+		return 0
+	}
+	return d
+}
+
+// decode leaves out as it is when the value has another type: kernel keys were
+// checked, and a plugin's are its own.
+func (s *Store) decode(key string, out any) {
+	if v, _, ok := s.Get(key); ok {
+		_ = json.Unmarshal(v, out)
+	}
+}
