@@ -31,6 +31,7 @@ var allowed = map[string][]string{
 	"kernel/tool":          {"kernel/event", "kernel/bus"},
 	"kernel/session":       {"kernel/event", "kernel/bus"},
 	"kernel/config":        {"kernel/event", "kernel/bus"},
+	"kernel/approval":      {"kernel/event", "kernel/bus", "kernel/tool"},
 	"feature":              {"kernel/..."},
 	"mcpbridge":            {"kernel/...", "feature", "mcpbridge/..."},
 	"mcpbridge/servers":    {"kernel/...", "feature"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync"
 
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
@@ -12,12 +13,20 @@ import (
 // Serve answers tool.call.request events of schema v1 until the returned
 // function is called. Requests without the schema version are left to legacy
 // subscribers (Y-124, Y-130). Each runs on a goroutine of the dispatcher, never
-// in a bus handler, and ends in exactly one tool.call.result or tool.error;
-// ctx cancels them all.
+// in a bus handler, and ends in exactly one tool.call.result or tool.error. A
+// user.interrupt cancels the calls that its session has running (Y-22); ctx
+// cancels them all.
 func (d *Dispatcher) Serve(ctx context.Context, b *bus.Bus) (stop func(), err error) {
 	kernel := b.Kernel()
-	sub, err := bus.On(b, bus.SubscribeOptions{Name: "tool-dispatcher", Limit: 4096}, event.ToolCallRequest,
-		func(_ context.Context, ev event.Event, req event.ToolRequest) error {
+	running := calls{bySession: map[string]map[string]context.CancelFunc{}}
+	sub, err := b.Subscribe(bus.SubscribeOptions{Name: "tool-dispatcher", Limit: 4096},
+		[]string{event.ToolCallRequest.Name(), event.UserInterrupt.Name()},
+		func(_ context.Context, ev event.Event) error {
+			req, ok := ev.Payload.(event.ToolRequest)
+			if !ok {
+				running.cancel(ev.SessionID)
+				return nil
+			}
 			if req.SchemaVersion != event.SchemaV1 {
 				return nil
 			}
@@ -25,8 +34,10 @@ func (d *Dispatcher) Serve(ctx context.Context, b *bus.Bus) (stop func(), err er
 				return publish(kernel, ev, req.ID, Fail(ErrCancelled, "yaya is shutting down"))
 			}
 			snap := d.cfg.Registry.For(ev.SessionID)
+			ctx, done := running.add(ctx, ev)
 			go func() {
 				defer d.work.Done()
+				defer done()
 				if err := d.answer(ctx, kernel, snap, ev, req); err != nil {
 					d.cfg.Log.Error().Err(err).Str("tool", req.Name).Msg("the result of a tool call could not be published")
 				}
@@ -37,6 +48,39 @@ func (d *Dispatcher) Serve(ctx context.Context, b *bus.Bus) (stop func(), err er
 		return nil, err
 	}
 	return sub.Close, nil
+}
+
+// calls are those that run, by session and by the id of their request's event.
+type calls struct {
+	mu        sync.Mutex
+	bySession map[string]map[string]context.CancelFunc
+}
+
+func (c *calls) add(ctx context.Context, ev event.Event) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.bySession[ev.SessionID] == nil {
+		c.bySession[ev.SessionID] = map[string]context.CancelFunc{}
+	}
+	c.bySession[ev.SessionID][ev.ID] = cancel
+	return ctx, func() {
+		cancel()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.bySession[ev.SessionID], ev.ID)
+		if len(c.bySession[ev.SessionID]) == 0 {
+			delete(c.bySession, ev.SessionID)
+		}
+	}
+}
+
+func (c *calls) cancel(session string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, cancel := range c.bySession[session] {
+		cancel()
+	}
 }
 
 func (d *Dispatcher) answer(ctx context.Context, kernel *bus.Emitter, snap *Snapshot, ev event.Event, req event.ToolRequest) error {
@@ -70,6 +114,16 @@ func publish(kernel *bus.Emitter, request event.Event, id string, res Result) er
 	case ErrTimeout, ErrCancelled, ErrCrashed, ErrUnavailable, ErrInternal, ErrTool:
 	}
 	if !res.OK && never != "" {
+		if len(res.Detail) == 0 {
+			// A brief is cut to a line; a model is told all of it.
+			detail, err := json.Marshal(struct {
+				Message string `json:"message"`
+			}{res.Text()})
+			if err != nil {
+				return fmt.Errorf("detail of call %s: %w", id, err)
+			}
+			res.Detail = detail
+		}
 		_, err := bus.Publish(kernel, event.ToolCallError, request.SessionID, event.ToolError{
 			ID: id, Kind: never, Brief: res.Brief, Detail: res.Detail, Request: ref,
 		})

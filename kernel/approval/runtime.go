@@ -1,0 +1,370 @@
+package approval
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/rs/zerolog"
+
+	"github.com/yaya-ai/yaya/kernel/bus"
+	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/kernel/tool"
+)
+
+// DefaultTimeout is how long an ask waits (Y-138).
+const DefaultTimeout = time.Minute
+
+const (
+	maxFeedback  = 4 << 10 // bytes
+	maxRecent    = 1024    // answers that are remembered for those who come late
+	agentsBranch = "::agent::"
+)
+
+// The ways in which an ask ends without an answer. Their text carries the reason
+// of the contract (Y-36, Y-139).
+var (
+	ErrTimeout  = errors.New("cancelled (timeout): nobody answered in time")
+	ErrShutdown = errors.New("cancelled (shutdown): yaya is shutting down")
+	// ErrUnknown says that there is no such ask.
+	ErrUnknown = errors.New("there is no such approval request")
+	// ErrAnswered says that an ask was answered before; the decision is the
+	// recorded one.
+	ErrAnswered = errors.New("the request was answered already")
+)
+
+// Ledger keeps what is asked and answered with a session. It returns nil for a
+// session that has no tape.
+type Ledger interface {
+	Note(session string, ev event.Event, data any) error
+}
+
+// Request is an ask as it is kept: what is shown, and what it binds.
+type Request struct {
+	event.ApprovalRequest
+	SessionID string                 `json:"session_id"` // where the call is made
+	Deadline  time.Time              `json:"deadline"`
+	Decisions []event.ApprovalAnswer `json:"decisions"`
+	Digest    string                 `json:"digest"` // of identity, definition and arguments
+}
+
+// Decision is an answer as it is kept.
+type Decision struct {
+	event.ApprovalResponse
+	By string `json:"by"` // the source that answered
+}
+
+// Config adjusts a runtime; Bus is required.
+type Config struct {
+	Bus    *bus.Bus
+	Ledger Ledger // default: none
+	// Audience reports whether anybody can be asked about a session. Default:
+	// somebody subscribes to approval.request.
+	Audience func(session string) bool
+	// Timeout is how long an ask waits now. Default [DefaultTimeout].
+	Timeout func() time.Duration
+	Log     zerolog.Logger
+}
+
+// Runtime asks people. It implements [tool.Approver].
+type Runtime struct {
+	cfg    Config
+	kernel *bus.Emitter
+	sub    *bus.Subscription
+
+	mu      sync.Mutex
+	closed  bool
+	pending map[string]*pending
+	grants  map[string]map[[32]byte]struct{} // by originating session (Y-135)
+	recent  map[string]Decision
+	order   []string
+}
+
+type pending struct {
+	req    Request
+	key    [32]byte
+	answer chan Decision // closed on shutdown
+}
+
+// New returns a runtime that listens for answers.
+func New(cfg Config) (*Runtime, error) {
+	if cfg.Timeout == nil {
+		cfg.Timeout = func() time.Duration { return DefaultTimeout }
+	}
+	if cfg.Audience == nil {
+		cfg.Audience = func(string) bool { return cfg.Bus.Wanted(event.ApprovalRequested.Name()) }
+	}
+	r := &Runtime{cfg: cfg, kernel: cfg.Bus.Kernel(), pending: map[string]*pending{}, grants: map[string]map[[32]byte]struct{}{}, recent: map[string]Decision{}}
+	var err error
+	r.sub, err = bus.On(cfg.Bus, bus.SubscribeOptions{Name: "approval"}, event.ApprovalAnswered, func(_ context.Context, ev event.Event, a event.ApprovalResponse) error {
+		_, err := r.resolve(Decision{a, ev.Source})
+		if errors.Is(err, ErrAnswered) || errors.Is(err, ErrUnknown) {
+			return nil // late, or somebody else's invention: nothing hangs on it
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Close ends every pending ask with reason shutdown, at once, and refuses new
+// ones (Y-140).
+func (r *Runtime) Close() {
+	r.mu.Lock()
+	if r.closed {
+		r.mu.Unlock()
+		return
+	}
+	r.closed = true
+	for _, p := range r.pending {
+		close(p.answer)
+	}
+	r.mu.Unlock()
+	r.sub.Close()
+}
+
+// Approve implements [tool.Approver]. It returns when there is an answer, the
+// timeout has passed, ctx ends, or the runtime closes; ctx ends when the call is
+// no longer wanted.
+func (r *Runtime) Approve(ctx context.Context, call tool.Call, def tool.Definition, brief string) error {
+	key, err := bind(call, def)
+	if err != nil {
+		return err
+	}
+	if r.granted(call.SessionID, key) {
+		return nil
+	}
+	if !r.cfg.Audience(call.SessionID) {
+		return &tool.RejectedError{Feedback: "it needs approval and nobody is there to ask"}
+	}
+	wait := cmp.Or(r.cfg.Timeout(), DefaultTimeout)
+	p := &pending{key: key, answer: make(chan Decision, 1), req: Request{
+		ApprovalRequest: event.ApprovalRequest{ID: "appr_" + rand.Text(), ToolName: def.Name, Params: call.Args, Brief: tool.Brief(brief)},
+		SessionID:       call.SessionID, Deadline: time.Now().Add(wait).UTC().Truncate(time.Millisecond),
+		Decisions: []event.ApprovalAnswer{event.Approve, event.ApproveForSession, event.Reject},
+		Digest:    fmt.Sprintf("%x", key),
+	}}
+	r.mu.Lock()
+	if r.closed {
+		r.mu.Unlock()
+		return ErrShutdown
+	}
+	r.pending[p.req.ID] = p
+	r.mu.Unlock()
+
+	if err := r.ask(p); err != nil {
+		r.take(p.req.ID)
+		return fmt.Errorf("the request could not be put: %w", err)
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case d, ok := <-p.answer:
+		if !ok {
+			r.take(p.req.ID)
+			return r.withdraw(p, "shutdown", ErrShutdown)
+		}
+		return verdict(d)
+	case <-timer.C:
+		return r.giveUp(p, "timeout", ErrTimeout)
+	case <-ctx.Done():
+		// The call is gone, and with it what there was to decide.
+		return r.giveUp(p, "shutdown", context.Cause(ctx))
+	}
+}
+
+// ask makes a request durable, then known.
+func (r *Runtime) ask(p *pending) error {
+	ev := r.envelope(event.ApprovalRequested.Name(), p.req.ApprovalRequest)
+	if err := r.note(p.req.SessionID, ev, p.req); err != nil {
+		return err
+	}
+	_, err := bus.Publish(r.kernel, event.ApprovalRequested, event.KernelSession, p.req.ApprovalRequest)
+	return err
+}
+
+func (r *Runtime) envelope(kind string, payload any) event.Event {
+	return event.Event{ID: uuid.NewString(), Kind: kind, SessionID: event.KernelSession, Time: time.Now(), Source: event.KernelSource, Payload: payload}
+}
+
+// note writes to the tape of the session that asks, and of the root that it is a
+// sub-agent of, whose reader may be the only one there is.
+func (r *Runtime) note(session string, ev event.Event, data any) error {
+	if r.cfg.Ledger == nil {
+		return nil
+	}
+	if err := r.cfg.Ledger.Note(session, ev, data); err != nil {
+		return err
+	}
+	if root, _, sub := strings.Cut(session, agentsBranch); sub {
+		return r.cfg.Ledger.Note(root, ev, data)
+	}
+	return nil
+}
+
+func verdict(d Decision) error {
+	if d.Response == event.Reject {
+		return &tool.RejectedError{Feedback: d.Feedback}
+	}
+	return nil
+}
+
+// take removes a pending ask; false says that it was taken before.
+func (r *Runtime) take(id string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, ok := r.pending[id]
+	delete(r.pending, id)
+	return ok
+}
+
+// giveUp ends an ask without an answer, unless one came at the same moment.
+func (r *Runtime) giveUp(p *pending, reason string, why error) error {
+	if !r.take(p.req.ID) {
+		if d, ok := <-p.answer; ok {
+			return verdict(d)
+		}
+	}
+	return r.withdraw(p, reason, why)
+}
+
+func (r *Runtime) withdraw(p *pending, reason string, why error) error {
+	c := event.ApprovalCancelled{ID: p.req.ID, Reason: reason}
+	if err := r.note(p.req.SessionID, r.envelope(event.ApprovalWithdrawn.Name(), c), c); err != nil {
+		r.cfg.Log.Warn().Err(err).Str("id", p.req.ID).Msg("the end of an approval request could not be recorded")
+	}
+	if _, err := bus.Publish(r.kernel, event.ApprovalWithdrawn, event.KernelSession, c); err != nil && !errors.Is(err, bus.ErrClosed) {
+		r.cfg.Log.Warn().Err(err).Str("id", p.req.ID).Msg("the end of an approval request could not be announced")
+	}
+	return why
+}
+
+// Answer answers a request on behalf of by. The first answer counts; a later one
+// gets the recorded decision and [ErrAnswered].
+func (r *Runtime) Answer(id string, answer event.ApprovalAnswer, feedback, by string) (Decision, error) {
+	return r.resolve(Decision{event.ApprovalResponse{ID: id, Response: answer, Feedback: feedback}, by})
+}
+
+func (r *Runtime) resolve(d Decision) (Decision, error) {
+	switch d.Response {
+	case event.Approve, event.ApproveForSession, event.Reject:
+	default:
+		return Decision{}, fmt.Errorf("%q is none of approve, approve_for_session and reject", d.Response)
+	}
+	if len(d.Feedback) > maxFeedback {
+		d.Feedback = strings.ToValidUTF8(d.Feedback[:maxFeedback], "") + "…"
+	}
+	r.mu.Lock()
+	p, ok := r.pending[d.ID]
+	if !ok || r.closed {
+		was, known := r.recent[d.ID]
+		r.mu.Unlock()
+		if known {
+			return was, ErrAnswered
+		}
+		return Decision{}, ErrUnknown
+	}
+	delete(r.pending, d.ID)
+	r.remember(d)
+	if d.Response == event.ApproveForSession {
+		g := r.grants[p.req.SessionID]
+		if g == nil {
+			g = map[[32]byte]struct{}{}
+			r.grants[p.req.SessionID] = g
+		}
+		g[p.key] = struct{}{}
+	}
+	r.mu.Unlock()
+	// Recorded, then acted on.
+	err := r.note(p.req.SessionID, r.envelope(event.ApprovalAnswered.Name(), d.ApprovalResponse), d)
+	if err != nil {
+		d.Response, d.Feedback = event.Reject, "the answer could not be recorded: "+err.Error()
+	}
+	p.answer <- d
+	return d, err
+}
+
+// remember keeps a decision for those who answer late; mu is held.
+func (r *Runtime) remember(d Decision) {
+	r.recent[d.ID] = d
+	r.order = append(r.order, d.ID)
+	if len(r.order) > maxRecent {
+		delete(r.recent, r.order[0])
+		r.order = r.order[1:]
+	}
+}
+
+// Pending returns the asks that wait.
+func (r *Runtime) Pending() []Request {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := make([]Request, 0, len(r.pending))
+	for _, p := range r.pending {
+		out = append(out, p.req)
+	}
+	return out
+}
+
+// granted looks for an approve_for_session of exactly this call, in the session
+// and in those that it is a sub-agent of (Y-136, Y-196).
+func (r *Runtime) granted(session string, key [32]byte) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for {
+		if _, ok := r.grants[session][key]; ok {
+			return true
+		}
+		i := strings.LastIndex(session, agentsBranch)
+		if i < 0 {
+			return false
+		}
+		session = session[:i]
+	}
+}
+
+// bind digests what an approval is for. A changed definition is another tool.
+func bind(call tool.Call, def tool.Definition) (key [32]byte, err error) {
+	args, err := canonical(call.Args)
+	if err != nil {
+		return key, fmt.Errorf("arguments: %w", err)
+	}
+	h := sha256.New()
+	put := func(b []byte) {
+		var n [8]byte
+		binary.BigEndian.PutUint64(n[:], uint64(len(b)))
+		h.Write(n[:])
+		h.Write(b)
+	}
+	for _, s := range []string{def.Identity.Provider, def.Identity.Tool, def.Name, def.Description, string(def.Kind), fmt.Sprint(def.RequiresApproval)} {
+		put([]byte(s))
+	}
+	for _, b := range [][]byte{def.InputSchema, def.OutputSchema, def.Annotations, def.Native, args} {
+		put(b)
+	}
+	h.Sum(key[:0])
+	return key, nil
+}
+
+// canonical writes JSON with sorted members and without blanks. Numbers stay as
+// they were written: 1 and 1.0 may mean different things to a tool.
+func canonical(raw json.RawMessage) ([]byte, error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		return nil, err
+	}
+	return json.Marshal(v)
+}
