@@ -31,6 +31,8 @@ var allowed = map[string][]string{
 	"kernel/tool":          {"kernel/event", "kernel/bus"},
 	"kernel/session":       {"kernel/event", "kernel/bus"},
 	"kernel/config":        {"kernel/event", "kernel/bus"},
+	"kernel/llm":           {"kernel/event", "kernel/bus"},
+	"kernel/plugin":        {"kernel/event", "kernel/bus", "kernel/config", "kernel/tool", "kernel/llm"},
 	"kernel/approval":      {"kernel/event", "kernel/bus", "kernel/tool"},
 	"feature":              {"kernel/..."},
 	"mcpbridge":            {"kernel/...", "feature", "mcpbridge/..."},

@@ -124,7 +124,12 @@ func (s *shard) lock(session string) func() {
 
 type waiter struct {
 	kinds []string
-	reply chan event.Event
+	reply chan answered
+}
+
+type answered struct {
+	ev  event.Event
+	err error
 }
 
 // New returns a running bus.
@@ -338,7 +343,7 @@ type Pending struct {
 	Event event.Event
 	bus   *Bus
 	kind  string
-	reply chan event.Event
+	reply chan answered
 }
 
 // Ask publishes a payload and remembers to look for its answer: the first event
@@ -346,7 +351,7 @@ type Pending struct {
 // The caller ends it with Wait or Cancel.
 func Ask[P any](e *Emitter, t event.Topic[P], session string, payload P, replies ...*event.Kind) (*Pending, error) {
 	b := e.bus
-	p := &Pending{bus: b, kind: t.Name(), reply: make(chan event.Event, 1)}
+	p := &Pending{bus: b, kind: t.Name(), reply: make(chan answered, 1)}
 	w := waiter{reply: p.reply}
 	for _, k := range replies {
 		w.kinds = append(w.kinds, k.Name)
@@ -371,8 +376,8 @@ func Ask[P any](e *Emitter, t event.Topic[P], session string, payload P, replies
 func (p *Pending) Wait(ctx context.Context) (event.Event, error) {
 	defer p.Cancel()
 	select {
-	case ev := <-p.reply:
-		return ev, nil
+	case a := <-p.reply:
+		return a.ev, a.err
 	case <-ctx.Done():
 		return event.Event{}, fmt.Errorf("no answer to %s: %w", p.kind, context.Cause(ctx))
 	case <-p.bus.life.Done():
@@ -403,6 +408,17 @@ func (b *Bus) answer(ref string, ev event.Event) {
 	defer b.waitMu.Unlock()
 	if w, ok := b.waiters[ref]; ok && slices.Contains(w.kinds, ev.Kind) {
 		delete(b.waiters, ref)
-		w.reply <- ev
+		w.reply <- answered{ev: ev}
+	}
+}
+
+// Fail ends the wait for a request's answer with an error: whoever was to answer
+// cannot. It does nothing when nobody waits.
+func (b *Bus) Fail(request string, err error) {
+	b.waitMu.Lock()
+	defer b.waitMu.Unlock()
+	if w, ok := b.waiters[request]; ok {
+		delete(b.waiters, request)
+		w.reply <- answered{err: err}
 	}
 }

@@ -188,6 +188,20 @@ func (r *Registry) Register(tools ...Tool) error {
 	return errors.Join(errs...)
 }
 
+// Unregister removes built-in tools, as when the plugin that brought them is
+// unloaded. A turn that has pinned a snapshot still sees them.
+func (r *Registry) Unregister(names ...string) {
+	r.change(func(next map[string]*Entry) bool {
+		n := len(next)
+		for _, name := range names {
+			if e := next[name]; e != nil && e.Def.Identity.Provider == "" {
+				delete(next, name)
+			}
+		}
+		return len(next) < n
+	})
+}
+
 // Replace makes tools the whole of what provider offers, in one step. A tool
 // with an unfit definition, or with a name that somebody else holds, is left
 // out and named in the returned errors; the others are registered. Built-in

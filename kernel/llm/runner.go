@@ -1,0 +1,301 @@
+package llm
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	mrand "math/rand/v2"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/yaya-ai/yaya/kernel/event"
+)
+
+// Bounds of one answer.
+const (
+	MaxText      = 4 << 20 // bytes of text
+	MaxToolCalls = 64
+	MaxArgs      = 1 << 20 // bytes of the arguments of one call
+)
+
+// ErrInterrupted is why a call ended that its user interrupted.
+var ErrInterrupted = errors.New("interrupted")
+
+// RunnerConfig adjusts a runner. Emit is required: it publishes as the plugin.
+type RunnerConfig struct {
+	Emit func(kind, session string, payload any) error
+	// Report is told what could not be published.
+	Report func(error)
+	// Timeout bounds a call with all its attempts. Default 10 min.
+	Timeout time.Duration
+	// Attempts is how often a call is tried. Default 4.
+	Attempts int
+	// Backoff is the pause before the second attempt; it doubles, with jitter, up
+	// to 20 s. Default 500 ms.
+	Backoff time.Duration
+	// MaxRetryAfter is the longest wait that a service may ask for. Default 60 s.
+	MaxRetryAfter time.Duration
+}
+
+// Runner runs calls. The zero value is not usable; see [NewRunner].
+type Runner struct {
+	cfg RunnerConfig
+
+	mu     sync.Mutex
+	closed bool
+	calls  map[string]map[string]context.CancelCauseFunc // by session and request
+	work   sync.WaitGroup
+}
+
+// NewRunner returns a runner.
+func NewRunner(cfg RunnerConfig) *Runner {
+	cfg.Timeout = cmp.Or(cfg.Timeout, 10*time.Minute)
+	cfg.Attempts = cmp.Or(cfg.Attempts, 4)
+	cfg.Backoff = cmp.Or(cfg.Backoff, 500*time.Millisecond)
+	cfg.MaxRetryAfter = cmp.Or(cfg.MaxRetryAfter, time.Minute)
+	return &Runner{cfg: cfg, calls: map[string]map[string]context.CancelCauseFunc{}}
+}
+
+// Start answers a request on a goroutine of its own.
+func (r *Runner) Start(ev event.Event, p Provider) {
+	req, ok := ev.Payload.(event.LLMRequest)
+	if !ok {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), r.cfg.Timeout)
+	ctx, interrupt := context.WithCancelCause(ctx)
+	r.mu.Lock()
+	if r.closed {
+		r.mu.Unlock()
+		interrupt(nil)
+		cancel()
+		r.fail(ev, &Error{Kind: event.LLMOther, Err: errors.New("the provider is shutting down")})
+		return
+	}
+	if r.calls[ev.SessionID] == nil {
+		r.calls[ev.SessionID] = map[string]context.CancelCauseFunc{}
+	}
+	r.calls[ev.SessionID][ev.ID] = interrupt
+	r.work.Add(1)
+	r.mu.Unlock()
+	go func() {
+		defer r.work.Done()
+		defer cancel()
+		defer r.done(ev)
+		res, err := r.run(ctx, ev, p, toRequest(req))
+		if err != nil {
+			if cause := context.Cause(ctx); errors.Is(cause, ErrInterrupted) {
+				err = &Error{Kind: event.LLMOther, Err: cause}
+			}
+			r.fail(ev, AsError(err))
+			return
+		}
+		res.Request = event.Request{RequestID: ev.ID}
+		r.emit(event.LLMCallResponse.Name(), ev.SessionID, res)
+	}()
+}
+
+func (r *Runner) done(ev event.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls[ev.SessionID][ev.ID](nil)
+	delete(r.calls[ev.SessionID], ev.ID)
+	if len(r.calls[ev.SessionID]) == 0 {
+		delete(r.calls, ev.SessionID)
+	}
+}
+
+// Interrupt cancels the calls of a session.
+func (r *Runner) Interrupt(session string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, cancel := range r.calls[session] {
+		cancel(ErrInterrupted)
+	}
+}
+
+// Close cancels every call and waits for them.
+func (r *Runner) Close(ctx context.Context) error {
+	r.mu.Lock()
+	r.closed = true
+	for _, calls := range r.calls {
+		for _, cancel := range calls {
+			cancel(ErrInterrupted)
+		}
+	}
+	r.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		r.work.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("model calls are still running: %w", ctx.Err())
+	}
+}
+
+func (r *Runner) emit(kind, session string, payload any) {
+	if err := r.cfg.Emit(kind, session, payload); err != nil && r.cfg.Report != nil {
+		r.cfg.Report(err)
+	}
+}
+
+func (r *Runner) fail(ev event.Event, e *Error) {
+	out := event.LLMError{Error: e.Err.Error(), Kind: e.Kind, RetryAfterS: e.RetryAfter.Seconds(), Request: event.Request{RequestID: ev.ID}}
+	if e.Kind == event.LLMStatus {
+		out.StatusCode = e.StatusCode
+	}
+	r.emit(event.LLMCallError.Name(), ev.SessionID, out)
+}
+
+// run tries until it works, is not worth it, or has been tried often enough.
+func (r *Runner) run(ctx context.Context, ev event.Event, p Provider, req Request) (event.LLMResponse, error) {
+	for attempt := 1; ; attempt++ {
+		streamed := false
+		res, err := r.attempt(ctx, p, req, func(d event.LLMDelta) {
+			streamed = true
+			d.Request = event.Request{RequestID: ev.ID}
+			r.emit(event.LLMCallDelta.Name(), ev.SessionID, d)
+		})
+		if err == nil || ctx.Err() != nil {
+			return res, err
+		}
+		retry := Worth(err)
+		if own, ok := p.(Retryable); ok {
+			retry = own.OnRetryableError(err, attempt)
+		}
+		// What a reader has seen cannot be taken back.
+		if !retry || streamed || attempt == r.cfg.Attempts {
+			return res, err
+		}
+		pause := min(r.cfg.Backoff<<(attempt-1), 20*time.Second)
+		pause += mrand.N(pause/2 + 1)
+		if after := AsError(err).RetryAfter; after > 0 {
+			if after > r.cfg.MaxRetryAfter {
+				return res, err
+			}
+			pause = after
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return res, err
+		}
+	}
+}
+
+func (r *Runner) attempt(ctx context.Context, p Provider, req Request, delta func(event.LLMDelta)) (res event.LLMResponse, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("provider %s: panic: %v\n%s", p.Name(), v, debug.Stack())
+		}
+	}()
+	s, err := p.Generate(ctx, req)
+	if err != nil {
+		return res, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	var text strings.Builder
+	var calls assembly
+	for {
+		part, err := s.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return res, err
+		}
+		if err := ctx.Err(); err != nil {
+			return res, err
+		}
+		d := event.LLMDelta{Content: part.Content}
+		text.WriteString(part.Content)
+		if part.ToolCall != nil {
+			if err := calls.add(*part.ToolCall); err != nil {
+				return res, err
+			}
+			if d.ToolCallPartial, err = json.Marshal(part.ToolCall); err != nil {
+				return res, err
+			}
+		}
+		if text.Len() > MaxText {
+			return res, fmt.Errorf("the answer exceeds %d bytes", MaxText)
+		}
+		delta(d)
+	}
+	res = event.LLMResponse{Text: text.String(), ToolCalls: calls.done(), Usage: s.Usage()}
+	if res.Text == "" && len(res.ToolCalls) == 0 {
+		return res, &Error{Kind: event.LLMEmpty, Err: errors.New("the model answered nothing")}
+	}
+	return res, nil
+}
+
+// assembly puts tool calls together.
+type assembly []ToolCallPart
+
+func (a *assembly) add(p ToolCallPart) error {
+	if p.Index < 0 || p.Index >= MaxToolCalls {
+		return fmt.Errorf("the answer has more than %d tool calls", MaxToolCalls)
+	}
+	for len(*a) <= p.Index {
+		*a = append(*a, ToolCallPart{})
+	}
+	c := &(*a)[p.Index]
+	c.ID, c.Name = cmp.Or(c.ID, p.ID), cmp.Or(c.Name, p.Name)
+	if len(c.Args)+len(p.Args) > MaxArgs {
+		return fmt.Errorf("the arguments of a tool call exceed %d bytes", MaxArgs)
+	}
+	c.Args += p.Args
+	return nil
+}
+
+// done returns the calls. Ids are made unique, since results refer to them;
+// arguments that are not JSON go on as text, which the tool's validation will
+// refuse and the model can read.
+func (a assembly) done() []event.ToolCall {
+	var out []event.ToolCall
+	seen := map[string]bool{}
+	for _, c := range a {
+		if c.ID == "" && c.Name == "" && c.Args == "" {
+			continue
+		}
+		if c.ID == "" || seen[c.ID] {
+			c.ID = "call_" + rand.Text()
+		}
+		seen[c.ID] = true
+		args := json.RawMessage(cmp.Or(strings.TrimSpace(c.Args), "{}"))
+		if !json.Valid(args) {
+			raw, err := json.Marshal(c.Args)
+			if err != nil {
+				raw = []byte(`null`)
+			}
+			args = raw
+		}
+		out = append(out, event.ToolCall{ID: c.ID, Name: c.Name, Args: args})
+	}
+	return out
+}
+
+// toRequest takes the system messages out of the history.
+func toRequest(p event.LLMRequest) Request {
+	req := Request{Tools: p.Tools, Model: p.Model, Params: p.Params}
+	var system []string
+	for _, m := range p.Messages {
+		if m.Role == "system" {
+			system = append(system, m.Content)
+		} else {
+			req.History = append(req.History, m)
+		}
+	}
+	req.System = strings.Join(system, "\n\n")
+	return req
+}

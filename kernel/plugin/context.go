@@ -1,0 +1,112 @@
+package plugin
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/rs/zerolog"
+
+	"github.com/yaya-ai/yaya/kernel/bus"
+	"github.com/yaya-ai/yaya/kernel/config"
+	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/kernel/tool"
+)
+
+// pluginContext is the [Context] of a plugin in this process.
+type pluginContext struct {
+	r        *Registry
+	manifest Manifest
+	emitter  *bus.Emitter
+	log      zerolog.Logger
+
+	mu    sync.Mutex
+	tools []string
+}
+
+func (c *pluginContext) Emit(kind, session string, payload any) error {
+	if err := c.may(kind); err != nil {
+		return err
+	}
+	raw, err := json.Marshal(payload)
+	if err != nil {
+		return fmt.Errorf("emit %s: %w", kind, err)
+	}
+	if string(raw) == "null" {
+		raw = []byte("{}")
+	}
+	_, err = c.emitter.Emit(kind, session, raw)
+	return err
+}
+
+func (c *pluginContext) may(kind string) error {
+	if event.IsExtension(kind) || c.manifest.Category == Skill || slices.Contains(emits[c.manifest.Category], kind) {
+		return nil // what only the kernel says, the bus refuses
+	}
+	return fmt.Errorf("plugin %s emits %s: %w (%s)", c.manifest.Name, kind, ErrCategory, c.manifest.Category)
+}
+
+func (c *pluginContext) Log() *zerolog.Logger { return &c.log }
+
+func (c *pluginContext) Config(field string) json.RawMessage {
+	return c.get("plugin." + config.Namespace(c.manifest.Name) + "." + field)
+}
+
+// enabled reports whether the plugin is switched on; that is the default.
+func (c *pluginContext) enabled() bool {
+	on := true
+	if v := c.Config("enabled"); v != nil && json.Unmarshal(v, &on) != nil {
+		return true
+	}
+	return on
+}
+
+func (c *pluginContext) Kernel(key string) json.RawMessage {
+	if strings.HasPrefix(key, "plugin.") || strings.HasPrefix(key, "providers.") || strings.HasPrefix(key, "_") {
+		return nil // another plugin's affairs
+	}
+	return c.get(key)
+}
+
+func (c *pluginContext) get(key string) json.RawMessage {
+	v, _, ok := c.r.cfg.Config.Get(key)
+	if !ok {
+		return nil
+	}
+	return v
+}
+
+func (c *pluginContext) Providers() config.Providers { return c.r.cfg.Config.Providers() }
+
+func (c *pluginContext) StateDir() (string, error) {
+	if err := c.r.cfg.State.MkdirAll(c.manifest.Name, 0o700); err != nil {
+		return "", fmt.Errorf("state directory of plugin %s: %w", c.manifest.Name, err)
+	}
+	return filepath.Join(c.r.cfg.State.Name(), c.manifest.Name), nil
+}
+
+func (c *pluginContext) RegisterTool(t tool.Tool) error {
+	if c.manifest.Category != Tool {
+		return fmt.Errorf("plugin %s registers a tool: %w (%s)", c.manifest.Name, ErrCategory, c.manifest.Category)
+	}
+	if err := c.r.cfg.Tools.Register(t); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tools = append(c.tools, t.Definition().Name)
+	return nil
+}
+
+// withdraw takes back the tools of a plugin that is unloaded.
+func (c *pluginContext) withdraw() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.tools) > 0 {
+		c.r.cfg.Tools.Unregister(c.tools...)
+		c.tools = nil
+	}
+}

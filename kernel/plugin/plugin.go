@@ -1,0 +1,149 @@
+package plugin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+
+	"github.com/rs/zerolog"
+
+	"github.com/yaya-ai/yaya/kernel/config"
+	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/kernel/tool"
+)
+
+// Category is what a plugin is for. The set is closed (Y-6).
+type Category string
+
+// The categories.
+const (
+	Adapter     Category = "adapter"
+	Tool        Category = "tool"
+	LLMProvider Category = "llm-provider"
+	Strategy    Category = "strategy"
+	Memory      Category = "memory"
+	Skill       Category = "skill"
+)
+
+// Categories returns all categories.
+func Categories() []Category {
+	return []Category{Adapter, Tool, LLMProvider, Strategy, Memory, Skill}
+}
+
+// Manifest says what a plugin is. It does not change while the plugin is loaded.
+type Manifest struct {
+	Name     string   `json:"name"`    // unique, kebab-case (Y-105)
+	Version  string   `json:"version"` // semver
+	Category Category `json:"category"`
+	Requires []string `json:"requires,omitempty"` // names of plugins to load before
+
+	// One of these, as the category says (Y-154).
+	AdapterID  string `json:"adapter_id,omitempty"`
+	ProviderID string `json:"provider_id,omitempty"`
+	StrategyID string `json:"strategy_id,omitempty"`
+	MemoryKind string `json:"memory_kind,omitempty"` // "short-term" or "long-term"
+	// ToolName and ToolSchema are for tools that answer requests without schema
+	// version by themselves (Y-132); tools of version v1 are registered with
+	// [Context.RegisterTool] instead.
+	ToolName   string          `json:"tool_name,omitempty"`
+	ToolSchema json.RawMessage `json:"json_schema,omitempty"`
+
+	// ConfigSchema is the JSON Schema of the plugin's settings, if it has one.
+	ConfigSchema json.RawMessage `json:"config_schema,omitempty"`
+}
+
+var (
+	namePattern    = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
+	versionPattern = regexp.MustCompile(`^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`)
+)
+
+// Check reports what makes a manifest unfit.
+func (m Manifest) Check() error {
+	switch {
+	case len(m.Name) > 64 || !namePattern.MatchString(m.Name) || m.Name == event.KernelSource:
+		return fmt.Errorf("plugin name %q does not match %s", m.Name, namePattern)
+	case !versionPattern.MatchString(m.Version):
+		return fmt.Errorf("plugin %s: version %q is not semver", m.Name, m.Version)
+	}
+	extras := map[Category]string{Adapter: m.AdapterID, LLMProvider: m.ProviderID, Strategy: m.StrategyID, Memory: m.MemoryKind, Tool: m.ToolName}
+	switch m.Category {
+	case Adapter, LLMProvider, Strategy:
+		if extras[m.Category] == "" {
+			return fmt.Errorf("plugin %s: a plugin of category %s has an id for it", m.Name, m.Category)
+		}
+	case Memory:
+		if m.MemoryKind != "short-term" && m.MemoryKind != "long-term" {
+			return fmt.Errorf("plugin %s: memory kind %q is neither short-term nor long-term", m.Name, m.MemoryKind)
+		}
+	case Tool, Skill:
+	default:
+		return fmt.Errorf("plugin %s: there is no category %q; there are %v", m.Name, m.Category, Categories())
+	}
+	for c, id := range extras { // Y-7
+		if c != m.Category && id != "" {
+			return fmt.Errorf("plugin %s: it is a %s and cannot be a %s as well: ship two plugins", m.Name, m.Category, c)
+		}
+	}
+	return nil
+}
+
+// Plugin is what a plugin implements. OnEvent is called for one event of a
+// session at a time, and for events of different sessions at once; long work
+// belongs on a goroutine of the plugin's own, which OnUnload waits for.
+type Plugin interface {
+	Manifest() Manifest
+	// Subscriptions returns the kinds that the plugin wants, within its category's
+	// routing (Y-106).
+	Subscriptions() []string
+	// OnLoad is called once, before any event (Y-107).
+	OnLoad(ctx context.Context, c Context) error
+	// OnEvent handles one event. An error counts as a failure (Y-108).
+	OnEvent(ctx context.Context, ev event.Event, c Context) error
+	// OnUnload is called when the plugin is unloaded, also after a failed load. It
+	// may be called again (Y-109).
+	OnUnload(ctx context.Context, c Context) error
+}
+
+// Context is what a plugin can do (Y-110).
+type Context interface {
+	// Emit publishes as this plugin. payload is anything that marshals to the
+	// kind's JSON.
+	Emit(kind, session string, payload any) error
+	Log() *zerolog.Logger
+	// Config returns this plugin's setting plugin.<name>.<field>, and Kernel any of
+	// the kernel's own; nil when there is none.
+	Config(field string) json.RawMessage
+	Kernel(key string) json.RawMessage
+	// Providers is the view of the configured model providers.
+	Providers() config.Providers
+	// StateDir returns the plugin's own directory, which exists then.
+	StateDir() (string, error)
+	// RegisterTool offers a tool of version v1 until the plugin is unloaded. Only
+	// plugins of category tool may (Y-118).
+	RegisterTool(t tool.Tool) error
+}
+
+// ErrCategory refuses what a plugin's category does not do.
+var ErrCategory = errors.New("not for a plugin of this category")
+
+// emits says what the plugins of a category may emit besides x.* (Y-8…Y-13,
+// R14). A skill may emit every public kind that is not the kernel's.
+var emits = map[Category][]string{
+	Adapter: {
+		event.UserMessageReceived.Name(), event.UserInterrupt.Name(), event.ApprovalAnswered.Name(),
+	},
+	Tool:        {event.ToolCallResult.Name(), event.ToolCallUpdate.Name()},
+	LLMProvider: {event.LLMCallResponse.Name(), event.LLMCallError.Name(), event.LLMCallDelta.Name()},
+	Strategy:    {event.StrategyDecideResponse.Name(), event.VerifyWasStarted.Name(), event.VerifyWasCompleted.Name()},
+	Memory:      {event.MemoryAnswered.Name()},
+}
+
+// serves names the request that the plugins of a category answer.
+var serves = map[Category]string{
+	Tool:        event.ToolCallRequest.Name(),
+	LLMProvider: event.LLMCallRequest.Name(),
+	Strategy:    event.StrategyDecideRequest.Name(),
+	Memory:      event.MemoryQueried.Name(),
+}

@@ -1,0 +1,545 @@
+package plugin
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/yaya-ai/yaya/kernel/bus"
+	"github.com/yaya-ai/yaya/kernel/config"
+	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/kernel/tool"
+)
+
+// State is where a plugin is on its way (Y-168).
+type State string
+
+// The states: loaded → unloading → failed for one that failed too often, loaded
+// → unloaded for one that was stopped.
+const (
+	Loaded    State = "loaded"
+	Unloading State = "unloading"
+	Failed    State = "failed"
+	Unloaded  State = "unloaded"
+)
+
+// ErrUnloading refuses a second unloading of the same plugin.
+var ErrUnloading = errors.New("the plugin is being unloaded already")
+
+// unloadTimeout bounds OnUnload.
+const unloadTimeout = 10 * time.Second
+
+// Config assembles a registry. Bus, Config, Tools and State are required.
+type Config struct {
+	Bus    *bus.Bus
+	Config *config.Store
+	Tools  *tool.Registry
+	State  *os.Root // plugins' directories are below
+	// Strategy returns the id of the strategy that a session uses.
+	Strategy func(session string) string
+	Log      zerolog.Logger
+}
+
+// Registry holds the plugins.
+type Registry struct {
+	cfg    Config
+	kernel *bus.Emitter
+	router *bus.Subscription
+
+	mu      sync.Mutex
+	order   []*loaded // as loaded; stopped in reverse
+	byName  map[string]*loaded
+	stopped bool
+	work    sync.WaitGroup
+}
+
+// loaded is a plugin with what the registry knows about it. Its fields after
+// manifest are guarded by the registry's mutex.
+type loaded struct {
+	plugin   Plugin
+	manifest Manifest
+	bundled  bool
+	ctx      *pluginContext
+
+	status   State
+	failure  string
+	failures int // in a row
+	subs     []*bus.Subscription
+}
+
+// NewRegistry returns an empty registry.
+func NewRegistry(cfg Config) (*Registry, error) {
+	r := &Registry{cfg: cfg, kernel: cfg.Bus.Kernel(), byName: map[string]*loaded{}}
+	var err error
+	r.router, err = bus.On(cfg.Bus, bus.SubscribeOptions{Name: "plugin-router"}, event.LLMCallRequest, r.unrouted)
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// unrouted answers requests to providers that do not exist, so that nobody waits
+// for them.
+func (r *Registry) unrouted(_ context.Context, ev event.Event, req event.LLMRequest) error {
+	i := r.cfg.Config.Providers().GetInstance(req.Provider)
+	reason := ""
+	switch {
+	case i == nil:
+		reason = fmt.Sprintf("there is no provider %q: yaya provider list shows those that there are", req.Provider)
+	case !r.has(i.Plugin, LLMProvider):
+		reason = fmt.Sprintf("provider %q needs the plugin %s, which is not loaded", req.Provider, i.Plugin)
+	default:
+		return nil
+	}
+	_, err := bus.Publish(r.kernel, event.LLMCallError, ev.SessionID, event.LLMError{Error: reason, Kind: event.LLMOther, Request: event.Request{RequestID: ev.ID}})
+	return err
+}
+
+func (r *Registry) has(name string, c Category) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l := r.byName[name]
+	return l != nil && l.status == Loaded && l.manifest.Category == c
+}
+
+// HasStrategy reports whether a strategy of that id is loaded.
+func (r *Registry) HasStrategy(id string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(r.order, func(l *loaded) bool {
+		return l.status == Loaded && l.manifest.Category == Strategy && l.manifest.StrategyID == id
+	})
+}
+
+// HasMemory reports whether a memory is loaded.
+func (r *Registry) HasMemory() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(r.order, func(l *loaded) bool { return l.status == Loaded && l.manifest.Category == Memory })
+}
+
+// Load loads plugins, each after those it requires. A plugin that cannot be
+// loaded is in state failed and keeps no other from loading, except those that
+// require it (Y-167). Bundled plugins cannot be removed.
+func (r *Registry) Load(ctx context.Context, bundled bool, plugins ...Plugin) {
+	var wait []*loaded
+	for _, p := range plugins {
+		l := &loaded{plugin: p, bundled: bundled}
+		if err := r.declare(l); err != nil {
+			r.failLoad(l, err)
+			continue
+		}
+		wait = append(wait, l)
+	}
+	for len(wait) > 0 {
+		i := slices.IndexFunc(wait, func(l *loaded) bool { return r.missing(l) == "" })
+		if i < 0 {
+			break
+		}
+		l := wait[i]
+		wait = slices.Delete(wait, i, i+1)
+		r.load(ctx, l, false)
+	}
+	for _, l := range wait {
+		r.failLoad(l, fmt.Errorf("it requires %s, which is not loaded", r.missing(l)))
+	}
+}
+
+// declare takes a plugin in without loading it.
+func (r *Registry) declare(l *loaded) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("manifest: panic: %v", v)
+		}
+	}()
+	l.manifest = l.plugin.Manifest()
+	if err := l.manifest.Check(); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.byName[l.manifest.Name] != nil {
+		return fmt.Errorf("there is a plugin %s already", l.manifest.Name)
+	}
+	emitter, err := r.cfg.Bus.Plugin(l.manifest.Name)
+	if err != nil {
+		return err
+	}
+	l.ctx = &pluginContext{r: r, manifest: l.manifest, emitter: emitter, log: r.cfg.Log.With().Str("plugin", l.manifest.Name).Logger()}
+	l.status = Unloaded
+	r.byName[l.manifest.Name] = l
+	return nil
+}
+
+// missing returns the first requirement that is not loaded, "" if none is.
+func (r *Registry) missing(l *loaded) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, name := range l.manifest.Requires {
+		if other := r.byName[name]; other == nil || other.status != Loaded {
+			return name
+		}
+	}
+	return ""
+}
+
+// load runs OnLoad and subscribes the plugin.
+func (r *Registry) load(ctx context.Context, l *loaded, again bool) {
+	r.mu.Lock()
+	if !slices.Contains(r.order, l) {
+		r.order = append(r.order, l)
+	}
+	r.mu.Unlock()
+	if !l.ctx.enabled() {
+		return // it stays unloaded (Y-212)
+	}
+	if err := r.tryLoad(ctx, l); err != nil {
+		r.failLoad(l, err)
+		return
+	}
+	r.mu.Lock()
+	l.status, l.failure, l.failures = Loaded, "", 0
+	r.mu.Unlock()
+	var err error
+	if again {
+		_, err = bus.Publish(r.kernel, event.PluginWasReloaded, event.KernelSession, event.PluginReloaded{Name: l.manifest.Name, Version: l.manifest.Version})
+	} else {
+		_, err = bus.Publish(r.kernel, event.PluginWasLoaded, event.KernelSession, event.PluginLoaded{Name: l.manifest.Name, Version: l.manifest.Version, Category: string(l.manifest.Category)})
+	}
+	r.report(err)
+	if l.manifest.ToolName != "" {
+		r.cfg.Tools.DeclareLegacy(l.manifest.Name, l.manifest.ToolName)
+	}
+}
+
+func (r *Registry) tryLoad(ctx context.Context, l *loaded) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
+		}
+		if err != nil {
+			r.unsubscribe(l)
+			l.ctx.withdraw()
+		}
+	}()
+	kinds := l.plugin.Subscriptions()
+	if err := l.plugin.OnLoad(ctx, l.ctx); err != nil {
+		return err
+	}
+	return r.subscribe(l, kinds)
+}
+
+// failLoad notes that a plugin could not be loaded, with the details in its
+// state directory (Y-167).
+func (r *Registry) failLoad(l *loaded, err error) {
+	name := cmp.Or(l.manifest.Name, "(unnamed)")
+	r.mu.Lock()
+	l.status, l.failure = Failed, firstLine(err)
+	if !slices.Contains(r.order, l) {
+		r.order = append(r.order, l)
+	}
+	r.mu.Unlock()
+	r.cfg.Log.Error().Err(err).Str("plugin", name).Msg("a plugin could not be loaded")
+	if namePattern.MatchString(name) {
+		werr := r.cfg.State.MkdirAll(name, 0o700)
+		if werr == nil {
+			werr = r.cfg.State.WriteFile(path.Join(name, "load-error.txt"), fmt.Appendf(nil, "%s\n%v\n", time.Now().UTC().Format(time.RFC3339), err), 0o600)
+		}
+		if werr != nil {
+			r.cfg.Log.Warn().Err(werr).Str("plugin", name).Msg("the reason could not be written to its state directory")
+		}
+	}
+	r.announce(name, err)
+}
+
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
+}
+
+func (r *Registry) announce(name string, err error) {
+	_, perr := bus.Publish(r.kernel, event.PluginFailed, event.KernelSession, event.PluginError{Name: name, Error: firstLine(err)})
+	r.report(perr)
+}
+
+// report logs what could not be published; a closed bus has no listeners.
+func (r *Registry) report(err error) {
+	if err != nil && !errors.Is(err, bus.ErrClosed) {
+		r.cfg.Log.Error().Err(err).Msg("a plugin event could not be published")
+	}
+}
+
+// subscribe puts a plugin on the bus.
+func (r *Registry) subscribe(l *loaded, kinds []string) error {
+	if len(kinds) == 0 {
+		return nil
+	}
+	timeout := r.cfg.Config.Duration("plugins.handler_timeout")
+	sub, err := r.cfg.Bus.Subscribe(bus.SubscribeOptions{
+		Name: l.manifest.Name, Timeout: timeout, Filter: r.filter(l),
+		OnOutcome: func(o bus.Outcome) { r.outcome(l, o) },
+		OnEnd: func(err error) {
+			if errors.Is(err, bus.ErrLagging) {
+				r.background(func() { r.lagging(l, kinds) })
+			}
+		},
+	}, kinds, func(ctx context.Context, ev event.Event) error {
+		return l.plugin.OnEvent(ctx, ev, l.ctx)
+	})
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	l.subs = append(l.subs, sub)
+	r.mu.Unlock()
+	return nil
+}
+
+// background runs f on a goroutine that Stop waits for.
+func (r *Registry) background(f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.stopped {
+		r.work.Go(f)
+	}
+}
+
+func (r *Registry) unsubscribe(l *loaded) {
+	r.mu.Lock()
+	subs := l.subs
+	l.subs = nil
+	r.mu.Unlock()
+	for _, s := range subs {
+		s.Close()
+	}
+}
+
+// filter is the routing rule of a category (Y-9…Y-12, Y-85, Y-106).
+func (r *Registry) filter(l *loaded) func(event.Event) bool {
+	m := l.manifest
+	return func(ev event.Event) bool {
+		switch p := ev.Payload.(type) {
+		case event.ToolRequest:
+			return m.Category != Tool || (m.ToolName == p.Name && p.SchemaVersion == "")
+		case event.LLMRequest:
+			if m.Category != LLMProvider {
+				return true
+			}
+			i := r.cfg.Config.Providers().GetInstance(p.Provider)
+			return i != nil && i.Plugin == m.Name
+		case event.DecideRequest:
+			return m.Category != Strategy || r.cfg.Strategy == nil || r.cfg.Strategy(ev.SessionID) == m.StrategyID
+		}
+		return true
+	}
+}
+
+// outcome keeps count of a plugin's failures (Y-164, Y-166).
+func (r *Registry) outcome(l *loaded, o bus.Outcome) {
+	if o.Err == nil {
+		r.mu.Lock()
+		l.failures = 0
+		r.mu.Unlock()
+		return
+	}
+	// Whoever waits for this plugin's answer need not wait any longer.
+	if serves[l.manifest.Category] == o.Event.Kind {
+		r.cfg.Bus.Fail(o.Event.ID, fmt.Errorf("plugin %s failed: %s", l.manifest.Name, firstLine(o.Err)))
+	}
+	r.cfg.Log.Error().Err(o.Err).Str("plugin", l.manifest.Name).Str("kind", o.Event.Kind).Msg("a plugin failed")
+	// A failure over the news of a failure is not news (Y-169).
+	if o.Event.Kind != event.PluginFailed.Name() && o.Event.Kind != event.KernelFailed.Name() {
+		r.announce(l.manifest.Name, o.Err)
+	}
+	r.strike(l, firstLine(o.Err))
+}
+
+// strike counts a failure, and starts the unloading at the threshold.
+func (r *Registry) strike(l *loaded, reason string) {
+	limit := cmp.Or(r.cfg.Config.Int("plugins.max_failures"), 3)
+	r.mu.Lock()
+	l.failures++
+	over := l.failures >= limit && l.status == Loaded
+	if over {
+		l.failure = fmt.Sprintf("%d failures in a row, the last: %s", l.failures, reason)
+	}
+	r.mu.Unlock()
+	if over {
+		r.background(func() {
+			if err := r.unload(l, Failed); err != nil && !errors.Is(err, ErrUnloading) {
+				r.cfg.Log.Error().Err(err).Str("plugin", l.manifest.Name).Msg("a plugin could not be unloaded cleanly")
+			}
+		})
+	}
+}
+
+// lagging is charged to a plugin that did not keep up with its events; it goes
+// on with new ones.
+func (r *Registry) lagging(l *loaded, kinds []string) {
+	r.announce(l.manifest.Name, bus.ErrLagging)
+	r.mu.Lock()
+	l.subs = nil
+	again := l.status == Loaded
+	r.mu.Unlock()
+	r.strike(l, bus.ErrLagging.Error())
+	if again {
+		if err := r.subscribe(l, kinds); err != nil {
+			r.cfg.Log.Error().Err(err).Str("plugin", l.manifest.Name).Msg("a plugin could not be subscribed again")
+		}
+	}
+}
+
+// unload stops a plugin and leaves it in the given state.
+func (r *Registry) unload(l *loaded, end State) error {
+	r.mu.Lock()
+	if l.status != Loaded {
+		defer r.mu.Unlock()
+		return fmt.Errorf("plugin %s is %s: %w", l.manifest.Name, l.status, ErrUnloading)
+	}
+	l.status = Unloading
+	r.mu.Unlock()
+	r.unsubscribe(l)
+	l.ctx.withdraw()
+	err := r.onUnload(l)
+	r.mu.Lock()
+	l.status = end
+	r.mu.Unlock()
+	_, perr := bus.Publish(r.kernel, event.PluginWasRemoved, event.KernelSession, event.PluginRemoved{Name: l.manifest.Name})
+	r.report(perr)
+	return err
+}
+
+func (r *Registry) onUnload(l *loaded) error {
+	ctx, cancel := context.WithTimeout(context.Background(), unloadTimeout)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() {
+		defer func() {
+			if v := recover(); v != nil {
+				done <- fmt.Errorf("plugin %s: unload: panic: %v", l.manifest.Name, v)
+			}
+		}()
+		done <- l.plugin.OnUnload(ctx, l.ctx)
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("plugin %s did not unload within %v", l.manifest.Name, unloadTimeout)
+	}
+}
+
+// Seed writes the first provider instances (Y-79).
+func (r *Registry) Seed() error {
+	var names []string
+	r.mu.Lock()
+	for _, l := range r.order {
+		if l.manifest.Category == LLMProvider && l.status == Loaded {
+			names = append(names, l.manifest.Name)
+		}
+	}
+	r.mu.Unlock()
+	return r.cfg.Config.SeedProviders(names)
+}
+
+// Reload unloads a plugin and loads it again, also one that has failed.
+func (r *Registry) Reload(ctx context.Context, name string) error {
+	r.mu.Lock()
+	l := r.byName[name]
+	status := State("")
+	if l != nil {
+		status = l.status
+	}
+	r.mu.Unlock()
+	if l == nil {
+		return fmt.Errorf("there is no plugin %s", name)
+	}
+	if status == Loaded {
+		if err := r.unload(l, Unloaded); err != nil {
+			return err
+		}
+	} else if status == Unloading {
+		return ErrUnloading
+	}
+	r.load(ctx, l, true)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if l.status != Loaded {
+		return fmt.Errorf("plugin %s: %s", name, cmp.Or(l.failure, "it is switched off"))
+	}
+	return nil
+}
+
+// Remove unloads a plugin for good. Bundled ones stay.
+func (r *Registry) Remove(name string) error {
+	r.mu.Lock()
+	l := r.byName[name]
+	r.mu.Unlock()
+	switch {
+	case l == nil:
+		return fmt.Errorf("there is no plugin %s", name)
+	case l.bundled:
+		return fmt.Errorf("plugin %s is a part of yaya: switch it off with yaya config set plugin.%s.enabled false", name, config.Namespace(name))
+	}
+	return r.unload(l, Unloaded)
+}
+
+// Stop unloads all plugins, the last loaded first, and waits until no goroutine
+// of the registry is left.
+func (r *Registry) Stop() error {
+	r.mu.Lock()
+	r.stopped = true
+	all := slices.Clone(r.order)
+	r.mu.Unlock()
+	r.work.Wait()
+	var errs []error
+	for _, l := range slices.Backward(all) {
+		r.mu.Lock()
+		up := l.status == Loaded
+		r.mu.Unlock()
+		if up {
+			errs = append(errs, r.unload(l, Unloaded))
+		}
+	}
+	r.router.Close()
+	return errors.Join(errs...)
+}
+
+// Status describes a plugin.
+type Status struct {
+	Name         string          `json:"name"`
+	Version      string          `json:"version"`
+	Category     Category        `json:"category"`
+	Status       State           `json:"status"`
+	Bundled      bool            `json:"bundled"`
+	Enabled      bool            `json:"enabled"`
+	Error        string          `json:"error,omitempty"`
+	ConfigSchema json.RawMessage `json:"config_schema"`
+}
+
+// Snapshot describes all plugins, in load order.
+func (r *Registry) Snapshot() []Status {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := make([]Status, 0, len(r.order))
+	for _, l := range r.order {
+		s := Status{Name: l.manifest.Name, Version: l.manifest.Version, Category: l.manifest.Category, Status: l.status, Bundled: l.bundled, Error: l.failure, ConfigSchema: l.manifest.ConfigSchema}
+		s.Enabled = l.ctx == nil || l.ctx.enabled()
+		if s.ConfigSchema == nil {
+			s.ConfigSchema = json.RawMessage("null")
+		}
+		out = append(out, s)
+	}
+	return out
+}
