@@ -26,28 +26,36 @@ const (
 // entry that ends in /... covers a subtree. internal packages are open to all,
 // and import nothing of ours; the table names who else may import what.
 var allowed = map[string][]string{
-	"kernel/event":         {},
-	"kernel/bus":           {"kernel/event"},
-	"kernel/tool":          {"kernel/event", "kernel/bus"},
-	"kernel/session":       {"kernel/event", "kernel/bus"},
-	"kernel/config":        {"kernel/event", "kernel/bus"},
-	"kernel/llm":           {"kernel/event", "kernel/bus"},
-	"kernel/plugin":        {"kernel/event", "kernel/bus", "kernel/config", "kernel/tool", "kernel/llm"},
-	"kernel/approval":      {"kernel/event", "kernel/bus", "kernel/tool"},
-	"feature":              {"kernel/..."},
-	"mcpbridge":            {"kernel/...", "feature", "mcpbridge/..."},
-	"mcpbridge/servers":    {"kernel/...", "feature"},
-	"mcpbridge/upstream":   {"kernel/...", "feature", "mcpbridge/servers"},
-	"mcpbridge/downstream": {"kernel/...", "feature"},
-	"gateway":              {"kernel/...", "auth", "gateway/..."},
-	"cmd/yaya":             {"..."},
+	"kernel/event":           {},
+	"kernel/bus":             {"kernel/event"},
+	"kernel/tool":            {"kernel/event", "kernel/bus"},
+	"kernel/session":         {"kernel/event", "kernel/bus"},
+	"kernel/config":          {"kernel/event", "kernel/bus"},
+	"kernel/llm":             {"kernel/event", "kernel/bus"},
+	"kernel/plugin":          {"kernel/event", "kernel/bus", "kernel/config", "kernel/tool", "kernel/llm"},
+	"kernel/loop":            {"kernel/event", "kernel/bus", "kernel/session", "kernel/tool", "kernel/approval", "kernel/llm", "kernel/plugin", "kernel/config"},
+	"kernel":                 {"kernel/..."},
+	"plugins/strategy_react": {"kernel/...", "feature"},
+	"plugins/llm_echo":       {"kernel/...", "feature"},
+	"plugins/llm_openai":     {"kernel/...", "feature"},
+	"plugins/memory_sqlite":  {"kernel/...", "feature"},
+	"plugins/agent_tool":     {"kernel/...", "feature"},
+	"kernel/approval":        {"kernel/event", "kernel/bus", "kernel/tool"},
+	"feature":                {"kernel/..."},
+	"mcpbridge":              {"kernel/...", "feature", "mcpbridge/..."},
+	"mcpbridge/servers":      {"kernel/...", "feature"},
+	"mcpbridge/upstream":     {"kernel/...", "feature", "mcpbridge/servers"},
+	"mcpbridge/downstream":   {"kernel/...", "feature"},
+	"gateway":                {"kernel/...", "auth", "gateway/..."},
+	"cmd/yaya":               {"..."},
 }
 
 // forbidden are outside packages that a package must do without, and why.
 var forbidden = map[string]map[string]string{
-	"kernel/...": {"net/http": "the kernel has no network (Y-1)", "os/exec": "the kernel starts nothing", "github.com/mark3labs/mcp-go": "MCP is not the kernel's (F-5)"},
-	"feature":    {"net/http": "transports are outside the feature layer (F-27)", "os/exec": "processes are outside the feature layer (F-27)", "github.com/mark3labs/mcp-go": "MCP is outside the feature layer (F-5)"},
-	"gateway":    {"github.com/mark3labs/mcp-go": "the MCP handler is mounted, not known"},
+	"kernel/...":    {"net/http": "the kernel has no network (Y-1)", "os/exec": "the kernel starts nothing", "github.com/mark3labs/mcp-go": "MCP is not the kernel's (F-5)"},
+	"feature":       {"net/http": "transports are outside the feature layer (F-27)", "os/exec": "processes are outside the feature layer (F-27)", "github.com/mark3labs/mcp-go": "MCP is outside the feature layer (F-5)"},
+	"plugins/llm_*": {"net/http": "providers speak through their SDK (Y-148)", "net": "providers speak through their SDK (Y-148)", "golang.org/x/net": "providers speak through their SDK (Y-148)"},
+	"gateway":       {"github.com/mark3labs/mcp-go": "the MCP handler is mounted, not known"},
 }
 
 type pkg struct {
@@ -91,6 +99,9 @@ func matches(pattern, path string) bool {
 	if prefix, ok := strings.CutSuffix(pattern, "..."); ok {
 		prefix = strings.TrimSuffix(prefix, "/")
 		return prefix == "" || path == prefix || strings.HasPrefix(path, prefix+"/")
+	}
+	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
+		return strings.HasPrefix(path, prefix)
 	}
 	return path == pattern
 }

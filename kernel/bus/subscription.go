@@ -53,9 +53,11 @@ type Subscription struct {
 	queued int
 	ended  error
 
-	lost atomic.Uint64
-	done chan struct{}
-	once sync.Once
+	lost     atomic.Uint64
+	draining bool
+	drained  chan struct{} // closed when a draining subscription has become idle
+	done     chan struct{}
+	once     sync.Once
 }
 
 type lane struct{ queue []event.Event }
@@ -72,7 +74,7 @@ func (b *Bus) Subscribe(opts SubscribeOptions, kinds []string, h Handler) (*Subs
 	if opts.OnOutcome == nil {
 		opts.OnOutcome = b.cfg.OnOutcome
 	}
-	s := &Subscription{bus: b, opts: opts, kinds: slices.Clone(kinds), h: h, lanes: map[string]*lane{}, done: make(chan struct{})}
+	s := &Subscription{bus: b, opts: opts, kinds: slices.Clone(kinds), h: h, lanes: map[string]*lane{}, drained: make(chan struct{}), done: make(chan struct{})}
 	b.subsMu.Lock()
 	defer b.subsMu.Unlock()
 	next := maps.Clone(*b.subs.Load())
@@ -97,6 +99,24 @@ func On[P any](b *Bus, opts SubscribeOptions, t event.Topic[P], h func(ctx conte
 // Close ends the subscription. Events that were not delivered yet are dropped;
 // handlers that run go on and Done is closed when the last has returned.
 func (s *Subscription) Close() { s.end(ErrClosed) }
+
+// Drain takes no new events, waits until those that were queued have been
+// handled, and ends the subscription; when ctx ends first, what is left is
+// dropped.
+func (s *Subscription) Drain(ctx context.Context) {
+	s.detach()
+	s.mu.Lock()
+	s.draining = true
+	idle := len(s.lanes) == 0
+	s.mu.Unlock()
+	if !idle {
+		select {
+		case <-s.drained:
+		case <-ctx.Done():
+		}
+	}
+	s.end(ErrClosed)
+}
 
 // Done is closed when the subscription has ended and its handlers returned.
 func (s *Subscription) Done() <-chan struct{} { return s.done }
@@ -125,20 +145,25 @@ func (s *Subscription) end(why error) {
 	idle := len(s.lanes) == 0
 	s.mu.Unlock()
 
-	b := s.bus
-	b.subsMu.Lock()
-	next := maps.Clone(*b.subs.Load())
-	for _, k := range s.kinds {
-		next[k] = slices.DeleteFunc(slices.Clone(next[k]), func(x *Subscription) bool { return x == s })
-	}
-	b.subs.Store(&next)
-	b.subsMu.Unlock()
+	s.detach()
 	if first && s.opts.OnEnd != nil {
 		s.opts.OnEnd(why)
 	}
 	if idle {
 		s.once.Do(func() { close(s.done) })
 	}
+}
+
+// detach takes the subscription off the bus.
+func (s *Subscription) detach() {
+	b := s.bus
+	b.subsMu.Lock()
+	defer b.subsMu.Unlock()
+	next := maps.Clone(*b.subs.Load())
+	for _, k := range s.kinds {
+		next[k] = slices.DeleteFunc(slices.Clone(next[k]), func(x *Subscription) bool { return x == s })
+	}
+	b.subs.Store(&next)
 }
 
 // enqueue is called in acceptance order for any one session.
@@ -183,6 +208,10 @@ func (s *Subscription) drain(session string, l *lane) {
 		if len(l.queue) == 0 {
 			delete(s.lanes, session)
 			finished := s.ended != nil && len(s.lanes) == 0
+			if s.draining && len(s.lanes) == 0 {
+				s.draining = false
+				close(s.drained)
+			}
 			s.mu.Unlock()
 			if finished {
 				s.once.Do(func() { close(s.done) })

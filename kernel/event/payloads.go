@@ -232,10 +232,14 @@ type MemoryResult struct {
 
 // LoopState is what a strategy sees of a turn (Y-41).
 type LoopState struct {
-	TurnID    string    `json:"turn_id"`
-	Step      int       `json:"step"`
-	Messages  []Message `json:"messages"`
-	ToolNames []string  `json:"tool_names"`
+	TurnID    string     `json:"turn_id"`
+	Step      int        `json:"step"` // model calls made so far
+	Messages  []Message  `json:"messages"`
+	ToolNames []string   `json:"tool_names"`
+	Pending   []ToolCall `json:"pending,omitempty"` // calls that the model asked for and that did not run yet
+	Recalled  bool       `json:"recalled"`          // memory was asked in this turn
+	Answered  bool       `json:"answered"`          // the model has answered without calling tools, and nothing was said since
+	Answer    string     `json:"answer,omitempty"`  // what it said last
 }
 
 // DecideRequest is the payload of strategy.decide.request (Y-41).
@@ -260,9 +264,12 @@ type DecideResponse struct {
 	Next     Next            `json:"next"`
 	Provider string          `json:"provider,omitempty"`
 	Model    string          `json:"model,omitempty"`
-	Tools    []string        `json:"tools,omitempty"`
-	Query    string          `json:"query,omitempty"`
+	System   string          `json:"system,omitempty"` // system prompt of an llm step
+	Tools    []string        `json:"tools,omitempty"`  // names to offer; none means all
+	Query    string          `json:"query,omitempty"`  // of a memory step
+	K        int             `json:"k,omitempty"`      // hits of a memory step
 	Params   json.RawMessage `json:"params,omitempty"`
+	Remember string          `json:"remember,omitempty"` // of done: what to write to memory
 	Request
 }
 

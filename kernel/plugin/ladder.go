@@ -74,7 +74,11 @@ func (r *Registry) unload(l *loaded, end State) error {
 	}
 	l.status = Unloading
 	r.mu.Unlock()
-	r.unsubscribe(l)
+	if end == Unloaded {
+		r.drain(l)
+	} else {
+		r.unsubscribe(l)
+	}
 	l.ctx.withdraw()
 	err := r.onUnload(l)
 	r.mu.Lock()
@@ -83,6 +87,19 @@ func (r *Registry) unload(l *loaded, end State) error {
 	_, perr := bus.Publish(r.kernel, event.PluginWasRemoved, event.KernelSession, event.PluginRemoved{Name: l.manifest.Name})
 	r.report(perr)
 	return err
+}
+
+// drain lets a plugin that leaves in good order see what was said before.
+func (r *Registry) drain(l *loaded) {
+	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
+	defer cancel()
+	r.mu.Lock()
+	subs := l.subs
+	l.subs = nil
+	r.mu.Unlock()
+	for _, s := range subs {
+		s.Drain(ctx)
+	}
 }
 
 func (r *Registry) onUnload(l *loaded) error {

@@ -37,8 +37,10 @@ const (
 // ErrUnloading refuses a second unloading of the same plugin.
 var ErrUnloading = errors.New("the plugin is being unloaded already")
 
-// unloadTimeout bounds OnUnload.
-const unloadTimeout = 10 * time.Second
+const (
+	unloadTimeout = 10 * time.Second // of OnUnload
+	drainTimeout  = 2 * time.Second  // for the events that came before
+)
 
 // Config assembles a registry. Bus, Config, Tools and State are required.
 type Config struct {

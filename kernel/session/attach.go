@@ -210,7 +210,7 @@ func (s *Session) fanOut(ev event.Event) {
 	case event.Delta:
 		it.Offset = len(s.text.Text)
 		s.text.Text += p.Content
-	case event.LLMResponse, event.LLMError, event.AssistantMessage, event.TurnCompleted, event.TurnFailed, event.TurnCancelled:
+	case event.DecideResponse, event.AssistantMessage, event.TurnCompleted, event.TurnFailed, event.TurnCancelled:
 		s.text = inFlight{}
 	}
 	if len(s.conns) == 0 || s.j == nil || !shown(ev) {

@@ -103,6 +103,21 @@ func entryOf(ev event.Event) (kind string, payload any, ok bool) {
 	}{ev.Kind, ev.Payload}, true
 }
 
+// EntryOf returns the entry that an event becomes, without id; ok is false for
+// an event that is not recorded. It is how history is kept where there is no
+// tape.
+func EntryOf(ev event.Event) (e Entry, ok bool) {
+	kind, payload, ok := entryOf(ev)
+	if !ok {
+		return Entry{}, false
+	}
+	raw, err := json.Marshal(payload)
+	if err != nil {
+		return Entry{}, false
+	}
+	return Entry{Kind: kind, Payload: raw}, true
+}
+
 // members renders what a journal record holds besides its id and sums.
 func members(kind string, p json.RawMessage, meta Meta, now time.Time) ([]byte, error) {
 	b := make([]byte, 0, len(p)+160)

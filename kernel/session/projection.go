@@ -22,6 +22,7 @@ type Projection struct {
 	slots  map[string]int // open tool call → the message that waits for its result
 	shared bool           // msgs has been handed out
 	bytes  int
+	answer string // of the model, until it becomes a message
 }
 
 // Messages returns the history: the last compaction's summary, if there is one,
@@ -55,6 +56,11 @@ func (p *Projection) Apply(e Entry) {
 	case KindMessage:
 		var m Message
 		if json.Unmarshal(e.Payload, &m) == nil {
+			// Who speaks into the end of a turn speaks after the answer.
+			if m.Role == "user" && p.answer != "" {
+				p.push(e.ID, event.Message{Role: "assistant", Content: p.answer})
+			}
+			p.answer = ""
 			p.push(e.ID, event.Message{Role: m.Role, Content: m.Content})
 		}
 	case KindToolResult:
@@ -70,8 +76,14 @@ func (p *Projection) Apply(e Entry) {
 		switch n.Name {
 		case event.LLMCallResponse.Name():
 			var r event.LLMResponse
-			if json.Unmarshal(n.Data, &r) == nil && len(r.ToolCalls) > 0 {
+			if json.Unmarshal(n.Data, &r) != nil {
+				return
+			}
+			p.answer = ""
+			if len(r.ToolCalls) > 0 {
 				p.asked(e.ID, r)
+			} else {
+				p.answer = r.Text
 			}
 		case event.ToolCallError.Name():
 			var t event.ToolError
@@ -137,7 +149,7 @@ func compactionOf(e Entry) (Compaction, bool) {
 func (p *Projection) compact(c Compaction) {
 	cut, _ := slices.BinarySearch(p.from, c.KeepFrom)
 	msgs, from, slots := p.msgs[cut:], p.from[cut:], p.slots
-	*p = Projection{}
+	*p = Projection{answer: p.answer}
 	p.push(0, event.Message{Role: "system", Content: c.Summary})
 	for i, m := range msgs {
 		p.push(from[i], m)

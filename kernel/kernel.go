@@ -1,0 +1,340 @@
+// Package kernel puts the kernel together: the bus, the sessions, the registry
+// of plugins, the tools with their one door, the approvals, and the loop (Y-1).
+// Everything else is a plugin, and the kernel knows none of them by name.
+//
+// [New] assembles, [Kernel.Start] loads plugins in the order given, and
+// [Kernel.Stop] takes down what was started, the last first. What a data
+// directory may be used for by one process at a time is locked by its parts, tape
+// by tape.
+package kernel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/yaya-ai/yaya/internal/journal"
+	"github.com/yaya-ai/yaya/kernel/approval"
+	"github.com/yaya-ai/yaya/kernel/bus"
+	"github.com/yaya-ai/yaya/kernel/config"
+	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/kernel/loop"
+	"github.com/yaya-ai/yaya/kernel/plugin"
+	"github.com/yaya-ai/yaya/kernel/session"
+	"github.com/yaya-ai/yaya/kernel/tool"
+)
+
+// refreshEvery is how often the configuration is looked at for what other
+// processes have changed; it costs one stat.
+const refreshEvery = time.Second
+
+// Config assembles a kernel. Data and Settings are required.
+type Config struct {
+	Data      *os.Root // the data directory
+	Settings  *config.Store
+	Workspace string // of sessions that are opened without one
+	Version   string
+	Observer  tool.Observer // sees every tool call
+	// Approver answers asks instead of the people that adapters reach.
+	Approver func(*approval.Runtime) tool.Approver
+	// Boundary is called before each turn.
+	Boundary func(ctx context.Context)
+	Log      zerolog.Logger
+}
+
+// Kernel is the kernel. Its parts are there to be used by whoever composes the
+// program; plugins get their [plugin.Context] instead.
+type Kernel struct {
+	Bus       *bus.Bus
+	Settings  *config.Store
+	Sessions  *session.Manager
+	Tools     *tool.Registry
+	Dispatch  *tool.Dispatcher
+	Artifacts *tool.Store
+	Approvals *approval.Runtime
+	Loop      *loop.Loop
+	Plugins   *plugin.Registry
+
+	cfg      Config
+	sessions *os.Root // sessions/, for artifacts
+	state    *os.Root // plugins/
+
+	stopServing func()
+	background  context.Context
+	endOfDay    context.CancelFunc
+	work        sync.WaitGroup
+	stop        sync.Once
+	failed      chan error
+}
+
+// New puts the parts together and starts those that serve others.
+func New(cfg Config) (k *Kernel, err error) {
+	k = &Kernel{cfg: cfg, Settings: cfg.Settings, Tools: &tool.Registry{Log: cfg.Log}, failed: make(chan error, 1)}
+	k.background, k.endOfDay = context.WithCancel(context.Background())
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, k.Stop(context.Background(), "start failed"))
+		}
+	}()
+	if k.sessions, err = sub(cfg.Data, "sessions"); err != nil {
+		return k, err
+	}
+	if k.state, err = sub(cfg.Data, "plugins"); err != nil {
+		return k, err
+	}
+	k.Sessions, err = session.NewManager(session.Config{
+		FS: journal.Root(cfg.Data), Workspace: cfg.Workspace, Log: cfg.Log,
+		HeartbeatTimeout: cfg.Settings.Duration("session.heartbeat_timeout"), ReapInterval: cfg.Settings.Duration("session.reap_interval"),
+	})
+	if err != nil {
+		return k, err
+	}
+	k.Bus = bus.New(bus.Config{OnOutcome: k.outcome, Recorder: k.Sessions})
+	k.Sessions.Bind(k.Bus)
+	cfg.Settings.Bind(k.Bus)
+	k.Artifacts = tool.NewStore(k.sessions)
+	if err := k.decide(); err != nil {
+		return k, err
+	}
+	if k.stopServing, err = k.Dispatch.Serve(k.background, k.Bus); err != nil {
+		return k, err
+	}
+	reader, err := tool.NewReadArtifact(k.Artifacts)
+	if err != nil {
+		return k, err
+	}
+	if err := k.Tools.Register(reader); err != nil {
+		return k, err
+	}
+	if err := k.drive(); err != nil {
+		return k, err
+	}
+	k.watch("sessions", k.Sessions.Run)
+	k.watch("settings", k.refresh)
+	return k, nil
+}
+
+func sub(root *os.Root, name string) (*os.Root, error) {
+	if err := root.MkdirAll(name, 0o700); err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	r, err := root.OpenRoot(name)
+	if err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	return r, nil
+}
+
+// decide sets up who decides about tool calls.
+func (k *Kernel) decide() (err error) {
+	k.Approvals, err = approval.New(approval.Config{
+		Bus: k.Bus, Ledger: ledger{k.Sessions}, Log: k.cfg.Log,
+		Audience: k.audience,
+		Timeout:  func() time.Duration { return k.Settings.Duration("approval.timeout") },
+	})
+	if err != nil {
+		return err
+	}
+	var approver tool.Approver = k.Approvals
+	if k.cfg.Approver != nil {
+		approver = k.cfg.Approver(k.Approvals)
+	}
+	k.Dispatch = tool.NewDispatcher(tool.DispatcherConfig{
+		Registry: k.Tools, Observer: k.cfg.Observer, Artifacts: k.Artifacts, Log: k.cfg.Log,
+		Policy: approval.Policy{Rules: k.rules}, Approver: approver,
+	})
+	return nil
+}
+
+// audience reports whether anybody can be asked about a session: an adapter that
+// asks, or a reader of the session or of its root.
+func (k *Kernel) audience(id string) bool {
+	if k.Bus.Wanted(event.ApprovalRequested.Name()) {
+		return true
+	}
+	root, _, _ := strings.Cut(id, "::agent::")
+	for _, s := range []string{id, root} {
+		if s, ok := k.Sessions.Get(s); ok && s.Attached() > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (k *Kernel) rules() ([]approval.Rule, error) {
+	raw, _, _ := k.Settings.Get("approval.rules")
+	return approval.ParseRules(raw)
+}
+
+// drive sets up the plugins and the loop that asks them.
+func (k *Kernel) drive() (err error) {
+	k.Plugins, err = plugin.NewRegistry(plugin.Config{
+		Bus: k.Bus, Config: k.Settings, Tools: k.Tools, State: k.state, Log: k.cfg.Log,
+		Strategy: func(id string) string { return k.Loop.StrategyOf(id) },
+	})
+	if err != nil {
+		return err
+	}
+	k.Loop, err = loop.New(loop.Config{
+		Bus: k.Bus, Tools: k.Tools, Sessions: k.Sessions, Boundary: k.cfg.Boundary, Log: k.cfg.Log,
+		Strategy: func() string { return k.Settings.Text("strategy") },
+		Ready: func(id string) error {
+			if !k.Plugins.HasStrategy(id) {
+				return fmt.Errorf("there is no strategy %q: yaya plugin list shows the plugins that are loaded", id)
+			}
+			return nil
+		},
+		HasMemory: k.Plugins.HasMemory,
+		Provider: func() (string, string, error) {
+			i, model, err := k.Settings.Providers().Active()
+			return i.ID, model, err
+		},
+		MaxIterations: func() int { return k.Settings.Int("loop.max_iterations") },
+		LLMTimeout:    func() time.Duration { return k.Settings.Duration("loop.llm_timeout") },
+		Compaction: func() (session.CompactOptions, bool) {
+			return session.CompactOptions{
+				Threshold: k.Settings.Int("compaction.threshold"), Target: k.Settings.Int("compaction.target"), Tries: k.Settings.Int("compaction.tries"),
+			}, k.Settings.Bool("compaction.enabled")
+		},
+	})
+	if err != nil {
+		return err
+	}
+	k.Dispatch.AddHook(k.Loop.Guard())
+	return nil
+}
+
+// ledger writes asks and answers to tapes.
+type ledger struct{ m *session.Manager }
+
+func (l ledger) Note(id string, ev event.Event, data any) error {
+	s, ok := l.m.Get(id)
+	if !ok {
+		return nil // not a conversation: a client's MCP session, say
+	}
+	entry, err := s.Note(ev, data)
+	if err != nil {
+		return err
+	}
+	return s.Sync(context.Background(), entry)
+}
+
+// outcome reports what goes wrong in the kernel's own subscriptions. It is
+// logged and goes no further (Y-169).
+func (k *Kernel) outcome(o bus.Outcome) {
+	if o.Err != nil {
+		k.cfg.Log.Error().Err(o.Err).Str("subscriber", o.Subscriber).Str("kind", o.Event.Kind).Msg("an event handler failed")
+	}
+}
+
+// watch runs a part of the kernel in the background. Its failure is the kernel's
+// (Y-170).
+func (k *Kernel) watch(name string, run func(ctx context.Context) error) {
+	k.work.Go(func() {
+		defer func() {
+			if v := recover(); v != nil {
+				k.Fail(name, fmt.Errorf("panic: %v", v))
+			}
+		}()
+		if err := run(k.background); err != nil {
+			k.Fail(name, err)
+		}
+	})
+}
+
+// Fail announces a fault of the kernel itself; [Kernel.Failed] then yields it.
+func (k *Kernel) Fail(source string, err error) {
+	_, perr := bus.Publish(k.Bus.Kernel(), event.KernelFailed, event.KernelSession, event.KernelError{Source: source, Message: err.Error()})
+	k.cfg.Log.Error().Err(errors.Join(err, perr)).Str("part", source).Msg("the kernel failed")
+	select {
+	case k.failed <- fmt.Errorf("kernel: %s: %w", source, err):
+	default: // the first is enough
+	}
+}
+
+// Failed yields the kernel's fault, if there is one. Whoever runs the kernel
+// stops it then and exits with an error (Y-170).
+func (k *Kernel) Failed() <-chan error { return k.failed }
+
+// refresh notices what other processes have configured.
+func (k *Kernel) refresh(ctx context.Context) error {
+	tick := time.NewTicker(refreshEvery)
+	defer tick.Stop()
+	var last string
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		err := k.Settings.Refresh()
+		if err != nil && err.Error() != last { // the last good settings stay in force
+			k.cfg.Log.Warn().Err(err).Msg("changed settings were not taken over")
+		}
+		last = ""
+		if err != nil {
+			last = err.Error()
+		}
+	}
+}
+
+// Start loads the bundled plugins, writes the first provider instances, and
+// announces that the kernel is ready.
+func (k *Kernel) Start(ctx context.Context, plugins ...plugin.Plugin) error {
+	k.Plugins.Load(ctx, true, plugins...)
+	if err := k.Plugins.Seed(); err != nil {
+		return fmt.Errorf("the first providers: %w", err)
+	}
+	_, err := bus.Publish(k.Bus.Kernel(), event.KernelIsReady, event.KernelSession, event.KernelReady{Version: k.cfg.Version})
+	return err
+}
+
+// Stop ends everything, in the reverse order of its start: asks, turns, plugins,
+// tools, sessions, and the bus. It may be called more than once.
+func (k *Kernel) Stop(ctx context.Context, reason string) (err error) {
+	k.stop.Do(func() { err = k.shutdown(ctx, reason) })
+	return err
+}
+
+func (k *Kernel) shutdown(ctx context.Context, reason string) error {
+	var errs []error
+	if k.Approvals != nil {
+		k.Approvals.Close() // before anybody hears of the shutdown (Y-140)
+	}
+	if k.Bus != nil {
+		_, err := bus.Publish(k.Bus.Kernel(), event.KernelShutsDown, event.KernelSession, event.KernelShutdown{Reason: reason})
+		errs = append(errs, err)
+	}
+	if k.Loop != nil {
+		errs = append(errs, k.Loop.Close(ctx))
+	}
+	if k.Plugins != nil {
+		errs = append(errs, k.Plugins.Stop())
+	}
+	k.endOfDay()
+	if k.stopServing != nil {
+		k.stopServing()
+	}
+	if k.Dispatch != nil {
+		errs = append(errs, k.Dispatch.Close(ctx))
+	}
+	k.work.Wait()
+	if k.Sessions != nil {
+		errs = append(errs, k.Sessions.Close(ctx))
+	}
+	if k.Bus != nil {
+		errs = append(errs, k.Bus.Close(ctx))
+	}
+	for _, r := range []*os.Root{k.sessions, k.state} {
+		if r != nil {
+			errs = append(errs, r.Close())
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,265 @@
+// Package agent_tool offers the tool agent: a model hands a task to a sub-agent,
+// which works in a fork of its session and returns its last message.
+//
+// A sub-agent's session is <parent>::agent::<8 hexadecimal digits>; it sees what
+// its parent has seen, and writes to a tape of its own (Y-193, Y-197). Starting
+// one needs approval, and its own calls go through the same approvals (Y-195,
+// Y-196). How deep, how many, how long and how many steps are bounded (R25).
+package agent_tool //nolint:staticcheck // plugins are named after what the configuration calls them
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/kernel/loop"
+	"github.com/yaya-ai/yaya/kernel/plugin"
+	"github.com/yaya-ai/yaya/kernel/session"
+	"github.com/yaya-ai/yaya/kernel/tool"
+)
+
+// Session is where the plugin's own events go (Y-199).
+const Session = event.BridgePrefix + "agent-tool"
+
+// Separator joins a sub-agent's id to its parent's.
+const Separator = "::agent::"
+
+// Bounds of sub-agents. Depth and wall-clock time can be configured
+// (agent_tool.max_depth, agent_tool.max_wall).
+const (
+	DefaultMaxDepth = 5
+	DefaultMaxWall  = 10 * time.Minute
+	MaxFanOut       = 8  // of one session at a time
+	MaxPerRoot      = 32 // of one root session at a time
+	maxGoal         = 64 << 10
+)
+
+// The events of sub-agents (Y-69…Y-72).
+type (
+	// Started is x.agent.subagent.started.
+	Started struct {
+		ParentID string   `json:"parent_id"`
+		ChildID  string   `json:"child_id"`
+		Goal     string   `json:"goal"`
+		Strategy string   `json:"strategy"`
+		Tools    []string `json:"tools"` // null when there is no list
+	}
+	// Completed is x.agent.subagent.completed.
+	Completed struct {
+		ChildID           string   `json:"child_id"`
+		FinalText         string   `json:"final_text"`
+		StepsUsed         int      `json:"steps_used"`
+		ForbiddenToolHits []string `json:"forbidden_tool_hits"`
+	}
+	// Failed is x.agent.subagent.failed; Reason is "timeout" or "cancelled".
+	Failed struct {
+		ChildID string `json:"child_id"`
+		Reason  string `json:"reason"`
+	}
+	// Narrowed is x.agent.allowlist.narrowed.
+	Narrowed struct {
+		ChildID   string   `json:"child_id"`
+		Attempted []string `json:"attempted"`
+		Allowed   []string `json:"allowed"`
+	}
+)
+
+// Sessions forks sessions.
+type Sessions interface {
+	Fork(parent, child string) (*session.Session, error)
+}
+
+// Turns runs them.
+type Turns interface {
+	Run(ctx context.Context, p loop.Prompt) (loop.Outcome, error)
+	SetStrategy(session, strategy string)
+	StrategyOf(session string) string
+}
+
+// Plugin is the tool's plugin.
+type Plugin struct {
+	sessions Sessions
+	turns    Turns
+
+	mu     sync.Mutex
+	active map[string]int // running sub-agents, by parent and by root
+}
+
+// New returns the plugin.
+func New(sessions Sessions, turns Turns) *Plugin {
+	return &Plugin{sessions: sessions, turns: turns, active: map[string]int{}}
+}
+
+// Manifest implements [plugin.Plugin].
+func (*Plugin) Manifest() plugin.Manifest {
+	return plugin.Manifest{Name: "agent-tool", Version: "0.1.0", Category: plugin.Tool}
+}
+
+// Subscriptions implements [plugin.Plugin].
+func (*Plugin) Subscriptions() []string { return nil }
+
+// OnEvent implements [plugin.Plugin].
+func (*Plugin) OnEvent(context.Context, event.Event, plugin.Context) error { return nil }
+
+// OnUnload implements [plugin.Plugin]. Sub-agents that run end with the turns
+// that called them.
+func (*Plugin) OnUnload(context.Context, plugin.Context) error { return nil }
+
+// OnLoad implements [plugin.Plugin].
+func (p *Plugin) OnLoad(_ context.Context, c plugin.Context) error {
+	t, err := tool.New(tool.Definition{
+		Name: "agent", Title: "Sub-agent", Kind: tool.KindExec, RequiresApproval: true, Timeout: tool.OwnTimeout,
+		Description: "Hands a task to a sub-agent that knows this conversation and works on its own; returns its final message. Use it for work that would fill this conversation with detail.",
+	}, func(ctx context.Context, call tool.Call, a args) (tool.Result, error) { return p.run(ctx, c, call, a) })
+	if err != nil {
+		return err
+	}
+	return c.RegisterTool(agentTool{t})
+}
+
+// agentTool obeys its context, and words its own prompt.
+type agentTool struct{ tool.Tool }
+
+func (agentTool) ObeysContext() {}
+
+// ApprovalBrief implements [tool.ApprovalBriefer].
+func (agentTool) ApprovalBrief(call tool.Call) string {
+	var a args
+	if json.Unmarshal(call.Args, &a) != nil {
+		return "start a sub-agent"
+	}
+	return "start a sub-agent: " + a.Goal
+}
+
+type args struct {
+	Goal           string   `json:"goal" jsonschema:"the task, with everything that the sub-agent needs to know beyond this conversation"`
+	Strategy       string   `json:"strategy,omitempty" jsonschema:"id of the strategy to use, this session's by default"`
+	Tools          []string `json:"tools,omitempty" jsonschema:"names of the tools that the task should need; calls of others are reported"`
+	MaxSteps       int      `json:"max_steps,omitempty" jsonschema:"model calls at most"`
+	MaxWallSeconds float64  `json:"max_wall_seconds,omitempty" jsonschema:"seconds at most"`
+}
+
+// depth counts the generations above a session (Y-194).
+func depth(id string) int { return strings.Count(id, Separator) }
+
+func (p *Plugin) run(ctx context.Context, c plugin.Context, call tool.Call, a args) (tool.Result, error) {
+	limit := intSetting(c, "agent_tool.max_depth", DefaultMaxDepth)
+	if d := depth(call.SessionID); d >= limit {
+		return tool.Fail(tool.ErrRejected, "sub-agents may nest %d deep, and this is generation %d", limit, d), nil
+	}
+	if strings.TrimSpace(a.Goal) == "" || len(a.Goal) > maxGoal {
+		return tool.Fail(tool.ErrValidation, "the goal has between 1 and %d bytes", maxGoal), nil
+	}
+	root, _, _ := strings.Cut(call.SessionID, Separator)
+	release, err := p.claim(call.SessionID, root)
+	if err != nil {
+		return tool.Fail(tool.ErrRejected, "%v", err), nil
+	}
+	defer release()
+	u := uuid.New()
+	child := call.SessionID + Separator + hex.EncodeToString(u[:4])
+	if _, err := p.sessions.Fork(call.SessionID, child); err != nil {
+		return tool.Result{}, fmt.Errorf("fork: %w", err)
+	}
+	strategy := a.Strategy
+	if strategy == "" {
+		strategy = p.turns.StrategyOf(call.SessionID)
+	}
+	p.turns.SetStrategy(child, strategy)
+	if err := c.Emit("x.agent.subagent.started", Session, Started{call.SessionID, child, a.Goal, strategy, a.Tools}); err != nil {
+		return tool.Result{}, err
+	}
+	wall := durationSetting(c, "agent_tool.max_wall", DefaultMaxWall)
+	if own := time.Duration(a.MaxWallSeconds * float64(time.Second)); own > 0 {
+		wall = min(wall, own)
+	}
+	ctx, cancel := context.WithTimeout(ctx, wall)
+	defer cancel()
+	out, err := p.turns.Run(ctx, loop.Prompt{SessionID: child, Text: a.Goal, MaxSteps: a.MaxSteps})
+	if err != nil {
+		return tool.Result{}, errors.Join(fmt.Errorf("sub-agent %s: %w", child, err), c.Emit("x.agent.subagent.failed", Session, Failed{child, "cancelled"}))
+	}
+	return p.report(ctx, c, child, a, out)
+}
+
+// report says how a sub-agent ended, on the bus and to its caller.
+func (p *Plugin) report(ctx context.Context, c plugin.Context, child string, a args, out loop.Outcome) (tool.Result, error) {
+	hits := []string{}
+	for _, tc := range out.Calls {
+		if a.Tools != nil && !slices.Contains(a.Tools, tc.Name) && !slices.Contains(hits, tc.Name) {
+			hits = append(hits, tc.Name)
+		}
+	}
+	var errs []error
+	if len(hits) > 0 {
+		errs = append(errs, c.Emit("x.agent.allowlist.narrowed", Session, Narrowed{child, hits, a.Tools}))
+	}
+	if out.Err != nil {
+		reason := "cancelled"
+		kind := tool.ErrCancelled
+		switch {
+		case errors.Is(ctx.Err(), context.DeadlineExceeded):
+			reason, kind = "timeout", tool.ErrTimeout
+		case out.Kind != "cancelled":
+			kind = tool.ErrTool
+		}
+		errs = append(errs, c.Emit("x.agent.subagent.failed", Session, Failed{child, reason}))
+		return tool.Fail(kind, "the sub-agent %s did not finish (%s): %v", child, reason, out.Err), errors.Join(errs...)
+	}
+	errs = append(errs, c.Emit("x.agent.subagent.completed", Session, Completed{child, out.Text, out.Steps, hits}))
+	res := tool.OK(fmt.Sprintf("sub-agent finished in %d steps", out.Steps), tool.Text(out.Text))
+	return res, errors.Join(errs...)
+}
+
+// claim counts a sub-agent in, within the bounds.
+func (p *Plugin) claim(parent, root string) (release func(), err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	of, all := "of "+parent, "below "+root
+	if p.active[of] >= MaxFanOut {
+		return nil, fmt.Errorf("%d sub-agents of this session are running already", MaxFanOut)
+	}
+	if p.active[all] >= MaxPerRoot {
+		return nil, fmt.Errorf("%d sub-agents are running already", MaxPerRoot)
+	}
+	p.active[of]++
+	p.active[all]++
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for _, k := range []string{of, all} {
+			if p.active[k]--; p.active[k] == 0 {
+				delete(p.active, k)
+			}
+		}
+	}, nil
+}
+
+func intSetting(c plugin.Context, key string, otherwise int) int {
+	n := otherwise
+	if v := c.Kernel(key); v != nil && json.Unmarshal(v, &n) != nil {
+		return otherwise
+	}
+	return n
+}
+
+func durationSetting(c plugin.Context, key string, otherwise time.Duration) time.Duration {
+	var s string
+	if v := c.Kernel(key); v == nil || json.Unmarshal(v, &s) != nil {
+		return otherwise
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		return otherwise
+	}
+	return d
+}

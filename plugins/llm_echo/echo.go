@@ -1,0 +1,385 @@
+// Package llm_echo is a model that needs no network, no key and no luck: it
+// repeats what it is told, or follows a script. yaya works offline with it, and
+// tests and demonstrations drive tool calls, errors and slow streams.
+//
+// Without a script it answers "echo: <text>". Lines of the form
+//
+//	/tool <name> <JSON object>
+//
+// become tool calls, all at once; their results are its answer. With one (the
+// instance's field script, or plugin.llm_echo.script), each model call takes the
+// next step of the first scenario whose pattern matches the user's message; see
+// [Script].
+package llm_echo //nolint:staticcheck // plugins are named after what the configuration calls them
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/yaya-ai/yaya/kernel/config"
+	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/kernel/llm"
+	"github.com/yaya-ai/yaya/kernel/plugin"
+)
+
+// Name is the plugin's name, and that of its first instance.
+const Name = "llm-echo"
+
+// Script is what the model does. Steps is short for a scenario that matches
+// everything.
+type Script struct {
+	Scenarios []Scenario `json:"scenarios,omitempty"`
+	Steps     []Step     `json:"steps,omitempty"`
+}
+
+// Scenario is a sequence for the messages that Match, a regular expression,
+// finds something in. Behind its last step, the model echoes.
+type Scenario struct {
+	Match string `json:"match"`
+	Steps []Step `json:"steps"`
+
+	match *regexp.Regexp
+}
+
+// Step is what one model call does: it fails with Error, or says Text and calls
+// tools.
+type Step struct {
+	Text      string     `json:"text,omitempty"`
+	ToolCalls []Call     `json:"tool_calls,omitempty"`
+	Error     *StepError `json:"error,omitempty"`
+	// DelayMS passes before each chunk; the text comes in Chunks pieces, in words
+	// if that is 0.
+	DelayMS int `json:"delay_ms,omitempty"`
+	Chunks  int `json:"chunks,omitempty"`
+}
+
+// Call is a tool call. Args may be any JSON, also what no tool accepts.
+type Call struct {
+	Name string          `json:"name"`
+	Args json.RawMessage `json:"args"`
+}
+
+// StepError is how a call fails.
+type StepError struct {
+	Kind        event.LLMErrorKind `json:"kind"`
+	StatusCode  int                `json:"status_code,omitempty"`
+	RetryAfterS float64            `json:"retry_after_s,omitempty"`
+	Message     string             `json:"message"`
+	// AfterText makes it fail only when the text was streamed.
+	AfterText bool `json:"after_text,omitempty"`
+}
+
+// ParseScript reads a script; what it does not know is an error.
+func ParseScript(raw []byte) (Script, error) {
+	var s Script
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&s); err != nil {
+		return Script{}, fmt.Errorf("script: %w", err)
+	}
+	if len(s.Steps) > 0 {
+		s.Scenarios = append(s.Scenarios, Scenario{Steps: s.Steps})
+	}
+	for i := range s.Scenarios {
+		sc := &s.Scenarios[i]
+		var err error
+		if sc.match, err = regexp.Compile(sc.Match); err != nil {
+			return Script{}, fmt.Errorf("script: scenario %d: %w", i+1, err)
+		}
+	}
+	return s, nil
+}
+
+// Plugin is the provider.
+type Plugin struct {
+	runner *llm.Runner
+
+	mu        sync.Mutex
+	instances map[string]*instance
+}
+
+type instance struct {
+	id, model, effort string
+	script            Script
+	err               error // of the script
+	progress          map[string]*progress
+}
+
+// progress is how far a session is in its scenario.
+type progress struct {
+	users int // messages from the user: a new one starts the scenario anew
+	next  int
+}
+
+// maxSessions bounds the progress that is remembered.
+const maxSessions = 1000
+
+// New returns the plugin.
+func New() *Plugin { return &Plugin{instances: map[string]*instance{}} }
+
+// Manifest implements [plugin.Plugin].
+func (*Plugin) Manifest() plugin.Manifest {
+	return plugin.Manifest{
+		Name: Name, Version: "0.1.0", Category: plugin.LLMProvider, ProviderID: "echo",
+		ConfigSchema: json.RawMessage(`{"type":"object","properties":{"model":{"type":"string"},"script":{"type":"object"}}}`),
+	}
+}
+
+// Subscriptions implements [plugin.Plugin].
+func (*Plugin) Subscriptions() []string {
+	return []string{event.LLMCallRequest.Name(), event.ConfigWasUpdated.Name(), event.UserInterrupt.Name()}
+}
+
+// OnLoad implements [plugin.Plugin].
+func (p *Plugin) OnLoad(_ context.Context, c plugin.Context) error {
+	p.runner = llm.NewRunner(llm.RunnerConfig{
+		Emit:   c.Emit,
+		Report: func(err error) { c.Log().Error().Err(err).Msg("an answer could not be published") },
+	})
+	for _, i := range c.Providers().InstancesForPlugin(Name) {
+		p.build(c, i)
+	}
+	return nil
+}
+
+// build makes one instance from its configuration.
+func (p *Plugin) build(c plugin.Context, i config.Instance) {
+	in := &instance{id: i.ID, model: i.Text("model"), effort: i.Text("thinking_effort"), progress: map[string]*progress{}}
+	raw := i.Config["script"]
+	if raw == nil {
+		raw = c.Config("script")
+	}
+	if raw != nil {
+		in.script, in.err = ParseScript(raw)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.instances[i.ID] = in
+}
+
+// OnEvent implements [plugin.Plugin].
+func (p *Plugin) OnEvent(_ context.Context, ev event.Event, c plugin.Context) error {
+	switch e := ev.Payload.(type) {
+	case event.ConfigUpdated:
+		p.reload(c, e.Key)
+	case event.Empty:
+		p.runner.Interrupt(ev.SessionID)
+	case event.LLMRequest:
+		p.mu.Lock()
+		in := p.instances[e.Provider]
+		p.mu.Unlock()
+		if in == nil {
+			return nil // a sibling's (Y-85)
+		}
+		p.runner.Start(ev, &call{p: p, in: in, session: ev.SessionID})
+	}
+	return nil
+}
+
+// reload takes over what concerns this plugin (Y-86, Y-87).
+func (p *Plugin) reload(c plugin.Context, key string) {
+	switch {
+	case strings.HasPrefix(key, "plugin."+config.Namespace(Name)+"."):
+		for _, i := range c.Providers().InstancesForPlugin(Name) {
+			p.build(c, i)
+		}
+	case strings.HasPrefix(key, "providers."):
+		id, _, _ := strings.Cut(strings.TrimPrefix(key, "providers."), ".")
+		if i := c.Providers().GetInstance(id); i != nil && i.Plugin == Name {
+			p.build(c, *i)
+			return
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.instances, id)
+	}
+}
+
+// OnUnload implements [plugin.Plugin].
+func (p *Plugin) OnUnload(ctx context.Context, _ plugin.Context) error {
+	if p.runner == nil {
+		return nil
+	}
+	return p.runner.Close(ctx)
+}
+
+// HealthCheck implements [plugin.HealthChecker].
+func (p *Plugin) HealthCheck(context.Context, plugin.Context) plugin.HealthReport {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, in := range p.instances {
+		if in.err != nil {
+			return plugin.HealthReport{Status: plugin.Degraded, Summary: fmt.Sprintf("instance %s: %v", in.id, in.err)}
+		}
+	}
+	return plugin.HealthReport{Status: plugin.Healthy, Summary: "always there"}
+}
+
+// step returns what a session's next call does; nil means echo.
+func (p *Plugin) step(in *instance, session string, history []event.Message) (*Step, error) {
+	if in.err != nil {
+		return nil, in.err
+	}
+	users, last := 0, ""
+	for _, m := range history {
+		if m.Role == "user" {
+			users++
+			last = m.Content
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at := in.progress[session]
+	if at == nil || at.users != users {
+		if at == nil && len(in.progress) >= maxSessions {
+			clear(in.progress)
+		}
+		at = &progress{users: users}
+		in.progress[session] = at
+	}
+	for _, sc := range in.script.Scenarios {
+		if sc.match.MatchString(last) {
+			if at.next >= len(sc.Steps) {
+				return nil, nil
+			}
+			at.next++
+			return &sc.Steps[at.next-1], nil
+		}
+	}
+	return nil, nil
+}
+
+// call is one model call; it implements [llm.Provider].
+type call struct {
+	p       *Plugin
+	in      *instance
+	session string
+}
+
+func (c *call) Name() string           { return c.in.id }
+func (c *call) ModelName() string      { return c.in.model }
+func (c *call) ThinkingEffort() string { return c.in.effort }
+
+// Generate implements [llm.Provider].
+func (c *call) Generate(ctx context.Context, req llm.Request) (llm.Stream, error) {
+	st, err := c.p.step(c.in, c.session, req.History)
+	if err != nil {
+		return nil, err
+	}
+	if st == nil {
+		st = echo(req.History)
+	}
+	s := &stream{ctx: ctx, delay: time.Duration(st.DelayMS) * time.Millisecond}
+	for _, m := range req.History {
+		s.read += len(m.Content)
+	}
+	if st.Error != nil {
+		s.err = &llm.Error{Kind: st.Error.Kind, StatusCode: st.Error.StatusCode, RetryAfter: time.Duration(st.Error.RetryAfterS * float64(time.Second)), Err: errors.New(st.Error.Message)}
+		if !st.Error.AfterText {
+			return nil, s.err
+		}
+	}
+	for _, piece := range split(st.Text, st.Chunks) {
+		s.parts = append(s.parts, llm.Part{Content: piece})
+		s.written += len(piece)
+	}
+	for i, tc := range st.ToolCalls {
+		s.parts = append(s.parts, llm.Part{ToolCall: &llm.ToolCallPart{Index: i, Name: tc.Name, Args: string(tc.Args)}})
+		s.written += len(tc.Args)
+	}
+	return s, nil
+}
+
+var toolLine = regexp.MustCompile(`(?m)^/tool\s+([A-Za-z0-9_-]+)\s*(.*)$`)
+
+// echo is what the model does by itself.
+func echo(history []event.Message) *Step {
+	last := -1
+	for i, m := range history {
+		if m.Role == "user" {
+			last = i
+		}
+	}
+	if last < 0 {
+		return &Step{Text: "echo:"}
+	}
+	var results []string
+	for _, m := range history[last+1:] {
+		if m.Role == "tool" {
+			results = append(results, m.Content)
+		}
+	}
+	if len(results) > 0 {
+		return &Step{Text: strings.Join(results, "\n")}
+	}
+	st := &Step{}
+	for _, m := range toolLine.FindAllStringSubmatch(history[last].Content, -1) {
+		args := json.RawMessage(strings.TrimSpace(m[2]))
+		if len(args) == 0 {
+			args = json.RawMessage("{}")
+		}
+		st.ToolCalls = append(st.ToolCalls, Call{m[1], args})
+	}
+	if len(st.ToolCalls) == 0 {
+		st.Text = "echo: " + history[last].Content
+	}
+	return st
+}
+
+// split cuts a text into n pieces, or into words.
+func split(text string, n int) (out []string) {
+	if text == "" {
+		return nil
+	}
+	if n <= 0 {
+		return strings.SplitAfter(text, " ")
+	}
+	r := []rune(text)
+	n = min(n, len(r))
+	for i := range n {
+		out = append(out, string(r[i*len(r)/n:(i+1)*len(r)/n]))
+	}
+	return out
+}
+
+type stream struct {
+	ctx           context.Context
+	parts         []llm.Part
+	delay         time.Duration
+	err           error
+	read, written int
+}
+
+// Next implements [llm.Stream].
+func (s *stream) Next() (llm.Part, error) {
+	if len(s.parts) == 0 {
+		if s.err != nil {
+			return llm.Part{}, s.err
+		}
+		return llm.Part{}, io.EOF
+	}
+	if s.delay > 0 {
+		select {
+		case <-time.After(s.delay):
+		case <-s.ctx.Done():
+			return llm.Part{}, s.ctx.Err()
+		}
+	}
+	part := s.parts[0]
+	s.parts = s.parts[1:]
+	return part, nil
+}
+
+// Usage implements [llm.Stream]: four bytes are a token.
+func (s *stream) Usage() event.Usage { return llm.NewUsage((s.read+3)/4, 0, 0, (s.written+3)/4) }
+
+// Close implements [llm.Stream].
+func (s *stream) Close() error { return nil }

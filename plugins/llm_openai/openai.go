@@ -1,0 +1,348 @@
+// Package llm_openai speaks to every service with OpenAI's chat completions API,
+// through sashabaranov/go-openai.
+//
+// An instance has the fields base_url, api_key, model and thinking_effort. What it
+// lacks comes from plugin.llm_openai.*; an instance at the usual place also takes
+// OPENAI_API_KEY and OPENAI_BASE_URL from the environment (Y-149). A key from the
+// environment is never sent to an address that an instance has of its own.
+package llm_openai //nolint:staticcheck // plugins are named after what the configuration calls them
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+
+	"github.com/sashabaranov/go-openai"
+
+	"github.com/yaya-ai/yaya/internal/llmhttp"
+	"github.com/yaya-ai/yaya/kernel/config"
+	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/kernel/llm"
+	"github.com/yaya-ai/yaya/kernel/plugin"
+)
+
+// Name is the plugin's name, and that of its first instance.
+const Name = "llm-openai"
+
+// DefaultModel is asked when an instance names none.
+const DefaultModel = "gpt-4o-mini"
+
+// Plugin is the provider.
+type Plugin struct {
+	getenv func(string) string
+	http   *llmhttp.Client
+	runner *llm.Runner
+
+	mu      sync.Mutex
+	clients map[string]*client
+}
+
+// New returns the plugin. getenv looks an environment variable up.
+func New(getenv func(string) string) *Plugin {
+	return &Plugin{getenv: getenv, http: llmhttp.New(), clients: map[string]*client{}}
+}
+
+// Manifest implements [plugin.Plugin].
+func (*Plugin) Manifest() plugin.Manifest {
+	return plugin.Manifest{
+		Name: Name, Version: "0.1.0", Category: plugin.LLMProvider, ProviderID: "openai",
+		ConfigSchema: json.RawMessage(`{"type":"object","properties":{"base_url":{"type":"string"},"api_key":{"type":"string"},"model":{"type":"string"},"thinking_effort":{"type":"string","default":"off"}}}`),
+	}
+}
+
+// Subscriptions implements [plugin.Plugin].
+func (*Plugin) Subscriptions() []string {
+	return []string{event.LLMCallRequest.Name(), event.ConfigWasUpdated.Name(), event.UserInterrupt.Name()}
+}
+
+// OnLoad implements [plugin.Plugin].
+func (p *Plugin) OnLoad(_ context.Context, c plugin.Context) error {
+	p.runner = llm.NewRunner(llm.RunnerConfig{
+		Emit:   c.Emit,
+		Report: func(err error) { c.Log().Error().Err(err).Msg("an answer could not be published") },
+	})
+	p.rebuild(c)
+	return nil
+}
+
+func (p *Plugin) rebuild(c plugin.Context) {
+	for _, i := range c.Providers().InstancesForPlugin(Name) {
+		p.build(c, i)
+	}
+}
+
+// client is one instance. It is not changed after it was built: calls that run
+// keep the one they started with (Y-86).
+type client struct {
+	id, model, effort string
+	hasKey            bool
+	api               *openai.Client
+}
+
+func (p *Plugin) build(c plugin.Context, i config.Instance) {
+	own := func(field string) string { return i.Text(field) }
+	shared := func(field string) string {
+		var s string
+		if v := c.Config(field); v != nil && json.Unmarshal(v, &s) != nil {
+			return ""
+		}
+		return s
+	}
+	base, key := own("base_url"), own("api_key")
+	if base == "" {
+		base = shared("base_url")
+		key = cmp.Or(key, shared("api_key"))
+		if base == "" {
+			base = p.getenv("OPENAI_BASE_URL")
+			key = cmp.Or(key, p.getenv("OPENAI_API_KEY"))
+		}
+	}
+	cfg := openai.DefaultConfig(key)
+	cfg.HTTPClient = p.http
+	if base != "" {
+		cfg.BaseURL = strings.TrimSuffix(base, "/")
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clients[i.ID] = &client{
+		id: i.ID, hasKey: key != "" || base != "", api: openai.NewClientWithConfig(cfg),
+		model:  cmp.Or(own("model"), shared("model"), DefaultModel),
+		effort: cmp.Or(own("thinking_effort"), shared("thinking_effort"), "off"),
+	}
+}
+
+// OnEvent implements [plugin.Plugin].
+func (p *Plugin) OnEvent(_ context.Context, ev event.Event, c plugin.Context) error {
+	switch e := ev.Payload.(type) {
+	case event.ConfigUpdated:
+		p.reload(c, e.Key)
+	case event.Empty:
+		p.runner.Interrupt(ev.SessionID)
+	case event.LLMRequest:
+		if cl := p.client(e.Provider); cl != nil { // else a sibling's (Y-85)
+			p.runner.Start(ev, cl)
+		}
+	}
+	return nil
+}
+
+func (p *Plugin) client(id string) *client {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.clients[id]
+}
+
+// reload takes over what concerns this plugin and nothing else (Y-74, Y-86,
+// Y-87). The client that was there is left to the calls that use it.
+func (p *Plugin) reload(c plugin.Context, key string) {
+	switch {
+	case strings.HasPrefix(key, "plugin."+config.Namespace(Name)+"."):
+		p.rebuild(c)
+	case strings.HasPrefix(key, "providers."):
+		id, _, _ := strings.Cut(strings.TrimPrefix(key, "providers."), ".")
+		if i := c.Providers().GetInstance(id); i != nil && i.Plugin == Name {
+			p.build(c, *i)
+			return
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.clients, id)
+	}
+}
+
+// OnUnload implements [plugin.Plugin].
+func (p *Plugin) OnUnload(ctx context.Context, _ plugin.Context) error {
+	if p.runner == nil {
+		return nil
+	}
+	err := p.runner.Close(ctx)
+	p.http.Close()
+	return err
+}
+
+// HealthCheck implements [plugin.HealthChecker]. It calls nobody.
+func (p *Plugin) HealthCheck(context.Context, plugin.Context) plugin.HealthReport {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	h := plugin.HealthReport{Status: plugin.Healthy, Summary: fmt.Sprintf("%d instances", len(p.clients))}
+	for id, cl := range p.clients {
+		check := plugin.HealthCheck{Name: id, Status: plugin.Healthy}
+		if !cl.hasKey {
+			check.Status, check.Message = plugin.Degraded, "no api_key: set providers."+id+".api_key or OPENAI_API_KEY"
+			h.Status, h.Summary = plugin.Degraded, check.Message
+		}
+		h.Details = append(h.Details, check)
+	}
+	return h
+}
+
+// Name implements [llm.Provider].
+func (c *client) Name() string { return c.id }
+
+// ModelName implements [llm.Provider].
+func (c *client) ModelName() string { return c.model }
+
+// ThinkingEffort implements [llm.Provider].
+func (c *client) ThinkingEffort() string { return c.effort }
+
+// Generate implements [llm.Provider]. Params are members of the request, such as
+// temperature and max_tokens.
+func (c *client) Generate(ctx context.Context, req llm.Request) (llm.Stream, error) {
+	var r openai.ChatCompletionRequest
+	if len(req.Params) > 0 {
+		if err := json.Unmarshal(req.Params, &r); err != nil {
+			return nil, fmt.Errorf("params: %w", err)
+		}
+	}
+	r.Model = cmp.Or(req.Model, c.model)
+	r.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
+	if c.effort != "off" {
+		r.ReasoningEffort = c.effort // Y-150: unchanged
+	}
+	if reasons(r.Model) && r.MaxTokens > 0 {
+		r.MaxCompletionTokens, r.MaxTokens = r.MaxTokens, 0
+	}
+	r.Messages = messages(req)
+	r.Tools = nil
+	for _, t := range req.Tools {
+		r.Tools = append(r.Tools, openai.Tool{Type: openai.ToolTypeFunction, Function: &openai.FunctionDefinition{Name: t.Name, Description: t.Description, Parameters: t.Parameters}})
+	}
+	s, err := c.api.CreateChatCompletionStream(ctx, r)
+	if err != nil {
+		return nil, translate(err)
+	}
+	return &stream{s: s, index: -1}, nil
+}
+
+// reasons reports whether a model takes max_completion_tokens only.
+func reasons(model string) bool {
+	for _, p := range []string{"o1", "o3", "o4", "gpt-5"} {
+		if strings.HasPrefix(model, p) {
+			return true
+		}
+	}
+	return false
+}
+
+func messages(req llm.Request) []openai.ChatCompletionMessage {
+	var out []openai.ChatCompletionMessage
+	if req.System != "" {
+		out = append(out, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleSystem, Content: req.System})
+	}
+	for _, m := range req.History {
+		om := openai.ChatCompletionMessage{Role: m.Role, Content: m.Content, ToolCallID: m.ToolCallID}
+		for _, tc := range m.ToolCalls {
+			om.ToolCalls = append(om.ToolCalls, openai.ToolCall{ID: tc.ID, Type: openai.ToolTypeFunction, Function: openai.FunctionCall{Name: tc.Name, Arguments: string(tc.Args)}})
+		}
+		out = append(out, om)
+	}
+	return out
+}
+
+// translate turns the SDK's errors into the contract's (Y-151, Y-152).
+func translate(err error) error {
+	if e, ok := errors.AsType[*llmhttp.StatusError](err); ok {
+		return &llm.Error{Kind: event.LLMStatus, StatusCode: e.StatusCode, RetryAfter: e.RetryAfter, Err: errors.New(e.Message)}
+	}
+	if e, ok := errors.AsType[*openai.APIError](err); ok {
+		if e.HTTPStatusCode >= 400 {
+			return &llm.Error{Kind: event.LLMStatus, StatusCode: e.HTTPStatusCode, Err: errors.New(e.Message)}
+		}
+		return &llm.Error{Kind: event.LLMOther, Err: errors.New(cmp.Or(e.Message, "the service reports an error without words"))}
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, openai.ErrTooManyEmptyStreamMessages) {
+		return &llm.Error{Kind: event.LLMConnection, Err: err}
+	}
+	return llm.AsError(err)
+}
+
+// stream is an answer that arrives.
+type stream struct {
+	s     *openai.ChatCompletionStream
+	usage event.Usage
+	ended bool           // a finish reason has come
+	index int            // of the tool call in progress
+	calls map[string]int // indexes by id
+	parts []llm.Part
+}
+
+// Next implements [llm.Stream].
+func (s *stream) Next() (llm.Part, error) {
+	for len(s.parts) == 0 {
+		r, err := s.s.Recv()
+		if errors.Is(err, io.EOF) {
+			if !s.ended {
+				return llm.Part{}, &llm.Error{Kind: event.LLMConnection, Err: errors.New("the answer broke off")}
+			}
+			return llm.Part{}, io.EOF
+		}
+		if err != nil {
+			return llm.Part{}, translate(err)
+		}
+		if u := r.Usage; u != nil {
+			cached := 0
+			if u.PromptTokensDetails != nil {
+				cached = u.PromptTokensDetails.CachedTokens
+			}
+			s.usage = llm.NewUsage(u.PromptTokens-cached, cached, 0, u.CompletionTokens)
+		}
+		for _, ch := range r.Choices {
+			if ch.Index != 0 {
+				continue
+			}
+			s.ended = s.ended || ch.FinishReason != ""
+			if text := ch.Delta.Content + ch.Delta.Refusal; text != "" {
+				s.parts = append(s.parts, llm.Part{Content: text})
+			}
+			for _, tc := range ch.Delta.ToolCalls {
+				s.parts = append(s.parts, llm.Part{ToolCall: &llm.ToolCallPart{Index: s.count(tc), ID: tc.ID, Name: tc.Function.Name, Args: tc.Function.Arguments}})
+			}
+		}
+	}
+	part := s.parts[0]
+	s.parts = s.parts[1:]
+	return part, nil
+}
+
+// count returns the index of the call that a fragment belongs to. Some services
+// leave it out, or send each call whole with index 0: an id that was not seen is
+// another call.
+func (s *stream) count(tc openai.ToolCall) int {
+	if i, known := s.calls[tc.ID]; known && tc.ID != "" {
+		s.index = i
+		return i
+	}
+	switch {
+	case tc.Index != nil && (tc.ID == "" || !s.taken(*tc.Index)):
+		s.index = *tc.Index
+	case tc.ID != "" || s.index < 0:
+		s.index = len(s.calls)
+	}
+	if tc.ID != "" {
+		if s.calls == nil {
+			s.calls = map[string]int{}
+		}
+		s.calls[tc.ID] = s.index
+	}
+	return s.index
+}
+
+func (s *stream) taken(index int) bool {
+	for _, i := range s.calls {
+		if i == index {
+			return true
+		}
+	}
+	return false
+}
+
+// Usage implements [llm.Stream].
+func (s *stream) Usage() event.Usage { return s.usage }
+
+// Close implements [llm.Stream].
+func (s *stream) Close() error { return s.s.Close() }
