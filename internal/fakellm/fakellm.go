@@ -1,0 +1,128 @@
+// Package fakellm is a service with OpenAI's chat completions API for tests: it
+// streams, calls tools, counts, and fails as it is told. It listens on loopback
+// only.
+package fakellm
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Step is one answer.
+type Step struct {
+	Text      string
+	ToolCalls []Call
+	// Status is an error instead; with RetryAfter as header, and Body or OpenAI's
+	// shape with Text as body.
+	Status     int
+	RetryAfter string
+	Body       string
+	// Raw is written as it is, as the stream.
+	Raw string
+	// Cut ends the connection in the middle.
+	Cut   bool
+	Delay time.Duration // before each chunk
+}
+
+// Call is a tool call; its arguments are streamed in two pieces.
+type Call struct{ Name, Args string }
+
+// Request is what a client has sent.
+type Request struct {
+	Authorization string
+	Path          string
+	Body          map[string]any
+}
+
+// Server answers with its steps one after the other, and then repeats the last.
+type Server struct {
+	*httptest.Server
+
+	mu    sync.Mutex
+	steps []Step
+	next  int
+	got   []Request
+}
+
+// New starts a server; the caller closes it.
+func New(steps ...Step) *Server {
+	s := &Server{steps: steps}
+	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
+	return s
+}
+
+// Requests returns what clients have sent so far.
+func (s *Server) Requests() []Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]Request(nil), s.got...)
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	var body map[string]any
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 8<<20)).Decode(&body); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	s.mu.Lock()
+	st := s.steps[min(s.next, len(s.steps)-1)]
+	s.next++
+	s.got = append(s.got, Request{r.Header.Get("Authorization"), r.URL.Path, body})
+	s.mu.Unlock()
+	if st.Status != 0 {
+		if st.RetryAfter != "" {
+			w.Header().Set("Retry-After", st.RetryAfter)
+		}
+		if st.Body == "" {
+			st.Body = fmt.Sprintf(`{"error":{"message":%q,"type":"x"}}`, st.Text)
+		}
+		w.WriteHeader(st.Status)
+		_, _ = w.Write([]byte(st.Body))
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	send := func(line string) {
+		if st.Delay > 0 {
+			select {
+			case <-time.After(st.Delay):
+			case <-r.Context().Done():
+				return
+			}
+		}
+		_, _ = fmt.Fprintf(w, "data: %s\n\n", line)
+		w.(http.Flusher).Flush()
+	}
+	if st.Raw != "" {
+		_, _ = w.Write([]byte(st.Raw))
+		return
+	}
+	for _, word := range strings.SplitAfter(st.Text, " ") {
+		send(fmt.Sprintf(`{"choices":[{"index":0,"delta":{"content":%q}}]}`, word))
+	}
+	if st.Cut {
+		panic(http.ErrAbortHandler)
+	}
+	for i, c := range st.ToolCalls {
+		half := len(c.Args) / 2
+		send(fmt.Sprintf(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":%d,"id":"call_%d_%d","type":"function","function":{"name":%q,"arguments":%q}}]}}]}`, i, s.count(), i, c.Name, c.Args[:half]))
+		send(fmt.Sprintf(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":%d,"function":{"arguments":%q}}]}}]}`, i, c.Args[half:]))
+	}
+	reason := "stop"
+	if len(st.ToolCalls) > 0 {
+		reason = "tool_calls"
+	}
+	send(fmt.Sprintf(`{"choices":[{"index":0,"delta":{},"finish_reason":%q}]}`, reason))
+	send(`{"choices":[],"usage":{"prompt_tokens":100,"completion_tokens":7,"total_tokens":107,"prompt_tokens_details":{"cached_tokens":40}}}`)
+	send("[DONE]")
+}
+
+func (s *Server) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.next
+}

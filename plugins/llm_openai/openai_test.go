@@ -1,0 +1,322 @@
+package llm_openai_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"go.uber.org/goleak"
+
+	"github.com/yaya-ai/yaya/internal/fakellm"
+	"github.com/yaya-ai/yaya/kernel/bus"
+	"github.com/yaya-ai/yaya/kernel/config"
+	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/kernel/plugin"
+	"github.com/yaya-ai/yaya/kernel/tool"
+	"github.com/yaya-ai/yaya/plugins/llm_openai"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// world is the plugin, loaded by a registry, with settings.
+type world struct {
+	t   *testing.T
+	bus *bus.Bus
+	cfg *config.Store
+	reg *plugin.Registry
+	env map[string]string
+}
+
+func newWorld(t *testing.T, settings map[string]string, env map[string]string) *world {
+	t.Helper()
+	root, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, bus: bus.New(bus.Config{}), env: env}
+	if w.cfg, err = config.Open(config.Options{Root: root}); err != nil {
+		t.Fatal(err)
+	}
+	w.cfg.Bind(w.bus)
+	for k, v := range settings {
+		w.set(k, v)
+	}
+	if w.reg, err = plugin.NewRegistry(plugin.Config{Bus: w.bus, Config: w.cfg, Tools: new(tool.Registry), State: root, Log: zerolog.Nop()}); err != nil {
+		t.Fatal(err)
+	}
+	w.reg.Load(t.Context(), true, llm_openai.New(func(k string) string { return env[k] }))
+	t.Cleanup(func() {
+		if err := errors.Join(w.reg.Stop(), w.bus.Close(context.Background()), root.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+func (w *world) set(key, v string) {
+	w.t.Helper()
+	if err := w.cfg.Set(key, json.RawMessage(v)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// ask sends a request and returns its one terminal event.
+func (w *world) ask(r event.LLMRequest) event.Event {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Second)
+	defer cancel()
+	if r.Messages == nil {
+		r.Messages = []event.Message{{Role: "user", Content: "hi"}}
+	}
+	ev, err := bus.Request(ctx, w.bus.Kernel(), event.LLMCallRequest, "s1", r, event.LLMCallResponse.Kind(), event.LLMCallError.Kind())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return ev
+}
+
+func (w *world) text(r event.LLMRequest) string {
+	w.t.Helper()
+	ev := w.ask(r)
+	res, ok := ev.Payload.(event.LLMResponse)
+	if !ok {
+		w.t.Fatalf("got %+v", ev.Payload)
+	}
+	return res.Text
+}
+
+func serve(t *testing.T, steps ...fakellm.Step) *fakellm.Server {
+	s := fakellm.New(steps...)
+	t.Cleanup(s.Close)
+	return s
+}
+
+func instance(id, url string) map[string]string {
+	return map[string]string{
+		"providers." + id + ".plugin":   `"llm-openai"`,
+		"providers." + id + ".base_url": `"` + url + `/v1/"`,
+		"providers." + id + ".api_key":  `"sk-instance"`,
+		"providers." + id + ".model":    `"m1"`,
+	}
+}
+
+// Y-145, Y-146, Y-147, Y-150: a stream with text and parallel tool calls, what
+// is sent for it, and what is counted.
+func TestStream(t *testing.T) {
+	s := serve(t, fakellm.Step{Text: "let me see", ToolCalls: []fakellm.Call{{Name: "ls", Args: `{"path":"/tmp"}`}, {Name: "cat", Args: `{"n":12345678901234567890}`}}})
+	w := newWorld(t, instance("prod", s.URL), nil)
+	w.set("providers.prod.thinking_effort", `"high"`)
+	time.Sleep(50 * time.Millisecond) // the reload is an event like any other
+	var deltas strings.Builder
+	sub, err := bus.On(w.bus, bus.SubscribeOptions{Name: "t"}, event.LLMCallDelta, func(_ context.Context, _ event.Event, d event.LLMDelta) error {
+		deltas.WriteString(d.Content)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ev := w.ask(event.LLMRequest{Provider: "prod", Params: []byte(`{"temperature":0.5,"max_tokens":99}`), Tools: []event.ToolSchema{{Name: "ls", Description: "lists", Parameters: []byte(`{"type":"object"}`)}}, Messages: []event.Message{
+		{Role: "system", Content: "be good"}, {Role: "user", Content: "hi"},
+		{Role: "assistant", ToolCalls: []event.ToolCall{{ID: "c0", Name: "ls", Args: []byte(`{"a":1}`)}}}, {Role: "tool", ToolCallID: "c0", Content: "files"},
+	}})
+	res := ev.Payload.(event.LLMResponse)
+	if res.Text != "let me see" || len(res.ToolCalls) != 2 || res.ToolCalls[0].Name != "ls" || string(res.ToolCalls[1].Args) != `{"n":12345678901234567890}` {
+		t.Errorf("got %+v", res)
+	}
+	if u := res.Usage; u.InputOther != 60 || u.InputCacheRead != 40 || u.Output != 7 || u.Total != 107 {
+		t.Errorf("usage %+v", u)
+	}
+	sub.Drain(t.Context())
+	if deltas.String() != "let me see" {
+		t.Errorf("streamed %q", deltas.String())
+	}
+	r := s.Requests()[0]
+	if r.Path != "/v1/chat/completions" || r.Authorization != "Bearer sk-instance" || r.Body["model"] != "m1" || r.Body["reasoning_effort"] != "high" || r.Body["temperature"] != 0.5 || r.Body["max_tokens"] != 99.0 {
+		t.Errorf("sent %+v", r)
+	}
+	raw, _ := json.Marshal(r.Body["messages"])
+	if want := `[{"content":"be good","role":"system"},{"content":"hi","role":"user"},{"role":"assistant","tool_calls":[{"function":{"arguments":"{\"a\":1}","name":"ls"},"id":"c0","type":"function"}]},{"content":"files","role":"tool","tool_call_id":"c0"}]`; string(raw) != want {
+		t.Errorf("messages %s", raw)
+	}
+	raw, _ = json.Marshal(r.Body["tools"])
+	if want := `[{"function":{"description":"lists","name":"ls","parameters":{"type":"object"}},"type":"function"}]`; string(raw) != want {
+		t.Errorf("tools %s", raw)
+	}
+}
+
+// Y-150: off, the default, sends nothing about thinking.
+func TestThinkingOff(t *testing.T) {
+	s := serve(t, fakellm.Step{Text: "x"})
+	w := newWorld(t, instance("prod", s.URL), nil)
+	w.text(event.LLMRequest{Provider: "prod", Model: "gpt-5-x", Params: []byte(`{"max_tokens":5}`)})
+	b := s.Requests()[0].Body
+	if _, there := b["reasoning_effort"]; there || b["max_completion_tokens"] != 5.0 || b["max_tokens"] != nil {
+		t.Errorf("sent %+v", b)
+	}
+}
+
+// Y-149: address and key from the environment, and a key that stays where it
+// belongs.
+func TestEnvironment(t *testing.T) {
+	s, other := serve(t, fakellm.Step{Text: "env"}), serve(t, fakellm.Step{Text: "other"})
+	w := newWorld(t, map[string]string{
+		"providers.env-one.plugin": `"llm-openai"`,
+		"providers.own.plugin":     `"llm-openai"`,
+		"providers.own.base_url":   `"` + other.URL + `"`,
+	}, map[string]string{"OPENAI_BASE_URL": s.URL + "/v1", "OPENAI_API_KEY": "sk-env"})
+	if got := w.text(event.LLMRequest{Provider: "env-one"}); got != "env" || s.Requests()[0].Authorization != "Bearer sk-env" || s.Requests()[0].Body["model"] != llm_openai.DefaultModel {
+		t.Errorf("got %q, %+v", got, s.Requests())
+	}
+	if got := w.text(event.LLMRequest{Provider: "own"}); got != "other" || other.Requests()[0].Authorization != "" {
+		t.Errorf("the key went elsewhere: %+v", other.Requests())
+	}
+}
+
+// Y-151, Y-152, Y-28: errors of the service, the connection and the SDK.
+func TestErrors(t *testing.T) {
+	gone := fakellm.New(fakellm.Step{})
+	gone.Close()
+	for name, c := range map[string]struct {
+		step fakellm.Step
+		url  string
+		want event.LLMError
+	}{
+		"status":     {step: fakellm.Step{Status: 401, Text: "bad key sk-instance"}, want: event.LLMError{Kind: event.LLMStatus, StatusCode: 401, Error: "bad key ****"}},
+		"too slow":   {step: fakellm.Step{Status: 429, Text: "quota", RetryAfter: "3600"}, want: event.LLMError{Kind: event.LLMStatus, StatusCode: 429, RetryAfterS: 3600, Error: "quota"}},
+		"odd body":   {step: fakellm.Step{Status: 400, Body: "<html>no</html>"}, want: event.LLMError{Kind: event.LLMStatus, StatusCode: 400, Error: "<html>no</html>"}},
+		"connection": {url: gone.URL, want: event.LLMError{Kind: event.LLMConnection, Error: "refused"}},
+		"in stream":  {step: fakellm.Step{Raw: "data: {\"error\":{\"message\":\"overloaded\",\"type\":\"x\"}}\n\n"}, want: event.LLMError{Kind: event.LLMOther, Error: "overloaded"}},
+		"cut":        {step: fakellm.Step{Text: "half of it", Cut: true}, want: event.LLMError{Kind: event.LLMConnection, Error: "EOF"}},
+		"broken off": {step: fakellm.Step{Raw: "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\n"}, want: event.LLMError{Kind: event.LLMConnection, Error: "broke off"}},
+		"redirect":   {step: fakellm.Step{Status: http.StatusTeapot, Text: "t"}, want: event.LLMError{Kind: event.LLMStatus, StatusCode: 418, Error: "t"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			url := c.url
+			if url == "" {
+				url = serve(t, c.step).URL
+			}
+			w := newWorld(t, instance("prod", url), nil)
+			ev := w.ask(event.LLMRequest{Provider: "prod"})
+			e, ok := ev.Payload.(event.LLMError)
+			if !ok || e.Kind != c.want.Kind || e.StatusCode != c.want.StatusCode || e.RetryAfterS != c.want.RetryAfterS || !strings.Contains(e.Error, c.want.Error) {
+				t.Errorf("got %+v, want %+v", ev.Payload, c.want)
+			}
+		})
+	}
+}
+
+// Y-153: a 429 with Retry-After is tried again, then works.
+func TestRetry(t *testing.T) {
+	s := serve(t, fakellm.Step{Status: 429, RetryAfter: "0.2", Text: "slow"}, fakellm.Step{Status: 503, RetryAfter: "0.1"}, fakellm.Step{Text: "at last"})
+	w := newWorld(t, instance("prod", s.URL), nil)
+	if got := w.text(event.LLMRequest{Provider: "prod"}); got != "at last" || len(s.Requests()) != 3 {
+		t.Errorf("got %q after %d requests", got, len(s.Requests()))
+	}
+}
+
+// Y-74, Y-86, Y-87, Y-85: only what has changed is rebuilt; a call that runs
+// keeps its client; what is not ours is left alone.
+func TestHotReload(t *testing.T) {
+	one, two := serve(t, fakellm.Step{Text: "one of two", Delay: 150 * time.Millisecond}), serve(t, fakellm.Step{Text: "two"})
+	settings := instance("prod", one.URL)
+	settings["providers.side.plugin"], settings["providers.side.base_url"] = `"llm-openai"`, `"`+two.URL+`"`
+	settings["providers.echo.plugin"] = `"llm-echo"`
+	w := newWorld(t, settings, nil)
+	running := make(chan string)
+	go func() { running <- w.text(event.LLMRequest{Provider: "prod"}) }()
+	await(t, func() bool { return len(one.Requests()) == 1 })
+	w.set("providers.prod.base_url", `"`+two.URL+`"`)
+	w.set("providers.prod.api_key", `"sk-new"`)
+	w.set("plugin.other.api_key", `"sk-foreign"`)
+	await(t, func() bool { return w.text(event.LLMRequest{Provider: "prod"}) == "two" })
+	if got := <-running; got != "one of two" {
+		t.Errorf("the call that ran got %q", got)
+	}
+	await(t, func() bool {
+		w.text(event.LLMRequest{Provider: "prod"})
+		r := two.Requests()
+		return r[len(r)-1].Authorization == "Bearer sk-new"
+	})
+	w.set("providers.prod.plugin", `"llm-echo"`) // now somebody else's
+	ev := w.ask(event.LLMRequest{Provider: "prod"})
+	if e, ok := ev.Payload.(event.LLMError); !ok || !strings.Contains(e.Error, "llm-echo, which is not loaded") {
+		t.Errorf("got %+v", ev.Payload)
+	}
+	if got := w.text(event.LLMRequest{Provider: "side"}); got != "two" {
+		t.Errorf("a sibling got %q", got)
+	}
+	// plugin.llm_openai.* stands behind every instance (Y-74).
+	w.set("plugin.llm_openai.model", `"shared"`)
+	await(t, func() bool {
+		w.text(event.LLMRequest{Provider: "side"})
+		r := two.Requests()
+		return r[len(r)-1].Body["model"] == "shared"
+	})
+}
+
+func await(t *testing.T, ok func() bool) {
+	t.Helper()
+	for range 500 {
+		if ok() {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Fatal("it does not happen")
+}
+
+// An interrupt closes the connection to the service.
+func TestInterrupt(t *testing.T) {
+	s := serve(t, fakellm.Step{Text: strings.Repeat("word ", 1000), Delay: 20 * time.Millisecond})
+	w := newWorld(t, instance("prod", s.URL), nil)
+	done := make(chan event.Event)
+	go func() { done <- w.ask(event.LLMRequest{Provider: "prod"}) }()
+	await(t, func() bool { return len(s.Requests()) == 1 })
+	if _, err := bus.Publish(w.bus.Kernel(), event.UserInterrupt, "s1", event.Empty{}); err != nil {
+		t.Fatal(err)
+	}
+	if e, ok := (<-done).Payload.(event.LLMError); !ok || e.Error != "interrupted" {
+		t.Errorf("got %+v", e)
+	}
+}
+
+// Services differ in how they number tool calls.
+func TestToolCallNumbers(t *testing.T) {
+	chunk := func(s string) string {
+		return `data: {"choices":[{"index":0,"delta":{"tool_calls":[` + s + `]}}]}` + "\n\n"
+	}
+	end := `data: {"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}` + "\n\ndata: [DONE]\n\n"
+	for name, raw := range map[string]string{
+		"no index":       chunk(`{"id":"a","function":{"name":"x","arguments":"{}"}}`) + chunk(`{"id":"b","function":{"name":"y","arguments":"{\"k\""}}`) + chunk(`{"function":{"arguments":":1}"}}`),
+		"always zero":    chunk(`{"index":0,"id":"a","function":{"name":"x","arguments":"{}"}}`) + chunk(`{"index":0,"id":"b","function":{"name":"y","arguments":"{\"k\":1}"}}`),
+		"id every time":  chunk(`{"index":0,"id":"a","function":{"name":"x","arguments":"{"}}`) + chunk(`{"index":1,"id":"b","function":{"name":"y","arguments":"{\"k\":"}}`) + chunk(`{"index":0,"id":"a","function":{"arguments":"}"}}`) + chunk(`{"index":1,"id":"b","function":{"arguments":"1}"}}`),
+		"index from one": chunk(`{"index":1,"id":"a","function":{"name":"x","arguments":"{}"}}`) + chunk(`{"index":2,"id":"b","function":{"name":"y","arguments":"{\"k\":1}"}}`),
+	} {
+		s := serve(t, fakellm.Step{Raw: raw + end})
+		w := newWorld(t, instance("prod", s.URL), nil)
+		res, ok := w.ask(event.LLMRequest{Provider: "prod"}).Payload.(event.LLMResponse)
+		if !ok || len(res.ToolCalls) != 2 || res.ToolCalls[0].Name != "x" || string(res.ToolCalls[0].Args) != "{}" || res.ToolCalls[1].Name != "y" || string(res.ToolCalls[1].Args) != `{"k":1}` {
+			t.Errorf("%s: got %+v", name, res)
+		}
+	}
+}
+
+// Y-113, Y-114: without a key it is degraded, and no check goes anywhere.
+func TestHealth(t *testing.T) {
+	w := newWorld(t, map[string]string{"providers.prod.plugin": `"llm-openai"`}, nil)
+	if d := w.reg.Doctor(t.Context(), time.Second)[0]; d.Status != plugin.Degraded || !strings.Contains(d.Summary, "providers.prod.api_key") {
+		t.Errorf("got %+v", d)
+	}
+	s := serve(t, fakellm.Step{})
+	w = newWorld(t, instance("prod", s.URL), nil)
+	start := time.Now()
+	if d := w.reg.Doctor(t.Context(), time.Second)[0]; d.Status != plugin.Healthy || len(s.Requests()) != 0 || time.Since(start) > 500*time.Millisecond {
+		t.Errorf("got %+v after %d requests", d, len(s.Requests()))
+	}
+}

@@ -1,0 +1,190 @@
+package memory_sqlite_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"go.uber.org/goleak"
+
+	"github.com/yaya-ai/yaya/kernel/bus"
+	"github.com/yaya-ai/yaya/kernel/config"
+	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/kernel/plugin"
+	"github.com/yaya-ai/yaya/kernel/tool"
+	"github.com/yaya-ai/yaya/plugins/memory_sqlite"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+type world struct {
+	t    *testing.T
+	bus  *bus.Bus
+	reg  *plugin.Registry
+	stop func()
+}
+
+func newWorld(t *testing.T, dir string) *world {
+	t.Helper()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, bus: bus.New(bus.Config{})}
+	cfg, err := config.Open(config.Options{Root: root})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.reg, err = plugin.NewRegistry(plugin.Config{Bus: w.bus, Config: cfg, Tools: new(tool.Registry), State: root, Log: zerolog.Nop()}); err != nil {
+		t.Fatal(err)
+	}
+	w.reg.Load(t.Context(), true, memory_sqlite.New(filepath.Join(dir, "a #?%.db")))
+	stopped := false
+	w.stop = func() {
+		if !stopped {
+			stopped = true
+			if err := errors.Join(w.reg.Stop(), w.bus.Close(context.Background()), root.Close()); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	t.Cleanup(w.stop)
+	return w
+}
+
+func (w *world) write(e event.MemoryEntry) {
+	w.t.Helper()
+	if _, err := bus.Publish(w.bus.Kernel(), event.MemoryWritten, "s1", event.MemoryWrite{Entry: e}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) query(q string, k int) []event.MemoryEntry {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Second)
+	defer cancel()
+	ev, err := bus.Request(ctx, w.bus.Kernel(), event.MemoryQueried, "s1", event.MemoryQuery{Query: q, K: k}, event.MemoryAnswered.Kind())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return ev.Payload.(event.MemoryResult).Hits
+}
+
+func ids(es []event.MemoryEntry) (out []string) {
+	for _, e := range es {
+		out = append(out, e.ID)
+	}
+	return out
+}
+
+// Y-38, Y-39, Y-40, Y-12: what is written is found by its words, the best match
+// first, also after a restart.
+func TestRanking(t *testing.T) {
+	dir := t.TempDir()
+	w := newWorld(t, dir)
+	if _, err := os.Stat(filepath.Join(dir, "a #?%.db")); err == nil {
+		t.Error("the database was opened before it was needed")
+	}
+	if got := w.query("anything", 5); got == nil || len(got) != 0 {
+		t.Errorf("got %v", got)
+	}
+	w.write(event.MemoryEntry{ID: "coffee", Text: "The user likes coffee, black coffee, in the morning"})
+	w.write(event.MemoryEntry{ID: "tea", Text: "Tea is for the afternoon; coffee is not", Meta: map[string]string{"session_id": "s0"}})
+	w.write(event.MemoryEntry{ID: "cafe", Text: "Das Café schließt um acht"})
+	w.write(event.MemoryEntry{Text: "Deployments happen on Tuesdays"})
+	w.write(event.MemoryEntry{ID: "tea", Text: "Tea at four o'clock; no coffee then", Meta: map[string]string{"session_id": "s1"}}) // replaced
+	check := func() {
+		t.Helper()
+		if got := ids(w.query("Does he want black coffee?", 5)); !slices.Equal(got, []string{"coffee", "tea"}) {
+			t.Errorf("got %v", got)
+		}
+		if got := w.query("coffee", 1); len(got) != 1 {
+			t.Errorf("got %v", got)
+		}
+		if got := w.query("cafe", 5); len(got) != 1 || got[0].ID != "cafe" {
+			t.Errorf("got %v", got)
+		}
+		if got := w.query("four", 5); len(got) != 1 || got[0].Meta["session_id"] != "s1" {
+			t.Errorf("got %+v", got)
+		}
+		if got := w.query("afternoon", 5); len(got) != 0 {
+			t.Errorf("what was replaced is still found: %v", got)
+		}
+		if got := w.query("tuesdays", 5); len(got) != 1 || !strings.HasPrefix(got[0].ID, "mem_") {
+			t.Errorf("got %v", got)
+		}
+	}
+	check()
+	w.stop()
+	w = newWorld(t, dir)
+	check()
+	st, err := os.Stat(filepath.Join(dir, "a #?%.db"))
+	if err != nil || st.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", st.Mode(), err)
+	}
+}
+
+// A query is text: nothing in it is an instruction to the database.
+func TestHostileQueries(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.write(event.MemoryEntry{ID: "a", Text: "plain words NEAR here"})
+	for q, want := range map[string]int{
+		`"unbalanced`: 0, `plain AND`: 1, `NEAR(plain here, 5)`: 1, `text:plain`: 1, `plain*`: 1, `'; DROP TABLE memories; --`: 0, `-plain`: 1, "": 0, " \x00 ": 0, "()": 0,
+		strings.Repeat("plain ", 10000): 1, strings.Repeat("x", 1<<20): 0,
+	} {
+		if got := w.query(q, 5); len(got) != want {
+			t.Errorf("%.30q: got %v", q, got)
+		}
+	}
+	if got := w.query("plain", 0); len(got) != 0 {
+		t.Errorf("k=0: got %v", got)
+	}
+}
+
+// Bounds: a memory that is too long is refused, and hits are counted.
+func TestBounds(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.write(event.MemoryEntry{Text: strings.Repeat("x", memory_sqlite.MaxText+1)})
+	for i := range 60 {
+		w.write(event.MemoryEntry{Text: fmt.Sprint("same words ", i)})
+	}
+	if got := w.query("same", 1000); len(got) != memory_sqlite.MaxHits {
+		t.Errorf("got %d", len(got))
+	}
+}
+
+// Two processes share one memory.
+func TestShared(t *testing.T) {
+	dir := t.TempDir()
+	a, b := newWorld(t, dir), newWorld(t, dir)
+	a.write(event.MemoryEntry{Text: "alpha"})
+	if got := a.query("alpha", 5); len(got) != 1 {
+		t.Fatal(got)
+	}
+	b.write(event.MemoryEntry{Text: "beta"})
+	if got := b.query("alpha beta", 5); len(got) != 2 {
+		t.Errorf("got %v", got)
+	}
+	if got := a.query("beta", 5); len(got) != 1 {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestHealth(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	if d := w.reg.Doctor(t.Context(), time.Second)[0]; d.Status != plugin.Healthy || d.Summary != "not used yet" {
+		t.Errorf("got %+v", d)
+	}
+	w.write(event.MemoryEntry{Text: "x"})
+	w.query("x", 1)
+	if d := w.reg.Doctor(t.Context(), time.Second)[0]; d.Status != plugin.Healthy {
+		t.Errorf("got %+v", d)
+	}
+}
