@@ -22,10 +22,10 @@ vet:
 	go vet ./...
 
 fmt:
-	gofmt -w cmd feature gateway internal kernel mcpbridge
+	gofmt -w cmd feature gateway internal kernel mcpbridge plugins
 
 fmt-check:
-	@out=$$(gofmt -l cmd feature gateway internal kernel mcpbridge); test -z "$$out" || { echo "gofmt would change: $$out"; exit 1; }
+	@out=$$(gofmt -l cmd feature gateway internal kernel mcpbridge plugins); test -z "$$out" || { echo "gofmt would change: $$out"; exit 1; }
 
 unit: ## quick: without the race detector, without peers
 	go test -short ./...

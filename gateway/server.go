@@ -38,10 +38,14 @@ type Config struct {
 	// Ready says why yaya is not ready, nil when it is.
 	Ready        func() error
 	DrainTimeout time.Duration // default 5 s
-	Log          zerolog.Logger
+	// BeforeDrain ends what would otherwise be waited for.
+	BeforeDrain func()
+	// OnFailure is told when serving ends by itself.
+	OnFailure func(error)
+	Log       zerolog.Logger
 }
 
-// Server is the HTTP surface.
+// Server is the HTTP surface, and the plugin that it is loaded as.
 type Server struct {
 	cfg     Config
 	http    *http.Server
@@ -49,6 +53,9 @@ type Server struct {
 	unix    net.Listener
 	started time.Time
 	fresh   freshConns
+
+	stop context.CancelFunc // while loaded
+	done chan error
 }
 
 // freshConns are connections on which nothing has been asked yet. A drain would
@@ -145,6 +152,15 @@ func listenSocket(ctx context.Context, path string) (net.Listener, error) {
 		return nil, fmt.Errorf("socket %s: %w", path, err)
 	}
 	return l, nil
+}
+
+// Close lets go of the listeners of a server that was never run.
+func (s *Server) Close() error {
+	err := s.tcp.Close()
+	if s.unix != nil {
+		err = errors.Join(err, s.unix.Close())
+	}
+	return err
 }
 
 // Addr returns the address of the listener.

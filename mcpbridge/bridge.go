@@ -53,10 +53,11 @@ var (
 	Error = event.DefineExtension[ServerError]("x.mcp.server.error", event.Reliable)
 )
 
-// Config assembles a bridge. All fields but Artifacts and Workspace are
-// required.
+// Config assembles a bridge. Registry, Procs, HTTP, Env and Home are required.
 type Config struct {
-	Bus       *bus.Bus
+	// Servers are started when the plugin is loaded; Invalid ones are reported.
+	Servers   []servers.Server
+	Invalid   []servers.Invalid
 	Registry  *tool.Registry
 	Procs     *proc.Manager
 	HTTP      http.RoundTripper
@@ -69,28 +70,25 @@ type Config struct {
 	Workspace string
 }
 
-// Bridge runs the configured servers. Its methods are safe for concurrent use.
+// Bridge is the plugin that runs the configured servers. Its methods are safe
+// for concurrent use.
 type Bridge struct {
 	cfg  Config
-	emit *bus.Emitter
 	host *feature.Host
 
 	mu        sync.Mutex
+	emit      func(kind, session string, payload any) error // nil until it is loaded
 	providers map[string]*upstream.Provider
 	invalid   []servers.Invalid
 	announced map[string]bool
 }
 
-// New returns a bridge without servers. Attach gives it its host.
-func New(cfg Config) (*Bridge, error) {
-	emit, err := cfg.Bus.Plugin(Name)
-	if err != nil {
-		return nil, err
-	}
-	return &Bridge{cfg: cfg, emit: emit, providers: map[string]*upstream.Provider{}, announced: map[string]bool{}}, nil
+// New returns a bridge. Attach gives it its host before it is loaded.
+func New(cfg Config) *Bridge {
+	return &Bridge{cfg: cfg, providers: map[string]*upstream.Provider{}, announced: map[string]bool{}}
 }
 
-// Attach names the host that runs the providers; it is called once, before Add.
+// Attach names the host that runs the providers; it is called once.
 func (b *Bridge) Attach(h *feature.Host) { b.host = h }
 
 // Add starts a configured server in the background. A server that cannot be
@@ -164,7 +162,18 @@ func (b *Bridge) InvalidServers() []servers.Invalid {
 }
 
 func (b *Bridge) report(server, kind, msg string) {
-	if _, err := bus.Publish(b.emit, Error, session, ServerError{server, kind, msg}); err != nil && !errors.Is(err, bus.ErrClosed) {
+	b.tell(Error.Name(), ServerError{server, kind, msg})
+}
+
+// tell publishes as the plugin.
+func (b *Bridge) tell(kind string, payload any) {
+	b.mu.Lock()
+	emit := b.emit
+	b.mu.Unlock()
+	if emit == nil {
+		return
+	}
+	if err := emit(kind, session, payload); err != nil && !errors.Is(err, bus.ErrClosed) {
 		b.cfg.Log.Error().Err(err).Msg("an event could not be published")
 	}
 }
@@ -193,9 +202,7 @@ func (b *Bridge) OnStatus(st feature.Status) {
 			ready.Tools = append(ready.Tools, ServerTool{e.Def.Name, e.Def.Identity.Tool, e.Def.Description})
 		}
 	}
-	if _, err := bus.Publish(b.emit, Ready, session, ready); err != nil && !errors.Is(err, bus.ErrClosed) {
-		b.cfg.Log.Error().Err(err).Msg("an event could not be published")
-	}
+	b.tell(Ready.Name(), ready)
 }
 
 // Release ends what servers hold for a client that is gone.

@@ -14,7 +14,9 @@ import (
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/internal/proc"
 	"github.com/yaya-ai/yaya/kernel/bus"
+	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/kernel/plugin"
 	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/mcpbridge"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
@@ -65,12 +67,26 @@ func TestBridgeTellsTheBus(t *testing.T) {
 	if err := os.WriteFile(env, []byte("FROM_FILE=file\nWRITTEN=lost\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	br, err := mcpbridge.New(mcpbridge.Config{Bus: b, Registry: reg, Procs: procs, HTTP: rt, Env: os.LookupEnv, Home: t.TempDir(), Version: "test"})
+	br := mcpbridge.New(mcpbridge.Config{
+		Registry: reg, Procs: procs, HTTP: rt, Env: os.LookupEnv, Home: t.TempDir(), Version: "test",
+		Invalid: []servers.Invalid{{Name: "typo", File: "f", Err: errors.New("unknown key")}},
+	})
+	host := feature.NewHost(feature.Config{Registry: reg, Dispatcher: tool.NewDispatcher(tool.DispatcherConfig{Registry: reg}), OnStatus: br.OnStatus})
+	br.Attach(host)
+	root, err := os.OpenRoot(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	host := feature.NewHost(feature.Config{Registry: reg, Dispatcher: tool.NewDispatcher(tool.DispatcherConfig{Registry: reg}), OnStatus: br.OnStatus})
-	br.Attach(host)
+	defer root.Close()
+	settings, err := config.Open(config.Options{Root: root})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plugins, err := plugin.NewRegistry(plugin.Config{Bus: b, Config: settings, Tools: reg, State: root})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plugins.Load(t.Context(), true, br)
 	good := servers.Server{Name: "good", Transport: servers.Stdio, Command: "sh", Args: []string{"-c", server}, EnvFile: env, Env: map[string]string{"WRITTEN": "-out"}}
 	for _, s := range []servers.Server{
 		good, good,
@@ -81,7 +97,6 @@ func TestBridgeTellsTheBus(t *testing.T) {
 	} {
 		br.Add(t.Context(), s)
 	}
-	br.Invalid(servers.Invalid{Name: "typo", File: "f", Err: errors.New("unknown key")})
 	if err := host.WaitReady(t.Context(), "good"); err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +108,7 @@ func TestBridgeTellsTheBus(t *testing.T) {
 			break
 		}
 	}
-	if err := host.Close(t.Context()); err != nil {
+	if err := plugins.Stop(); err != nil {
 		t.Error(err)
 	}
 	if err := b.Close(t.Context()); err != nil {

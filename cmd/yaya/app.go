@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -14,82 +15,95 @@ import (
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/gateway"
 	"github.com/yaya-ai/yaya/internal/proc"
-	"github.com/yaya-ai/yaya/kernel/bus"
+	"github.com/yaya-ai/yaya/kernel"
+	"github.com/yaya-ai/yaya/kernel/approval"
+	"github.com/yaya-ai/yaya/kernel/config"
+	"github.com/yaya-ai/yaya/kernel/plugin"
 	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/mcpbridge"
 	"github.com/yaya-ai/yaya/mcpbridge/downstream"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 	"github.com/yaya-ai/yaya/mcpbridge/upstream"
+	"github.com/yaya-ai/yaya/plugins/agent_tool"
+	"github.com/yaya-ai/yaya/plugins/llm_echo"
+	"github.com/yaya-ai/yaya/plugins/llm_openai"
+	"github.com/yaya-ai/yaya/plugins/memory_sqlite"
+	"github.com/yaya-ai/yaya/plugins/strategy_react"
 )
 
 // app is everything below the surfaces, put together.
 type app struct {
-	log      zerolog.Logger
-	bus      *bus.Bus
-	registry *tool.Registry
-	dispatch *tool.Dispatcher
-	host     *feature.Host
-	bridge   *mcpbridge.Bridge
-	mcp      *downstream.Server
-	metrics  *gateway.Metrics
-	procs    *proc.Manager
-	http     upstream.Transport
-	root     *os.Root // <data>/sessions
-	stopBus  func()
+	log     zerolog.Logger
+	kernel  *kernel.Kernel
+	host    *feature.Host
+	bridge  *mcpbridge.Bridge
+	mcp     *downstream.Server
+	metrics *gateway.Metrics
+	procs   *proc.Manager
+	http    upstream.Transport
+	home    string
+	data    string
 }
 
-// newApp builds the parts in order; Close takes them down in reverse.
-func newApp(data *os.Root, home string, log zerolog.Logger) (*app, error) {
-	if err := data.MkdirAll("sessions", 0o700); err != nil {
-		return nil, fmt.Errorf("data directory: %w", err)
+// appConfig says what to put together.
+type appConfig struct {
+	data     *os.Root
+	home     string
+	settings *config.Store
+	servers  loaded
+	// workspace of sessions that are opened without one; "" is the current folder.
+	workspace string
+	// approver answers asks instead of the people that adapters reach.
+	approver func(*approval.Runtime) tool.Approver
+	log      zerolog.Logger
+}
+
+// newApp builds the parts; nothing is started yet. Close takes down what was.
+func newApp(c appConfig) (*app, error) {
+	if c.workspace == "" {
+		dir, err := os.Getwd()
+		if err != nil {
+			return nil, fmt.Errorf("the current folder: %w", err)
+		}
+		c.workspace = dir
 	}
-	root, err := data.OpenRoot("sessions")
-	if err != nil {
-		return nil, fmt.Errorf("data directory: %w", err)
-	}
-	a := &app{
-		log: log, bus: bus.New(bus.Config{OnOutcome: logFailures(log)}), registry: &tool.Registry{Log: log},
-		metrics: gateway.NewMetrics(), procs: &proc.Manager{Guard: true}, http: upstream.NewTransport(), root: root,
-	}
-	artifacts := tool.NewStore(root)
-	a.dispatch = tool.NewDispatcher(tool.DispatcherConfig{Registry: a.registry, Observer: a.metrics, Artifacts: artifacts, Log: log})
-	if a.stopBus, err = a.dispatch.Serve(context.Background(), a.bus); err != nil {
-		return nil, errors.Join(err, root.Close())
-	}
-	workspace, err := os.Getwd()
-	if err != nil {
-		workspace = ""
-	}
-	a.bridge, err = mcpbridge.New(mcpbridge.Config{
-		Bus: a.bus, Registry: a.registry, Procs: a.procs, HTTP: a.http, Artifacts: artifacts, Version: yayaVersion(), Log: log,
-		Env: os.LookupEnv, Home: home, Workspace: workspace,
+	a := &app{log: c.log, metrics: gateway.NewMetrics(), procs: &proc.Manager{Guard: true}, http: upstream.NewTransport(), home: c.home, data: c.data.Name()}
+	var err error
+	a.kernel, err = kernel.New(kernel.Config{
+		Data: c.data, Settings: c.settings, Workspace: c.workspace, Version: yayaVersion(), Observer: a.metrics, Approver: c.approver,
+		Boundary: func(ctx context.Context) { a.host.Boundary(ctx) }, Log: c.log,
 	})
 	if err != nil {
-		return nil, errors.Join(err, root.Close())
+		return nil, err
 	}
-	a.host = feature.NewHost(feature.Config{Registry: a.registry, Dispatcher: a.dispatch, Log: log, OnStatus: a.bridge.OnStatus})
+	k := a.kernel
+	a.bridge = mcpbridge.New(mcpbridge.Config{
+		Servers: c.servers.servers, Invalid: c.servers.invalid,
+		Registry: k.Tools, Procs: a.procs, HTTP: a.http, Artifacts: k.Artifacts, Version: yayaVersion(), Log: c.log,
+		Env: os.LookupEnv, Home: c.home, Workspace: c.workspace,
+	})
+	a.host = feature.NewHost(feature.Config{Registry: k.Tools, Dispatcher: k.Dispatch, Log: c.log, OnStatus: a.bridge.OnStatus})
 	a.bridge.Attach(a.host)
 	a.mcp = downstream.New(downstream.Config{
-		Dispatcher: a.dispatch, Registry: a.registry, Boundary: a.host.Boundary, Watch: a.host.Watch, SessionEnded: a.bridge.Release,
-		Name: "yaya", Version: yayaVersion(), Log: log,
+		Dispatcher: k.Dispatch, Registry: k.Tools, Boundary: a.host.Boundary, Watch: a.host.Watch, SessionEnded: a.bridge.Release,
+		Name: "yaya", Version: yayaVersion(), Log: c.log,
 		Instructions: "Tools of several MCP servers, each named <server>__<tool>.",
 	})
-	reader, err := tool.NewReadArtifact(artifacts)
-	if err == nil {
-		err = a.registry.Register(reader)
-	}
-	if err != nil {
-		return nil, errors.Join(err, a.Close(context.Background()))
+	for _, w := range c.servers.warnings {
+		c.log.Warn().Msg(w)
 	}
 	return a, nil
 }
 
-// logFailures reports what went wrong in a subscriber of the bus.
-func logFailures(log zerolog.Logger) func(bus.Outcome) {
-	return func(o bus.Outcome) {
-		if o.Err != nil {
-			log.Error().Err(o.Err).Str("subscriber", o.Subscriber).Str("kind", o.Event.Kind).Msg("an event handler failed")
-		}
+// agents are the plugins that agents are made of, in the order in which they are
+// loaded; the first provider is the one that works out of the box.
+func (a *app) agents() []plugin.Plugin {
+	return []plugin.Plugin{
+		strategy_react.New(),
+		llm_echo.New(),
+		llm_openai.New(os.Getenv),
+		memory_sqlite.New(filepath.Join(a.data, "memory.db")),
+		agent_tool.New(a.kernel.Sessions, a.kernel.Loop),
 	}
 }
 
@@ -98,12 +112,10 @@ func (a *app) Close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	a.mcp.Close()
-	errs := []error{a.host.Close(ctx)}
-	a.stopBus()
-	errs = append(errs, a.dispatch.Close(ctx), a.bus.Close(ctx))
+	err := errors.Join(a.kernel.Stop(ctx, "stopped"), a.host.Close(ctx))
 	a.procs.Close(ctx)
 	a.http.CloseIdleConnections()
-	return errors.Join(append(errs, a.root.Close())...)
+	return err
 }
 
 // loaded is the configuration that was found.
@@ -146,39 +158,35 @@ func loadServers(p paths, files []string) (loaded, error) {
 	return l, nil
 }
 
-// withApp runs f with servers of this process's own, which are stopped when f
-// has returned.
-func withApp(ctx context.Context, p paths, mcpConfig []string, log zerolog.Logger, f func(*app) error) (err error) {
+// withApp runs f with servers, and with agents too if asked for, of this
+// process's own, which are stopped when f has returned.
+func withApp(ctx context.Context, g *globals, p paths, mcpConfig []string, log zerolog.Logger, agents bool, f func(*app) error, change ...func(*appConfig)) (err error) {
 	l, err := loadServers(p, mcpConfig)
 	if err != nil {
 		return err
 	}
-	data, err := p.openData()
+	data, settings, err := g.open(p, nil)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, data.Close()) }()
-	a, err := newApp(data, p.home, log)
+	c := appConfig{data: data, home: p.home, settings: settings, servers: l, log: log}
+	for _, edit := range change {
+		edit(&c)
+	}
+	a, err := newApp(c)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, a.Close(ctx)) }()
-	a.start(ctx, l)
+	var plugins []plugin.Plugin
+	if agents {
+		plugins = a.agents()
+	}
+	if err := a.kernel.Start(ctx, append(plugins, a.bridge)...); err != nil {
+		return err
+	}
 	return f(a)
-}
-
-// start hands the configured servers to the bridge. They start in the
-// background, in parallel.
-func (a *app) start(ctx context.Context, l loaded) {
-	for _, inv := range l.invalid {
-		a.bridge.Invalid(inv)
-	}
-	for _, s := range l.servers {
-		l.warnings = append(l.warnings, a.bridge.Add(ctx, s)...)
-	}
-	for _, w := range l.warnings {
-		a.log.Warn().Msg(w)
-	}
 }
 
 // settled reports whether every server has been started once, for better or

@@ -65,7 +65,7 @@ func withBackend(ctx context.Context, g *globals, mcpConfig []string, f func(*ba
 	if g.verbose {
 		log = g.newLog(os.Stderr)
 	}
-	return withApp(ctx, p, mcpConfig, log, func(a *app) error {
+	return withApp(ctx, g, p, mcpConfig, log, false, func(a *app) error {
 		a.waitSettled(ctx)
 		mux := http.NewServeMux()
 		mux.Handle("/mcp", a.mcp)

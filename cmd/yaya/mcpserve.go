@@ -35,7 +35,7 @@ func mcpServe(ctx context.Context, g *globals, mcpConfig []string, in io.Reader,
 		}
 	}
 	// Standard output belongs to the protocol; everything else goes to stderr.
-	return withApp(ctx, p, mcpConfig, g.newLog(os.Stderr), func(a *app) error {
+	return withApp(ctx, g, p, mcpConfig, g.newLog(os.Stderr), false, func(a *app) error {
 		return a.mcp.ServeStdio(ctx, in, out)
 	})
 }

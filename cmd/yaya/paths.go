@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
@@ -45,8 +46,9 @@ func xdg(key, home, fallback string) string {
 	return filepath.Join(home, fallback)
 }
 
-func (p paths) socket() string  { return filepath.Join(p.data, "yaya.sock") }
-func (p paths) servers() string { return filepath.Join(p.config, "mcp.json") }
+func (p paths) socket() string   { return filepath.Join(p.data, "yaya.sock") }
+func (p paths) servers() string  { return filepath.Join(p.config, "mcp.json") }
+func (p paths) settings() string { return filepath.Join(p.config, "config.toml") }
 
 // maxSocketPath is what every Unix takes for the path of a socket.
 const maxSocketPath = 103
@@ -61,6 +63,30 @@ func (p paths) openData() (*os.Root, error) {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
 	return root, nil
+}
+
+// open opens the data directory and the settings, in all their layers.
+func (g *globals) open(p paths, flags map[string]string) (*os.Root, *config.Store, error) {
+	file := p.settings()
+	if g.configFile != "" {
+		file = g.configFile
+	}
+	content, found, err := readFile(file)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !found && g.configFile != "" {
+		return nil, nil, fmt.Errorf("there is no file %s", file)
+	}
+	data, err := p.openData()
+	if err != nil {
+		return nil, nil, err
+	}
+	settings, err := config.Open(config.Options{Root: data, File: content, FileName: file, Env: os.Environ(), Flags: flags})
+	if err != nil {
+		return nil, nil, errors.Join(err, data.Close())
+	}
+	return data, settings, nil
 }
 
 // lock makes this process the only daemon of a data directory. The returned

@@ -28,20 +28,22 @@ func yayaVersion() string {
 
 // globals are the flags that every command has.
 type globals struct {
-	dataDir   string
-	configDir string
-	verbose   bool
+	dataDir    string
+	configDir  string
+	configFile string
+	verbose    bool
 }
 
 func newRoot() *cobra.Command {
 	g := new(globals)
 	root := &cobra.Command{
 		Use:   "yaya",
-		Short: "One door to all your MCP servers",
-		Long: `One door to all your MCP servers.
+		Short: "One door to all your MCP servers, and agents behind it",
+		Long: `One door to all your MCP servers, and agents behind it.
 
 yaya connects MCP servers and is one itself: configure your servers once, and
-reach all of their tools from every client through one endpoint.`,
+reach all of their tools from every client through one endpoint. Its own agents
+work with the same tools: yaya run "what is in this folder?"`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cobra.NoArgs,
@@ -50,8 +52,9 @@ reach all of their tools from every client through one endpoint.`,
 	pf := root.PersistentFlags()
 	pf.StringVar(&g.dataDir, "data-dir", "", "where yaya keeps its state (default $XDG_STATE_HOME/yaya)")
 	pf.StringVar(&g.configDir, "config-dir", "", "where yaya finds its configuration (default $XDG_CONFIG_HOME/yaya)")
+	pf.StringVar(&g.configFile, "config", "", "file with settings (default config.toml in the configuration directory)")
 	pf.BoolVarP(&g.verbose, "verbose", "v", false, "log more")
-	root.AddCommand(serveCommand(g), mcpCommand(g), versionCommand())
+	root.AddCommand(serveCommand(g), runCommand(g), mcpCommand(g), sessionCommand(g), providerCommand(g), configCommand(g), pluginCommand(g), doctorCommand(g), verifyCommand(g), versionCommand())
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return &usageError{c.CommandPath(), err} })
 	wrapArgs(root)
 	return root

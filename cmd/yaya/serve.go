@@ -19,7 +19,7 @@ import (
 
 func serveCommand(g *globals) *cobra.Command {
 	var mcpConfig []string
-	var listen string
+	var listen, strategy string
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the gateway",
@@ -30,15 +30,20 @@ Servers come from mcp.json in the configuration directory, or from the files
 named with --mcp-config, in the format of any common MCP client.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return serve(c.Context(), g, c.OutOrStdout(), mcpConfig, listen)
+			flags := map[string]string{}
+			if strategy != "" {
+				flags["strategy"] = strategy
+			}
+			return serve(c.Context(), g, c.OutOrStdout(), mcpConfig, listen, flags)
 		},
 	}
 	c.Flags().StringArrayVar(&mcpConfig, "mcp-config", nil, "file with MCP servers, instead of yaya's own (repeatable)")
+	c.Flags().StringVar(&strategy, "strategy", "", "id of the strategy that drives agents (default react)")
 	c.Flags().StringVar(&listen, "listen", gateway.DefaultListen, "address to listen on; loopback only")
 	return c
 }
 
-func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, listen string) (err error) {
+func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, listen string, flags map[string]string) (err error) {
 	p, err := g.paths()
 	if err != nil {
 		return err
@@ -48,7 +53,7 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 		return err
 	}
 	log := g.newLog(os.Stderr)
-	data, err := p.openData()
+	data, settings, err := g.open(p, flags)
 	if err != nil {
 		return err
 	}
@@ -59,7 +64,7 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 	}
 	defer unlock()
 
-	a, err := newApp(data, p.home, log)
+	a, err := newApp(appConfig{data: data, home: p.home, settings: settings, servers: l, log: log})
 	if err != nil {
 		return err
 	}
@@ -71,7 +76,7 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 		socket = ""
 	}
 	var url string
-	gw, err := gateway.New(ctx, gateway.Config{
+	web, err := gateway.New(ctx, gateway.Config{
 		Listen: listen, Socket: socket, MCP: a.mcp, Metrics: a.metrics.Handler(), Log: log,
 		Status: func() any { return a.report(url) },
 		Ready: func() error {
@@ -80,11 +85,41 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 			}
 			return nil
 		},
+		BeforeDrain: a.mcp.Close, // ends the streams, so that draining does not wait for them
+		OnFailure:   func(err error) { a.kernel.Fail("web", err) },
 	})
 	if err != nil {
 		return err
 	}
-	url = "http://" + gw.Addr() + "/mcp"
+	url = "http://" + web.Addr() + "/mcp"
+	a.gauges()
+	if err := a.kernel.Start(ctx, append(a.agents(), a.bridge, web)...); err != nil {
+		return errors.Join(err, web.Close())
+	}
+	repaired := make(chan struct{})
+	go func() {
+		defer close(repaired)
+		a.repair(ctx)
+	}()
+	defer func() { <-repaired }()
+	welcome(ctx, a, out, url, p, l)
+	select {
+	case err = <-a.kernel.Failed():
+	case <-ctx.Done():
+	}
+	return err
+}
+
+// repair ends the turns that a crash has left open, session by session, and says
+// what it cannot read.
+func (a *app) repair(ctx context.Context) {
+	if err := a.kernel.Sessions.Repair(ctx); err != nil && ctx.Err() == nil {
+		a.log.Error().Err(err).Msg("not every session is whole: yaya verify tells which")
+	}
+}
+
+// gauges are what /metrics shows besides calls.
+func (a *app) gauges() {
 	a.metrics.Gauge("yaya_mcp_sessions", "Sessions of MCP clients.", func() float64 { return float64(a.mcp.Sessions()) })
 	a.metrics.Gauge("yaya_mcp_servers_ready", "Connected MCP servers that work.", func() float64 {
 		n := 0
@@ -95,21 +130,6 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 		}
 		return float64(n)
 	})
-	a.start(ctx, l)
-
-	gctx, stop := context.WithCancel(ctx)
-	defer stop()
-	done := make(chan error, 1)
-	go func() { done <- gw.Run(gctx) }()
-	welcome(gctx, a, out, url, p, l)
-	select {
-	case err = <-done:
-	case <-ctx.Done():
-		stop()
-		a.mcp.Close() // ends the streams, so that draining does not wait for them
-		err = <-done
-	}
-	return err
 }
 
 // welcome shows the servers while they start, and what to do next.

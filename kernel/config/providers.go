@@ -128,7 +128,7 @@ func Namespace(plugin string) string { return strings.ReplaceAll(plugin, "-", "_
 // the first one active when none is (Y-79…Y-84). The mark that it was done is
 // written last, so that a crash in between leads to another go.
 func (s *Store) SeedProviders(plugins []string) error {
-	if _, _, done := s.Get(seededKey); done {
+	if _, _, done := s.Get(seededKey); done || len(plugins) == 0 {
 		return nil
 	}
 	set := func(key string, v any) error {

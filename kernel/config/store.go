@@ -264,6 +264,19 @@ func (s *Store) Set(key string, value json.RawMessage) error {
 	})
 }
 
+// Override gives a key a value that outweighs every other, for the life of this
+// store; it is not kept. It is what a command's flag does.
+func (s *Store) Override(key, value string) error {
+	v := ParseValue(key, value)
+	if err := CheckValue(key, v); err != nil {
+		return err
+	}
+	s.cache.Lock()
+	defer s.cache.Unlock()
+	s.flags[key] = v
+	return nil
+}
+
 // Unset removes a key, or with a key that ends in ".*" all below it, from the
 // live part. It reports whether anything was there.
 func (s *Store) Unset(key string) (removed bool, err error) {

@@ -210,7 +210,11 @@ func (s *Session) fanOut(ev event.Event) {
 	case event.Delta:
 		it.Offset = len(s.text.Text)
 		s.text.Text += p.Content
-	case event.DecideResponse, event.AssistantMessage, event.TurnCompleted, event.TurnFailed, event.TurnCancelled:
+	case event.DecideResponse:
+		if p.Next == event.NextLLM { // the next call begins
+			s.text = inFlight{}
+		}
+	case event.AssistantMessage, event.TurnCompleted, event.TurnFailed, event.TurnCancelled:
 		s.text = inFlight{}
 	}
 	if len(s.conns) == 0 || s.j == nil || !shown(ev) {

@@ -235,6 +235,39 @@ func (m *Manager) inherited(p parent, from int64, visit func(Entry) error) error
 	return nil
 }
 
+// View visits the entries of a session from id on without opening it, so that a
+// tape can be read that another process works on. The parent's entries are
+// included for a fork. A damaged entry ends it with a [*journal.DamageError].
+func (m *Manager) View(id, workspace string, from int64, visit func(Entry) error) error {
+	ws, err := absWorkspace(workspace)
+	if err != nil {
+		return err
+	}
+	h, found, err := m.locate(id, ws)
+	if err != nil {
+		return err
+	}
+	if !found {
+		return fmt.Errorf("session %s: %w", id, ErrNotFound)
+	}
+	if h.Parent != nil && from <= h.Parent.Entry {
+		if err := m.inherited(*h.Parent, from, visit); err != nil {
+			return err
+		}
+	}
+	_, err = journal.Scan(m.cfg.FS, tapeFile(TapeName(h.Workspace, id)), func(id int64, line []byte) error {
+		if id < from {
+			return nil
+		}
+		e, err := decodeEntry(line)
+		if err != nil {
+			return err
+		}
+		return visit(e)
+	})
+	return err
+}
+
 // Finding is something that [Verify] has to say about a file.
 type Finding struct {
 	File    string `json:"file"`

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/yaya-ai/yaya/feature"
+	"github.com/yaya-ai/yaya/kernel/approval"
+	"github.com/yaya-ai/yaya/kernel/event"
+)
+
+// maxShown is how much of a call's arguments a question shows. What cannot be
+// shown whole is not asked about (R18).
+const maxShown = 16 << 10
+
+// question asks on the terminal whether a call may run.
+func (s *show) question(ctx context.Context, r event.ApprovalRequest) {
+	params, whole := plainly(string(r.Params))
+	if !whole {
+		s.answer(r.ID, event.Reject, "the arguments are too long to be shown on a terminal")
+		return
+	}
+	fmt.Fprintf(s.err, "\nMay %s run?\n  %s\n", printable(r.ToolName, 80), params)
+	fmt.Fprint(s.err, "[y]es, yes for this [s]ession, [n]o — or say why not: ")
+	line, ok := s.readLine(ctx, r.ID)
+	if !ok {
+		fmt.Fprintln(s.err)
+		return
+	}
+	switch answer := strings.TrimSpace(line); strings.ToLower(answer) {
+	case "y", "yes":
+		s.answer(r.ID, event.Approve, "")
+	case "s", "session":
+		s.answer(r.ID, event.ApproveForSession, "")
+	case "n", "no", "":
+		s.answer(r.ID, event.Reject, "")
+	default:
+		s.answer(r.ID, event.Reject, answer)
+	}
+}
+
+func (s *show) answer(id string, a event.ApprovalAnswer, feedback string) {
+	d, err := s.a.kernel.Approvals.Answer(id, a, feedback, "cli")
+	switch {
+	case errors.Is(err, approval.ErrAnswered):
+		fmt.Fprintf(s.err, "  somebody was quicker: %s\n", d.Response)
+	case err != nil:
+		fmt.Fprintf(s.err, "  %v\n", err)
+	}
+}
+
+// readLine waits for a line while the question stands.
+func (s *show) readLine(ctx context.Context, id string) (string, bool) {
+	if s.lines == nil {
+		// Reading cannot be interrupted; the reader ends with the program.
+		s.lines = make(chan string)
+		go func() {
+			sc := bufio.NewScanner(s.in)
+			for sc.Scan() {
+				s.lines <- sc.Text()
+			}
+			close(s.lines)
+		}()
+	}
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case line, ok := <-s.lines:
+			if !ok { // nobody is there any more
+				s.answer(id, event.Reject, "the terminal was closed")
+				return "", false
+			}
+			return line, true
+		case <-ctx.Done():
+			return "", false
+		case <-tick.C:
+			if !slices.ContainsFunc(s.a.kernel.Approvals.Pending(), func(p approval.Request) bool { return p.ID == id }) {
+				return "", false
+			}
+		}
+	}
+}
+
+// plainly writes text so that a terminal shows all of it and nothing else:
+// everything but printable ASCII as \u escapes. whole is false when there is too
+// much.
+func plainly(s string) (shown string, whole bool) {
+	var b strings.Builder
+	for i, r := range s {
+		_, n := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && n == 1:
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		case r >= 0x20 && r < 0x7f:
+			b.WriteRune(r)
+		case r > 0xffff:
+			fmt.Fprintf(&b, `\U%08x`, r)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+		if b.Len() > maxShown {
+			return "", false
+		}
+	}
+	return b.String(), true
+}
+
+// multiline makes text that came from elsewhere safe for a terminal and keeps
+// its lines.
+func multiline(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, l := range lines {
+		lines[i] = feature.Clean(l, 1<<20)
+	}
+	return strings.Join(lines, "\n")
+}

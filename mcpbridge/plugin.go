@@ -1,0 +1,72 @@
+package mcpbridge
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/yaya-ai/yaya/feature"
+	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/kernel/plugin"
+)
+
+// Manifest implements [plugin.Plugin].
+func (*Bridge) Manifest() plugin.Manifest {
+	return plugin.Manifest{Name: Name, Version: "0.1.0", Category: plugin.Tool}
+}
+
+// Subscriptions implements [plugin.Plugin]: the bridge's tools are called through
+// the registry of tools.
+func (*Bridge) Subscriptions() []string { return nil }
+
+// OnEvent implements [plugin.Plugin].
+func (*Bridge) OnEvent(context.Context, event.Event, plugin.Context) error { return nil }
+
+// OnLoad implements [plugin.Plugin]. The configured servers start in the
+// background, in parallel.
+func (b *Bridge) OnLoad(ctx context.Context, c plugin.Context) error {
+	b.mu.Lock()
+	b.emit = c.Emit
+	b.mu.Unlock()
+	for _, inv := range b.cfg.Invalid {
+		b.Invalid(inv)
+	}
+	for _, s := range b.cfg.Servers {
+		for _, w := range b.Add(ctx, s) {
+			b.cfg.Log.Warn().Msg(w)
+		}
+	}
+	return nil
+}
+
+// OnUnload implements [plugin.Plugin]. It stops every server and waits for it.
+func (b *Bridge) OnUnload(ctx context.Context, _ plugin.Context) error {
+	if b.host == nil {
+		return nil
+	}
+	return b.host.Close(ctx)
+}
+
+// HealthCheck implements [plugin.HealthChecker].
+func (b *Bridge) HealthCheck(context.Context, plugin.Context) plugin.HealthReport {
+	h := plugin.HealthReport{Status: plugin.Healthy}
+	usable := 0
+	worse := func(name, msg string) {
+		h.Status = plugin.Degraded
+		h.Details = append(h.Details, plugin.HealthCheck{Name: name, Status: plugin.Degraded, Message: msg})
+	}
+	for _, inv := range b.InvalidServers() {
+		worse(inv.Name, feature.Clean(inv.Err.Error(), 300))
+	}
+	for _, st := range b.host.Status() {
+		if st.State.Usable() {
+			usable++
+			continue
+		}
+		worse(st.ID, fmt.Sprintf("%s %s", st.State, feature.Clean(st.Reason, 300)))
+	}
+	h.Summary = fmt.Sprintf("%d servers work", usable)
+	if n := len(h.Details); n > 0 {
+		h.Summary += fmt.Sprintf(", %d do not", n)
+	}
+	return h
+}
