@@ -60,7 +60,7 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Do sends a request. A status of 400 or above is a [*StatusError].
 func (c *Client) Do(req *http.Request) (*http.Response, error) {
-	resp, err := c.http.Do(req)
+	resp, err := c.http.Do(req) //nolint:gosec // the address is the user's own setting
 	if err != nil {
 		return nil, err
 	}

@@ -178,7 +178,7 @@ func (r *Runner) run(ctx context.Context, ev event.Event, p Provider, req Reques
 			return res, err
 		}
 		pause := min(r.cfg.Backoff<<(attempt-1), 20*time.Second)
-		pause += mrand.N(pause/2 + 1)
+		pause += mrand.N(pause/2 + 1) //nolint:gosec // jitter is no secret
 		if after := AsError(err).RetryAfter; after > 0 {
 			if after > r.cfg.MaxRetryAfter {
 				return res, err
@@ -232,7 +232,7 @@ func (r *Runner) attempt(ctx context.Context, p Provider, req Request, delta fun
 		}
 		delta(d)
 	}
-	res = event.LLMResponse{Text: text.String(), ToolCalls: calls.done(), Usage: s.Usage()}
+	res = event.LLMResponse{Text: text.String(), ToolCalls: calls.list(), Usage: s.Usage()}
 	if res.Text == "" && len(res.ToolCalls) == 0 {
 		return res, &Error{Kind: event.LLMEmpty, Err: errors.New("the model answered nothing")}
 	}
@@ -258,13 +258,13 @@ func (a *assembly) add(p ToolCallPart) error {
 	return nil
 }
 
-// done returns the calls. Ids are made unique, since results refer to them;
+// list returns the calls. Ids are made unique, since results refer to them;
 // arguments that are not JSON go on as text, which the tool's validation will
 // refuse and the model can read.
-func (a assembly) done() []event.ToolCall {
+func (a *assembly) list() []event.ToolCall {
 	var out []event.ToolCall
 	seen := map[string]bool{}
-	for _, c := range a {
+	for _, c := range *a {
 		if c.ID == "" && c.Name == "" && c.Args == "" {
 			continue
 		}

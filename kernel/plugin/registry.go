@@ -335,12 +335,14 @@ func (r *Registry) Reload(ctx context.Context, name string) error {
 	if l == nil {
 		return fmt.Errorf("there is no plugin %s", name)
 	}
-	if status == Loaded {
+	switch status {
+	case Loaded:
 		if err := r.unload(l, Unloaded); err != nil {
 			return err
 		}
-	} else if status == Unloading {
+	case Unloading:
 		return ErrUnloading
+	case Failed, Unloaded:
 	}
 	r.load(ctx, l, true)
 	r.mu.Lock()

@@ -12,7 +12,7 @@ import (
 // for them.
 func (r *Registry) unrouted(_ context.Context, ev event.Event, req event.LLMRequest) error {
 	i := r.cfg.Config.Providers().GetInstance(req.Provider)
-	reason := ""
+	var reason string
 	switch {
 	case i == nil:
 		reason = fmt.Sprintf("there is no provider %q: yaya provider list shows those that there are", req.Provider)

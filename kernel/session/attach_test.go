@@ -255,7 +255,7 @@ func TestDetach(t *testing.T) {
 			t.Error("detached twice")
 		}
 		<-a.Done()
-		if err := w.Manager.Close(t.Context()); err != nil {
+		if err := w.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
 		synctest.Wait()

@@ -204,8 +204,8 @@ func (c *client) Generate(ctx context.Context, req llm.Request) (llm.Stream, err
 	if c.effort != "off" {
 		r.ReasoningEffort = c.effort // Y-150: unchanged
 	}
-	if reasons(r.Model) && r.MaxTokens > 0 {
-		r.MaxCompletionTokens, r.MaxTokens = r.MaxTokens, 0
+	if reasons(r.Model) && r.MaxTokens > 0 { //nolint:staticcheck // what other services still know
+		r.MaxCompletionTokens, r.MaxTokens = r.MaxTokens, 0 //nolint:staticcheck // see above
 	}
 	r.Messages = messages(req)
 	r.Tools = nil
