@@ -8,7 +8,7 @@ TOOLS    := $(CURDIR)/.cache/bin
 PEERS    := internal/peers/npm
 export GOFLAGS += -buildvcs=false
 
-.PHONY: run build test unit race lint fuzz bench fmt peers clean
+.PHONY: ids run build test unit race lint fuzz bench fmt peers clean
 
 run: build ## build and start the gateway with its defaults
 	bin/yaya serve
@@ -16,7 +16,10 @@ run: build ## build and start the gateway with its defaults
 build:
 	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/yaya ./cmd/yaya
 
-test: fmt-check vet lint race fuzz ## the whole suite
+test: fmt-check vet ids lint race fuzz ## the whole suite
+
+ids: ## every requirement that is implemented is quoted by a test
+	go run ./internal/ids
 
 vet:
 	go vet ./...
@@ -58,9 +61,10 @@ fuzz:
 	go test ./mcpbridge/servers -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME)
 	go test ./mcpbridge/upstream -run '^$$' -fuzz '^FuzzReadLines$$' -fuzztime $(FUZZTIME)
 
-bench: build ## the relay beside a direct connection, and start-up
+bench: build ## the relay beside a direct connection, start-up, and the kernel
 	go build -o bin/bench ./internal/bench
 	bin/bench -yaya bin/yaya
+	go test -run '^$$' -bench . ./kernel/bus ./internal/journal ./kernel/session ./kernel
 
 clean:
 	rm -rf bin .cache $(PEERS)/node_modules

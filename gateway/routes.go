@@ -23,6 +23,8 @@ func (s *Server) routes() http.Handler {
 		{"/mcp", localOwner, s.cfg.MCP},
 		{"GET /metrics", localOwner, s.cfg.Metrics},
 		{"GET /status", localOwner, s.statusHandler()},
+		{"/api/", localOwner, s.cfg.API},
+		{"GET /api/sessions/{id}/events", localOwner, s.sessionsHandler()},
 	} {
 		if r.handler == nil {
 			continue
@@ -37,6 +39,13 @@ func (s *Server) statusHandler() http.Handler {
 		return nil
 	}
 	return http.HandlerFunc(s.status)
+}
+
+func (s *Server) sessionsHandler() http.Handler {
+	if s.cfg.Sessions == nil {
+		return nil
+	}
+	return http.HandlerFunc(s.sessionEvents)
 }
 
 func (s *Server) guard(p policy, next http.Handler) http.Handler {

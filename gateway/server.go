@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"github.com/yaya-ai/yaya/kernel/session"
 )
 
 // DefaultListen is where yaya listens unless told otherwise.
@@ -33,6 +35,9 @@ type Config struct {
 	Socket  string // path of the Unix socket; "" for none
 	MCP     http.Handler
 	Metrics http.Handler
+	API     http.Handler // below /api/
+	// Sessions can be followed by clients; nil for none.
+	Sessions *session.Manager
 	// Status is shown to the local owner on GET /status, as JSON.
 	Status func() any
 	// Ready says why yaya is not ready, nil when it is.

@@ -21,28 +21,55 @@ const maxShown = 16 << 10
 
 // question asks on the terminal whether a call may run.
 func (s *show) question(ctx context.Context, r event.ApprovalRequest) {
+	same := s.identical(r)
+	if len(same) == 0 {
+		return // answered or withdrawn before it could be shown
+	}
 	params, whole := plainly(string(r.Params))
 	if !whole {
 		s.answer(r.ID, event.Reject, "the arguments are too long to be shown on a terminal")
 		return
 	}
-	fmt.Fprintf(s.err, "\nMay %s run?\n  %s\n", printable(r.ToolName, 80), params)
+	times := ""
+	if len(same) > 1 {
+		times = fmt.Sprintf(", %d times", len(same))
+	}
+	fmt.Fprintf(s.err, "\nMay %s run%s?\n  %s\n", printable(r.ToolName, 80), times, params)
 	fmt.Fprint(s.err, "[y]es, yes for this [s]ession, [n]o — or say why not: ")
 	line, ok := s.readLine(ctx, r.ID)
 	if !ok {
 		fmt.Fprintln(s.err)
 		return
 	}
-	switch answer := strings.TrimSpace(line); strings.ToLower(answer) {
+	answer, feedback := event.Reject, ""
+	switch typed := strings.TrimSpace(line); strings.ToLower(typed) {
 	case "y", "yes":
-		s.answer(r.ID, event.Approve, "")
+		answer = event.Approve
 	case "s", "session":
-		s.answer(r.ID, event.ApproveForSession, "")
+		answer = event.ApproveForSession
 	case "n", "no", "":
-		s.answer(r.ID, event.Reject, "")
 	default:
-		s.answer(r.ID, event.Reject, answer)
+		feedback = typed
 	}
+	for _, id := range s.identical(r) { // one answer for all that look the same (Y-143)
+		s.answer(id, answer, feedback)
+	}
+}
+
+// identical returns the ids of the asks that wait for the same decision as r, r
+// itself included while it waits.
+func (s *show) identical(r event.ApprovalRequest) (ids []string) {
+	all := s.a.kernel.Approvals.Pending()
+	i := slices.IndexFunc(all, func(p approval.Request) bool { return p.ID == r.ID })
+	if i < 0 {
+		return nil
+	}
+	for _, p := range all {
+		if p.Digest == all[i].Digest && p.SessionID == all[i].SessionID {
+			ids = append(ids, p.ID)
+		}
+	}
+	return ids
 }
 
 func (s *show) answer(id string, a event.ApprovalAnswer, feedback string) {

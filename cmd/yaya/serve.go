@@ -14,6 +14,7 @@ import (
 
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/gateway"
+	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
@@ -85,6 +86,8 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 			}
 			return nil
 		},
+		API:         admin.New(admin.Config{Bus: a.kernel.Bus, Settings: settings, Plugins: a.kernel.Plugins, Log: log}),
+		Sessions:    a.kernel.Sessions,
 		BeforeDrain: a.mcp.Close, // ends the streams, so that draining does not wait for them
 		OnFailure:   func(err error) { a.kernel.Fail("web", err) },
 	})

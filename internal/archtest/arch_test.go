@@ -47,6 +47,7 @@ var allowed = map[string][]string{
 	"mcpbridge/upstream":     {"kernel/...", "feature", "mcpbridge/servers"},
 	"mcpbridge/downstream":   {"kernel/...", "feature"},
 	"gateway":                {"kernel/...", "auth", "gateway/..."},
+	"gateway/admin":          {"kernel/...", "auth", "gateway/..."},
 	"cmd/yaya":               {"..."},
 }
 
@@ -212,5 +213,31 @@ func TestFeatureLayerHoldsNoTrust(t *testing.T) {
 		if err != nil || !strings.Contains(text, "neither the plugin permission layer nor the MCP trust and sandbox layer") { // F-24
 			t.Errorf("the package comment of feature does not say what it is not (%v):\n%s", err, doc)
 		}
+	}
+}
+
+// Y-4: there is one event channel. Events pass between goroutines inside of the
+// bus and nowhere else.
+func TestOneEventChannel(t *testing.T) {
+	looked := 0
+	for _, p := range packages(t) {
+		if p.ImportPath == module+"/kernel/bus" {
+			continue
+		}
+		for _, name := range p.GoFiles {
+			data, err := os.ReadFile(filepath.Join(p.Dir, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			looked++
+			for _, way := range []string{"chan event.Event", "chan *event.Event", "[]chan<- event"} {
+				if bytes.Contains(data, []byte(way)) {
+					t.Errorf("%s/%s passes events by a way of its own: %s", p.ImportPath, name, way)
+				}
+			}
+		}
+	}
+	if looked < 100 {
+		t.Errorf("only %d files were looked at", looked)
 	}
 }

@@ -113,9 +113,10 @@ func (w *world) adapter(answer func(event.ApprovalRequest) *event.ApprovalRespon
 	_, err := w.bus.Subscribe(bus.SubscribeOptions{Name: "web"}, kinds, func(_ context.Context, ev event.Event) error {
 		w.mu.Lock()
 		w.events = append(w.events, ev)
+		answer := w.answer
 		w.mu.Unlock()
 		if r, ok := ev.Payload.(event.ApprovalRequest); ok {
-			if a := w.answer(r); a != nil {
+			if a := answer(r); a != nil {
 				_, err := bus.Publish(w.web, event.ApprovalAnswered, event.KernelSession, *a)
 				return err
 			}
@@ -148,10 +149,23 @@ func (w *world) call(session, cmd string) event.Event {
 	return ev
 }
 
-func (w *world) count(kind string) (n int) {
+// then changes how the adapter answers.
+func (w *world) then(answer func(event.ApprovalRequest) *event.ApprovalResponse) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, ev := range w.events {
+	w.answer = answer
+}
+
+// seen returns what the adapter has seen, when it has seen all there is.
+func (w *world) seen() []event.Event {
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.events)
+}
+
+func (w *world) count(kind string) (n int) {
+	for _, ev := range w.seen() {
 		if ev.Kind == kind {
 			n++
 		}
@@ -185,11 +199,11 @@ func TestAnswers(t *testing.T) {
 		if w.ran != 2 || w.count("approval.request") != 2 { // approve is for once
 			t.Errorf("ran %d times after %d asks", w.ran, w.count("approval.request"))
 		}
-		first := w.events[0]
+		first := w.seen()[0]
 		if r := first.Payload.(event.ApprovalRequest); first.SessionID != event.KernelSession || r.ToolName != "sh" || string(r.Params) != `{"cmd":"ls"}` || r.ID == "" || r.Brief == "" {
 			t.Errorf("got %+v", first)
 		}
-		w.answer = always(event.Reject, "use git instead")
+		w.then(always(event.Reject, "use git instead"))
 		ev := w.call("s1", "ls")
 		rejected(t, ev, "use git instead")
 		if w.ran != 2 {
@@ -197,7 +211,7 @@ func TestAnswers(t *testing.T) {
 		}
 		// The model gets all of the feedback, however long.
 		long := strings.Repeat("why ", 200)
-		w.answer = always(event.Reject, long)
+		w.then(always(event.Reject, long))
 		if d := w.call("s1", "ls").Payload.(event.ToolError).Detail; !strings.Contains(string(d), strings.TrimSpace(long)) {
 			t.Errorf("got %s", d)
 		}
@@ -285,7 +299,7 @@ func TestTimeout(t *testing.T) {
 			t.Errorf("%d pending, %d withdrawn", len(w.rt.Pending()), w.count("approval.cancelled"))
 		}
 		var c event.ApprovalCancelled
-		for _, ev := range w.events {
+		for _, ev := range w.seen() {
 			if x, is := ev.Payload.(event.ApprovalCancelled); is {
 				c = x
 				if ev.SessionID != event.KernelSession {
@@ -396,6 +410,35 @@ func TestFirstAnswerWins(t *testing.T) {
 	})
 }
 
+// Y-143: identical calls at once are identical asks; the kernel does not merge
+// them, so that an adapter can show their number and answer each.
+func TestIdenticalAsksAreNotMerged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.adapter(never)
+		done := make(chan event.Event)
+		for range 3 {
+			go func() { done <- w.call("s1", "ls") }()
+		}
+		synctest.Wait()
+		ps := w.rt.Pending()
+		if len(ps) != 3 || ps[0].Digest != ps[1].Digest || ps[0].ID == ps[1].ID || w.count("approval.request") != 3 {
+			t.Fatalf("got %+v", ps)
+		}
+		for i, p := range ps {
+			if _, err := w.rt.Answer(p.ID, []event.ApprovalAnswer{event.Approve, event.Reject, event.Approve}[i], "", "web"); err != nil {
+				t.Error(err)
+			}
+		}
+		for range 3 {
+			<-done
+		}
+		if w.ran != 2 {
+			t.Errorf("ran %d times", w.ran)
+		}
+	})
+}
+
 // A sub-agent's ask reaches its root session's readers; with nobody there at all
 // it is denied at once (TW-14).
 func TestSubAgentsAndNobody(t *testing.T) {
@@ -458,12 +501,12 @@ func TestFailingLedger(t *testing.T) {
 			t.Error("asked without a record")
 		}
 		w.ledger.fail = nil
-		w.answer = func(r event.ApprovalRequest) *event.ApprovalResponse {
+		w.then(func(r event.ApprovalRequest) *event.ApprovalResponse {
 			w.ledger.mu.Lock()
 			w.ledger.fail = errors.New("disk full")
 			w.ledger.mu.Unlock()
 			return &event.ApprovalResponse{ID: r.ID, Response: event.Approve}
-		}
+		})
 		rejected(t, w.call("s1", "ls"), "disk full")
 		if w.ran != 0 {
 			t.Error("ran on an answer that is not recorded")

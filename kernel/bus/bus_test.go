@@ -405,27 +405,3 @@ func TestClosedSubscriptionGetsNothing(t *testing.T) {
 		t.Error("a closed subscription got an event")
 	}
 }
-
-func BenchmarkPublish(b *testing.B) {
-	for _, subs := range []int{1, 10, 100} {
-		b.Run(fmt.Sprint("subscribers=", subs), func(b *testing.B) {
-			bb := bus.New(bus.Config{})
-			for i := range subs {
-				if _, err := bb.Subscribe(bus.SubscribeOptions{Name: fmt.Sprint(i), Limit: 1 << 30}, []string{"user.interrupt"}, func(context.Context, event.Event) error { return nil }); err != nil {
-					b.Fatal(err)
-				}
-			}
-			k := bb.Kernel()
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := bus.Publish(k, event.UserInterrupt, "s", event.Empty{}); err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.StopTimer()
-			if err := bb.Close(context.Background()); err != nil {
-				b.Fatal(err)
-			}
-		})
-	}
-}

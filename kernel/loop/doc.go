@@ -1,4 +1,5 @@
-// Package loop drives turns. The order of a turn is fixed (Y-157):
+// Package loop drives the turns of all sessions, each in the one fixed order
+// (Y-157):
 //
 //	user.message.received → strategy.decide → memory.query → llm.call →
 //	tool.call … → assistant.message.done → memory.write

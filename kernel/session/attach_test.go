@@ -383,7 +383,7 @@ func TestAsksAreDeliveredOnAttach(t *testing.T) {
 // restarting, every reader gets every entry after its cursor once, in order.
 func TestNoGapNoDuplicate(t *testing.T) {
 	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
-		if err := f.Value.Set("20"); err != nil { // each restarts and floods a few times
+		if err := f.Value.Set("12"); err != nil { // each restarts and floods a few times
 			t.Fatal(err)
 		}
 	}

@@ -229,6 +229,21 @@ func TestWhatIsWritten(t *testing.T) {
 	}
 }
 
+// Y-183: writing publishes nothing: subscribers see what was published, once.
+func TestWritingIsSilent(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.open("s1")
+	for range 10 {
+		w.say("s1", "hello")
+	}
+	if err := w.bus.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(w.seen("user.message.received")); n != 10 || len(w.seen("plugin.error")) != 0 || len(w.seen("session.started")) != 1 {
+		t.Errorf("subscribers saw %d messages", n)
+	}
+}
+
 // Y-176: an event can be kept off the tape, unless it is a message, a call or a
 // result; the wish is not part of the payload that plugins see.
 func TestOptingOut(t *testing.T) {

@@ -1,0 +1,124 @@
+// Package admin is the control plane over HTTP: JSON in, JSON out, below /api/.
+//
+// Errors are {"detail": "…"} (Y-201). Bodies are bounded and strict. Who may use
+// it is decided before it is reached; it trusts its caller. Secrets are masked
+// unless ?show=1 asks for them.
+package admin
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/rs/zerolog"
+
+	"github.com/yaya-ai/yaya/kernel/bus"
+	"github.com/yaya-ai/yaya/kernel/config"
+	"github.com/yaya-ai/yaya/kernel/plugin"
+)
+
+// maxBody bounds a request's body, in bytes.
+const maxBody = 1 << 20
+
+// Config assembles the API. All fields are required.
+type Config struct {
+	Bus      *bus.Bus
+	Settings *config.Store
+	Plugins  *plugin.Registry
+	Log      zerolog.Logger
+}
+
+// API is the handler.
+type API struct {
+	cfg Config
+	mux *http.ServeMux
+}
+
+// New returns the API.
+func New(cfg Config) *API {
+	a := &API{cfg: cfg, mux: http.NewServeMux()}
+	for pattern, h := range map[string]handler{
+		"GET /api/llm-providers":            a.listProviders,
+		"POST /api/llm-providers":           a.createProvider,
+		"PATCH /api/llm-providers/active":   a.activateProvider,
+		"PATCH /api/llm-providers/{id}":     a.updateProvider,
+		"DELETE /api/llm-providers/{id}":    a.deleteProvider,
+		"POST /api/llm-providers/{id}/test": a.testProvider,
+	} {
+		a.mux.Handle(pattern, a.serve(h))
+	}
+	a.mux.Handle("/api/", a.serve(func(*http.Request) (int, any, error) {
+		return 0, nil, fail(http.StatusNotFound, "there is no such resource")
+	}))
+	return a
+}
+
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.mux.ServeHTTP(w, r) }
+
+// handler returns a status with a value to encode, or an error to map; only
+// serve writes.
+type handler func(r *http.Request) (status int, body any, err error)
+
+// problem is an error that its caller gets to read.
+type problem struct {
+	status int
+	detail string
+}
+
+func (p *problem) Error() string { return p.detail }
+
+func fail(status int, format string, args ...any) error {
+	return &problem{status, fmt.Sprintf(format, args...)}
+}
+
+func (a *API) serve(h handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		status, body, err := h(r)
+		if err != nil {
+			p, ok := errors.AsType[*problem](err)
+			if !ok {
+				a.cfg.Log.Error().Err(err).Str("path", r.URL.Path).Msg("a request failed")
+				p = &problem{http.StatusInternalServerError, "internal error; yaya's log has the details"}
+			}
+			status, body = p.status, map[string]string{"detail": p.detail}
+		}
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.Header().Set("Cache-Control", "no-store")
+		if body == nil {
+			w.WriteHeader(status)
+			return
+		}
+		raw, err := json.Marshal(body)
+		if err != nil {
+			a.cfg.Log.Error().Err(err).Str("path", r.URL.Path).Msg("an answer could not be written")
+			status, raw = http.StatusInternalServerError, []byte(`{"detail":"internal error"}`)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_, _ = w.Write(append(raw, '\n')) // a client that went away gets nothing
+	})
+}
+
+// decode reads a JSON body; what v does not know is an error.
+func decode(r *http.Request, v any) error {
+	data, err := io.ReadAll(r.Body) //nolint:forbidigo // bounded by serve
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+		return fail(http.StatusRequestEntityTooLarge, "the body exceeds %d bytes", maxBody)
+	}
+	if err != nil {
+		return fail(http.StatusBadRequest, "the body cannot be read")
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(v); err != nil {
+		return fail(http.StatusBadRequest, "the body is not what is expected: %v", err)
+	}
+	if dec.More() {
+		return fail(http.StatusBadRequest, "the body goes on behind its end")
+	}
+	return nil
+}
