@@ -215,6 +215,8 @@ func TestActivate(t *testing.T) {
 	}
 }
 
+var testSession = regexp.MustCompile(`^_bridge:web-api-test:[0-9a-f-]{36}$`)
+
 // Y-97, Y-98: one trivial request on a fresh session of its own; both ends are
 // waited for, five seconds at most.
 func TestTest(t *testing.T) {
@@ -242,7 +244,7 @@ func TestTest(t *testing.T) {
 	defer w.mu.Unlock()
 	seen := map[string]bool{}
 	for _, ev := range w.asks {
-		if ok, _ := regexp.MatchString(`^_bridge:web-api-test:[0-9a-f-]{36}$`, ev.SessionID); !ok || seen[ev.SessionID] {
+		if !testSession.MatchString(ev.SessionID) || seen[ev.SessionID] {
 			t.Errorf("asked on %q", ev.SessionID)
 		}
 		seen[ev.SessionID] = true
