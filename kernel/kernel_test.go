@@ -1270,3 +1270,17 @@ func TestSettingsOfAnotherProcess(t *testing.T) {
 		}
 	})
 }
+
+// Y-79, Y-86: the provider that the first start has written can be asked at
+// once, before the news of it has reached its plugin.
+func TestFirstTurnOfTheFirstStart(t *testing.T) {
+	for range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, setup{})
+			if out := w.run("s1", "hi"); out.Err != nil || out.Text != "echo: hi" {
+				t.Errorf("got %+v", out)
+			}
+			w.stop()
+		})
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,6 +16,7 @@ import (
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/gateway"
 	"github.com/yaya-ai/yaya/gateway/admin"
+	"github.com/yaya-ai/yaya/kernel/plugin"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
@@ -98,6 +100,9 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 	a.gauges()
 	if err := a.kernel.Start(ctx, append(a.agents(), a.bridge, web)...); err != nil {
 		return errors.Join(err, web.Close())
+	}
+	if i := slices.IndexFunc(a.kernel.Plugins.Snapshot(), func(s plugin.Status) bool { return s.Name == "web" && s.Status != plugin.Loaded }); i >= 0 {
+		return errors.Join(errors.New("the plugin web is switched off, and without it there is nothing to serve: yaya config unset plugin.web.enabled"), web.Close())
 	}
 	repaired := make(chan struct{})
 	go func() {

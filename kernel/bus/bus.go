@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -277,6 +278,9 @@ func (e *Emitter) publish(k *event.Kind, session string, payload any, prepare fu
 	}
 	if k.OnKernel && session != event.KernelSession {
 		return event.Event{}, fmt.Errorf("%w: %s travels on session %q, not on %q", ErrRefused, k.Name, event.KernelSession, session)
+	}
+	if k.InConversation && (session == event.KernelSession || strings.HasPrefix(session, event.BridgePrefix)) {
+		return event.Event{}, fmt.Errorf("%w: %s belongs to a conversation, and session %q is none", ErrRefused, k.Name, session)
 	}
 	if err := event.CheckSession(session); err != nil {
 		return event.Event{}, fmt.Errorf("%w: %w", ErrRefused, err)

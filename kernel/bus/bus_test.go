@@ -118,6 +118,14 @@ func TestEnvelope(t *testing.T) {
 
 // Y-15, Y-16, Y-19, Y-33, Y-37, Y-44, Y-51…Y-60, Y-66: what is refused.
 func TestRefusals(t *testing.T) {
+	t.Run("messages outside of conversations", func(t *testing.T) {
+		b := newBus(t, bus.Config{})
+		for _, session := range []string{"kernel", "_bridge:mcp-bridge"} {
+			if _, err := bus.Publish(plugin(t, b, "web"), event.UserMessageReceived, session, event.UserMessage{Text: "x"}); !errors.Is(err, bus.ErrRefused) {
+				t.Errorf("%s: got %v", session, err)
+			}
+		}
+	})
 	b := newBus(t, bus.Config{})
 	seen := collect(t, b, "plugin.error", "tool.error", "approval.request", "user.message.received", "config.updated")
 	p := plugin(t, b, "evil")

@@ -3,7 +3,7 @@ package event
 // The closed catalogue (Y-21…Y-60) with its amendment (turn.*, tool.progress,
 // verify.*). docs/PROTOCOL.md holds the same list in words.
 var (
-	UserMessageReceived = define[UserMessage]("user.message.received", Reliable, "adapter → kernel")
+	UserMessageReceived = define[UserMessage]("user.message.received", Reliable, "adapter → kernel", inConversation)
 	UserInterrupt       = define[Empty]("user.interrupt", Reliable, "adapter → kernel")
 
 	AssistantMessageDelta = define[Delta]("assistant.message.delta", Lossy, "kernel → adapters")

@@ -40,6 +40,9 @@ type Kind struct {
 	Emitter Emitter
 	// OnKernel kinds travel on KernelSession only (Y-37, Y-51…Y-60).
 	OnKernel bool
+	// InConversation kinds travel neither on KernelSession nor on a plugin's
+	// private session (Y-66).
+	InConversation bool
 	// Flow is the direction in the contract's words, for the documentation.
 	Flow string
 
@@ -71,8 +74,9 @@ var (
 
 type option func(*Kind)
 
-func kernelOnly(k *Kind) { k.Emitter = KernelOnly }
-func onKernel(k *Kind)   { k.OnKernel = true }
+func kernelOnly(k *Kind)     { k.Emitter = KernelOnly }
+func onKernel(k *Kind)       { k.OnKernel = true }
+func inConversation(k *Kind) { k.InConversation = true }
 
 // define declares a public kind. It is called at package initialisation only,
 // so a mistake stops the program before it does anything.

@@ -178,6 +178,18 @@ func (l *Loop) SetStrategy(id, strategy string) {
 	th.strategy = strategy
 }
 
+// Release forgets a session that is not used any more, and its strategy.
+func (l *Loop) Release(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	th := l.threads[id]
+	if th == nil || th.current != nil || th.newest != nil || !th.admit.TryLock() {
+		return
+	}
+	defer th.admit.Unlock()
+	delete(l.threads, id)
+}
+
 // own reports whether the loop itself has published an event.
 func own(ev event.Event) bool { return ev.Source == promptSource || ev.Source == event.KernelSource }
 

@@ -154,7 +154,7 @@ func (DefaultPolicy) Decide(_ context.Context, call Call, def Definition) (Verdi
 func (d *Dispatcher) Call(ctx context.Context, snap *Snapshot, call Call) Result {
 	start := time.Now()
 	e, ok := snap.Lookup(call.Name)
-	if !ok {
+	if !ok || (e.Def.ForAgents && call.Origin != OriginLoop) {
 		return d.finish(call, Definition{Name: call.Name}, Fail(ErrNotFound, "there is no tool named %q", clip(call.Name)), start)
 	}
 	return d.finish(call, e.Def, d.run(ctx, e, call), start)

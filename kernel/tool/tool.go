@@ -60,6 +60,9 @@ type Definition struct {
 	// OwnTimeout bounds its runs by itself.
 	Timeout     time.Duration
 	Annotations json.RawMessage
+	// ForAgents keeps the tool for turns of yaya's own agents: it makes no sense
+	// without a conversation. Other callers do not see it.
+	ForAgents bool
 	// Validate makes the dispatcher validate the arguments of native calls too,
 	// which are otherwise the provider's to check.
 	Validate bool

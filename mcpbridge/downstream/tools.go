@@ -30,6 +30,9 @@ func (s *Server) render(snap *tool.Snapshot) (*view, error) {
 	v := &view{snap: snap, typed: map[string]*mcp.Tool{}}
 	list := []byte(`"tools":[`)
 	for e := range snap.All() {
+		if e.Def.ForAgents {
+			continue
+		}
 		if list[len(list)-1] != '[' {
 			list = append(list, ',')
 		}
@@ -88,6 +91,12 @@ func (s *Server) listTools(ctx context.Context, x *exchange) ([]byte, error) {
 	return v.legacy, nil
 }
 
+// known reports whether clients can call a tool of that name.
+func known(snap *tool.Snapshot, name string) bool {
+	e, ok := snap.Lookup(name)
+	return ok && !e.Def.ForAgents
+}
+
 // callTool relays one call through the dispatcher.
 func (s *Server) callTool(ctx context.Context, x *exchange) ([]byte, error) {
 	name, ok := x.msg.Params.String("name")
@@ -99,13 +108,13 @@ func (s *Server) callTool(ctx context.Context, x *exchange) ([]byte, error) {
 		return nil, fail(jsonrpc.CodeInvalidParams, "arguments must be an object")
 	}
 	snap := s.cfg.Registry.Snapshot()
-	if _, ok := snap.Lookup(name); !ok {
+	if !known(snap, name) {
 		// Its server may be in its first start, or may have been listed before
 		// yaya was restarted.
 		if snap = s.cfg.Boundary(ctx); ctx.Err() != nil {
 			return nil, errNoAnswer
 		}
-		if _, ok := snap.Lookup(name); !ok {
+		if !known(snap, name) {
 			return nil, fail(jsonrpc.CodeInvalidParams, "unknown tool %q", clip(name))
 		}
 	}

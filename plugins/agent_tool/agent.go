@@ -82,6 +82,7 @@ type Sessions interface {
 type Turns interface {
 	Run(ctx context.Context, p loop.Prompt) (loop.Outcome, error)
 	SetStrategy(session, strategy string)
+	Release(session string)
 	StrategyOf(session string) string
 }
 
@@ -117,7 +118,7 @@ func (*Plugin) OnUnload(context.Context, plugin.Context) error { return nil }
 // OnLoad implements [plugin.Plugin].
 func (p *Plugin) OnLoad(_ context.Context, c plugin.Context) error {
 	t, err := tool.New(tool.Definition{
-		Name: "agent", Title: "Sub-agent", Kind: tool.KindExec, RequiresApproval: true, Timeout: tool.OwnTimeout,
+		Name: "agent", Title: "Sub-agent", Kind: tool.KindExec, RequiresApproval: true, ForAgents: true, Timeout: tool.OwnTimeout,
 		Description: "Hands a task to a sub-agent that knows this conversation and works on its own; returns its final message. Use it for work that would fill this conversation with detail.",
 	}, func(ctx context.Context, call tool.Call, a args) (tool.Result, error) { return p.run(ctx, c, call, a) })
 	if err != nil {
@@ -175,6 +176,7 @@ func (p *Plugin) run(ctx context.Context, c plugin.Context, call tool.Call, a ar
 		strategy = p.turns.StrategyOf(call.SessionID)
 	}
 	p.turns.SetStrategy(child, strategy)
+	defer p.turns.Release(child)
 	if err := c.Emit("x.agent.subagent.started", Session, Started{call.SessionID, child, a.Goal, strategy, a.Tools}); err != nil {
 		return tool.Result{}, err
 	}

@@ -173,15 +173,30 @@ func (p *Plugin) OnEvent(_ context.Context, ev event.Event, c plugin.Context) er
 	case event.Empty:
 		p.runner.Interrupt(ev.SessionID)
 	case event.LLMRequest:
-		p.mu.Lock()
-		in := p.instances[e.Provider]
-		p.mu.Unlock()
-		if in == nil {
-			return nil // a sibling's (Y-85)
+		if in := p.instance(c, e.Provider); in != nil { // else a sibling's (Y-85)
+			p.runner.Start(ev, &call{p: p, in: in, session: ev.SessionID})
 		}
-		p.runner.Start(ev, &call{p: p, in: in, session: ev.SessionID})
 	}
 	return nil
+}
+
+// instance returns an instance of this plugin, nil when it is none. One that was
+// configured a moment ago may be asked before the news of it is here.
+func (p *Plugin) instance(c plugin.Context, id string) *instance {
+	p.mu.Lock()
+	in := p.instances[id]
+	p.mu.Unlock()
+	if in != nil {
+		return in
+	}
+	i := c.Providers().GetInstance(id)
+	if i == nil || i.Plugin != Name {
+		return nil
+	}
+	p.build(c, *i)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.instances[id]
 }
 
 // reload takes over what concerns this plugin (Y-86, Y-87).

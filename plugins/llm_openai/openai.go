@@ -124,14 +124,28 @@ func (p *Plugin) OnEvent(_ context.Context, ev event.Event, c plugin.Context) er
 	case event.Empty:
 		p.runner.Interrupt(ev.SessionID)
 	case event.LLMRequest:
-		if cl := p.client(e.Provider); cl != nil { // else a sibling's (Y-85)
+		if cl := p.client(c, e.Provider); cl != nil { // else a sibling's (Y-85)
 			p.runner.Start(ev, cl)
 		}
 	}
 	return nil
 }
 
-func (p *Plugin) client(id string) *client {
+// client returns the client of an instance of this plugin, nil when it is none.
+// One that was configured a moment ago may be asked before the news of it is
+// here.
+func (p *Plugin) client(c plugin.Context, id string) *client {
+	p.mu.Lock()
+	cl := p.clients[id]
+	p.mu.Unlock()
+	if cl != nil {
+		return cl
+	}
+	i := c.Providers().GetInstance(id)
+	if i == nil || i.Plugin != Name {
+		return nil
+	}
+	p.build(c, *i)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.clients[id]
