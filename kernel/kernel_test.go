@@ -1166,6 +1166,51 @@ func TestSubAgentDepth(t *testing.T) {
 	}
 }
 
+// TW-19, R25: no more than 8 sub-agents of one session, and 32 below one root, at
+// a time; the others are refused and the turn goes on.
+func TestSubAgentFanOut(t *testing.T) {
+	calls := func(n int, goal string) string {
+		var c []string
+		for i := range n {
+			c = append(c, fmt.Sprintf(`{"name":"agent","args":{"goal":"%s %d"}}`, goal, i))
+		}
+		return `[` + strings.Join(c, ",") + `]`
+	}
+	refused := func(w *world, text string) (n int) {
+		for _, ev := range w.web.all("tool.call.result") {
+			if strings.Contains(string(ev.Payload.(event.ToolResult).Envelope), text) {
+				n++
+			}
+		}
+		for _, ev := range w.web.all("tool.error") {
+			if strings.Contains(string(ev.Payload.(event.ToolError).Detail), text) {
+				n++
+			}
+		}
+		return n
+	}
+	slow := `{"match":"slow","steps":[{"tool_calls":[{"name":"work","args":{"name":"a","ms":5000}}]}]}`
+	inBubble(t, setup{answer: approveAll, script: `{"scenarios":[{"match":"^go","steps":[{"tool_calls":` + calls(10, "slow") + `}]},` + slow + `]}`}, func(t *testing.T, w *world) {
+		if out := w.run("s1", "go"); out.Err != nil {
+			t.Errorf("got %+v", out)
+		}
+		if n := refused(w, "8 sub-agents of this session are running already"); n != 2 || len(w.web.all("session.forked")) != 8 {
+			t.Errorf("%d were refused, %d started", n, len(w.web.all("session.forked")))
+		}
+		if out := w.run("s1", "go"); out.Err != nil || len(w.web.all("session.forked")) != 16 {
+			t.Errorf("afterwards: %+v", out) // the places are free again
+		}
+	})
+	inBubble(t, setup{answer: approveAll, script: `{"scenarios":[{"match":"^go","steps":[{"tool_calls":` + calls(5, "branch") + `}]},{"match":"^branch","steps":[{"tool_calls":` + calls(8, "slow") + `}]},` + slow + `]}`}, func(t *testing.T, w *world) {
+		if out := w.run("s1", "go"); out.Err != nil {
+			t.Errorf("got %+v", out)
+		}
+		if n := refused(w, "32 sub-agents are running already"); n < 5*8+5-32 || len(w.web.all("session.forked")) != 32 {
+			t.Errorf("%d were refused, %d started", n, len(w.web.all("session.forked")))
+		}
+	})
+}
+
 // Y-71: a sub-agent that takes too long, and one whose parent is cancelled.
 func TestSubAgentEnds(t *testing.T) {
 	script := `{"scenarios":[{"match":"^delegate","steps":[{"tool_calls":[{"name":"agent","args":{"goal":"slow thing","max_wall_seconds":%s}}]}]},

@@ -532,6 +532,7 @@ func TestRules(t *testing.T) {
 	}{
 		{"fs__read_file", "fs", tool.KindRead, tool.OriginLoop, tool.Ask}, // the strictest that matches
 		{"x", "evil", tool.KindRead, tool.OriginMCP, tool.Deny},
+		{"fs__x", "evil", tool.KindRead, tool.OriginLoop, tool.Deny}, // the strictest comes later
 		{"sh", "", tool.KindExec, tool.OriginLoop, tool.Allow},
 		{"sh", "", "strange", tool.OriginLoop, tool.Allow}, // unknown counts as exec
 		{"sh", "", tool.KindExec, tool.OriginMCP, tool.Ask},

@@ -353,11 +353,24 @@ func TestSeedProviders(t *testing.T) {
 
 // Y-83: a choice that was made stays.
 func TestSeedKeepsTheChoice(t *testing.T) {
-	w := open(t, t.TempDir(), config.Options{Env: []string{"YAYA_PROVIDER=mine"}})
-	if err := w.SeedProviders([]string{"llm-echo"}); err != nil {
+	chosen := open(t, t.TempDir(), config.Options{})
+	set(t, chosen, "provider", `"mine"`)
+	for _, w := range []*world{open(t, t.TempDir(), config.Options{Env: []string{"YAYA_PROVIDER=mine"}}), chosen} {
+		if err := w.SeedProviders([]string{"llm-echo"}); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.Text("provider"); got != "mine" {
+			t.Errorf("got %s", got)
+		}
+	}
+	if err := chosen.SeedProviders(nil); err != nil { // no provider is loaded: nothing is done, and not marked as done
 		t.Fatal(err)
 	}
-	if got := w.Text("provider"); got != "mine" {
-		t.Errorf("got %s", got)
+	none := open(t, t.TempDir(), config.Options{})
+	if err := none.SeedProviders(nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, marked := none.Get("_meta.providers_seeded_at"); marked {
+		t.Error("marked as done")
 	}
 }

@@ -361,9 +361,6 @@ func (t *turn) callTools() error {
 		}
 		t.observe(ev)
 	}
-	if cause := context.Cause(t.ctx); cause != nil {
-		return cause
-	}
 	return err
 }
 

@@ -484,6 +484,61 @@ func TestHistory(t *testing.T) {
 	equal(t, history(t, w.open("s1")), want...)
 }
 
+// Who speaks into the end of a turn speaks after the answer; an answer that
+// became a message is there once.
+func TestSpeakingIntoTheEnd(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	s := w.open("s1")
+	w.say("s1", "go")
+	publish(w, event.LLMCallResponse, "s1", event.LLMResponse{Text: "an answer"})
+	w.say("s1", "wait")
+	publish(w, event.LLMCallResponse, "s1", event.LLMResponse{Text: "another"})
+	publish(w, event.AssistantMessageDone, "s1", event.AssistantMessage{Content: "another", ToolCalls: []event.ToolCall{}})
+	w.say("s1", "thanks")
+	equal(t, history(t, s), "user: go", "assistant: an answer", "user: wait", "assistant: another", "user: thanks")
+}
+
+// ST-05, ST-15: what a power cut may take is not built upon: a file and its name
+// reach the disk before anything is acknowledged, and a new tape before it
+// replaces the old one.
+func TestOrderOfSyncs(t *testing.T) {
+	var steps []string
+	faults := &journaltest.Faults{Before: func(s journaltest.Step) error {
+		name := s.Name
+		for _, part := range []string{".new", ".bak", ".jsonl", ".archive", "tapes"} {
+			if strings.HasSuffix(name, part) {
+				name = part
+			}
+		}
+		steps = append(steps, s.Op+" "+name)
+		return nil
+	}}
+	w := newWorld(t, t.TempDir(), func(c *session.Config) { faults.FS = c.FS; c.FS = faults })
+	s := w.open("s1")
+	if err := s.Sync(t.Context(), w.say("s1", "one").Entry); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, steps, "mkdir .archive", "open .jsonl", "write .jsonl", "write .jsonl", "sync .jsonl", "syncdir tapes")
+	w.say("s1", "two")
+	steps = nil
+	if _, err := s.Reset(true); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, steps, "remove .new", "open .new", "write .new", "sync .new", "syncdir tapes",
+		"sync .jsonl", "link .bak", "syncdir .archive", "rename .jsonl", "syncdir tapes")
+	w.say("s1", "three")
+	steps = nil
+	if _, err := w.Fork("s1", "s2"); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, steps, "sync .new", "open .jsonl", "write .jsonl") // the parent, by the name that it was opened under
+	steps = nil
+	if _, err := w.Archive("s1", ""); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, steps, "link .bak", "syncdir .archive", "remove .jsonl", "syncdir tapes")
+}
+
 // Y-160, Y-180, Y-51, Y-52: a compaction hides the prefix behind a summary and
 // removes nothing.
 func TestCompaction(t *testing.T) {

@@ -173,6 +173,13 @@ func TestEnvironment(t *testing.T) {
 	if got := w.text(event.LLMRequest{Provider: "env-one"}); got != "env" || s.Requests()[0].Authorization != "Bearer sk-env" || s.Requests()[0].Body["model"] != llm_openai.DefaultModel {
 		t.Errorf("got %q, %+v", got, s.Requests())
 	}
+	w.set("plugin.llm_openai.base_url", `"`+other.URL+`"`) // an address for all that have none: not the environment's either
+	await(t, func() bool { return w.text(event.LLMRequest{Provider: "env-one"}) == "other" })
+	for _, r := range other.Requests() {
+		if r.Authorization != "" {
+			t.Errorf("the key went elsewhere: %+v", r)
+		}
+	}
 	if got := w.text(event.LLMRequest{Provider: "own"}); got != "other" || other.Requests()[0].Authorization != "" {
 		t.Errorf("the key went elsewhere: %+v", other.Requests())
 	}
