@@ -288,7 +288,7 @@ func (s *show) render(ctx context.Context, ev event.Event) {
 		fmt.Fprintf(s.err, "%s %s\n", mark, printable(brief(p), 200))
 	case event.ToolError:
 		s.newline()
-		fmt.Fprintf(s.err, "✗ %s: %s\n", p.Kind, printable(p.Brief, 200))
+		fmt.Fprintf(s.err, "✗ %s\n", printable(p.Brief, 200))
 	case event.ToolProgress:
 		if p.Message != "" {
 			s.newline()

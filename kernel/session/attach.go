@@ -208,14 +208,14 @@ func (s *Session) fanOut(ev event.Event) {
 	it := Item{Event: ev}
 	switch p := ev.Payload.(type) {
 	case event.Delta:
-		it.Offset = len(s.text.Text)
-		s.text.Text += p.Content
+		it.Offset = len(s.text)
+		s.text = append(s.text, p.Content...)
 	case event.DecideResponse:
 		if p.Next == event.NextLLM { // the next call begins
-			s.text = inFlight{}
+			s.text = nil
 		}
 	case event.AssistantMessage, event.TurnCompleted, event.TurnFailed, event.TurnCancelled:
-		s.text = inFlight{}
+		s.text = nil
 	}
 	if len(s.conns) == 0 || s.j == nil || !shown(ev) {
 		return

@@ -154,7 +154,7 @@ func (s *Session) reset(archive bool) (string, error) {
 	}
 	err := fsys.SyncDir(tapesDir)
 	s.j, s.st, s.birth, s.parent = fresh.j, fresh.st, fresh.birth, nil
-	s.live, s.liveFrom, s.text = nil, s.liveFrom+int64(len(s.live)), inFlight{}
+	s.live, s.liveFrom, s.text = nil, s.liveFrom+int64(len(s.live)), nil
 	s.wake()
 	return kept, errors.Join(err, old.Close())
 }

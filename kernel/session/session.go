@@ -61,12 +61,7 @@ type Session struct {
 	conns    []*Connection
 	live     []Item // what connections may not have seen yet
 	liveFrom int64  // position of live[0] among all items
-	text     inFlight
-}
-
-// inFlight is the assistant's text that is not on the tape yet.
-type inFlight struct {
-	Text string `json:"text"`
+	text     []byte // the assistant's text that is not on the tape yet
 }
 
 // ID returns the session's id.
@@ -327,7 +322,7 @@ func (s *Session) Snapshot() (Snapshot, error) {
 }
 
 func (s *Session) snapshot() Snapshot {
-	sn := Snapshot{AsOf: s.cursor(), TurnID: s.st.turn, Text: s.text.Text, Asks: slices.Clone(s.st.asks), Queue: slices.Clone(s.st.queue)}
+	sn := Snapshot{AsOf: s.cursor(), TurnID: s.st.turn, Text: string(s.text), Asks: slices.Clone(s.st.asks), Queue: slices.Clone(s.st.queue)}
 	if sn.Asks == nil {
 		sn.Asks = []Ask{}
 	}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// terminal runs yaya on a pseudo-terminal, types an answer whenever it is asked,
+// and returns all that the terminal showed.
+func (b *box) terminal(answers []string, args ...string) string {
+	b.t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer master.Close()
+	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		b.t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	slave, err := os.OpenFile(fmt.Sprint("/dev/pts/", n), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	cmd := exec.CommandContext(b.t.Context(), b.bin, b.args(args...)...)
+	cmd.Env = append(os.Environ(), "HOME="+b.dir)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		b.t.Fatal(err)
+	}
+	_ = slave.Close()
+	stop := time.AfterFunc(30*time.Second, func() { _ = cmd.Process.Kill() })
+	defer stop.Stop()
+	var out strings.Builder
+	buf := make([]byte, 4096)
+	for {
+		n, err := master.Read(buf)
+		out.Write(buf[:n])
+		if strings.HasSuffix(out.String(), "say why not: ") && len(answers) > 0 {
+			if _, err := master.WriteString(answers[0] + "\n"); err != nil {
+				b.t.Fatal(err)
+			}
+			answers = answers[1:]
+		}
+		if errors.Is(err, syscall.EIO) || errors.Is(err, io.EOF) { // the other end is closed
+			break
+		}
+		if err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		b.t.Fatalf("%v: %s", err, out.String())
+	}
+	if len(answers) > 0 {
+		b.t.Errorf("it did not ask:\n%s", out.String())
+	}
+	return out.String()
+}
+
+// Y-141, Y-142, Y-143, TW-08: on a terminal a person is asked, is shown all of it
+// and nothing else, and answers identical asks once.
+func TestAsksOnTheTerminal(t *testing.T) {
+	b := newBox(t)
+	out := b.terminal([]string{"y"}, "run", "--session", "s1", "/tool agent {\"goal\":\"say \u202e hi\"}")
+	if !strings.Contains(out, `{"goal":"say \u202e hi"}`) || strings.Contains(out, "\u202e") || !strings.Contains(out, "sub-agent finished") {
+		t.Errorf("got %q", out)
+	}
+	// What is no JSON is never put to anybody, and not shown as it is.
+	out = b.terminal(nil, "run", "--session", "s1", "/tool agent {\"goal\":\"\x1b[2J\"}")
+	if strings.Contains(out, "May agent run") || strings.Contains(out, "\x1b") {
+		t.Errorf("got %q", out)
+	}
+	twice := "/tool agent {\"goal\":\"again\"}\n/tool agent {\"goal\":\"again\"}"
+	out = b.terminal([]string{"use your own words"}, "run", "--session", "s1", twice)
+	if !strings.Contains(out, "May agent run, 2 times?") || strings.Count(out, "✗ rejected: use your own words") != 2 {
+		t.Errorf("got %q", out)
+	}
+	out = b.terminal([]string{"s"}, "run", "--session", "s1", "/tool agent {\"goal\":\"once\"}")
+	if !strings.Contains(out, "sub-agent finished") {
+		t.Errorf("got %q", out)
+	}
+	if out := b.terminal([]string{""}, "run", "--session", "s1", "/tool agent {\"goal\":\"no\"}"); !strings.Contains(out, "✗ rejected") {
+		t.Errorf("silence is consent: %q", out)
+	}
+}
