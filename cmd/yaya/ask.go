@@ -19,8 +19,20 @@ import (
 // shown whole is not asked about (R18).
 const maxShown = 16 << 10
 
+// armingDelay is how soon an answer can come: what was typed before, or while,
+// the question appeared is no answer to it (C.2).
+const armingDelay = 500 * time.Millisecond
+
+// siblings is how long a question waits for identical ones to come together.
+const siblings = 100 * time.Millisecond
+
 // question asks on the terminal whether a call may run.
 func (s *show) question(ctx context.Context, r event.ApprovalRequest) {
+	select {
+	case <-time.After(siblings):
+	case <-ctx.Done():
+		return
+	}
 	same := s.identical(r)
 	if len(same) == 0 {
 		return // answered or withdrawn before it could be shown
@@ -97,12 +109,17 @@ func (s *show) readLine(ctx context.Context, id string) (string, bool) {
 	}
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
+	shown := time.Now()
 	for {
 		select {
 		case line, ok := <-s.lines:
 			if !ok { // nobody is there any more
 				s.answer(id, event.Reject, "the terminal was closed")
 				return "", false
+			}
+			if time.Since(shown) < armingDelay {
+				fmt.Fprint(s.err, "That came before the question could be read. Again: ")
+				continue
 			}
 			return line, true
 		case <-ctx.Done():

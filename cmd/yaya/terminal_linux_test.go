@@ -14,6 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// typeAhead, as the last argument, types y before yaya has started.
+const typeAhead = "(type ahead)"
+
 // terminal runs yaya on a pseudo-terminal, types an answer whenever it is asked,
 // and returns all that the terminal showed.
 func (b *box) terminal(answers []string, args ...string) string {
@@ -34,6 +37,12 @@ func (b *box) terminal(answers []string, args ...string) string {
 	if err != nil {
 		b.t.Fatal(err)
 	}
+	if args[len(args)-1] == typeAhead {
+		args = args[:len(args)-1]
+		if _, err := master.WriteString("y\n"); err != nil {
+			b.t.Fatal(err)
+		}
+	}
 	cmd := exec.CommandContext(b.t.Context(), b.bin, b.args(args...)...)
 	cmd.Env = append(os.Environ(), "HOME="+b.dir)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
@@ -49,7 +58,8 @@ func (b *box) terminal(answers []string, args ...string) string {
 	for {
 		n, err := master.Read(buf)
 		out.Write(buf[:n])
-		if strings.HasSuffix(out.String(), "say why not: ") && len(answers) > 0 {
+		if (strings.HasSuffix(out.String(), "say why not: ") || strings.HasSuffix(out.String(), "Again: ")) && len(answers) > 0 {
+			time.Sleep(armingDelay + 100*time.Millisecond) // what comes sooner does not count
 			if _, err := master.WriteString(answers[0] + "\n"); err != nil {
 				b.t.Fatal(err)
 			}
@@ -91,6 +101,11 @@ func TestAsksOnTheTerminal(t *testing.T) {
 	}
 	out = b.terminal([]string{"s"}, "run", "--session", "s1", "/tool agent {\"goal\":\"once\"}")
 	if !strings.Contains(out, "sub-agent finished") {
+		t.Errorf("got %q", out)
+	}
+	// What was typed ahead is no answer.
+	out = b.terminal([]string{"n"}, "run", "--session", "s1", "/tool agent {\"goal\":\"ahead\"}", typeAhead)
+	if !strings.Contains(out, "before the question could be read") || !strings.Contains(out, "✗ rejected") {
 		t.Errorf("got %q", out)
 	}
 	if out := b.terminal([]string{""}, "run", "--session", "s1", "/tool agent {\"goal\":\"no\"}"); !strings.Contains(out, "✗ rejected") {
