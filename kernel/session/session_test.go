@@ -44,8 +44,9 @@ type world struct {
 	*session.Manager
 	stop func()
 
-	mu     sync.Mutex
-	events []event.Event
+	mu        sync.Mutex
+	events    []event.Event
+	forgetful bool
 }
 
 func rootFS(t testing.TB, dir string) journal.FS {
@@ -83,7 +84,9 @@ func newWorld(t testing.TB, dir string, change ...func(*session.Config)) *world 
 	_, err = w.bus.Subscribe(bus.SubscribeOptions{Name: "world", Limit: 1 << 20}, watched, func(_ context.Context, ev event.Event) error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.events = append(w.events, ev)
+		if !w.forgetful {
+			w.events = append(w.events, ev)
+		}
 		return nil
 	})
 	if err != nil {
