@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // ErrLocked says that another journal, perhaps of another process, has the file
@@ -36,6 +38,8 @@ type FS interface {
 	ReadDir(name string) ([]fs.DirEntry, error)
 	// SyncDir makes the names in a directory durable.
 	SyncDir(name string) error
+	// Free returns how many bytes this user can still write.
+	Free() (int64, error)
 }
 
 // Mode says how a file is opened.
@@ -104,6 +108,19 @@ func (r rootFS) MkdirAll(name string) error   { return r.root.MkdirAll(name, 0o7
 
 func (r rootFS) ReadDir(name string) ([]fs.DirEntry, error) {
 	return fs.ReadDir(r.root.FS(), name)
+}
+
+func (r rootFS) Free() (int64, error) {
+	d, err := r.root.Open(".")
+	if err != nil {
+		return 0, err
+	}
+	var st unix.Statfs_t
+	err = unix.Fstatfs(int(d.Fd()), &st) //nolint:gosec // a descriptor fits
+	if err := errors.Join(err, d.Close()); err != nil {
+		return 0, err
+	}
+	return int64(st.Bavail) * int64(st.Bsize), nil //nolint:gosec,unconvert // other types on other systems
 }
 
 func (r rootFS) SyncDir(name string) error {

@@ -261,10 +261,10 @@ func (c *Connection) greeting() plan {
 		p.asks = now.Asks
 	case c.o.Epoch != "" && c.o.Epoch != s.st.epoch:
 		p.resync = &Resync{"epoch", now}
-	case *c.o.Since > now.AsOf.Seq || *c.o.Since < 0:
+	case *c.o.Since > now.AsOfSeq || *c.o.Since < 0:
 		p.resync = &Resync{"ahead", now}
 	default:
-		p.replay, p.from, p.to = true, *c.o.Since+1, now.AsOf.Seq
+		p.replay, p.from, p.to = true, *c.o.Since+1, now.AsOfSeq
 	}
 	return p
 }

@@ -283,8 +283,8 @@ func TestResync(t *testing.T) {
 		}
 		epoch := func(e string) func(*session.AttachOptions) { return func(o *session.AttachOptions) { o.Epoch = e } }
 		good, ahead, foreign, reset := new(reader), new(reader), new(reader), new(reader)
-		w.attach("s1", good, new(int64(1)), epoch(sn.AsOf.Epoch))
-		w.attach("s1", ahead, new(int64(3)), epoch(sn.AsOf.Epoch))
+		w.attach("s1", good, new(int64(1)), epoch(sn.Epoch))
+		w.attach("s1", ahead, new(int64(3)), epoch(sn.Epoch))
 		w.attach("s1", foreign, new(int64(1)), epoch("other"))
 		w.attach("s1", reset, nil, func(o *session.AttachOptions) { o.Snapshot = true })
 		synctest.Wait()
@@ -292,7 +292,7 @@ func TestResync(t *testing.T) {
 		equal(t, ahead.kinds(), "resync ahead")
 		equal(t, foreign.kinds(), "resync epoch")
 		equal(t, reset.kinds(), "snapshot")
-		if c := foreign.items[0].Resync.Current; c.AsOf != sn.AsOf || foreign.at() != sn.AsOf {
+		if c := foreign.items[0].Resync.Current; c.Cursor() != sn.Cursor() || foreign.at() != sn.Cursor() {
 			t.Errorf("got %+v, want %+v", c, sn)
 		}
 		if _, err := s.Reset(true); err != nil {
@@ -302,7 +302,7 @@ func TestResync(t *testing.T) {
 		synctest.Wait()
 		for name, r := range map[string]*reader{"good": good, "snapshot": reset} {
 			k := r.kinds()
-			if !slices.Contains(k, "resync epoch") || r.at().Epoch == sn.AsOf.Epoch || r.at().Seq != 2 {
+			if !slices.Contains(k, "resync epoch") || r.at().Epoch == sn.Epoch || r.at().Seq != 2 {
 				t.Errorf("%s: got %v at %+v", name, k, r.at())
 			}
 		}

@@ -29,6 +29,23 @@ const (
 	ContextSource = "kernel-session-context"
 )
 
+// MinFree is how much space there must be for a new message, in bytes: what is
+// under way needs some to end well (C.2).
+const MinFree = 64 << 20
+
+// ErrDiskFull refuses new work while there is too little space.
+var ErrDiskFull = errors.New("the disk of the data directory is full")
+
+// stall is when a write or an fsync counts as stalled (C.2).
+const stall = 2 * time.Second
+
+// stalled warns of a disk that took too long.
+func (m *Manager) stalled(session, what string, since time.Time) {
+	if took := time.Since(since); took >= stall {
+		m.cfg.Log.Warn().Str("session", session).Dur("took", took).Msg("the disk is slow: " + what)
+	}
+}
+
 func tapeFile(tape string) string { return path.Join(tapesDir, tape+".jsonl") }
 
 // Config adjusts a manager. FS is required.
@@ -150,7 +167,14 @@ func (m *Manager) Prepare(kind, id string) error {
 	if kind != event.UserMessageReceived.Name() || strings.HasPrefix(id, event.BridgePrefix) {
 		return nil
 	}
-	_, err := m.Open(id, "")
+	free, err := m.cfg.FS.Free()
+	if err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	if free < MinFree {
+		return fmt.Errorf("%w: %d MiB are free, %d are needed", ErrDiskFull, free>>20, int64(MinFree>>20))
+	}
+	_, err = m.Open(id, "")
 	return err
 }
 

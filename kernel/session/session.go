@@ -159,6 +159,7 @@ func (s *Session) append(kind string, payload any, meta Meta) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
+	defer s.m.stalled(s.id, "write", time.Now())
 	id, err := s.j.Append(b)
 	if errors.Is(err, journal.ErrFailed) {
 		if err = s.recover(err); err == nil {
@@ -277,6 +278,7 @@ func (s *Session) Sync(ctx context.Context, entry int64) error {
 	if err != nil {
 		return err
 	}
+	defer s.m.stalled(s.id, "fsync", time.Now())
 	return j.Sync(ctx, entry)
 }
 
@@ -304,14 +306,18 @@ func (s *Session) Admitted(client string) (Admitted, bool, error) {
 
 // Snapshot is the state of a session at one moment.
 type Snapshot struct {
-	AsOf   Cursor   `json:"as_of"`
-	TurnID string   `json:"turn_id,omitempty"` // the running turn
-	Text   string   `json:"text,omitempty"`    // of the assistant's message in flight
-	Asks   []Ask    `json:"pending_approvals"`
-	Queue  []Prompt `json:"queue"`
+	Epoch   string   `json:"epoch"`
+	AsOfSeq int64    `json:"as_of_seq"`         // id of the last entry that it takes into account
+	TurnID  string   `json:"turn_id,omitempty"` // the running turn
+	Text    string   `json:"text,omitempty"`    // of the assistant's message in flight
+	Asks    []Ask    `json:"pending_approvals"`
+	Queue   []Prompt `json:"queue"`
 }
 
-// Snapshot returns what is not in the entries up to AsOf alone, atomically.
+// Cursor returns the place that the snapshot was taken at.
+func (s Snapshot) Cursor() Cursor { return Cursor{s.Epoch, s.AsOfSeq} }
+
+// Snapshot returns, of one moment, what the entries alone do not say.
 func (s *Session) Snapshot() (Snapshot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -322,7 +328,8 @@ func (s *Session) Snapshot() (Snapshot, error) {
 }
 
 func (s *Session) snapshot() Snapshot {
-	sn := Snapshot{AsOf: s.cursor(), TurnID: s.st.turn, Text: string(s.text), Asks: slices.Clone(s.st.asks), Queue: slices.Clone(s.st.queue)}
+	at := s.cursor()
+	sn := Snapshot{Epoch: at.Epoch, AsOfSeq: at.Seq, TurnID: s.st.turn, Text: string(s.text), Asks: slices.Clone(s.st.asks), Queue: slices.Clone(s.st.queue)}
 	if sn.Asks == nil {
 		sn.Asks = []Ask{}
 	}

@@ -649,7 +649,7 @@ func TestInterruptedTurnIsRepaired(t *testing.T) {
 		t.Fatal(err)
 	}
 	sn, err := s.Snapshot()
-	if err != nil || sn.TurnID != "t1" || len(sn.Asks) != 1 || sn.Asks[0].ID != "a1" || sn.AsOf.Seq != 8 {
+	if err != nil || sn.TurnID != "t1" || len(sn.Asks) != 1 || sn.Asks[0].ID != "a1" || sn.AsOfSeq != 8 {
 		t.Fatalf("got %+v, %v", sn, err)
 	}
 	if _, err := s.Reset(true); !errors.Is(err, session.ErrBusy) {
@@ -765,10 +765,68 @@ func TestFailedFsync(t *testing.T) {
 	broken = false
 	w.say("s1", "two")
 	equal(t, history(t, s), "user: one", "user: two")
-	if now, _ := s.Snapshot(); now.AsOf.Epoch == sn.AsOf.Epoch {
+	if now, _ := s.Snapshot(); now.Epoch == sn.Epoch {
 		t.Error("the epoch is the same")
 	}
 }
+
+// roomyFS says how much space there is.
+type roomyFS struct {
+	journal.FS
+	free int64
+	err  error
+}
+
+func (r *roomyFS) Free() (int64, error) { return r.free, r.err }
+
+// C.2: new work is refused below 64 MiB of free space; what is under way goes on.
+func TestLittleSpace(t *testing.T) {
+	disk := &roomyFS{free: session.MinFree}
+	w := newWorld(t, t.TempDir(), func(c *session.Config) { disk.FS = c.FS; c.FS = disk })
+	w.say("s1", "at the limit")
+	disk.free++
+	w.say("s1", "above")
+	disk.free = session.MinFree - 1
+	say := func() error {
+		_, err := bus.Publish(w.bus.Kernel(), event.UserMessageReceived, "s1", event.UserMessage{Text: "below"})
+		return err
+	}
+	if err := say(); !errors.Is(err, session.ErrDiskFull) || !strings.Contains(err.Error(), "63 MiB are free, 64 are needed") {
+		t.Errorf("got %v", err)
+	}
+	publish(w, event.AssistantMessageDone, "s1", event.AssistantMessage{Content: "done", ToolCalls: []event.ToolCall{}})
+	disk.err = syscall.EIO
+	if err := say(); !errors.Is(err, syscall.EIO) {
+		t.Errorf("got %v", err)
+	}
+	equal(t, history(t, w.open("s1")), "user: at the limit", "user: above", "assistant: done")
+}
+
+// A disk that takes longer than two seconds is noticed.
+func TestStalledDisk(t *testing.T) {
+	for _, took := range []time.Duration{stallLimit - time.Millisecond, stallLimit} {
+		synctest.Test(t, func(t *testing.T) {
+			var log strings.Builder
+			faults := &journaltest.Faults{Before: func(s journaltest.Step) error {
+				if s.Op == "sync" {
+					time.Sleep(took)
+				}
+				return nil
+			}}
+			w := newWorld(t, t.TempDir(), func(c *session.Config) { faults.FS = c.FS; c.FS = faults; c.Log = zerolog.New(&log) })
+			s := w.open("s1")
+			if err := s.Sync(t.Context(), w.say("s1", "x").Entry); err != nil {
+				t.Fatal(err)
+			}
+			if warned := strings.Contains(log.String(), "the disk is slow"); warned != (took >= stallLimit) {
+				t.Errorf("after %v: %s", took, log.String())
+			}
+			w.stop()
+		})
+	}
+}
+
+const stallLimit = 2 * time.Second
 
 // ST-08: a data directory that cannot be written is a clear error.
 func TestReadOnly(t *testing.T) {
