@@ -219,6 +219,9 @@ func TestDaemonAndSessions(t *testing.T) {
 	if msg, err := b.run("session", "reset", "s1"); err == nil || !strings.Contains(msg, "in use") {
 		t.Errorf("got %v: %s", err, msg)
 	}
+	if msg, err := b.run("run", "--session", "s1", "me too"); err == nil || !strings.Contains(msg, "use another --session") {
+		t.Errorf("got %v: %s", err, msg)
+	}
 	if show := b.must("session", "show", "s1"); !strings.Contains(show, "user: talk") { // … and can be read
 		t.Errorf("got %s", show)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/yaya-ai/yaya/internal/journal"
 	"github.com/yaya-ai/yaya/kernel/approval"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/loop"
@@ -185,6 +186,9 @@ func (a *app) converse(ctx context.Context, o runOptions, prompt string, in io.R
 		return err
 	}
 	if _, err := a.kernel.Sessions.Open(id, o.workspace); err != nil {
+		if errors.Is(err, journal.ErrLocked) {
+			err = fmt.Errorf("%w: wait for it, or use another --session", err)
+		}
 		return err
 	}
 	sh := &show{a: a, out: out, err: errOut, asJSON: o.asJSON, in: in, ended: make(chan struct{})}

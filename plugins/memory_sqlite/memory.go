@@ -217,7 +217,10 @@ func (p *Plugin) HealthCheck(ctx context.Context, _ plugin.Context) plugin.Healt
 	db := p.db
 	p.mu.Unlock()
 	if db == nil {
-		return plugin.HealthReport{Status: plugin.Healthy, Summary: "not used yet"}
+		if st, err := os.Stat(p.path); err == nil && !st.Mode().IsRegular() {
+			return plugin.HealthReport{Status: plugin.Failing, Summary: p.path + " is not a file"}
+		}
+		return plugin.HealthReport{Status: plugin.Healthy, Summary: "not opened yet"}
 	}
 	if err := db.PingContext(ctx); err != nil {
 		return plugin.HealthReport{Status: plugin.Failing, Summary: err.Error()}

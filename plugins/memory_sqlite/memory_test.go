@@ -179,7 +179,7 @@ func TestShared(t *testing.T) {
 
 func TestHealth(t *testing.T) {
 	w := newWorld(t, t.TempDir())
-	if d := w.reg.Doctor(t.Context(), time.Second)[0]; d.Status != plugin.Healthy || d.Summary != "not used yet" {
+	if d := w.reg.Doctor(t.Context(), time.Second)[0]; d.Status != plugin.Healthy || d.Summary != "not opened yet" {
 		t.Errorf("got %+v", d)
 	}
 	w.write(event.MemoryEntry{Text: "x"})
