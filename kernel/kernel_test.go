@@ -914,6 +914,56 @@ func TestDelivery(t *testing.T) {
 			equal(t, w.ends("s1"), "completed")
 		})
 	})
+	// The last moments: while the strategy decides that it is done, and after.
+	t.Run("steer at the last moment", func(t *testing.T) {
+		var w *world
+		steered := false
+		own := &strategy{func(s event.LoopState) (event.DecideResponse, error) {
+			if s.Answered {
+				if !steered {
+					steered = true
+					if a, err := w.Loop.Submit(context.Background(), loop.Prompt{SessionID: "s1", Text: "one more thing", Delivery: loop.DeliverSteer}); err != nil || a.TurnID != s.TurnID {
+						t.Errorf("got %+v, %v", a, err)
+					}
+				}
+				return event.DecideResponse{Next: event.NextDone}, nil
+			}
+			return event.DecideResponse{Next: event.NextLLM, Provider: "llm-echo"}, nil
+		}}
+		inBubble(t, setup{settings: map[string]string{"strategy": `"test"`}, plugins: []plugin.Plugin{own}}, func(t *testing.T, inner *world) {
+			w = inner
+			if out := w.run("s1", "go"); out.Err != nil || out.Text != "echo: one more thing" {
+				t.Errorf("got %+v", out)
+			}
+			equal(t, w.history("s1"), "user: go", "assistant: echo: go", "user: one more thing", "assistant: echo: one more thing")
+			equal(t, w.ends("s1"), "completed")
+		})
+	})
+	t.Run("steer at any moment", func(t *testing.T) {
+		w := newWorld(t, setup{}) // in real time: the moments differ
+		for i := range 60 {
+			if _, err := submit(w, loop.Prompt{Text: fmt.Sprint("first ", i)}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Duration(i) * 20 * time.Microsecond)
+			text := fmt.Sprint("second ", i)
+			if _, err := submit(w, loop.Prompt{Text: text, Delivery: loop.DeliverSteer}); err != nil {
+				t.Fatal(err)
+			}
+			for n := 0; ; n++ { // whatever the moment, a prompt that is admitted is answered
+				if state, _ := w.Loop.State("s1"); state == loop.Idle {
+					break
+				} else if n > 5000 {
+					t.Fatal("it does not end")
+				}
+				time.Sleep(time.Millisecond)
+			}
+			h := w.history("s1")
+			if h[len(h)-1] != "assistant: echo: "+text {
+				t.Fatalf("round %d ends with %q", i, h[max(0, len(h)-4):])
+			}
+		}
+	})
 	t.Run("interrupt", func(t *testing.T) {
 		inBubble(t, setup{script: script}, func(t *testing.T, w *world) {
 			done := start(w)

@@ -100,7 +100,10 @@ func (l *Loop) Submit(ctx context.Context, p Prompt) (Admission, error) {
 		case DeliverQueue:
 			return l.enqueue(ctx, s, stored)
 		case DeliverSteer:
-			return l.steer(ctx, s, running, p)
+			if a, joined, err := l.steer(ctx, s, running, p); joined || err != nil {
+				return a, err
+			}
+			<-running.done // it was about to end: the prompt gets a turn of its own
 		case DeliverInterrupt:
 			l.end(th, ErrInterrupted)
 		case DeliverReject, "":
@@ -120,9 +123,14 @@ func (l *Loop) Submit(ctx context.Context, p Prompt) (Admission, error) {
 	return Admission{ID: p.ID, TurnID: t.id, Entry: ev.Entry, turn: t}, nil
 }
 
-// say publishes a prompt as a message and waits for the disk.
+// publish publishes a prompt as a message.
+func (l *Loop) publish(p Prompt) (event.Event, error) {
+	return bus.Publish(l.kernel.Named(promptSource).ForClient(p.ID), event.UserMessageReceived, p.SessionID, event.UserMessage{Text: p.Text, Attachments: p.Attachments})
+}
+
+// say publishes a prompt and waits for the disk.
 func (l *Loop) say(ctx context.Context, s *session.Session, p Prompt) (event.Event, error) {
-	ev, err := bus.Publish(l.kernel.Named(promptSource).ForClient(p.ID), event.UserMessageReceived, p.SessionID, event.UserMessage{Text: p.Text, Attachments: p.Attachments})
+	ev, err := l.publish(p)
 	if err != nil || s == nil {
 		return ev, err
 	}
@@ -147,16 +155,20 @@ func (l *Loop) enqueue(ctx context.Context, s *session.Session, p session.Prompt
 	return Admission{ID: p.ID, Queued: true}, err
 }
 
-func (l *Loop) steer(ctx context.Context, s *session.Session, t *turn, p Prompt) (Admission, error) {
+// steer lets a prompt join a running turn; joined is false when that is about to
+// end.
+func (l *Loop) steer(ctx context.Context, s *session.Session, t *turn, p Prompt) (a Admission, joined bool, err error) {
 	if p.ExpectedTurn != "" && p.ExpectedTurn != t.id {
-		return Admission{}, ErrTurn
+		return Admission{}, false, ErrTurn
 	}
-	ev, err := l.say(ctx, s, p)
-	if err != nil {
-		return Admission{}, err
+	ev, joined, err := t.join(func() (event.Event, error) { return l.publish(p) })
+	if err != nil || !joined {
+		return Admission{}, false, err
 	}
-	t.steered(ev)
-	return Admission{ID: p.ID, TurnID: t.id, Entry: ev.Entry, turn: t}, nil
+	if s != nil {
+		err = s.Sync(ctx, ev.Entry)
+	}
+	return Admission{ID: p.ID, TurnID: t.id, Entry: ev.Entry, turn: t}, true, err
 }
 
 // Queue replaces the queued prompts of a session by a part of them, in any

@@ -25,6 +25,9 @@ func (t *turn) model(d event.DecideResponse) error {
 	if t.out.Steps >= t.limit {
 		return failed("max_iterations", "the turn has reached its limit of %d model calls", t.limit)
 	}
+	t.mu.Lock()
+	seen := t.steers
+	t.mu.Unlock()
 	history, err := t.history()
 	if err != nil {
 		return err
@@ -51,10 +54,7 @@ func (t *turn) model(d event.DecideResponse) error {
 	case event.LLMResponse:
 		t.observe(ev)
 		t.out.Usage = llm.Add(t.out.Usage, r.Usage)
-		t.out.Text, t.pending, t.answered = r.Text, r.ToolCalls, 0
-		if len(r.ToolCalls) == 0 {
-			t.answered = len(history)
-		}
+		t.out.Text, t.pending, t.answered, t.seen = r.Text, r.ToolCalls, len(r.ToolCalls) == 0, seen
 		return nil
 	case event.LLMError:
 		return failed(string(r.EffectiveKind()), "%s", r.Error)

@@ -42,12 +42,15 @@ type turn struct {
 	asked  string             // the id of the model request in flight
 	heard  chan struct{}      // closed when the relay has seen its end
 	counts map[[32]byte]int   // how often each call was made, see guard
+	steers int                // messages that have joined the turn
+	ending bool               // no message can join any more
 	own    session.Projection // the history without a store
 
 	// The turn's goroutine's own.
 	out      Outcome
 	recalled bool
-	answered int // length of the history that the model has answered; 0 while it has not
+	answered bool // the model has answered without calling tools …
+	seen     int  // … and had seen so many of the steers
 	memories []event.MemoryEntry
 	pending  []event.ToolCall
 }
@@ -109,6 +112,9 @@ func (t *turn) cancel(why error) {
 func (t *turn) run() {
 	l := t.l
 	kind, err := t.guarded()
+	t.mu.Lock()
+	t.ending = true
+	t.mu.Unlock()
 	if cause := context.Cause(t.ctx); err != nil && cause != nil {
 		_, perr := bus.Publish(l.kernel, event.TurnWasCancelled, t.th.id, event.TurnCancelled{TurnID: t.id, Reason: cause.Error()})
 		l.report(perr)
@@ -219,7 +225,8 @@ func (t *turn) sequence() (kind string, err error) {
 			case event.NextTool:
 				err = t.callTools()
 			case event.NextDone:
-				if err = t.finish(d); err == nil {
+				var over bool
+				if over, err = t.finish(d); over && err == nil {
 					return "", nil
 				}
 			default:
@@ -261,8 +268,32 @@ func (t *turn) observe(ev event.Event) {
 	}
 }
 
-// steered takes in a message that came while the turn runs.
-func (t *turn) steered(ev event.Event) { t.observe(ev) }
+// join publishes a message into the turn, unless it is about to end. The model
+// sees it at its next call.
+func (t *turn) join(publish func() (event.Event, error)) (ev event.Event, joined bool, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ending {
+		return event.Event{}, false, nil
+	}
+	if ev, err = publish(); err != nil {
+		return event.Event{}, false, err
+	}
+	t.steers++
+	if t.session == nil {
+		if e, ok := session.EntryOf(ev); ok {
+			t.own.Apply(e)
+		}
+	}
+	return ev, true, nil
+}
+
+// said reports whether the model has answered everything that was said.
+func (t *turn) said() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.answered && t.seen == t.steers
+}
 
 func (t *turn) decide() (event.DecideResponse, error) {
 	strategy := t.l.StrategyOf(t.th.id)
@@ -281,7 +312,7 @@ func (t *turn) decide() (event.DecideResponse, error) {
 	defer cancel()
 	ev, err := bus.Request(ctx, t.l.kernel.Unrecorded(), event.StrategyDecideRequest, t.th.id, event.DecideRequest{State: event.LoopState{
 		TurnID: t.id, Step: t.out.Steps, Messages: msgs, ToolNames: names, Pending: t.pending, Recalled: t.recalled,
-		Answered: t.answered > 0 && t.answered == len(msgs), Answer: t.out.Text,
+		Answered: t.said(), Answer: t.out.Text,
 	}}, event.StrategyDecideResponse.Kind())
 	if err != nil {
 		return event.DecideResponse{}, &stepError{"strategy", err}
@@ -376,19 +407,27 @@ func (t *turn) grace() (context.Context, func()) {
 	}
 }
 
-// finish says what the assistant has to say, and remembers what it should.
-func (t *turn) finish(d event.DecideResponse) error {
-	if len(t.pending) > 0 || t.answered == 0 {
-		return failed("strategy", "the strategy is done before the model is")
+// finish says what the assistant has to say, and remembers what it should. over
+// is false when something was said in the meantime: then the turn goes on.
+func (t *turn) finish(d event.DecideResponse) (over bool, err error) {
+	if len(t.pending) > 0 || !t.answered {
+		return false, failed("strategy", "the strategy is done before the model is")
+	}
+	t.mu.Lock()
+	t.ending = t.seen == t.steers
+	over = t.ending
+	t.mu.Unlock()
+	if !over {
+		return false, nil
 	}
 	if _, err := bus.Publish(t.l.kernel, event.AssistantMessageDone, t.th.id, event.AssistantMessage{Content: t.out.Text, ToolCalls: []event.ToolCall{}}); err != nil {
-		return &stepError{"storage", err}
+		return false, &stepError{"storage", err}
 	}
 	if d.Remember != "" && t.l.cfg.HasMemory() {
 		_, err := bus.Publish(t.l.kernel, event.MemoryWritten, t.th.id, event.MemoryWrite{Entry: event.MemoryEntry{Text: d.Remember, Meta: map[string]string{"session_id": t.th.id}}})
 		t.l.report(err)
 	}
-	return nil
+	return true, nil
 }
 
 // marshalParams keeps params an object.
