@@ -100,10 +100,10 @@ func ParseScript(raw []byte) (Script, error) {
 
 // Plugin is the provider.
 type Plugin struct {
-	runner *llm.Runner
+	runner    *llm.Runner
+	instances *plugin.Instances[*instance]
 
-	mu        sync.Mutex
-	instances map[string]*instance
+	mu sync.Mutex // guards the progress of all instances
 }
 
 type instance struct {
@@ -123,7 +123,7 @@ type progress struct {
 const maxSessions = 1000
 
 // New returns the plugin.
-func New() *Plugin { return &Plugin{instances: map[string]*instance{}} }
+func New() *Plugin { return &Plugin{instances: plugin.NewInstances(Name, build)} }
 
 // Manifest implements [plugin.Plugin].
 func (*Plugin) Manifest() plugin.Manifest {
@@ -144,14 +144,12 @@ func (p *Plugin) OnLoad(_ context.Context, c plugin.Context) error {
 		Emit:   c.Emit,
 		Report: func(err error) { c.Log().Error().Err(err).Msg("an answer could not be published") },
 	})
-	for _, i := range c.Providers().InstancesForPlugin(Name) {
-		p.build(c, i)
-	}
+	p.instances.Load(c)
 	return nil
 }
 
 // build makes one instance from its configuration.
-func (p *Plugin) build(c plugin.Context, i config.Instance) {
+func build(c plugin.Context, i config.Instance) *instance {
 	in := &instance{id: i.ID, model: i.Text("model"), effort: i.Text("thinking_effort"), progress: map[string]*progress{}}
 	raw := i.Config["script"]
 	if raw == nil {
@@ -160,62 +158,22 @@ func (p *Plugin) build(c plugin.Context, i config.Instance) {
 	if raw != nil {
 		in.script, in.err = ParseScript(raw)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.instances[i.ID] = in
+	return in
 }
 
 // OnEvent implements [plugin.Plugin].
 func (p *Plugin) OnEvent(_ context.Context, ev event.Event, c plugin.Context) error {
 	switch e := ev.Payload.(type) {
 	case event.ConfigUpdated:
-		p.reload(c, e.Key)
+		p.instances.Changed(c, e.Key)
 	case event.Empty:
 		p.runner.Interrupt(ev.SessionID)
 	case event.LLMRequest:
-		if in := p.instance(c, e.Provider); in != nil { // else a sibling's (Y-85)
+		if in, ok := p.instances.Get(c, e.Provider); ok { // else a sibling's (Y-85)
 			p.runner.Start(ev, &call{p: p, in: in, session: ev.SessionID})
 		}
 	}
 	return nil
-}
-
-// instance returns an instance of this plugin, nil when it is none. One that was
-// configured a moment ago may be asked before the news of it is here.
-func (p *Plugin) instance(c plugin.Context, id string) *instance {
-	p.mu.Lock()
-	in := p.instances[id]
-	p.mu.Unlock()
-	if in != nil {
-		return in
-	}
-	i := c.Providers().GetInstance(id)
-	if i == nil || i.Plugin != Name {
-		return nil
-	}
-	p.build(c, *i)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.instances[id]
-}
-
-// reload takes over what concerns this plugin (Y-86, Y-87).
-func (p *Plugin) reload(c plugin.Context, key string) {
-	switch {
-	case strings.HasPrefix(key, "plugin."+config.Namespace(Name)+"."):
-		for _, i := range c.Providers().InstancesForPlugin(Name) {
-			p.build(c, i)
-		}
-	case strings.HasPrefix(key, "providers."):
-		id, _, _ := strings.Cut(strings.TrimPrefix(key, "providers."), ".")
-		if i := c.Providers().GetInstance(id); i != nil && i.Plugin == Name {
-			p.build(c, *i)
-			return
-		}
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		delete(p.instances, id)
-	}
 }
 
 // OnUnload implements [plugin.Plugin].
@@ -228,9 +186,7 @@ func (p *Plugin) OnUnload(ctx context.Context, _ plugin.Context) error {
 
 // HealthCheck implements [plugin.HealthChecker].
 func (p *Plugin) HealthCheck(context.Context, plugin.Context) plugin.HealthReport {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, in := range p.instances {
+	for _, in := range p.instances.All() {
 		if in.err != nil {
 			return plugin.HealthReport{Status: plugin.Degraded, Summary: fmt.Sprintf("instance %s: %v", in.id, in.err)}
 		}

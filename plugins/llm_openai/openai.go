@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 
 	"github.com/sashabaranov/go-openai"
 
@@ -34,17 +33,17 @@ const DefaultModel = "gpt-4o-mini"
 
 // Plugin is the provider.
 type Plugin struct {
-	getenv func(string) string
-	http   *llmhttp.Client
-	runner *llm.Runner
-
-	mu      sync.Mutex
-	clients map[string]*client
+	getenv  func(string) string
+	http    *llmhttp.Client
+	runner  *llm.Runner
+	clients *plugin.Instances[*client]
 }
 
 // New returns the plugin. getenv looks an environment variable up.
 func New(getenv func(string) string) *Plugin {
-	return &Plugin{getenv: getenv, http: llmhttp.New(), clients: map[string]*client{}}
+	p := &Plugin{getenv: getenv, http: llmhttp.New()}
+	p.clients = plugin.NewInstances(Name, p.build)
+	return p
 }
 
 // Manifest implements [plugin.Plugin].
@@ -66,14 +65,8 @@ func (p *Plugin) OnLoad(_ context.Context, c plugin.Context) error {
 		Emit:   c.Emit,
 		Report: func(err error) { c.Log().Error().Err(err).Msg("an answer could not be published") },
 	})
-	p.rebuild(c)
+	p.clients.Load(c)
 	return nil
-}
-
-func (p *Plugin) rebuild(c plugin.Context) {
-	for _, i := range c.Providers().InstancesForPlugin(Name) {
-		p.build(c, i)
-	}
 }
 
 // client is one instance. It is not changed after it was built: calls that run
@@ -84,7 +77,7 @@ type client struct {
 	api               *openai.Client
 }
 
-func (p *Plugin) build(c plugin.Context, i config.Instance) {
+func (p *Plugin) build(c plugin.Context, i config.Instance) *client {
 	own := func(field string) string { return i.Text(field) }
 	shared := func(field string) string {
 		var s string
@@ -107,9 +100,7 @@ func (p *Plugin) build(c plugin.Context, i config.Instance) {
 	if base != "" {
 		cfg.BaseURL = strings.TrimSuffix(base, "/")
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.clients[i.ID] = &client{
+	return &client{
 		id: i.ID, hasKey: key != "" || base != "", api: openai.NewClientWithConfig(cfg),
 		model:  cmp.Or(own("model"), shared("model"), DefaultModel),
 		effort: cmp.Or(own("thinking_effort"), shared("thinking_effort"), "off"),
@@ -120,53 +111,15 @@ func (p *Plugin) build(c plugin.Context, i config.Instance) {
 func (p *Plugin) OnEvent(_ context.Context, ev event.Event, c plugin.Context) error {
 	switch e := ev.Payload.(type) {
 	case event.ConfigUpdated:
-		p.reload(c, e.Key)
+		p.clients.Changed(c, e.Key)
 	case event.Empty:
 		p.runner.Interrupt(ev.SessionID)
 	case event.LLMRequest:
-		if cl := p.client(c, e.Provider); cl != nil { // else a sibling's (Y-85)
+		if cl, ok := p.clients.Get(c, e.Provider); ok { // else a sibling's (Y-85)
 			p.runner.Start(ev, cl)
 		}
 	}
 	return nil
-}
-
-// client returns the client of an instance of this plugin, nil when it is none.
-// One that was configured a moment ago may be asked before the news of it is
-// here.
-func (p *Plugin) client(c plugin.Context, id string) *client {
-	p.mu.Lock()
-	cl := p.clients[id]
-	p.mu.Unlock()
-	if cl != nil {
-		return cl
-	}
-	i := c.Providers().GetInstance(id)
-	if i == nil || i.Plugin != Name {
-		return nil
-	}
-	p.build(c, *i)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.clients[id]
-}
-
-// reload takes over what concerns this plugin and nothing else (Y-74, Y-86,
-// Y-87). The client that was there is left to the calls that use it.
-func (p *Plugin) reload(c plugin.Context, key string) {
-	switch {
-	case strings.HasPrefix(key, "plugin."+config.Namespace(Name)+"."):
-		p.rebuild(c)
-	case strings.HasPrefix(key, "providers."):
-		id, _, _ := strings.Cut(strings.TrimPrefix(key, "providers."), ".")
-		if i := c.Providers().GetInstance(id); i != nil && i.Plugin == Name {
-			p.build(c, *i)
-			return
-		}
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		delete(p.clients, id)
-	}
 }
 
 // OnUnload implements [plugin.Plugin].
@@ -181,10 +134,9 @@ func (p *Plugin) OnUnload(ctx context.Context, _ plugin.Context) error {
 
 // HealthCheck implements [plugin.HealthChecker]. It calls nobody.
 func (p *Plugin) HealthCheck(context.Context, plugin.Context) plugin.HealthReport {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	h := plugin.HealthReport{Status: plugin.Healthy, Summary: fmt.Sprintf("%d instances", len(p.clients))}
-	for id, cl := range p.clients {
+	all := p.clients.All()
+	h := plugin.HealthReport{Status: plugin.Healthy, Summary: fmt.Sprintf("%d instances", len(all))}
+	for id, cl := range all {
 		check := plugin.HealthCheck{Name: id, Status: plugin.Healthy}
 		if !cl.hasKey {
 			check.Status, check.Message = plugin.Degraded, "no api_key: set providers."+id+".api_key or OPENAI_API_KEY"
