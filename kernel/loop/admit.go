@@ -208,13 +208,15 @@ func (l *Loop) Queue(ctx context.Context, id string, prompts []string) ([]sessio
 // model call. It reports whether there was one.
 func (l *Loop) Cancel(id string) bool {
 	l.mu.Lock()
-	th := l.threads[id]
-	if th == nil || th.current == nil {
-		l.mu.Unlock()
+	var t *turn
+	if th := l.threads[id]; th != nil {
+		t = th.current
+	}
+	l.mu.Unlock()
+	if t == nil {
 		return false
 	}
-	th.current.cancel(ErrInterrupted)
-	l.mu.Unlock()
+	t.cancel(ErrInterrupted)
 	return true
 }
 
@@ -305,9 +307,7 @@ func (l *Loop) Run(ctx context.Context, p Prompt) (Outcome, error) {
 	select {
 	case <-a.turn.done:
 	case <-ctx.Done():
-		l.mu.Lock()
 		a.turn.cancel(context.Cause(ctx))
-		l.mu.Unlock()
 		<-a.turn.done
 	}
 	return a.turn.out, nil

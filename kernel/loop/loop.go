@@ -123,12 +123,16 @@ func New(cfg Config) (*Loop, error) {
 func (l *Loop) Close(ctx context.Context) error {
 	l.mu.Lock()
 	l.closed = true
+	var running []*turn
 	for _, th := range l.threads {
 		if th.current != nil {
-			th.current.cancel(ErrShutdown)
+			running = append(running, th.current)
 		}
 	}
 	l.mu.Unlock()
+	for _, t := range running {
+		t.cancel(ErrShutdown)
+	}
 	done := make(chan struct{})
 	go func() {
 		l.work.Wait()
@@ -251,11 +255,9 @@ func (l *Loop) supersede(th *thread) {
 func (l *Loop) end(th *thread, why error) {
 	l.mu.Lock()
 	t := th.current
-	if t != nil {
-		t.cancel(why)
-	}
 	l.mu.Unlock()
 	if t != nil {
+		t.cancel(why)
 		<-t.done
 	}
 }

@@ -98,9 +98,13 @@ func (l *Loop) start(th *thread, w startWith) (*turn, error) {
 	return t, nil
 }
 
-// cancel ends the turn and tells everybody who works for it.
+// cancel ends the turn and tells everybody who works for it, unless it is about to
+// end: then an interrupt would meet whatever comes after it. It writes to the
+// tape, so no lock but the turn's is held.
 func (t *turn) cancel(why error) {
-	if t.ctx.Err() != nil {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ending || t.ctx.Err() != nil {
 		return
 	}
 	t.stop(why)

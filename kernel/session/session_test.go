@@ -770,6 +770,46 @@ func TestFailedFsync(t *testing.T) {
 	}
 }
 
+// R36: a tape whose disk hangs delays its own session and no other.
+func TestHangingDiskDelaysOneSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		hang := false
+		faults := &journaltest.Faults{}
+		w := newWorld(t, t.TempDir(), func(c *session.Config) { faults.FS = c.FS; c.FS = faults })
+		slow := w.open("s1")
+		for i := range 200 { // whatever shares a lock by chance would show
+			w.open(fmt.Sprint("other-", i))
+		}
+		faults.Before = func(s journaltest.Step) error {
+			if hang && s.Op == "write" && strings.Contains(s.Name, slow.Tape()) {
+				<-release
+			}
+			return nil
+		}
+		hang = true
+		done := make(chan struct{})
+		go func() {
+			w.say("s1", "slow")
+			close(done)
+		}()
+		synctest.Wait()
+		for i := range 200 {
+			w.say(fmt.Sprint("other-", i), "quick")
+		}
+		publish(w, event.ConfigWasUpdated, event.KernelSession, event.ConfigUpdated{Key: "k"})
+		select {
+		case <-done:
+			t.Error("it did not hang")
+		default:
+		}
+		close(release)
+		<-done
+		equal(t, history(t, slow), "user: slow")
+		w.stop()
+	})
+}
+
 // roomyFS says how much space there is.
 type roomyFS struct {
 	journal.FS
