@@ -71,6 +71,8 @@ func (s *Server) sessionEvents(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, status, map[string]string{"detail": err.Error()})
 		return
 	}
+	s.live.Add(1) // while this is an ordinary request, the drain waits for it
+	defer s.live.Done()
 	ws, err := upgrader.Upgrade(w, r, nil)
 	if err != nil {
 		return // it has answered
@@ -83,8 +85,14 @@ func (s *Server) sessionEvents(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c.id <- conn.ID()
-	c.read(func() { _ = s.cfg.Sessions.Heartbeat(id, conn.ID()) }, conn.Done())
-	_ = s.cfg.Sessions.Detach(id, conn.ID()) // or it has been detached
+	c.read(func() { _ = s.cfg.Sessions.Heartbeat(id, conn.ID()) }, conn.Done(), s.closing)
+	leave := s.cfg.Sessions.Detach
+	select {
+	case <-s.closing:
+		leave = s.cfg.Sessions.Drop
+	default:
+	}
+	_ = leave(id, conn.ID()) // or it has been detached
 	<-conn.Done()
 }
 
@@ -125,7 +133,7 @@ func (c *liveConn) write(v any) error {
 }
 
 // read takes in what keeps the connection alive until it is over.
-func (c *liveConn) read(alive func(), done <-chan struct{}) {
+func (c *liveConn) read(alive func(), done, closing <-chan struct{}) {
 	c.ws.SetReadLimit(maxClientFrame)
 	extend := func() error { return c.ws.SetReadDeadline(time.Now().Add(deadAfter)) }
 	c.ws.SetPongHandler(func(string) error {
@@ -145,6 +153,10 @@ func (c *liveConn) read(alive func(), done <-chan struct{}) {
 					return
 				}
 			case <-done: // the session has let go of it
+				_ = c.ws.Close()
+				return
+			case <-closing:
+				_ = c.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseServiceRestart, "yaya stops"), time.Now().Add(time.Second))
 				_ = c.ws.Close()
 				return
 			case <-stop:

@@ -176,7 +176,25 @@ func TestSessionOverWebSocket(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	_ = resp.Body.Close()
-	if err := m.Close(t.Context()); err != nil { // ends what is attached, so that the listener drains
+	// Stopping the surface ends what hangs on it, says so to the client, and says
+	// why to the kernel (Y-57, Y-191).
+	ws = dial("")
+	hello = read(t, ws)
+	if err := r.stop(); err != nil {
 		t.Error(err)
+	}
+	if err := ws.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := ws.ReadMessage(); !websocket.IsCloseError(err, websocket.CloseServiceRestart) {
+		t.Errorf("got %v", err)
+	}
+	for d := range detached {
+		if d.ConnectionID == hello.ConnectionID {
+			if d.Reason != "shutdown" {
+				t.Errorf("got %+v", d)
+			}
+			break
+		}
 	}
 }

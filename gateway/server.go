@@ -58,6 +58,8 @@ type Server struct {
 	unix    net.Listener
 	started time.Time
 	fresh   freshConns
+	live    sync.WaitGroup // handlers of connections that net/http does not wait for
+	closing chan struct{}  // closed when those have to end
 
 	stop context.CancelFunc // while loaded
 	done chan error
@@ -104,7 +106,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on %s (is another yaya running? choose another with --listen): %w", cfg.Listen, err)
 	}
-	s := &Server{cfg: cfg, tcp: tcp, started: time.Now()}
+	s := &Server{cfg: cfg, tcp: tcp, started: time.Now(), closing: make(chan struct{})}
 	if cfg.Socket != "" {
 		if s.unix, err = listenSocket(ctx, cfg.Socket); err != nil {
 			_ = tcp.Close()
@@ -195,6 +197,8 @@ func (s *Server) Run(ctx context.Context) error {
 		_ = l.Close() // nobody new comes while the fresh ones are sent away
 	}
 	s.fresh.close()
+	close(s.closing)
+	defer s.live.Wait()
 	err := s.http.Shutdown(dctx)
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = errors.Join(s.http.Close(), nil) // streams end here; they are resumed elsewhere

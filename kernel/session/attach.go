@@ -131,6 +131,11 @@ func (m *Manager) Detach(id, connection string) error {
 	return m.with(id, connection, (*Connection).close)
 }
 
+// Drop ends a connection because the surface that it belongs to stops.
+func (m *Manager) Drop(id, connection string) error {
+	return m.with(id, connection, func(c *Connection) { c.end("shutdown") })
+}
+
 // Heartbeat notes that a connection's client is there.
 func (m *Manager) Heartbeat(id, connection string) error {
 	return m.with(id, connection, func(c *Connection) {
