@@ -86,7 +86,11 @@ func TestSetAndUnset(t *testing.T) {
 	w := open(t, dir, config.Options{})
 	set(t, w, "plugin.web.theme", ` "dark" `)
 	set(t, w, "plugin.web.theme", `"dark"`) // no change, nothing to tell
+	set(t, w, "plugin.web.deep", `{"a": [1, {"b": 2}]}`)
 	set(t, w, "provider", `"prod"`)
+	if v, _, _ := w.Get("plugin.web.deep"); string(v) != `{"a":[1,{"b":2}]}` {
+		t.Errorf("the value became %s", v)
+	}
 	if removed, err := w.Unset("provider"); !removed || err != nil {
 		t.Errorf("removed %v, %v", removed, err)
 	}
@@ -98,7 +102,7 @@ func TestSetAndUnset(t *testing.T) {
 	if removed, err := w.Unset("providers.abc.*"); !removed || err != nil {
 		t.Errorf("removed %v, %v", removed, err)
 	}
-	if got, want := w.updates(t), []string{"plugin.web.theme", "provider", "provider", "providers.abc.x", "providers.abc.y", "providers.abc.x", "providers.abc.y"}; !slices.Equal(got, want) {
+	if got, want := w.updates(t), []string{"plugin.web.theme", "plugin.web.deep", "provider", "provider", "providers.abc.x", "providers.abc.y", "providers.abc.x", "providers.abc.y"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	again := open(t, dir, config.Options{})

@@ -137,6 +137,11 @@ func (s *Store) read() (values, stamp, error) {
 		if err := CheckValue(k, v); err != nil {
 			return fail(err)
 		}
+		var flat bytes.Buffer // the file is laid out for people, and values are compared
+		if err := json.Compact(&flat, v); err != nil {
+			return fail(err)
+		}
+		d.Values[k] = flat.Bytes()
 	}
 	if d.Values == nil {
 		d.Values = values{}

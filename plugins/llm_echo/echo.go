@@ -15,6 +15,7 @@ package llm_echo //nolint:staticcheck // plugins are named after what the config
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -103,14 +104,22 @@ type Plugin struct {
 	runner    *llm.Runner
 	instances *plugin.Instances[*instance]
 
-	mu sync.Mutex // guards the progress of all instances
+	mu       sync.Mutex
+	progress map[place]*progress
 }
 
 type instance struct {
 	id, model, effort string
 	script            Script
-	err               error // of the script
-	progress          map[string]*progress
+	source            [32]byte // what the script was read from
+	err               error    // of the script
+}
+
+// place is a session's place in a script. It outlives the instance, which is
+// built anew with every change of a setting.
+type place struct {
+	instance, session string
+	source            [32]byte
 }
 
 // progress is how far a session is in its scenario.
@@ -123,7 +132,9 @@ type progress struct {
 const maxSessions = 1000
 
 // New returns the plugin.
-func New() *Plugin { return &Plugin{instances: plugin.NewInstances(Name, build)} }
+func New() *Plugin {
+	return &Plugin{instances: plugin.NewInstances(Name, build), progress: map[place]*progress{}}
+}
 
 // Manifest implements [plugin.Plugin].
 func (*Plugin) Manifest() plugin.Manifest {
@@ -150,13 +161,14 @@ func (p *Plugin) OnLoad(_ context.Context, c plugin.Context) error {
 
 // build makes one instance from its configuration.
 func build(c plugin.Context, i config.Instance) *instance {
-	in := &instance{id: i.ID, model: i.Text("model"), effort: i.Text("thinking_effort"), progress: map[string]*progress{}}
+	in := &instance{id: i.ID, model: i.Text("model"), effort: i.Text("thinking_effort")}
 	raw := i.Config["script"]
 	if raw == nil {
 		raw = c.Config("script")
 	}
 	if raw != nil {
 		in.script, in.err = ParseScript(raw)
+		in.source = sha256.Sum256(raw)
 	}
 	return in
 }
@@ -208,13 +220,14 @@ func (p *Plugin) step(in *instance, session string, history []event.Message) (*S
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at := in.progress[session]
+	here := place{in.id, session, in.source}
+	at := p.progress[here]
 	if at == nil || at.users != users {
-		if at == nil && len(in.progress) >= maxSessions {
-			clear(in.progress)
+		if at == nil && len(p.progress) >= maxSessions {
+			clear(p.progress)
 		}
 		at = &progress{users: users}
-		in.progress[session] = at
+		p.progress[here] = at
 	}
 	for _, sc := range in.script.Scenarios {
 		if sc.match.MatchString(last) {
