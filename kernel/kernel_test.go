@@ -939,6 +939,35 @@ func TestDelivery(t *testing.T) {
 			equal(t, w.ends("s1"), "completed")
 		})
 	})
+	t.Run("steer behind the last moment", func(t *testing.T) {
+		inBubble(t, setup{}, func(t *testing.T, w *world) {
+			late := make(chan loop.Admission, 1)
+			var once sync.Once
+			// While the end of the message is being published, the turn cannot be joined.
+			if _, err := w.Bus.Subscribe(bus.SubscribeOptions{Name: "late", Filter: func(event.Event) bool {
+				once.Do(func() {
+					go func() {
+						a, err := submit(w, loop.Prompt{Text: "too late", Delivery: loop.DeliverSteer})
+						if err != nil {
+							t.Error(err)
+						}
+						late <- a
+					}()
+					time.Sleep(time.Second)
+				})
+				return false
+			}}, []string{"assistant.message.done"}, func(context.Context, event.Event) error { return nil }); err != nil {
+				t.Fatal(err)
+			}
+			first := w.run("s1", "go")
+			if a := <-late; a.TurnID == first.TurnID || a.TurnID == "" {
+				t.Errorf("got %+v", a)
+			}
+			time.Sleep(time.Second)
+			equal(t, w.history("s1"), "user: go", "assistant: echo: go", "user: too late", "assistant: echo: too late")
+			equal(t, w.ends("s1"), "completed", "completed")
+		})
+	})
 	t.Run("steer at any moment", func(t *testing.T) {
 		w := newWorld(t, setup{}) // in real time: the moments differ
 		for i := range 60 {

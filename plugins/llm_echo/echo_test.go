@@ -148,6 +148,19 @@ func TestScript(t *testing.T) {
 	})
 }
 
+// Y-86: an instance that was configured a moment ago can be asked before the
+// news of it is here.
+func TestAskedBeforeTheNews(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.cfg.Bind(nil) // the news never comes
+		w.set("providers.fresh.plugin", `"llm-echo"`)
+		ev, err := bus.Request(t.Context(), w.bus.Kernel(), event.LLMCallRequest, "s1", event.LLMRequest{Provider: "fresh", Messages: []event.Message{user("hi")}}, event.LLMCallResponse.Kind())
+		if err != nil || text(ev.Payload) != "echo: hi" {
+			t.Errorf("got %+v, %v", ev.Payload, err)
+		}
+	})
+}
+
 func TestParseScript(t *testing.T) {
 	for _, bad := range []string{`[]`, `{"scenarios":[{"match":"("}]}`, `{"steps":[{"txt":"x"}]}`, ``} {
 		if _, err := llm_echo.ParseScript([]byte(bad)); err == nil || !strings.Contains(err.Error(), "script") {
