@@ -3,8 +3,8 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +21,23 @@ import (
 func (b *box) provider(s *fakellm.Server) {
 	b.t.Helper()
 	b.must("provider", "add", "local", "--base-url", s.URL+"/v1", "--model", "fake-1", "--use")
+}
+
+// start starts yaya; the caller ends it and waits for it.
+func (b *box) start(args ...string) (cmd *exec.Cmd, out io.Reader, errOut *bytes.Buffer) {
+	b.t.Helper()
+	cmd = exec.CommandContext(b.t.Context(), b.bin, b.args(args...)...)
+	cmd.Env = append(os.Environ(), "HOME="+b.dir)
+	errOut = new(bytes.Buffer)
+	cmd.Stderr = errOut
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		b.t.Fatal(err)
+	}
+	return cmd, out, errOut
 }
 
 // events reads what yaya run --json prints.
@@ -130,15 +147,7 @@ func TestRunIsKilled(t *testing.T) {
 	slow := fakellm.New(fakellm.Step{Text: "word after word after word after word after word", Delay: 300 * time.Millisecond})
 	defer slow.Close()
 	b.provider(slow)
-	cmd := exec.CommandContext(t.Context(), b.bin, b.args("run", "--json", "--session", "s1", "take your time")...)
-	cmd.Env = append(os.Environ(), "HOME="+b.dir)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	cmd, out, _ := b.start("run", "--json", "--session", "s1", "take your time")
 	for sc := bufio.NewScanner(out); sc.Scan(); {
 		if strings.Contains(sc.Text(), "assistant.message.delta") {
 			break
@@ -169,24 +178,14 @@ func TestRunIsInterrupted(t *testing.T) {
 	slow := fakellm.New(fakellm.Step{Text: strings.Repeat("word ", 500), Delay: 100 * time.Millisecond})
 	defer slow.Close()
 	b.provider(slow)
-	cmd := exec.CommandContext(t.Context(), b.bin, b.args("run", "--session", "s1", "talk")...)
-	cmd.Env = append(os.Environ(), "HOME="+b.dir)
-	var errOut bytes.Buffer
-	cmd.Stderr = &errOut
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	cmd, out, errOut := b.start("run", "--session", "s1", "talk")
 	if _, err := out.Read(make([]byte, 4)); err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	err = cmd.Wait()
+	err := cmd.Wait()
 	if code := cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(errOut.String(), "cancelled") {
 		t.Errorf("exit code %d, %v: %s", code, err, errOut.String())
 	}
@@ -202,16 +201,7 @@ func TestDaemonAndSessions(t *testing.T) {
 	slow := fakellm.New(fakellm.Step{Text: strings.Repeat("word ", 100), Delay: 200 * time.Millisecond})
 	defer slow.Close()
 	b.provider(slow)
-	ctx, cancel := context.WithCancel(t.Context())
-	cmd := exec.CommandContext(ctx, b.bin, b.args("run", "--session", "s1", "talk")...)
-	cmd.Env = append(os.Environ(), "HOME="+b.dir)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	cmd, out, _ := b.start("run", "--session", "s1", "talk")
 	if _, err := out.Read(make([]byte, 4)); err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +215,9 @@ func TestDaemonAndSessions(t *testing.T) {
 	if show := b.must("session", "show", "s1"); !strings.Contains(show, "user: talk") { // … and can be read
 		t.Errorf("got %s", show)
 	}
-	cancel() // kills it
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
 	_ = cmd.Wait()
 	b.serve()
 	repaired := false

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/yaya-ai/yaya/internal/atomicfile"
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
@@ -150,19 +151,6 @@ func replaceFile(path string, data []byte) error {
 		return err
 	}
 	defer func() { _ = root.Close() }()
-	name := filepath.Base(path)
-	tmp := fmt.Sprintf(".%s.%d.tmp", name, os.Getpid())
-	f, err := root.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = root.Rename(tmp, name)
-	}
-	if err != nil {
-		return errors.Join(err, root.Remove(tmp))
-	}
-	return nil
+	_, err = atomicfile.Write(root, filepath.Base(path), data)
+	return err
 }

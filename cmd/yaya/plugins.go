@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"text/tabwriter"
 	"time"
 
@@ -12,8 +11,6 @@ import (
 	"github.com/yaya-ai/yaya/kernel/approval"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 )
-
-func lookupEnv(name string) string { return os.Getenv(name) }
 
 // checkRules refuses rules that would deny everything because they cannot be
 // read.

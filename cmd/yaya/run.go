@@ -196,13 +196,16 @@ func (a *app) converse(ctx context.Context, o runOptions, prompt string, in io.R
 	if err != nil {
 		return err
 	}
+	beating := make(chan struct{})
 	defer func() {
 		_ = a.kernel.Sessions.Detach(id, conn.ID()) // it may have ended by itself
 		<-conn.Done()
+		<-beating
 	}()
-	beat := time.NewTicker(20 * time.Second)
-	defer beat.Stop()
 	go func() {
+		defer close(beating)
+		beat := time.NewTicker(20 * time.Second)
+		defer beat.Stop()
 		for {
 			select {
 			case <-beat.C:

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -213,7 +214,7 @@ func providerAddCommand(g *globals) *cobra.Command {
 			}
 			values := map[string]string{"label": label, "model": model, "base_url": base}
 			if keyEnv != "" {
-				if values["api_key"] = lookupEnv(keyEnv); values["api_key"] == "" {
+				if values["api_key"] = os.Getenv(keyEnv); values["api_key"] == "" {
 					return fmt.Errorf("the environment variable %s is empty", keyEnv)
 				}
 			}

@@ -142,12 +142,11 @@ func (a *API) createProvider(r *http.Request) (int, any, error) {
 	if body.Label == nil {
 		body.Label = &id
 	}
-	if err := a.cfg.Settings.Set("providers."+id+".plugin", raw); err == nil {
+	err = a.cfg.Settings.Set("providers."+id+".plugin", raw)
+	if err == nil {
 		err = a.set(id, body.Label, body.Config)
-		if err != nil {
-			return 0, nil, a.partial(id, err)
-		}
-	} else {
+	}
+	if err != nil {
 		return 0, nil, a.partial(id, err)
 	}
 	i, err := a.instance(id)

@@ -65,9 +65,11 @@ func (s *Store) Providers() Providers { return Providers{s} }
 func (p Providers) ActiveID() string { return p.s.Text(ActiveKey) }
 
 // ListInstances returns all instances by id. Rows without a plugin are none.
-func (p Providers) ListInstances() []Instance {
+func (p Providers) ListInstances() []Instance { return p.list("providers.") }
+
+func (p Providers) list(prefix string) []Instance {
 	byID := map[string]*Instance{}
-	for _, v := range p.s.All("providers.") {
+	for _, v := range p.s.All(prefix) {
 		id, field, _ := strings.Cut(strings.TrimPrefix(v.Key, "providers."), ".")
 		i := byID[id]
 		if i == nil {
@@ -99,12 +101,10 @@ func (p Providers) InstancesForPlugin(name string) []Instance {
 
 // GetInstance returns an instance, nil when there is none of that id.
 func (p Providers) GetInstance(id string) *Instance {
-	all := p.ListInstances()
-	i := slices.IndexFunc(all, func(i Instance) bool { return i.ID == id })
-	if i < 0 {
-		return nil
+	if one := p.list("providers." + id + "."); len(one) == 1 && one[0].ID == id {
+		return &one[0]
 	}
-	return &all[i]
+	return nil
 }
 
 // Active returns the active instance and its model (Y-88).

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/yaya-ai/yaya/internal/atomicfile"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
 )
@@ -166,25 +167,11 @@ func (s *Store) write(next values) (stamp, error) {
 	if len(data) > maxStore || len(next) > maxKeys {
 		return stamp{}, fmt.Errorf("more than %d keys or %d bytes of configuration", maxKeys, maxStore)
 	}
-	tmp := fmt.Sprintf(".%s.%d.tmp", storeFile, os.Getpid())
-	f, err := s.root.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	st, err := atomicfile.Write(s.root, storeFile, append(data, '\n'))
 	if err != nil {
 		return stamp{}, err
 	}
-	_, err = f.Write(append(data, '\n'))
-	st, serr := f.Stat()
-	err = errors.Join(err, f.Sync(), serr, f.Close())
-	if err == nil {
-		err = s.root.Rename(tmp, storeFile)
-	}
-	if err != nil {
-		return stamp{}, errors.Join(err, s.root.Remove(tmp))
-	}
-	dir, err := s.root.Open(".")
-	if err != nil {
-		return stamp{}, err
-	}
-	return stampOf(st), errors.Join(dir.Sync(), dir.Close())
+	return stampOf(st), nil
 }
 
 // change edits the live part under a lock that other processes respect, and
@@ -365,17 +352,22 @@ func (s *Store) All(prefix string) []Value {
 	s.cache.RLock()
 	defer s.cache.RUnlock()
 	keys := map[string]bool{}
+	add := func(key string) {
+		if strings.HasPrefix(key, prefix) {
+			keys[key] = true
+		}
+	}
 	for _, k := range Keys {
-		keys[k.Name] = true
+		add(k.Name)
 	}
 	for _, l := range s.layers() {
 		for k := range l.values {
-			keys[k] = true
+			add(k)
 		}
 	}
 	var out []Value
 	for _, k := range slices.Sorted(maps.Keys(keys)) {
-		if v, from, ok := s.get(k); ok && strings.HasPrefix(k, prefix) {
+		if v, from, ok := s.get(k); ok {
 			out = append(out, Value{k, v, from})
 		}
 	}

@@ -403,7 +403,11 @@ func (t *turn) callTools() error {
 func (t *turn) grace() (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(t.ctx))
 	stop := context.AfterFunc(t.ctx, func() {
-		time.AfterFunc(settleTime, func() { cancel(context.Cause(t.ctx)) })
+		select {
+		case <-time.After(settleTime):
+			cancel(context.Cause(t.ctx))
+		case <-ctx.Done(): // everything has settled
+		}
 	})
 	return ctx, func() {
 		stop()

@@ -183,12 +183,19 @@ func (c *Connection) end(reason string) {
 	})
 }
 
-// silent returns the connections that were last heard of before a time.
-func (s *Session) silent(before time.Time) (out []*Connection) {
+// connections returns the readers of a session.
+func (s *Session) connections() []*Connection {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.conns)
+}
+
+// silent returns the connections that were last heard of at a time or before.
+func (s *Session) silent(since time.Time) (out []*Connection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.conns {
-		if !c.beat.After(before) {
+		if !c.beat.After(since) {
 			out = append(out, c)
 		}
 	}

@@ -178,7 +178,7 @@ func (m *Manager) Archive(id, workspace string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, c := range s.silent(time.Now().Add(time.Hour)) {
+	for _, c := range s.connections() {
 		c.end("client_close")
 	}
 	s.mu.Lock()

@@ -137,7 +137,7 @@ func (m *Manager) Close(ctx context.Context) error {
 	m.closed = true
 	m.mu.Unlock()
 	for _, s := range m.all() {
-		for _, c := range s.silent(time.Now().Add(time.Hour)) {
+		for _, c := range s.connections() {
 			c.end("shutdown")
 		}
 	}

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"crypto/md5" //nolint:gosec // names, not secrets (Y-178)
 	"encoding/hex"
@@ -131,7 +132,7 @@ func (m *Manager) derive(j *journal.Journal, o outline) (state, error) {
 	}
 	stop := errors.New("one is enough")
 	if o.queue > 0 && o.queue < from {
-		if err := j.Read(o.queue, func(id int64, line []byte) error { return cmpErr(apply(id, line), stop) }); !errors.Is(err, stop) {
+		if err := j.Read(o.queue, func(id int64, line []byte) error { return cmp.Or(apply(id, line), stop) }); !errors.Is(err, stop) {
 			return state{}, err
 		}
 	}
@@ -140,13 +141,6 @@ func (m *Manager) derive(j *journal.Journal, o outline) (state, error) {
 	}
 	st.epoch = o.epoch
 	return st, nil
-}
-
-func cmpErr(err, otherwise error) error {
-	if err != nil {
-		return err
-	}
-	return otherwise
 }
 
 // append writes one entry and takes it in; mu is held and the tape is open.

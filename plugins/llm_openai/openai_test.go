@@ -110,9 +110,9 @@ func instance(id, url string) map[string]string {
 // is sent for it, and what is counted.
 func TestStream(t *testing.T) {
 	s := serve(t, fakellm.Step{Text: "let me see", ToolCalls: []fakellm.Call{{Name: "ls", Args: `{"path":"/tmp"}`}, {Name: "cat", Args: `{"n":12345678901234567890}`}}})
-	w := newWorld(t, instance("prod", s.URL), nil)
-	w.set("providers.prod.thinking_effort", `"high"`)
-	time.Sleep(50 * time.Millisecond) // the reload is an event like any other
+	settings := instance("prod", s.URL)
+	settings["providers.prod.thinking_effort"] = `"high"`
+	w := newWorld(t, settings, nil)
 	var deltas strings.Builder
 	sub, err := bus.On(w.bus, bus.SubscribeOptions{Name: "t"}, event.LLMCallDelta, func(_ context.Context, _ event.Event, d event.LLMDelta) error {
 		deltas.WriteString(d.Content)
