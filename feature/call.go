@@ -86,3 +86,28 @@ func (p *provided) Invoke(ctx context.Context, call tool.Call) (tool.Result, err
 		}
 	}
 }
+
+// Do runs f when a provider can be reached, waiting for one that is starting and
+// making one that has failed try again. f is run a second time if it says with
+// [ErrNotSent] that nothing has reached the provider.
+func (h *Host) Do(ctx context.Context, id string, f func() error) error {
+	h.mu.Lock()
+	s := h.providers[id]
+	h.mu.Unlock()
+	if s == nil {
+		return fmt.Errorf("there is no provider %q", id)
+	}
+	for retried := false; ; retried = true {
+		if !s.usable.Load() {
+			wait, cancel := context.WithTimeout(ctx, callWait)
+			err := s.await(wait)
+			cancel()
+			if err != nil {
+				return err
+			}
+		}
+		if err := f(); err == nil || retried || !errors.Is(err, ErrNotSent) {
+			return err
+		}
+	}
+}

@@ -39,6 +39,8 @@ type Info struct {
 	ID string
 	// Prefix starts the names of the provider's tools; "" means ID.
 	Prefix string
+	// Bare leaves the tools the names that they have.
+	Bare bool
 	// StartTimeout bounds Start and Discover together; default 20 s each.
 	StartTimeout time.Duration
 }

@@ -75,8 +75,12 @@ func define(info Info, s Spec) (tool.Definition, error) {
 	case len(s.Annotations) > MaxAnnotations:
 		return tool.Definition{}, fmt.Errorf("tool %s: its annotations have %d bytes, the limit is %d", Clean(s.Name, 64), len(s.Annotations), MaxAnnotations)
 	}
+	name := QualifiedName(prefix, s.Name)
+	if info.Bare && tool.NamePattern.MatchString(s.Name) {
+		name = s.Name
+	}
 	def := tool.Definition{
-		Name:         QualifiedName(prefix, s.Name),
+		Name:         name,
 		Identity:     tool.Identity{Provider: info.ID, Tool: s.Name},
 		Title:        Clean(s.Title, MaxTitle),
 		Description:  Clean(s.Description, MaxDescription),

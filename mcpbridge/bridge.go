@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
+	"slices"
 	"sync"
 
 	"github.com/rs/zerolog"
@@ -16,6 +18,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/tool"
+	"github.com/yaya-ai/yaya/mcpbridge/relay"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 	"github.com/yaya-ai/yaya/mcpbridge/upstream"
 )
@@ -64,6 +67,9 @@ type Config struct {
 	Artifacts *tool.Store
 	Version   string
 	Log       zerolog.Logger
+	// Standing returns the way to a client between its requests, nil when there
+	// is none. Optional.
+	Standing func(client string) relay.Peer
 	// Env looks up yaya's own environment.
 	Env       func(string) (string, bool)
 	Home      string
@@ -73,8 +79,9 @@ type Config struct {
 // Bridge is the plugin that runs the configured servers. Its methods are safe
 // for concurrent use.
 type Bridge struct {
-	cfg  Config
-	host *feature.Host
+	cfg    Config
+	host   *feature.Host
+	router *relay.Router
 
 	mu        sync.Mutex
 	emit      func(kind, session string, payload any) error // nil until it is loaded
@@ -85,7 +92,23 @@ type Bridge struct {
 
 // New returns a bridge. Attach gives it its host before it is loaded.
 func New(cfg Config) *Bridge {
-	return &Bridge{cfg: cfg, providers: map[string]*upstream.Provider{}, announced: map[string]bool{}}
+	b := &Bridge{cfg: cfg, providers: map[string]*upstream.Provider{}, announced: map[string]bool{}}
+	b.router = &relay.Router{Servers: b.servers}
+	return b
+}
+
+// Router returns what finds the servers of prompts and resources.
+func (b *Bridge) Router() *relay.Router { return b.router }
+
+// servers returns the servers by name.
+func (b *Bridge) servers() []relay.Server {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	out := make([]relay.Server, 0, len(b.providers))
+	for _, name := range slices.Sorted(maps.Keys(b.providers)) {
+		out = append(out, b.providers[name])
+	}
+	return out
 }
 
 // Attach names the host that runs the providers; it is called once.
@@ -108,7 +131,8 @@ func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
 	}
 	p := upstream.New(upstream.Config{
 		Server: x, Environ: x.Environ(b.cfg.Env), Procs: b.cfg.Procs, HTTP: b.cfg.HTTP, Artifacts: b.cfg.Artifacts,
-		Name: "yaya", Version: b.cfg.Version,
+		Name: "yaya", Version: b.cfg.Version, Router: b.router, Standing: b.cfg.Standing,
+		Guard: func(ctx context.Context, f func() error) error { return b.host.Do(ctx, x.Name, f) },
 	})
 	if err := b.host.Install(ctx, feature.Contribution{Name: Name, Providers: []feature.Provider{p}}); err != nil {
 		if errors.Is(err, feature.ErrDuplicate) {

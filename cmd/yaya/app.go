@@ -22,6 +22,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/mcpbridge"
 	"github.com/yaya-ai/yaya/mcpbridge/downstream"
+	"github.com/yaya-ai/yaya/mcpbridge/relay"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 	"github.com/yaya-ai/yaya/mcpbridge/upstream"
 	"github.com/yaya-ai/yaya/plugins/agent_tool"
@@ -81,13 +82,15 @@ func newApp(c appConfig) (*app, error) {
 		Servers: c.servers.servers, Invalid: c.servers.invalid,
 		Registry: k.Tools, Procs: a.procs, HTTP: a.http, Artifacts: k.Artifacts, Version: yayaVersion(), Log: c.log,
 		Env: os.LookupEnv, Home: c.home, Workspace: c.workspace,
+		Standing: func(client string) relay.Peer { return a.mcp.Standing(client) },
 	})
 	a.host = feature.NewHost(feature.Config{Registry: k.Tools, Dispatcher: k.Dispatch, Log: c.log, OnStatus: a.bridge.OnStatus})
 	a.bridge.Attach(a.host)
 	a.mcp = downstream.New(downstream.Config{
 		Dispatcher: k.Dispatch, Registry: k.Tools, Boundary: a.host.Boundary, Watch: a.host.Watch, SessionEnded: a.bridge.Release,
-		Name: "yaya", Version: yayaVersion(), Log: c.log,
-		Instructions: "Tools of several MCP servers, each named <server>__<tool>.",
+		Router: a.bridge.Router(),
+		Name:   "yaya", Version: yayaVersion(), Log: c.log,
+		Instructions: "Tools and prompts of several MCP servers, each named <server>__<name>.",
 	})
 	for _, w := range c.servers.warnings {
 		c.log.Warn().Msg(w)

@@ -12,7 +12,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // ErrTooLarge says that an event or a line passed the reader's bound.
@@ -30,6 +32,7 @@ type Reader struct {
 	r     *bufio.Reader
 	limit int
 	id    string
+	retry time.Duration
 	begun bool
 
 	afterCR bool // the last line ended in CR, so a LF that follows belongs to it
@@ -81,9 +84,20 @@ func (r *Reader) Next() (Event, error) {
 			if !bytes.ContainsRune(value, 0) {
 				r.id = string(value)
 			}
+		case "retry":
+			if ms, err := strconv.ParseUint(string(value), 10, 31); err == nil {
+				r.retry = time.Duration(ms) * time.Millisecond
+			}
 		}
 	}
 }
+
+// LastID returns the id of the last event that had one.
+func (r *Reader) LastID() string { return r.id }
+
+// Retry returns the time that the stream wants to pass before it is opened
+// again; 0 when it did not say.
+func (r *Reader) Retry() time.Duration { return r.retry }
 
 // line returns the next line without its end, which may be LF, CRLF or CR. The
 // bytes are valid until the next call.

@@ -100,6 +100,9 @@ type Call struct {
 type NativeCall struct {
 	Protocol string         // "mcp"
 	Params   jsonrpc.Object // the whole params object, opened
+	// Peer is the protocol's own handle of the caller, for providers that speak
+	// it and may have to ask the caller something. It is not looked at here.
+	Peer any
 }
 
 // Progress is one step of a running call. Native, when set, is the provider's

@@ -484,7 +484,7 @@ func TestListChanged(t *testing.T) {
 	s := r.session()
 	get, stopGet := r.stream("GET", "", s)
 	listen, stopListen := r.stream("POST", `{"jsonrpc":"2.0","id":"sub","method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true,"promptsListChanged":true},`+modernMeta+`}}`, modern("subscriptions/listen", ""))
-	if got := next(t, listen); got != `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/subscriptionId":"sub"}}}` {
+	if got := next(t, listen); got != `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"toolsListChanged":true,"promptsListChanged":true},"_meta":{"io.modelcontextprotocol/subscriptionId":"sub"}}}` {
 		t.Errorf("acknowledged: %s", got)
 	}
 	nothing := r.send("POST", `{"jsonrpc":"2.0","id":2,"method":"subscriptions/listen","params":{"notifications":{},`+modernMeta+`}}`, modern("subscriptions/listen", ""))

@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -146,7 +147,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, msg *jsonrpc.Mess
 		if !s.checkModern(w, r, msg, header, meta) {
 			return nil, true, false
 		}
-		return modernClient(meta.clientInfo), true, true
+		return modernClient(meta), true, true
 	}
 	if header != "" && !mcp.IsValidProtocolVersion(header) {
 		refuse(w, http.StatusBadRequest, msg.ID, jsonrpc.CodeInvalidRequest, "unsupported protocol version %q", clip(header))
@@ -174,26 +175,6 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, msg *jsonrpc.Mess
 	return c, false, true
 }
 
-// requestMeta is what a modern request says of itself in _meta.
-type requestMeta struct {
-	version      string
-	clientInfo   []byte // raw, nil when absent
-	capabilities []byte // raw, nil when absent
-}
-
-func openMeta(params jsonrpc.Object) requestMeta {
-	raw := params.Get("_meta")
-	if raw == nil || raw[0] != '{' {
-		return requestMeta{}
-	}
-	obj, err := jsonrpc.ParseObject(raw)
-	if err != nil {
-		return requestMeta{}
-	}
-	version, _ := obj.String(mcp.MetaKeyProtocolVersion)
-	return requestMeta{version, obj.Get(mcp.MetaKeyClientInfo), obj.Get(mcp.MetaKeyClientCapabilities)}
-}
-
 // unsupportedVersion names the versions that a client can use instead.
 func unsupportedVersion(version string) *jsonrpc.Error {
 	e := mcp.UnsupportedProtocolVersionError{Version: version, Supported: mcp.ValidProtocolVersions}.JSONRPCError().Error
@@ -214,7 +195,7 @@ func (s *Server) checkModern(w http.ResponseWriter, r *http.Request, msg *jsonrp
 	}
 	switch {
 	case msg.Method == "":
-		refuse(w, http.StatusBadRequest, nil, jsonrpc.CodeInvalidRequest, "the server asks nothing that a response could answer")
+		refuse(w, http.StatusBadRequest, nil, jsonrpc.CodeInvalidRequest, "there are no requests of the server in this protocol version that a response could answer")
 		return false
 	case r.Header.Get(mcp.HeaderLastEventID) != "":
 		return mismatch("streams cannot be resumed in protocol version %s", mcp.ProtocolVersion20260728)
@@ -235,6 +216,12 @@ func (s *Server) checkModern(w http.ResponseWriter, r *http.Request, msg *jsonrp
 	if meta.capabilities == nil {
 		refuse(w, http.StatusBadRequest, msg.ID, jsonrpc.CodeInvalidParams, "_meta has no %s", mcp.MetaKeyClientCapabilities)
 		return false
+	}
+	// The library knows no tasks: their header repeats the task's id.
+	if id, ok := msg.Params.String("taskId"); ok && strings.HasPrefix(msg.Method, "tasks/") {
+		if name, valid := mcp.DecodeHeaderValue(r.Header.Get(mcp.HeaderName)); r.Header.Get(mcp.HeaderName) != "" && (!valid || name != id) {
+			return mismatch("the header %s does not name the task", mcp.HeaderName)
+		}
 	}
 	if err := mcp.ValidateStandardHeaders(r.Header.Get, version, mcp.MCPMethod(msg.Method), nameOnly(msg)); err != nil {
 		return mismatch("%v", err)
@@ -257,9 +244,13 @@ func nameOnly(msg *jsonrpc.Message) []byte {
 	return append(out, '}')
 }
 
-// oneWay takes notifications; responses answer nothing that was asked.
+// oneWay takes notifications, and responses to what the client was asked.
 func (s *Server) oneWay(c *client, msg *jsonrpc.Message) {
-	if msg.Method != "notifications/cancelled" {
+	if msg.IsResponse() {
+		c.answered(msg)
+		return
+	}
+	if msg.Method != noteCancelled {
 		return
 	}
 	id := msg.Params.Get("requestId")
@@ -295,14 +286,33 @@ func (c *client) begin(ctx context.Context, id string) (context.Context, context
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, in *incoming, c *client, modern bool) {
 	c.enter()
 	defer c.leave()
-	ctx, done, ok := c.begin(r.Context(), string(in.msg.ID))
+	rs := &responseStream{conn: newConn(w)}
+	base := r.Context()
+	if !modern {
+		rs.rec = c.newRecord
+		base = context.WithoutCancel(base)
+	}
+	ctx, done, ok := c.begin(base, string(in.msg.ID))
 	if !ok {
 		refuse(w, http.StatusBadRequest, in.msg.ID, jsonrpc.CodeInvalidRequest, "a request with this id is running")
 		return
 	}
 	defer done(nil)
-	rs := &responseStream{w: w, rc: http.NewResponseController(w)}
-	x := &exchange{c: c, msg: &in.msg, modern: modern, notify: rs.send}
+	if !modern {
+		// A legacy client that loses its stream may come back for the rest; one
+		// that has got nothing has nothing to come back to.
+		defer context.AfterFunc(r.Context(), func() {
+			rs.mu.Lock()
+			rec := rs.record
+			rs.mu.Unlock()
+			if rec == nil {
+				done(errNoAnswer)
+				return
+			}
+			rec.away(rs.conn, func() { done(errNoAnswer) })
+		})()
+	}
+	x := &exchange{c: c, msg: &in.msg, modern: modern, ctx: ctx, notify: rs.send}
 	if modern {
 		x.header = func(name string) (string, bool) {
 			v := r.Header.Values(name)
@@ -311,9 +321,13 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, in *incoming, c *
 			}
 			return v[0], true
 		}
+		meta := openMeta(in.msg.Params)
+		x.caps, x.level = meta.open(), meta.level
+	} else {
+		x.caps = c.capabilities()
 	}
 	if in.msg.Method == "subscriptions/listen" && modern {
-		stop := rs.keepAlive(ctx)
+		stop := rs.conn.keepAlive(ctx)
 		defer stop()
 	}
 	out := s.answer(ctx, in.out[:0], x)
@@ -322,6 +336,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, in *incoming, c *
 		if out != nil {
 			_ = rs.send(out)
 		}
+		rs.finish()
 	case out == nil:
 		// The request was cancelled by a notification, and its POST wants some
 		// end: an answer that says so and that nobody waits for.
@@ -333,7 +348,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, in *incoming, c *
 	if in.msg.Method == "initialize" && !modern && !c.introduced() {
 		s.drop(c.token) // the handshake failed: there is no session
 	}
-	if ctx.Err() == nil {
+	if ctx.Err() == nil && !x.keep {
 		recycle(in)
 	}
 }

@@ -10,17 +10,59 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/internal/sse"
 )
 
+// conn is an event stream on one HTTP response.
+type conn struct {
+	mu   sync.Mutex
+	w    http.ResponseWriter
+	rc   *http.ResponseController
+	on   bool
+	err  error
+	over chan struct{} // closed when another connection has taken its place
+}
+
+func newConn(w http.ResponseWriter) *conn {
+	return &conn{w: w, rc: http.NewResponseController(w), over: make(chan struct{})}
+}
+
+// write sends bytes of the stream, after its header. It blocks the request that
+// it belongs to, and nothing else, for at most the write timeout.
+func (c *conn) write(b []byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return c.err
+	}
+	if !c.on {
+		c.on = true
+		h := c.w.Header()
+		h["Content-Type"] = contentSSE
+		h["X-Content-Type-Options"] = nosniff
+		h.Set("Cache-Control", "no-store")
+		h.Set("X-Accel-Buffering", "no")
+		c.w.WriteHeader(http.StatusOK)
+	}
+	if err := c.rc.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		c.err = err
+		return err
+	}
+	if _, c.err = c.w.Write(b); c.err == nil { //nolint:gosec // an event stream of JSON, with its type and nosniff
+		c.err = c.rc.Flush()
+	}
+	return c.err
+}
+
 // responseStream turns a response into an event stream on its first message.
 type responseStream struct {
-	mu  sync.Mutex
-	w   http.ResponseWriter
-	rc  *http.ResponseController
-	on  bool
-	err error
+	mu   sync.Mutex
+	conn *conn
+	// rec keeps what was sent, for a client that comes back; nil when the stream
+	// cannot be resumed.
+	rec    func() *record
+	record *record
+	on     bool
 }
 
 func (rs *responseStream) started() bool {
@@ -29,44 +71,42 @@ func (rs *responseStream) started() bool {
 	return rs.on
 }
 
-// send writes one message as an event. It blocks the request that it belongs
-// to, and nothing else, for at most the write timeout.
+// send writes one message as an event. A stream that can be resumed takes what
+// nobody reads.
 func (rs *responseStream) send(msg []byte) error {
+	rs.mu.Lock()
+	if !rs.on {
+		rs.on = true
+		if rs.rec != nil {
+			rs.record = rs.rec()
+			rs.record.attach(rs.conn)
+		}
+	}
+	rec := rs.record
+	rs.mu.Unlock()
+	if rec != nil {
+		return rec.send(msg)
+	}
 	ev, err := sse.Append(nil, sse.Event{Name: "message", Data: msg})
 	if err != nil {
 		return err
 	}
-	return rs.raw(ev)
+	return rs.conn.write(ev)
 }
 
-func (rs *responseStream) raw(b []byte) error {
+// finish says that nothing more will be sent.
+func (rs *responseStream) finish() {
 	rs.mu.Lock()
-	defer rs.mu.Unlock()
-	if rs.err != nil {
-		return rs.err
+	rec := rs.record
+	rs.mu.Unlock()
+	if rec != nil {
+		rec.finish()
 	}
-	if !rs.on {
-		rs.on = true
-		h := rs.w.Header()
-		h["Content-Type"] = contentSSE
-		h["X-Content-Type-Options"] = nosniff
-		h.Set("Cache-Control", "no-store")
-		h.Set("X-Accel-Buffering", "no")
-		rs.w.WriteHeader(http.StatusOK)
-	}
-	if err := rs.rc.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		rs.err = err
-		return err
-	}
-	if _, rs.err = rs.w.Write(b); rs.err == nil {
-		rs.err = rs.rc.Flush()
-	}
-	return rs.err
 }
 
 // keepAlive writes a comment now and then, so that proxies keep the stream and
 // a client that is gone is noticed. The returned function waits for its end.
-func (rs *responseStream) keepAlive(ctx context.Context) (stop func()) {
+func (c *conn) keepAlive(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
@@ -78,7 +118,10 @@ func (rs *responseStream) keepAlive(ctx context.Context) (stop func()) {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				if rs.started() && rs.raw([]byte(": keep-alive\n\n")) != nil {
+				c.mu.Lock()
+				on := c.on
+				c.mu.Unlock()
+				if on && c.write([]byte(": keep-alive\n\n")) != nil {
 					return
 				}
 			}
@@ -90,7 +133,7 @@ func (rs *responseStream) keepAlive(ctx context.Context) (stop func()) {
 	}
 }
 
-// get serves the legacy stream of a session.
+// get serves the legacy stream of a session, or takes up one that broke off.
 func (s *Server) get(w http.ResponseWriter, r *http.Request) {
 	if mcp.IsModernProtocol(r.Header.Get(mcp.HeaderProtocolVersion)) {
 		w.Header().Set("Allow", "POST")
@@ -111,14 +154,20 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "there is no such session", http.StatusNotFound)
 		return
 	}
-	st := newStream()
+	c.enter()
+	defer c.leave()
+	to := newConn(w)
+	rec, seq, resume := c.resumed(r.Header.Get(mcp.HeaderLastEventID))
+	if resume && rec != c.unasked() {
+		s.resume(r.Context(), to, rec, seq)
+		return
+	}
+	st := newStream(c)
 	if !s.attach(st) {
 		http.Error(w, "too many streams", http.StatusServiceUnavailable)
 		return
 	}
 	defer s.detach(st)
-	c.enter()
-	defer c.leave()
 	// The newest stream counts: a client that comes back has lost the old one.
 	c.mu.Lock()
 	if c.get != nil {
@@ -127,25 +176,37 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request) {
 	c.get = st
 	c.mu.Unlock()
 
-	rs := &responseStream{w: w, rc: http.NewResponseController(w)}
-	if rs.raw([]byte(": open\n\n")) != nil {
+	if to.write([]byte(": open\n\n")) != nil {
 		return
 	}
-	note := jsonrpc.AppendRequest(nil, nil, noteToolsChanged, nil)
-	stop := rs.keepAlive(r.Context())
-	defer stop()
-	for {
-		select {
-		case <-st.changed:
-			if rs.send(note) != nil {
-				return
-			}
-		case <-st.over:
-			return
-		case <-r.Context().Done():
-			return
-		case <-s.life.Done():
+	rec = c.unasked()
+	if resume {
+		if rec.replay(to, seq) != nil {
 			return
 		}
+	} else {
+		rec.attach(to)
+	}
+	stop := to.keepAlive(r.Context())
+	defer stop()
+	if err := st.deliver(r.Context(), s.life, rec.send); err != nil {
+		s.cfg.Log.Debug().Err(err).Msg("a client's stream ended")
+	}
+	rec.detach(to)
+}
+
+// resume sends what a client has missed of a response, and the rest.
+func (s *Server) resume(ctx context.Context, to *conn, rec *record, seq int) {
+	if to.write([]byte(": resumed\n\n")) != nil || rec.replay(to, seq) != nil {
+		return
+	}
+	stop := to.keepAlive(ctx)
+	defer stop()
+	defer rec.detach(to)
+	select {
+	case <-rec.over:
+	case <-to.over:
+	case <-ctx.Done():
+	case <-s.life.Done():
 	}
 }

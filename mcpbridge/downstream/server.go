@@ -1,6 +1,7 @@
 package downstream
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -16,9 +17,9 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/rs/zerolog"
 
-	"github.com/yaya-ai/yaya/internal/bufpool"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/kernel/tool"
+	"github.com/yaya-ai/yaya/mcpbridge/relay"
 )
 
 // Bounds (C.2, R12).
@@ -43,6 +44,8 @@ type Config struct {
 	// Watch calls its argument when the tools may have changed, until the
 	// returned function is called. Optional.
 	Watch func(func()) (stop func())
+	// Router finds the servers of prompts and resources. Optional.
+	Router *relay.Router
 	// SessionEnded is told the kernel session of a client that is gone.
 	SessionEnded func(session string)
 
@@ -60,6 +63,7 @@ type Server struct {
 	mu       sync.Mutex
 	sessions map[string]*client // by Mcp-Session-Id
 	streams  map[*stream]struct{}
+	flights  map[string]*flight // that wait for their client, by state
 	closed   bool
 
 	life   context.Context
@@ -73,13 +77,21 @@ func New(cfg Config) *Server {
 	if cfg.Boundary == nil {
 		cfg.Boundary = func(context.Context) *tool.Snapshot { return cfg.Registry.Snapshot() }
 	}
+	if cfg.Router == nil {
+		cfg.Router = &relay.Router{Servers: func() []relay.Server { return nil }}
+	}
 	cfg.Name, cfg.Version = cmp.Or(cfg.Name, "yaya"), cmp.Or(cfg.Version, "0.0.0")
 	info := jsonrpc.AppendString([]byte(`{"name":`), cfg.Name)
 	info = append(jsonrpc.AppendString(append(info, `,"version":`...), cfg.Version), '}')
-	s := &Server{cfg: cfg, info: info, sessions: map[string]*client{}, streams: map[*stream]struct{}{}, unhook: func() {}}
+	s := &Server{cfg: cfg, info: info, sessions: map[string]*client{}, streams: map[*stream]struct{}{}, flights: map[string]*flight{}}
 	s.life, s.cancel = context.WithCancel(context.Background())
+	s.unhook = cfg.Router.Listen(s)
 	if cfg.Watch != nil {
-		s.unhook = cfg.Watch(s.toolsChanged)
+		stop, also := s.unhook, cfg.Watch(s.toolsChanged)
+		s.unhook = func() {
+			stop()
+			also()
+		}
 	}
 	s.work.Go(s.expire)
 	return s
@@ -117,17 +129,27 @@ type client struct {
 	busy     int // requests and streams
 	inflight map[string]context.CancelCauseFunc
 	get      *stream // the current GET stream
+
+	// Legacy only.
+	caps       jsonrpc.Object
+	level      string                     // of log messages; "" when it did not say
+	asks       map[int64]chan relay.Reply // what it was asked
+	askSeq     int64
+	subscribed int // resources
+	records    []*record
+	recordSeq  int
+	getRecord  *record
 }
 
 func newClient(session string) *client {
-	return &client{session: session, last: time.Now(), inflight: map[string]context.CancelCauseFunc{}}
+	return &client{session: session, last: time.Now(), inflight: map[string]context.CancelCauseFunc{}, asks: map[int64]chan relay.Reply{}}
 }
 
 // modernClient returns the client of a stateless request. Its kernel session
-// follows from what the client says of itself, so that one client keeps its
-// upstream sessions; it decides nothing else.
-func modernClient(info []byte) *client {
-	sum := sha256.Sum256(info)
+// follows from what the client says of itself and can do, so that one client keeps
+// its upstream sessions; it decides nothing else.
+func modernClient(meta requestMeta) *client {
+	sum := sha256.Sum256(append(append([]byte(nil), meta.clientInfo...), meta.capabilities...))
 	return newClient("mcp_" + hex.EncodeToString(sum[:12]))
 }
 
@@ -176,6 +198,9 @@ func (s *Server) ended(c *client) {
 		c.get.end()
 	}
 	c.mu.Unlock()
+	if err := s.cfg.Router.Unsubscribe(s.life, c, ""); err != nil {
+		s.cfg.Log.Debug().Err(err).Msg("subscriptions of a client that is gone could not be ended")
+	}
 	if s.cfg.SessionEnded != nil {
 		s.cfg.SessionEnded(c.session)
 	}
@@ -235,18 +260,6 @@ func (s *Server) Sessions() int {
 	return len(s.sessions)
 }
 
-// exchange is one request and the way to its client.
-type exchange struct {
-	c      *client
-	msg    *jsonrpc.Message
-	modern bool
-	// notify sends a message on the request's own stream, before the result.
-	notify func(msg []byte) error
-	buf    *bufpool.Buffer // holds the result, if set
-	// header looks a header up, for transports that have them.
-	header func(name string) (string, bool)
-}
-
 // answer handles a request and appends its response to dst. A nil result means
 // that there is nothing to answer: the client has cancelled.
 func (s *Server) answer(ctx context.Context, dst []byte, x *exchange) []byte {
@@ -275,14 +288,28 @@ func fail(code int, format string, args ...any) *jsonrpc.Error {
 
 func (s *Server) dispatch(ctx context.Context, x *exchange) ([]byte, error) {
 	// A member that some reader would take for another has two meanings (DN-05).
-	if name, of := x.msg.Params.Variant("name", "arguments", "_meta", "cursor", "uri"); name != "" {
+	if name, of := x.msg.Params.Variant("name", "arguments", "_meta", "cursor", "uri", "ref", "inputResponses", "requestState", "taskId"); name != "" {
 		return nil, fail(jsonrpc.CodeInvalidParams, "member %q is a variant of %q", clip(name), of)
 	}
 	switch x.msg.Method {
 	case "tools/call":
-		return s.callTool(ctx, x)
+		return s.fly(ctx, x, s.callTool)
 	case "tools/list":
 		return s.listTools(ctx, x)
+	case "prompts/get":
+		return s.fly(ctx, x, s.getPrompt)
+	case "resources/read":
+		return s.fly(ctx, x, s.readResource)
+	case "prompts/list":
+		return s.list(ctx, x, relay.Prompts)
+	case "resources/list":
+		return s.list(ctx, x, relay.Resources)
+	case "resources/templates/list":
+		return s.list(ctx, x, relay.Templates)
+	case "completion/complete":
+		return s.completeArgument(ctx, x)
+	case "tasks/get", "tasks/update", "tasks/cancel":
+		return s.task(ctx, x)
 	case "server/discover":
 		return s.discover(x)
 	case "subscriptions/listen":
@@ -294,6 +321,12 @@ func (s *Server) dispatch(ctx context.Context, x *exchange) ([]byte, error) {
 			return s.initialize(x)
 		case "ping":
 			return []byte("{}"), nil
+		case "logging/setLevel":
+			return s.setLevel(x)
+		case "resources/subscribe":
+			return s.follow(ctx, x, true)
+		case "resources/unsubscribe":
+			return s.follow(ctx, x, false)
 		}
 	}
 	return nil, fail(jsonrpc.CodeMethodNotFound, "unknown method %q", clip(x.msg.Method))
@@ -317,14 +350,18 @@ func (s *Server) initialize(x *exchange) ([]byte, error) {
 	}
 	x.c.mu.Lock()
 	x.c.version = version
+	if caps, err := jsonrpc.ParseObject(bytes.Clone(x.msg.Params.Get("capabilities"))); err == nil {
+		x.c.caps = caps
+	}
 	x.c.mu.Unlock()
-	out := append([]byte(nil), `{"protocolVersion":"`+version+`","capabilities":`+capabilities+`,"serverInfo":`...)
+	out := append([]byte(nil), `{"protocolVersion":"`+version+`","capabilities":{`+capabilities+`,"logging":{}},"serverInfo":`...)
 	out = append(out, s.info...)
 	return append(s.appendInstructions(out), '}'), nil
 }
 
-// capabilities are the same in both eras: what both declare in the same words.
-const capabilities = `{"tools":{"listChanged":true}}`
+// capabilities are what both eras declare in the same words. They are the same
+// whichever servers are there: one that comes later has not to be announced.
+const capabilities = `"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"completions":{}`
 
 func (s *Server) appendInstructions(dst []byte) []byte {
 	if s.cfg.Instructions == "" {
@@ -339,7 +376,7 @@ func (s *Server) discover(*exchange) ([]byte, error) {
 		return nil, err
 	}
 	out := append([]byte(`{"resultType":"complete","supportedVersions":`), versions...)
-	out = append(out, `,"capabilities":`+capabilities...)
+	out = append(out, `,"capabilities":{`+capabilities+`,"logging":{},"extensions":{"`+tasksExtension+`":{}}}`...)
 	out = s.appendInstructions(out)
 	out = appendCacheHints(out)
 	return append(s.appendServerMeta(out), '}'), nil

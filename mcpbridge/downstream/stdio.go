@@ -77,7 +77,7 @@ func (s *Server) take(ctx context.Context, c *client, lw *lines, work *sync.Wait
 		s.oneWay(c, msg)
 		return
 	}
-	x := &exchange{c: c, msg: msg, notify: lw.write}
+	x := &exchange{c: c, msg: msg, notify: lw.write, caps: c.capabilities()}
 	if e := s.eraOf(x); e != nil {
 		_ = lw.write(jsonrpc.AppendError(nil, msg.ID, e))
 		return
@@ -94,6 +94,7 @@ func (s *Server) take(ctx context.Context, c *client, lw *lines, work *sync.Wait
 		_ = lw.write(jsonrpc.AppendError(nil, msg.ID, fail(jsonrpc.CodeInternal, "more than %d requests are running", maxConcurrent)))
 		return
 	}
+	x.ctx = rctx
 	run := func() {
 		defer func() { <-slots }()
 		defer finish(nil)
@@ -119,7 +120,7 @@ func (s *Server) eraOf(x *exchange) *jsonrpc.Error {
 		if meta.capabilities == nil {
 			return fail(jsonrpc.CodeInvalidParams, "_meta has no %s", mcp.MetaKeyClientCapabilities)
 		}
-		x.modern = true
+		x.modern, x.level, x.caps = true, meta.level, meta.open()
 	case x.msg.Method == "server/discover":
 		return fail(jsonrpc.CodeInvalidParams, "_meta has no %s", mcp.MetaKeyProtocolVersion)
 	case x.msg.Method != "initialize" && x.msg.Method != "ping":
@@ -130,29 +131,25 @@ func (s *Server) eraOf(x *exchange) *jsonrpc.Error {
 	return nil
 }
 
-// pushChanges tells a legacy client about list changes. The returned function
-// ends it.
+// pushChanges tells a legacy client what concerns no request. The returned
+// function ends it.
 func (s *Server) pushChanges(ctx context.Context, c *client, lw *lines) (stop func()) {
-	st := newStream()
+	st := newStream(c)
 	if !s.attach(st) {
 		return func() {}
 	}
-	note := jsonrpc.AppendRequest(nil, nil, noteToolsChanged, nil)
+	c.mu.Lock()
+	c.get = st
+	c.mu.Unlock()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for {
-			select {
-			case <-st.changed:
-				if c.introduced() && lw.write(note) != nil {
-					return
-				}
-			case <-st.over:
-				return
-			case <-ctx.Done():
-				return
+		_ = st.deliver(ctx, s.life, func(msg []byte) error {
+			if !c.introduced() {
+				return nil
 			}
-		}
+			return lw.write(msg)
+		}) // a broken pipe ends the connection
 	}()
 	return func() {
 		st.end()

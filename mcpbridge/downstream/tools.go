@@ -124,7 +124,7 @@ func (s *Server) callTool(ctx context.Context, x *exchange) ([]byte, error) {
 	call := tool.Call{
 		ID:   "call_" + strconv.FormatUint(x.c.calls.Add(1), 36),
 		Name: name, Args: args, SessionID: x.c.session, Origin: tool.OriginMCP,
-		Native: &tool.NativeCall{Protocol: "mcp", Params: x.msg.Params},
+		Native: &tool.NativeCall{Protocol: "mcp", Params: x.msg.Params, Peer: x},
 	}
 	if token := progressToken(x.msg.Params); token != nil {
 		call.Progress = func(p tool.Progress) {
@@ -142,10 +142,11 @@ func (s *Server) callTool(ctx context.Context, x *exchange) ([]byte, error) {
 		if n.Error != nil {
 			return nil, &jsonrpc.Error{Raw: n.Error}
 		}
-		if x.modern && n.Result.Get("resultType") == nil {
-			return n.Result.Append(make([]byte, 0, len(n.Result.Raw())+32), jsonrpc.Edit{Name: "resultType", Value: []byte(`"complete"`)}), nil
+		if x.modern && string(n.Result.Get("resultType")) == `"task"` {
+			e, _ := snap.Lookup(name)
+			return renameTask(e.Def.Identity.Provider, n.Result), nil
 		}
-		return n.Result.Raw(), nil
+		return x.complete(n.Result), nil
 	}
 	if res.ErrorKind == tool.ErrNotFound {
 		return nil, fail(jsonrpc.CodeInvalidParams, "unknown tool %q", clip(name))
@@ -209,7 +210,7 @@ func progressNote(token []byte, p tool.Progress) ([]byte, error) {
 		return nil, err
 	}
 	out := obj.Append(nil, jsonrpc.Edit{Name: "progressToken", Value: token})
-	return jsonrpc.AppendRequest(nil, nil, "notifications/progress", out), nil
+	return jsonrpc.AppendRequest(nil, nil, noteProgress, out), nil
 }
 
 // renderResult shows a result of the host as a tool result. Failures are tool

@@ -249,8 +249,16 @@ func parseServer(file, name string, format Format, obj map[string]any) (s Server
 	s.Validate, _ = e.flag("validate")
 	s.Era = Era(e.str("protocolEra", "protocol_era"))
 	s.Session = e.str("session")
+	if v, key := e.get("prefix"); key != "" {
+		prefix, ok := v.(string)
+		if !ok {
+			e.bad(key, "a string", v)
+		}
+		s.Prefix = &prefix
+	}
+	s.Roots = e.roots()
 
-	for _, k := range []string{"oauth", "auth", "scopes", "oauth_resource", "authProviderType", "targetAudience", "targetServiceAccount", "headersHelper", "roots"} {
+	for _, k := range []string{"oauth", "auth", "scopes", "oauth_resource", "authProviderType", "targetAudience", "targetServiceAccount", "headersHelper"} {
 		if v, key := e.get(k); key != "" && v != false {
 			warnings = append(warnings, fmt.Sprintf("%q is not used by this version of yaya", key))
 		}
@@ -314,6 +322,31 @@ func setTransport(s *Server, kind string, httpURL bool, format Format) (skip boo
 		s.FallBackToSSE = true
 	}
 	return false, nil
+}
+
+// roots reads paths and URIs, or objects with a uri.
+func (e *entry) roots() []string {
+	v, key := e.get("roots")
+	list, ok := v.([]any)
+	if key == "" || v == nil {
+		return nil
+	}
+	if !ok {
+		e.bad(key, "a list", v)
+	}
+	var out []string
+	for _, v := range list {
+		if m, ok := v.(map[string]any); ok {
+			v = m["uri"]
+		}
+		s, ok := v.(string)
+		if !ok {
+			e.bad(key, "a list of paths or URIs", v)
+			continue
+		}
+		out = append(out, e.canonical(s))
+	}
+	return out
 }
 
 // passEnv reads env_vars and env_keys: names, or objects with a name.

@@ -46,6 +46,10 @@ func (s Server) Expand(sc Scope) (Server, []string, error) {
 	for i := range s.Args {
 		s.Args[i] = expand(s.Args[i])
 	}
+	s.Roots = slices.Clone(s.Roots)
+	for i := range s.Roots {
+		s.Roots[i] = expand(s.Roots[i])
+	}
 	s.Env, s.Headers = maps.Clone(s.Env), maps.Clone(s.Headers)
 	for _, m := range []map[string]string{s.Env, s.Headers} {
 		for _, k := range slices.Sorted(maps.Keys(m)) {

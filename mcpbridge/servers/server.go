@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
+	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -73,7 +76,13 @@ type Server struct {
 	Validate     bool          `json:"validate,omitempty"`
 	Era          Era           `json:"protocolEra,omitempty"`
 	Session      string        `json:"session,omitempty"`
-	Description  string        `json:"description,omitempty"`
+	// Prefix starts the names of the server's tools and prompts; nil means its
+	// name, "" none.
+	Prefix *string `json:"prefix,omitempty"`
+	// Roots are the folders that the server gets to know when it asks for roots
+	// and no client answers; paths or file URIs.
+	Roots       []string `json:"roots,omitempty"`
+	Description string   `json:"description,omitempty"`
 }
 
 // MarshalJSON writes the server as an entry of yaya's own file.
@@ -131,6 +140,29 @@ func (s Server) Endpoint() string {
 	return u
 }
 
+// RootsResult is the answer to roots/list that the configuration gives.
+func (s Server) RootsResult() []byte {
+	type root struct {
+		URI  string `json:"uri"`
+		Name string `json:"name,omitempty"`
+	}
+	res := struct {
+		Roots []root `json:"roots"`
+	}{[]root{}}
+	for _, r := range s.Roots {
+		u := r
+		if !strings.HasPrefix(r, "file://") {
+			u = (&url.URL{Scheme: "file", Path: r}).String()
+		}
+		res.Roots = append(res.Roots, root{u, path.Base(strings.TrimSuffix(r, "/"))})
+	}
+	out, err := json.Marshal(res)
+	if err != nil { // strings always can be marshalled
+		return []byte(`{"roots":[]}`)
+	}
+	return out
+}
+
 // loaderKeys are variables that make a program load or run something else
 // (UP-20, R20).
 var loaderKeys = []string{
@@ -142,6 +174,8 @@ func isLoaderKey(key string) bool {
 	key = strings.ToUpper(key)
 	return strings.HasPrefix(key, "LD_") || strings.HasPrefix(key, "DYLD_") || slices.Contains(loaderKeys, key)
 }
+
+var prefixPattern = regexp.MustCompile(`^[a-zA-Z0-9_-]{0,32}$`)
 
 // check reports what makes the server unusable.
 func (s Server) check() error {
@@ -178,6 +212,14 @@ func (s Server) check() error {
 	case "", EraAuto, EraLegacy, EraModern:
 	default:
 		return fmt.Errorf("protocolEra %q is not one of auto, legacy, modern", s.Era)
+	}
+	if s.Prefix != nil && !prefixPattern.MatchString(*s.Prefix) {
+		return fmt.Errorf("prefix %q must be empty or have 1 to 32 letters, digits, - or _", *s.Prefix)
+	}
+	for _, r := range s.Roots {
+		if !strings.HasPrefix(r, "/") && !strings.HasPrefix(r, "file:///") && !strings.HasPrefix(r, "${") && !strings.HasPrefix(r, "~") {
+			return fmt.Errorf("root %q is neither an absolute path nor a file URI", r)
+		}
 	}
 	switch policy := cmp.Or(s.Session, Shared); policy {
 	case Shared, PerClient, PerCall:

@@ -21,7 +21,6 @@ import (
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/internal/bufpool"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
-	"github.com/yaya-ai/yaya/internal/sse"
 )
 
 // errSessionLost says that the server has forgotten the session; what was sent
@@ -91,7 +90,7 @@ type httpTransport struct {
 	header  http.Header // configured headers
 	client  *http.Client
 	dropped *atomic.Uint64
-	notify  func(method string, params []byte)
+	in      incoming
 	direct  bool // requests go over connections of our own
 
 	mu      sync.Mutex
@@ -107,13 +106,13 @@ type httpTransport struct {
 	work   group
 }
 
-func newHTTP(rt http.RoundTripper, rawURL string, headers map[string]string, dropped *atomic.Uint64, notify func(string, []byte)) (*httpTransport, error) {
+func newHTTP(rt http.RoundTripper, rawURL string, headers map[string]string, dropped *atomic.Uint64, in incoming) (*httpTransport, error) {
 	u, err := parseURL(rawURL)
 	if err != nil {
 		return nil, err
 	}
 	t := &httpTransport{
-		url: u, header: http.Header{}, dropped: dropped, notify: notify, lost: make(chan struct{}),
+		url: u, header: http.Header{}, dropped: dropped, in: in, lost: make(chan struct{}),
 		client: &http.Client{Transport: rt, CheckRedirect: sameOrigin},
 	}
 	for k, v := range headers {
@@ -345,41 +344,14 @@ func readBody(resp *http.Response) (*bufpool.Buffer, error) {
 	return buf, err
 }
 
-// readStream reads the stream that answers one request: notes, then the answer.
-func (t *httpTransport) readStream(ctx context.Context, body io.Reader, req *request) (reply, error) {
-	r := sse.NewReader(body, maxMessage)
-	want := strconv.FormatInt(req.id, 10)
-	for garbage := 0; ; {
-		ev, err := r.Next()
-		if err != nil {
-			if ctx.Err() != nil {
-				return reply{}, ctx.Err()
-			}
-			return reply{}, fmt.Errorf("the server's answer broke off: %w", err)
-		}
-		var msg jsonrpc.Message
-		if err := msg.Parse(ev.Data); err != nil {
-			if garbage++; garbage > maxGarbage {
-				return reply{}, errGarbage
-			}
-			continue
-		}
-		switch {
-		case msg.IsResponse():
-			if string(msg.ID) == want {
-				return reply{result: msg.Result, err: msg.Err}, nil
-			}
-			t.dropped.Add(1)
-		case msg.IsRequest():
-			answer := answerRequest(&msg)
-			t.work.Go(func() { _ = t.send(t.ctx, answer) })
-		case req.onNote != nil:
-			req.onNote(note{msg.Method, msg.Params.Raw()})
-		default:
-			t.notify(msg.Method, msg.Params.Raw())
-		}
-	}
+// answer sends the reply to a request of the server's.
+func (t *httpTransport) answer(msg []byte) {
+	t.work.Go(func() { _ = t.send(t.ctx, msg) })
 }
+
+// offer implements [transport]: what belongs to a request comes on its own
+// stream.
+func (t *httpTransport) offer(int64, note) bool { return false }
 
 func (t *httpTransport) send(ctx context.Context, msg []byte) error {
 	resp, err := t.post(ctx, t.url, msg, nil)
@@ -391,75 +363,6 @@ func (t *httpTransport) send(ctx context.Context, msg []byte) error {
 		return &statusError{code: resp.StatusCode}
 	}
 	return nil
-}
-
-// listen keeps the legacy GET stream open. A server without one says 405. When
-// the server cannot be reached or has forgotten the session, the transport is
-// lost; a stream that merely ends is opened again.
-func (t *httpTransport) listen() {
-	t.work.Go(func() {
-		for wait := time.Second; ; wait = min(2*wait, time.Minute) {
-			begun := time.Now()
-			if stop := t.listenOnce(); stop || t.ctx.Err() != nil {
-				return
-			}
-			if time.Since(begun) > time.Minute {
-				wait = time.Second
-			}
-			select {
-			case <-t.ctx.Done():
-				return
-			case <-time.After(wait):
-			}
-		}
-	})
-}
-
-func (t *httpTransport) listenOnce() (stop bool) {
-	req, err := t.newRequest(t.ctx, http.MethodGet, t.url, nil)
-	if err != nil {
-		return true
-	}
-	req.Header.Set("Accept", "text/event-stream")
-	resp, err := t.client.Do(req)
-	if err != nil {
-		_ = t.classify(t.ctx, err) // a dial error loses the transport
-		return t.failed() != nil
-	}
-	defer func() { _ = resp.Body.Close() }()
-	switch {
-	case resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusBadRequest:
-		t.mu.Lock()
-		had := t.session != ""
-		t.mu.Unlock()
-		if had {
-			t.lose(errSessionLost)
-		}
-		return true
-	case resp.StatusCode != http.StatusOK:
-		return resp.StatusCode/100 == 4
-	}
-	r := sse.NewReader(resp.Body, maxMessage)
-	for {
-		ev, err := r.Next()
-		if err != nil {
-			return false
-		}
-		var msg jsonrpc.Message
-		if msg.Parse(ev.Data) != nil {
-			t.dropped.Add(1)
-			continue
-		}
-		switch {
-		case msg.IsRequest():
-			answer := answerRequest(&msg)
-			t.work.Go(func() { _ = t.send(t.ctx, answer) })
-		case msg.IsNotification():
-			t.notify(msg.Method, msg.Params.Raw())
-		default:
-			t.dropped.Add(1)
-		}
-	}
 }
 
 func (t *httpTransport) close(ctx context.Context) {

@@ -277,7 +277,7 @@ func TestHostileHTTPServers(t *testing.T) {
 			for range 10 {
 				say(strings.Repeat("x", 1<<20))
 			}
-		}, "size limit"},
+		}, "more than 8 MiB"},
 		"garbage": {func(w http.ResponseWriter, _ *http.Request) {
 			say := sse(w)
 			for range 100 {

@@ -25,13 +25,13 @@ type sseTransport struct {
 	over   chan struct{}
 }
 
-func dialSSE(ctx context.Context, rt http.RoundTripper, rawURL string, headers map[string]string, dropped *atomic.Uint64, notify func(string, []byte)) (*sseTransport, error) {
-	h, err := newHTTP(rt, rawURL, headers, dropped, notify)
+func dialSSE(ctx context.Context, rt http.RoundTripper, rawURL string, headers map[string]string, dropped *atomic.Uint64, in incoming) (*sseTransport, error) {
+	h, err := newHTTP(rt, rawURL, headers, dropped, in)
 	if err != nil {
 		return nil, err
 	}
 	t := &sseTransport{http: h, over: make(chan struct{})}
-	t.mux = newMux(dropped, notify, func(msg []byte) {
+	t.mux = newMux(dropped, in, func(msg []byte) {
 		h.work.Go(func() { _ = t.send(h.ctx, msg) })
 	})
 	// The stream lives longer than the dial.

@@ -33,68 +33,77 @@ type catalogue struct {
 
 // Discover implements [feature.Provider].
 func (p *Provider) Discover(ctx context.Context) ([]feature.Tool, []string, error) {
-	p.mu.Lock()
-	s := p.main
-	p.mu.Unlock()
+	s := p.mainSession()
 	if s == nil {
 		return nil, nil, errStopped
 	}
-	if !s.peer.HasTools {
+	if !s.peer.has("tools", "") {
+		if s.peer.has("resources", "") || s.peer.has("prompts", "") {
+			return nil, nil, nil
+		}
 		return nil, []string{"the server offers no tools"}, nil
 	}
-	var (
-		out      []feature.Tool
-		warnings []string
-		cursor   string
-		seen     = map[string]bool{}
-		next     = map[[32]byte]*remote{}
-	)
-	for page := 0; ; page++ {
-		if page == maxPages {
-			warnings = append(warnings, fmt.Sprintf("its tool list has more than %d pages; the rest is left out", maxPages))
-			break
-		}
-		var params []byte
-		if cursor != "" {
-			params = append(jsonrpc.AppendString([]byte(`{"cursor":`), cursor), '}')
-		}
-		raw, err := s.ask(ctx, methodListTools, params)
+	raws, warnings, err := s.pages(ctx, methodListTools, "tools")
+	if err != nil {
+		return nil, nil, err
+	}
+	var out []feature.Tool
+	next := map[[32]byte]*remote{}
+	for _, def := range raws {
+		t, err := p.tool(def, s.peer.Era)
 		if err != nil {
-			return nil, nil, err
+			warnings = append(warnings, err.Error())
+			continue
 		}
-		var res struct {
-			Tools      []json.RawMessage `json:"tools"`
-			NextCursor string            `json:"nextCursor"`
+		if !p.cfg.Server.Allows(t.spec.Name) {
+			continue
 		}
-		if err := json.Unmarshal(raw, &res); err != nil {
-			return nil, nil, fmt.Errorf("the server's tool list is malformed: %w", err)
-		}
-		for _, def := range res.Tools {
-			t, err := p.tool(def, s.peer.Era)
-			if err != nil {
-				warnings = append(warnings, err.Error())
-				continue
-			}
-			if !p.cfg.Server.Allows(t.spec.Name) {
-				continue
-			}
-			next[t.hash] = t
-			out = append(out, t)
-		}
-		if res.NextCursor == "" {
-			break
-		}
-		if len(res.NextCursor) > maxCursor || seen[res.NextCursor] || len(out) > maxListed {
-			warnings = append(warnings, "its tool list never ends; what came so far is offered")
-			break
-		}
-		seen[res.NextCursor] = true
-		cursor = res.NextCursor
+		next[t.hash] = t
+		out = append(out, t)
 	}
 	p.list.mu.Lock()
 	p.list.tool = next
 	p.list.mu.Unlock()
 	return out, warnings, nil
+}
+
+// pages asks for a whole list, page by page.
+func (s *session) pages(ctx context.Context, method, member string) (out []json.RawMessage, warnings []string, err error) {
+	cursor, seen := "", map[string]bool{}
+	for page := 0; ; page++ {
+		if page == maxPages {
+			return out, append(warnings, fmt.Sprintf("its answer to %s has more than %d pages; the rest is left out", method, maxPages)), nil
+		}
+		var params []byte
+		if cursor != "" {
+			params = append(jsonrpc.AppendString([]byte(`{"cursor":`), cursor), '}')
+		}
+		raw, err := s.ask(ctx, method, params)
+		if err != nil {
+			return nil, nil, err
+		}
+		var res map[string]json.RawMessage
+		var entries []json.RawMessage
+		next := ""
+		if err = json.Unmarshal(raw, &res); err == nil && res[member] != nil {
+			err = json.Unmarshal(res[member], &entries)
+		}
+		if err == nil && res["nextCursor"] != nil {
+			err = json.Unmarshal(res["nextCursor"], &next)
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("the server's answer to %s is malformed: %w", method, err)
+		}
+		out = append(out, entries...)
+		if next == "" {
+			return out, warnings, nil
+		}
+		if len(next) > maxCursor || seen[next] || len(out) > maxListed {
+			return out, append(warnings, fmt.Sprintf("its answer to %s never ends; what came so far is offered", method)), nil
+		}
+		seen[next] = true
+		cursor = next
+	}
 }
 
 // tool opens one definition, or returns the tool that had the same one before.

@@ -40,8 +40,9 @@ type note struct {
 
 // pending is a request that waits for its reply.
 type pending struct {
-	done  chan answer // one answer
-	notes chan note   // nil when nobody listens
+	done   chan answer // one answer
+	notes  chan note
+	listen bool // somebody takes the notes
 }
 
 type answer struct {
@@ -58,26 +59,23 @@ type mux struct {
 	garbage int
 	dropped *atomic.Uint64
 
-	// notify gets the notifications that belong to no request. It must not
-	// block.
-	notify func(method string, params []byte)
+	in incoming
 	// answer sends the reply to a request of the server's. It must not block.
 	answer func(msg []byte)
 }
 
-func newMux(dropped *atomic.Uint64, notify func(string, []byte), answer func([]byte)) *mux {
-	return &mux{waiting: map[int64]*pending{}, dropped: dropped, notify: notify, answer: answer}
+func newMux(dropped *atomic.Uint64, in incoming, answer func([]byte)) *mux {
+	return &mux{waiting: map[int64]*pending{}, dropped: dropped, in: in, answer: answer}
 }
 
-var pendings = sync.Pool{New: func() any { return &pending{done: make(chan answer, 1)} }}
+var pendings = sync.Pool{New: func() any {
+	return &pending{done: make(chan answer, 1), notes: make(chan note, maxNotes)}
+}}
 
 // add registers a request before it is sent.
 func (m *mux) add(id int64, notes bool) (*pending, error) {
 	p := pendings.Get().(*pending)
-	p.notes = nil
-	if notes {
-		p.notes = make(chan note, maxNotes)
-	}
+	p.listen = notes
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.dead != nil {
@@ -96,6 +94,9 @@ func (m *mux) drop(id int64, p *pending) {
 	select {
 	case <-p.done:
 	default:
+	}
+	for len(p.notes) > 0 {
+		<-p.notes
 	}
 	pendings.Put(p)
 }
@@ -131,7 +132,7 @@ func (m *mux) dispatch(data []byte, buf *bufpool.Buffer) error {
 	case msg.IsResponse():
 		m.deliver(msg.ID, answer{reply: reply{msg.Result, msg.Err, buf}})
 	case msg.IsRequest():
-		m.answer(answerRequest(&msg))
+		m.in.asked(nil, &msg, m.answer)
 	default:
 		m.note(&msg)
 	}
@@ -172,34 +173,31 @@ func (m *mux) deliver(rawID []byte, a answer) {
 
 func (m *mux) note(msg *jsonrpc.Message) {
 	params := msg.Params.Raw()
-	if msg.Method == "notifications/progress" {
-		token, err := strconv.ParseInt(string(msg.Params.Get("progressToken")), 10, 64)
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		p := m.waiting[token]
-		if err != nil || p == nil || p.notes == nil {
-			m.dropped.Add(1)
-			return
-		}
-		select {
-		case p.notes <- note{msg.Method, params}:
-		default: // progress is lossy
-			m.dropped.Add(1)
-		}
+	if msg.Method != noteProgress {
+		m.in.note(nil, msg.Method, params)
 		return
 	}
-	m.notify(msg.Method, params)
+	token, err := strconv.ParseInt(string(msg.Params.Get("progressToken")), 10, 64)
+	if err != nil || !m.offer(token, note{msg.Method, params}) {
+		m.dropped.Add(1)
+	}
 }
 
-// answerRequest replies to what a server asks of its client. Only ping has an
-// answer: no other client capability was declared.
-func answerRequest(msg *jsonrpc.Message) []byte {
-	if msg.Method == "ping" {
-		return jsonrpc.AppendResult(nil, msg.ID, []byte("{}"))
+// offer implements [transport]. Notes are lossy: a call takes at most maxNotes
+// that it has not looked at.
+func (m *mux) offer(id int64, n note) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.waiting[id]
+	if p == nil || !p.listen {
+		return false
 	}
-	return jsonrpc.AppendError(nil, msg.ID, &jsonrpc.Error{
-		Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("the client does not offer %q", clip(msg.Method, 64)),
-	})
+	select {
+	case p.notes <- n:
+	default:
+		m.dropped.Add(1)
+	}
+	return true
 }
 
 func clip(s string, n int) string {

@@ -12,6 +12,7 @@ import (
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/internal/proc"
 	"github.com/yaya-ai/yaya/kernel/tool"
+	"github.com/yaya-ai/yaya/mcpbridge/relay"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
@@ -30,6 +31,13 @@ type Config struct {
 	Artifacts *tool.Store
 	// Name and Version introduce yaya to the server.
 	Name, Version string
+	// Router is told what concerns no request. Optional.
+	Router *relay.Router
+	// Standing returns the way to a client that has no request in flight, nil
+	// when there is none. Optional.
+	Standing func(client string) relay.Peer
+	// Guard runs f when the server is there, waiting for it if need be. Optional.
+	Guard func(ctx context.Context, f func() error) error
 }
 
 // Provider is one MCP server.
@@ -43,7 +51,9 @@ type Provider struct {
 	signals  feature.Signals
 	main     *session
 	sessions map[string]*slot // per client and pool
-	next     int              // round robin of the pool
+	lists    map[string]*listing
+	subs     map[string]struct{} // resources whose updates clients want
+	next     int                 // round robin of the pool
 	closed   bool
 	era      servers.Era     // what the server turned out to speak; "" when unknown
 	useSSE   bool            // the fall-back was needed
@@ -62,7 +72,12 @@ func New(cfg Config) *Provider {
 
 // Info implements [feature.Provider].
 func (p *Provider) Info() feature.Info {
-	return feature.Info{ID: p.cfg.Server.Name, StartTimeout: p.cfg.Server.StartTimeout}
+	srv := p.cfg.Server
+	info := feature.Info{ID: srv.Name, StartTimeout: srv.StartTimeout}
+	if srv.Prefix != nil {
+		info.Prefix, info.Bare = *srv.Prefix, *srv.Prefix == ""
+	}
+	return info
 }
 
 // Start implements [feature.Provider]: it opens the main session.
@@ -71,9 +86,12 @@ func (p *Provider) Start(ctx context.Context, sig feature.Signals) error {
 	p.mu.Lock()
 	p.signals, p.life, p.stop, p.closed = sig, life, stop, false
 	p.sessions, p.work = map[string]*slot{}, new(group)
+	if p.subs == nil {
+		p.subs = map[string]struct{}{}
+	}
 	work := p.work
 	p.mu.Unlock()
-	main, err := p.open(ctx)
+	main, err := p.open(ctx, "", nil)
 	if err != nil {
 		return err
 	}
@@ -122,23 +140,8 @@ func (p *Provider) Stop(ctx context.Context) error {
 	return nil
 }
 
-// notify takes the notifications of any session that concern no request. It
-// runs on a reading goroutine.
-func (p *Provider) notify(method string, _ []byte) {
-	if method != noteToolsChanged {
-		p.stats.dropped.Add(1)
-		return
-	}
-	p.mu.Lock()
-	changed := p.signals.Changed
-	p.mu.Unlock()
-	if changed != nil {
-		changed()
-	}
-}
-
-// open connects and initialises a session.
-func (p *Provider) open(ctx context.Context) (*session, error) {
+// open connects and initialises a session for a client, or one that is shared.
+func (p *Provider) open(ctx context.Context, owner string, first relay.Peer) (*session, error) {
 	p.mu.Lock()
 	era, useSSE := p.era, p.useSSE
 	p.mu.Unlock()
@@ -148,9 +151,9 @@ func (p *Provider) open(ctx context.Context) (*session, error) {
 		want = era
 	}
 	if srv.Transport == servers.SSE || useSSE {
-		return p.connect(ctx, servers.SSE, servers.EraLegacy)
+		return p.connect(ctx, servers.SSE, servers.EraLegacy, owner, first)
 	}
-	s, err := p.connect(ctx, srv.Transport, want)
+	s, err := p.connect(ctx, srv.Transport, want, owner, first)
 	if err == nil || ctx.Err() != nil {
 		return s, err
 	}
@@ -158,9 +161,9 @@ func (p *Provider) open(ctx context.Context) (*session, error) {
 	case srv.Transport == servers.Stdio && want == servers.EraAuto && errors.Is(err, errDiedProbing):
 		// It may be one that exits on a method it does not know: ask it the old
 		// way before giving up.
-		return p.connect(ctx, srv.Transport, servers.EraLegacy)
+		return p.connect(ctx, srv.Transport, servers.EraLegacy, owner, first)
 	case srv.FallBackToSSE && speaksNoStreamable(err):
-		sse, sseErr := p.connect(ctx, servers.SSE, servers.EraLegacy)
+		sse, sseErr := p.connect(ctx, servers.SSE, servers.EraLegacy, owner, first)
 		if sseErr != nil {
 			return nil, fmt.Errorf("%w (and it does not speak HTTP+SSE either: %w)", err, sseErr)
 		}
@@ -187,14 +190,15 @@ func speaksNoStreamable(err error) bool {
 // errDiedProbing says that a child ended while it was asked which era it speaks.
 var errDiedProbing = errors.New("the server ended when it was asked for its protocol version")
 
-func (p *Provider) connect(ctx context.Context, kind servers.Transport, want servers.Era) (*session, error) {
+func (p *Provider) connect(ctx context.Context, kind servers.Transport, want servers.Era, owner string, first relay.Peer) (*session, error) {
 	srv := p.cfg.Server
+	s := newSession(p, owner, first)
 	var t transport
 	var err error
 	switch kind {
 	case servers.Stdio:
 		var st *stdio
-		st, err = startStdio(p.cfg.Procs, proc.Spec{Path: srv.Command, Args: srv.Args, Env: p.cfg.Environ, Dir: srv.Dir}, &p.stats.dropped, p.notify)
+		st, err = startStdio(p.cfg.Procs, proc.Spec{Path: srv.Command, Args: srv.Args, Env: p.cfg.Environ, Dir: srv.Dir}, &p.stats.dropped, s)
 		if err == nil {
 			p.mu.Lock()
 			p.lastStderr = st.p.Stderr
@@ -202,17 +206,17 @@ func (p *Provider) connect(ctx context.Context, kind servers.Transport, want ser
 			t = st
 		}
 	case servers.SSE:
-		t, err = dialSSE(ctx, p.cfg.HTTP, srv.URL, srv.Headers, &p.stats.dropped, p.notify)
+		t, err = dialSSE(ctx, p.cfg.HTTP, srv.URL, srv.Headers, &p.stats.dropped, s)
 	case servers.HTTP:
-		t, err = newHTTP(p.cfg.HTTP, srv.URL, srv.Headers, &p.stats.dropped, p.notify)
+		t, err = newHTTP(p.cfg.HTTP, srv.URL, srv.Headers, &p.stats.dropped, s)
 	default:
 		err = fmt.Errorf("transport %q is not supported", kind)
 	}
 	if err != nil {
+		s.cancel()
 		return nil, err
 	}
-	s := &session{t: t, slots: make(chan struct{}, maxInFlight)}
-	s.life, s.cancel = context.WithCancel(context.Background())
+	s.t = t
 	if err := s.handshake(ctx, identity{p.cfg.Name, p.cfg.Version}, want); err != nil {
 		died := kind == servers.Stdio && want == servers.EraAuto && t.failed() != nil
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)

@@ -2,12 +2,10 @@ package upstream
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,20 +14,29 @@ import (
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/internal/bufpool"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/mcpbridge/relay"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
 // Methods of the protocol that this side uses.
 const (
-	methodInitialize = "initialize"
-	methodDiscover   = "server/discover"
-	methodListTools  = "tools/list"
-	methodCallTool   = "tools/call"
-	methodListen     = "subscriptions/listen"
+	methodInitialize  = "initialize"
+	methodDiscover    = "server/discover"
+	methodListTools   = "tools/list"
+	methodCallTool    = "tools/call"
+	methodGetPrompt   = "prompts/get"
+	methodRead        = "resources/read"
+	methodListen      = "subscriptions/listen"
+	methodSubscribe   = "resources/subscribe"
+	methodUnsubscribe = "resources/unsubscribe"
+	methodSetLevel    = "logging/setLevel"
 
 	noteInitialized  = "notifications/initialized"
 	noteCancelled    = "notifications/cancelled"
+	noteProgress     = "notifications/progress"
+	noteMessage      = "notifications/message"
 	noteToolsChanged = "notifications/tools/list_changed"
+	noteUpdated      = "notifications/resources/updated"
 )
 
 // Times of the protocol (C.2).
@@ -45,6 +52,8 @@ type request struct {
 	method string
 	body   []byte
 	header http.Header // extra headers, HTTP only
+	peer   relay.Peer  // the client whose request it is; nil for our own
+	limit  *limit      // nil when it has none of its own
 	onNote func(note)  // nil when nobody listens
 }
 
@@ -58,6 +67,9 @@ type transport interface {
 	copies() bool
 	// send sends a notification or an answer.
 	send(ctx context.Context, msg []byte) error
+	// offer hands a note to the goroutine that waits for the answer to a request.
+	// It reports false when there is none.
+	offer(id int64, n note) bool
 	// done is closed when the connection is lost; failed says why.
 	done() <-chan struct{}
 	failed() error
@@ -67,265 +79,138 @@ type transport interface {
 
 // peer is what a server says about itself.
 type peer struct {
-	Era         servers.Era `json:"era"`
-	Version     string      `json:"protocol_version"`
-	Name        string      `json:"name"`
-	ServerVers  string      `json:"version"`
-	ListChanged bool        `json:"-"`
-	HasTools    bool        `json:"-"`
+	Era        servers.Era `json:"era"`
+	Version    string      `json:"protocol_version"`
+	Name       string      `json:"name"`
+	ServerVers string      `json:"version"`
+
+	caps jsonrpc.Object // as declared
+}
+
+// has reports whether a capability is declared, or a truth inside of one.
+func (p *peer) has(capability, part string) bool {
+	raw := p.caps.Get(capability)
+	if raw == nil || string(raw) == "null" {
+		return false
+	}
+	if part == "" {
+		return true
+	}
+	obj, err := jsonrpc.ParseObject(raw)
+	return err == nil && string(obj.Get(part)) == "true"
 }
 
 // session is one initialised connection.
 type session struct {
+	p     *Provider
+	owner string     // the client it belongs to; "" when it is shared
+	first relay.Peer // the client whose request opens it, meanwhile
 	t     transport
 	peer  peer
-	meta  []byte // raw members of _meta that the modern era wants, without braces
+	hop   []byte // members of _meta that every modern request has, without braces
 	ids   atomic.Int64
 	slots chan struct{}
+
+	mu      sync.Mutex
+	flights map[int64]*request                 // of clients
+	asks    map[string]context.CancelCauseFunc // what the server has asked
+	level   int                                // severity that was asked for with logging/setLevel
+	relist  chan struct{}                      // wakes the subscription to look at its filter again
 
 	life   context.Context
 	cancel context.CancelFunc
 	work   group
 }
 
-// identity is how we introduce ourselves.
-type identity struct {
-	Name    string `json:"name"`
-	Version string `json:"version"`
-}
-
-// handshake settles the era and initialises the session. known is what an
-// earlier connection to the same server came to.
-func (s *session) handshake(ctx context.Context, who identity, want servers.Era) error {
-	info, err := json.Marshal(who)
-	if err != nil {
-		return err
+func newSession(p *Provider, owner string, first relay.Peer) *session {
+	s := &session{
+		p: p, owner: owner, first: first, slots: make(chan struct{}, maxInFlight),
+		flights: map[int64]*request{}, asks: map[string]context.CancelCauseFunc{}, relist: make(chan struct{}, 1),
 	}
-	if want != servers.EraLegacy {
-		ok, err := s.probe(ctx, info, want)
-		if ok || err != nil {
-			return err
-		}
-	}
-	return s.initialize(ctx, info)
-}
-
-// versionHolder is implemented by the transport that puts the version in a
-// header.
-type versionHolder interface {
-	begin(version string, modern bool)
-}
-
-// probe asks server/discover. It reports whether the server is modern; an error
-// is one that initialize cannot mend.
-func (s *session) probe(ctx context.Context, info []byte, want servers.Era) (bool, error) {
-	version := mcp.ProtocolVersion20260728
-	pctx, cancel := context.WithTimeout(ctx, probeTimeout)
-	if want == servers.EraModern {
-		cancel()
-		pctx, cancel = context.WithCancel(ctx)
-	}
-	defer cancel()
-	for range 2 {
-		s.speak(version, true, info)
-		res, err := s.ask(pctx, methodDiscover, nil)
-		if err == nil {
-			if s.acceptDiscovery(res, version) {
-				return true, nil
-			}
-			err = errors.New("its answer to server/discover names no version that yaya speaks")
-		}
-		s.speak("", false, nil)
-		re, rpc := errors.AsType[*jsonrpc.Error](err)
-		switch {
-		case ctx.Err() != nil:
-			return false, ctx.Err()
-		case rpc && re.Code == mcp.UNSUPPORTED_PROTOCOL_VERSION:
-			if v := commonVersion(re.Data); v != "" && mcp.IsModernProtocol(v) {
-				version = v
-				continue
-			}
-		case errors.Is(err, feature.ErrNotSent):
-			return false, err // it is not there; initialize would not find it either
-		}
-		if se, ok := errors.AsType[*statusError](err); ok && se.code == http.StatusUnauthorized {
-			return false, err
-		}
-		if want == servers.EraModern {
-			return false, fmt.Errorf("it does not speak the modern era that is configured: %w", err)
-		}
-		return false, nil
-	}
-	return false, errors.New("it refuses every protocol version that it says it speaks")
-}
-
-// commonVersion picks the newest version that both sides know out of the data
-// of an unsupported-version error.
-func commonVersion(data []byte) string {
-	var d struct {
-		Supported []string `json:"supported"`
-	}
-	if json.Unmarshal(data, &d) != nil {
-		return ""
-	}
-	return mcp.NegotiateMutuallySupportedVersion(d.Supported)
-}
-
-func (s *session) acceptDiscovery(raw []byte, version string) bool {
-	var d struct {
-		SupportedVersions []string     `json:"supportedVersions"`
-		Capabilities      capabilities `json:"capabilities"`
-		ServerInfo        identity     `json:"serverInfo"`
-		Meta              struct {
-			ServerInfo identity `json:"io.modelcontextprotocol/serverInfo"`
-		} `json:"_meta"`
-	}
-	if json.Unmarshal(raw, &d) != nil || !slices.Contains(d.SupportedVersions, version) {
-		return false
-	}
-	who := d.Meta.ServerInfo
-	if who.Name == "" {
-		who = d.ServerInfo
-	}
-	s.peer = peerOf(servers.EraModern, version, who, d.Capabilities)
-	return true
-}
-
-type capabilities struct {
-	Tools *struct {
-		ListChanged bool `json:"listChanged"`
-	} `json:"tools"`
-}
-
-func peerOf(era servers.Era, version string, who identity, caps capabilities) peer {
-	return peer{
-		Era: era, Version: version, Name: feature.Clean(who.Name, 100), ServerVers: feature.Clean(who.Version, 50),
-		HasTools: caps.Tools != nil, ListChanged: caps.Tools != nil && caps.Tools.ListChanged,
-	}
-}
-
-// speak fixes the version for everything that follows.
-func (s *session) speak(version string, modern bool, info []byte) {
-	s.meta = nil
-	if modern {
-		m := append([]byte(nil), `"`+mcp.MetaKeyProtocolVersion+`":`...)
-		m = jsonrpc.AppendString(m, version)
-		m = append(m, `,"`+mcp.MetaKeyClientCapabilities+`":{},"`+mcp.MetaKeyClientInfo+`":`...)
-		s.meta = append(m, info...)
-	}
-	if h, ok := s.t.(versionHolder); ok {
-		h.begin(version, modern)
-	}
-}
-
-func (s *session) initialize(ctx context.Context, info []byte) error {
-	params := append([]byte(`{"protocolVersion":"`+mcp.LATEST_LEGACY_PROTOCOL_VERSION+`","capabilities":{},"clientInfo":`), info...)
-	raw, err := s.ask(ctx, methodInitialize, append(params, '}'))
-	if err != nil {
-		return fmt.Errorf("initialize: %w", err)
-	}
-	var res struct {
-		ProtocolVersion string       `json:"protocolVersion"`
-		Capabilities    capabilities `json:"capabilities"`
-		ServerInfo      identity     `json:"serverInfo"`
-	}
-	if err := json.Unmarshal(raw, &res); err != nil {
-		return fmt.Errorf("initialize: the server's answer is malformed: %w", err)
-	}
-	if !mcp.IsValidProtocolVersion(res.ProtocolVersion) || mcp.IsModernProtocol(res.ProtocolVersion) {
-		return fmt.Errorf("initialize: the server wants protocol version %q, which yaya does not speak here", clip(res.ProtocolVersion, 40))
-	}
-	s.peer = peerOf(servers.EraLegacy, res.ProtocolVersion, res.ServerInfo, res.Capabilities)
-	s.speak(res.ProtocolVersion, false, nil)
-	if err := s.t.send(ctx, jsonrpc.AppendRequest(nil, nil, noteInitialized, nil)); err != nil {
-		return fmt.Errorf("%s: %w", noteInitialized, err)
-	}
-	return nil
-}
-
-// subscribe asks for the notifications that concern no request: a GET stream in
-// the legacy era over HTTP, subscriptions/listen in the modern one.
-func (s *session) subscribe() {
-	if h, ok := s.t.(*httpTransport); ok && s.peer.Era == servers.EraLegacy {
-		h.listen()
-		return
-	}
-	if s.peer.Era != servers.EraModern || !s.peer.ListChanged {
-		return
-	}
-	s.work.Go(func() {
-		for wait := time.Second; s.life.Err() == nil; wait = min(2*wait, time.Minute) {
-			begun := time.Now()
-			// The answer comes when the server ends the subscription; until then
-			// the transport hands on what arrives.
-			_, err := s.exchange(s.life, methodListen, []byte(`{"notifications":{"toolsListChanged":true}}`), nil, nil)
-			if time.Since(begun) > time.Minute {
-				wait = time.Second
-			}
-			if re, ok := errors.AsType[*jsonrpc.Error](err); ok && re.Code == jsonrpc.CodeMethodNotFound {
-				return
-			}
-			select {
-			case <-s.life.Done():
-			case <-s.t.done():
-				return
-			case <-time.After(wait):
-			}
-		}
-	})
+	s.life, s.cancel = context.WithCancel(context.Background())
+	return s
 }
 
 // ask sends a request of our own and returns its result.
 func (s *session) ask(ctx context.Context, method string, params []byte) ([]byte, error) {
-	r, err := s.exchange(ctx, method, params, nil, nil)
+	if params == nil {
+		params = []byte("{}")
+	}
+	obj, err := jsonrpc.ParseObject(params)
+	if err != nil {
+		return nil, err
+	}
+	r, err := s.relay(ctx, outgoing{method: method, params: obj})
+	if err == nil && r.err != nil {
+		err = jsonrpc.ParseError(r.err)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return r.result.Raw(), nil
 }
 
-// exchange sends a request with raw params and waits. An error object of the
-// server is returned as a *jsonrpc.Error.
-func (s *session) exchange(ctx context.Context, method string, params []byte, onNote func(note), header http.Header) (reply, error) {
-	if params == nil {
-		params = []byte("{}")
-	}
-	obj, err := jsonrpc.ParseObject(params)
-	if err != nil {
-		return reply{}, err
-	}
-	r, err := s.relay(ctx, method, obj, nil, onNote, header)
-	if err == nil && r.err != nil {
-		return reply{}, jsonrpc.ParseError(r.err)
-	}
-	return r, err
+// outgoing is a request that is to be sent.
+type outgoing struct {
+	method   string
+	params   jsonrpc.Object
+	edits    []jsonrpc.Edit // to params
+	header   http.Header
+	peer     relay.Peer // the client whose request it is
+	limit    *limit
+	progress func(note) // nil when nobody listens
 }
 
-// relay sends a request whose params are obj with edits and waits. What the
-// server answered, result or error, comes back raw.
-func (s *session) relay(ctx context.Context, method string, obj jsonrpc.Object, edits []jsonrpc.Edit, onNote func(note), header http.Header) (reply, error) {
+// relay sends a request and waits. What the server answered, result or error,
+// comes back raw.
+func (s *session) relay(ctx context.Context, o outgoing) (reply, error) {
 	id := s.ids.Add(1)
-	req := request{id: id, method: method, onNote: onNote}
-	buf := bufpool.Get(len(obj.Raw()) + len(s.meta) + 192)
+	req := request{id: id, method: o.method, peer: o.peer, limit: o.limit}
+	if o.progress != nil || o.peer != nil {
+		req.onNote = func(n note) {
+			if o.limit != nil {
+				o.limit.extend()
+			}
+			switch {
+			case n.method != noteProgress && o.peer != nil:
+				s.tell(o.peer, n)
+			case n.method == noteProgress && o.progress != nil:
+				o.progress(n)
+			default:
+				s.p.stats.dropped.Add(1)
+			}
+		}
+	}
+	buf := bufpool.Get(len(o.params.Raw()) + len(s.hop) + 256)
 	body := buf.B
 	body = append(body, `{"jsonrpc":"2.0","id":`...)
 	body = strconv.AppendInt(body, id, 10)
 	body = append(body, `,"method":"`...)
-	body = append(body, method...)
+	body = append(body, o.method...)
 	body = append(body, `","params":`...)
-	if meta, changed := s.metaFor(obj.Get("_meta"), id, onNote != nil); changed {
-		edits = append(edits, jsonrpc.Edit{Name: "_meta", Value: meta})
+	if meta, changed := s.metaFor(o, id); changed {
+		o.edits = append(o.edits, jsonrpc.Edit{Name: "_meta", Value: meta})
 	}
-	body = obj.Append(body, edits...)
+	body = o.params.Append(body, o.edits...)
 	req.body = append(body, '}')
-	if s.peer.Era == servers.EraModern || method == methodDiscover || method == methodListen {
-		req.header = modernHeader(method, obj, edits, header)
+	if s.hop != nil {
+		req.header = modernHeader(o)
+	}
+	if o.peer != nil {
+		s.mu.Lock()
+		s.flights[id] = &req
+		s.mu.Unlock()
+		defer func() {
+			s.mu.Lock()
+			delete(s.flights, id)
+			s.mu.Unlock()
+		}()
 	}
 	r, err := s.t.roundTrip(ctx, &req)
 	if buf.B = req.body; err == nil && s.t.copies() {
 		buf.Release()
 	}
-	if err != nil && ctx.Err() != nil && method != methodInitialize {
+	if err != nil && ctx.Err() != nil && o.method != methodInitialize {
 		s.abandon(id, context.Cause(ctx))
 	}
 	return r, err
@@ -333,8 +218,9 @@ func (s *session) relay(ctx context.Context, method string, obj jsonrpc.Object, 
 
 // metaFor makes the _meta of a request: the caller's, without the keys that are
 // the hop's own business, with ours. It reports false when the caller's stays.
-func (s *session) metaFor(callers []byte, id int64, progress bool) ([]byte, bool) {
-	if callers == nil && !progress && s.meta == nil {
+func (s *session) metaFor(o outgoing, id int64) ([]byte, bool) {
+	callers, progress := o.params.Get("_meta"), o.progress != nil
+	if callers == nil && !progress && s.hop == nil {
 		return nil, false
 	}
 	out := []byte{'{'}
@@ -356,9 +242,10 @@ func (s *session) metaFor(callers []byte, id int64, progress bool) ([]byte, bool
 			}
 		}
 	}
-	if s.meta != nil {
+	if s.hop != nil {
 		comma()
-		out = append(out, s.meta...)
+		out = append(out, s.hop...)
+		out = s.appendClient(out, o.peer)
 	}
 	if progress {
 		comma()
@@ -371,26 +258,55 @@ func (s *session) metaFor(callers []byte, id int64, progress bool) ([]byte, bool
 	return append(out, '}'), true
 }
 
+// appendClient appends what a modern request says of the client behind it: what
+// it can be asked, and which log messages it wants.
+func (s *session) appendClient(dst []byte, p relay.Peer) []byte {
+	dst = append(dst, `,"`+mcp.MetaKeyClientCapabilities+`":`...)
+	if p == nil {
+		return append(dst, "{}"...)
+	}
+	if caps := p.Capabilities(); caps.IsObject() {
+		dst = append(dst, caps.Raw()...)
+	} else {
+		dst = append(dst, "{}"...)
+	}
+	level := p.LogLevel()
+	if level == "" && !p.Modern() {
+		level = "info" // such a client expects the server to choose
+	}
+	if level != "" {
+		dst = append(dst, `,"`+mcp.MetaKeyLogLevel+`":`...)
+		dst = jsonrpc.AppendString(dst, level)
+	}
+	return dst
+}
+
 // isReserved reports whether a key of _meta belongs to the protocol's own hop.
 func isReserved(name string) bool {
 	const prefix = "io.modelcontextprotocol/"
 	return len(name) > len(prefix) && name[:len(prefix)] == prefix
 }
 
-func modernHeader(method string, obj jsonrpc.Object, edits []jsonrpc.Edit, extra http.Header) http.Header {
-	h := http.Header{mcp.HeaderMethod: {method}}
-	name, ok := obj.String("name")
-	for _, e := range edits {
-		if e.Name == "name" {
-			name, ok = jsonrpc.AsString(e.Value)
+// named are the members of params that the header Mcp-Name repeats.
+var named = map[string]string{
+	methodCallTool: "name", methodGetPrompt: "name", methodRead: "uri",
+	"tasks/get": "taskId", "tasks/update": "taskId", "tasks/cancel": "taskId",
+}
+
+func modernHeader(o outgoing) http.Header {
+	h := http.Header{mcp.HeaderMethod: {o.method}}
+	if member := named[o.method]; member != "" {
+		name, ok := o.params.String(member)
+		for _, e := range o.edits {
+			if e.Name == member {
+				name, ok = jsonrpc.AsString(e.Value)
+			}
 		}
-	}
-	if ok && method == methodCallTool {
-		if v, ok := mcp.EncodeHeaderValue(name); ok {
+		if v, valid := mcp.EncodeHeaderValue(name); ok && valid {
 			h[mcp.HeaderName] = []string{v}
 		}
 	}
-	for k, v := range extra {
+	for k, v := range o.header {
 		h[k] = v
 	}
 	return h

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/feature"
-	"github.com/yaya-ai/yaya/kernel/tool"
+	"github.com/yaya-ai/yaya/mcpbridge/relay"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
@@ -67,14 +67,14 @@ func (sl *slot) retire(idle time.Duration) (*session, bool) {
 
 // session returns the session that a call goes to, by the server's policy, and
 // the function that ends its use.
-func (p *Provider) session(ctx context.Context, call tool.Call) (*session, func(), error) {
+func (p *Provider) session(ctx context.Context, client string, peer relay.Peer) (*session, func(), error) {
 	policy, pool := p.cfg.Server.SessionPolicy()
 	p.mu.Lock()
 	main, closed := p.main, p.closed
-	key := ""
+	key, owner := "", ""
 	switch policy {
 	case servers.PerClient:
-		key = call.SessionID
+		key, owner = client, client
 	case servers.PolicyPool:
 		p.next++
 		key = strconv.Itoa(p.next % pool)
@@ -85,7 +85,7 @@ func (p *Provider) session(ctx context.Context, call tool.Call) (*session, func(
 	}
 	if policy == servers.PerCall {
 		p.mu.Unlock()
-		return p.single(ctx)
+		return p.single(ctx, client, peer)
 	}
 	// Nobody's calls, and member 0 of a pool, use the session that is there.
 	if key == "" || (policy == servers.PolicyPool && key == "0") {
@@ -102,7 +102,7 @@ func (p *Provider) session(ctx context.Context, call tool.Call) (*session, func(
 		p.sessions[key] = sl
 	}
 	p.mu.Unlock()
-	s, err := p.use(ctx, sl)
+	s, err := p.use(ctx, sl, owner, peer)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -112,6 +112,9 @@ func (p *Provider) session(ctx context.Context, call tool.Call) (*session, func(
 func (sl *slot) leave() {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
+	if sl.s != nil {
+		sl.s.opened()
+	}
 	sl.users--
 	sl.last = time.Now()
 }
@@ -132,7 +135,7 @@ func (sl *slot) enter() (s, dead *session, err error) {
 	return sl.s, dead, nil
 }
 
-func (p *Provider) use(ctx context.Context, sl *slot) (*session, error) {
+func (p *Provider) use(ctx context.Context, sl *slot, owner string, peer relay.Peer) (*session, error) {
 	if s, dead, err := sl.enter(); s != nil || err != nil {
 		return s, err
 	} else if dead != nil {
@@ -153,12 +156,15 @@ func (p *Provider) use(ctx context.Context, sl *slot) (*session, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(life, cancel)() // a stop does not wait for a slow server
-	s, err = p.open(ctx)
+	s, err = p.open(ctx, owner, peer)
 	if life.Err() != nil && err != nil {
 		return nil, errStopped
 	}
 	if err != nil {
 		return nil, p.notOpened(err)
+	}
+	if peer != nil && relay.Asks(peer.Capabilities()) {
+		s.hear()
 	}
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
@@ -192,8 +198,8 @@ func (p *Provider) notOpened(err error) error {
 }
 
 // single opens a session for one call.
-func (p *Provider) single(ctx context.Context) (*session, func(), error) {
-	s, err := p.open(ctx)
+func (p *Provider) single(ctx context.Context, client string, peer relay.Peer) (*session, func(), error) {
+	s, err := p.open(ctx, client, peer)
 	if err != nil {
 		return nil, nil, p.notOpened(err)
 	}

@@ -36,13 +36,13 @@ func (t *stdio) lose(err error) {
 	t.once.Do(func() { close(t.lost) })
 }
 
-func startStdio(procs *proc.Manager, spec proc.Spec, dropped *atomic.Uint64, notify func(string, []byte)) (*stdio, error) {
+func startStdio(procs *proc.Manager, spec proc.Spec, dropped *atomic.Uint64, in incoming) (*stdio, error) {
 	p, err := procs.Start(spec)
 	if err != nil {
 		return nil, err
 	}
 	t := &stdio{p: p, w: newLineWriter(p.Stdin), readerDone: make(chan struct{}), lost: make(chan struct{})}
-	t.mux = newMux(dropped, notify, func(msg []byte) { _ = t.w.write(msg) })
+	t.mux = newMux(dropped, in, func(msg []byte) { _ = t.w.write(msg) })
 	go t.read()
 	return t, nil
 }

@@ -5,16 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"sync"
-	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/kernel/tool"
-	"github.com/yaya-ai/yaya/mcpbridge/servers"
+	"github.com/yaya-ai/yaya/mcpbridge/relay"
 )
 
 // remote is a tool of the server.
@@ -34,33 +31,31 @@ var errCallTimeout = errors.New("the call ran into its time limit")
 
 // Invoke implements [feature.Tool]: it relays one call.
 func (t *remote) Invoke(ctx context.Context, call tool.Call) (tool.Result, error) {
-	start := time.Now()
-	limit := newLimit(ctx, cmp.Or(t.p.cfg.Server.CallTimeout, callTimeout))
-	defer limit.stop()
-
-	s, leave, err := t.p.session(limit.ctx, call)
-	if err != nil {
-		return t.explain(ctx, err, limit)
+	o := outgoing{method: methodCallTool}
+	if call.Native != nil {
+		o.peer, _ = call.Native.Peer.(relay.Peer)
+		o.params = call.Native.Params
+		o.edits = append(make([]jsonrpc.Edit, 0, 2), jsonrpc.Edit{Name: "name", Value: t.nameJSON})
+	} else {
+		raw := append([]byte(`{"name":`), t.nameJSON...)
+		raw = append(append(raw, `,"arguments":`...), call.Args...)
+		var err error
+		if o.params, err = jsonrpc.ParseObject(append(raw, '}')); err != nil {
+			return tool.Result{}, err
+		}
 	}
-	defer leave()
-	if err := s.acquire(limit.ctx); err != nil {
-		return t.explain(ctx, err, limit)
-	}
-	defer s.release()
-
-	var onNote func(note)
 	if call.Progress != nil {
-		onNote = func(n note) {
-			limit.extend()
+		o.progress = func(n note) {
 			if p, ok := progressOf(n); ok {
 				call.Progress(p)
 			}
 		}
 	}
-	r, err := t.send(limit.ctx, s, call, onNote)
-	t.p.stats.record(time.Since(start), err == nil && r.err == nil)
+	limit := newLimit(ctx, cmp.Or(t.p.cfg.Server.CallTimeout, callTimeout))
+	defer limit.stop()
+	o.limit = limit
+	r, err := t.p.exchange(limit.ctx, call.SessionID, o, t.typed)
 	if err != nil {
-		t.p.lostMain(s, err)
 		return t.explain(ctx, err, limit)
 	}
 	if r.err == nil && !r.result.IsObject() {
@@ -73,32 +68,6 @@ func (t *remote) Invoke(ctx context.Context, call tool.Call) (tool.Result, error
 		return tool.Fail(tool.ErrTool, "%s", jsonrpc.ParseError(r.err).Error()), nil
 	}
 	return normalise(t.p.cfg.Artifacts, call, r.result.Raw())
-}
-
-// send builds the params by splicing: the caller's own where it speaks MCP, with
-// the tool's own name and without what belongs to its hop.
-func (t *remote) send(ctx context.Context, s *session, call tool.Call, onNote func(note)) (reply, error) {
-	var params jsonrpc.Object
-	var edits []jsonrpc.Edit
-	if call.Native != nil {
-		params = call.Native.Params
-		edits = append(make([]jsonrpc.Edit, 0, 2), jsonrpc.Edit{Name: "name", Value: t.nameJSON})
-	} else {
-		raw := append([]byte(`{"name":`), t.nameJSON...)
-		raw = append(append(raw, `,"arguments":`...), call.Args...)
-		var err error
-		if params, err = jsonrpc.ParseObject(append(raw, '}')); err != nil {
-			return reply{}, err
-		}
-	}
-	var header http.Header
-	if t.typed != nil && s.peer.Era == servers.EraModern {
-		header = http.Header{}
-		for k, v := range mcp.GenerateParamHeaders(t.typed, params.Append(nil)) {
-			header.Set(k, v)
-		}
-	}
-	return s.relay(ctx, methodCallTool, params, edits, onNote, header)
 }
 
 // explain turns the failure of a call into what its caller gets to read: the
@@ -115,37 +84,4 @@ func (t *remote) explain(ctx context.Context, err error, limit *limit) (tool.Res
 		return tool.Result{}, fmt.Errorf("server %q: %w", name, err)
 	}
 	return tool.Fail(tool.ErrUnavailable, "server %q: %s; the call may or may not have taken effect (see: yaya mcp list)", name, feature.Clean(err.Error(), 600)), nil
-}
-
-// limit is the time limit of a call: so much without a sign of life, and
-// maxCall in all.
-type limit struct {
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	per    time.Duration
-	end    time.Time
-
-	mu    sync.Mutex
-	timer *time.Timer
-}
-
-func newLimit(ctx context.Context, per time.Duration) *limit {
-	l := &limit{per: per, end: time.Now().Add(max(maxCall, per))}
-	l.ctx, l.cancel = context.WithCancelCause(ctx)
-	l.timer = time.AfterFunc(per, func() { l.cancel(errCallTimeout) })
-	return l
-}
-
-// extend starts the time without a sign of life anew, within the whole.
-func (l *limit) extend() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.timer.Stop() {
-		l.timer.Reset(min(l.per, time.Until(l.end)))
-	}
-}
-
-func (l *limit) stop() {
-	l.timer.Stop()
-	l.cancel(nil)
 }

@@ -1,0 +1,292 @@
+package downstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/mcpbridge/relay"
+)
+
+// codeNoResource is the legacy era's answer for a resource that does not exist.
+const codeNoResource = -32002
+
+// list answers with the entries that all servers have, under the names that they
+// have here.
+func (s *Server) list(ctx context.Context, x *exchange, k relay.Kind) ([]byte, error) {
+	if c := x.msg.Params.Get("cursor"); c != nil && string(c) != "null" {
+		return nil, fail(jsonrpc.CodeInvalidParams, "unknown cursor: the list has one page")
+	}
+	s.cfg.Boundary(ctx)
+	out := []byte{'{'}
+	if x.modern {
+		out = append(out, `"resultType":"complete",`...)
+	}
+	out = append(jsonrpc.AppendString(out, k.Member), ':', '[')
+	for i, e := range s.cfg.Router.List(ctx, k) {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		if e.Name == e.Own {
+			out = append(out, e.Raw.Raw()...)
+		} else {
+			out = e.Raw.Append(out, jsonrpc.Edit{Name: k.Key, Value: jsonrpc.AppendString(nil, e.Name)})
+		}
+	}
+	if ctx.Err() != nil {
+		return nil, errNoAnswer
+	}
+	out = append(out, ']')
+	if x.modern {
+		out = s.appendServerMeta(appendCacheHints(out))
+	}
+	return append(out, '}'), nil
+}
+
+// reply turns what a server answered into the result or error of a request.
+func (x *exchange) reply(r relay.Reply, err error) ([]byte, error) {
+	switch {
+	case x.ctx != nil && x.ctx.Err() != nil:
+		r.Buffer.Release()
+		return nil, errNoAnswer
+	case err != nil:
+		return nil, err
+	}
+	x.buf = r.Buffer
+	if r.Err != nil {
+		return nil, &jsonrpc.Error{Raw: r.Err}
+	}
+	return x.complete(r.Result), nil
+}
+
+// complete gives a result the type that the modern era demands.
+func (x *exchange) complete(o jsonrpc.Object) []byte {
+	if !x.modern || !o.IsObject() || o.Get("resultType") != nil {
+		return o.Raw()
+	}
+	return o.Append(make([]byte, 0, len(o.Raw())+32), jsonrpc.Edit{Name: "resultType", Value: []byte(`"complete"`)})
+}
+
+// cached adds the cache hints that the modern era demands, where the server gave
+// none.
+func (x *exchange) cached(out []byte) []byte {
+	if !x.modern {
+		return out
+	}
+	obj, err := jsonrpc.ParseObject(out)
+	if err != nil || obj.Get("ttlMs") != nil || string(obj.Get("resultType")) != `"complete"` {
+		return out
+	}
+	return obj.Append(nil, jsonrpc.Edit{Name: "ttlMs", Value: []byte("0")}, jsonrpc.Edit{Name: "cacheScope", Value: []byte(`"private"`)})
+}
+
+func (s *Server) getPrompt(ctx context.Context, x *exchange) ([]byte, error) {
+	name, ok := x.msg.Params.String("name")
+	if !ok {
+		return nil, fail(jsonrpc.CodeInvalidParams, "prompts/get needs a name")
+	}
+	e, err := s.cfg.Router.Find(ctx, relay.Prompts, name)
+	if err != nil {
+		s.cfg.Boundary(ctx)
+		if e, err = s.cfg.Router.Find(ctx, relay.Prompts, name); err != nil {
+			return nil, fail(jsonrpc.CodeInvalidParams, "unknown prompt %q", clip(name))
+		}
+	}
+	return x.reply(e.Server.Relay(ctx, x, x.msg.Method, x.msg.Params, jsonrpc.Edit{Name: "name", Value: jsonrpc.AppendString(nil, e.Own)}))
+}
+
+// noResource says that there is no such resource, as each era does.
+func (x *exchange) noResource(uri string) error {
+	code := codeNoResource
+	if x.modern {
+		code = jsonrpc.CodeInvalidParams
+	}
+	e := fail(code, "resource not found: %s", clip(uri))
+	e.Data = append(jsonrpc.AppendString([]byte(`{"uri":`), uri), '}')
+	return e
+}
+
+const maxURI = 8 << 10
+
+func (s *Server) resource(ctx context.Context, x *exchange) (relay.Server, string, error) {
+	uri, ok := x.msg.Params.String("uri")
+	if !ok || uri == "" || len(uri) > maxURI {
+		return nil, "", fail(jsonrpc.CodeInvalidParams, "%s needs a uri of at most %d bytes", x.msg.Method, maxURI)
+	}
+	server, own, err := s.cfg.Router.Resource(ctx, uri)
+	if errors.Is(err, relay.ErrUnknown) {
+		s.cfg.Boundary(ctx)
+		server, own, err = s.cfg.Router.Resource(ctx, uri)
+	}
+	if errors.Is(err, relay.ErrUnknown) {
+		return nil, "", x.noResource(uri)
+	}
+	return server, own, err
+}
+
+func (s *Server) readResource(ctx context.Context, x *exchange) ([]byte, error) {
+	server, own, err := s.resource(ctx, x)
+	if err != nil {
+		return nil, err
+	}
+	out, err := x.reply(server.Relay(ctx, x, x.msg.Method, x.msg.Params, jsonrpc.Edit{Name: "uri", Value: jsonrpc.AppendString(nil, own)}))
+	if err != nil {
+		if e, ok := errors.AsType[*jsonrpc.Error](err); ok && x.modern && jsonrpc.ParseError(e.Raw).Code == codeNoResource {
+			uri, _ := x.msg.Params.String("uri")
+			return nil, x.noResource(uri)
+		}
+		return nil, err
+	}
+	return x.cached(out), nil
+}
+
+// follow serves resources/subscribe and resources/unsubscribe of the legacy era.
+func (s *Server) follow(ctx context.Context, x *exchange, on bool) ([]byte, error) {
+	uri, ok := x.msg.Params.String("uri")
+	if !ok || len(uri) > maxURI {
+		return nil, fail(jsonrpc.CodeInvalidParams, "%s needs a uri", x.msg.Method)
+	}
+	var err error
+	if on {
+		x.c.mu.Lock()
+		full := x.c.subscribed >= maxSubscribed
+		x.c.subscribed++
+		x.c.mu.Unlock()
+		if full {
+			err = fail(jsonrpc.CodeInvalidParams, "at most %d subscriptions", maxSubscribed)
+		} else {
+			err = s.cfg.Router.Subscribe(ctx, x.c, uri)
+		}
+	} else {
+		err = s.cfg.Router.Unsubscribe(ctx, x.c, uri)
+	}
+	if !on || err != nil {
+		x.c.mu.Lock()
+		x.c.subscribed = max(0, x.c.subscribed-1)
+		x.c.mu.Unlock()
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil, errNoAnswer
+	case errors.Is(err, relay.ErrUnknown):
+		return nil, x.noResource(uri)
+	case err != nil:
+		return nil, err
+	}
+	return []byte("{}"), nil
+}
+
+// completeArgument serves completion/complete.
+func (s *Server) completeArgument(ctx context.Context, x *exchange) ([]byte, error) {
+	raw := x.msg.Params.Get("ref")
+	ref, err := jsonrpc.ParseObject(raw)
+	if raw == nil || err != nil {
+		return nil, fail(jsonrpc.CodeInvalidParams, "completion/complete needs a ref")
+	}
+	kind, _ := ref.String("type")
+	var e relay.Entry
+	key := "name"
+	switch kind {
+	case "ref/prompt":
+		name, _ := ref.String(key)
+		e, err = s.cfg.Router.Find(ctx, relay.Prompts, name)
+	case "ref/resource":
+		key = "uri"
+		uri, _ := ref.String(key)
+		if e, err = s.cfg.Router.Find(ctx, relay.Templates, uri); err != nil {
+			e.Server, e.Own, err = s.cfg.Router.Resource(ctx, uri)
+		}
+	default:
+		return nil, fail(jsonrpc.CodeInvalidParams, "ref: unknown type %q", clip(kind))
+	}
+	if err != nil {
+		return nil, fail(jsonrpc.CodeInvalidParams, "ref: there is nothing of that name")
+	}
+	if !e.Server.Has("completions") {
+		return x.complete(noCompletion), nil
+	}
+	own := ref.Append(nil, jsonrpc.Edit{Name: key, Value: jsonrpc.AppendString(nil, e.Own)})
+	return x.reply(e.Server.Relay(ctx, x, x.msg.Method, x.msg.Params, jsonrpc.Edit{Name: "ref", Value: own}))
+}
+
+var noCompletion = mustObject(`{"completion":{"values":[],"total":0,"hasMore":false}}`)
+
+func mustObject(s string) jsonrpc.Object {
+	o, err := jsonrpc.ParseObject([]byte(s))
+	if err != nil {
+		panic(err)
+	}
+	return o
+}
+
+// setLevel serves logging/setLevel of the legacy era.
+func (s *Server) setLevel(x *exchange) ([]byte, error) {
+	level, _ := x.msg.Params.String("level")
+	if relay.Severity(level) == 0 {
+		return nil, fail(jsonrpc.CodeInvalidParams, "there is no log level %q", clip(level))
+	}
+	x.c.mu.Lock()
+	x.c.level = level
+	x.c.mu.Unlock()
+	return []byte("{}"), nil
+}
+
+// Tasks (SEP-2663) are the server's that made them: its task ids carry its name
+// here, so that a later request finds it.
+
+const tasksExtension = "io.modelcontextprotocol/tasks"
+
+func (x *exchange) hasTasks() bool {
+	ext, err := jsonrpc.ParseObject(x.caps.Get("extensions"))
+	if err != nil {
+		return false
+	}
+	raw := ext.Get(tasksExtension)
+	return len(raw) > 0 && raw[0] == '{'
+}
+
+func (s *Server) task(ctx context.Context, x *exchange) ([]byte, error) {
+	if !x.modern {
+		return nil, fail(jsonrpc.CodeMethodNotFound, "unknown method %q", x.msg.Method)
+	}
+	if !x.hasTasks() {
+		e := fail(mcp.MISSING_REQUIRED_CLIENT_CAPABILITY, "the client has not declared the extension %s", tasksExtension)
+		e.Data = json.RawMessage(`{"requiredCapabilities":{"extensions":{"` + tasksExtension + `":{}}}}`)
+		return nil, e
+	}
+	id, ok := x.msg.Params.String("taskId")
+	name, own, found := strings.Cut(id, taskSeparator)
+	if !ok || !found {
+		return nil, fail(jsonrpc.CodeInvalidParams, "there is no task %q", clip(id))
+	}
+	for _, server := range s.cfg.Router.Servers() {
+		if server.Name() != name {
+			continue
+		}
+		out, err := x.reply(server.Relay(ctx, x, x.msg.Method, x.msg.Params, jsonrpc.Edit{Name: "taskId", Value: jsonrpc.AppendString(nil, own)}))
+		if err != nil {
+			return nil, err
+		}
+		obj, err := jsonrpc.ParseObject(out)
+		if err != nil {
+			return nil, err
+		}
+		return renameTask(name, obj), nil
+	}
+	return nil, fail(jsonrpc.CodeInvalidParams, "there is no task %q", clip(id))
+}
+
+const taskSeparator = "~"
+
+// renameTask gives the task in a result the id that clients know it by.
+func renameTask(server string, o jsonrpc.Object) []byte {
+	id, ok := o.String("taskId")
+	if !ok {
+		return o.Raw()
+	}
+	return o.Append(nil, jsonrpc.Edit{Name: "taskId", Value: jsonrpc.AppendString(nil, server+taskSeparator+id)})
+}

@@ -1,0 +1,283 @@
+package downstream
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/yaya-ai/yaya/internal/bufpool"
+	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/mcpbridge/relay"
+)
+
+// flight is work that outlives the request that began it: a server has a
+// question, the client gets it as the answer input_required, and comes again with
+// what was asked for (SEP-2322). Meanwhile the work is parked, and only the state
+// that the client was given finds it.
+type flight struct {
+	s      *Server
+	bound  [32]byte // who may come again, and with what
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	done   chan landing
+	fresh  chan struct{} // something was asked
+
+	mu    sync.Mutex
+	send  func([]byte) error // to the client; nil while nobody is there
+	seq   int
+	open  map[string]*asked
+	timer *time.Timer
+}
+
+type asked struct {
+	method string
+	params []byte
+	reply  chan relay.Reply
+}
+
+// landing is how the work ended.
+type landing struct {
+	result []byte
+	err    error
+	buf    *bufpool.Buffer
+}
+
+const (
+	statePrefix = "yaya."
+	maxFlights  = 256 // parked at a time
+)
+
+var errParkedTooLong = errors.New("nobody answered in time")
+
+// canPark reports whether the client of a request takes questions for an answer.
+func (x *exchange) canPark() bool { return x.modern && relay.Asks(x.caps) }
+
+// bind digests what a request with another's state must have in common with it:
+// the client and the request, but for the answers.
+func bind(x *exchange) [32]byte {
+	h := sha256.New()
+	for _, part := range [][]byte{[]byte(x.c.session), []byte(x.msg.Method), x.msg.Params.Get("name"), x.msg.Params.Get("uri"), x.msg.Params.Get("arguments")} {
+		fmt.Fprintf(h, "%d:", len(part))
+		h.Write(part)
+	}
+	return [32]byte(h.Sum(nil))
+}
+
+// fly runs work that may have to ask the client something.
+func (s *Server) fly(ctx context.Context, x *exchange, work func(context.Context, *exchange) ([]byte, error)) ([]byte, error) {
+	state, _ := x.msg.Params.String("requestState")
+	if strings.HasPrefix(state, statePrefix) {
+		f, err := s.unpark(state, x)
+		if err != nil {
+			return nil, err
+		}
+		return f.wait(ctx, x)
+	}
+	if !x.canPark() {
+		return work(ctx, x)
+	}
+	f := &flight{s: s, bound: bind(x), done: make(chan landing, 1), fresh: make(chan struct{}, 1), open: map[string]*asked{}, send: x.notify}
+	f.ctx, f.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	mine := *x
+	mine.ctx, mine.flight, mine.notify = f.ctx, f, f.deliver
+	x.keep = true
+	if !s.begin() {
+		f.cancel(nil)
+		return nil, errNoAnswer
+	}
+	go func() {
+		defer s.work.Done()
+		stop := context.AfterFunc(s.life, func() { f.cancel(errSessionEnded) })
+		defer stop()
+		result, err := work(f.ctx, &mine)
+		f.done <- landing{bytes.Clone(result), err, nil}
+		mine.buf.Release()
+		f.cancel(nil)
+	}()
+	return f.wait(ctx, x)
+}
+
+// begin claims a goroutine, unless the server is closed.
+func (s *Server) begin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.work.Add(1)
+	return true
+}
+
+// wait waits for the end, or for a question, with a request of the client's.
+func (f *flight) wait(ctx context.Context, x *exchange) ([]byte, error) {
+	select {
+	case l := <-f.done:
+		return l.result, l.err
+	case <-f.fresh:
+		select {
+		case l := <-f.done: // it did not wait for the answer
+			return l.result, l.err
+		default:
+		}
+		return f.park(x)
+	case <-ctx.Done():
+		f.cancel(errNoAnswer)
+		<-f.done
+		return nil, errNoAnswer
+	}
+}
+
+// park answers the request with the open questions.
+func (f *flight) park(x *exchange) ([]byte, error) {
+	state := statePrefix + rand.Text()
+	type input struct {
+		Method string          `json:"method"`
+		Params json.RawMessage `json:"params,omitempty"`
+	}
+	questions := map[string]input{}
+	f.mu.Lock()
+	for key, q := range f.open {
+		questions[key] = input{q.method, q.params}
+	}
+	f.send = nil
+	f.mu.Unlock()
+	if len(questions) == 0 { // withdrawn meanwhile
+		f.mu.Lock()
+		f.send = x.notify
+		f.mu.Unlock()
+		return f.wait(x.ctx, x)
+	}
+	f.s.mu.Lock()
+	full := len(f.s.flights) >= maxFlights
+	if !full {
+		f.s.flights[state] = f
+	}
+	f.s.mu.Unlock()
+	if full {
+		f.cancel(errTooMany)
+		return nil, fail(jsonrpc.CodeInternal, "too many requests wait for input")
+	}
+	f.mu.Lock()
+	f.timer = time.AfterFunc(maxParked, func() {
+		f.s.forget(state)
+		f.cancel(errParkedTooLong)
+	})
+	f.mu.Unlock()
+	return json.Marshal(struct {
+		ResultType    string           `json:"resultType"`
+		InputRequests map[string]input `json:"inputRequests"`
+		RequestState  string           `json:"requestState"`
+	}{"input_required", questions, state})
+}
+
+// forget removes a parked flight; false says that it was gone.
+func (s *Server) forget(state string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := s.flights[state]
+	delete(s.flights, state)
+	return ok
+}
+
+// unpark finds the work that a request goes on with, and gives it the answers. A
+// state is used once.
+func (s *Server) unpark(state string, x *exchange) (*flight, error) {
+	unknown := fail(jsonrpc.CodeInvalidParams, "requestState is unknown, used, or has expired")
+	s.mu.Lock()
+	f := s.flights[state]
+	s.mu.Unlock()
+	if f == nil || f.bound != bind(x) {
+		return nil, unknown
+	}
+	var answers map[string]json.RawMessage
+	if raw := x.msg.Params.Get("inputResponses"); raw != nil {
+		if err := json.Unmarshal(raw, &answers); err != nil || answers == nil {
+			return nil, fail(jsonrpc.CodeInvalidParams, "inputResponses must be an object")
+		}
+	}
+	replies := map[string]relay.Reply{}
+	for key, raw := range answers {
+		obj, err := jsonrpc.ParseObject(bytes.Clone(raw))
+		if err != nil {
+			return nil, fail(jsonrpc.CodeInvalidParams, "inputResponses: %q must be an object", clip(key))
+		}
+		replies[key] = relay.Reply{Result: obj}
+	}
+	if !s.forget(state) {
+		return nil, unknown // another request was faster
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.timer != nil {
+		f.timer.Stop()
+	}
+	f.send = x.notify
+	left := false
+	for key, q := range f.open {
+		if r, ok := replies[key]; ok {
+			q.reply <- r
+			delete(f.open, key)
+		} else {
+			left = true
+		}
+	}
+	if left { // and is asked for again
+		f.wake()
+	}
+	return f, nil
+}
+
+func (f *flight) wake() {
+	select {
+	case f.fresh <- struct{}{}:
+	default:
+	}
+}
+
+// ask puts a question to the client and waits for a request that brings the
+// answer.
+func (f *flight) ask(ctx context.Context, method string, params []byte) (relay.Reply, error) {
+	q := &asked{method: method, params: bytes.Clone(params), reply: make(chan relay.Reply, 1)}
+	f.mu.Lock()
+	if len(f.open) >= maxAsked {
+		f.mu.Unlock()
+		return relay.Refusal(jsonrpc.CodeInternal, "too many questions at a time"), nil
+	}
+	f.seq++
+	key := fmt.Sprintf("q%d", f.seq)
+	f.open[key] = q
+	f.wake()
+	f.mu.Unlock()
+	defer func() {
+		f.mu.Lock()
+		delete(f.open, key)
+		f.mu.Unlock()
+	}()
+	select {
+	case r := <-q.reply:
+		return r, nil
+	case <-ctx.Done():
+		return relay.Reply{}, context.Cause(ctx)
+	case <-f.ctx.Done():
+		return relay.Reply{}, context.Cause(f.ctx)
+	}
+}
+
+// deliver sends a message with the request that is there, if one is.
+func (f *flight) deliver(msg []byte) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.send == nil {
+		return nil // the client sees the end
+	}
+	return f.send(msg)
+}
+
+func (f *flight) notify(msg []byte) { _ = f.deliver(msg) }

@@ -1,0 +1,246 @@
+package downstream
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/yaya-ai/yaya/internal/bufpool"
+	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/mcpbridge/relay"
+)
+
+// exchange is one request and the way to its client. It implements [relay.Peer].
+type exchange struct {
+	c      *client
+	msg    *jsonrpc.Message
+	modern bool
+	caps   jsonrpc.Object // what the client has declared, zero when nothing
+	level  string         // of log messages, modern only
+	ctx    context.Context
+	// notify sends a message on the request's own stream, before the result.
+	notify func(msg []byte) error
+	buf    *bufpool.Buffer // holds the result, if set
+	// header looks a header up, for transports that have them.
+	header func(name string) (string, bool)
+	// flight outlives the request, for a client that answers questions with
+	// another request. nil when nothing can be asked.
+	flight *flight
+	// keep says that the request's memory is still in use when it has been
+	// answered.
+	keep bool
+}
+
+var _ relay.Peer = (*exchange)(nil)
+
+// Client implements [relay.Peer].
+func (x *exchange) Client() string { return x.c.session }
+
+// Modern implements [relay.Peer].
+func (x *exchange) Modern() bool { return x.modern }
+
+// Capabilities implements [relay.Peer].
+func (x *exchange) Capabilities() jsonrpc.Object { return x.caps }
+
+// LogLevel implements [relay.Peer].
+func (x *exchange) LogLevel() string {
+	if x.modern {
+		return x.level
+	}
+	return x.c.logLevel()
+}
+
+// Notify implements [relay.Peer].
+func (x *exchange) Notify(method string, params []byte) {
+	msg := jsonrpc.AppendRequest(nil, nil, method, params)
+	if x.flight != nil {
+		x.flight.notify(msg)
+		return
+	}
+	_ = x.notify(msg) // a client that went away shows in the context
+}
+
+// Ask implements [relay.Peer].
+func (x *exchange) Ask(ctx context.Context, method string, params []byte) (relay.Reply, error) {
+	if x.modern {
+		if x.flight == nil {
+			return relay.Refusal(jsonrpc.CodeMethodNotFound, "the client cannot be asked during "+x.msg.Method), nil
+		}
+		return x.flight.ask(ctx, method, params)
+	}
+	if x.ctx != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(x.ctx, cancel)()
+	}
+	return x.c.ask(ctx, x.notify, method, params)
+}
+
+// maxAsked bounds the questions that wait for one client.
+const maxAsked = 64
+
+// ask sends a request to a legacy client by send, and waits for its response.
+func (c *client) ask(ctx context.Context, send func([]byte) error, method string, params []byte) (relay.Reply, error) {
+	done := make(chan relay.Reply, 1)
+	c.mu.Lock()
+	if len(c.asks) >= maxAsked {
+		c.mu.Unlock()
+		return relay.Refusal(jsonrpc.CodeInternal, fmt.Sprintf("%d requests wait for an answer of this client", maxAsked)), nil
+	}
+	c.askSeq++
+	id := c.askSeq
+	c.asks[id] = done
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		delete(c.asks, id)
+		c.mu.Unlock()
+	}()
+	rawID := strconv.AppendInt(nil, id, 10)
+	if err := send(jsonrpc.AppendRequest(nil, rawID, method, params)); err != nil {
+		return relay.Reply{}, fmt.Errorf("the client cannot be reached: %w", err)
+	}
+	select {
+	case r := <-done:
+		return r, nil
+	case <-ctx.Done():
+		note := append([]byte(`{"requestId":`), rawID...)
+		_ = send(jsonrpc.AppendRequest(nil, nil, noteCancelled, append(note, '}')))
+		return relay.Reply{}, cmp.Or(context.Cause(ctx), ctx.Err())
+	}
+}
+
+// answered takes a client's response to what it was asked. The message's memory
+// is the caller's to leave alone. It reports false when nothing was asked.
+func (c *client) answered(msg *jsonrpc.Message) bool {
+	id, err := strconv.ParseInt(string(msg.ID), 10, 64)
+	if err != nil {
+		return false
+	}
+	c.mu.Lock()
+	done := c.asks[id]
+	delete(c.asks, id)
+	c.mu.Unlock()
+	if done == nil {
+		return false
+	}
+	if msg.Err == nil && !msg.Result.IsObject() {
+		done <- relay.Refusal(jsonrpc.CodeInternal, "the client's answer is no object")
+		return true
+	}
+	done <- relay.Reply{Result: msg.Result, Err: msg.Err}
+	return true
+}
+
+func (c *client) logLevel() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.level
+}
+
+func (c *client) capabilities() jsonrpc.Object {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.caps
+}
+
+// standing is the way to a legacy client between its requests.
+type standing struct {
+	*exchange
+	st *stream
+}
+
+// Standing returns the way to a client that has no request in flight, nil when
+// there is none: only a legacy client has one, by the stream that it keeps open.
+func (s *Server) Standing(session string) relay.Peer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for st := range s.streams {
+		if st.c != nil && st.c.session == session {
+			x := &exchange{c: st.c, caps: st.c.capabilities()}
+			x.notify = func(msg []byte) error {
+				select {
+				case <-st.over:
+					return errors.New("its stream has ended")
+				default:
+				}
+				st.mu.Lock()
+				defer st.mu.Unlock()
+				if len(st.queue) == maxQueued {
+					return errors.New("its stream is full")
+				}
+				st.queue = append(st.queue, queued{msg: bytes.Clone(msg)})
+				select {
+				case st.wake <- struct{}{}:
+				default:
+				}
+				return nil
+			}
+			return &standing{x, st}
+		}
+	}
+	return nil
+}
+
+// Ask implements [relay.Peer]; the question ends with the stream.
+func (p *standing) Ask(ctx context.Context, method string, params []byte) (relay.Reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, maxParked)
+	defer cancel()
+	done := make(chan struct{})
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	defer close(done)
+	watch.Go(func() {
+		select {
+		case <-p.st.over:
+			cancel()
+		case <-done:
+		}
+	})
+	return p.c.ask(ctx, p.notify, method, params)
+}
+
+// maxParked is how long a question waits for its answer.
+const maxParked = 5 * time.Minute
+
+// requestMeta is what a modern request says of itself in _meta.
+type requestMeta struct {
+	version      string
+	clientInfo   []byte // raw, nil when absent
+	capabilities []byte // raw, nil when absent
+	level        string
+}
+
+func openMeta(params jsonrpc.Object) requestMeta {
+	raw := params.Get("_meta")
+	if raw == nil || raw[0] != '{' {
+		return requestMeta{}
+	}
+	obj, err := jsonrpc.ParseObject(raw)
+	if err != nil {
+		return requestMeta{}
+	}
+	version, _ := obj.String(mcp.MetaKeyProtocolVersion)
+	level, _ := obj.String(mcp.MetaKeyLogLevel)
+	return requestMeta{version, obj.Get(mcp.MetaKeyClientInfo), obj.Get(mcp.MetaKeyClientCapabilities), level}
+}
+
+// open returns the capabilities as an object; zero when they are none.
+func (m requestMeta) open() jsonrpc.Object {
+	if len(m.capabilities) <= len("{}") {
+		return jsonrpc.Object{}
+	}
+	obj, err := jsonrpc.ParseObject(m.capabilities)
+	if err != nil {
+		return jsonrpc.Object{}
+	}
+	return obj
+}

@@ -1,0 +1,173 @@
+package downstream
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/yaya-ai/yaya/internal/sse"
+)
+
+// Bounds of what is kept for clients that lose their connection.
+const (
+	maxRecords    = 32      // streams of a session
+	maxRecorded   = 1 << 20 // bytes of a stream
+	maxRecordedN  = 1024    // events of a stream
+	resumeTimeout = time.Minute
+)
+
+// record is a stream of a legacy session that can be resumed with Last-Event-ID:
+// it keeps the events, and sends them to whoever is connected.
+type record struct {
+	id    string
+	prime bool // it starts with an event that only brings an id (SEP-1699)
+	over  chan struct{}
+
+	mu     sync.Mutex
+	first  int // number of events[0]
+	events [][]byte
+	size   int
+	conn   *conn
+	done   bool
+	lost   *time.Timer // runs while a client that may come back is away
+}
+
+// send keeps a message and passes it on. It fails for no connection's sake.
+func (r *record) send(msg []byte) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := r.first + len(r.events)
+	ev, err := sse.Append(nil, sse.Event{Name: "message", ID: r.id + "-" + strconv.Itoa(n), Data: msg})
+	if err != nil {
+		return err
+	}
+	r.events = append(r.events, ev)
+	r.size += len(ev)
+	for len(r.events) > 1 && (r.size > maxRecorded || len(r.events) > maxRecordedN) {
+		r.size -= len(r.events[0])
+		r.events[0] = nil
+		r.events = r.events[1:]
+		r.first++
+	}
+	if r.conn != nil && r.conn.write(ev) != nil {
+		r.conn = nil
+	}
+	return nil
+}
+
+// attach makes a connection the one that gets the events from now on.
+func (r *record) attach(c *conn) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.take(c)
+	if r.prime && r.first+len(r.events) == 0 {
+		r.first = 1
+		_ = c.write(fmt.Appendf(nil, "id: %s-0\ndata: \n\n", r.id)) // a failure shows with the next event
+	}
+}
+
+func (r *record) take(c *conn) {
+	if r.conn != nil && r.conn != c {
+		close(r.conn.over)
+	}
+	r.conn = c
+	if r.lost != nil {
+		r.lost.Stop()
+		r.lost = nil
+	}
+}
+
+// replay sends what came after event seq, and what is still to come.
+func (r *record) replay(c *conn, seq int) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	from := max(0, seq+1-r.first)
+	if from < len(r.events) {
+		if err := c.write(bytes.Join(r.events[from:], nil)); err != nil {
+			return err
+		}
+	}
+	if r.done {
+		return nil
+	}
+	r.take(c)
+	return nil
+}
+
+func (r *record) detach(c *conn) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.conn == c {
+		r.conn = nil
+	}
+}
+
+func (r *record) finish() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.done {
+		r.done = true
+		close(r.over)
+	}
+	if r.lost != nil {
+		r.lost.Stop()
+	}
+}
+
+// away says that the connection is gone, and that giveUp is to be called unless
+// the client comes back for the stream in time.
+func (r *record) away(c *conn, giveUp func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.done || (r.conn != nil && r.conn != c) {
+		return
+	}
+	r.conn = nil
+	r.lost = time.AfterFunc(resumeTimeout, giveUp)
+}
+
+// newRecord returns the record of a new stream of the session.
+func (c *client) newRecord() *record {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.recordSeq++
+	r := &record{id: "r" + strconv.Itoa(c.recordSeq), prime: c.version >= "2025-11-25", over: make(chan struct{})}
+	c.records = append(c.records, r)
+	if len(c.records) > maxRecords {
+		c.records = c.records[1:]
+	}
+	return r
+}
+
+// unasked is the record of what concerns no request.
+func (c *client) unasked() *record {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.getRecord == nil {
+		c.getRecord = &record{id: "g", over: make(chan struct{})}
+	}
+	return c.getRecord
+}
+
+// resumed finds the stream that an event id belongs to.
+func (c *client) resumed(lastID string) (*record, int, bool) {
+	id, n, ok := strings.Cut(lastID, "-")
+	seq, err := strconv.Atoi(n)
+	if !ok || err != nil || seq < 0 {
+		return nil, 0, false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.getRecord != nil && c.getRecord.id == id {
+		return c.getRecord, seq, true
+	}
+	for _, r := range c.records {
+		if r.id == id {
+			return r, seq, true
+		}
+	}
+	return nil, 0, false
+}

@@ -1,0 +1,99 @@
+package relay
+
+import (
+	"context"
+
+	"github.com/yaya-ai/yaya/internal/bufpool"
+	"github.com/yaya-ai/yaya/internal/jsonrpc"
+)
+
+// Methods that a server may ask its client for, and the notifications that
+// concern many.
+const (
+	Sampling    = "sampling/createMessage"
+	Elicitation = "elicitation/create"
+	Roots       = "roots/list"
+)
+
+// Reply is an answer as it came: exactly one of Result and Err is set.
+type Reply struct {
+	Result jsonrpc.Object
+	Err    []byte
+	Buffer *bufpool.Buffer // holds the bytes of both, if set
+}
+
+// Refusal is a reply that carries an error.
+func Refusal(code int, message string) Reply {
+	return Reply{Err: (&jsonrpc.Error{Code: code, Message: message}).Append(nil)}
+}
+
+// Peer is a client during one of its requests. Its methods may be called from
+// any goroutine until the request has been answered.
+type Peer interface {
+	// Client is the kernel session of the client.
+	Client() string
+	// Modern reports whether the client speaks the stateless era, and so takes
+	// input_required for an answer.
+	Modern() bool
+	// Capabilities is what the client has declared; zero when nothing.
+	Capabilities() jsonrpc.Object
+	// LogLevel is the least severity of log messages that the client wants. ""
+	// means that it did not say.
+	LogLevel() string
+	// Ask puts a server's question to the client and waits for the answer. A
+	// client that did not declare the capability is not asked.
+	Ask(ctx context.Context, method string, params []byte) (Reply, error)
+	// Notify sends a notification on the request's own stream. Failures show in
+	// the request's context.
+	Notify(method string, params []byte)
+}
+
+// Supports reports whether declared capabilities cover a question.
+func Supports(capabilities jsonrpc.Object, method string, params jsonrpc.Object) bool {
+	get := func(o jsonrpc.Object, key string) (jsonrpc.Object, bool) {
+		raw := o.Get(key)
+		if len(raw) == 0 || raw[0] != '{' {
+			return jsonrpc.Object{}, false
+		}
+		inner, err := jsonrpc.ParseObject(raw)
+		return inner, err == nil
+	}
+	switch method {
+	case Sampling:
+		_, ok := get(capabilities, "sampling")
+		return ok
+	case Roots:
+		_, ok := get(capabilities, "roots")
+		return ok
+	case Elicitation:
+		modes, ok := get(capabilities, "elicitation")
+		if !ok {
+			return false
+		}
+		mode, said := params.String("mode")
+		if !said {
+			mode = "form"
+		}
+		// Before 2025-11-25 there were no modes: an empty object means forms.
+		return modes.Get(mode) != nil || (mode == "form" && modes.Len() == 0)
+	}
+	return false
+}
+
+// Asks reports whether a client with these capabilities can be asked anything.
+func Asks(capabilities jsonrpc.Object) bool {
+	for _, key := range []string{"sampling", "elicitation", "roots"} {
+		if capabilities.Get(key) != nil {
+			return true
+		}
+	}
+	return false
+}
+
+var severities = map[string]int{
+	"debug": 1, "info": 2, "notice": 3, "warning": 4, "error": 5, "critical": 6, "alert": 7, "emergency": 8,
+}
+
+// Severity orders the log levels of RFC 5424; 0 means that there is no such
+// level.
+func Severity(level string) int { return severities[level] }

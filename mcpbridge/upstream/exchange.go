@@ -1,0 +1,222 @@
+package upstream
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/yaya-ai/yaya/feature"
+	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/mcpbridge/relay"
+	"github.com/yaya-ai/yaya/mcpbridge/servers"
+)
+
+// maxRounds bounds how often a server may ask for more input before it answers
+// one request.
+const maxRounds = 10
+
+// exchange sends a request on the session that the server's policy gives its
+// client, and answers what the server wants to know meanwhile, unless the client
+// itself is told (SEP-2322). ctx is that of the request's limit.
+func (p *Provider) exchange(ctx context.Context, client string, o outgoing, typed *mcp.Tool) (reply, error) {
+	start := time.Now()
+	s, leave, err := p.session(ctx, client, o.peer)
+	if err != nil {
+		return reply{}, err
+	}
+	defer leave()
+	if err := s.acquire(ctx); err != nil {
+		return reply{}, err
+	}
+	defer s.release()
+	if typed != nil && s.peer.Era == servers.EraModern {
+		o.header = http.Header{}
+		for k, v := range mcp.GenerateParamHeaders(typed, o.params.Append(nil)) {
+			o.header.Set(k, v)
+		}
+	}
+	s.wantLevel(ctx, o.peer)
+	for round := 0; ; round++ {
+		r, err := s.relay(ctx, o)
+		if err == nil && r.err == nil && s.peer.Era == servers.EraModern && (o.peer == nil || !o.peer.Modern()) &&
+			bytes.Equal(r.result.Get("resultType"), inputRequired) {
+			if round == maxRounds {
+				err = fmt.Errorf("the server has asked for input %d times and still has no answer", maxRounds)
+			} else if o, err = p.answer(ctx, o, r); err == nil {
+				r.buf.Release()
+				continue
+			}
+		}
+		p.stats.record(time.Since(start), err == nil && r.err == nil)
+		if err != nil {
+			p.lostMain(s, err)
+		}
+		return r, err
+	}
+}
+
+var inputRequired = []byte(`"input_required"`)
+
+// answer returns the request anew, with what the server wants to know.
+func (p *Provider) answer(ctx context.Context, o outgoing, r reply) (outgoing, error) {
+	var questions map[string]struct {
+		Method string          `json:"method"`
+		Params json.RawMessage `json:"params"`
+	}
+	if raw := r.result.Get("inputRequests"); raw != nil {
+		if err := json.Unmarshal(raw, &questions); err != nil {
+			return o, fmt.Errorf("the server's questions are malformed: %w", err)
+		}
+	}
+	if len(questions) > maxAsks {
+		return o, fmt.Errorf("the server has %d questions at a time, the limit is %d", len(questions), maxAsks)
+	}
+	if o.limit != nil {
+		o.limit.pause()
+		defer o.limit.resume()
+	}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	answers := make(map[string]json.RawMessage, len(questions))
+	var failed error
+	for key, q := range questions {
+		wg.Go(func() {
+			got, err := p.answerOne(ctx, o.peer, q.Method, q.Params)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				failed = cmp.Or(failed, fmt.Errorf("it asked for %s: %w", clip(q.Method, 64), err))
+				return
+			}
+			answers[key] = got
+		})
+	}
+	wg.Wait()
+	if failed != nil {
+		return o, failed
+	}
+	raw, err := json.Marshal(answers)
+	if err != nil {
+		return o, err
+	}
+	edits := make([]jsonrpc.Edit, 0, len(o.edits)+2)
+	for _, e := range o.edits {
+		if e.Name != "inputResponses" && e.Name != "requestState" && e.Name != "_meta" {
+			edits = append(edits, e)
+		}
+	}
+	// The state is the server's: it comes back as it was, or not at all.
+	o.edits = append(edits, jsonrpc.Edit{Name: "inputResponses", Value: raw}, jsonrpc.Edit{Name: "requestState", Value: bytes.Clone(r.result.Get("requestState"))})
+	return o, nil
+}
+
+func (p *Provider) answerOne(ctx context.Context, to relay.Peer, method string, params []byte) (json.RawMessage, error) {
+	if len(params) == 0 {
+		params = []byte("{}")
+	}
+	obj, err := jsonrpc.ParseObject(params)
+	if err != nil {
+		return nil, err
+	}
+	switch method {
+	case relay.Sampling, relay.Elicitation, relay.Roots:
+	default:
+		return nil, fmt.Errorf("%q is nothing that a client answers", clip(method, 64))
+	}
+	got, err := p.put(ctx, to, method, obj)
+	switch {
+	case err != nil:
+		return nil, err
+	case got.Err != nil:
+		return nil, jsonrpc.ParseError(got.Err)
+	}
+	return got.Result.Raw(), nil
+}
+
+// wantLevel makes a legacy server log what the client wants to see. The level of
+// a connection only ever gets more verbose: others may share it, and each client
+// gets what it asked for.
+func (s *session) wantLevel(ctx context.Context, p relay.Peer) {
+	if p == nil || s.peer.Era == servers.EraModern {
+		return
+	}
+	level := p.LogLevel()
+	want := relay.Severity(level)
+	if want == 0 || !s.peer.has("logging", "") {
+		return
+	}
+	s.mu.Lock()
+	now := s.level
+	if now == 0 || want < now {
+		s.level = want
+	}
+	s.mu.Unlock()
+	if now != 0 && want >= now {
+		return
+	}
+	if _, err := s.ask(ctx, methodSetLevel, append(jsonrpc.AppendString([]byte(`{"level":`), level), '}')); err != nil {
+		s.mu.Lock()
+		s.level = now
+		s.mu.Unlock()
+	}
+}
+
+// Relay implements [relay.Server].
+func (p *Provider) Relay(ctx context.Context, peer relay.Peer, method string, params jsonrpc.Object, edits ...jsonrpc.Edit) (relay.Reply, error) {
+	limit := newLimit(ctx, cmp.Or(p.cfg.Server.CallTimeout, callTimeout))
+	defer limit.stop()
+	var r reply
+	err := p.guarded(limit.ctx, func() (err error) {
+		o := outgoing{method: method, params: params, edits: append([]jsonrpc.Edit(nil), edits...), peer: peer, limit: limit}
+		if token := progressToken(params); token != nil {
+			o.progress = func(n note) { forward(peer, token, n) }
+		}
+		r, err = p.exchange(limit.ctx, peer.Client(), o, nil)
+		return err
+	})
+	switch {
+	case ctx.Err() != nil:
+		return relay.Reply{}, ctx.Err()
+	case limit.ctx.Err() != nil:
+		return relay.Refusal(jsonrpc.CodeInternal, fmt.Sprintf("server %q did not answer within %v", p.cfg.Server.Name, limit.per)), nil
+	case err != nil:
+		return relay.Refusal(jsonrpc.CodeInternal, fmt.Sprintf("server %q: %s", p.cfg.Server.Name, feature.Clean(err.Error(), 600))), nil
+	}
+	return relay.Reply{Result: r.result, Err: r.err, Buffer: r.buf}, nil
+}
+
+// guarded runs f when the server is there; Config.Guard waits for one that is
+// not, and repeats what never reached it.
+func (p *Provider) guarded(ctx context.Context, f func() error) error {
+	if p.cfg.Guard == nil {
+		return f()
+	}
+	return p.cfg.Guard(ctx, f)
+}
+
+func progressToken(params jsonrpc.Object) []byte {
+	meta, err := jsonrpc.ParseObject(params.Get("_meta"))
+	if err != nil {
+		return nil
+	}
+	return meta.Get("progressToken")
+}
+
+// forward passes progress on under the client's own token.
+func forward(to relay.Peer, token []byte, n note) {
+	obj, err := jsonrpc.ParseObject(n.params)
+	if err != nil {
+		return
+	}
+	to.Notify(noteProgress, obj.Append(nil, jsonrpc.Edit{Name: "progressToken", Value: token}))
+}
+
+var errAway = errors.New("the server is not connected")

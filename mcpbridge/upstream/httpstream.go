@@ -1,0 +1,227 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/internal/sse"
+)
+
+// Resumption of broken streams (legacy era).
+const (
+	maxResumes  = 5
+	resumeAfter = time.Second
+	maxResume   = 30 * time.Second
+)
+
+// brokenStream says that an answer's stream ended before the answer.
+type brokenStream struct {
+	cause  error
+	lastID string // "" when it cannot be resumed
+	retry  time.Duration
+}
+
+func (e *brokenStream) Error() string {
+	return fmt.Sprintf("the server's answer broke off: %v", e.cause)
+}
+
+func (e *brokenStream) Unwrap() error { return e.cause }
+
+// readStream reads the stream that answers one request: notes, then the answer.
+// A legacy server may end it in the middle, and go on where it is asked to.
+func (t *httpTransport) readStream(ctx context.Context, body io.Reader, req *request) (reply, error) {
+	r, err := t.readAnswer(ctx, body, req)
+	for try := 0; try < maxResumes; try++ {
+		broken, ok := errors.AsType[*brokenStream](err)
+		if !ok || broken.lastID == "" || t.isModern() {
+			break
+		}
+		wait := broken.retry
+		if wait == 0 {
+			wait = resumeAfter << try
+		}
+		select {
+		case <-time.After(min(wait, maxResume)):
+		case <-ctx.Done():
+			return reply{}, ctx.Err()
+		}
+		if r, err = t.resume(ctx, broken, req); err == nil {
+			break
+		}
+	}
+	return r, err
+}
+
+func (t *httpTransport) isModern() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.modern
+}
+
+func (t *httpTransport) resume(ctx context.Context, broken *brokenStream, req *request) (reply, error) {
+	get, err := t.newRequest(ctx, http.MethodGet, t.url, nil)
+	if err != nil {
+		return reply{}, err
+	}
+	get.Header.Set("Accept", "text/event-stream")
+	get.Header.Set(mcp.HeaderLastEventID, broken.lastID)
+	resp, err := t.client.Do(get)
+	if err != nil {
+		if ctx.Err() != nil {
+			return reply{}, ctx.Err()
+		}
+		return reply{}, &brokenStream{t.classify(ctx, err), broken.lastID, broken.retry}
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if mt, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); resp.StatusCode != http.StatusOK || mt != "text/event-stream" {
+		return reply{}, fmt.Errorf("%w; resuming it was refused: %w", broken.cause, &statusError{code: resp.StatusCode})
+	}
+	r, err := t.readAnswer(ctx, resp.Body, req)
+	if again, ok := errors.AsType[*brokenStream](err); ok {
+		if again.lastID == "" {
+			again.lastID = broken.lastID
+		}
+		if again.retry == 0 {
+			again.retry = broken.retry
+		}
+	}
+	return r, err
+}
+
+func (t *httpTransport) readAnswer(ctx context.Context, body io.Reader, req *request) (reply, error) {
+	r := sse.NewReader(body, maxMessage)
+	want := strconv.FormatInt(req.id, 10)
+	for garbage := 0; ; {
+		ev, err := r.Next()
+		if err != nil {
+			if ctx.Err() != nil {
+				return reply{}, ctx.Err()
+			}
+			if errors.Is(err, sse.ErrTooLarge) {
+				return reply{}, errTooLarge
+			}
+			return reply{}, &brokenStream{err, r.LastID(), r.Retry()}
+		}
+		if len(ev.Data) == 0 {
+			continue // it only brings an id to resume from
+		}
+		var msg jsonrpc.Message
+		if err := msg.Parse(ev.Data); err != nil {
+			if garbage++; garbage > maxGarbage {
+				return reply{}, errGarbage
+			}
+			continue
+		}
+		switch {
+		case msg.IsResponse():
+			if string(msg.ID) == want {
+				return reply{result: msg.Result, err: msg.Err}, nil
+			}
+			t.dropped.Add(1)
+		case msg.IsRequest():
+			t.in.asked(req, &msg, t.answer)
+		case msg.Method == noteProgress && req.onNote != nil:
+			req.onNote(note{msg.Method, msg.Params.Raw()})
+		default:
+			t.in.note(req, msg.Method, msg.Params.Raw())
+		}
+	}
+}
+
+// listen keeps the legacy GET stream open. A server without one says 405. When
+// the server cannot be reached or has forgotten the session, the transport is
+// lost; a stream that merely ends is opened again where it ended.
+func (t *httpTransport) listen() {
+	t.work.Go(func() {
+		lastID, wait := "", time.Second
+		for {
+			begun := time.Now()
+			retry, stop := t.listenOnce(&lastID)
+			if stop || t.ctx.Err() != nil {
+				return
+			}
+			if time.Since(begun) > time.Minute {
+				wait = time.Second
+			}
+			pause := wait
+			if retry > 0 {
+				pause = min(retry, time.Minute)
+			}
+			select {
+			case <-t.ctx.Done():
+				return
+			case <-time.After(pause):
+			}
+			wait = min(2*wait, time.Minute)
+		}
+	})
+}
+
+func (t *httpTransport) listenOnce(lastID *string) (retry time.Duration, stop bool) {
+	req, err := t.newRequest(t.ctx, http.MethodGet, t.url, nil)
+	if err != nil {
+		return 0, true
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	if *lastID != "" {
+		req.Header.Set(mcp.HeaderLastEventID, *lastID)
+	}
+	resp, err := t.client.Do(req)
+	if err != nil {
+		_ = t.classify(t.ctx, err) // a dial error loses the transport
+		return 0, t.failed() != nil
+	}
+	defer func() { _ = resp.Body.Close() }()
+	switch {
+	case resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusBadRequest:
+		t.mu.Lock()
+		had := t.session != ""
+		t.mu.Unlock()
+		if had && *lastID == "" {
+			t.lose(errSessionLost)
+			return 0, true
+		}
+		if *lastID == "" {
+			return 0, true
+		}
+		*lastID = "" // it does not know the event any more
+		return 0, false
+	case resp.StatusCode != http.StatusOK:
+		return 0, resp.StatusCode/100 == 4
+	}
+	r := sse.NewReader(resp.Body, maxMessage)
+	for {
+		ev, err := r.Next()
+		if id := r.LastID(); id != "" {
+			*lastID = id
+		}
+		if err != nil {
+			return r.Retry(), false
+		}
+		if len(ev.Data) == 0 {
+			continue
+		}
+		var msg jsonrpc.Message
+		if msg.Parse(ev.Data) != nil {
+			t.dropped.Add(1)
+			continue
+		}
+		switch {
+		case msg.IsRequest():
+			t.in.asked(nil, &msg, t.answer)
+		case msg.IsNotification():
+			t.in.note(nil, msg.Method, msg.Params.Raw())
+		default:
+			t.dropped.Add(1)
+		}
+	}
+}

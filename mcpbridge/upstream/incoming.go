@@ -1,0 +1,229 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/mcpbridge/relay"
+)
+
+// incoming takes what a server sends without being asked. Its methods run on a
+// reading goroutine and do not block. req is the request on whose own stream the
+// message came, nil when there is none.
+type incoming interface {
+	note(req *request, method string, params []byte)
+	asked(req *request, msg *jsonrpc.Message, answer func(msg []byte))
+}
+
+// maxAsks bounds what a server may have asked at a time, per session (UP-31).
+const maxAsks = 32
+
+// note implements [incoming].
+func (s *session) note(req *request, method string, params []byte) {
+	switch method {
+	case noteToolsChanged:
+		s.p.toolsChanged()
+		return
+	case relay.Prompts.Note:
+		s.p.listChanged(relay.Prompts)
+		return
+	case relay.Resources.Note:
+		s.p.listChanged(relay.Resources)
+		return
+	case noteUpdated:
+		s.p.updated(params)
+		return
+	case noteCancelled:
+		s.withdraw(params)
+		return
+	}
+	n := note{method, params}
+	if req != nil {
+		if req.onNote != nil {
+			req.onNote(n)
+			return
+		}
+	} else if method != noteProgress {
+		sole, many := s.sole()
+		switch {
+		case sole != nil && s.t.offer(sole.id, n):
+			return
+		case !many: // it concerns whoever the session belongs to
+			s.p.message(s.owner, method, params)
+			return
+		}
+	}
+	s.p.stats.dropped.Add(1)
+}
+
+// sole returns a request in flight if all of those that are belong to one
+// client, and reports whether several clients have some.
+func (s *session) sole() (r *request, many bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.flights {
+		if r != nil && r.peer.Client() != f.peer.Client() {
+			return nil, true
+		}
+		if r == nil || f.id > r.id {
+			r = f
+		}
+	}
+	return r, false
+}
+
+// tell passes a notification on to the client whose request it belongs to, if
+// that wants it.
+func (s *session) tell(p relay.Peer, n note) {
+	if n.method == noteMessage {
+		var m struct {
+			Level string `json:"level"`
+		}
+		want := relay.Severity(p.LogLevel())
+		if (want == 0 && p.Modern()) || json.Unmarshal(n.params, &m) != nil || relay.Severity(m.Level) < want {
+			return
+		}
+	}
+	p.Notify(n.method, n.params)
+}
+
+// asked implements [incoming].
+func (s *session) asked(req *request, msg *jsonrpc.Message, answer func([]byte)) {
+	if msg.Method == "ping" {
+		answer(jsonrpc.AppendResult(nil, msg.ID, []byte("{}")))
+		return
+	}
+	refuse := func(code int, format string, args ...any) {
+		answer(jsonrpc.AppendError(nil, msg.ID, &jsonrpc.Error{Code: code, Message: fmt.Sprintf(format, args...)}))
+	}
+	switch msg.Method {
+	case relay.Sampling, relay.Elicitation, relay.Roots:
+	default:
+		refuse(jsonrpc.CodeMethodNotFound, "the client does not offer %q", clip(msg.Method, 64))
+		return
+	}
+	ctx, cancel := context.WithCancelCause(s.life)
+	s.mu.Lock()
+	id := string(msg.ID)
+	_, twice := s.asks[id]
+	full := len(s.asks) >= maxAsks
+	if !twice && !full {
+		s.asks[id] = cancel
+	}
+	s.mu.Unlock()
+	if twice || full {
+		cancel(nil)
+		refuse(jsonrpc.CodeInvalidRequest, "the request's id is in use, or more than %d requests wait for an answer", maxAsks)
+		return
+	}
+	ok := s.work.Go(func() {
+		defer func() {
+			s.mu.Lock()
+			delete(s.asks, id)
+			s.mu.Unlock()
+			cancel(nil)
+		}()
+		r, err := s.question(ctx, req, msg.Method, msg.Params)
+		switch {
+		case ctx.Err() != nil && context.Cause(ctx) == errWithdrawn: //nolint:errorlint // our own
+		case err != nil:
+			refuse(jsonrpc.CodeInternal, "the client did not answer: %v", err)
+		case r.Err != nil:
+			answer(jsonrpc.AppendError(nil, msg.ID, &jsonrpc.Error{Raw: r.Err}))
+		default:
+			answer(jsonrpc.AppendResult(nil, msg.ID, r.Result.Raw()))
+		}
+	})
+	if !ok {
+		cancel(nil)
+	}
+}
+
+var errWithdrawn = errors.New("the server has withdrawn its request")
+
+// withdraw ends a request of the server's that it no longer wants answered.
+func (s *session) withdraw(params []byte) {
+	obj, err := jsonrpc.ParseObject(params)
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	cancel := s.asks[string(obj.Get("requestId"))]
+	s.mu.Unlock()
+	if cancel != nil {
+		cancel(errWithdrawn)
+	}
+}
+
+// question finds who is to answer a server's request, and has it answered: the
+// client whose request made the server ask, or the one whom the session belongs
+// to.
+func (s *session) question(ctx context.Context, req *request, method string, params jsonrpc.Object) (relay.Reply, error) {
+	if req == nil {
+		var many bool
+		if req, many = s.sole(); many {
+			return relay.Refusal(jsonrpc.CodeInternal, `several clients share this connection, and it cannot be told which one is meant; yaya gives each its own with "session": "per_client"`), nil
+		}
+	}
+	s.mu.Lock()
+	p := s.first
+	s.mu.Unlock()
+	if req != nil && req.peer != nil {
+		p = req.peer
+	} else if p == nil && s.owner != "" {
+		p = s.p.standing(s.owner)
+	}
+	if req != nil && req.limit != nil {
+		req.limit.pause()
+		defer req.limit.resume()
+	}
+	return s.p.put(ctx, p, method, params)
+}
+
+// put puts a question to a client. Without one, or when it cannot be asked, only
+// the roots of the configuration are an answer.
+func (p *Provider) put(ctx context.Context, to relay.Peer, method string, params jsonrpc.Object) (relay.Reply, error) {
+	able := to != nil && relay.Supports(to.Capabilities(), method, params)
+	if method == relay.Roots && !able && len(p.cfg.Server.Roots) > 0 {
+		obj, err := jsonrpc.ParseObject(p.cfg.Server.RootsResult())
+		return relay.Reply{Result: obj}, err
+	}
+	if to == nil {
+		return relay.Refusal(jsonrpc.CodeMethodNotFound, "no client is there to be asked for "+method), nil
+	}
+	if !able {
+		return relay.Refusal(jsonrpc.CodeMethodNotFound, "the client does not support "+method), nil
+	}
+	raw := params.Raw()
+	if meta := params.Get("_meta"); meta != nil {
+		raw = params.Append(nil, jsonrpc.Edit{Name: "_meta", Value: withoutHop(meta)})
+	}
+	return to.Ask(ctx, method, raw)
+}
+
+// withoutHop returns _meta without what concerns one hop only, nil when nothing
+// is left.
+func withoutHop(meta []byte) []byte {
+	obj, err := jsonrpc.ParseObject(meta)
+	if err != nil {
+		return nil
+	}
+	out := []byte{'{'}
+	for i := range obj.Len() {
+		name, value := obj.At(i)
+		if name == "progressToken" || isReserved(name) {
+			continue
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(jsonrpc.AppendString(out, name), ':'), value...)
+	}
+	if len(out) == 1 {
+		return nil
+	}
+	return append(out, '}')
+}
