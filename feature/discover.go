@@ -17,7 +17,9 @@ func (s *supervisor) discover(ctx context.Context, live bool) (degraded string, 
 	defer s.listing.Unlock()
 	s.mu.Lock()
 	s.dirty = false
-	s.lastList = time.Now()
+	if live { // the first change after a start is looked at without delay
+		s.lastList = time.Now()
+	}
 	s.mu.Unlock()
 
 	var found []Tool

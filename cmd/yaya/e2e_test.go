@@ -246,7 +246,7 @@ func threeCalls(b *box) []struct {
 	}
 }
 
-const referenceTools = 17 + 14 + 9 // and read_artifact
+const referenceTools = 16 + 14 + 9 // and read_artifact
 
 // Unmodified clients list all tools and call one of each server, over HTTP and
 // over stdio.

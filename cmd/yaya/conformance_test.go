@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The conformance suites that are run, by the name that their package has here.
+const (
+	suiteStable = "conformance-0.1.16"
+	suiteNext   = "conformance-0.2"
+)
+
+// buildTool builds a program that a test needs, of ours or of a dependency.
+func buildTool(t *testing.T, pkg string) string {
+	t.Helper()
+	bin := filepath.Join(t.TempDir(), filepath.Base(pkg))
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, pkg).CombinedOutput()
+	if err != nil {
+		t.Fatalf("build %s: %v\n%s", pkg, err, out)
+	}
+	return bin
+}
+
+// outcome is what a suite says of a scenario.
+type outcome struct{ passed, failed int }
+
+var summaryLine = regexp.MustCompile(`(?m)^[✓✗] (\S+): (\d+) passed, (\d+) failed`)
+
+// suite runs a conformance suite and returns its verdicts by scenario, and all
+// that it said.
+func suite(t *testing.T, node, version string, env []string, args ...string) (map[string]outcome, string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	main, err := filepath.Abs(filepath.Join(peers, version, "dist", "index.js"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(ctx, node, append([]string{main}, args...)...)
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Dir = t.TempDir()
+	out, err := cmd.CombinedOutput() // its status counts what is not scored, too
+	got := map[string]outcome{}
+	for _, m := range summaryLine.FindAllStringSubmatch(string(out), -1) {
+		passed, _ := strconv.Atoi(m[2])
+		failed, _ := strconv.Atoi(m[3])
+		got[m[1]] = outcome{passed, failed}
+	}
+	if len(got) == 0 {
+		t.Fatalf("%s %v said nothing: %v\n%s", version, args, err, out)
+	}
+	return got, string(out)
+}
+
+// failures names the scenarios that did not pass.
+func failures(got map[string]outcome) []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(got)) {
+		if got[name].failed > 0 {
+			out = append(out, fmt.Sprintf("%s (%d of %d)", name, got[name].failed, got[name].failed+got[name].passed))
+		}
+	}
+	return out
+}
+
+// vacuous names the scenarios that checked nothing.
+func vacuous(got map[string]outcome) []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(got)) {
+		if got[name] == (outcome{}) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// config writes a file with servers and returns its path.
+func (b *box) config(servers map[string]any) string {
+	b.t.Helper()
+	data, err := json.Marshal(map[string]any{"mcpServers": servers})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	path := filepath.Join(b.dir, "servers.json")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+	return path
+}
+
+// What a server can only ask in the legacy era, as the fixture of the official
+// SDK is written.
+var legacyAsks = []string{"test_sampling", "test_elicitation", "test_elicitation_sep1034_defaults", "test_elicitation_sep1330_enums"}
+
+// One yaya serves both eras, with every feature of the protocol and the Tasks
+// extension: both suites, every scenario there is, scored or not.
+func TestConformanceServer(t *testing.T) {
+	node := needPeers(t)
+	everything := buildTool(t, "github.com/modelcontextprotocol/go-sdk/conformance/everything-server")
+	b := newBox(t)
+	b.serve("--mcp-config", b.config(map[string]any{
+		"modern": map[string]any{"command": everything, "prefix": "", "disabled_tools": legacyAsks},
+		"legacy": map[string]any{"command": everything, "prefix": "", "protocolEra": "legacy", "enabled_tools": legacyAsks},
+		"tasks":  map[string]any{"command": buildTool(t, "github.com/yaya-ai/yaya/internal/conformance/taskserver"), "prefix": ""},
+	}))
+	for _, run := range []struct {
+		suite, what string
+		scenarios   int
+		vacuous     []string
+	}{
+		{suiteStable, "--suite all", 32, []string{"server-sse-polling"}},
+		// What the suite does not check: closing a stream in the middle of a call
+		// is a server's choice, and its scenario for task notifications is empty.
+		{suiteNext, "--suite all", 65, []string{"server-sse-polling", "tasks-status-notifications"}},
+		{suiteNext, "--requirements 2025-11-25", 33, []string{"server-sse-polling"}},
+		{suiteNext, "--requirements 2026-07-28", 50, []string{"tasks-status-notifications"}},
+	} {
+		t.Run(run.suite+" "+run.what, func(t *testing.T) {
+			got, out := suite(t, node, run.suite, nil, append([]string{"server", "--url", b.url()}, strings.Fields(run.what)...)...)
+			if bad := failures(got); len(bad) > 0 {
+				t.Errorf("failed: %v\n%s", bad, out)
+			}
+			if len(got) != run.scenarios {
+				t.Errorf("%d scenarios, want %d", len(got), run.scenarios)
+			}
+			if v := vacuous(got); !slices.Equal(v, run.vacuous) {
+				t.Errorf("scenarios that check nothing: %v, want %v", v, run.vacuous)
+			}
+		})
+	}
+}
+
+// A foreign server behind yaya, its names untouched, is as conformant as it is
+// when it is reached directly: the official SDK's own fixture, in both eras, over
+// both transports.
+func TestConformanceThroughTheGateway(t *testing.T) {
+	node := needPeers(t)
+	everything := buildTool(t, "github.com/modelcontextprotocol/go-sdk/conformance/everything-server")
+	for _, era := range []struct{ name, revision, stateless string }{
+		{"legacy", "2025-11-25", "-stateless=false"}, {"modern", "2026-07-28", "-stateless=true"},
+	} {
+		t.Run(era.name, func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // test
+			if err != nil {
+				t.Fatal(err)
+			}
+			addr := l.Addr().String()
+			_ = l.Close()
+			ctx, cancel := context.WithCancel(t.Context())
+			fixture := exec.CommandContext(ctx, everything, "-http", addr, era.stateless)
+			if err := fixture.Start(); err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				cancel()
+				_ = fixture.Wait()
+			}()
+			waitFor(t, addr)
+			url := "http://" + addr + "/mcp"
+			direct, _ := suite(t, node, suiteNext, nil, "server", "--url", url, "--requirements", era.revision)
+			for name, server := range map[string]map[string]any{
+				"http":  {"url": url, "prefix": ""},
+				"stdio": {"command": everything, "prefix": "", "protocolEra": era.name},
+			} {
+				t.Run(name, func(t *testing.T) {
+					b := newBox(t)
+					b.serve("--mcp-config", b.config(map[string]any{"fixture": server}))
+					got, out := suite(t, node, suiteNext, nil, "server", "--url", b.url(), "--requirements", era.revision)
+					if len(got) != len(direct) {
+						t.Errorf("%d scenarios, directly %d", len(got), len(direct))
+					}
+					for scenario, d := range direct {
+						if g := got[scenario]; g.failed > d.failed {
+							t.Errorf("%s: %d checks fail, directly %d\n%s", scenario, g.failed, d.failed, out)
+						}
+					}
+				})
+			}
+		})
+	}
+}
+
+// waitFor waits until something listens.
+func waitFor(t *testing.T, addr string) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		var d net.Dialer
+		c, err := d.DialContext(t.Context(), "tcp", addr)
+		if err == nil {
+			_ = c.Close()
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+}
