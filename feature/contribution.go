@@ -73,6 +73,10 @@ type Provider interface {
 // value is marshalled to JSON for people to read.
 type Detailer interface{ Detail() any }
 
+// Reviver is implemented by providers that may learn, while they have failed,
+// that another attempt makes sense. A boundary then makes it at once.
+type Reviver interface{ Revived() bool }
+
 // Spec is a tool as its provider describes it: untrusted, not yet normalised.
 type Spec struct {
 	Name         string

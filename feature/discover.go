@@ -86,7 +86,16 @@ func (s *supervisor) needsBoundary() bool {
 	if !started {
 		return time.Since(s.born) < s.host.cfg.StartGrace
 	}
-	return s.due()
+	return s.due() || s.revived()
+}
+
+// revived reports whether the provider has failed and knows better by now.
+func (s *supervisor) revived() bool {
+	s.mu.Lock()
+	state := s.st.State
+	s.mu.Unlock()
+	r, ok := s.p.(Reviver)
+	return ok && state == Failed && r.Revived()
 }
 
 // due reports whether the tools have to be discovered again.
@@ -104,6 +113,12 @@ func (s *supervisor) boundary(ctx context.Context) {
 		ctx, cancel := context.WithDeadline(ctx, s.born.Add(s.host.cfg.StartGrace))
 		defer cancel()
 		s.settled(ctx)
+		return
+	}
+	if s.revived() {
+		ctx, cancel := context.WithTimeout(ctx, s.host.cfg.StartGrace)
+		defer cancel()
+		_ = s.await(ctx) // what keeps it from working is its state
 		return
 	}
 	if !s.due() { // the first start ended just now, or another boundary was first

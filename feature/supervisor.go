@@ -108,7 +108,7 @@ func (s *supervisor) run() {
 			failures = 0
 		}
 		s.logFailure(err)
-		if wait := backoff(failures, worked); wait > 0 {
+		if wait := max(backoff(failures, worked), asked(err)); wait > 0 {
 			s.fail(err)
 			if !s.pause(begun, wait) {
 				return
@@ -146,6 +146,19 @@ func backoff(failures int, worked bool) time.Duration {
 	d = min(d, backoffMax)
 	jitter := 0.8 + 0.4*rand.Float64() //nolint:gosec // spreads load, guards nothing
 	return min(time.Duration(float64(d)*jitter), backoffMax)
+}
+
+// asked returns how long a failure asks to be left alone: an error may have a
+// method RetryAfter.
+func asked(err error) time.Duration {
+	type patient interface {
+		error
+		RetryAfter() time.Duration
+	}
+	if p, ok := errors.AsType[patient](err); ok {
+		return p.RetryAfter()
+	}
+	return 0
 }
 
 // pause waits for the next attempt, or less when a call asks for it. It reports

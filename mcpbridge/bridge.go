@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/rs/zerolog"
@@ -18,6 +19,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/tool"
+	"github.com/yaya-ai/yaya/mcpbridge/oauth"
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 	"github.com/yaya-ai/yaya/mcpbridge/upstream"
@@ -65,8 +67,11 @@ type Config struct {
 	Procs     *proc.Manager
 	HTTP      http.RoundTripper
 	Artifacts *tool.Store
-	Version   string
-	Log       zerolog.Logger
+	// Grants keeps the authorization that servers have given. Without it servers
+	// that want some cannot be used.
+	Grants  *oauth.Store
+	Version string
+	Log     zerolog.Logger
 	// Standing returns the way to a client between its requests, nil when there
 	// is none. Optional.
 	Standing func(client string) relay.Peer
@@ -129,7 +134,9 @@ func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
 		b.Invalid(servers.Invalid{Name: s.Name, File: s.File, Err: err})
 		return warnings
 	}
+	authorize, renewed := b.authorize(x)
 	p := upstream.New(upstream.Config{
+		Authorize: authorize, Renewed: renewed,
 		Server: x, Environ: x.Environ(b.cfg.Env), Procs: b.cfg.Procs, HTTP: b.cfg.HTTP, Artifacts: b.cfg.Artifacts,
 		Name: "yaya", Version: b.cfg.Version, Router: b.router, Standing: b.cfg.Standing,
 		Guard: func(ctx context.Context, f func() error) error { return b.host.Do(ctx, x.Name, f) },
@@ -145,6 +152,31 @@ func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
 	defer b.mu.Unlock()
 	b.providers[s.Name] = p
 	return warnings
+}
+
+// authorize returns what adds a server's authorization to its requests; nil when
+// there is nothing to add, or the configuration adds it.
+func (b *Bridge) authorize(s servers.Server) (wrap func(http.RoundTripper) http.RoundTripper, renewed func() bool) {
+	if b.cfg.Grants == nil || s.Transport == servers.Stdio || s.NoOAuth {
+		return nil, nil
+	}
+	for name := range s.Headers {
+		if strings.EqualFold(name, "Authorization") {
+			return nil, nil
+		}
+	}
+	t := Authorization(s, b.cfg.Grants)
+	t.Next = b.cfg.HTTP
+	return func(http.RoundTripper) http.RoundTripper { return t }, t.Renewed
+}
+
+// Authorization returns the transport that authorises requests to a server.
+func Authorization(s servers.Server, grants *oauth.Store) *oauth.Transport {
+	t := &oauth.Transport{Server: s.URL, Name: s.Name, Store: grants}
+	if s.OAuth != nil {
+		t.Config = oauth.Config{OAuth: *s.OAuth}
+	}
+	return t
 }
 
 const maxEnvFile = 64 << 10

@@ -22,6 +22,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/mcpbridge"
 	"github.com/yaya-ai/yaya/mcpbridge/downstream"
+	"github.com/yaya-ai/yaya/mcpbridge/oauth"
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 	"github.com/yaya-ai/yaya/mcpbridge/upstream"
@@ -80,7 +81,7 @@ func newApp(c appConfig) (*app, error) {
 	k := a.kernel
 	a.bridge = mcpbridge.New(mcpbridge.Config{
 		Servers: c.servers.servers, Invalid: c.servers.invalid,
-		Registry: k.Tools, Procs: a.procs, HTTP: a.http, Artifacts: k.Artifacts, Version: yayaVersion(), Log: c.log,
+		Registry: k.Tools, Procs: a.procs, HTTP: a.http, Artifacts: k.Artifacts, Grants: oauth.NewStore(c.data), Version: yayaVersion(), Log: c.log,
 		Env: os.LookupEnv, Home: c.home, Workspace: c.workspace,
 		Standing: func(client string) relay.Peer { return a.mcp.Standing(client) },
 	})

@@ -208,3 +208,48 @@ func waitFor(t *testing.T, addr string) {
 		}
 	}
 }
+
+// yaya as a client, as a person uses it: the binary is configured for the suite's
+// server, logs in with a browser, and is reached through its own stdio face. Both
+// suites, every scenario there is, scored or not.
+func TestConformanceClient(t *testing.T) {
+	node := needPeers(t)
+	driver := buildTool(t, "github.com/yaya-ai/yaya/internal/conformance/client")
+	env := []string{"YAYA_CONFORMANCE_BINARY=" + binary(t)}
+	// The suite has no checks in these: yaya reads no skills from servers.
+	skills := []string{"sep-2640-client-no-prefetch", "sep-2640-client-verify-digest", "sep-2640-client-verify-frontmatter", "sep-2640-client-verify-size"}
+	// Its authorization server says that it is another issuer than the one it was
+	// found by; RFC 8414 §3.3 and the newer suite (auth/metadata-issuer-mismatch)
+	// demand that this is refused.
+	const wrongIssuer = "auth/2025-03-26-oauth-metadata-backcompat"
+	for _, run := range []struct {
+		suite, what string
+		scenarios   int
+		vacuous     []string
+		refused     string
+	}{
+		{suiteStable, "--suite all", 26, nil, wrongIssuer},
+		{suiteNext, "--suite all", 48, skills, ""},
+		{suiteNext, "--requirements 2025-11-25", 25, nil, ""},
+		{suiteNext, "--requirements 2026-07-28", 39, nil, ""},
+	} {
+		t.Run(run.suite+" "+run.what, func(t *testing.T) {
+			got, out := suite(t, node, run.suite, env, append([]string{"client", "--command", driver}, strings.Fields(run.what)...)...)
+			if run.refused != "" {
+				if !strings.Contains(out, "does not match issuer URL") {
+					t.Errorf("%s was not refused for its issuer", run.refused)
+				}
+				got[run.refused] = outcome{passed: 1}
+			}
+			if bad := failures(got); len(bad) > 0 {
+				t.Errorf("failed: %v\n%s", bad, out)
+			}
+			if len(got) != run.scenarios {
+				t.Errorf("%d scenarios, want %d", len(got), run.scenarios)
+			}
+			if v := vacuous(got); !slices.Equal(v, run.vacuous) {
+				t.Errorf("scenarios that check nothing: %v, want %v", v, run.vacuous)
+			}
+		})
+	}
+}

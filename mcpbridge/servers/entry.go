@@ -258,7 +258,8 @@ func parseServer(file, name string, format Format, obj map[string]any) (s Server
 	}
 	s.Roots = e.roots()
 
-	for _, k := range []string{"oauth", "auth", "scopes", "oauth_resource", "authProviderType", "targetAudience", "targetServiceAccount", "headersHelper"} {
+	s.OAuth, s.NoOAuth = e.oauth()
+	for _, k := range []string{"authProviderType", "targetAudience", "targetServiceAccount", "headersHelper"} {
 		if v, key := e.get(k); key != "" && v != false {
 			warnings = append(warnings, fmt.Sprintf("%q is not used by this version of yaya", key))
 		}

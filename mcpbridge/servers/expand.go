@@ -46,6 +46,14 @@ func (s Server) Expand(sc Scope) (Server, []string, error) {
 	for i := range s.Args {
 		s.Args[i] = expand(s.Args[i])
 	}
+	if s.OAuth != nil {
+		o := *s.OAuth
+		o.Scopes = slices.Clone(o.Scopes)
+		for _, p := range o.strings() {
+			*p = expand(*p)
+		}
+		s.OAuth = &o
+	}
 	s.Roots = slices.Clone(s.Roots)
 	for i := range s.Roots {
 		s.Roots[i] = expand(s.Roots[i])

@@ -66,6 +66,11 @@ type Server struct {
 	// set where the format does not tell the two apart.
 	FallBackToSSE bool `json:"sse_fallback,omitempty"`
 
+	// OAuth is how to be authorised at a remote server; nil means to find out.
+	OAuth *OAuth `json:"oauth,omitempty"`
+	// NoOAuth leaves a refusal of the server as it is.
+	NoOAuth bool `json:"-"`
+
 	Disabled     bool          `json:"disabled,omitempty"`
 	Required     bool          `json:"required,omitempty"`
 	StartTimeout time.Duration `json:"-"`
@@ -89,12 +94,19 @@ type Server struct {
 func (s Server) MarshalJSON() ([]byte, error) {
 	type plain Server
 	ms := func(d time.Duration) float64 { return d.Seconds() }
+	var auth any
+	if s.NoOAuth {
+		auth = false
+	} else if s.OAuth != nil {
+		auth = s.OAuth
+	}
 	return json.Marshal(struct {
 		plain
+		OAuth any     `json:"oauth,omitempty"`
 		Start float64 `json:"startup_timeout_sec,omitempty"`
 		Call  float64 `json:"tool_timeout_sec,omitempty"`
 		Idle  float64 `json:"idle_timeout_sec,omitempty"`
-	}{plain(s), ms(s.StartTimeout), ms(s.CallTimeout), ms(s.IdleTimeout)})
+	}{plain(s), auth, ms(s.StartTimeout), ms(s.CallTimeout), ms(s.IdleTimeout)})
 }
 
 // SessionPolicy returns the effective policy and, for a pool, its size: shared

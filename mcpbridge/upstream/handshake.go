@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -79,12 +80,21 @@ func (s *session) probe(ctx context.Context, info []byte, want servers.Era) (boo
 		if se, ok := errors.AsType[*statusError](err); ok && se.code == http.StatusUnauthorized {
 			return false, err
 		}
+		if wait, ok := errors.AsType[patient](err); ok && wait.RetryAfter() > 0 {
+			return false, err // asking again at once is what it does not want
+		}
 		if want == servers.EraModern {
 			return false, fmt.Errorf("it does not speak the modern era that is configured: %w", err)
 		}
 		return false, nil
 	}
 	return false, errors.New("it refuses every protocol version that it says it speaks")
+}
+
+// patient is an error that says when it makes sense to try again.
+type patient interface {
+	error
+	RetryAfter() time.Duration
 }
 
 // commonVersion picks the newest version that both sides know out of the data

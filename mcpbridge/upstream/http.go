@@ -29,14 +29,33 @@ var errSessionLost = fmt.Errorf("%w: the server has forgotten the session", feat
 
 // statusError is an HTTP answer that is no answer of MCP.
 type statusError struct {
-	code int
-	body string
+	code  int
+	body  string
+	after time.Duration // that the server wants to be left alone
+}
+
+// RetryAfter is how long the server wants to be left alone; 0 when it did not
+// say.
+func (e *statusError) RetryAfter() time.Duration { return e.after }
+
+const maxRetryAfter = 10 * time.Minute
+
+// retryAfter reads the header of that name (RFC 9110 §10.2.3).
+func retryAfter(h http.Header) time.Duration {
+	v := h.Get("Retry-After")
+	if n, err := strconv.ParseUint(v, 10, 31); err == nil {
+		return min(time.Duration(n)*time.Second, maxRetryAfter)
+	}
+	if at, err := http.ParseTime(v); err == nil {
+		return min(max(time.Until(at), 0), maxRetryAfter)
+	}
+	return 0
 }
 
 func (e *statusError) Error() string {
 	msg := fmt.Sprintf("the server answered HTTP %d %s", e.code, http.StatusText(e.code))
 	if e.code == http.StatusUnauthorized || e.code == http.StatusForbidden {
-		msg += " (it wants credentials; set a header such as Authorization in its configuration)"
+		msg += " (it does not accept the credentials that it was sent)"
 	}
 	if e.body != "" {
 		msg += ": " + e.body
@@ -118,7 +137,11 @@ func newHTTP(rt http.RoundTripper, rawURL string, headers map[string]string, dro
 	for k, v := range headers {
 		t.header.Set(k, v)
 	}
-	if d, ok := rt.(*direct); ok {
+	base := rt
+	if a, ok := rt.(*authorized); ok {
+		base = a.base
+	}
+	if d, ok := base.(*direct); ok {
 		t.direct = d.carries(u)
 	}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
@@ -315,7 +338,7 @@ func (t *httpTransport) refusal(resp *http.Response, req *request) error {
 // status explains an HTTP error. On a legacy session 404, and a 400 that comes
 // from the transport, mean that the session is gone.
 func (t *httpTransport) status(resp *http.Response, req *request, body []byte) error {
-	refused := &statusError{resp.StatusCode, feature.Clean(strings.TrimSpace(string(body[:min(len(body), 300)])), 400)}
+	refused := &statusError{resp.StatusCode, feature.Clean(strings.TrimSpace(string(body[:min(len(body), 300)])), 400), retryAfter(resp.Header)}
 	t.mu.Lock()
 	onSession := t.session != "" && req.method != methodInitialize
 	t.mu.Unlock()

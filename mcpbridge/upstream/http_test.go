@@ -257,7 +257,7 @@ func TestHostileHTTPServers(t *testing.T) {
 		"status": {func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "kaput\x1b[31m", http.StatusInternalServerError)
 		}, `HTTP 500 Internal Server Error: kaput\u{1b}`},
-		"unauth": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }, "wants credentials"},
+		"unauth": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }, "does not accept the credentials"},
 		"nojson": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = io.WriteString(w, "{")

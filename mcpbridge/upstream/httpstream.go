@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -139,13 +140,17 @@ func (t *httpTransport) readAnswer(ctx context.Context, body io.Reader, req *req
 
 // listen keeps the legacy GET stream open. A server without one says 405. When
 // the server cannot be reached or has forgotten the session, the transport is
-// lost; a stream that merely ends is opened again where it ended.
-func (t *httpTransport) listen() {
-	t.work.Go(func() {
+// lost; a stream that merely ends is opened again where it ended. The channel is
+// closed when the first attempt has been answered.
+func (t *httpTransport) listen() <-chan struct{} {
+	open := make(chan struct{})
+	answered := sync.OnceFunc(func() { close(open) })
+	ok := t.work.Go(func() {
+		defer answered()
 		lastID, wait := "", time.Second
 		for {
 			begun := time.Now()
-			retry, stop := t.listenOnce(&lastID)
+			retry, stop := t.listenOnce(&lastID, answered)
 			if stop || t.ctx.Err() != nil {
 				return
 			}
@@ -164,9 +169,14 @@ func (t *httpTransport) listen() {
 			wait = min(2*wait, time.Minute)
 		}
 	})
+	if !ok {
+		answered()
+	}
+	return open
 }
 
-func (t *httpTransport) listenOnce(lastID *string) (retry time.Duration, stop bool) {
+func (t *httpTransport) listenOnce(lastID *string, answered func()) (retry time.Duration, stop bool) {
+	defer answered()
 	req, err := t.newRequest(t.ctx, http.MethodGet, t.url, nil)
 	if err != nil {
 		return 0, true
@@ -198,6 +208,7 @@ func (t *httpTransport) listenOnce(lastID *string) (retry time.Duration, stop bo
 	case resp.StatusCode != http.StatusOK:
 		return 0, resp.StatusCode/100 == 4
 	}
+	answered()
 	r := sse.NewReader(resp.Body, maxMessage)
 	for {
 		ev, err := r.Next()

@@ -35,10 +35,28 @@ func (s *session) subscribe() {
 	}
 }
 
-// hear opens the GET stream of a legacy session over HTTP.
-func (s *session) hear() {
+// hearTimeout is how long a server may take to open the stream on which it asks.
+const hearTimeout = 2 * time.Second
+
+// hear opens the GET stream of a legacy session over HTTP. The channel is closed
+// when the server has answered.
+func (s *session) hear() <-chan struct{} {
 	if h, ok := s.t.(*httpTransport); ok && s.peer.Era == servers.EraLegacy {
-		h.listen()
+		return h.listen()
+	}
+	open := make(chan struct{})
+	close(open)
+	return open
+}
+
+// heard waits until the server can ask: one that has no stream to ask its client
+// on loses the question.
+func (s *session) heard(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, hearTimeout)
+	defer cancel()
+	select {
+	case <-s.hear():
+	case <-ctx.Done():
 	}
 }
 

@@ -26,6 +26,12 @@ type Config struct {
 	Procs *proc.Manager
 	// HTTP carries requests to remote servers; required for HTTP and SSE.
 	HTTP http.RoundTripper
+	// Authorize adds to requests what the server wants for authorization.
+	// Optional.
+	Authorize func(next http.RoundTripper) http.RoundTripper
+	// Renewed reports whether there is authorization that has not been tried.
+	// Optional.
+	Renewed func() bool
 	// Artifacts keeps images and other binary results for the agent loop.
 	// Without it they are described and dropped.
 	Artifacts *tool.Store
@@ -206,9 +212,9 @@ func (p *Provider) connect(ctx context.Context, kind servers.Transport, want ser
 			t = st
 		}
 	case servers.SSE:
-		t, err = dialSSE(ctx, p.cfg.HTTP, srv.URL, srv.Headers, &p.stats.dropped, s)
+		t, err = dialSSE(ctx, p.remote(), srv.URL, srv.Headers, &p.stats.dropped, s)
 	case servers.HTTP:
-		t, err = newHTTP(p.cfg.HTTP, srv.URL, srv.Headers, &p.stats.dropped, s)
+		t, err = newHTTP(p.remote(), srv.URL, srv.Headers, &p.stats.dropped, s)
 	default:
 		err = fmt.Errorf("transport %q is not supported", kind)
 	}
@@ -231,6 +237,23 @@ func (p *Provider) connect(ctx context.Context, kind servers.Transport, want ser
 	p.era = s.peer.Era
 	p.mu.Unlock()
 	return s, nil
+}
+
+// Revived implements [feature.Reviver].
+func (p *Provider) Revived() bool { return p.cfg.Renewed != nil && p.cfg.Renewed() }
+
+// remote returns what carries requests to the server.
+func (p *Provider) remote() http.RoundTripper {
+	if p.cfg.Authorize == nil {
+		return p.cfg.HTTP
+	}
+	return &authorized{p.cfg.Authorize(p.cfg.HTTP), p.cfg.HTTP}
+}
+
+// authorized is a transport over another one.
+type authorized struct {
+	http.RoundTripper
+	base http.RoundTripper
 }
 
 const stopGrace = 3 * time.Second

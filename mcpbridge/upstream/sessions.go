@@ -164,7 +164,7 @@ func (p *Provider) use(ctx context.Context, sl *slot, owner string, peer relay.P
 		return nil, p.notOpened(err)
 	}
 	if peer != nil && relay.Asks(peer.Capabilities()) {
-		s.hear()
+		s.heard(ctx)
 	}
 	sl.mu.Lock()
 	defer sl.mu.Unlock()

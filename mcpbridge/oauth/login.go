@@ -1,0 +1,185 @@
+package oauth
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+	"golang.org/x/oauth2"
+)
+
+// Answer is what a browser is sent back with.
+type Answer struct{ Code, State, Iss string }
+
+// ReadAnswer takes the answer out of the URL that a browser was sent back to.
+func ReadAnswer(u *url.URL) (Answer, error) {
+	q := u.Query()
+	if e := q.Get("error"); e != "" {
+		return Answer{}, fmt.Errorf("the authorization server refused: %s %s", clean(e), clean(q.Get("error_description")))
+	}
+	if q.Get("code") == "" {
+		return Answer{}, errors.New("the URL holds no code")
+	}
+	return Answer{q.Get("code"), q.Get("state"), q.Get("iss")}, nil
+}
+
+// clean makes a server's words safe to show.
+func clean(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r < 0x20 || r > 0x7e {
+			return -1
+		}
+		return r
+	}, s)
+	return s[:min(len(s), 200)]
+}
+
+// Login lets a person agree. ask shows the page of the URL, and returns what the
+// browser is sent back to redirect with.
+type Login struct {
+	Transport *Transport
+	Redirect  string
+	Ask       func(ctx context.Context, page string) (Answer, error)
+	// Version introduces yaya when it registers.
+	Version string
+}
+
+// Run logs in: it asks the server what it wants, unless that is known from an
+// earlier refusal, and keeps what is granted. It reports false when the server
+// wants nothing.
+func (l Login) Run(ctx context.Context) (bool, error) {
+	t := l.Transport
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.load(); err != nil {
+		return false, err
+	}
+	old := t.grant
+	challenge := old.Challenge
+	if challenge == nil {
+		var err error
+		if challenge, err = l.probe(ctx); err != nil || challenge == nil {
+			return false, err
+		}
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.Server, nil)
+	if err != nil {
+		return false, err
+	}
+	resp := &http.Response{
+		StatusCode: challenge.Status, Header: http.Header{"Www-Authenticate": challenge.WWWAuthenticate}, Body: io.NopCloser(strings.NewReader("")), Request: req,
+	}
+	var p *proof
+	if slices.ContainsFunc(challenge.WWWAuthenticate, func(s string) bool { return strings.HasPrefix(strings.ToLower(s), "dpop") }) {
+		if p, err = newProof(old.DPoPKey); err != nil {
+			return false, err
+		}
+	}
+	client := newClient(ctx, t.Server, p)
+	g := Grant{Server: t.Server}
+	h, err := l.handler(client, old, &g)
+	if err != nil {
+		return false, err
+	}
+	if err := h.Authorize(ctx, req, resp); err != nil {
+		return false, err
+	}
+	if g.Token == nil {
+		return false, errors.New("the authorization server granted nothing")
+	}
+	if f, err := discover(ctx, client, t.Server, resp.Header, nil); err == nil {
+		g.Issuer, g.Resource = f.meta.Issuer, f.resource
+	}
+	if p != nil {
+		if g.DPoPKey, err = p.marshal(); err != nil {
+			return false, err
+		}
+	}
+	if err := t.keep(g); err != nil {
+		return false, err
+	}
+	t.proof = p
+	return true, nil
+}
+
+// handler returns the official SDK's flow, set to fill g.
+func (l Login) handler(client *http.Client, old Grant, g *Grant) (*auth.AuthorizationCodeHandler, error) {
+	c := l.Transport.Config
+	cfg := &auth.AuthorizationCodeHandlerConfig{
+		RedirectURL: cmp.Or(c.RedirectURI, l.Redirect), RequestRefreshToken: true, Client: client,
+		AuthorizationCodeFetcher: func(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
+			if err := CheckPage(args.URL); err != nil {
+				return nil, err
+			}
+			a, err := l.Ask(ctx, args.URL)
+			return &auth.AuthorizationResult{Code: a.Code, State: a.State, Iss: a.Iss}, err
+		},
+		ScopeFilter: func(found []string) []string {
+			if len(c.Scopes) > 0 {
+				found = c.Scopes
+			}
+			// What was granted before is asked for again: more scopes, not others.
+			for _, s := range old.Scopes {
+				if old.Challenge != nil && old.Challenge.Status == http.StatusForbidden && !slices.Contains(found, s) {
+					found = append(found, s)
+				}
+			}
+			return found
+		},
+		NewTokenSource: func(_ context.Context, o *oauth2.Config, tok *oauth2.Token) (oauth2.TokenSource, error) {
+			g.ClientID, g.ClientSecret, g.TokenURL, g.AuthStyle = o.ClientID, o.ClientSecret, o.Endpoint.TokenURL, o.Endpoint.AuthStyle
+			g.Scopes, g.Token = o.Scopes, tok
+			if s, ok := tok.Extra("scope").(string); ok && s != "" {
+				g.Scopes = strings.Fields(s)
+			}
+			return oauth2.StaticTokenSource(tok), nil
+		},
+		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
+			ClientName: "yaya", SoftwareID: "github.com/yaya-ai/yaya", SoftwareVersion: l.Version,
+			RedirectURIs: []string{cmp.Or(c.RedirectURI, l.Redirect)}, GrantTypes: []string{"authorization_code", "refresh_token"},
+			ResponseTypes: []string{"code"}, TokenEndpointAuthMethod: "none",
+		}},
+	}
+	if c.ClientMetadataURL != "" {
+		cfg.ClientIDMetadataDocumentConfig = &auth.ClientIDMetadataDocumentConfig{URL: c.ClientMetadataURL}
+	}
+	if c.ClientID != "" {
+		cfg.PreregisteredClient = &oauthex.ClientCredentials{ClientID: c.ClientID, Issuer: c.Issuer}
+		if c.ClientSecret != "" {
+			cfg.PreregisteredClient.ClientSecretAuth = &oauthex.ClientSecretAuth{ClientSecret: c.ClientSecret}
+		}
+	}
+	return auth.NewAuthorizationCodeHandler(cfg)
+}
+
+// probe asks the server for anything, to be told what it wants first.
+func (l Login) probe(ctx context.Context) (*Challenge, error) {
+	const body = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"yaya","version":"0"}}}`
+	t := l.Transport
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.Server, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	if tok := t.grant.Token; tok != nil && t.proof == nil {
+		req.Header.Set("Authorization", "Bearer "+tok.AccessToken)
+	}
+	resp, err := t.Next.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden {
+		return nil, nil //nolint:nilnil // the server wants nothing
+	}
+	return &Challenge{resp.StatusCode, resp.Header.Values("WWW-Authenticate")}, nil
+}
