@@ -77,6 +77,10 @@ type Detailer interface{ Detail() any }
 // that another attempt makes sense. A boundary then makes it at once.
 type Reviver interface{ Revived() bool }
 
+// Stale is implemented by providers whose tools may have to be listed again for
+// reasons of their host's. A boundary asks.
+type Stale interface{ Stale() bool }
+
 // Spec is a tool as its provider describes it: untrusted, not yet normalised.
 type Spec struct {
 	Name         string

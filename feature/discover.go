@@ -100,9 +100,11 @@ func (s *supervisor) revived() bool {
 
 // due reports whether the tools have to be discovered again.
 func (s *supervisor) due() bool {
+	stale, ok := s.p.(Stale)
+	ok = ok && stale.Stale()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.dirty && s.st.State.Usable() && time.Since(s.lastList) >= discoverInterval
+	return s.st.State.Usable() && (ok || (s.dirty && time.Since(s.lastList) >= discoverInterval))
 }
 
 func (s *supervisor) boundary(ctx context.Context) {

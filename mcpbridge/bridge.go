@@ -2,6 +2,7 @@ package mcpbridge
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -22,6 +24,7 @@ import (
 	"github.com/yaya-ai/yaya/mcpbridge/oauth"
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
+	"github.com/yaya-ai/yaya/mcpbridge/trust"
 	"github.com/yaya-ai/yaya/mcpbridge/upstream"
 )
 
@@ -52,10 +55,18 @@ type ServerError struct {
 	Message string `json:"message"`
 }
 
+// ToolsQuarantined is the payload of x.mcp.tools.quarantined: why tools of a
+// server are not offered, by tool.
+type ToolsQuarantined struct {
+	Server string            `json:"server"`
+	Tools  map[string]string `json:"tools"`
+}
+
 // The bridge's events.
 var (
-	Ready = event.DefineExtension[ServerReady]("x.mcp.server.ready", event.Reliable)
-	Error = event.DefineExtension[ServerError]("x.mcp.server.error", event.Reliable)
+	Quarantined = event.DefineExtension[ToolsQuarantined]("x.mcp.tools.quarantined", event.Reliable)
+	Ready       = event.DefineExtension[ServerReady]("x.mcp.server.ready", event.Reliable)
+	Error       = event.DefineExtension[ServerError]("x.mcp.server.error", event.Reliable)
 )
 
 // Config assembles a bridge. Registry, Procs, HTTP, Env and Home are required.
@@ -67,6 +78,8 @@ type Config struct {
 	Procs     *proc.Manager
 	HTTP      http.RoundTripper
 	Artifacts *tool.Store
+	// Trust remembers what was agreed to. Without it everything is.
+	Trust *trust.Store
 	// Grants keeps the authorization that servers have given. Without it servers
 	// that want some cannot be used.
 	Grants  *oauth.Store
@@ -135,7 +148,9 @@ func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
 		return warnings
 	}
 	authorize, renewed := b.authorize(x)
+	pin, repinned := b.pins(s, x)
 	p := upstream.New(upstream.Config{
+		Pin: pin, Repinned: repinned,
 		Authorize: authorize, Renewed: renewed,
 		Server: x, Environ: x.Environ(b.cfg.Env), Procs: b.cfg.Procs, HTTP: b.cfg.HTTP, Artifacts: b.cfg.Artifacts,
 		Name: "yaya", Version: b.cfg.Version, Router: b.router, Standing: b.cfg.Standing,
@@ -152,6 +167,33 @@ func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
 	defer b.mu.Unlock()
 	b.providers[s.Name] = p
 	return warnings
+}
+
+// pins returns what holds a server's tools to what they were; nil for a server
+// that is trusted always. The configuration as written is part of what is trusted:
+// a server that the user has configured anew is seen for the first time.
+func (b *Bridge) pins(s, x servers.Server) (pin func(string, string, map[string]json.RawMessage) (map[string]string, error), repinned func() bool) {
+	if b.cfg.Trust == nil || s.Trust == servers.TrustAlways {
+		return nil, nil
+	}
+	src := trust.Source{Server: x.Name, Config: strings.Join(append([]string{string(s.Transport), s.Command, s.URL}, s.Args...), "\x00")}
+	var mu sync.Mutex
+	var checked time.Time
+	pin = func(identity, version string, tools map[string]json.RawMessage) (map[string]string, error) {
+		blocked, err := b.cfg.Trust.Check(src, trust.Seen{Identity: identity, Version: version, Tools: tools}, time.Now())
+		mu.Lock()
+		defer mu.Unlock()
+		checked = b.cfg.Trust.Changed(src)
+		if len(blocked) > 0 {
+			b.tell(Quarantined.Name(), ToolsQuarantined{x.Name, blocked})
+		}
+		return blocked, err
+	}
+	return pin, func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return !checked.IsZero() && checked != b.cfg.Trust.Changed(src)
+	}
 }
 
 // authorize returns what adds a server's authorization to its requests; nil when

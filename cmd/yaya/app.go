@@ -25,6 +25,7 @@ import (
 	"github.com/yaya-ai/yaya/mcpbridge/oauth"
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
+	"github.com/yaya-ai/yaya/mcpbridge/trust"
 	"github.com/yaya-ai/yaya/mcpbridge/upstream"
 	"github.com/yaya-ai/yaya/plugins/agent_tool"
 	"github.com/yaya-ai/yaya/plugins/llm_echo"
@@ -81,7 +82,7 @@ func newApp(c appConfig) (*app, error) {
 	k := a.kernel
 	a.bridge = mcpbridge.New(mcpbridge.Config{
 		Servers: c.servers.servers, Invalid: c.servers.invalid,
-		Registry: k.Tools, Procs: a.procs, HTTP: a.http, Artifacts: k.Artifacts, Grants: oauth.NewStore(c.data), Version: yayaVersion(), Log: c.log,
+		Registry: k.Tools, Procs: a.procs, HTTP: a.http, Artifacts: k.Artifacts, Grants: oauth.NewStore(c.data), Trust: trust.NewStore(c.data), Version: yayaVersion(), Log: c.log,
 		Env: os.LookupEnv, Home: c.home, Workspace: c.workspace,
 		Standing: func(client string) relay.Peer { return a.mcp.Standing(client) },
 	})
@@ -126,6 +127,7 @@ func (a *app) Close(ctx context.Context) error {
 type loaded struct {
 	servers  []servers.Server
 	invalid  []servers.Invalid
+	pending  []pending
 	warnings []string
 }
 
@@ -162,6 +164,15 @@ func loadServers(p paths, files []string) (loaded, error) {
 	return l, nil
 }
 
+// here adds the servers of the project in dir, or in the current folder, unless
+// files were named.
+func (l *loaded) here(files []string, dir string, data *os.Root) error {
+	if len(files) > 0 {
+		return nil
+	}
+	return l.project(dir, trust.NewStore(data))
+}
+
 // withApp runs f with servers, and with agents too if asked for, of this
 // process's own, which are stopped when f has returned.
 func withApp(ctx context.Context, g *globals, p paths, mcpConfig []string, log zerolog.Logger, agents bool, f func(*app) error, change ...func(*appConfig)) (err error) {
@@ -174,10 +185,14 @@ func withApp(ctx context.Context, g *globals, p paths, mcpConfig []string, log z
 		return err
 	}
 	defer func() { err = errors.Join(err, data.Close()) }()
-	c := appConfig{data: data, home: p.home, settings: settings, servers: l, log: log}
+	c := appConfig{data: data, home: p.home, settings: settings, log: log}
 	for _, edit := range change {
 		edit(&c)
 	}
+	if err := l.here(mcpConfig, c.workspace, data); err != nil {
+		return err
+	}
+	c.servers = l
 	a, err := newApp(c)
 	if err != nil {
 		return err

@@ -84,6 +84,14 @@ func withGrants(g *globals, mcpConfig []string, name string, f func(servers.Serv
 	if err != nil {
 		return err
 	}
+	data, _, err := g.open(p, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, data.Close()) }()
+	if err := l.here(mcpConfig, dir, data); err != nil {
+		return err
+	}
 	for _, s := range l.servers {
 		if s.Name != name {
 			continue
@@ -95,11 +103,7 @@ func withGrants(g *globals, mcpConfig []string, name string, f func(servers.Serv
 		if x.Transport == servers.Stdio {
 			return fmt.Errorf("server %q is a command on this machine; there is nothing to log in to", name)
 		}
-		data, _, err := g.open(p, nil)
-		if err != nil {
-			return err
-		}
-		return errors.Join(f(x, oauth.NewStore(data)), data.Close())
+		return f(x, oauth.NewStore(data))
 	}
 	return fmt.Errorf("there is no server %q; yaya mcp list shows them", name)
 }

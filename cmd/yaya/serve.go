@@ -67,6 +67,9 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 	}
 	defer unlock()
 
+	if err := l.here(mcpConfig, "", data); err != nil {
+		return err
+	}
 	a, err := newApp(appConfig{data: data, home: p.home, settings: settings, servers: l, log: log})
 	if err != nil {
 		return err

@@ -45,6 +45,7 @@ var allowed = map[string][]string{
 	"mcpbridge":              {"kernel/...", "feature", "mcpbridge/..."},
 	"mcpbridge/servers":      {"kernel/...", "feature"},
 	"mcpbridge/relay":        {"kernel/...", "feature"},
+	"mcpbridge/trust":        {},
 	"mcpbridge/oauth":        {"kernel/...", "feature", "mcpbridge/servers"},
 	"mcpbridge/upstream":     {"kernel/...", "feature", "mcpbridge/servers", "mcpbridge/relay"},
 	"mcpbridge/downstream":   {"kernel/...", "feature", "mcpbridge/relay"},

@@ -264,7 +264,13 @@ func parseServer(file, name string, format Format, obj map[string]any) (s Server
 			warnings = append(warnings, fmt.Sprintf("%q is not used by this version of yaya", key))
 		}
 	}
+	if format == FormatYaya {
+		s.Trust = e.str("trust")
+	}
 	for _, k := range approvals {
+		if format == FormatYaya && k == "trust" {
+			continue
+		}
 		if v, key := e.get(k); key != "" && v != false {
 			warnings = append(warnings, fmt.Sprintf("%q is not taken over: yaya's own approval rules apply", key))
 		}

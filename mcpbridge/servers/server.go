@@ -44,6 +44,9 @@ const (
 	maxPool   = 64
 )
 
+// TrustAlways lets a server change its tools.
+const TrustAlways = "always"
+
 // Server is one configured server. Strings may hold variables until
 // [Server.Expand].
 type Server struct {
@@ -84,6 +87,11 @@ type Server struct {
 	// Prefix starts the names of the server's tools and prompts; nil means its
 	// name, "" none.
 	Prefix *string `json:"prefix,omitempty"`
+	// Trust is "always" for a server whose tools may change without being asked
+	// about.
+	Trust string `json:"trust,omitempty"`
+	// Project says that a project's file brings the server, not the user's own.
+	Project bool `json:"-"`
 	// Roots are the folders that the server gets to know when it asks for roots
 	// and no client answers; paths or file URIs.
 	Roots       []string `json:"roots,omitempty"`
@@ -224,6 +232,9 @@ func (s Server) check() error {
 	case "", EraAuto, EraLegacy, EraModern:
 	default:
 		return fmt.Errorf("protocolEra %q is not one of auto, legacy, modern", s.Era)
+	}
+	if s.Trust != "" && s.Trust != TrustAlways {
+		return fmt.Errorf(`trust %q is not "always"`, s.Trust)
 	}
 	if s.Prefix != nil && !prefixPattern.MatchString(*s.Prefix) {
 		return fmt.Errorf("prefix %q must be empty or have 1 to 32 letters, digits, - or _", *s.Prefix)

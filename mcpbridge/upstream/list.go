@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -47,8 +49,8 @@ func (p *Provider) Discover(ctx context.Context) ([]feature.Tool, []string, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	var out []feature.Tool
-	next := map[[32]byte]*remote{}
+	var found []*remote
+	defs := map[string]json.RawMessage{}
 	for _, def := range raws {
 		t, err := p.tool(def, s.peer.Era)
 		if err != nil {
@@ -58,13 +60,51 @@ func (p *Provider) Discover(ctx context.Context) ([]feature.Tool, []string, erro
 		if !p.cfg.Server.Allows(t.spec.Name) {
 			continue
 		}
-		next[t.hash] = t
-		out = append(out, t)
+		found = append(found, t)
+		if defs[t.spec.Name] == nil { // the first of a name counts
+			defs[t.spec.Name] = t.native.Raw()
+		}
+	}
+	blocked, err := p.pinned(s, defs)
+	if err != nil {
+		return nil, nil, err
+	}
+	if w := quarantine(p.cfg.Server.Name, blocked); w != "" {
+		warnings = append([]string{w}, warnings...)
+	}
+	var out []feature.Tool
+	next := map[[32]byte]*remote{}
+	for _, t := range found {
+		if blocked[t.spec.Name] == "" {
+			next[t.hash] = t
+			out = append(out, t)
+		}
 	}
 	p.list.mu.Lock()
 	p.list.tool = next
 	p.list.mu.Unlock()
 	return out, warnings, nil
+}
+
+// pinned asks which tools are not to be offered.
+func (p *Provider) pinned(s *session, defs map[string]json.RawMessage) (map[string]string, error) {
+	if p.cfg.Pin == nil {
+		return nil, nil
+	}
+	return p.cfg.Pin(s.peer.Name, s.peer.Version, defs)
+}
+
+// quarantine says which tools wait, and what to do about it.
+func quarantine(server string, blocked map[string]string) string {
+	if len(blocked) == 0 {
+		return ""
+	}
+	names := slices.Sorted(maps.Keys(blocked))
+	what := fmt.Sprintf("tool %s waits", feature.Clean(names[0], 64))
+	if len(names) > 1 {
+		what = fmt.Sprintf("%d tools wait", len(names))
+	}
+	return fmt.Sprintf("%s for approval (%s): yaya mcp approve %s", what, feature.Clean(blocked[names[0]], 200), server)
 }
 
 // pages asks for a whole list, page by page.

@@ -3,6 +3,7 @@ package upstream
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -29,6 +30,11 @@ type Config struct {
 	// Authorize adds to requests what the server wants for authorization.
 	// Optional.
 	Authorize func(next http.RoundTripper) http.RoundTripper
+	// Pin says which of the tools that the server lists are not to be offered, and
+	// why. Optional.
+	Pin func(identity, version string, tools map[string]json.RawMessage) (blocked map[string]string, err error)
+	// Repinned reports whether Pin would say something else by now. Optional.
+	Repinned func() bool
 	// Renewed reports whether there is authorization that has not been tried.
 	// Optional.
 	Renewed func() bool
@@ -238,6 +244,9 @@ func (p *Provider) connect(ctx context.Context, kind servers.Transport, want ser
 	p.mu.Unlock()
 	return s, nil
 }
+
+// Stale implements [feature.Stale].
+func (p *Provider) Stale() bool { return p.cfg.Repinned != nil && p.cfg.Repinned() }
 
 // Revived implements [feature.Reviver].
 func (p *Provider) Revived() bool { return p.cfg.Renewed != nil && p.cfg.Renewed() }

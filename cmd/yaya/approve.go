@@ -1,0 +1,216 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/yaya-ai/yaya/feature"
+	"github.com/yaya-ai/yaya/mcpbridge/servers"
+	"github.com/yaya-ai/yaya/mcpbridge/trust"
+)
+
+// projectFile is where a project configures MCP servers for whoever works on it.
+const projectFile = ".mcp.json"
+
+// pending is a server of a project that waits for approval.
+type pending struct {
+	server servers.Server
+	entry  trust.Entry
+}
+
+// project adds the servers of the project in dir: those that were approved as
+// they are now. The others are not started (UP-21).
+func (l *loaded) project(dir string, trusted *trust.Store) error {
+	file, err := filepath.Abs(filepath.Join(dir, projectFile))
+	if err != nil {
+		return err
+	}
+	data, found, err := readFile(file)
+	if err != nil || !found {
+		return err
+	}
+	cfg, err := servers.Parse(file, data, servers.FormatClaudeCode)
+	if err != nil {
+		// A project's mistake does not keep the user from working.
+		l.warnings = append(l.warnings, fmt.Sprintf("the project's %v", err))
+		return nil
+	}
+	l.warnings = append(l.warnings, cfg.Warnings...)
+	l.invalid = append(l.invalid, cfg.Invalid...)
+	for _, s := range cfg.Servers {
+		if slices.ContainsFunc(l.servers, func(o servers.Server) bool { return o.Name == s.Name }) {
+			l.warnings = append(l.warnings, fmt.Sprintf("%s: server %q is left out: you have one of that name", file, s.Name))
+			continue
+		}
+		s.Project = true
+		raw, err := json.Marshal(s)
+		if err != nil {
+			return err
+		}
+		entry := trust.Entry{File: file, Server: s.Name, Config: raw}
+		ok, err := trusted.Approved(entry)
+		if err != nil {
+			return err
+		}
+		if ok {
+			l.servers = append(l.servers, s)
+			continue
+		}
+		l.pending = append(l.pending, pending{s, entry})
+		l.invalid = append(l.invalid, servers.Invalid{Name: s.Name, File: file, Err: fmt.Errorf("a project brings it, and you have not approved it: yaya mcp approve %s (it would use %s)", s.Name, s.Endpoint())})
+	}
+	return nil
+}
+
+func mcpApproveCommand(g *globals) *cobra.Command {
+	var yes, asJSON bool
+	c := &cobra.Command{
+		Use:   "approve [SERVER [TOOL …]]",
+		Short: "Look at what waits for approval, and approve it",
+		Long: `Look at what waits for approval, and approve it.
+
+A server's tools are pinned when they are seen first. One that appears or changes
+later is neither listed nor called until you approve it; here you see what has
+changed. Servers that a project's .mcp.json brings are not started until you
+approve them. "trust": "always" in a server's configuration leaves it alone.
+
+Without arguments everything that waits is shown. With a server's name it is shown
+and approved, all of it or the named tools.`,
+		RunE: func(c *cobra.Command, args []string) error {
+			return approve(c, g, args, yes, asJSON)
+		},
+	}
+	c.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	c.Flags().BoolVar(&asJSON, "json", false, "print what waits as JSON")
+	return c
+}
+
+func approve(c *cobra.Command, g *globals, args []string, yes, asJSON bool) (err error) {
+	p, err := g.paths()
+	if err != nil {
+		return err
+	}
+	data, err := p.openData()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, data.Close()) }()
+	store := trust.NewStore(data)
+	waiting, err := store.Waiting()
+	if err != nil {
+		return err
+	}
+	own, err := loadServers(p, nil)
+	if err != nil {
+		return err
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	if err := own.project(dir, store); err != nil {
+		return err
+	}
+	if len(args) > 0 {
+		waiting = slices.DeleteFunc(waiting, func(w trust.Waiting) bool { return w.Server != args[0] })
+		own.pending = slices.DeleteFunc(own.pending, func(x pending) bool { return x.server.Name != args[0] })
+	}
+	w := c.OutOrStdout()
+	if asJSON {
+		return approveJSON(w, waiting, own.pending)
+	}
+	showWaiting(w, waiting, own.pending)
+	switch {
+	case len(waiting)+len(own.pending) == 0 && len(args) > 0:
+		return fmt.Errorf("nothing of %q waits for approval", args[0])
+	case len(waiting)+len(own.pending) == 0 || len(args) == 0:
+		return nil
+	case !yes && !confirm(c.InOrStdin(), w, "Approve this?"):
+		_, err := fmt.Fprintln(w, "Nothing was approved; --yes approves without asking.")
+		return err
+	}
+	for _, x := range own.pending {
+		if err := store.ApproveProject(x.entry); err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "approved %s; a running yaya starts it after a restart\n", printable(x.server.Name, 128))
+	}
+	for _, x := range waiting {
+		if err := store.Approve(x, args[1:]...); err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "approved %s\n", printable(x.Server, 128))
+	}
+	// A running daemon looks again when somebody lists.
+	if b, ok := daemon(c.Context(), p); ok {
+		defer b.client.CloseIdleConnections()
+		if _, err := b.tools(c.Context()); err != nil {
+			return fmt.Errorf("it is approved, but the running daemon could not be told: %w", err)
+		}
+	}
+	return nil
+}
+
+func approveJSON(w io.Writer, waiting []trust.Waiting, projects []pending) error {
+	type project struct {
+		Server string          `json:"server"`
+		File   string          `json:"file"`
+		Config json.RawMessage `json:"config"`
+	}
+	out := struct {
+		Tools    []trust.Waiting `json:"tools"`
+		Projects []project       `json:"projects"`
+	}{waiting, []project{}}
+	if out.Tools == nil {
+		out.Tools = []trust.Waiting{}
+	}
+	for _, x := range projects {
+		out.Projects = append(out.Projects, project{x.server.Name, x.entry.File, x.entry.Config})
+	}
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(out)
+}
+
+// showWaiting writes what waits, made safe for a terminal.
+func showWaiting(w io.Writer, waiting []trust.Waiting, projects []pending) {
+	var b strings.Builder
+	for _, x := range projects {
+		fmt.Fprintf(&b, "%s: a server that %s brings:\n", x.server.Name, x.entry.File)
+		raw, err := json.MarshalIndent(x.entry.Config, "  ", "  ")
+		if err != nil {
+			raw = x.entry.Config
+		}
+		fmt.Fprintf(&b, "  %s\n\n", raw)
+	}
+	for _, x := range waiting {
+		fmt.Fprintf(&b, "%s:", x.Server)
+		if x.Reason != "" {
+			fmt.Fprintf(&b, " all of it waits: %s", x.Reason)
+		}
+		b.WriteString("\n")
+		for _, t := range x.Tools {
+			what := "has changed"
+			if t.New {
+				what = "is new"
+			}
+			fmt.Fprintf(&b, "  tool %s %s\n", t.Name, what)
+			for line := range strings.Lines(t.Diff) {
+				fmt.Fprintf(&b, "    %s", line)
+			}
+		}
+		b.WriteString("\n")
+	}
+	if b.Len() == 0 {
+		b.WriteString("Nothing waits for approval.\n")
+	}
+	_, _ = io.WriteString(w, feature.Clean(b.String(), 4<<20)) // nobody may be reading
+}
