@@ -43,6 +43,8 @@ type Config struct {
 	Observer  tool.Observer // sees every tool call
 	// Approver answers asks instead of the people that adapters reach.
 	Approver func(*approval.Runtime) tool.Approver
+	// Asker returns how to ask whoever makes a call; see [approval.Config].
+	Asker func(tool.Call) approval.Ask
 	// Boundary is called before each turn.
 	Boundary func(ctx context.Context)
 	Log      zerolog.Logger
@@ -135,8 +137,8 @@ func sub(root *os.Root, name string) (*os.Root, error) {
 func (k *Kernel) decide() (err error) {
 	k.Approvals, err = approval.New(approval.Config{
 		Bus: k.Bus, Ledger: ledger{k.Sessions}, Log: k.cfg.Log,
-		Audience: k.audience,
-		Timeout:  func() time.Duration { return k.Settings.Duration("approval.timeout") },
+		Audience: k.audience, Asker: k.cfg.Asker,
+		Timeout: func() time.Duration { return k.Settings.Duration("approval.timeout") },
 	})
 	if err != nil {
 		return err

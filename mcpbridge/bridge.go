@@ -62,8 +62,18 @@ type ToolsQuarantined struct {
 	Tools  map[string]string `json:"tools"`
 }
 
+// ResultCut is the payload of x.mcp.result.cut: a result of a tool was larger than
+// the server may send to a client.
+type ResultCut struct {
+	Server  string             `json:"server"`
+	Tool    string             `json:"tool"`
+	Session string             `json:"session"`
+	Cut     upstream.Truncated `json:"cut"`
+}
+
 // The bridge's events.
 var (
+	Cut         = event.DefineExtension[ResultCut]("x.mcp.result.cut", event.Reliable)
 	Quarantined = event.DefineExtension[ToolsQuarantined]("x.mcp.tools.quarantined", event.Reliable)
 	Ready       = event.DefineExtension[ServerReady]("x.mcp.server.ready", event.Reliable)
 	Error       = event.DefineExtension[ServerError]("x.mcp.server.error", event.Reliable)
@@ -151,6 +161,9 @@ func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
 	pin, repinned := b.pins(s, x)
 	p := upstream.New(upstream.Config{
 		Pin: pin, Repinned: repinned,
+		Cut: func(call tool.Call, t upstream.Truncated) {
+			b.tell(Cut.Name(), ResultCut{x.Name, call.Name, call.SessionID, t})
+		},
 		Authorize: authorize, Renewed: renewed,
 		Server: x, Environ: x.Environ(b.cfg.Env), Procs: b.cfg.Procs, HTTP: b.cfg.HTTP, Artifacts: b.cfg.Artifacts,
 		Name: "yaya", Version: b.cfg.Version, Router: b.router, Standing: b.cfg.Standing,

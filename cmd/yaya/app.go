@@ -73,7 +73,7 @@ func newApp(c appConfig) (*app, error) {
 	a := &app{log: c.log, metrics: gateway.NewMetrics(), procs: &proc.Manager{Guard: true}, http: upstream.NewTransport(), home: c.home, data: c.data.Name()}
 	var err error
 	a.kernel, err = kernel.New(kernel.Config{
-		Data: c.data, Settings: c.settings, Workspace: c.workspace, Version: yayaVersion(), Observer: a.metrics, Approver: c.approver,
+		Data: c.data, Settings: c.settings, Workspace: c.workspace, Version: yayaVersion(), Observer: a.metrics, Approver: c.approver, Asker: mcpbridge.AskCaller,
 		Boundary: func(ctx context.Context) { a.host.Boundary(ctx) }, Log: c.log,
 	})
 	if err != nil {
@@ -90,8 +90,8 @@ func newApp(c appConfig) (*app, error) {
 	a.bridge.Attach(a.host)
 	a.mcp = downstream.New(downstream.Config{
 		Dispatcher: k.Dispatch, Registry: k.Tools, Boundary: a.host.Boundary, Watch: a.host.Watch, SessionEnded: a.bridge.Release,
-		Router: a.bridge.Router(),
-		Name:   "yaya", Version: yayaVersion(), Log: c.log,
+		Router: a.bridge.Router(), Artifacts: k.Artifacts,
+		Name: "yaya", Version: yayaVersion(), Log: c.log,
 		Instructions: "Tools and prompts of several MCP servers, each named <server>__<name>.",
 	})
 	for _, w := range c.servers.warnings {

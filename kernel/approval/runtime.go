@@ -64,6 +64,9 @@ type Decision struct {
 	By string `json:"by"` // the source that answered
 }
 
+// Ask puts a request to one who can answer it.
+type Ask func(ctx context.Context, req Request) (answer event.ApprovalAnswer, feedback string, err error)
+
 // Config adjusts a runtime; Bus is required.
 type Config struct {
 	Bus    *bus.Bus
@@ -71,6 +74,11 @@ type Config struct {
 	// Audience reports whether anybody can be asked about a session. Default:
 	// somebody subscribes to approval.request.
 	Audience func(session string) bool
+	// Asker returns how to ask whoever makes a call, where that is somebody who can
+	// be asked, else nil. What it returns is called with the request once that is
+	// recorded, and its answer counts if it is the first; it obeys its context.
+	// Optional.
+	Asker func(call tool.Call) Ask
 	// Timeout is how long an ask waits now. Default [DefaultTimeout].
 	Timeout func() time.Duration
 	Log     zerolog.Logger
@@ -146,12 +154,17 @@ func (r *Runtime) Approve(ctx context.Context, call tool.Call, def tool.Definiti
 	if r.granted(call.SessionID, key) {
 		return nil
 	}
-	if !r.cfg.Audience(call.SessionID) {
+	var caller Ask
+	if r.cfg.Asker != nil {
+		caller = r.cfg.Asker(call)
+	}
+	others := r.cfg.Audience(call.SessionID)
+	if !others && caller == nil {
 		return &tool.RejectedError{Feedback: "it needs approval and nobody is there to ask"}
 	}
 	wait := cmp.Or(r.cfg.Timeout(), DefaultTimeout)
 	p := &pending{key: key, answer: make(chan Decision, 1), req: Request{
-		ApprovalRequest: event.ApprovalRequest{ID: "appr_" + rand.Text(), ToolName: def.Name, Params: call.Args, Brief: tool.Brief(brief)},
+		ApprovalRequest: event.ApprovalRequest{ID: "appr_" + rand.Text(), ToolName: def.Name, Params: bytes.Clone(call.Args), Brief: tool.Brief(brief)},
 		SessionID:       call.SessionID, Deadline: time.Now().Add(wait).UTC().Truncate(time.Millisecond),
 		Decisions: []event.ApprovalAnswer{event.Approve, event.ApproveForSession, event.Reject},
 		Digest:    fmt.Sprintf("%x", key),
@@ -170,6 +183,9 @@ func (r *Runtime) Approve(ctx context.Context, call tool.Call, def tool.Definiti
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
+	if caller != nil {
+		defer r.askCaller(ctx, caller, p.req, others)()
+	}
 	select {
 	case d, ok := <-p.answer:
 		if !ok {
@@ -182,6 +198,32 @@ func (r *Runtime) Approve(ctx context.Context, call tool.Call, def tool.Definiti
 	case <-ctx.Done():
 		// The call is gone, and with it what there was to decide.
 		return r.giveUp(p, "shutdown", context.Cause(ctx))
+	}
+}
+
+// askCaller asks whoever makes the call. Who is not understood, and the only one
+// there is, has not agreed. The returned function ends it and waits.
+func (r *Runtime) askCaller(ctx context.Context, ask Ask, req Request, others bool) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var work sync.WaitGroup
+	work.Go(func() {
+		answer, feedback, err := ask(ctx, req)
+		switch {
+		case ctx.Err() != nil: // somebody else was faster, or the call is gone
+			return
+		case err != nil && others:
+			return
+		case err != nil:
+			answer, feedback = event.Reject, "the client could not be asked: "+err.Error()
+		}
+		_, err = r.Answer(req.ID, answer, feedback, "caller")
+		if err != nil && !errors.Is(err, ErrAnswered) && !errors.Is(err, ErrUnknown) {
+			r.cfg.Log.Warn().Err(err).Str("id", req.ID).Msg("the answer of a caller could not be taken")
+		}
+	})
+	return func() {
+		cancel()
+		work.Wait()
 	}
 }
 

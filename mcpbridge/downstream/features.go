@@ -129,6 +129,11 @@ func (s *Server) resource(ctx context.Context, x *exchange) (relay.Server, strin
 }
 
 func (s *Server) readResource(ctx context.Context, x *exchange) ([]byte, error) {
+	if uri, ok := x.msg.Params.String("uri"); ok {
+		if rest, ok := relay.Artifact(uri); ok {
+			return s.readArtifact(x, uri, rest)
+		}
+	}
 	server, own, err := s.resource(ctx, x)
 	if err != nil {
 		return nil, err

@@ -46,6 +46,8 @@ type Config struct {
 	Watch func(func()) (stop func())
 	// Router finds the servers of prompts and resources. Optional.
 	Router *relay.Router
+	// Artifacts holds what was too large for a result. Optional.
+	Artifacts *tool.Store
 	// SessionEnded is told the kernel session of a client that is gone.
 	SessionEnded func(session string)
 

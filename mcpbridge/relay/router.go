@@ -80,7 +80,16 @@ type Entry struct {
 	Raw    jsonrpc.Object
 }
 
-const qualified = "yaya://"
+const (
+	qualified = "yaya://"
+	artifacts = "yaya://artifacts/"
+)
+
+// ArtifactURI is the resource that an artifact of the client's own session is.
+func ArtifactURI(id string) string { return artifacts + id }
+
+// Artifact takes the URI of an artifact apart.
+func Artifact(uri string) (id string, ok bool) { return strings.CutPrefix(uri, artifacts) }
 
 // Qualify returns the URI by which a resource can always be read.
 func Qualify(server, uri string) string {

@@ -257,6 +257,14 @@ func parseServer(file, name string, format Format, obj map[string]any) (s Server
 		s.Prefix = &prefix
 	}
 	s.Roots = e.roots()
+	if v, key := e.get("max_result_bytes"); key != "" {
+		n, ok := v.(json.Number)
+		size, err := n.Int64()
+		if !ok || err != nil {
+			e.bad(key, "a whole number", v)
+		}
+		s.MaxResult = int(size)
+	}
 
 	s.OAuth, s.NoOAuth = e.oauth()
 	for _, k := range []string{"authProviderType", "targetAudience", "targetServiceAccount", "headersHelper"} {

@@ -44,6 +44,12 @@ const (
 	maxPool   = 64
 )
 
+// Bounds of MaxResult: what a cut result needs, and what a server may send at all.
+const (
+	minResult = 4 << 10
+	maxResult = 8 << 20
+)
+
 // TrustAlways lets a server change its tools.
 const TrustAlways = "always"
 
@@ -87,6 +93,8 @@ type Server struct {
 	// Prefix starts the names of the server's tools and prompts; nil means its
 	// name, "" none.
 	Prefix *string `json:"prefix,omitempty"`
+	// MaxResult bounds a result of the server's tools, in bytes; 0 means 1 MiB.
+	MaxResult int `json:"max_result_bytes,omitempty"`
 	// Trust is "always" for a server whose tools may change without being asked
 	// about.
 	Trust string `json:"trust,omitempty"`
@@ -232,6 +240,9 @@ func (s Server) check() error {
 	case "", EraAuto, EraLegacy, EraModern:
 	default:
 		return fmt.Errorf("protocolEra %q is not one of auto, legacy, modern", s.Era)
+	}
+	if s.MaxResult != 0 && (s.MaxResult < minResult || s.MaxResult > maxResult) {
+		return fmt.Errorf("max_result_bytes must be between %d and %d", minResult, maxResult)
 	}
 	if s.Trust != "" && s.Trust != TrustAlways {
 		return fmt.Errorf(`trust %q is not "always"`, s.Trust)

@@ -35,6 +35,8 @@ type Config struct {
 	Pin func(identity, version string, tools map[string]json.RawMessage) (blocked map[string]string, err error)
 	// Repinned reports whether Pin would say something else by now. Optional.
 	Repinned func() bool
+	// Cut is told of a result that was too large. Optional.
+	Cut func(call tool.Call, t Truncated)
 	// Renewed reports whether there is authorization that has not been tried.
 	// Optional.
 	Renewed func() bool
@@ -277,6 +279,7 @@ type Detail struct {
 	Calls     uint64            `json:"calls"`
 	Errors    uint64            `json:"errors"`
 	Dropped   uint64            `json:"dropped"` // messages that answered nothing
+	Cut       uint64            `json:"cut"`     // results that were too large
 	MedianMS  float64           `json:"median_ms"`
 	Stderr    string            `json:"stderr,omitempty"` // last lines, made safe to show
 }
@@ -287,7 +290,7 @@ func (p *Provider) Detail() any {
 	defer p.mu.Unlock()
 	d := Detail{
 		Transport: p.cfg.Server.Transport, Endpoint: feature.Clean(p.cfg.Server.Endpoint(), 500),
-		Calls: p.stats.calls.Load(), Errors: p.stats.errors.Load(), Dropped: p.stats.dropped.Load(),
+		Calls: p.stats.calls.Load(), Errors: p.stats.errors.Load(), Dropped: p.stats.dropped.Load(), Cut: p.stats.cut.Load(),
 		MedianMS: float64(p.stats.median().Microseconds()) / 1000,
 	}
 	if p.useSSE {

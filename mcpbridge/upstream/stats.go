@@ -12,6 +12,7 @@ type stats struct {
 	calls   atomic.Uint64
 	errors  atomic.Uint64
 	dropped atomic.Uint64
+	cut     atomic.Uint64 // results that were too large
 
 	mu   sync.Mutex
 	ring [64]time.Duration

@@ -62,6 +62,11 @@ func (t *remote) Invoke(ctx context.Context, call tool.Call) (tool.Result, error
 		return tool.Fail(tool.ErrTool, "server %q sent a result that is no object", t.p.cfg.Server.Name), nil
 	}
 	if call.Native != nil {
+		if r.err == nil {
+			if r, err = t.p.bounded(call, r); err != nil {
+				return tool.Fail(tool.ErrTool, "server %q: %v", t.p.cfg.Server.Name, err), nil
+			}
+		}
 		return tool.Result{OK: r.err == nil, Native: &tool.NativeResult{Result: r.result, Error: r.err, Buffer: r.buf}}, nil
 	}
 	if r.err != nil {

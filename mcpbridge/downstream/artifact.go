@@ -1,0 +1,73 @@
+package downstream
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/kernel/tool"
+	"github.com/yaya-ai/yaya/mcpbridge/relay"
+)
+
+const artifactPage = 256 << 10
+
+// wholeRunes cuts off the piece of a character that the end of a page has split.
+func wholeRunes(b []byte) []byte {
+	for i := 1; i <= utf8.UTFMax && i <= len(b); i++ {
+		if tail := b[len(b)-i:]; utf8.RuneStart(tail[0]) {
+			if !utf8.FullRune(tail) {
+				return b[:len(b)-i]
+			}
+			break
+		}
+	}
+	return b
+}
+
+// readArtifact returns a page of what was too large for a result of this client's:
+// yaya://artifacts/<id>?offset=<byte>. The page after it is named in _meta.
+func (s *Server) readArtifact(x *exchange, uri, rest string) ([]byte, error) {
+	id, query, _ := strings.Cut(rest, "?")
+	var offset int64
+	if query != "" {
+		var err error
+		v, ok := strings.CutPrefix(query, "offset=")
+		if offset, err = strconv.ParseInt(v, 10, 64); !ok || err != nil || offset < 0 {
+			return nil, x.noResource(uri)
+		}
+	}
+	if s.cfg.Artifacts == nil {
+		return nil, x.noResource(uri)
+	}
+	page := make([]byte, artifactPage)
+	n, size, err := s.cfg.Artifacts.ReadAt(x.c.session, id, page, offset)
+	if errors.Is(err, tool.ErrNoArtifact) || (err == nil && offset > size) {
+		return nil, x.noResource(uri)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if page = page[:n]; offset+int64(n) < size {
+		page = wholeRunes(page)
+	}
+	meta := map[string]any{"size": size, "offset": offset}
+	if next := offset + int64(len(page)); next < size {
+		meta["next"] = fmt.Sprintf("%s?offset=%d", relay.ArtifactURI(id), next)
+	}
+	out, err := json.Marshal(map[string]any{
+		"contents": []any{map[string]any{"uri": uri, "mimeType": "text/plain", "text": strings.ToValidUTF8(string(page), "\ufffd")}},
+		"_meta":    map[string]any{"io.github.yaya-ai/page": meta},
+	})
+	if err != nil {
+		return nil, err
+	}
+	obj, err := jsonrpc.ParseObject(out)
+	if err != nil {
+		return nil, err
+	}
+	return x.cached(x.complete(obj)), nil
+}

@@ -1,0 +1,155 @@
+package upstream
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/kernel/tool"
+	"github.com/yaya-ai/yaya/mcpbridge/relay"
+)
+
+// Bounds of a result on its way to an MCP client; what is beyond is kept and
+// linked (UP-11, UP-32).
+const (
+	defaultMaxResult  = 1 << 20 // bytes; a server's configuration may say otherwise
+	maxNativeContents = 1000    // content items
+)
+
+// Truncated is what a result says of itself, in _meta, when it was cut.
+type Truncated struct {
+	Bytes     int    `json:"bytes"` // of the whole result
+	Items     int    `json:"items"` // of its content
+	KeptItems int    `json:"kept_items"`
+	Structure bool   `json:"structured_content_dropped,omitempty"`
+	URI       string `json:"uri,omitempty"` // of the whole, "" when it could not be kept
+}
+
+// MetaTruncated is the key of [Truncated] in a result's _meta.
+const MetaTruncated = "io.github.yaya-ai/truncated"
+
+// bounded returns the result of a native call within the server's limits, in the
+// same shape: as many items as fit, the head of the one that does not, and a link
+// to the whole.
+func (p *Provider) bounded(call tool.Call, r reply) (reply, error) {
+	limit := cmp.Or(p.cfg.Server.MaxResult, defaultMaxResult)
+	raw := r.result.Raw()
+	if len(raw) <= limit && bytes.Count(raw, []byte(`"type"`)) <= maxNativeContents {
+		return r, nil
+	}
+	var content []json.RawMessage
+	if c := r.result.Get("content"); c != nil {
+		if err := json.Unmarshal(c, &content); err != nil {
+			return r, fmt.Errorf("the content of its result is malformed: %w", err)
+		}
+	}
+	if len(raw) <= limit && len(content) <= maxNativeContents {
+		return r, nil
+	}
+	t := Truncated{Bytes: len(raw), Items: len(content)}
+	note := "the rest could not be kept"
+	if p.cfg.Artifacts != nil {
+		a, err := p.cfg.Artifacts.Put(call.SessionID, call.ID, "application/json", raw)
+		if err != nil {
+			note = fmt.Sprintf("the rest could not be kept: %v", err)
+		} else {
+			t.URI = relay.ArtifactURI(a.ID)
+			note = "the whole result is the resource " + t.URI
+		}
+	}
+	room := limit / 2 // the rest is for what is added, and for structured content
+	var kept []json.RawMessage
+	for _, item := range content {
+		if len(kept) == maxNativeContents {
+			break
+		}
+		if len(item) > room {
+			if cut := cutText(item, room); cut != nil {
+				kept = append(kept, cut)
+			}
+			break
+		}
+		kept = append(kept, item)
+		room -= len(item) + 1
+	}
+	t.KeptItems = len(kept)
+	mark, err := json.Marshal(map[string]string{"type": "text", "text": fmt.Sprintf("[truncated: the result has %d bytes in %d items; %s]", t.Bytes, t.Items, note)})
+	if err != nil {
+		return r, err
+	}
+	kept = append(kept, mark)
+	if t.URI != "" {
+		link, err := json.Marshal(map[string]any{"type": "resource_link", "uri": t.URI, "name": "whole result", "mimeType": "application/json", "size": len(raw)})
+		if err != nil {
+			return r, err
+		}
+		kept = append(kept, link)
+	}
+	list, err := json.Marshal(kept)
+	if err != nil {
+		return r, err
+	}
+	edits := []jsonrpc.Edit{{Name: "content", Value: list}}
+	if s := r.result.Get("structuredContent"); len(s) > limit/4 {
+		t.Structure = true
+		edits = append(edits, jsonrpc.Edit{Name: "structuredContent"})
+	}
+	mine, err := json.Marshal(t)
+	if err != nil {
+		return r, err
+	}
+	meta := jsonrpc.Object{}
+	if m := r.result.Get("_meta"); len(m) <= limit/8 {
+		meta, _ = jsonrpc.ParseObject(m) // none is as good as an unreadable one
+	}
+	edits = append(edits, jsonrpc.Edit{Name: "_meta", Value: meta.Append(nil, jsonrpc.Edit{Name: MetaTruncated, Value: mine})})
+	// Members that no specification names do not get to be larger than the limit.
+	for i := range r.result.Len() {
+		name, value := r.result.At(i)
+		switch name {
+		case "content", "structuredContent", "_meta":
+		default:
+			if len(value) > limit/8 {
+				edits = append(edits, jsonrpc.Edit{Name: name})
+			}
+		}
+	}
+	obj, err := jsonrpc.ParseObject(r.result.Append(nil, edits...))
+	if err != nil {
+		return r, err
+	}
+	p.stats.cut.Add(1)
+	if p.cfg.Cut != nil {
+		p.cfg.Cut(call, t)
+	}
+	r.buf.Release()
+	return reply{result: obj}, nil
+}
+
+// cutText returns a text item with as much of its text as fits; nil for an item
+// that is no text.
+func cutText(item json.RawMessage, room int) json.RawMessage {
+	obj, err := jsonrpc.ParseObject(item)
+	if err != nil {
+		return nil
+	}
+	text, ok := obj.String("text")
+	kind, _ := obj.String("type")
+	if !ok || kind != "text" {
+		return nil
+	}
+	for n := min(len(text), room); n > 0; n /= 2 { // escapes take more than they stand for
+		head := text[:n]
+		for len(head) < len(text) && len(head) > 0 && !utf8.RuneStart(text[len(head)]) {
+			head = head[:len(head)-1]
+		}
+		out := obj.Append(nil, jsonrpc.Edit{Name: "text", Value: jsonrpc.AppendString(nil, head)})
+		if len(out) <= room {
+			return out
+		}
+	}
+	return nil
+}
