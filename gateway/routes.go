@@ -21,6 +21,7 @@ func (s *Server) routes() http.Handler {
 	}{
 		{"GET /health", public, http.HandlerFunc(s.health)},
 		{"/mcp", localOwner, s.cfg.MCP},
+		{"/mcp/{profile}", localOwner, s.cfg.MCP},
 		{"GET /metrics", localOwner, s.cfg.Metrics},
 		{"GET /status", localOwner, s.statusHandler()},
 		{"/api/", localOwner, s.cfg.API},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -56,6 +57,8 @@ type appConfig struct {
 	servers  loaded
 	// workspace of sessions that are opened without one; "" is the current folder.
 	workspace string
+	// lenient goes on without a server that is required: to look at it.
+	lenient bool
 	// approver answers asks instead of the people that adapters reach.
 	approver func(*approval.Runtime) tool.Approver
 	log      zerolog.Logger
@@ -91,13 +94,47 @@ func newApp(c appConfig) (*app, error) {
 	a.mcp = downstream.New(downstream.Config{
 		Dispatcher: k.Dispatch, Registry: k.Tools, Boundary: a.host.Boundary, Watch: a.host.Watch, SessionEnded: a.bridge.Release,
 		Router: a.bridge.Router(), Artifacts: k.Artifacts,
-		Name: "yaya", Version: yayaVersion(), Log: c.log,
+		Profiles: func() (map[string]downstream.Profile, error) { return profiles(c.settings) },
+		Name:     "yaya", Version: yayaVersion(), Log: c.log,
 		Instructions: "Tools and prompts of several MCP servers, each named <server>__<name>.",
 	})
 	for _, w := range c.servers.warnings {
 		c.log.Warn().Msg(w)
 	}
 	return a, nil
+}
+
+// profilesKey is where profiles of MCP clients are configured: one value, or one
+// table a profile.
+const profilesKey = "plugin." + mcpbridge.Name + ".profiles"
+
+func profiles(settings *config.Store) (map[string]downstream.Profile, error) {
+	all := map[string]map[string]json.RawMessage{}
+	if raw, _, ok := settings.Get(profilesKey); ok {
+		if err := json.Unmarshal(raw, &all); err != nil {
+			return nil, fmt.Errorf("%s: %w", profilesKey, err)
+		}
+	}
+	for _, v := range settings.All(profilesKey + ".") {
+		name, field, _ := strings.Cut(strings.TrimPrefix(v.Key, profilesKey+"."), ".")
+		if field == "" {
+			var whole map[string]json.RawMessage
+			if err := json.Unmarshal(v.Value, &whole); err != nil {
+				return nil, fmt.Errorf("%s: %w", v.Key, err)
+			}
+			all[name] = whole
+			continue
+		}
+		if all[name] == nil {
+			all[name] = map[string]json.RawMessage{}
+		}
+		all[name][field] = v.Value
+	}
+	raw, err := json.Marshal(all)
+	if err != nil {
+		return nil, err
+	}
+	return downstream.ParseProfiles(raw)
 }
 
 // agents are the plugins that agents are made of, in the order in which they are
@@ -205,6 +242,9 @@ func withApp(ctx context.Context, g *globals, p paths, mcpConfig []string, log z
 	if err := a.kernel.Start(ctx, append(plugins, a.bridge)...); err != nil {
 		return err
 	}
+	if err := a.required(ctx, l); err != nil && !c.lenient {
+		return err
+	}
 	return f(a)
 }
 
@@ -229,6 +269,32 @@ func (a *app) waitSettled(ctx context.Context) {
 		case <-tick.C:
 		}
 	}
+}
+
+// required returns why a server without which the user does not want to go on
+// does not work; it waits until that is known.
+func (a *app) required(ctx context.Context, l loaded) error {
+	names := map[string]bool{}
+	for _, s := range l.servers {
+		if s.Required && !s.Disabled {
+			names[s.Name] = true
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	a.waitSettled(ctx)
+	for _, inv := range a.bridge.InvalidServers() {
+		if names[inv.Name] {
+			return fmt.Errorf("server %q is required: %w", inv.Name, inv.Err)
+		}
+	}
+	for _, st := range a.host.Status() {
+		if names[st.ID] && !st.State.Usable() {
+			return fmt.Errorf("server %q is required, and is %s: %s", st.ID, st.State, feature.Clean(st.Reason, 500))
+		}
+	}
+	return nil
 }
 
 // report is what GET /status and `yaya mcp list --json` say.

@@ -69,11 +69,12 @@ func withBackend(ctx context.Context, g *globals, mcpConfig []string, f func(*ba
 		a.waitSettled(ctx)
 		mux := http.NewServeMux()
 		mux.Handle("/mcp", a.mcp)
+		mux.Handle("/mcp/{profile}", a.mcp)
 		mux.HandleFunc("/status", func(w http.ResponseWriter, _ *http.Request) {
 			_ = json.NewEncoder(w).Encode(a.report("")) // into memory
 		})
 		return f(&backend{client: &http.Client{Transport: inProcess{mux}}})
-	})
+	}, func(c *appConfig) { c.lenient = true })
 }
 
 // inProcess answers requests with a handler, in memory.

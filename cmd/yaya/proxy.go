@@ -9,6 +9,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
@@ -24,6 +25,7 @@ import (
 // goes on.
 type proxy struct {
 	client *http.Client
+	url    string
 	out    io.Writer
 	outMu  sync.Mutex
 
@@ -36,11 +38,14 @@ type proxy struct {
 	work sync.WaitGroup
 }
 
-// proxyStdio runs until in ends or ctx does.
-func proxyStdio(ctx context.Context, client *http.Client, in io.Reader, out io.Writer) error {
+// proxyStdio runs until in ends or ctx does. The profile is named, or "".
+func proxyStdio(ctx context.Context, client *http.Client, profile string, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	p := &proxy{client: client, out: out, ctx: ctx}
+	p := &proxy{client: client, url: "http://yaya/mcp", out: out, ctx: ctx}
+	if profile != "" {
+		p.url += "/" + url.PathEscape(profile)
+	}
 	readErr := make(chan error, 1)
 	go func() { readErr <- p.read(in) }()
 	var err error
@@ -196,7 +201,7 @@ func (p *proxy) post(ctx context.Context, body []byte, header http.Header, each 
 }
 
 func (p *proxy) request(ctx context.Context, method string, body []byte) (*http.Request, error) {
-	req, err := http.NewRequestWithContext(ctx, method, "http://yaya/mcp", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, method, p.url, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +224,9 @@ func eachMessage(resp *http.Response, each func([]byte)) error {
 			if err != nil {
 				return err
 			}
-			each(ev.Data)
+			if len(ev.Data) > 0 { // else it only brings an id to resume from
+				each(ev.Data)
+			}
 		}
 	}
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer)) //nolint:forbidigo // bounded by the reader

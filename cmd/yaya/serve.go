@@ -114,6 +114,9 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 	}()
 	defer func() { <-repaired }()
 	welcome(ctx, a, out, url, p, l)
+	if err := a.required(ctx, l); err != nil && ctx.Err() == nil {
+		return err
+	}
 	select {
 	case err = <-a.kernel.Failed():
 	case <-ctx.Done():

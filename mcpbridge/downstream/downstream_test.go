@@ -563,7 +563,7 @@ func TestStdio(t *testing.T) {
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
 	served := make(chan error, 1)
-	go func() { served <- r.srv.ServeStdio(t.Context(), inR, outW) }()
+	go func() { served <- r.srv.ServeStdio(t.Context(), inR, outW, "") }()
 	lines := make(chan string, 100)
 	go func() {
 		s := bufio.NewScanner(outR)
@@ -657,7 +657,7 @@ func FuzzServer(f *testing.F) {
 		defer cancel()
 		var out bytes.Buffer
 		in := initialize + "\n" + string(line) + "\n"
-		if err := srv.ServeStdio(ctx, strings.NewReader(in), &out); err != nil {
+		if err := srv.ServeStdio(ctx, strings.NewReader(in), &out, ""); err != nil {
 			t.Fatal(err)
 		}
 		for l := range bytes.SplitSeq(bytes.TrimSpace(out.Bytes()), []byte("\n")) {

@@ -27,8 +27,11 @@ func (s *Server) list(ctx context.Context, x *exchange, k relay.Kind) ([]byte, e
 		out = append(out, `"resultType":"complete",`...)
 	}
 	out = append(jsonrpc.AppendString(out, k.Member), ':', '[')
-	for i, e := range s.cfg.Router.List(ctx, k) {
-		if i > 0 {
+	for _, e := range s.cfg.Router.List(ctx, k) {
+		if !x.c.profile.server(e.Server.Name()) || (k.Key == "name" && !x.c.profile.named(e.Name)) {
+			continue
+		}
+		if out[len(out)-1] != '[' {
 			out = append(out, ',')
 		}
 		if e.Name == e.Own {
@@ -92,9 +95,10 @@ func (s *Server) getPrompt(ctx context.Context, x *exchange) ([]byte, error) {
 	e, err := s.cfg.Router.Find(ctx, relay.Prompts, name)
 	if err != nil {
 		s.cfg.Boundary(ctx)
-		if e, err = s.cfg.Router.Find(ctx, relay.Prompts, name); err != nil {
-			return nil, fail(jsonrpc.CodeInvalidParams, "unknown prompt %q", clip(name))
-		}
+		e, err = s.cfg.Router.Find(ctx, relay.Prompts, name)
+	}
+	if err != nil || !x.c.profile.server(e.Server.Name()) || !x.c.profile.named(name) {
+		return nil, fail(jsonrpc.CodeInvalidParams, "unknown prompt %q", clip(name))
 	}
 	return x.reply(e.Server.Relay(ctx, x, x.msg.Method, x.msg.Params, jsonrpc.Edit{Name: "name", Value: jsonrpc.AppendString(nil, e.Own)}))
 }
@@ -122,7 +126,7 @@ func (s *Server) resource(ctx context.Context, x *exchange) (relay.Server, strin
 		s.cfg.Boundary(ctx)
 		server, own, err = s.cfg.Router.Resource(ctx, uri)
 	}
-	if errors.Is(err, relay.ErrUnknown) {
+	if errors.Is(err, relay.ErrUnknown) || (err == nil && !x.c.profile.server(server.Name())) {
 		return nil, "", x.noResource(uri)
 	}
 	return server, own, err
@@ -163,7 +167,7 @@ func (s *Server) follow(ctx context.Context, x *exchange, on bool) ([]byte, erro
 		x.c.mu.Unlock()
 		if full {
 			err = fail(jsonrpc.CodeInvalidParams, "at most %d subscriptions", maxSubscribed)
-		} else {
+		} else if _, _, err = s.resource(ctx, x); err == nil {
 			err = s.cfg.Router.Subscribe(ctx, x.c, uri)
 		}
 	} else {
@@ -208,7 +212,7 @@ func (s *Server) completeArgument(ctx context.Context, x *exchange) ([]byte, err
 	default:
 		return nil, fail(jsonrpc.CodeInvalidParams, "ref: unknown type %q", clip(kind))
 	}
-	if err != nil {
+	if err != nil || !x.c.profile.server(e.Server.Name()) {
 		return nil, fail(jsonrpc.CodeInvalidParams, "ref: there is nothing of that name")
 	}
 	if !e.Server.Has("completions") {
@@ -269,7 +273,7 @@ func (s *Server) task(ctx context.Context, x *exchange) ([]byte, error) {
 		return nil, fail(jsonrpc.CodeInvalidParams, "there is no task %q", clip(id))
 	}
 	for _, server := range s.cfg.Router.Servers() {
-		if server.Name() != name {
+		if server.Name() != name || !x.c.profile.server(name) {
 			continue
 		}
 		out, err := x.reply(server.Relay(ctx, x, x.msg.Method, x.msg.Params, jsonrpc.Edit{Name: "taskId", Value: jsonrpc.AppendString(nil, own)}))

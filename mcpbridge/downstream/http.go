@@ -141,13 +141,21 @@ func readBody(w http.ResponseWriter, r *http.Request, in *incoming) (status int)
 // admit settles the era of a message and finds its client. When it reports
 // false, the answer has been written.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request, msg *jsonrpc.Message) (*client, bool, bool) {
+	p, err := s.profile(r.PathValue("profile"))
+	if err != nil || p == nil {
+		if err != nil {
+			s.cfg.Log.Error().Err(err).Msg("profiles cannot be read")
+		}
+		refuse(w, http.StatusNotFound, msg.ID, jsonrpc.CodeInvalidRequest, "there is no profile %q", clip(r.PathValue("profile")))
+		return nil, false, false
+	}
 	header := r.Header.Get(mcp.HeaderProtocolVersion)
 	meta := openMeta(msg.Params)
 	if mcp.IsModernProtocol(header) || mcp.IsModernProtocol(meta.version) {
 		if !s.checkModern(w, r, msg, header, meta) {
 			return nil, true, false
 		}
-		return modernClient(meta), true, true
+		return modernClient(meta, p), true, true
 	}
 	if header != "" && !mcp.IsValidProtocolVersion(header) {
 		refuse(w, http.StatusBadRequest, msg.ID, jsonrpc.CodeInvalidRequest, "unsupported protocol version %q", clip(header))
@@ -156,7 +164,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, msg *jsonrpc.Mess
 	token := r.Header.Get(mcp.HeaderSessionID)
 	switch {
 	case msg.Method == "initialize" && token == "":
-		c, err := s.open()
+		c, err := s.open(p)
 		if err != nil {
 			refuse(w, http.StatusServiceUnavailable, msg.ID, jsonrpc.CodeInternal, "%v", err)
 			return nil, false, false
@@ -168,7 +176,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, msg *jsonrpc.Mess
 		return nil, false, false
 	}
 	c := s.find(token)
-	if c == nil {
+	if c == nil || c.profile.name != p.name {
 		refuse(w, http.StatusNotFound, msg.ID, jsonrpc.CodeInvalidRequest, "there is no such session")
 		return nil, false, false
 	}

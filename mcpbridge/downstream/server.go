@@ -46,6 +46,8 @@ type Config struct {
 	Watch func(func()) (stop func())
 	// Router finds the servers of prompts and resources. Optional.
 	Router *relay.Router
+	// Profiles returns the configured profiles by name. Optional.
+	Profiles func() (map[string]Profile, error)
 	// Artifacts holds what was too large for a result. Optional.
 	Artifacts *tool.Store
 	// SessionEnded is told the kernel session of a client that is gone.
@@ -59,13 +61,14 @@ type Config struct {
 // Server serves MCP. Its methods are safe for concurrent use.
 type Server struct {
 	cfg  Config
-	info []byte // serverInfo as JSON
-	view atomic.Pointer[view]
+	info []byte   // serverInfo as JSON
+	all  *profile // the default
 
 	mu       sync.Mutex
 	sessions map[string]*client // by Mcp-Session-Id
 	streams  map[*stream]struct{}
 	flights  map[string]*flight // that wait for their client, by state
+	profiles map[string]*profile
 	closed   bool
 
 	life   context.Context
@@ -85,7 +88,7 @@ func New(cfg Config) *Server {
 	cfg.Name, cfg.Version = cmp.Or(cfg.Name, "yaya"), cmp.Or(cfg.Version, "0.0.0")
 	info := jsonrpc.AppendString([]byte(`{"name":`), cfg.Name)
 	info = append(jsonrpc.AppendString(append(info, `,"version":`...), cfg.Version), '}')
-	s := &Server{cfg: cfg, info: info, sessions: map[string]*client{}, streams: map[*stream]struct{}{}, flights: map[string]*flight{}}
+	s := &Server{cfg: cfg, info: info, sessions: map[string]*client{}, streams: map[*stream]struct{}{}, flights: map[string]*flight{}, profiles: map[string]*profile{}, all: &profile{name: ProfileAll}}
 	s.life, s.cancel = context.WithCancel(context.Background())
 	s.unhook = cfg.Router.Listen(s)
 	if cfg.Watch != nil {
@@ -123,6 +126,7 @@ func (s *Server) Close() {
 type client struct {
 	token   string // Mcp-Session-Id, "" without
 	session string // kernel session
+	profile *profile
 	calls   atomic.Uint64
 
 	mu       sync.Mutex
@@ -143,23 +147,23 @@ type client struct {
 	getRecord  *record
 }
 
-func newClient(session string) *client {
-	return &client{session: session, last: time.Now(), inflight: map[string]context.CancelCauseFunc{}, asks: map[int64]chan relay.Reply{}}
+func newClient(session string, p *profile) *client {
+	return &client{session: session, profile: p, last: time.Now(), inflight: map[string]context.CancelCauseFunc{}, asks: map[int64]chan relay.Reply{}}
 }
 
 // modernClient returns the client of a stateless request. Its kernel session
 // follows from what the client says of itself and can do, so that one client keeps
 // its upstream sessions; it decides nothing else.
-func modernClient(meta requestMeta) *client {
+func modernClient(meta requestMeta, p *profile) *client {
 	sum := sha256.Sum256(append(append([]byte(nil), meta.clientInfo...), meta.capabilities...))
-	return newClient("mcp_" + hex.EncodeToString(sum[:12]))
+	return newClient("mcp_"+hex.EncodeToString(sum[:12]), p)
 }
 
 var errTooMany = errors.New("too many sessions")
 
 // open makes a legacy session.
-func (s *Server) open() (*client, error) {
-	c := newClient("mcp_" + rand.Text())
+func (s *Server) open(p *profile) (*client, error) {
+	c := newClient("mcp_"+rand.Text(), p)
 	c.token = rand.Text() + rand.Text()
 	s.mu.Lock()
 	defer s.mu.Unlock()

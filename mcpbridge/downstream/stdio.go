@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
 	"sync"
 	"time"
@@ -22,11 +23,18 @@ const drainTimeout = time.Second
 // ServeStdio serves one client over in and out, a message a line, until in ends
 // or ctx does. Nothing but messages is written to out (DN-09). It returns when
 // every request has ended; the caller may have to close in to end a blocked
-// read.
-func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
+// read. The profile is named, or "".
+func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, profile string) error {
+	p, err := s.profile(profile)
+	if err == nil && p == nil {
+		err = fmt.Errorf("there is no profile %q; configure it with plugin.mcp-bridge.profiles", profile)
+	}
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	c := newClient("mcp_" + rand.Text())
+	c := newClient("mcp_"+rand.Text(), p)
 	defer s.ended(c)
 	lw := &lines{w: out, broken: cancel}
 	defer s.pushChanges(ctx, c, lw)()
@@ -39,7 +47,6 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 			s.take(ctx, c, lw, &work, slots, data, err)
 		})
 	}()
-	var err error
 	select {
 	case err = <-readErr:
 	case <-ctx.Done():

@@ -254,6 +254,10 @@ func (s *Server) listen(ctx context.Context, x *exchange) ([]byte, error) {
 	granted := want
 	granted.URIs = nil
 	for _, uri := range want.URIs {
+		server, _, err := s.cfg.Router.Resource(ctx, uri)
+		if err == nil && !x.c.profile.server(server.Name()) {
+			continue
+		}
 		if err := s.cfg.Router.Subscribe(ctx, st, uri); err == nil {
 			granted.URIs = append(granted.URIs, uri)
 		} else if ctx.Err() != nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strconv"
+	"sync"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -19,20 +20,23 @@ type view struct {
 	legacy []byte               // result of tools/list
 	modern []byte               // the same with the members of the modern era
 	typed  map[string]*mcp.Tool // tools with parameters in headers, by name
+	index  func() *index
 }
 
-// render returns the view of a snapshot, made anew only when the snapshot is
-// another one.
-func (s *Server) render(snap *tool.Snapshot) (*view, error) {
-	if v := s.view.Load(); v != nil && v.snap == snap {
+// render returns the view of a snapshot in a profile, made anew only when the
+// snapshot is another one.
+func (s *Server) render(p *profile, snap *tool.Snapshot) (*view, error) {
+	if v := p.view.Load(); v != nil && v.snap == snap {
 		return v, nil
 	}
 	v := &view{snap: snap, typed: map[string]*mcp.Tool{}}
 	list := []byte(`"tools":[`)
+	var seen []*tool.Entry
 	for e := range snap.All() {
-		if e.Def.ForAgents {
+		if !p.tool(&e.Def) {
 			continue
 		}
+		seen = append(seen, e)
 		if list[len(list)-1] != '[' {
 			list = append(list, ',')
 		}
@@ -45,10 +49,15 @@ func (s *Server) render(snap *tool.Snapshot) (*view, error) {
 		}
 	}
 	list = append(list, ']')
+	v.index = sync.OnceValue(func() *index { return newIndex(seen) })
+	if p.Search {
+		list = []byte(`"tools":` + searchTools)
+		clear(v.typed)
+	}
 	v.legacy = append(append([]byte{'{'}, list...), '}')
 	v.modern = append([]byte(`{"resultType":"complete",`), list...)
 	v.modern = append(s.appendServerMeta(appendCacheHints(v.modern)), '}')
-	s.view.Store(v)
+	p.view.Store(v)
 	return v, nil
 }
 
@@ -81,7 +90,7 @@ func (s *Server) listTools(ctx context.Context, x *exchange) ([]byte, error) {
 	if c := x.msg.Params.Get("cursor"); c != nil && string(c) != "null" {
 		return nil, fail(jsonrpc.CodeInvalidParams, "unknown cursor: the list has one page")
 	}
-	v, err := s.render(s.cfg.Boundary(ctx))
+	v, err := s.render(x.c.profile, s.cfg.Boundary(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -91,13 +100,13 @@ func (s *Server) listTools(ctx context.Context, x *exchange) ([]byte, error) {
 	return v.legacy, nil
 }
 
-// known reports whether clients can call a tool of that name.
-func known(snap *tool.Snapshot, name string) bool {
+// known reports whether a client can call a tool of that name.
+func (x *exchange) known(snap *tool.Snapshot, name string) bool {
 	e, ok := snap.Lookup(name)
-	return ok && !e.Def.ForAgents
+	return ok && x.c.profile.tool(&e.Def)
 }
 
-// callTool relays one call through the dispatcher.
+// callTool serves tools/call.
 func (s *Server) callTool(ctx context.Context, x *exchange) ([]byte, error) {
 	name, ok := x.msg.Params.String("name")
 	if !ok {
@@ -107,26 +116,34 @@ func (s *Server) callTool(ctx context.Context, x *exchange) ([]byte, error) {
 	if args != nil && args[0] != '{' {
 		return nil, fail(jsonrpc.CodeInvalidParams, "arguments must be an object")
 	}
+	if x.c.profile.Search {
+		return s.bySearch(ctx, x, name, args)
+	}
 	snap := s.cfg.Registry.Snapshot()
-	if !known(snap, name) {
+	if !x.known(snap, name) {
 		// Its server may be in its first start, or may have been listed before
 		// yaya was restarted.
 		if snap = s.cfg.Boundary(ctx); ctx.Err() != nil {
 			return nil, errNoAnswer
 		}
-		if !known(snap, name) {
+		if !x.known(snap, name) {
 			return nil, fail(jsonrpc.CodeInvalidParams, "unknown tool %q", clip(name))
 		}
 	}
 	if err := s.checkParamHeaders(snap, name, x); err != nil {
 		return nil, err
 	}
+	return s.relayCall(ctx, x, snap, name, x.msg.Params)
+}
+
+// relayCall relays one call through the dispatcher.
+func (s *Server) relayCall(ctx context.Context, x *exchange, snap *tool.Snapshot, name string, params jsonrpc.Object) ([]byte, error) {
 	call := tool.Call{
 		ID:   "call_" + strconv.FormatUint(x.c.calls.Add(1), 36),
-		Name: name, Args: args, SessionID: x.c.session, Origin: tool.OriginMCP,
-		Native: &tool.NativeCall{Protocol: "mcp", Params: x.msg.Params, Peer: x},
+		Name: name, Args: params.Get("arguments"), SessionID: x.c.session, Origin: tool.OriginMCP,
+		Native: &tool.NativeCall{Protocol: "mcp", Params: params, Peer: x},
 	}
-	if token := progressToken(x.msg.Params); token != nil {
+	if token := progressToken(params); token != nil {
 		call.Progress = func(p tool.Progress) {
 			if msg, err := progressNote(token, p); err == nil {
 				_ = x.notify(msg) // a client that went away shows in ctx
@@ -160,7 +177,7 @@ func (s *Server) checkParamHeaders(snap *tool.Snapshot, name string, x *exchange
 	if !x.modern || x.header == nil {
 		return nil
 	}
-	v, err := s.render(snap)
+	v, err := s.render(x.c.profile, snap)
 	if err != nil {
 		return err
 	}

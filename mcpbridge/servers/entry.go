@@ -257,14 +257,7 @@ func parseServer(file, name string, format Format, obj map[string]any) (s Server
 		s.Prefix = &prefix
 	}
 	s.Roots = e.roots()
-	if v, key := e.get("max_result_bytes"); key != "" {
-		n, ok := v.(json.Number)
-		size, err := n.Int64()
-		if !ok || err != nil {
-			e.bad(key, "a whole number", v)
-		}
-		s.MaxResult = int(size)
-	}
+	s.MaxResult, s.MaxInFlight = e.whole("max_result_bytes"), e.whole("max_in_flight")
 
 	s.OAuth, s.NoOAuth = e.oauth()
 	for _, k := range []string{"authProviderType", "targetAudience", "targetServiceAccount", "headersHelper"} {
@@ -337,6 +330,20 @@ func setTransport(s *Server, kind string, httpURL bool, format Format) (skip boo
 		s.FallBackToSSE = true
 	}
 	return false, nil
+}
+
+// whole reads a whole number; 0 means that there is none.
+func (e *entry) whole(keys ...string) int {
+	v, key := e.get(keys...)
+	if key == "" || v == nil {
+		return 0
+	}
+	n, ok := v.(json.Number)
+	size, err := n.Int64()
+	if !ok || err != nil || size < 1 {
+		e.bad(key, "a whole number from 1 on", v)
+	}
+	return int(size)
 }
 
 // roots reads paths and URIs, or objects with a uri.

@@ -48,6 +48,8 @@ const (
 const (
 	minResult = 4 << 10
 	maxResult = 8 << 20
+
+	maxInFlight = 1024
 )
 
 // TrustAlways lets a server change its tools.
@@ -93,6 +95,9 @@ type Server struct {
 	// Prefix starts the names of the server's tools and prompts; nil means its
 	// name, "" none.
 	Prefix *string `json:"prefix,omitempty"`
+	// MaxInFlight is how many calls are sent to a session with the server at a
+	// time; 0 means 64.
+	MaxInFlight int `json:"max_in_flight,omitempty"`
 	// MaxResult bounds a result of the server's tools, in bytes; 0 means 1 MiB.
 	MaxResult int `json:"max_result_bytes,omitempty"`
 	// Trust is "always" for a server whose tools may change without being asked
@@ -240,6 +245,9 @@ func (s Server) check() error {
 	case "", EraAuto, EraLegacy, EraModern:
 	default:
 		return fmt.Errorf("protocolEra %q is not one of auto, legacy, modern", s.Era)
+	}
+	if s.MaxInFlight < 0 || s.MaxInFlight > maxInFlight {
+		return fmt.Errorf("max_in_flight must be between 1 and %d", maxInFlight)
 	}
 	if s.MaxResult != 0 && (s.MaxResult < minResult || s.MaxResult > maxResult) {
 		return fmt.Errorf("max_result_bytes must be between %d and %d", minResult, maxResult)

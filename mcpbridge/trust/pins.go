@@ -32,8 +32,8 @@ const (
 // Source is a configured server: its name, and what else its pins depend on. A
 // server that the user has configured anew is another one.
 type Source struct {
-	Server string
-	Config string
+	Server string `json:"server"`
+	Config string `json:"config"`
 }
 
 // Seen is what a server offers now. Versions of the protocol order as strings.
@@ -185,7 +185,7 @@ type Waiting struct {
 	Reason string        `json:"reason,omitempty"` // about the server as a whole
 	Tools  []WaitingTool `json:"tools"`
 	file   string
-	record record
+	record record // as it was shown
 }
 
 // WaitingTool is a tool that waits.

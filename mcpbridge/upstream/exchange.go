@@ -26,17 +26,21 @@ const maxRounds = 10
 // exchange sends a request on the session that the server's policy gives its
 // client, and answers what the server wants to know meanwhile, unless the client
 // itself is told (SEP-2322). ctx is that of the request's limit.
-func (p *Provider) exchange(ctx context.Context, client string, o outgoing, typed *mcp.Tool) (reply, error) {
+func (p *Provider) exchange(ctx context.Context, client string, o outgoing, typed *mcp.Tool) (r reply, err error) {
 	start := time.Now()
+	if err := p.breaker.allow(); err != nil {
+		return reply{}, err
+	}
+	defer func() { p.breaker.settle(ctx, err) }()
 	s, leave, err := p.session(ctx, client, o.peer)
 	if err != nil {
 		return reply{}, err
 	}
 	defer leave()
-	if err := s.acquire(ctx); err != nil {
+	if err := s.gate.enter(ctx, client); err != nil {
 		return reply{}, err
 	}
-	defer s.release()
+	defer s.gate.leave()
 	if typed != nil && s.peer.Era == servers.EraModern {
 		o.header = http.Header{}
 		for k, v := range mcp.GenerateParamHeaders(typed, o.params.Append(nil)) {

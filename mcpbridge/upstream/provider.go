@@ -58,8 +58,10 @@ type Config struct {
 type Provider struct {
 	cfg   Config
 	stats stats
-	list  catalogue
-	idle  time.Duration
+	// breaker is about the server, whichever session is used.
+	breaker breaker
+	list    catalogue
+	idle    time.Duration
 
 	mu       sync.Mutex
 	signals  feature.Signals
@@ -105,6 +107,7 @@ func (p *Provider) Start(ctx context.Context, sig feature.Signals) error {
 	}
 	work := p.work
 	p.mu.Unlock()
+	p.breaker.record(true, 0) // what starts has another chance
 	main, err := p.open(ctx, "", nil)
 	if err != nil {
 		return err

@@ -1,8 +1,8 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"net/http"
 	"strconv"
 	"sync"
@@ -11,7 +11,6 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/internal/bufpool"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
@@ -109,7 +108,7 @@ type session struct {
 	peer  peer
 	hop   []byte // members of _meta that every modern request has, without braces
 	ids   atomic.Int64
-	slots chan struct{}
+	gate  *gate // places for requests in flight
 
 	mu      sync.Mutex
 	flights map[int64]*request                 // of clients
@@ -124,7 +123,7 @@ type session struct {
 
 func newSession(p *Provider, owner string, first relay.Peer) *session {
 	s := &session{
-		p: p, owner: owner, first: first, slots: make(chan struct{}, maxInFlight),
+		p: p, owner: owner, first: first, gate: newGate(cmp.Or(p.cfg.Server.MaxInFlight, maxInFlight)),
 		flights: map[int64]*request{}, asks: map[string]context.CancelCauseFunc{}, relist: make(chan struct{}, 1),
 	}
 	s.life, s.cancel = context.WithCancel(context.Background())
@@ -328,23 +327,6 @@ func (s *session) abandon(id int64, why error) {
 		_ = s.t.send(ctx, msg) // the server may be the reason
 	})
 }
-
-// acquire takes one of the session's places for requests in flight.
-func (s *session) acquire(ctx context.Context) error {
-	select {
-	case s.slots <- struct{}{}:
-		return nil
-	default:
-	}
-	select {
-	case s.slots <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("%w: %d calls are in flight and the server is slow: %w", feature.ErrNotSent, maxInFlight, ctx.Err())
-	}
-}
-
-func (s *session) release() { <-s.slots }
 
 func (s *session) close(ctx context.Context) {
 	s.cancel()

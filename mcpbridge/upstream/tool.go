@@ -85,8 +85,22 @@ func (t *remote) explain(ctx context.Context, err error, limit *limit) (tool.Res
 	case limit.ctx.Err() != nil:
 		//nolint:nilerr // a timeout is an answer
 		return tool.Fail(tool.ErrTimeout, "server %q did not answer within %v; raise tool_timeout_sec in its configuration if it needs longer", name, limit.per), nil
+	case unmade(err):
+		return tool.Fail(tool.ErrUnavailable, "server %q: %v", name, err), nil
 	case errors.Is(err, feature.ErrNotSent):
 		return tool.Result{}, fmt.Errorf("server %q: %w", name, err)
 	}
 	return tool.Fail(tool.ErrUnavailable, "server %q: %s; the call may or may not have taken effect (see: yaya mcp list)", name, feature.Clean(err.Error(), 600)), nil
+}
+
+// unmade reports whether a call was never made, and is not to be repeated at once.
+func unmade(err error) bool {
+	if _, busy := errors.AsType[*busyError](err); busy {
+		return true
+	}
+	if _, open := errors.AsType[*openError](err); open {
+		return true
+	}
+	wait, ok := errors.AsType[patient](err)
+	return ok && wait.RetryAfter() > 0
 }

@@ -1,0 +1,279 @@
+package downstream
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/kernel/tool"
+)
+
+// The tools of a profile with search: hundreds of tools at the cost of five. A
+// call has three, so that what a host asks its user keeps its meaning.
+const (
+	searchTool      = "search_tools"
+	describeTool    = "describe_tool"
+	callRead        = "call_read_tool"
+	callWrite       = "call_write_tool"
+	callDestructive = "call_destructive_tool"
+)
+
+const searchTools = `[` +
+	`{"name":"` + searchTool + `","title":"Search tools","description":"Finds the tools that fit what you want to do. Returns their names, what they do, and which of the three call tools each is called with.","inputSchema":{"type":"object","properties":{"query":{"type":"string","description":"What you want to do, in a few words"},"limit":{"type":"integer","minimum":1,"maximum":50,"description":"How many tools to return, 10 by default"}},"required":["query"]},"annotations":{"readOnlyHint":true,"openWorldHint":false}},` +
+	`{"name":"` + describeTool + `","title":"Describe tool","description":"Returns the definition of a tool, with the schema of its arguments.","inputSchema":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]},"annotations":{"readOnlyHint":true,"openWorldHint":false}},` +
+	`{"name":"` + callRead + `","title":"Call a tool that reads","description":"Calls a tool that changes nothing.",` + callSchema + `,"annotations":{"readOnlyHint":true}},` +
+	`{"name":"` + callWrite + `","title":"Call a tool that writes","description":"Calls a tool that adds something and destroys nothing.",` + callSchema + `,"annotations":{"readOnlyHint":false,"destructiveHint":false}},` +
+	`{"name":"` + callDestructive + `","title":"Call a tool that may destroy","description":"Calls a tool that may change or destroy something.",` + callSchema + `,"annotations":{"readOnlyHint":false,"destructiveHint":true}}]`
+
+const callSchema = `"inputSchema":{"type":"object","properties":{"name":{"type":"string","description":"The tool's name, as found by ` + searchTool + `"},"arguments":{"type":"object","description":"The tool's arguments, as ` + describeTool + ` says"}},"required":["name"]}`
+
+// caller returns the tool that a tool is called with, by its own annotations.
+// They are its server's word: they decide what a host asks its user, and nothing
+// that yaya's own rules decide.
+func caller(def *tool.Definition) string {
+	var a struct {
+		ReadOnly    bool  `json:"readOnlyHint"`
+		Destructive *bool `json:"destructiveHint"`
+	}
+	if len(def.Annotations) > 0 && json.Unmarshal(def.Annotations, &a) != nil {
+		return callDestructive
+	}
+	switch {
+	case a.ReadOnly:
+		return callRead
+	case a.Destructive != nil && !*a.Destructive:
+		return callWrite
+	}
+	return callDestructive
+}
+
+// index ranks tools by BM25 over their names, descriptions and parameters.
+type index struct {
+	docs  []document
+	df    map[string]int // documents that hold a term
+	total float64        // length of all documents
+}
+
+type document struct {
+	entry  *tool.Entry
+	terms  map[string]float64 // weighted frequency
+	length float64
+}
+
+// Weights of what a term is found in.
+const (
+	weightName  = 3.0
+	weightTitle = 2.0
+	weightText  = 1.0
+	weightParam = 0.5
+	maxTerms    = 4096 // of one document
+)
+
+func newIndex(entries []*tool.Entry) *index {
+	ix := &index{df: map[string]int{}}
+	for _, e := range entries {
+		d := document{entry: e, terms: map[string]float64{}}
+		add := func(text string, weight float64) {
+			for _, t := range terms(text) {
+				if len(d.terms) < maxTerms {
+					d.terms[t] += weight
+					d.length += weight
+				}
+			}
+		}
+		add(e.Def.Name, weightName)
+		add(e.Def.Title, weightTitle)
+		add(e.Def.Description, weightText)
+		var schema struct {
+			Properties map[string]struct {
+				Description string `json:"description"`
+			} `json:"properties"`
+		}
+		if json.Unmarshal(e.Def.InputSchema, &schema) == nil {
+			for name, p := range schema.Properties {
+				add(name, weightText)
+				add(p.Description, weightParam)
+			}
+		}
+		for t := range d.terms {
+			ix.df[t]++
+		}
+		ix.total += d.length
+		ix.docs = append(ix.docs, d)
+	}
+	return ix
+}
+
+// terms splits text into words: at everything that is no letter or digit, and
+// where lower case turns into upper case. Plurals lose their s.
+func terms(text string) []string {
+	var out []string
+	var word []rune
+	flush := func() {
+		if len(word) > 0 {
+			w := strings.ToLower(string(word))
+			if len(w) > 3 && strings.HasSuffix(w, "s") && !strings.HasSuffix(w, "ss") {
+				w = w[:len(w)-1]
+			}
+			out = append(out, w)
+			word = word[:0]
+		}
+	}
+	lower := false
+	for _, r := range text {
+		switch {
+		case !unicode.IsLetter(r) && !unicode.IsDigit(r):
+			flush()
+		case unicode.IsUpper(r) && lower:
+			flush()
+			word = append(word, r)
+		default:
+			word = append(word, r)
+		}
+		lower = unicode.IsLower(r)
+	}
+	flush()
+	return out
+}
+
+// search returns the entries that fit a query best.
+func (ix *index) search(query string, limit int) []*tool.Entry {
+	const k, b = 1.2, 0.75
+	type hit struct {
+		e     *tool.Entry
+		score float64
+	}
+	wanted := terms(query)
+	slices.Sort(wanted)
+	wanted = slices.Compact(wanted)
+	n := float64(len(ix.docs))
+	average := cmp.Or(ix.total/max(n, 1), 1)
+	var hits []hit
+	for _, d := range ix.docs {
+		score := 0.0
+		for _, t := range wanted {
+			f := d.terms[t]
+			if f == 0 {
+				continue
+			}
+			df := float64(ix.df[t])
+			idf := math.Log(1 + (n-df+0.5)/(df+0.5))
+			score += idf * f * (k + 1) / (f + k*(1-b+b*d.length/average))
+		}
+		if score > 0 {
+			hits = append(hits, hit{d.entry, score})
+		}
+	}
+	slices.SortFunc(hits, func(a, b hit) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), strings.Compare(a.e.Def.Name, b.e.Def.Name))
+	})
+	out := make([]*tool.Entry, 0, min(limit, len(hits)))
+	for _, h := range hits[:min(limit, len(hits))] {
+		out = append(out, h.e)
+	}
+	return out
+}
+
+const (
+	defaultHits = 10
+	maxHits     = 50
+	maxQuery    = 1 << 10
+	briefLength = 300
+)
+
+// bySearch serves a call in a profile with search.
+func (s *Server) bySearch(ctx context.Context, x *exchange, name string, args []byte) ([]byte, error) {
+	var a struct {
+		Query     string          `json:"query"`
+		Limit     int             `json:"limit"`
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"`
+	}
+	if len(args) > 0 {
+		if err := json.Unmarshal(args, &a); err != nil {
+			return x.told(fmt.Sprintf("the arguments are malformed: %v", err), nil, true)
+		}
+	}
+	snap := s.cfg.Boundary(ctx)
+	if ctx.Err() != nil {
+		return nil, errNoAnswer
+	}
+	if name == searchTool {
+		return s.search(x, snap, a.Query, a.Limit)
+	}
+	e, ok := snap.Lookup(a.Name)
+	if !ok || !x.c.profile.tool(&e.Def) {
+		return x.told(fmt.Sprintf("there is no tool %q; %s finds tools", clip(a.Name), searchTool), nil, true)
+	}
+	with := caller(&e.Def)
+	switch name {
+	case describeTool:
+		def, err := appendTool(nil, e.Def)
+		if err != nil {
+			return nil, err
+		}
+		return x.told(string(def), append(append([]byte(`{"call_with":"`+with+`","definition":`), def...), '}'), false)
+	case callRead, callWrite, callDestructive:
+		if name != with {
+			return x.told(fmt.Sprintf("%s is called with %s", e.Def.Name, with), nil, true)
+		}
+	default:
+		return nil, fail(jsonrpc.CodeInvalidParams, "unknown tool %q", clip(name))
+	}
+	if len(a.Arguments) == 0 || bytes.Equal(a.Arguments, []byte("null")) {
+		a.Arguments = json.RawMessage("{}")
+	}
+	if a.Arguments[0] != '{' {
+		return x.told("arguments must be an object", nil, true)
+	}
+	params, err := jsonrpc.ParseObject(x.msg.Params.Append(nil,
+		jsonrpc.Edit{Name: "name", Value: jsonrpc.AppendString(nil, a.Name)}, jsonrpc.Edit{Name: "arguments", Value: a.Arguments}))
+	if err != nil {
+		return nil, err
+	}
+	return s.relayCall(ctx, x, snap, a.Name, params)
+}
+
+func (s *Server) search(x *exchange, snap *tool.Snapshot, query string, limit int) ([]byte, error) {
+	if query == "" || len(query) > maxQuery {
+		return x.told(fmt.Sprintf("%s needs a query of at most %d bytes", searchTool, maxQuery), nil, true)
+	}
+	v, err := s.render(x.c.profile, snap)
+	if err != nil {
+		return nil, err
+	}
+	type found struct {
+		Name        string `json:"name"`
+		Description string `json:"description"`
+		CallWith    string `json:"call_with"`
+	}
+	list := []found{}
+	for _, e := range v.index().search(query, cmp.Or(min(max(limit, 0), maxHits), defaultHits)) {
+		text := strings.Join(strings.Fields(cmp.Or(e.Def.Description, e.Def.Title)), " ")
+		if r := []rune(text); len(r) > briefLength {
+			text = string(r[:briefLength]) + "…"
+		}
+		list = append(list, found{e.Def.Name, text, caller(&e.Def)})
+	}
+	out, err := json.Marshal(struct {
+		Tools []found `json:"tools"`
+		Total int     `json:"total"`
+	}{list, len(v.index().docs)})
+	if err != nil {
+		return nil, err
+	}
+	return x.told(string(out), out, false)
+}
+
+// told is a result of one text, with structured content if there is some.
+func (x *exchange) told(text string, structured json.RawMessage, failed bool) ([]byte, error) {
+	res := tool.Result{OK: !failed, Display: []tool.Block{tool.Text(text)}, Structured: structured}
+	return renderResult(res, x.modern)
+}
