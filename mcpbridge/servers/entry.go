@@ -265,11 +265,14 @@ func parseServer(file, name string, format Format, obj map[string]any) (s Server
 			warnings = append(warnings, fmt.Sprintf("%q is not used by this version of yaya", key))
 		}
 	}
-	if format == FormatYaya {
-		s.Trust = e.str("trust")
+	// Elsewhere "trust" is a truth value, and about approvals.
+	trust, isText := obj["trust"].(string)
+	if isText || format == FormatYaya {
+		s.Trust = trust
+		e.get("trust")
 	}
 	for _, k := range approvals {
-		if format == FormatYaya && k == "trust" {
+		if k == "trust" && s.Trust != "" {
 			continue
 		}
 		if v, key := e.get(k); key != "" && v != false {

@@ -36,6 +36,9 @@ func (s *session) note(req *request, method string, params []byte) {
 	case noteUpdated:
 		s.p.updated(params)
 		return
+	case noteAcknowledged:
+		s.acknowledged()
+		return
 	case noteCancelled:
 		s.withdraw(params)
 		return

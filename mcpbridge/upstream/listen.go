@@ -96,8 +96,12 @@ func (s *session) filter() []byte {
 // is wanted has changed.
 func (s *session) listen() {
 	for wait := time.Second; s.life.Err() == nil; wait = min(2*wait, time.Minute) {
+		s.mu.Lock()
+		s.asking = s.wanted
+		s.mu.Unlock()
 		filter := s.filter()
 		if filter == nil {
+			s.acknowledged()
 			select {
 			case <-s.relist:
 				continue
@@ -146,6 +150,43 @@ func (s *session) listen() {
 	}
 }
 
+// acknowledged says that the server tells what the subscription asks for.
+func (s *session) acknowledged() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.granted = s.asking
+	close(s.acked)
+	s.acked = make(chan struct{})
+}
+
+// resubscribe has the filter looked at again, and waits until the server has
+// acknowledged it.
+func (s *session) resubscribe(ctx context.Context) {
+	s.mu.Lock()
+	s.wanted++
+	mine := s.wanted
+	s.mu.Unlock()
+	select {
+	case s.relist <- struct{}{}:
+	default:
+	}
+	ctx, cancel := context.WithTimeout(ctx, hearTimeout)
+	defer cancel()
+	for {
+		s.mu.Lock()
+		done, acked := s.granted >= mine, s.acked
+		s.mu.Unlock()
+		if done {
+			return
+		}
+		select {
+		case <-acked:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // subscribed returns the resources whose updates clients want.
 func (p *Provider) subscribed() []string {
 	p.mu.Lock()
@@ -186,10 +227,7 @@ func (p *Provider) follow(ctx context.Context, uri string, on bool) error {
 	case s == nil:
 		return errStopped
 	case s.peer.Era == servers.EraModern:
-		select {
-		case s.relist <- struct{}{}:
-		default:
-		}
+		s.resubscribe(ctx)
 		return nil
 	}
 	method := methodUnsubscribe

@@ -36,6 +36,7 @@ const (
 	noteMessage      = "notifications/message"
 	noteToolsChanged = "notifications/tools/list_changed"
 	noteUpdated      = "notifications/resources/updated"
+	noteAcknowledged = "notifications/subscriptions/acknowledged"
 )
 
 // Times of the protocol (C.2).
@@ -115,6 +116,10 @@ type session struct {
 	asks    map[string]context.CancelCauseFunc // what the server has asked
 	level   int                                // severity that was asked for with logging/setLevel
 	relist  chan struct{}                      // wakes the subscription to look at its filter again
+	wanted  int                                // changes of the filter
+	granted int                                // the last change that the server has acknowledged
+	asking  int                                // the change that the open subscription asks for
+	acked   chan struct{}                      // closed and replaced when granted changes
 
 	life   context.Context
 	cancel context.CancelFunc
@@ -124,7 +129,7 @@ type session struct {
 func newSession(p *Provider, owner string, first relay.Peer) *session {
 	s := &session{
 		p: p, owner: owner, first: first, gate: newGate(cmp.Or(p.cfg.Server.MaxInFlight, maxInFlight)),
-		flights: map[int64]*request{}, asks: map[string]context.CancelCauseFunc{}, relist: make(chan struct{}, 1),
+		flights: map[int64]*request{}, asks: map[string]context.CancelCauseFunc{}, relist: make(chan struct{}, 1), acked: make(chan struct{}),
 	}
 	s.life, s.cancel = context.WithCancel(context.Background())
 	return s
@@ -321,6 +326,10 @@ func (s *session) abandon(id int64, why error) {
 	params = append(params, `,"reason":`...)
 	params = jsonrpc.AppendString(params, why.Error())
 	msg := jsonrpc.AppendRequest(nil, nil, noteCancelled, append(params, '}'))
+	if st, ok := s.t.(*stdio); ok { // which does not block, and keeps the order
+		_ = st.send(s.life, msg)
+		return
+	}
 	s.work.Go(func() {
 		ctx, cancel := context.WithTimeout(s.life, 5*time.Second)
 		defer cancel()

@@ -1,0 +1,305 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+var updateMatrix = flag.Bool("update-matrix", false, "write the behaviour matrix to docs/MCP.md")
+
+// matrixServers are the servers behind yaya: every transport, in every era that
+// it has.
+var matrixServers = []struct{ name, title string }{
+	{"sl", "stdio, legacy"}, {"sm", "stdio, modern"}, {"hl", "HTTP, legacy"}, {"hm", "HTTP, modern"}, {"ss", "HTTP+SSE"},
+}
+
+// capability is a row of the matrix. It is tried with one client against one
+// server.
+type capability struct {
+	name string
+	try  func(c *rawClient, server string) error
+	// not says why the specification gives a client of an era nothing here.
+	not func(modern bool) string
+}
+
+func want(got, expected string, err error) error {
+	if err == nil && got != expected {
+		return fmt.Errorf("got %q, want %q", got, expected)
+	}
+	return err
+}
+
+// says makes a row of a tool and what it says.
+func says(tool, expected string) func(*rawClient, string) error {
+	return func(c *rawClient, s string) error {
+		got, err := c.text(s+"__"+tool, nil)
+		return want(got, expected, err)
+	}
+}
+
+// changes makes a row of a notification that follows on a call.
+func changes(tool, note string) func(*rawClient, string) error {
+	return func(c *rawClient, s string) error {
+		from := c.mark()
+		if _, err := c.text(s+"__"+tool, nil); err != nil {
+			return err
+		}
+		return c.noted(from, func(m rawMessage) bool { return m.Method == note })
+	}
+}
+
+var matrix = []capability{
+	{name: "tools", try: func(c *rawClient, s string) error {
+		got, err := c.text(s+"__echo", map[string]any{"text": "hi"})
+		return want(got, "hi", err)
+	}},
+	{name: "errors with code and data", try: func(c *rawClient, s string) error {
+		_, err := c.try("tools/call", map[string]any{"name": s + "__fail", "arguments": map[string]any{}})
+		if err == nil || !strings.Contains(err.Error(), `as it was asked to (code -32099, data {"big":12345678901234567890})`) {
+			return fmt.Errorf("got %v", err)
+		}
+		return nil
+	}},
+	{name: "progress", try: func(c *rawClient, s string) error {
+		from := c.mark()
+		if _, err := c.try("tools/call", map[string]any{"name": s + "__progress", "arguments": map[string]any{}, "_meta": map[string]any{"progressToken": "mine"}}); err != nil {
+			return err
+		}
+		return c.noted(from, func(m rawMessage) bool {
+			return m.Method == "notifications/progress" && m.Params["progressToken"] == "mine" && m.Params["progress"] == 3.0
+		})
+	}},
+	{name: "logging", try: func(c *rawClient, s string) error {
+		if !c.modern {
+			if _, err := c.try("logging/setLevel", map[string]any{"level": "debug"}); err != nil {
+				return err
+			}
+		}
+		from := c.mark()
+		if _, err := c.text(s+"__log", nil); err != nil {
+			return err
+		}
+		return c.noted(from, func(m rawMessage) bool { return m.Method == "notifications/message" && m.Params["data"] == "a warning" })
+	}},
+	{name: "cancellation", try: func(c *rawClient, s string) error {
+		before, err := c.text(s+"__cancelled", nil)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithCancel(c.t.Context())
+		done := make(chan struct{})
+		c.mu.Lock()
+		id := c.ids + 1
+		c.mu.Unlock()
+		go func() {
+			defer close(done)
+			_, _ = c.request(ctx, "tools/call", map[string]any{"name": s + "__wait", "arguments": map[string]any{}})
+		}()
+		time.Sleep(200 * time.Millisecond) // the call has to be there before it can be cancelled
+		if c.modern {
+			cancel() // the stream is closed
+		} else if _, err := c.post(c.t.Context(), map[string]any{"jsonrpc": "2.0", "method": "notifications/cancelled", "params": map[string]any{"requestId": id}}, "", ""); err != nil {
+			cancel()
+			return err
+		}
+		<-done
+		cancel()
+		for range 50 {
+			if now, err := c.text(s+"__cancelled", nil); err != nil || now != before {
+				return err
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		return fmt.Errorf("the server did not learn of it")
+	}},
+	{name: "resources", try: func(c *rawClient, s string) error {
+		r, err := c.try("resources/list", nil)
+		if err != nil || !strings.Contains(fmt.Sprint(r), s+"://text") {
+			return fmt.Errorf("list: %v %v", r, err)
+		}
+		r, err = c.try("resources/read", map[string]any{"uri": s + "://text"})
+		if err != nil || !strings.Contains(fmt.Sprint(r), "content of "+s+"://text") {
+			return fmt.Errorf("read: %v %v", r, err)
+		}
+		return nil
+	}},
+	{name: "resource templates", try: func(c *rawClient, s string) error {
+		r, err := c.try("resources/templates/list", nil)
+		if err != nil || !strings.Contains(fmt.Sprint(r), s+"://item/{id}") {
+			return fmt.Errorf("list: %v %v", r, err)
+		}
+		r, err = c.try("resources/read", map[string]any{"uri": s + "://item/7"})
+		if err != nil || !strings.Contains(fmt.Sprint(r), "content of "+s+"://item/7") {
+			return fmt.Errorf("read: %v %v", r, err)
+		}
+		return nil
+	}},
+	{name: "resource subscriptions", try: func(c *rawClient, s string) error {
+		if !c.modern { // a modern client has said so when it began to listen
+			if _, err := c.try("resources/subscribe", map[string]any{"uri": s + "://text"}); err != nil {
+				return err
+			}
+		}
+		return changes("touch", "notifications/resources/updated")(c, s)
+	}},
+	{name: "prompts", try: func(c *rawClient, s string) error {
+		r, err := c.try("prompts/list", nil)
+		if err != nil || !strings.Contains(fmt.Sprint(r), s+"__greet") {
+			return fmt.Errorf("list: %v %v", r, err)
+		}
+		r, err = c.try("prompts/get", map[string]any{"name": s + "__greet", "arguments": map[string]any{"name": "Ada"}})
+		if err != nil || !strings.Contains(fmt.Sprint(r), "Hello Ada") {
+			return fmt.Errorf("get: %v %v", r, err)
+		}
+		return nil
+	}},
+	{name: "completions", try: func(c *rawClient, s string) error {
+		for _, ref := range []map[string]any{{"type": "ref/prompt", "name": s + "__greet"}, {"type": "ref/resource", "uri": s + "://item/{id}"}} {
+			r, err := c.try("completion/complete", map[string]any{"ref": ref, "argument": map[string]any{"name": "name", "value": "A"}})
+			if err != nil || !strings.Contains(fmt.Sprint(r), "[A… "+s+"]") {
+				return fmt.Errorf("%v: %v %v", ref, r, err)
+			}
+		}
+		return nil
+	}},
+	{name: "elicitation", try: says("elicit", "accept Ada")},
+	{name: "sampling", try: says("sample", "pong")},
+	{name: "roots", try: says("roots", "file:///r")},
+	{name: "tools/list_changed", try: changes("change", "notifications/tools/list_changed")},
+	{name: "prompts/list_changed", try: changes("change", "notifications/prompts/list_changed")},
+	{name: "resources/list_changed", try: changes("change", "notifications/resources/list_changed")},
+	{name: "ping", try: func(c *rawClient, _ string) error { _, err := c.try("ping", nil); return err },
+		not: func(modern bool) string {
+			if modern {
+				return "–¹"
+			}
+			return ""
+		}},
+}
+
+// Everything passes, between clients and servers of either era, over every
+// transport: the matrix of docs/MCP.md is what this test has seen.
+func TestMatrix(t *testing.T) {
+	fixture := buildTool(t, "github.com/yaya-ai/yaya/internal/conformance/fixture")
+	b := newBox(t)
+	servers := map[string]any{}
+	start := func(name string, flags ...string) string {
+		l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // test
+		if err != nil {
+			t.Fatal(err)
+		}
+		addr := l.Addr().String()
+		_ = l.Close()
+		ctx, cancel := context.WithCancel(context.Background())
+		cmd := exec.CommandContext(ctx, fixture, append([]string{"-name", name, flags[0], addr}, flags[1:]...)...)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			cancel()
+			_ = cmd.Wait()
+		})
+		waitFor(t, addr)
+		return "http://" + addr
+	}
+	for _, s := range []struct {
+		name string
+		conf map[string]any
+	}{
+		{"sl", map[string]any{"command": fixture, "args": []string{"-name", "sl"}, "protocolEra": "legacy"}},
+		{"sm", map[string]any{"command": fixture, "args": []string{"-name", "sm"}, "protocolEra": "modern"}},
+		{"hl", map[string]any{"type": "http", "url": start("hl", "-http"), "protocolEra": "legacy"}},
+		{"hm", map[string]any{"type": "http", "url": start("hm", "-http", "-modern"), "protocolEra": "modern"}},
+		{"ss", map[string]any{"type": "sse", "url": start("ss", "-sse")}},
+	} {
+		s.conf["trust"] = "always" // its tools change as part of the test
+		servers[s.name] = s.conf
+	}
+	b.serve("--mcp-config", b.config(servers))
+
+	cells := map[string]string{}
+	for _, modern := range []bool{false, true} {
+		era := map[bool]string{false: "legacy", true: "modern"}[modern]
+		for _, s := range matrixServers {
+			c := newRawClient(t, b.url(), modern)
+			if modern {
+				c.listen(t.Context(), "POST", map[string]any{"jsonrpc": "2.0", "id": "l", "method": "subscriptions/listen", "params": map[string]any{
+					"notifications": map[string]any{"toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true, "resourceSubscriptions": []string{s.name + "://text"}},
+					"_meta": map[string]any{
+						"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": c.caps,
+						"io.modelcontextprotocol/clientInfo": map[string]any{"name": "raw", "version": "1"},
+					},
+				}})
+				if err := c.noted(0, func(m rawMessage) bool { return m.Method == "notifications/subscriptions/acknowledged" }); err != nil {
+					t.Fatalf("%s: %v", s.title, err)
+				}
+			}
+			for _, row := range matrix {
+				cell := "✓"
+				if row.not != nil && row.not(modern) != "" {
+					cell = row.not(modern)
+				} else if err := row.try(c, s.name); err != nil {
+					t.Errorf("%s, %s client, %s: %v", row.name, era, s.title, err)
+					cell = "✗"
+				}
+				cells[row.name+era+s.name] = cell
+			}
+		}
+	}
+	compareMatrix(t, cells)
+}
+
+const (
+	matrixBegin = "<!-- matrix: written by TestMatrix -->\n"
+	matrixEnd   = "<!-- end of matrix -->\n"
+)
+
+// compareMatrix holds docs/MCP.md to what was seen.
+func compareMatrix(t *testing.T, cells map[string]string) {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("| | legacy client |" + strings.Repeat(" |", len(matrixServers)-1) + " modern client |" + strings.Repeat(" |", len(matrixServers)-1) + "\n|---|" + strings.Repeat("---|", 2*len(matrixServers)) + "\n| **server** |")
+	for range 2 {
+		for _, s := range matrixServers {
+			b.WriteString(" " + s.title + " |")
+		}
+	}
+	b.WriteString("\n")
+	for _, row := range matrix {
+		b.WriteString("| " + row.name + " |")
+		for _, era := range []string{"legacy", "modern"} {
+			for _, s := range matrixServers {
+				b.WriteString(" " + cells[row.name+era+s.name] + " |")
+			}
+		}
+		b.WriteString("\n")
+	}
+	path := filepath.Join("..", "..", "docs", "MCP.md")
+	doc, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok1 := strings.Cut(string(doc), matrixBegin)
+	old, after, ok2 := strings.Cut(rest, matrixEnd)
+	if !ok1 || !ok2 {
+		t.Fatal("docs/MCP.md has no place for the matrix")
+	}
+	if old == b.String() {
+		return
+	}
+	if !*updateMatrix {
+		t.Errorf("docs/MCP.md does not show what was seen; run go test ./cmd/yaya -run TestMatrix -update-matrix\n%s", b.String())
+		return
+	}
+	if err := os.WriteFile(path, []byte(before+matrixBegin+b.String()+matrixEnd+after), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
