@@ -1,6 +1,10 @@
 package gateway
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/yaya-ai/yaya/internal/principal"
+)
 
 // policy says who may use a route.
 type policy int
@@ -8,6 +12,7 @@ type policy int
 const (
 	public     policy = iota // whoever reaches the listener
 	localOwner               // the user that runs yaya, on this machine
+	bearer                   // that user, or who has a token of the configured issuer
 )
 
 // routes is every route with its policy. All of them pass the Host and Origin
@@ -20,8 +25,10 @@ func (s *Server) routes() http.Handler {
 		handler http.Handler
 	}{
 		{"GET /health", public, http.HandlerFunc(s.health)},
-		{"/mcp", localOwner, s.cfg.MCP},
-		{"/mcp/{profile}", localOwner, s.cfg.MCP},
+		{"/mcp", bearer, s.cfg.MCP},
+		{"/mcp/{profile}", bearer, s.cfg.MCP},
+		{"GET /.well-known/oauth-protected-resource", public, s.metadataHandler()},
+		{"GET /.well-known/oauth-protected-resource/{path...}", public, s.metadataHandler()},
 		{"GET /metrics", localOwner, s.cfg.Metrics},
 		{"GET /status", localOwner, s.statusHandler()},
 		{"/api/", localOwner, s.cfg.API},
@@ -51,7 +58,16 @@ func (s *Server) sessionsHandler() http.Handler {
 
 func (s *Server) guard(p policy, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if p == localOwner && !peerOf(r.Context()).owner() {
+		owner := peerOf(r.Context()).owner()
+		switch {
+		case p == public:
+		case p == bearer && (r.Header["Authorization"] != nil || !owner) && s.cfg.Tokens != nil:
+			id, ok := s.authenticate(w, r)
+			if !ok {
+				return
+			}
+			r = r.WithContext(principal.With(r.Context(), id))
+		case !owner:
 			http.Error(w, "this belongs to the user that runs yaya on this machine", http.StatusForbidden)
 			return
 		}

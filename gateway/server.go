@@ -16,6 +16,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/kernel/session"
 )
 
@@ -31,9 +32,12 @@ const (
 
 // Config assembles a server. MCP is required.
 type Config struct {
-	Listen  string // host:port on the loopback interface; default DefaultListen
-	Socket  string // path of the Unix socket; "" for none
-	MCP     http.Handler
+	Listen string // host:port on the loopback interface; default DefaultListen
+	Socket string // path of the Unix socket; "" for none
+	MCP    http.Handler
+	// Tokens verifies the tokens of an external issuer, for MCP clients that are
+	// not the local owner; nil for none.
+	Tokens  *auth.Verifier
 	Metrics http.Handler
 	API     http.Handler // below /api/
 	// Sessions can be followed by clients; nil for none.

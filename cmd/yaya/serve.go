@@ -13,9 +13,11 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/gateway"
 	"github.com/yaya-ai/yaya/gateway/admin"
+	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
@@ -81,8 +83,13 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 		log.Warn().Str("path", socket).Msg("the data directory's path is too long for a socket: yaya's own commands cannot reach this daemon")
 		socket = ""
 	}
+	tokens, err := verifier(settings)
+	if err != nil {
+		return err
+	}
 	var url string
 	web, err := gateway.New(ctx, gateway.Config{
+		Tokens: tokens,
 		Listen: listen, Socket: socket, MCP: a.mcp, Metrics: a.metrics.Handler(), Log: log,
 		Status: func() any { return a.report(url) },
 		Ready: func() error {
@@ -122,6 +129,20 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 	case <-ctx.Done():
 	}
 	return err
+}
+
+// verifier returns what verifies tokens of the configured issuer, nil without
+// one.
+func verifier(settings *config.Store) (*auth.Verifier, error) {
+	issuer, audience := settings.Text("auth.issuer"), settings.Text("auth.audience")
+	if issuer == "" && audience == "" {
+		return nil, nil //nolint:nilnil // no issuer is no error
+	}
+	v, err := auth.NewVerifier(auth.Config{Issuer: issuer, Audience: audience})
+	if err != nil {
+		return nil, fmt.Errorf("auth.issuer and auth.audience: %w", err)
+	}
+	return v, nil
 }
 
 // repair ends the turns that a crash has left open, session by session, and says

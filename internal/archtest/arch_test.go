@@ -41,6 +41,7 @@ var allowed = map[string][]string{
 	"plugins/memory_sqlite":  {"kernel/...", "feature"},
 	"plugins/agent_tool":     {"kernel/...", "feature"},
 	"kernel/approval":        {"kernel/event", "kernel/bus", "kernel/tool"},
+	"auth":                   {},
 	"feature":                {"kernel/..."},
 	"mcpbridge":              {"kernel/...", "feature", "mcpbridge/..."},
 	"mcpbridge/servers":      {"kernel/...", "feature"},

@@ -45,6 +45,8 @@ var Keys = []Key{
 	{"strategy", `"react"`, "id of the strategy that drives turns", text},
 	{"approval.timeout", `"60s"`, "how long an ask waits for its answer", duration},
 	{"approval.rules", "", "rules about tool calls, see docs/CONFIG.md", list},
+	{"auth.issuer", "", "authorization server whose tokens MCP clients may use", text},
+	{"auth.audience", "", "URL of the MCP endpoint that those tokens must be for", text},
 	{"loop.max_iterations", `16`, "model calls in one turn", number},
 	{"loop.llm_timeout", `"10m"`, "how long one model call may take", duration},
 	{"compaction.enabled", `false`, "sum up long histories", boolean},

@@ -15,6 +15,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/internal/principal"
 )
 
 // ServeHTTP implements [http.Handler]: the MCP endpoint. Who may reach it, and
@@ -155,7 +156,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, msg *jsonrpc.Mess
 		if !s.checkModern(w, r, msg, header, meta) {
 			return nil, true, false
 		}
-		return modernClient(meta, p), true, true
+		return modernClient(principal.From(r.Context()), meta, p), true, true
 	}
 	if header != "" && !mcp.IsValidProtocolVersion(header) {
 		refuse(w, http.StatusBadRequest, msg.ID, jsonrpc.CodeInvalidRequest, "unsupported protocol version %q", clip(header))
@@ -164,7 +165,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, msg *jsonrpc.Mess
 	token := r.Header.Get(mcp.HeaderSessionID)
 	switch {
 	case msg.Method == "initialize" && token == "":
-		c, err := s.open(p)
+		c, err := s.open(principal.From(r.Context()), p)
 		if err != nil {
 			refuse(w, http.StatusServiceUnavailable, msg.ID, jsonrpc.CodeInternal, "%v", err)
 			return nil, false, false
@@ -175,7 +176,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, msg *jsonrpc.Mess
 		refuse(w, http.StatusBadRequest, msg.ID, jsonrpc.CodeInvalidRequest, "the request has no session: send initialize first, or use protocol version %s", mcp.LATEST_PROTOCOL_VERSION)
 		return nil, false, false
 	}
-	c := s.find(token)
+	c := s.find(principal.From(r.Context()), token)
 	if c == nil || c.profile.name != p.name {
 		refuse(w, http.StatusNotFound, msg.ID, jsonrpc.CodeInvalidRequest, "there is no such session")
 		return nil, false, false
@@ -392,7 +393,7 @@ func (s *Server) delete(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the header Mcp-Session-Id is missing", http.StatusBadRequest)
 		return
 	}
-	if !s.drop(token) {
+	if s.find(principal.From(r.Context()), token) == nil || !s.drop(token) {
 		http.Error(w, "there is no such session", http.StatusNotFound)
 		return
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/yaya-ai/yaya/internal/principal"
 	"github.com/yaya-ai/yaya/internal/sse"
 )
 
@@ -149,7 +150,7 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the header Mcp-Session-Id is missing", http.StatusBadRequest)
 		return
 	}
-	c := s.find(token)
+	c := s.find(principal.From(r.Context()), token)
 	if c == nil {
 		http.Error(w, "there is no such session", http.StatusNotFound)
 		return

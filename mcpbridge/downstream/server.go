@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -125,6 +126,7 @@ func (s *Server) Close() {
 // other end of a stdio connection.
 type client struct {
 	token   string // Mcp-Session-Id, "" without
+	owner   string // the principal that it belongs to
 	session string // kernel session
 	profile *profile
 	calls   atomic.Uint64
@@ -154,16 +156,22 @@ func newClient(session string, p *profile) *client {
 // modernClient returns the client of a stateless request. Its kernel session
 // follows from what the client says of itself and can do, so that one client keeps
 // its upstream sessions; it decides nothing else.
-func modernClient(meta requestMeta, p *profile) *client {
-	sum := sha256.Sum256(append(append([]byte(nil), meta.clientInfo...), meta.capabilities...))
+func modernClient(owner string, meta requestMeta, p *profile) *client {
+	h := sha256.New()
+	for _, part := range [][]byte{[]byte(owner), meta.clientInfo, meta.capabilities} {
+		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part))))
+		h.Write(part)
+	}
+	sum := h.Sum(nil)
 	return newClient("mcp_"+hex.EncodeToString(sum[:12]), p)
 }
 
 var errTooMany = errors.New("too many sessions")
 
 // open makes a legacy session.
-func (s *Server) open(p *profile) (*client, error) {
+func (s *Server) open(owner string, p *profile) (*client, error) {
 	c := newClient("mcp_"+rand.Text(), p)
+	c.owner = owner
 	c.token = rand.Text() + rand.Text()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,10 +182,15 @@ func (s *Server) open(p *profile) (*client, error) {
 	return c, nil
 }
 
-func (s *Server) find(token string) *client {
+// find returns the session of a token, if it is this principal's (DN-02).
+func (s *Server) find(owner, token string) *client {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.sessions[token]
+	c := s.sessions[token]
+	if c == nil || c.owner != owner {
+		return nil
+	}
+	return c
 }
 
 // drop ends a session. It reports whether there was one.

@@ -1,0 +1,324 @@
+package auth
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rsa"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+)
+
+// Limits of tokens and keys (C.2, RFC 9068).
+const (
+	maxToken    = 16 << 10
+	maxLifetime = 24 * time.Hour
+	leeway      = 60 * time.Second
+	maxKeys     = 64
+	maxDocument = 1 << 20
+	keysKept    = 10 * time.Minute
+	keysAsked   = time.Minute // at most once in, for an unknown key
+	tokenKept   = 5 * time.Minute
+	maxVerified = 4096
+)
+
+// Config names an external authorization server and what its tokens must be for.
+type Config struct {
+	Issuer   string // exact, as in iss
+	Audience string // exact, as in aud: the URL of this yaya's MCP endpoint
+	// Client fetches the issuer's metadata and keys. Default: one with deadlines
+	// that follows no redirects.
+	Client *http.Client
+	// Now is the clock. Default: time.Now.
+	Now func() time.Time
+}
+
+// Identity is who a token is about.
+type Identity struct {
+	Issuer  string
+	Subject string
+	Scopes  []string
+}
+
+// ErrToken says that a token is not acceptable; why is for the log.
+var ErrToken = errors.New("the token is not acceptable")
+
+// Verifier checks tokens. It is safe for concurrent use.
+type Verifier struct {
+	cfg    Config
+	parser *jwt.Parser
+
+	mu       sync.Mutex
+	keys     map[string]any // by kid
+	fetched  time.Time
+	verified map[[32]byte]verified
+
+	fetching sync.Mutex // held while keys are fetched
+}
+
+type verified struct {
+	id    Identity
+	until time.Time
+}
+
+// NewVerifier returns a verifier; it fetches keys when it needs them.
+func NewVerifier(cfg Config) (*Verifier, error) {
+	for _, u := range []string{cfg.Issuer, cfg.Audience} {
+		p, err := url.Parse(u)
+		if err != nil || p.Host == "" || (p.Scheme != "https" && (p.Scheme != "http" || !loopback(p.Hostname()))) || p.Fragment != "" {
+			return nil, fmt.Errorf("%q must be an https URL (or http on this machine)", u)
+		}
+	}
+	if cfg.Client == nil {
+		cfg.Client = &http.Client{Timeout: 15 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	return &Verifier{cfg: cfg, verified: map[[32]byte]verified{}, parser: jwt.NewParser(
+		jwt.WithValidMethods([]string{"RS256", "ES256"}), jwt.WithIssuer(cfg.Issuer), jwt.WithAudience(cfg.Audience),
+		jwt.WithExpirationRequired(), jwt.WithIssuedAt(), jwt.WithLeeway(leeway), jwt.WithTimeFunc(cfg.Now), jwt.WithStrictDecoding(),
+	)}, nil
+}
+
+func loopback(host string) bool {
+	return host == "localhost" || host == "::1" || strings.HasPrefix(host, "127.")
+}
+
+type claims struct {
+	jwt.RegisteredClaims
+	Scope string `json:"scope"`
+}
+
+// Verify returns who a token is about. An error wraps [ErrToken] unless the keys
+// could not be had.
+func (v *Verifier) Verify(ctx context.Context, token string) (Identity, error) {
+	if token == "" || len(token) > maxToken || strings.Count(token, ".") != 2 {
+		return Identity{}, fmt.Errorf("%w: it is no JWT", ErrToken)
+	}
+	sum := sha256.Sum256([]byte(token))
+	now := v.cfg.Now()
+	v.mu.Lock()
+	known, ok := v.verified[sum]
+	v.mu.Unlock()
+	if ok && now.Before(known.until) {
+		return known.id, nil
+	}
+	var c claims
+	var unavailable error
+	_, err := v.parser.ParseWithClaims(token, &c, func(t *jwt.Token) (any, error) {
+		if typ, _ := t.Header["typ"].(string); typ != "" && !strings.EqualFold(typ, "JWT") && !strings.EqualFold(typ, "at+jwt") && !strings.EqualFold(typ, "application/at+jwt") {
+			return nil, fmt.Errorf("its typ is %q", typ)
+		}
+		if t.Header["crit"] != nil {
+			return nil, errors.New("it has critical extensions")
+		}
+		kid, _ := t.Header["kid"].(string)
+		key, err := v.key(ctx, kid)
+		if err != nil {
+			unavailable = err
+			return nil, err
+		}
+		switch key.(type) {
+		case *rsa.PublicKey:
+			if t.Method.Alg() != "RS256" {
+				return nil, errors.New("its algorithm is not its key's")
+			}
+		case *ecdsa.PublicKey:
+			if t.Method.Alg() != "ES256" {
+				return nil, errors.New("its algorithm is not its key's")
+			}
+		default:
+			return nil, errors.New("its key is unknown")
+		}
+		return key, nil
+	})
+	switch {
+	case unavailable != nil:
+		return Identity{}, unavailable
+	case err != nil:
+		return Identity{}, fmt.Errorf("%w: %w", ErrToken, err)
+	case c.Subject == "" || len(c.Subject) > 256:
+		return Identity{}, fmt.Errorf("%w: it has no subject", ErrToken)
+	case c.IssuedAt == nil || c.ExpiresAt.Sub(c.IssuedAt.Time) > maxLifetime:
+		return Identity{}, fmt.Errorf("%w: it lives for longer than %v", ErrToken, maxLifetime)
+	}
+	id := Identity{Issuer: c.Issuer, Subject: c.Subject, Scopes: strings.Fields(c.Scope)}
+	until := now.Add(tokenKept)
+	if c.ExpiresAt.Before(until) {
+		until = c.ExpiresAt.Time
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(v.verified) >= maxVerified {
+		clear(v.verified)
+	}
+	v.verified[sum] = verified{id, until}
+	return id, nil
+}
+
+// key returns the issuer's key of that id, nil when it has none.
+func (v *Verifier) key(ctx context.Context, kid string) (any, error) {
+	look := func() (key any, fresh bool) {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		age := v.cfg.Now().Sub(v.fetched)
+		key = v.keys[kid]
+		return key, v.keys != nil && ((key != nil && age < keysKept) || (key == nil && age < keysAsked))
+	}
+	if key, fresh := look(); fresh {
+		return key, nil
+	}
+	v.fetching.Lock()
+	defer v.fetching.Unlock()
+	if key, fresh := look(); fresh { // somebody else has fetched them
+		return key, nil
+	}
+	keys, err := v.fetch(ctx)
+	if err != nil {
+		if key, _ := look(); key != nil { // better an old key than none
+			return key, nil
+		}
+		return nil, fmt.Errorf("the keys of %s cannot be had: %w", v.cfg.Issuer, err)
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.keys, v.fetched = keys, v.cfg.Now()
+	return keys[kid], nil
+}
+
+// fetch gets the issuer's keys by way of its metadata (RFC 8414, OpenID Connect
+// Discovery 1.0, RFC 7517).
+func (v *Verifier) fetch(ctx context.Context) (map[string]any, error) {
+	var meta struct {
+		Issuer string `json:"issuer"`
+		JWKS   string `json:"jwks_uri"`
+	}
+	u, err := url.Parse(v.cfg.Issuer)
+	if err != nil {
+		return nil, err
+	}
+	path := strings.TrimSuffix(u.Path, "/")
+	err = errors.New("it has no metadata")
+	for _, p := range []string{"/.well-known/oauth-authorization-server" + path, path + "/.well-known/openid-configuration"} {
+		if err = v.get(ctx, (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: p}).String(), &meta); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if meta.Issuer != v.cfg.Issuer {
+		return nil, fmt.Errorf("its metadata are those of %q", meta.Issuer)
+	}
+	jwks, err := url.Parse(meta.JWKS)
+	if err != nil || (jwks.Scheme != "https" && (u.Scheme != "http" || jwks.Scheme != "http" || !loopback(jwks.Hostname()))) {
+		return nil, errors.New("its jwks_uri is no https URL")
+	}
+	var set struct {
+		Keys []jwk `json:"keys"`
+	}
+	if err := v.get(ctx, meta.JWKS, &set); err != nil {
+		return nil, err
+	}
+	keys := map[string]any{}
+	for _, k := range set.Keys {
+		if pub := k.public(); pub != nil && len(keys) < maxKeys {
+			keys[k.ID] = pub
+		}
+	}
+	return keys, nil
+}
+
+func (v *Verifier) get(ctx context.Context, u string, into any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := v.cfg.Client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: HTTP %s", u, resp.Status)
+	}
+	return json.NewDecoder(io.LimitReader(resp.Body, maxDocument)).Decode(into)
+}
+
+// jwk is a public key (RFC 7517).
+type jwk struct {
+	ID    string `json:"kid"`
+	Type  string `json:"kty"`
+	Use   string `json:"use"`
+	Curve string `json:"crv"`
+	N     string `json:"n"`
+	E     string `json:"e"`
+	X     string `json:"x"`
+	Y     string `json:"y"`
+}
+
+const minRSA = 2048
+
+// public returns the key, nil for one that is not used here.
+func (k jwk) public() any {
+	num := func(s string) *big.Int {
+		b, err := base64.RawURLEncoding.DecodeString(s)
+		if err != nil {
+			return new(big.Int)
+		}
+		return new(big.Int).SetBytes(b)
+	}
+	switch {
+	case k.ID == "" || (k.Use != "" && k.Use != "sig"):
+		return nil
+	case k.Type == "RSA":
+		n, e := num(k.N), num(k.E)
+		if n.BitLen() < minRSA || n.BitLen() > 8192 || !e.IsInt64() || e.Int64() < 3 || e.Int64() > 1<<31-1 {
+			return nil
+		}
+		return &rsa.PublicKey{N: n, E: int(e.Int64())}
+	case k.Type == "EC" && k.Curve == "P-256":
+		x, y := num(k.X), num(k.Y)
+		pub := &ecdsa.PublicKey{Curve: elliptic.P256(), X: x, Y: y}
+		if _, err := pub.ECDH(); err != nil { // not on the curve
+			return nil
+		}
+		return pub
+	}
+	return nil
+}
+
+// ResourceMetadata is what clients read to find the authorization server (RFC
+// 9728). Nothing of it comes from a request.
+func (v *Verifier) ResourceMetadata() []byte {
+	out, err := json.Marshal(map[string]any{
+		"resource": v.cfg.Audience, "authorization_servers": []string{v.cfg.Issuer},
+		"bearer_methods_supported": []string{"header"}, "resource_name": "yaya",
+	})
+	if err != nil { // strings always can be marshalled
+		return []byte("{}")
+	}
+	return out
+}
+
+// MetadataURL is where clients find [Verifier.ResourceMetadata].
+func (v *Verifier) MetadataURL() string {
+	u, err := url.Parse(v.cfg.Audience)
+	if err != nil {
+		return ""
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: "/.well-known/oauth-protected-resource" + strings.TrimSuffix(u.Path, "/")}).String()
+}

@@ -1,0 +1,279 @@
+package trust_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/yaya-ai/yaya/mcpbridge/trust"
+)
+
+var (
+	src  = trust.Source{Server: "s", Config: "cmd"}
+	noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+)
+
+func open(t *testing.T, dir string) *trust.Store {
+	t.Helper()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { root.Close() })
+	return trust.NewStore(root)
+}
+
+func seen(tools ...string) trust.Seen {
+	s := trust.Seen{Identity: "server", Version: "2025-11-25", Tools: map[string]json.RawMessage{}}
+	for _, t := range tools {
+		name, description, _ := strings.Cut(t, "=")
+		s.Tools[name] = json.RawMessage(fmt.Sprintf(`{ "name": %q, "description": %q, "n": 12345678901234567890 }`, name, description))
+	}
+	return s
+}
+
+// check lets time pass between checks, so that nothing is still settling, and
+// opens the store anew, as after a restart.
+func check(t *testing.T, dir string, s trust.Seen, at time.Duration) map[string]string {
+	t.Helper()
+	blocked, err := open(t, dir).Check(src, s, noon.Add(at))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return blocked
+}
+
+func one(t *testing.T, s *trust.Store) trust.Waiting {
+	t.Helper()
+	w, err := s.Waiting()
+	if err != nil || len(w) != 1 {
+		t.Fatalf("waiting: %+v, %v", w, err)
+	}
+	return w[0]
+}
+
+// R19, UP-03: tools are pinned as a whole; what is new or different waits until it
+// is approved, and what has changed is shown.
+func TestPins(t *testing.T) {
+	dir := t.TempDir()
+	if b := check(t, dir, seen("a=one", "b=two"), 0); len(b) != 0 {
+		t.Fatalf("on first sight: %v", b)
+	}
+	// The same in another spelling is the same.
+	same := seen("b=two")
+	same.Tools["a"] = json.RawMessage(`{"n":12345678901234567890,"description":"one","name":"a"}`)
+	if b := check(t, dir, same, time.Hour); len(b) != 0 {
+		t.Fatalf("unchanged: %v", b)
+	}
+	changed := seen("a=ONE", "b=two", "c=three")
+	b := check(t, dir, changed, 2*time.Hour)
+	if len(b) != 2 || b["a"] != "its definition has changed" || b["c"] != "it is new" {
+		t.Fatalf("blocked: %v", b)
+	}
+	w := one(t, open(t, dir))
+	if w.Server != "s" || w.Reason != "" || len(w.Tools) != 2 || w.Tools[0].Name != "a" || w.Tools[0].New || !w.Tools[1].New {
+		t.Fatalf("waiting: %+v", w)
+	}
+	if d := w.Tools[0].Diff; !strings.Contains(d, `-  "description": "one"`) || !strings.Contains(d, `+  "description": "ONE"`) || strings.Contains(d, "-  \"name\"") {
+		t.Errorf("diff:\n%s", d)
+	}
+	// One that goes back to what it was needs no approval, and is not waited for.
+	if b := check(t, dir, seen("a=one", "b=two"), 3*time.Hour); len(b) != 0 {
+		t.Fatalf("back again: %v", b)
+	}
+	if w, err := open(t, dir).Waiting(); err != nil || len(w) != 0 {
+		t.Fatalf("waiting: %+v %v", w, err)
+	}
+	check(t, dir, changed, 4*time.Hour)
+	s := open(t, dir)
+	w = one(t, s)
+	if err := s.Approve(w, "nothing"); err == nil || !strings.Contains(err.Error(), `"nothing" does not wait`) {
+		t.Errorf("got %v", err)
+	}
+	if err := s.Approve(w, "a"); err != nil {
+		t.Fatal(err)
+	}
+	if b := check(t, dir, changed, 5*time.Hour); len(b) != 1 || b["c"] == "" {
+		t.Fatalf("after one: %v", b)
+	}
+	if err := open(t, dir).Approve(w); !errors.Is(err, trust.ErrStale) {
+		t.Errorf("what was shown before: %v", err)
+	}
+	s = open(t, dir)
+	if err := s.Approve(one(t, s)); err != nil {
+		t.Fatal(err)
+	}
+	if b := check(t, dir, changed, 6*time.Hour); len(b) != 0 {
+		t.Fatalf("after all: %v", b)
+	}
+	// Removing is no change that needs approval; coming back as it was neither.
+	check(t, dir, seen("b=two"), 7*time.Hour)
+	if b := check(t, dir, changed, 8*time.Hour); len(b) != 0 {
+		t.Fatalf("removed and back: %v", b)
+	}
+}
+
+// What is approved is what was shown: a change in between is not.
+func TestApprovesWhatWasShown(t *testing.T) {
+	dir := t.TempDir()
+	check(t, dir, seen("a=one"), 0)
+	check(t, dir, seen("a=two"), time.Hour)
+	s := open(t, dir)
+	w := one(t, s)
+	check(t, dir, seen("a=three"), 2*time.Hour)
+	if err := s.Approve(w); !errors.Is(err, trust.ErrStale) {
+		t.Fatalf("got %v", err)
+	}
+	if b := check(t, dir, seen("a=three"), 3*time.Hour); b["a"] == "" {
+		t.Error("it was approved")
+	}
+}
+
+// UP-34: a server that is somebody else, or speaks an older protocol, is not the
+// one that was agreed to.
+func TestIdentity(t *testing.T) {
+	for name, edit := range map[string]func(*trust.Seen){
+		"somebody else": func(s *trust.Seen) { s.Identity = "other" },
+		"downgrade":     func(s *trust.Seen) { s.Version = "2024-11-05" },
+	} {
+		dir := t.TempDir()
+		check(t, dir, seen("a=one"), 0)
+		s := seen("a=one")
+		edit(&s)
+		if b := check(t, dir, s, time.Hour); b["a"] == "" {
+			t.Errorf("%s: nothing is blocked", name)
+		}
+		st := open(t, dir)
+		w := one(t, st)
+		if w.Reason == "" {
+			t.Errorf("%s: no reason", name)
+		}
+		if err := st.Approve(w); err != nil {
+			t.Fatal(err)
+		}
+		if b := check(t, dir, s, 2*time.Hour); len(b) != 0 {
+			t.Errorf("%s: after approval: %v", name, b)
+		}
+	}
+	dir := t.TempDir()
+	check(t, dir, seen("a=one"), 0)
+	newer := seen("a=one")
+	newer.Version = "2026-07-28"
+	if b := check(t, dir, newer, time.Hour); len(b) != 0 {
+		t.Errorf("an upgrade: %v", b)
+	}
+	if b := check(t, dir, seen("a=one"), 2*time.Hour); b["a"] == "" {
+		t.Error("back from the upgrade is no downgrade")
+	}
+}
+
+// A server that keeps changing its mind is left alone altogether.
+func TestFlapping(t *testing.T) {
+	dir := t.TempDir()
+	check(t, dir, seen("a=0", "steady=x"), 0)
+	for i := range 5 {
+		if b := check(t, dir, seen(fmt.Sprintf("a=%d", i+1), "steady=x"), time.Duration(i+1)*time.Minute); b["steady"] != "" {
+			t.Fatalf("after %d changes: %v", i+1, b)
+		}
+	}
+	b := check(t, dir, seen("a=9", "steady=x"), 6*time.Minute)
+	if !strings.Contains(b["steady"], "keeps changing") {
+		t.Fatalf("blocked: %v", b)
+	}
+	if b := check(t, dir, seen("a=0", "steady=x"), 24*time.Hour); b["steady"] == "" {
+		t.Error("it is forgotten")
+	}
+	s := open(t, dir)
+	if err := s.Approve(one(t, s)); err != nil {
+		t.Fatal(err)
+	}
+	if b := check(t, dir, seen("a=0", "steady=x"), 25*time.Hour); len(b) != 0 {
+		t.Errorf("after approval: %v", b)
+	}
+}
+
+// A server that is still setting up when it is seen first is not taken for one
+// that changes; a restart ends that.
+func TestSettling(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	for at, tools := range map[time.Duration][]string{0: {"a=one"}} {
+		if _, err := s.Check(src, seen(tools...), noon.Add(at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if b, err := s.Check(src, seen("a=one", "b=two"), noon.Add(2*time.Second)); err != nil || len(b) != 0 {
+		t.Fatalf("while it settles: %v %v", b, err)
+	}
+	if b, err := s.Check(src, seen("a=ONE", "b=two"), noon.Add(3*time.Second)); err != nil || b["a"] == "" {
+		t.Fatalf("a change while it settles: %v %v", b, err)
+	}
+	if b, err := s.Check(src, seen("a=one", "b=two", "c=three"), noon.Add(11*time.Second)); err != nil || b["c"] == "" {
+		t.Fatalf("later: %v %v", b, err)
+	}
+}
+
+// A server that was configured anew is another one; what cannot be read blocks.
+func TestSourcesAndDamage(t *testing.T) {
+	dir := t.TempDir()
+	check(t, dir, seen("a=one"), 0)
+	s := open(t, dir)
+	if b, err := s.Check(trust.Source{Server: "s", Config: "other"}, seen("a=two"), noon); err != nil || len(b) != 0 {
+		t.Errorf("got %v %v", b, err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "trust", "*.json"))
+	if err != nil || len(files) != 2 {
+		t.Fatalf("files: %v %v", files, err)
+	}
+	for _, f := range files {
+		if st, err := os.Stat(f); err != nil || st.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v %v", f, st.Mode(), err)
+		}
+		if err := os.WriteFile(f, []byte(`{"tools":`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.Check(src, seen("a=one"), noon); err == nil || !strings.Contains(err.Error(), "cannot be read") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := s.Waiting(); err == nil {
+		t.Error("damage is not reported")
+	}
+}
+
+// R18, UP-21: a project's server is approved as it is, file and all.
+func TestProjects(t *testing.T) {
+	dir := t.TempDir()
+	e := trust.Entry{File: "/p/.mcp.json", Server: "s", Config: json.RawMessage(`{"command":"x","args":["a"]}`)}
+	if ok, err := open(t, dir).Approved(e); ok || err != nil {
+		t.Fatalf("at first: %v %v", ok, err)
+	}
+	if err := open(t, dir).ApproveProject(e); err != nil {
+		t.Fatal(err)
+	}
+	same := e
+	same.Config = json.RawMessage(`{ "args": ["a"], "command": "x" }`)
+	if ok, err := open(t, dir).Approved(same); !ok || err != nil {
+		t.Errorf("the same: %v %v", ok, err)
+	}
+	for name, edit := range map[string]func(*trust.Entry){
+		"arguments": func(e *trust.Entry) { e.Config = json.RawMessage(`{"command":"x","args":["b"]}`) },
+		"file":      func(e *trust.Entry) { e.File = "/q/.mcp.json" },
+		"name":      func(e *trust.Entry) { e.Server = "t" },
+		"env":       func(e *trust.Entry) { e.Config = json.RawMessage(`{"command":"x","args":["a"],"env":{"A":"1"}}`) },
+	} {
+		other := e
+		edit(&other)
+		if ok, err := open(t, dir).Approved(other); ok || err != nil {
+			t.Errorf("another %s: %v %v", name, ok, err)
+		}
+	}
+	if w, err := open(t, dir).Waiting(); err != nil || len(w) != 0 {
+		t.Errorf("waiting: %v %v", w, err)
+	}
+}
