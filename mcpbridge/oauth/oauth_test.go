@@ -1,0 +1,354 @@
+package oauth
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"golang.org/x/oauth2"
+
+	"github.com/yaya-ai/yaya/mcpbridge/servers"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func store(t *testing.T) (*Store, string) {
+	t.Helper()
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { root.Close() })
+	return NewStore(root), dir
+}
+
+// R8, AU-42: a grant is private, and one that is not is not used.
+func TestStore(t *testing.T) {
+	s, dir := store(t)
+	if g, err := s.Load("https://x/mcp"); err != nil || g.Token != nil || g.Server != "https://x/mcp" {
+		t.Fatalf("at first: %+v %v", g, err)
+	}
+	if err := s.Save(Grant{Server: "https://x/mcp", Issuer: "https://as", Token: &oauth2.Token{AccessToken: "t"}}); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "oauth", "*"))
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
+	}
+	if st, err := os.Stat(files[0]); err != nil || st.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v %v", st.Mode(), err)
+	}
+	if st, err := os.Stat(filepath.Dir(files[0])); err != nil || st.Mode().Perm() != 0o700 {
+		t.Errorf("mode %v %v", st.Mode(), err)
+	}
+	if g, err := s.Load("https://x/mcp"); err != nil || g.Token.AccessToken != "t" || g.Issuer != "https://as" {
+		t.Errorf("got %+v %v", g, err)
+	}
+	if err := os.Chmod(files[0], 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Load("https://x/mcp"); err == nil || !strings.Contains(err.Error(), "chmod 600") {
+		t.Errorf("got %v", err)
+	}
+	if err := os.Chmod(files[0], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(files[0], []byte(`{"server":"https://other/mcp","token":{"access_token":"t"}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Load("https://x/mcp"); err == nil {
+		t.Error("another server's grant is taken")
+	}
+	if found, err := s.Forget("https://x/mcp"); !found || err != nil {
+		t.Errorf("forget: %v %v", found, err)
+	}
+	if found, err := s.Forget("https://x/mcp"); found || err != nil {
+		t.Errorf("forget twice: %v %v", found, err)
+	}
+}
+
+// UP-24, R21: what metadata of a public server name is not looked for in private
+// networks, in whatever form the address is written.
+func TestPrivateAddresses(t *testing.T) {
+	for _, a := range []string{
+		"127.0.0.1", "127.9.9.9", "10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254", "0.0.0.0", "::", "::1", "fe80::1", "fc00::1", "fd12::1",
+		"::ffff:127.0.0.1", "::ffff:10.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "2001:0:1::1", "100.64.0.1", "192.0.0.1", "198.18.0.1", "240.0.0.1", "255.255.255.255", "224.0.0.1", "ff02::1",
+	} {
+		if !private(netip.MustParseAddr(a)) {
+			t.Errorf("%s counts as public", a)
+		}
+	}
+	for _, a := range []string{"1.1.1.1", "93.184.216.34", "2606:4700::1111"} {
+		if private(netip.MustParseAddr(a)) {
+			t.Errorf("%s counts as private", a)
+		}
+	}
+	canary := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was reached") }))
+	defer canary.Close()
+	// A literal public address is not resolved; the dial would go to the canary.
+	client := newClient(t.Context(), "https://1.1.1.1/mcp", nil)
+	for _, u := range []string{canary.URL, strings.Replace(canary.URL, "127.0.0.1", "localhost", 1), strings.Replace(canary.URL, "127.0.0.1", "[::ffff:127.0.0.1]", 1)} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, u, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := client.Do(req)
+		if err == nil {
+			resp.Body.Close()
+		}
+		if !errors.Is(err, ErrPrivate) {
+			t.Errorf("%s: %v", u, err)
+		}
+	}
+	if !nearby(t.Context(), canary.URL) || nearby(t.Context(), "https://1.1.1.1/mcp") || nearby(t.Context(), "http://no-such-host.invalid/") {
+		t.Error("what is nearby")
+	}
+}
+
+// UP-27: a page is shown only if it is one.
+func TestCheckPage(t *testing.T) {
+	for _, u := range []string{"https://as.example/authorize?x=1", "http://127.0.0.1:1/a", "http://localhost:1/a", "http://[::1]:1/a"} {
+		if err := CheckPage(u); err != nil {
+			t.Errorf("%s: %v", u, err)
+		}
+	}
+	for _, u := range []string{"", "javascript:alert(1)", "data:text/html,x", "file:///etc/passwd", "--flag", "http://as.example/authorize", "https://user:pass@as.example/", "https:///x", "ftp://x/", "http://127.0.0.1.evil.example/"} {
+		if CheckPage(u) == nil {
+			t.Errorf("%q is shown", u)
+		}
+	}
+}
+
+// UP-28: the answer of a browser.
+func TestReadAnswer(t *testing.T) {
+	read := func(s string) (Answer, error) {
+		u, err := url.Parse(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ReadAnswer(u)
+	}
+	if a, err := read("http://127.0.0.1/callback?code=c&state=s&iss=i"); err != nil || a != (Answer{"c", "s", "i"}) {
+		t.Errorf("%+v %v", a, err)
+	}
+	if _, err := read("http://127.0.0.1/callback?state=s"); err == nil {
+		t.Error("no code")
+	}
+	if _, err := read("http://127.0.0.1/callback?error=access_denied&error_description=no%1b%5b31m"); err == nil || strings.Contains(err.Error(), "\x1b") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// protected is an MCP server that wants a token, and its authorization server.
+type protected struct {
+	*httptest.Server
+	valid     atomic.Value // the token that it takes
+	refreshes atomic.Int64
+	refuse    atomic.Bool // refresh tokens
+	scope     atomic.Bool // it wants more
+	bodies    sync.Map
+}
+
+func newProtected(t *testing.T) *protected {
+	t.Helper()
+	p := new(protected)
+	p.valid.Store("first")
+	mux := http.NewServeMux()
+	mux.HandleFunc("/mcp", func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		switch {
+		case r.Header.Get("Authorization") != "Bearer "+p.valid.Load().(string):
+			w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+p.URL+`/prm", scope="a b"`)
+			w.WriteHeader(http.StatusUnauthorized)
+		case p.scope.Load():
+			w.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="more"`)
+			w.WriteHeader(http.StatusForbidden)
+		default:
+			p.bodies.Store(string(body), true)
+			_, _ = io.WriteString(w, "welcome")
+		}
+	})
+	mux.HandleFunc("/token", func(w http.ResponseWriter, r *http.Request) {
+		if err := r.ParseForm(); err != nil || r.PostForm.Get("grant_type") != "refresh_token" || r.PostForm.Get("resource") == "" || p.refuse.Load() {
+			http.Error(w, `{"error":"invalid_grant"}`, http.StatusBadRequest)
+			return
+		}
+		n := p.refreshes.Add(1)
+		next := fmt.Sprintf("fresh%d", n)
+		p.valid.Store(next)
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string]any{"access_token": next, "token_type": "Bearer", "expires_in": 3600, "refresh_token": fmt.Sprintf("r%d", n)})
+	})
+	p.Server = httptest.NewServer(mux)
+	t.Cleanup(p.Close)
+	return p
+}
+
+func (p *protected) transport(t *testing.T, s *Store) *Transport {
+	t.Helper()
+	next := &http.Transport{}
+	t.Cleanup(next.CloseIdleConnections)
+	return &Transport{Next: next, Server: p.URL + "/mcp", Name: "srv", Store: s}
+}
+
+func (p *protected) grant(token, refresh string, expiry time.Time) Grant {
+	return Grant{Server: p.URL + "/mcp", TokenURL: p.URL + "/token", ClientID: "c", Resource: p.URL + "/mcp", Scopes: []string{"a"},
+		AuthStyle: oauth2.AuthStyleInParams, Token: &oauth2.Token{AccessToken: token, TokenType: "Bearer", RefreshToken: refresh, Expiry: expiry}}
+}
+
+func post(ctx context.Context, rt http.RoundTripper, u, body string, edit func(*http.Request)) (int, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, u, strings.NewReader(body))
+	if err != nil {
+		return 0, err
+	}
+	if edit != nil {
+		edit(req)
+	}
+	resp, err := rt.RoundTrip(req)
+	if err != nil {
+		return 0, err
+	}
+	_, err = io.Copy(io.Discard, resp.Body)
+	return resp.StatusCode, errors.Join(err, resp.Body.Close())
+}
+
+// A token is used, renewed when its time is near or it is refused, and kept for
+// the next process; rotation keeps the newest refresh token.
+func TestTransport(t *testing.T) {
+	p := newProtected(t)
+	s, _ := store(t)
+	u := p.URL + "/mcp"
+	if err := s.Save(p.grant("first", "r0", time.Now().Add(time.Hour))); err != nil {
+		t.Fatal(err)
+	}
+	if code, err := post(t.Context(), p.transport(t, s), u, "one", nil); err != nil || code != 200 {
+		t.Fatalf("%d %v", code, err)
+	}
+	p.valid.Store("revoked") // the server does not take it any more
+	if code, err := post(t.Context(), p.transport(t, s), u, "two", nil); err != nil || code != 200 {
+		t.Fatalf("after a refusal: %d %v", code, err)
+	}
+	if _, ok := p.bodies.Load("two"); !ok {
+		t.Error("the request came without its body")
+	}
+	g, err := s.Load(u)
+	if err != nil || g.Token.AccessToken != "fresh1" || g.Token.RefreshToken != "r1" {
+		t.Errorf("kept: %+v %v", g.Token, err)
+	}
+	g.Token.Expiry = time.Now().Add(10 * time.Second)
+	if err := s.Save(g); err != nil {
+		t.Fatal(err)
+	}
+	tr := p.transport(t, s)
+	var wg sync.WaitGroup
+	for i := range 20 {
+		wg.Go(func() {
+			if code, err := post(t.Context(), tr, u, fmt.Sprint("many", i), nil); err != nil || code != 200 {
+				t.Errorf("%d %v", code, err)
+			}
+		})
+	}
+	wg.Wait()
+	if n := p.refreshes.Load(); n != 2 {
+		t.Errorf("%d refreshes for 20 calls", n)
+	}
+	// A credential of the caller's own is left alone.
+	if code, err := post(t.Context(), tr, u, "", func(r *http.Request) { r.Header.Set("Authorization", "Bearer mine") }); err != nil || code != 401 {
+		t.Errorf("%d %v", code, err)
+	}
+}
+
+// What only a person can mend is said, with the remedy, and kept for the login;
+// a login by another process is noticed.
+func TestLoginIsNeeded(t *testing.T) {
+	p := newProtected(t)
+	s, _ := store(t)
+	tr := p.transport(t, s)
+	u := p.URL + "/mcp"
+	_, err := post(t.Context(), tr, u, "", nil)
+	login, ok := errors.AsType[*LoginError](err)
+	if !ok || login.Scope != "a b" || !strings.Contains(err.Error(), "yaya mcp login srv") || login.RetryAfter() == 0 {
+		t.Fatalf("got %v", err)
+	}
+	g, lerr := s.Load(u)
+	if lerr != nil || g.Challenge == nil || g.Challenge.Status != 401 || !strings.Contains(g.Challenge.WWWAuthenticate[0], "/prm") {
+		t.Errorf("kept: %+v %v", g.Challenge, lerr)
+	}
+	if tr.Renewed() {
+		t.Error("nobody has logged in")
+	}
+	time.Sleep(10 * time.Millisecond) // the file's time has to differ
+	if err := s.Save(p.grant("first", "r0", time.Time{})); err != nil {
+		t.Fatal(err)
+	}
+	if !tr.Renewed() {
+		t.Error("the login is not noticed")
+	}
+	if code, err := post(t.Context(), tr, u, "", nil); err != nil || code != 200 {
+		t.Errorf("after the login: %d %v", code, err)
+	}
+	p.scope.Store(true)
+	if _, err := post(t.Context(), tr, u, "", nil); err == nil || !strings.Contains(err.Error(), `"more"`) {
+		t.Errorf("a step up: %v", err)
+	}
+	p.scope.Store(false)
+	p.valid.Store("other")
+	p.refuse.Store(true)
+	if _, err := post(t.Context(), tr, u, "", nil); err == nil || !strings.Contains(err.Error(), "could not be renewed") {
+		t.Errorf("a refresh token that is refused: %v", err)
+	}
+}
+
+// A grant without a person is asked for seldom when it is refused.
+func TestRefusedGrantIsNotHammered(t *testing.T) {
+	var asked atomic.Int64
+	var srv *httptest.Server
+	srv = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/mcp":
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			w.WriteHeader(http.StatusUnauthorized)
+		case strings.HasPrefix(r.URL.Path, "/.well-known/oauth-authorization-server"):
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(map[string]any{"issuer": srv.URL, "token_endpoint": srv.URL + "/token", "authorization_endpoint": srv.URL + "/a",
+				"response_types_supported": []string{"code"}, "code_challenge_methods_supported": []string{"S256"}})
+		case r.URL.Path == "/token":
+			asked.Add(1)
+			http.Error(w, `{"error":"invalid_client"}`, http.StatusUnauthorized)
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	defer srv.Close()
+	s, _ := store(t)
+	next := &http.Transport{}
+	defer next.CloseIdleConnections()
+	tr := &Transport{Next: next, Server: srv.URL + "/mcp", Name: "srv", Store: s, Config: Config{servers.OAuth{Grant: servers.ClientCredentials, ClientID: "c", ClientSecret: "s"}}}
+	for range 10 {
+		if _, err := post(t.Context(), tr, srv.URL+"/mcp", "", nil); err == nil || !strings.Contains(err.Error(), "authorization failed") {
+			t.Fatalf("got %v", err)
+		}
+	}
+	if n := asked.Load(); n != 1 {
+		t.Errorf("asked %d times", n)
+	}
+	tr.Config.Issuer, tr.failed = "https://another.example", time.Time{}
+	if _, err := post(t.Context(), tr, srv.URL+"/mcp", "", nil); err == nil || !strings.Contains(err.Error(), "credentials are for https://another.example") || asked.Load() != 1 {
+		t.Errorf("credentials of another issuer: %v", err)
+	}
+}
