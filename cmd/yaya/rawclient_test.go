@@ -25,12 +25,13 @@ type rawClient struct {
 	url    string
 	modern bool
 	caps   map[string]any
+	answer map[string]map[string]any // to questions, by method
 
 	mu      sync.Mutex
 	session string
 	ids     int
 	notes   []rawMessage // all of them, in order
-	asked   []string     // methods of the server's questions
+	asked   []string     // the server's questions
 	wake    chan struct{}
 	stop    context.CancelFunc
 	done    sync.WaitGroup
@@ -54,11 +55,14 @@ var rawAnswers = map[string]map[string]any{
 	"roots/list":             {"roots": []any{map[string]any{"uri": "file:///r"}}},
 }
 
-func newRawClient(t *testing.T, url string, modern bool) *rawClient {
+func newRawClient(t *testing.T, url string, modern bool, edit ...func(*rawClient)) *rawClient {
 	t.Helper()
-	c := &rawClient{t: t, url: url, modern: modern, wake: make(chan struct{}, 1), caps: map[string]any{
+	c := &rawClient{t: t, url: url, modern: modern, wake: make(chan struct{}, 1), answer: rawAnswers, caps: map[string]any{
 		"elicitation": map[string]any{}, "sampling": map[string]any{}, "roots": map[string]any{},
 	}}
+	for _, f := range edit {
+		f(c)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	c.stop = cancel
 	t.Cleanup(func() {
@@ -148,10 +152,10 @@ func (c *rawClient) take(ctx context.Context, data []byte) {
 	}
 	if m.ID != nil {
 		c.mu.Lock()
-		c.asked = append(c.asked, m.Method)
+		c.asked = append(c.asked, fmt.Sprint(m.Method, " ", m.Params))
 		c.mu.Unlock()
 		c.done.Go(func() {
-			c.post(ctx, map[string]any{"jsonrpc": "2.0", "id": m.ID, "result": rawAnswers[m.Method]}, "", "")
+			c.post(ctx, map[string]any{"jsonrpc": "2.0", "id": m.ID, "result": c.answer[m.Method]}, "", "")
 		})
 		return
 	}
@@ -242,9 +246,9 @@ func (c *rawClient) request(ctx context.Context, method string, params map[strin
 		for key, q := range questions {
 			asked := q.(map[string]any)["method"].(string)
 			c.mu.Lock()
-			c.asked = append(c.asked, asked)
+			c.asked = append(c.asked, fmt.Sprint(asked, " ", q.(map[string]any)["params"]))
 			c.mu.Unlock()
-			answers[key] = rawAnswers[asked]
+			answers[key] = c.answer[asked]
 		}
 		params["inputResponses"] = answers
 		delete(params, "requestState")

@@ -1,6 +1,7 @@
 package downstream
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -259,7 +260,15 @@ func (s *Server) oneWay(c *client, msg *jsonrpc.Message) {
 		c.answered(msg)
 		return
 	}
-	if msg.Method != noteCancelled {
+	switch msg.Method {
+	case noteCancelled:
+	case noteRootsChanged:
+		params := bytes.Clone(msg.Params.Raw())
+		for _, server := range s.cfg.Router.Servers() {
+			server.Notify(c.session, noteRootsChanged, params)
+		}
+		return
+	default:
 		return
 	}
 	id := msg.Params.Get("requestId")

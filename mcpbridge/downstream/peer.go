@@ -69,6 +69,13 @@ func (x *exchange) Notify(method string, params []byte) {
 
 // Ask implements [relay.Peer].
 func (x *exchange) Ask(ctx context.Context, method string, params []byte) (relay.Reply, error) {
+	obj, err := jsonrpc.ParseObject(params)
+	if err != nil {
+		return relay.Reply{}, err
+	}
+	if !relay.Supports(x.caps, method, obj) {
+		return relay.Refusal(jsonrpc.CodeMethodNotFound, "the client cannot be asked for "+method), nil
+	}
 	if x.modern {
 		if x.flight == nil {
 			return relay.Refusal(jsonrpc.CodeMethodNotFound, "the client cannot be asked during "+x.msg.Method), nil

@@ -190,6 +190,11 @@ const (
 
 // bySearch serves a call in a profile with search.
 func (s *Server) bySearch(ctx context.Context, x *exchange, name string, args []byte) ([]byte, error) {
+	switch name {
+	case searchTool, describeTool, callRead, callWrite, callDestructive:
+	default:
+		return nil, fail(jsonrpc.CodeInvalidParams, "unknown tool %q", clip(name))
+	}
 	var a struct {
 		Query     string          `json:"query"`
 		Limit     int             `json:"limit"`
@@ -213,19 +218,15 @@ func (s *Server) bySearch(ctx context.Context, x *exchange, name string, args []
 		return x.told(fmt.Sprintf("there is no tool %q; %s finds tools", clip(a.Name), searchTool), nil, true)
 	}
 	with := caller(&e.Def)
-	switch name {
-	case describeTool:
+	if name == describeTool {
 		def, err := appendTool(nil, e.Def)
 		if err != nil {
 			return nil, err
 		}
 		return x.told(string(def), append(append([]byte(`{"call_with":"`+with+`","definition":`), def...), '}'), false)
-	case callRead, callWrite, callDestructive:
-		if name != with {
-			return x.told(fmt.Sprintf("%s is called with %s", e.Def.Name, with), nil, true)
-		}
-	default:
-		return nil, fail(jsonrpc.CodeInvalidParams, "unknown tool %q", clip(name))
+	}
+	if name != with {
+		return x.told(fmt.Sprintf("%s is called with %s", e.Def.Name, with), nil, true)
 	}
 	if len(a.Arguments) == 0 || bytes.Equal(a.Arguments, []byte("null")) {
 		a.Arguments = json.RawMessage("{}")

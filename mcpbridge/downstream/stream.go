@@ -18,6 +18,7 @@ const (
 	noteMessage      = "notifications/message"
 	noteProgress     = "notifications/progress"
 	noteCancelled    = "notifications/cancelled"
+	noteRootsChanged = "notifications/roots/list_changed"
 )
 
 const maxQueued = 256 // notifications that a stream's reader has not taken

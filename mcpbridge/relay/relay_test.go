@@ -46,6 +46,7 @@ func (s *server) List(_ context.Context, k relay.Kind) ([]jsonrpc.Object, error)
 func (s *server) Relay(context.Context, relay.Peer, string, jsonrpc.Object, ...jsonrpc.Edit) (relay.Reply, error) {
 	return relay.Reply{}, nil
 }
+func (s *server) Notify(string, string, []byte) {}
 func (s *server) Subscribe(_ context.Context, uri string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -40,6 +40,9 @@ type Server interface {
 	List(ctx context.Context, k Kind) ([]jsonrpc.Object, error)
 	// Relay sends a client's request with edits to its params.
 	Relay(ctx context.Context, peer Peer, method string, params jsonrpc.Object, edits ...jsonrpc.Edit) (Reply, error)
+	// Notify passes a notification of a client on, if the server has a session
+	// that is its own. It does not block.
+	Notify(client, method string, params []byte)
 	// Subscribe and Unsubscribe concern updates of one resource.
 	Subscribe(ctx context.Context, uri string) error
 	Unsubscribe(ctx context.Context, uri string) error

@@ -2,6 +2,7 @@ package upstream_test
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -38,6 +39,7 @@ type message struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
 	Params json.RawMessage `json:"params"`
+	Error  json.RawMessage `json:"error"`
 }
 
 var outMu sync.Mutex
@@ -51,6 +53,36 @@ func say(format string, args ...any) {
 func result(id json.RawMessage, res string) { say(`{"jsonrpc":"2.0","id":%s,"result":%s}`, id, res) }
 
 const initResult = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"fake","version":"1"}}`
+
+// ask is a call that asks its client many times, one after the other.
+type ask struct {
+	id              json.RawMessage
+	left            int
+	answers, errors int
+	others          []json.RawMessage // calls that get the same answer
+}
+
+var asking *ask
+
+func (a *ask) next() {
+	a.left--
+	say(`{"jsonrpc":"2.0","id":"q%d","method":"elicitation/create","params":{"message":"m","_meta":{"progressToken":1,"io.modelcontextprotocol/x":1,"vendor/y":2}}}`, a.left)
+}
+
+func (a *ask) heard(m message) {
+	if m.Error != nil {
+		a.errors++
+	} else {
+		a.answers++
+	}
+	if a.left > 0 {
+		a.next()
+		return
+	}
+	for _, id := range append(a.others, a.id) {
+		result(id, fmt.Sprintf(`{"content":[{"type":"text","text":"%d answers, %d errors"}],"last":%s}`, a.answers, a.errors, cmp.Or(string(m.Error), "null")))
+	}
+}
 
 // fake is a stdio MCP server. The mode is a list of faults.
 func fake(modes string) {
@@ -82,6 +114,10 @@ func fake(modes string) {
 			continue
 		}
 		switch m.Method {
+		case "":
+			if asking != nil {
+				asking.heard(m)
+			}
 		case "server/discover":
 			switch {
 			case has("exit-on-unknown"):
@@ -124,6 +160,8 @@ func list(m message, has func(string) bool) {
 		result(m.ID, `{"tools":[{"name":"t`+strconv.Itoa(int(time.Now().UnixNano()%1e9))+`","inputSchema":{"type":"object"}}],"nextCursor":"`+strconv.FormatInt(time.Now().UnixNano(), 10)+`"}`)
 	case has("same-cursor"):
 		result(m.ID, `{"tools":[{"name":"t","inputSchema":{"type":"object"}}],"nextCursor":"again"}`)
+	case has("long-description"):
+		result(m.ID, `{"tools":[{"name":"t","description":"`+strings.Repeat("ä", 100_000)+`","inputSchema":{"type":"object"}}]}`)
 	case has("many-tools"):
 		var b strings.Builder
 		for i := range 5000 {
@@ -168,7 +206,7 @@ func call(m message, n int, has func(string) bool) {
 	case has("endless-line"):
 		outMu.Lock()
 		fmt.Print(`{"jsonrpc":"2.0","id":`, string(m.ID), `,"result":{"content":[{"type":"text","text":"`)
-		for range 20 {
+		for range 64 { // UP-12: 64 MiB
 			fmt.Print(strings.Repeat("x", 1<<20))
 		}
 		outMu.Unlock()
@@ -193,6 +231,25 @@ func call(m message, n int, has func(string) bool) {
 			say(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 		}
 		result(m.ID, `{"content":[]}`)
+	case has("huge"):
+		var n struct{ Items, Size int }
+		_ = json.Unmarshal(p.Arguments, &n)
+		item := `{"type":"text","text":"` + strings.Repeat("é", n.Size/2) + `"}`
+		result(m.ID, `{"content":[`+strings.TrimSuffix(strings.Repeat(item+",", n.Items), ",")+`],"structuredContent":{"n":12345678901234567890},"_meta":{"vendor/key":1},"isError":true}`)
+	case has("long-description"):
+		result(m.ID, `{"content":[]}`)
+	case has("ask-among"): // asks when a second call is in flight
+		if asking == nil {
+			asking = &ask{id: m.ID}
+			return
+		}
+		asking.others = append(asking.others, m.ID)
+		asking.left = 1
+		asking.next()
+	case has("ask-often"):
+		// Answers are read while questions are asked, so they go through the loop.
+		asking = &ask{id: m.ID, left: 150}
+		asking.next()
 	case has("ask-back"):
 		say(`{"jsonrpc":"2.0","id":"srv-1","method":"sampling/createMessage","params":{}}`)
 		say(`{"jsonrpc":"2.0","id":"srv-2","method":"ping"}`)

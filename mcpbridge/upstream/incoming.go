@@ -18,8 +18,11 @@ type incoming interface {
 	asked(req *request, msg *jsonrpc.Message, answer func(msg []byte))
 }
 
-// maxAsks bounds what a server may have asked at a time, per session (UP-31).
-const maxAsks = 32
+// Bounds of what a server may ask (UP-31).
+const (
+	maxAsks    = 32  // at a time, per session
+	maxAsksReq = 100 // during one request
+)
 
 // note implements [incoming].
 func (s *session) note(req *request, method string, params []byte) {
@@ -179,9 +182,14 @@ func (s *session) question(ctx context.Context, req *request, method string, par
 	} else if p == nil && s.owner != "" {
 		p = s.p.standing(s.owner)
 	}
-	if req != nil && req.limit != nil {
-		req.limit.pause()
-		defer req.limit.resume()
+	if req != nil {
+		if req.asked.Add(1) > maxAsksReq {
+			return relay.Refusal(jsonrpc.CodeInternal, fmt.Sprintf("the server has asked more than %d times during one request", maxAsksReq)), nil
+		}
+		if req.limit != nil {
+			req.limit.pause()
+			defer req.limit.resume()
+		}
 	}
 	return s.p.put(ctx, p, method, params)
 }
@@ -200,16 +208,44 @@ func (p *Provider) put(ctx context.Context, to relay.Peer, method string, params
 	if !able {
 		return relay.Refusal(jsonrpc.CodeMethodNotFound, "the client does not support "+method), nil
 	}
-	raw := params.Raw()
-	if meta := params.Get("_meta"); meta != nil {
-		raw = params.Append(nil, jsonrpc.Edit{Name: "_meta", Value: withoutHop(meta)})
-	}
-	return to.Ask(ctx, method, raw)
+	return to.Ask(ctx, method, p.attributed(method, params))
 }
+
+// MetaServer is the key of the server that asks, in the _meta of its question.
+const MetaServer = "io.github.yaya-ai/server"
+
+// attributed says in a question which server it is of: the client knows yaya only.
+// A server without a prefix stands for itself, and its words are left alone.
+func (p *Provider) attributed(method string, params jsonrpc.Object) []byte {
+	meta := withoutHop(params.Get("_meta"))
+	edits := []jsonrpc.Edit{{Name: "_meta", Value: meta}}
+	if _, bare := p.Prefix(); !bare {
+		obj, _ := jsonrpc.ParseObject(meta) // none is as good
+		edits[0].Value = obj.Append(nil, jsonrpc.Edit{Name: MetaServer, Value: jsonrpc.AppendString(nil, p.cfg.Server.Name)})
+		if message, ok := params.String("message"); ok && method == relay.Elicitation {
+			edits = append(edits, jsonrpc.Edit{Name: "message", Value: jsonrpc.AppendString(nil, "["+p.cfg.Server.Name+"] "+message)})
+		}
+	}
+	if params.IsZero() {
+		params = emptyObject
+	}
+	return params.Append(nil, edits...)
+}
+
+var emptyObject = func() jsonrpc.Object {
+	o, err := jsonrpc.ParseObject([]byte("{}"))
+	if err != nil {
+		panic(err)
+	}
+	return o
+}()
 
 // withoutHop returns _meta without what concerns one hop only, nil when nothing
 // is left.
 func withoutHop(meta []byte) []byte {
+	if meta == nil {
+		return nil
+	}
 	obj, err := jsonrpc.ParseObject(meta)
 	if err != nil {
 		return nil

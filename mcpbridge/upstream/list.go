@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -62,7 +63,7 @@ func (p *Provider) Discover(ctx context.Context) ([]feature.Tool, []string, erro
 		}
 		found = append(found, t)
 		if defs[t.spec.Name] == nil { // the first of a name counts
-			defs[t.spec.Name] = t.native.Raw()
+			defs[t.spec.Name] = def
 		}
 	}
 	blocked, err := p.pinned(s, defs)
@@ -171,7 +172,7 @@ func (p *Provider) tool(raw json.RawMessage, era servers.Era) (*remote, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tool %s: %w", feature.Clean(d.Name, 64), err)
 	}
-	t := &remote{p: p, hash: hash, native: native}
+	t := &remote{p: p, hash: hash, native: capped(native)}
 	if bytes.Contains(d.InputSchema, []byte("x-mcp-header")) {
 		t.typed = &mcp.Tool{Name: d.Name, RawInputSchema: d.InputSchema}
 		if err := validHeaders(t.typed); err != nil {
@@ -184,9 +185,28 @@ func (p *Provider) tool(raw json.RawMessage, era servers.Era) (*remote, error) {
 	t.nameJSON = jsonrpc.AppendString(nil, d.Name)
 	t.spec = feature.Spec{
 		Name: d.Name, Title: d.Title, Description: d.Description, InputSchema: d.InputSchema, OutputSchema: d.OutputSchema,
-		Annotations: d.Annotations, Kind: tool.KindNetwork, Timeout: tool.OwnTimeout, Validate: p.cfg.Server.Validate, Native: native.Raw(),
+		Annotations: d.Annotations, Kind: tool.KindNetwork, Timeout: tool.OwnTimeout, Validate: p.cfg.Server.Validate, Native: t.native.Raw(),
 	}
 	return t, nil
+}
+
+// capped returns an entry of a list with its description cut to what is shown of
+// descriptions (UP-01).
+func capped(o jsonrpc.Object) jsonrpc.Object {
+	text, ok := o.String("description")
+	if !ok || len(text) <= feature.MaxDescription {
+		return o
+	}
+	const mark = "… [cut]"
+	head := text[:feature.MaxDescription-len(mark)]
+	for len(head) > 0 && !utf8.RuneStart(text[len(head)]) {
+		head = head[:len(head)-1]
+	}
+	cut, err := jsonrpc.ParseObject(o.Append(nil, jsonrpc.Edit{Name: "description", Value: jsonrpc.AppendString(nil, head+mark)}))
+	if err != nil {
+		return o
+	}
+	return cut
 }
 
 // validHeaders checks x-mcp-header annotations with the library, which a hostile

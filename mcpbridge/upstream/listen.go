@@ -273,3 +273,25 @@ func (p *Provider) standing(client string) relay.Peer {
 	}
 	return p.cfg.Standing(client)
 }
+
+// Notify implements [relay.Server]: it passes a notification of a client on to the
+// sessions that are its own.
+func (p *Provider) Notify(client, method string, params []byte) {
+	p.mu.Lock()
+	sl, work := p.sessions[client], p.work
+	p.mu.Unlock()
+	if sl == nil {
+		return
+	}
+	sl.mu.Lock()
+	s := sl.s
+	sl.mu.Unlock()
+	if s == nil || s.owner != client || s.peer.Era == servers.EraModern {
+		return
+	}
+	work.Go(func() {
+		ctx, cancel := context.WithTimeout(s.life, listTimeout)
+		defer cancel()
+		_ = s.t.send(ctx, jsonrpc.AppendRequest(nil, nil, method, params)) // its loss shows with the next call
+	})
+}

@@ -97,7 +97,7 @@ func (p *Provider) List(ctx context.Context, k relay.Kind) ([]jsonrpc.Object, er
 			continue
 		}
 		if obj, err := jsonrpc.ParseObject(bytes.Clone(raw)); err == nil {
-			l.entries = append(l.entries, obj)
+			l.entries = append(l.entries, capped(obj))
 		}
 	}
 	return l.entries, nil

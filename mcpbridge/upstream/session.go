@@ -51,10 +51,11 @@ type request struct {
 	id     int64
 	method string
 	body   []byte
-	header http.Header // extra headers, HTTP only
-	peer   relay.Peer  // the client whose request it is; nil for our own
-	limit  *limit      // nil when it has none of its own
-	onNote func(note)  // nil when nobody listens
+	header http.Header  // extra headers, HTTP only
+	peer   relay.Peer   // the client whose request it is; nil for our own
+	limit  *limit       // nil when it has none of its own
+	onNote func(note)   // nil when nobody listens
+	asked  atomic.Int64 // questions that the server has put meanwhile
 }
 
 // transport carries messages to one server and back.
