@@ -292,8 +292,14 @@ func (k jwk) public() any {
 		return &rsa.PublicKey{N: n, E: int(e.Int64())}
 	case k.Type == "EC" && k.Curve == "P-256":
 		x, y := num(k.X), num(k.Y)
-		pub := &ecdsa.PublicKey{Curve: elliptic.P256(), X: x, Y: y}
-		if _, err := pub.ECDH(); err != nil { // not on the curve
+		if x.BitLen() > 256 || y.BitLen() > 256 {
+			return nil
+		}
+		point := append([]byte{4}, make([]byte, 64)...)
+		x.FillBytes(point[1:33])
+		y.FillBytes(point[33:])
+		pub, err := ecdsa.ParseUncompressedPublicKey(elliptic.P256(), point)
+		if err != nil { // not on the curve
 			return nil
 		}
 		return pub

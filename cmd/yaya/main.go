@@ -14,6 +14,8 @@ import (
 	"syscall"
 
 	"github.com/yaya-ai/yaya/internal/proc"
+
+	"github.com/yaya-ai/yaya/feature"
 )
 
 func main() { os.Exit(run()) }
@@ -40,7 +42,8 @@ func run() int {
 		return exitOK
 	}
 	if _, quiet := errors.AsType[*exitStatus](err); !quiet {
-		fmt.Fprintln(os.Stderr, "yaya:", err)
+		// What servers and files say is part of errors.
+		fmt.Fprintln(os.Stderr, "yaya:", feature.Clean(err.Error(), 16<<10))
 	}
 	if u, ok := errors.AsType[*usageError](err); ok {
 		fmt.Fprintf(os.Stderr, "Run '%s --help' for usage.\n", u.command)

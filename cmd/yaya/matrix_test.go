@@ -37,6 +37,14 @@ func want(got, expected string, err error) error {
 	return err
 }
 
+// wrong says what came instead of what was expected.
+func wrong(what string, got any, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return fmt.Errorf("%s: %v", what, got)
+}
+
 // says makes a row of a tool and what it says.
 func says(tool, expected string) func(*rawClient, string) error {
 	return func(c *rawClient, s string) error {
@@ -64,7 +72,7 @@ var matrix = []capability{
 	{name: "errors with code and data", try: func(c *rawClient, s string) error {
 		_, err := c.try("tools/call", map[string]any{"name": s + "__fail", "arguments": map[string]any{}})
 		if err == nil || !strings.Contains(err.Error(), `as it was asked to (code -32099, data {"big":12345678901234567890})`) {
-			return fmt.Errorf("got %v", err)
+			return wrong("error", nil, err)
 		}
 		return nil
 	}},
@@ -123,22 +131,22 @@ var matrix = []capability{
 	{name: "resources", try: func(c *rawClient, s string) error {
 		r, err := c.try("resources/list", nil)
 		if err != nil || !strings.Contains(fmt.Sprint(r), s+"://text") {
-			return fmt.Errorf("list: %v %v", r, err)
+			return wrong("list", r, err)
 		}
 		r, err = c.try("resources/read", map[string]any{"uri": s + "://text"})
 		if err != nil || !strings.Contains(fmt.Sprint(r), "content of "+s+"://text") {
-			return fmt.Errorf("read: %v %v", r, err)
+			return wrong("read", r, err)
 		}
 		return nil
 	}},
 	{name: "resource templates", try: func(c *rawClient, s string) error {
 		r, err := c.try("resources/templates/list", nil)
 		if err != nil || !strings.Contains(fmt.Sprint(r), s+"://item/{id}") {
-			return fmt.Errorf("list: %v %v", r, err)
+			return wrong("list", r, err)
 		}
 		r, err = c.try("resources/read", map[string]any{"uri": s + "://item/7"})
 		if err != nil || !strings.Contains(fmt.Sprint(r), "content of "+s+"://item/7") {
-			return fmt.Errorf("read: %v %v", r, err)
+			return wrong("read", r, err)
 		}
 		return nil
 	}},
@@ -153,11 +161,11 @@ var matrix = []capability{
 	{name: "prompts", try: func(c *rawClient, s string) error {
 		r, err := c.try("prompts/list", nil)
 		if err != nil || !strings.Contains(fmt.Sprint(r), s+"__greet") {
-			return fmt.Errorf("list: %v %v", r, err)
+			return wrong("list", r, err)
 		}
 		r, err = c.try("prompts/get", map[string]any{"name": s + "__greet", "arguments": map[string]any{"name": "Ada"}})
 		if err != nil || !strings.Contains(fmt.Sprint(r), "Hello Ada") {
-			return fmt.Errorf("get: %v %v", r, err)
+			return wrong("get", r, err)
 		}
 		return nil
 	}},
@@ -165,7 +173,7 @@ var matrix = []capability{
 		for _, ref := range []map[string]any{{"type": "ref/prompt", "name": s + "__greet"}, {"type": "ref/resource", "uri": s + "://item/{id}"}} {
 			r, err := c.try("completion/complete", map[string]any{"ref": ref, "argument": map[string]any{"name": "name", "value": "A"}})
 			if err != nil || !strings.Contains(fmt.Sprint(r), "[A… "+s+"]") {
-				return fmt.Errorf("%v: %v %v", ref, r, err)
+				return wrong(fmt.Sprint(ref), r, err)
 			}
 		}
 		return nil
