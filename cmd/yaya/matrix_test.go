@@ -311,3 +311,46 @@ func compareMatrix(t *testing.T, cells map[string]string) {
 		t.Fatal(err)
 	}
 }
+
+// Tasks (SEP-2663) pass through to clients that know them, and are followed for
+// those that do not: a tool that only works as a task works for a legacy client.
+func TestTasksForEverybody(t *testing.T) {
+	b := newBox(t)
+	b.serve("--mcp-config", b.config(map[string]any{"ts": map[string]any{"command": buildTool(t, "github.com/yaya-ai/yaya/internal/conformance/taskserver")}}))
+	legacy := newRawClient(t, b.url(), false)
+	for tool, want := range map[string]string{"slow_compute": "computed for", "confirm_delete": "done", "multi_input": "done", "test_tool_with_task": "Hello, Ada", "greet": "Hello, !"} {
+		if got, err := legacy.text("ts__"+tool, nil); err != nil || !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %q %v", tool, got, err)
+		}
+	}
+	if got, err := legacy.text("ts__failing_job", nil); err == nil || !strings.Contains(err.Error(), "it failed, as it always does") {
+		t.Errorf("failing_job: %q %v", got, err)
+	}
+	if _, err := legacy.try("tools/call", map[string]any{"name": "ts__protocol_error_job", "arguments": map[string]any{}}); err == nil || !strings.Contains(err.Error(), "broken (code -32603") {
+		t.Errorf("protocol_error_job: %v", err)
+	}
+	knows := newRawClient(t, b.url(), true, func(c *rawClient) {
+		c.caps["extensions"] = map[string]any{"io.modelcontextprotocol/tasks": map[string]any{}}
+	})
+	r := knows.must("tools/call", map[string]any{"name": "ts__slow_compute", "arguments": map[string]any{"seconds": 30}})
+	id, _ := r["taskId"].(string)
+	if r["resultType"] != "task" || !strings.HasPrefix(id, "ts~") {
+		t.Fatalf("got %v", r)
+	}
+	if r := knows.must("tasks/get", map[string]any{"taskId": id}); r["status"] != "working" || r["taskId"] != id {
+		t.Errorf("got %v", r)
+	}
+	knows.must("tasks/cancel", map[string]any{"taskId": id})
+	if r := knows.must("tasks/get", map[string]any{"taskId": id}); r["status"] != "cancelled" {
+		t.Errorf("got %v", r)
+	}
+	for _, bad := range []string{"", "ts~nothing", "nobody~x", id[3:]} {
+		if _, err := knows.try("tasks/get", map[string]any{"taskId": bad}); err == nil || !strings.Contains(err.Error(), "-32602") {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+	plain := newRawClient(t, b.url(), true)
+	if _, err := plain.try("tasks/get", map[string]any{"taskId": id}); err == nil || !strings.Contains(err.Error(), "-32021") {
+		t.Errorf("without the extension: %v", err)
+	}
+}

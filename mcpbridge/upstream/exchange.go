@@ -59,6 +59,9 @@ func (p *Provider) exchange(ctx context.Context, client string, o outgoing, type
 				continue
 			}
 		}
+		if err == nil && r.err == nil && s.follows(o.peer) && bytes.Equal(r.result.Get("resultType"), isTask) {
+			r, err = p.followTask(ctx, s, o, r)
+		}
 		p.stats.record(time.Since(start), err == nil && r.err == nil)
 		if err != nil {
 			p.lostMain(s, err)

@@ -126,6 +126,7 @@ func (s *session) acceptDiscovery(raw []byte, version string) bool {
 		who = d.ServerInfo
 	}
 	s.peer = peerOf(servers.EraModern, version, who, d.Capabilities)
+	s.tasks = s.peer.offersTasks()
 	return true
 }
 

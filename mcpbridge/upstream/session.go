@@ -108,6 +108,7 @@ type session struct {
 	first relay.Peer // the client whose request opens it, meanwhile
 	t     transport
 	peer  peer
+	tasks bool   // the server makes tasks
 	hop   []byte // members of _meta that every modern request has, without braces
 	ids   atomic.Int64
 	gate  *gate // places for requests in flight
@@ -267,13 +268,20 @@ func (s *session) metaFor(o outgoing, id int64) ([]byte, bool) {
 // it can be asked, and which log messages it wants.
 func (s *session) appendClient(dst []byte, p relay.Peer) []byte {
 	dst = append(dst, `,"`+mcp.MetaKeyClientCapabilities+`":`...)
-	if p == nil {
-		return append(dst, "{}"...)
+	caps := jsonrpc.Object{}
+	if p != nil {
+		caps = p.Capabilities()
 	}
-	if caps := p.Capabilities(); caps.IsObject() {
+	switch {
+	case s.follows(p):
+		dst = append(dst, withTasks(caps)...)
+	case caps.IsObject():
 		dst = append(dst, caps.Raw()...)
-	} else {
+	default:
 		dst = append(dst, "{}"...)
+	}
+	if p == nil {
+		return dst
 	}
 	level := p.LogLevel()
 	if level == "" && !p.Modern() {

@@ -1,0 +1,166 @@
+package upstream
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/mcpbridge/relay"
+)
+
+// Tasks (SEP-2663). A modern client that knows them gets a server's task as it is.
+// For the others, legacy clients and the agent loop, yaya follows the task until it
+// has ended, so that a tool that only works as a task works for them, too.
+
+const tasksExtension = "io.modelcontextprotocol/tasks"
+
+// Bounds of following a task.
+const (
+	taskPoll    = time.Second // when the server does not say
+	taskPollMin = 100 * time.Millisecond
+	taskPollMax = 10 * time.Second
+)
+
+var isTask = []byte(`"task"`)
+
+// follows reports whether tasks of a server are followed on behalf of a client.
+func (s *session) follows(p relay.Peer) bool {
+	return (p == nil || !p.Modern()) && s.tasks
+}
+
+// withTasks adds the extension to what a client has declared.
+func withTasks(caps jsonrpc.Object) []byte {
+	ext := []byte(`{"` + tasksExtension + `":{}}`)
+	if raw := caps.Get("extensions"); raw != nil {
+		if obj, err := jsonrpc.ParseObject(raw); err == nil {
+			ext = obj.Append(nil, jsonrpc.Edit{Name: tasksExtension, Value: []byte("{}")})
+		}
+	}
+	return caps.Append(nil, jsonrpc.Edit{Name: "extensions", Value: ext})
+}
+
+// offersTasks reports whether a server has declared the extension.
+func (p *peer) offersTasks() bool {
+	ext, err := jsonrpc.ParseObject(p.caps.Get("extensions"))
+	return err == nil && len(ext.Get(tasksExtension)) > 0
+}
+
+// task is what a server says of a task.
+type task struct {
+	ID       string          `json:"taskId"`
+	Status   string          `json:"status"`
+	Poll     int64           `json:"pollIntervalMs"`
+	Result   json.RawMessage `json:"result"`
+	Error    json.RawMessage `json:"error"`
+	Message  string          `json:"statusMessage"`
+	Requests map[string]struct {
+		Method string          `json:"method"`
+		Params json.RawMessage `json:"params"`
+	} `json:"inputRequests"`
+}
+
+// followTask waits for the end of the task that a call has become, and answers
+// what it asks. A call that is cancelled cancels its task.
+func (p *Provider) followTask(ctx context.Context, s *session, o outgoing, r reply) (_ reply, err error) {
+	var t task
+	if err := json.Unmarshal(r.result.Raw(), &t); err != nil || t.ID == "" {
+		return r, fmt.Errorf("the task that the server has made is malformed: %w", cmp.Or(err, errors.New("it has no id")))
+	}
+	r.buf.Release()
+	id := append(jsonrpc.AppendString([]byte(`{"taskId":`), t.ID), '}')
+	params, err := jsonrpc.ParseObject(id)
+	if err != nil {
+		return reply{}, err
+	}
+	defer func() {
+		if err == nil || ctx.Err() == nil {
+			return
+		}
+		s.work.Go(func() {
+			ctx, cancel := context.WithTimeout(s.life, listTimeout)
+			defer cancel()
+			_, _ = s.relay(ctx, outgoing{method: "tasks/cancel", params: params, peer: o.peer}) // it ends by itself, too
+		})
+	}()
+	answered := map[string]bool{}
+	for {
+		wait := min(max(cmp.Or(time.Duration(t.Poll)*time.Millisecond, taskPoll), taskPollMin), taskPollMax)
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return reply{}, ctx.Err()
+		}
+		got, err := s.relay(ctx, outgoing{method: "tasks/get", params: params, peer: o.peer})
+		if err != nil || got.err != nil {
+			return got, err
+		}
+		t = task{}
+		if err := json.Unmarshal(got.result.Raw(), &t); err != nil {
+			return reply{}, fmt.Errorf("what the server says of its task is malformed: %w", err)
+		}
+		if o.limit != nil {
+			o.limit.extend() // it lives
+		}
+		switch t.Status {
+		case "working":
+		case "input_required":
+			if err := p.updateTask(ctx, s, o, params, t, answered); err != nil {
+				return reply{}, err
+			}
+		case "completed":
+			obj, err := jsonrpc.ParseObject(bytes.Clone(t.Result))
+			return reply{result: obj}, err
+		case "failed":
+			if len(t.Error) == 0 {
+				return reply{}, errors.New("the server's task has failed without an error")
+			}
+			return reply{err: bytes.Clone(t.Error)}, nil
+		case "cancelled":
+			return reply{}, errors.New("the server has cancelled its task")
+		default:
+			return reply{}, fmt.Errorf("the server's task is in the unknown state %q", clip(t.Status, 40))
+		}
+	}
+}
+
+// updateTask answers the questions of a task that were not answered before.
+func (p *Provider) updateTask(ctx context.Context, s *session, o outgoing, params jsonrpc.Object, t task, answered map[string]bool) error {
+	answers := map[string]json.RawMessage{}
+	for key, q := range t.Requests {
+		if answered[key] {
+			continue
+		}
+		if len(answered) >= maxAsksReq {
+			return fmt.Errorf("the server's task has asked more than %d times", maxAsksReq)
+		}
+		answered[key] = true
+		if o.limit != nil {
+			o.limit.pause()
+		}
+		got, err := p.answerOne(ctx, o.peer, q.Method, q.Params)
+		if o.limit != nil {
+			o.limit.resume()
+		}
+		if err != nil {
+			return fmt.Errorf("its task asked for %s: %w", clip(q.Method, 64), err)
+		}
+		answers[key] = got
+	}
+	if len(answers) == 0 {
+		return nil
+	}
+	raw, err := json.Marshal(answers)
+	if err != nil {
+		return err
+	}
+	r, err := s.relay(ctx, outgoing{method: "tasks/update", params: params, edits: []jsonrpc.Edit{{Name: "inputResponses", Value: raw}}, peer: o.peer})
+	if err == nil && r.err != nil {
+		err = jsonrpc.ParseError(r.err)
+	}
+	return err
+}
