@@ -106,7 +106,7 @@ func newApp(c appConfig) (*app, error) {
 
 // profilesKey is where profiles of MCP clients are configured: one value, or one
 // table a profile.
-const profilesKey = "plugin." + mcpbridge.Name + ".profiles"
+const profilesKey = "plugin.mcp_bridge.profiles"
 
 func profiles(settings *config.Store) (map[string]downstream.Profile, error) {
 	all := map[string]map[string]json.RawMessage{}

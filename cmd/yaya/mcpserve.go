@@ -19,7 +19,7 @@ that no server is started twice; else, or with --mcp-config, it runs the servers
 itself.
 
 --profile shows the client a part of everything: "search" has tools to find, describe
-and call the others with; other profiles are configured with plugin.mcp-bridge.profiles.`,
+and call the others with; other profiles are configured with plugin.mcp_bridge.profiles.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return mcpServe(c.Context(), g, *mcpConfig, profile, c.InOrStdin(), c.OutOrStdout())

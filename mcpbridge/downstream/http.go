@@ -304,10 +304,10 @@ func (c *client) begin(ctx context.Context, id string) (context.Context, context
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, in *incoming, c *client, modern bool) {
 	c.enter()
 	defer c.leave()
-	rs := &responseStream{conn: newConn(w)}
+	rs := &responseStream{w: w}
 	base := r.Context()
 	if !modern {
-		rs.rec = c.newRecord
+		rs.resumable = c
 		base = context.WithoutCancel(base)
 	}
 	ctx, done, ok := c.begin(base, string(in.msg.ID))
@@ -321,13 +321,13 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, in *incoming, c *
 		// that has got nothing has nothing to come back to.
 		defer context.AfterFunc(r.Context(), func() {
 			rs.mu.Lock()
-			rec := rs.record
+			rec, conn := rs.record, rs.conn
 			rs.mu.Unlock()
 			if rec == nil {
 				done(errNoAnswer)
 				return
 			}
-			rec.away(rs.conn, func() { done(errNoAnswer) })
+			rec.away(conn, func() { done(errNoAnswer) })
 		})()
 	}
 	x := &exchange{c: c, msg: &in.msg, modern: modern, ctx: ctx, notify: rs.send}
@@ -345,6 +345,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, in *incoming, c *
 		x.caps = c.capabilities()
 	}
 	if in.msg.Method == "subscriptions/listen" && modern {
+		rs.mu.Lock()
+		rs.open()
+		rs.mu.Unlock()
 		stop := rs.conn.keepAlive(ctx)
 		defer stop()
 	}

@@ -57,33 +57,40 @@ func (c *conn) write(b []byte) error {
 
 // responseStream turns a response into an event stream on its first message.
 type responseStream struct {
-	mu   sync.Mutex
-	conn *conn
-	// rec keeps what was sent, for a client that comes back; nil when the stream
-	// cannot be resumed.
-	rec    func() *record
-	record *record
-	on     bool
+	w http.ResponseWriter
+	// resumable is the client that may come back for what was sent; nil when the
+	// stream cannot be resumed.
+	resumable *client
+
+	mu     sync.Mutex
+	conn   *conn   // nil before the first message
+	record *record // of what was sent to a client that may come back
+}
+
+// open makes the response a stream; mu is held.
+func (rs *responseStream) open() {
+	if rs.conn != nil {
+		return
+	}
+	rs.conn = newConn(rs.w)
+	if rs.resumable != nil {
+		rs.record = rs.resumable.newRecord()
+		rs.record.attach(rs.conn)
+	}
 }
 
 func (rs *responseStream) started() bool {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	return rs.on
+	return rs.conn != nil
 }
 
 // send writes one message as an event. A stream that can be resumed takes what
 // nobody reads.
 func (rs *responseStream) send(msg []byte) error {
 	rs.mu.Lock()
-	if !rs.on {
-		rs.on = true
-		if rs.rec != nil {
-			rs.record = rs.rec()
-			rs.record.attach(rs.conn)
-		}
-	}
-	rec := rs.record
+	rs.open()
+	rec, conn := rs.record, rs.conn
 	rs.mu.Unlock()
 	if rec != nil {
 		return rec.send(msg)
@@ -92,7 +99,7 @@ func (rs *responseStream) send(msg []byte) error {
 	if err != nil {
 		return err
 	}
-	return rs.conn.write(ev)
+	return conn.write(ev)
 }
 
 // finish says that nothing more will be sent.

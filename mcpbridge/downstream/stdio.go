@@ -27,7 +27,7 @@ const drainTimeout = time.Second
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, profile string) error {
 	p, err := s.profile(profile)
 	if err == nil && p == nil {
-		err = fmt.Errorf("there is no profile %q; configure it with plugin.mcp-bridge.profiles", profile)
+		err = fmt.Errorf("there is no profile %q; configure it with plugin.mcp_bridge.profiles", profile)
 	}
 	if err != nil {
 		return err

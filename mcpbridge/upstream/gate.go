@@ -181,11 +181,13 @@ func (b *breaker) release() {
 
 // settle tells the breaker how a call has ended.
 func (b *breaker) settle(ctx context.Context, err error) {
+	if err == nil {
+		b.record(true, 0)
+		return
+	}
 	refused, _ := errors.AsType[*statusError](err)
 	_, login := errors.AsType[patient](err)
 	switch {
-	case err == nil:
-		b.record(true, 0)
 	case refused != nil && refused.after > 0:
 		b.record(false, refused.after)
 	case refused != nil && refused.code/100 == 4: // an answer, if no good one

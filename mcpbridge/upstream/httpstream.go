@@ -130,8 +130,8 @@ func (t *httpTransport) readAnswer(ctx context.Context, body io.Reader, req *req
 			t.dropped.Add(1)
 		case msg.IsRequest():
 			t.in.asked(req, &msg, t.answer)
-		case msg.Method == noteProgress && req.onNote != nil:
-			req.onNote(note{msg.Method, msg.Params.Raw()})
+		case msg.Method == noteProgress && req.listens():
+			req.took(note{msg.Method, msg.Params.Raw()})
 		default:
 			t.in.note(req, msg.Method, msg.Params.Raw())
 		}

@@ -48,8 +48,8 @@ func (s *session) note(req *request, method string, params []byte) {
 	}
 	n := note{method, params}
 	if req != nil {
-		if req.onNote != nil {
-			req.onNote(n)
+		if req.listens() {
+			req.took(n)
 			return
 		}
 	} else if method != noteProgress {
@@ -70,15 +70,12 @@ func (s *session) note(req *request, method string, params []byte) {
 func (s *session) sole() (r *request, many bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, f := range s.flights {
-		if r != nil && r.peer.Client() != f.peer.Client() {
+	for f := s.flights; f != nil; f = f.next {
+		if f.peer.Client() != s.flights.peer.Client() {
 			return nil, true
 		}
-		if r == nil || f.id > r.id {
-			r = f
-		}
 	}
-	return r, false
+	return s.flights, false
 }
 
 // tell passes a notification on to the client whose request it belongs to, if

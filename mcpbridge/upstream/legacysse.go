@@ -99,7 +99,7 @@ func dialSSE(ctx context.Context, rt http.RoundTripper, rawURL string, headers m
 }
 
 func (t *sseTransport) roundTrip(ctx context.Context, req *request) (reply, error) {
-	p, err := t.add(req.id, req.onNote != nil)
+	p, err := t.add(req.id, req.listens())
 	if err != nil {
 		return reply{}, fmt.Errorf("%w: %w", feature.ErrNotSent, err)
 	}

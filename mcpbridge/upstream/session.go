@@ -48,14 +48,58 @@ const (
 
 // request is one message that wants an answer. The id in body is id.
 type request struct {
-	id     int64
-	method string
-	body   []byte
-	header http.Header  // extra headers, HTTP only
-	peer   relay.Peer   // the client whose request it is; nil for our own
-	limit  *limit       // nil when it has none of its own
-	onNote func(note)   // nil when nobody listens
-	asked  atomic.Int64 // questions that the server has put meanwhile
+	s        *session
+	id       int64
+	method   string
+	body     []byte
+	header   http.Header  // extra headers, HTTP only
+	peer     relay.Peer   // the client whose request it is; nil for our own
+	limit    *limit       // nil when it has none of its own
+	progress func(note)   // nil when nobody listens
+	asked    atomic.Int64 // questions that the server has put meanwhile
+
+	prev, next *request // among those of clients that are in flight
+}
+
+// listens reports whether somebody takes the notes of a request.
+func (r *request) listens() bool { return r.progress != nil || r.peer != nil }
+
+// took takes a note.
+func (r *request) took(n note) {
+	if r.limit != nil {
+		r.limit.extend()
+	}
+	switch {
+	case n.method != noteProgress && r.peer != nil:
+		r.s.tell(r.peer, n)
+	case n.method == noteProgress && r.progress != nil:
+		r.progress(n)
+	default:
+		r.s.p.stats.dropped.Add(1)
+	}
+}
+
+// enter and leave keep the list of requests of clients.
+func (s *session) enter(r *request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.next = s.flights; r.next != nil {
+		r.next.prev = r
+	}
+	s.flights = r
+}
+
+func (s *session) leave(r *request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.prev != nil {
+		r.prev.next = r.next
+	} else {
+		s.flights = r.next
+	}
+	if r.next != nil {
+		r.next.prev = r.prev
+	}
 }
 
 // transport carries messages to one server and back.
@@ -114,7 +158,7 @@ type session struct {
 	gate  *gate // places for requests in flight
 
 	mu      sync.Mutex
-	flights map[int64]*request                 // of clients
+	flights *request                           // of clients, the newest first
 	asks    map[string]context.CancelCauseFunc // what the server has asked
 	level   int                                // severity that was asked for with logging/setLevel
 	relist  chan struct{}                      // wakes the subscription to look at its filter again
@@ -131,7 +175,7 @@ type session struct {
 func newSession(p *Provider, owner string, first relay.Peer) *session {
 	s := &session{
 		p: p, owner: owner, first: first, gate: newGate(cmp.Or(p.cfg.Server.MaxInFlight, maxInFlight)),
-		flights: map[int64]*request{}, asks: map[string]context.CancelCauseFunc{}, relist: make(chan struct{}, 1), acked: make(chan struct{}),
+		asks: map[string]context.CancelCauseFunc{}, relist: make(chan struct{}, 1), acked: make(chan struct{}),
 	}
 	s.life, s.cancel = context.WithCancel(context.Background())
 	return s
@@ -171,22 +215,7 @@ type outgoing struct {
 // comes back raw.
 func (s *session) relay(ctx context.Context, o outgoing) (reply, error) {
 	id := s.ids.Add(1)
-	req := request{id: id, method: o.method, peer: o.peer, limit: o.limit}
-	if o.progress != nil || o.peer != nil {
-		req.onNote = func(n note) {
-			if o.limit != nil {
-				o.limit.extend()
-			}
-			switch {
-			case n.method != noteProgress && o.peer != nil:
-				s.tell(o.peer, n)
-			case n.method == noteProgress && o.progress != nil:
-				o.progress(n)
-			default:
-				s.p.stats.dropped.Add(1)
-			}
-		}
-	}
+	req := request{s: s, id: id, method: o.method, peer: o.peer, limit: o.limit, progress: o.progress}
 	buf := bufpool.Get(len(o.params.Raw()) + len(s.hop) + 256)
 	body := buf.B
 	body = append(body, `{"jsonrpc":"2.0","id":`...)
@@ -203,14 +232,8 @@ func (s *session) relay(ctx context.Context, o outgoing) (reply, error) {
 		req.header = modernHeader(o)
 	}
 	if o.peer != nil {
-		s.mu.Lock()
-		s.flights[id] = &req
-		s.mu.Unlock()
-		defer func() {
-			s.mu.Lock()
-			delete(s.flights, id)
-			s.mu.Unlock()
-		}()
+		s.enter(&req)
+		defer s.leave(&req)
 	}
 	r, err := s.t.roundTrip(ctx, &req)
 	if buf.B = req.body; err == nil && s.t.copies() {

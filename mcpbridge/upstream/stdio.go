@@ -75,7 +75,7 @@ func lastLine(s string) string {
 }
 
 func (t *stdio) roundTrip(ctx context.Context, req *request) (reply, error) {
-	p, err := t.add(req.id, req.onNote != nil)
+	p, err := t.add(req.id, req.listens())
 	if err != nil {
 		return reply{}, fmt.Errorf("%w: %w", feature.ErrNotSent, err)
 	}
@@ -103,10 +103,10 @@ func wait(ctx context.Context, p *pending, req *request) (reply, error) {
 	for {
 		select {
 		case n := <-p.notes:
-			req.onNote(n)
+			req.took(n)
 		case a := <-p.done:
 			for len(p.notes) > 0 {
-				req.onNote(<-p.notes)
+				req.took(<-p.notes)
 			}
 			return a.reply, a.err
 		case <-ctx.Done():
