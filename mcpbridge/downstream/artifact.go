@@ -29,7 +29,7 @@ func wholeRunes(b []byte) []byte {
 }
 
 // readArtifact returns a page of what was too large for a result of this client's:
-// yaya://artifacts/<id>?offset=<byte>. The page after it is named in _meta.
+// yaya:artifacts/<id>?offset=<byte>. The page after it is named in _meta.
 func (s *Server) readArtifact(x *exchange, uri, rest string) ([]byte, error) {
 	id, query, _ := strings.Cut(rest, "?")
 	var offset int64

@@ -219,7 +219,7 @@ func TestArtifactPages(t *testing.T) {
 		}
 		return m.Result.Contents[0].Text, m.Result.Meta.Page.Next
 	}
-	if got, body := read("yaya://artifacts/" + a.ID); got != "" || !strings.Contains(body, "not found") {
+	if got, body := read("yaya:artifacts/" + a.ID); got != "" || !strings.Contains(body, "not found") {
 		t.Errorf("another session's: %s", body[:min(len(body), 200)])
 	}
 	// The session of a modern client follows from what it says of itself.
@@ -230,7 +230,7 @@ func TestArtifactPages(t *testing.T) {
 	}
 	var all strings.Builder
 	n := 0
-	for uri := "yaya://artifacts/" + b.ID; uri != ""; n++ {
+	for uri := "yaya:artifacts/" + b.ID; uri != ""; n++ {
 		var page string
 		if page, uri = read(uri); page == "" || n > 10 {
 			t.Fatalf("page %d: %s", n, uri)
@@ -240,7 +240,7 @@ func TestArtifactPages(t *testing.T) {
 	if all.String() != text || n < 3 {
 		t.Errorf("%d pages, %d bytes of %d", n, all.Len(), len(text))
 	}
-	for _, uri := range []string{"yaya://artifacts/" + b.ID + "?offset=-1", "yaya://artifacts/" + b.ID + "?offset=x", "yaya://artifacts/" + b.ID + "?o=1", "yaya://artifacts/../../x", "yaya://artifacts/", "yaya://artifacts/" + b.ID + "?offset=99999999"} {
+	for _, uri := range []string{"yaya:artifacts/" + b.ID + "?offset=-1", "yaya:artifacts/" + b.ID + "?offset=x", "yaya:artifacts/" + b.ID + "?o=1", "yaya:artifacts/../../x", "yaya:artifacts/", "yaya:artifacts/" + b.ID + "?offset=99999999"} {
 		if got, body := read(uri); got != "" || !strings.Contains(body, "-32602") {
 			t.Errorf("%s: %s", uri, body)
 		}

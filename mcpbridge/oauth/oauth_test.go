@@ -160,6 +160,7 @@ type protected struct {
 	valid     atomic.Value // the token that it takes
 	refreshes atomic.Int64
 	refuse    atomic.Bool // refresh tokens
+	refused   atomic.Int64
 	scope     atomic.Bool // it wants more
 	bodies    sync.Map
 }
@@ -185,6 +186,7 @@ func newProtected(t *testing.T) *protected {
 	})
 	mux.HandleFunc("/token", func(w http.ResponseWriter, r *http.Request) {
 		if err := r.ParseForm(); err != nil || r.PostForm.Get("grant_type") != "refresh_token" || r.PostForm.Get("resource") == "" || p.refuse.Load() {
+			p.refused.Add(1)
 			http.Error(w, `{"error":"invalid_grant"}`, http.StatusBadRequest)
 			return
 		}
@@ -309,8 +311,13 @@ func TestLoginIsNeeded(t *testing.T) {
 	p.scope.Store(false)
 	p.valid.Store("other")
 	p.refuse.Store(true)
-	if _, err := post(t.Context(), tr, u, "", nil); err == nil || !strings.Contains(err.Error(), "could not be renewed") {
-		t.Errorf("a refresh token that is refused: %v", err)
+	for range 5 {
+		if _, err := post(t.Context(), tr, u, "", nil); err == nil || !strings.Contains(err.Error(), "could not be renewed") {
+			t.Errorf("a refresh token that is refused: %v", err)
+		}
+	}
+	if n := p.refused.Load(); n != 1 {
+		t.Errorf("a refused refresh token was sent %d times", n)
 	}
 }
 

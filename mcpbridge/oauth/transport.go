@@ -32,6 +32,7 @@ type Transport struct {
 	proof  *proof
 	failed time.Time // the last time that a token could not be had
 	why    error
+	tired  time.Time // the last time that one could not be renewed
 }
 
 // retryAfter bounds how often a grant that is refused is asked for.
@@ -164,7 +165,7 @@ func (t *Transport) load() error {
 	if err != nil {
 		return err
 	}
-	t.grant, t.loaded, t.known, t.proof = g, changed, true, nil
+	t.grant, t.loaded, t.known, t.proof, t.tired = g, changed, true, nil, time.Time{}
 	if len(g.DPoPKey) > 0 {
 		t.proof, err = newProof(g.DPoPKey)
 	}
@@ -187,6 +188,9 @@ func (t *Transport) refresh(ctx context.Context) error {
 	if g.Token == nil || g.Token.RefreshToken == "" {
 		return errors.New("there is no refresh token")
 	}
+	if time.Since(t.tired) < retryAfter {
+		return errors.New("the token could not be renewed a moment ago")
+	}
 	cfg := &oauth2.Config{ClientID: g.ClientID, ClientSecret: g.ClientSecret, Endpoint: oauth2.Endpoint{TokenURL: g.TokenURL, AuthStyle: g.AuthStyle}}
 	ctx = context.WithValue(ctx, oauth2.HTTPClient, newClient(ctx, t.Server, t.proof))
 	opts := []oauth2.AuthCodeOption{
@@ -197,6 +201,7 @@ func (t *Transport) refresh(ctx context.Context) error {
 	}
 	tok, err := cfg.Exchange(ctx, "", opts...)
 	if err != nil {
+		t.tired = time.Now()
 		return fmt.Errorf("the token could not be renewed: %w", err)
 	}
 	tok.RefreshToken = cmp.Or(tok.RefreshToken, g.Token.RefreshToken)

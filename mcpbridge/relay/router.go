@@ -85,7 +85,7 @@ type Entry struct {
 
 const (
 	qualified = "yaya://"
-	artifacts = "yaya://artifacts/"
+	artifacts = "yaya:artifacts/"
 )
 
 // ArtifactURI is the resource that an artifact of the client's own session is.
