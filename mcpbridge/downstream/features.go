@@ -2,11 +2,7 @@ package downstream
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"strings"
-
-	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
@@ -242,60 +238,4 @@ func (s *Server) setLevel(x *exchange) ([]byte, error) {
 	x.c.level = level
 	x.c.mu.Unlock()
 	return []byte("{}"), nil
-}
-
-// Tasks (SEP-2663) are the server's that made them: its task ids carry its name
-// here, so that a later request finds it.
-
-const tasksExtension = "io.modelcontextprotocol/tasks"
-
-func (x *exchange) hasTasks() bool {
-	ext, err := jsonrpc.ParseObject(x.caps.Get("extensions"))
-	if err != nil {
-		return false
-	}
-	raw := ext.Get(tasksExtension)
-	return len(raw) > 0 && raw[0] == '{'
-}
-
-func (s *Server) task(ctx context.Context, x *exchange) ([]byte, error) {
-	if !x.modern {
-		return nil, fail(jsonrpc.CodeMethodNotFound, "unknown method %q", x.msg.Method)
-	}
-	if !x.hasTasks() {
-		e := fail(mcp.MISSING_REQUIRED_CLIENT_CAPABILITY, "the client has not declared the extension %s", tasksExtension)
-		e.Data = json.RawMessage(`{"requiredCapabilities":{"extensions":{"` + tasksExtension + `":{}}}}`)
-		return nil, e
-	}
-	id, ok := x.msg.Params.String("taskId")
-	name, own, found := strings.Cut(id, taskSeparator)
-	if !ok || !found {
-		return nil, fail(jsonrpc.CodeInvalidParams, "there is no task %q", clip(id))
-	}
-	for _, server := range s.cfg.Router.Servers() {
-		if server.Name() != name || !x.c.profile.server(name) {
-			continue
-		}
-		out, err := x.reply(server.Relay(ctx, x, x.msg.Method, x.msg.Params, jsonrpc.Edit{Name: "taskId", Value: jsonrpc.AppendString(nil, own)}))
-		if err != nil {
-			return nil, err
-		}
-		obj, err := jsonrpc.ParseObject(out)
-		if err != nil {
-			return nil, err
-		}
-		return renameTask(name, obj), nil
-	}
-	return nil, fail(jsonrpc.CodeInvalidParams, "there is no task %q", clip(id))
-}
-
-const taskSeparator = "~"
-
-// renameTask gives the task in a result the id that clients know it by.
-func renameTask(server string, o jsonrpc.Object) []byte {
-	id, ok := o.String("taskId")
-	if !ok {
-		return o.Raw()
-	}
-	return o.Append(nil, jsonrpc.Edit{Name: "taskId", Value: jsonrpc.AppendString(nil, server+taskSeparator+id)})
 }

@@ -80,7 +80,7 @@ func (s *Server) fly(ctx context.Context, x *exchange, work func(context.Context
 		}
 		return f.wait(ctx, x)
 	}
-	if !x.canPark() {
+	if !x.canPark() && !x.canBecomeTask() {
 		return work(ctx, x)
 	}
 	f := &flight{s: s, bound: bind(x), done: make(chan landing, 1), fresh: make(chan struct{}, 1), open: map[string]*asked{}, send: x.notify}
@@ -117,7 +117,15 @@ func (s *Server) begin() bool {
 
 // wait waits for the end, or for a question, with a request of the client's.
 func (f *flight) wait(ctx context.Context, x *exchange) ([]byte, error) {
+	var long <-chan time.Time
+	if x.canBecomeTask() {
+		t := time.NewTimer(f.s.cfg.TaskAfter)
+		defer t.Stop()
+		long = t.C
+	}
 	select {
+	case <-long:
+		return f.becomeTask(x)
 	case l := <-f.done:
 		return l.result, l.err
 	case <-f.fresh:
@@ -196,19 +204,9 @@ func (s *Server) unpark(state string, x *exchange) (*flight, error) {
 	if f == nil || f.bound != bind(x) {
 		return nil, unknown
 	}
-	var answers map[string]json.RawMessage
-	if raw := x.msg.Params.Get("inputResponses"); raw != nil {
-		if err := json.Unmarshal(raw, &answers); err != nil || answers == nil {
-			return nil, fail(jsonrpc.CodeInvalidParams, "inputResponses must be an object")
-		}
-	}
-	replies := map[string]relay.Reply{}
-	for key, raw := range answers {
-		obj, err := jsonrpc.ParseObject(bytes.Clone(raw))
-		if err != nil {
-			return nil, fail(jsonrpc.CodeInvalidParams, "inputResponses: %q must be an object", clip(key))
-		}
-		replies[key] = relay.Reply{Result: obj}
+	replies, err := inputResponses(x)
+	if err != nil {
+		return nil, err
 	}
 	if !s.forget(state) {
 		return nil, unknown // another request was faster
@@ -219,19 +217,20 @@ func (s *Server) unpark(state string, x *exchange) (*flight, error) {
 		f.timer.Stop()
 	}
 	f.send = x.notify
-	left := false
-	for key, q := range f.open {
-		if r, ok := replies[key]; ok {
-			q.reply <- r
-			delete(f.open, key)
-		} else {
-			left = true
-		}
-	}
-	if left { // and is asked for again
+	if f.answer(replies); len(f.open) > 0 { // what is left is asked for again
 		f.wake()
 	}
 	return f, nil
+}
+
+// answer hands answers to the questions that they are for; mu is held.
+func (f *flight) answer(replies map[string]relay.Reply) {
+	for key, r := range replies {
+		if q := f.open[key]; q != nil {
+			q.reply <- r
+			delete(f.open, key)
+		}
+	}
 }
 
 func (f *flight) wake() {

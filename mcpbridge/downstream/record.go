@@ -90,9 +90,6 @@ func (r *record) replay(c *conn, seq int) error {
 			return err
 		}
 	}
-	if r.done {
-		return nil
-	}
 	r.take(c)
 	return nil
 }

@@ -51,6 +51,9 @@ type Config struct {
 	Profiles func() (map[string]Profile, error)
 	// Artifacts holds what was too large for a result. Optional.
 	Artifacts *tool.Store
+	// TaskAfter is how long a call may take before it becomes a task, for clients
+	// that know them. Default 20 s.
+	TaskAfter time.Duration
 	// SessionEnded is told the kernel session of a client that is gone.
 	SessionEnded func(session string)
 
@@ -69,6 +72,7 @@ type Server struct {
 	sessions map[string]*client // by Mcp-Session-Id
 	streams  map[*stream]struct{}
 	flights  map[string]*flight // that wait for their client, by state
+	tasks    map[string]*ownTask
 	profiles map[string]*profile
 	closed   bool
 
@@ -86,10 +90,11 @@ func New(cfg Config) *Server {
 	if cfg.Router == nil {
 		cfg.Router = &relay.Router{Servers: func() []relay.Server { return nil }}
 	}
+	cfg.TaskAfter = cmp.Or(cfg.TaskAfter, defaultTaskAfter)
 	cfg.Name, cfg.Version = cmp.Or(cfg.Name, "yaya"), cmp.Or(cfg.Version, "0.0.0")
 	info := jsonrpc.AppendString([]byte(`{"name":`), cfg.Name)
 	info = append(jsonrpc.AppendString(append(info, `,"version":`...), cfg.Version), '}')
-	s := &Server{cfg: cfg, info: info, sessions: map[string]*client{}, streams: map[*stream]struct{}{}, flights: map[string]*flight{}, profiles: map[string]*profile{}, all: &profile{name: ProfileAll}}
+	s := &Server{cfg: cfg, info: info, sessions: map[string]*client{}, streams: map[*stream]struct{}{}, flights: map[string]*flight{}, tasks: map[string]*ownTask{}, profiles: map[string]*profile{}, all: &profile{name: ProfileAll}}
 	s.life, s.cancel = context.WithCancel(context.Background())
 	s.unhook = cfg.Router.Listen(s)
 	if cfg.Watch != nil {

@@ -1,0 +1,244 @@
+package downstream
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/mcpbridge/relay"
+)
+
+// Tasks (SEP-2663). A server's task is its own: its id carries the server's name
+// here, so that a later request finds it. A call that takes long, of a server that
+// makes no tasks, becomes a task of yaya's for a client that knows them; its id has
+// no server's name.
+
+const (
+	tasksExtension = "io.modelcontextprotocol/tasks"
+	taskSeparator  = "~"
+
+	defaultTaskAfter = 20 * time.Second // before the patience of clients ends
+	taskKept         = 20 * time.Minute // from its beginning; a call has ten
+	taskPoll         = time.Second
+	maxTasks         = 256
+)
+
+func (x *exchange) hasTasks() bool {
+	ext, err := jsonrpc.ParseObject(x.caps.Get("extensions"))
+	if err != nil {
+		return false
+	}
+	raw := ext.Get(tasksExtension)
+	return len(raw) > 0 && raw[0] == '{'
+}
+
+// canBecomeTask reports whether a request may be answered with a task.
+func (x *exchange) canBecomeTask() bool {
+	return x.modern && x.msg.Method == "tools/call" && x.hasTasks()
+}
+
+// task serves tasks/get, tasks/update and tasks/cancel.
+func (s *Server) task(ctx context.Context, x *exchange) ([]byte, error) {
+	if !x.modern {
+		return nil, fail(jsonrpc.CodeMethodNotFound, "unknown method %q", x.msg.Method)
+	}
+	if !x.hasTasks() {
+		e := fail(mcp.MISSING_REQUIRED_CLIENT_CAPABILITY, "the client has not declared the extension %s", tasksExtension)
+		e.Data = json.RawMessage(`{"requiredCapabilities":{"extensions":{"` + tasksExtension + `":{}}}}`)
+		return nil, e
+	}
+	id, ok := x.msg.Params.String("taskId")
+	name, own, found := strings.Cut(id, taskSeparator)
+	unknown := fail(jsonrpc.CodeInvalidParams, "there is no task %q", clip(id))
+	if !ok || !found {
+		return nil, unknown
+	}
+	if name == "" {
+		s.mu.Lock()
+		t := s.tasks[id]
+		s.mu.Unlock()
+		if t == nil || t.client != x.c.session {
+			return nil, unknown
+		}
+		return t.serve(x)
+	}
+	for _, server := range s.cfg.Router.Servers() {
+		if server.Name() != name || !x.c.profile.server(name) {
+			continue
+		}
+		out, err := x.reply(server.Relay(ctx, x, x.msg.Method, x.msg.Params, jsonrpc.Edit{Name: "taskId", Value: jsonrpc.AppendString(nil, own)}))
+		if err != nil {
+			return nil, err
+		}
+		obj, err := jsonrpc.ParseObject(out)
+		if err != nil {
+			return nil, err
+		}
+		return renameTask(name, obj), nil
+	}
+	return nil, unknown
+}
+
+// renameTask gives the task in a result the id that clients know it by.
+func renameTask(server string, o jsonrpc.Object) []byte {
+	id, ok := o.String("taskId")
+	if !ok {
+		return o.Raw()
+	}
+	return o.Append(nil, jsonrpc.Edit{Name: "taskId", Value: jsonrpc.AppendString(nil, server+taskSeparator+id)})
+}
+
+// ownTask is a flight that its client has been told to come back for. The flight's
+// mutex guards it.
+type ownTask struct {
+	f       *flight
+	id      string
+	client  string
+	created time.Time
+	updated time.Time
+	end     *landing // how it ended; nil while it goes on
+	gone    bool     // the client has cancelled it
+}
+
+// becomeTask answers a call that takes long with a task.
+func (f *flight) becomeTask(x *exchange) ([]byte, error) {
+	now := time.Now().UTC()
+	t := &ownTask{f: f, id: taskSeparator + rand.Text(), client: x.c.session, created: now, updated: now}
+	f.s.mu.Lock()
+	full := len(f.s.tasks) >= maxTasks
+	if !full {
+		f.s.tasks[t.id] = t
+	}
+	f.s.mu.Unlock()
+	if full {
+		f.cancel(errTooMany)
+		return nil, fail(jsonrpc.CodeInternal, "too many tasks")
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.send = nil // what it has to say from now on is asked for
+	f.timer = time.AfterFunc(taskKept, func() {
+		f.s.mu.Lock()
+		delete(f.s.tasks, t.id)
+		f.s.mu.Unlock()
+		f.cancel(errParkedTooLong)
+	})
+	return json.Marshal(t.envelope("task", "working"))
+}
+
+type taskEnvelope struct {
+	ResultType string                   `json:"resultType"`
+	ID         string                   `json:"taskId"`
+	Status     string                   `json:"status"`
+	Created    time.Time                `json:"createdAt"`
+	Updated    time.Time                `json:"lastUpdatedAt"`
+	TTL        int64                    `json:"ttlMs"`
+	Poll       int64                    `json:"pollIntervalMs"`
+	Result     json.RawMessage          `json:"result,omitempty"`
+	Error      json.RawMessage          `json:"error,omitempty"`
+	Requests   map[string]taskRequested `json:"inputRequests,omitempty"`
+}
+
+type taskRequested struct {
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params,omitempty"`
+}
+
+func (t *ownTask) envelope(kind, status string) taskEnvelope {
+	return taskEnvelope{ResultType: kind, ID: t.id, Status: status, Created: t.created, Updated: t.updated, TTL: taskKept.Milliseconds(), Poll: taskPoll.Milliseconds()}
+}
+
+var acknowledged = []byte(`{"resultType":"complete"}`)
+
+func (t *ownTask) serve(x *exchange) ([]byte, error) {
+	switch x.msg.Method {
+	case "tasks/update":
+		answers, err := inputResponses(x)
+		if err != nil {
+			return nil, err
+		}
+		t.f.mu.Lock()
+		defer t.f.mu.Unlock()
+		t.f.answer(answers)
+		t.updated = time.Now().UTC()
+		return acknowledged, nil
+	case "tasks/cancel":
+		t.f.mu.Lock()
+		defer t.f.mu.Unlock()
+		if t.settle(); t.end == nil {
+			t.gone, t.updated = true, time.Now().UTC()
+			t.f.cancel(errNoAnswer)
+		}
+		return acknowledged, nil
+	}
+	t.f.mu.Lock()
+	defer t.f.mu.Unlock()
+	return json.Marshal(t.detail())
+}
+
+// settle takes the end of the flight, if it has come; the flight's mutex is held.
+func (t *ownTask) settle() {
+	if t.end != nil || t.gone {
+		return
+	}
+	select {
+	case l := <-t.f.done:
+		t.end, t.updated = &l, time.Now().UTC()
+	default:
+	}
+}
+
+func (t *ownTask) detail() taskEnvelope {
+	t.settle()
+	switch {
+	case t.gone:
+		return t.envelope("complete", "cancelled")
+	case t.end == nil && len(t.f.open) > 0:
+		e := t.envelope("complete", "input_required")
+		e.Requests = map[string]taskRequested{}
+		for key, q := range t.f.open {
+			e.Requests[key] = taskRequested{q.method, q.params}
+		}
+		return e
+	case t.end == nil:
+		return t.envelope("complete", "working")
+	case t.end.err == nil:
+		e := t.envelope("complete", "completed")
+		e.Result = t.end.result
+		return e
+	case errors.Is(t.end.err, errNoAnswer):
+		return t.envelope("complete", "cancelled")
+	}
+	e := t.envelope("complete", "failed")
+	failure, ok := errors.AsType[*jsonrpc.Error](t.end.err)
+	if !ok {
+		failure = fail(jsonrpc.CodeInternal, "internal error")
+	}
+	e.Error = failure.Append(nil)
+	return e
+}
+
+// inputResponses reads the answers that a request brings.
+func inputResponses(x *exchange) (map[string]relay.Reply, error) {
+	var answers map[string]json.RawMessage
+	if raw := x.msg.Params.Get("inputResponses"); raw != nil {
+		if err := json.Unmarshal(raw, &answers); err != nil || answers == nil {
+			return nil, fail(jsonrpc.CodeInvalidParams, "inputResponses must be an object")
+		}
+	}
+	replies := make(map[string]relay.Reply, len(answers))
+	for key, raw := range answers {
+		obj, err := jsonrpc.ParseObject(raw)
+		if err != nil {
+			return nil, fail(jsonrpc.CodeInvalidParams, "inputResponses: %q must be an object", clip(key))
+		}
+		replies[key] = relay.Reply{Result: obj}
+	}
+	return replies, nil
+}
