@@ -1,0 +1,147 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// stdioClient talks to yaya mcp serve, line by line.
+type stdioClient struct {
+	t     *testing.T
+	in    io.Writer
+	lines chan string
+}
+
+func (b *box) stdioClient(args ...string) *stdioClient {
+	b.t.Helper()
+	cmd := exec.Command(b.bin, b.args(append([]string{"mcp", "serve"}, args...)...)...)
+	cmd.Env = append(os.Environ(), "HOME="+b.dir)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		b.t.Fatal(err)
+	}
+	c := &stdioClient{b.t, in, make(chan string, 100)}
+	go func() {
+		defer close(c.lines)
+		s := bufio.NewScanner(out)
+		s.Buffer(nil, 16<<20)
+		for s.Scan() {
+			c.lines <- s.Text()
+		}
+	}()
+	b.t.Cleanup(func() {
+		_ = in.Close()
+		for range c.lines {
+		}
+		_ = cmd.Wait()
+	})
+	return c
+}
+
+func (c *stdioClient) say(format string, args ...any) {
+	c.t.Helper()
+	if _, err := fmt.Fprintf(c.in, format+"\n", args...); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// next returns the next message that is no list change.
+func (c *stdioClient) next() string {
+	c.t.Helper()
+	for {
+		select {
+		case line, ok := <-c.lines:
+			if !ok {
+				c.t.Fatal("the connection has ended")
+			}
+			if !strings.Contains(line, "list_changed") {
+				return line
+			}
+		case <-time.After(15 * time.Second):
+			c.t.Fatal("nothing came")
+		}
+	}
+}
+
+// A client that starts yaya itself is asked like any other, whether yaya runs the
+// servers in that process or passes the messages on to the daemon: questions,
+// their answers, input_required, progress and log messages take the same way.
+func TestQuestionsOverStdio(t *testing.T) {
+	fixture := buildTool(t, "github.com/yaya-ai/yaya/internal/conformance/fixture")
+	b := newBox(t)
+	config := b.config(map[string]any{
+		"old": map[string]any{"command": fixture, "protocolEra": "legacy"}, "new": map[string]any{"command": fixture, "protocolEra": "modern"},
+	})
+	b.serve("--mcp-config", config)
+	for name, args := range map[string][]string{"daemon": nil, "own": {"--mcp-config", config}} {
+		t.Run(name, func(t *testing.T) {
+			c := b.stdioClient(args...)
+			c.t = t
+			c.say(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"x","version":"1"}}}`)
+			if got := c.next(); !strings.Contains(got, `"protocolVersion":"2025-11-25"`) {
+				t.Fatal(got)
+			}
+			c.say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+			for i, server := range []string{"old", "new"} {
+				c.say(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"%s__elicit","arguments":{}}}`, 10+i, server)
+				var q struct {
+					ID     json.RawMessage
+					Method string
+					Params struct{ Message string }
+				}
+				if line := c.next(); json.Unmarshal([]byte(line), &q) != nil || q.Method != "elicitation/create" || q.Params.Message != "["+server+"] Your name?" {
+					t.Fatalf("%s: asked %s", server, line)
+				}
+				c.say(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept","content":{"name":"Ada"}}}`, q.ID)
+				if got := c.next(); !strings.Contains(got, "accept Ada") {
+					t.Errorf("%s: %s", server, got)
+				}
+				c.say(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"%s__progress","arguments":{},"_meta":{"progressToken":"p"}}}`, 20+i, server)
+				for n := 1; n <= 3; n++ {
+					if got := c.next(); !strings.Contains(got, fmt.Sprintf(`"progress":%d`, n)) || !strings.Contains(got, `"progressToken":"p"`) {
+						t.Errorf("%s: %s", server, got)
+					}
+				}
+				if got := c.next(); !strings.Contains(got, "done") {
+					t.Errorf("%s: %s", server, got)
+				}
+				const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}`
+				c.say(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"%s__elicit","arguments":{},%s}}`, 30+i, server, meta)
+				var r struct {
+					Result struct {
+						ResultType, RequestState string
+						InputRequests            map[string]json.RawMessage
+					}
+				}
+				if line := c.next(); json.Unmarshal([]byte(line), &r) != nil || r.Result.ResultType != "input_required" || len(r.Result.InputRequests) != 1 {
+					t.Fatalf("%s: %s", server, line)
+				}
+				for key := range r.Result.InputRequests {
+					state, err := json.Marshal(r.Result.RequestState)
+					if err != nil {
+						t.Fatal(err)
+					}
+					c.say(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"%s__elicit","arguments":{},"inputResponses":{"%s":{"action":"accept","content":{"name":"Bob"}}},"requestState":%s,%s}}`, 40+i, server, key, state, meta)
+				}
+				if got := c.next(); !strings.Contains(got, "accept Bob") {
+					t.Errorf("%s: %s", server, got)
+				}
+			}
+		})
+	}
+}
