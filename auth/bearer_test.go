@@ -33,6 +33,7 @@ const audience = "https://yaya.example/mcp"
 type issuer struct {
 	*httptest.Server
 	rsa     *rsa.PrivateKey
+	weak    *rsa.PrivateKey
 	ec      *ecdsa.PrivateKey
 	fetches atomic.Int64
 	broken  atomic.Bool
@@ -48,8 +49,7 @@ func newIssuer(t *testing.T) *issuer {
 	if i.ec, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
 		t.Fatal(err)
 	}
-	weak, err := rsa.GenerateKey(rand.Reader, 1024)
-	if err != nil {
+	if i.weak, err = rsa.GenerateKey(rand.Reader, 1024); err != nil {
 		t.Fatal(err)
 	}
 	b64 := func(n *big.Int) string { return base64.RawURLEncoding.EncodeToString(n.Bytes()) }
@@ -71,7 +71,7 @@ func newIssuer(t *testing.T) *issuer {
 		_ = json.NewEncoder(w).Encode(map[string]any{"keys": []map[string]string{
 			{"kid": "r", "kty": "RSA", "use": "sig", "n": b64(i.rsa.N), "e": b64(big.NewInt(int64(i.rsa.E)))},
 			{"kid": "e", "kty": "EC", "crv": "P-256", "x": base64.RawURLEncoding.EncodeToString(xy[1:33]), "y": base64.RawURLEncoding.EncodeToString(xy[33:])},
-			{"kid": "weak", "kty": "RSA", "n": b64(weak.N), "e": b64(big.NewInt(int64(weak.E)))},
+			{"kid": "weak", "kty": "RSA", "n": b64(i.weak.N), "e": b64(big.NewInt(int64(i.weak.E)))},
 			{"kid": "enc", "kty": "RSA", "use": "enc", "n": b64(i.rsa.N), "e": b64(big.NewInt(int64(i.rsa.E)))},
 			{"kid": "oct", "kty": "oct"},
 		}})
@@ -163,10 +163,12 @@ func TestBadTokens(t *testing.T) {
 		"RS384":                       sign(t, jwt.SigningMethodRS384, i.rsa, good, i.claims()),
 		"PS256":                       sign(t, jwt.SigningMethodPS256, i.rsa, good, i.claims()),
 		"ES256 under the RSA key":     sign(t, jwt.SigningMethodES256, i.ec, good, i.claims()),
+		"RS256 under the EC key":      rs(map[string]any{"kid": "e"}, i.claims()),
+		"ES256, key of RSA":           sign(t, jwt.SigningMethodES256, i.ec, map[string]any{"kid": "r", "typ": "JWT"}, i.claims()),
 		"without kid":                 rs(nil, i.claims()),
 		"kid is a path":               rs(map[string]any{"kid": "../../dev/null"}, i.claims()),
 		"kid is large":                rs(map[string]any{"kid": strings.Repeat("k", 8<<10)}, i.claims()),
-		"a weak key":                  rs(map[string]any{"kid": "weak"}, i.claims()),
+		"a weak key":                  sign(t, jwt.SigningMethodRS256, i.weak, map[string]any{"kid": "weak"}, i.claims()),
 		"a key for encryption":        rs(map[string]any{"kid": "enc"}, i.claims()),
 		"a symmetric key":             rs(map[string]any{"kid": "oct"}, i.claims()),
 		"another issuer's key":        sign(t, jwt.SigningMethodRS256, other.rsa, good, i.claims()),

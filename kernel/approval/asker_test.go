@@ -6,6 +6,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/yaya-ai/yaya/kernel/approval"
@@ -109,6 +110,23 @@ func TestAskCaller(t *testing.T) {
 	if err := w.rt.Approve(t.Context(), call, def, "brief"); err == nil {
 		t.Error("with nobody to ask")
 	}
+
+	// The caller cannot be asked, but somebody else can: the ask is theirs.
+	synctest.Test(t, func(t *testing.T) {
+		w := setup(t, true, func(context.Context) (event.ApprovalAnswer, string, error) { return "", "", errors.New("gone") })
+		done := make(chan error, 1)
+		go func() { done <- w.rt.Approve(t.Context(), call, def, "brief") }()
+		synctest.Wait() // the caller has failed by now
+		if len(w.asked) != 1 || len(w.rt.Pending()) != 1 {
+			t.Fatalf("asked %d times, %d asks wait", len(w.asked), len(w.rt.Pending()))
+		}
+		if _, err := w.rt.Answer(w.rt.Pending()[0].ID, event.Approve, "", "somebody"); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; err != nil {
+			t.Errorf("when somebody else can be asked: %v", err)
+		}
+	})
 
 	// Somebody else answers first: the question to the caller ends.
 	w = setup(t, true, func(ctx context.Context) (event.ApprovalAnswer, string, error) {

@@ -213,6 +213,10 @@ func TestSettling(t *testing.T) {
 	if b, err := s.Check(src, seen("a=ONE", "b=two"), noon.Add(3*time.Second)); err != nil || b["a"] == "" {
 		t.Fatalf("a change while it settles: %v %v", b, err)
 	}
+	restarted := open(t, dir)
+	if b, err := restarted.Check(src, seen("a=one", "b=two", "c=three"), noon.Add(4*time.Second)); err != nil || b["c"] == "" {
+		t.Fatalf("after a restart: %v %v", b, err)
+	}
 	if b, err := s.Check(src, seen("a=one", "b=two", "c=three"), noon.Add(11*time.Second)); err != nil || b["c"] == "" {
 		t.Fatalf("later: %v %v", b, err)
 	}
