@@ -39,7 +39,11 @@ func TestSessionsBelongToPrincipals(t *testing.T) {
 	s := map[string]string{"Mcp-Session-Id": id}
 	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"srv__who"}}`
 	for _, who := range []string{"bob", ""} {
-		for method, body := range map[string]string{"POST": call, "GET": "", "DELETE": ""} {
+		for _, method := range []string{"DELETE", "POST", "GET"} {
+			body := ""
+			if method == "POST" {
+				body = call
+			}
 			h := as(who, s)
 			h["Accept"] = "application/json, text/event-stream"
 			if a := r.send(method, body, h); a.status != 404 {
