@@ -99,6 +99,7 @@ func (p *proxy) read(in io.Reader) error {
 }
 
 func (p *proxy) write(msg []byte) {
+	msg = jsonrpc.Line(msg)
 	p.outMu.Lock()
 	defer p.outMu.Unlock()
 	_, _ = p.out.Write(append(msg[:len(msg):len(msg)], '\n')) // a client that is gone ends our input too

@@ -9,6 +9,23 @@ import (
 	"testing"
 )
 
+func TestLine(t *testing.T) {
+	plain := []byte(`{"a":"\n"}`)
+	if got := Line(plain); &got[0] != &plain[0] {
+		t.Error("a line was copied")
+	}
+	in := []byte("{\r\n\t\"a\":\r[1,\n2]}")
+	before := string(in)
+	got := Line(in)
+	if bytes.ContainsAny(got, "\r\n") || string(in) != before {
+		t.Errorf("%q of %q", got, in)
+	}
+	var a, b bytes.Buffer
+	if err := errors.Join(json.Compact(&a, in), json.Compact(&b, got)); err != nil || a.String() != b.String() {
+		t.Errorf("%s, not %s: %v", b.String(), a.String(), err)
+	}
+}
+
 // HT-14, HT-15, R13: one strict meaning or a refusal.
 func TestCheckIsStrict(t *testing.T) {
 	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }

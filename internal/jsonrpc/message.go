@@ -197,6 +197,23 @@ func methodName(raw []byte) (string, bool) {
 	return AsString(raw)
 }
 
+// Line returns a message as one line: line breaks, which in JSON can stand only
+// between tokens, become spaces. A transport that ends messages with a line break
+// must write nothing else, or what is nested in a message could be read as a
+// message of its own. The result shares msg's memory if there was none.
+func Line(msg []byte) []byte {
+	if bytes.IndexByte(msg, '\n') < 0 && bytes.IndexByte(msg, '\r') < 0 {
+		return msg
+	}
+	line := bytes.Clone(msg)
+	for i, c := range line {
+		if c == '\n' || c == '\r' { // some readers end a line at either
+			line[i] = ' '
+		}
+	}
+	return line
+}
+
 // AppendRequest appends a request, or a notification when id is nil. Params is
 // raw and may be nil.
 func AppendRequest(dst, id []byte, method string, params []byte) []byte {

@@ -174,6 +174,7 @@ type lines struct {
 }
 
 func (l *lines) write(msg []byte) error {
+	msg = jsonrpc.Line(msg)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err != nil {

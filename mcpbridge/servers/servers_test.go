@@ -188,6 +188,20 @@ func TestEditsKeepTheRest(t *testing.T) {
 	}
 }
 
+// UP-20, R20: a configuration cannot make a program load something else.
+func TestLoaderVariables(t *testing.T) {
+	for _, key := range []string{
+		"LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "DYLD_INSERT_LIBRARIES", "NODE_OPTIONS", "PYTHONPATH", "PYTHONSTARTUP", "BASH_ENV", "ENV",
+		"PERL5OPT", "PERL5LIB", "RUBYOPT", "GIT_SSH_COMMAND", "GIT_SSH", "JAVA_TOOL_OPTIONS", "ld_preload", "Node_Options",
+	} {
+		raw := fmt.Sprintf(`{"mcpServers":{"a":{"command":"x","env":{%q:"y"}},"b":{"command":"x","env":{"MY_%s":"y"}}}}`, key, key)
+		cfg, err := servers.Parse("f", []byte(raw), servers.FormatYaya)
+		if err != nil || len(cfg.Servers) != 1 || cfg.Servers[0].Name != "b" || len(cfg.Invalid) != 1 || !strings.Contains(cfg.Invalid[0].Err.Error(), key) {
+			t.Errorf("%s: %+v %v", key, cfg, err)
+		}
+	}
+}
+
 func TestEnvFile(t *testing.T) {
 	got, err := servers.ParseEnvFile([]byte("# c\r\nA=1\nexport B = \"x y\"\n\nC='z'\nD=\n"))
 	if err != nil || got["A"] != "1" || got["B"] != "x y" || got["C"] != "z" || got["D"] != "" || len(got) != 4 {

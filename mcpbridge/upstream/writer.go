@@ -9,6 +9,7 @@ import (
 
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/internal/bufpool"
+	"github.com/yaya-ai/yaya/internal/jsonrpc"
 )
 
 // Bounds of what waits to be written to a server.
@@ -40,9 +41,10 @@ func newLineWriter(f *os.File) *lineWriter {
 	return w
 }
 
-// write sends msg and a line break. An error means that none of it was sent,
+// write sends msg as one line. An error means that none of it was sent,
 // except where the connection is lost in the middle.
 func (w *lineWriter) write(msg []byte) error {
+	msg = jsonrpc.Line(msg)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.dead != nil {
