@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -71,31 +70,27 @@ func proxyStdio(ctx context.Context, client *http.Client, profile string, in io.
 }
 
 func (p *proxy) read(in io.Reader) error {
-	br := bufio.NewReaderSize(in, 64<<10)
-	for {
-		line, err := br.ReadBytes('\n')
-		if line = bytes.TrimSpace(line); len(line) > 0 {
-			var msg jsonrpc.Message
-			perr := msg.Parse(line)
-			switch {
-			case len(line) > downstream.MaxBody || perr != nil:
-				p.fail(msg.ID, jsonrpc.CodeParse, fmt.Sprintf("the message cannot be read: %v", perr))
-			case msg.Method == "initialize": // nothing overtakes the handshake
-				p.mu.Lock()
-				p.hello, p.session = line, ""
-				p.mu.Unlock()
-				p.forward(&msg, line)
-			default:
-				p.work.Go(func() { p.forward(&msg, line) })
+	return downstream.ReadMessages(in, func(line []byte, err error) {
+		var msg jsonrpc.Message
+		if err == nil {
+			err = msg.Parse(line)
+		}
+		switch {
+		case err != nil:
+			code := jsonrpc.CodeParse
+			if line != nil && !errors.Is(err, jsonrpc.ErrSyntax) {
+				code = jsonrpc.CodeInvalidRequest
 			}
+			p.fail(msg.ID, code, fmt.Sprintf("the message cannot be read: %v", err))
+		case msg.Method == "initialize": // nothing overtakes the handshake
+			p.mu.Lock()
+			p.hello, p.session = line, ""
+			p.mu.Unlock()
+			p.forward(&msg, line)
+		default:
+			p.work.Go(func() { p.forward(&msg, line) })
 		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
+	})
 }
 
 func (p *proxy) write(msg []byte) {

@@ -43,7 +43,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 	slots := make(chan struct{}, maxConcurrent)
 	readErr := make(chan error, 1)
 	go func() {
-		readErr <- readMessages(in, func(data []byte, err error) {
+		readErr <- ReadMessages(in, func(data []byte, err error) {
 			s.take(ctx, c, lw, &work, slots, data, err)
 		})
 	}()
@@ -194,10 +194,10 @@ func (l *lines) failure() error {
 
 var errLineTooLong = errors.New("the message is larger than 4 MiB")
 
-// readMessages calls f for every line that is not blank, with memory of its own,
-// or with the error of a line that is too long, which is skipped. It returns nil
+// ReadMessages calls f for every line that is not blank, with memory of its own,
+// or with the error of a line longer than [MaxBody], which is skipped. It returns nil
 // at the end of the input; a line that the end cuts off is taken as it is.
-func readMessages(in io.Reader, f func(data []byte, err error)) error {
+func ReadMessages(in io.Reader, f func(data []byte, err error)) error {
 	br := bufio.NewReaderSize(in, 64<<10)
 	for {
 		var line []byte
