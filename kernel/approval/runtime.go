@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/rs/zerolog"
 
+	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/tool"
@@ -378,7 +378,7 @@ func (r *Runtime) granted(session string, key [32]byte) bool {
 
 // bind digests what an approval is for. A changed definition is another tool.
 func bind(call tool.Call, def tool.Definition) (key [32]byte, err error) {
-	args, err := canonical(call.Args)
+	args, err := jsonrpc.Canonical(call.Args)
 	if err != nil {
 		return key, fmt.Errorf("arguments: %w", err)
 	}
@@ -397,16 +397,4 @@ func bind(call tool.Call, def tool.Definition) (key [32]byte, err error) {
 	}
 	h.Sum(key[:0])
 	return key, nil
-}
-
-// canonical writes JSON with sorted members and without blanks. Numbers stay as
-// they were written: 1 and 1.0 may mean different things to a tool.
-func canonical(raw json.RawMessage) ([]byte, error) {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	var v any
-	if err := dec.Decode(&v); err != nil {
-		return nil, err
-	}
-	return json.Marshal(v)
 }

@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/yaya-ai/yaya/internal/bufpool"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
 )
@@ -37,16 +36,14 @@ type flight struct {
 }
 
 type asked struct {
-	method string
-	params []byte
-	reply  chan relay.Reply
+	relay.Question
+	reply chan relay.Reply
 }
 
 // landing is how the work ended.
 type landing struct {
 	result []byte
 	err    error
-	buf    *bufpool.Buffer
 }
 
 const (
@@ -97,7 +94,7 @@ func (s *Server) fly(ctx context.Context, x *exchange, work func(context.Context
 		stop := context.AfterFunc(s.life, func() { f.cancel(errSessionEnded) })
 		defer stop()
 		result, err := work(f.ctx, &mine)
-		f.done <- landing{bytes.Clone(result), err, nil}
+		f.done <- landing{bytes.Clone(result), err}
 		mine.buf.Release()
 		f.cancel(nil)
 	}()
@@ -145,15 +142,8 @@ func (f *flight) wait(ctx context.Context, x *exchange) ([]byte, error) {
 // park answers the request with the open questions.
 func (f *flight) park(x *exchange) ([]byte, error) {
 	state := statePrefix + rand.Text()
-	type input struct {
-		Method string          `json:"method"`
-		Params json.RawMessage `json:"params,omitempty"`
-	}
-	questions := map[string]input{}
 	f.mu.Lock()
-	for key, q := range f.open {
-		questions[key] = input{q.method, q.params}
-	}
+	questions := f.questions()
 	f.send = nil
 	f.mu.Unlock()
 	if len(questions) == 0 { // withdrawn meanwhile
@@ -179,10 +169,19 @@ func (f *flight) park(x *exchange) ([]byte, error) {
 	})
 	f.mu.Unlock()
 	return json.Marshal(struct {
-		ResultType    string           `json:"resultType"`
-		InputRequests map[string]input `json:"inputRequests"`
-		RequestState  string           `json:"requestState"`
+		ResultType    string                    `json:"resultType"`
+		InputRequests map[string]relay.Question `json:"inputRequests"`
+		RequestState  string                    `json:"requestState"`
 	}{"input_required", questions, state})
+}
+
+// questions are those that wait for an answer; mu is held.
+func (f *flight) questions() map[string]relay.Question {
+	out := make(map[string]relay.Question, len(f.open))
+	for key, q := range f.open {
+		out[key] = q.Question
+	}
+	return out
 }
 
 // forget removes a parked flight; false says that it was gone.
@@ -243,7 +242,7 @@ func (f *flight) wake() {
 // ask puts a question to the client and waits for a request that brings the
 // answer.
 func (f *flight) ask(ctx context.Context, method string, params []byte) (relay.Reply, error) {
-	q := &asked{method: method, params: bytes.Clone(params), reply: make(chan relay.Reply, 1)}
+	q := &asked{relay.Question{Method: method, Params: bytes.Clone(params)}, make(chan relay.Reply, 1)}
 	f.mu.Lock()
 	if len(f.open) >= maxAsked {
 		f.mu.Unlock()

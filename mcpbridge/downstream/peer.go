@@ -179,15 +179,8 @@ func (s *Server) Standing(session string) relay.Peer {
 					return errors.New("its stream has ended")
 				default:
 				}
-				st.mu.Lock()
-				defer st.mu.Unlock()
-				if len(st.queue) == maxQueued {
+				if !st.enqueue("", bytes.Clone(msg)) {
 					return errors.New("its stream is full")
-				}
-				st.queue = append(st.queue, queued{msg: bytes.Clone(msg)})
-				select {
-				case st.wake <- struct{}{}:
-				default:
 				}
 				return nil
 			}

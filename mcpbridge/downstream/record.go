@@ -13,9 +13,9 @@ import (
 
 // Bounds of what is kept for clients that lose their connection.
 const (
-	maxRecords    = 32      // streams of a session
-	maxRecorded   = 1 << 20 // bytes of a stream
-	maxRecordedN  = 1024    // events of a stream
+	maxRecords    = 16        // streams of a session
+	maxRecorded   = 256 << 10 // bytes of a stream; one event may be larger
+	maxRecordedN  = 1024      // events of a stream
 	resumeTimeout = time.Minute
 )
 

@@ -400,7 +400,7 @@ func (s *Server) discover(*exchange) ([]byte, error) {
 		return nil, err
 	}
 	out := append([]byte(`{"resultType":"complete","supportedVersions":`), versions...)
-	out = append(out, `,"capabilities":{`+capabilities+`,"logging":{},"extensions":{"`+tasksExtension+`":{}}}`...)
+	out = append(out, `,"capabilities":{`+capabilities+`,"logging":{},"extensions":{"`+relay.Tasks+`":{}}}`...)
 	out = s.appendInstructions(out)
 	out = appendCacheHints(out)
 	return append(s.appendServerMeta(out), '}'), nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -64,24 +65,27 @@ func (st *stream) push(key, method string, params []byte) {
 		}
 		params = obj.Append(nil, jsonrpc.Edit{Name: "_meta", Value: meta})
 	}
+	if !st.enqueue(key, jsonrpc.AppendRequest(nil, nil, method, params)) {
+		st.end()
+	}
+}
+
+// enqueue queues a message; it reports false when the stream is full.
+func (st *stream) enqueue(key string, msg []byte) bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if key != "" {
-		for _, q := range st.queue {
-			if q.key == key {
-				return
-			}
-		}
+	if key != "" && slices.ContainsFunc(st.queue, func(q queued) bool { return q.key == key }) {
+		return true
 	}
 	if len(st.queue) == maxQueued {
-		st.end()
-		return
+		return false
 	}
-	st.queue = append(st.queue, queued{key, jsonrpc.AppendRequest(nil, nil, method, params)})
+	st.queue = append(st.queue, queued{key, msg})
 	select {
 	case st.wake <- struct{}{}:
 	default:
 	}
+	return true
 }
 
 // mergeMeta adds the members of more to those of meta.

@@ -20,8 +20,7 @@ import (
 // no server's name.
 
 const (
-	tasksExtension = "io.modelcontextprotocol/tasks"
-	taskSeparator  = "~"
+	taskSeparator = "~"
 
 	defaultTaskAfter = 20 * time.Second // before the patience of clients ends
 	taskKept         = 20 * time.Minute // from its beginning; a call has ten
@@ -29,18 +28,9 @@ const (
 	maxTasks         = 256
 )
 
-func (x *exchange) hasTasks() bool {
-	ext, err := jsonrpc.ParseObject(x.caps.Get("extensions"))
-	if err != nil {
-		return false
-	}
-	raw := ext.Get(tasksExtension)
-	return len(raw) > 0 && raw[0] == '{'
-}
-
 // canBecomeTask reports whether a request may be answered with a task.
 func (x *exchange) canBecomeTask() bool {
-	return x.modern && x.msg.Method == "tools/call" && x.hasTasks()
+	return x.modern && x.msg.Method == "tools/call" && relay.HasTasks(x.caps)
 }
 
 // task serves tasks/get, tasks/update and tasks/cancel.
@@ -48,9 +38,9 @@ func (s *Server) task(ctx context.Context, x *exchange) ([]byte, error) {
 	if !x.modern {
 		return nil, fail(jsonrpc.CodeMethodNotFound, "unknown method %q", x.msg.Method)
 	}
-	if !x.hasTasks() {
-		e := fail(mcp.MISSING_REQUIRED_CLIENT_CAPABILITY, "the client has not declared the extension %s", tasksExtension)
-		e.Data = json.RawMessage(`{"requiredCapabilities":{"extensions":{"` + tasksExtension + `":{}}}}`)
+	if !relay.HasTasks(x.caps) {
+		e := fail(mcp.MISSING_REQUIRED_CLIENT_CAPABILITY, "the client has not declared the extension %s", relay.Tasks)
+		e.Data = json.RawMessage(`{"requiredCapabilities":{"extensions":{"` + relay.Tasks + `":{}}}}`)
 		return nil, e
 	}
 	id, ok := x.msg.Params.String("taskId")
@@ -133,21 +123,16 @@ func (f *flight) becomeTask(x *exchange) ([]byte, error) {
 }
 
 type taskEnvelope struct {
-	ResultType string                   `json:"resultType"`
-	ID         string                   `json:"taskId"`
-	Status     string                   `json:"status"`
-	Created    time.Time                `json:"createdAt"`
-	Updated    time.Time                `json:"lastUpdatedAt"`
-	TTL        int64                    `json:"ttlMs"`
-	Poll       int64                    `json:"pollIntervalMs"`
-	Result     json.RawMessage          `json:"result,omitempty"`
-	Error      json.RawMessage          `json:"error,omitempty"`
-	Requests   map[string]taskRequested `json:"inputRequests,omitempty"`
-}
-
-type taskRequested struct {
-	Method string          `json:"method"`
-	Params json.RawMessage `json:"params,omitempty"`
+	ResultType string                    `json:"resultType"`
+	ID         string                    `json:"taskId"`
+	Status     string                    `json:"status"`
+	Created    time.Time                 `json:"createdAt"`
+	Updated    time.Time                 `json:"lastUpdatedAt"`
+	TTL        int64                     `json:"ttlMs"`
+	Poll       int64                     `json:"pollIntervalMs"`
+	Result     json.RawMessage           `json:"result,omitempty"`
+	Error      json.RawMessage           `json:"error,omitempty"`
+	Requests   map[string]relay.Question `json:"inputRequests,omitempty"`
 }
 
 func (t *ownTask) envelope(kind, status string) taskEnvelope {
@@ -201,10 +186,7 @@ func (t *ownTask) detail() taskEnvelope {
 		return t.envelope("complete", "cancelled")
 	case t.end == nil && len(t.f.open) > 0:
 		e := t.envelope("complete", "input_required")
-		e.Requests = map[string]taskRequested{}
-		for key, q := range t.f.open {
-			e.Requests[key] = taskRequested{q.method, q.params}
-		}
+		e.Requests = t.f.questions()
 		return e
 	case t.end == nil:
 		return t.envelope("complete", "working")

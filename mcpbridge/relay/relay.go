@@ -2,6 +2,7 @@ package relay
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/yaya-ai/yaya/internal/bufpool"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
@@ -78,6 +79,22 @@ func Supports(capabilities jsonrpc.Object, method string, params jsonrpc.Object)
 		return modes.Get(mode) != nil || (mode == "form" && modes.Len() == 0)
 	}
 	return false
+}
+
+// Tasks is the extension of SEP-2663.
+const Tasks = "io.modelcontextprotocol/tasks"
+
+// HasTasks reports whether capabilities, of a client or a server, declare [Tasks].
+func HasTasks(capabilities jsonrpc.Object) bool {
+	ext, err := jsonrpc.ParseObject(capabilities.Get("extensions"))
+	raw := ext.Get(Tasks)
+	return err == nil && len(raw) > 0 && raw[0] == '{'
+}
+
+// Question is one of the inputRequests of SEP-2322 and SEP-2663.
+type Question struct {
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params,omitempty"`
 }
 
 // Asks reports whether a client with these capabilities can be asked anything.

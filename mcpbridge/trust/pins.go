@@ -18,6 +18,7 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 
 	"github.com/yaya-ai/yaya/internal/atomicfile"
+	"github.com/yaya-ai/yaya/internal/jsonrpc"
 )
 
 const (
@@ -155,7 +156,7 @@ func sameHashes(a, b map[string]Definition) bool {
 }
 
 func define(raw json.RawMessage) (Definition, error) {
-	c, err := Canonical(raw)
+	c, err := jsonrpc.Canonical(raw)
 	if err != nil {
 		return Definition{}, err
 	}
@@ -165,18 +166,6 @@ func define(raw json.RawMessage) (Definition, error) {
 		d.Raw = c
 	}
 	return d, nil
-}
-
-// Canonical writes JSON with sorted members and without blanks; numbers stay as
-// they are written.
-func Canonical(raw json.RawMessage) (json.RawMessage, error) {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	var v any
-	if err := dec.Decode(&v); err != nil {
-		return nil, err
-	}
-	return json.Marshal(v)
 }
 
 // Waiting is what waits for approval at one server.

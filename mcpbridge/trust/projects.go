@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+
+	"github.com/yaya-ai/yaya/internal/jsonrpc"
 )
 
 const projectsFile = "projects.json"
@@ -23,7 +25,7 @@ type Entry struct {
 func (e Entry) key() string { return e.File + "\x00" + e.Server }
 
 func (e Entry) hash() (string, error) {
-	c, err := Canonical(e.Config)
+	c, err := jsonrpc.Canonical(e.Config)
 	if err != nil {
 		return "", err
 	}

@@ -74,10 +74,7 @@ var inputRequired = []byte(`"input_required"`)
 
 // answer returns the request anew, with what the server wants to know.
 func (p *Provider) answer(ctx context.Context, o outgoing, r reply) (outgoing, error) {
-	var questions map[string]struct {
-		Method string          `json:"method"`
-		Params json.RawMessage `json:"params"`
-	}
+	var questions map[string]relay.Question
 	if raw := r.result.Get("inputRequests"); raw != nil {
 		if err := json.Unmarshal(raw, &questions); err != nil {
 			return o, fmt.Errorf("the server's questions are malformed: %w", err)

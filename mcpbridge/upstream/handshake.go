@@ -14,6 +14,7 @@ import (
 
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/mcpbridge/relay"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
@@ -126,7 +127,7 @@ func (s *session) acceptDiscovery(raw []byte, version string) bool {
 		who = d.ServerInfo
 	}
 	s.peer = peerOf(servers.EraModern, version, who, d.Capabilities)
-	s.tasks = s.peer.offersTasks()
+	s.tasks = relay.HasTasks(s.peer.caps)
 	return true
 }
 

@@ -240,26 +240,33 @@ var emptyObject = func() jsonrpc.Object {
 // withoutHop returns _meta without what concerns one hop only, nil when nothing
 // is left.
 func withoutHop(meta []byte) []byte {
-	if meta == nil {
+	out := appendForeign([]byte{'{'}, meta)
+	if len(out) == 1 {
 		return nil
+	}
+	return append(out, '}')
+}
+
+// appendForeign appends the members of a _meta that pass on to the next hop, to
+// an object that has just been opened.
+func appendForeign(dst, meta []byte) []byte {
+	if meta == nil {
+		return dst
 	}
 	obj, err := jsonrpc.ParseObject(meta)
 	if err != nil {
-		return nil
+		return dst
 	}
-	out := []byte{'{'}
+	open := len(dst)
 	for i := range obj.Len() {
 		name, value := obj.At(i)
 		if name == "progressToken" || isReserved(name) {
 			continue
 		}
-		if len(out) > 1 {
-			out = append(out, ',')
+		if len(dst) > open {
+			dst = append(dst, ',')
 		}
-		out = append(append(jsonrpc.AppendString(out, name), ':'), value...)
+		dst = append(append(jsonrpc.AppendString(dst, name), ':'), value...)
 	}
-	if len(out) == 1 {
-		return nil
-	}
-	return append(out, '}')
+	return dst
 }

@@ -258,19 +258,7 @@ func (s *session) metaFor(o outgoing, id int64) ([]byte, bool) {
 			out = append(out, ',')
 		}
 	}
-	if callers != nil {
-		if obj, err := jsonrpc.ParseObject(callers); err == nil {
-			for i := range obj.Len() {
-				name, value := obj.At(i)
-				if name == "progressToken" || isReserved(name) {
-					continue
-				}
-				comma()
-				out = jsonrpc.AppendString(out, name)
-				out = append(append(out, ':'), value...)
-			}
-		}
-	}
+	out = appendForeign(out, callers)
 	if s.hop != nil {
 		comma()
 		out = append(out, s.hop...)

@@ -17,8 +17,6 @@ import (
 // For the others, legacy clients and the agent loop, yaya follows the task until it
 // has ended, so that a tool that only works as a task works for them, too.
 
-const tasksExtension = "io.modelcontextprotocol/tasks"
-
 // Bounds of following a task.
 const (
 	taskPoll    = time.Second // when the server does not say
@@ -35,33 +33,23 @@ func (s *session) follows(p relay.Peer) bool {
 
 // withTasks adds the extension to what a client has declared.
 func withTasks(caps jsonrpc.Object) []byte {
-	ext := []byte(`{"` + tasksExtension + `":{}}`)
+	ext := []byte(`{"` + relay.Tasks + `":{}}`)
 	if raw := caps.Get("extensions"); raw != nil {
 		if obj, err := jsonrpc.ParseObject(raw); err == nil {
-			ext = obj.Append(nil, jsonrpc.Edit{Name: tasksExtension, Value: []byte("{}")})
+			ext = obj.Append(nil, jsonrpc.Edit{Name: relay.Tasks, Value: []byte("{}")})
 		}
 	}
 	return caps.Append(nil, jsonrpc.Edit{Name: "extensions", Value: ext})
 }
 
-// offersTasks reports whether a server has declared the extension.
-func (p *peer) offersTasks() bool {
-	ext, err := jsonrpc.ParseObject(p.caps.Get("extensions"))
-	return err == nil && len(ext.Get(tasksExtension)) > 0
-}
-
 // task is what a server says of a task.
 type task struct {
-	ID       string          `json:"taskId"`
-	Status   string          `json:"status"`
-	Poll     int64           `json:"pollIntervalMs"`
-	Result   json.RawMessage `json:"result"`
-	Error    json.RawMessage `json:"error"`
-	Message  string          `json:"statusMessage"`
-	Requests map[string]struct {
-		Method string          `json:"method"`
-		Params json.RawMessage `json:"params"`
-	} `json:"inputRequests"`
+	ID       string                    `json:"taskId"`
+	Status   string                    `json:"status"`
+	Poll     int64                     `json:"pollIntervalMs"`
+	Result   json.RawMessage           `json:"result"`
+	Error    json.RawMessage           `json:"error"`
+	Requests map[string]relay.Question `json:"inputRequests"`
 }
 
 // followTask waits for the end of the task that a call has become, and answers
