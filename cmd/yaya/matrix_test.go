@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"net"
@@ -102,24 +103,35 @@ var matrix = []capability{
 		if err != nil {
 			return err
 		}
-		ctx, cancel := context.WithCancel(c.t.Context())
+		begun, err := c.text(s+"__waits", nil)
+		if err != nil {
+			return err
+		}
+		const id = "to-be-cancelled"
+		ctx, cancel := context.WithCancel(context.WithValue(c.t.Context(), requestID{}, id))
+		defer cancel()
 		done := make(chan struct{})
-		c.mu.Lock()
-		id := c.ids + 1
-		c.mu.Unlock()
 		go func() {
 			defer close(done)
 			_, _ = c.request(ctx, "tools/call", map[string]any{"name": s + "__wait", "arguments": map[string]any{}})
 		}()
-		time.Sleep(200 * time.Millisecond) // the call has to be there before it can be cancelled
+		// The call has to be there before it can be cancelled.
+		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+			if now, err := c.text(s+"__waits", nil); err != nil {
+				return err
+			} else if now != begun {
+				break
+			}
+			if time.Now().After(deadline) {
+				return errors.New("the call does not begin")
+			}
+		}
 		if c.modern {
 			cancel() // the stream is closed
 		} else if _, err := c.post(c.t.Context(), map[string]any{"jsonrpc": "2.0", "method": "notifications/cancelled", "params": map[string]any{"requestId": id}}, "", ""); err != nil {
-			cancel()
 			return err
 		}
 		<-done
-		cancel()
 		for range 50 {
 			if now, err := c.text(s+"__cancelled", nil); err != nil || now != before {
 				return err

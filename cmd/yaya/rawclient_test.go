@@ -209,6 +209,19 @@ func (c *rawClient) post(ctx context.Context, body map[string]any, rpc, name str
 	}
 }
 
+// requestID, in a context, is the id of the request sent with it.
+type requestID struct{}
+
+func (c *rawClient) nextID(ctx context.Context) any {
+	if id := ctx.Value(requestID{}); id != nil {
+		return id
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ids++
+	return c.ids
+}
+
 // request sends a request; a modern client answers what it is asked by asking
 // again.
 func (c *rawClient) request(ctx context.Context, method string, params map[string]any) (rawMessage, error) {
@@ -233,11 +246,7 @@ func (c *rawClient) request(ctx context.Context, method string, params map[strin
 		name = uri
 	}
 	for range 5 {
-		c.mu.Lock()
-		c.ids++
-		id := c.ids
-		c.mu.Unlock()
-		m, err := c.post(ctx, map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params}, method, name)
+		m, err := c.post(ctx, map[string]any{"jsonrpc": "2.0", "id": c.nextID(ctx), "method": method, "params": params}, method, name)
 		if err != nil || m.Result["resultType"] != "input_required" {
 			return m, err
 		}

@@ -233,7 +233,6 @@ func TestResumption(t *testing.T) {
 	}
 	cancel() // the connection is lost
 	closeFirst()
-	time.Sleep(50 * time.Millisecond)
 	step <- struct{}{} // two more while nobody reads
 	step <- struct{}{}
 

@@ -41,7 +41,8 @@ func TestLongCallsBecomeTasks(t *testing.T) {
 		}
 		return ok(`{"content":[],"n":12345678901234567890}`)
 	})}})
-	srv := downstream.New(downstream.Config{Dispatcher: tool.NewDispatcher(tool.DispatcherConfig{Registry: reg}), Registry: reg, TaskAfter: 50 * time.Millisecond})
+	const taskAfter = 50 * time.Millisecond
+	srv := downstream.New(downstream.Config{Dispatcher: tool.NewDispatcher(tool.DispatcherConfig{Registry: reg}), Registry: reg, TaskAfter: taskAfter})
 	hs := httptest.NewServer(srv)
 	defer hs.Close()
 	defer srv.Close()
@@ -156,7 +157,7 @@ func TestLongCallsBecomeTasks(t *testing.T) {
 	go func() {
 		done <- r.send("POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"srv__slow",`+meta("plain", `{}`)+`}}`, modern("tools/call", "srv__slow")).body
 	}()
-	time.Sleep(150 * time.Millisecond)
+	time.Sleep(3 * taskAfter) // an answer before that would be the task
 	step <- struct{}{}
 	if body := <-done; !strings.Contains(body, `"n":12345678901234567890`) {
 		t.Errorf("without tasks: %s", body)
