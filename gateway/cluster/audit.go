@@ -1,0 +1,77 @@
+package cluster
+
+import (
+	"errors"
+	"path"
+	"time"
+
+	"github.com/yaya-ai/yaya/internal/control"
+	"github.com/yaya-ai/yaya/internal/journal"
+)
+
+// Query says which entries are wanted. Zero fields want all.
+type Query struct {
+	Since, Until time.Time // [Since, Until)
+	Actor        string
+	Target       string
+	Event        string // a name, or a pattern as in device_*
+	After        int64  // index
+	Limit        int    // the last so many; 0 for all
+}
+
+// Matches reports whether an entry is wanted, apart from Limit.
+func (q Query) Matches(e control.Entry) bool {
+	if e.Index <= q.After || (!q.Since.IsZero() && e.Time.Before(q.Since)) || (!q.Until.IsZero() && !e.Time.Before(q.Until)) {
+		return false
+	}
+	if (q.Actor != "" && e.Actor != q.Actor) || (q.Target != "" && e.Target != q.Target) {
+		return false
+	}
+	if q.Event == "" {
+		return true
+	}
+	ok, err := path.Match(q.Event, e.Event)
+	return err == nil && ok
+}
+
+// maxAudit bounds what a query without a limit returns.
+const maxAudit = 100_000
+
+// ErrTooMany says that a query matches more entries than fit into one answer.
+var ErrTooMany = errors.New("more than 100,000 entries match: narrow the query, or give it a limit")
+
+// AuditFile answers a query from the file of a data directory, whoever has it
+// open. Every bit that is read has been checked.
+func AuditFile(fsys journal.FS, q Query) ([]control.Audit, error) {
+	return collect(q, func(visit func(control.Entry) error) error {
+		_, err := Scan(fsys, visit)
+		return err
+	})
+}
+
+// AuditLog answers a query from a log.
+func AuditLog(l control.Log, q Query) ([]control.Audit, error) {
+	return collect(q, func(visit func(control.Entry) error) error { return l.Read(q.After+1, visit) })
+}
+
+func collect(q Query, read func(visit func(control.Entry) error) error) ([]control.Audit, error) {
+	out := []control.Audit{}
+	q.Limit = min(q.Limit, maxAudit)
+	err := read(func(e control.Entry) error {
+		if !q.Matches(e) {
+			return nil
+		}
+		if q.Limit <= 0 && len(out) == maxAudit {
+			return ErrTooMany
+		}
+		out = append(out, e.Audit())
+		if q.Limit > 0 && len(out) >= 2*q.Limit { // keep the last of them, without moving each
+			out = append(out[:0], out[len(out)-q.Limit:]...)
+		}
+		return nil
+	})
+	if q.Limit > 0 && len(out) > q.Limit {
+		out = out[len(out)-q.Limit:]
+	}
+	return out, err
+}
