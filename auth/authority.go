@@ -1,0 +1,349 @@
+package auth
+
+import (
+	"cmp"
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/yaya-ai/yaya/internal/control"
+)
+
+// Errors of an [Authority], besides those of the control log.
+var (
+	ErrBadRequest = errors.New("invalid request")
+	ErrConflict   = errors.New("the device id belongs to another key")
+	ErrRefused    = errors.New("refused")
+	ErrNotFound   = errors.New("there is no such thing")
+	ErrBusy       = errors.New("too many devices are waiting for approval")
+)
+
+// AuthorityConfig assembles an [Authority]. Keys is required.
+type AuthorityConfig struct {
+	Keys *os.Root // the folder of private keys, 0700; stays open as long as the authority is used
+	// TokenLife is how long a token is good for: at most, and by default, 24 hours.
+	TokenLife time.Duration
+	// Now is the clock. Default: time.Now.
+	Now func() time.Time
+	// GenerateKey makes signing keys. Default: RSA, 3,072 bits.
+	GenerateKey func() (*rsa.PrivateKey, error)
+}
+
+// Authority knows the devices of this yaya, and issues and verifies their tokens.
+// It is a projection of the control log: give it to the log that is opened, and
+// then the log to [Authority.Start]. All methods are safe for concurrent use.
+type Authority struct {
+	cfg      AuthorityConfig
+	serverID string
+	parser   *jwt.Parser
+	log      control.Log
+
+	making sync.Mutex // held while a signing key is made
+
+	mu       sync.RWMutex
+	keys     map[string]signingKey
+	signs    string          // kid of the key that signs, "" before there is one
+	private  *rsa.PrivateKey // of signs
+	devices  map[string]*device
+	invites  map[string]*invite
+	pending  map[string]*pending
+	verified map[[32]byte]*claimsOf
+	holders  map[*hold]struct{}
+}
+
+type device struct {
+	key         ed25519.PublicKey
+	fingerprint string
+	label       string
+	scopes      []Scope
+	revoked     bool
+	since       time.Time
+	by          string
+	families    map[string]*family
+	seen        time.Time // not in the log: it changes no rights
+}
+
+type family struct {
+	current string // jti of the token that can be refreshed
+	expires time.Time
+}
+
+var _ control.Projection = (*Authority)(nil)
+
+// NewAuthority reads the key that this yaya is known by, and makes it on the first
+// start. Key files that others can read, or that are damaged, are an error.
+func NewAuthority(cfg AuthorityConfig) (*Authority, error) {
+	cfg.TokenLife = min(cmp.Or(cfg.TokenLife, maxLifetime), maxLifetime)
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.GenerateKey == nil {
+		cfg.GenerateKey = func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, tokenKeyBits) }
+	}
+	pub, err := loadServerKey(cfg.Keys)
+	if err != nil {
+		return nil, err
+	}
+	a := &Authority{
+		cfg: cfg, serverID: serverID(pub), keys: map[string]signingKey{}, devices: map[string]*device{}, invites: map[string]*invite{},
+		pending: map[string]*pending{}, verified: map[[32]byte]*claimsOf{}, holders: map[*hold]struct{}{},
+	}
+	a.parser = jwt.NewParser(
+		jwt.WithValidMethods([]string{"RS256"}), jwt.WithIssuer(a.issuer()), jwt.WithAudience(a.issuer()), jwt.WithExpirationRequired(),
+		jwt.WithIssuedAt(), jwt.WithLeeway(leeway), jwt.WithTimeFunc(cfg.Now), jwt.WithStrictDecoding(),
+	)
+	return a, nil
+}
+
+// Start begins to work with a log whose entries have been applied. It fails if the
+// key that signs tokens is not there, or not as it should be.
+func (a *Authority) Start(log control.Log) error {
+	a.log = log
+	return a.checkSigningKey()
+}
+
+// Apply implements [control.Projection].
+func (a *Authority) Apply(e control.Entry) error {
+	a.mu.Lock()
+	err := a.apply(e)
+	ended := a.ended()
+	a.mu.Unlock()
+	for _, h := range ended {
+		h.end()
+	}
+	return err
+}
+
+func (a *Authority) apply(e control.Entry) error {
+	switch e.Event {
+	case evSigningKey:
+		return a.applyKey(e)
+	case evInvited:
+		return a.applyInvite(e)
+	case evInviteWithdrawn:
+		delete(a.invites, e.Target)
+	case evEnrolled, evApproved:
+		return a.applyDevice(e)
+	case evTokenIssued:
+		return a.applyToken(e)
+	case evFamilyRevoked:
+		var p familyRevoked
+		if err := e.Decode(&p); err != nil {
+			return err
+		}
+		if d := a.devices[e.Target]; d != nil {
+			delete(d.families, p.Family)
+		}
+	case evRevoked:
+		if d := a.devices[e.Target]; d != nil {
+			d.revoked = true
+			clear(d.families)
+		}
+	case evScopes:
+		var p scopesChanged
+		if err := e.Decode(&p); err != nil {
+			return err
+		}
+		if d := a.devices[e.Target]; d != nil {
+			d.scopes = p.Scopes
+		}
+	}
+	return nil
+}
+
+// The events of devices.
+const (
+	evInvited         = "device_invited"
+	evInviteWithdrawn = "device_invite_withdrawn"
+	evEnrolled        = "device_enrolled" // with a code
+	evApproved        = "device_approved" // by somebody
+	evRevoked         = "device_revoked"
+	evScopes          = "device_scopes_changed"
+)
+
+// deviceAdded is the payload of evEnrolled and evApproved.
+type deviceAdded struct {
+	PublicKey []byte  `json:"public_key"`
+	Label     string  `json:"label"`
+	Scopes    []Scope `json:"scopes"`
+	Invite    string  `json:"invite,omitempty"`
+	By        string  `json:"approved_by"`
+}
+
+type scopesChanged struct {
+	Scopes []Scope `json:"scopes"`
+}
+
+type revoked struct {
+	Reason string `json:"reason"`
+}
+
+func (a *Authority) applyDevice(e control.Entry) error {
+	var p deviceAdded
+	if err := e.Decode(&p); err != nil {
+		return err
+	}
+	delete(a.invites, p.Invite)
+	a.devices[e.Target] = &device{
+		key: p.PublicKey, fingerprint: fingerprint(p.PublicKey), label: p.Label, scopes: p.Scopes, since: e.Time, by: p.By, families: map[string]*family{},
+	}
+	return nil
+}
+
+// scopesOf looks up what a device may do.
+func (a *Authority) scopesOf(p Principal) []Scope {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	if p.claims == nil || a.holds(p.claims, leeway) != nil {
+		return nil
+	}
+	return a.devices[p.ID].scopes
+}
+
+// DeviceInfo describes a device.
+type DeviceInfo struct {
+	ID          string    `json:"device_id"`
+	Label       string    `json:"label"`
+	Status      string    `json:"status"` // active, revoked, pending
+	Fingerprint string    `json:"fingerprint"`
+	Scopes      []Scope   `json:"scopes"`
+	Since       time.Time `json:"since"`
+	ApprovedBy  string    `json:"approved_by,omitempty"`
+	RequestID   string    `json:"request_id,omitempty"` // of a pending one
+	Peer        string    `json:"peer,omitempty"`       // where a pending one is
+	Connections int       `json:"connections"`
+}
+
+// Devices lists the devices, those that wait for approval first. It needs
+// [DevicesRead].
+func (a *Authority) Devices(actor Principal) ([]DeviceInfo, error) {
+	if err := Allow(actor, DevicesRead); err != nil {
+		return nil, err
+	}
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	out := []DeviceInfo{}
+	now := a.cfg.Now()
+	for id, p := range a.pending {
+		if p.approved || now.Sub(p.created) > pendingLife {
+			continue
+		}
+		out = append(out, DeviceInfo{ID: p.device, Label: p.label, Status: "pending", Fingerprint: fingerprint(p.key), Scopes: []Scope{}, Since: p.created.UTC(), RequestID: id, Peer: p.peer})
+	}
+	connections := map[string]int{}
+	for h := range a.holders {
+		connections[h.p.ID]++
+	}
+	for id, d := range a.devices {
+		status := "active"
+		if d.revoked {
+			status = "revoked"
+		}
+		out = append(out, DeviceInfo{ID: id, Label: d.label, Status: status, Fingerprint: d.fingerprint, Scopes: d.scopes, Since: d.since, ApprovedBy: d.by, Connections: connections[id]})
+	}
+	rank := func(i DeviceInfo) int { return slices.Index([]string{"pending", "active", "revoked"}, i.Status) }
+	slices.SortFunc(out, func(x, y DeviceInfo) int { return cmp.Or(rank(x)-rank(y), strings.Compare(x.ID, y.ID)) })
+	return out, nil
+}
+
+// Revoke ends a device: its tokens are good no more, and what it has open ends.
+// Both are durable when Revoke returns (R2). It needs [DevicesManage].
+func (a *Authority) Revoke(ctx context.Context, actor Principal, id, reason string) error {
+	if err := Allow(actor, DevicesManage); err != nil {
+		return err
+	}
+	_, err := a.log.Append(ctx, control.Change{Event: evRevoked, Actor: actor.Actor(), Target: id, Payload: revoked{clean(reason, 200)}}, func() error {
+		a.mu.RLock()
+		defer a.mu.RUnlock()
+		if d := a.devices[id]; d == nil {
+			return fmt.Errorf("device %q: %w", clean(id, 128), ErrNotFound)
+		}
+		return nil
+	})
+	return err
+}
+
+// SetScopes changes what a device may do, from now on. Nobody can give away more
+// than it has. It needs [DevicesManage].
+func (a *Authority) SetScopes(ctx context.Context, actor Principal, id string, scopes []Scope) error {
+	if err := errors.Join(Allow(actor, DevicesManage), within(actor, scopes)); err != nil {
+		return err
+	}
+	if actor.Kind == Device && actor.ID == id {
+		return fmt.Errorf("%w: nobody changes its own rights", ErrForbidden)
+	}
+	_, err := a.log.Append(ctx, control.Change{Event: evScopes, Actor: actor.Actor(), Target: id, Payload: scopesChanged{scopes}}, func() error {
+		a.mu.RLock()
+		defer a.mu.RUnlock()
+		if d := a.devices[id]; d == nil || d.revoked {
+			return fmt.Errorf("device %q: %w", clean(id, 128), ErrNotFound)
+		}
+		return nil
+	})
+	return err
+}
+
+// Prove establishes who is at the other end of a connection: the token's device,
+// which has signed the challenge (W-12). Either alone is nothing. An error wraps
+// [ErrToken].
+func (a *Authority) Prove(c *Challenge, token string, sig []byte) (Principal, error) {
+	p, err := a.VerifyToken(token)
+	if err != nil {
+		c.used = true
+		return Principal{}, err
+	}
+	a.mu.RLock()
+	d := a.devices[p.ID]
+	a.mu.RUnlock()
+	if d == nil {
+		return Principal{}, ErrToken
+	}
+	if err := c.prove(d.key, sig); err != nil {
+		return Principal{}, fmt.Errorf("%w: %w", ErrToken, err)
+	}
+	return p, nil
+}
+
+// clean cuts text from outside to what can be shown on one line.
+func clean(s string, limit int) string {
+	s = strings.Map(func(r rune) rune {
+		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
+			return '·'
+		}
+		return r
+	}, s)
+	if r := []rune(s); len(r) > limit {
+		s = string(r[:limit-1]) + "…"
+	}
+	return s
+}
+
+// newSecret returns n random symbols of Crockford's base 32: 5 bits each, none of
+// them easily mistaken for another.
+func newSecret(n int) string {
+	const symbols = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+	b := make([]byte, n)
+	_, _ = rand.Read(b) // crypto/rand never fails
+	for i := range b {
+		b[i] = symbols[b[i]%32]
+	}
+	return string(b)
+}
+
+func shortID() string {
+	b := make([]byte, 10)
+	_, _ = rand.Read(b) // crypto/rand never fails
+	return hex.EncodeToString(b)
+}

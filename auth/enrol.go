@@ -1,0 +1,347 @@
+package auth
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/yaya-ai/yaya/internal/control"
+)
+
+// Limits of enrolment (C.2).
+const (
+	inviteLife     = 10 * time.Minute
+	inviteTries    = 5
+	maxInvites     = 32
+	maxPending     = 32
+	maxPendingPeer = 8
+	pendingLife    = 10 * time.Minute
+	maxLabel       = 64 // runes
+	codeID         = 4  // symbols that say which invitation
+	codeSecret     = 8  // symbols, 40 bits, that are secret
+)
+
+// invite lets one device in.
+type invite struct {
+	hash    [32]byte
+	scopes  []Scope
+	label   string
+	by      string
+	expires time.Time
+	tries   int // of this process
+}
+
+// invited is the payload of evInvited; the target is the invitation's id.
+type invited struct {
+	Hash    []byte    `json:"sha256"` // of the secret
+	Label   string    `json:"label,omitempty"`
+	Scopes  []Scope   `json:"scopes"`
+	Expires time.Time `json:"expires_at"`
+}
+
+// Invitation is a code that lets one device in.
+type Invitation struct {
+	Code    string    `json:"code"` // XXXX-XXXX-XXXX
+	Scopes  []Scope   `json:"scopes"`
+	Expires time.Time `json:"expires_at"`
+}
+
+// Invite makes a code for one device: good once, for 10 minutes and 5 tries (R5).
+// The device gets the scopes, which must not exceed the actor's, and the label,
+// unless that is "". It needs [DevicesApprove].
+func (a *Authority) Invite(ctx context.Context, actor Principal, label string, scopes []Scope) (Invitation, error) {
+	if err := errors.Join(Allow(actor, DevicesApprove), within(actor, scopes)); err != nil {
+		return Invitation{}, err
+	}
+	id, secret := newSecret(codeID), newSecret(codeSecret)
+	hash := sha256.Sum256([]byte(secret))
+	expires := a.cfg.Now().Add(inviteLife).UTC()
+	_, err := a.log.Append(ctx, control.Change{
+		Event: evInvited, Actor: actor.Actor(), Target: id, Payload: invited{hash[:], clean(label, maxLabel), scopes, expires},
+	}, func() error {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		now := a.cfg.Now()
+		for id, i := range a.invites {
+			if !now.Before(i.expires) {
+				delete(a.invites, id)
+			}
+		}
+		if a.invites[id] != nil || len(a.invites) >= maxInvites {
+			return fmt.Errorf("%w: there are %d open invitations", ErrBusy, len(a.invites))
+		}
+		return nil
+	})
+	if err != nil {
+		return Invitation{}, err
+	}
+	return Invitation{Code: fmt.Sprintf("%s-%s-%s", id, secret[:4], secret[4:]), Scopes: scopes, Expires: expires}, nil
+}
+
+func (a *Authority) applyInvite(e control.Entry) error {
+	var p invited
+	if err := e.Decode(&p); err != nil {
+		return err
+	}
+	i := &invite{scopes: p.Scopes, label: p.Label, by: e.Actor, expires: p.Expires}
+	if copy(i.hash[:], p.Hash) != len(i.hash) {
+		return fmt.Errorf("invitation %q has no hash", e.Target)
+	}
+	a.invites[e.Target] = i
+	return nil
+}
+
+// pending is a device that waits to be let in. It is not in the log: who has
+// not been let in writes nothing there.
+type pending struct {
+	device   string
+	key      ed25519.PublicKey
+	label    string
+	peer     string
+	created  time.Time
+	approved bool
+}
+
+// Registration is the body of POST /auth/register (W-6).
+type Registration struct {
+	PublicKey string `json:"public_key"` // base64
+	DeviceID  string `json:"device_id"`
+	Label     string `json:"label"`
+	Code      string `json:"code,omitempty"`
+	RequestID string `json:"request_id,omitempty"`
+	Proof     string `json:"proof,omitempty"` // base64, see [SignRegistration]
+}
+
+// Registered is what becomes of a registration: a token, or the id of a request
+// that waits.
+type Registered struct {
+	Token
+	RequestID string
+}
+
+var deviceID = regexp.MustCompile(`^[A-Za-z0-9_.:-]{1,128}$`)
+
+// Register lets a device in that has a code, or whose request has been approved
+// and that proves its key; from others it takes a request that waits (R5). An
+// error wraps [ErrBadRequest], [ErrConflict], [ErrRefused] (for a wrong code or
+// proof, whatever is wrong with it), [ErrBusy], or is one of the control log.
+func (a *Authority) Register(ctx context.Context, peer string, r Registration) (Registered, error) {
+	key, err := decode64(r.PublicKey)
+	if err != nil {
+		return Registered{}, fmt.Errorf("%w: public_key is no base64 (RFC 4648 §4, padded)", ErrBadRequest)
+	}
+	if err := checkKey(key); err != nil {
+		return Registered{}, err
+	}
+	if !deviceID.MatchString(r.DeviceID) || r.DeviceID == control.Owner || r.DeviceID == "anonymous" {
+		return Registered{}, fmt.Errorf("%w: a device_id is 1 to 128 letters, digits, and . _ : -", ErrBadRequest)
+	}
+	if err := a.sameKey(r.DeviceID, key); err != nil {
+		return Registered{}, err
+	}
+	label := clean(r.Label, maxLabel)
+	switch {
+	case r.Code != "":
+		return a.enrol(ctx, r, key, label)
+	case r.Proof != "":
+		return a.fetch(ctx, r, key)
+	}
+	return a.wait(peer, r.DeviceID, key, label)
+}
+
+// decode64 takes what RFC 4648 §4 says, and no line breaks, which the library
+// passes over.
+func decode64(s string) ([]byte, error) {
+	if strings.ContainsAny(s, "\r\n") {
+		return nil, base64.CorruptInputError(0)
+	}
+	return base64.StdEncoding.Strict().DecodeString(s)
+}
+
+// sameKey refuses an id that belongs to another key, for ever (R5, AU-31).
+func (a *Authority) sameKey(id string, key []byte) error {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	if d := a.devices[id]; d != nil && !d.key.Equal(ed25519.PublicKey(key)) {
+		return ErrConflict
+	}
+	return nil
+}
+
+// enrol lets a device in by a code.
+func (a *Authority) enrol(ctx context.Context, r Registration, key []byte, label string) (Registered, error) {
+	code := strings.NewReplacer("-", "", " ", "", "O", "0", "I", "1", "L", "1").Replace(strings.ToUpper(r.Code))
+	if len(code) != codeID+codeSecret {
+		return Registered{}, fmt.Errorf("%w: the code is wrong, or has expired", ErrRefused)
+	}
+	id, secret := code[:codeID], sha256.Sum256([]byte(code[codeID:]))
+	a.mu.Lock()
+	i := a.invites[id]
+	good := i != nil && a.cfg.Now().Before(i.expires)
+	var known invite
+	exhausted := false
+	if good {
+		known = *i
+		if subtle.ConstantTimeCompare(known.hash[:], secret[:]) != 1 {
+			i.tries++
+			good, exhausted = false, i.tries == inviteTries
+		}
+	}
+	a.mu.Unlock()
+	if exhausted {
+		_, err := a.log.Append(ctx, control.Change{Event: evInviteWithdrawn, Actor: control.Owner, Target: id, Payload: revoked{"5 wrong codes"}}, nil)
+		return Registered{}, errors.Join(fmt.Errorf("%w: the code is wrong, or has expired", ErrRefused), err)
+	}
+	if !good {
+		return Registered{}, fmt.Errorf("%w: the code is wrong, or has expired", ErrRefused)
+	}
+	if known.label != "" {
+		label = known.label
+	}
+	_, err := a.log.Append(ctx, control.Change{
+		Event: evEnrolled, Actor: r.DeviceID, Target: r.DeviceID, Payload: deviceAdded{key, label, known.scopes, id, known.by},
+	}, func() error { // the code is consumed in the same step (R34)
+		if err := a.sameKey(r.DeviceID, key); err != nil {
+			return err
+		}
+		a.mu.RLock()
+		defer a.mu.RUnlock()
+		if now := a.invites[id]; now == nil || now.hash != known.hash || now.tries >= inviteTries {
+			return fmt.Errorf("%w: the code is wrong, or has expired", ErrRefused)
+		}
+		return nil
+	})
+	if err != nil {
+		return Registered{}, err
+	}
+	t, err := a.issue(ctx, r.DeviceID, randomID(), "", nil)
+	return Registered{Token: t}, err
+}
+
+// wait takes a request in that somebody has to approve. A device that is known
+// already waits for nothing but its own proof, and cannot be told from others.
+func (a *Authority) wait(peer, id string, key []byte, label string) (Registered, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := a.cfg.Now()
+	ofPeer := 0
+	for rid, p := range a.pending {
+		switch {
+		case now.Sub(p.created) > pendingLife:
+			delete(a.pending, rid)
+		case p.device == id && p.key.Equal(ed25519.PublicKey(key)):
+			return Registered{RequestID: rid}, nil
+		case p.peer == peer:
+			ofPeer++
+		}
+	}
+	if len(a.pending) >= maxPending || ofPeer >= maxPendingPeer {
+		return Registered{}, ErrBusy
+	}
+	d := a.devices[id]
+	rid := "req_" + shortID()
+	a.pending[rid] = &pending{device: id, key: key, label: label, peer: peer, created: now, approved: d != nil && !d.revoked}
+	return Registered{RequestID: rid}, nil
+}
+
+// fetch gives the token of an approved request to who proves the key, once.
+func (a *Authority) fetch(ctx context.Context, r Registration, key []byte) (Registered, error) {
+	sig, err := decode64(r.Proof)
+	if err != nil {
+		return Registered{}, fmt.Errorf("%w: proof is no base64", ErrBadRequest)
+	}
+	refused := fmt.Errorf("%w: there is no such request, or the proof is wrong", ErrRefused)
+	a.mu.Lock()
+	p := a.pending[r.RequestID]
+	if p == nil || p.device != r.DeviceID || !p.key.Equal(ed25519.PublicKey(key)) || a.cfg.Now().Sub(p.created) > pendingLife ||
+		verify(key, registration(a.serverID, r.RequestID, r.DeviceID, key), sig) != nil {
+		a.mu.Unlock()
+		return Registered{}, refused
+	}
+	if !p.approved {
+		a.mu.Unlock()
+		return Registered{RequestID: r.RequestID}, nil
+	}
+	delete(a.pending, r.RequestID)
+	a.mu.Unlock()
+	t, err := a.issue(ctx, r.DeviceID, randomID(), "", func() error {
+		a.mu.RLock()
+		defer a.mu.RUnlock()
+		if d := a.devices[r.DeviceID]; d == nil || d.revoked || !d.key.Equal(ed25519.PublicKey(key)) {
+			return refused
+		}
+		return nil
+	})
+	return Registered{Token: t}, err
+}
+
+// Approve lets a device in that waits: request is its request's id, or its device
+// id if that is the only one. Nobody can give it more than it has itself, and
+// nobody approves itself (AU-37). It needs [DevicesApprove].
+func (a *Authority) Approve(ctx context.Context, actor Principal, request string, scopes []Scope) (DeviceInfo, error) {
+	if err := errors.Join(Allow(actor, DevicesApprove), within(actor, scopes)); err != nil {
+		return DeviceInfo{}, err
+	}
+	rid, p, err := a.waiting(request)
+	if err != nil {
+		return DeviceInfo{}, err
+	}
+	if actor.Kind == Device && actor.ID == p.device {
+		return DeviceInfo{}, fmt.Errorf("%w: nobody approves itself", ErrForbidden)
+	}
+	e, err := a.log.Append(ctx, control.Change{
+		Event: evApproved, Actor: actor.Actor(), Target: p.device, Payload: deviceAdded{p.key, p.label, scopes, "", actor.Actor()},
+	}, func() error { return a.sameKey(p.device, p.key) })
+	if err != nil {
+		return DeviceInfo{}, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if p := a.pending[rid]; p != nil {
+		p.approved = true
+	}
+	return DeviceInfo{ID: p.device, Label: p.label, Status: "active", Fingerprint: fingerprint(p.key), Scopes: scopes, Since: e.Time, ApprovedBy: actor.Actor()}, nil
+}
+
+// Reject sends a device away that waits. It needs [DevicesApprove].
+func (a *Authority) Reject(actor Principal, request string) error {
+	if err := Allow(actor, DevicesApprove); err != nil {
+		return err
+	}
+	rid, _, err := a.waiting(request)
+	if err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.pending, rid)
+	return nil
+}
+
+// waiting finds a request by its id or its device's.
+func (a *Authority) waiting(request string) (string, pending, error) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	var ids []string
+	for rid, p := range a.pending {
+		if !p.approved && (rid == request || p.device == request) && a.cfg.Now().Sub(p.created) <= pendingLife {
+			ids = append(ids, rid)
+		}
+	}
+	switch {
+	case len(ids) == 0:
+		return "", pending{}, fmt.Errorf("request %q: %w", clean(request, 128), ErrNotFound)
+	case len(ids) > 1:
+		slices.Sort(ids)
+		return "", pending{}, fmt.Errorf("%w: several devices with that id wait: approve one by its request: %s", ErrBadRequest, strings.Join(ids, ", "))
+	}
+	return ids[0], *a.pending[ids[0]], nil
+}

@@ -1,0 +1,162 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Scope is a right, resource:action.
+type Scope string
+
+// The scopes.
+const (
+	AgentsRead      Scope = "agents:read"      // the registry, kernels, the state of the cluster
+	SessionsRead    Scope = "sessions:read"    // to watch sessions
+	SessionsWrite   Scope = "sessions:write"   // to converse: send messages, start agents, interrupt
+	AgentsKill      Scope = "agents:kill"      // to end agents
+	ApprovalsAnswer Scope = "approvals:answer" // to decide what tools may do
+	MemoryRead      Scope = "memory:read"
+	SkillsInvoke    Scope = "skills:invoke"
+	ToolsCall       Scope = "tools:call"      // MCP
+	KernelAttach    Scope = "kernel:attach"   // to be a kernel of this gateway: its registry, its skills
+	DevicesRead     Scope = "devices:read"    //
+	DevicesApprove  Scope = "devices:approve" // to let others in, with no more rights than one's own
+	DevicesManage   Scope = "devices:manage"  // to revoke, to change scopes, to rotate keys
+	ConfigRead      Scope = "config:read"
+	ConfigWrite     Scope = "config:write"
+	AuditRead       Scope = "audit:read"
+	MetricsRead     Scope = "metrics:read"
+)
+
+// AllScopes are all scopes, those of an administrator.
+func AllScopes() []Scope {
+	return []Scope{
+		AgentsRead, SessionsRead, SessionsWrite, AgentsKill, ApprovalsAnswer, MemoryRead, SkillsInvoke, ToolsCall, KernelAttach,
+		DevicesRead, DevicesApprove, DevicesManage, ConfigRead, ConfigWrite, AuditRead, MetricsRead,
+	}
+}
+
+// DefaultScopes are those of a new device: to read and to converse.
+func DefaultScopes() []Scope { return []Scope{AgentsRead, SessionsRead, SessionsWrite, MemoryRead} }
+
+// ParseScopes reads scopes as people write them: separated by blanks or commas,
+// "admin" for all of them, "default" for [DefaultScopes]. The result is sorted and
+// has none twice.
+func ParseScopes(words ...string) ([]Scope, error) {
+	var out []Scope
+	for _, w := range strings.FieldsFunc(strings.Join(words, " "), func(r rune) bool { return r == ' ' || r == ',' }) {
+		switch w {
+		case "admin":
+			out = append(out, AllScopes()...)
+		case "default":
+			out = append(out, DefaultScopes()...)
+		default:
+			if !slices.Contains(AllScopes(), Scope(w)) {
+				return nil, fmt.Errorf("%w: there is no scope %q; scopes are default, admin, %s", ErrBadRequest, w, joinScopes(AllScopes(), ", "))
+			}
+			out = append(out, Scope(w))
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
+func joinScopes(scopes []Scope, sep string) string {
+	words := make([]string, len(scopes))
+	for i, s := range scopes {
+		words[i] = string(s)
+	}
+	return strings.Join(words, sep)
+}
+
+// Kind is the kind of a principal.
+type Kind int
+
+// The kinds.
+const (
+	Anonymous Kind = iota // nobody has been established
+	Owner                 // the user that runs yaya, on this machine
+	Device                // a device with a token
+	External              // whoever an external issuer's token is about
+)
+
+// Principal is who a request is from. The zero value is [Anonymous].
+type Principal struct {
+	Kind Kind
+	// ID is the device's id, or issuer|subject of an external token.
+	ID string
+
+	authority *Authority // of a device: its rights are looked up, never remembered
+	claims    *claimsOf
+}
+
+// LocalOwner is the user that runs yaya.
+var LocalOwner = Principal{Kind: Owner}
+
+// Actor names the principal in the audit log.
+func (p Principal) Actor() string {
+	switch p.Kind {
+	case Owner:
+		return "owner"
+	case Anonymous:
+		return "anonymous"
+	case Device, External:
+	}
+	return p.ID
+}
+
+// Scopes are what the principal may do now (R2, R7): for a device what the store
+// grants it, whatever its token or it says.
+func (p Principal) Scopes() []Scope {
+	switch p.Kind {
+	case Owner:
+		return AllScopes()
+	case Device:
+		return p.authority.scopesOf(p)
+	case External:
+		return []Scope{ToolsCall}
+	case Anonymous:
+	}
+	return nil
+}
+
+// ErrForbidden says that somebody may not do something.
+var ErrForbidden = errors.New("that is not allowed")
+
+// Allow reports whether a principal may do something now: nil, or an error that
+// wraps [ErrForbidden] and names the scope. Every surface asks it (R7).
+func Allow(p Principal, s Scope) error {
+	if p.Kind == Owner {
+		return nil
+	}
+	if slices.Contains(p.Scopes(), s) {
+		return nil
+	}
+	return fmt.Errorf("%w: it needs the scope %s", ErrForbidden, s)
+}
+
+// within reports whether a principal may pass on scopes: never more than it has.
+func within(p Principal, scopes []Scope) error {
+	for _, s := range scopes {
+		if err := Allow(p, s); err != nil {
+			return fmt.Errorf("nobody can give away rights that they do not have: %w", err)
+		}
+	}
+	return nil
+}
+
+type principalKey struct{}
+
+// WithPrincipal returns a context that says who a request is from.
+func WithPrincipal(ctx context.Context, p Principal) context.Context {
+	return context.WithValue(ctx, principalKey{}, p)
+}
+
+// FromContext returns who a request is from.
+func FromContext(ctx context.Context) Principal {
+	p, _ := ctx.Value(principalKey{}).(Principal)
+	return p
+}

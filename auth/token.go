@@ -1,0 +1,281 @@
+package auth
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/yaya-ai/yaya/internal/control"
+)
+
+// Device tokens (R1).
+const (
+	tokenType      = "yaya-device+jwt" //nolint:gosec // no credential
+	maxDeviceToken = 4 << 10
+	maxFamilies    = 8 // of a device; the one used least lately is dropped
+	maxCached      = 4096
+)
+
+// Token is a device token and when it expires.
+type Token struct {
+	Token     string
+	ExpiresAt time.Time
+}
+
+// claimsOf are the claims of a device token.
+type claimsOf struct {
+	jwt.RegisteredClaims
+	Fingerprint string `json:"fpr"` // of the device's key: SHA-256, hexadecimal
+	Family      string `json:"fam"` // tokens that were refreshed one from the other
+	Scope       string `json:"scope"`
+
+	keyID string
+}
+
+// tokenIssued is the payload of evTokenIssued.
+type tokenIssued struct {
+	Family  string    `json:"family"`
+	ID      string    `json:"jti"`
+	Expires time.Time `json:"expires_at"`
+	// Previous is the token that was refreshed.
+	Previous string `json:"previous,omitempty"`
+}
+
+const (
+	evTokenIssued   = "device_token_issued"
+	evFamilyRevoked = "device_family_revoked"
+)
+
+type familyRevoked struct {
+	Family string `json:"family"`
+	Reason string `json:"reason"`
+}
+
+func randomID() string {
+	b := make([]byte, 16)
+	_, _ = rand.Read(b) // crypto/rand never fails
+	return hex.EncodeToString(b)
+}
+
+func fingerprint(key []byte) string {
+	sum := sha256.Sum256(key)
+	return hex.EncodeToString(sum[:])
+}
+
+// issue makes a token for a device: the first of a new family, or the next of the
+// one that previous belongs to. check is asked in the step that makes it durable.
+func (a *Authority) issue(ctx context.Context, device, family, previous string, check func() error) (Token, error) {
+	kid, key, err := a.signer(ctx)
+	if err != nil {
+		return Token{}, err
+	}
+	a.mu.RLock()
+	d := a.devices[device]
+	if d == nil {
+		a.mu.RUnlock()
+		return Token{}, ErrRefused
+	}
+	fpr, scopes := d.fingerprint, joinScopes(d.scopes, " ")
+	a.mu.RUnlock()
+	now := a.cfg.Now().UTC().Truncate(time.Second)
+	c := claimsOf{
+		RegisteredClaims: jwt.RegisteredClaims{
+			Issuer: a.issuer(), Audience: jwt.ClaimStrings{a.issuer()}, Subject: device, ID: randomID(),
+			IssuedAt: jwt.NewNumericDate(now), NotBefore: jwt.NewNumericDate(now), ExpiresAt: jwt.NewNumericDate(now.Add(a.cfg.TokenLife)),
+		},
+		Fingerprint: fpr, Family: family, Scope: scopes,
+	}
+	t := jwt.NewWithClaims(jwt.SigningMethodRS256, c)
+	t.Header["kid"], t.Header["typ"] = kid, tokenType
+	signed, err := t.SignedString(key)
+	if err != nil {
+		return Token{}, err
+	}
+	expires := c.ExpiresAt.Time
+	_, err = a.log.Append(ctx, control.Change{
+		Event: evTokenIssued, Actor: device, Target: device, Payload: tokenIssued{family, c.ID, expires, previous},
+	}, check)
+	return Token{signed, expires}, err
+}
+
+// issuer names this instance; it is the audience, too.
+func (a *Authority) issuer() string { return "urn:yaya:" + a.serverID }
+
+// VerifyToken returns the device that a token is about. An error wraps [ErrToken].
+func (a *Authority) VerifyToken(token string) (Principal, error) {
+	c, err := a.claims(token)
+	if err != nil {
+		return Principal{}, err
+	}
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	if err := a.holds(c, leeway); err != nil {
+		return Principal{}, err
+	}
+	return Principal{Kind: Device, ID: c.Subject, authority: a, claims: c}, nil
+}
+
+// claims checks what of a token never changes, once.
+func (a *Authority) claims(token string) (*claimsOf, error) {
+	if token == "" || len(token) > maxDeviceToken || strings.Count(token, ".") != 2 {
+		return nil, fmt.Errorf("%w: it is no JWT", ErrToken)
+	}
+	sum := sha256.Sum256([]byte(token))
+	a.mu.RLock()
+	known := a.verified[sum]
+	a.mu.RUnlock()
+	if known != nil {
+		return known, nil
+	}
+	c := new(claimsOf)
+	_, err := a.parser.ParseWithClaims(token, c, func(t *jwt.Token) (any, error) {
+		if t.Header["typ"] != tokenType || t.Header["crit"] != nil {
+			return nil, errors.New("it is of another type")
+		}
+		kid, _ := t.Header["kid"].(string)
+		a.mu.RLock()
+		defer a.mu.RUnlock()
+		k, ok := a.keys[kid]
+		if !ok {
+			return nil, errors.New("its key is unknown")
+		}
+		c.keyID = kid
+		return k.public, nil
+	})
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", ErrToken, err)
+	case c.Subject == "" || c.ID == "" || c.Family == "" || c.IssuedAt == nil || c.NotBefore == nil || len(c.Audience) != 1:
+		return nil, fmt.Errorf("%w: claims are missing", ErrToken)
+	case c.ExpiresAt.Sub(c.IssuedAt.Time) > maxLifetime:
+		return nil, fmt.Errorf("%w: it lives for longer than %v", ErrToken, maxLifetime)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.verified) >= maxCached {
+		clear(a.verified)
+	}
+	a.verified[sum] = c
+	return c, nil
+}
+
+// Knows reports whether a token has been verified lately, so that doing it again
+// costs nothing.
+func (a *Authority) Knows(token string) bool {
+	if len(token) > maxDeviceToken {
+		return false
+	}
+	sum := sha256.Sum256([]byte(token))
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return a.verified[sum] != nil
+}
+
+// holds checks what of a token can change: time, keys, revocations. mu is held.
+func (a *Authority) holds(c *claimsOf, grace time.Duration) error {
+	now := a.cfg.Now()
+	if !now.Before(c.ExpiresAt.Add(grace)) {
+		return fmt.Errorf("%w: it %w", ErrToken, errExpired)
+	}
+	if k, ok := a.keys[c.keyID]; !ok || (!k.until.IsZero() && !now.Before(k.until)) {
+		return fmt.Errorf("%w: its key is no longer in use", ErrToken)
+	}
+	d := a.devices[c.Subject]
+	if d == nil || d.revoked || d.fingerprint != c.Fingerprint {
+		return fmt.Errorf("%w: the device is not known, or has been revoked", ErrToken)
+	}
+	if _, ok := d.families[c.Family]; !ok {
+		return fmt.Errorf("%w: it has been revoked", ErrToken)
+	}
+	return nil
+}
+
+var errExpired = errors.New("has expired")
+
+// Refresh exchanges the current token of a device for the next (W-17). The
+// device's grants are read anew. A token that was exchanged before is a stolen
+// one, or the other is: its whole family is revoked (AU-11, R2).
+func (a *Authority) Refresh(ctx context.Context, token string) (Token, error) {
+	p, err := a.VerifyToken(token)
+	if err != nil {
+		return Token{}, err
+	}
+	c := p.claims
+	if !a.cfg.Now().Before(c.ExpiresAt.Time) {
+		return Token{}, fmt.Errorf("%w: it %w", ErrToken, errExpired)
+	}
+	reused := false
+	t, err := a.issue(ctx, p.ID, c.Family, c.ID, func() error {
+		a.mu.RLock()
+		defer a.mu.RUnlock()
+		if err := a.holds(c, 0); err != nil {
+			return err
+		}
+		if a.devices[p.ID].families[c.Family].current != c.ID {
+			reused = true
+			return fmt.Errorf("%w: it has been refreshed before", ErrToken)
+		}
+		return nil
+	})
+	if reused {
+		return Token{}, errors.Join(err, a.revokeFamily(ctx, p.ID, p.ID, c.Family, "a token was refreshed twice"))
+	}
+	return t, err
+}
+
+func (a *Authority) revokeFamily(ctx context.Context, actor, device, family, reason string) error {
+	_, err := a.log.Append(ctx, control.Change{Event: evFamilyRevoked, Actor: actor, Target: device, Payload: familyRevoked{family, reason}}, func() error {
+		a.mu.RLock()
+		defer a.mu.RUnlock()
+		if d := a.devices[device]; d == nil || d.families[family] == nil {
+			return errNothing
+		}
+		return nil
+	})
+	if errors.Is(err, errNothing) {
+		return nil
+	}
+	return err
+}
+
+var errNothing = errors.New("there is nothing to do")
+
+// applyToken takes in evTokenIssued; mu is held.
+func (a *Authority) applyToken(e control.Entry) error {
+	var p tokenIssued
+	if err := e.Decode(&p); err != nil {
+		return err
+	}
+	d := a.devices[e.Target]
+	if d == nil {
+		return fmt.Errorf("a token for the unknown device %q", e.Target)
+	}
+	for id, f := range d.families {
+		if e.Time.After(f.expires.Add(leeway)) {
+			delete(d.families, id)
+		}
+	}
+	f := d.families[p.Family]
+	if f == nil {
+		if len(d.families) >= maxFamilies {
+			oldest := ""
+			for id, f := range d.families {
+				if oldest == "" || f.expires.Before(d.families[oldest].expires) {
+					oldest = id
+				}
+			}
+			delete(d.families, oldest)
+		}
+		f = new(family)
+		d.families[p.Family] = f
+	}
+	f.current, f.expires = p.ID, p.Expires
+	return nil
+}
