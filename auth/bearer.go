@@ -160,6 +160,19 @@ func (v *Verifier) Verify(ctx context.Context, token string) (Identity, error) {
 	return id, nil
 }
 
+// Knows reports whether a token has been verified lately, so that doing it again
+// costs nothing.
+func (v *Verifier) Knows(token string) bool {
+	if len(token) > maxToken {
+		return false
+	}
+	sum := sha256.Sum256([]byte(token))
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	_, ok := v.verified[sum]
+	return ok
+}
+
 // key returns the issuer's key of that id, nil when it has none.
 func (v *Verifier) key(ctx context.Context, kid string) (any, error) {
 	look := func() (key any, fresh bool) {

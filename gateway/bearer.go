@@ -1,45 +1,174 @@
 package gateway
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/internal/principal"
 )
 
-// authenticate establishes who a request with a token is from. When it reports
-// false, the answer has been written: the same for every bad token (R6).
-func (s *Server) authenticate(w http.ResponseWriter, r *http.Request) (principal string, ok bool) {
-	refuse := func(status int, code, why string) (string, bool) {
-		challenge := fmt.Sprintf("Bearer resource_metadata=%q", s.cfg.Tokens.MetadataURL())
-		if code != "" {
-			challenge += fmt.Sprintf(", error=%q", code)
+// guard lets those through whom a route is for, with who they are in the
+// request's context. What a device has under way ends with its rights (R2).
+func (s *Server) guard(a access, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if a.public {
+			next.ServeHTTP(w, r)
+			return
 		}
-		w.Header().Set("WWW-Authenticate", challenge)
-		http.Error(w, why, status)
-		return "", false
+		p, ok := s.identify(w, r)
+		if !ok {
+			return
+		}
+		switch p.Kind {
+		case auth.Owner:
+			if a.owner != local && (a.owner != socket || !peerOf(r.Context()).unix) {
+				s.unauthorized(w, "", "a device token is needed, also on this machine (over the socket it is not)")
+				return
+			}
+		case auth.Device:
+			if a.device == "" {
+				http.Error(w, "this is not for devices", http.StatusForbidden)
+				return
+			}
+			if err := auth.Allow(p, a.device); err != nil {
+				http.Error(w, err.Error(), http.StatusForbidden)
+				return
+			}
+		case auth.External:
+			if !a.external {
+				http.Error(w, "this is not for tokens of another issuer", http.StatusForbidden)
+				return
+			}
+		case auth.Anonymous:
+			if a.device == "" && !a.external {
+				http.Error(w, "this belongs to the user that runs yaya on this machine", http.StatusForbidden)
+				return
+			}
+			s.unauthorized(w, "", "a token is needed")
+			return
+		}
+		ctx := principal.With(auth.WithPrincipal(r.Context(), p), nameOf(p))
+		if p.Kind == auth.Device {
+			var end context.CancelCauseFunc
+			ctx, end = context.WithCancelCause(ctx)
+			defer end(nil)
+			defer s.cfg.Authority.Hold(p, end)()
+		}
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+// nameOf is what those see who keep principals apart and need to know no more.
+func nameOf(p auth.Principal) string {
+	switch p.Kind {
+	case auth.Device:
+		return "device|" + p.ID
+	case auth.External:
+		return p.ID
+	case auth.Owner, auth.Anonymous:
+	}
+	return principal.Owner
+}
+
+// identify establishes who a request is from: by its token if it has one, else
+// the local owner by the connection, else nobody. When it reports false, the
+// answer has been written: the same for every bad token (R6).
+func (s *Server) identify(w http.ResponseWriter, r *http.Request) (auth.Principal, bool) {
+	if r.URL.RawQuery != "" && strings.Contains(r.URL.RawQuery, "token=") { // R8, AU-38
+		http.Error(w, "a token does not belong into a URL: send it as Authorization: Bearer", http.StatusBadRequest)
+		return auth.Principal{}, false
 	}
 	h := r.Header["Authorization"]
-	if len(h) == 0 {
-		return refuse(http.StatusUnauthorized, "", "a token is needed")
+	if len(h) == 0 || (s.cfg.Authority == nil && s.cfg.Tokens == nil) {
+		if peerOf(r.Context()).owner() {
+			return auth.LocalOwner, true
+		}
+		return auth.Principal{}, true
 	}
-	scheme, token, found := strings.Cut(h[0], " ")
-	if len(h) != 1 || !found || !strings.EqualFold(scheme, "Bearer") || strings.ContainsAny(token, ", \t") {
-		return refuse(http.StatusUnauthorized, "invalid_request", "one bearer token is needed")
+	token, ok := bearerToken(h)
+	if !ok {
+		s.unauthorized(w, "invalid_request", "one bearer token is needed")
+		return auth.Principal{}, false
 	}
-	id, err := s.cfg.Tokens.Verify(r.Context(), token)
-	if errors.Is(err, auth.ErrToken) {
+	p, err := s.verify(r, token)
+	switch {
+	case err == nil:
+		return p, true
+	case errors.Is(err, auth.ErrToken):
 		s.cfg.Log.Debug().Err(err).Msg("a token was refused")
-		return refuse(http.StatusUnauthorized, "invalid_token", "the token is not acceptable")
-	}
-	if err != nil {
+		s.unauthorized(w, "invalid_token", "the token is not acceptable")
+	case errors.Is(err, errTooMany):
+		tooMany(w, s.attempts.Blocked(s.address(r), false))
+	default:
 		s.cfg.Log.Warn().Err(err).Msg("tokens cannot be verified")
 		http.Error(w, "tokens cannot be verified now", http.StatusServiceUnavailable)
+	}
+	return auth.Principal{}, false
+}
+
+// bearerToken takes the one token out of Authorization (RFC 6750 §2.1). The
+// scheme's case does not matter (RFC 9110 §11.1).
+func bearerToken(h []string) (string, bool) {
+	if len(h) != 1 {
 		return "", false
 	}
-	return id.Issuer + "|" + id.Subject, true
+	scheme, token, found := strings.Cut(h[0], " ")
+	return token, found && strings.EqualFold(scheme, "Bearer") && token != "" && !strings.ContainsAny(token, ", \t")
+}
+
+var errTooMany = errors.New("too many failed attempts")
+
+// verify asks those who know tokens. Who has failed too often may use but tokens
+// that are known to be good, which costs and betrays nothing.
+func (s *Server) verify(r *http.Request, token string) (auth.Principal, error) {
+	known := (s.cfg.Authority != nil && s.cfg.Authority.Knows(token)) || (s.cfg.Tokens != nil && s.cfg.Tokens.Knows(token))
+	if !known && s.attempts.Blocked(s.address(r), false) > 0 {
+		return auth.Principal{}, errTooMany
+	}
+	err := auth.ErrToken
+	if s.cfg.Authority != nil {
+		var p auth.Principal
+		if p, err = s.cfg.Authority.VerifyToken(token); err == nil {
+			return p, nil
+		}
+	}
+	if s.cfg.Tokens != nil {
+		id, xerr := s.cfg.Tokens.Verify(r.Context(), token)
+		if xerr == nil {
+			return auth.Principal{Kind: auth.External, ID: id.Issuer + "|" + id.Subject}, nil
+		}
+		err = xerr
+	}
+	if errors.Is(err, auth.ErrToken) {
+		s.attempts.Fail(s.address(r), false)
+	}
+	return auth.Principal{}, err
+}
+
+// unauthorized answers 401 and says how to do better (RFC 6750 §3, RFC 9728 §5.1).
+func (s *Server) unauthorized(w http.ResponseWriter, code, why string) {
+	var params []string
+	if s.cfg.Tokens != nil {
+		params = append(params, fmt.Sprintf("resource_metadata=%q", s.cfg.Tokens.MetadataURL()))
+	} else {
+		params = append(params, `realm="yaya"`)
+	}
+	if code != "" {
+		params = append(params, fmt.Sprintf("error=%q", code))
+	}
+	w.Header().Set("WWW-Authenticate", "Bearer "+strings.Join(params, ", "))
+	http.Error(w, why, http.StatusUnauthorized)
+}
+
+func tooMany(w http.ResponseWriter, wait time.Duration) {
+	w.Header().Set("Retry-After", strconv.Itoa(max(int(wait/time.Second), 1)))
+	http.Error(w, "too many failed attempts", http.StatusTooManyRequests)
 }
 
 // metadataHandler serves the metadata of the protected resource; nil without an
@@ -50,8 +179,6 @@ func (s *Server) metadataHandler() http.Handler {
 	}
 	body := s.cfg.Tokens.ResourceMetadata()
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		_, _ = w.Write(body)
+		writeRaw(w, http.StatusOK, body)
 	})
 }

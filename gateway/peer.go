@@ -4,15 +4,22 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 )
 
 // peer is the other end of a connection.
 type peer struct {
-	unix  bool
-	hosts []string // names by which our end of the connection may be addressed
+	unix   bool
+	scheme string   // by which clients reach us: http or https
+	hosts  []string // names by which our end of the connection may be addressed
+	// proxy says that the peer passes on what others ask.
+	proxy bool
+	// stranger is a peer that may not talk to us without TLS.
+	stranger bool
 	// sameUser is asked once per connection.
 	sameUser func() bool
 }
@@ -21,18 +28,62 @@ func (p *peer) owner() bool { return p != nil && (p.unix || p.sameUser()) }
 
 type peerKey struct{}
 
-func withPeer(ctx context.Context, c net.Conn) context.Context {
-	p := &peer{sameUser: func() bool { return false }}
+func (s *Server) withPeer(ctx context.Context, c net.Conn) context.Context {
+	p := &peer{sameUser: func() bool { return false }, scheme: "http"}
 	switch local := c.LocalAddr().(type) {
 	case *net.UnixAddr:
 		p.unix = true // the file's mode lets nobody else in
 	case *net.TCPAddr:
+		if s.cfg.TLS != nil || s.cfg.Proxies != nil {
+			p.scheme = "https"
+		}
 		_, port, _ := net.SplitHostPort(local.String())
-		p.hosts = hosts(port)
+		p.hosts = hosts(local, port, s.cfg.Hosts)
 		remote, ok := c.RemoteAddr().(*net.TCPAddr)
-		p.sameUser = sync.OnceValue(func() bool { return ok && remote.IP.IsLoopback() && ownsSocket(remote, local) })
+		switch {
+		case !ok:
+			p.stranger = true
+		case s.cfg.Proxies != nil:
+			// Behind a proxy, whoever comes from this machine may be anybody.
+			addr := remote.AddrPort().Addr().Unmap()
+			p.proxy = slices.ContainsFunc(s.cfg.Proxies, func(n netip.Prefix) bool { return n.Contains(addr) })
+			p.stranger = !p.proxy
+		default:
+			p.sameUser = sync.OnceValue(func() bool { return remote.IP.IsLoopback() && ownsSocket(remote, local) })
+		}
 	}
 	return context.WithValue(ctx, peerKey{}, p)
+}
+
+// address is where a request comes from. What a request says about that counts
+// only if a proxy has said it (R6, AU-44): the last of X-Forwarded-For.
+func (s *Server) address(r *http.Request) netip.Addr {
+	if p := peerOf(r.Context()); p != nil && p.proxy {
+		all := r.Header["X-Forwarded-For"]
+		if len(all) == 0 {
+			return netip.Addr{}
+		}
+		last := all[len(all)-1]
+		if addr, err := netip.ParseAddr(strings.TrimSpace(last[strings.LastIndexByte(last, ',')+1:])); err == nil {
+			return addr
+		}
+		return netip.Addr{}
+	}
+	ap, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil { // the Unix socket
+		return netip.Addr{}
+	}
+	return ap.Addr()
+}
+
+// Audience is the URL that the client of a request has dialled, with the scheme of
+// a WebSocket: what a challenge is for.
+func Audience(r *http.Request) string {
+	scheme := "ws"
+	if p := peerOf(r.Context()); p != nil && p.scheme == "https" {
+		scheme = "wss"
+	}
+	return scheme + "://" + r.Host + r.URL.Path
 }
 
 func peerOf(ctx context.Context) *peer {
@@ -46,6 +97,10 @@ func (s *Server) sameSite(next http.Handler) http.Handler {
 	cross := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := peerOf(r.Context())
+		if p != nil && p.stranger {
+			http.Error(w, "this listener is for its proxy", http.StatusForbidden)
+			return
+		}
 		if p == nil || (!p.unix && !slices.Contains(p.hosts, r.Host)) {
 			http.Error(w, "unknown Host", http.StatusForbidden)
 			return
@@ -64,10 +119,19 @@ func (s *Server) sameSite(next http.Handler) http.Handler {
 
 func (p *peer) sameOrigin(origin string) bool {
 	u, err := url.Parse(origin)
-	return err == nil && u.Scheme == "http" && !p.unix && slices.Contains(p.hosts, u.Host)
+	return err == nil && u.Scheme == p.scheme && !p.unix && slices.Contains(p.hosts, u.Host)
 }
 
-// hosts are the names by which the listener may be addressed.
-func hosts(port string) []string {
-	return []string{"127.0.0.1:" + port, "localhost:" + port, "[::1]:" + port}
+// hosts are the names by which the listener may be addressed: those of this
+// machine, the address that was dialled, which no name can be rebound to, and
+// those that were configured.
+func hosts(at *net.TCPAddr, port string, configured []string) []string {
+	out := []string{"127.0.0.1:" + port, "localhost:" + port, "[::1]:" + port}
+	if !at.IP.IsLoopback() {
+		out = append(out, at.String())
+	}
+	for _, h := range configured {
+		out = append(out, h, h+":"+port)
+	}
+	return out
 }

@@ -3,41 +3,76 @@ package gateway
 import (
 	"net/http"
 
-	"github.com/yaya-ai/yaya/internal/principal"
+	"github.com/yaya-ai/yaya/auth"
 )
 
-// policy says who may use a route.
-type policy int
+// where the user that runs yaya is let in without a token.
+type where int
 
 const (
-	public     policy = iota // whoever reaches the listener
-	localOwner               // the user that runs yaya, on this machine
-	bearer                   // that user, or who has a token of the configured issuer
+	nowhere where = iota
+	socket        // over the Unix socket
+	local         // and from this machine
 )
 
-// routes is every route with its policy. All of them pass the Host and Origin
-// checks.
+// access says who may use a route; what is not said is denied (R7).
+type access struct {
+	public   bool       // whoever reaches the listener
+	owner    where      // the user that runs yaya
+	device   auth.Scope // devices with that scope; "" lets none in
+	external bool       // who has a token of the configured issuer
+}
+
+// route is one route and who may use it.
+type route struct {
+	pattern string
+	access  access
+	handler http.Handler // nil leaves the route out
+}
+
+// table is every route with its policy. All of them pass the Host and Origin
+// checks. docs/SECURITY.md shows the same table.
+func (s *Server) table() []route {
+	return []route{
+		{"GET /health", access{public: true}, http.HandlerFunc(s.health)},
+		{"POST /auth/register", access{public: true}, s.ifAuthority(s.register)},
+		{"POST /auth/refresh", access{public: true}, s.ifAuthority(s.refresh)},
+		{"GET /.well-known/jwks.json", access{public: true}, s.ifAuthority(s.jwks)},
+		{"GET /.well-known/oauth-protected-resource", access{public: true}, s.metadataHandler()},
+		{"GET /.well-known/oauth-protected-resource/{path...}", access{public: true}, s.metadataHandler()},
+		{"GET /ws", access{public: true}, s.cfg.Wire}, // and then token and challenge, always
+		{"GET /socket/websocket", access{public: true}, s.cfg.Wire},
+		{"POST /rpc", access{owner: socket, device: auth.AgentsRead}, s.cfg.RPC}, // each method asks for more
+		{"GET /agents", access{owner: socket, device: auth.AgentsRead}, s.cfg.Agents},
+		{"GET /agents/{id}", access{owner: socket, device: auth.AgentsRead}, s.cfg.Agents},
+		{"/mcp", access{owner: local, device: auth.ToolsCall, external: true}, s.cfg.MCP},
+		{"/mcp/{profile}", access{owner: local, device: auth.ToolsCall, external: true}, s.cfg.MCP},
+		{"GET /metrics", access{owner: local, device: auth.MetricsRead}, s.cfg.Metrics},
+		{"GET /status", access{owner: local, device: auth.AgentsRead}, s.statusHandler()},
+		{"/api/", access{owner: local, device: auth.ConfigRead}, s.cfg.API}, // nothing is there
+		{"GET /api/llm-providers", access{owner: local, device: auth.ConfigRead}, s.cfg.API},
+		{"POST /api/llm-providers", access{owner: local, device: auth.ConfigWrite}, s.cfg.API},
+		{"PATCH /api/llm-providers/{id}", access{owner: local, device: auth.ConfigWrite}, s.cfg.API},
+		{"DELETE /api/llm-providers/{id}", access{owner: local, device: auth.ConfigWrite}, s.cfg.API},
+		{"POST /api/llm-providers/{id}/test", access{owner: local, device: auth.ConfigWrite}, s.cfg.API},
+		{"GET /api/devices", access{owner: local, device: auth.DevicesRead}, s.cfg.API},
+		{"POST /api/devices/invite", access{owner: local, device: auth.DevicesApprove}, s.cfg.API},
+		{"POST /api/devices/approve", access{owner: local, device: auth.DevicesApprove}, s.cfg.API},
+		{"POST /api/devices/reject", access{owner: local, device: auth.DevicesApprove}, s.cfg.API},
+		{"POST /api/devices/rotate-keys", access{owner: local, device: auth.DevicesManage}, s.cfg.API},
+		{"POST /api/devices/{id}/revoke", access{owner: local, device: auth.DevicesManage}, s.cfg.API},
+		{"PUT /api/devices/{id}/scopes", access{owner: local, device: auth.DevicesManage}, s.cfg.API},
+		{"GET /api/audit", access{owner: local, device: auth.AuditRead}, s.cfg.API},
+		{"GET /api/sessions/{id}/events", access{owner: local, device: auth.SessionsRead}, s.sessionsHandler()},
+	}
+}
+
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
-	for _, r := range []struct {
-		pattern string
-		policy  policy
-		handler http.Handler
-	}{
-		{"GET /health", public, http.HandlerFunc(s.health)},
-		{"/mcp", bearer, s.cfg.MCP},
-		{"/mcp/{profile}", bearer, s.cfg.MCP},
-		{"GET /.well-known/oauth-protected-resource", public, s.metadataHandler()},
-		{"GET /.well-known/oauth-protected-resource/{path...}", public, s.metadataHandler()},
-		{"GET /metrics", localOwner, s.cfg.Metrics},
-		{"GET /status", localOwner, s.statusHandler()},
-		{"/api/", localOwner, s.cfg.API},
-		{"GET /api/sessions/{id}/events", localOwner, s.sessionsHandler()},
-	} {
-		if r.handler == nil {
-			continue
+	for _, r := range s.table() {
+		if r.handler != nil {
+			mux.Handle(r.pattern, s.guard(r.access, r.handler))
 		}
-		mux.Handle(r.pattern, s.guard(r.policy, r.handler))
 	}
 	return s.sameSite(mux)
 }
@@ -56,21 +91,9 @@ func (s *Server) sessionsHandler() http.Handler {
 	return http.HandlerFunc(s.sessionEvents)
 }
 
-func (s *Server) guard(p policy, next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		owner := peerOf(r.Context()).owner()
-		switch {
-		case p == public:
-		case p == bearer && (r.Header["Authorization"] != nil || !owner) && s.cfg.Tokens != nil:
-			id, ok := s.authenticate(w, r)
-			if !ok {
-				return
-			}
-			r = r.WithContext(principal.With(r.Context(), id))
-		case !owner:
-			http.Error(w, "this belongs to the user that runs yaya on this machine", http.StatusForbidden)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
+func (s *Server) ifAuthority(h http.HandlerFunc) http.Handler {
+	if s.cfg.Authority == nil {
+		return nil
+	}
+	return h
 }

@@ -3,6 +3,7 @@ package gateway
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	stdlog "log"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"sync"
 	"time"
@@ -35,11 +37,24 @@ type Config struct {
 	Listen string // host:port on the loopback interface; default DefaultListen
 	Socket string // path of the Unix socket; "" for none
 	MCP    http.Handler
+	// TLS serves TLS with that certificate; nil for none.
+	TLS func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	// Proxies are the networks of the proxies that serve TLS instead; nil for none.
+	// Then nobody is the local owner but over the socket.
+	Proxies []netip.Prefix
+	// Hosts are names by which clients may address the listener, besides those of
+	// this machine.
+	Hosts []string
 	// Tokens verifies the tokens of an external issuer, for MCP clients that are
 	// not the local owner; nil for none.
-	Tokens  *auth.Verifier
-	Metrics http.Handler
-	API     http.Handler // below /api/
+	Tokens *auth.Verifier
+	// Authority knows the devices; nil for none.
+	Authority *auth.Authority
+	Metrics   http.Handler
+	API       http.Handler // below /api/
+	Wire      http.Handler // WebSockets of devices
+	RPC       http.Handler // POST /rpc
+	Agents    http.Handler // GET /agents and /agents/{id}
 	// Sessions can be followed by clients; nil for none.
 	Sessions *session.Manager
 	// Status is shown to the local owner on GET /status, as JSON.
@@ -62,8 +77,10 @@ type Server struct {
 	unix    net.Listener
 	started time.Time
 	fresh   freshConns
-	live    sync.WaitGroup // handlers of connections that net/http does not wait for
-	closing chan struct{}  // closed when those have to end
+	// attempts is the one budget for guessing.
+	attempts *auth.Attempts
+	live     sync.WaitGroup // handlers of connections that net/http does not wait for
+	closing  chan struct{}  // closed when those have to end
 
 	stop context.CancelFunc // while loaded
 	done chan error
@@ -102,15 +119,17 @@ func (f *freshConns) close() {
 func New(ctx context.Context, cfg Config) (*Server, error) {
 	cfg.Listen = cmp.Or(cfg.Listen, DefaultListen)
 	cfg.DrainTimeout = cmp.Or(cfg.DrainTimeout, 5*time.Second)
-	if err := loopbackOnly(ctx, cfg.Listen); err != nil {
-		return nil, err
+	if cfg.TLS == nil && cfg.Proxies == nil {
+		if err := loopbackOnly(ctx, cfg.Listen); err != nil {
+			return nil, err
+		}
 	}
 	var lc net.ListenConfig
 	tcp, err := lc.Listen(ctx, "tcp", cfg.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on %s (is another yaya running? choose another with --listen): %w", cfg.Listen, err)
 	}
-	s := &Server{cfg: cfg, tcp: tcp, started: time.Now(), closing: make(chan struct{})}
+	s := &Server{cfg: cfg, tcp: tcp, started: time.Now(), closing: make(chan struct{}), attempts: auth.NewAttempts(time.Now)}
 	if cfg.Socket != "" {
 		if s.unix, err = listenSocket(ctx, cfg.Socket); err != nil {
 			_ = tcp.Close()
@@ -122,9 +141,12 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
-		ConnContext:       withPeer,
+		ConnContext:       s.withPeer,
 		ErrorLog:          stdlog.New(cfg.Log, "", 0),
 		ConnState:         s.fresh.track,
+	}
+	if cfg.TLS != nil {
+		s.http.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: cfg.TLS}
 	}
 	return s, nil
 }
@@ -141,7 +163,7 @@ func loopbackOnly(ctx context.Context, addr string) error {
 	}
 	for _, ip := range ips {
 		if !ip.IP.IsLoopback() {
-			return fmt.Errorf("listen address %q can be reached from other machines, and yaya has no authentication for them yet: use 127.0.0.1", addr)
+			return fmt.Errorf("listen address %q can be reached from other machines: give it a certificate (--tls-cert, --tls-key) or put a proxy with one before it (--behind-proxy), or use 127.0.0.1", addr)
 		}
 	}
 	return nil
@@ -185,7 +207,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	errs := make(chan error, len(listeners))
 	for _, l := range listeners {
-		go func() { errs <- s.http.Serve(l) }()
+		go func() { errs <- s.serve(l) }()
 	}
 	var first error
 	running := len(listeners)
@@ -221,6 +243,13 @@ func (s *Server) Run(ctx context.Context) error {
 	return errors.Join(first, err)
 }
 
+func (s *Server) serve(l net.Listener) error {
+	if l == s.tcp && s.cfg.TLS != nil {
+		return s.http.ServeTLS(l, "", "")
+	}
+	return s.http.Serve(l)
+}
+
 func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	body := struct {
 		Status   string `json:"status"`
@@ -246,8 +275,12 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 		http.Error(w, "internal error", http.StatusInternalServerError)
 		return
 	}
+	writeRaw(w, status, append(data, '\n'))
+}
+
+func writeRaw(w http.ResponseWriter, status int, body []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(data, '\n')) // a client that went away gets nothing
+	_, _ = w.Write(body) // a client that went away gets nothing
 }

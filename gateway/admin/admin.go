@@ -6,15 +6,18 @@
 package admin
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"maps"
+
 	"net/http"
 
 	"github.com/rs/zerolog"
 
+	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/gateway/httpbody"
+	"github.com/yaya-ai/yaya/internal/control"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/plugin"
@@ -23,11 +26,14 @@ import (
 // maxBody bounds a request's body, in bytes.
 const maxBody = 1 << 20
 
-// Config assembles the API. All fields are required.
+// Config assembles the API. All fields are required, but those that say
+// otherwise.
 type Config struct {
 	Bus      *bus.Bus
 	Settings *config.Store
 	Plugins  *plugin.Registry
+	Devices  *auth.Authority // nil for none
+	Control  control.Log     // nil for none
 	Log      zerolog.Logger
 }
 
@@ -40,17 +46,32 @@ type API struct {
 // New returns the API.
 func New(cfg Config) *API {
 	a := &API{cfg: cfg, mux: http.NewServeMux()}
-	for pattern, h := range map[string]handler{
+	resources := map[string]handler{
 		"GET /api/llm-providers":            a.listProviders,
 		"POST /api/llm-providers":           a.createProvider,
 		"PATCH /api/llm-providers/active":   a.activateProvider,
 		"PATCH /api/llm-providers/{id}":     a.updateProvider,
 		"DELETE /api/llm-providers/{id}":    a.deleteProvider,
 		"POST /api/llm-providers/{id}/test": a.testProvider,
-	} {
+	}
+	if cfg.Devices != nil {
+		maps.Copy(resources, map[string]handler{
+			"GET /api/devices":              a.listDevices,
+			"POST /api/devices/invite":      a.inviteDevice,
+			"POST /api/devices/approve":     a.approveDevice,
+			"POST /api/devices/reject":      a.rejectDevice,
+			"POST /api/devices/rotate-keys": a.rotateKeys,
+			"POST /api/devices/{id}/revoke": a.revokeDevice,
+			"PUT /api/devices/{id}/scopes":  a.setScopes,
+		})
+	}
+	if cfg.Control != nil {
+		resources["GET /api/audit"] = a.audit
+	}
+	for pattern, h := range resources {
 		a.mux.Handle(pattern, a.serve(h))
 	}
-	a.mux.Handle("/api/", a.serve(func(*http.Request) (int, any, error) {
+	a.mux.Handle("/api/", a.serve(func(http.ResponseWriter, *http.Request) (int, any, error) {
 		return 0, nil, fail(http.StatusNotFound, "there is no such resource")
 	}))
 	return a
@@ -60,7 +81,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.mux.ServeHTT
 
 // handler returns a status with a value to encode, or an error to map; only
 // serve writes.
-type handler func(r *http.Request) (status int, body any, err error)
+type handler func(w http.ResponseWriter, r *http.Request) (status int, body any, err error)
 
 // problem is an error that its caller gets to read.
 type problem struct {
@@ -76,8 +97,7 @@ func fail(status int, format string, args ...any) error {
 
 func (a *API) serve(h handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-		status, body, err := h(r)
+		status, body, err := h(w, r)
 		if err != nil {
 			p, ok := errors.AsType[*problem](err)
 			if !ok {
@@ -104,21 +124,9 @@ func (a *API) serve(h handler) http.Handler {
 }
 
 // decode reads a JSON body; what v does not know is an error.
-func decode(r *http.Request, v any) error {
-	data, err := io.ReadAll(r.Body) //nolint:forbidigo // bounded by serve
-	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		return fail(http.StatusRequestEntityTooLarge, "the body exceeds %d bytes", maxBody)
-	}
-	if err != nil {
-		return fail(http.StatusBadRequest, "the body cannot be read")
-	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(v); err != nil {
-		return fail(http.StatusBadRequest, "the body is not what is expected: %v", err)
-	}
-	if dec.More() {
-		return fail(http.StatusBadRequest, "the body goes on behind its end")
+func decode(w http.ResponseWriter, r *http.Request, v any) error {
+	if err := httpbody.Decode(w, r, maxBody, v); err != nil {
+		return &problem{err.Status, err.Detail}
 	}
 	return nil
 }

@@ -17,7 +17,11 @@ import (
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
+	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/gateway/admin"
+	"github.com/yaya-ai/yaya/gateway/cluster"
+	"github.com/yaya-ai/yaya/internal/control"
+	"github.com/yaya-ai/yaya/internal/journal"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/event"
@@ -35,13 +39,15 @@ type world struct {
 	api  http.Handler
 	cfg  *config.Store
 	bus  *bus.Bus
+	who  auth.Principal
+	dev  *auth.Authority
 	mu   sync.Mutex
 	asks []event.Event
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, dir: t.TempDir(), bus: bus.New(bus.Config{})}
+	w := &world{t: t, dir: t.TempDir(), bus: bus.New(bus.Config{}), who: auth.LocalOwner}
 	root, err := os.OpenRoot(w.dir)
 	if err != nil {
 		t.Fatal(err)
@@ -67,9 +73,26 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.api = admin.New(admin.Config{Bus: w.bus, Settings: w.cfg, Plugins: reg, Log: zerolog.Nop()})
+	if err := root.Mkdir("keys", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	keys, err := root.OpenRoot("keys")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.dev, err = auth.NewAuthority(auth.AuthorityConfig{Keys: keys}); err != nil {
+		t.Fatal(err)
+	}
+	log, err := cluster.Open(journal.Root(root), cluster.Options{Projections: []control.Projection{w.dev}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.dev.Start(log); err != nil {
+		t.Fatal(err)
+	}
+	w.api = admin.New(admin.Config{Bus: w.bus, Settings: w.cfg, Plugins: reg, Devices: w.dev, Control: log, Log: zerolog.Nop()})
 	t.Cleanup(func() {
-		if err := errors.Join(reg.Stop(), w.bus.Close(context.Background()), root.Close()); err != nil {
+		if err := errors.Join(reg.Stop(), w.bus.Close(context.Background()), log.Close(), keys.Close(), root.Close()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -80,6 +103,8 @@ func newWorld(t *testing.T) *world {
 func (w *world) do(method, path, body string) (int, string) {
 	w.t.Helper()
 	r := httptest.NewRequestWithContext(w.t.Context(), method, path, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	r = r.WithContext(auth.WithPrincipal(r.Context(), w.who))
 	rec := httptest.NewRecorder()
 	w.api.ServeHTTP(rec, r)
 	data, err := io.ReadAll(rec.Result().Body) //nolint:forbidigo // test
@@ -146,10 +171,10 @@ func TestCreate(t *testing.T) {
 		`{"id":"two"}`:                                             "no loaded plugin",
 		`{"id":"two","plugin":"llm-echo","config":{"plugin":"x"}}`: "beside config",
 		`{"id":"two","plugin":"llm-echo","config":{"a b":"x"}}`:    "cannot be a key",
-		`{"id":"two","plugin":"llm-echo","cfg":{}}`:                "unknown field",
-		`{"id":"two","plugin":"llm-echo"} {}`:                      "behind its end",
+		`{"id":"two","plugin":"llm-echo","cfg":{}}`:                "unknown member",
+		`{"id":"two","plugin":"llm-echo"} {}`:                      "not what is expected",
 		`not json`:                                                 "not what is expected",
-		`[]`:                                                       "not what is expected",
+		`[]`:                                                       "no JSON object",
 		`{"id":"two","plugin":"llm-echo","label":7}`:               "not what is expected",
 		`{"id":"two","plugin":"llm-echo","config":{"x":"` + strings.Repeat("x", 70000) + `"}}`: "at most",
 	} {

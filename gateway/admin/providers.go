@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/event"
@@ -65,10 +66,14 @@ func (a *API) instance(id string) (config.Instance, error) {
 	return *i, nil
 }
 
-func (a *API) listProviders(r *http.Request) (int, any, error) {
+func (a *API) listProviders(_ http.ResponseWriter, r *http.Request) (int, any, error) {
 	rows := []Provider{}
+	show := r.URL.Query().Get("show") == "1"
+	if show && auth.Allow(auth.FromContext(r.Context()), auth.ConfigWrite) != nil {
+		return 0, nil, fail(http.StatusForbidden, "who may not change secrets may not see them: it needs the scope %s", auth.ConfigWrite)
+	}
 	for _, i := range a.cfg.Settings.Providers().ListInstances() {
-		rows = append(rows, a.row(i, r.URL.Query().Get("show") == "1"))
+		rows = append(rows, a.row(i, show))
 	}
 	return http.StatusOK, rows, nil
 }
@@ -109,14 +114,14 @@ func checkFields(id string, f fields) error {
 	return nil
 }
 
-func (a *API) createProvider(r *http.Request) (int, any, error) {
+func (a *API) createProvider(w http.ResponseWriter, r *http.Request) (int, any, error) {
 	var body struct {
 		ID     *string `json:"id"`
 		Plugin string  `json:"plugin"`
 		Label  *string `json:"label"`
 		Config fields  `json:"config"`
 	}
-	if err := decode(r, &body); err != nil {
+	if err := decode(w, r, &body); err != nil {
 		return 0, nil, err
 	}
 	if _, ok := a.plugin(body.Plugin); !ok {
@@ -163,7 +168,7 @@ func (a *API) partial(id string, err error) error {
 	return fail(http.StatusInternalServerError, "the provider was written in part: %v; clear it away with: yaya config unset 'providers.%s.*'", err, id)
 }
 
-func (a *API) updateProvider(r *http.Request) (int, any, error) {
+func (a *API) updateProvider(w http.ResponseWriter, r *http.Request) (int, any, error) {
 	id := r.PathValue("id")
 	if _, err := a.instance(id); err != nil {
 		return 0, nil, err
@@ -173,7 +178,7 @@ func (a *API) updateProvider(r *http.Request) (int, any, error) {
 		Label  *string          `json:"label"`
 		Config fields           `json:"config"`
 	}
-	if err := decode(r, &body); err != nil {
+	if err := decode(w, r, &body); err != nil {
 		return 0, nil, err
 	}
 	if body.Plugin != nil {
@@ -192,7 +197,7 @@ func (a *API) updateProvider(r *http.Request) (int, any, error) {
 	return http.StatusOK, a.row(i, false), nil
 }
 
-func (a *API) deleteProvider(r *http.Request) (int, any, error) {
+func (a *API) deleteProvider(_ http.ResponseWriter, r *http.Request) (int, any, error) {
 	view := a.cfg.Settings.Providers()
 	i, err := a.instance(r.PathValue("id"))
 	if err != nil {
@@ -213,11 +218,11 @@ func (a *API) deleteProvider(r *http.Request) (int, any, error) {
 	return http.StatusNoContent, nil, nil
 }
 
-func (a *API) activateProvider(r *http.Request) (int, any, error) {
+func (a *API) activateProvider(w http.ResponseWriter, r *http.Request) (int, any, error) {
 	var body struct {
 		Name string `json:"name"`
 	}
-	if err := decode(r, &body); err != nil {
+	if err := decode(w, r, &body); err != nil {
 		return 0, nil, err
 	}
 	i, err := a.instance(body.Name)
@@ -245,7 +250,7 @@ type testResult struct {
 }
 
 // testProvider asks a provider for a word, on a session of its own (Y-98).
-func (a *API) testProvider(r *http.Request) (int, any, error) {
+func (a *API) testProvider(_ http.ResponseWriter, r *http.Request) (int, any, error) {
 	i, err := a.instance(r.PathValue("id"))
 	if err != nil {
 		return 0, nil, err

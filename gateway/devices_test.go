@@ -1,0 +1,532 @@
+package gateway
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/gateway/cluster"
+	"github.com/yaya-ai/yaya/internal/control"
+	"github.com/yaya-ai/yaya/internal/journal"
+	"github.com/yaya-ai/yaya/internal/principal"
+)
+
+var rsaKey = sync.OnceValue(func() *rsa.PrivateKey {
+	k, err := rsa.GenerateKey(rand.Reader, 3072)
+	if err != nil {
+		panic(err)
+	}
+	return k
+})
+
+// authority returns one with its log, in a folder of its own.
+func authority(t *testing.T) (*auth.Authority, *cluster.Local) {
+	t.Helper()
+	root, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := root.Mkdir("keys", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	keys, err := root.OpenRoot("keys")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := auth.NewAuthority(auth.AuthorityConfig{Keys: keys, GenerateKey: func() (*rsa.PrivateKey, error) { return rsaKey(), nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := cluster.Open(journal.Root(root), cluster.Options{Projections: []control.Projection{a}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { log.Close(); keys.Close(); root.Close() })
+	if err := a.Start(log); err != nil {
+		t.Fatal(err)
+	}
+	return a, log
+}
+
+// serving runs a server and returns its base URL and a client for its socket.
+func serving(t *testing.T, cfg Config) (base string, unix *http.Client) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "yg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if cfg.Listen == "" {
+		cfg.Listen = "127.0.0.1:0"
+	}
+	cfg.Socket = filepath.Join(dir, "s")
+	srv, err := New(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- srv.Run(ctx) }()
+	unix = &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", cfg.Socket)
+	}}}
+	t.Cleanup(func() {
+		unix.CloseIdleConnections()
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return "http://" + srv.Addr(), unix
+}
+
+type answer struct {
+	status int
+	body   string
+	header http.Header
+}
+
+func ask(t *testing.T, c *http.Client, method, url, body string, header ...string) answer {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(header); i += 2 {
+		if header[i] == "Host" {
+			req.Host = header[i+1]
+			continue
+		}
+		req.Header.Add(header[i], header[i+1])
+	}
+	resp, err := c.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer{resp.StatusCode, string(data), resp.Header}
+}
+
+func device(id string) (ed25519.PrivateKey, auth.Registration) {
+	pub, key, _ := ed25519.GenerateKey(rand.Reader)
+	return key, auth.Registration{PublicKey: base64.StdEncoding.EncodeToString(pub), DeviceID: id, Label: id}
+}
+
+// token enrols a device.
+func token(t *testing.T, a *auth.Authority, id string, scopes ...auth.Scope) string {
+	t.Helper()
+	inv, err := a.Invite(t.Context(), auth.LocalOwner, "", scopes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, r := device(id)
+	r.Code = inv.Code
+	got, err := a.Register(t.Context(), "p", r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got.Token.Token
+}
+
+// AU-46, AU-35, AU-10, R7: every route for every kind of principal. A route that
+// is not in this table fails the test.
+func TestEveryRouteForEveryPrincipal(t *testing.T) {
+	a, _ := authority(t)
+	ok := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, "reached by ", auth.FromContext(r.Context()).Actor(), " ", principal.From(r.Context()))
+	})
+	cfg := Config{Authority: a, MCP: ok, Metrics: ok, API: ok, Wire: ok, RPC: ok, Agents: ok, Status: func() any { return 1 }}
+	base, unix := serving(t, cfg)
+	behind, _ := serving(t, Config{Authority: a, MCP: ok, Metrics: ok, API: ok, Wire: ok, RPC: ok, Agents: ok, Status: func() any { return 1 }, Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	admin, none := token(t, a, "admin", auth.AllScopes()...), token(t, a, "none")
+	revoked := token(t, a, "gone", auth.AllScopes()...)
+	if err := a.Revoke(t.Context(), auth.LocalOwner, "gone", ""); err != nil {
+		t.Fatal(err)
+	}
+	only := map[auth.Scope]string{}
+	for _, s := range auth.AllScopes() {
+		only[s] = token(t, a, "only-"+strings.ReplaceAll(string(s), ":", "-"), s)
+	}
+	// what is wanted: of the owner on loopback, over the socket, and which scope lets a device in
+	type want struct {
+		loopback, socket int
+		scope            auth.Scope
+	}
+	public := want{200, 200, "*"}
+	wants := map[string]want{
+		"GET /health":                       public,
+		"GET /.well-known/jwks.json":        public,
+		"GET /ws":                           public,
+		"GET /socket/websocket":             public,
+		"POST /auth/register":               {415, 415, "*"},
+		"POST /auth/refresh":                {401, 401, "*"},
+		"POST /rpc":                         {401, 200, auth.AgentsRead},
+		"GET /agents":                       {401, 200, auth.AgentsRead},
+		"GET /agents/{id}":                  {401, 200, auth.AgentsRead},
+		"/mcp":                              {200, 200, auth.ToolsCall},
+		"/mcp/{profile}":                    {200, 200, auth.ToolsCall},
+		"GET /metrics":                      {200, 200, auth.MetricsRead},
+		"GET /status":                       {200, 200, auth.AgentsRead},
+		"/api/":                             {200, 200, auth.ConfigRead},
+		"GET /api/llm-providers":            {200, 200, auth.ConfigRead},
+		"POST /api/llm-providers":           {200, 200, auth.ConfigWrite},
+		"PATCH /api/llm-providers/{id}":     {200, 200, auth.ConfigWrite},
+		"DELETE /api/llm-providers/{id}":    {200, 200, auth.ConfigWrite},
+		"POST /api/llm-providers/{id}/test": {200, 200, auth.ConfigWrite},
+		"GET /api/devices":                  {200, 200, auth.DevicesRead},
+		"POST /api/devices/invite":          {200, 200, auth.DevicesApprove},
+		"POST /api/devices/approve":         {200, 200, auth.DevicesApprove},
+		"POST /api/devices/reject":          {200, 200, auth.DevicesApprove},
+		"POST /api/devices/rotate-keys":     {200, 200, auth.DevicesManage},
+		"POST /api/devices/{id}/revoke":     {200, 200, auth.DevicesManage},
+		"PUT /api/devices/{id}/scopes":      {200, 200, auth.DevicesManage},
+		"GET /api/audit":                    {200, 200, auth.AuditRead},
+	}
+	srv := &Server{cfg: cfg}
+	seen := 0
+	for _, r := range srv.table() {
+		if r.handler == nil {
+			continue
+		}
+		seen++
+		w, listed := wants[r.pattern]
+		if !listed {
+			t.Errorf("the policy of %q is not documented here", r.pattern)
+			continue
+		}
+		method, path, found := strings.Cut(r.pattern, " ")
+		if !found {
+			method, path = http.MethodPost, r.pattern
+		}
+		path = strings.NewReplacer("{id}", "x", "{profile}", "p").Replace(path)
+		check := func(who string, got answer, wanted int) {
+			t.Helper()
+			if got.status != wanted {
+				t.Errorf("%s for %s: %d, want %d (%s)", r.pattern, who, got.status, wanted, got.body)
+			}
+		}
+		bearer := func(tok string) answer {
+			return ask(t, http.DefaultClient, method, base+path, "", "Authorization", "Bearer "+tok)
+		}
+		check("the owner", ask(t, http.DefaultClient, method, base+path, ""), w.loopback)
+		check("the owner over the socket", ask(t, unix, method, "http://yaya"+path, ""), w.socket)
+		if r.access.public {
+			check("a stranger", ask(t, http.DefaultClient, method, behind+path, ""), w.loopback)
+			continue
+		}
+		stranger := ask(t, http.DefaultClient, method, behind+path, "")
+		check("a stranger", stranger, 401)
+		if !strings.HasPrefix(stranger.header.Get("WWW-Authenticate"), "Bearer ") {
+			t.Errorf("%s: a stranger is not told how: %v", r.pattern, stranger.header)
+		}
+		check("an administrator", bearer(admin), 200)
+		check("a device without scopes", bearer(none), 403)
+		check("a revoked device", bearer(revoked), 401)
+		for s, tok := range only {
+			wanted := 403
+			if s == w.scope {
+				wanted = 200
+			}
+			check("a device with "+string(s), bearer(tok), wanted)
+		}
+		if body := bearer(admin).body; r.pattern != "GET /status" && body != "reached by admin device|admin" {
+			t.Errorf("%s: %s", r.pattern, body)
+		}
+	}
+	if seen != len(wants) {
+		t.Errorf("%d routes are there, %d are documented", seen, len(wants))
+	}
+}
+
+// W-6, W-7, W-10, W-17, W-52: registration and refresh over HTTP.
+func TestRegisterAndRefresh(t *testing.T) {
+	a, _ := authority(t)
+	base, _ := serving(t, Config{Authority: a, MCP: http.NotFoundHandler()})
+	c := http.DefaultClient
+	post := func(v any, header ...string) answer {
+		t.Helper()
+		raw, _ := json.Marshal(v)
+		return ask(t, c, "POST", base+"/auth/register", string(raw), header...)
+	}
+	key, r := device("phone")
+	got := post(r) // AU-29: loopback gets no exception
+	var pending struct{ Status, RequestID, ServerID string }
+	decode := func(body string, v any) {
+		t.Helper()
+		if err := json.Unmarshal([]byte(strings.NewReplacer("request_id", "RequestID", "server_id", "ServerID").Replace(body)), v); err != nil {
+			t.Fatal(err, body)
+		}
+	}
+	decode(got.body, &pending)
+	if got.status != 202 || pending.Status != "pending" || pending.RequestID == "" || pending.ServerID != a.ServerID() || strings.Contains(got.body, "token") {
+		t.Fatalf("%+v", got)
+	}
+	if _, err := a.Approve(t.Context(), auth.LocalOwner, pending.RequestID, auth.DefaultScopes()); err != nil {
+		t.Fatal(err)
+	}
+	r.RequestID = pending.RequestID
+	r.Proof = base64.StdEncoding.EncodeToString(auth.SignRegistration(key, pending.ServerID, pending.RequestID, "phone"))
+	got = post(r)
+	var tok struct {
+		Token     string    `json:"device_token"`
+		ExpiresAt time.Time `json:"expires_at"`
+	}
+	if err := json.Unmarshal([]byte(got.body), &tok); err != nil || got.status != 200 || got.header.Get("Cache-Control") != "no-store" {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if d := time.Until(tok.ExpiresAt); d < 23*time.Hour+59*time.Minute || d > 24*time.Hour {
+		t.Errorf("it expires in %v", d)
+	}
+	refresh := func(token string) answer {
+		return ask(t, c, "POST", base+"/auth/refresh", "", "Authorization", "Bearer "+token)
+	}
+	next := refresh(tok.Token)
+	if next.status != 200 || !strings.Contains(next.body, "device_token") || !strings.Contains(next.body, "expires_at") {
+		t.Fatalf("%+v", next)
+	}
+	if again := refresh(tok.Token); again.status != 401 || strings.Contains(again.body, "refreshed") {
+		t.Errorf("a second time: %+v", again)
+	}
+	if got := ask(t, c, "POST", base+"/auth/refresh", ""); got.status != 401 {
+		t.Errorf("without a token: %+v", got)
+	}
+	for name, tt := range map[string]struct {
+		body   string
+		header []string
+		status int
+	}{
+		"not JSON":       {"x", nil, 400},
+		"array":          {"[]", nil, 400},
+		"unknown member": {`{"device_id":"d","scopes":["admin"]}`, nil, 400},
+		"other case":     {`{"Device_ID":"d"}`, nil, 400},
+		"twice":          {`{"device_id":"d","device_id":"e"}`, nil, 400},
+		"bad key":        {`{"device_id":"d","public_key":"AAAA"}`, nil, 400},
+		"deep":           {strings.Repeat("[", 1000), nil, 400},
+		"too large":      {`{"device_id":"` + strings.Repeat("x", 20<<10) + `"}`, nil, 413},
+		"gzip":           {"{}", []string{"Content-Encoding", "gzip"}, 415},
+		"cross site":     {"{}", []string{"Sec-Fetch-Site", "cross-site"}, 403},
+		"foreign origin": {"{}", []string{"Origin", "http://evil.example"}, 403},
+		"foreign host":   {"{}", []string{"Host", "evil.example"}, 403},
+	} {
+		if got := ask(t, c, "POST", base+"/auth/register", tt.body, tt.header...); got.status != tt.status {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	for _, kind := range []string{"text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"} { // HT-03
+		req, _ := http.NewRequestWithContext(t.Context(), "POST", base+"/auth/register", strings.NewReader("{}"))
+		req.Header.Set("Content-Type", kind)
+		resp, err := c.Do(req)
+		if err != nil || resp.StatusCode != 415 {
+			t.Errorf("%s: %v, %v", kind, resp, err)
+		} else {
+			resp.Body.Close()
+		}
+	}
+}
+
+// AU-33, R6: guessing ends soon, with 429 and Retry-After, on loopback too; a good
+// token works all the while.
+func TestGuessingIsSlow(t *testing.T) {
+	a, _ := authority(t)
+	good := token(t, a, "good", auth.AgentsRead)
+	ok := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	base, _ := serving(t, Config{Authority: a, MCP: ok, Agents: ok})
+	if got := ask(t, http.DefaultClient, "GET", base+"/agents", "", "Authorization", "Bearer "+good); got.status != 200 {
+		t.Fatalf("%+v", got)
+	}
+	_, r := device("guess")
+	statuses := map[int]int{}
+	for n := range 1000 {
+		r.Code = fmt.Sprintf("AAAA-AAAA-%04d", n)
+		raw, _ := json.Marshal(r)
+		got := ask(t, http.DefaultClient, "POST", base+"/auth/register", string(raw))
+		statuses[got.status]++
+		if got.status == 429 && got.header.Get("Retry-After") == "" {
+			t.Fatalf("%+v", got)
+		}
+	}
+	if statuses[401] > 10 || statuses[429] < 990 {
+		t.Errorf("%v", statuses)
+	}
+	if got := ask(t, http.DefaultClient, "GET", base+"/agents", "", "Authorization", "Bearer a.b.c"); got.status != 429 { // one budget for all ways
+		t.Errorf("a wrong token: %+v", got)
+	}
+	if got := ask(t, http.DefaultClient, "GET", base+"/agents", "", "Authorization", "Bearer "+good); got.status != 200 {
+		t.Errorf("the good token: %+v", got)
+	}
+}
+
+// AU-38, AU-39: tokens in other places than the header, and broken headers.
+func TestBrokenAuthorization(t *testing.T) {
+	a, _ := authority(t)
+	tok := token(t, a, "d", auth.AllScopes()...)
+	ok := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	base, _ := serving(t, Config{Authority: a, MCP: ok, Agents: ok})
+	for name, tt := range map[string]struct {
+		path   string
+		header []string
+	}{
+		"in the URL":     {"/agents?token=" + tok, nil},
+		"access_token":   {"/agents?access_token=" + tok, []string{"Authorization", "Bearer " + tok}},
+		"two headers":    {"/agents", []string{"Authorization", "Bearer " + tok, "Authorization", "Bearer " + tok}},
+		"list":           {"/agents", []string{"Authorization", "Bearer " + tok + ", Bearer " + tok}},
+		"tab":            {"/agents", []string{"Authorization", "Bearer\t" + tok}},
+		"trailing":       {"/agents", []string{"Authorization", "Bearer " + tok + " x"}},
+		"basic":          {"/agents", []string{"Authorization", "Basic " + tok}},
+		"no scheme":      {"/agents", []string{"Authorization", tok}},
+		"empty":          {"/agents", []string{"Authorization", "Bearer "}},
+		"dots":           {"/agents", []string{"Authorization", "Bearer " + strings.Repeat(".", 30<<10)}},
+		"another header": {"/agents", []string{"X-Authorization", "Bearer " + tok}},
+	} {
+		got := ask(t, http.DefaultClient, "GET", base+tt.path, "", tt.header...)
+		if got.status != 400 && got.status != 401 {
+			t.Errorf("%s: %d", name, got.status)
+		}
+		if strings.Contains(got.body, tok) {
+			t.Errorf("%s: the answer shows the token", name)
+		}
+	}
+}
+
+// AU-16: what a device has under way ends when it is revoked.
+func TestRevocationEndsRequests(t *testing.T) {
+	a, _ := authority(t)
+	tok := token(t, a, "d", auth.ToolsCall)
+	under := make(chan struct{})
+	ended := make(chan error, 1)
+	base, _ := serving(t, Config{Authority: a, MCP: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(under)
+		<-r.Context().Done()
+		ended <- context.Cause(r.Context())
+	})})
+	done := make(chan answer, 1)
+	go func() { done <- ask(t, http.DefaultClient, "GET", base+"/mcp", "", "Authorization", "Bearer "+tok) }()
+	<-under
+	if err := a.Revoke(t.Context(), auth.LocalOwner, "d", ""); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-ended:
+		if err == nil || !strings.Contains(err.Error(), "revoked") {
+			t.Error(err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Fatal("it goes on")
+	}
+	<-done
+}
+
+// AU-44, R6, R11: behind a proxy nobody is the local owner, only the proxy may
+// speak, and what it says of others counts for it alone.
+func TestBehindProxy(t *testing.T) {
+	a, _ := authority(t)
+	who := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, auth.FromContext(r.Context()).Actor()) })
+	wire := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, Audience(r)) })
+	proxies := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	base, unix := serving(t, Config{Authority: a, MCP: who, Wire: wire, Proxies: proxies, Hosts: []string{"yaya.example"}})
+	for _, h := range [][]string{nil, {"X-Forwarded-For", "127.0.0.1"}, {"X-Real-IP", "127.0.0.1"}, {"X-Forwarded-User", "root"}, {"Forwarded", "for=127.0.0.1"}} {
+		if got := ask(t, http.DefaultClient, "GET", base+"/mcp", "", h...); got.status != 401 {
+			t.Errorf("%v: %+v", h, got)
+		}
+	}
+	if got := ask(t, unix, "GET", "http://yaya/mcp", ""); got.body != "owner" {
+		t.Errorf("over the socket: %+v", got)
+	}
+	if got := ask(t, http.DefaultClient, "GET", base+"/ws", "", "Host", "yaya.example"); got.body != "wss://yaya.example/ws" {
+		t.Errorf("audience: %+v", got)
+	}
+	if got := ask(t, http.DefaultClient, "GET", base+"/ws", "", "Host", "yaya.example", "Origin", "https://yaya.example"); got.status != 200 {
+		t.Errorf("its own page: %+v", got)
+	}
+	for _, origin := range []string{"http://yaya.example", "https://yaya.example:444", "null", "https://evil.example"} { // WS-01
+		if got := ask(t, http.DefaultClient, "GET", base+"/ws", "", "Host", "yaya.example", "Origin", origin); got.status != 403 {
+			t.Errorf("origin %s: %+v", origin, got)
+		}
+	}
+	// One client behind the proxy that fails does not cost another one.
+	fail := func(from string) int {
+		return ask(t, http.DefaultClient, "GET", base+"/mcp", "", "Authorization", "Bearer a.b.c", "X-Forwarded-For", "8.8.8.8, "+from).status
+	}
+	for range 10 {
+		fail("192.0.2.1")
+	}
+	if got := fail("192.0.2.1"); got != 429 {
+		t.Errorf("the one that fails: %d", got)
+	}
+	if got := fail("192.0.2.2"); got != 401 {
+		t.Errorf("another: %d", got)
+	}
+	// A peer that is no proxy is a stranger.
+	other, _ := serving(t, Config{Authority: a, MCP: who, Proxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}})
+	if got := ask(t, http.DefaultClient, "GET", other+"/health", ""); got.status != 403 {
+		t.Errorf("a peer that is no proxy: %+v", got)
+	}
+	// Without a proxy, X-Forwarded-For is ignored.
+	plain, _ := serving(t, Config{Authority: a, MCP: who})
+	for n := range 12 {
+		got := ask(t, http.DefaultClient, "GET", plain+"/mcp", "", "Authorization", "Bearer a.b.c", "X-Forwarded-For", fmt.Sprint("10.0.0.", n)).status
+		if want := map[bool]int{true: 401, false: 429}[n < 10]; got != want {
+			t.Errorf("attempt %d: %d", n, got)
+		}
+	}
+}
+
+// HT-30, HT-32, R11: other machines need TLS.
+func TestTLS(t *testing.T) {
+	if _, err := New(t.Context(), Config{Listen: "0.0.0.0:0"}); err == nil || !strings.Contains(err.Error(), "--tls-cert") {
+		t.Errorf("without TLS: %v", err)
+	}
+	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	tmpl := &x509.Certificate{SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert := &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+	leaf, _ := x509.ParseCertificate(der)
+	pool := x509.NewCertPool()
+	pool.AddCert(leaf)
+	a, _ := authority(t)
+	wire := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, Audience(r)) })
+	base, _ := serving(t, Config{Listen: "0.0.0.0:0", Authority: a, MCP: wire, Wire: wire, TLS: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return cert, nil }})
+	_, port, _ := net.SplitHostPort(strings.TrimPrefix(base, "http://"))
+	c := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}}
+	defer c.CloseIdleConnections()
+	if got := ask(t, c, "GET", "https://127.0.0.1:"+port+"/ws", ""); got.body != "wss://127.0.0.1:"+port+"/ws" {
+		t.Errorf("%+v", got)
+	}
+	if got := ask(t, c, "GET", "https://127.0.0.1:"+port+"/mcp", ""); got.status != 200 { // this user, on this machine
+		t.Errorf("the owner: %+v", got)
+	}
+	if got := ask(t, http.DefaultClient, "GET", "http://127.0.0.1:"+port+"/health", ""); got.status != 400 {
+		t.Errorf("without TLS: %+v", got)
+	}
+}

@@ -1,0 +1,101 @@
+// Package httpbody reads JSON bodies of requests: bounded in size and time,
+// strict (no member twice or in another case, nothing unknown), and of nothing
+// else but application/json.
+package httpbody
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/yaya-ai/yaya/internal/jsonrpc"
+)
+
+// Timeout is how long a body may take to arrive (C.2).
+const Timeout = 30 * time.Second
+
+// Error says what is wrong with a request, and which status says so.
+type Error struct {
+	Status int
+	Detail string
+}
+
+func (e *Error) Error() string { return e.Detail }
+
+func fail(status int, format string, args ...any) *Error {
+	return &Error{status, fmt.Sprintf(format, args...)}
+}
+
+// Read returns a body of at most limit bytes that is one strict JSON value (HT-01,
+// HT-02, HT-03, HT-14).
+func Read(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, *Error) {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return nil, fail(http.StatusUnsupportedMediaType, "the body has to be application/json")
+	}
+	if enc := r.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
+		return nil, fail(http.StatusUnsupportedMediaType, "an encoded body is not accepted")
+	}
+	// A writer that knows no deadlines is one in memory.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(Timeout))
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit)) //nolint:forbidigo // bounded
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+		return nil, fail(http.StatusRequestEntityTooLarge, "the body exceeds %d bytes", limit)
+	}
+	if err != nil {
+		return nil, fail(http.StatusBadRequest, "the body cannot be read")
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	if err := jsonrpc.Check(data); err != nil {
+		return nil, fail(http.StatusBadRequest, "the body is not what is expected: %v", err)
+	}
+	return data, nil
+}
+
+// Decode reads a body as [Read] does into the struct that v points to.
+func Decode(w http.ResponseWriter, r *http.Request, limit int64, v any) *Error {
+	data, err := Read(w, r, limit)
+	if err != nil {
+		return err
+	}
+	return Unmarshal(data, v)
+}
+
+// Unmarshal decodes an object that has been checked. Its members have to be
+// those of the struct that v points to, letter by letter (HT-15): encoding/json
+// would take others for them.
+func Unmarshal(data []byte, v any) *Error {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(data, &members); err != nil || members == nil {
+		return fail(http.StatusBadRequest, "the body is no JSON object")
+	}
+	known := names(reflect.TypeOf(v).Elem())
+	for name := range members {
+		if !known[name] {
+			return fail(http.StatusBadRequest, "the body has an unknown member %.40q", name)
+		}
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(v); err != nil {
+		return fail(http.StatusBadRequest, "the body is not what is expected: %v", err)
+	}
+	return nil
+}
+
+func names(t reflect.Type) map[string]bool {
+	out := map[string]bool{}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
+			out[name] = true
+		}
+	}
+	return out
+}
