@@ -26,7 +26,7 @@ var (
 	ErrBadRequest = errors.New("invalid request")
 	ErrConflict   = errors.New("the device id belongs to another key")
 	ErrRefused    = errors.New("refused")
-	ErrNotFound   = errors.New("there is no such thing")
+	ErrNotFound   = errors.New("not known")
 	ErrBusy       = errors.New("too many devices are waiting for approval")
 )
 
@@ -268,7 +268,7 @@ func (a *Authority) Revoke(ctx context.Context, actor Principal, id, reason stri
 		a.mu.RLock()
 		defer a.mu.RUnlock()
 		if d := a.devices[id]; d == nil {
-			return fmt.Errorf("device %q: %w", clean(id, 128), ErrNotFound)
+			return fmt.Errorf("device %q is %w", clean(id, 128), ErrNotFound)
 		}
 		return nil
 	})
@@ -288,7 +288,7 @@ func (a *Authority) SetScopes(ctx context.Context, actor Principal, id string, s
 		a.mu.RLock()
 		defer a.mu.RUnlock()
 		if d := a.devices[id]; d == nil || d.revoked {
-			return fmt.Errorf("device %q: %w", clean(id, 128), ErrNotFound)
+			return fmt.Errorf("device %q is %w", clean(id, 128), ErrNotFound)
 		}
 		return nil
 	})

@@ -338,7 +338,7 @@ func (a *Authority) waiting(request string) (string, pending, error) {
 	}
 	switch {
 	case len(ids) == 0:
-		return "", pending{}, fmt.Errorf("request %q: %w", clean(request, 128), ErrNotFound)
+		return "", pending{}, fmt.Errorf("request %q is %w", clean(request, 128), ErrNotFound)
 	case len(ids) > 1:
 		slices.Sort(ids)
 		return "", pending{}, fmt.Errorf("%w: several devices with that id wait: approve one by its request: %s", ErrBadRequest, strings.Join(ids, ", "))

@@ -24,7 +24,8 @@ import (
 
 func serveCommand(g *globals) *cobra.Command {
 	var mcpConfig []string
-	var listen, strategy string
+	var strategy string
+	var listen listenFlags
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the gateway",
@@ -39,16 +40,16 @@ named with --mcp-config, in the format of any common MCP client.`,
 			if strategy != "" {
 				flags["strategy"] = strategy
 			}
-			return serve(c.Context(), g, c.OutOrStdout(), mcpConfig, listen, flags)
+			return serve(c.Context(), g, c.OutOrStdout(), mcpConfig, &listen, flags)
 		},
 	}
 	c.Flags().StringArrayVar(&mcpConfig, "mcp-config", nil, "file with MCP servers, instead of yaya's own (repeatable)")
 	c.Flags().StringVar(&strategy, "strategy", "", "id of the strategy that drives agents (default react)")
-	c.Flags().StringVar(&listen, "listen", gateway.DefaultListen, "address to listen on; loopback only")
+	listen.register(c)
 	return c
 }
 
-func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, listen string, flags map[string]string) (err error) {
+func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, listen *listenFlags, flags map[string]string) (err error) {
 	p, err := g.paths()
 	if err != nil {
 		return err
@@ -72,6 +73,11 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 	if err := l.here(mcpConfig, "", data); err != nil {
 		return err
 	}
+	plane, err := openControl(data)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, plane.Close()) }()
 	a, err := newApp(appConfig{data: data, home: p.home, settings: settings, servers: l, log: log})
 	if err != nil {
 		return err
@@ -88,9 +94,9 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 		return err
 	}
 	var url string
-	web, err := gateway.New(ctx, gateway.Config{
-		Tokens: tokens,
-		Listen: listen, Socket: socket, MCP: a.mcp, Metrics: a.metrics.Handler(), Log: log,
+	cfg := gateway.Config{
+		Tokens: tokens, Authority: plane.devices,
+		Socket: socket, MCP: a.mcp, Metrics: a.metrics.Handler(), Log: log,
 		Status: func() any { return a.report(url) },
 		Ready: func() error {
 			if !settled(a.host.Status()) {
@@ -98,15 +104,23 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 			}
 			return nil
 		},
-		API:         admin.New(admin.Config{Bus: a.kernel.Bus, Settings: settings, Plugins: a.kernel.Plugins, Log: log}),
+		API:         admin.New(admin.Config{Bus: a.kernel.Bus, Settings: settings, Plugins: a.kernel.Plugins, Devices: plane.devices, Control: plane.log, Log: log}),
 		Sessions:    a.kernel.Sessions,
 		BeforeDrain: a.mcp.Close, // ends the streams, so that draining does not wait for them
 		OnFailure:   func(err error) { a.kernel.Fail("web", err) },
-	})
+	}
+	if err := listen.apply(&cfg); err != nil {
+		return err
+	}
+	web, err := gateway.New(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	url = "http://" + web.Addr() + "/mcp"
+	scheme := "http://"
+	if cfg.TLS != nil {
+		scheme = "https://"
+	}
+	url = scheme + web.Addr() + "/mcp"
 	a.gauges()
 	if err := a.kernel.Start(ctx, append(a.agents(), a.bridge, web)...); err != nil {
 		return errors.Join(err, web.Close())

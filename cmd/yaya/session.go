@@ -255,7 +255,7 @@ func verifyCommand(g *globals) *cobra.Command {
 	c := &cobra.Command{
 		Use: "verify [DIR]", Short: "Check that a data directory is whole",
 		Long: `Check that a data directory is whole: every bit of every conversation, archived
-ones included. It changes nothing, and may run beside a daemon. The exit code is 1
+ones included, and of the control log. It changes nothing, and may run beside a daemon. The exit code is 1
 if anything is damaged; the file and the entry are named.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -275,6 +275,11 @@ if anything is damaged; the file and the entry are named.`,
 			if err != nil {
 				return err
 			}
+			n, audit, err := verifyControl(journal.Root(root))
+			if err != nil {
+				return err
+			}
+			files, findings = files+n, append(findings, audit...)
 			damaged := false
 			for _, f := range findings {
 				damaged = damaged || f.Damaged

@@ -28,7 +28,7 @@ func TestDevices(t *testing.T) {
 	w.waiting("phone")
 	w.waiting("tablet")
 	w.want("GET", "/api/devices", "", 200, `"status":"pending"`)
-	w.want("POST", "/api/devices/approve", `{"request":"nobody"}`, 404, "no such")
+	w.want("POST", "/api/devices/approve", `{"request":"nobody"}`, 404, "not known")
 	w.want("POST", "/api/devices/approve", `{"request":"phone"}`, 200, `"scopes":["agents:read","memory:read","sessions:read","sessions:write"]`)
 	w.want("POST", "/api/devices/reject", `{"request":"tablet"}`, 204, "")
 	w.want("PUT", "/api/devices/phone/scopes", `{"scopes":["audit:read"]}`, 204, "")
@@ -36,8 +36,8 @@ func TestDevices(t *testing.T) {
 		t.Errorf("a rejected device is listed: %s", got)
 	}
 	w.want("POST", "/api/devices/phone/revoke", `{"reason":"lost"}`, 204, "")
-	w.want("POST", "/api/devices/nobody/revoke", `{}`, 404, "no such")
-	w.want("PUT", "/api/devices/phone/scopes", `{"scopes":["audit:read"]}`, 404, "no such")
+	w.want("POST", "/api/devices/nobody/revoke", `{}`, 404, "not known")
+	w.want("PUT", "/api/devices/phone/scopes", `{"scopes":["audit:read"]}`, 404, "not known")
 	w.want("GET", "/api/devices", "", 200, `"status":"revoked"`)
 	w.want("POST", "/api/devices/rotate-keys", `{"drop_earlier":true}`, 200, `"kid":"`)
 

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+
+	"github.com/rs/zerolog"
+
+	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/gateway/admin"
+	"github.com/yaya-ai/yaya/gateway/cluster"
+	"github.com/yaya-ai/yaya/internal/control"
+	"github.com/yaya-ai/yaya/internal/journal"
+	"github.com/yaya-ai/yaya/kernel/session"
+)
+
+// controlPlane is the control log with what follows from it.
+type controlPlane struct {
+	log     *cluster.Local
+	devices *auth.Authority
+	keys    *os.Root
+}
+
+// openControl opens the control plane of a data directory; one process at a time
+// can.
+func openControl(data *os.Root, more ...control.Projection) (*controlPlane, error) {
+	if err := data.MkdirAll("keys", 0o700); err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	keys, err := data.OpenRoot("keys")
+	if err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	c := &controlPlane{keys: keys}
+	if c.devices, err = auth.NewAuthority(auth.AuthorityConfig{Keys: keys}); err != nil {
+		return nil, errors.Join(err, keys.Close())
+	}
+	c.log, err = cluster.Open(journal.Root(data), cluster.Options{Projections: append([]control.Projection{c.devices}, more...)})
+	if err != nil {
+		return nil, errors.Join(err, keys.Close())
+	}
+	if err := c.devices.Start(c.log); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+func (c *controlPlane) Close() error { return errors.Join(c.log.Close(), c.keys.Close()) }
+
+// withControl runs f with the API of the daemon, or with one of this process's own
+// if none runs.
+func withControl(ctx context.Context, g *globals, f func(*backend) error) (err error) {
+	p, err := g.paths()
+	if err != nil {
+		return err
+	}
+	if b, ok := daemon(ctx, p); ok {
+		defer b.client.CloseIdleConnections()
+		return f(b)
+	}
+	data, err := p.openData()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, data.Close()) }()
+	unlock, err := lock(data)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	c, err := openControl(data)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	api := admin.New(admin.Config{Devices: c.devices, Control: c.log, Log: zerolog.Nop()})
+	return f(&backend{client: &http.Client{Transport: inProcess{http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		api.ServeHTTP(w, r.WithContext(auth.WithPrincipal(r.Context(), auth.LocalOwner)))
+	})}}})
+}
+
+// api sends a request to the API: in as JSON unless it is nil, the answer into
+// out unless that is nil.
+func (b *backend) api(ctx context.Context, method, path string, in, out any) error {
+	var body io.Reader
+	if in != nil {
+		raw, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(raw)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://yaya"+path, body)
+	if err != nil {
+		return err
+	}
+	if in != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := b.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer)) //nolint:forbidigo // bounded by the reader
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode >= http.StatusBadRequest {
+		var e struct {
+			Detail string `json:"detail"`
+		}
+		if json.Unmarshal(raw, &e) != nil || e.Detail == "" {
+			e.Detail = "yaya answered " + resp.Status
+		}
+		return errors.New(printable(e.Detail, 500))
+	}
+	if out == nil {
+		return nil
+	}
+	return json.Unmarshal(raw, out)
+}
+
+// verifyControl checks every bit of the control log; without one there are no
+// files.
+func verifyControl(fsys journal.FS) (files int, findings []session.Finding, err error) {
+	rep, err := cluster.Scan(fsys, func(control.Entry) error { return nil })
+	if d, ok := errors.AsType[*journal.DamageError](err); ok {
+		return 1, []session.Finding{{File: d.File, Entry: d.Entry, Problem: d.Reason, Damaged: true}}, nil
+	}
+	if err != nil || rep.Size+rep.Torn == 0 {
+		return 0, nil, err
+	}
+	if rep.Torn > 0 {
+		findings = append(findings, session.Finding{File: cluster.File, Entry: rep.Last + 1, Problem: "it was cut short; the next start removes it"})
+	}
+	return 1, findings, nil
+}
