@@ -104,7 +104,7 @@ func (s *Server) identify(w http.ResponseWriter, r *http.Request) (auth.Principa
 		s.cfg.Log.Debug().Err(err).Msg("a token was refused")
 		s.unauthorized(w, "invalid_token", "the token is not acceptable")
 	case errors.Is(err, errTooMany):
-		tooMany(w, s.attempts.Blocked(s.address(r), false))
+		tooMany(w, s.cfg.Attempts.Blocked(Address(r), false))
 	default:
 		s.cfg.Log.Warn().Err(err).Msg("tokens cannot be verified")
 		http.Error(w, "tokens cannot be verified now", http.StatusServiceUnavailable)
@@ -128,7 +128,7 @@ var errTooMany = errors.New("too many failed attempts")
 // that are known to be good, which costs and betrays nothing.
 func (s *Server) verify(r *http.Request, token string) (auth.Principal, error) {
 	known := (s.cfg.Authority != nil && s.cfg.Authority.Knows(token)) || (s.cfg.Tokens != nil && s.cfg.Tokens.Knows(token))
-	if !known && s.attempts.Blocked(s.address(r), false) > 0 {
+	if !known && s.cfg.Attempts.Blocked(Address(r), false) > 0 {
 		return auth.Principal{}, errTooMany
 	}
 	err := auth.ErrToken
@@ -146,7 +146,7 @@ func (s *Server) verify(r *http.Request, token string) (auth.Principal, error) {
 		err = xerr
 	}
 	if errors.Is(err, auth.ErrToken) {
-		s.attempts.Fail(s.address(r), false)
+		s.cfg.Attempts.Fail(Address(r), false)
 	}
 	return auth.Principal{}, err
 }

@@ -38,8 +38,8 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, err.Status, detail{err.Error()})
 		return
 	}
-	addr, guess := s.address(r), body.Code != ""
-	if wait := s.attempts.Blocked(addr, guess); wait > 0 {
+	addr, guess := Address(r), body.Code != ""
+	if wait := s.cfg.Attempts.Blocked(addr, guess); wait > 0 {
 		tooMany(w, wait)
 		return
 	}
@@ -47,7 +47,7 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err != nil:
 		if errors.Is(err, auth.ErrRefused) {
-			s.attempts.Fail(addr, guess)
+			s.cfg.Attempts.Fail(addr, guess)
 		}
 		s.authError(w, err)
 	case got.RequestID != "":
@@ -59,20 +59,20 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 
 // refresh is POST /auth/refresh (W-17).
 func (s *Server) refresh(w http.ResponseWriter, r *http.Request) {
-	addr := s.address(r)
+	addr := Address(r)
 	token, ok := bearerToken(r.Header["Authorization"])
 	if !ok {
 		s.unauthorized(w, "invalid_request", "one bearer token is needed")
 		return
 	}
-	if wait := s.attempts.Blocked(addr, false); wait > 0 && !s.cfg.Authority.Knows(token) {
+	if wait := s.cfg.Attempts.Blocked(addr, false); wait > 0 && !s.cfg.Authority.Knows(token) {
 		tooMany(w, wait)
 		return
 	}
 	t, err := s.cfg.Authority.Refresh(r.Context(), token)
 	switch {
 	case errors.Is(err, auth.ErrToken):
-		s.attempts.Fail(addr, false)
+		s.cfg.Attempts.Fail(addr, false)
 		s.cfg.Log.Debug().Err(err).Msg("a token was not refreshed")
 		s.unauthorized(w, "invalid_token", "the token is not acceptable")
 	case err != nil:

@@ -55,9 +55,9 @@ func (s *Server) withPeer(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, peerKey{}, p)
 }
 
-// address is where a request comes from. What a request says about that counts
+// Address is where a request comes from. What a request says about that counts
 // only if a proxy has said it (R6, AU-44): the last of X-Forwarded-For.
-func (s *Server) address(r *http.Request) netip.Addr {
+func Address(r *http.Request) netip.Addr {
 	if p := peerOf(r.Context()); p != nil && p.proxy {
 		all := r.Header["X-Forwarded-For"]
 		if len(all) == 0 {

@@ -48,6 +48,8 @@ type Config struct {
 	// Tokens verifies the tokens of an external issuer, for MCP clients that are
 	// not the local owner; nil for none.
 	Tokens *auth.Verifier
+	// Attempts is the one budget for guessing. Default: one of its own.
+	Attempts *auth.Attempts
 	// Authority knows the devices; nil for none.
 	Authority *auth.Authority
 	Metrics   http.Handler
@@ -77,10 +79,8 @@ type Server struct {
 	unix    net.Listener
 	started time.Time
 	fresh   freshConns
-	// attempts is the one budget for guessing.
-	attempts *auth.Attempts
-	live     sync.WaitGroup // handlers of connections that net/http does not wait for
-	closing  chan struct{}  // closed when those have to end
+	live    sync.WaitGroup // handlers of connections that net/http does not wait for
+	closing chan struct{}  // closed when those have to end
 
 	stop context.CancelFunc // while loaded
 	done chan error
@@ -119,6 +119,9 @@ func (f *freshConns) close() {
 func New(ctx context.Context, cfg Config) (*Server, error) {
 	cfg.Listen = cmp.Or(cfg.Listen, DefaultListen)
 	cfg.DrainTimeout = cmp.Or(cfg.DrainTimeout, 5*time.Second)
+	if cfg.Attempts == nil {
+		cfg.Attempts = auth.NewAttempts(time.Now)
+	}
 	if cfg.TLS == nil && cfg.Proxies == nil {
 		if err := loopbackOnly(ctx, cfg.Listen); err != nil {
 			return nil, err
@@ -129,7 +132,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on %s (is another yaya running? choose another with --listen): %w", cfg.Listen, err)
 	}
-	s := &Server{cfg: cfg, tcp: tcp, started: time.Now(), closing: make(chan struct{}), attempts: auth.NewAttempts(time.Now)}
+	s := &Server{cfg: cfg, tcp: tcp, started: time.Now(), closing: make(chan struct{})}
 	if cfg.Socket != "" {
 		if s.unix, err = listenSocket(ctx, cfg.Socket); err != nil {
 			_ = tcp.Close()

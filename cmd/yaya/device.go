@@ -140,8 +140,8 @@ func deviceApproveCommand(g *globals) *cobra.Command {
 	var scopes []string
 	c := &cobra.Command{
 		Use: "approve REQUEST", Short: "Let a device in that waits",
-		Long:  "Let a device in that waits. REQUEST is the id of its request, or its own id (yaya device list).",
-		Args:  cobra.ExactArgs(1),
+		Long: "Let a device in that waits. REQUEST is the id of its request, or its own id (yaya device list).",
+		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return withControl(c.Context(), g, func(b *backend) error {
 				var d auth.DeviceInfo

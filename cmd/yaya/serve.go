@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -17,6 +19,7 @@ import (
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/gateway"
 	"github.com/yaya-ai/yaya/gateway/admin"
+	"github.com/yaya-ai/yaya/gateway/wire"
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
@@ -93,9 +96,24 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 	if err != nil {
 		return err
 	}
+	attempts := auth.NewAttempts(time.Now)
+	sockets := wire.New(wire.Config{
+		Authority: plane.devices, KernelID: kernelID(plane), Audience: gateway.Audience, Address: gateway.Address, Attempts: attempts, Log: log,
+	})
+	agents := wire.NewAgents(wire.AgentsConfig{Server: sockets, Sessions: a.kernel.Sessions, Loop: a.kernel.Loop, Approvals: a.kernel.Approvals})
+	sockets.Handle(wire.AgentPrefix, agents)
+	endSockets := sync.OnceFunc(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), socketGrace)
+		defer cancel()
+		if err := sockets.Close(ctx); err != nil {
+			log.Warn().Err(err).Msg("while stopping")
+		}
+		agents.Close()
+	})
+	defer endSockets()
 	var url string
 	cfg := gateway.Config{
-		Tokens: tokens, Authority: plane.devices,
+		Tokens: tokens, Authority: plane.devices, Attempts: attempts, Wire: sockets,
 		Socket: socket, MCP: a.mcp, Metrics: a.metrics.Handler(), Log: log,
 		Status: func() any { return a.report(url) },
 		Ready: func() error {
@@ -104,10 +122,13 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 			}
 			return nil
 		},
-		API:         admin.New(admin.Config{Bus: a.kernel.Bus, Settings: settings, Plugins: a.kernel.Plugins, Devices: plane.devices, Control: plane.log, Log: log}),
-		Sessions:    a.kernel.Sessions,
-		BeforeDrain: a.mcp.Close, // ends the streams, so that draining does not wait for them
-		OnFailure:   func(err error) { a.kernel.Fail("web", err) },
+		API:      admin.New(admin.Config{Bus: a.kernel.Bus, Settings: settings, Plugins: a.kernel.Plugins, Devices: plane.devices, Control: plane.log, Log: log}),
+		Sessions: a.kernel.Sessions,
+		BeforeDrain: func() { // ends the streams, so that draining does not wait for them
+			a.mcp.Close()
+			endSockets()
+		},
+		OnFailure: func(err error) { a.kernel.Fail("web", err) },
 	}
 	if err := listen.apply(&cfg); err != nil {
 		return err
@@ -122,6 +143,9 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 	}
 	url = scheme + web.Addr() + "/mcp"
 	a.gauges()
+	a.metrics.Gauge("yaya_websockets", "Authenticated WebSockets.", func() float64 { n, _, _ := sockets.Stats(); return float64(n) })
+	a.metrics.Gauge("yaya_websockets_slow", "WebSockets closed because their clients did not keep up, since the start.", func() float64 { _, n, _ := sockets.Stats(); return float64(n) })
+	a.metrics.Gauge("yaya_events_delivered", "Events delivered to WebSockets, since the start.", func() float64 { _, _, n := sockets.Stats(); return float64(n) })
 	if err := a.kernel.Start(ctx, append(a.agents(), a.bridge, web)...); err != nil {
 		return errors.Join(err, web.Close())
 	}
@@ -166,6 +190,12 @@ func (a *app) repair(ctx context.Context) {
 		a.log.Error().Err(err).Msg("not every session is whole: yaya verify tells which")
 	}
 }
+
+// socketGrace is how long WebSockets have to take their leave.
+const socketGrace = 3 * time.Second
+
+// kernelID names this kernel on the wire: by its server's id, which no other has.
+func kernelID(c *controlPlane) string { return "k_" + c.devices.ServerID()[:16] }
 
 // gauges are what /metrics shows besides calls.
 func (a *app) gauges() {

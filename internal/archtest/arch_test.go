@@ -52,6 +52,7 @@ var allowed = map[string][]string{
 	"mcpbridge/downstream":        {"kernel/...", "feature", "mcpbridge/relay"},
 	"gateway":                     {"kernel/...", "auth", "gateway/..."},
 	"gateway/admin":               {"kernel/...", "auth", "gateway/..."},
+	"gateway/wire":                {"kernel/...", "auth", "gateway/httpbody"},
 	"gateway/httpbody":            {},
 	"gateway/cluster":             {},
 	"gateway/cluster/clustertest": {"gateway/cluster"},

@@ -1,0 +1,298 @@
+package wire
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/gateway/httpbody"
+	"github.com/yaya-ai/yaya/kernel/approval"
+	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/kernel/loop"
+	"github.com/yaya-ai/yaya/kernel/session"
+)
+
+// AgentPrefix starts the topics of agents: agent:{id} (W-20).
+const AgentPrefix = "agent:"
+
+// AgentsConfig assembles [Agents]. All fields are required.
+type AgentsConfig struct {
+	Server    *Server
+	Sessions  *session.Manager
+	Loop      *loop.Loop
+	Approvals *approval.Runtime
+}
+
+// Agents serves agent:{id}: one agent's events, its text as it is written, and
+// what a client says to it. One reader of the session feeds all of its clients.
+type Agents struct {
+	cfg AgentsConfig
+
+	mu     sync.Mutex
+	feeds  map[string]*feed
+	closed bool
+	stop   chan struct{}
+	work   sync.WaitGroup
+}
+
+// linger is how long an agent is followed after its last client has gone: those
+// that have lost their connection come back.
+const linger = streamKept
+
+// NewAgents returns the topic; [Agents.Close] ends what it starts.
+func NewAgents(cfg AgentsConfig) *Agents {
+	a := &Agents{cfg: cfg, feeds: map[string]*feed{}, stop: make(chan struct{})}
+	a.work.Go(a.heartbeat)
+	return a
+}
+
+// heartbeat tells the sessions that their readers are there.
+func (a *Agents) heartbeat() {
+	t := time.NewTicker(10 * time.Second)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+			for _, f := range a.all() {
+				f.heartbeat()
+			}
+		case <-a.stop:
+			return
+		}
+	}
+}
+
+func (a *Agents) all() []*feed {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	out := make([]*feed, 0, len(a.feeds))
+	for _, f := range a.feeds {
+		out = append(out, f)
+	}
+	return out
+}
+
+// Close lets go of all sessions.
+func (a *Agents) Close() {
+	a.mu.Lock()
+	if a.closed {
+		a.mu.Unlock()
+		return
+	}
+	a.closed = true
+	a.mu.Unlock()
+	close(a.stop)
+	for _, f := range a.all() {
+		f.close()
+	}
+	a.work.Wait()
+}
+
+// AgentJoined is the response to a join of agent:{id}.
+type AgentJoined struct {
+	Cursor Cursor `json:"cursor"` // what has happened so far
+	// Resync says why since could not be honoured: forget what you have, Snapshot is
+	// the state.
+	Resync   string           `json:"resync,omitempty"`
+	Snapshot session.Snapshot `json:"snapshot"`
+}
+
+// Join implements [Topic].
+func (a *Agents) Join(ctx context.Context, c Client, topic string, since *Cursor) (Joined, error) {
+	if err := auth.Allow(c.Principal, auth.SessionsRead); err != nil {
+		return Joined{}, err // before anything is looked up: no oracle (WS-19)
+	}
+	id := topic[len(AgentPrefix):]
+	if event.CheckSession(id) != nil || id == event.KernelSession {
+		return Joined{}, Refuse("unmatched topic")
+	}
+	s, err := a.cfg.Sessions.Find(id, "")
+	if errors.Is(err, session.ErrNotFound) {
+		return Joined{}, Refuse("unmatched topic")
+	}
+	if err != nil {
+		return Joined{}, err
+	}
+	f, err := a.feed(id)
+	if err != nil {
+		return Joined{}, err
+	}
+	context.AfterFunc(ctx, f.release) // when the client leaves
+	now, err := s.Snapshot()
+	if err != nil {
+		return Joined{}, err
+	}
+	res := AgentJoined{Cursor: Cursor{now.Epoch, now.AsOfSeq}, Snapshot: now}
+	res.Snapshot.Text = "" // comes as a stream
+	after := now.AsOfSeq
+	switch {
+	case since == nil:
+	case since.Epoch != "" && since.Epoch != now.Epoch:
+		res.Resync = "epoch"
+	case since.Seq > now.AsOfSeq:
+		res.Resync = "ahead"
+	default:
+		after = since.Seq
+	}
+	return Joined{
+		Response: res, After: after, Last: now.AsOfSeq, Still: &f.mu, Live: f.live,
+		Replay: func(_ context.Context, after, upTo int64, visit func(Event) error) error {
+			err := s.Entries(after+1, func(e session.Entry) error {
+				if e.ID > upTo {
+					return errEnough
+				}
+				ev, ok := e.Event(id)
+				if !ok {
+					return nil
+				}
+				ev.Entry = e.ID
+				return visit(project(ev, now.Epoch))
+			})
+			if errors.Is(err, errEnough) {
+				return nil
+			}
+			return err
+		},
+	}, nil
+}
+
+var errEnough = errors.New("enough")
+
+// AgentEvent is an event of an agent (W-20).
+type AgentEvent struct {
+	Type    string `json:"type"` // the kind, as in tool.call.start
+	AgentID string `json:"agent_id"`
+	Data    any    `json:"data"` // the kind's payload, see docs/events
+	Time    string `json:"ts"`
+	// Cursor is where the client is once it has seen this; absent from volatile
+	// events.
+	Cursor *Cursor `json:"cursor,omitempty"`
+}
+
+// project returns an event as clients see it.
+func project(ev event.Event, epoch string) Event {
+	p := AgentEvent{Type: ev.Kind, AgentID: ev.SessionID, Data: ev.Payload, Time: stamp(ev.Time)}
+	if p.Data == nil {
+		p.Data = struct{}{}
+	}
+	if ev.Entry > 0 {
+		p.Cursor = &Cursor{epoch, ev.Entry}
+	}
+	return Event{Name: ev.Kind, Payload: p, Seq: ev.Entry, Soon: ev.Entry == 0}
+}
+
+// What clients push to agent:{id}.
+type (
+	agentMessage struct {
+		Content string `json:"content"`
+		// ID makes sending it again harmless.
+		ID       string `json:"id"`
+		Delivery string `json:"delivery"` // reject, queue, steer, interrupt
+	}
+	agentApproval struct {
+		RequestID string `json:"request_id"`
+		Response  string `json:"response"` // approve, approve_for_session, reject
+		Feedback  string `json:"feedback"`
+	}
+	streamRetry struct {
+		Type      string `json:"type"`
+		RequestID string `json:"request_id"`
+		Missing   []int  `json:"missing"`
+	}
+	retried struct {
+		Resent int   `json:"resent"`
+		Gone   []int `json:"gone"`
+	}
+)
+
+func decode(payload json.RawMessage, v any) error {
+	if err := httpbody.Unmarshal(payload, v); err != nil {
+		return Refuse("%s", err.Detail)
+	}
+	return nil
+}
+
+// Push implements [Topic].
+func (a *Agents) Push(ctx context.Context, c Client, topic, name string, payload json.RawMessage) (any, error) {
+	id := topic[len(AgentPrefix):]
+	switch name {
+	case "message":
+		return a.say(ctx, c, id, payload)
+	case "interrupt":
+		if err := auth.Allow(c.Principal, auth.SessionsWrite); err != nil {
+			return nil, err
+		}
+		return map[string]bool{"cancelled": a.cfg.Loop.Cancel(id)}, nil
+	case "approval":
+		return a.approve(c, payload)
+	case "stream_retry":
+		return a.retry(c, id, payload)
+	}
+	return nil, NoSuchEvent(name)
+}
+
+func (a *Agents) say(ctx context.Context, c Client, id string, payload json.RawMessage) (any, error) {
+	if err := auth.Allow(c.Principal, auth.SessionsWrite); err != nil {
+		return nil, err
+	}
+	var m agentMessage
+	if err := decode(payload, &m); err != nil {
+		return nil, err
+	}
+	if m.Content == "" || len(m.ID) > 128 {
+		return nil, Refuse("a message is {content, id?, delivery?}, and content says something")
+	}
+	got, err := a.cfg.Loop.Submit(ctx, loop.Prompt{ID: m.ID, SessionID: id, Text: m.Content, Delivery: loop.Delivery(m.Delivery)})
+	if errors.Is(err, loop.ErrBusy) || errors.Is(err, loop.ErrConflict) {
+		return nil, Refuse("%v", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return got, nil
+}
+
+func (a *Agents) approve(c Client, payload json.RawMessage) (any, error) {
+	if err := auth.Allow(c.Principal, auth.ApprovalsAnswer); err != nil {
+		return nil, err
+	}
+	var m agentApproval
+	if err := decode(payload, &m); err != nil {
+		return nil, err
+	}
+	d, err := a.cfg.Approvals.Answer(m.RequestID, event.ApprovalAnswer(m.Response), m.Feedback, c.Actor())
+	switch {
+	case errors.Is(err, approval.ErrAnswered): // the first answer counts, and is shown
+		return nil, &Problem{Reason: "answered before: " + string(d.Response)}
+	case err != nil:
+		return nil, Refuse("%v", err)
+	}
+	return d, nil
+}
+
+func (a *Agents) retry(c Client, id string, payload json.RawMessage) (any, error) {
+	var m streamRetry
+	if err := decode(payload, &m); err != nil {
+		return nil, err
+	}
+	if len(m.Missing) == 0 || len(m.Missing) > maxRetry {
+		return nil, Refuse("missing names 1 to %d chunks", maxRetry)
+	}
+	a.mu.Lock()
+	f := a.feeds[id]
+	a.mu.Unlock()
+	if f == nil {
+		return nil, Refuse("there is no such stream")
+	}
+	events, gone, ok := f.again(m.RequestID, m.Missing)
+	if !ok {
+		return nil, Refuse("there is no such stream")
+	}
+	for _, e := range events {
+		c.Send(e)
+	}
+	return retried{len(events), gone}, nil
+}

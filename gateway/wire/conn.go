@@ -1,0 +1,349 @@
+package wire
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+	"github.com/gorilla/websocket"
+
+	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/gateway/httpbody"
+	"github.com/yaya-ai/yaya/internal/bufpool"
+)
+
+// Rates of an authenticated connection (C.2, WS-11), and how long a write that is
+// under way may take when the connection has to end.
+const (
+	perSecond = 50
+	burst     = 200
+
+	endGrace  = 2 * time.Second
+	slowGrace = 5 * time.Second
+)
+
+// conn is one client's WebSocket.
+type conn struct {
+	s   *Server
+	ws  *websocket.Conn
+	q   queue
+	id  string
+	fmt format
+
+	done    chan struct{} // closed when it is over
+	once    sync.Once
+	jobs    sync.WaitGroup // what is done for it beside reading
+	running atomic.Int64
+
+	pinged time.Time // the sweeper's
+
+	mu      sync.Mutex
+	who     auth.Principal
+	release func() // of the hold
+	subs    map[string]*subscription
+
+	// The reader's own.
+	tokens float64
+	filled time.Time
+}
+
+func newConn(s *Server, ws *websocket.Conn, f format) *conn {
+	c := &conn{s: s, ws: ws, id: uuid.NewString(), fmt: f, done: make(chan struct{}), tokens: burst, filled: time.Now(), pinged: time.Now(), release: func() {}}
+	c.q.conn = ws.NetConn()
+	c.q.ended = func(error) { _ = ws.Close() }
+	ws.SetReadLimit(maxAuthFrame)
+	// gorilla would answer by itself, and wait for the writer; it would also change
+	// its deadline.
+	ws.SetPingHandler(func(data string) error {
+		if !c.take() {
+			return errRate
+		}
+		c.push(newFrame(websocket.PongMessage, []byte(data)), false)
+		return c.alive()
+	})
+	ws.SetPongHandler(func(string) error {
+		if !c.take() {
+			return errRate
+		}
+		return c.alive()
+	})
+	ws.SetCloseHandler(func(code int, _ string) error {
+		if code == websocket.CloseNoStatusReceived {
+			code = websocket.CloseNormalClosure
+		}
+		c.q.finish(closeFrame(code, ""), endGrace)
+		return nil
+	})
+	return c
+}
+
+var errRate = errors.New("too many messages")
+
+// take takes one message out of the budget.
+func (c *conn) take() bool {
+	now := time.Now()
+	c.tokens = min(c.tokens+now.Sub(c.filled).Seconds()*perSecond, burst)
+	c.filled = now
+	if c.tokens < 1 {
+		return false
+	}
+	c.tokens--
+	return true
+}
+
+func (c *conn) principal() auth.Principal {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.who
+}
+
+func (c *conn) alive() error { return c.ws.SetReadDeadline(time.Now().Add(deadAfter)) }
+
+// push queues a frame; who does not keep up is closed.
+func (c *conn) push(frame []byte, soon bool) {
+	if c.q.push(frame, soon) != nil {
+		c.s.stats.slow.Add(1)
+		c.q.finish(c.farewell(CloseSlow, "too slow: join again with the cursor you have"), slowGrace)
+	}
+}
+
+// end drops what is queued, says why, and closes.
+func (c *conn) end(code int, reason string) { c.q.finish(c.farewell(code, reason), endGrace) }
+
+// leave writes what is queued, says why, and closes.
+func (c *conn) leave(code int, reason string) { c.q.flush(c.farewell(code, reason)) }
+
+// farewell is an event that says why, for clients that cannot see close codes, and
+// the close frame.
+func (c *conn) farewell(code int, reason string) []byte {
+	payload, err := json.Marshal(struct {
+		Code   int    `json:"code"`
+		Reason string `json:"reason"`
+	}{code, reason})
+	if err != nil { // cannot be
+		payload = []byte("{}")
+	}
+	return append(c.fmt.frame(message{topic: "phoenix", event: "disconnect", payload: payload}), closeFrame(code, reason)...)
+}
+
+// close cuts the connection and waits for whatever works for it.
+func (c *conn) close() {
+	c.once.Do(func() { close(c.done) })
+	c.q.grace()
+	_ = c.ws.Close()
+	c.mu.Lock()
+	release, subs := c.release, c.subs
+	c.subs = nil
+	c.mu.Unlock()
+	release()
+	for _, sub := range subs {
+		sub.leave()
+	}
+	c.q.stop()
+	c.jobs.Wait()
+}
+
+type authFrame struct {
+	Type  string `json:"type"` // "auth"
+	Token string `json:"device_token"`
+	Sig   string `json:"challenge_sig"` // base64
+}
+
+type authChallenge struct {
+	Type      string `json:"type"` // "auth_challenge"
+	Challenge string `json:"challenge"`
+	ServerID  string `json:"server_id"`
+}
+
+type authOK struct {
+	Type      string `json:"type"` // "auth_ok"
+	KernelID  string `json:"kernel_id"`
+	SessionID string `json:"session_id"` // of this connection
+}
+
+type authFail struct {
+	Type   string `json:"type"` // "auth_fail"
+	Reason string `json:"reason"`
+}
+
+// authenticate is the first exchange (W-11…W-16): challenge, answer. Whatever is
+// wrong, the client is told the same (R6).
+func (c *conn) authenticate(challenge *auth.Challenge, text string, addr netip.Addr) (auth.Principal, error) {
+	first, err := c.fmt.plain(authChallenge{"auth_challenge", text, c.s.cfg.Authority.ServerID()})
+	if err != nil {
+		return auth.Principal{}, err
+	}
+	c.push(first, false)
+	if err := c.ws.SetReadDeadline(time.Now().Add(authTimeout)); err != nil {
+		return auth.Principal{}, err
+	}
+	kind, data, err := c.ws.ReadMessage()
+	if err != nil {
+		return auth.Principal{}, err
+	}
+	c.fmt.msgpack = kind == websocket.BinaryMessage // as the client speaks, so it is answered
+	p, err := c.prove(challenge, data, addr)
+	if err == nil {
+		return p, nil
+	}
+	frame, ferr := c.fmt.plain(authFail{"auth_fail", "the token or the signature is not acceptable"})
+	if ferr == nil {
+		c.push(frame, false)
+		c.q.flush(closeFrame(CloseUnauthed, "not authenticated"))
+	}
+	return auth.Principal{}, errors.Join(err, ferr)
+}
+
+func (c *conn) prove(challenge *auth.Challenge, data []byte, addr netip.Addr) (auth.Principal, error) {
+	raw, err := c.fmt.toJSON(data)
+	if err != nil {
+		return auth.Principal{}, err
+	}
+	var f authFrame
+	if err := httpbody.Unmarshal(raw, &f); err != nil {
+		return auth.Principal{}, err
+	}
+	sig, err := base64.StdEncoding.DecodeString(f.Sig)
+	if err != nil || f.Type != "auth" {
+		return auth.Principal{}, errors.New("it is no auth frame")
+	}
+	if c.s.cfg.Attempts.Blocked(addr, false) > 0 && !c.s.cfg.Authority.Knows(f.Token) {
+		return auth.Principal{}, errors.New("too many failed attempts")
+	}
+	p, err := c.s.cfg.Authority.Prove(challenge, f.Token, sig)
+	if err != nil {
+		c.s.cfg.Attempts.Fail(addr, false)
+	}
+	return p, err
+}
+
+// become makes somebody the connection's principal: its rights are those that
+// count, and when they end, so does the connection (R2).
+func (c *conn) become(p auth.Principal) {
+	release := c.s.cfg.Authority.Hold(p, func(error) { c.end(CloseUnauthed, "the token has ended: refresh it, or enrol again") })
+	c.mu.Lock()
+	old := c.release
+	c.who, c.release = p, release
+	c.mu.Unlock()
+	old()
+}
+
+// serve reads until the connection is over.
+func (c *conn) serve() {
+	p := c.principal()
+	ok, err := c.fmt.plain(authOK{"auth_ok", c.s.cfg.KernelID, c.id})
+	if err != nil {
+		return
+	}
+	c.push(ok, false)
+	c.become(p)
+	c.ws.SetReadLimit(maxMessage)
+	for {
+		if c.alive() != nil {
+			return
+		}
+		kind, r, err := c.ws.NextReader()
+		if errors.Is(err, errRate) {
+			c.end(CloseTooMany, "too many messages")
+			return
+		}
+		if err != nil {
+			return
+		}
+		if !c.take() {
+			c.end(CloseTooMany, "too many messages")
+			return
+		}
+		if !c.message(kind, r) {
+			return
+		}
+	}
+}
+
+// message handles one message; false ends the connection.
+func (c *conn) message(kind int, r io.Reader) bool {
+	if kind != c.fmt.frameType() {
+		c.end(closeUnsupported, "this connection has another encoding")
+		return false
+	}
+	buf, err := bufpool.ReadAll(r, maxMessage)
+	if err != nil {
+		if errors.Is(err, errRate) {
+			c.end(CloseTooMany, "too many messages")
+		}
+		return false
+	}
+	defer buf.Release()
+	if kind == websocket.TextMessage && !utf8.Valid(buf.B) {
+		c.end(websocket.CloseInvalidFramePayloadData, "not UTF-8")
+		return false
+	}
+	raw, err := c.fmt.toJSON(buf.B)
+	var m message
+	if err == nil {
+		m, err = c.fmt.parse(raw)
+	}
+	if err != nil {
+		c.end(CloseBadMessage, "a message is not what docs/WIRE.md says")
+		c.s.cfg.Log.Debug().Err(err).Msg("a client's message was refused")
+		return false
+	}
+	c.s.handle(c, m)
+	return true
+}
+
+// reply answers a message that has a ref.
+func (c *conn) reply(m message, response any, err error) {
+	if m.ref == nil {
+		return
+	}
+	status := "ok"
+	if err != nil {
+		status, response = "error", c.s.problem(err)
+	}
+	if response == nil {
+		response = struct{}{}
+	}
+	payload, merr := json.Marshal(struct {
+		Status   string `json:"status"`
+		Response any    `json:"response"`
+	}{status, response})
+	if merr != nil {
+		c.s.cfg.Log.Error().Err(merr).Msg("an answer could not be written")
+		payload = []byte(`{"status":"error","response":{"reason":"internal error"}}`)
+	}
+	c.push(c.fmt.frame(message{joinRef: m.joinRef, ref: m.ref, topic: m.topic, event: "phx_reply", payload: payload}), false)
+}
+
+// Problem is an error that a client gets to read, as the response of a reply with
+// status "error".
+type Problem struct {
+	Reason string `json:"reason"`
+	Code   int    `json:"code,omitempty"`
+}
+
+func (p *Problem) Error() string { return p.Reason }
+
+// Refuse returns a [Problem].
+func Refuse(format string, args ...any) error { return &Problem{Reason: fmt.Sprintf(format, args...)} }
+
+// problem says what a client is told of an error.
+func (s *Server) problem(err error) *Problem {
+	if p, ok := errors.AsType[*Problem](err); ok {
+		return p
+	}
+	if errors.Is(err, auth.ErrForbidden) {
+		return &Problem{Reason: "forbidden"}
+	}
+	id := uuid.NewString()
+	s.cfg.Log.Error().Err(err).Str("id", id).Msg("a message could not be handled")
+	return &Problem{Reason: "internal error " + id}
+}

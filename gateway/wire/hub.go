@@ -1,0 +1,401 @@
+package wire
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/yaya-ai/yaya/auth"
+)
+
+// Limits of one connection (C.2, WS-23).
+const (
+	maxTopics  = 256  // that it has joined
+	maxRunning = 1024 // requests that are still running
+)
+
+// Cursor is a place in a topic's durable events. A client that comes back says
+// the last one that it has seen.
+type Cursor struct {
+	Epoch string `json:"epoch"`
+	Seq   int64  `json:"seq"`
+}
+
+// Event is one event of a topic.
+type Event struct {
+	Name    string
+	Payload any // becomes a JSON object
+	// Seq is where a durable event stands in its topic; 0 for a volatile one.
+	Seq int64
+	// Soon lets the event wait a little for others.
+	Soon bool
+}
+
+// Topic is what is behind topics of one kind. Its methods are called concurrently.
+type Topic interface {
+	// Join reports whether a client may join, and what it is told. since is what
+	// the client has seen, nil if it begins anew.
+	Join(ctx context.Context, c Client, topic string, since *Cursor) (Joined, error)
+	// Push handles what a client sends, in the order in which it was sent. What takes
+	// long is returned as a [Later], which is run beside.
+	Push(ctx context.Context, c Client, topic, event string, payload json.RawMessage) (response any, err error)
+}
+
+// Later is a response that takes its time.
+type Later func(ctx context.Context) (response any, err error)
+
+// Joined is the answer to a join.
+type Joined struct {
+	Response any // of the reply; nil for {}
+	// Replay visits the durable events after a cursor up to one, in order; nil if
+	// the topic has none, or the client needs none.
+	Replay func(ctx context.Context, after, upTo int64, visit func(Event) error) error
+	After  int64 // Seq of what the client has seen
+	Last   int64 // Seq of the last event that there is
+	// Live are events that go to this client before the first live one: what is
+	// under way. It must not block.
+	Live func() []Event
+	// Still, unless nil, is held while Live is asked and the client goes live: the
+	// lock under which the topic's events are published.
+	Still sync.Locker
+}
+
+// Client is who joins and pushes.
+type Client struct {
+	auth.Principal
+	ConnectionID string
+	// Send sends an event to this client alone, if it has joined the topic.
+	Send func(e Event)
+}
+
+type handler struct {
+	prefix string // of the topic, or the whole of it
+	exact  bool
+	topic  Topic
+}
+
+// Handle makes t serve the topic of that name, or those that start with it if it
+// ends in a colon. It has to be called before the server serves.
+func (s *Server) Handle(name string, t Topic) {
+	s.handlers = append(s.handlers, handler{name, !strings.HasSuffix(name, ":"), t})
+}
+
+func (s *Server) find(topic string) Topic {
+	for _, h := range s.handlers {
+		if topic == h.prefix || (!h.exact && strings.HasPrefix(topic, h.prefix) && len(topic) > len(h.prefix)) {
+			return h.topic
+		}
+	}
+	return nil
+}
+
+// topic is one that somebody has joined.
+type topic struct {
+	s    *Server
+	name string
+
+	mu   sync.Mutex
+	last int64 // Seq of the last durable event
+	subs map[*subscription]struct{}
+}
+
+// subscription is one client's place in a topic.
+type subscription struct {
+	t       *topic
+	c       *conn
+	joinRef *string
+	ctx     context.Context
+	cancel  context.CancelFunc
+
+	// Guarded by the topic.
+	live bool  // it gets what is published
+	seen int64 // Seq of the last durable event that it was sent in catching up
+}
+
+// Publish sends an event to everybody who has joined a topic. It never waits.
+// Events of one topic have to be published one after the other.
+func (s *Server) Publish(name string, e Event) {
+	s.mu.Lock()
+	t := s.topics[name]
+	s.mu.Unlock()
+	if t == nil {
+		return
+	}
+	t.publish(e)
+}
+
+// Subscribers returns how many have joined a topic.
+func (s *Server) Subscribers(name string) int {
+	s.mu.Lock()
+	t := s.topics[name]
+	s.mu.Unlock()
+	if t == nil {
+		return 0
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.subs)
+}
+
+func (t *topic) publish(e Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if e.Seq > 0 {
+		t.last = e.Seq
+	}
+	if len(t.subs) == 0 {
+		return
+	}
+	enc := encoder{topic: t.name, event: e}
+	for sub := range t.subs {
+		if sub.live && (e.Seq == 0 || e.Seq > sub.seen) {
+			frame, err := enc.frame(sub.c.fmt)
+			if err != nil {
+				t.s.cfg.Log.Error().Err(err).Str("topic", t.name).Msg("an event could not be written")
+				return
+			}
+			sub.c.push(frame, e.Soon)
+			t.s.stats.delivered.Add(1)
+		}
+	}
+}
+
+// encoder encodes an event once for each format that somebody wants.
+type encoder struct {
+	topic   string
+	event   Event
+	payload []byte
+	frames  [formats][]byte
+}
+
+func (e *encoder) frame(f format) ([]byte, error) {
+	i := f.index()
+	if e.frames[i] != nil {
+		return e.frames[i], nil
+	}
+	if e.payload == nil {
+		var err error
+		if e.payload, err = json.Marshal(e.event.Payload); err != nil {
+			return nil, err
+		}
+	}
+	e.frames[i] = f.frame(message{topic: e.topic, event: e.event.Name, payload: e.payload})
+	return e.frames[i], nil
+}
+
+// stats are what /metrics shows.
+type stats struct{ slow, delivered atomic.Int64 }
+
+// Stats tells how many connections there are, how many were closed because they
+// did not keep up, and how many events were delivered.
+func (s *Server) Stats() (connections int, slow, delivered int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.conns), s.stats.slow.Load(), s.stats.delivered.Load()
+}
+
+// handle handles one message of a client.
+func (s *Server) handle(c *conn, m message) {
+	switch {
+	case m.topic == "phoenix":
+		s.phoenix(c, m)
+	case m.event == "phx_join":
+		s.join(c, m)
+	case m.event == "phx_leave":
+		if sub := c.unsubscribe(m.topic, nil); sub != nil {
+			sub.leave()
+		}
+		c.reply(m, nil, nil)
+	case strings.HasPrefix(m.event, "phx_"):
+		c.reply(m, nil, Refuse("%s is not for clients", m.event))
+	default:
+		s.push(c, m)
+	}
+}
+
+// phoenix is the topic of the connection itself.
+func (s *Server) phoenix(c *conn, m message) {
+	switch m.event {
+	case "heartbeat":
+		c.reply(m, nil, nil)
+	case "auth": // a refreshed token (AU-18)
+		var body struct {
+			Token string `json:"device_token"`
+		}
+		err := json.Unmarshal(m.payload, &body)
+		if err == nil {
+			var p auth.Principal
+			if p, err = s.cfg.Authority.VerifyToken(body.Token); err == nil && p.ID == c.principal().ID {
+				c.become(p)
+				c.reply(m, nil, nil)
+				return
+			}
+		}
+		c.reply(m, nil, Refuse("the token is not acceptable"))
+	default:
+		c.reply(m, nil, Refuse("there is no event %.64q on this topic", m.event))
+	}
+}
+
+func (c *conn) subscription(topic string) *subscription {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.subs[topic]
+}
+
+// unsubscribe takes a subscription out; only, unless it is nil, says which.
+func (c *conn) unsubscribe(topic string, only *subscription) *subscription {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	sub := c.subs[topic]
+	if sub == nil || (only != nil && sub != only) {
+		return nil
+	}
+	delete(c.subs, topic)
+	return sub
+}
+
+// leave ends a subscription: nothing is delivered after it has returned, and the
+// topic goes with the last.
+func (sub *subscription) leave() {
+	sub.cancel()
+	t := sub.t
+	t.s.mu.Lock()
+	defer t.s.mu.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.subs, sub)
+	if len(t.subs) == 0 && t.s.topics[t.name] == t {
+		delete(t.s.topics, t.name)
+	}
+}
+
+func (s *Server) client(c *conn, sub *subscription) Client {
+	return Client{Principal: c.principal(), ConnectionID: c.id, Send: func(e Event) {
+		if sub == nil {
+			return
+		}
+		enc := encoder{topic: sub.t.name, event: e}
+		if frame, err := enc.frame(c.fmt); err == nil && sub.ctx.Err() == nil {
+			c.push(frame, e.Soon)
+		}
+	}}
+}
+
+// enlist puts a subscription into its topic, which it keeps in existence.
+func (s *Server) enlist(name string, sub *subscription) *topic {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.topics[name]
+	if t == nil {
+		t = &topic{s: s, name: name, subs: map[*subscription]struct{}{}}
+		s.topics[name] = t
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.subs[sub] = struct{}{}
+	return t
+}
+
+// Restart says that a topic's durable events are numbered anew, from seq on.
+func (s *Server) Restart(name string, seq int64) {
+	s.mu.Lock()
+	t := s.topics[name]
+	s.mu.Unlock()
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last = seq
+	for sub := range t.subs {
+		sub.seen = 0
+	}
+}
+
+// End ends a topic for everybody: for good (phx_close), or so that clients join
+// again (phx_error).
+func (s *Server) End(name, reason string, forGood bool) {
+	s.mu.Lock()
+	t := s.topics[name]
+	s.mu.Unlock()
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	subs := make([]*subscription, 0, len(t.subs))
+	for sub := range t.subs {
+		subs = append(subs, sub)
+	}
+	t.mu.Unlock()
+	for _, sub := range subs {
+		if !forGood {
+			sub.fail(reason)
+			continue
+		}
+		if sub.c.unsubscribe(name, sub) != nil {
+			sub.leave()
+			sub.c.push(sub.c.fmt.frame(message{joinRef: sub.joinRef, ref: sub.joinRef, topic: name, event: "phx_close", payload: []byte("{}")}), false)
+		}
+	}
+}
+
+// push is an event that a client sends to a topic that it has joined.
+func (s *Server) push(c *conn, m message) {
+	sub := c.subscription(m.topic)
+	if sub == nil { // WS-21
+		c.reply(m, nil, Refuse("unmatched topic"))
+		return
+	}
+	if m.joinRef == nil {
+		m.joinRef = sub.joinRef
+	} else if sub.joinRef != nil && *m.joinRef != *sub.joinRef { // of a join before
+		c.reply(m, nil, Refuse("unmatched topic"))
+		return
+	}
+	t := s.find(m.topic)
+	if t == nil {
+		c.reply(m, nil, Refuse("unmatched topic"))
+		return
+	}
+	payload := append(json.RawMessage(nil), m.payload...) // the frame's buffer is used again
+	response, err := t.Push(sub.ctx, s.client(c, sub), m.topic, m.event, payload)
+	later, ok := response.(Later)
+	if err != nil || !ok {
+		c.reply(m, response, err)
+		return
+	}
+	if c.running.Add(1) > maxRunning { // WS-23
+		c.running.Add(-1)
+		c.reply(m, nil, Refuse("more than %d of your requests are still running", maxRunning))
+		return
+	}
+	m.payload = nil
+	c.jobs.Go(func() {
+		defer c.running.Add(-1)
+		response, err := later(sub.ctx)
+		c.reply(m, response, err)
+	})
+}
+
+// ErrServerToClient refuses a push on a topic on which only the server speaks
+// (W-28).
+var ErrServerToClient = Refuse("only the server speaks on this topic")
+
+// closeTopics forgets all topics; there are no clients any more.
+func (s *Server) closeTopics() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.topics)
+}
+
+var errNoSuchEvent = errors.New("no such event")
+
+// NoSuchEvent refuses an event that a topic does not know.
+func NoSuchEvent(event string) error {
+	return &Problem{Reason: fmt.Sprintf("%v: %.64q", errNoSuchEvent, event)}
+}

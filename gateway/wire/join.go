@@ -1,0 +1,151 @@
+package wire
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+)
+
+// join is phx_join. The answer comes at once; what was missed follows, and then
+// what is new, without gap or duplicate.
+func (s *Server) join(c *conn, m message) {
+	t := s.find(m.topic)
+	if t == nil {
+		c.reply(m, nil, Refuse("unmatched topic")) // W-27
+		return
+	}
+	var body struct {
+		SessionID *string `json:"session_id"`
+		Since     *int64  `json:"since"`
+		Epoch     string  `json:"epoch"`
+	}
+	if err := json.Unmarshal(m.payload, &body); err != nil || (body.Since != nil && *body.Since < 0) {
+		c.reply(m, nil, Refuse("the payload of phx_join is {session_id?, since?, epoch?}"))
+		return
+	}
+	if body.SessionID != nil && *body.SessionID != c.id { // W-27
+		c.reply(m, nil, Refuse("session_id is that of another connection"))
+		return
+	}
+	// Joining again replaces the join before, which is told so, as Phoenix does.
+	if old := c.unsubscribe(m.topic, nil); old != nil {
+		old.leave()
+		c.push(c.fmt.frame(message{joinRef: old.joinRef, ref: old.joinRef, topic: m.topic, event: "phx_close", payload: []byte("{}")}), false)
+	}
+	if m.joinRef == nil {
+		m.joinRef = m.ref // vsn 1.0.0 has none in its pushes
+	}
+	sub := &subscription{c: c, joinRef: m.joinRef}
+	sub.ctx, sub.cancel = context.WithCancel(context.Background())
+	c.mu.Lock()
+	full := len(c.subs) >= maxTopics
+	if !full {
+		if c.subs == nil {
+			c.subs = map[string]*subscription{}
+		}
+		sub.t = s.enlist(m.topic, sub)
+		c.subs[m.topic] = sub
+	}
+	c.mu.Unlock()
+	if full {
+		sub.cancel()
+		c.reply(m, nil, Refuse("at most %d topics can be joined", maxTopics))
+		return
+	}
+	var since *Cursor
+	if body.Since != nil {
+		since = &Cursor{body.Epoch, *body.Since}
+	}
+	joined, err := t.Join(sub.ctx, s.client(c, sub), m.topic, since)
+	if err != nil {
+		if c.unsubscribe(m.topic, sub) != nil {
+			sub.leave()
+		}
+		c.reply(m, nil, err)
+		return
+	}
+	c.reply(m, joined.Response, nil)
+	if joined.Replay == nil {
+		joined.Replay = func(context.Context, int64, int64, func(Event) error) error { return nil }
+		joined.After = math.MaxInt64
+	}
+	c.jobs.Go(func() {
+		if err := sub.catchUp(joined); err != nil && sub.ctx.Err() == nil {
+			s.cfg.Log.Error().Err(err).Str("topic", m.topic).Msg("a client cannot catch up")
+			sub.fail("what was missed cannot be read")
+		}
+	})
+}
+
+// begin lets a subscription have what is published from now on; the topic's mutex
+// is held.
+func (sub *subscription) begin(first func() []Event) {
+	if first != nil {
+		for _, e := range first() {
+			enc := encoder{topic: sub.t.name, event: e}
+			if frame, err := enc.frame(sub.c.fmt); err == nil {
+				sub.c.push(frame, true)
+			}
+		}
+	}
+	sub.live = true
+}
+
+// catchUp sends what was missed until there is nothing more, and goes live in the
+// moment in which that is so.
+func (sub *subscription) catchUp(j Joined) error {
+	after := j.After
+	for {
+		upTo, live := sub.tryLive(j, after)
+		if live {
+			return nil
+		}
+		err := j.Replay(sub.ctx, after, upTo, func(e Event) error {
+			if err := sub.ctx.Err(); err != nil {
+				return err
+			}
+			enc := encoder{topic: sub.t.name, event: e}
+			frame, err := enc.frame(sub.c.fmt)
+			if err != nil {
+				return err
+			}
+			return sub.c.q.wait(frame, sub.ctx.Done())
+		})
+		if err != nil {
+			return err
+		}
+		after = upTo
+	}
+}
+
+// tryLive goes live if nothing was missed behind after; else it says up to where.
+func (sub *subscription) tryLive(j Joined, after int64) (upTo int64, live bool) {
+	if j.Still != nil {
+		j.Still.Lock()
+		defer j.Still.Unlock()
+	}
+	sub.t.mu.Lock()
+	defer sub.t.mu.Unlock()
+	upTo = max(sub.t.last, j.Last)
+	if after < upTo {
+		return upTo, false
+	}
+	if after != math.MaxInt64 {
+		sub.seen = after
+	}
+	sub.begin(j.Live)
+	return upTo, true
+}
+
+// fail tells a client that its join has ended and that it may join again.
+func (sub *subscription) fail(reason string) {
+	if sub.c.unsubscribe(sub.t.name, sub) == nil {
+		return
+	}
+	sub.leave()
+	payload, err := json.Marshal(Problem{Reason: reason})
+	if err != nil { // cannot be
+		payload = []byte("{}")
+	}
+	sub.c.push(sub.c.fmt.frame(message{joinRef: sub.joinRef, ref: sub.joinRef, topic: sub.t.name, event: "phx_error", payload: payload}), false)
+}

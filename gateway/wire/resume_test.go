@@ -1,0 +1,367 @@
+package wire_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/kernel/bus"
+	"github.com/yaya-ai/yaya/kernel/event"
+)
+
+// durable takes the events with a cursor that a client has and gets, up to one.
+func (c *client) durable(upTo float64) (seqs []float64) {
+	c.w.t.Helper()
+	for len(seqs) == 0 || seqs[len(seqs)-1] < upTo {
+		m := c.read()
+		if at, ok := m.payload["cursor"].(map[string]any); ok && m.event != "phx_reply" {
+			seqs = append(seqs, at["seq"].(float64))
+		}
+	}
+	return seqs
+}
+
+// write puts a message of the user's onto a session's tape, without a turn.
+func (w *world) write(id, text string) int64 {
+	w.t.Helper()
+	ev, err := bus.Publish(w.kernel.Bus.Kernel(), event.TurnWasCancelled, id, event.TurnCancelled{TurnID: "t", Reason: text})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return ev.Entry
+}
+
+// WS-12, WS-24, WS-25: a client that comes back with its cursor, also after a
+// restart of the server, gets what it has missed, once and in order; one whose
+// cursor is worth nothing is told so.
+func TestResume(t *testing.T) {
+	w := newWorld(t)
+	g := w.enrol("phone", auth.SessionsRead, auth.SessionsWrite)
+	if _, err := w.kernel.Sessions.Open("s", ""); err != nil {
+		t.Fatal(err)
+	}
+	c := w.connect(g, false, true)
+	first := c.join("agent:s", nil)["cursor"].(map[string]any)
+	seen := first["seq"].(float64)
+	var last int64
+	for range 5 {
+		last = w.write("s", "x")
+	}
+	got := c.durable(float64(last))
+	_ = c.ws.Close()
+	for range 700 { // more than a queue holds
+		last = w.write("s", "while it is away")
+	}
+	addr := w.http.Listener.Addr().String()
+	w.stop()
+	w.start(addr)
+	c = w.connect(g, true, true)
+	res := c.join("agent:s", map[string]any{"since": got[len(got)-1], "epoch": first["epoch"]})
+	if res["resync"] != nil || res["cursor"].(map[string]any)["seq"].(float64) < float64(last) {
+		t.Fatal(res)
+	}
+	last = w.write("s", "new")
+	got = append(got, c.durable(float64(last))...)
+	for i, seq := range got {
+		if i > 0 && seq <= got[i-1] {
+			t.Fatalf("%v comes after %v", seq, got[i-1])
+		}
+	}
+	if len(got) != 706 {
+		t.Errorf("%d events were delivered, from %v on", len(got), seen)
+	}
+	// Cursors that are worth nothing.
+	for name, payload := range map[string]map[string]any{
+		"ahead":       {"since": last + 1000, "epoch": first["epoch"]},
+		"far ahead":   {"since": int64(1) << 62, "epoch": first["epoch"]},
+		"other epoch": {"since": 1, "epoch": "another"},
+	} {
+		if res := c.join("agent:s", payload); res["resync"] == nil || res["snapshot"] == nil {
+			t.Errorf("%s: %v", name, res)
+		}
+	}
+	for name, payload := range map[string]any{"negative": map[string]any{"since": -1}, "fraction": map[string]any{"since": 1.5}, "text": map[string]any{"since": "1"}, "huge": map[string]any{"since": json.RawMessage("9223372036854775808")}, "list": []int{1}} {
+		if status, _ := c.ask("agent:s", "phx_join", payload); status != "error" {
+			t.Errorf("%s: %s", name, status)
+		}
+	}
+	// From the beginning.
+	c.join("agent:s", map[string]any{"since": 0, "epoch": first["epoch"]})
+	if got := c.durable(float64(last)); len(got) < 706 {
+		t.Errorf("%d events from the beginning", len(got))
+	}
+}
+
+// Under any interleaving of publishing, joining, leaving and coming back, every
+// client sees every event behind its first cursor once and in order (R12).
+func TestNoGapUnderAnyInterleaving(t *testing.T) {
+	w := newWorld(t)
+	g := w.enrol("phone", auth.SessionsRead)
+	if _, err := w.kernel.Sessions.Open("s", ""); err != nil {
+		t.Fatal(err)
+	}
+	const events = 3000
+	stop := make(chan struct{})
+	var end int64
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer close(stop)
+		for range events {
+			end = w.write("s", "x")
+			if rand.IntN(20) == 0 {
+				time.Sleep(time.Duration(rand.IntN(2000)) * time.Microsecond)
+			}
+		}
+	})
+	// each gets the whole from the beginning, in pieces
+	follow := func(msgpack bool) (seqs []float64) {
+		at, epoch := 0.0, ""
+		for {
+			c := w.connect(g, msgpack, true)
+			payload := map[string]any{"since": at}
+			if epoch != "" {
+				payload["epoch"] = epoch
+			}
+			res := c.join("agent:s", payload)
+			epoch = res["cursor"].(map[string]any)["epoch"].(string)
+			if res["resync"] != nil {
+				t.Error(res)
+				return seqs
+			}
+			for range 50 + rand.IntN(600) {
+				m := c.read()
+				cur, ok := m.payload["cursor"].(map[string]any)
+				if !ok {
+					continue
+				}
+				at = cur["seq"].(float64)
+				seqs = append(seqs, at)
+				select {
+				case <-stop:
+					if at == float64(end) {
+						_ = c.ws.Close()
+						return seqs
+					}
+				default:
+				}
+			}
+			_ = c.ws.Close()
+		}
+	}
+	for n := range 6 {
+		wg.Go(func() {
+			seqs := follow(n%2 == 0)
+			for i := range seqs {
+				if i > 0 && seqs[i] != seqs[i-1]+1 {
+					t.Errorf("client %d: %v comes after %v", n, seqs[i], seqs[i-1])
+					return
+				}
+			}
+			if len(seqs) < events {
+				t.Errorf("client %d has seen %d of %d", n, len(seqs), events)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// WS-12, LD-03: a client that does not read is closed with 4408, or cut off, soon;
+// others do not notice, and it misses nothing when it comes back.
+func TestSlowClient(t *testing.T) {
+	w := newWorld(t)
+	g := w.enrol("phone", auth.SessionsRead)
+	if _, err := w.kernel.Sessions.Open("s", ""); err != nil {
+		t.Fatal(err)
+	}
+	slow, quick := w.connect(g, false, true), w.connect(g, false, true)
+	cur := slow.join("agent:s", nil)["cursor"].(map[string]any)
+	start := cur["seq"].(float64)
+	quick.join("agent:s", nil)
+	var last int64
+	text := strings.Repeat("x", 20_000)
+	done := make(chan []float64, 1)
+	const events = 1200
+	upTo := start + events
+	go func() {
+		var seqs []float64
+		for len(seqs) < events {
+			m, err := quick.next()
+			if err != nil {
+				break
+			}
+			if at, ok := m.payload["cursor"].(map[string]any); ok {
+				seqs = append(seqs, at["seq"].(float64))
+			}
+		}
+		done <- seqs
+	}()
+	for range events {
+		last = w.write("s", text)
+		time.Sleep(time.Millisecond)
+	}
+	if seqs := <-done; len(seqs) != events || seqs[events-1] != upTo || last != int64(upTo) {
+		t.Errorf("the quick one got %d events", len(seqs))
+	}
+	deadline := time.Now().Add(12 * time.Second)
+	for {
+		connections, slowOnes, _ := w.wire.Stats()
+		if connections == 1 && slowOnes == 1 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d connections, %d were slow", connections, slowOnes)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	// What it reads now is in order, as far as it goes; then it comes back.
+	at := start
+	for {
+		m, err := slow.next()
+		if err != nil {
+			break
+		}
+		if c, ok := m.payload["cursor"].(map[string]any); ok {
+			if c["seq"].(float64) != at+1 {
+				t.Fatalf("%v comes after %v", c["seq"], at)
+			}
+			at++
+		}
+	}
+	again := w.connect(g, false, true)
+	again.join("agent:s", map[string]any{"since": at, "epoch": cur["epoch"]})
+	if got := again.durable(upTo); len(got) != int(upTo-at) {
+		t.Errorf("%d events were missing, and %d came", int(upTo-at), len(got))
+	}
+}
+
+// A client that reads, but too slowly, sees 4408 and the reason before it.
+func TestTooSlowIsTold(t *testing.T) {
+	w := newWorld(t)
+	g := w.enrol("phone", auth.SessionsRead)
+	if _, err := w.kernel.Sessions.Open("s", ""); err != nil {
+		t.Fatal(err)
+	}
+	c := w.connect(g, false, true)
+	c.join("agent:s", nil)
+	text := strings.Repeat("x", 50_000)
+	for range 400 {
+		w.write("s", text)
+	}
+	told := false
+	for {
+		m, err := c.next()
+		if m.event == "disconnect" && m.payload["code"] == float64(4408) {
+			told = true
+		}
+		if err == nil {
+			continue
+		}
+		if !told || !websocket.IsCloseError(err, 4408) {
+			t.Errorf("told: %v, closed with %v", told, err)
+		}
+		return
+	}
+}
+
+// W-64…W-66: chunks are sent again when a client asks for them, and those that
+// cannot be are named; a client that joins in the middle gets the stream from its
+// start.
+func TestStreamRetry(t *testing.T) {
+	w := newWorld(t)
+	script := `{"steps":[{"text":"` + strings.Repeat("word ", 300) + `","delay_ms":2}]}`
+	if err := w.kernel.Settings.Set("plugin.llm_echo.script", json.RawMessage(script)); err != nil {
+		t.Fatal(err)
+	}
+	g := w.enrol("phone", auth.SessionsRead, auth.SessionsWrite)
+	if _, err := w.kernel.Sessions.Open("s", ""); err != nil {
+		t.Fatal(err)
+	}
+	c := w.connect(g, false, true)
+	c.join("agent:s", nil)
+	if status, res := c.ask("agent:s", "message", map[string]any{"content": "go"}); status != "ok" {
+		t.Fatal(res)
+	}
+	third := c.until(func(m msg) bool { return m.event == "stream_chunk" && m.payload["seq"] == float64(3) })
+	request := third.payload["request_id"]
+	late := w.connect(g, true, true)
+	late.join("agent:s", nil)
+	collect := func(c *client) map[float64]string {
+		chunks := map[float64]string{}
+		end := c.until(func(m msg) bool {
+			if m.event == "stream_chunk" {
+				if _, twice := chunks[m.payload["seq"].(float64)]; twice {
+					t.Errorf("chunk %v comes twice", m.payload["seq"])
+				}
+				chunks[m.payload["seq"].(float64)] = m.payload["chunk"].(string)
+			}
+			return m.event == "stream_end"
+		})
+		if end.payload["request_id"] != request {
+			t.Errorf("%+v", end)
+		}
+		return chunks
+	}
+	rest, whole := collect(c), collect(late)
+	total := len(whole)
+	if len(rest) != total-4 {
+		t.Errorf("%d and %d chunks", len(rest), total)
+	}
+	var text strings.Builder
+	for i := range total {
+		text.WriteString(whole[float64(i)])
+	}
+	if text.String() != strings.Repeat("word ", 300) && strings.TrimSpace(text.String()) != strings.TrimSpace(strings.Repeat("word ", 300)) {
+		t.Errorf("the late client has %d bytes in %d chunks", text.Len(), total)
+	}
+	status, res := c.ask("agent:s", "stream_retry", map[string]any{"type": "stream_retry", "request_id": request, "missing": []int{0, 2, total + 5}})
+	if status != "ok" || fmt.Sprint(res["gone"]) != fmt.Sprint([]any{float64(total + 5)}) {
+		t.Fatal(status, res)
+	}
+	for _, seq := range []float64{0, 2} {
+		m := c.until(func(m msg) bool { return m.event == "stream_chunk" })
+		if m.payload["seq"] != seq || m.payload["chunk"] != whole[seq] {
+			t.Errorf("chunk %v comes again as %+v", seq, m)
+		}
+	}
+	if m := c.until(func(m msg) bool { return strings.HasPrefix(m.event, "stream_") }); m.event != "stream_end" || m.payload["total_chunks"] != float64(total) {
+		t.Errorf("%+v", m)
+	}
+	for name, payload := range map[string]any{
+		"unknown": map[string]any{"request_id": "x", "missing": []int{0}}, "nothing": map[string]any{"request_id": request, "missing": []int{}},
+		"too many": map[string]any{"request_id": request, "missing": make([]int, 1001)}, "no list": map[string]any{"request_id": request},
+	} {
+		if status, _ := c.ask("agent:s", "stream_retry", payload); status != "error" {
+			t.Errorf("%s: %s", name, status)
+		}
+	}
+}
+
+// W-63: a turn that fails in the middle of its text ends the stream with the error.
+func TestStreamError(t *testing.T) {
+	w := newWorld(t)
+	script := `{"steps":[{"text":"half of it","error":{"kind":"invalid_request","message":"no more","after_text":true}}]}`
+	if err := w.kernel.Settings.Set("plugin.llm_echo.script", json.RawMessage(script)); err != nil {
+		t.Fatal(err)
+	}
+	g := w.enrol("phone", auth.SessionsRead, auth.SessionsWrite)
+	if _, err := w.kernel.Sessions.Open("s", ""); err != nil {
+		t.Fatal(err)
+	}
+	c := w.connect(g, false, true)
+	c.join("agent:s", nil)
+	if status, res := c.ask("agent:s", "message", map[string]any{"content": "go"}); status != "ok" {
+		t.Fatal(res)
+	}
+	start := c.until(func(m msg) bool { return m.event == "stream_start" })
+	fail := c.until(func(m msg) bool { return m.event == "stream_error" })
+	if fail.payload["request_id"] != start.payload["request_id"] || !strings.Contains(fail.payload["error"].(string), "no more") {
+		t.Errorf("%+v", fail)
+	}
+}

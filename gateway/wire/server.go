@@ -1,0 +1,279 @@
+package wire
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+	"github.com/rs/zerolog"
+
+	"github.com/yaya-ai/yaya/auth"
+)
+
+// Limits before a client has authenticated, and of what it holds open (C.2, R10).
+const (
+	authTimeout     = 10 * time.Second
+	maxAuthFrame    = 4 << 10
+	maxUnknown      = 256 // connections that have not authenticated
+	maxUnknownPeer  = 16  // of one address
+	maxMessage      = 1 << 20
+	pingEvery       = 20 * time.Second
+	deadAfter       = 45 * time.Second
+	sweepEvery      = 5 * time.Second
+	maxConnections  = 20_000
+	maxPerPrincipal = 256 // connections of one device
+)
+
+// Close codes (docs/WIRE.md). None of them is 1000: Phoenix clients take that for
+// their own wish and do not come back.
+const (
+	CloseRestart     = websocket.CloseServiceRestart // 1012
+	CloseBadMessage  = 4400                          // a message that is none; the client is broken
+	CloseUnauthed    = 4401                          // not authenticated, no longer, or revoked
+	CloseSlow        = 4408                          // the client did not keep up: come back with the cursor
+	CloseTooMany     = 4429                          // too many messages, or connections
+	closeUnsupported = websocket.CloseUnsupportedData
+)
+
+// The subprotocols by which a client can choose the encoding of the server's first
+// frame.
+const (
+	SubprotocolJSON    = "yaya.json"
+	SubprotocolMsgpack = "yaya.msgpack"
+)
+
+// ChallengeHeader carries the challenge on the upgrade's answer (W-11).
+const ChallengeHeader = "X-YAMO-Challenge"
+
+// Config assembles a [Server]. Authority, KernelID and Audience are required.
+type Config struct {
+	Authority *auth.Authority
+	KernelID  string
+	// Audience returns the URL that a request's client has dialled.
+	Audience func(*http.Request) string
+	// Address returns where a request comes from.
+	Address func(*http.Request) netip.Addr
+	// Attempts is the budget of failed attempts that all ways to authenticate share.
+	Attempts *auth.Attempts
+	// OnPresence is told when a device's first connection has come, or its last has
+	// gone; nil for nobody. It must not block.
+	OnPresence func(device string, there bool)
+	Log        zerolog.Logger
+}
+
+// Server is the handler of WebSockets and the hub of topics.
+type Server struct {
+	cfg      Config
+	upgrader websocket.Upgrader
+
+	mu       sync.Mutex
+	closed   bool
+	conns    map[*conn]struct{}
+	devices  map[string]int
+	unknown  map[netip.Addr]int
+	waiting  int
+	handlers []handler
+	topics   map[string]*topic
+	all      sync.WaitGroup
+	sweeping chan struct{}
+	swept    chan struct{}
+
+	stats stats
+}
+
+// New returns a server; [Server.Close] ends what it starts.
+func New(cfg Config) *Server {
+	s := &Server{
+		cfg: cfg, conns: map[*conn]struct{}{}, devices: map[string]int{}, unknown: map[netip.Addr]int{}, topics: map[string]*topic{},
+		sweeping: make(chan struct{}), swept: make(chan struct{}),
+	}
+	s.upgrader = websocket.Upgrader{
+		HandshakeTimeout: 5 * time.Second, ReadBufferSize: 1024, WriteBufferSize: 512, WriteBufferPool: new(sync.Pool),
+		Subprotocols: []string{SubprotocolMsgpack, SubprotocolJSON},
+		CheckOrigin:  func(*http.Request) bool { return true }, // the listener has
+	}
+	go s.sweep()
+	return s
+}
+
+// ServeHTTP takes a WebSocket, authenticates its client and serves it until it
+// goes.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Query().Has("token") || r.URL.Query().Has("device_token") { // R8
+		http.Error(w, "a token does not belong into a URL: it is sent in the first frame", http.StatusBadRequest)
+		return
+	}
+	addr := s.cfg.Address(r)
+	if !s.enter(addr) {
+		w.Header().Set("Retry-After", "10")
+		http.Error(w, "too many connections have not authenticated yet", http.StatusServiceUnavailable)
+		return
+	}
+	challenge := s.cfg.Authority.NewChallenge(s.cfg.Audience(r))
+	text := base64.StdEncoding.EncodeToString(challenge.Bytes())
+	ws, err := s.upgrader.Upgrade(w, r, http.Header{ChallengeHeader: {text}})
+	if err != nil { // it has answered
+		s.leave(addr)
+		s.all.Done()
+		return
+	}
+	c := newConn(s, ws, format{msgpack: ws.Subprotocol() == SubprotocolMsgpack, arrays: r.URL.Query().Get("vsn") == "2.0.0"})
+	// Not on this goroutine: net/http keeps buffers for as long as it is in use.
+	go s.run(c, challenge, text, addr)
+}
+
+func (s *Server) run(c *conn, challenge *auth.Challenge, text string, addr netip.Addr) {
+	defer s.all.Done()
+	defer c.close()
+	p, err := c.authenticate(challenge, text, addr)
+	s.leave(addr)
+	if err != nil {
+		s.cfg.Log.Debug().Err(err).Msg("a client was not authenticated")
+		return
+	}
+	if !s.admit(c, p) {
+		c.end(CloseTooMany, "too many connections")
+		return
+	}
+	defer s.forget(c)
+	c.serve()
+}
+
+// enter counts a connection that has not authenticated.
+func (s *Server) enter(addr netip.Addr) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.waiting >= maxUnknown || s.unknown[addr] >= maxUnknownPeer {
+		return false
+	}
+	s.waiting++
+	s.unknown[addr]++
+	s.all.Add(1)
+	return true
+}
+
+func (s *Server) leave(addr netip.Addr) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting--
+	if s.unknown[addr]--; s.unknown[addr] == 0 {
+		delete(s.unknown, addr)
+	}
+}
+
+// admit takes an authenticated connection in.
+func (s *Server) admit(c *conn, p auth.Principal) bool {
+	s.mu.Lock()
+	if s.closed || len(s.conns) >= maxConnections || s.devices[p.ID] >= maxPerPrincipal {
+		s.mu.Unlock()
+		return false
+	}
+	c.who = p
+	s.conns[c] = struct{}{}
+	s.devices[p.ID]++
+	first := s.devices[p.ID] == 1
+	s.mu.Unlock()
+	if first && s.cfg.OnPresence != nil {
+		s.cfg.OnPresence(p.ID, true)
+	}
+	return true
+}
+
+func (s *Server) forget(c *conn) {
+	id := c.principal().ID
+	s.mu.Lock()
+	delete(s.conns, c)
+	s.devices[id]--
+	last := s.devices[id] == 0
+	if last {
+		delete(s.devices, id)
+	}
+	s.mu.Unlock()
+	if last && s.cfg.OnPresence != nil {
+		s.cfg.OnPresence(id, false)
+	}
+}
+
+// Present returns the devices that are connected, in order (presence).
+func (s *Server) Present() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]string, 0, len(s.devices))
+	for id := range s.devices {
+		out = append(out, id)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// connections returns those that are authenticated.
+func (s *Server) connections() []*conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]*conn, 0, len(s.conns))
+	for c := range s.conns {
+		out = append(out, c)
+	}
+	return out
+}
+
+// sweep pings everybody in turn: one goroutine for all, instead of a timer each.
+func (s *Server) sweep() {
+	defer close(s.swept)
+	t := time.NewTicker(sweepEvery)
+	defer t.Stop()
+	ping := newFrame(websocket.PingMessage, nil)
+	for {
+		select {
+		case now := <-t.C:
+			for _, c := range s.connections() {
+				if now.Sub(c.pinged) >= pingEvery {
+					c.pinged = now
+					c.push(ping, true)
+				}
+			}
+		case <-s.sweeping:
+			return
+		}
+	}
+}
+
+// Close tells every client to come back later and waits until all of them have
+// gone, or ctx ends; then it cuts them off.
+func (s *Server) Close(ctx context.Context) error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	s.mu.Unlock()
+	close(s.sweeping)
+	<-s.swept
+	for _, c := range s.connections() {
+		c.leave(CloseRestart, "yaya stops")
+	}
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		s.all.Wait()
+	}()
+	var err error
+	select {
+	case <-gone:
+	case <-ctx.Done():
+		err = errors.New("some WebSockets had to be cut off")
+		for _, c := range s.connections() {
+			_ = c.ws.Close()
+		}
+		<-gone
+	}
+	s.closeTopics()
+	return err
+}
