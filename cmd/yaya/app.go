@@ -15,6 +15,7 @@ import (
 
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/gateway"
+	"github.com/yaya-ai/yaya/gateway/registry"
 	"github.com/yaya-ai/yaya/internal/proc"
 	"github.com/yaya-ai/yaya/kernel"
 	"github.com/yaya-ai/yaya/kernel/approval"
@@ -43,6 +44,8 @@ type app struct {
 	bridge  *mcpbridge.Bridge
 	mcp     *downstream.Server
 	metrics *gateway.Metrics
+	mix     *registry.Mix
+	memory  *memory_sqlite.Plugin
 	procs   *proc.Manager
 	http    upstream.Transport
 	home    string
@@ -73,10 +76,10 @@ func newApp(c appConfig) (*app, error) {
 		}
 		c.workspace = dir
 	}
-	a := &app{log: c.log, metrics: gateway.NewMetrics(), procs: &proc.Manager{Guard: true}, http: upstream.NewTransport(), home: c.home, data: c.data.Name()}
+	a := &app{log: c.log, metrics: gateway.NewMetrics(), mix: new(registry.Mix), memory: memory_sqlite.New(filepath.Join(c.data.Name(), "memory.db")), procs: &proc.Manager{Guard: true}, http: upstream.NewTransport(), home: c.home, data: c.data.Name()}
 	var err error
 	a.kernel, err = kernel.New(kernel.Config{
-		Data: c.data, Settings: c.settings, Workspace: c.workspace, Version: yayaVersion(), Observer: a.metrics, Approver: c.approver, Asker: mcpbridge.AskCaller,
+		Data: c.data, Settings: c.settings, Workspace: c.workspace, Version: yayaVersion(), Observer: observers{a.metrics, usage{a.mix}}, Approver: c.approver, Asker: mcpbridge.AskCaller,
 		Boundary: func(ctx context.Context) { a.host.Boundary(ctx) }, Log: c.log,
 	})
 	if err != nil {
@@ -144,7 +147,7 @@ func (a *app) agents() []plugin.Plugin {
 		strategy_react.New(),
 		llm_echo.New(),
 		llm_openai.New(os.Getenv),
-		memory_sqlite.New(filepath.Join(a.data, "memory.db")),
+		a.memory,
 		agent_tool.New(a.kernel.Sessions, a.kernel.Loop),
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/gateway/cluster"
+	"github.com/yaya-ai/yaya/gateway/rpc"
 	"github.com/yaya-ai/yaya/internal/control"
 	"github.com/yaya-ai/yaya/internal/journal"
 	"github.com/yaya-ai/yaya/kernel/session"
@@ -24,12 +25,14 @@ import (
 type controlPlane struct {
 	log     *cluster.Local
 	devices *auth.Authority
+	plane   *rpc.Plane
+	kernel  string // id of this kernel
 	keys    *os.Root
 }
 
 // openControl opens the control plane of a data directory; one process at a time
 // can.
-func openControl(data *os.Root, more ...control.Projection) (*controlPlane, error) {
+func openControl(data *os.Root, log zerolog.Logger) (*controlPlane, error) {
 	if err := data.MkdirAll("keys", 0o700); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
@@ -41,7 +44,9 @@ func openControl(data *os.Root, more ...control.Projection) (*controlPlane, erro
 	if c.devices, err = auth.NewAuthority(auth.AuthorityConfig{Keys: keys}); err != nil {
 		return nil, errors.Join(err, keys.Close())
 	}
-	c.log, err = cluster.Open(journal.Root(data), cluster.Options{Projections: append([]control.Projection{c.devices}, more...)})
+	c.kernel = "k_" + c.devices.ServerID()[:16] // which no other has
+	c.plane = rpc.New(rpc.Config{KernelID: c.kernel, Epoch: c.devices.ServerID(), Log: log})
+	c.log, err = cluster.Open(journal.Root(data), cluster.Options{Node: c.kernel, Projections: []control.Projection{c.devices, c.plane}})
 	if err != nil {
 		return nil, errors.Join(err, keys.Close())
 	}
@@ -74,7 +79,7 @@ func withControl(ctx context.Context, g *globals, f func(*backend) error) (err e
 		return err
 	}
 	defer unlock()
-	c, err := openControl(data)
+	c, err := openControl(data, zerolog.Nop())
 	if err != nil {
 		return err
 	}

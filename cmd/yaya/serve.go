@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,7 +18,6 @@ import (
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/gateway"
 	"github.com/yaya-ai/yaya/gateway/admin"
-	"github.com/yaya-ai/yaya/gateway/wire"
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
@@ -76,7 +74,7 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 	if err := l.here(mcpConfig, "", data); err != nil {
 		return err
 	}
-	plane, err := openControl(data)
+	plane, err := openControl(data, log)
 	if err != nil {
 		return err
 	}
@@ -97,23 +95,11 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 		return err
 	}
 	attempts := auth.NewAttempts(time.Now)
-	sockets := wire.New(wire.Config{
-		Authority: plane.devices, KernelID: kernelID(plane), Audience: gateway.Audience, Address: gateway.Address, Attempts: attempts, Log: log,
-	})
-	agents := wire.NewAgents(wire.AgentsConfig{Server: sockets, Sessions: a.kernel.Sessions, Loop: a.kernel.Loop, Approvals: a.kernel.Approvals})
-	sockets.Handle(wire.AgentPrefix, agents)
-	endSockets := sync.OnceFunc(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), socketGrace)
-		defer cancel()
-		if err := sockets.Close(ctx); err != nil {
-			log.Warn().Err(err).Msg("while stopping")
-		}
-		agents.Close()
-	})
+	sockets, endSockets := a.sockets(ctx, plane, attempts)
 	defer endSockets()
 	var url string
 	cfg := gateway.Config{
-		Tokens: tokens, Authority: plane.devices, Attempts: attempts, Wire: sockets,
+		Tokens: tokens, Authority: plane.devices, Attempts: attempts, Wire: sockets, RPC: plane.plane.Handler(), Agents: plane.plane.AgentsHandler(),
 		Socket: socket, MCP: a.mcp, Metrics: a.metrics.Handler(), Log: log,
 		Status: func() any { return a.report(url) },
 		Ready: func() error {
@@ -143,9 +129,10 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 	}
 	url = scheme + web.Addr() + "/mcp"
 	a.gauges()
-	a.metrics.Gauge("yaya_websockets", "Authenticated WebSockets.", func() float64 { n, _, _ := sockets.Stats(); return float64(n) })
-	a.metrics.Gauge("yaya_websockets_slow", "WebSockets closed because their clients did not keep up, since the start.", func() float64 { _, n, _ := sockets.Stats(); return float64(n) })
-	a.metrics.Gauge("yaya_events_delivered", "Events delivered to WebSockets, since the start.", func() float64 { _, _, n := sockets.Stats(); return float64(n) })
+	if err := a.join(ctx, plane, sockets); err != nil {
+		return errors.Join(err, web.Close())
+	}
+	defer plane.plane.Close()
 	if err := a.kernel.Start(ctx, append(a.agents(), a.bridge, web)...); err != nil {
 		return errors.Join(err, web.Close())
 	}
@@ -190,12 +177,6 @@ func (a *app) repair(ctx context.Context) {
 		a.log.Error().Err(err).Msg("not every session is whole: yaya verify tells which")
 	}
 }
-
-// socketGrace is how long WebSockets have to take their leave.
-const socketGrace = 3 * time.Second
-
-// kernelID names this kernel on the wire: by its server's id, which no other has.
-func kernelID(c *controlPlane) string { return "k_" + c.devices.ServerID()[:16] }
 
 // gauges are what /metrics shows besides calls.
 func (a *app) gauges() {

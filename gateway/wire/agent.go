@@ -208,7 +208,8 @@ type (
 	}
 )
 
-func decode(payload json.RawMessage, v any) error {
+// Decode reads a payload; an error is what its sender is told.
+func Decode(payload json.RawMessage, v any) error {
 	if err := httpbody.Unmarshal(payload, v); err != nil {
 		return Refuse("%s", err.Detail)
 	}
@@ -239,7 +240,7 @@ func (a *Agents) say(ctx context.Context, c Client, id string, payload json.RawM
 		return nil, err
 	}
 	var m agentMessage
-	if err := decode(payload, &m); err != nil {
+	if err := Decode(payload, &m); err != nil {
 		return nil, err
 	}
 	if m.Content == "" || len(m.ID) > 128 {
@@ -260,7 +261,7 @@ func (a *Agents) approve(c Client, payload json.RawMessage) (any, error) {
 		return nil, err
 	}
 	var m agentApproval
-	if err := decode(payload, &m); err != nil {
+	if err := Decode(payload, &m); err != nil {
 		return nil, err
 	}
 	d, err := a.cfg.Approvals.Answer(m.RequestID, event.ApprovalAnswer(m.Response), m.Feedback, c.Actor())
@@ -275,7 +276,7 @@ func (a *Agents) approve(c Client, payload json.RawMessage) (any, error) {
 
 func (a *Agents) retry(c Client, id string, payload json.RawMessage) (any, error) {
 	var m streamRetry
-	if err := decode(payload, &m); err != nil {
+	if err := Decode(payload, &m); err != nil {
 		return nil, err
 	}
 	if len(m.Missing) == 0 || len(m.Missing) > maxRetry {

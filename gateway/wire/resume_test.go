@@ -12,16 +12,17 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/gateway/wire/wiretest"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
 )
 
 // durable takes the events with a cursor that a client has and gets, up to one.
-func (c *client) durable(upTo float64) (seqs []float64) {
-	c.w.t.Helper()
+func durable(t *testing.T, c *wiretest.Client, upTo float64) (seqs []float64) {
+	t.Helper()
 	for len(seqs) == 0 || seqs[len(seqs)-1] < upTo {
-		m := c.read()
-		if at, ok := m.payload["cursor"].(map[string]any); ok && m.event != "phx_reply" {
+		m := c.Read()
+		if at, ok := m.Payload["cursor"].(map[string]any); ok && m.Event != "phx_reply" {
 			seqs = append(seqs, at["seq"].(float64))
 		}
 	}
@@ -29,11 +30,11 @@ func (c *client) durable(upTo float64) (seqs []float64) {
 }
 
 // write puts a message of the user's onto a session's tape, without a turn.
-func (w *world) write(id, text string) int64 {
-	w.t.Helper()
-	ev, err := bus.Publish(w.kernel.Bus.Kernel(), event.TurnWasCancelled, id, event.TurnCancelled{TurnID: "t", Reason: text})
+func write(t *testing.T, w *wiretest.World, id, text string) int64 {
+	t.Helper()
+	ev, err := bus.Publish(w.Kernel.Bus.Kernel(), event.TurnWasCancelled, id, event.TurnCancelled{TurnID: "t", Reason: text})
 	if err != nil {
-		w.t.Fatal(err)
+		t.Fatal(err)
 	}
 	return ev.Entry
 }
@@ -42,33 +43,33 @@ func (w *world) write(id, text string) int64 {
 // restart of the server, gets what it has missed, once and in order; one whose
 // cursor is worth nothing is told so.
 func TestResume(t *testing.T) {
-	w := newWorld(t)
-	g := w.enrol("phone", auth.SessionsRead, auth.SessionsWrite)
-	if _, err := w.kernel.Sessions.Open("s", ""); err != nil {
+	w := wiretest.New(t)
+	g := w.Enrol("phone", auth.SessionsRead, auth.SessionsWrite)
+	if _, err := w.Kernel.Sessions.Open("s", ""); err != nil {
 		t.Fatal(err)
 	}
-	c := w.connect(g, false, true)
-	first := c.join("agent:s", nil)["cursor"].(map[string]any)
+	c := w.Connect(g, false, true)
+	first := c.Join("agent:s", nil)["cursor"].(map[string]any)
 	seen := first["seq"].(float64)
 	var last int64
 	for range 5 {
-		last = w.write("s", "x")
+		last = write(t, w, "s", "x")
 	}
-	got := c.durable(float64(last))
-	_ = c.ws.Close()
+	got := durable(t, c, float64(last))
+	_ = c.WS.Close()
 	for range 700 { // more than a queue holds
-		last = w.write("s", "while it is away")
+		last = write(t, w, "s", "while it is away")
 	}
-	addr := w.http.Listener.Addr().String()
-	w.stop()
-	w.start(addr)
-	c = w.connect(g, true, true)
-	res := c.join("agent:s", map[string]any{"since": got[len(got)-1], "epoch": first["epoch"]})
+	addr := w.HTTP.Listener.Addr().String()
+	w.Stop()
+	w.Start(addr)
+	c = w.Connect(g, true, true)
+	res := c.Join("agent:s", map[string]any{"since": got[len(got)-1], "epoch": first["epoch"]})
 	if res["resync"] != nil || res["cursor"].(map[string]any)["seq"].(float64) < float64(last) {
 		t.Fatal(res)
 	}
-	last = w.write("s", "new")
-	got = append(got, c.durable(float64(last))...)
+	last = write(t, w, "s", "new")
+	got = append(got, durable(t, c, float64(last))...)
 	for i, seq := range got {
 		if i > 0 && seq <= got[i-1] {
 			t.Fatalf("%v comes after %v", seq, got[i-1])
@@ -83,18 +84,18 @@ func TestResume(t *testing.T) {
 		"far ahead":   {"since": int64(1) << 62, "epoch": first["epoch"]},
 		"other epoch": {"since": 1, "epoch": "another"},
 	} {
-		if res := c.join("agent:s", payload); res["resync"] == nil || res["snapshot"] == nil {
+		if res := c.Join("agent:s", payload); res["resync"] == nil || res["snapshot"] == nil {
 			t.Errorf("%s: %v", name, res)
 		}
 	}
 	for name, payload := range map[string]any{"negative": map[string]any{"since": -1}, "fraction": map[string]any{"since": 1.5}, "text": map[string]any{"since": "1"}, "huge": map[string]any{"since": json.RawMessage("9223372036854775808")}, "list": []int{1}} {
-		if status, _ := c.ask("agent:s", "phx_join", payload); status != "error" {
+		if status, _ := c.Ask("agent:s", "phx_join", payload); status != "error" {
 			t.Errorf("%s: %s", name, status)
 		}
 	}
 	// From the beginning.
-	c.join("agent:s", map[string]any{"since": 0, "epoch": first["epoch"]})
-	if got := c.durable(float64(last)); len(got) < 706 {
+	c.Join("agent:s", map[string]any{"since": 0, "epoch": first["epoch"]})
+	if got := durable(t, c, float64(last)); len(got) < 706 {
 		t.Errorf("%d events from the beginning", len(got))
 	}
 }
@@ -102,9 +103,9 @@ func TestResume(t *testing.T) {
 // Under any interleaving of publishing, joining, leaving and coming back, every
 // client sees every event behind its first cursor once and in order (R12).
 func TestNoGapUnderAnyInterleaving(t *testing.T) {
-	w := newWorld(t)
-	g := w.enrol("phone", auth.SessionsRead)
-	if _, err := w.kernel.Sessions.Open("s", ""); err != nil {
+	w := wiretest.New(t)
+	g := w.Enrol("phone", auth.SessionsRead)
+	if _, err := w.Kernel.Sessions.Open("s", ""); err != nil {
 		t.Fatal(err)
 	}
 	const events = 3000
@@ -114,7 +115,7 @@ func TestNoGapUnderAnyInterleaving(t *testing.T) {
 	wg.Go(func() {
 		defer close(stop)
 		for range events {
-			end = w.write("s", "x")
+			end = write(t, w, "s", "x")
 			if rand.IntN(20) == 0 {
 				time.Sleep(time.Duration(rand.IntN(2000)) * time.Microsecond)
 			}
@@ -124,20 +125,20 @@ func TestNoGapUnderAnyInterleaving(t *testing.T) {
 	follow := func(msgpack bool) (seqs []float64) {
 		at, epoch := 0.0, ""
 		for {
-			c := w.connect(g, msgpack, true)
+			c := w.Connect(g, msgpack, true)
 			payload := map[string]any{"since": at}
 			if epoch != "" {
 				payload["epoch"] = epoch
 			}
-			res := c.join("agent:s", payload)
+			res := c.Join("agent:s", payload)
 			epoch = res["cursor"].(map[string]any)["epoch"].(string)
 			if res["resync"] != nil {
 				t.Error(res)
 				return seqs
 			}
 			for range 50 + rand.IntN(600) {
-				m := c.read()
-				cur, ok := m.payload["cursor"].(map[string]any)
+				m := c.Read()
+				cur, ok := m.Payload["cursor"].(map[string]any)
 				if !ok {
 					continue
 				}
@@ -146,13 +147,13 @@ func TestNoGapUnderAnyInterleaving(t *testing.T) {
 				select {
 				case <-stop:
 					if at == float64(end) {
-						_ = c.ws.Close()
+						_ = c.WS.Close()
 						return seqs
 					}
 				default:
 				}
 			}
-			_ = c.ws.Close()
+			_ = c.WS.Close()
 		}
 	}
 	for n := range 6 {
@@ -175,15 +176,15 @@ func TestNoGapUnderAnyInterleaving(t *testing.T) {
 // WS-12, LD-03: a client that does not read is closed with 4408, or cut off, soon;
 // others do not notice, and it misses nothing when it comes back.
 func TestSlowClient(t *testing.T) {
-	w := newWorld(t)
-	g := w.enrol("phone", auth.SessionsRead)
-	if _, err := w.kernel.Sessions.Open("s", ""); err != nil {
+	w := wiretest.New(t)
+	g := w.Enrol("phone", auth.SessionsRead)
+	if _, err := w.Kernel.Sessions.Open("s", ""); err != nil {
 		t.Fatal(err)
 	}
-	slow, quick := w.connect(g, false, true), w.connect(g, false, true)
-	cur := slow.join("agent:s", nil)["cursor"].(map[string]any)
+	slow, quick := w.Connect(g, false, true), w.Connect(g, false, true)
+	cur := slow.Join("agent:s", nil)["cursor"].(map[string]any)
 	start := cur["seq"].(float64)
-	quick.join("agent:s", nil)
+	quick.Join("agent:s", nil)
 	var last int64
 	text := strings.Repeat("x", 20_000)
 	done := make(chan []float64, 1)
@@ -192,18 +193,18 @@ func TestSlowClient(t *testing.T) {
 	go func() {
 		var seqs []float64
 		for len(seqs) < events {
-			m, err := quick.next()
+			m, err := quick.Next()
 			if err != nil {
 				break
 			}
-			if at, ok := m.payload["cursor"].(map[string]any); ok {
+			if at, ok := m.Payload["cursor"].(map[string]any); ok {
 				seqs = append(seqs, at["seq"].(float64))
 			}
 		}
 		done <- seqs
 	}()
 	for range events {
-		last = w.write("s", text)
+		last = write(t, w, "s", text)
 		time.Sleep(time.Millisecond)
 	}
 	if seqs := <-done; len(seqs) != events || seqs[events-1] != upTo || last != int64(upTo) {
@@ -211,7 +212,7 @@ func TestSlowClient(t *testing.T) {
 	}
 	deadline := time.Now().Add(12 * time.Second)
 	for {
-		connections, slowOnes, _ := w.wire.Stats()
+		connections, slowOnes, _ := w.Wire.Stats()
 		if connections == 1 && slowOnes == 1 {
 			break
 		}
@@ -223,41 +224,41 @@ func TestSlowClient(t *testing.T) {
 	// What it reads now is in order, as far as it goes; then it comes back.
 	at := start
 	for {
-		m, err := slow.next()
+		m, err := slow.Next()
 		if err != nil {
 			break
 		}
-		if c, ok := m.payload["cursor"].(map[string]any); ok {
+		if c, ok := m.Payload["cursor"].(map[string]any); ok {
 			if c["seq"].(float64) != at+1 {
 				t.Fatalf("%v comes after %v", c["seq"], at)
 			}
 			at++
 		}
 	}
-	again := w.connect(g, false, true)
-	again.join("agent:s", map[string]any{"since": at, "epoch": cur["epoch"]})
-	if got := again.durable(upTo); len(got) != int(upTo-at) {
+	again := w.Connect(g, false, true)
+	again.Join("agent:s", map[string]any{"since": at, "epoch": cur["epoch"]})
+	if got := durable(t, again, upTo); len(got) != int(upTo-at) {
 		t.Errorf("%d events were missing, and %d came", int(upTo-at), len(got))
 	}
 }
 
 // A client that reads, but too slowly, sees 4408 and the reason before it.
 func TestTooSlowIsTold(t *testing.T) {
-	w := newWorld(t)
-	g := w.enrol("phone", auth.SessionsRead)
-	if _, err := w.kernel.Sessions.Open("s", ""); err != nil {
+	w := wiretest.New(t)
+	g := w.Enrol("phone", auth.SessionsRead)
+	if _, err := w.Kernel.Sessions.Open("s", ""); err != nil {
 		t.Fatal(err)
 	}
-	c := w.connect(g, false, true)
-	c.join("agent:s", nil)
+	c := w.Connect(g, false, true)
+	c.Join("agent:s", nil)
 	text := strings.Repeat("x", 50_000)
 	for range 400 {
-		w.write("s", text)
+		write(t, w, "s", text)
 	}
 	told := false
 	for {
-		m, err := c.next()
-		if m.event == "disconnect" && m.payload["code"] == float64(4408) {
+		m, err := c.Next()
+		if m.Event == "disconnect" && m.Payload["code"] == float64(4408) {
 			told = true
 		}
 		if err == nil {
@@ -274,36 +275,36 @@ func TestTooSlowIsTold(t *testing.T) {
 // cannot be are named; a client that joins in the middle gets the stream from its
 // start.
 func TestStreamRetry(t *testing.T) {
-	w := newWorld(t)
+	w := wiretest.New(t)
 	script := `{"steps":[{"text":"` + strings.Repeat("word ", 300) + `","delay_ms":2}]}`
-	if err := w.kernel.Settings.Set("plugin.llm_echo.script", json.RawMessage(script)); err != nil {
+	if err := w.Kernel.Settings.Set("plugin.llm_echo.script", json.RawMessage(script)); err != nil {
 		t.Fatal(err)
 	}
-	g := w.enrol("phone", auth.SessionsRead, auth.SessionsWrite)
-	if _, err := w.kernel.Sessions.Open("s", ""); err != nil {
+	g := w.Enrol("phone", auth.SessionsRead, auth.SessionsWrite)
+	if _, err := w.Kernel.Sessions.Open("s", ""); err != nil {
 		t.Fatal(err)
 	}
-	c := w.connect(g, false, true)
-	c.join("agent:s", nil)
-	if status, res := c.ask("agent:s", "message", map[string]any{"content": "go"}); status != "ok" {
+	c := w.Connect(g, false, true)
+	c.Join("agent:s", nil)
+	if status, res := c.Ask("agent:s", "message", map[string]any{"content": "go"}); status != "ok" {
 		t.Fatal(res)
 	}
-	third := c.until(func(m msg) bool { return m.event == "stream_chunk" && m.payload["seq"] == float64(3) })
-	request := third.payload["request_id"]
-	late := w.connect(g, true, true)
-	late.join("agent:s", nil)
-	collect := func(c *client) map[float64]string {
+	third := c.Until(func(m wiretest.Message) bool { return m.Event == "stream_chunk" && m.Payload["seq"] == float64(3) })
+	request := third.Payload["request_id"]
+	late := w.Connect(g, true, true)
+	late.Join("agent:s", nil)
+	collect := func(c *wiretest.Client) map[float64]string {
 		chunks := map[float64]string{}
-		end := c.until(func(m msg) bool {
-			if m.event == "stream_chunk" {
-				if _, twice := chunks[m.payload["seq"].(float64)]; twice {
-					t.Errorf("chunk %v comes twice", m.payload["seq"])
+		end := c.Until(func(m wiretest.Message) bool {
+			if m.Event == "stream_chunk" {
+				if _, twice := chunks[m.Payload["seq"].(float64)]; twice {
+					t.Errorf("chunk %v comes twice", m.Payload["seq"])
 				}
-				chunks[m.payload["seq"].(float64)] = m.payload["chunk"].(string)
+				chunks[m.Payload["seq"].(float64)] = m.Payload["chunk"].(string)
 			}
-			return m.event == "stream_end"
+			return m.Event == "stream_end"
 		})
-		if end.payload["request_id"] != request {
+		if end.Payload["request_id"] != request {
 			t.Errorf("%+v", end)
 		}
 		return chunks
@@ -320,24 +321,24 @@ func TestStreamRetry(t *testing.T) {
 	if text.String() != strings.Repeat("word ", 300) && strings.TrimSpace(text.String()) != strings.TrimSpace(strings.Repeat("word ", 300)) {
 		t.Errorf("the late client has %d bytes in %d chunks", text.Len(), total)
 	}
-	status, res := c.ask("agent:s", "stream_retry", map[string]any{"type": "stream_retry", "request_id": request, "missing": []int{0, 2, total + 5}})
+	status, res := c.Ask("agent:s", "stream_retry", map[string]any{"type": "stream_retry", "request_id": request, "missing": []int{0, 2, total + 5}})
 	if status != "ok" || fmt.Sprint(res["gone"]) != fmt.Sprint([]any{float64(total + 5)}) {
 		t.Fatal(status, res)
 	}
 	for _, seq := range []float64{0, 2} {
-		m := c.until(func(m msg) bool { return m.event == "stream_chunk" })
-		if m.payload["seq"] != seq || m.payload["chunk"] != whole[seq] {
+		m := c.Until(func(m wiretest.Message) bool { return m.Event == "stream_chunk" })
+		if m.Payload["seq"] != seq || m.Payload["chunk"] != whole[seq] {
 			t.Errorf("chunk %v comes again as %+v", seq, m)
 		}
 	}
-	if m := c.until(func(m msg) bool { return strings.HasPrefix(m.event, "stream_") }); m.event != "stream_end" || m.payload["total_chunks"] != float64(total) {
+	if m := c.Until(func(m wiretest.Message) bool { return strings.HasPrefix(m.Event, "stream_") }); m.Event != "stream_end" || m.Payload["total_chunks"] != float64(total) {
 		t.Errorf("%+v", m)
 	}
 	for name, payload := range map[string]any{
 		"unknown": map[string]any{"request_id": "x", "missing": []int{0}}, "nothing": map[string]any{"request_id": request, "missing": []int{}},
 		"too many": map[string]any{"request_id": request, "missing": make([]int, 1001)}, "no list": map[string]any{"request_id": request},
 	} {
-		if status, _ := c.ask("agent:s", "stream_retry", payload); status != "error" {
+		if status, _ := c.Ask("agent:s", "stream_retry", payload); status != "error" {
 			t.Errorf("%s: %s", name, status)
 		}
 	}
@@ -345,23 +346,23 @@ func TestStreamRetry(t *testing.T) {
 
 // W-63: a turn that fails in the middle of its text ends the stream with the error.
 func TestStreamError(t *testing.T) {
-	w := newWorld(t)
+	w := wiretest.New(t)
 	script := `{"steps":[{"text":"half of it","error":{"kind":"invalid_request","message":"no more","after_text":true}}]}`
-	if err := w.kernel.Settings.Set("plugin.llm_echo.script", json.RawMessage(script)); err != nil {
+	if err := w.Kernel.Settings.Set("plugin.llm_echo.script", json.RawMessage(script)); err != nil {
 		t.Fatal(err)
 	}
-	g := w.enrol("phone", auth.SessionsRead, auth.SessionsWrite)
-	if _, err := w.kernel.Sessions.Open("s", ""); err != nil {
+	g := w.Enrol("phone", auth.SessionsRead, auth.SessionsWrite)
+	if _, err := w.Kernel.Sessions.Open("s", ""); err != nil {
 		t.Fatal(err)
 	}
-	c := w.connect(g, false, true)
-	c.join("agent:s", nil)
-	if status, res := c.ask("agent:s", "message", map[string]any{"content": "go"}); status != "ok" {
+	c := w.Connect(g, false, true)
+	c.Join("agent:s", nil)
+	if status, res := c.Ask("agent:s", "message", map[string]any{"content": "go"}); status != "ok" {
 		t.Fatal(res)
 	}
-	start := c.until(func(m msg) bool { return m.event == "stream_start" })
-	fail := c.until(func(m msg) bool { return m.event == "stream_error" })
-	if fail.payload["request_id"] != start.payload["request_id"] || !strings.Contains(fail.payload["error"].(string), "no more") {
+	start := c.Until(func(m wiretest.Message) bool { return m.Event == "stream_start" })
+	fail := c.Until(func(m wiretest.Message) bool { return m.Event == "stream_error" })
+	if fail.Payload["request_id"] != start.Payload["request_id"] || !strings.Contains(fail.Payload["error"].(string), "no more") {
 		t.Errorf("%+v", fail)
 	}
 }

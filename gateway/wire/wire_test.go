@@ -13,9 +13,8 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/gateway/wire/wiretest"
 )
-
-var netListen net.ListenConfig
 
 // each runs a test in all four formats (W-2).
 func each(t *testing.T, f func(t *testing.T, msgpack, arrays bool)) {
@@ -30,25 +29,25 @@ func each(t *testing.T, f func(t *testing.T, msgpack, arrays bool)) {
 // joins an agent, says something, and gets everything that comes of it: events with
 // cursors, and the text as a stream.
 func TestConversation(t *testing.T) {
-	w := newWorld(t)
-	g := w.enrol("phone", auth.SessionsRead, auth.SessionsWrite)
+	w := wiretest.New(t)
+	g := w.Enrol("phone", auth.SessionsRead, auth.SessionsWrite)
 	n := 0
 	each(t, func(t *testing.T, msgpack, arrays bool) {
 		n++
 		id := fmt.Sprint("s", n)
-		if _, err := w.kernel.Sessions.Open(id, ""); err != nil {
+		if _, err := w.Kernel.Sessions.Open(id, ""); err != nil {
 			t.Fatal(err)
 		}
-		c := w.connect(g, msgpack, arrays)
-		if status, _ := c.ask("agent:"+id, "message", map[string]any{"content": "too early"}); status != "error" {
+		c := w.Connect(g, msgpack, arrays)
+		if status, _ := c.Ask("agent:"+id, "message", map[string]any{"content": "too early"}); status != "error" {
 			t.Error("a push before the join")
 		}
-		res := c.join("agent:"+id, map[string]any{"session_id": c.session})
+		res := c.Join("agent:"+id, map[string]any{"session_id": c.Session})
 		cursor := res["cursor"].(map[string]any)
 		if cursor["epoch"] == "" || cursor["seq"] == nil {
 			t.Fatal(res)
 		}
-		status, res := c.ask("agent:"+id, "message", map[string]any{"content": "hello there", "id": "m1"})
+		status, res := c.Ask("agent:"+id, "message", map[string]any{"content": "hello there", "id": "m1"})
 		if status != "ok" || res["id"] != "m1" || res["turn_id"] == "" {
 			t.Fatal(status, res)
 		}
@@ -57,27 +56,27 @@ func TestConversation(t *testing.T) {
 		seq, last, total := 0, cursor["seq"].(float64), -1.0
 		request := ""
 		for total < 0 || !strings.HasPrefix(kinds[len(kinds)-1], "turn.completed") {
-			m := c.read()
-			kinds = append(kinds, m.event)
-			if m.topic != "agent:"+id || m.ref != nil || m.payload["type"] != m.event {
+			m := c.Read()
+			kinds = append(kinds, m.Event)
+			if m.Topic != "agent:"+id || m.Ref != nil || m.Payload["type"] != m.Event {
 				t.Fatalf("%+v", m)
 			}
-			if _, err := time.Parse("2006-01-02T15:04:05.000Z", fmt.Sprint(m.payload["ts"])); err != nil && m.event != "stream_chunk" { // W-4
-				t.Errorf("%s: %v", m.event, err)
+			if _, err := time.Parse("2006-01-02T15:04:05.000Z", fmt.Sprint(m.Payload["ts"])); err != nil && m.Event != "stream_chunk" { // W-4
+				t.Errorf("%s: %v", m.Event, err)
 			}
-			switch m.event {
+			switch m.Event {
 			case "stream_start":
-				request = m.payload["request_id"].(string)
+				request = m.Payload["request_id"].(string)
 			case "stream_chunk":
-				if m.payload["seq"] != float64(seq) || m.payload["request_id"] != request {
+				if m.Payload["seq"] != float64(seq) || m.Payload["request_id"] != request {
 					t.Errorf("%+v", m)
 				}
 				seq++
-				text.WriteString(m.payload["chunk"].(string))
+				text.WriteString(m.Payload["chunk"].(string))
 			case "stream_end":
-				total = m.payload["total_chunks"].(float64)
+				total = m.Payload["total_chunks"].(float64)
 			default:
-				if at, ok := m.payload["cursor"].(map[string]any); ok {
+				if at, ok := m.Payload["cursor"].(map[string]any); ok {
 					if at["seq"].(float64) <= last {
 						t.Errorf("after %v: %+v", last, m)
 					}
@@ -95,22 +94,22 @@ func TestConversation(t *testing.T) {
 			}
 		}
 		// The same message again is the same message.
-		if status, res := c.ask("agent:"+id, "message", map[string]any{"content": "hello there", "id": "m1"}); status != "ok" || res["duplicate"] != true {
+		if status, res := c.Ask("agent:"+id, "message", map[string]any{"content": "hello there", "id": "m1"}); status != "ok" || res["duplicate"] != true {
 			t.Error(status, res)
 		}
-		if status, _ := c.ask("agent:"+id, "message", map[string]any{"content": "something else", "id": "m1"}); status != "error" {
+		if status, _ := c.Ask("agent:"+id, "message", map[string]any{"content": "something else", "id": "m1"}); status != "error" {
 			t.Error("another message with the same id")
 		}
-		if status, _ := c.ask("agent:"+id, "nonsense", map[string]any{}); status != "error" {
+		if status, _ := c.Ask("agent:"+id, "nonsense", map[string]any{}); status != "error" {
 			t.Error("an unknown event")
 		}
-		if status, _ := c.ask("phoenix", "heartbeat", map[string]any{}); status != "ok" {
+		if status, _ := c.Ask("phoenix", "heartbeat", map[string]any{}); status != "ok" {
 			t.Error("heartbeat")
 		}
-		if status, _ := c.ask("agent:"+id, "phx_leave", map[string]any{}); status != "ok" {
+		if status, _ := c.Ask("agent:"+id, "phx_leave", map[string]any{}); status != "ok" {
 			t.Error("leave")
 		}
-		if status, _ := c.ask("agent:"+id, "message", map[string]any{"content": "too late"}); status != "error" {
+		if status, _ := c.Ask("agent:"+id, "message", map[string]any{"content": "too late"}); status != "error" {
 			t.Error("a push after the leave")
 		}
 	})
@@ -119,61 +118,61 @@ func TestConversation(t *testing.T) {
 // W-14…W-16, AU-22, WS-18: who does not prove who it is gets auth_fail, the same
 // for all reasons, and is closed with 4401.
 func TestFailedAuthentication(t *testing.T) {
-	w := newWorld(t)
-	g, other, gone := w.enrol("phone"), w.enrol("other"), w.enrol("gone")
-	if err := w.dev.Revoke(t.Context(), auth.LocalOwner, "gone", ""); err != nil {
+	w := wiretest.New(t)
+	g, other, gone := w.Enrol("phone"), w.Enrol("other"), w.Enrol("gone")
+	if err := w.Dev.Revoke(t.Context(), auth.LocalOwner, "gone", ""); err != nil {
 		t.Fatal(err)
 	}
-	earlier := w.dial(false, true)
-	sig := func(g *gadget, challenge []byte) string {
-		return base64.StdEncoding.EncodeToString(ed25519.Sign(g.key, challenge))
+	earlier := w.Dial(false, true)
+	sig := func(g *wiretest.Gadget, challenge []byte) string {
+		return base64.StdEncoding.EncodeToString(ed25519.Sign(g.Key, challenge))
 	}
 	replies := map[string]bool{}
-	for name, frame := range map[string]func(c *client) any{
-		"another connection's challenge": func(*client) any {
-			return map[string]any{"type": "auth", "device_token": g.token, "challenge_sig": sig(g, earlier.challenge)}
+	for name, frame := range map[string]func(c *wiretest.Client) any{
+		"another connection's challenge": func(*wiretest.Client) any {
+			return map[string]any{"type": "auth", "device_token": g.Token, "challenge_sig": sig(g, earlier.Challenge)}
 		},
-		"another device's key": func(c *client) any {
-			return map[string]any{"type": "auth", "device_token": g.token, "challenge_sig": sig(other, c.challenge)}
+		"another device's key": func(c *wiretest.Client) any {
+			return map[string]any{"type": "auth", "device_token": g.Token, "challenge_sig": sig(other, c.Challenge)}
 		},
-		"revoked": func(c *client) any {
-			return map[string]any{"type": "auth", "device_token": gone.token, "challenge_sig": sig(gone, c.challenge)}
+		"revoked": func(c *wiretest.Client) any {
+			return map[string]any{"type": "auth", "device_token": gone.Token, "challenge_sig": sig(gone, c.Challenge)}
 		},
-		"no token": func(c *client) any {
-			return map[string]any{"type": "auth", "challenge_sig": sig(g, c.challenge)}
+		"no token": func(c *wiretest.Client) any {
+			return map[string]any{"type": "auth", "challenge_sig": sig(g, c.Challenge)}
 		},
-		"no signature": func(*client) any { return map[string]any{"type": "auth", "device_token": g.token} },
-		"not base64": func(*client) any {
-			return map[string]any{"type": "auth", "device_token": g.token, "challenge_sig": "%"}
+		"no signature": func(*wiretest.Client) any { return map[string]any{"type": "auth", "device_token": g.Token} },
+		"not base64": func(*wiretest.Client) any {
+			return map[string]any{"type": "auth", "device_token": g.Token, "challenge_sig": "%"}
 		},
-		"another type": func(c *client) any {
-			return map[string]any{"type": "login", "device_token": g.token, "challenge_sig": sig(g, c.challenge)}
+		"another type": func(c *wiretest.Client) any {
+			return map[string]any{"type": "login", "device_token": g.Token, "challenge_sig": sig(g, c.Challenge)}
 		},
-		"more": func(c *client) any {
-			return map[string]any{"type": "auth", "device_token": g.token, "challenge_sig": sig(g, c.challenge), "scopes": []string{"admin"}}
+		"more": func(c *wiretest.Client) any {
+			return map[string]any{"type": "auth", "device_token": g.Token, "challenge_sig": sig(g, c.Challenge), "scopes": []string{"admin"}}
 		},
-		"a join": func(*client) any { return []any{"1", "1", "agent:s", "phx_join", map[string]any{}} },
+		"a join": func(*wiretest.Client) any { return []any{"1", "1", "agent:s", "phx_join", map[string]any{}} },
 	} {
-		c := w.dial(false, true)
-		c.send(frame(c))
-		m, err := c.next()
-		if err != nil || m.raw["type"] != "auth_fail" || m.raw["reason"] == "" {
+		c := w.Dial(false, true)
+		c.Send(frame(c))
+		m, err := c.Next()
+		if err != nil || m.Raw["type"] != "auth_fail" || m.Raw["reason"] == "" {
 			t.Errorf("%s: %+v, %v", name, m, err)
 			continue
 		}
-		replies[fmt.Sprint(m.raw)] = true
-		if code := c.closed(); code != 4401 {
+		replies[fmt.Sprint(m.Raw)] = true
+		if code := c.Closed(); code != 4401 {
 			t.Errorf("%s: closed with %d", name, code)
 		}
 	}
 	if len(replies) != 1 {
 		t.Errorf("the reasons can be told apart: %v", replies)
 	}
-	if ok := earlier.auth(g); ok.raw["type"] != "auth_ok" {
+	if ok := earlier.Auth(g); ok.Raw["type"] != "auth_ok" {
 		t.Errorf("the other connection: %v", ok)
 	}
-	earlier.send(map[string]any{"type": "auth", "device_token": g.token, "challenge_sig": ""})
-	if code := earlier.closed(); code != 4400 {
+	earlier.Send(map[string]any{"type": "auth", "device_token": g.Token, "challenge_sig": ""})
+	if code := earlier.Closed(); code != 4400 {
 		t.Errorf("auth twice: closed with %d", code)
 	}
 }
@@ -181,11 +180,11 @@ func TestFailedAuthentication(t *testing.T) {
 // W-27, WS-19, WS-21: topics that are not there, foreign session ids and missing
 // scopes cannot be told from each other by who may not know.
 func TestJoinIsRefused(t *testing.T) {
-	w := newWorld(t)
-	if _, err := w.kernel.Sessions.Open("secret", ""); err != nil {
+	w := wiretest.New(t)
+	if _, err := w.Kernel.Sessions.Open("secret", ""); err != nil {
 		t.Fatal(err)
 	}
-	c := w.connect(w.enrol("phone", auth.SessionsRead), false, true)
+	c := w.Connect(w.Enrol("phone", auth.SessionsRead), false, true)
 	for topic, payload := range map[string]any{
 		"agent:nobody":       nil,
 		"agent:*":            nil,
@@ -197,50 +196,50 @@ func TestJoinIsRefused(t *testing.T) {
 		"admin":              nil,
 		"agent:secret":       map[string]any{"session_id": "of another"},
 	} {
-		if status, res := c.ask(topic, "phx_join", payload); status != "error" || res["reason"] == "" {
+		if status, res := c.Ask(topic, "phx_join", payload); status != "error" || res["reason"] == "" {
 			t.Errorf("%s: %s %v", topic, status, res)
 		}
 	}
-	blind := w.connect(w.enrol("blind", auth.AgentsRead), false, true)
+	blind := w.Connect(w.Enrol("blind", auth.AgentsRead), false, true)
 	var answers []string
 	for _, topic := range []string{"agent:secret", "agent:nobody"} {
-		status, res := blind.ask(topic, "phx_join", nil)
+		status, res := blind.Ask(topic, "phx_join", nil)
 		answers = append(answers, fmt.Sprint(status, res))
 	}
 	if answers[0] != answers[1] || !strings.HasPrefix(answers[0], "error") {
 		t.Errorf("existence can be seen: %v", answers)
 	}
 	// Joining twice closes the first join, and events come once.
-	c.join("agent:secret", nil)
-	c.join("agent:secret", nil)
-	if m := c.until(func(m msg) bool { return m.event == "phx_close" }); m.topic != "agent:secret" || m.joinRef == nil {
+	c.Join("agent:secret", nil)
+	c.Join("agent:secret", nil)
+	if m := c.Until(func(m wiretest.Message) bool { return m.Event == "phx_close" }); m.Topic != "agent:secret" || m.JoinRef == nil {
 		t.Errorf("%+v", m)
 	}
-	reader := w.connect(w.enrol("writer", auth.SessionsRead), false, true)
-	reader.join("agent:secret", nil)
-	if status, res := reader.ask("agent:secret", "message", map[string]any{"content": "x"}); status != "error" || res["reason"] != "forbidden" {
+	reader := w.Connect(w.Enrol("writer", auth.SessionsRead), false, true)
+	reader.Join("agent:secret", nil)
+	if status, res := reader.Ask("agent:secret", "message", map[string]any{"content": "x"}); status != "error" || res["reason"] != "forbidden" {
 		t.Errorf("a push without the scope: %s %v", status, res)
 	}
 	for _, event := range []string{"interrupt", "approval"} {
-		if status, res := reader.ask("agent:secret", event, map[string]any{}); status != "error" || res["reason"] != "forbidden" {
+		if status, res := reader.Ask("agent:secret", event, map[string]any{}); status != "error" || res["reason"] != "forbidden" {
 			t.Errorf("%s without the scope: %s %v", event, status, res)
 		}
 	}
-	if status, _ := reader.ask("agent:secret", "phx_reply", map[string]any{}); status != "error" {
+	if status, _ := reader.Ask("agent:secret", "phx_reply", map[string]any{}); status != "error" {
 		t.Error("a client sends phx_reply")
 	}
 	// At most 256 topics.
 	for n := range 300 {
 		id := fmt.Sprint("t", n)
 		if n < 260 {
-			if _, err := w.kernel.Sessions.Open(id, ""); err != nil {
+			if _, err := w.Kernel.Sessions.Open(id, ""); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if n%20 == 19 {
 			time.Sleep(400 * time.Millisecond) // within the rate of messages
 		}
-		status, _ := reader.ask("agent:"+id, "phx_join", nil)
+		status, _ := reader.Ask("agent:"+id, "phx_join", nil)
 		if good := n < 255; (status == "ok") != good {
 			t.Fatalf("join %d: %s", n, status)
 		}
@@ -253,9 +252,9 @@ func TestJoinIsRefused(t *testing.T) {
 // W-2, WS-10, WS-14…WS-16, AU-20: whatever a client sends, it is closed with a
 // code, and others do not notice.
 func TestBrokenMessages(t *testing.T) {
-	w := newWorld(t)
-	g := w.enrol("phone")
-	bystander := w.connect(g, false, true)
+	w := wiretest.New(t)
+	g := w.Enrol("phone")
+	bystander := w.Connect(g, false, true)
 	text := websocket.TextMessage
 	bin := websocket.BinaryMessage
 	for name, tt := range map[string]struct {
@@ -282,11 +281,11 @@ func TestBrokenMessages(t *testing.T) {
 		"empty":           {text, "", 4400},
 		"top-level value": {text, "7", 4400},
 	} {
-		c := w.connect(g, false, true)
-		if err := c.ws.WriteMessage(tt.kind, []byte(tt.data)); err != nil {
+		c := w.Connect(g, false, true)
+		if err := c.WS.WriteMessage(tt.kind, []byte(tt.data)); err != nil {
 			t.Fatal(err)
 		}
-		if code := c.closed(); code != tt.code {
+		if code := c.Closed(); code != tt.code {
 			t.Errorf("%s: closed with %d, want %d", name, code, tt.code)
 		}
 	}
@@ -309,15 +308,15 @@ func TestBrokenMessages(t *testing.T) {
 		"twice":    "\x95\xa11\xa11\xa7phoenix\xa9heartbeat\x82\xa1a\x01\xa1a\x02",
 		"latin 1":  "\x95\xa11\xa1\xff\xa7phoenix\xa9heartbeat\x80",
 	} {
-		c := w.connect(g, true, true)
-		if err := c.ws.WriteMessage(bin, []byte(data)); err != nil {
+		c := w.Connect(g, true, true)
+		if err := c.WS.WriteMessage(bin, []byte(data)); err != nil {
 			t.Fatal(err)
 		}
-		if code := c.closed(); code != 4400 {
+		if code := c.Closed(); code != 4400 {
 			t.Errorf("%s: closed with %d", name, code)
 		}
 	}
-	if status, _ := bystander.ask("phoenix", "heartbeat", nil); status != "ok" {
+	if status, _ := bystander.Ask("phoenix", "heartbeat", nil); status != "ok" {
 		t.Error("the bystander")
 	}
 }
@@ -325,37 +324,37 @@ func TestBrokenMessages(t *testing.T) {
 // WS-11, LD-04: more than 50 messages a second end with 4429; so do pings, and
 // pongs that nobody asked for.
 func TestRate(t *testing.T) {
-	w := newWorld(t)
-	g := w.enrol("phone")
-	for name, send := range map[string]func(c *client) error{
-		"messages": func(c *client) error {
-			return c.ws.WriteMessage(websocket.TextMessage, []byte(`[null,null,"phoenix","heartbeat",{}]`))
+	w := wiretest.New(t)
+	g := w.Enrol("phone")
+	for name, send := range map[string]func(c *wiretest.Client) error{
+		"messages": func(c *wiretest.Client) error {
+			return c.WS.WriteMessage(websocket.TextMessage, []byte(`[null,null,"phoenix","heartbeat",{}]`))
 		},
-		"pings": func(c *client) error {
-			return c.ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(time.Second))
+		"pings": func(c *wiretest.Client) error {
+			return c.WS.WriteControl(websocket.PingMessage, nil, time.Now().Add(time.Second))
 		},
-		"pongs": func(c *client) error {
-			return c.ws.WriteControl(websocket.PongMessage, nil, time.Now().Add(time.Second))
+		"pongs": func(c *wiretest.Client) error {
+			return c.WS.WriteControl(websocket.PongMessage, nil, time.Now().Add(time.Second))
 		},
 	} {
-		c := w.connect(g, false, true)
+		c := w.Connect(g, false, true)
 		sent := 0
 		for ; sent < 2000; sent++ {
 			if send(c) != nil {
 				break
 			}
 		}
-		if code := c.closed(); code != 4429 && sent == 2000 {
+		if code := c.Closed(); code != 4429 && sent == 2000 {
 			t.Errorf("%s: %d were sent, closed with %d", name, sent, code)
 		}
 	}
-	c := w.connect(g, false, true)
+	c := w.Connect(g, false, true)
 	for range 190 { // the burst is allowed
-		if err := c.ws.WriteMessage(websocket.TextMessage, []byte(`[null,null,"phoenix","heartbeat",{}]`)); err != nil {
+		if err := c.WS.WriteMessage(websocket.TextMessage, []byte(`[null,null,"phoenix","heartbeat",{}]`)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if status, _ := c.ask("phoenix", "heartbeat", nil); status != "ok" {
+	if status, _ := c.Ask("phoenix", "heartbeat", nil); status != "ok" {
 		t.Error("within the burst")
 	}
 }
@@ -363,65 +362,65 @@ func TestRate(t *testing.T) {
 // AU-16, AU-18, R2: who is revoked is out at once, with an event before the close;
 // a refreshed token is taken over in band.
 func TestRevocationAndRefreshInBand(t *testing.T) {
-	w := newWorld(t)
-	g, other := w.enrol("phone"), w.enrol("other")
-	c := w.connect(g, false, true)
-	next, err := w.dev.Refresh(t.Context(), g.token)
+	w := wiretest.New(t)
+	g, other := w.Enrol("phone"), w.Enrol("other")
+	c := w.Connect(g, false, true)
+	next, err := w.Dev.Refresh(t.Context(), g.Token)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, tok := range []string{other.token, "x", ""} {
-		if status, _ := c.ask("phoenix", "auth", map[string]any{"device_token": tok}); status != "error" {
+	for _, tok := range []string{other.Token, "x", ""} {
+		if status, _ := c.Ask("phoenix", "auth", map[string]any{"device_token": tok}); status != "error" {
 			t.Errorf("token %.10q is taken over", tok)
 		}
 	}
-	if status, _ := c.ask("phoenix", "auth", map[string]any{"device_token": next.Token}); status != "ok" {
+	if status, _ := c.Ask("phoenix", "auth", map[string]any{"device_token": next.Token}); status != "ok" {
 		t.Error("a refreshed token is not taken over")
 	}
-	if err := w.dev.Revoke(t.Context(), auth.LocalOwner, "phone", ""); err != nil {
+	if err := w.Dev.Revoke(t.Context(), auth.LocalOwner, "phone", ""); err != nil {
 		t.Fatal(err)
 	}
 	at := time.Now()
-	m := c.read()
-	if m.topic != "phoenix" || m.event != "disconnect" || m.payload["code"] != float64(4401) {
+	m := c.Read()
+	if m.Topic != "phoenix" || m.Event != "disconnect" || m.Payload["code"] != float64(4401) {
 		t.Errorf("%+v", m)
 	}
-	if code := c.closed(); code != 4401 || time.Since(at) > 5*time.Second {
+	if code := c.Closed(); code != 4401 || time.Since(at) > 5*time.Second {
 		t.Errorf("closed with %d after %v", code, time.Since(at))
 	}
 }
 
 // WS-04, WS-05, WS-29: connections that do not authenticate are few, and short.
 func TestStrangers(t *testing.T) {
-	w := newWorld(t)
-	g := w.enrol("phone")
-	var open []*client
+	w := wiretest.New(t)
+	g := w.Enrol("phone")
+	var open []*wiretest.Client
 	for range 16 {
-		open = append(open, w.dial(false, true))
+		open = append(open, w.Dial(false, true))
 	}
-	_, resp, err := websocket.DefaultDialer.Dial(w.url(""), nil)
+	_, resp, err := websocket.DefaultDialer.Dial(w.Url(""), nil)
 	if err == nil || resp == nil || resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" {
 		t.Errorf("the 17th: %v, %v", resp, err)
 	} else {
 		resp.Body.Close()
 	}
-	if ok := open[0].auth(g); ok.raw["type"] != "auth_ok" { // makes room
+	if ok := open[0].Auth(g); ok.Raw["type"] != "auth_ok" { // makes room
 		t.Fatal(ok)
 	}
-	large := w.dial(false, true)
-	_ = large.ws.WriteMessage(websocket.TextMessage, []byte(strings.Repeat("x", 64<<10))) // it may be closed before the end
-	if code := large.closed(); code != 1009 && code != -1 {
+	large := w.Dial(false, true)
+	_ = large.WS.WriteMessage(websocket.TextMessage, []byte(strings.Repeat("x", 64<<10))) // it may be closed before the end
+	if code := large.Closed(); code != 1009 && code != -1 {
 		t.Errorf("a large frame before auth: %d", code)
 	}
-	if resp, err := w.http.Client().Get(w.http.URL + "/ws?token=x"); err != nil || resp.StatusCode != 400 { // R8
+	if resp, err := w.HTTP.Client().Get(w.HTTP.URL + "/ws?token=x"); err != nil || resp.StatusCode != 400 { // R8
 		t.Error(resp, err)
 	} else {
 		resp.Body.Close()
 	}
 	begun := time.Now()
 	for _, c := range open[1:] {
-		_ = c.ws.SetReadDeadline(time.Now().Add(15 * time.Second))
-		if _, _, err := c.ws.ReadMessage(); err == nil {
+		_ = c.WS.SetReadDeadline(time.Now().Add(15 * time.Second))
+		if _, _, err := c.WS.ReadMessage(); err == nil {
 			t.Error("a stranger gets something")
 		} else if ne, ok := errors.AsType[net.Error](err); ok && ne.Timeout() {
 			t.Fatal("a stranger may stay")

@@ -53,6 +53,9 @@ var allowed = map[string][]string{
 	"gateway":                     {"kernel/...", "auth", "gateway/..."},
 	"gateway/admin":               {"kernel/...", "auth", "gateway/..."},
 	"gateway/wire":                {"kernel/...", "auth", "gateway/httpbody"},
+	"gateway/wire/wiretest":       {"kernel/...", "auth", "gateway/...", "plugins/llm_echo", "plugins/memory_sqlite", "plugins/strategy_react"}, // for tests
+	"gateway/registry":            {},
+	"gateway/rpc":                 {"kernel/...", "auth", "gateway/httpbody", "gateway/registry", "gateway/wire"},
 	"gateway/httpbody":            {},
 	"gateway/cluster":             {},
 	"gateway/cluster/clustertest": {"gateway/cluster"},

@@ -79,6 +79,7 @@ const (
 	OriginLoop Origin = "loop" // the agent loop
 	OriginMCP  Origin = "mcp"  // a downstream MCP client
 	OriginCLI  Origin = "cli"  // the command line of the local owner
+	OriginWire Origin = "wire" // another kernel or a device, as a skill
 )
 
 // Call is one request to run a tool (S-43).

@@ -140,6 +140,21 @@ func (p *Plugin) open(ctx context.Context) (*sql.DB, error) {
 	return db, nil
 }
 
+// Count returns how many memories there are; 0 when the memory has not been opened
+// yet, which it is when something is remembered or looked for.
+func (p *Plugin) Count(ctx context.Context) (n int) {
+	p.mu.Lock()
+	db := p.db
+	p.mu.Unlock()
+	if db == nil {
+		return 0
+	}
+	if err := db.QueryRowContext(ctx, `SELECT count(*) FROM memories`).Scan(&n); err != nil {
+		return 0 // closed, or busy: the next one counts
+	}
+	return n
+}
+
 func (p *Plugin) write(ctx context.Context, e event.MemoryEntry) error {
 	if strings.TrimSpace(e.Text) == "" || len(e.Text) > MaxText {
 		return fmt.Errorf("a memory has between 1 and %d bytes, not %d", MaxText, len(e.Text))

@@ -1,0 +1,410 @@
+package rpc
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/gateway/registry"
+	"github.com/yaya-ai/yaya/gateway/wire"
+)
+
+// Limits of what a kernel tells of itself.
+const (
+	maxKernels  = 1000
+	maxSkills   = 500
+	maxAgentID  = 300
+	maxSkill    = 128
+	maxReason   = 500
+	kernelTopic = "kernel:"
+)
+
+// kernel is one kernel: this one, or one that is attached from afar. Guarded by
+// the plane's mutex.
+type kernel struct {
+	id     string
+	device string // whose it is, for ever; "" is this kernel
+	skills []string
+	beat   registry.Heartbeat
+	heard  time.Time
+	there  bool
+	conn   string             // the connection by which it is attached
+	send   func(wire.Event)   // to that connection
+	done   context.CancelFunc // ends the watch over it
+}
+
+func (p *Plane) kernel(id string) *kernel {
+	k := p.kernels[id]
+	if k == nil {
+		k = &kernel{id: id}
+		p.kernels[id] = k
+	}
+	return k
+}
+
+// KernelInfo describes a kernel (W-57).
+type KernelInfo struct {
+	ID        string              `json:"kernel_id"`
+	Status    string              `json:"status"` // "connected", "stale", "disconnected"
+	Skills    []string            `json:"capabilities"`
+	Heartbeat *registry.Heartbeat `json:"heartbeat,omitempty"`
+	LastSeen  string              `json:"last_seen,omitempty"`
+}
+
+// list returns every kernel with how it is.
+func (p *Plane) list(now time.Time) []KernelInfo {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := []KernelInfo{}
+	for _, k := range p.kernels {
+		i := KernelInfo{ID: k.id, Status: "disconnected", Skills: k.skills}
+		if k.id == p.cfg.KernelID {
+			i.Skills = p.run.Exports()
+		}
+		if i.Skills == nil {
+			i.Skills = []string{}
+		}
+		if !k.heard.IsZero() {
+			beat := k.beat
+			i.Heartbeat, i.LastSeen = &beat, stamp(k.heard)
+		}
+		if k.there {
+			i.Status = "connected"
+			if now.Sub(k.heard) > staleAfter {
+				i.Status = "stale"
+			}
+		}
+		out = append(out, i)
+	}
+	slices.SortFunc(out, func(x, y KernelInfo) int { return strings.Compare(x.ID, y.ID) })
+	return out
+}
+
+// heard takes in a heartbeat and passes it on.
+func (p *Plane) heard(id string, b registry.Heartbeat, now time.Time) {
+	b.Type, b.KernelID, b.Time = "heartbeat", id, stamp(now)
+	p.mu.Lock()
+	k := p.kernel(id)
+	k.beat, k.heard = b, now
+	back := !k.there
+	k.there = true
+	p.mu.Unlock()
+	if back {
+		p.bridge(id, "bridge_connected", now)
+	}
+	p.run.Server.Publish(kernelTopic+id, wire.Event{Name: "heartbeat", Payload: b, Soon: true})
+}
+
+func (p *Plane) bridge(id, name string, now time.Time) {
+	p.run.Server.Publish(kernelTopic+id, wire.Event{Name: name, Payload: registry.BridgeChange{Type: name, KernelID: id, Time: stamp(now)}})
+}
+
+// staleKernels notes which kernels have not been heard of for too long.
+func (p *Plane) staleKernels(now time.Time) {
+	var gone []string
+	p.mu.Lock()
+	for _, k := range p.kernels {
+		if k.there && k.id != p.cfg.KernelID && now.Sub(k.heard) > staleAfter {
+			k.there = false
+			gone = append(gone, k.id)
+		}
+	}
+	p.mu.Unlock()
+	for _, id := range gone {
+		p.bridge(id, "bridge_disconnected", now)
+	}
+}
+
+// kernels is kernel:{id} (W-21).
+type kernels struct{ p *Plane }
+
+var kernelID = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
+
+// Join implements [wire.Topic]. A device that may attach kernels becomes the one
+// whose kernel that is, if nobody was before, or watches.
+func (t kernels) Join(ctx context.Context, c wire.Client, topic string, _ *wire.Cursor) (wire.Joined, error) {
+	p, id := t.p, strings.TrimPrefix(topic, kernelTopic)
+	if auth.Allow(c.Principal, auth.KernelAttach) == nil && id != p.cfg.KernelID {
+		ours, err := p.attach(ctx, c, id)
+		if err != nil {
+			return wire.Joined{}, err
+		}
+		if ours {
+			return wire.Joined{Response: p.info(id)}, nil
+		}
+	}
+	if err := auth.Allow(c.Principal, auth.AgentsRead); err != nil {
+		return wire.Joined{}, err
+	}
+	p.mu.Lock()
+	_, known := p.kernels[id]
+	p.mu.Unlock()
+	if !known {
+		return wire.Joined{}, wire.Refuse("unmatched topic")
+	}
+	return wire.Joined{Response: p.info(id)}, nil
+}
+
+func (p *Plane) info(id string) any {
+	for _, k := range p.list(time.Now()) {
+		if k.ID == id {
+			return k
+		}
+	}
+	return nil
+}
+
+// attach makes a connection the one by which a device's kernel is reached. ours is
+// false for the kernel of another device.
+func (p *Plane) attach(ctx context.Context, c wire.Client, id string) (ours bool, err error) {
+	if !kernelID.MatchString(id) {
+		return false, wire.Refuse("a kernel's id is 1 to 128 letters, digits, and . _ -")
+	}
+	p.mu.Lock()
+	k := p.kernels[id]
+	owner, known, full := "", k != nil, len(p.kernels) >= maxKernels
+	if known {
+		owner = k.device
+	}
+	p.mu.Unlock()
+	switch {
+	case known && owner != c.ID:
+		return false, nil
+	case !known && full:
+		return false, wire.Refuse("there are %d kernels", maxKernels)
+	case !known:
+		_, err := p.append(ctx, evAttached, c.Actor(), id, attached{c.ID}, func() error {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if k := p.kernels[id]; k != nil && k.device != c.ID {
+				return wire.Refuse("another device has a kernel of that id")
+			}
+			return nil
+		})
+		if err != nil {
+			return false, unavailable(err)
+		}
+	}
+	now := time.Now()
+	p.mu.Lock()
+	k = p.kernel(id)
+	if k.done != nil {
+		k.done()
+	}
+	k.conn, k.send, k.heard, k.there = c.ConnectionID, c.Send, now, true
+	stop := context.AfterFunc(ctx, func() { p.detach(id, c.ConnectionID) })
+	k.done = func() { stop() }
+	p.mu.Unlock()
+	p.bridge(id, "bridge_connected", now)
+	return true, nil
+}
+
+// detach is when the connection of a kernel has gone.
+func (p *Plane) detach(id, conn string) {
+	p.mu.Lock()
+	k := p.kernels[id]
+	ours := k != nil && k.conn == conn && k.there
+	if ours {
+		k.there, k.send, k.conn, k.done = false, nil, "", nil
+	}
+	p.mu.Unlock()
+	if ours {
+		p.bridge(id, "bridge_disconnected", time.Now())
+		p.abandon(id)
+	}
+}
+
+// What kernels push to kernel:{id}.
+type (
+	heartbeatPush struct {
+		Type        string  `json:"type"`
+		KernelID    string  `json:"kernel_id"`
+		AgentCount  int     `json:"agent_count"`
+		Entropy     float64 `json:"entropy"`
+		DriftScore  float64 `json:"drift_score"`
+		MemoryCount int     `json:"memory_count"`
+		Time        string  `json:"ts"`
+	}
+	registerPush struct {
+		Type     string         `json:"type"`
+		ID       string         `json:"id"`
+		KernelID string         `json:"kernel_id"`
+		Skill    string         `json:"skill"`
+		Status   string         `json:"status"`
+		Meta     map[string]any `json:"meta"`
+		Time     string         `json:"ts"`
+	}
+	updatePush struct {
+		Type   string         `json:"type"`
+		ID     string         `json:"id"`
+		Status string         `json:"status"`
+		Patch  map[string]any `json:"context_patch"`
+		Index  int64          `json:"raft_log_index"` // the last that the kernel has seen of the agent
+		Time   string         `json:"ts"`
+	}
+	killPush struct {
+		Type   string `json:"type"`
+		ID     string `json:"id"`
+		Reason string `json:"reason"`
+		Time   string `json:"ts"`
+	}
+	capabilitiesPush struct {
+		Type   string   `json:"type"`
+		Skills []string `json:"skills"`
+	}
+	indexed struct {
+		Index int64 `json:"raft_log_index"`
+	}
+)
+
+// Push implements [wire.Topic].
+func (t kernels) Push(ctx context.Context, c wire.Client, topic, name string, payload json.RawMessage) (any, error) {
+	p, id := t.p, strings.TrimPrefix(topic, kernelTopic)
+	if name == "skill.invoke" {
+		return p.invokePush(c, payload)
+	}
+	p.mu.Lock()
+	k := p.kernels[id]
+	ours := k != nil && k.device == c.ID && k.conn == c.ConnectionID
+	p.mu.Unlock()
+	if err := auth.Allow(c.Principal, auth.KernelAttach); err != nil {
+		return nil, err
+	}
+	if !ours { // R14: nobody speaks for another
+		return nil, &wire.Problem{Reason: "forbidden"}
+	}
+	switch name {
+	case "heartbeat":
+		var b heartbeatPush
+		if err := wire.Decode(payload, &b); err != nil {
+			return nil, err
+		}
+		if b.AgentCount < 0 || b.MemoryCount < 0 || b.Entropy < 0 || b.DriftScore < 0 {
+			return nil, wire.Refuse("a heartbeat's numbers are not negative")
+		}
+		p.heard(id, registry.Heartbeat{AgentCount: b.AgentCount, Entropy: b.Entropy, DriftScore: b.DriftScore, MemoryCount: b.MemoryCount}, time.Now())
+		return nil, nil //nolint:nilnil // {}
+	case "register_agent":
+		return p.register(ctx, c, id, payload)
+	case "update_agent":
+		return p.update(ctx, c, id, payload)
+	case "kill_agent":
+		return p.killed(ctx, c, id, payload)
+	case "advertise_capabilities":
+		return p.advertise(ctx, c, id, payload)
+	case "skill_result":
+		return p.result(id, payload)
+	}
+	return nil, wire.NoSuchEvent(name)
+}
+
+func (p *Plane) register(ctx context.Context, c wire.Client, kernel string, payload json.RawMessage) (any, error) {
+	var m registerPush
+	if err := wire.Decode(payload, &m); err != nil {
+		return nil, err
+	}
+	if m.ID == "" || len(m.ID) > maxAgentID || len(m.Skill) > maxSkill || (m.KernelID != "" && m.KernelID != kernel) {
+		return nil, wire.Refuse("an agent is {id, kernel_id, skill, meta}, of the kernel that registers it")
+	}
+	return p.change(ctx, evRegistered, c, m.ID, registered{kernel, m.Skill, m.Meta}, func() error {
+		if a, ok := p.agents.Get(m.ID); ok && a.KernelID != kernel {
+			return wire.Refuse("there is an agent of that id on another kernel")
+		}
+		if p.agents.Count("") >= maxAgents {
+			return wire.Refuse("there are %d agents", maxAgents)
+		}
+		return nil
+	})
+}
+
+func (p *Plane) update(ctx context.Context, c wire.Client, kernel string, payload json.RawMessage) (any, error) {
+	var m updatePush
+	if err := wire.Decode(payload, &m); err != nil {
+		return nil, err
+	}
+	if !slices.Contains([]string{registry.Idle, registry.Running, registry.Paused, registry.Failed}, m.Status) {
+		return nil, wire.Refuse("a status is idle, running, paused or failed")
+	}
+	return p.change(ctx, evUpdated, c, m.ID, updated{m.Status, m.Patch}, p.ownAgent(m.ID, kernel))
+}
+
+func (p *Plane) killed(ctx context.Context, c wire.Client, kernel string, payload json.RawMessage) (any, error) {
+	var m killPush
+	if err := wire.Decode(payload, &m); err != nil {
+		return nil, err
+	}
+	return p.change(ctx, evKilled, c, m.ID, killed{cut(m.Reason)}, p.ownAgent(m.ID, kernel))
+}
+
+func (p *Plane) ownAgent(id, kernel string) func() error {
+	return func() error {
+		if a, ok := p.agents.Get(id); !ok || a.KernelID != kernel {
+			return wire.Refuse("there is no such agent on this kernel")
+		}
+		return nil
+	}
+}
+
+func (p *Plane) change(ctx context.Context, event string, c wire.Client, target string, payload any, check func() error) (any, error) {
+	e, err := p.append(ctx, event, c.Actor(), target, payload, check)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	return indexed{e.Index}, nil
+}
+
+// advertise is advertise_capabilities (W-36, W-37).
+func (p *Plane) advertise(ctx context.Context, c wire.Client, id string, payload json.RawMessage) (any, error) {
+	var m capabilitiesPush
+	if err := wire.Decode(payload, &m); err != nil {
+		return nil, err
+	}
+	skills := slices.Clone(m.Skills)
+	slices.Sort(skills)
+	skills = slices.Compact(skills)
+	if len(skills) > maxSkills || slices.ContainsFunc(skills, func(s string) bool { return s == "" || len(s) > maxSkill }) {
+		return nil, wire.Refuse("skills are at most %d names of at most %d bytes", maxSkills, maxSkill)
+	}
+	p.mu.Lock()
+	same := slices.Equal(p.kernel(id).skills, skills)
+	p.mu.Unlock()
+	if !same { // what does not change needs no entry
+		if _, err := p.append(ctx, evCapabilities, c.Actor(), id, capabilities{skills}, nil); err != nil {
+			return nil, unavailable(err)
+		}
+	}
+	if skills == nil {
+		skills = []string{}
+	}
+	return map[string][]string{"registered": skills}, nil
+}
+
+func cut(s string) string {
+	if len(s) > maxReason {
+		return strings.ToValidUTF8(s[:maxReason], "") + "…"
+	}
+	return s
+}
+
+// findBySkill returns a connected kernel that has a skill: each in its turn.
+func (p *Plane) findBySkill(skill string) (*kernel, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var able []*kernel
+	for _, k := range p.kernels {
+		if k.there && k.send != nil && slices.Contains(k.skills, skill) {
+			able = append(able, k)
+		}
+	}
+	if len(able) == 0 {
+		return nil, fmt.Errorf("%w: %s", errNoHandler, skill)
+	}
+	slices.SortFunc(able, func(x, y *kernel) int { return strings.Compare(x.id, y.id) })
+	p.turn++
+	return able[p.turn%len(able)], nil
+}
