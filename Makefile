@@ -63,7 +63,7 @@ fuzz:
 	go test ./internal/jsonrpc -run '^$$' -fuzz '^FuzzEnvelope$$' -fuzztime $(FUZZTIME)
 	go test ./internal/sse -run '^$$' -fuzz '^FuzzReader$$' -fuzztime $(FUZZTIME)
 	go test ./mcpbridge/servers -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME)
-	go test ./gateway/wire -run '^$$' -fuzz '^FuzzDecodeFrame$$' -fuzztime $(FUZZTIME_SLOW)
+	go test ./gateway/wire/codec -run '^$$' -fuzz '^FuzzDecodeFrame$$' -fuzztime $(FUZZTIME_SLOW)
 	go test ./internal/journal -run '^$$' -fuzz '^FuzzOpen$$' -fuzztime $(FUZZTIME_SLOW)
 	go test ./mcpbridge/upstream -run '^$$' -fuzz '^FuzzReadLines$$' -fuzztime $(FUZZTIME)
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/gateway/httpbody"
+	"github.com/yaya-ai/yaya/gateway/wire/codec"
 	"github.com/yaya-ai/yaya/internal/bufpool"
 )
 
@@ -25,6 +26,9 @@ import (
 const (
 	perSecond = 50
 	burst     = 200
+	// kernelFactor is how many times as much a kernel may say: it speaks for its
+	// agents, and has to catch up with what it could not say.
+	kernelFactor = 20
 
 	endGrace  = 2 * time.Second
 	slowGrace = 5 * time.Second
@@ -36,7 +40,7 @@ type conn struct {
 	ws  *websocket.Conn
 	q   queue
 	id  string
-	fmt format
+	fmt codec.Format
 
 	done    chan struct{} // closed when it is over
 	once    sync.Once
@@ -53,10 +57,11 @@ type conn struct {
 	// The reader's own.
 	tokens float64
 	filled time.Time
+	factor float64
 }
 
-func newConn(s *Server, ws *websocket.Conn, f format) *conn {
-	c := &conn{s: s, ws: ws, id: uuid.NewString(), fmt: f, done: make(chan struct{}), tokens: burst, filled: time.Now(), pinged: time.Now(), release: func() {}}
+func newConn(s *Server, ws *websocket.Conn, f codec.Format) *conn {
+	c := &conn{s: s, ws: ws, id: uuid.NewString(), fmt: f, done: make(chan struct{}), tokens: burst, factor: 1, filled: time.Now(), pinged: time.Now(), release: func() {}}
 	c.q.conn = ws.NetConn()
 	c.q.ended = func(error) { _ = ws.Close() }
 	ws.SetReadLimit(maxAuthFrame)
@@ -66,7 +71,7 @@ func newConn(s *Server, ws *websocket.Conn, f format) *conn {
 		if !c.take() {
 			return errRate
 		}
-		c.push(newFrame(websocket.PongMessage, []byte(data)), false)
+		c.push(codec.NewFrame(websocket.PongMessage, []byte(data)), false)
 		return c.alive()
 	})
 	ws.SetPongHandler(func(string) error {
@@ -79,7 +84,7 @@ func newConn(s *Server, ws *websocket.Conn, f format) *conn {
 		if code == websocket.CloseNoStatusReceived {
 			code = websocket.CloseNormalClosure
 		}
-		c.q.finish(closeFrame(code, ""), endGrace)
+		c.q.finish(codec.CloseFrame(code, ""), endGrace)
 		return nil
 	})
 	return c
@@ -90,7 +95,7 @@ var errRate = errors.New("too many messages")
 // take takes one message out of the budget.
 func (c *conn) take() bool {
 	now := time.Now()
-	c.tokens = min(c.tokens+now.Sub(c.filled).Seconds()*perSecond, burst)
+	c.tokens = min(c.tokens+now.Sub(c.filled).Seconds()*perSecond*c.factor, burst*c.factor)
 	c.filled = now
 	if c.tokens < 1 {
 		return false
@@ -131,7 +136,7 @@ func (c *conn) farewell(code int, reason string) []byte {
 	if err != nil { // cannot be
 		payload = []byte("{}")
 	}
-	return append(c.fmt.frame(message{topic: "phoenix", event: "disconnect", payload: payload}), closeFrame(code, reason)...)
+	return append(c.fmt.Frame(codec.Message{Topic: "phoenix", Event: "disconnect", Payload: payload}), codec.CloseFrame(code, reason)...)
 }
 
 // close cuts the connection and waits for whatever works for it.
@@ -177,7 +182,7 @@ type authFail struct {
 // authenticate is the first exchange (W-11…W-16): challenge, answer. Whatever is
 // wrong, the client is told the same (R6).
 func (c *conn) authenticate(challenge *auth.Challenge, text string, addr netip.Addr) (auth.Principal, error) {
-	first, err := c.fmt.plain(authChallenge{"auth_challenge", text, c.s.cfg.Authority.ServerID()})
+	first, err := c.fmt.Plain(authChallenge{"auth_challenge", text, c.s.cfg.Authority.ServerID()})
 	if err != nil {
 		return auth.Principal{}, err
 	}
@@ -189,21 +194,21 @@ func (c *conn) authenticate(challenge *auth.Challenge, text string, addr netip.A
 	if err != nil {
 		return auth.Principal{}, err
 	}
-	c.fmt.msgpack = kind == websocket.BinaryMessage // as the client speaks, so it is answered
+	c.fmt.Msgpack = kind == websocket.BinaryMessage // as the client speaks, so it is answered
 	p, err := c.prove(challenge, data, addr)
 	if err == nil {
 		return p, nil
 	}
-	frame, ferr := c.fmt.plain(authFail{"auth_fail", "the token or the signature is not acceptable"})
+	frame, ferr := c.fmt.Plain(authFail{"auth_fail", "the token or the signature is not acceptable"})
 	if ferr == nil {
 		c.push(frame, false)
-		c.q.flush(closeFrame(CloseUnauthed, "not authenticated"))
+		c.q.flush(codec.CloseFrame(CloseUnauthed, "not authenticated"))
 	}
 	return auth.Principal{}, errors.Join(err, ferr)
 }
 
 func (c *conn) prove(challenge *auth.Challenge, data []byte, addr netip.Addr) (auth.Principal, error) {
-	raw, err := c.fmt.toJSON(data)
+	raw, err := c.fmt.ToJSON(data)
 	if err != nil {
 		return auth.Principal{}, err
 	}
@@ -239,12 +244,16 @@ func (c *conn) become(p auth.Principal) {
 // serve reads until the connection is over.
 func (c *conn) serve() {
 	p := c.principal()
-	ok, err := c.fmt.plain(authOK{"auth_ok", c.s.cfg.KernelID, c.id})
+	ok, err := c.fmt.Plain(authOK{"auth_ok", c.s.cfg.KernelID, c.id})
 	if err != nil {
 		return
 	}
 	c.push(ok, false)
 	c.become(p)
+	if auth.Allow(p, auth.KernelAttach) == nil {
+		c.factor = kernelFactor
+		c.tokens *= kernelFactor
+	}
 	c.ws.SetReadLimit(maxMessage)
 	for {
 		if c.alive() != nil {
@@ -270,7 +279,7 @@ func (c *conn) serve() {
 
 // message handles one message; false ends the connection.
 func (c *conn) message(kind int, r io.Reader) bool {
-	if kind != c.fmt.frameType() {
+	if kind != c.fmt.FrameType() {
 		c.end(closeUnsupported, "this connection has another encoding")
 		return false
 	}
@@ -286,10 +295,10 @@ func (c *conn) message(kind int, r io.Reader) bool {
 		c.end(websocket.CloseInvalidFramePayloadData, "not UTF-8")
 		return false
 	}
-	raw, err := c.fmt.toJSON(buf.B)
-	var m message
+	raw, err := c.fmt.ToJSON(buf.B)
+	var m codec.Message
 	if err == nil {
-		m, err = c.fmt.parse(raw)
+		m, err = c.fmt.Parse(raw)
 	}
 	if err != nil {
 		c.end(CloseBadMessage, "a message is not what docs/WIRE.md says")
@@ -301,8 +310,8 @@ func (c *conn) message(kind int, r io.Reader) bool {
 }
 
 // reply answers a message that has a ref.
-func (c *conn) reply(m message, response any, err error) {
-	if m.ref == nil {
+func (c *conn) reply(m codec.Message, response any, err error) {
+	if m.Ref == nil {
 		return
 	}
 	status := "ok"
@@ -320,7 +329,7 @@ func (c *conn) reply(m message, response any, err error) {
 		c.s.cfg.Log.Error().Err(merr).Msg("an answer could not be written")
 		payload = []byte(`{"status":"error","response":{"reason":"internal error"}}`)
 	}
-	c.push(c.fmt.frame(message{joinRef: m.joinRef, ref: m.ref, topic: m.topic, event: "phx_reply", payload: payload}), false)
+	c.push(c.fmt.Frame(codec.Message{JoinRef: m.JoinRef, Ref: m.Ref, Topic: m.Topic, Event: "phx_reply", Payload: payload}), false)
 }
 
 // Problem is an error that a client gets to read, as the response of a reply with

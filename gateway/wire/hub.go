@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/gateway/wire/codec"
 )
 
 // Limits of one connection (C.2, WS-23).
@@ -169,11 +170,11 @@ type encoder struct {
 	topic   string
 	event   Event
 	payload []byte
-	frames  [formats][]byte
+	frames  [codec.Formats][]byte
 }
 
-func (e *encoder) frame(f format) ([]byte, error) {
-	i := f.index()
+func (e *encoder) frame(f codec.Format) ([]byte, error) {
+	i := f.Index()
 	if e.frames[i] != nil {
 		return e.frames[i], nil
 	}
@@ -183,7 +184,7 @@ func (e *encoder) frame(f format) ([]byte, error) {
 			return nil, err
 		}
 	}
-	e.frames[i] = f.frame(message{topic: e.topic, event: e.event.Name, payload: e.payload})
+	e.frames[i] = f.Frame(codec.Message{Topic: e.topic, Event: e.event.Name, Payload: e.payload})
 	return e.frames[i], nil
 }
 
@@ -199,34 +200,34 @@ func (s *Server) Stats() (connections int, slow, delivered int64) {
 }
 
 // handle handles one message of a client.
-func (s *Server) handle(c *conn, m message) {
+func (s *Server) handle(c *conn, m codec.Message) {
 	switch {
-	case m.topic == "phoenix":
+	case m.Topic == "phoenix":
 		s.phoenix(c, m)
-	case m.event == "phx_join":
+	case m.Event == "phx_join":
 		s.join(c, m)
-	case m.event == "phx_leave":
-		if sub := c.unsubscribe(m.topic, nil); sub != nil {
+	case m.Event == "phx_leave":
+		if sub := c.unsubscribe(m.Topic, nil); sub != nil {
 			sub.leave()
 		}
 		c.reply(m, nil, nil)
-	case strings.HasPrefix(m.event, "phx_"):
-		c.reply(m, nil, Refuse("%s is not for clients", m.event))
+	case strings.HasPrefix(m.Event, "phx_"):
+		c.reply(m, nil, Refuse("%s is not for clients", m.Event))
 	default:
 		s.push(c, m)
 	}
 }
 
 // phoenix is the topic of the connection itself.
-func (s *Server) phoenix(c *conn, m message) {
-	switch m.event {
+func (s *Server) phoenix(c *conn, m codec.Message) {
+	switch m.Event {
 	case "heartbeat":
 		c.reply(m, nil, nil)
 	case "auth": // a refreshed token (AU-18)
 		var body struct {
 			Token string `json:"device_token"`
 		}
-		err := json.Unmarshal(m.payload, &body)
+		err := json.Unmarshal(m.Payload, &body)
 		if err == nil {
 			var p auth.Principal
 			if p, err = s.cfg.Authority.VerifyToken(body.Token); err == nil && p.ID == c.principal().ID {
@@ -237,7 +238,7 @@ func (s *Server) phoenix(c *conn, m message) {
 		}
 		c.reply(m, nil, Refuse("the token is not acceptable"))
 	default:
-		c.reply(m, nil, Refuse("there is no event %.64q on this topic", m.event))
+		c.reply(m, nil, Refuse("there is no event %.64q on this topic", m.Event))
 	}
 }
 
@@ -339,31 +340,31 @@ func (s *Server) End(name, reason string, forGood bool) {
 		}
 		if sub.c.unsubscribe(name, sub) != nil {
 			sub.leave()
-			sub.c.push(sub.c.fmt.frame(message{joinRef: sub.joinRef, ref: sub.joinRef, topic: name, event: "phx_close", payload: []byte("{}")}), false)
+			sub.c.push(sub.c.fmt.Frame(codec.Message{JoinRef: sub.joinRef, Ref: sub.joinRef, Topic: name, Event: "phx_close", Payload: []byte("{}")}), false)
 		}
 	}
 }
 
 // push is an event that a client sends to a topic that it has joined.
-func (s *Server) push(c *conn, m message) {
-	sub := c.subscription(m.topic)
+func (s *Server) push(c *conn, m codec.Message) {
+	sub := c.subscription(m.Topic)
 	if sub == nil { // WS-21
 		c.reply(m, nil, Refuse("unmatched topic"))
 		return
 	}
-	if m.joinRef == nil {
-		m.joinRef = sub.joinRef
-	} else if sub.joinRef != nil && *m.joinRef != *sub.joinRef { // of a join before
+	if m.JoinRef == nil {
+		m.JoinRef = sub.joinRef
+	} else if sub.joinRef != nil && *m.JoinRef != *sub.joinRef { // of a join before
 		c.reply(m, nil, Refuse("unmatched topic"))
 		return
 	}
-	t := s.find(m.topic)
+	t := s.find(m.Topic)
 	if t == nil {
 		c.reply(m, nil, Refuse("unmatched topic"))
 		return
 	}
-	payload := append(json.RawMessage(nil), m.payload...) // the frame's buffer is used again
-	response, err := t.Push(sub.ctx, s.client(c, sub), m.topic, m.event, payload)
+	payload := append(json.RawMessage(nil), m.Payload...) // the frame's buffer is used again
+	response, err := t.Push(sub.ctx, s.client(c, sub), m.Topic, m.Event, payload)
 	later, ok := response.(Later)
 	if err != nil || !ok {
 		c.reply(m, response, err)
@@ -374,7 +375,7 @@ func (s *Server) push(c *conn, m message) {
 		c.reply(m, nil, Refuse("more than %d of your requests are still running", maxRunning))
 		return
 	}
-	m.payload = nil
+	m.Payload = nil
 	c.jobs.Go(func() {
 		defer c.running.Add(-1)
 		response, err := later(sub.ctx)

@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"math"
+
+	"github.com/yaya-ai/yaya/gateway/wire/codec"
 )
 
 // join is phx_join. The answer comes at once; what was missed follows, and then
 // what is new, without gap or duplicate.
-func (s *Server) join(c *conn, m message) {
-	t := s.find(m.topic)
+func (s *Server) join(c *conn, m codec.Message) {
+	t := s.find(m.Topic)
 	if t == nil {
 		c.reply(m, nil, Refuse("unmatched topic")) // W-27
 		return
@@ -19,7 +21,7 @@ func (s *Server) join(c *conn, m message) {
 		Since     *int64  `json:"since"`
 		Epoch     string  `json:"epoch"`
 	}
-	if err := json.Unmarshal(m.payload, &body); err != nil || (body.Since != nil && *body.Since < 0) {
+	if err := json.Unmarshal(m.Payload, &body); err != nil || (body.Since != nil && *body.Since < 0) {
 		c.reply(m, nil, Refuse("the payload of phx_join is {session_id?, since?, epoch?}"))
 		return
 	}
@@ -28,14 +30,14 @@ func (s *Server) join(c *conn, m message) {
 		return
 	}
 	// Joining again replaces the join before, which is told so, as Phoenix does.
-	if old := c.unsubscribe(m.topic, nil); old != nil {
+	if old := c.unsubscribe(m.Topic, nil); old != nil {
 		old.leave()
-		c.push(c.fmt.frame(message{joinRef: old.joinRef, ref: old.joinRef, topic: m.topic, event: "phx_close", payload: []byte("{}")}), false)
+		c.push(c.fmt.Frame(codec.Message{JoinRef: old.joinRef, Ref: old.joinRef, Topic: m.Topic, Event: "phx_close", Payload: []byte("{}")}), false)
 	}
-	if m.joinRef == nil {
-		m.joinRef = m.ref // vsn 1.0.0 has none in its pushes
+	if m.JoinRef == nil {
+		m.JoinRef = m.Ref // vsn 1.0.0 has none in its pushes
 	}
-	sub := &subscription{c: c, joinRef: m.joinRef}
+	sub := &subscription{c: c, joinRef: m.JoinRef}
 	sub.ctx, sub.cancel = context.WithCancel(context.Background())
 	c.mu.Lock()
 	full := len(c.subs) >= maxTopics
@@ -43,8 +45,8 @@ func (s *Server) join(c *conn, m message) {
 		if c.subs == nil {
 			c.subs = map[string]*subscription{}
 		}
-		sub.t = s.enlist(m.topic, sub)
-		c.subs[m.topic] = sub
+		sub.t = s.enlist(m.Topic, sub)
+		c.subs[m.Topic] = sub
 	}
 	c.mu.Unlock()
 	if full {
@@ -56,9 +58,9 @@ func (s *Server) join(c *conn, m message) {
 	if body.Since != nil {
 		since = &Cursor{body.Epoch, *body.Since}
 	}
-	joined, err := t.Join(sub.ctx, s.client(c, sub), m.topic, since)
+	joined, err := t.Join(sub.ctx, s.client(c, sub), m.Topic, since)
 	if err != nil {
-		if c.unsubscribe(m.topic, sub) != nil {
+		if c.unsubscribe(m.Topic, sub) != nil {
 			sub.leave()
 		}
 		c.reply(m, nil, err)
@@ -71,7 +73,7 @@ func (s *Server) join(c *conn, m message) {
 	}
 	c.jobs.Go(func() {
 		if err := sub.catchUp(joined); err != nil && sub.ctx.Err() == nil {
-			s.cfg.Log.Error().Err(err).Str("topic", m.topic).Msg("a client cannot catch up")
+			s.cfg.Log.Error().Err(err).Str("topic", m.Topic).Msg("a client cannot catch up")
 			sub.fail("what was missed cannot be read")
 		}
 	})
@@ -147,5 +149,5 @@ func (sub *subscription) fail(reason string) {
 	if err != nil { // cannot be
 		payload = []byte("{}")
 	}
-	sub.c.push(sub.c.fmt.frame(message{joinRef: sub.joinRef, ref: sub.joinRef, topic: sub.t.name, event: "phx_error", payload: payload}), false)
+	sub.c.push(sub.c.fmt.Frame(codec.Message{JoinRef: sub.joinRef, Ref: sub.joinRef, Topic: sub.t.name, Event: "phx_error", Payload: payload}), false)
 }

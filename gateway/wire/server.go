@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/gateway/wire/codec"
 )
 
 // Limits before a client has authenticated, and of what it holds open (C.2, R10).
@@ -123,7 +124,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.all.Done()
 		return
 	}
-	c := newConn(s, ws, format{msgpack: ws.Subprotocol() == SubprotocolMsgpack, arrays: r.URL.Query().Get("vsn") == "2.0.0"})
+	c := newConn(s, ws, codec.Format{Msgpack: ws.Subprotocol() == SubprotocolMsgpack, Arrays: r.URL.Query().Get("vsn") == "2.0.0"})
 	// Not on this goroutine: net/http keeps buffers for as long as it is in use.
 	go s.run(c, challenge, text, addr)
 }
@@ -228,7 +229,7 @@ func (s *Server) sweep() {
 	defer close(s.swept)
 	t := time.NewTicker(sweepEvery)
 	defer t.Stop()
-	ping := newFrame(websocket.PingMessage, nil)
+	ping := codec.NewFrame(websocket.PingMessage, nil)
 	for {
 		select {
 		case now := <-t.C:

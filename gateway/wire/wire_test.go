@@ -325,7 +325,7 @@ func TestBrokenMessages(t *testing.T) {
 // pongs that nobody asked for.
 func TestRate(t *testing.T) {
 	w := wiretest.New(t)
-	g := w.Enrol("phone")
+	g := w.Enrol("phone", auth.SessionsRead)
 	for name, send := range map[string]func(c *wiretest.Client) error{
 		"messages": func(c *wiretest.Client) error {
 			return c.WS.WriteMessage(websocket.TextMessage, []byte(`[null,null,"phoenix","heartbeat",{}]`))

@@ -52,8 +52,10 @@ var allowed = map[string][]string{
 	"mcpbridge/downstream":        {"kernel/...", "feature", "mcpbridge/relay"},
 	"gateway":                     {"kernel/...", "auth", "gateway/..."},
 	"gateway/admin":               {"kernel/...", "auth", "gateway/..."},
-	"gateway/wire":                {"kernel/...", "auth", "gateway/httpbody"},
+	"gateway/wire":                {"kernel/...", "auth", "gateway/httpbody", "gateway/wire/codec"},
+	"gateway/wire/codec":          {},
 	"gateway/wire/wiretest":       {"kernel/...", "auth", "gateway/...", "plugins/llm_echo", "plugins/memory_sqlite", "plugins/strategy_react"}, // for tests
+	"gateway/client":              {"auth", "gateway/registry", "gateway/wire/codec"},
 	"gateway/registry":            {},
 	"gateway/rpc":                 {"kernel/...", "auth", "gateway/httpbody", "gateway/registry", "gateway/wire"},
 	"gateway/httpbody":            {},

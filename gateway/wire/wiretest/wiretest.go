@@ -177,10 +177,38 @@ func (w *World) mux() http.Handler {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/", w.Wire)
+	mux.HandleFunc("POST /auth/register", func(rw http.ResponseWriter, r *http.Request) {
+		var body auth.Registration
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+			rw.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		got, err := w.Dev.Register(r.Context(), "p", body)
+		w.token(rw, got.Token, got.RequestID, err)
+	})
+	mux.HandleFunc("POST /auth/refresh", func(rw http.ResponseWriter, r *http.Request) {
+		t, err := w.Dev.Refresh(r.Context(), strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
+		w.token(rw, t, "", err)
+	})
 	mux.Handle("POST /rpc", identified(w.Plane.Handler()))
 	mux.Handle("GET /agents", identified(w.Plane.AgentsHandler()))
 	mux.Handle("GET /agents/{id}", identified(w.Plane.AgentsHandler()))
 	return mux
+}
+
+// token answers as the gateway does.
+func (w *World) token(rw http.ResponseWriter, t auth.Token, request string, err error) {
+	status, body := http.StatusOK, map[string]any{"server_id": w.Dev.ServerID()}
+	switch {
+	case err != nil:
+		status, body["detail"] = http.StatusUnauthorized, err.Error()
+	case request != "":
+		status, body["request_id"] = http.StatusAccepted, request
+	default:
+		body["device_token"], body["expires_at"] = t.Token, t.ExpiresAt
+	}
+	rw.WriteHeader(status)
+	_ = json.NewEncoder(rw).Encode(body)
 }
 
 // Gadget is a device with its key.

@@ -1,4 +1,4 @@
-package wire
+package codec
 
 import (
 	"bytes"
@@ -125,7 +125,7 @@ func TestCodecLimits(t *testing.T) {
 // A frame of ours is what gorilla reads.
 func TestFrames(t *testing.T) {
 	for _, n := range []int{0, 1, 125, 126, 127, 65535, 65536, 1 << 20} {
-		b := newFrame(websocket.BinaryMessage, make([]byte, n))
+		b := NewFrame(websocket.BinaryMessage, make([]byte, n))
 		header := 2
 		if n > 125 {
 			header = 4
@@ -137,7 +137,7 @@ func TestFrames(t *testing.T) {
 			t.Errorf("%d bytes: %d in the frame, %x", n, len(b), b[:min(12, len(b))])
 		}
 	}
-	if f := closeFrame(4408, strings.Repeat("x", 124)); len(f) != 4 {
+	if f := CloseFrame(4408, strings.Repeat("x", 124)); len(f) != 4 {
 		t.Errorf("a long reason: %x", f)
 	}
 }
@@ -148,23 +148,23 @@ func FuzzDecodeFrame(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		for _, fm := range []format{{false, false}, {false, true}, {true, false}, {true, true}} {
-			raw, err := fm.toJSON(data)
+		for _, fm := range []Format{{false, false}, {false, true}, {true, false}, {true, true}} {
+			raw, err := fm.ToJSON(data)
 			if err != nil {
 				continue
 			}
 			if err := jsonrpc.Check(raw); err != nil {
 				t.Fatalf("%x became %s: %v", data, raw, err)
 			}
-			m, err := fm.parse(raw)
+			m, err := fm.Parse(raw)
 			if err != nil {
 				continue
 			}
-			back, err := fm.parse(fm.body(m))
-			if err != nil || back.topic != m.topic || back.event != m.event || string(back.payload) != string(m.payload) {
-				t.Fatalf("%s is not read again: %v", fm.body(m), err)
+			back, err := fm.Parse(fm.Body(m))
+			if err != nil || back.Topic != m.Topic || back.Event != m.Event || string(back.Payload) != string(m.Payload) {
+				t.Fatalf("%s is not read again: %v", fm.Body(m), err)
 			}
-			if len(fm.frame(m)) == 0 {
+			if len(fm.Frame(m)) == 0 {
 				t.Fatal("no frame")
 			}
 		}

@@ -1,4 +1,4 @@
-package wire
+package codec
 
 import (
 	"encoding/base64"
@@ -15,12 +15,12 @@ import (
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 )
 
-// errMsgpack says that bytes are not one MessagePack value that can be said in
+// ErrMsgpack says that bytes are not one MessagePack value that can be said in
 // JSON, within the limits.
-var errMsgpack = errors.New("invalid MessagePack")
+var ErrMsgpack = errors.New("invalid MessagePack")
 
 func badMsgpack(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", errMsgpack, fmt.Sprintf(format, args...))
+	return fmt.Errorf("%w: %s", ErrMsgpack, fmt.Sprintf(format, args...))
 }
 
 // fromMsgpack returns one MessagePack value as JSON, and fails when data is not

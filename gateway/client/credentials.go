@@ -1,0 +1,205 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/yaya-ai/yaya/auth"
+)
+
+// Credentials are what a device is known by at one server. They are secret.
+type Credentials struct {
+	URL      string             `json:"url"` // of the server: https://host, without a path
+	ServerID string             `json:"server_id"`
+	DeviceID string             `json:"device_id"`
+	Label    string             `json:"label,omitempty"`
+	Key      ed25519.PrivateKey `json:"key"`
+	Token    string             `json:"device_token"`
+	Expires  time.Time          `json:"expires_at"`
+}
+
+// Errors of the package.
+var (
+	// ErrPending says that somebody has to approve the device first.
+	ErrPending = errors.New("the device waits for approval")
+	// ErrRefused says that the server does not let the device in (any more).
+	ErrRefused = errors.New("the server has refused this device")
+	// ErrUnavailable is what needs the gateway while it cannot be reached (W-70).
+	ErrUnavailable = errors.New("bridge_unavailable")
+	// ErrClosed is returned after Close.
+	ErrClosed = errors.New("the client is closed")
+)
+
+// New makes the credentials of a device that no server knows yet. at is the URL of
+// the server: https, or http on this machine alone, as the key's proof and the
+// token pass over it.
+func New(at, device, label string) (Credentials, error) {
+	u, err := url.Parse(at)
+	if err != nil || u.Host == "" || u.User != nil || (u.Path != "" && u.Path != "/") || u.RawQuery != "" || u.Fragment != "" {
+		return Credentials{}, fmt.Errorf("%q is no URL of a server, such as https://yaya.example", at)
+	}
+	if u.Scheme != "https" && (u.Scheme != "http" || !local(u.Hostname())) {
+		return Credentials{}, fmt.Errorf("%s: https is needed, http will do for this machine alone", at)
+	}
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return Credentials{}, err
+	}
+	return Credentials{URL: u.Scheme + "://" + u.Host, DeviceID: device, Label: label, Key: key}, nil
+}
+
+func local(host string) bool {
+	return host == "localhost" || host == "::1" || strings.HasPrefix(host, "127.")
+}
+
+// socket returns the URL of the WebSocket, as it is dialled.
+func (c *Credentials) socket() string { return "ws" + strings.TrimPrefix(c.URL, "http") + "/ws" }
+
+// httpClient is for requests to the server: it follows no redirects.
+func httpClient(c *http.Client) *http.Client {
+	if c != nil {
+		return c
+	}
+	return &http.Client{Timeout: 30 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+// answer is what /auth/register and /auth/refresh say.
+type answer struct {
+	Token     string    `json:"device_token"`
+	ExpiresAt time.Time `json:"expires_at"`
+	ServerID  string    `json:"server_id"`
+	RequestID string    `json:"request_id"`
+	Detail    string    `json:"detail"`
+}
+
+const maxAnswer = 64 << 10
+
+func (c *Credentials) post(ctx context.Context, h *http.Client, path, token string, body any) (answer, int, error) {
+	var raw []byte
+	if body != nil {
+		var err error
+		if raw, err = json.Marshal(body); err != nil {
+			return answer{}, 0, err
+		}
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL+path, bytes.NewReader(raw))
+	if err != nil {
+		return answer{}, 0, err
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := httpClient(h).Do(req)
+	if err != nil {
+		return answer{}, 0, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var a answer
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(&a); err != nil && resp.StatusCode < 300 {
+		return answer{}, resp.StatusCode, fmt.Errorf("%s%s: the answer cannot be read: %w", c.URL, path, err)
+	}
+	return a, resp.StatusCode, nil
+}
+
+func (c *Credentials) registration() auth.Registration {
+	pub, _ := c.Key.Public().(ed25519.PublicKey)
+	return auth.Registration{PublicKey: base64.StdEncoding.EncodeToString(pub), DeviceID: c.DeviceID, Label: c.Label}
+}
+
+// take takes over a token. A server that has become another one is refused.
+func (c *Credentials) take(a answer) error {
+	if a.ServerID == "" || (c.ServerID != "" && c.ServerID != a.ServerID) {
+		return fmt.Errorf("%w: %s is server %.16s…, and %.16s… is known", auth.ErrOtherServer, c.URL, a.ServerID, c.ServerID)
+	}
+	c.ServerID, c.Token, c.Expires = a.ServerID, a.Token, a.ExpiresAt
+	return nil
+}
+
+func refusal(a answer, status int) error {
+	why := a.Detail
+	if why == "" {
+		why = "HTTP " + http.StatusText(status)
+	}
+	if status >= http.StatusInternalServerError || status == http.StatusTooManyRequests {
+		return errors.New(why)
+	}
+	return fmt.Errorf("%w: %s", ErrRefused, why)
+}
+
+// Enrol gets the device its first token by a code of yaya device invite.
+func (c *Credentials) Enrol(ctx context.Context, h *http.Client, code string) error {
+	r := c.registration()
+	r.Code = code
+	a, status, err := c.post(ctx, h, "/auth/register", "", r)
+	if err != nil {
+		return err
+	}
+	if status != http.StatusOK {
+		return refusal(a, status)
+	}
+	return c.take(a)
+}
+
+// Ask gets the device a token by its key alone: at once if the server knows it,
+// else the error wraps [ErrPending] and request says for what to wait. Asking again
+// with that request fetches the token once somebody has approved.
+func (c *Credentials) Ask(ctx context.Context, h *http.Client, request string) (string, error) {
+	for range 2 {
+		r := c.registration()
+		if request != "" {
+			r.RequestID = request
+			r.Proof = base64.StdEncoding.EncodeToString(auth.SignRegistration(c.Key, c.ServerID, request, c.DeviceID))
+		}
+		a, status, err := c.post(ctx, h, "/auth/register", "", r)
+		switch {
+		case err != nil:
+			return request, err
+		case status == http.StatusOK:
+			return "", c.take(a)
+		case status != http.StatusAccepted:
+			return "", refusal(a, status)
+		case c.ServerID != "" && a.ServerID != c.ServerID:
+			return "", c.take(a)
+		case request != "": // proved, and not approved yet
+			return request, ErrPending
+		}
+		request, c.ServerID = a.RequestID, a.ServerID // from now on, this server and no other
+	}
+	return request, ErrPending
+}
+
+// Refresh exchanges the token for the next (W-17, W-18). A token that is good no
+// more is replaced by way of the key.
+func (c *Credentials) Refresh(ctx context.Context, h *http.Client) error {
+	if c.Token != "" {
+		a, status, err := c.post(ctx, h, "/auth/refresh", c.Token, nil)
+		if err != nil {
+			return err
+		}
+		if status == http.StatusOK {
+			return c.take(a)
+		}
+		if status != http.StatusUnauthorized {
+			return refusal(a, status)
+		}
+	}
+	_, err := c.Ask(ctx, h, "")
+	if errors.Is(err, ErrPending) {
+		return fmt.Errorf("%w: it was revoked, or has been forgotten", ErrRefused)
+	}
+	return err
+}
