@@ -47,6 +47,7 @@ type AuthorityConfig struct {
 type Authority struct {
 	cfg      AuthorityConfig
 	serverID string
+	codeKey  []byte
 	parser   *jwt.Parser
 	log      control.Log
 
@@ -92,12 +93,12 @@ func NewAuthority(cfg AuthorityConfig) (*Authority, error) {
 	if cfg.GenerateKey == nil {
 		cfg.GenerateKey = func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, tokenKeyBits) }
 	}
-	pub, err := loadServerKey(cfg.Keys)
+	key, err := loadServerKey(cfg.Keys)
 	if err != nil {
 		return nil, err
 	}
 	a := &Authority{
-		cfg: cfg, serverID: serverID(pub), keys: map[string]signingKey{}, devices: map[string]*device{}, invites: map[string]*invite{},
+		cfg: cfg, serverID: serverID(key), codeKey: key.Seed(), keys: map[string]signingKey{}, devices: map[string]*device{}, invites: map[string]*invite{},
 		pending: map[string]*pending{}, verified: map[[32]byte]*claimsOf{}, holders: map[*hold]struct{}{},
 	}
 	a.parser = jwt.NewParser(

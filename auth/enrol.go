@@ -3,7 +3,6 @@ package auth
 import (
 	"context"
 	"crypto/ed25519"
-	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
 	"errors"
@@ -41,7 +40,7 @@ type invite struct {
 
 // invited is the payload of evInvited; the target is the invitation's id.
 type invited struct {
-	Hash    []byte    `json:"sha256"` // of the secret
+	Hash    []byte    `json:"hmac"` // of the secret
 	Label   string    `json:"label,omitempty"`
 	Scopes  []Scope   `json:"scopes"`
 	Expires time.Time `json:"expires_at"`
@@ -62,7 +61,7 @@ func (a *Authority) Invite(ctx context.Context, actor Principal, label string, s
 		return Invitation{}, err
 	}
 	id, secret := newSecret(codeID), newSecret(codeSecret)
-	hash := sha256.Sum256([]byte(secret))
+	hash := a.codeHash(id, secret)
 	expires := a.cfg.Now().Add(inviteLife).UTC()
 	_, err := a.log.Append(ctx, control.Change{
 		Event: evInvited, Actor: actor.Actor(), Target: id, Payload: invited{hash[:], clean(label, maxLabel), scopes, expires},
@@ -182,7 +181,8 @@ func (a *Authority) enrol(ctx context.Context, r Registration, key []byte, label
 	if len(code) != codeID+codeSecret {
 		return Registered{}, fmt.Errorf("%w: the code is wrong, or has expired", ErrRefused)
 	}
-	id, secret := code[:codeID], sha256.Sum256([]byte(code[codeID:]))
+	id := code[:codeID]
+	secret := a.codeHash(id, code[codeID:])
 	a.mu.Lock()
 	i := a.invites[id]
 	good := i != nil && a.cfg.Now().Before(i.expires)

@@ -3,6 +3,7 @@ package auth
 import (
 	"context"
 	"crypto/ed25519"
+	"crypto/hmac"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/sha256"
@@ -101,7 +102,7 @@ func writeKey(root *os.Root, name string, key any) error {
 }
 
 // loadServerKey reads or makes the key that this yaya is known by.
-func loadServerKey(root *os.Root) (ed25519.PublicKey, error) {
+func loadServerKey(root *os.Root) (ed25519.PrivateKey, error) {
 	st, err := root.Stat(".")
 	if err != nil {
 		return nil, err
@@ -111,11 +112,11 @@ func loadServerKey(root *os.Root) (ed25519.PublicKey, error) {
 	}
 	key, err := readKey(root, serverFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		pub, private, gerr := ed25519.GenerateKey(rand.Reader)
+		_, private, gerr := ed25519.GenerateKey(rand.Reader)
 		if gerr != nil {
 			return nil, gerr
 		}
-		return pub, writeKey(root, serverFile, private)
+		return private, writeKey(root, serverFile, private)
 	}
 	if err != nil {
 		return nil, err
@@ -124,17 +125,25 @@ func loadServerKey(root *os.Root) (ed25519.PublicKey, error) {
 	if !ok {
 		return nil, fmt.Errorf("key file %s/%s: it is no Ed25519 key", root.Name(), serverFile)
 	}
-	pub, _ := private.Public().(ed25519.PublicKey)
-	return pub, nil
+	return private, nil
 }
 
 // ServerID is what this yaya is known by: the SHA-256 of its long-term public key
 // in hexadecimal digits.
 func (a *Authority) ServerID() string { return a.serverID }
 
-func serverID(pub ed25519.PublicKey) string {
+func serverID(key ed25519.PrivateKey) string {
+	pub, _ := key.Public().(ed25519.PublicKey)
 	sum := sha256.Sum256(pub)
 	return hex.EncodeToString(sum[:])
+}
+
+// codeHash is how the log knows the secret of an invitation: 40 bits could be
+// found from a plain hash by whoever may read the audit, so a key is in it.
+func (a *Authority) codeHash(id, secret string) [32]byte {
+	m := hmac.New(sha256.New, a.codeKey)
+	m.Write(record([]byte("yaya-invite-v1"), []byte(id), []byte(secret)))
+	return [32]byte(m.Sum(nil))
 }
 
 // checkSigningKey reads the private key of the one that signs; without it no

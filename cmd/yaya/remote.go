@@ -4,12 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/gateway"
+	"github.com/yaya-ai/yaya/gateway/client"
 	"github.com/yaya-ai/yaya/gateway/registry"
 	"github.com/yaya-ai/yaya/gateway/rpc"
 	"github.com/yaya-ai/yaya/gateway/wire"
@@ -93,4 +97,45 @@ type usage struct{ mix *registry.Mix }
 // ToolCalled implements [tool.Observer].
 func (u usage) ToolCalled(_ tool.Call, def tool.Definition, _ tool.Result, _ time.Duration) {
 	u.mix.Add(def.Identity.Provider + "/" + def.Name)
+}
+
+// attach makes this kernel one of a gateway elsewhere; "" is none. What becomes of
+// its agents is reported there, and while it cannot be reached, waits.
+func (a *app) attach(url string, data *os.Root, c *controlPlane) (detach func(), err error) {
+	if url == "" {
+		return func() {}, nil
+	}
+	creds, err := loadRemote(data, remoteFile(url))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("this machine is no device of %s: yaya connect %s", url, url)
+	}
+	if err != nil {
+		return nil, err
+	}
+	up := client.Attach(client.UplinkConfig{
+		Options:  client.Options{Credentials: creds, Save: func(c client.Credentials) error { return saveRemote(data, c) }},
+		KernelID: c.kernel, Heartbeat: c.plane.Heartbeat, Skills: a.exports, Invoke: a.invoke, Log: a.log,
+		OnKill: func(id, _ string) { a.kernel.Loop.Cancel(id) },
+	})
+	a.metrics.Gauge("yaya_upstream_connected", "Whether this kernel is attached to its gateway.", func() float64 {
+		if up.Connected() {
+			return 1
+		}
+		return 0
+	})
+	a.metrics.Gauge("yaya_upstream_queued", "Changes of the registry that wait for the gateway.", func() float64 { return float64(up.Stats().Queued) })
+	a.metrics.Gauge("yaya_upstream_evicted", "Changes of the registry that were given up, since the start.", func() float64 { return float64(up.Stats().Evicted) })
+	ctx, cancel := context.WithCancel(context.Background())
+	reported := make(chan struct{})
+	go func() {
+		defer close(reported)
+		if err := c.plane.Report(ctx, up); err != nil && ctx.Err() == nil {
+			a.log.Error().Err(err).Msg("the gateway is not told any more what becomes of this kernel's agents")
+		}
+	}()
+	return func() {
+		cancel()
+		<-reported
+		up.Close()
+	}, nil
 }

@@ -25,7 +25,7 @@ import (
 
 func serveCommand(g *globals) *cobra.Command {
 	var mcpConfig []string
-	var strategy string
+	var strategy, upstream string
 	var listen listenFlags
 	c := &cobra.Command{
 		Use:   "serve",
@@ -41,16 +41,17 @@ named with --mcp-config, in the format of any common MCP client.`,
 			if strategy != "" {
 				flags["strategy"] = strategy
 			}
-			return serve(c.Context(), g, c.OutOrStdout(), mcpConfig, &listen, flags)
+			return serve(c.Context(), g, c.OutOrStdout(), mcpConfig, &listen, upstream, flags)
 		},
 	}
 	c.Flags().StringArrayVar(&mcpConfig, "mcp-config", nil, "file with MCP servers, instead of yaya's own (repeatable)")
 	c.Flags().StringVar(&strategy, "strategy", "", "id of the strategy that drives agents (default react)")
+	c.Flags().StringVar(&upstream, "upstream", "", "attach this kernel to a yaya elsewhere, where this machine is a device (yaya connect)")
 	listen.register(c)
 	return c
 }
 
-func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, listen *listenFlags, flags map[string]string) (err error) {
+func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, listen *listenFlags, upstream string, flags map[string]string) (err error) {
 	p, err := g.paths()
 	if err != nil {
 		return err
@@ -133,6 +134,11 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 		return errors.Join(err, web.Close())
 	}
 	defer plane.plane.Close()
+	detach, err := a.attach(upstream, data, plane)
+	if err != nil {
+		return errors.Join(err, web.Close())
+	}
+	defer detach()
 	if err := a.kernel.Start(ctx, append(a.agents(), a.bridge, web)...); err != nil {
 		return errors.Join(err, web.Close())
 	}

@@ -116,6 +116,17 @@ func (c *Client) Close() {
 	<-c.done
 }
 
+// Reconnect drops the connection, as when the network has changed; it is made anew,
+// and what was joined goes on where it was.
+func (c *Client) Reconnect() {
+	c.mu.Lock()
+	cn := c.conn
+	c.mu.Unlock()
+	if cn != nil {
+		_ = cn.ws.Close()
+	}
+}
+
 // Credentials returns the credentials as they are now.
 func (c *Client) Credentials() Credentials {
 	c.mu.Lock()

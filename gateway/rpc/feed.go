@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/yaya-ai/yaya/gateway/registry"
+	"github.com/yaya-ai/yaya/internal/control"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/loop"
@@ -139,4 +140,47 @@ func (p *Plane) reconcile(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// Reporter takes what becomes of this kernel's agents, to report it elsewhere.
+type Reporter interface {
+	Register(id, skill string, meta map[string]any)
+	Update(id, status string, patch map[string]any)
+	Kill(id, reason string)
+}
+
+// Report tells r of this kernel's agents as they are, and then of everything that
+// becomes of them, until ctx ends.
+func (p *Plane) Report(ctx context.Context, r Reporter) error {
+	from := p.run.Log.State().Last + 1
+	ours := map[string]bool{}
+	for _, a := range p.agents.List() {
+		if a.KernelID == p.cfg.KernelID {
+			ours[a.ID] = true
+			r.Register(a.ID, a.Skill, a.Meta)
+			r.Update(a.ID, a.Status, a.Context)
+		}
+	}
+	return p.run.Log.Follow(ctx, from, func(e control.Entry) error {
+		ev, ok, err := lobbyEvent(e)
+		if err != nil || !ok {
+			return err
+		}
+		switch m := ev.Payload.(type) {
+		case registry.RegisterAgent:
+			if ours[m.ID] = m.KernelID == p.cfg.KernelID; ours[m.ID] {
+				r.Register(m.ID, m.Skill, m.Meta)
+			}
+		case registry.UpdateAgent:
+			if ours[m.ID] {
+				r.Update(m.ID, m.Status, m.ContextPatch)
+			}
+		case registry.KillAgent:
+			if ours[m.ID] {
+				r.Kill(m.ID, m.Reason)
+				delete(ours, m.ID)
+			}
+		}
+		return nil
+	})
 }

@@ -85,6 +85,15 @@ func (p *Plane) list(now time.Time) []KernelInfo {
 	return out
 }
 
+// Heartbeat is how this kernel is.
+func (p *Plane) Heartbeat() registry.Heartbeat {
+	ctx, cancel := context.WithTimeout(context.Background(), heartbeatEvery/3)
+	defer cancel()
+	return registry.Heartbeat{
+		AgentCount: p.agents.Count(p.cfg.KernelID), Entropy: p.run.Mix.Entropy(), DriftScore: p.run.Mix.Drift(), MemoryCount: p.run.Memories(ctx),
+	}
+}
+
 // heard takes in a heartbeat and passes it on.
 func (p *Plane) heard(id string, b registry.Heartbeat, now time.Time) {
 	b.Type, b.KernelID, b.Time = "heartbeat", id, stamp(now)

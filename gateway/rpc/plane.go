@@ -292,9 +292,7 @@ func (p *Plane) beat() {
 func (p *Plane) tick(now time.Time) {
 	ctx, cancel := context.WithTimeout(context.Background(), heartbeatEvery/3)
 	defer cancel()
-	p.heard(p.cfg.KernelID, registry.Heartbeat{
-		AgentCount: p.agents.Count(p.cfg.KernelID), Entropy: p.run.Mix.Entropy(), DriftScore: p.run.Mix.Drift(), MemoryCount: p.run.Memories(ctx),
-	}, now)
+	p.heard(p.cfg.KernelID, p.Heartbeat(), now)
 	p.staleKernels(now)
 	p.watchQuorum(now)
 	p.reconcile(ctx)
