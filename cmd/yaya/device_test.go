@@ -1,0 +1,260 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/yaya-ai/yaya/auth"
+)
+
+// The whole way of another device, as a user would go it (W-1…W-5, W-25, W-59,
+// W-64, AU-16): examples/remote-device, with the real binary.
+func TestExampleRemoteDevice(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), "../../examples/remote-device/run.sh")
+	cmd.Env = append(os.Environ(), "YAYA="+binary(t))
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "thrown out after") || !strings.HasSuffix(strings.TrimSpace(string(out)), "done") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// gone waits until a process has ended; whoever has started it waits for it, too.
+func gone(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); cmd.Process.Signal(syscall.Signal(0)) == nil; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it does not end")
+		}
+	}
+}
+
+// invite makes a code with scopes.
+func (b *box) invite(scopes ...string) string {
+	b.t.Helper()
+	var inv auth.Invitation
+	if err := json.Unmarshal([]byte(b.must("device", "invite", "--json", "--scopes", strings.Join(scopes, ","))), &inv); err != nil {
+		b.t.Fatal(err)
+	}
+	return inv.Code
+}
+
+func npmModule(t *testing.T, elem ...string) string {
+	t.Helper()
+	p, err := filepath.Abs(filepath.Join(append([]string{peers}, elem...)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// line is one line that the example prints.
+type line struct {
+	Did    string
+	Event  string
+	ID     string
+	Seq    int64
+	Text   string
+	Status string
+	Resync *string
+	Code   int
+}
+
+// W-3, W-75, WS-25: the npm client, unmodified, joins, pushes, gets replies,
+// survives a restart of the server and goes on without a gap.
+func TestPhoenixClient(t *testing.T) {
+	node := needPeers(t)
+	for _, version := range []string{"phoenix-1-8-15", "phoenix-1-8-16"} {
+		t.Run(version, func(t *testing.T) {
+			b := newBox(t)
+			daemon := b.serve()
+			cmd := exec.CommandContext(t.Context(), node, "../../examples/phoenix/watch.mjs", "http://"+b.addr, b.invite("default"), npmModule(t, version, "priv", "static", "phoenix.mjs"))
+			in, err := cmd.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd.Stderr = os.Stderr
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			lines := bufio.NewScanner(out)
+			var seqs []int64
+			var text strings.Builder
+			until := func(what string, f func(line) bool) line {
+				t.Helper()
+				for lines.Scan() {
+					var l line
+					if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
+						t.Fatalf("%s: %v", lines.Text(), err)
+					}
+					if l.Seq > 0 {
+						seqs = append(seqs, l.Seq)
+					}
+					text.WriteString(l.Text)
+					if l.Did == "refused" || l.Did == "timeout" || l.Did == "closed" {
+						t.Fatal(lines.Text())
+					}
+					if f(l) {
+						return l
+					}
+				}
+				t.Fatalf("%s does not come", what)
+				return line{}
+			}
+			did := func(what string) func(line) bool { return func(l line) bool { return l.Did == what } }
+			until("joined", did("joined"))
+			say := func(s string) {
+				t.Helper()
+				if _, err := io.WriteString(in, s+"\n"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			turn := func(s string) {
+				t.Helper()
+				text.Reset()
+				say(s)
+				until("the end of the turn", func(l line) bool { return l.Event == "turn.completed" })
+				if text.String() != "echo: "+s {
+					t.Errorf("the stream says %q", text.String())
+				}
+			}
+			turn("one")
+			if err := daemon.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			if l := until("the close", did("close")); l.Code != 1012 {
+				t.Errorf("closed with %d", l.Code)
+			}
+			gone(t, daemon)
+			b.serve()
+			if l := until("joined again", did("joined")); l.Resync != nil {
+				t.Errorf("resync: %s", *l.Resync)
+			}
+			turn("two")
+			for i := 1; i < len(seqs); i++ {
+				if seqs[i] <= seqs[i-1] {
+					t.Errorf("%d comes after %d", seqs[i], seqs[i-1])
+				}
+			}
+			say("quit")
+			for lines.Scan() {
+			}
+			if err := cmd.Wait(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// W-2: another implementation of MessagePack reads our frames, and we read its.
+func TestForeignMsgpack(t *testing.T) {
+	node := needPeers(t)
+	b := newBox(t)
+	b.serve()
+	cmd := exec.CommandContext(t.Context(), node, "../../examples/phoenix/msgpack.mjs", "http://"+b.addr, b.invite("default"), npmModule(t, "@msgpack", "msgpack", "dist.esm", "index.mjs"))
+	out, err := cmd.CombinedOutput()
+	if want := "echo: größe ✓ " + strings.Repeat("x", 300); err != nil || strings.TrimSpace(string(out)) != want {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// AU-15, R28: a device that was revoked stays revoked, though the daemon is killed
+// in the moment in which it has said so.
+func TestRevocationSurvivesAKill(t *testing.T) {
+	b := newBox(t)
+	daemon := b.serve()
+	dir := filepath.Join(b.dir, "phone")
+	code := b.invite("default")
+	phone := func(args ...string) (string, error) {
+		cmd := exec.CommandContext(t.Context(), b.bin, append([]string{"--data-dir", dir, "--config-dir", dir + "c"}, args...)...)
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	if out, err := phone("connect", "http://"+b.addr, "--code", code, "--device", "phone"); err != nil {
+		t.Fatal(err, out)
+	}
+	if out, err := phone("connect"); err != nil || !strings.Contains(out, "as phone") {
+		t.Error(err, out)
+	}
+	b.must("device", "revoke", "phone")
+	_ = daemon.Process.Kill()
+	gone(t, daemon)
+	b.serve()
+	if out := b.must("device", "list"); !strings.Contains(out, "revoked") {
+		t.Error(out)
+	}
+	if out := b.must("verify"); !strings.Contains(out, "0 findings") {
+		t.Error(out)
+	}
+	// What nobody lets in waits; Ctrl-C ends that.
+	cmd := exec.CommandContext(t.Context(), b.bin, "--data-dir", dir, "--config-dir", dir+"c", "connect", "http://"+b.addr)
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s := bufio.NewScanner(pipe)
+	if !s.Scan() || !strings.Contains(s.Text(), "yaya device approve req_") {
+		t.Fatal(s.Text())
+	}
+	request := s.Text()[strings.Index(s.Text(), "req_"):]
+	if out := b.must("device", "list"); !strings.Contains(out, request) {
+		t.Error(out)
+	}
+	b.must("device", "approve", request, "--scopes", "agents:read")
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("it still waits")
+	}
+}
+
+// W-67…W-71: a kernel attached to another gateway reports its agents there, and
+// goes on when that is gone.
+func TestUpstream(t *testing.T) {
+	gw, k := newBox(t), newBox(t)
+	daemon := gw.serve()
+	code := gw.invite("kernel:attach", "agents:read")
+	k.must("connect", "http://"+gw.addr, "--code", code, "--device", "kernel2")
+	k.serve("--upstream", "http://"+gw.addr)
+	code2 := k.invite("default")
+	node := needPeers(t)
+	talk := func() {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), node, "../../examples/phoenix/msgpack.mjs", "http://"+k.addr, code2, npmModule(t, "@msgpack", "msgpack", "dist.esm", "index.mjs"))
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatal(err, string(out))
+		}
+	}
+	talk()
+	seen := func(b *box, pattern string) bool {
+		return strings.Contains(b.must("audit", "--event", "agent_*", "--json"), pattern)
+	}
+	for deadline := time.Now().Add(30 * time.Second); !seen(gw, `"actor": "kernel2"`); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal(gw.must("audit"))
+		}
+	}
+	_ = daemon.Process.Kill()
+	gone(t, daemon)
+	code2 = k.invite("default")
+	talk() // alone
+}
