@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-var updateMatrix = flag.Bool("update-matrix", false, "write the behaviour matrix to docs/MCP.md")
+var updateDocs = flag.Bool("update-docs", false, "write what is generated to docs: the behaviour matrix of MCP.md, asyncapi.json")
 
 // matrixServers are the servers behind yaya: every transport, in every era that
 // it has.
@@ -315,8 +315,8 @@ func compareMatrix(t *testing.T, cells map[string]string) {
 	if old == b.String() {
 		return
 	}
-	if !*updateMatrix {
-		t.Errorf("docs/MCP.md does not show what was seen; run go test ./cmd/yaya -run TestMatrix -update-matrix\n%s", b.String())
+	if !*updateDocs {
+		t.Errorf("docs/MCP.md does not show what was seen; run go test ./cmd/yaya -run TestMatrix -update-docs\n%s", b.String())
 		return
 	}
 	if err := os.WriteFile(path, []byte(before+matrixBegin+b.String()+matrixEnd+after), 0o600); err != nil {

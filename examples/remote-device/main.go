@@ -94,7 +94,9 @@ func run(file, prompt string) error {
 		return err
 	}
 	<-started
-	<-states // that it was there
+	if why := <-states; why != nil {
+		return why
+	}
 	fmt.Println("connection: lost")
 	c.Reconnect()
 	for why := range states {

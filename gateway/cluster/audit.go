@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"path"
 	"time"
@@ -74,4 +75,20 @@ func collect(q Query, read func(visit func(control.Entry) error) error) ([]contr
 		out = out[len(out)-q.Limit:]
 	}
 	return out, err
+}
+
+// Forward hands every audit event from an index on to a sink, in order, until ctx
+// ends or the sink fails, whose error it returns: the queue from which events are
+// anchored elsewhere (W-47). Nothing is lost between two calls: the next one begins
+// behind what the sink has taken.
+func Forward(ctx context.Context, l control.Log, from int64, sink func(control.Audit) error) (next int64, err error) {
+	next = from
+	err = l.Follow(ctx, from, func(e control.Entry) error {
+		if err := sink(e.Audit()); err != nil {
+			return err
+		}
+		next = e.Index + 1
+		return nil
+	})
+	return next, err
 }

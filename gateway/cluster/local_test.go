@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -224,5 +225,39 @@ func TestAudit(t *testing.T) {
 	a := got[0] // W-44: the fields of an audit event
 	if a.Type != "audit" || a.Event != "device_approved" || a.Actor != "owner" || a.Target != "phone" || a.Index != 1 || string(a.Payload) != `{"label":"Phone"}` || a.Time != "2026-01-02T03:04:06.006Z" {
 		t.Errorf("got %+v", a)
+	}
+}
+
+// W-47: audit events are forwarded in order, and a sink that fails gets again what
+// it has not taken.
+func TestForward(t *testing.T) {
+	_, fsys := dataDir(t)
+	l := open(t, fsys)
+	for range 5 {
+		if _, err := l.Append(t.Context(), change, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	broken := errors.New("broken")
+	var got []int64
+	next, err := cluster.Forward(t.Context(), l, 1, func(a control.Audit) error {
+		if a.Index == 3 {
+			return broken
+		}
+		got = append(got, a.Index)
+		return nil
+	})
+	if !errors.Is(err, broken) || next != 3 {
+		t.Fatal(next, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	next, err = cluster.Forward(ctx, l, next, func(a control.Audit) error {
+		if got = append(got, a.Index); a.Index == 5 {
+			cancel()
+		}
+		return nil
+	})
+	if !errors.Is(err, context.Canceled) || next != 6 || len(got) != 5 || got[2] != 3 || got[4] != 5 {
+		t.Error(next, err, got)
 	}
 }

@@ -231,40 +231,43 @@ func (p *Plane) detach(id, conn string) {
 // What kernels push to kernel:{id}.
 type (
 	heartbeatPush struct {
-		Type        string  `json:"type"`
-		KernelID    string  `json:"kernel_id"`
+		Type        string  `json:"type,omitempty"`
+		KernelID    string  `json:"kernel_id,omitempty"`
 		AgentCount  int     `json:"agent_count"`
 		Entropy     float64 `json:"entropy"`
 		DriftScore  float64 `json:"drift_score"`
 		MemoryCount int     `json:"memory_count"`
-		Time        string  `json:"ts"`
+		Time        string  `json:"ts,omitempty"`
 	}
 	registerPush struct {
-		Type     string         `json:"type"`
+		Type     string         `json:"type,omitempty"`
 		ID       string         `json:"id"`
-		KernelID string         `json:"kernel_id"`
-		Skill    string         `json:"skill"`
-		Status   string         `json:"status"`
-		Meta     map[string]any `json:"meta"`
-		Time     string         `json:"ts"`
+		KernelID string         `json:"kernel_id,omitempty"`
+		Skill    string         `json:"skill,omitempty"`
+		Status   string         `json:"status,omitempty"`
+		Meta     map[string]any `json:"meta,omitempty"`
+		Time     string         `json:"ts,omitempty"`
 	}
 	updatePush struct {
-		Type   string         `json:"type"`
+		Type   string         `json:"type,omitempty"`
 		ID     string         `json:"id"`
 		Status string         `json:"status"`
-		Patch  map[string]any `json:"context_patch"`
-		Index  int64          `json:"raft_log_index"` // the last that the kernel has seen of the agent
-		Time   string         `json:"ts"`
+		Patch  map[string]any `json:"context_patch,omitempty"`
+		Index  int64          `json:"raft_log_index,omitempty"` // the last that the kernel has seen of the agent
+		Time   string         `json:"ts,omitempty"`
 	}
 	killPush struct {
-		Type   string `json:"type"`
+		Type   string `json:"type,omitempty"`
 		ID     string `json:"id"`
-		Reason string `json:"reason"`
-		Time   string `json:"ts"`
+		Reason string `json:"reason,omitempty"`
+		Time   string `json:"ts,omitempty"`
 	}
 	capabilitiesPush struct {
-		Type   string   `json:"type"`
+		Type   string   `json:"type,omitempty"`
 		Skills []string `json:"skills"`
+	}
+	registeredSkills struct {
+		Registered []string `json:"registered"`
 	}
 	indexed struct {
 		Index int64 `json:"raft_log_index"`
@@ -390,7 +393,7 @@ func (p *Plane) advertise(ctx context.Context, c wire.Client, id string, payload
 	if skills == nil {
 		skills = []string{}
 	}
-	return map[string][]string{"registered": skills}, nil
+	return registeredSkills{skills}, nil
 }
 
 func cut(s string) string {

@@ -28,10 +28,10 @@ var errNoHandler = errors.New("No handler for skill") //nolint:staticcheck // th
 // Invocation is the params of skill.invoke.
 type Invocation struct {
 	Skill     string          `json:"skill"`
-	Payload   json.RawMessage `json:"payload"`
-	TimeoutMS int             `json:"timeout_ms"`
+	Payload   json.RawMessage `json:"payload,omitempty"`
+	TimeoutMS int             `json:"timeout_ms,omitempty"`
 	// RequestID is what a skill_error about it says; made up if it is "".
-	RequestID string `json:"request_id"`
+	RequestID string `json:"request_id,omitempty"`
 }
 
 // Invoked is its result.
@@ -54,10 +54,10 @@ type SkillInvoke struct {
 
 // skillResult is what that kernel answers.
 type skillResult struct {
-	Type      string          `json:"type"`
+	Type      string          `json:"type,omitempty"`
 	RequestID string          `json:"request_id"`
-	Result    json.RawMessage `json:"result"`
-	Error     string          `json:"error"`
+	Result    json.RawMessage `json:"result,omitempty"`
+	Error     string          `json:"error,omitempty"`
 }
 
 // call is an invocation that waits for another kernel.

@@ -232,11 +232,7 @@ func (m memory) Push(_ context.Context, c wire.Client, _, name string, payload j
 	if name != "memory_query" {
 		return nil, wire.NoSuchEvent(name)
 	}
-	var q struct {
-		Type  string `json:"type"`
-		Query string `json:"query"`
-		K     int    `json:"k"`
-	}
+	var q memoryQuery
 	if err := wire.Decode(payload, &q); err != nil {
 		return nil, err
 	}
@@ -257,6 +253,18 @@ func (m memory) Push(_ context.Context, c wire.Client, _, name string, payload j
 			return nil, wire.Refuse("the memory does not answer")
 		}
 		r, _ := ev.Payload.(event.MemoryResult)
-		return map[string]any{"kernel_id": m.p.cfg.KernelID, "hits": r.Hits}, nil
+		return memoryHits{m.p.cfg.KernelID, r.Hits}, nil
 	}), nil
 }
+
+type (
+	memoryQuery struct {
+		Type  string `json:"type,omitempty"`
+		Query string `json:"query"`
+		K     int    `json:"k,omitempty"`
+	}
+	memoryHits struct {
+		KernelID string              `json:"kernel_id"`
+		Hits     []event.MemoryEntry `json:"hits"`
+	}
+)

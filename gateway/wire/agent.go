@@ -189,18 +189,21 @@ type (
 	agentMessage struct {
 		Content string `json:"content"`
 		// ID makes sending it again harmless.
-		ID       string `json:"id"`
-		Delivery string `json:"delivery"` // reject, queue, steer, interrupt
+		ID       string `json:"id,omitempty"`
+		Delivery string `json:"delivery,omitempty"` // reject, queue, steer, interrupt
 	}
 	agentApproval struct {
 		RequestID string `json:"request_id"`
 		Response  string `json:"response"` // approve, approve_for_session, reject
-		Feedback  string `json:"feedback"`
+		Feedback  string `json:"feedback,omitempty"`
 	}
 	streamRetry struct {
-		Type      string `json:"type"`
+		Type      string `json:"type,omitempty"`
 		RequestID string `json:"request_id"`
 		Missing   []int  `json:"missing"`
+	}
+	interrupted struct {
+		Cancelled bool `json:"cancelled"`
 	}
 	retried struct {
 		Resent int   `json:"resent"`
@@ -226,7 +229,7 @@ func (a *Agents) Push(ctx context.Context, c Client, topic, name string, payload
 		if err := auth.Allow(c.Principal, auth.SessionsWrite); err != nil {
 			return nil, err
 		}
-		return map[string]bool{"cancelled": a.cfg.Loop.Cancel(id)}, nil
+		return interrupted{a.cfg.Loop.Cancel(id)}, nil
 	case "approval":
 		return a.approve(c, payload)
 	case "stream_retry":

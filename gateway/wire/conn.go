@@ -129,14 +129,16 @@ func (c *conn) leave(code int, reason string) { c.q.flush(c.farewell(code, reaso
 // farewell is an event that says why, for clients that cannot see close codes, and
 // the close frame.
 func (c *conn) farewell(code int, reason string) []byte {
-	payload, err := json.Marshal(struct {
-		Code   int    `json:"code"`
-		Reason string `json:"reason"`
-	}{code, reason})
+	payload, err := json.Marshal(disconnect{code, reason})
 	if err != nil { // cannot be
 		payload = []byte("{}")
 	}
 	return append(c.fmt.Frame(codec.Message{Topic: "phoenix", Event: "disconnect", Payload: payload}), codec.CloseFrame(code, reason)...)
+}
+
+type disconnect struct {
+	Code   int    `json:"code"`
+	Reason string `json:"reason"`
 }
 
 // close cuts the connection and waits for whatever works for it.

@@ -224,9 +224,7 @@ func (s *Server) phoenix(c *conn, m codec.Message) {
 	case "heartbeat":
 		c.reply(m, nil, nil)
 	case "auth": // a refreshed token (AU-18)
-		var body struct {
-			Token string `json:"device_token"`
-		}
+		var body tokenPush
 		err := json.Unmarshal(m.Payload, &body)
 		if err == nil {
 			var p auth.Principal
@@ -240,6 +238,10 @@ func (s *Server) phoenix(c *conn, m codec.Message) {
 	default:
 		c.reply(m, nil, Refuse("there is no event %.64q on this topic", m.Event))
 	}
+}
+
+type tokenPush struct {
+	Token string `json:"device_token"`
 }
 
 func (c *conn) subscription(topic string) *subscription {

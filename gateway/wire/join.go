@@ -16,11 +16,7 @@ func (s *Server) join(c *conn, m codec.Message) {
 		c.reply(m, nil, Refuse("unmatched topic")) // W-27
 		return
 	}
-	var body struct {
-		SessionID *string `json:"session_id"`
-		Since     *int64  `json:"since"`
-		Epoch     string  `json:"epoch"`
-	}
+	var body joinPayload
 	if err := json.Unmarshal(m.Payload, &body); err != nil || (body.Since != nil && *body.Since < 0) {
 		c.reply(m, nil, Refuse("the payload of phx_join is {session_id?, since?, epoch?}"))
 		return
@@ -77,6 +73,13 @@ func (s *Server) join(c *conn, m codec.Message) {
 			sub.fail("what was missed cannot be read")
 		}
 	})
+}
+
+// joinPayload is the payload of phx_join; what else is in it is for nobody.
+type joinPayload struct {
+	SessionID *string `json:"session_id,omitempty"` // of this connection
+	Since     *int64  `json:"since,omitempty"`      // what the client has seen
+	Epoch     string  `json:"epoch,omitempty"`
 }
 
 // begin lets a subscription have what is published from now on; the topic's mutex

@@ -58,7 +58,7 @@ var allowed = map[string][]string{
 	"examples/remote-device":      {"gateway/client"},
 	"gateway/client":              {"auth", "gateway/registry", "gateway/wire/codec"},
 	"gateway/registry":            {},
-	"gateway/rpc":                 {"kernel/...", "auth", "gateway/httpbody", "gateway/registry", "gateway/wire"},
+	"gateway/rpc":                 {"kernel/...", "auth", "gateway/httpbody", "gateway/registry", "gateway/wire", "gateway/wire/codec"},
 	"gateway/httpbody":            {},
 	"gateway/cluster":             {},
 	"gateway/cluster/clustertest": {"gateway/cluster"},
