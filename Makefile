@@ -70,6 +70,8 @@ fuzz:
 bench: build ## the relay beside a direct connection, start-up, and the kernel
 	go build -o bin/bench ./internal/bench
 	bin/bench -yaya bin/yaya
+	go test -run '^$$' -bench Fanout -benchtime 640x ./gateway/wire
+	go test -run '^$$' -bench Handshake ./gateway/wire
 	go test -run '^$$' -bench . ./kernel/bus ./internal/journal ./kernel/session ./kernel
 
 clean:

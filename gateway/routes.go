@@ -1,7 +1,9 @@
 package gateway
 
 import (
+	"crypto/rand"
 	"net/http"
+	"runtime/debug"
 
 	"github.com/yaya-ai/yaya/auth"
 )
@@ -74,7 +76,27 @@ func (s *Server) routes() http.Handler {
 			mux.Handle(r.pattern, s.guard(r.access, r.handler))
 		}
 	}
-	return s.sameSite(mux)
+	return s.recovered(s.sameSite(mux))
+}
+
+// recovered answers for a handler that panics: with an id that the log has, too,
+// and nothing else (HT-22, R37).
+func (s *Server) recovered(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			v := recover()
+			if v == nil {
+				return
+			}
+			if v == http.ErrAbortHandler { //nolint:errorlint // net/http compares it, too
+				panic(v)
+			}
+			id := "req_" + rand.Text()
+			s.cfg.Log.Error().Str("request_id", id).Str("path", r.URL.Path).Interface("panic", v).Bytes("stack", debug.Stack()).Msg("a handler has panicked")
+			http.Error(w, "internal error, request id "+id, http.StatusInternalServerError)
+		}()
+		next.ServeHTTP(w, r)
+	})
 }
 
 func (s *Server) statusHandler() http.Handler {

@@ -67,7 +67,8 @@ type line struct {
 	Code   int
 }
 
-// W-3, W-75, WS-25: the npm client, unmodified, joins, pushes, gets replies,
+// W-3, W-75, WS-25, WS-28: the npm client, unmodified, with a key that it cannot
+// read and no header of its own, joins, pushes, gets replies,
 // survives a restart of the server and goes on without a gap.
 func TestPhoenixClient(t *testing.T) {
 	node := needPeers(t)

@@ -110,7 +110,7 @@ func (c *conn) principal() auth.Principal {
 	return c.who
 }
 
-func (c *conn) alive() error { return c.ws.SetReadDeadline(time.Now().Add(deadAfter)) }
+func (c *conn) alive() error { return c.ws.SetReadDeadline(time.Now().Add(c.s.deadAfter)) }
 
 // push queues a frame; who does not keep up is closed.
 func (c *conn) push(frame []byte, soon bool) {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/yaya-ai/yaya/gateway/wire"
 )
 
 func TestMain(m *testing.M) {
@@ -17,4 +19,8 @@ func TestMain(m *testing.M) {
 		code = 1
 	}
 	os.Exit(code)
+}
+
+func volatile(name string, payload any) wire.Event {
+	return wire.Event{Name: name, Payload: payload, Soon: true}
 }

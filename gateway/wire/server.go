@@ -24,11 +24,15 @@ const (
 	maxUnknown      = 256 // connections that have not authenticated
 	maxUnknownPeer  = 16  // of one address
 	maxMessage      = 1 << 20
-	pingEvery       = 20 * time.Second
-	deadAfter       = 45 * time.Second
-	sweepEvery      = 5 * time.Second
 	maxConnections  = 20_000
 	maxPerPrincipal = 256 // connections of one device
+)
+
+// Times of silence (C.2); variables, so that tests need not wait for them.
+var (
+	pingEvery  = 20 * time.Second
+	deadAfter  = 45 * time.Second
+	sweepEvery = 5 * time.Second
 )
 
 // Close codes (docs/WIRE.md). None of them is 1000: Phoenix clients take that for
@@ -85,6 +89,8 @@ type Server struct {
 	sweeping chan struct{}
 	swept    chan struct{}
 
+	pingEvery, deadAfter time.Duration
+
 	stats stats
 }
 
@@ -93,13 +99,14 @@ func New(cfg Config) *Server {
 	s := &Server{
 		cfg: cfg, conns: map[*conn]struct{}{}, devices: map[string]int{}, unknown: map[netip.Addr]int{}, topics: map[string]*topic{},
 		sweeping: make(chan struct{}), swept: make(chan struct{}),
+		pingEvery: pingEvery, deadAfter: deadAfter,
 	}
 	s.upgrader = websocket.Upgrader{
 		HandshakeTimeout: 5 * time.Second, ReadBufferSize: 1024, WriteBufferSize: 512, WriteBufferPool: new(sync.Pool),
 		Subprotocols: []string{SubprotocolMsgpack, SubprotocolJSON},
 		CheckOrigin:  func(*http.Request) bool { return true }, // the listener has
 	}
-	go s.sweep()
+	go s.sweep(sweepEvery)
 	return s
 }
 
@@ -225,16 +232,16 @@ func (s *Server) connections() []*conn {
 }
 
 // sweep pings everybody in turn: one goroutine for all, instead of a timer each.
-func (s *Server) sweep() {
+func (s *Server) sweep(every time.Duration) {
 	defer close(s.swept)
-	t := time.NewTicker(sweepEvery)
+	t := time.NewTicker(every)
 	defer t.Stop()
 	ping := codec.NewFrame(websocket.PingMessage, nil)
 	for {
 		select {
 		case now := <-t.C:
 			for _, c := range s.connections() {
-				if now.Sub(c.pinged) >= pingEvery {
+				if now.Sub(c.pinged) >= s.pingEvery {
 					c.pinged = now
 					c.push(ping, true)
 				}

@@ -177,7 +177,7 @@ func TestFailedAuthentication(t *testing.T) {
 	}
 }
 
-// W-27, WS-19, WS-21: topics that are not there, foreign session ids and missing
+// W-27, WS-19, WS-21, WS-23: topics that are not there, foreign session ids and missing
 // scopes cannot be told from each other by who may not know.
 func TestJoinIsRefused(t *testing.T) {
 	w := wiretest.New(t)

@@ -1,0 +1,193 @@
+package wire_test
+
+import (
+	"bufio"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/yaya-ai/yaya/gateway/wire"
+	"github.com/yaya-ai/yaya/gateway/wire/wiretest"
+)
+
+// upgrade is a WebSocket by hand: what follows the upgrade is up to the test.
+func upgrade(t *testing.T, w *wiretest.World, header ...string) (net.Conn, *bufio.Reader, *http.Response) {
+	t.Helper()
+	conn, err := net.Dial("tcp", w.HTTP.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	extra := ""
+	for i := 0; i < len(header); i += 2 {
+		extra += header[i] + ": " + header[i+1] + "\r\n"
+	}
+	fmt.Fprintf(conn, "GET /ws HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: %s\r\n%s\r\n",
+		w.HTTP.Listener.Addr(), base64.StdEncoding.EncodeToString(make([]byte, 16)), extra)
+	r := bufio.NewReader(conn)
+	resp, err := http.ReadResponse(r, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn, r, resp
+}
+
+// closeCode reads frames to the end, and returns the code of a close frame, 0 if
+// there was none, -1 if the connection stays.
+func closeCode(t *testing.T, conn net.Conn, r *bufio.Reader) int {
+	t.Helper()
+	_ = conn.SetReadDeadline(time.Now().Add(12 * time.Second))
+	for {
+		var head [2]byte
+		if _, err := io.ReadFull(r, head[:]); err != nil {
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				return -1
+			}
+			return 0
+		}
+		n := int(head[1] & 0x7f)
+		switch n {
+		case 126:
+			var b [2]byte
+			_, _ = io.ReadFull(r, b[:])
+			n = int(b[0])<<8 | int(b[1])
+		case 127:
+			t.Fatal("a very large frame")
+		}
+		body := make([]byte, n)
+		if _, err := io.ReadFull(r, body); err != nil {
+			return 0
+		}
+		if head[0]&0xf == websocket.CloseMessage && n >= 2 {
+			return int(body[0])<<8 | int(body[1])
+		}
+	}
+}
+
+// WS-06, WS-07, WS-09: frames that are none end the connection, at once or by the
+// deadline, and nothing is set aside for what they declare.
+func TestBrokenFrames(t *testing.T) {
+	w := wiretest.New(t)
+	mask := "\x00\x00\x00\x00"
+	for name, tt := range map[string]struct {
+		data  string
+		codes []int
+	}{
+		"declares 2^62":       {"\x82\xff\x40\x00\x00\x00\x00\x00\x00\x00" + mask + "x", []int{1002, 1009, 0}},
+		"declares 2^63+5":     {"\x82\xff\x80\x00\x00\x00\x00\x00\x00\x05" + mask + "x", []int{1002, 1009, 0}},
+		"declares the most":   {"\x82\xff\x7f\xff\xff\xff\xff\xff\xff\xff" + mask + "x", []int{1002, 1009, 0}},
+		"not masked":          {"\x81\x02{}", []int{1002, 0}},
+		"RSV1 (compressed)":   {"\xc1\x82" + mask + "{}", []int{1002, 0}},
+		"RSV2":                {"\xa1\x82" + mask + "{}", []int{1002, 0}},
+		"reserved opcode":     {"\x83\x82" + mask + "{}", []int{1002, 0}},
+		"long ping":           {"\x89\xfe\x00\x7e" + mask + strings.Repeat("x", 126), []int{1002, 0}},
+		"fragmented ping":     {"\x09\x80" + mask, []int{1002, 0}},
+		"continues nothing":   {"\x80\x82" + mask + "{}", []int{1002, 0}},
+		"close with one byte": {"\x88\x81" + mask + "x", []int{1000, 1002, 0}}, // its own close is answered
+	} {
+		conn, r, resp := upgrade(t, w, "Sec-WebSocket-Extensions", "permessage-deflate; client_max_window_bits")
+		if resp.StatusCode != 101 || resp.Header.Get("Sec-WebSocket-Extensions") != "" {
+			t.Fatalf("%s: %v %v", name, resp.Status, resp.Header)
+		}
+		if _, err := io.WriteString(conn, tt.data); err != nil {
+			t.Fatal(err)
+		}
+		got, good := closeCode(t, conn, r), false
+		for _, code := range tt.codes {
+			good = good || got == code
+		}
+		if !good {
+			t.Errorf("%s: closed with %d", name, got)
+		}
+		_ = conn.Close()
+	}
+}
+
+// WS-27, R8: a token in the subprotocol is of no use, and is not sent back.
+func TestTokenAsSubprotocol(t *testing.T) {
+	w := wiretest.New(t)
+	g := w.Enrol("phone")
+	_, r, resp := upgrade(t, w, "Sec-WebSocket-Protocol", "yaya.json, "+g.Token)
+	if got := resp.Header.Get("Sec-WebSocket-Protocol"); got != "yaya.json" {
+		t.Errorf("the subprotocol is %q", got)
+	}
+	head := make([]byte, 40)
+	if _, err := io.ReadFull(r, head); err != nil || !strings.Contains(string(head), "auth_challenge") {
+		t.Errorf("%q, %v", head, err)
+	}
+}
+
+// WS-30: HTTP/2 and what is no upgrade are refused cleanly.
+func TestNoUpgrade(t *testing.T) {
+	w := wiretest.New(t)
+	for name, request := range map[string]string{
+		"HTTP/2":      "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+		"h2c":         "GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n",
+		"plain":       "GET /ws HTTP/1.1\r\nHost: x\r\n\r\n",
+		"old version": "GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 8\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n",
+		"no key":      "GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\r\n",
+		"POST":        "POST /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nContent-Length: 0\r\n\r\n",
+	} {
+		conn, err := net.Dial("tcp", w.HTTP.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.WriteString(conn, request)
+		_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+		line, err := bufio.NewReader(conn).ReadString('\n')
+		if err != nil || !strings.HasPrefix(line, "HTTP/1.1 4") && !strings.HasPrefix(line, "HTTP/1.1 5") {
+			t.Errorf("%s: %q, %v", name, line, err)
+		}
+		_ = conn.Close()
+	}
+	if resp, err := w.HTTP.Client().Get(w.HTTP.URL + "/ws"); err != nil || resp.StatusCode == 101 {
+		t.Error(resp, err)
+	} else {
+		_ = resp.Body.Close()
+	}
+	// The places of those that were refused are free again.
+	g := w.Enrol("phone")
+	for range 40 {
+		_ = w.Connect(g, false, true).WS.Close()
+	}
+}
+
+// WS-13: a peer that is there no more, and says nothing, is given up, and so is its
+// presence; one that answers pings stays.
+func TestHalfOpen(t *testing.T) {
+	defer wire.SetTimes(100*time.Millisecond, 400*time.Millisecond)()
+	w := wiretest.New(t)
+	gone, there := w.Enrol("gone"), w.Enrol("there")
+	_ = w.Connect(gone, false, true) // nobody reads, so nobody answers
+	c := w.Connect(there, false, true)
+	stop := make(chan struct{})
+	go func() {
+		defer close(stop)
+		for {
+			if _, _, err := c.WS.ReadMessage(); err != nil {
+				return
+			}
+		}
+	}()
+	_ = c.WS.SetReadDeadline(time.Time{})
+	for deadline := time.Now().Add(10 * time.Second); strings.Join(w.Wire.Present(), " ") != "there"; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal(w.Wire.Present())
+		}
+	}
+	time.Sleep(800 * time.Millisecond) // twice what silence may last
+	if got := strings.Join(w.Wire.Present(), " "); got != "there" {
+		t.Errorf("present: %q", got)
+	}
+	_ = c.WS.Close()
+	<-stop
+}
