@@ -2,15 +2,23 @@ package main
 
 import (
 	"bufio"
+	"bytes"
+	"context"
 	"encoding/json"
 	"io"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/yaya-ai/yaya/auth"
 )
@@ -258,4 +266,72 @@ func TestUpstream(t *testing.T) {
 	gone(t, daemon)
 	code2 = k.invite("default")
 	talk() // alone
+}
+
+// AU-41: what a device shows yaya as its authorization never reaches a server.
+func TestTokensStayHere(t *testing.T) {
+	var mu sync.Mutex
+	var seen []http.Header
+	upstream := sdk.NewServer(&sdk.Implementation{Name: "up", Version: "1"}, nil)
+	sdk.AddTool(upstream, &sdk.Tool{Name: "t"}, func(context.Context, *sdk.CallToolRequest, struct{}) (*sdk.CallToolResult, any, error) {
+		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "done"}}}, nil, nil
+	})
+	h := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return upstream }, nil)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		seen = append(seen, r.Header.Clone())
+		mu.Unlock()
+		h.ServeHTTP(w, r)
+	}))
+	t.Cleanup(srv.Close) // when the daemon, which is connected, has gone
+	b := newBox(t)
+	b.serve("--mcp-config", b.config(map[string]any{"up": map[string]any{"type": "http", "url": srv.URL}}))
+	dir := filepath.Join(b.dir, "phone")
+	cmd := exec.CommandContext(t.Context(), b.bin, "--data-dir", dir, "--config-dir", dir+"c", "connect", "http://"+b.addr, "--code", b.invite("tools:call"), "--device", "phone")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatal(err, string(out))
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "keys", "remotes", "*.json"))
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
+	}
+	var creds struct {
+		Token string `json:"device_token"`
+	}
+	data, err := os.ReadFile(files[0])
+	if err != nil || json.Unmarshal(data, &creds) != nil || creds.Token == "" {
+		t.Fatal(err)
+	}
+	c := newRawClient(t, b.url(), true, func(c *rawClient) {
+		c.header = http.Header{"Authorization": {"Bearer " + creds.Token}, "Cookie": {"c=" + creds.Token}}
+	})
+	if text, err := c.text("up__t", nil); err != nil || text != "done" {
+		t.Fatal(text, err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(seen) == 0 {
+		t.Fatal("the server was not asked")
+	}
+	for _, h := range seen {
+		for name, values := range h {
+			if strings.Contains(strings.Join(values, " "), creds.Token[:40]) || name == "Authorization" {
+				t.Errorf("%s: %.40q", name, values)
+			}
+		}
+	}
+	// AU-38, R8: nor is it anywhere in what yaya keeps.
+	err = filepath.WalkDir(filepath.Join(b.dir, "d"), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err == nil && bytes.Contains(data, []byte(creds.Token[len(creds.Token)-60:])) {
+			t.Errorf("%s holds the token", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -26,6 +27,7 @@ type rawClient struct {
 	modern bool
 	caps   map[string]any
 	answer map[string]map[string]any // to questions, by method
+	header http.Header               // of every request, besides what the protocol says
 
 	mu      sync.Mutex
 	session string
@@ -117,6 +119,7 @@ func (c *rawClient) send(ctx context.Context, method string, body map[string]any
 	if err != nil {
 		return nil, err
 	}
+	maps.Copy(req.Header, c.header)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
 	if c.modern {

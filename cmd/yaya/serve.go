@@ -102,13 +102,8 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 	cfg := gateway.Config{
 		Tokens: tokens, Authority: plane.devices, Attempts: attempts, Wire: sockets, RPC: plane.plane.Handler(), Agents: plane.plane.AgentsHandler(),
 		Socket: socket, MCP: a.mcp, Metrics: a.metrics.Handler(), Log: log,
-		Status: func() any { return a.report(url) },
-		Ready: func() error {
-			if !settled(a.host.Status()) {
-				return errors.New("servers are starting")
-			}
-			return nil
-		},
+		Status:   func() any { return a.report(url) },
+		Ready:    func() error { return a.ready(plane) },
 		API:      admin.New(admin.Config{Bus: a.kernel.Bus, Settings: settings, Plugins: a.kernel.Plugins, Devices: plane.devices, Control: plane.log, Log: log}),
 		Sessions: a.kernel.Sessions,
 		BeforeDrain: func() { // ends the streams, so that draining does not wait for them
@@ -182,6 +177,17 @@ func (a *app) repair(ctx context.Context) {
 	if err := a.kernel.Sessions.Repair(ctx); err != nil && ctx.Err() == nil {
 		a.log.Error().Err(err).Msg("not every session is whole: yaya verify tells which")
 	}
+}
+
+// ready says why this yaya is not ready, nil when it is (HT-31).
+func (a *app) ready(c *controlPlane) error {
+	switch {
+	case !c.log.State().Quorum:
+		return errors.New("the control log cannot be written")
+	case !settled(a.host.Status()):
+		return errors.New("servers are starting")
+	}
+	return nil
 }
 
 // gauges are what /metrics shows besides calls.

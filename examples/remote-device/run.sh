@@ -29,7 +29,7 @@ wait_for() { # wait_for PATTERN FILE
 words="one two three four five six seven eight nine ten eleven twelve"
 home config set plugin.llm_echo.script "{\"steps\":[{\"text\":\"$words\",\"delay_ms\":150}]}" >/dev/null
 
-home serve --listen 127.0.0.1:0 >"$work/serve.log" 2>&1 &
+"$yaya" --data-dir "$work/home" --config-dir "$work/home-config" serve --listen 127.0.0.1:0 >"$work/serve.log" 2>&1 &
 daemon=$!
 wait_for "MCP endpoint" "$work/serve.log"
 url=$(sed -n 's#.*MCP endpoint *\(http://[^/]*\)/mcp.*#\1#p' "$work/serve.log")

@@ -16,7 +16,7 @@ import (
 
 // MaxContext bounds an agent's context, in bytes of JSON: what does not fit is
 // left out, the oldest members of a patch last.
-const MaxContext = 64 << 10
+const MaxContext = 32 << 10
 
 // Agents are the agents that are known. Changes carry the index of the control
 // log, and the last writer wins: what is not newer than what is there is ignored

@@ -17,6 +17,8 @@ import (
 // Limits of what a kernel tells of itself.
 const (
 	maxKernels  = 1000
+	maxOfKernel = 2000     // agents
+	maxChange   = 16 << 10 // bytes of what a kernel says of an agent
 	maxSkills   = 500
 	maxAgentID  = 300
 	maxSkill    = 128
@@ -34,6 +36,7 @@ type kernel struct {
 	heard  time.Time
 	there  bool
 	conn   string             // the connection by which it is attached
+	place  int                // which attachment that is: one connection may attach again
 	send   func(wire.Event)   // to that connection
 	done   context.CancelFunc // ends the watch over it
 }
@@ -205,8 +208,10 @@ func (p *Plane) attach(ctx context.Context, c wire.Client, id string) (ours bool
 	if k.done != nil {
 		k.done()
 	}
-	k.conn, k.send, k.heard, k.there = c.ConnectionID, c.Send, now, true
-	stop := context.AfterFunc(ctx, func() { p.detach(id, c.ConnectionID) })
+	p.places++
+	place := p.places
+	k.conn, k.place, k.send, k.heard, k.there = c.ConnectionID, place, c.Send, now, true
+	stop := context.AfterFunc(ctx, func() { p.detach(id, place) })
 	k.done = func() { stop() }
 	p.mu.Unlock()
 	p.bridge(id, "bridge_connected", now)
@@ -214,10 +219,10 @@ func (p *Plane) attach(ctx context.Context, c wire.Client, id string) (ours bool
 }
 
 // detach is when the connection of a kernel has gone.
-func (p *Plane) detach(id, conn string) {
+func (p *Plane) detach(id string, place int) {
 	p.mu.Lock()
 	k := p.kernels[id]
-	ours := k != nil && k.conn == conn && k.there
+	ours := k != nil && k.place == place && k.there
 	if ours {
 		k.there, k.send, k.conn, k.done = false, nil, "", nil
 	}
@@ -316,6 +321,9 @@ func (t kernels) Push(ctx context.Context, c wire.Client, topic, name string, pa
 }
 
 func (p *Plane) register(ctx context.Context, c wire.Client, kernel string, payload json.RawMessage) (any, error) {
+	if err := small(payload); err != nil {
+		return nil, err
+	}
 	var m registerPush
 	if err := wire.Decode(payload, &m); err != nil {
 		return nil, err
@@ -327,14 +335,25 @@ func (p *Plane) register(ctx context.Context, c wire.Client, kernel string, payl
 		if a, ok := p.agents.Get(m.ID); ok && a.KernelID != kernel {
 			return wire.Refuse("there is an agent of that id on another kernel")
 		}
-		if p.agents.Count("") >= maxAgents {
-			return wire.Refuse("there are %d agents", maxAgents)
+		if p.agents.Count(kernel) >= maxOfKernel || p.agents.Count("") >= maxAgents {
+			return wire.Refuse("there are too many agents: %d of a kernel, %d in all", maxOfKernel, maxAgents)
 		}
 		return nil
 	})
 }
 
+// small refuses what the registry and its log would have to keep too much of.
+func small(payload json.RawMessage) error {
+	if len(payload) > maxChange {
+		return wire.Refuse("what is said of an agent has at most %d bytes", maxChange)
+	}
+	return nil
+}
+
 func (p *Plane) update(ctx context.Context, c wire.Client, kernel string, payload json.RawMessage) (any, error) {
+	if err := small(payload); err != nil {
+		return nil, err
+	}
 	var m updatePush
 	if err := wire.Decode(payload, &m); err != nil {
 		return nil, err

@@ -78,6 +78,7 @@ type Plane struct {
 	quorum   bool
 	promoted map[string]bool
 	turn     int // of the kernels that have a skill, in turn
+	places   int // attachments of kernels so far
 
 	stop chan struct{}
 	work sync.WaitGroup

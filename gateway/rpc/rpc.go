@@ -200,7 +200,7 @@ func (p *Plane) call(ctx context.Context, who auth.Principal, method string, raw
 }
 
 // spawn is agent.spawn (W-53): a new session of this kernel. context.prompt, if it
-// is there, is its first message; context.workspace is where it works.
+// is there, is its first message.
 func (p *Plane) spawn(ctx context.Context, who auth.Principal, raw []byte) (any, error) {
 	if err := auth.Allow(who, auth.SessionsWrite); err != nil {
 		return nil, err

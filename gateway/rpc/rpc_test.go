@@ -379,6 +379,7 @@ func TestKernels(t *testing.T) {
 		"many skills":    {"advertise_capabilities", map[string]any{"skills": strings.Split(strings.Repeat("x,", 3), ",")}},
 		"nonsense":       {"dance", map[string]any{}},
 		"more":           {"kill_agent", map[string]any{"id": "a1", "force": true}},
+		"large":          {"update_agent", map[string]any{"id": "a1", "status": "idle", "context_patch": map[string]any{"x": strings.Repeat("x", 17<<10)}}},
 		"nobody waits":   {"skill_result", map[string]any{"request_id": "x", "result": 1}},
 	} {
 		if status, _ := k.Ask("kernel:k2", push[0].(string), push[1]); status != "error" {
@@ -398,6 +399,17 @@ func TestKernels(t *testing.T) {
 	}
 	if status, _ := look.Ask("kernel:k1", "heartbeat", map[string]any{}); status != "error" {
 		t.Error("a watcher beats")
+	}
+	// Attaching again on the same connection is no detachment, whatever comes first.
+	for range 20 {
+		k.Join("kernel:k2", nil)
+		if status, res := k.Ask("kernel:k2", "heartbeat", map[string]any{"agent_count": 1}); status != "ok" {
+			t.Fatal(res)
+		}
+	}
+	time.Sleep(20 * time.Millisecond)
+	if status, res := k.Ask("kernel:k2", "heartbeat", map[string]any{"agent_count": 1}); status != "ok" {
+		t.Error(res)
 	}
 	// It goes; it is another device's never.
 	_ = k.WS.Close()

@@ -191,3 +191,28 @@ func TestHalfOpen(t *testing.T) {
 	_ = c.WS.Close()
 	<-stop
 }
+
+// HT-29: who has not authenticated does not hold up the end; everybody is told to
+// come back.
+func TestCloseTellsEverybody(t *testing.T) {
+	w := wiretest.New(t)
+	g := w.Enrol("phone")
+	var all []*wiretest.Client
+	for n := range 20 {
+		if n < 10 {
+			all = append(all, w.Dial(false, true))
+		} else {
+			all = append(all, w.Connect(g, n%2 == 0, true))
+		}
+	}
+	begun := time.Now()
+	w.Stop()
+	if d := time.Since(begun); d > 5*time.Second {
+		t.Errorf("it took %v", d)
+	}
+	for n, c := range all {
+		if code := c.Closed(); code != 1012 {
+			t.Errorf("client %d was closed with %d", n, code)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"maps"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -80,6 +81,7 @@ type Server struct {
 	mu       sync.Mutex
 	closed   bool
 	conns    map[*conn]struct{}
+	fresh    map[*conn]struct{} // have not authenticated
 	devices  map[string]int
 	unknown  map[netip.Addr]int
 	waiting  int
@@ -97,7 +99,7 @@ type Server struct {
 // New returns a server; [Server.Close] ends what it starts.
 func New(cfg Config) *Server {
 	s := &Server{
-		cfg: cfg, conns: map[*conn]struct{}{}, devices: map[string]int{}, unknown: map[netip.Addr]int{}, topics: map[string]*topic{},
+		cfg: cfg, conns: map[*conn]struct{}{}, fresh: map[*conn]struct{}{}, devices: map[string]int{}, unknown: map[netip.Addr]int{}, topics: map[string]*topic{},
 		sweeping: make(chan struct{}), swept: make(chan struct{}),
 		pingEvery: pingEvery, deadAfter: deadAfter,
 	}
@@ -132,6 +134,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c := newConn(s, ws, codec.Format{Msgpack: ws.Subprotocol() == SubprotocolMsgpack, Arrays: r.URL.Query().Get("vsn") == "2.0.0"})
+	s.mu.Lock()
+	s.fresh[c] = struct{}{}
+	closed := s.closed
+	s.mu.Unlock()
+	if closed { // Close has not seen it
+		c.q.flush(goodbye)
+	}
 	// Not on this goroutine: net/http keeps buffers for as long as it is in use.
 	go s.run(c, challenge, text, addr)
 }
@@ -140,6 +149,9 @@ func (s *Server) run(c *conn, challenge *auth.Challenge, text string, addr netip
 	defer s.all.Done()
 	defer c.close()
 	p, err := c.authenticate(challenge, text, addr)
+	s.mu.Lock()
+	delete(s.fresh, c)
+	s.mu.Unlock()
 	s.leave(addr)
 	if err != nil {
 		s.cfg.Log.Debug().Err(err).Msg("a client was not authenticated")
@@ -220,15 +232,18 @@ func (s *Server) Present() []string {
 	return out
 }
 
+// strangers returns those that are not.
+func (s *Server) strangers() []*conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.fresh))
+}
+
 // connections returns those that are authenticated.
 func (s *Server) connections() []*conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := make([]*conn, 0, len(s.conns))
-	for c := range s.conns {
-		out = append(out, c)
-	}
-	return out
+	return slices.Collect(maps.Keys(s.conns))
 }
 
 // sweep pings everybody in turn: one goroutine for all, instead of a timer each.
@@ -252,6 +267,10 @@ func (s *Server) sweep(every time.Duration) {
 	}
 }
 
+const stops = "yaya stops"
+
+var goodbye = codec.CloseFrame(CloseRestart, stops)
+
 // Close tells every client to come back later and waits until all of them have
 // gone, or ctx ends; then it cuts them off.
 func (s *Server) Close(ctx context.Context) error {
@@ -265,7 +284,10 @@ func (s *Server) Close(ctx context.Context) error {
 	close(s.sweeping)
 	<-s.swept
 	for _, c := range s.connections() {
-		c.leave(CloseRestart, "yaya stops")
+		c.leave(CloseRestart, stops)
+	}
+	for _, c := range s.strangers() {
+		c.q.flush(goodbye) // in no encoding: theirs is not known yet
 	}
 	gone := make(chan struct{})
 	go func() {
@@ -277,7 +299,7 @@ func (s *Server) Close(ctx context.Context) error {
 	case <-gone:
 	case <-ctx.Done():
 		err = errors.New("some WebSockets had to be cut off")
-		for _, c := range s.connections() {
+		for _, c := range append(s.connections(), s.strangers()...) {
 			_ = c.ws.Close()
 		}
 		<-gone
