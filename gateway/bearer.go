@@ -53,7 +53,10 @@ func (s *Server) guard(a access, next http.Handler) http.Handler {
 			s.unauthorized(w, "", "a token is needed")
 			return
 		}
-		ctx := principal.With(auth.WithPrincipal(r.Context(), p), nameOf(p))
+		ctx := auth.WithPrincipal(r.Context(), p)
+		if name := nameOf(p); name != principal.Owner { // that is what it is without
+			ctx = principal.With(ctx, name)
+		}
 		if p.Kind == auth.Device {
 			var end context.CancelCauseFunc
 			ctx, end = context.WithCancelCause(ctx)
