@@ -45,6 +45,8 @@ type Config struct {
 	Approver func(*approval.Runtime) tool.Approver
 	// Asker returns how to ask whoever makes a call; see [approval.Config].
 	Asker func(tool.Call) approval.Ask
+	// Audit is told of every answer to an ask; see [approval.Config].
+	Audit func(approval.Request, approval.Decision) error
 	// Boundary is called before each turn.
 	Boundary func(ctx context.Context)
 	Log      zerolog.Logger
@@ -137,7 +139,7 @@ func sub(root *os.Root, name string) (*os.Root, error) {
 func (k *Kernel) decide() (err error) {
 	k.Approvals, err = approval.New(approval.Config{
 		Bus: k.Bus, Ledger: ledger{k.Sessions}, Log: k.cfg.Log,
-		Audience: k.audience, Asker: k.cfg.Asker,
+		Audience: k.audience, Asker: k.cfg.Asker, Audit: k.cfg.Audit,
 		Timeout: func() time.Duration { return k.Settings.Duration("approval.timeout") },
 	})
 	if err != nil {

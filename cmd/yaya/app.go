@@ -64,7 +64,9 @@ type appConfig struct {
 	lenient bool
 	// approver answers asks instead of the people that adapters reach.
 	approver func(*approval.Runtime) tool.Approver
-	log      zerolog.Logger
+	// audit is told of answers to asks.
+	audit func(approval.Request, approval.Decision) error
+	log   zerolog.Logger
 }
 
 // newApp builds the parts; nothing is started yet. Close takes down what was.
@@ -79,7 +81,7 @@ func newApp(c appConfig) (*app, error) {
 	a := &app{log: c.log, metrics: gateway.NewMetrics(), mix: new(registry.Mix), memory: memory_sqlite.New(filepath.Join(c.data.Name(), "memory.db")), procs: &proc.Manager{Guard: true}, http: upstream.NewTransport(), home: c.home, data: c.data.Name()}
 	var err error
 	a.kernel, err = kernel.New(kernel.Config{
-		Data: c.data, Settings: c.settings, Workspace: c.workspace, Version: yayaVersion(), Observer: observers{a.metrics, usage{a.mix}}, Approver: c.approver, Asker: mcpbridge.AskCaller,
+		Data: c.data, Settings: c.settings, Workspace: c.workspace, Version: yayaVersion(), Observer: observers{a.metrics, usage{a.mix}}, Approver: c.approver, Asker: mcpbridge.AskCaller, Audit: c.audit,
 		Boundary: func(ctx context.Context) { a.host.Boundary(ctx) }, Log: c.log,
 	})
 	if err != nil {

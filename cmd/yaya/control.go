@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,6 +19,7 @@ import (
 	"github.com/yaya-ai/yaya/gateway/rpc"
 	"github.com/yaya-ai/yaya/internal/control"
 	"github.com/yaya-ai/yaya/internal/journal"
+	"github.com/yaya-ai/yaya/kernel/approval"
 	"github.com/yaya-ai/yaya/kernel/session"
 )
 
@@ -57,6 +59,15 @@ func openControl(data *os.Root, log zerolog.Logger) (*controlPlane, error) {
 }
 
 func (c *controlPlane) Close() error { return errors.Join(c.log.Close(), c.keys.Close()) }
+
+// decided puts the answer to an ask into the audit: who has let what run.
+func (c *controlPlane) decided(req approval.Request, d approval.Decision) error {
+	_, err := c.log.Append(context.Background(), control.Change{
+		Event: "approval_answered", Actor: printable(cmp.Or(d.By, "unknown"), 100), Target: d.ID,
+		Payload: map[string]any{"session_id": req.SessionID, "tool": req.ToolName, "digest": req.Digest, "response": d.Response},
+	}, nil)
+	return err
+}
 
 // withControl runs f with the API of the daemon, or with one of this process's own
 // if none runs.

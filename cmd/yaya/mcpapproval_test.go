@@ -69,4 +69,8 @@ func TestApprovalOnTheMCPPath(t *testing.T) {
 			}
 		})
 	}
+	// W-44: who has let what run is in the audit.
+	if out := b.must("audit", "--event", "approval_answered", "--json"); !strings.Contains(out, `"tool": "fx__echo"`) || !strings.Contains(out, `"response": "approve_for_session"`) || !strings.Contains(out, `"response": "reject"`) {
+		t.Error(out)
+	}
 }

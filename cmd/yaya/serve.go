@@ -80,7 +80,7 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 		return err
 	}
 	defer func() { err = errors.Join(err, plane.Close()) }()
-	a, err := newApp(appConfig{data: data, home: p.home, settings: settings, servers: l, log: log})
+	a, err := newApp(appConfig{data: data, home: p.home, settings: settings, servers: l, audit: plane.decided, log: log})
 	if err != nil {
 		return err
 	}

@@ -490,6 +490,47 @@ func TestCancelledCall(t *testing.T) {
 	})
 }
 
+// R30, W-44: every answer is audited before it counts, and what cannot be audited is
+// a rejection.
+func TestAudit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen []string
+		broken := false
+		w := newWorld(t, func(c *approval.Config) {
+			c.Audit = func(r approval.Request, d approval.Decision) error {
+				if broken {
+					return errors.New("the disk is full")
+				}
+				seen = append(seen, r.SessionID+" "+r.ToolName+" "+string(d.Response)+" by "+d.By)
+				return nil
+			}
+		})
+		w.adapter(never)
+		answer := func(want string) {
+			t.Helper()
+			done := make(chan event.Event)
+			go func() { done <- w.call("s1", "ls") }()
+			synctest.Wait()
+			if len(w.rt.Pending()) != 1 {
+				t.Fatal("nobody is asked")
+			}
+			if _, err := w.rt.Answer(w.rt.Pending()[0].ID, event.ApproveForSession, "", "phone"); (err != nil) != broken {
+				t.Errorf("broken %v: %v", broken, err)
+			}
+			if ev := <-done; ev.Kind != want {
+				t.Errorf("broken %v: the call ends with %s", broken, ev.Kind)
+			}
+		}
+		broken = true
+		answer(event.ToolCallError.Name())
+		broken = false
+		answer(event.ToolCallResult.Name()) // the answer before has granted nothing
+		if len(seen) != 1 || seen[0] != "s1 sh approve_for_session by phone" || w.ran != 1 {
+			t.Errorf("%v, and it ran %d times", seen, w.ran)
+		}
+	})
+}
+
 // R11: what cannot be recorded does not run.
 func TestFailingLedger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

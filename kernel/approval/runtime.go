@@ -79,6 +79,9 @@ type Config struct {
 	// recorded, and its answer counts if it is the first; it obeys its context.
 	// Optional.
 	Asker func(call tool.Call) Ask
+	// Audit is told of every answer before it counts; its error makes the answer a
+	// rejection (R30). Optional.
+	Audit func(Request, Decision) error
 	// Timeout is how long an ask waits now. Default [DefaultTimeout].
 	Timeout func() time.Duration
 	Log     zerolog.Logger
@@ -320,22 +323,32 @@ func (r *Runtime) resolve(d Decision) (Decision, error) {
 	}
 	delete(r.pending, d.ID)
 	r.remember(d)
-	if d.Response == event.ApproveForSession {
-		g := r.grants[p.req.SessionID]
-		if g == nil {
-			g = map[[32]byte]struct{}{}
-			r.grants[p.req.SessionID] = g
-		}
-		g[p.key] = struct{}{}
-	}
 	r.mu.Unlock()
 	// Recorded, then acted on.
 	err := r.note(p.req.SessionID, r.envelope(event.ApprovalAnswered.Name(), d.ApprovalResponse), d)
+	if err == nil && r.cfg.Audit != nil {
+		err = r.cfg.Audit(p.req, d)
+	}
 	if err != nil {
 		d.Response, d.Feedback = event.Reject, "the answer could not be recorded: "+err.Error()
 	}
+	if d.Response == event.ApproveForSession {
+		r.grant(p)
+	}
 	p.answer <- d
 	return d, err
+}
+
+// grant lets calls like this one run from now on.
+func (r *Runtime) grant(p *pending) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	g := r.grants[p.req.SessionID]
+	if g == nil {
+		g = map[[32]byte]struct{}{}
+		r.grants[p.req.SessionID] = g
+	}
+	g[p.key] = struct{}{}
 }
 
 // remember keeps a decision for those who answer late; mu is held.
