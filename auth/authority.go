@@ -73,7 +73,6 @@ type device struct {
 	since       time.Time
 	by          string
 	families    map[string]*family
-	seen        time.Time // not in the log: it changes no rights
 }
 
 type family struct {

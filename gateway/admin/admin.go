@@ -1,8 +1,8 @@
 // Package admin is the control plane over HTTP: JSON in, JSON out, below /api/.
 //
-// Errors are {"detail": "…"} (Y-201). Bodies are bounded and strict. Who may use
-// it is decided before it is reached; it trusts its caller. Secrets are masked
-// unless ?show=1 asks for them.
+// Errors are {"detail": "…"} (Y-201). Bodies are bounded and strict. Who may
+// reach a resource is decided by the routes of gateway; what a caller may do with
+// devices, and whether it may see secrets (?show=1), is asked of package auth.
 package admin
 
 import (

@@ -36,9 +36,10 @@ type Local struct {
 	j     *journal.Journal
 	err   error // an entry could not be applied: nothing may follow
 
-	mu      sync.Mutex
-	last    int64
-	changed chan struct{} // closed when last grows
+	mu       sync.Mutex
+	last     int64         // index of the last entry that is applied
+	readable int64         // of the last that is durable: whoever hears of it while it is applied can read it
+	changed  chan struct{} // closed when last grows
 }
 
 var _ control.Log = (*Local)(nil)
@@ -87,7 +88,7 @@ func Open(fsys journal.FS, o Options) (*Local, error) {
 		return nil, err
 	}
 	l.term++ // of this run
-	l.j, l.last = j, j.Last()
+	l.j, l.last, l.readable = j, j.Last(), j.Last()
 	return l, nil
 }
 
@@ -123,6 +124,9 @@ func (l *Local) Append(ctx context.Context, c control.Change, check func() error
 	if e.Index, err = l.persist(e); err != nil {
 		return control.Entry{}, fmt.Errorf("%w: %w", control.ErrUnavailable, err)
 	}
+	l.mu.Lock()
+	l.readable = e.Index
+	l.mu.Unlock()
 	if err := l.apply(e); err != nil {
 		l.err = err
 		return control.Entry{}, fmt.Errorf("%w: %w", control.ErrUnavailable, err)
@@ -158,7 +162,7 @@ func (l *Local) persist(e control.Entry) (int64, error) {
 // Read implements [control.Log].
 func (l *Local) Read(from int64, visit func(control.Entry) error) error {
 	l.mu.Lock()
-	last := l.last
+	last := l.readable
 	l.mu.Unlock()
 	err := l.j.Read(from, func(id int64, line []byte) error {
 		if id > last {

@@ -186,7 +186,7 @@ func (p *Plane) apply(e control.Entry) (topic string, ev wire.Event, err error) 
 		p.kernel(e.Target).skills = c.Skills
 		p.mu.Unlock()
 	case evPromoted, evDemoted:
-		ev, err := evolutionEvent(e)
+		ev, _, err := evolutionEvent(e)
 		p.mu.Lock()
 		p.promoted[e.Target] = e.Event == evPromoted
 		p.mu.Unlock()

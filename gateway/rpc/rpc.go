@@ -15,7 +15,6 @@ import (
 	"github.com/yaya-ai/yaya/gateway/wire"
 	"github.com/yaya-ai/yaya/internal/control"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
-	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/loop"
 )
 
@@ -301,7 +300,7 @@ func (p *Plane) get(who auth.Principal, raw []byte) (any, error) {
 		return nil, err
 	}
 	a, ok := p.agents.Get(in.ID)
-	if !ok || event.CheckSession(in.ID) != nil && a.KernelID == p.cfg.KernelID {
+	if !ok {
 		return nil, noAgent(in.ID)
 	}
 	return a, nil

@@ -68,12 +68,17 @@ func (l lobby) Join(_ context.Context, c wire.Client, _ string, since *wire.Curs
 	default:
 		after = since.Seq
 	}
-	return wire.Joined{Response: res, After: after, Last: last, Replay: func(ctx context.Context, after, upTo int64, visit func(wire.Event) error) error {
-		err := l.p.run.Log.Read(after+1, func(e control.Entry) error {
+	return wire.Joined{Response: res, After: after, Last: last, Replay: l.p.replay(lobbyEvent)}, nil
+}
+
+// replay reads what a topic has been told from the control log.
+func (p *Plane) replay(told func(control.Entry) (wire.Event, bool, error)) func(context.Context, int64, int64, func(wire.Event) error) error {
+	return func(_ context.Context, after, upTo int64, visit func(wire.Event) error) error {
+		err := p.run.Log.Read(after+1, func(e control.Entry) error {
 			if e.Index > upTo {
 				return errEnough
 			}
-			ev, ok, err := lobbyEvent(e)
+			ev, ok, err := told(e)
 			if err != nil || !ok {
 				return err
 			}
@@ -83,7 +88,7 @@ func (l lobby) Join(_ context.Context, c wire.Client, _ string, since *wire.Curs
 			return nil
 		}
 		return err
-	}}, nil
+	}
 }
 
 var errEnough = errors.New("enough")
@@ -177,38 +182,28 @@ func (e evolution) Join(_ context.Context, c wire.Client, _ string, since *wire.
 	if since != nil && since.Seq < last && (since.Epoch == "" || since.Epoch == e.p.cfg.Epoch) {
 		after = since.Seq
 	}
-	return wire.Joined{Response: map[string]any{"cursor": wire.Cursor{Epoch: e.p.cfg.Epoch, Seq: last}}, After: after, Last: last, Replay: func(_ context.Context, after, upTo int64, visit func(wire.Event) error) error {
-		err := e.p.run.Log.Read(after+1, func(x control.Entry) error {
-			switch {
-			case x.Index > upTo:
-				return errEnough
-			case x.Event != evPromoted && x.Event != evDemoted:
-				return nil
-			}
-			ev, err := evolutionEvent(x)
-			if err != nil {
-				return err
-			}
-			return visit(ev)
-		})
-		if errors.Is(err, errEnough) {
-			return nil
-		}
-		return err
-	}}, nil
+	return wire.Joined{Response: map[string]any{"cursor": wire.Cursor{Epoch: e.p.cfg.Epoch, Seq: last}}, After: after, Last: last, Replay: e.p.replay(evolutionEvent)}, nil
 }
 
-func evolutionEvent(e control.Entry) (wire.Event, error) {
-	if e.Event == evDemoted {
+// evolutionEvent returns what skill:evolution is told of an entry, if it is of its
+// business.
+func evolutionEvent(e control.Entry) (ev wire.Event, ok bool, err error) {
+	switch e.Event {
+	case evDemoted:
 		var d demoted
-		err := e.Decode(&d)
-		return wire.Event{Name: evDemoted, Seq: e.Index, Payload: registry.SkillDemoted{Type: evDemoted, SkillID: e.Target, Reason: d.Reason, Time: stamp(e.Time), Index: e.Index}}, err
+		err = e.Decode(&d)
+		ev = wire.Event{Name: evDemoted, Payload: registry.SkillDemoted{Type: evDemoted, SkillID: e.Target, Reason: d.Reason, Time: stamp(e.Time), Index: e.Index}}
+	case evPromoted:
+		var d promoted
+		err = e.Decode(&d)
+		ev = wire.Event{Name: evPromoted, Payload: registry.SkillPromoted{
+			Type: evPromoted, SkillID: e.Target, SkillName: d.Name, Fitness: d.Fitness, Originating: d.Kernel, Time: stamp(e.Time), Index: e.Index,
+		}}
+	default:
+		return ev, false, nil
 	}
-	var d promoted
-	err := e.Decode(&d)
-	return wire.Event{Name: evPromoted, Seq: e.Index, Payload: registry.SkillPromoted{
-		Type: evPromoted, SkillID: e.Target, SkillName: d.Name, Fitness: d.Fitness, Originating: d.Kernel, Time: stamp(e.Time), Index: e.Index,
-	}}, err
+	ev.Seq = e.Index
+	return ev, true, err
 }
 
 // memory is memory:query (W-24).

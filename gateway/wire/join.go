@@ -62,11 +62,16 @@ func (s *Server) join(c *conn, m codec.Message) {
 		c.reply(m, nil, err)
 		return
 	}
-	c.reply(m, joined.Response, nil)
 	if joined.Replay == nil {
-		joined.Replay = func(context.Context, int64, int64, func(Event) error) error { return nil }
 		joined.After = math.MaxInt64
 	}
+	// Who has been answered gets what is published from then on; so if nothing is to
+	// be caught up with, both happen at once.
+	answer := func() { c.reply(m, joined.Response, nil) }
+	if _, live := sub.tryLive(joined, joined.After, answer); live {
+		return
+	}
+	answer()
 	c.jobs.Go(func() {
 		if err := sub.catchUp(joined); err != nil && sub.ctx.Err() == nil {
 			s.cfg.Log.Error().Err(err).Str("topic", m.Topic).Msg("a client cannot catch up")
@@ -101,7 +106,7 @@ func (sub *subscription) begin(first func() []Event) {
 func (sub *subscription) catchUp(j Joined) error {
 	after := j.After
 	for {
-		upTo, live := sub.tryLive(j, after)
+		upTo, live := sub.tryLive(j, after, nil)
 		if live {
 			return nil
 		}
@@ -123,8 +128,9 @@ func (sub *subscription) catchUp(j Joined) error {
 	}
 }
 
-// tryLive goes live if nothing was missed behind after; else it says up to where.
-func (sub *subscription) tryLive(j Joined, after int64) (upTo int64, live bool) {
+// tryLive goes live if nothing was missed behind after, having called first unless
+// that is nil; else it says up to where.
+func (sub *subscription) tryLive(j Joined, after int64, first func()) (upTo int64, live bool) {
 	if j.Still != nil {
 		j.Still.Lock()
 		defer j.Still.Unlock()
@@ -137,6 +143,9 @@ func (sub *subscription) tryLive(j Joined, after int64) (upTo int64, live bool) 
 	}
 	if after != math.MaxInt64 {
 		sub.seen = after
+	}
+	if first != nil {
+		first()
 	}
 	sub.begin(j.Live)
 	return upTo, true

@@ -12,6 +12,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/gateway/wire"
 	"github.com/yaya-ai/yaya/gateway/wire/wiretest"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
@@ -364,5 +365,24 @@ func TestStreamError(t *testing.T) {
 	fail := c.Until(func(m wiretest.Message) bool { return m.Event == "stream_error" })
 	if fail.Payload["request_id"] != start.Payload["request_id"] || !strings.Contains(fail.Payload["error"].(string), "no more") {
 		t.Errorf("%+v", fail)
+	}
+}
+
+// A client that has the answer to its join gets what is published from then on,
+// volatile events, too.
+func TestLiveFromTheAnswerOn(t *testing.T) {
+	w := wiretest.New(t)
+	if _, err := w.Kernel.Sessions.Open("s", ""); err != nil {
+		t.Fatal(err)
+	}
+	c := w.Connect(w.Enrol("phone", auth.SessionsRead, auth.AgentsRead, auth.KernelAttach), false, true)
+	for n := range 300 {
+		for _, topic := range []string{"agent:s", "agent:lobby", "kernel:k1"} {
+			c.Join(topic, nil)
+			w.Wire.Publish(topic, wire.Event{Name: "ping", Payload: map[string]int{"n": n}})
+			c.Until(func(m wiretest.Message) bool {
+				return m.Topic == topic && m.Event == "ping" && m.Payload["n"] == float64(n)
+			})
+		}
 	}
 }

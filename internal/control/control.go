@@ -96,6 +96,7 @@ type Log interface {
 	// must not append.
 	Append(ctx context.Context, c Change, check func() error) (Entry, error)
 	// Read visits the entries from that index on, as they were when it was called.
+	// An entry can be read as soon as a projection is given it.
 	Read(from int64, visit func(Entry) error) error
 	// Follow visits the entries from that index on, and those to come, until ctx
 	// ends or visit returns an error, which it returns. It misses none and waits

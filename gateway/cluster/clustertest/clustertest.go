@@ -18,6 +18,8 @@ import (
 type Recorder struct {
 	mu      sync.Mutex
 	entries []control.Entry
+	// Hear is called with each entry first, if it is set.
+	Hear func(control.Entry)
 	// Fail is returned instead, if it is set.
 	Fail func(control.Entry) error
 }
@@ -26,6 +28,9 @@ type Recorder struct {
 func (r *Recorder) Apply(e control.Entry) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.Hear != nil {
+		r.Hear(e)
+	}
 	if r.Fail != nil {
 		if err := r.Fail(e); err != nil {
 			return err
@@ -68,6 +73,28 @@ func Log(t *testing.T, open func(t *testing.T, p control.Projection) (log contro
 		last = e
 	}
 
+	// What hears of an entry while it is applied can read it, or a reader that is told
+	// of it would miss it; it counts as the last when it is applied.
+	heard := 0
+	first.Hear = func(e control.Entry) {
+		if s := l.State(); s.Last >= e.Index {
+			t.Errorf("entry %d is the last before it is applied", e.Index)
+		}
+		if err := l.Read(e.Index, func(got control.Entry) error {
+			if got.Index == e.Index {
+				heard++
+			}
+			return nil
+		}); err != nil {
+			t.Error(err)
+		}
+	}
+	e, err := l.Append(ctx, change(5), nil)
+	if err != nil || heard != 1 {
+		t.Fatalf("it was read %d times: %v", heard, err)
+	}
+	first.Hear, last = nil, e
+
 	// A refused check writes nothing, and neither does what is no change.
 	refused := errors.New("refused")
 	if _, err := l.Append(ctx, change(9), func() error { return refused }); !errors.Is(err, refused) {
@@ -78,7 +105,7 @@ func Log(t *testing.T, open func(t *testing.T, p control.Projection) (log contro
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
-	if l.State().Last != last.Index || len(first.Entries()) != 5 {
+	if l.State().Last != last.Index || len(first.Entries()) != 6 {
 		t.Errorf("something was written: %+v", l.State())
 	}
 
@@ -154,7 +181,7 @@ func Log(t *testing.T, open func(t *testing.T, p control.Projection) (log contro
 	if got := again.Entries(); fmt.Sprint(got) != fmt.Sprint(before) {
 		t.Errorf("after the restart:\n%v\nbefore:\n%v", got, before)
 	}
-	e, err := l.Append(ctx, change(100), nil)
+	e, err = l.Append(ctx, change(100), nil)
 	if err != nil || e.Index != state.Last+1 || e.Term <= state.Term {
 		t.Errorf("the first of the next run: %+v, %v (was %+v)", e, err, state)
 	}
