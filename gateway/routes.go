@@ -23,6 +23,7 @@ type access struct {
 	owner    where      // the user that runs yaya
 	device   auth.Scope // devices with that scope; "" lets none in
 	external bool       // who has a token of the configured issuer
+	vital    bool       // is served even when there is no memory for anything else
 }
 
 // route is one route and who may use it.
@@ -36,7 +37,7 @@ type route struct {
 // checks. docs/SECURITY.md shows the same table.
 func (s *Server) table() []route {
 	return []route{
-		{"GET /health", access{public: true}, http.HandlerFunc(s.health)},
+		{"GET /health", access{public: true, vital: true}, http.HandlerFunc(s.health)},
 		{"POST /auth/register", access{public: true}, s.ifAuthority(s.register)},
 		{"POST /auth/refresh", access{public: true}, s.ifAuthority(s.refresh)},
 		{"GET /.well-known/jwks.json", access{public: true}, s.ifAuthority(s.jwks)},
@@ -49,8 +50,8 @@ func (s *Server) table() []route {
 		{"GET /agents/{id}", access{owner: socket, device: auth.AgentsRead}, s.cfg.Agents},
 		{"/mcp", access{owner: local, device: auth.ToolsCall, external: true}, s.cfg.MCP},
 		{"/mcp/{profile}", access{owner: local, device: auth.ToolsCall, external: true}, s.cfg.MCP},
-		{"GET /metrics", access{owner: local, device: auth.MetricsRead}, s.cfg.Metrics},
-		{"GET /status", access{owner: local, device: auth.AgentsRead}, s.statusHandler()},
+		{"GET /metrics", access{owner: local, device: auth.MetricsRead, vital: true}, s.cfg.Metrics},
+		{"GET /status", access{owner: local, device: auth.AgentsRead, vital: true}, s.statusHandler()},
 		{"/api/", access{owner: local, device: auth.ConfigRead}, s.cfg.API}, // nothing is there
 		{"GET /api/llm-providers", access{owner: local, device: auth.ConfigRead}, s.cfg.API},
 		{"POST /api/llm-providers", access{owner: local, device: auth.ConfigWrite}, s.cfg.API},
@@ -72,9 +73,14 @@ func (s *Server) table() []route {
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	for _, r := range s.table() {
-		if r.handler != nil {
-			mux.Handle(r.pattern, s.guard(r.access, r.handler))
+		if r.handler == nil {
+			continue
 		}
+		h := s.guard(r.access, r.handler)
+		if !r.access.vital {
+			h = s.load.guard(h)
+		}
+		mux.Handle(r.pattern, h)
 	}
 	return s.recovered(s.sameSite(mux))
 }

@@ -66,6 +66,8 @@ type Config struct {
 	DrainTimeout time.Duration // default 5 s
 	// BeforeDrain ends what would otherwise be waited for.
 	BeforeDrain func()
+	// Shed ends one in so many of the WebSockets, for want of memory; nil for none.
+	Shed func(part int)
 	// OnFailure is told when serving ends by itself.
 	OnFailure func(error)
 	Log       zerolog.Logger
@@ -79,6 +81,7 @@ type Server struct {
 	unix    net.Listener
 	started time.Time
 	fresh   freshConns
+	load    *overload
 	live    sync.WaitGroup // handlers of connections that net/http does not wait for
 	closing chan struct{}  // closed when those have to end
 
@@ -132,7 +135,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on %s (is another yaya running? choose another with --listen): %w", cfg.Listen, err)
 	}
-	s := &Server{cfg: cfg, tcp: tcp, started: time.Now(), closing: make(chan struct{})}
+	s := &Server{cfg: cfg, tcp: tcp, load: newOverload(), started: time.Now(), closing: make(chan struct{})}
 	if cfg.Socket != "" {
 		if s.unix, err = listenSocket(ctx, cfg.Socket); err != nil {
 			_ = tcp.Close()
@@ -208,6 +211,16 @@ func (s *Server) Run(ctx context.Context) error {
 	if s.unix != nil {
 		listeners = append(listeners, s.unix)
 	}
+	watched := make(chan struct{})
+	wctx, unwatch := context.WithCancel(ctx)
+	go func() {
+		defer close(watched)
+		s.load.watch(wctx, s.cfg.Shed)
+	}()
+	defer func() {
+		unwatch()
+		<-watched
+	}()
 	errs := make(chan error, len(listeners))
 	for _, l := range listeners {
 		go func() { errs <- s.serve(l) }()

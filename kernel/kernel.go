@@ -157,14 +157,14 @@ func (k *Kernel) decide() (err error) {
 }
 
 // audience reports whether anybody can be asked about a session: an adapter that
-// asks, or a reader of the session or of its root.
+// asks, or a reader of the session or of its root who may answer.
 func (k *Kernel) audience(id string) bool {
 	if k.Bus.Wanted(event.ApprovalRequested.Name()) {
 		return true
 	}
 	root, _, _ := strings.Cut(id, "::agent::")
 	for _, s := range []string{id, root} {
-		if s, ok := k.Sessions.Get(s); ok && s.Attached() > 0 {
+		if s, ok := k.Sessions.Get(s); ok && s.Answerable() {
 			return true
 		}
 	}

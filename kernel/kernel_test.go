@@ -1284,8 +1284,10 @@ func TestSubAgentFanOut(t *testing.T) {
 		if out := w.run("s1", "go"); out.Err != nil {
 			t.Errorf("got %+v", out)
 		}
-		if n := refused(w, "32 sub-agents are running already"); n < 5*8+5-32 || len(w.web.all("session.forked")) != 32 {
-			t.Errorf("%d were refused, %d started", n, len(w.web.all("session.forked")))
+		// A branch whose sub-agents are all refused ends, and another gets its place.
+		n, started := refused(w, "32 sub-agents are running already"), len(w.web.all("session.forked"))
+		if started < 32 || started > 32+5 || n+started != 5+5*8 {
+			t.Errorf("%d were refused, %d started", n, started)
 		}
 	})
 }

@@ -8,8 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
+	"slices"
+	"strings"
+	"sync"
 
 	"github.com/rs/zerolog"
 
@@ -20,7 +24,10 @@ import (
 	"github.com/yaya-ai/yaya/internal/control"
 	"github.com/yaya-ai/yaya/internal/journal"
 	"github.com/yaya-ai/yaya/kernel/approval"
+	"github.com/yaya-ai/yaya/kernel/bus"
+	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/session"
+	"github.com/yaya-ai/yaya/mcpbridge"
 )
 
 // controlPlane is the control log with what follows from it.
@@ -66,6 +73,28 @@ func (c *controlPlane) decided(req approval.Request, d approval.Decision) error 
 		Event: "approval_answered", Actor: printable(cmp.Or(d.By, "unknown"), 100), Target: d.ID,
 		Payload: map[string]any{"session_id": req.SessionID, "tool": req.ToolName, "digest": req.Digest, "response": d.Response},
 	}, nil)
+	return err
+}
+
+// watch puts into the audit that tools of servers have been quarantined: once for
+// each set of them.
+func (c *controlPlane) watch(b *bus.Bus) error {
+	var last sync.Map // server → what was recorded of it
+	_, err := bus.On(b, bus.SubscribeOptions{Name: "audit"}, mcpbridge.Quarantined, func(ctx context.Context, _ event.Event, q mcpbridge.ToolsQuarantined) error {
+		now := strings.Join(slices.Sorted(maps.Keys(q.Tools)), " ")
+		if was, known := last.Load(q.Server); known && was == now {
+			return nil
+		}
+		names := slices.Sorted(maps.Keys(q.Tools))
+		_, err := c.log.Append(ctx, control.Change{
+			Event: "tools_quarantined", Actor: c.kernel, Target: printable(q.Server, 100),
+			Payload: map[string]any{"count": len(names), "tools": names[:min(len(names), 100)]},
+		}, nil)
+		if err == nil {
+			last.Store(q.Server, now)
+		}
+		return err
+	})
 	return err
 }
 

@@ -131,49 +131,79 @@ func (b *box) must(args ...string) string {
 	return out
 }
 
+// output is what a process says, while it says it.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}
+
+// started is a process that the box's end stops.
+type started struct {
+	*exec.Cmd
+	said   *output
+	exited chan struct{}
+}
+
+// daemon starts a command that goes on.
+func (b *box) daemon(args ...string) started {
+	b.t.Helper()
+	p := started{Cmd: exec.Command(b.bin, b.args(args...)...), said: new(output), exited: make(chan struct{})} //nolint:forbidigo,noctx // stopped below
+	p.Env = append(os.Environ(), "HOME="+b.dir)
+	p.Stdout, p.Stderr = p.said, p.said
+	if err := p.Start(); err != nil {
+		b.t.Fatal(err)
+	}
+	go func() {
+		_ = p.Wait()
+		close(p.exited)
+	}()
+	b.t.Cleanup(func() {
+		_ = p.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-p.exited:
+		case <-time.After(15 * time.Second):
+			b.t.Error("yaya did not stop within 15 s of SIGTERM")
+			_ = p.Process.Kill()
+			<-p.exited
+		}
+		if b.t.Failed() {
+			b.t.Logf("yaya said:\n%s", p.said)
+		}
+	})
+	return p
+}
+
 // serve starts the daemon and waits until it is ready.
 func (b *box) serve(args ...string) *exec.Cmd {
 	b.t.Helper()
-	cmd := exec.Command(b.bin, b.args(append([]string{"serve", "--listen", b.addr}, args...)...)...) //nolint:forbidigo,noctx // stopped below
-	cmd.Env = append(os.Environ(), "HOME="+b.dir)
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
-		b.t.Fatal(err)
-	}
-	exited := make(chan struct{})
-	go func() {
-		_ = cmd.Wait()
-		close(exited)
-	}()
-	b.t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		select {
-		case <-exited:
-		case <-time.After(15 * time.Second):
-			b.t.Error("yaya did not stop within 15 s of SIGTERM")
-			_ = cmd.Process.Kill()
-			<-exited
-		}
-		if b.t.Failed() {
-			b.t.Logf("yaya said:\n%s", out.String())
-		}
-	})
+	p := b.daemon(append([]string{"serve", "--listen", b.addr}, args...)...)
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		select {
-		case <-exited:
-			b.t.Fatalf("yaya serve ended:\n%s", out.String())
+		case <-p.exited:
+			b.t.Fatalf("yaya serve ended:\n%s", p.said)
 		default:
 		}
 		resp, err := http.Get("http://" + b.addr + "/health?ready=1") //nolint:forbidigo,noctx // test
 		if err == nil {
 			_ = resp.Body.Close()
 			if resp.StatusCode == http.StatusOK {
-				return cmd
+				return p.Cmd
 			}
 		}
 		if time.Now().After(deadline) {
-			b.t.Fatalf("yaya serve is not ready:\n%s", out.String())
+			b.t.Fatalf("yaya serve is not ready:\n%s", p.said)
 		}
 	}
 }

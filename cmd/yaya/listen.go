@@ -75,6 +75,19 @@ func (l *listenFlags) apply(cfg *gateway.Config) error {
 	return nil
 }
 
+// base is the URL by which clients reach yaya: the first name that it was given, or
+// the address that it listens on.
+func (l *listenFlags) base(addr string) string {
+	scheme := "http://"
+	if l.cert != "" || l.proxies != "" {
+		scheme = "https://"
+	}
+	if len(l.hosts) > 0 {
+		return scheme + l.hosts[0]
+	}
+	return scheme + addr
+}
+
 // certificate is read again when its file changes: certificates are renewed while
 // yaya runs.
 type certificate struct {

@@ -100,7 +100,7 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 	defer endSockets()
 	var url string
 	cfg := gateway.Config{
-		Tokens: tokens, Authority: plane.devices, Attempts: attempts, Wire: sockets, RPC: plane.plane.Handler(), Agents: plane.plane.AgentsHandler(),
+		Tokens: tokens, Authority: plane.devices, Attempts: attempts, Wire: sockets, Shed: sockets.Shed, RPC: plane.plane.Handler(), Agents: plane.plane.AgentsHandler(),
 		Socket: socket, MCP: a.mcp, Metrics: a.metrics.Handler(), Log: log,
 		Status:   func() any { return a.report(url) },
 		Ready:    func() error { return a.ready(plane) },
@@ -119,13 +119,9 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 	if err != nil {
 		return err
 	}
-	scheme := "http://"
-	if cfg.TLS != nil {
-		scheme = "https://"
-	}
-	url = scheme + web.Addr() + "/mcp"
+	url = listen.base(web.Addr()) + "/mcp"
 	a.gauges()
-	if err := a.join(ctx, plane, sockets); err != nil {
+	if err := errors.Join(plane.watch(a.kernel.Bus), a.join(ctx, plane, sockets)); err != nil {
 		return errors.Join(err, web.Close())
 	}
 	defer plane.plane.Close()

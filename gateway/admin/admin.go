@@ -123,6 +123,16 @@ func (a *API) serve(h handler) http.Handler {
 	})
 }
 
+// audited puts into the audit what a caller is about to change; what cannot be
+// recorded does not happen (W-44, R30).
+func (a *API) audited(r *http.Request, event, target string, payload any) error {
+	if a.cfg.Control == nil {
+		return nil
+	}
+	_, err := a.cfg.Control.Append(r.Context(), control.Change{Event: event, Actor: auth.FromContext(r.Context()).Actor(), Target: target, Payload: payload}, nil)
+	return deviceError(err)
+}
+
 // decode reads a JSON body; what v does not know is an error.
 func decode(w http.ResponseWriter, r *http.Request, v any) error {
 	if err := httpbody.Decode(w, r, maxBody, v); err != nil {

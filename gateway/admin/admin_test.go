@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -41,6 +42,7 @@ type world struct {
 	bus  *bus.Bus
 	who  auth.Principal
 	dev  *auth.Authority
+	log  *cluster.Local
 	mu   sync.Mutex
 	asks []event.Event
 }
@@ -87,6 +89,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.log = log
 	if err := w.dev.Start(log); err != nil {
 		t.Fatal(err)
 	}
@@ -127,6 +130,47 @@ func (w *world) want(method, path, body string, status int, contains string) str
 		w.t.Errorf("%s %s %s: got %d %s, want %d with %q", method, path, body, code, got, status, contains)
 	}
 	return got
+}
+
+// W-44, R30: what changes providers, or shows their secrets, stands in the audit
+// before it happens, without any value; what cannot be recorded does not happen.
+func TestProviderChangesAreAudited(t *testing.T) {
+	w := newWorld(t)
+	w.want("POST", "/api/llm-providers", `{"id":"one","plugin":"llm-openai","config":{"api_key":"sk-canary-1"}}`, 201, "")
+	w.want("PATCH", "/api/llm-providers/one", `{"label":"L","config":{"model":"m"}}`, 200, "")
+	w.want("PATCH", "/api/llm-providers/active", `{"name":"one"}`, 200, "")
+	w.want("GET", "/api/llm-providers?show=1", "", 200, "sk-canary-1")
+	w.want("DELETE", "/api/llm-providers/one", "", 409, "active")
+	w.want("PATCH", "/api/llm-providers/active", `{"name":"llm-echo"}`, 200, "")
+	w.want("POST", "/api/llm-providers", `{"id":"two","plugin":"llm-openai"}`, 201, "")
+	w.want("DELETE", "/api/llm-providers/two", "", 204, "")
+	got := w.want("GET", "/api/audit", "", 200, "")
+	if strings.Contains(got, "canary") {
+		t.Error("a secret is in the audit")
+	}
+	var rows []control.Audit
+	if err := json.Unmarshal([]byte(got), &rows); err != nil {
+		t.Fatal(err)
+	}
+	var seen []string
+	for _, r := range rows {
+		if strings.HasPrefix(r.Event, "provider_") || r.Event == "secrets_shown" {
+			seen = append(seen, r.Actor+" "+r.Event+" "+r.Target+" "+string(r.Payload))
+		}
+	}
+	want := []string{
+		`owner provider_created one {"plugin":"llm-openai","fields":["api_key","label"]}`, `owner provider_changed one {"fields":["model","label"]}`, `owner provider_activated one {}`,
+		`owner secrets_shown llm-providers {}`, `owner provider_activated llm-echo {}`, `owner provider_created two {"plugin":"llm-openai","fields":["label"]}`, `owner provider_deleted two {"plugin":"llm-openai"}`,
+	}
+	if !slices.Equal(seen, want) {
+		t.Errorf("the audit has\n%s", strings.Join(seen, "\n"))
+	}
+	if err := w.log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w.want("PATCH", "/api/llm-providers/one", `{"label":"M"}`, 503, "control log")
+	w.want("GET", "/api/llm-providers?show=1", "", 503, "control log")
+	w.want("GET", "/api/llm-providers", "", 200, `"label":"L"`)
 }
 
 // Y-90, Y-100: a bare array of instances, secrets masked unless asked for.

@@ -72,6 +72,11 @@ func (a *API) listProviders(_ http.ResponseWriter, r *http.Request) (int, any, e
 	if show && auth.Allow(auth.FromContext(r.Context()), auth.ConfigWrite) != nil {
 		return 0, nil, fail(http.StatusForbidden, "who may not change secrets may not see them: it needs the scope %s", auth.ConfigWrite)
 	}
+	if show {
+		if err := a.audited(r, "secrets_shown", "llm-providers", nil); err != nil {
+			return 0, nil, err
+		}
+	}
 	for _, i := range a.cfg.Settings.Providers().ListInstances() {
 		rows = append(rows, a.row(i, show))
 	}
@@ -99,6 +104,21 @@ func (a *API) set(id string, label *string, f fields) error {
 		}
 	}
 	return nil
+}
+
+// providerChange is what the audit says of a change: which fields, never their
+// values.
+type providerChange struct {
+	Plugin string   `json:"plugin,omitempty"`
+	Fields []string `json:"fields,omitempty"`
+}
+
+func names(f fields, label *string) []string {
+	out := slices.Sorted(maps.Keys(f))
+	if label != nil {
+		out = append(out, "label")
+	}
+	return out
 }
 
 // checkFields refuses what cannot be written before anything is.
@@ -147,6 +167,9 @@ func (a *API) createProvider(w http.ResponseWriter, r *http.Request) (int, any, 
 	if body.Label == nil {
 		body.Label = &id
 	}
+	if err := a.audited(r, "provider_created", id, providerChange{Plugin: body.Plugin, Fields: names(body.Config, body.Label)}); err != nil {
+		return 0, nil, err
+	}
 	err = a.cfg.Settings.Set("providers."+id+".plugin", raw)
 	if err == nil {
 		err = a.set(id, body.Label, body.Config)
@@ -187,6 +210,9 @@ func (a *API) updateProvider(w http.ResponseWriter, r *http.Request) (int, any, 
 	if err := checkFields(id, body.Config); err != nil {
 		return 0, nil, err
 	}
+	if err := a.audited(r, "provider_changed", id, providerChange{Fields: names(body.Config, body.Label)}); err != nil {
+		return 0, nil, err
+	}
 	if err := a.set(id, body.Label, body.Config); err != nil {
 		return 0, nil, a.partial(id, err)
 	}
@@ -208,6 +234,9 @@ func (a *API) deleteProvider(_ http.ResponseWriter, r *http.Request) (int, any, 
 		return 0, nil, fail(http.StatusConflict, "%s is the active provider: make another active first", i.ID)
 	case len(view.InstancesForPlugin(i.Plugin)) == 1:
 		return 0, nil, fail(http.StatusConflict, "%s is the last provider of the plugin %s", i.ID, i.Plugin)
+	}
+	if err := a.audited(r, "provider_deleted", i.ID, providerChange{Plugin: i.Plugin}); err != nil {
+		return 0, nil, err
 	}
 	if _, err := a.cfg.Settings.Unset("providers." + i.ID + ".*"); err != nil {
 		return 0, nil, a.partial(i.ID, err)
@@ -234,6 +263,9 @@ func (a *API) activateProvider(w http.ResponseWriter, r *http.Request) (int, any
 	}
 	raw, err := json.Marshal(i.ID)
 	if err != nil {
+		return 0, nil, err
+	}
+	if err := a.audited(r, "provider_activated", i.ID, nil); err != nil {
 		return 0, nil, err
 	}
 	if err := a.cfg.Settings.Set(config.ActiveKey, raw); err != nil {

@@ -120,7 +120,11 @@ func (a *Agents) Join(ctx context.Context, c Client, topic string, since *Cursor
 	if err != nil {
 		return Joined{}, err
 	}
-	context.AfterFunc(ctx, f.release) // when the client leaves
+	leave := f.watch(c.Principal)
+	context.AfterFunc(ctx, func() { // when the client leaves
+		leave()
+		f.release()
+	})
 	now, err := s.Snapshot()
 	if err != nil {
 		return Joined{}, err

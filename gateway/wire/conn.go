@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bufio"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -38,6 +39,7 @@ const (
 type conn struct {
 	s   *Server
 	ws  *websocket.Conn
+	r   *bufio.Reader // ws reads from it
 	q   queue
 	id  string
 	fmt codec.Format
@@ -60,8 +62,8 @@ type conn struct {
 	factor float64
 }
 
-func newConn(s *Server, ws *websocket.Conn, f codec.Format) *conn {
-	c := &conn{s: s, ws: ws, id: uuid.NewString(), fmt: f, done: make(chan struct{}), tokens: burst, factor: 1, filled: time.Now(), pinged: time.Now(), release: func() {}}
+func newConn(s *Server, ws *websocket.Conn, r *bufio.Reader, f codec.Format) *conn {
+	c := &conn{s: s, ws: ws, r: r, id: uuid.NewString(), fmt: f, done: make(chan struct{}), tokens: burst, factor: 1, filled: time.Now(), pinged: time.Now(), release: func() {}}
 	c.q.conn = ws.NetConn()
 	c.q.ended = func(error) { _ = ws.Close() }
 	ws.SetReadLimit(maxAuthFrame)
@@ -243,12 +245,11 @@ func (c *conn) become(p auth.Principal) {
 	old()
 }
 
-// serve reads until the connection is over.
-func (c *conn) serve() {
-	p := c.principal()
+// welcome tells a client that it is in, and gives it what a known client may do.
+func (c *conn) welcome(p auth.Principal) error {
 	ok, err := c.fmt.Plain(authOK{"auth_ok", c.s.cfg.KernelID, c.id})
 	if err != nil {
-		return
+		return err
 	}
 	c.push(ok, false)
 	c.become(p)
@@ -257,26 +258,36 @@ func (c *conn) serve() {
 		c.tokens *= kernelFactor
 	}
 	c.ws.SetReadLimit(maxMessage)
-	for {
-		if c.alive() != nil {
+	return nil
+}
+
+// serve reads until the connection is over. There is one goroutine like this for
+// every client, nearly always waiting: it waits where the stack is shallow, and has
+// another one do what needs a deep stack, so that its own stays at the 2 KiB it
+// began with.
+func (c *conn) serve() {
+	more := make(chan bool)
+	for c.alive() == nil {
+		if _, err := c.r.Peek(1); err != nil {
 			return
 		}
-		kind, r, err := c.ws.NextReader()
-		if errors.Is(err, errRate) {
-			c.end(CloseTooMany, "too many messages")
-			return
-		}
-		if err != nil {
-			return
-		}
-		if !c.take() {
-			c.end(CloseTooMany, "too many messages")
-			return
-		}
-		if !c.message(kind, r) {
+		go func() { more <- c.next() }()
+		if !<-more {
 			return
 		}
 	}
+}
+
+// next reads and handles one message; false ends the connection.
+func (c *conn) next() bool {
+	kind, r, err := c.ws.NextReader()
+	if err == nil && !c.take() {
+		err = errRate
+	}
+	if errors.Is(err, errRate) {
+		c.end(CloseTooMany, "too many messages")
+	}
+	return err == nil && c.message(kind, r)
 }
 
 // message handles one message; false ends the connection.

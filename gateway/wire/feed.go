@@ -3,10 +3,12 @@ package wire
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/session"
 )
@@ -21,8 +23,10 @@ type feed struct {
 	err   error
 	conn  *session.Connection
 
-	refs int // guarded by a.mu
-	away *time.Timer
+	// Guarded by a.mu.
+	refs     int
+	away     *time.Timer
+	watchers map[*auth.Principal]struct{}
 
 	mu      sync.Mutex // held while anything of the session is published
 	epoch   string
@@ -45,7 +49,7 @@ func (a *Agents) feed(id string) (*feed, error) {
 	}
 	f := a.feeds[id]
 	if f == nil {
-		f = &feed{a: a, id: id, topic: AgentPrefix + id}
+		f = &feed{a: a, id: id, topic: AgentPrefix + id, watchers: map[*auth.Principal]struct{}{}}
 		a.feeds[id] = f
 	}
 	f.refs++
@@ -69,7 +73,7 @@ func (a *Agents) feed(id string) (*feed, error) {
 func (f *feed) follow() error {
 	ready := make(chan struct{})
 	first := sync.OnceFunc(func() { close(ready) })
-	conn, err := f.a.cfg.Sessions.Attach(f.id, session.AttachOptions{Adapter: "wire", Snapshot: true, Send: func(_ context.Context, it session.Item) error {
+	conn, err := f.a.cfg.Sessions.Attach(f.id, session.AttachOptions{Adapter: "wire", Snapshot: true, Answers: f.answers, Send: func(_ context.Context, it session.Item) error {
 		defer first()
 		f.take(it)
 		return nil
@@ -118,6 +122,26 @@ func (f *feed) ended() {
 	f.mu.Unlock()
 	if ours { // not by our own wish
 		f.a.cfg.Server.End(f.topic, "the agent's session was closed", false)
+	}
+}
+
+// answers tells whether a client is there that may answer asks.
+func (f *feed) answers() bool {
+	f.a.mu.Lock()
+	watchers := slices.Collect(maps.Keys(f.watchers))
+	f.a.mu.Unlock()
+	return slices.ContainsFunc(watchers, func(p *auth.Principal) bool { return auth.Allow(*p, auth.ApprovalsAnswer) == nil })
+}
+
+// watch notes that a client is there, until leave is called.
+func (f *feed) watch(p auth.Principal) (leave func()) {
+	f.a.mu.Lock()
+	defer f.a.mu.Unlock()
+	f.watchers[&p] = struct{}{}
+	return func() {
+		f.a.mu.Lock()
+		defer f.a.mu.Unlock()
+		delete(f.watchers, &p)
 	}
 }
 

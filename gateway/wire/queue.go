@@ -58,6 +58,13 @@ func (q *queue) push(frame []byte, soon bool) error {
 	return nil
 }
 
+// backlog returns how many bytes are queued.
+func (q *queue) backlog() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.size
+}
+
 // add appends a frame and sees to it that somebody writes it; mu is held.
 func (q *queue) add(frame []byte, soon bool) {
 	q.frames = append(q.frames, frame)

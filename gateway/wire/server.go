@@ -1,10 +1,13 @@
 package wire
 
 import (
+	"bufio"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
 	"maps"
+	"net"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -104,7 +107,7 @@ func New(cfg Config) *Server {
 		pingEvery: pingEvery, deadAfter: deadAfter,
 	}
 	s.upgrader = websocket.Upgrader{
-		HandshakeTimeout: 5 * time.Second, ReadBufferSize: 1024, WriteBufferSize: 512, WriteBufferPool: new(sync.Pool),
+		HandshakeTimeout: 5 * time.Second, WriteBufferSize: 512, WriteBufferPool: new(sync.Pool), // it reads from a hijacker's buffer
 		Subprotocols: []string{SubprotocolMsgpack, SubprotocolJSON},
 		CheckOrigin:  func(*http.Request) bool { return true }, // the listener has
 	}
@@ -127,13 +130,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	challenge := s.cfg.Authority.NewChallenge(s.cfg.Audience(r))
 	text := base64.StdEncoding.EncodeToString(challenge.Bytes())
-	ws, err := s.upgrader.Upgrade(w, r, http.Header{ChallengeHeader: {text}})
+	h := &hijacker{ResponseWriter: w}
+	ws, err := s.upgrader.Upgrade(h, r, http.Header{ChallengeHeader: {text}})
 	if err != nil { // it has answered
 		s.leave(addr)
 		s.all.Done()
 		return
 	}
-	c := newConn(s, ws, codec.Format{Msgpack: ws.Subprotocol() == SubprotocolMsgpack, Arrays: r.URL.Query().Get("vsn") == "2.0.0"})
+	c := newConn(s, ws, h.r, codec.Format{Msgpack: ws.Subprotocol() == SubprotocolMsgpack, Arrays: r.URL.Query().Get("vsn") == "2.0.0"})
 	s.mu.Lock()
 	s.fresh[c] = struct{}{}
 	closed := s.closed
@@ -145,9 +149,39 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	go s.run(c, challenge, text, addr)
 }
 
+// hijacker lends the WebSocket a reader that is also the connection's own: it waits
+// there for the next message, see [conn.serve].
+type hijacker struct {
+	http.ResponseWriter
+	r *bufio.Reader
+}
+
+const readBuffer = 1 << 10
+
+// Hijack implements [http.Hijacker].
+func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	nc, rw, err := http.NewResponseController(h.ResponseWriter).Hijack()
+	if err != nil || rw.Reader.Buffered() > 0 { // which the upgrader refuses
+		return nc, rw, err
+	}
+	h.r = bufio.NewReaderSize(nc, readBuffer)
+	return nc, bufio.NewReadWriter(h.r, rw.Writer), nil
+}
+
+// run serves a connection until it is over.
 func (s *Server) run(c *conn, challenge *auth.Challenge, text string, addr netip.Addr) {
 	defer s.all.Done()
 	defer c.close()
+	greeted := make(chan bool)
+	go func() { greeted <- s.greet(c, challenge, text, addr) }()
+	if <-greeted {
+		c.serve()
+		s.forget(c)
+	}
+}
+
+// greet authenticates a connection and takes it in.
+func (s *Server) greet(c *conn, challenge *auth.Challenge, text string, addr netip.Addr) bool {
 	p, err := c.authenticate(challenge, text, addr)
 	s.mu.Lock()
 	delete(s.fresh, c)
@@ -155,14 +189,18 @@ func (s *Server) run(c *conn, challenge *auth.Challenge, text string, addr netip
 	s.leave(addr)
 	if err != nil {
 		s.cfg.Log.Debug().Err(err).Msg("a client was not authenticated")
-		return
+		return false
 	}
 	if !s.admit(c, p) {
 		c.end(CloseTooMany, "too many connections")
-		return
+		return false
 	}
-	defer s.forget(c)
-	c.serve()
+	if err := c.welcome(p); err != nil {
+		s.cfg.Log.Error().Err(err).Msg("a client could not be welcomed")
+		s.forget(c)
+		return false
+	}
+	return true
 }
 
 // enter counts a connection that has not authenticated.
@@ -237,6 +275,20 @@ func (s *Server) strangers() []*conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Keys(s.fresh))
+}
+
+// Shed tells one in so many clients to come back later, for want of memory: those
+// that have most queued.
+func (s *Server) Shed(part int) {
+	all := s.connections()
+	queued := make(map[*conn]int, len(all))
+	for _, c := range all {
+		queued[c] = c.q.backlog()
+	}
+	slices.SortFunc(all, func(a, b *conn) int { return cmp.Compare(queued[b], queued[a]) })
+	for _, c := range all[:(len(all)+part-1)/part] {
+		c.end(websocket.CloseTryAgainLater, "yaya is short of memory")
+	}
 }
 
 // connections returns those that are authenticated.

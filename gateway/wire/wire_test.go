@@ -6,13 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/gorilla/websocket"
 
 	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/gateway/wire"
 	"github.com/yaya-ai/yaya/gateway/wire/wiretest"
 )
 
@@ -425,5 +428,76 @@ func TestStrangers(t *testing.T) {
 	}
 	if d := time.Since(begun); d > 11*time.Second {
 		t.Errorf("strangers stay for %v", d)
+	}
+}
+
+// TW-14: who only watches is nobody to ask; who may answer is, for as long as it is
+// there and may.
+func TestWhoIsThereToAnswer(t *testing.T) {
+	w := wiretest.New(t)
+	s, err := w.Kernel.Sessions.Open("s", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	watcher := w.Connect(w.Enrol("watcher", auth.SessionsRead), false, true)
+	watcher.Join("agent:s", nil)
+	if s.Answerable() {
+		t.Error("a watcher counts")
+	}
+	g := w.Enrol("decider", auth.SessionsRead, auth.ApprovalsAnswer)
+	decider := w.Connect(g, false, true)
+	decider.Join("agent:s", nil)
+	if !s.Answerable() {
+		t.Error("who may answer does not count")
+	}
+	if err := w.Dev.SetScopes(t.Context(), auth.LocalOwner, "decider", []auth.Scope{auth.SessionsRead}); err != nil {
+		t.Fatal(err)
+	}
+	if s.Answerable() {
+		t.Error("who may answer no longer counts")
+	}
+	if err := w.Dev.SetScopes(t.Context(), auth.LocalOwner, "decider", []auth.Scope{auth.SessionsRead, auth.ApprovalsAnswer}); err != nil {
+		t.Fatal(err)
+	}
+	if !s.Answerable() {
+		t.Error("who may answer again does not count")
+	}
+	if status, _ := decider.Ask("agent:s", "phx_leave", map[string]any{}); status != "ok" || s.Answerable() {
+		t.Error("who has left counts", status)
+	}
+}
+
+// LD-11: a server that gets little processor time takes nobody for dead.
+func TestNoFalseDeath(t *testing.T) {
+	defer wire.SetTimes(250*time.Millisecond, 600*time.Millisecond)()
+	w := wiretest.New(t)
+	c := w.Connect(w.Enrol("phone"), false, true)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	stop := make(chan struct{})
+	var burners sync.WaitGroup
+	for range 2 {
+		burners.Go(func() {
+			for n := 0; ; n++ {
+				if n&0xfffff == 0 {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+				}
+			}
+		})
+	}
+	pings := 0
+	c.WS.SetPingHandler(func(data string) error {
+		pings++
+		return c.WS.WriteControl(websocket.PongMessage, []byte(data), time.Now().Add(time.Second))
+	})
+	_ = c.WS.SetReadDeadline(time.Now().Add(1800 * time.Millisecond)) // three times as long as it may be silent
+	_, _, err := c.WS.ReadMessage()
+	close(stop)
+	burners.Wait()
+	if ne, ok := errors.AsType[net.Error](err); !ok || !ne.Timeout() || pings < 3 {
+		t.Errorf("after %d pings: %v", pings, err)
 	}
 }

@@ -55,6 +55,9 @@ type AttachOptions struct {
 	Epoch string
 	// Snapshot asks for a snapshot before anything else.
 	Snapshot bool
+	// Answers tells whether somebody behind the connection may answer asks; nil
+	// means yes. It must not block.
+	Answers func() bool
 }
 
 // Connection is one reader of a session.
@@ -202,11 +205,12 @@ func (s *Session) silent(since time.Time) (out []*Connection) {
 	return out
 }
 
-// Attached returns how many readers a session has.
-func (s *Session) Attached() int {
+// Answerable tells whether a reader of the session is there who may answer asks.
+func (s *Session) Answerable() bool {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.conns)
+	conns := slices.Clone(s.conns)
+	s.mu.Unlock()
+	return slices.ContainsFunc(conns, func(c *Connection) bool { return c.o.Answers == nil || c.o.Answers() })
 }
 
 // shown reports whether readers see an event: all of the session's but the
