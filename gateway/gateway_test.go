@@ -88,7 +88,7 @@ func get(t *testing.T, c *http.Client, url string, edit func(*http.Request)) (in
 	return resp.StatusCode, string(body), resp.Header
 }
 
-// W-48, W-49 and the routes with their policies.
+// W-48, W-49, HT-31: health and readiness, and the routes with their policies.
 func TestRoutes(t *testing.T) {
 	m := gateway.NewMetrics()
 	m.ToolCalled(tool.Call{Origin: tool.OriginMCP}, tool.Definition{Identity: tool.Identity{Provider: "srv"}}, tool.Result{OK: true}, time.Millisecond)

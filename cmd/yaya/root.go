@@ -2,15 +2,10 @@ package main
 
 import (
 	"fmt"
-	"io"
-	"os"
 	"runtime"
 	"runtime/debug"
-	"time"
 
-	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 )
 
 // version is set by the Makefile; a plain go build reports the module's.
@@ -83,16 +78,4 @@ func versionCommand() *cobra.Command {
 			return err
 		},
 	}
-}
-
-// newLog logs to w: for people on a terminal, as JSON lines elsewhere.
-func (g *globals) newLog(w io.Writer) zerolog.Logger {
-	level := zerolog.WarnLevel
-	if g.verbose {
-		level = zerolog.DebugLevel
-	}
-	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) { //nolint:gosec // a descriptor fits
-		w = zerolog.ConsoleWriter{Out: w, TimeFormat: time.TimeOnly}
-	}
-	return zerolog.New(w).Level(level).With().Timestamp().Logger()
 }

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -215,4 +217,75 @@ func TestCloseTellsEverybody(t *testing.T) {
 			t.Errorf("client %d was closed with %d", n, code)
 		}
 	}
+}
+
+// LD-02, WS-04: while one address floods the server with connections, half of them
+// garbage and half of them upgrades that never authenticate, those who are in are
+// served, and whoever comes from elsewhere gets in.
+func TestFlood(t *testing.T) {
+	w := wiretest.New(t)
+	g := w.Enrol("phone")
+	inside := w.Connect(g, true, true)
+	from := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}, Timeout: 5 * time.Second}
+	addr := w.HTTP.Listener.Addr().String()
+	if conn, err := from.DialContext(t.Context(), "tcp", addr); err != nil {
+		t.Skip("no second loopback address:", err)
+	} else {
+		_ = conn.Close()
+	}
+	stop := make(chan struct{})
+	var flood sync.WaitGroup
+	var sent, upgraded atomic.Int64
+	for n := range 8 {
+		flood.Go(func() {
+			var kept []net.Conn
+			defer func() {
+				for _, c := range kept {
+					_ = c.Close()
+				}
+			}()
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				conn, err := from.DialContext(t.Context(), "tcp", addr)
+				if err != nil {
+					continue
+				}
+				sent.Add(1)
+				if n%2 == 0 {
+					_, _ = io.WriteString(conn, "\x16\x03\x01garbage\r\n\r\n")
+					_ = conn.Close()
+					continue
+				}
+				_, _ = fmt.Fprintf(conn, "GET /ws HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: %s\r\n\r\n", addr, base64.StdEncoding.EncodeToString(make([]byte, 16)))
+				if resp, err := http.ReadResponse(bufio.NewReader(conn), nil); err == nil && resp.StatusCode == http.StatusSwitchingProtocols {
+					upgraded.Add(1)
+				}
+				if kept = append(kept, conn); len(kept) > 50 {
+					_ = kept[0].Close()
+					kept = kept[1:]
+				}
+			}
+		})
+	}
+	for n := range 40 {
+		if status, _ := inside.Ask("phoenix", "heartbeat", map[string]any{}); status != "ok" {
+			t.Errorf("a heartbeat: %s", status)
+		}
+		c := w.Connect(g, n%2 == 0, true) // fails the test if it does not get in
+		if status, _ := c.Ask("phoenix", "heartbeat", map[string]any{}); status != "ok" {
+			t.Errorf("a heartbeat of one that has come: %s", status)
+		}
+		_ = c.WS.Close()
+		time.Sleep(25 * time.Millisecond)
+	}
+	close(stop)
+	flood.Wait()
+	if sent.Load() < 100 || upgraded.Load() == 0 {
+		t.Errorf("that was no flood: %d connections, %d upgrades", sent.Load(), upgraded.Load())
+	}
+	t.Logf("%d connections, %d upgrades", sent.Load(), upgraded.Load())
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -121,6 +122,32 @@ func TestProfiles(t *testing.T) {
 			t.Errorf("%s is accepted", bad)
 		}
 	}
+}
+
+// LD-06: what is kept of an answer is kept by what it depends on: clients that ask
+// for the same at once, and may see different things, each get their own.
+func TestAnswersAreNotCrossed(t *testing.T) {
+	url, _ := shelf(t, `{"files":{"servers":["f*"]},"reading":{"tools":["*read*","web__*","!fs__odd"]}}`)
+	var clients sync.WaitGroup
+	begin := make(chan struct{})
+	for path, want := range map[string]string{
+		"":         "[fs__delete_files fs__odd fs__read_file fs__write_file web__fetchPage]",
+		"/files":   "[fs__delete_files fs__odd fs__read_file fs__write_file]",
+		"/reading": "[fs__read_file web__fetchPage]",
+	} {
+		for range 4 {
+			clients.Go(func() {
+				<-begin
+				for range 25 {
+					if got := fmt.Sprint(listed(t, at(t, url+path))); got != want {
+						t.Errorf("%s gets %s", path, got)
+					}
+				}
+			})
+		}
+	}
+	close(begin)
+	clients.Wait()
 }
 
 // A profile with search has five tools, whatever there is: it ranks by names,

@@ -311,6 +311,52 @@ func TestHostileHTTPServers(t *testing.T) {
 	}
 }
 
+// LD-08: a thousand callers of a server that is overloaded, broken or silent ask it
+// at most as often as they call: nothing is asked again, and it is left alone
+// after a while.
+func TestFailuresAreNotMultiplied(t *testing.T) {
+	for name, fail := range map[string]func(w http.ResponseWriter, r *http.Request){
+		"429": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "60")
+			http.Error(w, "later", http.StatusTooManyRequests)
+		},
+		"500":     func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "broken", http.StatusInternalServerError) },
+		"silence": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			var calls atomic.Int64
+			foreign := sdkHandler(true)
+			addr, _ := listenAt(t, "127.0.0.1:0", http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+				if req.Header.Get("Mcp-Method") == "tools/call" {
+					calls.Add(1)
+					_, _ = io.Copy(io.Discard, req.Body)
+					fail(w, req)
+					return
+				}
+				foreign.ServeHTTP(w, req)
+			}))
+			s := remote("srv", "http://"+addr)
+			s.CallTimeout = 300 * time.Millisecond
+			r.add(s)
+			r.ready("srv")
+			var callers sync.WaitGroup
+			var good atomic.Int64
+			for n := range 1000 {
+				callers.Go(func() {
+					if res := r.callAs(fmt.Sprint("client", n%50), "srv__add", `{"name":"x","arguments":{"a":1,"b":1}}`, nil); res.OK {
+						good.Add(1)
+					}
+				})
+			}
+			callers.Wait()
+			if n := calls.Load(); n == 0 || n > 1000 || good.Load() != 0 {
+				t.Errorf("1000 calls became %d, of which %d were answered", n, good.Load())
+			}
+		})
+	}
+}
+
 // A server that cannot be reached says so, and is found when it comes.
 func TestServerThatComesLater(t *testing.T) {
 	r := newRig(t)

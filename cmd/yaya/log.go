@@ -1,0 +1,59 @@
+package main
+
+import (
+	"io"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/term"
+)
+
+// newLog logs to w: for people on a terminal, as JSON lines elsewhere.
+func (g *globals) newLog(w io.Writer) zerolog.Logger {
+	level := zerolog.WarnLevel
+	if g.verbose {
+		level = zerolog.DebugLevel
+	}
+	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) { //nolint:gosec // a descriptor fits
+		w = zerolog.ConsoleWriter{Out: w, TimeFormat: time.TimeOnly}
+	}
+	return bounded(zerolog.New(w).Level(level).With().Timestamp().Logger())
+}
+
+// Lines that are logged within logWindow; of more only their number is (R30).
+const (
+	logLines  = 200
+	logWindow = time.Second
+)
+
+// logLimit bounds what is logged: whatever goes wrong ten thousand times a second
+// does not fill the disk. It is a [zerolog.Sampler], safe for concurrent use.
+type logLimit struct {
+	tell    zerolog.Logger
+	now     func() time.Time
+	began   atomic.Int64 // of the window, in nanoseconds
+	lines   atomic.Int64
+	dropped atomic.Int64
+}
+
+func bounded(l zerolog.Logger) zerolog.Logger {
+	return l.Sample(&logLimit{tell: l, now: time.Now})
+}
+
+// Sample implements [zerolog.Sampler].
+func (l *logLimit) Sample(zerolog.Level) bool {
+	now, began := l.now().UnixNano(), l.began.Load()
+	if now-began >= int64(logWindow) && l.began.CompareAndSwap(began, now) {
+		l.lines.Store(0)
+		if n := l.dropped.Swap(0); n > 0 {
+			l.tell.Warn().Int64("lines", n).Msg("too much was to be logged, and was left out")
+		}
+	}
+	if l.lines.Add(1) <= logLines {
+		return true
+	}
+	l.dropped.Add(1)
+	return false
+}
