@@ -501,3 +501,24 @@ func TestNoFalseDeath(t *testing.T) {
 		t.Errorf("after %d pings: %v", pings, err)
 	}
 }
+
+// R6, AU-33: who has failed ten times in a minute may show but tokens that are known
+// to be good.
+func TestGuessingOverTheWire(t *testing.T) {
+	w := wiretest.New(t)
+	known, fresh := w.Enrol("known"), w.Enrol("fresh")
+	_ = w.Connect(known, false, true).WS.Close()
+	for range 10 {
+		c := w.Dial(false, true)
+		c.Send(map[string]any{"type": "auth", "device_token": "a.b.c", "challenge_sig": ""})
+		if m, err := c.Next(); err != nil || m.Raw["type"] != "auth_fail" {
+			t.Fatal(m, err)
+		}
+	}
+	if m := w.Dial(false, true).Auth(fresh); m.Raw["type"] != "auth_fail" {
+		t.Errorf("a good token that nobody has seen: %v", m)
+	}
+	if m := w.Dial(false, true).Auth(known); m.Raw["type"] != "auth_ok" {
+		t.Errorf("a token that is known: %v", m)
+	}
+}
