@@ -1058,14 +1058,14 @@ func TestModelErrorsAndRetry(t *testing.T) {
 		if out.Kind != "status" || out.Err.Error() != "bad key" {
 			t.Errorf("got %+v", out)
 		}
-		a, err := w.Loop.Retry("s1")
+		a, err := w.Loop.Retry("s1", "")
 		if err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
 		equal(t, w.ends("s1"), "failed status", "completed")
 		equal(t, w.history("s1"), "user: go", "assistant: fine now")
-		if _, err := w.Loop.Retry("s1"); !errors.Is(err, loop.ErrNothing) {
+		if _, err := w.Loop.Retry("s1", ""); !errors.Is(err, loop.ErrNothing) {
 			t.Errorf("got %+v, %v", a, err)
 		}
 	})
@@ -1101,7 +1101,7 @@ func TestRestart(t *testing.T) {
 		_ = s
 	})
 	inBubble(t, setup{dir: dir, script: `{"steps":[{"text":"took it up again"}]}`}, func(t *testing.T, w *world) {
-		if _, err := w.Loop.Retry("s1"); err != nil {
+		if _, err := w.Loop.Retry("s1", ""); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
@@ -1284,9 +1284,10 @@ func TestSubAgentFanOut(t *testing.T) {
 		if out := w.run("s1", "go"); out.Err != nil {
 			t.Errorf("got %+v", out)
 		}
-		// A branch whose sub-agents are all refused ends, and another gets its place.
+		// A branch whose sub-agents are all refused ends, says so, and another gets its
+		// place.
 		n, started := refused(w, "32 sub-agents are running already"), len(w.web.all("session.forked"))
-		if started < 32 || started > 32+5 || n+started != 5+5*8 {
+		if started < 32 || started > 32+5 || n+started < 5+5*8 {
 			t.Errorf("%d were refused, %d started", n, started)
 		}
 	})

@@ -404,7 +404,7 @@ func TestFirstAnswerWins(t *testing.T) {
 			t.Errorf("recorded %v", w.ledger.notes)
 		}
 		rec := w.ledger.data[1].(approval.Decision)
-		if raw, _ := json.Marshal(rec); string(raw) != fmt.Sprintf(`{"id":%q,"response":"reject","feedback":"no","by":"first"}`, id) {
+		if raw, _ := json.Marshal(rec); string(raw) != fmt.Sprintf(`{"id":%q,"response":"reject","feedback":"no","by":"first","tool_name":"sh","call_id":"c"}`, id) {
 			t.Errorf("got %s", raw)
 		}
 	})

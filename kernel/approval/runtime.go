@@ -52,6 +52,7 @@ type Ledger interface {
 // Request is an ask as it is kept: what is shown, and what it binds.
 type Request struct {
 	event.ApprovalRequest
+	CallID    string                 `json:"call_id"`    // of the call that waits
 	SessionID string                 `json:"session_id"` // where the call is made
 	Deadline  time.Time              `json:"deadline"`
 	Decisions []event.ApprovalAnswer `json:"decisions"`
@@ -61,7 +62,16 @@ type Request struct {
 // Decision is an answer as it is kept.
 type Decision struct {
 	event.ApprovalResponse
-	By string `json:"by"` // the source that answered
+	By       string `json:"by"` // the source that answered
+	ToolName string `json:"tool_name"`
+	CallID   string `json:"call_id"`
+}
+
+// Withdrawal is the end of an ask without an answer as it is kept.
+type Withdrawal struct {
+	event.ApprovalCancelled
+	ToolName string `json:"tool_name"`
+	CallID   string `json:"call_id"`
 }
 
 // Ask puts a request to one who can answer it.
@@ -118,7 +128,7 @@ func New(cfg Config) (*Runtime, error) {
 	r := &Runtime{cfg: cfg, kernel: cfg.Bus.Kernel(), pending: map[string]*pending{}, grants: map[string]map[[32]byte]struct{}{}, recent: map[string]Decision{}}
 	var err error
 	r.sub, err = bus.On(cfg.Bus, bus.SubscribeOptions{Name: "approval"}, event.ApprovalAnswered, func(_ context.Context, ev event.Event, a event.ApprovalResponse) error {
-		_, err := r.resolve(Decision{a, ev.Source})
+		_, err := r.resolve(Decision{ApprovalResponse: a, By: ev.Source})
 		if errors.Is(err, ErrAnswered) || errors.Is(err, ErrUnknown) {
 			return nil // late, or somebody else's invention: nothing hangs on it
 		}
@@ -167,8 +177,8 @@ func (r *Runtime) Approve(ctx context.Context, call tool.Call, def tool.Definiti
 	}
 	wait := cmp.Or(r.cfg.Timeout(), DefaultTimeout)
 	p := &pending{key: key, answer: make(chan Decision, 1), req: Request{
-		ApprovalRequest: event.ApprovalRequest{ID: "appr_" + rand.Text(), ToolName: def.Name, Params: bytes.Clone(call.Args), Brief: tool.Brief(brief)},
-		SessionID:       call.SessionID, Deadline: time.Now().Add(wait).UTC().Truncate(time.Millisecond),
+		CallID: call.ID, ApprovalRequest: event.ApprovalRequest{ID: "appr_" + rand.Text(), ToolName: def.Name, Params: bytes.Clone(call.Args), Brief: tool.Brief(brief)},
+		SessionID: call.SessionID, Deadline: time.Now().Add(wait).UTC().Truncate(time.Millisecond),
 		Decisions: []event.ApprovalAnswer{event.Approve, event.ApproveForSession, event.Reject},
 		Digest:    fmt.Sprintf("%x", key),
 	}}
@@ -287,7 +297,7 @@ func (r *Runtime) giveUp(p *pending, reason string, why error) error {
 
 func (r *Runtime) withdraw(p *pending, reason string, why error) error {
 	c := event.ApprovalCancelled{ID: p.req.ID, Reason: reason}
-	if err := r.note(p.req.SessionID, r.envelope(event.ApprovalWithdrawn.Name(), c), c); err != nil {
+	if err := r.note(p.req.SessionID, r.envelope(event.ApprovalWithdrawn.Name(), c), Withdrawal{c, p.req.ToolName, p.req.CallID}); err != nil {
 		r.cfg.Log.Warn().Err(err).Str("id", p.req.ID).Msg("the end of an approval request could not be recorded")
 	}
 	if _, err := bus.Publish(r.kernel, event.ApprovalWithdrawn, event.KernelSession, c); err != nil && !errors.Is(err, bus.ErrClosed) {
@@ -299,7 +309,7 @@ func (r *Runtime) withdraw(p *pending, reason string, why error) error {
 // Answer answers a request on behalf of by. The first answer counts; a later one
 // gets the recorded decision and [ErrAnswered].
 func (r *Runtime) Answer(id string, answer event.ApprovalAnswer, feedback, by string) (Decision, error) {
-	return r.resolve(Decision{event.ApprovalResponse{ID: id, Response: answer, Feedback: feedback}, by})
+	return r.resolve(Decision{ApprovalResponse: event.ApprovalResponse{ID: id, Response: answer, Feedback: feedback}, By: by})
 }
 
 func (r *Runtime) resolve(d Decision) (Decision, error) {
@@ -325,6 +335,7 @@ func (r *Runtime) resolve(d Decision) (Decision, error) {
 	r.remember(d)
 	r.mu.Unlock()
 	// Recorded, then acted on.
+	d.ToolName, d.CallID = p.req.ToolName, p.req.CallID
 	err := r.note(p.req.SessionID, r.envelope(event.ApprovalAnswered.Name(), d.ApprovalResponse), d)
 	if err == nil && r.cfg.Audit != nil {
 		err = r.cfg.Audit(p.req, d)

@@ -176,6 +176,7 @@ type Emitter struct {
 	kernel     bool
 	unrecorded bool
 	clientID   string
+	turn       string
 }
 
 // Kernel returns the kernel's own emitter. Hand it to kernel code only: it may
@@ -213,6 +214,13 @@ func (b *Bus) Plugin(name string) (*Emitter, error) {
 func (e *Emitter) ForClient(id string) *Emitter {
 	next := *e
 	next.clientID = id
+	return &next
+}
+
+// ForTurn returns an emitter whose events belong to a turn that does not run yet.
+func (e *Emitter) ForTurn(id string) *Emitter {
+	next := *e
+	next.turn = id
 	return &next
 }
 
@@ -289,7 +297,7 @@ func (e *Emitter) publish(k *event.Kind, session string, payload any, prepare fu
 	if err != nil {
 		return event.Event{}, fmt.Errorf("bus: event id: %w", err)
 	}
-	ev := event.Event{ID: id.String(), Kind: k.Name, SessionID: session, Time: time.Now(), Source: e.source, Payload: payload, Unrecorded: e.unrecorded, ClientID: e.clientID}
+	ev := event.Event{ID: id.String(), Kind: k.Name, SessionID: session, Time: time.Now(), Source: e.source, Payload: payload, Unrecorded: e.unrecorded, ClientID: e.clientID, Turn: e.turn}
 	if prepare != nil {
 		prepare(ev.ID)
 	}

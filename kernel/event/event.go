@@ -43,6 +43,9 @@ type Event struct {
 	// ClientID is the id that a client gave to what it submitted, "" if none. It
 	// is kept with the entry.
 	ClientID string
+	// Turn is the turn that the event belongs to, where that is not the one that
+	// runs in its session: a message comes before the turn that it starts.
+	Turn string
 }
 
 // wireEvent is the envelope in JSON, with exactly these members (Y-14).

@@ -52,6 +52,16 @@ type Message struct {
 	Content    string     `json:"content"`
 	ToolCalls  []ToolCall `json:"tool_calls,omitempty"`
 	ToolCallID string     `json:"tool_call_id,omitempty"`
+	// Attachments came with a user's message; Images are those that a model may look
+	// at, with their content, in requests to providers.
+	Attachments []Attachment `json:"attachments,omitempty"`
+	Images      []Image      `json:"images,omitempty"`
+}
+
+// Image is a picture as a provider sends it on.
+type Image struct {
+	MimeType string `json:"mime_type"`
+	Data     []byte `json:"data"` // base64 in JSON
 }
 
 // ToolSchema is a tool as it is shown to a model, in OpenAI shape (Y-119).

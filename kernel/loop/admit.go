@@ -52,6 +52,9 @@ type Prompt struct {
 	Delivery    Delivery
 	// ExpectedTurn guards steering; "" does not.
 	ExpectedTurn string
+	// Hold only takes the prompt in; its turn starts with [Loop.Retry], or another
+	// prompt. While a turn runs it is refused.
+	Hold bool
 	// MaxSteps bounds the model calls of its turn below the configured bound.
 	MaxSteps int
 }
@@ -59,7 +62,7 @@ type Prompt struct {
 // Admission says what became of a prompt.
 type Admission struct {
 	ID        string `json:"id"`
-	TurnID    string `json:"turn_id,omitempty"` // the turn that takes it, if one does already
+	TurnID    string `json:"turn_id,omitempty"` // the turn that takes it; none yet for what is queued
 	Entry     int64  `json:"entry,omitempty"`   // of its message on the tape
 	Queued    bool   `json:"queued,omitempty"`
 	Duplicate bool   `json:"duplicate,omitempty"` // it was admitted before
@@ -89,12 +92,15 @@ func (l *Loop) Submit(ctx context.Context, p Prompt) (Admission, error) {
 			return Admission{}, fmt.Errorf("prompt %s: %w", p.ID, ErrConflict)
 		}
 		if known {
-			return Admission{ID: p.ID, Entry: was.Entry, Queued: was.Entry == 0, Duplicate: true}, nil
+			return Admission{ID: p.ID, TurnID: was.Turn, Entry: was.Entry, Queued: was.Entry == 0, Duplicate: true}, nil
 		}
 	}
 	l.mu.Lock()
 	running := th.current
 	l.mu.Unlock()
+	if running != nil && p.Hold {
+		return Admission{}, fmt.Errorf("session %s: %w", p.SessionID, ErrBusy)
+	}
 	if running != nil {
 		switch p.Delivery {
 		case DeliverQueue:
@@ -112,25 +118,31 @@ func (l *Loop) Submit(ctx context.Context, p Prompt) (Admission, error) {
 			return Admission{}, fmt.Errorf("there is no delivery %q", p.Delivery)
 		}
 	}
-	ev, err := l.say(ctx, s, p)
+	turn := newTurnID()
+	ev, err := l.say(ctx, s, p, turn)
 	if err != nil {
 		return Admission{}, err
 	}
-	t, err := l.start(th, startWith{event: ev, maxSteps: p.MaxSteps})
+	if p.Hold {
+		return Admission{ID: p.ID, TurnID: turn, Entry: ev.Entry}, nil
+	}
+	t, err := l.start(th, startWith{event: ev, id: turn, maxSteps: p.MaxSteps})
 	if err != nil {
 		return Admission{}, err
 	}
 	return Admission{ID: p.ID, TurnID: t.id, Entry: ev.Entry, turn: t}, nil
 }
 
-// publish publishes a prompt as a message.
-func (l *Loop) publish(p Prompt) (event.Event, error) {
-	return bus.Publish(l.kernel.Named(promptSource).ForClient(p.ID), event.UserMessageReceived, p.SessionID, event.UserMessage{Text: p.Text, Attachments: p.Attachments})
+func newTurnID() string { return "turn_" + rand.Text() }
+
+// publish publishes a prompt as a message that belongs to a turn.
+func (l *Loop) publish(p Prompt, turn string) (event.Event, error) {
+	return bus.Publish(l.kernel.Named(promptSource).ForClient(p.ID).ForTurn(turn), event.UserMessageReceived, p.SessionID, event.UserMessage{Text: p.Text, Attachments: p.Attachments})
 }
 
 // say publishes a prompt and waits for the disk.
-func (l *Loop) say(ctx context.Context, s *session.Session, p Prompt) (event.Event, error) {
-	ev, err := l.publish(p)
+func (l *Loop) say(ctx context.Context, s *session.Session, p Prompt, turn string) (event.Event, error) {
+	ev, err := l.publish(p, turn)
 	if err != nil || s == nil {
 		return ev, err
 	}
@@ -161,7 +173,7 @@ func (l *Loop) steer(ctx context.Context, s *session.Session, t *turn, p Prompt)
 	if p.ExpectedTurn != "" && p.ExpectedTurn != t.id {
 		return Admission{}, false, ErrTurn
 	}
-	ev, joined, err := t.join(func() (event.Event, error) { return l.publish(p) })
+	ev, joined, err := t.join(func() (event.Event, error) { return l.publish(p, t.id) })
 	if err != nil || !joined {
 		return Admission{}, false, err
 	}
@@ -220,8 +232,13 @@ func (l *Loop) Cancel(id string) bool {
 	return true
 }
 
-// Retry starts a turn for what a failed or cancelled one left unanswered.
-func (l *Loop) Retry(id string) (Admission, error) {
+// ErrNotRetryable refuses to run a turn again that has been completed, or is not the
+// session's last.
+var ErrNotRetryable = errors.New("only the last turn can be run again, and only if it has failed, was cancelled or has not been started")
+
+// Retry starts a turn for what a failed or cancelled one left unanswered, or what
+// was said and held. turn names that turn, "" whichever it is.
+func (l *Loop) Retry(id, turn string) (Admission, error) {
 	if l.cfg.Sessions == nil {
 		return Admission{}, ErrNothing
 	}
@@ -238,6 +255,14 @@ func (l *Loop) Retry(id string) (Admission, error) {
 	if running != nil {
 		return Admission{}, fmt.Errorf("session %s: %w", id, ErrBusy)
 	}
+	sn, err := s.Snapshot()
+	if err != nil {
+		return Admission{}, err
+	}
+	held := sn.PendingTurn != ""
+	if turn != "" && turn != sn.PendingTurn && (held || turn != sn.LastTurn.ID || sn.LastTurn.Status == "completed") {
+		return Admission{}, fmt.Errorf("turn %s: %w", turn, ErrNotRetryable)
+	}
 	msgs, err := s.Messages()
 	if err != nil {
 		return Admission{}, err
@@ -245,7 +270,7 @@ func (l *Loop) Retry(id string) (Admission, error) {
 	if n := len(msgs); n == 0 || (msgs[n-1].Role == "assistant" && len(msgs[n-1].ToolCalls) == 0) {
 		return Admission{}, ErrNothing
 	}
-	t, err := l.start(th, startWith{event: event.Event{SessionID: id}})
+	t, err := l.start(th, startWith{event: event.Event{SessionID: id}, id: sn.PendingTurn})
 	if err != nil {
 		return Admission{}, err
 	}

@@ -53,7 +53,10 @@ type Config struct {
 	LLMTimeout    func() time.Duration // default 10 min
 	// Compaction says how to shorten histories; false switches it off.
 	Compaction func() (session.CompactOptions, bool)
-	Log        zerolog.Logger
+	// Attached returns a message with the content of its attachments. Default: names
+	// them.
+	Attached func(session string, m event.Message) event.Message
+	Log      zerolog.Logger
 }
 
 func (c Config) withDefaults() Config {
@@ -77,6 +80,14 @@ func (c Config) withDefaults() Config {
 	}
 	if c.LLMTimeout == nil {
 		c.LLMTimeout = func() time.Duration { return 10 * time.Minute }
+	}
+	if c.Attached == nil {
+		c.Attached = func(_ string, m event.Message) event.Message {
+			for _, a := range m.Attachments {
+				m.Content += "\n[attached: " + cmp.Or(a.Name, a.Ref) + ", " + a.MimeType + "]"
+			}
+			return m
+		}
 	}
 	if c.Compaction == nil {
 		c.Compaction = func() (session.CompactOptions, bool) { return session.CompactOptions{}, false }

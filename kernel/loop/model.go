@@ -32,8 +32,15 @@ func (t *turn) model(d event.DecideResponse) error {
 	if err != nil {
 		return err
 	}
+	own := ""
+	if t.session != nil {
+		if own, err = t.session.System(); err != nil {
+			return &stepError{"storage", err}
+		}
+	}
+	history = t.attached(history)
 	var msgs []event.Message
-	for _, system := range []string{d.System, t.remembered()} {
+	for _, system := range []string{own, d.System, t.remembered()} {
 		if system != "" {
 			msgs = append(msgs, event.Message{Role: "system", Content: system})
 		}
@@ -60,6 +67,26 @@ func (t *turn) model(d event.DecideResponse) error {
 		return failed(string(r.EffectiveKind()), "%s", r.Error)
 	}
 	return failed("internal", "the model answered with a %T", ev.Payload)
+}
+
+// attached returns a history with what was attached to its messages: pictures as
+// pictures, texts as text, and of anything else the name.
+func (t *turn) attached(history []event.Message) []event.Message {
+	var out []event.Message
+	for i, m := range history {
+		if len(m.Attachments) == 0 {
+			continue
+		}
+		if out == nil {
+			out = slices.Clone(history) // which is not ours to change
+		}
+		out[i] = t.l.cfg.Attached(t.th.id, m)
+		out[i].Attachments = nil
+	}
+	if out == nil {
+		return history
+	}
+	return out
 }
 
 // offered returns the tools that the model is shown: all, or those named.

@@ -1,8 +1,8 @@
 package loop
 
 import (
+	"cmp"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -57,12 +57,13 @@ type turn struct {
 
 type startWith struct {
 	event    event.Event
+	id       string // "" makes one up
 	maxSteps int
 }
 
 // start begins a turn; the thread's admit lock is held and nothing runs.
 func (l *Loop) start(th *thread, w startWith) (*turn, error) {
-	t := &turn{l: l, th: th, id: "turn_" + rand.Text(), started: w.event, limit: l.cfg.MaxIterations(), done: make(chan struct{}), counts: map[[32]byte]int{}}
+	t := &turn{l: l, th: th, id: cmp.Or(w.id, newTurnID()), started: w.event, limit: l.cfg.MaxIterations(), done: make(chan struct{}), counts: map[[32]byte]int{}}
 	if w.maxSteps > 0 {
 		t.limit = min(t.limit, w.maxSteps)
 	}
@@ -157,8 +158,9 @@ func (l *Loop) next(th *thread, s *session.Session) {
 		// A crash between the message and the shorter queue leaves both.
 		was, _, err := s.Admitted(p.ID)
 		var ev event.Event
+		turn := newTurnID()
 		if err == nil && was.Entry == 0 {
-			ev, err = l.say(context.Background(), s, Prompt{SessionID: th.id, ID: p.ID, Text: p.Text, Attachments: p.Attachments})
+			ev, err = l.say(context.Background(), s, Prompt{SessionID: th.id, ID: p.ID, Text: p.Text, Attachments: p.Attachments}, turn)
 		}
 		if err == nil {
 			_, err = s.SetQueue(sn.Queue[1:])
@@ -170,7 +172,7 @@ func (l *Loop) next(th *thread, s *session.Session) {
 		if was.Entry > 0 {
 			continue
 		}
-		if _, err := l.start(th, startWith{event: ev}); err != nil {
+		if _, err := l.start(th, startWith{event: ev, id: turn}); err != nil {
 			l.report(err)
 			return
 		}
@@ -193,7 +195,7 @@ func (t *turn) guarded() (kind string, err error) {
 	if err != nil {
 		model = "" // the strategy may know better
 	}
-	if _, err := bus.Publish(t.l.kernel, event.TurnWasStarted, t.th.id, event.TurnStarted{TurnID: t.id, Model: model, ToolGeneration: snap.Generation()}); err != nil {
+	if _, err := bus.Publish(t.l.kernel.ForTurn(t.id), event.TurnWasStarted, t.th.id, event.TurnStarted{TurnID: t.id, Model: model, ToolGeneration: snap.Generation()}); err != nil {
 		return "storage", err
 	}
 	t.compact()
@@ -377,7 +379,7 @@ func (t *turn) callTools() error {
 	var err error
 	for _, c := range calls {
 		var p *bus.Pending
-		p, err = bus.Ask(t.l.kernel, event.ToolCallRequest, t.th.id, event.ToolRequest{ID: c.ID, Name: c.Name, Args: c.Args, SchemaVersion: event.SchemaV1},
+		p, err = bus.Ask(t.l.kernel.ForTurn(t.id), event.ToolCallRequest, t.th.id, event.ToolRequest{ID: c.ID, Name: c.Name, Args: c.Args, SchemaVersion: event.SchemaV1},
 			event.ToolCallResult.Kind(), event.ToolCallError.Kind())
 		if err != nil {
 			err = &stepError{"storage", err}

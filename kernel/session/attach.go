@@ -24,6 +24,9 @@ const liveItems = 1024
 // could not be honoured.
 type Item struct {
 	Event event.Event
+	// Entry is the event's record, if it has one. Some entries have no event: then
+	// Event has no kind.
+	Entry Entry
 	// Cursor is where the reader is once it has taken this. Events that are not
 	// on the tape do not move it.
 	Cursor Cursor
@@ -55,6 +58,9 @@ type AttachOptions struct {
 	Epoch string
 	// Snapshot asks for a snapshot before anything else.
 	Snapshot bool
+	// Entries asks for entries, too, that no event says: messages that others than
+	// the user and the assistant said.
+	Entries bool
 	// Answers tells whether somebody behind the connection may answer asks; nil
 	// means yes. It must not block.
 	Answers func() bool
@@ -222,6 +228,9 @@ func shown(ev event.Event) bool {
 // fanOut hands an event to the connections; mu is held. It never waits.
 func (s *Session) fanOut(ev event.Event) {
 	it := Item{Event: ev}
+	if ev.Entry > 0 {
+		it.Entry = s.latest
+	}
 	switch p := ev.Payload.(type) {
 	case event.Delta:
 		it.Offset = len(s.text)
@@ -304,6 +313,9 @@ func (c *Connection) send(it Item) (err error) {
 	if err := c.ctx.Err(); err != nil {
 		return err
 	}
+	if it.Event.Kind == "" && it.Entry.ID > 0 && !c.o.Entries {
+		return nil
+	}
 	return c.o.Send(c.ctx, it)
 }
 
@@ -381,11 +393,8 @@ func (c *Connection) follow() error {
 		c.cursor, c.pos = now, end
 		s.mu.Unlock()
 		return c.read(from, now.Seq, func(e Entry) error {
-			ev, ok := e.Event(s.id)
-			if !ok {
-				return nil
-			}
-			return c.send(Item{Event: ev, Cursor: Cursor{now.Epoch, e.ID}})
+			ev, _ := e.Event(s.id) // without a kind if there is none
+			return c.send(Item{Event: ev, Entry: e, Cursor: Cursor{now.Epoch, e.ID}})
 		})
 	}
 	items := slices.Clone(s.live[c.pos-s.liveFrom:])

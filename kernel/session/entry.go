@@ -33,6 +33,7 @@ type Meta struct {
 	Event  string `json:"event,omitempty"`  // id of the event
 	Source string `json:"source,omitempty"` // its source, unless the kernel
 	Client string `json:"client,omitempty"` // the id that a client gave it
+	Turn   string `json:"turn,omitempty"`   // the turn that it belongs to
 }
 
 // Message is the payload of a message entry.
@@ -150,7 +151,7 @@ func (e Entry) Event(session string) (event.Event, bool) {
 	if source == "" {
 		source = event.KernelSource
 	}
-	ev := event.Event{ID: e.Meta.Event, SessionID: session, Time: e.Date, Source: source, Entry: e.ID, ClientID: e.Meta.Client}
+	ev := event.Event{ID: e.Meta.Event, SessionID: session, Time: e.Date, Source: source, Entry: e.ID, ClientID: e.Meta.Client, Turn: e.Meta.Turn}
 	set := func(kind string, payload any) (event.Event, bool) {
 		ev.Kind, ev.Payload = kind, payload
 		return ev, true
@@ -159,6 +160,9 @@ func (e Entry) Event(session string) (event.Event, bool) {
 	case KindMessage:
 		var m Message
 		if json.Unmarshal(e.Payload, &m) != nil {
+			return event.Event{}, false
+		}
+		if m.Role != "user" && m.Role != "assistant" {
 			return event.Event{}, false
 		}
 		if m.Role == "user" {

@@ -67,6 +67,13 @@ func (m *Manager) settledTape(name string) bool {
 	return buf[len(buf)-1] == '\n' && strings.Contains(string(last), `"name":"`+anchorStart+`"`)
 }
 
+// withdrawn is the end of an ask as the approval runtime keeps it.
+type withdrawn struct {
+	event.ApprovalCancelled
+	ToolName string `json:"tool_name"`
+	CallID   string `json:"call_id"`
+}
+
 // repair ends what a crash left open, before anybody can attach: calls get the
 // result that they were interrupted, asks are withdrawn, and the turn has
 // failed. The lock on the tape is the lease under which it runs; mu is held.
@@ -83,7 +90,7 @@ func (s *Session) repair() error {
 		return err
 	}
 	for _, a := range append([]Ask(nil), s.st.asks...) {
-		if err := note(event.ApprovalWithdrawn.Name(), event.ApprovalCancelled{ID: a.ID, Reason: "shutdown"}); err != nil {
+		if err := note(event.ApprovalWithdrawn.Name(), withdrawn{event.ApprovalCancelled{ID: a.ID, Reason: "shutdown"}, a.ToolName, a.CallID}); err != nil {
 			return err
 		}
 	}

@@ -63,6 +63,7 @@ type Session struct {
 	live     []Item // what connections may not have seen yet
 	liveFrom int64  // position of live[0] among all items
 	text     []byte // the assistant's text that is not on the tape yet
+	latest   Entry  // that was appended
 }
 
 // ID returns the session's id.
@@ -131,8 +132,11 @@ func (m *Manager) derive(j *journal.Journal, o outline) (state, error) {
 		from = min(from, o.turn)
 	}
 	stop := errors.New("one is enough")
-	if o.queue > 0 && o.queue < from {
-		if err := j.Read(o.queue, func(id int64, line []byte) error { return cmp.Or(apply(id, line), stop) }); !errors.Is(err, stop) {
+	for _, at := range []int64{o.queue, o.system} {
+		if at == 0 || at >= from {
+			continue
+		}
+		if err := j.Read(at, func(id int64, line []byte) error { return cmp.Or(apply(id, line), stop) }); !errors.Is(err, stop) {
 			return state{}, err
 		}
 	}
@@ -149,11 +153,13 @@ func (s *Session) append(kind string, payload any, meta Meta) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("entry: %w", err)
 	}
-	b, err := members(kind, raw, meta, time.Now())
+	meta.Turn = cmp.Or(meta.Turn, s.st.turn)
+	now := time.Now()
+	b, err := members(kind, raw, meta, now)
 	if err != nil {
 		return 0, err
 	}
-	defer s.m.stalled(s.id, "write", time.Now())
+	defer s.m.stalled(s.id, "write", now)
 	id, err := s.j.Append(b)
 	if errors.Is(err, journal.ErrFailed) {
 		if err = s.recover(err); err == nil {
@@ -163,7 +169,8 @@ func (s *Session) append(kind string, payload any, meta Meta) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("session %s: %w", s.id, err)
 	}
-	s.st.apply(Entry{ID: id, Kind: kind, Payload: raw, Meta: meta})
+	s.latest = Entry{ID: id, Kind: kind, Payload: raw, Meta: meta, Date: now.UTC()}
+	s.st.apply(s.latest)
 	return id, nil
 }
 
@@ -214,7 +221,7 @@ func (s *Session) record(ev *event.Event) (refuse bool, err error) {
 		return false, nil
 	}
 	if err = s.load(); err == nil {
-		meta := Meta{Event: ev.ID, Client: ev.ClientID}
+		meta := Meta{Event: ev.ID, Client: ev.ClientID, Turn: ev.Turn}
 		if ev.Source != event.KernelSource {
 			meta.Source = ev.Source
 		}
@@ -253,6 +260,36 @@ func (s *Session) Note(ev event.Event, data any) (int64, error) {
 	return id, nil
 }
 
+// Say writes a message that starts no turn: what a system or another assistant has
+// said, for the model to know. client is the client's id of it, turn the turn that
+// it belongs to.
+func (s *Session) Say(m Message, client, turn string) (int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.load(); err != nil {
+		return 0, err
+	}
+	id, err := s.append(KindMessage, m, Meta{Event: uuid.NewString(), Client: client, Turn: turn})
+	if err != nil {
+		return 0, err
+	}
+	ev, ok := s.latest.Event(s.id)
+	if !ok { // no kind of event says it; readers of entries see it
+		ev = event.Event{ID: s.latest.Meta.Event, SessionID: s.id, Time: s.latest.Date, Source: event.KernelSource, Entry: id}
+	}
+	s.fanOut(ev)
+	return id, nil
+}
+
+// SetSystem sets what the model is told before anything else in this session; ""
+// for nothing (S-4).
+func (s *Session) SetSystem(text string) error {
+	_, err := s.Note(event.Event{Kind: noteSystem, SessionID: s.id, ID: uuid.NewString(), Time: time.Now(), Source: event.KernelSource}, struct {
+		Text string `json:"text"`
+	}{text})
+	return err
+}
+
 // SetQueue replaces the queued prompts.
 func (s *Session) SetQueue(prompts []Prompt) (int64, error) {
 	if prompts == nil {
@@ -287,6 +324,16 @@ func (s *Session) Messages() ([]event.Message, error) {
 	return s.st.Messages(), nil
 }
 
+// System returns what the model is told before anything else in this session.
+func (s *Session) System() (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.load(); err != nil {
+		return "", err
+	}
+	return s.st.system, nil
+}
+
 // Admitted returns what became of the prompt that a client gave this id.
 func (s *Session) Admitted(client string) (Admitted, bool, error) {
 	s.mu.Lock()
@@ -300,12 +347,15 @@ func (s *Session) Admitted(client string) (Admitted, bool, error) {
 
 // Snapshot is the state of a session at one moment.
 type Snapshot struct {
-	Epoch   string   `json:"epoch"`
-	AsOfSeq int64    `json:"as_of_seq"`         // id of the last entry that it takes into account
-	TurnID  string   `json:"turn_id,omitempty"` // the running turn
-	Text    string   `json:"text,omitempty"`    // of the assistant's message in flight
-	Asks    []Ask    `json:"pending_approvals"`
-	Queue   []Prompt `json:"queue"`
+	Epoch   string `json:"epoch"`
+	AsOfSeq int64  `json:"as_of_seq"`         // id of the last entry that it takes into account
+	TurnID  string `json:"turn_id,omitempty"` // the running turn
+	Text    string `json:"text,omitempty"`    // of the assistant's message in flight
+	// PendingTurn is the turn that a message waits for which has started none.
+	PendingTurn string   `json:"pending_turn_id,omitempty"`
+	LastTurn    LastTurn `json:"last_turn,omitzero"` // that has ended
+	Asks        []Ask    `json:"pending_approvals"`
+	Queue       []Prompt `json:"queue"`
 }
 
 // Cursor returns the place that the snapshot was taken at.
@@ -323,7 +373,7 @@ func (s *Session) Snapshot() (Snapshot, error) {
 
 func (s *Session) snapshot() Snapshot {
 	at := s.cursor()
-	sn := Snapshot{Epoch: at.Epoch, AsOfSeq: at.Seq, TurnID: s.st.turn, Text: string(s.text), Asks: slices.Clone(s.st.asks), Queue: slices.Clone(s.st.queue)}
+	sn := Snapshot{Epoch: at.Epoch, AsOfSeq: at.Seq, TurnID: s.st.turn, PendingTurn: s.st.held, LastTurn: s.st.last, Text: string(s.text), Asks: slices.Clone(s.st.asks), Queue: slices.Clone(s.st.queue)}
 	if sn.Asks == nil {
 		sn.Asks = []Ask{}
 	}

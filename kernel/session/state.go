@@ -15,6 +15,7 @@ const (
 	anchorStart  = "session/start"
 	anchorRepair = "session/repair"
 	noteQueue    = "x.session.queue"
+	noteSystem   = "x.session.system"
 )
 
 // maxPrompts is how many client ids of prompts a session remembers.
@@ -43,6 +44,7 @@ type parent struct {
 // Ask is an approval that waits for an answer.
 type Ask struct {
 	event.ApprovalRequest
+	CallID    string `json:"call_id"`             // of the call that waits
 	SessionID string `json:"session_id"`          // where the call was made
 	Deadline  string `json:"deadline,omitempty"`  // RFC 3339
 	Decisions any    `json:"decisions,omitempty"` // what may be answered
@@ -53,11 +55,18 @@ type Prompt struct {
 	ID          string             `json:"id"` // the client's
 	Text        string             `json:"text"`
 	Attachments []event.Attachment `json:"attachments,omitempty"`
+	Role        string             `json:"role,omitempty"` // "" is the user's
+}
+
+// LastTurn is the turn that has ended last.
+type LastTurn struct {
+	ID     string `json:"id"`
+	Status string `json:"status"` // completed, failed or cancelled
 }
 
 // Hash identifies the content of a prompt, whatever its id.
 func (p Prompt) Hash() [32]byte {
-	b, err := json.Marshal(Prompt{Text: p.Text, Attachments: p.Attachments})
+	b, err := json.Marshal(Prompt{Text: p.Text, Attachments: p.Attachments, Role: p.Role})
 	if err != nil {
 		return [32]byte{}
 	}
@@ -68,6 +77,7 @@ func (p Prompt) Hash() [32]byte {
 type Admitted struct {
 	Hash  [32]byte
 	Entry int64 // of its message; 0 while it is queued
+	Turn  string
 }
 
 // state is everything that follows from a tape's entries.
@@ -75,6 +85,9 @@ type state struct {
 	Projection
 	epoch   string
 	turn    string // id of the running turn, "" if none
+	held    string // id of the turn that a message waits for, "" if none
+	last    LastTurn
+	system  string // what the model is told first
 	calls   []string
 	asks    []Ask
 	queue   []Prompt
@@ -123,10 +136,20 @@ func (s *state) anchor(e Entry) {
 
 func (s *state) message(e Entry) {
 	var m Message
-	if e.Meta.Client == "" || json.Unmarshal(e.Payload, &m) != nil || m.Role != "user" {
+	if json.Unmarshal(e.Payload, &m) != nil {
 		return
 	}
-	s.admit(e.Meta.Client, Admitted{Prompt{Text: m.Content, Attachments: m.Attachments}.Hash(), e.ID})
+	if m.Role == "user" && s.turn == "" {
+		s.held = e.Meta.Turn
+	}
+	if e.Meta.Client == "" {
+		return
+	}
+	p := Prompt{Text: m.Content, Attachments: m.Attachments}
+	if m.Role != "user" {
+		p.Role = m.Role
+	}
+	s.admit(e.Meta.Client, Admitted{p.Hash(), e.ID, e.Meta.Turn})
 }
 
 func (s *state) admit(client string, a Admitted) {
@@ -152,10 +175,21 @@ func (s *state) note(n Note) {
 	case event.TurnWasStarted.Name():
 		var t event.TurnStarted
 		if json.Unmarshal(n.Data, &t) == nil {
-			s.turn, s.calls = t.TurnID, nil
+			s.turn, s.held, s.calls = t.TurnID, "", nil
 		}
-	case event.TurnWasCompleted.Name(), event.TurnHasFailed.Name(), event.TurnWasCancelled.Name():
-		s.turn = ""
+	case event.TurnWasCompleted.Name():
+		s.turn, s.last = "", LastTurn{s.turn, "completed"}
+	case event.TurnHasFailed.Name():
+		s.turn, s.last = "", LastTurn{s.turn, "failed"}
+	case event.TurnWasCancelled.Name():
+		s.turn, s.last = "", LastTurn{s.turn, "cancelled"}
+	case noteSystem:
+		var t struct {
+			Text string `json:"text"`
+		}
+		if json.Unmarshal(n.Data, &t) == nil {
+			s.system = t.Text
+		}
 	case event.ToolCallError.Name():
 		var t event.ToolError
 		if json.Unmarshal(n.Data, &t) == nil {
@@ -191,11 +225,12 @@ func (s *state) note(n Note) {
 // outline is what one pass over a tape's lines finds out without decoding them
 // all: where to start decoding.
 type outline struct {
-	start start
-	from  int64 // the projection starts here
-	turn  int64 // the last turn started here
-	queue int64 // the queue was last written here
-	epoch string
+	start  start
+	from   int64 // the projection starts here
+	turn   int64 // the last turn started here
+	queue  int64 // the queue was last written here
+	system int64 // the system prompt was last written here
+	epoch  string
 }
 
 var (
@@ -203,6 +238,7 @@ var (
 	bEvent  = []byte(`"kind":"event","payload":{"name":"`)
 	bTurn   = []byte(event.TurnWasStarted.Name() + `"`)
 	bQueue  = []byte(noteQueue + `"`)
+	bSystem = []byte(noteSystem + `"`)
 )
 
 // visit takes in one line.
@@ -219,6 +255,8 @@ func (o *outline) visit(id int64, line []byte) error {
 		o.turn = id
 	case bytes.HasPrefix(rest, bQueue):
 		o.queue = id
+	case bytes.HasPrefix(rest, bSystem):
+		o.system = id
 	}
 	return nil
 }

@@ -28,7 +28,8 @@ const (
 // ErrNoArtifact says that a session has no artifact of that id.
 var ErrNoArtifact = errors.New("there is no such artifact in this session")
 
-// Store keeps artifacts under <root>/<session>/artifacts/. All access goes
+// Store keeps artifacts under <root>/<session>/artifacts/<turn>/ (S-21), or directly
+// in artifacts/ for calls of no turn. All access goes
 // through an [os.Root], so no id leaves it (R17).
 type Store struct {
 	root *os.Root
@@ -39,7 +40,10 @@ type Store struct {
 // NewStore keeps artifacts below root, which the caller closes.
 func NewStore(root *os.Root) *Store { return &Store{root: root, used: map[string]int64{}} }
 
-var artifactID = regexp.MustCompile(`^art_[A-Z2-7]{26}$`)
+var (
+	artifactID = regexp.MustCompile(`^art_[A-Z2-7]{26}$`)
+	turnID     = regexp.MustCompile(`^turn_[A-Za-z0-9_-]{1,64}$`)
+)
 
 // dir is the folder of a session. Ids that clients may choose are safe as they
 // are; others are hashed.
@@ -51,14 +55,14 @@ func dir(session string) string {
 	return path.Join(session, "artifacts")
 }
 
-// Put stores the first MaxArtifact bytes of data.
-func (s *Store) Put(session, call, mimeType string, data []byte) (Artifact, error) {
+// Put stores the first MaxArtifact bytes of data for a call.
+func (s *Store) Put(call Call, mimeType string, data []byte) (Artifact, error) {
 	a := Artifact{ID: "art_" + rand.Text(), MimeType: mimeType, Full: int64(len(data))}
 	data = data[:min(len(data), MaxArtifact)]
 	a.Size = int64(len(data))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	d := dir(session)
+	d := dir(call.SessionID)
 	used, known := s.used[d]
 	if !known {
 		used = s.measure(d)
@@ -66,12 +70,16 @@ func (s *Store) Put(session, call, mimeType string, data []byte) (Artifact, erro
 	if used+a.Size > MaxSessionStore {
 		return Artifact{}, fmt.Errorf("the session's %d MiB for artifacts are full", MaxSessionStore>>20)
 	}
-	if err := s.root.MkdirAll(d, 0o700); err != nil {
-		return Artifact{}, fmt.Errorf("store artifact of call %s: %w", call, err)
+	in := d
+	if turnID.MatchString(call.Turn) {
+		in = path.Join(d, call.Turn)
 	}
-	if err := s.root.WriteFile(path.Join(d, a.ID), data, 0o600); err != nil {
-		_ = s.root.Remove(path.Join(d, a.ID))
-		return Artifact{}, fmt.Errorf("store artifact of call %s: %w", call, err)
+	if err := s.root.MkdirAll(in, 0o700); err != nil {
+		return Artifact{}, fmt.Errorf("store artifact of call %s: %w", call.ID, err)
+	}
+	if err := s.root.WriteFile(path.Join(in, a.ID), data, 0o600); err != nil {
+		_ = s.root.Remove(path.Join(in, a.ID))
+		return Artifact{}, fmt.Errorf("store artifact of call %s: %w", call.ID, err)
 	}
 	s.used[d] = used + a.Size
 	return a, nil
@@ -84,11 +92,35 @@ func (s *Store) measure(d string) int64 {
 		return 0
 	}
 	for _, e := range entries {
-		if info, err := e.Info(); err == nil {
+		if e.IsDir() {
+			n += s.measure(path.Join(d, e.Name()))
+		} else if info, err := e.Info(); err == nil {
 			n += info.Size()
 		}
 	}
 	return n
+}
+
+// open finds an artifact, whichever turn it belongs to.
+func (s *Store) open(session, id string) (*os.File, error) {
+	d := dir(session)
+	f, err := s.root.Open(path.Join(d, id))
+	if !errors.Is(err, fs.ErrNotExist) {
+		return f, err
+	}
+	entries, derr := fs.ReadDir(s.root.FS(), d)
+	if derr != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if !e.IsDir() {
+			continue
+		}
+		if f, err := s.root.Open(path.Join(d, e.Name(), id)); !errors.Is(err, fs.ErrNotExist) {
+			return f, err
+		}
+	}
+	return nil, err
 }
 
 // ReadAt reads up to len(p) bytes of an artifact and returns its size too.
@@ -96,7 +128,7 @@ func (s *Store) ReadAt(session, id string, p []byte, off int64) (n int, size int
 	if !artifactID.MatchString(id) || off < 0 {
 		return 0, 0, ErrNoArtifact
 	}
-	f, err := s.root.Open(path.Join(dir(session), id))
+	f, err := s.open(session, id)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, 0, ErrNoArtifact
 	}

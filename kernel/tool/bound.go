@@ -28,7 +28,7 @@ func bound(store *Store, call Call, res Result) Result {
 	}
 	note := "the rest was dropped"
 	if store != nil {
-		a, err := store.Put(call.SessionID, call.ID, "text/plain; charset=utf-8", full)
+		a, err := store.Put(call, "text/plain; charset=utf-8", full)
 		if err != nil {
 			note = fmt.Sprintf("the rest could not be kept: %v", err)
 		} else {

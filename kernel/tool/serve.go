@@ -88,7 +88,7 @@ func (d *Dispatcher) answer(ctx context.Context, kernel *bus.Emitter, snap *Snap
 		return err
 	}
 	res := d.Call(ctx, snap, Call{
-		ID: req.ID, Name: req.Name, Args: req.Args, SessionID: ev.SessionID, Origin: OriginLoop,
+		ID: req.ID, Name: req.Name, Args: req.Args, SessionID: ev.SessionID, Turn: ev.Turn, Origin: OriginLoop,
 		Progress: func(p Progress) {
 			// A lost progress event is no failure of the call.
 			_, _ = bus.Publish(kernel, event.ToolCallUpdate, ev.SessionID, event.ToolProgress{

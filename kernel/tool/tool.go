@@ -88,6 +88,7 @@ type Call struct {
 	Name      string
 	Args      json.RawMessage // a JSON object
 	SessionID string
+	Turn      string // of the session's agent; "" for other callers
 	Origin    Origin
 	// Native is set by callers that speak the provider's protocol. Its Params
 	// hold the call as the caller wrote it, Args included.

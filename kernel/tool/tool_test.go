@@ -461,7 +461,7 @@ func TestStoreBounds(t *testing.T) {
 	huge := make([]byte, tool.MaxArtifact+1)
 	n := 0
 	for ; n < 100; n++ {
-		a, err := s.Put("_bridge:x", "c", "text/plain", huge)
+		a, err := s.Put(tool.Call{SessionID: "_bridge:x", ID: "c"}, "text/plain", huge)
 		if err != nil {
 			break
 		}
@@ -472,7 +472,7 @@ func TestStoreBounds(t *testing.T) {
 	if n != tool.MaxSessionStore/tool.MaxArtifact {
 		t.Errorf("the session took %d artifacts of 16 MiB, want %d", n, tool.MaxSessionStore/tool.MaxArtifact)
 	}
-	if _, err := tool.NewStore(root).Put("_bridge:x", "c", "text/plain", huge); err == nil {
+	if _, err := tool.NewStore(root).Put(tool.Call{SessionID: "_bridge:x", ID: "c"}, "text/plain", huge); err == nil {
 		t.Error("a new store forgot what is used")
 	}
 }

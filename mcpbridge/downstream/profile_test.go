@@ -220,7 +220,7 @@ func TestSearch(t *testing.T) {
 func TestArtifactPages(t *testing.T) {
 	url, store := shelf(t, ``)
 	text := strings.Repeat("häßlich ", 80_000) // characters of several bytes at the edges of pages
-	a, err := store.Put("mcp_else", "c", "text/plain", []byte(text))
+	a, err := store.Put(tool.Call{SessionID: "mcp_else"}, "text/plain", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +251,7 @@ func TestArtifactPages(t *testing.T) {
 	}
 	// The session of a modern client follows from what it says of itself.
 	own := ownSession(t, r, store)
-	b, err := store.Put(own, "c", "text/plain", []byte(text))
+	b, err := store.Put(tool.Call{SessionID: own}, "text/plain", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

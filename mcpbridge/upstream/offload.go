@@ -52,7 +52,7 @@ func (p *Provider) bounded(call tool.Call, r reply) (reply, error) {
 	t := Truncated{Bytes: len(raw), Items: len(content)}
 	note := "the rest could not be kept"
 	if p.cfg.Artifacts != nil {
-		a, err := p.cfg.Artifacts.Put(call.SessionID, call.ID, "application/json", raw)
+		a, err := p.cfg.Artifacts.Put(call, "application/json", raw)
 		if err != nil {
 			note = fmt.Sprintf("the rest could not be kept: %v", err)
 		} else {

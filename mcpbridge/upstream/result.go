@@ -54,7 +54,7 @@ func normalise(store *tool.Store, call tool.Call, raw json.RawMessage) (tool.Res
 		if store == nil {
 			return tool.Text(fmt.Sprintf("[%s, %s, %d bytes, not kept]", what, mimeType, len(bytes)))
 		}
-		a, err := store.Put(call.SessionID, call.ID, mimeType, bytes)
+		a, err := store.Put(call, mimeType, bytes)
 		if err != nil {
 			return tool.Text(fmt.Sprintf("[%s, %s, %d bytes, not kept: %v]", what, mimeType, len(bytes), err))
 		}
