@@ -9,6 +9,7 @@
 package kernel
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,6 +46,9 @@ type Config struct {
 	Approver func(*approval.Runtime) tool.Approver
 	// Asker returns how to ask whoever makes a call; see [approval.Config].
 	Asker func(tool.Call) approval.Ask
+	// ApprovalTimeout is how long asks of a session wait, 0 for as long as those of
+	// all; nil for no session's own.
+	ApprovalTimeout func(session string) time.Duration
 	// Audit is told of every answer to an ask; see [approval.Config].
 	Audit func(approval.Request, approval.Decision) error
 	// Boundary is called before each turn.
@@ -140,7 +144,14 @@ func (k *Kernel) decide() (err error) {
 	k.Approvals, err = approval.New(approval.Config{
 		Bus: k.Bus, Ledger: ledger{k.Sessions}, Log: k.cfg.Log,
 		Audience: k.audience, Asker: k.cfg.Asker, Audit: k.cfg.Audit,
-		Timeout: func() time.Duration { return k.Settings.Duration("approval.timeout") },
+		Timeout: func(id string) time.Duration {
+			own := time.Duration(0)
+			if k.cfg.ApprovalTimeout != nil {
+				root, _, _ := strings.Cut(id, "::agent::")
+				own = k.cfg.ApprovalTimeout(root)
+			}
+			return cmp.Or(own, k.Settings.Duration("approval.timeout"))
+		},
 	})
 	if err != nil {
 		return err
@@ -200,6 +211,7 @@ func (k *Kernel) drive() (err error) {
 			return i.ID, model, err
 		},
 		MaxIterations: func() int { return k.Settings.Int("loop.max_iterations") },
+		Attached:      k.attached,
 		LLMTimeout:    func() time.Duration { return k.Settings.Duration("loop.llm_timeout") },
 		Compaction: func() (session.CompactOptions, bool) {
 			return session.CompactOptions{

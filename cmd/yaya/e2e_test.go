@@ -420,7 +420,7 @@ func TestClientSessionSurvives(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		for range 500 {
+		for range 3000 { // a busy machine starts Node slowly
 			if c, err := net.Dial("tcp", "127.0.0.1:"+port); err == nil { //nolint:noctx // test
 				_ = c.Close()
 				return cmd

@@ -284,7 +284,7 @@ func TestApproveForSession(t *testing.T) {
 func TestTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wait := time.Duration(0)
-		w := newWorld(t, func(c *approval.Config) { c.Timeout = func() time.Duration { return wait } })
+		w := newWorld(t, func(c *approval.Config) { c.Timeout = func(string) time.Duration { return wait } })
 		w.adapter(never)
 		for _, want := range []time.Duration{time.Minute, 5 * time.Second} {
 			start := time.Now()

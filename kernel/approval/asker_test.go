@@ -31,7 +31,7 @@ func TestAskCaller(t *testing.T) {
 		w := new(world)
 		b := bus.New(bus.Config{})
 		rt, err := approval.New(approval.Config{
-			Bus: b, Timeout: func() time.Duration { return 5 * time.Second }, Audience: func(string) bool { return others },
+			Bus: b, Timeout: func(string) time.Duration { return 5 * time.Second }, Audience: func(string) bool { return others },
 			Asker: func(tool.Call) approval.Ask {
 				if ask == nil {
 					return nil

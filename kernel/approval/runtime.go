@@ -92,8 +92,8 @@ type Config struct {
 	// Audit is told of every answer before it counts; its error makes the answer a
 	// rejection (R30). Optional.
 	Audit func(Request, Decision) error
-	// Timeout is how long an ask waits now. Default [DefaultTimeout].
-	Timeout func() time.Duration
+	// Timeout is how long an ask of a session waits now. Default [DefaultTimeout].
+	Timeout func(session string) time.Duration
 	Log     zerolog.Logger
 }
 
@@ -120,7 +120,7 @@ type pending struct {
 // New returns a runtime that listens for answers.
 func New(cfg Config) (*Runtime, error) {
 	if cfg.Timeout == nil {
-		cfg.Timeout = func() time.Duration { return DefaultTimeout }
+		cfg.Timeout = func(string) time.Duration { return DefaultTimeout }
 	}
 	if cfg.Audience == nil {
 		cfg.Audience = func(string) bool { return cfg.Bus.Wanted(event.ApprovalRequested.Name()) }
@@ -175,7 +175,7 @@ func (r *Runtime) Approve(ctx context.Context, call tool.Call, def tool.Definiti
 	if !others && caller == nil {
 		return &tool.RejectedError{Feedback: "it needs approval and nobody is there to ask"}
 	}
-	wait := cmp.Or(r.cfg.Timeout(), DefaultTimeout)
+	wait := cmp.Or(r.cfg.Timeout(call.SessionID), DefaultTimeout)
 	p := &pending{key: key, answer: make(chan Decision, 1), req: Request{
 		CallID: call.ID, ApprovalRequest: event.ApprovalRequest{ID: "appr_" + rand.Text(), ToolName: def.Name, Params: bytes.Clone(call.Args), Brief: tool.Brief(brief)},
 		SessionID: call.SessionID, Deadline: time.Now().Add(wait).UTC().Truncate(time.Millisecond),

@@ -1,6 +1,8 @@
 package event
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -109,6 +111,16 @@ func CheckClientSession(id string) error {
 		return fmt.Errorf("session id %q does not match %s", id, sessPattern)
 	}
 	return nil
+}
+
+// Folder names the folder of a session's files. Ids that clients may choose are safe
+// as they are; others are hashed.
+func Folder(session string) string {
+	if CheckClientSession(session) == nil {
+		return session
+	}
+	sum := sha256.Sum256([]byte(session))
+	return "_" + hex.EncodeToString(sum[:16])
 }
 
 // CheckSession reports why no event can travel on a session with this id.

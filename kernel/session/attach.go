@@ -341,6 +341,7 @@ func (c *Connection) greet(p plan) error {
 	err := c.read(p.from, p.to, func(e Entry) error {
 		n++
 		return c.send(Item{
+			Entry:  e,
 			Event:  c.own(event.SessionReplayEntry.Name(), event.ReplayEntry{SessionID: c.s.id, EntryID: e.ID, Kind: e.Kind, Payload: e.Payload}),
 			Cursor: Cursor{c.cursor.Epoch, e.ID},
 		})

@@ -3,8 +3,6 @@ package tool
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -45,14 +43,9 @@ var (
 	turnID     = regexp.MustCompile(`^turn_[A-Za-z0-9_-]{1,64}$`)
 )
 
-// dir is the folder of a session. Ids that clients may choose are safe as they
-// are; others are hashed.
+// dir is where the artifacts of a session are.
 func dir(session string) string {
-	if event.CheckClientSession(session) != nil {
-		sum := sha256.Sum256([]byte(session))
-		session = "_" + hex.EncodeToString(sum[:16])
-	}
-	return path.Join(session, "artifacts")
+	return path.Join(event.Folder(session), "artifacts")
 }
 
 // Put stores the first MaxArtifact bytes of data for a call.

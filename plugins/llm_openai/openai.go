@@ -10,6 +10,7 @@ package llm_openai //nolint:staticcheck // plugins are named after what the conf
 import (
 	"cmp"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -202,6 +203,13 @@ func messages(req llm.Request) []openai.ChatCompletionMessage {
 	}
 	for _, m := range req.History {
 		om := openai.ChatCompletionMessage{Role: m.Role, Content: m.Content, ToolCallID: m.ToolCallID}
+		if len(m.Images) > 0 { // content is either a text or parts
+			om.Content, om.MultiContent = "", []openai.ChatMessagePart{{Type: openai.ChatMessagePartTypeText, Text: m.Content}}
+			for _, i := range m.Images {
+				url := "data:" + i.MimeType + ";base64," + base64.StdEncoding.EncodeToString(i.Data)
+				om.MultiContent = append(om.MultiContent, openai.ChatMessagePart{Type: openai.ChatMessagePartTypeImageURL, ImageURL: &openai.ChatMessageImageURL{URL: url}})
+			}
+		}
 		for _, tc := range m.ToolCalls {
 			om.ToolCalls = append(om.ToolCalls, openai.ToolCall{ID: tc.ID, Type: openai.ToolTypeFunction, Function: openai.FunctionCall{Name: tc.Name, Arguments: string(tc.Args)}})
 		}

@@ -1,0 +1,86 @@
+package kernel
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"path"
+	"regexp"
+	"strings"
+
+	"github.com/yaya-ai/yaya/kernel/event"
+)
+
+// Bounds of what a model is shown of a message's attachments.
+const (
+	maxImage        = 5 << 20
+	maxImages       = 8
+	maxAttachedText = 64 << 10
+)
+
+var attachmentRef = regexp.MustCompile(`^attachments/[A-Za-z0-9_-]{1,80}(\.[A-Za-z0-9]{1,16})?$`)
+
+// attached returns a message as models read it: pictures of the common types go as
+// pictures, texts as text, and of anything else there is the name.
+func (k *Kernel) attached(session string, m event.Message) event.Message {
+	var b strings.Builder
+	b.WriteString(m.Content)
+	for _, a := range m.Attachments {
+		what := fmt.Sprintf("%s (%s, %s)", cmp.Or(a.Name, a.Ref), a.Ref, a.MimeType)
+		picture, text := isPicture(a.MimeType), isText(a.MimeType)
+		limit := int64(maxAttachedText)
+		if picture {
+			limit = maxImage
+		}
+		if (!picture && !text) || (picture && len(m.Images) == maxImages) {
+			fmt.Fprintf(&b, "\n[attached: %s]", what)
+			continue
+		}
+		data, whole, err := k.attachment(session, a.Ref, limit)
+		switch {
+		case err != nil:
+			fmt.Fprintf(&b, "\n[attached, and cannot be read: %s]", what)
+		case picture && !whole:
+			fmt.Fprintf(&b, "\n[attached, and too large to be shown: %s]", what)
+		case picture:
+			m.Images = append(m.Images, event.Image{MimeType: a.MimeType, Data: data})
+		default:
+			fmt.Fprintf(&b, "\n[attached: %s]\n%s", what, strings.ToValidUTF8(string(data), "\uFFFD"))
+			if !whole {
+				b.WriteString("\n[… the rest is left out]")
+			}
+		}
+	}
+	m.Content = b.String()
+	return m
+}
+
+func isPicture(mime string) bool {
+	switch mime {
+	case "image/png", "image/jpeg", "image/gif", "image/webp":
+		return true
+	}
+	return false
+}
+
+func isText(mime string) bool {
+	mime, _, _ = strings.Cut(mime, ";")
+	return strings.HasPrefix(mime, "text/") || mime == "application/json"
+}
+
+// attachment reads an attachment of a session, or of the one that it is a sub-agent
+// of.
+func (k *Kernel) attachment(session, ref string, limit int64) (data []byte, whole bool, err error) {
+	if !attachmentRef.MatchString(ref) {
+		return nil, false, fmt.Errorf("%q is no attachment", ref)
+	}
+	root, _, _ := strings.Cut(session, "::agent::")
+	f, err := k.sessions.Open(path.Join(event.Folder(root), ref))
+	if err != nil {
+		return nil, false, err
+	}
+	defer func() { _ = f.Close() }()
+	data, err = io.ReadAll(io.LimitReader(f, limit+1)) //nolint:forbidigo // bounded
+	whole = int64(len(data)) <= limit
+	return data[:min(int64(len(data)), limit)], whole, err
+}
