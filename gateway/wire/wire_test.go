@@ -469,7 +469,7 @@ func TestWhoIsThereToAnswer(t *testing.T) {
 
 // LD-11: a server that gets little processor time takes nobody for dead.
 func TestNoFalseDeath(t *testing.T) {
-	defer wire.SetTimes(250*time.Millisecond, 600*time.Millisecond)()
+	defer wire.SetTimes(time.Second, 4*time.Second)()
 	w := wiretest.New(t)
 	c := w.Connect(w.Enrol("phone"), false, true)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
@@ -493,7 +493,7 @@ func TestNoFalseDeath(t *testing.T) {
 		pings++
 		return c.WS.WriteControl(websocket.PongMessage, []byte(data), time.Now().Add(time.Second))
 	})
-	_ = c.WS.SetReadDeadline(time.Now().Add(1800 * time.Millisecond)) // three times as long as it may be silent
+	_ = c.WS.SetReadDeadline(time.Now().Add(8 * time.Second)) // twice as long as it may be silent
 	_, _, err := c.WS.ReadMessage()
 	close(stop)
 	burners.Wait()
