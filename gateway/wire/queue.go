@@ -243,7 +243,7 @@ func (q *queue) timely() (drop bool, err error) {
 // grace waits for the last frame, if there is one.
 func (q *queue) grace() {
 	q.mu.Lock()
-	ending := q.last != nil && !q.closed
+	ending := q.last != nil // also while the writer, which has closed the queue, writes it
 	q.mu.Unlock()
 	if ending {
 		q.idle.Wait()
