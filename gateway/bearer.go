@@ -28,29 +28,29 @@ func (s *Server) guard(a access, next http.Handler) http.Handler {
 		switch p.Kind {
 		case auth.Owner:
 			if a.owner != local && (a.owner != socket || !peerOf(r.Context()).unix) {
-				s.unauthorized(w, "", "a device token is needed, also on this machine (over the socket it is not)")
+				s.unauthorized(w, r, "", "a device token is needed, also on this machine (over the socket it is not)")
 				return
 			}
 		case auth.Device:
 			if a.device == "" {
-				http.Error(w, "this is not for devices", http.StatusForbidden)
+				deny(w, r, http.StatusForbidden, "this is not for devices")
 				return
 			}
 			if err := auth.Allow(p, a.device); err != nil {
-				http.Error(w, err.Error(), http.StatusForbidden)
+				deny(w, r, http.StatusForbidden, err.Error())
 				return
 			}
 		case auth.External:
 			if !a.external {
-				http.Error(w, "this is not for tokens of another issuer", http.StatusForbidden)
+				deny(w, r, http.StatusForbidden, "this is not for tokens of another issuer")
 				return
 			}
 		case auth.Anonymous:
 			if a.device == "" && !a.external {
-				http.Error(w, "this belongs to the user that runs yaya on this machine", http.StatusForbidden)
+				deny(w, r, http.StatusForbidden, "this belongs to the user that runs yaya on this machine")
 				return
 			}
-			s.unauthorized(w, "", "a token is needed")
+			s.unauthorized(w, r, "", "a token is needed")
 			return
 		}
 		ctx := auth.WithPrincipal(r.Context(), p)
@@ -84,7 +84,7 @@ func nameOf(p auth.Principal) string {
 // answer has been written: the same for every bad token (R6).
 func (s *Server) identify(w http.ResponseWriter, r *http.Request) (auth.Principal, bool) {
 	if r.URL.RawQuery != "" && strings.Contains(r.URL.RawQuery, "token=") { // R8, AU-38
-		http.Error(w, "a token does not belong into a URL: send it as Authorization: Bearer", http.StatusBadRequest)
+		deny(w, r, http.StatusBadRequest, "a token does not belong into a URL: send it as Authorization: Bearer")
 		return auth.Principal{}, false
 	}
 	h := r.Header["Authorization"]
@@ -96,7 +96,7 @@ func (s *Server) identify(w http.ResponseWriter, r *http.Request) (auth.Principa
 	}
 	token, ok := bearerToken(h)
 	if !ok {
-		s.unauthorized(w, "invalid_request", "one bearer token is needed")
+		s.unauthorized(w, r, "invalid_request", "one bearer token is needed")
 		return auth.Principal{}, false
 	}
 	p, err := s.verify(r, token)
@@ -105,12 +105,12 @@ func (s *Server) identify(w http.ResponseWriter, r *http.Request) (auth.Principa
 		return p, true
 	case errors.Is(err, auth.ErrToken):
 		s.cfg.Log.Debug().Err(err).Msg("a token was refused")
-		s.unauthorized(w, "invalid_token", "the token is not acceptable")
+		s.unauthorized(w, r, "invalid_token", "the token is not acceptable")
 	case errors.Is(err, errTooMany):
-		tooMany(w, s.cfg.Attempts.Blocked(Address(r), false))
+		tooMany(w, r, s.cfg.Attempts.Blocked(Address(r), false))
 	default:
 		s.cfg.Log.Warn().Err(err).Msg("tokens cannot be verified")
-		http.Error(w, "tokens cannot be verified now", http.StatusServiceUnavailable)
+		deny(w, r, http.StatusServiceUnavailable, "tokens cannot be verified now")
 	}
 	return auth.Principal{}, false
 }
@@ -155,7 +155,7 @@ func (s *Server) verify(r *http.Request, token string) (auth.Principal, error) {
 }
 
 // unauthorized answers 401 and says how to do better (RFC 6750 §3, RFC 9728 §5.1).
-func (s *Server) unauthorized(w http.ResponseWriter, code, why string) {
+func (s *Server) unauthorized(w http.ResponseWriter, r *http.Request, code, why string) {
 	var params []string
 	if s.cfg.Tokens != nil {
 		params = append(params, fmt.Sprintf("resource_metadata=%q", s.cfg.Tokens.MetadataURL()))
@@ -166,12 +166,12 @@ func (s *Server) unauthorized(w http.ResponseWriter, code, why string) {
 		params = append(params, fmt.Sprintf("error=%q", code))
 	}
 	w.Header().Set("WWW-Authenticate", "Bearer "+strings.Join(params, ", "))
-	http.Error(w, why, http.StatusUnauthorized)
+	deny(w, r, http.StatusUnauthorized, why)
 }
 
-func tooMany(w http.ResponseWriter, wait time.Duration) {
+func tooMany(w http.ResponseWriter, r *http.Request, wait time.Duration) {
 	w.Header().Set("Retry-After", strconv.Itoa(max(int(wait/time.Second), 1)))
-	http.Error(w, "too many failed attempts", http.StatusTooManyRequests)
+	deny(w, r, http.StatusTooManyRequests, "too many failed attempts")
 }
 
 // metadataHandler serves the metadata of the protected resource; nil without an

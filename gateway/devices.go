@@ -40,7 +40,7 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 	}
 	addr, guess := Address(r), body.Code != ""
 	if wait := s.cfg.Attempts.Blocked(addr, guess); wait > 0 {
-		tooMany(w, wait)
+		tooMany(w, r, wait)
 		return
 	}
 	got, err := s.cfg.Authority.Register(r.Context(), addr.String(), body)
@@ -62,11 +62,11 @@ func (s *Server) refresh(w http.ResponseWriter, r *http.Request) {
 	addr := Address(r)
 	token, ok := bearerToken(r.Header["Authorization"])
 	if !ok {
-		s.unauthorized(w, "invalid_request", "one bearer token is needed")
+		s.unauthorized(w, r, "invalid_request", "one bearer token is needed")
 		return
 	}
 	if wait := s.cfg.Attempts.Blocked(addr, false); wait > 0 && !s.cfg.Authority.Knows(token) {
-		tooMany(w, wait)
+		tooMany(w, r, wait)
 		return
 	}
 	t, err := s.cfg.Authority.Refresh(r.Context(), token)
@@ -74,7 +74,7 @@ func (s *Server) refresh(w http.ResponseWriter, r *http.Request) {
 	case errors.Is(err, auth.ErrToken):
 		s.cfg.Attempts.Fail(addr, false)
 		s.cfg.Log.Debug().Err(err).Msg("a token was not refreshed")
-		s.unauthorized(w, "invalid_token", "the token is not acceptable")
+		s.unauthorized(w, r, "invalid_token", "the token is not acceptable")
 	case err != nil:
 		s.authError(w, err)
 	default:

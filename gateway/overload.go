@@ -88,11 +88,11 @@ func (o *overload) shed() {
 	}
 }
 
-// begins tells whether a request begins something that stays: a stream, or an MCP
-// session.
+// begins tells whether a request begins something that stays: a stream, or a session.
 func begins(r *http.Request) (stream, session bool) {
 	stream = r.Header.Get("Upgrade") != "" || (r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/event-stream"))
-	session = r.Method == http.MethodPost && r.Header.Get("Mcp-Session-Id") == "" && r.Header.Get("Mcp-Method") == "" && strings.HasPrefix(r.URL.Path, "/mcp")
+	session = r.Method == http.MethodPost && r.URL.Path == "/v1/sessions"
+	session = session || r.Method == http.MethodPost && r.Header.Get("Mcp-Session-Id") == "" && r.Header.Get("Mcp-Method") == "" && strings.HasPrefix(r.URL.Path, "/mcp")
 	return stream, session
 }
 
@@ -107,7 +107,7 @@ func (o *overload) guard(next http.Handler) http.Handler {
 		share := o.now()
 		if share >= shedAt || (share >= refuseAt && (stream || session)) {
 			w.Header().Set("Retry-After", "5")
-			http.Error(w, "yaya is short of memory", http.StatusServiceUnavailable)
+			deny(w, r, http.StatusServiceUnavailable, "yaya is short of memory")
 			return
 		}
 		if stream {

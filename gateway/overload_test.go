@@ -67,6 +67,8 @@ func TestOverload(t *testing.T) {
 			"a WebSocket":                {"GET", "/ws", []string{"Upgrade", "websocket"}, 503},
 			"a stream":                   {"GET", "/mcp", []string{"Accept", "text/event-stream"}, 503},
 			"an MCP session":             {"POST", "/mcp", nil, 503},
+			"a chat session":             {"POST", "/v1/sessions", nil, 503},
+			"a message in one":           {"POST", "/v1/sessions/s/messages", nil, 200},
 			"a call in a session":        {"POST", "/mcp", []string{"Mcp-Session-Id", "x"}, 200},
 			"a call without any session": {"POST", "/mcp", []string{"Mcp-Method", "tools/call"}, 200},
 			"a question":                 {"GET", "/agents", nil, 200},

@@ -98,19 +98,19 @@ func (s *Server) sameSite(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := peerOf(r.Context())
 		if p != nil && p.stranger {
-			http.Error(w, "this listener is for its proxy", http.StatusForbidden)
+			deny(w, r, http.StatusForbidden, "this listener is for its proxy")
 			return
 		}
 		if p == nil || (!p.unix && !slices.Contains(p.hosts, r.Host)) {
-			http.Error(w, "unknown Host", http.StatusForbidden)
+			deny(w, r, http.StatusForbidden, "unknown Host")
 			return
 		}
 		if origin := r.Header.Get("Origin"); origin != "" && !p.sameOrigin(origin) {
-			http.Error(w, "foreign Origin", http.StatusForbidden)
+			deny(w, r, http.StatusForbidden, "foreign Origin")
 			return
 		}
 		if err := cross.Check(r); err != nil {
-			http.Error(w, "cross-origin request", http.StatusForbidden)
+			deny(w, r, http.StatusForbidden, "cross-origin request")
 			return
 		}
 		next.ServeHTTP(w, r)

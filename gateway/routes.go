@@ -66,6 +66,19 @@ func (s *Server) table() []route {
 		{"POST /api/devices/{id}/revoke", access{owner: local, device: auth.DevicesManage}, s.cfg.API},
 		{"PUT /api/devices/{id}/scopes", access{owner: local, device: auth.DevicesManage}, s.cfg.API},
 		{"GET /api/audit", access{owner: local, device: auth.AuditRead}, s.cfg.API},
+		{"/v1/", access{owner: local, device: auth.SessionsRead}, s.cfg.V1}, // nothing is there
+		{"GET /v1/openapi.json", access{owner: local, device: auth.SessionsRead}, s.cfg.V1},
+		{"GET /v1/docs", access{owner: local, device: auth.SessionsRead}, s.cfg.V1},
+		{"GET /v1/sessions", access{owner: local, device: auth.SessionsRead}, s.cfg.V1},
+		{"POST /v1/sessions", access{owner: local, device: auth.SessionsWrite}, s.cfg.V1},
+		{"GET /v1/sessions/{id}", access{owner: local, device: auth.SessionsRead}, s.cfg.V1},
+		{"PATCH /v1/sessions/{id}", access{owner: local, device: auth.SessionsWrite}, s.cfg.V1},
+		{"GET /v1/sessions/{id}/{what}", access{owner: local, device: auth.SessionsRead}, s.cfg.V1},
+		{"GET /v1/sessions/{id}/{what}/{name}", access{owner: local, device: auth.SessionsRead}, s.cfg.V1},
+		{"POST /v1/sessions/{id}/{what}", access{owner: local, device: auth.SessionsWrite}, s.cfg.V1},
+		{"POST /v1/sessions/{id}/turns/{turn}/retry", access{owner: local, device: auth.SessionsWrite}, s.cfg.V1},
+		{"PUT /v1/sessions/{id}/queue", access{owner: local, device: auth.SessionsWrite}, s.cfg.V1},
+		{"POST /v1/sessions/{id}/approve", access{owner: local, device: auth.ApprovalsAnswer}, s.cfg.V1},
 		{"GET /api/sessions/{id}/events", access{owner: local, device: auth.SessionsRead}, s.sessionsHandler()},
 	}
 }
@@ -99,7 +112,7 @@ func (s *Server) recovered(next http.Handler) http.Handler {
 			}
 			id := "req_" + rand.Text()
 			s.cfg.Log.Error().Str("request_id", id).Str("path", r.URL.Path).Interface("panic", v).Bytes("stack", debug.Stack()).Msg("a handler has panicked")
-			http.Error(w, "internal error, request id "+id, http.StatusInternalServerError)
+			deny(w, r, http.StatusInternalServerError, "internal error, request id "+id)
 		}()
 		next.ServeHTTP(w, r)
 	})

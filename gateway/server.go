@@ -57,6 +57,7 @@ type Config struct {
 	Wire      http.Handler // WebSockets of devices
 	RPC       http.Handler // POST /rpc
 	Agents    http.Handler // GET /agents and /agents/{id}
+	V1        http.Handler // below /v1/: chat sessions
 	// Sessions can be followed by clients; nil for none.
 	Sessions *session.Manager
 	// Status is shown to the local owner on GET /status, as JSON.

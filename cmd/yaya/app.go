@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -16,6 +17,7 @@ import (
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/gateway"
 	"github.com/yaya-ai/yaya/gateway/registry"
+	"github.com/yaya-ai/yaya/gateway/sessions"
 	"github.com/yaya-ai/yaya/internal/proc"
 	"github.com/yaya-ai/yaya/kernel"
 	"github.com/yaya-ai/yaya/kernel/approval"
@@ -48,6 +50,7 @@ type app struct {
 	memory  *memory_sqlite.Plugin
 	procs   *proc.Manager
 	http    upstream.Transport
+	v1      atomic.Pointer[sessions.Service]
 	home    string
 	data    string
 }
@@ -81,7 +84,7 @@ func newApp(c appConfig) (*app, error) {
 	a := &app{log: c.log, metrics: gateway.NewMetrics(), mix: new(registry.Mix), memory: memory_sqlite.New(filepath.Join(c.data.Name(), "memory.db")), procs: &proc.Manager{Guard: true}, http: upstream.NewTransport(), home: c.home, data: c.data.Name()}
 	var err error
 	a.kernel, err = kernel.New(kernel.Config{
-		Data: c.data, Settings: c.settings, Workspace: c.workspace, Version: yayaVersion(), Observer: observers{a.metrics, usage{a.mix}}, Approver: c.approver, Asker: mcpbridge.AskCaller, Audit: c.audit,
+		Data: c.data, Settings: c.settings, Workspace: c.workspace, Version: yayaVersion(), Observer: observers{a.metrics, usage{a.mix}}, Approver: c.approver, Asker: mcpbridge.AskCaller, Audit: c.audit, ApprovalTimeout: a.approvalTimeout,
 		Boundary: func(ctx context.Context) { a.host.Boundary(ctx) }, Log: c.log,
 	})
 	if err != nil {

@@ -96,6 +96,11 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 		return err
 	}
 	attempts := auth.NewAttempts(time.Now)
+	chats, err := a.chats(data)
+	if err != nil {
+		return err
+	}
+	defer chats.Close()
 	sockets, endSockets := a.sockets(ctx, plane, attempts)
 	defer endSockets()
 	var url string
@@ -105,10 +110,11 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 		Status:   func() any { return a.report(url) },
 		Ready:    func() error { return a.ready(plane) },
 		API:      admin.New(admin.Config{Bus: a.kernel.Bus, Settings: settings, Plugins: a.kernel.Plugins, Devices: plane.devices, Control: plane.log, Log: log}),
-		Sessions: a.kernel.Sessions,
+		Sessions: a.kernel.Sessions, V1: chats,
 		BeforeDrain: func() { // ends the streams, so that draining does not wait for them
 			a.mcp.Close()
 			endSockets()
+			chats.Close()
 		},
 		OnFailure: func(err error) { a.kernel.Fail("web", err) },
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -25,6 +26,8 @@ type Info struct {
 	Title     string    `json:"title"` // the first message, cut
 	Size      int64     `json:"size"`  // bytes of the tape
 	Modified  time.Time `json:"modified"`
+
+	stat fs.FileInfo
 }
 
 // headSize is how much of a tape is read to describe it.
@@ -108,22 +111,50 @@ func (m *Manager) List() ([]Info, error) {
 		if e.IsDir() || !strings.HasSuffix(e.Name(), ".jsonl") {
 			continue
 		}
-		h, title, err := m.header(path.Join(tapesDir, e.Name()))
-		info, ierr := e.Info()
-		if err != nil || ierr != nil {
-			m.cfg.Log.Debug().AnErr("header", err).AnErr("stat", ierr).Str("tape", e.Name()).Msg("a tape is not listed")
-			continue
+		stat, err := e.Info()
+		var i Info
+		if err == nil {
+			i, err = m.describe(e.Name(), stat)
 		}
-		i := Info{ID: h.SessionID, Workspace: h.Workspace, Tape: strings.TrimSuffix(e.Name(), ".jsonl"), Title: title, Size: info.Size(), Modified: info.ModTime().UTC()}
-		if h.Parent != nil {
-			i.ParentID = h.Parent.SessionID
+		if err != nil {
+			m.cfg.Log.Debug().Err(err).Str("tape", e.Name()).Msg("a tape is not listed")
+			continue
 		}
 		out = append(out, i)
 	}
+	m.mu.Lock()
+	if len(m.infos) > len(entries) { // of tapes that are gone
+		clear(m.infos)
+	}
+	m.mu.Unlock()
 	slices.SortFunc(out, func(a, b Info) int {
 		return cmp.Or(b.Modified.Compare(a.Modified), strings.Compare(a.ID, b.ID))
 	})
 	return out, nil
+}
+
+// describe describes the session of a tape. What a tape's beginning says does not
+// change while the file is the same one, and is remembered.
+func (m *Manager) describe(name string, stat fs.FileInfo) (Info, error) {
+	m.mu.Lock()
+	i, known := m.infos[name]
+	m.mu.Unlock()
+	whole := known && i.Title != "" && i.Size <= stat.Size() && os.SameFile(i.stat, stat)
+	if !whole && (!known || i.Size != stat.Size() || !i.Modified.Equal(stat.ModTime())) {
+		h, title, err := m.header(path.Join(tapesDir, name))
+		if err != nil {
+			return Info{}, err
+		}
+		i = Info{ID: h.SessionID, Workspace: h.Workspace, Tape: strings.TrimSuffix(name, ".jsonl"), Title: title}
+		if h.Parent != nil {
+			i.ParentID = h.Parent.SessionID
+		}
+	}
+	i.Size, i.Modified, i.stat = stat.Size(), stat.ModTime().UTC(), stat
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.infos[name] = i
+	return i, nil
 }
 
 // maxDepth bounds how many parents a fork may have.

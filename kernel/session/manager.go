@@ -71,6 +71,7 @@ type Manager struct {
 	mu       sync.Mutex
 	bus      *bus.Bus
 	sessions map[string]*Session
+	infos    map[string]Info // of tapes, by file
 	closed   bool
 	conns    sync.WaitGroup
 }
@@ -89,7 +90,7 @@ func NewManager(cfg Config) (*Manager, error) {
 		return nil, fmt.Errorf("sessions: %w", err)
 	}
 	cfg.Workspace = ws
-	return &Manager{cfg: cfg, sessions: map[string]*Session{}}, nil
+	return &Manager{cfg: cfg, sessions: map[string]*Session{}, infos: map[string]Info{}}, nil
 }
 
 // Bind gives the manager the bus that it tells of what happens to sessions.

@@ -83,6 +83,15 @@ func (s *Session) ParentID() string {
 	return s.parent.SessionID
 }
 
+// ForkedAt returns the last entry that the session has from its parent, 0 without
+// one.
+func (s *Session) ForkedAt() int64 {
+	if s.parent == nil {
+		return 0
+	}
+	return s.parent.Entry
+}
+
 // load opens the tape if it is not open; mu is held. It reads the file once.
 func (s *Session) load() error {
 	s.used = time.Now()

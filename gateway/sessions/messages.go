@@ -1,0 +1,296 @@
+package sessions
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/kernel/loop"
+	"github.com/yaya-ai/yaya/kernel/session"
+)
+
+type (
+	newMessage struct {
+		ID           string `json:"id,omitempty" maxLength:"128" pattern:"^[A-Za-z0-9_-]+$" doc:"the client's id: the same one with the same body is the same message"`
+		Role         string `json:"role" enum:"system,user,assistant,tool"`
+		Parts        []Part `json:"parts" minItems:"1" maxItems:"64"`
+		AutoRun      *bool  `json:"auto_run,omitempty" doc:"whether it starts a turn; the session's auto_run by default. Only a user's message does."`
+		Delivery     string `json:"delivery,omitempty" enum:"reject,queue,steer,interrupt" doc:"what happens while a turn runs; reject by default"`
+		OnBusy       string `json:"on_busy,omitempty" enum:"reject,queue,steer,interrupt" doc:"the same as delivery"`
+		ExpectedTurn string `json:"expected_turn_id,omitempty" maxLength:"128" doc:"steers this turn and no other"`
+		MaxSteps     int    `json:"max_steps,omitempty" minimum:"0" maximum:"1000" doc:"calls of the model at most"`
+	}
+	posted struct {
+		MessageID string `json:"message_id"`
+		TurnID    string `json:"turn_id" doc:"the turn that takes it; empty while it is queued, and for messages that start none"`
+		Queued    bool   `json:"queued,omitempty"`
+	}
+	outPosted struct {
+		Replayed string `header:"Idempotency-Replayed" doc:"true for a message that was posted before"`
+		Body     posted
+	}
+	InTurn struct {
+		InSession
+		TurnID string `path:"turn_id" doc:"turn_…"`
+	}
+	outTurn struct {
+		Body struct {
+			TurnID string `json:"turn_id"`
+		}
+	}
+	outQueue struct {
+		Body struct {
+			Queue []queued `json:"queue"`
+		}
+	}
+	InPage struct {
+		InSession
+		Before int64 `query:"before" minimum:"0" doc:"seq; what came before it. 0 is from the end"`
+		Limit  int   `query:"limit" minimum:"1" maximum:"200" default:"20"`
+	}
+)
+
+func (s *Service) messageRoutes(api huma.API) {
+	huma.Register(api, op("POST", "/v1/sessions/{session_id}/messages", "postMessage", "sessions:write", "Say something, which may start a turn", http.StatusAccepted), handle(s, func(ctx context.Context, in *struct {
+		InSession
+		Key  string `header:"Idempotency-Key" maxLength:"256" doc:"stands for the message's id"`
+		Body newMessage
+	},
+	) (*outPosted, error) {
+		if in.Body.ID == "" && in.Key != "" {
+			in.Body.ID = "msg_" + digest(in.Key)
+		}
+		return s.post(ctx, in.SessionID, in.Body)
+	}))
+	huma.Register(api, op("GET", "/v1/sessions/{session_id}/messages", "listMessages", "sessions:read", "Messages, the last first", http.StatusOK), handle(s, func(_ context.Context, in *InPage) (*outMessages, error) {
+		return s.messages(in)
+	}))
+	huma.Register(api, op("GET", "/v1/sessions/{session_id}/turns", "listTurns", "sessions:read", "Turns, the last first", http.StatusOK), handle(s, func(_ context.Context, in *InPage) (*outTurns, error) {
+		return s.turns(in)
+	}))
+	huma.Register(api, op("POST", "/v1/sessions/{session_id}/cancel", "cancelTurn", "sessions:write", "Cancel the running turn, at once", http.StatusAccepted), handle(s, func(_ context.Context, in *InSession) (*outTurn, error) {
+		if _, _, err := s.find(in.SessionID); err != nil {
+			return nil, err
+		}
+		_, turn := s.cfg.Loop.State(in.SessionID)
+		if !s.cfg.Loop.Cancel(in.SessionID) {
+			return nil, problem(http.StatusConflict, "no_active_turn", "no turn is running")
+		}
+		out := new(outTurn)
+		out.Body.TurnID = turn
+		return out, nil
+	}))
+	huma.Register(api, op("POST", "/v1/sessions/{session_id}/turns/{turn_id}/retry", "retryTurn", "sessions:write", "Run a turn again that failed, was cancelled or interrupted, or one that was not started", http.StatusAccepted), handle(s, func(_ context.Context, in *InTurn) (*outTurn, error) {
+		return s.retry(in.SessionID, in.TurnID)
+	}))
+	huma.Register(api, op("GET", "/v1/sessions/{session_id}/queue", "getQueue", "sessions:read", "Messages that wait for the running turn to end", http.StatusOK), handle(s, func(_ context.Context, in *InSession) (*outQueue, error) {
+		k, _, err := s.find(in.SessionID)
+		if err != nil {
+			return nil, err
+		}
+		sn, err := k.Snapshot()
+		out := new(outQueue)
+		out.Body.Queue = queue(sn.Queue)
+		return out, err
+	}))
+	huma.Register(api, op("PUT", "/v1/sessions/{session_id}/queue", "setQueue", "sessions:write", "Reorder the queue, or take messages back from it", http.StatusOK), handle(s, func(ctx context.Context, in *struct {
+		InSession
+		Body struct {
+			MessageIDs []string `json:"message_ids" maxItems:"64" doc:"of those that stay, in the new order"`
+		}
+	},
+	) (*outQueue, error) {
+		return s.setQueue(ctx, in.SessionID, in.Body.MessageIDs)
+	}))
+}
+
+// prepared reads a message: its text, and what is attached.
+func (s *Service) prepared(id string, parts []Part) (text string, attached []event.Attachment, err error) {
+	var texts []string
+	for i, p := range parts {
+		bad := func(why string) error {
+			return problem(http.StatusBadRequest, "bad_part", "parts[%d]: %s", i, why)
+		}
+		switch {
+		case p.Type == "text" && (p.Ref != "" || p.MimeType != ""):
+			return "", nil, bad("a text has no ref and no mime_type")
+		case p.Type == "text":
+			texts = append(texts, p.Text)
+		case p.Text != "":
+			return "", nil, bad("only a text has text")
+		default:
+			mime, err := s.kindOf(id, p.Ref)
+			if err != nil {
+				return "", nil, bad("there is no such attachment in this session")
+			}
+			if want := p.Type; want != "file" && want != partType(mime) {
+				return "", nil, bad("the attachment is " + mime)
+			}
+			attached = append(attached, event.Attachment{Ref: p.Ref, MimeType: mime, Name: printable(p.Name)})
+		}
+	}
+	text = strings.Join(texts, "\n")
+	if len(text) > maxPrompt {
+		return "", nil, problem(http.StatusRequestEntityTooLarge, "too_large", "a message has at most %d bytes of text: attach what is longer", maxPrompt)
+	}
+	if strings.TrimSpace(text) == "" && len(attached) == 0 {
+		return "", nil, problem(http.StatusBadRequest, "bad_part", "the message is empty")
+	}
+	return text, attached, nil
+}
+
+// post takes a message in (S-9…S-12).
+func (s *Service) post(ctx context.Context, id string, m newMessage) (*outPosted, error) {
+	k, rec, err := s.find(id)
+	if err != nil {
+		return nil, err
+	}
+	if rec.Status == Completed {
+		return nil, problem(http.StatusConflict, "session_completed", "the session is closed: fork it to go on")
+	}
+	text, attached, err := s.prepared(id, m.Parts)
+	if err != nil {
+		return nil, err
+	}
+	f, err := s.feed(id) // whoever speaks is there to be asked
+	if err != nil {
+		return nil, err
+	}
+	defer f.release()
+	if m.Role != "user" {
+		return s.say(ctx, k, m, text, attached)
+	}
+	if rec.Strategy != "" {
+		s.cfg.Loop.SetStrategy(id, rec.Strategy)
+	}
+	run := rec.AutoRun
+	set(&run, m.AutoRun)
+	delivery := m.Delivery
+	if delivery == "" {
+		delivery = m.OnBusy
+	}
+	if m.ExpectedTurn != "" && delivery != string(loop.DeliverSteer) {
+		return nil, problem(http.StatusBadRequest, "bad_request", "expected_turn_id is for delivery steer")
+	}
+	a, err := s.cfg.Loop.Submit(ctx, loop.Prompt{
+		SessionID: id, ID: m.ID, Text: text, Attachments: attached, Delivery: loop.Delivery(delivery), ExpectedTurn: m.ExpectedTurn, MaxSteps: m.MaxSteps, Hold: !run,
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &outPosted{Body: posted{a.ID, a.TurnID, a.Queued}}
+	if a.Duplicate {
+		out.Replayed = "true"
+	}
+	return out, nil
+}
+
+// say writes down what somebody else has said, which starts nothing.
+func (s *Service) say(ctx context.Context, k *session.Session, m newMessage, text string, attached []event.Attachment) (*outPosted, error) {
+	if m.AutoRun != nil && *m.AutoRun {
+		return nil, problem(http.StatusBadRequest, "bad_request", "only a user's message starts a turn")
+	}
+	s.create.Lock() // an id is taken once
+	defer s.create.Unlock()
+	msg := session.Message{Role: m.Role, Content: text, Attachments: attached}
+	if m.ID == "" {
+		m.ID = "msg_" + newID("", now())
+	}
+	was, known, err := k.Admitted(m.ID)
+	if err != nil {
+		return nil, err
+	}
+	if known {
+		if was.Hash != (session.Prompt{Text: text, Attachments: attached, Role: m.Role}).Hash() {
+			return nil, loop.ErrConflict
+		}
+		return &outPosted{Replayed: "true", Body: posted{m.ID, was.Turn, false}}, nil
+	}
+	sn, err := k.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	if sn.TurnID != "" { // it would come between a call and its result
+		return nil, session.ErrBusy
+	}
+	entry, err := k.Say(msg, m.ID, "")
+	if err != nil {
+		return nil, err
+	}
+	return &outPosted{Body: posted{m.ID, "", false}}, k.Sync(ctx, entry)
+}
+
+func (s *Service) retry(id, turn string) (*outTurn, error) {
+	k, rec, err := s.find(id)
+	if err != nil {
+		return nil, err
+	}
+	f, err := s.feed(id)
+	if err != nil {
+		return nil, err
+	}
+	defer f.release()
+	if rec.Strategy != "" {
+		s.cfg.Loop.SetStrategy(id, rec.Strategy)
+	}
+	a, err := s.cfg.Loop.Retry(id, turn)
+	if errors.Is(err, loop.ErrNotRetryable) && !hasTurn(k, turn) {
+		return nil, problem(http.StatusNotFound, "not_found", "there is no such turn")
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := new(outTurn)
+	out.Body.TurnID = a.TurnID
+	return out, nil
+}
+
+func hasTurn(k *session.Session, turn string) bool {
+	err := k.Entries(0, func(e session.Entry) error {
+		if e.Meta.Turn == turn {
+			return errEnough
+		}
+		return nil
+	})
+	return errors.Is(err, errEnough)
+}
+
+func (s *Service) setQueue(ctx context.Context, id string, ids []string) (*outQueue, error) {
+	k, _, err := s.find(id)
+	if err != nil {
+		return nil, err
+	}
+	sn, err := k.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	for _, want := range ids {
+		if !slices.ContainsFunc(sn.Queue, func(p session.Prompt) bool { return p.ID == want }) {
+			return nil, problem(http.StatusConflict, "not_queued", "message %q is not in the queue, or no longer", want)
+		}
+	}
+	if slices.Compare(ids, slices.Compact(slices.Sorted(slices.Values(ids)))) != 0 && len(ids) != len(slices.Compact(slices.Sorted(slices.Values(ids)))) {
+		return nil, problem(http.StatusBadRequest, "bad_request", "a message is named twice")
+	}
+	left, err := s.cfg.Loop.Queue(ctx, id, ids)
+	out := new(outQueue)
+	out.Body.Queue = queue(left)
+	return out, err
+}
+
+var nameJunk = regexp.MustCompile(`[\p{C}\p{Zl}\p{Zp}/\\]+`)
+
+// printable makes a file's name one line that shows what it is, and no path.
+func printable(name string) string {
+	name = nameJunk.ReplaceAllString(name, "_")
+	if r := []rune(name); len(r) > 120 {
+		name = string(r[:120])
+	}
+	return name
+}

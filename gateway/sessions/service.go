@@ -1,0 +1,403 @@
+package sessions
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/rs/zerolog"
+
+	"github.com/yaya-ai/yaya/kernel/approval"
+	"github.com/yaya-ai/yaya/kernel/bus"
+	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/kernel/loop"
+	"github.com/yaya-ai/yaya/kernel/session"
+	"github.com/yaya-ai/yaya/kernel/tool"
+)
+
+// Config assembles a [Service]. All fields are required, but those that say
+// otherwise.
+type Config struct {
+	// Root is the folder of the sessions' folders; the caller closes it.
+	Root      *os.Root
+	Bus       *bus.Bus
+	Sessions  *session.Manager
+	Loop      *loop.Loop
+	Approvals *approval.Runtime
+	Artifacts *tool.Store
+	// Price returns what a model's tokens cost, in US dollars; nil: nothing.
+	Price func(model string, u event.Usage) float64
+	// HasStrategy reports whether there is a strategy of that id; nil: there is.
+	HasStrategy func(id string) bool
+	Version     string
+	Log         zerolog.Logger
+}
+
+// Service is the API, an [http.Handler] for everything below /v1/.
+type Service struct {
+	cfg     Config
+	handler http.Handler
+	sub     *bus.Subscription
+
+	mu      sync.Mutex
+	closed  bool
+	loaded  bool
+	records map[string]*record
+	keys    map[string]string // idempotency key → session
+	feeds   map[string]*feed
+	readers int
+	work    sync.WaitGroup
+	create  sync.Mutex // held while a session is made: a key makes one
+}
+
+// New returns the API; [Service.Close] ends what it starts.
+func New(cfg Config) (*Service, error) {
+	if cfg.Price == nil {
+		cfg.Price = func(string, event.Usage) float64 { return 0 }
+	}
+	if cfg.HasStrategy == nil {
+		cfg.HasStrategy = func(string) bool { return true }
+	}
+	s := &Service{cfg: cfg, records: map[string]*record{}, keys: map[string]string{}, feeds: map[string]*feed{}}
+	var err error
+	if s.handler, err = s.routes(); err != nil {
+		return nil, err
+	}
+	// What is said to a session of ours elsewhere is written down as well.
+	s.sub, err = cfg.Bus.Subscribe(bus.SubscribeOptions{Name: "v1", Filter: func(ev event.Event) bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.records[ev.SessionID] != nil && s.feeds[ev.SessionID] == nil
+	}}, []string{event.UserMessageReceived.Name(), event.TurnWasStarted.Name()}, func(_ context.Context, ev event.Event) error {
+		f, err := s.feed(ev.SessionID)
+		if err != nil {
+			return err
+		}
+		f.release()
+		return nil
+	})
+	return s, err
+}
+
+// Close ends every stream and every feed, and waits for them.
+func (s *Service) Close() {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return
+	}
+	s.closed = true
+	feeds := make([]*feed, 0, len(s.feeds))
+	for _, f := range s.feeds {
+		feeds = append(feeds, f)
+	}
+	s.mu.Unlock()
+	s.sub.Close()
+	for _, f := range feeds {
+		f.drop()
+	}
+	s.work.Wait()
+}
+
+// ServeHTTP implements [http.Handler].
+func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
+
+// ApprovalTimeout is how long asks of a session wait, 0 for as long as those of all.
+func (s *Service) ApprovalTimeout(id string) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.records[id]; r != nil {
+		return time.Duration(r.ApprovalTimeout) * time.Second
+	}
+	return 0
+}
+
+// load reads what there is, once: the folders of sessions, and the tapes of those
+// that have none. mu is held.
+func (s *Service) load() error {
+	if s.loaded {
+		return nil
+	}
+	folders, err := fs.ReadDir(s.cfg.Root.FS(), ".")
+	if err != nil {
+		return err
+	}
+	for _, d := range folders {
+		if !d.IsDir() || s.records[d.Name()] != nil {
+			continue
+		}
+		r, err := s.read(d.Name())
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // what tools have left in a session of others
+		}
+		if err != nil {
+			s.cfg.Log.Warn().Err(err).Msg("a session is not listed")
+			continue
+		}
+		s.records[r.ID] = &r
+		if r.Key != "" {
+			s.keys[r.Key] = r.ID
+		}
+	}
+	s.loaded = true
+	return nil
+}
+
+// list returns all sessions, the one changed last first (S-7). Those that were made
+// elsewhere are known by their tapes alone.
+func (s *Service) list() ([]Session, error) {
+	tapes, err := s.cfg.Sessions.List()
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.load(); err != nil {
+		return nil, err
+	}
+	out := make([]Session, 0, len(tapes))
+	for _, r := range s.records {
+		out = append(out, r.Session)
+	}
+	for _, t := range tapes {
+		if s.records[t.ID] == nil && event.CheckClientSession(t.ID) == nil {
+			out = append(out, Session{ID: t.ID, CreatedAt: t.Modified, UpdatedAt: t.Modified, Status: Active, Workspace: t.Workspace, Title: t.Title, AutoRun: true, ParentID: t.ParentID})
+		}
+	}
+	slices.SortFunc(out, func(a, b Session) int {
+		return cmp.Or(b.UpdatedAt.Compare(a.UpdatedAt), strings.Compare(b.ID, a.ID))
+	})
+	return out, nil
+}
+
+// errUnknown is what is said of a session that is not there, and of an id that can
+// be none (HT-09).
+var errUnknown = &Error{status: http.StatusNotFound, Body: ErrorBody{Code: "not_found", Message: "there is no such session"}}
+
+// find returns a session with its record, which one that was made elsewhere gets
+// now.
+func (s *Service) find(id string) (*session.Session, Session, error) {
+	if event.CheckClientSession(id) != nil {
+		return nil, Session{}, errUnknown
+	}
+	k, err := s.cfg.Sessions.Find(id, "")
+	if errors.Is(err, session.ErrNotFound) {
+		return nil, Session{}, errUnknown
+	}
+	if err != nil {
+		return nil, Session{}, err
+	}
+	s.mu.Lock()
+	err = s.load()
+	r := s.records[id]
+	s.mu.Unlock()
+	if err != nil {
+		return nil, Session{}, err
+	}
+	if r == nil {
+		if r, err = s.adopt(k); err != nil {
+			return nil, Session{}, err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return k, r.Session, nil
+}
+
+// adopt makes the record of a session that was made elsewhere.
+func (s *Service) adopt(k *session.Session) (*record, error) {
+	s.create.Lock()
+	defer s.create.Unlock()
+	s.mu.Lock()
+	known := s.records[k.ID()]
+	s.mu.Unlock()
+	if known != nil {
+		return known, nil
+	}
+	sn, err := k.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	r := &record{Session: Session{ID: k.ID(), Status: Active, Workspace: k.Workspace(), AutoRun: true, ParentID: k.ParentID()}, Adopted: true}
+	err = k.Entries(0, func(e session.Entry) error {
+		if r.CreatedAt.IsZero() {
+			r.CreatedAt, r.UpdatedAt = e.Date.UTC().Truncate(time.Millisecond), e.Date.UTC()
+		}
+		if e.ID <= sn.AsOfSeq {
+			r.count(e, sn.Epoch, e.ID <= k.ForkedAt(), s.cfg.Price)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if r.SystemPrompt, err = k.System(); err != nil {
+		return nil, err
+	}
+	if err := s.save(*r); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.records[r.ID] = r
+	return r, nil
+}
+
+// change changes a record, in memory and on the disk.
+func (s *Service) change(id string, f func(*record)) (Session, error) {
+	s.mu.Lock()
+	r := s.records[id]
+	if r == nil {
+		s.mu.Unlock()
+		return Session{}, errUnknown
+	}
+	f(r)
+	r.UpdatedAt = now()
+	now := *r
+	s.mu.Unlock()
+	return now.Session, s.save(now)
+}
+
+// count takes an entry into a session's record; the record is written when
+// something has ended or begins to wait.
+func (s *Service) count(id, epoch string, e session.Entry, inherited bool) {
+	s.mu.Lock()
+	r := s.records[id]
+	if r == nil {
+		s.mu.Unlock()
+		return
+	}
+	was := r.Status
+	changed := r.count(e, epoch, inherited, s.cfg.Price)
+	write := changed && (r.Status != was || r.Counted.Seq <= 2 || ended(e))
+	now := *r
+	s.mu.Unlock()
+	if !write {
+		return
+	}
+	if err := s.save(now); err != nil {
+		s.cfg.Log.Warn().Err(err).Str("session", id).Msg("session.json could not be written")
+	}
+}
+
+// recount forgets what was counted: it is counted again from the first entry on.
+func (s *Service) recount(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.records[id]; r != nil {
+		r.Counted, r.Usage, r.Status, r.LastTurnID = session.Cursor{}, SessionUsage{}, Active, ""
+	}
+}
+
+func ended(e session.Entry) bool {
+	var n session.Note
+	if e.Kind != session.KindEvent || json.Unmarshal(e.Payload, &n) != nil {
+		return false
+	}
+	switch n.Name {
+	case event.TurnWasCompleted.Name(), event.TurnHasFailed.Name(), event.TurnWasCancelled.Name():
+		return true
+	}
+	return false
+}
+
+// made is a request to make a session, checked.
+type made struct {
+	workspace, system, title, strategy string
+	autoRun                            bool
+	approvalTimeout                    int
+	key, digest                        string
+}
+
+// make makes a session (S-2, S-3); one that was made with that key is returned
+// again, if the request is the same.
+func (s *Service) make(m made) (Session, error) {
+	s.create.Lock()
+	defer s.create.Unlock()
+	s.mu.Lock()
+	err := s.load()
+	if id, known := s.keys[m.key]; err == nil && known && m.key != "" {
+		r := *s.records[id]
+		s.mu.Unlock()
+		if r.Digest != m.digest {
+			return Session{}, problem(http.StatusConflict, "idempotency_conflict", "another request was made with this Idempotency-Key")
+		}
+		return r.Session, nil
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return Session{}, err
+	}
+	now := now()
+	r := record{Session: Session{
+		ID: newID("sess_", now), CreatedAt: now, UpdatedAt: now, Status: Active, Workspace: m.workspace, SystemPrompt: m.system, AutoRun: m.autoRun,
+		Title: m.title, Strategy: m.strategy, ApprovalTimeout: m.approvalTimeout,
+	}, Key: m.key, Digest: m.digest}
+	// The folder first: a crash leaves one without a tape, which is no session.
+	if err := s.save(r); err != nil {
+		return Session{}, err
+	}
+	k, err := s.cfg.Sessions.Open(r.ID, m.workspace)
+	if err == nil && m.system != "" {
+		err = k.SetSystem(m.system)
+	}
+	if err == nil {
+		var sn session.Snapshot
+		if sn, err = k.Snapshot(); err == nil {
+			err = k.Sync(context.Background(), sn.AsOfSeq)
+		}
+	}
+	if err != nil {
+		return Session{}, errors.Join(err, s.cfg.Root.RemoveAll(event.Folder(r.ID)))
+	}
+	r.Workspace = k.Workspace()
+	s.mu.Lock()
+	s.records[r.ID] = &r
+	if r.Key != "" {
+		s.keys[r.Key] = r.ID
+	}
+	s.mu.Unlock()
+	f, err := s.feed(r.ID) // session_created
+	if err != nil {
+		return Session{}, err
+	}
+	f.release()
+	return r.Session, nil
+}
+
+// forget forgets a session that is gone from where sessions are looked for; its
+// folder stays.
+func (s *Service) forget(id string) {
+	s.mu.Lock()
+	delete(s.records, id)
+	f := s.feeds[id]
+	s.mu.Unlock()
+	if f != nil {
+		f.drop()
+	}
+}
+
+func title(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if utf8.RuneCountInString(text) <= 60 {
+		return text
+	}
+	return string([]rune(text)[:59]) + "…"
+}
+
+func absent(err error) error {
+	if errors.Is(err, session.ErrNotFound) {
+		return errUnknown
+	}
+	return fmt.Errorf("session: %w", err)
+}

@@ -1,0 +1,315 @@
+package sessions
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"regexp"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/kernel/session"
+)
+
+// Limits of streams (C.2, R12).
+const (
+	keepAlive    = 15 * time.Second
+	writeTimeout = 10 * time.Second
+	maxQueued    = 256
+	maxQueuedAll = 1 << 20 // bytes
+	maxReaders   = 2000
+)
+
+// reader is one client's stream.
+type reader struct {
+	who  auth.Principal
+	live bool // guarded by the feed's mutex
+
+	mu     sync.Mutex
+	frames [][]byte
+	size   int
+	over   bool // nothing comes any more; the client comes back
+	wake   chan struct{}
+}
+
+func newReader(who auth.Principal) *reader { return &reader{who: who, wake: make(chan struct{}, 1)} }
+
+// push queues a frame; who does not keep up is disconnected. It never waits.
+func (r *reader) push(frame []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over {
+		return
+	}
+	if len(r.frames) >= maxQueued || r.size+len(frame) > maxQueuedAll {
+		r.frames, r.over = nil, true
+	} else {
+		r.frames, r.size = append(r.frames, frame), r.size+len(frame)
+	}
+	r.signal()
+}
+
+func (r *reader) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.over = true
+	r.signal()
+}
+
+func (r *reader) signal() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take returns what is queued, and whether that is all there will be.
+func (r *reader) take(spare [][]byte) (frames [][]byte, over bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	frames, r.frames, r.size = r.frames, spare[:0], 0
+	return frames, r.over
+}
+
+func (r *reader) mayAnswer() bool { return auth.Allow(r.who, auth.ApprovalsAnswer) == nil }
+
+var cursorPattern = regexp.MustCompile(`^([A-Za-z0-9-]{1,64}):([0-9]{1,18})$`)
+
+func cursorOf(epoch string, seq int64) string { return epoch + ":" + strconv.FormatInt(seq, 10) }
+
+// parseCursor reads <epoch>:<seq>.
+func parseCursor(s string) (session.Cursor, bool) {
+	m := cursorPattern.FindStringSubmatch(s)
+	if m == nil {
+		return session.Cursor{}, false
+	}
+	seq, err := strconv.ParseInt(m[2], 10, 64)
+	return session.Cursor{Epoch: m[1], Seq: seq}, err == nil
+}
+
+// resyncData tells a client why it cannot go on from where it was: forget what you
+// have, this is the state.
+type resyncData struct {
+	Reason  string   `json:"reason"`
+	Current Snapshot `json:"current"`
+}
+
+// events is GET /v1/sessions/{id}/events (S-13): what there was since the cursor, or
+// all of it, then what comes, without gap or duplicate.
+func (s *Service) events(w http.ResponseWriter, r *http.Request) {
+	id := r.PathValue("session_id")
+	k, _, err := s.find(id)
+	if err != nil {
+		s.refuse(w, r, err)
+		return
+	}
+	var from session.Cursor
+	given := r.Header.Get("Last-Event-ID")
+	if given == "" {
+		given = r.URL.Query().Get("after")
+	}
+	if given != "" {
+		var ok bool
+		if from, ok = parseCursor(given); !ok {
+			s.refuse(w, r, problem(http.StatusBadRequest, "bad_cursor", "a cursor is <epoch>:<seq>, as the ids of events are"))
+			return
+		}
+	}
+	if r.Method == http.MethodHead {
+		w.Header().Set("Content-Type", "text/event-stream")
+		return
+	}
+	if !s.enter() {
+		w.Header().Set("Retry-After", "5")
+		s.refuse(w, r, problem(http.StatusServiceUnavailable, "too_many_streams", "there are %d streams already", maxReaders))
+		return
+	}
+	defer s.leave()
+	f, err := s.feed(id)
+	if err != nil {
+		s.refuse(w, r, err)
+		return
+	}
+	defer f.release()
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Accel-Buffering", "no")
+	w.WriteHeader(http.StatusOK)
+	st := &stream{w: w, rc: http.NewResponseController(w), ctx: r.Context()}
+	if err := st.run(f, k, newReader(auth.FromContext(r.Context())), from); err != nil && r.Context().Err() == nil && !errors.Is(err, errGone) {
+		s.cfg.Log.Debug().Err(err).Str("session", id).Msg("a stream has ended")
+	}
+}
+
+func (s *Service) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.readers >= maxReaders {
+		return false
+	}
+	s.readers++
+	return true
+}
+
+func (s *Service) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.readers--
+}
+
+var errGone = errors.New("the stream is over")
+
+// stream writes to one client.
+type stream struct {
+	w   http.ResponseWriter
+	rc  *http.ResponseController
+	ctx context.Context
+	buf []byte
+}
+
+// write sends what is in buf.
+func (st *stream) write() error {
+	if len(st.buf) == 0 {
+		return nil
+	}
+	if err := st.rc.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	_, err := st.w.Write(st.buf)
+	st.buf = st.buf[:0]
+	return errors.Join(err, st.rc.Flush())
+}
+
+func (st *stream) event(ev Event) error {
+	data, err := json.Marshal(ev)
+	if err != nil {
+		return err
+	}
+	frame, err := frameOf(ev, data)
+	if err != nil {
+		return err
+	}
+	st.buf = append(st.buf, frame...)
+	if len(st.buf) < 32<<10 {
+		return nil
+	}
+	return st.write()
+}
+
+// run sends what was missed, then what comes.
+func (st *stream) run(f *feed, k *session.Session, r *reader, from session.Cursor) error {
+	st.buf = append(st.buf, "retry: 2000\n\n"...)
+	f.mu.Lock()
+	ended := f.ended
+	f.readers[r] = struct{}{}
+	f.mu.Unlock()
+	defer func() {
+		f.mu.Lock()
+		delete(f.readers, r)
+		f.mu.Unlock()
+	}()
+	if ended {
+		return errGone
+	}
+	if err := st.catchUp(f, k, r, from); err != nil {
+		return err
+	}
+	return st.follow(r)
+}
+
+// catchUp sends what there is on the tape behind the cursor, and goes live in the
+// moment in which nothing is missing.
+func (st *stream) catchUp(f *feed, k *session.Session, r *reader, at session.Cursor) error {
+	for {
+		f.mu.Lock()
+		epoch, last := f.epoch, f.seq
+		reason := ""
+		switch {
+		case at.Epoch != "" && at.Epoch != epoch:
+			reason = "epoch"
+		case at.Seq > last:
+			reason = "ahead"
+		}
+		if reason == "" && at.Seq == last {
+			r.live = true
+			var err error
+			if f.told > 0 { // of the output that is in flight
+				err = st.event(Event{Time: stamp(time.Now()), SessionID: f.id, TurnID: f.turn, Type: OutputDelta, Data: deltaData{string(f.text[:f.told]), 0}, Seq: last, Epoch: epoch})
+			}
+			f.mu.Unlock()
+			return errors.Join(err, st.write())
+		}
+		f.mu.Unlock()
+		if reason != "" { // it is told what the state is, and goes on from there
+			now, err := k.Snapshot()
+			if err != nil {
+				return err
+			}
+			err = st.event(Event{Time: stamp(time.Now()), SessionID: f.id, Type: Resync, Data: resyncData{reason, snapshotOf(f.id, now)}, Seq: now.AsOfSeq, Epoch: now.Epoch})
+			if err != nil {
+				return err
+			}
+			at = session.Cursor{Epoch: now.Epoch, Seq: min(now.AsOfSeq, last)}
+			if now.Epoch != epoch { // the feed does not know yet
+				select {
+				case <-time.After(deltaEvery):
+				case <-st.ctx.Done():
+					return st.ctx.Err()
+				}
+			}
+			continue
+		}
+		err := k.Entries(at.Seq+1, func(e session.Entry) error {
+			if e.ID > last {
+				return errEnough
+			}
+			if err := st.ctx.Err(); err != nil {
+				return err
+			}
+			if ev, ok := project(f.id, epoch, e); ok {
+				return st.event(ev)
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errEnough) {
+			return err
+		}
+		at = session.Cursor{Epoch: epoch, Seq: last}
+	}
+}
+
+var errEnough = errors.New("enough")
+
+// follow sends what comes, until the client or the feed is gone.
+func (st *stream) follow(r *reader) error {
+	alive := time.NewTimer(keepAlive)
+	defer alive.Stop()
+	var spare [][]byte
+	for {
+		select {
+		case <-r.wake:
+		case <-alive.C:
+			st.buf = append(st.buf, ": keep-alive\n\n"...)
+		case <-st.ctx.Done():
+			return st.ctx.Err()
+		}
+		frames, over := r.take(spare)
+		for i, frame := range frames {
+			st.buf = append(st.buf, frame...)
+			frames[i] = nil
+		}
+		spare = frames
+		if err := st.write(); err != nil {
+			return err
+		}
+		if over {
+			return errGone
+		}
+		alive.Reset(keepAlive)
+	}
+}
