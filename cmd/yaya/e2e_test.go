@@ -415,17 +415,27 @@ func TestClientSessionSurvives(t *testing.T) {
 	_, port, _ := net.SplitHostPort(upstreamAddr)
 	startUpstream := func() *exec.Cmd {
 		t.Helper()
-		cmd := exec.Command(node, peerPath(t, "server-everything", "dist", "index.js"), "streamableHttp") //nolint:forbidigo,noctx // killed below
-		cmd.Env = append(os.Environ(), "PORT="+port)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		for range 3000 { // a busy machine starts Node slowly
-			if c, err := net.Dial("tcp", "127.0.0.1:"+port); err == nil { //nolint:noctx // test
-				_ = c.Close()
-				return cmd
+		for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
+			cmd := exec.Command(node, peerPath(t, "server-everything", "dist", "index.js"), "streamableHttp") //nolint:forbidigo,noctx // killed below
+			cmd.Env = append(os.Environ(), "PORT="+port)
+			var out output
+			cmd.Stdout, cmd.Stderr = &out, &out
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
 			}
-			time.Sleep(10 * time.Millisecond)
+			for range 1000 { // a busy machine starts Node slowly
+				if strings.Contains(out.String(), "EADDRINUSE") { // somebody connects from that port just now
+					break
+				}
+				if c, err := net.Dial("tcp", "127.0.0.1:"+port); err == nil { //nolint:noctx // test
+					_ = c.Close()
+					return cmd
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+			t.Logf("server-everything does not listen: %s", out.String())
 		}
 		t.Fatal("server-everything does not listen")
 		return nil

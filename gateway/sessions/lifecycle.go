@@ -83,10 +83,13 @@ func (s *Service) state(id string) (State, error) {
 	}
 	now := snapshotOf(id, sn)
 	st := State{Session: rec, State: string(loop.Idle), TurnID: sn.TurnID, PendingTurnID: sn.PendingTurn, Cursor: now.Cursor, Approvals: now.Approvals, Queue: now.Queue}
+	if _, turn := s.cfg.Loop.State(id); turn != "" && sn.TurnID == "" { // it has just been taken in
+		st.TurnID, st.PendingTurnID = turn, ""
+	}
 	switch {
 	case len(sn.Asks) > 0:
 		st.State, st.Status = string(loop.RequiresAction), Waiting
-	case sn.TurnID != "":
+	case st.TurnID != "":
 		st.State, st.Status = string(loop.Running), Active
 	}
 	return st, nil
@@ -220,6 +223,7 @@ func (s *Service) page(limit int, cursor string, status Status) (*outSessions, e
 	out.Body.Sessions = []Session{}
 	var at time.Time
 	var after string
+	var last listed
 	if cursor != "" {
 		ms, id, ok := cutCursor(cursor)
 		if !ok {
@@ -232,17 +236,16 @@ func (s *Service) page(limit int, cursor string, status Status) (*outSessions, e
 			continue
 		}
 		if cursor != "" {
-			u := r.UpdatedAt.Truncate(time.Microsecond)
+			u := r.changed.Truncate(time.Microsecond)
 			if u.After(at) || (u.Equal(at) && r.ID >= after) {
 				continue
 			}
 		}
 		if len(out.Body.Sessions) == limit {
-			last := out.Body.Sessions[limit-1]
-			out.Body.Next = strconv.FormatInt(last.UpdatedAt.UnixMicro(), 10) + "." + last.ID
+			out.Body.Next = strconv.FormatInt(last.changed.UnixMicro(), 10) + "." + last.ID
 			break
 		}
-		out.Body.Sessions = append(out.Body.Sessions, r)
+		out.Body.Sessions, last = append(out.Body.Sessions, r.Session), r
 	}
 	return out, nil
 }
@@ -336,6 +339,7 @@ func (s *Service) fork(id string) (Session, error) {
 	r := record{Session: rec}
 	r.ID, r.ParentID, r.CreatedAt, r.UpdatedAt = newID("sess_", now), id, now, now
 	r.Status, r.LastTurnID, r.Usage = Active, "", SessionUsage{}
+	r.touch(time.Now())
 	if err := s.save(r); err != nil {
 		return Session{}, err
 	}

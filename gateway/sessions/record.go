@@ -74,11 +74,33 @@ type record struct {
 	Digest  string         `json:"request_digest,omitempty"`
 	// Adopted sessions were made elsewhere: by the command line, or a device.
 	Adopted bool `json:"adopted,omitempty"`
+	// Changed is UpdatedAt as precisely as order needs it.
+	Changed time.Time `json:"changed"`
+}
+
+func (r *record) touch(at time.Time) {
+	r.Changed = at.UTC()
+	r.UpdatedAt = r.Changed.Truncate(time.Millisecond)
 }
 
 func (s *Service) file(id, name string) string { return path.Join(event.Folder(id), name) }
 
-// save writes session.json.
+// persist writes session.json as the session is now.
+func (s *Service) persist(id string) error {
+	s.disk.Lock()
+	defer s.disk.Unlock()
+	s.mu.Lock()
+	r := s.records[id]
+	if r == nil {
+		s.mu.Unlock()
+		return nil // it was put away
+	}
+	now := *r
+	s.mu.Unlock()
+	return s.save(now)
+}
+
+// save writes a session.json.
 func (s *Service) save(r record) error {
 	raw, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
@@ -123,6 +145,7 @@ func (r *record) count(e session.Entry, epoch string, inherited bool, price func
 	r.Counted = session.Cursor{Epoch: epoch, Seq: e.ID}
 	switch e.Kind {
 	case session.KindMessage:
+		r.touch(e.Date)
 		var m session.Message
 		if json.Unmarshal(e.Payload, &m) == nil && r.Title == "" && m.Role == "user" {
 			r.Title = title(m.Content)
@@ -135,11 +158,13 @@ func (r *record) count(e session.Entry, epoch string, inherited bool, price func
 		if json.Unmarshal(e.Payload, &n) != nil {
 			return false
 		}
-		return r.note(n, e.Meta.Turn, price)
+		if !r.note(n, e.Meta.Turn, price) {
+			return false
+		}
+		r.touch(e.Date)
 	default:
 		return false
 	}
-	r.UpdatedAt = e.Date.UTC().Truncate(time.Millisecond)
 	return true
 }
 

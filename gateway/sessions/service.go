@@ -58,6 +58,7 @@ type Service struct {
 	readers int
 	work    sync.WaitGroup
 	create  sync.Mutex // held while a session is made: a key makes one
+	disk    sync.Mutex // held while a session.json is written
 }
 
 // New returns the API; [Service.Close] ends what it starts.
@@ -153,9 +154,15 @@ func (s *Service) load() error {
 	return nil
 }
 
+// listed is a session with when it was changed last.
+type listed struct {
+	Session
+	changed time.Time
+}
+
 // list returns all sessions, the one changed last first (S-7). Those that were made
 // elsewhere are known by their tapes alone.
-func (s *Service) list() ([]Session, error) {
+func (s *Service) list() ([]listed, error) {
 	tapes, err := s.cfg.Sessions.List()
 	if err != nil {
 		return nil, err
@@ -165,17 +172,18 @@ func (s *Service) list() ([]Session, error) {
 	if err := s.load(); err != nil {
 		return nil, err
 	}
-	out := make([]Session, 0, len(tapes))
+	out := make([]listed, 0, len(tapes))
 	for _, r := range s.records {
-		out = append(out, r.Session)
+		out = append(out, listed{r.Session, r.Changed})
 	}
 	for _, t := range tapes {
 		if s.records[t.ID] == nil && event.CheckClientSession(t.ID) == nil {
-			out = append(out, Session{ID: t.ID, CreatedAt: t.Modified, UpdatedAt: t.Modified, Status: Active, Workspace: t.Workspace, Title: t.Title, AutoRun: true, ParentID: t.ParentID})
+			at := t.Modified.Truncate(time.Millisecond)
+			out = append(out, listed{Session{ID: t.ID, CreatedAt: at, UpdatedAt: at, Status: Active, Workspace: t.Workspace, Title: t.Title, AutoRun: true, ParentID: t.ParentID}, t.Modified})
 		}
 	}
-	slices.SortFunc(out, func(a, b Session) int {
-		return cmp.Or(b.UpdatedAt.Compare(a.UpdatedAt), strings.Compare(b.ID, a.ID))
+	slices.SortFunc(out, func(a, b listed) int {
+		return cmp.Or(b.changed.Compare(a.changed), strings.Compare(b.ID, a.ID))
 	})
 	return out, nil
 }
@@ -231,7 +239,8 @@ func (s *Service) adopt(k *session.Session) (*record, error) {
 	r := &record{Session: Session{ID: k.ID(), Status: Active, Workspace: k.Workspace(), AutoRun: true, ParentID: k.ParentID()}, Adopted: true}
 	err = k.Entries(0, func(e session.Entry) error {
 		if r.CreatedAt.IsZero() {
-			r.CreatedAt, r.UpdatedAt = e.Date.UTC().Truncate(time.Millisecond), e.Date.UTC()
+			r.touch(e.Date)
+			r.CreatedAt = r.UpdatedAt
 		}
 		if e.ID <= sn.AsOfSeq {
 			r.count(e, sn.Epoch, e.ID <= k.ForkedAt(), s.cfg.Price)
@@ -262,10 +271,10 @@ func (s *Service) change(id string, f func(*record)) (Session, error) {
 		return Session{}, errUnknown
 	}
 	f(r)
-	r.UpdatedAt = now()
-	now := *r
+	r.touch(time.Now())
+	now := r.Session
 	s.mu.Unlock()
-	return now.Session, s.save(now)
+	return now, s.persist(id)
 }
 
 // count takes an entry into a session's record; the record is written when
@@ -280,12 +289,11 @@ func (s *Service) count(id, epoch string, e session.Entry, inherited bool) {
 	was := r.Status
 	changed := r.count(e, epoch, inherited, s.cfg.Price)
 	write := changed && (r.Status != was || r.Counted.Seq <= 2 || ended(e))
-	now := *r
 	s.mu.Unlock()
 	if !write {
 		return
 	}
-	if err := s.save(now); err != nil {
+	if err := s.persist(id); err != nil {
 		s.cfg.Log.Warn().Err(err).Str("session", id).Msg("session.json could not be written")
 	}
 }
@@ -343,6 +351,7 @@ func (s *Service) make(m made) (Session, error) {
 		ID: newID("sess_", now), CreatedAt: now, UpdatedAt: now, Status: Active, Workspace: m.workspace, SystemPrompt: m.system, AutoRun: m.autoRun,
 		Title: m.title, Strategy: m.strategy, ApprovalTimeout: m.approvalTimeout,
 	}, Key: m.key, Digest: m.digest}
+	r.touch(time.Now())
 	// The folder first: a crash leaves one without a tape, which is no session.
 	if err := s.save(r); err != nil {
 		return Session{}, err

@@ -124,7 +124,7 @@ func (w *world) start(script string) {
 	}
 	svc, err = sessions.New(sessions.Config{
 		Root: folder, Bus: w.k.Bus, Sessions: w.k.Sessions, Loop: w.k.Loop, Approvals: w.k.Approvals, Artifacts: w.k.Artifacts,
-		Price: func(_ string, u event.Usage) float64 { return float64(u.Total) }, HasStrategy: w.k.Plugins.HasStrategy, Version: "test", Log: zerolog.Nop(),
+		Price: func(_ string, u event.Usage) float64 { return float64(u.Total) }, HasStrategy: w.k.Plugins.HasStrategy, Version: "test", Log: zerolog.New(zerolog.NewTestWriter(t)).Level(zerolog.DebugLevel),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -178,14 +178,14 @@ func (m *Manager) Archive(id, workspace string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, c := range s.connections() {
-		c.end("client_close")
-	}
 	s.mu.Lock()
 	name, err := s.archive()
 	s.mu.Unlock()
 	if err != nil {
 		return "", err
+	}
+	for _, c := range s.connections() { // those of a session that stays are left alone
+		c.end("client_close")
 	}
 	m.mu.Lock()
 	delete(m.sessions, id)
