@@ -35,7 +35,10 @@ import (
 	"github.com/yaya-ai/yaya/plugins/llm_echo"
 	"github.com/yaya-ai/yaya/plugins/llm_openai"
 	"github.com/yaya-ai/yaya/plugins/memory_sqlite"
+	"github.com/yaya-ai/yaya/plugins/strategy_coder"
 	"github.com/yaya-ai/yaya/plugins/strategy_react"
+	"github.com/yaya-ai/yaya/plugins/tool_shell"
+	"github.com/yaya-ai/yaya/plugins/tool_workspace"
 )
 
 // app is everything below the surfaces, put together.
@@ -51,6 +54,9 @@ type app struct {
 	procs   *proc.Manager
 	http    upstream.Transport
 	v1      atomic.Pointer[sessions.Service]
+	files   *tool_workspace.Plugin
+	shell   *tool_shell.Plugin
+	coder   *strategy_coder.Plugin
 	home    string
 	data    string
 }
@@ -91,6 +97,12 @@ func newApp(c appConfig) (*app, error) {
 		return nil, err
 	}
 	k := a.kernel
+	a.files = tool_workspace.New(a.folder, k.Artifacts)
+	a.shell = tool_shell.New(a.folder, k.Artifacts, a.procs)
+	a.coder = strategy_coder.New(a.folder, a.shell)
+	for _, h := range []tool.Hook{a.shell.Hook(), a.files.Hook(), a.coder.Hook()} {
+		k.Dispatch.AddHook(h)
+	}
 	a.bridge = mcpbridge.New(mcpbridge.Config{
 		Servers: c.servers.servers, Invalid: c.servers.invalid,
 		Registry: k.Tools, Procs: a.procs, HTTP: a.http, Artifacts: k.Artifacts, Grants: oauth.NewStore(c.data), Trust: trust.NewStore(c.data), Version: yayaVersion(), Log: c.log,
@@ -154,7 +166,17 @@ func (a *app) agents() []plugin.Plugin {
 		llm_openai.New(os.Getenv),
 		a.memory,
 		agent_tool.New(a.kernel.Sessions, a.kernel.Loop),
+		a.files, a.shell, a.coder,
 	}
+}
+
+// folder is where a session works.
+func (a *app) folder(id string) (string, error) {
+	s, err := a.kernel.Sessions.Find(id, "")
+	if err != nil {
+		return "", err
+	}
+	return s.Workspace(), nil
 }
 
 // Close stops everything and waits for it; no child process is left.

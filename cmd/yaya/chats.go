@@ -10,6 +10,7 @@ import (
 
 	"github.com/yaya-ai/yaya/gateway/sessions"
 	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/plugins/strategy_coder"
 )
 
 // chatAPI is the API of chat sessions with the folder that it works in.
@@ -36,7 +37,7 @@ func (a *app) chats(data *os.Root) (*chatAPI, error) {
 	k := a.kernel
 	s, err := sessions.New(sessions.Config{
 		Root: root, Bus: k.Bus, Sessions: k.Sessions, Loop: k.Loop, Approvals: k.Approvals, Artifacts: k.Artifacts,
-		Price: a.price, HasStrategy: k.Plugins.HasStrategy, Version: yayaVersion(), Log: a.log,
+		Strategy: strategy_coder.ID, Price: a.price, HasStrategy: k.Plugins.HasStrategy, Version: yayaVersion(), Log: a.log,
 	})
 	if err != nil {
 		return nil, errors.Join(err, root.Close())

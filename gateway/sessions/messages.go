@@ -166,9 +166,7 @@ func (s *Service) post(ctx context.Context, id string, m newMessage) (*outPosted
 	if m.Role != "user" {
 		return s.say(ctx, k, m, text, attached)
 	}
-	if rec.Strategy != "" {
-		s.cfg.Loop.SetStrategy(id, rec.Strategy)
-	}
+	s.drive(rec)
 	run := rec.AutoRun
 	set(&run, m.AutoRun)
 	delivery := m.Delivery
@@ -189,6 +187,18 @@ func (s *Service) post(ctx context.Context, id string, m newMessage) (*outPosted
 		out.Replayed = "true"
 	}
 	return out, nil
+}
+
+// drive has the session's strategy drive its turns. Sessions that were made elsewhere
+// keep what they have.
+func (s *Service) drive(rec Session) {
+	strategy := rec.Strategy
+	if strategy == "" && strings.HasPrefix(rec.ID, "sess_") && s.cfg.HasStrategy(s.cfg.Strategy) {
+		strategy = s.cfg.Strategy
+	}
+	if strategy != "" {
+		s.cfg.Loop.SetStrategy(rec.ID, strategy)
+	}
 }
 
 // say writes down what somebody else has said, which starts nothing.
@@ -236,9 +246,7 @@ func (s *Service) retry(id, turn string) (*outTurn, error) {
 		return nil, err
 	}
 	defer f.release()
-	if rec.Strategy != "" {
-		s.cfg.Loop.SetStrategy(id, rec.Strategy)
-	}
+	s.drive(rec)
 	a, err := s.cfg.Loop.Retry(id, turn)
 	if errors.Is(err, loop.ErrNotRetryable) && !hasTurn(k, turn) {
 		return nil, problem(http.StatusNotFound, "not_found", "there is no such turn")

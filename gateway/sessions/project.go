@@ -283,6 +283,9 @@ func note(n session.Note) (string, any, bool) {
 	case event.TurnStarted:
 		return TurnStarted, turnData{p.Model}, true
 	case event.LLMResponse:
+		if p.RequestID == "" { // calls that the strategy makes
+			return "", nil, false
+		}
 		return OutputCompleted, outputData{p.Text, calls(p.ToolCalls), &p.Usage}, true
 	case event.ToolCall: // tool.call.start
 		return ToolStarted, toolStartedData{toolCall{p.ID, p.Name, p.Args}}, true

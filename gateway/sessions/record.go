@@ -177,7 +177,7 @@ func (r *record) note(n session.Note, turn string, price func(model string, u ev
 		}
 	case event.LLMCallResponse.Name():
 		var l event.LLMResponse
-		if json.Unmarshal(n.Data, &l) == nil {
+		if json.Unmarshal(n.Data, &l) == nil && l.RequestID != "" { // else the strategy has said it
 			r.Usage.Usage = llm.Add(r.Usage.Usage, l.Usage)
 			r.Usage.Steps++
 			r.Usage.CostUSD += price(r.Model, l.Usage)

@@ -37,6 +37,8 @@ type Config struct {
 	Artifacts *tool.Store
 	// Price returns what a model's tokens cost, in US dollars; nil: nothing.
 	Price func(model string, u event.Usage) float64
+	// Strategy drives sessions that name none, if it is there; "" is the kernel's.
+	Strategy string
 	// HasStrategy reports whether there is a strategy of that id; nil: there is.
 	HasStrategy func(id string) bool
 	Version     string

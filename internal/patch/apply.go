@@ -95,7 +95,7 @@ var looks = []func(string) string{
 
 // find returns where a hunk goes, not before line from (from 0), and how many lines
 // of the file it replaces.
-func (h Hunk) find(lines []string, from int) (at, n int, err error) {
+func (h *Hunk) find(lines []string, from int) (at, n int, err error) {
 	var olds []string
 	for _, l := range h.Lines {
 		if l[0] != '+' {
@@ -142,7 +142,7 @@ func (h Hunk) find(lines []string, from int) (at, n int, err error) {
 }
 
 // insertion is where a hunk goes that has no lines to be found by.
-func (h Hunk) insertion(lines, from int) int {
+func (h *Hunk) insertion(lines, from int) int {
 	if h.At > 0 || h.Known { // behind that line, as diff -u0 says
 		return min(max(h.At, from), lines)
 	}

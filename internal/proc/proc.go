@@ -236,6 +236,10 @@ func (p *Process) Done() <-chan struct{} { return p.done }
 // Err says how the child ended. It is valid once Done is closed.
 func (p *Process) Err() error { return p.exit }
 
+// ExitCode returns the child's exit code, -1 if a signal ended it. It is valid once
+// Done is closed.
+func (p *Process) ExitCode() int { return p.cmd.ProcessState.ExitCode() }
+
 // Stderr returns the last 8 KiB that the child wrote to standard error.
 func (p *Process) Stderr() string { return p.tail.String() }
 

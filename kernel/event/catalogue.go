@@ -63,8 +63,8 @@ var (
 	TurnHasFailed    = define[TurnFailed]("turn.failed", Reliable, "kernel → all", kernelOnly)
 	TurnWasCancelled = define[TurnCancelled]("turn.cancelled", Reliable, "kernel → all", kernelOnly)
 
-	VerifyWasStarted   = define[VerifyStarted]("verify.started", Reliable, "strategy → all")
-	VerifyWasCompleted = define[VerifyCompleted]("verify.completed", Reliable, "strategy → all")
+	VerifyWasStarted   = define[VerifyStarted]("verify.started", Reliable, "tool → all")
+	VerifyWasCompleted = define[VerifyCompleted]("verify.completed", Reliable, "tool → all")
 )
 
 // PrefixHint returns the prefix_match_hint of a configuration key: everything

@@ -280,6 +280,9 @@ type DecideResponse struct {
 	K        int             `json:"k,omitempty"`      // hits of a memory step
 	Params   json.RawMessage `json:"params,omitempty"`
 	Remember string          `json:"remember,omitempty"` // of done: what to write to memory
+	// ToolCalls are calls that the strategy itself wants to be made, with
+	// [NextTool] and once the model has answered.
+	ToolCalls []ToolCall `json:"tool_calls,omitempty"`
 	Request
 }
 

@@ -51,6 +51,7 @@ type turn struct {
 	recalled bool
 	answered bool // the model has answered without calling tools …
 	seen     int  // … and had seen so many of the steers
+	checks   int  // how often the strategy has made calls of its own
 	memories []event.MemoryEntry
 	pending  []event.ToolCall
 }
@@ -229,7 +230,9 @@ func (t *turn) sequence() (kind string, err error) {
 			case event.NextLLM:
 				err = t.model(d)
 			case event.NextTool:
-				err = t.callTools()
+				if err = t.volunteer(d.ToolCalls); err == nil {
+					err = t.callTools()
+				}
 			case event.NextDone:
 				var over bool
 				if over, err = t.finish(d); over && err == nil {
@@ -365,6 +368,29 @@ func (t *turn) remembered() string {
 		b.WriteString(strings.Join(strings.Fields(m.Text), " "))
 	}
 	return b.String()
+}
+
+// volunteer makes calls that the strategy itself wants open ones, once the model has
+// answered: to check its work, say. They go through the same door as the model's, and
+// the history has them as the assistant's.
+func (t *turn) volunteer(calls []event.ToolCall) error {
+	if len(calls) == 0 {
+		return nil
+	}
+	if len(t.pending) > 0 || !t.answered {
+		return failed("strategy", "the strategy wants calls of its own while the model's are open")
+	}
+	if t.checks++; t.checks > t.limit {
+		return failed("max_iterations", "the strategy has made its own calls %d times", t.limit)
+	}
+	// As if the model had said so, but in answer to no request.
+	ev, err := bus.Publish(t.l.kernel, event.LLMCallResponse, t.th.id, event.LLMResponse{Text: t.out.Text, ToolCalls: calls})
+	if err != nil {
+		return &stepError{"storage", err}
+	}
+	t.observe(ev)
+	t.pending = calls
+	return nil
 }
 
 // callTools runs the calls that the model asked for, all at once, and waits for

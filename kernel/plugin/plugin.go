@@ -134,9 +134,9 @@ var emits = map[Category][]string{
 	Adapter: {
 		event.UserMessageReceived.Name(), event.UserInterrupt.Name(), event.ApprovalAnswered.Name(),
 	},
-	Tool:        {event.ToolCallResult.Name(), event.ToolCallUpdate.Name()},
+	Tool:        {event.ToolCallResult.Name(), event.ToolCallUpdate.Name(), event.VerifyWasStarted.Name(), event.VerifyWasCompleted.Name()},
 	LLMProvider: {event.LLMCallResponse.Name(), event.LLMCallError.Name(), event.LLMCallDelta.Name()},
-	Strategy:    {event.StrategyDecideResponse.Name(), event.VerifyWasStarted.Name(), event.VerifyWasCompleted.Name()},
+	Strategy:    {event.StrategyDecideResponse.Name()},
 	Memory:      {event.MemoryAnswered.Name()},
 }
 

@@ -127,6 +127,11 @@ type Tool interface {
 // run on the caller's goroutine.
 type Obedient interface{ ObeysContext() }
 
+// PreApproved lets a built-in tool say that a call does what its user has agreed to in
+// advance, exactly: it counts as reading then. Rules that name the tool, and hooks,
+// still decide.
+type PreApproved interface{ PreApproved(call Call) bool }
+
 // ApprovalBriefer lets a tool word its own approval prompt (Y-131).
 type ApprovalBriefer interface{ ApprovalBrief(call Call) string }
 

@@ -1,0 +1,288 @@
+// Package workspace looks at a folder of source code for agents: its tree, its
+// text, its symbols. Nothing outside the folder is reached, whatever links and names
+// say (R17): everything goes through an os.Root. What .gitignore leaves out is left
+// out, and .git is never shown. Everything is bounded.
+package workspace
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"unicode/utf8"
+
+	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
+)
+
+// Bounds of what is looked at.
+const (
+	maxEntries = 200_000 // files and folders that are visited
+	maxDepth   = 64
+	maxIgnore  = 256 << 10 // bytes of a .gitignore
+	// MaxFile is how large a file may be to be read.
+	MaxFile = 16 << 20
+)
+
+var (
+	// ErrOutside refuses a path that leads out of the workspace, or is none.
+	ErrOutside = errors.New("the path leads out of the workspace")
+	// ErrBinary refuses a file that is no text.
+	ErrBinary = errors.New("the file is no text")
+	// ErrTooLarge refuses a file above MaxFile.
+	ErrTooLarge = fmt.Errorf("the file has more than %d bytes", MaxFile)
+	// ErrIrregular refuses what is no regular file.
+	ErrIrregular = errors.New("it is no regular file")
+)
+
+// Workspace is an open folder. It is safe for concurrent use.
+type Workspace struct {
+	root *os.Root
+	dir  string
+}
+
+// Open opens the folder; the caller closes it.
+func Open(dir string) (*Workspace, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("workspace: %w", err)
+	}
+	return &Workspace{root, dir}, nil
+}
+
+// Close closes the folder.
+func (w *Workspace) Close() error { return w.root.Close() }
+
+// Dir returns the folder's path.
+func (w *Workspace) Dir() string { return w.dir }
+
+// Root returns the folder.
+func (w *Workspace) Root() *os.Root { return w.root }
+
+// Clean makes a path one inside the workspace: relative, with slashes, "." for the
+// folder itself. A path may be absolute if it is the workspace's.
+func (w *Workspace) Clean(p string) (string, error) {
+	if strings.ContainsRune(p, 0) || len(p) > 4096 {
+		return "", ErrOutside
+	}
+	p = filepath.ToSlash(p)
+	if path.IsAbs(p) {
+		rest, ok := strings.CutPrefix(path.Clean(p)+"/", path.Clean(filepath.ToSlash(w.dir))+"/")
+		if !ok {
+			return "", ErrOutside
+		}
+		p = rest
+	}
+	p = path.Clean("./" + p)
+	if !filepath.IsLocal(filepath.FromSlash(p)) {
+		return "", ErrOutside
+	}
+	return p, nil
+}
+
+// open opens a regular file for reading, and waits for nothing.
+func (w *Workspace) open(p string) (*os.File, fs.FileInfo, error) {
+	f, err := w.root.OpenFile(p, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = ErrIrregular
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, f.Close())
+	}
+	return f, info, nil
+}
+
+// Read reads a file of at most MaxFile bytes.
+func (w *Workspace) Read(p string) ([]byte, fs.FileInfo, error) {
+	p, err := w.Clean(p)
+	if err != nil {
+		return nil, nil, err
+	}
+	f, info, err := w.open(p)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { _ = f.Close() }()
+	if info.Size() > MaxFile {
+		return nil, nil, ErrTooLarge
+	}
+	data, err := io.ReadAll(io.LimitReader(f, MaxFile+1)) //nolint:forbidigo // bounded
+	if err == nil && len(data) > MaxFile {
+		err = ErrTooLarge
+	}
+	return data, info, err
+}
+
+// Text reads a file that is text.
+func (w *Workspace) Text(p string) (string, error) {
+	data, _, err := w.Read(p)
+	if err != nil {
+		return "", err
+	}
+	if IsBinary(data) {
+		return "", ErrBinary
+	}
+	return string(data), nil
+}
+
+// IsBinary tells whether content is no text: it has a NUL, or its beginning is not
+// UTF-8.
+func IsBinary(data []byte) bool {
+	head := data[:min(len(data), 8<<10)]
+	if bytes.IndexByte(head, 0) >= 0 {
+		return true
+	}
+	for n := 0; n < utf8.UTFMax && len(head) > 0 && len(head) < len(data) && !utf8.Valid(head); n++ {
+		head = head[:len(head)-1] // it may be cut in a character
+	}
+	return !utf8.Valid(head)
+}
+
+// Entry is a file or folder of the tree.
+type Entry struct {
+	Path string
+	Dir  bool
+	Size int64
+}
+
+var errEnough = errors.New("enough")
+
+// Walk visits the files and folders below p in order, without those that .gitignore
+// leaves out. visit may return [fs.SkipDir] or [fs.SkipAll].
+func (w *Workspace) Walk(ctx context.Context, p string, visit func(e Entry) error) error {
+	p, err := w.Clean(p)
+	if err != nil {
+		return err
+	}
+	fsys := w.root.FS()
+	var patterns []gitignore.Pattern
+	for dir := "."; ; { // those of the folders above count, too
+		patterns = append(patterns, w.ignored(dir)...)
+		if dir == p {
+			break
+		}
+		rest := strings.TrimPrefix(strings.TrimPrefix(p, dir), "/")
+		next, _, _ := strings.Cut(rest, "/")
+		if dir = path.Join(dir, next); next == "" {
+			break
+		}
+	}
+	n := 0
+	scopes := map[string][]gitignore.Pattern{p: patterns}
+	err = fs.WalkDir(fsys, p, func(at string, d fs.DirEntry, err error) error {
+		if cerr := ctx.Err(); cerr != nil {
+			return cerr
+		}
+		if err != nil {
+			if at == p {
+				return err
+			}
+			return nil // what cannot be looked at is left out
+		}
+		if at == p {
+			if !d.IsDir() {
+				return ErrIrregular
+			}
+			return nil
+		}
+		if n++; n > maxEntries || strings.Count(at, "/") > maxDepth {
+			return fs.SkipAll
+		}
+		parts := strings.Split(at, "/")
+		above := scopes[path.Dir(at)]
+		if d.Name() == ".git" || gitignore.NewMatcher(above).Match(parts, d.IsDir()) {
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		e := Entry{Path: at, Dir: d.IsDir()}
+		switch {
+		case d.IsDir():
+			own := w.ignored(at)
+			scopes[at] = append(above[:len(above):len(above)], own...)
+		case d.Type().IsRegular():
+			if info, err := d.Info(); err == nil {
+				e.Size = info.Size()
+			}
+		default:
+			return nil // links and devices
+		}
+		return visit(e)
+	})
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
+}
+
+// ignored reads the .gitignore of a folder.
+func (w *Workspace) ignored(dir string) []gitignore.Pattern {
+	f, info, err := w.open(path.Join(dir, ".gitignore"))
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = f.Close() }()
+	data, err := io.ReadAll(io.LimitReader(f, min(info.Size(), maxIgnore))) //nolint:forbidigo // bounded
+	if err != nil {
+		return nil
+	}
+	var domain []string
+	if dir != "." {
+		domain = strings.Split(dir, "/")
+	}
+	var out []gitignore.Pattern
+	for line := range strings.Lines(string(data)) {
+		line = strings.TrimRight(line, "\r\n")
+		if strings.TrimSpace(line) != "" && !strings.HasPrefix(line, "#") {
+			out = append(out, gitignore.ParsePattern(line, domain))
+		}
+	}
+	return out
+}
+
+// Tree lists the tree below p down to depth, with at most limit entries; more tells
+// that there are others.
+func (w *Workspace) Tree(ctx context.Context, p string, depth, limit int) (out []Entry, more bool, err error) {
+	base, err := w.Clean(p)
+	if err != nil {
+		return nil, false, err
+	}
+	err = w.Walk(ctx, p, func(e Entry) error {
+		if len(out) == limit {
+			more = true
+			return errEnough
+		}
+		out = append(out, e)
+		rel := strings.TrimPrefix(strings.TrimPrefix(e.Path, base), "/")
+		if e.Dir && strings.Count(rel, "/")+1 >= depth {
+			return fs.SkipDir
+		}
+		return nil
+	})
+	return out, more, err
+}
+
+// Format writes a tree as indented lines.
+func Format(entries []Entry) string {
+	var b strings.Builder
+	for _, e := range entries {
+		b.WriteString(strings.Repeat("  ", strings.Count(e.Path, "/")))
+		b.WriteString(path.Base(e.Path))
+		if e.Dir {
+			b.WriteString("/")
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}

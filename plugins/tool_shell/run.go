@@ -1,0 +1,154 @@
+package tool_shell //nolint:staticcheck // plugins are named after what the configuration calls them
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/yaya-ai/yaya/internal/proc"
+	"github.com/yaya-ai/yaya/kernel/tool"
+)
+
+// ran is how a command ended.
+type ran struct {
+	command  string
+	output   string
+	code     int // -1 when it was ended
+	timedOut bool
+	limit    time.Duration
+}
+
+func (r ran) result() tool.Result {
+	text := r.output
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	structured, err := json.Marshal(map[string]any{"exit_code": r.code})
+	if err != nil {
+		structured = nil
+	}
+	switch {
+	case r.timedOut:
+		res := tool.Fail(tool.ErrTimeout, "the command was ended after %v", r.limit)
+		res.Display = []tool.Block{tool.Text(text + fmt.Sprintf("[ended after %v]", r.limit))}
+		return res
+	case r.code != 0:
+		res := tool.Fail(tool.ErrTool, "exit code %d", r.code)
+		res.Display = []tool.Block{tool.Text(text + fmt.Sprintf("[exit code %d]", r.code))}
+		res.Structured = structured
+		return res
+	}
+	res := tool.OK("exit code 0", tool.Text(text+"[exit code 0]"))
+	res.Structured = structured
+	return res
+}
+
+// environment is what commands get of ours.
+func (p *Plugin) environment() []string {
+	names := passed
+	var more []string
+	if raw := p.c.Config("env"); raw != nil && json.Unmarshal(raw, &more) == nil {
+		names = append(slices.Clone(names), more...)
+	}
+	out := []string{"TERM=dumb", "NO_COLOR=1", "GIT_TERMINAL_PROMPT=0", "PAGER=cat", "GIT_PAGER=cat"}
+	for _, n := range names {
+		if v, ok := os.LookupEnv(n); ok {
+			out = append(out, n+"="+v)
+		}
+	}
+	return out
+}
+
+// run runs a command to its end, its limit, or that of ctx; then its whole tree is
+// gone.
+func (p *Plugin) run(ctx context.Context, dir, command string, stdin io.Reader, limit time.Duration, progress func(tool.Progress)) (ran, error) {
+	script := "exec 2>&1\nulimit -c 0\n"
+	var memory int64
+	if raw := p.c.Config("max_memory"); raw != nil && json.Unmarshal(raw, &memory) == nil && memory > 0 {
+		script += fmt.Sprintf("ulimit -v %d\n", memory>>10)
+	}
+	proc, err := p.procs.Start(proc.Spec{Path: "/bin/sh", Args: []string{"-c", script + command}, Env: p.environment(), Dir: dir})
+	if err != nil {
+		return ran{}, err
+	}
+	fed := make(chan struct{})
+	go func() {
+		defer close(fed)
+		if stdin != nil {
+			_, _ = io.Copy(proc.Stdin, stdin) // what is not read is not needed
+		}
+		_ = proc.Stdin.Close()
+	}()
+	timer, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	stop := context.AfterFunc(timer, func() { proc.Stop(context.Background()) })
+	out := &keeper{progress: progress}
+	_, _ = io.Copy(out, proc.Stdout) // it ends with the tree
+	<-proc.Done()
+	stop()
+	<-fed
+	out.flush()
+	if err := context.Cause(ctx); err != nil {
+		return ran{}, err
+	}
+	r := ran{command: command, output: out.text(), limit: limit, timedOut: timer.Err() != nil}
+	r.code = proc.ExitCode()
+	return r, nil
+}
+
+// keeper keeps the beginning and the end of what a command says, and shows it as it
+// comes.
+type keeper struct {
+	progress func(tool.Progress)
+	head     bytes.Buffer
+	tail     []byte
+	total    int64
+	pending  []byte
+	told     time.Time
+}
+
+func (k *keeper) Write(b []byte) (int, error) {
+	n := len(b)
+	k.total += int64(n)
+	k.pending = append(k.pending, b...)
+	if len(k.pending) > maxProgress {
+		k.pending = append(k.pending[:0], k.pending[len(k.pending)-maxProgress:]...)
+	}
+	if room := maxOutput/2 - k.head.Len(); room > 0 {
+		m := min(room, len(b))
+		k.head.Write(b[:m])
+		b = b[m:]
+	}
+	k.tail = append(k.tail, b...)
+	if len(k.tail) > maxOutput {
+		k.tail = append(k.tail[:0], k.tail[len(k.tail)-maxOutput/2:]...)
+	}
+	if time.Since(k.told) >= progressEvery {
+		k.flush()
+	}
+	return n, nil
+}
+
+func (k *keeper) flush() {
+	if k.progress == nil || len(k.pending) == 0 {
+		return
+	}
+	k.progress(tool.Progress{Progress: float64(k.total), Message: strings.ToValidUTF8(string(k.pending), "\uFFFD")})
+	k.pending, k.told = k.pending[:0], time.Now()
+}
+
+func (k *keeper) text() string {
+	tail := k.tail[max(0, len(k.tail)-maxOutput/2):]
+	cut := k.total - int64(k.head.Len()) - int64(len(tail))
+	text := k.head.String()
+	if cut > 0 {
+		text += fmt.Sprintf("\n[… %d of %d bytes are left out …]\n", cut, k.total)
+	}
+	return strings.ToValidUTF8(text+string(tail), "\uFFFD")
+}

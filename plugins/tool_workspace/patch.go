@@ -1,0 +1,231 @@
+package tool_workspace //nolint:staticcheck // plugins are named after what the configuration calls them
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/diff"
+
+	"github.com/yaya-ai/yaya/internal/patch"
+	"github.com/yaya-ai/yaya/internal/workspace"
+	"github.com/yaya-ai/yaya/kernel/plugin"
+	"github.com/yaya-ai/yaya/kernel/tool"
+)
+
+type patchArgs struct {
+	Patch string `json:"patch" jsonschema:"a unified diff (--- a/file, +++ b/file, @@), or the format that begins with *** Begin Patch"`
+}
+
+// patchTool words its own prompt: which files it changes.
+type patchTool struct {
+	tool.Tool
+	p *Plugin
+}
+
+func (p *Plugin) mode() string {
+	if f := p.review.Load(); f != nil {
+		return (*f)()
+	}
+	return "off"
+}
+
+// PreApproved implements [tool.PreApproved]: patch_review is "auto".
+func (t patchTool) PreApproved(call tool.Call) bool {
+	var a patchArgs
+	if t.p.mode() != "auto" || json.Unmarshal(call.Args, &a) != nil {
+		return false
+	}
+	files, err := patch.Parse(a.Patch)
+	if err != nil {
+		return false
+	}
+	w, err := t.p.open(call.SessionID)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = w.Close() }()
+	if _, err := w.Root().Lstat(".git"); err != nil { // nobody could take it back
+		return false
+	}
+	for _, f := range files {
+		for _, name := range []string{f.Path, f.To} {
+			if name != "" && (configures(name) || w.Writable(name) != nil) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// configures tells whether a file decides what tools and agents do.
+func configures(name string) bool {
+	for part := range strings.SplitSeq(strings.ToLower(path.Clean(name)), "/") {
+		switch {
+		case strings.HasPrefix(part, "."), part == "agents.md", part == "claude.md", part == "makefile", part == "package.json", strings.HasSuffix(part, "mcp.json"):
+			return true
+		}
+	}
+	return false
+}
+
+// Hook is the review of patches, for the dispatcher.
+func (p *Plugin) Hook() tool.Hook { return reviewer{p} }
+
+type reviewer struct{ p *Plugin }
+
+// PreToolCall implements [tool.Hook].
+func (r reviewer) PreToolCall(_ context.Context, call tool.Call, def tool.Definition) (tool.Verdict, error) {
+	if call.Name == "apply_patch" && def.Identity.Provider == "" && r.p.mode() == "request" {
+		return tool.Verdict{Decision: tool.Ask, Reason: "patches are reviewed"}, nil
+	}
+	return tool.Verdict{}, nil
+}
+
+// ApprovalBrief implements [tool.ApprovalBriefer].
+func (patchTool) ApprovalBrief(call tool.Call) string {
+	var a patchArgs
+	if json.Unmarshal(call.Args, &a) != nil {
+		return "apply a patch"
+	}
+	files, err := patch.Parse(a.Patch)
+	if err != nil {
+		return "apply a patch that cannot be read"
+	}
+	var names []string
+	for _, f := range files {
+		names = append(names, string(f.Op)+" "+f.Path)
+	}
+	return strings.Join(names, ", ")
+}
+
+func (p *Plugin) patcher(c plugin.Context) error {
+	t, err := tool.New(tool.Definition{
+		Name: "apply_patch", Title: "Apply patch", Kind: tool.KindWrite, ForAgents: true,
+		Description: "Changes, creates, moves and deletes text files of the workspace by a patch, which is applied whole or not at all. Hunks are found by their lines; give three lines of context around each change.",
+	}, p.apply)
+	if err != nil {
+		return err
+	}
+	return c.RegisterTool(patchTool{t, p})
+}
+
+func (p *Plugin) apply(_ context.Context, call tool.Call, a patchArgs) (tool.Result, error) {
+	files, err := patch.Parse(a.Patch)
+	if err != nil {
+		return tool.Fail(tool.ErrValidation, "%v", err), nil
+	}
+	w, err := p.open(call.SessionID)
+	if err != nil {
+		return tool.Fail(tool.ErrUnavailable, "%v", err), nil
+	}
+	defer func() { _ = w.Close() }()
+	edits, summary, shown, err := plan(w, files)
+	if err != nil {
+		return failure(fmt.Errorf("nothing was changed: %w", err)), nil
+	}
+	if err := w.Apply(edits); err != nil {
+		return failure(fmt.Errorf("nothing was changed: %w", err)), nil
+	}
+	res := tool.OK(fmt.Sprintf("%d files changed", len(files)), tool.Text(strings.Join(summary, "\n")))
+	if p.artifacts != nil {
+		art, err := p.artifacts.Put(call, "text/x-diff", shown)
+		if err != nil {
+			return res, nil //nolint:nilerr // the change counts; its picture is a courtesy
+		}
+		res.Artifacts = append(res.Artifacts, art)
+	}
+	return res, nil
+}
+
+// plan computes what a patch makes of the workspace, and changes nothing.
+func plan(w *workspace.Workspace, files []patch.File) (edits []workspace.Edit, summary []string, shown []byte, err error) {
+	for _, f := range files {
+		at, err := place(w, f.Path)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		var old string
+		exists := true
+		if f.Op == patch.Create {
+			if _, err := w.Root().Lstat(at); !errors.Is(err, fs.ErrNotExist) {
+				return nil, nil, nil, fmt.Errorf("%s is there already", at)
+			}
+			exists = false
+		} else if old, err = w.Text(at); err != nil {
+			return nil, nil, nil, fmt.Errorf("%s: %w", at, err)
+		}
+		var content string
+		if f.Op != patch.Delete || len(f.Hunks) > 0 {
+			if content, err = f.Apply(old); err != nil {
+				return nil, nil, nil, err
+			}
+		}
+		to := at
+		if f.To != "" {
+			if to, err = place(w, f.To); err != nil {
+				return nil, nil, nil, err
+			}
+			if _, err := w.Root().Lstat(to); !errors.Is(err, fs.ErrNotExist) {
+				return nil, nil, nil, fmt.Errorf("%s is there already", to)
+			}
+		}
+		if f.Op == patch.Delete && content != "" {
+			return nil, nil, nil, fmt.Errorf("%s is to be deleted, and the patch leaves %d bytes of it", at, len(content))
+		}
+		var mode fs.FileMode
+		if exists {
+			if info, err := w.Root().Lstat(at); err == nil {
+				mode = info.Mode().Perm()
+			}
+		}
+		switch {
+		case f.Op == patch.Delete:
+			edits = append(edits, workspace.Edit{Path: at, Delete: true})
+		case to != at:
+			edits = append(edits, workspace.Edit{Path: to, Data: []byte(content), Mode: mode}, workspace.Edit{Path: at, Delete: true})
+		default:
+			edits = append(edits, workspace.Edit{Path: at, Data: []byte(content)})
+		}
+		d := diff.Diff("a/"+at, []byte(old), "b/"+to, []byte(content))
+		shown = append(shown, d...)
+		summary = append(summary, describe(f, at, to, d))
+	}
+	return edits, summary, shown, nil
+}
+
+// place returns where a file of a patch is. What belongs to git is git's.
+func place(w *workspace.Workspace, p string) (string, error) {
+	at, err := w.Clean(p)
+	if err != nil || at == "." {
+		return "", fmt.Errorf("%.200q: %w", p, workspace.ErrOutside)
+	}
+	if slices.Contains(strings.Split(strings.ToLower(at), "/"), ".git") {
+		return "", fmt.Errorf("%s belongs to git", path.Clean(at))
+	}
+	return at, nil
+}
+
+func describe(f patch.File, at, to string, d []byte) string {
+	plus, minus := 0, 0
+	for line := range strings.Lines(string(d)) {
+		switch {
+		case strings.HasPrefix(line, "+++"), strings.HasPrefix(line, "---"):
+		case strings.HasPrefix(line, "+"):
+			plus++
+		case strings.HasPrefix(line, "-"):
+			minus++
+		}
+	}
+	name := at
+	if to != at {
+		name += " → " + to
+	}
+	verb := map[patch.Op]string{patch.Create: "created", patch.Change: "changed", patch.Delete: "deleted"}[f.Op]
+	return fmt.Sprintf("%s %s (+%d −%d)", verb, name, plus, minus)
+}
