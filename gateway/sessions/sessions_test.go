@@ -225,7 +225,11 @@ func (w *world) create(more ...string) string {
 
 func (w *world) say(id, text string, more ...string) map[string]any {
 	w.t.Helper()
-	return w.must("POST", "/v1/sessions/"+id+"/messages", fmt.Sprintf(`{"role":"user","parts":[{"type":"text","text":%q}]%s}`, text, strings.Join(more, "")), 202)
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return w.must("POST", "/v1/sessions/"+id+"/messages", fmt.Sprintf(`{"role":"user","parts":[{"type":"text","text":%s}]%s}`, quoted, strings.Join(more, "")), 202)
 }
 
 // seen is an event as a client gets it.

@@ -1,0 +1,404 @@
+package sessions_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/yaya-ai/yaya/internal/sse"
+)
+
+// durable are the events of a list that are on the tape.
+func durable(events []seen) (out []string) {
+	for _, e := range events {
+		if e.Entry > 0 {
+			out = append(out, fmt.Sprintf("%d %s", e.Seq, e.Type))
+		}
+	}
+	return out
+}
+
+// S-13, S-31: a client that reconnects after every event sees each durable event once and
+// in order, and in the end the same as one that has stayed.
+func TestReconnectAtEveryEvent(t *testing.T) {
+	w := newWorld(t, oneWrite)
+	id := w.create()
+	stays := w.follow(id, "")
+	done := make(chan []seen, 1)
+	go func() {
+		var all []seen
+		last := ""
+		for {
+			f := w.follow(id, last)
+			s, err := f.try()
+			for err == nil && s.Entry == 0 { // volatile
+				s, err = f.try()
+			}
+			f.close()
+			if err != nil {
+				t.Error(err)
+				done <- all
+				return
+			}
+			all, last = append(all, s), s.id
+			if s.Type == "session_completed" {
+				done <- all
+				return
+			}
+		}
+	}()
+	for n := range 4 {
+		w.say(id, fmt.Sprint("read ", n))
+		w.idle(id)
+		w.say(id, fmt.Sprint("slow ", n))
+		w.idle(id)
+	}
+	w.must("POST", "/v1/sessions/"+id+"/close", "", 200)
+	want := durable(stays.until("session_completed"))
+	got := durable(<-done)
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("who has come back sees\n%v\nwho has stayed\n%v", got, want)
+	}
+	if again := durable(w.follow(id, "").until("session_completed")); fmt.Sprint(again) != fmt.Sprint(want) {
+		t.Errorf("read again it is\n%v", again)
+	}
+	if kept := durable(w.lines(id)); fmt.Sprint(kept) != fmt.Sprint(want) {
+		t.Errorf("events.ndjson has\n%v", kept)
+	}
+}
+
+// HT-11, WS-24: a cursor that cannot be honoured is said so, with the state; garbage is
+// refused; another session's is of no use.
+func TestCursors(t *testing.T) {
+	w := newWorld(t, "")
+	id, other := w.create(), w.create()
+	w.say(id, "one")
+	w.say(other, "the other's secret")
+	w.idle(id)
+	w.idle(other)
+	epoch, _, _ := strings.Cut(fmt.Sprint(w.must("GET", "/v1/sessions/"+id+"/snapshot", "", 200)["cursor"]), ":")
+	foreign := fmt.Sprint(w.must("GET", "/v1/sessions/"+other, "", 200)["cursor"])
+	for cursor, reason := range map[string]string{foreign: "epoch", epoch + ":999999": "ahead", "00000000-0000:3": "epoch"} {
+		f := w.follow(id, cursor)
+		ev := f.next()
+		now, _ := ev.Data["current"].(map[string]any)
+		if ev.Type != "resync" || ev.Data["reason"] != reason || now["session_id"] != id || !strings.HasPrefix(fmt.Sprint(now["cursor"]), epoch) {
+			t.Errorf("%s: %+v", cursor, ev)
+		}
+		w.say(id, "more")
+		w.idle(id)
+		if got := fmt.Sprint(f.until("turn_completed")); strings.Contains(got, "secret") || !strings.Contains(got, "more") {
+			t.Errorf("%s: %s", cursor, got)
+		}
+		f.close()
+	}
+	for _, bad := range []string{"x", "1", epoch, epoch + ":-1", epoch + ":1:1", strings.Repeat("x", 16<<10), epoch + ":99999999999999999999"} {
+		if status, out := w.do("GET", "/v1/sessions/"+id+"/events", "", "Last-Event-ID", bad); status != 400 && status != 431 {
+			t.Errorf("%.40s: %d %v", bad, status, out)
+		}
+	}
+	if status, out := w.do("GET", "/v1/sessions/"+id+"/events?after=x", ""); status != 400 {
+		t.Error(status, out)
+	}
+}
+
+// A session that comes back after a restart goes on where its clients were: the ask
+// that waited is withdrawn, the turn is over, and it can be run again.
+func TestRestartWithAnAsk(t *testing.T) {
+	w := newWorld(t, oneWrite)
+	id := w.create()
+	f := w.follow(id, "")
+	turn := fmt.Sprint(w.say(id, "write it")["turn_id"])
+	events := f.until("approval_requested")
+	last := events[len(events)-1].id
+	call := events[len(events)-1].Data["tool_call_id"]
+	w.stop()
+	w.start(oneWrite)
+	f = w.follow(id, last)
+	events = f.until("session_canceled") // it was stopped, not killed
+	if got := types(events); !strings.Contains(got, "approval_withdrawn") || events[0].Data["tool_call_id"] != call {
+		t.Error(got, events[0].Data)
+	}
+	if st := w.idle(id); st["status"] != "canceled" || len(st["pending_approvals"].([]any)) != 0 {
+		t.Error(st)
+	}
+	w.refused("POST", "/v1/sessions/"+id+"/approve", fmt.Sprintf(`{"tool_call_id":%q,"action":"approve"}`, call), 404, "not_pending")
+	w.must("POST", "/v1/sessions/"+id+"/turns/"+turn+"/retry", "", 202)
+	events = f.until("approval_requested")
+	w.must("POST", "/v1/sessions/"+id+"/approve", fmt.Sprintf(`{"tool_call_id":%q,"action":"approve"}`, events[len(events)-1].Data["tool_call_id"]), 200)
+	f.until("turn_completed")
+	if got := durable(w.lines(id)); len(got) == 0 || fmt.Sprint(got) != fmt.Sprint(durable(w.follow(id, "").until("turn_completed"))) {
+		t.Error(got)
+	}
+}
+
+// Five hundred readers get everything, while one that does not read is disconnected,
+// comes back, and misses nothing; when they have gone, nothing is left (HT-12).
+func TestManyReaders(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes a while")
+	}
+	w := newWorld(t, "")
+	id := w.create()
+	before := runtime.NumGoroutine()
+	const n = 500
+	var ready, readers sync.WaitGroup
+	var whole atomic.Int64
+	ready.Add(n)
+	for range n {
+		readers.Go(func() {
+			f := w.follow(id, "")
+			defer f.close()
+			if s, err := f.try(); err != nil || s.Type != "session_created" {
+				t.Error(s, err)
+			}
+			ready.Done()
+			seq := int64(0)
+			for {
+				s, err := f.try()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if s.Entry > 0 && s.Seq <= seq {
+					t.Errorf("%d after %d", s.Seq, seq)
+				}
+				seq = max(seq, s.Seq)
+				if s.Type == "session_completed" {
+					whole.Add(1)
+					return
+				}
+			}
+		})
+	}
+	ready.Wait()
+	slow := stalled(t, w, id)
+	for i := range 25 {
+		w.say(id, fmt.Sprint(i, strings.Repeat(" word", 2000)))
+		w.idle(id)
+	}
+	w.must("POST", "/v1/sessions/"+id+"/close", "", 200)
+	readers.Wait()
+	if whole.Load() != n {
+		t.Errorf("%d of %d have seen the end", whole.Load(), n)
+	}
+	var got []string
+	if err := slow.conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	whole1 := false
+	for slow.err == nil && !whole1 { // what was sent to it, up to the end or until it was disconnected
+		var ev sse.Event
+		if ev, slow.err = slow.r.Next(); slow.err == nil && ev.ID != "" && (len(got) == 0 || got[len(got)-1] != ev.ID) { // a volatile event keeps the id before it
+			got = append(got, ev.ID)
+			whole1 = ev.Name == "session_completed"
+		}
+	}
+	if len(got) == 0 {
+		t.Fatal("the slow one has got nothing")
+	}
+	_ = slow.conn.Close()
+	if !whole1 {
+		for _, e := range w.follow(id, got[len(got)-1]).until("session_completed") {
+			if e.id != "" {
+				got = append(got, e.id)
+			}
+		}
+	}
+	var want []string
+	for _, e := range w.follow(id, "").until("session_completed") {
+		want = append(want, e.id)
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("the slow one has %d of %d events, whole %v, %v:\n%v\n%v", len(got), len(want), whole1, slow.err, got, want)
+	}
+	w.http.CloseClientConnections()
+	w.http.Client().CloseIdleConnections()
+	for deadline := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before+20; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), before)
+		}
+	}
+}
+
+type stalledReader struct {
+	conn net.Conn
+	r    *sse.Reader
+	err  error
+}
+
+// stalled is a client with small buffers that does not read.
+func stalled(t *testing.T, w *world, id string) *stalledReader {
+	t.Helper()
+	conn, err := net.Dial("tcp", w.http.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.(*net.TCPConn).SetReadBuffer(128 << 10); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Fprintf(conn, "GET /v1/sessions/%s/events HTTP/1.0\r\nHost: x\r\n\r\n", id); err != nil {
+		t.Fatal(err)
+	}
+	head := make([]byte, 1)
+	for end := ""; !strings.HasSuffix(end, "\r\n\r\n"); end += string(head) {
+		if _, err := io.ReadFull(conn, head); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return &stalledReader{conn: conn, r: sse.NewReader(conn, 8<<20)}
+}
+
+// HT-12: streams that are opened and abandoned leave nothing behind.
+func TestOpenAndAbandon(t *testing.T) {
+	w := newWorld(t, "")
+	id := w.create()
+	before := runtime.NumGoroutine()
+	for n := range 300 {
+		f := w.follow(id, "")
+		if n%3 == 0 {
+			f.next()
+		}
+		f.close()
+	}
+	w.http.Client().CloseIdleConnections()
+	for deadline := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before+10; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), before)
+		}
+	}
+}
+
+// HT-10: what others have written arrives as data, whatever breaks lines in it.
+func TestEventInjection(t *testing.T) {
+	w := newWorld(t, "")
+	id := w.create()
+	f := w.follow(id, "")
+	evil := "a\n\nevent: turn_completed\ndata: {}\r\rid: x\u2028\u0000 b"
+	w.say(id, evil)
+	events := f.until("turn_completed")
+	if events[0].Type != "message_added" && events[1].Type != "message_added" {
+		t.Error(types(events))
+	}
+	for _, e := range events {
+		if m, ok := e.Data["message"].(map[string]any); ok && m["role"] == "user" && m["parts"].([]any)[0].(map[string]any)["text"] != evil {
+			t.Errorf("%q", m)
+		}
+		if e.SessionID != id {
+			t.Errorf("%+v", e)
+		}
+	}
+}
+
+// Closing the service ends every stream.
+func TestCloseEndsStreams(t *testing.T) {
+	w := newWorld(t, oneWrite)
+	id := w.create()
+	f := w.follow(id, "")
+	w.say(id, "wait for it")
+	f.until("tool_call_started")
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		w.s.Close()
+	}()
+	select {
+	case <-closed:
+	case <-ctx.Done():
+		t.Fatal("it does not close")
+	}
+	for {
+		if _, err := f.try(); err != nil {
+			break
+		}
+	}
+	if status, out := w.do("GET", "/v1/sessions/"+id+"/events", ""); status != http.StatusServiceUnavailable {
+		t.Error(status, out)
+	}
+}
+
+// What /v1 costs beside the kernel: processor time of a turn with a reader, and of
+// delivering an event to readers.
+func BenchmarkReaders(b *testing.B) {
+	for _, n := range []int{1, 100, 500} {
+		b.Run(fmt.Sprint("readers=", n), func(b *testing.B) {
+			w := newWorld(b, "")
+			id := w.create()
+			var readers sync.WaitGroup
+			var got atomic.Int64
+			ctx, cancel := context.WithCancel(b.Context())
+			for range n {
+				req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.http.URL+"/v1/sessions/"+id+"/events", nil)
+				if err != nil {
+					b.Fatal(err)
+				}
+				resp, err := w.http.Client().Do(req)
+				if err != nil {
+					b.Fatal(err)
+				}
+				readers.Go(func() {
+					defer func() { _ = resp.Body.Close() }()
+					r := sse.NewReader(resp.Body, 1<<20)
+					for {
+						ev, err := r.Next()
+						if err != nil {
+							return
+						}
+						if ev.Name != "" {
+							got.Add(1)
+						}
+					}
+				})
+			}
+			w.say(id, "warm")
+			w.idle(id)
+			first, cpu := got.Load(), processorTime(b)
+			turns := 0
+			for b.Loop() {
+				w.say(id, "hello there")
+				w.idle(id)
+				turns++
+			}
+			used := processorTime(b) - cpu
+			time.Sleep(100 * time.Millisecond)
+			b.ReportMetric(float64(used.Microseconds())/float64(turns), "cpu-µs/turn")
+			b.ReportMetric(float64(used.Microseconds())/float64(got.Load()-first), "cpu-µs/event")
+			b.ReportMetric(0, "ns/op")
+			cancel()
+			readers.Wait()
+		})
+	}
+}
+
+// The list of ten thousand sessions.
+func BenchmarkList(b *testing.B) {
+	w := newWorld(b, "")
+	for range 10_000 {
+		w.create()
+	}
+	rec := func() {
+		r := httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/v1/sessions?limit=100", nil)
+		rr := httptest.NewRecorder()
+		w.s.ServeHTTP(rr, r)
+		if rr.Code != 200 || rr.Body.Len() < 10_000 {
+			b.Fatal(rr.Code, rr.Body.Len())
+		}
+	}
+	rec()
+	b.ResetTimer()
+	for b.Loop() {
+		rec()
+	}
+}
