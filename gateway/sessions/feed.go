@@ -20,7 +20,7 @@ const (
 	// deltaEvery is how often clients are told of text and progress.
 	deltaEvery = 50 * time.Millisecond
 	// idleAfter is how long a session without readers and turns is followed.
-	idleAfter = time.Minute
+	idleAfter = 10 * time.Second
 	tailSize  = 1 << 20
 )
 
@@ -33,6 +33,7 @@ type feed struct {
 	err  error
 	conn *session.Connection
 	live chan struct{} // closed when the feed has caught up with the tape
+	gone chan struct{} // closed when it has ended
 
 	// Guarded by the service's mutex.
 	refs int
@@ -65,7 +66,7 @@ func (s *Service) feed(id string) (*feed, error) {
 	}
 	f := s.feeds[id]
 	if f == nil {
-		f = &feed{s: s, id: id, live: make(chan struct{}), readers: map[*reader]struct{}{}, progress: map[string]progressData{}}
+		f = &feed{s: s, id: id, live: make(chan struct{}), gone: make(chan struct{}), readers: map[*reader]struct{}{}, progress: map[string]progressData{}}
 		s.feeds[id] = f
 	}
 	f.refs++
@@ -93,6 +94,22 @@ func (f *feed) release() {
 	defer f.s.mu.Unlock()
 	f.refs--
 	f.rest()
+}
+
+// done is release for who only wanted what there was to be written down: nobody else
+// needs the feed, so it ends at once.
+func (f *feed) done() {
+	f.s.mu.Lock()
+	f.refs--
+	idle := f.refs == 0
+	f.s.mu.Unlock()
+	f.mu.Lock()
+	idle = idle && f.turn == "" && !f.ended
+	f.mu.Unlock()
+	if idle {
+		f.drop()
+		<-f.gone
+	}
 }
 
 // rest sets the time at which the feed ends; the service's mutex is held.
@@ -155,6 +172,7 @@ func (f *feed) follow() error {
 			<-conn.Done()
 			f.over()
 			release()
+			close(f.gone)
 		})
 	}
 	f.s.mu.Unlock()

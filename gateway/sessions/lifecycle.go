@@ -357,7 +357,7 @@ func (s *Service) fork(id string) (Session, error) {
 	if err != nil {
 		return Session{}, err
 	}
-	f.release()
+	f.done()
 	return r.Session, nil
 }
 

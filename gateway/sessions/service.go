@@ -382,7 +382,7 @@ func (s *Service) make(m made) (Session, error) {
 	if err != nil {
 		return Session{}, err
 	}
-	f.release()
+	f.done()
 	return r.Session, nil
 }
 

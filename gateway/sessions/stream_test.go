@@ -385,6 +385,10 @@ func BenchmarkReaders(b *testing.B) {
 // The list of ten thousand sessions.
 func BenchmarkList(b *testing.B) {
 	w := newWorld(b, "")
+	runtime.GC()
+	var m0 runtime.MemStats
+	runtime.ReadMemStats(&m0)
+	before := m0.HeapInuse + m0.StackInuse
 	for range 10_000 {
 		w.create()
 	}
@@ -397,8 +401,14 @@ func BenchmarkList(b *testing.B) {
 		}
 	}
 	rec()
+	time.Sleep(100 * time.Millisecond)
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
 	b.ResetTimer()
 	for b.Loop() {
 		rec()
 	}
+	b.ReportMetric(float64(m.HeapInuse+m.StackInuse-before)/10_000, "B/session")
 }

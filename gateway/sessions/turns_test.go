@@ -1,6 +1,7 @@
 package sessions_test
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -14,6 +15,8 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/kernel/bus"
+	"github.com/yaya-ai/yaya/kernel/event"
 )
 
 func (w *world) wait(id string, ok func(st map[string]any) bool) map[string]any {
@@ -530,6 +533,49 @@ func TestLifecycle(t *testing.T) {
 	}
 	if st := w.must("GET", "/v1/sessions/"+child, "", 200); st["parent_id"] != ids[1] || st["usage"].(map[string]any)["turns"] != 1.0 {
 		t.Error(st)
+	}
+}
+
+// S-4: the system prompt is the first system message of every turn, also after it was
+// changed, after a restart, and in a fork.
+func TestSystemPrompt(t *testing.T) {
+	w := newWorld(t, "")
+	var mu sync.Mutex
+	var first []string
+	listen := func() {
+		t.Helper()
+		_, err := bus.On(w.k.Bus, bus.SubscribeOptions{Name: "t"}, event.LLMCallRequest, func(_ context.Context, _ event.Event, r event.LLMRequest) error {
+			mu.Lock()
+			defer mu.Unlock()
+			first = append(first, r.Messages[0].Role+": "+r.Messages[0].Content)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	listen()
+	id := w.create(`,"system_prompt":"be brief"`)
+	turn := func(id string) {
+		t.Helper()
+		f := w.follow(id, fmt.Sprint(w.must("GET", "/v1/sessions/"+id, "", 200)["cursor"]))
+		defer f.close()
+		w.say(id, "hello")
+		f.until("turn_completed")
+	}
+	turn(id)
+	turn(id)
+	w.must("PATCH", "/v1/sessions/"+id, `{"system_prompt":"be long"}`, 200)
+	turn(id)
+	turn(fmt.Sprint(w.must("POST", "/v1/sessions/"+id+"/fork", "", 201)["id"]))
+	w.stop()
+	w.start("")
+	listen()
+	turn(id)
+	mu.Lock()
+	defer mu.Unlock()
+	if got := fmt.Sprint(first); got != "[system: be brief system: be brief system: be long system: be long system: be long]" {
+		t.Error(got)
 	}
 }
 

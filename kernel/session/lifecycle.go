@@ -137,6 +137,7 @@ func (s *Session) reset(archive bool) (string, error) {
 		return "", err
 	}
 	fail := func(err error) (string, error) {
+		s.m.opened.Add(-1)
 		return "", errors.Join(fmt.Errorf("reset: %w", err), fresh.j.Close(), fsys.Remove(next))
 	}
 	if err := fresh.j.Sync(context.Background(), fresh.j.Last()); err != nil {
@@ -156,6 +157,7 @@ func (s *Session) reset(archive bool) (string, error) {
 	s.j, s.st, s.birth, s.parent = fresh.j, fresh.st, fresh.birth, nil
 	s.live, s.liveFrom, s.text = nil, s.liveFrom+int64(len(s.live)), nil
 	s.wake()
+	s.m.opened.Add(-1) // one was opened, and one is closed
 	return kept, errors.Join(err, old.Close())
 }
 

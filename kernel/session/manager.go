@@ -10,6 +10,7 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -72,6 +73,7 @@ type Manager struct {
 	bus      *bus.Bus
 	sessions map[string]*Session
 	infos    map[string]Info // of tapes, by file
+	opened   atomic.Int64    // tapes that are open
 	closed   bool
 	conns    sync.WaitGroup
 }
@@ -349,6 +351,9 @@ func (s *Session) create(name string, first int64) error {
 	if err != nil {
 		s.j = nil
 		return errors.Join(err, j.Close())
+	}
+	if s.m.opened.Add(1) > maxOpen {
+		s.m.trim(s)
 	}
 	return nil
 }
