@@ -64,6 +64,7 @@ fuzz:
 	go test ./internal/sse -run '^$$' -fuzz '^FuzzReader$$' -fuzztime $(FUZZTIME)
 	go test ./mcpbridge/servers -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME)
 	go test ./gateway/wire/codec -run '^$$' -fuzz '^FuzzDecodeFrame$$' -fuzztime $(FUZZTIME_SLOW)
+	go test ./internal/patch -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME_SLOW)
 	go test ./internal/journal -run '^$$' -fuzz '^FuzzOpen$$' -fuzztime $(FUZZTIME_SLOW)
 	go test ./mcpbridge/upstream -run '^$$' -fuzz '^FuzzReadLines$$' -fuzztime $(FUZZTIME)
 
@@ -72,6 +73,7 @@ bench: build ## the relay beside a direct connection, start-up, and the kernel
 	bin/bench -yaya bin/yaya
 	go test -run '^$$' -bench Fanout -benchtime 640x ./gateway/wire
 	go test -run '^$$' -bench Handshake ./gateway/wire
+	go test -run '^$$' -bench 'Readers|List' ./gateway/sessions
 	go test -run '^$$' -bench . ./kernel/bus ./internal/journal ./kernel/session ./kernel
 
 clean:
