@@ -175,8 +175,14 @@ func (s *Service) list() ([]listed, error) {
 		return nil, err
 	}
 	out := make([]listed, 0, len(tapes))
+	there := make(map[string]bool, len(tapes))
+	for _, t := range tapes {
+		there[t.ID] = true
+	}
 	for _, r := range s.records {
-		out = append(out, listed{r.Session, r.Changed})
+		if there[r.ID] { // else a crash has left its folder
+			out = append(out, listed{r.Session, r.Changed})
+		}
 	}
 	for _, t := range tapes {
 		if s.records[t.ID] == nil && event.CheckClientSession(t.ID) == nil {
