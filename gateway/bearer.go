@@ -31,6 +31,10 @@ func (s *Server) guard(a access, next http.Handler) http.Handler {
 				s.unauthorized(w, r, "", "a device token is needed, also on this machine (over the socket it is not)")
 				return
 			}
+			if !a.external && peerOf(r.Context()).tool() { // TW-15
+				deny(w, r, http.StatusForbidden, "this comes from a process that a tool or a server of yaya has started: it is not its user")
+				return
+			}
 		case auth.Device:
 			if a.device == "" {
 				deny(w, r, http.StatusForbidden, "this is not for devices")

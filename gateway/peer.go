@@ -22,6 +22,9 @@ type peer struct {
 	stranger bool
 	// sameUser is asked once per connection.
 	sameUser func() bool
+	// tool is asked once per connection, and says that its other end is a process
+	// that a tool or a server of ours has started.
+	tool func() bool
 }
 
 func (p *peer) owner() bool { return p != nil && (p.unix || p.sameUser()) }
@@ -29,10 +32,13 @@ func (p *peer) owner() bool { return p != nil && (p.unix || p.sameUser()) }
 type peerKey struct{}
 
 func (s *Server) withPeer(ctx context.Context, c net.Conn) context.Context {
-	p := &peer{sameUser: func() bool { return false }, scheme: "http"}
+	p := &peer{sameUser: func() bool { return false }, tool: func() bool { return false }, scheme: "http"}
 	switch local := c.LocalAddr().(type) {
 	case *net.UnixAddr:
 		p.unix = true // the file's mode lets nobody else in
+		if s.cfg.Tool != nil {
+			p.tool = sync.OnceValue(func() bool { return s.cfg.Tool(peerPID(c), 0) })
+		}
 	case *net.TCPAddr:
 		if s.cfg.TLS != nil || s.cfg.Proxies != nil {
 			p.scheme = "https"
@@ -49,7 +55,16 @@ func (s *Server) withPeer(ctx context.Context, c net.Conn) context.Context {
 			p.proxy = slices.ContainsFunc(s.cfg.Proxies, func(n netip.Prefix) bool { return n.Contains(addr) })
 			p.stranger = !p.proxy
 		default:
-			p.sameUser = sync.OnceValue(func() bool { return remote.IP.IsLoopback() && ownsSocket(remote, local) })
+			owner := sync.OnceValues(func() (uint32, bool) {
+				if !remote.IP.IsLoopback() {
+					return 0, false
+				}
+				return ownsSocket(remote, local)
+			})
+			p.sameUser = func() bool { _, ok := owner(); return ok }
+			if s.cfg.Tool != nil {
+				p.tool = sync.OnceValue(func() bool { inode, ok := owner(); return ok && s.cfg.Tool(0, inode) })
+			}
 		}
 	}
 	return context.WithValue(ctx, peerKey{}, p)

@@ -27,18 +27,21 @@ func TestSocketOwner(t *testing.T) {
 		}
 		defer s.Close()
 		its, ours := s.RemoteAddr().(*net.TCPAddr), s.LocalAddr().(*net.TCPAddr)
-		uid, err := socketOwner(its, ours)
+		uid, inode, err := socketOwner(its, ours)
 		if err != nil || int(uid) != os.Getuid() {
 			t.Errorf("%s: owner %d, %v; want %d", addr, uid, err, os.Getuid())
 		}
-		if !ownsSocketByTable(its, ours) || ownsSocketByTable(&net.TCPAddr{IP: its.IP, Port: 1}, ours) {
-			t.Errorf("%s: the socket tables say otherwise", addr)
+		if n, ok := ownsSocketByTable(its, ours); !ok || n != inode || inode == 0 {
+			t.Errorf("%s: the socket tables say otherwise: %d, %v", addr, n, ok)
 		}
-		if !ownsSocket(its, ours) {
+		if _, ok := ownsSocketByTable(&net.TCPAddr{IP: its.IP, Port: 1}, ours); ok {
+			t.Errorf("%s: the socket tables say otherwise of nobody", addr)
+		}
+		if n, ok := ownsSocket(its, ours); !ok || n != inode {
 			t.Errorf("%s: not taken for the owner", addr)
 		}
 		nobody := &net.TCPAddr{IP: its.IP, Port: 1}
-		if uid, err := socketOwner(nobody, ours); err == nil {
+		if uid, _, err := socketOwner(nobody, ours); err == nil {
 			t.Errorf("%s: a socket that does not exist belongs to %d", addr, uid)
 		}
 	}

@@ -13,32 +13,32 @@ import (
 // ownsSocketByTable asks the kernel's socket tables, where sock_diag is not to be
 // had (some sandboxes forbid netlink). They list the remote end as somebody's
 // local one.
-func ownsSocketByTable(remote, local *net.TCPAddr) bool {
+func ownsSocketByTable(remote, local *net.TCPAddr) (inode uint32, ok bool) {
 	uid := strconv.Itoa(os.Getuid())
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
-		found, ok := scanSockets(table, remote, local, uid)
-		if found {
-			return ok
+		if inode, found, ok := scanSockets(table, remote, local, uid); found {
+			return inode, ok
 		}
 	}
-	return false
+	return 0, false
 }
 
-func scanSockets(table string, remote, local *net.TCPAddr, uid string) (found, ok bool) {
+func scanSockets(table string, remote, local *net.TCPAddr, uid string) (inode uint32, found, ok bool) {
 	f, err := os.Open(table) //nolint:forbidigo,gosec // a kernel file
 	if err != nil {
-		return false, false
+		return 0, false, false
 	}
 	defer func() { _ = f.Close() }()
 	wantLocal, wantRemote := hexAddr(remote, table), hexAddr(local, table)
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
 		fields := strings.Fields(lines.Text())
-		if len(fields) > 7 && fields[1] == wantLocal && fields[2] == wantRemote {
-			return true, fields[7] == uid
+		if len(fields) > 9 && fields[1] == wantLocal && fields[2] == wantRemote {
+			n, err := strconv.ParseUint(fields[9], 10, 32)
+			return uint32(n), true, err == nil && fields[7] == uid
 		}
 	}
-	return false, false
+	return 0, false, false
 }
 
 // hexAddr writes an address as the kernel's tables do: 32-bit words in host

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -303,9 +304,16 @@ func (k *Kernel) refresh(ctx context.Context) error {
 // Start loads the bundled plugins, writes the first provider instances, and
 // announces that the kernel is ready.
 func (k *Kernel) Start(ctx context.Context, plugins ...plugin.Plugin) error {
-	k.Plugins.Load(ctx, true, plugins...)
-	if err := k.Plugins.Seed(); err != nil {
-		return fmt.Errorf("the first providers: %w", err)
+	// Adapters come when everything that they let people reach is there.
+	first := slices.IndexFunc(plugins, func(p plugin.Plugin) bool { return p.Manifest().Category == plugin.Adapter })
+	if first < 0 {
+		first = len(plugins)
+	}
+	for _, part := range [][]plugin.Plugin{plugins[:first], plugins[first:]} {
+		k.Plugins.Load(ctx, true, part...)
+		if err := k.Plugins.Seed(); err != nil {
+			return fmt.Errorf("the first providers: %w", err)
+		}
 	}
 	_, err := bus.Publish(k.Bus.Kernel(), event.KernelIsReady, event.KernelSession, event.KernelReady{Version: k.cfg.Version})
 	return err

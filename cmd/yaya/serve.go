@@ -105,7 +105,7 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 	defer endSockets()
 	var url string
 	cfg := gateway.Config{
-		Tokens: tokens, Authority: plane.devices, Attempts: attempts, Wire: sockets, Shed: sockets.Shed, RPC: plane.plane.Handler(), Agents: plane.plane.AgentsHandler(),
+		Tokens: tokens, Authority: plane.devices, Attempts: attempts, Wire: sockets, Shed: sockets.Shed, Tool: a.ofTool, RPC: plane.plane.Handler(), Agents: plane.plane.AgentsHandler(),
 		Socket: socket, MCP: a.mcp, Metrics: a.metrics.Handler(), Log: log,
 		Status:   func() any { return a.report(url) },
 		Ready:    func() error { return a.ready(plane) },
