@@ -73,7 +73,7 @@ bench: build ## the relay beside a direct connection, start-up, and the kernel
 	bin/bench -yaya bin/yaya
 	go test -run '^$$' -bench Fanout -benchtime 640x ./gateway/wire
 	go test -run '^$$' -bench Handshake ./gateway/wire
-	go test -run '^$$' -bench 'Readers|List' ./gateway/sessions
+	go test -run '^$$' -bench 'Readers|FirstDelta|List' ./gateway/sessions
 	go test -run '^$$' -bench . ./kernel/bus ./internal/journal ./kernel/session ./kernel
 
 clean:

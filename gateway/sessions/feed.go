@@ -53,6 +53,7 @@ type feed struct {
 	progress map[string]progressData
 	timer    *time.Timer
 	timing   bool
+	flushed  time.Time // when volatile events were told last
 	readers  map[*reader]struct{}
 }
 
@@ -408,9 +409,14 @@ func (f *feed) say(offset int, text string) {
 	f.soon()
 }
 
-// soon has volatile events told in a moment.
+// soon has volatile events told: at once if none were for a while, so that the first
+// words come as soon as they can, else in a moment.
 func (f *feed) soon() {
 	if f.timing || f.ended {
+		return
+	}
+	if now := time.Now(); now.Sub(f.flushed) >= deltaEvery {
+		f.flush(now)
 		return
 	}
 	f.timing = true
@@ -431,6 +437,7 @@ func (f *feed) soon() {
 // flush tells what is volatile and was not told yet.
 func (f *feed) flush(now time.Time) {
 	volatile := func(typ string, data any) {
+		f.flushed = time.Now()
 		f.emit(Event{Time: stamp(now), SessionID: f.id, TurnID: f.turn, Type: typ, Data: data, Seq: f.seq, Epoch: f.epoch}, true)
 	}
 	if f.told < len(f.text) {

@@ -412,3 +412,24 @@ func BenchmarkList(b *testing.B) {
 	}
 	b.ReportMetric(float64(m.HeapInuse+m.StackInuse-before)/10_000, "B/session")
 }
+
+// How long the first words of an answer take, from the request that asks for it.
+func BenchmarkFirstDelta(b *testing.B) {
+	w := newWorld(b, "")
+	id := w.create()
+	f := w.follow(id, "")
+	f.next()
+	var total time.Duration
+	n := 0
+	for b.Loop() {
+		time.Sleep(60 * time.Millisecond) // as people do
+		start := time.Now()
+		w.say(id, "hello there")
+		f.until("model_output_delta")
+		total += time.Since(start)
+		n++
+		f.until("turn_completed")
+	}
+	b.ReportMetric(float64(total.Microseconds())/float64(n), "µs/first-delta")
+	b.ReportMetric(0, "ns/op")
+}

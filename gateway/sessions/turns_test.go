@@ -421,12 +421,28 @@ func TestAttachments(t *testing.T) {
 	}
 	// S-24: a message with a picture; as a picture only if it is one.
 	w.refused("POST", "/v1/sessions/"+id+"/messages", fmt.Sprintf(`{"role":"user","parts":[{"type":"image","ref":%q}]}`, ref), 400, "bad_part")
+	var mu sync.Mutex
+	var asked event.LLMRequest
+	_, err = bus.On(w.k.Bus, bus.SubscribeOptions{Name: "t"}, event.LLMCallRequest, func(_ context.Context, _ event.Event, r event.LLMRequest) error {
+		mu.Lock()
+		defer mu.Unlock()
+		asked = r
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	w.must("POST", "/v1/sessions/"+id+"/messages", fmt.Sprintf(`{"role":"user","parts":[{"type":"text","text":"look"},{"type":"image","ref":%q,"mime_type":"image/png"},{"type":"file","ref":%q}]}`, pic["ref"], ref), 202)
 	w.idle(id)
 	ms := w.must("GET", "/v1/sessions/"+id+"/messages", "", 200)["messages"].([]any)
 	if got := fmt.Sprint(ms[len(ms)-1].(map[string]any)["parts"]); !strings.Contains(got, "type:image") || !strings.Contains(got, "type:file") || !strings.Contains(got, "text:look") {
 		t.Error(got)
 	}
+	mu.Lock()
+	if last := asked.Messages[len(asked.Messages)-1]; len(last.Images) != 1 || last.Images[0].MimeType != "image/png" || string(last.Images[0].Data) != string(png) || len(last.Attachments) != 0 {
+		t.Errorf("the model is asked %+v", last)
+	}
+	mu.Unlock()
 	if got := fmt.Sprint(ms[0]); !strings.Contains(got, "alert(1)") { // texts go to the model as text: the echo repeats them
 		t.Error(got)
 	}

@@ -150,6 +150,19 @@ func TestStream(t *testing.T) {
 	}
 }
 
+// S-56: a picture goes as a picture.
+func TestImages(t *testing.T) {
+	s := serve(t, fakellm.Step{Text: "a dot"})
+	w := newWorld(t, instance("prod", s.URL), nil)
+	if got := w.text(event.LLMRequest{Provider: "prod", Messages: []event.Message{{Role: "user", Content: "look", Images: []event.Image{{MimeType: "image/png", Data: []byte("PNG")}}}}}); got != "a dot" {
+		t.Error(got)
+	}
+	raw, _ := json.Marshal(s.Requests()[0].Body["messages"])
+	if want := `[{"content":[{"text":"look","type":"text"},{"image_url":{"url":"data:image/png;base64,UE5H"},"type":"image_url"}],"role":"user"}]`; string(raw) != want {
+		t.Errorf("messages %s", raw)
+	}
+}
+
 // Y-150: off, the default, sends nothing about thinking.
 func TestThinkingOff(t *testing.T) {
 	s := serve(t, fakellm.Step{Text: "x"})

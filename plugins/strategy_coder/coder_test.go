@@ -1,0 +1,252 @@
+package strategy_coder_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rs/zerolog"
+
+	"github.com/yaya-ai/yaya/kernel/config"
+	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/kernel/plugin"
+	"github.com/yaya-ai/yaya/kernel/tool"
+	"github.com/yaya-ai/yaya/plugins/strategy_coder"
+)
+
+type fakeContext struct {
+	plugin.Context
+	providers config.Providers
+	config    map[string]string
+	said      []event.DecideResponse
+}
+
+func (c *fakeContext) Config(field string) json.RawMessage {
+	if v, ok := c.config[field]; ok {
+		return json.RawMessage(v)
+	}
+	return nil
+}
+func (c *fakeContext) Providers() config.Providers { return c.providers }
+func (*fakeContext) Log() *zerolog.Logger          { l := zerolog.Nop(); return &l }
+func (c *fakeContext) Emit(_, _ string, payload any) error {
+	if d, ok := payload.(event.DecideResponse); ok {
+		c.said = append(c.said, d)
+	}
+	return nil
+}
+
+// commands are a session's verify commands.
+type commands struct {
+	list   []string
+	pinned []string
+}
+
+func (c *commands) Commands(string) []string { return c.list }
+func (c *commands) Pin(session string)       { c.pinned = append(c.pinned, session) }
+
+type world struct {
+	t   *testing.T
+	dir string
+	c   *fakeContext
+	v   *commands
+	p   *strategy_coder.Plugin
+	n   int
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	root, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = root.Close() })
+	settings, err := config.Open(config.Options{Root: root})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, v := range map[string]string{"providers.prov.plugin": `"llm-echo"`, "providers.prov.model": `"m"`, config.ActiveKey: `"prov"`} {
+		if err := settings.Set(key, json.RawMessage(v)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := &world{t: t, dir: t.TempDir(), c: &fakeContext{providers: settings.Providers(), config: map[string]string{}}, v: &commands{list: []string{"make test"}}}
+	w.p = strategy_coder.New(func(string) (string, error) { return w.dir, nil }, w.v)
+	if err := w.p.OnLoad(t.Context(), w.c); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (w *world) event(payload any) {
+	w.t.Helper()
+	w.n++
+	if err := w.p.OnEvent(w.t.Context(), event.Event{ID: fmt.Sprint("ev", w.n), SessionID: "s", Payload: payload}, w.c); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) decide(st event.LoopState) event.DecideResponse {
+	w.t.Helper()
+	if st.TurnID == "" {
+		st.TurnID = "turn_1"
+	}
+	w.event(event.DecideRequest{State: st})
+	d := w.c.said[len(w.c.said)-1]
+	if d.RequestID != fmt.Sprint("ev", w.n) {
+		w.t.Errorf("it answers %s", d.RequestID)
+	}
+	return d
+}
+
+// ran tells the strategy of a tool call.
+func (w *world) ran(id, name string, ok bool) {
+	w.t.Helper()
+	w.event(event.ToolCall{ID: id, Name: name})
+	w.event(event.ToolResult{ID: id, OK: ok})
+}
+
+// S-32: a turn begins with what the workspace is, within bounds.
+func TestBundle(t *testing.T) {
+	w := newWorld(t)
+	for name, text := range map[string]string{"AGENTS.md": "be careful here", "main.go": "package main\n\nfunc Entry() {}\n", "sub/x.py": "class Thing:\n    pass\n"} {
+		path := filepath.Join(w.dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := range 700 {
+		if err := os.WriteFile(filepath.Join(w.dir, fmt.Sprintf("z%03d.txt", n)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := w.decide(event.LoopState{})
+	for _, want := range []string{"be careful here", "main.go: Entry", "sub/x.py: Thing", "sub/\n", "there is more: repo_tree", "## Checks\nmake test"} {
+		if !strings.Contains(d.System, want) {
+			t.Errorf("%q is not in\n%.2000s", want, d.System)
+		}
+	}
+	if d.Next != event.NextLLM || d.Provider != "prov" || d.Model != "m" || strings.Contains(d.System, "z600.txt") || len(w.v.pinned) != 1 {
+		t.Errorf("%+v, pinned %v", d.Next, w.v.pinned)
+	}
+	if got := w.decide(event.LoopState{Pending: []event.ToolCall{{ID: "c"}}}); got.Next != event.NextTool || len(got.ToolCalls) != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// S-38, S-48: what has changed is verified once the model has answered; failures are
+// handed back, three times.
+func TestVerifies(t *testing.T) {
+	answered := event.LoopState{Answered: true, Answer: "done"}
+	w := newWorld(t)
+	w.decide(event.LoopState{})
+	if d := w.decide(answered); d.Next != event.NextDone {
+		t.Errorf("nothing has changed: %+v", d)
+	}
+	w.ran("c0", "read_file", true)
+	w.ran("c1", "apply_patch", false)
+	if d := w.decide(answered); d.Next != event.NextDone {
+		t.Errorf("nothing has changed: %+v", d)
+	}
+	for n := range 4 {
+		w.ran(fmt.Sprint("p", n), "apply_patch", true)
+		d := w.decide(answered)
+		if d.Next != event.NextTool || len(d.ToolCalls) != 1 || d.ToolCalls[0].Name != "verify" || string(d.ToolCalls[0].Args) != "{}" {
+			t.Fatalf("%d: %+v", n, d)
+		}
+		w.ran(d.ToolCalls[0].ID, "verify", false)
+		want := event.NextLLM
+		if n == 3 {
+			want = event.NextDone // it has been handed back three times
+		}
+		if d := w.decide(answered); d.Next != want {
+			t.Errorf("after failure %d: %+v", n+1, d.Next)
+		}
+	}
+	// The next turn starts anew; a command may have changed something although it failed.
+	next := answered
+	next.TurnID = "turn_2"
+	w.decide(event.LoopState{TurnID: "turn_2"})
+	w.ran("sh", "shell", false)
+	d := w.decide(next)
+	if d.Next != event.NextTool {
+		t.Fatalf("%+v", d)
+	}
+	w.ran(d.ToolCalls[0].ID, "verify", true)
+	if d := w.decide(next); d.Next != event.NextDone {
+		t.Errorf("%+v", d)
+	}
+	for name, edit := range map[string]func(){
+		"switched off": func() { w.c.config["auto_verify"] = "false" },
+		"no commands":  func() { w.v.list = nil },
+	} {
+		w.c.config, w.v.list = map[string]string{}, []string{"make test"}
+		edit()
+		w.ran("p9", "apply_patch", true)
+		if d := w.decide(next); d.Next != event.NextDone {
+			t.Errorf("%s: %+v", name, d)
+		}
+	}
+}
+
+// S-48: with require_clean a workspace with changes that are not committed is left
+// alone, and one that was clean at the first patch is the session's to change.
+func TestRequireClean(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("git is not there")
+	}
+	w := newWorld(t)
+	git := func(args ...string) {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), "git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.org"}, args...)...)
+		cmd.Dir = w.dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v %s", args, err, out)
+		}
+	}
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(w.dir, "a.txt"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	verdict := func() tool.Decision {
+		t.Helper()
+		v, err := w.p.Hook().PreToolCall(context.Background(), tool.Call{Name: "apply_patch", SessionID: "s", Origin: tool.OriginLoop}, tool.Definition{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v.Decision
+	}
+	write("one")
+	if got := verdict(); got != tool.Abstain {
+		t.Errorf("it is not asked for: %v", got)
+	}
+	w.c.config["require_clean"] = "true"
+	if got := verdict(); got != tool.Deny {
+		t.Errorf("no repository: %v", got)
+	}
+	git("init", "-q")
+	git("add", ".")
+	git("commit", "-qm", "first")
+	write("two")
+	if got := verdict(); got != tool.Deny {
+		t.Errorf("dirty: %v", got)
+	}
+	git("commit", "-qam", "second")
+	if got := verdict(); got != tool.Abstain {
+		t.Errorf("clean: %v", got)
+	}
+	write("three")
+	if got := verdict(); got != tool.Abstain {
+		t.Errorf("its own change: %v", got)
+	}
+}
