@@ -63,19 +63,21 @@ func (a *app) ofTool(pid int, inode uint32) bool {
 	return a.procs.HoldsSocket(inode)
 }
 
-// price is what a model's tokens cost by the configuration: pricing.<model>.input
-// and .output, in US dollars for a million.
+// price is what a model's tokens cost by the configuration: input_price and
+// output_price of the provider that has the model, in US dollars for a million.
 func (a *app) price(model string, u event.Usage) float64 {
-	per := func(what string) float64 {
-		raw, _, ok := a.kernel.Settings.Get("pricing." + model + "." + what)
-		var x float64
-		if !ok || json.Unmarshal(raw, &x) != nil {
-			return 0
+	for _, i := range a.kernel.Settings.Providers().ListInstances() {
+		if model == "" || i.Text("model") != model {
+			continue
 		}
-		return x
+		per := func(field string) float64 {
+			var x float64
+			if raw, ok := i.Config[field]; !ok || json.Unmarshal(raw, &x) != nil {
+				return 0
+			}
+			return x
+		}
+		return (per("input_price")*float64(u.Input) + per("output_price")*float64(u.Output)) / 1e6
 	}
-	if model == "" {
-		return 0
-	}
-	return (per("input")*float64(u.Input) + per("output")*float64(u.Output)) / 1e6
+	return 0
 }

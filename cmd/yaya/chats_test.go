@@ -109,6 +109,9 @@ func TestKilledWithAnAsk(t *testing.T) {
 	if status != 201 || id == "" {
 		t.Fatal(status, out)
 	}
+	if _, err := os.Stat(filepath.Join(b.dir, "d", "sessions", id, "session.json")); err != nil { // S-3
+		t.Error(err)
+	}
 	status, out = b.v1("POST", "/sessions/"+id+"/messages", `{"role":"user","id":"m1","parts":[{"type":"text","text":"change it"}]}`)
 	turn, _ := out["turn_id"].(string)
 	if status != 202 || turn == "" {

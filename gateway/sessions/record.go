@@ -41,8 +41,8 @@ type SessionUsage struct {
 	event.Usage
 	Turns int `json:"turns" doc:"turns that have ended"`
 	Steps int `json:"steps" doc:"calls of the model"`
-	// CostUSD is what the models' prices make of it (pricing.<model> in the
-	// configuration); what has no price costs nothing.
+	// CostUSD is what the models' prices make of it (input_price and output_price
+	// of its provider); what has no price costs nothing.
 	CostUSD float64 `json:"cost_usd" doc:"by the configured prices; 0 without"`
 }
 

@@ -16,12 +16,15 @@ import (
 
 // Limits of streams (C.2, R12).
 const (
-	keepAlive    = 15 * time.Second
 	writeTimeout = 10 * time.Second
 	maxQueued    = 256
 	maxQueuedAll = 1 << 20 // bytes
 	maxReaders   = 2000
 )
+
+// keepAlive is when a comment is sent if nothing else is; a variable, so that tests
+// need not wait for it.
+var keepAlive = 15 * time.Second
 
 // reader is one client's stream.
 type reader struct {

@@ -14,7 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/yaya-ai/yaya/gateway/sessions"
 	"github.com/yaya-ai/yaya/internal/sse"
+	"github.com/yaya-ai/yaya/kernel/session"
 )
 
 // durable are the events of a list that are on the tape.
@@ -297,6 +299,86 @@ func TestEventInjection(t *testing.T) {
 		if e.SessionID != id {
 			t.Errorf("%+v", e)
 		}
+	}
+}
+
+// A comment comes when nothing else does.
+func TestKeepAlive(t *testing.T) {
+	defer sessions.SetKeepAlive(50 * time.Millisecond)()
+	w := newWorld(t, "")
+	resp, err := w.http.Client().Get(w.http.URL + "/v1/sessions/" + w.create() + "/events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	timer := time.AfterFunc(20*time.Second, w.http.CloseClientConnections)
+	defer timer.Stop()
+	got := ""
+	for buf := make([]byte, 4096); strings.Count(got, ": keep-alive\n\n") < 3; {
+		n, err := resp.Body.Read(buf)
+		if err != nil {
+			t.Fatalf("%v after %q", err, got)
+		}
+		got += string(buf[:n])
+	}
+}
+
+// LD-09: many clients that catch up with a long session read it at their own pace, and
+// nothing of it is held in memory.
+func TestManyCatchUp(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes a while")
+	}
+	w := newWorld(t, "")
+	id := w.create()
+	k, err := w.k.Sessions.Find(id, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n, clients = 20_000, 16
+	for i := range n {
+		if _, err := k.SetQueue([]session.Prompt{{ID: fmt.Sprint("m", i), Text: strings.Repeat("x", 500)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runtime.GC()
+	var before, during runtime.MemStats
+	runtime.ReadMemStats(&before)
+	var reading sync.WaitGroup
+	var most atomic.Uint64
+	for range clients {
+		reading.Go(func() {
+			f := w.follow(id, "")
+			defer f.close()
+			last := int64(0)
+			for got := 0; got < n; {
+				s, err := f.try()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if s.Type != "queue_changed" {
+					continue
+				}
+				if s.Seq <= last {
+					t.Errorf("%d after %d", s.Seq, last)
+				}
+				last = s.Seq
+				if got++; got == n/2 {
+					most.Add(1)
+				}
+			}
+		})
+	}
+	for most.Load() < clients/2 {
+		time.Sleep(10 * time.Millisecond)
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&during)
+	reading.Wait()
+	// The session is 12 MB, each client's events are 14.
+	if grown := int64(during.HeapInuse) - int64(before.HeapInuse); grown > 48<<20 {
+		t.Errorf("%d MiB more are in use while %d clients catch up", grown>>20, clients)
 	}
 }
 

@@ -39,12 +39,13 @@ func (w *world) idle(id string) map[string]any {
 
 const oneWrite = `{"scenarios":[
 	{"match":"^write","steps":[{"text":"I will","tool_calls":[{"name":"write","args":{"text":"a"}}]},{"text":"done"}]},
+	{"match":"^other","steps":[{"tool_calls":[{"name":"write","args":{"text":"a "}}]},{"text":"done"}]},
 	{"match":"^read","steps":[{"tool_calls":[{"name":"read","args":{"text":"b"}}]},{"text":"done"}]},
 	{"match":"^wait","steps":[{"tool_calls":[{"name":"wait","args":{"text":"c"}}]},{"text":"done"}]},
 	{"match":"^slow","steps":[{"text":"one two three four five six seven eight nine ten","delay_ms":60}]},
 	{"match":"^fail","steps":[{"error":{"kind":"other","message":"no"}},{"text":"better"}]}]}`
 
-// S-14, S-15, S-29, S-30, S-35, S-36, S-40, S-49, S-52, S-53, F-21: a call that writes waits for an answer, and
+// S-14, S-15, S-29, S-30, S-35, S-36, S-40, S-49, S-52, S-53, F-21, TW-09…TW-11: a call that writes waits for an answer, and
 // runs only if it is approved; a denial is a result, and the turn goes on.
 func TestApprovals(t *testing.T) {
 	w := newWorld(t, oneWrite)
@@ -76,6 +77,9 @@ func TestApprovals(t *testing.T) {
 	}
 	w.tools.mu.Unlock()
 	w.refused("POST", "/v1/sessions/"+id+"/approve", fmt.Sprintf(`{"turn_id":"turn_other","tool_call_id":%q,"action":"approve"}`, call), 409, "unexpected_turn")
+	// An answer cannot change what runs, nor be given in another session's name.
+	w.refused("POST", "/v1/sessions/"+id+"/approve", fmt.Sprintf(`{"tool_call_id":%q,"action":"approve","input":{"text":"evil"}}`, call), 400, "bad_request")
+	w.refused("POST", "/v1/sessions/"+w.create()+"/approve", fmt.Sprintf(`{"tool_call_id":%q,"action":"approve"}`, call), 404, "not_pending")
 	if got := w.must("POST", "/v1/sessions/"+id+"/approve", fmt.Sprintf(`{"turn_id":%q,"tool_call_id":%q,"action":"deny","reason":"not now"}`, turn, call), 200); got["action"] != "deny" || got["by"] != "owner" {
 		t.Error(got)
 	}
@@ -116,6 +120,31 @@ func TestApprovals(t *testing.T) {
 			t.Errorf("after %d approvals it ran %d times", n+1, len(w.tools.wrote))
 		}
 		w.tools.mu.Unlock()
+	}
+}
+
+// TW-10: what was approved for the session is that very call; one that differs by a
+// blank is asked about.
+func TestApprovedForTheSession(t *testing.T) {
+	w := newWorld(t, oneWrite)
+	id := w.create()
+	f := w.follow(id, "")
+	for n, text := range []string{"write it", "other thing", "write it again", "other thing again"} {
+		w.say(id, text)
+		asked := false
+		for {
+			ev := f.next()
+			if ev.Type == "approval_requested" {
+				asked = true
+				w.must("POST", "/v1/sessions/"+id+"/approve", fmt.Sprintf(`{"tool_call_id":%q,"action":"approve_for_session"}`, ev.Data["tool_call_id"]), 200)
+			}
+			if ev.Type == "turn_completed" {
+				break
+			}
+		}
+		if asked != (n < 2) {
+			t.Errorf("%s: asked %v", text, asked)
+		}
 	}
 }
 

@@ -159,7 +159,7 @@ func TestLooking(t *testing.T) {
 	}
 }
 
-// git is asked about, and what a repository's own configuration would run is not.
+// TW-17: git is asked about, and what a repository's own configuration would run is not.
 func TestGit(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is not there")
