@@ -369,9 +369,6 @@ func (f *feed) restart(reason string, now session.Snapshot) error {
 
 // entry writes an entry down and tells the readers.
 func (f *feed) entry(e session.Entry, epoch string) {
-	if e.ID <= f.seq && epoch == f.epoch {
-		return
-	}
 	ev, ok := project(f.id, epoch, e)
 	out, isOutput := ev.Data.(outputData)
 	if isOutput && f.isLive && strings.HasPrefix(out.Text, string(f.text)) {

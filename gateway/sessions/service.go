@@ -41,8 +41,10 @@ type Config struct {
 	Strategy string
 	// HasStrategy reports whether there is a strategy of that id; nil: there is.
 	HasStrategy func(id string) bool
-	Version     string
-	Log         zerolog.Logger
+	// KeepAlive is when a comment is sent to readers if nothing else is. Default 15 s.
+	KeepAlive time.Duration
+	Version   string
+	Log       zerolog.Logger
 }
 
 // Service is the API, an [http.Handler] for everything below /v1/.
@@ -65,6 +67,7 @@ type Service struct {
 
 // New returns the API; [Service.Close] ends what it starts.
 func New(cfg Config) (*Service, error) {
+	cfg.KeepAlive = cmp.Or(cfg.KeepAlive, 15*time.Second)
 	if cfg.Price == nil {
 		cfg.Price = func(string, event.Usage) float64 { return 0 }
 	}

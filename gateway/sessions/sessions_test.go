@@ -85,12 +85,13 @@ type world struct {
 	tools *tools
 	http  *httptest.Server
 	who   auth.Principal
+	edits []func(*sessions.Config)
 	stop  func()
 }
 
-func newWorld(t testing.TB, script string) *world {
+func newWorld(t testing.TB, script string, edits ...func(*sessions.Config)) *world {
 	t.Helper()
-	w := &world{t: t, dir: t.TempDir(), ws: t.TempDir(), who: auth.LocalOwner}
+	w := &world{t: t, dir: t.TempDir(), ws: t.TempDir(), who: auth.LocalOwner, edits: edits}
 	w.start(script)
 	t.Cleanup(func() { w.stop() })
 	return w
@@ -122,10 +123,14 @@ func (w *world) start(script string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	svc, err = sessions.New(sessions.Config{
+	cfg := sessions.Config{
 		Root: folder, Bus: w.k.Bus, Sessions: w.k.Sessions, Loop: w.k.Loop, Approvals: w.k.Approvals, Artifacts: w.k.Artifacts,
 		Price: func(_ string, u event.Usage) float64 { return float64(u.Total) }, HasStrategy: w.k.Plugins.HasStrategy, Version: "test", Log: zerolog.New(zerolog.NewTestWriter(t)).Level(zerolog.DebugLevel),
-	})
+	}
+	for _, edit := range w.edits {
+		edit(&cfg)
+	}
+	svc, err = sessions.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

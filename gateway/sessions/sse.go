@@ -22,10 +22,6 @@ const (
 	maxReaders   = 2000
 )
 
-// keepAlive is when a comment is sent if nothing else is; a variable, so that tests
-// need not wait for it.
-var keepAlive = 15 * time.Second
-
 // reader is one client's stream.
 type reader struct {
 	who  auth.Principal
@@ -222,7 +218,7 @@ func (st *stream) run(f *feed, k *session.Session, r *reader, from session.Curso
 	if err := st.catchUp(f, k, r, from); err != nil {
 		return err
 	}
-	return st.follow(r)
+	return st.follow(r, f.s.cfg.KeepAlive)
 }
 
 // catchUp sends what there is on the tape behind the cursor, and goes live in the
@@ -289,7 +285,7 @@ func (st *stream) catchUp(f *feed, k *session.Session, r *reader, at session.Cur
 var errEnough = errors.New("enough")
 
 // follow sends what comes, until the client or the feed is gone.
-func (st *stream) follow(r *reader) error {
+func (st *stream) follow(r *reader, keepAlive time.Duration) error {
 	alive := time.NewTimer(keepAlive)
 	defer alive.Stop()
 	var spare [][]byte

@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -302,10 +304,48 @@ func TestEventInjection(t *testing.T) {
 	}
 }
 
+// S-22: events.ndjson follows from the tape: when it is lost, or cut in a line, it is
+// made again, and nothing is counted twice.
+func TestEventsFileIsLost(t *testing.T) {
+	w := newWorld(t, oneWrite)
+	id := w.create()
+	w.say(id, "read it")
+	w.idle(id)
+	want := durable(w.follow(id, "").until("turn_completed"))
+	usage := fmt.Sprint(w.must("GET", "/v1/sessions/"+id, "", 200)["usage"])
+	path := filepath.Join(w.dir, "sessions", id, "events.ndjson")
+	for name, harm := range map[string]func(data []byte) []byte{
+		"lost": func([]byte) []byte { return nil },
+		"cut":  func(data []byte) []byte { return data[:len(data)/2] },
+		"junk": func(data []byte) []byte { return append(data[:0:0], "{}\nnot JSON\n"...) },
+	} {
+		w.stop()
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, harm(data), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w.start(oneWrite)
+		if got := durable(w.follow(id, "").until("turn_completed")); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s: %v", name, got)
+		}
+		if name == "junk" {
+			continue // what it held is kept
+		}
+		if got := durable(w.lines(id)); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s: the file has\n%v, want\n%v", name, got, want)
+		}
+		if got := fmt.Sprint(w.must("GET", "/v1/sessions/"+id, "", 200)["usage"]); got != usage {
+			t.Errorf("%s: %s, and it was %s", name, got, usage)
+		}
+	}
+}
+
 // A comment comes when nothing else does.
 func TestKeepAlive(t *testing.T) {
-	defer sessions.SetKeepAlive(50 * time.Millisecond)()
-	w := newWorld(t, "")
+	w := newWorld(t, "", func(c *sessions.Config) { c.KeepAlive = 50 * time.Millisecond })
 	resp, err := w.http.Client().Get(w.http.URL + "/v1/sessions/" + w.create() + "/events")
 	if err != nil {
 		t.Fatal(err)

@@ -209,6 +209,7 @@ func TestHeldCancelledRetried(t *testing.T) {
 	f.until("tool_call_started")
 	w.refused("POST", "/v1/sessions/"+id+"/messages", `{"role":"user","parts":[{"type":"text","text":"x"}]}`, 409, "busy")
 	w.refused("POST", "/v1/sessions/"+id+"/messages", `{"role":"system","parts":[{"type":"text","text":"x"}]}`, 409, "busy")
+	w.refused("POST", "/v1/sessions/"+id+"/messages", `{"role":"user","auto_run":false,"delivery":"queue","parts":[{"type":"text","text":"x"}]}`, 409, "busy")
 	w.refused("POST", "/v1/sessions/"+id+"/close", "", 409, "busy")
 	w.refused("POST", "/v1/sessions/"+id+"/archive", "", 409, "busy")
 	if got := w.must("POST", "/v1/sessions/"+id+"/cancel", "", 202); got["turn_id"] != slow {

@@ -213,8 +213,15 @@ func TestPatches(t *testing.T) {
 	if res := w.patch("*** Begin Patch\n*** Update File: a.txt\n*** Move to: moved.txt\n@@\n-one\n+eins\n*** End Patch\n"); !res.OK || w.file("moved.txt") != "eins\nzwei\nthree\n" || !strings.HasPrefix(w.file("a.txt"), "(") {
 		t.Errorf("%+v", res)
 	}
+	if err := os.Mkdir(filepath.Join(w.dir, ".git"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(".git", filepath.Join(w.dir, "linked")); err != nil {
+		t.Fatal(err)
+	}
 	before := w.call("repo_tree", nil).Text()
 	for name, p := range map[string]string{
+		"over a link":   "--- /dev/null\n+++ b/linked/config\n@@ -0,0 +1 @@\n+x\n",
 		"second hunk":   "--- a/moved.txt\n+++ b/moved.txt\n@@ -1 +1 @@\n-eins\n+1\n@@ -9 +9 @@\n-nine\n+9\n",
 		"second file":   "--- a/moved.txt\n+++ b/moved.txt\n@@ -1 +1 @@\n-eins\n+1\n--- a/gone.txt\n+++ b/gone.txt\n@@ -1 +1 @@\n-x\n+y\n",
 		"is there":      "--- a/moved.txt\n+++ b/moved.txt\n@@ -1 +1 @@\n-eins\n+1\n--- /dev/null\n+++ b/new/deep/c.txt\n@@ -0,0 +1 @@\n+c\n",
@@ -224,7 +231,7 @@ func TestPatches(t *testing.T) {
 		"no patch":      "make it better",
 		"a folder":      "--- a/new\n+++ b/new\n@@ -1 +1 @@\n-x\n+y\n",
 	} {
-		if res := w.patch(p); res.OK || w.file("moved.txt") != "eins\nzwei\nthree\n" {
+		if res := w.patch(p); res.OK || w.file("moved.txt") != "eins\nzwei\nthree\n" || !strings.HasPrefix(w.file(".git/config"), "(") {
 			t.Errorf("%s: %+v", name, res)
 		}
 	}
