@@ -3,6 +3,7 @@ package proc
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -50,19 +51,19 @@ func (m *Manager) HoldsSocket(inode uint32) bool {
 	return false
 }
 
-func (m *Manager) live() (pids map[int]bool, markers [][]byte) {
+func (m *Manager) live() (pids map[int]bool, markers map[string]bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	pids = make(map[int]bool, len(m.procs))
+	pids, markers = make(map[int]bool, len(m.procs)), make(map[string]bool, len(m.procs))
 	for p := range m.procs {
 		pids[p.PID()] = true
-		markers = append(markers, append([]byte(markerEnv+"="+p.marker), 0))
+		markers[markerEnv+"="+p.marker] = true
 	}
 	return pids, markers
 }
 
 // owned walks up from a process.
-func owned(pid int, pids map[int]bool, markers [][]byte) bool {
+func owned(pid int, pids map[int]bool, markers map[string]bool) bool {
 	for at, n := pid, 0; at > 1 && n < 64; n++ {
 		if pids[at] {
 			return true
@@ -76,8 +77,22 @@ func owned(pid int, pids map[int]bool, markers [][]byte) bool {
 		}
 		at = parent
 	}
-	for _, marker := range markers {
-		if hasEnv(fmt.Sprintf("/proc/%d/environ", pid), bytes.Clone(marker)) {
+	return marked(pid, markers)
+}
+
+// marked looks for a marker of ours in a process's environment.
+func marked(pid int, markers map[string]bool) bool {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/environ", pid)) //nolint:forbidigo // a kernel file, named by a number
+	if err != nil {
+		return false
+	}
+	defer func() { _ = f.Close() }()
+	env, err := io.ReadAll(io.LimitReader(f, 1<<20)) //nolint:forbidigo // bounded by the reader
+	if err != nil {
+		return false
+	}
+	for kv := range bytes.SplitSeq(env, []byte{0}) {
+		if bytes.HasPrefix(kv, []byte(markerEnv+"=")) && markers[string(kv)] {
 			return true
 		}
 	}
