@@ -35,7 +35,8 @@ done
 curl -s -o /dev/null -w "rpc %%{http_code}\n" --unix-socket %[2]s -H 'content-type: application/json' -d '{}' http://yaya/rpc
 setsid curl -s -o /dev/null -w "setsid %%{http_code}\n" http://%[1]s/v1/sessions
 env -i /usr/bin/env PATH="$PATH" curl -s -o /dev/null -w "env %%{http_code}\n" http://%[1]s/v1/sessions
-(setsid sh -c 'curl -s -o /dev/null -w "orphan %%{http_code}\n" http://%[1]s/v1/sessions' &) ; sleep 1
+(setsid sh -c 'curl -s -o /dev/null -w "orphan %%{http_code}\n" http://%[1]s/v1/sessions > orphan' &)
+for i in $(seq 200); do [ -s orphan ] && break; sleep 0.1; done; cat orphan
 curl -s -o /dev/null -w "health %%{http_code}\n" http://%[1]s/health
 env; ls -l /proc/self/fd`, b.addr, socket)
 	quoted, err := json.Marshal(script)

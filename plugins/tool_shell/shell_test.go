@@ -157,9 +157,9 @@ func TestTheTreeDies(t *testing.T) {
 		want string
 	}{
 		"it ends":      {"exit 0", nil, nil, "[exit code 0]"},
-		"it times out": {"sleep 300", map[string]any{"timeout_seconds": 1}, nil, "[ended after 1s]"},
+		"it times out": {"sleep 300", map[string]any{"timeout_seconds": 3}, nil, "[ended after 3s]"},
 		"is cancelled": {"sleep 300", nil, func() (context.Context, context.CancelFunc) {
-			return context.WithTimeoutCause(t.Context(), time.Second, errors.New("cancelled by the user"))
+			return context.WithTimeoutCause(t.Context(), 3*time.Second, errors.New("cancelled by the user"))
 		}, ""},
 	} {
 		args := map[string]any{"command": fmt.Sprintf(script, tt.end)}
