@@ -20,6 +20,8 @@ const (
 	maxQueued    = 256
 	maxQueuedAll = 1 << 20 // bytes
 	maxReaders   = 2000
+
+	feedLag = 5 * time.Millisecond // between looks whether a feed has caught up
 )
 
 // reader is one client's stream.
@@ -226,40 +228,30 @@ func (st *stream) run(f *feed, k *session.Session, r *reader, from session.Curso
 func (st *stream) catchUp(f *feed, k *session.Session, r *reader, at session.Cursor) error {
 	for {
 		f.mu.Lock()
-		epoch, last := f.epoch, f.seq
-		reason := ""
-		switch {
-		case at.Epoch != "" && at.Epoch != epoch:
-			reason = "epoch"
-		case at.Seq > last:
-			reason = "ahead"
-		}
-		if reason == "" && at.Seq == last {
+		epoch, last, ended := f.epoch, f.seq, f.ended
+		behind := (at.Epoch != "" && at.Epoch != epoch) || at.Seq > last
+		if !behind && at.Seq == last && !ended {
 			r.live = true
-			var err error
+			var inFlight Event
 			if f.told > 0 { // of the output that is in flight
-				err = st.event(Event{Time: stamp(time.Now()), SessionID: f.id, TurnID: f.turn, Type: OutputDelta, Data: deltaData{string(f.text[:f.told]), 0}, Seq: last, Epoch: epoch})
+				inFlight = Event{Time: stamp(time.Now()), SessionID: f.id, TurnID: f.turn, Type: OutputDelta, Data: deltaData{string(f.text[:f.told]), 0}, Seq: last, Epoch: epoch}
 			}
-			f.mu.Unlock()
-			return errors.Join(err, st.write())
+			f.mu.Unlock() // nobody waits for this client's network
+			if inFlight.Type != "" {
+				if err := st.event(inFlight); err != nil {
+					return err
+				}
+			}
+			return st.write()
 		}
 		f.mu.Unlock()
-		if reason != "" { // it is told what the state is, and goes on from there
-			now, err := k.Snapshot()
-			if err != nil {
+		if ended {
+			return errGone
+		}
+		if behind {
+			var err error
+			if at, err = st.align(f.id, k, at); err != nil {
 				return err
-			}
-			err = st.event(Event{Time: stamp(time.Now()), SessionID: f.id, Type: Resync, Data: resyncData{reason, snapshotOf(f.id, now)}, Seq: now.AsOfSeq, Epoch: now.Epoch})
-			if err != nil {
-				return err
-			}
-			at = session.Cursor{Epoch: now.Epoch, Seq: min(now.AsOfSeq, last)}
-			if now.Epoch != epoch { // the feed does not know yet
-				select {
-				case <-time.After(deltaEvery):
-				case <-st.ctx.Done():
-					return st.ctx.Err()
-				}
 			}
 			continue
 		}
@@ -280,6 +272,31 @@ func (st *stream) catchUp(f *feed, k *session.Session, r *reader, at session.Cur
 		}
 		at = session.Cursor{Epoch: epoch, Seq: last}
 	}
+}
+
+// align is for a cursor that the feed has not come to: it waits a moment if the session
+// has, else the client is told what the state is, and goes on from there.
+func (st *stream) align(id string, k *session.Session, at session.Cursor) (session.Cursor, error) {
+	now, err := k.Snapshot()
+	if err != nil {
+		return at, err
+	}
+	reason := ""
+	switch {
+	case at.Epoch != "" && at.Epoch != now.Epoch:
+		reason = "epoch"
+	case at.Seq > now.AsOfSeq:
+		reason = "ahead"
+	default:
+		select {
+		case <-time.After(feedLag):
+			return at, nil
+		case <-st.ctx.Done():
+			return at, st.ctx.Err()
+		}
+	}
+	ev := Event{Time: stamp(time.Now()), SessionID: id, Type: Resync, Data: resyncData{reason, snapshotOf(id, now)}, Seq: now.AsOfSeq, Epoch: now.Epoch}
+	return now.Cursor(), errors.Join(st.event(ev), st.write())
 }
 
 var errEnough = errors.New("enough")

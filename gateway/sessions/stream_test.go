@@ -105,6 +105,19 @@ func TestCursors(t *testing.T) {
 		}
 		f.close()
 	}
+	// The cursor of what the session is now is good at once, whatever has been written
+	// down by then.
+	for n := range 20 {
+		w.say(id, fmt.Sprint("again ", n))
+		w.idle(id)
+		f := w.follow(id, fmt.Sprint(w.must("GET", "/v1/sessions/"+id, "", 200)["cursor"]))
+		w.say(id, fmt.Sprint("and again ", n))
+		if ev := f.next(); ev.Type != "message_added" || !strings.Contains(fmt.Sprint(ev.Data), fmt.Sprint("and again ", n)) {
+			t.Errorf("%+v", ev)
+		}
+		f.close()
+		w.idle(id)
+	}
 	for _, bad := range []string{"x", "1", epoch, epoch + ":-1", epoch + ":1:1", strings.Repeat("x", 16<<10), epoch + ":99999999999999999999"} {
 		if status, out := w.do("GET", "/v1/sessions/"+id+"/events", "", "Last-Event-ID", bad); status != 400 && status != 431 {
 			t.Errorf("%.40s: %d %v", bad, status, out)
