@@ -281,7 +281,7 @@ func (st *stream) align(id string, k *session.Session, at session.Cursor) (sessi
 	if err != nil {
 		return at, err
 	}
-	reason := ""
+	var reason string
 	switch {
 	case at.Epoch != "" && at.Epoch != now.Epoch:
 		reason = "epoch"
