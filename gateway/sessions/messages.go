@@ -283,7 +283,7 @@ func (s *Service) setQueue(ctx context.Context, id string, ids []string) (*outQu
 			return nil, problem(http.StatusConflict, "not_queued", "message %q is not in the queue, or no longer", want)
 		}
 	}
-	if slices.Compare(ids, slices.Compact(slices.Sorted(slices.Values(ids)))) != 0 && len(ids) != len(slices.Compact(slices.Sorted(slices.Values(ids)))) {
+	if len(slices.Compact(slices.Sorted(slices.Values(ids)))) != len(ids) {
 		return nil, problem(http.StatusBadRequest, "bad_request", "a message is named twice")
 	}
 	left, err := s.cfg.Loop.Queue(ctx, id, ids)
