@@ -124,13 +124,12 @@ func TestKilledWithAnAsk(t *testing.T) {
 	_ = daemon.Process.Kill()
 	gone(t, daemon)
 	b.serve()
-	time.Sleep(200 * time.Millisecond) // whatever would run by itself would run now
-	if data, err := os.ReadFile(filepath.Join(ws, "a.txt")); err != nil || string(data) != "one\n" {
-		t.Errorf("it has run by itself: %q %v", data, err)
-	}
 	events, last = b.until(id, last, "session_failed")
 	if got := names(events); got != "approval_withdrawn tool_call_completed session_failed" || !bytes.Contains(events[2].Data, []byte(`"interrupted"`)) {
 		t.Errorf("%s: %s", got, events[len(events)-1].Data)
+	}
+	if data, err := os.ReadFile(filepath.Join(ws, "a.txt")); err != nil || string(data) != "one\n" {
+		t.Errorf("it has run by itself: %q %v", data, err)
 	}
 	if _, st := b.v1("GET", "/sessions/"+id, ""); st["status"] != "failed" || st["state"] != "idle" || len(st["pending_approvals"].([]any)) != 0 || st["last_turn_id"] != turn {
 		t.Error(st)
