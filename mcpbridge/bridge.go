@@ -182,6 +182,19 @@ func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
 	return warnings
 }
 
+// Remove stops a server, waits for it, and forgets what is known of it. It reports
+// whether there was one of that name.
+func (b *Bridge) Remove(name string) bool {
+	running := b.host.Remove(name)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := len(b.invalid)
+	b.invalid = slices.DeleteFunc(b.invalid, func(i servers.Invalid) bool { return i.Name == name })
+	delete(b.providers, name)
+	maps.DeleteFunc(b.announced, func(key string, _ bool) bool { return strings.HasPrefix(key, name+"\x00") })
+	return running || len(b.invalid) < n
+}
+
 // pins returns what holds a server's tools to what they were; nil for a server
 // that is trusted always. The configuration as written is part of what is trusted:
 // a server that the user has configured anew is seen for the first time.

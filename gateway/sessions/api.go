@@ -1,7 +1,6 @@
 package sessions
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/base32"
@@ -9,21 +8,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
-	"github.com/yaya-ai/yaya/gateway/httpbody"
+	"github.com/yaya-ai/yaya/gateway/openapi"
 	"github.com/yaya-ai/yaya/kernel/loop"
 	"github.com/yaya-ai/yaya/kernel/session"
 )
-
-const maxBody = 1 << 20 // bytes of a JSON body
 
 // Error is the body of every answer that is none.
 type Error struct {
@@ -56,28 +50,17 @@ var codes = map[int]string{
 	http.StatusRequestEntityTooLarge: "too_large", http.StatusUnsupportedMediaType: "unsupported_media_type", http.StatusNotAcceptable: "not_acceptable",
 }
 
-// errorsOnce makes the library's own errors look like ours; it has one way for all.
-var errorsOnce = sync.OnceFunc(func() {
-	huma.ValidateStrictCasing = true // HT-15
-	huma.NewError = func(status int, msg string, errs ...error) huma.StatusError {
-		if status == http.StatusUnprocessableEntity { // S-5
-			status = http.StatusBadRequest
-		}
-		for _, err := range errs {
-			if status < http.StatusInternalServerError && err != nil {
-				msg += "; " + err.Error()
-			}
-		}
-		code, known := codes[status]
-		switch {
-		case status >= http.StatusInternalServerError:
-			code, msg = "internal", "internal error; yaya's log has the details"
-		case !known:
-			code = "error"
-		}
-		return problem(status, code, "%.2000s", msg)
+// worded makes an error of the library one of ours.
+func worded(f *openapi.Failure) *Error {
+	code, known := codes[f.Status]
+	switch {
+	case f.Status >= http.StatusInternalServerError:
+		code = "internal"
+	case !known:
+		code = "error"
 	}
-})
+	return problem(f.Status, code, "%s", f.Message)
+}
 
 // kernelErrors are errors of the kernel with what is answered.
 var kernelErrors = []struct {
@@ -151,30 +134,11 @@ func newID(prefix string, now time.Time) string {
 
 // routes makes the handler. The OpenAPI document is made once: it does not change.
 func (s *Service) routes() (http.Handler, error) {
-	errorsOnce()
 	mux := http.NewServeMux()
-	api := humago.New(mux, huma.Config{
-		OpenAPI: &huma.OpenAPI{
-			OpenAPI: "3.1.0",
-			Info: &huma.Info{
-				Title: "yaya sessions", Version: s.cfg.Version,
-				Description: "Chat sessions with an agentic tool loop. On the same machine the user that runs yaya needs no credentials; elsewhere a device token is sent as a bearer token.",
-			},
-			Components: &huma.Components{
-				Schemas:         huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer),
-				SecuritySchemes: map[string]*huma.SecurityScheme{"device": {Type: "http", Scheme: "bearer", Description: "a device token with the scope that the operation names"}},
-			},
-			Security: []map[string][]string{{}, {"device": {}}},
-		},
-		Formats:       map[string]huma.Format{"application/json": huma.DefaultJSONFormat, "json": huma.DefaultJSONFormat},
-		DefaultFormat: "application/json", RejectUnknownQueryParameters: true,
-		Transformers: []huma.Transformer{func(ctx huma.Context, _ string, v any) (any, error) {
-			if e, ok := v.(*Error); ok {
-				return s.answer(ctx.Context(), e), nil
-			}
-			return v, nil
-		}},
-	})
+	api := openapi.New(mux, huma.Info{
+		Title: "yaya sessions", Version: s.cfg.Version,
+		Description: "Chat sessions with an agentic tool loop. On the same machine the user that runs yaya needs no credentials; elsewhere a device token is sent as a bearer token.",
+	}, func(ctx huma.Context, f *openapi.Failure) any { return s.answer(ctx.Context(), worded(f)) })
 	s.sessionRoutes(api)
 	s.messageRoutes(api)
 	s.decisionRoutes(api)
@@ -184,11 +148,11 @@ func (s *Service) routes() (http.Handler, error) {
 	mux.HandleFunc("POST /v1/sessions/{session_id}/attachments", s.attach)
 	mux.HandleFunc("GET /v1/sessions/{session_id}/attachments/{name}", s.attachment)
 	mux.HandleFunc("GET /v1/sessions/{session_id}/artifacts/{artifact_id}", s.artifact)
-	if err := s.docs(mux, api.OpenAPI()); err != nil {
+	if err := openapi.Serve(mux, "/v1", api.OpenAPI()); err != nil {
 		return nil, err
 	}
 	mux.HandleFunc("/v1/", func(w http.ResponseWriter, r *http.Request) {
-		if allowed := methods(mux, r); allowed != "" {
+		if allowed := openapi.Methods(mux, r, "/v1/"); allowed != "" {
 			w.Header().Set("Allow", allowed)
 			s.refuse(w, r, problem(http.StatusMethodNotAllowed, "method_not_allowed", "this resource knows %s", allowed))
 			return
@@ -196,18 +160,6 @@ func (s *Service) routes() (http.Handler, error) {
 		s.refuse(w, r, problem(http.StatusNotFound, "not_found", "there is no such resource"))
 	})
 	return s.outer(mux), nil
-}
-
-// methods returns the methods by which the resource of a request can be used.
-func methods(mux *http.ServeMux, r *http.Request) string {
-	var out []string
-	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
-		probe := &http.Request{Method: m, URL: r.URL, Host: r.Host}
-		if _, pattern := mux.Handler(probe); pattern != "" && pattern != "/v1/" {
-			out = append(out, m)
-		}
-	}
-	return strings.Join(out, ", ")
 }
 
 // outer gives a request its id, and reads JSON bodies strictly and bounded before
@@ -221,13 +173,11 @@ func (s *Service) outer(next http.Handler) http.Handler {
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Cache-Control", "no-store")
 		upload := r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/attachments")
-		if r.Method != http.MethodGet && r.Method != http.MethodHead && r.ContentLength != 0 && !upload {
-			body, err := httpbody.Read(w, r, maxBody)
-			if err != nil {
+		if !upload {
+			if err := openapi.Strict(w, r); err != nil {
 				s.refuse(w, r, problem(err.Status, codes[err.Status], "%s", err.Detail))
 				return
 			}
-			r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 		}
 		next.ServeHTTP(w, r)
 	})
@@ -235,7 +185,7 @@ func (s *Service) outer(next http.Handler) http.Handler {
 
 // op describes an operation; scope is what a device needs for it.
 func op(method, path, id, scope, summary string, status int) huma.Operation {
-	return huma.Operation{Method: method, Path: path, OperationID: id, Summary: summary, DefaultStatus: status, Tags: []string{"sessions"}, Description: "Scope for devices: `" + scope + "`.", MaxBodyBytes: maxBody}
+	return openapi.Operation("sessions", method, path, id, scope, summary, status)
 }
 
 // handle adapts a handler: its errors become ones that its caller may read.

@@ -1,17 +1,15 @@
 package sessions
 
 import (
-	"bytes"
-	_ "embed"
 	"encoding/json"
-	"html/template"
 	"maps"
 	"net/http"
 	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/yaya-ai/yaya/gateway/openapi"
 )
 
 func writeJSON(w http.ResponseWriter, status int, v any) {
@@ -37,7 +35,7 @@ var eventData = map[string]any{
 // describe adds to the document what is no JSON in and JSON out.
 func (s *Service) describe(doc *huma.OpenAPI) {
 	reg := doc.Components.Schemas
-	failure := &huma.Response{Description: "Error", Content: map[string]*huma.MediaType{"application/json": {Schema: reg.Schema(reflect.TypeFor[Error](), true, "Error")}}}
+	failure := openapi.Errors[Error](doc)
 	id := &huma.Param{Name: "session_id", In: "path", Required: true, Schema: &huma.Schema{Type: "string"}}
 	add := func(method, path, operation, scope, summary string, params []*huma.Param, body *huma.RequestBody, status, mediaType string, schema *huma.Schema) {
 		doc.AddOperation(&huma.Operation{
@@ -73,94 +71,4 @@ func (s *Service) describe(doc *huma.OpenAPI) {
 	add("POST", "/v1/sessions/{session_id}/attachments", "attach", "sessions:write", "Upload a file of at most 25 MiB", nil, upload, "201", "application/json", reg.Schema(reflect.TypeFor[Uploaded](), true, "Uploaded"))
 	add("GET", "/v1/sessions/{session_id}/attachments/{name}", "getAttachment", "sessions:read", "Download an attachment", []*huma.Param{{Name: "name", In: "path", Required: true, Schema: text}}, nil, "200", "application/octet-stream", file)
 	add("GET", "/v1/sessions/{session_id}/artifacts/{artifact_id}", "getArtifact", "sessions:read", "Download what a tool has left", []*huma.Param{{Name: "artifact_id", In: "path", Required: true, Schema: text}}, nil, "200", "application/octet-stream", file)
-}
-
-//go:embed docs.html
-var page string
-
-// described is an operation as the page shows it.
-type described struct {
-	Method, Path, Summary, Description, ID string
-	Params                                 []*huma.Param
-	Body, Answer                           string
-}
-
-// docs serves the OpenAPI document, and a page made of it, which needs no script.
-func (s *Service) docs(mux *http.ServeMux, doc *huma.OpenAPI) error {
-	raw, err := json.MarshalIndent(doc, "", "  ")
-	if err != nil {
-		return err
-	}
-	mux.HandleFunc("GET /v1/openapi.json", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(raw) // a client that went away gets nothing
-	})
-	view := struct {
-		Title, Version, Intro string
-		Operations            []described
-		Schemas               []described
-	}{Title: doc.Info.Title, Version: doc.Info.Version, Intro: doc.Info.Description}
-	for _, path := range slices.Sorted(maps.Keys(doc.Paths)) {
-		item := doc.Paths[path]
-		for _, o := range []*huma.Operation{item.Get, item.Post, item.Put, item.Patch, item.Delete} {
-			if o != nil {
-				view.Operations = append(view.Operations, operation(o))
-			}
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(doc.Components.Schemas.Map())) {
-		view.Schemas = append(view.Schemas, described{ID: name, Body: pretty(doc.Components.Schemas.Map()[name])})
-	}
-	t, err := template.New("docs").Parse(page)
-	if err != nil {
-		return err
-	}
-	var html bytes.Buffer
-	if err := t.Execute(&html, view); err != nil {
-		return err
-	}
-	mux.HandleFunc("GET /v1/docs", func(w http.ResponseWriter, _ *http.Request) {
-		h := w.Header()
-		h.Set("Content-Type", "text/html; charset=utf-8")
-		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
-		h.Set("Referrer-Policy", "no-referrer")
-		_, _ = w.Write(html.Bytes()) // a client that went away gets nothing
-	})
-	return nil
-}
-
-func operation(o *huma.Operation) described {
-	d := described{Method: o.Method, Path: o.Path, Summary: o.Summary, Description: strings.ReplaceAll(o.Description, "`", ""), ID: o.OperationID, Params: o.Parameters}
-	if o.RequestBody != nil {
-		var parts []string
-		for _, kind := range slices.Sorted(maps.Keys(o.RequestBody.Content)) {
-			parts = append(parts, kind+" "+pretty(o.RequestBody.Content[kind].Schema))
-		}
-		d.Body = strings.Join(parts, "\n")
-	}
-	for _, status := range slices.Sorted(maps.Keys(o.Responses)) {
-		if status == "default" {
-			continue
-		}
-		d.Answer += status
-		for kind, m := range o.Responses[status].Content {
-			d.Answer += " " + kind + " " + pretty(m.Schema)
-		}
-		d.Answer += "\n"
-	}
-	return d
-}
-
-func pretty(schema *huma.Schema) string {
-	if schema == nil {
-		return ""
-	}
-	if schema.Ref != "" {
-		return schema.Ref[strings.LastIndex(schema.Ref, "/")+1:]
-	}
-	raw, err := json.MarshalIndent(schema, "", "  ")
-	if err != nil {
-		return err.Error()
-	}
-	return string(raw)
 }

@@ -57,7 +57,10 @@ var allowed = map[string][]string{
 	"gateway/admin":               {"kernel/...", "auth", "gateway/..."},
 	"gateway/wire":                {"kernel/...", "auth", "gateway/httpbody", "gateway/wire/codec"},
 	"gateway/wire/codec":          {},
-	"gateway/sessions":            {"kernel/...", "auth", "gateway/httpbody"},
+	"gateway/sessions":            {"kernel/...", "auth", "gateway/httpbody", "gateway/openapi"},
+	"gateway/openapi":             {"gateway/httpbody"},
+	"gateway/openapi/openapitest": {}, // for tests
+	"gateway/dashboard":           {},
 	"gateway/wire/wiretest":       {"kernel/...", "auth", "gateway/...", "plugins/llm_echo", "plugins/memory_sqlite", "plugins/strategy_react"}, // for tests
 	"examples/remote-device":      {"gateway/client"},
 	"gateway/client":              {"auth", "gateway/registry", "gateway/wire/codec"},

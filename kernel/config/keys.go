@@ -73,6 +73,9 @@ func lookupKey(name string) (Key, bool) {
 	return Keys[i], true
 }
 
+// ValidKey reports whether key can be one.
+func ValidKey(key string) bool { return keyPattern.MatchString(key) }
+
 // CheckValue reports why a key cannot have a value.
 func CheckValue(key string, v json.RawMessage) error {
 	switch {

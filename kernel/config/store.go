@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/atomicfile"
+	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
 )
@@ -248,10 +249,14 @@ func (s *Store) Set(key string, value json.RawMessage) error {
 		return err
 	}
 	return s.change(func(v values) error {
-		if old, ok := v[key]; ok && secret(key) && sameValue(Mask(key, old), flat.Bytes()) {
-			return nil
+		next := json.RawMessage(flat.Bytes())
+		if old, ok := v[key]; ok && bytes.Contains(next, []byte("****")) {
+			var err error
+			if next, err = masked.Restore(next, Mask(key, old), old); err != nil {
+				return err
+			}
 		}
-		v[key] = flat.Bytes()
+		v[key] = next
 		return nil
 	})
 }

@@ -236,6 +236,18 @@ func (r record) waiting(file string) Waiting {
 	return w
 }
 
+// Digest identifies exactly what waits, whatever of it can be shown.
+func (w Waiting) Digest() string {
+	h := sha256.New()
+	for _, part := range []string{w.file, w.record.NewIdentity, w.record.NewVersion} {
+		fmt.Fprintf(h, "%d:%s", len(part), part)
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.record.Waiting)) {
+		fmt.Fprintf(h, "%d:%s%s", len(name), name, w.record.Waiting[name].Hash)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
 func pretty(raw json.RawMessage) []byte {
 	if len(raw) == 0 {
 		return nil
