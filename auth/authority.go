@@ -62,6 +62,23 @@ type Authority struct {
 	pending  map[string]*pending
 	verified map[[32]byte]*claimsOf
 	holders  map[*hold]struct{}
+	onWait   func()
+}
+
+// OnWaiting has f called when a device has begun to wait for approval, or was sent
+// away: neither is in the control log. f must not block. It is called once, before
+// the authority is used.
+func (a *Authority) OnWaiting(f func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.onWait = f
+}
+
+// waited tells who wants to know; mu is held.
+func (a *Authority) waited() {
+	if a.onWait != nil {
+		a.onWait()
+	}
 }
 
 type device struct {

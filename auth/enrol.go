@@ -249,6 +249,7 @@ func (a *Authority) wait(peer, id string, key []byte, label string) (Registered,
 	d := a.devices[id]
 	rid := "req_" + shortID()
 	a.pending[rid] = &pending{device: id, key: key, label: label, peer: peer, created: now, approved: d != nil && !d.revoked}
+	a.waited()
 	return Registered{RequestID: rid}, nil
 }
 
@@ -323,6 +324,7 @@ func (a *Authority) Reject(actor Principal, request string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.pending, rid)
+	a.waited()
 	return nil
 }
 

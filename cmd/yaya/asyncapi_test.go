@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/gateway/rpc"
 	"github.com/yaya-ai/yaya/gateway/wire"
 	"github.com/yaya-ai/yaya/gateway/wire/codec"
@@ -20,7 +22,7 @@ const asyncAPI = "../../docs/asyncapi.json"
 // docs/asyncapi.json is what the Go types say, and every message of docs/WIRE.md's
 // topics is in it.
 func TestAsyncAPI(t *testing.T) {
-	all := append(wire.Describe(), rpc.Describe()...)
+	all := slices.Concat(wire.Describe(), rpc.Describe(), admin.Describe())
 	doc, err := json.MarshalIndent(document(t, all), "", "  ")
 	if err != nil {
 		t.Fatal(err)

@@ -88,6 +88,20 @@ func (p *Plane) list(now time.Time) []KernelInfo {
 	return out
 }
 
+// Kernels are the kernels that are known, with how they are (W-57).
+func (p *Plane) Kernels() []KernelInfo { return p.list(time.Now()) }
+
+// Agents are the agents that are registered (W-50).
+func (p *Plane) Agents() []registry.Agent { return p.agents.List() }
+
+// Present are the devices that are connected.
+func (p *Plane) Present() []string {
+	if p.run.Server == nil {
+		return []string{}
+	}
+	return p.run.Server.Present()
+}
+
 // Heartbeat is how this kernel is.
 func (p *Plane) Heartbeat() registry.Heartbeat {
 	ctx, cancel := context.WithTimeout(context.Background(), heartbeatEvery/3)

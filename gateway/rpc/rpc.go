@@ -182,7 +182,7 @@ func (p *Plane) call(ctx context.Context, who auth.Principal, method string, raw
 		if err := auth.Allow(who, auth.AgentsRead); err != nil {
 			return nil, err
 		}
-		return p.status(), params(raw, &struct{}{})
+		return p.Status(), params(raw, &struct{}{})
 	case "kernel.list":
 		if err := auth.Allow(who, auth.AgentsRead); err != nil {
 			return nil, err

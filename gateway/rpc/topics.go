@@ -129,7 +129,8 @@ type Status struct {
 	Index  int64  `json:"raft_log_index"`
 }
 
-func (p *Plane) status() Status {
+// Status is how the cluster is.
+func (p *Plane) Status() Status {
 	s := p.run.Log.State()
 	out := Status{"healthy", s.Leader, s.Term, s.Nodes, s.Quorum, s.Last}
 	if !s.Quorum {
@@ -143,7 +144,7 @@ func (c consensus) Join(_ context.Context, cl wire.Client, _ string, _ *wire.Cur
 	if err := auth.Allow(cl.Principal, auth.AgentsRead); err != nil {
 		return wire.Joined{}, err
 	}
-	st := c.p.status()
+	st := c.p.Status()
 	return wire.Joined{Response: st, Live: func() []wire.Event { // who leads, for who comes late
 		return []wire.Event{{Name: evLeader, Payload: registry.LeaderElected{Type: evLeader, Node: st.Leader, Term: st.Term, Time: stamp(time.Now())}}}
 	}}, nil

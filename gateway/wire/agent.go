@@ -171,6 +171,9 @@ type AgentEvent struct {
 	AgentID string `json:"agent_id"`
 	Data    any    `json:"data"` // the kind's payload, see docs/events
 	Time    string `json:"ts"`
+	TurnID  string `json:"turn_id,omitempty"`
+	// ClientID is the id that a client has given to a message.
+	ClientID string `json:"client_id,omitempty"`
 	// Cursor is where the client is once it has seen this; absent from volatile
 	// events.
 	Cursor *Cursor `json:"cursor,omitempty"`
@@ -178,7 +181,7 @@ type AgentEvent struct {
 
 // project returns an event as clients see it.
 func project(ev event.Event, epoch string) Event {
-	p := AgentEvent{Type: ev.Kind, AgentID: ev.SessionID, Data: ev.Payload, Time: stamp(ev.Time)}
+	p := AgentEvent{Type: ev.Kind, AgentID: ev.SessionID, Data: ev.Payload, Time: stamp(ev.Time), TurnID: ev.Turn, ClientID: ev.ClientID}
 	if p.Data == nil {
 		p.Data = struct{}{}
 	}
@@ -238,6 +241,8 @@ func (a *Agents) Push(ctx context.Context, c Client, topic, name string, payload
 		return a.approve(c, payload)
 	case "stream_retry":
 		return a.retry(c, id, payload)
+	case "history":
+		return a.history(id, payload)
 	}
 	return nil, NoSuchEvent(name)
 }

@@ -27,6 +27,7 @@ func Describe() []codec.Description {
 		codec.FromClient(agent, "message", "say something to the agent", agentMessage{}, loop.Admission{}),
 		codec.FromClient(agent, "interrupt", "end the turn", struct{}{}, interrupted{}),
 		codec.FromClient(agent, "approval", "decide what the agent has asked", agentApproval{}, nil),
+		codec.FromClient(agent, "history", "what is older than a cursor", historyPush{}, historyPage{}),
 		codec.FromClient(agent, "stream_retry", "send chunks again", streamRetry{}, retried{}),
 	}
 }

@@ -130,8 +130,33 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	challenge := s.cfg.Authority.NewChallenge(s.cfg.Audience(r))
 	text := base64.StdEncoding.EncodeToString(challenge.Bytes())
+	s.open(w, r, addr, http.Header{ChallengeHeader: {text}}, func(c *conn) (auth.Principal, error) { return c.authenticate(challenge, text, addr) })
+}
+
+// Local is the handler for the user that runs yaya, whom the listener has established
+// by the connection: there is no device, no token and no challenge, and the first
+// frame is auth_ok. Everything else is the same.
+func (s *Server) Local() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p := auth.FromContext(r.Context())
+		if p.Kind != auth.Owner {
+			http.Error(w, "this is for the user that runs yaya; devices use /ws", http.StatusForbidden)
+			return
+		}
+		addr := s.cfg.Address(r)
+		if !s.enter(addr) {
+			w.Header().Set("Retry-After", "10")
+			http.Error(w, "too many connections are being opened", http.StatusServiceUnavailable)
+			return
+		}
+		s.open(w, r, addr, nil, func(*conn) (auth.Principal, error) { return p, nil })
+	})
+}
+
+// open upgrades a connection that enter has counted, and serves it.
+func (s *Server) open(w http.ResponseWriter, r *http.Request, addr netip.Addr, header http.Header, who func(*conn) (auth.Principal, error)) {
 	h := &hijacker{ResponseWriter: w}
-	ws, err := s.upgrader.Upgrade(h, r, http.Header{ChallengeHeader: {text}})
+	ws, err := s.upgrader.Upgrade(h, r, header)
 	if err != nil { // it has answered
 		s.leave(addr)
 		s.all.Done()
@@ -146,7 +171,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.q.flush(goodbye)
 	}
 	// Not on this goroutine: net/http keeps buffers for as long as it is in use.
-	go s.run(c, challenge, text, addr)
+	go s.run(c, addr, who)
 }
 
 // hijacker lends the WebSocket a reader that is also the connection's own: it waits
@@ -169,11 +194,11 @@ func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 }
 
 // run serves a connection until it is over.
-func (s *Server) run(c *conn, challenge *auth.Challenge, text string, addr netip.Addr) {
+func (s *Server) run(c *conn, addr netip.Addr, who func(*conn) (auth.Principal, error)) {
 	defer s.all.Done()
 	defer c.close()
 	greeted := make(chan bool)
-	go func() { greeted <- s.greet(c, challenge, text, addr) }()
+	go func() { greeted <- s.greet(c, addr, who) }()
 	if <-greeted {
 		c.serve()
 		s.forget(c)
@@ -181,8 +206,8 @@ func (s *Server) run(c *conn, challenge *auth.Challenge, text string, addr netip
 }
 
 // greet authenticates a connection and takes it in.
-func (s *Server) greet(c *conn, challenge *auth.Challenge, text string, addr netip.Addr) bool {
-	p, err := c.authenticate(challenge, text, addr)
+func (s *Server) greet(c *conn, addr netip.Addr, who func(*conn) (auth.Principal, error)) bool {
+	p, err := who(c)
 	s.mu.Lock()
 	delete(s.fresh, c)
 	s.mu.Unlock()
@@ -237,14 +262,15 @@ func (s *Server) admit(c *conn, p auth.Principal) bool {
 	s.devices[p.ID]++
 	first := s.devices[p.ID] == 1
 	s.mu.Unlock()
-	if first && s.cfg.OnPresence != nil {
+	if first && p.Kind == auth.Device && s.cfg.OnPresence != nil {
 		s.cfg.OnPresence(p.ID, true)
 	}
 	return true
 }
 
 func (s *Server) forget(c *conn) {
-	id := c.principal().ID
+	who := c.principal()
+	id := who.ID
 	s.mu.Lock()
 	delete(s.conns, c)
 	s.devices[id]--
@@ -253,7 +279,7 @@ func (s *Server) forget(c *conn) {
 		delete(s.devices, id)
 	}
 	s.mu.Unlock()
-	if last && s.cfg.OnPresence != nil {
+	if last && who.Kind == auth.Device && s.cfg.OnPresence != nil {
 		s.cfg.OnPresence(id, false)
 	}
 }
@@ -264,7 +290,9 @@ func (s *Server) Present() []string {
 	defer s.mu.Unlock()
 	out := make([]string, 0, len(s.devices))
 	for id := range s.devices {
-		out = append(out, id)
+		if id != "" { // that is the local owner
+			out = append(out, id)
+		}
 	}
 	slices.Sort(out)
 	return out

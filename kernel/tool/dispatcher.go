@@ -130,12 +130,12 @@ func (d *Dispatcher) begin() bool {
 // DefaultPolicy asks for tools that write or execute, for tools that require
 // approval, and for every provided tool; a native call from a downstream MCP
 // client counts as approved by that client's own consent (rule origin=mcp), and
-// so does a call that the local owner typed.
+// so does a call that somebody typed or filled in who may answer asks.
 type DefaultPolicy struct{}
 
 // Decide implements [Policy]. Annotations never relax it (UP-33).
 func (DefaultPolicy) Decide(_ context.Context, call Call, def Definition) (Verdict, error) {
-	if call.Origin == OriginCLI || (call.Origin == OriginMCP && def.Identity.Provider != "") {
+	if call.Origin == OriginCLI || call.Origin == OriginAPI || (call.Origin == OriginMCP && def.Identity.Provider != "") {
 		return Verdict{Decision: Allow}, nil
 	}
 	if def.RequiresApproval || def.Identity.Provider != "" {

@@ -80,6 +80,7 @@ const (
 	OriginMCP  Origin = "mcp"  // a downstream MCP client
 	OriginCLI  Origin = "cli"  // the command line of the local owner
 	OriginWire Origin = "wire" // another kernel or a device, as a skill
+	OriginAPI  Origin = "api"  // somebody who may answer asks, through the admin API
 )
 
 // Call is one request to run a tool (S-43).
