@@ -156,16 +156,16 @@ func token(t *testing.T, a *auth.Authority, id string, scopes ...auth.Scope) str
 	return got.Token.Token
 }
 
-// AU-46, AU-35, AU-10, R7: every route for every kind of principal. A route that
+// AU-46, AU-35, AU-10, HT-25, R7, Y-202: every route for every kind of principal. A route that
 // is not in this table fails the test.
 func TestEveryRouteForEveryPrincipal(t *testing.T) {
 	a, _ := authority(t)
 	ok := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, "reached by ", auth.FromContext(r.Context()).Actor(), " ", principal.From(r.Context()))
 	})
-	cfg := Config{Authority: a, MCP: ok, Metrics: ok, API: ok, Wire: ok, RPC: ok, Agents: ok, Status: func() any { return 1 }}
+	cfg := Config{Authority: a, MCP: ok, Metrics: ok, API: ok, Page: ok, Wire: ok, RPC: ok, Agents: ok, Status: func() any { return 1 }}
 	base, unix := serving(t, cfg)
-	behind, _ := serving(t, Config{Authority: a, MCP: ok, Metrics: ok, API: ok, Wire: ok, RPC: ok, Agents: ok, Status: func() any { return 1 }, Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	behind, _ := serving(t, Config{Authority: a, MCP: ok, Metrics: ok, API: ok, Page: ok, Wire: ok, RPC: ok, Agents: ok, Status: func() any { return 1 }, Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 	admin, none := token(t, a, "admin", auth.AllScopes()...), token(t, a, "none")
 	revoked := token(t, a, "gone", auth.AllScopes()...)
 	if err := a.Revoke(t.Context(), auth.LocalOwner, "gone", ""); err != nil {
@@ -182,33 +182,68 @@ func TestEveryRouteForEveryPrincipal(t *testing.T) {
 	}
 	public := want{200, 200, "*"}
 	wants := map[string]want{
-		"GET /health":                       public,
-		"GET /.well-known/jwks.json":        public,
-		"GET /ws":                           public,
-		"GET /socket/websocket":             public,
-		"POST /auth/register":               {415, 415, "*"},
-		"POST /auth/refresh":                {401, 401, "*"},
-		"POST /rpc":                         {401, 200, auth.AgentsRead},
-		"GET /agents":                       {401, 200, auth.AgentsRead},
-		"GET /agents/{id}":                  {401, 200, auth.AgentsRead},
-		"/mcp":                              {200, 200, auth.ToolsCall},
-		"/mcp/{profile}":                    {200, 200, auth.ToolsCall},
-		"GET /metrics":                      {200, 200, auth.MetricsRead},
-		"GET /status":                       {200, 200, auth.AgentsRead},
-		"/api/":                             {200, 200, auth.ConfigRead},
-		"GET /api/llm-providers":            {200, 200, auth.ConfigRead},
-		"POST /api/llm-providers":           {200, 200, auth.ConfigWrite},
-		"PATCH /api/llm-providers/{id}":     {200, 200, auth.ConfigWrite},
-		"DELETE /api/llm-providers/{id}":    {200, 200, auth.ConfigWrite},
-		"POST /api/llm-providers/{id}/test": {200, 200, auth.ConfigWrite},
-		"GET /api/devices":                  {200, 200, auth.DevicesRead},
-		"POST /api/devices/invite":          {200, 200, auth.DevicesApprove},
-		"POST /api/devices/approve":         {200, 200, auth.DevicesApprove},
-		"POST /api/devices/reject":          {200, 200, auth.DevicesApprove},
-		"POST /api/devices/rotate-keys":     {200, 200, auth.DevicesManage},
-		"POST /api/devices/{id}/revoke":     {200, 200, auth.DevicesManage},
-		"PUT /api/devices/{id}/scopes":      {200, 200, auth.DevicesManage},
-		"GET /api/audit":                    {200, 200, auth.AuditRead},
+		"GET /health":                             public,
+		"GET /.well-known/jwks.json":              public,
+		"GET /ws":                                 public,
+		"GET /socket/websocket":                   public,
+		"POST /auth/register":                     {415, 415, "*"},
+		"POST /auth/refresh":                      {401, 401, "*"},
+		"POST /rpc":                               {401, 200, auth.AgentsRead},
+		"GET /agents":                             {401, 200, auth.AgentsRead},
+		"GET /agents/{id}":                        {401, 200, auth.AgentsRead},
+		"/mcp":                                    {200, 200, auth.ToolsCall},
+		"/mcp/{profile}":                          {200, 200, auth.ToolsCall},
+		"GET /metrics":                            {200, 200, auth.MetricsRead},
+		"GET /status":                             {200, 200, auth.AgentsRead},
+		"/api/":                                   {200, 200, auth.SessionsRead},
+		"GET /api/openapi.json":                   {200, 200, auth.ConfigRead},
+		"GET /api/docs":                           {200, 200, auth.ConfigRead},
+		"GET /api/me":                             {200, 200, auth.SessionsRead},
+		"GET /api/setup":                          {200, 200, auth.ConfigRead},
+		"GET /api/cluster":                        {200, 200, auth.AgentsRead},
+		"GET /api/metrics":                        {200, 200, auth.MetricsRead},
+		"GET /api/audit":                          {200, 200, auth.AuditRead},
+		"GET /api/config":                         {200, 200, auth.ConfigRead},
+		"GET /api/settings":                       {200, 200, auth.ConfigRead},
+		"GET /api/config/{key}":                   {200, 200, auth.ConfigRead},
+		"PATCH /api/config/{key}":                 {200, 200, auth.ConfigWrite},
+		"DELETE /api/config/{key}":                {200, 200, auth.ConfigWrite},
+		"GET /api/plugins":                        {200, 200, auth.ConfigRead},
+		"PATCH /api/plugins/{name}":               {200, 200, auth.ConfigWrite},
+		"DELETE /api/plugins/{name}":              {200, 200, auth.ConfigWrite},
+		"POST /api/plugins/install":               {200, 200, auth.ConfigWrite},
+		"GET /api/llm-providers":                  {200, 200, auth.ConfigRead},
+		"POST /api/llm-providers":                 {200, 200, auth.ConfigWrite},
+		"PATCH /api/llm-providers/active":         {200, 200, auth.ConfigWrite},
+		"PATCH /api/llm-providers/{id}":           {200, 200, auth.ConfigWrite},
+		"DELETE /api/llm-providers/{id}":          {200, 200, auth.ConfigWrite},
+		"POST /api/llm-providers/{id}/test":       {200, 200, auth.ConfigWrite},
+		"GET /api/mcp/servers":                    {200, 200, auth.ConfigRead},
+		"POST /api/mcp/servers":                   {200, 200, auth.ConfigWrite},
+		"PUT /api/mcp/servers/{name}":             {200, 200, auth.ConfigWrite},
+		"DELETE /api/mcp/servers/{name}":          {200, 200, auth.ConfigWrite},
+		"POST /api/mcp/servers/{name}/restart":    {200, 200, auth.ConfigWrite},
+		"GET /api/mcp/import":                     {200, 200, auth.ConfigRead},
+		"POST /api/mcp/import":                    {200, 200, auth.ConfigWrite},
+		"GET /api/mcp/changes":                    {200, 200, auth.ConfigRead},
+		"POST /api/mcp/changes/{id}/apply":        {200, 200, auth.ConfigWrite},
+		"DELETE /api/mcp/changes/{id}":            {200, 200, auth.ConfigWrite},
+		"GET /api/mcp/quarantine":                 {200, 200, auth.ConfigRead},
+		"POST /api/mcp/quarantine/{name}/approve": {200, 200, auth.ConfigWrite},
+		"GET /api/tools":                          {200, 200, auth.ConfigRead},
+		"POST /api/tools/{name}/call":             {200, 200, auth.ToolsCall},
+		"GET /api/tools/artifacts/{id}":           {200, 200, auth.ToolsCall},
+		"GET /api/approvals":                      {200, 200, auth.SessionsRead},
+		"POST /api/approvals/{id}":                {200, 200, auth.ApprovalsAnswer},
+		"GET /api/devices":                        {200, 200, auth.DevicesRead},
+		"POST /api/devices/invite":                {200, 200, auth.DevicesApprove},
+		"POST /api/devices/approve":               {200, 200, auth.DevicesApprove},
+		"POST /api/devices/reject":                {200, 200, auth.DevicesApprove},
+		"POST /api/devices/rotate-keys":           {200, 200, auth.DevicesManage},
+		"POST /api/devices/{id}/revoke":           {200, 200, auth.DevicesManage},
+		"PUT /api/devices/{id}/scopes":            {200, 200, auth.DevicesManage},
+		"GET /{$}":                                public,
+		"GET /ui/{file...}":                       public,
 	}
 	srv := &Server{cfg: cfg}
 	seen := 0
@@ -226,7 +261,7 @@ func TestEveryRouteForEveryPrincipal(t *testing.T) {
 		if !found {
 			method, path = http.MethodPost, r.pattern
 		}
-		path = strings.NewReplacer("{id}", "x", "{profile}", "p").Replace(path)
+		path = strings.NewReplacer("{id}", "x", "{name}", "x", "{key}", "x", "{file...}", "x", "{$}", "", "{profile}", "p").Replace(path)
 		check := func(who string, got answer, wanted int) {
 			t.Helper()
 			if got.status != wanted {

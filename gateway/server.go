@@ -54,6 +54,8 @@ type Config struct {
 	Authority *auth.Authority
 	Metrics   http.Handler
 	API       http.Handler // below /api/
+	Live      http.Handler // WebSockets of the local owner
+	Page      http.Handler // the dashboard
 	Wire      http.Handler // WebSockets of devices
 	RPC       http.Handler // POST /rpc
 	Agents    http.Handler // GET /agents and /agents/{id}

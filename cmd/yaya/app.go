@@ -16,6 +16,7 @@ import (
 
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/gateway"
+	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/gateway/registry"
 	"github.com/yaya-ai/yaya/gateway/sessions"
 	"github.com/yaya-ai/yaya/internal/proc"
@@ -54,11 +55,15 @@ type app struct {
 	procs   *proc.Manager
 	http    upstream.Transport
 	v1      atomic.Pointer[sessions.Service]
+	live    atomic.Pointer[admin.Live]
+	trust   *trust.Store
 	files   *tool_workspace.Plugin
 	shell   *tool_shell.Plugin
 	coder   *strategy_coder.Plugin
 	home    string
 	data    string
+	// workspace of sessions that are opened without one.
+	workspace string
 }
 
 // appConfig says what to put together.
@@ -87,7 +92,7 @@ func newApp(c appConfig) (*app, error) {
 		}
 		c.workspace = dir
 	}
-	a := &app{log: c.log, metrics: gateway.NewMetrics(), mix: new(registry.Mix), memory: memory_sqlite.New(filepath.Join(c.data.Name(), "memory.db")), procs: &proc.Manager{Guard: true}, http: upstream.NewTransport(), home: c.home, data: c.data.Name()}
+	a := &app{log: c.log, metrics: gateway.NewMetrics(), mix: new(registry.Mix), memory: memory_sqlite.New(filepath.Join(c.data.Name(), "memory.db")), procs: &proc.Manager{Guard: true}, http: upstream.NewTransport(), home: c.home, data: c.data.Name(), trust: trust.NewStore(c.data), workspace: c.workspace}
 	var err error
 	a.kernel, err = kernel.New(kernel.Config{
 		Data: c.data, Settings: c.settings, Workspace: c.workspace, Version: yayaVersion(), Observer: observers{a.metrics, usage{a.mix}}, Approver: c.approver, Asker: mcpbridge.AskCaller, Audit: c.audit, ApprovalTimeout: a.approvalTimeout,
@@ -105,11 +110,11 @@ func newApp(c appConfig) (*app, error) {
 	}
 	a.bridge = mcpbridge.New(mcpbridge.Config{
 		Servers: c.servers.servers, Invalid: c.servers.invalid,
-		Registry: k.Tools, Procs: a.procs, HTTP: a.http, Artifacts: k.Artifacts, Grants: oauth.NewStore(c.data), Trust: trust.NewStore(c.data), Version: yayaVersion(), Log: c.log,
+		Registry: k.Tools, Procs: a.procs, HTTP: a.http, Artifacts: k.Artifacts, Grants: oauth.NewStore(c.data), Trust: a.trust, Version: yayaVersion(), Log: c.log,
 		Env: os.LookupEnv, Home: c.home, Workspace: c.workspace,
 		Standing: func(client string) relay.Peer { return a.mcp.Standing(client) },
 	})
-	a.host = feature.NewHost(feature.Config{Registry: k.Tools, Dispatcher: k.Dispatch, Log: c.log, OnStatus: a.bridge.OnStatus})
+	a.host = feature.NewHost(feature.Config{Registry: k.Tools, Dispatcher: k.Dispatch, Log: c.log, OnStatus: a.onStatus})
 	a.bridge.Attach(a.host)
 	a.mcp = downstream.New(downstream.Config{
 		Dispatcher: k.Dispatch, Registry: k.Tools, Boundary: a.host.Boundary, Watch: a.host.Watch, SessionEnded: a.bridge.Release,

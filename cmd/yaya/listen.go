@@ -75,11 +75,14 @@ func (l *listenFlags) apply(cfg *gateway.Config) error {
 	return nil
 }
 
+// remote reports whether other machines can reach yaya.
+func (l *listenFlags) remote() bool { return l.cert != "" || l.proxies != "" }
+
 // base is the URL by which clients reach yaya: the first name that it was given, or
 // the address that it listens on.
 func (l *listenFlags) base(addr string) string {
 	scheme := "http://"
-	if l.cert != "" || l.proxies != "" {
+	if l.remote() {
 		scheme = "https://"
 	}
 	if len(l.hosts) > 0 {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/gateway"
+	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/gateway/client"
 	"github.com/yaya-ai/yaya/gateway/registry"
 	"github.com/yaya-ai/yaya/gateway/rpc"
@@ -27,7 +28,11 @@ const socketGrace = 3 * time.Second
 // than once.
 func (a *app) sockets(ctx context.Context, c *controlPlane, attempts *auth.Attempts) (s *wire.Server, end func()) {
 	s = wire.New(wire.Config{
-		Authority: c.devices, KernelID: c.kernel, Audience: gateway.Audience, Address: gateway.Address, Attempts: attempts, OnPresence: c.plane.Presence, Log: a.log,
+		Authority: c.devices, KernelID: c.kernel, Audience: gateway.Audience, Address: gateway.Address, Attempts: attempts, Log: a.log,
+		OnPresence: func(device string, there bool) {
+			c.plane.Presence(device, there)
+			a.changed(admin.PartDevices, admin.PartAgents)
+		},
 	})
 	agents := wire.NewAgents(wire.AgentsConfig{Server: s, Sessions: a.kernel.Sessions, Loop: a.kernel.Loop, Approvals: a.kernel.Approvals})
 	s.Handle("agent:lobby", c.plane.Lobby())

@@ -18,6 +18,7 @@ import (
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/gateway"
 	"github.com/yaya-ai/yaya/gateway/admin"
+	"github.com/yaya-ai/yaya/gateway/dashboard"
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
@@ -103,13 +104,30 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 	defer chats.Close()
 	sockets, endSockets := a.sockets(ctx, plane, attempts)
 	defer endSockets()
+	live, endLive, err := a.watch(ctx, plane, sockets)
+	if err != nil {
+		return err
+	}
+	defer endLive()
 	var url string
+	api, err := admin.New(admin.Config{
+		Bus: a.kernel.Bus, Settings: settings, Plugins: a.kernel.Plugins, Devices: plane.devices, Control: plane.log,
+		Servers: newServerAdmin(a, p, l, len(mcpConfig) == 0), Registry: a.kernel.Tools, Dispatch: a.kernel.Dispatch, Artifacts: a.kernel.Artifacts, Approvals: a.kernel.Approvals,
+		Plane: plane.plane, Live: live, Setup: func(context.Context) admin.Setup { return a.setup(url, listen.remote()) }, Version: yayaVersion(), Log: log,
+	})
+	if err != nil {
+		return err
+	}
+	page, err := dashboard.New()
+	if err != nil {
+		return err
+	}
 	cfg := gateway.Config{
-		Tokens: tokens, Authority: plane.devices, Attempts: attempts, Wire: sockets, Shed: sockets.Shed, Tool: a.ofTool, RPC: plane.plane.Handler(), Agents: plane.plane.AgentsHandler(),
+		Page: page, Tokens: tokens, Authority: plane.devices, Attempts: attempts, Wire: sockets, Shed: sockets.Shed, Tool: a.ofTool, RPC: plane.plane.Handler(), Agents: plane.plane.AgentsHandler(),
 		Socket: socket, MCP: a.mcp, Metrics: a.metrics.Handler(), Log: log,
-		Status:   func() any { return a.report(url) },
-		Ready:    func() error { return a.ready(plane) },
-		API:      admin.New(admin.Config{Bus: a.kernel.Bus, Settings: settings, Plugins: a.kernel.Plugins, Devices: plane.devices, Control: plane.log, Log: log}),
+		Status: func() any { return a.report(url + "/mcp") },
+		Ready:  func() error { return a.ready(plane) },
+		API:    api, Live: sockets.Local(),
 		Sessions: a.kernel.Sessions, V1: chats,
 		BeforeDrain: func() { // ends the streams, so that draining does not wait for them
 			a.mcp.Close()
@@ -125,7 +143,7 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 	if err != nil {
 		return err
 	}
-	url = listen.base(web.Addr()) + "/mcp"
+	url = listen.base(web.Addr())
 	a.gauges()
 	if err := errors.Join(plane.watch(a.kernel.Bus), a.join(ctx, plane, sockets)); err != nil {
 		return errors.Join(err, web.Close())
@@ -148,7 +166,7 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 		a.repair(ctx)
 	}()
 	defer func() { <-repaired }()
-	welcome(ctx, a, out, url, p, l)
+	welcome(ctx, a, out, url+"/mcp", p, l)
 	if err := a.required(ctx, l); err != nil && ctx.Err() == nil {
 		return err
 	}

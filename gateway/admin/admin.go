@@ -1,142 +1,212 @@
 // Package admin is the control plane over HTTP: JSON in, JSON out, below /api/.
 //
-// Errors are {"detail": "…"} (Y-201). Bodies are bounded and strict. Who may
+// The handlers say what they take and give, and the OpenAPI document
+// (/api/openapi.json) is made from that. Errors are {"detail": "…"} (Y-201). Bodies
+// are bounded and strict. What this yaya does not have answers 503 (Y-200). Who may
 // reach a resource is decided by the routes of gateway; what a caller may do with
-// devices, and whether it may see secrets (?show=1), is asked of package auth.
+// devices, and whether it may see secrets (?show=1), is asked of package auth. What
+// changes something stands in the audit before it happens (W-44, R30).
+//
+// [Live] tells clients on the topics dashboard:main and dashboard:metrics that
+// something has changed, so that nobody has to poll. Its goroutines end with
+// [Live.Close]. Everything is safe for concurrent use.
 package admin
 
 import (
+	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-
 	"net/http"
 
+	"github.com/danielgtaylor/huma/v2"
 	"github.com/rs/zerolog"
 
 	"github.com/yaya-ai/yaya/auth"
-	"github.com/yaya-ai/yaya/gateway/httpbody"
+	"github.com/yaya-ai/yaya/gateway/openapi"
+	"github.com/yaya-ai/yaya/gateway/rpc"
 	"github.com/yaya-ai/yaya/internal/control"
+	"github.com/yaya-ai/yaya/kernel/approval"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/plugin"
+	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// maxBody bounds a request's body, in bytes.
-const maxBody = 1 << 20
-
-// Config assembles the API. All fields are required, but those that say
-// otherwise.
+// Config assembles the API. What is nil is not there: its resources answer 503.
 type Config struct {
-	Bus      *bus.Bus
-	Settings *config.Store
-	Plugins  *plugin.Registry
-	Devices  *auth.Authority // nil for none
-	Control  control.Log     // nil for none
-	Log      zerolog.Logger
+	Bus       *bus.Bus
+	Settings  *config.Store
+	Plugins   *plugin.Registry
+	Installer Installer
+	Devices   *auth.Authority
+	Control   control.Log
+	Servers   Servers
+	Registry  *tool.Registry
+	Dispatch  *tool.Dispatcher
+	Artifacts *tool.Store
+	Approvals *approval.Runtime
+	Plane     *rpc.Plane
+	Live      *Live
+	// Setup says how to begin with this yaya.
+	Setup   func(context.Context) Setup
+	Version string
+	Log     zerolog.Logger
 }
 
 // API is the handler.
 type API struct {
-	cfg Config
-	mux *http.ServeMux
+	cfg     Config
+	mux     *http.ServeMux
+	changes changes
+}
+
+// Error is the body of every answer that is none (Y-201).
+type Error struct {
+	status int
+	Detail string `json:"detail"`
+}
+
+func (e *Error) Error() string { return e.Detail }
+
+// GetStatus implements [huma.StatusError].
+func (e *Error) GetStatus() int { return e.status }
+
+func fail(status int, format string, args ...any) error {
+	return &Error{status, fmt.Sprintf(format, args...)}
 }
 
 // New returns the API.
-func New(cfg Config) *API {
+func New(cfg Config) (*API, error) {
 	a := &API{cfg: cfg, mux: http.NewServeMux()}
-	resources := map[string]handler{
-		"GET /api/llm-providers":            a.listProviders,
-		"POST /api/llm-providers":           a.createProvider,
-		"PATCH /api/llm-providers/active":   a.activateProvider,
-		"PATCH /api/llm-providers/{id}":     a.updateProvider,
-		"DELETE /api/llm-providers/{id}":    a.deleteProvider,
-		"POST /api/llm-providers/{id}/test": a.testProvider,
+	api := openapi.New(a.mux, huma.Info{
+		Title: "yaya administration", Version: cfg.Version,
+		Description: "Configuration, plugins, providers, MCP servers, tools, approvals, devices and the audit. On the same machine the user that runs yaya needs no credentials; elsewhere a device token is sent as a bearer token.",
+	}, func(_ huma.Context, f *openapi.Failure) any { return &Error{f.Status, f.Message} })
+	a.settingsRoutes(api)
+	a.pluginRoutes(api)
+	a.providerRoutes(api)
+	a.serverRoutes(api)
+	a.changeRoutes(api)
+	a.toolRoutes(api)
+	a.approvalRoutes(api)
+	a.deviceRoutes(api)
+	a.registryRoutes(api)
+	openapi.Errors[Error](api.OpenAPI())
+	if err := openapi.Serve(a.mux, "/api", api.OpenAPI()); err != nil {
+		return nil, err
 	}
-	if cfg.Devices != nil {
-		maps.Copy(resources, map[string]handler{
-			"GET /api/devices":              a.listDevices,
-			"POST /api/devices/invite":      a.inviteDevice,
-			"POST /api/devices/approve":     a.approveDevice,
-			"POST /api/devices/reject":      a.rejectDevice,
-			"POST /api/devices/rotate-keys": a.rotateKeys,
-			"POST /api/devices/{id}/revoke": a.revokeDevice,
-			"PUT /api/devices/{id}/scopes":  a.setScopes,
-		})
-	}
-	if cfg.Control != nil {
-		resources["GET /api/audit"] = a.audit
-	}
-	for pattern, h := range resources {
-		a.mux.Handle(pattern, a.serve(h))
-	}
-	a.mux.Handle("/api/", a.serve(func(http.ResponseWriter, *http.Request) (int, any, error) {
-		return 0, nil, fail(http.StatusNotFound, "there is no such resource")
-	}))
-	return a
-}
-
-func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.mux.ServeHTTP(w, r) }
-
-// handler returns a status with a value to encode, or an error to map; only
-// serve writes.
-type handler func(w http.ResponseWriter, r *http.Request) (status int, body any, err error)
-
-// problem is an error that its caller gets to read.
-type problem struct {
-	status int
-	detail string
-}
-
-func (p *problem) Error() string { return p.detail }
-
-func fail(status int, format string, args ...any) error {
-	return &problem{status, fmt.Sprintf(format, args...)}
-}
-
-func (a *API) serve(h handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		status, body, err := h(w, r)
-		if err != nil {
-			p, ok := errors.AsType[*problem](err)
-			if !ok {
-				a.cfg.Log.Error().Err(err).Str("path", r.URL.Path).Msg("a request failed")
-				p = &problem{http.StatusInternalServerError, "internal error; yaya's log has the details"}
-			}
-			status, body = p.status, map[string]string{"detail": p.detail}
-		}
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		w.Header().Set("Cache-Control", "no-store")
-		if body == nil {
-			w.WriteHeader(status)
+	a.mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
+		if allowed := openapi.Methods(a.mux, r, "/api/"); allowed != "" {
+			w.Header().Set("Allow", allowed)
+			refuse(w, &Error{http.StatusMethodNotAllowed, "this resource knows " + allowed})
 			return
 		}
-		raw, err := json.Marshal(body)
-		if err != nil {
-			a.cfg.Log.Error().Err(err).Str("path", r.URL.Path).Msg("an answer could not be written")
-			status, raw = http.StatusInternalServerError, []byte(`{"detail":"internal error"}`)
+		refuse(w, &Error{http.StatusNotFound, "there is no such resource"})
+	})
+	return a, nil
+}
+
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	if err := openapi.Strict(w, r); err != nil {
+		refuse(w, &Error{err.Status, err.Detail})
+		return
+	}
+	a.mux.ServeHTTP(w, r)
+}
+
+func refuse(w http.ResponseWriter, e *Error) {
+	raw, err := json.Marshal(e)
+	if err != nil { // cannot be
+		raw = []byte(`{"detail":"internal error"}`)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(e.status)
+	_, _ = w.Write(append(raw, '\n')) // a client that went away gets nothing
+}
+
+// routes registers operations that need a part of yaya.
+type routes struct {
+	a    *API
+	api  huma.API
+	tag  string
+	have bool
+	what string // the part
+}
+
+// handle registers an operation: its errors become ones that its caller may read.
+func handle[I, O any](r routes, method, path, id string, scope auth.Scope, summary string, status int, f func(context.Context, *I) (*O, error)) {
+	huma.Register(r.api, openapi.Operation(r.tag, method, path, id, string(scope), summary, status), func(ctx context.Context, in *I) (*O, error) {
+		if !r.have {
+			return nil, fail(http.StatusServiceUnavailable, "this yaya has no %s", r.what)
 		}
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(status)
-		_, _ = w.Write(append(raw, '\n')) // a client that went away gets nothing
+		out, err := f(ctx, in)
+		if err != nil {
+			return nil, r.a.answer(err)
+		}
+		return out, nil
 	})
 }
 
+// errorStatus are errors of others with what is answered.
+var errorStatus = []struct {
+	err    error
+	status int
+}{
+	{control.ErrUnavailable, http.StatusServiceUnavailable},
+	{auth.ErrForbidden, http.StatusForbidden},
+	{auth.ErrBadRequest, http.StatusBadRequest},
+	{auth.ErrNotFound, http.StatusNotFound},
+	{auth.ErrConflict, http.StatusConflict},
+	{auth.ErrBusy, http.StatusTooManyRequests},
+	{ErrUnknown, http.StatusNotFound},
+	{ErrRefused, http.StatusBadRequest},
+	{ErrStale, http.StatusConflict},
+}
+
+// What the parts of yaya that the API works with say of a request; the errors'
+// texts are for its caller.
+var (
+	ErrUnknown = errors.New("there is no such thing")
+	ErrRefused = errors.New("that cannot be done")
+	ErrStale   = errors.New("it is not as it was shown any more")
+)
+
+func (a *API) answer(err error) error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
+	}
+	for _, known := range errorStatus {
+		if errors.Is(err, known.err) {
+			return fail(known.status, "%v", err)
+		}
+	}
+	id := "req_" + rand.Text()
+	a.cfg.Log.Error().Err(err).Str("request_id", id).Msg("a request failed")
+	return fail(http.StatusInternalServerError, "internal error, request id %s; yaya's log has the details", id)
+}
+
+// none is the input or output of an operation that has none.
+type none struct{}
+
 // audited puts into the audit what a caller is about to change; what cannot be
 // recorded does not happen (W-44, R30).
-func (a *API) audited(r *http.Request, event, target string, payload any) error {
+func (a *API) audited(ctx context.Context, event, target string, payload any) error {
 	if a.cfg.Control == nil {
 		return nil
 	}
-	_, err := a.cfg.Control.Append(r.Context(), control.Change{Event: event, Actor: auth.FromContext(r.Context()).Actor(), Target: target, Payload: payload}, nil)
-	return deviceError(err)
+	_, err := a.cfg.Control.Append(ctx, control.Change{Event: event, Actor: auth.FromContext(ctx).Actor(), Target: target, Payload: payload}, nil)
+	return err
 }
 
-// decode reads a JSON body; what v does not know is an error.
-func decode(w http.ResponseWriter, r *http.Request, v any) error {
-	if err := httpbody.Decode(w, r, maxBody, v); err != nil {
-		return &problem{err.Status, err.Detail}
+// mayShow reports whether a caller may see secrets, which is audited (Y-209).
+func (a *API) mayShow(ctx context.Context, what string) error {
+	if auth.Allow(auth.FromContext(ctx), auth.ConfigWrite) != nil {
+		return fail(http.StatusForbidden, "who may not change secrets may not see them: it needs the scope %s", auth.ConfigWrite)
 	}
-	return nil
+	return a.audited(ctx, "secrets_shown", what, nil)
 }

@@ -45,6 +45,18 @@ type world struct {
 	log  *cluster.Local
 	mu   sync.Mutex
 	asks []event.Event
+
+	admin admin.Config
+}
+
+// rebuild makes the API of what w.admin says.
+func (w *world) rebuild() {
+	w.t.Helper()
+	api, err := admin.New(w.admin)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.api = api
 }
 
 func newWorld(t *testing.T) *world {
@@ -93,7 +105,8 @@ func newWorld(t *testing.T) *world {
 	if err := w.dev.Start(log); err != nil {
 		t.Fatal(err)
 	}
-	w.api = admin.New(admin.Config{Bus: w.bus, Settings: w.cfg, Plugins: reg, Devices: w.dev, Control: log, Log: zerolog.Nop()})
+	w.admin = admin.Config{Bus: w.bus, Settings: w.cfg, Plugins: reg, Devices: w.dev, Control: log, Log: zerolog.Nop()}
+	w.rebuild()
 	t.Cleanup(func() {
 		if err := errors.Join(reg.Stop(), w.bus.Close(context.Background()), log.Close(), keys.Close(), root.Close()); err != nil {
 			t.Error(err)
@@ -106,7 +119,9 @@ func newWorld(t *testing.T) *world {
 func (w *world) do(method, path, body string) (int, string) {
 	w.t.Helper()
 	r := httptest.NewRequestWithContext(w.t.Context(), method, path, strings.NewReader(body))
-	r.Header.Set("Content-Type", "application/json")
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
 	r = r.WithContext(auth.WithPrincipal(r.Context(), w.who))
 	rec := httptest.NewRecorder()
 	w.api.ServeHTTP(rec, r)
@@ -212,14 +227,14 @@ func TestCreate(t *testing.T) {
 		`{"id":"X","plugin":"llm-echo"}`:                           "cannot be an id",
 		`{"id":"","plugin":"llm-echo"}`:                            "cannot be an id",
 		`{"id":"two","plugin":"strategy-react"}`:                   "no loaded plugin",
-		`{"id":"two"}`:                                             "no loaded plugin",
+		`{"id":"two"}`:                                             "property plugin",
 		`{"id":"two","plugin":"llm-echo","config":{"plugin":"x"}}`: "beside config",
 		`{"id":"two","plugin":"llm-echo","config":{"a b":"x"}}`:    "cannot be a key",
-		`{"id":"two","plugin":"llm-echo","cfg":{}}`:                "unknown member",
+		`{"id":"two","plugin":"llm-echo","cfg":{}}`:                "unexpected property",
 		`{"id":"two","plugin":"llm-echo"} {}`:                      "not what is expected",
 		`not json`:                                                 "not what is expected",
-		`[]`:                                                       "no JSON object",
-		`{"id":"two","plugin":"llm-echo","label":7}`:               "not what is expected",
+		`[]`:                                                       "expected object",
+		`{"id":"two","plugin":"llm-echo","label":7}`:               "expected string",
 		`{"id":"two","plugin":"llm-echo","config":{"x":"` + strings.Repeat("x", 70000) + `"}}`: "at most",
 	} {
 		w.want("POST", "/api/llm-providers", body, 400, why)
@@ -346,5 +361,5 @@ func TestTestTimesOut(t *testing.T) {
 func TestUnknownPaths(t *testing.T) {
 	w := newWorld(t)
 	w.want("GET", "/api/nothing", "", 404, "no such resource")
-	w.want("PUT", "/api/llm-providers/llm-echo", "{}", 404, "no such resource")
+	w.want("PUT", "/api/llm-providers/llm-echo", "{}", 405, "knows PATCH, DELETE")
 }

@@ -1,40 +1,27 @@
 package admin
 
 import (
-	"errors"
+	"context"
 	"net/http"
-	"strconv"
 	"time"
+
+	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/gateway/cluster"
 	"github.com/yaya-ai/yaya/internal/control"
 )
 
-// deviceError maps errors of the authority; nil stays nil.
-func deviceError(err error) error {
-	for _, known := range []struct {
-		err    error
-		status int
-	}{
-		{control.ErrUnavailable, http.StatusServiceUnavailable},
-		{auth.ErrForbidden, http.StatusForbidden},
-		{auth.ErrBadRequest, http.StatusBadRequest},
-		{auth.ErrNotFound, http.StatusNotFound},
-		{auth.ErrConflict, http.StatusConflict},
-		{auth.ErrBusy, http.StatusTooManyRequests},
-	} {
-		if errors.Is(err, known.err) {
-			return fail(known.status, "%v", err)
+type (
+	InDevice struct {
+		ID string `path:"id" maxLength:"128"`
+	}
+	inRequest struct {
+		Body struct {
+			Request string `json:"request" maxLength:"256" doc:"its id, or that of the device"`
 		}
 	}
-	return err
-}
-
-func (a *API) listDevices(_ http.ResponseWriter, r *http.Request) (int, any, error) {
-	all, err := a.cfg.Devices.Devices(auth.FromContext(r.Context()))
-	return http.StatusOK, all, deviceError(err)
-}
+)
 
 // scopes reads scopes, the default ones if there are none.
 func scopes(words []string) ([]auth.Scope, error) {
@@ -44,113 +31,126 @@ func scopes(words []string) ([]auth.Scope, error) {
 	return auth.ParseScopes(words...)
 }
 
-func (a *API) inviteDevice(w http.ResponseWriter, r *http.Request) (int, any, error) {
-	var body struct {
-		Label  string   `json:"label"`
-		Scopes []string `json:"scopes"`
-	}
-	if err := decode(w, r, &body); err != nil {
-		return 0, nil, err
-	}
-	s, err := scopes(body.Scopes)
-	if err != nil {
-		return 0, nil, deviceError(err)
-	}
-	inv, err := a.cfg.Devices.Invite(r.Context(), auth.FromContext(r.Context()), body.Label, s)
-	return http.StatusCreated, inv, deviceError(err)
-}
-
-func (a *API) approveDevice(w http.ResponseWriter, r *http.Request) (int, any, error) {
-	var body struct {
-		Request string   `json:"request"` // its id, or that of the device
-		Scopes  []string `json:"scopes"`
-	}
-	if err := decode(w, r, &body); err != nil {
-		return 0, nil, err
-	}
-	s, err := scopes(body.Scopes)
-	if err != nil {
-		return 0, nil, deviceError(err)
-	}
-	d, err := a.cfg.Devices.Approve(r.Context(), auth.FromContext(r.Context()), body.Request, s)
-	return http.StatusOK, d, deviceError(err)
-}
-
-func (a *API) rejectDevice(w http.ResponseWriter, r *http.Request) (int, any, error) {
-	var body struct {
-		Request string `json:"request"`
-	}
-	if err := decode(w, r, &body); err != nil {
-		return 0, nil, err
-	}
-	return http.StatusNoContent, nil, deviceError(a.cfg.Devices.Reject(auth.FromContext(r.Context()), body.Request))
-}
-
-func (a *API) revokeDevice(w http.ResponseWriter, r *http.Request) (int, any, error) {
-	var body struct {
-		Reason string `json:"reason"`
-	}
-	if err := decode(w, r, &body); err != nil {
-		return 0, nil, err
-	}
-	return http.StatusNoContent, nil, deviceError(a.cfg.Devices.Revoke(r.Context(), auth.FromContext(r.Context()), r.PathValue("id"), body.Reason))
-}
-
-func (a *API) setScopes(w http.ResponseWriter, r *http.Request) (int, any, error) {
-	var body struct {
-		Scopes []string `json:"scopes"`
-	}
-	if err := decode(w, r, &body); err != nil {
-		return 0, nil, err
-	}
-	s, err := auth.ParseScopes(body.Scopes...)
-	if err != nil {
-		return 0, nil, deviceError(err)
-	}
-	return http.StatusNoContent, nil, deviceError(a.cfg.Devices.SetScopes(r.Context(), auth.FromContext(r.Context()), r.PathValue("id"), s))
-}
-
-func (a *API) rotateKeys(w http.ResponseWriter, r *http.Request) (int, any, error) {
-	var body struct {
-		DropEarlier bool `json:"drop_earlier"`
-	}
-	if err := decode(w, r, &body); err != nil {
-		return 0, nil, err
-	}
-	kid, err := a.cfg.Devices.RotateKeys(r.Context(), auth.FromContext(r.Context()), body.DropEarlier)
-	return http.StatusOK, map[string]string{"kid": kid}, deviceError(err)
-}
-
-// defaultAudit is how many of the last entries an audit query returns that does
-// not say how many.
-const defaultAudit = 1000
-
-func (a *API) audit(_ http.ResponseWriter, r *http.Request) (int, any, error) {
-	v := r.URL.Query()
-	q := cluster.Query{Actor: v.Get("actor"), Target: v.Get("target"), Event: v.Get("event"), Limit: defaultAudit}
-	for name, at := range map[string]*time.Time{"since": &q.Since, "until": &q.Until} {
-		if s := v.Get(name); s != "" {
-			t, err := time.Parse(time.RFC3339, s)
-			if err != nil {
-				return 0, nil, fail(http.StatusBadRequest, "%s is no time (RFC 3339)", name)
+func (a *API) deviceRoutes(api huma.API) {
+	r := routes{a, api, "devices", a.cfg.Devices != nil, "devices"}
+	handle(r, "GET", "/api/devices", "listDevices", auth.DevicesRead, "The devices, those that wait first", http.StatusOK, func(ctx context.Context, _ *none) (*struct{ Body []auth.DeviceInfo }, error) {
+		all, err := a.cfg.Devices.Devices(auth.FromContext(ctx))
+		return &struct{ Body []auth.DeviceInfo }{all}, err
+	})
+	handle(r, "POST", "/api/devices/invite", "inviteDevice", auth.DevicesApprove, "A code that lets one device in", http.StatusCreated, func(ctx context.Context, in *struct {
+		Body struct {
+			Label  string   `json:"label,omitempty" maxLength:"256"`
+			Scopes []string `json:"scopes,omitempty" maxItems:"64" doc:"the default ones if there are none"`
+			URL    string   `json:"url,omitempty" maxLength:"1024" doc:"where the device reaches this yaya: the answer has a QR code with it"`
+		}
+	},
+	) (*struct{ Body Invitation }, error) {
+		s, err := scopes(in.Body.Scopes)
+		if err != nil {
+			return nil, err
+		}
+		return a.invite(ctx, in.Body.Label, s, in.Body.URL)
+	})
+	handle(r, "POST", "/api/devices/approve", "approveDevice", auth.DevicesApprove, "Let a device in that waits", http.StatusOK, func(ctx context.Context, in *struct {
+		Body struct {
+			Request string   `json:"request" maxLength:"256" doc:"its id, or that of the device"`
+			Scopes  []string `json:"scopes,omitempty" maxItems:"64"`
+		}
+	},
+	) (*struct{ Body auth.DeviceInfo }, error) {
+		s, err := scopes(in.Body.Scopes)
+		if err != nil {
+			return nil, err
+		}
+		d, err := a.cfg.Devices.Approve(ctx, auth.FromContext(ctx), in.Body.Request, s)
+		return &struct{ Body auth.DeviceInfo }{d}, err
+	})
+	handle(r, "POST", "/api/devices/reject", "rejectDevice", auth.DevicesApprove, "Send a device away that waits", http.StatusNoContent, func(ctx context.Context, in *inRequest) (*none, error) {
+		return nil, a.cfg.Devices.Reject(auth.FromContext(ctx), in.Body.Request)
+	})
+	handle(r, "POST", "/api/devices/rotate-keys", "rotateKeys", auth.DevicesManage, "Sign tokens with a new key", http.StatusOK, func(ctx context.Context, in *struct {
+		Body struct {
+			DropEarlier bool `json:"drop_earlier,omitempty" doc:"ends the tokens that are out"`
+		}
+	},
+	) (*struct {
+		Body struct {
+			KeyID string `json:"kid"`
+		}
+	}, error,
+	) {
+		kid, err := a.cfg.Devices.RotateKeys(ctx, auth.FromContext(ctx), in.Body.DropEarlier)
+		out := new(struct {
+			Body struct {
+				KeyID string `json:"kid"`
 			}
-			*at = t
+		})
+		out.Body.KeyID = kid
+		return out, err
+	})
+	handle(r, "POST", "/api/devices/{id}/revoke", "revokeDevice", auth.DevicesManage, "Throw a device out, at once", http.StatusNoContent, func(ctx context.Context, in *struct {
+		InDevice
+		Body struct {
+			Reason string `json:"reason,omitempty" maxLength:"1024"`
+		}
+	},
+	) (*none, error) {
+		return nil, a.cfg.Devices.Revoke(ctx, auth.FromContext(ctx), in.ID, in.Body.Reason)
+	})
+	handle(r, "PUT", "/api/devices/{id}/scopes", "setScopes", auth.DevicesManage, "Change what a device may do", http.StatusNoContent, func(ctx context.Context, in *struct {
+		InDevice
+		Body struct {
+			Scopes []string `json:"scopes" maxItems:"64"`
+		}
+	},
+	) (*none, error) {
+		s, err := auth.ParseScopes(in.Body.Scopes...)
+		if err != nil {
+			return nil, err
+		}
+		return nil, a.cfg.Devices.SetScopes(ctx, auth.FromContext(ctx), in.ID, s)
+	})
+	r.tag, r.have, r.what = "audit", a.cfg.Control != nil, "audit"
+	handle(r, "GET", "/api/audit", "audit", auth.AuditRead, "What was changed, by whom: the last entries that match", http.StatusOK, a.audit)
+}
+
+// Invitation is a code that lets one device in, and where to use it.
+type Invitation struct {
+	auth.Invitation
+	// QR is a QR code of <url>/#code=<code>, a string of 0 and 1 for each row. The
+	// code stands behind #, which browsers keep to themselves (R8).
+	QR []string `json:"qr,omitempty"`
+}
+
+func (a *API) invite(ctx context.Context, label string, s []auth.Scope, at string) (*struct{ Body Invitation }, error) {
+	if at != "" {
+		if err := checkURL(at); err != nil {
+			return nil, err
 		}
 	}
-	if s := v.Get("limit"); s != "" {
-		n, err := strconv.Atoi(s)
-		if err != nil || n < 1 || n > 10_000 {
-			return 0, nil, fail(http.StatusBadRequest, "limit is a number from 1 to 10000")
-		}
-		q.Limit = n
+	inv, err := a.cfg.Devices.Invite(ctx, auth.FromContext(ctx), label, s)
+	if err != nil {
+		return nil, err
 	}
-	if s := v.Get("after"); s != "" {
-		n, err := strconv.ParseInt(s, 10, 64)
-		if err != nil || n < 0 {
-			return 0, nil, fail(http.StatusBadRequest, "after is an index")
-		}
-		q.After = n
+	out := &struct{ Body Invitation }{Invitation{Invitation: inv}}
+	if at != "" {
+		out.Body.QR, err = qr(at, inv.Code)
 	}
-	out, err := cluster.AuditLog(a.cfg.Control, q)
-	return http.StatusOK, out, err
+	return out, err
+}
+
+// inAudit is a query of the audit.
+type inAudit struct {
+	Actor  string    `query:"actor" maxLength:"256"`
+	Target string    `query:"target" maxLength:"256"`
+	Event  string    `query:"event" maxLength:"128" doc:"a name, or a pattern as in device_*"`
+	Since  time.Time `query:"since" doc:"RFC 3339"`
+	Until  time.Time `query:"until" doc:"RFC 3339"`
+	After  int64     `query:"after" minimum:"0" doc:"index"`
+	Limit  int       `query:"limit" minimum:"1" maximum:"10000" default:"1000"`
+}
+
+func (a *API) audit(_ context.Context, in *inAudit) (*struct{ Body []control.Audit }, error) {
+	out, err := cluster.AuditLog(a.cfg.Control, cluster.Query{Since: in.Since, Until: in.Until, Actor: in.Actor, Target: in.Target, Event: in.Event, After: in.After, Limit: in.Limit})
+	return &struct{ Body []control.Audit }{out}, err
 }

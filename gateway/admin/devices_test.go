@@ -47,7 +47,7 @@ func TestDevices(t *testing.T) {
 	}
 	w.want("GET", "/api/audit?event=signing_*&limit=1", "", 200, `"signing_key_added"`)
 	w.want("GET", "/api/audit?since=2100-01-01T00:00:00Z", "", 200, "[]")
-	w.want("GET", "/api/audit?since=yesterday", "", 400, "RFC 3339")
+	w.want("GET", "/api/audit?since=yesterday", "", 400, "query.since")
 	w.want("GET", "/api/audit?limit=0", "", 400, "limit")
 	w.want("GET", "/api/audit?after=-1", "", 400, "after")
 

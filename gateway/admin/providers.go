@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
 	"github.com/google/uuid"
 
 	"github.com/yaya-ai/yaya/auth"
@@ -66,21 +67,61 @@ func (a *API) instance(id string) (config.Instance, error) {
 	return *i, nil
 }
 
-func (a *API) listProviders(_ http.ResponseWriter, r *http.Request) (int, any, error) {
-	rows := []Provider{}
-	show := r.URL.Query().Get("show") == "1"
-	if show && auth.Allow(auth.FromContext(r.Context()), auth.ConfigWrite) != nil {
-		return 0, nil, fail(http.StatusForbidden, "who may not change secrets may not see them: it needs the scope %s", auth.ConfigWrite)
+type (
+	InProvider struct {
+		ID string `path:"id" maxLength:"128"`
 	}
-	if show {
-		if err := a.audited(r, "secrets_shown", "llm-providers", nil); err != nil {
-			return 0, nil, err
+	outProvider struct{ Body Provider }
+	// Tested is what came of a test (Y-97).
+	Tested struct {
+		OK        bool   `json:"ok"`
+		LatencyMS int64  `json:"latency_ms"`
+		Error     string `json:"error,omitempty"`
+	}
+)
+
+func (a *API) providerRoutes(api huma.API) {
+	r := routes{a, api, "llm-providers", a.cfg.Settings != nil && a.cfg.Plugins != nil && a.cfg.Bus != nil, "providers"}
+	handle(r, "GET", "/api/llm-providers", "listProviders", auth.ConfigRead, "The provider instances, secrets masked", http.StatusOK, func(ctx context.Context, in *struct {
+		Show bool `query:"show" doc:"1 shows secrets; it needs config:write, and is audited"`
+	},
+	) (*struct{ Body []Provider }, error) {
+		if in.Show {
+			if err := a.mayShow(ctx, "llm-providers"); err != nil {
+				return nil, err
+			}
 		}
-	}
-	for _, i := range a.cfg.Settings.Providers().ListInstances() {
-		rows = append(rows, a.row(i, show))
-	}
-	return http.StatusOK, rows, nil
+		rows := []Provider{}
+		for _, i := range a.cfg.Settings.Providers().ListInstances() {
+			rows = append(rows, a.row(i, in.Show))
+		}
+		return &struct{ Body []Provider }{rows}, nil
+	})
+	handle(r, "POST", "/api/llm-providers", "createProvider", auth.ConfigWrite, "Make a provider instance", http.StatusCreated, func(ctx context.Context, in *struct{ Body newProvider }) (*outProvider, error) {
+		return a.createProvider(ctx, in.Body)
+	})
+	handle(r, "PATCH", "/api/llm-providers/active", "activateProvider", auth.ConfigWrite, "Choose the provider that is used", http.StatusOK, func(ctx context.Context, in *struct {
+		Body struct {
+			Name string `json:"name" maxLength:"128"`
+		}
+	},
+	) (*outProvider, error) {
+		return a.activateProvider(ctx, in.Body.Name)
+	})
+	handle(r, "PATCH", "/api/llm-providers/{id}", "updateProvider", auth.ConfigWrite, "Change fields of a provider; the others stay", http.StatusOK, func(ctx context.Context, in *struct {
+		InProvider
+		Body providerPatch
+	},
+	) (*outProvider, error) {
+		return a.updateProvider(ctx, in.ID, in.Body)
+	})
+	handle(r, "DELETE", "/api/llm-providers/{id}", "deleteProvider", auth.ConfigWrite, "Delete a provider", http.StatusNoContent, func(ctx context.Context, in *InProvider) (*none, error) {
+		return nil, a.deleteProvider(ctx, in.ID)
+	})
+	handle(r, "POST", "/api/llm-providers/{id}/test", "testProvider", auth.ConfigWrite, "Ask a provider for a word", http.StatusOK, func(ctx context.Context, in *InProvider) (*struct{ Body Tested }, error) {
+		got, err := a.testProvider(ctx, in.ID)
+		return &struct{ Body Tested }{got}, err
+	})
 }
 
 // fields are the members of config in a body.
@@ -134,54 +175,52 @@ func checkFields(id string, f fields) error {
 	return nil
 }
 
-func (a *API) createProvider(w http.ResponseWriter, r *http.Request) (int, any, error) {
-	var body struct {
-		ID     *string `json:"id"`
-		Plugin string  `json:"plugin"`
-		Label  *string `json:"label"`
-		Config fields  `json:"config"`
-	}
-	if err := decode(w, r, &body); err != nil {
-		return 0, nil, err
-	}
+type newProvider struct {
+	ID     *string `json:"id,omitempty" doc:"<plugin>-<8 hex digits> if there is none"`
+	Plugin string  `json:"plugin"`
+	Label  *string `json:"label,omitempty" maxLength:"256"`
+	Config fields  `json:"config,omitempty"`
+}
+
+func (a *API) createProvider(ctx context.Context, body newProvider) (*outProvider, error) {
 	if _, ok := a.plugin(body.Plugin); !ok {
-		return 0, nil, fail(http.StatusBadRequest, "%q is no loaded plugin for providers", body.Plugin)
+		return nil, fail(http.StatusBadRequest, "%q is no loaded plugin for providers", body.Plugin)
 	}
 	id := body.Plugin + "-" + uuid.NewString()[:8] // Y-92
 	if body.ID != nil {
 		id = *body.ID
 	}
 	if !config.ValidInstanceID(id) {
-		return 0, nil, fail(http.StatusBadRequest, "%q cannot be an id: 3 to 64 lower-case letters, digits and dashes, no dash at either end", id)
+		return nil, fail(http.StatusBadRequest, "%q cannot be an id: 3 to 64 lower-case letters, digits and dashes, no dash at either end", id)
 	}
 	if a.cfg.Settings.Providers().GetInstance(id) != nil {
-		return 0, nil, fail(http.StatusConflict, "there is a provider %q already", id)
+		return nil, fail(http.StatusConflict, "there is a provider %q already", id)
 	}
 	if err := checkFields(id, body.Config); err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	raw, err := json.Marshal(body.Plugin)
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	if body.Label == nil {
 		body.Label = &id
 	}
-	if err := a.audited(r, "provider_created", id, providerChange{Plugin: body.Plugin, Fields: names(body.Config, body.Label)}); err != nil {
-		return 0, nil, err
+	if err := a.audited(ctx, "provider_created", id, providerChange{Plugin: body.Plugin, Fields: names(body.Config, body.Label)}); err != nil {
+		return nil, err
 	}
 	err = a.cfg.Settings.Set("providers."+id+".plugin", raw)
 	if err == nil {
 		err = a.set(id, body.Label, body.Config)
 	}
 	if err != nil {
-		return 0, nil, a.partial(id, err)
+		return nil, a.partial(id, err)
 	}
 	i, err := a.instance(id)
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
-	return http.StatusCreated, a.row(i, false), nil
+	return &outProvider{a.row(i, false)}, nil
 }
 
 // partial tells the operator how to clear away what a failed write has left
@@ -191,116 +230,100 @@ func (a *API) partial(id string, err error) error {
 	return fail(http.StatusInternalServerError, "the provider was written in part: %v; clear it away with: yaya config unset 'providers.%s.*'", err, id)
 }
 
-func (a *API) updateProvider(w http.ResponseWriter, r *http.Request) (int, any, error) {
-	id := r.PathValue("id")
+type providerPatch struct {
+	Plugin json.RawMessage `json:"plugin,omitempty" doc:"refused: the plugin of a provider cannot be changed"`
+	Label  *string         `json:"label,omitempty" maxLength:"256"`
+	Config fields          `json:"config,omitempty"`
+}
+
+func (a *API) updateProvider(ctx context.Context, id string, body providerPatch) (*outProvider, error) {
 	if _, err := a.instance(id); err != nil {
-		return 0, nil, err
+		return nil, err
 	}
-	var body struct {
-		Plugin *json.RawMessage `json:"plugin"`
-		Label  *string          `json:"label"`
-		Config fields           `json:"config"`
-	}
-	if err := decode(w, r, &body); err != nil {
-		return 0, nil, err
-	}
-	if body.Plugin != nil {
-		return 0, nil, fail(http.StatusBadRequest, "the plugin of a provider cannot be changed: delete the provider and create another")
+	if len(body.Plugin) > 0 {
+		return nil, fail(http.StatusBadRequest, "the plugin of a provider cannot be changed: delete the provider and create another")
 	}
 	if err := checkFields(id, body.Config); err != nil {
-		return 0, nil, err
+		return nil, err
 	}
-	if err := a.audited(r, "provider_changed", id, providerChange{Fields: names(body.Config, body.Label)}); err != nil {
-		return 0, nil, err
+	if err := a.audited(ctx, "provider_changed", id, providerChange{Fields: names(body.Config, body.Label)}); err != nil {
+		return nil, err
 	}
 	if err := a.set(id, body.Label, body.Config); err != nil {
-		return 0, nil, a.partial(id, err)
+		return nil, a.partial(id, err)
 	}
 	i, err := a.instance(id)
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
-	return http.StatusOK, a.row(i, false), nil
+	return &outProvider{a.row(i, false)}, nil
 }
 
-func (a *API) deleteProvider(_ http.ResponseWriter, r *http.Request) (int, any, error) {
+func (a *API) deleteProvider(ctx context.Context, id string) error {
 	view := a.cfg.Settings.Providers()
-	i, err := a.instance(r.PathValue("id"))
+	i, err := a.instance(id)
 	if err != nil {
-		return 0, nil, err
+		return err
 	}
 	switch {
 	case i.ID == view.ActiveID():
-		return 0, nil, fail(http.StatusConflict, "%s is the active provider: make another active first", i.ID)
+		return fail(http.StatusConflict, "%s is the active provider: make another active first", i.ID)
 	case len(view.InstancesForPlugin(i.Plugin)) == 1:
-		return 0, nil, fail(http.StatusConflict, "%s is the last provider of the plugin %s", i.ID, i.Plugin)
+		return fail(http.StatusConflict, "%s is the last provider of the plugin %s", i.ID, i.Plugin)
 	}
-	if err := a.audited(r, "provider_deleted", i.ID, providerChange{Plugin: i.Plugin}); err != nil {
-		return 0, nil, err
+	if err := a.audited(ctx, "provider_deleted", i.ID, providerChange{Plugin: i.Plugin}); err != nil {
+		return err
 	}
 	if _, err := a.cfg.Settings.Unset("providers." + i.ID + ".*"); err != nil {
-		return 0, nil, a.partial(i.ID, err)
+		return a.partial(i.ID, err)
 	}
 	if view.GetInstance(i.ID) != nil {
-		return 0, nil, fail(http.StatusConflict, "%s stands in the configuration file or in the environment", i.ID)
+		return fail(http.StatusConflict, "%s stands in the configuration file or in the environment", i.ID)
 	}
-	return http.StatusNoContent, nil, nil
+	return nil
 }
 
-func (a *API) activateProvider(w http.ResponseWriter, r *http.Request) (int, any, error) {
-	var body struct {
-		Name string `json:"name"`
-	}
-	if err := decode(w, r, &body); err != nil {
-		return 0, nil, err
-	}
-	i, err := a.instance(body.Name)
+func (a *API) activateProvider(ctx context.Context, id string) (*outProvider, error) {
+	i, err := a.instance(id)
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	if _, ok := a.plugin(i.Plugin); !ok {
-		return 0, nil, fail(http.StatusBadRequest, "%s needs the plugin %s, which is not loaded", i.ID, i.Plugin)
+		return nil, fail(http.StatusBadRequest, "%s needs the plugin %s, which is not loaded", i.ID, i.Plugin)
 	}
 	raw, err := json.Marshal(i.ID)
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
-	if err := a.audited(r, "provider_activated", i.ID, nil); err != nil {
-		return 0, nil, err
+	if err := a.audited(ctx, "provider_activated", i.ID, nil); err != nil {
+		return nil, err
 	}
 	if err := a.cfg.Settings.Set(config.ActiveKey, raw); err != nil {
-		return 0, nil, err
+		return nil, err
 	}
-	return http.StatusOK, a.row(i, false), nil
-}
-
-// testResult is what came of a test (Y-97).
-type testResult struct {
-	OK        bool   `json:"ok"`
-	LatencyMS int64  `json:"latency_ms"`
-	Error     string `json:"error,omitempty"`
+	return &outProvider{a.row(i, false)}, nil
 }
 
 // testProvider asks a provider for a word, on a session of its own (Y-98).
-func (a *API) testProvider(_ http.ResponseWriter, r *http.Request) (int, any, error) {
-	i, err := a.instance(r.PathValue("id"))
+func (a *API) testProvider(ctx context.Context, id string) (Tested, error) {
+	i, err := a.instance(id)
 	if err != nil {
-		return 0, nil, err
+		return Tested{}, err
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), testTimeout)
+	ctx, cancel := context.WithTimeout(ctx, testTimeout)
 	defer cancel()
 	session := event.BridgePrefix + "web-api-test:" + uuid.NewString()
 	start := time.Now()
 	ev, err := bus.Request(ctx, a.cfg.Bus.Kernel(), event.LLMCallRequest, session, event.LLMRequest{
 		Provider: i.ID, Model: i.Text("model"), Messages: []event.Message{{Role: "user", Content: "ping"}}, Params: json.RawMessage("{}"),
 	}, event.LLMCallResponse.Kind(), event.LLMCallError.Kind())
-	res := testResult{OK: err == nil, LatencyMS: time.Since(start).Milliseconds()}
+	res := Tested{OK: err == nil, LatencyMS: time.Since(start).Milliseconds()}
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		res.Error = "timeout"
 		// Whoever still works on it may stop.
 		if _, err := bus.Publish(a.cfg.Bus.Kernel(), event.UserInterrupt, session, event.Empty{}); err != nil {
-			return 0, nil, err
+			return Tested{}, err
 		}
 	case err != nil:
 		res.Error = err.Error()
@@ -309,5 +332,5 @@ func (a *API) testProvider(_ http.ResponseWriter, r *http.Request) (int, any, er
 			res.OK, res.Error = false, fmt.Sprintf("%s: %s", e.EffectiveKind(), e.Error)
 		}
 	}
-	return http.StatusOK, res, nil
+	return res, nil
 }

@@ -1,0 +1,247 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/yaya-ai/yaya/gateway/admin"
+	"github.com/yaya-ai/yaya/gateway/openapi/openapitest"
+)
+
+// raw sends a request to the daemon, with headers by name and value in turn.
+func (b *box) raw(method, target, body string, header ...string) (int, []byte, http.Header) {
+	b.t.Helper()
+	req, err := http.NewRequestWithContext(b.t.Context(), method, "http://"+b.addr+target, strings.NewReader(body))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return resp.StatusCode, raw, resp.Header
+}
+
+// admin sends a request to the admin API and reads its answer into out.
+func (b *box) admin(method, path, body string, status int, out any) {
+	b.t.Helper()
+	var header []string
+	if body != "" {
+		header = []string{"Content-Type", "application/json"}
+	}
+	code, raw, _ := b.raw(method, "/api"+path, body, header...)
+	if code != status {
+		b.t.Fatalf("%s %s %s: %d %s, want %d", method, path, body, code, raw, status)
+	}
+	if out != nil {
+		if err := json.Unmarshal(raw, out); err != nil {
+			b.t.Fatalf("%s %s: %v %s", method, path, err, raw)
+		}
+	}
+}
+
+// Requests made from the OpenAPI document of the admin API, good ones and bad ones, to
+// the whole program: no answer is the server's error, none is undocumented (Y-201).
+func TestAdminOpenAPIFuzz(t *testing.T) {
+	b := newBox(t)
+	b.must("mcp", "add", "gone", "--", "/nonexistent/server")
+	daemon := b.serve()
+	rounds := 120
+	if testing.Short() {
+		rounds = 10
+	}
+	ids := []string{"loop.max_iterations", "llm-echo", "repo_tree", "gone", "plugin.x.y", "llm-openai"}
+	n := 0
+	openapitest.Fuzz(t, openapitest.API{
+		Document: "/api/openapi.json", Do: b.raw, Named: []string{"key", "name", "id"},
+		ID: func() string {
+			n++
+			return ids[n%len(ids)]
+		},
+		Skip: func(r *rand.Rand, op string) bool {
+			switch op {
+			case "rotateKeys": // each costs a second of CPU
+				return r.IntN(20) > 0
+			case "testProvider": // one that leads nowhere takes five
+				return r.IntN(25) > 0
+			case "removeServer", "switchPlugin":
+				return r.IntN(10) > 0
+			}
+			return false
+		},
+		Body: func(r *rand.Rand, op string, o map[string]any) {
+			switch op {
+			case "addServer", "changeServer":
+				o["config"] = map[string]any{"command": "/nonexistent/" + fmt.Sprint(r.IntN(9)), "args": []any{"a"}}
+				if op == "addServer" && r.IntN(2) == 0 {
+					o["name"] = fmt.Sprint("s", r.IntN(5))
+				}
+			case "createProvider":
+				o["plugin"] = "llm-echo"
+				if r.IntN(2) == 0 {
+					delete(o, "id")
+				}
+				delete(o, "config")
+			case "activateProvider":
+				o["name"] = "llm-echo"
+			case "callTool":
+				o["arguments"] = map[string]any{}
+			case "inviteDevice", "approveDevice", "setScopes":
+				o["scopes"] = []any{"sessions:read"}
+				delete(o, "url")
+			}
+		},
+		After: func([]string) { // what was proposed is applied some time
+			var all []admin.Change
+			b.admin("GET", "/mcp/changes", "", 200, &all)
+			for _, c := range all {
+				_, _, _ = b.raw("POST", "/api/mcp/changes/"+c.ID+"/apply", "")
+			}
+		},
+		Rare: []string{"applyChange", "withdrawChange", "approveTools", "readCallArtifact", "answerApproval", "approveDevice", "rejectDevice", "revokeDevice", "setScopes", "installPlugin", "removePlugin", "importServers", "rotateKeys", "removeServer", "updateProvider", "deleteProvider", "testProvider", "switchPlugin", "restartServer", "changeServer", "addServer", "inviteDevice", "unsetConfig", "getConfig"},
+	}, rounds)
+	if err := daemon.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = daemon.Wait()
+}
+
+// A server is added, tried, changed, switched off and removed through the admin API,
+// while yaya runs: with a real server behind it. What is shown has no secret, and what
+// was shown and comes back keeps them (R18, R20, HT-25).
+func TestServersByAPI(t *testing.T) {
+	node := needPeers(t)
+	b := newBox(t)
+	b.serve()
+	everything := peerPath(t, "server-everything", "dist", "index.js")
+	config := fmt.Sprintf(`{"command":%q,"args":[%q],"env":{"API_KEY":"sk-canary-123456"}}`, node, everything)
+	var servers []admin.Server
+	b.admin("GET", "/mcp/servers", "", 200, &servers)
+	if len(servers) != 0 {
+		t.Fatal(servers)
+	}
+	change := func(method, path, body string) admin.Change {
+		t.Helper()
+		var c admin.Change
+		b.admin(method, path, body, 202, &c)
+		return c
+	}
+	c := change("POST", "/mcp/servers", `{"name":"e","config":`+config+`}`)
+	if c.Runs != node+" "+everything+" with API_KEY" || strings.Contains(string(c.Config), "canary") {
+		t.Errorf("the change says %+v", c)
+	}
+	b.admin("GET", "/mcp/servers", "", 200, &servers)
+	if len(servers) != 0 { // nothing is started before it is applied
+		t.Fatal(servers)
+	}
+	b.admin("POST", "/mcp/changes/"+c.ID+"/apply", "", 200, nil)
+	ready := func(state string) admin.Server {
+		t.Helper()
+		for range 300 {
+			b.admin("GET", "/mcp/servers", "", 200, &servers)
+			if i := slices.IndexFunc(servers, func(s admin.Server) bool { return s.Name == "e" && s.State == state }); i >= 0 {
+				return servers[i]
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		t.Fatalf("it is not %s: %+v", state, servers)
+		return admin.Server{}
+	}
+	s := ready("ready")
+	if s.Tools == 0 || !s.Editable || strings.Contains(string(s.Config), "canary") || s.StartMS == 0 {
+		t.Errorf("got %+v", s)
+	}
+	var called struct {
+		OK      bool    `json:"ok"`
+		TookMS  float64 `json:"took_ms"`
+		Display []struct{ Text string }
+	}
+	b.admin("POST", "/tools/e__echo/call", `{"arguments":{"message":"héllo"}}`, 200, &called)
+	if !called.OK || !strings.Contains(fmt.Sprint(called.Display), "héllo") || called.TookMS <= 0 {
+		t.Errorf("got %+v", called)
+	}
+	b.admin("POST", "/tools/e__echo/call", `{"arguments":{"message":7}}`, 200, &called)
+	if called.OK {
+		t.Errorf("bad arguments: %+v", called)
+	}
+	b.admin("GET", "/mcp/servers", "", 200, &servers)
+	if got := servers[0].Calls; got.Total < 1 || got.P50MS <= 0 {
+		t.Errorf("calls %+v", got)
+	}
+	// What was shown comes back, with one thing changed: the secret is still there.
+	var shown map[string]any
+	if err := json.Unmarshal(s.Config, &shown); err != nil {
+		t.Fatal(err)
+	}
+	shown["disabled_tools"] = []string{"echo"}
+	edited, err := json.Marshal(map[string]any{"config": shown})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stale := change("PUT", "/mcp/servers/e", string(edited))
+	c = change("PUT", "/mcp/servers/e", string(edited))
+	b.admin("POST", "/mcp/changes/"+c.ID+"/apply", "", 200, nil)
+	b.admin("POST", "/mcp/changes/"+stale.ID+"/apply", "", 409, nil)
+	file, err := os.ReadFile(filepath.Join(b.dir, "c", "mcp.json"))
+	if err != nil || !strings.Contains(string(file), "sk-canary-123456") || !strings.Contains(string(file), "disabled_tools") {
+		t.Errorf("the file is %s, %v", file, err)
+	}
+	ready("ready")
+	b.admin("POST", "/tools/e__echo/call", `{"arguments":{"message":"x"}}`, 200, &called)
+	if called.OK {
+		t.Error("a tool that is switched off was called")
+	}
+	b.admin("POST", "/mcp/servers/e/restart", "", 204, nil)
+	ready("ready")
+	shown["disabled"] = true
+	if edited, err = json.Marshal(map[string]any{"config": shown}); err != nil {
+		t.Fatal(err)
+	}
+	c = change("PUT", "/mcp/servers/e", string(edited))
+	b.admin("POST", "/mcp/changes/"+c.ID+"/apply", "", 200, nil)
+	ready("disabled")
+	b.admin("POST", "/mcp/servers/e/restart", "", 400, nil)
+	b.admin("DELETE", "/mcp/servers/e", "", 204, nil)
+	b.admin("GET", "/mcp/servers", "", 200, &servers)
+	if len(servers) != 0 {
+		t.Errorf("it is still there: %+v", servers)
+	}
+	if out := b.must("audit", "--json"); strings.Contains(out, "canary") || !strings.Contains(out, `"server_changed"`) {
+		t.Errorf("the audit: %s", out)
+	}
+}
+
+// With --mcp-config the servers are somebody else's: they are shown, and not changed.
+func TestForeignServersAreNotChanged(t *testing.T) {
+	b := newBox(t)
+	file := filepath.Join(b.dir, "other.json")
+	if err := os.WriteFile(file, []byte(`{"mcpServers":{"x":{"command":"/nonexistent/x"}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.serve("--mcp-config", file)
+	var servers []admin.Server
+	b.admin("GET", "/mcp/servers", "", 200, &servers)
+	if len(servers) != 1 || servers[0].Editable {
+		t.Errorf("got %+v", servers)
+	}
+	b.admin("POST", "/mcp/servers", `{"name":"y","config":{"command":"y"}}`, 400, nil)
+	b.admin("DELETE", "/mcp/servers/x", "", 400, nil)
+	b.admin("POST", "/mcp/servers/x/restart", "", 204, nil)
+}

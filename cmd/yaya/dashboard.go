@@ -1,0 +1,99 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/yaya-ai/yaya/feature"
+	"github.com/yaya-ai/yaya/gateway/admin"
+	"github.com/yaya-ai/yaya/gateway/wire"
+	"github.com/yaya-ai/yaya/kernel/bus"
+	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/mcpbridge"
+)
+
+// setupDone is set once somebody has been led through the first start.
+const setupDone = "_meta.setup_done_at"
+
+// onStatus tells of what becomes of servers.
+func (a *app) onStatus(st feature.Status) {
+	a.bridge.OnStatus(st)
+	a.changed(admin.PartServers)
+}
+
+// changed tells dashboards, if there are any, that parts of yaya have changed.
+func (a *app) changed(parts ...string) {
+	if l := a.live.Load(); l != nil {
+		l.Changed(parts...)
+	}
+}
+
+// watch begins to tell dashboards of what changes; the returned function ends it.
+func (a *app) watch(ctx context.Context, c *controlPlane, s *wire.Server) (*admin.Live, func(), error) {
+	l, err := admin.NewLive(ctx, admin.LiveConfig{Server: s, Bus: a.kernel.Bus, Control: c.log, Read: a.reading})
+	if err != nil {
+		return nil, nil, err
+	}
+	s.Handle(admin.TopicPrefix, l)
+	a.live.Store(l)
+	c.devices.OnWaiting(func() { l.Changed(admin.PartDevices) })
+	unwatch := a.kernel.Tools.Watch(func(uint64) { l.Changed(admin.PartTools, admin.PartServers) })
+	_, err = bus.On(a.kernel.Bus, bus.SubscribeOptions{Name: "dashboard"}, mcpbridge.Quarantined, func(context.Context, event.Event, mcpbridge.ToolsQuarantined) error {
+		l.Changed(admin.PartQuarantine, admin.PartServers)
+		return nil
+	})
+	end := func() {
+		unwatch()
+		l.Close()
+	}
+	if err != nil {
+		end()
+		return nil, nil, err
+	}
+	return l, end, nil
+}
+
+// reading is how this yaya is doing.
+func (a *app) reading() admin.Reading {
+	s, err := a.metrics.Stats()
+	if err != nil {
+		a.log.Warn().Err(err).Msg("the metrics cannot be read")
+	}
+	v := s.Values
+	return admin.Reading{
+		Time: time.Now().UTC(), Calls: s.All.Total, Errors: s.All.Errors, P50MS: s.All.P50.Seconds() * 1000, P95MS: s.All.P95.Seconds() * 1000,
+		Servers: v["yaya_mcp_servers_ready"], Clients: v["yaya_mcp_sessions"], Sockets: v["yaya_websockets"],
+		Goroutines: v["go_goroutines"], Memory: v["process_resident_memory_bytes"], CPU: v["process_cpu_seconds_total"],
+	}
+}
+
+// setup says how to begin with this yaya.
+func (a *app) setup(base string, remote bool) admin.Setup {
+	_, _, done := a.kernel.Settings.Get(setupDone)
+	return admin.Setup{
+		Version: yayaVersion(), URL: base, MCP: base + "/mcp", Remote: remote, Workspace: a.workspace, Done: done, Snippets: snippets(base + "/mcp"),
+	}
+}
+
+// snippets connect the common clients with an MCP endpoint.
+func snippets(url string) []admin.Snippet {
+	entry := func(key string, v any) string {
+		raw, err := json.MarshalIndent(map[string]any{key: map[string]any{"yaya": v}}, "", "  ")
+		if err != nil { // cannot be
+			return ""
+		}
+		return string(raw)
+	}
+	stdio := map[string]any{"command": "yaya", "args": []string{"mcp", "serve"}}
+	return []admin.Snippet{
+		{Client: "Claude Code", Where: "Run this in a terminal.", Text: "claude mcp add --transport http yaya " + url},
+		{Client: "Claude Desktop", Where: "Settings → Developer → Edit Config, then restart Claude.", Text: entry("mcpServers", stdio)},
+		{Client: "Cursor", Where: "Put this into ~/.cursor/mcp.json.", Text: entry("mcpServers", map[string]any{"url": url})},
+		{Client: "VS Code", Where: "Put this into .vscode/mcp.json, or run “MCP: Open User Configuration”.", Text: entry("servers", map[string]any{"type": "http", "url": url})},
+		{Client: "Codex", Where: "Put this into ~/.codex/config.toml.", Text: fmt.Sprintf("[mcp_servers.yaya]\nurl = %q\n", url)},
+		{Client: "Other clients", Where: "Streamable HTTP at this URL, or over stdio with the command yaya mcp serve.", Text: cmp.Or(url, "yaya mcp serve")},
+	}
+}

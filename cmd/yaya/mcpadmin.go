@@ -1,0 +1,399 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/yaya-ai/yaya/feature"
+	"github.com/yaya-ai/yaya/gateway"
+	"github.com/yaya-ai/yaya/gateway/admin"
+	"github.com/yaya-ai/yaya/mcpbridge/servers"
+	"github.com/yaya-ai/yaya/mcpbridge/trust"
+)
+
+// serverAdmin is what the admin API does with MCP servers: yaya's own file, and the
+// bridge that runs what is in it.
+type serverAdmin struct {
+	a    *app
+	p    paths
+	own  bool // the servers are those of yaya's own file, and of the project
+	mu   sync.Mutex
+	list map[string]servers.Server // configured and readable
+	bad  []servers.Invalid         // configured and not
+	wait []pending                 // of the project
+}
+
+// newServerAdmin looks after the servers that were loaded, from yaya's own file
+// unless others were named.
+func newServerAdmin(a *app, p paths, l loaded, own bool) *serverAdmin {
+	s := &serverAdmin{a: a, p: p, own: own, list: map[string]servers.Server{}, wait: l.pending}
+	for _, x := range l.servers {
+		s.list[x.Name] = x
+	}
+	for _, x := range l.invalid {
+		if !slices.ContainsFunc(l.pending, func(y pending) bool { return y.server.Name == x.Name }) {
+			s.bad = append(s.bad, x)
+		}
+	}
+	return s
+}
+
+// List implements [admin.Servers].
+func (s *serverAdmin) List() []admin.Server {
+	stats, err := s.a.metrics.Stats()
+	if err != nil { // a broken gauge must not hide the servers
+		s.a.log.Warn().Err(err).Msg("the metrics cannot be read")
+		stats = gateway.Stats{}
+	}
+	states := map[string]feature.Status{}
+	for _, st := range s.a.host.Status() {
+		states[st.ID] = st
+	}
+	invalid := map[string]string{}
+	for _, inv := range s.a.bridge.InvalidServers() {
+		invalid[inv.Name] = feature.Clean(inv.Err.Error(), 1024)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := []admin.Server{}
+	for name, x := range s.list {
+		row := s.row(x)
+		st, running := states[name]
+		switch {
+		case running:
+			row.State, row.Reason, row.Since, row.Tools, row.Restarts, row.LastError, row.Diagnostics = string(st.State), st.Reason, st.Since, st.Tools, st.Restarts, st.LastError, st.Diagnostics
+			row.StartMS = float64(st.StartTook.Microseconds()) / 1000
+			c := stats.Providers[name]
+			row.Calls = admin.Calls{Total: c.Total, Errors: c.Errors, P50MS: c.P50.Seconds() * 1000, P95MS: c.P95.Seconds() * 1000}
+		case x.Disabled:
+			row.State = "disabled"
+		default:
+			row.State, row.Reason = "invalid", cmp.Or(invalid[name], "it is not running")
+		}
+		out = append(out, row)
+	}
+	for _, x := range s.bad {
+		out = append(out, admin.Server{Name: x.Name, File: x.File, Editable: s.editable(x.File), State: "invalid", Reason: feature.Clean(x.Err.Error(), 1024), Config: json.RawMessage("null")})
+	}
+	for _, x := range s.wait {
+		row := s.row(x.server)
+		row.State, row.Reason = "waiting", "a project brings it, and it has not been approved"
+		out = append(out, row)
+	}
+	slices.SortFunc(out, func(x, y admin.Server) int { return strings.Compare(x.Name, y.Name) })
+	return out
+}
+
+func (s *serverAdmin) row(x servers.Server) admin.Server {
+	masked, err := x.Masked()
+	if err != nil { // cannot be: it was made of JSON
+		masked = json.RawMessage("null")
+	}
+	return admin.Server{Name: x.Name, Transport: string(x.Transport), Endpoint: x.Endpoint(), File: x.File, Editable: s.editable(x.File), Config: masked}
+}
+
+func (s *serverAdmin) editable(file string) bool { return s.own && file == s.p.servers() }
+
+// refused is [admin.ErrRefused] with a reason.
+func refused(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", admin.ErrRefused, fmt.Sprintf(format, args...))
+}
+
+// mayChange reports why a server cannot be changed here; mu is held.
+func (s *serverAdmin) mayChange(name string) error {
+	if !s.own {
+		return refused("the servers come from the files that --mcp-config names")
+	}
+	x, known := s.list[name]
+	if known && !s.editable(x.File) {
+		return refused("%q stands in %s, which is not yaya's own", name, x.File)
+	}
+	return nil
+}
+
+// Prepare implements [admin.Servers].
+func (s *serverAdmin) Prepare(name string, config json.RawMessage) (admin.Prepared, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.mayChange(name); err != nil {
+		return admin.Prepared{}, err
+	}
+	now, known := s.list[name]
+	if known {
+		var err error
+		if config, err = now.Unmask(config); err != nil {
+			return admin.Prepared{}, refused("%v", err)
+		}
+	}
+	doc, err := json.Marshal(map[string]any{"mcpServers": map[string]json.RawMessage{name: config}})
+	if err != nil {
+		return admin.Prepared{}, refused("%v", err)
+	}
+	cfg, err := servers.Parse("the request", doc, servers.FormatYaya)
+	if err != nil {
+		return admin.Prepared{}, refused("%v", err)
+	}
+	if len(cfg.Invalid) > 0 {
+		return admin.Prepared{}, refused("server %q: %v", name, cfg.Invalid[0].Err)
+	}
+	if len(cfg.Servers) != 1 {
+		return admin.Prepared{}, refused("the configuration is not that of one server")
+	}
+	wanted := cfg.Servers[0]
+	wanted.File = s.p.servers()
+	known = known || slices.ContainsFunc(s.bad, func(i servers.Invalid) bool { return i.Name == name })
+	return s.prepared(wanted, known, cfg.Warnings)
+}
+
+// prepared is the change that makes a server what is wanted; mu is held.
+func (s *serverAdmin) prepared(wanted servers.Server, known bool, notes []string) (admin.Prepared, error) {
+	masked, err := wanted.Masked()
+	if err != nil {
+		return admin.Prepared{}, err
+	}
+	base, err := s.state(wanted.Name)
+	if err != nil {
+		return admin.Prepared{}, err
+	}
+	if wanted.Disabled {
+		notes = append(notes, "it is switched off: nothing is started")
+	}
+	return admin.Prepared{Server: wanted.Name, New: !known, Runs: wanted.Runs(), Config: masked, Notes: notes, Apply: func(ctx context.Context) error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		now, err := s.state(wanted.Name)
+		if err != nil {
+			return err
+		}
+		if now != base {
+			return fmt.Errorf("%w: the server was changed since this was proposed", admin.ErrStale)
+		}
+		return s.put(ctx, wanted)
+	}}, nil
+}
+
+// state is how a server is configured now; mu is held.
+func (s *serverAdmin) state(name string) (string, error) {
+	x, known := s.list[name]
+	if !known {
+		return "", nil
+	}
+	raw, err := json.Marshal(x)
+	return string(raw), err
+}
+
+// put writes a server down and runs it; mu is held.
+func (s *serverAdmin) put(ctx context.Context, x servers.Server) error {
+	data, _, err := readFile(s.p.servers())
+	if err != nil {
+		return err
+	}
+	if data, err = servers.Set(s.p.servers(), data, x); err != nil {
+		return err
+	}
+	if err := replaceFile(s.p.servers(), data); err != nil {
+		return err
+	}
+	s.list[x.Name] = x
+	s.bad = slices.DeleteFunc(s.bad, func(i servers.Invalid) bool { return i.Name == x.Name })
+	s.run(ctx, x)
+	return nil
+}
+
+// run runs a server anew, as it is configured; mu is held.
+func (s *serverAdmin) run(ctx context.Context, x servers.Server) {
+	s.a.bridge.Remove(x.Name)
+	for _, w := range s.a.bridge.Add(context.WithoutCancel(ctx), x) {
+		s.a.log.Warn().Msg(w)
+	}
+	s.a.changed(admin.PartServers, admin.PartTools)
+}
+
+// Remove implements [admin.Servers].
+func (s *serverAdmin) Remove(_ context.Context, name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.mayChange(name); err != nil {
+		return err
+	}
+	data, _, err := readFile(s.p.servers())
+	if err != nil {
+		return err
+	}
+	data, found, err := servers.Unset(s.p.servers(), data, name)
+	if err != nil {
+		return err
+	}
+	if !found {
+		return fmt.Errorf("%w: server %q", admin.ErrUnknown, name)
+	}
+	if err := replaceFile(s.p.servers(), data); err != nil {
+		return err
+	}
+	delete(s.list, name)
+	s.bad = slices.DeleteFunc(s.bad, func(i servers.Invalid) bool { return i.Name == name })
+	s.a.bridge.Remove(name)
+	s.a.changed(admin.PartServers, admin.PartTools, admin.PartQuarantine)
+	return nil
+}
+
+// Restart implements [admin.Servers].
+func (s *serverAdmin) Restart(ctx context.Context, name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x, known := s.list[name]
+	switch {
+	case !known:
+		return fmt.Errorf("%w: server %q", admin.ErrUnknown, name)
+	case x.Disabled:
+		return refused("%q is switched off", name)
+	}
+	s.run(ctx, x)
+	return nil
+}
+
+// Importable implements [admin.Servers].
+func (s *serverAdmin) Importable() []admin.Importable {
+	out := []admin.Importable{}
+	others := discover(s.p.home)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range others {
+		if len(f.config.Servers) == 0 {
+			continue
+		}
+		i := admin.Importable{Client: f.loc.Client, Path: f.loc.Path}
+		for _, x := range f.config.Servers {
+			_, known := s.list[x.Name]
+			i.Servers = append(i.Servers, admin.ImportServer{Name: x.Name, Endpoint: x.Endpoint(), Known: known})
+		}
+		out = append(out, i)
+	}
+	return out
+}
+
+// Import implements [admin.Servers].
+func (s *serverAdmin) Import(client string) ([]admin.Prepared, error) {
+	others := discover(s.p.home)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(others, func(f found) bool { return f.loc.Client == client })
+	if i < 0 {
+		return nil, fmt.Errorf("%w: the client %q has configured nothing here", admin.ErrUnknown, client)
+	}
+	out := []admin.Prepared{}
+	for _, x := range others[i].config.Servers {
+		if _, known := s.list[x.Name]; known {
+			continue
+		}
+		if err := s.mayChange(x.Name); err != nil {
+			return nil, err
+		}
+		x.File, x.Format = s.p.servers(), servers.FormatYaya
+		p, err := s.prepared(x, false, nil)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// Waiting implements [admin.Servers].
+func (s *serverAdmin) Waiting() ([]admin.Waiting, error) {
+	all, err := s.a.trust.Waiting()
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := []admin.Waiting{}
+	for _, w := range all {
+		if _, there := s.list[w.Server]; !there {
+			continue // what a server was that is gone
+		}
+		row := admin.Waiting{Server: w.Server, Reason: w.Reason, Tools: []admin.WaitingTool{}, Digest: w.Digest()}
+		for _, t := range w.Tools {
+			row.Tools = append(row.Tools, admin.WaitingTool{Name: t.Name, New: t.New, Diff: t.Diff})
+		}
+		out = append(out, row)
+	}
+	for _, x := range s.wait {
+		out = append(out, admin.Waiting{Server: x.server.Name, Reason: "the project's " + x.entry.File + " brings it", Runs: x.server.Runs(), Config: s.row(x.server).Config, Tools: []admin.WaitingTool{}, Digest: x.digest()})
+	}
+	return out, nil
+}
+
+func (x pending) digest() string {
+	sum := sha256.Sum256(append([]byte(x.entry.File+"\x00"+x.entry.Server+"\x00"), x.entry.Config...))
+	return hex.EncodeToString(sum[:])
+}
+
+// Approve implements [admin.Servers].
+func (s *serverAdmin) Approve(ctx context.Context, server, digest string, tools []string) error {
+	if done, err := s.approveProject(ctx, server, digest); done || err != nil {
+		return err
+	}
+	all, err := s.a.trust.Waiting()
+	if err != nil {
+		return err
+	}
+	known := false
+	for _, w := range all {
+		if w.Server != server {
+			continue
+		}
+		known = true
+		if w.Digest() != digest {
+			continue
+		}
+		for _, name := range tools {
+			if !slices.ContainsFunc(w.Tools, func(t trust.WaitingTool) bool { return t.Name == name }) {
+				return refused("the tool %q does not wait", name)
+			}
+		}
+		err := s.a.trust.Approve(w, tools...)
+		if errors.Is(err, trust.ErrStale) {
+			return fmt.Errorf("%w: %s offers other things by now", admin.ErrStale, server)
+		}
+		if err == nil {
+			s.a.host.Boundary(ctx) // it looks again
+			s.a.changed(admin.PartServers, admin.PartTools, admin.PartQuarantine)
+		}
+		return err
+	}
+	if known {
+		return fmt.Errorf("%w: %s offers other things by now", admin.ErrStale, server)
+	}
+	return fmt.Errorf("%w: nothing of %q waits for approval", admin.ErrUnknown, server)
+}
+
+// approveProject starts a server that a project brings, if one of that name waits.
+func (s *serverAdmin) approveProject(ctx context.Context, server, digest string) (done bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.wait, func(x pending) bool { return x.server.Name == server })
+	if i < 0 {
+		return false, nil
+	}
+	x := s.wait[i]
+	if x.digest() != digest {
+		return false, fmt.Errorf("%w: %s is configured in another way by now", admin.ErrStale, server)
+	}
+	if err := s.a.trust.ApproveProject(x.entry); err != nil {
+		return false, err
+	}
+	s.wait = slices.Delete(s.wait, i, i+1)
+	s.list[server] = x.server
+	s.run(ctx, x.server)
+	s.a.changed(admin.PartQuarantine)
+	return true, nil
+}

@@ -1,0 +1,78 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/kernel/approval"
+	"github.com/yaya-ai/yaya/kernel/event"
+)
+
+// Ask is a call that waits for an answer: what is shown is what runs.
+type Ask struct {
+	ID        string          `json:"id"`
+	Tool      string          `json:"tool_name"`
+	Params    json.RawMessage `json:"params"`
+	Brief     string          `json:"brief"`
+	CallID    string          `json:"call_id"`
+	SessionID string          `json:"session_id"`
+	Deadline  time.Time       `json:"deadline"`
+	Digest    string          `json:"digest" doc:"of tool, definition and arguments: asks with the same one are the same question"`
+	Decisions []string        `json:"decisions" doc:"what may be answered"`
+}
+
+// Answer is a decision as it was recorded.
+type Answer struct {
+	ID       string `json:"id"`
+	Response string `json:"response" enum:"approve,approve_for_session,reject"`
+	Feedback string `json:"feedback,omitempty"`
+	By       string `json:"by"`
+}
+
+func (a *API) approvalRoutes(api huma.API) {
+	r := routes{a, api, "approvals", a.cfg.Approvals != nil, "approvals"}
+	handle(r, "GET", "/api/approvals", "listApprovals", auth.SessionsRead, "Calls of all sessions that wait for an answer, the most urgent first", http.StatusOK, func(context.Context, *none) (*struct{ Body []Ask }, error) {
+		out := []Ask{}
+		for _, q := range a.cfg.Approvals.Pending() {
+			ask := Ask{q.ID, q.ToolName, q.Params, q.Brief, q.CallID, q.SessionID, q.Deadline.UTC(), q.Digest, []string{}}
+			for _, d := range q.Decisions {
+				ask.Decisions = append(ask.Decisions, string(d))
+			}
+			out = append(out, ask)
+		}
+		slices.SortFunc(out, func(x, y Ask) int {
+			if c := x.Deadline.Compare(y.Deadline); c != 0 {
+				return c
+			}
+			return strings.Compare(x.ID, y.ID)
+		})
+		return &struct{ Body []Ask }{out}, nil
+	})
+	handle(r, "POST", "/api/approvals/{id}", "answerApproval", auth.ApprovalsAnswer, "Answer: the first answer counts", http.StatusOK, func(ctx context.Context, in *struct {
+		ID   string `path:"id" maxLength:"256"`
+		Body struct {
+			Response string `json:"response" enum:"approve,approve_for_session,reject"`
+			Feedback string `json:"feedback,omitempty" maxLength:"16384" doc:"what the model is told"`
+		}
+	},
+	) (*struct{ Body Answer }, error) {
+		d, err := a.cfg.Approvals.Answer(in.ID, event.ApprovalAnswer(in.Body.Response), in.Body.Feedback, auth.FromContext(ctx).Actor())
+		switch {
+		case errors.Is(err, approval.ErrAnswered):
+			return nil, fail(http.StatusConflict, "it was answered before: %s, by %s", d.Response, d.By)
+		case errors.Is(err, approval.ErrUnknown):
+			return nil, fail(http.StatusNotFound, "nothing of that id waits for an answer")
+		case err != nil:
+			return nil, err
+		}
+		return &struct{ Body Answer }{Answer{d.ID, string(d.Response), d.Feedback, d.By}}, nil
+	})
+}

@@ -1,0 +1,251 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/gateway/wire"
+	"github.com/yaya-ai/yaya/gateway/wire/codec"
+	"github.com/yaya-ai/yaya/internal/control"
+	"github.com/yaya-ai/yaya/kernel/bus"
+	"github.com/yaya-ai/yaya/kernel/event"
+)
+
+// The topics of [Live].
+const (
+	TopicPrefix  = "dashboard:"
+	changesTopic = TopicPrefix + "main"
+	metricsTopic = TopicPrefix + "metrics"
+)
+
+// Parts of yaya that can change, as [Live.Changed] names them.
+const (
+	PartAgents     = "agents"
+	PartApprovals  = "approvals"
+	PartAudit      = "audit"
+	PartConfig     = "config"
+	PartDevices    = "devices"
+	PartPlugins    = "plugins"
+	PartQuarantine = "quarantine"
+	PartServers    = "servers"
+	PartSessions   = "sessions"
+	PartTools      = "tools"
+)
+
+// gather is how long changes wait for others, so that a burst is told once.
+const gather = 100 * time.Millisecond
+
+// How often the metrics are read, and how many readings are kept.
+const (
+	readEvery    = 5 * time.Second
+	readingsKept = 360
+)
+
+// Reading is how yaya was doing at a moment. Counters count from its start.
+type Reading struct {
+	Time       time.Time `json:"ts"`
+	Calls      float64   `json:"calls" doc:"of tools, since the start"`
+	Errors     float64   `json:"errors"`
+	P50MS      float64   `json:"p50_ms" doc:"of all calls"`
+	P95MS      float64   `json:"p95_ms"`
+	Servers    float64   `json:"servers_ready"`
+	Clients    float64   `json:"mcp_sessions"`
+	Sockets    float64   `json:"websockets"`
+	Goroutines float64   `json:"goroutines"`
+	Memory     float64   `json:"rss_bytes"`
+	CPU        float64   `json:"cpu_seconds" doc:"since the start"`
+}
+
+// LiveConfig assembles [Live]. Server and Bus are required.
+type LiveConfig struct {
+	Server  *wire.Server
+	Bus     *bus.Bus
+	Control control.Log    // nil for none
+	Read    func() Reading // nil for no metrics
+}
+
+// Live is the topics dashboard:main, on which clients are told which parts of yaya
+// have changed, and dashboard:metrics. What has changed they ask for themselves, with
+// their own rights.
+type Live struct {
+	cfg  LiveConfig
+	stop context.CancelFunc
+	work sync.WaitGroup
+	subs []*bus.Subscription
+
+	mu       sync.Mutex
+	closed   bool
+	dirty    map[string]bool
+	timer    *time.Timer
+	readings []Reading
+}
+
+// of are the kinds of events with what they change.
+var of = map[string][]string{
+	event.UserMessageReceived.Name(): {PartSessions}, event.TurnWasStarted.Name(): {PartSessions, PartAgents}, event.TurnWasCompleted.Name(): {PartSessions, PartAgents},
+	event.TurnHasFailed.Name(): {PartSessions, PartAgents}, event.TurnWasCancelled.Name(): {PartSessions, PartAgents},
+	event.SessionWasStarted.Name(): {PartSessions}, event.SessionWasReset.Name(): {PartSessions}, event.SessionWasArchived.Name(): {PartSessions}, event.SessionWasForked.Name(): {PartSessions},
+	event.ApprovalRequested.Name(): {PartApprovals, PartSessions}, event.ApprovalWithdrawn.Name(): {PartApprovals, PartSessions},
+	event.ConfigWasUpdated.Name(): {PartConfig, PartPlugins},
+	event.PluginWasLoaded.Name():  {PartPlugins}, event.PluginWasReloaded.Name(): {PartPlugins}, event.PluginWasRemoved.Name(): {PartPlugins}, event.PluginFailed.Name(): {PartPlugins},
+}
+
+// NewLive begins to watch; [Live.Close] ends it.
+func NewLive(ctx context.Context, cfg LiveConfig) (*Live, error) {
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	l := &Live{cfg: cfg, stop: stop, dirty: map[string]bool{}}
+	sub, err := cfg.Bus.Subscribe(bus.SubscribeOptions{Name: "dashboard"}, slices.Sorted(maps.Keys(of)), func(_ context.Context, ev event.Event) error {
+		l.Changed(of[ev.Kind]...)
+		return nil
+	})
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	l.subs = append(l.subs, sub)
+	if cfg.Control != nil {
+		l.work.Go(func() { // it ends with ctx, or with the log
+			_ = cfg.Control.Follow(ctx, cfg.Control.State().Last+1, func(e control.Entry) error {
+				l.Changed(append(partsOf(e.Event), PartAudit)...)
+				return nil
+			})
+		})
+	}
+	if cfg.Read != nil {
+		l.work.Go(func() { l.read(ctx) })
+	}
+	return l, nil
+}
+
+// partsOf are the parts that a change in the control log is about, besides the audit.
+func partsOf(name string) []string {
+	switch {
+	case strings.HasPrefix(name, "device_"), strings.HasPrefix(name, "signing_"):
+		return []string{PartDevices}
+	case strings.HasPrefix(name, "tools_"), strings.HasPrefix(name, "server_"):
+		return []string{PartQuarantine, PartServers, PartTools}
+	case strings.HasPrefix(name, "approval_"): // an answer is no event of the bus
+		return []string{PartApprovals, PartSessions}
+	case strings.HasPrefix(name, "agent_"), strings.HasPrefix(name, "kernel_"), strings.HasPrefix(name, "leader_"):
+		return []string{PartAgents}
+	}
+	return nil
+}
+
+// Close ends what watches, and waits for it.
+func (l *Live) Close() {
+	l.mu.Lock()
+	l.closed = true
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+	l.mu.Unlock()
+	for _, s := range l.subs {
+		s.Close()
+	}
+	l.stop()
+	l.work.Wait()
+}
+
+// Changed tells clients, a moment later, that parts of yaya have changed. It does not
+// block.
+func (l *Live) Changed(parts ...string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed || len(parts) == 0 {
+		return
+	}
+	first := len(l.dirty) == 0
+	for _, p := range parts {
+		l.dirty[p] = true
+	}
+	if !first {
+		return
+	}
+	if l.timer == nil {
+		l.timer = time.AfterFunc(gather, l.tell)
+		return
+	}
+	l.timer.Reset(gather)
+}
+
+// Changes is changed on dashboard:main.
+type Changes struct {
+	Type  string   `json:"type"` // "changed"
+	Parts []string `json:"parts"`
+}
+
+func (l *Live) tell() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	parts := slices.Sorted(maps.Keys(l.dirty))
+	clear(l.dirty)
+	if !l.closed {
+		l.cfg.Server.Publish(changesTopic, wire.Event{Name: "changed", Payload: Changes{"changed", parts}})
+	}
+}
+
+// Sample is reading on dashboard:metrics.
+type Sample struct {
+	Type    string  `json:"type"` // "reading"
+	Reading Reading `json:"reading"`
+}
+
+func (l *Live) read(ctx context.Context) {
+	t := time.NewTicker(readEvery)
+	defer t.Stop()
+	for {
+		r := l.cfg.Read()
+		l.mu.Lock()
+		l.readings = append(l.readings, r)
+		if len(l.readings) > readingsKept {
+			l.readings = slices.Delete(l.readings, 0, len(l.readings)-readingsKept)
+		}
+		l.mu.Unlock()
+		l.cfg.Server.Publish(metricsTopic, wire.Event{Name: "reading", Payload: Sample{"reading", r}})
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Readings are the readings that are kept, oldest first.
+func (l *Live) Readings() []Reading {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]Reading{}, l.readings...)
+}
+
+// Join implements [wire.Topic].
+func (l *Live) Join(_ context.Context, c wire.Client, topic string, _ *wire.Cursor) (wire.Joined, error) {
+	scope := auth.SessionsRead
+	switch topic {
+	case changesTopic:
+	case metricsTopic:
+		scope = auth.MetricsRead
+	default:
+		return wire.Joined{}, wire.Refuse("unmatched topic")
+	}
+	return wire.Joined{}, auth.Allow(c.Principal, scope)
+}
+
+// Push implements [wire.Topic].
+func (*Live) Push(context.Context, wire.Client, string, string, json.RawMessage) (any, error) {
+	return nil, wire.ErrServerToClient
+}
+
+// Describe lists the messages of the topics of this package.
+func Describe() []codec.Description {
+	return []codec.Description{
+		codec.FromServer(changesTopic, "changed", "parts of yaya that have changed: ask for them", Changes{}),
+		codec.FromServer(metricsTopic, "reading", "how yaya is doing", Sample{}),
+	}
+}

@@ -1,0 +1,185 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/kernel/config"
+	"github.com/yaya-ai/yaya/kernel/plugin"
+)
+
+// Installer installs plugins. An error that wraps [ErrRefused] refuses the source;
+// any other one is a failure of what was run.
+type Installer interface {
+	Install(ctx context.Context, source string, editable bool) error
+}
+
+// Plugin is a plugin as the API shows it (Y-210, Y-215).
+type Plugin struct {
+	Name          string                     `json:"name"`
+	Category      string                     `json:"category"`
+	Status        string                     `json:"status" enum:"loaded,unloading,failed,unloaded"`
+	Version       string                     `json:"version"`
+	Enabled       bool                       `json:"enabled"`
+	Bundled       bool                       `json:"bundled"`
+	Error         string                     `json:"error,omitempty"`
+	ConfigSchema  json.RawMessage            `json:"config_schema" doc:"JSON Schema of its settings, or null"`
+	CurrentConfig map[string]json.RawMessage `json:"current_config" doc:"its settings, nested, secrets masked"`
+}
+
+type (
+	InPlugin struct {
+		Name string `path:"name" maxLength:"128"`
+	}
+	outPlugins struct {
+		Body struct {
+			Plugins []Plugin `json:"plugins"`
+		}
+	}
+	outEnabled struct {
+		Body struct {
+			Name    string `json:"name"`
+			Enabled bool   `json:"enabled"`
+			Reload  bool   `json:"reload_required"`
+		}
+	}
+	outInstalled struct {
+		Body struct {
+			Source string `json:"source"`
+			OK     bool   `json:"ok"`
+		}
+	}
+	outRemoved struct {
+		Body struct {
+			Name    string `json:"name"`
+			Removed bool   `json:"removed"`
+		}
+	}
+)
+
+func (a *API) pluginRoutes(api huma.API) {
+	r := routes{a, api, "plugins", a.cfg.Plugins != nil && a.cfg.Settings != nil, "plugin registry"}
+	handle(r, "GET", "/api/plugins", "listPlugins", auth.ConfigRead, "The plugins, in load order", http.StatusOK, func(context.Context, *none) (*outPlugins, error) {
+		out := new(outPlugins)
+		out.Body.Plugins = []Plugin{}
+		for _, s := range a.cfg.Plugins.Snapshot() {
+			out.Body.Plugins = append(out.Body.Plugins, a.shown(s))
+		}
+		return out, nil
+	})
+	handle(r, "PATCH", "/api/plugins/{name}", "switchPlugin", auth.ConfigWrite, "Switch a plugin on or off, from the next start on", http.StatusOK, func(ctx context.Context, in *struct {
+		InPlugin
+		Body struct {
+			Enabled bool `json:"enabled"`
+		}
+	},
+	) (*outEnabled, error) {
+		if _, err := a.status(in.Name); err != nil {
+			return nil, err
+		}
+		if err := a.audited(ctx, "plugin_switched", in.Name, map[string]bool{"enabled": in.Body.Enabled}); err != nil {
+			return nil, err
+		}
+		raw, err := json.Marshal(in.Body.Enabled)
+		if err == nil {
+			err = a.cfg.Settings.Set("plugin."+config.Namespace(in.Name)+".enabled", raw)
+		}
+		out := new(outEnabled)
+		out.Body.Name, out.Body.Enabled, out.Body.Reload = in.Name, in.Body.Enabled, true
+		return out, err
+	})
+	handle(r, "POST", "/api/plugins/install", "installPlugin", auth.ConfigWrite, "Install a plugin", http.StatusOK, func(ctx context.Context, in *struct {
+		Body struct {
+			Source   string `json:"source" minLength:"1" maxLength:"4096"`
+			Editable bool   `json:"editable,omitempty"`
+		}
+	},
+	) (*outInstalled, error) {
+		if a.cfg.Installer == nil {
+			return nil, fail(http.StatusBadRequest, "this yaya installs no plugins: those that it has are built in")
+		}
+		if err := a.audited(ctx, "plugin_installing", in.Body.Source, map[string]bool{"editable": in.Body.Editable}); err != nil {
+			return nil, err
+		}
+		if err := a.cfg.Installer.Install(ctx, in.Body.Source, in.Body.Editable); err != nil {
+			if errors.Is(err, ErrRefused) {
+				return nil, err
+			}
+			return nil, fail(http.StatusInternalServerError, "the plugin could not be installed: %.2000s", err)
+		}
+		out := new(outInstalled)
+		out.Body.Source, out.Body.OK = in.Body.Source, true
+		return out, nil
+	})
+	handle(r, "DELETE", "/api/plugins/{name}", "removePlugin", auth.ConfigWrite, "Remove a plugin that was installed", http.StatusOK, func(ctx context.Context, in *InPlugin) (*outRemoved, error) {
+		s, err := a.status(in.Name)
+		if err != nil {
+			return nil, err
+		}
+		if !s.Bundled {
+			if err := a.audited(ctx, "plugin_removed", in.Name, nil); err != nil {
+				return nil, err
+			}
+		}
+		if err := a.cfg.Plugins.Remove(in.Name); err != nil {
+			return nil, fail(http.StatusBadRequest, "%v", err)
+		}
+		out := new(outRemoved)
+		out.Body.Name, out.Body.Removed = in.Name, true
+		return out, nil
+	})
+}
+
+func (a *API) status(name string) (plugin.Status, error) {
+	for _, s := range a.cfg.Plugins.Snapshot() {
+		if s.Name == name {
+			return s, nil
+		}
+	}
+	return plugin.Status{}, fail(http.StatusNotFound, "there is no plugin %q", name)
+}
+
+func (a *API) shown(s plugin.Status) Plugin {
+	p := Plugin{
+		Name: s.Name, Category: string(s.Category), Status: string(s.Status), Version: s.Version, Enabled: s.Enabled, Bundled: s.Bundled, Error: s.Error,
+		ConfigSchema: s.ConfigSchema, CurrentConfig: map[string]json.RawMessage{},
+	}
+	if p.ConfigSchema == nil {
+		p.ConfigSchema = json.RawMessage("null")
+	}
+	at := "plugin." + config.Namespace(s.Name) + "."
+	nested := map[string]any{}
+	for _, v := range a.cfg.Settings.All(at) {
+		put(nested, strings.Split(strings.TrimPrefix(v.Key, at), "."), config.Mask(v.Key, v.Value))
+	}
+	for k, v := range nested {
+		if raw, err := json.Marshal(v); err == nil {
+			p.CurrentConfig[k] = raw
+		}
+	}
+	return p
+}
+
+// put sets a value in nested maps. Where a key is both a value and the start of
+// others, those stand beside it under their whole name.
+func put(m map[string]any, path []string, v json.RawMessage) {
+	for i, k := range path[:len(path)-1] {
+		next, ok := m[k].(map[string]any)
+		if !ok {
+			if m[k] != nil {
+				m[strings.Join(path[i:], ".")] = v
+				return
+			}
+			next = map[string]any{}
+			m[k] = next
+		}
+		m = next
+	}
+	m[path[len(path)-1]] = v
+}

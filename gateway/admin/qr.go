@@ -1,0 +1,37 @@
+package admin
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/skip2/go-qrcode"
+)
+
+func checkURL(s string) error {
+	u, err := url.Parse(s)
+	if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return fail(http.StatusBadRequest, "%q is no plain http or https URL", s)
+	}
+	return nil
+}
+
+// qr returns the QR code that leads a device's browser to the page with a code.
+func qr(at, code string) ([]string, error) {
+	q, err := qrcode.New(strings.TrimSuffix(at, "/")+"/#code="+code, qrcode.Medium)
+	if err != nil {
+		return nil, err
+	}
+	var rows []string
+	for _, line := range q.Bitmap() {
+		row := make([]byte, len(line))
+		for i, black := range line {
+			row[i] = '0'
+			if black {
+				row[i] = '1'
+			}
+		}
+		rows = append(rows, string(row))
+	}
+	return rows, nil
+}

@@ -1,0 +1,170 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/yaya-ai/yaya/auth"
+)
+
+// Servers is what the API does with MCP servers. Errors wrap [ErrUnknown],
+// [ErrRefused] or [ErrStale], and say what for.
+type Servers interface {
+	// List describes the servers that are configured, by name.
+	List() []Server
+	// Prepare checks the configuration that a server is to have, and says what it
+	// would run. Nothing happens before [Prepared.Apply] is called.
+	Prepare(name string, config json.RawMessage) (Prepared, error)
+	// Remove stops a server and takes it out of the configuration.
+	Remove(ctx context.Context, name string) error
+	// Restart stops a server and starts it again as it is configured.
+	Restart(ctx context.Context, name string) error
+	// Importable lists what other clients of this user have configured, and Import
+	// prepares to take over what one of them has, but for servers that are there.
+	Importable() []Importable
+	Import(client string) ([]Prepared, error)
+	// Waiting lists what waits for approval. Approve agrees to what was shown by
+	// that digest: to the named tools, or to all of it when none is named.
+	Waiting() ([]Waiting, error)
+	Approve(ctx context.Context, server, digest string, tools []string) error
+}
+
+// Server is an MCP server as the API shows it.
+type Server struct {
+	Name      string    `json:"name"`
+	Transport string    `json:"transport"`
+	Endpoint  string    `json:"endpoint" doc:"its command or URL, without secrets"`
+	File      string    `json:"file" doc:"where it is configured"`
+	Editable  bool      `json:"editable" doc:"it is in yaya's own file"`
+	State     string    `json:"state" doc:"declared, starting, ready, degraded, failed, stopped; disabled, invalid, waiting"`
+	Reason    string    `json:"reason,omitempty"`
+	Since     time.Time `json:"since,omitzero"`
+	Tools     int       `json:"tools"`
+	Restarts  int       `json:"restarts"`
+	StartMS   float64   `json:"start_ms"`
+	Calls     Calls     `json:"calls"`
+	LastError string    `json:"last_error,omitempty"`
+	// Diagnostics are what it has last said or done, oldest first.
+	Diagnostics []string        `json:"diagnostics,omitempty"`
+	Config      json.RawMessage `json:"config" doc:"as it is written, secrets masked"`
+}
+
+// Calls counts the calls of a server's tools.
+type Calls struct {
+	Total  float64 `json:"total"`
+	Errors float64 `json:"errors"`
+	P50MS  float64 `json:"p50_ms"`
+	P95MS  float64 `json:"p95_ms"`
+}
+
+// Prepared is a change of a server that waits to be applied: what is shown is what
+// is done (R18).
+type Prepared struct {
+	Server string
+	New    bool
+	Runs   string          // the exact command line, or URL
+	Config json.RawMessage // secrets masked
+	Notes  []string
+	// Apply does it. It fails with [ErrStale] if the server has been changed since.
+	Apply func(context.Context) error
+}
+
+// Importable is what another client has configured.
+type Importable struct {
+	Client  string         `json:"client"`
+	Path    string         `json:"path"`
+	Servers []ImportServer `json:"servers"`
+}
+
+// ImportServer is a server of another client.
+type ImportServer struct {
+	Name     string `json:"name"`
+	Endpoint string `json:"endpoint"`
+	Known    bool   `json:"known" doc:"yaya has one of that name"`
+}
+
+// Waiting is what waits for approval at one server.
+type Waiting struct {
+	Server string `json:"server"`
+	Reason string `json:"reason,omitempty" doc:"about the server as a whole"`
+	// Runs is what a server that a project brings would run.
+	Runs   string          `json:"runs,omitempty"`
+	Config json.RawMessage `json:"config,omitempty"`
+	Tools  []WaitingTool   `json:"tools"`
+	Digest string          `json:"digest" doc:"of all of this: what is approved"`
+}
+
+// WaitingTool is a tool that waits.
+type WaitingTool struct {
+	Name string `json:"name"`
+	New  bool   `json:"new"`
+	Diff string `json:"diff" doc:"what has changed, line by line"`
+}
+
+type (
+	InServer struct {
+		Name string `path:"name" maxLength:"256"`
+	}
+	outChange struct{ Body Change }
+)
+
+func (a *API) serverRoutes(api huma.API) {
+	r := routes{a, api, "mcp", a.cfg.Servers != nil, "MCP servers"}
+	handle(r, "GET", "/api/mcp/servers", "listServers", auth.ConfigRead, "The MCP servers: state, latency, errors, configuration", http.StatusOK, func(context.Context, *none) (*struct{ Body []Server }, error) {
+		return &struct{ Body []Server }{a.cfg.Servers.List()}, nil
+	})
+	handle(r, "POST", "/api/mcp/servers", "addServer", auth.ConfigWrite, "Propose a new server: the answer says what it would run, and waits to be applied", http.StatusAccepted, func(ctx context.Context, in *struct {
+		Body struct {
+			Name   string          `json:"name" minLength:"1" maxLength:"128"`
+			Config json.RawMessage `json:"config" doc:"an entry of mcpServers"`
+		}
+	},
+	) (*outChange, error) {
+		return a.propose(ctx, in.Body.Name, in.Body.Config, true)
+	})
+	handle(r, "PUT", "/api/mcp/servers/{name}", "changeServer", auth.ConfigWrite, "Propose another configuration; masked values that come back stay as they are", http.StatusAccepted, func(ctx context.Context, in *struct {
+		InServer
+		Body struct {
+			Config json.RawMessage `json:"config"`
+		}
+	},
+	) (*outChange, error) {
+		return a.propose(ctx, in.Name, in.Body.Config, false)
+	})
+	handle(r, "DELETE", "/api/mcp/servers/{name}", "removeServer", auth.ConfigWrite, "Stop a server and forget it", http.StatusNoContent, func(ctx context.Context, in *InServer) (*none, error) {
+		if err := a.audited(ctx, "server_removed", in.Name, nil); err != nil {
+			return nil, err
+		}
+		return nil, a.cfg.Servers.Remove(ctx, in.Name)
+	})
+	handle(r, "POST", "/api/mcp/servers/{name}/restart", "restartServer", auth.ConfigWrite, "Stop a server and start it again", http.StatusNoContent, func(ctx context.Context, in *InServer) (*none, error) {
+		if err := a.audited(ctx, "server_restarted", in.Name, nil); err != nil {
+			return nil, err
+		}
+		return nil, a.cfg.Servers.Restart(ctx, in.Name)
+	})
+	handle(r, "GET", "/api/mcp/quarantine", "listWaiting", auth.ConfigRead, "What waits for approval: tools that are new or have changed, servers that a project brings", http.StatusOK, func(context.Context, *none) (*struct{ Body []Waiting }, error) {
+		all, err := a.cfg.Servers.Waiting()
+		return &struct{ Body []Waiting }{all}, err
+	})
+	handle(r, "POST", "/api/mcp/quarantine/{name}/approve", "approveTools", auth.ConfigWrite, "Agree to what was shown", http.StatusNoContent, func(ctx context.Context, in *struct {
+		InServer
+		Body struct {
+			Digest string   `json:"digest" maxLength:"128" doc:"of what was shown"`
+			Tools  []string `json:"tools,omitempty" maxItems:"500" doc:"all of it if there are none"`
+		}
+	},
+	) (*none, error) {
+		if err := a.audited(ctx, "tools_approved", in.Name, map[string]any{"digest": in.Body.Digest, "tools": in.Body.Tools}); err != nil {
+			return nil, err
+		}
+		return nil, a.cfg.Servers.Approve(ctx, in.Name, in.Body.Digest, in.Body.Tools)
+	})
+	handle(r, "GET", "/api/mcp/import", "listImportable", auth.ConfigRead, "What other MCP clients of this user have configured", http.StatusOK, func(context.Context, *none) (*struct{ Body []Importable }, error) {
+		return &struct{ Body []Importable }{a.cfg.Servers.Importable()}, nil
+	})
+}

@@ -1,0 +1,139 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/kernel/approval"
+	"github.com/yaya-ai/yaya/kernel/config"
+)
+
+// Setting is a key of the configuration with what there is to say about it.
+type Setting struct {
+	Key    string          `json:"key"`
+	Value  json.RawMessage `json:"value,omitempty" doc:"masked if it is a secret; absent if the key has none"`
+	Origin string          `json:"origin,omitempty" doc:"flag, environment, set, file or default"`
+	Doc    string          `json:"doc,omitempty"`
+}
+
+type (
+	InKey struct {
+		Key string `path:"key" maxLength:"600"`
+	}
+	inShownKey struct {
+		InKey
+		Show bool `query:"show" doc:"1 shows secrets; it needs config:write, and is audited"`
+	}
+	outSetting struct {
+		Body struct {
+			Key   string          `json:"key"`
+			Value json.RawMessage `json:"value"`
+		}
+	}
+	outSet struct {
+		Body struct {
+			Key string `json:"key"`
+			OK  bool   `json:"ok"`
+		}
+	}
+	outUnset struct {
+		Body struct {
+			Key     string `json:"key"`
+			Removed bool   `json:"removed"`
+		}
+	}
+)
+
+func (a *API) settingsRoutes(api huma.API) {
+	r := routes{a, api, "config", a.cfg.Settings != nil, "configuration"}
+	handle(r, "GET", "/api/config", "listConfig", auth.ConfigRead, "The configuration, secrets masked", http.StatusOK, func(context.Context, *none) (*struct {
+		Body map[string]json.RawMessage
+	}, error,
+	) {
+		out := map[string]json.RawMessage{}
+		for _, v := range a.cfg.Settings.All("") {
+			out[v.Key] = config.Mask(v.Key, v.Value)
+		}
+		return &struct{ Body map[string]json.RawMessage }{out}, nil
+	})
+	handle(r, "GET", "/api/settings", "describeConfig", auth.ConfigRead, "The configuration with where each value comes from, and the kernel's keys that have none", http.StatusOK, func(context.Context, *none) (*struct{ Body []Setting }, error) {
+		return &struct{ Body []Setting }{a.settings()}, nil
+	})
+	handle(r, "GET", "/api/config/{key}", "getConfig", auth.ConfigRead, "One value, masked if it is a secret", http.StatusOK, func(ctx context.Context, in *inShownKey) (*outSetting, error) {
+		v, _, ok := a.cfg.Settings.Get(in.Key)
+		if !ok {
+			return nil, fail(http.StatusNotFound, "the key %q has no value", in.Key)
+		}
+		if !in.Show {
+			v = config.Mask(in.Key, v)
+		} else if err := a.mayShow(ctx, in.Key); err != nil {
+			return nil, err
+		}
+		out := new(outSetting)
+		out.Body.Key, out.Body.Value = in.Key, v
+		return out, nil
+	})
+	handle(r, "PATCH", "/api/config/{key}", "setConfig", auth.ConfigWrite, "Set a value; a masked one that comes back changes nothing", http.StatusOK, func(ctx context.Context, in *struct {
+		InKey
+		Body struct {
+			Value json.RawMessage `json:"value"`
+		}
+	},
+	) (*outSet, error) {
+		if err := checkSetting(in.Key, in.Body.Value); err != nil {
+			return nil, fail(http.StatusBadRequest, "%v", err)
+		}
+		if err := a.audited(ctx, "config_changed", in.Key, nil); err != nil {
+			return nil, err
+		}
+		out := new(outSet)
+		out.Body.Key, out.Body.OK = in.Key, true
+		return out, a.cfg.Settings.Set(in.Key, in.Body.Value)
+	})
+	handle(r, "DELETE", "/api/config/{key}", "unsetConfig", auth.ConfigWrite, "Take a value back that was set here", http.StatusOK, func(ctx context.Context, in *InKey) (*outUnset, error) {
+		if !config.ValidKey(in.Key) {
+			return nil, fail(http.StatusBadRequest, "%q cannot be a key", in.Key)
+		}
+		if err := a.audited(ctx, "config_removed", in.Key, nil); err != nil {
+			return nil, err
+		}
+		removed, err := a.cfg.Settings.Unset(in.Key)
+		out := new(outUnset)
+		out.Body.Key, out.Body.Removed = in.Key, removed
+		return out, err
+	})
+}
+
+// checkSetting refuses what cannot be kept, and rules that would deny everything
+// because they cannot be read.
+func checkSetting(key string, v json.RawMessage) error {
+	if err := config.CheckValue(key, v); err != nil {
+		return err
+	}
+	if key == "approval.rules" {
+		_, err := approval.ParseRules(v)
+		return err
+	}
+	return nil
+}
+
+func (a *API) settings() []Setting {
+	out := []Setting{}
+	for _, v := range a.cfg.Settings.All("") {
+		out = append(out, Setting{Key: v.Key, Value: config.Mask(v.Key, v.Value), Origin: string(v.Origin)})
+	}
+	for _, k := range config.Keys {
+		i := slices.IndexFunc(out, func(s Setting) bool { return s.Key == k.Name })
+		if i < 0 {
+			out = append(out, Setting{Key: k.Name, Doc: k.Doc})
+			continue
+		}
+		out[i].Doc = k.Doc
+	}
+	return out
+}

@@ -1,0 +1,95 @@
+package admin
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/kernel/tool"
+)
+
+// callSession is where calls belong that people make through the API.
+const callSession = event.BridgePrefix + "web-api-tools"
+
+// Tool is a tool as the API shows it. Its texts and schemas are its provider's, and
+// untrusted.
+type Tool struct {
+	Name             string          `json:"name"`
+	Provider         string          `json:"provider" doc:"the server that has it; empty for yaya's own"`
+	Tool             string          `json:"tool" doc:"its name there"`
+	Title            string          `json:"title,omitempty"`
+	Description      string          `json:"description"`
+	Kind             string          `json:"kind"`
+	RequiresApproval bool            `json:"requires_approval"`
+	ForAgents        bool            `json:"for_agents" doc:"it cannot be called from here: it makes no sense without a conversation"`
+	InputSchema      json.RawMessage `json:"input_schema"`
+	Annotations      json.RawMessage `json:"annotations,omitempty"`
+}
+
+// Called is what a call of a tool has come to.
+type Called struct {
+	tool.Envelope
+	TookMS float64 `json:"took_ms"`
+}
+
+func (a *API) toolRoutes(api huma.API) {
+	r := routes{a, api, "tools", a.cfg.Registry != nil && a.cfg.Dispatch != nil, "tools"}
+	handle(r, "GET", "/api/tools", "listTools", auth.ConfigRead, "The tools that are offered now", http.StatusOK, func(context.Context, *none) (*struct{ Body []Tool }, error) {
+		out := []Tool{}
+		for e := range a.cfg.Registry.Snapshot().All() {
+			if e.Hidden {
+				continue
+			}
+			d := e.Def
+			out = append(out, Tool{
+				Name: d.Name, Provider: d.Identity.Provider, Tool: d.Identity.Tool, Title: d.Title, Description: d.Description, Kind: string(d.Kind),
+				RequiresApproval: d.RequiresApproval, ForAgents: d.ForAgents, InputSchema: d.InputSchema, Annotations: d.Annotations,
+			})
+		}
+		return &struct{ Body []Tool }{out}, nil
+	})
+	handle(r, "POST", "/api/tools/{name}/call", "callTool", auth.ToolsCall, "Call a tool: whoever does this has approved it, and needs approvals:answer as well", http.StatusOK, func(ctx context.Context, in *struct {
+		Name string `path:"name" maxLength:"128"`
+		Body struct {
+			Arguments json.RawMessage `json:"arguments" doc:"an object, as the tool's input_schema says"`
+		}
+	},
+	) (*struct{ Body Called }, error) {
+		who := auth.FromContext(ctx)
+		if err := auth.Allow(who, auth.ApprovalsAnswer); err != nil {
+			return nil, err
+		}
+		id := "call_" + rand.Text()
+		if err := a.audited(ctx, "tool_called", in.Name, map[string]string{"call": id}); err != nil {
+			return nil, err
+		}
+		start := time.Now()
+		res := a.cfg.Dispatch.Call(ctx, a.cfg.Registry.Snapshot(), tool.Call{ID: id, Name: in.Name, Args: in.Body.Arguments, SessionID: callSession, Origin: tool.OriginAPI})
+		return &struct{ Body Called }{Called{res.Envelope(), float64(time.Since(start).Microseconds()) / 1000}}, nil
+	})
+	r.have, r.what = a.cfg.Artifacts != nil, "artifacts"
+	handle(r, "GET", "/api/tools/artifacts/{id}", "readCallArtifact", auth.ToolsCall, "What did not fit into the answer to a call: a part of 64 KiB", http.StatusOK, func(_ context.Context, in *struct {
+		ID     string `path:"id" maxLength:"128"`
+		Offset int64  `query:"offset" minimum:"0"`
+	},
+	) (*struct{ Body artifactPart }, error) {
+		buf := make([]byte, 64<<10)
+		n, size, err := a.cfg.Artifacts.ReadAt(callSession, in.ID, buf, in.Offset)
+		if err != nil {
+			return nil, fail(http.StatusNotFound, "there is no such artifact")
+		}
+		return &struct{ Body artifactPart }{artifactPart{buf[:n], in.Offset, size}}, nil
+	})
+}
+
+type artifactPart struct {
+	Data   []byte `json:"data" doc:"base64"`
+	Offset int64  `json:"offset"`
+	Size   int64  `json:"size" doc:"bytes in all"`
+}
