@@ -1,0 +1,126 @@
+// Package dashboard is the page that people open: files that are embedded, and a
+// handler that serves them and nothing else.
+//
+// The files hold no data and no secrets; whoever reaches the listener may have them.
+// What the page shows it asks for over the APIs and the wire protocol, with the
+// rights of whoever has opened it: the user that runs yaya on this machine, or a
+// device that the browser is enrolled as. There is no build step: the files are ES
+// modules as they are written, and preact, htm and marked as their makers ship them
+// (page/vendor, with their licences).
+//
+// The Content-Security-Policy lets no script run but these, no markup be made of
+// text (Trusted Types), and nothing be loaded from elsewhere (R24, UI-03).
+package dashboard
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+//go:embed page/*.html page/*.css page/*.js page/*.svg page/vendor/*.js page/vendor/*.txt
+var files embed.FS
+
+// policy is the Content-Security-Policy of the page.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; manifest-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+
+// types are those of the files, by extension; a file of another one is an error of
+// the build, not a guess of a browser.
+var types = map[string]string{
+	".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
+	".svg": "image/svg+xml", ".txt": "text/plain; charset=utf-8", ".webmanifest": "application/manifest+json",
+}
+
+// file is one that is served.
+type file struct {
+	kind  string
+	plain []byte
+	etag  string
+	// packed compresses it, once, when it is asked for first.
+	packed func() []byte
+}
+
+// Handler serves the page at / and its files below /ui/.
+type Handler struct{ files map[string]*file }
+
+// New returns the handler.
+func New() (*Handler, error) {
+	h := &Handler{files: map[string]*file{}}
+	err := fs.WalkDir(files, "page", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		kind, ok := types[path.Ext(name)]
+		if !ok {
+			return fmt.Errorf("dashboard: %s has no type", name)
+		}
+		data, err := files.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		sum := sha256.Sum256(data)
+		h.files[strings.TrimPrefix(name, "page/")] = &file{kind, data, `"` + hex.EncodeToString(sum[:12]) + `"`, sync.OnceValue(func() []byte { return pack(data) })}
+		return nil
+	})
+	return h, err
+}
+
+func pack(data []byte) []byte {
+	var b bytes.Buffer
+	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err != nil { // cannot be: it is a level
+		return data
+	}
+	_, _ = w.Write(data) // into memory
+	_ = w.Close()
+	return b.Bytes()
+}
+
+// ServeHTTP implements [http.Handler]. Names are looked up among the embedded files,
+// so that none leads elsewhere (UI-09).
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	head := w.Header()
+	head.Set("Content-Security-Policy", policy)
+	head.Set("X-Content-Type-Options", "nosniff")
+	head.Set("Referrer-Policy", "no-referrer")
+	head.Set("Cross-Origin-Opener-Policy", "same-origin")
+	head.Set("Cross-Origin-Resource-Policy", "same-origin")
+	head.Set("X-Frame-Options", "DENY")
+	head.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=()")
+	name := "index.html"
+	if r.URL.Path != "/" {
+		name = strings.TrimPrefix(r.URL.Path, "/ui/")
+	}
+	f := h.files[name]
+	if f == nil || (name == "index.html" && r.URL.Path != "/") {
+		http.Error(w, "there is no such file", http.StatusNotFound)
+		return
+	}
+	head.Set("Content-Type", f.kind)
+	head.Set("Cache-Control", "no-cache") // kept, and asked about: a new yaya has a new page
+	head.Set("ETag", f.etag)
+	head.Set("Vary", "Accept-Encoding")
+	if strings.Contains(r.Header.Get("If-None-Match"), f.etag) {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	body := f.plain
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		body = f.packed()
+		head.Set("Content-Encoding", "gzip")
+	}
+	head.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(http.StatusOK)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(body) // a client that went away gets nothing
+	}
+}

@@ -1,0 +1,49 @@
+// The inbox: every call that waits for an answer, the same question once (Y-143).
+// @ts-check
+import { useState } from './vendor/hooks.js';
+import { api, seg } from './api.js';
+import { href, may, useLoaded } from './state.js';
+import { Do, Field, html, Name, Of, plain, Pre, pretty, Time, View } from './ui.js';
+
+/** A question: what exactly would run, and three answers. Nothing in it is somebody
+ * else's but the text in the box. @param {{asks: any[], session?: boolean}} p */
+export function Question({ asks, session = true }) {
+  const a = asks[0];
+  const [why, setWhy] = useState('');
+  const answer = (/** @type {string} */ response) => async () => {
+    const all = await Promise.allSettled(asks.map((x) => api('POST', `/api/approvals/${seg(x.id)}`, { response, ...(response === 'reject' && why && { feedback: why }) })));
+    // Somebody may have been quicker for some of them; all of them is worth telling.
+    const failed = all.filter((r) => r.status === 'rejected');
+    if (failed.length === all.length) throw /** @type {PromiseRejectedResult} */ (failed[0]).reason;
+  };
+  const allowed = may('approvals:answer');
+  return html`<section class="ask" aria-label=${`yaya asks: may ${plain(a.tool_name)} run?`}>
+    <header><span class="seal">yaya asks</span><h2>May <code><${Name} text=${a.tool_name} /></code> run${asks.length > 1 ? ` ${asks.length} times` : ''}?</h2></header>
+    ${a.brief && html`<p><${Name} text=${a.brief} /></p>`}
+    <${Pre} all text=${pretty(a.params)} label="What it would be given, all of it" />
+    <p class="muted">${session && html`In <a href=${href('chat', a.session_id)}><${Name} text=${a.session_id} max=${60} /></a>. `}Without an answer it is refused at <${Time} at=${a.deadline} />.</p>
+    ${allowed ? html`<${Field} label="If not, why" hint="The model is told.">${(/** @type {string} */ id) => html`<input id=${id} value=${why} maxlength="16384" onInput=${(/** @type {any} */ e) => setWhy(e.target.value)} />`}<//>
+      <div class="buttons">
+        <${Do} arm kind="danger" run=${answer('reject')}>Reject<//>
+        <${Do} arm run=${answer('approve_for_session')}>Approve for this session<//>
+        <${Do} arm kind="primary" run=${answer('approve')}>Approve<//>
+      </div>` : html`<p class="muted">This device may watch, and not answer.</p>`}
+  </section>`;
+}
+
+/** Asks by what they ask. @param {any[]} asks */
+export function grouped(asks) {
+  /** @type {Map<string, any[]>} */
+  const by = new Map();
+  for (const a of asks) {
+    const key = JSON.stringify([a.digest ?? a.id, a.session_id]);
+    by.set(key, [...(by.get(key) ?? []), a]);
+  }
+  return [...by.entries()];
+}
+
+export default function Approvals() {
+  const asks = useLoaded('/api/approvals', ['approvals']);
+  return html`<${View} title="Approvals" lead="Calls that wait for somebody's answer. What is shown is exactly what runs.">
+    <${Of} of=${asks}>${(/** @type {any[]} */ d) => (d.length ? grouped(d).map(([key, g]) => html`<${Question} key=${key} asks=${g} />`) : html`<p class="empty">Nothing waits for an answer.</p>`)}<//><//>`;
+}

@@ -1,0 +1,78 @@
+// Markdown as elements: the text is cut into tokens by marked, and each token becomes
+// an element of a short list, with its text as text. No string becomes markup, HTML in
+// the text is shown as it is written, pictures are links, and links lead to http, https
+// and mailto alone.
+// @ts-check
+import { useMemo } from './vendor/hooks.js';
+import { Lexer } from './vendor/marked.js';
+import { html, Pre, prose } from './ui.js';
+
+const DEEP = 24; // of nesting; what is deeper is shown as text
+const LONG = 64 * 1024; // longer text is not taken apart
+
+/** @param {string} to @returns {string} "" if it leads where none may */
+export function safe(to) {
+  try {
+    const u = new URL(to, 'about:blank');
+    return ['http:', 'https:', 'mailto:'].includes(u.protocol) ? u.href : '';
+  } catch {
+    return '';
+  }
+}
+
+/** @param {string | undefined} s entities are what they stand for; the rest stays */
+const text = (s) => prose(String(s ?? '').replace(/&(amp|lt|gt|quot|#39);/g, (_, n) => ({ amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'" })[/** @type {'amp'} */ (n)]));
+
+/** @param {any} t @param {any} inner */
+function link(t, inner) {
+  const to = safe(t.href);
+  if (!to) return html`${inner} (${text(t.href)})`;
+  return html`<a href=${to} target="_blank" rel="noopener noreferrer" title=${to}>${inner}</a>`;
+}
+
+/** @param {any[] | undefined} tokens @param {number} depth @returns {any} */
+function many(tokens, depth) {
+  return (tokens ?? []).map((t) => one(t, depth));
+}
+
+/** @param {any} t @param {number} depth @returns {any} */
+function one(t, depth) {
+  if (depth > DEEP) return prose(t.raw);
+  const inner = () => (t.tokens ? many(t.tokens, depth + 1) : text(t.text));
+  switch (t.type) {
+    case 'space': case 'def': return null;
+    case 'paragraph': return html`<p>${inner()}</p>`;
+    case 'heading': return html`<p class=${'h h' + t.depth} role="heading" aria-level=${Math.min(t.depth + 2, 6)}>${inner()}</p>`;
+    case 'code': return html`<${Pre} text=${prose(t.text)} diff=${t.lang === 'diff' || t.lang === 'patch'} />`;
+    case 'blockquote': return html`<blockquote>${inner()}</blockquote>`;
+    case 'list': {
+      const items = t.items.map((/** @type {any} */ i) => html`<li>${i.task && html`<span aria-label=${i.checked ? 'done' : 'not done'}>${i.checked ? '☑ ' : '☐ '}</span>`}${many(i.tokens, depth + 1)}</li>`);
+      return t.ordered ? html`<ol start=${Number(t.start) || 1}>${items}</ol>` : html`<ul>${items}</ul>`;
+    }
+    case 'table': return html`<div class="scroll" tabindex="0" role="region" aria-label="Table"><table><thead><tr>${t.header.map((/** @type {any} */ c) => html`<th scope="col">${many(c.tokens, depth + 1)}</th>`)}</tr></thead>
+      <tbody>${t.rows.map((/** @type {any[]} */ r) => html`<tr>${r.map((c) => html`<td>${many(c.tokens, depth + 1)}</td>`)}</tr>`)}</tbody></table></div>`;
+    case 'hr': return html`<hr />`;
+    case 'br': return html`<br />`;
+    case 'strong': return html`<strong>${inner()}</strong>`;
+    case 'em': return html`<em>${inner()}</em>`;
+    case 'del': return html`<del>${inner()}</del>`;
+    case 'codespan': return html`<code>${text(t.text)}</code>`;
+    case 'link': return link(t, inner());
+    case 'image': return link(t, html`🖼 ${text(t.text) || 'picture'}`);
+    case 'text': case 'escape': return t.tokens ? many(t.tokens, depth + 1) : text(t.text);
+    default: return prose(t.raw); // HTML, and whatever there may be some day
+  }
+}
+
+/** @param {{text: string}} p */
+export function Markdown({ text: source }) {
+  const tree = useMemo(() => {
+    if (source.length > LONG) return html`<${Pre} text=${prose(source)} />`;
+    try {
+      return many(new Lexer({ gfm: true, breaks: true }).lex(source), 0);
+    } catch { // it is a program for people's texts, and this is somebody's
+      return html`<${Pre} text=${prose(source)} />`;
+    }
+  }, [source]);
+  return html`<div class="markdown">${tree}</div>`;
+}

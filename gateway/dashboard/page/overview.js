@@ -1,0 +1,29 @@
+// The overview: what waits, what runs, how it is.
+// @ts-check
+import { href, may, page, useLoaded } from './state.js';
+import { Badge, html, ms, Name, Of, size, Time, View } from './ui.js';
+
+/** @param {{title: string, to: string, children?: any}} p */
+const Card = ({ title, to, children }) => html`<section class="card" aria-label=${title}><h2><a href=${href(to)}>${title}</a></h2>${children}</section>`;
+
+export default function Overview() {
+  page.me.use();
+  const config = may('config:read');
+  const setup = useLoaded(config ? '/api/setup' : null, ['config', 'servers']);
+  const sessions = useLoaded('/v1/sessions?limit=6', ['sessions']);
+  const asks = useLoaded('/api/approvals', ['approvals']);
+  const servers = useLoaded(config ? '/api/mcp/servers' : null, ['servers']);
+  const metrics = useLoaded(may('metrics:read') ? '/api/metrics' : null, ['sessions', 'tools']);
+  const cluster = useLoaded(may('agents:read') ? '/api/cluster' : null, ['agents']);
+  const last = metrics.data?.at(-1);
+  const fresh = setup.data && !setup.data.done && servers.data?.length === 0;
+  return html`<${View} title="Overview" actions=${html`<a class="button primary" href=${href('chat', 'new')}>New session</a>`}>
+    ${fresh && html`<p class="notice">No MCP servers are connected yet. <a href=${href('start')}>Set yaya up</a>: it takes a minute.</p>`}
+    <div class="cards">
+      <${Card} title="Approvals" to="approvals"><${Of} of=${asks}>${(/** @type {any[]} */ d) => (d.length ? html`<p class="big">${d.length}</p><p>${d.length === 1 ? 'call waits' : 'calls wait'} for an answer</p>` : html`<p class="muted">Nothing waits.</p>`)}<//><//>
+      <${Card} title="Sessions" to="chat"><${Of} of=${sessions}>${(/** @type {any} */ d) => (d.sessions.length ? html`<ul class="plain">${d.sessions.map((/** @type {any} */ s) => html`<li><a href=${href('chat', s.id)}><${Name} text=${s.title || s.id} max=${48} /></a> <${Badge} state=${s.status} /> <small class="muted"><${Time} at=${s.updated_at} /></small></li>`)}</ul>` : html`<p class="muted">There are none yet.</p>`)}<//><//>
+      ${config && html`<${Card} title="MCP servers" to="servers"><${Of} of=${servers}>${(/** @type {any[]} */ d) => (d.length ? html`<ul class="plain">${d.slice(0, 8).map((s) => html`<li><a href=${href('servers', s.name)}><${Name} text=${s.name} max=${32} /></a> <${Badge} state=${s.state} /> <small class="muted">${s.tools} tools</small></li>`)}</ul>` : html`<p class="muted">None is configured. <a href=${href('start')}>Import yours</a></p>`)}<//><//>`}
+      ${may('agents:read') && html`<${Card} title="Agents" to="agents"><${Of} of=${cluster}>${(/** @type {any} */ d) => html`<p class="big">${d.agents.filter((/** @type {any} */ a) => a.status === 'running').length}</p><p>running, of ${d.agents.length} that are known, on ${d.kernels.length} ${d.kernels.length === 1 ? 'kernel' : 'kernels'}</p>`}<//><//>`}
+      ${last && html`<${Card} title="Metrics" to="metrics"><p class="big">${last.calls}</p><p>tool calls, ${last.errors} failed; p50 ${ms(last.p50_ms)}, p95 ${ms(last.p95_ms)}</p><p class="muted">${size(last.rss_bytes)} of memory</p><//>`}
+    </div><//>`;
+}

@@ -1,0 +1,31 @@
+// What waits to be agreed to: tools that are new or have changed, servers that a project
+// brings. What is agreed to is what was shown, by its digest.
+// @ts-check
+import { useState } from './vendor/hooks.js';
+import { api, seg } from './api.js';
+import { href, may, useLoaded } from './state.js';
+import { Do, html, Name, Of, plain, Pre, pretty, prose, View } from './ui.js';
+
+export default function Quarantine() {
+  const waiting = useLoaded('/api/mcp/quarantine', ['quarantine', 'servers']);
+  return html`<${View} title="Quarantine" lead="Tools are pinned when they are seen first. One that appears or changes later is neither listed nor called before somebody has looked at it.">
+    <${Of} of=${waiting}>${(/** @type {any[]} */ d) => (d.length ? d.map((w) => html`<${Waiting} key=${w.server + w.digest} w=${w} />`) : html`<p class="empty">Nothing waits.</p>`)}<//><//>`;
+}
+
+/** @param {{w: any}} p */
+function Waiting({ w }) {
+  const [chosen, setChosen] = useState(/** @type {Set<string>} */ (new Set()));
+  const approve = (/** @type {string[]} */ tools) => () => api('POST', `/api/mcp/quarantine/${seg(w.server)}/approve`, { digest: w.digest, ...(tools.length && { tools }) });
+  const toggle = (/** @type {string} */ n) => {
+    const next = new Set(chosen);
+    if (!next.delete(n)) next.add(n);
+    setChosen(next);
+  };
+  return html`<section class="card wide" aria-label=${`Waiting: ${plain(w.server)}`}><h2><a href=${href('servers', w.server)}><${Name} text=${w.server} /></a></h2>
+    ${w.reason && html`<p class="notice">All of it waits: <${Name} text=${w.reason} max=${300} /></p>`}
+    ${w.runs && html`<h3>It would run</h3><${Pre} all text=${w.runs} label="What it would run" /><details><summary>Configuration</summary><${Pre} all text=${pretty(w.config)} /></details>`}
+    ${w.tools.map((/** @type {any} */ t) => html`<article key=${t.name}><h3><label><input type="checkbox" checked=${chosen.has(t.name)} onChange=${() => toggle(t.name)} /> <code><${Name} text=${t.name} /></code></label> <span class="badge busy">${t.new ? 'new' : 'changed'}</span></h3>
+      ${t.diff ? html`<${Pre} all diff text=${prose(t.diff)} label=${`What has changed in ${plain(t.name)}`} />` : html`<p class="muted">Its definition is too large to be shown.</p>`}</article>`)}
+    ${may('config:write') && html`<div class="buttons">${chosen.size > 0 && chosen.size < w.tools.length && html`<${Do} arm run=${approve([...chosen])}>Approve the ${chosen.size} chosen<//>`}<${Do} arm kind="primary" run=${approve([])}>Approve all of it<//></div>`}
+  </section>`;
+}

@@ -1,0 +1,100 @@
+// A list of which only what can be seen is in the document, however long it is. Rows
+// have the height that they come to; what was measured is kept by key.
+// @ts-check
+import { useEffect, useLayoutEffect, useReducer, useRef } from './vendor/hooks.js';
+import { html } from './ui.js';
+
+const GUESS = 64; // px of a row that nobody has seen
+const AROUND = 800; // px that are there beyond what is seen
+const NEAR = 48; // px from the end that still count as being there
+
+/** @typedef {import('./vendor/preact.js').ComponentChildren} Children */
+
+/**
+ * @param {{items: {key: string}[], row: (item: any) => Children, label: string, onTop?: () => void, foot?: Children, empty?: Children}} p
+ * onTop is called when what is oldest comes into sight.
+ */
+export function Virtual({ items, row, label, onTop, foot, empty }) {
+  const box = useRef(/** @type {HTMLElement | null} */ (null));
+  const heights = useRef(/** @type {Map<string, number>} */ (new Map()));
+  const s = useRef({ top: 0, height: 600, end: true, anchor: '', offset: 0 });
+  const [, draw] = useReducer((/** @type {number} */ n) => n + 1, 0);
+  const watch = useRef(/** @type {ResizeObserver | null} */ (null));
+
+  const at = new Array(items.length + 1);
+  at[0] = 0;
+  for (let i = 0; i < items.length; i++) at[i + 1] = at[i] + (heights.current.get(items[i].key) ?? GUESS);
+  const total = at[items.length];
+
+  // Where the view is, by the row that it began with: rows may have come before it.
+  let top = s.current.top;
+  if (s.current.end) top = Math.max(0, total - s.current.height);
+  else if (s.current.anchor) {
+    const i = items.findIndex((x) => x.key === s.current.anchor);
+    if (i >= 0) top = at[i] + s.current.offset;
+  }
+  const find = (/** @type {number} */ y) => {
+    let lo = 0;
+    let hi = items.length;
+    while (lo < hi) {
+      const mid = (lo + hi) >> 1;
+      if (at[mid + 1] < y) lo = mid + 1;
+      else hi = mid;
+    }
+    return lo;
+  };
+  const from = find(top - AROUND);
+  const to = Math.min(items.length, find(top + s.current.height + AROUND) + 1);
+
+  const note = () => {
+    const b = box.current;
+    if (!b) return;
+    s.current.top = b.scrollTop;
+    s.current.height = b.clientHeight;
+    s.current.end = b.scrollHeight - b.clientHeight - b.scrollTop < NEAR;
+    const i = find(b.scrollTop);
+    s.current.anchor = items[i]?.key ?? '';
+    s.current.offset = b.scrollTop - (at[i] ?? 0);
+  };
+  const measure = () => {
+    let changed = false;
+    for (const el of box.current?.querySelectorAll('[data-key]') ?? []) {
+      const key = /** @type {HTMLElement} */ (el).dataset.key ?? '';
+      const h = el.getBoundingClientRect().height;
+      if (h > 0 && Math.abs((heights.current.get(key) ?? 0) - h) > 0.5) {
+        heights.current.set(key, h);
+        changed = true;
+      }
+    }
+    return changed;
+  };
+
+  useLayoutEffect(() => {
+    const b = box.current;
+    if (!b) return;
+    const changed = measure();
+    if (s.current.end) b.scrollTop = b.scrollHeight;
+    else if (Math.abs(b.scrollTop - top) > 1 && s.current.anchor) b.scrollTop = top;
+    if (changed) draw(0);
+  });
+  useEffect(() => {
+    const b = box.current;
+    if (!b) return undefined;
+    s.current.height = b.clientHeight;
+    watch.current = new ResizeObserver(() => draw(0));
+    watch.current.observe(b);
+    draw(0);
+    return () => watch.current?.disconnect();
+  }, []);
+  useEffect(() => {
+    if (from === 0 && onTop && items.length) onTop();
+  });
+
+  return html`<div class="virtual" ref=${box} tabindex="0" role="log" aria-label=${label} aria-live="off" onScroll=${() => { note(); draw(0); }}>
+    ${items.length === 0 && empty}
+    <div style=${{ height: at[from] + 'px' }}></div>
+    ${items.slice(from, to).map((x) => html`<div key=${x.key} data-key=${x.key} class="row">${row(x)}</div>`)}
+    <div style=${{ height: total - at[to] + 'px' }}></div>
+    <div class="foot">${foot}</div>
+  </div>`;
+}
