@@ -333,7 +333,7 @@ func note(n session.Note) (string, any, bool) {
 	switch n.Name {
 	case noteClosed:
 		return SessionCompleted, nothing{}, true
-	case "x.session.queue":
+	case session.NoteQueue:
 		var q struct {
 			Prompts []session.Prompt `json:"prompts"`
 		}

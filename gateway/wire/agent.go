@@ -148,12 +148,10 @@ func (a *Agents) Join(ctx context.Context, c Client, topic string, since *Cursor
 				if e.ID > upTo {
 					return errEnough
 				}
-				ev, ok := e.Event(id)
-				if !ok {
-					return nil
+				if ev, ok := shown(e, id, now.Epoch); ok {
+					return visit(ev)
 				}
-				ev.Entry = e.ID
-				return visit(project(ev, now.Epoch))
+				return nil
 			})
 			if errors.Is(err, errEnough) {
 				return nil
@@ -189,6 +187,45 @@ func project(ev event.Event, epoch string) Event {
 		p.Cursor = &Cursor{epoch, ev.Entry}
 	}
 	return Event{Name: ev.Kind, Payload: p, Seq: ev.Entry, Soon: ev.Entry == 0}
+}
+
+// QueueChanged is the data of queue_changed: the messages that wait for the running
+// turn to end.
+type QueueChanged struct {
+	Queue []Queued `json:"queue"`
+}
+
+// Queued is a message that waits.
+type Queued struct {
+	ID   string `json:"id"`
+	Text string `json:"text"`
+}
+
+const queueChanged = "queue_changed"
+
+// shown returns an entry as clients see it; ok is false for what they do not.
+func shown(e session.Entry, id, epoch string) (out Event, ok bool) {
+	ev, ok := e.Event(id)
+	if !ok {
+		return Event{}, false
+	}
+	ev.Entry = e.ID
+	if ev.Kind != session.NoteQueue {
+		return project(ev, epoch), true
+	}
+	// A note of the kernel's own, which others get in words that are documented.
+	var n session.Note
+	var q struct {
+		Prompts []Queued `json:"prompts"`
+	}
+	if json.Unmarshal(e.Payload, &n) != nil || json.Unmarshal(n.Data, &q) != nil {
+		return Event{}, false
+	}
+	if q.Prompts == nil {
+		q.Prompts = []Queued{}
+	}
+	ev.Kind, ev.Payload = queueChanged, QueueChanged{q.Prompts}
+	return project(ev, epoch), true
 }
 
 // What clients push to agent:{id}.

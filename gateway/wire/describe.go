@@ -19,6 +19,7 @@ func Describe() []codec.Description {
 		codec.FromServer("phoenix", "disconnect", "why the close follows", disconnect{}),
 		codec.FromClient(agent, "phx_join", "join, where the client was", joinPayload{}, AgentJoined{}),
 		codec.FromServer(agent, "<kind>", "an event of the agent; its name is its kind", AgentEvent{}),
+		codec.FromServer(agent, queueChanged, "what waits for the turn to end; its data are QueueChanged", AgentEvent{}),
 		codec.FromServer(agent, "resync", "forget what you have: this is the state", Resync{}),
 		codec.FromServer(agent, streamStart, "text begins", StreamStart{}),
 		codec.FromServer(agent, streamChunk, "a part of the text", StreamChunk{}),

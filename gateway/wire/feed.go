@@ -223,6 +223,12 @@ func (f *feed) take(it session.Item) {
 		f.publish(Event{Name: "resync", Payload: Resync{"resync", it.Resync.Reason, it.Resync.Current}})
 		return
 	}
+	if it.Event.Kind == session.NoteQueue {
+		if e, ok := shown(it.Entry, f.id, f.epoch); ok {
+			f.publish(e)
+		}
+		return
+	}
 	ev := it.Event
 	switch p := ev.Payload.(type) {
 	case event.Delta:

@@ -61,12 +61,11 @@ func (a *Agents) page(id string, in historyPush) (any, error) {
 		if e.ID >= before {
 			return errEnough
 		}
-		ev, ok := e.Event(id)
+		ev, ok := shown(e, id, now.Epoch)
 		if !ok {
 			return nil
 		}
-		ev.Entry = e.ID
-		p, _ := project(ev, now.Epoch).Payload.(AgentEvent)
+		p, _ := ev.Payload.(AgentEvent)
 		out.Events, sizes = append(out.Events, p), append(sizes, len(e.Payload))
 		total += len(e.Payload)
 		for total > maxHistoryBytes && len(sizes) > 1 {

@@ -307,7 +307,7 @@ func (s *Session) SetQueue(prompts []Prompt) (int64, error) {
 	if prompts == nil {
 		prompts = []Prompt{}
 	}
-	return s.Note(event.Event{Kind: noteQueue, SessionID: s.id, ID: uuid.NewString(), Time: time.Now(), Source: event.KernelSource}, struct {
+	return s.Note(event.Event{Kind: NoteQueue, SessionID: s.id, ID: uuid.NewString(), Time: time.Now(), Source: event.KernelSource}, struct {
 		Prompts []Prompt `json:"prompts"`
 	}{prompts})
 }

@@ -14,7 +14,6 @@ import (
 const (
 	anchorStart  = "session/start"
 	anchorRepair = "session/repair"
-	noteQueue    = "x.session.queue"
 	noteSystem   = "x.session.system"
 )
 
@@ -49,6 +48,9 @@ type Ask struct {
 	Deadline  string `json:"deadline,omitempty"`  // RFC 3339
 	Decisions any    `json:"decisions,omitempty"` // what may be answered
 }
+
+// NoteQueue is the note of a changed queue: {prompts}, see [Prompt].
+const NoteQueue = "x.session.queue"
 
 // Prompt is a queued user message.
 type Prompt struct {
@@ -207,7 +209,7 @@ func (s *state) note(n Note) {
 		if json.Unmarshal(n.Data, &a) == nil {
 			s.asks = slices.DeleteFunc(s.asks, func(x Ask) bool { return x.ID == a.ID })
 		}
-	case noteQueue:
+	case NoteQueue:
 		var q struct {
 			Prompts []Prompt `json:"prompts"`
 		}
@@ -237,7 +239,7 @@ var (
 	bAnchor = []byte(`"kind":"anchor",`)
 	bEvent  = []byte(`"kind":"event","payload":{"name":"`)
 	bTurn   = []byte(event.TurnWasStarted.Name() + `"`)
-	bQueue  = []byte(noteQueue + `"`)
+	bQueue  = []byte(NoteQueue + `"`)
 	bSystem = []byte(noteSystem + `"`)
 )
 

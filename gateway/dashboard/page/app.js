@@ -5,7 +5,7 @@ import { useEffect, useState } from './vendor/hooks.js';
 import { identity } from './api.js';
 import * as device from './device.js';
 import { Live } from './live.js';
-import { changed, href, may, page, route, useLoaded } from './state.js';
+import { changed, href, locate, may, page, route, useLoaded } from './state.js';
 import { html, Problem } from './ui.js';
 
 /** @type {device.Device | null} */
@@ -87,6 +87,7 @@ function Frame() {
 const root = /** @type {HTMLElement} */ (document.getElementById('app'));
 
 function main() {
+  locate(); // a code was in the address
   const local = page.me.value?.kind === 'owner';
   const path = local ? '/api/live' : '/ws';
   const url = location.origin.replace(/^http/, 'ws') + path;

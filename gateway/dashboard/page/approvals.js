@@ -2,7 +2,7 @@
 // @ts-check
 import { useState } from './vendor/hooks.js';
 import { api, seg } from './api.js';
-import { href, may, useLoaded } from './state.js';
+import { changed, href, may, useLoaded } from './state.js';
 import { Do, Field, html, Name, Of, plain, Pre, pretty, Time, View } from './ui.js';
 
 /** A question: what exactly would run, and three answers. Nothing in it is somebody
@@ -14,6 +14,7 @@ export function Question({ asks, session = true }) {
     const all = await Promise.allSettled(asks.map((x) => api('POST', `/api/approvals/${seg(x.id)}`, { response, ...(response === 'reject' && why && { feedback: why }) })));
     // Somebody may have been quicker for some of them; all of them is worth telling.
     const failed = all.filter((r) => r.status === 'rejected');
+    changed(['approvals']);
     if (failed.length === all.length) throw /** @type {PromiseRejectedResult} */ (failed[0]).reason;
   };
   const allowed = may('approvals:answer');

@@ -109,6 +109,8 @@ export class Session {
     this.first = 0; // there may be something older; 1: there is not
     this.cursor = /** @type {{epoch: string, seq: number} | null} */ (null);
     this.running = false;
+    /** @type {{id: string, text: string}[]} */
+    this.queue = [];
     this.text = ''; // that is being written
     this.stream = '';
     this.problem = '';
@@ -146,6 +148,7 @@ export class Session {
   joined(r) {
     this.problem = '';
     this.running = Boolean(r.snapshot.turn_id);
+    this.queue = r.snapshot.queue ?? [];
     this.text = this.stream = '';
     const behind = this.cursor ? r.cursor.seq - this.cursor.seq : 0;
     if (!this.cursor || r.resync || r.cursor.epoch !== this.cursor.epoch || behind > GAP) {
@@ -195,6 +198,7 @@ export class Session {
           if (this.cursor && p.cursor.epoch === this.cursor.epoch && p.cursor.seq <= this.cursor.seq) return;
           this.cursor = p.cursor;
         }
+        if (name === 'queue_changed') this.queue = p.data.queue;
         if (name === 'turn.started') this.running = true;
         if (name === 'turn.completed' || name === 'turn.failed' || name === 'turn.cancelled') this.running = false;
         if (name === 'llm.call.response' || name === 'assistant.message.done' || name.startsWith('turn.')) this.text = this.stream = '';

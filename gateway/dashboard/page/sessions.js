@@ -84,7 +84,6 @@ function Chat({ id }) {
   const session = useRef(/** @type {Session | null} */ (null));
   const info = useLoaded(`/v1/sessions/${seg(id)}`, ['sessions']);
   const all = useLoaded('/api/approvals', ['approvals']);
-  const queue = useLoaded(`/v1/sessions/${seg(id)}/queue`, ['sessions']);
   const [details, setDetails] = useState(false);
   const link = page.link.use();
   useEffect(() => {
@@ -112,7 +111,7 @@ function Chat({ id }) {
       row=${(/** @type {any} */ i) => html`<${Row} item=${i} id=${id} version=${i.kind === 'tool' ? `${i.result ? 1 : 0}${i.progress?.progress ?? ''}` : ''} />`}
       empty=${html`<p class="empty">${s?.ready ? 'Nothing was said yet.' : link.state === 'open' ? 'Loading …' : 'Connecting …'}</p>`} />
     ${grouped(mine).map(([key, g]) => html`<${Question} key=${key} asks=${g} session=${g[0].session_id !== id} />`)}
-    ${queue.data?.queue.length > 0 && html`<section class="queue" aria-label="Queue"><h2>Waits for the turn to end</h2><ol>${queue.data.queue.map((/** @type {any} */ q) => html`<li><${Name} text=${q.text} max=${120} /> <${Do} kind="small" label="Take it back" run=${() => api('PUT', `/v1/sessions/${seg(id)}/queue`, { message_ids: queue.data.queue.map((/** @type {any} */ x) => x.message_id).filter((/** @type {string} */ x) => x !== q.message_id) })}>✕<//></li>`)}</ol></section>`}
+    ${s && s.queue.length > 0 && html`<section class="queue" aria-label="Queue"><h2>Waits for the turn to end</h2><ol>${s.queue.map((q) => html`<li key=${q.id}><${Name} text=${q.text} max=${120} /> <${Do} kind="small" label="Take it back" run=${() => api('PUT', `/v1/sessions/${seg(id)}/queue`, { message_ids: s.queue.map((x) => x.id).filter((x) => x !== q.id) })}>✕<//></li>`)}</ol></section>`}
     ${may('sessions:write') && html`<${Composer} id=${id} running=${Boolean(s?.running)} retry=${['failed', 'canceled'].includes(info.data?.status) && info.data?.last_turn_id} closed=${info.data?.status === 'completed'} draw=${() => draw(0)} />`}
   </div>`;
 }
@@ -126,7 +125,7 @@ function Details({ id, info }) {
     ${d.parent_id && html`<dt>From</dt><dd><a href=${href('chat', d.parent_id)}>${plain(d.parent_id)}</a></dd>`}
     ${d.usage && html`<dt>Used</dt><dd>${d.usage.input_tokens ?? d.usage.input ?? 0} tokens in, ${d.usage.output_tokens ?? d.usage.output ?? 0} out</dd>`}</dl>
     ${may('sessions:write') && html`<div class="buttons">
-      <${Do} kind="small" run=${async () => { const f = await api('POST', `/v1/sessions/${seg(id)}/fork`, {}); go('chat', f.session_id); }}>Fork<//>
+      <${Do} kind="small" run=${async () => { const f = await api('POST', `/v1/sessions/${seg(id)}/fork`); go('chat', f.id); }}>Fork<//>
       <${Confirm} kind="small" yes="Begin anew" ask="The conversation begins anew; what was said is kept in the archive." run=${() => api('POST', `/v1/sessions/${seg(id)}/reset`)}>Begin anew<//>
       <${Confirm} kind="small" yes="Close" ask="The session takes no more messages; it can be forked." run=${() => api('POST', `/v1/sessions/${seg(id)}/close`)}>Close<//>
       <${Do} kind="small" run=${() => download(`/v1/sessions/${seg(id)}/export`, `${id}.jsonl`)}>Export<//></div>`}

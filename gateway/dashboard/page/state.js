@@ -51,7 +51,8 @@ const parts = () => location.hash.replace(/^#\/?/, '').split('/').map((s) => {
   }
 });
 export const route = new Signal(parts());
-addEventListener('hashchange', () => route.set(parts()));
+export const locate = () => route.set(parts());
+addEventListener('hashchange', locate);
 
 /** @param {...string} to */
 export const href = (...to) => '#/' + to.map(encodeURIComponent).join('/');

@@ -118,7 +118,7 @@ function One({ tool: t }) {
         : fields?.length === 0 ? html`<p class="muted">It takes no arguments.</p>` : fields?.map((f) => html`<${Input} key=${f.name} field=${f} value=${values.get(f.name)} set=${(/** @type {any} */ v) => set(f.name, v)} />`)}
       <div class="buttons">${fields && html`<button type="button" onClick=${() => (raw ? setRaw(false) : toRaw())}>${raw ? 'As a form' : 'As JSON'}</button>`}<${Do} kind="primary" run=${call}>Call it<//></div>
     </form>`}
-    ${result && html`<section aria-label="Result"><h2>Result</h2><p><${Badge} state=${result.ok ? 'ok' : 'failed'} /> ${result.kind && html`<span class="badge">${plain(result.kind)}</span>`} <${Name} text=${result.brief} /> <span class="muted">${ms(result.took_ms)}</span></p>
+    ${result && html`<section aria-label="Result"><h2>Result</h2><p><${Badge} state=${result.ok ? 'ok' : 'failed'} /> ${result.kind && html`<span class="badge">${plain(result.kind)}</span>`} ${!result.ok && html`<${Name} text=${result.brief} max=${300} /> `}<span class="muted">${ms(result.took_ms)}</span></p>
       <${Blocks} envelope=${result} />${result.structured && html`<h3>Structured</h3><${Pre} text=${pretty(result.structured)} label="Structured result" />`}
       ${(result.artifacts ?? []).map((/** @type {any} */ a) => html`<${Rest} artifact=${a} />`)}</section>`}<//>`;
 }

@@ -62,7 +62,7 @@ export function Pre({ text, label, all, diff }) {
 function lines(text) {
   return text.split('\n').map((l) => {
     const kind = l.startsWith('+') ? 'ins' : l.startsWith('-') ? 'del' : l.startsWith('@@') ? 'hunk' : '';
-    return kind ? html`<span class=${kind}>${l}\n</span>` : l + '\n';
+    return kind ? html`<span class=${kind}>${l + '\n'}</span>` : l + '\n';
   });
 }
 

@@ -1,0 +1,93 @@
+import { readFileSync } from 'node:fs';
+import { assert, env, go, heading, idle, newSession, open, run, say } from './lib.mjs';
+
+await run(async () => {
+  const page = await open();
+  const id = await newSession(page);
+  const question = page.getByRole('region', { name: /^yaya asks/ });
+
+  // Markdown becomes elements while it is written.
+  await say(page, 'write');
+  await page.locator('.msg.live').waitFor();
+  await page.locator('.msg.live').waitFor({ state: 'detached' });
+  const answer = page.getByRole('article', { name: 'yaya' }).last();
+  assert.equal(await answer.locator('strong').innerText(), 'bold');
+  assert.equal(await answer.locator('li').count(), 2);
+  assert.equal(await answer.getByRole('heading', { name: 'Title' }).count(), 1);
+  assert.equal(await answer.getByRole('link').getAttribute('rel'), 'noopener noreferrer');
+  await idle(page);
+
+  // A change: what would be done is shown whole; what was done is a diff.
+  await say(page, 'patch it');
+  await question.waitFor();
+  assert.match(await question.innerText(), /May apply_patch run\?/);
+  assert.match(await question.innerText(), /\+ONE/);
+  const approve = question.getByRole('button', { name: 'Approve', exact: true });
+  assert.ok(await approve.isDisabled(), 'it is armed at once (UI-07)');
+  assert.equal(await page.evaluate(() => document.activeElement?.tagName), 'TEXTAREA', 'the focus is where it was (UI-07)');
+  await page.keyboard.press('Enter');
+  await page.getByRole('link', { name: /Approvals/ }).getByLabel('1 waiting').waitFor();
+  await approve.click();
+  await page.getByText('It is changed.').waitFor();
+  await question.waitFor({ state: 'detached' });
+  assert.equal(readFileSync(env.workspace + '/a.txt', 'utf8'), 'ONE\ntwo\n');
+  const tool = page.locator('details.tool', { hasText: 'apply_patch' });
+  await tool.locator('summary').click();
+  await tool.getByRole('button', { name: 'Show' }).first().click();
+  await tool.locator('pre.diff .ins', { hasText: '+ONE' }).first().waitFor();
+  await idle(page);
+
+  // No, and why: the model is told, and the turn goes on.
+  await say(page, 'reject that');
+  await question.waitFor();
+  await question.getByLabel('If not, why').fill('not on a Sunday');
+  await question.getByRole('button', { name: 'Reject' }).click();
+  await page.locator('p.note', { hasText: 'Rejected: not on a Sunday' }).waitFor();
+  await page.locator('details.tool', { hasText: 'echo no' }).or(page.locator('details.tool', { hasText: 'not on a Sunday' })).first().waitFor();
+  await idle(page);
+
+  // Yes for the session: the same call is not asked about again. It is answered in the
+  // inbox, by another tab of the same browser.
+  const inbox = await page.context().newPage();
+  await inbox.goto(env.base + '/#/approvals');
+  await heading(inbox, 'Approvals');
+  await say(page, 'session please');
+  await inbox.getByRole('region', { name: /^yaya asks: may shell run/ }).getByRole('button', { name: 'Approve for this session' }).click();
+  await inbox.getByText('Nothing waits for an answer.').waitFor();
+  await page.getByText('twice').last().waitFor();
+  assert.equal(await page.locator('details.tool', { hasText: 'shell' }).count(), 3);
+  await idle(page);
+  await inbox.close();
+
+  // While a turn runs: one message waits, one joins it, and Escape ends it.
+  await say(page, 'slow one');
+  await page.locator('.msg.live').waitFor();
+  await say(page, 'a later one');
+  await page.getByRole('region', { name: 'Queue' }).getByText('a later one').waitFor();
+  await page.getByRole('region', { name: 'Queue' }).getByRole('button', { name: 'Take it back' }).click();
+  await page.getByRole('region', { name: 'Queue' }).waitFor({ state: 'detached' });
+  await say(page, 'steer this', 'Control+Enter');
+  await page.getByRole('article', { name: 'You' }).filter({ hasText: 'steer this' }).waitFor();
+  await page.keyboard.press('Escape');
+  await page.getByText(/The turn was cancelled/).waitFor();
+  await idle(page);
+
+  // A file goes along.
+  await page.locator('input[type=file]').setInputFiles({ name: 'note.txt', mimeType: 'text/plain', buffer: Buffer.from('in a file') });
+  await page.locator('.chip', { hasText: 'note.txt' }).waitFor();
+  await say(page, 'with a file');
+  await page.getByRole('article', { name: 'You' }).filter({ hasText: 'with a file' }).getByRole('button', { name: /note.txt/ }).waitFor();
+  await idle(page);
+
+  // The list has it, by its first message; a fork goes on from where it is.
+  await page.getByRole('button', { name: 'Details' }).click();
+  await page.getByRole('button', { name: 'Fork' }).click();
+  await page.waitForFunction((was) => !location.hash.endsWith(was) && location.hash.startsWith('#/chat/'), encodeURIComponent(id));
+  await page.getByText('It is changed.').waitFor();
+  await go(page, 'chat');
+  await heading(page, 'Sessions');
+  assert.ok((await page.getByRole('row', { name: /write/ }).count()) >= 1);
+  // Another look from the start shows the same conversation.
+  await go(page, 'chat', id);
+  await page.getByText('with a file').first().waitFor();
+});

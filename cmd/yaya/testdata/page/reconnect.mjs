@@ -1,0 +1,27 @@
+import { act, assert, idle, newSession, open, run, say } from './lib.mjs';
+
+await run(async () => {
+  const page = await open({ allow: /ERR_CONNECTION_REFUSED|WebSocket|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET|ERR_INCOMPLETE/ });
+  const id = await newSession(page);
+  await say(page, 'before');
+  await page.getByText('echo: before').waitFor();
+  await idle(page);
+  for (let round = 0; round < 3; round++) {
+    await act('kill');
+    await page.getByRole('status').filter({ hasText: 'connecting' }).waitFor();
+    await say(page, `while it was away ${round}`);
+    await page.getByText('it is sent as soon as it can').waitFor();
+    await act('start');
+    await page.getByText(`echo: while it was away ${round}`).waitFor();
+    await page.getByRole('status').filter({ hasText: 'live' }).waitFor();
+    await idle(page);
+    await say(page, `after ${round}`);
+    await page.getByText(`echo: after ${round}`).waitFor();
+    await idle(page);
+  }
+  const seen = await page.getByRole('article', { name: 'You' }).locator('.said').allInnerTexts();
+  const want = ['before', 'while it was away 0', 'after 0', 'while it was away 1', 'after 1', 'while it was away 2', 'after 2'];
+  assert.deepEqual(seen, want);
+  const { messages } = await act('messages', id);
+  assert.deepEqual(messages.filter((m) => m.role === 'user').map((m) => m.parts[0].text).reverse(), want, 'yaya has each of them once');
+});

@@ -1,0 +1,101 @@
+import { assert, env, go, heading, idle, newSession, open, run, say } from './lib.mjs';
+
+// What a browser keeps, as a script of the page could get at it.
+const kept = (page) =>
+  page.evaluate(async () => {
+    const db = await new Promise((ok) => (indexedDB.open('yaya', 1).onsuccess = (e) => ok(e.target.result)));
+    const d = await new Promise((ok) => (db.transaction('device').objectStore('device').get('this').onsuccess = (e) => ok(e.target.result)));
+    db.close();
+    let stolen = '';
+    try {
+      stolen = String(await crypto.subtle.exportKey('pkcs8', d.key.privateKey));
+    } catch (e) {
+      stolen = e.name;
+    }
+    return { extractable: d.key.privateKey.extractable, stolen, record: JSON.stringify(d), local: JSON.stringify({ ...localStorage }), session: JSON.stringify({ ...sessionStorage }), cookie: document.cookie, url: location.href, dom: document.documentElement.outerHTML, history: history.length };
+  });
+
+await run(async () => {
+  // The first comes with a code behind #, as a QR code has it: it is filled in, taken out
+  // of the address, and used once somebody clicks.
+  const denied = /401 \(Unauthorized\)|status of 401/;
+  const first = await open({ at: '#code=' + env.code, name: 'first', allow: denied });
+  await heading(first, 'Let this browser in');
+  assert.equal(await first.getByLabel('Code').inputValue(), env.code);
+  assert.ok(!first.url().includes(env.code), 'the code is in the address');
+  await first.getByLabel('What to call this browser').fill('First');
+  await first.getByRole('button', { name: 'Enrol with the code' }).click();
+  await heading(first, 'Overview');
+  await first.getByRole('status').filter({ hasText: 'live' }).waitFor();
+
+  // The second asks, and waits.
+  const tokens = [];
+  const second = await open({ name: 'second', allow: /401|403|WebSocket/ });
+  second.on('response', async (r) => r.url().includes('/auth/register') && r.status() === 200 && tokens.push((await r.json()).device_token));
+  await second.getByLabel('What to call this browser').fill('Second <b>\u202ephone');
+  await second.getByRole('button', { name: 'Ask without a code' }).click();
+  await heading(second, 'Waiting to be let in');
+  const shown = (await second.getByText(/yaya device approve req_/).innerText()).trim();
+  assert.match(shown, /^yaya device approve req_/);
+
+  // The first sees it without asking, and lets it in with rights of its choosing.
+  await go(first, 'devices');
+  await heading(first, 'Devices');
+  const row = first.getByRole('row', { name: /Second/ });
+  await row.getByText('pending').waitFor();
+  await row.getByRole('button', { name: 'Let in …' }).click();
+  const dialog = first.getByRole('dialog', { name: 'Let it in' });
+  await dialog.getByLabel(/see devices/).uncheck();
+  await dialog.getByLabel(/answer what tools ask/).check();
+  await dialog.getByRole('button', { name: 'Let it in' }).click();
+  await row.getByText('active').waitFor();
+
+  // It is in, and sees what its rights are for, and no more.
+  await heading(second, 'Overview');
+  await second.getByRole('status').filter({ hasText: 'live' }).waitFor();
+  assert.equal(await second.getByRole('link', { name: 'Configuration' }).count(), 0);
+  await go(second, 'config');
+  await second.getByText(/may not see that: it needs the scope config:read/).waitFor();
+  const id = await newSession(second);
+  await say(second, 'hello from afar');
+  await second.getByText('echo: hello from afar').waitFor();
+  await idle(second);
+
+  // What the second says, the first sees as it happens; and the other way round.
+  await go(first, 'chat', id);
+  await first.getByText('echo: hello from afar').waitFor();
+  await say(first, 'and back');
+  await second.getByText('echo: and back').waitFor();
+
+  // UI-05: the key cannot be taken away, the token lies nowhere.
+  const k = await kept(second);
+  assert.equal(k.extractable, false);
+  assert.equal(k.stolen, 'InvalidAccessError');
+  assert.equal(tokens.length, 1);
+  for (const part of ['record', 'local', 'session', 'cookie', 'url', 'dom']) assert.ok(!k[part].includes(tokens[0]), `the token is in ${part}`);
+
+  // Loaded anew, it is the same device, with another token.
+  await second.reload();
+  await second.getByText('echo: and back').waitFor();
+  assert.equal(tokens.length, 2);
+  assert.notEqual(tokens[0], tokens[1]);
+
+  // A right that is taken ends at once; then all of them do.
+  await go(first, 'devices');
+  await row.getByRole('button', { name: 'Rights …' }).click();
+  const rights = first.getByRole('dialog', { name: /Rights of/ });
+  await rights.getByLabel(/converse/).uncheck();
+  await rights.getByRole('button', { name: 'Change' }).click();
+  await rights.waitFor({ state: 'detached' });
+  await say(second, 'may I?');
+  await second.getByText(/sessions:write/).first().waitFor();
+  await row.getByRole('button', { name: /Revoke/ }).click();
+  const at = Date.now();
+  await first.getByRole('dialog', { name: 'Revoke' }).getByRole('button', { name: 'Revoke', exact: true }).click();
+  await heading(second, 'This browser was let go');
+  console.log(`thrown out ${Date.now() - at} ms after the click`);
+  assert.equal(await second.getByText('echo: and back').count(), 0, 'what it saw is still there');
+  await row.getByText('revoked').waitFor();
+  await go(first, 'audit');
+  await first.getByRole('cell', { name: 'device_revoked' }).waitFor();
+});

@@ -1,0 +1,41 @@
+import { assert, go, heading, open, run } from './lib.mjs';
+
+await run(async () => {
+  const page = await open();
+  await go(page, 'tools');
+  await heading(page, 'Tools');
+  await page.getByLabel('Find').fill('get-sum');
+  await page.getByRole('link', { name: 'everything__get-sum' }).click();
+  await heading(page, 'everything__get-sum');
+  // Needed fields are checked before anything is called; numbers keep their digits.
+  await page.getByRole('button', { name: 'Call it' }).click();
+  await page.getByRole('alert').filter({ hasText: 'is needed' }).waitFor();
+  await page.getByLabel(/^a/).fill('40');
+  await page.getByLabel(/^b/).fill('2');
+  await page.getByRole('button', { name: 'Call it' }).click();
+  const result = page.getByRole('region', { name: 'Result' });
+  await result.getByRole('group', { name: 'Result' }).getByText(/40 and 2 is 42/).waitFor();
+  await page.getByLabel(/^a/).fill('forty');
+  await page.getByRole('button', { name: 'Call it' }).click();
+  await page.getByRole('alert').filter({ hasText: 'is no number' }).waitFor();
+  // The same as JSON.
+  await page.getByLabel(/^a/).fill('1');
+  await page.getByRole('button', { name: 'As JSON' }).click();
+  await page.getByLabel('Arguments (JSON)').fill('{"a":20,"b":3}');
+  await page.getByRole('button', { name: 'Call it' }).click();
+  await result.getByRole('group', { name: 'Result' }).getByText(/is 23/).waitFor();
+
+  // A choice, a truth value.
+  await go(page, 'tools', 'everything__get-annotated-message');
+  await page.getByLabel(/messageType/).selectOption({ index: 1 });
+  await page.getByRole('button', { name: 'Call it' }).click();
+  await result.waitFor();
+  assert.match(await result.innerText(), /ok/);
+
+  // The server knows of the calls, and the page of the server, without being asked.
+  await go(page, 'servers', 'everything');
+  await page.getByText(/[1-9]\d* tools/).waitFor();
+  await page.getByText(/^[3-9], 0 failed; p50/).waitFor();
+  await go(page, 'tools', 'nothing');
+  await page.getByText('There is no such tool now').waitFor();
+});
