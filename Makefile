@@ -11,7 +11,7 @@ TOOLS    := $(CURDIR)/.cache/bin
 PEERS    := internal/peers/npm
 export GOFLAGS += -buildvcs=false
 
-.PHONY: ids run build test unit race lint fuzz bench fmt peers clean
+.PHONY: ids run build test unit race lint fuzz bench fmt fmt-check vet peers chromium screens clean
 
 run: build ## build and start the gateway with its defaults
 	bin/yaya serve
@@ -36,7 +36,7 @@ fmt-check:
 unit: ## quick: without the race detector, without peers
 	go test -short ./...
 
-race: peers
+race: peers chromium
 	YAYA_PEERS_REQUIRED=1 go test -race -timeout 15m ./...
 
 # The real MCP servers and clients that the tests talk to, and a Node for them.
@@ -48,6 +48,12 @@ $(PEERS)/node_modules/.package-lock.json: $(PEERS)/package.json $(PEERS)/package
 	  else echo "npm is needed for the MCP peers of the tests: install Node.js with npm"; exit 1; fi; }
 	cd $(PEERS) && npm ci --no-audit --no-fund
 	@touch $@
+
+# The browser that the page is tested in; YAYA_CHROMIUM names another one.
+chromium:
+	@command -v $${YAYA_CHROMIUM:-chromium} chromium-browser google-chrome >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then apt-get update -q && apt-get install -qy chromium; \
+	  else echo "Chromium is needed for the tests of the page: install it, or name a Chrome in YAYA_CHROMIUM"; exit 1; fi; }
 
 $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION):
 	@mkdir -p $(TOOLS)
@@ -67,6 +73,9 @@ fuzz:
 	go test ./internal/patch -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME_SLOW)
 	go test ./internal/journal -run '^$$' -fuzz '^FuzzOpen$$' -fuzztime $(FUZZTIME_SLOW)
 	go test ./mcpbridge/upstream -run '^$$' -fuzz '^FuzzReadLines$$' -fuzztime $(FUZZTIME)
+
+screens: peers chromium ## a picture of every view of the page, in bin/screens
+	YAYA_SCREENSHOTS=$(CURDIR)/bin/screens go test -count 1 -run TestPageLooks ./cmd/yaya
 
 bench: build ## the relay beside a direct connection, start-up, and the kernel
 	go build -o bin/bench ./internal/bench

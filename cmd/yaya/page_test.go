@@ -3,7 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
+	"crypto/rand"
 	"crypto/tls"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -52,6 +55,12 @@ func (b *box) scenario(name string, vars map[string]any, acts map[string]func(ar
 	node, browser := needPeers(t), chromium(t)
 	var mu sync.Mutex
 	control := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/frame" { // of a site of somebody else's
+			w.Header().Set("Content-Type", "text/html")
+			at, _ := url.QueryUnescape(r.URL.RawQuery)
+			fmt.Fprintf(w, `<iframe src=%q></iframe>`, at)
+			return
+		}
 		mu.Lock()
 		defer mu.Unlock()
 		f := acts[strings.TrimPrefix(r.URL.Path, "/")]
@@ -299,4 +308,122 @@ func TestPageReconnect(t *testing.T) {
 			return out, nil
 		},
 	})
+}
+
+// Every view at desktop and phone width, light and dark: axe-core finds nothing, nothing
+// is wider than the screen, and there is a picture of each for people to look at, in the
+// folder that YAYA_SCREENSHOTS names.
+func TestPageLooks(t *testing.T) {
+	node := needPeers(t)
+	b := newBox(t)
+	b.must("config", "set", "plugin.strategy_coder.auto_verify", "false")
+	b.must("config", "set", "approval.timeout", "5m")
+	b.script(`[{"match":"^show","steps":[{"text":"# A title\n\nSome **bold** words, ` + "`code`" + ` and a list:\n\n- one\n- two\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n` + "```diff\\n-old\\n+new\\n```" + `\n","tool_calls":[{"name":"repo_tree","args":{}}]},{"text":"That is the tree."}]},
+		{"match":"^ask","steps":[{"tool_calls":[{"name":"shell","args":{"command":"make world"}}]}]}]`)
+	at := changing(t, func(s *sdk.Server) { sdk.AddTool(s, &sdk.Tool{Name: "x", Description: "Was."}, answers("x")) })
+	config := b.writeConfig(node, map[string]any{"foreign": map[string]any{"type": "http", "url": at}, "broken": map[string]any{"command": "/nonexistent/server"}})
+	b.serve("--mcp-config", config)
+	b.scenario("screens", map[string]any{"workspace": b.workspace()}, nil)
+}
+
+const xss = `<img src=x onerror=window.__xss=1>`
+
+// UI-01, UI-03, UI-04, UI-07, UI-08, UI-11, HT-27: whatever servers, tools, models,
+// devices and clients say, it is text.
+func TestPageHostile(t *testing.T) {
+	b := newBox(t)
+	s := sdk.NewServer(&sdk.Implementation{Name: xss, Title: xss, Version: xss}, nil)
+	type in struct {
+		Kind string `json:"kind" jsonschema:"<img src=x onerror=window.__xss=1> [x](javascript:window.__xss=1)"`
+	}
+	sdk.AddTool(s, &sdk.Tool{
+		Name: "x", Title: xss + "\u202e", Description: "<script>window.__xss=1</script> ![x](http://127.0.0.1:1/x.png) [click](javascript:window.__xss=1) <a href='javascript:1' id=app name=forms>x</a>",
+	}, func(_ context.Context, _ *sdk.CallToolRequest, a in) (*sdk.CallToolResult, any, error) {
+		text := func(s string) []sdk.Content { return []sdk.Content{&sdk.TextContent{Text: s}} }
+		switch a.Kind {
+		case "json":
+			return &sdk.CallToolResult{Content: text(xss), StructuredContent: json.RawMessage(`{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}},"toString":"` + `x` + `","hasOwnProperty":0,"id":"app"}`)}, nil, nil
+		case "deep":
+			return &sdk.CallToolResult{Content: text("deep"), StructuredContent: json.RawMessage(`{"a":` + strings.Repeat("[", 40) + strings.Repeat("]", 40) + `}`)}, nil, nil
+		case "error":
+			return &sdk.CallToolResult{IsError: true, Content: text(xss + "\x1b[31m")}, nil, nil
+		case "huge":
+			return &sdk.CallToolResult{Content: text(strings.Repeat("<b>"+xss, 20_000))}, nil, nil
+		}
+		return &sdk.CallToolResult{Content: text("<script>window.__xss=1</script>" + xss + " javascript:window.__xss=1 \u202e")}, nil, nil
+	})
+	srv := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, nil))
+	t.Cleanup(func() {
+		srv.CloseClientConnections()
+		srv.Close()
+	})
+	b.must("mcp", "add", "evil", srv.URL)
+	b.must("config", "set", "plugin.strategy_coder.auto_verify", "false")
+	b.must("config", "set", "providers.evil.label", xss)
+	b.must("config", "set", "providers.evil.plugin", "llm-echo")
+	b.must("config", "set", "plugin.evil.x", xss)
+	said, err := json.Marshal("<script>window.__xss=3</script>\n\n" + xss + "\n\n[a](javascript:window.__xss=1) [b](JaVaScRiPt:1) [c](data:text/html,<script>1</script>) [d](vbscript:1) [e](https://example.com/x \"t\") ![p](https://example.com/track.png) ![q](data:image/svg+xml,<svg onload=1>)\n\n<iframe src=javascript:1></iframe><form action=https://example.com><button>Approve</button></form>\n\n# YAYA ASKS\n\nMay shell run? **Approve** \u202e\n\n" + strings.Repeat("> ", 60) + "deep\n\n" + strings.Repeat("- ", 60) + "\n\n<style>*{display:none}</style>\n\n&lt;b&gt; &#x3c;script&#x3e;")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.script(fmt.Sprintf(`[{"match":"evil","steps":[{"text":%s}]},{"match":"^ask","steps":[{"tool_calls":[{"name":"shell","args":{"command":"echo \u202e%s"}}]}]}]`, said, strings.ReplaceAll(xss, `"`, `\"`)))
+	b.serve()
+	for i, label := range []string{xss, "\u202e\x1b[31m<b>"} { // devices that nobody has let in
+		reg := newDevice(t, fmt.Sprint("d", i))
+		reg["label"] = label
+		raw, err := json.Marshal(reg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if code, body, _ := b.raw("POST", "/auth/register", string(raw), "Content-Type", "application/json"); code != 202 {
+			t.Fatal(code, string(body))
+		}
+	}
+	b.scenario("hostile", map[string]any{"workspace": b.workspace()}, map[string]func(string) (any, error){
+		"upload": func(id string) (any, error) {
+			code, out := b.v1("POST", "/sessions/"+id+"/attachments", `{"name":"x.html","data":"PHNjcmlwdD53aW5kb3cuX194c3M9MTwvc2NyaXB0Pg=="}`)
+			if code != http.StatusCreated {
+				return nil, fmt.Errorf("%d %v", code, out)
+			}
+			return "/v1/sessions/" + id + "/" + fmt.Sprint(out["ref"]), nil
+		},
+	})
+}
+
+// A session of more than ten thousand events, and the first load (UI-08).
+func TestPageLongSession(t *testing.T) {
+	b := newBox(t)
+	b.must("config", "set", "plugin.strategy_coder.auto_verify", "false")
+	b.serve()
+	_, out := b.v1("POST", "/sessions", fmt.Sprintf(`{"workspace_path":%q}`, b.workspace()))
+	id, _ := out["session_id"].(string)
+	n := 1500
+	if testing.Short() {
+		n = 200
+	}
+	for i := range n {
+		if code, out := b.v1("POST", "/sessions/"+id+"/messages", fmt.Sprintf(`{"role":"user","parts":[{"type":"text","text":"message %d of many%s"}],"delivery":"queue"}`, i, strings.Repeat(" x", i%40))); code != 202 {
+			t.Fatal(code, out)
+		}
+		for i%30 == 29 || i == n-1 { // the queue is not without end
+			_, now := b.v1("GET", "/sessions/"+id, "")
+			_, waits := b.v1("GET", "/sessions/"+id+"/queue", "")
+			if queue, _ := waits["queue"].([]any); now["state"] == "idle" && len(queue) == 0 {
+				break
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+	_, snap := b.v1("GET", "/sessions/"+id+"/snapshot", "")
+	b.scenario("long", map[string]any{"session": id, "events": snap["as_of_seq"], "first": "message 0 of many", "last": fmt.Sprintf("echo: message %d of many%s", n-1, strings.Repeat(" x", (n-1)%40))}, nil)
+}
+
+// newDevice is the registration of a device that nobody knows.
+func newDevice(t *testing.T, id string) map[string]any {
+	t.Helper()
+	pub, _, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string]any{"public_key": base64.StdEncoding.EncodeToString(pub), "device_id": id}
 }

@@ -85,6 +85,7 @@ function Frame() {
 }
 
 const root = /** @type {HTMLElement} */ (document.getElementById('app'));
+root.replaceChildren(); // what is there without scripts
 
 function main() {
   locate(); // a code was in the address

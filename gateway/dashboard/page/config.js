@@ -3,7 +3,7 @@
 import { useState } from './vendor/hooks.js';
 import { api, seg } from './api.js';
 import { may, useLoaded } from './state.js';
-import { Badge, Confirm, Dialog, Do, Field, html, Name, Of, plain, pretty, Table, View } from './ui.js';
+import { Badge, Confirm, Dialog, Do, Field, html, Name, Of, plain, Table, View } from './ui.js';
 
 /** @param {{row: any, done: () => void}} p */
 function Edit({ row, done }) {
@@ -35,7 +35,7 @@ export default function Config() {
   return html`<${View} title="Configuration" actions=${write && html`<button type="button" onClick=${() => setEdit({})}>Set a value</button>`}>
     <${Field} label="Find">${(/** @type {string} */ id) => html`<input id=${id} type="search" value=${filter} onInput=${(/** @type {any} */ e) => setFilter(e.target.value)} />`}<//>
     <${Of} of=${rows}>${(/** @type {any[]} */ d) => html`<${Table} label="Settings" head=${['Key', 'Value', 'From', null]} rows=${d.filter((r) => words.every((w) => `${r.key} ${r.doc ?? ''}`.toLowerCase().includes(w)))} empty="No key is like that." row=${(/** @type {any} */ r) => html`<tr key=${r.key}>
-      <td><code><${Name} text=${r.key} max=${100} /></code>${r.doc && html`<br /><small class="muted">${plain(r.doc)}</small>`}</td><td><code><${Name} text=${r.value === undefined ? '–' : pretty(r.value)} max=${120} /></code></td><td>${plain(r.origin || '–')}</td>
+      <td><code><${Name} text=${r.key} max=${100} /></code>${r.doc && html`<br /><small class="muted">${plain(r.doc)}</small>`}</td><td><code><${Name} text=${r.value === undefined ? '–' : JSON.stringify(r.value)} max=${120} /></code></td><td>${plain(r.origin || '–')}</td>
       <td class="buttons">${write && html`<button type="button" class="small" aria-label=${`Change ${plain(r.key)}`} onClick=${() => setEdit(r)}>Change</button>${r.origin === 'set' && html`<${Confirm} kind="small" label=${`Unset ${plain(r.key)}`} yes="Unset" ask=${html`<code><${Name} text=${r.key} /></code> is as it would be without having been set here.`} run=${() => api('DELETE', `/api/config/${seg(r.key)}`)}>Unset<//>`}`}</td></tr>`} />`}<//>
     <h2>Plugins</h2>
     <${Of} of=${plugins}>${(/** @type {any} */ d) => html`<${Table} label="Plugins" head=${['Plugin', 'Category', 'Version', 'State', null]} rows=${d.plugins} empty="There are none." row=${(/** @type {any} */ p) => html`<tr key=${p.name}>

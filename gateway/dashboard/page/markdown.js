@@ -42,7 +42,7 @@ function one(t, depth) {
   switch (t.type) {
     case 'space': case 'def': return null;
     case 'paragraph': return html`<p>${inner()}</p>`;
-    case 'heading': return html`<p class=${'h h' + t.depth} role="heading" aria-level=${Math.min(t.depth + 2, 6)}>${inner()}</p>`;
+    case 'heading': return html`<p class=${'h h' + t.depth} role="heading" aria-level=${Math.min(t.depth + 1, 6)}>${inner()}</p>`;
     case 'code': return html`<${Pre} text=${prose(t.text)} diff=${t.lang === 'diff' || t.lang === 'patch'} />`;
     case 'blockquote': return html`<blockquote>${inner()}</blockquote>`;
     case 'list': {

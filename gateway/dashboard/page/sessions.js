@@ -48,32 +48,38 @@ function New() {
     </form><//>`;
 }
 
-/** Messages that yaya has not confirmed, by session: they are sent until it has, with
- * the same id, so that it takes each once. @type {Map<string, {id: string, parts: any[], delivery: string, error: any}[]>} */
+/** Messages that yaya has not confirmed, by session: they are sent until it has, in
+ * their order, with the same id, so that it takes each once. What it refuses waits for
+ * its author. @type {Map<string, {id: string, parts: any[], delivery: string, refused: any, note: string}[]>} */
 const outbox = new Map();
+
+/** @type {Set<string>} */
+const flushing = new Set();
 
 /** @param {string} session @param {() => void} onChange */
 async function flush(session, onChange) {
+  if (flushing.has(session)) return;
+  flushing.add(session);
   const box = outbox.get(session) ?? [];
-  for (const m of [...box]) {
-    m.error = null;
-    for (let wait = 500; ; wait = Math.min(wait * 2, 8000)) {
-      try {
-        await api('POST', `/v1/sessions/${seg(session)}/messages`, { id: m.id, role: 'user', parts: m.parts, auto_run: true, delivery: m.delivery });
-        box.splice(box.indexOf(m), 1);
-        break;
-      } catch (e) {
-        if (e instanceof ApiError && e.status !== 0 && e.status < 500 && e.status !== 429) {
-          m.error = e;
-          break;
-        }
-        m.error = new Error('yaya cannot be reached; it is sent as soon as it can');
+  let wait = 500;
+  for (let m; (m = box.find((x) => !x.refused)); ) {
+    try {
+      await api('POST', `/v1/sessions/${seg(session)}/messages`, { id: m.id, role: 'user', parts: m.parts, auto_run: true, delivery: m.delivery });
+      box.splice(box.indexOf(m), 1);
+      wait = 500;
+    } catch (e) {
+      if (e instanceof ApiError && e.status !== 0 && e.status < 500 && e.status !== 429) {
+        m.refused = e;
+      } else {
+        m.note = 'yaya cannot be reached; it is sent as soon as it can';
         onChange();
         await new Promise((ok) => setTimeout(ok, wait));
+        wait = Math.min(wait * 2, 8000);
       }
     }
     onChange();
   }
+  flushing.delete(session);
 }
 
 const newID = () => 'msg_' + crypto.getRandomValues(new Uint8Array(12)).reduce((s, b) => s + b.toString(16).padStart(2, '0'), '');
@@ -98,7 +104,7 @@ function Chat({ id }) {
   const state = mine.length ? 'asks you something' : s?.running ? 'is working' : 'is idle';
   const title = info.data?.title || id;
   /** @type {any[]} */
-  const items = s ? [...s.items.list, ...box.filter((m) => !s.items.clients.has(m.id)).map((m) => ({ key: m.id, kind: 'user', text: m.parts.map((p) => p.text ?? '').join('\n'), pending: true, error: m.error, again: () => void flush(id, () => draw(0)), discard: () => { box.splice(box.indexOf(m), 1); draw(0); } }))] : [];
+  const items = s ? [...s.items.list, ...box.filter((m) => !s.items.clients.has(m.id)).map((m) => ({ key: m.id, kind: 'user', text: m.parts.map((p) => p.text ?? '').join('\n'), pending: m.note || 'Sending …', refused: m.refused, again: () => { m.refused = null; draw(0); void flush(id, () => draw(0)); }, discard: () => { box.splice(box.indexOf(m), 1); draw(0); } }))] : [];
   if (s?.text) items.push({ key: 'live' + s.stream, kind: 'assistant', text: s.text, live: true });
   return html`<div class="chat">
     <header class="view"><h1><${Name} text=${title} max=${80} /></h1><div class="actions">
@@ -142,13 +148,15 @@ async function download(path, name) {
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
+const LONG = 64 * 1024; // of a message that is shown cut
+
 /** @param {{item: any, id: string, version: string}} p */
 function Row({ item, id }) {
   switch (item.kind) {
-    case 'user': return html`<article class="msg user" aria-label="You"><header>You <${Time} at=${item.ts} /></header><div class="said">${prose(item.text)}</div>
+    case 'user': return html`<article class="msg user" aria-label="You"><header>You <${Time} at=${item.ts} /></header><div class="said">${item.text.length > LONG ? html`<${Pre} text=${prose(item.text)} />` : prose(item.text)}</div>
       ${(item.attachments ?? []).map((/** @type {any} */ a) => html`<${Do} kind="link" run=${() => download(`/v1/sessions/${seg(id)}/${a.ref.split('/').map(seg).join('/')}`, plain(a.name || a.ref))}>📎 <${Name} text=${a.name || a.ref} /><//>`)}
-      ${item.pending && html`<p class=${item.error ? 'problem' : 'muted'} role="status">${item.error ? plain(item.error.message) : 'Sending …'}</p>`}
-      ${item.error instanceof ApiError && html`<div class="buttons"><button type="button" class="small" onClick=${item.discard}>Discard</button><button type="button" class="small" onClick=${item.again}>Send again</button></div>`}</article>`;
+      ${item.refused ? html`<${Problem} error=${item.refused} />` : item.pending && html`<p class="muted" role="status">${item.pending}</p>`}
+      ${item.refused && html`<div class="buttons"><button type="button" class="small" onClick=${item.discard}>Discard</button><button type="button" class="small" onClick=${item.again}>Send again</button></div>`}</article>`;
     case 'assistant': return html`<article class="msg assistant ${item.live ? 'live' : ''}" aria-label="yaya"><header>yaya <${Time} at=${item.ts} /></header><${Markdown} text=${item.text} /></article>`;
     case 'tool': return html`<${Tool} item=${item} id=${id} />`;
     default: return html`<p class="note ${item.tone}">${prose(item.text)} <${Time} at=${item.ts} /></p>`;
@@ -199,11 +207,11 @@ function Composer({ id, running, retry, closed, draw }) {
     if (!text.trim() && !files.length) return;
     const box = outbox.get(id) ?? [];
     outbox.set(id, box);
-    box.push({ id: newID(), parts: [...(text.trim() ? [{ type: 'text', text }] : []), ...files.map((f) => ({ type: f.mime_type.startsWith('image/') ? 'image' : 'file', ref: f.ref, mime_type: f.mime_type, name: f.name }))], delivery, error: null });
+    box.push({ id: newID(), parts: [...(text.trim() ? [{ type: 'text', text }] : []), ...files.map((f) => ({ type: f.mime_type.startsWith('image/') ? 'image' : 'file', ref: f.ref, mime_type: f.mime_type, name: f.name }))], delivery, refused: null, note: '' });
     setText('');
     setFiles([]);
     draw();
-    if (box.length === 1 || box[0].error) void flush(id, draw);
+    void flush(id, draw);
   };
   /** @param {FileList | null} list */
   const attach = async (list) => {

@@ -1,7 +1,7 @@
 // What all views are made of. Text becomes text nodes and nothing else: no view makes
 // markup of strings, and the page's policy (Trusted Types) would not let it.
 // @ts-check
-import { h } from './vendor/preact.js';
+import { cloneElement, h, toChildArray } from './vendor/preact.js';
 import { useEffect, useRef, useState } from './vendor/hooks.js';
 import htm from './vendor/htm.js';
 
@@ -120,7 +120,14 @@ export function Table({ label, head, rows, empty, row }) {
   if (rows.length === 0) return html`<p class="empty">${empty}</p>`;
   return html`<div class="scroll" tabindex="0" role="region" aria-label=${label}><table>
     <thead><tr>${head.map((t) => html`<th scope="col">${t ?? html`<span class="sr">Actions</span>`}</th>`)}</tr></thead>
-    <tbody>${rows.map(row)}</tbody></table></div>`;
+    <tbody>${rows.map((x) => labelled(row(x), head))}</tbody></table></div>`;
+}
+
+/** A row whose cells say what they are, where there is no room for a head.
+ * @param {any} tr @param {(string | null)[]} head */
+function labelled(tr, head) {
+  const cells = toChildArray(tr.props.children).filter((c) => typeof c === 'object');
+  return cloneElement(tr, undefined, cells.map((td, i) => cloneElement(/** @type {any} */ (td), { 'data-label': head[i] ?? '' })));
 }
 
 /** A button that does something that takes a while, and says what went wrong.

@@ -86,7 +86,7 @@ await run(async () => {
   await page.getByText('It is changed.').waitFor();
   await go(page, 'chat');
   await heading(page, 'Sessions');
-  assert.ok((await page.getByRole('row', { name: /write/ }).count()) >= 1);
+  await page.getByRole('row', { name: /write/ }).first().waitFor();
   // Another look from the start shows the same conversation.
   await go(page, 'chat', id);
   await page.getByText('with a file').first().waitFor();

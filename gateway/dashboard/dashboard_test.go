@@ -1,0 +1,147 @@
+package dashboard_test
+
+import (
+	"compress/gzip"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/yaya-ai/yaya/gateway/dashboard"
+)
+
+func get(t *testing.T, h http.Handler, path string, header ...string) *http.Response {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+	r.URL.Path = path
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w.Result()
+}
+
+func body(t *testing.T, r *http.Response) string {
+	t.Helper()
+	b, err := io.ReadAll(r.Body) //nolint:forbidigo // test
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// UI-03: the exact headers, on every answer, errors among them.
+func TestHeaders(t *testing.T) {
+	h, err := dashboard.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/", "/ui/app.js", "/ui/nothing", "/ui/"} {
+		got := get(t, h, path).Header
+		for name, want := range map[string]string{
+			"Content-Security-Policy":      "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; manifest-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+			"X-Content-Type-Options":       "nosniff",
+			"Referrer-Policy":              "no-referrer",
+			"Cross-Origin-Opener-Policy":   "same-origin",
+			"Cross-Origin-Resource-Policy": "same-origin",
+			"X-Frame-Options":              "DENY",
+		} {
+			if got.Get(name) != want {
+				t.Errorf("%s: %s is %q", path, name, got.Get(name))
+			}
+		}
+	}
+}
+
+// UI-09: nothing but the files, each as what it is.
+func TestNothingElseIsServed(t *testing.T) {
+	h, err := dashboard.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, kind := range map[string]string{"/": "text/html; charset=utf-8", "/ui/app.js": "text/javascript; charset=utf-8", "/ui/app.css": "text/css; charset=utf-8", "/ui/icon.svg": "image/svg+xml", "/ui/vendor/preact.js": "text/javascript; charset=utf-8", "/ui/vendor/htm.LICENSE.txt": "text/plain; charset=utf-8"} {
+		r := get(t, h, path)
+		if r.StatusCode != 200 || r.Header.Get("Content-Type") != kind || r.Header.Get("ETag") == "" {
+			t.Errorf("%s: %d %q", path, r.StatusCode, r.Header.Get("Content-Type"))
+		}
+	}
+	for _, path := range []string{"/ui/", "/ui/vendor", "/ui/vendor/", "/ui/index.html", "/ui/../dashboard.go", "/ui/..%2fdashboard.go", "/ui/vendor/../app.js", "/ui//app.js", "/ui/app.js.map", "/ui/tsconfig.json", "/ui/vendor/preact.d.ts", "/ui/\x00", "/etc/passwd"} {
+		if r := get(t, h, path); r.StatusCode != 404 || strings.Contains(body(t, r), "preact") {
+			t.Errorf("%q: %d", path, r.StatusCode)
+		}
+	}
+	// No source map, and nothing that names this machine.
+	all := body(t, get(t, h, "/")) + body(t, get(t, h, "/ui/vendor/marked.js"))
+	if strings.Contains(all, "sourceMappingURL") || strings.Contains(all, "/work/") {
+		t.Error("there is something in the files that does not belong there")
+	}
+}
+
+// What is asked for again is not sent again; what can be compressed is.
+func TestCaching(t *testing.T) {
+	h, err := dashboard.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := get(t, h, "/ui/app.js")
+	if r := get(t, h, "/ui/app.js", "If-None-Match", plain.Header.Get("ETag")); r.StatusCode != 304 || body(t, r) != "" {
+		t.Errorf("got %d", r.StatusCode)
+	}
+	packed := get(t, h, "/ui/app.js", "Accept-Encoding", "gzip, br")
+	z, err := gzip.NewReader(packed.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := io.ReadAll(z) //nolint:forbidigo // test
+	if err != nil || string(data) != body(t, plain) || packed.Header.Get("Content-Encoding") != "gzip" || packed.Header.Get("Vary") != "Accept-Encoding" {
+		t.Errorf("got %d bytes, %v, %v", len(data), packed.Header, err)
+	}
+}
+
+var imports = regexp.MustCompile(`(?m)(?:^import [^;]*?|^export [^;]*? from |import\()['"](\./[^'"]+)['"]`)
+
+// The first load is less than 150 KiB, uncompressed: the page, its style, and every
+// module that is not loaded later by itself. The overview is part of it.
+func TestFirstLoadIsSmall(t *testing.T) {
+	h, err := dashboard.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	total := 0
+	var load func(path string)
+	load = func(path string) {
+		if seen[path] {
+			return
+		}
+		seen[path] = true
+		r := get(t, h, path)
+		text := body(t, r)
+		if r.StatusCode != 200 {
+			t.Fatalf("%s: %d", path, r.StatusCode)
+		}
+		total += len(text)
+		for _, m := range imports.FindAllStringSubmatch(text, -1) {
+			if strings.HasPrefix(m[0], "import(") {
+				continue // a view, when it is looked at
+			}
+			dir := path[:strings.LastIndex(path, "/")]
+			load(dir + strings.TrimPrefix(m[1], "."))
+		}
+	}
+	for _, path := range []string{"/", "/ui/app.css", "/ui/icon.svg", "/ui/app.js", "/ui/overview.js"} {
+		load(path)
+	}
+	for _, want := range []string{"/ui/vendor/preact.js", "/ui/vendor/hooks.js", "/ui/vendor/htm.js", "/ui/live.js", "/ui/state.js"} {
+		if !seen[want] {
+			t.Errorf("%s was not found", want)
+		}
+	}
+	t.Logf("the first load is %d bytes in %d files", total, len(seen))
+	if total >= 150<<10 {
+		t.Errorf("the first load is %d bytes", total)
+	}
+}
