@@ -27,12 +27,14 @@ import (
 func serveCommand(g *globals) *cobra.Command {
 	var mcpConfig []string
 	var strategy, upstream string
+	var noOpen bool
 	var listen listenFlags
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the gateway",
 		Long: `Run the gateway: connect the configured MCP servers and offer all their tools
-at http://127.0.0.1:8787/mcp.
+at http://127.0.0.1:8787/mcp, and a page to watch and steer it all at
+http://127.0.0.1:8787/, which is opened if this is a terminal with a desktop.
 
 Servers come from mcp.json in the configuration directory, or from the files
 named with --mcp-config, in the format of any common MCP client.`,
@@ -42,17 +44,18 @@ named with --mcp-config, in the format of any common MCP client.`,
 			if strategy != "" {
 				flags["strategy"] = strategy
 			}
-			return serve(c.Context(), g, c.OutOrStdout(), mcpConfig, &listen, upstream, flags)
+			return serve(c.Context(), g, c.OutOrStdout(), mcpConfig, &listen, upstream, !noOpen, flags)
 		},
 	}
 	c.Flags().StringArrayVar(&mcpConfig, "mcp-config", nil, "file with MCP servers, instead of yaya's own (repeatable)")
 	c.Flags().StringVar(&strategy, "strategy", "", "id of the strategy that drives agents (default react)")
 	c.Flags().StringVar(&upstream, "upstream", "", "attach this kernel to a yaya elsewhere, where this machine is a device (yaya connect)")
+	c.Flags().BoolVar(&noOpen, "no-open", false, "do not open the page in a browser")
 	listen.register(c)
 	return c
 }
 
-func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, listen *listenFlags, upstream string, flags map[string]string) (err error) {
+func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, listen *listenFlags, upstream string, open bool, flags map[string]string) (err error) {
 	p, err := g.paths()
 	if err != nil {
 		return err
@@ -166,7 +169,12 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 		a.repair(ctx)
 	}()
 	defer func() { <-repaired }()
-	welcome(ctx, a, out, url+"/mcp", p, l)
+	if open && onTerminal(out) {
+		if err := openPage(url + "/"); err != nil {
+			log.Debug().Err(err).Msg("the page was not opened")
+		}
+	}
+	welcome(ctx, a, out, url, p, l)
 	if err := a.required(ctx, l); err != nil && ctx.Err() == nil {
 		return err
 	}
@@ -224,12 +232,14 @@ func (a *app) gauges() {
 	})
 }
 
+func onTerminal(out io.Writer) bool {
+	f, ok := out.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd())) //nolint:gosec // a descriptor fits
+}
+
 // welcome shows the servers while they start, and what to do next.
-func welcome(ctx context.Context, a *app, out io.Writer, url string, p paths, l loaded) {
-	live := false
-	if f, ok := out.(*os.File); ok {
-		live = term.IsTerminal(int(f.Fd())) //nolint:gosec // a descriptor fits
-	}
+func welcome(ctx context.Context, a *app, out io.Writer, base string, p paths, l loaded) {
+	live, url := onTerminal(out), base+"/mcp"
 	if live && len(l.servers) > 0 {
 		watchTable(ctx, a, out)
 	}
@@ -239,10 +249,11 @@ func welcome(ctx context.Context, a *app, out io.Writer, url string, p paths, l 
 			fmt.Fprintf(&b, "server %q cannot be used: %s\n", inv.Name, feature.Clean(inv.Err.Error(), 500))
 		}
 	}
-	fmt.Fprintf(&b, "yaya %s\n  MCP endpoint  %s\n", yayaVersion(), url)
+	fmt.Fprintf(&b, "yaya %s\n  page          %s/\n  MCP endpoint  %s\n", yayaVersion(), base, url)
 	fmt.Fprintf(&b, "  Claude Code   claude mcp add --transport http yaya %s\n", url)
 	fmt.Fprintf(&b, "  other clients {\"mcpServers\": {\"yaya\": {\"type\": \"http\", \"url\": %q}}}\n", url)
 	fmt.Fprintf(&b, "  over stdio    {\"mcpServers\": {\"yaya\": {\"command\": \"yaya\", \"args\": [\"mcp\", \"serve\"]}}}\n")
+	fmt.Fprintf(&b, "  other devices yaya device invite\n")
 	if len(l.servers)+len(l.invalid) == 0 {
 		fmt.Fprintf(&b, "\nNo MCP servers are configured yet.\n")
 		suggest(&b, p)

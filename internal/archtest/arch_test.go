@@ -61,6 +61,7 @@ var allowed = map[string][]string{
 	"gateway/openapi":             {"gateway/httpbody"},
 	"gateway/openapi/openapitest": {}, // for tests
 	"gateway/dashboard":           {},
+	"cmd/yaya/chat":               {},
 	"gateway/wire/wiretest":       {"kernel/...", "auth", "gateway/...", "plugins/llm_echo", "plugins/memory_sqlite", "plugins/strategy_react"}, // for tests
 	"examples/remote-device":      {"gateway/client"},
 	"gateway/client":              {"auth", "gateway/registry", "gateway/wire/codec"},

@@ -1,0 +1,186 @@
+package chat
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/charmbracelet/x/ansi"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func ev(typ, turn, data string) Event {
+	return Event{Type: typ, TurnID: turn, Data: json.RawMessage(data)}
+}
+
+// What the events come to: text that is being written, tools, questions, the queue, the
+// end of a turn.
+func TestTranscript(t *testing.T) {
+	var tr transcript
+	tr.take(ev("message_added", "t1", `{"message":{"role":"user","parts":[{"type":"text","text":"hi"},{"type":"file","ref":"attachments/x","name":"x.txt"}]}}`))
+	tr.take(ev("turn_started", "t1", `{}`))
+	tr.take(ev("model_output_delta", "t1", `{"text":"hel","offset":0}`))
+	tr.take(ev("model_output_delta", "t1", `{"text":"lo","offset":3}`))
+	tr.take(ev("model_output_delta", "t1", `{"text":"lo!","offset":3}`)) // the same again, after a reconnect
+	if tr.stream != "hello!" || !tr.running {
+		t.Errorf("got %+v", tr)
+	}
+	tr.take(ev("model_output_completed", "t1", `{"text":"hello!","tool_calls":[]}`))
+	tr.take(ev("tool_call_started", "t1", `{"tool_call":{"id":"c1","name":"shell","input":{"command":"x"}}}`))
+	tr.take(ev("tool_progress", "t1", `{"tool_call_id":"c1","progress":1,"total":2,"message":"half"}`))
+	if b := tr.tool("c1"); b == nil || b.head != "shell  1 of 2 half" {
+		t.Errorf("got %+v", b)
+	}
+	tr.take(ev("approval_requested", "t1", `{"approval_id":"a1","tool_call_id":"c1","tool_name":"shell","input":{"command":"x"}}`))
+	tr.take(ev("approval_requested", "t1", `{"approval_id":"a1","tool_call_id":"c1","tool_name":"shell","input":{"command":"x"}}`))
+	if len(tr.asks) != 1 {
+		t.Errorf("asks %+v", tr.asks)
+	}
+	tr.take(ev("approval_denied", "t1", `{"approval_id":"a1","tool_name":"shell","reason":"no"}`))
+	tr.take(ev("tool_call_completed", "t1", `{"tool_result":{"id":"c1","ok":false,"error":"rejected: no","parts":[{"type":"text","text":"out"}]}}`))
+	tr.take(ev("queue_changed", "t1", `{"queue":[{"message_id":"m","text":"later"}]}`))
+	tr.take(ev("a_type_of_a_newer_yaya", "t1", `[1]`))
+	tr.take(ev("session_failed", "t1", `{"error":"boom"}`))
+	var heads []string
+	for _, b := range tr.blocks {
+		heads = append(heads, strings.TrimSpace(b.head+" "+b.text))
+	}
+	want := []string{"hi\n[file x.txt attachments/x]", "hello!", "✗ shell  1 of 2 half  rejected: no {\"command\":\"x\"}\nout", "rejected shell: no", "the turn failed: boom"}
+	if fmt.Sprintf("%q", heads) != fmt.Sprintf("%q", want) || tr.running || !tr.failed || tr.turn != "t1" || len(tr.queue) != 1 || len(tr.asks) != 0 {
+		t.Errorf("got %q %+v", heads, tr)
+	}
+	tr.take(ev("resync", "", `{"reason":"epoch","current":{"turn_id":"t2","pending_approvals":[{"approval_id":"a2","tool_name":"y"}],"queue":[]}}`))
+	if len(tr.blocks) != 1 || !tr.running || len(tr.asks) != 1 || tr.asks[0].ID != "a2" {
+		t.Errorf("after a resync: %+v", tr)
+	}
+	for range maxBlocks + 1 { // what is kept is bounded
+		tr.add(block{text: strings.Repeat("x", maxText+1)})
+	}
+	if len(tr.blocks) > maxBlocks || len(tr.blocks[0].text) > maxText+10 {
+		t.Errorf("%d blocks", len(tr.blocks))
+	}
+}
+
+// UI-10, R15: nothing controls the terminal, and no line is wider than it.
+func TestTextIsSafe(t *testing.T) {
+	bad := "a\x1b[31mb\u202ec\u009bd\x00e\u200bf\te\r\n" + strings.Repeat("wide 漢字 ", 40)
+	for _, l := range lines(bad, 30) {
+		if ansi.StringWidth(l) > 30 {
+			t.Errorf("%q is %d wide", l, ansi.StringWidth(l))
+		}
+		if strings.ContainsAny(l, "\x1b\u202e\u009b\x00\u200b\r\t") {
+			t.Errorf("%q", l)
+		}
+	}
+	if got := clean("x\ny\x1b\u202ez"+strings.Repeat("y", 50), 12); got != `x\ny\u{1b}\u{202e}zyyyyyy…` {
+		t.Errorf("got %q", got)
+	}
+}
+
+// R18: a question shows all of what would run, whatever its length, and says that there
+// is more than fits.
+func TestQuestionShowsAll(t *testing.T) {
+	m := newModel(t.Context(), nil, "/w")
+	m.width, m.height = 60, 20
+	long := strings.Repeat("word ", 400) + "THE END\u202e"
+	in, _ := json.Marshal(map[string]string{"command": long})
+	m.t.asks = []Ask{{ID: "a", Tool: "shell", Input: in}}
+	all := strings.Join(m.question(), " ")
+	if strings.Count(all, "word") != 400 || !strings.Contains(all, "THE END") || !strings.Contains(all, `\u{202e}`) {
+		t.Error("something of it is missing")
+	}
+	if v := m.View(); !strings.Contains(v, "PgUp") {
+		t.Errorf("got %s", v)
+	}
+	m.up = 10_000
+	if v := m.View(); !strings.Contains(v, "may") || m.up >= 10_000 {
+		t.Errorf("scrolled up: %s", v)
+	}
+}
+
+// UI-07: a key in the first half second is no answer, and neither is what is typed.
+func TestArming(t *testing.T) {
+	m := newModel(t.Context(), &Client{HTTP: http.DefaultClient, Base: "http://127.0.0.1:1"}, "/w")
+	now := time.Now()
+	m.now = func() time.Time { return now }
+	m.id = "s"
+	m.Update(happened{"s", []Event{ev("approval_requested", "t", `{"approval_id":"a","tool_call_id":"c","tool_name":"x","input":{}}`)}})
+	now = now.Add(arming - time.Millisecond)
+	if m.decide("approve", "") != nil || !m.isBad {
+		t.Error("it was answered at once")
+	}
+	for _, k := range []tea.KeyMsg{{Type: tea.KeyRunes, Runes: []rune("y")}, {Type: tea.KeyEnter}, {Type: tea.KeySpace}} {
+		m.Update(k)
+	}
+	if len(m.t.asks) != 1 {
+		t.Error("what was typed has answered")
+	}
+	now = now.Add(time.Millisecond)
+	if m.decide("approve", "") == nil {
+		t.Error("it cannot be answered")
+	}
+	// Another question begins anew.
+	m.Update(happened{"s", []Event{ev("approval_granted", "t", `{"approval_id":"a","tool_name":"x"}`), ev("approval_requested", "t", `{"approval_id":"b","tool_call_id":"d","tool_name":"y","input":{}}`)}})
+	if m.decide("approve", "") != nil {
+		t.Error("the next question is armed by the one before")
+	}
+}
+
+// A stream that breaks is taken up where it was, and what an API refuses ends it.
+func TestFollow(t *testing.T) {
+	var n atomic.Int32
+	var ids []string
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		i := n.Add(1)
+		ids = append(ids, r.Header.Get("Last-Event-ID"))
+		if i == 3 {
+			w.WriteHeader(http.StatusNotFound)
+			fmt.Fprint(w, `{"error":{"code":"not_found","message":"there is no such session"}}`)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprintf(w, "id: e:%d\ndata: {\"type\":\"turn_started\",\"turn_id\":\"t%d\"}\n\ndata: {\"type\":\"model_output_delta\",\"data\":{}}\n\n", i, i)
+	}))
+	defer srv.Close()
+	c := &Client{HTTP: srv.Client(), Base: srv.URL}
+	defer c.HTTP.CloseIdleConnections()
+	var got []string
+	var breaks int
+	err := c.Follow(t.Context(), "s", func(e Event) { got = append(got, e.Type+e.ID) }, func(err error) {
+		if err != nil {
+			breaks++
+		}
+	})
+	if err == nil || err.Error() != "there is no such session" || breaks != 2 || fmt.Sprint(ids) != "[ e:1 e:2]" || fmt.Sprint(got) != "[turn_startede:1 model_output_delta turn_startede:2 model_output_delta]" {
+		t.Errorf("got %v, %v, %d breaks, ids %q", err, got, breaks, ids)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := c.Follow(ctx, "s", func(Event) {}, func(error) {}); err == nil {
+		t.Error("it goes on")
+	}
+}
+
+// Commands that are none, and those that lack something, say so and change nothing.
+func TestCommands(t *testing.T) {
+	m := newModel(t.Context(), nil, "/w")
+	for line, bad := range map[string]bool{"/nothing": true, "/open": true, "/title": true, "/steer": true, "/help": false, "/tool x {}": false, "/usr/bin/env": false, "hello": false, "/reject": false, "/new": false} {
+		if _, err := m.parse(line); (err != nil) != bad {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+	for _, c := range commands {
+		if !strings.Contains(help(), "/"+c.name) {
+			t.Errorf("/help lacks %s", c.name)
+		}
+	}
+}

@@ -1,0 +1,428 @@
+package chat
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/charmbracelet/bubbles/textarea"
+	tea "github.com/charmbracelet/bubbletea"
+)
+
+// arming is how soon a question can be answered: what was typed before, or while, it
+// appeared is no answer to it (C.2).
+const arming = 500 * time.Millisecond
+
+// frame is how often what comes is drawn, at most.
+const frame = 40 * time.Millisecond
+
+// What the program is told.
+type (
+	happened struct { // events of a session
+		session string
+		events  []Event
+	}
+	linked struct { // the connection has broken, or with nil is back
+		session string
+		err     error
+	}
+	switched struct { // another session is looked at
+		id, title, workspace string
+	}
+	listed struct{ sessions []Session }
+	failed struct{ err error }
+	told   struct{ text string }
+	armed  struct{}
+)
+
+// model is the state of the program. All of it is the program's own goroutine's.
+type model struct {
+	ctx  context.Context //nolint:containedctx // of the program: bubbletea's Update has none
+	api  *Client
+	send func(tea.Msg)
+
+	id, title, workspace string
+	t                    transcript
+	lost                 bool
+	follow               *follower
+	followers            []*follower // all that there were, for [Run] to wait for
+
+	input   textarea.Model
+	width   int
+	height  int
+	up      int // lines that the view is above the end
+	details bool
+	note    string // what was said last beside the conversation
+	isBad   bool
+	asked   string    // the question that is shown
+	since   time.Time // when it was
+	list    []Session // to be chosen from; nil if none is
+	at      int
+	quit    bool
+	laid    *layout
+	now     func() time.Time
+}
+
+func newModel(ctx context.Context, api *Client, workspace string) *model {
+	in := textarea.New()
+	in.Placeholder = "Say something, or /help"
+	in.ShowLineNumbers = false
+	in.Prompt = "│ "
+	in.CharLimit = 256 << 10
+	in.SetHeight(3)
+	in.KeyMap.InsertNewline.SetKeys("ctrl+j", "shift+enter")
+	in.Focus()
+	return &model{ctx: ctx, api: api, workspace: workspace, input: in, width: 80, height: 24, now: time.Now}
+}
+
+// Init implements [tea.Model].
+func (m *model) Init() tea.Cmd { return textarea.Blink }
+
+// do runs an action beside the program.
+func (m *model) do(a action) tea.Cmd {
+	if a == nil {
+		return nil
+	}
+	return func() tea.Msg {
+		if err := a(); err != nil && m.ctx.Err() == nil {
+			return failed{err}
+		}
+		return nil
+	}
+}
+
+// Update implements [tea.Model].
+func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	var cmd tea.Cmd
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		m.width, m.height, m.laid = max(msg.Width, 20), max(msg.Height, 10), nil
+		m.input.SetWidth(m.width)
+	case tea.KeyMsg:
+		cmd = m.key(msg)
+	case happened:
+		if msg.session == m.id {
+			for _, ev := range msg.events {
+				m.t.take(ev)
+			}
+		}
+	case linked:
+		if msg.session == m.id {
+			m.lost = msg.err != nil
+			if refused, ok := errors.AsType[*Error](msg.err); ok {
+				m.complain(refused)
+			}
+		}
+	case switched:
+		m.switchTo(msg)
+	case listed:
+		m.list, m.at = msg.sessions, 0
+		if len(msg.sessions) == 0 {
+			m.list = nil
+			m.complain(errors.New("there are no sessions yet: /new begins one"))
+		}
+	case failed:
+		m.complain(msg.err)
+	case told:
+		m.say0(msg.text)
+	case armed:
+	default:
+		m.input, cmd = m.input.Update(msg)
+	}
+	cmd = tea.Batch(cmd, m.watchAsk())
+	if m.quit {
+		return m, tea.Quit
+	}
+	return m, cmd
+}
+
+// watchAsk notes when a question appears, and has it drawn again when it is armed.
+func (m *model) watchAsk() tea.Cmd {
+	now := ""
+	if len(m.t.asks) > 0 {
+		now = m.t.asks[0].ID
+	}
+	if now == m.asked {
+		return nil
+	}
+	m.asked, m.since = now, m.now()
+	if now == "" {
+		return nil
+	}
+	return tea.Tick(arming, func(time.Time) tea.Msg { return armed{} })
+}
+
+// key handles a key.
+func (m *model) key(k tea.KeyMsg) tea.Cmd {
+	if m.list != nil {
+		return m.keyInList(k)
+	}
+	switch k.String() {
+	case "ctrl+c":
+		m.quit = true
+		return nil
+	case "esc":
+		if m.t.running {
+			return m.do(m.cancel())
+		}
+		return nil
+	case "enter":
+		return m.enter("")
+	case "ctrl+s", "alt+enter":
+		return m.enter("steer")
+	case "ctrl+o":
+		return m.do(m.choose())
+	case "ctrl+n":
+		return m.do(m.begin(""))
+	case "ctrl+t":
+		m.details, m.laid = !m.details, nil
+		return nil
+	case "alt+y":
+		return m.do(m.decide("approve", ""))
+	case "alt+s":
+		return m.do(m.decide("approve_for_session", ""))
+	case "alt+n":
+		why := strings.TrimSpace(m.input.Value())
+		a := m.decide("deny", why)
+		if a != nil {
+			m.input.Reset()
+		}
+		return m.do(a)
+	case "pgup":
+		m.up += m.page()
+		return nil
+	case "pgdown":
+		m.up = max(0, m.up-m.page())
+		return nil
+	case "ctrl+end":
+		m.up = 0
+		return nil
+	}
+	m.note = ""
+	var cmd tea.Cmd
+	m.input, cmd = m.input.Update(k)
+	return cmd
+}
+
+func (m *model) keyInList(k tea.KeyMsg) tea.Cmd {
+	switch k.String() {
+	case "ctrl+c":
+		m.quit = true
+	case "esc", "q", "ctrl+o":
+		m.list = nil
+	case "up", "k":
+		m.at = max(0, m.at-1)
+	case "down", "j":
+		m.at = min(len(m.list)-1, m.at+1)
+	case "enter":
+		id := m.list[m.at].ID
+		m.list = nil
+		return m.do(m.open(id))
+	}
+	return nil
+}
+
+// enter sends what was typed.
+func (m *model) enter(delivery string) tea.Cmd {
+	line := strings.TrimSpace(m.input.Value())
+	if line == "" {
+		return nil
+	}
+	var a action
+	var err error
+	if delivery != "" {
+		a = m.say(line, delivery)
+	} else if a, err = m.parse(line); err != nil {
+		m.complain(err)
+		return nil // what was typed stays
+	}
+	m.input.Reset()
+	m.up = 0
+	return m.do(a)
+}
+
+func (m *model) complain(err error) { m.note, m.isBad = err.Error(), true }
+
+// say0 shows something beside the conversation.
+func (m *model) say0(text string) { m.t.add(block{kind: note, text: text}) }
+
+func (m *model) switchTo(s switched) {
+	if m.follow != nil {
+		m.follow.cancel() // it may be waiting for this very goroutine
+	}
+	m.id, m.title, m.workspace = s.id, s.title, s.workspace
+	m.t, m.up, m.laid, m.lost, m.note = transcript{}, 0, nil, false, ""
+	m.follow = follow(m.ctx, m.api, s.id, m.send)
+	m.followers = append(m.followers, m.follow)
+}
+
+// What can be done; each returns what has to be asked of yaya.
+
+func (m *model) begin(folder string) action {
+	if folder == "" {
+		folder = m.workspace
+	}
+	return func() error {
+		id, err := m.api.New(m.ctx, folder)
+		if err == nil {
+			m.send(switched{id, "", folder})
+		}
+		return err
+	}
+}
+
+func (m *model) open(id string) action {
+	return func() error {
+		s, err := m.api.Session(m.ctx, id)
+		if err == nil {
+			m.send(switched{s.ID, s.Title, s.Workspace})
+		}
+		return err
+	}
+}
+
+func (m *model) choose() action {
+	return func() error {
+		all, err := m.api.Sessions(m.ctx)
+		if err == nil {
+			m.send(listed{all})
+		}
+		return err
+	}
+}
+
+func (m *model) fork() action {
+	id := m.id
+	return func() error {
+		child, err := m.api.Fork(m.ctx, id)
+		if err != nil {
+			return err
+		}
+		return m.open(child)()
+	}
+}
+
+func (m *model) rename(title string) action {
+	id := m.id
+	m.title = title
+	return func() error { return m.api.Rename(m.ctx, id, title) }
+}
+
+func (m *model) retry() action {
+	id, turn := m.id, m.t.turn
+	if turn == "" || m.t.running {
+		return func() error { return errors.New("there is no turn to run again") }
+	}
+	return func() error { return m.api.Retry(m.ctx, id, turn) }
+}
+
+func (m *model) cancel() action {
+	id := m.id
+	return func() error { return m.api.Cancel(m.ctx, id) }
+}
+
+// say sends a message; while a turn runs, it waits for its end unless it is to steer.
+func (m *model) say(text, delivery string) action {
+	id, key := m.id, "msg_"+strings.ToLower(rand.Text())
+	if delivery == "" {
+		delivery = "queue"
+	}
+	return func() error {
+		var err error
+		for try := range 5 { // with the same id it is the same message
+			if try > 0 {
+				select {
+				case <-time.After(time.Duration(try) * time.Second):
+				case <-m.ctx.Done():
+					return m.ctx.Err()
+				}
+			}
+			err = m.api.Say(m.ctx, id, key, text, delivery)
+			if refused, ok := errors.AsType[*Error](err); err == nil || (ok && refused.Status < 500) {
+				break
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("%w; it was not sent: %s", err, text)
+		}
+		return nil
+	}
+}
+
+// decide answers the question that is shown, if it is there for long enough.
+func (m *model) decide(answer, why string) action {
+	if len(m.t.asks) == 0 {
+		m.complain(errors.New("nothing is asked"))
+		return nil
+	}
+	if m.now().Sub(m.since) < arming {
+		m.complain(errors.New("that came before the question could be read: once more, please"))
+		return nil
+	}
+	m.note = ""
+	id, first := m.id, m.t.asks[0]
+	var same []Ask // one answer for all that look the same (Y-143)
+	for _, a := range m.t.asks {
+		if a.Tool == first.Tool && string(a.Input) == string(first.Input) {
+			same = append(same, a)
+		}
+	}
+	return func() error {
+		var errs []error
+		for _, a := range same {
+			errs = append(errs, m.api.Decide(m.ctx, id, a.Call, answer, why))
+		}
+		return errors.Join(errs...)
+	}
+}
+
+// follower hands on the events of a session until it is cancelled.
+type follower struct {
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+}
+
+// follow follows a session: what comes within a frame is told at once.
+func follow(ctx context.Context, api *Client, id string, send func(tea.Msg)) *follower {
+	ctx, cancel := context.WithCancel(ctx)
+	f := &follower{cancel: cancel}
+	var mu sync.Mutex
+	var held []Event
+	var timer *time.Timer
+	flush := func() {
+		mu.Lock()
+		events := held
+		held, timer = nil, nil
+		mu.Unlock()
+		if ctx.Err() == nil && len(events) > 0 {
+			send(happened{id, events})
+		}
+	}
+	f.done.Go(func() {
+		err := api.Follow(ctx, id, func(ev Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			held = append(held, ev)
+			if timer == nil {
+				timer = time.AfterFunc(frame, flush)
+			}
+		}, func(err error) {
+			if ctx.Err() == nil {
+				send(linked{id, err})
+			}
+		})
+		mu.Lock()
+		if timer != nil {
+			timer.Stop()
+		}
+		mu.Unlock()
+		if ctx.Err() == nil && err != nil {
+			send(linked{id, err})
+		}
+	})
+	return f
+}

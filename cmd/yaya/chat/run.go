@@ -1,0 +1,46 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	tea "github.com/charmbracelet/bubbletea"
+)
+
+// Options say how to begin.
+type Options struct {
+	Session   string // to go on with; "" begins one
+	Workspace string // of new sessions
+	In        io.Reader
+	Out       io.Writer
+}
+
+// Run shows sessions on a terminal until its user leaves, or ctx ends.
+func Run(ctx context.Context, api *Client, o Options) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	first := Session{ID: o.Session, Workspace: o.Workspace}
+	var err error
+	if o.Session == "" {
+		first.ID, err = api.New(ctx, o.Workspace)
+	} else {
+		first, err = api.Session(ctx, o.Session)
+	}
+	if err != nil {
+		return err
+	}
+	m := newModel(ctx, api, o.Workspace)
+	p := tea.NewProgram(m, tea.WithContext(ctx), tea.WithAltScreen(), tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithoutSignalHandler())
+	m.send = p.Send
+	m.switchTo(switched{first.ID, first.Title, first.Workspace})
+	_, err = p.Run()
+	cancel()
+	for _, f := range m.followers {
+		f.done.Wait()
+	}
+	if errors.Is(err, tea.ErrProgramKilled) || errors.Is(err, context.Canceled) {
+		err = nil // it was told to stop
+	}
+	return err
+}

@@ -1,0 +1,281 @@
+package chat
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Limits of what is kept of a session.
+const (
+	maxBlocks = 4000     // what is older can be looked at elsewhere
+	maxText   = 64 << 10 // bytes of a block
+)
+
+// kind says whose words a block has.
+type kind int
+
+const (
+	fromUser kind = iota
+	fromModel
+	fromTool
+	note
+	trouble
+)
+
+// block is a part of the conversation.
+type block struct {
+	kind kind
+	head string // of a tool: its name and what came of it
+	text string
+	call string // of a tool
+	done bool
+}
+
+// Ask is a question about a call.
+type Ask struct {
+	ID       string          `json:"approval_id"`
+	Call     string          `json:"tool_call_id"`
+	Tool     string          `json:"tool_name"`
+	Input    json.RawMessage `json:"input"`
+	Brief    string          `json:"brief"`
+	Deadline string          `json:"deadline"`
+}
+
+type queued struct {
+	ID   string `json:"message_id"`
+	Text string `json:"text"`
+}
+
+// transcript is what the events of a session have come to.
+type transcript struct {
+	blocks  []block
+	stream  string // what the model is writing
+	running bool
+	turn    string // that was started last
+	failed  bool   // so it has ended
+	closed  bool
+	asks    []Ask
+	queue   []queued
+	changes int // counts, so that what was laid out can be kept
+}
+
+func (t *transcript) add(b block) {
+	if len(b.text) > maxText {
+		b.text = strings.ToValidUTF8(b.text[:maxText], "") + "\n…"
+	}
+	t.blocks = append(t.blocks, b)
+	if len(t.blocks) > maxBlocks {
+		t.blocks = slices.Delete(t.blocks, 0, maxBlocks/4)
+	}
+	t.changes++
+}
+
+type part struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+	Name string `json:"name"`
+	Ref  string `json:"ref"`
+}
+
+func textOf(parts []part) string {
+	var out []string
+	for _, p := range parts {
+		switch {
+		case p.Text != "":
+			out = append(out, p.Text)
+		case p.Ref != "":
+			out = append(out, "[file "+p.Name+" "+p.Ref+"]")
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+// data is what the events carry, as far as it is looked at.
+type data struct {
+	Message struct {
+		Role  string `json:"role"`
+		Parts []part `json:"parts"`
+	} `json:"message"`
+	Text     string `json:"text"`
+	Offset   int    `json:"offset"`
+	ToolCall struct {
+		ID    string          `json:"id"`
+		Name  string          `json:"name"`
+		Input json.RawMessage `json:"input"`
+	} `json:"tool_call"`
+	ToolResult struct {
+		ID    string `json:"id"`
+		OK    bool   `json:"ok"`
+		Brief string `json:"brief"`
+		Error string `json:"error"`
+		Parts []part `json:"parts"`
+	} `json:"tool_result"`
+	Tool     string   `json:"tool_name"`
+	Approval string   `json:"approval_id"`
+	Reason   string   `json:"reason"`
+	ForAll   bool     `json:"for_session"`
+	Queue    []queued `json:"queue"`
+	Error    string   `json:"error"`
+	Command  string   `json:"command"`
+	ExitCode *int     `json:"exit_code"`
+	Current  struct {
+		TurnID string   `json:"turn_id"`
+		Asks   []Ask    `json:"pending_approvals"`
+		Queue  []queued `json:"queue"`
+	} `json:"current"`
+}
+
+// take takes an event in.
+func (t *transcript) take(ev Event) {
+	var d data
+	switch ev.Type {
+	case "message_added", "tool_progress": // "message" is an object in one, a text in the other
+		if ev.Type == "tool_progress" {
+			t.progress(ev.Data)
+			return
+		}
+	case "approval_requested":
+		var a Ask
+		if json.Unmarshal(ev.Data, &a) == nil && !slices.ContainsFunc(t.asks, func(x Ask) bool { return x.ID == a.ID }) {
+			t.asks = append(t.asks, a)
+		}
+		return
+	}
+	if json.Unmarshal(ev.Data, &d) != nil {
+		return // of a newer yaya
+	}
+	switch ev.Type {
+	case "message_added":
+		k := fromUser
+		if d.Message.Role != "user" {
+			k = note
+		}
+		if d.Message.Role != "assistant" && d.Message.Role != "tool" { // those come as what they are
+			t.add(block{kind: k, text: textOf(d.Message.Parts)})
+		}
+	case "turn_started":
+		t.running, t.turn, t.failed, t.stream = true, ev.TurnID, false, ""
+	case "model_output_delta":
+		if d.Offset == 0 || d.Offset > len(t.stream) {
+			t.stream = ""
+		}
+		t.stream = t.stream[:min(d.Offset, len(t.stream))] + d.Text
+	case "model_output_completed":
+		t.stream = ""
+		if d.Text != "" {
+			t.add(block{kind: fromModel, text: d.Text})
+		}
+	case "tool_call_started":
+		if t.tool(d.ToolCall.ID) == nil {
+			t.add(block{kind: fromTool, call: d.ToolCall.ID, head: d.ToolCall.Name, text: string(d.ToolCall.Input)})
+		}
+	case "tool_call_completed":
+		t.completed(d)
+	case "approval_granted", "approval_denied", "approval_withdrawn":
+		t.asks = slices.DeleteFunc(t.asks, func(a Ask) bool { return a.ID == d.Approval })
+		t.add(block{kind: note, text: answered(ev.Type, d)})
+	case "queue_changed":
+		t.queue = d.Queue
+	case "verify_completed":
+		if d.ExitCode != nil && *d.ExitCode != 0 {
+			t.add(block{kind: trouble, text: fmt.Sprintf("check %s failed (%d)", d.Command, *d.ExitCode)})
+		} else {
+			t.add(block{kind: note, text: "check " + d.Command + " passed"})
+		}
+	case "turn_completed":
+		t.end(false)
+	case "session_failed":
+		t.end(true)
+		t.add(block{kind: trouble, text: "the turn failed: " + d.Error})
+	case "session_canceled":
+		t.end(true)
+		t.add(block{kind: trouble, text: strings.TrimSuffix("the turn was cancelled: "+d.Reason, ": ")})
+	case "session_completed":
+		t.closed = true
+		t.add(block{kind: note, text: "the session is closed"})
+	case "session_reset":
+		*t = transcript{changes: t.changes + 1}
+		t.add(block{kind: note, text: "the conversation begins anew"})
+	case "history_compacted":
+		t.add(block{kind: note, text: "what was before is summed up for the model"})
+	case "resync":
+		*t = transcript{changes: t.changes + 1, running: d.Current.TurnID != "", turn: d.Current.TurnID, asks: d.Current.Asks, queue: d.Current.Queue}
+		t.add(block{kind: note, text: "what was before is not shown: " + d.Reason})
+	}
+	t.changes++
+}
+
+func answered(typ string, d data) string {
+	switch {
+	case typ == "approval_withdrawn":
+		return "nobody answered about " + d.Tool + " (" + d.Reason + ")"
+	case typ == "approval_denied":
+		return strings.TrimSuffix("rejected "+d.Tool+": "+d.Reason, ": ")
+	case d.ForAll:
+		return "approved " + d.Tool + " for this session"
+	}
+	return "approved " + d.Tool
+}
+
+func (t *transcript) end(failed bool) {
+	t.running, t.failed, t.stream = false, failed, ""
+}
+
+func (t *transcript) tool(id string) *block {
+	for i := len(t.blocks) - 1; i >= 0; i-- {
+		if t.blocks[i].kind == fromTool && t.blocks[i].call == id {
+			return &t.blocks[i]
+		}
+	}
+	return nil
+}
+
+func (t *transcript) completed(d data) {
+	b := t.tool(d.ToolResult.ID)
+	if b == nil {
+		t.add(block{kind: fromTool, call: d.ToolResult.ID, head: "a call"})
+		b = &t.blocks[len(t.blocks)-1]
+	}
+	mark := "✓"
+	if !d.ToolResult.OK {
+		mark = "✗"
+	}
+	brief := d.ToolResult.Brief
+	if brief == "" {
+		brief = d.ToolResult.Error
+	}
+	b.done = true
+	b.head = mark + " " + b.head + "  " + brief
+	if out := textOf(d.ToolResult.Parts); out != "" {
+		b.text += "\n" + out
+	}
+	if len(b.text) > maxText {
+		b.text = strings.ToValidUTF8(b.text[:maxText], "") + "\n…"
+	}
+	t.changes++
+}
+
+func (t *transcript) progress(raw json.RawMessage) {
+	var p struct {
+		Call     string   `json:"tool_call_id"`
+		Progress float64  `json:"progress"`
+		Total    *float64 `json:"total"`
+		Message  string   `json:"message"`
+	}
+	if json.Unmarshal(raw, &p) != nil {
+		return
+	}
+	b := t.tool(p.Call)
+	if b == nil || b.done {
+		return
+	}
+	name, _, _ := strings.Cut(b.head, "  ")
+	b.head = fmt.Sprintf("%s  %v", name, p.Progress)
+	if p.Total != nil {
+		b.head += fmt.Sprintf(" of %v", *p.Total)
+	}
+	b.head += " " + p.Message
+	t.changes++
+}

@@ -1,0 +1,271 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// pty is a program on a pseudo-terminal, with what its terminal was told.
+type pty struct {
+	t      *testing.T
+	master *os.File
+	cmd    *exec.Cmd
+	ended  chan error
+
+	mu   sync.Mutex
+	out  strings.Builder
+	seen int // what was waited for is behind
+}
+
+// pty starts yaya on a pseudo-terminal of 100 × 30.
+func (b *box) pty(args ...string) *pty {
+	b.t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		b.t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := unix.IoctlSetWinsize(int(master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 30, Col: 100}); err != nil {
+		b.t.Fatal(err)
+	}
+	slave, err := os.OpenFile(fmt.Sprint("/dev/pts/", n), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	p := &pty{t: b.t, master: master, ended: make(chan error, 1)}
+	p.cmd = exec.CommandContext(b.t.Context(), b.bin, b.args(args...)...)
+	p.cmd.Env = append(os.Environ(), "HOME="+b.dir, "TERM=xterm-256color")
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = slave, slave, slave
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := p.cmd.Start(); err != nil {
+		b.t.Fatal(err)
+	}
+	_ = slave.Close()
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		buf := make([]byte, 4096)
+		for {
+			n, err := master.Read(buf)
+			p.mu.Lock()
+			p.out.Write(buf[:n])
+			p.mu.Unlock()
+			if errors.Is(err, syscall.EIO) || errors.Is(err, io.EOF) || errors.Is(err, os.ErrClosed) {
+				return
+			}
+		}
+	}()
+	go func() { p.ended <- p.cmd.Wait() }()
+	b.t.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		_ = master.Close()
+		<-read
+	})
+	return p
+}
+
+var escapes = regexp.MustCompile("\x1b(\\[[0-9;?<>=]*[a-zA-Z]|[()][A-Z0-9]|[=>78cM])")
+
+// wait waits until the terminal is told a text that it was not told before.
+func (p *pty) wait(text string) {
+	p.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		p.mu.Lock()
+		all := escapes.ReplaceAllString(p.out.String(), "")
+		p.mu.Unlock()
+		if i := strings.Index(all[min(p.seen, len(all)):], text); i >= 0 {
+			p.seen += i + len(text)
+			return
+		}
+		if time.Now().After(deadline) {
+			p.t.Fatalf("it does not say %q; since then:\n%s", text, all[min(p.seen, len(all)):])
+		}
+	}
+}
+
+func (p *pty) keys(keys string) {
+	p.t.Helper()
+	if _, err := p.master.WriteString(keys); err != nil {
+		p.t.Fatal(err)
+	}
+	time.Sleep(30 * time.Millisecond) // a person's: keys that come as one are a paste
+}
+
+// say types a line and sends it.
+func (p *pty) say(line string) {
+	p.keys(line)
+	p.keys("\r")
+}
+
+// end waits until the program has ended.
+func (p *pty) end() {
+	p.t.Helper()
+	select {
+	case err := <-p.ended:
+		if err != nil {
+			p.t.Errorf("it ended with %v", err)
+		}
+	case <-time.After(15 * time.Second):
+		p.t.Fatal("it does not end")
+	}
+}
+
+// yaya chat from end to end, on a pseudo-terminal: text as it is written, questions,
+// reasons, queueing, steering, stopping, sessions; what is hostile stays text (UI-07,
+// UI-10).
+func TestChatOnTheTerminal(t *testing.T) {
+	b := newBox(t)
+	b.must("config", "set", "plugin.strategy_coder.auto_verify", "false")
+	b.script(fmt.Sprintf(`[
+		{"match":"^ask","steps":[{"tool_calls":[{"name":"shell","args":{"command":"echo from-the-shell \u202e"}}]},{"text":"asked"}]},
+		{"match":"^no","steps":[{"tool_calls":[{"name":"shell","args":{"command":"echo no"}}]}]},
+		{"match":"^evil","steps":[{"text":"\u001b]0;owned\u0007\u001b[2J\u001b[31mred \u202ertl \u009bc1 end-of-evil"}]},
+		{"match":"^slow","steps":[{"text":"%s","delay_ms":80}]}]`, strings.Repeat("word ", 200)))
+	b.serve()
+	p := b.pty("chat", "--workspace", b.workspace())
+	p.wait("idle")
+	p.say("hello there")
+	p.wait("hello there")
+	p.wait("echo: hello there")
+
+	// A question; a key that comes too soon is no answer.
+	p.say("ask me")
+	p.wait("may shell run?")
+	p.keys("\x1by")
+	p.wait("before the question could be read")
+	time.Sleep(600 * time.Millisecond)
+	p.keys("\x1by")
+	p.wait("approved shell")
+	p.wait("asked")
+	p.keys("\x14") // Ctrl+T
+	p.wait("from-the-shell")
+
+	// No, and why.
+	p.say("no thanks")
+	p.wait("may shell run?")
+	time.Sleep(600 * time.Millisecond)
+	p.keys("not today")
+	p.keys("\x1bn")
+	p.wait("rejected shell: not today")
+
+	// Text of somebody else's does nothing to the terminal.
+	p.say("evil")
+	p.wait("end-of-evil")
+	p.mu.Lock()
+	raw := p.out.String()
+	p.mu.Unlock()
+	for _, bad := range []string{"\x1b]0;owned", "\x1b[31mred", "\u202e", "\u009b"} {
+		if strings.Contains(raw, bad) {
+			t.Errorf("the terminal was told %q", bad)
+		}
+	}
+	if !strings.Contains(escapes.ReplaceAllString(raw, ""), `\u{1b}]0;owned`) {
+		t.Error("what was hostile is not shown as what it is")
+	}
+
+	// While it works: one waits, one joins, and Esc ends it.
+	p.say("slow please")
+	p.wait("is working")
+	p.say("a later one")
+	p.wait("1 queued")
+	p.keys("steer it")
+	p.keys("\x13") // Ctrl+S
+	p.wait("steer it")
+	p.keys("\x1b")
+	p.wait("the turn was cancelled")
+	p.wait("echo: a later one")
+
+	// Commands: an unknown one is told, what is known does what it says.
+	p.say("/nothing")
+	p.wait("there is no command /nothing")
+	for range "/nothing" {
+		p.keys("\x7f")
+	}
+	p.say("/title A good title")
+	p.wait("A good title")
+	p.say("/new")
+	p.wait("sess_")
+	p.say("in another one")
+	p.wait("echo: in another one")
+	p.keys("\x0f") // Ctrl+O
+	p.wait("A good title")
+	p.keys("\x1b[B")
+	p.keys("\r")
+	p.wait("A good title")
+	p.wait("echo: a later one") // what was said there
+	p.say("/help")
+	p.wait("/steer TEXT")
+	p.keys("\x03")
+	p.end()
+}
+
+// Without a daemon, everything runs in this process, and ends with it.
+func TestChatAlone(t *testing.T) {
+	b := newBox(t)
+	p := b.pty("chat", "--workspace", b.workspace())
+	p.wait("idle")
+	p.say("hello alone")
+	p.wait("echo: hello alone")
+	p.keys("\x03")
+	p.end()
+	if left, err := filepath.Glob(filepath.Join(b.dir, "d", "yaya.sock")); err != nil || len(left) > 0 {
+		t.Error(left, err)
+	}
+	// It says so where there is no terminal.
+	if out, err := b.run("chat"); err == nil || !strings.Contains(out, "needs a terminal") {
+		t.Errorf("%v %s", err, out)
+	}
+}
+
+// yaya serve opens the page on a terminal with a desktop, unless it is told not to.
+func TestServeOpensThePage(t *testing.T) {
+	b := newBox(t)
+	bin := filepath.Join(b.dir, "bin")
+	opened := filepath.Join(b.dir, "opened")
+	if err := os.MkdirAll(bin, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(bin, "xdg-open"), []byte("#!/bin/sh\necho \"$#:$1\" >> "+opened+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	t.Setenv("DISPLAY", ":99")
+	run := func(args ...string) {
+		t.Helper()
+		p := b.pty(append([]string{"serve", "--listen", b.addr}, args...)...)
+		p.wait("page          http://" + b.addr + "/")
+		p.wait("MCP endpoint  http://" + b.addr + "/mcp")
+		p.keys("\x03")
+		p.end()
+	}
+	run("--no-open")
+	if _, err := os.Stat(opened); err == nil {
+		t.Error("it was opened in spite of --no-open")
+	}
+	run()
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if got, err := os.ReadFile(opened); err == nil && string(got) == "1:http://"+b.addr+"/\n" {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatalf("opened: %q, %v", got, err)
+		}
+	}
+}
