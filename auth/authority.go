@@ -63,6 +63,15 @@ type Authority struct {
 	verified map[[32]byte]*claimsOf
 	holders  map[*hold]struct{}
 	onWait   func()
+	onScopes func(device string)
+}
+
+// OnScopes has f called when a device's scopes have changed. f must not block. It is
+// called once, before the authority is used.
+func (a *Authority) OnScopes(f func(device string)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.onScopes = f
 }
 
 // OnWaiting has f called when a device has begun to wait for approval, or was sent
@@ -135,10 +144,13 @@ func (a *Authority) Start(log control.Log) error {
 func (a *Authority) Apply(e control.Entry) error {
 	a.mu.Lock()
 	err := a.apply(e)
-	ended := a.ended()
+	ended, onScopes := a.ended(), a.onScopes
 	a.mu.Unlock()
 	for _, h := range ended {
 		h.end()
+	}
+	if e.Event == evScopes && onScopes != nil {
+		onScopes(e.Target)
 	}
 	return err
 }

@@ -5,7 +5,7 @@ package gateway
 import "net"
 
 // ownsSocket has no socket table to ask here: every loopback peer is taken for
-// the owner (docs/SECURITY.md says so).
+// the owner (SECURITY.md says so).
 func ownsSocket(_, _ *net.TCPAddr) (inode uint32, ok bool) { return 0, true }
 
 // peerPID is Linux's alone.

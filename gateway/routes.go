@@ -34,7 +34,7 @@ type route struct {
 }
 
 // table is every route with its policy. All of them pass the Host and Origin
-// checks. docs/SECURITY.md shows the same table.
+// checks. SECURITY.md shows the same table.
 func (s *Server) table() []route {
 	return []route{
 		{"GET /health", access{public: true, vital: true}, http.HandlerFunc(s.health)},

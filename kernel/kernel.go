@@ -47,6 +47,9 @@ type Config struct {
 	Approver func(*approval.Runtime) tool.Approver
 	// Asker returns how to ask whoever makes a call; see [approval.Config].
 	Asker func(tool.Call) approval.Ask
+	// Answers reports whether somebody may answer asks who reads no session of their
+	// own, such as in an inbox; nil: nobody.
+	Answers func() bool
 	// ApprovalTimeout is how long asks of a session wait, 0 for as long as those of
 	// all; nil for no session's own.
 	ApprovalTimeout func(session string) time.Duration
@@ -169,9 +172,10 @@ func (k *Kernel) decide() (err error) {
 }
 
 // audience reports whether anybody can be asked about a session: an adapter that
-// asks, or a reader of the session or of its root who may answer.
+// asks, somebody who answers for all sessions, or a reader of the session or of its
+// root who may answer.
 func (k *Kernel) audience(id string) bool {
-	if k.Bus.Wanted(event.ApprovalRequested.Name()) {
+	if k.Bus.Wanted(event.ApprovalRequested.Name()) || (k.cfg.Answers != nil && k.cfg.Answers()) {
 		return true
 	}
 	root, _, _ := strings.Cut(id, "::agent::")

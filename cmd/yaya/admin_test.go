@@ -13,6 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorilla/websocket"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/gateway/openapi/openapitest"
 )
@@ -62,7 +65,7 @@ func (b *box) admin(method, path, body string, status int, out any) {
 func TestAdminOpenAPIFuzz(t *testing.T) {
 	b := newBox(t)
 	b.must("mcp", "add", "gone", "--", "/nonexistent/server")
-	daemon := b.serve()
+	b.serve()
 	rounds := 120
 	if testing.Short() {
 		rounds = 10
@@ -117,10 +120,6 @@ func TestAdminOpenAPIFuzz(t *testing.T) {
 		},
 		Rare: []string{"applyChange", "withdrawChange", "approveTools", "readCallArtifact", "answerApproval", "approveDevice", "rejectDevice", "revokeDevice", "setScopes", "installPlugin", "removePlugin", "importServers", "rotateKeys", "removeServer", "updateProvider", "deleteProvider", "testProvider", "switchPlugin", "restartServer", "changeServer", "addServer", "inviteDevice", "unsetConfig", "getConfig"},
 	}, rounds)
-	if err := daemon.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	_ = daemon.Wait()
 }
 
 // A server is added, tried, changed, switched off and removed through the admin API,
@@ -244,4 +243,94 @@ func TestForeignServersAreNotChanged(t *testing.T) {
 	b.admin("POST", "/mcp/servers", `{"name":"y","config":{"command":"y"}}`, 400, nil)
 	b.admin("DELETE", "/mcp/servers/x", "", 400, nil)
 	b.admin("POST", "/mcp/servers/x/restart", "", 204, nil)
+}
+
+// The local owner's door: no device, no token, no challenge; a foreign page cannot open
+// it. What changes is told, who has it open counts as somebody to ask, and nobody does
+// without (Y-141, DN-01).
+func TestLive(t *testing.T) {
+	b := newBox(t)
+	b.must("config", "set", "plugin.strategy_coder.auto_verify", "false")
+	b.script(`[{"match":"^ask","steps":[{"tool_calls":[{"name":"shell","args":{"command":"echo hi"}}]}]}]`)
+	b.must("config", "set", "approval.rules", `[{"provider":"foreign","origin":"mcp","decision":"ask"}]`)
+	b.must("mcp", "add", "foreign", changing(t, func(s *sdk.Server) { sdk.AddTool(s, &sdk.Tool{Name: "weather"}, answers("sunny")) }))
+	b.serve()
+	ask := func() (id string) {
+		t.Helper()
+		_, out := b.v1("POST", "/sessions", fmt.Sprintf(`{"workspace_path":%q}`, b.workspace()))
+		id, _ = out["session_id"].(string)
+		if code, out := b.v1("POST", "/sessions/"+id+"/messages", `{"role":"user","parts":[{"type":"text","text":"ask"}]}`); code != 202 {
+			t.Fatal(code, out)
+		}
+		return id
+	}
+	// A client that cannot be asked itself, and a tool about which somebody has to be.
+	mute := newRawClient(t, b.url(), true, func(c *rawClient) { c.caps = map[string]any{} })
+	if _, err := mute.text("foreign__weather", nil); err == nil || !strings.Contains(err.Error(), "nobody is there to ask") {
+		t.Errorf("nobody was there: %v", err)
+	}
+	for _, origin := range []string{"http://evil.example", "null", "http://127.0.0.1:1"} {
+		_, resp, err := websocket.DefaultDialer.DialContext(t.Context(), "ws://"+b.addr+"/api/live?vsn=2.0.0", http.Header{"Origin": {origin}})
+		if err == nil || resp == nil || resp.StatusCode != http.StatusForbidden {
+			t.Errorf("%s: %v %v", origin, resp, err)
+		}
+	}
+	ws, resp, err := websocket.DefaultDialer.DialContext(t.Context(), "ws://"+b.addr+"/api/live?vsn=2.0.0", http.Header{"Origin": {"http://" + b.addr}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ws.Close()
+	if resp.Header.Get("X-YAMO-Challenge") != "" {
+		t.Error("there is a challenge")
+	}
+	read := func(want string) {
+		t.Helper()
+		for deadline := time.Now().Add(10 * time.Second); ; {
+			_ = ws.SetReadDeadline(deadline)
+			_, data, err := ws.ReadMessage()
+			if err != nil {
+				t.Fatalf("no %s: %v", want, err)
+			}
+			if strings.Contains(string(data), want) {
+				return
+			}
+		}
+	}
+	read(`"auth_ok"`)
+	if err := ws.WriteMessage(websocket.TextMessage, []byte(`["1","1","dashboard:main","phx_join",{}]`)); err != nil {
+		t.Fatal(err)
+	}
+	read(`"status":"ok"`)
+	var asks []admin.Ask
+	called := make(chan error, 1)
+	go func() {
+		_, err := mute.text("foreign__weather", nil)
+		called <- err
+	}()
+	read(`"approvals"`)
+	b.admin("GET", "/approvals", "", 200, &asks)
+	if len(asks) != 1 || asks[0].Tool != "foreign__weather" {
+		t.Fatalf("asks: %+v", asks)
+	}
+	b.admin("POST", "/approvals/"+asks[0].ID, `{"response":"reject","feedback":"by the inbox"}`, 200, nil)
+	if err := <-called; err == nil || !strings.Contains(err.Error(), "by the inbox") {
+		t.Errorf("the call came to %v", err)
+	}
+	read(`"approvals"`)
+	id := ask()
+	read(`"approvals"`)
+	b.admin("GET", "/approvals", "", 200, &asks)
+	if len(asks) != 1 || asks[0].SessionID != id || string(asks[0].Params) != `{"command":"echo hi"}` {
+		t.Fatalf("asks: %+v", asks)
+	}
+	b.admin("POST", "/approvals/"+asks[0].ID, `{"response":"perhaps"}`, 400, nil)
+	b.admin("POST", "/approvals/nothing", `{"response":"approve"}`, 404, nil)
+	b.admin("POST", "/approvals/"+asks[0].ID, `{"response":"approve"}`, 200, nil)
+	read(`"approvals"`)
+	b.admin("POST", "/approvals/"+asks[0].ID, `{"response":"reject"}`, 409, nil)
+	b.until(id, "", "turn_completed")
+	b.admin("PATCH", "/config/plugin.x.y", `{"value":1}`, 200, nil)
+	read(`"config"`)
+	b.must("config", "set", "plugin.x.z", "2") // by another process
+	read(`"config"`)
 }

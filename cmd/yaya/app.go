@@ -95,7 +95,7 @@ func newApp(c appConfig) (*app, error) {
 	a := &app{log: c.log, metrics: gateway.NewMetrics(), mix: new(registry.Mix), memory: memory_sqlite.New(filepath.Join(c.data.Name(), "memory.db")), procs: &proc.Manager{Guard: true}, http: upstream.NewTransport(), home: c.home, data: c.data.Name(), trust: trust.NewStore(c.data), workspace: c.workspace}
 	var err error
 	a.kernel, err = kernel.New(kernel.Config{
-		Data: c.data, Settings: c.settings, Workspace: c.workspace, Version: yayaVersion(), Observer: observers{a.metrics, usage{a.mix}}, Approver: c.approver, Asker: mcpbridge.AskCaller, Audit: c.audit, ApprovalTimeout: a.approvalTimeout,
+		Data: c.data, Settings: c.settings, Workspace: c.workspace, Version: yayaVersion(), Observer: observers{a.metrics, usage{a.mix}}, Approver: c.approver, Asker: mcpbridge.AskCaller, Audit: c.audit, ApprovalTimeout: a.approvalTimeout, Answers: a.answers,
 		Boundary: func(ctx context.Context) { a.host.Boundary(ctx) }, Log: c.log,
 	})
 	if err != nil {

@@ -124,10 +124,7 @@ func withControl(ctx context.Context, g *globals, f func(*backend) error) (err e
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	api, err := admin.New(admin.Config{Devices: c.devices, Control: c.log, Version: yayaVersion(), Log: zerolog.Nop()})
-	if err != nil {
-		return err
-	}
+	api := admin.New(admin.Config{Devices: c.devices, Control: c.log, Version: yayaVersion(), Log: zerolog.Nop()})
 	return f(&backend{client: &http.Client{Transport: inProcess{http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		api.ServeHTTP(w, r.WithContext(auth.WithPrincipal(r.Context(), auth.LocalOwner)))
 	})}}})

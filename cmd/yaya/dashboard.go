@@ -24,6 +24,12 @@ func (a *app) onStatus(st feature.Status) {
 	a.changed(admin.PartServers)
 }
 
+// answers reports whether somebody has the page open who may answer asks.
+func (a *app) answers() bool {
+	l := a.live.Load()
+	return l != nil && l.Answers()
+}
+
 // changed tells dashboards, if there are any, that parts of yaya have changed.
 func (a *app) changed(parts ...string) {
 	if l := a.live.Load(); l != nil {
@@ -40,6 +46,7 @@ func (a *app) watch(ctx context.Context, c *controlPlane, s *wire.Server) (*admi
 	s.Handle(admin.TopicPrefix, l)
 	a.live.Store(l)
 	c.devices.OnWaiting(func() { l.Changed(admin.PartDevices) })
+	a.kernel.Approvals.OnChange(func() { l.Changed(admin.PartApprovals, admin.PartSessions) })
 	unwatch := a.kernel.Tools.Watch(func(uint64) { l.Changed(admin.PartTools, admin.PartServers) })
 	_, err = bus.On(a.kernel.Bus, bus.SubscribeOptions{Name: "dashboard"}, mcpbridge.Quarantined, func(context.Context, event.Event, mcpbridge.ToolsQuarantined) error {
 		l.Changed(admin.PartQuarantine, admin.PartServers)

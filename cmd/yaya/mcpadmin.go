@@ -22,13 +22,17 @@ import (
 // serverAdmin is what the admin API does with MCP servers: yaya's own file, and the
 // bridge that runs what is in it.
 type serverAdmin struct {
-	a    *app
-	p    paths
-	own  bool // the servers are those of yaya's own file, and of the project
-	mu   sync.Mutex
-	list map[string]servers.Server // configured and readable
-	bad  []servers.Invalid         // configured and not
-	wait []pending                 // of the project
+	a   *app
+	p   paths
+	own bool // the servers are those of yaya's own file, and of the project
+
+	// changing is held while a server is changed, which may wait for one to stop; mu
+	// guards what follows, and is held for a moment.
+	changing sync.Mutex
+	mu       sync.Mutex
+	list     map[string]servers.Server // configured and readable
+	bad      []servers.Invalid         // configured and not
+	wait     []pending                 // of the project
 }
 
 // newServerAdmin looks after the servers that were loaded, from yaya's own file
@@ -167,9 +171,11 @@ func (s *serverAdmin) prepared(wanted servers.Server, known bool, notes []string
 		notes = append(notes, "it is switched off: nothing is started")
 	}
 	return admin.Prepared{Server: wanted.Name, New: !known, Runs: wanted.Runs(), Config: masked, Notes: notes, Apply: func(ctx context.Context) error {
+		s.changing.Lock()
+		defer s.changing.Unlock()
 		s.mu.Lock()
-		defer s.mu.Unlock()
 		now, err := s.state(wanted.Name)
+		s.mu.Unlock()
 		if err != nil {
 			return err
 		}
@@ -190,7 +196,7 @@ func (s *serverAdmin) state(name string) (string, error) {
 	return string(raw), err
 }
 
-// put writes a server down and runs it; mu is held.
+// put writes a server down and runs it; changing is held.
 func (s *serverAdmin) put(ctx context.Context, x servers.Server) error {
 	data, _, err := readFile(s.p.servers())
 	if err != nil {
@@ -202,13 +208,15 @@ func (s *serverAdmin) put(ctx context.Context, x servers.Server) error {
 	if err := replaceFile(s.p.servers(), data); err != nil {
 		return err
 	}
+	s.mu.Lock()
 	s.list[x.Name] = x
 	s.bad = slices.DeleteFunc(s.bad, func(i servers.Invalid) bool { return i.Name == x.Name })
+	s.mu.Unlock()
 	s.run(ctx, x)
 	return nil
 }
 
-// run runs a server anew, as it is configured; mu is held.
+// run runs a server anew, as it is configured; changing is held.
 func (s *serverAdmin) run(ctx context.Context, x servers.Server) {
 	s.a.bridge.Remove(x.Name)
 	for _, w := range s.a.bridge.Add(context.WithoutCancel(ctx), x) {
@@ -219,9 +227,12 @@ func (s *serverAdmin) run(ctx context.Context, x servers.Server) {
 
 // Remove implements [admin.Servers].
 func (s *serverAdmin) Remove(_ context.Context, name string) error {
+	s.changing.Lock()
+	defer s.changing.Unlock()
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.mayChange(name); err != nil {
+	err := s.mayChange(name)
+	s.mu.Unlock()
+	if err != nil {
 		return err
 	}
 	data, _, err := readFile(s.p.servers())
@@ -238,8 +249,10 @@ func (s *serverAdmin) Remove(_ context.Context, name string) error {
 	if err := replaceFile(s.p.servers(), data); err != nil {
 		return err
 	}
+	s.mu.Lock()
 	delete(s.list, name)
 	s.bad = slices.DeleteFunc(s.bad, func(i servers.Invalid) bool { return i.Name == name })
+	s.mu.Unlock()
 	s.a.bridge.Remove(name)
 	s.a.changed(admin.PartServers, admin.PartTools, admin.PartQuarantine)
 	return nil
@@ -247,9 +260,11 @@ func (s *serverAdmin) Remove(_ context.Context, name string) error {
 
 // Restart implements [admin.Servers].
 func (s *serverAdmin) Restart(ctx context.Context, name string) error {
+	s.changing.Lock()
+	defer s.changing.Unlock()
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	x, known := s.list[name]
+	s.mu.Unlock()
 	switch {
 	case !known:
 		return fmt.Errorf("%w: server %q", admin.ErrUnknown, name)
@@ -378,21 +393,26 @@ func (s *serverAdmin) Approve(ctx context.Context, server, digest string, tools 
 
 // approveProject starts a server that a project brings, if one of that name waits.
 func (s *serverAdmin) approveProject(ctx context.Context, server, digest string) (done bool, err error) {
+	s.changing.Lock()
+	defer s.changing.Unlock()
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	i := slices.IndexFunc(s.wait, func(x pending) bool { return x.server.Name == server })
 	if i < 0 {
+		s.mu.Unlock()
 		return false, nil
 	}
 	x := s.wait[i]
+	s.mu.Unlock()
 	if x.digest() != digest {
 		return false, fmt.Errorf("%w: %s is configured in another way by now", admin.ErrStale, server)
 	}
 	if err := s.a.trust.ApproveProject(x.entry); err != nil {
 		return false, err
 	}
-	s.wait = slices.Delete(s.wait, i, i+1)
+	s.mu.Lock()
+	s.wait = slices.Delete(slices.Clone(s.wait), i, i+1) // changing has kept it as it was
 	s.list[server] = x.server
+	s.mu.Unlock()
 	s.run(ctx, x.server)
 	s.a.changed(admin.PartQuarantine)
 	return true, nil

@@ -113,14 +113,11 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 	}
 	defer endLive()
 	var url string
-	api, err := admin.New(admin.Config{
+	api := admin.New(admin.Config{
 		Bus: a.kernel.Bus, Settings: settings, Plugins: a.kernel.Plugins, Devices: plane.devices, Control: plane.log,
 		Servers: newServerAdmin(a, p, l, len(mcpConfig) == 0), Registry: a.kernel.Tools, Dispatch: a.kernel.Dispatch, Artifacts: a.kernel.Artifacts, Approvals: a.kernel.Approvals,
 		Plane: plane.plane, Live: live, Setup: func(context.Context) admin.Setup { return a.setup(url, listen.remote()) }, Version: yayaVersion(), Log: log,
 	})
-	if err != nil {
-		return err
-	}
 	page, err := dashboard.New()
 	if err != nil {
 		return err
@@ -170,7 +167,11 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 	}()
 	defer func() { <-repaired }()
 	if open && onTerminal(out) {
-		if err := openPage(url + "/"); err != nil {
+		page := url + "/"
+		if len(l.servers)+len(l.invalid) == 0 && !a.setup(url, false).Done {
+			page += "#/start"
+		}
+		if err := openPage(page); err != nil {
 			log.Debug().Err(err).Msg("the page was not opened")
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/rs/zerolog"
@@ -58,7 +59,7 @@ type Config struct {
 // API is the handler.
 type API struct {
 	cfg     Config
-	mux     *http.ServeMux
+	mux     func() *http.ServeMux // made when it is used first: it takes a while
 	changes changes
 }
 
@@ -78,10 +79,17 @@ func fail(status int, format string, args ...any) error {
 }
 
 // New returns the API.
-func New(cfg Config) (*API, error) {
-	a := &API{cfg: cfg, mux: http.NewServeMux()}
-	api := openapi.New(a.mux, huma.Info{
-		Title: "yaya administration", Version: cfg.Version,
+func New(cfg Config) *API {
+	a := &API{cfg: cfg}
+	a.mux = sync.OnceValue(a.routes)
+	return a
+}
+
+// routes makes the operations, and the document of them.
+func (a *API) routes() *http.ServeMux {
+	mux := http.NewServeMux()
+	api := openapi.New(mux, huma.Info{
+		Title: "yaya administration", Version: a.cfg.Version,
 		Description: "Configuration, plugins, providers, MCP servers, tools, approvals, devices and the audit. On the same machine the user that runs yaya needs no credentials; elsewhere a device token is sent as a bearer token.",
 	}, func(_ huma.Context, f *openapi.Failure) any { return &Error{f.Status, f.Message} })
 	a.settingsRoutes(api)
@@ -94,18 +102,20 @@ func New(cfg Config) (*API, error) {
 	a.deviceRoutes(api)
 	a.registryRoutes(api)
 	openapi.Errors[Error](api.OpenAPI())
-	if err := openapi.Serve(a.mux, "/api", api.OpenAPI()); err != nil {
-		return nil, err
-	}
-	a.mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
-		if allowed := openapi.Methods(a.mux, r, "/api/"); allowed != "" {
+	openapi.Serve(mux, "/api", api.OpenAPI(), func(w http.ResponseWriter, _ *http.Request, err error) {
+		if e, ok := errors.AsType[*Error](a.answer(err)); ok {
+			refuse(w, e)
+		}
+	})
+	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
+		if allowed := openapi.Methods(mux, r, "/api/"); allowed != "" {
 			w.Header().Set("Allow", allowed)
 			refuse(w, &Error{http.StatusMethodNotAllowed, "this resource knows " + allowed})
 			return
 		}
 		refuse(w, &Error{http.StatusNotFound, "there is no such resource"})
 	})
-	return a, nil
+	return mux
 }
 
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -116,7 +126,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, &Error{err.Status, err.Detail})
 		return
 	}
-	a.mux.ServeHTTP(w, r)
+	a.mux().ServeHTTP(w, r)
 }
 
 func refuse(w http.ResponseWriter, e *Error) {

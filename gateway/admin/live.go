@@ -84,6 +84,7 @@ type Live struct {
 	dirty    map[string]bool
 	timer    *time.Timer
 	readings []Reading
+	here     map[*auth.Principal]struct{} // who has joined dashboard:main
 }
 
 // of are the kinds of events with what they change.
@@ -91,7 +92,6 @@ var of = map[string][]string{
 	event.UserMessageReceived.Name(): {PartSessions}, event.TurnWasStarted.Name(): {PartSessions, PartAgents}, event.TurnWasCompleted.Name(): {PartSessions, PartAgents},
 	event.TurnHasFailed.Name(): {PartSessions, PartAgents}, event.TurnWasCancelled.Name(): {PartSessions, PartAgents},
 	event.SessionWasStarted.Name(): {PartSessions}, event.SessionWasReset.Name(): {PartSessions}, event.SessionWasArchived.Name(): {PartSessions}, event.SessionWasForked.Name(): {PartSessions},
-	event.ApprovalRequested.Name(): {PartApprovals, PartSessions}, event.ApprovalWithdrawn.Name(): {PartApprovals, PartSessions},
 	event.ConfigWasUpdated.Name(): {PartConfig, PartPlugins},
 	event.PluginWasLoaded.Name():  {PartPlugins}, event.PluginWasReloaded.Name(): {PartPlugins}, event.PluginWasRemoved.Name(): {PartPlugins}, event.PluginFailed.Name(): {PartPlugins},
 }
@@ -99,7 +99,7 @@ var of = map[string][]string{
 // NewLive begins to watch; [Live.Close] ends it.
 func NewLive(ctx context.Context, cfg LiveConfig) (*Live, error) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	l := &Live{cfg: cfg, stop: stop, dirty: map[string]bool{}}
+	l := &Live{cfg: cfg, stop: stop, dirty: map[string]bool{}, here: map[*auth.Principal]struct{}{}}
 	sub, err := cfg.Bus.Subscribe(bus.SubscribeOptions{Name: "dashboard"}, slices.Sorted(maps.Keys(of)), func(_ context.Context, ev event.Event) error {
 		l.Changed(of[ev.Kind]...)
 		return nil
@@ -130,8 +130,6 @@ func partsOf(name string) []string {
 		return []string{PartDevices}
 	case strings.HasPrefix(name, "tools_"), strings.HasPrefix(name, "server_"):
 		return []string{PartQuarantine, PartServers, PartTools}
-	case strings.HasPrefix(name, "approval_"): // an answer is no event of the bus
-		return []string{PartApprovals, PartSessions}
 	case strings.HasPrefix(name, "agent_"), strings.HasPrefix(name, "kernel_"), strings.HasPrefix(name, "leader_"):
 		return []string{PartAgents}
 	}
@@ -225,16 +223,41 @@ func (l *Live) Readings() []Reading {
 }
 
 // Join implements [wire.Topic].
-func (l *Live) Join(_ context.Context, c wire.Client, topic string, _ *wire.Cursor) (wire.Joined, error) {
-	scope := auth.SessionsRead
-	switch topic {
-	case changesTopic:
-	case metricsTopic:
-		scope = auth.MetricsRead
-	default:
+func (l *Live) Join(ctx context.Context, c wire.Client, topic string, _ *wire.Cursor) (wire.Joined, error) {
+	if topic != changesTopic && topic != metricsTopic {
 		return wire.Joined{}, wire.Refuse("unmatched topic")
 	}
-	return wire.Joined{}, auth.Allow(c.Principal, scope)
+	if err := l.Allows(c.Principal, topic); err != nil {
+		return wire.Joined{}, err
+	}
+	if topic == changesTopic {
+		p := &c.Principal
+		l.mu.Lock()
+		l.here[p] = struct{}{}
+		l.mu.Unlock()
+		context.AfterFunc(ctx, func() { // when the client leaves
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			delete(l.here, p)
+		})
+	}
+	return wire.Joined{}, nil
+}
+
+// Answers reports whether somebody is there who sees the inbox, and may answer.
+func (l *Live) Answers() bool {
+	l.mu.Lock()
+	here := slices.Collect(maps.Keys(l.here))
+	l.mu.Unlock()
+	return slices.ContainsFunc(here, func(p *auth.Principal) bool { return auth.Allow(*p, auth.ApprovalsAnswer) == nil })
+}
+
+// Allows implements [wire.Guarded].
+func (*Live) Allows(p auth.Principal, topic string) error {
+	if topic == metricsTopic {
+		return auth.Allow(p, auth.MetricsRead)
+	}
+	return auth.Allow(p, auth.SessionsRead)
 }
 
 // Push implements [wire.Topic].

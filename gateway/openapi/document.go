@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -24,16 +25,31 @@ type described struct {
 }
 
 // Serve serves the document below base as openapi.json, and as docs a page made of
-// it, which needs no script. The document does not change from then on.
-func Serve(mux *http.ServeMux, base string, doc *huma.OpenAPI) error {
-	raw, err := json.MarshalIndent(doc, "", "  ")
-	if err != nil {
-		return err
+// it, which needs no script. Both are made when they are asked for first: the document
+// must not change from then on. An error of making one is the caller's to report.
+func Serve(mux *http.ServeMux, base string, doc *huma.OpenAPI, failed func(http.ResponseWriter, *http.Request, error)) {
+	serve := func(path string, header func(http.Header), content func() ([]byte, error)) {
+		once := sync.OnceValues(content)
+		mux.HandleFunc("GET "+base+path, func(w http.ResponseWriter, r *http.Request) {
+			body, err := once()
+			if err != nil {
+				failed(w, r, err)
+				return
+			}
+			header(w.Header())
+			_, _ = w.Write(body) // a client that went away gets nothing
+		})
 	}
-	mux.HandleFunc("GET "+base+"/openapi.json", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(raw) // a client that went away gets nothing
-	})
+	serve("/openapi.json", func(h http.Header) { h.Set("Content-Type", "application/json") }, func() ([]byte, error) { return json.MarshalIndent(doc, "", "  ") })
+	serve("/docs", func(h http.Header) {
+		h.Set("Content-Type", "text/html; charset=utf-8")
+		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
+		h.Set("Referrer-Policy", "no-referrer")
+	}, func() ([]byte, error) { return render(base, doc) })
+}
+
+// render makes the page.
+func render(base string, doc *huma.OpenAPI) ([]byte, error) {
 	view := struct {
 		Title, Version, Intro, Document string
 		Operations                      []described
@@ -49,20 +65,11 @@ func Serve(mux *http.ServeMux, base string, doc *huma.OpenAPI) error {
 	}
 	t, err := template.New("docs").Parse(page)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var html bytes.Buffer
-	if err := t.Execute(&html, view); err != nil {
-		return err
-	}
-	mux.HandleFunc("GET "+base+"/docs", func(w http.ResponseWriter, _ *http.Request) {
-		h := w.Header()
-		h.Set("Content-Type", "text/html; charset=utf-8")
-		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
-		h.Set("Referrer-Policy", "no-referrer")
-		_, _ = w.Write(html.Bytes()) // a client that went away gets nothing
-	})
-	return nil
+	err = t.Execute(&html, view)
+	return html.Bytes(), err
 }
 
 func describe(o *huma.Operation) described {

@@ -151,6 +151,14 @@ type kernels struct{ p *Plane }
 
 var kernelID = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
 
+// Allows implements [wire.Guarded].
+func (kernels) Allows(p auth.Principal, _ string) error {
+	if auth.Allow(p, auth.KernelAttach) == nil {
+		return nil
+	}
+	return auth.Allow(p, auth.AgentsRead)
+}
+
 // Join implements [wire.Topic]. A device that may attach kernels becomes the one
 // whose kernel that is, if nobody was before, or watches.
 func (t kernels) Join(ctx context.Context, c wire.Client, topic string, _ *wire.Cursor) (wire.Joined, error) {

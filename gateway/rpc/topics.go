@@ -34,8 +34,16 @@ func (oneWay) Push(context.Context, wire.Client, string, string, json.RawMessage
 // lobby is agent:lobby: the agents and what becomes of them (W-19).
 type lobby struct {
 	oneWay
+	registryReader
 	p *Plane
 }
+
+// registryReader is a topic for those who may read the registry; they are asked for
+// that right again when their scopes change.
+type registryReader struct{}
+
+// Allows implements [wire.Guarded].
+func (registryReader) Allows(p auth.Principal, _ string) error { return auth.Allow(p, auth.AgentsRead) }
 
 // Lobby is the topic agent:lobby. It has to be handled before the topics of single
 // agents, whose names begin alike.
@@ -116,6 +124,7 @@ type Presence struct {
 // (W-22).
 type consensus struct {
 	oneWay
+	registryReader
 	p *Plane
 }
 
@@ -170,6 +179,7 @@ func (p *Plane) watchQuorum(now time.Time) {
 // evolution is skill:evolution (W-23).
 type evolution struct {
 	oneWay
+	registryReader
 	p *Plane
 }
 
@@ -214,6 +224,9 @@ const (
 	maxHits     = 50
 	memoryLimit = 10 * time.Second
 )
+
+// Allows implements [wire.Guarded].
+func (memory) Allows(p auth.Principal, _ string) error { return auth.Allow(p, auth.MemoryRead) }
 
 // Join implements [wire.Topic].
 func (memory) Join(_ context.Context, c wire.Client, _ string, _ *wire.Cursor) (wire.Joined, error) {

@@ -133,7 +133,7 @@ func newID(prefix string, now time.Time) string {
 }
 
 // routes makes the handler. The OpenAPI document is made once: it does not change.
-func (s *Service) routes() (http.Handler, error) {
+func (s *Service) routes() http.Handler {
 	mux := http.NewServeMux()
 	api := openapi.New(mux, huma.Info{
 		Title: "yaya sessions", Version: s.cfg.Version,
@@ -148,9 +148,7 @@ func (s *Service) routes() (http.Handler, error) {
 	mux.HandleFunc("POST /v1/sessions/{session_id}/attachments", s.attach)
 	mux.HandleFunc("GET /v1/sessions/{session_id}/attachments/{name}", s.attachment)
 	mux.HandleFunc("GET /v1/sessions/{session_id}/artifacts/{artifact_id}", s.artifact)
-	if err := openapi.Serve(mux, "/v1", api.OpenAPI()); err != nil {
-		return nil, err
-	}
+	openapi.Serve(mux, "/v1", api.OpenAPI(), s.refuse)
 	mux.HandleFunc("/v1/", func(w http.ResponseWriter, r *http.Request) {
 		if allowed := openapi.Methods(mux, r, "/v1/"); allowed != "" {
 			w.Header().Set("Allow", allowed)
@@ -159,7 +157,7 @@ func (s *Service) routes() (http.Handler, error) {
 		}
 		s.refuse(w, r, problem(http.StatusNotFound, "not_found", "there is no such resource"))
 	})
-	return s.outer(mux), nil
+	return s.outer(mux)
 }
 
 // outer gives a request its id, and reads JSON bodies strictly and bounded before

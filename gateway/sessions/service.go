@@ -50,7 +50,7 @@ type Config struct {
 // Service is the API, an [http.Handler] for everything below /v1/.
 type Service struct {
 	cfg     Config
-	handler http.Handler
+	handler func() http.Handler // made when it is used first: it takes a while
 	sub     *bus.Subscription
 
 	mu      sync.Mutex
@@ -75,10 +75,8 @@ func New(cfg Config) (*Service, error) {
 		cfg.HasStrategy = func(string) bool { return true }
 	}
 	s := &Service{cfg: cfg, records: map[string]*record{}, keys: map[string]string{}, feeds: map[string]*feed{}}
+	s.handler = sync.OnceValue(s.routes)
 	var err error
-	if s.handler, err = s.routes(); err != nil {
-		return nil, err
-	}
 	// What is said to a session of ours elsewhere is written down as well.
 	s.sub, err = cfg.Bus.Subscribe(bus.SubscribeOptions{Name: "v1", Filter: func(ev event.Event) bool {
 		s.mu.Lock()
@@ -116,7 +114,7 @@ func (s *Service) Close() {
 }
 
 // ServeHTTP implements [http.Handler].
-func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
+func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler().ServeHTTP(w, r) }
 
 // ApprovalTimeout is how long asks of a session wait, 0 for as long as those of all.
 func (s *Service) ApprovalTimeout(id string) time.Duration {

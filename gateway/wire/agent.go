@@ -100,6 +100,9 @@ type AgentJoined struct {
 	Snapshot session.Snapshot `json:"snapshot"`
 }
 
+// Allows implements [Guarded].
+func (*Agents) Allows(p auth.Principal, _ string) error { return auth.Allow(p, auth.SessionsRead) }
+
 // Join implements [Topic].
 func (a *Agents) Join(ctx context.Context, c Client, topic string, since *Cursor) (Joined, error) {
 	if err := auth.Allow(c.Principal, auth.SessionsRead); err != nil {
@@ -279,7 +282,7 @@ func (a *Agents) Push(ctx context.Context, c Client, topic, name string, payload
 	case "stream_retry":
 		return a.retry(c, id, payload)
 	case "history":
-		return a.history(id, payload)
+		return a.history(c, id, payload)
 	}
 	return nil, NoSuchEvent(name)
 }

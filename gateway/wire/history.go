@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/kernel/session"
 )
 
@@ -30,7 +31,10 @@ type (
 // history answers with events of an agent that are older than a cursor: a client
 // that joins without since has what comes, and pages through what was. Its answer
 // is bounded in entries and bytes.
-func (a *Agents) history(id string, payload json.RawMessage) (any, error) {
+func (a *Agents) history(c Client, id string, payload json.RawMessage) (any, error) {
+	if err := auth.Allow(c.Principal, auth.SessionsRead); err != nil { // it may have been taken since the join
+		return nil, err
+	}
 	var in historyPush
 	if err := Decode(payload, &in); err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -44,6 +45,30 @@ type Topic interface {
 	// Push handles what a client sends, in the order in which it was sent. What takes
 	// long is returned as a [Later], which is run beside.
 	Push(ctx context.Context, c Client, topic, event string, payload json.RawMessage) (response any, err error)
+}
+
+// Guarded is a [Topic] that says who may be there now: a client that loses the right
+// is sent away at once (R2).
+type Guarded interface {
+	Allows(p auth.Principal, topic string) error
+}
+
+// recheck sends a device's clients away from what they may not have any more.
+func (s *Server) recheck(device string) {
+	for _, c := range s.connections() {
+		who := c.principal()
+		if who.ID != device {
+			continue
+		}
+		c.mu.Lock()
+		subs := maps.Clone(c.subs)
+		c.mu.Unlock()
+		for name, sub := range subs {
+			if g, ok := s.find(name).(Guarded); ok && g.Allows(who, name) != nil {
+				sub.fail("the right to it was taken")
+			}
+		}
+	}
 }
 
 // Later is a response that takes its time.

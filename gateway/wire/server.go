@@ -111,6 +111,7 @@ func New(cfg Config) *Server {
 		Subprotocols: []string{SubprotocolMsgpack, SubprotocolJSON},
 		CheckOrigin:  func(*http.Request) bool { return true }, // the listener has
 	}
+	cfg.Authority.OnScopes(s.recheck)
 	go s.sweep(sweepEvery)
 	return s
 }

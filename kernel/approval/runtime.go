@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -109,6 +110,19 @@ type Runtime struct {
 	grants  map[string]map[[32]byte]struct{} // by originating session (Y-135)
 	recent  map[string]Decision
 	order   []string
+
+	onChange atomic.Pointer[func()]
+}
+
+// OnChange has f called whenever an ask is put, answered or withdrawn. f must not
+// block. Who only wants to know does not count as somebody to ask, as a subscriber to
+// approval.request does.
+func (r *Runtime) OnChange(f func()) { r.onChange.Store(&f) }
+
+func (r *Runtime) changed() {
+	if f := r.onChange.Load(); f != nil {
+		(*f)()
+	}
 }
 
 type pending struct {
@@ -194,6 +208,8 @@ func (r *Runtime) Approve(ctx context.Context, call tool.Call, def tool.Definiti
 		r.take(p.req.ID)
 		return fmt.Errorf("the request could not be put: %w", err)
 	}
+	r.changed()
+	defer r.changed()
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	if caller != nil {

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	tea "github.com/charmbracelet/bubbletea"
+	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 	"go.uber.org/goleak"
 )
@@ -98,11 +98,11 @@ func TestQuestionShowsAll(t *testing.T) {
 	if strings.Count(all, "word") != 400 || !strings.Contains(all, "THE END") || !strings.Contains(all, `\u{202e}`) {
 		t.Error("something of it is missing")
 	}
-	if v := m.View(); !strings.Contains(v, "PgUp") {
+	if v := m.screen(); !strings.Contains(v, "PgUp") {
 		t.Errorf("got %s", v)
 	}
 	m.up = 10_000
-	if v := m.View(); !strings.Contains(v, "may") || m.up >= 10_000 {
+	if v := m.screen(); !strings.Contains(v, "may") || m.up >= 10_000 {
 		t.Errorf("scrolled up: %s", v)
 	}
 }
@@ -118,7 +118,7 @@ func TestArming(t *testing.T) {
 	if m.decide("approve", "") != nil || !m.isBad {
 		t.Error("it was answered at once")
 	}
-	for _, k := range []tea.KeyMsg{{Type: tea.KeyRunes, Runes: []rune("y")}, {Type: tea.KeyEnter}, {Type: tea.KeySpace}} {
+	for _, k := range []tea.KeyPressMsg{{Code: 'y', Text: "y"}, {Code: tea.KeyEnter}, {Code: tea.KeySpace, Text: " "}} {
 		m.Update(k)
 	}
 	if len(m.t.asks) != 1 {

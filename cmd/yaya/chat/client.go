@@ -89,7 +89,10 @@ func (c *Client) call(ctx context.Context, method, path string, in, out any) err
 
 func refusal(resp *http.Response) error {
 	var e struct {
-		Error struct{ Code, Message string }
+		Error struct {
+			Code    string `json:"code"`
+			Message string `json:"message"`
+		} `json:"error"`
 	}
 	if json.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&e) != nil || e.Error.Message == "" {
 		e.Error.Message = "yaya answered " + resp.Status

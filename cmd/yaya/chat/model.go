@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/charmbracelet/bubbles/textarea"
-	tea "github.com/charmbracelet/bubbletea"
+	"charm.land/bubbles/v2/textarea"
+	tea "charm.land/bubbletea/v2"
 )
 
 // arming is how soon a question can be answered: what was typed before, or while, it
@@ -102,7 +102,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.WindowSizeMsg:
 		m.width, m.height, m.laid = max(msg.Width, 20), max(msg.Height, 10), nil
 		m.input.SetWidth(m.width)
-	case tea.KeyMsg:
+	case tea.KeyPressMsg:
 		cmd = m.key(msg)
 	case happened:
 		if msg.session == m.id {
@@ -157,7 +157,7 @@ func (m *model) watchAsk() tea.Cmd {
 }
 
 // key handles a key.
-func (m *model) key(k tea.KeyMsg) tea.Cmd {
+func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 	if m.list != nil {
 		return m.keyInList(k)
 	}
@@ -208,7 +208,7 @@ func (m *model) key(k tea.KeyMsg) tea.Cmd {
 	return cmd
 }
 
-func (m *model) keyInList(k tea.KeyMsg) tea.Cmd {
+func (m *model) keyInList(k tea.KeyPressMsg) tea.Cmd {
 	switch k.String() {
 	case "ctrl+c":
 		m.quit = true

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"io"
 
-	tea "github.com/charmbracelet/bubbletea"
+	tea "charm.land/bubbletea/v2"
 )
 
 // Options say how to begin.
@@ -31,7 +31,7 @@ func Run(ctx context.Context, api *Client, o Options) error {
 		return err
 	}
 	m := newModel(ctx, api, o.Workspace)
-	p := tea.NewProgram(m, tea.WithContext(ctx), tea.WithAltScreen(), tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithoutSignalHandler())
+	p := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithoutSignalHandler())
 	m.send = p.Send
 	m.switchTo(switched{first.ID, first.Title, first.Workspace})
 	_, err = p.Run()

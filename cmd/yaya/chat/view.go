@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode"
 
+	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 )
 
@@ -192,7 +193,14 @@ func (m *model) status() string {
 func (m *model) page() int { return max(m.height-8, 3) }
 
 // View implements [tea.Model].
-func (m *model) View() string {
+func (m *model) View() tea.View {
+	v := tea.NewView(m.screen())
+	v.AltScreen = true
+	return v
+}
+
+// screen is what the terminal shows.
+func (m *model) screen() string {
 	if m.list != nil {
 		return m.viewList()
 	}

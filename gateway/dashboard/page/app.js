@@ -111,13 +111,24 @@ function main() {
   render(html`<${Frame} />`, root);
 }
 
-/** Gets the next token; false if this device is out. */
-async function renew() {
+/** @type {Promise<boolean> | null} */
+let renewing = null;
+
+/** Gets the next token; false if this device is out. One at a time: a token that is
+ * exchanged twice counts as stolen. */
+function renew() {
+  renewing ??= next().finally(() => (renewing = null));
+  return renewing;
+}
+
+async function next() {
   if (!self || !token) return page.me.value?.kind === 'owner';
   try {
-    const next = await device.refresh(self, token.token);
-    if (!next) return false;
-    keep(next);
+    // One that has expired, as in a laptop that has slept, is no sign of anything: the
+    // key gets another. One that was refused before its time was taken.
+    const got = token.expires < Date.now() + 5000 ? await device.ask(self, { request: '' }) : await device.refresh(self, token.token);
+    if (!got) return false;
+    keep(got);
     return true;
   } catch (e) {
     return /** @type {any} */ (e).status === 0 || /** @type {any} */ (e).status >= 500; // it is not the token's fault

@@ -6,8 +6,8 @@ import { changed, href, may, useLoaded } from './state.js';
 import { Do, Field, html, Name, Of, plain, Pre, pretty, Time, View } from './ui.js';
 
 /** A question: what exactly would run, and three answers. Nothing in it is somebody
- * else's but the text in the box. @param {{asks: any[], session?: boolean}} p */
-export function Question({ asks, session = true }) {
+ * else's but the text in the box. @param {{asks: any[], session?: boolean, among: string}} p among changes when what is around it does */
+export function Question({ asks, session = true, among }) {
   const a = asks[0];
   const [why, setWhy] = useState('');
   const answer = (/** @type {string} */ response) => async () => {
@@ -25,12 +25,15 @@ export function Question({ asks, session = true }) {
     <p class="muted">${session && html`In <a href=${href('chat', a.session_id)}><${Name} text=${a.session_id} max=${60} /></a>. `}Without an answer it is refused at <${Time} at=${a.deadline} />.</p>
     ${allowed ? html`<${Field} label="If not, why" hint="The model is told.">${(/** @type {string} */ id) => html`<input id=${id} value=${why} maxlength="16384" onInput=${(/** @type {any} */ e) => setWhy(e.target.value)} />`}<//>
       <div class="buttons">
-        <${Do} arm kind="danger" run=${answer('reject')}>Reject<//>
-        <${Do} arm run=${answer('approve_for_session')}>Approve for this session<//>
-        <${Do} arm kind="primary" run=${answer('approve')}>Approve<//>
+        <${Do} arm=${among} kind="danger" run=${answer('reject')}>Reject<//>
+        <${Do} arm=${among} run=${answer('approve_for_session')}>Approve for this session<//>
+        <${Do} arm=${among} kind="primary" run=${answer('approve')}>Approve<//>
       </div>` : html`<p class="muted">This device may watch, and not answer.</p>`}
   </section>`;
 }
+
+/** What questions there are. @param {any[]} asks */
+export const around = (asks) => asks.map((a) => a.id).join(' ');
 
 /** Asks by what they ask. @param {any[]} asks */
 export function grouped(asks) {
@@ -46,5 +49,5 @@ export function grouped(asks) {
 export default function Approvals() {
   const asks = useLoaded('/api/approvals', ['approvals']);
   return html`<${View} title="Approvals" lead="Calls that wait for somebody's answer. What is shown is exactly what runs.">
-    <${Of} of=${asks}>${(/** @type {any[]} */ d) => (d.length ? grouped(d).map(([key, g]) => html`<${Question} key=${key} asks=${g} />`) : html`<p class="empty">Nothing waits for an answer.</p>`)}<//><//>`;
+    <${Of} of=${asks}>${(/** @type {any[]} */ d) => (d.length ? grouped(d).map(([key, g]) => html`<${Question} key=${key} asks=${g} among=${around(d)} />`) : html`<p class="empty">Nothing waits for an answer.</p>`)}<//><//>`;
 }

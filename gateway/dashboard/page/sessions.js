@@ -2,7 +2,7 @@
 // @ts-check
 import { useEffect, useReducer, useRef, useState } from './vendor/hooks.js';
 import { api, ApiError, request, seg } from './api.js';
-import { grouped, Question } from './approvals.js';
+import { around, grouped, Question } from './approvals.js';
 import { Markdown } from './markdown.js';
 import { Session } from './session.js';
 import { go, href, may, page, useLoaded } from './state.js';
@@ -116,7 +116,7 @@ function Chat({ id }) {
     <${Virtual} label="Conversation" items=${items} onTop=${s?.ready ? () => void s.older() : undefined}
       row=${(/** @type {any} */ i) => html`<${Row} item=${i} id=${id} version=${i.kind === 'tool' ? `${i.result ? 1 : 0}${i.progress?.progress ?? ''}` : ''} />`}
       empty=${html`<p class="empty">${s?.ready ? 'Nothing was said yet.' : link.state === 'open' ? 'Loading …' : 'Connecting …'}</p>`} />
-    ${grouped(mine).map(([key, g]) => html`<${Question} key=${key} asks=${g} session=${g[0].session_id !== id} />`)}
+    ${grouped(mine).map(([key, g]) => html`<${Question} key=${key} asks=${g} session=${g[0].session_id !== id} among=${around(mine)} />`)}
     ${s && s.queue.length > 0 && html`<section class="queue" aria-label="Queue"><h2>Waits for the turn to end</h2><ol>${s.queue.map((q) => html`<li key=${q.id}><${Name} text=${q.text} max=${120} /> <${Do} kind="small" label="Take it back" run=${() => api('PUT', `/v1/sessions/${seg(id)}/queue`, { message_ids: s.queue.map((x) => x.id).filter((x) => x !== q.id) })}>✕<//></li>`)}</ol></section>`}
     ${may('sessions:write') && html`<${Composer} id=${id} running=${Boolean(s?.running)} retry=${['failed', 'canceled'].includes(info.data?.status) && info.data?.last_turn_id} closed=${info.data?.status === 'completed'} draw=${() => draw(0)} />`}
   </div>`;
@@ -229,14 +229,14 @@ function Composer({ id, running, retry, closed, draw }) {
     }
   };
   const stop = () => api('POST', `/v1/sessions/${seg(id)}/cancel`).catch(setError);
-  return html`<form class="composer" onSubmit=${(/** @type {Event} */ e) => { e.preventDefault(); send(running ? 'queue' : 'reject'); }}>
+  return html`<form class="composer" onSubmit=${(/** @type {Event} */ e) => { e.preventDefault(); send('queue'); }}>
     ${files.map((f) => html`<span class="chip">📎 <${Name} text=${f.name || f.ref} max=${40} /> <button type="button" class="icon" aria-label="Take it off" onClick=${() => setFiles(files.filter((x) => x !== f))}>✕</button></span>`)}
     <${Problem} error=${error} />
     <textarea ref=${input} aria-label="Message" rows="3" value=${text} maxlength="900000" placeholder=${running ? 'Enter queues, Ctrl+Enter steers, Esc stops' : 'Enter sends, Shift+Enter breaks the line'}
       onInput=${(/** @type {any} */ e) => setText(e.target.value)} onPaste=${(/** @type {ClipboardEvent} */ e) => { if (e.clipboardData?.files.length) { e.preventDefault(); void attach(e.clipboardData.files); } }}
       onKeyDown=${(/** @type {KeyboardEvent} */ e) => {
         if (e.isComposing) return;
-        if (e.key === 'Enter' && !e.shiftKey) { e.preventDefault(); send(!running ? 'reject' : e.ctrlKey || e.metaKey ? 'steer' : 'queue'); }
+        if (e.key === 'Enter' && !e.shiftKey) { e.preventDefault(); send(running && (e.ctrlKey || e.metaKey) ? 'steer' : 'queue'); }
         if (e.key === 'Escape' && running) { e.preventDefault(); void stop(); }
       }}></textarea>
     <div class="buttons">

@@ -131,7 +131,7 @@ function labelled(tr, head) {
 }
 
 /** A button that does something that takes a while, and says what went wrong.
- * @param {{run: () => Promise<any> | any, children?: Children, kind?: string, disabled?: boolean, label?: string, arm?: boolean, onError?: (e: any) => void}} p */
+ * @param {{run: () => Promise<any> | any, children?: Children, kind?: string, disabled?: boolean, label?: string, arm?: boolean | string, onError?: (e: any) => void}} p */
 export function Do({ run, children, kind = '', disabled, label, arm, onError }) {
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState(/** @type {any} */ (null));
@@ -139,12 +139,15 @@ export function Do({ run, children, kind = '', disabled, label, arm, onError }) 
   const there = useRef(true);
   useEffect(() => {
     there.current = true;
-    const t = arm ? setTimeout(() => setArmed(true), ARMING) : 0;
-    return () => {
-      there.current = false;
-      clearTimeout(t);
-    };
+    return () => void (there.current = false);
   }, []);
+  // Whenever what is around it changes, it may have moved under somebody's finger.
+  useEffect(() => {
+    if (!arm) return undefined;
+    setArmed(false);
+    const t = setTimeout(() => setArmed(true), ARMING);
+    return () => clearTimeout(t);
+  }, [arm]);
   const click = async () => {
     setBusy(true);
     setError(null);
