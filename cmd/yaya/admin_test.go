@@ -334,3 +334,85 @@ func TestLive(t *testing.T) {
 	b.must("config", "set", "plugin.x.z", "2") // by another process
 	read(`"config"`)
 }
+
+// A server that a project brings waits, is shown as what it would run, and starts when
+// somebody agrees to exactly that, without a restart of yaya (R18, UP-21).
+func TestProjectServersByAPI(t *testing.T) {
+	node := needPeers(t)
+	b := newBox(t)
+	b.cwd = b.workspace()
+	everything := peerPath(t, "server-everything", "dist", "index.js")
+	if err := os.WriteFile(filepath.Join(b.cwd, ".mcp.json"), fmt.Appendf(nil, `{"mcpServers":{"brought":{"command":%q,"args":[%q],"env":{"TOKEN":"sk-canary-12345678"}}}}`, node, everything), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.serve()
+	var servers []admin.Server
+	b.admin("GET", "/mcp/servers", "", 200, &servers)
+	if len(servers) != 1 || servers[0].State != "waiting" || servers[0].Editable {
+		t.Fatalf("servers %+v", servers)
+	}
+	var waiting []admin.Waiting
+	b.admin("GET", "/mcp/quarantine", "", 200, &waiting)
+	if len(waiting) != 1 || waiting[0].Runs != node+" "+everything+" with TOKEN" || strings.Contains(fmt.Sprintf("%s", waiting[0].Config), "canary") {
+		t.Fatalf("waiting %+v", waiting)
+	}
+	b.admin("POST", "/mcp/quarantine/brought/approve", `{"digest":"other"}`, 409, nil)
+	b.admin("POST", "/mcp/quarantine/nothing/approve", `{"digest":"other"}`, 404, nil)
+	b.admin("POST", "/mcp/servers/brought/restart", "", 404, nil) // it is not started by the back door
+	b.admin("PUT", "/mcp/servers/brought", `{"config":{"command":"x"}}`, 404, nil)
+	b.admin("POST", "/mcp/quarantine/brought/approve", fmt.Sprintf(`{"digest":%q}`, waiting[0].Digest), 204, nil)
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		b.admin("GET", "/mcp/servers", "", 200, &servers)
+		if servers[0].State == "ready" {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("it does not start: %+v", servers)
+		}
+	}
+	b.admin("GET", "/mcp/quarantine", "", 200, &waiting)
+	if len(waiting) != 0 {
+		t.Errorf("it still waits: %+v", waiting)
+	}
+	b.admin("DELETE", "/mcp/servers/brought", "", 400, nil) // it is the project's
+}
+
+// What is approved is what was shown: a digest of something else is refused, also when
+// the server has changed its mind since (R18, R19).
+func TestQuarantineByAPI(t *testing.T) {
+	b := newBox(t)
+	var server *sdk.Server
+	b.must("mcp", "add", "foreign", changing(t, func(s *sdk.Server) {
+		server = s
+		sdk.AddTool(s, &sdk.Tool{Name: "weather", Description: "One."}, answers("sunny"))
+	}))
+	b.serve()
+	var waiting []admin.Waiting
+	change := func(description string) admin.Waiting {
+		t.Helper()
+		sdk.AddTool(server, &sdk.Tool{Name: "weather", Description: description}, answers("sunny"))
+		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+			b.must("mcp", "tools") // a boundary
+			b.admin("GET", "/mcp/quarantine", "", 200, &waiting)
+			if len(waiting) == 1 && strings.Contains(waiting[0].Tools[0].Diff, description) {
+				return waiting[0]
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("it does not wait: %+v", waiting)
+			}
+		}
+	}
+	first := change("Two.")
+	second := change("Three.")
+	approve := func(w admin.Waiting, tools string, status int) {
+		t.Helper()
+		b.admin("POST", "/mcp/quarantine/foreign/approve", fmt.Sprintf(`{"digest":%q,"tools":%s}`, w.Digest, tools), status, nil)
+	}
+	approve(first, `[]`, 409)
+	approve(second, `["other"]`, 400)
+	approve(second, `["weather"]`, 204)
+	approve(second, `[]`, 404)
+	if out := b.must("mcp", "tools"); !strings.Contains(out, "Three.") {
+		t.Errorf("it is not offered: %s", out)
+	}
+}

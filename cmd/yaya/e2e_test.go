@@ -84,6 +84,7 @@ type box struct {
 	bin  string
 	dir  string
 	addr string
+	cwd  string // of what goes on; "" for this one's
 }
 
 func newBox(t *testing.T) *box {
@@ -160,7 +161,7 @@ type started struct {
 func (b *box) daemon(args ...string) started {
 	b.t.Helper()
 	p := started{Cmd: exec.Command(b.bin, b.args(args...)...), said: new(output), exited: make(chan struct{})} //nolint:forbidigo,noctx // stopped below
-	p.Env = append(os.Environ(), "HOME="+b.dir)
+	p.Env, p.Dir = append(os.Environ(), "HOME="+b.dir), b.cwd
 	p.Stdout, p.Stderr = p.said, p.said
 	if err := p.Start(); err != nil {
 		b.t.Fatal(err)

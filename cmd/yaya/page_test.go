@@ -414,8 +414,18 @@ func TestPageLongSession(t *testing.T) {
 			time.Sleep(5 * time.Millisecond)
 		}
 	}
+	last := fmt.Sprintf("echo: message %d of many%s", n-1, strings.Repeat(" x", (n-1)%40))
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		_, out := b.v1("GET", "/sessions/"+id+"/messages?limit=1", "")
+		if raw, err := json.Marshal(out["messages"]); err == nil && strings.Contains(string(raw), last+`"`) {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the last answer does not come: %v", out)
+		}
+	}
 	_, snap := b.v1("GET", "/sessions/"+id+"/snapshot", "")
-	b.scenario("long", map[string]any{"session": id, "events": snap["as_of_seq"], "first": "message 0 of many", "last": fmt.Sprintf("echo: message %d of many%s", n-1, strings.Repeat(" x", (n-1)%40))}, nil)
+	b.scenario("long", map[string]any{"session": id, "events": snap["as_of_seq"], "first": "message 0 of many", "last": last}, nil)
 }
 
 // newDevice is the registration of a device that nobody knows.

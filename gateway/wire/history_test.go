@@ -3,6 +3,7 @@ package wire_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -115,5 +116,20 @@ func TestRightsThatAreTaken(t *testing.T) {
 	}
 	if status, _ := c.Ask("memory:query", "memory_query", map[string]any{"query": "x", "k": 1}); status != "ok" {
 		t.Error("what it may have was ended, too")
+	}
+}
+
+// Local is for whom the listener has established as the owner, and for nobody else.
+func TestLocalIsForTheOwner(t *testing.T) {
+	w := wiretest.New(t)
+	for _, p := range []auth.Principal{{}, {Kind: auth.Device, ID: "phone"}, {Kind: auth.External, ID: "x"}} {
+		rec := httptest.NewRecorder()
+		r := httptest.NewRequestWithContext(auth.WithPrincipal(t.Context(), p), "GET", "/api/live", nil)
+		r.Header.Set("Connection", "Upgrade")
+		r.Header.Set("Upgrade", "websocket")
+		w.Wire.Local().ServeHTTP(rec, r)
+		if rec.Code != 403 {
+			t.Errorf("%v: %d", p.Kind, rec.Code)
+		}
 	}
 }

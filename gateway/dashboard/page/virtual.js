@@ -17,7 +17,7 @@ const NEAR = 48; // px from the end that still count as being there
 export function Virtual({ items, row, label, onTop, foot, empty }) {
   const box = useRef(/** @type {HTMLElement | null} */ (null));
   const heights = useRef(/** @type {Map<string, number>} */ (new Map()));
-  const s = useRef({ top: 0, height: 600, end: true, anchor: '', offset: 0 });
+  const s = useRef({ top: 0, height: 600, end: true, anchor: '', offset: 0, ours: -1 });
   const [, draw] = useReducer((/** @type {number} */ n) => n + 1, 0);
   const watch = useRef(/** @type {ResizeObserver | null} */ (null));
 
@@ -51,6 +51,9 @@ export function Virtual({ items, row, label, onTop, foot, empty }) {
     if (!b) return;
     s.current.top = b.scrollTop;
     s.current.height = b.clientHeight;
+    // What we have set ourselves says nothing of what somebody wants: rows may have
+    // grown since.
+    if (Math.abs(b.scrollTop - s.current.ours) < 2) return;
     s.current.end = b.scrollHeight - b.clientHeight - b.scrollTop < NEAR;
     const i = find(b.scrollTop);
     s.current.anchor = items[i]?.key ?? '';
@@ -75,6 +78,8 @@ export function Virtual({ items, row, label, onTop, foot, empty }) {
     const changed = measure();
     if (s.current.end) b.scrollTop = b.scrollHeight;
     else if (Math.abs(b.scrollTop - top) > 1 && s.current.anchor) b.scrollTop = top;
+    else return void (changed && draw(0));
+    s.current.ours = b.scrollTop;
     if (changed) draw(0);
   });
   useEffect(() => {

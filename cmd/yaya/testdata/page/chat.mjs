@@ -59,6 +59,15 @@ await run(async () => {
   await idle(page);
   await inbox.close();
 
+  // The same question twice is one, with one answer for both (Y-143).
+  await say(page, '/tool shell {"command":"echo twin"}\n/tool shell {"command":"echo twin"}');
+  await question.getByRole('heading', { name: 'May shell run 2 times?' }).waitFor();
+  assert.equal(await question.count(), 1);
+  await question.getByRole('button', { name: 'Approve', exact: true }).click();
+  await question.waitFor({ state: 'detached' });
+  await idle(page);
+  await page.getByText('twin').last().waitFor();
+
   // While a turn runs: one message waits, one joins it, and Escape ends it.
   await say(page, 'slow one');
   await page.locator('.msg.live').waitFor();

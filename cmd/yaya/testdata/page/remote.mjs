@@ -74,6 +74,32 @@ await run(async () => {
   assert.equal(tokens.length, 1);
   for (const part of ['record', 'local', 'session', 'cookie', 'url', 'dom']) assert.ok(!k[part].includes(tokens[0]), `the token is in ${part}`);
 
+  // R3: it signs for this server, this address and this protocol, and for nothing else.
+  const signed = await second.evaluate(async () => {
+    const d = await import('/ui/device.js');
+    const self = await d.load();
+    const at = location.origin.replace(/^http/, 'ws') + '/ws';
+    const nonce = new Uint8Array(32);
+    const out = {};
+    for (const [name, fields] of Object.entries({
+      good: ['yaya-device-auth-v1', self.server, at, nonce, '1'],
+      audience: ['yaya-device-auth-v1', self.server, 'wss://evil.example/ws', nonce, '1'],
+      server: ['yaya-device-auth-v1', 'another', at, nonce, '1'],
+      context: ['yaya-device-register-v1', self.server, at, nonce, '1'],
+      nonce: ['yaya-device-auth-v1', self.server, at, new Uint8Array(31), '1'],
+      more: ['yaya-device-auth-v1', self.server, at, nonce, '1', 'x'],
+    })) {
+      try {
+        await d.answer(self, d.to64(d.record(fields)), at);
+        out[name] = true;
+      } catch {
+        out[name] = false;
+      }
+    }
+    return out;
+  });
+  assert.deepEqual(signed, { good: true, audience: false, server: false, context: false, nonce: false, more: false });
+
   // Loaded anew, it is the same device, with another token.
   await second.reload();
   await second.getByText('echo: and back').waitFor();
