@@ -157,8 +157,8 @@ export class Session {
       this.cursor = r.cursor;
       this.first = r.cursor.seq + 1;
       this.ready = false;
-      void this.older(FIRST);
     }
+    if (!this.ready) void this.older(FIRST); // also if the connection broke before it came
     this.changed();
   }
 
@@ -183,6 +183,7 @@ export class Session {
       this.problem = /** @type {any} */ (e).message;
     }
     this.busy = false;
+    if (this.cursor && this.cursor.epoch !== epoch) void this.older(FIRST); // begun anew meanwhile
     this.changed();
   }
 

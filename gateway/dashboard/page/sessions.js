@@ -88,7 +88,9 @@ const newID = () => 'msg_' + crypto.getRandomValues(new Uint8Array(12)).reduce((
 function Chat({ id }) {
   const [, draw] = useReducer((/** @type {number} */ n) => n + 1, 0);
   const session = useRef(/** @type {Session | null} */ (null));
-  const info = useLoaded(`/v1/sessions/${seg(id)}`, ['sessions']);
+  // A sub-agent is no session of /v1: it can be watched, and works for its parent.
+  const parent = id.includes('::agent::') ? id.slice(0, id.lastIndexOf('::agent::')) : '';
+  const info = useLoaded(parent ? null : `/v1/sessions/${seg(id)}`, ['sessions']);
   const all = useLoaded('/api/approvals', ['approvals']);
   const [details, setDetails] = useState(false);
   const link = page.link.use();
@@ -109,8 +111,9 @@ function Chat({ id }) {
   return html`<div class="chat">
     <header class="view"><h1><${Name} text=${title} max=${80} /></h1><div class="actions">
       <span class="badge ${mine.length || s?.running ? 'busy' : ''}" role="status">${state}</span>
-      ${s?.running && may('sessions:write') && html`<${Do} kind="small" run=${() => api('POST', `/v1/sessions/${seg(id)}/cancel`)}>Stop<//>`}
-      <button type="button" class="small" aria-expanded=${details} onClick=${() => setDetails(!details)}>Details</button></div></header>
+      ${s?.running && !parent && may('sessions:write') && html`<${Do} kind="small" run=${() => api('POST', `/v1/sessions/${seg(id)}/cancel`)}>Stop<//>`}
+      ${parent && html`<a href=${href('chat', parent)}>works for <${Name} text=${parent} max=${40} /></a>`}
+      ${!parent && html`<button type="button" class="small" aria-expanded=${details} onClick=${() => setDetails(!details)}>Details</button>`}</div></header>
     ${details && html`<${Details} id=${id} info=${info} />`}
     <${Problem} error=${s?.problem || info.error} />
     <${Virtual} label="Conversation" items=${items} onTop=${s?.ready ? () => void s.older() : undefined}
@@ -118,7 +121,7 @@ function Chat({ id }) {
       empty=${html`<p class="empty">${s?.ready ? 'Nothing was said yet.' : link.state === 'open' ? 'Loading …' : 'Connecting …'}</p>`} />
     ${grouped(mine).map(([key, g]) => html`<${Question} key=${key} asks=${g} session=${g[0].session_id !== id} among=${around(mine)} />`)}
     ${s && s.queue.length > 0 && html`<section class="queue" aria-label="Queue"><h2>Waits for the turn to end</h2><ol>${s.queue.map((q) => html`<li key=${q.id}><${Name} text=${q.text} max=${120} /> <${Do} kind="small" label="Take it back" run=${() => api('PUT', `/v1/sessions/${seg(id)}/queue`, { message_ids: s.queue.map((x) => x.id).filter((x) => x !== q.id) })}>✕<//></li>`)}</ol></section>`}
-    ${may('sessions:write') && html`<${Composer} id=${id} running=${Boolean(s?.running)} retry=${['failed', 'canceled'].includes(info.data?.status) && info.data?.last_turn_id} closed=${info.data?.status === 'completed'} draw=${() => draw(0)} />`}
+    ${!parent && may('sessions:write') && html`<${Composer} id=${id} running=${Boolean(s?.running)} retry=${['failed', 'canceled'].includes(info.data?.status) && info.data?.last_turn_id} closed=${info.data?.status === 'completed'} draw=${() => draw(0)} />`}
   </div>`;
 }
 

@@ -88,15 +88,26 @@ await run(async () => {
   await page.getByRole('article', { name: 'You' }).filter({ hasText: 'with a file' }).getByRole('button', { name: /note.txt/ }).waitFor();
   await idle(page);
 
+  // A sub-agent can be watched where it works.
+  await say(page, '/tool agent {"goal":"say hi to the page"}');
+  await question.getByRole('button', { name: 'Approve', exact: true }).click();
+  await question.waitFor({ state: 'detached' });
+  await idle(page);
+  await go(page, 'agents');
+  await page.getByRole('link', { name: /::agent::/ }).first().click();
+  await page.getByText('say hi to the page').first().waitFor();
+  await page.getByRole('link', { name: /works for/ }).click();
+  await page.getByRole('textbox', { name: 'Message' }).waitFor();
+
   // The list has it, by its first message; a fork goes on from where it is.
   await page.getByRole('button', { name: 'Details' }).click();
   await page.getByRole('button', { name: 'Fork' }).click();
   await page.waitForFunction((was) => !location.hash.endsWith(was) && location.hash.startsWith('#/chat/'), encodeURIComponent(id));
-  await page.getByText('It is changed.').waitFor();
+  await page.getByText('echo: say hi to the page').first().waitFor();
   await go(page, 'chat');
   await heading(page, 'Sessions');
   await page.getByRole('row', { name: /write/ }).first().waitFor();
   // Another look from the start shows the same conversation.
   await go(page, 'chat', id);
-  await page.getByText('with a file').first().waitFor();
+  await page.getByText('echo: say hi to the page').first().waitFor();
 });

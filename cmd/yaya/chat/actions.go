@@ -1,0 +1,129 @@
+package chat
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// What can be done; each returns what has to be asked of yaya.
+
+func (m *model) begin(folder string) action {
+	if folder == "" {
+		folder = m.workspace
+	}
+	return func() error {
+		id, err := m.api.New(m.ctx, folder)
+		if err == nil {
+			m.send(switched{id, "", folder})
+		}
+		return err
+	}
+}
+
+func (m *model) open(id string) action {
+	return func() error {
+		s, err := m.api.Session(m.ctx, id)
+		if err == nil {
+			m.send(switched{s.ID, s.Title, s.Workspace})
+		}
+		return err
+	}
+}
+
+func (m *model) choose() action {
+	return func() error {
+		all, err := m.api.Sessions(m.ctx)
+		if err == nil {
+			m.send(listed{all})
+		}
+		return err
+	}
+}
+
+func (m *model) fork() action {
+	id := m.id
+	return func() error {
+		child, err := m.api.Fork(m.ctx, id)
+		if err != nil {
+			return err
+		}
+		return m.open(child)()
+	}
+}
+
+func (m *model) rename(title string) action {
+	id := m.id
+	m.title = title
+	return func() error { return m.api.Rename(m.ctx, id, title) }
+}
+
+func (m *model) retry() action {
+	id, turn := m.id, m.t.turn
+	if turn == "" || m.t.running {
+		return func() error { return errors.New("there is no turn to run again") }
+	}
+	return func() error { return m.api.Retry(m.ctx, id, turn) }
+}
+
+func (m *model) cancel() action {
+	id := m.id
+	return func() error { return m.api.Cancel(m.ctx, id) }
+}
+
+// say sends a message; while a turn runs, it waits for its end unless it is to steer.
+func (m *model) say(text, delivery string) action {
+	id, key := m.id, "msg_"+strings.ToLower(rand.Text())
+	if delivery == "" {
+		delivery = "queue"
+	}
+	return func() error {
+		var err error
+		for try := range 5 { // with the same id it is the same message
+			if try > 0 {
+				select {
+				case <-time.After(time.Duration(try) * time.Second):
+				case <-m.ctx.Done():
+					return m.ctx.Err()
+				}
+			}
+			err = m.api.Say(m.ctx, id, key, text, delivery)
+			if refused, ok := errors.AsType[*Error](err); err == nil || (ok && refused.Status < 500) {
+				break
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("%w; it was not sent: %s", err, text)
+		}
+		return nil
+	}
+}
+
+// decide answers the question that is shown, if it is there for long enough.
+func (m *model) decide(answer, why string) action {
+	if len(m.t.asks) == 0 {
+		m.complain(errors.New("nothing is asked"))
+		return nil
+	}
+	if m.now().Sub(m.since) < arming {
+		m.complain(errors.New("that came before the question could be read: once more, please"))
+		return nil
+	}
+	m.note = ""
+	id, first := m.id, m.t.asks[0]
+	var same []Ask // one answer for all that look the same (Y-143)
+	for _, a := range m.t.asks {
+		if a.Tool == first.Tool && string(a.Input) == string(first.Input) {
+			same = append(same, a)
+		}
+	}
+	return func() error {
+		var errs []error
+		for _, a := range same {
+			errs = append(errs, m.api.Decide(m.ctx, id, a.Call, answer, why))
+		}
+		return errors.Join(errs...)
+	}
+}
