@@ -333,6 +333,8 @@ func TestLive(t *testing.T) {
 	read(`"config"`)
 	b.must("config", "set", "plugin.x.z", "2") // by another process
 	read(`"config"`)
+	b.must("device", "invite")
+	read(`"devices"`)
 }
 
 // A server that a project brings waits, is shown as what it would run, and starts when
@@ -353,7 +355,7 @@ func TestProjectServersByAPI(t *testing.T) {
 	}
 	var waiting []admin.Waiting
 	b.admin("GET", "/mcp/quarantine", "", 200, &waiting)
-	if len(waiting) != 1 || waiting[0].Runs != node+" "+everything+" with TOKEN" || strings.Contains(fmt.Sprintf("%s", waiting[0].Config), "canary") {
+	if len(waiting) != 1 || waiting[0].Runs != node+" "+everything+" with TOKEN" || strings.Contains(string(waiting[0].Config), "canary") {
 		t.Fatalf("waiting %+v", waiting)
 	}
 	b.admin("POST", "/mcp/quarantine/brought/approve", `{"digest":"other"}`, 409, nil)

@@ -298,9 +298,14 @@ func TestPageReconnect(t *testing.T) {
 			<-daemon.exited
 			return nil, err
 		},
-		"start": func(string) (any, error) {
+		"start": func(arg string) (any, error) {
 			daemon = b.daemon("serve", "--listen", b.addr)
 			waitFor(t, b.addr)
+			id, text, _ := strings.Cut(arg, " ")
+			// Somebody else says something, most likely before the page is back.
+			if code, out := b.v1("POST", "/sessions/"+id+"/messages", fmt.Sprintf(`{"role":"user","parts":[{"type":"text","text":%q}],"delivery":"queue"}`, text)); code != http.StatusAccepted {
+				return nil, fmt.Errorf("%d %v", code, out)
+			}
 			return nil, nil
 		},
 		"messages": func(id string) (any, error) {

@@ -103,11 +103,11 @@ await run(async () => {
   await page.getByRole('button', { name: 'Details' }).click();
   await page.getByRole('button', { name: 'Fork' }).click();
   await page.waitForFunction((was) => !location.hash.endsWith(was) && location.hash.startsWith('#/chat/'), encodeURIComponent(id));
-  await page.getByText('echo: say hi to the page').first().waitFor();
+  await page.getByRole('article', { name: 'yaya' }).getByText('echo: say hi to the page').first().waitFor();
   await go(page, 'chat');
   await heading(page, 'Sessions');
   await page.getByRole('row', { name: /write/ }).first().waitFor();
   // Another look from the start shows the same conversation.
   await go(page, 'chat', id);
-  await page.getByText('echo: say hi to the page').first().waitFor();
+  await page.getByRole('article', { name: 'yaya' }).getByText('echo: say hi to the page').first().waitFor();
 });
