@@ -106,6 +106,28 @@ await run(async () => {
   assert.equal(tokens.length, 2);
   assert.notEqual(tokens[0], tokens[1]);
 
+  // A token that is refused is exchanged, once for all that were refused at the same
+  // moment; one that has expired, as in a laptop that has slept, is replaced by the key.
+  let refused = 0;
+  const refreshed = [];
+  second.on('response', (r) => r.url().includes('/auth/refresh') && refreshed.push(r.status()));
+  await second.route('**/v1/sessions?**', (r) => (refused++ === 0 ? r.fulfill({ status: 401, json: { error: { message: 'no' } } }) : r.continue()));
+  await go(second, 'chat');
+  await second.getByRole('row', { name: /hello from afar/ }).waitFor();
+  assert.deepEqual(refreshed, [200]);
+  await go(second, 'agents');
+  await heading(second, 'Agents');
+  refused = 0;
+  await second.clock.setFixedTime(Date.now() + 26 * 3600 * 1000);
+  await go(second, 'chat');
+  await second.waitForResponse((r) => r.url().includes('/auth/register') && r.status() === 200);
+  await second.getByRole('row', { name: /hello from afar/ }).waitFor();
+  assert.deepEqual([refreshed.length, tokens.length], [1, 3]);
+  await second.clock.setFixedTime(Date.now());
+  await second.unroute('**/v1/sessions?**');
+  await go(second, 'chat', id);
+  await second.getByText('echo: and back').waitFor();
+
   // A right that is taken ends at once; then all of them do.
   await go(first, 'devices');
   await row.getByRole('button', { name: 'Rights …' }).click();
