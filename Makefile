@@ -75,7 +75,7 @@ fuzz:
 	go test ./mcpbridge/upstream -run '^$$' -fuzz '^FuzzReadLines$$' -fuzztime $(FUZZTIME)
 
 screens: peers chromium ## a picture of every view of the page, in bin/screens
-	YAYA_SCREENSHOTS=$(CURDIR)/bin/screens go test -count 1 -run TestPageLooks ./cmd/yaya
+	YAYA_SCREENSHOTS=$(CURDIR)/bin/screens go test -count 1 -run 'TestPageLooks|TestPageRemote' ./cmd/yaya
 
 bench: build ## the relay beside a direct connection, start-up, and the kernel
 	go build -o bin/bench ./internal/bench

@@ -325,10 +325,28 @@ func TestPageLooks(t *testing.T) {
 	b.must("config", "set", "approval.timeout", "5m")
 	b.script(`[{"match":"^show","steps":[{"text":"# A title\n\nSome **bold** words, ` + "`code`" + ` and a list:\n\n- one\n- two\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n` + "```diff\\n-old\\n+new\\n```" + `\n","tool_calls":[{"name":"repo_tree","args":{}}]},{"text":"That is the tree."}]},
 		{"match":"^ask","steps":[{"tool_calls":[{"name":"shell","args":{"command":"make world"}}]}]}]`)
-	at := changing(t, func(s *sdk.Server) { sdk.AddTool(s, &sdk.Tool{Name: "x", Description: "Was."}, answers("x")) })
+	var foreign *sdk.Server
+	at := changing(t, func(s *sdk.Server) {
+		foreign = s
+		sdk.AddTool(s, &sdk.Tool{Name: "x", Description: "Was."}, answers("x"))
+	})
 	config := b.writeConfig(node, map[string]any{"foreign": map[string]any{"type": "http", "url": at}, "broken": map[string]any{"command": "/nonexistent/server"}})
 	b.serve("--mcp-config", config)
-	b.scenario("screens", map[string]any{"workspace": b.workspace()}, nil)
+	reg := newDevice(t, "phone-1")
+	reg["label"] = "A phone"
+	raw, err := json.Marshal(reg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code, body, _ := b.raw("POST", "/auth/register", string(raw), "Content-Type", "application/json"); code != 202 {
+		t.Fatal(code, string(body))
+	}
+	b.scenario("screens", map[string]any{"workspace": b.workspace()}, map[string]func(string) (any, error){
+		"change": func(string) (any, error) {
+			sdk.AddTool(foreign, &sdk.Tool{Name: "x", Description: "Is another by now."}, answers("x"))
+			return nil, nil
+		},
+	})
 }
 
 const xss = `<img src=x onerror=window.__xss=1>`

@@ -1,6 +1,7 @@
 // What the scenarios have in common: a real Chromium, and a page of which every script
 // error, every refused request and every request elsewhere is a failure.
 import assert from 'node:assert/strict';
+import { mkdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 
 export const env = JSON.parse(process.env.SCENARIO);
@@ -42,6 +43,13 @@ export const open = async ({ at = '', options = {}, name, allow } = {}) => {
   const page = watch(await context.newPage(), name, allow);
   await page.goto(env.base + '/' + at);
   return page;
+};
+
+// shot makes a picture for people, where they are wanted.
+export const shot = async (page, name) => {
+  if (!env.screens) return;
+  mkdirSync(env.screens, { recursive: true });
+  await page.screenshot({ path: `${env.screens}/${name}.png` });
 };
 
 export const go = (page, ...to) => page.evaluate((h) => void (location.hash = h), '#/' + to.map(encodeURIComponent).join('/'));

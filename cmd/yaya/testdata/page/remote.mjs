@@ -1,4 +1,4 @@
-import { assert, env, go, heading, idle, newSession, open, run, say } from './lib.mjs';
+import { assert, env, go, heading, idle, newSession, open, run, say, shot } from './lib.mjs';
 
 // What a browser keeps, as a script of the page could get at it.
 const kept = (page) =>
@@ -24,6 +24,7 @@ await run(async () => {
   assert.equal(await first.getByLabel('Code').inputValue(), env.code);
   assert.ok(!first.url().includes(env.code), 'the code is in the address');
   await first.getByLabel('What to call this browser').fill('First');
+  await shot(first, 'enrol-desktop-light');
   await first.getByRole('button', { name: 'Enrol with the code' }).click();
   await heading(first, 'Overview');
   await first.getByRole('status').filter({ hasText: 'live' }).waitFor();
@@ -37,6 +38,7 @@ await run(async () => {
   await heading(second, 'Waiting to be let in');
   const shown = (await second.getByText(/yaya device approve req_/).innerText()).trim();
   assert.match(shown, /^yaya device approve req_/);
+  await shot(second, 'waiting-desktop-light');
 
   // The first sees it without asking, and lets it in with rights of its choosing.
   await go(first, 'devices');
@@ -141,6 +143,7 @@ await run(async () => {
   const at = Date.now();
   await first.getByRole('dialog', { name: 'Revoke' }).getByRole('button', { name: 'Revoke', exact: true }).click();
   await heading(second, 'This browser was let go');
+  await shot(second, 'let-go-desktop-light');
   console.log(`thrown out ${Date.now() - at} ms after the click`);
   assert.equal(await second.getByText('echo: and back').count(), 0, 'what it saw is still there');
   await row.getByText('revoked').waitFor();

@@ -1,7 +1,7 @@
 // Every view, at desktop and phone width, light and dark: a picture of each for people,
 // and what axe-core says of it.
 import { mkdirSync } from 'node:fs';
-import { assert, axe, env, go, heading, idle, newSession, open, run, say } from './lib.mjs';
+import { act, assert, axe, env, go, heading, idle, newSession, open, run, say } from './lib.mjs';
 
 const VIEWS = ['', 'chat', 'chat/new', 'approvals', 'servers', 'servers/everything', 'tools', 'tools/everything__get-sum', 'quarantine', 'devices', 'providers', 'config', 'agents', 'audit', 'metrics', 'start'];
 
@@ -9,10 +9,12 @@ await run(async () => {
   if (env.screens) mkdirSync(env.screens, { recursive: true });
   const first = await open();
   const id = await newSession(first);
+  await act('change');
   await say(first, 'show');
   await idle(first);
   await say(first, 'ask');
   await first.getByRole('region', { name: /^yaya asks/ }).waitFor();
+  await first.getByRole('link', { name: /Quarantine/ }).getByLabel('1 waiting').waitFor();
   await first.context().close();
   const found = [];
   for (const [size, viewport] of [['desktop', { width: 1280, height: 800 }], ['phone', { width: 390, height: 844 }]]) {
