@@ -277,7 +277,7 @@ func suggest(b *strings.Builder, p paths) {
 		fmt.Fprintf(b, "  take them over  yaya mcp import\n")
 	}
 	fmt.Fprintf(b, "  add one         yaya mcp add fs -- npx -y @modelcontextprotocol/server-filesystem ~\n")
-	fmt.Fprintf(b, "  then run yaya serve again; yaya reads %s\n", p.servers())
+	fmt.Fprintf(b, "  then run yaya serve again; yaya reads %s. On the page neither is needed.\n", p.servers())
 }
 
 // found is another client's configuration.
