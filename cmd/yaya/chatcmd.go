@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/cmd/yaya/chat"
 )
 
@@ -63,29 +62,21 @@ func converse(ctx context.Context, g *globals, o chat.Options) error {
 		defer b.client.CloseIdleConnections()
 		return chat.Run(ctx, &chat.Client{HTTP: b.client, Base: "http://yaya"}, o)
 	}
-	return withApp(ctx, g, p, nil, zerolog.Nop(), true, func(a *app) (err error) {
-		data, err := p.openData()
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, data.Close()) }()
-		unlock, err := lock(data)
-		if err != nil {
-			return err
-		}
-		defer unlock()
-		chats, err := a.chats(data)
-		if err != nil {
-			return err
-		}
-		defer chats.Close()
-		client, end, err := serveHere(ctx, chats)
-		if err != nil {
-			return err
-		}
-		defer end()
-		return chat.Run(ctx, client, o)
-	}, func(c *appConfig) { c.workspace = o.Workspace })
+	return withLock(p, func(data *os.Root) error {
+		return withApp(ctx, g, p, nil, zerolog.Nop(), true, func(a *app) error {
+			chats, err := a.chats(data)
+			if err != nil {
+				return err
+			}
+			defer chats.Close()
+			client, end, err := serveHere(ctx, asOwner(chats))
+			if err != nil {
+				return err
+			}
+			defer end()
+			return chat.Run(ctx, client, o)
+		}, func(c *appConfig) { c.workspace = o.Workspace })
+	})
 }
 
 // serveHere serves an API to this process alone: over a socket in a folder that
@@ -101,9 +92,7 @@ func serveHere(ctx context.Context, api http.Handler) (*chat.Client, func(), err
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("a socket for the terminal: %w", err), os.RemoveAll(dir)) //nolint:forbidigo // made above
 	}
-	srv := &http.Server{ReadHeaderTimeout: 5 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		api.ServeHTTP(w, r.WithContext(auth.WithPrincipal(r.Context(), auth.LocalOwner)))
-	})}
+	srv := &http.Server{ReadHeaderTimeout: 5 * time.Second, Handler: api}
 	served := make(chan struct{})
 	go func() {
 		defer close(served)

@@ -100,7 +100,7 @@ func (c *controlPlane) watch(b *bus.Bus) error {
 
 // withControl runs f with the API of the daemon, or with one of this process's own
 // if none runs.
-func withControl(ctx context.Context, g *globals, f func(*backend) error) (err error) {
+func withControl(ctx context.Context, g *globals, f func(*backend) error) error {
 	p, err := g.paths()
 	if err != nil {
 		return err
@@ -109,6 +109,19 @@ func withControl(ctx context.Context, g *globals, f func(*backend) error) (err e
 		defer b.client.CloseIdleConnections()
 		return f(b)
 	}
+	return withLock(p, func(data *os.Root) (err error) {
+		c, err := openControl(data, zerolog.Nop())
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, c.Close()) }()
+		api := admin.New(admin.Config{Devices: c.devices, Control: c.log, Version: yayaVersion(), Log: zerolog.Nop()})
+		return f(&backend{client: &http.Client{Transport: inProcess{asOwner(api)}}})
+	})
+}
+
+// withLock runs f as the one process that works on the data directory.
+func withLock(p paths, f func(data *os.Root) error) (err error) {
 	data, err := p.openData()
 	if err != nil {
 		return err
@@ -119,15 +132,14 @@ func withControl(ctx context.Context, g *globals, f func(*backend) error) (err e
 		return err
 	}
 	defer unlock()
-	c, err := openControl(data, zerolog.Nop())
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, c.Close()) }()
-	api := admin.New(admin.Config{Devices: c.devices, Control: c.log, Version: yayaVersion(), Log: zerolog.Nop()})
-	return f(&backend{client: &http.Client{Transport: inProcess{http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		api.ServeHTTP(w, r.WithContext(auth.WithPrincipal(r.Context(), auth.LocalOwner)))
-	})}}})
+	return f(data)
+}
+
+// asOwner is a handler that only this process reaches: who asks is its user.
+func asOwner(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.ServeHTTP(w, r.WithContext(auth.WithPrincipal(r.Context(), auth.LocalOwner)))
+	})
 }
 
 // api sends a request to the API: in as JSON unless it is nil, the answer into

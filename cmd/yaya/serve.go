@@ -116,7 +116,7 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 	api := admin.New(admin.Config{
 		Bus: a.kernel.Bus, Settings: settings, Plugins: a.kernel.Plugins, Devices: plane.devices, Control: plane.log,
 		Servers: newServerAdmin(a, p, l, len(mcpConfig) == 0), Registry: a.kernel.Tools, Dispatch: a.kernel.Dispatch, Artifacts: a.kernel.Artifacts, Approvals: a.kernel.Approvals,
-		Plane: plane.plane, Live: live, Setup: func(context.Context) admin.Setup { return a.setup(url, listen.remote()) }, Version: yayaVersion(), Log: log,
+		Plane: plane.plane, Live: live, Setup: func() admin.Setup { return a.setup(url, listen.remote()) }, Version: yayaVersion(), Log: log,
 	})
 	page, err := dashboard.New()
 	if err != nil {

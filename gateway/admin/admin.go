@@ -51,7 +51,7 @@ type Config struct {
 	Plane     *rpc.Plane
 	Live      *Live
 	// Setup says how to begin with this yaya.
-	Setup   func(context.Context) Setup
+	Setup   func() Setup
 	Version string
 	Log     zerolog.Logger
 }

@@ -54,8 +54,8 @@ func (a *API) registryRoutes(api huma.API) {
 		return &struct{ Body []Reading }{a.cfg.Live.Readings()}, nil
 	})
 	r.have, r.what = a.cfg.Setup != nil, "set-up"
-	handle(r, "GET", "/api/setup", "setup", auth.ConfigRead, "How to begin: what to paste into which client", http.StatusOK, func(ctx context.Context, _ *none) (*struct{ Body Setup }, error) {
-		return &struct{ Body Setup }{a.cfg.Setup(ctx)}, nil
+	handle(r, "GET", "/api/setup", "setup", auth.ConfigRead, "How to begin: what to paste into which client", http.StatusOK, func(context.Context, *none) (*struct{ Body Setup }, error) {
+		return &struct{ Body Setup }{a.cfg.Setup()}, nil
 	})
 	r.tag, r.have = "identity", true
 	handle(r, "GET", "/api/me", "me", auth.SessionsRead, "Who the caller is, and what it may do", http.StatusOK, func(ctx context.Context, _ *none) (*struct{ Body Identity }, error) {

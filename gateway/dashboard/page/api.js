@@ -14,7 +14,7 @@ export class ApiError extends Error {
  * @type {{token: () => string, unauthorized: () => Promise<boolean>}} */
 export const identity = { token: () => '', unauthorized: async () => false };
 
-/** @param {string} method @param {string} path @param {{body?: any, text?: string, raw?: BodyInit, signal?: AbortSignal}} [o] text is JSON that is sent as it is @returns {Promise<Response>} */
+/** @param {string} method @param {string} path @param {{body?: any, text?: string, raw?: BodyInit}} [o] text is JSON that is sent as it is @returns {Promise<Response>} */
 async function send(method, path, o = {}) {
   /** @type {Record<string, string>} */
   const headers = {};
@@ -23,15 +23,14 @@ async function send(method, path, o = {}) {
   const text = o.text ?? (o.body === undefined ? undefined : JSON.stringify(o.body));
   if (text !== undefined) headers['Content-Type'] = 'application/json';
   try {
-    return await fetch(path, { method, headers, body: o.raw ?? text, signal: o.signal, credentials: 'omit', redirect: 'error', cache: 'no-store' });
-  } catch (e) {
-    if (o.signal?.aborted) throw e;
+    return await fetch(path, { method, headers, body: o.raw ?? text, credentials: 'omit', redirect: 'error', cache: 'no-store' });
+  } catch {
     throw new ApiError(0, 'yaya cannot be reached');
   }
 }
 
 /** A request whose answer is a response, whatever it has.
- * @param {string} method @param {string} path @param {{body?: any, text?: string, raw?: BodyInit, signal?: AbortSignal}} [o] @returns {Promise<Response>} */
+ * @param {string} method @param {string} path @param {{body?: any, text?: string, raw?: BodyInit}} [o] @returns {Promise<Response>} */
 export async function request(method, path, o) {
   let r = await send(method, path, o);
   if (r.status === 401 && (await identity.unauthorized())) r = await send(method, path, o);

@@ -69,8 +69,6 @@ export const load = () => store((s) => s.get('this'), 'readonly');
 /** @param {Device} d */
 const save = (d) => store((s) => s.put(d, 'this'), 'readwrite');
 
-export const forget = () => store((s) => s.delete('this'), 'readwrite');
-
 /** Makes this browser a device that nobody knows yet.
  * @param {string} label @returns {Promise<Device>} */
 export async function create(label) {

@@ -23,7 +23,7 @@ const GAP = 3000; // a session that has gone on for longer is begun anew at its 
 
 /** Kinds that the view shows something of. */
 const SHOWN = new Set(['user.message.received', 'llm.call.response', 'assistant.message.done', 'tool.call.request', 'tool.call.start', 'tool.call.result', 'tool.error', 'turn.started', 'turn.completed', 'turn.failed', 'turn.cancelled',
-  'approval.request', 'approval.response', 'approval.cancelled', 'verify.started', 'verify.completed', 'session.compaction.completed']);
+  'approval.response', 'approval.cancelled', 'verify.completed', 'session.compaction.completed']);
 
 /** Makes items of events. */
 export class Items {
@@ -34,7 +34,6 @@ export class Items {
     this.tools = new Map();
     /** @type {Set<string>} */
     this.clients = new Set(); // ids of messages that have arrived
-    this.turn = '';
     this.said = ''; // what the model has said last in this turn
   }
 
@@ -60,7 +59,7 @@ export class Items {
     const key = String(e.cursor?.seq ?? '');
     const ts = e.ts;
     switch (e.type) {
-      case 'turn.started': this.turn = d.turn_id; this.said = ''; break;
+      case 'turn.started': this.said = ''; break;
       case 'user.message.received':
         if (e.client_id) this.clients.add(e.client_id);
         this.add({ key, kind: 'user', text: d.text, attachments: d.attachments ?? [], ts });

@@ -59,7 +59,7 @@ export const href = (...to) => '#/' + to.map(encodeURIComponent).join('/');
 /** @param {...string} to */
 export const go = (...to) => void (location.hash = href(...to));
 
-/** Something that was loaded. @typedef {{data: any, error: any, parts: string[], subs: Set<() => void>, busy: boolean, again: boolean, stale: boolean}} Entry */
+/** Something that was loaded. @typedef {{data: any, error: any, parts: string[], subs: Set<() => void>, busy: boolean, again: boolean}} Entry */
 
 /** @type {Map<string, Entry>} */
 const entries = new Map();
@@ -76,11 +76,9 @@ async function fetchInto(path, e) {
     try {
       e.data = await api('GET', path);
       e.error = null;
-      e.stale = false;
     } catch (err) {
       // What was there is still the best there is while yaya is away.
       if (/** @type {any} */ (err).status !== 0 || e.data === undefined) e.error = err;
-      e.stale = true;
     }
     for (const f of [...e.subs]) f();
   } while (e.again);
@@ -96,7 +94,7 @@ export function useLoaded(path, parts) {
     let e = entries.get(path);
     if (!e) {
       if (entries.size > 100) for (const [k, v] of entries) if (!v.subs.size) entries.delete(k);
-      e = { data: undefined, error: null, parts, subs: new Set(), busy: false, again: false, stale: true };
+      e = { data: undefined, error: null, parts, subs: new Set(), busy: false, again: false };
       entries.set(path, e);
     }
     const f = () => tick((n) => n + 1);
@@ -113,7 +111,6 @@ export function useLoaded(path, parts) {
 export function changed(changed) {
   for (const [path, e] of entries) {
     if (changed && !e.parts.some((p) => changed.includes(p))) continue;
-    e.stale = true;
     if (e.subs.size) void fetchInto(path, e);
   }
 }

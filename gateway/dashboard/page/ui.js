@@ -131,8 +131,8 @@ function labelled(tr, head) {
 }
 
 /** A button that does something that takes a while, and says what went wrong.
- * @param {{run: () => Promise<any> | any, children?: Children, kind?: string, disabled?: boolean, label?: string, arm?: boolean | string, onError?: (e: any) => void}} p */
-export function Do({ run, children, kind = '', disabled, label, arm, onError }) {
+ * @param {{run: () => Promise<any> | any, children?: Children, kind?: string, disabled?: boolean, label?: string, arm?: boolean | string}} p */
+export function Do({ run, children, kind = '', disabled, label, arm }) {
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState(/** @type {any} */ (null));
   const [armed, setArmed] = useState(!arm);
@@ -154,8 +154,7 @@ export function Do({ run, children, kind = '', disabled, label, arm, onError }) 
     try {
       await run();
     } catch (e) {
-      if (onError) onError(e);
-      else if (there.current) setError(e);
+      if (there.current) setError(e);
     }
     if (there.current) setBusy(false);
   };
