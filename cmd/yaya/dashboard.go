@@ -48,19 +48,20 @@ func (a *app) watch(ctx context.Context, c *controlPlane, s *wire.Server) (*admi
 	c.devices.OnWaiting(func() { l.Changed(admin.PartDevices) })
 	a.kernel.Approvals.OnChange(func() { l.Changed(admin.PartApprovals, admin.PartSessions) })
 	unwatch := a.kernel.Tools.Watch(func(uint64) { l.Changed(admin.PartTools, admin.PartServers) })
-	_, err = bus.On(a.kernel.Bus, bus.SubscribeOptions{Name: "dashboard"}, mcpbridge.Quarantined, func(context.Context, event.Event, mcpbridge.ToolsQuarantined) error {
+	quarantined, err := bus.On(a.kernel.Bus, bus.SubscribeOptions{Name: "dashboard"}, mcpbridge.Quarantined, func(context.Context, event.Event, mcpbridge.ToolsQuarantined) error {
 		l.Changed(admin.PartQuarantine, admin.PartServers)
 		return nil
 	})
-	end := func() {
+	if err != nil {
 		unwatch()
 		l.Close()
-	}
-	if err != nil {
-		end()
 		return nil, nil, err
 	}
-	return l, end, nil
+	return l, func() {
+		quarantined.Close()
+		unwatch()
+		l.Close()
+	}, nil
 }
 
 // reading is how this yaya is doing.

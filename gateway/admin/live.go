@@ -77,7 +77,7 @@ type Live struct {
 	cfg  LiveConfig
 	stop context.CancelFunc
 	work sync.WaitGroup
-	subs []*bus.Subscription
+	sub  *bus.Subscription
 
 	mu       sync.Mutex
 	closed   bool
@@ -108,7 +108,7 @@ func NewLive(ctx context.Context, cfg LiveConfig) (*Live, error) {
 		stop()
 		return nil, err
 	}
-	l.subs = append(l.subs, sub)
+	l.sub = sub
 	if cfg.Control != nil {
 		l.work.Go(func() { // it ends with ctx, or with the log
 			_ = cfg.Control.Follow(ctx, cfg.Control.State().Last+1, func(e control.Entry) error {
@@ -144,9 +144,7 @@ func (l *Live) Close() {
 		l.timer.Stop()
 	}
 	l.mu.Unlock()
-	for _, s := range l.subs {
-		s.Close()
-	}
+	l.sub.Close()
 	l.stop()
 	l.work.Wait()
 }

@@ -170,6 +170,58 @@ func TestFollow(t *testing.T) {
 	}
 }
 
+// A program that is busy, and slow to take what it is told, gets every event once and in
+// order; nothing goes on once the follower has been cancelled.
+func TestFollowKeepsOrder(t *testing.T) {
+	const n = 400
+	done := make(chan struct{})
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for i := range n {
+			fmt.Fprintf(w, "id: e:%d\ndata: {\"type\":\"x\",\"turn_id\":\"%d\"}\n\n", i, i)
+			_ = http.NewResponseController(w).Flush()
+			if i%20 == 0 {
+				time.Sleep(2 * time.Millisecond) // they come over several frames
+			}
+		}
+		select {
+		case <-done:
+		case <-r.Context().Done():
+		}
+	}))
+	defer srv.Close()
+	defer close(done)
+	msgs := make(chan tea.Msg)
+	ctx, cancel := context.WithCancel(t.Context())
+	f := follow(ctx, &Client{HTTP: srv.Client(), Base: srv.URL}, "s", func(m tea.Msg) {
+		select {
+		case msgs <- m:
+		case <-ctx.Done():
+		}
+	})
+	var got []string
+	for len(got) < n {
+		select {
+		case m := <-msgs:
+			if h, ok := m.(happened); ok {
+				for _, e := range h.events {
+					got = append(got, e.TurnID)
+				}
+				time.Sleep(3 * frame / 2) // busy
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%d events of %d came", len(got), n)
+		}
+	}
+	for i, id := range got {
+		if id != fmt.Sprint(i) {
+			t.Fatalf("event %d is %s", i, id)
+		}
+	}
+	cancel()
+	f.done.Wait()
+}
+
 // Commands that are none, and those that lack something, say so and change nothing.
 func TestCommands(t *testing.T) {
 	m := newModel(t.Context(), nil, "/w")

@@ -14,42 +14,53 @@ type follower struct {
 	done   sync.WaitGroup
 }
 
-// follow follows a session: what comes within a frame is told at once.
+// follow follows a session: what comes within a frame is told at once. One goroutine
+// reads and one tells, so that a program that is busy gets everything in its order; both
+// end when the follower is cancelled.
 func follow(ctx context.Context, api *Client, id string, send func(tea.Msg)) *follower {
 	ctx, cancel := context.WithCancel(ctx)
 	f := &follower{cancel: cancel}
 	var mu sync.Mutex
 	var held []Event
-	var timer *time.Timer
-	flush := func() {
-		mu.Lock()
-		events := held
-		held, timer = nil, nil
-		mu.Unlock()
-		if ctx.Err() == nil && len(events) > 0 {
-			send(happened{id, events})
+	wake := make(chan struct{}, 1)
+	lost := func(err error) {
+		if ctx.Err() == nil {
+			send(linked{id, err})
 		}
 	}
 	f.done.Go(func() {
 		err := api.Follow(ctx, id, func(ev Event) {
 			mu.Lock()
-			defer mu.Unlock()
 			held = append(held, ev)
-			if timer == nil {
-				timer = time.AfterFunc(frame, flush)
+			mu.Unlock()
+			select {
+			case wake <- struct{}{}:
+			default:
 			}
-		}, func(err error) {
-			if ctx.Err() == nil {
-				send(linked{id, err})
-			}
-		})
-		mu.Lock()
-		if timer != nil {
-			timer.Stop()
+		}, lost)
+		if err != nil {
+			lost(err)
 		}
-		mu.Unlock()
-		if ctx.Err() == nil && err != nil {
-			send(linked{id, err})
+	})
+	f.done.Go(func() {
+		for {
+			select {
+			case <-wake:
+			case <-ctx.Done():
+				return
+			}
+			select {
+			case <-time.After(frame):
+			case <-ctx.Done():
+				return
+			}
+			mu.Lock()
+			events := held
+			held = nil
+			mu.Unlock()
+			if len(events) > 0 {
+				send(happened{id, events})
+			}
 		}
 	})
 	return f
