@@ -75,8 +75,11 @@ func (s *Session) Workspace() string { return s.workspace }
 // Tape returns the name of its tape.
 func (s *Session) Tape() string { return s.tape }
 
-// ParentID returns the session that this one was forked from, "" if none.
+// ParentID returns the session that this one was forked from, "" if none
+// or if it was reset since.
 func (s *Session) ParentID() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.parent == nil {
 		return ""
 	}
@@ -86,6 +89,8 @@ func (s *Session) ParentID() string {
 // ForkedAt returns the last entry that the session has from its parent, 0 without
 // one.
 func (s *Session) ForkedAt() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.parent == nil {
 		return 0
 	}
