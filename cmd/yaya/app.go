@@ -23,6 +23,8 @@ import (
 	"github.com/yaya-ai/yaya/kernel"
 	"github.com/yaya-ai/yaya/kernel/approval"
 	"github.com/yaya-ai/yaya/kernel/config"
+	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/kernel/folder"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/mcpbridge"
@@ -57,6 +59,8 @@ type app struct {
 	v1      atomic.Pointer[sessions.Service]
 	live    atomic.Pointer[admin.Live]
 	trust   *trust.Store
+	folders *folder.Store
+	gate    *folder.Gate
 	files   *tool_workspace.Plugin
 	shell   *tool_shell.Plugin
 	coder   *strategy_coder.Plugin
@@ -102,9 +106,12 @@ func newApp(c appConfig) (*app, error) {
 		return nil, err
 	}
 	k := a.kernel
+	a.folders = folders(c.data, c.settings)
+	a.gate = folder.NewGate(folder.GateConfig{Store: a.folders, Folder: a.folder, Ask: a.asker(c)})
+	k.Dispatch.SetGate(a.gate)
 	a.files = tool_workspace.New(a.folder, k.Artifacts)
-	a.shell = tool_shell.New(a.folder, k.Artifacts, a.procs)
-	a.coder = strategy_coder.New(a.folder, a.shell)
+	a.shell = tool_shell.New(a.folder, a.gate.Trusted, k.Artifacts, a.procs)
+	a.coder = strategy_coder.New(a.folder, a.gate.Trusted, a.shell)
 	for _, h := range []tool.Hook{a.shell.Hook(), a.files.Hook(), a.coder.Hook()} {
 		k.Dispatch.AddHook(h)
 	}
@@ -184,6 +191,20 @@ func (a *app) folder(id string) (string, error) {
 	return s.Workspace(), nil
 }
 
+// asker returns how to put a question to a person: to those that adapters reach, or to
+// who answers for them.
+func (a *app) asker(c appConfig) func(context.Context, tool.Call, tool.Definition, string) (approval.Decision, error) {
+	if c.approver == nil {
+		return a.kernel.Approvals.Ask
+	}
+	instead := c.approver(a.kernel.Approvals)
+	return func(ctx context.Context, call tool.Call, def tool.Definition, brief string) (approval.Decision, error) {
+		d := approval.Decision{By: "cli"}
+		d.Response = event.ApproveForSession
+		return d, instead.Approve(ctx, call, def, brief)
+	}
+}
+
 // Close stops everything and waits for it; no child process is left.
 func (a *app) Close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
@@ -238,11 +259,11 @@ func loadServers(p paths, files []string) (loaded, error) {
 
 // here adds the servers of the project in dir, or in the current folder, unless
 // files were named.
-func (l *loaded) here(files []string, dir string, data *os.Root) error {
+func (l *loaded) here(files []string, dir string, store *folder.Store) error {
 	if len(files) > 0 {
 		return nil
 	}
-	return l.project(dir, trust.NewStore(data))
+	return l.project(dir, store)
 }
 
 // withApp runs f with servers, and with agents too if asked for, of this
@@ -261,7 +282,7 @@ func withApp(ctx context.Context, g *globals, p paths, mcpConfig []string, log z
 	for _, edit := range change {
 		edit(&c)
 	}
-	if err := l.here(mcpConfig, c.workspace, data); err != nil {
+	if err := l.here(mcpConfig, c.workspace, folders(data, settings)); err != nil {
 		return err
 	}
 	c.servers = l

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/yaya-ai/yaya/feature"
+	"github.com/yaya-ai/yaya/kernel/folder"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 	"github.com/yaya-ai/yaya/mcpbridge/trust"
 )
@@ -20,52 +20,46 @@ import (
 // projectFile is where a project configures MCP servers for whoever works on it.
 const projectFile = ".mcp.json"
 
-// pending is a server of a project that waits for approval.
+// pending is a server of a folder that nobody has trusted.
 type pending struct {
 	server servers.Server
-	entry  trust.Entry
+	folder folder.Status
 }
 
-// project adds the servers of the project in dir: those that were approved as
-// they are now. The others are not started (UP-21).
-func (l *loaded) project(dir string, trusted *trust.Store) error {
-	file, err := filepath.Abs(filepath.Join(dir, projectFile))
+// project adds the servers that dir brings, if the folder is trusted. The others are
+// not started (UP-21).
+func (l *loaded) project(dir string, store *folder.Store) error {
+	dir, err := folder.Resolve(dir)
 	if err != nil {
 		return err
 	}
-	data, found, err := readFile(file)
-	if err != nil || !found {
-		return err
-	}
-	cfg, err := servers.Parse(file, data, servers.FormatClaudeCode)
+	cfg, err := projectServers(dir)
 	if err != nil {
 		// A project's mistake does not keep the user from working.
 		l.warnings = append(l.warnings, fmt.Sprintf("the project's %v", err))
 		return nil
 	}
+	if len(cfg.Servers)+len(cfg.Invalid)+len(cfg.Warnings) == 0 {
+		return nil
+	}
+	st, err := store.Status(dir)
+	if err != nil {
+		return err
+	}
 	l.warnings = append(l.warnings, cfg.Warnings...)
 	l.invalid = append(l.invalid, cfg.Invalid...)
 	for _, s := range cfg.Servers {
 		if slices.ContainsFunc(l.servers, func(o servers.Server) bool { return o.Name == s.Name }) {
-			l.warnings = append(l.warnings, fmt.Sprintf("%s: server %q is left out: you have one of that name", file, s.Name))
+			l.warnings = append(l.warnings, fmt.Sprintf("%s: server %q is left out: you have one of that name", s.File, s.Name))
 			continue
 		}
 		s.Project = true
-		raw, err := json.Marshal(s)
-		if err != nil {
-			return err
-		}
-		entry := trust.Entry{File: file, Server: s.Name, Config: raw}
-		ok, err := trusted.Approved(entry)
-		if err != nil {
-			return err
-		}
-		if ok {
+		if st.Trusted {
 			l.servers = append(l.servers, s)
 			continue
 		}
-		l.pending = append(l.pending, pending{s, entry})
-		l.invalid = append(l.invalid, servers.Invalid{Name: s.Name, File: file, Err: fmt.Errorf("a project brings it, and you have not approved it: yaya mcp approve %s (it would use %s)", s.Name, s.Endpoint())})
+		l.pending = append(l.pending, pending{s, st})
+		l.invalid = append(l.invalid, servers.Invalid{Name: s.Name, File: s.File, Err: fmt.Errorf("the folder %s brings it, and you have not trusted that folder: yaya trust %s (the server would use %s)", dir, dir, s.Endpoint())})
 	}
 	return nil
 }
@@ -80,7 +74,7 @@ func mcpApproveCommand(g *globals) *cobra.Command {
 A server's tools are pinned when they are seen first. One that appears or changes
 later is neither listed nor called until you approve it; here you see what has
 changed. Servers that a project's .mcp.json brings are not started until you
-approve them. "trust": "always" in a server's configuration leaves it alone.
+trust its folder (yaya trust). "trust": "always" in a server's configuration leaves it alone.
 
 Without arguments everything that waits is shown. With a server's name it is shown
 and approved, all of it or the named tools.`,
@@ -98,7 +92,7 @@ func approve(c *cobra.Command, g *globals, args []string, yes, asJSON bool) (err
 	if err != nil {
 		return err
 	}
-	data, err := p.openData()
+	data, settings, err := g.open(p, nil)
 	if err != nil {
 		return err
 	}
@@ -116,7 +110,7 @@ func approve(c *cobra.Command, g *globals, args []string, yes, asJSON bool) (err
 	if err != nil {
 		return err
 	}
-	if err := own.project(dir, store); err != nil {
+	if err := own.project(dir, folders(data, settings)); err != nil {
 		return err
 	}
 	if len(args) > 0 {
@@ -131,17 +125,13 @@ func approve(c *cobra.Command, g *globals, args []string, yes, asJSON bool) (err
 	switch {
 	case len(waiting)+len(own.pending) == 0 && len(args) > 0:
 		return fmt.Errorf("nothing of %q waits for approval", args[0])
-	case len(waiting)+len(own.pending) == 0 || len(args) == 0:
+	case len(own.pending) > 0 && len(waiting) == 0 && len(args) > 0:
+		return fmt.Errorf("the server %q comes with a folder: trust the folder with yaya trust %s", args[0], own.pending[0].folder.Folder)
+	case len(waiting) == 0 || len(args) == 0:
 		return nil
 	case !yes && !confirm(c.InOrStdin(), w, "Approve this?"):
 		_, err := fmt.Fprintln(w, "Nothing was approved; --yes approves without asking.")
 		return err
-	}
-	for _, x := range own.pending {
-		if err := store.ApproveProject(x.entry); err != nil {
-			return err
-		}
-		fmt.Fprintf(w, "approved %s; a running yaya starts it after a restart\n", printable(x.server.Name, 128))
 	}
 	for _, x := range waiting {
 		if err := store.Approve(x, args[1:]...); err != nil {
@@ -173,7 +163,11 @@ func approveJSON(w io.Writer, waiting []trust.Waiting, projects []pending) error
 		out.Tools = []trust.Waiting{}
 	}
 	for _, x := range projects {
-		out.Projects = append(out.Projects, project{x.server.Name, x.entry.File, x.entry.Config})
+		raw, err := json.Marshal(x.server)
+		if err != nil {
+			return err
+		}
+		out.Projects = append(out.Projects, project{x.server.Name, x.server.File, raw})
 	}
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
@@ -184,12 +178,7 @@ func approveJSON(w io.Writer, waiting []trust.Waiting, projects []pending) error
 func showWaiting(w io.Writer, waiting []trust.Waiting, projects []pending) {
 	var b strings.Builder
 	for _, x := range projects {
-		fmt.Fprintf(&b, "%s: a server that %s brings:\n", x.server.Name, x.entry.File)
-		raw, err := json.MarshalIndent(x.entry.Config, "  ", "  ")
-		if err != nil {
-			raw = x.entry.Config
-		}
-		fmt.Fprintf(&b, "  %s\n\n", raw)
+		fmt.Fprintf(&b, "%s: a server that the folder %s brings, which is not trusted: %s\n  look at the folder and trust it: yaya trust %s\n\n", x.server.Name, x.folder.Folder, x.server.Runs(), x.folder.Folder)
 	}
 	for _, x := range waiting {
 		fmt.Fprintf(&b, "%s:", x.Server)

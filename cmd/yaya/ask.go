@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/kernel/approval"
 	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/kernel/folder"
 )
 
 // maxShown is how much of a call's arguments a question shows. What cannot be
@@ -46,7 +48,12 @@ func (s *show) question(ctx context.Context, r event.ApprovalRequest) {
 	if len(same) > 1 {
 		times = fmt.Sprintf(", %d times", len(same))
 	}
-	fmt.Fprintf(s.err, "\nMay %s run%s?\n  %s\n", printable(r.ToolName, 80), times, params)
+	var q folder.Question
+	if r.ToolName == folder.TrustTool && json.Unmarshal(r.Params, &q) == nil {
+		fmt.Fprintf(s.err, "\n%s", explain(q))
+	} else {
+		fmt.Fprintf(s.err, "\nMay %s run%s?\n  %s\n", printable(r.ToolName, 80), times, params)
+	}
 	fmt.Fprint(s.err, "[y]es, yes for this [s]ession, [n]o — or say why not: ")
 	line, ok := s.readLine(ctx, r.ID)
 	if !ok {

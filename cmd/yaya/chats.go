@@ -38,6 +38,7 @@ func (a *app) chats(data *os.Root) (*chatAPI, error) {
 	s, err := sessions.New(sessions.Config{
 		Root: root, Bus: k.Bus, Sessions: k.Sessions, Loop: k.Loop, Approvals: k.Approvals, Artifacts: k.Artifacts,
 		Strategy: strategy_coder.ID, Price: a.price, HasStrategy: k.Plugins.HasStrategy, Version: yayaVersion(), Log: a.log,
+		MayUse: a.mayUse, Trusted: a.gate.Trusted,
 	})
 	if err != nil {
 		return nil, errors.Join(err, root.Close())

@@ -26,6 +26,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/approval"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/kernel/folder"
 	"github.com/yaya-ai/yaya/kernel/session"
 	"github.com/yaya-ai/yaya/mcpbridge"
 )
@@ -69,9 +70,12 @@ func (c *controlPlane) Close() error { return errors.Join(c.log.Close(), c.keys.
 
 // decided puts the answer to an ask into the audit: who has let what run.
 func (c *controlPlane) decided(req approval.Request, d approval.Decision) error {
+	payload := map[string]any{"session_id": req.SessionID, "tool": req.ToolName, "digest": req.Digest, "response": d.Response}
+	if req.ToolName == folder.TrustTool {
+		payload["question"] = json.RawMessage(req.Params)
+	}
 	_, err := c.log.Append(context.Background(), control.Change{
-		Event: "approval_answered", Actor: printable(cmp.Or(d.By, "unknown"), 100), Target: d.ID,
-		Payload: map[string]any{"session_id": req.SessionID, "tool": req.ToolName, "digest": req.Digest, "response": d.Response},
+		Event: "approval_answered", Actor: printable(cmp.Or(d.By, "unknown"), 100), Target: d.ID, Payload: payload,
 	}, nil)
 	return err
 }
@@ -115,7 +119,12 @@ func withControl(ctx context.Context, g *globals, f func(*backend) error) error 
 			return err
 		}
 		defer func() { err = errors.Join(err, c.Close()) }()
-		api := admin.New(admin.Config{Devices: c.devices, Control: c.log, Version: yayaVersion(), Log: zerolog.Nop()})
+		own, settings, err := g.open(p, nil)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, own.Close()) }()
+		api := admin.New(admin.Config{Devices: c.devices, Control: c.log, Folders: folders(own, settings), Version: yayaVersion(), Log: zerolog.Nop()})
 		return f(&backend{client: &http.Client{Transport: inProcess{asOwner(api)}}})
 	})
 }

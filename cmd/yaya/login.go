@@ -84,12 +84,12 @@ func withGrants(g *globals, mcpConfig []string, name string, f func(servers.Serv
 	if err != nil {
 		return err
 	}
-	data, _, err := g.open(p, nil)
+	data, settings, err := g.open(p, nil)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, data.Close()) }()
-	if err := l.here(mcpConfig, dir, data); err != nil {
+	if err := l.here(mcpConfig, dir, folders(data, settings)); err != nil {
 		return err
 	}
 	for _, s := range l.servers {

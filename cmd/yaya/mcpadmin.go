@@ -28,13 +28,17 @@ type serverAdmin struct {
 	mu       sync.Mutex
 	list     map[string]servers.Server // configured and readable
 	bad      []servers.Invalid         // configured and not
-	wait     []pending                 // of the project
+	wait     []pending                 // of a folder that is not trusted
+
+	here string // the folder whose servers are offered
+	work sync.WaitGroup
+	ends bool
 }
 
 // newServerAdmin looks after the servers that were loaded, from yaya's own file
 // unless others were named.
 func newServerAdmin(a *app, p paths, l loaded, own bool) *serverAdmin {
-	s := &serverAdmin{a: a, p: p, own: own, list: map[string]servers.Server{}, wait: l.pending}
+	s := &serverAdmin{a: a, p: p, own: own, list: map[string]servers.Server{}, wait: l.pending, here: a.workspace}
 	for _, x := range l.servers {
 		s.list[x.Name] = x
 	}
@@ -43,7 +47,22 @@ func newServerAdmin(a *app, p paths, l loaded, own bool) *serverAdmin {
 			s.bad = append(s.bad, x)
 		}
 	}
+	a.folders.OnChange(func(dir string) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if !s.ends {
+			s.work.Go(func() { s.reconsider(dir) })
+		}
+	})
 	return s
+}
+
+// Close waits for what is under way, and looks at no folder from then on.
+func (s *serverAdmin) Close() {
+	s.mu.Lock()
+	s.ends = true
+	s.mu.Unlock()
+	s.work.Wait()
 }
 
 // List implements [admin.Servers].
@@ -85,7 +104,7 @@ func (s *serverAdmin) List() []admin.Server {
 	}
 	for _, x := range s.wait {
 		row := s.row(x.server)
-		row.State, row.Reason = "waiting", "a project brings it, and it has not been approved"
+		row.State, row.Reason = "waiting", fmt.Sprintf("the folder %s brings it, which is not trusted: yaya trust %s", x.folder.Folder, x.folder.Folder)
 		out = append(out, row)
 	}
 	slices.SortFunc(out, func(x, y admin.Server) int { return strings.Compare(x.Name, y.Name) })

@@ -2,13 +2,15 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/gateway/admin"
+	"github.com/yaya-ai/yaya/kernel/folder"
+	"github.com/yaya-ai/yaya/mcpbridge/servers"
 	"github.com/yaya-ai/yaya/mcpbridge/trust"
 )
 
@@ -32,19 +34,21 @@ func (s *serverAdmin) Waiting() ([]admin.Waiting, error) {
 		out = append(out, row)
 	}
 	for _, x := range s.wait {
-		out = append(out, admin.Waiting{Server: x.server.Name, Reason: "the project's " + x.entry.File + " brings it", Runs: x.server.Runs(), Config: s.row(x.server).Config, Tools: []admin.WaitingTool{}, Digest: x.digest()})
+		lines := []string{}
+		for _, i := range x.folder.Items {
+			lines = append(lines, i.String())
+		}
+		out = append(out, admin.Waiting{
+			Server: x.server.Name, Runs: x.server.Runs(), Config: s.row(x.server).Config, Tools: []admin.WaitingTool{}, Digest: x.folder.Digest(),
+			Reason: fmt.Sprintf("the folder %s brings it, which is not trusted; approving trusts the folder with all of this: %s", x.folder.Folder, strings.Join(lines, "; ")),
+		})
 	}
 	return out, nil
 }
 
-func (x pending) digest() string {
-	sum := sha256.Sum256(append([]byte(x.entry.File+"\x00"+x.entry.Server+"\x00"), x.entry.Config...))
-	return hex.EncodeToString(sum[:])
-}
-
 // Approve implements [admin.Servers].
 func (s *serverAdmin) Approve(ctx context.Context, server, digest string, tools []string) error {
-	if done, err := s.approveProject(ctx, server, digest); done || err != nil {
+	if done, err := s.approveProject(server, digest, auth.FromContext(ctx).Actor()); done || err != nil {
 		return err
 	}
 	all, err := s.a.trust.Waiting()
@@ -81,29 +85,67 @@ func (s *serverAdmin) Approve(ctx context.Context, server, digest string, tools 
 	return fmt.Errorf("%w: nothing of %q waits for approval", admin.ErrUnknown, server)
 }
 
-// approveProject starts a server that a project brings, if one of that name waits.
-func (s *serverAdmin) approveProject(ctx context.Context, server, digest string) (done bool, err error) {
-	s.changing.Lock()
-	defer s.changing.Unlock()
+// approveProject trusts the folder that brings a server, if one of that name waits.
+func (s *serverAdmin) approveProject(server, digest, by string) (done bool, err error) {
 	s.mu.Lock()
 	i := slices.IndexFunc(s.wait, func(x pending) bool { return x.server.Name == server })
 	if i < 0 {
 		s.mu.Unlock()
 		return false, nil
 	}
-	x := s.wait[i]
+	at := s.wait[i].folder.Folder
 	s.mu.Unlock()
-	if x.digest() != digest {
-		return false, fmt.Errorf("%w: %s is configured in another way by now", admin.ErrStale, server)
+	_, err = s.a.folders.Trust(at, digest, by)
+	if errors.Is(err, folder.ErrChanged) {
+		err = fmt.Errorf("%w: %w", admin.ErrStale, err)
 	}
-	if err := s.a.trust.ApproveProject(x.entry); err != nil {
-		return false, err
+	return err == nil, err
+}
+
+// reconsider starts the servers of a folder that has been trusted, and stops those of
+// one that no longer is.
+func (s *serverAdmin) reconsider(dir string) {
+	if !s.own {
+		return
 	}
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	if here, err := folder.Resolve(s.here); err != nil || here != dir {
+		return
+	}
+	var now loaded
 	s.mu.Lock()
-	s.wait = slices.Delete(slices.Clone(s.wait), i, i+1) // changing has kept it as it was
-	s.list[server] = x.server
+	for _, x := range s.list {
+		if !x.Project {
+			now.servers = append(now.servers, x)
+		}
+	}
 	s.mu.Unlock()
-	s.run(ctx, x.server)
-	s.a.changed(admin.PartQuarantine)
-	return true, nil
+	mine := len(now.servers)
+	if err := now.project(dir, s.a.folders); err != nil {
+		s.a.log.Error().Err(err).Str("folder", dir).Msg("the servers of a folder cannot be looked at; none of them runs")
+	}
+	var stop, start []servers.Server
+	s.mu.Lock()
+	for name, x := range s.list {
+		if x.Project && !slices.ContainsFunc(now.servers, func(y servers.Server) bool { return y.Name == name && y.Project }) {
+			stop = append(stop, x)
+			delete(s.list, name)
+		}
+	}
+	for _, x := range now.servers[mine:] {
+		if _, runs := s.list[x.Name]; !runs {
+			start = append(start, x)
+		}
+		s.list[x.Name] = x
+	}
+	s.wait = now.pending
+	s.mu.Unlock()
+	for _, x := range stop {
+		s.a.bridge.Remove(x.Name)
+	}
+	for _, x := range start {
+		s.run(context.Background(), x)
+	}
+	s.a.changed(admin.PartServers, admin.PartTools, admin.PartQuarantine)
 }

@@ -128,6 +128,9 @@ func runPrompt(ctx context.Context, g *globals, o runOptions, prompt string, in 
 	if g.verbose {
 		log = g.newLog(errOut)
 	}
+	if err := trustFirst(ctx, g, o, tty, in, errOut); err != nil {
+		return err
+	}
 	return withApp(ctx, g, p, o.mcpConfig, log, true, func(a *app) error {
 		if o.approve == "never" {
 			a.kernel.Dispatch.AddHook(readOnly{})

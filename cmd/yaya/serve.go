@@ -76,7 +76,7 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 	}
 	defer unlock()
 
-	if err := l.here(mcpConfig, "", data); err != nil {
+	if err := l.here(mcpConfig, "", folders(data, settings)); err != nil {
 		return err
 	}
 	plane, err := openControl(data, log)
@@ -112,10 +112,12 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 		return err
 	}
 	defer endLive()
+	mcpServers := newServerAdmin(a, p, l, len(mcpConfig) == 0)
+	defer mcpServers.Close()
 	var url string
 	api := admin.New(admin.Config{
 		Bus: a.kernel.Bus, Settings: settings, Plugins: a.kernel.Plugins, Devices: plane.devices, Control: plane.log,
-		Servers: newServerAdmin(a, p, l, len(mcpConfig) == 0), Registry: a.kernel.Tools, Dispatch: a.kernel.Dispatch, Artifacts: a.kernel.Artifacts, Approvals: a.kernel.Approvals,
+		Servers: mcpServers, Folders: a.folders, Registry: a.kernel.Tools, Dispatch: a.kernel.Dispatch, Artifacts: a.kernel.Artifacts, Approvals: a.kernel.Approvals,
 		Plane: plane.plane, Live: live, Setup: func() admin.Setup { return a.setup(url, listen.remote()) }, Version: yayaVersion(), Log: log,
 	})
 	page, err := dashboard.New()

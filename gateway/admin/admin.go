@@ -31,6 +31,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/approval"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/config"
+	"github.com/yaya-ai/yaya/kernel/folder"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
@@ -48,6 +49,7 @@ type Config struct {
 	Dispatch  *tool.Dispatcher
 	Artifacts *tool.Store
 	Approvals *approval.Runtime
+	Folders   *folder.Store
 	Plane     *rpc.Plane
 	Live      *Live
 	// Setup says how to begin with this yaya.
@@ -99,6 +101,7 @@ func (a *API) routes() *http.ServeMux {
 	a.changeRoutes(api)
 	a.toolRoutes(api)
 	a.approvalRoutes(api)
+	a.folderRoutes(api)
 	a.deviceRoutes(api)
 	a.registryRoutes(api)
 	openapi.Errors[Error](api.OpenAPI())

@@ -14,6 +14,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/google/uuid"
 
+	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/loop"
 	"github.com/yaya-ai/yaya/kernel/session"
@@ -34,6 +35,7 @@ type (
 	State struct {
 		Session
 		State         string    `json:"state" enum:"idle,running,requires_action" doc:"what it is doing"`
+		Restricted    bool      `json:"restricted" doc:"nobody has trusted its folder: the agent can read and search there, and nothing else"`
 		TurnID        string    `json:"turn_id,omitempty" doc:"the running turn"`
 		PendingTurnID string    `json:"pending_turn_id,omitempty" doc:"the turn that a message waits for which has started none"`
 		Cursor        string    `json:"cursor" doc:"<epoch>:<seq> of the last event"`
@@ -82,7 +84,7 @@ func (s *Service) state(id string) (State, error) {
 		return State{}, err
 	}
 	now := snapshotOf(id, sn)
-	st := State{Session: rec, State: string(loop.Idle), TurnID: sn.TurnID, PendingTurnID: sn.PendingTurn, Cursor: now.Cursor, Approvals: now.Approvals, Queue: now.Queue}
+	st := State{Session: rec, State: string(loop.Idle), Restricted: !s.cfg.Trusted(id), TurnID: sn.TurnID, PendingTurnID: sn.PendingTurn, Cursor: now.Cursor, Approvals: now.Approvals, Queue: now.Queue}
 	if _, turn := s.cfg.Loop.State(id); turn != "" && sn.TurnID == "" { // it has just been taken in
 		st.TurnID, st.PendingTurnID = turn, ""
 	}
@@ -96,7 +98,7 @@ func (s *Service) state(id string) (State, error) {
 }
 
 func (s *Service) sessionRoutes(api huma.API) {
-	huma.Register(api, op("POST", "/v1/sessions", "createSession", "sessions:write", "Make a session", http.StatusCreated), handle(s, func(_ context.Context, in *struct {
+	huma.Register(api, op("POST", "/v1/sessions", "createSession", "sessions:write", "Make a session", http.StatusCreated), handle(s, func(ctx context.Context, in *struct {
 		Key  string `header:"Idempotency-Key" maxLength:"256" doc:"the same key with the same body is the same session"`
 		Body newSession
 	},
@@ -105,7 +107,7 @@ func (s *Service) sessionRoutes(api huma.API) {
 			SessionID string `json:"session_id"`
 		}
 	}, error) {
-		m, err := s.checked(in.Body)
+		m, err := s.checked(auth.FromContext(ctx), in.Body)
 		if err != nil {
 			return nil, err
 		}
@@ -184,9 +186,12 @@ func digest(parts ...string) string {
 }
 
 // checked checks a request for a session.
-func (s *Service) checked(b newSession) (made, error) {
+func (s *Service) checked(who auth.Principal, b newSession) (made, error) {
 	if !filepath.IsAbs(b.Workspace) {
 		return made{}, problem(http.StatusBadRequest, "bad_workspace", "workspace_path has to be absolute")
+	}
+	if err := s.cfg.MayUse(who, b.Workspace); err != nil {
+		return made{}, problem(http.StatusForbidden, "workspace_not_allowed", "%v", err)
 	}
 	info, err := os.Stat(b.Workspace) //nolint:forbidigo // the workspace is named by the user, and may be anywhere
 	if err != nil || !info.IsDir() {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/kernel/approval"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
@@ -41,6 +42,11 @@ type Config struct {
 	Strategy string
 	// HasStrategy reports whether there is a strategy of that id; nil: there is.
 	HasStrategy func(id string) bool
+	// MayUse returns why somebody may not have a session work in a folder; nil:
+	// everybody may.
+	MayUse func(who auth.Principal, dir string) error
+	// Trusted reports whether the folder of a session is trusted; nil: it is.
+	Trusted func(session string) bool
 	// KeepAlive is when a comment is sent to readers if nothing else is. Default 15 s.
 	KeepAlive time.Duration
 	Version   string
@@ -70,6 +76,12 @@ func New(cfg Config) (*Service, error) {
 	cfg.KeepAlive = cmp.Or(cfg.KeepAlive, 15*time.Second)
 	if cfg.Price == nil {
 		cfg.Price = func(string, event.Usage) float64 { return 0 }
+	}
+	if cfg.MayUse == nil {
+		cfg.MayUse = func(auth.Principal, string) error { return nil }
+	}
+	if cfg.Trusted == nil {
+		cfg.Trusted = func(string) bool { return true }
 	}
 	if cfg.HasStrategy == nil {
 		cfg.HasStrategy = func(string) bool { return true }

@@ -44,6 +44,7 @@ var allowed = map[string][]string{
 	"plugins/tool_shell":          {"kernel/...", "feature"},
 	"plugins/strategy_coder":      {"kernel/...", "feature"},
 	"kernel/approval":             {"kernel/event", "kernel/bus", "kernel/tool"},
+	"kernel/folder":               {"kernel/event", "kernel/tool", "kernel/approval"},
 	"auth":                        {},
 	"feature":                     {"kernel/..."},
 	"mcpbridge":                   {"kernel/...", "feature", "mcpbridge/..."},

@@ -181,13 +181,33 @@ func (r *Runtime) Approve(ctx context.Context, call tool.Call, def tool.Definiti
 	if r.granted(call.SessionID, key) {
 		return nil
 	}
+	d, err := r.put(ctx, key, call, def, brief)
+	if err != nil {
+		return err
+	}
+	return verdict(d)
+}
+
+// Ask puts a question that is not about the run of a tool, such as whether a folder is
+// trusted, and returns the answer as it was recorded. It waits as
+// [Runtime.Approve] does; earlier answers do not count.
+func (r *Runtime) Ask(ctx context.Context, call tool.Call, def tool.Definition, brief string) (Decision, error) {
+	key, err := bind(call, def)
+	if err != nil {
+		return Decision{}, err
+	}
+	return r.put(ctx, key, call, def, brief)
+}
+
+// put puts an ask and waits for its answer.
+func (r *Runtime) put(ctx context.Context, key [32]byte, call tool.Call, def tool.Definition, brief string) (Decision, error) {
 	var caller Ask
 	if r.cfg.Asker != nil {
 		caller = r.cfg.Asker(call)
 	}
 	others := r.cfg.Audience(call.SessionID)
 	if !others && caller == nil {
-		return &tool.RejectedError{Feedback: "it needs approval and nobody is there to ask"}
+		return Decision{}, &tool.RejectedError{Feedback: "it needs approval and nobody is there to ask"}
 	}
 	wait := cmp.Or(r.cfg.Timeout(call.SessionID), DefaultTimeout)
 	p := &pending{key: key, answer: make(chan Decision, 1), req: Request{
@@ -199,14 +219,14 @@ func (r *Runtime) Approve(ctx context.Context, call tool.Call, def tool.Definiti
 	r.mu.Lock()
 	if r.closed {
 		r.mu.Unlock()
-		return ErrShutdown
+		return Decision{}, ErrShutdown
 	}
 	r.pending[p.req.ID] = p
 	r.mu.Unlock()
 
 	if err := r.ask(p); err != nil {
 		r.take(p.req.ID)
-		return fmt.Errorf("the request could not be put: %w", err)
+		return Decision{}, fmt.Errorf("the request could not be put: %w", err)
 	}
 	r.changed()
 	defer r.changed()
@@ -219,9 +239,9 @@ func (r *Runtime) Approve(ctx context.Context, call tool.Call, def tool.Definiti
 	case d, ok := <-p.answer:
 		if !ok {
 			r.take(p.req.ID)
-			return r.withdraw(p, "shutdown", ErrShutdown)
+			return Decision{}, r.withdraw(p, "shutdown", ErrShutdown)
 		}
-		return verdict(d)
+		return d, nil
 	case <-timer.C:
 		return r.giveUp(p, "timeout", ErrTimeout)
 	case <-ctx.Done():
@@ -302,13 +322,13 @@ func (r *Runtime) take(id string) bool {
 }
 
 // giveUp ends an ask without an answer, unless one came at the same moment.
-func (r *Runtime) giveUp(p *pending, reason string, why error) error {
+func (r *Runtime) giveUp(p *pending, reason string, why error) (Decision, error) {
 	if !r.take(p.req.ID) {
 		if d, ok := <-p.answer; ok {
-			return verdict(d)
+			return d, nil
 		}
 	}
-	return r.withdraw(p, reason, why)
+	return Decision{}, r.withdraw(p, reason, why)
 }
 
 func (r *Runtime) withdraw(p *pending, reason string, why error) error {

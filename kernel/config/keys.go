@@ -47,6 +47,7 @@ var Keys = []Key{
 	{"approval.rules", "", "rules about tool calls, see docs/CONFIG.md", list},
 	{"auth.issuer", "", "authorization server whose tokens MCP clients may use", text},
 	{"auth.audience", "", "URL of the MCP endpoint that those tokens must be for", text},
+	{"workspace.roots", "", "folders below which devices and other clients may have agents work", list},
 	{"wire.export", "", "names of tools that other kernels may invoke as skills", list},
 	{"loop.max_iterations", `16`, "model calls in one turn", number},
 	{"loop.llm_timeout", `"10m"`, "how long one model call may take", duration},

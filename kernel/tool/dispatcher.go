@@ -51,6 +51,15 @@ type Approver interface {
 	Approve(ctx context.Context, call Call, def Definition, brief string) error
 }
 
+// Gate admits calls of tools that run or change something in a session's folder
+// ([Definition.InFolder]), before anything else looks at them.
+type Gate interface {
+	// Admit returns nil when the folder may be used so, a [*RejectedError] when a
+	// person has refused, and another error when no answer came. It may wait for an
+	// answer.
+	Admit(ctx context.Context, call Call, def Definition) error
+}
+
 // RejectedError is a refusal. The model gets to see the feedback.
 type RejectedError struct{ Feedback string }
 
@@ -78,6 +87,7 @@ type Dispatcher struct {
 
 	mu     sync.Mutex
 	hooks  []Hook
+	gate   Gate
 	closed bool
 	work   sync.WaitGroup
 }
@@ -95,6 +105,13 @@ func (d *Dispatcher) AddHook(h Hook) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.hooks = append(d.hooks[:len(d.hooks):len(d.hooks)], h)
+}
+
+// SetGate sets the gate, before the first call. Without one every folder is open.
+func (d *Dispatcher) SetGate(g Gate) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.gate = g
 }
 
 // Close refuses new calls on goroutines of the dispatcher's own and waits for
@@ -178,6 +195,9 @@ func (d *Dispatcher) run(ctx context.Context, e *Entry, call Call) Result {
 	if res, ok := d.check(e, &call); !ok {
 		return res
 	}
+	if res, ok := d.admit(ctx, e, call); !ok {
+		return res
+	}
 	if res, ok := d.permit(ctx, e, call); !ok {
 		return res
 	}
@@ -232,6 +252,20 @@ func invalid(name string, vs []Violation) Result {
 	return res
 }
 
+// admit asks the gate about a tool that works in the session's folder.
+func (d *Dispatcher) admit(ctx context.Context, e *Entry, call Call) (Result, bool) {
+	if !e.Def.InFolder {
+		return Result{}, true
+	}
+	d.mu.Lock()
+	gate := d.gate
+	d.mu.Unlock()
+	if gate == nil {
+		return Result{}, true
+	}
+	return unapproved(e.Def.Name, gate.Admit(ctx, call, e.Def))
+}
+
 // permit asks hooks, policy and, if need be, a person.
 func (d *Dispatcher) permit(ctx context.Context, e *Entry, call Call) (Result, bool) {
 	d.mu.Lock()
@@ -284,14 +318,18 @@ func (d *Dispatcher) ask(ctx context.Context, e *Entry, call Call) (Result, bool
 	if b, ok := e.Tool.(ApprovalBriefer); ok {
 		brief = b.ApprovalBrief(call)
 	}
-	err := d.cfg.Approver.Approve(ctx, call, e.Def, Brief(brief))
+	return unapproved(e.Def.Name, d.cfg.Approver.Approve(ctx, call, e.Def, Brief(brief)))
+}
+
+// unapproved is the result of a call that was not agreed to, if err says so.
+func unapproved(name string, err error) (Result, bool) {
 	if err == nil {
 		return Result{}, true
 	}
 	if r, ok := errors.AsType[*RejectedError](err); ok {
 		return Fail(ErrRejected, "rejected: %s", r.Error()), false
 	}
-	return Fail(ErrRejected, "no approval for %s: %v", e.Def.Name, err), false
+	return Fail(ErrRejected, "no approval for %s: %v", name, err), false
 }
 
 // invoke runs the tool. A tool that does not promise to obey its context gets a

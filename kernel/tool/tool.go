@@ -63,6 +63,9 @@ type Definition struct {
 	// ForAgents keeps the tool for turns of yaya's own agents: it makes no sense
 	// without a conversation. Other callers do not see it.
 	ForAgents bool
+	// InFolder marks a tool that runs or changes something in the folder that the
+	// session works in: a [Gate] admits its calls first.
+	InFolder bool
 	// Validate makes the dispatcher validate the arguments of native calls too,
 	// which are otherwise the provider's to check.
 	Validate bool

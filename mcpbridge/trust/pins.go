@@ -28,6 +28,10 @@ const (
 	settling   = 10 * time.Second
 	flapWindow = 10 * time.Minute
 	flapLimit  = 5 // changes within flapWindow
+
+	// oldProjects is what 0.1 approved of projects; folders are trusted as a whole
+	// since (kernel/folder).
+	oldProjects = "projects.json"
 )
 
 // Source is a configured server: its name, and what else its pins depend on. A
@@ -199,7 +203,7 @@ func (s *Store) Waiting() ([]Waiting, error) {
 	}
 	var out []Waiting
 	for _, e := range entries {
-		if !strings.HasSuffix(e.Name(), ".json") || e.Name() == projectsFile {
+		if !strings.HasSuffix(e.Name(), ".json") || e.Name() == oldProjects {
 			continue
 		}
 		r, _, err := s.load(e.Name())

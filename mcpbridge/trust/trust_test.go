@@ -249,35 +249,3 @@ func TestSourcesAndDamage(t *testing.T) {
 		t.Error("damage is not reported")
 	}
 }
-
-// R18, UP-21: a project's server is approved as it is, file and all.
-func TestProjects(t *testing.T) {
-	dir := t.TempDir()
-	e := trust.Entry{File: "/p/.mcp.json", Server: "s", Config: json.RawMessage(`{"command":"x","args":["a"]}`)}
-	if ok, err := open(t, dir).Approved(e); ok || err != nil {
-		t.Fatalf("at first: %v %v", ok, err)
-	}
-	if err := open(t, dir).ApproveProject(e); err != nil {
-		t.Fatal(err)
-	}
-	same := e
-	same.Config = json.RawMessage(`{ "args": ["a"], "command": "x" }`)
-	if ok, err := open(t, dir).Approved(same); !ok || err != nil {
-		t.Errorf("the same: %v %v", ok, err)
-	}
-	for name, edit := range map[string]func(*trust.Entry){
-		"arguments": func(e *trust.Entry) { e.Config = json.RawMessage(`{"command":"x","args":["b"]}`) },
-		"file":      func(e *trust.Entry) { e.File = "/q/.mcp.json" },
-		"name":      func(e *trust.Entry) { e.Server = "t" },
-		"env":       func(e *trust.Entry) { e.Config = json.RawMessage(`{"command":"x","args":["a"],"env":{"A":"1"}}`) },
-	} {
-		other := e
-		edit(&other)
-		if ok, err := open(t, dir).Approved(other); ok || err != nil {
-			t.Errorf("another %s: %v %v", name, ok, err)
-		}
-	}
-	if w, err := open(t, dir).Waiting(); err != nil || len(w) != 0 {
-		t.Errorf("waiting: %v %v", w, err)
-	}
-}

@@ -57,7 +57,11 @@ type world struct {
 	v   *commands
 	p   *strategy_coder.Plugin
 	n   int
+
+	restricted bool
 }
+
+func (w *world) trusted(string) bool { return !w.restricted }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
@@ -76,7 +80,7 @@ func newWorld(t *testing.T) *world {
 		}
 	}
 	w := &world{t: t, dir: t.TempDir(), c: &fakeContext{providers: settings.Providers(), config: map[string]string{}}, v: &commands{list: []string{"make test"}}}
-	w.p = strategy_coder.New(func(string) (string, error) { return w.dir, nil }, w.v)
+	w.p = strategy_coder.New(func(string) (string, error) { return w.dir, nil }, w.trusted, w.v)
 	if err := w.p.OnLoad(t.Context(), w.c); err != nil {
 		t.Fatal(err)
 	}

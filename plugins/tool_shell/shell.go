@@ -46,6 +46,7 @@ var passed = []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_C
 // Plugin has the tools.
 type Plugin struct {
 	folder    func(session string) (string, error)
+	trusted   func(session string) bool
 	artifacts *tool.Store
 	procs     *proc.Manager
 
@@ -54,9 +55,10 @@ type Plugin struct {
 	pins map[string][]string // verify commands that were there when a session began
 }
 
-// New returns the plugin. folder returns the absolute path that a session works in.
-func New(folder func(session string) (string, error), artifacts *tool.Store, procs *proc.Manager) *Plugin {
-	return &Plugin{folder: folder, artifacts: artifacts, procs: procs, pins: map[string][]string{}}
+// New returns the plugin. folder returns the absolute path that a session works in,
+// trusted whether that folder's checks may run.
+func New(folder func(session string) (string, error), trusted func(session string) bool, artifacts *tool.Store, procs *proc.Manager) *Plugin {
+	return &Plugin{folder: folder, trusted: trusted, artifacts: artifacts, procs: procs, pins: map[string][]string{}}
 }
 
 // Manifest implements [plugin.Plugin].
@@ -82,21 +84,21 @@ func (p *Plugin) OnLoad(_ context.Context, c plugin.Context) error {
 	p.c = c
 	p.mu.Unlock()
 	sh, err := tool.New(tool.Definition{
-		Name: "shell", Title: "Shell", Kind: tool.KindExec, ForAgents: true, Timeout: tool.OwnTimeout,
+		Name: "shell", Title: "Shell", Kind: tool.KindExec, ForAgents: true, InFolder: true, Timeout: tool.OwnTimeout,
 		Description: "Runs a command with sh in the workspace and returns its output, standard error included, and its exit code. Nothing can be typed into it.",
 	}, p.shell)
 	if err != nil {
 		return err
 	}
 	ver, err := tool.New(tool.Definition{
-		Name: "verify", Title: "Verify", Kind: tool.KindExec, ForAgents: true, Timeout: tool.OwnTimeout,
+		Name: "verify", Title: "Verify", Kind: tool.KindExec, ForAgents: true, InFolder: true, Timeout: tool.OwnTimeout,
 		Description: "Runs the commands that check the work (those of AGENTS.md or the configuration, make test by default) and returns how they ended.",
 	}, p.verify)
 	if err != nil {
 		return err
 	}
 	dia, err := tool.New(tool.Definition{
-		Name: "diagram", Title: "Diagram", Kind: tool.KindExec, ForAgents: true, Timeout: tool.OwnTimeout,
+		Name: "diagram", Title: "Diagram", Kind: tool.KindExec, ForAgents: true, InFolder: true, Timeout: tool.OwnTimeout,
 		Description: "Draws a diagram from a Graphviz (dot) source and keeps the picture (SVG) as an artifact. Without Graphviz on this machine the source is kept.",
 	}, p.diagram)
 	if err != nil {

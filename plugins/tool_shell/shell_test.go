@@ -55,7 +55,11 @@ type world struct {
 	dir string
 	c   *fakeContext
 	p   *tool_shell.Plugin
+
+	restricted bool
 }
+
+func (w *world) trusted(string) bool { return !w.restricted }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
@@ -69,7 +73,7 @@ func newWorld(t *testing.T) *world {
 		procs.Close(context.Background())
 		_ = root.Close()
 	})
-	w.p = tool_shell.New(func(string) (string, error) { return w.dir, nil }, tool.NewStore(root), procs)
+	w.p = tool_shell.New(func(string) (string, error) { return w.dir, nil }, w.trusted, tool.NewStore(root), procs)
 	if err := w.p.OnLoad(t.Context(), w.c); err != nil {
 		t.Fatal(err)
 	}

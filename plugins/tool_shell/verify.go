@@ -56,8 +56,8 @@ func (p *Plugin) Pin(session string) {
 	root, _, sub := strings.Cut(session, "::agent::")
 	inherited, has := p.pins[root]
 	p.mu.Unlock()
-	if known {
-		return
+	if known || !p.trusted(session) {
+		return // a folder that is trusted later brings what was shown then
 	}
 	commands := inherited
 	if !sub || !has {
@@ -73,12 +73,13 @@ func (p *Plugin) Pin(session string) {
 
 // Commands returns the verify commands of a session as they are now: of the
 // configuration (plugin.tool_shell.verify), else of AGENTS.md, else make test if there
-// is a Makefile with such a target; none if there is nothing.
+// is a Makefile with such a target; none if there is nothing, or the folder is
+// restricted.
 func (p *Plugin) Commands(session string) []string {
 	p.mu.Lock()
 	c := p.c
 	p.mu.Unlock()
-	if c == nil {
+	if c == nil || !p.trusted(session) {
 		return nil
 	}
 	var configured []string
@@ -94,6 +95,11 @@ func (p *Plugin) Commands(session string) []string {
 		return nil
 	}
 	defer func() { _ = w.Close() }()
+	return Checks(w)
+}
+
+// Checks returns the verify commands that a folder brings.
+func Checks(w *workspace.Workspace) []string {
 	if text, err := w.Text("AGENTS.md"); err == nil {
 		if cs := FromAgents(text); len(cs) > 0 {
 			return cs

@@ -106,7 +106,7 @@ func (patchTool) ApprovalBrief(call tool.Call) string {
 
 func (p *Plugin) patcher(c plugin.Context) error {
 	t, err := tool.New(tool.Definition{
-		Name: "apply_patch", Title: "Apply patch", Kind: tool.KindWrite, ForAgents: true,
+		Name: "apply_patch", Title: "Apply patch", Kind: tool.KindWrite, ForAgents: true, InFolder: true,
 		Description: "Changes, creates, moves and deletes text files of the workspace by a patch, which is applied whole or not at all. Hunks are found by their lines; give three lines of context around each change.",
 	}, p.apply)
 	if err != nil {

@@ -134,17 +134,14 @@ func (m *model) question() []string {
 		return nil
 	}
 	a := m.t.asks[0]
-	var shown string
-	var v any
-	if json.Unmarshal(a.Input, &v) == nil {
-		if raw, err := json.MarshalIndent(v, "", "  "); err == nil {
-			shown = string(raw)
-		}
+	what := "may " + paint(bold, clean(a.Tool, 80)) + " run?"
+	shown, folder := folderQuestion(a)
+	if folder {
+		what = "do you trust this folder?"
+	} else {
+		shown = indented(a.Input)
 	}
-	if shown == "" {
-		shown = string(a.Input)
-	}
-	out := []string{paint(yellow, strings.Repeat("═", m.width)), paint(bold+yellow, "yaya asks: ") + "may " + paint(bold, clean(a.Tool, 80)) + " run?"}
+	out := []string{paint(yellow, strings.Repeat("═", m.width)), paint(bold+yellow, "yaya asks: ") + what}
 	for _, l := range lines(shown, m.width-2) {
 		out = append(out, "  "+l)
 	}
@@ -160,6 +157,19 @@ func (m *model) question() []string {
 		more += paint(dim, "  until "+d.Local().Format(time.TimeOnly))
 	}
 	return append(out, paint(wait+bold, "Alt+Y")+" yes  "+paint(wait+bold, "Alt+S")+" yes, for this session  "+paint(wait+bold, "Alt+N")+" no (what you have typed is the reason)"+more)
+}
+
+// indented writes JSON over several lines, with commands as a shell takes them.
+func indented(raw json.RawMessage) string {
+	var v any
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if json.Unmarshal(raw, &v) != nil || enc.Encode(v) != nil {
+		return string(raw)
+	}
+	return strings.TrimSpace(b.String())
 }
 
 func (m *model) status() string {

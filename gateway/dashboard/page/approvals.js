@@ -5,6 +5,19 @@ import { api, seg } from './api.js';
 import { changed, href, may, useLoaded } from './state.js';
 import { Do, Field, html, Name, Of, plain, Pre, pretty, Time, View } from './ui.js';
 
+/** One thing that a folder brings, as a line. @param {any} i */
+const brings = (i) => `${[i.kind, i.name].filter(Boolean).join(' ')}${i.runs ? ': ' + i.runs : ''}`;
+
+/** What trusting a folder means. @param {{q: any}} p */
+function Folder({ q }) {
+  const changed = (q.added?.length ?? 0) + (q.removed?.length ?? 0) > 0;
+  const all = (q.items ?? []).map(brings).join('\n');
+  return html`<p><code><${Name} text=${q.folder} max=${4096} /></code></p>
+    ${changed && html`<p>It was trusted before, and brings something else now.</p><${Pre} all diff text=${[...(q.removed ?? []).map((/** @type {any} */ i) => '- ' + brings(i)), ...(q.added ?? []).map((/** @type {any} */ i) => '+ ' + brings(i))].join('\n')} label="What has changed" />`}
+    ${all ? html`<p>With your rights, and without another question, it would bring:</p><${Pre} all text=${all} label="What the folder brings, all of it" />` : html`<p>Nothing in it runs by itself.</p>`}
+    <p class="muted">The agent could then change files and run commands there, each after a question. Until then it can read and search the folder, and nothing else.</p>`;
+}
+
 /** A question: what exactly would run, and three answers. Nothing in it is somebody
  * else's but the text in the box. @param {{asks: any[], session?: boolean, among: string}} p among changes when what is around it does */
 export function Question({ asks, session = true, among }) {
@@ -18,10 +31,11 @@ export function Question({ asks, session = true, among }) {
     if (failed.length === all.length) throw /** @type {PromiseRejectedResult} */ (failed[0]).reason;
   };
   const allowed = may('approvals:answer');
-  return html`<section class="ask" aria-label=${`yaya asks: may ${plain(a.tool_name)} run?`}>
-    <header><span class="seal">yaya asks</span><h2>May <code><${Name} text=${a.tool_name} /></code> run${asks.length > 1 ? ` ${asks.length} times` : ''}?</h2></header>
-    ${a.brief && html`<p><${Name} text=${a.brief} /></p>`}
-    <${Pre} all text=${pretty(a.params)} label="What it would be given, all of it" />
+  const folder = a.tool_name === 'folder_trust' && a.params?.folder;
+  return html`<section class="ask" aria-label=${folder ? 'yaya asks: do you trust this folder?' : `yaya asks: may ${plain(a.tool_name)} run?`}>
+    <header><span class="seal">yaya asks</span><h2>${folder ? 'Do you trust this folder?' : html`May <code><${Name} text=${a.tool_name} /></code> run${asks.length > 1 ? ` ${asks.length} times` : ''}?`}</h2></header>
+    ${folder ? html`<${Folder} q=${a.params} />` : html`${a.brief && html`<p><${Name} text=${a.brief} /></p>`}
+    <${Pre} all text=${pretty(a.params)} label="What it would be given, all of it" />`}
     <p class="muted">${session && html`In <a href=${href('chat', a.session_id)}><${Name} text=${a.session_id} max=${60} /></a>. `}Without an answer it is refused at <${Time} at=${a.deadline} />.</p>
     ${allowed ? html`<${Field} label="If not, why" hint="The model is told.">${(/** @type {string} */ id) => html`<input id=${id} value=${why} maxlength="16384" onInput=${(/** @type {any} */ e) => setWhy(e.target.value)} />`}<//>
       <div class="buttons">

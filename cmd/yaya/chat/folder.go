@@ -1,0 +1,51 @@
+package chat
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// trustTool is the name under which yaya asks whether a folder is trusted.
+const trustTool = "folder_trust"
+
+// folderQuestion words the question whether a folder is trusted, and returns false
+// if the ask is another one, or cannot be read: then it is shown as it came.
+func folderQuestion(a Ask) (text string, ok bool) {
+	type item struct{ Kind, Name, Runs string }
+	var q struct {
+		Folder                string
+		Items, Added, Removed []item
+	}
+	if a.Tool != trustTool || json.Unmarshal(a.Input, &q) != nil || q.Folder == "" {
+		return "", false
+	}
+	var b strings.Builder
+	line := func(mark string, i item) {
+		b.WriteString("  " + mark + strings.TrimSpace(i.Kind+" "+i.Name))
+		if i.Runs != "" {
+			b.WriteString(": " + i.Runs)
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString(q.Folder + "\n")
+	switch {
+	case len(q.Added)+len(q.Removed) > 0:
+		b.WriteString("It was trusted before, and brings something else now:\n")
+		for _, i := range q.Removed {
+			line("- ", i)
+		}
+		for _, i := range q.Added {
+			line("+ ", i)
+		}
+		b.WriteString("Together it would bring:\n")
+	case len(q.Items) == 0:
+		b.WriteString("Nothing in it runs by itself.\n")
+	default:
+		b.WriteString("With your rights, and without another question, it would bring:\n")
+	}
+	for _, i := range q.Items {
+		line("  ", i)
+	}
+	b.WriteString("The agent could then change files and run commands there, each after a question.")
+	return b.String(), true
+}

@@ -1,0 +1,133 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/kernel/folder"
+)
+
+type (
+	// Item is one thing that a folder brings.
+	Item struct {
+		Kind string `json:"kind" enum:"check,server,instructions"`
+		Name string `json:"name,omitempty"`
+		Runs string `json:"runs,omitempty" doc:"the command line or the address, exactly"`
+	}
+	// TrustedFolder is a folder that somebody trusts.
+	TrustedFolder struct {
+		Folder string    `json:"folder" doc:"absolute path, without symbolic links"`
+		Items  []Item    `json:"items" doc:"what was shown"`
+		By     string    `json:"by"`
+		At     time.Time `json:"at"`
+	}
+	// FolderView is a folder as it is now: what to show before it is trusted.
+	FolderView struct {
+		Folder  string `json:"folder" doc:"absolute path, without symbolic links"`
+		Trusted bool   `json:"trusted"`
+		Items   []Item `json:"items" doc:"what trusting it lets run"`
+		Added   []Item `json:"added,omitempty" doc:"since it was trusted"`
+		Removed []Item `json:"removed,omitempty" doc:"since it was trusted"`
+		Digest  string `json:"digest" doc:"of the folder and its items; trusting it takes this"`
+	}
+	inFolder struct {
+		Path string `query:"path" required:"true" minLength:"1" maxLength:"4096" doc:"absolute path"`
+	}
+)
+
+func items(all []folder.Item) []Item {
+	out := make([]Item, len(all))
+	for i, x := range all {
+		out[i] = Item{string(x.Kind), x.Name, x.Runs}
+	}
+	return out
+}
+
+func (a *API) folderRoutes(api huma.API) {
+	r := routes{a, api, "folders", a.cfg.Folders != nil, "folders"}
+	handle(r, "GET", "/api/folders", "listFolders", auth.ConfigRead, "Folders that are trusted", http.StatusOK, func(context.Context, *none) (*struct{ Body []TrustedFolder }, error) {
+		all, err := a.cfg.Folders.List()
+		if err != nil {
+			return nil, err
+		}
+		out := make([]TrustedFolder, len(all))
+		for i, x := range all {
+			out[i] = TrustedFolder{x.Folder, items(x.Items), x.By, x.At}
+		}
+		return &struct{ Body []TrustedFolder }{out}, nil
+	})
+	handle(r, "GET", "/api/folders/look", "lookAtFolder", auth.ConfigWrite, "What trusting a folder would let run", http.StatusOK, func(_ context.Context, in *inFolder) (*struct{ Body FolderView }, error) {
+		st, err := a.look(in.Path)
+		if err != nil {
+			return nil, err
+		}
+		return &struct{ Body FolderView }{FolderView{st.Folder, st.Trusted, items(st.Items), items(st.Added), items(st.Removed), st.Digest()}}, nil
+	})
+	handle(r, "POST", "/api/folders", "trustFolder", auth.ConfigWrite, "Trust a folder as it was shown", http.StatusOK, func(ctx context.Context, in *struct {
+		Body struct {
+			Path   string `json:"path" minLength:"1" maxLength:"4096"`
+			Digest string `json:"digest" minLength:"64" maxLength:"64" doc:"of what was shown"`
+		}
+	},
+	) (*struct{ Body TrustedFolder }, error) {
+		st, err := a.look(in.Body.Path)
+		if err != nil {
+			return nil, err
+		}
+		if st.Digest() != in.Body.Digest {
+			return nil, fail(http.StatusConflict, "the folder %s has changed since it was shown: look at it again", st.Folder)
+		}
+		if err := a.audited(ctx, "folder_trusted", clipPath(st.Folder), map[string]any{"folder": st.Folder, "digest": st.Digest(), "items": len(st.Items)}); err != nil {
+			return nil, err
+		}
+		rec, err := a.cfg.Folders.Trust(st.Folder, in.Body.Digest, auth.FromContext(ctx).Actor())
+		switch {
+		case errors.Is(err, folder.ErrChanged):
+			return nil, fail(http.StatusConflict, "the folder %s has changed since it was shown: look at it again", st.Folder)
+		case errors.Is(err, folder.ErrTooMuch):
+			return nil, fail(http.StatusUnprocessableEntity, "%v", err)
+		case err != nil:
+			return nil, err
+		}
+		return &struct{ Body TrustedFolder }{TrustedFolder{rec.Folder, items(rec.Items), rec.By, rec.At}}, nil
+	})
+	handle(r, "DELETE", "/api/folders", "revokeFolder", auth.ConfigWrite, "Make a folder restricted again", http.StatusNoContent, func(ctx context.Context, in *inFolder) (*none, error) {
+		if err := a.audited(ctx, "folder_revoked", clipPath(in.Path), map[string]string{"folder": in.Path}); err != nil {
+			return nil, err
+		}
+		_, err := a.cfg.Folders.Revoke(in.Path)
+		if errors.Is(err, folder.ErrUnknown) {
+			return nil, fail(http.StatusNotFound, "the folder %s is not trusted", in.Path)
+		}
+		return nil, err
+	})
+}
+
+func (a *API) look(path string) (folder.Status, error) {
+	if !filepath.IsAbs(path) {
+		return folder.Status{}, fail(http.StatusBadRequest, "the path of the folder must be absolute")
+	}
+	st, err := a.cfg.Folders.Status(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return st, fail(http.StatusNotFound, "there is no folder %s", path)
+	}
+	if err != nil {
+		return st, fail(http.StatusUnprocessableEntity, "%v", err)
+	}
+	return st, nil
+}
+
+// clipPath makes a path fit the target of an audit entry; the payload has all of it.
+func clipPath(p string) string {
+	if len(p) > 200 {
+		return "…" + p[len(p)-190:]
+	}
+	return p
+}

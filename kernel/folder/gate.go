@@ -1,0 +1,199 @@
+package folder
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/yaya-ai/yaya/kernel/approval"
+	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/kernel/tool"
+)
+
+// TrustTool is the name under which the question whether a folder is trusted is put.
+const TrustTool = "folder_trust"
+
+// maxSessions bounds the answers that are kept for sessions; beyond it those sessions
+// are asked again.
+const maxSessions = 4096
+
+// GateConfig assembles a [Gate]. All fields are required.
+type GateConfig struct {
+	Store *Store
+	// Folder returns the folder that a session works in.
+	Folder func(session string) (string, error)
+	// Ask puts a question to a person and returns the answer.
+	Ask func(ctx context.Context, call tool.Call, def tool.Definition, brief string) (approval.Decision, error)
+}
+
+// Gate decides whether sessions may run and change things in their folders. It
+// implements [tool.Gate] and is safe for concurrent use.
+type Gate struct {
+	cfg GateConfig
+
+	mu       sync.Mutex
+	sessions map[string]answer        // by root session: what holds for it alone
+	asking   map[string]chan struct{} // by root session and digest; closed with the answer
+}
+
+// answer is what a person has said for one session.
+type answer struct {
+	digest  string
+	trusted bool
+	why     string // of a refusal
+	turn    string // the only one that it holds for; "" for all
+}
+
+// NewGate returns a gate.
+func NewGate(cfg GateConfig) *Gate {
+	g := &Gate{cfg: cfg, sessions: map[string]answer{}, asking: map[string]chan struct{}{}}
+	cfg.Store.OnChange(func(string) {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		clear(g.sessions) // a revoked folder is not trusted for a session either
+	})
+	return g
+}
+
+// Trusted reports whether a session may use its folder, without asking anybody. A
+// folder that cannot be looked at is restricted.
+func (g *Gate) Trusted(session string) bool {
+	dir, err := g.cfg.Folder(session)
+	if err != nil {
+		return false
+	}
+	st, err := g.cfg.Store.Status(dir)
+	if err != nil {
+		return false
+	}
+	return st.Trusted || g.of(session, st.Digest()).trusted
+}
+
+// of returns what was said for a session, if it was about this digest.
+func (g *Gate) of(session, digest string) answer {
+	root, _, _ := strings.Cut(session, "::agent::")
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if a := g.sessions[root]; a.digest == digest {
+		return a
+	}
+	return answer{}
+}
+
+// Admit implements [tool.Gate]: it lets calls of trusted folders through, and asks about
+// others, once for all calls of a session that wait for the same answer.
+func (g *Gate) Admit(ctx context.Context, call tool.Call, _ tool.Definition) error {
+	dir, err := g.cfg.Folder(call.SessionID)
+	if err != nil {
+		return err
+	}
+	for {
+		st, err := g.cfg.Store.Status(dir)
+		if err != nil || st.Trusted {
+			return err
+		}
+		said := g.of(call.SessionID, st.Digest())
+		switch {
+		case said.trusted:
+			return nil
+		case said.why != "" && (said.turn == "" || said.turn == call.Turn):
+			return &tool.RejectedError{Feedback: said.why}
+		}
+		done, mine := g.claim(call.SessionID, st.Digest())
+		if mine {
+			return g.ask(ctx, call, st, done)
+		}
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// claim makes the caller the one that asks, unless somebody does already.
+func (g *Gate) claim(session, digest string) (done chan struct{}, mine bool) {
+	root, _, _ := strings.Cut(session, "::agent::")
+	key := root + "\x00" + digest
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if done, ok := g.asking[key]; ok {
+		return done, false
+	}
+	done = make(chan struct{})
+	g.asking[key] = done
+	return done, true
+}
+
+// ask puts the question and keeps the answer.
+func (g *Gate) ask(ctx context.Context, call tool.Call, st Status, done chan struct{}) error {
+	root, _, _ := strings.Cut(call.SessionID, "::agent::")
+	digest := st.Digest()
+	defer func() {
+		g.mu.Lock()
+		delete(g.asking, root+"\x00"+digest)
+		g.mu.Unlock()
+		close(done)
+	}()
+	if err := st.check(); err != nil {
+		return err
+	}
+	params, err := plain(st.Question)
+	if err != nil {
+		return err
+	}
+	question := tool.Call{ID: "trust_" + rand.Text(), Name: TrustTool, Args: params, SessionID: call.SessionID, Turn: call.Turn, Origin: call.Origin}
+	def := tool.Definition{Name: TrustTool, Identity: tool.Identity{Tool: TrustTool}, Kind: tool.KindExec, InputSchema: json.RawMessage(`{"type":"object"}`)}
+	d, err := g.cfg.Ask(ctx, question, def, "trust the folder "+st.Folder)
+	if err != nil {
+		if ctx.Err() == nil { // nobody answered: the other calls of this turn do not wait as well
+			g.keep(root, answer{digest: digest, why: restricted(st.Folder, err.Error()), turn: call.Turn})
+		}
+		return &tool.RejectedError{Feedback: restricted(st.Folder, err.Error())}
+	}
+	switch d.Response {
+	case event.Approve:
+		if _, err := g.cfg.Store.Trust(st.Folder, digest, d.By); err != nil {
+			return err
+		}
+		return nil
+	case event.ApproveForSession:
+		g.keep(root, answer{digest: digest, trusted: true})
+		return nil
+	case event.Reject:
+	}
+	why := "it was not trusted"
+	if d.Feedback != "" {
+		why += ": " + d.Feedback
+	}
+	g.keep(root, answer{digest: digest, why: restricted(st.Folder, why)})
+	return &tool.RejectedError{Feedback: restricted(st.Folder, why)}
+}
+
+func restricted(dir, why string) string {
+	return fmt.Sprintf("the folder %s is restricted, files in it can be read and searched and nothing else (%s); its user can trust it with: yaya trust %s", dir, why, dir)
+}
+
+func (g *Gate) keep(root string, a answer) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.sessions) >= maxSessions {
+		clear(g.sessions)
+	}
+	g.sessions[root] = a
+}
+
+// plain writes JSON as people read it: commands with their own & and <.
+func plain(v any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSpace(b.Bytes()), nil
+}

@@ -1,0 +1,167 @@
+package folder
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/yaya-ai/yaya/internal/atomicfile"
+)
+
+const (
+	storeDir  = "folders"
+	storeFile = "trusted.json"
+	lockFile  = "trusted.lock"
+	// maxStore bounds the file, in bytes; maxFolders its entries.
+	maxStore   = 8 << 20
+	maxFolders = 5_000
+)
+
+// ErrUnknown says that a folder is not trusted, so there is nothing to revoke.
+var ErrUnknown = errors.New("the folder is not trusted")
+
+// Record is a folder that somebody trusts.
+type Record struct {
+	Subject
+	Digest string    `json:"digest"` // of the subject when it was shown
+	By     string    `json:"by"`     // the actor that answered
+	At     time.Time `json:"at"`
+}
+
+// Store keeps which folders are trusted. It is safe for concurrent use, by several
+// processes, too.
+type Store struct {
+	root     *os.Root // the data directory
+	inspect  func(dir string) ([]Item, error)
+	onChange []func(dir string)
+	mu       sync.Mutex // held while the file is changed
+}
+
+// NewStore returns the store of a data directory, which the caller closes. inspect
+// returns everything in a folder that trusting it lets run.
+func NewStore(data *os.Root, inspect func(dir string) ([]Item, error)) *Store {
+	return &Store{root: data, inspect: inspect}
+}
+
+type stored struct {
+	Version int               `json:"version"`
+	Folders map[string]Record `json:"folders"`
+}
+
+// look returns what is recorded of a folder, by its resolved path.
+func (s *Store) look(dir string) (Record, bool, error) {
+	all, err := s.load()
+	if err != nil {
+		return Record{}, false, err
+	}
+	r, ok := all.Folders[dir]
+	return r, ok, nil
+}
+
+// List returns the trusted folders, by path.
+func (s *Store) List() ([]Record, error) {
+	all, err := s.load()
+	if err != nil {
+		return nil, err
+	}
+	return slices.SortedFunc(maps.Values(all.Folders), func(a, b Record) int { return strings.Compare(a.Folder, b.Folder) }), nil
+}
+
+// put records a folder; it replaces an earlier record.
+func (s *Store) put(r Record) error {
+	return s.update(func(all *stored) error {
+		if _, known := all.Folders[r.Folder]; !known && len(all.Folders) >= maxFolders {
+			return fmt.Errorf("%d folders are trusted: revoke some first (yaya trust list)", len(all.Folders))
+		}
+		all.Folders[r.Folder] = r
+		return nil
+	})
+}
+
+// remove forgets a folder.
+func (s *Store) remove(dir string) error {
+	return s.update(func(all *stored) error {
+		if _, known := all.Folders[dir]; !known {
+			return fmt.Errorf("%w: %s", ErrUnknown, dir)
+		}
+		delete(all.Folders, dir)
+		return nil
+	})
+}
+
+func (s *Store) load() (stored, error) {
+	all := stored{Version: 1, Folders: map[string]Record{}}
+	f, err := s.root.OpenFile(storeDir+"/"+storeFile, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return all, nil
+	}
+	if err != nil {
+		return all, s.broken(err)
+	}
+	defer func() { _ = f.Close() }()
+	data, err := io.ReadAll(io.LimitReader(f, maxStore+1)) //nolint:forbidigo // bounded by the reader
+	if err == nil && len(data) > maxStore {
+		err = fmt.Errorf("it has more than %d bytes", maxStore)
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &all)
+	}
+	if err == nil && all.Version != 1 {
+		err = fmt.Errorf("version %d is not known here", all.Version)
+	}
+	if err != nil {
+		return stored{}, s.broken(err)
+	}
+	if all.Folders == nil {
+		all.Folders = map[string]Record{}
+	}
+	return all, nil
+}
+
+func (s *Store) broken(err error) error {
+	return fmt.Errorf("no folder is trusted while %s/%s/%s cannot be read (remove it to start over): %w", s.root.Name(), storeDir, storeFile, err)
+}
+
+// update changes the file in one step, one process at a time.
+func (s *Store) update(change func(*stored) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.root.MkdirAll(storeDir, 0o700); err != nil {
+		return err
+	}
+	dir, err := s.root.OpenRoot(storeDir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = dir.Close() }()
+	lock, err := dir.OpenFile(lockFile, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Close() }()                                    // which unlocks it
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil { //nolint:gosec // a descriptor fits
+		return fmt.Errorf("lock %s/%s: %w", storeDir, lockFile, err)
+	}
+	all, err := s.load()
+	if err != nil {
+		return err
+	}
+	if err := change(&all); err != nil {
+		return err
+	}
+	data, err := json.MarshalIndent(all, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = atomicfile.Write(dir, storeFile, append(data, '\n'))
+	return err
+}

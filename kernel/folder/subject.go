@@ -1,0 +1,107 @@
+package folder
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Kind tells what an [Item] does once its folder is trusted.
+type Kind string
+
+// Kinds of items.
+const (
+	Check        Kind = "check"        // a command that runs after the agent's changes
+	Server       Kind = "server"       // an MCP server that is started
+	Instructions Kind = "instructions" // a file that the agent follows
+)
+
+// Bounds of what a question can show.
+const (
+	maxItems = 200
+	maxText  = 4 << 10 // bytes of a name or a command
+)
+
+// ErrTooMuch refuses a folder with more to show than a person can judge.
+var ErrTooMuch = errors.New("the folder brings more than a question can show")
+
+// Item is one thing that a folder brings and that trusting the folder lets run.
+type Item struct {
+	Kind Kind   `json:"kind"`
+	Name string `json:"name,omitempty"`
+	// Runs is the command line, or the address, exactly.
+	Runs string `json:"runs,omitempty"`
+	// Digest covers what else defines the item, such as a server's environment.
+	Digest string `json:"digest,omitempty"`
+}
+
+// String returns the item as one line for a person.
+func (i Item) String() string {
+	switch {
+	case i.Name == "":
+		return fmt.Sprintf("%s: %s", i.Kind, i.Runs)
+	case i.Runs == "":
+		return fmt.Sprintf("%s: %s", i.Kind, i.Name)
+	}
+	return fmt.Sprintf("%s %s: %s", i.Kind, i.Name, i.Runs)
+}
+
+// Subject is a folder and everything in it that trusting it lets run.
+type Subject struct {
+	Folder string `json:"folder"` // absolute, without symbolic links
+	Items  []Item `json:"items"`
+}
+
+// Digest identifies exactly this subject. Items count in any order.
+func (s Subject) Digest() string {
+	h := sha256.New()
+	part := func(v string) { h.Write([]byte(strconv.Itoa(len(v)) + ":" + v)) }
+	part(s.Folder)
+	for _, i := range sorted(s.Items) {
+		part(string(i.Kind))
+		part(i.Name)
+		part(i.Runs)
+		part(i.Digest)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+func (s Subject) check() error {
+	if len(s.Items) > maxItems {
+		return fmt.Errorf("%w: %s has %d commands, servers and instruction files, %d at most", ErrTooMuch, s.Folder, len(s.Items), maxItems)
+	}
+	for _, i := range s.Items {
+		if len(i.Name) > maxText || len(i.Runs) > maxText {
+			return fmt.Errorf("%w: a %s of %s has more than %d bytes", ErrTooMuch, i.Kind, s.Folder, maxText)
+		}
+	}
+	return nil
+}
+
+func sorted(items []Item) []Item {
+	out := slices.Clone(items)
+	slices.SortFunc(out, func(a, b Item) int {
+		return strings.Compare(string(a.Kind)+"\x00"+a.Name+"\x00"+a.Runs+"\x00"+a.Digest, string(b.Kind)+"\x00"+b.Name+"\x00"+b.Runs+"\x00"+b.Digest)
+	})
+	return slices.Compact(out)
+}
+
+// Resolve returns the one path of a folder: absolute, without symbolic links.
+func Resolve(dir string) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(abs)
+}
+
+// within reports whether a resolved path is a folder or lies below it.
+func within(dir, root string) bool {
+	rel, err := filepath.Rel(root, dir)
+	return err == nil && filepath.IsLocal(rel)
+}
