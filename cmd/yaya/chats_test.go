@@ -102,6 +102,7 @@ func TestKilledWithAnAsk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	b.must("trust", "--yes", ws)
 	b.must("config", "set", "plugin.llm_echo.script", fmt.Sprintf(`{"steps":[{"tool_calls":[{"name":"apply_patch","args":{"patch":%s}}]},{"text":"done"},{"tool_calls":[{"name":"apply_patch","args":{"patch":%s}}]},{"text":"done again"}]}`, patch, patch))
 	daemon := b.serve()
 	status, out := b.v1("POST", "/sessions", fmt.Sprintf(`{"workspace_path":%q}`, ws))

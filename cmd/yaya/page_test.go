@@ -106,7 +106,7 @@ func (b *box) script(scenarios string) {
 	b.must("config", "set", "plugin.llm_echo.script", `{"scenarios":`+scenarios+`}`)
 }
 
-// workspace makes a folder with a Git repository's look to it.
+// workspace makes a folder that its user trusts.
 func (b *box) workspace() string {
 	b.t.Helper()
 	ws := filepath.Join(b.dir, "ws")
@@ -116,6 +116,7 @@ func (b *box) workspace() string {
 	if err := os.WriteFile(filepath.Join(ws, "a.txt"), []byte("one\ntwo\n"), 0o600); err != nil {
 		b.t.Fatal(err)
 	}
+	b.must("trust", "--yes", ws)
 	return ws
 }
 

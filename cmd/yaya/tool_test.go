@@ -43,6 +43,7 @@ env; ls -l /proc/self/fd`, b.addr, socket)
 	if err != nil {
 		t.Fatal(err)
 	}
+	b.must("trust", "--yes", ws)
 	b.must("config", "set", "plugin.llm_echo.script", fmt.Sprintf(`{"steps":[{"tool_calls":[{"name":"shell","args":{"command":%s}}]},{"text":"done"}]}`, quoted))
 	b.must("config", "set", "approval.rules", `[{"tool":"shell","decision":"allow"}]`)
 	b.serve()

@@ -27,6 +27,7 @@ git -c user.name=you -c user.email=you@example.org commit -qm "A script"
 "$node" "$here/model.mjs" "$model" & pids="$pids $!"
 set -- --data-dir "$work/data" --config-dir "$work/config"
 "$yaya" provider add local --base-url "http://127.0.0.1:$model/v1" --model scripted --use "$@" > /dev/null
+"$yaya" trust --yes "$work/project" "$@" > /dev/null
 "$yaya" serve --listen "127.0.0.1:$port" "$@" > "$work/log" 2>&1 & pids="$pids $!"
 base="http://127.0.0.1:$port"
 for _ in $(seq 200); do
