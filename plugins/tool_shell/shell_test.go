@@ -336,3 +336,23 @@ func TestDiagram(t *testing.T) {
 		t.Errorf("%+v %v", res, err)
 	}
 }
+
+// SEC-3: a restricted folder has no checks; the first call after it is trusted pins
+// those that were shown.
+func TestRestricted(t *testing.T) {
+	w := newWorld(t)
+	w.write("AGENTS.md", "## Checks\n- `make first`\n")
+	w.restricted = true
+	w.p.Pin("s")
+	if got := w.p.Commands("s"); len(got) != 0 {
+		t.Errorf("Commands in a restricted folder = %q, want none", got)
+	}
+	w.restricted = false
+	w.p.Pin("s")
+	if got := w.p.Commands("s"); !slices.Equal(got, []string{"make first"}) {
+		t.Errorf("Commands in a trusted folder = %q, want make first", got)
+	}
+	if ok := w.c.tools["verify"].(tool.PreApproved).PreApproved(tool.Call{SessionID: "s"}); !ok {
+		t.Error("PreApproved of what was trusted = false, want true")
+	}
+}
