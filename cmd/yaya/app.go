@@ -14,6 +14,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/gateway"
 	"github.com/yaya-ai/yaya/gateway/admin"
@@ -26,6 +27,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/folder"
 	"github.com/yaya-ai/yaya/kernel/plugin"
+	"github.com/yaya-ai/yaya/kernel/session"
 	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/mcpbridge"
 	"github.com/yaya-ai/yaya/mcpbridge/downstream"
@@ -188,7 +190,25 @@ func (a *app) folder(id string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if s.Workspace() == session.Nowhere {
+		return "", fmt.Errorf("this session works in no folder: another device began it, and the folder %s is not open to devices (the user of this machine can change that with: yaya trust %s)", a.workspace, a.workspace)
+	}
 	return s.Workspace(), nil
+}
+
+// begin makes a session, unless it is there, for somebody who names no folder: it works
+// where yaya runs, or nowhere if that folder is not open to them.
+func (a *app) begin(who auth.Principal, id string) error {
+	_, err := a.kernel.Sessions.Find(id, "")
+	if !errors.Is(err, session.ErrNotFound) {
+		return err
+	}
+	dir := ""
+	if a.mayUse(who, a.workspace) != nil {
+		dir = session.Nowhere
+	}
+	_, err = a.kernel.Sessions.Open(id, dir)
+	return err
 }
 
 // asker returns how to put a question to a person: to those that adapters reach, or to

@@ -34,7 +34,7 @@ func (a *app) sockets(ctx context.Context, c *controlPlane, attempts *auth.Attem
 			a.changed(admin.PartDevices, admin.PartAgents)
 		},
 	})
-	agents := wire.NewAgents(wire.AgentsConfig{Server: s, Sessions: a.kernel.Sessions, Loop: a.kernel.Loop, Approvals: a.kernel.Approvals})
+	agents := wire.NewAgents(wire.AgentsConfig{Server: s, Sessions: a.kernel.Sessions, Loop: a.kernel.Loop, Approvals: a.kernel.Approvals, Begin: a.begin})
 	s.Handle("agent:lobby", c.plane.Lobby())
 	s.Handle(wire.AgentPrefix, agents)
 	a.metrics.Gauge("yaya_websockets", "Authenticated WebSockets.", func() float64 { n, _, _ := s.Stats(); return float64(n) })
@@ -54,7 +54,7 @@ func (a *app) sockets(ctx context.Context, c *controlPlane, attempts *auth.Attem
 func (a *app) join(ctx context.Context, c *controlPlane, s *wire.Server) error {
 	return c.plane.Start(ctx, rpc.Running{
 		Log: c.log, Server: s, Bus: a.kernel.Bus, Sessions: a.kernel.Sessions, Loop: a.kernel.Loop, Mix: a.mix, Memories: a.memory.Count,
-		Exports: a.exports, Invoke: a.invoke,
+		Exports: a.exports, Invoke: a.invoke, Begin: a.begin,
 	})
 }
 

@@ -264,3 +264,41 @@ func TestWorkspacesOfDevices(t *testing.T) {
 		}
 	}
 }
+
+// SEC-4: an agent that a device spawns without naming a folder works in none, unless
+// the user has opened the folder that yaya runs in: it reads nothing there.
+func TestSpawnedByADevice(t *testing.T) {
+	for name, trusted := range map[string]bool{"a folder that is not open": false, "a trusted folder": true} {
+		t.Run(name, func(t *testing.T) {
+			b := newBox(t)
+			b.cwd = filepath.Join(b.dir, "here")
+			if err := os.MkdirAll(b.cwd, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(b.cwd, "secret.txt"), []byte("canary\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if trusted {
+				b.must("trust", "--yes", b.cwd)
+			}
+			b.must("config", "set", "plugin.llm_echo.script", `{"steps":[{"tool_calls":[{"name":"read_file","args":{"path":"secret.txt"}}]},{"text":"done"}]}`)
+			b.serve()
+			creds, err := client.New("http://"+b.addr, "phone", "a phone")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := creds.Enrol(t.Context(), nil, b.invite("default")); err != nil {
+				t.Fatal(err)
+			}
+			status, body, _ := b.raw("POST", "/rpc", `{"jsonrpc":"2.0","id":1,"method":"agent.spawn","params":{"context":{"prompt":"read it"}}}`, "Authorization", "Bearer "+creds.Token, "Content-Type", "application/json")
+			var out struct{ Result struct{ ID string } }
+			if err := json.Unmarshal(body, &out); err != nil || status != 200 || out.Result.ID == "" {
+				t.Fatalf("agent.spawn: %d %s %v", status, body, err)
+			}
+			events, _ := b.until(out.Result.ID, "", "turn_completed")
+			if got := strings.Contains(fmt.Sprintf("%s", events), "canary"); got != trusted {
+				t.Errorf("the agent has read the file: %v, want %v", got, trusted)
+			}
+		})
+	}
+}

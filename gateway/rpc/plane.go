@@ -20,6 +20,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/gateway/registry"
 	"github.com/yaya-ai/yaya/gateway/wire"
 	"github.com/yaya-ai/yaya/internal/control"
@@ -61,6 +62,17 @@ type Running struct {
 	Exports func() []string
 	// Invoke invokes one of them.
 	Invoke func(ctx context.Context, actor, skill string, payload json.RawMessage) (json.RawMessage, error)
+	// Begin makes a session for somebody who names no folder, in one that they may use;
+	// nil: in the default folder.
+	Begin func(who auth.Principal, id string) error
+}
+
+func (r Running) begin(who auth.Principal, id string) error {
+	if r.Begin != nil {
+		return r.Begin(who, id)
+	}
+	_, err := r.Sessions.Open(id, "")
+	return err
 }
 
 // Plane is the registry and its commands.

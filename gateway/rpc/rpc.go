@@ -219,7 +219,7 @@ func (p *Plane) spawn(ctx context.Context, who auth.Principal, raw []byte) (any,
 		return nil, &jsonrpc.Error{Code: codeParams, Message: "the skill's name is too long"}
 	}
 	id := "sess_" + rand.Text()
-	if _, err := p.run.Sessions.Open(id, ""); err != nil {
+	if err := p.run.begin(who, id); err != nil {
 		return nil, err
 	}
 	meta := map[string]any{"spawned_by": who.Actor()}

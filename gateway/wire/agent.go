@@ -24,6 +24,9 @@ type AgentsConfig struct {
 	Sessions  *session.Manager
 	Loop      *loop.Loop
 	Approvals *approval.Runtime
+	// Begin makes a session, unless it is there, for somebody who names no folder, in one
+	// that they may use; nil: in the default folder.
+	Begin func(who auth.Principal, id string) error
 }
 
 // Agents serves agent:{id}: one agent's events, its text as it is written, and
@@ -297,6 +300,11 @@ func (a *Agents) say(ctx context.Context, c Client, id string, payload json.RawM
 	}
 	if m.Content == "" || len(m.ID) > 128 {
 		return nil, Refuse("a message is {content, id?, delivery?}, and content says something")
+	}
+	if a.cfg.Begin != nil {
+		if err := a.cfg.Begin(c.Principal, id); err != nil {
+			return nil, err
+		}
 	}
 	got, err := a.cfg.Loop.Submit(ctx, loop.Prompt{ID: m.ID, SessionID: id, Text: m.Content, Delivery: loop.Delivery(m.Delivery)})
 	if errors.Is(err, loop.ErrBusy) || errors.Is(err, loop.ErrConflict) {

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -433,6 +434,9 @@ func (s *Session) Entries(from int64, visit func(Entry) error) error {
 		return visit(e)
 	})
 }
+
+// Nowhere is the workspace of a session that works in no folder.
+const Nowhere = os.DevNull
 
 // absWorkspace makes a workspace comparable.
 func absWorkspace(dir string) (string, error) {
