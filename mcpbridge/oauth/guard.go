@@ -6,84 +6,105 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/netip"
 	"net/url"
+	"slices"
+	"strings"
+	"sync"
 	"syscall"
 	"time"
+
+	"github.com/yaya-ai/yaya/internal/netaddr"
 )
 
-// ErrPrivate says that metadata of a public server point into a private network.
-var ErrPrivate = errors.New("refused: the address is in a private network, and the server that names it is not")
+// ErrPrivate says that metadata of a server point into a network that it is not in.
+var ErrPrivate = errors.New("refused: the address is not public, and the server that names it is not in that network")
 
-// prefixes that embed or tunnel IPv4, or are nobody's.
-var embedding = []netip.Prefix{
-	netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("2002::/16"),
-	netip.MustParsePrefix("2001::/32"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
-	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("240.0.0.0/4"), netip.MustParsePrefix("0.0.0.0/8"),
+// guard decides which addresses requests on behalf of a server may go to: those of
+// the public internet, and those of the network that the server itself is in, by
+// the address that yaya was connected to when the server named them. A name says
+// nothing, since whoever owns it has it resolve to something else each time (R21).
+type guard struct {
+	from  netip.Addr // of the server; zero when it is not known
+	named []string   // host:port of what the user's own configuration names
 }
 
-// private reports whether an address is not one of the public internet.
-func private(a netip.Addr) bool {
-	a = a.Unmap()
-	if !a.IsGlobalUnicast() || a.IsPrivate() || a.IsLoopback() || a.IsLinkLocalUnicast() {
-		return true
-	}
-	for _, p := range embedding {
-		if p.Contains(a) {
-			return true
+// newGuard returns the guard of what a server names from an address. An address or
+// localhost in the server's own URL counts as it is: the user has written it.
+func newGuard(server string, from netip.Addr, c Config) guard {
+	g := guard{from: from}
+	if u, err := url.Parse(server); err == nil {
+		if a, ok := literal(u); ok {
+			g.from = a
 		}
 	}
-	return false
+	for _, issuer := range []string{c.Issuer, c.IdPIssuer} {
+		u, err := url.Parse(issuer)
+		if err != nil || u.Host == "" {
+			continue
+		}
+		// Over plain HTTP nothing says that a name leads to whom the user meant.
+		if _, ok := literal(u); ok || u.Scheme == "https" {
+			g.named = append(g.named, hostPort(u))
+		}
+	}
+	return g
 }
 
-// guardedTransport carries requests to authorization servers. Addresses are
-// checked when they are dialled, whatever the name resolved to before; proxies of
-// the environment are not used, since they would resolve names themselves.
-func guardedTransport(allowPrivate bool) *http.Transport {
-	d := &net.Dialer{Timeout: 10 * time.Second}
-	if !allowPrivate {
-		d.ControlContext = func(_ context.Context, _, address string, _ syscall.RawConn) error {
-			ap, err := netip.ParseAddrPort(address)
-			if err != nil {
-				return err
-			}
-			if private(ap.Addr()) {
-				return ErrPrivate
-			}
-			return nil
-		}
+// literal returns the address that a URL spells out.
+func literal(u *url.URL) (netip.Addr, bool) {
+	if strings.EqualFold(u.Hostname(), "localhost") {
+		return netip.AddrFrom4([4]byte{127, 0, 0, 1}), true
 	}
+	a, err := netip.ParseAddr(u.Hostname())
+	return a, err == nil
+}
+
+// hostPort returns the host and port of a URL as they are dialed.
+func hostPort(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return net.JoinHostPort(strings.ToLower(u.Hostname()), port)
+}
+
+// check refuses the address of a connection that is about to be made.
+func (g guard) check(address string) error {
+	ap, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	if a := ap.Addr(); !netaddr.Public(a) && !netaddr.Together(a, g.from) {
+		return fmt.Errorf("%w (%s; if you trust it, name the authorization server as oauth.issuer in the server's configuration)", ErrPrivate, a)
+	}
+	return nil
+}
+
+// transport carries requests to authorization servers. Addresses are checked when
+// they are dialed, whatever the name resolved to before; proxies of the
+// environment are not used, since they would resolve names themselves.
+func (g guard) transport() *http.Transport {
+	plain := &net.Dialer{Timeout: 10 * time.Second}
+	checked := &net.Dialer{Timeout: 10 * time.Second, ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
+		return g.check(address)
+	}}
 	return &http.Transport{
-		DialContext: d.DialContext, TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: 20 * time.Second,
+		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if slices.Contains(g.named, strings.ToLower(addr)) {
+				return plain.DialContext(ctx, network, addr)
+			}
+			return checked.DialContext(ctx, network, addr)
+		},
+		TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: 20 * time.Second,
 		MaxResponseHeaderBytes: 64 << 10, DisableKeepAlives: true, DisableCompression: true, ForceAttemptHTTP2: true,
 	}
 }
 
-// nearby reports whether a server is itself in a private network, by the
-// addresses that its name has now.
-func nearby(ctx context.Context, server string) bool {
-	u, err := url.Parse(server)
-	if err != nil {
-		return false
-	}
-	if a, err := netip.ParseAddr(u.Hostname()); err == nil {
-		return private(a)
-	}
-	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", u.Hostname())
-	if err != nil {
-		return false
-	}
-	for _, a := range addrs {
-		if !private(a) {
-			return false
-		}
-	}
-	return len(addrs) > 0
-}
-
-// newClient returns the client for everything but the MCP server itself.
-func newClient(ctx context.Context, server string, p *proof) *http.Client {
-	var rt http.RoundTripper = guardedTransport(nearby(ctx, server))
+// client returns the client for everything but the MCP server itself.
+func (g guard) client(p *proof) *http.Client {
+	var rt http.RoundTripper = g.transport()
 	if p != nil {
 		rt = &proving{rt, p}
 	}
@@ -94,6 +115,36 @@ func newClient(ctx context.Context, server string, p *proof) *http.Client {
 		}
 		return nil
 	}}
+}
+
+// traced sends a request, and returns the address that answered it; none when the
+// request went through a proxy, whose address says nothing about the server's.
+func traced(rt http.RoundTripper, req *http.Request) (*http.Response, netip.Addr, error) {
+	var mu sync.Mutex // a dial that is no longer needed ends in its own time
+	var to string
+	var from netip.Addr
+	ctx := httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
+		GetConn: func(hostPort string) {
+			mu.Lock()
+			defer mu.Unlock()
+			to = hostPort
+		},
+		GotConn: func(i httptrace.GotConnInfo) {
+			mu.Lock()
+			defer mu.Unlock()
+			from = netip.Addr{}
+			if ap, err := netip.ParseAddrPort(i.Conn.RemoteAddr().String()); err == nil {
+				from = ap.Addr()
+			}
+		},
+	})
+	resp, err := rt.RoundTrip(req.WithContext(ctx))
+	mu.Lock()
+	defer mu.Unlock()
+	if !strings.EqualFold(to, hostPort(req.URL)) {
+		from = netip.Addr{}
+	}
+	return resp, from, err
 }
 
 // CheckPage reports why a URL must not be shown to a browser: it is no page of an

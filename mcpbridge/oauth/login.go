@@ -64,10 +64,15 @@ func (l Login) Run(ctx context.Context) (bool, error) {
 	}
 	old := t.grant
 	challenge := old.Challenge
-	if challenge == nil {
-		var err error
-		if challenge, err = l.probe(ctx); err != nil || challenge == nil {
+	if challenge == nil || !challenge.From.IsValid() {
+		fresh, err := l.probe(ctx)
+		switch {
+		case err != nil:
 			return false, err
+		case fresh != nil:
+			challenge = fresh
+		case challenge == nil:
+			return false, nil
 		}
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.Server, nil)
@@ -83,8 +88,8 @@ func (l Login) Run(ctx context.Context) (bool, error) {
 			return false, err
 		}
 	}
-	client := newClient(ctx, t.Server, p)
-	g := Grant{Server: t.Server}
+	client := newGuard(t.Server, challenge.From, t.Config).client(p)
+	g := Grant{Server: t.Server, From: challenge.From}
 	h, err := l.handler(client, old, &g)
 	if err != nil {
 		return false, err
@@ -173,7 +178,7 @@ func (l Login) probe(ctx context.Context) (*Challenge, error) {
 	if tok := t.grant.Token; tok != nil && t.proof == nil {
 		req.Header.Set("Authorization", "Bearer "+tok.AccessToken)
 	}
-	resp, err := t.Next.RoundTrip(req)
+	resp, from, err := traced(t.Next, req)
 	if err != nil {
 		return nil, err
 	}
@@ -181,5 +186,5 @@ func (l Login) probe(ctx context.Context) (*Challenge, error) {
 	if resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden {
 		return nil, nil //nolint:nilnil // the server wants nothing
 	}
-	return &Challenge{resp.StatusCode, resp.Header.Values("WWW-Authenticate")}, nil
+	return &Challenge{resp.StatusCode, resp.Header.Values("WWW-Authenticate"), from}, nil
 }

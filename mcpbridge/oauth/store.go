@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"os"
 	"sync"
 	"time"
@@ -28,6 +29,9 @@ type Grant struct {
 	AuthStyle    oauth2.AuthStyle `json:"auth_style,omitempty"`
 	Scopes       []string         `json:"scopes,omitempty"`
 	Token        *oauth2.Token    `json:"token,omitempty"`
+	// From is the address that the server had when it named TokenURL, for the guard
+	// of renewals; it is zero when the server is reached through a proxy.
+	From netip.Addr `json:"from,omitzero"`
 	// DPoPKey is the private key that the token is bound to, in PKCS #8; empty for
 	// a bearer token (RFC 9449).
 	DPoPKey []byte `json:"dpop_key,omitempty"`
@@ -40,6 +44,8 @@ type Grant struct {
 type Challenge struct {
 	Status          int      `json:"status"`
 	WWWAuthenticate []string `json:"www_authenticate,omitempty"`
+	// From is the address that the refusal came from, as in [Grant].
+	From netip.Addr `json:"from,omitzero"`
 }
 
 // Store keeps grants in files below a folder. Its methods are safe for concurrent

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -72,38 +73,48 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	for again := false; ; again = true {
+	for again, renewed := false, false; ; {
 		r, err := t.sign(req, token, p, again)
 		if err != nil {
 			return nil, err
 		}
-		resp, err := t.Next.RoundTrip(r)
+		var resp *http.Response
+		var from netip.Addr
+		if again {
+			resp, from, err = traced(t.Next, r)
+		} else {
+			resp, err = t.Next.RoundTrip(r)
+		}
 		if err != nil {
 			return nil, err
 		}
-		nonce := p != nil && p.learn(req.URL, resp)
+		if p != nil {
+			p.learn(req.URL, resp)
+		}
 		refused := resp.StatusCode == http.StatusUnauthorized || (resp.StatusCode == http.StatusForbidden && insufficient(resp.Header))
 		if !refused || req.Header.Get("Authorization") != "" {
 			return resp, nil
 		}
-		if nonce && !again {
-			_ = resp.Body.Close()
-			continue
-		}
-		if again {
-			t.note(resp)
+		switch {
+		case !again:
+			// A refusal counts with the address that it comes from, which is found out
+			// only now, so that no other request pays for it. A nonce is answered, too.
+			again = true
+		case renewed:
+			t.note(resp, from)
 			return resp, nil
-		}
-		next, nextProof, err := t.renew(req.Context(), token, resp)
-		if err != nil {
-			_ = resp.Body.Close()
-			return nil, err
-		}
-		if next == nil {
-			return resp, nil
+		default:
+			next, nextProof, err := t.renew(req.Context(), token, resp, from)
+			if err != nil {
+				_ = resp.Body.Close()
+				return nil, err
+			}
+			if next == nil {
+				return resp, nil
+			}
+			token, p, renewed = next, nextProof, true
 		}
 		_ = resp.Body.Close()
-		token, p = next, nextProof
 	}
 }
 
@@ -192,7 +203,7 @@ func (t *Transport) refresh(ctx context.Context) error {
 		return errors.New("the token could not be renewed a moment ago")
 	}
 	cfg := &oauth2.Config{ClientID: g.ClientID, ClientSecret: g.ClientSecret, Endpoint: oauth2.Endpoint{TokenURL: g.TokenURL, AuthStyle: g.AuthStyle}}
-	ctx = context.WithValue(ctx, oauth2.HTTPClient, newClient(ctx, t.Server, t.proof))
+	ctx = context.WithValue(ctx, oauth2.HTTPClient, newGuard(t.Server, g.From, t.Config).client(t.proof))
 	opts := []oauth2.AuthCodeOption{
 		oauth2.SetAuthURLParam("grant_type", "refresh_token"), oauth2.SetAuthURLParam("refresh_token", g.Token.RefreshToken),
 	}
@@ -219,7 +230,7 @@ func (t *Transport) keep(g Grant) error {
 
 // renew finds a better token than the one that was refused. A nil one without an
 // error means that there is nothing to be done here.
-func (t *Transport) renew(ctx context.Context, used *oauth2.Token, resp *http.Response) (*oauth2.Token, *proof, error) {
+func (t *Transport) renew(ctx context.Context, used *oauth2.Token, resp *http.Response, from netip.Addr) (*oauth2.Token, *proof, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	differs := func() bool {
@@ -244,7 +255,7 @@ func (t *Transport) renew(ctx context.Context, used *oauth2.Token, resp *http.Re
 			}
 		}
 		g := t.grant
-		g.Challenge = &Challenge{resp.StatusCode, resp.Header.Values("WWW-Authenticate")}
+		g.Challenge = &Challenge{resp.StatusCode, resp.Header.Values("WWW-Authenticate"), from}
 		if err := t.keep(g); err != nil {
 			return nil, nil, err
 		}
@@ -253,7 +264,8 @@ func (t *Transport) renew(ctx context.Context, used *oauth2.Token, resp *http.Re
 	if time.Since(t.failed) < retryAfter {
 		return nil, nil, t.why
 	}
-	g, err := t.Config.obtain(ctx, newClient(ctx, t.Server, nil), t.Server, resp.Header)
+	g, err := t.Config.obtain(ctx, newGuard(t.Server, from, t.Config).client(nil), t.Server, resp.Header)
+	g.From = from
 	if err == nil && used != nil && resp.StatusCode == http.StatusForbidden && slices.Equal(g.Scopes, t.grant.Scopes) {
 		err = errors.New("the server wants more than it is granted")
 	}
@@ -277,11 +289,11 @@ func (t *Transport) Renewed() bool {
 }
 
 // note keeps the challenge of a refusal that no token at hand answers.
-func (t *Transport) note(resp *http.Response) {
+func (t *Transport) note(resp *http.Response, from netip.Addr) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	g := t.grant
-	g.Challenge = &Challenge{resp.StatusCode, resp.Header.Values("WWW-Authenticate")}
+	g.Challenge = &Challenge{resp.StatusCode, resp.Header.Values("WWW-Authenticate"), from}
 	_ = t.keep(g) // the refusal itself is what counts
 }
 

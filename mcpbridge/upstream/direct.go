@@ -9,6 +9,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strconv"
 	"sync"
@@ -64,10 +65,10 @@ func (d *direct) RoundTrip(req *http.Request) (*http.Response, error) {
 		return d.next.RoundTrip(req)
 	}
 	body, ok := req.Body.(*rawBody)
-	if !ok {
+	ctx := req.Context()
+	if !ok || httptrace.ContextClientTrace(ctx) != nil { // next reports on its connections
 		return d.next.RoundTrip(req)
 	}
-	ctx := req.Context()
 	c, err := d.take(ctx, req)
 	if err != nil {
 		return nil, err
