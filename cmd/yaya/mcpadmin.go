@@ -146,12 +146,6 @@ func (s *serverAdmin) Prepare(name string, config json.RawMessage) (admin.Prepar
 		return admin.Prepared{}, err
 	}
 	now, known := s.list[name]
-	if known {
-		var err error
-		if config, err = now.Unmask(config); err != nil {
-			return admin.Prepared{}, refused("%v", err)
-		}
-	}
 	doc, err := json.Marshal(map[string]any{"mcpServers": map[string]json.RawMessage{name: config}})
 	if err != nil {
 		return admin.Prepared{}, refused("%v", err)
@@ -166,7 +160,10 @@ func (s *serverAdmin) Prepare(name string, config json.RawMessage) (admin.Prepar
 	if len(cfg.Servers) != 1 {
 		return admin.Prepared{}, refused("the configuration is not that of one server")
 	}
-	wanted := cfg.Servers[0]
+	wanted, err := cfg.Servers[0].Unmask(now)
+	if err != nil {
+		return admin.Prepared{}, refused("server %q: %v", name, err)
+	}
 	wanted.File = s.p.servers()
 	known = known || slices.ContainsFunc(s.bad, func(i servers.Invalid) bool { return i.Name == name })
 	return s.prepared(wanted, known, cfg.Warnings)

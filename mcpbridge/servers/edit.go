@@ -9,8 +9,12 @@ import (
 )
 
 // Set returns the content of a JSON configuration file with server s added or
-// replaced. Everything else, comments included, stays.
+// replaced. Everything else, comments included, stays. A masked value is refused: it
+// is not the secret.
 func Set(file string, data []byte, s Server) ([]byte, error) {
+	if err := s.checkMasks(); err != nil {
+		return nil, fmt.Errorf("server %q: %w", s.Name, err)
+	}
 	value, err := json.Marshal(s)
 	if err != nil {
 		return nil, err

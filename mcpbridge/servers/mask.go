@@ -2,6 +2,7 @@ package servers
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/url"
 	"regexp"
@@ -15,15 +16,12 @@ import (
 // wholeVariable is a reference to a variable: it is no secret, its value is.
 var wholeVariable = regexp.MustCompile(`^\$\{[A-Za-z_][A-Za-z0-9_.:-]*\}$`)
 
-// hide hides a secret but for its last four characters.
+// hide hides a secret, but not whether there is one.
 func hide(s string) string {
 	if s == "" || wholeVariable.MatchString(s) {
 		return s
 	}
-	if r := []rune(s); len(r) > 8 {
-		return "****" + string(r[len(r)-4:])
-	}
-	return "****"
+	return masked.Mask
 }
 
 // Masked returns the server as an entry of a configuration file without its secrets:
@@ -50,36 +48,218 @@ func hideAll(m map[string]string) map[string]string {
 }
 
 func hideURL(s string) string {
-	u, err := url.Parse(s)
-	if err != nil || (u.RawQuery == "" && u.User == nil) {
-		return s
+	u := cutURL(s)
+	u.user = hide(u.user)
+	for i := range u.query {
+		u.query[i].value = hide(u.query[i].value)
 	}
-	if u.User != nil {
-		u.User = url.User("****")
-	}
-	var query []string
-	for part := range strings.SplitSeq(u.RawQuery, "&") {
-		if k, v, ok := strings.Cut(part, "="); ok {
-			part = k + "=" + hide(v)
-		}
-		query = append(query, part)
-	}
-	u.RawQuery = strings.Join(query, "&")
 	return u.String()
 }
 
-// Unmask returns an entry with the secrets of the server as it is: whatever in entry
-// is as [Server.Masked] shows it, is as it was.
-func (s Server) Unmask(entry json.RawMessage) (json.RawMessage, error) {
-	shown, err := s.Masked()
-	if err != nil {
-		return nil, err
+// parts are those of a URL, which may hold variables and so be none that [url.Parse]
+// takes. What they are put together to is what they were cut from.
+type parts struct {
+	scheme, user, host, path string
+	query                    []parameter
+	fragment                 string
+}
+
+// parameter is one of a query. A lone value has no name.
+type parameter struct{ name, value string }
+
+func cutURL(s string) parts {
+	var u parts
+	i := strings.Index(s, "://")
+	if i < 0 {
+		u.path = s
+		return u
 	}
-	whole, err := json.Marshal(s)
-	if err != nil {
-		return nil, err
+	u.scheme, s = s[:i], s[i+3:]
+	if i = strings.IndexByte(s, '#'); i >= 0 {
+		s, u.fragment = s[:i], s[i:]
 	}
-	return masked.Restore(entry, shown, whole)
+	s, query, _ := strings.Cut(s, "?")
+	for part := range strings.SplitSeq(query, "&") {
+		p := parameter{value: part}
+		if i = strings.IndexByte(part, '='); i >= 0 {
+			p = parameter{part[:i+1], part[i+1:]}
+		}
+		u.query = append(u.query, p)
+	}
+	u.host = s
+	if i = strings.IndexByte(s, '/'); i >= 0 {
+		u.host, u.path = s[:i], s[i:]
+	}
+	if i = strings.LastIndexByte(u.host, '@'); i >= 0 {
+		u.user, u.host = u.host[:i], u.host[i+1:]
+	}
+	return u
+}
+
+func (u parts) String() string {
+	if u.scheme == "" {
+		return u.path
+	}
+	out := u.scheme + "://"
+	if u.user != "" {
+		out += u.user + "@"
+	}
+	out += u.host + u.path
+	for i, p := range u.query {
+		switch {
+		case i > 0:
+			out += "&"
+		case len(u.query) > 1 || p != (parameter{}):
+			out += "?"
+		}
+		out += p.name + p.value
+	}
+	return out + u.fragment
+}
+
+// place is where requests to a URL go. The path counts: at one host different people
+// may be behind different paths.
+func (u parts) place() string {
+	scheme, host := strings.ToLower(u.scheme), strings.ToLower(u.host)
+	port := map[string]string{"http": ":80", "https": ":443"}[scheme]
+	return scheme + "://" + strings.TrimSuffix(host, port) + "/" + strings.TrimPrefix(u.path, "/")
+}
+
+// Unmask returns the server with its masked values replaced by those that old has at
+// the same place. A secret stays with what it was entered for: it is an error if the
+// server is to be another program or at another address than old, or if old has no
+// such secret. The zero server has none.
+func (s Server) Unmask(old Server) (Server, error) {
+	if old.Transport == "" {
+		return s, s.checkMasks()
+	}
+	if moved := s.moved(old); moved != "" {
+		if field := s.maskedField(); field != "" {
+			return s, fmt.Errorf("%s is masked, and %s is not what the secret was entered for; enter the secret again", field, moved)
+		}
+		return s, nil
+	}
+	s.Env, s.Headers = unmaskAll(s.Env, old.Env), unmaskAll(s.Headers, old.Headers)
+	s.URL = unmaskURL(s.URL, old.URL)
+	if s.OAuth != nil && old.OAuth != nil {
+		o := *s.OAuth
+		o.ClientSecret, o.IdPSecret = unmask(o.ClientSecret, old.OAuth.ClientSecret), unmask(o.IdPSecret, old.OAuth.IdPSecret)
+		s.OAuth = &o
+	}
+	return s, s.checkMasks()
+}
+
+// moved names what makes the server another one than old, "" if it is the same as far
+// as secrets go: what is run, or where requests and credentials are sent.
+func (s Server) moved(old Server) string {
+	if s.Transport == Stdio || old.Transport == Stdio {
+		path, before := unmaskAll(s.Env, old.Env)["PATH"], old.Env["PATH"]
+		switch {
+		case s.Transport != old.Transport:
+			return "type"
+		case s.Command != old.Command:
+			return "command"
+		case !slices.Equal(s.Args, old.Args):
+			return "args"
+		case s.Dir != old.Dir:
+			return "cwd"
+		case s.EnvFile != old.EnvFile:
+			return "envFile"
+		case path != before:
+			return "env.PATH"
+		}
+		return ""
+	}
+	if cutURL(s.URL).place() != cutURL(old.URL).place() {
+		return "url"
+	}
+	var now, was OAuth
+	if s.OAuth != nil {
+		now = *s.OAuth
+	}
+	if old.OAuth != nil {
+		was = *old.OAuth
+	}
+	switch {
+	case masked.Is(now.ClientSecret) && now.Issuer != was.Issuer:
+		return "oauth.issuer"
+	case (masked.Is(now.ClientSecret) || masked.Is(now.IdPSecret)) && now.IdPIssuer != was.IdPIssuer:
+		return "oauth.idpIssuer"
+	}
+	return ""
+}
+
+func unmask(now, old string) string {
+	if now == masked.Mask && old != "" {
+		return old
+	}
+	return now
+}
+
+func unmaskAll(now, old map[string]string) map[string]string {
+	out := maps.Clone(now)
+	for k, v := range out {
+		out[k] = unmask(v, old[k])
+	}
+	return out
+}
+
+// unmaskURL restores the user, and the parameters by name and turn.
+func unmaskURL(now, old string) string {
+	if now == hideURL(old) {
+		return old
+	}
+	u, was := cutURL(now), cutURL(old)
+	u.user = unmask(u.user, was.user)
+	left := map[string][]string{}
+	for _, p := range was.query {
+		left[p.name] = append(left[p.name], p.value)
+	}
+	for i, p := range u.query {
+		if values := left[p.name]; len(values) > 0 {
+			u.query[i].value = unmask(p.value, values[0])
+			left[p.name] = values[1:]
+		}
+	}
+	return u.String()
+}
+
+// maskedField names a secret that is a mask, "" if none is.
+func (s Server) maskedField() string {
+	for _, t := range []struct {
+		name   string
+		values map[string]string
+	}{{"env.", s.Env}, {"headers.", s.Headers}} {
+		for _, k := range slices.Sorted(maps.Keys(t.values)) {
+			if masked.Is(t.values[k]) {
+				return t.name + k
+			}
+		}
+	}
+	u := cutURL(s.URL)
+	if user, err := url.PathUnescape(u.user); masked.Is(u.user) || (err == nil && masked.Is(user)) {
+		return "the user in url"
+	}
+	for _, p := range u.query {
+		if v, err := url.QueryUnescape(p.value); masked.Is(p.value) || (err == nil && masked.Is(v)) {
+			return fmt.Sprintf("the query's %q in url", strings.TrimSuffix(p.name, "="))
+		}
+	}
+	switch {
+	case s.OAuth != nil && masked.Is(s.OAuth.ClientSecret):
+		return "oauth.clientSecret"
+	case s.OAuth != nil && masked.Is(s.OAuth.IdPSecret):
+		return "oauth.idpClientSecret"
+	}
+	return ""
+}
+
+// checkMasks refuses a mask as a secret.
+func (s Server) checkMasks() error {
+	if field := s.maskedField(); field != "" {
+		return fmt.Errorf("%s is masked, and no secret is known for it; enter the secret", field)
+	}
+	return nil
 }
 
 // Runs says exactly what connecting to the server would run or call, for whoever has

@@ -6,50 +6,123 @@ import (
 	"testing"
 )
 
-// What is shown has no secret, and what comes back as it was shown is as it was.
-func TestMask(t *testing.T) {
-	parse := func(entry string) Server {
-		t.Helper()
-		cfg, err := Parse("t", []byte(`{"mcpServers":{"s":`+entry+`}}`), FormatYaya)
-		if err != nil || len(cfg.Servers) != 1 {
-			t.Fatal(err, cfg.Invalid)
-		}
-		return cfg.Servers[0]
+// parsed reads an entry of a configuration file.
+func parsed(t *testing.T, entry string) Server {
+	t.Helper()
+	cfg, err := Parse("t", []byte(`{"mcpServers":{"s":`+entry+`}}`), FormatYaya)
+	if err != nil || len(cfg.Servers) != 1 {
+		t.Fatal(err, cfg.Invalid)
 	}
+	return cfg.Servers[0]
+}
+
+const (
+	maskStdio = `{"command":"npx","args":["-y","pkg"],"cwd":"/w","env":{"API_KEY":"sk-canary-123456","HOST":"${HOST}","N":"1canary","NONE":""}}`
+	maskHTTP  = `{"type":"http","url":"https://canary:canary@example.com/mcp?key=canary-abcdef&x=1&canary","headers":{"Authorization":"Bearer canary"},"oauth":{"clientId":"id","clientSecret":"canary-secret-1","issuer":"https://as","idpClientSecret":"canary-idp","idpIssuer":"https://idp"}}`
+)
+
+// What is shown has nothing of a secret, and what comes back as it was shown is as it
+// was.
+func TestMask(t *testing.T) {
 	for name, entry := range map[string]string{
-		"stdio": `{"command":"npx","args":["-y","pkg"],"env":{"API_KEY":"sk-canary-123456","HOST":"${HOST}","N":"1canary"}}`,
-		"http":  `{"type":"http","url":"https://canary:canary@example.com/mcp?key=canary-abcdef&x=1","headers":{"Authorization":"Bearer canary"},"oauth":{"clientId":"id","clientSecret":"canary-secret-1"}}`,
+		"stdio":    maskStdio,
+		"http":     maskHTTP,
+		"variable": `{"type":"http","url":"https://${HOST}/mcp?key=canary","headers":{"A":"${TOKEN}"}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := parse(entry)
+			s := parsed(t, entry)
 			shown, err := s.Masked()
 			if err != nil {
 				t.Fatal(err)
 			}
-			if strings.Contains(string(shown), "canary") || strings.Contains(s.Runs(), "canary") {
-				t.Errorf("a secret is shown: %s; %s", shown, s.Runs())
+			for _, part := range []string{"canary", "3456", "cdef", "et-1"} {
+				if strings.Contains(string(shown), part) || strings.Contains(s.Runs(), part) {
+					t.Errorf("%q of a secret is shown: %s; %s", part, shown, s.Runs())
+				}
 			}
-			back, err := s.Unmask(shown)
+			back, err := parsed(t, string(shown)).Unmask(s)
 			if err != nil {
 				t.Fatal(err)
 			}
 			want, _ := json.Marshal(s)
-			if got, _ := json.Marshal(parse(string(back))); string(got) != string(want) {
+			if got, _ := json.Marshal(back); string(got) != string(want) {
 				t.Errorf("it came back as %s, was %s", got, want)
 			}
-			// One secret is replaced, the others stay.
-			var m map[string]any
-			if err := json.Unmarshal(shown, &m); err != nil {
-				t.Fatal(err)
+		})
+	}
+	shown, err := parsed(t, maskStdio).Masked()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := string(shown), `"env":{"API_KEY":"****","HOST":"${HOST}","N":"****","NONE":""}`; !strings.Contains(got, want) {
+		t.Errorf("got %s, want %s in it", got, want)
+	}
+}
+
+// SEC-12: a secret stays where the server is the same program or at the same address,
+// and nowhere else; a mask is never taken for a secret.
+func TestMaskedSecretsStayWhereTheyWere(t *testing.T) {
+	for name, c := range map[string]struct {
+		old, now string // entries; in now, of what is masked
+		want     string // the secret that is there, or
+		refused  string // what the error names
+	}{
+		"another argument of the bridge": {maskStdio, `{"command":"npx","args":["-y","pkg"],"cwd":"/w","env":{"API_KEY":"****","NEW":"other"},"disabled_tools":["x"]}`, `"API_KEY":"sk-canary-123456","NEW":"other"`, ""},
+		"one that is new":                {maskStdio, `{"command":"npx","args":["-y","pkg"],"cwd":"/w","env":{"API_KEY":"rotated","N":"****"}}`, `"API_KEY":"rotated","N":"1canary"`, ""},
+		"command":                        {maskStdio, `{"command":"evil","args":["-y","pkg"],"cwd":"/w","env":{"API_KEY":"****"}}`, "", "env.API_KEY is masked, and command"},
+		"args":                           {maskStdio, `{"command":"npx","args":["-y","evil"],"cwd":"/w","env":{"API_KEY":"****"}}`, "", "env.API_KEY is masked, and args"},
+		"fewer args":                     {maskStdio, `{"command":"npx","args":["-y"],"cwd":"/w","env":{"API_KEY":"****"}}`, "", "args"},
+		"folder":                         {maskStdio, `{"command":"npx","args":["-y","pkg"],"cwd":"/evil","env":{"API_KEY":"****"}}`, "", "cwd"},
+		"no folder":                      {maskStdio, `{"command":"npx","args":["-y","pkg"],"env":{"API_KEY":"****"}}`, "", "cwd"},
+		"file of variables":              {maskStdio, `{"command":"npx","args":["-y","pkg"],"cwd":"/w","envFile":"/evil","env":{"API_KEY":"****"}}`, "", "envFile"},
+		"path of the command":            {maskStdio, `{"command":"npx","args":["-y","pkg"],"cwd":"/w","env":{"API_KEY":"****","PATH":"/evil"}}`, "", "env.PATH"},
+		"command to address":             {maskStdio, `{"type":"http","url":"https://evil/mcp","headers":{"API_KEY":"****"}}`, "", "headers.API_KEY is masked, and type"},
+		"another variable":               {maskStdio, `{"command":"npx","args":["-y","pkg"],"cwd":"/w","env":{"OTHER":"****"}}`, "", "env.OTHER is masked, and no secret is known"},
+		"one that was empty":             {maskStdio, `{"command":"npx","args":["-y","pkg"],"cwd":"/w","env":{"NONE":"****"}}`, "", "env.NONE"},
+		"a mask in a value":              {maskStdio, `{"command":"npx","args":["-y","pkg"],"cwd":"/w","env":{"API_KEY":"Bearer ****"}}`, "", "env.API_KEY"},
+		"a mask with an end":             {maskStdio, `{"command":"npx","args":["-y","pkg"],"cwd":"/w","env":{"API_KEY":"****3456"}}`, "", "env.API_KEY"},
+		"another command, new secrets":   {maskStdio, `{"command":"other","env":{"API_KEY":"new"}}`, `"API_KEY":"new"`, ""},
+
+		"the same address":          {maskHTTP, `{"type":"http","url":"https://****@EXAMPLE.com:443/mcp?x=2&key=****","headers":{"Authorization":"****","X":"1"}}`, `"url":"https://canary:canary@EXAMPLE.com:443/mcp?x=2\u0026key=canary-abcdef"`, ""},
+		"host":                      {maskHTTP, `{"type":"http","url":"https://evil.example/mcp","headers":{"Authorization":"****"}}`, "", "headers.Authorization is masked, and url"},
+		"port":                      {maskHTTP, `{"type":"http","url":"https://example.com:8443/mcp","headers":{"Authorization":"****"}}`, "", "headers.Authorization"},
+		"scheme":                    {maskHTTP, `{"type":"http","url":"http://example.com/mcp","headers":{"Authorization":"****"}}`, "", "headers.Authorization"},
+		"path":                      {maskHTTP, `{"type":"http","url":"https://example.com/other/mcp","headers":{"Authorization":"****"}}`, "", "headers.Authorization"},
+		"user as host":              {maskHTTP, `{"type":"http","url":"https://example.com@evil.example/mcp","headers":{"Authorization":"****"}}`, "", "headers.Authorization"},
+		"query as host":             {maskHTTP, `{"type":"http","url":"https://evil.example?@example.com/mcp","headers":{"Authorization":"****"}}`, "", "headers.Authorization"},
+		"fragment as host":          {maskHTTP, `{"type":"http","url":"https://evil.example#@example.com/mcp","headers":{"Authorization":"****"}}`, "", "headers.Authorization"},
+		"query's secret":            {maskHTTP, `{"type":"http","url":"https://evil.example/mcp?key=****"}`, "", `the query's "key" in url`},
+		"query's secret, encoded":   {maskHTTP, `{"type":"http","url":"https://evil.example/mcp?key=%2a%2A**"}`, "", `the query's "key" in url`},
+		"user's secret":             {maskHTTP, `{"type":"http","url":"https://****@evil.example/mcp"}`, "", "the user in url"},
+		"user's secret, encoded":    {maskHTTP, `{"type":"http","url":"https://%2A%2A%2A%2A@evil.example/mcp"}`, "", "the user in url"},
+		"another parameter":         {maskHTTP, `{"type":"http","url":"https://example.com/mcp?other=****"}`, "", `the query's "other" in url`},
+		"another header":            {maskHTTP, `{"type":"http","url":"https://example.com/mcp","headers":{"X":"****"}}`, "", "headers.X"},
+		"client secret, address":    {maskHTTP, `{"type":"http","url":"https://evil.example/mcp","oauth":{"clientId":"id","clientSecret":"****","issuer":"https://as"}}`, "", "oauth.clientSecret is masked, and url"},
+		"client secret, issuer":     {maskHTTP, `{"type":"http","url":"https://example.com/mcp","oauth":{"clientId":"id","clientSecret":"****","issuer":"https://evil","idpIssuer":"https://idp"}}`, "", "oauth.clientSecret is masked, and oauth.issuer"},
+		"client secret, no issuer":  {maskHTTP, `{"type":"http","url":"https://example.com/mcp","oauth":{"clientId":"id","clientSecret":"****","idpIssuer":"https://idp"}}`, "", "oauth.issuer"},
+		"identity provider":         {maskHTTP, `{"type":"http","url":"https://example.com/mcp","oauth":{"clientId":"id","issuer":"https://as","idpClientSecret":"****","idpIssuer":"https://evil"}}`, "", "oauth.idpClientSecret is masked, and oauth.idpIssuer"},
+		"address to command":        {maskHTTP, `{"command":"evil","env":{"Authorization":"****"}}`, "", "env.Authorization is masked, and type"},
+		"variable in the address":   {`{"type":"http","url":"https://${HOST}/mcp","headers":{"A":"canary"}}`, `{"type":"http","url":"https://${EVIL}/mcp","headers":{"A":"****"}}`, "", "headers.A"},
+		"another address, all new":  {maskHTTP, `{"type":"http","url":"https://other.example/mcp","headers":{"Authorization":"Bearer new"}}`, `"Authorization":"Bearer new"`, ""},
+		"another transport, as one": {maskHTTP, `{"type":"sse","url":"https://example.com/mcp","headers":{"Authorization":"****"}}`, `"Authorization":"Bearer canary"`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			old, now := parsed(t, c.old), parsed(t, c.now)
+			got, err := now.Unmask(old)
+			raw, _ := json.Marshal(got)
+			if c.refused == "" && (err != nil || !strings.Contains(string(raw), c.want)) {
+				t.Errorf("got %s, %v, want %s in it", raw, err, c.want)
 			}
-			part := "env"
-			if name == "http" {
-				part = "headers"
-			}
-			m[part].(map[string]any)["NEW"] = "other" //nolint:forcetypeassert // test
-			raw, _ := json.Marshal(m)
-			if back, err = s.Unmask(raw); err != nil || !strings.Contains(string(back), "other") || strings.Contains(string(back), "****") || !strings.Contains(string(back), "canary") {
-				t.Errorf("got %s, %v", back, err)
+			if c.refused != "" {
+				if err == nil || !strings.Contains(err.Error(), c.refused) || !strings.Contains(err.Error(), "enter the secret") {
+					t.Errorf("got %s, %v, want an error with %q", raw, err, c.refused)
+				}
+				if _, err := Set("f", nil, now); err == nil {
+					t.Error("Set wrote a mask as a secret")
+				}
+				if _, err := now.Unmask(Server{}); err == nil { // a new server, or one under another name
+					t.Error("a new server has a mask as a secret")
+				}
 			}
 		})
 	}
@@ -63,7 +136,7 @@ func TestRuns(t *testing.T) {
 	if got := s.Runs(); got != want {
 		t.Errorf("got %s", got)
 	}
-	if got := (Server{Transport: HTTP, URL: "https://h/mcp?k=secret-123456", Headers: map[string]string{"B": "1", "A": "2"}}).Runs(); got != "https://h/mcp?k=****3456 with the headers A, B" {
+	if got := (Server{Transport: HTTP, URL: "https://h/mcp?k=secret-123456", Headers: map[string]string{"B": "1", "A": "2"}}).Runs(); got != "https://h/mcp?k=**** with the headers A, B" {
 		t.Errorf("got %s", got)
 	}
 }
