@@ -127,6 +127,19 @@ func (a *API) providerRoutes(api huma.API) {
 // fields are the members of config in a body.
 type fields map[string]json.RawMessage
 
+// at returns the settings that the fields of a provider are, with its plugin if there
+// is one.
+func (f fields) at(id string, plugin json.RawMessage) map[string]json.RawMessage {
+	out := make(map[string]json.RawMessage, len(f)+1)
+	for k, v := range f {
+		out["providers."+id+"."+k] = v
+	}
+	if plugin != nil {
+		out["providers."+id+".plugin"] = plugin
+	}
+	return out
+}
+
 // set writes a provider's fields one after the other (Y-99).
 func (a *API) set(id string, label *string, f fields) error {
 	at := "providers." + id + "."
@@ -206,6 +219,9 @@ func (a *API) createProvider(ctx context.Context, body newProvider) (*outProvide
 	if body.Label == nil {
 		body.Label = &id
 	}
+	if err := a.keepsSecrets(body.Config.at(id, raw)); err != nil {
+		return nil, err
+	}
 	if err := a.audited(ctx, "provider_created", id, providerChange{Plugin: body.Plugin, Fields: names(body.Config, body.Label)}); err != nil {
 		return nil, err
 	}
@@ -244,6 +260,9 @@ func (a *API) updateProvider(ctx context.Context, id string, body providerPatch)
 		return nil, fail(http.StatusBadRequest, "the plugin of a provider cannot be changed: delete the provider and create another")
 	}
 	if err := checkFields(id, body.Config); err != nil {
+		return nil, err
+	}
+	if err := a.keepsSecrets(body.Config.at(id, nil)); err != nil {
 		return nil, err
 	}
 	if err := a.audited(ctx, "provider_changed", id, providerChange{Fields: names(body.Config, body.Label)}); err != nil {

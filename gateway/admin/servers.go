@@ -126,7 +126,7 @@ func (a *API) serverRoutes(api huma.API) {
 	) (*outChange, error) {
 		return a.propose(ctx, in.Body.Name, in.Body.Config, true)
 	})
-	handle(r, "PUT", "/api/mcp/servers/{name}", "changeServer", auth.ConfigWrite, "Propose another configuration; masked values that come back stay as they are", http.StatusAccepted, func(ctx context.Context, in *struct {
+	handle(r, "PUT", "/api/mcp/servers/{name}", "changeServer", auth.ConfigWrite, "Propose another configuration; masked values that come back stay as they are while the address or the command does", http.StatusAccepted, func(ctx context.Context, in *struct {
 		InServer
 		Body struct {
 			Config json.RawMessage `json:"config"`

@@ -88,6 +88,9 @@ func (a *API) settingsRoutes(api huma.API) {
 		if err := checkSetting(in.Key, in.Body.Value); err != nil {
 			return nil, fail(http.StatusBadRequest, "%v", err)
 		}
+		if err := a.keepsSecrets(map[string]json.RawMessage{in.Key: in.Body.Value}); err != nil {
+			return nil, err
+		}
 		if err := a.audited(ctx, "config_changed", in.Key, nil); err != nil {
 			return nil, err
 		}
@@ -99,6 +102,9 @@ func (a *API) settingsRoutes(api huma.API) {
 		if !config.ValidKey(in.Key) {
 			return nil, fail(http.StatusBadRequest, "%q cannot be a key", in.Key)
 		}
+		if err := a.keepsSecrets(map[string]json.RawMessage{in.Key: nil}); err != nil {
+			return nil, err
+		}
 		if err := a.audited(ctx, "config_removed", in.Key, nil); err != nil {
 			return nil, err
 		}
@@ -107,6 +113,15 @@ func (a *API) settingsRoutes(api huma.API) {
 		out.Body.Key, out.Body.Removed = in.Key, removed
 		return out, err
 	})
+}
+
+// keepsSecrets refuses changes that would send a secret elsewhere than it was entered
+// for: it can be removed first, or entered together with its address.
+func (a *API) keepsSecrets(changes map[string]json.RawMessage) error {
+	if err := a.cfg.Settings.CheckSecrets(changes); err != nil {
+		return fail(http.StatusBadRequest, "%v", err)
+	}
+	return nil
 }
 
 // checkSetting refuses what cannot be kept, and rules that would deny everything

@@ -42,19 +42,19 @@ func TestSettings(t *testing.T) {
 	if err := json.Unmarshal([]byte(w.want("GET", "/api/config", "", 200, "")), &all); err != nil {
 		t.Fatal(err)
 	}
-	for key, want := range map[string]string{"plugin.x.api_key": `"****6789"`, "plugin.x.token": `"****"`, "plugin.x.deep": `{"n":[{"secret":"****"}],"password":"****2222"}`, "loop.max_iterations": `5`, "approval.timeout": `"60s"`} {
+	for key, want := range map[string]string{"plugin.x.api_key": `"****"`, "plugin.x.token": `"****"`, "plugin.x.deep": `{"n":[{"secret":"****"}],"password":"****"}`, "loop.max_iterations": `5`, "approval.timeout": `"60s"`} {
 		if string(all[key]) != want { // Y-203: defaults are in force, too
 			t.Errorf("%s is %s", key, all[key])
 		}
 	}
-	w.want("GET", "/api/config/plugin.x.api_key", "", 200, `{"key":"plugin.x.api_key","value":"****6789"}`)
+	w.want("GET", "/api/config/plugin.x.api_key", "", 200, `{"key":"plugin.x.api_key","value":"****"}`)
 	w.want("GET", "/api/config/plugin.x.api_key?show=1", "", 200, `"value":"sk-123456789"`)
 	w.want("GET", "/api/config/plugin.x.nothing", "", 404, "no value")
 	w.want("GET", "/api/config/auth.issuer", "", 404, "no value")
 
 	// A masked value that comes back changes nothing.
-	w.want("PATCH", "/api/config/plugin.x.api_key", `{"value":"****6789"}`, 200, `"ok":true`)
-	w.want("PATCH", "/api/config/plugin.x.deep", `{"value":{"password":"****2222","n":[{"secret":"****"}]}}`, 200, `"ok":true`)
+	w.want("PATCH", "/api/config/plugin.x.api_key", `{"value":"****"}`, 200, `"ok":true`)
+	w.want("PATCH", "/api/config/plugin.x.deep", `{"value":{"password":"****","n":[{"secret":"****"}]}}`, 200, `"ok":true`)
 	w.want("GET", "/api/config/plugin.x.api_key?show=1", "", 200, `"value":"sk-123456789"`)
 	w.want("GET", "/api/config/plugin.x.deep?show=1", "", 200, `hunter2222`)
 
@@ -77,7 +77,67 @@ func TestSettings(t *testing.T) {
 	}
 	w.who = auth.Principal{}
 	w.want("GET", "/api/config/plugin.x.api_key?show=1", "", 403, "config:write")
-	w.want("GET", "/api/config/plugin.x.api_key", "", 200, `"****6789"`)
+	w.want("GET", "/api/config/plugin.x.api_key", "", 200, `"****"`)
+}
+
+// SEC-12: a key is not taken to another address than it was entered for, by whatever
+// way an address is changed, and a mask is never a key.
+func TestKeysStayWithTheirAddress(t *testing.T) {
+	w := newWorld(t)
+	w.want("POST", "/api/llm-providers", `{"id":"prod","plugin":"llm-openai","config":{"api_key":"canary","base_url":"https://a.example/v1"}}`, 201, "")
+	w.want("POST", "/api/llm-providers", `{"id":"plain","plugin":"llm-openai","config":{"api_key":"canary"}}`, 201, "")
+	w.want("PATCH", "/api/config/plugin.x.deep", `{"value":{"url":"https://a.example","auth":{"token":"canary"}}}`, 200, "")
+	w.want("PATCH", "/api/config/plugin.x.list", `{"value":[{"name":"a","token":"canary"},{"name":"b","token":"other"}]}`, 200, "")
+	const again, unknown = "enter the secret again", "enter the secret"
+	for name, c := range map[string]struct{ method, path, body, why string }{
+		"address":                           {"PATCH", "/api/llm-providers/prod", `{"config":{"base_url":"https://evil.example/v1"}}`, again},
+		"address, the key masked":           {"PATCH", "/api/llm-providers/prod", `{"config":{"base_url":"https://evil.example/v1","api_key":"****"}}`, again},
+		"path":                              {"PATCH", "/api/llm-providers/prod", `{"config":{"base_url":"https://a.example/evil"}}`, again},
+		"port":                              {"PATCH", "/api/llm-providers/prod", `{"config":{"base_url":"https://a.example:444/v1"}}`, again},
+		"scheme":                            {"PATCH", "/api/llm-providers/prod", `{"config":{"base_url":"http://a.example/v1"}}`, again},
+		"another address beside it":         {"PATCH", "/api/llm-providers/prod", `{"config":{"proxy":"http://evil.example"}}`, again},
+		"one setting":                       {"PATCH", "/api/config/providers.prod.base_url", `{"value":"https://evil.example/v1"}`, again},
+		"its address removed":               {"DELETE", "/api/config/providers.prod.base_url", ``, again},
+		"its plugin":                        {"PATCH", "/api/config/providers.prod.plugin", `{"value":"llm-echo"}`, again},
+		"its plugin's address":              {"PATCH", "/api/config/plugin.llm_openai.base_url", `{"value":"https://evil.example/v1"}`, "providers.plain.api_key"},
+		"an address beside, in a value":     {"PATCH", "/api/config/plugin.x.deep", `{"value":{"url":"https://evil.example","auth":{"token":"****"}}}`, again},
+		"an address more, in a value":       {"PATCH", "/api/config/plugin.x.deep", `{"value":{"url":"https://a.example","proxy":"https://evil.example","auth":{"token":"****"}}}`, again},
+		"elements in another order":         {"PATCH", "/api/config/plugin.x.list", `{"value":[{"name":"b","token":"****"},{"name":"a","token":"****"}]}`, again},
+		"a mask for no secret":              {"PATCH", "/api/config/plugin.x.api_key", `{"value":"****"}`, unknown},
+		"a mask for no secret, in a value":  {"PATCH", "/api/config/plugin.y.deep", `{"value":{"a":[{"token":"****"}]}}`, unknown},
+		"a mask with an end":                {"PATCH", "/api/config/providers.prod.api_key", `{"value":"****nary"}`, unknown},
+		"a mask in a secret":                {"PATCH", "/api/llm-providers/prod", `{"config":{"api_key":"Bearer ****"}}`, unknown},
+		"a new provider with a mask":        {"POST", "/api/llm-providers", `{"id":"new","plugin":"llm-openai","config":{"api_key":"****"}}`, unknown},
+		"a new provider, renamed from prod": {"POST", "/api/llm-providers", `{"id":"prod-2","plugin":"llm-openai","config":{"api_key":"****","base_url":"https://a.example/v1"}}`, unknown},
+	} {
+		t.Run(name, func(t *testing.T) { w.want(c.method, c.path, c.body, 400, c.why) })
+	}
+	if v := w.cfg.Text("providers.prod.api_key") + w.cfg.Text("providers.plain.api_key"); v != "canarycanary" {
+		t.Errorf("the keys became %s", v)
+	}
+	if i := w.cfg.Providers().GetInstance("new"); i != nil {
+		t.Errorf("a refused provider was written: %+v", i)
+	}
+	// What does not move a key is done, and so is what enters it again.
+	for name, c := range map[string]struct{ method, path, body string }{
+		"another field":           {"PATCH", "/api/llm-providers/prod", `{"config":{"model":"m","api_key":"****"}}`},
+		"the same, otherwise":     {"PATCH", "/api/llm-providers/prod", `{"config":{"base_url":"HTTPS://A.example:443/v1/"}}`},
+		"the same, masked":        {"PATCH", "/api/config/plugin.x.deep", `{"value":{"url":"https://a.example","auth":{"token":"****"},"more":1}}`},
+		"elements as they were":   {"PATCH", "/api/config/plugin.x.list", `{"value":[{"name":"a","token":"****"},{"name":"b","token":"new"}]}`},
+		"address and key":         {"PATCH", "/api/llm-providers/prod", `{"config":{"base_url":"https://b.example/v1","api_key":"new"}}`},
+		"a provider without keys": {"POST", "/api/llm-providers", `{"id":"local","plugin":"llm-openai","config":{"base_url":"http://127.0.0.1:1/v1"}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if code, body := w.do(c.method, c.path, c.body); code/100 != 2 {
+				t.Errorf("got %d %s, want it done", code, body)
+			}
+		})
+	}
+	if got := w.want("GET", "/api/config/plugin.x.list?show=1", "", 200, ""); !strings.Contains(got, `"token":"canary"`) || !strings.Contains(got, `"token":"new"`) {
+		t.Errorf("got %s", got)
+	}
+	w.want("DELETE", "/api/config/providers.plain.api_key", "", 200, "")
+	w.want("PATCH", "/api/config/plugin.llm_openai.base_url", `{"value":"https://other.example/v1"}`, 200, "")
 }
 
 // Y-210, Y-211, Y-212, Y-214, Y-215: the plugins.
@@ -93,7 +153,7 @@ func TestPlugins(t *testing.T) {
 	if echo.Name != "llm-echo" || echo.Category != string(plugin.LLMProvider) || echo.Status != "loaded" || echo.Version == "" || !echo.Enabled || len(echo.CurrentConfig) != 0 {
 		t.Errorf("got %+v", echo)
 	}
-	if string(openai.CurrentConfig["base_url"]) != `"http://127.0.0.1:1"` || string(openai.CurrentConfig["nested"]) != `{"api_key":"****6789"}` || !strings.Contains(string(openai.ConfigSchema), "base_url") {
+	if string(openai.CurrentConfig["base_url"]) != `"http://127.0.0.1:1"` || string(openai.CurrentConfig["nested"]) != `{"api_key":"****"}` || !strings.Contains(string(openai.ConfigSchema), "base_url") {
 		t.Errorf("got %s, %s", openai.CurrentConfig, openai.ConfigSchema)
 	}
 	w.want("PATCH", "/api/plugins/llm-openai", `{"enabled":false}`, 200, `{"name":"llm-openai","enabled":false,"reload_required":true}`)

@@ -233,13 +233,17 @@ func TestTwoProcesses(t *testing.T) {
 // changes nothing.
 func TestMask(t *testing.T) {
 	for _, c := range []struct{ key, in, want string }{
-		{"providers.prod.api_key", `"sk-12345678"`, `"****5678"`},
+		{"providers.prod.api_key", `"sk-12345678"`, `"****"`},
 		{"plugin.x.token", `"1234"`, `"****"`},
 		{"plugin.x.secret", `12345678`, `"****"`},
 		{"password", `{"a":"b"}`, `"****"`},
+		{"plugin.x.client_secret", `"1234"`, `"****"`},
+		{"plugin.x.token", `""`, `""`},
+		{"plugin.x.token", `null`, `null`},
+		{"plugin.x.max_tokens", `7`, `7`},
 		{"plugin.x.api_key_file", `"/etc/key"`, `"/etc/key"`},
-		{"plugin.x.list", `[{"token":"abcdefgh","n":12345678901234567890}]`, `[{"n":12345678901234567890,"token":"****efgh"}]`},
-		{"plugin.x.api_key", `"schlüssel"`, `"****ssel"`},
+		{"plugin.x.list", `[{"token":"abcdefgh","n":12345678901234567890}]`, `[{"n":12345678901234567890,"token":"****"}]`},
+		{"plugin.x.api_key", `"schlüssel"`, `"****"`},
 	} {
 		if got := config.Mask(c.key, json.RawMessage(c.in)); string(got) != c.want {
 			t.Errorf("%s: got %s, want %s", c.key, got, c.want)
@@ -247,7 +251,7 @@ func TestMask(t *testing.T) {
 	}
 	w := open(t, t.TempDir(), config.Options{})
 	set(t, w, "providers.prod.api_key", `"sk-12345678"`)
-	set(t, w, "providers.prod.api_key", `"****5678"`)
+	set(t, w, "providers.prod.api_key", `"****"`)
 	if got := w.Text("providers.prod.api_key"); got != "sk-12345678" {
 		t.Errorf("the key became %s", got)
 	}

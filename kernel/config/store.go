@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/atomicfile"
-	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
 )
@@ -238,8 +237,8 @@ func (s *Store) adopt(next values, st stamp) error {
 	return errors.Join(errs...)
 }
 
-// Set stores a value. The value of a secret as it is shown, masked, changes
-// nothing.
+// Set stores a value. A secret in it that is masked stays what it is; it is an error
+// if none is known for it, or if its address in the same value is another.
 func (s *Store) Set(key string, value json.RawMessage) error {
 	if err := CheckValue(key, value); err != nil {
 		return err
@@ -249,15 +248,11 @@ func (s *Store) Set(key string, value json.RawMessage) error {
 		return err
 	}
 	return s.change(func(v values) error {
-		next := json.RawMessage(flat.Bytes())
-		if old, ok := v[key]; ok && bytes.Contains(next, []byte("****")) {
-			var err error
-			if next, err = masked.Restore(next, Mask(key, old), old); err != nil {
-				return err
-			}
+		next, same, err := s.unmask(v, key, flat.Bytes())
+		if err == nil && !same {
+			v[key] = next
 		}
-		v[key] = next
-		return nil
+		return err
 	})
 }
 

@@ -61,7 +61,7 @@ function Edit({ server, done }) {
   if (change) return html`<${Agree} changes=${[change]} done=${done} cancel=${() => setChange(null)} />`;
   return html`<${Dialog} wide title=${server ? `Change ${server.name}` : 'Add a server'} onClose=${done}>
     ${!server && html`<${Field} label="Name" hint="Its tools are called name__tool.">${(/** @type {string} */ id) => html`<input id=${id} value=${name} spellcheck="false" onInput=${(/** @type {any} */ e) => setName(e.target.value)} />`}<//>`}
-    <${Field} label="Configuration" hint="As in any client's mcpServers: command, args, env; or type, url, headers. Secrets that are shown as **** stay as they are.">${(/** @type {string} */ id) => html`<textarea id=${id} rows="12" class="code" spellcheck="false" value=${text} onInput=${(/** @type {any} */ e) => setText(e.target.value)}></textarea>`}<//>
+    <${Field} label="Configuration" hint="As in any client's mcpServers: command, args, env; or type, url, headers. Secrets that are shown as **** stay as they are while the address or the command does.">${(/** @type {string} */ id) => html`<textarea id=${id} rows="12" class="code" spellcheck="false" value=${text} onInput=${(/** @type {any} */ e) => setText(e.target.value)}></textarea>`}<//>
     <div class="buttons"><button type="button" onClick=${done}>Cancel</button><${Do} kind="primary" disabled=${!server && !name.trim()} run=${propose}>Next<//></div><//>`;
 }
 
