@@ -287,6 +287,19 @@ func TestPageRemote(t *testing.T) {
 	b.scenario("remote", map[string]any{"base": at, "code": b.invite("admin"), "workspace": b.workspace()}, nil)
 }
 
+// UI-06: no secret stays in the page's address, for its owner here or a browser elsewhere.
+func TestPageAddress(t *testing.T) {
+	t.Run("here", func(t *testing.T) {
+		b := newBox(t)
+		b.serve()
+		b.scenario("address", map[string]any{"code": "ABCD-EFGH-JKLM", "local": true}, nil)
+	})
+	t.Run("elsewhere", func(t *testing.T) {
+		b := newBox(t)
+		b.scenario("address", map[string]any{"base": b.behindTLS(), "code": "ABCD-EFGH-JKLM"}, nil)
+	})
+}
+
 // The daemon is killed and comes back: the page comes back by itself, what was sent
 // meanwhile arrives once, and nothing is missing.
 func TestPageReconnect(t *testing.T) {

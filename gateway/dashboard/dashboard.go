@@ -105,6 +105,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "there is no such file", http.StatusNotFound)
 		return
 	}
+	if name == "index.html" && r.URL.RawQuery != "" {
+		// Whatever was meant by it, a secret may be in it (R8): the browser goes on to an
+		// address without it, which replaces this one in its history.
+		head.Set("Cache-Control", "no-store")
+		head.Set("Location", "/")
+		w.WriteHeader(http.StatusSeeOther)
+		return
+	}
 	head.Set("Content-Type", f.kind)
 	head.Set("Cache-Control", "no-cache") // kept, and asked about: a new yaya has a new page
 	head.Set("ETag", f.etag)

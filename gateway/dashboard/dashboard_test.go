@@ -143,3 +143,22 @@ func TestFirstLoadIsSmall(t *testing.T) {
 		t.Errorf("the first load is %d bytes", total)
 	}
 }
+
+// UI-06, R8: the page has no parameters, and one that is asked for with some is not
+// there: the browser is sent to the address without them, whatever they are.
+func TestNoParameters(t *testing.T) {
+	h, err := dashboard.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/?token=canary", "/?device_token=canary", "/?x", "/?code=canary&token=canary"} {
+		rec := httptest.NewRecorder()
+		h.ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+		if rec.Code != 303 || rec.Header().Get("Location") != "/" || rec.Header().Get("Cache-Control") != "no-store" || rec.Body.Len() > 0 {
+			t.Errorf("%s: got %d to %q, want 303 to /", path, rec.Code, rec.Header().Get("Location"))
+		}
+	}
+	if r := get(t, h, "/"); r.StatusCode != 200 {
+		t.Errorf("/: got %d, want 200", r.StatusCode)
+	}
+}

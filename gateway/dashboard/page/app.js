@@ -1,5 +1,6 @@
 // The page: who its user is, the connection, the frame around the views.
 // @ts-check
+import './address.js'; // first: it takes secrets out of the address
 import { render } from './vendor/preact.js';
 import { useEffect, useState } from './vendor/hooks.js';
 import { identity } from './api.js';
@@ -88,7 +89,7 @@ const root = /** @type {HTMLElement} */ (document.getElementById('app'));
 root.replaceChildren(); // what is there without scripts
 
 function main() {
-  locate(); // a code was in the address
+  locate();
   const local = page.me.value?.kind === 'owner';
   const path = local ? '/api/live' : '/ws';
   const url = location.origin.replace(/^http/, 'ws') + path;

@@ -1,16 +1,9 @@
 // A browser elsewhere: it asks to be let in, with a code or without.
 // @ts-check
 import { useEffect, useRef, useState } from './vendor/hooks.js';
+import { takeCode } from './address.js';
 import * as device from './device.js';
 import { Do, Field, html, plain, Problem } from './ui.js';
-
-/** The code of a QR code stands behind #. It is taken out of the address at once, so
- * that it is not kept in the history (UI-05, R8). */
-function codeOfAddress() {
-  const m = /^#code=([A-Za-z0-9-]{1,40})$/.exec(location.hash);
-  if (m) history.replaceState(null, '', location.pathname);
-  return m?.[1] ?? '';
-}
 
 function guess() {
   const ua = navigator.userAgent;
@@ -23,7 +16,7 @@ const EVERY = 2000; // ms between looks while somebody has to approve: there is 
 
 /** @param {{device: device.Device | null, admitted: (d: device.Device, t: device.Token) => Promise<void>, out?: boolean}} p */
 export default function Enrol({ device: known, admitted, out }) {
-  const [code, setCode] = useState(codeOfAddress);
+  const [code, setCode] = useState(takeCode);
   const [label, setLabel] = useState(known?.label ?? guess());
   const [waiting, setWaiting] = useState(known && !out ? known : /** @type {device.Device | null} */ (null));
   const [request, setRequest] = useState('');
