@@ -33,6 +33,9 @@ var (
 // AuthorityConfig assembles an [Authority]. Keys is required.
 type AuthorityConfig struct {
 	Keys *os.Root // the folder of private keys, 0700; stays open as long as the authority is used
+	// Known says that this yaya has been here before: a missing key is an error then,
+	// and is not made.
+	Known bool
 	// TokenLife is how long a token is good for: at most, and by default, 24 hours.
 	TokenLife time.Duration
 	// Now is the clock. Default: time.Now.
@@ -109,7 +112,8 @@ type family struct {
 var _ control.Projection = (*Authority)(nil)
 
 // NewAuthority reads the key that this yaya is known by, and makes it on the first
-// start. Key files that others can read, or that are damaged, are an error.
+// start. Key files that others can read, or that are damaged, are an error, and so is
+// a key that is missing although [AuthorityConfig.Known].
 func NewAuthority(cfg AuthorityConfig) (*Authority, error) {
 	cfg.TokenLife = min(cmp.Or(cfg.TokenLife, maxLifetime), maxLifetime)
 	if cfg.Now == nil {
@@ -118,7 +122,7 @@ func NewAuthority(cfg AuthorityConfig) (*Authority, error) {
 	if cfg.GenerateKey == nil {
 		cfg.GenerateKey = func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, tokenKeyBits) }
 	}
-	key, err := loadServerKey(cfg.Keys)
+	key, err := loadServerKey(cfg.Keys, cfg.Known)
 	if err != nil {
 		return nil, err
 	}

@@ -11,25 +11,23 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"math/big"
 	"os"
-	"syscall"
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/atomicfile"
 	"github.com/yaya-ai/yaya/internal/control"
+	"github.com/yaya-ai/yaya/internal/keyfile"
 )
 
 // Keys (DESIGN 4, AU-42).
 const (
 	tokenKeyBits = 3072
-	serverFile   = "server.key"
-	maxKeyFile   = 16 << 10
+	// ServerKeyFile is the name of the key that this yaya is known by.
+	ServerKeyFile = "server.key"
 )
 
 const (
@@ -53,77 +51,39 @@ type signingKeyAdded struct {
 
 func tokenFile(kid string) string { return "token-" + kid + ".key" }
 
-// readKey reads a private key. It refuses files that others can read, links, and
-// what is not a whole key (AU-42).
-func readKey(root *os.Root, name string) (any, error) {
-	bad := func(why string, args ...any) (any, error) {
-		return nil, fmt.Errorf("key file %s/%s: %s", root.Name(), name, fmt.Sprintf(why, args...))
-	}
-	st, err := root.Lstat(name)
-	if err != nil {
-		return nil, err
-	}
-	if !st.Mode().IsRegular() {
-		return bad("it is no regular file")
-	}
-	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	if st, err = f.Stat(); err != nil {
-		return nil, err
-	}
-	if mode := st.Mode(); !mode.IsRegular() || mode.Perm()&0o077 != 0 {
-		return bad("its mode is %v, and others can get at it: chmod 600, or replace the key if they may have", mode)
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxKeyFile)) //nolint:forbidigo // bounded
-	if err != nil {
-		return nil, err
-	}
-	block, rest := pem.Decode(data)
-	if block == nil || block.Type != "PRIVATE KEY" || len(rest) != 0 {
-		return bad("it is damaged: restore it, or remove it to begin anew with all devices")
-	}
-	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
-	if err != nil {
-		return bad("it is damaged: %v", err)
-	}
-	return key, nil
-}
-
+// writeKey makes a private key durable.
 func writeKey(root *os.Root, name string, key any) error {
-	der, err := x509.MarshalPKCS8PrivateKey(key)
+	data, err := keyfile.Marshal(key)
 	if err != nil {
 		return err
 	}
-	_, err = atomicfile.Write(root, name, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+	_, err = atomicfile.Write(root, name, data)
 	return err
 }
 
-// loadServerKey reads or makes the key that this yaya is known by.
-func loadServerKey(root *os.Root) (ed25519.PrivateKey, error) {
-	st, err := root.Stat(".")
-	if err != nil {
+// loadServerKey reads the key that this yaya is known by, or makes it unless there
+// must be one: whoever has seen this yaya before would take it for another.
+func loadServerKey(root *os.Root, mustExist bool) (ed25519.PrivateKey, error) {
+	if err := keyfile.CheckFolder(root); err != nil {
 		return nil, err
 	}
-	if st.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("the folder of keys %s has mode %v, and others can get at it: chmod 700", root.Name(), st.Mode().Perm())
-	}
-	key, err := readKey(root, serverFile)
+	key, err := keyfile.Read(root, ServerKeyFile)
 	if errors.Is(err, fs.ErrNotExist) {
+		if mustExist {
+			return nil, fmt.Errorf("the key %s/%s is missing, and this yaya has data that depends on it: restore it from a backup; to begin again without one, move the folders control and keys out of the data directory, and enroll every device again", root.Name(), ServerKeyFile)
+		}
 		_, private, gerr := ed25519.GenerateKey(rand.Reader)
 		if gerr != nil {
 			return nil, gerr
 		}
-		return private, writeKey(root, serverFile, private)
+		return private, writeKey(root, ServerKeyFile, private)
 	}
 	if err != nil {
 		return nil, err
 	}
 	private, ok := key.(ed25519.PrivateKey)
 	if !ok {
-		return nil, fmt.Errorf("key file %s/%s: it is no Ed25519 key", root.Name(), serverFile)
+		return nil, fmt.Errorf("key file %s/%s: it is not an Ed25519 key", root.Name(), ServerKeyFile)
 	}
 	return private, nil
 }
@@ -152,7 +112,7 @@ func (a *Authority) checkSigningKey() error {
 	if a.signs == "" {
 		return nil
 	}
-	key, err := readKey(a.cfg.Keys, tokenFile(a.signs))
+	key, err := keyfile.Read(a.cfg.Keys, tokenFile(a.signs))
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("the signing key %s/%s is missing: restore it, or make another with yaya device rotate-keys", a.cfg.Keys.Name(), tokenFile(a.signs))
 	}

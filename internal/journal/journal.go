@@ -89,6 +89,14 @@ func (j *Journal) Last() int64 {
 	return j.rep.Last
 }
 
+// Head returns the id of the last record and its sum, which stands for every record
+// up to it. Without a record the sum is zeros.
+func (j *Journal) Head() (id int64, sum string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.rep.Last, j.rep.sum
+}
+
 // Append writes one record. members are the members of a JSON object without
 // braces, at least one, none of them named id, prev or sum. The record has not
 // reached the disk when Append returns.

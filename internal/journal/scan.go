@@ -21,7 +21,8 @@ const (
 	indexEvery = 128
 )
 
-var noSum = string(bytes.Repeat([]byte("0"), sumLen))
+// NoSum is the sum before the first record.
+var NoSum = string(bytes.Repeat([]byte("0"), sumLen))
 
 // DamageError says where a file is not what was written.
 type DamageError struct {
@@ -44,6 +45,14 @@ type Report struct {
 	index       []int64
 }
 
+// Sum returns the sum of a record that was visited.
+func Sum(line []byte) string {
+	if len(line) < tailLen {
+		return ""
+	}
+	return string(line[len(line)-len(lineEnd)-sumLen : len(line)-len(lineEnd)])
+}
+
 // Visit gets every record of a file in order. The line is valid during the call.
 type Visit func(id int64, line []byte) error
 
@@ -63,7 +72,7 @@ func scanFile(f File, name string, visit Visit) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	rep := Report{sum: noSum}
+	rep := Report{sum: NoSum}
 	damage := func(reason string) error {
 		return &DamageError{File: name, Entry: max(rep.Last+1, 1), Offset: rep.Size, Reason: reason}
 	}

@@ -1,0 +1,78 @@
+// Package keyfile reads private keys: PKCS #8 in PEM, one key a file,
+// which nobody but its owner can read.
+package keyfile
+
+import (
+	"crypto"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+)
+
+const (
+	maxFile = 16 << 10
+	block   = "PRIVATE KEY"
+)
+
+// CheckFolder refuses a folder that others can read.
+func CheckFolder(root *os.Root) error {
+	st, err := root.Stat(".")
+	if err != nil {
+		return err
+	}
+	if mode := st.Mode().Perm(); mode&0o077 != 0 {
+		return fmt.Errorf("the folder of keys %s has mode %v, and others can get at it: chmod 700", root.Name(), mode)
+	}
+	return nil
+}
+
+// Read reads a private key. It refuses files that others can read, links, and what
+// is not a whole key (AU-42). Without the file the error wraps fs.ErrNotExist.
+func Read(root *os.Root, name string) (crypto.PrivateKey, error) {
+	bad := func(why string, args ...any) (crypto.PrivateKey, error) {
+		return nil, fmt.Errorf("key file %s/%s: %s", root.Name(), name, fmt.Sprintf(why, args...))
+	}
+	st, err := root.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !st.Mode().IsRegular() {
+		return bad("it is no regular file")
+	}
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	if st, err = f.Stat(); err != nil {
+		return nil, err
+	}
+	if mode := st.Mode(); !mode.IsRegular() || mode.Perm()&0o077 != 0 {
+		return bad("its mode is %v, and others can get at it: chmod 600, or replace the key if they may have", mode)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxFile)) //nolint:forbidigo // bounded
+	if err != nil {
+		return nil, err
+	}
+	b, rest := pem.Decode(data)
+	if b == nil || b.Type != block || len(rest) != 0 {
+		return bad("it is damaged: restore it from a backup")
+	}
+	key, err := x509.ParsePKCS8PrivateKey(b.Bytes)
+	if err != nil {
+		return bad("it is damaged: %v", err)
+	}
+	return key, nil
+}
+
+// Marshal returns what a key's file holds.
+func Marshal(key crypto.PrivateKey) ([]byte, error) {
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: block, Bytes: der}), nil
+}
