@@ -21,7 +21,8 @@ func auditCommand(g *globals) *cobra.Command {
 		Use: "audit", Short: "Show who has changed what",
 		Long: `Show who has changed what: devices, keys, agents, capabilities. Entries come from
 the control log, which is chained: every bit of what is shown has been checked. It
-works beside a daemon and without one.`,
+works beside a daemon and without one. Seals are shown with --event log_sealed; yaya
+verify checks them.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			if limit < 1 {
@@ -71,6 +72,7 @@ works beside a daemon and without one.`,
 	f.StringVar(&event, "event", "", `events of that name, or of a pattern such as "device_*"`)
 	f.IntVar(&limit, "limit", 100, "at most the last so many")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
+	c.AddCommand(auditExportCommand(g))
 	return c
 }
 

@@ -27,7 +27,6 @@ import (
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/folder"
-	"github.com/yaya-ai/yaya/kernel/session"
 	"github.com/yaya-ai/yaya/mcpbridge"
 )
 
@@ -51,12 +50,18 @@ func openControl(data *os.Root, log zerolog.Logger) (*controlPlane, error) {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
 	c := &controlPlane{keys: keys}
-	if c.devices, err = auth.NewAuthority(auth.AuthorityConfig{Keys: keys}); err != nil {
+	known, err := cluster.Prepare(journal.Root(data), journal.Root(keys))
+	if err != nil {
+		return nil, errors.Join(err, keys.Close())
+	}
+	if c.devices, err = auth.NewAuthority(auth.AuthorityConfig{Keys: keys, Known: known}); err != nil {
 		return nil, errors.Join(err, keys.Close())
 	}
 	c.kernel = "k_" + c.devices.ServerID()[:16] // which no other has
 	c.plane = rpc.New(rpc.Config{KernelID: c.kernel, Epoch: c.devices.ServerID(), Log: log})
-	c.log, err = cluster.Open(journal.Root(data), cluster.Options{Node: c.kernel, Projections: []control.Projection{c.devices, c.plane}})
+	c.log, err = cluster.Open(journal.Root(data), cluster.Options{
+		Node: c.kernel, Projections: []control.Projection{c.devices, c.plane}, Seal: &cluster.SealOptions{Keys: keys}, Log: log,
+	})
 	if err != nil {
 		return nil, errors.Join(err, keys.Close())
 	}
@@ -191,20 +196,4 @@ func (b *backend) api(ctx context.Context, method, path string, in, out any) err
 		return nil
 	}
 	return json.Unmarshal(raw, out)
-}
-
-// verifyControl checks every bit of the control log; without one there are no
-// files.
-func verifyControl(fsys journal.FS) (files int, findings []session.Finding, err error) {
-	rep, err := cluster.Scan(fsys, func(control.Entry) error { return nil })
-	if d, ok := errors.AsType[*journal.DamageError](err); ok {
-		return 1, []session.Finding{{File: d.File, Entry: d.Entry, Problem: d.Reason, Damaged: true}}, nil
-	}
-	if err != nil || rep.Size+rep.Torn == 0 {
-		return 0, nil, err
-	}
-	if rep.Torn > 0 {
-		findings = append(findings, session.Finding{File: cluster.File, Entry: rep.Last + 1, Problem: "it was cut short; the next start removes it"})
-	}
-	return 1, findings, nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/gateway/cluster"
 	"github.com/yaya-ai/yaya/gateway/wire"
 	"github.com/yaya-ai/yaya/gateway/wire/codec"
 	"github.com/yaya-ai/yaya/internal/control"
@@ -112,7 +113,9 @@ func NewLive(ctx context.Context, cfg LiveConfig) (*Live, error) {
 	if cfg.Control != nil {
 		l.work.Go(func() { // it ends with ctx, or with the log
 			_ = cfg.Control.Follow(ctx, cfg.Control.State().Last+1, func(e control.Entry) error {
-				l.Changed(append(partsOf(e.Event), PartAudit)...)
+				if e.Event != cluster.SealEvent { // which the audit does not show
+					l.Changed(append(partsOf(e.Event), PartAudit)...)
+				}
 				return nil
 			})
 		})

@@ -18,6 +18,7 @@ type Query struct {
 	Event        string // a name, or a pattern as in device_*
 	After        int64  // index
 	Limit        int    // the last so many; 0 for all
+	Seals        bool   // seals, too; without it only an Event gets them
 }
 
 // Matches reports whether an entry is wanted, apart from Limit.
@@ -29,7 +30,7 @@ func (q Query) Matches(e control.Entry) bool {
 		return false
 	}
 	if q.Event == "" {
-		return true
+		return q.Seals || e.Event != SealEvent
 	}
 	ok, err := path.Match(q.Event, e.Event)
 	return err == nil && ok
@@ -91,4 +92,23 @@ func Forward(ctx context.Context, l control.Log, from int64, sink func(control.A
 		return nil
 	})
 	return next, err
+}
+
+// Tail reads the log of a data directory from its first entry on, and then what is
+// appended, whoever has it open. It is not safe for concurrent use.
+type Tail struct{ t *journal.Tail }
+
+// NewTail returns a tail that begins with the first entry.
+func NewTail(fsys journal.FS) Tail { return Tail{journal.NewTail(fsys, File)} }
+
+// Next visits the entries that were appended since the last call. A log that is
+// damaged, or was cut or replaced meanwhile, is a [*journal.DamageError].
+func (t Tail) Next(visit func(control.Entry) error) error {
+	return t.t.Next(func(id int64, line []byte) error {
+		e, err := decode(id, line)
+		if err != nil {
+			return err
+		}
+		return visit(e)
+	})
 }

@@ -2,12 +2,15 @@ package cluster
 
 import (
 	"context"
+	"crypto/ed25519"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"sync"
 	"time"
+
+	"github.com/rs/zerolog"
 
 	"github.com/yaya-ai/yaya/internal/control"
 	"github.com/yaya-ai/yaya/internal/journal"
@@ -25,6 +28,10 @@ type Options struct {
 	Node        string // name of this node; default "local"
 	Projections []control.Projection
 	Now         func() time.Time // default time.Now
+	// Seal has the log sealed and its seals checked. nil: it is not.
+	Seal *SealOptions
+	// Log is told of seals that could not be made.
+	Log zerolog.Logger
 }
 
 // Local is a [control.Log] in one file, of one process at a time.
@@ -35,6 +42,8 @@ type Local struct {
 	write sync.Mutex // held while one change is checked, written and applied
 	j     *journal.Journal
 	err   error // an entry could not be applied: nothing may follow
+
+	sealer *sealer // nil without seals
 
 	mu       sync.Mutex
 	last     int64         // index of the last entry that is applied
@@ -64,7 +73,8 @@ func decode(id int64, line []byte) (control.Entry, error) {
 
 // Open opens or creates the log and applies every entry to the projections.
 // While another process has it open, the error wraps [journal.ErrLocked]; a file
-// that is not as it was written is a [*journal.DamageError].
+// that is not as it was written is a [*journal.DamageError], and one that is not what
+// was sealed a [*SealError].
 func Open(fsys journal.FS, o Options) (*Local, error) {
 	if o.Node == "" {
 		o.Node = "local"
@@ -76,10 +86,23 @@ func Open(fsys journal.FS, o Options) (*Local, error) {
 		return nil, fmt.Errorf("control log: %w", err)
 	}
 	l := &Local{o: o, changed: make(chan struct{})}
+	var c *chain
+	var key ed25519.PrivateKey
+	if o.Seal != nil {
+		var err error
+		if c, key, err = newChain(o.Seal); err != nil {
+			return nil, err
+		}
+	}
 	j, err := journal.Open(fsys, File, journal.Options{Visit: func(id int64, line []byte) error {
 		e, err := decode(id, line)
 		if err != nil {
 			return err
+		}
+		if c != nil {
+			if err := c.visit(e, journal.Sum(line)); err != nil {
+				return err
+			}
 		}
 		l.term = e.Term
 		return l.apply(e)
@@ -89,6 +112,26 @@ func Open(fsys journal.FS, o Options) (*Local, error) {
 	}
 	l.term++ // of this run
 	l.j, l.last, l.readable = j, j.Last(), j.Last()
+	if c == nil {
+		return l, nil
+	}
+	if err = c.end(); err == nil {
+		l.sealer, err = newSealer(o.Seal, c, key)
+	}
+	if err != nil {
+		return nil, errors.Join(err, j.Close())
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	l.sealer.stop = stop
+	go l.keepSealed(ctx)
+	l.write.Lock()
+	defer l.write.Unlock()
+	if l.sealer.resumed {
+		o.Log.Warn().Msg("keys/" + HeadFile + " is missing: the audit goes on with the log as it is, and the log says so")
+	}
+	if err := l.sealStart(); err != nil { // the log can be read; the next change tries again
+		l.sealFailed(err)
+	}
 	return l, nil
 }
 
@@ -107,6 +150,9 @@ func (l *Local) Append(ctx context.Context, c control.Change, check func() error
 	if err != nil {
 		return control.Entry{}, err
 	}
+	if c.Event == SealEvent {
+		return control.Entry{}, fmt.Errorf("%w: %s is for seals alone", control.ErrInvalid, SealEvent)
+	}
 	l.write.Lock()
 	defer l.write.Unlock()
 	if err := ctx.Err(); err != nil {
@@ -120,16 +166,30 @@ func (l *Local) Append(ctx context.Context, c control.Change, check func() error
 			return control.Entry{}, err
 		}
 	}
-	e := control.Entry{Term: l.term, Time: l.o.Now().UTC().Truncate(time.Millisecond), Event: c.Event, Actor: c.Actor, Target: c.Target, Payload: payload}
-	if e.Index, err = l.persist(e); err != nil {
+	if err := l.sealStart(); err != nil {
 		return control.Entry{}, fmt.Errorf("%w: %w", control.ErrUnavailable, err)
+	}
+	e, err := l.commit(control.Entry{Term: l.term, Time: l.now(), Event: c.Event, Actor: c.Actor, Target: c.Target, Payload: payload})
+	if err != nil {
+		return control.Entry{}, fmt.Errorf("%w: %w", control.ErrUnavailable, err)
+	}
+	l.sealSoon()
+	return e, nil
+}
+
+func (l *Local) now() time.Time { return l.o.Now().UTC().Truncate(time.Millisecond) }
+
+// commit writes an entry, has it applied and tells those who follow; write is held.
+func (l *Local) commit(e control.Entry) (_ control.Entry, err error) {
+	if e.Index, err = l.persist(e); err != nil {
+		return e, err
 	}
 	l.mu.Lock()
 	l.readable = e.Index
 	l.mu.Unlock()
 	if err := l.apply(e); err != nil {
 		l.err = err
-		return control.Entry{}, fmt.Errorf("%w: %w", control.ErrUnavailable, err)
+		return e, err
 	}
 	l.mu.Lock()
 	l.last = e.Index
@@ -139,13 +199,20 @@ func (l *Local) Append(ctx context.Context, c control.Change, check func() error
 	return e, nil
 }
 
-// persist writes an entry and waits for the disk. A journal that has failed is
-// cut to what was durable first, so that what was refused does not come back.
+// recover cuts a journal that has failed to what was durable, so that what was
+// refused does not come back.
+func (l *Local) recover() error {
+	if l.j.Err() == nil {
+		return nil
+	}
+	_, err := l.j.Recover()
+	return err
+}
+
+// persist writes an entry and waits for the disk.
 func (l *Local) persist(e control.Entry) (int64, error) {
-	if l.j.Err() != nil {
-		if _, err := l.j.Recover(); err != nil {
-			return 0, err
-		}
+	if err := l.recover(); err != nil {
+		return 0, err
 	}
 	raw, err := json.Marshal(record{e.Term, e.Time, e.Event, e.Actor, e.Target, e.Payload})
 	if err != nil {
@@ -216,11 +283,15 @@ func (l *Local) State() control.State {
 	return control.State{Last: l.last, Term: l.term, Leader: l.o.Node, Nodes: 1, Quorum: l.j.Err() == nil}
 }
 
-// Close lets go of the file.
+// Close makes the last seal and lets go of the file.
 func (l *Local) Close() error {
+	var err error
+	if l.sealer != nil {
+		err = l.endSeals()
+	}
 	l.write.Lock()
 	defer l.write.Unlock()
-	return l.j.Close()
+	return errors.Join(err, l.j.Close())
 }
 
 // Scan reads the log below a data directory, whoever has it open, and checks

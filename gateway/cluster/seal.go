@@ -1,0 +1,168 @@
+package cluster
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/yaya-ai/yaya/internal/atomicfile"
+	"github.com/yaya-ai/yaya/internal/control"
+	"github.com/yaya-ai/yaya/internal/journal"
+	"github.com/yaya-ai/yaya/internal/keyfile"
+)
+
+// Seals. Whoever can write the log can compute its chain again. So the chain's head
+// is signed now and then with a key that lies elsewhere: a seal is an entry of its
+// own kind, and the newest one is named by a head file beside the key. What was
+// sealed can be neither changed nor taken away without [Verify] naming it.
+const (
+	// SealEvent is the event of a seal. Nobody else can append it.
+	SealEvent = "log_sealed"
+	// SealKeyFile and HeadFile are the names of the key and of the head file in the
+	// folder of keys.
+	SealKeyFile = "seal.key"
+	HeadFile    = "audit.head"
+
+	sealEvery = 1000        // entries
+	sealAfter = time.Minute // from the first entry that is not sealed
+
+	atStart = "start"
+	atStop  = "stop"
+
+	maxHead = 4 << 10
+)
+
+// SealOptions says where seals come from.
+type SealOptions struct {
+	Keys *os.Root // the folder of keys, 0700; stays open as long as the log is
+	// FS is the same folder, for the head file. Default: journal.Root(Keys).
+	FS journal.FS
+}
+
+func (o *SealOptions) fs() journal.FS {
+	if o.FS != nil {
+		return o.FS
+	}
+	return journal.Root(o.Keys)
+}
+
+// seal is the payload of a SealEvent. It vouches for every entry before it.
+type seal struct {
+	At string `json:"at,omitempty"` // start or stop, "" in between
+	// From is set in the first seal of a log: earlier entries were not sealed when
+	// they were written.
+	From    int64  `json:"from,omitempty"`
+	Through int64  `json:"through"` // index of the entry before the seal
+	Head    string `json:"head"`    // sum of that entry
+	// Resumed says that there was no head file at this start.
+	Resumed   bool   `json:"resumed,omitempty"`
+	Signature []byte `json:"sig"`
+}
+
+// message is what is signed. The index is Through+1: a seal that was moved is not
+// good elsewhere.
+func (s seal) message(e control.Entry) []byte {
+	return fmt.Appendf(nil, "yaya-audit-seal-v1\n%d\n%d\n%s\n%s\n%d\n%s\n%t\n",
+		s.Through, e.Term, e.Time.UTC().Format(control.TimeFormat), s.At, s.From, s.Head, s.Resumed)
+}
+
+// head is what the head file says.
+type head struct {
+	Entry     int64  `json:"entry"` // index of the newest seal
+	Sum       string `json:"sum"`   // of that record
+	Signature []byte `json:"sig"`
+}
+
+func (h head) message() []byte {
+	return fmt.Appendf(nil, "yaya-audit-head-v1\n%d\n%s\n", h.Entry, h.Sum)
+}
+
+// readHead returns the head file, nil without one.
+func readHead(fsys journal.FS) (h *head, err error) {
+	f, err := fsys.Open(HeadFile, journal.ReadOnly)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil //nolint:nilnil // no file is no error
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	size, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	data := make([]byte, min(size, maxHead))
+	if _, err := f.ReadAt(data, 0); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	h = new(head)
+	if err := json.Unmarshal(data, h); err != nil {
+		return nil, &SealError{File: "keys/" + HeadFile, Problem: "the head file is damaged", Remedy: remedyHead}
+	}
+	return h, nil
+}
+
+// writeHead replaces the head file durably.
+func writeHead(fsys journal.FS, h head) error {
+	data, err := json.Marshal(h)
+	if err != nil {
+		return err
+	}
+	const tmp = "." + HeadFile + ".tmp"
+	if err := fsys.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := fsys.Open(tmp, journal.Create)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(data, '\n'))
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = fsys.Rename(tmp, HeadFile)
+	}
+	if err == nil {
+		err = fsys.SyncDir(".")
+	}
+	return err
+}
+
+// readSealKey returns the seal key, nil without one.
+func readSealKey(keys *os.Root) (ed25519.PrivateKey, error) {
+	if err := keyfile.CheckFolder(keys); err != nil {
+		return nil, err
+	}
+	key, err := keyfile.Read(keys, SealKeyFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	private, ok := key.(ed25519.PrivateKey)
+	if !ok {
+		return nil, fmt.Errorf("key file %s/%s: it is not an Ed25519 key", keys.Name(), SealKeyFile)
+	}
+	return private, nil
+}
+
+func makeSealKey(keys *os.Root) (ed25519.PrivateKey, error) {
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	data, err := keyfile.Marshal(key)
+	if err != nil {
+		return nil, err
+	}
+	_, err = atomicfile.Write(keys, SealKeyFile, data)
+	return key, err
+}
