@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 	"unicode"
 	"unicode/utf16"
@@ -61,9 +59,7 @@ cut or was replaced, and 0 when --follow is interrupted.`,
 				return fmt.Errorf("data directory: %w", err)
 			}
 			defer func() { err = errors.Join(err, root.Close()) }()
-			ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
-			defer stop()
-			return exportAudit(ctx, journal.Root(root), q, follow, c.OutOrStdout(), write)
+			return exportAudit(c.Context(), journal.Root(root), q, follow, c.OutOrStdout(), write)
 		},
 	}
 	f := c.Flags()
@@ -93,7 +89,7 @@ func exportAudit(ctx context.Context, fsys journal.FS, q cluster.Query, follow b
 			}
 			return err
 		})
-		if err != nil && ctx.Err() == nil {
+		if err != nil && (!follow || ctx.Err() == nil) {
 			return err
 		}
 		if !follow {
