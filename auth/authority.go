@@ -52,6 +52,7 @@ type Authority struct {
 	serverID string
 	codeKey  []byte
 	parser   *jwt.Parser
+	clock    *clock
 	log      control.Log
 
 	making sync.Mutex // held while a signing key is made
@@ -105,8 +106,9 @@ type device struct {
 }
 
 type family struct {
-	current string // jti of the token that can be refreshed
-	expires time.Time
+	current  string // jti of the token that can be refreshed
+	expires  time.Time
+	previous string // jti of the token that was exchanged for current, "" for the first
 }
 
 var _ control.Projection = (*Authority)(nil)
@@ -126,8 +128,10 @@ func NewAuthority(cfg AuthorityConfig) (*Authority, error) {
 	if err != nil {
 		return nil, err
 	}
+	c := newClock(cfg.Now)
+	cfg.Now = c.Now
 	a := &Authority{
-		cfg: cfg, serverID: serverID(key), codeKey: key.Seed(), keys: map[string]signingKey{}, devices: map[string]*device{}, invites: map[string]*invite{},
+		cfg: cfg, clock: c, serverID: serverID(key), codeKey: key.Seed(), keys: map[string]signingKey{}, devices: map[string]*device{}, invites: map[string]*invite{},
 		pending: map[string]*pending{}, verified: map[[32]byte]*claimsOf{}, holders: map[*hold]struct{}{},
 	}
 	a.parser = jwt.NewParser(
@@ -142,6 +146,19 @@ func NewAuthority(cfg AuthorityConfig) (*Authority, error) {
 func (a *Authority) Start(log control.Log) error {
 	a.log = log
 	return a.checkSigningKey()
+}
+
+// Now is the time by which tokens expire: the machine's clock, unless that was set
+// back behind what the control log has seen.
+func (a *Authority) Now() time.Time { return a.clock.Now() }
+
+// ClockBehind returns why tokens are dated by another clock than the machine's, nil
+// when they are not.
+func (a *Authority) ClockBehind() error {
+	if d := a.clock.behind(); d > 0 {
+		return fmt.Errorf("this machine's clock is %v behind the newest entry of the audit: set it right; if that entry was written while the clock was ahead, run yaya device rotate-keys --drop-earlier, and devices get new tokens", d.Round(time.Second))
+	}
+	return nil
 }
 
 // Apply implements [control.Projection].
@@ -160,6 +177,7 @@ func (a *Authority) Apply(e control.Entry) error {
 }
 
 func (a *Authority) apply(e control.Entry) error {
+	a.clock.saw(e.Time)
 	switch e.Event {
 	case evSigningKey:
 		return a.applyKey(e)

@@ -66,10 +66,10 @@ type Challenge struct {
 func (a *Authority) NewChallenge(audience string) *Challenge {
 	nonce := make([]byte, nonceSize)
 	_, _ = rand.Read(nonce) // crypto/rand never fails
-	now := a.cfg.Now()
+	now := a.clock.now()    // others compare it with theirs
 	return &Challenge{
 		bytes:  record([]byte(challengeContext), []byte(a.ServerID()), []byte(audience), nonce, strconv.AppendInt(nil, now.Unix(), 10)),
-		issued: now, now: a.cfg.Now,
+		issued: now, now: a.clock.now,
 	}
 }
 

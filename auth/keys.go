@@ -206,6 +206,7 @@ func (a *Authority) applyKey(e control.Entry) error {
 	}
 	if p.Drop {
 		clear(a.keys)
+		a.clock.reset() // no token is left that could come back to life
 	}
 	for kid, k := range a.keys {
 		if k.until.IsZero() {

@@ -21,6 +21,8 @@ const (
 	maxDeviceToken = 4 << 10
 	maxFamilies    = 8 // of a device; the one used least lately is dropped
 	maxCached      = 4096
+
+	refreshGrace = 30 * time.Second // from the first exchange
 )
 
 // Token is a device token and when it expires.
@@ -72,6 +74,20 @@ func fingerprint(key []byte) string {
 // issue makes a token for a device: the first of a new family, or the next of the
 // one that previous belongs to. check is asked in the step that makes it durable.
 func (a *Authority) issue(ctx context.Context, device, family, previous string, check func() error) (Token, error) {
+	id, issued := randomID(), a.cfg.Now().UTC().Truncate(time.Second)
+	t, err := a.sign(ctx, device, family, id, issued)
+	if err != nil {
+		return Token{}, err
+	}
+	_, err = a.log.Append(ctx, control.Change{
+		Event: evTokenIssued, Actor: device, Target: device, Payload: tokenIssued{family, id, t.ExpiresAt, previous},
+	}, check)
+	return t, err
+}
+
+// sign makes the token of that id. The same arguments make the same token, as long as
+// the device's rights and the key stay.
+func (a *Authority) sign(ctx context.Context, device, family, id string, issued time.Time) (Token, error) {
 	kid, key, err := a.signer(ctx)
 	if err != nil {
 		return Token{}, err
@@ -84,25 +100,17 @@ func (a *Authority) issue(ctx context.Context, device, family, previous string, 
 	}
 	fpr, scopes := d.fingerprint, joinScopes(d.scopes, " ")
 	a.mu.RUnlock()
-	now := a.cfg.Now().UTC().Truncate(time.Second)
 	c := claimsOf{
 		RegisteredClaims: jwt.RegisteredClaims{
-			Issuer: a.issuer(), Audience: jwt.ClaimStrings{a.issuer()}, Subject: device, ID: randomID(),
-			IssuedAt: jwt.NewNumericDate(now), NotBefore: jwt.NewNumericDate(now), ExpiresAt: jwt.NewNumericDate(now.Add(a.cfg.TokenLife)),
+			Issuer: a.issuer(), Audience: jwt.ClaimStrings{a.issuer()}, Subject: device, ID: id,
+			IssuedAt: jwt.NewNumericDate(issued), NotBefore: jwt.NewNumericDate(issued), ExpiresAt: jwt.NewNumericDate(issued.Add(a.cfg.TokenLife)),
 		},
 		Fingerprint: fpr, Family: family, Scope: scopes,
 	}
 	t := jwt.NewWithClaims(jwt.SigningMethodRS256, c)
 	t.Header["kid"], t.Header["typ"] = kid, tokenType
 	signed, err := t.SignedString(key)
-	if err != nil {
-		return Token{}, err
-	}
-	expires := c.ExpiresAt.Time
-	_, err = a.log.Append(ctx, control.Change{
-		Event: evTokenIssued, Actor: device, Target: device, Payload: tokenIssued{family, c.ID, expires, previous},
-	}, check)
-	return Token{signed, expires}, err
+	return Token{signed, c.ExpiresAt.Time}, err
 }
 
 // issuer names this instance; it is the audience, too.
@@ -150,6 +158,8 @@ func (a *Authority) claims(token string) (*claimsOf, error) {
 		return k.public, nil
 	})
 	switch {
+	case errors.Is(err, jwt.ErrTokenExpired):
+		return nil, a.expired()
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrToken, err)
 	case c.Subject == "" || c.ID == "" || c.Family == "" || c.IssuedAt == nil || c.NotBefore == nil || len(c.Audience) != 1:
@@ -182,7 +192,7 @@ func (a *Authority) Knows(token string) bool {
 func (a *Authority) holds(c *claimsOf, grace time.Duration) error {
 	now := a.cfg.Now()
 	if !now.Before(c.ExpiresAt.Add(grace)) {
-		return fmt.Errorf("%w: it %w", ErrToken, errExpired)
+		return a.expired()
 	}
 	if k, ok := a.keys[c.keyID]; !ok || (!k.until.IsZero() && !now.Before(k.until)) {
 		return fmt.Errorf("%w: its key is no longer in use", ErrToken)
@@ -199,9 +209,19 @@ func (a *Authority) holds(c *claimsOf, grace time.Duration) error {
 
 var errExpired = errors.New("has expired")
 
+// expired says that a token has expired, and by which clock if that could surprise.
+func (a *Authority) expired() error {
+	if err := a.ClockBehind(); err != nil {
+		return fmt.Errorf("%w: it %w: %w", ErrToken, errExpired, err)
+	}
+	return fmt.Errorf("%w: it %w", ErrToken, errExpired)
+}
+
 // Refresh exchanges the current token of a device for the next (W-17). The
-// device's grants are read anew. A token that was exchanged before is a stolen
-// one, or the other is: its whole family is revoked (AU-11, R2).
+// device's grants are read anew. For refreshGrace the same token gets the same
+// successor again: requests cross, and replies are lost, also by a restart. After
+// that, or when the successor was itself exchanged, a token that comes back is a
+// stolen one, or the other is: its whole family is revoked (AU-11, R2).
 func (a *Authority) Refresh(ctx context.Context, token string) (Token, error) {
 	p, err := a.VerifyToken(token)
 	if err != nil {
@@ -209,23 +229,33 @@ func (a *Authority) Refresh(ctx context.Context, token string) (Token, error) {
 	}
 	c := p.claims
 	if !a.cfg.Now().Before(c.ExpiresAt.Time) {
-		return Token{}, fmt.Errorf("%w: it %w", ErrToken, errExpired)
+		return Token{}, a.expired()
 	}
 	reused := false
+	var successor string
+	var issued time.Time
 	t, err := a.issue(ctx, p.ID, c.Family, c.ID, func() error {
 		a.mu.RLock()
 		defer a.mu.RUnlock()
 		if err := a.holds(c, 0); err != nil {
 			return err
 		}
-		if a.devices[p.ID].families[c.Family].current != c.ID {
-			reused = true
-			return fmt.Errorf("%w: it has been refreshed before", ErrToken)
+		f := a.devices[p.ID].families[c.Family]
+		if f.current == c.ID {
+			return nil
 		}
-		return nil
+		if issued = f.expires.Add(-a.cfg.TokenLife); f.previous == c.ID && a.cfg.Now().Sub(issued) < refreshGrace {
+			successor = f.current
+			return errNothing
+		}
+		reused = true
+		return fmt.Errorf("%w: it has been refreshed before", ErrToken)
 	})
-	if reused {
+	switch {
+	case reused:
 		return Token{}, errors.Join(err, a.revokeFamily(ctx, p.ID, p.ID, c.Family, "a token was refreshed twice"))
+	case successor != "":
+		return a.sign(ctx, p.ID, c.Family, successor, issued)
 	}
 	return t, err
 }
@@ -276,6 +306,6 @@ func (a *Authority) applyToken(e control.Entry) error {
 		f = new(family)
 		d.families[p.Family] = f
 	}
-	f.current, f.expires = p.ID, p.Expires
+	f.current, f.expires, f.previous = p.ID, p.Expires, p.Previous
 	return nil
 }

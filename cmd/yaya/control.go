@@ -68,6 +68,9 @@ func openControl(data *os.Root, log zerolog.Logger) (*controlPlane, error) {
 	if err := c.devices.Start(c.log); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
+	if err := c.devices.ClockBehind(); err != nil {
+		log.Warn().Err(err).Msg("tokens are dated by the audit, not by this machine's clock")
+	}
 	return c, nil
 }
 

@@ -95,7 +95,7 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 		log.Warn().Str("path", socket).Msg("the data directory's path is too long for a socket: yaya's own commands cannot reach this daemon")
 		socket = ""
 	}
-	tokens, err := verifier(settings)
+	tokens, err := verifier(settings, plane.devices.Now)
 	if err != nil {
 		return err
 	}
@@ -190,12 +190,12 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 
 // verifier returns what verifies tokens of the configured issuer, nil without
 // one.
-func verifier(settings *config.Store) (*auth.Verifier, error) {
+func verifier(settings *config.Store, now func() time.Time) (*auth.Verifier, error) {
 	issuer, audience := settings.Text("auth.issuer"), settings.Text("auth.audience")
 	if issuer == "" && audience == "" {
 		return nil, nil //nolint:nilnil // no issuer is no error
 	}
-	v, err := auth.NewVerifier(auth.Config{Issuer: issuer, Audience: audience})
+	v, err := auth.NewVerifier(auth.Config{Issuer: issuer, Audience: audience, Now: now})
 	if err != nil {
 		return nil, fmt.Errorf("auth.issuer and auth.audience: %w", err)
 	}
