@@ -63,9 +63,11 @@ type Verifier struct {
 	mu       sync.Mutex
 	keys     map[string]any // by kid
 	fetched  time.Time
+	fetching chan struct{} // closed when the fetch under way has ended; nil without one
+	failures int           // since keys were fetched last
+	retry    time.Time     // when they may be asked for again
+	failed   error         // why they could not be had
 	verified map[[32]byte]verified
-
-	fetching sync.Mutex // held while keys are fetched
 }
 
 type verified struct {
@@ -102,8 +104,8 @@ type claims struct {
 	Scope string `json:"scope"`
 }
 
-// Verify returns who a token is about. An error wraps [ErrToken] unless the keys
-// could not be had.
+// Verify returns who a token is about. An error wraps [ErrToken], or is an
+// [*UnavailableError].
 func (v *Verifier) Verify(ctx context.Context, token string) (Identity, error) {
 	if token == "" || len(token) > maxToken || strings.Count(token, ".") != 2 {
 		return Identity{}, fmt.Errorf("%w: it is no JWT", ErrToken)
@@ -124,6 +126,9 @@ func (v *Verifier) Verify(ctx context.Context, token string) (Identity, error) {
 		}
 		if t.Header["crit"] != nil {
 			return nil, errors.New("it has critical extensions")
+		}
+		if c.Issuer != v.cfg.Issuer { // nobody is asked about a stranger's token
+			return nil, jwt.ErrTokenInvalidIssuer
 		}
 		kid, _ := t.Header["kid"].(string)
 		key, err := v.key(ctx, kid)
@@ -171,36 +176,6 @@ func (v *Verifier) Knows(token string) bool {
 	defer v.mu.Unlock()
 	_, ok := v.verified[sum]
 	return ok
-}
-
-// key returns the issuer's key of that id, nil when it has none.
-func (v *Verifier) key(ctx context.Context, kid string) (any, error) {
-	look := func() (key any, fresh bool) {
-		v.mu.Lock()
-		defer v.mu.Unlock()
-		age := v.cfg.Now().Sub(v.fetched)
-		key = v.keys[kid]
-		return key, v.keys != nil && ((key != nil && age < keysKept) || (key == nil && age < keysAsked))
-	}
-	if key, fresh := look(); fresh {
-		return key, nil
-	}
-	v.fetching.Lock()
-	defer v.fetching.Unlock()
-	if key, fresh := look(); fresh { // somebody else has fetched them
-		return key, nil
-	}
-	keys, err := v.fetch(ctx)
-	if err != nil {
-		if key, _ := look(); key != nil { // better an old key than none
-			return key, nil
-		}
-		return nil, fmt.Errorf("the keys of %s cannot be had: %w", v.cfg.Issuer, err)
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.keys, v.fetched = keys, v.cfg.Now()
-	return keys[kid], nil
 }
 
 // fetch gets the issuer's keys by way of its metadata (RFC 8414, OpenID Connect

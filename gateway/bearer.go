@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -114,6 +115,9 @@ func (s *Server) identify(w http.ResponseWriter, r *http.Request) (auth.Principa
 		tooMany(w, r, s.cfg.Attempts.Blocked(Address(r), false))
 	default:
 		s.cfg.Log.Warn().Err(err).Msg("tokens cannot be verified")
+		if u, ok := errors.AsType[*auth.UnavailableError](err); ok {
+			w.Header().Set("Retry-After", strconv.Itoa(int(max(math.Ceil(u.Wait.Seconds()), 1))))
+		}
 		deny(w, r, http.StatusServiceUnavailable, "tokens cannot be verified now")
 	}
 	return auth.Principal{}, false

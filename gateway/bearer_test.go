@@ -100,6 +100,35 @@ func TestBearer(t *testing.T) {
 	}
 }
 
+// While an issuer's keys are not known, whoever has one of its tokens is told when to
+// come again.
+func TestBearerWithoutKeys(t *testing.T) {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	as := httptest.NewServer(http.NotFoundHandler())
+	as.Close()
+	const audience = "https://yaya.example/mcp"
+	v, err := auth.NewVerifier(auth.Config{Issuer: as.URL, Audience: audience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := run(t, gateway.Config{Tokens: v})
+	tok := jwt.NewWithClaims(jwt.SigningMethodRS256, jwt.MapClaims{"iss": as.URL, "aud": audience, "sub": "ada", "iat": time.Now().Unix(), "exp": time.Now().Add(time.Hour).Unix()})
+	tok.Header["kid"] = "k"
+	token, err := tok.SignedString(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		status, _, h := get(t, http.DefaultClient, "http://"+r.srv.Addr()+"/mcp", func(req *http.Request) { req.Header.Set("Authorization", "Bearer "+token) })
+		if status != http.StatusServiceUnavailable || h.Get("Retry-After") != "1" {
+			t.Errorf("got %d and Retry-After %q, want 503 and 1", status, h.Get("Retry-After"))
+		}
+	}
+}
+
 // Without an issuer there is no such thing as a token.
 func TestNoBearer(t *testing.T) {
 	r := run(t, gateway.Config{})

@@ -351,8 +351,20 @@ func TestRegisterAndRefresh(t *testing.T) {
 	if next.status != 200 || !strings.Contains(next.body, "device_token") || !strings.Contains(next.body, "expires_at") {
 		t.Fatalf("%+v", next)
 	}
+	if again := refresh(tok.Token); again.status != 200 || again.body != next.body { // AU-12: requests cross
+		t.Errorf("a second time at once: got %+v, want %+v", again, next)
+	}
+	var successor struct {
+		Token string `json:"device_token"`
+	}
+	if err := json.Unmarshal([]byte(next.body), &successor); err != nil {
+		t.Fatal(err)
+	}
+	if third := refresh(successor.Token); third.status != 200 {
+		t.Fatalf("the successor: %+v", third)
+	}
 	if again := refresh(tok.Token); again.status != 401 || strings.Contains(again.body, "refreshed") {
-		t.Errorf("a second time: %+v", again)
+		t.Errorf("after its successor was used: %+v", again)
 	}
 	if got := ask(t, c, "POST", base+"/auth/refresh", ""); got.status != 401 {
 		t.Errorf("without a token: %+v", got)

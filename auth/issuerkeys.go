@@ -1,0 +1,94 @@
+package auth
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// How long an issuer whose keys could not be fetched is left alone: from the first
+// to the longest pause, which doubles in between.
+const (
+	keysRetry    = time.Second
+	keysRetryMax = time.Minute
+)
+
+// UnavailableError says that a token cannot be checked now, because the issuer's keys
+// are not known.
+type UnavailableError struct {
+	Issuer string
+	Wait   time.Duration // until they are asked for again
+	Err    error
+}
+
+func (e *UnavailableError) Error() string {
+	return fmt.Sprintf("the keys of %s cannot be had: %v", e.Issuer, e.Err)
+}
+
+// Unwrap returns why.
+func (e *UnavailableError) Unwrap() error { return e.Err }
+
+// key returns the issuer's key of that id, nil when it has none. One caller at a time
+// fetches keys, and those that need them wait for it; after a failure nobody asks
+// until a pause is over. A key that is known but due for renewal is used meanwhile.
+// An error is an [*UnavailableError].
+func (v *Verifier) key(ctx context.Context, kid string) (any, error) {
+	for {
+		v.mu.Lock()
+		now := v.cfg.Now()
+		age, key := now.Sub(v.fetched), v.keys[kid]
+		switch {
+		case v.keys != nil && ((key != nil && age < keysKept) || (key == nil && age < keysAsked)):
+			v.mu.Unlock()
+			return key, nil
+		case now.Before(v.retry) || v.fetching != nil:
+			wait, err, fetching := v.retry.Sub(now), v.failed, v.fetching
+			v.mu.Unlock()
+			if key != nil { // better an old key than none
+				return key, nil
+			}
+			if fetching == nil {
+				return nil, &UnavailableError{v.cfg.Issuer, wait, err}
+			}
+			select {
+			case <-fetching:
+			case <-ctx.Done():
+				return nil, &UnavailableError{v.cfg.Issuer, keysRetry, ctx.Err()}
+			}
+			continue
+		}
+		fetching := make(chan struct{})
+		v.fetching = fetching
+		v.mu.Unlock()
+		keys, err := v.fetch(ctx)
+		v.mu.Lock()
+		v.ended(ctx, keys, err)
+		close(fetching)
+		wait, renewed := v.retry.Sub(v.cfg.Now()), v.keys[kid]
+		v.mu.Unlock()
+		if err != nil && key == nil {
+			return nil, &UnavailableError{v.cfg.Issuer, max(wait, keysRetry), err}
+		}
+		return renewed, nil
+	}
+}
+
+// ended takes in what became of a fetch; mu is held.
+func (v *Verifier) ended(ctx context.Context, keys map[string]any, err error) {
+	v.fetching = nil
+	now := v.cfg.Now()
+	switch {
+	case err == nil:
+		v.keys, v.fetched, v.failures, v.retry, v.failed = keys, now, 0, time.Time{}, nil
+	case ctx.Err() != nil: // the caller went away: that says nothing about the issuer
+	default:
+		pause := keysRetryMax
+		if v.failures < 6 {
+			pause = min(keysRetry<<v.failures, keysRetryMax)
+		}
+		v.failures++
+		v.failed = err
+		v.retry = now.Add(pause/2 + rand.N(pause/2)) // not all at once with others
+	}
+}
