@@ -89,6 +89,6 @@ func (v *Verifier) ended(ctx context.Context, keys map[string]any, err error) {
 		}
 		v.failures++
 		v.failed = err
-		v.retry = now.Add(pause/2 + rand.N(pause/2)) // not all at once with others
+		v.retry = now.Add(pause/2 + rand.N(pause/2)) //nolint:gosec // jitter: not all at once with others
 	}
 }
