@@ -11,19 +11,17 @@ const (
 	failuresPerMinute = 10
 	maxBackoff        = 5 * time.Minute
 	maxPeers          = 4096
-	// failuresOverall is for all peers together: who has many addresses does not
-	// have many budgets for codes.
-	failuresOverall = 200
 )
 
 // Attempts is the budget of failed attempts, one for all ways to authenticate
-// (R6). Its methods are safe for concurrent use.
+// (R6). Each peer has its own, and none is shared: nobody can spend the budget of
+// others. Guessing with many addresses is bounded by the secrets themselves, see
+// [Authority.Invite]. Its methods are safe for concurrent use.
 type Attempts struct {
 	now func() time.Time
 
 	mu    sync.Mutex
 	peers map[netip.Prefix]*attempts
-	all   attempts
 }
 
 type attempts struct {
@@ -38,8 +36,9 @@ func NewAttempts(now func() time.Time) *Attempts {
 	return &Attempts{now: now, peers: map[netip.Prefix]*attempts{}}
 }
 
-// network groups the addresses that one party has: an IPv6 /64 (HT-21).
-func network(addr netip.Addr) netip.Prefix {
+// Network returns the addresses that one party has together with addr: an IPv6 /64,
+// or one IPv4 address (HT-21). What is no address is the zero Prefix.
+func Network(addr netip.Addr) netip.Prefix {
 	addr = addr.Unmap().WithZone("")
 	bits := 32
 	if addr.Is6() {
@@ -53,28 +52,22 @@ func network(addr netip.Addr) netip.Prefix {
 }
 
 // Blocked returns for how long a peer must wait before its next attempt; 0 if it
-// need not. guess says that it would be at a secret that is short enough to be
-// guessed.
-func (a *Attempts) Blocked(addr netip.Addr, guess bool) time.Duration {
+// need not.
+func (a *Attempts) Blocked(addr netip.Addr) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	now := a.now()
-	var wait time.Duration
-	if guess {
-		wait = a.all.blocked.Sub(now)
+	if p := a.peers[Network(addr)]; p != nil {
+		return max(p.blocked.Sub(a.now()), 0)
 	}
-	if p := a.peers[network(addr)]; p != nil {
-		wait = max(wait, p.blocked.Sub(now))
-	}
-	return max(wait, 0)
+	return 0
 }
 
-// Fail counts a failed attempt; guess as in [Attempts.Blocked].
-func (a *Attempts) Fail(addr netip.Addr, guess bool) {
+// Fail counts a failed attempt.
+func (a *Attempts) Fail(addr netip.Addr) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.now()
-	key := network(addr)
+	key := Network(addr)
 	p := a.peers[key]
 	if p == nil {
 		if len(a.peers) >= maxPeers {
@@ -83,20 +76,17 @@ func (a *Attempts) Fail(addr netip.Addr, guess bool) {
 		p = new(attempts)
 		a.peers[key] = p
 	}
-	p.fail(now, failuresPerMinute)
-	if guess {
-		a.all.fail(now, failuresOverall)
-	}
+	p.fail(now)
 }
 
-func (p *attempts) fail(now time.Time, limit int) {
+func (p *attempts) fail(now time.Time) {
 	if now.Sub(p.since) > time.Minute {
 		if now.Sub(p.since) > maxBackoff {
 			p.backoff = 0
 		}
 		p.since, p.failures = now, 0
 	}
-	if p.failures++; p.failures >= limit {
+	if p.failures++; p.failures >= failuresPerMinute {
 		p.backoff = min(max(2*p.backoff, 10*time.Second), maxBackoff)
 		p.blocked = now.Add(p.backoff)
 	}

@@ -454,22 +454,46 @@ func TestCodesCannotBeGuessed(t *testing.T) {
 	}
 }
 
-// AU-30: 32 requests wait, 8 of one peer, and go after ten minutes.
+// AU-30, SEC-9: 32 requests wait, 8 of one peer, and go after ten minutes; whoever
+// fills the places gives one up to a newcomer.
 func TestPendingIsBounded(t *testing.T) {
 	w := newWorld(t)
 	now := time.Now()
 	w.now = func() time.Time { return now }
-	got := 0
-	for n := range 200 {
-		_, err := w.Register(t.Context(), fmt.Sprint("peer", n%100), newGadget(fmt.Sprint("d", n)).registration())
-		if err == nil {
-			got++
-		} else if !errors.Is(err, auth.ErrBusy) {
+	pending := func() (ids []string) {
+		infos, err := w.Devices(auth.LocalOwner)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range infos {
+			if i.Status == "pending" {
+				ids = append(ids, i.ID)
+			}
+		}
+		return ids
+	}
+	for n := range 200 { // of 8 networks, each of them with many addresses
+		now = now.Add(time.Millisecond)
+		_, err := w.Register(t.Context(), fmt.Sprintf("2001:db8:0:%d::%d", n%8, n), newGadget(fmt.Sprint("d", n)).registration())
+		if err != nil && !errors.Is(err, auth.ErrBusy) {
 			t.Fatal(err)
 		}
 	}
-	if got != 32 {
-		t.Errorf("%d wait", got)
+	if n := len(pending()); n != 32 {
+		t.Errorf("%d requests wait, want 32", n)
+	}
+	for n := range 3 { // newcomers
+		now = now.Add(time.Millisecond)
+		id := fmt.Sprint("new", n)
+		if _, err := w.Register(t.Context(), fmt.Sprintf("192.0.2.%d", n), newGadget(id).registration()); err != nil {
+			t.Errorf("newcomer %d among the requests of others: %v", n, err)
+		}
+		if got := pending(); len(got) != 32 || !slices.Contains(got, id) {
+			t.Errorf("%d requests wait (%v), want 32 and %q among them", len(got), got, id)
+		}
+	}
+	if got := pending(); slices.Contains(got, "d0") {
+		t.Error("the oldest request of the party that has most is still there")
 	}
 	now = now.Add(10*time.Minute + time.Second)
 	for n := range 9 {

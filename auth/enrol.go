@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
@@ -24,8 +25,8 @@ const (
 	maxPendingPeer = 8
 	pendingLife    = 10 * time.Minute
 	maxLabel       = 64 // runes
-	codeID         = 4  // symbols that say which invitation
-	codeSecret     = 8  // symbols, 40 bits, that are secret
+	codeID         = 6  // symbols that say which invitation
+	codeSecret     = 6  // symbols that are secret
 )
 
 // invite lets one device in.
@@ -56,6 +57,14 @@ type Invitation struct {
 // Invite makes a code for one device: good once, for 10 minutes and 5 tries (R5).
 // The device gets the scopes, which must not exceed the actor's, and the label,
 // unless that is "". It needs [DevicesApprove].
+//
+// A code has 60 random bits, and each invitation survives four wrong secrets, whoever
+// sends them. Nobody has to be kept from guessing because others guess: with all 32
+// invitations open, and twelve million guesses in the ten minutes (20,000 a second
+// from any number of addresses), one hits with probability 32 · 1.2e7 / 2^60 < 4e-10,
+// and somebody who knows the first half of a code still has 5 in 2^30. Using up the
+// tries of an invitation takes five hits of its first half, 30 bits, without being
+// told of a hit: its probability is below 1e-11.
 func (a *Authority) Invite(ctx context.Context, actor Principal, label string, scopes []Scope) (Invitation, error) {
 	if err := errors.Join(Allow(actor, DevicesApprove), within(actor, scopes)); err != nil {
 		return Invitation{}, err
@@ -82,7 +91,8 @@ func (a *Authority) Invite(ctx context.Context, actor Principal, label string, s
 	if err != nil {
 		return Invitation{}, err
 	}
-	return Invitation{Code: fmt.Sprintf("%s-%s-%s", id, secret[:4], secret[4:]), Scopes: scopes, Expires: expires}, nil
+	code := id + secret
+	return Invitation{Code: code[:4] + "-" + code[4:8] + "-" + code[8:], Scopes: scopes, Expires: expires}, nil
 }
 
 func (a *Authority) applyInvite(e control.Entry) error {
@@ -105,6 +115,7 @@ type pending struct {
 	key      ed25519.PublicKey
 	label    string
 	peer     string
+	party    string // the peer's network, which its share is counted for
 	created  time.Time
 	approved bool
 }
@@ -232,25 +243,54 @@ func (a *Authority) wait(peer, id string, key []byte, label string) (Registered,
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.cfg.Now()
-	ofPeer := 0
+	party := partyOf(peer)
+	of := map[string]int{}
 	for rid, p := range a.pending {
 		switch {
 		case now.Sub(p.created) > pendingLife:
 			delete(a.pending, rid)
 		case p.device == id && p.key.Equal(ed25519.PublicKey(key)):
 			return Registered{RequestID: rid}, nil
-		case p.peer == peer:
-			ofPeer++
+		default:
+			of[p.party]++
 		}
 	}
-	if len(a.pending) >= maxPending || ofPeer >= maxPendingPeer {
-		return Registered{}, ErrBusy
+	if of[party] >= maxPendingPeer || (len(a.pending) >= maxPending && !a.evict(of, party)) {
+		return Registered{}, fmt.Errorf("%w: %d requests wait for an approval: come back later, or use a code", ErrBusy, len(a.pending))
 	}
 	d := a.devices[id]
 	rid := "req_" + shortID()
-	a.pending[rid] = &pending{device: id, key: key, label: label, peer: peer, created: now, approved: d != nil && !d.revoked}
+	a.pending[rid] = &pending{device: id, key: key, label: label, peer: peer, party: party, created: now, approved: d != nil && !d.revoked}
 	a.waited()
 	return Registered{RequestID: rid}, nil
+}
+
+// partyOf returns whose share a peer's requests are counted for.
+func partyOf(peer string) string {
+	if addr, err := netip.ParseAddr(peer); err == nil {
+		return Network(addr).String()
+	}
+	return peer
+}
+
+// evict makes room for a party's request: the oldest one goes of the party that has
+// most, so that a stranger's requests do not keep others from asking. It reports false
+// when no party has more than the newcomer; what was approved stays. mu is held.
+func (a *Authority) evict(of map[string]int, newcomer string) bool {
+	var found string
+	for rid, p := range a.pending {
+		if p.approved || of[p.party] <= of[newcomer] {
+			continue
+		}
+		if f := a.pending[found]; f == nil || of[p.party] > of[f.party] || (of[p.party] == of[f.party] && p.created.Before(f.created)) {
+			found = rid
+		}
+	}
+	if found == "" {
+		return false
+	}
+	delete(a.pending, found)
+	return true
 }
 
 // fetch gives the token of an approved request to who proves the key, once.

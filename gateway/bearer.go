@@ -112,7 +112,7 @@ func (s *Server) identify(w http.ResponseWriter, r *http.Request) (auth.Principa
 		s.cfg.Log.Debug().Err(err).Msg("a token was refused")
 		s.unauthorized(w, r, "invalid_token", "the token is not acceptable")
 	case errors.Is(err, errTooMany):
-		tooMany(w, r, s.cfg.Attempts.Blocked(Address(r), false))
+		tooMany(w, r, s.cfg.Attempts.Blocked(Address(r)))
 	default:
 		s.cfg.Log.Warn().Err(err).Msg("tokens cannot be verified")
 		if u, ok := errors.AsType[*auth.UnavailableError](err); ok {
@@ -139,7 +139,7 @@ var errTooMany = errors.New("too many failed attempts")
 // that are known to be good, which costs and betrays nothing.
 func (s *Server) verify(r *http.Request, token string) (auth.Principal, error) {
 	known := (s.cfg.Authority != nil && s.cfg.Authority.Knows(token)) || (s.cfg.Tokens != nil && s.cfg.Tokens.Knows(token))
-	if !known && s.cfg.Attempts.Blocked(Address(r), false) > 0 {
+	if !known && s.cfg.Attempts.Blocked(Address(r)) > 0 {
 		return auth.Principal{}, errTooMany
 	}
 	err := auth.ErrToken
@@ -157,7 +157,7 @@ func (s *Server) verify(r *http.Request, token string) (auth.Principal, error) {
 		err = xerr
 	}
 	if errors.Is(err, auth.ErrToken) {
-		s.cfg.Attempts.Fail(Address(r), false)
+		s.cfg.Attempts.Fail(Address(r))
 	}
 	return auth.Principal{}, err
 }

@@ -38,8 +38,8 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, err.Status, detail{err.Error()})
 		return
 	}
-	addr, guess := Address(r), body.Code != ""
-	if wait := s.cfg.Attempts.Blocked(addr, guess); wait > 0 {
+	addr := Address(r)
+	if wait := s.cfg.Attempts.Blocked(addr); wait > 0 {
 		tooMany(w, r, wait)
 		return
 	}
@@ -47,7 +47,7 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err != nil:
 		if errors.Is(err, auth.ErrRefused) {
-			s.cfg.Attempts.Fail(addr, guess)
+			s.cfg.Attempts.Fail(addr)
 		}
 		s.authError(w, err)
 	case got.RequestID != "":
@@ -65,14 +65,14 @@ func (s *Server) refresh(w http.ResponseWriter, r *http.Request) {
 		s.unauthorized(w, r, "invalid_request", "one bearer token is needed")
 		return
 	}
-	if wait := s.cfg.Attempts.Blocked(addr, false); wait > 0 && !s.cfg.Authority.Knows(token) {
+	if wait := s.cfg.Attempts.Blocked(addr); wait > 0 && !s.cfg.Authority.Knows(token) {
 		tooMany(w, r, wait)
 		return
 	}
 	t, err := s.cfg.Authority.Refresh(r.Context(), token)
 	switch {
 	case errors.Is(err, auth.ErrToken):
-		s.cfg.Attempts.Fail(addr, false)
+		s.cfg.Attempts.Fail(addr)
 		s.cfg.Log.Debug().Err(err).Msg("a token was not refreshed")
 		s.unauthorized(w, r, "invalid_token", "the token is not acceptable")
 	case err != nil:

@@ -435,6 +435,37 @@ func TestGuessingIsSlow(t *testing.T) {
 	}
 }
 
+// SEC-9: wrong codes from many addresses stop pairing for nobody else.
+func TestGuessingCostsOthersNothing(t *testing.T) {
+	a, _ := authority(t)
+	ok := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	base, _ := serving(t, Config{Authority: a, MCP: ok, Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	register := func(from, code string) answer {
+		_, r := device("d-" + code)
+		r.Code = code
+		raw, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ask(t, http.DefaultClient, "POST", base+"/auth/register", string(raw), "X-Forwarded-For", from)
+	}
+	for n := range 200 {
+		if got := register(fmt.Sprintf("192.0.2.%d", n/10), fmt.Sprintf("AAAA-AAAA-%04d", n)); got.status != 401 {
+			t.Fatalf("guess %d: got %d, want 401", n, got.status)
+		}
+	}
+	if got := register("192.0.2.1", "AAAA-AAAA-AAAA"); got.status != 429 || got.header.Get("Retry-After") == "" {
+		t.Errorf("one that has guessed: got %d, want 429 with Retry-After", got.status)
+	}
+	inv, err := a.Invite(t.Context(), auth.LocalOwner, "", auth.DefaultScopes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := register("198.51.100.1", inv.Code); got.status != 200 {
+		t.Errorf("a good code from an address that has not guessed: got %d %s, want 200", got.status, got.body)
+	}
+}
+
 // AU-38, AU-39: tokens in other places than the header, and broken headers.
 func TestBrokenAuthorization(t *testing.T) {
 	a, _ := authority(t)

@@ -224,12 +224,12 @@ func (c *conn) prove(challenge *auth.Challenge, data []byte, addr netip.Addr) (a
 	if err != nil || f.Type != "auth" {
 		return auth.Principal{}, errors.New("it is no auth frame")
 	}
-	if c.s.cfg.Attempts.Blocked(addr, false) > 0 && !c.s.cfg.Authority.Knows(f.Token) {
+	if c.s.cfg.Attempts.Blocked(addr) > 0 && !c.s.cfg.Authority.Knows(f.Token) {
 		return auth.Principal{}, errors.New("too many failed attempts")
 	}
 	p, err := c.s.cfg.Authority.Prove(challenge, f.Token, sig)
 	if err != nil {
-		c.s.cfg.Attempts.Fail(addr, false)
+		c.s.cfg.Attempts.Fail(addr)
 	}
 	return p, err
 }

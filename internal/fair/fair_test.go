@@ -1,0 +1,78 @@
+package fair
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+func TestWhoGivesUpAPlace(t *testing.T) {
+	for name, tt := range map[string]struct {
+		total, each int
+		came        string // one letter for each that came before
+		newcomer    string
+		want        string // whose place is given up, and which of its own; "" for nobody's
+	}{
+		"there is room":                         {4, 4, "aab", "a", ""},
+		"the party that has most":               {4, 4, "baaa", "c", "a0"},
+		"the newcomer if it has most":           {4, 4, "baaa", "a", "a0"},
+		"the newcomer if it has as many":        {4, 4, "aabb", "b", "b0"},
+		"the oldest of those that have as many": {4, 4, "badc", "e", "b0"},
+		"the newcomer at its share":             {9, 2, "baba", "a", "a0"},
+		"one below its share":                   {9, 3, "baba", "a", ""},
+	} {
+		p := New[string, string](tt.total, tt.each)
+		seen := map[string]int{}
+		for _, c := range tt.came {
+			party := string(c)
+			if _, out := p.Take(party, fmt.Sprint(party, seen[party])); out != nil {
+				t.Fatalf("%s: %q gave way too early", name, out.Value)
+			}
+			seen[party]++
+		}
+		got := ""
+		mine, out := p.Take(tt.newcomer, "new")
+		if out != nil {
+			got = out.Value
+		}
+		if got != tt.want {
+			t.Errorf("%s: got %q, want %q", name, got, tt.want)
+		}
+		if out != nil && p.Leave(out) {
+			t.Errorf("%s: a place was given up twice", name)
+		}
+		if !p.Leave(mine) || p.Held(tt.newcomer) > tt.each {
+			t.Errorf("%s: the newcomer has no place, or too many", name)
+		}
+	}
+}
+
+// Whatever comes and goes, the bounds hold, a newcomer gets in, and nobody who has
+// less than the newcomer gives up a place.
+func TestBoundsHold(t *testing.T) {
+	p := New[int, int](20, 6)
+	held := map[*Place[int, int]]int{}
+	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // test
+	for n := range 20_000 {
+		party := r.IntN(8) * r.IntN(8)
+		before := p.Held(party)
+		mine, out := p.Take(party, n)
+		if out != nil {
+			if p.Held(out.party)+1 < before {
+				t.Fatalf("party %d with %d places gave way to one with %d", out.party, p.Held(out.party)+1, before)
+			}
+			delete(held, out)
+		}
+		held[mine] = party
+		if p.Taken() > 20 || p.Held(party) > 6 || p.Taken() != len(held) || len(p.All()) != len(held) {
+			t.Fatalf("%d places are taken, %d by party %d, %d are known", p.Taken(), p.Held(party), party, len(held))
+		}
+		for place := range held {
+			if r.IntN(10) == 0 {
+				p.Leave(place)
+				delete(held, place)
+			}
+			break
+		}
+	}
+}
