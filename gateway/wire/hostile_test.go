@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/gateway/wire"
 	"github.com/yaya-ai/yaya/gateway/wire/wiretest"
 )
@@ -160,6 +162,63 @@ func TestNoUpgrade(t *testing.T) {
 	g := w.Enrol("phone")
 	for range 40 {
 		_ = w.Connect(g, false, true).WS.Close()
+	}
+}
+
+// SEC-9: 256 connections of 16 addresses that say nothing lock out neither a device
+// nor the local owner; each of those that come takes the place of one of them.
+func TestStrangersLockNobodyOut(t *testing.T) {
+	w := wiretest.New(t)
+	g := w.Enrol("phone")
+	addr := w.HTTP.Listener.Addr().String()
+	var idle []*websocket.Conn
+	for n := range 16 {
+		from := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(n+1))}}
+		d := websocket.Dialer{NetDialContext: from.DialContext}
+		for range 16 {
+			ws, resp, err := d.Dial("ws://"+addr+"/ws", nil)
+			if err != nil {
+				if n == 0 {
+					t.Skip("this machine has one loopback address:", err)
+				}
+				t.Fatal(err, resp)
+			}
+			_ = resp.Body.Close()
+			defer ws.Close()
+			idle = append(idle, ws)
+		}
+	}
+	for n := range 20 {
+		c := w.Connect(g, n%2 == 0, true) // fails the test if it does not get in
+		if status, _ := c.Ask("phoenix", "heartbeat", map[string]any{}); status != "ok" {
+			t.Errorf("device %d: a heartbeat got %q, want ok", n, status)
+		}
+	}
+	owner := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		w.Wire.Local().ServeHTTP(rw, r.WithContext(auth.WithPrincipal(r.Context(), auth.LocalOwner)))
+	}))
+	defer owner.Close()
+	for range 40 { // more than one network may have that has not authenticated
+		ws, resp, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(owner.URL, "http"), nil)
+		if err != nil {
+			t.Fatalf("the local owner: %v, %v", resp, err)
+		}
+		_ = resp.Body.Close()
+		defer ws.Close()
+		if _, first, err := ws.ReadMessage(); err != nil || !strings.Contains(string(first), "auth_ok") {
+			t.Errorf("the local owner got %q, %v, want auth_ok", first, err)
+		}
+	}
+	closed := 0
+	for _, ws := range idle[:2] { // the oldest of one of the networks that had most
+		_ = ws.SetReadDeadline(time.Now().Add(5 * time.Second))
+		_, _, _ = ws.ReadMessage() // the challenge
+		if _, _, err := ws.ReadMessage(); websocket.IsCloseError(err, wire.CloseTooMany) {
+			closed++
+		}
+	}
+	if closed == 0 {
+		t.Error("none of the oldest has given way")
 	}
 }
 

@@ -19,14 +19,13 @@ import (
 
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/gateway/wire/codec"
+	"github.com/yaya-ai/yaya/internal/fair"
 )
 
 // Limits before a client has authenticated, and of what it holds open (C.2, R10).
 const (
 	authTimeout     = 10 * time.Second
 	maxAuthFrame    = 4 << 10
-	maxUnknown      = 256 // connections that have not authenticated
-	maxUnknownPeer  = 16  // of one address
 	maxMessage      = 1 << 20
 	maxConnections  = 20_000
 	maxPerPrincipal = 256 // connections of one device
@@ -86,8 +85,8 @@ type Server struct {
 	conns    map[*conn]struct{}
 	fresh    map[*conn]struct{} // have not authenticated
 	devices  map[string]int
-	unknown  map[netip.Addr]int
-	waiting  int
+	unknown  *fair.Places[netip.Prefix, *stranger]
+	full     zerolog.Logger // says that places were all taken, now and then
 	handlers []handler
 	topics   map[string]*topic
 	all      sync.WaitGroup
@@ -102,8 +101,9 @@ type Server struct {
 // New returns a server; [Server.Close] ends what it starts.
 func New(cfg Config) *Server {
 	s := &Server{
-		cfg: cfg, conns: map[*conn]struct{}{}, fresh: map[*conn]struct{}{}, devices: map[string]int{}, unknown: map[netip.Addr]int{}, topics: map[string]*topic{},
+		cfg: cfg, conns: map[*conn]struct{}{}, fresh: map[*conn]struct{}{}, devices: map[string]int{}, unknown: fair.New[netip.Prefix, *stranger](maxUnknown, maxUnknownPeer), topics: map[string]*topic{},
 		sweeping: make(chan struct{}), swept: make(chan struct{}),
+		full:      cfg.Log.Sample(&zerolog.BurstSampler{Burst: 1, Period: fullLogged}),
 		pingEvery: pingEvery, deadAfter: deadAfter,
 	}
 	s.upgrader = websocket.Upgrader{
@@ -124,14 +124,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	addr := s.cfg.Address(r)
-	if !s.enter(addr) {
-		w.Header().Set("Retry-After", "10")
-		http.Error(w, "too many connections have not authenticated yet", http.StatusServiceUnavailable)
+	guest := s.enter(addr)
+	if guest == nil {
+		stopping(w)
 		return
 	}
 	challenge := s.cfg.Authority.NewChallenge(s.cfg.Audience(r))
 	text := base64.StdEncoding.EncodeToString(challenge.Bytes())
-	s.open(w, r, addr, http.Header{ChallengeHeader: {text}}, func(c *conn) (auth.Principal, error) { return c.authenticate(challenge, text, addr) })
+	s.open(w, r, guest, http.Header{ChallengeHeader: {text}}, func(c *conn) (auth.Principal, error) { return c.authenticate(challenge, text, addr) })
 }
 
 // Local is the handler for the user that runs yaya, whom the listener has established
@@ -144,22 +144,26 @@ func (s *Server) Local() http.Handler {
 			http.Error(w, "this is for the user that runs yaya; devices use /ws", http.StatusForbidden)
 			return
 		}
-		addr := s.cfg.Address(r)
-		if !s.enter(addr) {
-			w.Header().Set("Retry-After", "10")
-			http.Error(w, "too many connections are being opened", http.StatusServiceUnavailable)
+		if !s.begin() {
+			stopping(w)
 			return
 		}
-		s.open(w, r, addr, nil, func(*conn) (auth.Principal, error) { return p, nil })
+		s.open(w, r, nil, nil, func(*conn) (auth.Principal, error) { return p, nil })
 	})
 }
 
-// open upgrades a connection that enter has counted, and serves it.
-func (s *Server) open(w http.ResponseWriter, r *http.Request, addr netip.Addr, header http.Header, who func(*conn) (auth.Principal, error)) {
+func stopping(w http.ResponseWriter) {
+	w.Header().Set("Retry-After", "10")
+	http.Error(w, stops, http.StatusServiceUnavailable)
+}
+
+// open upgrades a connection that begin or enter has counted, and serves it. guest is
+// nil for one whose principal is known.
+func (s *Server) open(w http.ResponseWriter, r *http.Request, guest *stranger, header http.Header, who func(*conn) (auth.Principal, error)) {
 	h := &hijacker{ResponseWriter: w}
 	ws, err := s.upgrader.Upgrade(h, r, header)
 	if err != nil { // it has answered
-		s.leave(addr)
+		s.leave(guest)
 		s.all.Done()
 		return
 	}
@@ -167,12 +171,19 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, addr netip.Addr, h
 	s.mu.Lock()
 	s.fresh[c] = struct{}{}
 	closed := s.closed
+	lost := false
+	if guest != nil {
+		guest.conn, lost = c, guest.leaves
+	}
 	s.mu.Unlock()
+	if lost {
+		c.evict()
+	}
 	if closed { // Close has not seen it
 		c.q.flush(goodbye)
 	}
 	// Not on this goroutine: net/http keeps buffers for as long as it is in use.
-	go s.run(c, addr, who)
+	go s.run(c, guest, who)
 }
 
 // hijacker lends the WebSocket a reader that is also the connection's own: it waits
@@ -195,11 +206,11 @@ func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 }
 
 // run serves a connection until it is over.
-func (s *Server) run(c *conn, addr netip.Addr, who func(*conn) (auth.Principal, error)) {
+func (s *Server) run(c *conn, guest *stranger, who func(*conn) (auth.Principal, error)) {
 	defer s.all.Done()
 	defer c.close()
 	greeted := make(chan bool)
-	go func() { greeted <- s.greet(c, addr, who) }()
+	go func() { greeted <- s.greet(c, guest, who) }()
 	if <-greeted {
 		c.serve()
 		s.forget(c)
@@ -207,12 +218,12 @@ func (s *Server) run(c *conn, addr netip.Addr, who func(*conn) (auth.Principal, 
 }
 
 // greet authenticates a connection and takes it in.
-func (s *Server) greet(c *conn, addr netip.Addr, who func(*conn) (auth.Principal, error)) bool {
+func (s *Server) greet(c *conn, guest *stranger, who func(*conn) (auth.Principal, error)) bool {
 	p, err := who(c)
 	s.mu.Lock()
 	delete(s.fresh, c)
 	s.mu.Unlock()
-	s.leave(addr)
+	s.leave(guest)
 	if err != nil {
 		s.cfg.Log.Debug().Err(err).Msg("a client was not authenticated")
 		return false
@@ -229,32 +240,10 @@ func (s *Server) greet(c *conn, addr netip.Addr, who func(*conn) (auth.Principal
 	return true
 }
 
-// enter counts a connection that has not authenticated.
-func (s *Server) enter(addr netip.Addr) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed || s.waiting >= maxUnknown || s.unknown[addr] >= maxUnknownPeer {
-		return false
-	}
-	s.waiting++
-	s.unknown[addr]++
-	s.all.Add(1)
-	return true
-}
-
-func (s *Server) leave(addr netip.Addr) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.waiting--
-	if s.unknown[addr]--; s.unknown[addr] == 0 {
-		delete(s.unknown, addr)
-	}
-}
-
 // admit takes an authenticated connection in.
 func (s *Server) admit(c *conn, p auth.Principal) bool {
 	s.mu.Lock()
-	if s.closed || len(s.conns) >= maxConnections || s.devices[p.ID] >= maxPerPrincipal {
+	if s.closed || (len(s.conns) >= maxConnections && p.Kind != auth.Owner) || s.devices[p.ID] >= maxPerPrincipal {
 		s.mu.Unlock()
 		return false
 	}
