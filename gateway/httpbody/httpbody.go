@@ -5,21 +5,19 @@ package httpbody
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"reflect"
 	"strings"
-	"time"
 
+	"github.com/yaya-ai/yaya/internal/intake"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/internal/principal"
 )
-
-// Timeout is how long a body may take to arrive (C.2).
-const Timeout = 30 * time.Second
 
 // Error says what is wrong with a request, and which status says so.
 type Error struct {
@@ -34,7 +32,8 @@ func fail(status int, format string, args ...any) *Error {
 }
 
 // Read returns a body of at most limit bytes that is one strict JSON value (HT-01,
-// HT-02, HT-03, HT-14).
+// HT-02, HT-03, HT-14). The listener sees to it that a body arrives in time; what a
+// large one takes of the budget is given back when the request has been served.
 func Read(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, *Error) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return nil, fail(http.StatusUnsupportedMediaType, "the body has to be application/json")
@@ -42,16 +41,18 @@ func Read(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, *Error) 
 	if enc := r.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
 		return nil, fail(http.StatusUnsupportedMediaType, "an encoded body is not accepted")
 	}
-	// A writer that knows no deadlines is one in memory.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(Timeout))
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit)) //nolint:forbidigo // bounded
-	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+	data, held, err := intake.Bodies().Read(nil, r.Body, r.ContentLength, principal.From(r.Context()), int(limit))
+	switch {
+	case errors.Is(err, intake.ErrTooLarge):
 		return nil, fail(http.StatusRequestEntityTooLarge, "the body exceeds %d bytes", limit)
-	}
-	if err != nil {
+	case errors.Is(err, intake.ErrBusy):
+		w.Header().Set("Retry-After", "1")
+		return nil, fail(http.StatusServiceUnavailable, "%v: come back later", err)
+	case err != nil:
 		return nil, fail(http.StatusBadRequest, "the body cannot be read")
+	case held.Any():
+		context.AfterFunc(r.Context(), held.Release)
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	if err := jsonrpc.Check(data); err != nil {
 		return nil, fail(http.StatusBadRequest, "the body is not what is expected: %v", err)
 	}

@@ -83,9 +83,11 @@ func New(mux *http.ServeMux, info huma.Info, word func(huma.Context, *Failure) a
 	})
 }
 
-// Operation describes an operation; scope is what a device needs for it.
+// Operation describes an operation; scope is what a device needs for it. The library
+// sets no deadline for its body, which [Strict] has read before: one of the library's
+// own would outlive the body and cancel what runs longer.
 func Operation(tag, method, path, id, scope, summary string, status int) huma.Operation {
-	return huma.Operation{Method: method, Path: path, OperationID: id, Summary: summary, DefaultStatus: status, Tags: []string{tag}, Description: "Scope for devices: `" + scope + "`.", MaxBodyBytes: MaxBody}
+	return huma.Operation{Method: method, Path: path, OperationID: id, Summary: summary, DefaultStatus: status, Tags: []string{tag}, Description: "Scope for devices: `" + scope + "`.", MaxBodyBytes: MaxBody, BodyReadTimeout: -1}
 }
 
 // Errors gives every operation of a document the error that its API answers with.

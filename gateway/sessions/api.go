@@ -47,7 +47,7 @@ func problem(status int, code, format string, args ...any) *Error {
 // codes name what has no code of its own.
 var codes = map[int]string{
 	http.StatusBadRequest: "bad_request", http.StatusNotFound: "not_found", http.StatusMethodNotAllowed: "method_not_allowed", http.StatusConflict: "conflict",
-	http.StatusRequestEntityTooLarge: "too_large", http.StatusUnsupportedMediaType: "unsupported_media_type", http.StatusNotAcceptable: "not_acceptable",
+	http.StatusRequestEntityTooLarge: "too_large", http.StatusUnsupportedMediaType: "unsupported_media_type", http.StatusNotAcceptable: "not_acceptable", http.StatusServiceUnavailable: "busy",
 }
 
 // worded makes an error of the library one of ours.

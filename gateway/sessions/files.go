@@ -153,22 +153,27 @@ func tooLargeError() error {
 	return problem(http.StatusRequestEntityTooLarge, "too_large", "an attachment has at most %d bytes", maxAttachment)
 }
 
-// uploads bounds the JSON uploads that are in memory at a time.
+// uploads bounds the JSON uploads that are decoded at a time.
 var uploads = make(chan struct{}, 4)
 
 func (s *Service) encoded(w http.ResponseWriter, r *http.Request, id string) (Uploaded, error) {
+	data, herr := httpbody.Read(w, r, maxEncoded)
+	if herr != nil {
+		return Uploaded{}, problem(herr.Status, codes[herr.Status], "%s", herr.Detail)
+	}
+	// Behind reading: who sends slowly holds up nobody.
 	select {
 	case uploads <- struct{}{}:
 		defer func() { <-uploads }()
-	default:
-		return Uploaded{}, problem(http.StatusServiceUnavailable, "busy", "too many uploads at once: use multipart/form-data, or come back")
+	case <-r.Context().Done():
+		return Uploaded{}, r.Context().Err()
 	}
 	var body struct {
 		Name     string `json:"name"`
 		MimeType string `json:"mime_type"` // is looked at, not believed
 		Data     string `json:"data"`
 	}
-	if err := httpbody.Decode(w, r, maxEncoded, &body); err != nil {
+	if err := httpbody.Unmarshal(data, &body); err != nil {
 		return Uploaded{}, problem(err.Status, codes[err.Status], "%s", err.Detail)
 	}
 	raw, err := base64.StdEncoding.Strict().DecodeString(body.Data)

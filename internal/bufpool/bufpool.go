@@ -54,15 +54,44 @@ func (b *Buffer) Release() {
 // ErrTooLarge says that a reader held more than it was to.
 var ErrTooLarge = errors.New("more data than the limit allows")
 
+// trusted is how much room an announced length gets before anything has come.
+const trusted = 128 << 10
+
+// ReadFull reads size bytes, which the sender has announced. The room for them grows
+// with what has come: announcing costs the sender nothing.
+func ReadFull(r io.Reader, size int) (*Buffer, error) {
+	b := Get(min(size, trusted))
+	for {
+		n, err := io.ReadFull(r, b.B[len(b.B):min(cap(b.B), size)])
+		b.B = b.B[:len(b.B)+n]
+		if err != nil {
+			if errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
+			b.Release()
+			return nil, err
+		}
+		if len(b.B) == size {
+			return b, nil
+		}
+		b = grow(b, min(2*cap(b.B), size))
+	}
+}
+
+// grow moves what b holds into a larger buffer.
+func grow(b *Buffer, n int) *Buffer {
+	bigger := Get(n)
+	bigger.B = append(bigger.B, b.B...)
+	b.Release()
+	return bigger
+}
+
 // ReadAll reads r to its end, at most limit bytes.
 func ReadAll(r io.Reader, limit int) (*Buffer, error) {
 	b := Get(16 << 10)
 	for {
 		if len(b.B) == cap(b.B) {
-			bigger := Get(2 * cap(b.B))
-			bigger.B = append(bigger.B, b.B...)
-			b.Release()
-			b = bigger
+			b = grow(b, 2*cap(b.B))
 		}
 		n, err := r.Read(b.B[len(b.B):cap(b.B)])
 		b.B = b.B[:len(b.B)+n]

@@ -91,6 +91,9 @@ func (p *Places[K, V]) Leave(place *Place[K, V]) bool {
 	return true
 }
 
+// Party returns whose place it is, or was.
+func (p *Place[K, V]) Party() K { return p.party }
+
 // Held returns how many places a party holds.
 func (p *Places[K, V]) Held(party K) int {
 	if l := p.parties[party]; l != nil {

@@ -84,13 +84,15 @@ func (s *Server) fly(ctx context.Context, x *exchange, work func(context.Context
 	f.ctx, f.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	mine := *x
 	mine.ctx, mine.flight, mine.notify = f.ctx, f, f.deliver
-	x.keep = true
 	if !s.begin() {
 		f.cancel(nil)
 		return nil, errNoAnswer
 	}
+	x.keep = true
+	held := x.held.Move() // the work goes on with the request's memory
 	go func() {
 		defer s.work.Done()
+		defer held.Release()
 		stop := context.AfterFunc(s.life, func() { f.cancel(errSessionEnded) })
 		defer stop()
 		result, err := work(f.ctx, &mine)

@@ -5,16 +5,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
+	"fmt"
 	"mime"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/yaya-ai/yaya/internal/intake"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/internal/principal"
 )
@@ -62,6 +62,7 @@ var (
 // incoming is the state of one POST; it is recycled.
 type incoming struct {
 	body []byte
+	held intake.Held // of the budget for bodies
 	msg  jsonrpc.Message
 	out  []byte
 }
@@ -91,11 +92,20 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	in := incomings.Get().(*incoming)
-	if status := readBody(w, r, in); status != 0 {
-		refuse(w, status, nil, jsonrpc.CodeInvalidRequest, "the request cannot be read, or is larger than %d MiB", MaxBody>>20)
+	var err error
+	in.body, in.held, err = intake.Bodies().Read(in.body, r.Body, r.ContentLength, principal.From(r.Context()), MaxBody)
+	if err != nil {
+		unread(w, err)
 		return
 	}
-	if err := in.msg.Parse(in.body); err != nil {
+	reuse := false
+	defer func() {
+		in.held.Release() // unless work that outlives the request has moved it
+		if reuse {
+			recycle(in)
+		}
+	}()
+	if err = in.msg.Parse(in.body); err != nil {
 		code := jsonrpc.CodeInvalidRequest
 		if errors.Is(err, jsonrpc.ErrSyntax) {
 			code = jsonrpc.CodeParse
@@ -112,32 +122,20 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	s.serve(w, r, in, c, modern)
+	reuse = s.serve(w, r, in, c, modern)
 }
 
-func readBody(w http.ResponseWriter, r *http.Request, in *incoming) (status int) {
-	if r.ContentLength > MaxBody {
-		return http.StatusRequestEntityTooLarge
+// unread refuses a request whose body cannot be had.
+func unread(w http.ResponseWriter, err error) {
+	status, why := http.StatusBadRequest, "the request cannot be read"
+	switch {
+	case errors.Is(err, intake.ErrTooLarge):
+		status, why = http.StatusRequestEntityTooLarge, fmt.Sprintf("the request is larger than %d MiB", MaxBody>>20)
+	case errors.Is(err, intake.ErrBusy):
+		w.Header().Set("Retry-After", "1")
+		status, why = http.StatusServiceUnavailable, fmt.Sprintf("%v: come back later", err)
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(30 * time.Second))
-	body := http.MaxBytesReader(w, r.Body, MaxBody)
-	if n := int(r.ContentLength); n >= 0 {
-		in.body = slices.Grow(in.body[:0], n)[:n]
-		if _, err := io.ReadFull(body, in.body); err != nil {
-			return http.StatusBadRequest
-		}
-	} else {
-		data, err := io.ReadAll(body) //nolint:forbidigo // bounded by MaxBytesReader
-		if err != nil {
-			if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-				return http.StatusRequestEntityTooLarge
-			}
-			return http.StatusBadRequest
-		}
-		in.body = data
-	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
-	return 0
+	refuse(w, status, nil, jsonrpc.CodeInvalidRequest, "%s", why)
 }
 
 // admit settles the era of a message and finds its client. When it reports
@@ -300,8 +298,9 @@ func (c *client) begin(ctx context.Context, id string) (context.Context, context
 }
 
 // serve runs a request and writes its response: plain JSON, or a stream from the
-// moment when something is to be said before the result.
-func (s *Server) serve(w http.ResponseWriter, r *http.Request, in *incoming, c *client, modern bool) {
+// moment when something is to be said before the result. It reports whether nobody
+// needs the request's memory any longer.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, in *incoming, c *client, modern bool) (reuse bool) {
 	c.enter()
 	defer c.leave()
 	rs := &responseStream{w: w}
@@ -313,7 +312,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, in *incoming, c *
 	ctx, done, ok := c.begin(base, string(in.msg.ID))
 	if !ok {
 		refuse(w, http.StatusBadRequest, in.msg.ID, jsonrpc.CodeInvalidRequest, "a request with this id is running")
-		return
+		return false
 	}
 	defer done(nil)
 	if !modern {
@@ -330,7 +329,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, in *incoming, c *
 			rec.away(conn, func() { done(errNoAnswer) })
 		})()
 	}
-	x := &exchange{c: c, msg: &in.msg, modern: modern, ctx: ctx, notify: rs.send}
+	x := &exchange{c: c, msg: &in.msg, held: &in.held, modern: modern, ctx: ctx, notify: rs.send}
 	if modern {
 		x.header = func(name string) (string, bool) {
 			v := r.Header.Values(name)
@@ -369,9 +368,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, in *incoming, c *
 	if in.msg.Method == "initialize" && !modern && !c.introduced() {
 		s.drop(c.token) // the handshake failed: there is no session
 	}
-	if ctx.Err() == nil && !x.keep {
-		recycle(in)
-	}
+	return ctx.Err() == nil && !x.keep
 }
 
 // statusOf maps the errors that the modern era wants visible in the status.

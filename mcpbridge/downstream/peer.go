@@ -13,6 +13,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/yaya-ai/yaya/internal/bufpool"
+	"github.com/yaya-ai/yaya/internal/intake"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
 )
@@ -21,6 +22,7 @@ import (
 type exchange struct {
 	c      *client
 	msg    *jsonrpc.Message
+	held   *intake.Held // for the message's memory; nil for none
 	modern bool
 	caps   jsonrpc.Object // what the client has declared, zero when nothing
 	level  string         // of log messages, modern only

@@ -355,10 +355,7 @@ func readBody(resp *http.Response) (*bufpool.Buffer, error) {
 		return nil, errTooLarge
 	}
 	if resp.ContentLength >= 0 {
-		buf := bufpool.Get(int(resp.ContentLength))
-		buf.B = buf.B[:resp.ContentLength]
-		_, err := io.ReadFull(resp.Body, buf.B)
-		return buf, err
+		return bufpool.ReadFull(resp.Body, int(resp.ContentLength))
 	}
 	buf, err := bufpool.ReadAll(resp.Body, maxMessage)
 	if errors.Is(err, bufpool.ErrTooLarge) {
