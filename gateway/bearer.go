@@ -26,6 +26,9 @@ func (s *Server) guard(a access, next http.Handler) http.Handler {
 		if !ok {
 			return
 		}
+		if g := peerOf(r.Context()).guest; g != nil {
+			s.conns.know(g, p)
+		}
 		switch p.Kind {
 		case auth.Owner:
 			if a.owner != local && (a.owner != socket || !peerOf(r.Context()).unix) {

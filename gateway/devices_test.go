@@ -80,6 +80,13 @@ func serving(t *testing.T, cfg Config) (base string, unix *http.Client) {
 		cfg.Listen = "127.0.0.1:0"
 	}
 	cfg.Socket = filepath.Join(dir, "s")
+	srv, unix := started(t, cfg)
+	return "http://" + srv.Addr(), unix
+}
+
+// started runs a server on the address and the socket of its configuration.
+func started(t *testing.T, cfg Config) (srv *Server, unix *http.Client) {
+	t.Helper()
 	srv, err := New(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +105,7 @@ func serving(t *testing.T, cfg Config) (base string, unix *http.Client) {
 			t.Error(err)
 		}
 	})
-	return "http://" + srv.Addr(), unix
+	return srv, unix
 }
 
 type answer struct {

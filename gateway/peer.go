@@ -16,6 +16,7 @@ type peer struct {
 	unix   bool
 	scheme string   // by which clients reach us: http or https
 	hosts  []string // names by which our end of the connection may be addressed
+	guest  *guest   // nil over the socket
 	// proxy says that the peer passes on what others ask.
 	proxy bool
 	// stranger is a peer that may not talk to us without TLS.
@@ -32,7 +33,7 @@ func (p *peer) owner() bool { return p != nil && (p.unix || p.sameUser()) }
 type peerKey struct{}
 
 func (s *Server) withPeer(ctx context.Context, c net.Conn) context.Context {
-	p := &peer{sameUser: func() bool { return false }, tool: func() bool { return false }, scheme: "http"}
+	p := &peer{sameUser: func() bool { return false }, tool: func() bool { return false }, scheme: "http", guest: guestOf(c)}
 	switch local := c.LocalAddr().(type) {
 	case *net.UnixAddr:
 		p.unix = true // the file's mode lets nobody else in

@@ -135,7 +135,7 @@ func (s *Server) routes() http.Handler {
 		}
 		mux.Handle(r.pattern, h)
 	}
-	return s.recovered(s.sameSite(mux))
+	return s.recovered(s.timed(s.sameSite(mux)))
 }
 
 // recovered answers for a handler that panics: with an id that the log has, too,

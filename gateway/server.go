@@ -78,6 +78,14 @@ type Config struct {
 	// OnFailure is told when serving ends by itself.
 	OnFailure func(error)
 	Log       zerolog.Logger
+
+	limits limits // for tests; zero is the default
+}
+
+// limits are what tests make smaller.
+type limits struct {
+	body  time.Duration
+	conns int
 }
 
 // Server is the HTTP surface, and the plugin that it is loaded as.
@@ -89,6 +97,7 @@ type Server struct {
 	started time.Time
 	fresh   freshConns
 	load    *overload
+	conns   *conns
 	live    sync.WaitGroup // handlers of connections that net/http does not wait for
 	closing chan struct{}  // closed when those have to end
 
@@ -129,6 +138,8 @@ func (f *freshConns) close() {
 func New(ctx context.Context, cfg Config) (*Server, error) {
 	cfg.Listen = cmp.Or(cfg.Listen, DefaultListen)
 	cfg.DrainTimeout = cmp.Or(cfg.DrainTimeout, 5*time.Second)
+	cfg.limits.body = cmp.Or(cfg.limits.body, bodyTimeout)
+	cfg.limits.conns = cmp.Or(cfg.limits.conns, connsFor(openFiles()))
 	if cfg.Attempts == nil {
 		cfg.Attempts = auth.NewAttempts(time.Now)
 	}
@@ -142,7 +153,10 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on %s (is another yaya running? choose another with --listen): %w", cfg.Listen, err)
 	}
-	s := &Server{cfg: cfg, tcp: tcp, load: newOverload(), started: time.Now(), closing: make(chan struct{})}
+	s := &Server{
+		cfg: cfg, tcp: tcp, load: newOverload(), started: time.Now(), closing: make(chan struct{}),
+		conns: newConns(cfg.limits.conns, cfg.Proxies != nil, cfg.Log),
+	}
 	if cfg.Socket != "" {
 		if s.unix, err = listenSocket(ctx, cfg.Socket); err != nil {
 			_ = tcp.Close()
@@ -267,7 +281,11 @@ func (s *Server) Run(ctx context.Context) error {
 }
 
 func (s *Server) serve(l net.Listener) error {
-	if l == s.tcp && s.cfg.TLS != nil {
+	if l != s.tcp {
+		return s.http.Serve(l)
+	}
+	l = &places{l, s}
+	if s.cfg.TLS != nil {
 		return s.http.ServeTLS(l, "", "")
 	}
 	return s.http.Serve(l)

@@ -28,7 +28,7 @@ const socketGrace = 3 * time.Second
 // than once.
 func (a *app) sockets(ctx context.Context, c *controlPlane, attempts *auth.Attempts) (s *wire.Server, end func()) {
 	s = wire.New(wire.Config{
-		Authority: c.devices, KernelID: c.kernel, Audience: gateway.Audience, Address: gateway.Address, Attempts: attempts, Log: a.log,
+		Authority: c.devices, KernelID: c.kernel, Audience: gateway.Audience, Address: gateway.Address, Known: gateway.Known, Attempts: attempts, Log: a.log,
 		OnPresence: func(device string, there bool) {
 			c.plane.Presence(device, there)
 			a.changed(admin.PartDevices, admin.PartAgents)

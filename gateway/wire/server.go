@@ -69,6 +69,8 @@ type Config struct {
 	Address func(*http.Request) netip.Addr
 	// Attempts is the budget of failed attempts that all ways to authenticate share.
 	Attempts *auth.Attempts
+	// Known is told who has authenticated on a connection; nil for nobody.
+	Known func(net.Conn, auth.Principal)
 	// OnPresence is told when a device's first connection has come, or its last has
 	// gone; nil for nobody. It must not block.
 	OnPresence func(device string, there bool)
@@ -227,6 +229,9 @@ func (s *Server) greet(c *conn, guest *stranger, who func(*conn) (auth.Principal
 	if err != nil {
 		s.cfg.Log.Debug().Err(err).Msg("a client was not authenticated")
 		return false
+	}
+	if s.cfg.Known != nil {
+		s.cfg.Known(c.ws.NetConn(), p)
 	}
 	if !s.admit(c, p) {
 		c.end(CloseTooMany, "too many connections")

@@ -1,0 +1,61 @@
+package gateway
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"time"
+)
+
+const (
+	bodyTimeout = 30 * time.Second // for a body to arrive (C.2)
+	maxIgnored  = 64 << 10         // bytes of a body that nobody reads
+)
+
+// timed gives every body a deadline, whoever reads it: else one that never comes
+// keeps its connection for as long as its sender likes. The deadline ends with the
+// body. One that was left would be taken by net/http for the end of the connection,
+// and would cancel calls and streams that take longer.
+func (s *Server) timed(next http.Handler) http.Handler {
+	limit := s.cfg.limits.body
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Body == nil || r.Body == http.NoBody {
+			next.ServeHTTP(w, r)
+			return
+		}
+		// A writer that knows no deadlines is one in memory.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(limit))
+		body := &timedBody{r.Body, w, r.ContentLength}
+		r.Body = body
+		if r.Method == http.MethodGet || r.Method == http.MethodHead {
+			// No handler reads these, and net/http would do so while a stream goes on.
+			n, err := io.Copy(io.Discard, io.LimitReader(body, maxIgnored+1))
+			if err != nil || n > maxIgnored {
+				w.Header().Set("Connection", "close")
+				deny(w, r, http.StatusBadRequest, "a "+r.Method+" request has no body, and this one's did not end in time")
+				return
+			}
+			r.Body, r.ContentLength = http.NoBody, 0
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// timedBody is a body with a deadline.
+type timedBody struct {
+	io.ReadCloser
+	w    http.ResponseWriter
+	left int64 // bytes; negative when that is not known
+}
+
+// Read implements [io.Reader].
+func (b *timedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.left > 0 {
+		b.left -= int64(n)
+	}
+	if b.left == 0 || errors.Is(err, io.EOF) {
+		_ = http.NewResponseController(b.w).SetReadDeadline(time.Time{})
+	}
+	return n, err
+}
