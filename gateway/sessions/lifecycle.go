@@ -99,7 +99,7 @@ func (s *Service) state(id string) (State, error) {
 
 func (s *Service) sessionRoutes(api huma.API) {
 	huma.Register(api, op("POST", "/v1/sessions", "createSession", "sessions:write", "Make a session", http.StatusCreated), handle(s, func(ctx context.Context, in *struct {
-		Key  string `header:"Idempotency-Key" maxLength:"256" doc:"the same key with the same body is the same session"`
+		Key  string `header:"Idempotency-Key" maxLength:"256" doc:"the same key of the same client with the same body is the same session"`
 		Body newSession
 	},
 	) (*struct {
@@ -112,7 +112,7 @@ func (s *Service) sessionRoutes(api huma.API) {
 			return nil, err
 		}
 		if in.Key != "" {
-			m.key = digest(in.Key)
+			m.key = digestKey(ctx, in.Key)
 		}
 		r, err := s.make(m)
 		if err != nil {
@@ -175,6 +175,16 @@ func (s *Service) sessionRoutes(api huma.API) {
 		}
 		return nil, s.away(in.SessionID)
 	}))
+}
+
+// digestKey is an Idempotency-Key as it is kept. Clients choose their keys without
+// knowing those of others, so each principal has its own.
+func digestKey(ctx context.Context, key string) string {
+	p := auth.FromContext(ctx)
+	if p.Kind == auth.Owner {
+		return digest(key)
+	}
+	return digest(key, strconv.Itoa(int(p.Kind)), p.Actor())
 }
 
 func digest(parts ...string) string {

@@ -64,7 +64,7 @@ func (s *Service) messageRoutes(api huma.API) {
 	},
 	) (*outPosted, error) {
 		if in.Body.ID == "" && in.Key != "" {
-			in.Body.ID = "msg_" + digest(in.Key)
+			in.Body.ID = "msg_" + digestKey(ctx, in.Key)
 		}
 		return s.post(ctx, in.SessionID, in.Body)
 	}))

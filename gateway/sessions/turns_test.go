@@ -254,6 +254,43 @@ func TestHeldCancelledRetried(t *testing.T) {
 	}
 }
 
+// HT-20: an Idempotency-Key is its principal's: another's same key is another key.
+func TestIdempotencyKeysBelongToPrincipals(t *testing.T) {
+	w := newWorld(t, "")
+	post := func(who auth.Principal, path, body string) map[string]any {
+		t.Helper()
+		w.who = who
+		status, out := w.do("POST", path, body, "Idempotency-Key", "1")
+		if status != 201 && status != 202 {
+			t.Fatalf("%s as %s: got %d %v, want it to be taken", path, who.Actor(), status, out)
+		}
+		return out
+	}
+	owner, ada, bob := w.who, auth.Principal{Kind: auth.Device, ID: "ada"}, auth.Principal{Kind: auth.Device, ID: "bob"}
+	sessions, messages := map[any]bool{}, map[any]bool{}
+	var path string
+	for n, who := range []auth.Principal{owner, ada, bob} {
+		body := fmt.Sprintf(`{"workspace_path":%q,"title":"%d"}`, w.ws, n)
+		id := post(who, "/v1/sessions", body)["session_id"]
+		if again := post(who, "/v1/sessions", body)["session_id"]; again != id {
+			t.Errorf("%s: the same request again made %v, want %v", who.Actor(), again, id)
+		}
+		sessions[id] = true
+		path = fmt.Sprintf("/v1/sessions/%v/messages", id)
+	}
+	for n, who := range []auth.Principal{owner, ada, bob} {
+		body := fmt.Sprintf(`{"role":"system","parts":[{"type":"text","text":"%d"}]}`, n)
+		id := post(who, path, body)["message_id"]
+		if again := post(who, path, body)["message_id"]; again != id {
+			t.Errorf("%s: the same message again is %v, want %v", who.Actor(), again, id)
+		}
+		messages[id] = true
+	}
+	if len(sessions) != 3 || len(messages) != 3 {
+		t.Errorf("three principals made %d sessions and %d messages, want 3 and 3", len(sessions), len(messages))
+	}
+}
+
 // Idempotency: the same id, or key, with the same body is the same message, with
 // another it is a conflict; so it is with sessions.
 func TestIdempotency(t *testing.T) {
