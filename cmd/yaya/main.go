@@ -13,6 +13,7 @@ import (
 	"runtime/debug"
 	"syscall"
 
+	"github.com/yaya-ai/yaya/internal/memlimit"
 	"github.com/yaya-ai/yaya/internal/proc"
 
 	"github.com/yaya-ai/yaya/feature"
@@ -32,6 +33,7 @@ func run() int {
 		return exitOK
 	}
 	tuneGC()
+	memlimit.Set() // what overload is measured by
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	// A second signal ends the program at once.
