@@ -44,8 +44,7 @@ type conns struct {
 
 	mu        sync.Mutex
 	strangers *fair.Places[netip.Prefix, *guest]
-	known     map[string]int // by principal
-	knownAll  int
+	known     *fair.Shares[string] // by principal
 }
 
 // newConns returns places for that many connections. Behind a proxy all of them come
@@ -57,7 +56,7 @@ func newConns(total int, proxied bool, log zerolog.Logger) *conns {
 		each = half
 	}
 	return &conns{
-		max: half, strangers: fair.New[netip.Prefix, *guest](half, each), known: map[string]int{},
+		max: half, strangers: fair.New[netip.Prefix, *guest](half, each), known: fair.NewShares[string](half),
 		log: log.Sample(&zerolog.BurstSampler{Burst: 1, Period: fullLogged}),
 	}
 }
@@ -82,10 +81,7 @@ func (g *guest) Close() error {
 		g.closed = true
 		g.c.strangers.Leave(g.place)
 		if g.who != nil {
-			g.c.knownAll--
-			if g.c.known[*g.who]--; g.c.known[*g.who] == 0 {
-				delete(g.c.known, *g.who)
-			}
+			g.c.known.Give(*g.who)
 		}
 	}
 	g.c.mu.Unlock()
@@ -127,18 +123,13 @@ func (c *conns) know(g *guest, p auth.Principal) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	who, limit, each := p.Actor(), c.max-c.max/4, c.max/4
-	if p.Kind == auth.Owner {
-		limit, each = c.max, c.max
-	}
-	if g.closed || c.knownAll >= limit || c.known[who] >= each {
+	who := p.Actor()
+	if g.closed || g.who != nil || !c.known.Take(who, p.Kind == auth.Owner) {
 		return
 	}
 	c.strangers.Leave(g.place)
 	g.who = &who
 	g.known.Store(true)
-	c.known[who]++
-	c.knownAll++
 }
 
 // Known says who has authenticated on a connection that net/http no longer serves,

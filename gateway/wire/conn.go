@@ -20,11 +20,14 @@ import (
 	"github.com/yaya-ai/yaya/gateway/httpbody"
 	"github.com/yaya-ai/yaya/gateway/wire/codec"
 	"github.com/yaya-ai/yaya/internal/bufpool"
+	"github.com/yaya-ai/yaya/internal/intake"
+	"github.com/yaya-ai/yaya/internal/principal"
 )
 
 // Rates of an authenticated connection (C.2, WS-11), and how long a write that is
 // under way may take when the connection has to end.
 const (
+	readSize  = 16 << 10 // bytes of a first buffer
 	perSecond = 50
 	burst     = 200
 	// kernelFactor is how many times as much a kernel may say: it speaks for its
@@ -296,14 +299,21 @@ func (c *conn) message(kind int, r io.Reader) bool {
 		c.end(closeUnsupported, "this connection has another encoding")
 		return false
 	}
-	buf, err := bufpool.ReadAll(r, maxMessage)
-	if err != nil {
-		if errors.Is(err, errRate) {
-			c.end(CloseTooMany, "too many messages")
-		}
+	buf := bufpool.Get(readSize)
+	defer func() { buf.Release() }()
+	data, held, err := intake.Bodies().Read(buf.B, r, -1, c.party(), maxMessage)
+	buf.B = data
+	defer held.Release()
+	switch {
+	case errors.Is(err, errRate):
+		c.end(CloseTooMany, "too many messages")
+		return false
+	case errors.Is(err, intake.ErrBusy):
+		c.end(websocket.CloseTryAgainLater, err.Error())
+		return false
+	case err != nil:
 		return false
 	}
-	defer buf.Release()
 	if kind == websocket.TextMessage && !utf8.Valid(buf.B) {
 		c.end(websocket.CloseInvalidFramePayloadData, "not UTF-8")
 		return false
@@ -320,6 +330,15 @@ func (c *conn) message(kind int, r io.Reader) bool {
 	}
 	c.s.handle(c, m)
 	return true
+}
+
+// party is whose share of memory messages are counted for, by the name that HTTP has
+// for it, too.
+func (c *conn) party() string {
+	if p := c.principal(); p.Kind == auth.Device {
+		return "device|" + p.ID
+	}
+	return principal.Owner
 }
 
 // reply answers a message that has a ref.

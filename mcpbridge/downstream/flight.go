@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/internal/principal"
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
 )
 
@@ -22,6 +23,7 @@ import (
 // that the client was given finds it.
 type flight struct {
 	s      *Server
+	owner  string   // the principal that it is counted for when it is parked
 	bound  [32]byte // who may come again, and with what
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -46,10 +48,7 @@ type landing struct {
 	err    error
 }
 
-const (
-	statePrefix = "yaya."
-	maxFlights  = 256 // parked at a time
-)
+const statePrefix = "yaya."
 
 var errParkedTooLong = errors.New("nobody answered in time")
 
@@ -80,7 +79,7 @@ func (s *Server) fly(ctx context.Context, x *exchange, work func(context.Context
 	if !x.canPark() && !x.canBecomeTask() {
 		return work(ctx, x)
 	}
-	f := &flight{s: s, bound: bind(x), done: make(chan landing, 1), fresh: make(chan struct{}, 1), open: map[string]*asked{}, send: x.notify}
+	f := &flight{s: s, owner: x.c.owner, bound: bind(x), done: make(chan landing, 1), fresh: make(chan struct{}, 1), open: map[string]*asked{}, send: x.notify}
 	f.ctx, f.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	mine := *x
 	mine.ctx, mine.flight, mine.notify = f.ctx, f, f.deliver
@@ -155,14 +154,14 @@ func (f *flight) park(x *exchange) ([]byte, error) {
 		return f.wait(x.ctx, x)
 	}
 	f.s.mu.Lock()
-	full := len(f.s.flights) >= maxFlights
+	full := !f.s.shares.flights.Take(f.owner, f.owner == principal.Owner)
 	if !full {
 		f.s.flights[state] = f
 	}
 	f.s.mu.Unlock()
 	if full {
 		f.cancel(errTooMany)
-		return nil, fail(jsonrpc.CodeInternal, "too many requests wait for input")
+		return nil, fail(jsonrpc.CodeInternal, "%v: answer those first", errTooMany)
 	}
 	f.mu.Lock()
 	f.timer = time.AfterFunc(maxParked, func() {
@@ -190,8 +189,11 @@ func (f *flight) questions() map[string]relay.Question {
 func (s *Server) forget(state string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, ok := s.flights[state]
-	delete(s.flights, state)
+	f, ok := s.flights[state]
+	if ok {
+		delete(s.flights, state)
+		s.shares.flights.Give(f.owner)
+	}
 	return ok
 }
 

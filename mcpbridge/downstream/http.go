@@ -166,6 +166,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, msg *jsonrpc.Mess
 	case msg.Method == "initialize" && token == "":
 		c, err := s.open(principal.From(r.Context()), p)
 		if err != nil {
+			w.Header().Set("Retry-After", "30")
 			refuse(w, http.StatusServiceUnavailable, msg.ID, jsonrpc.CodeInternal, "%v", err)
 			return nil, false, false
 		}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -26,10 +25,7 @@ import (
 // Bounds (C.2, R12).
 const (
 	MaxBody       = 4 << 20 // bytes of one message from a client
-	maxSessions   = 4096    // legacy sessions
-	maxStreams    = 1024    // GET streams and subscriptions together
 	maxConcurrent = 256     // requests at a time on one stdio connection
-	sessionIdle   = 30 * time.Minute
 	keepAlive     = 15 * time.Second
 	writeTimeout  = 10 * time.Second
 	listTTL       = 5 * time.Second // cache hint of lists for modern clients
@@ -70,6 +66,8 @@ type Server struct {
 
 	mu       sync.Mutex
 	sessions map[string]*client // by Mcp-Session-Id
+	owned    map[string]int     // sessions, by principal
+	shares   shares
 	streams  map[*stream]struct{}
 	flights  map[string]*flight // that wait for their client, by state
 	tasks    map[string]*ownTask
@@ -94,7 +92,7 @@ func New(cfg Config) *Server {
 	cfg.Name, cfg.Version = cmp.Or(cfg.Name, "yaya"), cmp.Or(cfg.Version, "0.0.0")
 	info := jsonrpc.AppendString([]byte(`{"name":`), cfg.Name)
 	info = append(jsonrpc.AppendString(append(info, `,"version":`...), cfg.Version), '}')
-	s := &Server{cfg: cfg, info: info, sessions: map[string]*client{}, streams: map[*stream]struct{}{}, flights: map[string]*flight{}, tasks: map[string]*ownTask{}, profiles: map[string]*profile{}, all: &profile{name: ProfileAll}}
+	s := &Server{cfg: cfg, info: info, sessions: map[string]*client{}, owned: map[string]int{}, shares: newShares(maxima), streams: map[*stream]struct{}{}, flights: map[string]*flight{}, tasks: map[string]*ownTask{}, profiles: map[string]*profile{}, all: &profile{name: ProfileAll}}
 	s.life, s.cancel = context.WithCancel(context.Background())
 	s.unhook = cfg.Router.Listen(s)
 	if cfg.Watch != nil {
@@ -119,6 +117,7 @@ func (s *Server) Close() {
 		all = append(all, c)
 	}
 	clear(s.sessions)
+	clear(s.owned)
 	s.mu.Unlock()
 	s.cancel()
 	for _, c := range all {
@@ -168,47 +167,9 @@ func modernClient(owner string, meta requestMeta, p *profile) *client {
 		h.Write(part)
 	}
 	sum := h.Sum(nil)
-	return newClient("mcp_"+hex.EncodeToString(sum[:12]), p)
-}
-
-var errTooMany = errors.New("too many sessions")
-
-// open makes a legacy session.
-func (s *Server) open(owner string, p *profile) (*client, error) {
-	c := newClient("mcp_"+rand.Text(), p)
+	c := newClient("mcp_"+hex.EncodeToString(sum[:12]), p)
 	c.owner = owner
-	c.token = rand.Text() + rand.Text()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed || len(s.sessions) >= maxSessions {
-		return nil, errTooMany
-	}
-	s.sessions[c.token] = c
-	return c, nil
-}
-
-// find returns the session of a token, if it is this principal's (DN-02).
-func (s *Server) find(owner, token string) *client {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c := s.sessions[token]
-	if c == nil || c.owner != owner {
-		return nil
-	}
 	return c
-}
-
-// drop ends a session. It reports whether there was one.
-func (s *Server) drop(token string) bool {
-	s.mu.Lock()
-	c := s.sessions[token]
-	delete(s.sessions, token)
-	s.mu.Unlock()
-	if c == nil {
-		return false
-	}
-	s.ended(c)
-	return true
 }
 
 var errSessionEnded = errors.New("the session has ended")
@@ -249,39 +210,6 @@ func (c *client) leave() {
 	defer c.mu.Unlock()
 	c.busy--
 	c.last = time.Now()
-}
-
-// expire ends sessions that nobody uses.
-func (s *Server) expire() {
-	tick := time.NewTicker(time.Minute)
-	defer tick.Stop()
-	for {
-		select {
-		case <-s.life.Done():
-			return
-		case <-tick.C:
-		}
-		var idle []string
-		s.mu.Lock()
-		for token, c := range s.sessions {
-			c.mu.Lock()
-			if c.busy == 0 && time.Since(c.last) >= sessionIdle {
-				idle = append(idle, token)
-			}
-			c.mu.Unlock()
-		}
-		s.mu.Unlock()
-		for _, token := range idle {
-			s.drop(token)
-		}
-	}
-}
-
-// Sessions returns the number of legacy sessions.
-func (s *Server) Sessions() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.sessions)
 }
 
 // answer handles a request and appends its response to dst. A nil result means

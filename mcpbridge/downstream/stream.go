@@ -10,6 +10,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/internal/principal"
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
 )
 
@@ -28,6 +29,7 @@ const maxQueued = 256 // notifications that a stream's reader has not taken
 // that say the same are held once. A reader that falls behind loses its stream.
 type stream struct {
 	c     *client         // legacy: whose stream it is; nil for a subscription
+	owner string          // the principal that it is counted for
 	wants map[string]bool // list changes, by notification; nil means all
 	meta  []byte          // _meta of every notification, nil for none
 
@@ -44,7 +46,11 @@ type queued struct {
 }
 
 func newStream(c *client) *stream {
-	return &stream{c: c, wake: make(chan struct{}, 1), over: make(chan struct{})}
+	st := &stream{c: c, wake: make(chan struct{}, 1), over: make(chan struct{})}
+	if c != nil {
+		st.owner = c.owner
+	}
+	return st
 }
 
 func (st *stream) end() { st.once.Do(func() { close(st.over) }) }
@@ -166,7 +172,7 @@ func (c *client) Updated(uri string, params []byte) {
 func (s *Server) attach(st *stream) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || len(s.streams) >= maxStreams {
+	if s.closed || !s.shares.streams.Take(st.owner, st.owner == principal.Owner) {
 		return false
 	}
 	s.streams[st] = struct{}{}
@@ -176,7 +182,10 @@ func (s *Server) attach(st *stream) bool {
 func (s *Server) detach(st *stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.streams, st)
+	if _, ok := s.streams[st]; ok {
+		delete(s.streams, st)
+		s.shares.streams.Give(st.owner)
+	}
 }
 
 func (s *Server) toolsChanged() { s.tellChange(noteToolsChanged) }
@@ -244,6 +253,7 @@ func (s *Server) listen(ctx context.Context, x *exchange) ([]byte, error) {
 		return nil, fail(jsonrpc.CodeInvalidParams, "resourceSubscriptions: at most %d", maxSubscribed)
 	}
 	st := newStream(nil)
+	st.owner = x.c.owner
 	st.wants = map[string]bool{noteToolsChanged: want.Tools, relay.Prompts.Note: want.Prompts, relay.Resources.Note: want.Resources}
 	st.meta = append([]byte(`{"`+mcp.MetaKeySubscriptionID+`":`), x.msg.ID...)
 	st.meta = append(st.meta, '}')

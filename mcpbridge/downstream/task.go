@@ -11,6 +11,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/internal/principal"
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
 )
 
@@ -25,7 +26,6 @@ const (
 	defaultTaskAfter = 20 * time.Second // before the patience of clients ends
 	taskKept         = 20 * time.Minute // from its beginning; a call has ten
 	taskPoll         = time.Second
-	maxTasks         = 256
 )
 
 // canBecomeTask reports whether a request may be answered with a task.
@@ -101,7 +101,7 @@ func (f *flight) becomeTask(x *exchange) ([]byte, error) {
 	now := time.Now().UTC()
 	t := &ownTask{f: f, id: taskSeparator + rand.Text(), client: x.c.session, created: now, updated: now}
 	f.s.mu.Lock()
-	full := len(f.s.tasks) >= maxTasks
+	full := !f.s.shares.tasks.Take(f.owner, f.owner == principal.Owner)
 	if !full {
 		f.s.tasks[t.id] = t
 	}
@@ -116,6 +116,7 @@ func (f *flight) becomeTask(x *exchange) ([]byte, error) {
 	f.timer = time.AfterFunc(taskKept, func() {
 		f.s.mu.Lock()
 		delete(f.s.tasks, t.id)
+		f.s.shares.tasks.Give(f.owner)
 		f.s.mu.Unlock()
 		f.cancel(errParkedTooLong)
 	})
