@@ -32,7 +32,7 @@ func (s *Server) timed(next http.Handler) http.Handler {
 			n, err := io.Copy(io.Discard, io.LimitReader(body, maxIgnored+1))
 			if err != nil || n > maxIgnored {
 				w.Header().Set("Connection", "close")
-				deny(w, r, http.StatusBadRequest, "a "+r.Method+" request has no body, and this one's did not end in time")
+				deny(w, r, http.StatusBadRequest, "the body of a "+r.Method+" request is not read, and this one is too large, or did not arrive in time")
 				return
 			}
 			r.Body, r.ContentLength = http.NoBody, 0

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gorilla/websocket"
 )
 
 // SEC-10, SEC-11: bodies that are announced and do not come take no memory, and their
@@ -59,6 +61,34 @@ func TestSilentBodies(t *testing.T) {
 		_ = c.SetReadDeadline(time.Now().Add(60 * time.Second))
 		if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Fatalf("silent connection %d stays open", n)
+		}
+	}
+}
+
+// SEC-9: 256 WebSockets of 16 addresses that say nothing do not keep the owner's page
+// from following, nor others from connecting.
+func TestSilentWebSockets(t *testing.T) {
+	b := newBox(t)
+	b.serve()
+	dial := func(from net.IP, path string) *websocket.Conn {
+		d := websocket.Dialer{NetDialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: from}}).DialContext}
+		ws, resp, err := d.DialContext(t.Context(), "ws://"+b.addr+path, nil)
+		if err != nil && resp == nil && !from.Equal(net.IPv4(127, 0, 0, 1)) {
+			t.Skip("this machine has one loopback address:", err)
+		}
+		if err != nil {
+			t.Fatalf("%s: got %v, %v, want a WebSocket", path, resp, err)
+		}
+		_ = resp.Body.Close()
+		t.Cleanup(func() { _ = ws.Close() })
+		return ws
+	}
+	for n := range 256 {
+		dial(net.IPv4(127, 0, 1, byte(n/16+1)), "/ws")
+	}
+	for path, want := range map[string]string{"/api/live": "auth_ok", "/ws": "auth_challenge"} {
+		if _, first, err := dial(net.IPv4(127, 0, 0, 1), path).ReadMessage(); err != nil || !strings.Contains(string(first), want) {
+			t.Errorf("%s: got %q, %v, want %s", path, first, err, want)
 		}
 	}
 }
