@@ -75,7 +75,7 @@ func group(root fs.FS) int64 {
 		if !ok || !ok2 {
 			continue
 		}
-		dir, file := "", ""
+		var dir, file string
 		switch {
 		case hierarchy == "0" && controllers == "":
 			dir, file = "sys/fs/cgroup", "memory.max"
