@@ -43,6 +43,9 @@ type Config struct {
 	Workspace string // of sessions that are opened without one
 	Version   string
 	Observer  tool.Observer // sees every tool call
+	// Unreviewed is told of changes that no person has agreed to; see
+	// [tool.DispatcherConfig].
+	Unreviewed func(tool.Change) error
 	// Approver answers asks instead of the people that adapters reach.
 	Approver func(*approval.Runtime) tool.Approver
 	// Asker returns how to ask whoever makes a call; see [approval.Config].
@@ -165,7 +168,7 @@ func (k *Kernel) decide() (err error) {
 		approver = k.cfg.Approver(k.Approvals)
 	}
 	k.Dispatch = tool.NewDispatcher(tool.DispatcherConfig{
-		Registry: k.Tools, Observer: k.cfg.Observer, Artifacts: k.Artifacts, Log: k.cfg.Log,
+		Registry: k.Tools, Observer: k.cfg.Observer, Unreviewed: k.cfg.Unreviewed, Artifacts: k.Artifacts, Log: k.cfg.Log,
 		Policy: approval.Policy{Rules: k.rules}, Approver: approver,
 	})
 	return nil

@@ -31,7 +31,7 @@ func AskCaller(call tool.Call) approval.Ask {
 		return nil
 	}
 	peer, ok := call.Native.Peer.(relay.Peer)
-	if !ok || len(call.Args) > maxShown || !relay.Supports(peer.Capabilities(), relay.Elicitation, jsonrpc.Object{}) {
+	if !ok || len(call.Bound()) > maxShown || !relay.Supports(peer.Capabilities(), relay.Elicitation, jsonrpc.Object{}) {
 		return nil
 	}
 	return func(ctx context.Context, req approval.Request) (event.ApprovalAnswer, string, error) {

@@ -36,6 +36,10 @@ type Spec struct {
 	Args []string
 	Env  []string
 	Dir  string // "" is the manager's own directory
+	// Held gives the program the descriptor 3, from which it has to read a line before
+	// it does anything, and to close it then: [Process.Release] writes it. At the end
+	// of the owner or of Stop there is none to be read.
+	Held bool
 }
 
 // Manager starts processes and ends them. The zero value works, without a
@@ -60,6 +64,7 @@ type Process struct {
 
 	manager *Manager
 	cmd     *exec.Cmd
+	gate    *os.File // of a held process
 	marker  string
 	tail    *tail
 	done    chan struct{}
@@ -113,12 +118,16 @@ func (m *Manager) Start(spec Spec) (*Process, error) {
 	widen(inW)
 	widen(outR)
 	errR, errW := pipe()
-	for _, f := range []*os.File{inR, outW, errW} {
+	var gateR *os.File
+	if spec.Held {
+		gateR, p.gate = pipe()
+	}
+	for _, f := range []*os.File{inR, outW, errW, gateR} {
 		if f != nil {
 			theirs = append(theirs, f)
 		}
 	}
-	for _, f := range []*os.File{inW, outR, errR} {
+	for _, f := range []*os.File{inW, outR, errR, p.gate} {
 		if f != nil {
 			ours = append(ours, f)
 		}
@@ -129,6 +138,9 @@ func (m *Manager) Start(spec Spec) (*Process, error) {
 		return nil, fmt.Errorf("start %s: %w", spec.Path, err)
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = inR, outW, errW
+	if gateR != nil {
+		cmd.ExtraFiles = []*os.File{gateR}
+	}
 	err = cmd.Start()
 	closeAll(theirs)
 	if err != nil {
@@ -206,6 +218,9 @@ func (p *Process) wait(stderr *os.File) {
 		<-drained
 	}
 	_ = stderr.Close()
+	if p.gate != nil {
+		_ = p.gate.Close()
+	}
 	p.exit = exitError(p.cmd, err)
 	p.manager.mu.Lock()
 	delete(p.manager.procs, p)
@@ -225,6 +240,13 @@ func exitError(cmd *exec.Cmd, err error) error {
 		return fmt.Errorf("exited with status %d", ws.ExitStatus())
 	}
 	return err
+}
+
+// Release lets a held program go on. Between Start and Release it has read nothing:
+// what it is and where it works can be looked at by its id.
+func (p *Process) Release() error {
+	_, err := p.gate.WriteString("\n")
+	return errors.Join(err, p.gate.Close())
 }
 
 // PID returns the process id, which is also the id of its group.

@@ -57,7 +57,7 @@ type Request struct {
 	SessionID string                 `json:"session_id"` // where the call is made
 	Deadline  time.Time              `json:"deadline"`
 	Decisions []event.ApprovalAnswer `json:"decisions"`
-	Digest    string                 `json:"digest"` // of identity, definition and arguments
+	Digest    string                 `json:"digest"` // of identity, definition, arguments and what the call was prepared to use
 }
 
 // Decision is an answer as it is kept.
@@ -211,7 +211,7 @@ func (r *Runtime) put(ctx context.Context, key [32]byte, call tool.Call, def too
 	}
 	wait := cmp.Or(r.cfg.Timeout(call.SessionID), DefaultTimeout)
 	p := &pending{key: key, answer: make(chan Decision, 1), req: Request{
-		CallID: call.ID, ApprovalRequest: event.ApprovalRequest{ID: "appr_" + rand.Text(), ToolName: def.Name, Params: bytes.Clone(call.Args), Brief: tool.Brief(brief)},
+		CallID: call.ID, ApprovalRequest: event.ApprovalRequest{ID: "appr_" + rand.Text(), ToolName: def.Name, Params: bytes.Clone(call.Bound()), Brief: tool.Brief(brief)},
 		SessionID: call.SessionID, Deadline: time.Now().Add(wait).UTC().Truncate(time.Millisecond),
 		Decisions: []event.ApprovalAnswer{event.Approve, event.ApproveForSession, event.Reject},
 		Digest:    fmt.Sprintf("%x", key),
@@ -454,6 +454,14 @@ func bind(call tool.Call, def tool.Definition) (key [32]byte, err error) {
 	}
 	for _, b := range [][]byte{def.InputSchema, def.OutputSchema, def.Annotations, def.Native, args} {
 		put(b)
+	}
+	if p := call.Prepared; p != nil {
+		shown, err := jsonrpc.Canonical(p.Shown)
+		if err != nil {
+			return key, fmt.Errorf("what is shown of the call: %w", err)
+		}
+		put(shown)
+		put(p.Binds)
 	}
 	h.Sum(key[:0])
 	return key, nil

@@ -78,7 +78,10 @@ type DispatcherConfig struct {
 	Approver  Approver // default: nobody to ask, which denies
 	Observer  Observer // default: none
 	Artifacts *Store   // default: what is cut off a result is gone, and says so
-	Log       zerolog.Logger
+	// Unreviewed is told of a call of an agent before it runs that may change the
+	// workspace although no person has agreed to it. Its error denies the call.
+	Unreviewed func(Change) error
+	Log        zerolog.Logger
 }
 
 // Dispatcher runs tools.
@@ -198,7 +201,18 @@ func (d *Dispatcher) run(ctx context.Context, e *Entry, call Call) Result {
 	if res, ok := d.admit(ctx, e, call); !ok {
 		return res
 	}
-	if res, ok := d.permit(ctx, e, call); !ok {
+	if t, ok := e.Tool.(Preparer); ok {
+		if res, ok := d.prepare(ctx, t, e, &call); !ok {
+			return res
+		}
+		if call.Prepared.Close != nil {
+			defer call.Prepared.Close()
+		}
+	}
+	if res, ok := d.permit(ctx, e, &call); !ok {
+		return res
+	}
+	if res, ok := d.witness(e, call); !ok {
 		return res
 	}
 	if _, obeys := e.Tool.(Obedient); !obeys || e.Def.Timeout != OwnTimeout {
@@ -266,8 +280,24 @@ func (d *Dispatcher) admit(ctx context.Context, e *Entry, call Call) (Result, bo
 	return unapproved(e.Def.Name, gate.Admit(ctx, call, e.Def))
 }
 
-// permit asks hooks, policy and, if need be, a person.
-func (d *Dispatcher) permit(ctx context.Context, e *Entry, call Call) (Result, bool) {
+// witness tells of a change that nobody looks at before it is made.
+func (d *Dispatcher) witness(e *Entry, call Call) (Result, bool) {
+	if d.cfg.Unreviewed == nil || call.Approved || call.Origin != OriginLoop {
+		return Result{}, true
+	}
+	c, changes := change(e, call)
+	if !changes {
+		return Result{}, true
+	}
+	if err := d.cfg.Unreviewed(c); err != nil {
+		return Fail(ErrRejected, "denied: %s runs unasked only when it is noted that it may change the workspace, and that failed: %v", e.Def.Name, err), false
+	}
+	return Result{}, true
+}
+
+// permit asks hooks, policy and, if need be, a person, which it notes with the call.
+func (d *Dispatcher) permit(ctx context.Context, e *Entry, asked *Call) (Result, bool) {
+	call := *asked
 	d.mu.Lock()
 	hooks := d.hooks
 	d.mu.Unlock()
@@ -295,7 +325,9 @@ func (d *Dispatcher) permit(ctx context.Context, e *Entry, call Call) (Result, b
 	case Allow:
 		return Result{}, true
 	case Ask:
-		return d.ask(ctx, e, call)
+		res, ok := d.ask(ctx, e, call)
+		asked.Approved = ok
+		return res, ok
 	case Deny, Abstain:
 	}
 	return Fail(ErrRejected, "denied: %s", cmp.Or(strictest.Reason, "the policy does not allow "+e.Def.Name)), false
@@ -314,7 +346,7 @@ func (d *Dispatcher) ask(ctx context.Context, e *Entry, call Call) (Result, bool
 	if d.cfg.Approver == nil {
 		return Fail(ErrRejected, "denied: %s needs approval and there is nobody to ask", e.Def.Name), false
 	}
-	brief := e.Def.Identity.String() + " " + string(call.Args)
+	brief := e.Def.Identity.String() + " " + string(call.Bound())
 	if b, ok := e.Tool.(ApprovalBriefer); ok {
 		brief = b.ApprovalBrief(call)
 	}

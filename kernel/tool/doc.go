@@ -10,9 +10,10 @@
 //
 // # Dispatcher
 //
-// [Dispatcher.Call] runs the fixed sequence: look up, validate, PreToolCall
-// hooks, policy, approval, run, bound, observe. Denial at any stage means that
-// the tool is not invoked. It always returns a [Result]; a panic, an error or a
+// [Dispatcher.Call] runs the fixed sequence: look up, validate, prepare, PreToolCall
+// hooks, policy, approval, run, bound, observe. A [Preparer] fixes what a call will
+// use before anybody decides about it, so that what was shown is what runs (R18).
+// Denial at any stage means that the tool is not invoked. It always returns a [Result]; a panic, an error or a
 // timeout of a tool becomes one. [Dispatcher.Serve] offers the same sequence on
 // the bus, where every tool.call.request of schema v1 ends in exactly one
 // tool.call.result or tool.error.

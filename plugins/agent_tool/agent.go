@@ -132,6 +132,9 @@ type agentTool struct{ tool.Tool }
 
 func (agentTool) ObeysContext() {}
 
+// Touches implements [tool.Toucher]: what a sub-agent does are calls of its own.
+func (agentTool) Touches(tool.Call) []string { return nil }
+
 // ApprovalBrief implements [tool.ApprovalBriefer].
 func (agentTool) ApprovalBrief(call tool.Call) string {
 	var a args
