@@ -101,7 +101,7 @@ func newApp(c appConfig) (*app, error) {
 	a := &app{log: c.log, metrics: gateway.NewMetrics(), mix: new(registry.Mix), memory: memory_sqlite.New(filepath.Join(c.data.Name(), "memory.db")), procs: &proc.Manager{Guard: true}, http: upstream.NewTransport(), home: c.home, data: c.data.Name(), trust: trust.NewStore(c.data), workspace: c.workspace}
 	var err error
 	a.kernel, err = kernel.New(kernel.Config{
-		Data: c.data, Settings: c.settings, Workspace: c.workspace, Version: yayaVersion(), Observer: observers{a.metrics, usage{a.mix}}, Approver: c.approver, Asker: mcpbridge.AskCaller, Audit: c.audit, ApprovalTimeout: a.approvalTimeout, Answers: a.answers,
+		Data: c.data, Settings: c.settings, Workspace: c.workspace, Version: yayaVersion(), Observer: observers{a.metrics, usage{a.mix}}, Unreviewed: func(c tool.Change) error { return a.shell.Unreviewed(c) }, Approver: c.approver, Asker: mcpbridge.AskCaller, Audit: c.audit, ApprovalTimeout: a.approvalTimeout, Answers: a.answers,
 		Boundary: func(ctx context.Context) { a.host.Boundary(ctx) }, Log: c.log,
 	})
 	if err != nil {
@@ -112,7 +112,7 @@ func newApp(c appConfig) (*app, error) {
 	a.gate = folder.NewGate(folder.GateConfig{Store: a.folders, Folder: a.folder, Ask: a.asker(c)})
 	k.Dispatch.SetGate(a.gate)
 	a.files = tool_workspace.New(a.folder, k.Artifacts)
-	a.shell = tool_shell.New(a.folder, a.gate.Trusted, k.Artifacts, a.procs)
+	a.shell = tool_shell.New(a.folder, a.gate.Trusted, k.Artifacts, a.procs, c.data)
 	a.coder = strategy_coder.New(a.folder, a.gate.Trusted, a.shell)
 	for _, h := range []tool.Hook{a.shell.Hook(), a.files.Hook(), a.coder.Hook()} {
 		k.Dispatch.AddHook(h)

@@ -123,9 +123,9 @@ func (p *Plugin) OnEvent(ctx context.Context, ev event.Event, c plugin.Context) 
 	case event.ToolCall:
 		p.began(ev.SessionID, e)
 	case event.ToolResult:
-		p.ended(ev.SessionID, e.ID, e.OK)
-	case event.ToolError:
-		p.ended(ev.SessionID, e.ID, false)
+		p.ended(ev.SessionID, e.ID, true, e.OK)
+	case event.ToolError: // it never ran
+		p.ended(ev.SessionID, e.ID, false, false)
 	}
 	return nil
 }
@@ -141,7 +141,7 @@ func (p *Plugin) began(session string, c event.ToolCall) {
 	}
 }
 
-func (p *Plugin) ended(session, call string, ok bool) {
+func (p *Plugin) ended(session, call string, ran, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t := p.turns[session]
@@ -157,7 +157,7 @@ func (p *Plugin) ended(session, call string, ok bool) {
 	case call == t.check:
 		t.check, t.passed = "", ok
 		t.changed = false
-	case name == "shell" || ok: // a command that fails may have changed something first
+	case ran && (name == "shell" || ok): // a command that fails may have changed something first
 		t.changed = true
 	}
 }

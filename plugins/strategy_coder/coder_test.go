@@ -201,6 +201,30 @@ func TestVerifies(t *testing.T) {
 	}
 }
 
+// S-51: a command that was refused, or that nobody agreed to in time, has changed nothing:
+// the checks are not run for it.
+func TestARefusedCommandIsNoChange(t *testing.T) {
+	answered := event.LoopState{Answered: true, Answer: "done"}
+	for name, end := range map[string]struct {
+		payload any
+		want    event.Next
+	}{
+		"denied":             {event.ToolError{ID: "c", Kind: event.ToolRejected, Brief: "rejected"}, event.NextDone},
+		"nobody answered":    {event.ToolError{ID: "c", Kind: event.ToolRejected, Brief: "no approval for shell: cancelled (timeout)"}, event.NextDone},
+		"bad arguments":      {event.ToolError{ID: "c", Kind: event.ToolValidation}, event.NextDone},
+		"it ran and failed":  {event.ToolResult{ID: "c", Error: "exit code 1"}, event.NextTool},
+		"it ran into a wall": {event.ToolResult{ID: "c", Error: "the command was ended after 2m0s"}, event.NextTool},
+	} {
+		w := newWorld(t)
+		w.decide(event.LoopState{})
+		w.event(event.ToolCall{ID: "c", Name: "shell"})
+		w.event(end.payload)
+		if d := w.decide(answered); d.Next != end.want {
+			t.Errorf("%s: next is %v, want %v", name, d.Next, end.want)
+		}
+	}
+}
+
 // S-48: with require_clean a workspace with changes that are not committed is left
 // alone, and one that was clean at the first patch is the session's to change.
 func TestRequireClean(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/yaya-ai/yaya/internal/proc"
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
@@ -65,15 +64,20 @@ func (p *Plugin) environment() []string {
 	return out
 }
 
-// run runs a command to its end, its limit, or that of ctx; then its whole tree is
-// gone.
-func (p *Plugin) run(ctx context.Context, dir, command string, stdin io.Reader, limit time.Duration, progress func(tool.Progress)) (ran, error) {
-	script := "exec 2>&1\nulimit -c 0\n"
+// limits is what sh does before a command.
+func (p *Plugin) limits() string {
+	script := "ulimit -c 0\n"
 	var memory int64
 	if raw := p.c.Config("max_memory"); raw != nil && json.Unmarshal(raw, &memory) == nil && memory > 0 {
 		script += fmt.Sprintf("ulimit -v %d\n", memory>>10)
 	}
-	proc, err := p.procs.Start(proc.Spec{Path: "/bin/sh", Args: []string{"-c", script + command}, Env: p.environment(), Dir: dir})
+	return script
+}
+
+// run runs a command to its end, its limit, or that of ctx; then its whole tree is
+// gone. check is made once the command waits to begin; optional.
+func (p *Plugin) run(ctx context.Context, s *setting, command string, stdin io.Reader, limit time.Duration, progress func(tool.Progress), check func(context.Context) error) (ran, error) {
+	proc, err := p.start(ctx, s, command, check)
 	if err != nil {
 		return ran{}, err
 	}

@@ -14,16 +14,18 @@
 package tool_shell //nolint:staticcheck // plugins are named after what the configuration calls them
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/proc"
-	"github.com/yaya-ai/yaya/internal/workspace"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 	"github.com/yaya-ai/yaya/kernel/tool"
@@ -49,6 +51,7 @@ type Plugin struct {
 	trusted   func(session string) bool
 	artifacts *tool.Store
 	procs     *proc.Manager
+	marks     *marks
 
 	mu   sync.Mutex
 	c    plugin.Context
@@ -56,9 +59,10 @@ type Plugin struct {
 }
 
 // New returns the plugin. folder returns the absolute path that a session works in,
-// trusted whether that folder's checks may run.
-func New(folder func(session string) (string, error), trusted func(session string) bool, artifacts *tool.Store, procs *proc.Manager) *Plugin {
-	return &Plugin{folder: folder, trusted: trusted, artifacts: artifacts, procs: procs, pins: map[string][]string{}}
+// trusted whether that folder's checks may run; below data it is kept which folders have
+// changes that nobody has looked at.
+func New(folder func(session string) (string, error), trusted func(session string) bool, artifacts *tool.Store, procs *proc.Manager, data *os.Root) *Plugin {
+	return &Plugin{folder: folder, trusted: trusted, artifacts: artifacts, procs: procs, marks: &marks{data: data}, pins: map[string][]string{}}
 }
 
 // Manifest implements [plugin.Plugin].
@@ -83,7 +87,7 @@ func (p *Plugin) OnLoad(_ context.Context, c plugin.Context) error {
 	p.mu.Lock()
 	p.c = c
 	p.mu.Unlock()
-	sh, err := tool.New(tool.Definition{
+	run, err := tool.New(tool.Definition{
 		Name: "shell", Title: "Shell", Kind: tool.KindExec, ForAgents: true, InFolder: true, Timeout: tool.OwnTimeout,
 		Description: "Runs a command with sh in the workspace and returns its output, standard error included, and its exit code. Nothing can be typed into it.",
 	}, p.shell)
@@ -104,14 +108,37 @@ func (p *Plugin) OnLoad(_ context.Context, c plugin.Context) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.RegisterTool(shellTool{sh}), c.RegisterTool(verifyTool{ver, p}), c.RegisterTool(obedient{dia}))
+	return errors.Join(c.RegisterTool(shellTool{run, p}), c.RegisterTool(verifyTool{ver, p}), c.RegisterTool(obedient{dia}))
 }
+
+// errNotPrepared refuses to run what nobody could have been shown.
+var errNotPrepared = errors.New("the call was not prepared")
 
 type obedient struct{ tool.Tool }
 
 func (obedient) ObeysContext() {}
 
-type shellTool struct{ tool.Tool }
+// Touches implements [tool.Toucher]: it only draws.
+func (obedient) Touches(tool.Call) []string { return nil }
+
+type shellArgs struct {
+	Command string `json:"command" jsonschema:"what sh runs"`
+	Dir     string `json:"dir,omitempty" jsonschema:"folder to run it in, relative to the workspace"`
+	Timeout int    `json:"timeout_seconds,omitempty" jsonschema:"120 by default, 1800 at most"`
+}
+
+// command is a prepared call of shell.
+type command struct {
+	*setting
+	text  string
+	limit time.Duration
+	facts []fact
+}
+
+type shellTool struct {
+	tool.Tool
+	p *Plugin
+}
 
 func (shellTool) ObeysContext() {}
 
@@ -124,29 +151,88 @@ func (shellTool) ApprovalBrief(call tool.Call) string {
 	return "run: " + a.Command
 }
 
-type shellArgs struct {
-	Command string `json:"command" jsonschema:"what sh runs"`
-	Dir     string `json:"dir,omitempty" jsonschema:"folder to run it in, relative to the workspace"`
-	Timeout int    `json:"timeout_seconds,omitempty" jsonschema:"120 by default, 1800 at most"`
+// Prepare implements [tool.Preparer].
+func (t shellTool) Prepare(ctx context.Context, call tool.Call) (*tool.Prepared, error) {
+	var a shellArgs
+	if err := json.Unmarshal(call.Args, &a); err != nil {
+		return nil, &tool.Failure{Kind: tool.ErrValidation, Err: err}
+	}
+	if strings.TrimSpace(a.Command) == "" || len(a.Command) > maxCommand || strings.ContainsRune(a.Command, 0) {
+		return nil, &tool.Failure{Kind: tool.ErrValidation, Err: fmt.Errorf("the command has between 1 and %d bytes and no NUL", maxCommand)}
+	}
+	s, err := t.p.settle(call.SessionID, a.Dir)
+	if err != nil {
+		return nil, &tool.Failure{Kind: tool.ErrValidation, Err: err}
+	}
+	c := &command{setting: s, text: a.Command, limit: t.p.timeout()}
+	if a.Timeout > 0 {
+		c.limit = min(time.Duration(a.Timeout)*time.Second, maxTimeout)
+	}
+	if c.facts, err = look(ctx, s.at, s.env, []string{c.text}, false, nil); err != nil {
+		s.at.close()
+		return nil, err
+	}
+	shown := struct {
+		shellArgs
+		Cwd      string      `json:"cwd"`
+		Files    []shownFile `json:"files,omitempty"`
+		More     int         `json:"more_files,omitempty"`
+		Programs []string    `json:"programs,omitempty"`
+	}{shellArgs: a, Cwd: s.at.cwd}
+	shown.Files, shown.More, shown.Programs = show(c.facts)
+	return prepared(c, shown, s, c.facts)
 }
 
-func (p *Plugin) shell(ctx context.Context, call tool.Call, a shellArgs) (tool.Result, error) {
-	if strings.TrimSpace(a.Command) == "" || len(a.Command) > maxCommand || strings.ContainsRune(a.Command, 0) {
-		return tool.Fail(tool.ErrValidation, "the command has between 1 and %d bytes and no NUL", maxCommand), nil
+// prepared puts a call together that is fixed.
+func prepared(run, shown any, s *setting, facts []fact) (*tool.Prepared, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false) // a command is shown as sh takes it
+	if err := enc.Encode(shown); err != nil {
+		s.at.close()
+		return nil, err
 	}
-	dir, err := p.place(call.SessionID, a.Dir)
-	if err != nil {
-		return tool.Fail(tool.ErrValidation, "%v", err), nil
+	binds := sha256.New()
+	fmt.Fprintln(binds, s.binds())
+	for _, f := range facts {
+		fmt.Fprintf(binds, "%q %q\n", f.path, f.what)
 	}
-	limit := p.timeout()
-	if a.Timeout > 0 {
-		limit = min(time.Duration(a.Timeout)*time.Second, maxTimeout)
-	}
-	r, err := p.run(ctx, dir, a.Command, nil, limit, call.Progress)
+	return &tool.Prepared{Shown: bytes.TrimSpace(b.Bytes()), Binds: binds.Sum(nil), Run: run, Close: s.at.close}, nil
+}
+
+// shell runs a prepared command.
+func (p *Plugin) shell(ctx context.Context, call tool.Call, _ shellArgs) (tool.Result, error) {
+	c, err := fixed[*command](call)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	return r.result(), nil
+	r, err := p.run(ctx, c.setting, c.text, nil, c.limit, call.Progress, func(ctx context.Context) error {
+		now, err := look(ctx, c.at, c.env, []string{c.text}, false, nil)
+		return errors.Join(err, differ(c.facts, now))
+	})
+	return ended(r.result, err)
+}
+
+// fixed returns what a call was prepared to run.
+func fixed[T any](call tool.Call) (T, error) {
+	if call.Prepared != nil {
+		if run, ok := call.Prepared.Run.(T); ok {
+			return run, nil
+		}
+	}
+	var none T
+	return none, errNotPrepared
+}
+
+// ended makes a result of how a command ended, or of why it did not begin.
+func ended(result func() tool.Result, err error) (tool.Result, error) {
+	if f, ok := errors.AsType[*tool.Failure](err); ok {
+		return tool.Fail(f.Kind, "%v", f), nil
+	}
+	if err != nil {
+		return tool.Result{}, err
+	}
+	return result(), nil
 }
 
 func (p *Plugin) timeout() time.Duration {
@@ -159,28 +245,6 @@ func (p *Plugin) timeout() time.Duration {
 	return defaultTimeout
 }
 
-// place returns the absolute path of a folder of the workspace.
-func (p *Plugin) place(session, dir string) (string, error) {
-	root, err := p.folder(session)
-	if err != nil || dir == "" {
-		return root, err
-	}
-	w, err := workspace.Open(root)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = w.Close() }()
-	at, err := w.Clean(dir)
-	if err != nil {
-		return "", err
-	}
-	sub, err := w.Root().OpenRoot(at)
-	if err != nil {
-		return "", fmt.Errorf("%s is no folder of the workspace", dir)
-	}
-	return sub.Name(), sub.Close()
-}
-
 type diagramArgs struct {
 	Source string `json:"source" jsonschema:"what to draw, in the language of Graphviz (dot)"`
 }
@@ -189,11 +253,12 @@ func (p *Plugin) diagram(ctx context.Context, call tool.Call, a diagramArgs) (to
 	if len(a.Source) == 0 || len(a.Source) > maxCommand {
 		return tool.Fail(tool.ErrValidation, "the source has between 1 and %d bytes", maxCommand), nil
 	}
-	dir, err := p.place(call.SessionID, "")
+	s, err := p.settle(call.SessionID, "")
 	if err != nil {
 		return tool.Fail(tool.ErrUnavailable, "%v", err), nil
 	}
-	r, err := p.run(ctx, dir, "command -v dot >/dev/null || exit 127; exec dot -Tsvg", strings.NewReader(a.Source), 20*time.Second, nil)
+	defer s.at.close()
+	r, err := p.run(ctx, s, "command -v dot >/dev/null || exit 127; exec dot -Tsvg", strings.NewReader(a.Source), 20*time.Second, nil, nil)
 	if err != nil {
 		return tool.Result{}, err
 	}

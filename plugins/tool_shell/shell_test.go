@@ -73,7 +73,7 @@ func newWorld(t *testing.T) *world {
 		procs.Close(context.Background())
 		_ = root.Close()
 	})
-	w.p = tool_shell.New(func(string) (string, error) { return w.dir, nil }, w.trusted, tool.NewStore(root), procs)
+	w.p = tool_shell.New(func(string) (string, error) { return w.dir, nil }, w.trusted, tool.NewStore(root), procs, root)
 	if err := w.p.OnLoad(t.Context(), w.c); err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,28 @@ func (w *world) call(ctx context.Context, name string, args map[string]any, prog
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return w.c.tools[name].Invoke(ctx, tool.Call{ID: "c", Name: name, Args: raw, SessionID: "s", Turn: "turn_1", Progress: progress})
+	call, err := w.prepare(ctx, tool.Call{ID: "c", Name: name, Args: raw, SessionID: "s", Turn: "turn_1", Progress: progress})
+	if f, ok := errors.AsType[*tool.Failure](err); ok {
+		return tool.Fail(f.Kind, "%v", f), nil
+	}
+	if err != nil {
+		return tool.Result{}, err
+	}
+	return w.c.tools[name].Invoke(ctx, call)
+}
+
+// prepare does for a call what the dispatcher does.
+func (w *world) prepare(ctx context.Context, call tool.Call) (tool.Call, error) {
+	w.t.Helper()
+	p, ok := w.c.tools[call.Name].(tool.Preparer)
+	if !ok {
+		return call, nil
+	}
+	var err error
+	if call.Prepared, err = p.Prepare(ctx, call); err == nil && call.Prepared.Close != nil {
+		w.t.Cleanup(call.Prepared.Close)
+	}
+	return call, err
 }
 
 func (w *world) shell(command string) tool.Result {
@@ -281,7 +302,12 @@ func TestVerifyIsPinned(t *testing.T) {
 	w.write("AGENTS.md", "## Verification\n\n- `make check`\n- `make lint`\n")
 	pre := w.c.tools["verify"].(tool.PreApproved)
 	call := func(session string) tool.Call {
-		return tool.Call{Name: "verify", SessionID: session, Origin: tool.OriginLoop}
+		t.Helper()
+		c, err := w.prepare(t.Context(), tool.Call{Name: "verify", SessionID: session, Origin: tool.OriginLoop})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
 	}
 	if pre.PreApproved(call("s")) {
 		t.Error("agreed to before anything was seen")

@@ -22,17 +22,99 @@ type verifyTool struct {
 
 func (verifyTool) ObeysContext() {}
 
-// ApprovalBrief implements [tool.ApprovalBriefer].
-func (v verifyTool) ApprovalBrief(call tool.Call) string {
-	return "verify, with commands that have changed: " + strings.Join(v.p.Commands(call.SessionID), "; ")
+// Touches implements [tool.Toucher]: what checks write is not the agent's choice.
+func (verifyTool) Touches(tool.Call) []string { return nil }
+
+// checks is a prepared call of verify.
+type checks struct {
+	*setting
+	commands []string
+	files    []string // that changed without anybody looking
+	facts    []fact
+	since    *unseen
+	asks     string // why it is asked about; "" when it is not
 }
 
-// PreApproved implements [tool.PreApproved].
-func (v verifyTool) PreApproved(call tool.Call) bool {
+// maxChecks bounds the verify commands, so that they can be shown.
+const maxChecks = 64
+
+// Prepare implements [tool.Preparer].
+func (v verifyTool) Prepare(ctx context.Context, call tool.Call) (*tool.Prepared, error) {
+	c := &checks{commands: v.p.Commands(call.SessionID)}
+	if len(c.commands) == 0 {
+		return &tool.Prepared{Shown: json.RawMessage(`{"commands":[]}`), Run: c}, nil
+	}
+	if n := len(strings.Join(c.commands, "\n")); len(c.commands) > maxChecks || n > maxCommand {
+		return nil, &tool.Failure{Kind: tool.ErrUnavailable, Err: fmt.Errorf("there are %d verify commands of %d bytes: more than %d, or %d bytes, are not run; put them into a script", len(c.commands), n, maxChecks, maxCommand)}
+	}
+	s, err := v.p.settle(call.SessionID, "")
+	if err != nil {
+		return nil, &tool.Failure{Kind: tool.ErrUnavailable, Err: err}
+	}
+	c.setting = s
+	shown := struct {
+		Commands []string    `json:"commands"`
+		Cwd      string      `json:"cwd"`
+		Changed  []shownFile `json:"changed_unreviewed,omitempty"`
+		By       []string    `json:"changed_by,omitempty"`
+		Unknown  string      `json:"changed_unknown,omitempty"`
+		Files    []shownFile `json:"files,omitempty"`
+		More     int         `json:"more_files,omitempty"`
+		Programs []string    `json:"programs,omitempty"`
+	}{Commands: c.commands, Cwd: s.at.cwd}
+	if c.since, err = v.p.marks.of(s.at.root); err != nil {
+		shown.Unknown = err.Error()
+	} else {
+		c.files, shown.By = c.since.files(s.at.root), c.since.tools()
+	}
+	if c.facts, err = c.look(ctx); err != nil {
+		s.at.close()
+		return nil, err
+	}
+	shown.Files, shown.More, shown.Programs = show(slices.DeleteFunc(slices.Clone(c.facts), c.unseen))
+	for _, f := range c.facts {
+		if c.unseen(f) {
+			shown.Changed = append(shown.Changed, f.shown())
+		}
+	}
 	v.p.mu.Lock()
 	pinned, known := v.p.pins[call.SessionID]
 	v.p.mu.Unlock()
-	return known && slices.Equal(pinned, v.p.Commands(call.SessionID))
+	switch {
+	case shown.Unknown != "":
+		c.asks = "while it is not known which files have changed"
+	case len(c.files) > 0 || len(shown.By) > 0:
+		c.asks = "after changes that nobody has looked at"
+	case !known || !slices.Equal(pinned, c.commands):
+		c.asks = "with commands that have changed"
+	}
+	return prepared(c, shown, s, c.facts)
+}
+
+// look makes the survey of the checks.
+func (c *checks) look(ctx context.Context) ([]fact, error) {
+	return look(ctx, c.at, c.env, c.commands, true, c.files)
+}
+
+// unseen tells whether a file is one of those that changed without anybody looking.
+func (c *checks) unseen(f fact) bool {
+	return !f.program && slices.Contains(c.files, f.path)
+}
+
+// ApprovalBrief implements [tool.ApprovalBriefer].
+func (verifyTool) ApprovalBrief(call tool.Call) string {
+	c, err := fixed[*checks](call)
+	if err != nil {
+		return "verify"
+	}
+	return strings.TrimSpace("verify, "+c.asks) + ": " + strings.Join(c.commands, "; ")
+}
+
+// PreApproved implements [tool.PreApproved]: the commands are those that were there when
+// the session began, and a person has agreed to every change since.
+func (verifyTool) PreApproved(call tool.Call) bool {
+	c, err := fixed[*checks](call)
+	return err == nil && c.asks == ""
 }
 
 // Hook notes what the commands are before a session's first tool runs.
@@ -154,21 +236,25 @@ type Verdict struct {
 	ExitCode int    `json:"exit_code"`
 }
 
+// verify runs prepared checks.
 func (p *Plugin) verify(ctx context.Context, call tool.Call, _ struct{}) (tool.Result, error) {
-	commands := p.Commands(call.SessionID)
-	if len(commands) == 0 {
-		return tool.OK("there is nothing to verify with", tool.Text("No verify commands are configured, and neither AGENTS.md nor a Makefile has any.")), nil
-	}
-	dir, err := p.place(call.SessionID, "")
+	c, err := fixed[*checks](call)
 	if err != nil {
-		return tool.Fail(tool.ErrUnavailable, "%v", err), nil
+		return tool.Result{}, err
+	}
+	if len(c.commands) == 0 {
+		return tool.OK("there is nothing to verify with", tool.Text("No verify commands are configured, and neither AGENTS.md nor a Makefile has any.")), nil
 	}
 	var all strings.Builder
 	v := Verdict{OK: true}
-	for _, command := range commands {
-		r, err := p.check(ctx, call, dir, command)
+	for i, command := range c.commands {
+		var first func(context.Context) error
+		if i == 0 { // what the first one changes, the second may use
+			first = func(ctx context.Context) error { return p.agreed(ctx, call, c) }
+		}
+		r, err := p.check(ctx, call, c, command, first)
 		if err != nil {
-			return tool.Result{}, err
+			return ended(r.result, err)
 		}
 		fmt.Fprintf(&all, "$ %s\n%s", command, r.result().Text()+"\n")
 		if r.code != 0 || r.timedOut {
@@ -185,17 +271,30 @@ func (p *Plugin) verify(ctx context.Context, call tool.Call, _ struct{}) (tool.R
 		res.Display, res.Structured = []tool.Block{tool.Text(all.String())}, raw
 		return res, nil
 	}
-	res := tool.OK(fmt.Sprintf("verified by %d commands", len(commands)), tool.Text(all.String()))
+	res := tool.OK(fmt.Sprintf("verified by %d commands", len(c.commands)), tool.Text(all.String()))
 	res.Structured = raw
 	return res, nil
 }
 
+// agreed makes sure that checks use what was shown, and notes that a person who agreed
+// has seen what had changed.
+func (p *Plugin) agreed(ctx context.Context, call tool.Call, c *checks) error {
+	now, err := c.look(ctx)
+	if err = errors.Join(err, differ(c.facts, now)); err != nil || !call.Approved || c.since == nil {
+		return err
+	}
+	if err := p.marks.clear(c.since); err != nil { // it is asked about again
+		p.c.Log().Warn().Err(err).Str("folder", c.at.root).Msg("it could not be noted that the changes of a folder were approved")
+	}
+	return nil
+}
+
 // check runs one command, and says so on the bus (S-51, S-54).
-func (p *Plugin) check(ctx context.Context, call tool.Call, dir, command string) (ran, error) {
+func (p *Plugin) check(ctx context.Context, call tool.Call, c *checks, command string, first func(context.Context) error) (ran, error) {
 	if err := p.c.Emit(event.VerifyWasStarted.Name(), call.SessionID, event.VerifyStarted{TurnID: call.Turn, Command: command}); err != nil {
 		return ran{}, err
 	}
-	r, err := p.run(ctx, dir, command, nil, cmp.Or(maxTimeout, p.timeout()), call.Progress)
+	r, err := p.run(ctx, c.setting, command, nil, cmp.Or(maxTimeout, p.timeout()), call.Progress, first)
 	done := event.VerifyCompleted{TurnID: call.Turn, Command: command}
 	if err == nil {
 		done.ExitCode = &r.code

@@ -63,11 +63,36 @@ func (t patchTool) PreApproved(call tool.Call) bool {
 	return true
 }
 
+// Touches implements [tool.Toucher].
+func (t patchTool) Touches(call tool.Call) (paths []string) {
+	var a patchArgs
+	if json.Unmarshal(call.Args, &a) != nil {
+		return nil // nothing is changed
+	}
+	files, err := patch.Parse(a.Patch)
+	if err != nil {
+		return nil
+	}
+	w, err := t.p.open(call.SessionID)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = w.Close() }()
+	for _, f := range files {
+		for _, name := range []string{f.Path, f.To} {
+			if at, err := place(w, name); name != "" && err == nil {
+				paths = append(paths, at)
+			}
+		}
+	}
+	return paths
+}
+
 // configures tells whether a file decides what tools and agents do.
 func configures(name string) bool {
 	for part := range strings.SplitSeq(strings.ToLower(path.Clean(name)), "/") {
 		switch {
-		case strings.HasPrefix(part, "."), part == "agents.md", part == "claude.md", part == "makefile", part == "package.json", strings.HasSuffix(part, "mcp.json"):
+		case strings.HasPrefix(part, "."), part == "agents.md", part == "claude.md", part == "makefile", part == "gnumakefile", part == "bsdmakefile", strings.HasSuffix(part, ".mk"), part == "package.json", strings.HasSuffix(part, "mcp.json"):
 			return true
 		}
 	}

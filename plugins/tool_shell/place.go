@@ -1,0 +1,164 @@
+package tool_shell //nolint:staticcheck // plugins are named after what the configuration calls them
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"runtime"
+	"syscall"
+
+	"github.com/yaya-ai/yaya/internal/proc"
+	"github.com/yaya-ai/yaya/internal/workspace"
+)
+
+// shell is what runs commands.
+const sh = "/bin/sh"
+
+// place is a folder of a workspace, open: commands run in that folder, whatever has its
+// name later.
+type place struct {
+	w    *workspace.Workspace
+	root string // the workspace's path
+	rel  string // of the folder in it
+	dir  *os.File
+	is   fs.FileInfo // the folder
+	cwd  string      // as commands and people see it
+}
+
+// open opens a folder of the workspace of a session; "" is the workspace itself.
+func (p *Plugin) open(session, dir string) (*place, error) {
+	root, err := p.folder(session)
+	if err != nil {
+		return nil, err
+	}
+	at := &place{root: root}
+	if at.w, err = workspace.Open(root); err != nil {
+		return nil, err
+	}
+	if at.rel, err = at.w.Clean(dir); err == nil {
+		at.dir, err = at.w.Root().OpenFile(at.rel, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
+		if err != nil {
+			err = fmt.Errorf("%s is not a folder of the workspace", dir)
+		}
+	}
+	if err == nil {
+		at.is, err = at.dir.Stat()
+	}
+	if err != nil {
+		at.close()
+		return nil, err
+	}
+	at.cwd = path.Join(root, at.rel)
+	if to, err := os.Readlink(at.link()); err == nil {
+		at.cwd = to
+	}
+	return at, nil
+}
+
+func (a *place) close() {
+	if a.dir != nil {
+		_ = a.dir.Close()
+	}
+	_ = a.w.Close()
+}
+
+// link is the name of the open folder in /proc.
+func (a *place) link() string { return fmt.Sprintf("/proc/self/fd/%d", a.dir.Fd()) }
+
+// procfs tells whether the system says what a process is and where it works.
+func procfs() bool {
+	if runtime.GOOS != "linux" {
+		return false
+	}
+	_, err := os.Stat("/proc/self/exe")
+	return err == nil
+}
+
+// moved refuses a folder whose name leads elsewhere than when it was shown.
+func (a *place) moved() error {
+	top, err := a.w.Root().Stat(".")
+	if err != nil || !same(a.root, top) || !same(path.Join(a.root, a.rel), a.is) {
+		return changed("the folder " + a.cwd + " was replaced")
+	}
+	return nil
+}
+
+// setting is all that a command runs with, but for the command.
+type setting struct {
+	at      *place
+	sh      fs.FileInfo
+	env     []string
+	prelude string
+}
+
+// settle fixes what commands run with.
+func (p *Plugin) settle(session, dir string) (*setting, error) {
+	info, err := os.Stat(sh)
+	if err != nil {
+		return nil, err
+	}
+	at, err := p.open(session, dir)
+	if err != nil {
+		return nil, err
+	}
+	return &setting{at: at, sh: info, env: p.environment(), prelude: p.limits()}, nil
+}
+
+// binds is what an approval depends on and nobody needs to read.
+func (s *setting) binds() string {
+	return fmt.Sprintf("%q", append([]string{identity(s.sh), s.prelude, inode(s.at.is)}, s.env...))
+}
+
+// inode identifies a folder, whose times and size change with its content.
+func inode(info fs.FileInfo) string {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return fmt.Sprintf("%d/%d", st.Dev, st.Ino)
+	}
+	return "unknown"
+}
+
+// start starts a command that waits, makes sure that it is what was shown, and lets it
+// go. check looks at what the command uses; optional.
+func (p *Plugin) start(ctx context.Context, s *setting, command string, check func(context.Context) error) (*proc.Process, error) {
+	if err := s.at.moved(); err != nil {
+		return nil, err
+	}
+	dir := s.at.cwd
+	if procfs() {
+		dir = s.at.link()
+	}
+	// One line, so that sh counts the lines of the command as it always did.
+	const gate = "IFS= read -r _ <&3 || exit 126; exec 3<&- 2>&1\n"
+	child, err := p.procs.Start(proc.Spec{Path: sh, Args: []string{"-c", gate + s.prelude + command}, Env: s.env, Dir: dir, Held: true})
+	if err != nil {
+		return nil, err
+	}
+	err = s.verify(child.PID())
+	if err == nil && check != nil {
+		err = check(ctx)
+	}
+	if err == nil {
+		err = child.Release()
+	}
+	if err != nil {
+		child.Kill()
+		return nil, errors.Join(err, context.Cause(ctx))
+	}
+	return child, nil
+}
+
+// verify looks at a program that waits.
+func (s *setting) verify(pid int) error {
+	if procfs() {
+		if !same(fmt.Sprintf("/proc/%d/exe", pid), s.sh) {
+			return changed(sh + " was replaced")
+		}
+		if !same(fmt.Sprintf("/proc/%d/cwd", pid), s.at.is) {
+			return changed("the folder " + s.at.cwd + " was replaced")
+		}
+	}
+	return s.at.moved()
+}

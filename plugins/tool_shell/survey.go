@@ -1,0 +1,320 @@
+package tool_shell //nolint:staticcheck // plugins are named after what the configuration calls them
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/yaya-ai/yaya/kernel/tool"
+)
+
+// Bounds of what is digested. Other files are known by their identity: device, inode,
+// size and times.
+const (
+	maxDigested = 64
+	maxDigest   = 16 << 20 // bytes of a file
+	maxBases    = 8        // folders that relative names are looked for in
+)
+
+// fact is a file or a program that commands use, and what it is.
+type fact struct {
+	path string // as people read it: relative inside the workspace, else absolute
+	what string // a digest or an identity
+	// shown of it:
+	digest  string
+	size    int64
+	program bool
+}
+
+// definers are files that decide what programs do, by who reads them.
+var definers = []struct{ runners, files []string }{
+	{[]string{"make", "gmake", "bmake"}, []string{"GNUmakefile", "makefile", "Makefile", "BSDmakefile", "*.mk"}},
+	{[]string{"npm", "npx", "yarn", "pnpm", "bun"}, []string{"package.json", ".npmrc", ".yarnrc", ".yarnrc.yml", "bunfig.toml"}},
+	{[]string{"pytest", "py.test", "python", "python3", "tox", "nox", "pip", "uv"}, []string{"pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "noxfile.py", "pytest.ini", "conftest.py"}},
+	{[]string{"go"}, []string{"go.mod", "go.work"}},
+	{[]string{"cargo"}, []string{"Cargo.toml", "build.rs", ".cargo/config.toml", ".cargo/config"}},
+	{[]string{"just"}, []string{"justfile", "Justfile", ".justfile"}},
+	{[]string{"task"}, []string{"Taskfile.yml", "Taskfile.yaml", "taskfile.yml", "taskfile.yaml"}},
+	{[]string{"rake", "bundle"}, []string{"Rakefile", "Gemfile"}},
+	{[]string{"gradle", "gradlew"}, []string{"build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"}},
+	{[]string{"mvn", "mvnw"}, []string{"pom.xml"}},
+	{[]string{"cmake", "ctest"}, []string{"CMakeLists.txt"}},
+}
+
+// survey finds what commands use. It is made twice: to be shown, and again when the
+// commands have been started and wait for their first line.
+type survey struct {
+	at      *place
+	env     []string
+	ctx     context.Context //nolint:containedctx // of one survey
+	bases   []string        // relative to the workspace, or absolute
+	seen    map[string]bool
+	facts   []fact
+	digests int
+}
+
+// look makes a survey of commands, of the files that define what they do (all of them,
+// not only those of the programs that are named), and of further files.
+func look(ctx context.Context, at *place, env, commands []string, all bool, files []string) ([]fact, error) {
+	s := &survey{at: at, env: env, ctx: ctx, bases: []string{at.rel}, seen: map[string]bool{}}
+	runners := map[string]bool{}
+	for _, c := range commands {
+		for _, w := range words(c) {
+			runners[path.Base(w)] = true
+			for _, base := range slices.Clone(s.bases) {
+				s.name(base, w)
+			}
+			s.search(w)
+		}
+	}
+	for _, d := range definers {
+		if all || slices.ContainsFunc(d.runners, func(r string) bool { return runners[r] }) {
+			for _, base := range slices.Clone(s.bases) {
+				s.define(base, d.files)
+			}
+		}
+	}
+	for _, f := range files {
+		s.file(f)
+	}
+	return s.facts, ctx.Err()
+}
+
+// name looks for what a word names, from one of the folders.
+func (s *survey) name(base, word string) {
+	if rest, ok := strings.CutPrefix(word, "~/"); ok {
+		word = value(s.env, "HOME") + "/" + rest
+	}
+	if !path.IsAbs(word) {
+		word = base + "/" + word // not joined: .. after a link is the kernel's to say
+	}
+	if rest, ok := strings.CutPrefix(path.Clean(word)+"/", path.Clean(s.at.root)+"/"); ok {
+		word = path.Clean("./" + rest)
+	}
+	s.find(word, false)
+}
+
+// file looks at a file that has to be told of even if it is gone.
+func (s *survey) file(p string) {
+	if !s.find(p, true) {
+		s.facts = append(s.facts, fact{path: path.Clean(p), what: "gone"})
+	}
+}
+
+// find adds a file, and tells whether it is known; a folder becomes one that names are
+// looked for in, unless only files are wanted.
+func (s *survey) find(p string, only bool) bool {
+	inside := !path.IsAbs(p)
+	var info fs.FileInfo
+	var err error
+	if inside {
+		info, err = s.at.w.Root().Stat(p)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // it leads out, or cannot be looked at
+			inside, p = false, s.at.root+"/"+p
+		}
+	}
+	if !inside {
+		info, err = os.Stat(p)
+	}
+	if err != nil {
+		return false
+	}
+	shown := path.Clean(p)
+	if info.IsDir() {
+		if !only && len(s.bases) < maxBases && !slices.Contains(s.bases, shown) && shown != "/" {
+			s.bases = append(s.bases, shown)
+		}
+		return false
+	}
+	if !info.Mode().IsRegular() {
+		return false
+	}
+	if s.seen[shown] {
+		return true
+	}
+	s.seen[shown] = true
+	f := fact{path: shown, what: identity(info), size: info.Size()}
+	if inside && info.Size() <= maxDigest && s.digests < maxDigested && s.ctx.Err() == nil {
+		if sum, err := s.digest(p); err == nil {
+			s.digests++
+			f.what, f.digest = sum, sum
+		}
+	}
+	s.facts = append(s.facts, f)
+	return true
+}
+
+func (s *survey) digest(p string) (string, error) {
+	f, err := s.at.w.Root().OpenFile(p, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return "", errors.Join(fs.ErrInvalid, err)
+	}
+	h := sha256.New()
+	n, err := io.Copy(h, io.LimitReader(f, maxDigest+1))
+	if err != nil || n > maxDigest {
+		return "", errors.Join(fs.ErrInvalid, err)
+	}
+	return fmt.Sprintf("%x", h.Sum(nil)), nil
+}
+
+// search looks for a program of that name, as sh does.
+func (s *survey) search(word string) {
+	if strings.ContainsRune(word, '/') || len(word) > 255 {
+		return
+	}
+	for dir := range strings.SplitSeq(value(s.env, "PATH"), ":") {
+		if !path.IsAbs(dir) {
+			continue // found by its name already
+		}
+		p := path.Join(dir, word)
+		info, err := os.Stat(p)
+		if err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
+			continue
+		}
+		if key := "program " + word; !s.seen[key] {
+			s.seen[key] = true
+			s.facts = append(s.facts, fact{path: p, what: identity(info), program: true})
+		}
+		return
+	}
+}
+
+// define looks for files of those names.
+func (s *survey) define(base string, names []string) {
+	for _, name := range names {
+		suffix, pattern := strings.CutPrefix(name, "*")
+		if !pattern {
+			s.find(base+"/"+name, true)
+			continue
+		}
+		for _, n := range s.ending(base, suffix) {
+			s.find(base+"/"+n, true)
+		}
+	}
+}
+
+// ending lists the files of a folder whose names end so.
+func (s *survey) ending(dir, suffix string) []string {
+	var f *os.File
+	var err error
+	if path.IsAbs(dir) {
+		f, err = os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY, 0) //nolint:forbidigo // outside the workspace, where the command goes
+	} else {
+		f, err = s.at.w.Root().OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY, 0)
+	}
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = f.Close() }()
+	var out []string
+	for s.ctx.Err() == nil {
+		entries, err := f.ReadDir(1024)
+		for _, e := range entries {
+			if strings.HasSuffix(e.Name(), suffix) {
+				out = append(out, e.Name())
+			}
+		}
+		if err != nil {
+			break // its end
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func value(env []string, name string) (v string) {
+	for _, kv := range env {
+		if rest, ok := strings.CutPrefix(kv, name+"="); ok {
+			v = rest
+		}
+	}
+	return v
+}
+
+// shownFile is a file as people are asked about it.
+type shownFile struct {
+	Path   string `json:"path"`
+	SHA256 string `json:"sha256,omitempty"` // its beginning
+	Size   int64  `json:"size,omitempty"`   // of a file that is known by its identity
+	Gone   bool   `json:"gone,omitempty"`
+}
+
+func (f fact) shown() shownFile {
+	out := shownFile{Path: f.path, Gone: f.what == "gone"}
+	if out.SHA256 = f.digest[:min(12, len(f.digest))]; out.SHA256 == "" {
+		out.Size = f.size
+	}
+	return out
+}
+
+// usual are the folders of the system's own programs, which go without saying.
+var usual = []string{"/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin"}
+
+// show divides facts into what is shown: files, how many more there are, and programs
+// from other folders than the usual.
+func show(facts []fact) (files []shownFile, more int, programs []string) {
+	for _, f := range facts {
+		switch {
+		case f.program && !slices.Contains(usual, path.Dir(f.path)):
+			programs = append(programs, f.path)
+		case f.program:
+		case len(files) < maxDigested:
+			files = append(files, f.shown())
+		default:
+			more++
+		}
+	}
+	return files, more, programs
+}
+
+// differ names the first difference between what was shown and what is there.
+func differ(was, is []fact) error {
+	index := func(facts []fact) map[string]fact {
+		m := make(map[string]fact, len(facts))
+		for _, f := range facts {
+			m[f.path] = f
+		}
+		return m
+	}
+	old, now := index(was), index(is)
+	for _, f := range was {
+		switch n, ok := now[f.path]; {
+		case !ok && f.program:
+			return changed("the program " + f.path + " is no longer the one that its name finds")
+		case !ok || n.what == "gone" && f.what != "gone":
+			return changed(f.path + " is gone")
+		case n.what != f.what:
+			return changed(f.path + " changed")
+		}
+	}
+	for _, f := range is {
+		if _, ok := old[f.path]; !ok {
+			return changed(f.path + " appeared")
+		}
+	}
+	return nil
+}
+
+// changed says that a call cannot run, since it is not what was shown.
+func changed(what string) error {
+	return &tool.Failure{Kind: tool.ErrRejected, Err: fmt.Errorf("%.300s since it was shown: ask again", what)}
+}
+
+// same tells whether a path still leads to an open file.
+func same(p string, f fs.FileInfo) bool {
+	info, err := os.Stat(filepath.FromSlash(p))
+	return err == nil && os.SameFile(info, f)
+}
