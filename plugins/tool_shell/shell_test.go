@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
 	"github.com/yaya-ai/yaya/internal/proc"
@@ -50,11 +51,14 @@ func (c *fakeContext) Emit(kind, session string, payload any) error {
 	return err
 }
 
+func (*fakeContext) Log() *zerolog.Logger { l := zerolog.Nop(); return &l }
+
 type world struct {
-	t   *testing.T
-	dir string
-	c   *fakeContext
-	p   *tool_shell.Plugin
+	t    *testing.T
+	dir  string
+	data string // the data directory
+	c    *fakeContext
+	p    *tool_shell.Plugin
 
 	restricted bool
 }
@@ -63,8 +67,8 @@ func (w *world) trusted(string) bool { return !w.restricted }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, dir: t.TempDir(), c: &fakeContext{tools: map[string]tool.Tool{}, config: map[string]string{}}}
-	root, err := os.OpenRoot(t.TempDir())
+	w := &world{t: t, dir: t.TempDir(), data: t.TempDir(), c: &fakeContext{tools: map[string]tool.Tool{}, config: map[string]string{}}}
+	root, err := os.OpenRoot(w.data)
 	if err != nil {
 		t.Fatal(err)
 	}
