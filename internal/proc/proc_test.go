@@ -226,3 +226,49 @@ func TestStopReturnsWhenContextIsOver(t *testing.T) {
 	}
 	m.Close(ctx)
 }
+
+// R18: a held program does nothing before it is released, and nothing at all when it is
+// stopped or its owner is gone instead; it inherits nothing of that.
+func TestHeld(t *testing.T) {
+	m := new(Manager)
+	defer m.Close(t.Context())
+	start := func() *Process {
+		t.Helper()
+		p, err := m.Start(Spec{Path: "/bin/sh", Args: []string{"-c", "IFS= read -r _ <&3 || exit 126; exec 3<&-; echo ran; [ -e /proc/self/fd/3 ] && echo open; true"}, Env: env, Held: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	said := func(p *Process) string {
+		t.Helper()
+		var out strings.Builder
+		s := bufio.NewScanner(p.Stdout)
+		for s.Scan() {
+			out.WriteString(s.Text() + " ")
+		}
+		<-p.Done()
+		return out.String()
+	}
+	p := start()
+	if err := p.Release(); err != nil {
+		t.Fatal(err)
+	}
+	if got := said(p); got != "ran " || p.ExitCode() != 0 {
+		t.Errorf("released: it said %q and ended with %d", got, p.ExitCode())
+	}
+	p.Stop(t.Context())
+
+	p = start()
+	_ = p.gate.Close() // as when the owner is gone
+	if got := said(p); got != "" || p.ExitCode() != 126 {
+		t.Errorf("without an owner: it said %q and ended with %d", got, p.ExitCode())
+	}
+	p.Stop(t.Context())
+
+	p = start()
+	p.Kill()
+	if err := p.Release(); err == nil {
+		t.Error("what was killed was released")
+	}
+}

@@ -596,3 +596,38 @@ func TestRules(t *testing.T) {
 		t.Error("rules that cannot be read allow")
 	}
 }
+
+// TW-09, TW-10: an approval for a session is for what was shown and what else was bound,
+// not only for the arguments; what is asked about is what was shown.
+func TestGrantsBindWhatWasPrepared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		var shown []string
+		w.adapter(func(r event.ApprovalRequest) *event.ApprovalResponse {
+			shown = append(shown, string(r.Params))
+			return &event.ApprovalResponse{ID: r.ID, Response: event.ApproveForSession}
+		})
+		for _, tt := range []struct {
+			name, shown, binds string
+			asks               bool
+		}{
+			{"first", `{"cmd":"x","file":"1"}`, "a", true},
+			{"the same", `{"file":"1","cmd":"x"}`, "a", false},
+			{"another file", `{"cmd":"x","file":"2"}`, "a", true},
+			{"another digest", `{"cmd":"x","file":"1"}`, "b", true},
+			{"not prepared", "", "", true},
+		} {
+			n := len(shown)
+			call := tool.Call{Name: "sh", Args: json.RawMessage(`{"cmd":"x"}`), SessionID: "s"}
+			if tt.shown != "" {
+				call.Prepared = &tool.Prepared{Shown: json.RawMessage(tt.shown), Binds: []byte(tt.binds)}
+			}
+			if err := w.rt.Approve(t.Context(), call, tool.Definition{Name: "sh"}, ""); err != nil {
+				t.Fatal(err)
+			}
+			if asked := len(shown) > n; asked != tt.asks || (asked && shown[n] != string(call.Bound())) {
+				t.Errorf("%s: asked %v about %q, want %v about %q", tt.name, asked, shown[n:], tt.asks, call.Bound())
+			}
+		}
+	})
+}

@@ -221,8 +221,8 @@ func TestWhatIsNotSwappedRuns(t *testing.T) {
 	var names []string
 	for _, f := range shown.Files {
 		names = append(names, f.Path)
-		if len(f.SHA256) != 12 {
-			t.Errorf("%s has the digest %q, want 12 digits", f.Path, f.SHA256)
+		if len(f.SHA256) != 24 {
+			t.Errorf("%s has the digest %q, want 24 digits", f.Path, f.SHA256)
 		}
 	}
 	slices.Sort(names)

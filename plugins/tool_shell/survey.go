@@ -254,7 +254,7 @@ type shownFile struct {
 
 func (f fact) shown() shownFile {
 	out := shownFile{Path: f.path, Gone: f.what == "gone"}
-	if out.SHA256 = f.digest[:min(12, len(f.digest))]; out.SHA256 == "" {
+	if out.SHA256 = f.digest[:min(24, len(f.digest))]; out.SHA256 == "" {
 		out.Size = f.size
 	}
 	return out

@@ -200,7 +200,7 @@ func (w *world) again(dir string) *world {
 		procs.Close(w.t.Context())
 		_ = root.Close()
 	})
-	n.p = tool_shell.New(func(string) (string, error) { return dir, nil }, tool.NewStore(root), procs, root)
+	n.p = tool_shell.New(func(string) (string, error) { return dir, nil }, w.trusted, tool.NewStore(root), procs, root)
 	must(w.t, n.p.OnLoad(w.t.Context(), n.c))
 	n.p.Pin("s")
 	return n

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -139,7 +140,11 @@ func (m *model) question() []string {
 	if folder {
 		what = "do you trust this folder?"
 	} else {
-		shown = indented(a.Input)
+		shown = string(a.Input)
+		var b bytes.Buffer
+		if json.Indent(&b, a.Input, "", "  ") == nil {
+			shown = asTyped(b.String())
+		}
 	}
 	out := []string{paint(yellow, strings.Repeat("═", m.width)), paint(bold+yellow, "yaya asks: ") + what}
 	for _, l := range lines(shown, m.width-2) {
@@ -159,17 +164,26 @@ func (m *model) question() []string {
 	return append(out, paint(wait+bold, "Alt+Y")+" yes  "+paint(wait+bold, "Alt+S")+" yes, for this session  "+paint(wait+bold, "Alt+N")+" no (what you have typed is the reason)"+more)
 }
 
-// indented writes JSON over several lines, with commands as a shell takes them.
-func indented(raw json.RawMessage) string {
-	var v any
+// asTyped undoes the escapes by which JSON is made safe for HTML: a command is shown as sh
+// takes it.
+func asTyped(s string) string {
 	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if json.Unmarshal(raw, &v) != nil || enc.Encode(v) != nil {
-		return string(raw)
+	for i := 0; i < len(s); i++ {
+		if s[i] != '\\' || i+1 == len(s) {
+			b.WriteByte(s[i])
+			continue
+		}
+		if i+6 <= len(s) {
+			if c, ok := map[string]string{`\u0026`: "&", `\u003c`: "<", `\u003e`: ">"}[s[i:i+6]]; ok {
+				b.WriteString(c)
+				i += 5
+				continue
+			}
+		}
+		b.WriteString(s[i : i+2]) // an escape of another kind, such as of a backslash
+		i++
 	}
-	return strings.TrimSpace(b.String())
+	return b.String()
 }
 
 func (m *model) status() string {

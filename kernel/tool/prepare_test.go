@@ -1,0 +1,194 @@
+package tool_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/yaya-ai/yaya/kernel/tool"
+)
+
+// planned is a tool that prepares its calls, and tells what happens to it.
+type planned struct {
+	*raw
+	log     []string
+	prepare func() (*tool.Prepared, error)
+	agreed  bool // in advance
+}
+
+func (*planned) ObeysContext() {}
+
+func (p *planned) Prepare(context.Context, tool.Call) (*tool.Prepared, error) {
+	p.log = append(p.log, "prepared")
+	return p.prepare()
+}
+
+func (p *planned) PreApproved(call tool.Call) bool { return p.agreed && call.Prepared.Run == "plan" }
+
+type looker struct{ p *planned }
+
+func (l looker) PreToolCall(_ context.Context, call tool.Call, _ tool.Definition) (tool.Verdict, error) {
+	l.p.log = append(l.p.log, "hook "+string(call.Bound()))
+	return tool.Verdict{}, nil
+}
+
+// R18: a call is prepared once, after its arguments were validated and before anybody
+// decides; people are asked about what was prepared, the tool runs from that, and what it
+// holds is given back however the call ends.
+func TestPreparedCalls(t *testing.T) {
+	fine := func(p *planned) func() (*tool.Prepared, error) {
+		return func() (*tool.Prepared, error) {
+			return &tool.Prepared{Shown: json.RawMessage(`{"plan":1}`), Run: "plan", Close: func() { p.log = append(p.log, "closed") }}, nil
+		}
+	}
+	for name, tt := range map[string]struct {
+		args    string
+		agreed  bool
+		answer  error
+		prepare func(*planned) func() (*tool.Prepared, error)
+		run     func()
+		want    string
+		kind    tool.ErrorKind
+	}{
+		"approved":             {`{}`, false, nil, fine, nil, `prepared, hook {"plan":1}, asked {"plan":1}, ran plan approved=true, closed`, ""},
+		"agreed to in advance": {`{}`, true, errors.New("nobody"), fine, nil, `prepared, hook {"plan":1}, ran plan approved=false, closed`, ""},
+		"rejected":             {`{}`, false, &tool.RejectedError{}, fine, nil, `prepared, hook {"plan":1}, asked {"plan":1}, closed`, tool.ErrRejected},
+		"it panics":            {`{}`, true, nil, fine, func() { panic("x") }, `prepared, hook {"plan":1}, closed`, tool.ErrCrashed},
+		"bad arguments":        {`[]`, true, nil, fine, nil, ``, tool.ErrValidation},
+		"it cannot be done": {`{}`, true, nil, func(*planned) func() (*tool.Prepared, error) {
+			return func() (*tool.Prepared, error) {
+				return nil, &tool.Failure{Kind: tool.ErrUnavailable, Err: errors.New("no")}
+			}
+		}, nil, `prepared`, tool.ErrUnavailable},
+		"an error": {`{}`, true, nil, func(*planned) func() (*tool.Prepared, error) {
+			return func() (*tool.Prepared, error) { return nil, errors.New("no") }
+		}, nil, `prepared`, tool.ErrInternal},
+		"nothing": {`{}`, true, nil, func(*planned) func() (*tool.Prepared, error) {
+			return func() (*tool.Prepared, error) { return nil, nil }
+		}, nil, `prepared`, tool.ErrInternal},
+		"a panic": {`{}`, true, nil, func(*planned) func() (*tool.Prepared, error) {
+			return func() (*tool.Prepared, error) { panic("x") }
+		}, nil, `prepared`, tool.ErrCrashed},
+	} {
+		p := &planned{agreed: tt.agreed}
+		p.raw = rawTool("plan", func(_ context.Context, call tool.Call) (tool.Result, error) {
+			if tt.run != nil {
+				tt.run()
+			}
+			p.log = append(p.log, fmt.Sprintf("ran %v approved=%v", call.Prepared.Run, call.Approved))
+			return tool.OK("ok"), nil
+		})
+		p.def.Kind = tool.KindExec
+		p.prepare = tt.prepare(p)
+		asks := asker(func(call tool.Call) error {
+			p.log = append(p.log, "asked "+string(call.Bound()))
+			return tt.answer
+		})
+		d, reg := setup(t, tool.DispatcherConfig{Approver: asks}, p)
+		d.AddHook(looker{p})
+		res := call(d, reg, "plan", tt.args)
+		if got := strings.Join(p.log, ", "); got != tt.want || res.ErrorKind != tt.kind {
+			t.Errorf("%s: %s, kind %q; want %s, kind %q", name, got, res.ErrorKind, tt.want, tt.kind)
+		}
+	}
+}
+
+type asker func(call tool.Call) error
+
+func (f asker) Approve(_ context.Context, call tool.Call, _ tool.Definition, _ string) error {
+	return f(call)
+}
+
+// toucher knows which files it changes.
+type toucher struct {
+	*raw
+	paths []string
+}
+
+func (t toucher) Touches(tool.Call) []string { return t.paths }
+
+// allow is a rule of the user's.
+type allow struct{}
+
+func (allow) Decide(context.Context, tool.Call, tool.Definition) (tool.Verdict, error) {
+	return tool.Verdict{Decision: tool.Allow}, nil
+}
+
+// SEC-7: who keeps count is told of an agent's call that may change the workspace and that
+// no person has agreed to, before it runs; when that cannot be noted, it does not run.
+func TestUnreviewedChanges(t *testing.T) {
+	any := "anything"
+	for name, tt := range map[string]struct {
+		kind     tool.Kind
+		provider string
+		paths    []string
+		touches  bool
+		ask      bool
+		origin   tool.Origin
+		fail     error
+		want     string
+	}{
+		"by a rule":               {kind: tool.KindExec, want: any},
+		"approved":                {kind: tool.KindExec, ask: true},
+		"it writes":               {kind: tool.KindWrite, want: any},
+		"of no known kind":        {kind: "odd", want: any},
+		"it reads":                {kind: tool.KindRead},
+		"over the network":        {kind: tool.KindNetwork},
+		"of a server":             {kind: tool.KindNetwork, provider: "files", want: any},
+		"of a server, which asks": {kind: tool.KindNetwork, provider: "files", ask: true},
+		"of a client":             {kind: tool.KindNetwork, provider: "files", origin: tool.OriginMCP},
+		"typed":                   {kind: tool.KindExec, origin: tool.OriginCLI},
+		"these files":             {kind: tool.KindWrite, touches: true, paths: []string{"a", "b"}, want: "[a b]"},
+		"none":                    {kind: tool.KindExec, touches: true},
+		"it cannot be noted":      {kind: tool.KindExec, fail: errors.New("the disk is full"), want: any},
+	} {
+		ran, told := false, ""
+		r := rawTool("x", func(context.Context, tool.Call) (tool.Result, error) {
+			ran = true
+			return tool.OK("ok"), nil
+		})
+		r.def.Kind = tt.kind
+		var tl tool.Tool = r
+		if tt.touches {
+			tl = toucher{r, tt.paths}
+		}
+		reg := new(tool.Registry)
+		if errs := reg.Replace("files", nil); errs != nil {
+			t.Fatal(errs)
+		}
+		if tt.provider != "" {
+			if errs := reg.Replace(tt.provider, []tool.Provided{{Tool: tl}}); errs != nil {
+				t.Fatal(errs)
+			}
+		} else if err := reg.Register(tl); err != nil {
+			t.Fatal(err)
+		}
+		cfg := tool.DispatcherConfig{Registry: reg, Policy: allow{}, Approver: asker(func(tool.Call) error { return nil }), Unreviewed: func(c tool.Change) error {
+			if ran || c.SessionID != "s" || c.Tool != "x" {
+				t.Errorf("%s: told of %+v, after it ran: %v", name, c, ran)
+			}
+			if told = fmt.Sprint(c.Paths); c.Any {
+				told = any
+			}
+			return tt.fail
+		}}
+		if tt.ask {
+			cfg.Policy = nil
+		}
+		d := tool.NewDispatcher(cfg)
+		origin := tt.origin
+		if origin == "" {
+			origin = tool.OriginLoop
+		}
+		res := d.Call(t.Context(), reg.Snapshot(), tool.Call{Name: "x", SessionID: "s", Origin: origin})
+		if told != tt.want || ran == (tt.fail != nil) || res.OK != ran {
+			t.Errorf("%s: told %q, ran %v, %+v; want %q", name, told, ran, res, tt.want)
+		}
+		if err := d.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}
+}
