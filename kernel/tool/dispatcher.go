@@ -209,11 +209,17 @@ func (d *Dispatcher) run(ctx context.Context, e *Entry, call Call) Result {
 			defer call.Prepared.Close()
 		}
 	}
-	if res, ok := d.permit(ctx, e, &call); !ok {
+	res, approved, ok := d.permit(ctx, e, call)
+	if !ok {
 		return res
 	}
-	if res, ok := d.witness(e, call); !ok {
-		return res
+	if call.Prepared != nil {
+		call.Prepared.Approved = approved
+	}
+	if !approved {
+		if res, ok := d.witness(e, call); !ok {
+			return res
+		}
 	}
 	if _, obeys := e.Tool.(Obedient); !obeys || e.Def.Timeout != OwnTimeout {
 		limit := cmp.Or(max(e.Def.Timeout, 0), DefaultTimeout)
@@ -221,7 +227,7 @@ func (d *Dispatcher) run(ctx context.Context, e *Entry, call Call) Result {
 		ctx, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
 	}
-	res := d.invoke(ctx, e, call)
+	res = d.invoke(ctx, e, call)
 	if call.Native != nil && res.Native != nil {
 		return res
 	}
@@ -282,7 +288,7 @@ func (d *Dispatcher) admit(ctx context.Context, e *Entry, call Call) (Result, bo
 
 // witness tells of a change that nobody looks at before it is made.
 func (d *Dispatcher) witness(e *Entry, call Call) (Result, bool) {
-	if d.cfg.Unreviewed == nil || call.Approved || call.Origin != OriginLoop {
+	if d.cfg.Unreviewed == nil || call.Origin != OriginLoop {
 		return Result{}, true
 	}
 	c, changes := change(e, call)
@@ -295,9 +301,8 @@ func (d *Dispatcher) witness(e *Entry, call Call) (Result, bool) {
 	return Result{}, true
 }
 
-// permit asks hooks, policy and, if need be, a person, which it notes with the call.
-func (d *Dispatcher) permit(ctx context.Context, e *Entry, asked *Call) (Result, bool) {
-	call := *asked
+// permit asks hooks, policy and, if need be, a person; approved tells that one agreed.
+func (d *Dispatcher) permit(ctx context.Context, e *Entry, call Call) (res Result, approved, ok bool) {
 	d.mu.Lock()
 	hooks := d.hooks
 	d.mu.Unlock()
@@ -323,14 +328,13 @@ func (d *Dispatcher) permit(ctx context.Context, e *Entry, asked *Call) (Result,
 
 	switch strictest.Decision {
 	case Allow:
-		return Result{}, true
+		return Result{}, false, true
 	case Ask:
-		res, ok := d.ask(ctx, e, call)
-		asked.Approved = ok
-		return res, ok
+		res, ok = d.ask(ctx, e, call)
+		return res, ok, ok
 	case Deny, Abstain:
 	}
-	return Fail(ErrRejected, "denied: %s", cmp.Or(strictest.Reason, "the policy does not allow "+e.Def.Name)), false
+	return Fail(ErrRejected, "denied: %s", cmp.Or(strictest.Reason, "the policy does not allow "+e.Def.Name)), false, false
 }
 
 func callHook(ctx context.Context, h Hook, call Call, def Definition) (v Verdict, err error) {

@@ -29,6 +29,9 @@ type Prepared struct {
 	Run any
 	// Close gives back what Run holds. Optional.
 	Close func()
+	// Approved is set by the dispatcher when a person has agreed to this very call, not
+	// a rule, a default or a setting.
+	Approved bool
 }
 
 // Failure is an error that says which kind of failure it is.

@@ -78,7 +78,7 @@ func TestPreparedCalls(t *testing.T) {
 			if tt.run != nil {
 				tt.run()
 			}
-			p.log = append(p.log, fmt.Sprintf("ran %v approved=%v", call.Prepared.Run, call.Approved))
+			p.log = append(p.log, fmt.Sprintf("ran %v approved=%v", call.Prepared.Run, call.Prepared.Approved))
 			return tool.OK("ok"), nil
 		})
 		p.def.Kind = tool.KindExec

@@ -99,9 +99,6 @@ type Call struct {
 	Native *NativeCall
 	// Prepared is set by the dispatcher for a [Preparer].
 	Prepared *Prepared
-	// Approved is set by the dispatcher when a person has agreed to this very call:
-	// no rule, no default and no setting has.
-	Approved bool
 	// Progress, when set, receives progress while the tool runs, on the tool's
 	// goroutine and never after Invoke has returned. It must not block.
 	Progress func(Progress)

@@ -7,10 +7,16 @@
 // to 1 MiB, its beginning and its end. yaya does not sandbox commands: they can do
 // what its user can, which is why they are asked about.
 //
+// What was shown is what runs (R18): shell and verify fix the command, its folder as an
+// open descriptor, its environment, and what it names (files by their digests, programs
+// by their identities) before anybody is asked. sh is started held, looked at, and let
+// go only if nothing has changed.
+//
 // verify runs the commands that check the work, those of AGENTS.md or the
 // configuration. What they were when a session called its first tool is what its user
-// is taken to have agreed to: as long as they are the same, verify is not asked about
-// (S-51); once they have changed, as by the agent itself, it is (TW-23).
+// is taken to have agreed to: as long as they are the same, and a person has agreed to
+// every change of the folder since, verify is not asked about (S-51, TW-23). Changes
+// that ran unasked are kept by folder, across sessions and restarts.
 package tool_shell //nolint:staticcheck // plugins are named after what the configuration calls them
 
 import (

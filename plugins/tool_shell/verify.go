@@ -280,7 +280,7 @@ func (p *Plugin) verify(ctx context.Context, call tool.Call, _ struct{}) (tool.R
 // has seen what had changed.
 func (p *Plugin) agreed(ctx context.Context, call tool.Call, c *checks) error {
 	now, err := c.look(ctx)
-	if err = errors.Join(err, differ(c.facts, now)); err != nil || !call.Approved || c.since == nil {
+	if err = errors.Join(err, differ(c.facts, now)); err != nil || !call.Prepared.Approved || c.since == nil {
 		return err
 	}
 	if err := p.marks.clear(c.since); err != nil { // it is asked about again
