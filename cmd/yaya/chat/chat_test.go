@@ -236,3 +236,19 @@ func TestCommands(t *testing.T) {
 		}
 	}
 }
+
+// R18: a question shows a command as sh takes it, and every other escape as it is.
+func TestAsTyped(t *testing.T) {
+	for in, want := range map[string]string{
+		`a \u0026\u0026 b \u003cx\u003e`: `a && b <x>`,
+		`\\u0026`:                        `\\u0026`,
+		`\\\u0026`:                       `\\&`,
+		`\u202e\n\"`:                     `\u202e\n\"`,
+		`\u002`:                          `\u002`,
+		`\`:                              `\`,
+	} {
+		if got := asTyped(in); got != want {
+			t.Errorf("asTyped(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
