@@ -21,7 +21,7 @@ import (
 
 // Where it is kept which folders have changes that nobody has looked at, and how much.
 const (
-	trustFolder = "trust"
+	marksFolder = "folders"
 	marksFile   = "unreviewed.json"
 	marksLock   = "unreviewed.lock"
 	maxMarks    = 4 << 20 // bytes
@@ -191,10 +191,10 @@ func (m *marks) clear(u *unseen) error {
 func (m *marks) update(edit func(*record) error) (err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := m.data.MkdirAll(trustFolder, 0o700); err != nil {
+	if err := m.data.MkdirAll(marksFolder, 0o700); err != nil {
 		return err
 	}
-	lock, err := m.data.OpenFile(path.Join(trustFolder, marksLock), os.O_RDWR|os.O_CREATE, 0o600)
+	lock, err := m.data.OpenFile(path.Join(marksFolder, marksLock), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}
@@ -214,9 +214,9 @@ func (m *marks) update(edit func(*record) error) (err error) {
 		return err
 	}
 	if len(raw) > maxMarks {
-		return fmt.Errorf("%s/%s would have more than %d bytes: run verify in the folders that it names, and approve it", trustFolder, marksFile, maxMarks)
+		return fmt.Errorf("%s/%s would have more than %d bytes: run verify in the folders that it names, and approve it", marksFolder, marksFile, maxMarks)
 	}
-	dir, err := m.data.OpenRoot(trustFolder)
+	dir, err := m.data.OpenRoot(marksFolder)
 	if err != nil {
 		return err
 	}
@@ -229,7 +229,7 @@ func (m *marks) update(edit func(*record) error) (err error) {
 // needs no lock.
 func (m *marks) read() (*record, error) {
 	r := &record{Folders: map[string]*folder{}}
-	name := path.Join(trustFolder, marksFile)
+	name := path.Join(marksFolder, marksFile)
 	f, err := m.data.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return r, nil

@@ -151,7 +151,7 @@ func TestUnseenChangesFailClosed(t *testing.T) {
 		w, p, call := reviewed(t, `"auto"`)
 		w.p.Pin("s")
 		must(t, w.p.Unreviewed(tool.Change{SessionID: "s", Tool: "t", Any: true}))
-		file := filepath.Join(w.data, "trust", "unreviewed.json")
+		file := filepath.Join(w.data, "folders", "unreviewed.json")
 		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("%v, want a file for its owner alone", err)
 		}
@@ -179,7 +179,7 @@ func TestUnseenChangesAreBounded(t *testing.T) {
 	for n := range 100 {
 		must(t, w.p.Unreviewed(tool.Change{SessionID: "s", Tool: fmt.Sprint("t", n), Any: true}))
 	}
-	if info, err := os.Stat(filepath.Join(w.data, "trust", "unreviewed.json")); err != nil || info.Size() > 64<<10 {
+	if info, err := os.Stat(filepath.Join(w.data, "folders", "unreviewed.json")); err != nil || info.Size() > 64<<10 {
 		t.Errorf("%v, %v bytes", err, info.Size())
 	}
 	w.c.config["verify"] = `["true"]`
