@@ -21,6 +21,7 @@ import (
 	"github.com/yaya-ai/yaya/gateway/registry"
 	"github.com/yaya-ai/yaya/gateway/sessions"
 	"github.com/yaya-ai/yaya/internal/proc"
+	"github.com/yaya-ai/yaya/internal/workspace"
 	"github.com/yaya-ai/yaya/kernel"
 	"github.com/yaya-ai/yaya/kernel/approval"
 	"github.com/yaya-ai/yaya/kernel/config"
@@ -68,6 +69,7 @@ type app struct {
 	coder   *strategy_coder.Plugin
 	home    string
 	data    string
+	guard   *workspace.Guard
 	// workspace of sessions that are opened without one.
 	workspace string
 }
@@ -76,6 +78,7 @@ type app struct {
 type appConfig struct {
 	data     *os.Root
 	home     string
+	own      []workspace.Own // folders that no tool reaches
 	settings *config.Store
 	servers  loaded
 	// workspace of sessions that are opened without one; "" is the current folder.
@@ -100,6 +103,9 @@ func newApp(c appConfig) (*app, error) {
 	}
 	a := &app{log: c.log, metrics: gateway.NewMetrics(), mix: new(registry.Mix), memory: memory_sqlite.New(filepath.Join(c.data.Name(), "memory.db")), procs: &proc.Manager{Guard: true}, http: upstream.NewTransport(), home: c.home, data: c.data.Name(), trust: trust.NewStore(c.data), workspace: c.workspace}
 	var err error
+	if a.guard, err = workspace.NewGuard(c.own...); err != nil {
+		return nil, err
+	}
 	a.kernel, err = kernel.New(kernel.Config{
 		Data: c.data, Settings: c.settings, Workspace: c.workspace, Version: yayaVersion(), Observer: observers{a.metrics, usage{a.mix}}, Unreviewed: func(c tool.Change) error { return a.shell.Unreviewed(c) }, Approver: c.approver, Asker: mcpbridge.AskCaller, Audit: c.audit, ApprovalTimeout: a.approvalTimeout, Answers: a.answers,
 		Boundary: func(ctx context.Context) { a.host.Boundary(ctx) }, Log: c.log,
@@ -108,12 +114,12 @@ func newApp(c appConfig) (*app, error) {
 		return nil, err
 	}
 	k := a.kernel
-	a.folders = folders(c.data, c.settings)
+	a.folders = folders(c.data, c.settings, a.guard)
 	a.gate = folder.NewGate(folder.GateConfig{Store: a.folders, Folder: a.folder, Ask: a.asker(c)})
 	k.Dispatch.SetGate(a.gate)
-	a.files = tool_workspace.New(a.folder, k.Artifacts)
-	a.shell = tool_shell.New(a.folder, a.gate.Trusted, k.Artifacts, a.procs, c.data)
-	a.coder = strategy_coder.New(a.folder, a.gate.Trusted, a.shell)
+	a.files = tool_workspace.New(a.folder, a.guard, k.Artifacts)
+	a.shell = tool_shell.New(tool_shell.Config{Folder: a.folder, Trusted: a.gate.Trusted, Guard: a.guard, Artifacts: k.Artifacts, Procs: a.procs, Data: c.data})
+	a.coder = strategy_coder.New(strategy_coder.Config{Folder: a.folder, Trusted: a.gate.Trusted, Guard: a.guard, Verify: a.shell})
 	for _, h := range []tool.Hook{a.shell.Hook(), a.files.Hook(), a.coder.Hook()} {
 		k.Dispatch.AddHook(h)
 	}
@@ -298,11 +304,15 @@ func withApp(ctx context.Context, g *globals, p paths, mcpConfig []string, log z
 		return err
 	}
 	defer func() { err = errors.Join(err, data.Close()) }()
-	c := appConfig{data: data, home: p.home, settings: settings, log: log}
+	c := appConfig{data: data, home: p.home, own: p.own(), settings: settings, log: log}
 	for _, edit := range change {
 		edit(&c)
 	}
-	if err := l.here(mcpConfig, c.workspace, folders(data, settings)); err != nil {
+	store, err := p.folders(data, settings)
+	if err != nil {
+		return err
+	}
+	if err := l.here(mcpConfig, c.workspace, store); err != nil {
 		return err
 	}
 	c.servers = l

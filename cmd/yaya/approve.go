@@ -110,7 +110,11 @@ func approve(c *cobra.Command, g *globals, args []string, yes, asJSON bool) (err
 	if err != nil {
 		return err
 	}
-	if err := own.project(dir, folders(data, settings)); err != nil {
+	known, err := p.folders(data, settings)
+	if err != nil {
+		return err
+	}
+	if err := own.project(dir, known); err != nil {
 		return err
 	}
 	if len(args) > 0 {

@@ -132,7 +132,11 @@ func withControl(ctx context.Context, g *globals, f func(*backend) error) error 
 			return err
 		}
 		defer func() { err = errors.Join(err, own.Close()) }()
-		api := admin.New(admin.Config{Devices: c.devices, Control: c.log, Folders: folders(own, settings), Version: yayaVersion(), Log: zerolog.Nop()})
+		known, err := p.folders(own, settings)
+		if err != nil {
+			return err
+		}
+		api := admin.New(admin.Config{Devices: c.devices, Control: c.log, Folders: known, Version: yayaVersion(), Log: zerolog.Nop()})
 		return f(&backend{client: &http.Client{Transport: inProcess{asOwner(api)}}})
 	})
 }

@@ -27,9 +27,9 @@ const (
 
 // folders returns the store of trusted folders: what trusting a folder lets run is
 // looked up here, for every surface.
-func folders(data *os.Root, settings *config.Store) *folder.Store {
+func folders(data *os.Root, settings *config.Store, guard *workspace.Guard) *folder.Store {
 	return folder.NewStore(data, func(dir string) ([]folder.Item, error) {
-		w, err := workspace.Open(dir)
+		w, err := guard.Open(dir)
 		if err != nil {
 			return nil, err
 		}
@@ -61,6 +61,15 @@ func folders(data *os.Root, settings *config.Store) *folder.Store {
 		}
 		return out, nil
 	})
+}
+
+// folders returns the store of trusted folders for a command that runs no agents.
+func (p paths) folders(data *os.Root, settings *config.Store) (*folder.Store, error) {
+	guard, err := workspace.NewGuard(p.own()...)
+	if err != nil {
+		return nil, err
+	}
+	return folders(data, settings, guard), nil
 }
 
 // projectServers reads the servers that the .mcp.json of a folder configures.

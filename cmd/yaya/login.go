@@ -89,7 +89,11 @@ func withGrants(g *globals, mcpConfig []string, name string, f func(servers.Serv
 		return err
 	}
 	defer func() { err = errors.Join(err, data.Close()) }()
-	if err := l.here(mcpConfig, dir, folders(data, settings)); err != nil {
+	known, err := p.folders(data, settings)
+	if err != nil {
+		return err
+	}
+	if err := l.here(mcpConfig, dir, known); err != nil {
 		return err
 	}
 	for _, s := range l.servers {

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/yaya-ai/yaya/internal/atomicfile"
+	"github.com/yaya-ai/yaya/internal/workspace"
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
@@ -45,6 +46,15 @@ func xdg(key, home, fallback string) string {
 		return dir
 	}
 	return filepath.Join(home, fallback)
+}
+
+// own are the folders that no tool reaches, whatever it is told.
+func (p paths) own() []workspace.Own {
+	return []workspace.Own{
+		{Name: "data folder", Path: p.data, Move: "--data-dir"},
+		{Name: "key folder", Path: filepath.Join(p.data, "keys"), Move: "--data-dir"},
+		{Name: "configuration folder", Path: p.config, Move: "--config-dir"},
+	}
 }
 
 func (p paths) socket() string   { return filepath.Join(p.data, "yaya.sock") }

@@ -135,6 +135,11 @@ func runPrompt(ctx context.Context, g *globals, o runOptions, prompt string, in 
 		if o.approve == "never" {
 			a.kernel.Dispatch.AddHook(readOnly{})
 		}
+		if o.workspace != "" { // the current folder need not be one: then tools say why
+			if err := a.guard.Check(o.workspace); err != nil {
+				return err
+			}
+		}
 		if err := o.apply(a); err != nil {
 			return err
 		}

@@ -76,7 +76,11 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 	}
 	defer unlock()
 
-	if err := l.here(mcpConfig, "", folders(data, settings)); err != nil {
+	known, err := p.folders(data, settings)
+	if err != nil {
+		return err
+	}
+	if err := l.here(mcpConfig, "", known); err != nil {
 		return err
 	}
 	plane, err := openControl(data, log)
@@ -84,7 +88,7 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 		return err
 	}
 	defer func() { err = errors.Join(err, plane.Close()) }()
-	a, err := newApp(appConfig{data: data, home: p.home, settings: settings, servers: l, audit: plane.decided, log: log})
+	a, err := newApp(appConfig{data: data, home: p.home, own: p.own(), settings: settings, servers: l, audit: plane.decided, log: log})
 	if err != nil {
 		return err
 	}

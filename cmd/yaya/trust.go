@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/yaya-ai/yaya/internal/workspace"
 	"github.com/yaya-ai/yaya/kernel/folder"
 )
 
@@ -109,8 +110,15 @@ func trustFirst(ctx context.Context, g *globals, o runOptions, tty bool, in io.R
 	if err != nil {
 		return err
 	}
-	st, err := folders(data, settings).Status(cmp.Or(o.workspace, "."))
-	if err = errors.Join(err, data.Close()); err != nil {
+	known, err := p.folders(data, settings)
+	if err != nil {
+		return errors.Join(err, data.Close())
+	}
+	st, err := known.Status(cmp.Or(o.workspace, "."))
+	if err = errors.Join(err, data.Close()); errors.Is(err, workspace.ErrOwn) && o.workspace == "" {
+		return nil // the agent works without a folder; its tools say why
+	}
+	if err != nil {
 		return err
 	}
 	if st.Trusted || (len(st.Items) == 0 && st.Was == nil) || o.asJSON {

@@ -1,6 +1,7 @@
 // Package workspace looks at a folder of source code for agents: its tree, its
 // text, its symbols. Nothing outside the folder is reached, whatever links and names
-// say (R17): everything goes through an os.Root. What .gitignore leaves out is left
+// say (R17): everything goes through an os.Root. A folder of yaya's own cannot be
+// reached at all: see [Guard]. What .gitignore leaves out is left
 // out, and .git is never shown. Everything is bounded.
 package workspace
 
@@ -41,19 +42,10 @@ var (
 	ErrIrregular = errors.New("it is no regular file")
 )
 
-// Workspace is an open folder. It is safe for concurrent use.
+// Workspace is an open folder; a [Guard] opens it. It is safe for concurrent use.
 type Workspace struct {
 	root *os.Root
 	dir  string
-}
-
-// Open opens the folder; the caller closes it.
-func Open(dir string) (*Workspace, error) {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, fmt.Errorf("workspace: %w", err)
-	}
-	return &Workspace{root, dir}, nil
 }
 
 // Close closes the folder.

@@ -80,7 +80,7 @@ func newWorld(t *testing.T) *world {
 		}
 	}
 	w := &world{t: t, dir: t.TempDir(), c: &fakeContext{providers: settings.Providers(), config: map[string]string{}}, v: &commands{list: []string{"make test"}}}
-	w.p = strategy_coder.New(func(string) (string, error) { return w.dir, nil }, w.trusted, w.v)
+	w.p = strategy_coder.New(strategy_coder.Config{Folder: func(string) (string, error) { return w.dir, nil }, Trusted: w.trusted, Verify: w.v})
 	if err := w.p.OnLoad(t.Context(), w.c); err != nil {
 		t.Fatal(err)
 	}

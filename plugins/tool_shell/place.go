@@ -30,12 +30,12 @@ type place struct {
 
 // open opens a folder of the workspace of a session; "" is the workspace itself.
 func (p *Plugin) open(session, dir string) (*place, error) {
-	root, err := p.folder(session)
+	root, err := p.cfg.Folder(session)
 	if err != nil {
 		return nil, err
 	}
 	at := &place{root: root}
-	if at.w, err = workspace.Open(root); err != nil {
+	if at.w, err = p.cfg.Guard.Open(root); err != nil {
 		return nil, err
 	}
 	if at.rel, err = at.w.Clean(dir); err == nil {
@@ -132,7 +132,7 @@ func (p *Plugin) start(ctx context.Context, s *setting, command string, check fu
 	}
 	// One line, so that sh counts the lines of the command as it always did.
 	const gate = "IFS= read -r _ <&3 || exit 126; exec 3<&- 2>&1\n"
-	child, err := p.procs.Start(proc.Spec{Path: sh, Args: []string{"-c", gate + s.prelude + command}, Env: s.env, Dir: dir, Held: true})
+	child, err := p.cfg.Procs.Start(proc.Spec{Path: sh, Args: []string{"-c", gate + s.prelude + command}, Env: s.env, Dir: dir, Held: true})
 	if err != nil {
 		return nil, err
 	}

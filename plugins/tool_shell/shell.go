@@ -32,6 +32,7 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/proc"
+	"github.com/yaya-ai/yaya/internal/workspace"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 	"github.com/yaya-ai/yaya/kernel/tool"
@@ -53,22 +54,32 @@ var passed = []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_C
 
 // Plugin has the tools.
 type Plugin struct {
-	folder    func(session string) (string, error)
-	trusted   func(session string) bool
-	artifacts *tool.Store
-	procs     *proc.Manager
-	marks     *marks
+	cfg   Config
+	marks *marks
 
 	mu   sync.Mutex
 	c    plugin.Context
 	pins map[string][]string // verify commands that were there when a session began
 }
 
-// New returns the plugin. folder returns the absolute path that a session works in,
-// trusted whether that folder's checks may run; below data it is kept which folders have
-// changes that nobody has looked at.
-func New(folder func(session string) (string, error), trusted func(session string) bool, artifacts *tool.Store, procs *proc.Manager, data *os.Root) *Plugin {
-	return &Plugin{folder: folder, trusted: trusted, artifacts: artifacts, procs: procs, marks: &marks{data: data}, pins: map[string][]string{}}
+// Config assembles a [Plugin]. All fields but Guard are required.
+type Config struct {
+	// Folder returns the absolute path that a session works in.
+	Folder func(session string) (string, error)
+	// Trusted reports whether that folder's checks may run.
+	Trusted func(session string) bool
+	// Guard opens the folder; nil protects nothing.
+	Guard     *workspace.Guard
+	Artifacts *tool.Store
+	Procs     *proc.Manager
+	// Data is the data directory, where it is kept which folders have changes that
+	// nobody has looked at.
+	Data *os.Root
+}
+
+// New returns the plugin.
+func New(cfg Config) *Plugin {
+	return &Plugin{cfg: cfg, marks: &marks{data: cfg.Data}, pins: map[string][]string{}}
 }
 
 // Manifest implements [plugin.Plugin].
@@ -275,7 +286,7 @@ func (p *Plugin) diagram(ctx context.Context, call tool.Call, a diagramArgs) (to
 	case r.code != 0 || r.timedOut:
 		return r.result(), nil
 	}
-	art, err := p.artifacts.Put(call, kind, data)
+	art, err := p.cfg.Artifacts.Put(call, kind, data)
 	if err != nil {
 		return tool.Result{}, err
 	}

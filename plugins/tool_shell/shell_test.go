@@ -77,7 +77,7 @@ func newWorld(t *testing.T) *world {
 		procs.Close(context.Background())
 		_ = root.Close()
 	})
-	w.p = tool_shell.New(func(string) (string, error) { return w.dir, nil }, w.trusted, tool.NewStore(root), procs, root)
+	w.p = tool_shell.New(tool_shell.Config{Folder: func(string) (string, error) { return w.dir, nil }, Trusted: w.trusted, Artifacts: tool.NewStore(root), Procs: procs, Data: root})
 	if err := w.p.OnLoad(t.Context(), w.c); err != nil {
 		t.Fatal(err)
 	}

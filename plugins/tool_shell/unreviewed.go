@@ -84,7 +84,7 @@ func (u *unseen) tools() (out []string) {
 // Unreviewed notes a change that no person has agreed to, before it is made: until a
 // person has, verify is asked about in that folder, by whatever session.
 func (p *Plugin) Unreviewed(c tool.Change) error {
-	dir, err := p.folder(c.SessionID)
+	dir, err := p.cfg.Folder(c.SessionID)
 	if err != nil {
 		return nil //nolint:nilerr // a session without a workspace changes none
 	}

@@ -22,7 +22,7 @@ func reviewed(t *testing.T, how string) (w *world, p *person, call func(session,
 	must(t, os.Mkdir(filepath.Join(w.dir, ".git"), 0o755))
 	w.write("Makefile", "test:\n\t@sh check.sh\n")
 	w.write("check.sh", "echo the user\n")
-	files := tool_workspace.New(func(string) (string, error) { return w.dir, nil }, nil)
+	files := tool_workspace.New(func(string) (string, error) { return w.dir, nil }, nil, nil)
 	must(t, files.OnLoad(t.Context(), w.c))
 	p = &person{}
 	return w, p, w.dispatcher(p)
@@ -200,7 +200,7 @@ func (w *world) again(dir string) *world {
 		procs.Close(w.t.Context())
 		_ = root.Close()
 	})
-	n.p = tool_shell.New(func(string) (string, error) { return dir, nil }, w.trusted, tool.NewStore(root), procs, root)
+	n.p = tool_shell.New(tool_shell.Config{Folder: func(string) (string, error) { return dir, nil }, Trusted: w.trusted, Artifacts: tool.NewStore(root), Procs: procs, Data: root})
 	must(w.t, n.p.OnLoad(w.t.Context(), n.c))
 	n.p.Pin("s")
 	return n

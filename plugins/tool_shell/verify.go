@@ -138,7 +138,7 @@ func (p *Plugin) Pin(session string) {
 	root, _, sub := strings.Cut(session, "::agent::")
 	inherited, has := p.pins[root]
 	p.mu.Unlock()
-	if known || !p.trusted(session) {
+	if known || !p.cfg.Trusted(session) {
 		return // a folder that is trusted later brings what was shown then
 	}
 	commands := inherited
@@ -161,18 +161,18 @@ func (p *Plugin) Commands(session string) []string {
 	p.mu.Lock()
 	c := p.c
 	p.mu.Unlock()
-	if c == nil || !p.trusted(session) {
+	if c == nil || !p.cfg.Trusted(session) {
 		return nil
 	}
 	var configured []string
 	if raw := c.Config("verify"); raw != nil && json.Unmarshal(raw, &configured) == nil {
 		return configured
 	}
-	dir, err := p.folder(session)
+	dir, err := p.cfg.Folder(session)
 	if err != nil {
 		return nil
 	}
-	w, err := workspace.Open(dir)
+	w, err := p.cfg.Guard.Open(dir)
 	if err != nil {
 		return nil
 	}
@@ -298,7 +298,7 @@ func (p *Plugin) check(ctx context.Context, call tool.Call, c *checks, command s
 	done := event.VerifyCompleted{TurnID: call.Turn, Command: command}
 	if err == nil {
 		done.ExitCode = &r.code
-		if art, aerr := p.artifacts.Put(call, "text/plain; charset=utf-8", []byte(r.output)); aerr == nil && len(r.output) > 0 {
+		if art, aerr := p.cfg.Artifacts.Put(call, "text/plain; charset=utf-8", []byte(r.output)); aerr == nil && len(r.output) > 0 {
 			done.OutputRef = art.ID
 		}
 	}

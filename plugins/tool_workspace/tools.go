@@ -20,6 +20,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/yaya-ai/yaya/internal/gitread"
 	"github.com/yaya-ai/yaya/internal/workspace"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/plugin"
@@ -32,19 +33,21 @@ const (
 	maxSymbols = 400
 	maxMatches = 200
 	maxRead    = 60 << 10 // bytes of a file's text at once
+	maxDiff    = 256 << 10
 )
 
 // Plugin has the tools.
 type Plugin struct {
 	folder    func(session string) (string, error)
+	guard     *workspace.Guard
 	artifacts *tool.Store
 	review    atomic.Pointer[func() string] // reads patch_review
 }
 
 // New returns the plugin. folder returns the absolute path that a session works in;
-// artifacts keeps diffs.
-func New(folder func(session string) (string, error), artifacts *tool.Store) *Plugin {
-	return &Plugin{folder: folder, artifacts: artifacts}
+// guard opens it; artifacts keeps diffs.
+func New(folder func(session string) (string, error), guard *workspace.Guard, artifacts *tool.Store) *Plugin {
+	return &Plugin{folder: folder, guard: guard, artifacts: artifacts}
 }
 
 // Manifest implements [plugin.Plugin].
@@ -124,7 +127,7 @@ func (p *Plugin) open(session string) (*workspace.Workspace, error) {
 	if err != nil {
 		return nil, err
 	}
-	return workspace.Open(dir)
+	return p.guard.Open(dir)
 }
 
 // failure says what was wrong, without the paths of this machine.
@@ -258,19 +261,23 @@ type statusArgs struct {
 }
 
 func status(ctx context.Context, w *workspace.Workspace, a statusArgs) (tool.Result, error) {
-	branch, changed, err := w.Status(ctx)
+	st, err := gitread.ReadStatus(ctx, w.Root(), w.Dir())
 	if err != nil {
 		return tool.Result{}, err
 	}
-	blocks := []tool.Block{tool.Text("branch " + branch + "\n" + or(strings.Join(changed, "\n"), "nothing has changed"))}
+	text := "branch " + st.Branch + "\n" + or(strings.Join(st.Changed, "\n"), "nothing has changed")
+	if st.More {
+		text += "\n… there are others"
+	}
+	blocks := []tool.Block{tool.Text(text)}
 	if a.Diff {
-		diff, err := w.Diff(ctx)
+		diff, err := gitread.ReadDiff(ctx, w.Root(), w.Dir(), maxDiff)
 		if err != nil {
 			return tool.Result{}, err
 		}
 		blocks = append(blocks, tool.Text(diff))
 	}
-	return tool.OK(fmt.Sprintf("%d files have changed", len(changed)), blocks...), nil
+	return tool.OK(fmt.Sprintf("%d files have changed", len(st.Changed)), blocks...), nil
 }
 
 func or(s, otherwise string) string {

@@ -63,7 +63,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = root.Close() })
-	w.p = tool_workspace.New(func(string) (string, error) { return w.dir, nil }, tool.NewStore(root))
+	w.p = tool_workspace.New(func(string) (string, error) { return w.dir, nil }, nil, tool.NewStore(root))
 	if err := w.p.OnLoad(t.Context(), w.c); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,186 @@
+package workspace
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrOwn refuses a workspace that would give tools yaya's own files.
+var ErrOwn = errors.New("yaya keeps its tools out of its own folders")
+
+// Own is a folder of yaya's own.
+type Own struct {
+	Name string // for messages: "data folder"
+	Path string // it need not be there yet
+	Move string // what makes yaya keep it elsewhere: "--data-dir"
+}
+
+// Guard opens workspaces, and refuses those that are a folder of yaya's own, lie in
+// one, or contain one. Folders are compared by device and inode, on the opened
+// directories, so that links, mounts and spellings make no difference. A nil Guard
+// protects nothing. It is safe for concurrent use.
+type Guard struct {
+	own []Own
+	// ids has what the folders were when the guard was made, in case they are moved.
+	ids map[inode]Own
+}
+
+// inode identifies a folder.
+type inode struct{ dev, ino uint64 }
+
+// NewGuard returns a guard of folders.
+func NewGuard(own ...Own) (*Guard, error) {
+	g := &Guard{own: own, ids: map[inode]Own{}}
+	for _, o := range own {
+		up, there, err := ancestry(o.Path)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", o.Name, err)
+		}
+		if there {
+			g.ids[up[0]] = o
+		}
+	}
+	return g, nil
+}
+
+// Open opens the folder as a workspace; the caller closes it.
+func (g *Guard) Open(dir string) (*Workspace, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("workspace: %w", err)
+	}
+	if err := g.check(root, dir); err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	return &Workspace{root, dir}, nil
+}
+
+// Check tells why a folder cannot be a workspace; nil if it can.
+func (g *Guard) Check(dir string) error {
+	w, err := g.Open(dir)
+	if err != nil {
+		return err
+	}
+	return w.Close()
+}
+
+func (g *Guard) check(root *os.Root, dir string) error {
+	if g == nil {
+		return nil
+	}
+	folder, err := root.Open(".")
+	if err != nil {
+		return fmt.Errorf("workspace %s: %w", dir, err)
+	}
+	defer func() { _ = folder.Close() }()
+	if err := g.compare(folder, dir); err != nil {
+		return err
+	}
+	for _, mount := range mountsBelow(folder) { // a bind mount can bring anything into it
+		m, err := os.Open(mount) //nolint:forbidigo // the system names it; nothing is read
+		if err != nil {
+			continue // tools cannot enter it either
+		}
+		err = g.compare(m, mount)
+		if err = errors.Join(err, m.Close()); err != nil {
+			return fmt.Errorf("workspace %s has a mount in it: %w", dir, err)
+		}
+	}
+	return nil
+}
+
+// compare refuses an open folder for what is above it, and for what it is above of.
+func (g *Guard) compare(folder *os.File, dir string) error {
+	up, err := parents(folder)
+	if err != nil {
+		return fmt.Errorf("workspace %s: %w", dir, err)
+	}
+	for _, o := range g.own {
+		ways, there, err := ancestry(o.Path)
+		if err != nil {
+			return fmt.Errorf("workspace %s: yaya's own %s: %w", dir, o.Name, err)
+		}
+		for n, id := range ways {
+			if id == up[0] && (n > 0 || !there) {
+				return fmt.Errorf("%w: workspace %s contains its %s: choose a folder below, or move that with %s", ErrOwn, dir, o.Name, o.Move)
+			}
+		}
+		if there && within(up, ways[0]) {
+			return g.inside(dir, up[0] == ways[0], o)
+		}
+	}
+	for id, o := range g.ids {
+		if within(up, id) {
+			return g.inside(dir, up[0] == id, o)
+		}
+	}
+	return nil
+}
+
+func (g *Guard) inside(dir string, same bool, o Own) error {
+	if same {
+		return fmt.Errorf("%w: workspace %s is its %s: choose another folder", ErrOwn, dir, o.Name)
+	}
+	return fmt.Errorf("%w: workspace %s lies in its %s: choose another folder", ErrOwn, dir, o.Name)
+}
+
+func within(up []inode, id inode) bool {
+	for _, u := range up {
+		if u == id {
+			return true
+		}
+	}
+	return false
+}
+
+// ancestry returns a folder and those above it, or if it is not there, the nearest one
+// above that is, and those above that.
+func ancestry(dir string) (up []inode, there bool, err error) {
+	there = true
+	for at := dir; ; at = filepath.Dir(at) {
+		f, err := os.OpenFile(at, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0) //nolint:forbidigo // nothing is read
+		if errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at) {
+			there = false
+			continue
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		up, err = parents(f)
+		return up, there, errors.Join(err, f.Close())
+	}
+}
+
+// parents returns an open folder and those above it. It needs no right to read them.
+func parents(f *os.File) ([]inode, error) {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	var up []inode
+	cerr := raw.Control(func(fd uintptr) {
+		for n := range 1000 {
+			var st unix.Stat_t
+			name := "."
+			if n > 0 {
+				name = strings.TrimSuffix(strings.Repeat("../", n), "/")
+			}
+			if err = unix.Fstatat(int(fd), name, &st, 0); err != nil { //nolint:gosec // a descriptor fits
+				return
+			}
+			id := inode{uint64(st.Dev), st.Ino} //nolint:gosec,unconvert // a name; its type differs between systems
+			if n > 0 && up[n-1] == id {
+				return
+			}
+			up = append(up, id)
+		}
+		err = errors.New("the folder lies too deep")
+	})
+	return up, errors.Join(err, cerr)
+}
