@@ -283,7 +283,12 @@ func TestStates(t *testing.T) {
 			r.git("commit", "-q", "--allow-empty", "-m", "behind")
 			r.git("checkout", "-q", "main")
 		},
-		"follows what is gone": func(r *repo) { base(r); r.git("branch", "up"); r.git("branch", "-u", "up"); r.git("branch", "-D", "up") },
+		"follows what is gone": func(r *repo) {
+			base(r)
+			r.git("branch", "up")
+			r.git("branch", "-u", "up")
+			r.git("branch", "-D", "up")
+		},
 		"clone": func(r *repo) {
 			base(r)
 			to := r.dir + "-clone"

@@ -1,0 +1,54 @@
+package workspace_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/yaya-ai/yaya/internal/workspace"
+)
+
+// SEC-4: a bind mount makes no difference.
+func TestGuardOfMounts(t *testing.T) {
+	base := t.TempDir()
+	data, ws := filepath.Join(base, "state/data"), filepath.Join(base, "ws")
+	for _, dir := range []string{data, filepath.Join(data, "keys"), filepath.Join(ws, "in")} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g, err := workspace.NewGuard(
+		workspace.Own{Name: "data folder", Path: data, Move: "--data-dir"},
+		workspace.Own{Name: "key folder", Path: filepath.Join(data, "keys"), Move: "--data-dir"},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Check(ws); err != nil {
+		t.Fatalf("Check(%s) = %v before anything is mounted", ws, err)
+	}
+	for _, tt := range []struct{ name, source, target, workspace string }{
+		{"the folder as workspace", data, ws, ws},
+		{"the folder above as workspace", filepath.Dir(data), ws, ws},
+		{"the folder in the workspace", data, filepath.Join(ws, "in"), ws},
+		{"the folder above in the workspace", filepath.Dir(data), filepath.Join(ws, "in"), ws},
+		{"the keys in the workspace", filepath.Join(data, "keys"), filepath.Join(ws, "in"), ws},
+		{"the workspace lies in the mount", data, filepath.Join(ws, "in"), filepath.Join(ws, "in/keys")},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if err := syscall.Mount(tt.source, tt.target, "", syscall.MS_BIND, ""); err != nil {
+				t.Skipf("bind mounts are not to be had: %v", err)
+			}
+			defer func() {
+				if err := syscall.Unmount(tt.target, 0); err != nil {
+					t.Error(err)
+				}
+			}()
+			if err := g.Check(tt.workspace); !errors.Is(err, workspace.ErrOwn) {
+				t.Errorf("Check = %v, want %v", err, workspace.ErrOwn)
+			}
+		})
+	}
+}
