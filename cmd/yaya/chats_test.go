@@ -16,6 +16,12 @@ import (
 	"github.com/yaya-ai/yaya/internal/sse"
 )
 
+func (b *box) authorize(req *http.Request) {
+	if b.token != "" {
+		req.Header.Set("Authorization", "Bearer "+b.token)
+	}
+}
+
 // v1 sends a request to the session API.
 func (b *box) v1(method, path, body string) (int, map[string]any) {
 	b.t.Helper()
@@ -26,6 +32,7 @@ func (b *box) v1(method, path, body string) (int, map[string]any) {
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
 	}
+	b.authorize(req)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		b.t.Fatal(err)
@@ -56,6 +63,7 @@ func (b *box) until(id, after, typ string) (events []sse.Event, last string) {
 	if after != "" {
 		req.Header.Set("Last-Event-ID", after)
 	}
+	b.authorize(req)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		b.t.Fatal(err)

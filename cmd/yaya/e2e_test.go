@@ -85,6 +85,8 @@ type box struct {
 	dir  string
 	addr string
 	cwd  string // of what goes on; "" for this one's
+	// token makes a device of who talks to /v1; without it the owner does.
+	token string
 }
 
 func newBox(t *testing.T) *box {

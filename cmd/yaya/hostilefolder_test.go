@@ -2,11 +2,14 @@ package main
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/yaya-ai/yaya/gateway/client"
 )
 
 // hostileFolders makes folders that run a command when git looks at them.
@@ -148,24 +151,33 @@ func TestOwnFoldersAreOutOfReach(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	phone, err := client.New("http://"+b.addr, "phone", "a phone")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := phone.Enrol(t.Context(), nil, b.invite("default", "sessions:write")); err != nil {
+		t.Fatal(err)
+	}
 	for name, ws := range map[string]string{
 		"the data folder": data, "the keys": filepath.Join(data, "keys"), "the folder above": b.dir, "a link": link,
 		"below a link": filepath.Join(link, "keys"), "the configuration folder": config, "everything": "/",
 	} {
 		t.Run(name, func(t *testing.T) {
-			ob := *b
-			ob.t = t
-			for _, strategy := range []string{"react", "coder"} {
-				status, out := ob.v1("POST", "/sessions", fmt.Sprintf(`{"workspace_path":%q}`, ws))
-				if status >= 400 && status < 500 {
-					continue // refused at once
-				}
-				if status != 201 {
-					t.Fatal(status, out)
-				}
-				got := ob.say(fmt.Sprintf(`{"workspace_path":%q,"strategy":%q}`, ws, strategy), "hello")
-				if strings.Contains(got, mark) || strings.Contains(got, "tapes") || !strings.Contains(got, "yaya keeps its tools out of its own folders") {
-					t.Errorf("%s: got %s", strategy, got)
+			for _, token := range []string{"", phone.Token} {
+				for _, strategy := range []string{"react", "coder"} {
+					ob := *b
+					ob.t, ob.token = t, token
+					status, out := ob.v1("POST", "/sessions", fmt.Sprintf(`{"workspace_path":%q}`, ws))
+					if status == http.StatusBadRequest || status == http.StatusForbidden && token != "" {
+						continue // refused at once
+					}
+					if status != http.StatusCreated {
+						t.Fatal(status, out)
+					}
+					got := ob.say(fmt.Sprintf(`{"workspace_path":%q,"strategy":%q}`, ws, strategy), "hello")
+					if strings.Contains(got, mark) || strings.Contains(got, "tapes") || !strings.Contains(got, "yaya keeps its tools out of its own folders") {
+						t.Errorf("%s, device %t: got %.3000s", strategy, token != "", got)
+					}
 				}
 			}
 		})

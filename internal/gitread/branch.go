@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -126,10 +127,10 @@ type step struct {
 	c    commit
 }
 
-func (w walk) Len() int           { return len(w) }
-func (w walk) Less(i, j int) bool { return w[i].date > w[j].date }
-func (w walk) Swap(i, j int)      { w[i], w[j] = w[j], w[i] }
-func (w *walk) Push(x any)        { *w = append(*w, x.(step)) }
+func (w *walk) Len() int           { return len(*w) }
+func (w *walk) Less(i, j int) bool { return (*w)[i].date > (*w)[j].date }
+func (w *walk) Swap(i, j int)      { (*w)[i], (*w)[j] = (*w)[j], (*w)[i] }
+func (w *walk) Push(x any)         { *w = append(*w, x.(step)) }
 func (w *walk) Pop() any {
 	last := (*w)[len(*w)-1]
 	*w = (*w)[:len(*w)-1]
@@ -140,7 +141,6 @@ func (w *walk) Pop() any {
 func (r *Repo) distance(ctx context.Context, ours, theirs id) (ahead, behind int, known bool, err error) {
 	sides := map[id]byte{}
 	var todo walk
-	single := 0 // in todo, that only one side is known to have
 	add := func(i id, side byte) error {
 		before, seen := sides[i]
 		sides[i] = before | side
@@ -171,14 +171,8 @@ func (r *Repo) distance(ctx context.Context, ours, theirs id) (ahead, behind int
 		return 0, 0, false, err
 	}
 	for n := 0; len(todo) > 0; n++ {
-		single = 0
-		for _, s := range todo {
-			if sides[s.id] != 3 {
-				single++
-			}
-		}
-		if single == 0 {
-			break
+		if !slices.ContainsFunc(todo, func(s step) bool { return sides[s.id] != 3 }) {
+			break // what is left is known to both
 		}
 		if n == maxWalked {
 			return 0, 0, false, nil

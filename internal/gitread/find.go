@@ -28,8 +28,9 @@ func open(work *os.Root, dir string) (*Repo, error) {
 		return nil, err
 	}
 	r := &Repo{work: work, attrs: map[string][]attribute{}}
-	at, info := work, fs.FileInfo(nil)
-	if info, err = work.Stat("."); err != nil {
+	at := work
+	info, err := work.Stat(".")
+	if err != nil {
 		return nil, err
 	}
 	for range maxDepth {

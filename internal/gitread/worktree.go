@@ -199,7 +199,7 @@ func (w walker) file(ctx context.Context, dir *os.Root, name string, e *entry, t
 	if e.assumed || e.mode == modeModule || e.skipped && !there {
 		return nil
 	}
-	y := byte(' ')
+	var y byte
 	switch {
 	case !there || typ.IsDir():
 		y = 'D'
