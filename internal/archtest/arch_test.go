@@ -76,10 +76,14 @@ var allowed = map[string][]string{
 
 // forbidden are outside packages that a package must do without, and why.
 var forbidden = map[string]map[string]string{
-	"kernel/...":    {"net/http": "the kernel has no network (Y-1)", "os/exec": "the kernel starts nothing", "github.com/mark3labs/mcp-go": "MCP is not the kernel's (F-5)"},
-	"feature":       {"net/http": "transports are outside the feature layer (F-27)", "os/exec": "processes are outside the feature layer (F-27)", "github.com/mark3labs/mcp-go": "MCP is outside the feature layer (F-5)"},
-	"plugins/llm_*": {"net/http": "providers speak through their SDK (Y-148)", "net": "providers speak through their SDK (Y-148)", "golang.org/x/net": "providers speak through their SDK (Y-148)"},
-	"gateway":       {"github.com/mark3labs/mcp-go": "the MCP handler is mounted, not known"},
+	"kernel/...":             {"net/http": "the kernel has no network (Y-1)", "os/exec": "the kernel starts nothing", "github.com/mark3labs/mcp-go": "MCP is not the kernel's (F-5)"},
+	"feature":                {"net/http": "transports are outside the feature layer (F-27)", "os/exec": "processes are outside the feature layer (F-27)", "github.com/mark3labs/mcp-go": "MCP is outside the feature layer (F-5)"},
+	"plugins/llm_*":          {"net/http": "providers speak through their SDK (Y-148)", "net": "providers speak through their SDK (Y-148)", "golang.org/x/net": "providers speak through their SDK (Y-148)"},
+	"internal/gitread":       {"os/exec": "repositories configure what git runs (SEC-2)"},
+	"internal/workspace":     {"os/exec": "looking at a folder starts nothing (SEC-2)"},
+	"plugins/tool_workspace": {"os/exec": "looking at a folder starts nothing (SEC-2)"},
+	"plugins/strategy_coder": {"os/exec": "a turn begins without a process (SEC-2)"},
+	"gateway":                {"github.com/mark3labs/mcp-go": "the MCP handler is mounted, not known"},
 }
 
 type pkg struct {

@@ -161,7 +161,7 @@ func (r *Repo) current(ctx context.Context, ix *index, p string, oldMode uint32)
 }
 
 func (r *Repo) readWork(rel string) ([]byte, error) {
-	dir, err := r.work.OpenRoot(path.Dir(rel))
+	dir, err := openFolder(r.work, path.Dir(rel))
 	if err != nil {
 		return nil, err
 	}

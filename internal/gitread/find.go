@@ -112,7 +112,7 @@ func (r *Repo) at(root *os.Root, dir string, workspace bool) (bool, error) {
 	}
 	switch {
 	case info.IsDir():
-		if r.git, err = root.OpenRoot(".git"); err != nil {
+		if r.git, err = openFolder(root, ".git"); err != nil {
 			return false, err
 		}
 		r.common = r.git
@@ -149,10 +149,10 @@ func (r *Repo) linked(root *os.Root, dir string) error {
 	}
 	elsewhere := fmt.Errorf("%w: its file .git names a folder elsewhere that does not name it in turn", ErrNoRepository)
 	if worktrees := filepath.Dir(target); filepath.Base(worktrees) == "worktrees" {
-		if r.common, err = os.OpenRoot(filepath.Dir(worktrees)); err != nil {
+		if r.common, err = os.OpenRoot(filepath.Dir(worktrees) + "/."); err != nil {
 			return errors.Join(elsewhere, err)
 		}
-		if r.git, err = r.common.OpenRoot("worktrees/" + filepath.Base(target)); err != nil {
+		if r.git, err = openFolder(r.common, "worktrees/"+filepath.Base(target)); err != nil {
 			return errors.Join(elsewhere, err, r.common.Close())
 		}
 		back, err := readFile(r.git, "gitdir", maxSmall)
@@ -171,11 +171,11 @@ func (r *Repo) linked(root *os.Root, dir string) error {
 		return nil
 	}
 	if rel, err := filepath.Rel(dir, target); err == nil && filepath.IsLocal(rel) && rel != "." {
-		r.git, err = root.OpenRoot(rel)
+		r.git, err = openFolder(root, rel)
 		r.common = r.git
 		return err
 	}
-	if r.git, err = os.OpenRoot(target); err != nil {
+	if r.git, err = os.OpenRoot(target + "/."); err != nil {
 		return errors.Join(elsewhere, err)
 	}
 	r.common = r.git

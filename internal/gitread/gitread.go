@@ -152,6 +152,10 @@ func openFile(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
 	return f, info, nil
 }
 
+// openFolder opens a folder below another. Without the dot a pipe of that name would
+// be waited for.
+func openFolder(root *os.Root, name string) (*os.Root, error) { return root.OpenRoot(name + "/.") }
+
 // readFile reads a regular file of at most limit bytes.
 func readFile(root *os.Root, name string, limit int64) ([]byte, error) {
 	f, info, err := openFile(root, name)

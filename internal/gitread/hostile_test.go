@@ -182,8 +182,24 @@ func TestDamaged(t *testing.T) {
 		"a pipe as index":       func(r *repo) { pipe(r, ".git/index") },
 		"a pipe as HEAD":        func(r *repo) { pipe(r, ".git/HEAD") },
 		"a pipe as packed-refs": func(r *repo) { r.must(os.Remove(r.path(".git/refs/heads/main"))); pipe(r, ".git/packed-refs") },
-		"an index of nothing":   func(r *repo) { r.write(".git/index", "") },
-		"an index of many":      func(r *repo) { r.write(".git/index", "DIRC\x00\x00\x00\x02\xff\xff\xff\xff"+strings.Repeat("x", 200)) },
+		"a gitfile that names a pipe": func(r *repo) {
+			r.must(os.RemoveAll(r.path(".git")))
+			pipe(r, "p")
+			r.write(".git", "gitdir: p\n")
+		},
+		"a gitfile that names a pipe elsewhere": func(r *repo) {
+			r.must(os.RemoveAll(r.path(".git")))
+			away := &repo{r.t, r.t.TempDir()}
+			pipe(away, "p")
+			r.write(".git", "gitdir: "+away.path("p")+"\n")
+		},
+		"a pipe as pack folder": func(r *repo) {
+			r.must(os.RemoveAll(r.path(".git/objects")))
+			r.mkdir(".git/objects")
+			pipe(r, ".git/objects/pack")
+		},
+		"an index of nothing": func(r *repo) { r.write(".git/index", "") },
+		"an index of many":    func(r *repo) { r.write(".git/index", "DIRC\x00\x00\x00\x02\xff\xff\xff\xff"+strings.Repeat("x", 200)) },
 		"a sparse index of 1 TiB": func(r *repo) {
 			r.must(os.Truncate(r.path(".git/index"), 1<<40))
 		},
@@ -257,7 +273,7 @@ func TestFlippedBits(t *testing.T) {
 		r.must(os.Chmod(file, 0o600))
 		whole, err := os.ReadFile(file)
 		r.must(err)
-		for range 150 {
+		for range 40 {
 			data := bytes.Clone(whole)
 			for range 1 + rnd.IntN(4) {
 				data[rnd.IntN(len(data))] ^= 1 << rnd.IntN(8)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // kind is what an object is, as packs number it.
@@ -144,7 +145,7 @@ func (s *store) fromPacks(ctx context.Context, i id) (kind, []byte, error) {
 const maxPacks = 1000
 
 func (s *store) findPacks() error {
-	dir, err := s.root.OpenFile("objects/pack", os.O_RDONLY, 0)
+	dir, err := s.root.OpenFile("objects/pack", os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -126,7 +126,7 @@ func (w walker) dir(ctx context.Context, dir *os.Root, prefix string, entries []
 			continue
 		}
 		delete(names, name)
-		child, err := dir.OpenRoot(name)
+		child, err := openFolder(dir, name)
 		if err != nil {
 			return err
 		}
@@ -169,7 +169,7 @@ func (w walker) stranger(ctx context.Context, dir *os.Root, prefix, name string,
 	if depth > maxDepth {
 		return false, fmt.Errorf("%w: its folders are too deep", errTooLarge)
 	}
-	child, err := dir.OpenRoot(name)
+	child, err := openFolder(dir, name)
 	if err != nil {
 		return false, nil //nolint:nilerr // as git does with a folder that cannot be read
 	}

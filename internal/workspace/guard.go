@@ -51,7 +51,10 @@ func NewGuard(own ...Own) (*Guard, error) {
 
 // Open opens the folder as a workspace; the caller closes it.
 func (g *Guard) Open(dir string) (*Workspace, error) {
-	root, err := os.OpenRoot(dir)
+	if dir == "" {
+		return nil, errors.New("workspace: no folder is named")
+	}
+	root, err := os.OpenRoot(dir + "/.") // a pipe is not waited for
 	if err != nil {
 		return nil, fmt.Errorf("workspace: %w", err)
 	}

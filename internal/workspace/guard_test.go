@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/yaya-ai/yaya/internal/workspace"
@@ -35,6 +36,15 @@ func TestGuard(t *testing.T) {
 	}
 	if err := os.Rename(at("moved/data"), at("moved/elsewhere")); err != nil {
 		t.Fatal(err)
+	}
+	pipe := at("pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, dir := range map[string]string{"a pipe": pipe, "nothing": ""} {
+		if err := g.Check(dir); err == nil {
+			t.Errorf("Check(%s) = nil, want an error at once", name)
+		}
 	}
 	for _, tt := range []struct{ name, dir, want string }{
 		{"a project", at("home/project"), ""},
