@@ -213,7 +213,7 @@ func (s *survey) ending(dir, suffix string) []string {
 	if path.IsAbs(dir) {
 		f, err = os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY, 0) //nolint:forbidigo,gosec // outside the workspace, where the command goes
 	} else {
-		f, err = s.at.w.Root().OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY, 0)
+		f, err = s.at.w.Root().OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
 	}
 	if err != nil {
 		return nil
