@@ -214,9 +214,9 @@ func isSeal(line string) bool { return strings.Contains(line, `"event":"log_seal
 // places each, by verify and by the next start.
 func TestRewrittenAuditIsNamed(t *testing.T) {
 	s := newSafe(t, t.TempDir())
-	for range 6 {
+	for range 4 {
 		l := s.open()
-		s.append(l, 20)
+		s.append(l, 15)
 		s.close(l)
 	}
 	whole, err := os.ReadFile(s.log())
@@ -322,7 +322,7 @@ func TestRewrittenAuditIsNamed(t *testing.T) {
 				if err != nil || v.Problem == nil || !strings.Contains(v.Problem.Problem, tt.want) || v.Problem.Remedy == "" {
 					t.Fatalf("time %d: Verify = %+v, %v, want %q", n, v.Problem, err, tt.want)
 				}
-				if n >= 10 { // starts are slow
+				if n >= 3 { // starts are slow
 					continue
 				}
 				l, err := s.try()
