@@ -335,7 +335,7 @@ func TestRewrittenAuditIsNamed(t *testing.T) {
 			}
 		})
 	}
-	if err := os.WriteFile(s.log(), whole, 0o600); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(s.log()), 0o700), os.WriteFile(s.log(), whole, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	if v := s.verify(); v.Problem != nil {
