@@ -90,6 +90,9 @@ func (w *Workspace) Search(ctx context.Context, q Query) (out []Match, more bool
 		var clean string
 		var info fs.FileInfo
 		if clean, err = w.Clean(start); err == nil {
+			clean, err = w.real(clean)
+		}
+		if err == nil {
 			if info, err = w.root.Stat(clean); err == nil {
 				err = walk(Entry{Path: clean, Size: info.Size()})
 			}
@@ -195,7 +198,7 @@ func (s *searcher) work(ctx context.Context) {
 		if ctx.Err() != nil {
 			continue // drain
 		}
-		data, _, err := s.w.Read(j.path)
+		data, _, err := s.w.read(j.path)
 		if err != nil || IsBinary(data) || (s.need != nil && !bytes.Contains(data, s.need)) {
 			continue
 		}

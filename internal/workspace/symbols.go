@@ -31,7 +31,8 @@ func (w *Workspace) Symbols(ctx context.Context, p string, limit int) (out []Sym
 		if find == nil {
 			return nil
 		}
-		text, err := w.Text(e.Path)
+		data, _, err := w.read(e.Path)
+		text, err := asText(data, err)
 		if err != nil {
 			return nil //nolint:nilerr // what cannot be read has no symbols
 		}

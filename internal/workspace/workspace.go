@@ -1,8 +1,9 @@
 // Package workspace looks at a folder of source code for agents: its tree, its
 // text, its symbols. Nothing outside the folder is reached, whatever links and names
 // say (R17): everything goes through an os.Root. A folder of yaya's own cannot be
-// reached at all: see [Guard]. What .gitignore leaves out is left
-// out, and .git is never shown. Everything is bounded.
+// reached at all: see [Guard]. What .gitignore leaves out is left out, and what is
+// Git's own is never shown: its configuration and its logs may hold credentials.
+// Everything is bounded.
 package workspace
 
 import (
@@ -40,6 +41,8 @@ var (
 	ErrTooLarge = fmt.Errorf("the file has more than %d bytes", MaxFile)
 	// ErrIrregular refuses what is no regular file.
 	ErrIrregular = errors.New("it is no regular file")
+	// ErrGit refuses what is in a repository's own folder.
+	ErrGit = errors.New("it belongs to git, and is not shown")
 )
 
 // Workspace is an open folder; a [Guard] opens it. It is safe for concurrent use.
@@ -100,11 +103,23 @@ func (w *Workspace) Read(p string) ([]byte, fs.FileInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	if p, err = w.real(p); err != nil {
+		return nil, nil, err
+	}
+	return w.read(p)
+}
+
+// read is Read for a path that is clean, not Git's own and without links, as those
+// from Walk are.
+func (w *Workspace) read(p string) ([]byte, fs.FileInfo, error) {
 	f, info, err := w.open(p)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer func() { _ = f.Close() }()
+	if w.isGitConfig(info) {
+		return nil, nil, ErrGit
+	}
 	if info.Size() > MaxFile {
 		return nil, nil, ErrTooLarge
 	}
@@ -118,6 +133,10 @@ func (w *Workspace) Read(p string) ([]byte, fs.FileInfo, error) {
 // Text reads a file that is text.
 func (w *Workspace) Text(p string) (string, error) {
 	data, _, err := w.Read(p)
+	return asText(data, err)
+}
+
+func asText(data []byte, err error) (string, error) {
 	if err != nil {
 		return "", err
 	}
@@ -156,6 +175,9 @@ func (w *Workspace) Walk(ctx context.Context, p string, visit func(e Entry) erro
 	if err != nil {
 		return err
 	}
+	if _, err := w.real(p); err != nil {
+		return err
+	}
 	fsys := w.root.FS()
 	var patterns []gitignore.Pattern
 	for dir := "."; ; { // those of the folders above count, too
@@ -192,7 +214,7 @@ func (w *Workspace) Walk(ctx context.Context, p string, visit func(e Entry) erro
 		}
 		parts := strings.Split(at, "/")
 		above := scopes[path.Dir(at)]
-		if d.Name() == ".git" || gitignore.NewMatcher(above).Match(parts, d.IsDir()) {
+		if isGit(d.Name()) || (d.IsDir() && w.isRepository(at)) || gitignore.NewMatcher(above).Match(parts, d.IsDir()) {
 			if d.IsDir() {
 				return fs.SkipDir
 			}

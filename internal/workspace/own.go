@@ -1,0 +1,86 @@
+package workspace
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"syscall"
+)
+
+// maxLinks is how many links a path may lead over, as the kernel counts them.
+const maxLinks = 40
+
+// isGit reports whether a name is that of a repository's own folder, also where file
+// systems do not tell capitals from others, or drop dots and blanks at the end.
+func isGit(name string) bool { return strings.EqualFold(strings.TrimRight(name, ". "), ".git") }
+
+// isRepository reports whether a folder is a repository's own by what is in it, as one
+// without a working tree is, and one that a file .git names.
+func (w *Workspace) isRepository(dir string) bool {
+	head, err := w.root.Lstat(path.Join(dir, "HEAD"))
+	if err != nil || head.IsDir() {
+		return false
+	}
+	for _, name := range []string{"objects", "refs"} {
+		if info, err := w.root.Lstat(path.Join(dir, name)); err != nil || !info.IsDir() {
+			return false
+		}
+	}
+	return true
+}
+
+// isGitConfig reports whether a file is the repository's configuration under another
+// name: a hard link.
+func (w *Workspace) isGitConfig(info fs.FileInfo) bool {
+	if st, ok := info.Sys().(*syscall.Stat_t); !ok || st.Nlink < 2 {
+		return false
+	}
+	config, err := w.root.Stat(".git/config")
+	return err == nil && os.SameFile(info, config)
+}
+
+// real returns a clean path without the links in it, and refuses one that leads into a
+// repository's own folder.
+func (w *Workspace) real(p string) (string, error) {
+	at, rest, links := ".", p, 0
+	for rest != "" {
+		var name string
+		name, rest, _ = strings.Cut(rest, "/")
+		switch {
+		case name == "" || name == ".":
+			continue
+		case name == ".." && at == ".":
+			return "", ErrOutside
+		case name == "..":
+			at = path.Dir(at)
+			continue
+		case isGit(name):
+			return "", ErrGit
+		}
+		next := path.Join(at, name)
+		info, err := w.root.Lstat(next)
+		if err != nil {
+			return "", err
+		}
+		if info.Mode()&fs.ModeSymlink != 0 {
+			target, err := w.root.Readlink(next)
+			if err != nil {
+				return "", err
+			}
+			if links++; links > maxLinks {
+				return "", fmt.Errorf("%s: too many links", p)
+			}
+			if path.IsAbs(target) {
+				return "", ErrOutside
+			}
+			rest = target + "/" + rest
+			continue
+		}
+		if at = next; info.IsDir() && w.isRepository(at) {
+			return "", ErrGit
+		}
+	}
+	return at, nil
+}
