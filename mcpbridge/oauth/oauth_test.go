@@ -230,6 +230,15 @@ func TestTransport(t *testing.T) {
 	if n := p.refreshes.Load(); n != 2 {
 		t.Errorf("%d refreshes for 20 calls", n)
 	}
+	// No other origin gets a token (R21).
+	var leaked atomic.Bool
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		leaked.Store(r.Header.Get("Authorization") != "")
+	}))
+	defer other.Close()
+	if code, err := post(t.Context(), tr, other.URL+"/mcp", "", nil); err != nil || code != 200 || leaked.Load() {
+		t.Errorf("another origin: %d %v, and it got a token: %v", code, err, leaked.Load())
+	}
 	// A credential of the caller's own is left alone.
 	if code, err := post(t.Context(), tr, u, "", func(r *http.Request) { r.Header.Set("Authorization", "Bearer mine") }); err != nil || code != 401 {
 		t.Errorf("%d %v", code, err)

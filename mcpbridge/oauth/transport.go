@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -25,6 +26,9 @@ type Transport struct {
 	Name   string // as configured, for messages
 	Config Config
 	Store  *Store
+
+	parse  sync.Once
+	origin *url.URL // of Server; nil when it is none
 
 	mu     sync.Mutex
 	loaded time.Time // the file's time
@@ -69,6 +73,10 @@ const refreshEarly = 30 * time.Second
 // RoundTrip implements [http.RoundTripper]. Requests to another origin than the
 // server's are sent as they are.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	t.parse.Do(func() { t.origin, _ = url.Parse(t.Server) }) // what is no URL has no origin
+	if t.origin == nil || req.URL.Scheme != t.origin.Scheme || req.URL.Host != t.origin.Host {
+		return t.Next.RoundTrip(req)
+	}
 	token, p, err := t.token(req.Context())
 	if err != nil {
 		return nil, err
