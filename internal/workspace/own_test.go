@@ -46,7 +46,7 @@ func TestGitIsNotShown(t *testing.T) {
 	if err := os.Link(filepath.Join(dir, "a.txt"), filepath.Join(dir, "hard.txt")); err != nil {
 		t.Fatal(err)
 	}
-	w, err := Open(dir)
+	w, err := (*Guard)(nil).Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
