@@ -382,7 +382,7 @@ func TestRestricted(t *testing.T) {
 	if got := w.p.Commands("s"); !slices.Equal(got, []string{"make first"}) {
 		t.Errorf("Commands in a trusted folder = %q, want make first", got)
 	}
-	if ok := w.c.tools["verify"].(tool.PreApproved).PreApproved(tool.Call{SessionID: "s"}); !ok {
+	if !w.preApproved() {
 		t.Error("PreApproved of what was trusted = false, want true")
 	}
 }
