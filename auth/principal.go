@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/yaya-ai/yaya/internal/control"
 )
 
 // Scope is a right, resource:action.
@@ -37,6 +39,16 @@ func AllScopes() []Scope {
 		AgentsRead, SessionsRead, SessionsWrite, AgentsKill, ApprovalsAnswer, MemoryRead, SkillsInvoke, ToolsCall, KernelAttach,
 		DevicesRead, DevicesApprove, DevicesManage, ConfigRead, ConfigWrite, AuditRead, MetricsRead,
 	}
+}
+
+// ScopeNames are the names of all scopes.
+func ScopeNames() []string {
+	all := AllScopes()
+	names := make([]string, len(all))
+	for i, s := range all {
+		names[i] = string(s)
+	}
+	return names
 }
 
 // DefaultScopes are those of a new device: to read and to converse.
@@ -108,6 +120,26 @@ func (p Principal) Actor() string {
 	return p.ID
 }
 
+// Name is what rules and profiles call the principal, and what keeps its sessions
+// apart from those of others; "" is nobody.
+func (p Principal) Name() string {
+	switch p.Kind {
+	case Owner:
+		return control.Owner
+	case Device:
+		return "device:" + p.ID
+	case External:
+		// Tokens are of the one issuer that is configured.
+		_, subject, _ := strings.Cut(p.ID, "|")
+		return "issuer:" + subject
+	case Anonymous:
+	}
+	return ""
+}
+
+// Has reports whether the principal has a scope now.
+func (p Principal) Has(scope string) bool { return Allow(p, Scope(scope)) == nil }
+
 // Scopes are what the principal may do now (R2, R7): for a device what the store
 // grants it, whatever its token or it says.
 func (p Principal) Scopes() []Scope {
@@ -155,7 +187,7 @@ func WithPrincipal(ctx context.Context, p Principal) context.Context {
 	return context.WithValue(ctx, principalKey{}, p)
 }
 
-// FromContext returns who a request is from.
+// FromContext returns who a request is from: nobody, unless it has been established.
 func FromContext(ctx context.Context) Principal {
 	p, _ := ctx.Value(principalKey{}).(Principal)
 	return p

@@ -151,7 +151,7 @@ func (r *rig) install(t *testing.T, ps ...feature.Provider) {
 
 func (r *rig) call(t *testing.T, snap *tool.Snapshot, name string) tool.Result {
 	t.Helper()
-	return r.disp.Call(t.Context(), snap, tool.Call{ID: "c", Name: name, SessionID: "s", Origin: tool.OriginLoop})
+	return r.disp.Call(t.Context(), snap, tool.Call{Caller: tool.LocalOwner, ID: "c", Name: name, SessionID: "s", Origin: tool.OriginLoop})
 }
 
 func names(s *tool.Snapshot) string {
@@ -562,7 +562,7 @@ func TestNormalisation(t *testing.T) {
 		}
 		// UP-33: a hint relaxes nothing.
 		strict := tool.NewDispatcher(tool.DispatcherConfig{Registry: r.reg})
-		if res := strict.Call(t.Context(), snap, tool.Call{Name: "srv__hostile", Origin: tool.OriginLoop}); res.ErrorKind != tool.ErrRejected {
+		if res := strict.Call(t.Context(), snap, tool.Call{Caller: tool.LocalOwner, Name: "srv__hostile", Origin: tool.OriginLoop}); res.ErrorKind != tool.ErrRejected {
 			t.Errorf("a hint relaxed the policy: %+v", res)
 		}
 	})

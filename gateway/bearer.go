@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/auth"
-	"github.com/yaya-ai/yaya/internal/principal"
 )
 
 // guard lets those through whom a route is for, with who they are in the
@@ -62,9 +61,6 @@ func (s *Server) guard(a access, next http.Handler) http.Handler {
 			return
 		}
 		ctx := auth.WithPrincipal(r.Context(), p)
-		if name := nameOf(p); name != principal.Owner { // that is what it is without
-			ctx = principal.With(ctx, name)
-		}
 		if p.Kind == auth.Device {
 			var end context.CancelCauseFunc
 			ctx, end = context.WithCancelCause(ctx)
@@ -73,18 +69,6 @@ func (s *Server) guard(a access, next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})
-}
-
-// nameOf is what those see who keep principals apart and need to know no more.
-func nameOf(p auth.Principal) string {
-	switch p.Kind {
-	case auth.Device:
-		return "device|" + p.ID
-	case auth.External:
-		return p.ID
-	case auth.Owner, auth.Anonymous:
-	}
-	return principal.Owner
 }
 
 // identify establishes who a request is from: by its token if it has one, else

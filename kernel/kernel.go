@@ -11,6 +11,7 @@ package kernel
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -58,6 +59,8 @@ type Config struct {
 	ApprovalTimeout func(session string) time.Duration
 	// Audit is told of every answer to an ask; see [approval.Config].
 	Audit func(approval.Request, approval.Decision) error
+	// Scopes are those that rules and profiles may name.
+	Scopes []string
 	// Boundary is called before each turn.
 	Boundary func(ctx context.Context)
 	Log      zerolog.Logger
@@ -169,7 +172,7 @@ func (k *Kernel) decide() (err error) {
 	}
 	k.Dispatch = tool.NewDispatcher(tool.DispatcherConfig{
 		Registry: k.Tools, Observer: k.cfg.Observer, Unreviewed: k.cfg.Unreviewed, Artifacts: k.Artifacts, Log: k.cfg.Log,
-		Policy: approval.Policy{Rules: k.rules}, Approver: approver,
+		Policy: approval.Policy{Rules: config.Derive(k.Settings, k.rules)}, Approver: approver, Agent: k.agent,
 	})
 	return nil
 }
@@ -190,9 +193,27 @@ func (k *Kernel) audience(id string) bool {
 	return false
 }
 
-func (k *Kernel) rules() ([]approval.Rule, error) {
-	raw, _, _ := k.Settings.Get("approval.rules")
-	return approval.ParseRules(raw)
+func (k *Kernel) rules(s *config.Store) ([]approval.Rule, error) {
+	raw, _, _ := s.Get("approval.rules")
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	groups, err := s.Groups()
+	if err != nil {
+		return nil, err
+	}
+	return approval.ParseRules(raw, approval.Callers{Groups: groups, Scopes: k.cfg.Scopes})
+}
+
+// agent is who makes the calls of a session's turns: its agent, and for a sub-agent
+// those above it too.
+func (k *Kernel) agent(session string) tool.Caller {
+	c := tool.Caller{Principal: tool.AgentPrefix + k.Loop.StrategyOf(session)}
+	for i := strings.LastIndex(session, "::agent::"); i >= 0; i = strings.LastIndex(session, "::agent::") {
+		session = session[:i]
+		c.Behind = append(c.Behind, tool.AgentPrefix+k.Loop.StrategyOf(session))
+	}
+	return c
 }
 
 // drive sets up the plugins and the loop that asks them.
@@ -368,4 +389,23 @@ func (k *Kernel) shutdown(ctx context.Context, reason string) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// CheckSetting refuses values that would deny every call because they cannot be
+// read. scopes are those that rules may name.
+func CheckSetting(s *config.Store, scopes []string, key string, v json.RawMessage) error {
+	if strings.HasPrefix(key, config.GroupsPrefix) {
+		if err := approval.CheckGroup(v); err != nil {
+			return fmt.Errorf("%s: %w", key, err)
+		}
+	}
+	if key != "approval.rules" {
+		return nil
+	}
+	groups, err := s.Groups()
+	if err != nil {
+		return err
+	}
+	_, err = approval.ParseRules(v, approval.Callers{Groups: groups, Scopes: scopes})
+	return err
 }

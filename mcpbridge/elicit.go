@@ -24,14 +24,17 @@ const decisionSchema = `{"type":"object","properties":{` +
 	`"decision":{"type":"string","title":"Decision","enum":["approve","approve_for_session","reject"],"description":"approve_for_session: the same call needs no further approval in this session"},` +
 	`"feedback":{"type":"string","title":"Feedback","description":"told to the caller when you reject"}},"required":["decision"]}`
 
+// mayApprove is the scope that answering asks takes, on this way as on others.
+const mayApprove = "approvals:answer"
+
 // AskCaller returns how to ask the MCP client that makes a call for approval, by
-// elicitation; nil when it cannot be asked so.
+// elicitation; nil when it cannot be asked so, or may not answer.
 func AskCaller(call tool.Call) approval.Ask {
 	if call.Native == nil {
 		return nil
 	}
 	peer, ok := call.Native.Peer.(relay.Peer)
-	if !ok || len(call.Bound()) > maxShown || !relay.Supports(peer.Capabilities(), relay.Elicitation, jsonrpc.Object{}) {
+	if !ok || !call.Caller.May(mayApprove) || len(call.Bound()) > maxShown || !relay.Supports(peer.Capabilities(), relay.Elicitation, jsonrpc.Object{}) {
 		return nil
 	}
 	return func(ctx context.Context, req approval.Request) (event.ApprovalAnswer, string, error) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -107,7 +108,7 @@ func newApp(c appConfig) (*app, error) {
 		return nil, err
 	}
 	a.kernel, err = kernel.New(kernel.Config{
-		Data: c.data, Settings: c.settings, Workspace: c.workspace, Version: yayaVersion(), Observer: observers{a.metrics, usage{a.mix}}, Unreviewed: func(c tool.Change) error { return a.shell.Unreviewed(c) }, Approver: c.approver, Asker: mcpbridge.AskCaller, Audit: c.audit, ApprovalTimeout: a.approvalTimeout, Answers: a.answers,
+		Data: c.data, Settings: c.settings, Workspace: c.workspace, Version: yayaVersion(), Observer: observers{a.metrics, usage{a.mix}}, Unreviewed: func(c tool.Change) error { return a.shell.Unreviewed(c) }, Approver: c.approver, Asker: mcpbridge.AskCaller, Audit: c.audit, ApprovalTimeout: a.approvalTimeout, Answers: a.answers, Scopes: auth.ScopeNames(),
 		Boundary: func(ctx context.Context) { a.host.Boundary(ctx) }, Log: c.log,
 	})
 	if err != nil {
@@ -134,8 +135,8 @@ func newApp(c appConfig) (*app, error) {
 	a.mcp = downstream.New(downstream.Config{
 		Dispatcher: k.Dispatch, Registry: k.Tools, Boundary: a.host.Boundary, Watch: a.host.Watch, SessionEnded: a.bridge.Release,
 		Router: a.bridge.Router(), Artifacts: k.Artifacts,
-		Profiles: func() (map[string]downstream.Profile, error) { return profiles(c.settings) },
-		Name:     "yaya", Version: yayaVersion(), Log: c.log,
+		Caller: caller, Profiles: config.Derive(c.settings, profiles),
+		Name: "yaya", Version: yayaVersion(), Log: c.log,
 		Instructions: "Tools and prompts of several MCP servers, each named <server>__<name>.",
 	})
 	for _, w := range c.servers.warnings {
@@ -144,11 +145,28 @@ func newApp(c appConfig) (*app, error) {
 	return a, nil
 }
 
+// caller is who the gateway has established an MCP request to be from.
+func caller(r *http.Request) (tool.Caller, bool) {
+	p := auth.FromContext(r.Context())
+	switch p.Kind {
+	case auth.Owner:
+		return tool.LocalOwner, true
+	case auth.Device, auth.External:
+		return tool.Caller{Principal: p.Name(), Has: p.Has}, true
+	case auth.Anonymous:
+	}
+	return tool.Caller{}, false
+}
+
 // profilesKey is where profiles of MCP clients are configured: one value, or one
 // table a profile.
 const profilesKey = "plugin.mcp_bridge.profiles"
 
 func profiles(settings *config.Store) (map[string]downstream.Profile, error) {
+	groups, err := settings.Groups()
+	if err != nil {
+		return nil, err
+	}
 	all := map[string]map[string]json.RawMessage{}
 	if raw, _, ok := settings.Get(profilesKey); ok {
 		if err := json.Unmarshal(raw, &all); err != nil {
@@ -174,7 +192,7 @@ func profiles(settings *config.Store) (map[string]downstream.Profile, error) {
 	if err != nil {
 		return nil, err
 	}
-	return downstream.ParseProfiles(raw)
+	return downstream.ParseProfiles(raw, approval.Callers{Groups: groups, Scopes: auth.ScopeNames()})
 }
 
 // agents are the plugins that agents are made of, in the order in which they are

@@ -1,26 +1,14 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/yaya-ai/yaya/kernel/approval"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 )
-
-// checkRules refuses rules that would deny everything because they cannot be
-// read.
-func checkRules(key string, v json.RawMessage) error {
-	if key != "approval.rules" {
-		return nil
-	}
-	_, err := approval.ParseRules(v)
-	return err
-}
 
 func pluginCommand(g *globals) *cobra.Command {
 	c := &cobra.Command{

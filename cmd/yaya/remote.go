@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	neturl "net/url"
 	"os"
 	"slices"
 	"sync"
@@ -75,8 +77,8 @@ func (a *app) exports() []string {
 
 // invoke runs an exported tool for somebody else, through the same door as every
 // call: policy, approval, bounds, audit (R27).
-func (a *app) invoke(ctx context.Context, actor, skill string, payload json.RawMessage) (json.RawMessage, error) {
-	res := a.kernel.Dispatch.Call(ctx, a.kernel.Tools.Snapshot(), tool.Call{ID: "call_" + actor, Name: skill, Args: payload, SessionID: "wire", Origin: tool.OriginWire})
+func (a *app) invoke(ctx context.Context, by tool.Caller, skill string, payload json.RawMessage) (json.RawMessage, error) {
+	res := a.kernel.Dispatch.Call(ctx, a.kernel.Tools.Snapshot(), tool.Call{ID: "call_" + rand.Text(), Name: skill, Args: payload, SessionID: by.Session("wire"), Origin: tool.OriginWire, Caller: by})
 	if !res.OK {
 		return nil, errors.New(string(res.ErrorKind) + ": " + res.Brief)
 	}
@@ -117,9 +119,18 @@ func (a *app) attach(url string, data *os.Root, c *controlPlane) (detach func(),
 	if err != nil {
 		return nil, err
 	}
+	address, err := neturl.Parse(url)
+	if err != nil {
+		return nil, fmt.Errorf("--upstream: %w", err)
+	}
+	// The names that a gateway gives its users are its own: here they are that
+	// gateway's, and nobody that this kernel knows.
+	forward := func(ctx context.Context, actor, skill string, payload json.RawMessage) (json.RawMessage, error) {
+		return a.invoke(ctx, tool.Caller{Principal: tool.GatewayPrefix + address.Host + "/" + actor}, skill, payload)
+	}
 	up := client.Attach(client.UplinkConfig{
 		Options:  client.Options{Credentials: creds, Save: func(c client.Credentials) error { return saveRemote(data, c) }},
-		KernelID: c.kernel, Heartbeat: c.plane.Heartbeat, Skills: a.exports, Invoke: a.invoke, Log: a.log,
+		KernelID: c.kernel, Heartbeat: c.plane.Heartbeat, Skills: a.exports, Invoke: forward, Log: a.log,
 		OnKill: func(id, _ string) { a.kernel.Loop.Cancel(id) },
 	})
 	a.metrics.Gauge("yaya_upstream_connected", "Whether this kernel is attached to its gateway.", func() float64 {

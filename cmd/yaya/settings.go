@@ -15,6 +15,8 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
+	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/kernel"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/event"
@@ -111,7 +113,7 @@ func configSetCommand(g *globals) *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			return withSettings(g, func(s *config.Store) error {
 				v := config.ParseValue(args[0], args[1])
-				if err := checkRules(args[0], v); err != nil {
+				if err := kernel.CheckSetting(s, auth.ScopeNames(), args[0], v); err != nil {
 					return &usageError{c.CommandPath(), err}
 				}
 				if err := s.Set(args[0], v); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/yaya-ai/yaya/auth"
-	"github.com/yaya-ai/yaya/kernel/approval"
+	"github.com/yaya-ai/yaya/kernel"
 	"github.com/yaya-ai/yaya/kernel/config"
 )
 
@@ -85,7 +85,7 @@ func (a *API) settingsRoutes(api huma.API) {
 		}
 	},
 	) (*outSet, error) {
-		if err := checkSetting(in.Key, in.Body.Value); err != nil {
+		if err := a.checkSetting(in.Key, in.Body.Value); err != nil {
 			return nil, fail(http.StatusBadRequest, "%v", err)
 		}
 		if err := a.keepsSecrets(map[string]json.RawMessage{in.Key: in.Body.Value}); err != nil {
@@ -126,15 +126,11 @@ func (a *API) keepsSecrets(changes map[string]json.RawMessage) error {
 
 // checkSetting refuses what cannot be kept, and rules that would deny everything
 // because they cannot be read.
-func checkSetting(key string, v json.RawMessage) error {
+func (a *API) checkSetting(key string, v json.RawMessage) error {
 	if err := config.CheckValue(key, v); err != nil {
 		return err
 	}
-	if key == "approval.rules" {
-		_, err := approval.ParseRules(v)
-		return err
-	}
-	return nil
+	return kernel.CheckSetting(a.cfg.Settings, auth.ScopeNames(), key, v)
 }
 
 func (a *API) settings() []Setting {

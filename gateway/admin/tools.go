@@ -14,7 +14,8 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// callSession is where calls belong that people make through the API.
+// callSession is where calls belong that the owner makes through the API; each other
+// principal's have a session of their own.
 const callSession = event.BridgePrefix + "web-api-tools"
 
 // Tool is a tool as the API shows it. Its texts and schemas are its provider's, and
@@ -70,17 +71,18 @@ func (a *API) toolRoutes(api huma.API) {
 			return nil, err
 		}
 		start := time.Now()
-		res := a.cfg.Dispatch.Call(ctx, a.cfg.Registry.Snapshot(), tool.Call{ID: id, Name: in.Name, Args: in.Body.Arguments, SessionID: callSession, Origin: tool.OriginAPI})
+		by := callerOf(who)
+		res := a.cfg.Dispatch.Call(ctx, a.cfg.Registry.Snapshot(), tool.Call{ID: id, Name: in.Name, Args: in.Body.Arguments, SessionID: by.Session(callSession), Origin: tool.OriginAPI, Caller: by})
 		return &struct{ Body Called }{Called{res.Envelope(), float64(time.Since(start).Microseconds()) / 1000}}, nil
 	})
 	r.have, r.what = a.cfg.Artifacts != nil, "artifacts"
-	handle(r, "GET", "/api/tools/artifacts/{id}", "readCallArtifact", auth.ToolsCall, "What did not fit into the answer to a call: a part of 64 KiB", http.StatusOK, func(_ context.Context, in *struct {
+	handle(r, "GET", "/api/tools/artifacts/{id}", "readCallArtifact", auth.ToolsCall, "What did not fit into the answer to a call: a part of 64 KiB", http.StatusOK, func(ctx context.Context, in *struct {
 		ID     string `path:"id" maxLength:"128"`
 		Offset int64  `query:"offset" minimum:"0"`
 	},
 	) (*struct{ Body artifactPart }, error) {
 		buf := make([]byte, 64<<10)
-		n, size, err := a.cfg.Artifacts.ReadAt(callSession, in.ID, buf, in.Offset)
+		n, size, err := a.cfg.Artifacts.ReadAt(callerOf(auth.FromContext(ctx)).Session(callSession), in.ID, buf, in.Offset)
 		if err != nil {
 			return nil, fail(http.StatusNotFound, "there is no such artifact")
 		}
@@ -92,4 +94,8 @@ type artifactPart struct {
 	Data   []byte `json:"data" doc:"base64"`
 	Offset int64  `json:"offset"`
 	Size   int64  `json:"size" doc:"bytes in all"`
+}
+
+func callerOf(p auth.Principal) tool.Caller {
+	return tool.Caller{Principal: p.Name(), Has: p.Has}
 }

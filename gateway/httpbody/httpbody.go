@@ -14,9 +14,9 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/internal/intake"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
-	"github.com/yaya-ai/yaya/internal/principal"
 )
 
 // Error says what is wrong with a request, and which status says so.
@@ -41,7 +41,7 @@ func Read(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, *Error) 
 	if enc := r.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
 		return nil, fail(http.StatusUnsupportedMediaType, "an encoded body is not accepted")
 	}
-	data, held, err := intake.Bodies().Read(nil, r.Body, r.ContentLength, principal.From(r.Context()), int(limit))
+	data, held, err := intake.Bodies().Read(nil, r.Body, r.ContentLength, auth.FromContext(r.Context()).Name(), int(limit))
 	switch {
 	case errors.Is(err, intake.ErrTooLarge):
 		return nil, fail(http.StatusRequestEntityTooLarge, "the body exceeds %d bytes", limit)

@@ -27,6 +27,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/loop"
 	"github.com/yaya-ai/yaya/kernel/session"
+	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
 // Times of heartbeats (DESIGN 4).
@@ -61,7 +62,7 @@ type Running struct {
 	// Exports are the skills that others may invoke here.
 	Exports func() []string
 	// Invoke invokes one of them.
-	Invoke func(ctx context.Context, actor, skill string, payload json.RawMessage) (json.RawMessage, error)
+	Invoke func(ctx context.Context, by tool.Caller, skill string, payload json.RawMessage) (json.RawMessage, error)
 	// Begin makes a session for somebody who names no folder, in one that they may use;
 	// nil: in the default folder.
 	Begin func(who auth.Principal, id string) error

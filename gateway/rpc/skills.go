@@ -12,6 +12,7 @@ import (
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/gateway/registry"
 	"github.com/yaya-ai/yaya/gateway/wire"
+	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
 // Limits of invocations (DESIGN 4).
@@ -150,7 +151,7 @@ func (p *Plane) Invoke(ctx context.Context, who auth.Principal, in Invocation) (
 	var err error
 	if slices.Contains(p.run.Exports(), in.Skill) {
 		out = Invoked{in.Skill, p.cfg.KernelID, nil, in.RequestID}
-		out.Result, err = p.run.Invoke(ctx, who.Actor(), in.Skill, in.Payload)
+		out.Result, err = p.run.Invoke(ctx, tool.Caller{Principal: who.Name(), Has: who.Has}, in.Skill, in.Payload)
 	} else {
 		out, err = p.remote(ctx, who, in, timeout)
 	}

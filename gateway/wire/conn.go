@@ -21,7 +21,6 @@ import (
 	"github.com/yaya-ai/yaya/gateway/wire/codec"
 	"github.com/yaya-ai/yaya/internal/bufpool"
 	"github.com/yaya-ai/yaya/internal/intake"
-	"github.com/yaya-ai/yaya/internal/principal"
 )
 
 // Rates of an authenticated connection (C.2, WS-11), and how long a write that is
@@ -334,12 +333,7 @@ func (c *conn) message(kind int, r io.Reader) bool {
 
 // party is whose share of memory messages are counted for, by the name that HTTP has
 // for it, too.
-func (c *conn) party() string {
-	if p := c.principal(); p.Kind == auth.Device {
-		return "device|" + p.ID
-	}
-	return principal.Owner
-}
+func (c *conn) party() string { return c.principal().Name() }
 
 // reply answers a message that has a ref.
 func (c *conn) reply(m codec.Message, response any, err error) {

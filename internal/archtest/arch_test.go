@@ -59,7 +59,7 @@ var allowed = map[string][]string{
 	"gateway/wire":                {"kernel/...", "auth", "gateway/httpbody", "gateway/wire/codec"},
 	"gateway/wire/codec":          {},
 	"gateway/sessions":            {"kernel/...", "auth", "gateway/httpbody", "gateway/openapi"},
-	"gateway/openapi":             {"gateway/httpbody"},
+	"gateway/openapi":             {"gateway/httpbody", "auth"},
 	"gateway/openapi/openapitest": {}, // for tests
 	"gateway/dashboard":           {},
 	"cmd/yaya/chat":               {},
@@ -68,7 +68,7 @@ var allowed = map[string][]string{
 	"gateway/client":              {"auth", "gateway/registry", "gateway/wire/codec"},
 	"gateway/registry":            {},
 	"gateway/rpc":                 {"kernel/...", "auth", "gateway/httpbody", "gateway/registry", "gateway/wire", "gateway/wire/codec"},
-	"gateway/httpbody":            {},
+	"gateway/httpbody":            {"auth"},
 	"gateway/cluster":             {},
 	"gateway/cluster/clustertest": {"gateway/cluster"},
 	"cmd/yaya":                    {"..."},

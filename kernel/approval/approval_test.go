@@ -90,7 +90,7 @@ func newWorld(t *testing.T, change ...func(*approval.Config)) *world {
 	if err := reg.Register(sh); err != nil {
 		t.Fatal(err)
 	}
-	w.disp = tool.NewDispatcher(tool.DispatcherConfig{Registry: reg, Approver: w.rt, Log: zerolog.Nop()})
+	w.disp = tool.NewDispatcher(tool.DispatcherConfig{Registry: reg, Approver: w.rt, Agent: func(string) tool.Caller { return tool.Caller{Principal: "agent:test"} }, Log: zerolog.Nop()})
 	stop, err := w.disp.Serve(context.Background(), w.bus)
 	if err != nil {
 		t.Fatal(err)
@@ -560,7 +560,7 @@ func TestRules(t *testing.T) {
 		{"tool":"fs__*","decision":"ask"},
 		{"tool":"fs__read*","decision":"allow"},
 		{"provider":"evil","decision":"deny","reason":"not this one"},
-		{"kind":"exec","origin":"loop","decision":"allow"}]`))
+		{"kind":"exec","origin":"loop","decision":"allow"}]`), approval.Callers{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -587,7 +587,7 @@ func TestRules(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{`{}`, `[{"decision":"perhaps"}]`, `[{"tol":"x","decision":"allow"}]`, `[{"tool":"[","decision":"allow"}]`, `[{}]`} {
-		if _, err := approval.ParseRules([]byte(bad)); err == nil || !strings.Contains(err.Error(), "approval.rules") {
+		if _, err := approval.ParseRules([]byte(bad), approval.Callers{}); err == nil || !strings.Contains(err.Error(), "approval.rules") {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}

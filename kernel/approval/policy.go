@@ -7,24 +7,73 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
+	"slices"
 
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
 // Rule says what happens to the calls that it matches. A field that is not set
-// matches everything; Tool and Provider may hold the wildcards of path.Match.
+// matches everything; Tool and Provider may hold the wildcards of path.Match, and
+// so may Principal, where * covers slashes too.
 type Rule struct {
-	Tool     string      `json:"tool,omitempty"`     // the name the tool is called by
-	Provider string      `json:"provider,omitempty"` // "" also means built in
-	Kind     tool.Kind   `json:"kind,omitempty"`
-	Origin   tool.Origin `json:"origin,omitempty"`
-	Decision string      `json:"decision"` // allow, ask or deny
-	Reason   string      `json:"reason,omitempty"`
+	Tool      string      `json:"tool,omitempty"`     // the name the tool is called by
+	Provider  string      `json:"provider,omitempty"` // "" also means built in
+	Kind      tool.Kind   `json:"kind,omitempty"`
+	Origin    tool.Origin `json:"origin,omitempty"`
+	Principal string      `json:"principal,omitempty"` // who calls
+	Scope     string      `json:"scope,omitempty"`     // that the caller has
+	Group     string      `json:"group,omitempty"`     // that the caller is in
+	Decision  string      `json:"decision"`            // allow, ask or deny
+	Reason    string      `json:"reason,omitempty"`
+
+	members []string // of Group
 }
 
-// ParseRules reads the value of approval.rules. An unknown member or decision is
-// an error: a rule that does not do what it says must not be kept.
-func ParseRules(raw json.RawMessage) ([]Rule, error) {
+// Callers is what rules and profiles can say of callers, beside their names.
+type Callers struct {
+	Groups map[string][]string // patterns of principals, by the group's name
+	Scopes []string
+}
+
+// Members returns the patterns of a group's principals.
+func (c Callers) Members(group string) ([]string, error) {
+	members, ok := c.Groups[group]
+	if !ok {
+		return nil, fmt.Errorf("there is no group %q; define it with approval.groups.%s", group, group)
+	}
+	return members, checkPrincipals(members)
+}
+
+// CheckScope reports whether there is a scope of that name.
+func (c Callers) CheckScope(scope string) error {
+	if !slices.Contains(c.Scopes, scope) {
+		return fmt.Errorf("there is no scope %q", scope)
+	}
+	return nil
+}
+
+func checkPrincipals(patterns []string) error {
+	for _, p := range patterns {
+		if err := tool.CheckPrincipal(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CheckGroup reads the value of approval.groups.<name>: a list of patterns of
+// principals.
+func CheckGroup(raw json.RawMessage) error {
+	var members []string
+	if err := json.Unmarshal(raw, &members); err != nil {
+		return fmt.Errorf("a group is a list of principals: %w", err)
+	}
+	return checkPrincipals(members)
+}
+
+// ParseRules reads the value of approval.rules. An unknown member, decision, scope
+// or group is an error: a rule that does not do what it says must not be kept.
+func ParseRules(raw json.RawMessage, callers Callers) ([]Rule, error) {
 	if len(raw) == 0 {
 		return nil, nil
 	}
@@ -34,22 +83,43 @@ func ParseRules(raw json.RawMessage) ([]Rule, error) {
 	if err := dec.Decode(&rules); err != nil {
 		return nil, fmt.Errorf("approval.rules: %w", err)
 	}
-	for i, r := range rules {
-		if _, ok := decisions[r.Decision]; !ok {
-			return nil, fmt.Errorf("approval.rules: rule %d: decision %q is none of allow, ask and deny", i+1, r.Decision)
-		}
-		for _, p := range []string{r.Tool, r.Provider} {
-			if _, err := path.Match(p, ""); err != nil {
-				return nil, fmt.Errorf("approval.rules: rule %d: pattern %q: %w", i+1, p, err)
-			}
+	for i := range rules {
+		if err := rules[i].resolve(callers); err != nil {
+			return nil, fmt.Errorf("approval.rules: rule %d: %w", i+1, err)
 		}
 	}
 	return rules, nil
 }
 
+// resolve checks a rule and looks its group up.
+func (r *Rule) resolve(callers Callers) (err error) {
+	if _, ok := decisions[r.Decision]; !ok {
+		return fmt.Errorf("decision %q is none of allow, ask and deny", r.Decision)
+	}
+	for _, p := range []string{r.Tool, r.Provider} {
+		if _, err := path.Match(p, ""); err != nil {
+			return fmt.Errorf("pattern %q: %w", p, err)
+		}
+	}
+	if r.Principal != "" {
+		if err := tool.CheckPrincipal(r.Principal); err != nil {
+			return err
+		}
+	}
+	if r.Scope != "" {
+		if err := callers.CheckScope(r.Scope); err != nil {
+			return err
+		}
+	}
+	if r.Group != "" {
+		r.members, err = callers.Members(r.Group)
+	}
+	return err
+}
+
 var decisions = map[string]tool.Decision{"allow": tool.Allow, "ask": tool.Ask, "deny": tool.Deny}
 
-func (r Rule) matches(call tool.Call, def tool.Definition) bool {
+func (r *Rule) matches(call *tool.Call, def *tool.Definition) bool {
 	match := func(pattern, s string) bool {
 		if pattern == "" {
 			return true
@@ -58,7 +128,36 @@ func (r Rule) matches(call tool.Call, def tool.Definition) bool {
 		return ok && err == nil
 	}
 	return match(r.Tool, def.Name) && match(r.Provider, def.Identity.Provider) &&
-		(r.Kind == "" || r.Kind == effectiveKind(def.Kind)) && (r.Origin == "" || r.Origin == call.Origin)
+		(r.Kind == "" || r.Kind == effectiveKind(def.Kind)) && (r.Origin == "" || r.Origin == call.Origin) &&
+		r.concerns(&call.Caller)
+}
+
+// concerns reports whether a rule is about a caller. One that asks or denies is if
+// it is about any of those whom the call is made for; one that allows only if it is
+// about all of them, so that nobody gains a right by starting a sub-agent.
+func (r *Rule) concerns(c *tool.Caller) bool {
+	if r.Scope != "" && !c.May(r.Scope) {
+		return false
+	}
+	if r.Principal == "" && r.Group == "" {
+		return true
+	}
+	all := r.Decision == "allow"
+	if r.names(c.Principal) != all {
+		return !all
+	}
+	for _, p := range c.Behind {
+		if r.names(p) != all {
+			return !all
+		}
+	}
+	return all
+}
+
+// names reports whether a principal is the rule's, and in its group.
+func (r *Rule) names(principal string) bool {
+	return (r.Principal == "" || tool.MatchPrincipal(r.Principal, principal)) &&
+		(r.Group == "" || slices.ContainsFunc(r.members, func(p string) bool { return tool.MatchPrincipal(p, principal) }))
 }
 
 // effectiveKind counts what is unknown as exec.
@@ -85,8 +184,9 @@ func (p Policy) Decide(ctx context.Context, call tool.Call, def tool.Definition)
 		return tool.Verdict{}, err
 	}
 	var v tool.Verdict
-	for _, r := range rules {
-		if d := decisions[r.Decision]; r.matches(call, def) && d > v.Decision {
+	for i := range rules {
+		r := &rules[i]
+		if d := decisions[r.Decision]; d > v.Decision && r.matches(&call, &def) {
 			v = tool.Verdict{Decision: d, Reason: cmp.Or(r.Reason, "a rule says "+r.Decision)}
 		}
 	}

@@ -63,6 +63,10 @@ var Keys = []Key{
 	{"agent_tool.max_wall", `"10m"`, "how long a sub-agent may take", duration},
 }
 
+// GroupsPrefix starts the keys that are groups of callers: lists of principals that
+// rules and profiles name.
+const GroupsPrefix = "approval.groups."
+
 // free are the parts of the key space that belong to plugins.
 var free = []string{"plugin.", "providers.", "_meta."}
 
@@ -88,6 +92,8 @@ func CheckValue(key string, v json.RawMessage) error {
 		return fmt.Errorf("%s: the value is not JSON", key)
 	case strings.HasPrefix(key, "providers."):
 		return checkProviderKey(key, v)
+	case strings.HasPrefix(key, GroupsPrefix):
+		return Key{Name: key, kind: list}.check(v)
 	}
 	if slices.ContainsFunc(free, func(p string) bool { return strings.HasPrefix(key, p) }) {
 		return nil

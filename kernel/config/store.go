@@ -58,6 +58,7 @@ type Store struct {
 	cache sync.RWMutex
 	live  values
 	stamp stamp
+	count uint64 // of live parts so far
 }
 
 // stamp tells whether the live part's file is the one that was read.
@@ -212,6 +213,7 @@ func (s *Store) adopt(next values, st stamp) error {
 	s.cache.Lock()
 	old := s.live
 	s.live, s.stamp = next, st
+	s.count++
 	s.cache.Unlock()
 	changed := map[string]bool{}
 	for k, v := range next {
@@ -266,6 +268,7 @@ func (s *Store) Override(key, value string) error {
 	s.cache.Lock()
 	defer s.cache.Unlock()
 	s.flags[key] = v
+	s.count++
 	return nil
 }
 

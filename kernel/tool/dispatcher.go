@@ -81,7 +81,10 @@ type DispatcherConfig struct {
 	// Unreviewed is told of a call of an agent before it runs that may change the
 	// workspace although no person has agreed to it. Its error denies the call.
 	Unreviewed func(Change) error
-	Log        zerolog.Logger
+	// Agent says which agent drives a session: who makes the calls that come over
+	// the bus. Required by Serve.
+	Agent func(session string) Caller
+	Log   zerolog.Logger
 }
 
 // Dispatcher runs tools.
@@ -303,6 +306,10 @@ func (d *Dispatcher) witness(e *Entry, call Call) (Result, bool) {
 
 // permit asks hooks, policy and, if need be, a person; approved tells that one agreed.
 func (d *Dispatcher) permit(ctx context.Context, e *Entry, call Call) (res Result, approved, ok bool) {
+	if call.Caller.Principal == "" {
+		d.cfg.Log.Error().Str("tool", e.Def.Identity.String()).Str("origin", string(call.Origin)).Msg("a tool call was refused: it does not say who makes it")
+		return Fail(ErrRejected, "denied: it is not established who calls %s", e.Def.Name), false, false
+	}
 	d.mu.Lock()
 	hooks := d.hooks
 	d.mu.Unlock()

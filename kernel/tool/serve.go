@@ -3,6 +3,7 @@ package tool
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -17,6 +18,9 @@ import (
 // user.interrupt cancels the calls that its session has running (Y-22); ctx
 // cancels them all.
 func (d *Dispatcher) Serve(ctx context.Context, b *bus.Bus) (stop func(), err error) {
+	if d.cfg.Agent == nil {
+		return nil, errors.New("tool calls of agents cannot be served: DispatcherConfig.Agent is not set")
+	}
 	kernel := b.Kernel()
 	running := calls{bySession: map[string]map[string]context.CancelFunc{}}
 	sub, err := b.Subscribe(bus.SubscribeOptions{Name: "tool-dispatcher", Limit: 4096},
@@ -88,7 +92,7 @@ func (d *Dispatcher) answer(ctx context.Context, kernel *bus.Emitter, snap *Snap
 		return err
 	}
 	res := d.Call(ctx, snap, Call{
-		ID: req.ID, Name: req.Name, Args: req.Args, SessionID: ev.SessionID, Turn: ev.Turn, Origin: OriginLoop,
+		ID: req.ID, Name: req.Name, Args: req.Args, SessionID: ev.SessionID, Turn: ev.Turn, Origin: OriginLoop, Caller: d.cfg.Agent(ev.SessionID),
 		Progress: func(p Progress) {
 			// A lost progress event is no failure of the call.
 			_, _ = bus.Publish(kernel, event.ToolCallUpdate, ev.SessionID, event.ToolProgress{

@@ -94,6 +94,7 @@ type Call struct {
 	SessionID string
 	Turn      string // of the session's agent; "" for other callers
 	Origin    Origin
+	Caller    Caller
 	// Native is set by callers that speak the provider's protocol. Its Params
 	// hold the call as the caller wrote it, Args included.
 	Native *NativeCall

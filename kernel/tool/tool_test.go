@@ -83,7 +83,7 @@ func setup(t *testing.T, cfg tool.DispatcherConfig, tools ...tool.Tool) (*tool.D
 }
 
 func call(d *tool.Dispatcher, reg *tool.Registry, name, args string) tool.Result {
-	return d.Call(context.Background(), reg.Snapshot(), tool.Call{ID: "c1", Name: name, Args: json.RawMessage(args), SessionID: "s", Origin: tool.OriginLoop})
+	return d.Call(context.Background(), reg.Snapshot(), tool.Call{Caller: tool.LocalOwner, ID: "c1", Name: name, Args: json.RawMessage(args), SessionID: "s", Origin: tool.OriginLoop})
 }
 
 type approver struct {
@@ -288,7 +288,7 @@ func TestTimeoutAndCancelAreTwoThings(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Hour, nil)
 		time.AfterFunc(time.Second, cancel)
-		if res := d.Call(ctx, reg.Snapshot(), tool.Call{Name: "stubborn", Origin: tool.OriginLoop}); res.ErrorKind != tool.ErrCancelled {
+		if res := d.Call(ctx, reg.Snapshot(), tool.Call{Caller: tool.LocalOwner, Name: "stubborn", Origin: tool.OriginLoop}); res.ErrorKind != tool.ErrCancelled {
 			t.Errorf("got %+v", res)
 		}
 		close(release)
@@ -437,7 +437,7 @@ func TestLongResultsAreBoundedAndKept(t *testing.T) {
 			t.Errorf("%s was read", args)
 		}
 	}
-	if res := d.Call(t.Context(), reg.Snapshot(), tool.Call{Name: "read_artifact", SessionID: "other", Args: json.RawMessage(fmt.Sprintf(`{"id":%q}`, res.Artifacts[0].ID)), Origin: tool.OriginLoop}); res.OK {
+	if res := d.Call(t.Context(), reg.Snapshot(), tool.Call{Caller: tool.LocalOwner, Name: "read_artifact", SessionID: "other", Args: json.RawMessage(fmt.Sprintf(`{"id":%q}`, res.Artifacts[0].ID)), Origin: tool.OriginLoop}); res.OK {
 		t.Error("another session read the artifact")
 	}
 	exact := rawTool("exact", func(context.Context, tool.Call) (tool.Result, error) {
@@ -491,17 +491,17 @@ func TestNativeCallsPassThrough(t *testing.T) {
 	reg := new(tool.Registry)
 	reg.Replace("p", []tool.Provided{{Tool: n}})
 	d := tool.NewDispatcher(tool.DispatcherConfig{Registry: reg})
-	res := d.Call(t.Context(), reg.Snapshot(), tool.Call{Name: "p__n", Origin: tool.OriginMCP, Native: &tool.NativeCall{Protocol: "mcp"}})
+	res := d.Call(t.Context(), reg.Snapshot(), tool.Call{Caller: tool.LocalOwner, Name: "p__n", Origin: tool.OriginMCP, Native: &tool.NativeCall{Protocol: "mcp"}})
 	if res.Native == nil || !bytes.Equal(res.Native.Result.Raw(), body.Raw()) {
 		t.Errorf("got %+v", res)
 	}
-	if res := d.Call(t.Context(), reg.Snapshot(), tool.Call{Name: "p__n", Origin: tool.OriginLoop}); res.ErrorKind != tool.ErrValidation {
+	if res := d.Call(t.Context(), reg.Snapshot(), tool.Call{Caller: tool.LocalOwner, Name: "p__n", Origin: tool.OriginLoop}); res.ErrorKind != tool.ErrValidation {
 		t.Errorf("a call of the loop was not validated: %+v", res)
 	}
 	n.def.Validate = true
 	n2 := *n
 	reg.Replace("p", []tool.Provided{{Tool: &n2}})
-	if res := d.Call(t.Context(), reg.Snapshot(), tool.Call{Name: "p__n", Origin: tool.OriginMCP, Native: &tool.NativeCall{}}); res.ErrorKind != tool.ErrValidation {
+	if res := d.Call(t.Context(), reg.Snapshot(), tool.Call{Caller: tool.LocalOwner, Name: "p__n", Origin: tool.OriginMCP, Native: &tool.NativeCall{}}); res.ErrorKind != tool.ErrValidation {
 		t.Errorf("validate = true did not validate: %+v", res)
 	}
 }
@@ -541,7 +541,7 @@ func serve(t *testing.T, d *tool.Dispatcher) (*bus.Bus, *terminals) {
 // terminal event that answers it by request_id.
 func TestServeOnTheBus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, _ := setup(t, tool.DispatcherConfig{}, echo(t, tool.Definition{}, nil), echo(t, tool.Definition{Name: "guarded", RequiresApproval: true}, nil),
+		d, _ := setup(t, tool.DispatcherConfig{Agent: agent}, echo(t, tool.Definition{}, nil), echo(t, tool.Definition{Name: "guarded", RequiresApproval: true}, nil),
 			rawTool("panics", func(context.Context, tool.Call) (tool.Result, error) { panic("x") }))
 		b, got := serve(t, d)
 		ask := func(name, args, version string) event.Event {
@@ -607,7 +607,7 @@ func TestLongCallsDoNotBlockTheBus(t *testing.T) {
 			}
 			return tool.OK("done"), ctx.Err()
 		})
-		d, _ := setup(t, tool.DispatcherConfig{}, slow, echo(t, tool.Definition{}, nil))
+		d, _ := setup(t, tool.DispatcherConfig{Agent: agent}, slow, echo(t, tool.Definition{}, nil))
 		b, got := serve(t, d)
 		for _, name := range []string{"slow", "echo"} {
 			if _, err := bus.Publish(b.Kernel(), event.ToolCallRequest, "s", event.ToolRequest{ID: name, Name: name, Args: json.RawMessage(`{"text":"x"}`), SchemaVersion: "v1"}); err != nil {
@@ -664,10 +664,12 @@ func BenchmarkCallNative(b *testing.B) {
 	native := &tool.NativeCall{Protocol: "mcp"}
 	b.ReportAllocs()
 	for b.Loop() {
-		d.Call(context.Background(), snap, tool.Call{Name: "p__n", Origin: tool.OriginMCP, Native: native})
+		d.Call(context.Background(), snap, tool.Call{Caller: tool.LocalOwner, Name: "p__n", Origin: tool.OriginMCP, Native: native})
 	}
 }
 
 type obedient struct{ *raw }
 
 func (obedient) ObeysContext() {}
+
+func agent(string) tool.Caller { return tool.Caller{Principal: "agent:test"} }

@@ -69,6 +69,9 @@ type rig struct {
 	ended []string
 }
 
+// owner says that every request is the owner's.
+func owner(*http.Request) (tool.Caller, bool) { return tool.LocalOwner, true }
+
 func newRig(t *testing.T, tools ...tool.Tool) *rig {
 	t.Helper()
 	r := &rig{t: t, reg: new(tool.Registry)}
@@ -81,7 +84,8 @@ func newRig(t *testing.T, tools ...tool.Tool) *rig {
 	}
 	r.srv = downstream.New(downstream.Config{
 		Dispatcher: tool.NewDispatcher(tool.DispatcherConfig{Registry: r.reg}), Registry: r.reg, Version: "test",
-		Watch: func(f func()) func() { r.changed = f; return func() {} },
+		Caller: owner,
+		Watch:  func(f func()) func() { r.changed = f; return func() {} },
 		SessionEnded: func(s string) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -647,7 +651,7 @@ func FuzzServer(f *testing.F) {
 	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{}}}`))
 	reg := new(tool.Registry)
 	reg.Replace("srv", []tool.Provided{{Tool: relay("srv__t", func(context.Context, tool.Call) (tool.Result, error) { return ok(`{"content":[]}`) })}})
-	srv := downstream.New(downstream.Config{Dispatcher: tool.NewDispatcher(tool.DispatcherConfig{Registry: reg}), Registry: reg})
+	srv := downstream.New(downstream.Config{Dispatcher: tool.NewDispatcher(tool.DispatcherConfig{Registry: reg}), Registry: reg, Caller: owner})
 	f.Cleanup(srv.Close)
 	f.Fuzz(func(t *testing.T, line []byte) {
 		if bytes.ContainsAny(line, "\n") {

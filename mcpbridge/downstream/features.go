@@ -24,7 +24,7 @@ func (s *Server) list(ctx context.Context, x *exchange, k relay.Kind) ([]byte, e
 	}
 	out = append(jsonrpc.AppendString(out, k.Member), ':', '[')
 	for _, e := range s.cfg.Router.List(ctx, k) {
-		if !x.c.profile.server(e.Server.Name()) || (k.Key == "name" && !x.c.profile.named(e.Name)) {
+		if !x.profile.server(e.Server.Name()) || (k.Key == "name" && !x.profile.named(e.Name)) {
 			continue
 		}
 		if out[len(out)-1] != '[' {
@@ -93,7 +93,7 @@ func (s *Server) getPrompt(ctx context.Context, x *exchange) ([]byte, error) {
 		s.cfg.Boundary(ctx)
 		e, err = s.cfg.Router.Find(ctx, relay.Prompts, name)
 	}
-	if err != nil || !x.c.profile.server(e.Server.Name()) || !x.c.profile.named(name) {
+	if err != nil || !x.profile.server(e.Server.Name()) || !x.profile.named(name) {
 		return nil, fail(jsonrpc.CodeInvalidParams, "unknown prompt %q", clip(name))
 	}
 	return x.reply(e.Server.Relay(ctx, x, x.msg.Method, x.msg.Params, jsonrpc.Edit{Name: "name", Value: jsonrpc.AppendString(nil, e.Own)}))
@@ -122,7 +122,7 @@ func (s *Server) resource(ctx context.Context, x *exchange) (relay.Server, strin
 		s.cfg.Boundary(ctx)
 		server, own, err = s.cfg.Router.Resource(ctx, uri)
 	}
-	if errors.Is(err, relay.ErrUnknown) || (err == nil && !x.c.profile.server(server.Name())) {
+	if errors.Is(err, relay.ErrUnknown) || (err == nil && !x.profile.server(server.Name())) {
 		return nil, "", x.noResource(uri)
 	}
 	return server, own, err
@@ -198,7 +198,9 @@ func (s *Server) completeArgument(ctx context.Context, x *exchange) ([]byte, err
 	switch kind {
 	case "ref/prompt":
 		name, _ := ref.String(key)
-		e, err = s.cfg.Router.Find(ctx, relay.Prompts, name)
+		if e, err = s.cfg.Router.Find(ctx, relay.Prompts, name); err == nil && !x.profile.named(name) {
+			err = relay.ErrUnknown
+		}
 	case "ref/resource":
 		key = "uri"
 		uri, _ := ref.String(key)
@@ -208,7 +210,7 @@ func (s *Server) completeArgument(ctx context.Context, x *exchange) ([]byte, err
 	default:
 		return nil, fail(jsonrpc.CodeInvalidParams, "ref: unknown type %q", clip(kind))
 	}
-	if err != nil || !x.c.profile.server(e.Server.Name()) {
+	if err != nil || !x.profile.server(e.Server.Name()) {
 		return nil, fail(jsonrpc.CodeInvalidParams, "ref: there is nothing of that name")
 	}
 	if !e.Server.Has("completions") {

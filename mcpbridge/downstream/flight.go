@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
-	"github.com/yaya-ai/yaya/internal/principal"
+	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
 )
 
@@ -154,7 +154,7 @@ func (f *flight) park(x *exchange) ([]byte, error) {
 		return f.wait(x.ctx, x)
 	}
 	f.s.mu.Lock()
-	full := !f.s.shares.flights.Take(f.owner, f.owner == principal.Owner)
+	full := !f.s.shares.flights.Take(f.owner, f.owner == tool.Owner)
 	if !full {
 		f.s.flights[state] = f
 	}

@@ -16,19 +16,30 @@ import (
 
 	"github.com/yaya-ai/yaya/internal/intake"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
-	"github.com/yaya-ai/yaya/internal/principal"
+	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
 // ServeHTTP implements [http.Handler]: the MCP endpoint. Who may reach it, and
-// from which Host and Origin, is decided before it.
+// from which Host and Origin, is decided before it; a request without a caller is
+// nobody's, and is refused.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var who tool.Caller
+	ok := s.cfg.Caller != nil
+	if ok {
+		who, ok = s.cfg.Caller(r)
+	}
+	if !ok || who.Principal == "" {
+		s.cfg.Log.Error().Str("method", r.Method).Msg("an MCP request was refused: it is not established who it is from")
+		http.Error(w, "it is not established who this request is from", http.StatusForbidden)
+		return
+	}
 	switch r.Method {
 	case http.MethodPost:
-		s.post(w, r)
+		s.post(w, r, who)
 	case http.MethodGet:
-		s.get(w, r)
+		s.get(w, r, who)
 	case http.MethodDelete:
-		s.delete(w, r)
+		s.delete(w, r, who)
 	default:
 		notAllowed(w)
 	}
@@ -80,7 +91,7 @@ func recycle(in *incoming) {
 	incomings.Put(in)
 }
 
-func (s *Server) post(w http.ResponseWriter, r *http.Request) {
+func (s *Server) post(w http.ResponseWriter, r *http.Request, who tool.Caller) {
 	if ct := r.Header.Get("Content-Type"); ct != "application/json" {
 		if mt, _, err := mime.ParseMediaType(ct); err != nil || mt != "application/json" {
 			refuse(w, http.StatusUnsupportedMediaType, nil, jsonrpc.CodeInvalidRequest, "Content-Type must be application/json")
@@ -93,7 +104,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request) {
 	}
 	in := incomings.Get().(*incoming)
 	var err error
-	in.body, in.held, err = intake.Bodies().Read(in.body, r.Body, r.ContentLength, principal.From(r.Context()), MaxBody)
+	in.body, in.held, err = intake.Bodies().Read(in.body, r.Body, r.ContentLength, who.Principal, MaxBody)
 	if err != nil {
 		unread(w, err)
 		return
@@ -113,7 +124,11 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, in.msg.ID, code, "%v", err)
 		return
 	}
-	c, modern, ok := s.admit(w, r, &in.msg)
+	p, ok := s.shown(w, r, &in.msg, who)
+	if !ok {
+		return
+	}
+	c, modern, ok := s.admit(w, r, &in.msg, who, p)
 	if !ok {
 		return
 	}
@@ -122,7 +137,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	reuse = s.serve(w, r, in, c, modern)
+	reuse = s.serve(w, r, in, &exchange{c: c, profile: p, caller: who, msg: &in.msg, held: &in.held, modern: modern})
 }
 
 // unread refuses a request whose body cannot be had.
@@ -138,24 +153,36 @@ func unread(w http.ResponseWriter, err error) {
 	refuse(w, status, nil, jsonrpc.CodeInvalidRequest, "%s", why)
 }
 
+// shown finds the profile of a request. When it reports false, the answer has been
+// written.
+func (s *Server) shown(w http.ResponseWriter, r *http.Request, msg *jsonrpc.Message, who tool.Caller) (*profile, bool) {
+	name := r.PathValue("profile")
+	p, err := s.profile(name, who)
+	switch {
+	case err == nil:
+		return p, true
+	case errors.Is(err, errNoProfile):
+		refuse(w, http.StatusNotFound, msg.ID, jsonrpc.CodeInvalidRequest, "there is no profile %q", clip(name))
+	case errors.Is(err, errNotYours):
+		s.cfg.Log.Warn().Str("principal", who.Principal).Str("profile", name).Msg("an MCP request was refused: the profile is not for this principal")
+		refuse(w, http.StatusForbidden, msg.ID, jsonrpc.CodeInvalidRequest, "the profile %q is not for %s: use /mcp, or have its owner add you to the profile", clip(name), clip(who.Principal))
+	default:
+		s.cfg.Log.Error().Err(err).Msg("an MCP request was refused")
+		refuse(w, http.StatusServiceUnavailable, msg.ID, jsonrpc.CodeInternal, "the profiles cannot be read; yaya's log says why")
+	}
+	return nil, false
+}
+
 // admit settles the era of a message and finds its client. When it reports
 // false, the answer has been written.
-func (s *Server) admit(w http.ResponseWriter, r *http.Request, msg *jsonrpc.Message) (*client, bool, bool) {
-	p, err := s.profile(r.PathValue("profile"))
-	if err != nil || p == nil {
-		if err != nil {
-			s.cfg.Log.Error().Err(err).Msg("profiles cannot be read")
-		}
-		refuse(w, http.StatusNotFound, msg.ID, jsonrpc.CodeInvalidRequest, "there is no profile %q", clip(r.PathValue("profile")))
-		return nil, false, false
-	}
+func (s *Server) admit(w http.ResponseWriter, r *http.Request, msg *jsonrpc.Message, who tool.Caller, p *profile) (*client, bool, bool) {
 	header := r.Header.Get(mcp.HeaderProtocolVersion)
 	meta := openMeta(msg.Params)
 	if mcp.IsModernProtocol(header) || mcp.IsModernProtocol(meta.version) {
 		if !s.checkModern(w, r, msg, header, meta) {
 			return nil, true, false
 		}
-		return modernClient(principal.From(r.Context()), meta, p), true, true
+		return modernClient(who.Principal, meta, p), true, true
 	}
 	if header != "" && !mcp.IsValidProtocolVersion(header) {
 		refuse(w, http.StatusBadRequest, msg.ID, jsonrpc.CodeInvalidRequest, "unsupported protocol version %q", clip(header))
@@ -164,7 +191,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, msg *jsonrpc.Mess
 	token := r.Header.Get(mcp.HeaderSessionID)
 	switch {
 	case msg.Method == "initialize" && token == "":
-		c, err := s.open(principal.From(r.Context()), p)
+		c, err := s.open(who.Principal, p)
 		if err != nil {
 			w.Header().Set("Retry-After", "30")
 			refuse(w, http.StatusServiceUnavailable, msg.ID, jsonrpc.CodeInternal, "%v", err)
@@ -176,7 +203,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, msg *jsonrpc.Mess
 		refuse(w, http.StatusBadRequest, msg.ID, jsonrpc.CodeInvalidRequest, "the request has no session: send initialize first, or use protocol version %s", mcp.LATEST_PROTOCOL_VERSION)
 		return nil, false, false
 	}
-	c := s.find(principal.From(r.Context()), token)
+	c := s.find(who.Principal, token)
 	if c == nil || c.profile.name != p.name {
 		refuse(w, http.StatusNotFound, msg.ID, jsonrpc.CodeInvalidRequest, "there is no such session")
 		return nil, false, false
@@ -301,7 +328,8 @@ func (c *client) begin(ctx context.Context, id string) (context.Context, context
 // serve runs a request and writes its response: plain JSON, or a stream from the
 // moment when something is to be said before the result. It reports whether nobody
 // needs the request's memory any longer.
-func (s *Server) serve(w http.ResponseWriter, r *http.Request, in *incoming, c *client, modern bool) (reuse bool) {
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, in *incoming, x *exchange) (reuse bool) {
+	c, modern := x.c, x.modern
 	c.enter()
 	defer c.leave()
 	rs := &responseStream{w: w}
@@ -330,7 +358,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, in *incoming, c *
 			rec.away(conn, func() { done(errNoAnswer) })
 		})()
 	}
-	x := &exchange{c: c, msg: &in.msg, held: &in.held, modern: modern, ctx: ctx, notify: rs.send}
+	x.ctx, x.notify = ctx, rs.send
 	if modern {
 		x.header = func(name string) (string, bool) {
 			v := r.Header.Values(name)
@@ -392,7 +420,7 @@ func statusOf(out []byte, modern bool) int {
 	return http.StatusOK
 }
 
-func (s *Server) delete(w http.ResponseWriter, r *http.Request) {
+func (s *Server) delete(w http.ResponseWriter, r *http.Request, who tool.Caller) {
 	if mcp.IsModernProtocol(r.Header.Get(mcp.HeaderProtocolVersion)) {
 		w.Header().Set("Allow", "POST")
 		http.Error(w, "there are no sessions in this protocol version", http.StatusMethodNotAllowed)
@@ -403,7 +431,7 @@ func (s *Server) delete(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the header Mcp-Session-Id is missing", http.StatusBadRequest)
 		return
 	}
-	if s.find(principal.From(r.Context()), token) == nil || !s.drop(token) {
+	if s.find(who.Principal, token) == nil || !s.drop(token) {
 		http.Error(w, "there is no such session", http.StatusNotFound)
 		return
 	}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"github.com/yaya-ai/yaya/internal/principal"
 	"github.com/yaya-ai/yaya/internal/sse"
+	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
 // conn is an event stream on one HTTP response.
@@ -142,7 +142,7 @@ func (c *conn) keepAlive(ctx context.Context) (stop func()) {
 }
 
 // get serves the legacy stream of a session, or takes up one that broke off.
-func (s *Server) get(w http.ResponseWriter, r *http.Request) {
+func (s *Server) get(w http.ResponseWriter, r *http.Request, who tool.Caller) {
 	if mcp.IsModernProtocol(r.Header.Get(mcp.HeaderProtocolVersion)) {
 		w.Header().Set("Allow", "POST")
 		http.Error(w, "use subscriptions/listen", http.StatusMethodNotAllowed)
@@ -157,7 +157,7 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the header Mcp-Session-Id is missing", http.StatusBadRequest)
 		return
 	}
-	c := s.find(principal.From(r.Context()), token)
+	c := s.find(who.Principal, token)
 	if c == nil {
 		http.Error(w, "there is no such session", http.StatusNotFound)
 		return

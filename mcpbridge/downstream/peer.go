@@ -15,18 +15,21 @@ import (
 	"github.com/yaya-ai/yaya/internal/bufpool"
 	"github.com/yaya-ai/yaya/internal/intake"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
 )
 
 // exchange is one request and the way to its client. It implements [relay.Peer].
 type exchange struct {
-	c      *client
-	msg    *jsonrpc.Message
-	held   *intake.Held // for the message's memory; nil for none
-	modern bool
-	caps   jsonrpc.Object // what the client has declared, zero when nothing
-	level  string         // of log messages, modern only
-	ctx    context.Context
+	c       *client
+	profile *profile
+	caller  tool.Caller
+	msg     *jsonrpc.Message
+	held    *intake.Held // for the message's memory; nil for none
+	modern  bool
+	caps    jsonrpc.Object // what the client has declared, zero when nothing
+	level   string         // of log messages, modern only
+	ctx     context.Context
 	// notify sends a message on the request's own stream, before the result.
 	notify func(msg []byte) error
 	buf    *bufpool.Buffer // holds the result, if set
@@ -44,6 +47,9 @@ var _ relay.Peer = (*exchange)(nil)
 
 // Client implements [relay.Peer].
 func (x *exchange) Client() string { return x.c.session }
+
+// Principal implements [relay.Peer].
+func (x *exchange) Principal() string { return x.caller.Principal }
 
 // Modern implements [relay.Peer].
 func (x *exchange) Modern() bool { return x.modern }
@@ -174,7 +180,7 @@ func (s *Server) Standing(session string) relay.Peer {
 	defer s.mu.Unlock()
 	for st := range s.streams {
 		if st.c != nil && st.c.session == session {
-			x := &exchange{c: st.c, caps: st.c.capabilities()}
+			x := &exchange{c: st.c, caller: tool.Caller{Principal: st.c.owner}, caps: st.c.capabilities()}
 			x.notify = func(msg []byte) error {
 				select {
 				case <-st.over:

@@ -2,6 +2,7 @@ package downstream
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path"
 	"reflect"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/yaya-ai/yaya/kernel/approval"
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
@@ -23,6 +25,14 @@ type Profile struct {
 	// Search shows tools to search, describe and call the others with, instead of
 	// the tools themselves.
 	Search bool `json:"search,omitempty"`
+	// Principal, Scope and Group say whose the profile is: theirs that one of them
+	// names, by patterns as in approval.rules. Who is named has the profiles that name
+	// them and no others. A profile without all three is for those whom none names.
+	Principal []string `json:"principal,omitempty"`
+	Scope     []string `json:"scope,omitempty"`
+	Group     []string `json:"group,omitempty"`
+
+	members []string // of the groups
 }
 
 // The profiles that need no configuration.
@@ -31,8 +41,9 @@ const (
 	ProfileSearch = "search"
 )
 
-// ParseProfiles reads the value of profiles: an object of profiles by name.
-func ParseProfiles(raw json.RawMessage) (map[string]Profile, error) {
+// ParseProfiles reads the value of profiles: an object of profiles by name. callers
+// are the groups and scopes that they may name.
+func ParseProfiles(raw json.RawMessage, callers approval.Callers) (map[string]Profile, error) {
 	if len(raw) == 0 {
 		return nil, nil
 	}
@@ -51,8 +62,43 @@ func ParseProfiles(raw json.RawMessage) (map[string]Profile, error) {
 				return nil, fmt.Errorf("profiles: %s: pattern %q: %w", name, pattern, err)
 			}
 		}
+		if err := p.resolve(callers); err != nil {
+			return nil, fmt.Errorf("profiles: %s: %w", name, err)
+		}
+		out[name] = p
 	}
 	return out, nil
+}
+
+// resolve checks whom a profile names and looks its groups up.
+func (p *Profile) resolve(callers approval.Callers) error {
+	for _, pattern := range p.Principal {
+		if err := tool.CheckPrincipal(pattern); err != nil {
+			return err
+		}
+	}
+	for _, scope := range p.Scope {
+		if err := callers.CheckScope(scope); err != nil {
+			return err
+		}
+	}
+	for _, group := range p.Group {
+		members, err := callers.Members(group)
+		if err != nil {
+			return err
+		}
+		p.members = append(p.members, members...)
+	}
+	return nil
+}
+
+// open reports whether the profile is nobody's in particular.
+func (p *Profile) open() bool { return len(p.Principal)+len(p.Scope)+len(p.Group) == 0 }
+
+// isOf reports whether the profile names a caller.
+func (p *Profile) isOf(who tool.Caller) bool {
+	is := func(pattern string) bool { return tool.MatchPrincipal(pattern, who.Principal) }
+	return slices.ContainsFunc(p.Principal, is) || slices.ContainsFunc(p.members, is) || slices.ContainsFunc(p.Scope, who.May)
 }
 
 // profile is a profile in use, with what it looks like.
@@ -92,26 +138,48 @@ func (p *profile) tool(def *tool.Definition) bool {
 	return !def.ForAgents && p.server(def.Identity.Provider) && p.named(def.Name)
 }
 
-// profile returns the profile of a name, nil when there is none.
-func (s *Server) profile(name string) (*profile, error) {
-	var want Profile
-	switch name {
-	case "", ProfileAll:
-		return s.all, nil
-	case ProfileSearch:
+// Why a caller gets no profile.
+var (
+	errNoProfile = errors.New("there is no profile of that name")
+	errNotYours  = errors.New("this profile is not for you")
+)
+
+// profile returns the profile that a caller has under a name, or by default when
+// name is "". The owner has all of them. Others have those that name them, by
+// default the first of them by name; only whom none names is free to choose among
+// those that are nobody's.
+func (s *Server) profile(name string, who tool.Caller) (*profile, error) {
+	var known map[string]Profile
+	if s.cfg.Profiles != nil && (who.Principal != tool.Owner || !builtin(name)) {
+		var err error
+		if known, err = s.cfg.Profiles(); err != nil {
+			return nil, fmt.Errorf("the profiles cannot be read: %w", err)
+		}
+	}
+	want, ok := known[name]
+	if who.Principal != tool.Owner {
+		first := ""
+		for n, p := range known {
+			if p.isOf(who) && (first == "" || n < first) {
+				first = n
+			}
+		}
+		switch {
+		case first != "" && name == "":
+			name, want, ok = first, known[first], true
+		case ok && (want.isOf(who) || (first == "" && want.open())):
+		case ok, first != "" && builtin(name):
+			return nil, errNotYours
+		}
+	}
+	switch {
+	case ok:
+	case name == ProfileSearch:
 		want.Search = true
+	case builtin(name):
+		return s.all, nil
 	default:
-		if s.cfg.Profiles == nil {
-			return nil, nil
-		}
-		known, err := s.cfg.Profiles()
-		if err != nil {
-			return nil, err
-		}
-		var ok bool
-		if want, ok = known[name]; !ok {
-			return nil, nil
-		}
+		return nil, errNoProfile
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,4 +189,9 @@ func (s *Server) profile(name string) (*profile, error) {
 	p := &profile{Profile: want, name: name}
 	s.profiles[name] = p
 	return p, nil
+}
+
+// builtin reports whether a name is one of a profile that needs no configuration.
+func builtin(name string) bool {
+	return name == "" || name == ProfileAll || name == ProfileSearch
 }

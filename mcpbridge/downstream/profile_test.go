@@ -13,12 +13,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/yaya-ai/yaya/kernel/approval"
 	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/mcpbridge/downstream"
 )
 
 // shelf is a server behind profiles, with tools of two servers.
-func shelf(t *testing.T, profiles string) (string, *tool.Store) {
+func shelf(t *testing.T, profiles string, caller func(*http.Request) (tool.Caller, bool), callers approval.Callers) (string, *tool.Store) {
 	t.Helper()
 	reg := new(tool.Registry)
 	echo := func(name, description, annotations string) tool.Provided {
@@ -43,9 +44,9 @@ func shelf(t *testing.T, profiles string) (string, *tool.Store) {
 	}
 	store := tool.NewStore(root)
 	srv := downstream.New(downstream.Config{
-		Dispatcher: tool.NewDispatcher(tool.DispatcherConfig{Registry: reg}), Registry: reg, Version: "test", Artifacts: store,
+		Dispatcher: tool.NewDispatcher(tool.DispatcherConfig{Registry: reg}), Registry: reg, Version: "test", Artifacts: store, Caller: caller,
 		Profiles: func() (map[string]downstream.Profile, error) {
-			return downstream.ParseProfiles(json.RawMessage(profiles))
+			return downstream.ParseProfiles(json.RawMessage(profiles), callers)
 		},
 	})
 	mux := http.NewServeMux()
@@ -88,7 +89,7 @@ func (r *rig) tool(name, args string) string {
 // A profile shows a part of everything, and what it does not show cannot be called
 // by any name (DN-06).
 func TestProfiles(t *testing.T) {
-	url, _ := shelf(t, `{"files":{"servers":["f*"]},"reading":{"tools":["*read*","web__*","!fs__odd"]},"notdelete":{"tools":["!*delete*"]},"none":{"servers":["nothing"]}}`)
+	url, _ := shelf(t, `{"files":{"servers":["f*"]},"reading":{"tools":["*read*","web__*","!fs__odd"]},"notdelete":{"tools":["!*delete*"]},"none":{"servers":["nothing"]}}`, owner, approval.Callers{})
 	for profile, want := range map[string]string{
 		"":           "[fs__delete_files fs__odd fs__read_file fs__write_file web__fetchPage]",
 		"/all":       "[fs__delete_files fs__odd fs__read_file fs__write_file web__fetchPage]",
@@ -118,7 +119,7 @@ func TestProfiles(t *testing.T) {
 		t.Errorf("another profile's session: %d", a.status)
 	}
 	for _, bad := range []string{`[]`, `{"all":{}}`, `{"a/b":{}}`, `{"x":{"tool":[]}}`, `{"x":{"tools":["["]}}`} {
-		if _, err := downstream.ParseProfiles(json.RawMessage(bad)); err == nil {
+		if _, err := downstream.ParseProfiles(json.RawMessage(bad), approval.Callers{}); err == nil {
 			t.Errorf("%s is accepted", bad)
 		}
 	}
@@ -127,7 +128,7 @@ func TestProfiles(t *testing.T) {
 // LD-06: what is kept of an answer is kept by what it depends on: clients that ask
 // for the same at once, and may see different things, each get their own.
 func TestAnswersAreNotCrossed(t *testing.T) {
-	url, _ := shelf(t, `{"files":{"servers":["f*"]},"reading":{"tools":["*read*","web__*","!fs__odd"]}}`)
+	url, _ := shelf(t, `{"files":{"servers":["f*"]},"reading":{"tools":["*read*","web__*","!fs__odd"]}}`, owner, approval.Callers{})
 	var clients sync.WaitGroup
 	begin := make(chan struct{})
 	for path, want := range map[string]string{
@@ -154,7 +155,7 @@ func TestAnswersAreNotCrossed(t *testing.T) {
 // descriptions and parameters, describes, and calls with the tool that fits what
 // the tool called does.
 func TestSearch(t *testing.T) {
-	url, _ := shelf(t, `{"some":{"search":true,"servers":["fs"]}}`)
+	url, _ := shelf(t, `{"some":{"search":true,"servers":["fs"]}}`, owner, approval.Callers{})
 	r := at(t, url+"/search")
 	if got := fmt.Sprint(listed(t, r)); got != "[search_tools describe_tool call_read_tool call_write_tool call_destructive_tool]" {
 		t.Errorf("listed %s", got)
@@ -218,7 +219,7 @@ func TestSearch(t *testing.T) {
 
 // What was too large for a result is a resource, in pages, and nobody else's.
 func TestArtifactPages(t *testing.T) {
-	url, store := shelf(t, ``)
+	url, store := shelf(t, ``, owner, approval.Callers{})
 	text := strings.Repeat("häßlich ", 80_000) // characters of several bytes at the edges of pages
 	a, err := store.Put(tool.Call{SessionID: "mcp_else"}, "text/plain", []byte(text))
 	if err != nil {
@@ -283,7 +284,7 @@ func ownSession(t *testing.T, r *rig, _ *tool.Store) string {
 		seen <- c.SessionID
 		return ok(`{}`)
 	})}})
-	srv := downstream.New(downstream.Config{Dispatcher: tool.NewDispatcher(tool.DispatcherConfig{Registry: reg}), Registry: reg})
+	srv := downstream.New(downstream.Config{Dispatcher: tool.NewDispatcher(tool.DispatcherConfig{Registry: reg}), Registry: reg, Caller: owner})
 	hs := httptest.NewServer(srv)
 	defer hs.Close()
 	defer srv.Close()

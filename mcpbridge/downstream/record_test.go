@@ -6,12 +6,14 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
 // What is kept for a client that may come back is bounded, in streams, events and
 // bytes; the newest stays, and what is replayed has no gap after its start.
 func TestRecordsAreBounded(t *testing.T) {
-	c := newClient("s", &profile{})
+	c := newClient(tool.Owner, "s", &profile{})
 	for range 2 * maxRecords {
 		c.newRecord()
 	}

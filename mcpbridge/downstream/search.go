@@ -214,7 +214,7 @@ func (s *Server) bySearch(ctx context.Context, x *exchange, name string, args []
 		return s.search(x, snap, a.Query, a.Limit)
 	}
 	e, ok := snap.Lookup(a.Name)
-	if !ok || !x.c.profile.tool(&e.Def) {
+	if !ok || !x.profile.tool(&e.Def) {
 		return x.told(fmt.Sprintf("there is no tool %q; %s finds tools", clip(a.Name), searchTool), nil, true)
 	}
 	with := caller(&e.Def)
@@ -246,7 +246,7 @@ func (s *Server) search(x *exchange, snap *tool.Snapshot, query string, limit in
 	if query == "" || len(query) > maxQuery {
 		return x.told(fmt.Sprintf("%s needs a query of at most %d bytes", searchTool, maxQuery), nil, true)
 	}
-	v, err := s.render(x.c.profile, snap)
+	v, err := s.render(x.profile, snap)
 	if err != nil {
 		return nil, err
 	}

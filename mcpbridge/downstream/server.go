@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,6 +44,9 @@ type Config struct {
 	Watch func(func()) (stop func())
 	// Router finds the servers of prompts and resources. Optional.
 	Router *relay.Router
+	// Caller says who an HTTP request is from. Without it, or when it reports false,
+	// requests are refused.
+	Caller func(*http.Request) (tool.Caller, bool)
 	// Profiles returns the configured profiles by name. Optional.
 	Profiles func() (map[string]Profile, error)
 	// Artifacts holds what was too large for a result. Optional.
@@ -129,10 +133,10 @@ func (s *Server) Close() {
 // client is whoever sends requests: a legacy session, a modern client, or the
 // other end of a stdio connection.
 type client struct {
-	token   string // Mcp-Session-Id, "" without
-	owner   string // the principal that it belongs to
-	session string // kernel session
-	profile *profile
+	token   string   // Mcp-Session-Id, "" without
+	owner   string   // the principal that it belongs to
+	session string   // kernel session
+	profile *profile // that it was opened with
 	calls   atomic.Uint64
 
 	mu       sync.Mutex
@@ -153,8 +157,8 @@ type client struct {
 	getRecord  *record
 }
 
-func newClient(session string, p *profile) *client {
-	return &client{session: session, profile: p, last: time.Now(), inflight: map[string]context.CancelCauseFunc{}, asks: map[int64]chan relay.Reply{}}
+func newClient(owner, session string, p *profile) *client {
+	return &client{owner: owner, session: session, profile: p, last: time.Now(), inflight: map[string]context.CancelCauseFunc{}, asks: map[int64]chan relay.Reply{}}
 }
 
 // modernClient returns the client of a stateless request. Its kernel session
@@ -167,9 +171,7 @@ func modernClient(owner string, meta requestMeta, p *profile) *client {
 		h.Write(part)
 	}
 	sum := h.Sum(nil)
-	c := newClient("mcp_"+hex.EncodeToString(sum[:12]), p)
-	c.owner = owner
-	return c
+	return newClient(owner, "mcp_"+hex.EncodeToString(sum[:12]), p)
 }
 
 var errSessionEnded = errors.New("the session has ended")

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/fair"
-	"github.com/yaya-ai/yaya/internal/principal"
+	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
 const sessionIdle = 30 * time.Minute
@@ -41,8 +41,7 @@ var (
 // itself when it has its share (a quarter; the owner, all of them), else of the one
 // that has most. Its client, if there still is one, is told 404 and begins again.
 func (s *Server) open(owner string, p *profile) (*client, error) {
-	c := newClient("mcp_"+rand.Text(), p)
-	c.owner = owner
+	c := newClient(owner, "mcp_"+rand.Text(), p)
 	c.token = rand.Text() + rand.Text()
 	s.mu.Lock()
 	if s.closed {
@@ -50,7 +49,7 @@ func (s *Server) open(owner string, p *profile) (*client, error) {
 		return nil, errSessionEnded
 	}
 	full := len(s.sessions) >= s.shares.sessions
-	share := owner != principal.Owner && s.owned[owner] >= s.shares.sessions/4
+	share := owner != tool.Owner && s.owned[owner] >= s.shares.sessions/4
 	var gone *client
 	if full || share {
 		if gone = s.idlest(owner, share); gone == nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
 // drainTimeout is how long requests may finish after the client closed its
@@ -23,10 +24,11 @@ const drainTimeout = time.Second
 // ServeStdio serves one client over in and out, a message a line, until in ends
 // or ctx does. Nothing but messages is written to out (DN-09). It returns when
 // every request has ended; the caller may have to close in to end a blocked
-// read. The profile is named, or "".
+// read. The profile is named, or "". The client is the owner: whoever else can
+// start yaya on the owner's data is no other.
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, profile string) error {
-	p, err := s.profile(profile)
-	if err == nil && p == nil {
+	p, err := s.profile(profile, tool.LocalOwner)
+	if errors.Is(err, errNoProfile) {
 		err = fmt.Errorf("there is no profile %q; configure it with plugin.mcp_bridge.profiles", profile)
 	}
 	if err != nil {
@@ -34,7 +36,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	c := newClient("mcp_"+rand.Text(), p)
+	c := newClient(tool.Owner, "mcp_"+rand.Text(), p)
 	defer s.ended(c)
 	lw := &lines{w: out, broken: cancel}
 	defer s.pushChanges(ctx, c, lw)()
@@ -84,7 +86,7 @@ func (s *Server) take(ctx context.Context, c *client, lw *lines, work *sync.Wait
 		s.oneWay(c, msg)
 		return
 	}
-	x := &exchange{c: c, msg: msg, notify: lw.write, caps: c.capabilities()}
+	x := &exchange{c: c, profile: c.profile, caller: tool.LocalOwner, msg: msg, notify: lw.write, caps: c.capabilities()}
 	if e := s.eraOf(x); e != nil {
 		_ = lw.write(jsonrpc.AppendError(nil, msg.ID, e))
 		return

@@ -10,7 +10,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
-	"github.com/yaya-ai/yaya/internal/principal"
+	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
 )
 
@@ -172,7 +172,7 @@ func (c *client) Updated(uri string, params []byte) {
 func (s *Server) attach(st *stream) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || !s.shares.streams.Take(st.owner, st.owner == principal.Owner) {
+	if s.closed || !s.shares.streams.Take(st.owner, st.owner == tool.Owner) {
 		return false
 	}
 	s.streams[st] = struct{}{}
@@ -207,11 +207,11 @@ func (s *Server) tellChange(note string) {
 
 // Message implements [relay.Listener]. Clients of the modern era get messages on
 // the streams of their requests only.
-func (s *Server) Message(to, method string, params []byte) {
+func (s *Server) Message(principal, client, method string, params []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for st := range s.streams {
-		if st.c == nil || (to != "" && st.c.session != to) || (method == noteMessage && !st.c.wantsLog(params)) {
+		if st.c == nil || (principal != "" && st.c.owner != principal) || (client != "" && st.c.session != client) || (method == noteMessage && !st.c.wantsLog(params)) {
 			continue
 		}
 		st.push("", method, params)
@@ -270,7 +270,7 @@ func (s *Server) listen(ctx context.Context, x *exchange) ([]byte, error) {
 	granted.URIs = nil
 	for _, uri := range want.URIs {
 		server, _, err := s.cfg.Router.Resource(ctx, uri)
-		if err == nil && !x.c.profile.server(server.Name()) {
+		if err == nil && !x.profile.server(server.Name()) {
 			continue
 		}
 		if err := s.cfg.Router.Subscribe(ctx, st, uri); err == nil {

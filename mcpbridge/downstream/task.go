@@ -11,7 +11,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
-	"github.com/yaya-ai/yaya/internal/principal"
+	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
 )
 
@@ -59,7 +59,7 @@ func (s *Server) task(ctx context.Context, x *exchange) ([]byte, error) {
 		return t.serve(x)
 	}
 	for _, server := range s.cfg.Router.Servers() {
-		if server.Name() != name || !x.c.profile.server(name) {
+		if server.Name() != name || !x.profile.server(name) {
 			continue
 		}
 		out, err := x.reply(server.Relay(ctx, x, x.msg.Method, x.msg.Params, jsonrpc.Edit{Name: "taskId", Value: jsonrpc.AppendString(nil, own)}))
@@ -101,7 +101,7 @@ func (f *flight) becomeTask(x *exchange) ([]byte, error) {
 	now := time.Now().UTC()
 	t := &ownTask{f: f, id: taskSeparator + rand.Text(), client: x.c.session, created: now, updated: now}
 	f.s.mu.Lock()
-	full := !f.s.shares.tasks.Take(f.owner, f.owner == principal.Owner)
+	full := !f.s.shares.tasks.Take(f.owner, f.owner == tool.Owner)
 	if !full {
 		f.s.tasks[t.id] = t
 	}

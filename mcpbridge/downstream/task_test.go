@@ -42,7 +42,7 @@ func TestLongCallsBecomeTasks(t *testing.T) {
 		return ok(`{"content":[],"n":12345678901234567890}`)
 	})}})
 	const taskAfter = 50 * time.Millisecond
-	srv := downstream.New(downstream.Config{Dispatcher: tool.NewDispatcher(tool.DispatcherConfig{Registry: reg}), Registry: reg, TaskAfter: taskAfter})
+	srv := downstream.New(downstream.Config{Dispatcher: tool.NewDispatcher(tool.DispatcherConfig{Registry: reg}), Registry: reg, Caller: owner, TaskAfter: taskAfter})
 	hs := httptest.NewServer(srv)
 	defer hs.Close()
 	defer srv.Close()

@@ -90,7 +90,7 @@ func (s *Server) listTools(ctx context.Context, x *exchange) ([]byte, error) {
 	if c := x.msg.Params.Get("cursor"); c != nil && string(c) != "null" {
 		return nil, fail(jsonrpc.CodeInvalidParams, "unknown cursor: the list has one page")
 	}
-	v, err := s.render(x.c.profile, s.cfg.Boundary(ctx))
+	v, err := s.render(x.profile, s.cfg.Boundary(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func (s *Server) listTools(ctx context.Context, x *exchange) ([]byte, error) {
 // known reports whether a client can call a tool of that name.
 func (x *exchange) known(snap *tool.Snapshot, name string) bool {
 	e, ok := snap.Lookup(name)
-	return ok && x.c.profile.tool(&e.Def)
+	return ok && x.profile.tool(&e.Def)
 }
 
 // callTool serves tools/call.
@@ -116,7 +116,7 @@ func (s *Server) callTool(ctx context.Context, x *exchange) ([]byte, error) {
 	if args != nil && args[0] != '{' {
 		return nil, fail(jsonrpc.CodeInvalidParams, "arguments must be an object")
 	}
-	if x.c.profile.Search {
+	if x.profile.Search {
 		return s.bySearch(ctx, x, name, args)
 	}
 	snap := s.cfg.Registry.Snapshot()
@@ -140,7 +140,7 @@ func (s *Server) callTool(ctx context.Context, x *exchange) ([]byte, error) {
 func (s *Server) relayCall(ctx context.Context, x *exchange, snap *tool.Snapshot, name string, params jsonrpc.Object) ([]byte, error) {
 	call := tool.Call{
 		ID:   "call_" + strconv.FormatUint(x.c.calls.Add(1), 36),
-		Name: name, Args: params.Get("arguments"), SessionID: x.c.session, Origin: tool.OriginMCP,
+		Name: name, Args: params.Get("arguments"), SessionID: x.c.session, Origin: tool.OriginMCP, Caller: x.caller,
 		Native: &tool.NativeCall{Protocol: "mcp", Params: params, Peer: x},
 	}
 	if token := progressToken(params); token != nil {
@@ -177,7 +177,7 @@ func (s *Server) checkParamHeaders(snap *tool.Snapshot, name string, x *exchange
 	if !x.modern || x.header == nil {
 		return nil
 	}
-	v, err := s.render(x.c.profile, snap)
+	v, err := s.render(x.profile, snap)
 	if err != nil {
 		return err
 	}

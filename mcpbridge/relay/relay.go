@@ -33,6 +33,8 @@ func Refusal(code int, message string) Reply {
 type Peer interface {
 	// Client is the kernel session of the client.
 	Client() string
+	// Principal is who the client is.
+	Principal() string
 	// Modern reports whether the client speaks the stateless era, and so takes
 	// input_required for an answer.
 	Modern() bool

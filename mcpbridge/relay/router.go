@@ -52,9 +52,9 @@ type Server interface {
 type Listener interface {
 	// Changed says that a list has changed.
 	Changed(k Kind)
-	// Message is a notification of a server for one client, or for all of them
-	// when client is "".
-	Message(client, method string, params []byte)
+	// Message is a notification of a server for one client, for all of a principal's
+	// when client is "", or for all when principal is "" too.
+	Message(principal, client, method string, params []byte)
 }
 
 // Subscriber gets the updates of the resources that it has subscribed to, with
@@ -259,8 +259,8 @@ func (r *Router) each(f func(Listener)) {
 func (r *Router) Changed(k Kind) { r.each(func(l Listener) { l.Changed(k) }) }
 
 // Message passes a notification on to the listeners.
-func (r *Router) Message(client, method string, params []byte) {
-	r.each(func(l Listener) { l.Message(client, method, params) })
+func (r *Router) Message(principal, client, method string, params []byte) {
+	r.each(func(l Listener) { l.Message(principal, client, method, params) })
 }
 
 // Updated passes an update of a resource on to its subscribers.

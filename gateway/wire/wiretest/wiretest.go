@@ -33,6 +33,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/journal/journaltest"
 	"github.com/yaya-ai/yaya/kernel"
 	"github.com/yaya-ai/yaya/kernel/config"
+	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/plugins/llm_echo"
 	"github.com/yaya-ai/yaya/plugins/memory_sqlite"
 	"github.com/yaya-ai/yaya/plugins/strategy_react"
@@ -125,8 +126,8 @@ func (w *World) Start(addr string) {
 	err = w.Plane.Start(context.Background(), rpc.Running{
 		Log: w.Log, Server: w.Wire, Bus: k.Bus, Sessions: k.Sessions, Loop: k.Loop, Mix: new(registry.Mix), Memories: memory.Count,
 		Exports: func() []string { return w.Exports },
-		Invoke: func(ctx context.Context, actor, skill string, payload json.RawMessage) (json.RawMessage, error) {
-			return w.Invoke(ctx, actor, skill, payload)
+		Invoke: func(ctx context.Context, by tool.Caller, skill string, payload json.RawMessage) (json.RawMessage, error) {
+			return w.Invoke(ctx, by.Principal, skill, payload)
 		},
 	})
 	if err != nil {

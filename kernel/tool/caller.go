@@ -1,0 +1,77 @@
+package tool
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+)
+
+// Owner is the principal of the user that runs yaya.
+const Owner = "owner"
+
+// The beginnings of the other principals' names.
+const (
+	DevicePrefix  = "device:"  // an enrolled device, by its id
+	IssuerPrefix  = "issuer:"  // the subject of a token of the configured issuer
+	AgentPrefix   = "agent:"   // one of yaya's own agents, by its strategy
+	GatewayPrefix = "gateway:" // a gateway that this kernel is attached to, by its address
+)
+
+// Caller is who makes a call. Whoever establishes it says so, for the owner as for
+// others: the zero value is nobody, and nobody's calls are refused.
+type Caller struct {
+	Principal string
+	// Has reports whether the caller has a scope now; nil means none.
+	Has func(scope string) bool
+	// Behind are the principals that the call is made for as well: of a sub-agent,
+	// the agents above it. Rules that restrict one of them restrict the call.
+	Behind []string
+}
+
+// LocalOwner is the user that runs yaya.
+var LocalOwner = Caller{Principal: Owner, Has: func(string) bool { return true }}
+
+// May reports whether the caller has a scope.
+func (c Caller) May(scope string) bool { return c.Has != nil && c.Has(scope) }
+
+// Session names the session that keeps what belongs to a surface without sessions
+// of its own: artifacts, approvals for the session, connections to servers. Each
+// principal has its own; the owner's is base.
+func (c Caller) Session(base string) string {
+	if c.Principal == Owner {
+		return base
+	}
+	sum := sha256.Sum256([]byte(c.Principal))
+	return base + "-" + hex.EncodeToString(sum[:16])
+}
+
+// MatchPrincipal reports whether a pattern covers a principal. Patterns are those
+// of path.Match, but for the slash, which is a character like others: subjects of
+// tokens may be URLs.
+func MatchPrincipal(pattern, principal string) bool {
+	if pattern == principal {
+		return principal != ""
+	}
+	ok, err := path.Match(noSlash(pattern), noSlash(principal))
+	return ok && err == nil && principal != ""
+}
+
+// noSlash puts a byte in the place of slashes that is in no JSON text and means
+// nothing to path.Match.
+func noSlash(s string) string { return strings.ReplaceAll(s, "/", "\xff") }
+
+var principalKind = regexp.MustCompile(`^(owner$|(device|issuer|agent|gateway):.|[^:]*[*?[\\])`)
+
+// CheckPrincipal reports why a pattern can cover no principal.
+func CheckPrincipal(pattern string) error {
+	if !principalKind.MatchString(pattern) {
+		return fmt.Errorf("principal %q is none of owner, device:<id>, issuer:<subject>, agent:<strategy> and gateway:<address>", pattern)
+	}
+	if _, err := path.Match(noSlash(pattern), ""); err != nil {
+		return fmt.Errorf("principal %q: %w", pattern, err)
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package tool_test
+
+import (
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/yaya-ai/yaya/kernel/tool"
+)
+
+// COD-5: a call that does not say who makes it is refused before anything is asked,
+// whatever its origin, and does not run.
+func TestNobodyCallsNothing(t *testing.T) {
+	for _, origin := range []tool.Origin{tool.OriginLoop, tool.OriginMCP, tool.OriginCLI, tool.OriginWire, tool.OriginAPI} {
+		var runs atomic.Int32
+		d, reg := setup(t, tool.DispatcherConfig{}, echo(t, tool.Definition{Kind: tool.KindRead}, &runs))
+		call := tool.Call{ID: "c", Name: "echo", Args: []byte(`{"text":"x"}`), SessionID: "s", Origin: origin}
+		if res := d.Call(t.Context(), reg.Snapshot(), call); res.ErrorKind != tool.ErrRejected || !strings.Contains(res.Text(), "not established who") {
+			t.Errorf("%s: got %s %q, want a refusal", origin, res.ErrorKind, res.Text())
+		}
+		if runs.Load() != 0 {
+			t.Errorf("%s: the tool ran", origin)
+		}
+		call.Caller = tool.Caller{Principal: "device:phone"}
+		if res := d.Call(t.Context(), reg.Snapshot(), call); !res.OK {
+			t.Errorf("%s: somebody's call: %s", origin, res.Text())
+		}
+	}
+}
+
+// MIS-7: patterns of principals cover what they say and no more; a slash is a
+// character like others.
+func TestPrincipals(t *testing.T) {
+	for _, c := range []struct {
+		pattern, principal string
+		want               bool
+	}{
+		{"owner", "owner", true},
+		{"owner", "device:owner", false},
+		{"owner", "", false},
+		{"*", "", false},
+		{"*", "owner", true},
+		{"*", "issuer:https://id.example/u/1", true},
+		{"device:*", "device:phone", true},
+		{"device:*", "issuer:device:phone", false},
+		{"device:phone", "device:phone2", false},
+		{"device:phone?", "device:phone2", true},
+		{"device:[a-f]*", "device:desk", true},
+		{"device:[a-f]*", "device:phone", false},
+		{"issuer:https://id.example/*", "issuer:https://id.example/u/1", true},
+		{"issuer:https://id.example/?/1", "issuer:https://id.example/u/1", true},
+		{"issuer:https://id.example*", "issuer:https://id.example.org/1", true}, // as it says
+		{"issuer:a[b", "issuer:a[b", true},                                      // itself, if nothing else
+		{"issuer:a*c", "issuer:a*c", true},
+	} {
+		if got := tool.MatchPrincipal(c.pattern, c.principal); got != c.want {
+			t.Errorf("MatchPrincipal(%q, %q) = %v, want %v", c.pattern, c.principal, got, c.want)
+		}
+	}
+	for pattern, ok := range map[string]bool{
+		"owner": true, "device:phone": true, "issuer:a/b": true, "agent:react": true, "gateway:example.com/phone": true, "*": true, "dev*": true, "[di]*": true,
+		"": false, "Owner": false, "owners": false, "devices:phone": false, "device:": false, "phone": false, "device:[": false, "issuer:[a/b]": false,
+	} {
+		if err := tool.CheckPrincipal(pattern); (err == nil) != ok {
+			t.Errorf("CheckPrincipal(%q) = %v, want it to be %v", pattern, err, ok)
+		}
+	}
+}
+
+// R7, R22: on surfaces without sessions of their own, every principal has one.
+func TestSessionsOfSurfaces(t *testing.T) {
+	session := func(principal string) string { return tool.Caller{Principal: principal}.Session("wire") }
+	if got := session(tool.Owner); got != "wire" {
+		t.Errorf("the owner's: got %q, want %q", got, "wire")
+	}
+	seen := map[string]string{}
+	for _, p := range []string{"device:a", "device:b", "issuer:a", "agent:a", "device:A", tool.Owner} {
+		if s := session(p); seen[s] != "" {
+			t.Errorf("%s and %s share %s", p, seen[s], s)
+		} else if seen[s] = p; session(p) != s {
+			t.Errorf("%s has two sessions", p)
+		}
+	}
+}
