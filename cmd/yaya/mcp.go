@@ -286,7 +286,7 @@ func mcpAddCommand(g *globals) *cobra.Command {
 	f.StringArrayVarP(&header, "header", "H", nil, "HTTP header 'Name: value' (repeatable)")
 	f.StringVar(&transport, "transport", "", "stdio, http or sse, if it cannot be told")
 	f.StringVar(&cwd, "cwd", "", "working directory of the command")
-	f.StringVar(&session, "session", "", "who shares a connection: shared, per_client, per_call or pool:N")
+	f.StringVar(&session, "session", "", "who shares a connection: shared, per_principal, per_client, per_call or pool:N")
 	return c
 }
 

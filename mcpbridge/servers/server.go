@@ -37,11 +37,12 @@ const (
 
 // Session policies: who shares a connection to the server.
 const (
-	Shared    = "shared"
-	PerClient = "per_client"
-	PerCall   = "per_call"
-	poolStart = "pool:"
-	maxPool   = 64
+	Shared       = "shared"
+	PerPrincipal = "per_principal"
+	PerClient    = "per_client"
+	PerCall      = "per_call"
+	poolStart    = "pool:"
+	maxPool      = 64
 )
 
 // Bounds of MaxResult: what a cut result needs, and what a server may send at all.
@@ -130,7 +131,7 @@ func (s Server) MarshalJSON() ([]byte, error) {
 	}{plain(s), auth, ms(s.StartTimeout), ms(s.CallTimeout), ms(s.IdleTimeout)})
 }
 
-// SessionPolicy returns the effective policy and, for a pool, its size: shared
+// SessionPolicy returns the effective policy and, for a pool, its size: per principal
 // for stdio and per client for HTTP unless configured.
 func (s Server) SessionPolicy() (policy string, pool int) {
 	if n, ok := strings.CutPrefix(s.Session, poolStart); ok {
@@ -141,7 +142,7 @@ func (s Server) SessionPolicy() (policy string, pool int) {
 		return s.Session, 0
 	}
 	if s.Transport == Stdio {
-		return Shared, 0
+		return PerPrincipal, 0
 	}
 	return PerClient, 0
 }
@@ -264,12 +265,12 @@ func (s Server) check() error {
 		}
 	}
 	switch policy := cmp.Or(s.Session, Shared); policy {
-	case Shared, PerClient, PerCall:
+	case Shared, PerPrincipal, PerClient, PerCall:
 	default:
 		n, ok := strings.CutPrefix(policy, poolStart)
 		size, err := strconv.Atoi(n)
 		if !ok || err != nil || size < 1 || size > maxPool {
-			return fmt.Errorf("session %q is not one of shared, per_client, per_call, pool:N (N from 1 to %d)", s.Session, maxPool)
+			return fmt.Errorf("session %q is not one of shared, per_principal, per_client, per_call, pool:N (N from 1 to %d)", s.Session, maxPool)
 		}
 	}
 	return nil

@@ -28,11 +28,12 @@ const maxRounds = 10
 // itself is told (SEP-2322). ctx is that of the request's limit.
 func (p *Provider) exchange(ctx context.Context, client string, o outgoing, typed *mcp.Tool) (r reply, err error) {
 	start := time.Now()
-	if err := p.breaker.allow(); err != nil {
+	breaker := p.breakerOf(o.by)
+	if err := breaker.allow(); err != nil {
 		return reply{}, err
 	}
-	defer func() { p.breaker.settle(ctx, err) }()
-	s, leave, err := p.session(ctx, client, o.peer)
+	defer func() { breaker.settle(ctx, err) }()
+	s, leave, err := p.session(ctx, client, o.by, o.peer)
 	if err != nil {
 		return reply{}, err
 	}
@@ -179,7 +180,7 @@ func (p *Provider) Relay(ctx context.Context, peer relay.Peer, method string, pa
 	defer limit.stop()
 	var r reply
 	err := p.guarded(limit.ctx, func() (err error) {
-		o := outgoing{method: method, params: params, edits: append([]jsonrpc.Edit(nil), edits...), peer: peer, limit: limit}
+		o := outgoing{method: method, params: params, edits: append([]jsonrpc.Edit(nil), edits...), by: peer.Principal(), peer: peer, limit: limit}
 		if token := progressToken(params); token != nil {
 			o.progress = func(n note) { forward(peer, token, n) }
 		}

@@ -157,7 +157,7 @@ func (s *session) speak(version string, modern bool, info []byte) {
 // that it belongs to; a shared one declares what some client may be able to do,
 // and the others refuse.
 func (s *session) declared() []byte {
-	if s.first != nil && s.owner != "" {
+	if s.first != nil && s.of.client != "" {
 		if caps := s.first.Capabilities(); caps.IsObject() {
 			return caps.Raw()
 		}

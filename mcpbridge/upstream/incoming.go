@@ -57,8 +57,8 @@ func (s *session) note(req *request, method string, params []byte) {
 		switch {
 		case sole != nil && s.t.offer(sole.id, n):
 			return
-		case !many: // it concerns whoever the session belongs to
-			s.p.message(s.owner, method, params)
+		case !many: // it concerns whomever the session belongs to
+			s.p.message(s.of, method, params)
 			return
 		}
 	}
@@ -176,8 +176,8 @@ func (s *session) question(ctx context.Context, req *request, method string, par
 	s.mu.Unlock()
 	if req != nil && req.peer != nil {
 		p = req.peer
-	} else if p == nil && s.owner != "" {
-		p = s.p.standing(s.owner)
+	} else if p == nil && s.of.client != "" {
+		p = s.p.standing(s.of.client)
 	}
 	if req != nil {
 		if req.asked.Add(1) > maxAsksReq {

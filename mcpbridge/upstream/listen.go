@@ -261,9 +261,9 @@ func (p *Provider) updated(params []byte) {
 	}
 }
 
-func (p *Provider) message(client, method string, params []byte) {
+func (p *Provider) message(to tenant, method string, params []byte) {
 	if p.cfg.Router != nil {
-		p.cfg.Router.Message(client, method, params)
+		p.cfg.Router.Message(to.principal, to.client, method, params)
 	}
 }
 
@@ -286,7 +286,7 @@ func (p *Provider) Notify(client, method string, params []byte) {
 	sl.mu.Lock()
 	s := sl.s
 	sl.mu.Unlock()
-	if s == nil || s.owner != client || s.peer.Era == servers.EraModern {
+	if s == nil || s.of.client != client || s.peer.Era == servers.EraModern {
 		return
 	}
 	work.Go(func() {

@@ -58,7 +58,8 @@ type Config struct {
 type Provider struct {
 	cfg   Config
 	stats stats
-	// breaker is about the server, whichever session is used.
+	// breaker is about the server, whichever session is used, but for processes that
+	// are a principal's own: what one does to its own is no failure of the others'.
 	breaker breaker
 	list    catalogue
 	idle    time.Duration
@@ -66,7 +67,7 @@ type Provider struct {
 	mu       sync.Mutex
 	signals  feature.Signals
 	main     *session
-	sessions map[string]*slot // per client and pool
+	sessions map[string]*slot // per principal, client and pool
 	lists    map[string]*listing
 	subs     map[string]struct{} // resources whose updates clients want
 	next     int                 // round robin of the pool
@@ -108,7 +109,12 @@ func (p *Provider) Start(ctx context.Context, sig feature.Signals) error {
 	work := p.work
 	p.mu.Unlock()
 	p.breaker.record(true, 0) // what starts has another chance
-	main, err := p.open(ctx, "", nil)
+	policy, _ := p.cfg.Server.SessionPolicy()
+	of := tenant{}
+	if policy == servers.PerPrincipal {
+		of.principal = tool.Owner
+	}
+	main, err := p.open(ctx, of, nil)
 	if err != nil {
 		return err
 	}
@@ -123,7 +129,7 @@ func (p *Provider) Start(ctx context.Context, sig feature.Signals) error {
 		case <-life.Done():
 		}
 	})
-	if policy, _ := p.cfg.Server.SessionPolicy(); policy == servers.PerClient || policy == servers.PolicyPool {
+	if policy == servers.PerPrincipal || policy == servers.PerClient || policy == servers.PolicyPool {
 		work.Go(func() { p.recycle(life) })
 	}
 	return nil
@@ -157,8 +163,8 @@ func (p *Provider) Stop(ctx context.Context) error {
 	return nil
 }
 
-// open connects and initialises a session for a client, or one that is shared.
-func (p *Provider) open(ctx context.Context, owner string, first relay.Peer) (*session, error) {
+// open connects and initialises a session for a tenant.
+func (p *Provider) open(ctx context.Context, of tenant, first relay.Peer) (*session, error) {
 	p.mu.Lock()
 	era, useSSE := p.era, p.useSSE
 	p.mu.Unlock()
@@ -168,9 +174,9 @@ func (p *Provider) open(ctx context.Context, owner string, first relay.Peer) (*s
 		want = era
 	}
 	if srv.Transport == servers.SSE || useSSE {
-		return p.connect(ctx, servers.SSE, servers.EraLegacy, owner, first)
+		return p.connect(ctx, servers.SSE, servers.EraLegacy, of, first)
 	}
-	s, err := p.connect(ctx, srv.Transport, want, owner, first)
+	s, err := p.connect(ctx, srv.Transport, want, of, first)
 	if err == nil || ctx.Err() != nil {
 		return s, err
 	}
@@ -178,9 +184,9 @@ func (p *Provider) open(ctx context.Context, owner string, first relay.Peer) (*s
 	case srv.Transport == servers.Stdio && want == servers.EraAuto && errors.Is(err, errDiedProbing):
 		// It may be one that exits on a method it does not know: ask it the old
 		// way before giving up.
-		return p.connect(ctx, srv.Transport, servers.EraLegacy, owner, first)
+		return p.connect(ctx, srv.Transport, servers.EraLegacy, of, first)
 	case srv.FallBackToSSE && speaksNoStreamable(err):
-		sse, sseErr := p.connect(ctx, servers.SSE, servers.EraLegacy, owner, first)
+		sse, sseErr := p.connect(ctx, servers.SSE, servers.EraLegacy, of, first)
 		if sseErr != nil {
 			return nil, fmt.Errorf("%w (and it does not speak HTTP+SSE either: %w)", err, sseErr)
 		}
@@ -207,9 +213,9 @@ func speaksNoStreamable(err error) bool {
 // errDiedProbing says that a child ended while it was asked which era it speaks.
 var errDiedProbing = errors.New("the server ended when it was asked for its protocol version")
 
-func (p *Provider) connect(ctx context.Context, kind servers.Transport, want servers.Era, owner string, first relay.Peer) (*session, error) {
+func (p *Provider) connect(ctx context.Context, kind servers.Transport, want servers.Era, of tenant, first relay.Peer) (*session, error) {
 	srv := p.cfg.Server
-	s := newSession(p, owner, first)
+	s := newSession(p, of, first)
 	var t transport
 	var err error
 	switch kind {

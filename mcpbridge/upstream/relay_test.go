@@ -34,7 +34,9 @@ type client struct {
 }
 
 func (c *client) Client() string { return c.name }
-func (c *client) Modern() bool   { return c.modern }
+
+func (c *client) Principal() string { return tool.Owner }
+func (c *client) Modern() bool      { return c.modern }
 func (c *client) Capabilities() jsonrpc.Object {
 	o, err := jsonrpc.ParseObject([]byte(c.caps))
 	if err != nil {
@@ -66,7 +68,8 @@ func (r *rig) callFor(c *client, name, args string) tool.Result {
 		r.t.Fatal(err)
 	}
 	return r.disp.Call(r.t.Context(), r.reg.Snapshot(), tool.Call{
-		ID: "1", Name: name, Args: obj.Get("arguments"), SessionID: c.name, Origin: tool.OriginMCP,
+		Caller: tool.LocalOwner,
+		ID:     "1", Name: name, Args: obj.Get("arguments"), SessionID: c.name, Origin: tool.OriginMCP,
 		Native: &tool.NativeCall{Protocol: "mcp", Params: obj, Peer: c},
 	})
 }

@@ -145,10 +145,14 @@ func (p *peer) has(capability, part string) bool {
 	return err == nil && string(obj.Get(part)) == "true"
 }
 
+// tenant is whom a session belongs to: a client, all clients of a principal, or, with
+// neither, everybody.
+type tenant struct{ principal, client string }
+
 // session is one initialised connection.
 type session struct {
 	p     *Provider
-	owner string     // the client it belongs to; "" when it is shared
+	of    tenant
 	first relay.Peer // the client whose request opens it, meanwhile
 	t     transport
 	peer  peer
@@ -172,9 +176,9 @@ type session struct {
 	work   group
 }
 
-func newSession(p *Provider, owner string, first relay.Peer) *session {
+func newSession(p *Provider, of tenant, first relay.Peer) *session {
 	s := &session{
-		p: p, owner: owner, first: first, gate: newGate(cmp.Or(p.cfg.Server.MaxInFlight, maxInFlight)),
+		p: p, of: of, first: first, gate: newGate(cmp.Or(p.cfg.Server.MaxInFlight, maxInFlight)),
 		asks: map[string]context.CancelCauseFunc{}, relist: make(chan struct{}, 1), acked: make(chan struct{}),
 	}
 	s.life, s.cancel = context.WithCancel(context.Background())
@@ -206,6 +210,7 @@ type outgoing struct {
 	params   jsonrpc.Object
 	edits    []jsonrpc.Edit // to params
 	header   http.Header
+	by       string     // the principal whose request it is
 	peer     relay.Peer // the client whose request it is
 	limit    *limit
 	progress func(note) // nil when nobody listens

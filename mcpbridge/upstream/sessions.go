@@ -5,22 +5,28 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/yaya-ai/yaya/feature"
+	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
-// maxSessions bounds the sessions per client of one server.
-const maxSessions = 256
+// Bounds of the sessions of one server.
+const (
+	maxSessions   = 256 // per client
+	maxPrincipals = 16  // per principal: each may be a process
+)
 
 var errStopped = fmt.Errorf("%w: the server is being stopped", feature.ErrNotSent)
 
 // slot holds the session of one key: opened by the first call that needs it,
 // replaced when it is lost, closed when it is idle.
 type slot struct {
+	breaker breaker    // of a principal's own
 	opening sync.Mutex // held while a session is opened
 
 	mu    sync.Mutex
@@ -65,16 +71,41 @@ func (sl *slot) retire(idle time.Duration) (*session, bool) {
 	return s, true
 }
 
+// apart reports whether a principal's calls go to a session of its own by the
+// server's policy. The main session is the owner's, and that of yaya's agents.
+func (p *Provider) apart(principal string) bool {
+	policy, _ := p.cfg.Server.SessionPolicy()
+	return policy == servers.PerPrincipal && principal != "" && principal != tool.Owner && !strings.HasPrefix(principal, tool.AgentPrefix)
+}
+
+// breakerOf returns the breaker of a principal's calls.
+func (p *Provider) breakerOf(principal string) *breaker {
+	if !p.apart(principal) {
+		return &p.breaker
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if sl := p.sessions[principal]; sl != nil {
+		return &sl.breaker
+	}
+	return new(breaker) // nothing is known of a session that is yet to be opened
+}
+
 // session returns the session that a call goes to, by the server's policy, and
 // the function that ends its use.
-func (p *Provider) session(ctx context.Context, client string, peer relay.Peer) (*session, func(), error) {
+func (p *Provider) session(ctx context.Context, client, principal string, peer relay.Peer) (*session, func(), error) {
 	policy, pool := p.cfg.Server.SessionPolicy()
+	apart := p.apart(principal)
 	p.mu.Lock()
 	main, closed := p.main, p.closed
-	key, owner := "", ""
+	key, of, most := "", tenant{}, maxSessions
 	switch policy {
+	case servers.PerPrincipal:
+		if apart {
+			key, of, most = principal, tenant{principal: principal}, maxPrincipals
+		}
 	case servers.PerClient:
-		key, owner = client, client
+		key, of = client, tenant{client: client}
 	case servers.PolicyPool:
 		p.next++
 		key = strconv.Itoa(p.next % pool)
@@ -94,15 +125,15 @@ func (p *Provider) session(ctx context.Context, client string, peer relay.Peer) 
 	}
 	sl := p.sessions[key]
 	if sl == nil {
-		if len(p.sessions) >= maxSessions {
+		if len(p.sessions) >= most {
 			p.mu.Unlock()
-			return nil, nil, fmt.Errorf("%w: %d clients have sessions with this server already", feature.ErrNotSent, maxSessions)
+			return nil, nil, fmt.Errorf("%w: %d others have sessions with this server already; one that is idle ends after %v", feature.ErrNotSent, most, p.idle)
 		}
 		sl = new(slot)
 		p.sessions[key] = sl
 	}
 	p.mu.Unlock()
-	s, err := p.use(ctx, sl, owner, peer)
+	s, err := p.use(ctx, sl, of, peer)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -135,7 +166,7 @@ func (sl *slot) enter() (s, dead *session, err error) {
 	return sl.s, dead, nil
 }
 
-func (p *Provider) use(ctx context.Context, sl *slot, owner string, peer relay.Peer) (*session, error) {
+func (p *Provider) use(ctx context.Context, sl *slot, of tenant, peer relay.Peer) (*session, error) {
 	if s, dead, err := sl.enter(); s != nil || err != nil {
 		return s, err
 	} else if dead != nil {
@@ -156,9 +187,12 @@ func (p *Provider) use(ctx context.Context, sl *slot, owner string, peer relay.P
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(life, cancel)() // a stop does not wait for a slow server
-	s, err = p.open(ctx, owner, peer)
+	s, err = p.open(ctx, of, peer)
 	if life.Err() != nil && err != nil {
 		return nil, errStopped
+	}
+	if err != nil && of.principal != "" { // the server that others use has not failed with it
+		return nil, fmt.Errorf("start the server for %s: %w", of.principal, err)
 	}
 	if err != nil {
 		return nil, p.notOpened(err)
@@ -199,7 +233,7 @@ func (p *Provider) notOpened(err error) error {
 
 // single opens a session for one call.
 func (p *Provider) single(ctx context.Context, client string, peer relay.Peer) (*session, func(), error) {
-	s, err := p.open(ctx, client, peer)
+	s, err := p.open(ctx, tenant{client: client}, peer)
 	if err != nil {
 		return nil, nil, p.notOpened(err)
 	}

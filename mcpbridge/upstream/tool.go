@@ -31,7 +31,7 @@ var errCallTimeout = errors.New("the call ran into its time limit")
 
 // Invoke implements [feature.Tool]: it relays one call.
 func (t *remote) Invoke(ctx context.Context, call tool.Call) (tool.Result, error) {
-	o := outgoing{method: methodCallTool}
+	o := outgoing{method: methodCallTool, by: call.Caller.Principal}
 	if call.Native != nil {
 		o.peer, _ = call.Native.Peer.(relay.Peer)
 		o.params = call.Native.Params

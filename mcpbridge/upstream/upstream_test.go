@@ -83,7 +83,8 @@ func (r *rig) callAs(client, name, params string, progress func(tool.Progress)) 
 		r.t.Fatal(err)
 	}
 	return r.disp.Call(r.t.Context(), r.reg.Snapshot(), tool.Call{
-		ID: "1", Name: name, Args: obj.Get("arguments"), SessionID: client, Origin: tool.OriginMCP,
+		Caller: tool.LocalOwner,
+		ID:     "1", Name: name, Args: obj.Get("arguments"), SessionID: client, Origin: tool.OriginMCP,
 		Native: &tool.NativeCall{Protocol: "mcp", Params: obj}, Progress: progress,
 	})
 }
@@ -533,7 +534,7 @@ func TestErrorsOfTheContextAreTheCallers(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	obj, _ := jsonrpc.ParseObject([]byte(`{"name":"x"}`))
-	res := r.disp.Call(ctx, r.reg.Snapshot(), tool.Call{Name: "srv__echo", Origin: tool.OriginMCP, Native: &tool.NativeCall{Params: obj}})
+	res := r.disp.Call(ctx, r.reg.Snapshot(), tool.Call{Caller: tool.LocalOwner, Name: "srv__echo", Origin: tool.OriginMCP, Native: &tool.NativeCall{Params: obj}})
 	if res.ErrorKind != tool.ErrTimeout || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		t.Errorf("got %+v", res)
 	}
