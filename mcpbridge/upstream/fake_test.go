@@ -95,6 +95,23 @@ func fake(modes string) {
 		fmt.Fprintln(os.Stderr, "cannot start: \x1b[31mno licence")
 		os.Exit(3)
 	}
+	if has("log-on-signal") {
+		told := make(chan os.Signal, 1)
+		signal.Notify(told, syscall.SIGUSR1)
+		go func() {
+			for range told {
+				say(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","data":"%d"}}`, os.Getpid())
+			}
+		}()
+	}
+	if has("die-if-second") {
+		flag, err := os.OpenFile(os.Getenv("FAKE_MCP_FLAG"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		if err != nil {
+			modes += " die-on-call"
+		} else {
+			_ = flag.Close()
+		}
+	}
 	if has("flood-stderr") {
 		go func() {
 			for {
