@@ -17,7 +17,7 @@ import (
 func TestRevocationEndsEverything(t *testing.T) {
 	fixture := buildTool(t, "github.com/yaya-ai/yaya/internal/conformance/fixture")
 	b := newBox(t)
-	b.serve("--mcp-config", b.config(map[string]any{"fx": map[string]any{"command": fixture, "protocolEra": "legacy"}}))
+	b.serve("--mcp-config", b.config(map[string]any{"fx": map[string]any{"command": fixture, "protocolEra": "legacy", "session": "shared"}}))
 	creds, err := client.New("http://"+b.addr, "phone", "a phone")
 	if err != nil {
 		t.Fatal(err)
