@@ -2,7 +2,11 @@ package admin_test
 
 import (
 	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/base64"
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 
@@ -52,4 +56,69 @@ func TestCallTool(t *testing.T) {
 	if len(e.calls) != 1 {
 		t.Errorf("it was called %d times", len(e.calls))
 	}
+}
+
+// R7, R22: what is kept of a call over the API is its caller's: each principal's calls
+// have a session of their own, and no other reads what was cut off their results.
+func TestCallsAreKeptByCaller(t *testing.T) {
+	w := newWorld(t)
+	e := new(echoTool)
+	w.admin.Registry = new(tool.Registry)
+	if err := w.admin.Registry.Register(e); err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	w.admin.Artifacts = tool.NewStore(root)
+	w.admin.Dispatch = tool.NewDispatcher(tool.DispatcherConfig{Registry: w.admin.Registry})
+	w.rebuild()
+	who := []auth.Principal{auth.LocalOwner, w.device("one"), w.device("two")}
+	ids := make([]string, len(who))
+	for i, p := range who {
+		w.who = p
+		w.want("POST", "/api/tools/echo/call", `{"arguments":{"n":1}}`, 200, `"ok":true`)
+		if got := e.calls[i].Caller.Principal; got != p.Name() {
+			t.Errorf("call %d: got principal %q, want %q", i, got, p.Name())
+		}
+		a, err := w.admin.Artifacts.Put(e.calls[i], "text/plain", []byte("rest"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids[i] = a.ID
+	}
+	for i, p := range who {
+		for j, id := range ids {
+			w.who = p
+			status, want := 404, "no such artifact"
+			if i == j {
+				status, want = 200, `"size":4`
+			}
+			w.want("GET", "/api/tools/artifacts/"+id, "", status, want)
+		}
+	}
+}
+
+// device enrols a device that may do everything.
+func (w *world) device(id string) auth.Principal {
+	w.t.Helper()
+	inv, err := w.dev.Invite(w.t.Context(), auth.LocalOwner, "", auth.AllScopes())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	pub, _, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	got, err := w.dev.Register(w.t.Context(), id, auth.Registration{PublicKey: base64.StdEncoding.EncodeToString(pub), DeviceID: id, Label: id, Code: inv.Code})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	p, err := w.dev.VerifyToken(got.Token.Token)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return p
 }

@@ -9,9 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/kernel/approval"
 	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/mcpbridge/downstream"
+	peer "github.com/yaya-ai/yaya/mcpbridge/relay"
 )
 
 // named takes a request to be from the principal that it names; from nobody if it
@@ -242,5 +244,58 @@ func TestProfilesChange(t *testing.T) {
 	}
 	if a := r.send("POST", initialize, map[string]string{"X-Test-Principal": tool.Owner}); a.status != 200 {
 		t.Errorf("unreadable profiles, the owner: got %d %s, want 200", a.status, a.body)
+	}
+}
+
+// tasking is a server that has every task.
+type tasking struct{ peer.Server }
+
+func (tasking) Name() string    { return "srv" }
+func (tasking) Has(string) bool { return true }
+func (tasking) Relay(_ context.Context, _ peer.Peer, _ string, params jsonrpc.Object, edits ...jsonrpc.Edit) (peer.Reply, error) {
+	o, err := jsonrpc.ParseObject([]byte(`{"resultType":"complete","status":"working","taskId":` + string(edits[0].Value) + `}`))
+	return peer.Reply{Result: o}, err
+}
+
+// R7, LD-06: the task of a server is the principal's whose call has become it; whoever
+// else knows its id can neither see nor change nor end it.
+func TestTasksBelongToPrincipals(t *testing.T) {
+	reg := new(tool.Registry)
+	reg.Replace("srv", []tool.Provided{{Tool: relay("srv__t", func(context.Context, tool.Call) (tool.Result, error) {
+		return ok(`{"resultType":"task","status":"working","taskId":"1"}`)
+	})}})
+	router := &peer.Router{Servers: func() []peer.Server { return []peer.Server{tasking{}} }}
+	srv := downstream.New(downstream.Config{Dispatcher: tool.NewDispatcher(tool.DispatcherConfig{Registry: reg}), Registry: reg, Caller: named, Router: router})
+	hs := httptest.NewServer(srv)
+	defer hs.Close()
+	defer srv.Close()
+	r := at(t, hs.URL)
+	send := func(who, method, params string) string {
+		name := ""
+		if method == "tools/call" {
+			name = "srv__t"
+		}
+		h := modern(method, name)
+		h["X-Test-Principal"] = who
+		return r.send("POST", `{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":{`+params+`,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}`, h).body
+	}
+	if got := send("device:a", "tools/call", `"name":"srv__t","arguments":{}`); !strings.Contains(got, `"taskId":"srv~1"`) {
+		t.Fatal(got)
+	}
+	for _, c := range []struct {
+		who, id string
+		may     bool
+	}{
+		{"device:a", "srv~1", true},
+		{"device:b", "srv~1", false},
+		{tool.Owner, "srv~1", false},
+		{tool.Owner, "srv~before a restart", true},
+		{"device:a", "srv~before a restart", false},
+	} {
+		for _, method := range []string{"tasks/get", "tasks/update", "tasks/cancel"} {
+			if got := send(c.who, method, `"taskId":"`+c.id+`"`); strings.Contains(got, `"taskId":"`+c.id+`"`) != c.may || strings.Contains(got, "-32602") == c.may {
+				t.Errorf("%s of %s by %s: got %s; want it to be allowed: %v", method, c.id, c.who, got, c.may)
+			}
+		}
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/intake"
-	"github.com/yaya-ai/yaya/internal/principal"
 	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/mcpbridge/downstream"
 )
@@ -31,15 +30,20 @@ func parties(t *testing.T, ended *[]string, tools ...tool.Tool) (*downstream.Ser
 	}
 	srv := downstream.New(downstream.Config{
 		Dispatcher: tool.NewDispatcher(tool.DispatcherConfig{Registry: reg}), Registry: reg,
+		Caller: func(r *http.Request) (tool.Caller, bool) {
+			who := r.Header.Get("X-Test-Principal")
+			if who == "" {
+				who = tool.Owner
+			}
+			return tool.Caller{Principal: who, Has: func(string) bool { return true }}, true
+		},
 		SessionEnded: func(s string) {
 			if ended != nil {
 				*ended = append(*ended, s)
 			}
 		},
 	})
-	hs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		srv.ServeHTTP(w, r.WithContext(principal.With(r.Context(), r.Header.Get("X-Test-Principal"))))
-	}))
+	hs := httptest.NewServer(srv)
 	t.Cleanup(func() {
 		srv.Close()
 		hs.Close()
