@@ -73,7 +73,7 @@ func withBackend(ctx context.Context, g *globals, mcpConfig []string, f func(*ba
 		mux.HandleFunc("/status", func(w http.ResponseWriter, _ *http.Request) {
 			_ = json.NewEncoder(w).Encode(a.report("")) // into memory
 		})
-		return f(&backend{client: &http.Client{Transport: inProcess{mux}}})
+		return f(&backend{client: &http.Client{Transport: inProcess{asOwner(mux)}}})
 	}, func(c *appConfig) { c.lenient = true })
 }
 

@@ -440,7 +440,7 @@ func TestSkills(t *testing.T) {
 	look := w.Connect(g, false, true)
 	look.Join("agent:lobby", nil)
 	res, rerr := call(t, w, g, "skill.invoke", map[string]any{"skill": "local", "payload": map[string]any{"n": 9007199254740993}})
-	if rerr != nil || res["handler_id"] != "k1" || res["skill"] != "local" || !strings.Contains(fmt.Sprint(res["result"]), "by:phone") {
+	if rerr != nil || res["handler_id"] != "k1" || res["skill"] != "local" || !strings.Contains(fmt.Sprint(res["result"]), "by:device:phone") {
 		t.Error(res, rerr)
 	}
 	dead := func(reason string) map[string]any {
