@@ -13,6 +13,7 @@ import (
 	"io"
 	"math/big"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"sync"
@@ -96,7 +97,8 @@ func NewVerifier(cfg Config) (*Verifier, error) {
 }
 
 func loopback(host string) bool {
-	return host == "localhost" || host == "::1" || strings.HasPrefix(host, "127.")
+	addr, err := netip.ParseAddr(host) // a name may begin like an address
+	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
 type claims struct {

@@ -34,7 +34,7 @@ func (s *Server) guard(a access, next http.Handler) http.Handler {
 				s.unauthorized(w, r, "", "a device token is needed, also on this machine (over the socket it is not)")
 				return
 			}
-			if !a.external && peerOf(r.Context()).tool() { // TW-15
+			if !a.external && peerOf(r.Context()).who().tool { // TW-15
 				deny(w, r, http.StatusForbidden, "this comes from a process that a tool or a server of yaya has started: it is not its user")
 				return
 			}
@@ -54,10 +54,10 @@ func (s *Server) guard(a access, next http.Handler) http.Handler {
 			}
 		case auth.Anonymous:
 			if a.device == "" && !a.external {
-				deny(w, r, http.StatusForbidden, "this belongs to the user that runs yaya on this machine")
+				deny(w, r, http.StatusForbidden, "this belongs to the user that runs yaya on this machine"+why(r))
 				return
 			}
-			s.unauthorized(w, r, "", "a token is needed")
+			s.unauthorized(w, r, "", "a token is needed"+why(r))
 			return
 		}
 		ctx := auth.WithPrincipal(r.Context(), p)
@@ -71,6 +71,14 @@ func (s *Server) guard(a access, next http.Handler) http.Handler {
 	})
 }
 
+// why says why somebody on this machine is not taken for the owner.
+func why(r *http.Request) string {
+	if refused := peerOf(r.Context()).refusal(r); refused != elsewhere && refused != "" {
+		return ": " + refused
+	}
+	return ""
+}
+
 // identify establishes who a request is from: by its token if it has one, else
 // the local owner by the connection, else nobody. When it reports false, the
 // answer has been written: the same for every bad token (R6).
@@ -81,7 +89,7 @@ func (s *Server) identify(w http.ResponseWriter, r *http.Request) (auth.Principa
 	}
 	h := r.Header["Authorization"]
 	if len(h) == 0 || (s.cfg.Authority == nil && s.cfg.Tokens == nil) {
-		if peerOf(r.Context()).owner() {
+		if peerOf(r.Context()).refusal(r) == "" {
 			return auth.LocalOwner, true
 		}
 		return auth.Principal{}, true

@@ -162,16 +162,13 @@ func (l *places) Accept() (net.Conn, error) {
 	if err != nil || !ok {
 		return nc, err
 	}
+	accepted := bootTicks()
 	return l.s.conns.take(tcp, func() bool {
-		if l.s.cfg.Proxies != nil {
+		remote, ok := tcp.RemoteAddr().(*net.TCPAddr)
+		if l.s.cfg.Proxies != nil || !ok || !remote.IP.IsLoopback() {
 			return false
 		}
-		remote, ok1 := tcp.RemoteAddr().(*net.TCPAddr)
-		local, ok2 := tcp.LocalAddr().(*net.TCPAddr)
-		if !ok1 || !ok2 || !remote.IP.IsLoopback() {
-			return false
-		}
-		_, owned := ownsSocket(remote, local)
-		return owned
+		id := l.s.whoIs(tcp, accepted)
+		return id.refused == "" && !id.tool
 	}), nil
 }

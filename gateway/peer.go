@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -21,25 +20,57 @@ type peer struct {
 	proxy bool
 	// stranger is a peer that may not talk to us without TLS.
 	stranger bool
-	// sameUser is asked once per connection.
-	sameUser func() bool
-	// tool is asked once per connection, and says that its other end is a process
-	// that a tool or a server of ours has started.
-	tool func() bool
+	// local is a peer on this machine that may be the owner.
+	local bool
+	// who is the process at the other end. It is established once, when it is first
+	// asked for: whoIs says why that is enough.
+	who func() identity
 }
 
-func (p *peer) owner() bool { return p != nil && (p.unix || p.sameUser()) }
+// identity is what is known of the process at the other end of a connection.
+type identity struct {
+	refused string // why it is not the owner; "" if it is
+	// tool says that it is the owner's, but was started by a tool or a server of
+	// yaya: it does not speak for its user.
+	tool bool
+}
+
+// refusal says why a request without a token is not its owner's, "" if it is, and
+// elsewhere if nobody there is.
+func (p *peer) refusal(r *http.Request) string {
+	switch {
+	case p == nil || !p.local:
+		return elsewhere
+	case forwarded(r.Header):
+		return "the request came through a proxy: start yaya with --behind-proxy if that is meant, and send a token"
+	}
+	return p.who().refused
+}
+
+const elsewhere = "no"
+
+// forwarded reports whether a proxy says that it has passed on a request for somebody
+// else (RFC 7239, RFC 9110 section 7.6.3, and what proxies send besides).
+func forwarded(h http.Header) bool {
+	for name := range h {
+		switch name {
+		case "Forwarded", "Via", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "True-Client-Ip", "Cf-Connecting-Ip", "Fastly-Client-Ip", "X-Original-Host", "X-Envoy-External-Address":
+			return true
+		}
+		if strings.HasPrefix(name, "X-Forwarded-") || strings.HasPrefix(name, "X-Original-Forwarded-") {
+			return true
+		}
+	}
+	return false
+}
 
 type peerKey struct{}
 
 func (s *Server) withPeer(ctx context.Context, c net.Conn) context.Context {
-	p := &peer{sameUser: func() bool { return false }, tool: func() bool { return false }, scheme: "http", guest: guestOf(c)}
+	p := &peer{scheme: "http", guest: guestOf(c)}
 	switch local := c.LocalAddr().(type) {
 	case *net.UnixAddr:
-		p.unix = true // the file's mode lets nobody else in
-		if s.cfg.Tool != nil {
-			p.tool = sync.OnceValue(func() bool { return s.cfg.Tool(peerPID(c), 0) })
-		}
+		p.unix, p.local = true, true
 	case *net.TCPAddr:
 		if s.cfg.TLS != nil || s.cfg.Proxies != nil {
 			p.scheme = "https"
@@ -56,17 +87,18 @@ func (s *Server) withPeer(ctx context.Context, c net.Conn) context.Context {
 			p.proxy = slices.ContainsFunc(s.cfg.Proxies, func(n netip.Prefix) bool { return n.Contains(addr) })
 			p.stranger = !p.proxy
 		default:
-			owner := sync.OnceValues(func() (uint32, bool) {
-				if !remote.IP.IsLoopback() {
-					return 0, false
-				}
-				return ownsSocket(remote, local)
-			})
-			p.sameUser = func() bool { _, ok := owner(); return ok }
-			if s.cfg.Tool != nil {
-				p.tool = sync.OnceValue(func() bool { inode, ok := owner(); return ok && s.cfg.Tool(0, inode) })
-			}
+			p.local = remote.IP.IsLoopback()
 		}
+	}
+	if p.local {
+		accepted := bootTicks()
+		p.who = sync.OnceValue(func() identity {
+			id := s.whoIs(c, accepted)
+			if id.refused != "" {
+				s.cfg.Log.Warn().Stringer("remote", c.RemoteAddr()).Str("reason", id.refused).Msg("a connection from this machine is not taken for the owner's")
+			}
+			return id
+		})
 	}
 	return context.WithValue(ctx, peerKey{}, p)
 }
@@ -121,6 +153,13 @@ func (s *Server) sameSite(next http.Handler) http.Handler {
 			deny(w, r, http.StatusForbidden, "unknown Host")
 			return
 		}
+		// A browser sends one of each. Of two, another reader may believe the other.
+		for _, name := range []string{"Origin", "Sec-Fetch-Site"} {
+			if len(r.Header[name]) > 1 {
+				deny(w, r, http.StatusForbidden, "more than one "+name)
+				return
+			}
+		}
 		if origin := r.Header.Get("Origin"); origin != "" && !p.sameOrigin(origin) {
 			deny(w, r, http.StatusForbidden, "foreign Origin")
 			return
@@ -133,9 +172,11 @@ func (s *Server) sameSite(next http.Handler) http.Handler {
 	})
 }
 
+// sameOrigin compares an origin as it is serialised (RFC 6454 section 6.2): scheme
+// and host, and nothing that a parser could read in two ways.
 func (p *peer) sameOrigin(origin string) bool {
-	u, err := url.Parse(origin)
-	return err == nil && u.Scheme == p.scheme && !p.unix && slices.Contains(p.hosts, u.Host)
+	host, ok := strings.CutPrefix(origin, p.scheme+"://")
+	return ok && !p.unix && slices.Contains(p.hosts, host)
 }
 
 // hosts are the names by which the listener may be addressed: those of this

@@ -1,114 +1,243 @@
 package gateway
 
 import (
-	"encoding/binary"
 	"errors"
-	"fmt"
 	"net"
 	"os"
+	"strconv"
+	"strings"
+	"sync"
 	"syscall"
-	"unsafe"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// ownsSocket reports whether the remote end of a loopback connection belongs to
-// the user of this process. The kernel is asked for that one socket (sock_diag(7));
-// reading /proc/net/tcp would cost as much as there are connections.
-func ownsSocket(remote, local *net.TCPAddr) (inode uint32, ok bool) {
-	uid, inode, err := socketOwner(remote, local)
-	if errors.Is(err, errNoDiag) {
-		return ownsSocketByTable(remote, local)
-	}
-	return inode, err == nil && int(uid) == os.Getuid()
-}
+// Why the other end of a connection is not the owner.
+const (
+	notFound       = "the process at the other end of this connection could not be identified"
+	otherUser      = "the process at the other end of this connection belongs to another user"
+	otherNamespace = "the process at the other end of this connection lives in another namespace (a container, a snap or a flatpak), or yaya may not look at it"
+)
 
-// peerPID returns the process at the other end of a Unix socket, 0 if it is not
-// known.
-func peerPID(c net.Conn) int {
-	sc, ok := c.(syscall.Conn)
-	if !ok {
-		return 0
-	}
-	raw, err := sc.SyscallConn()
-	if err != nil {
-		return 0
-	}
-	pid := 0
-	_ = raw.Control(func(fd uintptr) { // a connection that has gone has no peer
-		if cred, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil { //nolint:gosec // a descriptor
-			pid = int(cred.Pid)
+// whoIs establishes who is at the other end of a connection from this machine:
+// the one process that is proved to hold it now. It holds an open /proc/<pid> from
+// the proof to the last question, and asks at the end whether the process is still
+// there: an id that was given to another process meanwhile proves nothing.
+//
+// A verdict is good for as long as the connection. Our socket is one end of it and
+// the one that was found the other; nobody else can take that place, unless the
+// process that was found passes it on itself.
+func (s *Server) whoIs(c net.Conn, accepted uint64) identity {
+	switch ours := c.LocalAddr().(type) {
+	case *net.TCPAddr:
+		its, ok := c.RemoteAddr().(*net.TCPAddr)
+		if !ok || !its.IP.IsLoopback() {
+			return identity{}
 		}
-	})
-	return pid
-}
-
-// Layout of struct inet_diag_req_v2 and inet_diag_msg, from linux/inet_diag.h.
-type diagSockID struct {
-	sport, dport [2]byte // network order
-	src, dst     [16]byte
-	iface        uint32
-	cookie       [2]uint32
-}
-
-type diagRequest struct {
-	family, protocol, ext, _ uint8
-	states                   uint32
-	id                       diagSockID
-}
-
-type diagMessage struct {
-	family, state, timer, retrans uint8
-	id                            diagSockID
-	expires, rqueue, wqueue, uid  uint32
-	inode                         uint32
-}
-
-const sockDiagByFamily = 20
-
-var errNoDiag = errors.New("sock_diag is not available")
-
-// socketOwner returns the user that owns the socket whose own address is local
-// to it and whose peer is us, and the socket's inode.
-func socketOwner(its, ours *net.TCPAddr) (uid, inode uint32, err error) {
-	req := diagRequest{family: unix.AF_INET6, protocol: unix.IPPROTO_TCP, states: ^uint32(0)}
-	src, dst := its.IP.To16(), ours.IP.To16()
-	if v4 := its.IP.To4(); v4 != nil {
-		req.family, src, dst = unix.AF_INET, v4, ours.IP.To4()
+		found, err := findSocket(its, ours)
+		switch {
+		case err != nil || !found.held():
+			return identity{refused: notFound}
+		case int(found.uid) != os.Getuid():
+			return identity{refused: otherUser}
+		}
+		p, ok := s.holders.find(found.inode)
+		if !ok {
+			return identity{refused: notFound}
+		}
+		defer p.close()
+		return s.judge(p)
+	case *net.UnixAddr:
+		return s.whoIsUnix(c, accepted)
 	}
-	copy(req.id.src[:], src)
-	copy(req.id.dst[:], dst)
-	binary.BigEndian.PutUint16(req.id.sport[:], uint16(its.Port))  //nolint:gosec // a port
-	binary.BigEndian.PutUint16(req.id.dport[:], uint16(ours.Port)) //nolint:gosec // a port
-	req.id.cookie = [2]uint32{^uint32(0), ^uint32(0)}
+	return identity{}
+}
 
-	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
+// whoIsUnix establishes who has connected to the Unix socket (unix(7),
+// SO_PEERCRED). accepted is when, in ticks: a process that began later has but the
+// peer's id.
+func (s *Server) whoIsUnix(c net.Conn, accepted uint64) identity {
+	id := identity{refused: notFound}
+	raw, err := rawConn(c)
 	if err != nil {
-		return 0, 0, fmt.Errorf("%w: %w", errNoDiag, err)
+		return id
+	}
+	var cred *unix.Ucred
+	pidfd, perr := -1, error(nil)
+	if err := raw.Control(func(fd uintptr) {
+		if cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil { //nolint:gosec // a descriptor
+			pidfd, perr = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PEERPIDFD) //nolint:gosec // a descriptor
+		}
+	}); err != nil || cred == nil {
+		return id
+	}
+	if perr == nil {
+		defer func() { _ = unix.Close(pidfd) }()
+	}
+	switch {
+	case int(cred.Uid) != os.Getuid():
+		return identity{refused: otherUser}
+	case cred.Pid <= 0:
+		return identity{refused: otherNamespace}
+	}
+	p, err := openProcess(int(cred.Pid))
+	if err != nil {
+		return id
+	}
+	defer p.close()
+	switch {
+	case perr == nil: // what was opened is the peer, if the peer lives still
+		if hasExited(pidfd) {
+			return id
+		}
+	case errors.Is(perr, unix.ENOPROTOOPT): // before Linux 6.5
+		if started, err := p.started(); err != nil || started > accepted {
+			return id
+		}
+	default:
+		return id
+	}
+	return s.judge(p)
+}
+
+func hasExited(pidfd int) bool {
+	fds := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}} //nolint:gosec // a descriptor
+	n, err := unix.Poll(fds, 0)
+	return err != nil || n != 0
+}
+
+// judge says what a process may be taken for that is the other end of a connection.
+func (s *Server) judge(p process) identity {
+	if mine, err := p.ofUser(os.Getuid()); err != nil {
+		return identity{refused: notFound}
+	} else if !mine {
+		return identity{refused: otherUser}
+	}
+	var id identity
+	if s.cfg.Tool != nil {
+		id.tool = s.cfg.Tool(p.pid)
+	}
+	// The last question: one that has ended meanwhile has no namespaces either, and
+	// nobody knows whose id it was that was asked about.
+	if !p.inOurNamespaces() {
+		return identity{refused: otherNamespace}
+	}
+	return id
+}
+
+// rawConn finds the socket below what wraps it.
+func rawConn(c net.Conn) (syscall.RawConn, error) {
+	for {
+		if sc, ok := c.(syscall.Conn); ok {
+			return sc.SyscallConn()
+		}
+		w, ok := c.(interface{ NetConn() net.Conn })
+		if !ok {
+			return nil, errors.ErrUnsupported
+		}
+		c = w.NetConn()
+	}
+}
+
+// process is an open /proc/<pid>: what is read by way of it is about that process
+// alone, and fails once it has been waited for.
+type process struct {
+	pid int
+	fd  int
+}
+
+func openProcess(pid int) (process, error) {
+	fd, err := unix.Open("/proc/"+strconv.Itoa(pid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	return process{pid, fd}, err
+}
+
+func (p process) close() { _ = unix.Close(p.fd) }
+
+func (p process) read(name string) (string, error) {
+	fd, err := unix.Openat(p.fd, name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return "", err
 	}
 	defer func() { _ = unix.Close(fd) }()
-	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 1}); err != nil {
-		return 0, 0, err
-	}
-	const size = unix.SizeofNlMsghdr + int(unsafe.Sizeof(req))
-	msg := make([]byte, 0, size)
-	msg = binary.NativeEndian.AppendUint32(msg, uint32(size))
-	msg = binary.NativeEndian.AppendUint16(msg, sockDiagByFamily)
-	msg = binary.NativeEndian.AppendUint16(msg, unix.NLM_F_REQUEST)
-	msg = append(msg, make([]byte, 8)...)                                                 // sequence and port: one question, one answer
-	msg = append(msg, unsafe.Slice((*byte)(unsafe.Pointer(&req)), unsafe.Sizeof(req))...) //nolint:gosec // the kernel's own layout
-	if err := unix.Sendto(fd, msg, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
-		return 0, 0, fmt.Errorf("%w: %w", errNoDiag, err)
-	}
-	buf := make([]byte, 4096)
-	n, _, err := unix.Recvfrom(fd, buf, 0)
+	buf := make([]byte, 4096) // more than stat has, and the part of status that counts
+	n, err := unix.Read(fd, buf)
+	return string(buf[:max(n, 0)]), err
+}
+
+var errProcess = errors.New("the kernel's words about a process were not understood")
+
+// ofUser reports whether all user ids of a process are that one.
+func (p process) ofUser(uid int) (bool, error) {
+	status, err := p.read("status")
 	if err != nil {
-		return 0, 0, err
+		return false, err
 	}
-	if n < unix.SizeofNlMsghdr+int(unsafe.Sizeof(diagMessage{})) || binary.NativeEndian.Uint16(buf[4:]) != sockDiagByFamily {
-		return 0, 0, os.ErrNotExist // an error message of the kernel: there is no such socket
+	_, rest, found := strings.Cut(status, "\nUid:")
+	line, _, whole := strings.Cut(rest, "\n")
+	ids := strings.Fields(line)
+	if !found || !whole || len(ids) != 4 {
+		return false, errProcess
 	}
-	var m diagMessage
-	copy(unsafe.Slice((*byte)(unsafe.Pointer(&m)), unsafe.Sizeof(m)), buf[unix.SizeofNlMsghdr:]) //nolint:gosec // the kernel's own layout
-	return m.uid, m.inode, nil
+	want := strconv.Itoa(uid)
+	for _, id := range ids {
+		if id != want {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// started returns when a process began, in ticks since the machine was booted. It
+// fails for one that has ended.
+func (p process) started() (uint64, error) {
+	stat, err := p.read("stat")
+	if err != nil {
+		return 0, err
+	}
+	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:]) // the name before it may hold anything
+	if len(fields) < 20 || fields[0] == "X" || fields[0] == "Z" {
+		return 0, errProcess
+	}
+	return strconv.ParseUint(fields[19], 10, 64)
+}
+
+// bootTicks is the time since the machine was booted, as started has it.
+func bootTicks() uint64 {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
+		return 0
+	}
+	return uint64(ts.Nano()) / uint64(10*time.Millisecond) //nolint:gosec // not negative; 100 ticks a second everywhere
+}
+
+// Namespaces in which the owner's processes live, as we do. In another user or PID
+// namespace an id means something else; in another mount namespace lives what was
+// put into a container.
+var namespaces = [...]string{"user", "pid", "mnt"}
+
+type inode struct{ dev, ino uint64 }
+
+var ownNamespaces = sync.OnceValue(func() (own [len(namespaces)]inode) {
+	for i, n := range namespaces {
+		own[i], _ = statNamespace(unix.AT_FDCWD, "/proc/self/ns/"+n) // nothing is equal to none
+	}
+	return own
+})
+
+func statNamespace(dir int, path string) (inode, bool) {
+	var st unix.Stat_t
+	err := unix.Fstatat(dir, path, &st, 0)
+	return inode{uint64(st.Dev), st.Ino}, err == nil //nolint:unconvert // narrower on some platforms
+}
+
+func (p process) inOurNamespaces() bool {
+	own := ownNamespaces()
+	for i, n := range namespaces {
+		its, ok := statNamespace(p.fd, "ns/"+n)
+		if !ok || its != own[i] {
+			return false
+		}
+	}
+	return true
 }

@@ -4,45 +4,112 @@ import (
 	"net"
 	"os"
 	"testing"
+	"time"
 )
+
+// pair is a connection over TCP: our end, and its, which this process has, too.
+func pair(tb testing.TB, addr string) (ours, its *net.TCPConn) {
+	tb.Helper()
+	l, err := net.Listen("tcp", addr) //nolint:noctx // test
+	if err != nil {
+		tb.Skipf("%s: %v", addr, err)
+	}
+	defer l.Close()
+	c, err := net.Dial("tcp", l.Addr().String()) //nolint:noctx // test
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = c.Close() })
+	s, err := l.Accept()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = s.Close() })
+	return s.(*net.TCPConn), c.(*net.TCPConn)
+}
+
+// finders are the two ways to ask the kernel.
+var finders = map[string]func(its, ours *net.TCPAddr) (socketInfo, error){"sock_diag": socketByDiag, "tables": socketByTable}
 
 // R6: the owner of the other end is who the kernel says, and an end that does
 // not exist has none.
-func TestSocketOwner(t *testing.T) {
+func TestFindSocket(t *testing.T) {
 	for _, addr := range []string{"127.0.0.1:0", "[::1]:0"} {
-		l, err := net.Listen("tcp", addr) //nolint:noctx // test
-		if err != nil {
-			t.Logf("%s: %v", addr, err)
-			continue
+		for name, find := range finders {
+			t.Run(name+" "+addr, func(t *testing.T) {
+				s, _ := pair(t, addr)
+				its, ours := s.RemoteAddr().(*net.TCPAddr), s.LocalAddr().(*net.TCPAddr)
+				got, err := find(its, ours)
+				if err != nil || int(got.uid) != os.Getuid() || !got.held() {
+					t.Errorf("got %+v, %v; want a held socket of user %d", got, err, os.Getuid())
+				}
+				var h holders
+				p, ok := h.find(got.inode)
+				if !ok || p.pid != os.Getpid() {
+					t.Errorf("holder: got %d, %v; want %d", p.pid, ok, os.Getpid())
+				} else {
+					p.close()
+				}
+				if got, err := find(&net.TCPAddr{IP: its.IP, Port: 1}, ours); err == nil {
+					t.Errorf("a socket that does not exist: got %+v", got)
+				}
+			})
 		}
-		defer l.Close()
-		c, err := net.Dial("tcp", l.Addr().String()) //nolint:noctx // test
-		if err != nil {
-			t.Fatal(err)
+	}
+}
+
+// SEC-1: a socket that was closed is nobody's, in whatever state the kernel keeps it.
+// It says of such a one that it belongs to root.
+func TestClosedSocketIsNobodys(t *testing.T) {
+	for name, find := range finders {
+		for _, closing := range []struct {
+			name string
+			do   func(ours, its *net.TCPConn) error
+			held bool
+		}{
+			{"open", func(_, _ *net.TCPConn) error { return nil }, true},
+			{"half-closed by the client", func(_, its *net.TCPConn) error { return its.CloseWrite() }, true},
+			{"half-closed by us", func(ours, _ *net.TCPConn) error { return ours.CloseWrite() }, true},
+			{"orphan in FIN_WAIT", func(_, its *net.TCPConn) error { return its.Close() }, false},
+			{"TIME_WAIT", func(ours, its *net.TCPConn) error {
+				if err := its.Close(); err != nil {
+					return err
+				}
+				return ours.CloseWrite()
+			}, false},
+		} {
+			t.Run(name+" "+closing.name, func(t *testing.T) {
+				s, c := pair(t, "127.0.0.1:0")
+				its, ours := s.RemoteAddr().(*net.TCPAddr), s.LocalAddr().(*net.TCPAddr)
+				if err := closing.do(s, c); err != nil {
+					t.Fatal(err)
+				}
+				// The first answer counts: nobody may be the owner for a moment.
+				for deadline := time.Now().Add(20 * time.Millisecond); time.Now().Before(deadline); {
+					got, err := find(its, ours)
+					if held := err == nil && got.held(); held != closing.held {
+						t.Fatalf("got %+v, %v: held = %v, want %v", got, err, held, closing.held)
+					}
+				}
+			})
 		}
-		defer c.Close()
-		s, err := l.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer s.Close()
-		its, ours := s.RemoteAddr().(*net.TCPAddr), s.LocalAddr().(*net.TCPAddr)
-		uid, inode, err := socketOwner(its, ours)
-		if err != nil || int(uid) != os.Getuid() {
-			t.Errorf("%s: owner %d, %v; want %d", addr, uid, err, os.Getuid())
-		}
-		if n, ok := ownsSocketByTable(its, ours); !ok || n != inode || inode == 0 {
-			t.Errorf("%s: the socket tables say otherwise: %d, %v", addr, n, ok)
-		}
-		if _, ok := ownsSocketByTable(&net.TCPAddr{IP: its.IP, Port: 1}, ours); ok {
-			t.Errorf("%s: the socket tables say otherwise of nobody", addr)
-		}
-		if n, ok := ownsSocket(its, ours); !ok || n != inode {
-			t.Errorf("%s: not taken for the owner", addr)
-		}
-		nobody := &net.TCPAddr{IP: its.IP, Port: 1}
-		if uid, _, err := socketOwner(nobody, ours); err == nil {
-			t.Errorf("%s: a socket that does not exist belongs to %d", addr, uid)
-		}
+	}
+}
+
+// What the owner's connection costs when it is new.
+func BenchmarkWhoIs(b *testing.B) {
+	for name, s := range map[string]*Server{"known": {}, "searched": nil} {
+		b.Run(name, func(b *testing.B) {
+			c, _ := pair(b, "127.0.0.1:0")
+			for b.Loop() {
+				srv := s
+				if srv == nil {
+					srv = new(Server)
+				}
+				if id := srv.whoIs(c, bootTicks()); id.refused != "" {
+					b.Fatal(id.refused)
+				}
+			}
+		})
 	}
 }

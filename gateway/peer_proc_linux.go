@@ -3,6 +3,7 @@ package gateway
 import (
 	"bufio"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -10,35 +11,35 @@ import (
 	"strings"
 )
 
-// ownsSocketByTable asks the kernel's socket tables, where sock_diag is not to be
-// had (some sandboxes forbid netlink). They list the remote end as somebody's
-// local one.
-func ownsSocketByTable(remote, local *net.TCPAddr) (inode uint32, ok bool) {
-	uid := strconv.Itoa(os.Getuid())
+// socketByTable asks the kernel's socket tables (proc_pid_net(5)). They list the
+// remote end as somebody's local one.
+func socketByTable(its, ours *net.TCPAddr) (socketInfo, error) {
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
-		if inode, found, ok := scanSockets(table, remote, local, uid); found {
-			return inode, ok
+		if s, err := scanSockets(table, its, ours); !errors.Is(err, errNoSocket) {
+			return s, err
 		}
 	}
-	return 0, false
+	return socketInfo{}, errNoSocket
 }
 
-func scanSockets(table string, remote, local *net.TCPAddr, uid string) (inode uint32, found, ok bool) {
+func scanSockets(table string, its, ours *net.TCPAddr) (socketInfo, error) {
 	f, err := os.Open(table) //nolint:forbidigo,gosec // a kernel file
 	if err != nil {
-		return 0, false, false
+		return socketInfo{}, errNoSocket // without IPv6 there is no table of it
 	}
 	defer func() { _ = f.Close() }()
-	wantLocal, wantRemote := hexAddr(remote, table), hexAddr(local, table)
+	wantLocal, wantRemote := hexAddr(its, table), hexAddr(ours, table)
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
 		fields := strings.Fields(lines.Text())
 		if len(fields) > 9 && fields[1] == wantLocal && fields[2] == wantRemote {
-			n, err := strconv.ParseUint(fields[9], 10, 32)
-			return uint32(n), true, err == nil && fields[7] == uid
+			state, err1 := strconv.ParseUint(fields[3], 16, 8)
+			uid, err2 := strconv.ParseUint(fields[7], 10, 32)
+			ino, err3 := strconv.ParseUint(fields[9], 10, 32)
+			return socketInfo{uint8(state), uint32(uid), uint32(ino)}, errors.Join(err1, err2, err3)
 		}
 	}
-	return 0, false, false
+	return socketInfo{}, errNoSocket
 }
 
 // hexAddr writes an address as the kernel's tables do: 32-bit words in host

@@ -69,10 +69,9 @@ type Config struct {
 	DrainTimeout time.Duration // default 5 s
 	// BeforeDrain ends what would otherwise be waited for.
 	BeforeDrain func()
-	// Tool reports whether a process, or the one that holds a socket (the other is 0),
-	// is one that a tool or a server has started: it is not its user, but for MCP. nil:
-	// there are none.
-	Tool func(pid int, inode uint32) bool
+	// Tool reports whether a process is one that a tool or a server has started: it is
+	// not its user, but for MCP. nil: there are none.
+	Tool func(pid int) bool
 	// Shed ends one in so many of the WebSockets, for want of memory; nil for none.
 	Shed func(part int)
 	// OnFailure is told when serving ends by itself.
@@ -100,6 +99,7 @@ type Server struct {
 	conns   *conns
 	live    sync.WaitGroup // handlers of connections that net/http does not wait for
 	closing chan struct{}  // closed when those have to end
+	holders holders
 
 	stop context.CancelFunc // while loaded
 	done chan error

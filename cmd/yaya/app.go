@@ -114,6 +114,7 @@ func newApp(c appConfig) (*app, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.procs.Adopt() // before anything is started
 	k := a.kernel
 	a.folders = folders(c.data, c.settings, a.guard)
 	a.gate = folder.NewGate(folder.GateConfig{Store: a.folders, Folder: a.folder, Ask: a.asker(c)})

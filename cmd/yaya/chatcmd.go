@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -69,43 +69,65 @@ func converse(ctx context.Context, g *globals, o chat.Options) error {
 				return err
 			}
 			defer chats.Close()
-			client, end, err := serveHere(ctx, asOwner(chats))
-			if err != nil {
-				return err
-			}
+			client, end := serveHere(asOwner(chats))
 			defer end()
 			return chat.Run(ctx, client, o)
 		}, func(c *appConfig) { c.workspace = o.Workspace })
 	})
 }
 
-// serveHere serves an API to this process alone: over a socket in a folder that
-// nobody else can enter.
-func serveHere(ctx context.Context, api http.Handler) (*chat.Client, func(), error) {
-	dir, err := os.MkdirTemp("", "yaya")
-	if err != nil {
-		return nil, nil, err
-	}
-	path := filepath.Join(dir, "s")
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "unix", path)
-	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("a socket for the terminal: %w", err), os.RemoveAll(dir)) //nolint:forbidigo // made above
-	}
+// serveHere serves an API to this process alone, in memory: what listens nowhere can
+// be reached by no tool.
+func serveHere(api http.Handler) (*chat.Client, func()) {
+	l := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
 	srv := &http.Server{ReadHeaderTimeout: 5 * time.Second, Handler: api}
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
 		_ = srv.Serve(l) // it ends when it is closed
 	}()
-	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		var d net.Dialer
-		return d.DialContext(ctx, "unix", path)
-	}}
+	transport := &http.Transport{DialContext: l.dial}
 	return &chat.Client{HTTP: &http.Client{Transport: transport}, Base: "http://yaya"}, func() {
 		transport.CloseIdleConnections()
 		_ = srv.Close()
 		<-served
-		_ = os.RemoveAll(dir) //nolint:forbidigo // made above
-	}, nil
+	}
 }
+
+// pipeListener is a listener for connections within this process.
+type pipeListener struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (l *pipeListener) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	its, ours := net.Pipe()
+	select {
+	case l.conns <- ours:
+		return its, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Accept implements [net.Listener].
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements [net.Listener].
+func (l *pipeListener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return nil
+}
+
+// Addr implements [net.Listener].
+func (*pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "memory", Net: "pipe"} }

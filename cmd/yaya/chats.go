@@ -55,15 +55,6 @@ func (a *app) approvalTimeout(session string) time.Duration {
 	return 0
 }
 
-// ofTool reports whether a process, or the one that holds a socket, was started by a
-// tool or a server of ours: what an agent runs does not speak for its user (TW-15).
-func (a *app) ofTool(pid int, inode uint32) bool {
-	if pid > 0 {
-		return a.procs.Owns(pid)
-	}
-	return a.procs.HoldsSocket(inode)
-}
-
 // price is what a model's tokens cost by the configuration: input_price and
 // output_price of the provider that has the model, in US dollars for a million.
 func (a *app) price(model string, u event.Usage) float64 {

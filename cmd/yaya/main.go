@@ -29,6 +29,10 @@ const (
 )
 
 func run() int {
+	if err := proc.SealDescriptors(); err != nil {
+		fmt.Fprintln(os.Stderr, "yaya:", err)
+		return exitError
+	}
 	if proc.GuardMain() {
 		return exitOK
 	}

@@ -3,8 +3,9 @@ package main
 import (
 	"errors"
 	"os"
-	"os/exec"
 	"runtime"
+
+	"github.com/yaya-ai/yaya/internal/proc"
 )
 
 // openPage opens a URL in the user's browser, if there is a desktop. The browser is its
@@ -22,10 +23,5 @@ func openPage(url string) error {
 		}
 		argv = []string{"xdg-open", url}
 	}
-	cmd := exec.Command(argv[0], argv[1:]...) //nolint:forbidigo,gosec,noctx // it outlives yaya, on purpose
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	go func() { _ = cmd.Wait() }() // so that nothing of it is left while yaya runs
-	return nil
+	return proc.StartForUser(argv...)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"text/tabwriter"
 	"time"
 
@@ -54,6 +55,9 @@ without a key, is 0.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return withAgents(c.Context(), g, func(a *app) error {
 				ds := a.kernel.Plugins.Doctor(c.Context(), timeout)
+				if os.Geteuid() == 0 {
+					ds = append(ds, plugin.Diagnosis{Plugin: "yaya", HealthReport: plugin.HealthReport{Status: plugin.Degraded, Summary: asRoot}})
+				}
 				var err error
 				if asJSON {
 					err = printJSON(c.OutOrStdout(), ds)

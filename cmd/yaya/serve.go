@@ -19,6 +19,7 @@ import (
 	"github.com/yaya-ai/yaya/gateway"
 	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/gateway/dashboard"
+	"github.com/yaya-ai/yaya/internal/proc"
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
@@ -129,7 +130,7 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 		return err
 	}
 	cfg := gateway.Config{
-		Page: page, Tokens: tokens, Authority: plane.devices, Attempts: attempts, Wire: sockets, Shed: sockets.Shed, Tool: a.ofTool, RPC: plane.plane.Handler(), Agents: plane.plane.AgentsHandler(),
+		Page: page, Tokens: tokens, Authority: plane.devices, Attempts: attempts, Wire: sockets, Shed: sockets.Shed, Tool: proc.Descends, RPC: plane.plane.Handler(), Agents: plane.plane.AgentsHandler(),
 		Socket: socket, MCP: a.mcp, Metrics: a.metrics.Handler(), Log: log,
 		Status: func() any { return a.report(url + "/mcp") },
 		Ready:  func() error { return a.ready(plane) },
@@ -144,6 +145,9 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 	}
 	if err := listen.apply(&cfg); err != nil {
 		return err
+	}
+	if os.Geteuid() == 0 {
+		log.Warn().Msg(asRoot)
 	}
 	web, err := gateway.New(ctx, cfg)
 	if err != nil {
@@ -191,6 +195,9 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 	}
 	return err
 }
+
+// asRoot says what is wrong with running as root.
+const asRoot = "yaya runs as root: so do its servers and the commands of its agents; give it a user of its own"
 
 // verifier returns what verifies tokens of the configured issuer, nil without
 // one.

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -60,7 +61,8 @@ func New(at, device, label string) (Credentials, error) {
 }
 
 func local(host string) bool {
-	return host == "localhost" || host == "::1" || strings.HasPrefix(host, "127.")
+	addr, err := netip.ParseAddr(host) // a name may begin like an address
+	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
 // socket returns the URL of the WebSocket, as it is dialled.

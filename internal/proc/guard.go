@@ -21,8 +21,15 @@ const guardEnv = "YAYA_PROCESS_GUARD"
 // GuardMain must be the first call of main. In an ordinary process it returns
 // false at once. In a process that a [Manager] started as its guard it does the
 // guard's work and returns true when the owner is gone and nothing is left to
-// kill; main returns then.
+// kill; main returns then. The same holds for the process that [StartForUser] puts
+// between.
 func GuardMain() bool {
+	if os.Getenv(openerEnv) != "" {
+		if err := opener(os.Stdin); err != nil {
+			fmt.Fprintln(os.Stderr, "yaya:", err)
+		}
+		return true
+	}
 	if os.Getenv(guardEnv) == "" {
 		return false
 	}

@@ -2,115 +2,259 @@ package proc
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
 )
 
-// Owns reports whether a process is one of the manager's, or descends from one: by its
-// parents, by its group, or by the marker in its environment. (One that has left all
-// three behind is not known any more.)
-func (m *Manager) Owns(pid int) bool {
-	pids, markers := m.live()
-	if len(pids) == 0 || pid <= 0 {
-		return false
+const (
+	maxDepth  = 256 // parents that are walked up
+	walkAgain = 16  // walks in which a parent died
+)
+
+// Descends reports whether a process was started by this one, by one of its
+// descendants, or by another yaya. What [StartForUser] started does not count, nor
+// does this process itself. A process of which that cannot be told descends.
+//
+// The answer is certain while this process adopts orphans (see [Manager.Adopt]): a
+// descendant cannot leave its ancestors then. The marker in the environment is a
+// second proof, for descendants of a yaya that has died.
+func Descends(pid int) bool {
+	for range walkAgain {
+		if yes, ok := walkUp(pid); ok {
+			return yes
+		}
 	}
-	return owned(pid, pids, markers)
+	return true
 }
 
-// HoldsSocket reports whether such a process has the socket of that inode open.
-func (m *Manager) HoldsSocket(inode uint32) bool {
-	pids, markers := m.live()
-	if len(pids) == 0 || inode == 0 {
-		return false
+// walkUp walks from a process to its ancestors. It reports ok false when one of them
+// died on the way.
+func walkUp(pid int) (descends, ok bool) {
+	self := os.Getpid()
+	switch {
+	case pid == self:
+		return false, true
+	case pid <= 0:
+		return true, true
 	}
-	dirs, err := os.ReadDir("/proc")
+	above := ancestors(self)
+	at, err := openProc(pid)
 	if err != nil {
-		return false
+		return true, true
 	}
-	want := fmt.Sprintf("socket:[%d]", inode)
-	for _, d := range dirs {
-		pid, err := strconv.Atoi(d.Name())
-		if err != nil || pid == os.Getpid() || !owned(pid, pids, markers) {
-			continue
+	defer func() { at.close() }()
+	for n := range maxDepth {
+		switch {
+		case at.pid == self:
+			return true, true
+		case forUser(at.pid):
+			return false, true
+		case at.pid == 1 || slices.Contains(above, at.pid):
+			return false, true // where our own ancestors begin, nothing is ours
+		case n > 0 && at.isYaya(), at.marked():
+			return true, true
 		}
-		fds := filepath.Join("/proc", d.Name(), "fd")
-		entries, err := os.ReadDir(fds)
+		parent, err := at.parent()
 		if err != nil {
-			continue // it has ended
+			return true, n == 0
 		}
-		for _, e := range entries {
-			if to, err := os.Readlink(filepath.Join(fds, e.Name())); err == nil && to == want {
-				return true
-			}
+		if parent == 0 { // it came into our namespace from outside
+			return false, true
 		}
+		up, err := openProc(parent)
+		if err != nil && parent != self && parent != 1 && !slices.Contains(above, parent) {
+			// It has died, or it is hidden from us: then it may be anybody's.
+			again, perr := at.parent()
+			return true, perr == nil && again == parent
+		}
+		// Parents do not come back: if it is the parent before and after it was
+		// opened, then what was opened is the parent.
+		if again, err := at.parent(); err != nil || again != parent {
+			up.close()
+			return true, false
+		}
+		at.close()
+		up.pid, at = parent, up
 	}
-	return false
+	return true, true
 }
 
-func (m *Manager) live() (pids map[int]bool, markers map[string]bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	pids, markers = make(map[int]bool, len(m.procs)), make(map[string]bool, len(m.procs))
-	for p := range m.procs {
-		pids[p.PID()] = true
-		markers[markerEnv+"="+p.marker] = true
+// ancestors of a process as far as they can be seen.
+func ancestors(pid int) []int {
+	var all []int
+	for range maxDepth {
+		d, err := openProc(pid)
+		if err != nil {
+			return all
+		}
+		pid, err = d.parent()
+		d.close()
+		if err != nil || pid <= 1 {
+			return all
+		}
+		all = append(all, pid)
 	}
-	return pids, markers
+	return all
 }
 
-// owned walks up from a process.
-func owned(pid int, pids map[int]bool, markers map[string]bool) bool {
-	for at, n := pid, 0; at > 1 && n < 64; n++ {
-		if pids[at] {
-			return true
-		}
-		parent, group, ok := stat(at)
-		if !ok {
-			return false
-		}
-		if pids[group] {
-			return true
-		}
-		at = parent
-	}
-	return marked(pid, markers)
+// procDir is an open /proc/<pid>. All that is read by way of it is about the process
+// that had the id when it was opened, and fails once that has gone.
+type procDir struct {
+	pid int
+	fd  int
 }
 
-// marked looks for a marker of ours in a process's environment.
-func marked(pid int, markers map[string]bool) bool {
-	f, err := os.Open(fmt.Sprintf("/proc/%d/environ", pid)) //nolint:forbidigo // a kernel file, named by a number
+func openProc(pid int) (procDir, error) {
+	fd, err := unix.Open("/proc/"+strconv.Itoa(pid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return false
+		return procDir{pid: pid, fd: -1}, err
 	}
+	return procDir{pid: pid, fd: fd}, nil
+}
+
+func (d procDir) close() {
+	if d.fd >= 0 {
+		_ = unix.Close(d.fd)
+	}
+}
+
+func (d procDir) read(name string, limit int64) ([]byte, error) {
+	fd, err := unix.Openat(d.fd, name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), name)
 	defer func() { _ = f.Close() }()
-	env, err := io.ReadAll(io.LimitReader(f, 1<<20)) //nolint:forbidigo // bounded by the reader
-	if err != nil {
-		return false
-	}
-	for kv := range bytes.SplitSeq(env, []byte{0}) {
-		if bytes.HasPrefix(kv, []byte(markerEnv+"=")) && markers[string(kv)] {
-			return true
-		}
-	}
-	return false
+	return io.ReadAll(io.LimitReader(f, limit)) //nolint:forbidigo // bounded by the reader
 }
 
-// stat returns parent and group of a process (proc_pid_stat(5)).
-func stat(pid int) (parent, group int, ok bool) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) //nolint:forbidigo // a kernel file, named by a number
+func (d procDir) parent() (int, error) {
+	st, err := d.stat()
+	return st.parent, err
+}
+
+// procStat is a part of proc_pid_stat(5).
+type procStat struct {
+	state   byte
+	parent  int
+	group   int
+	started uint64 // in ticks since the machine was booted
+}
+
+var errStat = errors.New("stat of a process cannot be read")
+
+func (d procDir) stat() (procStat, error) {
+	data, err := d.read("stat", 4096)
 	if err != nil {
-		return 0, 0, false
+		return procStat{}, err
 	}
-	rest := string(data[bytes.LastIndexByte(data, ')')+1:]) // the name before it may hold anything
-	fields := strings.Fields(rest)
-	if len(fields) < 3 {
-		return 0, 0, false
+	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:])) // the name before it may hold anything
+	if len(fields) < 20 {
+		return procStat{}, errStat
 	}
 	parent, err1 := strconv.Atoi(fields[1])
 	group, err2 := strconv.Atoi(fields[2])
-	return parent, group, err1 == nil && err2 == nil
+	started, err3 := strconv.ParseUint(fields[19], 10, 64)
+	return procStat{fields[0][0], parent, group, started}, errors.Join(err1, err2, err3)
+}
+
+// self is our own program's file.
+var selfExe = sync.OnceValues(func() (st unix.Stat_t, err error) {
+	err = unix.Stat("/proc/self/exe", &st)
+	return st, err
+})
+
+// isYaya reports whether a process runs this program: then what it has started was
+// started by an agent of its own.
+func (d procDir) isYaya() bool {
+	own, err := selfExe()
+	var st unix.Stat_t
+	return err == nil && unix.Fstatat(d.fd, "exe", &st, 0) == nil && st.Dev == own.Dev && st.Ino == own.Ino
+}
+
+// marked reports whether a process has a marker in its environment which this one
+// has not.
+func (d procDir) marked() bool {
+	marker, found := d.marker()
+	return found && marker != os.Getenv(markerEnv)
+}
+
+func (d procDir) marker() (string, bool) {
+	env, err := d.read("environ", 4<<20)
+	if err != nil {
+		return "", false
+	}
+	for kv := range bytes.SplitSeq(env, []byte{0}) {
+		if m, ok := bytes.CutPrefix(kv, []byte(markerEnv+"=")); ok {
+			return string(m), true
+		}
+	}
+	return "", false
+}
+
+// children returns the processes whose parent is this one.
+func children() []procDir {
+	var all []procDir
+	self := os.Getpid()
+	for _, pid := range childIDs() {
+		d, err := openProc(pid)
+		if err != nil {
+			continue
+		}
+		if parent, err := d.parent(); err == nil && parent == self {
+			all = append(all, d)
+		} else {
+			d.close()
+		}
+	}
+	return all
+}
+
+// childIDs returns the ids of our children, or of all processes where the kernel
+// does not list children.
+func childIDs() []int {
+	var ids []int
+	threads, err := readDirNames("/proc/self/task")
+	for _, t := range threads {
+		var data []byte
+		if data, err = os.ReadFile(fmt.Sprintf("/proc/self/task/%s/children", t)); err != nil { //nolint:forbidigo // a kernel file
+			break
+		}
+		ids = append(ids, numbers(strings.Fields(string(data)))...)
+	}
+	if err == nil {
+		return ids
+	}
+	all, err := readDirNames("/proc")
+	if err != nil {
+		return nil
+	}
+	return numbers(all)
+}
+
+func numbers(names []string) []int {
+	ids := make([]int, 0, len(names))
+	for _, n := range names {
+		if id, err := strconv.Atoi(n); err == nil {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+func readDirNames(dir string) ([]string, error) {
+	f, err := os.Open(dir) //nolint:forbidigo,gosec // a kernel directory
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	return f.Readdirnames(-1)
 }

@@ -3,75 +3,273 @@ package proc
 import (
 	"bufio"
 	"context"
-	"net"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"time"
 )
 
-// TW-15: a process is ours by its parents, its group, or its marker, and so is the
-// socket that it holds; others are not.
-func TestOwns(t *testing.T) {
+// shed starts a process that has left its parents, its group and its environment
+// behind, and prints its id. It starts a child of its own.
+const shed = `(env -i /usr/bin/env PATH="$PATH" setsid sh -c 'echo $$; trap "" TERM; sleep 61 & wait; sleep 61' </dev/null 2>/dev/null &)
+sleep 61`
+
+func readPID(t *testing.T, lines *bufio.Scanner) int {
+	t.Helper()
+	if !lines.Scan() {
+		t.Fatal("got no process id")
+	}
+	pid, err := strconv.Atoi(lines.Text())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+// orphaned waits until a process's parent is this one.
+func orphaned(t *testing.T, pid int) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		d, err := openProc(pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parent, err := d.parent()
+		d.close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if parent == os.Getpid() {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the parent of %d is %d, not this process", pid, parent)
+		}
+	}
+}
+
+// TW-15, SEC-5: a process that a manager started descends from us, whatever it
+// leaves behind, and so does one of which nothing can be told; others do not.
+func TestDescends(t *testing.T) {
 	var m Manager
 	defer m.Close(context.Background())
-	if m.Owns(os.Getpid()) || m.Owns(1) {
-		t.Error("without a child somebody is ours")
-	}
-	p, err := m.Start(Spec{Path: "/bin/sh", Args: []string{"-c", "sleep 60 & echo $!; setsid sleep 60 & echo $!; (setsid sleep 60 & echo $!); wait"}, Env: os.Environ()})
+	p, err := m.Start(Spec{Path: "/bin/sh", Args: []string{"-c", `sleep 61 & echo $!; setsid sleep 61 & echo $!; (setsid sleep 61 & echo $!); ` + shed}, Env: env})
 	if err != nil {
 		t.Fatal(err)
 	}
 	lines := bufio.NewScanner(p.Stdout)
-	for n := range 3 {
-		if !lines.Scan() {
-			t.Fatal("no more lines")
+	want := map[string]int{"child": readPID(t, lines), "of another group": readPID(t, lines), "orphan": readPID(t, lines), "orphan that has shed everything": readPID(t, lines)}
+	orphaned(t, want["orphan that has shed everything"])
+	dead := exec.CommandContext(t.Context(), "true")
+	if err := dead.Run(); err != nil {
+		t.Fatal(err)
+	}
+	want["process"], want["dead"], want["no process"], want["unknown"] = p.PID(), dead.Process.Pid, -1, 0
+	for name, pid := range want {
+		if !Descends(pid) {
+			t.Errorf("%s: Descends(%d) = false, want true", name, pid)
 		}
-		pid, err := strconv.Atoi(lines.Text())
+	}
+	for name, pid := range map[string]int{"this process": os.Getpid(), "its parent": os.Getppid(), "init": 1} {
+		if Descends(pid) {
+			t.Errorf("%s: Descends(%d) = true, want false", name, pid)
+		}
+	}
+}
+
+// SEC-5: what carries the marker of another yaya is a tool's, also when that yaya has
+// died; our own marker, which those have who started us, says nothing.
+func TestMarkerOfAnother(t *testing.T) {
+	for name, c := range map[string]struct {
+		ours, its string
+		want      bool
+	}{"of another": {"", "A", true}, "ours": {"A", "A", false}, "other than ours": {"A", "B", true}} {
+		t.Setenv(markerEnv, c.ours)
+		users := user(t, "env", "-i", markerEnv+"="+c.its, "sleep", "61")
+		if got := marked(t, users); got != c.want {
+			t.Errorf("%s: marked = %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+func marked(t *testing.T, pid int) bool {
+	t.Helper()
+	d, err := openProc(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.close()
+	return d.marked()
+}
+
+// user starts a command and waits until it runs.
+func user(t *testing.T, argv ...string) int {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	for {
+		name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", cmd.Process.Pid))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !m.Owns(pid) {
-			t.Errorf("child %d is not ours", n)
+		if strings.TrimSpace(string(name)) == "sleep" {
+			return cmd.Process.Pid
 		}
 	}
-	if !m.Owns(p.PID()) || m.Owns(os.Getpid()) || m.Owns(os.Getppid()) || m.Owns(0) || m.Owns(-1) {
-		t.Error("who is ours, and who is not, are mixed up")
-	}
-	// A socket of this process is not a child's.
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // test
+}
+
+// SEC-5: the end of a process takes along what has shed parents, group and
+// environment, and what that has started; not what another process left behind.
+func TestWhoHasShedEverythingEndsToo(t *testing.T) {
+	var m Manager
+	defer m.Close(context.Background())
+	other, err := m.Start(Spec{Path: "/bin/sh", Args: []string{"-c", `(setsid sleep 61 </dev/null >/dev/null 2>&1 & echo $!); sleep 61`}, Env: env})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = l.Close() }()
-	raw, err := l.(*net.TCPListener).SyscallConn()
+	others := readPID(t, bufio.NewScanner(other.Stdout))
+	p, err := m.Start(Spec{Path: "/bin/sh", Args: []string{"-c", shed}, Env: env})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var inode uint64
-	if err := raw.Control(func(fd uintptr) {
-		var st syscall.Stat_t
-		if err := syscall.Fstat(int(fd), &st); err != nil {
-			t.Error(err)
-		}
-		inode = st.Ino
-	}); err != nil {
+	escaped := readPID(t, bufio.NewScanner(p.Stdout))
+	orphaned(t, escaped)
+	kids, err := exec.CommandContext(t.Context(), "pgrep", "-P", strconv.Itoa(escaped)).Output()
+	if err != nil {
+		t.Logf("pgrep: %v", err)
+	}
+	p.Kill()
+	waitGone(t, append(numbers(strings.Fields(string(kids))), escaped), 5*time.Second)
+	if !alive(others) {
+		t.Errorf("process %d of another, living tree was ended", others)
+	}
+}
+
+// SEC-5: orphans that come to us are reaped when they end, and children that os/exec
+// waits for are left to it.
+func TestOrphansAreReaped(t *testing.T) {
+	var m Manager
+	defer m.Close(context.Background())
+	p, err := m.Start(Spec{Path: "/bin/sh", Args: []string{"-c", `for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do (setsid sleep 0.0$i &); done; echo done; sleep 61`}, Env: env})
+	if err != nil {
 		t.Fatal(err)
 	}
-	if inode == 0 || m.HoldsSocket(uint32(inode)) || m.HoldsSocket(0) {
-		t.Errorf("socket %d is taken for a child's", inode)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 50 {
+				if err := exec.CommandContext(t.Context(), "true").Run(); err != nil {
+					t.Errorf("a child was waited for by somebody else: %v", err)
+				}
+			}
+		})
 	}
-	// The pipes of a child are no sockets; what it holds is found by its descriptors.
-	entries, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(p.PID()), "fd"))
-	if err != nil || len(entries) < 3 {
-		t.Fatal(entries, err)
+	wg.Wait()
+	if lines := bufio.NewScanner(p.Stdout); !lines.Scan() {
+		t.Fatal("got no line")
 	}
-	for _, e := range entries {
-		to, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(p.PID()), "fd", e.Name()))
-		if err == nil && strings.HasPrefix(to, "socket:") {
-			t.Errorf("a child was given %s", to)
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		left := 0
+		for _, d := range children() {
+			if st, err := d.stat(); err == nil && d.pid != p.PID() && st.state == 'Z' {
+				left++
+			}
+			d.close()
 		}
+		if left == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d orphans were not reaped", left)
+		}
+	}
+}
+
+// SEC-5: a program that was started for the user is nobody's tool, nor are its
+// orphans, and the end of the manager leaves them alone.
+func TestStartForUser(t *testing.T) {
+	var m Manager
+	m.Adopt()
+	out := filepath.Join(t.TempDir(), "pids")
+	script := `(setsid sh -c 'echo $$ > ` + out + `.1; mv ` + out + `.1 ` + out + `; exec sleep 61' &) ; exit 0`
+	if err := StartForUser("sh", "-c", script); err != nil {
+		t.Fatal(err)
+	}
+	var pid int
+	for deadline := time.Now().Add(10 * time.Second); pid == 0; time.Sleep(5 * time.Millisecond) {
+		if data, err := os.ReadFile(out); err == nil {
+			if pid, err = strconv.Atoi(strings.TrimSpace(string(data))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the program did not run")
+		}
+	}
+	defer func() {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) { // the one between has gone
+			users.mu.Lock()
+			left := len(users.pids)
+			users.mu.Unlock()
+			if left == 0 {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatal("the process between us and the program is still there")
+			}
+		}
+	}()
+	if Descends(pid) {
+		t.Errorf("Descends(%d) = true, want false: it is the user's", pid)
+	}
+	p, err := m.Start(Spec{Path: "true", Env: env})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-p.Done()
+	p.Stop(t.Context())
+	m.Close(context.Background())
+	if !alive(pid) {
+		t.Error("the user's program was ended")
+	}
+	if err := StartForUser("no-such-program"); err == nil {
+		t.Error("a program that is not there was started")
+	}
+}
+
+// Descriptors that our own parent left open stay with us (USE-9).
+func TestInheritedDescriptors(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open("/etc/hostname")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestChildSeesOnlyItsEnvironment$")
+	cmd.ExtraFiles = []*os.File{f, f, f}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v:\n%s", err, out)
+	}
+}
+
+func BenchmarkDescends(b *testing.B) {
+	for b.Loop() {
+		Descends(os.Getppid())
 	}
 }

@@ -52,7 +52,19 @@ type Manager struct {
 	mu     sync.Mutex
 	guard  *guardHandle
 	procs  map[*Process]struct{}
+	adopts bool
 	closed bool
+}
+
+// Adopt makes this process the parent of what its descendants leave behind (Linux
+// 5.4), until the manager is closed: from then on [Descends] is certain, and no
+// descendant escapes the end of its tree. Start calls it, too.
+func (m *Manager) Adopt() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.closed && !m.adopts {
+		m.adopts = orphanage.adopt()
+	}
 }
 
 // Process is one running child.
@@ -66,6 +78,7 @@ type Process struct {
 	cmd     *exec.Cmd
 	gate    *os.File // of a held process
 	marker  string
+	since   uint64 // when it was started, in ticks
 	tail    *tail
 	done    chan struct{}
 	exit    error // why it ended; set before done is closed
@@ -76,6 +89,10 @@ type Process struct {
 // Start runs spec. The process lives until it ends by itself, Stop is called,
 // or the manager is closed; no context bounds it.
 func (m *Manager) Start(spec Spec) (*Process, error) {
+	if err := sealed(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", spec.Path, err)
+	}
+	m.Adopt()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {
@@ -92,7 +109,7 @@ func (m *Manager) Start(spec Spec) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Process{manager: m, marker: rand.Text(), tail: new(tail), done: make(chan struct{})}
+	p := &Process{manager: m, marker: rand.Text(), since: ticks(), tail: new(tail), done: make(chan struct{})}
 	cmd := exec.CommandContext(context.Background(), path, spec.Args...) //nolint:gosec // running what is configured is the purpose
 	cmd.Args[0] = spec.Path
 	cmd.Env = append(append([]string{}, spec.Env...), markerEnv+"="+p.marker)
@@ -161,6 +178,9 @@ func (m *Manager) Start(spec Spec) (*Process, error) {
 		m.procs = make(map[*Process]struct{})
 	}
 	m.procs[p] = struct{}{}
+	living.mu.Lock()
+	living.procs[p] = struct{}{}
+	living.mu.Unlock()
 	go p.wait(errR)
 	return p, nil
 }
@@ -208,7 +228,7 @@ func (p *Process) wait(stderr *os.File) {
 	err := p.cmd.Wait()
 	pid := p.cmd.Process.Pid
 	_ = syscall.Kill(-pid, syscall.SIGKILL)
-	killMarked(p.marker)
+	p.endTree()
 	// Whoever held the other end of stderr is dead now; a process that escaped
 	// both nets must not keep us.
 	select {
@@ -221,12 +241,46 @@ func (p *Process) wait(stderr *os.File) {
 	if p.gate != nil {
 		_ = p.gate.Close()
 	}
+	living.mu.Lock()
+	delete(living.procs, p)
+	living.mu.Unlock()
 	p.exit = exitError(p.cmd, err)
 	p.manager.mu.Lock()
 	delete(p.manager.procs, p)
 	_ = p.manager.guard.tell(fmt.Sprintf("-%d", pid))
 	p.manager.mu.Unlock()
 	close(p.done)
+}
+
+// endTree kills what the child has left, also what has left its group. One may start
+// another before it dies, and the children of one that dies come to us: so look until
+// there is none.
+func (p *Process) endTree() {
+	for range 100 {
+		if killMarked(p.marker)+orphanage.orphans(p.since, p.belongsToOther) == 0 {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// living are the processes of all managers: orphans come to the one process.
+var living = struct {
+	mu    sync.Mutex
+	procs map[*Process]struct{}
+}{procs: map[*Process]struct{}{}}
+
+// belongsToOther reports whether a group or a marker is that of another process of
+// ours which lives.
+func (p *Process) belongsToOther(group int, marker string) bool {
+	living.mu.Lock()
+	defer living.mu.Unlock()
+	for q := range living.procs {
+		if q != p && (q.PID() == group || q.marker == marker) {
+			return true
+		}
+	}
+	return false
 }
 
 func exitError(cmd *exec.Cmd, err error) error {
@@ -322,4 +376,8 @@ func (m *Manager) Close(ctx context.Context) {
 	defer m.mu.Unlock()
 	m.guard.close()
 	m.guard = nil
+	if m.adopts {
+		m.adopts = false
+		orphanage.release()
+	}
 }
