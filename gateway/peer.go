@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
 )
 
 // peer is the other end of a connection.
@@ -64,6 +67,28 @@ func forwarded(h http.Header) bool {
 	return false
 }
 
+// strangers tells the log of local connections that are not the owner's: once a
+// second for a reason, with how many there were.
+type strangers struct {
+	mu   sync.Mutex
+	told map[string]time.Time // there are few reasons
+	more map[string]int
+}
+
+func (s *strangers) tell(log zerolog.Logger, from net.Addr, reason string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.told == nil {
+		s.told, s.more = map[string]time.Time{}, map[string]int{}
+	}
+	if time.Since(s.told[reason]) < time.Second {
+		s.more[reason]++
+		return
+	}
+	log.Warn().Stringer("remote", from).Str("reason", reason).Int("more_before", s.more[reason]).Msg("a connection from this machine is not taken for the owner's")
+	s.told[reason], s.more[reason] = time.Now(), 0
+}
+
 type peerKey struct{}
 
 func (s *Server) withPeer(ctx context.Context, c net.Conn) context.Context {
@@ -95,7 +120,7 @@ func (s *Server) withPeer(ctx context.Context, c net.Conn) context.Context {
 		p.who = sync.OnceValue(func() identity {
 			id := s.whoIs(c, accepted)
 			if id.refused != "" {
-				s.cfg.Log.Warn().Stringer("remote", c.RemoteAddr()).Str("reason", id.refused).Msg("a connection from this machine is not taken for the owner's")
+				s.strangers.tell(s.cfg.Log, c.RemoteAddr(), id.refused)
 			}
 			return id
 		})

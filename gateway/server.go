@@ -89,17 +89,18 @@ type limits struct {
 
 // Server is the HTTP surface, and the plugin that it is loaded as.
 type Server struct {
-	cfg     Config
-	http    *http.Server
-	tcp     net.Listener
-	unix    net.Listener
-	started time.Time
-	fresh   freshConns
-	load    *overload
-	conns   *conns
-	live    sync.WaitGroup // handlers of connections that net/http does not wait for
-	closing chan struct{}  // closed when those have to end
-	holders holders
+	cfg       Config
+	http      *http.Server
+	tcp       net.Listener
+	unix      net.Listener
+	started   time.Time
+	fresh     freshConns
+	load      *overload
+	conns     *conns
+	live      sync.WaitGroup // handlers of connections that net/http does not wait for
+	closing   chan struct{}  // closed when those have to end
+	holders   holders
+	strangers strangers
 
 	stop context.CancelFunc // while loaded
 	done chan error

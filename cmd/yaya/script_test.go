@@ -18,8 +18,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// attack is what the test binary does as another process: see TestNeverTheOwner.
+var attack func(args []string) int
+
 func testscriptMain(m *testing.M) (code int) {
-	if filepath.Base(os.Args[0]) == "yaya" || os.Getenv("YAYA_PROCESS_GUARD") != "" {
+	if len(os.Args) > 1 && os.Args[1] == "attack" && attack != nil {
+		return attack(os.Args[2:])
+	}
+	if filepath.Base(os.Args[0]) == "yaya" || os.Getenv("YAYA_PROCESS_GUARD") != "" || os.Getenv("YAYA_PROCESS_OPENER") != "" {
 		return run()
 	}
 	exe, err := os.Executable()
