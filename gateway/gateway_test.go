@@ -178,6 +178,39 @@ func TestHostAndOrigin(t *testing.T) {
 	}
 }
 
+// WS-02: an origin is what a browser sends, to the letter, and there is one of it.
+func TestOriginIsExact(t *testing.T) {
+	r := run(t, gateway.Config{})
+	at := r.srv.Addr()
+	_, port, err := net.SplitHostPort(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, header string
+		values       []string
+		want         int
+	}{
+		{"own", "Origin", []string{"http://" + at}, 200},
+		{"localhost", "Origin", []string{"http://localhost:" + port}, 200},
+		{"userinfo", "Origin", []string{"http://evil@localhost:" + port}, 403},
+		{"path", "Origin", []string{"http://" + at + "/"}, 403},
+		{"query", "Origin", []string{"http://" + at + "?x"}, 403},
+		{"upper-case scheme", "Origin", []string{"HTTP://" + at}, 403},
+		{"two", "Origin", []string{"http://" + at, "http://evil.example"}, 403},
+		{"two of its own", "Origin", []string{"http://" + at, "http://" + at}, 403},
+		{"a list", "Origin", []string{"http://" + at + " http://evil.example"}, 403},
+		{"two sites", "Sec-Fetch-Site", []string{"same-origin", "cross-site"}, 403},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			status, _, _ := get(t, http.DefaultClient, "http://"+at+"/mcp", func(req *http.Request) { req.Header[c.header] = c.values }) //nolint:forbidigo // test
+			if status != c.want {
+				t.Errorf("%s: %q: got %d, want %d", c.header, c.values, status, c.want)
+			}
+		})
+	}
+}
+
 // HT-30, R11: nothing but loopback.
 func TestOnlyLoopback(t *testing.T) {
 	for _, addr := range []string{"0.0.0.0:0", ":0", "[::]:0", "nonsense", "192.0.2.1:0"} {

@@ -64,7 +64,7 @@ func attacker(args []string) int {
 }
 
 // request is one that only the owner may make, and that leaves a trace.
-const request = "POST /v1/sessions HTTP/1.1\r\nHost: HOST\r\nContent-Type: application/json\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"
+const request = "POST /v1/sessions HTTP/1.1\r\nHost: HOST\r\nContent-Type: application/json\r\nContent-Length: 25\r\nConnection: close\r\n\r\n{\"workspace_path\":\"/usr\"}"
 
 func requestTo(target string) string {
 	if strings.HasPrefix(target, "/") {
