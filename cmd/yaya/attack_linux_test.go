@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -164,7 +165,7 @@ func deadChild(target string) (string, error) {
 	syscall.ForkLock.Unlock()
 	var ws unix.WaitStatus
 	if _, err := unix.Wait4(pid, &ws, 0, nil); err != nil || ws.ExitStatus() != 0 {
-		return "", fmt.Errorf("child %d: %v, status %d", pid, err, ws.ExitStatus())
+		return "", errors.Join(fmt.Errorf("child %d: status %d", pid, ws.ExitStatus()), err)
 	}
 	return overFD(fd, target)
 }
@@ -200,12 +201,10 @@ func proxyFor(target string) int {
 		fmt.Println(err)
 		return 1
 	}
-	p := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: target})
-	direct := p.Director
-	p.Director = func(r *http.Request) {
-		direct(r)
-		r.Host = target
-	}
+	p := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(&url.URL{Scheme: "http", Host: target})
+		r.SetXForwarded()
+	}}
 	fmt.Println(l.Addr())
 	fmt.Println(http.Serve(l, p))
 	return 1

@@ -88,7 +88,7 @@ func opener(in io.Reader) error {
 	if err != nil {
 		return err
 	}
-	if _, err := syscall.ForkExec(os.Args[1], os.Args[1:], &syscall.ProcAttr{Env: env, Files: []uintptr{null.Fd(), null.Fd(), null.Fd()}}); err != nil {
+	if _, err := syscall.ForkExec(os.Args[1], os.Args[1:], &syscall.ProcAttr{Env: env, Files: []uintptr{null.Fd(), null.Fd(), null.Fd()}}); err != nil { //nolint:gosec // what StartForUser was given
 		return err
 	}
 	left := make(chan struct{})
