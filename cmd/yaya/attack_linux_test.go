@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -79,7 +80,12 @@ func dialTarget(target string) (net.Conn, error) {
 	if strings.HasPrefix(target, "/") {
 		network = "unix"
 	}
-	return new(net.Dialer).DialContext(context.Background(), network, target)
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		c, err := new(net.Dialer).DialContext(context.Background(), network, target)
+		if !errors.Is(err, unix.EAGAIN) || time.Now().After(deadline) { // too many wait to be accepted
+			return c, err
+		}
+	}
 }
 
 // answer is the status and the last line of an answer.
