@@ -234,8 +234,10 @@ func (b *Bridge) authorize(s servers.Server) (wrap func(http.RoundTripper) http.
 		}
 	}
 	t := Authorization(s, b.cfg.Grants)
-	t.Next = b.cfg.HTTP
-	return func(http.RoundTripper) http.RoundTripper { return t }, t.Renewed
+	return func(next http.RoundTripper) http.RoundTripper {
+		t.Next = next
+		return t
+	}, t.Renewed
 }
 
 // Authorization returns the transport that authorises requests to a server.

@@ -336,3 +336,72 @@ func TestRefusedGrantIsNotHammered(t *testing.T) {
 		t.Errorf("credentials of another issuer: %v", err)
 	}
 }
+
+// USE-9: a caller that goes away while a token is asked for says nothing about the
+// authorization server; the next one asks again, and none waits behind another
+// once it is cancelled.
+func TestCallerThatGoesAwayIsNoRefusal(t *testing.T) {
+	for name, c := range map[string]struct {
+		grant string
+		token *oauth2.Token
+	}{
+		"client credentials": {servers.ClientCredentials, nil},
+		"refresh":            {servers.AuthorizationCode, &oauth2.Token{AccessToken: "old", TokenType: "Bearer", RefreshToken: "r", Expiry: time.Unix(1, 0)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked, answer := make(chan struct{}, 10), make(chan struct{})
+			var srv *httptest.Server
+			srv = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				switch {
+				case r.URL.Path == "/mcp" && r.Header.Get("Authorization") == "Bearer new":
+				case r.URL.Path == "/mcp":
+					w.Header().Set("WWW-Authenticate", "Bearer")
+					w.WriteHeader(http.StatusUnauthorized)
+				case strings.HasPrefix(r.URL.Path, "/.well-known/oauth-authorization-server"):
+					_ = json.NewEncoder(w).Encode(map[string]any{"issuer": srv.URL, "token_endpoint": srv.URL + "/token", "authorization_endpoint": srv.URL + "/a",
+						"response_types_supported": []string{"code"}, "code_challenge_methods_supported": []string{"S256"}})
+				case r.URL.Path == "/token":
+					_, _ = io.Copy(io.Discard, r.Body) // else it does not notice that the client is gone
+					asked <- struct{}{}
+					select {
+					case <-answer:
+						_, _ = io.WriteString(w, `{"access_token":"new","token_type":"Bearer","expires_in":3600}`)
+					case <-r.Context().Done():
+					}
+				default:
+					http.NotFound(w, r)
+				}
+			}))
+			defer srv.Close()
+			s, _ := store(t)
+			u := srv.URL + "/mcp"
+			if err := s.Save(Grant{Server: u, TokenURL: srv.URL + "/token", ClientID: "c", Resource: u, AuthStyle: oauth2.AuthStyleInParams, Token: c.token}); err != nil {
+				t.Fatal(err)
+			}
+			next := &http.Transport{}
+			defer next.CloseIdleConnections()
+			tr := &Transport{Next: next, Server: u, Name: "srv", Store: s, Config: Config{servers.OAuth{Grant: c.grant, ClientID: "c", ClientSecret: "s"}}}
+			var wg sync.WaitGroup
+			first, leave := context.WithCancel(t.Context())
+			defer leave()
+			wg.Go(func() {
+				if _, err := post(first, tr, u, "", nil); !errors.Is(err, context.Canceled) {
+					t.Errorf("the caller that went away got %v, want %v", err, context.Canceled)
+				}
+			})
+			<-asked
+			gone, cancel := context.WithCancel(t.Context())
+			cancel()
+			if _, err := post(gone, tr, u, "", nil); !errors.Is(err, context.Canceled) {
+				t.Errorf("one that was cancelled got %v, want %v", err, context.Canceled)
+			}
+			leave()
+			wg.Wait()
+			close(answer)
+			if code, err := post(t.Context(), tr, u, "", nil); err != nil || code != http.StatusOK {
+				t.Errorf("the next one got %d, %v, want 200", code, err)
+			}
+		})
+	}
+}

@@ -30,14 +30,34 @@ type Transport struct {
 	parse  sync.Once
 	origin *url.URL // of Server; nil when it is none
 
-	mu     sync.Mutex
+	mu     sync.Mutex // held for a moment, never while a server is asked
+	turn   chan struct{}
 	loaded time.Time // the file's time
 	known  bool
 	grant  Grant
 	proof  *proof
+
+	// Those of the turn's holder, who alone changes the grant.
 	failed time.Time // the last time that a token could not be had
 	why    error
 	tired  time.Time // the last time that one could not be renewed
+}
+
+// enter waits for the turn to look for a better token: one request at a time does,
+// and the others use what it has found. leave ends it.
+func (t *Transport) enter(ctx context.Context) (leave func(), err error) {
+	t.mu.Lock()
+	if t.turn == nil {
+		t.turn = make(chan struct{}, 1)
+	}
+	turn := t.turn
+	t.mu.Unlock()
+	select {
+	case turn <- struct{}{}:
+		return func() { <-turn }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // retryAfter bounds how often a grant that is refused is asked for.
@@ -109,7 +129,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			// only now, so that no other request pays for it. A nonce is answered, too.
 			again = true
 		case renewed:
-			t.note(resp, from)
+			t.note(req.Context(), resp, from)
 			return resp, nil
 		default:
 			next, nextProof, err := t.renew(req.Context(), token, resp, from)
@@ -162,14 +182,23 @@ func insufficient(h http.Header) bool {
 // token returns the token to use, renewed if its time is near.
 func (t *Transport) token(ctx context.Context) (*oauth2.Token, *proof, error) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
+	known, tok, p := t.known, t.grant.Token, t.proof
+	t.mu.Unlock()
+	if known && fresh(tok) {
+		return tok, p, nil
+	}
+	leave, err := t.enter(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer leave()
 	if !t.known {
 		if err := t.load(); err != nil {
 			return nil, nil, err
 		}
 	}
-	if tok := t.grant.Token; tok == nil || tok.Expiry.IsZero() || time.Until(tok.Expiry) > refreshEarly {
-		return tok, t.proof, nil
+	if fresh(t.grant.Token) {
+		return t.grant.Token, t.proof, nil
 	}
 	if err := t.refresh(ctx); err != nil {
 		return t.grant.Token, t.proof, nil //nolint:nilerr // the server says whether it still takes it
@@ -177,8 +206,15 @@ func (t *Transport) token(ctx context.Context) (*oauth2.Token, *proof, error) {
 	return t.grant.Token, t.proof, nil
 }
 
-// load reads the grant that is stored; mu is held.
+// fresh reports whether a token's end is not near; there may be none.
+func fresh(tok *oauth2.Token) bool {
+	return tok == nil || tok.Expiry.IsZero() || time.Until(tok.Expiry) > refreshEarly
+}
+
+// load reads the grant that is stored; the turn is held.
 func (t *Transport) load() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	changed := t.Store.changed(t.Server)
 	g, err := t.Store.Load(t.Server)
 	if err != nil {
@@ -191,8 +227,8 @@ func (t *Transport) load() error {
 	return err
 }
 
-// refresh renews the token with its refresh token; mu is held. Another process
-// may have done it already.
+// refresh renews the token with its refresh token; the turn is held. Another
+// process may have done it already.
 func (t *Transport) refresh(ctx context.Context) error {
 	old := t.grant.Token
 	if changed := t.Store.changed(t.Server); changed != t.loaded {
@@ -220,7 +256,9 @@ func (t *Transport) refresh(ctx context.Context) error {
 	}
 	tok, err := cfg.Exchange(ctx, "", opts...)
 	if err != nil {
-		t.tired = time.Now()
+		if ctx.Err() == nil { // else it is the caller who went away
+			t.tired = time.Now()
+		}
 		return fmt.Errorf("the token could not be renewed: %w", err)
 	}
 	tok.RefreshToken = cmp.Or(tok.RefreshToken, g.Token.RefreshToken)
@@ -228,7 +266,10 @@ func (t *Transport) refresh(ctx context.Context) error {
 	return t.keep(g)
 }
 
+// keep stores a grant; the turn is held.
 func (t *Transport) keep(g Grant) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if err := t.Store.Save(g); err != nil {
 		return err
 	}
@@ -239,8 +280,11 @@ func (t *Transport) keep(g Grant) error {
 // renew finds a better token than the one that was refused. A nil one without an
 // error means that there is nothing to be done here.
 func (t *Transport) renew(ctx context.Context, used *oauth2.Token, resp *http.Response, from netip.Addr) (*oauth2.Token, *proof, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	leave, err := t.enter(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer leave()
 	differs := func() bool {
 		tok := t.grant.Token
 		return tok != nil && (used == nil || tok.AccessToken != used.AccessToken)
@@ -281,8 +325,11 @@ func (t *Transport) renew(ctx context.Context, used *oauth2.Token, resp *http.Re
 		err = t.keep(g)
 	}
 	if err != nil {
-		t.failed, t.why = time.Now(), fmt.Errorf("authorization failed: %w", err)
-		return nil, nil, t.why
+		err = fmt.Errorf("authorization failed: %w", err)
+		if ctx.Err() == nil { // else it is the caller who went away
+			t.failed, t.why = time.Now(), err
+		}
+		return nil, nil, err
 	}
 	return t.grant.Token, nil, nil
 }
@@ -297,9 +344,12 @@ func (t *Transport) Renewed() bool {
 }
 
 // note keeps the challenge of a refusal that no token at hand answers.
-func (t *Transport) note(resp *http.Response, from netip.Addr) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (t *Transport) note(ctx context.Context, resp *http.Response, from netip.Addr) {
+	leave, err := t.enter(ctx)
+	if err != nil {
+		return // the refusal itself is what counts
+	}
+	defer leave()
 	g := t.grant
 	g.Challenge = &Challenge{resp.StatusCode, resp.Header.Values("WWW-Authenticate"), from}
 	_ = t.keep(g) // the refusal itself is what counts

@@ -179,18 +179,18 @@ func (p *Provider) Relay(ctx context.Context, peer relay.Peer, method string, pa
 	limit := newLimit(ctx, cmp.Or(p.cfg.Server.CallTimeout, callTimeout))
 	defer limit.stop()
 	var r reply
-	err := p.guarded(limit.ctx, func() (err error) {
+	err := p.guarded(limit, func() (err error) {
 		o := outgoing{method: method, params: params, edits: append([]jsonrpc.Edit(nil), edits...), by: peer.Principal(), peer: peer, limit: limit}
 		if token := progressToken(params); token != nil {
 			o.progress = func(n note) { forward(peer, token, n) }
 		}
-		r, err = p.exchange(limit.ctx, peer.Client(), o, nil)
+		r, err = p.exchange(limit, peer.Client(), o, nil)
 		return err
 	})
 	switch {
 	case ctx.Err() != nil:
 		return relay.Reply{}, ctx.Err()
-	case limit.ctx.Err() != nil:
+	case limit.Err() != nil:
 		return relay.Refusal(jsonrpc.CodeInternal, fmt.Sprintf("server %q did not answer within %v", p.cfg.Server.Name, limit.per)), nil
 	case err != nil:
 		return relay.Refusal(jsonrpc.CodeInternal, fmt.Sprintf("server %q: %s", p.cfg.Server.Name, feature.Clean(err.Error(), 600))), nil

@@ -50,12 +50,12 @@ type versionHolder interface {
 // is one that initialize cannot mend.
 func (s *session) probe(ctx context.Context, info []byte, want servers.Era) (bool, error) {
 	version := mcp.ProtocolVersion20260728
-	pctx, cancel := context.WithTimeout(ctx, probeTimeout)
-	if want == servers.EraModern {
-		cancel()
-		pctx, cancel = context.WithCancel(ctx)
+	pctx := ctx
+	if want != servers.EraModern {
+		limit := newLimit(ctx, probeTimeout)
+		defer limit.stop()
+		pctx = limit
 	}
-	defer cancel()
 	for range 2 {
 		s.speak(version, true, info)
 		res, err := s.ask(pctx, methodDiscover, nil)

@@ -7,9 +7,11 @@ import (
 )
 
 // limit is the time limit of a call: so much without a sign of life, and maxCall
-// in all. While a person is asked something, neither runs.
+// in all. While a person is asked something, or another server for authorization,
+// neither runs. It is the context that ends with the time.
 type limit struct {
-	ctx    context.Context
+	context.Context
+
 	cancel context.CancelCauseFunc
 	per    time.Duration
 
@@ -22,8 +24,24 @@ type limit struct {
 
 func newLimit(ctx context.Context, per time.Duration) *limit {
 	l := &limit{per: per, end: time.Now().Add(max(maxCall, per))}
-	l.ctx, l.cancel = context.WithCancelCause(ctx)
+	l.Context, l.cancel = context.WithCancelCause(ctx)
 	l.timer = time.AfterFunc(per, func() { l.cancel(errCallTimeout) })
+	return l
+}
+
+type limitKey struct{}
+
+// Value implements [context.Context]: whoever has the context can stop the clock.
+func (l *limit) Value(key any) any {
+	if key == (limitKey{}) {
+		return l
+	}
+	return l.Context.Value(key)
+}
+
+// limitOf returns the limit that a context belongs to, nil when there is none.
+func limitOf(ctx context.Context) *limit {
+	l, _ := ctx.Value(limitKey{}).(*limit)
 	return l
 }
 

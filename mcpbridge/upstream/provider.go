@@ -56,8 +56,9 @@ type Config struct {
 
 // Provider is one MCP server.
 type Provider struct {
-	cfg   Config
-	stats stats
+	cfg    Config
+	remote http.RoundTripper // carries requests to the server
+	stats  stats
 	// breaker is about the server, whichever session is used, but for processes that
 	// are a principal's own: what one does to its own is no failure of the others'.
 	breaker breaker
@@ -84,7 +85,11 @@ type Provider struct {
 
 // New returns the provider of a server, which is not started.
 func New(cfg Config) *Provider {
-	return &Provider{cfg: cfg, idle: cmp.Or(cfg.Server.IdleTimeout, 5*time.Minute)}
+	p := &Provider{cfg: cfg, remote: cfg.HTTP, idle: cmp.Or(cfg.Server.IdleTimeout, 5*time.Minute)}
+	if cfg.Authorize != nil {
+		p.remote = &authorized{cfg.Authorize(answering{cfg.HTTP}), cfg.HTTP}
+	}
+	return p
 }
 
 // Info implements [feature.Provider].
@@ -229,9 +234,9 @@ func (p *Provider) connect(ctx context.Context, kind servers.Transport, want ser
 			t = st
 		}
 	case servers.SSE:
-		t, err = dialSSE(ctx, p.remote(), srv.URL, srv.Headers, &p.stats.dropped, s)
+		t, err = dialSSE(ctx, p.remote, srv.URL, srv.Headers, &p.stats.dropped, s)
 	case servers.HTTP:
-		t, err = newHTTP(p.remote(), srv.URL, srv.Headers, &p.stats.dropped, s)
+		t, err = newHTTP(p.remote, srv.URL, srv.Headers, &p.stats.dropped, s)
 	default:
 		err = fmt.Errorf("transport %q is not supported", kind)
 	}
@@ -262,18 +267,34 @@ func (p *Provider) Stale() bool { return p.cfg.Repinned != nil && p.cfg.Repinned
 // Revived implements [feature.Reviver].
 func (p *Provider) Revived() bool { return p.cfg.Renewed != nil && p.cfg.Renewed() }
 
-// remote returns what carries requests to the server.
-func (p *Provider) remote() http.RoundTripper {
-	if p.cfg.Authorize == nil {
-		return p.cfg.HTTP
-	}
-	return &authorized{p.cfg.Authorize(p.cfg.HTTP), p.cfg.HTTP}
+// authorized is the transport to a server that wants authorization. A server has
+// a limited time to answer; the requests to authorization servers in between have
+// limits of their own and do not count.
+type authorized struct {
+	next http.RoundTripper // adds the authorization; over answering
+	base http.RoundTripper
 }
 
-// authorized is a transport over another one.
-type authorized struct {
-	http.RoundTripper
-	base http.RoundTripper
+// RoundTrip implements [http.RoundTripper].
+func (a *authorized) RoundTrip(req *http.Request) (*http.Response, error) {
+	if l := limitOf(req.Context()); l != nil {
+		l.pause()
+		defer l.resume()
+	}
+	return a.next.RoundTrip(req)
+}
+
+// answering lets the clock run that [authorized] has stopped, while the server
+// itself is asked.
+type answering struct{ http.RoundTripper }
+
+// RoundTrip implements [http.RoundTripper].
+func (a answering) RoundTrip(req *http.Request) (*http.Response, error) {
+	if l := limitOf(req.Context()); l != nil {
+		l.resume()
+		defer l.pause()
+	}
+	return a.RoundTripper.RoundTrip(req)
 }
 
 const stopGrace = 3 * time.Second

@@ -54,7 +54,7 @@ func (t *remote) Invoke(ctx context.Context, call tool.Call) (tool.Result, error
 	limit := newLimit(ctx, cmp.Or(t.p.cfg.Server.CallTimeout, callTimeout))
 	defer limit.stop()
 	o.limit = limit
-	r, err := t.p.exchange(limit.ctx, call.SessionID, o, t.typed)
+	r, err := t.p.exchange(limit, call.SessionID, o, t.typed)
 	if err != nil {
 		return t.explain(ctx, err, limit)
 	}
@@ -82,7 +82,7 @@ func (t *remote) explain(ctx context.Context, err error, limit *limit) (tool.Res
 	switch {
 	case ctx.Err() != nil:
 		return tool.Result{}, ctx.Err()
-	case limit.ctx.Err() != nil:
+	case limit.Err() != nil:
 		//nolint:nilerr // a timeout is an answer
 		return tool.Fail(tool.ErrTimeout, "server %q did not answer within %v; raise tool_timeout_sec in its configuration if it needs longer", name, limit.per), nil
 	case unmade(err):
