@@ -75,11 +75,15 @@ func snapshotOf(id string, sn session.Snapshot) Snapshot {
 
 // state returns a session with what it is doing.
 func (s *Service) state(id string) (State, error) {
-	k, rec, err := s.find(id)
+	k, _, err := s.find(id)
 	if err != nil {
 		return State{}, err
 	}
 	sn, err := k.Snapshot()
+	if err != nil {
+		return State{}, err
+	}
+	rec, err := s.settled(k, sn)
 	if err != nil {
 		return State{}, err
 	}

@@ -168,6 +168,14 @@ func (r *record) count(e session.Entry, epoch string, inherited bool, price func
 	return true
 }
 
+// counts is count; it reports whether the record is to be written: something has
+// ended or begins to wait.
+func (r *record) counts(e session.Entry, epoch string, inherited bool, price func(model string, u event.Usage) float64) bool {
+	was := r.Status
+	changed := r.count(e, epoch, inherited, price)
+	return changed && (r.Status != was || r.Counted.Seq <= 2 || ended(e))
+}
+
 func (r *record) note(n session.Note, turn string, price func(model string, u event.Usage) float64) bool {
 	switch n.Name {
 	case event.TurnWasStarted.Name():

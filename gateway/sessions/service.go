@@ -283,6 +283,43 @@ func (s *Service) adopt(k *session.Session) (*record, error) {
 	return r, nil
 }
 
+// settled returns a session's record as of a snapshot: the feed that counts what
+// is on the tape may be behind it, and there is none while nobody has used this
+// API for the session.
+func (s *Service) settled(k *session.Session, sn session.Snapshot) (Session, error) {
+	s.mu.Lock()
+	r := s.records[k.ID()]
+	if r == nil { // it was put away
+		s.mu.Unlock()
+		return Session{}, errUnknown
+	}
+	at, now := r.Counted, r.Session
+	s.mu.Unlock()
+	if at.Epoch != sn.Epoch || at.Seq >= sn.AsOfSeq {
+		return now, nil // after a reset, the feed counts from the start
+	}
+	errEnough := errors.New("enough")
+	err := k.Entries(at.Seq+1, func(e session.Entry) error {
+		s.mu.Lock()
+		again := r.Counted.Epoch != at.Epoch || r.Counted.Seq < at.Seq // was reset meanwhile
+		if again || e.ID > sn.AsOfSeq {
+			s.mu.Unlock()
+			return errEnough
+		}
+		at.Seq = e.ID
+		write := r.counts(e, at.Epoch, e.ID <= k.ForkedAt(), s.cfg.Price)
+		s.mu.Unlock()
+		s.counted(k.ID(), write)
+		return nil
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return Session{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return r.Session, nil
+}
+
 // change changes a record, in memory and on the disk.
 func (s *Service) change(id string, f func(*record)) (Session, error) {
 	s.mu.Lock()
@@ -298,8 +335,7 @@ func (s *Service) change(id string, f func(*record)) (Session, error) {
 	return now, s.persist(id)
 }
 
-// count takes an entry into a session's record; the record is written when
-// something has ended or begins to wait.
+// count takes an entry into a session's record.
 func (s *Service) count(id, epoch string, e session.Entry, inherited bool) {
 	s.mu.Lock()
 	r := s.records[id]
@@ -307,10 +343,13 @@ func (s *Service) count(id, epoch string, e session.Entry, inherited bool) {
 		s.mu.Unlock()
 		return
 	}
-	was := r.Status
-	changed := r.count(e, epoch, inherited, s.cfg.Price)
-	write := changed && (r.Status != was || r.Counted.Seq <= 2 || ended(e))
+	write := r.counts(e, epoch, inherited, s.cfg.Price)
 	s.mu.Unlock()
+	s.counted(id, write)
+}
+
+// counted writes the record that an entry has changed, if it is time to.
+func (s *Service) counted(id string, write bool) {
 	if !write {
 		return
 	}

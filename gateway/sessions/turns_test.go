@@ -17,6 +17,7 @@ import (
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/kernel/loop"
 )
 
 func (w *world) wait(id string, ok func(st map[string]any) bool) map[string]any {
@@ -515,6 +516,35 @@ func TestAttachments(t *testing.T) {
 	}
 	other := w.create()
 	w.refused("POST", "/v1/sessions/"+other+"/messages", fmt.Sprintf(`{"role":"user","parts":[{"type":"image","ref":%q}]}`, pic["ref"]), 400, "bad_part")
+}
+
+// USE-9: a session that is shown as idle has the usage of the turn that has ended,
+// also when the feed that counts it is not there, or is behind the tape.
+func TestIdleHasCounted(t *testing.T) {
+	w := newWorld(t, "")
+	id := w.create()
+	for turn := 1.0; turn <= 3; turn++ {
+		if _, err := w.k.Loop.Run(t.Context(), loop.Prompt{SessionID: id, Text: "hello"}); err != nil { // not over this API
+			t.Fatal(err)
+		}
+		st := w.idle(id)
+		if got := st["usage"].(map[string]any); got["turns"] != turn || got["steps"] != turn || st["last_turn_id"] == "" || st["title"] != "hello" {
+			t.Errorf("after turn %v: %v, want so many turns and steps", turn, st)
+		}
+	}
+	w.say(id, "over this API") // the feed comes, and counts none of them twice
+	f := w.follow(id, "")
+	for range 4 {
+		f.until("turn_completed")
+	}
+	if got := w.idle(id)["usage"].(map[string]any); got["turns"] != 4.0 || got["steps"] != 4.0 {
+		t.Errorf("usage %v, want 4 turns and steps", got)
+	}
+	w.must("POST", "/v1/sessions/"+id+"/reset", "", 200)
+	f.until("session_created")
+	if got := w.idle(id)["usage"].(map[string]any); got["turns"] != 0.0 {
+		t.Errorf("after a reset: %v, want no turns", got)
+	}
 }
 
 // S-7, S-16: sessions are listed, the one changed last first; they can be renamed,
