@@ -33,9 +33,12 @@ const (
 	// agents, and has to catch up with what it could not say.
 	kernelFactor = 20
 
-	endGrace  = 2 * time.Second
-	slowGrace = 5 * time.Second
+	endGrace = 2 * time.Second
 )
+
+// slowGrace is how long a client that does not keep up has to read what is under
+// way, and why the connection ends.
+var slowGrace = 5 * time.Second
 
 // conn is one client's WebSocket.
 type conn struct {

@@ -18,6 +18,7 @@ const (
 	// batchDelay is how long volatile messages wait for others: a system call for
 	// each is what delivering them costs.
 	batchDelay = 25 * time.Millisecond
+	lastTime   = time.Second
 )
 
 // errSlow says that a client does not read what it gets.
@@ -34,9 +35,10 @@ type queue struct {
 	spare   [][]byte
 	size    int
 	writing bool
-	waiting bool   // batch has been set
-	last    []byte // is written as the last, behind which the connection is closed
-	drop    bool   // what is queued is not written before
+	waiting bool      // batch has been set
+	last    []byte    // is written as the last, behind which the connection is closed
+	drop    bool      // what is queued is not written before
+	until   time.Time // what is under way has to be written, and last; at least lastTime
 	closed  bool
 	batch   *time.Timer
 	room    chan struct{} // closed when there is room again; nil if nobody waits
@@ -128,21 +130,21 @@ func (q *queue) wait(frame []byte, done <-chan struct{}) error {
 }
 
 // finish drops what is queued, writes one last frame, and ends the connection. A
-// write that is under way has grace to end.
+// write that is under way and the last frame have grace to end.
 func (q *queue) finish(last []byte, grace time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed || q.drop {
 		return
 	}
-	q.last, q.drop = last, true
+	q.last, q.drop, q.until = last, true, time.Now().Add(grace)
 	clear(q.frames)
 	q.frames, q.size = q.frames[:0], 0
 	if !q.writing {
 		q.start()
 		return
 	}
-	_ = q.conn.SetWriteDeadline(time.Now().Add(grace)) // it fails if the connection is gone
+	_ = q.conn.SetWriteDeadline(q.until) // it fails if the connection is gone
 }
 
 // flush is finish, but what is queued is written first.
@@ -173,8 +175,12 @@ func (q *queue) write() {
 				return
 			}
 			q.closed = true
+			until := q.until
 			q.mu.Unlock()
-			_ = q.conn.SetWriteDeadline(time.Now().Add(time.Second))
+			if least := time.Now().Add(lastTime); until.Before(least) {
+				until = least
+			}
+			_ = q.conn.SetWriteDeadline(until)
 			_, err := q.conn.Write(last)
 			q.ended(err)
 			return

@@ -110,7 +110,7 @@ func (c *Client) Send(v any) {
 }
 
 func (c *Client) Next() (Message, error) {
-	if err := c.WS.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := c.WS.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		return Message{}, err
 	}
 	kind, raw, err := c.WS.ReadMessage()
