@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/yaya-ai/yaya/gateway"
+	"github.com/yaya-ai/yaya/internal/eventually"
 	"github.com/yaya-ai/yaya/internal/journal"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
@@ -38,7 +39,7 @@ type frame struct {
 
 func read(t *testing.T, ws *websocket.Conn) frame {
 	t.Helper()
-	if err := ws.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := ws.SetReadDeadline(time.Now().Add(eventually.Limit)); err != nil {
 		t.Fatal(err)
 	}
 	kind, data, err := ws.ReadMessage()
@@ -152,7 +153,7 @@ func TestSessionOverWebSocket(t *testing.T) {
 	if err := ws.WriteMessage(websocket.TextMessage, []byte(strings.Repeat("x", 5000))); err != nil {
 		t.Fatal(err)
 	}
-	if err := ws.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
+	if err := ws.SetReadDeadline(time.Now().Add(eventually.Limit)); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := ws.ReadMessage(); err == nil {
@@ -183,7 +184,7 @@ func TestSessionOverWebSocket(t *testing.T) {
 	if err := r.stop(); err != nil {
 		t.Error(err)
 	}
-	if err := ws.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
+	if err := ws.SetReadDeadline(time.Now().Add(eventually.Limit)); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := ws.ReadMessage(); !websocket.IsCloseError(err, websocket.CloseServiceRestart) {

@@ -27,6 +27,7 @@ import (
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/gateway/cluster"
 	"github.com/yaya-ai/yaya/internal/control"
+	"github.com/yaya-ai/yaya/internal/eventually"
 	"github.com/yaya-ai/yaya/internal/journal"
 )
 
@@ -526,7 +527,7 @@ func TestRevocationEndsRequests(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "revoked") {
 			t.Error(err)
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(eventually.Limit):
 		t.Fatal("it goes on")
 	}
 	<-done

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
 // raw sends bytes and returns the status line of the answer.
@@ -23,7 +24,7 @@ func raw(t *testing.T, base, request string) string {
 	go func() {
 		_, _ = io.WriteString(conn, strings.ReplaceAll(request, "HOST", strings.TrimPrefix(base, "http://")))
 	}()
-	_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_ = conn.SetReadDeadline(time.Now().Add(eventually.Limit))
 	line, _ := bufio.NewReader(conn).ReadString('\n')
 	return strings.TrimSpace(line)
 }
@@ -118,7 +119,7 @@ func TestSlowRequests(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	for _, conn := range half {
-		_ = conn.SetReadDeadline(time.Now().Add(15 * time.Second))
+		_ = conn.SetReadDeadline(time.Now().Add(eventually.Limit))
 		if _, err := io.Copy(io.Discard, conn); err != nil {
 			t.Fatalf("half a request stays open: %v", err)
 		}

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/yaya-ai/yaya/feature"
+	"github.com/yaya-ai/yaya/internal/eventually"
 	"github.com/yaya-ai/yaya/internal/proc"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/config"
@@ -100,7 +101,7 @@ func TestBridgeTellsTheBus(t *testing.T) {
 	if err := host.WaitReady(t.Context(), "good"); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(eventually.Limit); ; time.Sleep(10 * time.Millisecond) {
 		mu.Lock()
 		done := len(ready) == 1 && len(errs) == 5
 		mu.Unlock()

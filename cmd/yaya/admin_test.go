@@ -18,6 +18,7 @@ import (
 
 	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/gateway/openapi/openapitest"
+	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
 // raw sends a request to the daemon, with headers by name and value in turn.
@@ -285,7 +286,7 @@ func TestLive(t *testing.T) {
 	}
 	read := func(want string) {
 		t.Helper()
-		for deadline := time.Now().Add(10 * time.Second); ; {
+		for deadline := time.Now().Add(eventually.Limit); ; {
 			_ = ws.SetReadDeadline(deadline)
 			_, data, err := ws.ReadMessage()
 			if err != nil {
@@ -363,7 +364,7 @@ func TestProjectServersByAPI(t *testing.T) {
 	b.admin("POST", "/mcp/servers/brought/restart", "", 404, nil) // it is not started by the back door
 	b.admin("PUT", "/mcp/servers/brought", `{"config":{"command":"x"}}`, 404, nil)
 	b.admin("POST", "/mcp/quarantine/brought/approve", fmt.Sprintf(`{"digest":%q}`, waiting[0].Digest), 204, nil)
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(eventually.Limit); ; time.Sleep(50 * time.Millisecond) {
 		b.admin("GET", "/mcp/servers", "", 200, &servers)
 		if servers[0].State == "ready" {
 			break
@@ -393,7 +394,7 @@ func TestQuarantineByAPI(t *testing.T) {
 	change := func(description string) admin.Waiting {
 		t.Helper()
 		sdk.AddTool(server, &sdk.Tool{Name: "weather", Description: description}, answers("sunny"))
-		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		for deadline := time.Now().Add(eventually.Limit); ; time.Sleep(50 * time.Millisecond) {
 			b.must("mcp", "tools") // a boundary
 			b.admin("GET", "/mcp/quarantine", "", 200, &waiting)
 			if len(waiting) == 1 && strings.Contains(waiting[0].Tools[0].Diff, description) {

@@ -15,6 +15,8 @@ import (
 
 	"github.com/hinshun/vt10x"
 	"golang.org/x/sys/unix"
+
+	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
 // pty is a program on a pseudo-terminal, with what its terminal was told.
@@ -86,7 +88,7 @@ func (b *box) pty(args ...string) *pty {
 // wait waits until a text stands on the screen.
 func (p *pty) wait(text string) {
 	p.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(eventually.Limit); ; time.Sleep(10 * time.Millisecond) {
 		p.mu.Lock()
 		now := p.screen.String()
 		p.mu.Unlock()
@@ -121,7 +123,7 @@ func (p *pty) end() {
 		if err != nil {
 			p.t.Errorf("it ended with %v", err)
 		}
-	case <-time.After(15 * time.Second):
+	case <-time.After(eventually.Limit):
 		p.t.Fatal("it does not end")
 	}
 }
@@ -257,7 +259,7 @@ func TestServeOpensThePage(t *testing.T) {
 		t.Error("it was opened in spite of --no-open")
 	}
 	run()
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(eventually.Limit); ; time.Sleep(10 * time.Millisecond) {
 		if got, err := os.ReadFile(opened); err == nil && string(got) == "1:http://"+b.addr+"/#/start\n" {
 			break
 		} else if time.Now().After(deadline) {

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
 // The conformance suites that are run, by the name that their package has here.
@@ -196,7 +198,7 @@ func TestConformanceThroughTheGateway(t *testing.T) {
 // waitFor waits until something listens.
 func waitFor(t *testing.T, addr string) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(eventually.Limit); ; time.Sleep(10 * time.Millisecond) {
 		var d net.Dialer
 		c, err := d.DialContext(t.Context(), "tcp", addr)
 		if err == nil {

@@ -21,6 +21,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
 // The whole way of another device, as a user would go it (W-1…W-5, W-25, W-59,
@@ -37,7 +38,7 @@ func TestExampleRemoteDevice(t *testing.T) {
 // gone waits until a process has ended; whoever has started it waits for it, too.
 func gone(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); cmd.Process.Signal(syscall.Signal(0)) == nil; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(eventually.Limit); cmd.Process.Signal(syscall.Signal(0)) == nil; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("it does not end")
 		}
@@ -231,7 +232,7 @@ func TestRevocationSurvivesAKill(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(eventually.Limit):
 		t.Error("it still waits")
 	}
 }
@@ -257,7 +258,7 @@ func TestUpstream(t *testing.T) {
 	seen := func(b *box, pattern string) bool {
 		return strings.Contains(b.must("audit", "--event", "agent_*", "--json"), pattern)
 	}
-	for deadline := time.Now().Add(30 * time.Second); !seen(gw, `"actor": "kernel2"`); time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(eventually.Limit); !seen(gw, `"actor": "kernel2"`); time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal(gw.must("audit"))
 		}

@@ -22,6 +22,8 @@ import (
 	mcpclient "github.com/mark3labs/mcp-go/client"
 	mcpgo "github.com/mark3labs/mcp-go/mcp"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
 // peers is where the real MCP servers and clients are installed by make test.
@@ -176,8 +178,8 @@ func (b *box) daemon(args ...string) started {
 		_ = p.Process.Signal(syscall.SIGTERM)
 		select {
 		case <-p.exited:
-		case <-time.After(15 * time.Second):
-			b.t.Error("yaya did not stop within 15 s of SIGTERM")
+		case <-time.After(eventually.Limit):
+			b.t.Errorf("yaya did not stop within %v of SIGTERM", eventually.Limit)
 			_ = p.Process.Kill()
 			<-p.exited
 		}
@@ -192,7 +194,7 @@ func (b *box) daemon(args ...string) started {
 func (b *box) serve(args ...string) *exec.Cmd {
 	b.t.Helper()
 	p := b.daemon(append([]string{"serve", "--listen", b.addr}, args...)...)
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(eventually.Limit); ; time.Sleep(20 * time.Millisecond) {
 		select {
 		case <-p.exited:
 			b.t.Fatalf("yaya serve ended:\n%s", p.said)
@@ -418,7 +420,7 @@ func TestClientSessionSurvives(t *testing.T) {
 	_, port, _ := net.SplitHostPort(upstreamAddr)
 	startUpstream := func() *exec.Cmd {
 		t.Helper()
-		for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
+		for deadline := time.Now().Add(eventually.Limit); time.Now().Before(deadline); {
 			cmd := exec.Command(node, peerPath(t, "server-everything", "dist", "index.js"), "streamableHttp") //nolint:forbidigo,noctx // killed below
 			cmd.Env = append(os.Environ(), "PORT="+port)
 			var out output

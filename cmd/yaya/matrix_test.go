@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
 var updateDocs = flag.Bool("update-docs", false, "write what is generated to docs: the behaviour matrix of MCP.md, asyncapi.json")
@@ -116,7 +118,7 @@ var matrix = []capability{
 			_, _ = c.request(ctx, "tools/call", map[string]any{"name": s + "__wait", "arguments": map[string]any{}})
 		}()
 		// The call has to be there before it can be cancelled.
-		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		for deadline := time.Now().Add(eventually.Limit); ; time.Sleep(5 * time.Millisecond) {
 			if now, err := c.text(s+"__waits", nil); err != nil {
 				return err
 			} else if now != begun {

@@ -26,6 +26,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/yaya-ai/yaya/internal/eventually"
 	"github.com/yaya-ai/yaya/internal/fakellm"
 )
 
@@ -264,7 +265,7 @@ func (b *box) behindTLS() string {
 	p := b.daemon("serve", "--listen", b.addr, "--behind-proxy", "--host", host)
 	client := proxy.Client()
 	client.Transport.(*http.Transport).TLSClientConfig.ServerName = "example.com" //nolint:forcetypeassert // that of httptest
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(eventually.Limit); ; time.Sleep(20 * time.Millisecond) {
 		resp, err := client.Get("https://" + host + "/health?ready=1")
 		if err == nil {
 			_ = resp.Body.Close()
@@ -452,7 +453,7 @@ func TestPageLongSession(t *testing.T) {
 		}
 	}
 	last := fmt.Sprintf("echo: message %d of many%s", n-1, strings.Repeat(" x", (n-1)%40))
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(eventually.Limit); ; time.Sleep(10 * time.Millisecond) {
 		_, out := b.v1("GET", "/sessions/"+id+"/messages?limit=1", "")
 		if raw, err := json.Marshal(out["messages"]); err == nil && strings.Contains(string(raw), last+`"`) {
 			break

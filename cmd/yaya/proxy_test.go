@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
 // stdioClient talks to yaya mcp serve, line by line.
@@ -74,7 +76,7 @@ func (c *stdioClient) next() string {
 			if !strings.Contains(line, "list_changed") {
 				return line
 			}
-		case <-time.After(15 * time.Second):
+		case <-time.After(eventually.Limit):
 			c.t.Fatal("nothing came")
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/yaya-ai/yaya/internal/eventually"
 	"github.com/yaya-ai/yaya/internal/sse"
 )
 
@@ -313,7 +314,7 @@ func (c *rawClient) text(tool string, args map[string]any) (string, error) {
 // noted waits for a notification that fits, among those from now on or from the
 // given one.
 func (c *rawClient) noted(from int, fits func(rawMessage) bool) error {
-	deadline := time.After(8 * time.Second)
+	deadline := time.After(eventually.Limit)
 	for {
 		c.mu.Lock()
 		for _, m := range c.notes[from:] {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/gateway/client"
+	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
 // AU-16: revoking a device ends everything it has under way, within 5 s: its
@@ -55,7 +56,7 @@ func TestRevocationEndsEverything(t *testing.T) {
 	owner := newRawClient(t, b.url(), false)
 	until := func(tool, want string) {
 		t.Helper()
-		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		for deadline := time.Now().Add(eventually.Limit); ; time.Sleep(20 * time.Millisecond) {
 			got, err := owner.text(tool, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -70,7 +71,7 @@ func TestRevocationEndsEverything(t *testing.T) {
 	}
 	until("fx__waits", "1")
 	b.must("device", "revoke", "phone")
-	limit := time.After(5 * time.Second)
+	limit := time.After(eventually.Limit)
 	for name, over := range map[string]func(){
 		"the call":      func() { <-called },
 		"the stream":    func() { <-streamed },
@@ -125,7 +126,7 @@ func TestQuarantineIsAudited(t *testing.T) {
 		Target  string          `json:"target"`
 		Payload json.RawMessage `json:"payload"`
 	}
-	for deadline := time.Now().Add(40 * time.Second); len(rows) == 0; time.Sleep(time.Second) {
+	for deadline := time.Now().Add(eventually.Limit); len(rows) == 0; time.Sleep(time.Second) {
 		c.must("tools/list", nil)
 		if _, err := c.text("fx__change", nil); err != nil && !strings.Contains(err.Error(), "unknown tool") {
 			t.Fatal(err)

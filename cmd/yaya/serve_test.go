@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/gateway"
+	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
 // LD-05, R32: yaya under a memory limit that it is above of says so instead of
@@ -27,7 +28,7 @@ func TestShortOfMemory(t *testing.T) {
 	b := newBox(t)
 	b.serve()
 	var resp *http.Response
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(eventually.Limit); ; time.Sleep(100 * time.Millisecond) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.url(), strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
 		if err != nil {
 			t.Fatal(err)
@@ -109,7 +110,7 @@ func TestServeTLS(t *testing.T) {
 		_ = resp.Body.Close()
 		return resp.StatusCode, nil
 	}
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(eventually.Limit); ; time.Sleep(20 * time.Millisecond) {
 		if _, err := get("yaya.example"); err == nil {
 			break
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/gateway/cluster"
 	"github.com/yaya-ai/yaya/internal/control"
+	"github.com/yaya-ai/yaya/internal/eventually"
 	"github.com/yaya-ai/yaya/internal/journal"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/config"
@@ -310,7 +311,7 @@ func TestTest(t *testing.T) {
 	if err := w.cfg.Set("providers.bad.script", json.RawMessage(`{"steps":[{"error":{"kind":"status","status_code":401,"message":"no key"}},{"text":"slow","delay_ms":60000}]}`)); err != nil {
 		t.Fatal(err)
 	}
-	deadline := time.Now().Add(5 * time.Second)
+	deadline := time.Now().Add(eventually.Limit)
 	for { // until the plugin has heard of it
 		code, body := w.do("POST", "/api/llm-providers/bad/test", "")
 		if code == 200 && strings.Contains(body, `"ok":false`) && strings.Contains(body, "status: no key") {

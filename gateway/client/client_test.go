@@ -21,6 +21,7 @@ import (
 	"github.com/yaya-ai/yaya/gateway/client"
 	"github.com/yaya-ai/yaya/gateway/registry"
 	"github.com/yaya-ai/yaya/gateway/wire/wiretest"
+	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
 func TestMain(m *testing.M) {
@@ -185,7 +186,7 @@ func TestReconnect(t *testing.T) {
 		}
 		register(n)
 	}
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(eventually.Limit)
 	for {
 		mu.Lock()
 		n := len(seen)
@@ -301,26 +302,18 @@ func TestUplink(t *testing.T) {
 		OnAnchored: func(id string, index int64) { mu.Lock(); anchored[id] = index; mu.Unlock() },
 	})
 	defer u.Close()
-	eventually := func(what string, f func() bool) {
-		t.Helper()
-		for deadline := time.Now().Add(15 * time.Second); !f(); time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("%s: %+v", what, u.Stats())
-			}
-		}
-	}
-	eventually("attached", u.Connected)
+	eventually.True(t, "attached", u.Connected)
 	u.Register("a0", "chat", map[string]any{"x": 1})
 	u.Update("a0", registry.Running, map[string]any{"step": 1})
-	eventually("written", func() bool { return u.Stats().Flushed == 2 })
-	eventually("read", func() bool {
+	eventually.True(t, "written", func() bool { return u.Stats().Flushed == 2 })
+	eventually.True(t, "read", func() bool {
 		all, fresh := u.Agents()
 		return fresh && len(all) == 1 && all[0].Status == registry.Running
 	})
 	// The gateway uses its skills, and knows how it is.
 	owner := w.Enrol("boss")
 	var info string
-	eventually("known", func() bool {
+	eventually.True(t, "known", func() bool {
 
 		info = rpcText(t, w, owner, `{"jsonrpc":"2.0","id":1,"method":"kernel.list"}`)
 		return strings.Contains(info, `"capabilities":["far"]`) && strings.Contains(info, `"agent_count":7`)
@@ -334,7 +327,7 @@ func TestUplink(t *testing.T) {
 	}
 	addr := w.HTTP.Listener.Addr().String()
 	w.Stop()
-	eventually("local-only mode", func() bool { return !u.Connected() })
+	eventually.True(t, "local-only mode", func() bool { return !u.Connected() })
 	for _, method := range []string{"agent.spawn", "agent.kill"} { // W-70
 		err := u.Call(t.Context(), method, map[string]any{}, nil)
 		r, ok := errors.AsType[*client.Refusal](err)
@@ -342,7 +335,7 @@ func TestUplink(t *testing.T) {
 			t.Errorf("%s: %v", method, err)
 		}
 	}
-	eventually("not fresh any more", func() bool { _, fresh := u.Agents(); return !fresh })
+	eventually.True(t, "not fresh any more", func() bool { _, fresh := u.Agents(); return !fresh })
 	if all, _ := u.Agents(); len(all) != 1 { // W-68
 		t.Errorf("%v", all)
 	}
@@ -353,7 +346,7 @@ func TestUplink(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	w.Start(addr)
-	eventually("flushed", func() bool { return u.Stats().Queued == 0 && u.Stats().Flushed == 1002 })
+	eventually.True(t, "flushed", func() bool { return u.Stats().Queued == 0 && u.Stats().Flushed == 1002 })
 	mu.Lock()
 	defer mu.Unlock()
 	if len(anchored) != 1001 || anchored["q0010"] != 0 || anchored["q0011"] == 0 {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/gateway/sessions"
+	"github.com/yaya-ai/yaya/internal/eventually"
 	"github.com/yaya-ai/yaya/internal/sse"
 	"github.com/yaya-ai/yaya/kernel/session"
 )
@@ -209,7 +210,7 @@ func TestManyReaders(t *testing.T) {
 		t.Errorf("%d of %d have seen the end", whole.Load(), n)
 	}
 	var got []string
-	if err := slow.conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := slow.conn.SetReadDeadline(time.Now().Add(eventually.Limit)); err != nil {
 		t.Fatal(err)
 	}
 	whole1 := false
@@ -240,7 +241,7 @@ func TestManyReaders(t *testing.T) {
 	}
 	w.http.CloseClientConnections()
 	w.http.Client().CloseIdleConnections()
-	for deadline := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before+20; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(eventually.Limit); runtime.NumGoroutine() > before+20; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), before)
 		}
@@ -289,7 +290,7 @@ func TestOpenAndAbandon(t *testing.T) {
 		f.close()
 	}
 	w.http.Client().CloseIdleConnections()
-	for deadline := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before+10; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(eventually.Limit); runtime.NumGoroutine() > before+10; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), before)
 		}

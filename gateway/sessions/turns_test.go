@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/internal/eventually"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/loop"
@@ -22,7 +23,7 @@ import (
 
 func (w *world) wait(id string, ok func(st map[string]any) bool) map[string]any {
 	w.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(eventually.Limit); ; time.Sleep(5 * time.Millisecond) {
 		st := w.must("GET", "/v1/sessions/"+id, "", 200)
 		if ok(st) {
 			return st

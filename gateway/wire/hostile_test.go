@@ -21,6 +21,7 @@ import (
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/gateway/wire"
 	"github.com/yaya-ai/yaya/gateway/wire/wiretest"
+	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
 // upgrade is a WebSocket by hand: what follows the upgrade is up to the test.
@@ -49,7 +50,7 @@ func upgrade(t *testing.T, w *wiretest.World, header ...string) (net.Conn, *bufi
 // there was none, -1 if the connection stays.
 func closeCode(t *testing.T, conn net.Conn, r *bufio.Reader) int {
 	t.Helper()
-	_ = conn.SetReadDeadline(time.Now().Add(12 * time.Second))
+	_ = conn.SetReadDeadline(time.Now().Add(eventually.Limit))
 	for {
 		var head [2]byte
 		if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -146,7 +147,7 @@ func TestNoUpgrade(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, _ = io.WriteString(conn, request)
-		_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+		_ = conn.SetReadDeadline(time.Now().Add(eventually.Limit))
 		line, err := bufio.NewReader(conn).ReadString('\n')
 		if err != nil || !strings.HasPrefix(line, "HTTP/1.1 4") && !strings.HasPrefix(line, "HTTP/1.1 5") {
 			t.Errorf("%s: %q, %v", name, line, err)
@@ -240,7 +241,7 @@ func TestHalfOpen(t *testing.T) {
 		}
 	}()
 	_ = c.WS.SetReadDeadline(time.Time{})
-	for deadline := time.Now().Add(10 * time.Second); strings.Join(w.Wire.Present(), " ") != "there"; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(eventually.Limit); strings.Join(w.Wire.Present(), " ") != "there"; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal(w.Wire.Present())
 		}

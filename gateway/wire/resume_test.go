@@ -14,6 +14,7 @@ import (
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/gateway/wire"
 	"github.com/yaya-ai/yaya/gateway/wire/wiretest"
+	"github.com/yaya-ai/yaya/internal/eventually"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
 )
@@ -211,7 +212,7 @@ func TestSlowClient(t *testing.T) {
 	if seqs := <-done; len(seqs) != events || seqs[events-1] != upTo || last != int64(upTo) {
 		t.Errorf("the quick one got %d events", len(seqs))
 	}
-	deadline := time.Now().Add(12 * time.Second)
+	deadline := time.Now().Add(eventually.Limit)
 	for {
 		connections, slowOnes, _ := w.Wire.Stats()
 		if connections == 1 && slowOnes == 1 {

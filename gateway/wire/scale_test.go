@@ -16,6 +16,7 @@ import (
 
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/gateway/wire/wiretest"
+	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
 // many connects n clients, of as many devices as it takes.
@@ -82,7 +83,7 @@ func TestTwoThousandClients(t *testing.T) {
 		wg.Go(func() {
 			want := first
 			for want <= last {
-				_ = c.WS.SetReadDeadline(time.Now().Add(60 * time.Second))
+				_ = c.WS.SetReadDeadline(time.Now().Add(eventually.Limit))
 				_, data, err := c.WS.ReadMessage()
 				if err != nil {
 					return
@@ -117,7 +118,7 @@ func TestTwoThousandClients(t *testing.T) {
 		upTo = write(t, w, "s", large)
 		time.Sleep(time.Millisecond)
 	}
-	for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(eventually.Limit); ; time.Sleep(20 * time.Millisecond) {
 		if _, slow, _ := w.Wire.Stats(); slow >= stalled {
 			break
 		}
@@ -129,7 +130,7 @@ func TestTwoThousandClients(t *testing.T) {
 	for i, c := range clients[:stalled] {
 		at := first - 1
 		for {
-			_ = c.WS.SetReadDeadline(time.Now().Add(20 * time.Second))
+			_ = c.WS.SetReadDeadline(time.Now().Add(eventually.Limit))
 			_, data, err := c.WS.ReadMessage()
 			if err != nil {
 				break
@@ -174,7 +175,7 @@ func TestNothingIsLeft(t *testing.T) {
 		}
 		_ = c.WS.Close()
 	}
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(eventually.Limit); ; time.Sleep(20 * time.Millisecond) {
 		connections, _, _ := w.Wire.Stats()
 		if connections == 0 && w.Wire.Subscribers("agent:s") == 0 {
 			break

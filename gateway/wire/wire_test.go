@@ -17,6 +17,7 @@ import (
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/gateway/wire"
 	"github.com/yaya-ai/yaya/gateway/wire/wiretest"
+	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
 // each runs a test in all four formats (W-2).
@@ -418,7 +419,7 @@ func TestStrangers(t *testing.T) {
 	}
 	begun := time.Now()
 	for _, c := range open[1:] {
-		_ = c.WS.SetReadDeadline(time.Now().Add(15 * time.Second))
+		_ = c.WS.SetReadDeadline(time.Now().Add(eventually.Limit))
 		if _, _, err := c.WS.ReadMessage(); err == nil {
 			t.Error("a stranger gets something")
 		} else if ne, ok := errors.AsType[net.Error](err); ok && ne.Timeout() {

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/yaya-ai/yaya/internal/eventually"
 	"github.com/yaya-ai/yaya/kernel/approval"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
@@ -135,7 +136,7 @@ func TestAskCaller(t *testing.T) {
 	})
 	done := make(chan error, 1)
 	go func() { done <- w.rt.Approve(t.Context(), call, def, "brief") }()
-	for deadline := time.Now().Add(5 * time.Second); len(w.rt.Pending()) == 0 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(eventually.Limit); len(w.rt.Pending()) == 0 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 	}
 	if _, err := w.rt.Answer(w.rt.Pending()[0].ID, event.Approve, "", "somebody"); err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
+	"github.com/yaya-ai/yaya/internal/eventually"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/event"
@@ -732,27 +733,16 @@ func TestFloodingPlugin(t *testing.T) {
 		}
 	}
 	w.say("s1")
-	await(t, func() bool { return slices.Contains(good.notes(), "user.message.received") })
+	eventually.True(t, "it is known", func() bool { return slices.Contains(good.notes(), "user.message.received") })
 	close(gate)
 	// It fell behind, was charged, and goes on with what is new.
-	await(t, func() bool {
+	eventually.True(t, "it is known", func() bool {
 		return slices.ContainsFunc(w.events(), func(s string) bool { return strings.HasPrefix(s, "plugin.error slow: ") })
 	})
-	await(t, func() bool {
+	eventually.True(t, "it is known", func() bool {
 		w.say("s2")
 		return slices.Contains(slow.notes(), "user.message.received")
 	})
-}
-
-func await(t *testing.T, ok func() bool) {
-	t.Helper()
-	for range 2000 {
-		if ok() {
-			return
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
-	t.Fatal("it does not happen")
 }
 
 // Y-212: switched off is not loaded.

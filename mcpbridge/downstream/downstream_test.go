@@ -18,6 +18,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/yaya-ai/yaya/internal/eventually"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/internal/sse"
 	"github.com/yaya-ai/yaya/kernel/tool"
@@ -367,7 +368,7 @@ func TestCancellation(t *testing.T) {
 		t.Helper()
 		select {
 		case <-ended:
-		case <-time.After(time.Second):
+		case <-time.After(eventually.Limit):
 			t.Fatalf("%s: the call goes on", what)
 		}
 	}
@@ -475,7 +476,7 @@ func next(t *testing.T, ch <-chan string) string {
 	select {
 	case s := <-ch:
 		return s
-	case <-time.After(5 * time.Second):
+	case <-time.After(eventually.Limit):
 		t.Fatal("nothing came")
 		return ""
 	}

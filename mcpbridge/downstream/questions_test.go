@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/yaya-ai/yaya/internal/eventually"
 	"github.com/yaya-ai/yaya/internal/sse"
 	"github.com/yaya-ai/yaya/kernel/tool"
 	peer "github.com/yaya-ai/yaya/mcpbridge/relay"
@@ -136,7 +137,7 @@ func TestParkedCallsEnd(t *testing.T) {
 	<-gone
 	select {
 	case <-ended: // the one whose client hung up
-	case <-time.After(5 * time.Second):
+	case <-time.After(eventually.Limit):
 		t.Fatal("it goes on without its client")
 	}
 	r.srv.Close()
@@ -145,7 +146,7 @@ func TestParkedCallsEnd(t *testing.T) {
 		if err == nil {
 			t.Error("the parked call was answered")
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(eventually.Limit):
 		t.Fatal("it goes on without the server")
 	}
 }
@@ -320,7 +321,7 @@ func TestLostBeforeTheStream(t *testing.T) {
 	<-gone
 	select {
 	case <-ended:
-	case <-time.After(5 * time.Second):
+	case <-time.After(eventually.Limit):
 		t.Fatal("the call goes on")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/yaya-ai/yaya/internal/eventually"
 	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/mcpbridge/downstream"
 	peer "github.com/yaya-ai/yaya/mcpbridge/relay"
@@ -148,7 +149,7 @@ func TestLongCallsBecomeTasks(t *testing.T) {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("ended with %v", err)
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(eventually.Limit):
 		t.Error("the call goes on")
 	}
 

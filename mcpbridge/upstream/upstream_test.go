@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/feature"
+	"github.com/yaya-ai/yaya/internal/eventually"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/internal/proc"
 	"github.com/yaya-ai/yaya/kernel/tool"
@@ -405,22 +406,13 @@ func TestSessionPolicies(t *testing.T) {
 		t.Errorf("pool:3 used %d processes", len(seen))
 	}
 	per.Release("a")
-	eventually(t, "the process of a released client ends", func() bool { return syscall.Kill(a, 0) != nil })
-	eventually(t, "the process of an idle client ends", func() bool { return syscall.Kill(b, 0) != nil })
+	eventually.True(t, "the process of a released client ends", func() bool { return syscall.Kill(a, 0) != nil })
+	eventually.True(t, "the process of an idle client ends", func() bool { return syscall.Kill(b, 0) != nil })
 	if n := r.status("perclient").Detail.(upstream.Detail).Sessions; n != 1 {
 		t.Errorf("%d sessions are left, want the main one", n)
 	}
 	if got := as("b", "perclient"); got == b {
 		t.Error("a recycled process answered")
-	}
-}
-
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("it did not come to pass that %s", what)
-		}
 	}
 }
 
@@ -476,7 +468,7 @@ func TestListChangeStorm(t *testing.T) {
 	defer r.host.Watch(func() { told <- struct{}{} })()
 	time.Sleep(50 * time.Millisecond)
 	r.call("srv__echo", `{}`)
-	eventually(t, "a watcher is told", func() bool { return len(told) > 0 })
+	eventually.True(t, "a watcher is told", func() bool { return len(told) > 0 })
 	if n := len(told); n > 2 {
 		t.Errorf("told %d times", n)
 	}

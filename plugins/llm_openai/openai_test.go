@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
+	"github.com/yaya-ai/yaya/internal/eventually"
 	"github.com/yaya-ai/yaya/internal/fakellm"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/config"
@@ -187,7 +188,7 @@ func TestEnvironment(t *testing.T) {
 		t.Errorf("got %q, %+v", got, s.Requests())
 	}
 	w.set("plugin.llm_openai.base_url", `"`+other.URL+`"`) // an address for all that have none: not the environment's either
-	await(t, func() bool { return w.text(event.LLMRequest{Provider: "env-one"}) == "other" })
+	eventually.True(t, "it is known", func() bool { return w.text(event.LLMRequest{Provider: "env-one"}) == "other" })
 	for _, r := range other.Requests() {
 		if r.Authorization != "" {
 			t.Errorf("the key went elsewhere: %+v", r)
@@ -250,15 +251,15 @@ func TestHotReload(t *testing.T) {
 	w := newWorld(t, settings, nil)
 	running := make(chan string)
 	go func() { running <- w.text(event.LLMRequest{Provider: "prod"}) }()
-	await(t, func() bool { return len(one.Requests()) == 1 })
+	eventually.True(t, "it is known", func() bool { return len(one.Requests()) == 1 })
 	w.set("providers.prod.base_url", `"`+two.URL+`"`)
 	w.set("providers.prod.api_key", `"sk-new"`)
 	w.set("plugin.other.api_key", `"sk-foreign"`)
-	await(t, func() bool { return w.text(event.LLMRequest{Provider: "prod"}) == "two" })
+	eventually.True(t, "it is known", func() bool { return w.text(event.LLMRequest{Provider: "prod"}) == "two" })
 	if got := <-running; got != "one of two" {
 		t.Errorf("the call that ran got %q", got)
 	}
-	await(t, func() bool {
+	eventually.True(t, "it is known", func() bool {
 		w.text(event.LLMRequest{Provider: "prod"})
 		r := two.Requests()
 		return r[len(r)-1].Authorization == "Bearer sk-new"
@@ -273,22 +274,11 @@ func TestHotReload(t *testing.T) {
 	}
 	// plugin.llm_openai.* stands behind every instance (Y-74).
 	w.set("plugin.llm_openai.model", `"shared"`)
-	await(t, func() bool {
+	eventually.True(t, "it is known", func() bool {
 		w.text(event.LLMRequest{Provider: "side"})
 		r := two.Requests()
 		return r[len(r)-1].Body["model"] == "shared"
 	})
-}
-
-func await(t *testing.T, ok func() bool) {
-	t.Helper()
-	for range 500 {
-		if ok() {
-			return
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	t.Fatal("it does not happen")
 }
 
 // An interrupt closes the connection to the service.
@@ -297,7 +287,7 @@ func TestInterrupt(t *testing.T) {
 	w := newWorld(t, instance("prod", s.URL), nil)
 	done := make(chan event.Event)
 	go func() { done <- w.ask(event.LLMRequest{Provider: "prod"}) }()
-	await(t, func() bool { return len(s.Requests()) == 1 })
+	eventually.True(t, "it is known", func() bool { return len(s.Requests()) == 1 })
 	if _, err := bus.Publish(w.bus.Kernel(), event.UserInterrupt, "s1", event.Empty{}); err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,8 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 	"go.uber.org/goleak"
+
+	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -209,7 +211,7 @@ func TestFollowKeepsOrder(t *testing.T) {
 				}
 				time.Sleep(3 * frame / 2) // busy
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(eventually.Limit):
 			t.Fatalf("%d events of %d came", len(got), n)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/tinylib/msgp/msgp"
 
 	"github.com/yaya-ai/yaya/gateway/wire"
+	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
 // Client is a raw client in one of the four formats.
@@ -110,7 +111,7 @@ func (c *Client) Send(v any) {
 }
 
 func (c *Client) Next() (Message, error) {
-	if err := c.WS.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+	if err := c.WS.SetReadDeadline(time.Now().Add(eventually.Limit)); err != nil {
 		return Message{}, err
 	}
 	kind, raw, err := c.WS.ReadMessage()
