@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/yaya-ai/yaya/gateway"
+	"github.com/yaya-ai/yaya/internal/eventually"
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
@@ -247,7 +248,7 @@ func TestDrain(t *testing.T) {
 		close(begun)
 		<-release
 		_, _ = io.WriteString(w, "done")
-	})})
+	}), DrainTimeout: 2 * eventually.Limit})
 	idle, err := net.Dial("tcp", r.srv.Addr()) //nolint:noctx // test
 	if err != nil {
 		t.Fatal(err)
@@ -274,7 +275,7 @@ func TestDrain(t *testing.T) {
 	if err := <-stopped; err != nil {
 		t.Error(err)
 	}
-	if d := time.Since(start); d > 3*time.Second {
+	if d := time.Since(start); d > eventually.Limit {
 		t.Errorf("the drain took %v: it waited for an idle connection", d)
 	}
 }

@@ -154,7 +154,7 @@ func TestServersByAPI(t *testing.T) {
 	b.admin("POST", "/mcp/changes/"+c.ID+"/apply", "", 200, nil)
 	ready := func(state string) admin.Server {
 		t.Helper()
-		for range 300 {
+		for deadline := time.Now().Add(eventually.Limit); time.Now().Before(deadline); {
 			b.admin("GET", "/mcp/servers", "", 200, &servers)
 			if i := slices.IndexFunc(servers, func(s admin.Server) bool { return s.Name == "e" && s.State == state }); i >= 0 {
 				return servers[i]

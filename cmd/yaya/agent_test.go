@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/yaya-ai/yaya/internal/eventually"
 	"github.com/yaya-ai/yaya/internal/fakellm"
 )
 
@@ -220,14 +221,7 @@ func TestDaemonAndSessions(t *testing.T) {
 	}
 	_ = cmd.Wait()
 	b.serve()
-	repaired := false
-	for range 100 {
-		if repaired = strings.Contains(b.must("session", "export", "s1"), `"kind":"interrupted"`); repaired {
-			break
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	if !repaired {
-		t.Error("the daemon repaired nothing")
-	}
+	eventually.True(t, "the daemon repairs the session", func() bool {
+		return strings.Contains(b.must("session", "export", "s1"), `"kind":"interrupted"`)
+	})
 }

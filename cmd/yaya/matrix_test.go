@@ -134,7 +134,7 @@ var matrix = []capability{
 			return err
 		}
 		<-done
-		for range 50 {
+		for deadline := time.Now().Add(eventually.Limit); time.Now().Before(deadline); {
 			if now, err := c.text(s+"__cancelled", nil); err != nil || now != before {
 				return err
 			}

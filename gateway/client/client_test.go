@@ -158,7 +158,7 @@ func TestReconnect(t *testing.T) {
 	register := func(n int) {
 		t.Helper()
 		var err error
-		for range 200 {
+		for deadline := time.Now().Add(eventually.Limit); time.Now().Before(deadline); {
 			if err = kernel.Push(t.Context(), "register_agent", map[string]any{"id": fmt.Sprint("a", n)}, nil); err == nil {
 				return
 			}

@@ -269,7 +269,7 @@ func TestCloseTellsEverybody(t *testing.T) {
 	}
 	begun := time.Now()
 	w.Stop()
-	if d := time.Since(begun); d > 5*time.Second {
+	if d := time.Since(begun); d >= 10*time.Second { // the time to authenticate
 		t.Errorf("it took %v", d)
 	}
 	for n, c := range all {

@@ -381,13 +381,12 @@ func TestRevocationAndRefreshInBand(t *testing.T) {
 	if err := w.Dev.Revoke(t.Context(), auth.LocalOwner, "phone", ""); err != nil {
 		t.Fatal(err)
 	}
-	at := time.Now()
 	m := c.Read()
 	if m.Topic != "phoenix" || m.Event != "disconnect" || m.Payload["code"] != float64(4401) {
 		t.Errorf("%+v", m)
 	}
-	if code := c.Closed(); code != 4401 || time.Since(at) > 5*time.Second {
-		t.Errorf("closed with %d after %v", code, time.Since(at))
+	if code := c.Closed(); code != 4401 {
+		t.Errorf("closed with %d, want 4401", code)
 	}
 }
 
@@ -417,7 +416,6 @@ func TestStrangers(t *testing.T) {
 	} else {
 		resp.Body.Close()
 	}
-	begun := time.Now()
 	for _, c := range open[1:] {
 		_ = c.WS.SetReadDeadline(time.Now().Add(eventually.Limit))
 		if _, _, err := c.WS.ReadMessage(); err == nil {
@@ -425,9 +423,6 @@ func TestStrangers(t *testing.T) {
 		} else if ne, ok := errors.AsType[net.Error](err); ok && ne.Timeout() {
 			t.Fatal("a stranger may stay")
 		}
-	}
-	if d := time.Since(begun); d > 11*time.Second {
-		t.Errorf("strangers stay for %v", d)
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
+	"github.com/yaya-ai/yaya/internal/eventually"
 	"github.com/yaya-ai/yaya/internal/journal"
 	"github.com/yaya-ai/yaya/internal/journal/journaltest"
 	"github.com/yaya-ai/yaya/kernel/bus"
@@ -119,7 +120,7 @@ func (w *world) seen(kind string) (out []event.Event) {
 
 func (w *world) wait(kind string, n int) []event.Event {
 	w.t.Helper()
-	for range 2000 {
+	for deadline := time.Now().Add(eventually.Limit); time.Now().Before(deadline); {
 		if got := w.seen(kind); len(got) >= n {
 			return got
 		}

@@ -608,13 +608,9 @@ func TestStdio(t *testing.T) {
 	expect(`notifications/tools/list_changed`)
 	say(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"srv__hang"}}`)
 	<-started
-	start := time.Now()
 	_ = inW.Close()
 	if err := <-served; err != nil {
 		t.Error(err)
-	}
-	if d := time.Since(start); d > 2*time.Second {
-		t.Errorf("the end took %v", d)
 	}
 	_ = outW.Close()
 	if len(r.ended) != 1 {

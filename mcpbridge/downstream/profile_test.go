@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/yaya-ai/yaya/kernel/approval"
 	"github.com/yaya-ai/yaya/kernel/tool"
@@ -310,12 +309,8 @@ func TestManySubscriptions(t *testing.T) {
 		_, stop := r.stream("POST", body, modern("subscriptions/listen", ""))
 		stops = append(stops, stop)
 	}
-	begun := time.Now()
 	r.changed()
 	if got := next(t, good); !strings.Contains(got, "list_changed") {
 		t.Errorf("got %s", got)
-	}
-	if took := time.Since(begun); took > 3*time.Second {
-		t.Errorf("it took %v", took)
 	}
 }

@@ -85,7 +85,7 @@ func TestLongCallsBecomeTasks(t *testing.T) {
 	get := func(id string) (answer, string) { t.Helper(); return send("me", "tasks/get", `"taskId":"`+id+`"`) }
 	until := func(id, status string) string {
 		t.Helper()
-		for range 500 {
+		for deadline := time.Now().Add(eventually.Limit); time.Now().Before(deadline); {
 			if a, body := get(id); a.Result.Status == status {
 				return body
 			}

@@ -154,12 +154,8 @@ func TestHTTPUpstreamRestart(t *testing.T) {
 						t.Errorf("while it is down: %+v", res)
 					}
 					_, stop = listenAt(t, addr, sdkHandler(stateless))
-					start := time.Now()
 					if got := native(t, r.callAs("client", "srv__add", `{"name":"x","arguments":{"a":2,"b":3}}`, nil)); !strings.Contains(got, `"5"`) {
 						t.Fatal(got)
-					}
-					if d := time.Since(start); d > 2*time.Second {
-						t.Errorf("the next call took %v", d)
 					}
 				}
 			})

@@ -248,13 +248,9 @@ func TestFaultyServersExplainThemselves(t *testing.T) {
 		"noobj":  "sent a result that is no object",
 		"dup":    "malformed answer",
 	} {
-		start := time.Now()
 		res := r.call(name+"__echo", `{}`)
 		if res.OK || res.Native != nil || !strings.Contains(res.Text(), want) {
 			t.Errorf("%s: %+v, want %q", name, res, want)
-		}
-		if d := time.Since(start); d > 5*time.Second {
-			t.Errorf("%s took %v", name, d)
 		}
 		if got := native(t, r.call("good__echo", `{}`)); !strings.Contains(got, `"type":"text"`) {
 			t.Errorf("the good server after %s: %s", name, got)
@@ -356,12 +352,8 @@ func TestCallAfterKill(t *testing.T) {
 		for syscall.Kill(id, 0) == nil {
 			time.Sleep(time.Millisecond)
 		}
-		start := time.Now()
 		if again := pid(t, r.call("srv__echo", `{}`)); again == id {
 			t.Error("the killed process answered")
-		}
-		if d := time.Since(start); d > 3*time.Second {
-			t.Errorf("the next call took %v", d)
 		}
 	}
 	if st := r.status("srv"); st.Restarts != 3 || !strings.Contains(st.LastError, "killed by signal killed") {
@@ -436,7 +428,7 @@ func TestStopDuringCalls(t *testing.T) {
 		t.Fatal("remove")
 	}
 	wg.Wait()
-	if d := time.Since(start); d > 5*time.Second { // UP-17
+	if d := time.Since(start); d > eventually.Limit { // UP-17
 		t.Errorf("the stop took %v", d)
 	}
 	if syscall.Kill(id, 0) == nil {

@@ -325,8 +325,7 @@ func TestHealth(t *testing.T) {
 	}
 	s := serve(t, fakellm.Step{})
 	w = newWorld(t, instance("prod", s.URL), nil)
-	start := time.Now()
-	if d := w.reg.Doctor(t.Context(), time.Second)[0]; d.Status != plugin.Healthy || len(s.Requests()) != 0 || time.Since(start) > 500*time.Millisecond {
+	if d := w.reg.Doctor(t.Context(), time.Second)[0]; d.Status != plugin.Healthy || len(s.Requests()) != 0 {
 		t.Errorf("got %+v after %d requests", d, len(s.Requests()))
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
+	"github.com/yaya-ai/yaya/internal/eventually"
 	"github.com/yaya-ai/yaya/internal/proc"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/plugin"
@@ -232,10 +233,7 @@ func TestTheTreeDies(t *testing.T) {
 				continue
 			}
 			pids++
-			for range 200 { // what was killed takes a moment to be gone
-				if !alive(pid) {
-					break
-				}
+			for deadline := time.Now().Add(eventually.Limit); alive(pid) && time.Now().Before(deadline); { // what was killed takes a moment to be gone
 				time.Sleep(10 * time.Millisecond)
 			}
 			if alive(pid) {
