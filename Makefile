@@ -9,9 +9,11 @@ VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null)
 LDFLAGS  := -s -w -X main.version=0.1.0-$(VERSION)
 TOOLS    := $(CURDIR)/.cache/bin
 PEERS    := internal/peers/npm
+LINTER   := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
+FOLDERS  := auth cmd feature gateway internal kernel mcpbridge plugins
 export GOFLAGS += -buildvcs=false
 
-.PHONY: ids run build test unit race lint fuzz bench fmt fmt-check vet peers chromium screens clean
+.PHONY: ids run build test setup downloads unit race lint fuzz bench fmt fmt-check vet peers chromium screens clean
 
 run: build ## build and start the gateway with its defaults
 	bin/yaya serve
@@ -19,7 +21,16 @@ run: build ## build and start the gateway with its defaults
 build:
 	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/yaya ./cmd/yaya
 
-test: fmt-check vet ids lint race fuzz ## the whole suite
+test: ## the whole suite
+	$(MAKE) -j2 setup
+	$(MAKE) -j1 fmt-check vet ids lint race fuzz
+
+# The linter is published as source and as releases on GitHub alone: on a fresh
+# machine it is compiled, while npm and apt download.
+setup: $(LINTER) downloads
+
+downloads:
+	$(MAKE) -j1 peers chromium
 
 ids: ## every requirement that is implemented is quoted by a test
 	go run ./internal/ids
@@ -28,16 +39,16 @@ vet:
 	go vet ./...
 
 fmt:
-	gofmt -w cmd feature gateway internal kernel mcpbridge plugins
+	gofmt -w $(FOLDERS)
 
 fmt-check:
-	@out=$$(gofmt -l cmd feature gateway internal kernel mcpbridge plugins); test -z "$$out" || { echo "gofmt would change: $$out"; exit 1; }
+	@out=$$(gofmt -l $(FOLDERS)); test -z "$$out" || { echo "gofmt would change: $$out"; exit 1; }
 
 unit: ## quick: without the race detector, without peers
 	go test -short ./...
 
 race: peers chromium
-	YAYA_PEERS_REQUIRED=1 go test -race -timeout 15m ./...
+	YAYA_PEERS_REQUIRED=1 go test -race -timeout 30m ./...
 
 # The real MCP servers and clients that the tests talk to, and a Node for them.
 peers: $(PEERS)/node_modules/.package-lock.json
@@ -55,13 +66,13 @@ chromium:
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then apt-get update -q && apt-get install -qy chromium; \
 	  else echo "Chromium is needed for the tests of the page: install it, or name a Chrome in YAYA_CHROMIUM"; exit 1; fi; }
 
-$(TOOLS)/golangci-lint-$(GOLANGCI_VERSION):
+$(LINTER):
 	@mkdir -p $(TOOLS)
 	GOBIN=$(TOOLS) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	@mv $(TOOLS)/golangci-lint $@
 
-lint: $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
-	$(TOOLS)/golangci-lint-$(GOLANGCI_VERSION) run ./...
+lint: $(LINTER)
+	$(LINTER) run ./...
 
 # Every parser of what comes from outside, FUZZTIME inputs each; fewer where each
 # takes long.

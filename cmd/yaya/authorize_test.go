@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/yaya-ai/yaya/internal/eventually"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
@@ -66,9 +67,9 @@ func TestSlowAuthorizationServer(t *testing.T) {
 	b.serve("--mcp-config", b.config(map[string]any{"s": map[string]any{
 		"type": "http", "url": srv.URL + "/mcp", "oauth": map[string]any{"grant": "client_credentials", "clientId": "c", "clientSecret": "s"},
 	}}))
-	got := b.status().Servers[0]
-	if d := detailOf(got); got.State != "ready" || d.Peer == nil || d.Peer.Era != servers.EraModern {
-		t.Errorf("the server is %s (%s), peer %+v, want ready and modern", got.State, got.Reason, d.Peer)
+	eventually.True(t, "the server is ready", func() bool { return b.status().Servers[0].State == "ready" })
+	if d := detailOf(b.status().Servers[0]); d.Peer == nil || d.Peer.Era != servers.EraModern {
+		t.Errorf("the server is %+v, want a modern one", d.Peer)
 	}
 	mu.Lock()
 	defer mu.Unlock()

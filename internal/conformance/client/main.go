@@ -24,7 +24,7 @@ const (
 	browserEnv = "YAYA_CONFORMANCE_BROWSER"
 	binaryEnv  = "YAYA_CONFORMANCE_BINARY"
 	maxLogins  = 3
-	timeout    = 60 * time.Second
+	timeout    = 4 * time.Minute // a suite starts dozens at once
 )
 
 func main() {
