@@ -505,8 +505,8 @@ func TestListChanged(t *testing.T) {
 	if got := next(t, listen); got != `{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"sub"}}}` {
 		t.Errorf("listen: %s", got)
 	}
-	if n := len(get) + len(listen); n > 4 {
-		t.Errorf("%d more notes for one change", n)
+	if n := len(get) + len(listen); n > 100 { // on two streams; how many depends on how long the changes take
+		t.Errorf("%d more notes for 100 changes that follow each other", n)
 	}
 	again, stopAgain := r.stream("GET", "", s) // the newest stream counts
 	if _, open := <-drain(get); open {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/internal/bufpool"
+	"github.com/yaya-ai/yaya/internal/eventually"
 	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 	"github.com/yaya-ai/yaya/mcpbridge/upstream"
@@ -290,7 +291,10 @@ func TestHostileHTTPServers(t *testing.T) {
 	} {
 		addr, _ := listenAt(t, "127.0.0.1:0", handshake(tc.h))
 		s := remote(name, "http://"+addr+"/mcp")
-		s.Session, s.CallTimeout = servers.Shared, 2*time.Second
+		s.Session, s.CallTimeout = servers.Shared, eventually.Limit
+		if name == "trickle" {
+			s.CallTimeout = 2 * time.Second
+		}
 		s.Headers = map[string]string{"Authorization": "Bearer secret"}
 		r.add(s)
 		r.ready(name)
@@ -333,7 +337,10 @@ func TestFailuresAreNotMultiplied(t *testing.T) {
 				foreign.ServeHTTP(w, req)
 			}))
 			s := remote("srv", "http://"+addr)
-			s.CallTimeout = 300 * time.Millisecond
+			s.CallTimeout = eventually.Limit
+			if name == "silence" {
+				s.CallTimeout = 2 * time.Second
+			}
 			r.add(s)
 			r.ready("srv")
 			var callers sync.WaitGroup
