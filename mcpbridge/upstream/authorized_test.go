@@ -89,14 +89,16 @@ func TestAuthorizingIsNoTimeOfTheServers(t *testing.T) {
 	for name, c := range map[string]struct {
 		authorizing time.Duration
 		slow        map[string]time.Duration
+		session     string // policy
 		era         servers.Era
 		asked       string
 		call        bool // succeeds
 	}{
-		"at once":                   {0, nil, servers.EraModern, "server/discover tools/list tools/call", true},
-		"slow authorization server": {5 * time.Second, nil, servers.EraModern, "server/discover tools/list tools/call", true},
-		"slow server":               {5 * time.Second, map[string]time.Duration{methodDiscover: time.Minute}, servers.EraLegacy, "server/discover initialize tools/list tools/call", true},
-		"slow call":                 {5 * time.Second, map[string]time.Duration{methodCallTool: time.Minute}, servers.EraModern, "server/discover tools/list tools/call", false},
+		"at once":                   {0, nil, servers.Shared, servers.EraModern, "server/discover tools/list tools/call", true},
+		"slow authorization server": {5 * time.Second, nil, servers.Shared, servers.EraModern, "server/discover tools/list tools/call", true},
+		"a session for each call":   {5 * time.Second, nil, servers.PerCall, servers.EraModern, "server/discover tools/list server/discover tools/call", true},
+		"slow server":               {5 * time.Second, map[string]time.Duration{methodDiscover: time.Minute}, servers.Shared, servers.EraLegacy, "server/discover initialize tools/list tools/call", true},
+		"slow call":                 {5 * time.Second, map[string]time.Duration{methodCallTool: time.Minute}, servers.Shared, servers.EraModern, "server/discover tools/list tools/call", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -129,7 +131,7 @@ func TestAuthorizingIsNoTimeOfTheServers(t *testing.T) {
 					})
 				}
 				p := New(Config{
-					Server: servers.Server{Name: "s", Transport: servers.HTTP, URL: "http://server.example/mcp", CallTimeout: time.Second},
+					Server: servers.Server{Name: "s", Transport: servers.HTTP, URL: "http://server.example/mcp", Session: c.session, CallTimeout: time.Second},
 					HTTP:   srv, Authorize: authorize, Name: "yaya", Version: "1",
 				})
 				if err := p.Start(t.Context(), feature.Signals{Changed: func() {}, Failed: func(error) {}}); err != nil {

@@ -39,10 +39,12 @@ func (l *limit) Value(key any) any {
 	return l.Context.Value(key)
 }
 
-// limitOf returns the limit that a context belongs to, nil when there is none.
-func limitOf(ctx context.Context) *limit {
-	l, _ := ctx.Value(limitKey{}).(*limit)
-	return l
+// limits visits the limits that a context belongs to, the innermost first: that of
+// a session that is being opened is within that of the call that needs it.
+func limits(ctx context.Context, visit func(*limit)) {
+	for l, ok := ctx.Value(limitKey{}).(*limit); ok; l, ok = l.Context.Value(limitKey{}).(*limit) {
+		visit(l)
+	}
 }
 
 // extend starts the time without a sign of life anew, within the whole.

@@ -277,10 +277,8 @@ type authorized struct {
 
 // RoundTrip implements [http.RoundTripper].
 func (a *authorized) RoundTrip(req *http.Request) (*http.Response, error) {
-	if l := limitOf(req.Context()); l != nil {
-		l.pause()
-		defer l.resume()
-	}
+	limits(req.Context(), (*limit).pause)
+	defer limits(req.Context(), (*limit).resume)
 	return a.next.RoundTrip(req)
 }
 
@@ -290,10 +288,8 @@ type answering struct{ http.RoundTripper }
 
 // RoundTrip implements [http.RoundTripper].
 func (a answering) RoundTrip(req *http.Request) (*http.Response, error) {
-	if l := limitOf(req.Context()); l != nil {
-		l.resume()
-		defer l.pause()
-	}
+	limits(req.Context(), (*limit).resume)
+	defer limits(req.Context(), (*limit).pause)
 	return a.RoundTripper.RoundTrip(req)
 }
 
