@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/feature"
+	"github.com/yaya-ai/yaya/internal/eventually"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
@@ -92,7 +93,7 @@ func TestOneProcessIsNotAnothers(t *testing.T) {
 		if err := syscall.Kill(id, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the killed process is reaped", func() bool { return syscall.Kill(id, 0) != nil })
+		eventually.True(t, "the killed process is reaped", func() bool { return syscall.Kill(id, 0) != nil })
 	}
 	if got := pid(t, r.by(tool.Owner, "desk", "srv__echo")); got != own {
 		t.Errorf("the owner's process: got %d, want %d", got, own)
@@ -101,7 +102,7 @@ func TestOneProcessIsNotAnothers(t *testing.T) {
 		t.Errorf("the server was restarted %d times", st.Restarts)
 	}
 	id := pid(t, r.by("device:a", "a", "srv__echo"))
-	eventually(t, "the process of an idle principal ends", func() bool { return syscall.Kill(id, 0) != nil })
+	eventually.True(t, "the process of an idle principal ends", func() bool { return syscall.Kill(id, 0) != nil })
 	if got := pid(t, r.by(tool.Owner, "desk", "srv__echo")); got != own {
 		t.Errorf("the owner's process after the other's end: got %d, want %d", got, own)
 	}
@@ -198,7 +199,7 @@ func TestMessagesOfProcesses(t *testing.T) {
 				if err := syscall.Kill(id, syscall.SIGUSR1); err != nil {
 					t.Fatal(err)
 				}
-				eventually(t, "the message arrives", func() bool { return h.of(id) != "" })
+				eventually.True(t, "the message arrives", func() bool { return h.of(id) != "" })
 				if got := h.of(id); got != want[i] {
 					t.Errorf("%s's process spoke to %q, want %q", c.principal, got, want[i])
 				}
