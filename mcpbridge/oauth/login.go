@@ -57,8 +57,11 @@ type Login struct {
 // wants nothing.
 func (l Login) Run(ctx context.Context) (bool, error) {
 	t := l.Transport
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	leave, err := t.enter(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer leave()
 	if err := t.load(); err != nil {
 		return false, err
 	}
@@ -111,6 +114,8 @@ func (l Login) Run(ctx context.Context) (bool, error) {
 	if err := t.keep(g); err != nil {
 		return false, err
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.proof = p
 	return true, nil
 }

@@ -405,3 +405,21 @@ func TestCallerThatGoesAwayIsNoRefusal(t *testing.T) {
 		})
 	}
 }
+
+// A login at a server that wants no authorization says so, while requests go on.
+func TestLoginIsNotWanted(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer srv.Close()
+	s, _ := store(t)
+	next := &http.Transport{}
+	defer next.CloseIdleConnections()
+	tr := &Transport{Next: next, Server: srv.URL + "/mcp", Name: "srv", Store: s}
+	for range 2 {
+		if done, err := (Login{Transport: tr}).Run(t.Context()); done || err != nil {
+			t.Errorf("Run = %v, %v, want false", done, err)
+		}
+		if code, err := post(t.Context(), tr, tr.Server, "", nil); err != nil || code != http.StatusOK {
+			t.Errorf("a request got %d, %v, want 200", code, err)
+		}
+	}
+}
