@@ -11,10 +11,16 @@ const trustTool = "folder_trust"
 // folderQuestion words the question whether a folder is trusted, and returns false
 // if the ask is another one, or cannot be read: then it is shown as it came.
 func folderQuestion(a Ask) (text string, ok bool) {
-	type item struct{ Kind, Name, Runs string }
+	type item struct {
+		Kind string `json:"kind"`
+		Name string `json:"name"`
+		Runs string `json:"runs"`
+	}
 	var q struct {
-		Folder                string
-		Items, Added, Removed []item
+		Folder  string `json:"folder"`
+		Items   []item `json:"items"`
+		Added   []item `json:"added"`
+		Removed []item `json:"removed"`
 	}
 	if a.Tool != trustTool || json.Unmarshal(a.Input, &q) != nil || q.Folder == "" {
 		return "", false
