@@ -143,6 +143,16 @@ func (s *show) readLine(ctx context.Context, id string) (string, bool) {
 // everything but printable ASCII as \u escapes. whole is false when there is too
 // much.
 func plainly(s string) (shown string, whole bool) {
+	shown = escaped(s, maxShown)
+	if len(shown) > maxShown {
+		return "", false
+	}
+	return shown, true
+}
+
+// escaped writes everything but printable ASCII as \u escapes, and stops when it has
+// written more than limit bytes.
+func escaped(s string, limit int) string {
 	var b strings.Builder
 	for i, r := range s {
 		_, n := utf8.DecodeRuneInString(s[i:])
@@ -156,11 +166,11 @@ func plainly(s string) (shown string, whole bool) {
 		default:
 			fmt.Fprintf(&b, `\u%04x`, r)
 		}
-		if b.Len() > maxShown {
-			return "", false
+		if b.Len() > limit {
+			break
 		}
 	}
-	return b.String(), true
+	return b.String()
 }
 
 // multiline makes text that came from elsewhere safe for a terminal and keeps

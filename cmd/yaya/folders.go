@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -141,11 +142,9 @@ func explain(q folder.Question) string {
 	return b.String()
 }
 
-// whole writes text so that a terminal shows all of it and nothing else.
-func whole(s string) string {
-	shown, _ := plainly(s) // folder bounds it to less than a terminal's question
-	return shown
-}
+// whole writes text so that a terminal shows all of it, on one line, and nothing else.
+// The texts of a question about a folder are short.
+func whole(s string) string { return escaped(s, math.MaxInt) }
 
 // mayUse returns why somebody may not have an agent work in a folder: nobody but the
 // user of this machine chooses folders freely, since agents read there unasked.

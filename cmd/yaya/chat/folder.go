@@ -27,13 +27,13 @@ func folderQuestion(a Ask) (text string, ok bool) {
 	}
 	var b strings.Builder
 	line := func(mark string, i item) {
-		b.WriteString("  " + mark + strings.TrimSpace(i.Kind+" "+i.Name))
+		text := strings.TrimSpace(i.Kind + " " + i.Name)
 		if i.Runs != "" {
-			b.WriteString(": " + i.Runs)
+			text += ": " + i.Runs
 		}
-		b.WriteString("\n")
+		b.WriteString("  " + mark + clean(text, len(text)) + "\n") // on one line, all of it
 	}
-	b.WriteString(q.Folder + "\n")
+	b.WriteString(clean(q.Folder, len(q.Folder)) + "\n")
 	switch {
 	case len(q.Added)+len(q.Removed) > 0:
 		b.WriteString("It was trusted before, and brings something else now:\n")

@@ -6,7 +6,7 @@ import { changed, href, may, useLoaded } from './state.js';
 import { Do, Field, html, Name, Of, plain, Pre, pretty, Time, View } from './ui.js';
 
 /** One thing that a folder brings, as a line. @param {any} i */
-const brings = (i) => `${[i.kind, i.name].filter(Boolean).join(' ')}${i.runs ? ': ' + i.runs : ''}`;
+const brings = (i) => plain(`${[i.kind, i.name].filter(Boolean).join(' ')}${i.runs ? ': ' + i.runs : ''}`);
 
 /** What trusting a folder means. @param {{q: any}} p */
 function Folder({ q }) {
