@@ -22,6 +22,7 @@ type asked struct {
 // turn opens a session in a folder and says something.
 func (b *box) turn(ws, say string) (id string) {
 	b.t.Helper()
+	b.must("trust", "--yes", ws)
 	_, out := b.v1("POST", "/sessions", fmt.Sprintf(`{"workspace_path":%q}`, ws))
 	id, _ = out["session_id"].(string)
 	if status, out := b.v1("POST", "/sessions/"+id+"/messages", fmt.Sprintf(`{"role":"user","parts":[{"type":"text","text":%q}]}`, say)); status != 202 {
@@ -101,14 +102,16 @@ func TestVerifyRunsWhatItsAskShows(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	agents("echo ORIGINAL")
+	if err := os.Mkdir(filepath.Join(ws, ".git"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	agents("echo SHOWN && true")
 	b.patches(map[string]string{"number": numbered})
+	b.must("config", "set", "plugin.tool_workspace.patch_review", `"auto"`) // so that verify asks
 	b.serve()
 	id := b.turn(ws, "number it")
 	a, last := b.ask(id, "")
-	agents("echo SHOWN && true")
-	b.decide(id, a, "approve")
-	if a, last = b.ask(id, last); a.Tool != "verify" || !strings.Contains(a.Brief, "echo SHOWN && true") {
+	if a.Tool != "verify" || !strings.Contains(a.Brief, "echo SHOWN && true") {
 		t.Errorf("asked about %+v", a)
 	}
 	var shown struct {
@@ -122,6 +125,42 @@ func TestVerifyRunsWhatItsAskShows(t *testing.T) {
 	b.decide(id, a, "approve")
 	if out, _ := b.outputs(id, last); there(t, filepath.Join(ws, "evil")) || !strings.Contains(out, "SHOWN\\n") || strings.Contains(out, "OTHER") {
 		t.Errorf("another command ran than was shown: %s", out)
+	}
+}
+
+// SEC-3, SEC-6: checks that change during a turn are asked about with the folder that
+// brings them, before anything of it runs; an answer to what was shown does not agree to
+// what has come since.
+func TestChangedChecksAreAskedAbout(t *testing.T) {
+	for name, later := range map[string]string{"as shown": "touch checked", "changed again": "touch evil"} {
+		t.Run(name, func(t *testing.T) {
+			b := newBox(t)
+			ws := b.workspace()
+			agents := func(command string) {
+				t.Helper()
+				if err := os.WriteFile(filepath.Join(ws, "AGENTS.md"), []byte("# Verify\n- `"+command+"`\n"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			agents("touch original")
+			b.patches(map[string]string{"number": numbered})
+			b.serve()
+			id := b.turn(ws, "number it")
+			a, last := b.ask(id, "")
+			agents("touch checked")
+			b.decide(id, a, "approve")
+			if a, last = b.ask(id, last); a.Tool != "folder_trust" || !strings.Contains(string(a.Params), `"added":[{"kind":"check","runs":"touch checked"}]`) {
+				t.Errorf("asked about %s with %s, want the folder with its new check", a.Tool, a.Params)
+			}
+			agents(later)
+			b.decide(id, a, "approve")
+			b.outputs(id, last)
+			for file, want := range map[string]bool{"original": false, "evil": false, "checked": name == "as shown"} {
+				if got := there(t, filepath.Join(ws, file)); got != want {
+					t.Errorf("%s has run: %v, want %v", file, got, want)
+				}
+			}
+		})
 	}
 }
 

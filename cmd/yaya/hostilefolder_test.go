@@ -93,6 +93,7 @@ func TestHostileFolderRunsNothing(t *testing.T) {
 					b := newBox(t)
 					canary := filepath.Join(b.dir, "ran")
 					ws := hostile(t, filepath.Join(b.dir, "ws"), "sh -c 'touch "+canary+"; cat'")
+					b.must("trust", "--yes", ws) // trusting a folder does not make git run
 					b.must("config", "set", "plugin.llm_echo.script", `{"steps":[{"tool_calls":[{"name":"git_status","args":{"diff":true}}]},{"text":"done"}]}`)
 					if by == "run" {
 						b.must("run", "--workspace", ws, "--strategy", strategy, "hello")

@@ -330,6 +330,7 @@ func (b *box) tool(t *testing.T, script string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	b.must("trust", "--yes", ws)
 	b.must("config", "set", "plugin.llm_echo.script", fmt.Sprintf(`{"steps":[{"tool_calls":[{"name":"shell","args":{"timeout_seconds":900,"command":%s}}]},{"text":"done"}]}`, quoted))
 	b.must("config", "set", "approval.rules", `[{"tool":"shell","decision":"allow"}]`)
 	b.serve()

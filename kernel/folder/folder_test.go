@@ -160,6 +160,30 @@ func TestAskedOnce(t *testing.T) {
 	}
 }
 
+// S-51: what a folder is trusted with counts as agreed to, in any order, and nothing else.
+func TestAgreed(t *testing.T) {
+	w := newWorld(t)
+	w.items = []folder.Item{{Kind: folder.Check, Runs: "b"}, {Kind: folder.Check, Runs: "a"}, {Kind: folder.Server, Name: "s", Runs: "x"}}
+	if w.gate.Agreed("s", []string{"a", "b"}) {
+		t.Error("Agreed in a restricted folder = true, want false")
+	}
+	if err := w.admit("s", "t"); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		checks []string
+		want   bool
+	}{{[]string{"a", "b"}, true}, {[]string{"b", "a"}, true}, {[]string{"a"}, false}, {[]string{"a", "b", "x"}, false}, {nil, false}} {
+		if got := w.gate.Agreed("s", c.checks); got != c.want {
+			t.Errorf("Agreed(%q) = %v, want %v", c.checks, got, c.want)
+		}
+	}
+	w.items = w.items[:1]
+	if w.gate.Agreed("s", []string{"b"}) {
+		t.Error("Agreed after the folder changed = true, want false")
+	}
+}
+
 // SEC-3: trust for one session is not kept, and ends when the folder is revoked.
 func TestForOneSession(t *testing.T) {
 	w := newWorld(t)

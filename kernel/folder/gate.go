@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -71,6 +72,29 @@ func (g *Gate) Trusted(session string) bool {
 		return false
 	}
 	return st.Trusted || g.of(session, st.Digest()).trusted
+}
+
+// Agreed reports whether a session may use its folder and the folder's checks are
+// exactly these: what it is trusted with.
+func (g *Gate) Agreed(session string, checks []string) bool {
+	dir, err := g.cfg.Folder(session)
+	if err != nil {
+		return false
+	}
+	st, err := g.cfg.Store.Status(dir)
+	if err != nil || (!st.Trusted && !g.of(session, st.Digest()).trusted) {
+		return false
+	}
+	var brought, asked []Item
+	for _, i := range st.Items {
+		if i.Kind == Check {
+			brought = append(brought, i)
+		}
+	}
+	for _, c := range checks {
+		asked = append(asked, Item{Kind: Check, Runs: c})
+	}
+	return slices.Equal(brought, sorted(asked))
 }
 
 // of returns what was said for a session, if it was about this digest.

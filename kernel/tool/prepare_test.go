@@ -183,7 +183,7 @@ func TestUnreviewedChanges(t *testing.T) {
 		if origin == "" {
 			origin = tool.OriginLoop
 		}
-		res := d.Call(t.Context(), reg.Snapshot(), tool.Call{Name: "x", SessionID: "s", Origin: origin})
+		res := d.Call(t.Context(), reg.Snapshot(), tool.Call{Name: "x", SessionID: "s", Origin: origin, Caller: tool.LocalOwner})
 		if told != tt.want || ran == (tt.fail != nil) || res.OK != ran {
 			t.Errorf("%s: told %q, ran %v, %+v; want %q", name, told, ran, res, tt.want)
 		}

@@ -52,7 +52,11 @@ func (s *session) probe(ctx context.Context, info []byte, want servers.Era) (boo
 	version := mcp.ProtocolVersion20260728
 	pctx := ctx
 	if want != servers.EraModern {
-		limit := newLimit(ctx, probeTimeout)
+		wait := probeTimeout
+		if s.p.cfg.Server.Transport != servers.Stdio {
+			wait = probeTimeoutHTTP
+		}
+		limit := newLimit(ctx, wait)
 		defer limit.stop()
 		pctx = limit
 	}

@@ -41,7 +41,10 @@ const (
 
 // Times of the protocol (C.2).
 const (
-	probeTimeout = time.Second // for server/discover; a silent server is a legacy one
+	// For server/discover. Over a pipe, legacy servers are silent; over HTTP every
+	// request has a response, and a slow one must not be taken for a legacy server.
+	probeTimeout     = time.Second
+	probeTimeoutHTTP = 10 * time.Second
 	callTimeout  = 60 * time.Second
 	maxCall      = 10 * time.Minute // also with progress
 )

@@ -44,7 +44,6 @@ func (w *world) dispatcher(a tool.Approver, more ...tool.Tool) func(session, nam
 		w.t.Fatal(err)
 	}
 	d := tool.NewDispatcher(tool.DispatcherConfig{Registry: reg, Approver: a, Unreviewed: w.p.Unreviewed, Log: zerolog.Nop()})
-	d.AddHook(w.p.Hook())
 	w.t.Cleanup(func() {
 		if err := d.Close(context.Background()); err != nil {
 			w.t.Error(err)
@@ -57,7 +56,7 @@ func (w *world) dispatcher(a tool.Approver, more ...tool.Tool) func(session, nam
 		}
 		raw, err := json.Marshal(args)
 		must(w.t, err)
-		return d.Call(w.t.Context(), reg.Snapshot(), tool.Call{ID: "c", Name: name, Args: raw, SessionID: session, Origin: tool.OriginLoop})
+		return d.Call(w.t.Context(), reg.Snapshot(), tool.Call{ID: "c", Name: name, Args: raw, SessionID: session, Origin: tool.OriginLoop, Caller: tool.LocalOwner})
 	}
 }
 
@@ -86,10 +85,10 @@ func TestVerifyRunsWhatWasShown(t *testing.T) {
 		return nil
 	}}
 	call := w.dispatcher(p)
-	w.p.Pin("s")
+	w.agree()
 	w.write("AGENTS.md", "## Verify\n\n```\necho CHANGED && echo \"<more>\"\n```\n")
 	res := call("s", "verify", nil)
-	if len(p.asked) != 1 || !strings.HasPrefix(p.asked[0], `{"commands":["echo CHANGED && echo \"<more>\""],"cwd":`) || !strings.Contains(p.brief, "with commands that have changed: echo CHANGED") {
+	if len(p.asked) != 1 || !strings.HasPrefix(p.asked[0], `{"commands":["echo CHANGED && echo \"<more>\""],"cwd":`) || !strings.Contains(p.brief, "with commands that nobody has agreed to: echo CHANGED") {
 		t.Errorf("asked %q, brief %q", p.asked, p.brief)
 	}
 	if _, err := os.Stat(filepath.Join(w.dir, "ran")); !res.OK || err == nil || !strings.Contains(res.Text(), "CHANGED\n<more>") {

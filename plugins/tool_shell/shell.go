@@ -13,9 +13,8 @@
 // go only if nothing has changed.
 //
 // verify runs the commands that check the work, those of AGENTS.md or the
-// configuration. What they were when a session called its first tool is what its user
-// is taken to have agreed to: as long as they are the same, and a person has agreed to
-// every change of the folder since, verify is not asked about (S-51, TW-23). Changes
+// configuration. As long as they are those that the folder is trusted with, and a person
+// has agreed to every change of the folder since, verify is not asked about. Changes
 // that ran unasked are kept by folder, across sessions and restarts.
 package tool_shell //nolint:staticcheck // plugins are named after what the configuration calls them
 
@@ -46,7 +45,6 @@ const (
 	maxCommand     = 64 << 10
 	progressEvery  = 100 * time.Millisecond
 	maxProgress    = 4 << 10
-	maxPins        = 10_000
 )
 
 // passed are the variables of yaya's own environment that commands get.
@@ -57,17 +55,17 @@ type Plugin struct {
 	cfg   Config
 	marks *marks
 
-	mu   sync.Mutex
-	c    plugin.Context
-	pins map[string][]string // verify commands that were there when a session began
+	mu sync.Mutex
+	c  plugin.Context
 }
 
 // Config assembles a [Plugin]. All fields but Guard are required.
 type Config struct {
 	// Folder returns the absolute path that a session works in.
 	Folder func(session string) (string, error)
-	// Trusted reports whether that folder's checks may run.
-	Trusted func(session string) bool
+	// Agreed reports whether a person has agreed that exactly these checks run in that
+	// folder.
+	Agreed func(session string, checks []string) bool
 	// Guard opens the folder; nil protects nothing.
 	Guard     *workspace.Guard
 	Artifacts *tool.Store
@@ -79,7 +77,7 @@ type Config struct {
 
 // New returns the plugin.
 func New(cfg Config) *Plugin {
-	return &Plugin{cfg: cfg, marks: &marks{data: cfg.Data}, pins: map[string][]string{}}
+	return &Plugin{cfg: cfg, marks: &marks{data: cfg.Data}}
 }
 
 // Manifest implements [plugin.Plugin].

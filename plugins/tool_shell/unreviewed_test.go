@@ -42,7 +42,7 @@ func TestChecksAfterUnseenChanges(t *testing.T) {
 				must(t, os.Remove(filepath.Join(w.dir, "Makefile")))
 				w.write("AGENTS.md", "# Verify\n- `make test`\n")
 			}
-			w.p.Pin("s")
+			w.agree()
 			p.do = func() error { return errors.New("nobody is there") }
 			patched := call("s", "apply_patch", create(name, "test:\n\t@touch ran\n"))
 			asked := len(p.asked)
@@ -64,9 +64,7 @@ func TestChecksAfterUnseenChanges(t *testing.T) {
 // above and below, and after a restart, until a person has agreed to what they were.
 func TestUnseenChangesAreRemembered(t *testing.T) {
 	w, p, call := reviewed(t, `"auto"`)
-	for _, s := range []string{"s", "other", "s::agent::1"} {
-		w.p.Pin(s)
-	}
+	w.agree()
 	asks := func(what, session string, want int) {
 		t.Helper()
 		n := len(p.asked)
@@ -122,7 +120,7 @@ func TestUnseenChangesAreRemembered(t *testing.T) {
 // may write is as unseen as a patch; reading is none.
 func TestWhatCountsAsSeen(t *testing.T) {
 	w, p, call := reviewed(t, `"off"`)
-	w.p.Pin("s")
+	w.agree()
 	if call("s", "apply_patch", create("a.sh", "x\n")); len(p.asked) != 1 {
 		t.Fatalf("asked %q", p.asked)
 	}
@@ -149,7 +147,7 @@ func TestUnseenChangesFailClosed(t *testing.T) {
 		"too large":  func(f string) { must(t, os.Truncate(f, 5<<20)) },
 	} {
 		w, p, call := reviewed(t, `"auto"`)
-		w.p.Pin("s")
+		w.agree()
 		must(t, w.p.Unreviewed(tool.Change{SessionID: "s", Tool: "t", Any: true}))
 		file := filepath.Join(w.data, "folders", "unreviewed.json")
 		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
@@ -200,9 +198,9 @@ func (w *world) again(dir string) *world {
 		procs.Close(w.t.Context())
 		_ = root.Close()
 	})
-	n.p = tool_shell.New(tool_shell.Config{Folder: func(string) (string, error) { return dir, nil }, Trusted: w.trusted, Artifacts: tool.NewStore(root), Procs: procs, Data: root})
+	n.p = tool_shell.New(tool_shell.Config{Folder: func(string) (string, error) { return dir, nil }, Agreed: n.hasAgreed, Artifacts: tool.NewStore(root), Procs: procs, Data: root})
 	must(w.t, n.p.OnLoad(w.t.Context(), n.c))
-	n.p.Pin("s")
+	n.agree()
 	return n
 }
 

@@ -77,16 +77,13 @@ func (v verifyTool) Prepare(ctx context.Context, call tool.Call) (*tool.Prepared
 			shown.Changed = append(shown.Changed, f.shown())
 		}
 	}
-	v.p.mu.Lock()
-	pinned, known := v.p.pins[call.SessionID]
-	v.p.mu.Unlock()
 	switch {
 	case shown.Unknown != "":
 		c.asks = "while it is not known which files have changed"
 	case len(c.files) > 0 || len(shown.By) > 0:
 		c.asks = "after changes that nobody has looked at"
-	case !known || !slices.Equal(pinned, c.commands):
-		c.asks = "with commands that have changed"
+	case !v.p.cfg.Agreed(call.SessionID, c.commands):
+		c.asks = "with commands that nobody has agreed to"
 	}
 	return prepared(c, shown, s, c.facts)
 }
@@ -110,58 +107,21 @@ func (verifyTool) ApprovalBrief(call tool.Call) string {
 	return strings.TrimSpace("verify, "+c.asks) + ": " + strings.Join(c.commands, "; ")
 }
 
-// PreApproved implements [tool.PreApproved]: the commands are those that were there when
-// the session began, and a person has agreed to every change since.
+// PreApproved implements [tool.PreApproved]: the commands are those that the folder is
+// trusted with, and a person has agreed to every change since.
 func (verifyTool) PreApproved(call tool.Call) bool {
 	c, err := fixed[*checks](call)
 	return err == nil && c.asks == ""
 }
 
-// Hook notes what the commands are before a session's first tool runs.
-func (p *Plugin) Hook() tool.Hook { return pinner{p} }
-
-type pinner struct{ p *Plugin }
-
-// PreToolCall implements [tool.Hook].
-func (h pinner) PreToolCall(_ context.Context, call tool.Call, _ tool.Definition) (tool.Verdict, error) {
-	if call.Origin == tool.OriginLoop {
-		h.p.Pin(call.SessionID)
-	}
-	return tool.Verdict{}, nil
-}
-
-// Pin notes what the verify commands of a session are, if that is not known yet. A
-// sub-agent has those of its root.
-func (p *Plugin) Pin(session string) {
-	p.mu.Lock()
-	_, known := p.pins[session]
-	root, _, sub := strings.Cut(session, "::agent::")
-	inherited, has := p.pins[root]
-	p.mu.Unlock()
-	if known || !p.cfg.Trusted(session) {
-		return // a folder that is trusted later brings what was shown then
-	}
-	commands := inherited
-	if !sub || !has {
-		commands = p.Commands(session)
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.pins) >= maxPins {
-		clear(p.pins) // those sessions are asked about again
-	}
-	p.pins[session] = commands
-}
-
 // Commands returns the verify commands of a session as they are now: of the
 // configuration (plugin.tool_shell.verify), else of AGENTS.md, else make test if there
-// is a Makefile with such a target; none if there is nothing, or the folder is
-// restricted.
+// is a Makefile with such a target; none if there is nothing.
 func (p *Plugin) Commands(session string) []string {
 	p.mu.Lock()
 	c := p.c
 	p.mu.Unlock()
-	if c == nil || !p.cfg.Trusted(session) {
+	if c == nil {
 		return nil
 	}
 	var configured []string
