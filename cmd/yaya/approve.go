@@ -42,11 +42,14 @@ func (l *loaded) project(dir string, store *folder.Store) error {
 	if len(cfg.Servers)+len(cfg.Invalid)+len(cfg.Warnings) == 0 {
 		return nil
 	}
-	st, err := store.Status(dir)
-	if err != nil {
-		return err
-	}
 	l.warnings = append(l.warnings, cfg.Warnings...)
+	st, err := store.Status(dir)
+	if err != nil { // such as in a folder that yaya keeps its own files in
+		for _, s := range cfg.Servers {
+			l.invalid = append(l.invalid, servers.Invalid{Name: s.Name, File: s.File, Err: fmt.Errorf("the folder that brings it cannot be trusted: %w", err)})
+		}
+		return nil
+	}
 	l.invalid = append(l.invalid, cfg.Invalid...)
 	for _, s := range cfg.Servers {
 		if slices.ContainsFunc(l.servers, func(o servers.Server) bool { return o.Name == s.Name }) {

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
 // shed starts a process that has left its parents, its group and its environment
@@ -92,6 +94,10 @@ func TestMarkerOfAnother(t *testing.T) {
 	}{"of another": {"", "A", true}, "ours": {"A", "A", false}, "other than ours": {"A", "B", true}} {
 		t.Setenv(markerEnv, c.ours)
 		users := user(t, "env", "-i", markerEnv+"="+c.its, "sleep", "61")
+		eventually.True(t, "its new environment is there", func() bool { // after its new name
+			environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", users))
+			return err == nil && len(environ) > 0
+		})
 		if got := marked(t, users); got != c.want {
 			t.Errorf("%s: marked = %v, want %v", name, got, c.want)
 		}
