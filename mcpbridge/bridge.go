@@ -90,6 +90,9 @@ type Config struct {
 	Artifacts *tool.Store
 	// Trust remembers what was agreed to. Without it everything is.
 	Trust *trust.Store
+	// MayStart is asked before each connection to a server that a project brings; its
+	// error is why there is none. Required for such servers.
+	MayStart func(servers.Server) error
 	// Grants keeps the authorization that servers have given. Without it servers
 	// that want some cannot be used.
 	Grants  *oauth.Store
@@ -159,8 +162,13 @@ func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
 	}
 	authorize, renewed := b.authorize(x)
 	pin, repinned := b.pins(s, x)
+	var mayStart func() error
+	if s.Project {
+		mayStart = func() error { return b.cfg.MayStart(s) }
+	}
 	p := upstream.New(upstream.Config{
-		Pin: pin, Repinned: repinned,
+		MayStart: mayStart,
+		Pin:      pin, Repinned: repinned,
 		Cut: func(call tool.Call, t upstream.Truncated) {
 			b.tell(Cut.Name(), ResultCut{x.Name, call.Name, call.SessionID, t})
 		},

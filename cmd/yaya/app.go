@@ -128,7 +128,7 @@ func newApp(c appConfig) (*app, error) {
 	a.bridge = mcpbridge.New(mcpbridge.Config{
 		Servers: c.servers.servers, Invalid: c.servers.invalid,
 		Registry: k.Tools, Procs: a.procs, HTTP: a.http, Artifacts: k.Artifacts, Grants: oauth.NewStore(c.data), Trust: a.trust, Version: yayaVersion(), Log: c.log,
-		Env: os.LookupEnv, Home: c.home, Workspace: c.workspace,
+		MayStart: a.mayStart, Env: os.LookupEnv, Home: c.home, Workspace: c.workspace,
 		Standing: func(client string) relay.Peer { return a.mcp.Standing(client) },
 	})
 	a.host = feature.NewHost(feature.Config{Registry: k.Tools, Dispatcher: k.Dispatch, Log: c.log, OnStatus: a.onStatus})
@@ -229,8 +229,10 @@ func (a *app) begin(who auth.Principal, id string) error {
 		return err
 	}
 	dir := ""
-	if a.mayUse(who, a.workspace) != nil {
+	if at, err := a.mayUse(who, a.workspace); err != nil {
 		dir = session.Nowhere
+	} else if who.Kind != auth.Owner {
+		dir = at
 	}
 	_, err = a.kernel.Sessions.Open(id, dir)
 	return err
@@ -266,6 +268,7 @@ type loaded struct {
 	servers  []servers.Server
 	invalid  []servers.Invalid
 	pending  []pending
+	brought  map[string]string // digests of the servers that a folder brings, by name
 	warnings []string
 }
 

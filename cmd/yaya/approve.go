@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/yaya-ai/yaya/feature"
+	"github.com/yaya-ai/yaya/internal/workspace"
 	"github.com/yaya-ai/yaya/kernel/folder"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 	"github.com/yaya-ai/yaya/mcpbridge/trust"
@@ -33,7 +34,12 @@ func (l *loaded) project(dir string, store *folder.Store) error {
 	if err != nil {
 		return err
 	}
-	cfg, err := projectServers(dir)
+	w, err := (*workspace.Guard)(nil).Open(dir) // the store's guard decides what is trusted
+	if err != nil {
+		return err
+	}
+	defer func() { _ = w.Close() }()
+	cfg, err := projectServers(w)
 	if err != nil {
 		// A project's mistake does not keep the user from working.
 		l.warnings = append(l.warnings, fmt.Sprintf("the project's %v", err))
@@ -43,6 +49,7 @@ func (l *loaded) project(dir string, store *folder.Store) error {
 		return nil
 	}
 	l.warnings = append(l.warnings, cfg.Warnings...)
+	l.brought = map[string]string{}
 	st, err := store.Status(dir)
 	if err != nil { // such as in a folder that yaya keeps its own files in
 		for _, s := range cfg.Servers {
@@ -57,6 +64,9 @@ func (l *loaded) project(dir string, store *folder.Store) error {
 			continue
 		}
 		s.Project = true
+		if i := slices.IndexFunc(st.Items, func(i folder.Item) bool { return i.Kind == folder.Server && i.Name == s.Name }); i >= 0 {
+			l.brought[s.Name] = st.Items[i].Digest
+		}
 		if st.Trusted {
 			l.servers = append(l.servers, s)
 			continue

@@ -78,14 +78,28 @@ func (c *controlPlane) Close() error { return errors.Join(c.log.Close(), c.keys.
 
 // decided puts the answer to an ask into the audit: who has let what run.
 func (c *controlPlane) decided(req approval.Request, d approval.Decision) error {
-	payload := map[string]any{"session_id": req.SessionID, "tool": req.ToolName, "digest": req.Digest, "response": d.Response}
-	if req.ToolName == folder.TrustTool {
-		payload["question"] = json.RawMessage(req.Params)
-	}
 	_, err := c.log.Append(context.Background(), control.Change{
-		Event: "approval_answered", Actor: printable(cmp.Or(d.By, "unknown"), 100), Target: d.ID, Payload: payload,
+		Event: "approval_answered", Actor: printable(cmp.Or(d.By, "unknown"), 100), Target: d.ID,
+		Payload: map[string]any{"session_id": req.SessionID, "tool": req.ToolName, "digest": req.Digest, "response": d.Response},
 	}, nil)
 	return err
+}
+
+// trusted puts into the audit which folders somebody trusts, and no longer trusts.
+func (c *controlPlane) trusted(event, by string, r folder.Record) error {
+	_, err := c.log.Append(context.Background(), control.Change{
+		Event: event, Actor: printable(cmp.Or(by, "unknown"), 100), Target: clipPath(r.Folder),
+		Payload: map[string]any{"folder": r.Folder, "digest": r.Digest, "items": len(r.Items)},
+	}, nil)
+	return err
+}
+
+// clipPath makes a path fit the target of an audit entry, whose payload has all of it.
+func clipPath(p string) string {
+	if len(p) > 200 {
+		return "…" + p[len(p)-190:]
+	}
+	return p
 }
 
 // watch puts into the audit that tools of servers have been quarantined: once for
@@ -136,6 +150,7 @@ func withControl(ctx context.Context, g *globals, f func(*backend) error) error 
 		if err != nil {
 			return err
 		}
+		known.Audit(c.trusted)
 		api := admin.New(admin.Config{Devices: c.devices, Control: c.log, Folders: known, Version: yayaVersion(), Log: zerolog.Nop()})
 		return f(&backend{client: &http.Client{Transport: inProcess{asOwner(api)}}})
 	})

@@ -6,11 +6,19 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
+	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"syscall"
+	"time"
+	"unicode"
 
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/internal/workspace"
@@ -20,10 +28,11 @@ import (
 	"github.com/yaya-ai/yaya/plugins/tool_shell"
 )
 
-// Bounds of the files of a folder that a server's command line names.
+// Bounds of the files of a folder that a server's command line names: how many words it
+// may have, and how many bytes each file.
 const (
-	maxServerFiles = 16
-	maxServerFile  = 4 << 20 // bytes of each
+	maxServerFiles = 512
+	maxServerFile  = 64 << 20
 )
 
 // folders returns the store of trusted folders: what trusting a folder lets run is
@@ -41,24 +50,24 @@ func folders(data *os.Root, settings *config.Store, guard *workspace.Guard) *fol
 		}
 		checks := tool_shell.Checks(w)
 		if raw, _, ok := settings.Get("plugin.tool_shell.verify"); ok {
-			var own []string
-			if json.Unmarshal(raw, &own) == nil {
-				checks = own
+			checks = nil
+			if err := json.Unmarshal(raw, &checks); err != nil {
+				return nil, fmt.Errorf("plugin.tool_shell.verify: %w", err)
 			}
 		}
 		for _, c := range checks {
 			out = append(out, folder.Item{Kind: folder.Check, Runs: c})
 		}
-		cfg, err := projectServers(dir)
+		cfg, err := projectServers(w)
 		if err != nil {
 			return out, nil //nolint:nilerr // a file that cannot be read starts nothing; serve says why
 		}
 		for _, s := range cfg.Servers {
-			digest, err := serverDigest(w, s)
+			item, err := brought(w, s)
 			if err != nil {
 				return nil, err
 			}
-			out = append(out, folder.Item{Kind: folder.Server, Name: s.Name, Runs: s.Runs(), Digest: digest})
+			out = append(out, item)
 		}
 		return out, nil
 	})
@@ -73,15 +82,43 @@ func (p paths) folders(data *os.Root, settings *config.Store) (*folder.Store, er
 	return folders(data, settings, guard), nil
 }
 
-// projectServers reads the servers that the .mcp.json of a folder configures.
-func projectServers(dir string) (servers.Config, error) {
-	file := filepath.Join(dir, projectFile)
-	data, found, err := readFile(file)
-	if err != nil || !found {
-		return servers.Config{}, err
+// projectServers reads the servers that the .mcp.json of a folder configures. It follows
+// no link out of the folder and waits for no pipe.
+func projectServers(w *workspace.Workspace) (servers.Config, error) {
+	data, _, err := w.Read(projectFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return servers.Config{}, nil
+	}
+	file := filepath.Join(w.Dir(), projectFile)
+	if err == nil && len(data) > servers.MaxFile {
+		err = workspace.ErrTooLarge
+	}
+	if err != nil {
+		return servers.Config{}, fmt.Errorf("%s: %w", file, err)
 	}
 	return servers.Parse(file, data, servers.FormatClaudeCode)
 }
+
+// brought is a server as the question about its folder shows it: the command line, the
+// values that the folder's author has written for environment and headers, and the
+// beginning of the digest over its whole configuration and the files of the folder that
+// its command line names.
+func brought(w *workspace.Workspace, s servers.Server) (folder.Item, error) {
+	digest, err := serverDigest(w, s)
+	if err != nil {
+		return folder.Item{}, err
+	}
+	runs := s.Runs()
+	for _, values := range []map[string]string{s.Env, s.Headers} {
+		for _, name := range slices.Sorted(maps.Keys(values)) {
+			runs += fmt.Sprintf(", %s=%s", name, strconv.QuoteToASCII(values[name]))
+		}
+	}
+	return folder.Item{Kind: folder.Server, Name: s.Name, Runs: fmt.Sprintf("%s (%.12s)", runs, digest), Digest: digest}, nil
+}
+
+// packageRunners are commands that a file of the folder tells what to run.
+var packageRunners = map[string]string{"npm": "package.json", "npx": "package.json", "pnpm": "package.json", "yarn": "package.json", "bun": "package.json", "bunx": "package.json", "uv": "pyproject.toml", "uvx": "pyproject.toml", "make": "Makefile", "deno": "deno.json", "docker": "Dockerfile"}
 
 // serverDigest covers everything that defines a server: its whole configuration, and
 // the files of the folder that its command line names.
@@ -92,28 +129,47 @@ func serverDigest(w *workspace.Workspace, s servers.Server) (string, error) {
 	}
 	h := sha256.New()
 	h.Write(raw)
-	for i, word := range append([]string{s.Command}, s.Args...) {
-		if i == maxServerFiles {
-			break
+	named := map[string]bool{}
+	for _, word := range append([]string{s.Command}, s.Args...) {
+		_, value, _ := strings.Cut(word, "=") // --require=./file
+		for _, name := range append(strings.FieldsFunc(word, unicode.IsSpace), word, value, packageRunners[filepath.Base(word)]) {
+			if name = strings.Trim(name, `"';&|()<>`); name != "" {
+				named[filepath.Join(s.Dir, name)] = true
+			}
 		}
-		name, err := w.Clean(filepath.Join(s.Dir, word))
-		if err != nil {
-			continue // it lies elsewhere
-		}
-		f, err := w.Root().Open(name)
-		if err != nil {
-			continue
-		}
-		st, err := f.Stat()
-		if err == nil && st.Mode().IsRegular() {
-			fmt.Fprintf(h, "\x00%s\x00", name)
-			_, err = io.Copy(h, io.LimitReader(f, maxServerFile))
-		}
-		if err = errors.Join(err, f.Close()); err != nil {
+	}
+	if len(named) > maxServerFiles {
+		return "", fmt.Errorf("%w: the command line of %q has more than %d words", folder.ErrTooMuch, s.Name, maxServerFiles)
+	}
+	for _, name := range slices.Sorted(maps.Keys(named)) {
+		if err := addFile(h, w, name); err != nil {
 			return "", fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// addFile adds a file of the folder to a digest.
+func addFile(h hash.Hash, w *workspace.Workspace, name string) error {
+	name, err := w.Clean(name)
+	if err != nil {
+		return nil //nolint:nilerr // it lies elsewhere
+	}
+	f, err := w.Root().OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil //nolint:nilerr // it is no file of the folder
+	}
+	defer func() { _ = f.Close() }()
+	st, err := f.Stat()
+	if err != nil || !st.Mode().IsRegular() {
+		return err
+	}
+	if st.Size() > maxServerFile {
+		return fmt.Errorf("%w: it has more than %d bytes", folder.ErrTooMuch, maxServerFile)
+	}
+	fmt.Fprintf(h, "\x00%s\x00%d\x00", name, st.Size())
+	_, err = io.Copy(h, io.LimitReader(f, maxServerFile))
+	return err
 }
 
 // explain writes what trusting a folder means, made safe for a terminal.
@@ -146,22 +202,56 @@ func explain(q folder.Question) string {
 // The texts of a question about a folder are short.
 func whole(s string) string { return escaped(s, math.MaxInt) }
 
-// mayUse returns why somebody may not have an agent work in a folder: nobody but the
-// user of this machine chooses folders freely, since agents read there unasked.
-func (a *app) mayUse(who auth.Principal, dir string) error {
+// mayStart returns why a server that a folder brings is not started: every start looks
+// again whether the folder is trusted with it.
+func (a *app) mayStart(s servers.Server) error {
+	dir := filepath.Dir(s.File)
+	st, err := a.folders.Status(dir)
+	if err == nil && !st.Trusted {
+		err = errors.New("it is not trusted with what it brings now")
+	}
+	if err != nil {
+		return &untrustedError{dir, err}
+	}
+	return nil
+}
+
+// untrustedError says that a folder's server is not started.
+type untrustedError struct {
+	dir   string
+	cause error
+}
+
+func (e *untrustedError) Error() string {
+	return fmt.Sprintf("the folder %s brings it: %v: yaya trust %s", e.dir, e.cause, e.dir)
+}
+
+func (e *untrustedError) Unwrap() error { return e.cause }
+
+// RetryAfter keeps the server from being started in vain.
+func (*untrustedError) RetryAfter() time.Duration { return time.Minute }
+
+// mayUse returns the folder that somebody's session works in when it asks for dir, or why
+// it may not: nobody but the user of this machine chooses folders freely, since agents
+// read there unasked. Links are resolved once, here: what they lead to later is not asked
+// for.
+func (a *app) mayUse(who auth.Principal, dir string) (string, error) {
 	if who.Kind == auth.Owner {
-		return nil
+		return dir, nil
 	}
 	var roots []string
 	if raw, _, ok := a.kernel.Settings.Get("workspace.roots"); ok {
 		if err := json.Unmarshal(raw, &roots); err != nil {
-			return fmt.Errorf("workspace.roots: %w", err)
+			return "", fmt.Errorf("workspace.roots: %w", err)
 		}
 	}
-	below, err := a.folders.Below(dir, roots)
+	at, below, err := a.folders.Below(dir, roots)
 	if err == nil && below {
-		return nil
+		return at, nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		a.log.Warn().Err(err).Msg("it cannot be looked up which folders are open to devices")
 	}
 	// A folder that is not there is refused in the same words: nobody learns which are.
-	return fmt.Errorf("the folder %s is not open to other devices: on the machine that yaya runs on, trust it (yaya trust %s) or list a folder above it in workspace.roots", dir, dir)
+	return "", fmt.Errorf("the folder %s is not open to other devices: on the machine that yaya runs on, trust it (yaya trust %s) or list a folder above it in workspace.roots", dir, dir)
 }

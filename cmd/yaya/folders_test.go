@@ -1,9 +1,18 @@
 package main
 
 import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
+	"github.com/yaya-ai/yaya/gateway/admin"
+	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/internal/workspace"
+	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/folder"
 )
 
@@ -27,5 +36,155 @@ func TestFolderQuestionShowsAll(t *testing.T) {
 	}
 	if lines := strings.Count(got, "\n    "); lines != len(q.Items) {
 		t.Errorf("%d items on %d lines, want one each", len(q.Items), lines)
+	}
+}
+
+// SEC-3: what a folder brings is looked at whole: every file of it that a server's command
+// line names, in whatever way; and a pipe in the place of a file is not waited for.
+func TestFolderItems(t *testing.T) {
+	data, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer data.Close()
+	settings, err := config.Open(config.Options{Root: data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := folders(data, settings, (*workspace.Guard)(nil))
+	for name, c := range map[string]struct{ server, file string }{
+		"the command":          {`{"command":"./run.sh"}`, "run.sh"},
+		"an argument":          {`{"command":"node","args":["srv.js"]}`, "srv.js"},
+		"many arguments later": {`{"command":"node","args":["1","2","3","4","5","6","7","8","9","10","11","12","13","14","15","16","17","srv.js"]}`, "srv.js"},
+		"behind an option":     {`{"command":"node","args":["--require=./srv.js","x"]}`, "srv.js"},
+		"in a shell's command": {`{"command":"sh","args":["-c","cd . && exec node 'srv.js'"]}`, "srv.js"},
+		"below cwd":            {`{"command":"node","args":["srv.js"],"cwd":"sub"}`, "sub/srv.js"},
+		"of a package runner":  {`{"command":"npm","args":["start"]}`, "package.json"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			write := func(file, content string) {
+				t.Helper()
+				if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(filepath.Join(dir, file), []byte(content), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			write(".mcp.json", `{"mcpServers":{"s":`+c.server+`}}`)
+			large := strings.Repeat("x", 5<<20)
+			write(c.file, large+"one")
+			before, err := store.Status(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(c.file, large+"two")
+			after, err := store.Status(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if before.Digest() == after.Digest() {
+				t.Error("another file is the same folder, want another digest")
+			}
+			if before.Items[0].String() == after.Items[0].String() {
+				t.Errorf("the difference is not shown: %s", after.Items[0])
+			}
+			if err := os.Remove(filepath.Join(dir, c.file)); err != nil {
+				t.Fatal(err)
+			}
+			if err := syscall.Mkfifo(filepath.Join(dir, c.file), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := store.Status(dir); err != nil {
+				t.Errorf("Status with a pipe = %v, want nil", err)
+			}
+		})
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, ".mcp.json")
+	if err := os.WriteFile(file, []byte(`{"mcpServers":{"s":{"command":"node","env":{"PLUGIN":"--require /tmp/evil.js","K":"${HOME}"}}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	st, err := store.Status(dir)
+	if err != nil || !strings.Contains(st.Items[0].Runs, `PLUGIN="--require /tmp/evil.js"`) || !strings.Contains(st.Items[0].Runs, `K="${HOME}"`) {
+		t.Errorf("Status = %+v, %v, want the values of the environment", st.Items, err)
+	}
+	for name, replace := range map[string]func() error{
+		"a pipe":              func() error { return syscall.Mkfifo(file, 0o600) },
+		"a link out of it":    func() error { return os.Symlink("/etc/passwd", file) },
+		"a folder":            func() error { return os.Mkdir(file, 0o700) },
+		"a file without JSON": func() error { return os.WriteFile(file, []byte("{"), 0o600) },
+	} {
+		if err := os.RemoveAll(file); err != nil {
+			t.Fatal(err)
+		}
+		if err := replace(); err != nil {
+			t.Fatal(err)
+		}
+		if st, err := store.Status(dir); err != nil || len(st.Items) != 0 {
+			t.Errorf("%s: Status = %+v, %v, want no items", name, st.Items, err)
+		}
+		var l loaded
+		if err := l.project(dir, store); err != nil || len(l.servers)+len(l.pending) != 0 || len(l.warnings) != 1 {
+			t.Errorf("%s: project = %v with %d servers and the warnings %q, want one warning", name, err, len(l.servers), l.warnings)
+		}
+	}
+}
+
+// SEC-3, R18: a server that a folder brings is started as it was trusted: when its script
+// changes it is not started again, and when the folder is trusted with another one, that
+// one runs instead.
+func TestChangedProjectServer(t *testing.T) {
+	b := newBox(t)
+	b.cwd = filepath.Join(b.dir, "ws")
+	if err := os.MkdirAll(b.cwd, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	script := func(name string) {
+		t.Helper()
+		const server = `echo $$ > %s
+while read -r line; do
+id=$(printf '%%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+case "$line" in
+*'"initialize"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"sh","version":"1"}}}' ;;
+*'"tools/list"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"tools":[]}}' ;;
+*'"id"'*) echo '{"jsonrpc":"2.0","id":'$id',"error":{"code":-32601,"message":"no"}}' ;;
+esac
+done
+`
+		if err := os.WriteFile(filepath.Join(b.cwd, "srv.sh"), fmt.Appendf(nil, server, name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(b.cwd, ".mcp.json"), []byte(`{"mcpServers":{"ours":{"command":"sh","args":["srv.sh"],"protocolEra":"legacy"}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	script("first")
+	b.must("trust", "--yes", b.cwd)
+	b.serve()
+	state := func(want string) admin.Server {
+		t.Helper()
+		var all []admin.Server
+		eventually.True(t, "the server is "+want, func() bool {
+			b.admin("GET", "/mcp/servers", "", 200, &all)
+			return len(all) == 1 && all[0].State == want
+		})
+		return all[0]
+	}
+	runs := func(file string) bool { return there(t, filepath.Join(b.cwd, file)) }
+	state("ready")
+	script("second")
+	b.admin("POST", "/mcp/servers/ours/restart", "", 204, nil)
+	if got := state("failed"); !strings.Contains(got.Reason+got.LastError, "yaya trust "+b.cwd) || runs("second") {
+		t.Errorf("state %q, want the remedy; the changed script has run: %v", got.Reason+got.LastError, runs("second"))
+	}
+	b.must("trust", "--yes", b.cwd)
+	eventually.True(t, "the script that was trusted runs", func() bool { return runs("second") })
+	state("ready")
+	b.must("trust", "revoke", b.cwd)
+	state("waiting")
+	if raw, err := json.Marshal(b.must("audit", "--json")); err != nil || !strings.Contains(string(raw), "folder_revoked") {
+		t.Errorf("the audit lacks folder_revoked (%v)", err)
 	}
 }

@@ -30,15 +30,16 @@ type serverAdmin struct {
 	bad      []servers.Invalid         // configured and not
 	wait     []pending                 // of a folder that is not trusted
 
-	here string // the folder whose servers are offered
-	work sync.WaitGroup
-	ends bool
+	here    string            // the folder whose servers are offered
+	brought map[string]string // digests of those as they were started
+	work    sync.WaitGroup
+	ends    bool
 }
 
 // newServerAdmin looks after the servers that were loaded, from yaya's own file
 // unless others were named.
 func newServerAdmin(a *app, p paths, l loaded, own bool) *serverAdmin {
-	s := &serverAdmin{a: a, p: p, own: own, list: map[string]servers.Server{}, wait: l.pending, here: a.workspace}
+	s := &serverAdmin{a: a, p: p, own: own, list: map[string]servers.Server{}, wait: l.pending, here: a.workspace, brought: l.brought}
 	for _, x := range l.servers {
 		s.list[x.Name] = x
 	}

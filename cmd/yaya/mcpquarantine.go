@@ -125,6 +125,9 @@ func (s *serverAdmin) reconsider(dir string) {
 	if err := now.project(dir, s.a.folders); err != nil {
 		s.a.log.Error().Err(err).Str("folder", dir).Msg("the servers of a folder cannot be looked at; none of them runs")
 	}
+	for _, w := range now.warnings {
+		s.a.log.Warn().Msg(w)
+	}
 	var stop, start []servers.Server
 	s.mu.Lock()
 	for name, x := range s.list {
@@ -134,12 +137,12 @@ func (s *serverAdmin) reconsider(dir string) {
 		}
 	}
 	for _, x := range now.servers[mine:] {
-		if _, runs := s.list[x.Name]; !runs {
-			start = append(start, x)
+		if _, runs := s.list[x.Name]; !runs || s.brought[x.Name] != now.brought[x.Name] {
+			start = append(start, x) // it replaces one that was started as something else
 		}
 		s.list[x.Name] = x
 	}
-	s.wait = now.pending
+	s.wait, s.brought = now.pending, now.brought
 	s.mu.Unlock()
 	for _, x := range stop {
 		s.a.bridge.Remove(x.Name)

@@ -117,6 +117,7 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 		return err
 	}
 	defer endLive()
+	a.folders.Audit(plane.trusted)
 	mcpServers := newServerAdmin(a, p, l, len(mcpConfig) == 0)
 	defer mcpServers.Close()
 	var url string

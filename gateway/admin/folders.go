@@ -84,9 +84,6 @@ func (a *API) folderRoutes(api huma.API) {
 		if st.Digest() != in.Body.Digest {
 			return nil, fail(http.StatusConflict, "the folder %s has changed since it was shown: look at it again", st.Folder)
 		}
-		if err := a.audited(ctx, "folder_trusted", clipPath(st.Folder), map[string]any{"folder": st.Folder, "digest": st.Digest(), "items": len(st.Items)}); err != nil {
-			return nil, err
-		}
 		rec, err := a.cfg.Folders.Trust(st.Folder, in.Body.Digest, auth.FromContext(ctx).Actor())
 		switch {
 		case errors.Is(err, folder.ErrChanged):
@@ -99,10 +96,7 @@ func (a *API) folderRoutes(api huma.API) {
 		return &struct{ Body TrustedFolder }{TrustedFolder{rec.Folder, items(rec.Items), rec.By, rec.At}}, nil
 	})
 	handle(r, "DELETE", "/api/folders", "revokeFolder", auth.ConfigWrite, "Make a folder restricted again", http.StatusNoContent, func(ctx context.Context, in *inFolder) (*none, error) {
-		if err := a.audited(ctx, "folder_revoked", clipPath(in.Path), map[string]string{"folder": in.Path}); err != nil {
-			return nil, err
-		}
-		_, err := a.cfg.Folders.Revoke(in.Path)
+		_, err := a.cfg.Folders.Revoke(in.Path, auth.FromContext(ctx).Actor())
 		if errors.Is(err, folder.ErrUnknown) {
 			return nil, fail(http.StatusNotFound, "the folder %s is not trusted", in.Path)
 		}
@@ -122,12 +116,4 @@ func (a *API) look(path string) (folder.Status, error) {
 		return st, fail(http.StatusUnprocessableEntity, "%v", err)
 	}
 	return st, nil
-}
-
-// clipPath makes a path fit the target of an audit entry; the payload has all of it.
-func clipPath(p string) string {
-	if len(p) > 200 {
-		return "…" + p[len(p)-190:]
-	}
-	return p
 }

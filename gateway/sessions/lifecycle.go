@@ -204,10 +204,11 @@ func (s *Service) checked(who auth.Principal, b newSession) (made, error) {
 	if !filepath.IsAbs(b.Workspace) {
 		return made{}, problem(http.StatusBadRequest, "bad_workspace", "workspace_path has to be absolute")
 	}
-	if err := s.cfg.MayUse(who, b.Workspace); err != nil {
+	dir, err := s.cfg.MayUse(who, b.Workspace)
+	if err != nil {
 		return made{}, problem(http.StatusForbidden, "workspace_not_allowed", "%v", err)
 	}
-	info, err := os.Stat(b.Workspace) //nolint:forbidigo // the workspace is named by the user, and may be anywhere
+	info, err := os.Stat(dir) //nolint:forbidigo // the workspace is named by the user, and may be anywhere
 	if err != nil || !info.IsDir() {
 		return made{}, problem(http.StatusBadRequest, "bad_workspace", "workspace_path is no folder that can be used")
 	}
@@ -219,7 +220,7 @@ func (s *Service) checked(who auth.Principal, b newSession) (made, error) {
 		return made{}, err
 	}
 	return made{
-		workspace: filepath.Clean(b.Workspace), system: b.SystemPrompt, title: b.Title, strategy: b.Strategy,
+		workspace: filepath.Clean(dir), system: b.SystemPrompt, title: b.Title, strategy: b.Strategy,
 		autoRun: b.AutoRun == nil || *b.AutoRun, approvalTimeout: b.ApprovalTimeout, digest: digest(string(raw)),
 	}, nil
 }

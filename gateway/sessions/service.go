@@ -42,9 +42,9 @@ type Config struct {
 	Strategy string
 	// HasStrategy reports whether there is a strategy of that id; nil: there is.
 	HasStrategy func(id string) bool
-	// MayUse returns why somebody may not have a session work in a folder; nil:
-	// everybody may.
-	MayUse func(who auth.Principal, dir string) error
+	// MayUse returns the folder that a session works in when somebody asks for dir, or
+	// why they may not; nil: everybody may.
+	MayUse func(who auth.Principal, dir string) (string, error)
 	// Trusted reports whether the folder of a session is trusted; nil: it is.
 	Trusted func(session string) bool
 	// KeepAlive is when a comment is sent to readers if nothing else is. Default 15 s.
@@ -78,7 +78,7 @@ func New(cfg Config) (*Service, error) {
 		cfg.Price = func(string, event.Usage) float64 { return 0 }
 	}
 	if cfg.MayUse == nil {
-		cfg.MayUse = func(auth.Principal, string) error { return nil }
+		cfg.MayUse = func(_ auth.Principal, dir string) (string, error) { return dir, nil }
 	}
 	if cfg.Trusted == nil {
 		cfg.Trusted = func(string) bool { return true }

@@ -198,7 +198,7 @@ func TestForOneSession(t *testing.T) {
 	if err := w.admit("other", "t1"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.store.Revoke(w.dir); err != nil {
+	if _, err := w.store.Revoke(w.dir, "owner"); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range []string{"s", "other"} {
@@ -206,7 +206,7 @@ func TestForOneSession(t *testing.T) {
 			t.Errorf("Trusted(%q) after Revoke = true, want false", s)
 		}
 	}
-	if _, err := w.store.Revoke(w.dir); !errors.Is(err, folder.ErrUnknown) {
+	if _, err := w.store.Revoke(w.dir, "owner"); !errors.Is(err, folder.ErrUnknown) {
 		t.Errorf("Revoke twice = %v, want ErrUnknown", err)
 	}
 }
@@ -279,15 +279,15 @@ func TestBelow(t *testing.T) {
 		"through that link":          {roots + "/link/etc", false},
 		"the root of the machine":    {"/", false},
 	} {
-		if got, err := w.store.Below(c.dir, []string{roots, "/not/there"}); err != nil || got != c.want {
+		if _, got, err := w.store.Below(c.dir, []string{roots, "/not/there"}); err != nil || got != c.want {
 			t.Errorf("Below(%s) = %v, %v, want %v", name, got, err, c.want)
 		}
 	}
 	w.items = nil // the folder has changed: it opens nothing
-	if got, err := w.store.Below(w.dir+"/sub", nil); err != nil || got {
+	if _, got, err := w.store.Below(w.dir+"/sub", nil); err != nil || got {
 		t.Errorf("Below a folder that has changed = %v, %v, want false", got, err)
 	}
-	if got, err := w.store.Below(roots+"/gone", []string{roots}); err == nil || got {
+	if _, got, err := w.store.Below(roots+"/gone", []string{roots}); err == nil || got {
 		t.Errorf("Below of a folder that is not there = %v, %v, want an error", got, err)
 	}
 }

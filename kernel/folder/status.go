@@ -66,6 +66,9 @@ func (s *Store) Trust(dir, digest, by string) (Record, error) {
 		return Record{}, err
 	}
 	r := Record{st.Subject, digest, by, time.Now().UTC().Truncate(time.Second)}
+	if err := s.audited(EventTrusted, by, r); err != nil {
+		return Record{}, err
+	}
 	if err := s.put(r); err != nil {
 		return Record{}, err
 	}
@@ -75,16 +78,43 @@ func (s *Store) Trust(dir, digest, by string) (Record, error) {
 
 // Revoke makes a folder restricted again. A folder that is gone can be named by the
 // path under which it was trusted.
-func (s *Store) Revoke(dir string) (string, error) {
+func (s *Store) Revoke(dir, by string) (string, error) {
 	at, err := Resolve(dir)
 	if err != nil {
 		at = dir
+	}
+	r, known, err := s.look(at)
+	if err != nil {
+		return "", err
+	}
+	if !known {
+		return "", fmt.Errorf("%w: %s", ErrUnknown, at)
+	}
+	if err := s.audited(EventRevoked, by, r); err != nil {
+		return "", err
 	}
 	if err := s.remove(at); err != nil {
 		return "", err
 	}
 	s.changed(at)
 	return at, nil
+}
+
+// Events of the audit.
+const (
+	EventTrusted = "folder_trusted"
+	EventRevoked = "folder_revoked"
+)
+
+// Audit has f told of every change before it is made; its error refuses the change. It is
+// set before the store is shared.
+func (s *Store) Audit(f func(event, by string, r Record) error) { s.audit = f }
+
+func (s *Store) audited(event, by string, r Record) error {
+	if s.audit == nil {
+		return nil
+	}
+	return s.audit(event, by, r)
 }
 
 // OnChange has f called after a folder was trusted or revoked by this process. f must
@@ -97,29 +127,29 @@ func (s *Store) changed(dir string) {
 	}
 }
 
-// Below reports whether a folder is one that is trusted now, or lies in one or in one of
-// roots. Roots that are not there hold nothing.
-func (s *Store) Below(dir string, roots []string) (bool, error) {
-	at, err := Resolve(dir)
+// Below returns the resolved path of a folder, and whether it is one that is trusted now,
+// or lies in one or in one of roots. Roots that are not there hold nothing.
+func (s *Store) Below(dir string, roots []string) (at string, below bool, err error) {
+	at, err = Resolve(dir)
 	if err != nil {
-		return false, err
+		return "", false, err
 	}
 	for _, r := range roots {
 		if root, err := Resolve(r); err == nil && within(at, root) {
-			return true, nil
+			return at, true, nil
 		}
 	}
 	all, err := s.List()
 	if err != nil {
-		return false, err
+		return "", false, err
 	}
 	for _, r := range all {
 		if !within(at, r.Folder) {
 			continue
 		}
 		if st, err := s.Status(r.Folder); err == nil && st.Trusted {
-			return true, nil
+			return at, true, nil
 		}
 	}
-	return false, nil
+	return at, false, nil
 }

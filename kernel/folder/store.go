@@ -43,6 +43,7 @@ type Store struct {
 	root     *os.Root // the data directory
 	inspect  func(dir string) ([]Item, error)
 	onChange []func(dir string)
+	audit    func(event, by string, r Record) error
 	mu       sync.Mutex // held while the file is changed
 }
 

@@ -50,6 +50,9 @@ type Config struct {
 	// Standing returns the way to a client that has no request in flight, nil
 	// when there is none. Optional.
 	Standing func(client string) relay.Peer
+	// MayStart is asked before each connection, which may start a process; its error
+	// is why there is none. Optional.
+	MayStart func() error
 	// Guard runs f when the server is there, waiting for it if need be. Optional.
 	Guard func(ctx context.Context, f func() error) error
 }
@@ -170,6 +173,11 @@ func (p *Provider) Stop(ctx context.Context) error {
 
 // open connects and initialises a session for a tenant.
 func (p *Provider) open(ctx context.Context, of tenant, first relay.Peer) (*session, error) {
+	if p.cfg.MayStart != nil {
+		if err := p.cfg.MayStart(); err != nil {
+			return nil, err
+		}
+	}
 	p.mu.Lock()
 	era, useSSE := p.era, p.useSSE
 	p.mu.Unlock()

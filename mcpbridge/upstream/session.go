@@ -45,8 +45,8 @@ const (
 	// request has a response, and a slow one must not be taken for a legacy server.
 	probeTimeout     = time.Second
 	probeTimeoutHTTP = 10 * time.Second
-	callTimeout  = 60 * time.Second
-	maxCall      = 10 * time.Minute // also with progress
+	callTimeout      = 60 * time.Second
+	maxCall          = 10 * time.Minute // also with progress
 )
 
 // request is one message that wants an answer. The id in body is id.
