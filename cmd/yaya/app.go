@@ -222,9 +222,14 @@ func (a *app) folder(id string) (string, error) {
 }
 
 // begin makes a session, unless it is there, for somebody who names no folder: it works
-// where yaya runs, or nowhere if that folder is not open to them.
+// where yaya runs, or nowhere if that folder is not open to them. A session that is there
+// has to work in a folder that is.
 func (a *app) begin(who auth.Principal, id string) error {
-	_, err := a.kernel.Sessions.Find(id, "")
+	s, err := a.kernel.Sessions.Find(id, "")
+	if err == nil && s.Workspace() != session.Nowhere {
+		_, err := a.mayUse(who, s.Workspace())
+		return err
+	}
 	if !errors.Is(err, session.ErrNotFound) {
 		return err
 	}

@@ -67,7 +67,7 @@ func (l *loaded) project(dir string, store *folder.Store) error {
 		if i := slices.IndexFunc(st.Items, func(i folder.Item) bool { return i.Kind == folder.Server && i.Name == s.Name }); i >= 0 {
 			l.brought[s.Name] = st.Items[i].Digest
 		}
-		if st.Trusted {
+		if st.Trusted && brings(st, dir, s) { // as it was read here, too
 			l.servers = append(l.servers, s)
 			continue
 		}

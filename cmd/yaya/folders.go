@@ -1,24 +1,16 @@
 package main
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash"
-	"io"
 	"io/fs"
-	"maps"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"syscall"
 	"time"
-	"unicode"
 
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/internal/workspace"
@@ -28,16 +20,10 @@ import (
 	"github.com/yaya-ai/yaya/plugins/tool_shell"
 )
 
-// Bounds of the files of a folder that a server's command line names: how many words it
-// may have, and how many bytes each file.
-const (
-	maxServerFiles = 512
-	maxServerFile  = 64 << 20
-)
-
 // folders returns the store of trusted folders: what trusting a folder lets run is
 // looked up here, for every surface.
 func folders(data *os.Root, settings *config.Store, guard *workspace.Guard) *folder.Store {
+	seen := new(digests)
 	return folder.NewStore(data, func(dir string) ([]folder.Item, error) {
 		w, err := guard.Open(dir)
 		if err != nil {
@@ -62,14 +48,8 @@ func folders(data *os.Root, settings *config.Store, guard *workspace.Guard) *fol
 		if err != nil {
 			return out, nil //nolint:nilerr // a file that cannot be read starts nothing; serve says why
 		}
-		for _, s := range cfg.Servers {
-			item, err := brought(w, s)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, item)
-		}
-		return out, nil
+		items, err := seen.brought(w, cfg.Servers)
+		return append(out, items...), err
 	})
 }
 
@@ -80,96 +60,6 @@ func (p paths) folders(data *os.Root, settings *config.Store) (*folder.Store, er
 		return nil, err
 	}
 	return folders(data, settings, guard), nil
-}
-
-// projectServers reads the servers that the .mcp.json of a folder configures. It follows
-// no link out of the folder and waits for no pipe.
-func projectServers(w *workspace.Workspace) (servers.Config, error) {
-	data, _, err := w.Read(projectFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return servers.Config{}, nil
-	}
-	file := filepath.Join(w.Dir(), projectFile)
-	if err == nil && len(data) > servers.MaxFile {
-		err = workspace.ErrTooLarge
-	}
-	if err != nil {
-		return servers.Config{}, fmt.Errorf("%s: %w", file, err)
-	}
-	return servers.Parse(file, data, servers.FormatClaudeCode)
-}
-
-// brought is a server as the question about its folder shows it: the command line, the
-// values that the folder's author has written for environment and headers, and the
-// beginning of the digest over its whole configuration and the files of the folder that
-// its command line names.
-func brought(w *workspace.Workspace, s servers.Server) (folder.Item, error) {
-	digest, err := serverDigest(w, s)
-	if err != nil {
-		return folder.Item{}, err
-	}
-	runs := s.Runs()
-	for _, values := range []map[string]string{s.Env, s.Headers} {
-		for _, name := range slices.Sorted(maps.Keys(values)) {
-			runs += fmt.Sprintf(", %s=%s", name, strconv.QuoteToASCII(values[name]))
-		}
-	}
-	return folder.Item{Kind: folder.Server, Name: s.Name, Runs: fmt.Sprintf("%s (%.12s)", runs, digest), Digest: digest}, nil
-}
-
-// packageRunners are commands that a file of the folder tells what to run.
-var packageRunners = map[string]string{"npm": "package.json", "npx": "package.json", "pnpm": "package.json", "yarn": "package.json", "bun": "package.json", "bunx": "package.json", "uv": "pyproject.toml", "uvx": "pyproject.toml", "make": "Makefile", "deno": "deno.json", "docker": "Dockerfile"}
-
-// serverDigest covers everything that defines a server: its whole configuration, and
-// the files of the folder that its command line names.
-func serverDigest(w *workspace.Workspace, s servers.Server) (string, error) {
-	raw, err := json.Marshal(s)
-	if err != nil {
-		return "", err
-	}
-	h := sha256.New()
-	h.Write(raw)
-	named := map[string]bool{}
-	for _, word := range append([]string{s.Command}, s.Args...) {
-		_, value, _ := strings.Cut(word, "=") // --require=./file
-		for _, name := range append(strings.FieldsFunc(word, unicode.IsSpace), word, value, packageRunners[filepath.Base(word)]) {
-			if name = strings.Trim(name, `"';&|()<>`); name != "" {
-				named[filepath.Join(s.Dir, name)] = true
-			}
-		}
-	}
-	if len(named) > maxServerFiles {
-		return "", fmt.Errorf("%w: the command line of %q has more than %d words", folder.ErrTooMuch, s.Name, maxServerFiles)
-	}
-	for _, name := range slices.Sorted(maps.Keys(named)) {
-		if err := addFile(h, w, name); err != nil {
-			return "", fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
-}
-
-// addFile adds a file of the folder to a digest.
-func addFile(h hash.Hash, w *workspace.Workspace, name string) error {
-	name, err := w.Clean(name)
-	if err != nil {
-		return nil //nolint:nilerr // it lies elsewhere
-	}
-	f, err := w.Root().OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil //nolint:nilerr // it is no file of the folder
-	}
-	defer func() { _ = f.Close() }()
-	st, err := f.Stat()
-	if err != nil || !st.Mode().IsRegular() {
-		return err
-	}
-	if st.Size() > maxServerFile {
-		return fmt.Errorf("%w: it has more than %d bytes", folder.ErrTooMuch, maxServerFile)
-	}
-	fmt.Fprintf(h, "\x00%s\x00%d\x00", name, st.Size())
-	_, err = io.Copy(h, io.LimitReader(f, maxServerFile))
-	return err
 }
 
 // explain writes what trusting a folder means, made safe for a terminal.
@@ -203,17 +93,28 @@ func explain(q folder.Question) string {
 func whole(s string) string { return escaped(s, math.MaxInt) }
 
 // mayStart returns why a server that a folder brings is not started: every start looks
-// again whether the folder is trusted with it.
+// again whether the folder is trusted, and with this very server.
 func (a *app) mayStart(s servers.Server) error {
 	dir := filepath.Dir(s.File)
 	st, err := a.folders.Status(dir)
-	if err == nil && !st.Trusted {
-		err = errors.New("it is not trusted with what it brings now")
+	if err == nil && (!st.Trusted || !brings(st, dir, s)) {
+		err = errors.New("it is not trusted with this server as it is now")
 	}
 	if err != nil {
 		return &untrustedError{dir, err}
 	}
 	return nil
+}
+
+// brings reports whether a folder is as it was looked at with exactly this server.
+func brings(st folder.Status, dir string, s servers.Server) bool {
+	w, err := (*workspace.Guard)(nil).Open(dir)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = w.Close() }()
+	items, err := new(digests).brought(w, []servers.Server{s})
+	return err == nil && len(items) == 1 && slices.Contains(st.Items, items[0])
 }
 
 // untrustedError says that a folder's server is not started.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -60,6 +61,12 @@ func TestFolderItems(t *testing.T) {
 		"in a shell's command": {`{"command":"sh","args":["-c","cd . && exec node 'srv.js'"]}`, "srv.js"},
 		"below cwd":            {`{"command":"node","args":["srv.js"],"cwd":"sub"}`, "sub/srv.js"},
 		"of a package runner":  {`{"command":"npm","args":["start"]}`, "package.json"},
+		"of make":              {`{"command":"make","args":["mcp"]}`, "GNUmakefile"},
+		"by a variable":        {`{"command":"sh","args":["${workspaceFolder}/run.sh"]}`, "run.sh"},
+		"below a variable":     {`{"command":"sh","args":["w.sh"],"cwd":"${workspaceFolder}/sub"}`, "sub/w.sh"},
+		"in its PATH":          {`{"command":"node","args":["--version"],"env":{"PATH":"${workspaceFolder}/bin:/usr/bin"}}`, "bin/node"},
+		"of variables":         {`{"command":"node","envFile":".env"}`, ".env"},
+		"of env -S":            {`{"command":"env","args":["-S","sh o.sh"]}`, "o.sh"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -103,6 +110,42 @@ func TestFolderItems(t *testing.T) {
 	}
 	dir := t.TempDir()
 	file := filepath.Join(dir, ".mcp.json")
+	if err := os.WriteFile(file, []byte(`{"mcpServers":{"s":{"command":"node","env":{"PLUGIN":"--require /tmp/evil.js","K":"${HOME}"}}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("../x.sh", filepath.Join(dir, "l.sh")); err != nil {
+		t.Fatal(err)
+	}
+	var links [2]string
+	for i, to := range []string{"../x.sh", "../y.sh"} {
+		if err := os.Remove(filepath.Join(dir, "l.sh")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(to, filepath.Join(dir, "l.sh")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(`{"mcpServers":{"s":{"command":"sh","args":["l.sh"],"prefix":""}}}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		st, err := store.Status(dir)
+		if err != nil || !strings.Contains(st.Items[0].Runs, `its tools named ""`) {
+			t.Fatalf("Status = %+v, %v, want the prefix of its tools", st.Items, err)
+		}
+		links[i] = st.Digest()
+	}
+	if links[0] == links[1] {
+		t.Error("a link that leads elsewhere is the same folder, want another digest")
+	}
+	var many strings.Builder
+	for i := range 65 {
+		fmt.Fprintf(&many, `,"s%d":{"command":"x"}`, i)
+	}
+	if err := os.WriteFile(file, []byte(`{"mcpServers":{`+many.String()[1:]+`}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Status(dir); !errors.Is(err, folder.ErrTooMuch) {
+		t.Errorf("65 servers: Status = %v, want ErrTooMuch", err)
+	}
 	if err := os.WriteFile(file, []byte(`{"mcpServers":{"s":{"command":"node","env":{"PLUGIN":"--require /tmp/evil.js","K":"${HOME}"}}}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}

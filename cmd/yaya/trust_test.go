@@ -265,6 +265,52 @@ func TestWorkspacesOfDevices(t *testing.T) {
 	}
 }
 
+// SEC-4: a device makes no agent work in a folder that is closed to it, whoever made the
+// session: not by a message, a fork, another prompt, or an attachment.
+func TestSessionsInClosedFolders(t *testing.T) {
+	b := newBox(t)
+	closed := filepath.Join(b.dir, "closed")
+	if err := os.MkdirAll(closed, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(closed, "s.txt"), []byte("canary\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.must("config", "set", "plugin.llm_echo.script", `{"steps":[{"tool_calls":[{"name":"read_file","args":{"path":"s.txt"}}]},{"text":"done"}]}`)
+	b.serve()
+	_, out := b.v1("POST", "/sessions", fmt.Sprintf(`{"workspace_path":%q}`, closed))
+	id, _ := out["session_id"].(string)
+	creds, err := client.New("http://"+b.addr, "phone", "a phone")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := creds.Enrol(t.Context(), nil, b.invite("default")); err != nil {
+		t.Fatal(err)
+	}
+	say := `{"role":"user","parts":[{"type":"text","text":"read it"}]}`
+	all := map[string][3]string{
+		"a message":     {"POST", "/messages", say},
+		"a fork":        {"POST", "/fork", ""},
+		"a prompt":      {"PATCH", "", `{"system_prompt":"obey"}`},
+		"a reset":       {"POST", "/reset", ""},
+		"a retry":       {"POST", "/turns/x/retry", ""},
+		"the queue":     {"PUT", "/queue", `{"message_ids":[]}`},
+		"an attachment": {"POST", "/attachments", `{"filename":"a","content":"YQ=="}`},
+	}
+	try := func(want bool) {
+		t.Helper()
+		for name, r := range all {
+			status, body, _ := b.raw(r[0], "/v1/sessions/"+id+r[1], r[2], "Authorization", "Bearer "+creds.Token, "Content-Type", "application/json")
+			if refused := status == 403 && strings.Contains(string(body), "workspace_not_allowed"); refused == want {
+				t.Errorf("%s: %d %s, want it allowed: %v", name, status, body, want)
+			}
+		}
+	}
+	try(false)
+	b.must("trust", "--yes", closed)
+	try(true)
+}
+
 // SEC-4: an agent that a device spawns without naming a folder works in none, unless
 // the user has opened the folder that yaya runs in: it reads nothing there.
 func TestSpawnedByADevice(t *testing.T) {

@@ -94,7 +94,7 @@ func (s *Service) kindOf(id, ref string) (string, error) {
 // one file, which is streamed to the disk, or JSON with base64.
 func (s *Service) attach(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("session_id")
-	if _, _, err := s.find(id); err != nil {
+	if _, _, err := s.steer(r.Context(), id); err != nil {
 		s.refuse(w, r, err)
 		return
 	}

@@ -150,24 +150,24 @@ func (s *Service) sessionRoutes(api huma.API) {
 		sn, err := k.Snapshot()
 		return &struct{ Body Snapshot }{snapshotOf(in.SessionID, sn)}, err
 	}))
-	huma.Register(api, op("PATCH", "/v1/sessions/{session_id}", "changeSession", "sessions:write", "Change what a session is", http.StatusOK), handle(s, func(_ context.Context, in *struct {
+	huma.Register(api, op("PATCH", "/v1/sessions/{session_id}", "changeSession", "sessions:write", "Change what a session is", http.StatusOK), handle(s, func(ctx context.Context, in *struct {
 		InSession
 		Body changes
 	},
 	) (*outSession, error) {
-		r, err := s.patch(in.SessionID, in.Body)
+		r, err := s.patch(ctx, in.SessionID, in.Body)
 		return &outSession{r}, err
 	}))
 	huma.Register(api, op("POST", "/v1/sessions/{session_id}/close", "closeSession", "sessions:write", "Close a session: it takes no more messages", http.StatusOK), handle(s, func(_ context.Context, in *InSession) (*outSession, error) {
 		r, err := s.finish(in.SessionID)
 		return &outSession{r}, err
 	}))
-	huma.Register(api, op("POST", "/v1/sessions/{session_id}/fork", "forkSession", "sessions:write", "Make a session that goes on from where this one is", http.StatusCreated), handle(s, func(_ context.Context, in *InSession) (*outSession, error) {
-		r, err := s.fork(in.SessionID)
+	huma.Register(api, op("POST", "/v1/sessions/{session_id}/fork", "forkSession", "sessions:write", "Make a session that goes on from where this one is", http.StatusCreated), handle(s, func(ctx context.Context, in *InSession) (*outSession, error) {
+		r, err := s.fork(ctx, in.SessionID)
 		return &outSession{r}, err
 	}))
-	huma.Register(api, op("POST", "/v1/sessions/{session_id}/reset", "resetSession", "sessions:write", "Begin a session anew; what was is kept in the archive", http.StatusOK), handle(s, func(_ context.Context, in *InSession) (*outSession, error) {
-		r, err := s.reset(in.SessionID)
+	huma.Register(api, op("POST", "/v1/sessions/{session_id}/reset", "resetSession", "sessions:write", "Begin a session anew; what was is kept in the archive", http.StatusOK), handle(s, func(ctx context.Context, in *InSession) (*outSession, error) {
+		r, err := s.reset(ctx, in.SessionID)
 		return &outSession{r}, err
 	}))
 	huma.Register(api, op("POST", "/v1/sessions/{session_id}/archive", "archiveSession", "sessions:write", "Put a session away", http.StatusNoContent), handle(s, func(_ context.Context, in *InSession) (*struct{}, error) {
@@ -288,8 +288,8 @@ type changes struct {
 	ApprovalTimeout *int    `json:"approval_timeout_seconds,omitempty" minimum:"0" maximum:"86400"`
 }
 
-func (s *Service) patch(id string, c changes) (Session, error) {
-	k, _, err := s.find(id)
+func (s *Service) patch(ctx context.Context, id string, c changes) (Session, error) {
+	k, _, err := s.steer(ctx, id)
 	if err != nil {
 		return Session{}, err
 	}
@@ -348,8 +348,8 @@ func (s *Service) finish(id string) (Session, error) {
 }
 
 // fork makes a session that goes on from where another is.
-func (s *Service) fork(id string) (Session, error) {
-	_, rec, err := s.find(id)
+func (s *Service) fork(ctx context.Context, id string) (Session, error) {
+	_, rec, err := s.steer(ctx, id)
 	if err != nil {
 		return Session{}, err
 	}
@@ -382,8 +382,8 @@ func (s *Service) fork(id string) (Session, error) {
 }
 
 // reset begins a session anew.
-func (s *Service) reset(id string) (Session, error) {
-	k, rec, err := s.find(id)
+func (s *Service) reset(ctx context.Context, id string) (Session, error) {
+	k, rec, err := s.steer(ctx, id)
 	if err != nil {
 		return Session{}, err
 	}

@@ -86,8 +86,8 @@ func (s *Service) messageRoutes(api huma.API) {
 		out.Body.TurnID = turn
 		return out, nil
 	}))
-	huma.Register(api, op("POST", "/v1/sessions/{session_id}/turns/{turn_id}/retry", "retryTurn", "sessions:write", "Run a turn again that failed, was cancelled or interrupted, or one that was not started", http.StatusAccepted), handle(s, func(_ context.Context, in *InTurn) (*outTurn, error) {
-		return s.retry(in.SessionID, in.TurnID)
+	huma.Register(api, op("POST", "/v1/sessions/{session_id}/turns/{turn_id}/retry", "retryTurn", "sessions:write", "Run a turn again that failed, was cancelled or interrupted, or one that was not started", http.StatusAccepted), handle(s, func(ctx context.Context, in *InTurn) (*outTurn, error) {
+		return s.retry(ctx, in.SessionID, in.TurnID)
 	}))
 	huma.Register(api, op("GET", "/v1/sessions/{session_id}/queue", "getQueue", "sessions:read", "Messages that wait for the running turn to end", http.StatusOK), handle(s, func(_ context.Context, in *InSession) (*outQueue, error) {
 		k, _, err := s.find(in.SessionID)
@@ -147,7 +147,7 @@ func (s *Service) prepared(id string, parts []Part) (text string, attached []eve
 
 // post takes a message in (S-9…S-12).
 func (s *Service) post(ctx context.Context, id string, m newMessage) (*outPosted, error) {
-	k, rec, err := s.find(id)
+	k, rec, err := s.steer(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -236,8 +236,8 @@ func (s *Service) say(ctx context.Context, k *session.Session, m newMessage, tex
 	return &outPosted{Body: posted{m.ID, "", false}}, k.Sync(ctx, entry)
 }
 
-func (s *Service) retry(id, turn string) (*outTurn, error) {
-	k, rec, err := s.find(id)
+func (s *Service) retry(ctx context.Context, id, turn string) (*outTurn, error) {
+	k, rec, err := s.steer(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -270,7 +270,7 @@ func hasTurn(k *session.Session, turn string) bool {
 }
 
 func (s *Service) setQueue(ctx context.Context, id string, ids []string) (*outQueue, error) {
-	k, _, err := s.find(id)
+	k, _, err := s.steer(ctx, id)
 	if err != nil {
 		return nil, err
 	}

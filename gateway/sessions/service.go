@@ -243,6 +243,19 @@ func (s *Service) find(id string) (*session.Session, Session, error) {
 	return k, r.Session, nil
 }
 
+// steer is find for somebody who makes the session's agent do something: they need a right
+// to the folder that it works in, as it is now, whoever made the session.
+func (s *Service) steer(ctx context.Context, id string) (*session.Session, Session, error) {
+	k, rec, err := s.find(id)
+	if err != nil || k.Workspace() == session.Nowhere {
+		return k, rec, err
+	}
+	if _, err := s.cfg.MayUse(auth.FromContext(ctx), k.Workspace()); err != nil {
+		return nil, Session{}, problem(http.StatusForbidden, "workspace_not_allowed", "%v", err)
+	}
+	return k, rec, nil
+}
+
 // adopt makes the record of a session that was made elsewhere.
 func (s *Service) adopt(k *session.Session) (*record, error) {
 	s.create.Lock()
