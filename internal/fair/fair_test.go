@@ -3,6 +3,7 @@ package fair
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -74,5 +75,55 @@ func TestBoundsHold(t *testing.T) {
 			}
 			break
 		}
+	}
+}
+
+// Whoever gives way is the one that a look at all parties would find.
+func TestGreediestOfMany(t *testing.T) {
+	p := New[int, int](64, 64)
+	r := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // test
+	var held []*Place[int, int]      // the oldest first
+	for n := range 20_000 {
+		party := r.IntN(8) * r.IntN(8)
+		var want *Place[int, int]
+		if p.Taken() == 64 {
+			for _, place := range held {
+				if want == nil || p.Held(place.party) > p.Held(want.party) {
+					want = place
+				}
+			}
+			for _, place := range held {
+				if place.party == party && p.Held(party) == p.Held(want.party) {
+					want = place
+					break
+				}
+			}
+		}
+		mine, out := p.Take(party, n)
+		if out != want {
+			t.Fatalf("%d: %+v gave way to party %d, want %+v", n, out, party, want)
+		}
+		held = append(slices.DeleteFunc(held, func(x *Place[int, int]) bool { return x == out }), mine)
+		for range r.IntN(3) {
+			i := r.IntN(len(held))
+			p.Leave(held[i])
+			if held = slices.Delete(held, i, i+1); len(held) == 0 {
+				break
+			}
+		}
+	}
+}
+
+// SEC-10: a newcomer must not cost a look at everybody who holds a place.
+func BenchmarkTakeAmongMany(b *testing.B) {
+	const parties = 16_384
+	p := New[int, int](parties, parties/4)
+	for n := range parties {
+		p.Take(n, n)
+	}
+	next := parties
+	for b.Loop() {
+		p.Take(next, next)
+		next++
 	}
 }
