@@ -19,8 +19,7 @@ const (
 	// stacks of C, files that are mapped, and the processes of servers.
 	numerator, denominator = 3, 4
 
-	most  = 4 << 30 // no more than that for yaya alone, however large the machine
-	least = 64 << 20
+	most = 4 << 30 // no more than that for yaya alone, however large the machine
 
 	maxFile = 256 << 10 // bytes of a file of /proc
 )
@@ -47,7 +46,7 @@ func Default(root fs.FS) int64 {
 	if have == math.MaxInt64 {
 		return 0
 	}
-	return max(min(have/denominator*numerator, most), least)
+	return min(have/denominator*numerator, most)
 }
 
 // machine returns the machine's memory, in bytes.
