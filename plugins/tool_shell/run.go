@@ -95,6 +95,7 @@ func (p *Plugin) run(ctx context.Context, s *setting, command string, stdin io.R
 	out := &keeper{progress: progress}
 	_, _ = io.Copy(out, proc.Stdout) // it ends with the tree
 	<-proc.Done()
+	_ = proc.Stdout.Close() // all of it has been read
 	stop()
 	<-fed
 	out.flush()

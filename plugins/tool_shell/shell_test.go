@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -359,5 +360,35 @@ func TestDiagram(t *testing.T) {
 	res, err := w.call(t.Context(), "diagram", map[string]any{"source": "digraph { a -> b }"}, nil)
 	if err != nil || !res.OK || len(res.Artifacts) != 1 || (res.Artifacts[0].MimeType != "image/svg+xml" && res.Artifacts[0].MimeType != "text/vnd.graphviz") {
 		t.Errorf("%+v %v", res, err)
+	}
+}
+
+// Commands leave no descriptor behind, also where the garbage collector comes late.
+func TestNoDescriptorsAreLeft(t *testing.T) {
+	const commands = 8
+	w := newWorld(t)
+	descriptors := func() int {
+		t.Helper()
+		entries, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Skipf("descriptors cannot be counted here: %v", err)
+		}
+		return len(entries)
+	}
+	call := w.dispatcher(&person{})
+	run := func() {
+		t.Helper()
+		if res := call("s", "shell", map[string]any{"command": "echo x"}); !res.OK {
+			t.Fatalf("got %+v", res)
+		}
+	}
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	run() // what stays for all commands is open now
+	before := descriptors()
+	for range commands {
+		run()
+	}
+	if after := descriptors(); after > before {
+		t.Errorf("%d commands left %d descriptors, want 0", commands, after-before)
 	}
 }
