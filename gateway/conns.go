@@ -47,8 +47,8 @@ type conns struct {
 	known     *fair.Shares[string] // by principal
 }
 
-// newConns returns places for that many connections. Behind a proxy all of them come
-// from one address, which is no party.
+// newConns returns places for that many connections. Behind a proxy every connection
+// has the proxy's address, so addresses do not tell parties apart.
 func newConns(total int, proxied bool, log zerolog.Logger) *conns {
 	half := total / 2
 	each := half / 4

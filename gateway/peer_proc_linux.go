@@ -25,7 +25,7 @@ func socketByTable(its, ours *net.TCPAddr) (socketInfo, error) {
 func scanSockets(table string, its, ours *net.TCPAddr) (socketInfo, error) {
 	f, err := os.Open(table) //nolint:forbidigo,gosec // a kernel file
 	if err != nil {
-		return socketInfo{}, errNoSocket // without IPv6 there is no table of it
+		return socketInfo{}, errNoSocket // the table is absent without IPv6
 	}
 	defer func() { _ = f.Close() }()
 	wantLocal, wantRemote := hexAddr(its, table), hexAddr(ours, table)

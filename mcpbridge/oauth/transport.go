@@ -93,7 +93,7 @@ const refreshEarly = 30 * time.Second
 // RoundTrip implements [http.RoundTripper]. Requests to another origin than the
 // server's are sent as they are.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	t.parse.Do(func() { t.origin, _ = url.Parse(t.Server) }) // what is no URL has no origin
+	t.parse.Do(func() { t.origin, _ = url.Parse(t.Server) }) // a Server that is not a URL has no origin
 	if t.origin == nil || req.URL.Scheme != t.origin.Scheme || req.URL.Host != t.origin.Host {
 		return t.Next.RoundTrip(req)
 	}

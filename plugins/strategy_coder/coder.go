@@ -1,8 +1,8 @@
 // Package strategy_coder is the strategy for work on source code (S-32…S-40): it
 // tells the model about the workspace before a turn (AGENTS.md if the folder is
-// trusted, the tree, the symbols, what git says), lets it work, and when it has answered and the workspace has
-// changed, has the verify commands run. When they fail, the model gets to see how,
-// and goes on; a few times.
+// trusted, the tree, the symbols, what git says), lets it work, and when it has
+// answered and the workspace has changed, has the verify commands run. When they fail,
+// the model gets to see how, and goes on; a few times.
 //
 // Settings, below plugin.strategy_coder: system_prompt, auto_verify (true), repairs
 // (3, how often a failed verification is handed back), require_clean (false: refuse to
