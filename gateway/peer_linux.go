@@ -33,7 +33,7 @@ func (s *Server) whoIs(c net.Conn, accepted uint64) identity {
 	case *net.TCPAddr:
 		its, ok := c.RemoteAddr().(*net.TCPAddr)
 		if !ok || !its.IP.IsLoopback() {
-			return identity{}
+			return identity{refused: elsewhere}
 		}
 		found, err := findSocket(its, ours)
 		switch {
@@ -51,7 +51,7 @@ func (s *Server) whoIs(c net.Conn, accepted uint64) identity {
 	case *net.UnixAddr:
 		return s.whoIsUnix(c, accepted)
 	}
-	return identity{}
+	return identity{refused: elsewhere}
 }
 
 // whoIsUnix establishes who has connected to the Unix socket (unix(7),

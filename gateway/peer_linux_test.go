@@ -113,3 +113,30 @@ func BenchmarkWhoIs(b *testing.B) {
 		})
 	}
 }
+
+// end is a connection whose ends have any addresses.
+type end struct {
+	net.Conn
+	ours, its net.Addr
+}
+
+func (e end) LocalAddr() net.Addr  { return e.ours }
+func (e end) RemoteAddr() net.Addr { return e.its }
+
+// An end that is not on this machine, or of which nothing is known, is not the owner's.
+func TestEndsThatCannotBeTheOwner(t *testing.T) {
+	here := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}
+	for name, e := range map[string]end{
+		"another machine":               {nil, here, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 2}},
+		"another machine, IPv6":         {nil, here, &net.TCPAddr{IP: net.ParseIP("2001:db8::1"), Port: 2}},
+		"a peer without an address":     {nil, here, nil},
+		"a peer of another kind":        {nil, here, &net.UDPAddr{IP: here.IP, Port: 2}},
+		"a listener of another kind":    {nil, &net.UDPAddr{IP: here.IP, Port: 1}, here},
+		"a listener without an address": {nil, nil, here},
+		"a listener on a raw IP socket": {nil, &net.IPAddr{IP: here.IP}, here},
+	} {
+		if got, want := new(Server).whoIs(e, bootTicks()), (identity{refused: elsewhere}); got != want {
+			t.Errorf("%s: got %+v, want %+v", name, got, want)
+		}
+	}
+}
