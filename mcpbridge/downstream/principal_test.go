@@ -3,10 +3,12 @@ package downstream_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
@@ -257,6 +259,66 @@ func (tasking) Relay(_ context.Context, _ peer.Peer, _ string, params jsonrpc.Ob
 	return peer.Reply{Result: o}, err
 }
 
+// task sends a request of a client that knows tasks.
+func (r *rig) task(who, method, params string) string {
+	name := ""
+	if method == "tools/call" {
+		name = "srv__t"
+	}
+	h := modern(method, name)
+	h["X-Test-Principal"] = who
+	return r.send("POST", `{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":{`+params+`,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}`, h).body
+}
+
+// The tasks of a server that a principal makes displace its own, and no other's; those
+// that are forgotten are nobody's, also not the owner's.
+func TestTasksAreForgottenByPrincipal(t *testing.T) {
+	var made atomic.Int64
+	reg := new(tool.Registry)
+	reg.Replace("srv", []tool.Provided{{Tool: relay("srv__t", func(context.Context, tool.Call) (tool.Result, error) {
+		return ok(fmt.Sprintf(`{"resultType":"task","status":"working","taskId":"%d"}`, made.Add(1)))
+	})}})
+	router := &peer.Router{Servers: func() []peer.Server { return []peer.Server{tasking{}} }}
+	srv := downstream.New(downstream.Config{Dispatcher: tool.NewDispatcher(tool.DispatcherConfig{Registry: reg}), Registry: reg, Caller: named, Router: router})
+	srv.Remember(16, 4)
+	hs := httptest.NewServer(srv)
+	defer hs.Close()
+	defer srv.Close()
+	r := at(t, hs.URL)
+	for _, c := range []struct {
+		who   string
+		until int64 // the last task of those that it makes
+	}{{"device:a", 2}, {tool.Owner, 8}, {"device:b", 40}, {"device:c", 43}} {
+		for made.Load() < c.until {
+			r.task(c.who, "tools/call", `"name":"srv__t","arguments":{}`)
+		}
+	}
+	for _, c := range []struct {
+		who, id string
+		may     bool
+	}{
+		{"device:a", "srv~1", true},
+		{"device:a", "srv~2", true},
+		{tool.Owner, "srv~1", false},
+		{tool.Owner, "srv~3", true}, // it was forgotten, and is the owner's all the same
+		{tool.Owner, "srv~8", true},
+		{"device:b", "srv~3", false},
+		{"device:b", "srv~40", true},
+		{"device:b", "srv~37", true},
+		{tool.Owner, "srv~40", false},
+		{"device:b", "srv~9", false},
+		{"device:a", "srv~9", false},
+		{tool.Owner, "srv~9", false},
+		{tool.Owner, "srv~36", false},
+		{"device:c", "srv~41", true},
+		{tool.Owner, "srv~before a restart", true},
+	} {
+		if got := r.task(c.who, "tasks/get", `"taskId":"`+c.id+`"`); strings.Contains(got, `"taskId":"`+c.id+`"`) != c.may || strings.Contains(got, "-32602") == c.may {
+			t.Errorf("%s by %s: got %s; want it to be allowed: %v", c.id, c.who, got, c.may)
+		}
+	}
+}
+
 // R7, LD-06: the task of a server is the principal's whose call has become it; whoever
 // else knows its id can neither see nor change nor end it.
 func TestTasksBelongToPrincipals(t *testing.T) {
@@ -270,16 +332,9 @@ func TestTasksBelongToPrincipals(t *testing.T) {
 	defer hs.Close()
 	defer srv.Close()
 	r := at(t, hs.URL)
-	send := func(who, method, params string) string {
-		name := ""
-		if method == "tools/call" {
-			name = "srv__t"
-		}
-		h := modern(method, name)
-		h["X-Test-Principal"] = who
-		return r.send("POST", `{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":{`+params+`,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}`, h).body
-	}
-	if got := send("device:a", "tools/call", `"name":"srv__t","arguments":{}`); !strings.Contains(got, `"taskId":"srv~1"`) {
+	// A server that gives an id again gives it to whoever asks then.
+	r.task("device:b", "tools/call", `"name":"srv__t","arguments":{}`)
+	if got := r.task("device:a", "tools/call", `"name":"srv__t","arguments":{}`); !strings.Contains(got, `"taskId":"srv~1"`) {
 		t.Fatal(got)
 	}
 	for _, c := range []struct {
@@ -293,7 +348,7 @@ func TestTasksBelongToPrincipals(t *testing.T) {
 		{"device:a", "srv~before a restart", false},
 	} {
 		for _, method := range []string{"tasks/get", "tasks/update", "tasks/cancel"} {
-			if got := send(c.who, method, `"taskId":"`+c.id+`"`); strings.Contains(got, `"taskId":"`+c.id+`"`) != c.may || strings.Contains(got, "-32602") == c.may {
+			if got := r.task(c.who, method, `"taskId":"`+c.id+`"`); strings.Contains(got, `"taskId":"`+c.id+`"`) != c.may || strings.Contains(got, "-32602") == c.may {
 				t.Errorf("%s of %s by %s: got %s; want it to be allowed: %v", method, c.id, c.who, got, c.may)
 			}
 		}

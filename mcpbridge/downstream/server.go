@@ -97,7 +97,7 @@ func New(cfg Config) *Server {
 	cfg.Name, cfg.Version = cmp.Or(cfg.Name, "yaya"), cmp.Or(cfg.Version, "0.0.0")
 	info := jsonrpc.AppendString([]byte(`{"name":`), cfg.Name)
 	info = append(jsonrpc.AppendString(append(info, `,"version":`...), cfg.Version), '}')
-	s := &Server{cfg: cfg, info: info, sessions: map[string]*client{}, owned: map[string]int{}, shares: newShares(maxima), streams: map[*stream]struct{}{}, flights: map[string]*flight{}, tasks: map[string]*ownTask{}, made: made{by: map[string]string{}}, profiles: map[string]*profile{}, all: &profile{name: ProfileAll}}
+	s := &Server{cfg: cfg, info: info, sessions: map[string]*client{}, owned: map[string]int{}, shares: newShares(maxima), streams: map[*stream]struct{}{}, flights: map[string]*flight{}, tasks: map[string]*ownTask{}, made: newMade(maxMade, maxMadeEach), profiles: map[string]*profile{}, all: &profile{name: ProfileAll}}
 	s.life, s.cancel = context.WithCancel(context.Background())
 	s.unhook = cfg.Router.Listen(s)
 	if cfg.Watch != nil {

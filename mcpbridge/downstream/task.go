@@ -78,46 +78,6 @@ func (s *Server) task(ctx context.Context, x *exchange) ([]byte, error) {
 	return nil, unknown
 }
 
-// made remembers whose calls have become tasks of servers: a task is its principal's,
-// whoever else learns its id. The oldest are forgotten.
-type made struct {
-	by    map[string]string // principals by the id that clients know
-	order []string
-}
-
-const maxMade = 4096
-
-// hasMade notes that a client's call has become a task of a server.
-func (s *Server) hasMade(x *exchange, server string, o jsonrpc.Object) {
-	own, ok := o.String("taskId")
-	if !ok {
-		return
-	}
-	id := server + taskSeparator + own
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, known := s.made.by[id]; !known {
-		s.made.order = append(s.made.order, id)
-	}
-	s.made.by[id] = x.caller.Principal
-	if len(s.made.order) > maxMade {
-		delete(s.made.by, s.made.order[0])
-		s.made.order = s.made.order[1:]
-	}
-}
-
-// ownsTask reports whether a task of a server is a client's. One that is not remembered, of
-// before a restart, is the owner's alone.
-func (s *Server) ownsTask(x *exchange, id string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	by, known := s.made.by[id]
-	if !known {
-		by = tool.Owner
-	}
-	return by == x.caller.Principal
-}
-
 // renameTask gives the task in a result the id that clients know it by.
 func renameTask(server string, o jsonrpc.Object) []byte {
 	id, ok := o.String("taskId")
