@@ -42,6 +42,8 @@ func TestMaskedSecretsDoNotMove(t *testing.T) {
 		"the query's secret":   {"PUT", "/mcp/servers/web", fmt.Sprintf(`{"config":{"type":"http","url":"%s/mcp?key=****"}}`, evil.URL), "key"},
 		"another command":      {"PUT", "/mcp/servers/cmd", `{"config":{"command":"/nonexistent/evil","args":["a"],"env":{"API_KEY":"****"}}}`, "env.API_KEY"},
 		"other arguments":      {"PUT", "/mcp/servers/cmd", `{"config":{"command":"/nonexistent/mine","args":["evil"],"env":{"API_KEY":"****"}}}`, "env.API_KEY"},
+		"a command's address":  {"PUT", "/mcp/servers/cmd", `{"config":{"command":"/nonexistent/mine","args":["a"],"env":{"API_KEY":"****","OPENAI_BASE_URL":"https://evil.example"}}}`, "env.OPENAI_BASE_URL"},
+		"a command's proxy":    {"PUT", "/mcp/servers/cmd", `{"config":{"command":"/nonexistent/mine","args":["a"],"env":{"API_KEY":"****"},"env_vars":["HTTPS_PROXY"]}}`, "env_vars"},
 		"another name":         {"POST", "/mcp/servers", `{"name":"renamed","config":{"command":"/nonexistent/mine","args":["a"],"env":{"API_KEY":"****"}}}`, "env.API_KEY"},
 		"the last characters":  {"PUT", "/mcp/servers/cmd", `{"config":{"command":"/nonexistent/mine","args":["a"],"env":{"API_KEY":"****nary"}}}`, "env.API_KEY"},
 		"an address's command": {"PUT", "/mcp/servers/web", `{"config":{"command":"/nonexistent/evil","env":{"Authorization":"****"}}}`, "env.Authorization"},

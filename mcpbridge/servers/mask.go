@@ -127,8 +127,8 @@ func (u parts) place() string {
 
 // Unmask returns the server with its masked values replaced by those that old has at
 // the same place. A secret stays with what it was entered for: it is an error if the
-// server is to be another program or at another address than old, or if old has no
-// such secret. The zero server has none.
+// server is to be another program, with other variables or at another address than old,
+// or if old has no such secret. The zero server has none.
 func (s Server) Unmask(old Server) (Server, error) {
 	if old.Transport == "" {
 		return s, s.checkMasks()
@@ -150,10 +150,10 @@ func (s Server) Unmask(old Server) (Server, error) {
 }
 
 // moved names what makes the server another one than old, "" if it is the same as far
-// as secrets go: what is run, or where requests and credentials are sent.
+// as secrets go: what is run and with which variables, or where requests and
+// credentials are sent.
 func (s Server) moved(old Server) string {
 	if s.Transport == Stdio || old.Transport == Stdio {
-		path, before := unmaskAll(s.Env, old.Env)["PATH"], old.Env["PATH"]
 		switch {
 		case s.Transport != old.Transport:
 			return "type"
@@ -165,10 +165,10 @@ func (s Server) moved(old Server) string {
 			return "cwd"
 		case s.EnvFile != old.EnvFile:
 			return "envFile"
-		case path != before:
-			return "env.PATH"
+		case !slices.Equal(s.PassEnv, old.PassEnv):
+			return "env_vars"
 		}
-		return ""
+		return movedVariable(s.Env, old.Env)
 	}
 	if cutURL(s.URL).place() != cutURL(old.URL).place() {
 		return "url"
@@ -185,6 +185,22 @@ func (s Server) moved(old Server) string {
 		return "oauth.issuer"
 	case (masked.Is(now.ClientSecret) || masked.Is(now.IdPSecret)) && now.IdPIssuer != was.IdPIssuer:
 		return "oauth.idpIssuer"
+	}
+	return ""
+}
+
+// movedVariable names a variable that is another one than before, "" if none is. Any
+// counts: which of them name a program, an address or a proxy is up to the program.
+func movedVariable(now, old map[string]string) string {
+	for _, k := range slices.Sorted(maps.Keys(now)) {
+		if v, had := old[k]; !masked.Is(now[k]) && (!had || v != now[k]) {
+			return "env." + k
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(old)) {
+		if _, has := now[k]; !has {
+			return "env." + k
+		}
 	}
 	return ""
 }

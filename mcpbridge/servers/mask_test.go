@@ -21,6 +21,11 @@ const (
 	maskHTTP  = `{"type":"http","url":"https://canary:canary@example.com/mcp?key=canary-abcdef&x=1&canary","headers":{"Authorization":"Bearer canary"},"oauth":{"clientId":"id","clientSecret":"canary-secret-1","issuer":"https://as","idpClientSecret":"canary-idp","idpIssuer":"https://idp"}}`
 )
 
+// sameStdio is maskStdio with other variables and more settings.
+func sameStdio(env, more string) string {
+	return `{"command":"npx","args":["-y","pkg"],"cwd":"/w","env":{` + env + `}` + more + `}`
+}
+
 // What is shown has nothing of a secret, and what comes back as it was shown is as it
 // was.
 func TestMask(t *testing.T) {
@@ -67,18 +72,28 @@ func TestMaskedSecretsStayWhereTheyWere(t *testing.T) {
 		want     string // the secret that is there, or
 		refused  string // what the error names
 	}{
-		"another argument of the bridge": {maskStdio, `{"command":"npx","args":["-y","pkg"],"cwd":"/w","env":{"API_KEY":"****","NEW":"other"},"disabled_tools":["x"]}`, `"API_KEY":"sk-canary-123456","NEW":"other"`, ""},
-		"one that is new":                {maskStdio, `{"command":"npx","args":["-y","pkg"],"cwd":"/w","env":{"API_KEY":"rotated","N":"****"}}`, `"API_KEY":"rotated","N":"1canary"`, ""},
+		"another argument of the bridge": {maskStdio, sameStdio(`"API_KEY":"****","HOST":"${HOST}","N":"****","NONE":""`, `,"disabled_tools":["x"]`), `"API_KEY":"sk-canary-123456"`, ""},
+		"all that are secret are new":    {maskStdio, sameStdio(`"API_KEY":"rotated","N":"2"`, ``), `"API_KEY":"rotated","N":"2"`, ""},
+		"the same, entered":              {maskStdio, sameStdio(`"API_KEY":"****","HOST":"${HOST}","N":"1canary","NONE":""`, ``), `"API_KEY":"sk-canary-123456"`, ""},
+		"one that is new":                {maskStdio, sameStdio(`"API_KEY":"rotated","HOST":"${HOST}","N":"****","NONE":""`, ``), "", "env.N is masked, and env.API_KEY"},
+		"address of the command":         {maskStdio, sameStdio(`"API_KEY":"****","HOST":"${HOST}","N":"****","NONE":"","OPENAI_BASE_URL":"https://evil.example"`, ``), "", "env.API_KEY is masked, and env.OPENAI_BASE_URL"},
+		"proxy of the command":           {maskStdio, sameStdio(`"API_KEY":"****","HOST":"${HOST}","HTTPS_PROXY":"http://evil.example","N":"****","NONE":""`, ``), "", "env.HTTPS_PROXY"},
+		"another address":                {maskStdio, sameStdio(`"API_KEY":"****","HOST":"evil.example","N":"****","NONE":""`, ``), "", "env.HOST"},
+		"an address that was empty":      {maskStdio, sameStdio(`"API_KEY":"****","HOST":"${HOST}","N":"****","NONE":"evil.example"`, ``), "", "env.NONE"},
+		"emptied":                        {maskStdio, sameStdio(`"API_KEY":"****","HOST":"","N":"****","NONE":""`, ``), "", "env.HOST"},
+		"one that is removed":            {maskStdio, sameStdio(`"API_KEY":"****","N":"****","NONE":""`, ``), "", "env.HOST"},
+		"a secret that is removed":       {maskStdio, sameStdio(`"API_KEY":"****","HOST":"${HOST}","NONE":""`, ``), "", "env.N"},
+		"a variable that is passed":      {maskStdio, sameStdio(`"API_KEY":"****","HOST":"${HOST}","N":"****","NONE":""`, `,"env_vars":["HTTPS_PROXY"]`), "", "env.API_KEY is masked, and env_vars"},
 		"command":                        {maskStdio, `{"command":"evil","args":["-y","pkg"],"cwd":"/w","env":{"API_KEY":"****"}}`, "", "env.API_KEY is masked, and command"},
 		"args":                           {maskStdio, `{"command":"npx","args":["-y","evil"],"cwd":"/w","env":{"API_KEY":"****"}}`, "", "env.API_KEY is masked, and args"},
 		"fewer args":                     {maskStdio, `{"command":"npx","args":["-y"],"cwd":"/w","env":{"API_KEY":"****"}}`, "", "args"},
 		"folder":                         {maskStdio, `{"command":"npx","args":["-y","pkg"],"cwd":"/evil","env":{"API_KEY":"****"}}`, "", "cwd"},
 		"no folder":                      {maskStdio, `{"command":"npx","args":["-y","pkg"],"env":{"API_KEY":"****"}}`, "", "cwd"},
 		"file of variables":              {maskStdio, `{"command":"npx","args":["-y","pkg"],"cwd":"/w","envFile":"/evil","env":{"API_KEY":"****"}}`, "", "envFile"},
-		"path of the command":            {maskStdio, `{"command":"npx","args":["-y","pkg"],"cwd":"/w","env":{"API_KEY":"****","PATH":"/evil"}}`, "", "env.PATH"},
+		"path of the command":            {maskStdio, `{"command":"npx","args":["-y","pkg"],"cwd":"/w","env":{"API_KEY":"****","HOST":"${HOST}","N":"****","NONE":"","PATH":"/evil"}}`, "", "env.PATH"},
 		"command to address":             {maskStdio, `{"type":"http","url":"https://evil/mcp","headers":{"API_KEY":"****"}}`, "", "headers.API_KEY is masked, and type"},
-		"another variable":               {maskStdio, `{"command":"npx","args":["-y","pkg"],"cwd":"/w","env":{"OTHER":"****"}}`, "", "env.OTHER is masked, and no secret is known"},
-		"one that was empty":             {maskStdio, `{"command":"npx","args":["-y","pkg"],"cwd":"/w","env":{"NONE":"****"}}`, "", "env.NONE"},
+		"another variable":               {maskStdio, `{"command":"npx","args":["-y","pkg"],"cwd":"/w","env":{"API_KEY":"****","HOST":"${HOST}","N":"****","NONE":"","OTHER":"****"}}`, "", "env.OTHER is masked, and no secret is known"},
+		"one that was empty":             {maskStdio, `{"command":"npx","args":["-y","pkg"],"cwd":"/w","env":{"API_KEY":"****","HOST":"${HOST}","N":"****","NONE":"****"}}`, "", "env.NONE"},
 		"a mask in a value":              {maskStdio, `{"command":"npx","args":["-y","pkg"],"cwd":"/w","env":{"API_KEY":"Bearer ****"}}`, "", "env.API_KEY"},
 		"a mask with an end":             {maskStdio, `{"command":"npx","args":["-y","pkg"],"cwd":"/w","env":{"API_KEY":"****3456"}}`, "", "env.API_KEY"},
 		"another command, new secrets":   {maskStdio, `{"command":"other","env":{"API_KEY":"new"}}`, `"API_KEY":"new"`, ""},
