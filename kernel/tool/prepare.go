@@ -86,6 +86,21 @@ func change(e *Entry, call Call) (Change, bool) {
 	return c, true
 }
 
+// witness tells of a change that nobody looks at before it is made.
+func (d *Dispatcher) witness(e *Entry, call Call) (Result, bool) {
+	if d.cfg.Unreviewed == nil || call.Origin != OriginLoop {
+		return Result{}, true
+	}
+	c, changes := change(e, call)
+	if !changes {
+		return Result{}, true
+	}
+	if err := d.cfg.Unreviewed(c); err != nil {
+		return Fail(ErrRejected, "denied: %s runs unasked only when it is noted that it may change the workspace, and that failed: %v", e.Def.Name, err), false
+	}
+	return Result{}, true
+}
+
 // prepare has a tool fix what its call will use.
 func (d *Dispatcher) prepare(ctx context.Context, t Preparer, e *Entry, call *Call) (res Result, ok bool) {
 	defer func() {
