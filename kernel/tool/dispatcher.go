@@ -282,6 +282,12 @@ func (d *Dispatcher) invoke(ctx context.Context, e *Entry, call Call) Result {
 		res, err := guarded(ctx, e.Tool, call)
 		return d.settle(ctx, e, res, err)
 	}
+	return d.detached(ctx, e, call)
+}
+
+// detached runs a tool on a goroutine of its own. In invoke, the goroutine's closure
+// would move every call to the heap.
+func (d *Dispatcher) detached(ctx context.Context, e *Entry, call Call) Result {
 	if !d.begin() {
 		return Fail(ErrCancelled, "yaya is shutting down")
 	}
