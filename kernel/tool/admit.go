@@ -7,6 +7,15 @@ import (
 	"fmt"
 )
 
+// known refuses calls that do not say who makes them.
+func (d *Dispatcher) known(e *Entry, call *Call) (Result, bool) {
+	if call.Caller.Principal != "" {
+		return Result{}, true
+	}
+	d.cfg.Log.Error().Str("tool", e.Def.Identity.String()).Str("origin", string(call.Origin)).Msg("a tool call was refused: it does not say who makes it")
+	return Fail(ErrRejected, "denied: it is not established who calls %s", e.Def.Name), false
+}
+
 // admit asks the gate about a tool that works in the session's folder.
 func (d *Dispatcher) admit(ctx context.Context, e *Entry, call Call) (Result, bool) {
 	if !e.Def.InFolder {
@@ -18,37 +27,35 @@ func (d *Dispatcher) admit(ctx context.Context, e *Entry, call Call) (Result, bo
 	if gate == nil {
 		return Result{}, true
 	}
+	// Nobody is asked about a folder for a call that a rule denies anyway.
+	v := d.decide(ctx, call, e.Def)
+	if _, agreed := e.Tool.(PreApproved); agreed && v.Decision == Deny { // perhaps; that is known later
+		v = d.decide(ctx, call, agreedTo(e.Def))
+	}
+	if v.Decision == Deny {
+		return denied(e, v), false
+	}
 	return unapproved(e.Def.Name, gate.Admit(ctx, call, e.Def))
 }
 
 // permit asks hooks, policy and, if need be, a person; approved tells that one agreed.
 func (d *Dispatcher) permit(ctx context.Context, e *Entry, call Call) (res Result, approved, ok bool) {
-	if call.Caller.Principal == "" {
-		d.cfg.Log.Error().Str("tool", e.Def.Identity.String()).Str("origin", string(call.Origin)).Msg("a tool call was refused: it does not say who makes it")
-		return Fail(ErrRejected, "denied: it is not established who calls %s", e.Def.Name), false, false
-	}
 	d.mu.Lock()
 	hooks := d.hooks
 	d.mu.Unlock()
 	strictest := Verdict{}
-	weigh := func(who string, v Verdict, err error) {
-		if err != nil {
-			v = Verdict{Deny, fmt.Sprintf("%s failed: %v", who, err)}
-		}
-		if v.Decision > strictest.Decision {
+	for _, h := range hooks {
+		if v := callHook(ctx, h, call, e.Def); v.Decision > strictest.Decision {
 			strictest = v
 		}
 	}
 	def := e.Def
 	if p, ok := e.Tool.(PreApproved); ok && p.PreApproved(call) {
-		def.Kind, def.RequiresApproval = KindRead, false
+		def = agreedTo(def)
 	}
-	for _, h := range hooks {
-		v, err := callHook(ctx, h, call, e.Def)
-		weigh("a permission hook", v, err)
+	if v := d.decide(ctx, call, def); v.Decision > strictest.Decision {
+		strictest = v
 	}
-	v, err := d.cfg.Policy.Decide(ctx, call, def)
-	weigh("the policy", v, err)
 
 	switch strictest.Decision {
 	case Allow:
@@ -58,16 +65,40 @@ func (d *Dispatcher) permit(ctx context.Context, e *Entry, call Call) (res Resul
 		return res, ok, ok
 	case Deny, Abstain:
 	}
-	return Fail(ErrRejected, "denied: %s", cmp.Or(strictest.Reason, "the policy does not allow "+e.Def.Name)), false, false
+	return denied(e, strictest), false, false
 }
 
-func callHook(ctx context.Context, h Hook, call Call, def Definition) (v Verdict, err error) {
+func denied(e *Entry, v Verdict) Result {
+	return Fail(ErrRejected, "denied: %s", cmp.Or(v.Reason, "the policy does not allow "+e.Def.Name))
+}
+
+// agreedTo is how the policy sees a tool whose call was agreed to in advance.
+func agreedTo(def Definition) Definition {
+	def.Kind, def.RequiresApproval = KindRead, false
+	return def
+}
+
+// decide asks the policy. Its error denies.
+func (d *Dispatcher) decide(ctx context.Context, call Call, def Definition) Verdict {
+	v, err := d.cfg.Policy.Decide(ctx, call, def)
+	if err != nil {
+		return Verdict{Deny, fmt.Sprintf("the policy failed: %v", err)}
+	}
+	return v
+}
+
+// callHook asks a hook. Its error denies, and so does its panic.
+func callHook(ctx context.Context, h Hook, call Call, def Definition) (v Verdict) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("panic: %v", r)
+			v = Verdict{Deny, fmt.Sprintf("a permission hook failed: panic: %v", r)}
 		}
 	}()
-	return h.PreToolCall(ctx, call, def)
+	v, err := h.PreToolCall(ctx, call, def)
+	if err != nil {
+		return Verdict{Deny, fmt.Sprintf("a permission hook failed: %v", err)}
+	}
+	return v
 }
 
 func (d *Dispatcher) ask(ctx context.Context, e *Entry, call Call) (Result, bool) {

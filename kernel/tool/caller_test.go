@@ -1,6 +1,8 @@
 package tool_test
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -13,19 +15,78 @@ import (
 func TestNobodyCallsNothing(t *testing.T) {
 	for _, origin := range []tool.Origin{tool.OriginLoop, tool.OriginMCP, tool.OriginCLI, tool.OriginWire, tool.OriginAPI} {
 		var runs atomic.Int32
-		d, reg := setup(t, tool.DispatcherConfig{}, echo(t, tool.Definition{Kind: tool.KindRead}, &runs))
+		d, reg := setup(t, tool.DispatcherConfig{}, echo(t, tool.Definition{Kind: tool.KindRead, InFolder: true}, &runs))
+		var asked gatekeeper
+		d.SetGate(&asked)
 		call := tool.Call{ID: "c", Name: "echo", Args: []byte(`{"text":"x"}`), SessionID: "s", Origin: origin}
 		if res := d.Call(t.Context(), reg.Snapshot(), call); res.ErrorKind != tool.ErrRejected || !strings.Contains(res.Text(), "not established who") {
 			t.Errorf("%s: got %s %q, want a refusal", origin, res.ErrorKind, res.Text())
 		}
-		if runs.Load() != 0 {
-			t.Errorf("%s: the tool ran", origin)
+		if runs.Load() != 0 || len(asked) != 0 {
+			t.Errorf("%s: the tool ran %d times, and the gate was asked about %q, want neither", origin, runs.Load(), asked)
 		}
 		call.Caller = tool.Caller{Principal: "device:phone"}
 		if res := d.Call(t.Context(), reg.Snapshot(), call); !res.OK {
 			t.Errorf("%s: somebody's call: %s", origin, res.Text())
 		}
 	}
+}
+
+// gatekeeper admits every call, and notes which it was asked about.
+type gatekeeper []string
+
+func (g *gatekeeper) Admit(_ context.Context, _ tool.Call, def tool.Definition) error {
+	*g = append(*g, def.Name)
+	return nil
+}
+
+type rule func(tool.Definition) (tool.Verdict, error)
+
+func (r rule) Decide(_ context.Context, _ tool.Call, def tool.Definition) (tool.Verdict, error) {
+	return r(def)
+}
+
+// A call that the rules deny is refused before anybody is asked whether its folder is
+// trusted. Of a call that was agreed to in advance, rules about what it would otherwise
+// be say nothing.
+func TestNobodyIsAskedAboutWhatIsDenied(t *testing.T) {
+	for name, tt := range map[string]struct {
+		rule     rule
+		prepares bool
+		asked    int
+		runs     bool
+	}{
+		"allowed":                    {func(tool.Definition) (tool.Verdict, error) { return tool.Verdict{Decision: tool.Allow}, nil }, false, 1, true},
+		"denied":                     {func(tool.Definition) (tool.Verdict, error) { return tool.Verdict{Decision: tool.Deny}, nil }, false, 0, false},
+		"denied, agreed to":          {func(tool.Definition) (tool.Verdict, error) { return tool.Verdict{Decision: tool.Deny}, nil }, true, 0, false},
+		"rules that cannot be read":  {func(tool.Definition) (tool.Verdict, error) { return tool.Verdict{}, errors.New("damaged") }, false, 0, false},
+		"its kind denied":            {noExec, false, 0, false},
+		"its kind denied, agreed to": {noExec, true, 1, true},
+	} {
+		ran := false
+		r := rawTool("x", func(context.Context, tool.Call) (tool.Result, error) {
+			ran = true
+			return tool.OK("ok"), nil
+		})
+		r.def.Kind, r.def.InFolder = tool.KindExec, true
+		var tl tool.Tool = r
+		if tt.prepares {
+			tl = &planned{raw: r, agreed: true, prepare: func() (*tool.Prepared, error) { return &tool.Prepared{Run: "plan"}, nil }}
+		}
+		d, reg := setup(t, tool.DispatcherConfig{Policy: tt.rule}, tl)
+		var asked gatekeeper
+		d.SetGate(&asked)
+		if res := call(d, reg, "x", `{}`); len(asked) != tt.asked || ran != tt.runs || res.OK != tt.runs {
+			t.Errorf("%s: asked about %q, ran %v, %+v; want %d questions, ran %v", name, asked, ran, res, tt.asked, tt.runs)
+		}
+	}
+}
+
+func noExec(def tool.Definition) (tool.Verdict, error) {
+	if def.Kind == tool.KindExec {
+		return tool.Verdict{Decision: tool.Deny, Reason: "nothing is run"}, nil
+	}
+	return tool.Verdict{Decision: tool.Allow}, nil
 }
 
 // MIS-7: patterns of principals cover what they say and no more; a slash is a

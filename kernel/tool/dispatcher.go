@@ -198,6 +198,9 @@ func (d *Dispatcher) finish(call Call, def Definition, res Result, start time.Ti
 }
 
 func (d *Dispatcher) run(ctx context.Context, e *Entry, call Call) Result {
+	if res, ok := d.known(e, &call); !ok {
+		return res
+	}
 	if res, ok := d.check(e, &call); !ok {
 		return res
 	}
