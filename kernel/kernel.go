@@ -46,7 +46,7 @@ type Config struct {
 	Observer  tool.Observer // sees every tool call
 	// Unreviewed is told of changes that no person has agreed to; see
 	// [tool.DispatcherConfig].
-	Unreviewed func(tool.Change) error
+	Unreviewed func(tool.Change) (ended func() error, err error)
 	// Approver answers asks instead of the people that adapters reach.
 	Approver func(*approval.Runtime) tool.Approver
 	// Asker returns how to ask whoever makes a call; see [approval.Config].

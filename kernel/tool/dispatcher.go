@@ -79,8 +79,9 @@ type DispatcherConfig struct {
 	Observer  Observer // default: none
 	Artifacts *Store   // default: what is cut off a result is gone, and says so
 	// Unreviewed is told of a call of an agent before it runs that may change the
-	// workspace although no person has agreed to it. Its error denies the call.
-	Unreviewed func(Change) error
+	// workspace although no person has agreed to it. Its error denies the call. What it
+	// returns is called when the tool has ended, which may be later than the call.
+	Unreviewed func(Change) (ended func() error, err error)
 	// Agent says which agent drives a session: who makes the calls that come over
 	// the bus. Required by Serve.
 	Agent func(session string) Caller
@@ -222,8 +223,9 @@ func (d *Dispatcher) run(ctx context.Context, e *Entry, call Call) Result {
 	if call.Prepared != nil {
 		call.Prepared.Approved = approved
 	}
+	var ended func()
 	if !approved {
-		if res, ok := d.witness(e, call); !ok {
+		if ended, res, ok = d.witness(e, call); !ok {
 			return res
 		}
 	}
@@ -233,7 +235,7 @@ func (d *Dispatcher) run(ctx context.Context, e *Entry, call Call) Result {
 		ctx, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
 	}
-	res = d.invoke(ctx, e, call)
+	res = d.invoke(ctx, e, call, ended)
 	if call.Native != nil && res.Native != nil {
 		return res
 	}
@@ -279,19 +281,23 @@ func invalid(name string, vs []Violation) Result {
 }
 
 // invoke runs the tool. A tool that does not promise to obey its context gets a
-// goroutine, so that a deadline is a deadline.
-func (d *Dispatcher) invoke(ctx context.Context, e *Entry, call Call) Result {
+// goroutine, so that a deadline is a deadline. When the tool has ended it calls ended,
+// which may be nil.
+func (d *Dispatcher) invoke(ctx context.Context, e *Entry, call Call, ended func()) Result {
 	if _, ok := e.Tool.(Obedient); ok {
-		res, err := guarded(ctx, e.Tool, call)
+		res, err := guarded(ctx, e.Tool, call, ended)
 		return d.settle(ctx, e, res, err)
 	}
-	return d.detached(ctx, e, call)
+	return d.detached(ctx, e, call, ended)
 }
 
 // detached runs a tool on a goroutine of its own. In invoke, the goroutine's closure
 // would move every call to the heap.
-func (d *Dispatcher) detached(ctx context.Context, e *Entry, call Call) Result {
+func (d *Dispatcher) detached(ctx context.Context, e *Entry, call Call, ended func()) Result {
 	if !d.begin() {
+		if ended != nil {
+			ended()
+		}
 		return Fail(ErrCancelled, "yaya is shutting down")
 	}
 	// The tool may outlast the call, and the caller may reuse its memory then.
@@ -320,7 +326,7 @@ func (d *Dispatcher) detached(ctx context.Context, e *Entry, call Call) Result {
 	done := make(chan outcome, 1)
 	go func() {
 		defer d.work.Done()
-		res, err := guarded(ctx, e.Tool, call)
+		res, err := guarded(ctx, e.Tool, call, ended)
 		done <- outcome{res, err}
 	}()
 	select {
@@ -339,10 +345,13 @@ type crash struct {
 
 func (c *crash) Error() string { return fmt.Sprintf("panic: %v", c.value) }
 
-func guarded(ctx context.Context, t Tool, call Call) (res Result, err error) {
+func guarded(ctx context.Context, t Tool, call Call, ended func()) (res Result, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = &crash{r, debug.Stack()}
+		}
+		if ended != nil {
+			ended()
 		}
 	}()
 	return t.Invoke(ctx, call)

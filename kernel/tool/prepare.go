@@ -86,19 +86,24 @@ func change(e *Entry, call Call) (Change, bool) {
 	return c, true
 }
 
-// witness tells of a change that nobody looks at before it is made.
-func (d *Dispatcher) witness(e *Entry, call Call) (Result, bool) {
+// witness tells of a change that nobody looks at before it is made, and when it is over.
+func (d *Dispatcher) witness(e *Entry, call Call) (ended func(), res Result, ok bool) {
 	if d.cfg.Unreviewed == nil || call.Origin != OriginLoop {
-		return Result{}, true
+		return nil, Result{}, true
 	}
 	c, changes := change(e, call)
 	if !changes {
-		return Result{}, true
+		return nil, Result{}, true
 	}
-	if err := d.cfg.Unreviewed(c); err != nil {
-		return Fail(ErrRejected, "denied: %s runs unasked only when it is noted that it may change the workspace, and that failed: %v", e.Def.Name, err), false
+	over, err := d.cfg.Unreviewed(c)
+	if err != nil {
+		return nil, Fail(ErrRejected, "denied: %s runs unasked only when it is noted that it may change the workspace, and that failed: %v", e.Def.Name, err), false
 	}
-	return Result{}, true
+	return func() {
+		if err := over(); err != nil {
+			d.cfg.Log.Error().Err(err).Str("tool", c.Tool).Str("session", c.SessionID).Msg("it could not be noted that a call that may have changed the workspace has ended")
+		}
+	}, Result{}, true
 }
 
 // prepare has a tool fix what its call will use.

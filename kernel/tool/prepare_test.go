@@ -1,12 +1,18 @@
 package tool_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
 
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
@@ -166,14 +172,14 @@ func TestUnreviewedChanges(t *testing.T) {
 		} else if err := reg.Register(tl); err != nil {
 			t.Fatal(err)
 		}
-		cfg := tool.DispatcherConfig{Registry: reg, Policy: allow{}, Approver: asker(func(tool.Call) error { return nil }), Unreviewed: func(c tool.Change) error {
+		cfg := tool.DispatcherConfig{Registry: reg, Policy: allow{}, Approver: asker(func(tool.Call) error { return nil }), Unreviewed: func(c tool.Change) (func() error, error) {
 			if ran || c.SessionID != "s" || c.Tool != "x" {
 				t.Errorf("%s: told of %+v, after it ran: %v", name, c, ran)
 			}
 			if told = fmt.Sprint(c.Paths); c.Any {
 				told = any
 			}
-			return tt.fail
+			return func() error { return nil }, tt.fail
 		}}
 		if tt.ask {
 			cfg.Policy = nil
@@ -190,5 +196,70 @@ func TestUnreviewedChanges(t *testing.T) {
 		if err := d.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// SEC-7: who keeps count is told once more when the tool has ended, however that was, and
+// not before; what goes wrong then is logged.
+func TestUnreviewedChangesEnd(t *testing.T) {
+	for name, tt := range map[string]struct {
+		run      func(context.Context) error
+		obedient bool
+		closed   bool
+		fail     error
+		kind     tool.ErrorKind
+		want     string
+	}{
+		"it ends":              {run: func(context.Context) error { return nil }, want: "noted, began, ended, noted"},
+		"it ends, obedient":    {run: func(context.Context) error { return nil }, obedient: true, want: "noted, began, ended, noted"},
+		"it fails":             {run: func(context.Context) error { return errors.New("no") }, obedient: true, kind: tool.ErrInternal, want: "noted, began, ended, noted"},
+		"it panics":            {run: func(context.Context) error { panic("x") }, kind: tool.ErrCrashed, want: "noted, began, ended, noted"},
+		"it panics, obedient":  {run: func(context.Context) error { panic("x") }, obedient: true, kind: tool.ErrCrashed, want: "noted, began, ended, noted"},
+		"it outlasts its time": {run: func(context.Context) error { time.Sleep(time.Hour); return nil }, kind: tool.ErrTimeout, want: "noted, began, result, ended, noted"},
+		"it does not begin":    {run: func(context.Context) error { return nil }, closed: true, kind: tool.ErrCancelled, want: "noted, noted"},
+		"it cannot be noted":   {run: func(context.Context) error { return nil }, fail: errors.New("the disk is full"), want: "noted, began, ended, noted"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
+			var log []string
+			note := func(what string) {
+				mu.Lock()
+				defer mu.Unlock()
+				log = append(log, what)
+			}
+			r := rawTool("x", func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+				note("began")
+				defer note("ended")
+				return tool.OK("ok"), tt.run(ctx)
+			})
+			r.def.Kind = tool.KindWrite
+			var tl tool.Tool = r
+			if tt.obedient {
+				tl = &obedient{r}
+			}
+			var errs bytes.Buffer
+			d, reg := setup(t, tool.DispatcherConfig{Policy: allow{}, Log: zerolog.New(&errs), Unreviewed: func(tool.Change) (func() error, error) {
+				note("noted")
+				return func() error { note("noted"); return tt.fail }, nil
+			}}, tl)
+			if tt.closed {
+				if err := d.Close(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			res := call(d, reg, "x", `{}`)
+			if res.ErrorKind == tool.ErrTimeout {
+				note("result")
+			}
+			if err := d.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Join(log, ", "); got != tt.want || res.ErrorKind != tt.kind {
+				t.Errorf("%s: %s, kind %q; want %s, kind %q", name, got, res.ErrorKind, tt.want, tt.kind)
+			}
+			if got := strings.Contains(errs.String(), "the disk is full"); got != (tt.fail != nil) {
+				t.Errorf("%s: logged %s", name, errs.String())
+			}
+		})
 	}
 }

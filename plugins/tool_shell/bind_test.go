@@ -60,6 +60,15 @@ func (w *world) dispatcher(a tool.Approver, more ...tool.Tool) func(session, nam
 	}
 }
 
+// unreviewed notes a change that is over.
+func (w *world) unreviewed(c tool.Change) error {
+	ended, err := w.p.Unreviewed(c)
+	if err != nil {
+		return err
+	}
+	return ended()
+}
+
 func must(t *testing.T, errs ...error) {
 	t.Helper()
 	for _, err := range errs {

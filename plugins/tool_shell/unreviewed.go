@@ -36,7 +36,13 @@ const (
 type marks struct {
 	data *os.Root
 	mu   sync.Mutex // of this process; the lock file is for others
+	// open counts the calls that may be changing a folder now, and those of which it
+	// could not be noted that they had. What a person agrees to does not cover them.
+	open map[source]int
 }
+
+// source is where changes come from: a tool, in a folder.
+type source struct{ dir, tool string }
 
 // record is the file.
 type record struct {
@@ -54,6 +60,7 @@ type folder struct {
 type unseen struct {
 	seq     uint64
 	folders map[string]*folder
+	open    []string // tools that may be changing them
 }
 
 // files returns the paths of changed files: relative to dir where they lie in it.
@@ -72,8 +79,9 @@ func (u *unseen) files(dir string) (out []string) {
 	return out
 }
 
-// tools returns the names of tools that may have changed any file.
-func (u *unseen) tools() (out []string) {
+// tools returns the names of tools that may have changed any file, or still may.
+func (u *unseen) tools() []string {
+	out := slices.Clone(u.open)
 	for _, f := range u.folders {
 		out = slices.AppendSeq(out, maps.Keys(f.Tools))
 	}
@@ -81,14 +89,39 @@ func (u *unseen) tools() (out []string) {
 	return slices.Compact(out)
 }
 
-// Unreviewed notes a change that no person has agreed to, before it is made: until a
-// person has, verify is asked about in that folder, by whatever session.
-func (p *Plugin) Unreviewed(c tool.Change) error {
+// Unreviewed notes a change that no person has agreed to, before it is made and again
+// when it is over: until a person has, verify is asked about in that folder, by whatever
+// session. Between the two it is asked about whatever a person agrees to.
+func (p *Plugin) Unreviewed(c tool.Change) (ended func() error, err error) {
 	dir, err := p.cfg.Folder(c.SessionID)
 	if err != nil {
-		return nil //nolint:nilerr // a session without a workspace changes none
+		return func() error { return nil }, nil //nolint:nilerr // a session without a workspace changes none
 	}
-	return p.marks.note(canonical(dir), c)
+	dir = canonical(dir)
+	from := source{dir, c.Tool}
+	p.marks.count(from, 1)
+	if err := p.marks.note(dir, c); err != nil {
+		p.marks.count(from, -1)
+		return nil, err
+	}
+	return func() error {
+		if err := p.marks.note(dir, c); err != nil {
+			return fmt.Errorf("verify is asked about in %s until yaya is started again: %w", dir, err)
+		}
+		p.marks.count(from, -1)
+		return nil
+	}, nil
+}
+
+func (m *marks) count(from source, n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.open == nil {
+		m.open = map[source]int{}
+	}
+	if m.open[from] += n; m.open[from] == 0 {
+		delete(m.open, from)
+	}
 }
 
 // canonical is a folder's path without links.
@@ -155,6 +188,11 @@ func (m *marks) of(dir string) (*unseen, error) {
 	for at, f := range r.Folders {
 		if within(at, dir) || within(dir, at) {
 			u.folders[at] = f
+		}
+	}
+	for from := range m.open {
+		if within(from.dir, dir) || within(dir, from.dir) {
+			u.open = append(u.open, from.tool)
 		}
 	}
 	return u, nil

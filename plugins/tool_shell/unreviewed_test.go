@@ -1,11 +1,14 @@
 package tool_shell_test
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/yaya-ai/yaya/internal/proc"
@@ -96,7 +99,7 @@ func TestUnseenChangesAreRemembered(t *testing.T) {
 	delete(w.c.config, "verify")
 	// A change while the question stands is not agreed to.
 	p.do = func() error {
-		return w.p.Unreviewed(tool.Change{SessionID: "s", Tool: "apply_patch", Paths: []string{"check.sh"}})
+		return w.unreviewed(tool.Change{SessionID: "s", Tool: "apply_patch", Paths: []string{"check.sh"}})
 	}
 	asks("agreed to", "s", 1)
 	p.do = nil
@@ -116,6 +119,87 @@ func TestUnseenChangesAreRemembered(t *testing.T) {
 	asks("then", "s", 0)
 }
 
+// writer is a tool that a rule allows, and that writes when it is told to.
+type writer struct{ began, write chan struct{} }
+
+func (writer) Definition() tool.Definition {
+	return tool.Definition{Name: "writer", Kind: tool.KindWrite, InputSchema: json.RawMessage(`{"type":"object"}`)}
+}
+
+func (writer) PreApproved(tool.Call) bool { return true }
+
+func (t writer) Invoke(context.Context, tool.Call) (tool.Result, error) {
+	close(t.began)
+	<-t.write
+	return tool.OK("written"), nil
+}
+
+// SEC-7: what a person agrees to while a call runs does not cover what that call does
+// afterwards: verify is asked about while it runs, and once more when it has ended.
+func TestChangesThatComeAfterTheAnswer(t *testing.T) {
+	for name, tt := range map[string]struct {
+		atEnd func(t *testing.T, folders string) (repair func())
+		after int // how often verify is asked about, of three calls
+	}{
+		"it ends":         {func(*testing.T, string) func() { return func() {} }, 1},
+		"it is not noted": {spoiled, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, p, _ := reviewed(t, `"auto"`)
+			slow := writer{make(chan struct{}), make(chan struct{})}
+			call := w.dispatcher(p, slow)
+			w.agree()
+			var running sync.WaitGroup
+			running.Go(func() { call("s", "writer", nil) })
+			<-slow.began
+			for n := range 2 {
+				if res := call("s", "verify", nil); !res.OK || len(p.asked) != n+1 || !strings.Contains(p.asked[n], `"changed_by":["writer"]`) {
+					t.Errorf("while it runs: asked %q, got %+v", p.asked, res)
+				}
+			}
+			repair := tt.atEnd(t, filepath.Join(w.data, "folders"))
+			close(slow.write)
+			running.Wait()
+			repair()
+			p.asked = nil
+			for range 3 {
+				if res := call("other", "verify", nil); !res.OK {
+					t.Errorf("got %+v", res)
+				}
+			}
+			if len(p.asked) != tt.after {
+				t.Errorf("after it: asked %q, want %d", p.asked, tt.after)
+			}
+		})
+	}
+}
+
+// spoiled makes it impossible to note anything, until it is repaired.
+func spoiled(t *testing.T, folders string) (repair func()) {
+	t.Helper()
+	file := filepath.Join(folders, "unreviewed.json")
+	raw, err := os.ReadFile(file)
+	must(t, err, os.WriteFile(file, []byte("{"), 0o600))
+	return func() { must(t, os.WriteFile(file, raw, 0o600)) }
+}
+
+// SEC-7: checks that need no asking when they are prepared are not run after changes that
+// began since.
+func TestChangesBetweenPreparingAndRunning(t *testing.T) {
+	w, _, _ := reviewed(t, `"auto"`)
+	w.agree()
+	c, err := w.prepare(t.Context(), tool.Call{Name: "verify", SessionID: "s", Origin: tool.OriginLoop, Args: json.RawMessage(`{}`)})
+	must(t, err)
+	if !w.c.tools["verify"].(tool.PreApproved).PreApproved(c) {
+		t.Fatal("verify is asked about in a folder without changes")
+	}
+	must(t, w.unreviewed(tool.Change{SessionID: "s", Tool: "files__write", Any: true}))
+	res, err := w.c.tools["verify"].Invoke(t.Context(), c)
+	if err != nil || res.ErrorKind != tool.ErrRejected || !strings.Contains(res.Text(), "files__write") || !strings.Contains(res.Text(), "call verify again") {
+		t.Errorf("got %+v, %v, want a refusal", res, err)
+	}
+}
+
 // S-51: a change that a person has agreed to needs no second look; any other tool that
 // may write is as unseen as a patch; reading is none.
 func TestWhatCountsAsSeen(t *testing.T) {
@@ -129,7 +213,7 @@ func TestWhatCountsAsSeen(t *testing.T) {
 	if call("s", "verify", nil); len(p.asked) != 2 {
 		t.Errorf("verify is asked about after changes that were approved: %q", p.asked)
 	}
-	must(t, w.p.Unreviewed(tool.Change{SessionID: "s", Tool: "files__write", Any: true}))
+	must(t, w.unreviewed(tool.Change{SessionID: "s", Tool: "files__write", Any: true}))
 	if call("s", "verify", nil); len(p.asked) != 3 || !strings.Contains(p.asked[2], `"changed_by":["files__write"]`) {
 		t.Errorf("asked %q, want verify, with the tool's name", p.asked)
 	}
@@ -148,7 +232,7 @@ func TestUnseenChangesFailClosed(t *testing.T) {
 	} {
 		w, p, call := reviewed(t, `"auto"`)
 		w.agree()
-		must(t, w.p.Unreviewed(tool.Change{SessionID: "s", Tool: "t", Any: true}))
+		must(t, w.unreviewed(tool.Change{SessionID: "s", Tool: "t", Any: true}))
 		file := filepath.Join(w.data, "folders", "unreviewed.json")
 		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("%v, want a file for its owner alone", err)
@@ -173,9 +257,9 @@ func TestUnseenChangesAreBounded(t *testing.T) {
 	for n := range 1000 {
 		paths = append(paths, fmt.Sprintf("%d/%s", n, strings.Repeat("x", 400)))
 	}
-	must(t, w.p.Unreviewed(tool.Change{SessionID: "s", Tool: "apply_patch", Paths: paths}))
+	must(t, w.unreviewed(tool.Change{SessionID: "s", Tool: "apply_patch", Paths: paths}))
 	for n := range 100 {
-		must(t, w.p.Unreviewed(tool.Change{SessionID: "s", Tool: fmt.Sprint("t", n), Any: true}))
+		must(t, w.unreviewed(tool.Change{SessionID: "s", Tool: fmt.Sprint("t", n), Any: true}))
 	}
 	if info, err := os.Stat(filepath.Join(w.data, "folders", "unreviewed.json")); err != nil || info.Size() > 64<<10 {
 		t.Errorf("%v, %v bytes", err, info.Size())

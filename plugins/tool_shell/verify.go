@@ -240,11 +240,29 @@ func (p *Plugin) verify(ctx context.Context, call tool.Call, _ struct{}) (tool.R
 // has seen what had changed.
 func (p *Plugin) agreed(ctx context.Context, call tool.Call, c *checks) error {
 	now, err := c.look(ctx)
-	if err = errors.Join(err, differ(c.facts, now)); err != nil || !call.Prepared.Approved || c.since == nil {
+	if err = errors.Join(err, differ(c.facts, now)); err != nil {
 		return err
+	}
+	if !call.Prepared.Approved && c.asks == "" {
+		return p.unchanged(c)
+	}
+	if !call.Prepared.Approved || c.since == nil {
+		return nil
 	}
 	if err := p.marks.clear(c.since); err != nil { // it is asked about again
 		p.c.Log().Warn().Err(err).Str("folder", c.at.root).Msg("it could not be noted that the changes of a folder were approved")
+	}
+	return nil
+}
+
+// unchanged makes sure that checks that nobody was asked about would still not be.
+func (p *Plugin) unchanged(c *checks) error {
+	now, err := p.marks.of(c.at.root)
+	if err != nil {
+		return err
+	}
+	if by := slices.Concat(now.files(c.at.root), now.tools()); len(by) > 0 {
+		return &tool.Failure{Kind: tool.ErrRejected, Err: fmt.Errorf("changes that nobody has looked at came up meanwhile (%.300s): call verify again", strings.Join(by, ", "))}
 	}
 	return nil
 }
