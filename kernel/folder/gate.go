@@ -16,7 +16,7 @@ import (
 )
 
 // TrustTool is the name under which the question whether a folder is trusted is put.
-const TrustTool = "folder_trust"
+const TrustTool = tool.TrustQuestion
 
 // maxSessions bounds the answers that are kept for sessions; beyond it those sessions
 // are asked again.

@@ -142,9 +142,15 @@ type PreApproved interface{ PreApproved(call Call) bool }
 // ApprovalBriefer lets a tool word its own approval prompt (Y-131).
 type ApprovalBriefer interface{ ApprovalBrief(call Call) string }
 
+// TrustQuestion is the name under which the question whether a folder is trusted is put.
+// No tool has it: what asks under that name is yaya itself.
+const TrustQuestion = "folder_trust"
+
 // CheckDefinition reports what makes a definition unfit for registration.
 func CheckDefinition(d Definition) error {
 	switch {
+	case d.Name == TrustQuestion:
+		return fmt.Errorf("tool name %q is reserved: it is how the question about a folder is put", d.Name)
 	case !NamePattern.MatchString(d.Name):
 		return fmt.Errorf("tool name %q does not match %s", d.Name, NamePattern)
 	case len(d.InputSchema) == 0:
