@@ -52,7 +52,6 @@ type world struct {
 	web    *bus.Emitter
 	ledger *ledger
 	ran    int
-	policy *approval.Policy
 
 	mu     sync.Mutex
 	events []event.Event
