@@ -114,7 +114,7 @@ func TestGreediestOfMany(t *testing.T) {
 	}
 }
 
-// SEC-10: a newcomer must not cost a look at everybody who holds a place.
+// A newcomer must not cost a look at everybody who holds a place.
 func BenchmarkTakeAmongMany(b *testing.B) {
 	const parties = 16_384
 	p := New[int, int](parties, parties/4)
