@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -61,7 +63,7 @@ func (g *Guard) Open(dir string) (*Workspace, error) {
 	if err := g.check(root, dir); err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
-	return &Workspace{root, dir}, nil
+	return &Workspace{root: root, dir: dir, ownFiles: sync.OnceValue(g.files)}, nil
 }
 
 // Check tells why a folder cannot be a workspace; nil if it can.
@@ -124,6 +126,34 @@ func (g *Guard) compare(folder *os.File, dir string) error {
 		}
 	}
 	return nil
+}
+
+// maxOwnFiles bounds how many files of yaya's own are told from hard links.
+const maxOwnFiles = 100_000
+
+// files returns what the files in yaya's own folders are: a hard link in a workspace
+// could be one of them under another name.
+func (g *Guard) files() map[inode]bool {
+	out := map[inode]bool{}
+	if g == nil {
+		return out
+	}
+	for _, o := range g.own {
+		_ = filepath.WalkDir(o.Path, func(_ string, d fs.DirEntry, err error) error { // what cannot be walked has no links that can be read
+			if err != nil || len(out) >= maxOwnFiles {
+				return nil //nolint:nilerr // the others count
+			}
+			info, err := d.Info()
+			if err != nil || !info.Mode().IsRegular() {
+				return nil //nolint:nilerr // it is gone
+			}
+			if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Nlink > 1 {
+				out[inode{uint64(st.Dev), st.Ino}] = true //nolint:unconvert // signed on some systems
+			}
+			return nil
+		})
+	}
+	return out
 }
 
 func (g *Guard) inside(dir string, same bool, o Own) error {

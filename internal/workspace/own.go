@@ -31,6 +31,12 @@ func (w *Workspace) isRepository(dir string) bool {
 	return true
 }
 
+// isOwn reports whether a file is one of yaya's own under another name: a hard link.
+func (w *Workspace) isOwn(info fs.FileInfo) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && st.Nlink > 1 && w.ownFiles()[inode{uint64(st.Dev), st.Ino}] //nolint:unconvert // signed on some systems
+}
+
 // isGitConfig reports whether a file is the repository's configuration under another
 // name: a hard link.
 func (w *Workspace) isGitConfig(info fs.FileInfo) bool {

@@ -49,6 +49,8 @@ var (
 type Workspace struct {
 	root *os.Root
 	dir  string
+	// ownFiles are files of yaya's own that have more than one name.
+	ownFiles func() map[inode]bool
 }
 
 // Close closes the folder.
@@ -88,8 +90,12 @@ func (w *Workspace) open(p string) (*os.File, fs.FileInfo, error) {
 		return nil, nil, err
 	}
 	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
+	switch {
+	case err != nil:
+	case !info.Mode().IsRegular():
 		err = ErrIrregular
+	case w.isOwn(info):
+		err = fmt.Errorf("%w: the file is another name for one of them", ErrOwn)
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, f.Close())
