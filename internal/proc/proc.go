@@ -300,7 +300,11 @@ func exitError(cmd *exec.Cmd, err error) error {
 // what it is and where it works can be looked at by its id.
 func (p *Process) Release() error {
 	_, err := p.gate.WriteString("\n")
-	return errors.Join(err, p.gate.Close())
+	cerr := p.gate.Close()
+	if errors.Is(cerr, os.ErrClosed) { // a short program has ended by then, and wait closed it
+		cerr = nil
+	}
+	return errors.Join(err, cerr)
 }
 
 // PID returns the process id, which is also the id of its group.
