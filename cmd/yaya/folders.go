@@ -153,6 +153,7 @@ func (a *app) mayUse(who auth.Principal, dir string) (string, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		a.log.Warn().Err(err).Msg("it cannot be looked up which folders are open to devices")
 	}
+	a.log.Warn().Str("principal", who.Name()).Str("folder", dir).Msg("a session was refused: the folder is not open to devices")
 	// A folder that is not there is refused in the same words: nobody learns which are.
 	return "", fmt.Errorf("the folder %s is not open to other devices: on the machine that yaya runs on, trust it (yaya trust %s) or list a folder above it in workspace.roots", dir, dir)
 }

@@ -283,6 +283,21 @@ func TestBelow(t *testing.T) {
 			t.Errorf("Below(%s) = %v, %v, want %v", name, got, err, c.want)
 		}
 	}
+	other := w.dir
+	w.dir = "/" // another trusted folder, which comes first, is above all
+	w.items = []folder.Item{{Kind: folder.Check, Runs: "first"}}
+	st, err := w.store.Status("/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.store.Trust("/", st.Digest(), "owner"); err != nil {
+		t.Fatal(err)
+	}
+	w.items = []folder.Item{{Kind: folder.Check, Runs: "make test && true"}} // "/" has changed, the other has not
+	w.dir = other
+	if _, got, err := w.store.Below(other+"/sub", nil); err != nil || !got {
+		t.Errorf("Below behind a folder that has changed = %v, %v, want true", got, err)
+	}
 	w.items = nil // the folder has changed: it opens nothing
 	if _, got, err := w.store.Below(w.dir+"/sub", nil); err != nil || got {
 		t.Errorf("Below a folder that has changed = %v, %v, want false", got, err)

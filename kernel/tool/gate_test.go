@@ -1,0 +1,89 @@
+package tool_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/yaya-ai/yaya/kernel/tool"
+)
+
+type gate func(tool.Call) error
+
+func (g gate) Admit(_ context.Context, call tool.Call, _ tool.Definition) error { return g(call) }
+
+// SEC-3: a tool that works in the session's folder runs when the gate admits its call, and
+// other tools do not wait for it.
+func TestGate(t *testing.T) {
+	for name, c := range map[string]struct {
+		inFolder bool
+		gate     tool.Gate
+		asked    int
+		want     string // of the result's brief; "" runs
+	}{
+		"admitted":             {true, gate(func(tool.Call) error { return nil }), 1, ""},
+		"refused":              {true, gate(func(tool.Call) error { return &tool.RejectedError{Feedback: "not there"} }), 1, "rejected: not there"},
+		"unanswered":           {true, gate(func(tool.Call) error { return errors.New("nobody is there") }), 1, "no approval for x: nobody is there"},
+		"of another place":     {false, gate(func(tool.Call) error { return errors.New("not asked") }), 0, ""},
+		"without a gate":       {true, nil, 0, ""},
+		"elsewhere, no gate":   {false, nil, 0, ""},
+		"elsewhere, open gate": {false, gate(func(tool.Call) error { return nil }), 0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ran := false
+			r := rawTool("x", func(context.Context, tool.Call) (tool.Result, error) {
+				ran = true
+				return tool.OK("ok"), nil
+			})
+			r.def.InFolder = c.inFolder
+			reg := new(tool.Registry)
+			if err := reg.Register(r); err != nil {
+				t.Fatal(err)
+			}
+			asked := 0
+			d := tool.NewDispatcher(tool.DispatcherConfig{Registry: reg, Policy: allow{}})
+			if c.gate != nil {
+				d.SetGate(gate(func(call tool.Call) error {
+					asked++
+					if call.SessionID != "s" || ran {
+						t.Errorf("the gate is asked about session %q after the tool ran: %v, want s before", call.SessionID, ran)
+					}
+					return c.gate.Admit(context.Background(), call, tool.Definition{})
+				}))
+			}
+			res := d.Call(t.Context(), reg.Snapshot(), tool.Call{Name: "x", SessionID: "s", Origin: tool.OriginLoop, Caller: tool.LocalOwner})
+			if ran != (c.want == "") || res.OK != ran || !strings.Contains(res.Text(), c.want) || asked != c.asked {
+				t.Errorf("got %+v, ran %v, asked %d times; want %q and %d", res, ran, asked, c.want, c.asked)
+			}
+		})
+	}
+}
+
+// R11: an ask that ends without an answer is a no, whatever ended it.
+func TestUnansweredIsNo(t *testing.T) {
+	for name, err := range map[string]error{"a refusal": &tool.RejectedError{}, "an error": errors.New("the disk is full"), "the end of the call": context.Canceled} {
+		ran := false
+		r := rawTool("x", func(context.Context, tool.Call) (tool.Result, error) {
+			ran = true
+			return tool.OK("ok"), nil
+		})
+		r.def.Kind = tool.KindExec
+		reg := new(tool.Registry)
+		if err := reg.Register(r); err != nil {
+			t.Fatal(err)
+		}
+		d := tool.NewDispatcher(tool.DispatcherConfig{Registry: reg, Approver: asker(func(tool.Call) error { return err })})
+		res := d.Call(t.Context(), reg.Snapshot(), tool.Call{Name: "x", SessionID: "s", Origin: tool.OriginLoop, Caller: tool.LocalOwner})
+		if ran || res.OK || res.ErrorKind != tool.ErrRejected {
+			t.Errorf("%s: got %+v, ran %v, want a rejection", name, res, ran)
+		}
+	}
+}
+
+// No tool has the name of the question about a folder: its asks would be taken for it.
+func TestReservedName(t *testing.T) {
+	if err := new(tool.Registry).Register(rawTool(tool.TrustQuestion, nil)); err == nil || !strings.Contains(err.Error(), "reserved") {
+		t.Errorf("Register(%q) = %v, want that it is reserved", tool.TrustQuestion, err)
+	}
+}
