@@ -253,7 +253,10 @@ func (a *app) asker(c appConfig) func(context.Context, tool.Call, tool.Definitio
 	return func(ctx context.Context, call tool.Call, def tool.Definition, brief string) (approval.Decision, error) {
 		d := approval.Decision{By: "cli"}
 		d.Response = event.ApproveForSession
-		return d, instead.Approve(ctx, call, def, brief)
+		if instead.Approve(ctx, call, def, brief) != nil {
+			return d, errors.New("nobody is there to ask")
+		}
+		return d, nil
 	}
 }
 

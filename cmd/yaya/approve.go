@@ -146,7 +146,7 @@ func approve(c *cobra.Command, g *globals, args []string, yes, asJSON bool) (err
 		return fmt.Errorf("the server %q comes with a folder: trust the folder with yaya trust %s", args[0], own.pending[0].folder.Folder)
 	case len(waiting) == 0 || len(args) == 0:
 		return nil
-	case !yes && !confirm(c.InOrStdin(), w, "Approve this?"):
+	case !yes && !confirm(c.Context(), c.InOrStdin(), w, "Approve this?"):
 		_, err := fmt.Fprintln(w, "Nothing was approved; --yes approves without asking.")
 		return err
 	}

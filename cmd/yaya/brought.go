@@ -84,7 +84,7 @@ func (d *digests) brought(w *workspace.Workspace, all []servers.Server) ([]folde
 		if s.Prefix != nil {
 			runs += fmt.Sprintf(", its tools named %s…", strconv.QuoteToASCII(*s.Prefix))
 		}
-		out = append(out, folder.Item{Kind: folder.Server, Name: s.Name, Runs: fmt.Sprintf("%s (%.12s)", runs, digest), Digest: digest})
+		out = append(out, folder.Item{Kind: folder.Server, Name: s.Name, Runs: fmt.Sprintf("%s (sha256 %.12s)", runs, digest), Digest: digest})
 	}
 	return out, nil
 }

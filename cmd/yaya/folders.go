@@ -65,26 +65,26 @@ func (p paths) folders(data *os.Root, settings *config.Store) (*folder.Store, er
 // explain writes what trusting a folder means, made safe for a terminal.
 func explain(q folder.Question) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Trust the folder %s?\n", whole(q.Folder))
+	fmt.Fprintf(&b, "The folder %s is not trusted.\n", whole(q.Folder))
 	switch {
 	case len(q.Added)+len(q.Removed) > 0:
-		b.WriteString("It was trusted before, and brings something else now:\n")
+		b.WriteString("It was, and brings something else now:\n")
 		for _, i := range q.Removed {
 			fmt.Fprintf(&b, "  - %s\n", whole(i.String()))
 		}
 		for _, i := range q.Added {
 			fmt.Fprintf(&b, "  + %s\n", whole(i.String()))
 		}
-		b.WriteString("Together it would bring:\n")
+		b.WriteString("If you trust it again, this is used with your rights and without another question:\n")
 	case len(q.Items) == 0:
 		b.WriteString("Nothing in it runs by itself.\n")
 	default:
-		b.WriteString("With your rights, and without another question, it would bring:\n")
+		b.WriteString("If you trust it, this is used with your rights and without another question:\n")
 	}
 	for _, i := range q.Items {
 		fmt.Fprintf(&b, "    %s\n", whole(i.String()))
 	}
-	b.WriteString("The agent could then change files and run commands there, each after a question.\nUntil then the agent can read and search the folder, and nothing else.\n")
+	b.WriteString("Changes and commands of the agent are asked about in any case.\nWithout your trust, the agent can only read and search the folder.\n")
 	return b.String()
 }
 

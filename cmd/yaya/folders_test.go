@@ -27,7 +27,7 @@ func TestFolderQuestionShowsAll(t *testing.T) {
 		{Kind: folder.Check, Runs: long + "; rm -rf ~"},
 	}}}
 	got := explain(q)
-	for _, want := range []string{`Trust the folder /p/a\u000aTrust the folder /safe?`, `    check: make test\u000a    check: harmless`, `server x\u001b[2J: sh -c \u202eevil`, `\u0001; rm -rf ~`} {
+	for _, want := range []string{`The folder /p/a\u000aTrust the folder /safe? is not trusted.`, `    check: make test\u000a    check: harmless`, `server x\u001b[2J: sh -c \u202eevil`, `\u0001; rm -rf ~`} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the question lacks %q", want)
 		}

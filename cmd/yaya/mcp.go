@@ -413,7 +413,7 @@ Variables are copied as they are: no secret is resolved or written.`,
 				_, err := fmt.Fprintln(w, "No servers were found.")
 				return err
 			}
-			if !yes && !confirm(c.InOrStdin(), w, fmt.Sprintf("Add %d servers to %s?", len(all), p.servers())) {
+			if !yes && !confirm(c.Context(), c.InOrStdin(), w, fmt.Sprintf("Add %d servers to %s?", len(all), p.servers())) {
 				_, err := fmt.Fprintln(w, "Nothing was changed; --yes adds them.")
 				return err
 			}
@@ -455,14 +455,27 @@ func importSources(p paths, names []string) ([]found, error) {
 	return out, nil
 }
 
-// confirm asks on a terminal; elsewhere the answer is no.
-func confirm(in io.Reader, out io.Writer, question string) bool {
+// confirm asks on a terminal; elsewhere, and when ctx ends, the answer is no.
+func confirm(ctx context.Context, in io.Reader, out io.Writer, question string) bool {
 	f, ok := in.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) { //nolint:gosec // a descriptor fits
 		return false
 	}
 	fmt.Fprintf(out, "%s [y/N] ", question)
-	line, err := bufio.NewReader(f).ReadString('\n')
-	answer := strings.ToLower(strings.TrimSpace(line))
-	return err == nil && (answer == "y" || answer == "yes")
+	answered := make(chan string, 1)
+	go func() { // reading cannot be interrupted; when ctx ends, so does the program
+		line, err := bufio.NewReader(f).ReadString('\n')
+		if err != nil {
+			line = ""
+		}
+		answered <- line
+	}()
+	select {
+	case line := <-answered:
+		answer := strings.ToLower(strings.TrimSpace(line))
+		return answer == "y" || answer == "yes"
+	case <-ctx.Done():
+		fmt.Fprintln(out)
+		return false
+	}
 }

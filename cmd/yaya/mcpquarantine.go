@@ -147,6 +147,10 @@ func (s *serverAdmin) reconsider(dir string) {
 	for _, x := range stop {
 		s.a.bridge.Remove(x.Name)
 	}
+	for _, x := range now.invalid { // with what helps, where servers are listed
+		s.a.bridge.Remove(x.Name)
+		s.a.bridge.Invalid(x)
+	}
 	for _, x := range start {
 		s.run(context.Background(), x)
 	}

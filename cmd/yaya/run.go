@@ -27,6 +27,7 @@ import (
 type runOptions struct {
 	session, workspace, approve, provider, strategy string
 	asJSON                                          bool
+	untrusted                                       bool // the user was asked, and does not trust the folder
 	mcpConfig                                       []string
 }
 
@@ -128,7 +129,7 @@ func runPrompt(ctx context.Context, g *globals, o runOptions, prompt string, in 
 	if g.verbose {
 		log = g.newLog(errOut)
 	}
-	if err := trustFirst(ctx, g, o, tty, in, errOut); err != nil {
+	if o.untrusted, err = trustFirst(ctx, g, o, tty, in, errOut); err != nil {
 		return err
 	}
 	return withApp(ctx, g, p, o.mcpConfig, log, true, func(a *app) error {
@@ -198,6 +199,9 @@ func (a *app) converse(ctx context.Context, o runOptions, prompt string, in io.R
 			err = fmt.Errorf("%w: wait for it, or use another --session", err)
 		}
 		return err
+	}
+	if o.untrusted {
+		a.gate.Decline(id)
 	}
 	sh := &show{a: a, out: out, err: errOut, asJSON: o.asJSON, in: in, ended: make(chan struct{})}
 	conn, err := a.kernel.Sessions.Attach(id, session.AttachOptions{Adapter: "cli", Send: sh.item})

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/url"
 	"path/filepath"
 	"text/tabwriter"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/internal/workspace"
 	"github.com/yaya-ai/yaya/kernel/folder"
 )
@@ -43,6 +45,9 @@ changes of an agent are asked about in any case.`,
 			if len(args) > 0 {
 				dir = args[0]
 			}
+			if dir == "" {
+				return &usageError{c.CommandPath(), errors.New("the name of the folder is empty")}
+			}
 			return withControl(c.Context(), g, func(b *backend) error {
 				v, err := lookAt(c.Context(), b, dir)
 				if err != nil {
@@ -59,8 +64,8 @@ changes of an agent are asked about in any case.`,
 					return err
 				}
 				_, _ = io.WriteString(w, explain(v.Question)) // confirm asks on the same terminal
-				if !yes && !confirm(c.InOrStdin(), w, "Trust it?") {
-					return errors.New("nothing was trusted; --yes trusts without asking")
+				if !yes && !confirm(c.Context(), c.InOrStdin(), w, "Trust it?") {
+					return errors.New("the folder was not trusted (without a terminal, --yes trusts it)")
 				}
 				if err := trustIt(c.Context(), b, v); err != nil {
 					return err
@@ -100,39 +105,42 @@ func trustIt(ctx context.Context, b *backend, v view) error {
 // trustFirst asks about the folder that an agent is about to work in, if it brings
 // something and is not trusted: before the agent begins, so that the folder's servers
 // and instructions are there from the start. Whoever says no goes on in a restricted
-// folder.
-func trustFirst(ctx context.Context, g *globals, o runOptions, tty bool, in io.Reader, errOut io.Writer) error {
+// folder, and is not asked again.
+func trustFirst(ctx context.Context, g *globals, o runOptions, tty bool, in io.Reader, errOut io.Writer) (declined bool, err error) {
 	p, err := g.paths()
 	if err != nil {
-		return err
+		return false, err
 	}
 	data, settings, err := g.open(p, nil)
 	if err != nil {
-		return err
+		return false, err
 	}
 	known, err := p.folders(data, settings)
 	if err != nil {
-		return errors.Join(err, data.Close())
+		return false, errors.Join(err, data.Close())
 	}
 	st, err := known.Status(cmp.Or(o.workspace, "."))
 	if err = errors.Join(err, data.Close()); errors.Is(err, workspace.ErrOwn) && o.workspace == "" {
-		return nil // the agent works without a folder; its tools say why
+		return false, nil // the agent works without a folder; its tools say why
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, fmt.Errorf("there is no folder %s", o.workspace)
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	if st.Trusted || (len(st.Items) == 0 && st.Was == nil) || o.asJSON {
-		return nil
+		return false, nil
 	}
 	if !tty || o.approve != "ask" {
-		_, err := fmt.Fprintf(errOut, "the folder %s is restricted: the agent can read and search it, and nothing in it runs (yaya trust shows what it brings, and asks)\n", whole(st.Folder))
-		return err
+		_, err := fmt.Fprintf(errOut, "the folder %s is not trusted: the agent can only read and search it (yaya trust shows what it brings, and asks)\n", whole(st.Folder))
+		return false, err
 	}
 	_, _ = io.WriteString(errOut, explain(st.Question)) // confirm asks on the same terminal
-	if !confirm(in, errOut, "Trust it?") {
-		return nil
+	if !confirm(ctx, in, errOut, "Trust it?") {
+		return true, ctx.Err()
 	}
-	return withControl(ctx, g, func(b *backend) error {
+	return false, withControl(ctx, g, func(b *backend) error {
 		v := view{Question: st.Question, Digest: st.Digest()}
 		return trustIt(ctx, b, v)
 	})
@@ -144,7 +152,7 @@ func trustListCommand(g *globals) *cobra.Command {
 		Use: "list", Short: "List the trusted folders", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return withControl(c.Context(), g, func(b *backend) error {
-				var all []folder.Record
+				var all []admin.TrustedFolder
 				if err := b.api(c.Context(), "GET", "/api/folders", nil, &all); err != nil {
 					return err
 				}
@@ -159,9 +167,13 @@ func trustListCommand(g *globals) *cobra.Command {
 					return err
 				}
 				t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-				fmt.Fprintln(t, "FOLDER\tBRINGS\tTRUSTED BY\tSINCE")
+				fmt.Fprintln(t, "FOLDER\tSTATE\tBRINGS\tTRUSTED BY\tSINCE")
 				for _, r := range all {
-					fmt.Fprintf(t, "%s\t%d\t%s\t%s\n", printable(r.Folder, 300), len(r.Items), printable(r.By, 60), r.At.Local().Format(time.DateTime))
+					state := "trusted"
+					if r.Changed {
+						state = "changed: restricted"
+					}
+					fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\n", printable(r.Folder, 300), state, len(r.Items), printable(r.By, 60), r.At.Local().Format(time.DateTime))
 				}
 				return t.Flush()
 			})

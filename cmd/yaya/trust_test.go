@@ -93,7 +93,7 @@ func TestRestrictedFolder(t *testing.T) {
 			if ev.Name == "approval_requested" && !strings.Contains(string(ev.Data), canary) {
 				t.Errorf("the question does not show what would run: %s", ev.Data)
 			}
-			if ev.Name == "tool_call_completed" && strings.Contains(string(ev.Data), "is restricted") && strings.Contains(string(ev.Data), "yaya trust "+ws) {
+			if ev.Name == "tool_call_completed" && strings.Contains(string(ev.Data), "is not trusted") && strings.Contains(string(ev.Data), "yaya trust "+ws) {
 				refused++
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"net/http"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -23,10 +24,13 @@ type (
 	}
 	// TrustedFolder is a folder that somebody trusts.
 	TrustedFolder struct {
-		Folder string    `json:"folder" doc:"absolute path, without symbolic links"`
-		Items  []Item    `json:"items" doc:"what was shown"`
-		By     string    `json:"by"`
-		At     time.Time `json:"at"`
+		Folder string `json:"folder" doc:"absolute path, without symbolic links"`
+		Items  []Item `json:"items" doc:"what was shown"`
+		Digest string `json:"digest" doc:"of the folder and its items"`
+		// Changed says that the folder brings something else now, and is restricted.
+		Changed bool      `json:"changed"`
+		By      string    `json:"by"`
+		At      time.Time `json:"at"`
 	}
 	// FolderView is a folder as it is now: what to show before it is trusted.
 	FolderView struct {
@@ -59,7 +63,8 @@ func (a *API) folderRoutes(api huma.API) {
 		}
 		out := make([]TrustedFolder, len(all))
 		for i, x := range all {
-			out[i] = TrustedFolder{x.Folder, items(x.Items), x.By, x.At}
+			st, err := a.cfg.Folders.Status(x.Folder)
+			out[i] = TrustedFolder{x.Folder, items(x.Items), x.Digest, err != nil || !st.Trusted, x.By, x.At}
 		}
 		return &struct{ Body []TrustedFolder }{out}, nil
 	})
@@ -93,7 +98,7 @@ func (a *API) folderRoutes(api huma.API) {
 		case err != nil:
 			return nil, err
 		}
-		return &struct{ Body TrustedFolder }{TrustedFolder{rec.Folder, items(rec.Items), rec.By, rec.At}}, nil
+		return &struct{ Body TrustedFolder }{TrustedFolder{rec.Folder, items(rec.Items), rec.Digest, false, rec.By, rec.At}}, nil
 	})
 	handle(r, "DELETE", "/api/folders", "revokeFolder", auth.ConfigWrite, "Make a folder restricted again", http.StatusNoContent, func(ctx context.Context, in *inFolder) (*none, error) {
 		_, err := a.cfg.Folders.Revoke(in.Path, auth.FromContext(ctx).Actor())
@@ -111,6 +116,9 @@ func (a *API) look(path string) (folder.Status, error) {
 	st, err := a.cfg.Folders.Status(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return st, fail(http.StatusNotFound, "there is no folder %s", path)
+	}
+	if errors.Is(err, syscall.ENOTDIR) {
+		return st, fail(http.StatusUnprocessableEntity, "%s is not a folder", path)
 	}
 	if err != nil {
 		return st, fail(http.StatusUnprocessableEntity, "%v", err)

@@ -139,6 +139,21 @@ func (g *Gate) Admit(ctx context.Context, call tool.Call, _ tool.Definition) err
 	}
 }
 
+// Decline notes that somebody was asked about a session's folder elsewhere and said no:
+// they are not asked again while the folder brings what it brings now.
+func (g *Gate) Decline(session string) {
+	dir, err := g.cfg.Folder(session)
+	if err != nil {
+		return // its calls are refused in any case
+	}
+	st, err := g.cfg.Store.Status(dir)
+	if err != nil || st.Trusted {
+		return
+	}
+	root, _, _ := strings.Cut(session, "::agent::")
+	g.keep(root, answer{digest: st.Digest(), why: restricted(st.Folder, "its user was asked, and said no")})
+}
+
 // claim makes the caller the one that asks, unless somebody does already.
 func (g *Gate) claim(session, digest string) (done chan struct{}, mine bool) {
 	root, _, _ := strings.Cut(session, "::agent::")
@@ -199,7 +214,7 @@ func (g *Gate) ask(ctx context.Context, call tool.Call, st Status, done chan str
 }
 
 func restricted(dir, why string) string {
-	return fmt.Sprintf("the folder %s is restricted, files in it can be read and searched and nothing else (%s); its user can trust it with: yaya trust %s", dir, why, dir)
+	return fmt.Sprintf("the folder %s is not trusted: its files can be read and searched, nothing else (%s). Its user can trust it with: yaya trust %s", dir, why, dir)
 }
 
 func (g *Gate) keep(root string, a answer) {

@@ -36,22 +36,22 @@ func folderQuestion(a Ask) (text string, ok bool) {
 	b.WriteString(clean(q.Folder, len(q.Folder)) + "\n")
 	switch {
 	case len(q.Added)+len(q.Removed) > 0:
-		b.WriteString("It was trusted before, and brings something else now:\n")
+		b.WriteString("It was trusted, and brings something else now:\n")
 		for _, i := range q.Removed {
 			line("- ", i)
 		}
 		for _, i := range q.Added {
 			line("+ ", i)
 		}
-		b.WriteString("Together it would bring:\n")
+		b.WriteString("If you trust it again, this is used with your rights and without another question:\n")
 	case len(q.Items) == 0:
 		b.WriteString("Nothing in it runs by itself.\n")
 	default:
-		b.WriteString("With your rights, and without another question, it would bring:\n")
+		b.WriteString("If you trust it, this is used with your rights and without another question:\n")
 	}
 	for _, i := range q.Items {
 		line("  ", i)
 	}
-	b.WriteString("The agent could then change files and run commands there, each after a question.")
+	b.WriteString("Changes and commands of the agent are asked about in any case. For this session alone, servers do not start. Without your trust, the agent can only read and search the folder.")
 	return b.String(), true
 }

@@ -13,9 +13,9 @@ function Folder({ q }) {
   const changed = (q.added?.length ?? 0) + (q.removed?.length ?? 0) > 0;
   const all = (q.items ?? []).map(brings).join('\n');
   return html`<p><code><${Name} text=${q.folder} max=${4096} /></code></p>
-    ${changed && html`<p>It was trusted before, and brings something else now.</p><${Pre} all diff text=${[...(q.removed ?? []).map((/** @type {any} */ i) => '- ' + brings(i)), ...(q.added ?? []).map((/** @type {any} */ i) => '+ ' + brings(i))].join('\n')} label="What has changed" />`}
-    ${all ? html`<p>With your rights, and without another question, it would bring:</p><${Pre} all text=${all} label="What the folder brings, all of it" />` : html`<p>Nothing in it runs by itself.</p>`}
-    <p class="muted">The agent could then change files and run commands there, each after a question. Until then it can read and search the folder, and nothing else.</p>`;
+    ${changed && html`<p>It was trusted, and brings something else now.</p><${Pre} all diff text=${[...(q.removed ?? []).map((/** @type {any} */ i) => '- ' + brings(i)), ...(q.added ?? []).map((/** @type {any} */ i) => '+ ' + brings(i))].join('\n')} label="What has changed" />`}
+    ${all ? html`<p>If you trust it, this is used with your rights and without another question:</p><${Pre} all text=${all} label="What the folder brings, all of it" />` : html`<p>Nothing in it runs by itself.</p>`}
+    <p class="muted">Changes and commands of the agent are asked about in any case. For one session alone, servers do not start. Without your trust, the agent can only read and search the folder.</p>`;
 }
 
 /** A question: what exactly would run, and three answers. Nothing in it is somebody
@@ -39,9 +39,9 @@ export function Question({ asks, session = true, among }) {
     <p class="muted">${session && html`In <a href=${href('chat', a.session_id)}><${Name} text=${a.session_id} max=${60} /></a>. `}Without an answer it is refused at <${Time} at=${a.deadline} />.</p>
     ${allowed ? html`<${Field} label="If not, why" hint="The model is told.">${(/** @type {string} */ id) => html`<input id=${id} value=${why} maxlength="16384" onInput=${(/** @type {any} */ e) => setWhy(e.target.value)} />`}<//>
       <div class="buttons">
-        <${Do} arm=${among} kind="danger" run=${answer('reject')}>Reject<//>
-        <${Do} arm=${among} run=${answer('approve_for_session')}>Approve for this session<//>
-        <${Do} arm=${among} kind="primary" run=${answer('approve')}>Approve<//>
+        <${Do} arm=${among} kind="danger" run=${answer('reject')}>${folder ? 'Do not trust' : 'Reject'}<//>
+        <${Do} arm=${among} run=${answer('approve_for_session')}>${folder ? 'Trust for this session' : 'Approve for this session'}<//>
+        <${Do} arm=${among} kind="primary" run=${answer('approve')}>${folder ? 'Trust' : 'Approve'}<//>
       </div>` : html`<p class="muted">This device may watch, and not answer.</p>`}
   </section>`;
 }
