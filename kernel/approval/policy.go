@@ -5,9 +5,11 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
@@ -71,30 +73,81 @@ func CheckGroup(raw json.RawMessage) error {
 	return checkPrincipals(members)
 }
 
-// ParseRules reads the value of approval.rules. An unknown member, decision, scope
-// or group is an error: a rule that does not do what it says must not be kept.
+// ParseRules reads the value of approval.rules. Whatever a rule names that does not
+// exist is an error: a rule that does not do what it says must not be kept.
 func ParseRules(raw json.RawMessage, callers Callers) ([]Rule, error) {
 	if len(raw) == 0 {
 		return nil, nil
 	}
-	var rules []Rule
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&rules); err != nil {
-		return nil, fmt.Errorf("approval.rules: %w", err)
+	var all []json.RawMessage
+	if err := json.Unmarshal(raw, &all); err != nil {
+		if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+			return nil, errNoRules
+		}
+		return nil, fmt.Errorf("%w: %w", errNoRules, err)
 	}
+	rules := make([]Rule, len(all))
 	for i := range rules {
-		if err := rules[i].resolve(callers); err != nil {
-			return nil, fmt.Errorf("approval.rules: rule %d: %w", i+1, err)
+		if err := rules[i].parse(all[i], callers); err != nil {
+			return nil, fmt.Errorf("approval.rules: rule %d %w", i+1, err)
 		}
 	}
 	return rules, nil
+}
+
+var errNoRules = errors.New(`approval.rules must be a JSON list of rules, such as [{"tool":"x","decision":"deny"}]`)
+
+// parse reads a rule. Its errors go on after the name of the rule.
+func (r *Rule) parse(raw json.RawMessage, callers Callers) error {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.DisallowUnknownFields()
+	err := dec.Decode(r)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		switch wrong.Field {
+		case "":
+			return errors.New(`must be an object, such as {"tool":"x","decision":"deny"}`)
+		case "principal":
+			return errors.New("cannot be read: principal is one pattern; for several use a group")
+		}
+		return fmt.Errorf("cannot be read: %s is one text, not a JSON %s", wrong.Field, wrong.Value)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot be read: %w", err)
+	}
+	if r.Decision == "" {
+		return errors.New("has no decision: allow, ask or deny")
+	}
+	if err := r.resolve(callers); err != nil {
+		return fmt.Errorf("cannot be read: %w", err)
+	}
+	return nil
+}
+
+// What rules can say of calls: one of a closed set, so that no rule waits for a call
+// that never comes.
+var (
+	kinds   = []tool.Kind{tool.KindRead, tool.KindWrite, tool.KindExec, tool.KindNetwork}
+	origins = []tool.Origin{tool.OriginLoop, tool.OriginMCP, tool.OriginWire, tool.OriginCLI, tool.OriginAPI}
+)
+
+func oneOf[T ~string](what string, v T, known []T) error {
+	if v == "" || slices.Contains(known, v) {
+		return nil
+	}
+	names := make([]string, len(known))
+	for i, k := range known {
+		names[i] = string(k)
+	}
+	return fmt.Errorf("there is no %s %q: there are %s", what, v, strings.Join(names, ", "))
 }
 
 // resolve checks a rule and looks its group up.
 func (r *Rule) resolve(callers Callers) (err error) {
 	if _, ok := decisions[r.Decision]; !ok {
 		return fmt.Errorf("decision %q is none of allow, ask and deny", r.Decision)
+	}
+	if err := cmp.Or(oneOf("kind", r.Kind, kinds), oneOf("origin", r.Origin, origins)); err != nil {
+		return err
 	}
 	for _, p := range []string{r.Tool, r.Provider} {
 		if _, err := path.Match(p, ""); err != nil {

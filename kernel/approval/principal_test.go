@@ -68,8 +68,18 @@ func TestRulesOfPrincipals(t *testing.T) {
 		"an unknown scope":   {`[{"scope":"tool:call","decision":"deny"}]`, "tool:call"},
 		"an unknown group":   {`[{"decision":"deny"},{"group":"others","decision":"deny"}]`, "approval.groups.others"},
 		"an unknown member":  {`[{"principals":"owner","decision":"deny"}]`, "principals"},
-		"a list for a name":  {`[{"principal":["owner"],"decision":"deny"}]`, "principal"},
-		"nothing for a rule": {`[{"principal":"owner"}]`, "decision"},
+		"a list for a name":  {`[{"principal":["owner"],"decision":"deny"}]`, "rule 1 cannot be read: principal is one pattern; for several use a group"},
+		"nothing for a rule": {`[{"principal":"owner"}]`, "rule 1 has no decision: allow, ask or deny"},
+		"a name alone":       {`[{"principal":"phone","decision":"deny"}]`, "; did you mean device:phone?"},
+		"a capital":          {`[{"principal":"Owner","decision":"deny"}]`, "; did you mean owner?"},
+		"a misspelt kind":    {`[{"decision":"ask"},{"principal":"device:*","kind":"exce","decision":"deny"}]`, `rule 2 cannot be read: there is no kind "exce": there are read, write, exec, network`},
+		"a kind in capitals": {`[{"kind":"Exec","decision":"deny"}]`, `there is no kind "Exec"`},
+		"a misspelt origin":  {`[{"origin":"web","decision":"deny"}]`, `rule 1 cannot be read: there is no origin "web": there are loop, mcp, wire, cli, api`},
+		"an empty decision":  {`[{"decision":""}]`, "rule 1 has no decision: allow, ask or deny"},
+		"a list for a tool":  {`[{"tool":["a"],"decision":"deny"}]`, "rule 1 cannot be read: tool is one text, not a JSON array"},
+		"a text for a rule":  {`["deny"]`, "rule 1 must be an object"},
+		"one rule":           {`{"tool":"x","decision":"deny"}`, "approval.rules must be a JSON list of rules, such as"},
+		"a text":             {`"deny everything"`, "approval.rules must be a JSON list of rules, such as"},
 	} {
 		if _, err := approval.ParseRules(json.RawMessage(bad.rules), callers); err == nil || !strings.Contains(err.Error(), bad.want) {
 			t.Errorf("%s: got %v, want an error about %s", name, err, bad.want)

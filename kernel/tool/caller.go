@@ -65,10 +65,19 @@ func noSlash(s string) string { return strings.ReplaceAll(s, "/", "\xff") }
 
 var principalKind = regexp.MustCompile(`^(owner$|(device|issuer|agent|gateway):.|[^:]*[*?[\\])`)
 
+// bareName is what an id of a device looks like that somebody forgot to call one.
+var bareName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`)
+
 // CheckPrincipal reports why a pattern can cover no principal.
 func CheckPrincipal(pattern string) error {
 	if !principalKind.MatchString(pattern) {
-		return fmt.Errorf("principal %q is none of owner, device:<id>, issuer:<subject>, agent:<strategy> and gateway:<address>", pattern)
+		hint := ""
+		if strings.EqualFold(pattern, Owner) {
+			hint = "; did you mean " + Owner + "?"
+		} else if bareName.MatchString(pattern) && !principalKind.MatchString(pattern+":x") {
+			hint = "; did you mean device:" + pattern + "?"
+		}
+		return fmt.Errorf("principal %q is none of owner, device:<id>, issuer:<subject>, agent:<strategy> and gateway:<address>%s", pattern, hint)
 	}
 	if _, err := path.Match(noSlash(pattern), ""); err != nil {
 		return fmt.Errorf("principal %q: %w", pattern, err)
