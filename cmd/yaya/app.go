@@ -193,7 +193,15 @@ func profiles(settings *config.Store) (map[string]downstream.Profile, error) {
 	if err != nil {
 		return nil, err
 	}
-	return downstream.ParseProfiles(raw, approval.Callers{Groups: groups, Scopes: auth.ScopeNames()})
+	return parseProfiles(raw, groups)
+}
+
+func parseProfiles(raw json.RawMessage, groups map[string][]string) (map[string]downstream.Profile, error) {
+	out, err := downstream.ParseProfiles(raw, approval.Callers{Groups: groups, Scopes: auth.ScopeNames()})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", profilesKey, err)
+	}
+	return out, nil
 }
 
 // agents are the plugins that agents are made of, in the order in which they are

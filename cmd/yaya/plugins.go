@@ -55,6 +55,9 @@ without a key, is 0.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return withAgents(c.Context(), g, func(a *app) error {
 				ds := a.kernel.Plugins.Doctor(c.Context(), timeout)
+				for _, err := range unreadable(a.kernel.Settings) {
+					ds = append(ds, plugin.Diagnosis{Plugin: "yaya", HealthReport: plugin.HealthReport{Status: plugin.Failing, Summary: err.Error()}})
+				}
 				if os.Geteuid() == 0 {
 					ds = append(ds, plugin.Diagnosis{Plugin: "yaya", HealthReport: plugin.HealthReport{Status: plugin.Degraded, Summary: asRoot}})
 				}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -124,7 +125,7 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 	api := admin.New(admin.Config{
 		Bus: a.kernel.Bus, Settings: settings, Plugins: a.kernel.Plugins, Devices: plane.devices, Control: plane.log,
 		Servers: mcpServers, Folders: a.folders, Registry: a.kernel.Tools, Dispatch: a.kernel.Dispatch, Artifacts: a.kernel.Artifacts, Approvals: a.kernel.Approvals,
-		Plane: plane.plane, Live: live, Setup: func() admin.Setup { return a.setup(url, listen.remote()) }, Version: yayaVersion(), Log: log,
+		Plane: plane.plane, Live: live, CheckSetting: func(key string, v json.RawMessage) error { return checkProfile(settings, key, v) }, Setup: func() admin.Setup { return a.setup(url, listen.remote()) }, Version: yayaVersion(), Log: log,
 	})
 	page, err := dashboard.New()
 	if err != nil {
@@ -146,6 +147,9 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 	}
 	if err := listen.apply(&cfg); err != nil {
 		return err
+	}
+	for _, err := range unreadable(settings) {
+		log.Error().Err(err).Msg("a setting that says who may do what cannot be read: calls that it is about are refused until it is corrected")
 	}
 	if os.Geteuid() == 0 {
 		log.Warn().Msg(asRoot)

@@ -113,7 +113,7 @@ func configSetCommand(g *globals) *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			return withSettings(g, func(s *config.Store) error {
 				v := config.ParseValue(args[0], args[1])
-				if err := kernel.CheckSetting(s, auth.ScopeNames(), args[0], v); err != nil {
+				if err := errors.Join(kernel.CheckSetting(s, auth.ScopeNames(), args[0], v), checkProfile(s, args[0], v)); err != nil {
 					return &usageError{c.CommandPath(), err}
 				}
 				if err := s.Set(args[0], v); err != nil {
@@ -126,6 +126,54 @@ func configSetCommand(g *globals) *cobra.Command {
 			})
 		},
 	}
+}
+
+// checkProfile refuses a value in the profiles that would keep all of them from being
+// read. It looks at that value alone, so that of several mistakes each can be corrected.
+func checkProfile(s *config.Store, key string, v json.RawMessage) error {
+	below, ok := strings.CutPrefix(key, profilesKey)
+	if !ok || (below != "" && below[0] != '.') {
+		return nil
+	}
+	groups, err := s.Groups()
+	if err != nil {
+		return err
+	}
+	if below != "" {
+		name, field, nested := strings.Cut(below[1:], ".")
+		if nested {
+			if v, err = json.Marshal(map[string]json.RawMessage{field: v}); err != nil {
+				return err
+			}
+		}
+		if v, err = json.Marshal(map[string]json.RawMessage{name: v}); err != nil {
+			return err
+		}
+	}
+	_, err = parseProfiles(v, groups)
+	return err
+}
+
+// unreadable returns the mistakes in the settings that say who may do what. Meanwhile
+// what they would allow is refused.
+func unreadable(s *config.Store) (mistakes []error) {
+	for _, v := range s.All(config.GroupsPrefix) {
+		if err := kernel.CheckSetting(s, auth.ScopeNames(), v.Key, v.Value); err != nil {
+			mistakes = append(mistakes, err)
+		}
+	}
+	if len(mistakes) > 0 { // rules and profiles only repeat them
+		return mistakes
+	}
+	if rules, _, ok := s.Get("approval.rules"); ok {
+		if err := kernel.CheckSetting(s, auth.ScopeNames(), "approval.rules", rules); err != nil {
+			mistakes = append(mistakes, err)
+		}
+	}
+	if _, err := profiles(s); err != nil {
+		mistakes = append(mistakes, err)
+	}
+	return mistakes
 }
 
 func configUnsetCommand(g *globals) *cobra.Command {

@@ -52,6 +52,9 @@ type Config struct {
 	Folders   *folder.Store
 	Plane     *rpc.Plane
 	Live      *Live
+	// CheckSetting refuses values that the kernel does not know to be wrong; nil refuses
+	// none.
+	CheckSetting func(key string, v json.RawMessage) error
 	// Setup says how to begin with this yaya.
 	Setup   func() Setup
 	Version string

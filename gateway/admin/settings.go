@@ -130,7 +130,11 @@ func (a *API) checkSetting(key string, v json.RawMessage) error {
 	if err := config.CheckValue(key, v); err != nil {
 		return err
 	}
-	return kernel.CheckSetting(a.cfg.Settings, auth.ScopeNames(), key, v)
+	err := kernel.CheckSetting(a.cfg.Settings, auth.ScopeNames(), key, v)
+	if err == nil && a.cfg.CheckSetting != nil {
+		err = a.cfg.CheckSetting(key, v)
+	}
+	return err
 }
 
 func (a *API) settings() []Setting {

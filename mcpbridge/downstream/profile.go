@@ -1,9 +1,11 @@
 package downstream
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"reflect"
 	"slices"
@@ -47,27 +49,46 @@ func ParseProfiles(raw json.RawMessage, callers approval.Callers) (map[string]Pr
 	if len(raw) == 0 {
 		return nil, nil
 	}
-	dec := json.NewDecoder(strings.NewReader(string(raw)))
-	dec.DisallowUnknownFields()
-	var out map[string]Profile
-	if err := dec.Decode(&out); err != nil {
-		return nil, fmt.Errorf("profiles: %w", err)
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &all); err != nil {
+		return nil, fmt.Errorf("profiles are a JSON object by name: %w", err)
 	}
-	for name, p := range out {
+	out := make(map[string]Profile, len(all))
+	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if name == "" || name == ProfileAll || name == ProfileSearch || strings.ContainsAny(name, "/?#%") {
-			return nil, fmt.Errorf("profiles: %q cannot be the name of a profile", name)
+			return nil, fmt.Errorf("%q cannot be the name of a profile", name)
 		}
-		for _, pattern := range slices.Concat(p.Servers, p.Tools) {
-			if _, err := path.Match(strings.TrimPrefix(pattern, "!"), ""); err != nil {
-				return nil, fmt.Errorf("profiles: %s: pattern %q: %w", name, pattern, err)
-			}
-		}
-		if err := p.resolve(callers); err != nil {
-			return nil, fmt.Errorf("profiles: %s: %w", name, err)
+		p, err := parseProfile(all[name], callers)
+		if err != nil {
+			return nil, fmt.Errorf("profile %s: %w", name, err)
 		}
 		out[name] = p
 	}
 	return out, nil
+}
+
+func parseProfile(raw json.RawMessage, callers approval.Callers) (p Profile, err error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.DisallowUnknownFields()
+	err = dec.Decode(&p)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		switch wrong.Field {
+		case "":
+			return p, errors.New(`a profile is a JSON object, such as {"servers":["fs"]}`)
+		case "search":
+			return p, fmt.Errorf("search is true or false, not a JSON %s", wrong.Value)
+		}
+		return p, fmt.Errorf(`%s is a JSON list of texts, such as ["x"], not a %s`, wrong.Field, wrong.Value)
+	}
+	if err != nil {
+		return p, err
+	}
+	for _, pattern := range slices.Concat(p.Servers, p.Tools) {
+		if _, err := path.Match(strings.TrimPrefix(pattern, "!"), ""); err != nil {
+			return p, fmt.Errorf("pattern %q: %w", pattern, err)
+		}
+	}
+	return p, p.resolve(callers)
 }
 
 // resolve checks whom a profile names and looks its groups up.

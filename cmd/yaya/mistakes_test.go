@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/yaya-ai/yaya/internal/eventually"
+)
+
+// Profiles that nobody can read are not kept: they would refuse everybody.
+func TestMistakesInProfilesAreRefused(t *testing.T) {
+	b := newBox(t)
+	b.serve()
+	for _, tt := range []struct{ name, key, value, want string }{
+		{"a group that is none", "plugin.mcp_bridge.profiles.x.group", `["others"]`, "others"},
+		{"a scope that is none", "plugin.mcp_bridge.profiles.x.scope", `["tool:call"]`, "tool:call"},
+		{"a device without its kind", "plugin.mcp_bridge.profiles.x.principal", `["phone"]`, "did you mean device:phone?"},
+		{"one text for a list", "plugin.mcp_bridge.profiles.x.tools", `"fs__*"`, "tools is a JSON list of texts"},
+		{"a broken pattern", "plugin.mcp_bridge.profiles.x.servers", `["["]`, "pattern"},
+		{"an unknown field", "plugin.mcp_bridge.profiles.x.server", `["fs"]`, "server"},
+		{"a name that is taken", "plugin.mcp_bridge.profiles.all.servers", `["fs"]`, "cannot be the name"},
+		{"a profile", "plugin.mcp_bridge.profiles.x", `{"tool":[]}`, "tool"},
+		{"a list for a profile", "plugin.mcp_bridge.profiles.x", `[]`, "a profile is a JSON object"},
+		{"all profiles", "plugin.mcp_bridge.profiles", `{"x":{"group":["others"]}}`, "others"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if out, err := b.run("config", "set", tt.key, tt.value); exitCode(err) != 2 || !strings.Contains(out, tt.want) || !strings.Contains(out, "plugin.mcp_bridge.profiles") {
+				t.Errorf("config set: got %v, %s; want exit code 2, the key, and %q", err, out, tt.want)
+			}
+			if status, raw, _ := b.raw("PATCH", "/api/config/"+tt.key, `{"value":`+tt.value+`}`, "Content-Type", "application/json"); status != 400 {
+				t.Errorf("the API: got %d %s, want 400", status, raw)
+			}
+		})
+	}
+	b.must("config", "set", "plugin.mcp_bridge.profiles.x.tools", `["fs__*"]`)
+	b.must("config", "set", "plugin.mcp_bridge.profilesque", `1`)
+}
+
+// Mistakes in config.toml, which refuse every call, are told at the start and by
+// yaya doctor.
+func TestMistakesInConfigAreTold(t *testing.T) {
+	for _, tt := range []struct {
+		name, toml string
+		want       []string
+	}{
+		{"rules", "[approval]\nrules = [{principal = \"device:*\", kind = \"exce\", decision = \"deny\"}]\n", []string{"approval.rules: rule 1", `exce`}},
+		{"profiles", "[plugin.mcp_bridge.profiles.team]\ngroup = [\"team\"]\n", []string{"plugin.mcp_bridge.profiles: profile team", "approval.groups.team"}},
+		{"groups", "[approval.groups]\nteam = [\"phone\"]\n", []string{"approval.groups.team", "did you mean device:phone?"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newBox(t)
+			name := filepath.Join(b.dir, "c", "config.toml")
+			if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(name, []byte(tt.toml), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			doctor, err := b.run("doctor")
+			if exitCode(err) != 1 || !strings.Contains(doctor, "failed") {
+				t.Errorf("yaya doctor: got %v, want exit code 1 and what has failed", err)
+			}
+			daemon := b.serve()
+			said := func() string { return strings.ReplaceAll(fmt.Sprint(daemon.Stdout), `\"`, `"`) }
+			for _, want := range tt.want {
+				if !strings.Contains(doctor, want) {
+					t.Errorf("yaya doctor does not say %q: %s", want, doctor)
+				}
+				eventually.True(t, "yaya serve says "+want, func() bool { return strings.Contains(said(), want) })
+			}
+		})
+	}
+}
