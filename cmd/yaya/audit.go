@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -21,7 +22,8 @@ func auditCommand(g *globals) *cobra.Command {
 		Use: "audit", Short: "Show who has changed what",
 		Long: `Show who has changed what: devices, keys, agents, capabilities. Entries come from
 the control log, which is chained: every bit of what is shown has been checked. It
-works beside a daemon and without one. Seals are shown with --event log_sealed; yaya
+works beside a daemon and without one. The exit code is 1 if the log is damaged, was
+cut, removed or replaced: what is there is shown all the same. Seals are shown with --event log_sealed; yaya
 verify checks them.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
@@ -51,8 +53,9 @@ verify checks them.`,
 			defer func() { err = errors.Join(err, root.Close()) }()
 			out, err := cluster.AuditFile(journal.Root(root), q)
 			if err != nil {
-				return err
+				return damagedAt(root, err)
 			}
+			defer func() { err = cmp.Or(err, auditDamage(root)) }()
 			w := c.OutOrStdout()
 			if asJSON {
 				return printJSON(w, out)
@@ -89,5 +92,5 @@ func moment(s string, now time.Time) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%q is no time: write 2006-01-02T15:04:05Z, 2006-01-02, or a duration such as 90m", s)
+	return time.Time{}, fmt.Errorf("%q is not a time: write 2006-01-02T15:04:05Z, 2006-01-02, or a duration such as 90m", s)
 }

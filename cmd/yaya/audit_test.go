@@ -143,6 +143,7 @@ func TestAuditIsSealed(t *testing.T) {
 		want   string
 	}{
 		{"an actor is changed", write(strings.Replace(whole, `"actor":"owner"`, `"actor":"thief"`, 1)), "its content does not match its sum"},
+		{"a bit of the last entry is changed", write(strings.Join(lines[:len(lines)-1], "\n") + "\n" + strings.Replace(lines[len(lines)-1], `"log_sealed"`, `"log_sealee"`, 1) + "\n"), "its content does not match its sum"},
 		{"an actor is changed, and the chain computed", write(chained(strings.Split(strings.TrimSuffix(strings.Replace(whole, `"actor":"owner"`, `"actor":"thief"`, 1), "\n"), "\n"))), "were changed after they had been sealed"},
 		{"cut", write(strings.Join(lines[:len(lines)-4], "\n") + "\n"), "the log was cut"},
 		{"emptied", write(""), "the log was emptied"},
@@ -163,6 +164,15 @@ func TestAuditIsSealed(t *testing.T) {
 			out, err := b.run("verify")
 			if code := exitCode(err); code != 1 || !strings.Contains(out, "DAMAGED") || !strings.Contains(out, tt.want) {
 				t.Errorf("yaya verify exits with %d and says %s, want 1 and %q", code, out, tt.want)
+			}
+			for _, read := range [][]string{{"audit"}, {"audit", "--json"}, {"audit", "export"}, {"audit", "export", "--follow"}} {
+				out, err := b.run(read...)
+				if exitCode(err) != 1 || !strings.Contains(out, tt.want) || !strings.Contains(out, b.file()) {
+					t.Errorf("yaya %s: %v, %s, want exit code 1, %q and the data directory", strings.Join(read, " "), err, out, tt.want)
+				}
+				if tt.name == "cut" && !strings.Contains(out, "device_enrolled") {
+					t.Errorf("yaya %s does not show the entries that are there: %s", strings.Join(read, " "), out)
+				}
 			}
 			for _, start := range [][]string{{"serve", "--listen", b.addr}, {"device", "list"}} {
 				if out, err := b.run(start...); exitCode(err) != 1 || !strings.Contains(out, tt.want) {
@@ -259,15 +269,15 @@ func TestAuditExport(t *testing.T) {
 		t.Errorf("--since in the future: %s", out)
 	}
 	for name, args := range map[string][]string{"format": {"--format", "xml"}, "since": {"--since", "yesterday"}} {
-		if out, err := b.run(append([]string{"audit", "export"}, args...)...); exitCode(err) != 2 || !strings.Contains(out, "--"+name) {
+		if out, err := b.run(append([]string{"audit", "export"}, args...)...); exitCode(err) != 2 || !strings.Contains(out, "--"+name) || strings.Contains(out, " is no ") {
 			t.Errorf("--%s: %v, %s, want exit code 2", name, err, out)
 		}
 	}
 	if err := os.Truncate(b.file("control", "log.jsonl"), 100); err != nil {
 		t.Fatal(err)
 	}
-	if out := b.must("audit", "export"); out != "" {
-		t.Errorf("half a record: %s", out)
+	if out, err := b.run("audit", "export"); exitCode(err) != 1 || !strings.Contains(out, "the log was emptied") || strings.Contains(out, `"event"`) {
+		t.Errorf("half a record: %v, %s", err, out)
 	}
 }
 
@@ -306,5 +316,49 @@ func TestAuditLines(t *testing.T) {
 	want := `|e\|\\|e\|\\|5|rt=1767323045006 externalId=7 suser=a|b\=c\\d\n·[31me·f·g cs1Label=target cs1=a|b\=c\\d\n·[31me·f·g cs2Label=payload cs2={"k\=|":"a|b\=c\\\\d\\n\\u001b[31me\\u202ef\\u0085g"}`
 	if got := string(cef); !strings.HasPrefix(got, "CEF:0|yaya|yaya|") || !strings.HasSuffix(got, want) {
 		t.Errorf("got  %s\nwant …%s", got, want)
+	}
+}
+
+// A record that is damaged is told with the whole path of the file and what to do, by
+// all that read it; yaya verify says how far the seals vouch for what is there.
+func TestDamagedAuditSaysWhatToDo(t *testing.T) {
+	b := newBox(t)
+	b.day()
+	log := b.file("control", "log.jsonl")
+	data, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := bytes.LastIndex(data, []byte(`"log_sealed"`))
+	data[at+1] ^= 1
+	if err := os.WriteFile(log, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"audit"}, {"audit", "export"}, {"audit", "export", "--follow"}, {"device", "list"}, {"serve", "--listen", b.addr}} {
+		if out, err := b.run(args...); exitCode(err) != 1 || !strings.Contains(out, log+": entry ") || !strings.Contains(out, "restore the file from a backup") {
+			t.Errorf("yaya %s: got %v, %s; want exit code 1, %s and a remedy", strings.Join(args, " "), err, out, log)
+		}
+	}
+	out, err := b.run("verify")
+	if exitCode(err) != 1 || !strings.Contains(out, "newest seal is entry") || !strings.Contains(out, " 1 finding\n") {
+		t.Errorf("yaya verify: got %v, %s; want exit code 1, one finding, and the newest good seal", err, out)
+	}
+}
+
+// A folder without yaya's data is not whole data.
+func TestVerifyOfAnotherFolder(t *testing.T) {
+	b := newBox(t)
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "notes.txt"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"verify", dir}, {"verify", "--json", dir}} {
+		if out, err := b.run(args...); exitCode(err) != 1 || !strings.Contains(out, "there is no yaya data in "+dir) {
+			t.Errorf("yaya %s: got %v, %s; want exit code 1 and that there is nothing", strings.Join(args, " "), err, out)
+		}
+	}
+	b.must("config", "set", "loop.max_iterations", "3")
+	if out := b.must("verify"); out != "0 files, 0 findings\n" {
+		t.Errorf("yaya verify of settings alone: %s", out)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,7 +37,7 @@ restarts of the daemon. Lines that another machine keeps are an anchor: the audi
 here cannot be changed without differing from them.
 
 The chain is checked while it is read. The exit code is 1 if the log is damaged, was
-cut or was replaced, and 0 when --follow is interrupted.`,
+cut, removed or replaced, and 0 when --follow is interrupted.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			write, ok := map[string]func(control.Audit) ([]byte, error){"jsonl": jsonLine, "cef": cefLine}[format]
@@ -59,7 +60,9 @@ cut or was replaced, and 0 when --follow is interrupted.`,
 				return fmt.Errorf("data directory: %w", err)
 			}
 			defer func() { err = errors.Join(err, root.Close()) }()
-			return exportAudit(c.Context(), journal.Root(root), q, follow, c.OutOrStdout(), write)
+			damage := auditDamage(root) // found first: a log that is not whole is not followed
+			err = exportAudit(c.Context(), journal.Root(root), q, follow && damage == nil, c.OutOrStdout(), write)
+			return cmp.Or(damagedAt(root, err), damage)
 		},
 	}
 	f := c.Flags()

@@ -63,7 +63,7 @@ func openControl(data *os.Root, log zerolog.Logger) (*controlPlane, error) {
 		Node: c.kernel, Projections: []control.Projection{c.devices, c.plane}, Seal: &cluster.SealOptions{Keys: keys}, Log: log,
 	})
 	if err != nil {
-		return nil, errors.Join(err, keys.Close())
+		return nil, errors.Join(damagedAt(data, err), keys.Close())
 	}
 	if err := c.devices.Start(c.log); err != nil {
 		return nil, errors.Join(err, c.Close())

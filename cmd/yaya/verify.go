@@ -6,6 +6,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -48,6 +50,9 @@ whole directory has an older one.`,
 			n, audit, newest, err := verifyControl(root)
 			if err != nil {
 				return err
+			}
+			if files+n+len(findings)+len(audit) == 0 && !holdsData(root) {
+				return fmt.Errorf("there is no yaya data in %s", p.data)
 			}
 			return reportVerified(c.OutOrStdout(), asJSON, files+n, append(findings, audit...), newest)
 		},
@@ -106,7 +111,7 @@ func reportVerified(w io.Writer, asJSON bool, files int, findings []session.Find
 		if newest != nil {
 			fmt.Fprintln(w, newest)
 		}
-		_, err = fmt.Fprintf(w, "%d files, %d findings\n", files, len(findings))
+		_, err = fmt.Fprintf(w, "%s, %s\n", counted(files, "file"), counted(len(findings), "finding"))
 	}
 	if err == nil && damaged {
 		err = &exitStatus{}
@@ -126,7 +131,7 @@ func verifyControl(data *os.Root) (files int, findings []session.Finding, newest
 	}
 	v, err := cluster.Verify(journal.Root(data), keys)
 	if d, ok := errors.AsType[*journal.DamageError](err); ok {
-		return 1, []session.Finding{{File: d.File, Entry: d.Entry, Problem: d.Reason, Damaged: true}}, nil, nil
+		return 1, []session.Finding{{File: d.File, Entry: d.Entry, Problem: d.Reason + "; " + remedyDamaged, Damaged: true}}, newestSeal(&v), nil
 	}
 	if err != nil {
 		return 0, nil, nil, err
@@ -146,12 +151,67 @@ func verifyControl(data *os.Root) (files int, findings []session.Finding, newest
 	if !hasKey(keys, auth.ServerKeyFile) {
 		findings = append(findings, session.Finding{File: "keys/" + auth.ServerKeyFile, Problem: "the key that this yaya is known by is missing: restore it from a backup", Damaged: true})
 	}
-	if v.Newest.Entry > 0 {
-		newest = &sealed{v.Newest.Entry, v.Newest.Sum, v.Newest.Time.UTC().Format(control.TimeFormat), v.From, v.Unsealed}
-	} else if v.Problem == nil {
+	if newest = newestSeal(&v); newest == nil && v.Problem == nil {
 		findings = append(findings, session.Finding{File: cluster.File, Problem: "it was never sealed: the next start of yaya seals it"})
 	}
 	return 1, findings, newest, nil
+}
+
+// newestSeal is the newest seal that is good, nil without one.
+func newestSeal(v *cluster.Verdict) *sealed {
+	if v.Newest.Entry == 0 {
+		return nil
+	}
+	return &sealed{v.Newest.Entry, v.Newest.Sum, v.Newest.Time.UTC().Format(control.TimeFormat), v.From, v.Unsealed}
+}
+
+// auditDamage says why the audit of a data directory is not what yaya wrote, nil if it is.
+// It looks at the file, whoever has it open, as far as the file goes.
+func auditDamage(data *os.Root) (err error) {
+	_, findings, _, err := verifyControl(data)
+	if err != nil {
+		return err
+	}
+	for _, f := range findings {
+		if !f.Damaged {
+			continue
+		}
+		at := filepath.Join(data.Name(), filepath.FromSlash(f.File))
+		if f.Entry > 0 {
+			at += fmt.Sprintf(", entry %d", f.Entry)
+		}
+		return fmt.Errorf("%s: %s", at, f.Problem)
+	}
+	return nil
+}
+
+// remedyDamaged is what to do about a record that is not as it was written.
+const remedyDamaged = "restore the file from a backup; the newest seal that yaya verify prints tells how far it can be trusted"
+
+// damagedAt names the file of a damaged record with its whole path, and what to do.
+func damagedAt(data *os.Root, err error) error {
+	d, ok := errors.AsType[*journal.DamageError](err)
+	if !ok {
+		return err
+	}
+	whole := *d
+	whole.File = filepath.Join(data.Name(), filepath.FromSlash(d.File))
+	return fmt.Errorf("%w; %s", &whole, remedyDamaged)
+}
+
+// holdsData reports whether yaya has kept anything in a folder.
+func holdsData(data *os.Root) bool {
+	return slices.ContainsFunc([]string{"control", "keys", "tapes", "config.json"}, func(name string) bool {
+		_, err := data.Lstat(name)
+		return err == nil
+	})
+}
+
+func counted(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
 }
 
 func hasKey(keys *os.Root, name string) bool {
