@@ -17,7 +17,7 @@ const NEAR = 48; // px from the end that still count as being there
 export function Virtual({ items, row, label, onTop, foot, empty }) {
   const box = useRef(/** @type {HTMLElement | null} */ (null));
   const heights = useRef(/** @type {Map<string, number>} */ (new Map()));
-  const s = useRef({ top: 0, height: 600, end: true, anchor: '', offset: 0, ours: -1 });
+  const s = useRef({ top: 0, height: 600, full: 0, end: true, anchor: '', offset: 0, ours: -1 });
   const [, draw] = useReducer((/** @type {number} */ n) => n + 1, 0);
   const watch = useRef(/** @type {ResizeObserver | null} */ (null));
 
@@ -49,8 +49,13 @@ export function Virtual({ items, row, label, onTop, foot, empty }) {
   const note = () => {
     const b = box.current;
     if (!b) return;
+    const moved = b.clientHeight !== s.current.height || b.scrollHeight !== s.current.full;
     s.current.top = b.scrollTop;
     s.current.height = b.clientHeight;
+    s.current.full = b.scrollHeight;
+    // A question that appears beside the list, or a row that grows, scrolls it as well:
+    // nobody has left the end, and the next drawing is there again.
+    if (moved && s.current.end) return;
     // What we have set ourselves says nothing of what somebody wants: rows may have
     // grown since.
     if (Math.abs(b.scrollTop - s.current.ours) < 2) return;
@@ -80,6 +85,8 @@ export function Virtual({ items, row, label, onTop, foot, empty }) {
     else if (Math.abs(b.scrollTop - top) > 1 && s.current.anchor) b.scrollTop = top;
     else return void (changed && draw(0));
     s.current.ours = b.scrollTop;
+    s.current.height = b.clientHeight;
+    s.current.full = b.scrollHeight;
     if (changed) draw(0);
   });
   useEffect(() => {
