@@ -335,7 +335,7 @@ func TestUplink(t *testing.T) {
 			t.Errorf("%s: %v", method, err)
 		}
 	}
-	eventually.True(t, "not fresh any more", func() bool { _, fresh := u.Agents(); return !fresh })
+	eventually.True(t, "no longer fresh", func() bool { _, fresh := u.Agents(); return !fresh })
 	if all, _ := u.Agents(); len(all) != 1 { // W-68
 		t.Errorf("%v", all)
 	}
