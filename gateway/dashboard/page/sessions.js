@@ -116,7 +116,7 @@ function Chat({ id }) {
       ${!parent && html`<button type="button" class="small" aria-expanded=${details} onClick=${() => setDetails(!details)}>Details</button>`}</div></header>
     ${details && html`<${Details} id=${id} info=${info} />`}
     <${Problem} error=${s?.problem || info.error} />
-    <${Virtual} label="Conversation" items=${items} onTop=${s?.ready ? () => void s.older() : undefined}
+    <${Virtual} label="Conversation" items=${items} said=${box.at(-1)?.id} onTop=${s?.ready ? () => void s.older() : undefined}
       row=${(/** @type {any} */ i) => html`<${Row} item=${i} id=${id} version=${i.kind === 'tool' ? `${i.result ? 1 : 0}${i.progress?.progress ?? ''}` : ''} />`}
       empty=${html`<p class="empty">${s?.ready ? 'Nothing was said yet.' : link.state === 'open' ? 'Loading …' : 'Connecting …'}</p>`} />
     ${grouped(mine).map(([key, g]) => html`<${Question} key=${key} asks=${g} session=${g[0].session_id !== id} among=${around(mine)} />`)}

@@ -11,15 +11,21 @@ const NEAR = 48; // px from the end that still count as being there
 /** @typedef {import('./vendor/preact.js').ComponentChildren} Children */
 
 /**
- * @param {{items: {key: string}[], row: (item: any) => Children, label: string, onTop?: () => void, foot?: Children, empty?: Children}} p
- * onTop is called when what is oldest comes into sight.
+ * @param {{items: {key: string}[], row: (item: any) => Children, label: string, onTop?: () => void, foot?: Children, empty?: Children, said?: string}} p
+ * onTop is called when what is oldest comes into sight. said is the reader's own last
+ * message: who says something goes to the end, wherever they were.
  */
-export function Virtual({ items, row, label, onTop, foot, empty }) {
+export function Virtual({ items, row, label, onTop, foot, empty, said }) {
   const box = useRef(/** @type {HTMLElement | null} */ (null));
   const heights = useRef(/** @type {Map<string, number>} */ (new Map()));
-  const s = useRef({ top: 0, height: 600, full: 0, end: true, anchor: '', offset: 0, ours: -1 });
+  const s = useRef({ top: 0, height: 600, full: 0, end: true, anchor: '', offset: 0, ours: -1, said });
   const [, draw] = useReducer((/** @type {number} */ n) => n + 1, 0);
   const watch = useRef(/** @type {ResizeObserver | null} */ (null));
+
+  if (said && said !== s.current.said) {
+    s.current.said = said;
+    s.current.end = true;
+  }
 
   const at = new Array(items.length + 1);
   at[0] = 0;
@@ -46,10 +52,16 @@ export function Virtual({ items, row, label, onTop, foot, empty }) {
   const from = find(top - AROUND);
   const to = Math.min(items.length, find(top + s.current.height + AROUND) + 1);
 
+  const keep = (/** @type {HTMLElement} */ b) => {
+    const i = find(b.scrollTop);
+    s.current.anchor = items[i]?.key ?? '';
+    s.current.offset = b.scrollTop - (at[i] ?? 0);
+  };
   const note = () => {
     const b = box.current;
     if (!b) return;
     const moved = b.clientHeight !== s.current.height || b.scrollHeight !== s.current.full;
+    const up = b.scrollTop < s.current.top;
     s.current.top = b.scrollTop;
     s.current.height = b.clientHeight;
     s.current.full = b.scrollHeight;
@@ -59,10 +71,16 @@ export function Virtual({ items, row, label, onTop, foot, empty }) {
     // What we have set ourselves says nothing of what somebody wants: rows may have
     // grown since.
     if (Math.abs(b.scrollTop - s.current.ours) < 2) return;
-    s.current.end = b.scrollHeight - b.clientHeight - b.scrollTop < NEAR;
-    const i = find(b.scrollTop);
-    s.current.anchor = items[i]?.key ?? '';
-    s.current.offset = b.scrollTop - (at[i] ?? 0);
+    s.current.end = !up && b.scrollHeight - b.clientHeight - b.scrollTop < NEAR;
+    keep(b);
+  };
+  // A wheel that turns up leaves the end before the list has moved: what moves slowly
+  // at first would otherwise be taken back to it.
+  const wheel = (/** @type {WheelEvent} */ e) => {
+    const b = box.current;
+    if (!b || e.deltaY >= 0 || b.scrollTop === 0) return;
+    s.current.end = false;
+    keep(b);
   };
   const measure = () => {
     let changed = false;
@@ -84,7 +102,7 @@ export function Virtual({ items, row, label, onTop, foot, empty }) {
     if (s.current.end) b.scrollTop = b.scrollHeight;
     else if (Math.abs(b.scrollTop - top) > 1 && s.current.anchor) b.scrollTop = top;
     else return void (changed && draw(0));
-    s.current.ours = b.scrollTop;
+    s.current.ours = s.current.top = b.scrollTop;
     s.current.height = b.clientHeight;
     s.current.full = b.scrollHeight;
     if (changed) draw(0);
@@ -102,7 +120,7 @@ export function Virtual({ items, row, label, onTop, foot, empty }) {
     if (from === 0 && onTop && items.length) onTop();
   });
 
-  return html`<div class="virtual" ref=${box} tabindex="0" role="log" aria-label=${label} aria-live="off" onScroll=${() => { note(); draw(0); }}>
+  return html`<div class="virtual" ref=${box} tabindex="0" role="log" aria-label=${label} aria-live="off" onWheel=${wheel} onScroll=${() => { note(); draw(0); }}>
     ${items.length === 0 && empty}
     <div style=${{ height: at[from] + 'px' }}></div>
     ${items.slice(from, to).map((x) => html`<div key=${x.key} data-key=${x.key} class="row">${row(x)}</div>`)}

@@ -7,8 +7,9 @@ await run(async () => {
   const question = page.getByRole('region', { name: /^yaya asks/ });
 
   // Markdown becomes elements while it is written.
+  const live = page.locator('.msg.live').waitFor(); // it may be short: watched for before it begins
   await say(page, 'write');
-  await page.locator('.msg.live').waitFor();
+  await live;
   await page.locator('.msg.live').waitFor({ state: 'detached' });
   const answer = page.getByRole('article', { name: 'yaya' }).last();
   assert.equal(await answer.locator('strong').innerText(), 'bold');
@@ -36,6 +37,18 @@ await run(async () => {
   await tool.getByRole('button', { name: 'Show' }).first().click();
   await tool.locator('pre.diff .ins', { hasText: '+ONE' }).first().waitFor();
   await idle(page);
+
+  // Who has scrolled up and says something is at the end again.
+  const list = page.getByRole('log', { name: 'Conversation' });
+  await list.hover();
+  await page.mouse.wheel(0, -5000);
+  await page.waitForFunction(() => document.querySelector('.virtual').scrollTop === 0);
+  await say(page, 'am I at the end');
+  await idle(page);
+  await page.waitForFunction(() => {
+    const v = document.querySelector('.virtual');
+    return v.innerText.includes('echo: am I at the end') && v.scrollHeight > v.clientHeight + 50 && v.scrollHeight - v.clientHeight - v.scrollTop < 2;
+  });
 
   // No, and why: the model is told, and the turn goes on.
   await say(page, 'reject that');
