@@ -237,6 +237,48 @@ func TestOracle(t *testing.T) {
 	}
 }
 
+// A difference whose text cannot be applied says what it is, as git says it.
+func TestDiffTexts(t *testing.T) {
+	r := newRepo(t)
+	r.write("pic", "a\x00b\n")
+	r.write("same", "a\x00b\n")
+	r.write("gone", "a\x00b\n")
+	r.write(".gitattributes", "*.f filter=x\n*.crlf text\n*.raw -text\n")
+	r.write("x.f", "one\n")
+	r.write("x.crlf", "one\n")
+	r.write("x.raw", "one\n")
+	r.write("tab\there", "one\n")
+	r.commit("first")
+	r.write("pic", "c\x00d\n")
+	r.must(os.Chmod(r.path("same"), 0o755))
+	r.must(os.Remove(r.path("gone")))
+	r.write("x.f", "two\n")
+	r.write("x.crlf", "one\r\n")
+	r.write("x.raw", "one\r\n")
+	r.write("tab\there", "two\n")
+	got, err := diff(t, r.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"Binary files a/pic and b/pic differ\n",
+		"Binary files a/gone and /dev/null differ\n",
+		"old mode 100644\nnew mode 100755\n",
+		"x.f is stored through a filter, which is not run",
+		"+++ b/x.raw\n@@ -1,1 +1,1 @@\n-one\n+one\r\n",
+		"--- \"a/tab\\there\"\n+++ \"b/tab\\there\"\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the difference lacks %q:\n%s", want, got)
+		}
+	}
+	for _, bad := range []string{"x.crlf", "a/same and"} {
+		if strings.Contains(got, bad) {
+			t.Errorf("the difference has %q:\n%s", bad, got)
+		}
+	}
+}
+
 // Each state that a repository can be in is told as git tells it.
 func TestStates(t *testing.T) {
 	base := func(r *repo) {

@@ -33,6 +33,14 @@ func TestSecretsOfOtherLayers(t *testing.T) {
 	}
 	set(t, w, "providers.other.api_key", `"mine"`)
 	set(t, w, "providers.other.base_url", `"https://b.example"`)
+	// What is masked in a list comes back from its own place.
+	set(t, w, "plugin.x.more", `[{"token":"first","n":1},{"token":"second","n":2}]`)
+	set(t, w, "plugin.x.more", `[{"token":"****","n":1},{"token":"other","n":3}]`)
+	if got, _, _ := w.Get("plugin.x.more"); string(got) != `[{"n":1,"token":"first"},{"n":3,"token":"other"}]` {
+		t.Errorf("plugin.x.more = %s, want the first token, and the other", got)
+	}
+	set(t, w, "providers.port.base_url", `"https://c.example:443/v1/"`)
+	set(t, w, "providers.port.api_key", `"mine"`)
 	for name, c := range map[string]struct {
 		pairs []string
 		key   string // that the refusal names, "" for none
@@ -41,6 +49,8 @@ func TestSecretsOfOtherLayers(t *testing.T) {
 		"the environment's key":              {[]string{"providers.work.plugin", `"llm-openai"`, "providers.work.base_url", `"https://evil"`}, "providers.work.api_key"},
 		"the environment's has the last say": {[]string{"providers.work.base_url", `"https://evil"`, "providers.work.api_key", `"mine"`}, "providers.work.api_key"},
 		"both":                               {[]string{"providers.prod.base_url", `"https://mine"`, "providers.prod.api_key", `"mine"`}, ""},
+		"the same address, written shorter":  {[]string{"providers.port.base_url", `"HTTPS://C.example/v1"`}, ""},
+		"another port":                       {[]string{"providers.port.base_url", `"https://c.example:444/v1"`}, "providers.port.api_key"},
 		"another field":                      {[]string{"providers.prod.model", `"m"`}, ""},
 		"key and address removed":            {[]string{"providers.other.base_url", "", "providers.other.api_key", ""}, ""},
 	} {

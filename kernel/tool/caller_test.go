@@ -126,6 +126,12 @@ func TestPrincipals(t *testing.T) {
 			t.Errorf("CheckPrincipal(%q) = %v, want it to be %v", pattern, err, ok)
 		}
 	}
+	for pattern, hint := range map[string]string{"Owner": "did you mean owner?", "phone": "did you mean device:phone?", "devices:phone": ""} {
+		err := tool.CheckPrincipal(pattern)
+		if err == nil || strings.Contains(err.Error(), "did you mean") != (hint != "") || !strings.Contains(err.Error(), hint) {
+			t.Errorf("CheckPrincipal(%q) = %v, want %q in it", pattern, err, hint)
+		}
+	}
 }
 
 // R7, R22: on surfaces without sessions of their own, every principal has one.

@@ -193,3 +193,43 @@ func TestParkedCallsHoldTheirBody(t *testing.T) {
 		}
 	}
 }
+
+// SEC-9: one principal's streams for changes are a share of them, and leave others theirs.
+func TestStreamsHaveShares(t *testing.T) {
+	srv, r := parties(t, nil)
+	srv.Bound(64, 8, 4, 4)
+	follow := func(who string) int {
+		t.Helper()
+		id := r.send("POST", initialize, map[string]string{"X-Test-Principal": who}).header.Get("Mcp-Session-Id")
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Accept", "text/event-stream")
+		req.Header.Set("Mcp-Session-Id", id)
+		req.Header.Set("X-Test-Principal", who)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = resp.Body.Close() })
+		return resp.StatusCode
+	}
+	open, refused := 0, 0
+	for range 12 {
+		switch got := follow("ada"); got {
+		case http.StatusOK:
+			open++
+		case http.StatusServiceUnavailable, http.StatusTooManyRequests:
+			refused++
+		default:
+			t.Fatalf("ada's stream: got %d", got)
+		}
+	}
+	if open == 0 || open >= 8 || refused != 12-open {
+		t.Errorf("ada has %d streams, and %d were refused, want a share of 8", open, refused)
+	}
+	if got := follow("bob"); got != http.StatusOK {
+		t.Errorf("bob's stream: got %d, want 200", got)
+	}
+}

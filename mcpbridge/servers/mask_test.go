@@ -118,6 +118,8 @@ func TestMaskedSecretsStayWhereTheyWere(t *testing.T) {
 		"identity provider":         {maskHTTP, `{"type":"http","url":"https://example.com/mcp","oauth":{"clientId":"id","issuer":"https://as","idpClientSecret":"****","idpIssuer":"https://evil"}}`, "", "oauth.idpClientSecret is masked, and oauth.idpIssuer"},
 		"address to command":        {maskHTTP, `{"command":"evil","env":{"Authorization":"****"}}`, "", "env.Authorization is masked, and type"},
 		"variable in the address":   {`{"type":"http","url":"https://${HOST}/mcp","headers":{"A":"canary"}}`, `{"type":"http","url":"https://${EVIL}/mcp","headers":{"A":"****"}}`, "", "headers.A"},
+		"a parameter twice":         {`{"type":"http","url":"https://example.com/mcp?key=one&key=two"}`, `{"type":"http","url":"https://example.com/mcp?key=****&key=****&x=1"}`, `?key=one\u0026key=two\u0026x=1"`, ""},
+		"no path":                   {`{"type":"http","url":"https://canary@example.com?key=one"}`, `{"type":"http","url":"https://****@example.com?key=****&x=1"}`, `"https://canary@example.com?key=one\u0026x=1"`, ""},
 		"another address, all new":  {maskHTTP, `{"type":"http","url":"https://other.example/mcp","headers":{"Authorization":"Bearer new"}}`, `"Authorization":"Bearer new"`, ""},
 		"another transport, as one": {maskHTTP, `{"type":"sse","url":"https://example.com/mcp","headers":{"Authorization":"****"}}`, `"Authorization":"Bearer canary"`, ""},
 	} {
