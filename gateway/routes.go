@@ -47,6 +47,8 @@ func (s *Server) table() []route {
 		{"GET /socket/websocket", access{public: true}, s.cfg.Wire},
 		{"GET /{$}", access{public: true}, s.cfg.Page}, // files alone: what they show is asked for with rights
 		{"GET /ui/{file...}", access{public: true}, s.cfg.Page},
+		{"POST /cli/run", access{owner: socket}, s.cfg.CLI}, // what yaya's own commands ask for
+		{"POST /cli/sessions/{id}/{what}", access{owner: socket}, s.cfg.CLI},
 		{"POST /rpc", access{owner: socket, device: auth.AgentsRead}, s.cfg.RPC}, // each method asks for more
 		{"GET /agents", access{owner: socket, device: auth.AgentsRead}, s.cfg.Agents},
 		{"GET /agents/{id}", access{owner: socket, device: auth.AgentsRead}, s.cfg.Agents},
@@ -67,6 +69,7 @@ func (s *Server) table() []route {
 		{"GET /api/config/{key}", access{owner: local, device: auth.ConfigRead}, s.cfg.API},
 		{"PATCH /api/config/{key}", access{owner: local, device: auth.ConfigWrite}, s.cfg.API},
 		{"DELETE /api/config/{key}", access{owner: local, device: auth.ConfigWrite}, s.cfg.API},
+		{"GET /api/doctor", access{owner: local, device: auth.ConfigRead}, s.cfg.API},
 		{"GET /api/plugins", access{owner: local, device: auth.ConfigRead}, s.cfg.API},
 		{"PATCH /api/plugins/{name}", access{owner: local, device: auth.ConfigWrite}, s.cfg.API},
 		{"DELETE /api/plugins/{name}", access{owner: local, device: auth.ConfigWrite}, s.cfg.API},
@@ -80,6 +83,7 @@ func (s *Server) table() []route {
 		{"GET /api/mcp/servers", access{owner: local, device: auth.ConfigRead}, s.cfg.API},
 		{"POST /api/mcp/servers", access{owner: local, device: auth.ConfigWrite}, s.cfg.API},
 		{"PUT /api/mcp/servers/{name}", access{owner: local, device: auth.ConfigWrite}, s.cfg.API},
+		{"PATCH /api/mcp/servers/{name}", access{owner: local, device: auth.ConfigWrite}, s.cfg.API},
 		{"DELETE /api/mcp/servers/{name}", access{owner: local, device: auth.ConfigWrite}, s.cfg.API},
 		{"POST /api/mcp/servers/{name}/restart", access{owner: local, device: auth.ConfigWrite}, s.cfg.API},
 		{"GET /api/mcp/import", access{owner: local, device: auth.ConfigRead}, s.cfg.API},

@@ -60,6 +60,7 @@ type Config struct {
 	RPC       http.Handler // POST /rpc
 	Agents    http.Handler // GET /agents and /agents/{id}
 	V1        http.Handler // below /v1/: chat sessions
+	CLI       http.Handler // below /cli/: what yaya's own commands ask for
 	// Sessions can be followed by clients; nil for none.
 	Sessions *session.Manager
 	// Status is shown to the local owner on GET /status, as JSON.

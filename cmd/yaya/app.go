@@ -73,6 +73,8 @@ type app struct {
 	guard   *workspace.Guard
 	// workspace of sessions that are opened without one.
 	workspace string
+	// configured are the servers that were found at the start.
+	configured []servers.Server
 }
 
 // appConfig says what to put together.
@@ -84,6 +86,8 @@ type appConfig struct {
 	servers  loaded
 	// workspace of sessions that are opened without one; "" is the current folder.
 	workspace string
+	// bare leaves the servers out.
+	bare bool
 	// lenient goes on without a server that is required: to look at it.
 	lenient bool
 	// approver answers asks instead of the people that adapters reach.
@@ -102,7 +106,7 @@ func newApp(c appConfig) (*app, error) {
 		}
 		c.workspace = dir
 	}
-	a := &app{log: c.log, metrics: gateway.NewMetrics(), mix: new(registry.Mix), memory: memory_sqlite.New(filepath.Join(c.data.Name(), "memory.db")), procs: &proc.Manager{Guard: true}, http: upstream.NewTransport(), home: c.home, data: c.data.Name(), trust: trust.NewStore(c.data), workspace: c.workspace}
+	a := &app{log: c.log, metrics: gateway.NewMetrics(), mix: new(registry.Mix), memory: memory_sqlite.New(filepath.Join(c.data.Name(), "memory.db")), procs: &proc.Manager{Guard: true}, http: upstream.NewTransport(), home: c.home, data: c.data.Name(), trust: trust.NewStore(c.data), workspace: c.workspace, configured: c.servers.servers}
 	var err error
 	if a.guard, err = workspace.NewGuard(c.own...); err != nil {
 		return nil, err
@@ -333,10 +337,6 @@ func (l *loaded) here(files []string, dir string, store *folder.Store) error {
 // withApp runs f with servers, and with agents too if asked for, of this
 // process's own, which are stopped when f has returned.
 func withApp(ctx context.Context, g *globals, p paths, mcpConfig []string, log zerolog.Logger, agents bool, f func(*app) error, change ...func(*appConfig)) (err error) {
-	l, err := loadServers(p, mcpConfig)
-	if err != nil {
-		return err
-	}
 	data, settings, err := g.open(p, nil)
 	if err != nil {
 		return err
@@ -346,12 +346,18 @@ func withApp(ctx context.Context, g *globals, p paths, mcpConfig []string, log z
 	for _, edit := range change {
 		edit(&c)
 	}
-	store, err := p.folders(data, settings)
-	if err != nil {
-		return err
-	}
-	if err := l.here(mcpConfig, c.workspace, store); err != nil {
-		return err
+	var l loaded
+	if !c.bare {
+		if l, err = loadServers(p, mcpConfig); err != nil {
+			return err
+		}
+		store, err := p.folders(data, settings)
+		if err != nil {
+			return err
+		}
+		if err := l.here(mcpConfig, c.workspace, store); err != nil {
+			return err
+		}
 	}
 	c.servers = l
 	a, err := newApp(c)
@@ -429,6 +435,14 @@ type report struct {
 	Clients int              `json:"clients"`
 	Servers []feature.Status `json:"servers"`
 	Invalid []invalidServer  `json:"invalid"`
+	// Disabled are switched off.
+	Disabled []disabledServer `json:"disabled,omitempty"`
+}
+
+type disabledServer struct {
+	Name      string `json:"name"`
+	File      string `json:"file"`
+	Transport string `json:"transport"`
 }
 
 type invalidServer struct {
@@ -437,11 +451,18 @@ type invalidServer struct {
 	Error string `json:"error"`
 }
 
-func (a *app) report(mcpURL string) report {
+// report says how the configured servers are.
+func (a *app) report(mcpURL string, configured []servers.Server) report {
 	r := report{Version: yayaVersion(), PID: os.Getpid(), MCP: mcpURL, Clients: a.mcp.Sessions(), Servers: a.host.Status(), Invalid: []invalidServer{}}
 	for _, inv := range a.bridge.InvalidServers() {
 		r.Invalid = append(r.Invalid, invalidServer{inv.Name, inv.File, feature.Clean(inv.Err.Error(), 1024)})
 	}
 	slices.SortFunc(r.Invalid, func(x, y invalidServer) int { return strings.Compare(x.Name, y.Name) })
+	for _, s := range configured {
+		if s.Disabled {
+			r.Disabled = append(r.Disabled, disabledServer{s.Name, s.File, string(s.Transport)})
+		}
+	}
+	slices.SortFunc(r.Disabled, func(x, y disabledServer) int { return strings.Compare(x.Name, y.Name) })
 	return r
 }

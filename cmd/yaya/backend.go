@@ -23,6 +23,7 @@ import (
 // process, for the length of one command. Both answer the same requests.
 type backend struct {
 	client *http.Client
+	remote bool // the daemon
 	ids    int64
 }
 
@@ -31,7 +32,7 @@ const daemonTimeout = 2 * time.Second
 
 // daemon returns the backend of a running daemon, if there is one.
 func daemon(ctx context.Context, p paths) (*backend, bool) {
-	b := &backend{client: &http.Client{Transport: &http.Transport{
+	b := &backend{remote: true, client: &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			var d net.Dialer
 			return d.DialContext(ctx, "unix", p.socket())
@@ -47,6 +48,31 @@ func daemon(ctx context.Context, p paths) (*backend, bool) {
 	return b, true
 }
 
+// beside runs f with the daemon, and reports whether there is one.
+func beside(ctx context.Context, p paths, f func(*backend) error) (done bool, err error) {
+	b, ok := daemon(ctx, p)
+	if !ok {
+		return false, nil
+	}
+	defer b.client.CloseIdleConnections()
+	return true, f(b)
+}
+
+// here returns the backend of this process's own API.
+func here(h http.Handler) *backend { return &backend{client: &http.Client{Transport: inProcess{asOwner(h)}}} }
+
+// otherVersion returns why a daemon does not know what this yaya asks for, nil if it is
+// the same version.
+func (b *backend) otherVersion(ctx context.Context) error {
+	var r struct {
+		Version string `json:"version"`
+	}
+	if !b.remote || b.getJSON(ctx, "/status", &r) != nil || r.Version == yayaVersion() {
+		return nil
+	}
+	return fmt.Errorf("the running yaya is version %s, and this is yaya %s: restart it (end it, then yaya serve)", printable(r.Version, 60), yayaVersion())
+}
+
 // withBackend runs f with the daemon, unless files are named, else with servers
 // of its own, which are stopped when f returns.
 func withBackend(ctx context.Context, g *globals, mcpConfig []string, f func(*backend) error) error {
@@ -55,9 +81,8 @@ func withBackend(ctx context.Context, g *globals, mcpConfig []string, f func(*ba
 		return err
 	}
 	if len(mcpConfig) == 0 {
-		if b, ok := daemon(ctx, p); ok {
-			defer b.client.CloseIdleConnections()
-			return f(b)
+		if done, err := beside(ctx, p, f); done {
+			return err
 		}
 	}
 	// What goes wrong with a server is part of the answer, not of a log.
@@ -71,9 +96,9 @@ func withBackend(ctx context.Context, g *globals, mcpConfig []string, f func(*ba
 		mux.Handle("/mcp", a.mcp)
 		mux.Handle("/mcp/{profile}", a.mcp)
 		mux.HandleFunc("/status", func(w http.ResponseWriter, _ *http.Request) {
-			_ = json.NewEncoder(w).Encode(a.report("")) // into memory
+			_ = json.NewEncoder(w).Encode(a.report("", a.configured)) // into memory
 		})
-		return f(&backend{client: &http.Client{Transport: inProcess{asOwner(mux)}}})
+		return f(here(mux))
 	}, func(c *appConfig) { c.lenient = true })
 }
 

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -28,6 +29,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/folder"
 	"github.com/yaya-ai/yaya/mcpbridge"
+	"github.com/yaya-ai/yaya/mcpbridge/trust"
 )
 
 // controlPlane is the control log with what follows from it.
@@ -127,15 +129,23 @@ func (c *controlPlane) watch(b *bus.Bus) error {
 // withControl runs f with the API of the daemon, or with one of this process's own
 // if none runs.
 func withControl(ctx context.Context, g *globals, f func(*backend) error) error {
+	return controlled(ctx, g, nil, f)
+}
+
+// withServers is withControl with the configuration of the servers. Without a daemon
+// none of them is started.
+func withServers(ctx context.Context, g *globals, f func(*backend) error) error {
+	return controlled(ctx, g, serversAlone, f)
+}
+
+// controlled runs f with the daemon, or alone with the control plane and with what more
+// adds to the API.
+func controlled(ctx context.Context, g *globals, more func(*admin.Config, paths, *os.Root) (func(), error), f func(*backend) error) error {
 	p, err := g.paths()
 	if err != nil {
 		return err
 	}
-	if b, ok := daemon(ctx, p); ok {
-		defer b.client.CloseIdleConnections()
-		return f(b)
-	}
-	return withLock(p, func(data *os.Root) (err error) {
+	alone := func(data *os.Root) (err error) {
 		c, err := openControl(data, zerolog.Nop())
 		if err != nil {
 			return err
@@ -151,9 +161,57 @@ func withControl(ctx context.Context, g *globals, f func(*backend) error) error 
 			return err
 		}
 		known.Audit(c.trusted)
-		api := admin.New(admin.Config{Devices: c.devices, Control: c.log, Folders: known, Version: yayaVersion(), Log: zerolog.Nop()})
-		return f(&backend{client: &http.Client{Transport: inProcess{asOwner(api)}}})
-	})
+		cfg := admin.Config{Devices: c.devices, Control: c.log, Folders: known, Version: yayaVersion(), Log: zerolog.Nop()}
+		if more != nil {
+			end, err := more(&cfg, p, data)
+			if err != nil {
+				return err
+			}
+			defer end()
+		}
+		return f(here(admin.New(cfg)))
+	}
+	for patience := time.Now().Add(lockPatience); ; {
+		if done, err := beside(ctx, p, f); done {
+			return err
+		}
+		// A daemon that starts has the lock before it answers, and another command has
+		// it for a moment.
+		err := withLock(p, alone)
+		if !errors.Is(err, errRunning) || time.Now().After(patience) {
+			return err
+		}
+		select {
+		case <-time.After(lockRetry):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// How long a command waits for whoever works on the data directory, and how often it
+// looks.
+const (
+	lockPatience = 5 * time.Second
+	lockRetry    = 50 * time.Millisecond
+)
+
+// serversAlone adds the configuration of the servers, without any that runs.
+func serversAlone(cfg *admin.Config, p paths, data *os.Root) (func(), error) {
+	l, err := loadServers(p, nil)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil, fmt.Errorf("the current folder: %w", err)
+	}
+	if err := l.here(nil, dir, cfg.Folders); err != nil {
+		return nil, err
+	}
+	own := newServerAdmin(&app{log: zerolog.Nop(), trust: trust.NewStore(data), folders: cfg.Folders, workspace: dir}, p, l, true)
+	cfg.Servers = own
+	return own.Close, nil
 }
 
 // withLock runs f as the one process that works on the data directory.
@@ -176,6 +234,20 @@ func asOwner(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.ServeHTTP(w, r.WithContext(auth.WithPrincipal(r.Context(), auth.LocalOwner)))
 	})
+}
+
+// answered is an error that the API has answered.
+type answered struct {
+	status int
+	text   string
+}
+
+func (e *answered) Error() string { return e.text }
+
+// answeredWith reports whether the API has answered with an error of that status.
+func answeredWith(err error, status int) bool {
+	e, ok := errors.AsType[*answered](err)
+	return ok && e.status == status
 }
 
 // api sends a request to the API: in as JSON unless it is nil, the answer into
@@ -209,10 +281,16 @@ func (b *backend) api(ctx context.Context, method, path string, in, out any) err
 		var e struct {
 			Detail string `json:"detail"`
 		}
-		if json.Unmarshal(raw, &e) != nil || e.Detail == "" {
+		known := json.Unmarshal(raw, &e) == nil && e.Detail != ""
+		if !known {
 			e.Detail = "yaya answered " + resp.Status
 		}
-		return errors.New(printable(e.Detail, 500))
+		if !known || e.Detail == "there is no such resource" || resp.StatusCode == http.StatusMethodNotAllowed {
+			if err := b.otherVersion(ctx); err != nil {
+				return err
+			}
+		}
+		return &answered{resp.StatusCode, printable(e.Detail, 500)}
 	}
 	if out == nil {
 		return nil

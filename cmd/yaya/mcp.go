@@ -28,7 +28,7 @@ func mcpCommand(g *globals) *cobra.Command {
 	c.PersistentFlags().StringArrayVar(&mcpConfig, "mcp-config", nil, "file with MCP servers, instead of yaya's own (repeatable)")
 	c.AddCommand(
 		mcpServeCommand(g, &mcpConfig), mcpListCommand(g, &mcpConfig), mcpToolsCommand(g, &mcpConfig), mcpCallCommand(g, &mcpConfig),
-		mcpAddCommand(g), mcpRemoveCommand(g), mcpImportCommand(g), mcpApproveCommand(g), mcpLoginCommand(g, &mcpConfig), mcpLogoutCommand(g, &mcpConfig),
+		mcpAddCommand(g), mcpAddJSONCommand(g), mcpGetCommand(g), mcpEditCommand(g), mcpEnableCommand(g), mcpDisableCommand(g), mcpRestartCommand(g), mcpRemoveCommand(g), mcpImportCommand(g), mcpApproveCommand(g), mcpLoginCommand(g, &mcpConfig), mcpLogoutCommand(g, &mcpConfig),
 	)
 	return c
 }
@@ -51,7 +51,7 @@ started, looked at and stopped again.`,
 				enc.SetIndent("", "  ")
 				return enc.Encode(r)
 			}
-			if len(r.Servers)+len(r.Invalid) == 0 {
+			if len(r.Servers)+len(r.Invalid)+len(r.Disabled) == 0 {
 				_, err := fmt.Fprintln(w, "No MCP servers are configured. Add one with 'yaya mcp add' or take over those of other clients with 'yaya mcp import'.")
 				return err
 			}
@@ -226,153 +226,6 @@ func printResult(w io.Writer, raw json.RawMessage, asJSON bool) error {
 	return nil
 }
 
-func mcpAddCommand(g *globals) *cobra.Command {
-	var env, header []string
-	var transport, cwd, session string
-	c := &cobra.Command{
-		Use:   "add NAME (URL | -- COMMAND [ARG …])",
-		Short: "Add a server to yaya's own configuration",
-		Example: `  yaya mcp add fs -- npx -y @modelcontextprotocol/server-filesystem ~
-  yaya mcp add docs https://example.com/mcp --header 'Authorization: Bearer ${DOCS_TOKEN}'`,
-		Args: cobra.MinimumNArgs(2),
-		RunE: func(c *cobra.Command, args []string) error {
-			usage := func(format string, a ...any) error { return &usageError{c.CommandPath(), fmt.Errorf(format, a...)} }
-			entry := map[string]any{}
-			if len(args) == 2 && (strings.HasPrefix(args[1], "http://") || strings.HasPrefix(args[1], "https://")) {
-				entry["url"] = args[1]
-			} else {
-				entry["command"] = args[1]
-				if len(args) > 2 {
-					entry["args"] = args[2:]
-				}
-			}
-			for flag, value := range map[string]string{"type": transport, "cwd": cwd, "session": session} {
-				if value != "" {
-					entry[flag] = value
-				}
-			}
-			if m, err := pairs(env, "="); err != nil {
-				return usage("--env: %w", err)
-			} else if len(m) > 0 {
-				entry["env"] = m
-			}
-			if m, err := pairs(header, ":"); err != nil {
-				return usage("--header: %w", err)
-			} else if len(m) > 0 {
-				entry["headers"] = m
-			}
-			// The entry goes the way of every file, so that what is written can be
-			// read.
-			file, err := json.Marshal(map[string]any{"mcpServers": map[string]any{args[0]: entry}})
-			if err != nil {
-				return err
-			}
-			cfg, err := servers.Parse("command line", file, servers.FormatYaya)
-			if err != nil {
-				return usage("%w", err)
-			}
-			if len(cfg.Invalid) > 0 {
-				return usage("server %q: %w", args[0], cfg.Invalid[0].Err)
-			}
-			p, err := g.paths()
-			if err != nil {
-				return err
-			}
-			return saveServers(c.OutOrStdout(), p, cfg.Servers, false)
-		},
-	}
-	f := c.Flags()
-	f.StringArrayVarP(&env, "env", "e", nil, "environment variable KEY=value of the command (repeatable)")
-	f.StringArrayVarP(&header, "header", "H", nil, "HTTP header 'Name: value' (repeatable)")
-	f.StringVar(&transport, "transport", "", "stdio, http or sse, if it cannot be told")
-	f.StringVar(&cwd, "cwd", "", "working directory of the command")
-	f.StringVar(&session, "session", "", "who shares a connection: shared, per_principal, per_client, per_call or pool:N")
-	return c
-}
-
-func pairs(in []string, sep string) (map[string]string, error) {
-	out := map[string]string{}
-	for _, s := range in {
-		k, v, ok := strings.Cut(s, sep)
-		if k = strings.TrimSpace(k); !ok || k == "" {
-			return nil, fmt.Errorf("%q is not of the form name%svalue", s, sep)
-		}
-		out[k] = strings.TrimSpace(v)
-	}
-	return out, nil
-}
-
-// saveServers adds servers to yaya's own file.
-func saveServers(w io.Writer, p paths, list []servers.Server, keep bool) error {
-	data, _, err := readFile(p.servers())
-	if err != nil {
-		return err
-	}
-	have, err := servers.Parse(p.servers(), data, servers.FormatYaya)
-	if err != nil {
-		return err
-	}
-	var taken []string
-	for _, s := range have.Servers {
-		taken = append(taken, s.Name)
-	}
-	for _, s := range have.Invalid {
-		taken = append(taken, s.Name)
-	}
-	n := 0
-	for _, s := range list {
-		if slices.Contains(taken, s.Name) {
-			if !keep {
-				return fmt.Errorf("a server %q is configured already; remove it first with: yaya mcp remove %s", s.Name, s.Name)
-			}
-			fmt.Fprintf(w, "kept %s: it is configured already\n", printable(s.Name, 128))
-			continue
-		}
-		if data, err = servers.Set(p.servers(), data, s); err != nil {
-			return err
-		}
-		taken = append(taken, s.Name)
-		n++
-		fmt.Fprintf(w, "added %s: %s\n", printable(s.Name, 128), printable(s.Endpoint(), 300))
-	}
-	if n == 0 {
-		return nil
-	}
-	if err := replaceFile(p.servers(), data); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(w, "wrote %s; a running yaya uses it after a restart\n", p.servers())
-	return err
-}
-
-func mcpRemoveCommand(g *globals) *cobra.Command {
-	return &cobra.Command{
-		Use: "remove NAME", Short: "Remove a server from yaya's own configuration", Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			p, err := g.paths()
-			if err != nil {
-				return err
-			}
-			data, _, err := readFile(p.servers())
-			if err != nil {
-				return err
-			}
-			out, found, err := servers.Unset(p.servers(), data, args[0])
-			if err != nil {
-				return err
-			}
-			if !found {
-				return fmt.Errorf("there is no server %q in %s", args[0], p.servers())
-			}
-			if err := replaceFile(p.servers(), out); err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "removed %s; a running yaya forgets it after a restart\n", args[0])
-			return err
-		},
-	}
-}
-
 func mcpImportCommand(g *globals) *cobra.Command {
 	var yes bool
 	c := &cobra.Command{
@@ -417,7 +270,7 @@ Variables are copied as they are: no secret is resolved or written.`,
 				_, err := fmt.Fprintln(w, "Nothing was changed; --yes adds them.")
 				return err
 			}
-			return saveServers(w, p, all, true)
+			return withServers(c.Context(), g, func(b *backend) error { return saveServers(c.Context(), b, w, all, true) })
 		},
 	}
 	c.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")

@@ -3,8 +3,13 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -16,7 +21,7 @@ import (
 )
 
 // serverAdmin is what the admin API does with MCP servers: yaya's own file, and the
-// bridge that runs what is in it.
+// bridge that runs what is in it. Without a bridge it works on the file alone.
 type serverAdmin struct {
 	a   *app
 	p   paths
@@ -68,19 +73,7 @@ func (s *serverAdmin) Close() {
 
 // List implements [admin.Servers].
 func (s *serverAdmin) List() []admin.Server {
-	stats, err := s.a.metrics.Stats()
-	if err != nil { // a broken gauge must not hide the servers
-		s.a.log.Warn().Err(err).Msg("the metrics cannot be read")
-		stats = gateway.Stats{}
-	}
-	states := map[string]feature.Status{}
-	for _, st := range s.a.host.Status() {
-		states[st.ID] = st
-	}
-	invalid := map[string]string{}
-	for _, inv := range s.a.bridge.InvalidServers() {
-		invalid[inv.Name] = feature.Clean(inv.Err.Error(), 1024)
-	}
+	stats, states, invalid := s.observed()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := []admin.Server{}
@@ -95,6 +88,8 @@ func (s *serverAdmin) List() []admin.Server {
 			row.Calls = admin.Calls{Total: c.Total, Errors: c.Errors, P50MS: c.P50.Seconds() * 1000, P95MS: c.P95.Seconds() * 1000}
 		case x.Disabled:
 			row.State = "disabled"
+		case s.a.bridge == nil:
+			row.State, row.Reason = "stopped", "yaya is not running"
 		default:
 			row.State, row.Reason = "invalid", cmp.Or(invalid[name], "it is not running")
 		}
@@ -112,12 +107,54 @@ func (s *serverAdmin) List() []admin.Server {
 	return out
 }
 
+// observed is what is known of the servers that run.
+func (s *serverAdmin) observed() (stats gateway.Stats, states map[string]feature.Status, invalid map[string]string) {
+	states, invalid = map[string]feature.Status{}, map[string]string{}
+	if s.a.bridge == nil {
+		return stats, states, invalid
+	}
+	stats, err := s.a.metrics.Stats()
+	if err != nil { // a broken gauge must not hide the servers
+		s.a.log.Warn().Err(err).Msg("the metrics cannot be read")
+		stats = gateway.Stats{}
+	}
+	for _, st := range s.a.host.Status() {
+		states[st.ID] = st
+	}
+	for _, inv := range s.a.bridge.InvalidServers() {
+		invalid[inv.Name] = feature.Clean(inv.Err.Error(), 1024)
+	}
+	return stats, states, invalid
+}
+
+// report says how the servers are, as they are configured now.
+func (s *serverAdmin) report(mcpURL string) report {
+	s.mu.Lock()
+	list := slices.Collect(maps.Values(s.list))
+	s.mu.Unlock()
+	return s.a.report(mcpURL, list)
+}
+
 func (s *serverAdmin) row(x servers.Server) admin.Server {
 	masked, err := x.Masked()
 	if err != nil { // cannot be: it was made of JSON
 		masked = json.RawMessage("null")
 	}
-	return admin.Server{Name: x.Name, Transport: string(x.Transport), Endpoint: x.Endpoint(), File: x.File, Editable: s.editable(x.File), Config: masked}
+	return admin.Server{Name: x.Name, Transport: string(x.Transport), Endpoint: x.Endpoint(), File: x.File, Editable: s.editable(x.File), Config: masked, Revision: revision(x)}
+}
+
+// revisionKey keeps revisions from telling what the secrets of a configuration are.
+var revisionKey = []byte(rand.Text())
+
+// revision names the configuration of a server, "" for none.
+func revision(x servers.Server) string {
+	raw, err := json.Marshal(x)
+	if err != nil { // cannot be: it was made of JSON
+		return ""
+	}
+	h := hmac.New(sha256.New, revisionKey)
+	h.Write(raw)
+	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
 func (s *serverAdmin) editable(file string) bool { return s.own && file == s.p.servers() }
@@ -140,13 +177,16 @@ func (s *serverAdmin) mayChange(name string) error {
 }
 
 // Prepare implements [admin.Servers].
-func (s *serverAdmin) Prepare(name string, config json.RawMessage) (admin.Prepared, error) {
+func (s *serverAdmin) Prepare(name string, config json.RawMessage, from string) (admin.Prepared, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.mayChange(name); err != nil {
 		return admin.Prepared{}, err
 	}
 	now, known := s.list[name]
+	if from != "" && (!known || from != revision(now)) {
+		return admin.Prepared{}, fmt.Errorf("%w: the server %q was changed meanwhile", admin.ErrStale, name)
+	}
 	doc, err := json.Marshal(map[string]any{"mcpServers": map[string]json.RawMessage{name: config}})
 	if err != nil {
 		return admin.Prepared{}, refused("%v", err)
@@ -231,6 +271,9 @@ func (s *serverAdmin) put(ctx context.Context, x servers.Server) error {
 
 // run runs a server anew, as it is configured; changing is held.
 func (s *serverAdmin) run(ctx context.Context, x servers.Server) {
+	if s.a.bridge == nil {
+		return
+	}
 	s.a.bridge.Remove(x.Name)
 	for _, w := range s.a.bridge.Add(context.WithoutCancel(ctx), x) {
 		s.a.log.Warn().Msg(w)
@@ -257,7 +300,7 @@ func (s *serverAdmin) Remove(_ context.Context, name string) error {
 		return err
 	}
 	if !found {
-		return fmt.Errorf("%w: server %q", admin.ErrUnknown, name)
+		return &told{admin.ErrUnknown, fmt.Sprintf("there is no server %q in %s", name, s.p.servers())}
 	}
 	if err := replaceFile(s.p.servers(), data); err != nil {
 		return err
@@ -266,10 +309,54 @@ func (s *serverAdmin) Remove(_ context.Context, name string) error {
 	delete(s.list, name)
 	s.bad = slices.DeleteFunc(s.bad, func(i servers.Invalid) bool { return i.Name == name })
 	s.mu.Unlock()
-	s.a.bridge.Remove(name)
+	if s.a.bridge != nil {
+		s.a.bridge.Remove(name)
+	}
 	s.a.changed(admin.PartServers, admin.PartTools, admin.PartQuarantine)
 	return nil
 }
+
+// Switch implements [admin.Servers].
+func (s *serverAdmin) Switch(ctx context.Context, name string, on bool) error {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	s.mu.Lock()
+	x, known := s.list[name]
+	err := s.mayChange(name)
+	if !known && err == nil {
+		err = s.unknown(name)
+	}
+	s.mu.Unlock()
+	if err != nil || x.Disabled == !on {
+		return err
+	}
+	x.Disabled = !on
+	return s.put(ctx, x)
+}
+
+// unknown is the error of a server that is not in the list; mu is held.
+func (s *serverAdmin) unknown(name string) error {
+	for _, i := range s.bad {
+		if i.Name == name {
+			return refused("the configuration of %q in %s cannot be read: %v", name, i.File, i.Err)
+		}
+	}
+	for _, x := range s.wait {
+		if x.server.Name == name {
+			return refused("%q comes with the folder %s, which is not trusted: yaya trust %s", name, x.folder.Folder, x.folder.Folder)
+		}
+	}
+	return &told{admin.ErrUnknown, fmt.Sprintf("there is no server %q", name)}
+}
+
+// told is an error of a kind, with words of its own.
+type told struct {
+	kind error
+	text string
+}
+
+func (e *told) Error() string { return e.text }
+func (e *told) Unwrap() error { return e.kind }
 
 // Restart implements [admin.Servers].
 func (s *serverAdmin) Restart(ctx context.Context, name string) error {
@@ -277,12 +364,15 @@ func (s *serverAdmin) Restart(ctx context.Context, name string) error {
 	defer s.changing.Unlock()
 	s.mu.Lock()
 	x, known := s.list[name]
+	err := s.unknown(name)
 	s.mu.Unlock()
 	switch {
 	case !known:
-		return fmt.Errorf("%w: server %q", admin.ErrUnknown, name)
+		return err
 	case x.Disabled:
-		return refused("%q is switched off", name)
+		return refused("%q is switched off: yaya mcp enable %s", name, name)
+	case s.a.bridge == nil:
+		return refused("yaya is not running, so that %q runs nowhere: yaya serve", name)
 	}
 	s.run(ctx, x)
 	return nil

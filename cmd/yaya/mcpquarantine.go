@@ -74,7 +74,9 @@ func (s *serverAdmin) Approve(ctx context.Context, server, digest string, tools 
 			return fmt.Errorf("%w: %s offers other things by now", admin.ErrStale, server)
 		}
 		if err == nil {
-			s.a.host.Boundary(ctx) // it looks again
+			if s.a.host != nil {
+				s.a.host.Boundary(ctx) // it looks again
+			}
 			s.a.changed(admin.PartServers, admin.PartTools, admin.PartQuarantine)
 		}
 		return err
@@ -105,7 +107,7 @@ func (s *serverAdmin) approveProject(server, digest, by string) (done bool, err 
 // reconsider starts the servers of a folder that has been trusted, and stops those of
 // one that no longer is.
 func (s *serverAdmin) reconsider(dir string) {
-	if !s.own {
+	if !s.own || s.a.bridge == nil {
 		return
 	}
 	s.changing.Lock()

@@ -100,6 +100,8 @@ func (g *globals) open(p paths, flags map[string]string) (*os.Root, *config.Stor
 	return data, settings, nil
 }
 
+var errRunning = errors.New("yaya is already running")
+
 // lock makes this process the only daemon of a data directory. The returned
 // function lets go of it.
 func lock(root *os.Root) (func(), error) {
@@ -111,7 +113,7 @@ func lock(root *os.Root) (func(), error) {
 		pid, _ := io.ReadAll(io.LimitReader(f, 32)) //nolint:forbidigo // bounded by the reader
 		_ = f.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("yaya is already running on %s (process %s); stop it, or choose another --data-dir", root.Name(), strings.TrimSpace(string(pid)))
+			return nil, fmt.Errorf("%w on %s (process %s); stop it, or choose another --data-dir", errRunning, root.Name(), strings.TrimSpace(string(pid)))
 		}
 		return nil, fmt.Errorf("lock: %w", err)
 	}

@@ -1,13 +1,17 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"text/tabwriter"
 	"time"
 
+	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
+	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 )
 
@@ -20,15 +24,20 @@ func pluginCommand(g *globals) *cobra.Command {
 	list := &cobra.Command{
 		Use: "list", Short: "List the plugins", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return withAgents(c.Context(), g, func(a *app) error {
-				all := a.kernel.Plugins.Snapshot()
+			return withAgents(c.Context(), g, func(b *backend) error {
+				var got struct {
+					Plugins []admin.Plugin `json:"plugins"`
+				}
+				if err := b.api(c.Context(), http.MethodGet, "/api/plugins", nil, &got); err != nil {
+					return err
+				}
 				if asJSON {
-					return printJSON(c.OutOrStdout(), all)
+					return printJSON(c.OutOrStdout(), got.Plugins)
 				}
 				tw := tabwriter.NewWriter(c.OutOrStdout(), 0, 4, 2, ' ', 0)
 				fmt.Fprintln(tw, "PLUGIN\tCATEGORY\tVERSION\tSTATUS\t")
-				for _, p := range all {
-					status := string(p.Status)
+				for _, p := range got.Plugins {
+					status := p.Status
 					if !p.Enabled {
 						status = "switched off"
 					}
@@ -43,23 +52,52 @@ func pluginCommand(g *globals) *cobra.Command {
 	return c
 }
 
+// doctor asks every plugin how it is, and looks at what concerns none of them.
+func (a *app) doctor(ctx context.Context, timeout time.Duration) []plugin.Diagnosis {
+	ds := a.kernel.Plugins.Doctor(ctx, timeout)
+	for _, err := range unreadable(a.kernel.Settings) {
+		ds = append(ds, plugin.Diagnosis{Plugin: "yaya", HealthReport: plugin.HealthReport{Status: plugin.Failing, Summary: err.Error()}})
+	}
+	if os.Geteuid() == 0 {
+		ds = append(ds, plugin.Diagnosis{Plugin: "yaya", HealthReport: plugin.HealthReport{Status: plugin.Degraded, Summary: asRoot}})
+	}
+	return ds
+}
+
+// withDoctor runs f with the daemon, or with everything that a daemon has: what does not
+// run cannot be asked how it is.
+func withDoctor(ctx context.Context, g *globals, f func(*backend) error) error {
+	p, err := g.paths()
+	if err != nil {
+		return err
+	}
+	if g.configFile == "" {
+		if done, err := beside(ctx, p, f); done {
+			return err
+		}
+	}
+	return withApp(ctx, g, p, nil, zerolog.Nop(), true, func(a *app) error {
+		a.waitSettled(ctx)
+		return f(here(a.api()))
+	}, func(c *appConfig) { c.lenient = true })
+}
+
 func doctorCommand(g *globals) *cobra.Command {
 	var timeout time.Duration
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "doctor", Short: "Ask every plugin how it is",
-		Long: `Ask every plugin how it is. Nothing is called that costs money or leaves this
-machine. The exit code is 1 if anything has failed; degraded, such as a provider
+		Long: `Ask every plugin how it is: those of the running yaya if there is one. Else the
+configured MCP servers are started, looked at and stopped again. No tool or model is
+called. The exit code is 1 if anything has failed; degraded, such as a provider
 without a key, is 0.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return withAgents(c.Context(), g, func(a *app) error {
-				ds := a.kernel.Plugins.Doctor(c.Context(), timeout)
-				for _, err := range unreadable(a.kernel.Settings) {
-					ds = append(ds, plugin.Diagnosis{Plugin: "yaya", HealthReport: plugin.HealthReport{Status: plugin.Failing, Summary: err.Error()}})
-				}
-				if os.Geteuid() == 0 {
-					ds = append(ds, plugin.Diagnosis{Plugin: "yaya", HealthReport: plugin.HealthReport{Status: plugin.Degraded, Summary: asRoot}})
+			return withDoctor(c.Context(), g, func(b *backend) error {
+				var ds []plugin.Diagnosis
+				path := fmt.Sprintf("/api/doctor?timeout_ms=%d", max(1, timeout.Milliseconds()))
+				if err := b.api(c.Context(), http.MethodGet, path, nil, &ds); err != nil {
+					return err
 				}
 				var err error
 				if asJSON {

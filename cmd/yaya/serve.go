@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -125,7 +124,7 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 	api := admin.New(admin.Config{
 		Bus: a.kernel.Bus, Settings: settings, Plugins: a.kernel.Plugins, Devices: plane.devices, Control: plane.log,
 		Servers: mcpServers, Folders: a.folders, Registry: a.kernel.Tools, Dispatch: a.kernel.Dispatch, Artifacts: a.kernel.Artifacts, Approvals: a.kernel.Approvals,
-		Plane: plane.plane, Live: live, CheckSetting: func(key string, v json.RawMessage) error { return checkProfile(settings, key, v) }, Setup: func() admin.Setup { return a.setup(url, listen.remote()) }, Version: yayaVersion(), Log: log,
+		Plane: plane.plane, Live: live, CheckSetting: profileChecker(settings), Doctor: a.doctor, Setup: func() admin.Setup { return a.setup(url, listen.remote()) }, Version: yayaVersion(), Log: log,
 	})
 	page, err := dashboard.New()
 	if err != nil {
@@ -134,7 +133,7 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 	cfg := gateway.Config{
 		Page: page, Tokens: tokens, Authority: plane.devices, Attempts: attempts, Wire: sockets, Shed: sockets.Shed, Tool: proc.Descends, RPC: plane.plane.Handler(), Agents: plane.plane.AgentsHandler(),
 		Socket: socket, MCP: a.mcp, Metrics: a.metrics.Handler(), Log: log,
-		Status: func() any { return a.report(url + "/mcp") },
+		Status: func() any { return mcpServers.report(url + "/mcp") },
 		Ready:  func() error { return a.ready(plane) },
 		API:    api, Live: sockets.Local(),
 		Sessions: a.kernel.Sessions, V1: chats,

@@ -47,6 +47,9 @@ func serverTable(w io.Writer, r report) error {
 		}
 		fmt.Fprintf(tw, "%s\t%s\t%s\t%d\t%s\t%d\t%d\t%s\n", printable(s.ID, 40), d.Transport, s.State, s.Tools, start, s.Restarts, d.Calls, median)
 	}
+	for _, s := range r.Disabled {
+		fmt.Fprintf(tw, "%s\t%s\tdisabled\t0\t-\t0\t0\t-\n", printable(s.Name, 40), s.Transport)
+	}
 	for _, s := range r.Invalid {
 		fmt.Fprintf(tw, "%s\t-\tinvalid\t0\t-\t0\t0\t-\n", printable(s.Name, 40))
 	}
@@ -59,7 +62,7 @@ func troubles(w io.Writer, r report) {
 		fmt.Fprintf(w, "\n%s is not started: %s\n  configured in %s\n", printable(s.Name, 40), printable(s.Error, 1000), s.File)
 	}
 	for _, s := range r.Servers {
-		if s.Reason == "" && s.LastError == "" {
+		if s.Reason == "" && (s.LastError == "" || s.State == feature.Ready) { // what is over is over
 			continue
 		}
 		d := detailOf(s)
@@ -85,7 +88,7 @@ func watchTable(ctx context.Context, a *app, out io.Writer) {
 	drawn := 0
 	for {
 		var b strings.Builder
-		r := a.report("")
+		r := a.report("", a.configured)
 		if err := serverTable(&b, r); err != nil {
 			return
 		}

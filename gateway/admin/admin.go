@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/rs/zerolog"
@@ -56,7 +57,9 @@ type Config struct {
 	// none.
 	CheckSetting func(key string, v json.RawMessage) error
 	// Setup says how to begin with this yaya.
-	Setup   func() Setup
+	Setup func() Setup
+	// Doctor asks every part how it is, and waits for each at most that long.
+	Doctor  func(context.Context, time.Duration) []plugin.Diagnosis
 	Version string
 	Log     zerolog.Logger
 }

@@ -110,8 +110,8 @@ func (c *changes) list() []Change {
 }
 
 // propose prepares a change of a server and keeps it until it is applied.
-func (a *API) propose(ctx context.Context, name string, config json.RawMessage, isNew bool) (*outChange, error) {
-	p, err := a.cfg.Servers.Prepare(name, config)
+func (a *API) propose(ctx context.Context, name string, config json.RawMessage, revision string, isNew bool) (*outChange, error) {
+	p, err := a.cfg.Servers.Prepare(name, config, revision)
 	if err != nil {
 		return nil, err
 	}

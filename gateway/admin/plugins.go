@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -72,6 +73,13 @@ func (a *API) pluginRoutes(api huma.API) {
 			out.Body.Plugins = append(out.Body.Plugins, a.shown(s))
 		}
 		return out, nil
+	})
+	health := routes{a, api, "plugins", a.cfg.Doctor != nil, "health checks"}
+	handle(health, "GET", "/api/doctor", "doctor", auth.ConfigRead, "Ask every plugin how it is", http.StatusOK, func(ctx context.Context, in *struct {
+		TimeoutMS int `query:"timeout_ms" minimum:"1" maximum:"600000" default:"3000" doc:"how long to wait for each"`
+	},
+	) (*struct{ Body []plugin.Diagnosis }, error) {
+		return &struct{ Body []plugin.Diagnosis }{a.cfg.Doctor(ctx, time.Duration(in.TimeoutMS)*time.Millisecond)}, nil
 	})
 	handle(r, "PATCH", "/api/plugins/{name}", "switchPlugin", auth.ConfigWrite, "Switch a plugin on or off, from the next start on", http.StatusOK, func(ctx context.Context, in *struct {
 		InPlugin

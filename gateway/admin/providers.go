@@ -20,9 +20,6 @@ import (
 	"github.com/yaya-ai/yaya/kernel/plugin"
 )
 
-// testTimeout bounds the test of a provider (Y-97).
-const testTimeout = 5 * time.Second
-
 // Provider is a provider instance as the API shows it (Y-90).
 type Provider struct {
 	ID           string                     `json:"id"`
@@ -118,8 +115,12 @@ func (a *API) providerRoutes(api huma.API) {
 	handle(r, "DELETE", "/api/llm-providers/{id}", "deleteProvider", auth.ConfigWrite, "Delete a provider", http.StatusNoContent, func(ctx context.Context, in *InProvider) (*none, error) {
 		return nil, a.deleteProvider(ctx, in.ID)
 	})
-	handle(r, "POST", "/api/llm-providers/{id}/test", "testProvider", auth.ConfigWrite, "Ask a provider for a word", http.StatusOK, func(ctx context.Context, in *InProvider) (*struct{ Body Tested }, error) {
-		got, err := a.testProvider(ctx, in.ID)
+	handle(r, "POST", "/api/llm-providers/{id}/test", "testProvider", auth.ConfigWrite, "Ask a provider for a word", http.StatusOK, func(ctx context.Context, in *struct {
+		InProvider
+		TimeoutMS int64 `query:"timeout_ms" minimum:"1" maximum:"600000" default:"5000" doc:"how long to wait for it"`
+	},
+	) (*struct{ Body Tested }, error) {
+		got, err := a.testProvider(ctx, in.ID, time.Duration(in.TimeoutMS)*time.Millisecond)
 		return &struct{ Body Tested }{got}, err
 	})
 }
@@ -323,13 +324,14 @@ func (a *API) activateProvider(ctx context.Context, id string) (*outProvider, er
 	return &outProvider{a.row(i, false)}, nil
 }
 
-// testProvider asks a provider for a word, on a session of its own (Y-98).
-func (a *API) testProvider(ctx context.Context, id string) (Tested, error) {
+// testProvider asks a provider for a word, on a session of its own, and waits for it
+// that long (Y-97, Y-98).
+func (a *API) testProvider(ctx context.Context, id string, timeout time.Duration) (Tested, error) {
 	i, err := a.instance(id)
 	if err != nil {
 		return Tested{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, testTimeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	session := event.BridgePrefix + "web-api-test:" + uuid.NewString()
 	start := time.Now()

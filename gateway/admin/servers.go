@@ -17,8 +17,11 @@ type Servers interface {
 	// List describes the servers that are configured, by name.
 	List() []Server
 	// Prepare checks the configuration that a server is to have, and says what it
-	// would run. Nothing happens before [Prepared.Apply] is called.
-	Prepare(name string, config json.RawMessage) (Prepared, error)
+	// would run. Nothing happens before [Prepared.Apply] is called. revision is the one
+	// that the change was made from: another one now is [ErrStale]; "" is any.
+	Prepare(name string, config json.RawMessage, revision string) (Prepared, error)
+	// Switch switches a server on or off, in the configuration too.
+	Switch(ctx context.Context, name string, on bool) error
 	// Remove stops a server and takes it out of the configuration.
 	Remove(ctx context.Context, name string) error
 	// Restart stops a server and starts it again as it is configured.
@@ -51,6 +54,7 @@ type Server struct {
 	// Diagnostics are what it has last said or done, oldest first.
 	Diagnostics []string        `json:"diagnostics,omitempty"`
 	Config      json.RawMessage `json:"config" doc:"as it is written, secrets masked"`
+	Revision    string          `json:"revision,omitempty" doc:"of the configuration: another one after every change, and after a restart of yaya"`
 }
 
 // Calls counts the calls of a server's tools.
@@ -124,16 +128,29 @@ func (a *API) serverRoutes(api huma.API) {
 		}
 	},
 	) (*outChange, error) {
-		return a.propose(ctx, in.Body.Name, in.Body.Config, true)
+		return a.propose(ctx, in.Body.Name, in.Body.Config, "", true)
 	})
 	handle(r, "PUT", "/api/mcp/servers/{name}", "changeServer", auth.ConfigWrite, "Propose another configuration; masked values that come back stay as they are while the address or the command does", http.StatusAccepted, func(ctx context.Context, in *struct {
 		InServer
 		Body struct {
-			Config json.RawMessage `json:"config"`
+			Config   json.RawMessage `json:"config"`
+			Revision string          `json:"revision,omitempty" maxLength:"128" doc:"that the change was made from: if the server has another one, the change is refused"`
 		}
 	},
 	) (*outChange, error) {
-		return a.propose(ctx, in.Name, in.Body.Config, false)
+		return a.propose(ctx, in.Name, in.Body.Config, in.Body.Revision, false)
+	})
+	handle(r, "PATCH", "/api/mcp/servers/{name}", "switchServer", auth.ConfigWrite, "Switch a server on or off, at once and for good", http.StatusNoContent, func(ctx context.Context, in *struct {
+		InServer
+		Body struct {
+			Enabled bool `json:"enabled"`
+		}
+	},
+	) (*none, error) {
+		if err := a.audited(ctx, "server_switched", in.Name, map[string]bool{"enabled": in.Body.Enabled}); err != nil {
+			return nil, err
+		}
+		return nil, a.cfg.Servers.Switch(ctx, in.Name, in.Body.Enabled)
 	})
 	handle(r, "DELETE", "/api/mcp/servers/{name}", "removeServer", auth.ConfigWrite, "Stop a server and forget it", http.StatusNoContent, func(ctx context.Context, in *InServer) (*none, error) {
 		if err := a.audited(ctx, "server_removed", in.Name, nil); err != nil {

@@ -22,7 +22,9 @@ func (f *fakeServers) List() []admin.Server {
 	return []admin.Server{{Name: "known", State: "ready", Config: json.RawMessage(`{}`)}}
 }
 
-func (f *fakeServers) Prepare(name string, config json.RawMessage) (admin.Prepared, error) {
+func (f *fakeServers) Switch(context.Context, string, bool) error { return nil }
+
+func (f *fakeServers) Prepare(name string, config json.RawMessage, _ string) (admin.Prepared, error) {
 	if string(config) == `"bad"` {
 		return admin.Prepared{}, fmt.Errorf("%w: no command", admin.ErrRefused)
 	}
@@ -48,8 +50,8 @@ func (f *fakeServers) Restart(context.Context, string) error {
 func (f *fakeServers) Importable() []admin.Importable { return []admin.Importable{} }
 
 func (f *fakeServers) Import(client string) ([]admin.Prepared, error) {
-	a, err := f.Prepare(client+"-a", json.RawMessage(`1`))
-	b, _ := f.Prepare(client+"-b", json.RawMessage(`2`))
+	a, err := f.Prepare(client+"-a", json.RawMessage(`1`), "")
+	b, _ := f.Prepare(client+"-b", json.RawMessage(`2`), "")
 	return []admin.Prepared{a, b}, err
 }
 

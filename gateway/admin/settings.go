@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -98,11 +99,19 @@ func (a *API) settingsRoutes(api huma.API) {
 		out.Body.Key, out.Body.OK = in.Key, true
 		return out, a.cfg.Settings.Set(in.Key, in.Body.Value)
 	})
-	handle(r, "DELETE", "/api/config/{key}", "unsetConfig", auth.ConfigWrite, "Take a value back that was set here", http.StatusOK, func(ctx context.Context, in *InKey) (*outUnset, error) {
-		if !config.ValidKey(in.Key) {
+	handle(r, "DELETE", "/api/config/{key}", "unsetConfig", auth.ConfigWrite, "Take a value back that was set here; key.* takes back all below", http.StatusOK, func(ctx context.Context, in *InKey) (*outUnset, error) {
+		prefix, below := strings.CutSuffix(in.Key, ".*")
+		if !config.ValidKey(prefix) {
 			return nil, fail(http.StatusBadRequest, "%q cannot be a key", in.Key)
 		}
-		if err := a.keepsSecrets(map[string]json.RawMessage{in.Key: nil}); err != nil {
+		gone := map[string]json.RawMessage{prefix: nil}
+		if below {
+			delete(gone, prefix)
+			for _, v := range a.cfg.Settings.All(prefix + ".") {
+				gone[v.Key] = nil
+			}
+		}
+		if err := a.keepsSecrets(gone); err != nil {
 			return nil, err
 		}
 		if err := a.audited(ctx, "config_removed", in.Key, nil); err != nil {

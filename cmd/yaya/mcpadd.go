@@ -1,0 +1,233 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/yaya-ai/yaya/gateway/admin"
+	"github.com/yaya-ai/yaya/mcpbridge/servers"
+)
+
+// change proposes a change of a server, and applies it.
+func (b *backend) change(ctx context.Context, method, path string, in any) (admin.Change, error) {
+	var ch admin.Change
+	err := b.api(ctx, method, path, in, &ch)
+	if err == nil {
+		err = b.api(ctx, http.MethodPost, "/api/mcp/changes/"+url.PathEscape(ch.ID)+"/apply", nil, nil)
+	}
+	return ch, err
+}
+
+// atServer is the path of a server in the API.
+func atServer(name string) string { return "/api/mcp/servers/" + url.PathEscape(name) }
+
+// saveServers adds servers to yaya's own file. Those whose name is taken are an error,
+// or are left as they are with keep.
+func saveServers(ctx context.Context, b *backend, w io.Writer, list []servers.Server, keep bool) error {
+	var failed []error
+	n := 0
+	for _, s := range list {
+		name := printable(s.Name, 128)
+		ch, err := b.change(ctx, http.MethodPost, "/api/mcp/servers", map[string]any{"name": s.Name, "config": s})
+		switch {
+		case answeredWith(err, http.StatusConflict) && keep:
+			fmt.Fprintf(w, "kept %s: it is configured already\n", name)
+		case answeredWith(err, http.StatusConflict):
+			return fmt.Errorf("a server %q is configured already; remove it first with: yaya mcp remove %s", s.Name, s.Name)
+		case err != nil:
+			failed = append(failed, err)
+		default:
+			n++
+			fmt.Fprintf(w, "added %s: %s\n", name, printable(s.Endpoint(), 300))
+			for _, note := range ch.Notes {
+				fmt.Fprintf(w, "  note: %s\n", printable(note, 300))
+			}
+		}
+	}
+	if n > 0 {
+		next := "start yaya with: yaya serve"
+		if b.remote {
+			next = "the running yaya uses it now: yaya mcp list"
+		}
+		fmt.Fprintln(w, next)
+	}
+	return errors.Join(failed...)
+}
+
+// serverEntry reads the configuration of one server, which goes the way of every file.
+func serverEntry(name string, config any) (servers.Server, error) {
+	file, err := json.Marshal(map[string]any{"mcpServers": map[string]any{name: config}})
+	if err != nil {
+		return servers.Server{}, err
+	}
+	cfg, err := servers.Parse("command line", file, servers.FormatYaya)
+	switch {
+	case err != nil:
+		return servers.Server{}, err
+	case len(cfg.Invalid) > 0:
+		return servers.Server{}, fmt.Errorf("server %q: %w", name, cfg.Invalid[0].Err)
+	case len(cfg.Servers) != 1:
+		return servers.Server{}, fmt.Errorf("server %q: this is not the configuration of one server", name)
+	}
+	return cfg.Servers[0], nil
+}
+
+// addWords reads the command line of mcp add. Flags of yaya end where the server's
+// command begins: from there on every word is the command's, with or without "--".
+func addWords(f *pflag.FlagSet, args []string) (words []string, err error) {
+	f.SetInterspersed(false)
+	for dashed := false; len(args) > 0; {
+		if err := f.Parse(args); err != nil {
+			return nil, err
+		}
+		dashed = dashed || f.ArgsLenAtDash() >= 0
+		args = f.Args()
+		if len(args) == 0 {
+			break
+		}
+		if len(words) == 1 && (dashed || !isURL(args[0])) {
+			return append(words, args...), nil
+		}
+		words, args = append(words, args[0]), args[1:]
+	}
+	return words, nil
+}
+
+func isURL(s string) bool { return strings.HasPrefix(s, "http://") || strings.HasPrefix(s, "https://") }
+
+func mcpAddCommand(g *globals) *cobra.Command {
+	var env, header []string
+	var transport, cwd, session string
+	c := &cobra.Command{
+		Use:   "add NAME (URL | COMMAND [ARG …])",
+		Short: "Add a server to yaya's own configuration",
+		Long: `Add a server to yaya's own configuration. A running yaya uses it at once.
+
+Flags stand before the command; what follows it belongs to it. "--" before the
+command is not needed.`,
+		Example: `  yaya mcp add fs npx -y @modelcontextprotocol/server-filesystem ~
+  yaya mcp add docs https://example.com/mcp --header 'Authorization: Bearer ${DOCS_TOKEN}'`,
+		Args:               cobra.ArbitraryArgs,
+		DisableFlagParsing: true, // addWords does it
+		RunE: func(c *cobra.Command, args []string) error {
+			usage := func(format string, a ...any) error { return &usageError{c.CommandPath(), fmt.Errorf(format, a...)} }
+			c.InheritedFlags() // makes those of the commands above known here
+			args, err := addWords(c.Flags(), args)
+			if help, herr := c.Flags().GetBool("help"); herr == nil && help {
+				return c.Help()
+			}
+			switch {
+			case err != nil:
+				return usage("%w", err)
+			case len(args) < 2:
+				return usage("give a name, and a URL or a command: yaya mcp add NAME COMMAND [ARG …]")
+			case len(args) > 2 && isURL(args[1]):
+				return usage("%q follows the URL", args[2])
+			}
+			entry := map[string]any{}
+			if isURL(args[1]) {
+				entry["url"] = args[1]
+			} else {
+				entry["command"] = args[1]
+				if len(args) > 2 {
+					entry["args"] = args[2:]
+				}
+			}
+			for flag, value := range map[string]string{"type": transport, "cwd": cwd, "session": session} {
+				if value != "" {
+					entry[flag] = value
+				}
+			}
+			if m, err := pairs(env, "="); err != nil {
+				return usage("--env: %w", err)
+			} else if len(m) > 0 {
+				entry["env"] = m
+			}
+			if m, err := pairs(header, ":"); err != nil {
+				return usage("--header: %w", err)
+			} else if len(m) > 0 {
+				entry["headers"] = m
+			}
+			s, err := serverEntry(args[0], entry)
+			if err != nil {
+				return usage("%w", err)
+			}
+			return withServers(c.Context(), g, func(b *backend) error {
+				return saveServers(c.Context(), b, c.OutOrStdout(), []servers.Server{s}, false)
+			})
+		},
+	}
+	f := c.Flags()
+	f.StringArrayVarP(&env, "env", "e", nil, "environment variable KEY=value of the command (repeatable)")
+	f.StringArrayVarP(&header, "header", "H", nil, "HTTP header 'Name: value' (repeatable)")
+	f.StringVar(&transport, "transport", "", "stdio, http or sse, if it cannot be told")
+	f.StringVar(&cwd, "cwd", "", "working directory of the command")
+	f.StringVar(&session, "session", "", "who shares a connection: shared, per_principal, per_client, per_call or pool:N")
+	return c
+}
+
+func pairs(in []string, sep string) (map[string]string, error) {
+	out := map[string]string{}
+	for _, s := range in {
+		k, v, ok := strings.Cut(s, sep)
+		if k = strings.TrimSpace(k); !ok || k == "" {
+			return nil, fmt.Errorf("%q is not of the form name%svalue", s, sep)
+		}
+		out[k] = strings.TrimSpace(v)
+	}
+	return out, nil
+}
+
+func mcpAddJSONCommand(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use:   "add-json NAME JSON",
+		Short: "Add a server by its entry of mcpServers; - reads it from standard input",
+		Example: `  yaya mcp add-json fs '{"command":"npx","args":["-y","@modelcontextprotocol/server-filesystem","/tmp"]}'
+  yaya mcp add-json fs - < entry.json`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(c *cobra.Command, args []string) error {
+			text := []byte(args[1])
+			if args[1] == "-" {
+				var err error
+				if text, err = io.ReadAll(io.LimitReader(c.InOrStdin(), servers.MaxFile)); err != nil { //nolint:forbidigo // bounded by the reader
+					return err
+				}
+			}
+			var entry map[string]json.RawMessage
+			if err := json.Unmarshal(text, &entry); err != nil {
+				return &usageError{c.CommandPath(), fmt.Errorf("the entry is not a JSON object: %w", err)}
+			}
+			s, err := serverEntry(args[0], entry)
+			if err != nil {
+				return &usageError{c.CommandPath(), err}
+			}
+			return withServers(c.Context(), g, func(b *backend) error {
+				return saveServers(c.Context(), b, c.OutOrStdout(), []servers.Server{s}, false)
+			})
+		},
+	}
+}
+
+func mcpRemoveCommand(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use: "remove NAME", Short: "Stop a server and remove it from yaya's own configuration", Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return withServers(c.Context(), g, func(b *backend) error {
+				if err := b.api(c.Context(), http.MethodDelete, atServer(args[0]), nil, nil); err != nil {
+					return err
+				}
+				_, err := fmt.Fprintf(c.OutOrStdout(), "removed %s\n", printable(args[0], 128))
+				return err
+			})
+		},
+	}
+}
