@@ -26,7 +26,6 @@ import (
 	"github.com/yaya-ai/yaya/kernel"
 	"github.com/yaya-ai/yaya/kernel/approval"
 	"github.com/yaya-ai/yaya/kernel/config"
-	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/folder"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 	"github.com/yaya-ai/yaya/kernel/session"
@@ -68,9 +67,11 @@ type app struct {
 	files   *tool_workspace.Plugin
 	shell   *tool_shell.Plugin
 	coder   *strategy_coder.Plugin
-	home    string
-	data    string
-	guard   *workspace.Guard
+	// commands are the sessions that yaya run has given rules of its own.
+	commands commands
+	home     string
+	data     string
+	guard    *workspace.Guard
 	// workspace of sessions that are opened without one.
 	workspace string
 	// configured are the servers that were found at the start.
@@ -90,8 +91,6 @@ type appConfig struct {
 	bare bool
 	// lenient goes on without a server that is required: to look at it.
 	lenient bool
-	// approver answers asks instead of the people that adapters reach.
-	approver func(*approval.Runtime) tool.Approver
 	// audit is told of answers to asks.
 	audit func(approval.Request, approval.Decision) error
 	log   zerolog.Logger
@@ -112,7 +111,7 @@ func newApp(c appConfig) (*app, error) {
 		return nil, err
 	}
 	a.kernel, err = kernel.New(kernel.Config{
-		Data: c.data, Settings: c.settings, Workspace: c.workspace, Version: yayaVersion(), Observer: observers{a.metrics, usage{a.mix}}, Unreviewed: func(c tool.Change) (func() error, error) { return a.shell.Unreviewed(c) }, Approver: c.approver, Asker: mcpbridge.AskCaller, Audit: c.audit, ApprovalTimeout: a.approvalTimeout, Answers: a.answers, Scopes: auth.ScopeNames(),
+		Data: c.data, Settings: c.settings, Workspace: c.workspace, Version: yayaVersion(), Observer: observers{a.metrics, usage{a.mix}}, Unreviewed: func(c tool.Change) (func() error, error) { return a.shell.Unreviewed(c) }, Approver: a.approver, Asker: mcpbridge.AskCaller, Audit: c.audit, ApprovalTimeout: a.approvalTimeout, Answers: a.answers, Scopes: auth.ScopeNames(),
 		Boundary: func(ctx context.Context) { a.host.Boundary(ctx) }, Log: c.log,
 	})
 	if err != nil {
@@ -121,12 +120,12 @@ func newApp(c appConfig) (*app, error) {
 	a.procs.Adopt() // before anything is started
 	k := a.kernel
 	a.folders = folders(c.data, c.settings, a.guard)
-	a.gate = folder.NewGate(folder.GateConfig{Store: a.folders, Folder: a.folder, Ask: a.asker(c)})
+	a.gate = folder.NewGate(folder.GateConfig{Store: a.folders, Folder: a.folder, Ask: a.askPeople})
 	k.Dispatch.SetGate(a.gate)
 	a.files = tool_workspace.New(a.folder, a.guard, k.Artifacts)
 	a.shell = tool_shell.New(tool_shell.Config{Folder: a.folder, Agreed: a.gate.Agreed, Guard: a.guard, Artifacts: k.Artifacts, Procs: a.procs, Data: c.data})
 	a.coder = strategy_coder.New(strategy_coder.Config{Folder: a.folder, Trusted: a.gate.Trusted, Guard: a.guard, Verify: a.shell})
-	for _, h := range []tool.Hook{a.files.Hook(), a.coder.Hook()} {
+	for _, h := range []tool.Hook{a.files.Hook(), a.coder.Hook(), &a.commands} {
 		k.Dispatch.AddHook(h)
 	}
 	a.bridge = mcpbridge.New(mcpbridge.Config{
@@ -253,23 +252,6 @@ func (a *app) begin(who auth.Principal, id string) error {
 	}
 	_, err = a.kernel.Sessions.Open(id, dir)
 	return err
-}
-
-// asker returns how to put a question to a person: to those that adapters reach, or to
-// who answers for them.
-func (a *app) asker(c appConfig) func(context.Context, tool.Call, tool.Definition, string) (approval.Decision, error) {
-	if c.approver == nil {
-		return a.kernel.Approvals.Ask
-	}
-	instead := c.approver(a.kernel.Approvals)
-	return func(ctx context.Context, call tool.Call, def tool.Definition, brief string) (approval.Decision, error) {
-		d := approval.Decision{By: "cli"}
-		d.Response = event.ApproveForSession
-		if instead.Approve(ctx, call, def, brief) != nil {
-			return d, errors.New("nobody is there to ask")
-		}
-		return d, nil
-	}
 }
 
 // Close stops everything and waits for it; no child process is left.

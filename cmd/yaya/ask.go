@@ -4,15 +4,16 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/yaya-ai/yaya/feature"
-	"github.com/yaya-ai/yaya/kernel/approval"
+	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/folder"
 )
@@ -35,13 +36,13 @@ func (s *show) question(ctx context.Context, r event.ApprovalRequest) {
 	case <-ctx.Done():
 		return
 	}
-	same := s.identical(r)
+	same := s.identical(ctx, r)
 	if len(same) == 0 {
 		return // answered or withdrawn before it could be shown
 	}
-	params, whole := plainly(string(r.Params))
+	params, whole := shownArguments(r.Params)
 	if !whole {
-		s.answer(r.ID, event.Reject, "the arguments are too long to be shown on a terminal")
+		s.answer(ctx, r.ID, event.Reject, "the arguments are too long to be shown on a terminal")
 		return
 	}
 	times := ""
@@ -52,7 +53,7 @@ func (s *show) question(ctx context.Context, r event.ApprovalRequest) {
 	if r.ToolName == folder.TrustTool && json.Unmarshal(r.Params, &q) == nil {
 		fmt.Fprintf(s.err, "\n%s", explain(q))
 	} else {
-		fmt.Fprintf(s.err, "\nMay %s run%s?\n  %s\n", printable(r.ToolName, 80), times, params)
+		fmt.Fprintf(s.err, "\nMay %s run%s?\n%s", printable(r.ToolName, 80), times, params)
 	}
 	fmt.Fprint(s.err, "[y]es, yes for this [s]ession, [n]o — or say why not: ")
 	line, ok := s.readLine(ctx, r.ID)
@@ -70,16 +71,16 @@ func (s *show) question(ctx context.Context, r event.ApprovalRequest) {
 	default:
 		feedback = typed
 	}
-	for _, id := range s.identical(r) { // one answer for all that look the same (Y-143)
-		s.answer(id, answer, feedback)
+	for _, id := range s.identical(ctx, r) { // one answer for all that look the same (Y-143)
+		s.answer(ctx, id, answer, feedback)
 	}
 }
 
 // identical returns the ids of the asks that wait for the same decision as r, r
 // itself included while it waits.
-func (s *show) identical(r event.ApprovalRequest) (ids []string) {
-	all := s.a.kernel.Approvals.Pending()
-	i := slices.IndexFunc(all, func(p approval.Request) bool { return p.ID == r.ID })
+func (s *show) identical(ctx context.Context, r event.ApprovalRequest) (ids []string) {
+	all := s.pending(ctx)
+	i := slices.IndexFunc(all, func(p admin.Ask) bool { return p.ID == r.ID })
 	if i < 0 {
 		return nil
 	}
@@ -91,12 +92,20 @@ func (s *show) identical(r event.ApprovalRequest) (ids []string) {
 	return ids
 }
 
-func (s *show) answer(id string, a event.ApprovalAnswer, feedback string) {
-	d, err := s.a.kernel.Approvals.Answer(id, a, feedback, "cli")
+// pending are the calls that wait for an answer; none if yaya does not say.
+func (s *show) pending(ctx context.Context) (all []admin.Ask) {
+	if s.b.api(ctx, http.MethodGet, "/api/approvals", nil, &all) != nil {
+		return nil
+	}
+	return all
+}
+
+func (s *show) answer(ctx context.Context, id string, a event.ApprovalAnswer, feedback string) {
+	err := s.b.api(ctx, http.MethodPost, "/api/approvals/"+url.PathEscape(id), map[string]string{"response": string(a), "feedback": feedback}, nil)
 	switch {
-	case errors.Is(err, approval.ErrAnswered):
-		fmt.Fprintf(s.err, "  somebody was quicker: %s\n", d.Response)
-	case err != nil:
+	case answeredWith(err, http.StatusConflict):
+		fmt.Fprintf(s.err, "  somebody was quicker: %v\n", err)
+	case err != nil && ctx.Err() == nil:
 		fmt.Fprintf(s.err, "  %v\n", err)
 	}
 }
@@ -121,7 +130,7 @@ func (s *show) readLine(ctx context.Context, id string) (string, bool) {
 		select {
 		case line, ok := <-s.lines:
 			if !ok { // nobody is there any more
-				s.answer(id, event.Reject, "the terminal was closed")
+				s.answer(ctx, id, event.Reject, "the terminal was closed")
 				return "", false
 			}
 			if time.Since(shown) < armingDelay {
@@ -132,22 +141,11 @@ func (s *show) readLine(ctx context.Context, id string) (string, bool) {
 		case <-ctx.Done():
 			return "", false
 		case <-tick.C:
-			if !slices.ContainsFunc(s.a.kernel.Approvals.Pending(), func(p approval.Request) bool { return p.ID == id }) {
+			if !slices.ContainsFunc(s.pending(ctx), func(p admin.Ask) bool { return p.ID == id }) {
 				return "", false
 			}
 		}
 	}
-}
-
-// plainly writes text so that a terminal shows all of it and nothing else:
-// everything but printable ASCII as \u escapes. whole is false when there is too
-// much.
-func plainly(s string) (shown string, whole bool) {
-	shown = escaped(s, maxShown)
-	if len(shown) > maxShown {
-		return "", false
-	}
-	return shown, true
 }
 
 // escaped writes everything but printable ASCII as \u escapes, and stops when it has

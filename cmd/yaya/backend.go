@@ -59,7 +59,9 @@ func beside(ctx context.Context, p paths, f func(*backend) error) (done bool, er
 }
 
 // here returns the backend of this process's own API.
-func here(h http.Handler) *backend { return &backend{client: &http.Client{Transport: inProcess{asOwner(h)}}} }
+func here(h http.Handler) *backend {
+	return &backend{client: &http.Client{Transport: inProcess{asOwner(h)}}}
+}
 
 // otherVersion returns why a daemon does not know what this yaya asks for, nil if it is
 // the same version.

@@ -273,27 +273,28 @@ func (b *backend) api(ctx context.Context, method, path string, in, out any) err
 		return err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer)) //nolint:forbidigo // bounded by the reader
-	if err != nil {
-		return err
-	}
 	if resp.StatusCode >= http.StatusBadRequest {
-		var e struct {
-			Detail string `json:"detail"`
-		}
-		known := json.Unmarshal(raw, &e) == nil && e.Detail != ""
-		if !known {
-			e.Detail = "yaya answered " + resp.Status
-		}
-		if !known || e.Detail == "there is no such resource" || resp.StatusCode == http.StatusMethodNotAllowed {
-			if err := b.otherVersion(ctx); err != nil {
-				return err
-			}
-		}
-		return &answered{resp.StatusCode, printable(e.Detail, 500)}
+		return b.refusal(ctx, resp)
 	}
 	if out == nil {
 		return nil
 	}
-	return json.Unmarshal(raw, out)
+	return json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(out)
+}
+
+// refusal reads an error that the API has answered.
+func (b *backend) refusal(ctx context.Context, resp *http.Response) error {
+	var e struct {
+		Detail string `json:"detail"`
+	}
+	known := json.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&e) == nil && e.Detail != ""
+	if !known {
+		e.Detail = "yaya answered " + resp.Status
+	}
+	if !known || e.Detail == "there is no such resource" || resp.StatusCode == http.StatusMethodNotAllowed {
+		if err := b.otherVersion(ctx); err != nil {
+			return err
+		}
+	}
+	return &answered{resp.StatusCode, printable(e.Detail, 500)}
 }

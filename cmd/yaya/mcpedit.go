@@ -259,4 +259,3 @@ func runEditor(c *cobra.Command, file string) error {
 	}
 	return nil
 }
-

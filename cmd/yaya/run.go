@@ -1,13 +1,19 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -15,12 +21,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/yaya-ai/yaya/internal/journal"
-	"github.com/yaya-ai/yaya/kernel/approval"
 	"github.com/yaya-ai/yaya/kernel/event"
-	"github.com/yaya-ai/yaya/kernel/loop"
-	"github.com/yaya-ai/yaya/kernel/session"
-	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
 // runOptions are the flags of yaya run.
@@ -40,8 +41,10 @@ func runCommand(g *globals) *cobra.Command {
 the agent does to standard error. Without PROMPT, or with "-", the task is read
 from standard input.
 
-The agent has the tools of your MCP servers. Calls that need approval are put to
-you on the terminal; --approve says otherwise:
+The agent has the tools of your MCP servers. If yaya runs, the task is done there,
+with the servers that it has; else, or with --mcp-config or --config, everything is
+started for this task. Calls that need approval are put to you on the terminal;
+--approve says otherwise:
 
   ask     ask on the terminal (the default there); without one, as rules
   rules   nobody is asked: what approval.rules allow runs, the rest is rejected
@@ -100,12 +103,12 @@ func readPrompt(args []string, in io.Reader) (string, error) {
 	return prompt, nil
 }
 
-// refuse answers every ask with no, so that nothing waits for people who are not
-// there.
-type refuse struct{ why string }
-
-func (r refuse) Approve(context.Context, tool.Call, tool.Definition, string) error {
-	return &tool.RejectedError{Feedback: r.why}
+// mode is how asks of the run are answered.
+func (o runOptions) mode(tty bool) string {
+	if o.approve == "ask" && (!tty || o.asJSON) {
+		return "rules"
+	}
+	return o.approve
 }
 
 func runPrompt(ctx context.Context, g *globals, o runOptions, prompt string, in io.Reader, out, errOut io.Writer) error {
@@ -117,166 +120,159 @@ func runPrompt(ctx context.Context, g *globals, o runOptions, prompt string, in 
 	if f, ok := in.(*os.File); ok {
 		tty = term.IsTerminal(int(f.Fd())) //nolint:gosec // a descriptor fits
 	}
-	change := func(c *appConfig) {
-		c.workspace = o.workspace
-		if o.approve != "ask" || !tty || o.asJSON {
-			c.approver = func(*approval.Runtime) tool.Approver {
-				return refuse{"it needs approval and nobody is there to ask; yaya run on a terminal asks, approval.rules can allow it"}
-			}
+	if o.untrusted, err = trustFirst(ctx, g, o, tty, in, errOut); err != nil {
+		return err
+	}
+	wish, err := o.wish(prompt, tty)
+	if err != nil {
+		return err
+	}
+	follow := func(b *backend) error {
+		sh := &show{b: b, out: out, err: errOut, asJSON: o.asJSON, in: in}
+		return sh.run(ctx, o, wish)
+	}
+	if len(o.mcpConfig) == 0 && g.configFile == "" {
+		if done, err := beside(ctx, p, follow); done {
+			return err
 		}
 	}
 	log := zerolog.Nop()
 	if g.verbose {
 		log = g.newLog(errOut)
 	}
-	if o.untrusted, err = trustFirst(ctx, g, o, tty, in, errOut); err != nil {
-		return err
-	}
 	return withApp(ctx, g, p, o.mcpConfig, log, true, func(a *app) error {
-		if o.approve == "never" {
-			a.kernel.Dispatch.AddHook(readOnly{})
-		}
-		if o.workspace != "" { // the current folder need not be one: then tools say why
-			if err := a.guard.Check(o.workspace); err != nil {
-				return err
-			}
-		}
-		if err := o.apply(a); err != nil {
-			return err
-		}
-		if n := len(a.host.Status()); n > 0 {
-			if !o.asJSON && !settled(a.host.Status()) {
-				fmt.Fprintf(errOut, "starting %d MCP servers …\n", n)
-			}
-			a.waitSettled(ctx)
-			for _, st := range a.host.Status() {
-				if !st.State.Usable() && !o.asJSON {
-					fmt.Fprintf(errOut, "%s is not there: %s\n", printable(st.ID, 40), printable(st.Reason+st.LastError, 300))
-				}
-			}
-		}
-		return a.converse(ctx, o, prompt, in, out, errOut)
-	}, change)
+		mux := http.NewServeMux()
+		mux.Handle("/api/", a.api())
+		mux.Handle("/cli/", a.cli(ctx, nil))
+		client, end := serveHere(asOwner(mux))
+		defer end()
+		return follow(&backend{client: client.HTTP})
+	}, func(c *appConfig) { c.workspace = o.workspace })
 }
 
-// apply chooses provider and strategy for this run.
-func (o runOptions) apply(a *app) error {
-	if o.provider != "" {
-		if a.kernel.Settings.Providers().GetInstance(o.provider) == nil {
-			return fmt.Errorf("there is no provider %q: yaya provider list shows those that there are", o.provider)
-		}
-		if err := a.kernel.Settings.Override("provider", o.provider); err != nil {
-			return err
+// wish is what the run asks yaya for.
+func (o runOptions) wish(prompt string, tty bool) (runWish, error) {
+	w := runWish{
+		Session: o.session, Workspace: o.workspace, Prompt: prompt, Provider: o.provider, Strategy: o.strategy,
+		Approve: o.mode(tty), Declined: o.untrusted,
+	}
+	if w.Session == "" {
+		w.Session = "run_" + strings.ToLower(rand.Text()[:12])
+	} else if err := event.CheckClientSession(w.Session); err != nil {
+		return w, err
+	}
+	var err error
+	if w.Workspace != "" {
+		if w.Workspace, err = filepath.Abs(w.Workspace); err != nil {
+			return w, err
 		}
 	}
-	if o.strategy != "" {
-		return a.kernel.Settings.Override("strategy", o.strategy)
+	if w.Folder, err = os.Getwd(); err != nil {
+		return w, fmt.Errorf("the current folder: %w", err)
 	}
-	return nil
+	return w, nil
 }
 
-// readOnly denies what would need approval.
-type readOnly struct{}
-
-func (readOnly) PreToolCall(ctx context.Context, call tool.Call, def tool.Definition) (tool.Verdict, error) {
-	v, err := tool.DefaultPolicy{}.Decide(ctx, call, def)
-	if err == nil && v.Decision == tool.Ask {
-		return tool.Verdict{Decision: tool.Deny, Reason: "it needs approval, and --approve never was given"}, nil
-	}
-	return tool.Verdict{}, err
-}
-
-// converse submits the prompt and shows what comes of it until the turn ends.
-func (a *app) converse(ctx context.Context, o runOptions, prompt string, in io.Reader, out, errOut io.Writer) error {
-	id := o.session
-	if id == "" {
-		id = "run_" + strings.ToLower(rand.Text()[:12])
-	} else if err := event.CheckClientSession(id); err != nil {
-		return err
-	}
-	if _, err := a.kernel.Sessions.Open(id, o.workspace); err != nil {
-		if errors.Is(err, journal.ErrLocked) {
-			err = fmt.Errorf("%w: wait for it, or use another --session", err)
-		}
-		return err
-	}
-	if o.untrusted {
-		a.gate.Decline(id)
-	}
-	sh := &show{a: a, out: out, err: errOut, asJSON: o.asJSON, in: in, ended: make(chan struct{})}
-	conn, err := a.kernel.Sessions.Attach(id, session.AttachOptions{Adapter: "cli", Send: sh.item})
-	if err != nil {
-		return err
-	}
-	beating := make(chan struct{})
-	defer func() {
-		_ = a.kernel.Sessions.Detach(id, conn.ID()) // it may have ended by itself
-		<-conn.Done()
-		<-beating
-	}()
-	go func() {
-		defer close(beating)
-		beat := time.NewTicker(20 * time.Second)
-		defer beat.Stop()
-		for {
-			select {
-			case <-beat.C:
-				_ = a.kernel.Sessions.Heartbeat(id, conn.ID()) // gone is gone
-			case <-conn.Done():
-				return
-			}
-		}
-	}()
-	res, err := a.kernel.Loop.Run(ctx, loop.Prompt{SessionID: id, Text: prompt})
-	if err != nil {
-		return err
-	}
-	select { // the last of it
-	case <-sh.ended:
-	case <-conn.Done():
-	case <-time.After(5 * time.Second):
-	}
-	if !o.asJSON && o.session == "" {
-		fmt.Fprintf(errOut, "\n(go on with: yaya run --session %s …)\n", id)
-	}
-	if res.Err != nil {
-		return fmt.Errorf("the turn %s: %w", map[bool]string{true: "was cancelled", false: "failed"}[res.Kind == "cancelled"], res.Err)
-	}
-	return nil
-}
-
-// show writes a session's events for a person, or as JSON for a program.
+// show runs a turn, and writes a session's events for a person, or as JSON for a program.
 type show struct {
-	a        *app
+	b        *backend
 	out, err io.Writer
 	asJSON   bool
 	in       io.Reader
 	lines    chan string // what is typed; made by the first question
 	text     bool        // the last thing written was the answer's text
 	streamed bool        // some of this model call's text was
-	ended    chan struct{}
 }
 
-func (s *show) item(ctx context.Context, it session.Item) error {
-	if it.Resync != nil || it.Snapshot != nil {
+// cancelPatience is how long the end of a cancelled turn may take.
+const cancelPatience = 10 * time.Second
+
+// run starts the turn and shows it until it ends. When ctx ends, the turn is cancelled.
+func (s *show) run(ctx context.Context, o runOptions, w runWish) error {
+	body, err := json.Marshal(w)
+	if err != nil {
+		return err
+	}
+	// The connection outlives ctx, so that the end of the turn is seen.
+	conn, hangUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer hangUp()
+	stop := context.AfterFunc(ctx, func() {
+		asked, done := context.WithTimeout(conn, cancelPatience)
+		defer done()
+		if s.b.api(asked, http.MethodPost, "/cli/sessions/"+url.PathEscape(w.Session)+"/cancel", nil, nil) != nil {
+			hangUp() // which cancels it, too
+			return
+		}
+		time.AfterFunc(cancelPatience, hangUp)
+	})
+	defer stop()
+	req, err := http.NewRequestWithContext(conn, http.MethodPost, "http://yaya/cli/run", bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := s.b.client.Do(req)
+	if err != nil {
+		return cmp.Or(ctx.Err(), err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		return s.b.refusal(ctx, resp)
+	}
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, maxAnswer)
+	for lines.Scan() {
+		var line runLine
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+			return fmt.Errorf("yaya's answer is malformed: %w", err)
+		}
+		if line.End != nil {
+			return s.end(o, w, *line.End)
+		}
+		if err := s.line(ctx, line); err != nil {
+			return err
+		}
+	}
+	if err := cmp.Or(ctx.Err(), lines.Err()); err != nil {
+		return fmt.Errorf("the turn was cancelled: %w", err)
+	}
+	return errors.New("yaya has ended, and the turn with it")
+}
+
+func (s *show) end(o runOptions, w runWish, end runEnd) error {
+	s.newline()
+	if end.Error != "" && end.Kind == "" {
+		return errors.New(end.Error)
+	}
+	if !s.asJSON && o.session == "" {
+		fmt.Fprintf(s.err, "\n(go on with: yaya run --session %s …)\n", w.Session)
+	}
+	if end.Error != "" {
+		return fmt.Errorf("the turn %s: %s", map[bool]string{true: "was cancelled", false: "failed"}[end.Kind == "cancelled"], end.Error)
+	}
+	return nil
+}
+
+func (s *show) line(ctx context.Context, line runLine) error {
+	if s.asJSON {
+		if line.Event == nil {
+			return nil
+		}
+		_, err := fmt.Fprintf(s.out, "%s\n", line.Event)
+		return err
+	}
+	if line.Note != "" {
+		s.newline()
+		fmt.Fprintln(s.err, printable(line.Note, 1000))
+	}
+	if line.Event == nil {
 		return nil
 	}
-	ev := it.Event
-	if s.asJSON {
-		raw, err := json.Marshal(ev)
-		if err != nil {
-			return err
-		}
-		if _, err := fmt.Fprintf(s.out, "%s\n", raw); err != nil {
-			return err
-		}
-	} else {
-		s.render(ctx, ev)
+	var ev event.Event
+	if err := json.Unmarshal(line.Event, &ev); err != nil {
+		return nil //nolint:nilerr // a kind of event that this version does not know
 	}
-	switch ev.Payload.(type) {
-	case event.TurnCompleted, event.TurnFailed, event.TurnCancelled:
-		close(s.ended)
-	}
+	s.render(ctx, ev)
 	return nil
 }
 
@@ -297,21 +293,21 @@ func (s *show) render(ctx context.Context, ev event.Event) {
 		}
 	case event.ToolCall:
 		s.newline()
-		fmt.Fprintf(s.err, "→ %s %s\n", printable(p.Name, 80), printable(string(p.Args), 300))
+		fmt.Fprintf(s.err, "→ %s %s\n", printable(p.Name, 80), printable(argumentLine(p.Args), 300))
 	case event.ToolResult:
 		s.newline()
 		mark := "✓"
 		if !p.OK {
 			mark = "✗"
 		}
-		fmt.Fprintf(s.err, "%s %s\n", mark, printable(brief(p), 200))
+		fmt.Fprintf(s.err, "%s %s\n", mark, printable(oneLine(brief(p)), 200))
 	case event.ToolError:
 		s.newline()
-		fmt.Fprintf(s.err, "✗ %s\n", printable(p.Brief, 200))
+		fmt.Fprintf(s.err, "✗ %s\n", printable(oneLine(p.Brief), 200))
 	case event.ToolProgress:
 		if p.Message != "" {
 			s.newline()
-			fmt.Fprintf(s.err, "  %s\n", printable(p.Message, 200))
+			fmt.Fprintf(s.err, "  %s\n", printable(oneLine(p.Message), 200))
 		}
 	case event.ApprovalRequest:
 		s.newline()

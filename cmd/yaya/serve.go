@@ -135,7 +135,7 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 		Socket: socket, MCP: a.mcp, Metrics: a.metrics.Handler(), Log: log,
 		Status: func() any { return mcpServers.report(url + "/mcp") },
 		Ready:  func() error { return a.ready(plane) },
-		API:    api, Live: sockets.Local(),
+		API:    api, Live: sockets.Local(), CLI: a.cli(ctx, chats.Service),
 		Sessions: a.kernel.Sessions, V1: chats,
 		BeforeDrain: func() { // ends the streams, so that draining does not wait for them
 			a.mcp.Close()

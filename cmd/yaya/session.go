@@ -1,11 +1,16 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/url"
 	"os"
+	"path/filepath"
 	"text/tabwriter"
 	"time"
 
@@ -13,6 +18,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
+	"github.com/yaya-ai/yaya/gateway/sessions"
 	"github.com/yaya-ai/yaya/internal/journal"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
@@ -184,6 +190,57 @@ func sessionExportCommand(g *globals, workspace *string) *cobra.Command {
 	}
 }
 
+// sessionWish is how a command wants a session changed.
+type sessionWish struct {
+	Workspace string `json:"workspace,omitempty"` // if the id exists in several
+	Child     string `json:"child,omitempty"`     // of a fork
+	Discard   bool   `json:"discard,omitempty"`   // of a reset: keep nothing
+}
+
+// sessionDone is what came of it.
+type sessionDone struct {
+	Path string `json:"path,omitempty"` // of the tape in the archive
+}
+
+// changeSession forks, resets or archives a session of the running yaya.
+func changeSession(ctx context.Context, v1 *sessions.Service, id, what string, wish sessionWish) (done sessionDone, err error) {
+	switch what {
+	case "fork":
+		_, err = v1.Fork(ctx, id, wish.Child)
+	case "reset":
+		_, done.Path, err = v1.Reset(ctx, id, !wish.Discard)
+	case "archive":
+		done.Path, err = v1.Archive(id)
+	default:
+		err = fmt.Errorf("a session cannot be changed by %q", what)
+	}
+	return done, err
+}
+
+// sessionChanged has the running yaya change a session, or does it here with alone.
+func sessionChanged(c *cobra.Command, g *globals, id, what string, wish sessionWish, alone func(*session.Manager) (string, error)) (done sessionDone, err error) {
+	p, err := g.paths()
+	if err != nil {
+		return done, err
+	}
+	if wish.Workspace != "" {
+		if wish.Workspace, err = filepath.Abs(wish.Workspace); err != nil {
+			return done, err
+		}
+	}
+	asked, err := beside(c.Context(), p, func(b *backend) error {
+		return b.api(c.Context(), http.MethodPost, "/cli/sessions/"+url.PathEscape(id)+"/"+what, wish, &done)
+	})
+	if asked {
+		return done, err
+	}
+	err = withSessions(g, func(m *session.Manager) (err error) {
+		done.Path, err = alone(m)
+		return err
+	})
+	return done, err
+}
+
 func sessionForkCommand(g *globals) *cobra.Command {
 	return &cobra.Command{
 		Use: "fork SESSION [NEW]", Short: "Branch a session off", Args: cobra.RangeArgs(1, 2),
@@ -197,13 +254,14 @@ way from here.`,
 			if err := event.CheckClientSession(child); err != nil {
 				return &usageError{c.CommandPath(), err}
 			}
-			return withSessions(g, func(m *session.Manager) error {
-				if _, err := m.Fork(args[0], child); err != nil {
-					return err
-				}
-				_, err := fmt.Fprintln(c.OutOrStdout(), child)
-				return err
+			_, err := sessionChanged(c, g, args[0], "fork", sessionWish{Child: child}, func(m *session.Manager) (string, error) {
+				_, err := m.Fork(args[0], child)
+				return "", err
 			})
+			if err == nil {
+				_, err = fmt.Fprintln(c.OutOrStdout(), child)
+			}
+			return err
 		},
 	}
 }
@@ -211,23 +269,19 @@ way from here.`,
 func sessionResetCommand(g *globals, workspace *string) *cobra.Command {
 	var discard bool
 	c := &cobra.Command{
-		Use: "reset SESSION", Short: "Start a session anew; what was said goes to the archive", Args: cobra.ExactArgs(1),
+		Use: "reset SESSION", Short: "Start a session again from nothing; what was said goes to the archive", Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return withSessions(g, func(m *session.Manager) error {
+			done, err := sessionChanged(c, g, args[0], "reset", sessionWish{Workspace: *workspace, Discard: discard}, func(m *session.Manager) (string, error) {
 				s, err := m.Find(args[0], *workspace)
 				if err != nil {
-					return err
+					return "", err
 				}
-				path, err := s.Reset(!discard)
-				if err != nil {
-					return err
-				}
-				if path == "" {
-					path = "nowhere: it is gone"
-				}
-				_, err = fmt.Fprintf(c.OutOrStdout(), "archived: %s\n", path)
-				return err
+				return s.Reset(!discard)
 			})
+			if err == nil {
+				_, err = fmt.Fprintf(c.OutOrStdout(), "archived: %s\n", cmp.Or(done.Path, "nowhere: it is gone"))
+			}
+			return err
 		},
 	}
 	c.Flags().BoolVar(&discard, "discard", false, "do not keep what was said (unless forks need it)")
@@ -238,14 +292,13 @@ func sessionArchiveCommand(g *globals, workspace *string) *cobra.Command {
 	return &cobra.Command{
 		Use: "archive SESSION", Short: "Put a session away", Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return withSessions(g, func(m *session.Manager) error {
-				path, err := m.Archive(args[0], *workspace)
-				if err != nil {
-					return err
-				}
-				_, err = fmt.Fprintf(c.OutOrStdout(), "archived: %s\n", path)
-				return err
+			done, err := sessionChanged(c, g, args[0], "archive", sessionWish{Workspace: *workspace}, func(m *session.Manager) (string, error) {
+				return m.Archive(args[0], *workspace)
 			})
+			if err == nil {
+				_, err = fmt.Fprintf(c.OutOrStdout(), "archived: %s\n", done.Path)
+			}
+			return err
 		},
 	}
 }

@@ -86,7 +86,7 @@ func (b *box) terminal(answers []string, args ...string) string {
 func TestAsksOnTheTerminal(t *testing.T) {
 	b := newBox(t)
 	out := b.terminal([]string{"y"}, "run", "--session", "s1", "/tool agent {\"goal\":\"say \u202e hi\"}")
-	if !strings.Contains(out, `{"goal":"say \u202e hi"}`) || strings.Contains(out, "\u202e") || !strings.Contains(out, "sub-agent finished") {
+	if !strings.Contains(out, "\n  goal: say \\u202e hi\r\n") || strings.Contains(out, "\u202e") || !strings.Contains(out, "sub-agent finished") {
 		t.Errorf("got %q", out)
 	}
 	// What is no JSON is never put to anybody, and not shown as it is.

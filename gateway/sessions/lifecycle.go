@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -163,22 +165,32 @@ func (s *Service) sessionRoutes(api huma.API) {
 		return &outSession{r}, err
 	}))
 	huma.Register(api, op("POST", "/v1/sessions/{session_id}/fork", "forkSession", "sessions:write", "Make a session that goes on from where this one is", http.StatusCreated), handle(s, func(ctx context.Context, in *InSession) (*outSession, error) {
-		r, err := s.fork(ctx, in.SessionID)
+		r, err := s.Fork(ctx, in.SessionID, "")
 		return &outSession{r}, err
 	}))
 	huma.Register(api, op("POST", "/v1/sessions/{session_id}/reset", "resetSession", "sessions:write", "Begin a session anew; what was is kept in the archive", http.StatusOK), handle(s, func(ctx context.Context, in *InSession) (*outSession, error) {
-		r, err := s.reset(ctx, in.SessionID)
+		r, _, err := s.Reset(ctx, in.SessionID, true)
 		return &outSession{r}, err
 	}))
 	huma.Register(api, op("POST", "/v1/sessions/{session_id}/archive", "archiveSession", "sessions:write", "Put a session away", http.StatusNoContent), handle(s, func(_ context.Context, in *InSession) (*struct{}, error) {
-		if _, _, err := s.find(in.SessionID); err != nil {
-			return nil, err
-		}
-		if _, err := s.cfg.Sessions.Archive(in.SessionID, ""); err != nil {
-			return nil, err
-		}
-		return nil, s.away(in.SessionID)
+		_, err := s.Archive(in.SessionID)
+		return nil, err
 	}))
+}
+
+// Archive puts a session away, and returns where its tape is.
+func (s *Service) Archive(id string) (string, error) {
+	if _, _, err := s.find(id); err != nil {
+		return "", err
+	}
+	path, err := s.cfg.Sessions.Archive(id, "")
+	if err != nil {
+		return "", err
+	}
+	if err := s.away(id); !errors.Is(err, fs.ErrNotExist) {
+		return path, err
+	}
+	return path, nil // it was made elsewhere, and has no folder
 }
 
 // digestKey is an Idempotency-Key as it is kept. Clients choose their keys without
@@ -347,23 +359,29 @@ func (s *Service) finish(id string) (Session, error) {
 	return s.change(id, func(r *record) { r.Status = Completed })
 }
 
-// fork makes a session that goes on from where another is.
-func (s *Service) fork(ctx context.Context, id string) (Session, error) {
-	_, rec, err := s.steer(ctx, id)
+// Fork makes a session that goes on from where another is, with the id child or, if that
+// is "", with a new one.
+func (s *Service) Fork(ctx context.Context, id, child string) (Session, error) {
+	k, rec, err := s.steer(ctx, id)
 	if err != nil {
 		return Session{}, err
 	}
 	s.create.Lock()
 	defer s.create.Unlock()
 	now := now()
+	if child == "" {
+		child = newID("sess_", now)
+	} else if _, err := s.cfg.Sessions.Find(child, k.Workspace()); !errors.Is(err, session.ErrNotFound) {
+		return Session{}, errors.Join(problem(http.StatusConflict, "exists", "there is a session %s already", child), err)
+	}
 	r := record{Session: rec}
-	r.ID, r.ParentID, r.CreatedAt, r.UpdatedAt = newID("sess_", now), id, now, now
+	r.ID, r.ParentID, r.CreatedAt, r.UpdatedAt = child, id, now, now
 	r.Status, r.LastTurnID, r.Usage = Active, "", SessionUsage{}
 	r.touch(time.Now())
 	if err := s.save(r); err != nil {
 		return Session{}, err
 	}
-	k, err := s.cfg.Sessions.Fork(id, r.ID)
+	k, err = s.cfg.Sessions.Fork(id, r.ID)
 	if err == nil && r.SystemPrompt != "" {
 		err = k.SetSystem(r.SystemPrompt)
 	}
@@ -381,27 +399,30 @@ func (s *Service) fork(ctx context.Context, id string) (Session, error) {
 	return r.Session, nil
 }
 
-// reset begins a session anew.
-func (s *Service) reset(ctx context.Context, id string) (Session, error) {
+// Reset starts a session again from nothing, and returns where its old tape is kept: ""
+// if keep was not set, and no fork needs it.
+func (s *Service) Reset(ctx context.Context, id string, keep bool) (Session, string, error) {
 	k, rec, err := s.steer(ctx, id)
 	if err != nil {
-		return Session{}, err
+		return Session{}, "", err
 	}
 	f, err := s.feed(id) // so that its readers hear of it
 	if err != nil {
-		return Session{}, err
+		return Session{}, "", err
 	}
 	defer f.release()
-	if _, err := k.Reset(true); err != nil {
-		return Session{}, err
+	path, err := k.Reset(keep)
+	if err != nil {
+		return Session{}, "", err
 	}
 	if rec.SystemPrompt != "" {
 		if err := k.SetSystem(rec.SystemPrompt); err != nil {
-			return Session{}, err
+			return Session{}, path, err
 		}
 	}
 	s.recount(id)
-	return s.change(id, func(r *record) { r.Status, r.LastTurnID = Active, "" })
+	r, err := s.change(id, func(r *record) { r.Status, r.LastTurnID = Active, "" })
+	return r, path, err
 }
 
 // away takes a session's folder out of where sessions are: its files are with its

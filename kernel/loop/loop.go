@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -116,6 +117,7 @@ type thread struct {
 	current  *turn
 	newest   *event.Event // a message of an adapter that waits to supersede
 	strategy string
+	provider string
 }
 
 // New returns a loop that listens to adapters.
@@ -193,7 +195,27 @@ func (l *Loop) SetStrategy(id, strategy string) {
 	th.strategy = strategy
 }
 
-// Release forgets a session that is not used any more, and its strategy.
+// SetProvider gives a session and its sub-agents a provider of their own, until the loop
+// ends; "" is the active one.
+func (l *Loop) SetProvider(id, provider string) {
+	th := l.thread(id)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	th.provider = provider
+}
+
+// providerOf returns the provider that was chosen for a session, "" for the active one.
+func (l *Loop) providerOf(id string) string {
+	root, _, _ := strings.Cut(id, "::agent::")
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if th := l.threads[root]; th != nil {
+		return th.provider
+	}
+	return ""
+}
+
+// Release forgets a session that is not used any more, its strategy and its provider.
 func (l *Loop) Release(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

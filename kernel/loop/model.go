@@ -45,6 +45,9 @@ func (t *turn) model(d event.DecideResponse) error {
 			msgs = append(msgs, event.Message{Role: "system", Content: system})
 		}
 	}
+	if chosen := t.l.providerOf(t.th.id); chosen != "" && chosen != d.Provider {
+		d.Provider, d.Model = chosen, "" // the one that the provider has
+	}
 	req := event.LLMRequest{Provider: d.Provider, Model: d.Model, Messages: append(msgs, history...), Tools: t.offered(d.Tools), Params: marshalParams(d.Params)}
 	ctx, cancel := context.WithTimeout(t.ctx, t.l.cfg.LLMTimeout())
 	defer cancel()

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// argument is a member of a call's arguments, in the order in which it was written.
+type argument struct {
+	name  string
+	value json.RawMessage
+}
+
+// arguments reads the arguments of a call; nil if they are not an object whose members
+// have different names.
+func arguments(raw json.RawMessage) []argument {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return nil
+	}
+	out, seen := []argument{}, map[string]bool{}
+	for dec.More() {
+		t, err := dec.Token()
+		name, ok := t.(string)
+		var v json.RawMessage
+		if err != nil || !ok || seen[name] || dec.Decode(&v) != nil {
+			return nil
+		}
+		seen[name] = true
+		out = append(out, argument{name, v})
+	}
+	if _, err := dec.Token(); err != nil {
+		return nil
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil
+	}
+	return out
+}
+
+// text returns the value as a text; ok is false if it is something else.
+func (a argument) text() (s string, ok bool) {
+	return s, json.Unmarshal(a.value, &s) == nil && len(a.value) > 0 && a.value[0] == '"'
+}
+
+// plain returns JSON without the escapes that only HTML needs.
+func plain(raw json.RawMessage) string {
+	var v any
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber() // a number is shown as it was written
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if dec.Decode(&v) != nil || enc.Encode(v) != nil {
+		return string(raw)
+	}
+	return strings.TrimSpace(out.String())
+}
+
+// shownArguments writes the arguments of a call so that a terminal shows all of them and
+// nothing else: a member a line, and texts of several lines as these, behind a bar. Other
+// characters than printable ASCII are \u escapes. whole is false when there is too much.
+func shownArguments(raw json.RawMessage) (shown string, whole bool) {
+	var b strings.Builder
+	line := func(indent, text string) {
+		if b.Len() <= maxShown {
+			fmt.Fprintf(&b, "%s%s\n", indent, escaped(text, maxShown))
+		}
+	}
+	args := arguments(raw)
+	if args == nil {
+		line("  ", plain(raw))
+	}
+	if args != nil && len(args) == 0 {
+		line("  ", "(no arguments)")
+	}
+	for _, a := range args {
+		text, isText := a.text()
+		switch {
+		case !isText:
+			line("  ", a.name+": "+plain(a.value))
+		case strings.Contains(text, "\n"):
+			line("  ", a.name+":")
+			for l := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
+				line("  | ", l)
+			}
+		default:
+			line("  ", a.name+": "+text)
+		}
+	}
+	if b.Len() > maxShown {
+		return "", false
+	}
+	return b.String(), true
+}
+
+// argumentLine writes the arguments of a call on one line, in short.
+func argumentLine(raw json.RawMessage) string {
+	args := arguments(raw)
+	if args == nil {
+		return plain(raw)
+	}
+	parts := make([]string, len(args))
+	for i, a := range args {
+		text, isText := a.text()
+		if !isText {
+			text = plain(a.value)
+		}
+		parts[i] = a.name + "=" + oneLine(text)
+	}
+	return strings.Join(parts, " ")
+}
+
+// oneLine is the first line of a text, with how many follow it.
+func oneLine(s string) string {
+	first, rest, more := strings.Cut(strings.TrimSpace(s), "\n")
+	if !more {
+		return first
+	}
+	return fmt.Sprintf("%s … (%d more lines)", strings.TrimSpace(first), strings.Count(rest, "\n")+1)
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/yaya-ai/yaya/kernel/approval"
+	"github.com/yaya-ai/yaya/kernel/tool"
+)
+
+// nobodyAsked is what an agent is told whose calls nobody is asked about.
+const nobodyAsked = "it needs approval and nobody is there to ask; yaya run on a terminal asks, approval.rules can allow it"
+
+// commands are the sessions whose turn a command has started with rules of its own:
+// --approve of yaya run. They hold for sub-agents, too. It is safe for concurrent use.
+type commands struct {
+	n    atomic.Int32 // so that other calls do not pay for it
+	mu   sync.Mutex
+	held map[string]string // --approve by session
+}
+
+// hold gives a session its rules until release is called; ok is false if another command
+// has given it some.
+func (c *commands) hold(session, approve string) (release func(), ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.held[session] != "" {
+		return nil, false
+	}
+	if c.held == nil {
+		c.held = map[string]string{}
+	}
+	c.held[session] = approve
+	c.n.Add(1)
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.held, session)
+		c.n.Add(-1)
+	}, true
+}
+
+// of returns the rules of a session, "" for those of all.
+func (c *commands) of(session string) string {
+	if c.n.Load() == 0 {
+		return ""
+	}
+	root, _, _ := strings.Cut(session, "::agent::")
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.held[root]
+}
+
+// unasked reports whether nobody is asked about a session's calls.
+func (c *commands) unasked(session string) bool {
+	approve := c.of(session)
+	return approve == "rules" || approve == "never"
+}
+
+// PreToolCall implements [tool.Hook]: with --approve never, nothing runs that would need
+// approval.
+func (c *commands) PreToolCall(ctx context.Context, call tool.Call, def tool.Definition) (tool.Verdict, error) {
+	if c.of(call.SessionID) != "never" {
+		return tool.Verdict{}, nil
+	}
+	v, err := tool.DefaultPolicy{}.Decide(ctx, call, def)
+	if err == nil && v.Decision == tool.Ask {
+		return tool.Verdict{Decision: tool.Deny, Reason: "it needs approval, and --approve never was given"}, nil
+	}
+	return tool.Verdict{}, err
+}
+
+// approver asks people, but for sessions that have nobody to be asked.
+type approver struct {
+	tool.Approver
+	commands *commands
+}
+
+func (a *app) approver(r *approval.Runtime) tool.Approver { return approver{r, &a.commands} }
+
+// Approve implements [tool.Approver].
+func (a approver) Approve(ctx context.Context, call tool.Call, def tool.Definition, brief string) error {
+	if a.commands.unasked(call.SessionID) {
+		return &tool.RejectedError{Feedback: nobodyAsked}
+	}
+	return a.Approver.Approve(ctx, call, def, brief)
+}
+
+// askPeople puts the question whether a folder is trusted.
+func (a *app) askPeople(ctx context.Context, call tool.Call, def tool.Definition, brief string) (approval.Decision, error) {
+	if a.commands.unasked(call.SessionID) {
+		return approval.Decision{By: "cli"}, errors.New("nobody is there to ask")
+	}
+	return a.kernel.Approvals.Ask(ctx, call, def, brief)
+}
