@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -150,20 +152,19 @@ func approve(c *cobra.Command, g *globals, args []string, yes, asJSON bool) (err
 		_, err := fmt.Fprintln(w, "Nothing was approved; --yes approves without asking.")
 		return err
 	}
-	for _, x := range waiting {
-		if err := store.Approve(x, args[1:]...); err != nil {
-			return err
+	return withServers(c.Context(), g, func(b *backend) error {
+		for _, x := range waiting {
+			in := map[string]any{"digest": x.Digest()}
+			if len(args) > 1 {
+				in["tools"] = args[1:]
+			}
+			if err := b.api(c.Context(), http.MethodPost, "/api/mcp/quarantine/"+url.PathEscape(x.Server)+"/approve", in, nil); err != nil {
+				return err
+			}
+			fmt.Fprintf(w, "approved %s\n", printable(x.Server, 128))
 		}
-		fmt.Fprintf(w, "approved %s\n", printable(x.Server, 128))
-	}
-	// A running daemon looks again when somebody lists.
-	if b, ok := daemon(c.Context(), p); ok {
-		defer b.client.CloseIdleConnections()
-		if _, err := b.tools(c.Context()); err != nil {
-			return fmt.Errorf("it is approved, but the running daemon could not be told: %w", err)
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
 func approveJSON(w io.Writer, waiting []trust.Waiting, projects []pending) error {

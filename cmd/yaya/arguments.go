@@ -61,6 +61,9 @@ func plain(raw json.RawMessage) string {
 	return strings.TrimSpace(out.String())
 }
 
+// literally keeps what looks like an escape in a text apart from one of ours.
+var literally = strings.NewReplacer(`\u`, `\\u`, `\U`, `\\U`, `\x`, `\\x`)
+
 // shownArguments writes the arguments of a call so that a terminal shows all of them and
 // nothing else: a member a line, and texts of several lines as these, behind a bar. Other
 // characters than printable ASCII are \u escapes. whole is false when there is too much.
@@ -80,6 +83,10 @@ func shownArguments(raw json.RawMessage) (shown string, whole bool) {
 	}
 	for _, a := range args {
 		text, isText := a.text()
+		if isText && json.Valid([]byte(text)) { // the text 5 is not the number
+			isText = false
+		}
+		text = literally.Replace(text)
 		switch {
 		case !isText:
 			line("  ", a.name+": "+plain(a.value))
@@ -121,5 +128,9 @@ func oneLine(s string) string {
 	if !more {
 		return first
 	}
-	return fmt.Sprintf("%s … (%d more lines)", strings.TrimSpace(first), strings.Count(rest, "\n")+1)
+	lines := "lines"
+	if !strings.Contains(rest, "\n") {
+		lines = "line"
+	}
+	return fmt.Sprintf("%s … (%d more %s)", strings.TrimSpace(first), strings.Count(rest, "\n")+1, lines)
 }

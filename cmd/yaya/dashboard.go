@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/yaya-ai/yaya/feature"
@@ -95,13 +96,31 @@ func snippets(url string) []admin.Snippet {
 		}
 		return string(raw)
 	}
-	stdio := map[string]any{"command": "yaya", "args": []string{"mcp", "serve"}}
+	stdio := map[string]any{"command": program(), "args": []string{"mcp", "serve"}}
 	return []admin.Snippet{
 		{Client: "Claude Code", Where: "Run this in a terminal.", Text: "claude mcp add --transport http yaya " + url},
 		{Client: "Claude Desktop", Where: "Settings → Developer → Edit Config, then restart Claude.", Text: entry("mcpServers", stdio)},
 		{Client: "Cursor", Where: "Put this into ~/.cursor/mcp.json.", Text: entry("mcpServers", map[string]any{"url": url})},
 		{Client: "VS Code", Where: "Put this into .vscode/mcp.json, or run “MCP: Open User Configuration”.", Text: entry("servers", map[string]any{"type": "http", "url": url})},
 		{Client: "Codex", Where: "Put this into ~/.codex/config.toml.", Text: fmt.Sprintf("[mcp_servers.yaya]\nurl = %q\n", url)},
-		{Client: "Other clients", Where: "Streamable HTTP at this URL, or over stdio with the command yaya mcp serve.", Text: cmp.Or(url, "yaya mcp serve")},
+		{Client: "Other clients", Where: "Streamable HTTP at this URL, or over stdio with the command " + program() + " mcp serve.", Text: cmp.Or(url, program()+" mcp serve")},
 	}
+}
+
+// program is the path of this binary. Clients start it without the user's PATH.
+func program() string {
+	path, err := os.Executable()
+	if err != nil {
+		return "yaya"
+	}
+	return path
+}
+
+// jsonText is a text as JSON.
+func jsonText(s string) string {
+	raw, err := json.Marshal(s)
+	if err != nil { // cannot be
+		return `""`
+	}
+	return string(raw)
 }

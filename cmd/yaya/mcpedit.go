@@ -150,9 +150,9 @@ func mcpEditCommand(g *globals) *cobra.Command {
 		Use: "edit NAME", Short: "Edit the configuration of a server in $VISUAL or $EDITOR", Args: cobra.ExactArgs(1),
 		Long: `Edit the configuration of a server in $VISUAL, $EDITOR or vi. You edit a copy,
 which is checked before anything changes; a running yaya then uses it at once.
-Secrets are masked: a mask that you leave stays the secret that it is, as long as
-the command or the address does. If somebody else has changed the server meanwhile,
-nothing changes, and your copy is kept.`,
+Secrets are masked. Leave a mask to keep the secret; if you change the command line or
+the address as well, enter the secret again. If the server was changed meanwhile, your
+edit is refused and your copy is kept.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			return editServer(c, g, args[0])
 		},
@@ -213,8 +213,7 @@ func editServer(c *cobra.Command, g *globals, name string) (err error) {
 		if _, wrong := errors.AsType[*badEntry](err); !wrong {
 			return err
 		}
-		fmt.Fprintf(c.ErrOrStderr(), "%s\n", printable(err.Error(), 1000))
-		if !confirm(ctx, c.InOrStdin(), c.ErrOrStderr(), "Edit it again?") {
+		if !confirm(ctx, c.InOrStdin(), c.ErrOrStderr(), printable(err.Error(), 1000)+"\nEdit it again?") {
 			return err
 		}
 		keep = false

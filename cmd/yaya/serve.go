@@ -270,7 +270,7 @@ func welcome(ctx context.Context, a *app, out io.Writer, base string, p paths, l
 	fmt.Fprintf(&b, "yaya %s\n  page          %s/\n  MCP endpoint  %s\n", yayaVersion(), base, url)
 	fmt.Fprintf(&b, "  Claude Code   claude mcp add --transport http yaya %s\n", url)
 	fmt.Fprintf(&b, "  other clients {\"mcpServers\": {\"yaya\": {\"type\": \"http\", \"url\": %q}}}\n", url)
-	fmt.Fprintf(&b, "  over stdio    {\"mcpServers\": {\"yaya\": {\"command\": \"yaya\", \"args\": [\"mcp\", \"serve\"]}}}\n")
+	fmt.Fprintf(&b, "  over stdio    {\"mcpServers\": {\"yaya\": {\"command\": %s, \"args\": [\"mcp\", \"serve\"]}}}\n", jsonText(program()))
 	fmt.Fprintf(&b, "  other devices yaya device invite\n")
 	if len(l.servers)+len(l.invalid) == 0 {
 		fmt.Fprintf(&b, "\nNo MCP servers are configured yet.\n")
@@ -293,8 +293,8 @@ func suggest(b *strings.Builder, p paths) {
 	if found {
 		fmt.Fprintf(b, "  take them over  yaya mcp import\n")
 	}
-	fmt.Fprintf(b, "  add one         yaya mcp add fs -- npx -y @modelcontextprotocol/server-filesystem ~\n")
-	fmt.Fprintf(b, "  then run yaya serve again; yaya reads %s. On the page neither is needed.\n", p.servers())
+	fmt.Fprintf(b, "  add one         yaya mcp add fs npx -y @modelcontextprotocol/server-filesystem ~\n")
+	fmt.Fprintf(b, "  or do so on the page. They start at once, and are kept in %s.\n", p.servers())
 }
 
 // found is another client's configuration.
