@@ -170,43 +170,11 @@ func (a *app) runHere(ctx context.Context, w runWish, out *runAnswer) (runEnd, e
 	if err := errors.Join(a.noteServers(ctx, out), a.noteBrought(s.Workspace(), out)); err != nil {
 		return runEnd{}, err
 	}
-	ended := make(chan struct{})
-	conn, err := a.kernel.Sessions.Attach(w.Session, session.AttachOptions{Adapter: "cli", Answers: func() bool { return w.Approve == "ask" }, Send: func(_ context.Context, it session.Item) error {
-		if it.Resync != nil || it.Snapshot != nil {
-			return nil
-		}
-		raw, err := json.Marshal(it.Event)
-		if err == nil {
-			err = out.write(runLine{Event: raw})
-		}
-		switch it.Event.Payload.(type) {
-		case event.TurnCompleted, event.TurnFailed, event.TurnCancelled:
-			close(ended)
-		}
-		return err
-	}})
+	f, err := a.follow(w, out)
 	if err != nil {
 		return runEnd{}, err
 	}
-	beating := make(chan struct{})
-	defer func() {
-		_ = a.kernel.Sessions.Detach(w.Session, conn.ID()) // it may have ended by itself
-		<-conn.Done()
-		<-beating
-	}()
-	go func() {
-		defer close(beating)
-		beat := time.NewTicker(20 * time.Second)
-		defer beat.Stop()
-		for {
-			select {
-			case <-beat.C:
-				_ = a.kernel.Sessions.Heartbeat(w.Session, conn.ID()) // gone is gone
-			case <-conn.Done():
-				return
-			}
-		}
-	}()
+	defer f.stop()
 	res, err := a.kernel.Loop.Run(ctx, loop.Prompt{SessionID: w.Session, Text: w.Prompt})
 	if errors.Is(err, session.ErrBusy) {
 		err = fmt.Errorf("session %s: %w: wait for it, or use another --session", w.Session, err)
@@ -214,15 +182,95 @@ func (a *app) runHere(ctx context.Context, w runWish, out *runAnswer) (runEnd, e
 	if err != nil {
 		return runEnd{}, err
 	}
-	select { // the last of it
-	case <-ended:
-	case <-conn.Done():
-	case <-time.After(5 * time.Second):
-	}
+	f.wait(res.TurnID)
 	if res.Err != nil {
 		return runEnd{cmp.Or(res.Kind, "failed"), feature.Clean(res.Err.Error(), 4096)}, nil
 	}
 	return runEnd{Kind: "completed"}, nil
+}
+
+// follower writes the events of a session into an answer.
+type follower struct {
+	a       *app
+	session string
+	conn    *session.Connection
+	ended   chan string   // ids of turns
+	beating chan struct{} // closed with the heartbeat
+}
+
+// follow begins to write the events of a run's session, until stop is called.
+func (a *app) follow(w runWish, out *runAnswer) (*follower, error) {
+	f := &follower{a: a, session: w.Session, ended: make(chan string, 16), beating: make(chan struct{})}
+	var err error
+	f.conn, err = a.kernel.Sessions.Attach(w.Session, session.AttachOptions{Adapter: "cli", Answers: func() bool { return w.Approve == "ask" }, Send: func(_ context.Context, it session.Item) error {
+		if it.Resync != nil || it.Snapshot != nil {
+			return nil
+		}
+		raw, err := json.Marshal(it.Event)
+		if err == nil {
+			err = out.write(runLine{Event: raw})
+		}
+		switch p := it.Event.Payload.(type) {
+		case event.TurnCompleted:
+			f.end(p.TurnID)
+		case event.TurnFailed:
+			f.end(p.TurnID)
+		case event.TurnCancelled:
+			f.end(p.TurnID)
+		}
+		return err
+	}})
+	if err != nil {
+		return nil, err
+	}
+	go func() {
+		defer close(f.beating)
+		beat := time.NewTicker(20 * time.Second)
+		defer beat.Stop()
+		for {
+			select {
+			case <-beat.C:
+				_ = a.kernel.Sessions.Heartbeat(w.Session, f.conn.ID()) // gone is gone
+			case <-f.conn.Done():
+				return
+			}
+		}
+	}()
+	return f, nil
+}
+
+func (f *follower) end(turn string) {
+	select {
+	case f.ended <- turn:
+	default: // nobody waits for so many
+	}
+}
+
+// lastEvents is how long the last events of a turn may take to be written.
+const lastEvents = 5 * time.Second
+
+// wait waits until the end of that turn has been written, for a moment at most.
+func (f *follower) wait(turn string) {
+	late := time.NewTimer(lastEvents)
+	defer late.Stop()
+	for {
+		select {
+		case id := <-f.ended:
+			if id == turn {
+				return
+			}
+		case <-f.conn.Done():
+			return
+		case <-late.C:
+			return
+		}
+	}
+}
+
+func (f *follower) stop() {
+	_ = f.a.kernel.Sessions.Detach(f.session, f.conn.ID()) // it may have ended by itself
+	<-f.conn.Done()
+	<-f.beating
 }
 
 func (a *app) checkWish(w runWish) error {
