@@ -170,9 +170,9 @@ func TestEveryRouteForEveryPrincipal(t *testing.T) {
 	ok := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, "reached by ", auth.FromContext(r.Context()).Actor(), " ", auth.FromContext(r.Context()).Name())
 	})
-	cfg := Config{Authority: a, MCP: ok, Metrics: ok, API: ok, Page: ok, Wire: ok, RPC: ok, Agents: ok, Status: func() any { return 1 }}
+	cfg := Config{Authority: a, MCP: ok, Metrics: ok, API: ok, Page: ok, Wire: ok, RPC: ok, CLI: ok, Agents: ok, Status: func() any { return 1 }}
 	base, unix := serving(t, cfg)
-	behind, _ := serving(t, Config{Authority: a, MCP: ok, Metrics: ok, API: ok, Page: ok, Wire: ok, RPC: ok, Agents: ok, Status: func() any { return 1 }, Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	behind, _ := serving(t, Config{Authority: a, MCP: ok, Metrics: ok, API: ok, Page: ok, Wire: ok, RPC: ok, CLI: ok, Agents: ok, Status: func() any { return 1 }, Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 	admin, none := token(t, a, "admin", auth.AllScopes()...), token(t, a, "none")
 	revoked := token(t, a, "gone", auth.AllScopes()...)
 	if err := a.Revoke(t.Context(), auth.LocalOwner, "gone", ""); err != nil {
@@ -196,6 +196,8 @@ func TestEveryRouteForEveryPrincipal(t *testing.T) {
 		"POST /auth/register":                     {415, 415, "*"},
 		"POST /auth/refresh":                      {401, 401, "*"},
 		"POST /rpc":                               {401, 200, auth.AgentsRead},
+		"POST /cli/run":                           {401, 200, ""}, // no device
+		"POST /cli/sessions/{id}/{what}":          {401, 200, ""},
 		"GET /agents":                             {401, 200, auth.AgentsRead},
 		"GET /agents/{id}":                        {401, 200, auth.AgentsRead},
 		"/mcp":                                    {200, 200, auth.ToolsCall},
@@ -215,6 +217,7 @@ func TestEveryRouteForEveryPrincipal(t *testing.T) {
 		"GET /api/config/{key}":                   {200, 200, auth.ConfigRead},
 		"PATCH /api/config/{key}":                 {200, 200, auth.ConfigWrite},
 		"DELETE /api/config/{key}":                {200, 200, auth.ConfigWrite},
+		"GET /api/doctor":                         {200, 200, auth.ConfigRead},
 		"GET /api/plugins":                        {200, 200, auth.ConfigRead},
 		"PATCH /api/plugins/{name}":               {200, 200, auth.ConfigWrite},
 		"DELETE /api/plugins/{name}":              {200, 200, auth.ConfigWrite},
@@ -228,6 +231,7 @@ func TestEveryRouteForEveryPrincipal(t *testing.T) {
 		"GET /api/mcp/servers":                    {200, 200, auth.ConfigRead},
 		"POST /api/mcp/servers":                   {200, 200, auth.ConfigWrite},
 		"PUT /api/mcp/servers/{name}":             {200, 200, auth.ConfigWrite},
+		"PATCH /api/mcp/servers/{name}":           {200, 200, auth.ConfigWrite},
 		"DELETE /api/mcp/servers/{name}":          {200, 200, auth.ConfigWrite},
 		"POST /api/mcp/servers/{name}/restart":    {200, 200, auth.ConfigWrite},
 		"GET /api/mcp/import":                     {200, 200, auth.ConfigRead},
@@ -272,7 +276,7 @@ func TestEveryRouteForEveryPrincipal(t *testing.T) {
 		if !found {
 			method, path = http.MethodPost, r.pattern
 		}
-		path = strings.NewReplacer("{id}", "x", "{name}", "x", "{key}", "x", "{file...}", "x", "{$}", "", "{profile}", "p").Replace(path)
+		path = strings.NewReplacer("{id}", "x", "{what}", "x", "{name}", "x", "{key}", "x", "{file...}", "x", "{$}", "", "{profile}", "p").Replace(path)
 		check := func(who string, got answer, wanted int) {
 			t.Helper()
 			if got.status != wanted {
@@ -292,6 +296,10 @@ func TestEveryRouteForEveryPrincipal(t *testing.T) {
 		check("a stranger", stranger, 401)
 		if !strings.HasPrefix(stranger.header.Get("WWW-Authenticate"), "Bearer ") {
 			t.Errorf("%s: a stranger is not told how: %v", r.pattern, stranger.header)
+		}
+		if w.scope == "" {
+			check("an administrator", bearer(admin), 403)
+			continue
 		}
 		check("an administrator", bearer(admin), 200)
 		check("a device without scopes", bearer(none), 403)

@@ -207,7 +207,12 @@ func configUnsetCommand(g *globals) *cobra.Command {
 				var got struct {
 					Removed bool `json:"removed"`
 				}
-				err := b.api(c.Context(), http.MethodDelete, "/api/config/"+url.PathEscape(args[0]), nil, &got)
+				key, below := strings.CutSuffix(args[0], ".*")
+				path := "/api/config/" + url.PathEscape(key)
+				if below {
+					path += "?below=true"
+				}
+				err := b.api(c.Context(), http.MethodDelete, path, nil, &got)
 				if err == nil && !got.Removed {
 					fmt.Fprintf(c.ErrOrStderr(), "%s was not set\n", args[0])
 				}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -99,17 +98,21 @@ func (a *API) settingsRoutes(api huma.API) {
 		out.Body.Key, out.Body.OK = in.Key, true
 		return out, a.cfg.Settings.Set(in.Key, in.Body.Value)
 	})
-	handle(r, "DELETE", "/api/config/{key}", "unsetConfig", auth.ConfigWrite, "Take a value back that was set here; key.* takes back all below", http.StatusOK, func(ctx context.Context, in *InKey) (*outUnset, error) {
-		prefix, below := strings.CutSuffix(in.Key, ".*")
-		if !config.ValidKey(prefix) {
+	handle(r, "DELETE", "/api/config/{key}", "unsetConfig", auth.ConfigWrite, "Take a value back that was set here", http.StatusOK, func(ctx context.Context, in *struct {
+		InKey
+		Below bool `query:"below" doc:"1 takes back all keys below this one instead"`
+	},
+	) (*outUnset, error) {
+		if !config.ValidKey(in.Key) {
 			return nil, fail(http.StatusBadRequest, "%q cannot be a key", in.Key)
 		}
-		gone := map[string]json.RawMessage{prefix: nil}
-		if below {
-			delete(gone, prefix)
-			for _, v := range a.cfg.Settings.All(prefix + ".") {
+		gone := map[string]json.RawMessage{in.Key: nil}
+		if in.Below {
+			gone = map[string]json.RawMessage{}
+			for _, v := range a.cfg.Settings.All(in.Key + ".") {
 				gone[v.Key] = nil
 			}
+			in.Key += ".*"
 		}
 		if err := a.keepsSecrets(gone); err != nil {
 			return nil, err

@@ -68,6 +68,11 @@ func TestSettings(t *testing.T) {
 	w.want("DELETE", "/api/config/plugin.x.token", "", 200, `{"key":"plugin.x.token","removed":true}`)
 	w.want("DELETE", "/api/config/plugin.x.token", "", 200, `"removed":false`) // Y-206
 	w.want("DELETE", "/api/config/plugin.x.*", "", 400, "cannot be a key")
+	w.want("PATCH", "/api/config/plugin.z.a", `{"value":1}`, 200, "")
+	w.want("PATCH", "/api/config/plugin.z.b", `{"value":1}`, 200, "")
+	w.want("DELETE", "/api/config/plugin.z?below=1", "", 200, `{"key":"plugin.z.*","removed":true}`)
+	w.want("GET", "/api/config/plugin.z.b", "", 404, "has no value")
+	w.want("DELETE", "/api/config/plugin.z?below=1", "", 200, `"removed":false`)
 	w.want("GET", "/api/settings", "", 200, `{"key":"loop.max_iterations","value":5,"origin":"set","doc":"model calls in one turn"}`)
 
 	// What was changed and shown stands in the audit, and no value does.
