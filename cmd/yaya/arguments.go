@@ -47,19 +47,28 @@ func (a argument) text() (s string, ok bool) {
 	return s, json.Unmarshal(a.value, &s) == nil && len(a.value) > 0 && a.value[0] == '"'
 }
 
-// plain returns JSON without the escapes that only HTML needs.
+// plain returns JSON without the escapes that only HTML needs. All else, such as a member
+// that is there twice, stays as it is.
 func plain(raw json.RawMessage) string {
-	var v any
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber() // a number is shown as it was written
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	if dec.Decode(&v) != nil || enc.Encode(v) != nil {
-		return string(raw)
+	var b strings.Builder
+	for i := 0; i < len(raw); i++ {
+		if raw[i] != '\\' {
+			b.WriteByte(raw[i])
+			continue
+		}
+		if end := min(i+6, len(raw)); htmlEscapes[strings.ToLower(string(raw[i:end]))] != 0 {
+			b.WriteByte(htmlEscapes[strings.ToLower(string(raw[i:end]))])
+			i = end - 1
+			continue
+		}
+		end := min(i+2, len(raw)) // what follows a backslash begins no escape
+		b.Write(raw[i:end])
+		i = end - 1
 	}
-	return strings.TrimSpace(out.String())
+	return b.String()
 }
+
+var htmlEscapes = map[string]byte{`\u0026`: '&', `\u003c`: '<', `\u003e`: '>'}
 
 // literally keeps what looks like an escape in a text apart from one of ours.
 var literally = strings.NewReplacer(`\u`, `\\u`, `\U`, `\\U`, `\x`, `\\x`)

@@ -195,17 +195,22 @@ func (s *show) run(ctx context.Context, o runOptions, w runWish) error {
 	}
 	// The connection outlives ctx, so that the end of the turn is seen.
 	conn, hangUp := context.WithCancel(context.WithoutCancel(ctx))
-	defer hangUp()
+	cancelled := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
-		asked, done := context.WithTimeout(conn, cancelPatience)
+		defer close(cancelled)
+		defer hangUp() // which cancels the turn, too
+		within, done := context.WithTimeout(conn, cancelPatience)
 		defer done()
-		if s.b.api(asked, http.MethodPost, "/cli/sessions/"+url.PathEscape(w.Session)+"/cancel", nil, nil) != nil {
-			hangUp() // which cancels it, too
-			return
+		if s.b.api(within, http.MethodPost, "/cli/sessions/"+url.PathEscape(w.Session)+"/cancel", nil, nil) == nil {
+			<-within.Done()
 		}
-		time.AfterFunc(cancelPatience, hangUp)
 	})
-	defer stop()
+	defer func() {
+		hangUp()
+		if !stop() {
+			<-cancelled
+		}
+	}()
 	req, err := http.NewRequestWithContext(conn, http.MethodPost, "http://yaya/cli/run", bytes.NewReader(body))
 	if err != nil {
 		return err
