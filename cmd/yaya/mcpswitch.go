@@ -40,7 +40,7 @@ func (s *serverAdmin) unknown(name string) error {
 	}
 	for _, x := range s.wait {
 		if x.server.Name == name {
-			return refused("%q comes with the folder %s, which is not trusted: yaya trust %s", name, x.folder.Folder, x.folder.Folder)
+			return &told{admin.ErrUnknown, fmt.Sprintf("the server %q comes with the folder %s, which is not trusted: yaya trust %s", name, x.folder.Folder, x.folder.Folder)}
 		}
 	}
 	return &told{admin.ErrUnknown, fmt.Sprintf("there is no server %q", name)}
