@@ -307,7 +307,7 @@ type found struct {
 // read is left out: it is not ours to complain about.
 func discover(home string) []found {
 	var out []found
-	for _, loc := range servers.Locations(home, runtime.GOOS) {
+	for _, loc := range servers.Locations(home, runtime.GOOS, os.Getenv) {
 		data, ok, err := readFile(loc.Path)
 		if err != nil || !ok {
 			continue

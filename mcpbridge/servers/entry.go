@@ -17,10 +17,21 @@ import (
 // entry takes the members of one server's object, remembers which were asked
 // for, and collects what is wrong with them.
 type entry struct {
-	obj    map[string]any
-	used   map[string]bool
-	format Format
-	errs   []error
+	obj      map[string]any
+	used     map[string]bool
+	format   Format
+	errs     []error
+	warnings []string
+	changes  []string
+	rewrote  bool // a variable
+}
+
+func (e *entry) warn(format string, args ...any) {
+	e.warnings = append(e.warnings, fmt.Sprintf(format, args...))
+}
+
+func (e *entry) changed(format string, args ...any) {
+	e.changes = append(e.changes, fmt.Sprintf(format, args...))
 }
 
 // get returns the first present member among keys; all of them count as known.
@@ -63,7 +74,7 @@ func (e *entry) str(keys ...string) string {
 	if !ok {
 		e.bad(key, "a string", v)
 	}
-	return e.canonical(s)
+	return e.canonical(key, s)
 }
 
 func (e *entry) list(keys ...string) []string {
@@ -83,7 +94,7 @@ func (e *entry) list(keys ...string) []string {
 			e.bad(key, "a list of strings", v)
 			return nil
 		}
-		out = append(out, e.canonical(s))
+		out = append(out, e.canonical(key, s))
 	}
 	return out
 }
@@ -121,7 +132,7 @@ func (e *entry) table(keys ...string) map[string]string {
 			e.bad(key+"."+k, "a string", v)
 			continue
 		}
-		out[k] = e.canonical(s)
+		out[k] = e.canonical(key+"."+k, s)
 	}
 	return out
 }
@@ -165,51 +176,61 @@ func (e *entry) duration(unit time.Duration, keys ...string) time.Duration {
 	return time.Duration(f * float64(unit))
 }
 
-var (
-	envRef      = regexp.MustCompile(`\$\{env:([A-Za-z_][A-Za-z0-9_]*)\}`)
-	opencodeRef = regexp.MustCompile(`\{env:([A-Za-z_][A-Za-z0-9_]*)\}`)
-	geminiRef   = regexp.MustCompile(`\$([A-Za-z_][A-Za-z0-9_]*)`)
-	bareRef     = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
-)
-
-// canonical rewrites the format's own variable syntax to ${NAME} and
-// ${NAME:-default}.
-func (e *entry) canonical(s string) string {
-	s = envRef.ReplaceAllString(s, "$${$1}")
-	switch e.format {
-	case FormatOpencode:
-		s = opencodeRef.ReplaceAllString(s, "$${$1}")
-	case FormatGemini: // an unset variable is empty there
-		s = bareRef.ReplaceAllString(s, "$${$1:-}")
-		s = geminiRef.ReplaceAllString(s, "$${$1:-}")
-	case FormatYaya, FormatClaudeDesktop, FormatClaudeCode, FormatVSCode, FormatCursor, FormatCodex, FormatGoose, FormatCline:
-	}
-	return s
-}
-
 // ignored are members that are known and have no bearing on yaya; they are
 // dropped without a word.
 var ignored = []string{
 	"name", "displayName", "display_name", "alwaysLoad", "discoveryCache", "role", "dev", "bundled", "gallery", "version",
 	"request_timeout_ms", "supports_parallel_tool_calls", "experimental_environment", "sandbox", "sandboxEnabled", "modernLogLevel",
+	"source", "serverName", "faviconUrl", "sourceFile", "sourceSlug", "metadata", "remoteConfigured", "oauth_token",
+}
+
+// unused are members that change what a server does elsewhere, and not here.
+var unused = []string{
+	"authProviderType", "targetAudience", "targetServiceAccount", "headersHelper", "watchPaths", "requestOptions", "requestInit", "settings", "remote", "workspace",
 }
 
 // approvals are members that relax or ask for approvals in other clients.
 // yaya's own rules apply instead, and the user is told.
 var approvals = []string{"alwaysAllow", "autoApprove", "trust", "default_tools_approval_mode"}
 
-func parseServer(file, name string, format Format, obj map[string]any) (s Server, skip bool, warnings []string, err error) {
-	e := &entry{obj: obj, used: map[string]bool{}, format: format}
+// reading is what parseServer says beside the server: skip that the entry is none of
+// ours, warnings about what is left out, and what was changed.
+type reading struct {
+	skip     bool
+	warnings []string
+	changes  []string
+}
+
+func parseServer(file, name string, format Format, obj map[string]any) (s Server, r reading, err error) {
 	s = Server{Name: name, File: file, Format: format}
 	if name == "" || len(name) > 128 || strings.ContainsFunc(name, unicode.IsControl) {
-		return s, false, nil, errors.New("its name must have 1 to 128 characters and no control characters")
+		return s, r, errors.New("its name must have 1 to 128 characters and no control characters")
 	}
+	e := &entry{obj: obj, used: map[string]bool{}, format: format}
+	if format != FormatYaya {
+		e.flatten()
+	}
+	if r.skip, err = e.server(&s); r.skip || err != nil {
+		return s, r, errors.Join(append(e.errs, err)...)
+	}
+	e.rest(&s)
+	if e.rewrote {
+		e.changed("variables are written as ${NAME}")
+	}
+	r.warnings, r.changes = e.warnings, e.changes
+	if err := errors.Join(e.errs...); err != nil {
+		return s, r, err
+	}
+	return s, r, s.check()
+}
 
+// server reads what is run, or where requests go.
+func (e *entry) server(s *Server) (skip bool, err error) {
 	kind := e.str("type", "transport", "transportType")
 	command, key := e.get("command", "cmd")
 	switch c := command.(type) {
 	case string:
-		s.Command = e.canonical(c)
+		s.Command = e.canonical(key, c)
 	case []any:
 		words := e.list(key)
 		if len(words) > 0 {
@@ -222,7 +243,7 @@ func parseServer(file, name string, format Format, obj map[string]any) (s Server
 	s.Args = append(s.Args, e.list("args")...)
 	s.Env = e.table("env", "environment", "envs")
 	s.EnvFile = e.str("envFile", "env_file")
-	s.Dir = e.str("cwd")
+	s.Dir = e.str("cwd", "working_directory", "workingDirectory")
 	s.PassEnv = e.passEnv()
 
 	httpURL := e.str("httpUrl")
@@ -233,10 +254,18 @@ func parseServer(file, name string, format Format, obj map[string]any) (s Server
 	if v, ok := e.flag("sse_fallback"); ok {
 		s.FallBackToSSE = v
 	}
-	if skip, err := setTransport(&s, kind, httpURL != "", format); skip || err != nil {
-		return s, skip, nil, err
+	if e.format == FormatZed && s.Command == "" && s.URL == "" {
+		return false, errors.New("it comes from a Zed extension, which brings the command; give yaya the command itself, with: yaya mcp add")
 	}
+	skip, err = setTransport(s, kind, httpURL != "", e.format)
+	if kind == "" && s.Transport == SSE {
+		e.changed(`type is "sse", as %s takes a url without a type`, e.format.Client())
+	}
+	return skip, err
+}
 
+// rest reads how the server is used.
+func (e *entry) rest(s *Server) {
 	if v, ok := e.flag("enabled"); ok {
 		s.Disabled = !v
 	}
@@ -244,8 +273,8 @@ func parseServer(file, name string, format Format, obj map[string]any) (s Server
 		s.Disabled = v
 	}
 	s.Required, _ = e.flag("required")
-	e.timeouts(&s)
-	e.tools(&s)
+	e.timeouts(s)
+	e.tools(s)
 	s.Validate, _ = e.flag("validate")
 	s.Era = Era(e.str("protocolEra", "protocol_era"))
 	s.Session = e.str("session")
@@ -260,14 +289,14 @@ func parseServer(file, name string, format Format, obj map[string]any) (s Server
 	s.MaxResult, s.MaxInFlight = e.whole("max_result_bytes"), e.whole("max_in_flight")
 
 	s.OAuth, s.NoOAuth = e.oauth()
-	for _, k := range []string{"authProviderType", "targetAudience", "targetServiceAccount", "headersHelper"} {
-		if v, key := e.get(k); key != "" && v != false {
-			warnings = append(warnings, fmt.Sprintf("%q is not used by this version of yaya", key))
+	for _, k := range unused {
+		if v, key := e.get(k); key != "" && !empty(v) {
+			e.warn("%q is not used by this version of yaya", key)
 		}
 	}
 	// Elsewhere "trust" is a truth value, and about approvals.
-	trust, isText := obj["trust"].(string)
-	if isText || format == FormatYaya {
+	trust, isText := e.obj["trust"].(string)
+	if isText || e.format == FormatYaya {
 		s.Trust = trust
 		e.get("trust")
 	}
@@ -275,25 +304,35 @@ func parseServer(file, name string, format Format, obj map[string]any) (s Server
 		if k == "trust" && s.Trust != "" {
 			continue
 		}
-		if v, key := e.get(k); key != "" && v != false {
-			warnings = append(warnings, fmt.Sprintf("%q is not taken over: yaya's own approval rules apply", key))
+		if v, key := e.get(k); key != "" && !empty(v) {
+			e.warn("%q is not taken over: yaya's own approval rules apply", key)
 		}
 	}
 	e.get(ignored...)
-	for _, k := range slices.Sorted(maps.Keys(obj)) {
-		if e.used[k] {
-			continue
-		}
-		if format == FormatYaya {
+	for _, k := range slices.Sorted(maps.Keys(e.obj)) {
+		switch {
+		case e.used[k]:
+		case e.format == FormatYaya:
 			e.errs = append(e.errs, fmt.Errorf("unknown key %q", k))
-		} else {
-			warnings = append(warnings, fmt.Sprintf("unknown key %q", k))
+		default:
+			e.warn("unknown key %q is left out", k)
 		}
 	}
-	if err := errors.Join(e.errs...); err != nil {
-		return s, false, warnings, err
+}
+
+// empty reports whether a value says no more than its absence.
+func empty(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case bool:
+		return !v
+	case []any:
+		return len(v) == 0
+	case map[string]any:
+		return len(v) == 0
 	}
-	return s, false, warnings, s.check()
+	return false
 }
 
 // setTransport settles the transport; skip means that the entry is none of
@@ -312,7 +351,7 @@ func setTransport(s *Server, kind string, httpURL bool, format Format) (skip boo
 		switch {
 		case httpURL:
 			s.Transport = HTTP
-		case s.URL != "" && s.Command == "" && (format == FormatGemini || format == FormatCline):
+		case s.URL != "" && s.Command == "" && dialects[format].plainSSE:
 			s.Transport = SSE
 		case s.URL != "" && s.Command == "":
 			s.Transport, s.FallBackToSSE = HTTP, true
@@ -369,7 +408,7 @@ func (e *entry) roots() []string {
 			e.bad(key, "a list of paths or URIs", v)
 			continue
 		}
-		out = append(out, e.canonical(s))
+		out = append(out, e.canonical(key, s))
 	}
 	return out
 }
@@ -420,6 +459,13 @@ func (e *entry) headers() map[string]string {
 	if v := e.str("bearer_token_env_var"); v != "" {
 		set("Authorization", "Bearer ${"+v+"}")
 	}
+	if v := e.str("bearerTokenEnvVar"); v != "" {
+		set("Authorization", "Bearer ${"+v+"}")
+	}
+	if v := e.str("apiKey"); v != "" {
+		set("Authorization", "Bearer "+v)
+		e.changed("apiKey is the header Authorization")
+	}
 	if v, key := e.get("bearer_token"); v != nil {
 		e.errs = append(e.errs, fmt.Errorf("%q would be a secret in a file; use bearer_token_env_var", key))
 	}
@@ -433,46 +479,25 @@ func (e *entry) headers() map[string]string {
 
 var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$")
 
-// timeouts reads the many spellings. "timeout" is the time of a call in most
-// formats; goose, Cline and Codex count seconds, and opencode means the start.
+// timeouts reads the many spellings. "timeout" counts what the format says.
 func (e *entry) timeouts(s *Server) {
-	unit := time.Millisecond
-	if e.format == FormatGoose || e.format == FormatCline || e.format == FormatCodex {
-		unit = time.Second
-	}
-	timeout := e.duration(unit, "timeout")
-	if e.format == FormatOpencode {
+	d := dialects[e.format]
+	timeout := e.duration(d.unit, "timeout")
+	switch {
+	case timeout == 0:
+	case d.starts:
 		s.StartTimeout = timeout
-	} else if timeout >= time.Second { // below that Claude Code ignores it, so do we
-		s.CallTimeout = timeout
-	}
-	s.StartTimeout = cmp.Or(e.duration(time.Second, "startup_timeout_sec"), e.duration(time.Millisecond, "startup_timeout_ms"), s.StartTimeout)
-	s.CallTimeout = cmp.Or(e.duration(time.Second, "tool_timeout_sec"), s.CallTimeout)
-	s.IdleTimeout = e.duration(time.Second, "idle_timeout_sec")
-}
-
-// tools reads allow- and deny-lists. A tool that any spelling blocks is blocked.
-func (e *entry) tools(s *Server) {
-	s.IncludeTools = e.list("includeTools", "enabled_tools", "available_tools")
-	s.ExcludeTools = e.list("excludeTools", "disabledTools", "disabled_tools")
-	if m, key := e.get("toolPermissions"); key != "" {
-		perms, _ := m.(map[string]any)
-		for _, name := range slices.Sorted(maps.Keys(perms)) {
-			if perms[name] == "blocked" {
-				s.ExcludeTools = append(s.ExcludeTools, name)
-			}
-		}
-	}
-	switch t, _ := e.get("tools"); t := t.(type) {
-	case []any: // Claude Code: [{name, permission_policy}]
-		for _, v := range t {
-			m, _ := v.(map[string]any)
-			if n, ok := m["name"].(string); ok && m["permission_policy"] == "always_deny" {
-				s.ExcludeTools = append(s.ExcludeTools, n)
-			}
-		}
-	case map[string]any, nil: // Codex: tools.<t>.approval_mode
+		e.changed("timeout is startup_timeout_sec, %v", timeout)
+	case timeout < time.Second && (e.format == FormatClaudeCode || e.format == FormatClaudeDesktop):
+		e.warn("a timeout of %v is left out: Claude Code ignores those below a second", timeout)
 	default:
-		e.bad("tools", "a list or an object", t)
+		s.CallTimeout = timeout
+		if e.format != FormatYaya {
+			e.changed("timeout is tool_timeout_sec, %v", timeout)
+		}
 	}
+	ms := func(keys ...string) time.Duration { return e.duration(time.Millisecond, keys...) }
+	s.StartTimeout = cmp.Or(e.duration(time.Second, "startup_timeout_sec"), ms("startup_timeout_ms", "startupTimeoutMs", "connectionTimeout", "discoveryTimeoutMs"), s.StartTimeout)
+	s.CallTimeout = cmp.Or(e.duration(time.Second, "tool_timeout_sec"), ms("toolTimeoutMs"), s.CallTimeout)
+	s.IdleTimeout = e.duration(time.Second, "idle_timeout_sec")
 }

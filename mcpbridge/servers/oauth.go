@@ -2,7 +2,6 @@ package servers
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -81,6 +80,13 @@ func (c *OAuth) strings() []*string {
 // oauth reads "oauth" and its foreign spellings; false switches it off.
 func (e *entry) oauth() (c *OAuth, off bool) {
 	v, key := e.get("oauth", "auth")
+	if e.format == FormatCline {
+		// There "oauth" is what the client has got: tokens, which are not taken over.
+		v, key = e.get("oauthClient")
+	}
+	if v == "oauth" || v == "dynamic" { // it is found out
+		v = true
+	}
 	obj, ok := v.(map[string]any)
 	switch {
 	case v == false:
@@ -99,21 +105,13 @@ func (e *entry) oauth() (c *OAuth, off bool) {
 	if v, ok := in.flag("enabled"); ok && !v {
 		return nil, true
 	}
-	c.Scopes = scopes(in, "scopes", "scope")
-	if len(c.Scopes) == 0 {
-		c.Scopes = scopes(e, "scopes")
-	} else {
-		e.get("scopes")
+	c.Scopes = scopes(in, "scopes", "scope", "oauthScopes")
+	if beside := scopes(e, "scopes", "oauthScopes"); len(c.Scopes) == 0 {
+		c.Scopes = beside
 	}
-	if v, key := in.get("callbackPort"); key != "" {
-		if n, ok := v.(json.Number); ok {
-			port, err := n.Int64()
-			if err != nil {
-				in.bad(key, "a port", v)
-			}
-			c.CallbackPort = int(port)
-		}
-	}
+	c.ClientID = cmp.Or(c.ClientID, e.str("oauth_client_id"))
+	c.ClientSecret = cmp.Or(c.ClientSecret, e.str("oauth_client_secret"))
+	c.CallbackPort = cmp.Or(in.whole("callbackPort"), e.whole("oauth_callback_port"))
 	// What other clients know beyond this is found out by discovery.
 	in.get("authServerMetadataUrl", "authorizationUrl", "tokenUrl", "tokenParamName", "xaa", "resource")
 	e.get("oauth_resource")

@@ -39,12 +39,28 @@ const (
 	FormatOpencode      Format = "opencode"
 	FormatGoose         Format = "goose"
 	FormatCline         Format = "cline"
+	FormatRoo           Format = "roo"
+	FormatWindsurf      Format = "windsurf"
+	FormatZed           Format = "zed"
+	FormatLMStudio      Format = "lm-studio"
+	FormatAmazonQ       Format = "amazon-q"
+	FormatKiro          Format = "kiro"
+	FormatJunie         Format = "junie"
+	FormatJetBrains     Format = "jetbrains"
+	FormatQwen          Format = "qwen"
+	FormatCrush         Format = "crush"
+	FormatKimi          Format = "kimi"
+	FormatCopilotCLI    Format = "copilot-cli"
+	FormatWarp          Format = "warp"
+	FormatContinue      Format = "continue"
 )
 
 // Formats lists the formats that can be read.
 var Formats = []Format{
 	FormatYaya, FormatClaudeDesktop, FormatClaudeCode, FormatVSCode, FormatCursor,
-	FormatCodex, FormatGemini, FormatOpencode, FormatGoose, FormatCline,
+	FormatCodex, FormatGemini, FormatOpencode, FormatGoose, FormatCline, FormatRoo, FormatWindsurf,
+	FormatZed, FormatLMStudio, FormatAmazonQ, FormatKiro, FormatJunie, FormatJetBrains, FormatQwen,
+	FormatCrush, FormatKimi, FormatCopilotCLI, FormatWarp, FormatContinue,
 }
 
 // Invalid is a server that cannot be used, and why.
@@ -54,49 +70,29 @@ type Invalid struct {
 	Err  error
 }
 
-// Config is what a file came to.
+// Change is what reading a server changed in it, so that it means the same here.
+type Change struct {
+	Server string
+	Text   string
+}
+
+// Project holds the servers that a file keeps for one folder alone.
+type Project struct {
+	Dir    string
+	Config Config
+}
+
+// Config is the content of a file.
 type Config struct {
 	Servers  []Server // by name
 	Invalid  []Invalid
 	Warnings []string
-}
-
-// Detect guesses the format of a file from its name and, where that does not
-// tell, from its shape.
-func Detect(file string, data []byte) Format {
-	slash := filepath.ToSlash(file)
-	switch base := filepath.Base(file); {
-	case base == "claude_desktop_config.json":
-		return FormatClaudeDesktop
-	case base == ".mcp.json" || base == ".claude.json":
-		return FormatClaudeCode
-	case strings.Contains(slash, "/.cursor/"):
-		return FormatCursor
-	case strings.Contains(slash, "/.vscode/") || strings.Contains(slash, "/Code/User/"):
-		return FormatVSCode
-	case strings.Contains(slash, "/.gemini/"):
-		return FormatGemini
-	case strings.HasPrefix(base, "opencode.json"):
-		return FormatOpencode
-	case base == "cline_mcp_settings.json":
-		return FormatCline
-	case strings.Contains(slash, "/goose/"), strings.HasSuffix(base, ".yaml"), strings.HasSuffix(base, ".yml"):
-		return FormatGoose
-	case strings.HasSuffix(base, ".toml"):
-		return FormatCodex
-	}
-	if doc, err := decode(file, data); err == nil {
-		if _, ok := doc["servers"].(map[string]any); ok {
-			return FormatVSCode
-		}
-		if m, ok := doc["mcp"].(map[string]any); ok && doc["mcpServers"] == nil && m["servers"] == nil {
-			return FormatOpencode
-		}
-		if doc["extensions"] != nil && doc["mcpServers"] == nil {
-			return FormatGoose
-		}
-	}
-	return FormatClaudeCode
+	Changes  []Change
+	// Own are entries that lead back to yaya. They are no servers: yaya would be
+	// its own client.
+	Own []Server
+	// Projects are those of Claude Code's own file, by folder.
+	Projects []Project
 }
 
 // decode reads JSON with comments, TOML or YAML, by the file's name, into plain
@@ -135,14 +131,6 @@ func decode(file string, data []byte) (map[string]any, error) {
 	return doc, nil
 }
 
-// keys of the object that holds the servers, by format; the first present one
-// counts.
-var topKeys = map[Format][]string{
-	FormatYaya: {"mcpServers", "mcp_servers"}, FormatClaudeDesktop: {"mcpServers"}, FormatClaudeCode: {"mcpServers", "managedMcpServers"},
-	FormatVSCode: {"servers", "mcpServers"}, FormatCursor: {"mcpServers"}, FormatCodex: {"mcp_servers"}, FormatGemini: {"mcpServers"},
-	FormatOpencode: {"mcp"}, FormatGoose: {"extensions"}, FormatCline: {"mcpServers"},
-}
-
 var anyTop = []string{"mcpServers", "servers", "mcp_servers", "mcp", "extensions", "context_servers"}
 
 // Parse reads a configuration file. The name appears in messages, and its
@@ -155,6 +143,15 @@ func Parse(file string, data []byte, format Format) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
+	cfg, err := parseDoc(file, doc, format)
+	if err != nil || format != FormatClaudeCode {
+		return cfg, err
+	}
+	cfg.Projects, err = claudeProjects(file, doc)
+	return cfg, err
+}
+
+func parseDoc(file string, doc map[string]any, format Format) (Config, error) {
 	var cfg Config
 	top, key := findServers(doc, format)
 	if format == FormatYaya {
@@ -164,43 +161,99 @@ func Parse(file string, data []byte, format Format) (Config, error) {
 			}
 		}
 	}
+	if key == "" && format != FormatYaya && bare(doc) {
+		top, key = doc, file
+	}
 	if key == "" {
 		if format != FormatYaya || len(doc) > 0 {
-			cfg.Warnings = append(cfg.Warnings, fmt.Sprintf("%s: no servers in it (looked for %s)", file, strings.Join(topKeys[format], ", ")))
+			cfg.Warnings = append(cfg.Warnings, fmt.Sprintf("%s: no servers in it (looked for %s)", file, strings.Join(dialects[format].top, ", ")))
 		}
 		return cfg, nil
+	}
+	if list, ok := doc[key].([]any); ok && format != FormatYaya {
+		top = cfg.fromList(file, list)
 	}
 	if top == nil {
 		return Config{}, fmt.Errorf("%s: %q must be an object of servers", file, key)
 	}
-	if len(top) > MaxServers {
-		return Config{}, fmt.Errorf("%s: %d servers, the limit is %d", file, len(top), MaxServers)
+	if len(top)+len(cfg.Invalid) > MaxServers {
+		return Config{}, fmt.Errorf("%s: %d servers, the limit is %d", file, len(top)+len(cfg.Invalid), MaxServers)
 	}
-	allowed := geminiFilter(doc, format)
+	allowed := serverFilter(doc, format)
 	for _, name := range slices.Sorted(maps.Keys(top)) {
 		entry, ok := top[name].(map[string]any)
 		if !ok {
 			cfg.Invalid = append(cfg.Invalid, Invalid{name, file, errors.New("it must be an object")})
 			continue
 		}
-		s, skip, warnings, err := parseServer(file, name, format, entry)
-		for _, w := range warnings {
-			cfg.Warnings = append(cfg.Warnings, fmt.Sprintf("%s: server %q: %s", file, name, w))
-		}
-		switch {
-		case skip:
-		case err != nil:
-			cfg.Invalid = append(cfg.Invalid, Invalid{name, file, err})
-		default:
-			s.Disabled = s.Disabled || !allowed(name)
-			cfg.Servers = append(cfg.Servers, s)
-		}
+		cfg.add(file, name, format, entry, allowed(name), doc)
 	}
 	return cfg, nil
 }
 
+// add reads one entry.
+func (cfg *Config) add(file, name string, format Format, obj map[string]any, allowed bool, doc map[string]any) {
+	s, res, err := parseServer(file, name, format, obj)
+	for _, w := range res.warnings {
+		cfg.Warnings = append(cfg.Warnings, fmt.Sprintf("%s: server %q: %s", file, name, w))
+	}
+	if err == nil && format == FormatOpencode {
+		err = opencodeTools(&s, doc)
+	}
+	switch {
+	case res.skip:
+		return
+	case err != nil:
+		cfg.Invalid = append(cfg.Invalid, Invalid{name, file, err})
+		return
+	case format != FormatYaya && s.isYaya():
+		cfg.Own = append(cfg.Own, s)
+		cfg.Warnings = append(cfg.Warnings, fmt.Sprintf("%s: server %q is yaya itself and is left out: yaya would be its own client", file, name))
+		return
+	}
+	if !allowed && !s.Disabled {
+		s.Disabled = true
+		res.changes = append(res.changes, "switched off, as the file excludes it")
+	}
+	for _, c := range res.changes {
+		cfg.Changes = append(cfg.Changes, Change{name, c})
+	}
+	cfg.Servers = append(cfg.Servers, s)
+}
+
+// fromList turns a list of servers that have names into an object of them.
+func (cfg *Config) fromList(file string, list []any) map[string]any {
+	out := map[string]any{}
+	for i, v := range list {
+		obj, ok := v.(map[string]any)
+		name, named := obj["name"].(string)
+		switch {
+		case ok && !named && obj["uses"] != nil:
+			cfg.Invalid = append(cfg.Invalid, Invalid{fmt.Sprint(obj["uses"]), file, errors.New("it is a reference to a hub, which yaya does not read; write its command or url into the file")})
+		case !ok || !named:
+			cfg.Invalid = append(cfg.Invalid, Invalid{fmt.Sprintf("number %d", i+1), file, errors.New(`it must be an object with a "name"`)})
+		case out[name] != nil:
+			cfg.Invalid = append(cfg.Invalid, Invalid{name, file, errors.New("another server before it in the file has this name; rename one of them")})
+		default:
+			out[name] = obj
+		}
+	}
+	return out
+}
+
+// bare reports whether a document is an object of servers itself.
+func bare(doc map[string]any) bool {
+	for _, v := range doc {
+		obj, ok := v.(map[string]any)
+		if !ok || (obj["command"] == nil && obj["url"] == nil && obj["serverUrl"] == nil && obj["httpUrl"] == nil) {
+			return false
+		}
+	}
+	return len(doc) > 0
+}
+
 func findServers(doc map[string]any, format Format) (map[string]any, string) {
-	keys := topKeys[format]
+	keys := dialects[format].top
 	if format != FormatYaya {
 		keys = slices.Concat(keys, anyTop)
 	}
@@ -214,7 +267,7 @@ func findServers(doc map[string]any, format Format) (map[string]any, string) {
 			if inner, nested := m["servers"].(map[string]any); nested {
 				return inner, k
 			}
-			if format == FormatGemini {
+			if dialects[format].filters {
 				continue
 			}
 		}
@@ -226,24 +279,27 @@ func findServers(doc map[string]any, format Format) (map[string]any, string) {
 	return nil, ""
 }
 
-// geminiFilter applies Gemini's mcp.allowed and mcp.excluded.
-func geminiFilter(doc map[string]any, format Format) func(string) bool {
-	if format != FormatGemini {
+// serverFilter applies the lists of Gemini and Qwen that allow and exclude servers.
+func serverFilter(doc map[string]any, format Format) func(string) bool {
+	if !dialects[format].filters {
 		return func(string) bool { return true }
 	}
 	m, _ := doc["mcp"].(map[string]any)
-	list := func(key string) []string {
-		vs, _ := m[key].([]any)
-		var out []string
-		for _, v := range vs {
-			if s, ok := v.(string); ok {
-				out = append(out, s)
-			}
-		}
-		return out
-	}
-	in, out := list("allowed"), list("excluded")
+	in := append(texts(m["allowed"]), texts(doc["allowMCPServers"])...)
+	out := append(texts(m["excluded"]), texts(doc["excludeMCPServers"])...)
 	return func(name string) bool {
 		return !slices.Contains(out, name) && (len(in) == 0 || slices.Contains(in, name))
 	}
+}
+
+// texts are the strings of a list.
+func texts(v any) []string {
+	vs, _ := v.([]any)
+	var out []string
+	for _, v := range vs {
+		if s, ok := v.(string); ok {
+			out = append(out, s)
+		}
+	}
+	return out
 }

@@ -150,12 +150,14 @@ func (s Server) SessionPolicy() (policy string, pool int) {
 // PolicyPool is what SessionPolicy returns for pool:N.
 const PolicyPool = poolStart
 
-// Allows reports whether a tool is offered; exclusion wins.
+// Allows reports whether a tool is offered; exclusion wins. In both lists * stands for
+// any characters and ? for one.
 func (s Server) Allows(tool string) bool {
-	if slices.Contains(s.ExcludeTools, tool) {
+	fits := func(pattern string) bool { return globMatch(pattern, tool) }
+	if slices.ContainsFunc(s.ExcludeTools, fits) {
 		return false
 	}
-	return len(s.IncludeTools) == 0 || slices.Contains(s.IncludeTools, tool)
+	return len(s.IncludeTools) == 0 || slices.ContainsFunc(s.IncludeTools, fits)
 }
 
 // Endpoint says in a few words where the server is, without secrets: the

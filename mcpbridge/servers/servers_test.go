@@ -32,6 +32,8 @@ type golden struct {
 	Servers  map[string]goldenServer `json:"servers"`
 	Invalid  map[string]string       `json:"invalid,omitempty"`
 	Warnings []string                `json:"warnings,omitempty"`
+	Changes  []string                `json:"changes,omitempty"`
+	Own      []string                `json:"own,omitempty"`
 }
 
 type goldenServer struct {
@@ -45,7 +47,9 @@ type goldenServer struct {
 func TestGoldenFiles(t *testing.T) {
 	for _, file := range []string{
 		"claude-desktop.json", "claude-code.json", "vscode.json", "cursor.json", "codex.toml", "gemini.json",
-		"opencode.json", "goose.yaml", "cline.json", "yaya.json",
+		"opencode.json", "goose.yaml", "cline.json", "yaya.json", "windsurf.json", "zed.json", "roo.json", "lm-studio.json",
+		"amazon-q.json", "kiro.json", "junie.json", "jetbrains.json", "qwen.json", "crush.json", "kimi.json", "copilot-cli.json",
+		"warp.json", "continue.yaml",
 	} {
 		t.Run(file, func(t *testing.T) {
 			name, _, _ := strings.Cut(file, ".")
@@ -58,6 +62,19 @@ func TestGoldenFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := golden{Servers: map[string]goldenServer{}, Invalid: map[string]string{}, Warnings: cfg.Warnings}
+			for _, p := range cfg.Projects {
+				for _, s := range p.Config.Servers {
+					s.Name += " of " + p.Dir
+					cfg.Servers = append(cfg.Servers, s)
+				}
+			}
+			slices.SortFunc(cfg.Servers, func(a, b servers.Server) int { return strings.Compare(a.Name, b.Name) })
+			for _, c := range cfg.Changes {
+				got.Changes = append(got.Changes, c.Server+": "+c.Text)
+			}
+			for _, s := range cfg.Own {
+				got.Own = append(got.Own, s.Name)
+			}
 			for _, s := range cfg.Servers {
 				policy, n := s.SessionPolicy()
 				g := goldenServer{Imported: s, Policy: fmt.Sprint(policy, n)}
@@ -223,13 +240,13 @@ func TestAllowsAndEndpoint(t *testing.T) {
 	if got := r.Endpoint(); got != "https://x.example/mcp" {
 		t.Errorf("endpoint: %s", got)
 	}
-	if locs := servers.Locations("/h", "linux"); len(locs) != 8 || !slices.ContainsFunc(locs, func(l servers.Location) bool { return l.Path == "/h/.config/Claude/claude_desktop_config.json" }) {
+	if locs := servers.Locations("/h", "linux", func(string) string { return "" }); len(locs) < 30 || !slices.ContainsFunc(locs, func(l servers.Location) bool { return l.Path == "/h/.config/Claude/claude_desktop_config.json" }) {
 		t.Errorf("locations: %v", locs)
 	}
 }
 
 func FuzzParse(f *testing.F) {
-	for _, file := range []string{"claude-code.json", "codex.toml", "goose.yaml", "gemini.json"} {
+	for _, file := range []string{"claude-code.json", "codex.toml", "goose.yaml", "gemini.json", "crush.json", "zed.json", "continue.yaml", "opencode.json", "cline.json"} {
 		data, err := os.ReadFile(filepath.Join("testdata", file)) //nolint:forbidigo // test data
 		if err != nil {
 			f.Fatal(err)

@@ -1,0 +1,107 @@
+package servers
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+var (
+	envRef      = regexp.MustCompile(`\$\{env:([A-Za-z_][A-Za-z0-9_]*)\}`)
+	opencodeRef = regexp.MustCompile(`\{env:([A-Za-z_][A-Za-z0-9_]*)\}`)
+	dollarRef   = regexp.MustCompile(`\$([A-Za-z_][A-Za-z0-9_]*)`)
+	bareRef     = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
+	continueRef = regexp.MustCompile(`\$\{\{\s*(?:secrets|inputs)\.([A-Za-z_][A-Za-z0-9_]*)\s*\}\}`)
+	// foreignRef are references that only their client can resolve.
+	foreignRef = regexp.MustCompile(`\$\{(?:file|command|config|localEnv|secret):[^}]*\}|\{file:[^}]*\}|\$\{\{[^}]*\}\}`)
+)
+
+// canonical rewrites the format's own variable syntax to ${NAME} and
+// ${NAME:-default}. A reference that yaya cannot resolve is an error of the entry: as
+// plain text it would reach the server.
+func (e *entry) canonical(key, s string) string {
+	if !strings.ContainsAny(s, "${`\\") {
+		return s
+	}
+	in := s
+	d := dialects[e.format]
+	switch e.format {
+	case FormatYaya:
+		return envRef.ReplaceAllString(s, "$${$1}")
+	case FormatCrush:
+		out, err := fromShell(s)
+		if err != nil {
+			e.errs = append(e.errs, fmt.Errorf("%q %w", key, err))
+		}
+		s = out
+	case FormatContinue:
+		s = continueRef.ReplaceAllString(s, "$${$1}")
+	case FormatOpencode:
+		s = opencodeRef.ReplaceAllString(envRef.ReplaceAllString(s, "$${$1}"), "$${$1}")
+	default:
+		s = envRef.ReplaceAllString(s, "$${$1}")
+		empty := ""
+		if d.unsetIsEmpty {
+			empty = ":-"
+			s = bareRef.ReplaceAllString(s, "$${$1:-}")
+		}
+		if d.dollar {
+			s = dollarRef.ReplaceAllString(s, "$${$1"+empty+"}")
+		}
+	}
+	if ref := foreignRef.FindString(s); ref != "" && e.format != FormatClaudeCode && e.format != FormatClaudeDesktop {
+		e.errs = append(e.errs, fmt.Errorf("%q has %s, which only %s can resolve; use an environment variable, ${NAME}", key, ref, e.format.Client()))
+	}
+	e.rewrote = e.rewrote || s != in
+	return s
+}
+
+// shellRef is what crush's shell may put between the braces of a variable and yaya
+// understands: nothing, or a default.
+var shellRef = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*)(:-[^$` + "`" + `]*|:\?.*|\?.*)?$`)
+
+// fromShell rewrites a value that crush expands as a shell does. No command is run, so
+// a value that needs one is an error. So is what yaya has no words for.
+func fromShell(s string) (string, error) {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		rest := s[i:]
+		switch {
+		case strings.HasPrefix(rest, "$(") || s[i] == '`':
+			return s, errors.New("has the output of a command in it, and yaya runs none to read a file; put the output into an environment variable")
+		case s[i] == '\\' && len(rest) > 1 && strings.IndexByte("$`\\", rest[1]) >= 0:
+			i++
+			if strings.HasPrefix(rest[1:], "${") {
+				return s, errors.New(`has a "${" that is no variable, which yaya cannot write; use an environment variable that has it as its value`)
+			}
+			b.WriteByte(rest[1])
+		case strings.HasPrefix(rest, "${"):
+			end := strings.IndexByte(rest, '}')
+			if end < 0 {
+				return s, errors.New(`has a "${" without its "}"`)
+			}
+			m := shellRef.FindStringSubmatch(rest[2:end])
+			if m == nil {
+				return s, fmt.Errorf("has %s, and yaya knows ${NAME} and ${NAME:-default} only", rest[:end+1])
+			}
+			i += end
+			switch {
+			case m[2] == "":
+				b.WriteString("${" + m[1] + ":-}")
+			case strings.HasPrefix(m[2], ":-"):
+				b.WriteString(rest[:end+1])
+			default: // it must be set, as each variable must that has no default
+				b.WriteString("${" + m[1] + "}")
+			}
+		default:
+			if name := dollarRef.FindString(rest); name != "" && strings.HasPrefix(rest, name) {
+				b.WriteString("${" + name[1:] + ":-}")
+				i += len(name) - 1
+				continue
+			}
+			b.WriteByte(s[i])
+		}
+	}
+	return b.String(), nil
+}
