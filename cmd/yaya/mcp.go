@@ -16,7 +16,6 @@ import (
 	"golang.org/x/term"
 
 	"github.com/yaya-ai/yaya/feature"
-	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
 func mcpCommand(g *globals) *cobra.Command {
@@ -226,95 +225,20 @@ func printResult(w io.Writer, raw json.RawMessage, asJSON bool) error {
 	return nil
 }
 
-func mcpImportCommand(g *globals) *cobra.Command {
-	var yes bool
-	c := &cobra.Command{
-		Use:   "import [CLIENT | FILE …]",
-		Short: "Take over the servers of other MCP clients",
-		Long: `Look for the servers that Claude Desktop, Claude Code, VS Code, Cursor, Codex,
-Gemini CLI, opencode and goose have configured for you, and add them to yaya's own
-configuration. Name clients (such as "cursor") or files to take just those.
-Variables are copied as they are: no secret is resolved or written.`,
-		RunE: func(c *cobra.Command, args []string) error {
-			p, err := g.paths()
-			if err != nil {
-				return err
-			}
-			sources, err := importSources(p, args)
-			if err != nil {
-				return err
-			}
-			w := c.OutOrStdout()
-			var all []servers.Server
-			for _, f := range sources {
-				if len(f.config.Servers)+len(f.config.Invalid) == 0 {
-					continue
-				}
-				fmt.Fprintf(w, "%s (%s)\n", f.loc.Client, f.loc.Path)
-				for _, s := range f.config.Servers {
-					fmt.Fprintf(w, "  %s: %s\n", printable(s.Name, 128), printable(s.Endpoint(), 200))
-				}
-				for _, inv := range f.config.Invalid {
-					fmt.Fprintf(w, "  %s: left out: %s\n", printable(inv.Name, 128), printable(inv.Err.Error(), 300))
-				}
-				for _, warning := range f.config.Warnings {
-					fmt.Fprintf(w, "  note: %s\n", printable(warning, 300))
-				}
-				all = append(all, f.config.Servers...)
-			}
-			if len(all) == 0 {
-				_, err := fmt.Fprintln(w, "No servers were found.")
-				return err
-			}
-			if !yes && !confirm(c.Context(), c.InOrStdin(), w, fmt.Sprintf("Add %d servers to %s?", len(all), p.servers())) {
-				_, err := fmt.Fprintln(w, "Nothing was changed; --yes adds them.")
-				return err
-			}
-			return withServers(c.Context(), g, func(b *backend) error { return saveServers(c.Context(), b, w, all, true) })
-		},
-	}
-	c.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
-	return c
-}
-
-// importSources finds the named clients and files, or everything.
-func importSources(p paths, names []string) ([]found, error) {
-	known := discover(p.home)
-	if len(names) == 0 {
-		return known, nil
-	}
-	var out []found
-	for _, name := range names {
-		i := slices.IndexFunc(known, func(f found) bool {
-			return strings.EqualFold(f.loc.Client, name) || string(f.loc.Format) == strings.ToLower(name)
-		})
-		if i >= 0 {
-			out = append(out, known[i])
-			continue
-		}
-		data, ok, err := readFile(name)
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
-			return nil, fmt.Errorf("%q is neither a client with servers on this machine nor a file", name)
-		}
-		cfg, err := servers.Parse(name, data, servers.Detect(name, data))
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, found{servers.Location{Client: "file", Path: name}, cfg})
-	}
-	return out, nil
-}
-
 // confirm asks on a terminal; elsewhere, and when ctx ends, the answer is no.
 func confirm(ctx context.Context, in io.Reader, out io.Writer, question string) bool {
+	answer := askLine(ctx, in, out, question+" [y/N] ")
+	return answer == "y" || answer == "yes"
+}
+
+// askLine asks for a word on a terminal, which it returns in lower case; elsewhere, and
+// when ctx ends, it is "".
+func askLine(ctx context.Context, in io.Reader, out io.Writer, question string) string {
 	f, ok := in.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) { //nolint:gosec // a descriptor fits
-		return false
+	if !ok || !isTerminal(f) {
+		return ""
 	}
-	fmt.Fprintf(out, "%s [y/N] ", question)
+	fmt.Fprint(out, question)
 	answered := make(chan string, 1)
 	go func() { // reading cannot be interrupted; when ctx ends, so does the program
 		line, err := bufio.NewReader(f).ReadString('\n')
@@ -325,10 +249,14 @@ func confirm(ctx context.Context, in io.Reader, out io.Writer, question string) 
 	}()
 	select {
 	case line := <-answered:
-		answer := strings.ToLower(strings.TrimSpace(line))
-		return answer == "y" || answer == "yes"
+		return strings.ToLower(strings.TrimSpace(line))
 	case <-ctx.Done():
 		fmt.Fprintln(out)
-		return false
+		return ""
 	}
+}
+
+func isTerminal(in io.Reader) bool {
+	f, ok := in.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd())) //nolint:gosec // a descriptor fits
 }

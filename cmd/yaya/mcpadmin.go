@@ -328,14 +328,21 @@ func (s *serverAdmin) Importable() []admin.Importable {
 		if len(f.config.Servers) == 0 {
 			continue
 		}
-		i := admin.Importable{Client: f.loc.Client, Path: f.loc.Path}
+		i := admin.Importable{Client: f.label, Path: f.loc.Path}
+		taken, _ := s.merged(f)
 		for _, x := range f.config.Servers {
-			_, known := s.list[x.Name]
-			i.Servers = append(i.Servers, admin.ImportServer{Name: x.Name, Endpoint: x.Endpoint(), Known: known})
+			isNew := slices.ContainsFunc(taken, func(t servers.Taken) bool { return t.From == f.from() && t.Was() == x.Name })
+			i.Servers = append(i.Servers, admin.ImportServer{Name: x.Name, Endpoint: x.Endpoint(), Known: !isNew})
 		}
 		out = append(out, i)
 	}
 	return out
+}
+
+// merged are the servers of another client that yaya does not have; mu is held.
+func (s *serverAdmin) merged(f found) ([]servers.Taken, []servers.Left) {
+	have := slices.Collect(maps.Values(s.list))
+	return servers.Merge(have, []servers.Source{f.source()}, func(servers.Clash) servers.Conflict { return servers.Rename })
 }
 
 // Import implements [admin.Servers].
@@ -343,20 +350,19 @@ func (s *serverAdmin) Import(client string) ([]admin.Prepared, error) {
 	others := discover(s.p.home)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := slices.IndexFunc(others, func(f found) bool { return f.loc.Client == client })
+	i := slices.IndexFunc(others, func(f found) bool { return f.label == client })
 	if i < 0 {
 		return nil, fmt.Errorf("%w: the client %q has configured nothing here", admin.ErrUnknown, client)
 	}
 	out := []admin.Prepared{}
-	for _, x := range others[i].config.Servers {
-		if _, known := s.list[x.Name]; known {
-			continue
-		}
+	taken, _ := s.merged(others[i])
+	for _, t := range taken {
+		x := t.Server
 		if err := s.mayChange(x.Name); err != nil {
 			return nil, err
 		}
 		x.File, x.Format = s.p.servers(), servers.FormatYaya
-		p, err := s.prepared(x, false, nil)
+		p, err := s.prepared(x, false, t.Changes)
 		if err != nil {
 			return nil, err
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -22,7 +21,6 @@ import (
 	"github.com/yaya-ai/yaya/internal/proc"
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/plugin"
-	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
 func serveCommand(g *globals) *cobra.Command {
@@ -286,7 +284,7 @@ func suggest(b *strings.Builder, p paths) {
 	found := false
 	for _, f := range discover(p.home) {
 		if len(f.config.Servers) > 0 {
-			fmt.Fprintf(b, "  found %d in %s (%s)\n", len(f.config.Servers), f.loc.Client, f.loc.Path)
+			fmt.Fprintf(b, "  found %d in %s\n", len(f.config.Servers), f.from())
 			found = true
 		}
 	}
@@ -295,26 +293,4 @@ func suggest(b *strings.Builder, p paths) {
 	}
 	fmt.Fprintf(b, "  add one         yaya mcp add fs npx -y @modelcontextprotocol/server-filesystem ~\n")
 	fmt.Fprintf(b, "  or do so on the page. They start at once, and are kept in %s.\n", p.servers())
-}
-
-// found is another client's configuration.
-type found struct {
-	loc    servers.Location
-	config servers.Config
-}
-
-// discover looks for servers that other clients have configured. What cannot be
-// read is left out: it is not ours to complain about.
-func discover(home string) []found {
-	var out []found
-	for _, loc := range servers.Locations(home, runtime.GOOS, os.Getenv) {
-		data, ok, err := readFile(loc.Path)
-		if err != nil || !ok {
-			continue
-		}
-		if cfg, err := servers.Parse(loc.Path, data, loc.Format); err == nil {
-			out = append(out, found{loc, cfg})
-		}
-	}
-	return out
 }

@@ -49,6 +49,7 @@ var allowed = map[string][]string{
 	"feature":                     {"kernel/..."},
 	"mcpbridge":                   {"kernel/...", "feature", "mcpbridge/..."},
 	"mcpbridge/servers":           {"kernel/...", "feature"},
+	"mcpbridge/clients":           {"mcpbridge/servers"},
 	"mcpbridge/relay":             {"kernel/...", "feature"},
 	"mcpbridge/trust":             {},
 	"mcpbridge/oauth":             {"kernel/...", "feature", "mcpbridge/servers"},

@@ -14,12 +14,18 @@ import (
 // new file is. When it returns without error, content and name have reached the
 // disk.
 func Write(root *os.Root, name string, data []byte) (fs.FileInfo, error) {
+	return WriteMode(root, name, data, 0o600)
+}
+
+// WriteMode is Write for a file with the permissions perm.
+func WriteMode(root *os.Root, name string, data []byte, perm fs.FileMode) (fs.FileInfo, error) {
 	tmp := fmt.Sprintf(".%s.%d.tmp", name, os.Getpid())
 	f, err := root.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	_, err = f.Write(data)
+	err = errors.Join(err, f.Chmod(perm.Perm()))
 	st, serr := f.Stat()
 	err = errors.Join(err, f.Sync(), serr, f.Close())
 	if err == nil {

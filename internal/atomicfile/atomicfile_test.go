@@ -32,6 +32,9 @@ func TestWrite(t *testing.T) {
 	if data, _ := os.ReadFile(path); string(data) != "new" {
 		t.Errorf("got %q", data)
 	}
+	if st, err := atomicfile.WriteMode(root, "f", []byte("new"), 0o644); err != nil || st.Mode().Perm() != 0o644 {
+		t.Errorf("with a mode: got %v, %v", st, err)
+	}
 	if err := os.Mkdir(filepath.Join(dir, "d"), 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ func Detect(file string, data []byte) Format {
 			return p.format
 		}
 	}
-	doc, err := decode(file, data)
+	doc, err := Decode(file, data)
 	if err != nil {
 		doc = nil
 	}

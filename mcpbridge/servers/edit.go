@@ -25,7 +25,7 @@ func Set(file string, data []byte, s Server) ([]byte, error) {
 // Unset returns the content of a JSON configuration file without a server, and
 // whether it was there.
 func Unset(file string, data []byte, name string) ([]byte, bool, error) {
-	doc, err := decode(file, data)
+	doc, err := Decode(file, data)
 	if err != nil {
 		return nil, false, err
 	}
@@ -46,7 +46,7 @@ func patch(file string, data []byte, ops string) ([]byte, error) {
 	if len(strings.TrimSpace(string(data))) == 0 {
 		data = []byte("{}")
 	}
-	doc, err := decode(file, data)
+	doc, err := Decode(file, data)
 	if err != nil {
 		return nil, err
 	}

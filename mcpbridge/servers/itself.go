@@ -29,10 +29,11 @@ func (s Server) isYaya() bool {
 		m := slices.Index(words[i:], "mcp")
 		return m >= 0 && slices.Contains(words[i+m:], "serve")
 	}
-	return s.Name == OwnName && loopback(s.URL)
+	return s.Name == OwnName && Loopback(s.URL)
 }
 
-func loopback(raw string) bool {
+// Loopback reports whether a URL is of this machine.
+func Loopback(raw string) bool {
 	u, err := url.Parse(raw)
 	if err != nil {
 		return false

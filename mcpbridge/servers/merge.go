@@ -2,6 +2,7 @@ package servers
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -40,10 +41,14 @@ type Clash struct {
 type Taken struct {
 	Server  Server
 	From    string
+	renamed string   // its name there, if it has another here
 	Changes []string // what it is here that it was not there
 	// Replaces says that a server of yaya's own file has this name and gives way.
 	Replaces bool
 }
+
+// Was is the name of the server at its source.
+func (t Taken) Was() string { return cmp.Or(t.renamed, t.Server.Name) }
 
 // Left is a server that is not taken over, and why.
 type Left struct {
@@ -114,7 +119,7 @@ func Merge(have []Server, sources []Source, decide func(Clash) Conflict) (taken 
 			clash.Renamed = free(s.Name+"-"+src.Short, func(name string) bool { _, ok := configured(name); return ok || find(name) >= 0 })
 			switch decide(clash) {
 			case Rename:
-				t.Server.Name = clash.Renamed
+				t.Server.Name, t.renamed = clash.Renamed, s.Name
 				t.Changes = append(t.Changes, fmt.Sprintf("renamed from %s, a name that %s has for another server", s.Name, clash.OtherFrom))
 				taken = append(taken, t)
 			case Replace:

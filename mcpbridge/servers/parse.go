@@ -95,9 +95,9 @@ type Config struct {
 	Projects []Project
 }
 
-// decode reads JSON with comments, TOML or YAML, by the file's name, into plain
+// Decode reads JSON with comments, TOML or YAML, by the file's name, into plain
 // maps. Numbers keep their text.
-func decode(file string, data []byte) (map[string]any, error) {
+func Decode(file string, data []byte) (map[string]any, error) {
 	if len(data) > MaxFile {
 		return nil, fmt.Errorf("%s: %d bytes, the limit is %d", file, len(data), MaxFile)
 	}
@@ -139,7 +139,7 @@ func Parse(file string, data []byte, format Format) (Config, error) {
 	if !slices.Contains(Formats, format) {
 		return Config{}, fmt.Errorf("unknown configuration format %q", format)
 	}
-	doc, err := decode(file, data)
+	doc, err := Decode(file, data)
 	if err != nil {
 		return Config{}, err
 	}
@@ -259,7 +259,7 @@ func findServers(doc map[string]any, format Format) (map[string]any, string) {
 	}
 	for _, k := range keys {
 		v, present := doc[k]
-		if !present {
+		if !present || (v == nil && format != FormatYaya) {
 			continue
 		}
 		m, ok := v.(map[string]any)

@@ -1,0 +1,294 @@
+package clients
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/yaya-ai/yaya/mcpbridge/servers"
+)
+
+// Spec is how a client is to reach yaya: by a command, or at an address.
+type Spec struct {
+	Command string // an absolute path
+	Args    []string
+	URL     string
+	Token   string // for the address; may be empty
+}
+
+// Client is an MCP client that is configured by a file.
+type Client struct {
+	ID     string // for the command line
+	Name   string
+	Paths  []string // where its file may be; the first is the one that it writes today
+	Format servers.Format
+	// Each says that the paths belong to programs of their own, such as editors.
+	Each bool
+
+	top    string // the member that holds the servers
+	list   bool   // which is a list
+	syntax syntax
+	local  func(Spec) members
+	remote func(Spec) members
+	// noRemote says why the client cannot be given an address.
+	noRemote string
+}
+
+// syntax edits one kind of file.
+type syntax interface {
+	// set returns data with the entry added or replaced, and how the entry was
+	// written before and is now.
+	set(c Client, data []byte, m members) (out []byte, was, now string, err error)
+	// unset returns data without the entry; with empty, without the object that held
+	// it if it is left empty.
+	unset(c Client, data []byte, empty bool) (out []byte, was string, err error)
+}
+
+// members is an object whose order is kept.
+type members []member
+
+type member struct {
+	key   string
+	value any // string, bool, int, []string, members
+}
+
+func command(s Spec, more ...member) members {
+	return append(members{{"command", s.Command}, {"args", s.Args}}, more...)
+}
+
+func bearer(key string, s Spec) members {
+	if s.Token == "" {
+		return nil
+	}
+	return members{{key, members{{"Authorization", "Bearer " + s.Token}}}}
+}
+
+// at is an entry with an address under key.
+func at(key string, before ...member) func(Spec) members {
+	return func(s Spec) members {
+		return slices.Concat(before, members{{key, s.URL}}, bearer("headers", s))
+	}
+}
+
+func typed(kind string) []member { return []member{{"type", kind}} }
+
+func plain(s Spec) members { return command(s) }
+
+// known are the clients whose files can be written, without their paths.
+var known = []Client{
+	{ID: "claude-code", Format: servers.FormatClaudeCode, top: "mcpServers", local: func(s Spec) members { return append(typed("stdio"), command(s)...) }, remote: at("url", typed("http")...)},
+	{ID: "claude-desktop", Format: servers.FormatClaudeDesktop, top: "mcpServers", local: plain, noRemote: "Claude Desktop takes addresses as connectors, in its settings, and from no file; leave --url out to connect by command"},
+	{ID: "cursor", Format: servers.FormatCursor, top: "mcpServers", local: plain, remote: at("url")},
+	{ID: "vscode", Each: true, Format: servers.FormatVSCode, top: "servers", local: func(s Spec) members { return append(typed("stdio"), command(s)...) }, remote: at("url", typed("http")...)},
+	{ID: "codex", Format: servers.FormatCodex, top: "mcp_servers", syntax: tomlFile{}, local: plain, remote: func(s Spec) members {
+		return append(members{{"url", s.URL}}, bearer("http_headers", s)...)
+	}},
+	{ID: "gemini", Format: servers.FormatGemini, top: "mcpServers", local: plain, remote: at("httpUrl")},
+	{ID: "qwen", Format: servers.FormatQwen, top: "mcpServers", local: plain, remote: at("httpUrl")},
+	{ID: "opencode", Format: servers.FormatOpencode, top: "mcp", local: func(s Spec) members {
+		return members{{"type", "local"}, {"command", append([]string{s.Command}, s.Args...)}, {"enabled", true}}
+	}, remote: func(s Spec) members { return append(at("url", typed("remote")...)(s), member{"enabled", true}) }},
+	{ID: "goose", Format: servers.FormatGoose, top: "extensions", syntax: yamlFile{}, local: func(s Spec) members {
+		return members{{"enabled", true}, {"type", "stdio"}, {"name", servers.OwnName}, {"description", description}, {"cmd", s.Command}, {"args", s.Args}, {"envs", members{}}, {"timeout", 300}}
+	}, remote: func(s Spec) members {
+		return append(members{{"enabled", true}, {"type", "streamable_http"}, {"name", servers.OwnName}, {"description", description}, {"uri", s.URL}, {"timeout", 300}}, bearer("headers", s)...)
+	}},
+	{ID: "windsurf", Format: servers.FormatWindsurf, top: "mcpServers", local: plain, remote: at("serverUrl")},
+	{ID: "zed", Format: servers.FormatZed, top: "context_servers", local: func(s Spec) members {
+		return append(members{{"source", "custom"}}, command(s, member{"env", members{}})...)
+	}, remote: at("url")},
+	{ID: "cline", Format: servers.FormatCline, top: "mcpServers", local: plain, remote: at("url", typed("streamableHttp")...)},
+	{ID: "roo", Each: true, Format: servers.FormatRoo, top: "mcpServers", local: plain, remote: at("url", typed("streamable-http")...)},
+	{ID: "lm-studio", Format: servers.FormatLMStudio, top: "mcpServers", local: plain, remote: at("url")},
+	{ID: "amazon-q", Format: servers.FormatAmazonQ, top: "mcpServers", local: plain, remote: at("url", typed("http")...)},
+	{ID: "kiro", Format: servers.FormatKiro, top: "mcpServers", local: plain, remote: at("url")},
+	{ID: "junie", Format: servers.FormatJunie, top: "mcpServers", local: plain, remote: at("url")},
+	{ID: "jetbrains", Format: servers.FormatJetBrains, top: "servers", local: func(s Spec) members { return append(typed("stdio"), command(s)...) }, remote: func(s Spec) members {
+		m := append(members(typed("http")), member{"url", s.URL})
+		if s.Token != "" {
+			m = append(m, member{"requestInit", bearer("headers", s)})
+		}
+		return m
+	}},
+	{ID: "crush", Format: servers.FormatCrush, top: "mcp", local: func(s Spec) members { return append(typed("stdio"), command(s)...) }, remote: at("url", typed("http")...)},
+	{ID: "kimi", Each: true, Format: servers.FormatKimi, top: "mcpServers", local: plain, remote: at("url", member{"transport", "http"})},
+	{ID: "copilot-cli", Format: servers.FormatCopilotCLI, top: "mcpServers", local: func(s Spec) members {
+		return append(append(typed("local"), command(s)...), member{"tools", []string{"*"}})
+	}, remote: func(s Spec) members { return append(at("url", typed("http")...)(s), member{"tools", []string{"*"}}) }},
+	{ID: "warp", Format: servers.FormatWarp, top: "mcpServers", local: plain, remote: at("url")},
+	{ID: "continue", Format: servers.FormatContinue, top: "mcpServers", list: true, syntax: yamlFile{}, local: func(s Spec) members {
+		return append(members{{"name", servers.OwnName}}, command(s)...)
+	}, remote: func(s Spec) members {
+		m := members{{"name", servers.OwnName}, {"type", "streamable-http"}, {"url", s.URL}}
+		if s.Token != "" {
+			m = append(m, member{"requestOptions", bearer("headers", s)})
+		}
+		return m
+	}},
+}
+
+const description = "the tools of all servers that yaya connects"
+
+// All lists the clients, with the paths that places has for them.
+func All(places []servers.Location) []Client {
+	out := slices.Clone(known)
+	for i := range out {
+		c := &out[i]
+		c.Name = c.Format.Client()
+		if c.syntax == nil {
+			c.syntax = jsonFile{}
+		}
+		for _, l := range places {
+			if l.Format == c.Format {
+				c.Paths = append(c.Paths, l.Path)
+			}
+		}
+	}
+	return out
+}
+
+// Edit is a change of a client's file.
+type Edit struct {
+	Data []byte
+	// Was and Now are yaya's entry before and after, as it is written; "" for none.
+	Was, Now string
+}
+
+// Add returns the client's file with yaya's entry as spec says. Without a change, Was
+// and Now are the same.
+func (c Client) Add(data []byte, spec Spec) (Edit, error) {
+	if err := c.check(spec); err != nil {
+		return Edit{}, err
+	}
+	m := c.local
+	if spec.URL != "" {
+		m = c.remote
+	}
+	found, err := c.ours(data)
+	if err != nil {
+		return Edit{}, err
+	}
+	entry := m(spec)
+	out, was, now, err := c.syntax.set(c, data, entry)
+	if err != nil {
+		return Edit{}, err
+	}
+	if found {
+		same, err := c.says(data, entry)
+		if err != nil {
+			return Edit{}, err
+		}
+		if same {
+			return Edit{data, was, was}, nil
+		}
+	}
+	if err := c.onlyOurs(data, out); err != nil {
+		return Edit{}, err
+	}
+	if same, err := c.says(out, entry); err != nil || !same {
+		return Edit{}, errors.Join(fmt.Errorf("%s: the entry cannot be written here: add it by hand", c.Name), err)
+	}
+	return Edit{out, was, now}, nil
+}
+
+// Remove returns the client's file without yaya's entry. If that is what it was
+// before, which a backup tells, it is that to the byte.
+func (c Client) Remove(data, before []byte) (Edit, error) {
+	found, err := c.ours(data)
+	if err != nil {
+		return Edit{}, err
+	}
+	if !found {
+		return Edit{Data: data}, nil
+	}
+	var e Edit
+	for _, empty := range []bool{false, true} {
+		out, was, err := c.syntax.unset(c, data, empty)
+		if err != nil {
+			return Edit{}, err
+		}
+		if err := c.onlyOurs(data, out); err != nil {
+			return Edit{}, err
+		}
+		if _, left, err := c.Entry(out); err != nil || left {
+			return Edit{}, errors.Join(fmt.Errorf("the file of %s is laid out in a way that yaya cannot edit; remove its %q by hand", c.Name, servers.OwnName), err)
+		}
+		e = Edit{Data: out, Was: was}
+		if before != nil && squash(out) == squash(before) && c.onlyOurs(data, before) == nil {
+			e.Data = before
+			break
+		}
+	}
+	return e, nil
+}
+
+// squash leaves out what only lays a text out, and what is empty.
+func squash(data []byte) string {
+	return strings.NewReplacer("{}", "", "[]", "").Replace(strings.Join(strings.Fields(string(data)), ""))
+}
+
+// Entry is the entry named yaya of a client's file, as servers are read.
+func (c Client) Entry(data []byte) (servers.Server, bool, error) {
+	cfg, err := servers.Parse(c.file(), data, c.Format)
+	if err != nil {
+		return servers.Server{}, false, err
+	}
+	for _, s := range slices.Concat(cfg.Own, cfg.Servers) {
+		if s.Name == servers.OwnName {
+			return s, true, nil
+		}
+	}
+	for _, inv := range cfg.Invalid {
+		if inv.Name == servers.OwnName {
+			return servers.Server{Name: inv.Name}, true, nil
+		}
+	}
+	return servers.Server{}, false, nil
+}
+
+// ours reports whether the file has yaya's entry. A command of that name that is another
+// program is an error.
+func (c Client) ours(data []byte) (bool, error) {
+	cfg, err := servers.Parse(c.file(), data, c.Format)
+	if err != nil {
+		return false, err
+	}
+	if slices.ContainsFunc(cfg.Own, func(s servers.Server) bool { return s.Name == servers.OwnName }) {
+		return true, nil
+	}
+	s, found, err := c.Entry(data)
+	if found && s.URL == "" {
+		return false, fmt.Errorf("%s has a server %q that runs %s, which is not yaya; remove or rename it there first", c.Name, servers.OwnName, s.Endpoint())
+	}
+	return found, err
+}
+
+// file is a name that tells the syntax.
+func (c Client) file() string { return cmp.Or(slices.Concat(c.Paths, []string{"file"})...) }
+
+func (c Client) check(s Spec) error {
+	if s.URL == "" {
+		for _, w := range append([]string{s.Command}, s.Args...) {
+			if strings.ContainsAny(w, "$`{}\r\n\x00") {
+				return fmt.Errorf("%s may take a part of %q for a variable; move yaya to a path without $, braces and backquotes", c.Name, w)
+			}
+		}
+		return nil
+	}
+	if c.remote == nil {
+		return errors.New(c.noRemote)
+	}
+	u, err := url.Parse(s.URL)
+	switch {
+	case err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || strings.ContainsAny(s.URL, "$`{}"):
+		return fmt.Errorf("%q is not an http or https address", s.URL)
+	case u.Scheme == "http" && s.Token != "" && !servers.Loopback(s.URL):
+		return fmt.Errorf("the token would go over the network as plain text to %s; use an https address", u.Host)
+	case strings.ContainsFunc(s.Token, func(r rune) bool { return r <= ' ' || r > '~' || r == '$' || r == '`' || r == '{' }):
+		return errors.New("the token has characters that no token of yaya has")
+	}
+	return nil
+}
