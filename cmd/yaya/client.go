@@ -351,7 +351,7 @@ func changeClients(c *cobra.Command, files []clientFile, yes bool, done string, 
 		if backup != "" {
 			fmt.Fprintf(w, " (as it was: %s)", filepath.Base(backup))
 		}
-		fmt.Fprintf(w, "; restart %s to use it\n", f.Name)
+		fmt.Fprintf(w, "; restart %s, which reads it at its start\n", f.Name)
 	}
 	return errors.Join(failed...)
 }

@@ -205,6 +205,7 @@ func (c Client) Remove(data, before []byte) (Edit, error) {
 		return Edit{Data: data}, nil
 	}
 	var e Edit
+	// An object of servers that is left empty stays: some clients refuse a file without.
 	for _, empty := range []bool{false, true} {
 		out, was, err := c.syntax.unset(c, data, empty)
 		if err != nil {
@@ -216,7 +217,9 @@ func (c Client) Remove(data, before []byte) (Edit, error) {
 		if _, left, err := c.Entry(out); err != nil || left {
 			return Edit{}, errors.Join(fmt.Errorf("the file of %s is laid out in a way that yaya cannot edit; remove its %q by hand", c.Name, servers.OwnName), err)
 		}
-		e = Edit{Data: out, Was: was}
+		if !empty {
+			e = Edit{Data: out, Was: was}
+		}
 		if before != nil && squash(out) == squash(before) && c.onlyOurs(data, before) == nil {
 			e.Data = before
 			break

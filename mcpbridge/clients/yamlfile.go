@@ -166,8 +166,12 @@ func (yamlFile) unset(c Client, data []byte, empty bool) (out []byte, was string
 	if c.list {
 		sole = len(t.value.Content) == 1
 	}
-	if sole && empty && from == t.key.Line { // nothing between the member and the entry
-		from--
+	if sole && from == t.key.Line { // nothing between the member and the entry
+		if from--; !empty {
+			none := map[bool]string{false: "{}", true: "[]"}[c.list]
+			t.lines[from] = []byte(string(bytes.TrimRight(t.lines[from], blank)) + " " + none + t.nl)
+			from++
+		}
 	}
 	return slices.Concat(bytes.Join(t.lines[:from], nil), bytes.Join(t.lines[to:], nil)), was, nil
 }
