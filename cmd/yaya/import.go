@@ -110,11 +110,27 @@ func readClient(loc servers.Location) []found {
 	if err == nil {
 		f.config, f.err = servers.Parse(loc.Path, data, loc.Format)
 	}
+	if f.err == nil {
+		f.err = readSwitches(loc, &f.config)
+	}
 	out := []found{f}
 	for _, p := range f.config.Projects {
 		out = append(out, found{loc: loc, label: fmt.Sprintf("%s in %s", loc.Client, p.Dir), project: p.Dir, config: p.Config})
 	}
 	return out
+}
+
+// readSwitches switches off the servers that a client has switched off in another file.
+func readSwitches(loc servers.Location, cfg *servers.Config) error {
+	file := loc.Switches()
+	if file == "" {
+		return nil
+	}
+	data, ok, err := readFile(file)
+	if err != nil || !ok {
+		return err
+	}
+	return cfg.SwitchOff(file, data)
 }
 
 // importSources finds the named clients and files, or everything.

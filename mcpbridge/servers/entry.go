@@ -268,6 +268,9 @@ func (e *entry) passEnv() []string {
 			switch v := v.(type) {
 			case string:
 				out = append(out, v)
+				if key == "env_keys" {
+					e.changed("%s comes from yaya's environment, not from goose's keyring", v)
+				}
 			case map[string]any:
 				if n, ok := v["name"].(string); ok && (v["source"] == nil || v["source"] == "local") {
 					out = append(out, n)

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -115,11 +117,16 @@ func (e *entry) oauth() (c *OAuth, off bool) {
 	// What other clients know beyond this is found out by discovery.
 	in.get("authServerMetadataUrl", "authorizationUrl", "tokenUrl", "tokenParamName", "xaa", "resource")
 	e.get("oauth_resource")
-	for k := range obj {
-		if !in.used[k] && e.format == FormatYaya {
+	for _, k := range slices.Sorted(maps.Keys(obj)) {
+		switch {
+		case in.used[k]:
+		case e.format == FormatYaya:
 			in.errs = append(in.errs, fmt.Errorf("unknown key %q", "oauth."+k))
+		default:
+			e.warn("unknown key %q is left out", "oauth."+k)
 		}
 	}
+	e.rewrote = e.rewrote || in.rewrote
 	e.errs = append(e.errs, in.errs...)
 	if c.isZero() {
 		return nil, false

@@ -138,6 +138,28 @@ func TestImportTakesOverWhatFilesMean(t *testing.T) {
 	})
 }
 
+// A server that its client has switched off, in whatever file, is not switched on here.
+func TestSwitchedOff(t *testing.T) {
+	for name, c := range map[string]struct {
+		format servers.Format
+		file   string
+		data   string
+	}{
+		"a list":          {servers.FormatCopilotCLI, "/h/.copilot/settings.json", `{"disabledMcpServers":["off"]}`},
+		"an object each":  {servers.FormatGemini, "/h/.gemini/mcp-server-enablement.json", `{"off":{"enabled":false},"on":{"enabled":true}}`},
+		"in another case": {servers.FormatGemini, "/h/.gemini/mcp-server-enablement.json", `{"OFF":{"enabled":false}}`},
+	} {
+		i := slices.IndexFunc(servers.Locations("/h", "linux", func(string) string { return "" }), func(l servers.Location) bool { return l.Switches() == c.file })
+		cfg, err := servers.Parse("f.json", []byte(`{"mcpServers":{"off":{"command":"x"},"on":{"command":"y"}}}`), c.format)
+		if err != nil || i < 0 {
+			t.Fatalf("%s: %v, no location has %s", name, err, c.file)
+		}
+		if err := cfg.SwitchOff(c.file, []byte(c.data)); err != nil || !cfg.Servers[0].Disabled || cfg.Servers[1].Disabled {
+			t.Errorf("%s: got %+v, %v, want off switched off alone", name, cfg.Servers, err)
+		}
+	}
+}
+
 // A file that has yaya in it does not make yaya its own client.
 func TestItselfIsNoServer(t *testing.T) {
 	for name, c := range map[string]struct {
