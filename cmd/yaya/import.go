@@ -253,9 +253,9 @@ func (i importing) decide(ctx context.Context, c servers.Clash) servers.Conflict
 	}
 	fmt.Fprintf(i.w, "Two servers are called %s:\n  %s: %s\n  %s: %s\n", printable(c.Server.Name, 128),
 		printable(c.OtherFrom, 300), printable(c.Other.Endpoint(), 300), printable(c.From, 300), printable(c.Server.Endpoint(), 300))
-	answer := askLine(ctx, i.in, i.w, fmt.Sprintf("The second: rename it to %s, keep the first alone, or replace the first? [rename/keep/replace, default %s] ", printable(c.Renamed, 150), usual))
+	answer := askLine(ctx, i.in, i.w, fmt.Sprintf("Rename the second to %s, keep the first, or replace it? [%s] ", printable(c.Renamed, 150), usual))
 	for _, x := range servers.Conflicts {
-		if answer != "" && strings.HasPrefix(string(x), answer) && answer != "re" {
+		if answer != "" && strings.HasPrefix(string(x), answer) {
 			return x
 		}
 	}

@@ -97,7 +97,7 @@ func (t textJSON) commaAfter(pos int) int {
 const blank = " \t\r\n"
 
 // insert adds a member to the end of an object.
-func (t textJSON) insert(v hujson.Value, key string, value any) (out []byte, text string) {
+func (t textJSON) insert(v hujson.Value, key string, value any) []byte {
 	obj := v.Value.(*hujson.Object) //nolint:forcetypeassert // the callers look
 	open, end := v.StartOffset, v.EndOffset-1
 	last := open + 1 + len(bytes.TrimRight(t.data[open+1:end], blank))
@@ -115,13 +115,9 @@ func (t textJSON) insert(v hujson.Value, key string, value any) (out []byte, tex
 			comma = m.Value.EndOffset
 		}
 	}
-	var in string
+	in := " " + quote(key) + ": " + compact(value)
 	if lines {
-		text = quote(key) + ": " + render(value, indent, t.unit, t.nl)
-		in = t.nl + indent + text
-	} else {
-		text = quote(key) + ": " + compact(value)
-		in = " " + text
+		in = t.nl + indent + quote(key) + ": " + render(value, indent, t.unit, t.nl)
 	}
 	if trailing {
 		in += ","
@@ -129,11 +125,10 @@ func (t textJSON) insert(v hujson.Value, key string, value any) (out []byte, tex
 	if lines && bytes.IndexByte(t.data[last:end], '\n') < 0 {
 		in += t.nl + outer
 	}
-	out = slices.Clone(t.data[:last])
 	if comma >= 0 {
-		out = slices.Concat(t.data[:comma], []byte(","), t.data[comma:last])
+		return slices.Concat(t.data[:comma], []byte(","), t.data[comma:last], []byte(in), t.data[last:])
 	}
-	return slices.Concat(out, []byte(in), t.data[last:]), text
+	return slices.Concat(t.data[:last], []byte(in), t.data[last:])
 }
 
 // cut removes a member, with the whitespace before it and the comma that it needs no more.
@@ -174,8 +169,7 @@ func (f jsonFile) set(c Client, data []byte, m members) (out []byte, was, now st
 		return nil, "", "", fmt.Errorf("the file of %s: %w", c.Name, err)
 	}
 	if i < 0 {
-		out, _ = t.insert(t.root, c.top, members{{servers.OwnName, m}})
-		return out, "", entryText(m), nil
+		return t.insert(t.root, c.top, members{{servers.OwnName, m}}), "", entryText(m), nil
 	}
 	top := root.Members[i].Value
 	obj, ok := top.Value.(*hujson.Object)
@@ -187,8 +181,7 @@ func (f jsonFile) set(c Client, data []byte, m members) (out []byte, was, now st
 		return nil, "", "", fmt.Errorf("the file of %s: %w", c.Name, err)
 	}
 	if j < 0 {
-		out, _ = t.insert(top, servers.OwnName, m)
-		return out, "", entryText(m), nil
+		return t.insert(top, servers.OwnName, m), "", entryText(m), nil
 	}
 	v := obj.Members[j].Value
 	indent, _ := t.indentAt(v.StartOffset)

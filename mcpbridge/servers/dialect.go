@@ -12,6 +12,8 @@ type dialect struct {
 	// unsetIsEmpty says that an unset variable is empty, not an error; dollar that
 	// $NAME is a variable as well as ${NAME}.
 	unsetIsEmpty, dollar bool
+	// variables rewrites variables that are written in another way than these.
+	variables func(string) (string, error)
 	// plainSSE says that a URL without a type means HTTP+SSE.
 	plainSSE bool
 	// noneIsNone says that an empty list of allowed tools allows none; elsewhere it
@@ -32,8 +34,8 @@ var dialects = map[Format]dialect{
 	FormatCodex:         {client: "Codex", top: []string{"mcp_servers"}, unit: time.Second, noneIsNone: true},
 	FormatGemini:        {client: "Gemini CLI", top: mcpServers, unit: time.Millisecond, unsetIsEmpty: true, dollar: true, plainSSE: true, noneIsNone: true, filters: true},
 	FormatQwen:          {client: "Qwen Code", top: mcpServers, unit: time.Millisecond, unsetIsEmpty: true, dollar: true, plainSSE: true, noneIsNone: true, filters: true},
-	FormatOpencode:      {client: "opencode", top: []string{"mcp"}, unit: time.Millisecond, starts: true},
-	FormatCrush:         {client: "crush", top: []string{"mcp"}, unit: time.Second, starts: true, unsetIsEmpty: true, dollar: true},
+	FormatOpencode:      {client: "opencode", top: []string{"mcp"}, unit: time.Millisecond, starts: true, variables: fromOpencode},
+	FormatCrush:         {client: "crush", top: []string{"mcp"}, unit: time.Second, starts: true, variables: fromShell},
 	FormatGoose:         {client: "goose", top: []string{"extensions"}, unit: time.Second},
 	FormatCline:         {client: "Cline", top: mcpServers, unit: time.Second, plainSSE: true},
 	FormatRoo:           {client: "Roo Code", top: mcpServers, unit: time.Second, plainSSE: true},
@@ -47,7 +49,7 @@ var dialects = map[Format]dialect{
 	FormatKimi:          {client: "Kimi Code", top: mcpServers, unit: time.Millisecond, noneIsNone: true},
 	FormatCopilotCLI:    {client: "Copilot CLI", top: mcpServers, unit: time.Millisecond, dollar: true, noneIsNone: true},
 	FormatWarp:          {client: "Warp", top: mcpServers, unit: time.Millisecond},
-	FormatContinue:      {client: "Continue", top: mcpServers, unit: time.Millisecond},
+	FormatContinue:      {client: "Continue", top: mcpServers, unit: time.Millisecond, variables: fromContinue},
 }
 
 // Client is the name of the client whose format it is.

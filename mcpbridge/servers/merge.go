@@ -131,7 +131,7 @@ func Merge(have []Server, sources []Source, decide func(Clash) Conflict) (taken 
 				} else {
 					taken = append(taken, t)
 				}
-			default:
+			case Keep:
 				leave("%s has another server of this name, which is kept", clash.OtherFrom)
 			}
 		}

@@ -28,8 +28,8 @@ func claudeProjects(file string, doc map[string]any) ([]Project, error) {
 		}
 		off := texts(obj["disabledMcpServers"])
 		for i := range cfg.Servers {
+			cfg.Servers[i] = cfg.Servers[i].inFolder(dir)
 			s := &cfg.Servers[i]
-			s.inFolder(dir)
 			if s.Transport == Stdio && s.Dir == "" {
 				s.Dir = dir
 				cfg.Changes = append(cfg.Changes, Change{s.Name, "it runs in " + dir})
@@ -41,14 +41,16 @@ func claudeProjects(file string, doc map[string]any) ([]Project, error) {
 	return out, nil
 }
 
-// inFolder puts a folder in the place of the variables that stand for it.
-func (s *Server) inFolder(dir string) {
+// inFolder is the server with a folder in the place of the variables that stand for it.
+func (s Server) inFolder(dir string) Server {
 	put := func(in string) string { return strings.ReplaceAll(in, "${CLAUDE_PROJECT_DIR}", dir) }
 	s.Command, s.Dir, s.URL = put(s.Command), put(s.Dir), put(s.URL)
+	s.Args, s.Env = slices.Clone(s.Args), maps.Clone(s.Env)
 	for i := range s.Args {
 		s.Args[i] = put(s.Args[i])
 	}
 	for k, v := range s.Env {
 		s.Env[k] = put(v)
 	}
+	return s
 }

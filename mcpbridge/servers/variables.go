@@ -24,37 +24,44 @@ func (e *entry) canonical(key, s string) string {
 	if !strings.ContainsAny(s, "${`\\") {
 		return s
 	}
-	in := s
-	d := dialects[e.format]
-	switch e.format {
-	case FormatYaya:
+	if e.format == FormatYaya {
 		return envRef.ReplaceAllString(s, "$${$1}")
-	case FormatCrush:
-		out, err := fromShell(s)
-		if err != nil {
-			e.errs = append(e.errs, fmt.Errorf("%q %w", key, err))
-		}
-		s = out
-	case FormatContinue:
-		s = continueRef.ReplaceAllString(s, "$${$1}")
-	case FormatOpencode:
-		s = opencodeRef.ReplaceAllString(envRef.ReplaceAllString(s, "$${$1}"), "$${$1}")
-	default:
-		s = envRef.ReplaceAllString(s, "$${$1}")
-		empty := ""
-		if d.unsetIsEmpty {
-			empty = ":-"
-			s = bareRef.ReplaceAllString(s, "$${$1:-}")
-		}
-		if d.dollar {
-			s = dollarRef.ReplaceAllString(s, "$${$1"+empty+"}")
-		}
+	}
+	in := s
+	s, err := dialects[e.format].canonical(s)
+	if err != nil {
+		e.errs = append(e.errs, fmt.Errorf("%q %w", key, err))
 	}
 	if ref := foreignRef.FindString(s); ref != "" && e.format != FormatClaudeCode && e.format != FormatClaudeDesktop {
 		e.errs = append(e.errs, fmt.Errorf("%q has %s, which only %s can resolve; use an environment variable, ${NAME}", key, ref, e.format.Client()))
 	}
 	e.rewrote = e.rewrote || s != in
 	return s
+}
+
+// canonical rewrites the variables of a format.
+func (d dialect) canonical(s string) (string, error) {
+	if d.variables != nil {
+		return d.variables(s)
+	}
+	s = envRef.ReplaceAllString(s, "$${$1}")
+	unset := ""
+	if d.unsetIsEmpty {
+		unset = ":-"
+		s = bareRef.ReplaceAllString(s, "$${$1:-}")
+	}
+	if d.dollar {
+		s = dollarRef.ReplaceAllString(s, "$${$1"+unset+"}")
+	}
+	return s, nil
+}
+
+func fromOpencode(s string) (string, error) {
+	return opencodeRef.ReplaceAllString(envRef.ReplaceAllString(s, "$${$1}"), "$${$1}"), nil
+}
+
+func fromContinue(s string) (string, error) {
+	return continueRef.ReplaceAllString(s, "$${$1}"), nil
 }
 
 // shellRef is what crush's shell may put between the braces of a variable and yaya
