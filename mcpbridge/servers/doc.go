@@ -1,8 +1,7 @@
 // Package servers reads, merges and writes MCP server configuration.
 //
-// It accepts the formats of Claude Desktop, Claude Code, VS Code, Cursor,
-// Codex, Gemini CLI, opencode, goose, Cline and yaya itself, and turns each into
-// the same [Server]. [Parse] leaves variables as they are, in one syntax
+// It accepts the formats of [Formats], each a dialect in one table, and turns each
+// into the same [Server]. [Parse] leaves variables as they are, in one syntax
 // whatever the format's own, so that importing copies references and no
 // secrets; [Server.Expand] resolves them.
 //
