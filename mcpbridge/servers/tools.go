@@ -185,6 +185,12 @@ func afterPrefix(pattern, prefix string) []string {
 	return out
 }
 
+// Bounds of the patterns for tools in a file.
+const (
+	maxPatterns = 1000
+	maxPattern  = 256
+)
+
 // rule is a pattern of opencode for the names of tools, as far as it concerns one
 // server.
 type rule struct {
@@ -217,12 +223,22 @@ func opencodeTools(s *Server, doc map[string]any) error {
 		}
 	}
 	tools, _ := doc["tools"].(map[string]any)
+	permission, _ := doc["permission"].(map[string]any)
+	for _, m := range []map[string]any{tools, permission} {
+		for pattern := range m {
+			if len(pattern) > maxPattern {
+				return fmt.Errorf(`"tools" or "permission" has a pattern of %d characters, the limit is %d`, len(pattern), maxPattern)
+			}
+		}
+	}
+	if n := len(tools) + len(permission); n > maxPatterns {
+		return fmt.Errorf(`"tools" and "permission" have %d patterns, the limit is %d`, n, maxPatterns)
+	}
 	for pattern, v := range tools {
 		if on, ok := v.(bool); ok {
 			add(pattern, on)
 		}
 	}
-	permission, _ := doc["permission"].(map[string]any)
 	for pattern, v := range permission {
 		if word, ok := v.(string); ok && tools[pattern] == nil {
 			add(pattern, word != "deny")

@@ -91,6 +91,14 @@ func TestImportTakesOverWhatFilesMean(t *testing.T) {
 			t.Errorf("what lists cannot say: got %+v, %v, want it refused with the pattern", cfg, err)
 		}
 	})
+	t.Run("opencode's patterns are bounded", func(t *testing.T) {
+		for _, tools := range []string{`"x_` + strings.Repeat("a*", 200) + `":false`, many(1001)} {
+			cfg, err := servers.Parse("opencode.json", []byte(`{"mcp":{"x":{"type":"local","command":["x"]}},"tools":{`+tools+`}}`), servers.FormatOpencode)
+			if err != nil || len(cfg.Invalid) != 1 || !strings.Contains(cfg.Invalid[0].Err.Error(), "the limit is") {
+				t.Errorf("got %+v, %v, want the limit", cfg, err)
+			}
+		}
+	})
 	t.Run("JetBrains nests headers in requestInit", func(t *testing.T) {
 		s := one(t, "mcp.json", `{"servers":{"a":{"url":"https://x.example/mcp","requestInit":{"headers":{"Authorization":"Bearer t"}}}}}`, servers.FormatJetBrains)
 		if s.Headers["Authorization"] != "Bearer t" {
