@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
@@ -45,7 +47,7 @@ The command fails if a file cannot be read.`,
 			if err != nil {
 				return err
 			}
-			i := importing{w: c.OutOrStdout(), in: c.InOrStdin(), yes: yes, conflict: servers.Conflict(conflict), own: p.servers()}
+			i := importing{g: g, w: c.OutOrStdout(), in: c.InOrStdin(), yes: yes, conflict: servers.Conflict(conflict), own: p.servers()}
 			return i.run(c.Context(), sources)
 		},
 	}
@@ -178,6 +180,7 @@ func importSources(p paths, names []string) ([]found, error) {
 
 // importing is one import.
 type importing struct {
+	g        *globals
 	w        io.Writer
 	in       io.Reader
 	yes      bool
@@ -206,7 +209,7 @@ func (i importing) run(ctx context.Context, all []found) error {
 		}
 		sources = append(sources, f.source())
 	}
-	have, data, err := i.configured()
+	have, err := i.configured()
 	if err != nil {
 		return err
 	}
@@ -220,23 +223,23 @@ func (i importing) run(ctx context.Context, all []found) error {
 	case !i.yes && !confirm(ctx, i.in, i.w, fmt.Sprintf("Add %s to %s?", count(len(taken), "server"), i.own)):
 		fmt.Fprintln(i.w, "Nothing was changed; --yes adds them.")
 	default:
-		failed = append(failed, i.save(data, taken, len(left)))
+		failed = append(failed, withServers(ctx, i.g, func(b *backend) error { return i.save(ctx, b, taken, len(left)) }))
 	}
 	return errors.Join(failed...)
 }
 
 // configured are the servers of yaya's own file. One that cannot be used has its name,
 // too.
-func (i importing) configured() ([]servers.Server, []byte, error) {
+func (i importing) configured() ([]servers.Server, error) {
 	data, _, err := readFile(i.own)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	cfg, err := servers.Parse(i.own, data, servers.FormatYaya)
 	for _, inv := range cfg.Invalid {
 		cfg.Servers = append(cfg.Servers, servers.Server{Name: inv.Name})
 	}
-	return cfg.Servers, data, err
+	return cfg.Servers, err
 }
 
 // decide says what becomes of the second of two servers of one name.
@@ -286,26 +289,38 @@ func (i importing) show(sources []servers.Source, taken []servers.Taken, left []
 	}
 }
 
-// save writes the servers that are taken to yaya's own file.
-func (i importing) save(data []byte, taken []servers.Taken, left int) error {
-	changed := 0
-	var err error
+// save adds the servers that are taken to yaya's own file. One that cannot be added
+// keeps no other from it.
+func (i importing) save(ctx context.Context, b *backend, taken []servers.Taken, left int) error {
+	var failed []error
+	n, changed := 0, 0
 	for _, t := range taken {
-		if data, err = servers.Set(i.own, data, t.Server); err != nil {
-			return err
+		name, verb := t.Server.Name, "added"
+		var ch admin.Change
+		var err error
+		if t.Replaces {
+			verb = "replaced"
+			ch, err = b.change(ctx, http.MethodPut, atServer(name), map[string]any{"config": t.Server})
+		} else {
+			ch, err = b.change(ctx, http.MethodPost, "/api/mcp/servers", map[string]any{"name": name, "config": t.Server})
 		}
+		if err != nil {
+			failed = append(failed, fmt.Errorf("server %q of %s: %w", name, t.From, err))
+			left++
+			continue
+		}
+		n++
 		if len(t.Changes) > 0 {
 			changed++
 		}
-		verb := "added"
-		if t.Replaces {
-			verb = "replaced"
+		fmt.Fprintf(i.w, "%s %s: %s\n", verb, printable(name, 150), printable(t.Server.Endpoint(), 300))
+		for _, note := range ch.Notes {
+			fmt.Fprintf(i.w, "  note: %s\n", printable(note, 300))
 		}
-		fmt.Fprintf(i.w, "%s %s: %s\n", verb, printable(t.Server.Name, 150), printable(t.Server.Endpoint(), 300))
 	}
-	if err := replaceFile(i.own, data); err != nil {
-		return err
+	fmt.Fprintf(i.w, "Took %s, %d of them changed; left %d.\n", count(n, "server"), changed, left)
+	if n > 0 {
+		fmt.Fprintln(i.w, b.next())
 	}
-	_, err = fmt.Fprintf(i.w, "Took %s, %d of them changed; left %d. Wrote %s; a running yaya uses it after a restart.\n", count(len(taken), "server"), changed, left, i.own)
-	return err
+	return errors.Join(failed...)
 }

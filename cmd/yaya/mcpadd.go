@@ -30,17 +30,14 @@ func (b *backend) change(ctx context.Context, method, path string, in any) (admi
 // atServer is the path of a server in the API.
 func atServer(name string) string { return "/api/mcp/servers/" + url.PathEscape(name) }
 
-// saveServers adds servers to yaya's own file. Those whose name is taken are an error,
-// or are left as they are with keep.
-func saveServers(ctx context.Context, b *backend, w io.Writer, list []servers.Server, keep bool) error {
+// saveServers adds servers to yaya's own file. Those whose name is taken are an error.
+func saveServers(ctx context.Context, b *backend, w io.Writer, list []servers.Server) error {
 	var failed []error
 	n := 0
 	for _, s := range list {
 		name := printable(s.Name, 128)
 		ch, err := b.change(ctx, http.MethodPost, "/api/mcp/servers", map[string]any{"name": s.Name, "config": s})
 		switch {
-		case answeredWith(err, http.StatusConflict) && keep:
-			fmt.Fprintf(w, "kept %s: it is configured already\n", name)
 		case answeredWith(err, http.StatusConflict):
 			return fmt.Errorf("a server %q is configured already; remove it first with: yaya mcp remove %s", s.Name, s.Name)
 		case err != nil:
@@ -54,13 +51,17 @@ func saveServers(ctx context.Context, b *backend, w io.Writer, list []servers.Se
 		}
 	}
 	if n > 0 {
-		next := "start yaya with: yaya serve"
-		if b.remote {
-			next = "the running yaya uses it now: yaya mcp list"
-		}
-		fmt.Fprintln(w, next)
+		fmt.Fprintln(w, b.next())
 	}
 	return errors.Join(failed...)
+}
+
+// next says what to do when servers were added.
+func (b *backend) next() string {
+	if b.remote {
+		return "the running yaya uses it now: yaya mcp list"
+	}
+	return "start yaya with: yaya serve"
 }
 
 // serverEntry reads the configuration of one server, which goes the way of every file.
@@ -162,7 +163,7 @@ command is not needed.`,
 				return usage("%w", err)
 			}
 			return withServers(c.Context(), g, func(b *backend) error {
-				return saveServers(c.Context(), b, c.OutOrStdout(), []servers.Server{s}, false)
+				return saveServers(c.Context(), b, c.OutOrStdout(), []servers.Server{s})
 			})
 		},
 	}
@@ -211,7 +212,7 @@ func mcpAddJSONCommand(g *globals) *cobra.Command {
 				return &usageError{c.CommandPath(), err}
 			}
 			return withServers(c.Context(), g, func(b *backend) error {
-				return saveServers(c.Context(), b, c.OutOrStdout(), []servers.Server{s}, false)
+				return saveServers(c.Context(), b, c.OutOrStdout(), []servers.Server{s})
 			})
 		},
 	}
