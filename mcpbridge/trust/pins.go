@@ -2,6 +2,7 @@ package trust
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -15,7 +16,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rogpeppe/go-internal/diff"
+	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/yaya-ai/yaya/internal/atomicfile"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
@@ -24,7 +25,7 @@ import (
 const (
 	folder     = "trust"
 	maxRecord  = 32 << 20 // bytes of a file
-	maxKept    = 32 << 10 // bytes of a definition that is kept to be compared; of a larger one the hash is
+	maxKept    = 8 << 20  // bytes of the definitions that are kept, of those approved and of those that wait; of others the hash is
 	settling   = 10 * time.Second
 	flapWindow = 10 * time.Minute
 	flapLimit  = 5 // changes within flapWindow
@@ -43,30 +44,63 @@ type Source struct {
 
 // Seen is what a server offers now. Versions of the protocol order as strings.
 type Seen struct {
-	Identity string // its name for itself
-	Version  string // of the protocol
-	Tools    map[string]json.RawMessage
+	Identity     string // its name for itself; "" when it does not say
+	Version      string // of the protocol
+	Instructions string // as they would be shown
+	Tools        map[string]json.RawMessage
+}
+
+// Verdict says what of an offer holds.
+type Verdict struct {
+	// Whole is why nothing of the server is to be used, "" when it is not blocked
+	// as a whole.
+	Whole string
+	// Blocked says why a tool is neither to be listed nor called.
+	Blocked map[string]string
+	// Approved are the definitions that stay in force for tools whose wording has
+	// changed.
+	Approved map[string]json.RawMessage
+	// Instructions are those that were approved.
+	Instructions string
+	// NewInstructions says that others wait.
+	NewInstructions bool
 }
 
 // Definition is a tool's definition as it was seen.
 type Definition struct {
 	Hash string          `json:"hash"`
 	Raw  json.RawMessage `json:"definition,omitempty"` // canonical
+	// Wording says of a definition that waits that the approved one stays in force.
+	Wording bool `json:"wording,omitempty"`
 }
 
 // record is the file of a server.
 type record struct {
-	Source   Source                `json:"source"`
-	First    time.Time             `json:"first_seen"`
-	Identity string                `json:"identity"`
-	Version  string                `json:"protocol_version"`
-	Tools    map[string]Definition `json:"tools"`
+	Source   Source    `json:"source"`
+	First    time.Time `json:"first_seen"`
+	Identity string    `json:"identity"`
+	// Version is that of the legacy era, Modern that of the modern one. Which era is
+	// spoken is yaya's choice, and no downgrade.
+	Version string                `json:"protocol_version"`
+	Modern  string                `json:"modern_version,omitempty"`
+	Tools   map[string]Definition `json:"tools"`
+	// Instructions are nil where none were looked at: in files of 0.1.
+	Instructions *string `json:"instructions,omitempty"`
 	// What waits.
-	Waiting     map[string]Definition `json:"waiting,omitempty"`
-	NewIdentity string                `json:"new_identity,omitempty"`
-	NewVersion  string                `json:"new_protocol_version,omitempty"`
-	Flapping    bool                  `json:"flapping,omitempty"`
-	Changes     []time.Time           `json:"changes,omitempty"`
+	Waiting         map[string]Definition `json:"waiting,omitempty"`
+	NewInstructions *string               `json:"new_instructions,omitempty"`
+	NewIdentity     string                `json:"new_identity,omitempty"`
+	NewVersion      string                `json:"new_protocol_version,omitempty"`
+	Flapping        bool                  `json:"flapping,omitempty"`
+	Changes         []time.Time           `json:"changes,omitempty"`
+}
+
+// version returns where the version of an era is kept.
+func (r *record) version(of string) *string {
+	if mcp.IsModernProtocol(of) {
+		return &r.Modern
+	}
+	return &r.Version
 }
 
 // Store keeps pins and approvals below a folder. Its methods are safe for
@@ -86,69 +120,112 @@ func (s Source) file() string {
 	return hex.EncodeToString(sum[:16]) + ".json"
 }
 
-// Check compares what a server offers with what was agreed to, and returns why
-// tools are blocked, by tool. What is new is remembered.
-func (s *Store) Check(src Source, seen Seen, now time.Time) (blocked map[string]string, err error) {
+// Check compares what a server offers with what was agreed to. What is new is
+// remembered.
+func (s *Store) Check(src Source, seen Seen, now time.Time) (Verdict, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r, found, err := s.load(src.file())
 	if err != nil {
-		return nil, err
+		return Verdict{}, err
 	}
 	defs := make(map[string]Definition, len(seen.Tools))
 	for name, raw := range seen.Tools {
 		if defs[name], err = define(raw); err != nil {
-			return nil, fmt.Errorf("tool %q: %w", name, err)
+			return Verdict{}, fmt.Errorf("tool %q: %w", name, err)
 		}
 	}
 	if !found {
 		s.fresh[src.file()] = now
-		return nil, s.save(src.file(), record{Source: src, First: now.UTC(), Identity: seen.Identity, Version: seen.Version, Tools: defs})
+		r := record{Source: src, First: now.UTC(), Identity: seen.Identity, Tools: defs, Instructions: &seen.Instructions}
+		*r.version(seen.Version) = seen.Version
+		return Verdict{Instructions: seen.Instructions}, s.save(src.file(), r)
 	}
 	next := r
-	next.NewIdentity, next.NewVersion, next.Waiting = "", "", map[string]Definition{}
-	blocked = map[string]string{}
-	for name, d := range defs {
-		was, known := r.Tools[name]
-		switch {
-		case known && was.Hash == d.Hash:
-		case !known && settles(s.fresh[src.file()], now):
-			// It was not done with its list when it was seen first, just now.
-			if next.Tools = maps.Clone(next.Tools); next.Tools == nil {
-				next.Tools = map[string]Definition{}
-			}
-			next.Tools[name] = d
-		case known:
-			next.Waiting[name], blocked[name] = d, "its definition has changed"
-		default:
-			next.Waiting[name], blocked[name] = d, "it is new"
-		}
+	next.NewIdentity, next.NewVersion, next.NewInstructions, next.Waiting = "", "", nil, nil
+	v := next.compare(defs, settles(s.fresh[src.file()], now))
+	next.read(&v, seen.Instructions)
+	if next.Identity = cmp.Or(r.Identity, seen.Identity); seen.Identity != "" && seen.Identity != next.Identity {
+		v.Whole, next.NewIdentity = fmt.Sprintf("the server says that it is %q, and was %q", seen.Identity, r.Identity), seen.Identity
 	}
-	whole := ""
-	if seen.Identity != r.Identity {
-		whole, next.NewIdentity = fmt.Sprintf("the server says that it is %q, and was %q", seen.Identity, r.Identity), seen.Identity
+	if was := next.version(seen.Version); seen.Version < *was {
+		v.Whole, next.NewVersion = fmt.Sprintf("the server speaks %s, and spoke %s", seen.Version, *was), seen.Version
+	} else if v.Whole == "" && len(v.Blocked) == 0 {
+		*was = seen.Version
 	}
-	if seen.Version < r.Version {
-		whole, next.NewVersion = fmt.Sprintf("the server speaks %s, and spoke %s", seen.Version, r.Version), seen.Version
-	} else if whole == "" && len(blocked) == 0 {
-		next.Version = seen.Version
-	}
-	if !sameHashes(next.Waiting, r.Waiting) && len(next.Waiting) > 0 {
+	if serious := next.blocked(); !sameHashes(serious, r.blocked()) && len(serious) > 0 {
 		next.Changes = slices.DeleteFunc(append(slices.Clone(r.Changes), now.UTC()), func(t time.Time) bool { return now.Sub(t) > flapWindow })
 		next.Flapping = r.Flapping || len(next.Changes) > flapLimit
 	}
 	if next.Flapping {
-		whole = "the server keeps changing its tools"
+		v.Whole = "the server keeps changing its tools"
 	}
-	if whole != "" {
+	if v.Whole != "" {
+		v.Approved, v.Instructions = nil, ""
 		for name := range defs {
-			blocked[name] = whole
+			v.Blocked[name] = v.Whole
 		}
 	}
-	if len(next.Waiting) == 0 {
-		next.Waiting = nil
+	return v, s.saveChanged(src.file(), r, next)
+}
+
+// compare notes which definitions wait, and says what holds meanwhile.
+func (r *record) compare(defs map[string]Definition, settling bool) Verdict {
+	v := Verdict{Blocked: map[string]string{}, Approved: map[string]json.RawMessage{}}
+	pinned := maps.Clone(r.Tools)
+	if pinned == nil {
+		pinned = map[string]Definition{}
 	}
-	return blocked, s.saveChanged(src.file(), r, next)
+	r.Tools, r.Waiting = pinned, map[string]Definition{}
+	for name, d := range defs {
+		was, known := pinned[name]
+		switch {
+		case known && was.Hash == d.Hash:
+			pinned[name] = d // what an earlier version of yaya did not keep, is kept
+		case !known && settling:
+			// It was not done with its list when it was seen first, just now.
+			pinned[name] = d
+		case known && onlyWording(was.Raw, d.Raw):
+			d.Wording = true
+			r.Waiting[name], v.Approved[name] = d, was.Raw
+		case known && (len(was.Raw) == 0 || len(d.Raw) == 0):
+			r.Waiting[name], v.Blocked[name] = d, "its definition has changed, and is too large to be compared"
+		case known:
+			r.Waiting[name], v.Blocked[name] = d, "its definition has changed"
+		default:
+			r.Waiting[name], v.Blocked[name] = d, "it is new"
+		}
+	}
+	return v
+}
+
+// read compares the instructions of a server. They are believed at first sight, as
+// tools are; others wait, and those that were approved stay.
+func (r *record) read(v *Verdict, now string) {
+	if r.Instructions == nil {
+		r.Instructions = &now
+	}
+	if v.Instructions = *r.Instructions; now != v.Instructions {
+		r.NewInstructions, v.NewInstructions = &now, true
+	}
+}
+
+// blocked are the definitions that wait without an approved one in force.
+func (r *record) blocked() map[string]Definition {
+	out := maps.Clone(r.Waiting)
+	maps.DeleteFunc(out, func(_ string, d Definition) bool { return d.Wording })
+	return out
+}
+
+// Instructions returns what a server said the last time, of what was approved.
+func (s *Store) Instructions(src Source) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, _, err := s.load(src.file())
+	if err != nil || r.Instructions == nil || r.NewIdentity != "" || r.NewVersion != "" || r.Flapping {
+		return "", err
+	}
+	return *r.Instructions, nil
 }
 
 // settles reports whether a server that was first seen then is still being seen
@@ -165,144 +242,25 @@ func define(raw json.RawMessage) (Definition, error) {
 		return Definition{}, err
 	}
 	sum := sha256.Sum256(c)
-	d := Definition{Hash: hex.EncodeToString(sum[:])}
-	if len(c) <= maxKept {
-		d.Raw = c
-	}
-	return d, nil
+	return Definition{Hash: hex.EncodeToString(sum[:]), Raw: c}, nil
 }
 
-// Waiting is what waits for approval at one server.
-type Waiting struct {
-	Server string        `json:"server"`
-	Reason string        `json:"reason,omitempty"` // about the server as a whole
-	Tools  []WaitingTool `json:"tools"`
-	file   string
-	record record // as it was shown
-}
-
-// WaitingTool is a tool that waits.
-type WaitingTool struct {
-	Name string `json:"name"`
-	New  bool   `json:"new"`
-	// Diff is what has changed, line by line, "" when the definitions are too
-	// large to be kept.
-	Diff string `json:"diff"`
-}
-
-// Waiting returns what waits for approval, by server.
-func (s *Store) Waiting() ([]Waiting, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	entries, err := fs.ReadDir(s.root.FS(), folder)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	var out []Waiting
-	for _, e := range entries {
-		if !strings.HasSuffix(e.Name(), ".json") || e.Name() == oldProjects {
-			continue
-		}
-		r, _, err := s.load(e.Name())
-		if err != nil {
-			return nil, err
-		}
-		if len(r.Waiting) == 0 && r.NewIdentity == "" && r.NewVersion == "" && !r.Flapping {
-			continue
-		}
-		out = append(out, r.waiting(e.Name()))
-	}
-	slices.SortFunc(out, func(a, b Waiting) int { return strings.Compare(a.Server, b.Server) })
-	return out, nil
-}
-
-func (r record) waiting(file string) Waiting {
-	w := Waiting{Server: r.Source.Server, Tools: []WaitingTool{}, file: file, record: r}
-	switch {
-	case r.Flapping:
-		w.Reason = "it keeps changing its tools"
-	case r.NewIdentity != "":
-		w.Reason = fmt.Sprintf("it says that it is %q, and was %q", r.NewIdentity, r.Identity)
-	case r.NewVersion != "":
-		w.Reason = fmt.Sprintf("it speaks protocol version %s, and spoke %s", r.NewVersion, r.Version)
-	}
-	for _, name := range slices.Sorted(maps.Keys(r.Waiting)) {
-		old, known := r.Tools[name]
-		t := WaitingTool{Name: name, New: !known}
-		if now := r.Waiting[name]; len(now.Raw) > 0 && (!known || len(old.Raw) > 0) {
-			t.Diff = string(diff.Diff("approved", pretty(old.Raw), "offered now", pretty(now.Raw)))
-		}
-		w.Tools = append(w.Tools, t)
-	}
-	return w
-}
-
-// Digest identifies exactly what waits, whatever of it can be shown.
-func (w Waiting) Digest() string {
-	h := sha256.New()
-	for _, part := range []string{w.file, w.record.NewIdentity, w.record.NewVersion} {
-		fmt.Fprintf(h, "%d:%s", len(part), part)
-	}
-	for _, name := range slices.Sorted(maps.Keys(w.record.Waiting)) {
-		fmt.Fprintf(h, "%d:%s%s", len(name), name, w.record.Waiting[name].Hash)
-	}
-	return hex.EncodeToString(h.Sum(nil))
-}
-
-func pretty(raw json.RawMessage) []byte {
-	if len(raw) == 0 {
-		return nil
-	}
-	var b bytes.Buffer
-	if json.Indent(&b, raw, "", "  ") != nil {
-		return raw
-	}
-	return append(b.Bytes(), '\n')
-}
-
-// ErrStale says that a server offers other things by now than were shown.
-var ErrStale = errors.New("it has changed again since it was shown; look at it once more")
-
-// Approve agrees to what was shown: to the named tools, or to everything when
-// none is named. It fails with [ErrStale] if something else waits by now.
-func (s *Store) Approve(w Waiting, tools ...string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r, _, err := s.load(w.file)
-	if err != nil {
-		return err
-	}
-	if !sameHashes(r.Waiting, w.record.Waiting) || r.NewIdentity != w.record.NewIdentity || r.NewVersion != w.record.NewVersion {
-		return ErrStale
-	}
-	next := r
-	next.Tools, next.Waiting = maps.Clone(r.Tools), maps.Clone(r.Waiting)
-	if next.Tools == nil {
-		next.Tools = map[string]Definition{}
-	}
-	names := tools
-	if len(names) == 0 {
-		names = slices.Collect(maps.Keys(r.Waiting))
-		if r.NewIdentity != "" {
-			next.Identity = r.NewIdentity
-		}
-		if r.NewVersion != "" {
-			next.Version = r.NewVersion
-		}
-		next.NewIdentity, next.NewVersion, next.Flapping, next.Changes = "", "", false, nil
-	}
+// bounded returns definitions with as many kept whole as a file may hold: the small
+// ones first, so that one that is huge costs no other anything.
+func bounded(defs map[string]Definition) map[string]Definition {
+	names := slices.SortedFunc(maps.Keys(defs), func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(defs[a].Raw), len(defs[b].Raw)), strings.Compare(a, b))
+	})
+	out := maps.Clone(defs)
+	room := maxKept
 	for _, name := range names {
-		d, ok := next.Waiting[name]
-		if !ok {
-			return fmt.Errorf("tool %q does not wait for approval", name)
+		d := defs[name]
+		if room -= len(d.Raw); room < 0 {
+			d.Raw = nil
 		}
-		next.Tools[name] = d
-		delete(next.Waiting, name)
+		out[name] = d
 	}
-	return s.saveChanged(w.file, r, next)
+	return out
 }
 
 // Changed returns when something about a server was last written; zero when
@@ -319,6 +277,9 @@ func (s *Store) load(file string) (r record, found bool, err error) {
 	data, found, err := s.read(file)
 	if err == nil && found {
 		err = json.Unmarshal(data, &r)
+	}
+	if mcp.IsModernProtocol(r.Version) { // 0.1 kept one version, of whichever era
+		r.Version, r.Modern = "", r.Version
 	}
 	if err != nil {
 		return record{}, false, fmt.Errorf("what is trusted cannot be read: %s/%s/%s: %w", s.root.Name(), folder, file, err)
@@ -342,16 +303,30 @@ func (s *Store) read(file string) (data []byte, found bool, err error) {
 }
 
 func (s *Store) saveChanged(file string, old, next record) error {
-	a, err1 := json.Marshal(old)
-	b, err2 := json.Marshal(next)
+	a, err1 := encode(old)
+	b, err2 := encode(next)
 	if err1 == nil && err2 == nil && bytes.Equal(a, b) {
 		return nil
 	}
 	return s.save(file, next)
 }
 
-func (s *Store) save(file string, v any) error {
-	data, err := json.Marshal(v)
+// encode writes a record as it is kept. Nothing is escaped that need not be: the
+// size of what servers say is counted before.
+func encode(r record) ([]byte, error) {
+	r.Tools, r.Waiting = bounded(r.Tools), bounded(r.Waiting)
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(r)
+	if err == nil && b.Len() > maxRecord {
+		err = fmt.Errorf("it has %d bytes, the limit is %d", b.Len(), maxRecord)
+	}
+	return b.Bytes(), err
+}
+
+func (s *Store) save(file string, r record) error {
+	data, err := encode(r)
 	if err == nil {
 		err = s.root.MkdirAll(folder, 0o700)
 	}

@@ -32,7 +32,7 @@ func seen(tools ...string) trust.Seen {
 	s := trust.Seen{Identity: "server", Version: "2025-11-25", Tools: map[string]json.RawMessage{}}
 	for _, t := range tools {
 		name, description, _ := strings.Cut(t, "=")
-		s.Tools[name] = json.RawMessage(fmt.Sprintf(`{ "name": %q, "description": %q, "n": 12345678901234567890 }`, name, description))
+		s.Tools[name] = json.RawMessage(fmt.Sprintf(`{ "name": %q, "inputSchema": {"description": %q, "n": 12345678901234567890} }`, name, description))
 	}
 	return s
 }
@@ -41,11 +41,11 @@ func seen(tools ...string) trust.Seen {
 // opens the store anew, as after a restart.
 func check(t *testing.T, dir string, s trust.Seen, at time.Duration) map[string]string {
 	t.Helper()
-	blocked, err := open(t, dir).Check(src, s, noon.Add(at))
+	v, err := open(t, dir).Check(src, s, noon.Add(at))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return blocked
+	return v.Blocked
 }
 
 func one(t *testing.T, s *trust.Store) trust.Waiting {
@@ -66,7 +66,7 @@ func TestPins(t *testing.T) {
 	}
 	// The same in another spelling is the same.
 	same := seen("b=two")
-	same.Tools["a"] = json.RawMessage(`{"n":12345678901234567890,"description":"one","name":"a"}`)
+	same.Tools["a"] = json.RawMessage(`{"inputSchema":{"n":12345678901234567890,"description":"one"},"name":"a"}`)
 	if b := check(t, dir, same, time.Hour); len(b) != 0 {
 		t.Fatalf("unchanged: %v", b)
 	}
@@ -79,7 +79,7 @@ func TestPins(t *testing.T) {
 	if w.Server != "s" || w.Reason != "" || len(w.Tools) != 2 || w.Tools[0].Name != "a" || w.Tools[0].New || !w.Tools[1].New {
 		t.Fatalf("waiting: %+v", w)
 	}
-	if d := w.Tools[0].Diff; !strings.Contains(d, `-  "description": "one"`) || !strings.Contains(d, `+  "description": "ONE"`) || strings.Contains(d, "-  \"name\"") {
+	if d := w.Tools[0].Diff; !strings.Contains(d, `-    "description": "one"`) || !strings.Contains(d, `+    "description": "ONE"`) || strings.Contains(d, "-  \"name\"") {
 		t.Errorf("diff:\n%s", d)
 	}
 	// One that goes back to what it was needs no approval, and is not waited for.
@@ -165,10 +165,21 @@ func TestIdentity(t *testing.T) {
 	newer := seen("a=one")
 	newer.Version = "2026-07-28"
 	if b := check(t, dir, newer, time.Hour); len(b) != 0 {
-		t.Errorf("an upgrade: %v", b)
+		t.Errorf("the other era: %v", b)
 	}
-	if b := check(t, dir, seen("a=one"), 2*time.Hour); b["a"] == "" {
-		t.Error("back from the upgrade is no downgrade")
+	// yaya chooses the era: by the client, or by the pipe.
+	if b := check(t, dir, seen("a=one"), 2*time.Hour); len(b) != 0 {
+		t.Errorf("back from the other era: %v", b)
+	}
+	older := seen("a=one")
+	older.Version = "2025-06-18"
+	if b := check(t, dir, older, 3*time.Hour); b["a"] == "" {
+		t.Error("an older version of the same era is not blocked")
+	}
+	nameless := seen("a=one")
+	nameless.Identity = "" // a modern server need not say
+	if b := check(t, dir, nameless, 4*time.Hour); len(b) != 0 {
+		t.Errorf("without a name: %v", b)
 	}
 }
 
@@ -207,17 +218,17 @@ func TestSettling(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if b, err := s.Check(src, seen("a=one", "b=two"), noon.Add(2*time.Second)); err != nil || len(b) != 0 {
+	if b, err := s.Check(src, seen("a=one", "b=two"), noon.Add(2*time.Second)); err != nil || len(b.Blocked) != 0 {
 		t.Fatalf("while it settles: %v %v", b, err)
 	}
-	if b, err := s.Check(src, seen("a=ONE", "b=two"), noon.Add(3*time.Second)); err != nil || b["a"] == "" {
+	if b, err := s.Check(src, seen("a=ONE", "b=two"), noon.Add(3*time.Second)); err != nil || b.Blocked["a"] == "" {
 		t.Fatalf("a change while it settles: %v %v", b, err)
 	}
 	restarted := open(t, dir)
-	if b, err := restarted.Check(src, seen("a=one", "b=two", "c=three"), noon.Add(4*time.Second)); err != nil || b["c"] == "" {
+	if b, err := restarted.Check(src, seen("a=one", "b=two", "c=three"), noon.Add(4*time.Second)); err != nil || b.Blocked["c"] == "" {
 		t.Fatalf("after a restart: %v %v", b, err)
 	}
-	if b, err := s.Check(src, seen("a=one", "b=two", "c=three"), noon.Add(11*time.Second)); err != nil || b["c"] == "" {
+	if b, err := s.Check(src, seen("a=one", "b=two", "c=three"), noon.Add(11*time.Second)); err != nil || b.Blocked["c"] == "" {
 		t.Fatalf("later: %v %v", b, err)
 	}
 }
@@ -227,7 +238,7 @@ func TestSourcesAndDamage(t *testing.T) {
 	dir := t.TempDir()
 	check(t, dir, seen("a=one"), 0)
 	s := open(t, dir)
-	if b, err := s.Check(trust.Source{Server: "s", Config: "other"}, seen("a=two"), noon); err != nil || len(b) != 0 {
+	if b, err := s.Check(trust.Source{Server: "s", Config: "other"}, seen("a=two"), noon); err != nil || len(b.Blocked) != 0 {
 		t.Errorf("got %v %v", b, err)
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "trust", "*.json"))
