@@ -61,6 +61,8 @@ type provided struct {
 	s    *supervisor
 	def  tool.Definition
 	tool Tool
+
+	withheld string // why it cannot be called
 }
 
 // Definition implements [tool.Tool].

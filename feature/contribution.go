@@ -93,6 +93,9 @@ type Spec struct {
 	Timeout      time.Duration
 	Validate     bool
 	Native       json.RawMessage
+	// Withheld says why the tool cannot be called for now; it is not offered then.
+	// All that is used of the others is its name.
+	Withheld string
 }
 
 // Tool is a discovered tool. It stays valid across restarts of its provider;

@@ -41,6 +41,7 @@ func (s *supervisor) discover(ctx context.Context, live bool) (degraded string, 
 	next := make(map[Tool]*provided, len(found))
 	tools := make([]tool.Provided, 0, len(found))
 	seen := map[string]bool{}
+	offered := 0
 	for _, t := range found {
 		p := s.byTool[t]
 		if p == nil {
@@ -49,7 +50,7 @@ func (s *supervisor) discover(ctx context.Context, live bool) (degraded string, 
 				warnings = append(warnings, err.Error())
 				continue
 			}
-			p = &provided{s: s, def: def, tool: t}
+			p = &provided{s: s, def: def, tool: t, withheld: t.Spec().Withheld}
 		}
 		if seen[p.def.Name] {
 			warnings = append(warnings, fmt.Sprintf("tool %s is listed twice; the first one counts", p.def.Name))
@@ -57,14 +58,17 @@ func (s *supervisor) discover(ctx context.Context, live bool) (degraded string, 
 		}
 		seen[p.def.Name] = true
 		next[t] = p
-		tools = append(tools, tool.Provided{Tool: p})
+		tools = append(tools, tool.Provided{Tool: p, Withheld: p.withheld})
+		if p.withheld == "" {
+			offered++
+		}
 	}
 	for _, err := range s.host.cfg.Registry.Replace(s.info.ID, tools) {
 		warnings = append(warnings, err.Error())
 	}
 	s.mu.Lock()
 	s.byTool, s.tools = next, tools
-	s.st.Tools = len(tools)
+	s.st.Tools = offered
 	s.mu.Unlock()
 	for _, w := range warnings[:min(len(warnings), 8)] {
 		s.addDiagnostic(w)

@@ -254,6 +254,15 @@ func (h *Host) Boundary(ctx context.Context) *tool.Snapshot {
 	return h.cfg.Registry.Snapshot()
 }
 
+// Settle waits, within the grace, for providers in their first start.
+func (h *Host) Settle(ctx context.Context) {
+	for _, s := range h.supervisors() {
+		ctx, cancel := context.WithDeadline(ctx, s.born.Add(h.cfg.StartGrace))
+		s.settled(ctx)
+		cancel()
+	}
+}
+
 // Status returns the state of every provider, by id.
 func (h *Host) Status() []Status {
 	all := h.supervisors()

@@ -15,10 +15,10 @@ import (
 // Bounds of what providers describe (R22).
 const (
 	MaxTools       = 500
-	MaxToolName    = 256     // bytes of a tool's own name
-	MaxTitle       = 256     // bytes
-	MaxDescription = 4 << 10 // bytes
-	MaxAnnotations = 4 << 10 // bytes
+	MaxToolName    = 256      // bytes of a tool's own name
+	MaxTitle       = 256      // bytes
+	MaxDescription = 64 << 10 // bytes
+	MaxAnnotations = 4 << 10  // bytes
 	MaxNative      = 256 << 10
 )
 
@@ -91,6 +91,9 @@ func define(info Info, s Spec) (tool.Definition, error) {
 		Timeout:      s.Timeout,
 		Validate:     s.Validate,
 		Native:       s.Native,
+	}
+	if s.Withheld != "" {
+		def = tool.Definition{Name: name, Identity: def.Identity, Kind: s.Kind}
 	}
 	if len(def.InputSchema) == 0 {
 		def.InputSchema = json.RawMessage(`{"type":"object"}`)

@@ -2,7 +2,6 @@ package mcpbridge
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -56,10 +55,13 @@ type ServerError struct {
 }
 
 // ToolsQuarantined is the payload of x.mcp.tools.quarantined: why tools of a
-// server are not offered, by tool.
+// server are not offered, by tool; which tools go on with the wording that was
+// approved; and whether the server's instructions do.
 type ToolsQuarantined struct {
-	Server string            `json:"server"`
-	Tools  map[string]string `json:"tools"`
+	Server       string            `json:"server"`
+	Tools        map[string]string `json:"tools"`
+	Wording      []string          `json:"wording,omitempty"`
+	Instructions bool              `json:"instructions,omitempty"`
 }
 
 // ResultCut is the payload of x.mcp.result.cut: a result of a tool was larger than
@@ -161,14 +163,14 @@ func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
 		return warnings
 	}
 	authorize, renewed := b.authorize(x)
-	pin, repinned := b.pins(s, x)
+	pin, repinned, instructions := b.pins(s, x)
 	var mayStart func() error
 	if s.Project {
 		mayStart = func() error { return b.cfg.MayStart(s) }
 	}
 	p := upstream.New(upstream.Config{
 		MayStart: mayStart,
-		Pin:      pin, Repinned: repinned,
+		Pin:      pin, Repinned: repinned, Instructions: instructions,
 		Cut: func(call tool.Call, t upstream.Truncated) {
 			b.tell(Cut.Name(), ResultCut{x.Name, call.Name, call.SessionID, t})
 		},
@@ -203,31 +205,35 @@ func (b *Bridge) Remove(name string) bool {
 	return running || len(b.invalid) < n
 }
 
-// pins returns what holds a server's tools to what they were; nil for a server
-// that is trusted always. The configuration as written is part of what is trusted:
-// a server that the user has configured anew is seen for the first time.
-func (b *Bridge) pins(s, x servers.Server) (pin func(string, string, map[string]json.RawMessage) (map[string]string, error), repinned func() bool) {
+// pins returns what holds a server to what was agreed to; nil for a server that is
+// trusted always. The configuration as written is part of what is trusted: a server
+// that the user has configured anew is seen for the first time.
+func (b *Bridge) pins(s, x servers.Server) (pin func(upstream.Offer) (upstream.Agreed, error), repinned func() bool, instructions string) {
 	if b.cfg.Trust == nil || s.Trust == servers.TrustAlways {
-		return nil, nil
+		return nil, nil, ""
 	}
 	src := trust.Source{Server: x.Name, Config: strings.Join(append([]string{string(s.Transport), s.Command, s.URL}, s.Args...), "\x00")}
 	var mu sync.Mutex
 	var checked time.Time
-	pin = func(identity, version string, tools map[string]json.RawMessage) (map[string]string, error) {
-		blocked, err := b.cfg.Trust.Check(src, trust.Seen{Identity: identity, Version: version, Tools: tools}, time.Now())
+	pin = func(o upstream.Offer) (upstream.Agreed, error) {
+		v, err := b.cfg.Trust.Check(src, trust.Seen(o), time.Now())
 		mu.Lock()
 		defer mu.Unlock()
 		checked = b.cfg.Trust.Changed(src)
-		if len(blocked) > 0 {
-			b.tell(Quarantined.Name(), ToolsQuarantined{x.Name, blocked})
+		if len(v.Blocked)+len(v.Approved) > 0 || v.NewInstructions {
+			b.tell(Quarantined.Name(), ToolsQuarantined{x.Name, v.Blocked, slices.Sorted(maps.Keys(v.Approved)), v.NewInstructions})
 		}
-		return blocked, err
+		return upstream.Agreed(v), err
+	}
+	instructions, err := b.cfg.Trust.Instructions(src)
+	if err != nil { // the start says so, too
+		b.cfg.Log.Warn().Err(err).Str("server", x.Name).Msg("the instructions of a server are not known before it is there")
 	}
 	return pin, func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return !checked.IsZero() && checked != b.cfg.Trust.Changed(src)
-	}
+	}, instructions
 }
 
 // authorize returns what adds a server's authorization to its requests; nil when

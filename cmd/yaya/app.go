@@ -137,7 +137,7 @@ func newApp(c appConfig) (*app, error) {
 	a.host = feature.NewHost(feature.Config{Registry: k.Tools, Dispatcher: k.Dispatch, Log: c.log, OnStatus: a.onStatus})
 	a.bridge.Attach(a.host)
 	a.mcp = downstream.New(downstream.Config{
-		Dispatcher: k.Dispatch, Registry: k.Tools, Boundary: a.host.Boundary, Watch: a.host.Watch, SessionEnded: a.bridge.Release,
+		Dispatcher: k.Dispatch, Registry: k.Tools, Boundary: a.host.Boundary, Settle: a.host.Settle, Watch: a.host.Watch, SessionEnded: a.bridge.Release,
 		Router: a.bridge.Router(), Artifacts: k.Artifacts,
 		Caller: caller, Profiles: config.Derive(c.settings, profiles),
 		Name: "yaya", Version: yayaVersion(), Log: c.log,

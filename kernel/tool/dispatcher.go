@@ -178,6 +178,11 @@ func (DefaultPolicy) Decide(_ context.Context, call Call, def Definition) (Verdi
 func (d *Dispatcher) Call(ctx context.Context, snap *Snapshot, call Call) Result {
 	start := time.Now()
 	e, ok := snap.Lookup(call.Name)
+	if !ok {
+		if w, withheld := snap.Withheld(call.Name); withheld {
+			return d.finish(call, w.Def, Fail(ErrUnavailable, "%s", w.Why), start)
+		}
+	}
 	if !ok || (e.Def.ForAgents && call.Origin != OriginLoop) {
 		return d.finish(call, Definition{Name: call.Name}, Fail(ErrNotFound, "there is no tool named %q", clip(call.Name)), start)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -40,6 +41,8 @@ type Entry struct {
 	// Hidden entries can still be called, but are not offered: their provider
 	// is away, and may be back by then.
 	Hidden bool
+	// Rank is the tool's place in its provider's list.
+	Rank int
 
 	schema func() (*jsonschema.Schema, error)
 }
@@ -49,6 +52,14 @@ type Snapshot struct {
 	generation uint64
 	byName     map[string]*Entry
 	listed     []*Entry // not hidden, by name
+	withheld   map[string]Withheld
+}
+
+// Withheld is a tool that a provider has and that cannot be called, for instance
+// because it waits for approval. It takes no name: whoever else offers the name has it.
+type Withheld struct {
+	Def Definition // without what the provider says of the tool
+	Why string     // for whoever calls it
 }
 
 var emptySnapshot = &Snapshot{}
@@ -60,6 +71,12 @@ func (s *Snapshot) Generation() uint64 { return s.generation }
 func (s *Snapshot) Lookup(name string) (*Entry, bool) {
 	e, ok := s.byName[name]
 	return e, ok
+}
+
+// Withheld returns why a tool that nobody offers cannot be called.
+func (s *Snapshot) Withheld(name string) (Withheld, bool) {
+	w, ok := s.withheld[name]
+	return w, ok
 }
 
 // Len returns how many tools are offered.
@@ -161,6 +178,9 @@ func (r *Registry) Watch(f func(generation uint64)) (stop func()) {
 type Provided struct {
 	Tool   Tool
 	Hidden bool
+	// Withheld says why the tool cannot be called. It is not registered then; only
+	// whoever calls it is told.
+	Withheld string
 }
 
 // Register adds built-in tools (Y-118). A name that is taken is an error, and
@@ -171,7 +191,7 @@ func (r *Registry) Register(tools ...Tool) error {
 		ps = append(ps, Provided{Tool: t})
 	}
 	var errs []error
-	r.change(func(next map[string]*Entry) bool {
+	r.change(func(next map[string]*Entry, _ map[string]Withheld) bool {
 		for _, p := range ps {
 			e, err := newEntry("", p)
 			if err == nil && next[e.Def.Name] != nil {
@@ -191,7 +211,7 @@ func (r *Registry) Register(tools ...Tool) error {
 // Unregister removes built-in tools, as when the plugin that brought them is
 // unloaded. A turn that has pinned a snapshot still sees them.
 func (r *Registry) Unregister(names ...string) {
-	r.change(func(next map[string]*Entry) bool {
+	r.change(func(next map[string]*Entry, _ map[string]Withheld) bool {
 		n := len(next)
 		for _, name := range names {
 			if e := next[name]; e != nil && e.Def.Identity.Provider == "" {
@@ -205,13 +225,14 @@ func (r *Registry) Unregister(names ...string) {
 // Replace makes tools the whole of what provider offers, in one step. A tool
 // with an unfit definition, or with a name that somebody else holds, is left
 // out and named in the returned errors; the others are registered. Built-in
-// tools and tools of other providers cannot be shadowed (UP-07).
+// tools and tools of other providers cannot be shadowed (UP-07). Another order alone
+// is no change.
 func (r *Registry) Replace(provider string, tools []Provided) []error {
 	if provider == "" {
 		return []error{errors.New("a provider needs a name")}
 	}
 	var errs []error
-	r.change(func(next map[string]*Entry) bool {
+	r.change(func(next map[string]*Entry, withheld map[string]Withheld) bool {
 		changed := false
 		old := map[string]*Entry{}
 		for name, e := range next {
@@ -220,8 +241,24 @@ func (r *Registry) Replace(provider string, tools []Provided) []error {
 				delete(next, name)
 			}
 		}
-		for _, p := range tools {
+		gone := map[string]string{}
+		for name, w := range withheld {
+			if w.Def.Identity.Provider == provider {
+				gone[name] = w.Why
+				delete(withheld, name)
+			}
+		}
+		for rank, p := range tools {
 			e, err := newEntry(provider, p)
+			if err == nil && p.Withheld != "" {
+				name := e.Def.Name
+				changed = changed || gone[name] != p.Withheld
+				delete(gone, name)
+				if _, taken := withheld[name]; !taken {
+					withheld[name] = Withheld{e.Def, p.Withheld}
+				}
+				continue
+			}
 			if err == nil {
 				if other := next[e.Def.Name]; other != nil {
 					err = fmt.Errorf("tool %s: the name is taken by %s", e.Def.Name, other.Def.Identity)
@@ -231,15 +268,18 @@ func (r *Registry) Replace(provider string, tools []Provided) []error {
 				errs = append(errs, err)
 				continue
 			}
-			if have := old[e.Def.Name]; have != nil && have.Tool == p.Tool && have.Hidden == p.Hidden {
+			e.Rank = rank
+			if have := old[e.Def.Name]; have == nil || have.Tool != p.Tool || have.Hidden != p.Hidden {
+				changed = true
+			} else if have.Rank == rank {
 				e = have
 			} else {
-				changed = true
+				e.schema = have.schema
 			}
 			delete(old, e.Def.Name)
 			next[e.Def.Name] = e
 		}
-		return changed || len(old) > 0
+		return changed || len(old)+len(gone) > 0
 	})
 	return errs
 }
@@ -260,15 +300,17 @@ func newEntry(provider string, p Provided) (*Entry, error) {
 
 // change builds the next snapshot from a copy of the current one; edit returns
 // whether the copy replaces it.
-func (r *Registry) change(edit func(next map[string]*Entry) bool) {
+func (r *Registry) change(edit func(next map[string]*Entry, withheld map[string]Withheld) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	cur := r.Snapshot()
 	next := &Snapshot{generation: cur.generation + 1, byName: make(map[string]*Entry, len(cur.byName))}
-	for k, v := range cur.byName {
-		next.byName[k] = v
+	maps.Copy(next.byName, cur.byName)
+	next.withheld = maps.Clone(cur.withheld)
+	if next.withheld == nil {
+		next.withheld = map[string]Withheld{}
 	}
-	if !edit(next.byName) {
+	if !edit(next.byName, next.withheld) {
 		return
 	}
 	for name, e := range next.byName {

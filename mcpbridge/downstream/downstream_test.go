@@ -252,8 +252,11 @@ func TestWrongRequests(t *testing.T) {
 		{"arguments no object", call(`{"name":"srv__t","arguments":[1]}`), s, 200, `-32602`},
 		{"two spellings of name (DN-05)", call(`{"name":"srv__t","Name":"other"}`), s, 200, `-32602`},
 		{"name twice (DN-05)", call(`{"name":"srv__t","name":"other"}`), s, 400, `-32700`},
-		{"unknown tool (DN-06)", call(`{"name":"nope"}`), s, 200, `unknown tool \"nope\"`},
-		{"raw name of a bridged tool (DN-06)", call(`{"name":"t"}`), s, 200, `-32602`},
+		{"unknown tool (DN-06, FID-8)", call(`{"name":"nope"}`), s, 200, `"text":"unknown tool \"nope\""}],"isError":true`},
+		{"raw name of a bridged tool (DN-06)", call(`{"name":"t"}`), s, 200, `"isError":true`},
+		{"modern, unknown tool (FID-8)", call(`{"name":"nope",` + modernMeta + `}`), modern("tools/call", "nope"), 400, `"code":-32602,"message":"unknown tool \"nope\""`},
+		{"unknown resource (FID-8)", `{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"x://y"}}`, s, 200, `"code":-32602,"message":"resource not found: x://y","data":{"uri":"x://y"}`},
+		{"unknown prompt (FID-8)", `{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"nope"}}`, s, 200, `"code":-32602,"message":"unknown prompt`},
 		{"cursor out of nowhere", `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"x"}}`, s, 200, `-32602`},
 		{"initialize without version", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`, nil, 200, `-32602`},
 		{"modern, fine", mcall, modern("tools/call", "srv__t"), 200, `"complete"`},
@@ -670,24 +673,66 @@ func FuzzServer(f *testing.F) {
 	})
 }
 
-func TestToolsInStableOrder(t *testing.T) {
+// FID-8: tools come in their server's order, and another order alone is no change.
+func TestToolsInTheirServersOrder(t *testing.T) {
 	var tools []tool.Tool
+	var want []string
 	for i := range 50 {
-		tools = append(tools, relay(fmt.Sprintf("srv__%02d", 49-i), func(context.Context, tool.Call) (tool.Result, error) { return ok(`{}`) }))
+		want = append(want, fmt.Sprintf("srv__%02d", i*7%50))
+		tools = append(tools, relay(want[i], func(context.Context, tool.Call) (tool.Result, error) { return ok(`{}`) }))
 	}
 	r := newRig(t, tools...)
 	s := r.session()
-	var res struct {
-		Result struct{ Tools []struct{ Name string } }
+	for range 2 {
+		var res struct {
+			Result struct{ Tools []struct{ Name string } }
+		}
+		if err := json.Unmarshal([]byte(r.send("POST", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, s).body), &res); err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, x := range res.Result.Tools {
+			names = append(names, x.Name)
+		}
+		if !slices.Equal(names, want) {
+			t.Errorf("names = %v, want %v", names, want)
+		}
+		before := r.reg.Snapshot().Generation()
+		slices.Reverse(tools)
+		var ps []tool.Provided
+		for _, x := range tools {
+			ps = append(ps, tool.Provided{Tool: x})
+		}
+		if errs := r.reg.Replace("srv", ps); errs != nil || r.reg.Snapshot().Generation() != before {
+			t.Errorf("another order is a change: %v", errs)
+		}
 	}
-	if err := json.Unmarshal([]byte(r.send("POST", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, s).body), &res); err != nil {
-		t.Fatal(err)
+}
+
+// FID-6: a call of a tool that waits says so, in every profile that would show the
+// tool, and is no unknown tool.
+func TestCallsOfToolsThatWait(t *testing.T) {
+	r := newRig(t)
+	r.reg.Replace("srv", []tool.Provided{{Tool: relay("srv__w", nil), Withheld: "it waits: yaya mcp approve srv w"}})
+	s := r.session()
+	if list := r.send("POST", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, s).body; strings.Contains(list, "srv__w") {
+		t.Errorf("it is listed: %s", list)
 	}
-	var names []string
-	for _, x := range res.Result.Tools {
-		names = append(names, x.Name)
+	want := `"content":[{"type":"text","text":"it waits: yaya mcp approve srv w"}],"isError":true`
+	for _, h := range []map[string]string{s, modern("tools/call", "srv__w")} {
+		params := `{"name":"srv__w"}`
+		if h["Mcp-Method"] != "" {
+			params = `{"name":"srv__w",` + modernMeta + `}`
+		}
+		if a := r.send("POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":`+params+`}`, h); a.status != 200 || !strings.Contains(a.body, want) {
+			t.Errorf("got %d %s, want %s", a.status, a.body, want)
+		}
 	}
-	if len(names) != 50 || !slices.IsSorted(names) {
-		t.Errorf("names: %v", names)
+	// It takes nobody's name.
+	if errs := r.reg.Replace("other", []tool.Provided{{Tool: relay("srv__w", func(context.Context, tool.Call) (tool.Result, error) { return ok(`{"content":[],"mine":1}`) })}}); errs != nil {
+		t.Fatal(errs)
+	}
+	if a := r.send("POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"srv__w"}}`, s); !strings.Contains(a.body, `"mine":1`) {
+		t.Errorf("got %s", a.body)
 	}
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
 )
 
-// codeNoResource is the legacy era's answer for a resource that does not exist.
+// codeNoResource is what legacy servers may answer for a resource that does not exist.
+// The modern era has no such code.
 const codeNoResource = -32002
 
 // list answers with the entries that all servers have, under the names that they
@@ -99,13 +100,9 @@ func (s *Server) getPrompt(ctx context.Context, x *exchange) ([]byte, error) {
 	return x.reply(e.Server.Relay(ctx, x, x.msg.Method, x.msg.Params, jsonrpc.Edit{Name: "name", Value: jsonrpc.AppendString(nil, e.Own)}))
 }
 
-// noResource says that there is no such resource, as each era does.
+// noResource says that there is no such resource, as the official SDKs do in both eras.
 func (x *exchange) noResource(uri string) error {
-	code := codeNoResource
-	if x.modern {
-		code = jsonrpc.CodeInvalidParams
-	}
-	e := fail(code, "resource not found: %s", clip(uri))
+	e := fail(jsonrpc.CodeInvalidParams, "resource not found: %s", clip(uri))
 	e.Data = append(jsonrpc.AppendString([]byte(`{"uri":`), uri), '}')
 	return e
 }
@@ -140,13 +137,23 @@ func (s *Server) readResource(ctx context.Context, x *exchange) ([]byte, error) 
 	}
 	out, err := x.reply(server.Relay(ctx, x, x.msg.Method, x.msg.Params, jsonrpc.Edit{Name: "uri", Value: jsonrpc.AppendString(nil, own)}))
 	if err != nil {
-		if e, ok := errors.AsType[*jsonrpc.Error](err); ok && x.modern && jsonrpc.ParseError(e.Raw).Code == codeNoResource {
-			uri, _ := x.msg.Params.String("uri")
-			return nil, x.noResource(uri)
-		}
-		return nil, err
+		return nil, x.translated(err)
 	}
 	return x.cached(out), nil
+}
+
+// translated gives a server's error the code that the client's era has for it; all
+// else of the error stays.
+func (x *exchange) translated(err error) error {
+	e, ok := errors.AsType[*jsonrpc.Error](err)
+	if !ok || !x.modern || jsonrpc.ParseError(e.Raw).Code != codeNoResource {
+		return err
+	}
+	obj, perr := jsonrpc.ParseObject(e.Raw)
+	if perr != nil {
+		return err
+	}
+	return &jsonrpc.Error{Raw: obj.Append(nil, jsonrpc.Edit{Name: "code", Value: jsonrpc.AppendInt(nil, jsonrpc.CodeInvalidParams)})}
 }
 
 // follow serves resources/subscribe and resources/unsubscribe of the legacy era.

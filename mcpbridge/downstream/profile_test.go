@@ -90,11 +90,11 @@ func (r *rig) tool(name, args string) string {
 func TestProfiles(t *testing.T) {
 	url, _ := shelf(t, `{"files":{"servers":["f*"]},"reading":{"tools":["*read*","web__*","!fs__odd"]},"notdelete":{"tools":["!*delete*"]},"none":{"servers":["nothing"]}}`, owner, approval.Callers{})
 	for profile, want := range map[string]string{
-		"":           "[fs__delete_files fs__odd fs__read_file fs__write_file web__fetchPage]",
-		"/all":       "[fs__delete_files fs__odd fs__read_file fs__write_file web__fetchPage]",
-		"/files":     "[fs__delete_files fs__odd fs__read_file fs__write_file]",
+		"":           "[fs__read_file fs__write_file fs__delete_files fs__odd web__fetchPage]",
+		"/all":       "[fs__read_file fs__write_file fs__delete_files fs__odd web__fetchPage]",
+		"/files":     "[fs__read_file fs__write_file fs__delete_files fs__odd]",
 		"/reading":   "[fs__read_file web__fetchPage]",
-		"/notdelete": "[fs__odd fs__read_file fs__write_file web__fetchPage]",
+		"/notdelete": "[fs__read_file fs__write_file fs__odd web__fetchPage]",
 		"/none":      "[]",
 	} {
 		r := at(t, url+profile)
@@ -131,8 +131,8 @@ func TestAnswersAreNotCrossed(t *testing.T) {
 	var clients sync.WaitGroup
 	begin := make(chan struct{})
 	for path, want := range map[string]string{
-		"":         "[fs__delete_files fs__odd fs__read_file fs__write_file web__fetchPage]",
-		"/files":   "[fs__delete_files fs__odd fs__read_file fs__write_file]",
+		"":         "[fs__read_file fs__write_file fs__delete_files fs__odd web__fetchPage]",
+		"/files":   "[fs__read_file fs__write_file fs__delete_files fs__odd]",
 		"/reading": "[fs__read_file web__fetchPage]",
 	} {
 		for range 4 {

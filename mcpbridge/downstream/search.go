@@ -193,7 +193,7 @@ func (s *Server) bySearch(ctx context.Context, x *exchange, name string, args []
 	switch name {
 	case searchTool, describeTool, callRead, callWrite, callDestructive:
 	default:
-		return nil, fail(jsonrpc.CodeInvalidParams, "unknown tool %q", clip(name))
+		return x.unknownTool(name)
 	}
 	var a struct {
 		Query     string          `json:"query"`
@@ -215,6 +215,9 @@ func (s *Server) bySearch(ctx context.Context, x *exchange, name string, args []
 	}
 	e, ok := snap.Lookup(a.Name)
 	if !ok || !x.profile.tool(&e.Def) {
+		if why := x.withheld(snap, a.Name); why != "" {
+			return x.told(why, nil, true)
+		}
 		return x.told(fmt.Sprintf("there is no tool %q; %s finds tools", clip(a.Name), searchTool), nil, true)
 	}
 	with := caller(&e.Def)

@@ -39,6 +39,9 @@ type Config struct {
 	// Boundary brings the registry up to date; it is asked before tools are
 	// listed. Default: the registry's current snapshot.
 	Boundary func(context.Context) *tool.Snapshot
+	// Settle waits for servers that are in their first start, before their instructions
+	// are read. Optional.
+	Settle func(context.Context)
 	// Watch calls its argument when the tools may have changed, until the
 	// returned function is called. Optional.
 	Watch func(func()) (stop func())
@@ -58,8 +61,9 @@ type Config struct {
 	SessionEnded func(session string)
 
 	Name, Version string
-	Instructions  string
-	Log           zerolog.Logger
+	// Instructions come before those of the servers.
+	Instructions string
+	Log          zerolog.Logger
 }
 
 // Server serves MCP. Its methods are safe for concurrent use.
@@ -266,14 +270,14 @@ func (s *Server) dispatch(ctx context.Context, x *exchange) ([]byte, error) {
 	case "tasks/get", "tasks/update", "tasks/cancel":
 		return s.task(ctx, x)
 	case "server/discover":
-		return s.discover(x)
+		return s.discover(ctx, x)
 	case "subscriptions/listen":
 		return s.listen(ctx, x)
 	}
 	if !x.modern {
 		switch x.msg.Method {
 		case "initialize":
-			return s.initialize(x)
+			return s.initialize(ctx, x)
 		case "ping":
 			return []byte("{}"), nil
 		case "logging/setLevel":
@@ -294,7 +298,7 @@ func clip(s string) string {
 	return s
 }
 
-func (s *Server) initialize(x *exchange) ([]byte, error) {
+func (s *Server) initialize(ctx context.Context, x *exchange) ([]byte, error) {
 	want, ok := x.msg.Params.String("protocolVersion")
 	if !ok {
 		return nil, fail(jsonrpc.CodeInvalidParams, "initialize needs a protocolVersion")
@@ -311,28 +315,21 @@ func (s *Server) initialize(x *exchange) ([]byte, error) {
 	x.c.mu.Unlock()
 	out := append([]byte(nil), `{"protocolVersion":"`+version+`","capabilities":{`+capabilities+`,"logging":{}},"serverInfo":`...)
 	out = append(out, s.info...)
-	return append(s.appendInstructions(out), '}'), nil
+	return append(s.appendInstructions(ctx, out, x.profile), '}'), nil
 }
 
 // capabilities are what both eras declare in the same words. They are the same
 // whichever servers are there: one that comes later has not to be announced.
 const capabilities = `"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"completions":{}`
 
-func (s *Server) appendInstructions(dst []byte) []byte {
-	if s.cfg.Instructions == "" {
-		return dst
-	}
-	return jsonrpc.AppendString(append(dst, `,"instructions":`...), s.cfg.Instructions)
-}
-
-func (s *Server) discover(*exchange) ([]byte, error) {
+func (s *Server) discover(ctx context.Context, x *exchange) ([]byte, error) {
 	versions, err := json.Marshal(mcp.ValidProtocolVersions)
 	if err != nil {
 		return nil, err
 	}
 	out := append([]byte(`{"resultType":"complete","supportedVersions":`), versions...)
 	out = append(out, `,"capabilities":{`+capabilities+`,"logging":{},"extensions":{"`+relay.Tasks+`":{}}}`...)
-	out = s.appendInstructions(out)
+	out = s.appendInstructions(ctx, out, x.profile)
 	out = appendCacheHints(out)
 	return append(s.appendServerMeta(out), '}'), nil
 }

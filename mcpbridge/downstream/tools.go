@@ -2,10 +2,13 @@ package downstream
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -33,10 +36,15 @@ func (s *Server) render(p *profile, snap *tool.Snapshot) (*view, error) {
 	list := []byte(`"tools":[`)
 	var seen []*tool.Entry
 	for e := range snap.All() {
-		if !p.tool(&e.Def) {
-			continue
+		if p.tool(&e.Def) {
+			seen = append(seen, e)
 		}
-		seen = append(seen, e)
+	}
+	// Each server's tools come in the order that the server gives them.
+	slices.SortStableFunc(seen, func(a, b *tool.Entry) int {
+		return cmp.Or(strings.Compare(a.Def.Identity.Provider, b.Def.Identity.Provider), cmp.Compare(a.Rank, b.Rank))
+	})
+	for _, e := range seen {
 		if list[len(list)-1] != '[' {
 			list = append(list, ',')
 		}
@@ -106,6 +114,25 @@ func (x *exchange) known(snap *tool.Snapshot, name string) bool {
 	return ok && x.profile.tool(&e.Def)
 }
 
+// withheld says why a tool that the client would see cannot be called, "" when there is
+// no such tool.
+func (x *exchange) withheld(snap *tool.Snapshot, name string) string {
+	if w, ok := snap.Withheld(name); ok && x.profile.tool(&w.Def) {
+		return w.Why
+	}
+	return ""
+}
+
+// unknownTool answers as the official SDKs do: with a result that a model reads in the
+// legacy era, with an error of the protocol in the modern one.
+func (x *exchange) unknownTool(name string) ([]byte, error) {
+	e := fail(jsonrpc.CodeInvalidParams, "unknown tool %q", clip(name))
+	if x.modern {
+		return nil, e
+	}
+	return x.told(e.Message, nil, true)
+}
+
 // callTool serves tools/call.
 func (s *Server) callTool(ctx context.Context, x *exchange) ([]byte, error) {
 	name, ok := x.msg.Params.String("name")
@@ -127,7 +154,10 @@ func (s *Server) callTool(ctx context.Context, x *exchange) ([]byte, error) {
 			return nil, errNoAnswer
 		}
 		if !x.known(snap, name) {
-			return nil, fail(jsonrpc.CodeInvalidParams, "unknown tool %q", clip(name))
+			if why := x.withheld(snap, name); why != "" {
+				return x.told(why, nil, true)
+			}
+			return x.unknownTool(name)
 		}
 	}
 	if err := s.checkParamHeaders(snap, name, x); err != nil {
@@ -167,7 +197,7 @@ func (s *Server) relayCall(ctx context.Context, x *exchange, snap *tool.Snapshot
 		return x.complete(n.Result), nil
 	}
 	if res.ErrorKind == tool.ErrNotFound {
-		return nil, fail(jsonrpc.CodeInvalidParams, "unknown tool %q", clip(name))
+		return x.unknownTool(name)
 	}
 	return renderResult(res, x.modern)
 }

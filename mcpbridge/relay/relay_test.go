@@ -24,8 +24,10 @@ type server struct {
 	subs []string
 }
 
-func (s *server) Name() string           { return s.name }
-func (s *server) Prefix() (string, bool) { return s.prefix, s.bare }
+func (s *server) Name() string                 { return s.name }
+func (s *server) Capabilities() jsonrpc.Object { return jsonrpc.Object{} }
+func (s *server) Instructions() string         { return "" }
+func (s *server) Prefix() (string, bool)       { return s.prefix, s.bare }
 func (s *server) Has(c string) bool {
 	return s.lists[relay.Prompts.Method] != nil && c == "prompts" || c == "resources" && s.lists[relay.Resources.Method] != nil
 }

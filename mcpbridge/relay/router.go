@@ -36,6 +36,11 @@ type Server interface {
 	// Has reports whether the server has declared a capability, or a part of one
 	// as in "resources.subscribe". A server that is away has none.
 	Has(capability string) bool
+	// Capabilities is what the server has declared; zero while it is away.
+	Capabilities() jsonrpc.Object
+	// Instructions is what the server tells the models of its clients, as far as that
+	// is approved; "" when it says nothing. One that is away may be spoken for.
+	Instructions() string
 	// List returns the entries of a list, complete and in the server's order.
 	List(ctx context.Context, k Kind) ([]jsonrpc.Object, error)
 	// Relay sends a client's request with edits to its params.

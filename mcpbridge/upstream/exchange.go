@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -48,6 +49,7 @@ func (p *Provider) exchange(ctx context.Context, client string, o outgoing, type
 			o.header.Set(k, v)
 		}
 	}
+	o.withoutEra(s.peer.Era)
 	s.wantLevel(ctx, o.peer)
 	for round := 0; ; round++ {
 		r, err := s.relay(ctx, o)
@@ -67,7 +69,7 @@ func (p *Provider) exchange(ctx context.Context, client string, o outgoing, type
 		if err != nil {
 			p.lostMain(s, err)
 		}
-		return r, err
+		return r.passedOn(s.peer.Era, o.peer), err
 	}
 }
 
@@ -114,7 +116,7 @@ func (p *Provider) answer(ctx context.Context, o outgoing, r reply) (outgoing, e
 	}
 	edits := make([]jsonrpc.Edit, 0, len(o.edits)+2)
 	for _, e := range o.edits {
-		if e.Name != "inputResponses" && e.Name != "requestState" && e.Name != "_meta" {
+		if !slices.Contains(hopOfRequests, e.Name) && e.Name != "_meta" {
 			edits = append(edits, e)
 		}
 	}
@@ -143,7 +145,7 @@ func (p *Provider) answerOne(ctx context.Context, to relay.Peer, method string, 
 	case got.Err != nil:
 		return nil, jsonrpc.ParseError(got.Err)
 	}
-	return got.Result.Raw(), nil
+	return answered(got.Result), nil
 }
 
 // wantLevel makes a legacy server log what the client wants to see. The level of

@@ -119,6 +119,7 @@ func (s *session) acceptDiscovery(raw []byte, version string) bool {
 		SupportedVersions []string        `json:"supportedVersions"`
 		Capabilities      json.RawMessage `json:"capabilities"`
 		ServerInfo        identity        `json:"serverInfo"`
+		Instructions      string          `json:"instructions"`
 		Meta              struct {
 			ServerInfo identity `json:"io.modelcontextprotocol/serverInfo"`
 		} `json:"_meta"`
@@ -131,6 +132,7 @@ func (s *session) acceptDiscovery(raw []byte, version string) bool {
 		who = d.ServerInfo
 	}
 	s.peer = peerOf(servers.EraModern, version, who, d.Capabilities)
+	s.peer.Instructions = d.Instructions
 	s.tasks = relay.HasTasks(s.peer.caps)
 	return true
 }
@@ -185,6 +187,7 @@ func (s *session) initialize(ctx context.Context, info []byte) error {
 		ProtocolVersion string          `json:"protocolVersion"`
 		Capabilities    json.RawMessage `json:"capabilities"`
 		ServerInfo      identity        `json:"serverInfo"`
+		Instructions    string          `json:"instructions"`
 	}
 	if err := json.Unmarshal(raw, &res); err != nil {
 		return fmt.Errorf("initialize: the server's answer is malformed: %w", err)
@@ -193,6 +196,7 @@ func (s *session) initialize(ctx context.Context, info []byte) error {
 		return fmt.Errorf("initialize: the server wants protocol version %q, which yaya does not speak here", clip(res.ProtocolVersion, 40))
 	}
 	s.peer = peerOf(servers.EraLegacy, res.ProtocolVersion, res.ServerInfo, res.Capabilities)
+	s.peer.Instructions = res.Instructions
 	s.speak(res.ProtocolVersion, false, nil)
 	if err := s.t.send(ctx, jsonrpc.AppendRequest(nil, nil, noteInitialized, nil)); err != nil {
 		return fmt.Errorf("%s: %w", noteInitialized, err)

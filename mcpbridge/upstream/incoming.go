@@ -58,7 +58,7 @@ func (s *session) note(req *request, method string, params []byte) {
 		case sole != nil && s.t.offer(sole.id, n):
 			return
 		case !many: // it concerns whomever the session belongs to
-			s.p.message(s.of, method, params)
+			s.p.message(s.of, n.passedOn())
 			return
 		}
 	}
@@ -137,7 +137,7 @@ func (s *session) asked(req *request, msg *jsonrpc.Message, answer func([]byte))
 		case r.Err != nil:
 			answer(jsonrpc.AppendError(nil, msg.ID, &jsonrpc.Error{Raw: r.Err}))
 		default:
-			answer(jsonrpc.AppendResult(nil, msg.ID, r.Result.Raw()))
+			answer(jsonrpc.AppendResult(nil, msg.ID, answered(r.Result)))
 		}
 	})
 	if !ok {

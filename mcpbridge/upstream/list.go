@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -41,6 +43,9 @@ func (p *Provider) Discover(ctx context.Context) ([]feature.Tool, []string, erro
 		return nil, nil, errStopped
 	}
 	if !s.peer.has("tools", "") {
+		if err := p.instruct(s); err != nil {
+			return nil, nil, err
+		}
 		if s.peer.has("resources", "") || s.peer.has("prompts", "") {
 			return nil, nil, nil
 		}
@@ -58,54 +63,159 @@ func (p *Provider) Discover(ctx context.Context) ([]feature.Tool, []string, erro
 			warnings = append(warnings, err.Error())
 			continue
 		}
-		if !p.cfg.Server.Allows(t.spec.Name) {
+		if !p.cfg.Server.Allows(t.spec.Name) || len(t.spec.Name) > feature.MaxToolName {
 			continue
 		}
 		found = append(found, t)
-		if defs[t.spec.Name] == nil { // the first of a name counts
+		if defs[t.spec.Name] == nil && len(defs) < maxPinned { // the first of a name counts
 			defs[t.spec.Name] = def
 		}
 	}
-	blocked, err := p.pinned(s, defs)
+	agreed, err := p.pinned(s, defs)
 	if err != nil {
 		return nil, nil, err
 	}
-	if w := quarantine(p.cfg.Server.Name, blocked); w != "" {
+	if w := p.quarantine(agreed); w != "" {
 		warnings = append([]string{w}, warnings...)
 	}
-	var out []feature.Tool
+	var out, withheld []feature.Tool
 	next := map[[32]byte]*remote{}
 	for _, t := range found {
-		if blocked[t.spec.Name] == "" {
-			next[t.hash] = t
-			out = append(out, t)
+		name := t.spec.Name
+		if why := agreed.Blocked[name]; why != "" {
+			withheld = append(withheld, waiting{name: name, why: p.explainWaiting(agreed, name, why)})
+			continue
 		}
+		if raw := agreed.Approved[name]; raw != nil {
+			if t, err = p.tool(raw, s.peer.Era); err != nil {
+				warnings = append(warnings, err.Error())
+				continue
+			}
+		}
+		next[t.hash] = t
+		out = append(out, t)
 	}
 	p.list.mu.Lock()
 	p.list.tool = next
 	p.list.mu.Unlock()
-	return out, warnings, nil
+	p.mu.Lock()
+	p.instructions = agreed.Instructions
+	p.mu.Unlock()
+	return append(out, withheld[:min(len(withheld), maxWithheld)]...), warnings, nil
 }
 
-// pinned asks which tools are not to be offered.
-func (p *Provider) pinned(s *session, defs map[string]json.RawMessage) (map[string]string, error) {
-	if p.cfg.Pin == nil {
-		return nil, nil
+// instruct takes the instructions of a server without tools.
+func (p *Provider) instruct(s *session) error {
+	agreed := Agreed{}
+	if s.peer.Instructions != "" {
+		var err error
+		if agreed, err = p.pinned(s, nil); err != nil {
+			return err
+		}
 	}
-	return p.cfg.Pin(s.peer.Name, s.peer.Version, defs)
+	p.mu.Lock()
+	p.instructions = agreed.Instructions
+	p.mu.Unlock()
+	return nil
 }
 
-// quarantine says which tools wait, and what to do about it.
-func quarantine(server string, blocked map[string]string) string {
-	if len(blocked) == 0 {
+// Bounds of what is held against a listing.
+const (
+	maxPinned   = 4 * feature.MaxTools
+	maxWithheld = feature.MaxTools
+)
+
+// Offer is what a server says of itself and its tools, for whoever has to agree.
+type Offer struct {
+	Identity     string // its name for itself
+	Version      string // of the protocol
+	Instructions string // as they would be shown
+	Tools        map[string]json.RawMessage
+}
+
+// Agreed is what of an offer holds: see [Config.Pin].
+type Agreed struct {
+	Whole           string                     // why nothing of the server is to be used
+	Blocked         map[string]string          // why a tool is not to be offered
+	Approved        map[string]json.RawMessage // what is to be offered in place of a tool's definition
+	Instructions    string                     // that clients may read
+	NewInstructions bool                       // others wait
+}
+
+// pinned asks what of an offer is to be used.
+func (p *Provider) pinned(s *session, defs map[string]json.RawMessage) (Agreed, error) {
+	said := instructions(s.peer.Instructions)
+	if p.cfg.Pin == nil {
+		return Agreed{Instructions: said}, nil
+	}
+	return p.cfg.Pin(Offer{s.peer.Name, s.peer.Version, said, defs})
+}
+
+// maxInstructions bounds what is shown of a server's instructions.
+const maxInstructions = 4 << 10
+
+// instructions makes what a server says to its clients' models safe to show (UP-01,
+// UP-02).
+func instructions(raw string) string {
+	if len(raw) > 16*maxInstructions {
+		raw = clip(raw, 16*maxInstructions)
+	}
+	return strings.TrimSpace(feature.Clean(raw, maxInstructions))
+}
+
+// Instructions implements [relay.Server].
+func (p *Provider) Instructions() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.instructions
+}
+
+// waiting is a tool that cannot be called before somebody has agreed to it.
+type waiting struct{ name, why string }
+
+// Spec implements [feature.Tool].
+func (t waiting) Spec() feature.Spec {
+	return feature.Spec{Name: t.name, Kind: tool.KindNetwork, Withheld: t.why}
+}
+
+// Invoke implements [feature.Tool]; nothing calls it.
+func (t waiting) Invoke(context.Context, tool.Call) (tool.Result, error) {
+	return tool.Fail(tool.ErrUnavailable, "%s", t.why), nil
+}
+
+// explainWaiting is what the caller of a tool that waits gets to read.
+func (p *Provider) explainWaiting(agreed Agreed, name, why string) string {
+	server := p.cfg.Server.Name
+	what := shellWord(server)
+	if agreed.Whole == "" {
+		what += " " + shellWord(name)
+	}
+	return fmt.Sprintf("tool %q of server %q waits for approval: %s; look at it and approve it on the machine that runs yaya with: yaya mcp approve %s, or from elsewhere on yaya's page, under Quarantine",
+		feature.Clean(name, 64), server, feature.Clean(why, 300), what)
+}
+
+// shellWord returns a name as one word of a shell's command line.
+func shellWord(s string) string {
+	s = feature.Clean(s, 64)
+	if strings.ContainsFunc(s, func(r rune) bool {
+		return r != '-' && r != '_' && r != '.' && r != '/' && (r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r))
+	}) {
+		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	}
+	return s
+}
+
+// quarantine says which tools cannot be used, and what to do about it.
+func (p *Provider) quarantine(agreed Agreed) string {
+	if len(agreed.Blocked) == 0 {
 		return ""
 	}
-	names := slices.Sorted(maps.Keys(blocked))
+	names := slices.Sorted(maps.Keys(agreed.Blocked))
 	what := fmt.Sprintf("tool %s waits", feature.Clean(names[0], 64))
 	if len(names) > 1 {
 		what = fmt.Sprintf("%d tools wait", len(names))
 	}
-	return fmt.Sprintf("%s for approval (%s): yaya mcp approve %s", what, feature.Clean(blocked[names[0]], 200), server)
+	return fmt.Sprintf("%s for approval (%s): yaya mcp approve %s", what, feature.Clean(agreed.Blocked[names[0]], 200), shellWord(p.cfg.Server.Name))
 }
 
 // pages asks for a whole list, page by page.

@@ -254,16 +254,13 @@ func (p *Provider) updated(params []byte) {
 		return
 	}
 	if p.cfg.Router != nil {
-		if meta := obj.Get("_meta"); meta != nil {
-			params = obj.Append(nil, jsonrpc.Edit{Name: "_meta", Value: withoutHop(meta)})
-		}
-		p.cfg.Router.Updated(p.cfg.Server.Name, uri, params)
+		p.cfg.Router.Updated(p.cfg.Server.Name, uri, note{noteUpdated, params}.passedOn().params)
 	}
 }
 
-func (p *Provider) message(to tenant, method string, params []byte) {
+func (p *Provider) message(to tenant, n note) {
 	if p.cfg.Router != nil {
-		p.cfg.Router.Message(to.principal, to.client, method, params)
+		p.cfg.Router.Message(to.principal, to.client, n.method, n.params)
 	}
 }
 
@@ -289,9 +286,10 @@ func (p *Provider) Notify(client, method string, params []byte) {
 	if s == nil || s.of.client != client || s.peer.Era == servers.EraModern {
 		return
 	}
+	n := note{method, params}.passedOn()
 	work.Go(func() {
 		ctx, cancel := context.WithTimeout(s.life, listTimeout)
 		defer cancel()
-		_ = s.t.send(ctx, jsonrpc.AppendRequest(nil, nil, method, params)) // its loss shows with the next call
+		_ = s.t.send(ctx, jsonrpc.AppendRequest(nil, nil, n.method, n.params)) // its loss shows with the next call
 	})
 }

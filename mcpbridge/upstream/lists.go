@@ -55,6 +55,15 @@ func (p *Provider) Has(capability string) bool {
 	return s.peer.has(whole, part)
 }
 
+// Capabilities implements [relay.Server].
+func (p *Provider) Capabilities() jsonrpc.Object {
+	s := p.mainSession()
+	if s == nil {
+		return jsonrpc.Object{}
+	}
+	return s.peer.caps
+}
+
 // List implements [relay.Server]. A list is kept until the server says that it
 // has changed, or for a moment if it would not say.
 func (p *Provider) List(ctx context.Context, k relay.Kind) ([]jsonrpc.Object, error) {

@@ -3,7 +3,6 @@ package upstream
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -30,9 +29,11 @@ type Config struct {
 	// Authorize adds to requests what the server wants for authorization.
 	// Optional.
 	Authorize func(next http.RoundTripper) http.RoundTripper
-	// Pin says which of the tools that the server lists are not to be offered, and
-	// why. Optional.
-	Pin func(identity, version string, tools map[string]json.RawMessage) (blocked map[string]string, err error)
+	// Pin says what of the server's offer is to be used. Without it everything is.
+	Pin func(Offer) (Agreed, error)
+	// Instructions are those that the server had the last time, as far as they were
+	// approved: what is said for it until it is there.
+	Instructions string
 	// Repinned reports whether Pin would say something else by now. Optional.
 	Repinned func() bool
 	// Cut is told of a result that was too large. Optional.
@@ -75,10 +76,12 @@ type Provider struct {
 	lists    map[string]*listing
 	subs     map[string]struct{} // resources whose updates clients want
 	next     int                 // round robin of the pool
-	closed   bool
-	era      servers.Era     // what the server turned out to speak; "" when unknown
-	useSSE   bool            // the fall-back was needed
-	life     context.Context // of the current start
+	// instructions are those that clients may read.
+	instructions string
+	closed       bool
+	era          servers.Era     // what the server turned out to speak; "" when unknown
+	useSSE       bool            // the fall-back was needed
+	life         context.Context // of the current start
 
 	lastStderr func() string // of the last child
 
@@ -88,7 +91,7 @@ type Provider struct {
 
 // New returns the provider of a server, which is not started.
 func New(cfg Config) *Provider {
-	p := &Provider{cfg: cfg, remote: cfg.HTTP, idle: cmp.Or(cfg.Server.IdleTimeout, 5*time.Minute)}
+	p := &Provider{cfg: cfg, remote: cfg.HTTP, instructions: cfg.Instructions, idle: cmp.Or(cfg.Server.IdleTimeout, 5*time.Minute)}
 	if cfg.Authorize != nil {
 		p.remote = &authorized{cfg.Authorize(answering{cfg.HTTP}), cfg.HTTP}
 	}

@@ -72,6 +72,7 @@ func (r *request) took(n note) {
 	if r.limit != nil {
 		r.limit.extend()
 	}
+	n = n.passedOn()
 	switch {
 	case n.method != noteProgress && r.peer != nil:
 		r.s.tell(r.peer, n)
@@ -131,6 +132,8 @@ type peer struct {
 	Version    string      `json:"protocol_version"`
 	Name       string      `json:"name"`
 	ServerVers string      `json:"version"`
+
+	Instructions string `json:"-"` // as it said them
 
 	caps jsonrpc.Object // as declared
 }

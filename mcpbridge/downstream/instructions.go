@@ -1,0 +1,72 @@
+package downstream
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/yaya-ai/yaya/internal/jsonrpc"
+)
+
+// Bounds of instructions.
+const (
+	maxInstructions     = 32 << 10 // bytes of all servers together
+	instructionsPatient = 2 * time.Second
+)
+
+// instructions are yaya's own and those of the servers that the profile shows, each
+// under its server's name. What a server says is approved as its tools are, and says
+// nothing beyond its heading: its own headings are pushed below it.
+func (s *Server) instructions(p *profile) string {
+	var b strings.Builder
+	b.WriteString(s.cfg.Instructions)
+	room, left := maxInstructions, 0
+	for _, srv := range s.cfg.Router.Servers() {
+		text := srv.Instructions()
+		if text == "" || !p.server(srv.Name()) {
+			continue
+		}
+		part := fmt.Sprintf("# MCP server %s\n\n%s", srv.Name(), lowered(text))
+		if room -= len(part); room < 0 {
+			room = 0
+			left++
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteString("\n\n")
+		}
+		b.WriteString(part)
+	}
+	if left > 0 {
+		fmt.Fprintf(&b, "\n\n(The instructions of %d more servers are left out: all together may have %d KiB.)", left, maxInstructions>>10)
+	}
+	return b.String()
+}
+
+// lowered puts headings of the first level one level down, so that no server can speak
+// in the name of another.
+func lowered(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		if t := strings.TrimLeft(l, " \t"); strings.HasPrefix(t, "# ") || strings.HasPrefix(t, "#\t") {
+			lines[i] = "#" + t
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// appendInstructions appends the member of a handshake. A legacy client reads it once,
+// so servers that are starting are waited for, for a moment.
+func (s *Server) appendInstructions(ctx context.Context, dst []byte, p *profile) []byte {
+	if s.cfg.Settle != nil {
+		ctx, cancel := context.WithTimeout(ctx, instructionsPatient)
+		s.cfg.Settle(ctx)
+		cancel()
+	}
+	text := s.instructions(p)
+	if text == "" {
+		return dst
+	}
+	return jsonrpc.AppendString(append(dst, `,"instructions":`...), text)
+}

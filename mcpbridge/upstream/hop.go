@@ -1,0 +1,111 @@
+package upstream
+
+import (
+	"bytes"
+
+	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/mcpbridge/relay"
+	"github.com/yaya-ai/yaya/mcpbridge/servers"
+)
+
+// What belongs to one hop of a message, and never to the next: members that only the
+// modern era has, and the protocol's own keys of _meta.
+var (
+	hopOfResults  = []string{"resultType", "ttlMs", "cacheScope"}
+	hopOfRequests = []string{"inputResponses", "requestState"}
+)
+
+const metaOfHop = "io.modelcontextprotocol/"
+
+// passedOn returns a result as the client may see it. A result that came in the
+// client's own era keeps what the era has; keys of _meta are the server's hop in both.
+func (r reply) passedOn(era servers.Era, to relay.Peer) reply {
+	if r.err != nil || to == nil || !r.result.IsObject() {
+		return r
+	}
+	var edits []jsonrpc.Edit
+	if to.Modern() != (era == servers.EraModern) {
+		for _, name := range hopOfResults {
+			if r.result.Get(name) != nil {
+				edits = append(edits, jsonrpc.Edit{Name: name})
+			}
+		}
+	}
+	if meta, changed := foreignMeta(r.result); changed {
+		edits = append(edits, meta)
+	}
+	if edits == nil {
+		return r
+	}
+	obj, err := jsonrpc.ParseObject(r.result.Append(nil, edits...))
+	if err != nil { // it was scanned, and the edits only remove
+		return r
+	}
+	r.buf.Release()
+	r.result, r.buf = obj, nil
+	return r
+}
+
+// foreignMeta returns the edit that takes the hop's keys out of _meta; false
+// when it has none.
+func foreignMeta(o jsonrpc.Object) (jsonrpc.Edit, bool) {
+	meta := o.Get("_meta")
+	if meta == nil || !bytes.Contains(meta, []byte(metaOfHop)) {
+		return jsonrpc.Edit{}, false
+	}
+	obj, err := jsonrpc.ParseObject(meta)
+	if err != nil {
+		return jsonrpc.Edit{}, false
+	}
+	out := []byte{'{'}
+	for i := range obj.Len() {
+		name, value := obj.At(i)
+		if isReserved(name) {
+			continue
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(jsonrpc.AppendString(out, name), ':'), value...)
+	}
+	if len(out) == 1 {
+		return jsonrpc.Edit{Name: "_meta"}, obj.Len() > 0
+	}
+	return jsonrpc.Edit{Name: "_meta", Value: append(out, '}')}, true
+}
+
+// answered returns what a client has answered to a server's question.
+func answered(o jsonrpc.Object) []byte {
+	if meta, changed := foreignMeta(o); changed {
+		return o.Append(nil, meta)
+	}
+	return o.Raw()
+}
+
+// passedOn returns a notification without what was its hop's own.
+func (n note) passedOn() note {
+	if !bytes.Contains(n.params, []byte(metaOfHop)) {
+		return n
+	}
+	obj, err := jsonrpc.ParseObject(n.params)
+	if err != nil {
+		return n
+	}
+	if meta, changed := foreignMeta(obj); changed {
+		n.params = obj.Append(nil, meta)
+	}
+	return n
+}
+
+// withoutEra takes out of a client's request what means something in its era only,
+// when the server is met in the other one.
+func (o *outgoing) withoutEra(era servers.Era) {
+	if o.peer == nil || o.peer.Modern() == (era == servers.EraModern) {
+		return
+	}
+	for _, name := range hopOfRequests {
+		if o.params.Get(name) != nil {
+			o.edits = append(o.edits, jsonrpc.Edit{Name: name})
+		}
+	}
+}
