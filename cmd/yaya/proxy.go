@@ -76,6 +76,8 @@ func (p *proxy) read(in io.Reader) error {
 			err = msg.Parse(line)
 		}
 		switch {
+		case errors.Is(err, jsonrpc.ErrBatch): // the daemon knows whether its client may
+			p.work.Go(func() { p.forwardBatch(line) })
 		case err != nil:
 			code := jsonrpc.CodeParse
 			if line != nil && !errors.Is(err, jsonrpc.ErrSyntax) {
@@ -117,6 +119,19 @@ func (p *proxy) forward(msg *jsonrpc.Message, line []byte) {
 	}
 	if err != nil && p.ctx.Err() == nil && msg.IsRequest() {
 		p.fail(msg.ID, jsonrpc.CodeInternal, fmt.Sprintf("yaya's daemon cannot be reached: %v; start it with 'yaya serve'", err))
+	}
+}
+
+// forwardBatch sends an array of messages and writes what comes back.
+func (p *proxy) forwardBatch(line []byte) {
+	err := p.post(p.ctx, line, nil, p.write)
+	if errors.Is(err, errNoSession) {
+		if err = p.rejoin(); err == nil {
+			err = p.post(p.ctx, line, nil, p.write)
+		}
+	}
+	if err != nil && p.ctx.Err() == nil {
+		p.fail(nil, jsonrpc.CodeInternal, fmt.Sprintf("yaya's daemon cannot be reached: %v; start it with 'yaya serve'", err))
 	}
 }
 

@@ -21,8 +21,8 @@ const (
 // 2.0 message.
 var ErrInvalid = errors.New("invalid JSON-RPC message")
 
-// ErrBatch says that the message is an array. MCP has had no batches since
-// 2025-06-18 (DN-13).
+// ErrBatch says that the message is an array. MCP has batches in 2025-03-26 only
+// (DN-13); [Batch] takes them apart.
 var ErrBatch = fmt.Errorf("%w: batches are not supported", ErrInvalid)
 
 // Error is a JSON-RPC error object. Raw, when set, is the object as its sender

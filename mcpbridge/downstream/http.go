@@ -116,7 +116,11 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, who tool.Caller) {
 			recycle(in)
 		}
 	}()
-	if err = in.msg.Parse(in.body); err != nil {
+	if err = in.msg.Parse(in.body); errors.Is(err, jsonrpc.ErrBatch) {
+		s.postBatch(w, r, who, in.body)
+		return
+	}
+	if err != nil {
 		code := jsonrpc.CodeInvalidRequest
 		if errors.Is(err, jsonrpc.ErrSyntax) {
 			code = jsonrpc.CodeParse

@@ -74,6 +74,10 @@ func (s *Server) take(ctx context.Context, c *client, lw *lines, work *sync.Wait
 	if err == nil {
 		err = msg.Parse(data)
 	}
+	if errors.Is(err, jsonrpc.ErrBatch) {
+		s.takeBatch(ctx, c, lw, work, slots, data)
+		return
+	}
 	if err != nil {
 		code := jsonrpc.CodeInvalidRequest
 		if errors.Is(err, jsonrpc.ErrSyntax) || errors.Is(err, errLineTooLong) {

@@ -231,6 +231,9 @@ func call(m message, n int, has func(string) bool) {
 		for range 50 {
 			say("DEBUG something happened")
 		}
+	case has("other-era"): // members that mean something in the modern era only
+		say(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1,"_meta":{"io.modelcontextprotocol/subscriptionId":1,"v/x":1}}}`, cmp.Or(string(p.Meta.ProgressToken), "0"))
+		result(m.ID, fmt.Sprintf(`{"content":[],"resultType":"input_required","requestState":"s","ttlMs":1,"cacheScope":"public","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"inner"},"v/x":1},"params":%s}`, m.Params))
 	case has("not-an-object"):
 		result(m.ID, `"text"`)
 	case has("duplicate-members"):

@@ -57,10 +57,11 @@ func foreignMeta(o jsonrpc.Object) (jsonrpc.Edit, bool) {
 	if err != nil {
 		return jsonrpc.Edit{}, false
 	}
-	out := []byte{'{'}
+	out, skipped := []byte{'{'}, false
 	for i := range obj.Len() {
 		name, value := obj.At(i)
 		if isReserved(name) {
+			skipped = true
 			continue
 		}
 		if len(out) > 1 {
@@ -69,9 +70,9 @@ func foreignMeta(o jsonrpc.Object) (jsonrpc.Edit, bool) {
 		out = append(append(jsonrpc.AppendString(out, name), ':'), value...)
 	}
 	if len(out) == 1 {
-		return jsonrpc.Edit{Name: "_meta"}, obj.Len() > 0
+		return jsonrpc.Edit{Name: "_meta"}, skipped
 	}
-	return jsonrpc.Edit{Name: "_meta", Value: append(out, '}')}, true
+	return jsonrpc.Edit{Name: "_meta", Value: append(out, '}')}, skipped
 }
 
 // answered returns what a client has answered to a server's question.

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/mark3labs/mcp-go/mcp"
+
 	"github.com/yaya-ai/yaya/internal/bufpool"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 )
@@ -56,6 +58,7 @@ type mux struct {
 	waiting map[int64]*pending
 	dead    error
 
+	batches atomic.Bool // the server may send batches
 	garbage int
 	dropped *atomic.Uint64
 
@@ -125,7 +128,9 @@ func (m *mux) failed() error {
 // error ends the connection.
 func (m *mux) dispatch(data []byte, buf *bufpool.Buffer) error {
 	var msg jsonrpc.Message
-	if err := msg.Parse(data); err != nil {
+	if err := msg.Parse(data); errors.Is(err, jsonrpc.ErrBatch) && m.batches.Load() {
+		return m.dispatchBatch(data)
+	} else if err != nil {
 		return m.unreadable(data, err)
 	}
 	switch {
@@ -135,6 +140,30 @@ func (m *mux) dispatch(data []byte, buf *bufpool.Buffer) error {
 		m.in.asked(nil, &msg, m.answer)
 	default:
 		m.note(&msg)
+	}
+	return nil
+}
+
+// begin implements [versionHolder]: servers of 2025-03-26 may send batches.
+func (m *mux) begin(version string, _ bool) {
+	m.batches.Store(version == mcp.ProtocolVersion20250326)
+}
+
+// dispatchBatch takes the messages of a batch. A batch in a batch is no message.
+func (m *mux) dispatchBatch(data []byte) error {
+	parts, err := jsonrpc.Batch(data)
+	if err != nil {
+		return m.unreadable(data, err)
+	}
+	for _, part := range parts {
+		if part[0] == '[' {
+			err = m.unreadable(part, jsonrpc.ErrBatch)
+		} else {
+			err = m.dispatch(part, nil)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -1,0 +1,183 @@
+package downstream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/kernel/tool"
+)
+
+// A batch is an array of messages that are handled at once, and answered by an array
+// (2025-03-26, Basic Protocol). The revisions before and after it have none.
+
+// batches reports whether a client's protocol version has batches.
+func (c *client) batches() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.version == mcp.ProtocolVersion20250326
+}
+
+var errNoBatches = errors.New("batches exist in protocol version " + mcp.ProtocolVersion20250326 + " only: send the messages one by one")
+
+// batch is an array that is being answered.
+type batch struct {
+	mu      sync.Mutex
+	answers [][]byte
+	work    sync.WaitGroup
+}
+
+func (b *batch) add(answer []byte) {
+	if answer == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.answers = append(b.answers, answer)
+}
+
+// openBatch takes a batch apart. Notifications and responses are taken at once; requests
+// are returned, and what is no message is answered.
+func (s *Server) openBatch(c *client, data []byte) (b *batch, requests []*jsonrpc.Message, err error) {
+	parts, err := jsonrpc.Batch(data)
+	if err != nil {
+		return nil, nil, err
+	}
+	b = new(batch)
+	for _, part := range parts {
+		msg := new(jsonrpc.Message)
+		switch err := msg.Parse(part); {
+		case err != nil:
+			b.add(jsonrpc.AppendError(nil, msg.ID, fail(jsonrpc.CodeInvalidRequest, "%v", err)))
+		case !msg.IsRequest():
+			s.oneWay(c, msg)
+		case msg.Method == "initialize":
+			b.add(jsonrpc.AppendError(nil, msg.ID, fail(jsonrpc.CodeInvalidRequest, "initialize cannot be part of a batch")))
+		default:
+			requests = append(requests, msg)
+		}
+	}
+	return b, requests, nil
+}
+
+// run handles one request of a batch on a goroutine of its own.
+func (s *Server) run(ctx context.Context, b *batch, x *exchange) {
+	b.work.Go(func() {
+		rctx, done, ok := x.c.begin(ctx, string(x.msg.ID))
+		if !ok {
+			b.add(jsonrpc.AppendError(nil, x.msg.ID, fail(jsonrpc.CodeInvalidRequest, "a request with this id is running")))
+			return
+		}
+		defer done(nil)
+		x.ctx = rctx
+		b.add(s.answer(rctx, nil, x))
+	})
+}
+
+// array returns the answers as one message, nil when there are none.
+func (b *batch) array() []byte {
+	if len(b.answers) == 0 {
+		return nil
+	}
+	return append(append([]byte{'['}, bytes.Join(b.answers, []byte{','})...), ']')
+}
+
+// postBatch serves a POST whose body is an array. The memory of the body is its own.
+func (s *Server) postBatch(w http.ResponseWriter, r *http.Request, who tool.Caller, body []byte) {
+	refused := func(status int, format string, args ...any) {
+		refuse(w, status, nil, jsonrpc.CodeInvalidRequest, format, args...)
+	}
+	p, ok := s.shown(w, r, new(jsonrpc.Message), who)
+	if !ok {
+		return
+	}
+	token := r.Header.Get(mcp.HeaderSessionID)
+	c := s.find(who.Principal, token)
+	switch {
+	case mcp.IsModernProtocol(r.Header.Get(mcp.HeaderProtocolVersion)), token == "":
+		refused(http.StatusBadRequest, "%v", errNoBatches)
+		return
+	case c == nil || c.profile.name != p.name:
+		refused(http.StatusNotFound, "there is no such session")
+		return
+	case !c.batches():
+		refused(http.StatusBadRequest, "%v", errNoBatches)
+		return
+	}
+	c.enter()
+	defer c.leave()
+	b, requests, err := s.openBatch(c, body)
+	switch {
+	case errors.Is(err, jsonrpc.ErrSyntax):
+		refuse(w, http.StatusBadRequest, nil, jsonrpc.CodeParse, "%v", err)
+		return
+	case err != nil:
+		refused(http.StatusBadRequest, "%v", err)
+		return
+	}
+	rs := &responseStream{w: w}
+	for _, msg := range requests {
+		s.run(r.Context(), b, &exchange{c: c, profile: p, caller: who, msg: msg, notify: rs.send, caps: c.capabilities()})
+	}
+	b.work.Wait()
+	switch out := b.array(); {
+	case out == nil:
+		w.WriteHeader(http.StatusAccepted)
+	case rs.started():
+		_ = rs.send(out) // a client that went away gets nothing
+	default:
+		write(w, http.StatusOK, out)
+	}
+}
+
+// takeBatch handles a line that is an array. It occupies one of the connection's
+// places, whatever it holds.
+func (s *Server) takeBatch(ctx context.Context, c *client, lw *lines, work *sync.WaitGroup, slots chan struct{}, data []byte) {
+	refused := func(code int, err error) {
+		_ = lw.write(jsonrpc.AppendError(nil, nil, fail(code, "%v", err))) // a broken pipe ends the whole connection
+	}
+	if !c.batches() {
+		refused(jsonrpc.CodeInvalidRequest, errNoBatches)
+		return
+	}
+	b, requests, err := s.openBatch(c, data)
+	switch {
+	case errors.Is(err, jsonrpc.ErrSyntax):
+		refused(jsonrpc.CodeParse, err)
+		return
+	case err != nil:
+		refused(jsonrpc.CodeInvalidRequest, err)
+		return
+	}
+	// The requests of one batch may be as many as those of a connection.
+	room := 0
+	for room < len(requests) {
+		select {
+		case slots <- struct{}{}:
+			room++
+			continue
+		default:
+		}
+		break
+	}
+	for _, msg := range requests[room:] {
+		b.add(jsonrpc.AppendError(nil, msg.ID, fail(jsonrpc.CodeInternal, "more than %d requests are running", maxConcurrent)))
+	}
+	for _, msg := range requests[:room] {
+		s.run(ctx, b, &exchange{c: c, profile: c.profile, caller: tool.LocalOwner, msg: msg, notify: lw.write, caps: c.capabilities()})
+	}
+	work.Go(func() {
+		b.work.Wait()
+		for range room {
+			<-slots
+		}
+		if out := b.array(); out != nil {
+			_ = lw.write(out)
+		}
+	})
+}
