@@ -292,6 +292,9 @@ func (s *Server) oneWay(c *client, msg *jsonrpc.Message) {
 	}
 	switch msg.Method {
 	case noteCancelled:
+	case noteProgress:
+		c.progressed(msg.Params)
+		return
 	case noteRootsChanged:
 		params := bytes.Clone(msg.Params.Raw())
 		for _, server := range s.cfg.Router.Servers() {

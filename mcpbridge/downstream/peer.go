@@ -102,6 +102,12 @@ func (x *exchange) Ask(ctx context.Context, method string, params []byte) (relay
 // maxAsked bounds the questions that wait for one client.
 const maxAsked = 64
 
+// pendingAsk is a question that waits for a legacy client's response.
+type pendingAsk struct {
+	done     chan relay.Reply
+	progress func(params []byte) // nil when nobody wants to know
+}
+
 // ask sends a request to a legacy client by send, and waits for its response.
 func (c *client) ask(ctx context.Context, send func([]byte) error, method string, params []byte) (relay.Reply, error) {
 	done := make(chan relay.Reply, 1)
@@ -112,7 +118,7 @@ func (c *client) ask(ctx context.Context, send func([]byte) error, method string
 	}
 	c.askSeq++
 	id := c.askSeq
-	c.asks[id] = done
+	c.asks[id] = pendingAsk{done, relay.ProgressOf(ctx)}
 	c.mu.Unlock()
 	defer func() {
 		c.mu.Lock()
@@ -120,6 +126,17 @@ func (c *client) ask(ctx context.Context, send func([]byte) error, method string
 		c.mu.Unlock()
 	}()
 	rawID := strconv.AppendInt(nil, id, 10)
+	if relay.ProgressOf(ctx) != nil { // the token is the question's id
+		obj, err := jsonrpc.ParseObject(params)
+		if err != nil {
+			return relay.Reply{}, err
+		}
+		meta, err := jsonrpc.ParseObject([]byte(cmp.Or(string(obj.Get("_meta")), "{}")))
+		if err != nil {
+			return relay.Reply{}, err
+		}
+		params = obj.Append(nil, jsonrpc.Edit{Name: "_meta", Value: meta.Append(nil, jsonrpc.Edit{Name: "progressToken", Value: rawID})})
+	}
 	if err := send(jsonrpc.AppendRequest(nil, rawID, method, params)); err != nil {
 		return relay.Reply{}, fmt.Errorf("the client cannot be reached: %w", err)
 	}
@@ -141,7 +158,7 @@ func (c *client) answered(msg *jsonrpc.Message) bool {
 		return false
 	}
 	c.mu.Lock()
-	done := c.asks[id]
+	done := c.asks[id].done
 	delete(c.asks, id)
 	c.mu.Unlock()
 	if done == nil {
@@ -153,6 +170,20 @@ func (c *client) answered(msg *jsonrpc.Message) bool {
 	}
 	done <- relay.Reply{Result: msg.Result, Err: msg.Err}
 	return true
+}
+
+// progressed takes a client's progress on what it was asked.
+func (c *client) progressed(params jsonrpc.Object) {
+	id, err := strconv.ParseInt(string(params.Get("progressToken")), 10, 64)
+	if err != nil {
+		return
+	}
+	c.mu.Lock()
+	report := c.asks[id].progress
+	c.mu.Unlock()
+	if report != nil {
+		report(bytes.Clone(params.Raw()))
+	}
 }
 
 func (c *client) logLevel() string {

@@ -1,10 +1,13 @@
 package downstream_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -323,5 +326,55 @@ func TestLostBeforeTheStream(t *testing.T) {
 	case <-ended:
 	case <-time.After(eventually.Limit):
 		t.Fatal("the call goes on")
+	}
+}
+
+// FID-8: a legacy client's progress on a question goes to whoever asked, and to nobody
+// when nobody is asking any more.
+func TestProgressOnAQuestion(t *testing.T) {
+	reports := make(chan string, 8)
+	r := newRig(t, relay("srv__ask", func(ctx context.Context, c tool.Call) (tool.Result, error) {
+		ctx = peer.WithProgress(ctx, func(params []byte) { reports <- string(params) })
+		if _, err := c.Native.Peer.(peer.Peer).Ask(ctx, peer.Elicitation, []byte(`{"message":"m","_meta":{"v/x":1}}`)); err != nil {
+			return tool.Result{}, err
+		}
+		return ok(`{"content":[]}`)
+	}))
+	in, send := io.Pipe()
+	out, wrote := io.Pipe()
+	done := make(chan error, 1)
+	go func() { done <- r.srv.ServeStdio(t.Context(), in, wrote, "") }()
+	lines := bufio.NewScanner(out)
+	next := func() string {
+		t.Helper()
+		if !lines.Scan() {
+			t.Fatal(lines.Err())
+		}
+		return lines.Text()
+	}
+	fmt.Fprintln(send, strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{"elicitation":{}}`, 1))
+	next()
+	fmt.Fprintln(send, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"srv__ask"}}`)
+	if got, want := next(), `{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":"m","_meta":{"v/x":1,"progressToken":1}}}`; got != want {
+		t.Fatalf("got %s, want %s", got, want)
+	}
+	fmt.Fprintln(send, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":99,"progress":1}}`)
+	fmt.Fprintln(send, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":2,"big":12345678901234567890}}`)
+	fmt.Fprintln(send, `{"jsonrpc":"2.0","id":1,"result":{"action":"accept"}}`)
+	if got, want := next(), `{"jsonrpc":"2.0","id":1,"result":{"content":[]}}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	fmt.Fprintln(send, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":3}}`)
+	send.Close()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	close(reports)
+	var got []string
+	for p := range reports {
+		got = append(got, p)
+	}
+	if want := []string{`{"progressToken":1,"progress":2,"big":12345678901234567890}`}; !slices.Equal(got, want) {
+		t.Errorf("reported %v, want %v", got, want)
 	}
 }

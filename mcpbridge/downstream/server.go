@@ -153,8 +153,8 @@ type client struct {
 
 	// Legacy only.
 	caps       jsonrpc.Object
-	level      string                     // of log messages; "" when it did not say
-	asks       map[int64]chan relay.Reply // what it was asked
+	level      string               // of log messages; "" when it did not say
+	asks       map[int64]pendingAsk // what it was asked
 	askSeq     int64
 	subscribed int // resources
 	records    []*record
@@ -163,7 +163,7 @@ type client struct {
 }
 
 func newClient(owner, session string, p *profile) *client {
-	return &client{owner: owner, session: session, profile: p, last: time.Now(), inflight: map[string]context.CancelCauseFunc{}, asks: map[int64]chan relay.Reply{}}
+	return &client{owner: owner, session: session, profile: p, last: time.Now(), inflight: map[string]context.CancelCauseFunc{}, asks: map[int64]pendingAsk{}}
 }
 
 // modernClient returns the client of a stateless request. Its kernel session

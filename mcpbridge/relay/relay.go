@@ -44,11 +44,27 @@ type Peer interface {
 	// means that it did not say.
 	LogLevel() string
 	// Ask puts a server's question to the client and waits for the answer. A
-	// client that did not declare the capability is not asked.
+	// client that did not declare the capability is not asked. A legacy client that
+	// reports progress meanwhile reports it to the function of [WithProgress].
 	Ask(ctx context.Context, method string, params []byte) (Reply, error)
 	// Notify sends a notification on the request's own stream. Failures show in
 	// the request's context.
 	Notify(method string, params []byte)
+}
+
+type progressKey struct{}
+
+// WithProgress returns a context for [Peer.Ask] with which progress that the client
+// reports on the question, as the params of its notification, goes to f. The params are
+// f's to keep; f must not block.
+func WithProgress(ctx context.Context, f func(params []byte)) context.Context {
+	return context.WithValue(ctx, progressKey{}, f)
+}
+
+// ProgressOf returns the function of [WithProgress], nil without one.
+func ProgressOf(ctx context.Context) func(params []byte) {
+	f, _ := ctx.Value(progressKey{}).(func([]byte))
+	return f
 }
 
 // Supports reports whether declared capabilities cover a question.

@@ -60,13 +60,14 @@ type ask struct {
 	left            int
 	answers, errors int
 	others          []json.RawMessage // calls that get the same answer
+	reported        []string          // the client's progress
 }
 
 var asking *ask
 
 func (a *ask) next() {
 	a.left--
-	say(`{"jsonrpc":"2.0","id":"q%d","method":"elicitation/create","params":{"message":"m","_meta":{"progressToken":1,"io.modelcontextprotocol/x":1,"vendor/y":2}}}`, a.left)
+	say(`{"jsonrpc":"2.0","id":"q%d","method":"elicitation/create","params":{"message":"m","_meta":{"progressToken":"theirs","io.modelcontextprotocol/x":1,"vendor/y":2}}}`, a.left)
 }
 
 func (a *ask) heard(m message) {
@@ -80,7 +81,7 @@ func (a *ask) heard(m message) {
 		return
 	}
 	for _, id := range append(a.others, a.id) {
-		result(id, fmt.Sprintf(`{"content":[{"type":"text","text":"%d answers, %d errors"}],"last":%s}`, a.answers, a.errors, cmp.Or(string(m.Error), "null")))
+		result(id, fmt.Sprintf(`{"content":[{"type":"text","text":"%d answers, %d errors"}],"last":%s,"reported":[%s]}`, a.answers, a.errors, cmp.Or(string(m.Error), "null"), strings.Join(a.reported, ",")))
 	}
 }
 
@@ -164,6 +165,10 @@ func fake(modes string) {
 		case "tools/call":
 			calls++
 			call(m, calls, has)
+		case "notifications/progress":
+			if asking != nil {
+				asking.reported = append(asking.reported, string(m.Params))
+			}
 		case "notifications/cancelled":
 			fmt.Fprintln(os.Stderr, "cancelled", string(m.Params))
 		}
@@ -265,6 +270,9 @@ func call(m message, n int, has func(string) bool) {
 		}
 		asking.others = append(asking.others, m.ID)
 		asking.left = 1
+		asking.next()
+	case has("ask-once"):
+		asking = &ask{id: m.ID, left: 1}
 		asking.next()
 	case has("ask-often"):
 		// Answers are read while questions are asked, so they go through the loop.

@@ -188,6 +188,11 @@ func (s *session) question(ctx context.Context, req *request, method string, par
 			defer req.limit.resume()
 		}
 	}
+	if token := progressToken(params); token != nil {
+		report, stop := s.progressTo(ctx, token)
+		defer stop()
+		ctx = relay.WithProgress(ctx, report)
+	}
 	return s.p.put(ctx, p, method, params)
 }
 

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -27,6 +28,8 @@ type client struct {
 	caps   string
 	modern bool
 	answer func(method string, params []byte) (relay.Reply, error)
+	// reports are what the client tells of its progress on each question.
+	reports []string
 
 	mu    sync.Mutex
 	asked []string
@@ -45,7 +48,12 @@ func (c *client) Capabilities() jsonrpc.Object {
 	return o
 }
 func (c *client) LogLevel() string { return "" }
-func (c *client) Ask(_ context.Context, method string, params []byte) (relay.Reply, error) {
+func (c *client) Ask(ctx context.Context, method string, params []byte) (relay.Reply, error) {
+	if report := relay.ProgressOf(ctx); report != nil {
+		for _, p := range c.reports {
+			report([]byte(p))
+		}
+	}
 	c.mu.Lock()
 	c.asked = append(c.asked, method+" "+string(params))
 	c.mu.Unlock()
@@ -90,6 +98,25 @@ func TestQuestionsAreBounded(t *testing.T) {
 	deaf := &client{name: "d", caps: `{"sampling":{}}`}
 	if got := native(t, r.callFor(deaf, "srv__echo", `{}`)); !strings.Contains(got, "0 answers, 150 errors") || len(deaf.asked) != 0 {
 		t.Errorf("a client that cannot be asked: %s, %v", got, deaf.asked)
+	}
+}
+
+// FID-8: progress that a client reports on a server's question reaches the server
+// before the answer, under the server's own token and in order; of a flood, a part.
+func TestProgressOnQuestions(t *testing.T) {
+	r := newRig(t)
+	r.stdio("srv", "ask-once")
+	r.ready("srv")
+	c := &client{name: "c", caps: `{"elicitation":{}}`, reports: []string{
+		`{"progressToken":7,"progress":1,"extra":12345678901234567890}`, `{"progressToken":7,"progress":2,"_meta":{"io.modelcontextprotocol/x":1}}`,
+	}}
+	want := `"reported":[{"progressToken":"theirs","progress":1,"extra":12345678901234567890},{"progressToken":"theirs","progress":2}]`
+	if got := native(t, r.callFor(c, "srv__echo", `{}`)); !strings.Contains(got, want) || !strings.Contains(got, "1 answers") {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	c.reports = slices.Repeat(c.reports[:1], 10_000)
+	if got := native(t, r.callFor(c, "srv__echo", `{}`)); !strings.Contains(got, "1 answers") {
+		t.Errorf("after a flood: %.300s", got)
 	}
 }
 
