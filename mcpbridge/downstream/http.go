@@ -302,6 +302,7 @@ func (s *Server) oneWay(c *client, msg *jsonrpc.Message) {
 		}
 		return
 	default:
+		s.extensionNote(c, msg)
 		return
 	}
 	id := msg.Params.Get("requestId")

@@ -11,8 +11,8 @@ import (
 
 // Bounds of instructions.
 const (
-	maxInstructions     = 32 << 10 // bytes of all servers together
-	instructionsPatient = 2 * time.Second
+	maxInstructions = 32 << 10 // bytes of all servers together
+	settleTimeout   = 2 * time.Second
 )
 
 // instructions are yaya's own and those of the servers that the profile shows, each
@@ -56,14 +56,18 @@ func lowered(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// appendInstructions appends the member of a handshake. A legacy client reads it once,
-// so servers that are starting are waited for, for a moment.
-func (s *Server) appendInstructions(ctx context.Context, dst []byte, p *profile) []byte {
-	if s.cfg.Settle != nil {
-		ctx, cancel := context.WithTimeout(ctx, instructionsPatient)
-		s.cfg.Settle(ctx)
-		cancel()
+// settle waits for servers that are starting, for a moment: a legacy client reads once
+// what they say and can do.
+func (s *Server) settle(ctx context.Context) {
+	if s.cfg.Settle == nil {
+		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
+	defer cancel()
+	s.cfg.Settle(ctx)
+}
+
+func (s *Server) appendInstructions(dst []byte, p *profile) []byte {
 	text := s.instructions(p)
 	if text == "" {
 		return dst

@@ -81,7 +81,10 @@ func (x *exchange) Ask(ctx context.Context, method string, params []byte) (relay
 	if err != nil {
 		return relay.Reply{}, err
 	}
-	if !relay.Supports(x.caps, method, obj) {
+	// What an extension asks is for a client that can be asked at any time; whether both
+	// declare the extension is the asker's to know.
+	extended := !x.modern && !relay.Core(method) && relay.Extensions(x.caps).Len() > 0
+	if !extended && !relay.Supports(x.caps, method, obj) {
 		return relay.Refusal(jsonrpc.CodeMethodNotFound, "the client cannot be asked for "+method), nil
 	}
 	if x.modern {

@@ -288,7 +288,10 @@ func (s *Server) dispatch(ctx context.Context, x *exchange) ([]byte, error) {
 			return s.follow(ctx, x, false)
 		}
 	}
-	return nil, fail(jsonrpc.CodeMethodNotFound, "unknown method %q", clip(x.msg.Method))
+	if relay.Core(x.msg.Method) {
+		return nil, x.unknownMethod()
+	}
+	return s.fly(ctx, x, s.extension)
 }
 
 func clip(s string) string {
@@ -313,9 +316,11 @@ func (s *Server) initialize(ctx context.Context, x *exchange) ([]byte, error) {
 		x.c.caps = caps
 	}
 	x.c.mu.Unlock()
-	out := append([]byte(nil), `{"protocolVersion":"`+version+`","capabilities":{`+capabilities+`,"logging":{}},"serverInfo":`...)
+	s.settle(ctx)
+	out := append([]byte(nil), `{"protocolVersion":"`+version+`","capabilities":{`+capabilities+`,"logging":{}`...)
+	out = append(s.appendExtensions(out, x.profile, false), `},"serverInfo":`...)
 	out = append(out, s.info...)
-	return append(s.appendInstructions(ctx, out, x.profile), '}'), nil
+	return append(s.appendInstructions(out, x.profile), '}'), nil
 }
 
 // capabilities are what both eras declare in the same words. They are the same
@@ -328,8 +333,10 @@ func (s *Server) discover(ctx context.Context, x *exchange) ([]byte, error) {
 		return nil, err
 	}
 	out := append([]byte(`{"resultType":"complete","supportedVersions":`), versions...)
-	out = append(out, `,"capabilities":{`+capabilities+`,"logging":{},"extensions":{"`+relay.Tasks+`":{}}}`...)
-	out = s.appendInstructions(ctx, out, x.profile)
+	s.settle(ctx)
+	out = append(out, `,"capabilities":{`+capabilities+`,"logging":{}`...)
+	out = append(s.appendExtensions(out, x.profile, true), '}')
+	out = s.appendInstructions(out, x.profile)
 	out = appendCacheHints(out)
 	return append(s.appendServerMeta(out), '}'), nil
 }

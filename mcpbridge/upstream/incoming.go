@@ -105,6 +105,9 @@ func (s *session) asked(req *request, msg *jsonrpc.Message, answer func([]byte))
 	switch msg.Method {
 	case relay.Sampling, relay.Elicitation, relay.Roots:
 	default:
+		if !relay.Core(msg.Method) && relay.Extensions(s.peer.caps).Len() > 0 {
+			break
+		}
 		refuse(jsonrpc.CodeMethodNotFound, "the client does not offer %q", clip(msg.Method, 64))
 		return
 	}
@@ -200,6 +203,9 @@ func (s *session) question(ctx context.Context, req *request, method string, par
 // the roots of the configuration are an answer.
 func (p *Provider) put(ctx context.Context, to relay.Peer, method string, params jsonrpc.Object) (relay.Reply, error) {
 	able := to != nil && relay.Supports(to.Capabilities(), method, params)
+	if !able && to != nil && !to.Modern() && !relay.Core(method) {
+		able = len(relay.Shared(to.Capabilities(), p.Capabilities())) > 0
+	}
 	if method == relay.Roots && !able && len(p.cfg.Server.Roots) > 0 {
 		obj, err := jsonrpc.ParseObject(p.cfg.Server.RootsResult())
 		return relay.Reply{Result: obj}, err
