@@ -465,6 +465,30 @@ func TestListChanged(t *testing.T) {
 	})
 }
 
+// FID-8: what a provider says of changes is passed on although its list turns out to be
+// the same, somebody else has looked at it by then, or nobody has since the last time.
+func TestListChangedWithoutEffect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, allow{})
+		m := &mock{id: "srv", tools: []*mockTool{newTool("a")}}
+		r.install(t, m)
+		r.host.Boundary(t.Context())
+		synctest.Wait()
+		var told atomic.Int32
+		defer r.host.Watch(func() { told.Add(1) })()
+		for i, looked := range []bool{true, true, false, false} {
+			m.sig().Changed()
+			if looked {
+				r.host.Boundary(t.Context())
+			}
+			time.Sleep(6 * time.Second)
+			if got := int(told.Load()); got != i+1 {
+				t.Errorf("told %d times after %d changes", got, i+1)
+			}
+		}
+	})
+}
+
 // An attempt that began before the provider was back is not the answer to a call
 // that came after.
 func TestCallDuringAnAttemptThatIsTooEarly(t *testing.T) {

@@ -213,10 +213,17 @@ func (h *Host) changed() {
 		s.mu.Unlock()
 	}
 	h.mu.Lock()
-	if generation == h.announced && !dirty {
-		h.mu.Unlock()
-		return
+	news := generation != h.announced || dirty
+	h.mu.Unlock()
+	if news {
+		h.announce()
 	}
+}
+
+// announce tells the watchers.
+func (h *Host) announce() {
+	generation := h.cfg.Registry.Snapshot().Generation()
+	h.mu.Lock()
 	h.announced = generation
 	fs := make([]func(), 0, len(h.watchers))
 	for _, f := range h.watchers {

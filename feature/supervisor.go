@@ -246,7 +246,7 @@ func (s *supervisor) signals(epoch int) Signals {
 		Changed: func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			if current() && !s.dirty {
+			if current() {
 				s.dirty = true
 				select {
 				case s.poke <- struct{}{}:
@@ -276,10 +276,16 @@ func (s *supervisor) signals(epoch int) Signals {
 	}
 }
 
-// serve waits while the provider works. A list change is passed on at once, or
-// when the interval since the last discovery is over (UP-10).
+// serve waits while the provider works. What it says of changes is passed on, whether
+// or not its list turns out to be another one: at once, or when the interval since the
+// last discovery or announcement is over (UP-10).
 func (s *supervisor) serve(failed chan error) error {
 	var later <-chan time.Time
+	var told time.Time
+	tell := func() {
+		later, told = nil, time.Now()
+		s.host.announce()
+	}
 	for {
 		select {
 		case <-s.ctx.Done():
@@ -288,16 +294,18 @@ func (s *supervisor) serve(failed chan error) error {
 			return err
 		case <-s.poke:
 			s.mu.Lock()
-			wait := discoverInterval - time.Since(s.lastList)
+			last := s.lastList
 			s.mu.Unlock()
-			if wait > 0 {
-				later = time.After(wait)
-				continue
+			if told.After(last) {
+				last = told
 			}
-			s.host.changed()
+			if wait := discoverInterval - time.Since(last); wait <= 0 {
+				tell()
+			} else if later == nil {
+				later = time.After(wait)
+			}
 		case <-later:
-			later = nil
-			s.host.changed()
+			tell()
 		}
 	}
 }
