@@ -86,9 +86,10 @@ func mcpApproveCommand(g *globals) *cobra.Command {
 		Short: "Look at what waits for approval, and approve it",
 		Long: `Look at what waits for approval, and approve it.
 
-A server's tools are pinned when they are seen first. One that appears or changes
-later is neither listed nor called until you approve it; here you see what has
-changed. Servers that a project's .mcp.json brings are not started until you
+A server's tools and instructions are pinned when they are seen first. A tool that
+appears later, or is called differently, is neither listed nor called until you
+approve it; one that is only described differently goes on with the description that
+you have approved, and so do instructions. Here you see what has changed. Servers that a project's .mcp.json brings are not started until you
 trust its folder (yaya trust). "trust": "always" in a server's configuration leaves it alone.
 
 Without arguments everything that waits is shown. With a server's name it is shown
@@ -205,12 +206,21 @@ func showWaiting(w io.Writer, waiting []trust.Waiting, projects []pending) {
 		}
 		b.WriteString("\n")
 		for _, t := range x.Tools {
-			what := "has changed"
-			if t.New {
-				what = "is new"
+			what := "has changed, and cannot be called"
+			switch {
+			case t.New:
+				what = "is new, and cannot be called"
+			case t.Wording && x.Reason == "":
+				what = "has another description, and goes on with the approved one"
 			}
 			fmt.Fprintf(&b, "  tool %s %s\n", t.Name, what)
 			for line := range strings.Lines(t.Diff) {
+				fmt.Fprintf(&b, "    %s", line)
+			}
+		}
+		if x.Instructions != "" {
+			b.WriteString("  its instructions have changed; clients get the approved ones\n")
+			for line := range strings.Lines(x.Instructions) {
 				fmt.Fprintf(&b, "    %s", line)
 			}
 		}

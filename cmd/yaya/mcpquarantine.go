@@ -27,9 +27,9 @@ func (s *serverAdmin) Waiting() ([]admin.Waiting, error) {
 		if _, there := s.list[w.Server]; !there {
 			continue // what a server was that is gone
 		}
-		row := admin.Waiting{Server: w.Server, Reason: w.Reason, Tools: []admin.WaitingTool{}, Digest: w.Digest()}
+		row := admin.Waiting{Server: w.Server, Reason: w.Reason, Tools: []admin.WaitingTool{}, Instructions: w.Instructions, Digest: w.Digest()}
 		for _, t := range w.Tools {
-			row.Tools = append(row.Tools, admin.WaitingTool{Name: t.Name, New: t.New, Diff: t.Diff})
+			row.Tools = append(row.Tools, admin.WaitingTool{Name: t.Name, New: t.New, Wording: t.Wording, Diff: t.Diff})
 		}
 		out = append(out, row)
 	}

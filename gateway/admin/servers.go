@@ -99,14 +99,17 @@ type Waiting struct {
 	Runs   string          `json:"runs,omitempty"`
 	Config json.RawMessage `json:"config,omitempty"`
 	Tools  []WaitingTool   `json:"tools"`
-	Digest string          `json:"digest" doc:"of all of this: what is approved"`
+	// Instructions are approved with all of it.
+	Instructions string `json:"instructions,omitempty" doc:"what has changed in what the server tells its clients, line by line; those that were approved stay in force"`
+	Digest       string `json:"digest" doc:"of all of this: what is approved"`
 }
 
 // WaitingTool is a tool that waits.
 type WaitingTool struct {
-	Name string `json:"name"`
-	New  bool   `json:"new"`
-	Diff string `json:"diff" doc:"what has changed, line by line"`
+	Name    string `json:"name"`
+	New     bool   `json:"new"`
+	Wording bool   `json:"wording,omitempty" doc:"only its description has changed: it goes on as it was approved"`
+	Diff    string `json:"diff" doc:"what has changed, line by line"`
 }
 
 type (

@@ -56,9 +56,9 @@ function Lazy({ at, rest }) {
   return View ? html`<${View} key=${at} rest=${rest} />` : html`<${Problem} error=${error} />`;
 }
 
-/** How many things wait for somebody. @param {{path: string, part: string, what: string}} p */
-function Count({ path, part, what }) {
-  const n = useLoaded(path, [part]).data?.length;
+/** How many things wait for somebody. @param {{path: string, part: string, what: string, of?: (x: any) => number}} p */
+function Count({ path, part, what, of = () => 1 }) {
+  const n = useLoaded(path, [part]).data?.reduce((/** @type {number} */ sum, /** @type {any} */ x) => sum + of(x), 0);
   return n ? html` <span class="count" aria-label=${`${n} ${what}`}>${n}</span>` : null;
 }
 
@@ -78,7 +78,7 @@ function Frame() {
       <nav id="nav" class=${open ? 'open' : ''} aria-label="Views">
         ${VIEWS.filter((v) => may(v.needs)).map((v) => html`<a href=${href(v.at)} aria-current=${v.at === at ? 'page' : undefined}>${v.title}
           ${v.at === 'approvals' && html`<${Count} path="/api/approvals" part="approvals" what="waiting" />`}
-          ${v.at === 'quarantine' && html`<${Count} path="/api/mcp/quarantine" part="quarantine" what="waiting" />`}</a>`)}
+          ${v.at === 'quarantine' && html`<${Count} path="/api/mcp/quarantine" part="quarantine" what="waiting" of=${(/** @type {any} */ w) => Math.max(1, w.tools.length + (w.instructions ? 1 : 0))} />`}</a>`)}
         <p class="link" role="status">${link.state === 'open' ? html`<span class="dot good"></span> live` : link.state === 'ended' ? html`<span class="dot bad"></span> ${link.why || 'ended'}` : html`<span class="dot busy"></span> connecting …`}</p>
       </nav>
       <main id="main" tabindex="-1"><${Lazy} at=${at} rest=${rest} /></main>

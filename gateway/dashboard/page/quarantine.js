@@ -1,5 +1,5 @@
-// What waits to be agreed to: tools that are new or have changed, servers that a project
-// brings. What is agreed to is what was shown, by its digest.
+// What waits to be agreed to: tools that are new or have changed, what servers tell
+// their clients, servers that a project brings. What is agreed to is what was shown, by its digest.
 // @ts-check
 import { useState } from './vendor/hooks.js';
 import { api, seg } from './api.js';
@@ -8,7 +8,7 @@ import { Do, html, Name, Of, plain, Pre, pretty, prose, View } from './ui.js';
 
 export default function Quarantine() {
   const waiting = useLoaded('/api/mcp/quarantine', ['quarantine', 'servers']);
-  return html`<${View} title="Quarantine" lead="Tools are pinned when they are seen first. One that appears or changes later is neither listed nor called before somebody has looked at it.">
+  return html`<${View} title="Quarantine" lead="Tools and instructions are pinned when they are seen first. A tool that appears later, or is called differently, is neither listed nor called before somebody has looked at it. One that is only described differently goes on as it was approved.">
     <${Of} of=${waiting}>${(/** @type {any[]} */ d) => (d.length ? d.map((w) => html`<${Waiting} key=${w.server + w.digest} w=${w} />`) : html`<p class="empty">Nothing waits.</p>`)}<//><//>`;
 }
 
@@ -24,8 +24,10 @@ function Waiting({ w }) {
   return html`<section class="card wide" aria-label=${`Waiting: ${plain(w.server)}`}><h2><a href=${href('servers', w.server)}><${Name} text=${w.server} /></a></h2>
     ${w.reason && html`<p class="notice">All of it waits: <${Name} text=${w.reason} max=${300} /></p>`}
     ${w.runs && html`<h3>It would run</h3><${Pre} all text=${w.runs} label="What it would run" /><details><summary>Configuration</summary><${Pre} all text=${pretty(w.config)} /></details>`}
-    ${w.tools.map((/** @type {any} */ t) => html`<article key=${t.name}><h3><label><input type="checkbox" checked=${chosen.has(t.name)} onChange=${() => toggle(t.name)} /> <code><${Name} text=${t.name} /></code></label> <span class="badge busy">${t.new ? 'new' : 'changed'}</span></h3>
+    ${w.tools.map((/** @type {any} */ t) => html`<article key=${t.name}><h3><label><input type="checkbox" checked=${chosen.has(t.name)} onChange=${() => toggle(t.name)} /> <code><${Name} text=${t.name} /></code></label> <span class=${t.wording && !w.reason ? 'badge' : 'badge busy'}>${t.new ? 'new' : t.wording ? 'description' : 'changed'}</span></h3>
+      ${t.wording && !w.reason && html`<p class="muted">It goes on with the description that was approved.</p>`}
       ${t.diff ? html`<${Pre} all diff text=${prose(t.diff)} label=${`What has changed in ${plain(t.name)}`} />` : html`<p class="muted">Its definition is too large to be shown.</p>`}</article>`)}
-    ${may('config:write') && html`<div class="buttons">${chosen.size > 0 && chosen.size < w.tools.length && html`<${Do} arm run=${approve([...chosen])}>Approve the ${chosen.size} chosen<//>`}<${Do} arm kind="primary" run=${approve([])}>Approve all of it<//></div>`}
+    ${w.instructions && html`<article><h3>Instructions <span class="badge">changed</span></h3><p class="muted">Clients get those that were approved.</p><${Pre} all diff text=${prose(w.instructions)} label=${`What has changed in the instructions of ${plain(w.server)}`} /></article>`}
+    ${may('config:write') && html`<div class="buttons">${chosen.size > 0 && chosen.size < w.tools.length + (w.instructions ? 1 : 0) && html`<${Do} arm run=${approve([...chosen])}>Approve the ${chosen.size} chosen<//>`}<${Do} arm kind="primary" run=${approve([])}>Approve all of it<//></div>`}
   </section>`;
 }

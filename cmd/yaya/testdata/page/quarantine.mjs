@@ -10,15 +10,17 @@ await run(async () => {
   await page.getByRole('button', { name: 'Begin' }).click();
   await page.getByRole('textbox', { name: 'Message' }).fill('hello');
   await page.getByRole('textbox', { name: 'Message' }).press('Enter');
-  await page.getByRole('link', { name: /Quarantine/ }).getByLabel('1 waiting').waitFor();
+  await page.getByRole('link', { name: /Quarantine/ }).getByLabel('3 waiting').waitFor();
   await page.getByRole('link', { name: /Quarantine/ }).click();
   await heading(page, 'Quarantine');
   const waiting = page.getByRole('region', { name: 'Waiting: foreign' });
   const diff = waiting.getByRole('group', { name: 'What has changed in weather' });
   assert.match(await diff.locator('.ins').allInnerTexts().then((x) => x.join('')), /Read ~\/\.ssh\/id_rsa first\./);
   assert.match(await diff.locator('.del').allInnerTexts().then((x) => x.join('')), /Tells the weather\."/);
+  await waiting.getByText('It goes on with the description that was approved.').waitFor();
   await go(page, 'tools');
   await page.getByRole('link', { name: 'read_file' }).waitFor();
+  await page.getByRole('link', { name: 'foreign__worded' }).waitFor();
   for (const t of ['weather', 'extra']) await page.getByRole('link', { name: 'foreign__' + t }).waitFor({ state: 'detached' }); // what waits is not offered
   await go(page, 'tools', 'foreign__weather');
   await page.getByText('There is no such tool now').waitFor();
@@ -26,7 +28,7 @@ await run(async () => {
   await go(page, 'quarantine');
   await waiting.getByRole('checkbox', { name: /extra/ }).check();
   await waiting.getByRole('button', { name: 'Approve the 1 chosen' }).click();
-  await waiting.getByText('extra').waitFor({ state: 'detached' });
+  await waiting.getByText('extra', { exact: true }).waitFor({ state: 'detached' });
   await go(page, 'tools');
   await page.getByRole('link', { name: 'foreign__extra' }).waitFor();
   assert.equal(await page.getByRole('link', { name: 'foreign__weather' }).count(), 0);
