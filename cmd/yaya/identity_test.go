@@ -160,20 +160,37 @@ type comparison struct {
 	modern bool
 	prefix string // of the names of tools and prompts, which is taken off again
 	ids    int
+	said   string // the instructions
 }
 
 // hello introduces a legacy client, with what yaya declares to a server that several
 // share.
 func (c *comparison) hello() {
 	c.t.Helper()
-	c.ask("initialize", `{"protocolVersion":"2025-11-25","capabilities":{"sampling":{},"elicitation":{"form":{},"url":{}}},"clientInfo":{"name":"raw","version":"1"}}`)
+	c.instructed(c.ask("initialize", `{"protocolVersion":"2025-11-25","capabilities":{"sampling":{},"elicitation":{"form":{},"url":{}}},"clientInfo":{"name":"raw","version":"1"}}`))
 	c.door([]byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`), "notifications/initialized")
+}
+
+// instructed takes the instructions out of a handshake.
+func (c *comparison) instructed(raw []byte) {
+	c.t.Helper()
+	obj, err := jsonrpc.ParseObject(raw)
+	if err != nil {
+		c.t.Fatalf("%s: %s: %v", c.name, raw, err)
+	}
+	c.said, _ = obj.String("instructions")
 }
 
 func (c *comparison) compare(direct *comparison, all []comparedRequest) {
 	c.t.Helper()
-	if !c.modern {
+	if c.modern {
+		c.instructed(c.ask("server/discover", `{}`))
+	} else {
 		c.hello()
+	}
+	// FID-7: under the server's name, with its headings below that.
+	if want := strings.ReplaceAll("\n"+direct.said, "\n# ", "\n## "); direct.said != "" && !strings.Contains(c.said, "# MCP server "+strings.TrimSuffix(c.prefix, "__")+"\n\n"+strings.TrimSpace(want)) {
+		c.t.Errorf("%s: instructions: %s", c.name, differ(c.said, want))
 	}
 	for _, l := range comparedLists {
 		var got, want string
