@@ -159,7 +159,16 @@ func fake(modes string) {
 			if has("garbage") {
 				say("Starting server...\n\nnot json {{{")
 			}
-			result(m.ID, initResult)
+			switch {
+			case has("instructs"):
+				result(m.ID, strings.TrimSuffix(initResult, "}")+`,"instructions":"Use me.\u202e`+strings.Repeat("x", 100_000)+`"}`)
+			case has("speaks-2025-03-26"):
+				result(m.ID, strings.Replace(initResult, "2025-11-25", "2025-03-26", 1))
+			case has("speaks-2025-06-18"):
+				result(m.ID, strings.Replace(initResult, "2025-11-25", "2025-06-18", 1))
+			default:
+				result(m.ID, initResult)
+			}
 		case "tools/list":
 			list(m, has)
 		case "tools/call":
@@ -239,6 +248,9 @@ func call(m message, n int, has func(string) bool) {
 	case has("other-era"): // members that mean something in the modern era only
 		say(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1,"_meta":{"io.modelcontextprotocol/subscriptionId":1,"v/x":1}}}`, cmp.Or(string(p.Meta.ProgressToken), "0"))
 		result(m.ID, fmt.Sprintf(`{"content":[],"resultType":"input_required","requestState":"s","ttlMs":1,"cacheScope":"public","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"inner"},"v/x":1},"params":%s}`, m.Params))
+	case has("batches"):
+		say(`[{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}},{"jsonrpc":"2.0","id":%s,"result":{"content":[],"came":"in a batch"}}]`, cmp.Or(string(p.Meta.ProgressToken), "0"), m.ID)
+		say(`{"jsonrpc":"2.0","id":%s,"result":{"content":[],"came":"alone"}}`, m.ID)
 	case has("not-an-object"):
 		result(m.ID, `"text"`)
 	case has("duplicate-members"):
