@@ -75,8 +75,8 @@ func (r *record) waits() bool {
 	return len(r.Waiting) > 0 || r.NewInstructions != nil || r.NewIdentity != "" || r.NewVersion != "" || r.Flapping
 }
 
-func (r record) waiting(file string) Waiting {
-	w := Waiting{Server: r.Source.Server, Tools: []WaitingTool{}, file: file, record: r}
+func (r *record) waiting(file string) Waiting {
+	w := Waiting{Server: r.Source.Server, Tools: []WaitingTool{}, file: file, record: *r}
 	switch {
 	case r.Flapping:
 		w.Reason = "it keeps changing its tools"
