@@ -403,12 +403,10 @@ func (w *writer) body(b []byte, whole int, r *Record) []byte {
 	if len(b) == 0 {
 		return nil
 	}
+	r.Cut = r.Cut || whole > len(b)
 	if w.l.cfg.Mask != nil {
 		at := len(w.masked)
 		w.masked = w.l.cfg.Mask(w.masked, b)
-		if whole > len(b) {
-			r.Cut = true
-		}
 		b = w.masked[at:]
 	}
 	if len(b) > MaxBody {

@@ -29,6 +29,7 @@ const (
 	boolean
 	duration
 	list
+	count // a number from 0 on
 )
 
 // Key is a key that the kernel knows.
@@ -57,6 +58,9 @@ var Keys = []Key{
 	{"compaction.tries", `3`, "attempts at a summary", number},
 	{"session.heartbeat_timeout", `"60s"`, "when a silent connection is detached", duration},
 	{"session.reap_interval", `"5s"`, "how often silence is looked for", duration},
+	{"traffic.bodies", "", "calls whose arguments and results are recorded: off, errors or all; unset: all, and off once devices are enrolled or auth.issuer is set", text},
+	{"traffic.days", `7`, "how long calls are recorded; 0 records none", count},
+	{"traffic.max_bytes", `268435456`, "how large the record of calls may be", number},
 	{"plugins.max_failures", `3`, "consecutive failures that unload a plugin", number},
 	{"plugins.handler_timeout", `"30s"`, "how long a plugin may handle one event", duration},
 	{"agent_tool.max_depth", `5`, "how deep sub-agents may nest", number},
@@ -105,6 +109,9 @@ func CheckValue(key string, v json.RawMessage) error {
 	return k.check(v)
 }
 
+// choices are the values of the keys that have only a few.
+var choices = map[string][]string{"traffic.bodies": {"off", "errors", "all"}}
+
 func (k Key) check(v json.RawMessage) error {
 	bad := func(want string) error { return fmt.Errorf("%s must be %s, not %s", k.Name, want, clip(v)) }
 	switch k.kind {
@@ -113,10 +120,18 @@ func (k Key) check(v json.RawMessage) error {
 		if json.Unmarshal(v, &s) != nil {
 			return bad("a string")
 		}
+		if c := choices[k.Name]; c != nil && !slices.Contains(c, s) {
+			return bad("one of " + strings.Join(c, ", "))
+		}
 	case number:
 		var n int
 		if json.Unmarshal(v, &n) != nil || n < 1 {
 			return bad("a whole number from 1 on")
+		}
+	case count:
+		var n int
+		if json.Unmarshal(v, &n) != nil || n < 0 {
+			return bad("a whole number from 0 on")
 		}
 	case boolean:
 		var b bool

@@ -241,6 +241,7 @@ func (d *Dispatcher) run(ctx context.Context, e *Entry, call Call) Result {
 		defer cancel()
 	}
 	res = d.invoke(ctx, e, call, ended)
+	res.Approved = approved
 	if call.Native != nil && res.Native != nil {
 		return res
 	}

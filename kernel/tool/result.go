@@ -102,6 +102,8 @@ type Result struct {
 	Artifacts  []Artifact
 	// Detail is machine-readable detail of a failure, such as {"errors":[…]}.
 	Detail json.RawMessage
+	// Approved says that a person agreed to this very call.
+	Approved bool
 	// Native is the provider's own answer; set for native calls only.
 	Native *NativeResult
 }

@@ -97,6 +97,7 @@ func (s *Server) getPrompt(ctx context.Context, x *exchange) ([]byte, error) {
 	if err != nil || !x.profile.server(e.Server.Name()) || !x.profile.named(name) {
 		return nil, fail(jsonrpc.CodeInvalidParams, "unknown prompt %q", clip(name))
 	}
+	x.served(e.Server.Name(), e.Own, name)
 	return x.reply(e.Server.Relay(ctx, x, x.msg.Method, x.msg.Params, jsonrpc.Edit{Name: "name", Value: jsonrpc.AppendString(nil, e.Own)}))
 }
 
@@ -135,6 +136,8 @@ func (s *Server) readResource(ctx context.Context, x *exchange) ([]byte, error) 
 	if err != nil {
 		return nil, err
 	}
+	uri, _ := x.msg.Params.String("uri")
+	x.served(server.Name(), own, uri)
 	out, err := x.reply(server.Relay(ctx, x, x.msg.Method, x.msg.Params, jsonrpc.Edit{Name: "uri", Value: jsonrpc.AppendString(nil, own)}))
 	if err != nil {
 		return nil, x.translated(err)

@@ -38,6 +38,7 @@ type exchange struct {
 	// flight outlives the request, for a client that answers questions with
 	// another request. nil when nothing can be asked.
 	flight *flight
+	passed passage // for the record of calls
 	// keep says that the request's memory is still in use when it has been
 	// answered.
 	keep bool

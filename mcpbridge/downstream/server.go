@@ -19,6 +19,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/internal/traffic"
 	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
 )
@@ -52,6 +53,9 @@ type Config struct {
 	Caller func(*http.Request) (tool.Caller, bool)
 	// Profiles returns the configured profiles by name. Optional.
 	Profiles func() (map[string]Profile, error)
+	// Traffic records calls of tools, and what is read of resources and prompts.
+	// Optional.
+	Traffic *traffic.Log
 	// Artifacts holds what was too large for a result. Optional.
 	Artifacts *tool.Store
 	// TaskAfter is how long a call may take before it becomes a task, for clients
@@ -71,6 +75,9 @@ type Server struct {
 	cfg  Config
 	info []byte   // serverInfo as JSON
 	all  *profile // the default
+
+	// What is recorded.
+	toCall, toPrompt, toRead func(context.Context, *exchange) ([]byte, error)
 
 	mu       sync.Mutex
 	sessions map[string]*client // by Mcp-Session-Id
@@ -102,6 +109,7 @@ func New(cfg Config) *Server {
 	info := jsonrpc.AppendString([]byte(`{"name":`), cfg.Name)
 	info = append(jsonrpc.AppendString(append(info, `,"version":`...), cfg.Version), '}')
 	s := &Server{cfg: cfg, info: info, sessions: map[string]*client{}, owned: map[string]int{}, shares: newShares(maxima), streams: map[*stream]struct{}{}, flights: map[string]*flight{}, tasks: map[string]*ownTask{}, made: newMade(maxMade, maxMadeEach), profiles: map[string]*profile{}, all: &profile{name: ProfileAll}}
+	s.toCall, s.toPrompt, s.toRead = s.recorded(s.callTool), s.recorded(s.getPrompt), s.recorded(s.readResource)
 	s.life, s.cancel = context.WithCancel(context.Background())
 	s.unhook = cfg.Router.Listen(s)
 	if cfg.Watch != nil {
@@ -145,6 +153,7 @@ type client struct {
 	calls   atomic.Uint64
 
 	mu       sync.Mutex
+	info     []byte // what it says of itself, raw; nil for nothing
 	version  string // negotiated, legacy only
 	last     time.Time
 	busy     int // requests and streams
@@ -176,7 +185,9 @@ func modernClient(owner string, meta requestMeta, p *profile) *client {
 		h.Write(part)
 	}
 	sum := h.Sum(nil)
-	return newClient(owner, "mcp_"+hex.EncodeToString(sum[:12]), p)
+	c := newClient(owner, "mcp_"+hex.EncodeToString(sum[:12]), p)
+	c.info = meta.clientInfo // the request's memory, as long as the request has it
+	return c
 }
 
 var errSessionEnded = errors.New("the session has ended")
@@ -252,13 +263,13 @@ func (s *Server) dispatch(ctx context.Context, x *exchange) ([]byte, error) {
 	}
 	switch x.msg.Method {
 	case "tools/call":
-		return s.fly(ctx, x, s.callTool)
+		return s.fly(ctx, x, s.toCall)
 	case "tools/list":
 		return s.listTools(ctx, x)
 	case "prompts/get":
-		return s.fly(ctx, x, s.getPrompt)
+		return s.fly(ctx, x, s.toPrompt)
 	case "resources/read":
-		return s.fly(ctx, x, s.readResource)
+		return s.fly(ctx, x, s.toRead)
 	case "prompts/list":
 		return s.list(ctx, x, relay.Prompts)
 	case "resources/list":
@@ -312,6 +323,7 @@ func (s *Server) initialize(ctx context.Context, x *exchange) ([]byte, error) {
 	}
 	x.c.mu.Lock()
 	x.c.version = version
+	x.c.info = bytes.Clone(x.msg.Params.Get("clientInfo"))
 	if caps, err := jsonrpc.ParseObject(bytes.Clone(x.msg.Params.Get("capabilities"))); err == nil {
 		x.c.caps = caps
 	}

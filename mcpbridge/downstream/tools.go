@@ -181,6 +181,7 @@ func (s *Server) relayCall(ctx context.Context, x *exchange, snap *tool.Snapshot
 		}
 	}
 	res := s.cfg.Dispatcher.Call(ctx, snap, call)
+	x.ran(snap, &call, &res)
 	if ctx.Err() != nil && res.ErrorKind == tool.ErrCancelled {
 		return nil, errNoAnswer
 	}

@@ -1,0 +1,119 @@
+package downstream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/internal/traffic"
+	"github.com/yaya-ai/yaya/kernel/tool"
+)
+
+// passage is what becomes known of a call on its way, for the record of calls.
+type passage struct {
+	server, tool string
+	name         string // that the client called it by
+	args         []byte
+	outcome      tool.ErrorKind
+	brief        string
+	failed       bool
+	approved     bool
+}
+
+// served says which server a request goes to, and what of it is asked for.
+func (x *exchange) served(server, own, name string) {
+	x.passed.server, x.passed.tool, x.passed.name = server, own, name
+}
+
+// ran takes what a call of a tool has come to.
+func (x *exchange) ran(snap *tool.Snapshot, call *tool.Call, res *tool.Result) {
+	p := &x.passed
+	p.tool, p.name, p.args = call.Name, call.Name, call.Args
+	if e, ok := snap.Lookup(call.Name); ok {
+		p.server, p.tool = e.Def.Identity.Provider, e.Def.Identity.Tool
+	}
+	p.failed, p.outcome, p.approved = !res.OK, res.ErrorKind, res.Approved
+	if p.failed {
+		p.brief = res.Brief
+	}
+}
+
+// recorded returns work that puts its end into the record of calls.
+func (s *Server) recorded(work func(context.Context, *exchange) ([]byte, error)) func(context.Context, *exchange) ([]byte, error) {
+	if s.cfg.Traffic == nil {
+		return work
+	}
+	return func(ctx context.Context, x *exchange) ([]byte, error) {
+		start := time.Now()
+		result, err := work(ctx, x)
+		s.record(x, start, result, err)
+		return result, err
+	}
+}
+
+func (s *Server) record(x *exchange, start time.Time, result []byte, err error) {
+	p := &x.passed
+	c := traffic.Call{
+		Start: start, Took: time.Since(start), Origin: string(tool.OriginMCP), Client: x.introduction(), Principal: x.caller.Principal, Session: x.c.session,
+		Method: x.msg.Method, Server: p.server, Tool: p.tool, Name: p.name, Outcome: traffic.OutcomeOK, Error: p.brief, Approved: p.approved,
+		Trace: x.traceParent(), Arguments: p.args, Result: result,
+	}
+	nowhere := c.Tool == ""
+	if nowhere {
+		c.Tool, _ = x.msg.Params.String("name")
+		if c.Tool == "" {
+			c.Tool, _ = x.msg.Params.String("uri")
+		}
+	}
+	if c.Arguments == nil {
+		c.Arguments = x.msg.Params.Get("arguments")
+	}
+	e, isError := errors.AsType[*jsonrpc.Error](err)
+	switch {
+	case errors.Is(err, errNoAnswer):
+		c.Outcome, c.Error = string(tool.ErrCancelled), err.Error()
+	case p.failed && p.outcome != "":
+		c.Outcome = string(p.outcome)
+	case nowhere && (isError || x.msg.Method == traffic.MethodTool && !x.profile.Search):
+		c.Outcome = string(tool.ErrNotFound)
+		if c.Tool == "" || x.msg.Method == traffic.MethodTool && x.known(s.cfg.Registry.Snapshot(), c.Tool) {
+			c.Outcome = string(tool.ErrValidation)
+		}
+	case err != nil || p.failed:
+		c.Outcome = traffic.OutcomeError
+	}
+	if isError {
+		c.Error = tool.Brief(e.Message)
+		if e.Raw != nil {
+			c.Result, c.Error = e.Raw, tool.Brief(jsonrpc.ParseError(e.Raw).Message)
+		}
+	}
+	s.cfg.Traffic.Add(&c)
+}
+
+// introduction is what the client says of itself, nil when it says nothing.
+func (x *exchange) introduction() []byte {
+	x.c.mu.Lock()
+	defer x.c.mu.Unlock()
+	return x.c.info
+}
+
+// traceParent returns the trace that a request belongs to (traceparent in _meta, as
+// W3C writes it), nil for none.
+func (x *exchange) traceParent() []byte {
+	raw := x.msg.Params.Get("_meta")
+	if raw == nil || raw[0] != '{' || !bytes.Contains(raw, []byte("traceparent")) {
+		return nil
+	}
+	meta, err := jsonrpc.ParseObject(raw)
+	if err != nil {
+		return nil
+	}
+	v := meta.Get("traceparent")
+	if len(v) < 2 || v[0] != '"' {
+		return nil
+	}
+	return v[1 : len(v)-1]
+}
