@@ -277,6 +277,19 @@ type DeviceInfo struct {
 	Connections int       `json:"connections"`
 }
 
+// Enrolled returns how many devices have rights here.
+func (a *Authority) Enrolled() int {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	n := 0
+	for _, d := range a.devices {
+		if !d.revoked {
+			n++
+		}
+	}
+	return n
+}
+
 // Devices lists the devices, those that wait for approval first. It needs
 // [DevicesRead].
 func (a *Authority) Devices(actor Principal) ([]DeviceInfo, error) {

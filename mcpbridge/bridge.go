@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/yaya-ai/yaya/feature"
+	"github.com/yaya-ai/yaya/internal/linelog"
 	"github.com/yaya-ai/yaya/internal/proc"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
@@ -100,6 +101,8 @@ type Config struct {
 	Grants  *oauth.Store
 	Version string
 	Log     zerolog.Logger
+	// Learn is told the secrets of a server before it is started. Optional.
+	Learn func(secrets ...string)
 	// Standing returns the way to a client between its requests, nil when there
 	// is none. Optional.
 	Standing func(client string) relay.Peer
@@ -121,11 +124,13 @@ type Bridge struct {
 	providers map[string]*upstream.Provider
 	invalid   []servers.Invalid
 	announced map[string]bool
+	logs      map[string]*linelog.Ring // what servers have said, by name
+	states    map[string]string        // what was noted last
 }
 
 // New returns a bridge. Attach gives it its host before it is loaded.
 func New(cfg Config) *Bridge {
-	b := &Bridge{cfg: cfg, providers: map[string]*upstream.Provider{}, announced: map[string]bool{}}
+	b := &Bridge{cfg: cfg, providers: map[string]*upstream.Provider{}, announced: map[string]bool{}, logs: map[string]*linelog.Ring{}, states: map[string]string{}}
 	b.router = &relay.Router{Servers: b.servers}
 	return b
 }
@@ -162,6 +167,9 @@ func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
 		b.Invalid(servers.Invalid{Name: s.Name, File: s.File, Err: err})
 		return warnings
 	}
+	if b.cfg.Learn != nil {
+		b.cfg.Learn(x.Secrets()...)
+	}
 	authorize, renewed := b.authorize(x)
 	pin, repinned, instructions := b.pins(s, x)
 	var mayStart func() error
@@ -170,6 +178,7 @@ func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
 	}
 	p := upstream.New(upstream.Config{
 		MayStart: mayStart,
+		Said:     b.log(x.Name).Add,
 		Pin:      pin, Repinned: repinned, Instructions: instructions,
 		Cut: func(call tool.Call, t upstream.Truncated) {
 			b.tell(Cut.Name(), ResultCut{x.Name, call.Name, call.SessionID, t})
@@ -201,6 +210,7 @@ func (b *Bridge) Remove(name string) bool {
 	n := len(b.invalid)
 	b.invalid = slices.DeleteFunc(b.invalid, func(i servers.Invalid) bool { return i.Name == name })
 	delete(b.providers, name)
+	delete(b.states, name)
 	maps.DeleteFunc(b.announced, func(key string, _ bool) bool { return strings.HasPrefix(key, name+"\x00") })
 	return running || len(b.invalid) < n
 }
@@ -321,6 +331,7 @@ func (b *Bridge) tell(kind string, payload any) {
 // OnStatus is the host's status hook: the first time that a server is ready, or
 // fails to be, is told on the bus (Y-67, Y-68).
 func (b *Bridge) OnStatus(st feature.Status) {
+	b.noteState(st)
 	if !st.State.Usable() && st.State != feature.Failed {
 		return
 	}

@@ -21,7 +21,9 @@ import (
 	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/gateway/registry"
 	"github.com/yaya-ai/yaya/gateway/sessions"
+	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/internal/proc"
+	"github.com/yaya-ai/yaya/internal/traffic"
 	"github.com/yaya-ai/yaya/internal/workspace"
 	"github.com/yaya-ai/yaya/kernel"
 	"github.com/yaya-ai/yaya/kernel/approval"
@@ -72,6 +74,12 @@ type app struct {
 	home     string
 	data     string
 	guard    *workspace.Guard
+	secrets  masked.Secrets // that are shown nowhere
+	traffic  *traffic.Log
+	// Of the record of calls.
+	trafficSettings func() (trafficSettings, error)
+	enrolled        func() int
+	unfollow        func()
 	// workspace of sessions that are opened without one.
 	workspace string
 	// configured are the servers that were found at the start.
@@ -91,6 +99,8 @@ type appConfig struct {
 	bare bool
 	// lenient goes on without a server that is required: to look at it.
 	lenient bool
+	// enrolled counts the devices that may call; nil if there can be none.
+	enrolled func() int
 	// audit is told of answers to asks.
 	audit func(approval.Request, approval.Decision) error
 	log   zerolog.Logger
@@ -111,7 +121,7 @@ func newApp(c appConfig) (*app, error) {
 		return nil, err
 	}
 	a.kernel, err = kernel.New(kernel.Config{
-		Data: c.data, Settings: c.settings, Workspace: c.workspace, Version: yayaVersion(), Observer: observers{a.metrics, usage{a.mix}}, Unreviewed: func(c tool.Change) (func() error, error) { return a.shell.Unreviewed(c) }, Approver: a.approver, Asker: mcpbridge.AskCaller, Audit: c.audit, ApprovalTimeout: a.approvalTimeout, Answers: a.answers, Scopes: auth.ScopeNames(),
+		Data: c.data, Settings: c.settings, Workspace: c.workspace, Version: yayaVersion(), Observer: observers{a.metrics, usage{a.mix}, calls{a}}, Unreviewed: func(c tool.Change) (func() error, error) { return a.shell.Unreviewed(c) }, Approver: a.approver, Asker: mcpbridge.AskCaller, Audit: c.audit, ApprovalTimeout: a.approvalTimeout, Answers: a.answers, Scopes: auth.ScopeNames(),
 		Boundary: func(ctx context.Context) { a.host.Boundary(ctx) }, Log: c.log,
 	})
 	if err != nil {
@@ -128,15 +138,22 @@ func newApp(c appConfig) (*app, error) {
 	for _, h := range []tool.Hook{a.files.Hook(), a.coder.Hook(), &a.commands} {
 		k.Dispatch.AddHook(h)
 	}
+	grants := oauth.NewStore(c.data)
+	grants.Learn = a.secrets.Learn
 	a.bridge = mcpbridge.New(mcpbridge.Config{
+		Learn:   a.secrets.Learn,
 		Servers: c.servers.servers, Invalid: c.servers.invalid,
-		Registry: k.Tools, Procs: a.procs, HTTP: a.http, Artifacts: k.Artifacts, Grants: oauth.NewStore(c.data), Trust: a.trust, Version: yayaVersion(), Log: c.log,
+		Registry: k.Tools, Procs: a.procs, HTTP: a.http, Artifacts: k.Artifacts, Grants: grants, Trust: a.trust, Version: yayaVersion(), Log: c.log,
 		MayStart: a.mayStart, Env: os.LookupEnv, Home: c.home, Workspace: c.workspace,
 		Standing: func(client string) relay.Peer { return a.mcp.Standing(client) },
 	})
 	a.host = feature.NewHost(feature.Config{Registry: k.Tools, Dispatcher: k.Dispatch, Log: c.log, OnStatus: a.onStatus})
 	a.bridge.Attach(a.host)
+	if err := a.recordCalls(c); err != nil {
+		return nil, err
+	}
 	a.mcp = downstream.New(downstream.Config{
+		Traffic:    a.traffic,
 		Dispatcher: k.Dispatch, Registry: k.Tools, Boundary: a.host.Boundary, Settle: a.host.Settle, Watch: a.host.Watch, SessionEnded: a.bridge.Release,
 		Router: a.bridge.Router(), Artifacts: k.Artifacts,
 		Caller: caller, Profiles: config.Derive(c.settings, profiles),
@@ -262,7 +279,8 @@ func (a *app) Close(ctx context.Context) error {
 	err := errors.Join(a.kernel.Stop(ctx, "stopped"), a.host.Close(ctx))
 	a.procs.Close(ctx)
 	a.http.CloseIdleConnections()
-	return err
+	a.unfollow()
+	return errors.Join(err, a.traffic.Close(ctx))
 }
 
 // loaded is the configuration that was found.

@@ -87,7 +87,7 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 		return err
 	}
 	defer func() { err = errors.Join(err, plane.Close()) }()
-	a, err := newApp(appConfig{data: data, home: p.home, own: p.own(), settings: settings, servers: l, audit: plane.decided, log: log})
+	a, err := newApp(appConfig{data: data, home: p.home, own: p.own(), settings: settings, servers: l, audit: plane.decided, enrolled: plane.devices.Enrolled, log: log})
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 	api := admin.New(admin.Config{
 		Bus: a.kernel.Bus, Settings: settings, Plugins: a.kernel.Plugins, Devices: plane.devices, Control: plane.log,
 		Servers: mcpServers, Folders: a.folders, Registry: a.kernel.Tools, Dispatch: a.kernel.Dispatch, Artifacts: a.kernel.Artifacts, Approvals: a.kernel.Approvals,
-		Plane: plane.plane, Live: live, CheckSetting: profileChecker(settings), Doctor: a.doctor, Setup: func() admin.Setup { return a.setup(url, listen.remote()) }, Version: yayaVersion(), Log: log,
+		Plane: plane.plane, Live: live, Traffic: &admin.Traffic{Log: a.traffic, Data: data, Bodies: a.bodies}, Logs: a.bridge.Logs, Mask: a.secrets.String, CheckSetting: profileChecker(settings), Doctor: a.doctor, Setup: func() admin.Setup { return a.setup(url, listen.remote()) }, Version: yayaVersion(), Log: log,
 	})
 	page, err := dashboard.New()
 	if err != nil {
@@ -137,6 +137,7 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 		Sessions: a.kernel.Sessions, V1: chats,
 		BeforeDrain: func() { // ends the streams, so that draining does not wait for them
 			a.mcp.Close()
+			api.Close()
 			endSockets()
 			chats.Close()
 		},

@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -29,6 +30,7 @@ import (
 	"github.com/yaya-ai/yaya/gateway/openapi"
 	"github.com/yaya-ai/yaya/gateway/rpc"
 	"github.com/yaya-ai/yaya/internal/control"
+	"github.com/yaya-ai/yaya/internal/linelog"
 	"github.com/yaya-ai/yaya/kernel/approval"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/config"
@@ -53,6 +55,11 @@ type Config struct {
 	Folders   *folder.Store
 	Plane     *rpc.Plane
 	Live      *Live
+	Traffic   *Traffic
+	// Logs returns what a server has said, nil if there is no such server; Mask hides
+	// the secrets in it.
+	Logs func(server string) *linelog.Ring
+	Mask func(string) string
 	// CheckSetting refuses values that the kernel does not know to be wrong; nil refuses
 	// none.
 	CheckSetting func(key string, v json.RawMessage) error
@@ -69,6 +76,10 @@ type API struct {
 	cfg     Config
 	mux     func() *http.ServeMux // made when it is used first: it takes a while
 	changes changes
+
+	streams atomic.Int64
+	closed  chan struct{} // streams end with it
+	closing func()
 }
 
 // Error is the body of every answer that is none (Y-201).
@@ -88,7 +99,8 @@ func fail(status int, format string, args ...any) error {
 
 // New returns the API.
 func New(cfg Config) *API {
-	a := &API{cfg: cfg}
+	a := &API{cfg: cfg, closed: make(chan struct{})}
+	a.closing = sync.OnceFunc(func() { close(a.closed) })
 	a.mux = sync.OnceValue(a.routes)
 	return a
 }
@@ -110,6 +122,7 @@ func (a *API) routes() *http.ServeMux {
 	a.folderRoutes(api)
 	a.deviceRoutes(api)
 	a.registryRoutes(api)
+	a.trafficRoutes(api)
 	openapi.Errors[Error](api.OpenAPI())
 	openapi.Serve(mux, "/api", api.OpenAPI(), func(w http.ResponseWriter, _ *http.Request, err error) {
 		if e, ok := errors.AsType[*Error](a.answer(err)); ok {

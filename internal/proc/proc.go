@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -36,6 +37,10 @@ type Spec struct {
 	Args []string
 	Env  []string
 	Dir  string // "" is the manager's own directory
+	// Stderr also gets what the child writes to standard error, on one goroutine; it
+	// must not block. If it has a method End, that is called when nothing more comes.
+	// Optional.
+	Stderr io.Writer
 	// Held gives the program the descriptor 3, from which it has to read a line before
 	// it does anything, and to close it then: [Process.Release] writes it. At the end
 	// of the owner or of Stop there is none to be read.
@@ -109,7 +114,7 @@ func (m *Manager) Start(spec Spec) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Process{manager: m, marker: rand.Text(), since: ticks(), tail: new(tail), done: make(chan struct{})}
+	p := &Process{manager: m, marker: rand.Text(), since: ticks(), tail: &tail{also: spec.Stderr}, done: make(chan struct{})}
 	cmd := exec.CommandContext(context.Background(), path, spec.Args...) //nolint:gosec // running what is configured is the purpose
 	cmd.Args[0] = spec.Path
 	cmd.Env = append(append([]string{}, spec.Env...), markerEnv+"="+p.marker)

@@ -7,6 +7,8 @@ import (
 
 // tail keeps the last bytes of a stream and drops the rest (UP-13).
 type tail struct {
+	also io.Writer // gets all of it; optional
+
 	mu  sync.Mutex
 	buf []byte
 }
@@ -24,7 +26,13 @@ func (t *tail) ReadFrom(r io.Reader) (int64, error) {
 			t.buf = append(t.buf[:0], t.buf[len(t.buf)-stderrTail:]...)
 		}
 		t.mu.Unlock()
+		if t.also != nil && n > 0 {
+			_, _ = t.also.Write(chunk[:n]) // in memory
+		}
 		if err != nil {
+			if e, ok := t.also.(interface{ End() }); ok {
+				e.End()
+			}
 			return total, err
 		}
 	}

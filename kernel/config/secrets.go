@@ -82,6 +82,34 @@ func mask(key string, x any) any {
 	return x
 }
 
+// Secrets returns the values in force that are not to be shown wherever they turn up.
+func (s *Store) Secrets() []string {
+	var out []string
+	var find func(key string, x any)
+	find = func(key string, x any) {
+		switch x := x.(type) {
+		case string:
+			if secret(key) && x != "" {
+				out = append(out, x)
+			}
+		case map[string]any:
+			for k, v := range x {
+				find(k, v)
+			}
+		case []any:
+			for _, v := range x {
+				find("", v)
+			}
+		}
+	}
+	for _, v := range s.All("") {
+		if x, err := decode(v.Value); err == nil {
+			find(v.Key, x)
+		}
+	}
+	return out
+}
+
 // holds reports whether there is a secret in a value.
 func holds(key string, v json.RawMessage) bool {
 	x, err := decode(v)

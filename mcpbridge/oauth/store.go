@@ -51,6 +51,10 @@ type Challenge struct {
 // Store keeps grants in files below a folder. Its methods are safe for concurrent
 // use, also by several processes.
 type Store struct {
+	// Learn is told the secrets of the grants that are loaded and saved, so that
+	// they are shown nowhere. Optional; set before the store is used.
+	Learn func(secrets ...string)
+
 	root *os.Root
 	mu   sync.Mutex
 }
@@ -95,13 +99,25 @@ func (s *Store) Load(server string) (Grant, error) {
 	if err != nil {
 		return Grant{Server: server}, fmt.Errorf("the stored grant %s: %w", s.path(server), err)
 	}
+	s.learn(g)
 	return g, nil
 }
 
 func (s *Store) path(server string) string { return s.root.Name() + "/" + file(server) }
 
+func (s *Store) learn(g Grant) {
+	if s.Learn == nil {
+		return
+	}
+	s.Learn(g.ClientSecret)
+	if g.Token != nil {
+		s.Learn(g.Token.AccessToken, g.Token.RefreshToken)
+	}
+}
+
 // Save replaces the grant for a server.
 func (s *Store) Save(g Grant) error {
+	s.learn(g)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	data, err := json.MarshalIndent(g, "", "  ") //nolint:gosec // this is the file where secrets lie

@@ -27,6 +27,8 @@ const (
 // note implements [incoming].
 func (s *session) note(req *request, method string, params []byte) {
 	switch method {
+	case noteMessage:
+		s.p.said(params) // and its client gets it, too
 	case noteToolsChanged:
 		s.p.toolsChanged()
 		return

@@ -48,6 +48,9 @@ type Config struct {
 	Name, Version string
 	// Router is told what concerns no request. Optional.
 	Router *relay.Router
+	// Said is told what the server says for people: a line of standard error, or a log
+	// message with its level. It must not block. Optional.
+	Said func(stream, level, text string)
 	// Standing returns the way to a client that has no request in flight, nil
 	// when there is none. Optional.
 	Standing func(client string) relay.Peer
@@ -237,7 +240,7 @@ func (p *Provider) connect(ctx context.Context, kind servers.Transport, want ser
 	switch kind {
 	case servers.Stdio:
 		var st *stdio
-		st, err = startStdio(p.cfg.Procs, proc.Spec{Path: srv.Command, Args: srv.Args, Env: p.cfg.Environ, Dir: srv.Dir}, &p.stats.dropped, s)
+		st, err = startStdio(p.cfg.Procs, proc.Spec{Path: srv.Command, Args: srv.Args, Env: p.cfg.Environ, Dir: srv.Dir, Stderr: p.stderr()}, &p.stats.dropped, s)
 		if err == nil {
 			p.mu.Lock()
 			p.lastStderr = st.p.Stderr

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+
+	"github.com/spf13/cobra"
+
+	"github.com/yaya-ai/yaya/internal/linelog"
+	"github.com/yaya-ai/yaya/internal/sse"
+)
+
+func mcpLogsCommand(g *globals) *cobra.Command {
+	var follow, asJSON bool
+	var limit int
+	c := &cobra.Command{
+		Use: "logs NAME", Short: "Show what a server says: standard error, log messages, and how it fares",
+		Long: `Show what a server of the running daemon has said lately, secrets masked: its
+standard error, the log messages that it has sent, and the states that it came to.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if limit < 1 || limit > 2000 {
+				return &usageError{c.CommandPath(), errors.New("-n must be from 1 to 2000")}
+			}
+			p, err := g.paths()
+			if err != nil {
+				return err
+			}
+			b, ok := daemon(c.Context(), p)
+			if !ok {
+				return errors.New("yaya is not running, and only a running yaya has logs of its servers: start it with yaya serve")
+			}
+			defer b.client.CloseIdleConnections()
+			print := func(l *linelog.Line) error {
+				var err error
+				if asJSON {
+					err = json.NewEncoder(c.OutOrStdout()).Encode(l)
+				} else {
+					level := ""
+					if l.Level != "" {
+						level = " " + printable(l.Level, 16)
+					}
+					_, err = fmt.Fprintf(c.OutOrStdout(), "%s %s%s  %s\n", l.Time.Local().Format("15:04:05.000"), l.Stream, level, printable(l.Text, 4<<10))
+				}
+				return err
+			}
+			path := "/api/mcp/servers/" + url.PathEscape(args[0]) + "/logs"
+			q := fmt.Sprintf("?limit=%d", limit)
+			if !follow {
+				var lines []linelog.Line
+				if err := b.getAPI(c.Context(), path+q, &lines); err != nil {
+					return err
+				}
+				for i := range lines {
+					if err := print(&lines[i]); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+			return b.events(c.Context(), path+"/events"+q, func() error { return nil }, func(ev sse.Event) error {
+				var l linelog.Line
+				if err := json.Unmarshal(ev.Data, &l); err != nil {
+					return fmt.Errorf("yaya sent what is not a line: %w", err)
+				}
+				return print(&l)
+			})
+		},
+	}
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what it says")
+	c.Flags().IntVarP(&limit, "lines", "n", 200, "at most the last so many lines")
+	c.Flags().BoolVar(&asJSON, "json", false, "print a line of JSON for each")
+	return c
+}

@@ -1,0 +1,72 @@
+package servers
+
+import (
+	"net/url"
+	"strings"
+
+	"github.com/yaya-ai/yaya/internal/masked"
+)
+
+// plainHeaders are those whose values are no secrets.
+var plainHeaders = map[string]bool{"accept": true, "content-type": true, "user-agent": true, "accept-language": true}
+
+// Secrets returns the values of an expanded server that are not to be shown wherever
+// they turn up: variables and arguments that are named like secrets, passwords in
+// URLs, headers and what OAuth needs. Other variables may be paths or levels, and are
+// no secrets outside of their entry.
+func (s Server) Secrets() []string {
+	var out []string
+	add := func(v string) {
+		if v != "" && !wholeVariable.MatchString(v) {
+			out = append(out, v)
+		}
+	}
+	fromURL := func(v string) {
+		u := cutURL(v)
+		if _, password, ok := strings.Cut(u.user, ":"); ok {
+			add(password)
+			if plain, err := url.PathUnescape(password); err == nil && plain != password {
+				add(plain)
+			}
+		} else {
+			add(u.user)
+		}
+		for _, p := range u.query {
+			add(p.value)
+		}
+	}
+	for k, v := range s.Env {
+		switch {
+		case masked.SecretName(k) || strings.HasSuffix(strings.ToLower(k), "_key"):
+			add(v)
+		case strings.Contains(v, "://"):
+			u := cutURL(v)
+			u.query = nil
+			fromURL(u.String())
+		}
+	}
+	for k, v := range s.Headers {
+		if plainHeaders[strings.ToLower(k)] {
+			continue
+		}
+		add(v)
+		if _, value, ok := strings.Cut(v, " "); ok { // what follows the scheme
+			add(value)
+		}
+	}
+	for i, a := range s.Args {
+		name, v, ok := strings.Cut(a, "=")
+		if !ok && i+1 < len(s.Args) {
+			v = s.Args[i+1]
+		}
+		if strings.HasPrefix(name, "-") && masked.SecretName(name) {
+			add(v)
+		}
+	}
+	fromURL(s.URL)
+	if s.OAuth != nil {
+		add(s.OAuth.ClientSecret)
+		add(s.OAuth.IdPSecret)
+	}
+	return out
+}

@@ -1,0 +1,24 @@
+package servers_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/yaya-ai/yaya/mcpbridge/servers"
+)
+
+func TestSecrets(t *testing.T) {
+	s := servers.Server{
+		Env:     map[string]string{"GITHUB_TOKEN": "env-token", "HOME_DIR": "/home/x", "DATABASE_URL": "postgres://me:db-pass@host/x?sslmode=off", "SIGNING_KEY": "env-key", "LATER_TOKEN": "${LATER}"},
+		Args:    []string{"--token", "arg-token", "--api-key=arg-key", "--verbose", "/path"},
+		URL:     "https://me:url-pass@host/p?key=url-key",
+		Headers: map[string]string{"Authorization": "Bearer header-token", "Accept": "text/plain"},
+		OAuth:   &servers.OAuth{ClientSecret: "oauth-secret"},
+	}
+	got := s.Secrets()
+	slices.Sort(got)
+	want := []string{"Bearer header-token", "arg-key", "arg-token", "db-pass", "env-key", "env-token", "header-token", "oauth-secret", "url-key", "url-pass"}
+	if !slices.Equal(got, want) {
+		t.Errorf("Secrets = %q, want %q", got, want)
+	}
+}
