@@ -239,7 +239,7 @@ func (b *backend) events(ctx context.Context, path string, opened func() error, 
 	r := sse.NewReader(resp.Body, maxAnswer)
 	for {
 		ev, err := r.Next()
-		if errors.Is(err, io.EOF) && ctx.Err() == nil {
+		if (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)) && ctx.Err() == nil {
 			return errors.New("yaya has stopped")
 		}
 		if err == nil {

@@ -33,8 +33,8 @@ type CallPage struct {
 	Why    string           `json:"why,omitempty" doc:"why they are off although nobody has set it"`
 }
 
-// inFilter says which calls are wanted.
-type inFilter struct {
+// InFilter says which calls are wanted.
+type InFilter struct {
 	Server    string    `query:"server" maxLength:"256"`
 	Tool      string    `query:"tool" maxLength:"256" doc:"the server's name of it, or the name that clients call it by"`
 	Client    string    `query:"client" maxLength:"256" doc:"what the client calls itself"`
@@ -46,12 +46,12 @@ type inFilter struct {
 	Full      bool      `query:"full" doc:"whole arguments and results, not their first 240 bytes"`
 }
 
-func (in *inFilter) filter() traffic.Filter {
+func (in *InFilter) filter() traffic.Filter {
 	return traffic.Filter{Server: in.Server, Tool: in.Tool, Client: in.Client, Principal: in.Principal, Errors: in.Errors, Since: in.Since, Until: in.Until, After: in.After, Bodies: in.Full}
 }
 
 type inCalls struct {
-	inFilter
+	InFilter
 	Before int64 `query:"before" minimum:"0" doc:"an id: the last calls before that one"`
 	Limit  int   `query:"limit" minimum:"1" maximum:"1000" default:"100"`
 }
@@ -83,7 +83,7 @@ func (a *API) trafficRoutes(api huma.API) {
 		return &struct{ Body CallPage }{page}, nil
 	})
 	handle(r, "GET", "/api/traffic/events", "followCalls", auth.AuditRead, "Calls as they end: server-sent events named call, and lost where some were removed before they could be sent. It begins behind after, or behind Last-Event-ID, or now", http.StatusOK, func(ctx context.Context, in *struct {
-		inFilter
+		InFilter
 		LastID string `header:"Last-Event-ID" maxLength:"20"`
 	},
 	) (*huma.StreamResponse, error) {

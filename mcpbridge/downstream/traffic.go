@@ -3,6 +3,7 @@ package downstream
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -35,9 +36,29 @@ func (x *exchange) ran(snap *tool.Snapshot, call *tool.Call, res *tool.Result) {
 		p.server, p.tool = e.Def.Identity.Provider, e.Def.Identity.Tool
 	}
 	p.failed, p.outcome, p.approved = !res.OK, res.ErrorKind, res.Approved
+	if n := res.Native; res.OK && n != nil && string(n.Result.Get("isError")) == "true" { // in the server's words
+		p.failed, p.outcome, p.brief = true, tool.ErrTool, firstText(n.Result.Get("content"))
+		return
+	}
 	if p.failed {
 		p.brief = res.Brief
 	}
+}
+
+// firstText is what a result that is an error says first.
+func firstText(content []byte) string {
+	var items []struct {
+		Text string `json:"text"`
+	}
+	if len(content) > 64<<10 || json.Unmarshal(content, &items) != nil {
+		return ""
+	}
+	for _, it := range items {
+		if it.Text != "" {
+			return tool.Brief(it.Text)
+		}
+	}
+	return ""
 }
 
 // recorded returns work that puts its end into the record of calls.

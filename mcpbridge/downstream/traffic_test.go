@@ -53,6 +53,9 @@ func TestCallsAreRecorded(t *testing.T) {
 			res.OK, res.ErrorKind, res.Brief = false, tool.ErrTool, "it went wrong"
 			return res, err
 		}),
+		provided("says", func(context.Context, tool.Call) (tool.Result, error) {
+			return ok(`{"content":[{"type":"text","text":"in its own words"}],"isError":true}`)
+		}),
 		provided("errs", func(context.Context, tool.Call) (tool.Result, error) {
 			return tool.Result{Native: &tool.NativeResult{Error: []byte(`{"code":-32000,"message":"no such file"}`)}}, nil
 		}),
@@ -75,6 +78,7 @@ func TestCallsAreRecorded(t *testing.T) {
 	}
 	request("tools/call", `{"name":"srv__echo","arguments":{"message":"hi"},"_meta":{"traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}}`)
 	request("tools/call", `{"name":"srv__fails"}`)
+	request("tools/call", `{"name":"srv__says"}`)
 	request("tools/call", `{"name":"srv__errs","arguments":{}}`)
 	request("tools/call", `{"name":"srv__broken","arguments":{}}`)
 	request("tools/call", `{"name":"srv__nothing","arguments":{"a":1}}`)
@@ -85,6 +89,7 @@ func TestCallsAreRecorded(t *testing.T) {
 	want := []traffic.Record{
 		{Method: "tools/call", Server: "srv", Tool: "echo", Name: "srv__echo", Outcome: "ok", Arguments: `{"message":"hi"}`, Result: `{"content":[{"type":"text","text":"hi"}]}`, Trace: "0af7651916cd43dd8448eb211c80319c"},
 		{Method: "tools/call", Server: "srv", Tool: "fails", Name: "srv__fails", Outcome: "tool", Error: "it went wrong", Result: `{"content":[],"isError":true}`},
+		{Method: "tools/call", Server: "srv", Tool: "says", Name: "srv__says", Outcome: "tool", Error: "in its own words", Result: `{"content":[{"type":"text","text":"in its own words"}],"isError":true}`},
 		{Method: "tools/call", Server: "srv", Tool: "errs", Name: "srv__errs", Outcome: "tool", Error: "no such file", Arguments: `{}`, Result: `{"code":-32000,"message":"no such file"}`},
 		{Method: "tools/call", Server: "srv", Tool: "broken", Name: "srv__broken", Outcome: "internal", Error: "srv__broken failed: the pipe is gone", Arguments: `{}`},
 		{Method: "tools/call", Tool: "srv__nothing", Outcome: "not_found", Error: `unknown tool "srv__nothing"`, Arguments: `{"a":1}`},
