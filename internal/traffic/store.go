@@ -157,8 +157,9 @@ func (s *store) load() error {
 	}
 	s.next, s.opened = max(s.next, last.first), last.last
 	var r Record
-	for i, line := 0, []byte(nil); len(data) > 0; i++ {
-		line, data, _ = bytes.Cut(data, []byte("\n"))
+	for i := 0; len(data) > 0; i++ {
+		line, rest, _ := bytes.Cut(data, []byte("\n"))
+		data = rest
 		if id := idOf(line); id >= s.next {
 			s.next = id + 1
 		}

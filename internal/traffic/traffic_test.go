@@ -143,6 +143,7 @@ func TestLineIsJSON(t *testing.T) {
 			f.SetFloat(7)
 		case reflect.Bool:
 			f.SetBool(true)
+		default: // the time
 		}
 	}
 	want := full.Interface().(Record)

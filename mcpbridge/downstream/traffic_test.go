@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/internal/traffic"
 	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/mcpbridge/downstream"
@@ -22,7 +23,9 @@ func recorder(t testing.TB) (*traffic.Log, *os.Root) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := traffic.New(traffic.Config{Root: root, Settings: func() traffic.Settings {
+	secrets := new(masked.Secrets)
+	secrets.Learn("a secret of a server", "another secret of it")
+	l := traffic.New(traffic.Config{Root: root, Mask: secrets.Append, Margin: masked.Longest, Settings: func() traffic.Settings {
 		return traffic.Settings{Days: 7, MaxBytes: 64 << 20, Bodies: traffic.BodiesAll}
 	}})
 	t.Cleanup(func() {
