@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 
 	"github.com/spf13/cobra"
@@ -50,7 +51,7 @@ standard error, the log messages that it has sent, and the states that it came t
 			q := fmt.Sprintf("?limit=%d", limit)
 			if !follow {
 				var lines []linelog.Line
-				if err := b.getAPI(c.Context(), path+q, &lines); err != nil {
+				if err := b.api(c.Context(), http.MethodGet, path+q, nil, &lines); err != nil {
 					return err
 				}
 				for i := range lines {

@@ -168,7 +168,7 @@ func (d daemonCalls) list(ctx context.Context, f traffic.Filter) (page admin.Cal
 	if f.Before > 0 {
 		q.Set("before", strconv.FormatInt(f.Before, 10))
 	}
-	return page, d.b.getAPI(ctx, "/api/traffic?"+q.Encode(), &page)
+	return page, d.b.api(ctx, http.MethodGet, "/api/traffic?"+q.Encode(), nil, &page)
 }
 
 func (d daemonCalls) follow(ctx context.Context, f traffic.Filter, show func(*traffic.Record) error) error {
@@ -201,23 +201,6 @@ func (d daemonCalls) follow(ctx context.Context, f traffic.Filter, show func(*tr
 
 var errNoReader = errors.New("nobody reads what is printed")
 
-// getAPI asks for what is described in JSON, and fails in the API's own words.
-func (b *backend) getAPI(ctx context.Context, path string, v any) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://yaya"+path, nil)
-	if err != nil {
-		return err
-	}
-	resp, err := b.client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode != http.StatusOK {
-		return refusal(resp)
-	}
-	return json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(v)
-}
-
 // events reads server-sent events until ctx is done or the daemon ends. opened is
 // called once the stream is there.
 func (b *backend) events(ctx context.Context, path string, opened func() error, each func(sse.Event) error) error {
@@ -231,7 +214,7 @@ func (b *backend) events(ctx context.Context, path string, opened func() error, 
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
-		return refusal(resp)
+		return b.refusal(ctx, resp)
 	}
 	if err := opened(); err != nil {
 		return quiet(ctx, err)
@@ -257,17 +240,6 @@ func quiet(ctx context.Context, err error) error {
 		return nil //nolint:nilerr // ended on purpose
 	}
 	return err
-}
-
-// refusal is the error of an answer that is none.
-func refusal(resp *http.Response) error {
-	var e struct {
-		Detail string `json:"detail"`
-	}
-	if json.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&e) == nil && e.Detail != "" {
-		return errors.New(e.Detail)
-	}
-	return fmt.Errorf("yaya answered %s", resp.Status)
 }
 
 type fileCalls struct{ root *os.Root }
