@@ -95,7 +95,7 @@ func TestCallsAreRecorded(t *testing.T) {
 		{Method: "tools/call", Server: "srv", Tool: "says", Name: "srv__says", Outcome: "tool", Error: "in its own words", Result: `{"content":[{"type":"text","text":"in its own words"}],"isError":true}`},
 		{Method: "tools/call", Server: "srv", Tool: "errs", Name: "srv__errs", Outcome: "tool", Error: "no such file", Arguments: `{}`, Result: `{"code":-32000,"message":"no such file"}`},
 		{Method: "tools/call", Server: "srv", Tool: "broken", Name: "srv__broken", Outcome: "internal", Error: "srv__broken failed: the pipe is gone", Arguments: `{}`},
-		{Method: "tools/call", Tool: "srv__nothing", Outcome: "not_found", Error: `unknown tool "srv__nothing"`, Arguments: `{"a":1}`},
+		{Method: "tools/call", Tool: "srv__nothing", Outcome: "not_found", Arguments: `{"a":1}`, Result: `{"content":[{"type":"text","text":"unknown tool \"srv__nothing\""}],"isError":true}`},
 		{Method: "tools/call", Tool: "srv__echo", Outcome: "validation", Error: "arguments must be an object", Arguments: `[]`},
 		{Method: "resources/read", Tool: "file:///none", Outcome: "not_found", Error: "resource not found: file:///none"},
 		{Method: "prompts/get", Tool: "none", Outcome: "not_found", Error: `unknown prompt "none"`},
