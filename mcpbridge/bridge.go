@@ -98,7 +98,9 @@ type Config struct {
 	MayStart func(servers.Server) error
 	// Grants keeps the authorization that servers have given. Without it servers
 	// that want some cannot be used.
-	Grants  *oauth.Store
+	Grants *oauth.Store
+	// Eras remembers which protocol eras servers speak. Optional.
+	Eras    *upstream.Eras
 	Version string
 	Log     zerolog.Logger
 	// Learn is told the secrets of a server before it is started. Optional.
@@ -185,7 +187,7 @@ func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
 		},
 		Authorize: authorize, Renewed: renewed,
 		Server: x, Environ: x.Environ(b.cfg.Env), Procs: b.cfg.Procs, HTTP: b.cfg.HTTP, Artifacts: b.cfg.Artifacts,
-		Name: "yaya", Version: b.cfg.Version, Router: b.router, Standing: b.cfg.Standing,
+		Name: "yaya", Version: b.cfg.Version, Router: b.router, Standing: b.cfg.Standing, Eras: b.cfg.Eras,
 		Guard: func(ctx context.Context, f func() error) error { return b.host.Do(ctx, x.Name, f) },
 	})
 	if err := b.host.Install(ctx, feature.Contribution{Name: Name, Providers: []feature.Provider{p}}); err != nil {

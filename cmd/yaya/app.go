@@ -144,6 +144,7 @@ func newApp(c appConfig) (*app, error) {
 		Learn:   a.secrets.Learn,
 		Servers: c.servers.servers, Invalid: c.servers.invalid,
 		Registry: k.Tools, Procs: a.procs, HTTP: a.http, Artifacts: k.Artifacts, Grants: grants, Trust: a.trust, Version: yayaVersion(), Log: c.log,
+		Eras:     upstream.NewEras(c.data, func(err error) { c.log.Warn().Err(err).Msg("protocol eras") }),
 		MayStart: a.mayStart, Env: os.LookupEnv, Home: c.home, Workspace: c.workspace,
 		Standing: func(client string) relay.Peer { return a.mcp.Standing(client) },
 	})

@@ -97,7 +97,7 @@ func TestAuthorizingIsNoTimeOfTheServers(t *testing.T) {
 		"at once":                   {0, nil, servers.Shared, servers.EraModern, "server/discover tools/list tools/call", true},
 		"slow authorization server": {5 * time.Second, nil, servers.Shared, servers.EraModern, "server/discover tools/list tools/call", true},
 		"a session for each call":   {5 * time.Second, nil, servers.PerCall, servers.EraModern, "server/discover tools/list server/discover tools/call", true},
-		"slow server":               {5 * time.Second, map[string]time.Duration{methodDiscover: time.Minute}, servers.Shared, servers.EraLegacy, "server/discover initialize tools/list tools/call", true},
+		"slow server":               {5 * time.Second, map[string]time.Duration{methodDiscover: time.Minute}, servers.Shared, servers.EraModern, "server/discover tools/list tools/call", true},
 		"slow call":                 {5 * time.Second, map[string]time.Duration{methodCallTool: time.Minute}, servers.Shared, servers.EraModern, "server/discover tools/list tools/call", false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -147,9 +147,6 @@ func TestAuthorizingIsNoTimeOfTheServers(t *testing.T) {
 					t.Fatalf("Discover = %v, %v, want one tool", tools, err)
 				}
 				srv.token.Store("second") // the first has ended
-				p.mu.Lock()
-				p.era = "" // a session that is opened probes, within the limit of its call
-				p.mu.Unlock()
 				res, err := tools[0].Invoke(t.Context(), tool.Call{Args: []byte(`{}`)})
 				if err != nil || res.OK != c.call || (!c.call && res.ErrorKind != tool.ErrTimeout) {
 					t.Errorf("Invoke = %+v, %v, want OK %v, else a timeout", res, err, c.call)

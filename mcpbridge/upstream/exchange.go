@@ -29,7 +29,7 @@ const maxRounds = 10
 // itself is told (SEP-2322). ctx is that of the request's limit.
 func (p *Provider) exchange(ctx context.Context, client string, o outgoing, typed *mcp.Tool) (r reply, err error) {
 	start := time.Now()
-	breaker := p.breakerOf(o.by)
+	breaker := p.breakerOf(o.by, o.peer)
 	if err := breaker.allow(); err != nil {
 		return reply{}, err
 	}

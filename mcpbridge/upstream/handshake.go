@@ -24,20 +24,73 @@ type identity struct {
 	Version string `json:"version"`
 }
 
-// handshake settles the era and initialises the session. known is what an
-// earlier connection to the same server came to.
-func (s *session) handshake(ctx context.Context, who identity, want servers.Era) error {
+// handshake settles the era and initialises the session. It reports whether the
+// server refused the era that it was asked for first.
+//
+// Silence decides nothing: a question waits for its answer as long as ctx allows,
+// because a server that is still starting reads it later, and some (the Python SDK)
+// hold the connection to the era of the first message that they read.
+func (s *session) handshake(ctx context.Context, who identity, ask asking) (refusal bool, err error) {
 	info, err := json.Marshal(who)
 	if err != nil {
-		return err
+		return false, err
 	}
-	if want != servers.EraLegacy {
-		ok, err := s.probe(ctx, info, want)
-		if ok || err != nil {
-			return err
+	one, other := s.initialize, s.discover
+	if ask.first == servers.EraModern {
+		one, other = other, one
+	}
+	if err = one(ctx, info); err == nil || s.final(ctx, err) {
+		return false, err
+	}
+	refusal = isRefusal(err)
+	if ask.only {
+		return refusal, &eraError{ask.first, err}
+	}
+	second := other(ctx, info)
+	switch {
+	case second == nil:
+		return refusal, nil
+	case ask.first == servers.EraModern, s.final(ctx, second):
+		return false, second // what initialize came to says more
+	}
+	return false, err
+}
+
+// final reports whether an error of a handshake is one that asking for the other
+// era would not mend.
+func (s *session) final(ctx context.Context, err error) bool {
+	if ctx.Err() != nil || errors.Is(err, feature.ErrNotSent) || s.t.failed() != nil {
+		return true // it is not there
+	}
+	if se, ok := errors.AsType[*statusError](err); ok && se.code == http.StatusUnauthorized {
+		return true
+	}
+	wait, ok := errors.AsType[patient](err)
+	return ok && wait.RetryAfter() > 0 // asking again at once is what it does not want
+}
+
+// isRefusal reports whether a server has said that it does not know a handshake,
+// as opposed to failing at it.
+func isRefusal(err error) bool {
+	if errors.Is(err, errNoVersion) {
+		return true
+	}
+	if re, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		switch re.Code {
+		case jsonrpc.CodeMethodNotFound, jsonrpc.CodeInvalidParams, jsonrpc.CodeInvalidRequest, mcp.UNSUPPORTED_PROTOCOL_VERSION:
+			return true
 		}
+		return false
 	}
-	return s.initialize(ctx, info)
+	se, ok := errors.AsType[*statusError](err)
+	if !ok {
+		return false
+	}
+	switch se.code {
+	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity, http.StatusNotImplemented:
+		return true
+	}
+	return false
 }
 
 // versionHolder is implemented by the transport that puts the version in a
@@ -46,72 +99,53 @@ type versionHolder interface {
 	begin(version string, modern bool)
 }
 
-// probe asks server/discover. It reports whether the server is modern; an error
-// is one that initialize cannot mend.
-func (s *session) probe(ctx context.Context, info []byte, want servers.Era) (bool, error) {
+var (
+	errNoVersion  = errors.New("its answer to server/discover names no version that yaya speaks")
+	errNoAgreeing = errors.New("it refuses every protocol version that it says it speaks")
+)
+
+// discover opens a modern session with server/discover.
+func (s *session) discover(ctx context.Context, info []byte) error {
 	version := mcp.ProtocolVersion20260728
-	pctx := ctx
-	if want != servers.EraModern {
-		wait := probeTimeout
-		if s.p.cfg.Server.Transport != servers.Stdio {
-			wait = probeTimeoutHTTP
-		}
-		limit := newLimit(ctx, wait)
-		defer limit.stop()
-		pctx = limit
-	}
 	for range 2 {
 		s.speak(version, true, info)
-		res, err := s.ask(pctx, methodDiscover, nil)
+		res, err := s.ask(ctx, methodDiscover, nil)
 		if err == nil {
 			if s.acceptDiscovery(res, version) {
-				return true, nil
+				return nil
 			}
-			err = errors.New("its answer to server/discover names no version that yaya speaks")
+			err = errNoVersion
 		}
 		s.speak("", false, nil)
-		re, rpc := errors.AsType[*jsonrpc.Error](err)
-		switch {
-		case ctx.Err() != nil:
-			return false, ctx.Err()
-		case rpc && re.Code == mcp.UNSUPPORTED_PROTOCOL_VERSION:
-			if v := commonVersion(re.Data); v != "" && mcp.IsModernProtocol(v) {
-				version = v
-				continue
-			}
-		case errors.Is(err, feature.ErrNotSent):
-			return false, err // it is not there; initialize would not find it either
+		v := supportedVersion(err)
+		if v == "" || !mcp.IsModernProtocol(v) {
+			return fmt.Errorf("%s: %w", methodDiscover, err)
 		}
-		if se, ok := errors.AsType[*statusError](err); ok && se.code == http.StatusUnauthorized {
-			return false, err
-		}
-		if wait, ok := errors.AsType[patient](err); ok && wait.RetryAfter() > 0 {
-			return false, err // asking again at once is what it does not want
-		}
-		if want == servers.EraModern {
-			return false, fmt.Errorf("it does not speak the modern era that is configured: %w", err)
-		}
-		return false, nil
+		version = v
 	}
-	return false, errors.New("it refuses every protocol version that it says it speaks")
+	return fmt.Errorf("%s: %w", methodDiscover, errNoAgreeing)
+}
+
+// supportedVersion picks the newest version that both sides know out of an
+// unsupported-version error; "" when err is none, or there is no such version.
+func supportedVersion(err error) string {
+	re, ok := errors.AsType[*jsonrpc.Error](err)
+	if !ok || re.Code != mcp.UNSUPPORTED_PROTOCOL_VERSION {
+		return ""
+	}
+	var d struct {
+		Supported []string `json:"supported"`
+	}
+	if json.Unmarshal(re.Data, &d) != nil {
+		return ""
+	}
+	return mcp.NegotiateMutuallySupportedVersion(d.Supported)
 }
 
 // patient is an error that says when it makes sense to try again.
 type patient interface {
 	error
 	RetryAfter() time.Duration
-}
-
-// commonVersion picks the newest version that both sides know out of the data
-// of an unsupported-version error.
-func commonVersion(data []byte) string {
-	var d struct {
-		Supported []string `json:"supported"`
-	}
-	if json.Unmarshal(data, &d) != nil {
-		return ""
-	}
-	return mcp.NegotiateMutuallySupportedVersion(d.Supported)
 }
 
 func (s *session) acceptDiscovery(raw []byte, version string) bool {
@@ -176,12 +210,14 @@ func (s *session) declared() []byte {
 	return []byte(`{` + roots + `"sampling":{},"elicitation":{"form":{},"url":{}},"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}}}`)
 }
 
+// initialize opens a legacy session.
 func (s *session) initialize(ctx context.Context, info []byte) error {
-	params := append([]byte(`{"protocolVersion":"`+mcp.LATEST_LEGACY_PROTOCOL_VERSION+`","capabilities":`), s.declared()...)
-	params = append(append(params, `,"clientInfo":`...), info...)
-	raw, err := s.ask(ctx, methodInitialize, append(params, '}'))
+	raw, err := s.askInitialize(ctx, mcp.LATEST_LEGACY_PROTOCOL_VERSION, info)
+	if v := supportedVersion(err); v != "" && !mcp.IsModernProtocol(v) && v != mcp.LATEST_LEGACY_PROTOCOL_VERSION {
+		raw, err = s.askInitialize(ctx, v, info)
+	}
 	if err != nil {
-		return fmt.Errorf("initialize: %w", err)
+		return fmt.Errorf("%s: %w", methodInitialize, err)
 	}
 	var res struct {
 		ProtocolVersion string          `json:"protocolVersion"`
@@ -202,4 +238,10 @@ func (s *session) initialize(ctx context.Context, info []byte) error {
 		return fmt.Errorf("%s: %w", noteInitialized, err)
 	}
 	return nil
+}
+
+func (s *session) askInitialize(ctx context.Context, version string, info []byte) ([]byte, error) {
+	params := append([]byte(`{"protocolVersion":"`+version+`","capabilities":`), s.declared()...)
+	params = append(append(params, `,"clientInfo":`...), info...)
+	return s.ask(ctx, methodInitialize, append(params, '}'))
 }

@@ -186,6 +186,9 @@ func (t *httpTransport) begin(version string, modern bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.version, t.modern = version, modern
+	if modern {
+		t.session = "" // of an initialize that was refused
+	}
 }
 
 // rawBody is the body of a request with its bytes at hand.

@@ -275,7 +275,7 @@ func (p *Provider) standing(client string) relay.Peer {
 // sessions that are its own.
 func (p *Provider) Notify(client, method string, params []byte) {
 	p.mu.Lock()
-	sl, work := p.sessions[client], p.work
+	sl, work := p.sessions[place{name: client}], p.work
 	p.mu.Unlock()
 	if sl == nil {
 		return

@@ -59,6 +59,8 @@ type Config struct {
 	MayStart func() error
 	// Guard runs f when the server is there, waiting for it if need be. Optional.
 	Guard func(ctx context.Context, f func() error) error
+	// Eras remembers which eras the server speaks. Optional.
+	Eras *Eras
 }
 
 // Provider is one MCP server.
@@ -75,14 +77,15 @@ type Provider struct {
 	mu       sync.Mutex
 	signals  feature.Signals
 	main     *session
-	sessions map[string]*slot // per principal, client and pool
+	sessions map[place]*slot
 	lists    map[string]*listing
 	subs     map[string]struct{} // resources whose updates clients want
 	next     int                 // round robin of the pool
 	// instructions are those that clients may read.
 	instructions string
 	closed       bool
-	era          servers.Era     // what the server turned out to speak; "" when unknown
+	spoken       spoken          // what is known of the server's eras
+	silent       time.Time       // when it was given up to wait for its answer to server/discover
 	useSSE       bool            // the fall-back was needed
 	life         context.Context // of the current start
 
@@ -95,6 +98,9 @@ type Provider struct {
 // New returns the provider of a server, which is not started.
 func New(cfg Config) *Provider {
 	p := &Provider{cfg: cfg, remote: cfg.HTTP, instructions: cfg.Instructions, idle: cmp.Or(cfg.Server.IdleTimeout, 5*time.Minute)}
+	if cfg.Eras != nil {
+		p.spoken = cfg.Eras.load(eraKey(cfg.Server))
+	}
 	if cfg.Authorize != nil {
 		p.remote = &authorized{cfg.Authorize(answering{cfg.HTTP}), cfg.HTTP}
 	}
@@ -116,11 +122,11 @@ func (p *Provider) Start(ctx context.Context, sig feature.Signals) error {
 	life, stop := context.WithCancel(context.Background())
 	p.mu.Lock()
 	p.signals, p.life, p.stop, p.closed = sig, life, stop, false
-	p.sessions, p.work = map[string]*slot{}, new(group)
+	p.sessions, p.work = map[place]*slot{}, new(group)
 	if p.subs == nil {
 		p.subs = map[string]struct{}{}
 	}
-	work := p.work
+	work, ask := p.work, p.mainAsks()
 	p.mu.Unlock()
 	p.breaker.record(true, 0) // what starts has another chance
 	policy, _ := p.cfg.Server.SessionPolicy()
@@ -128,7 +134,7 @@ func (p *Provider) Start(ctx context.Context, sig feature.Signals) error {
 	if policy == servers.PerPrincipal {
 		of.principal = tool.Owner
 	}
-	main, err := p.open(ctx, of, nil)
+	main, err := p.open(ctx, ask, of, nil)
 	if err != nil {
 		return err
 	}
@@ -143,7 +149,7 @@ func (p *Provider) Start(ctx context.Context, sig feature.Signals) error {
 		case <-life.Done():
 		}
 	})
-	if policy == servers.PerPrincipal || policy == servers.PerClient || policy == servers.PolicyPool {
+	if policy != servers.PerCall {
 		work.Go(func() { p.recycle(life) })
 	}
 	return nil
@@ -178,34 +184,62 @@ func (p *Provider) Stop(ctx context.Context) error {
 }
 
 // open connects and initialises a session for a tenant.
-func (p *Provider) open(ctx context.Context, of tenant, first relay.Peer) (*session, error) {
+func (p *Provider) open(ctx context.Context, ask asking, of tenant, first relay.Peer) (*session, error) {
 	if p.cfg.MayStart != nil {
 		if err := p.cfg.MayStart(); err != nil {
 			return nil, err
 		}
 	}
 	p.mu.Lock()
-	era, useSSE := p.era, p.useSSE
+	useSSE, calling := p.useSSE, p.main != nil
+	legacy := p.spoken.Legacy
 	p.mu.Unlock()
 	srv := p.cfg.Server
-	want := cmp.Or(srv.Era, servers.EraAuto)
-	if want == servers.EraAuto && era != "" {
-		want = era
-	}
 	if srv.Transport == servers.SSE || useSSE {
-		return p.connect(ctx, servers.SSE, servers.EraLegacy, of, first)
+		return p.connect(ctx, servers.SSE, asking{servers.EraLegacy, true}, of, first)
 	}
-	s, err := p.connect(ctx, srv.Transport, want, of, first)
-	if err == nil || ctx.Err() != nil {
-		return s, err
+	try := ctx
+	if calling && ask.first == servers.EraModern {
+		// The call that opens it may wait longer than a server may be silent.
+		limit := newLimit(ctx, cmp.Or(srv.StartTimeout, startTimeout))
+		defer limit.stop()
+		try = limit
+	}
+	s, err := p.connect(try, srv.Transport, ask, of, first)
+	if err == nil {
+		return s, nil
+	}
+	if pinned := srv.Era == servers.EraLegacy || srv.Era == servers.EraModern; pinned {
+		if e, ok := errors.AsType[*eraError](err); ok {
+			err = fmt.Errorf("it does not speak the %s era that is configured: %w", e.era, e.err)
+		}
+		return nil, err
+	}
+	if why := context.Cause(try); ask.first == servers.EraModern && (errors.Is(why, context.DeadlineExceeded) || errors.Is(why, errCallTimeout)) {
+		// The start limit, and nothing else, decides on a server that is silent: it is
+		// asked for the other era from now on.
+		p.mu.Lock()
+		p.silent = time.Now()
+		p.mu.Unlock()
+		if ctx.Err() == nil && ask.only {
+			return nil, &eraError{ask.first, err}
+		}
+		if ctx.Err() == nil {
+			return p.connect(ctx, srv.Transport, asking{first: servers.EraLegacy}, of, first)
+		}
 	}
 	switch {
-	case srv.Transport == servers.Stdio && want == servers.EraAuto && errors.Is(err, errDiedProbing):
-		// It may be one that exits on a method it does not know: ask it the old
-		// way before giving up.
-		return p.connect(ctx, srv.Transport, servers.EraLegacy, of, first)
-	case srv.FallBackToSSE && speaksNoStreamable(err):
-		sse, sseErr := p.connect(ctx, servers.SSE, servers.EraLegacy, of, first)
+	case ctx.Err() != nil:
+	case errors.Is(err, errDiedAsked) && !ask.only && (ask.first == servers.EraModern || legacy != spoke):
+		// It may be one that exits on a method that it does not know.
+		other, otherErr := p.connect(ctx, srv.Transport, asking{otherEra(ask.first), true}, of, first)
+		if otherErr != nil {
+			return nil, err
+		}
+		p.learn(other.peer, true)
+		return other, nil
+	case srv.FallBackToSSE && !ask.only && speaksNoStreamable(err):
+		sse, sseErr := p.connect(ctx, servers.SSE, asking{servers.EraLegacy, true}, of, first)
 		if sseErr != nil {
 			return nil, fmt.Errorf("%w (and it does not speak HTTP+SSE either: %w)", err, sseErr)
 		}
@@ -213,11 +247,6 @@ func (p *Provider) open(ctx context.Context, of tenant, first relay.Peer) (*sess
 		p.useSSE = true
 		p.mu.Unlock()
 		return sse, nil
-	case want != cmp.Or(srv.Era, servers.EraAuto) && !errors.Is(err, feature.ErrNotSent):
-		// The server may have been replaced by one of another era.
-		p.mu.Lock()
-		p.era = ""
-		p.mu.Unlock()
 	}
 	return nil, err
 }
@@ -229,10 +258,10 @@ func speaksNoStreamable(err error) bool {
 	return ok && (se.code == http.StatusNotFound || se.code == http.StatusMethodNotAllowed || se.code == http.StatusBadRequest)
 }
 
-// errDiedProbing says that a child ended while it was asked which era it speaks.
-var errDiedProbing = errors.New("the server ended when it was asked for its protocol version")
+// errDiedAsked says that a child ended before it had answered which era it speaks.
+var errDiedAsked = errors.New("the server ended when it was asked for its protocol version")
 
-func (p *Provider) connect(ctx context.Context, kind servers.Transport, want servers.Era, of tenant, first relay.Peer) (*session, error) {
+func (p *Provider) connect(ctx context.Context, kind servers.Transport, ask asking, of tenant, first relay.Peer) (*session, error) {
 	srv := p.cfg.Server
 	s := newSession(p, of, first)
 	var t transport
@@ -259,19 +288,21 @@ func (p *Provider) connect(ctx context.Context, kind servers.Transport, want ser
 		return nil, err
 	}
 	s.t = t
-	if err := s.handshake(ctx, identity{p.cfg.Name, p.cfg.Version}, want); err != nil {
-		died := kind == servers.Stdio && want == servers.EraAuto && t.failed() != nil
+	refusal, err := s.handshake(ctx, identity{p.cfg.Name, p.cfg.Version}, ask)
+	if err != nil {
+		died := kind == servers.Stdio && t.failed() != nil
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
 		s.close(closing)
 		cancel()
 		if died {
-			err = fmt.Errorf("%w: %w", errDiedProbing, err)
+			err = fmt.Errorf("%w: %w", errDiedAsked, err)
+		}
+		if refusal && cmp.Or(srv.Era, servers.EraAuto) == servers.EraAuto {
+			p.note(func(k spoken) spoken { return k.without(ask.first) })
 		}
 		return nil, err
 	}
-	p.mu.Lock()
-	p.era = s.peer.Era
-	p.mu.Unlock()
+	p.learn(s.peer, refusal)
 	return s, nil
 }
 

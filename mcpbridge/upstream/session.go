@@ -41,12 +41,9 @@ const (
 
 // Times of the protocol (C.2).
 const (
-	// For server/discover. Over a pipe, legacy servers are silent; over HTTP every
-	// request has a response, and a slow one must not be taken for a legacy server.
-	probeTimeout     = time.Second
-	probeTimeoutHTTP = 10 * time.Second
-	callTimeout      = 60 * time.Second
-	maxCall          = 10 * time.Minute // also with progress
+	startTimeout = 20 * time.Second // of a session that a call opens; a server's configuration may say otherwise
+	callTimeout  = 60 * time.Second
+	maxCall      = 10 * time.Minute // also with progress
 )
 
 // request is one message that wants an answer. The id in body is id.

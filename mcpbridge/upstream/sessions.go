@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"sync"
@@ -54,7 +55,7 @@ func (sl *slot) take() *session {
 }
 
 // retire ends the slot if nobody has used it for the idle time, or if it has no
-// session and nobody is opening one. A call that still holds the slot is told
+// live session and nobody is opening one. A call that still holds the slot is told
 // that it was not sent, and comes again.
 func (sl *slot) retire(idle time.Duration) (*session, bool) {
 	if !sl.opening.TryLock() {
@@ -63,7 +64,7 @@ func (sl *slot) retire(idle time.Duration) (*session, bool) {
 	defer sl.opening.Unlock()
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
-	if sl.s != nil && (sl.users > 0 || time.Since(sl.last) < idle) {
+	if sl.s != nil && (sl.users > 0 || (time.Since(sl.last) < idle && sl.s.t.failed() == nil)) {
 		return nil, false
 	}
 	s := sl.s
@@ -78,37 +79,80 @@ func (p *Provider) apart(principal string) bool {
 	return policy == servers.PerPrincipal && principal != "" && principal != tool.Owner && !strings.HasPrefix(principal, tool.AgentPrefix)
 }
 
-// breakerOf returns the breaker of a principal's calls.
-func (p *Provider) breakerOf(principal string) *breaker {
+// place is where a session is kept: by the name of the principal, client or member
+// of a pool that it belongs to, "" for everybody's, and by era where calls of either
+// go to connections of their own.
+type place struct {
+	name string
+	era  servers.Era
+}
+
+// eraOf returns the era of the connection that a client's calls go to, "" where
+// clients of both share one; mu is held. Over HTTP a connection costs little, so
+// what clients share there is shared by era, and a server that speaks both answers
+// each as it would answer it directly.
+func (p *Provider) eraOf(peer relay.Peer) servers.Era {
+	if p.cfg.Server.Transport != servers.HTTP || p.useSSE {
+		return ""
+	}
+	switch policy, _ := p.cfg.Server.SessionPolicy(); policy {
+	case servers.PerClient, servers.PerCall:
+		return ""
+	}
+	return p.clientAsks(peer).first
+}
+
+// breakerOf returns the breaker of a client's calls.
+func (p *Provider) breakerOf(principal string, peer relay.Peer) *breaker {
 	if !p.apart(principal) {
 		return &p.breaker
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if sl := p.sessions[principal]; sl != nil {
+	if sl := p.sessions[place{principal, p.eraOf(peer)}]; sl != nil {
 		return &sl.breaker
 	}
 	return new(breaker) // nothing is known of a session that is yet to be opened
 }
 
-// session returns the session that a call goes to, by the server's policy, and
-// the function that ends its use.
+// session returns the session that a call goes to, by the server's policy and the
+// era of its client, and the function that ends its use.
 func (p *Provider) session(ctx context.Context, client, principal string, peer relay.Peer) (*session, func(), error) {
+	p.mu.Lock()
+	era := p.eraOf(peer)
+	p.mu.Unlock()
+	s, leave, err := p.sessionOf(ctx, client, principal, peer, era)
+	if err != nil && era != "" {
+		if _, ok := errors.AsType[*eraError](err); ok {
+			return p.sessionOf(ctx, client, principal, peer, otherEra(era))
+		}
+	}
+	return s, leave, err
+}
+
+// sessionOf is session with the era settled.
+func (p *Provider) sessionOf(ctx context.Context, client, principal string, peer relay.Peer, era servers.Era) (*session, func(), error) {
 	policy, pool := p.cfg.Server.SessionPolicy()
 	apart := p.apart(principal)
 	p.mu.Lock()
 	main, closed := p.main, p.closed
-	key, of, most := "", tenant{}, maxSessions
+	at, of, most := place{era: era}, tenant{}, maxSessions
+	ask := p.mainAsks()
 	switch policy {
 	case servers.PerPrincipal:
 		if apart {
-			key, of, most = principal, tenant{principal: principal}, maxPrincipals
+			at.name, of, most = principal, tenant{principal: principal}, maxPrincipals
 		}
 	case servers.PerClient:
-		key, of = client, tenant{client: client}
+		at.name, of, ask = client, tenant{client: client}, p.clientAsks(peer)
+	case servers.PerCall:
+		ask = p.clientAsks(peer)
 	case servers.PolicyPool:
 		p.next++
-		key = strconv.Itoa(p.next % pool)
+		at.name = strconv.Itoa(p.next % pool)
+	}
+	if era != "" {
+		ask, most = asking{era, true}, 2*most // one of each era
 	}
 	if closed || main == nil {
 		p.mu.Unlock()
@@ -116,24 +160,24 @@ func (p *Provider) session(ctx context.Context, client, principal string, peer r
 	}
 	if policy == servers.PerCall {
 		p.mu.Unlock()
-		return p.single(ctx, client, peer)
+		return p.single(ctx, ask, client, peer)
 	}
 	// Nobody's calls, and member 0 of a pool, use the session that is there.
-	if key == "" || (policy == servers.PolicyPool && key == "0") {
+	if (at.name == "" || (policy == servers.PolicyPool && at.name == "0")) && (era == "" || era == main.peer.Era) {
 		p.mu.Unlock()
 		return main, func() {}, nil
 	}
-	sl := p.sessions[key]
+	sl := p.sessions[at]
 	if sl == nil {
 		if len(p.sessions) >= most {
 			p.mu.Unlock()
 			return nil, nil, fmt.Errorf("%w: %d others have sessions with this server already; one that is idle ends after %v", feature.ErrNotSent, most, p.idle)
 		}
 		sl = new(slot)
-		p.sessions[key] = sl
+		p.sessions[at] = sl
 	}
 	p.mu.Unlock()
-	s, err := p.use(ctx, sl, of, peer)
+	s, err := p.use(ctx, sl, ask, of, peer)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -166,7 +210,7 @@ func (sl *slot) enter() (s, dead *session, err error) {
 	return sl.s, dead, nil
 }
 
-func (p *Provider) use(ctx context.Context, sl *slot, of tenant, peer relay.Peer) (*session, error) {
+func (p *Provider) use(ctx context.Context, sl *slot, ask asking, of tenant, peer relay.Peer) (*session, error) {
 	if s, dead, err := sl.enter(); s != nil || err != nil {
 		return s, err
 	} else if dead != nil {
@@ -187,7 +231,7 @@ func (p *Provider) use(ctx context.Context, sl *slot, of tenant, peer relay.Peer
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(life, cancel)() // a stop does not wait for a slow server
-	s, err = p.open(ctx, of, peer)
+	s, err = p.open(ctx, ask, of, peer)
 	if life.Err() != nil && err != nil {
 		return nil, errStopped
 	}
@@ -197,8 +241,11 @@ func (p *Provider) use(ctx context.Context, sl *slot, of tenant, peer relay.Peer
 	if err != nil {
 		return nil, p.notOpened(err)
 	}
-	if peer != nil && relay.Asks(peer.Capabilities()) {
+	switch {
+	case peer != nil && relay.Asks(peer.Capabilities()):
 		s.heard(ctx)
+	case of == tenant{}: // the next client may be one that can be asked
+		s.hear()
 	}
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
@@ -232,8 +279,8 @@ func (p *Provider) notOpened(err error) error {
 }
 
 // single opens a session for one call.
-func (p *Provider) single(ctx context.Context, client string, peer relay.Peer) (*session, func(), error) {
-	s, err := p.open(ctx, tenant{client: client}, peer)
+func (p *Provider) single(ctx context.Context, ask asking, client string, peer relay.Peer) (*session, func(), error) {
+	s, err := p.open(ctx, ask, tenant{client: client}, peer)
 	if err != nil {
 		return nil, nil, p.notOpened(err)
 	}
@@ -262,8 +309,8 @@ func (p *Provider) Release(client string) {
 		return
 	}
 	p.mu.Lock()
-	sl := p.sessions[client]
-	delete(p.sessions, client)
+	sl := p.sessions[place{name: client}]
+	delete(p.sessions, place{name: client})
 	p.mu.Unlock()
 	if sl == nil {
 		return
@@ -285,9 +332,13 @@ func (p *Provider) recycle(life context.Context) {
 		}
 		var idle []*session
 		p.mu.Lock()
-		for key, sl := range p.sessions {
-			if s, ok := sl.retire(p.idle); ok {
-				delete(p.sessions, key)
+		for at, sl := range p.sessions {
+			idleFor := p.idle
+			if at.name == "" { // everybody's, like the main one
+				idleFor = math.MaxInt64
+			}
+			if s, ok := sl.retire(idleFor); ok {
+				delete(p.sessions, at)
 				if s != nil {
 					idle = append(idle, s)
 				}

@@ -1,0 +1,254 @@
+package upstream
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/yaya-ai/yaya/internal/atomicfile"
+	"github.com/yaya-ai/yaya/mcpbridge/relay"
+	"github.com/yaya-ai/yaya/mcpbridge/servers"
+)
+
+// asking is how a connection settles its era: which one it asks the server for
+// first, and whether the other will not do.
+type asking struct {
+	first servers.Era
+	only  bool
+}
+
+// mainAsks returns how the session that starts with yaya asks; mu is held.
+//
+// A pipe that clients share begins with initialize. Every legacy server
+// understands it, a modern-only one refuses it by name, and a server that speaks
+// both is met in the era whose questions yaya can put to clients of either. Over
+// HTTP each client's calls have a connection of its own era, and the first one
+// begins as the specification says, with server/discover.
+func (p *Provider) mainAsks() asking {
+	first := servers.EraLegacy
+	if p.cfg.Server.Transport == servers.HTTP {
+		first = servers.EraModern
+	}
+	return p.asks(first)
+}
+
+// clientAsks returns how a connection for one client's calls alone asks; mu is
+// held.
+func (p *Provider) clientAsks(peer relay.Peer) asking {
+	if peer == nil && p.main != nil {
+		return p.asks(p.main.peer.Era)
+	}
+	if peer != nil && peer.Modern() {
+		return p.asks(servers.EraModern)
+	}
+	return p.asks(servers.EraLegacy)
+}
+
+// asks corrects an era by the configuration and by what is known; mu is held.
+func (p *Provider) asks(first servers.Era) asking {
+	switch p.cfg.Server.Era {
+	case servers.EraLegacy, servers.EraModern:
+		return asking{p.cfg.Server.Era, true}
+	}
+	switch {
+	case first == servers.EraModern && (p.isSilent() || p.spoken.Modern == refused):
+		first = servers.EraLegacy
+	case first == servers.EraLegacy && !p.isSilent() && p.spoken.Legacy == refused:
+		first = servers.EraModern
+	}
+	return asking{first: first}
+}
+
+// silentFor is how long a server that never answered server/discover is not asked
+// again. It may just have been slow to start.
+const silentFor = time.Hour
+
+// isSilent reports whether the server never answered server/discover; mu is held.
+func (p *Provider) isSilent() bool { return !p.silent.IsZero() && time.Since(p.silent) < silentFor }
+
+func otherEra(e servers.Era) servers.Era {
+	if e == servers.EraModern {
+		return servers.EraLegacy
+	}
+	return servers.EraModern
+}
+
+// eraError says that a server does not speak an era that a connection had to have.
+type eraError struct {
+	era servers.Era
+	err error
+}
+
+func (e *eraError) Error() string {
+	return fmt.Sprintf("it does not speak the %s era: %v", e.era, e.err)
+}
+
+func (e *eraError) Unwrap() error { return e.err }
+
+// verdict is what a server was found to do with an era; "" is unknown.
+type verdict string
+
+const (
+	spoke   verdict = "spoken"
+	refused verdict = "refused"
+)
+
+// spoken is what is known of the eras of a server.
+type spoken struct {
+	Legacy  verdict   `json:"legacy,omitempty"`
+	Modern  verdict   `json:"modern,omitempty"`
+	Name    string    `json:"name,omitempty"` // of the server for itself
+	Version string    `json:"version,omitempty"`
+	Found   time.Time `json:"found"`
+}
+
+// with returns what is known after a connection that came to an era, refusal
+// saying that the server refused the other one before. A server that says that it
+// is another one, or of another version, is known from nothing.
+func (k spoken) with(now peer, refusal bool) spoken {
+	if k.Name != "" && now.Name != "" && (k.Name != now.Name || k.Version != now.ServerVers) {
+		k = spoken{}
+	}
+	if now.Name != "" {
+		k.Name, k.Version = now.Name, now.ServerVers
+	}
+	mine, other := &k.Legacy, &k.Modern
+	if now.Era == servers.EraModern {
+		mine, other = other, mine
+	}
+	*mine = spoke
+	if refusal {
+		*other = refused
+	}
+	return k
+}
+
+// without returns what is known after a server has refused an era.
+func (k spoken) without(era servers.Era) spoken {
+	if era == servers.EraModern {
+		k.Modern = refused
+	} else {
+		k.Legacy = refused
+	}
+	return k
+}
+
+// learn remembers what a connection has shown: the era that it came to, and
+// whether the server had refused the other one.
+func (p *Provider) learn(now peer, refusal bool) {
+	p.mu.Lock()
+	if now.Era == servers.EraModern {
+		p.silent = time.Time{}
+	}
+	p.mu.Unlock()
+	p.note(func(k spoken) spoken { return k.with(now, refusal) })
+}
+
+// note changes what is known of the server's eras, and remembers it.
+func (p *Provider) note(change func(spoken) spoken) {
+	p.mu.Lock()
+	next := change(p.spoken)
+	same := next == p.spoken
+	if !same {
+		next.Found = time.Now().UTC().Truncate(time.Second)
+	}
+	p.spoken = next
+	p.mu.Unlock()
+	if p.cfg.Eras != nil && !same {
+		p.cfg.Eras.save(eraKey(p.cfg.Server), next)
+	}
+}
+
+// eraKey names a server together with what runs as it.
+func eraKey(s servers.Server) string {
+	sum := sha256.Sum256([]byte(strings.Join(append([]string{s.Name, string(s.Transport), s.Command, s.URL}, s.Args...), "\x00")))
+	return hex.EncodeToString(sum[:16])
+}
+
+// Bounds of what is remembered of servers' eras.
+const (
+	erasFile = "eras.json"
+	maxEras  = 512
+	maxFile  = 1 << 20
+	eraKept  = 7 * 24 * time.Hour
+)
+
+// Eras remembers across restarts which protocol eras servers speak, so that a
+// server is not asked each time for what it refuses. It is a hint: what it says
+// is corrected by the server, and what cannot be read is found out again. Its
+// methods are safe for concurrent use.
+type Eras struct {
+	root *os.Root
+	warn func(error)
+
+	mu sync.Mutex
+}
+
+// NewEras keeps its file below root, which the caller closes. warn is told of a
+// file that cannot be read or written.
+func NewEras(root *os.Root, warn func(error)) *Eras { return &Eras{root: root, warn: warn} }
+
+// load returns what is known of a server, as long as it is fresh.
+func (e *Eras) load(key string) spoken {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.read()[key]
+}
+
+// save replaces what is known of a server. The oldest entries make room.
+func (e *Eras) save(key string, k spoken) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	all := e.read() // another process may have written it
+	all[key] = k
+	for len(all) > maxEras {
+		delete(all, slices.MinFunc(slices.Collect(maps.Keys(all)), func(a, b string) int {
+			return cmp.Or(all[a].Found.Compare(all[b].Found), strings.Compare(a, b))
+		}))
+	}
+	data, err := json.Marshal(all)
+	if err == nil {
+		_, err = atomicfile.Write(e.root, erasFile, data)
+	}
+	if err != nil {
+		e.warn(fmt.Errorf("remember which protocol eras servers speak: %w", err))
+	}
+}
+
+// read returns the fresh entries of the file; mu is held.
+func (e *Eras) read() map[string]spoken {
+	all := map[string]spoken{}
+	info, err := e.root.Stat(erasFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return all
+	}
+	if err == nil && info.Size() > maxFile {
+		err = errors.New("it is too large")
+	}
+	var data []byte
+	if err == nil {
+		data, err = e.root.ReadFile(erasFile)
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &all)
+	}
+	if err != nil {
+		e.warn(fmt.Errorf("what is known of the protocol eras of servers cannot be read and is found out again: %s: %w", erasFile, err))
+		return map[string]spoken{}
+	}
+	if all == nil { // the file says null
+		all = map[string]spoken{}
+	}
+	maps.DeleteFunc(all, func(_ string, k spoken) bool { age := time.Since(k.Found); return age > eraKept || age < -time.Hour })
+	return all
+}
