@@ -55,6 +55,19 @@ func (c *conn) write(b []byte) error {
 	return c.err
 }
 
+// errAnswered says that a request has its response, and its connection may be gone.
+var errAnswered = errors.New("the request has been answered")
+
+// end lets nothing more be written: the handler of the connection returns. A server
+// may ask on a request that it answers at the same moment.
+func (c *conn) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err == nil {
+		c.err = errAnswered
+	}
+}
+
 // responseStream turns a response into an event stream on its first message.
 type responseStream struct {
 	w http.ResponseWriter
@@ -65,6 +78,7 @@ type responseStream struct {
 	mu     sync.Mutex
 	conn   *conn   // nil before the first message
 	record *record // of what was sent to a client that may come back
+	plain  bool    // the response is not a stream, and will not become one
 }
 
 // open makes the response a stream; mu is held.
@@ -79,16 +93,22 @@ func (rs *responseStream) open() {
 	}
 }
 
+// started settles, when there is a result, whether the response is a stream.
 func (rs *responseStream) started() bool {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	return rs.conn != nil
+	rs.plain = rs.conn == nil
+	return !rs.plain
 }
 
 // send writes one message as an event. A stream that can be resumed takes what
 // nobody reads.
 func (rs *responseStream) send(msg []byte) error {
 	rs.mu.Lock()
+	if rs.plain {
+		rs.mu.Unlock()
+		return errAnswered
+	}
 	rs.open()
 	rec, conn := rs.record, rs.conn
 	rs.mu.Unlock()
@@ -105,11 +125,12 @@ func (rs *responseStream) send(msg []byte) error {
 // finish says that nothing more will be sent.
 func (rs *responseStream) finish() {
 	rs.mu.Lock()
-	rec := rs.record
+	rec, conn := rs.record, rs.conn
 	rs.mu.Unlock()
 	if rec != nil {
 		rec.finish()
 	}
+	conn.end()
 }
 
 // keepAlive writes a comment now and then, so that proxies keep the stream and

@@ -35,10 +35,14 @@ type record struct {
 	lost   *time.Timer // runs while a client that may come back is away
 }
 
-// send keeps a message and passes it on. It fails for no connection's sake.
+// send keeps a message and passes it on. It fails for no connection's sake, but
+// when the stream has ended.
 func (r *record) send(msg []byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.done {
+		return errAnswered
+	}
 	n := r.first + len(r.events)
 	ev, err := sse.Append(nil, sse.Event{Name: "message", ID: r.id + "-" + strconv.Itoa(n), Data: msg})
 	if err != nil {

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/mcpbridge/servers"
+)
+
+// The scenarios in which a server asks its client something, in each era's way.
+var (
+	legacyQuestions = []string{"tools-call-sampling", "tools-call-elicitation", "elicitation-sep1034-defaults", "elicitation-sep1330-enums"}
+	modernQuestions = "input-required-"
+)
+
+// program runs a server that listens at an address of its own, until the test
+// ends, and returns the address.
+func program(t *testing.T, command func(ctx context.Context, addr string) *exec.Cmd) string {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cmd := command(ctx, addr)
+	if err := cmd.Start(); err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		_ = cmd.Wait() // killed
+	})
+	waitFor(t, addr)
+	return addr
+}
+
+// bothEras is one server of the official Go SDK that speaks both eras: its handler
+// serves one, so the version of a request decides which of two gets it.
+func bothEras(t *testing.T, everything string) string {
+	t.Helper()
+	proxy := func(stateless string) *httputil.ReverseProxy {
+		addr := program(t, func(ctx context.Context, addr string) *exec.Cmd {
+			return exec.CommandContext(ctx, everything, "-http", addr, stateless)
+		})
+		p := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: addr})
+		p.FlushInterval = -1
+		return p
+	}
+	legacy, modern := proxy("-stateless=false"), proxy("-stateless=true")
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("MCP-Protocol-Version") >= "2026-07-28" {
+			modern.ServeHTTP(w, r)
+			return
+		}
+		legacy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(srv.CloseClientConnections)
+	return srv.URL + "/mcp"
+}
+
+// FID-2: a server that speaks both eras is met in the era of the client that calls,
+// so a client of either loses nothing behind yaya. Every scenario of both suites
+// that passes directly passes through yaya, in the default configuration, with one
+// yaya and one server for both.
+func TestConformanceOfBothEras(t *testing.T) {
+	node := needPeers(t)
+	everything := buildTool(t, "github.com/modelcontextprotocol/go-sdk/conformance/everything-server")
+	for name, url := range map[string]string{"go": bothEras(t, everything)} {
+		t.Run(name, func(t *testing.T) {
+			b := newBox(t)
+			b.serve("--mcp-config", b.config(map[string]any{"fixture": map[string]any{"url": url, "prefix": ""}}))
+			eventually.True(t, "the server is ready", func() bool { return b.status().Servers[0].State == "ready" })
+			for _, run := range []struct {
+				suite, what string
+				asks        []string
+			}{
+				{suiteStable, "--suite all", legacyQuestions},
+				{suiteNext, "--requirements 2025-11-25", legacyQuestions},
+				{suiteNext, "--requirements 2026-07-28", []string{modernQuestions}},
+			} {
+				t.Run(run.suite+" "+run.what, func(t *testing.T) {
+					args := strings.Fields(run.what)
+					direct, _ := suite(t, node, run.suite, nil, append([]string{"server", "--url", url}, args...)...)
+					got, out := suite(t, node, run.suite, nil, append([]string{"server", "--url", b.url()}, args...)...)
+					asked := 0
+					for scenario, d := range direct {
+						if g := got[scenario]; g.failed > d.failed || g.passed < d.passed {
+							t.Errorf("%s: %d checks pass and %d fail, directly %d and %d\n%s", scenario, g.passed, g.failed, d.passed, d.failed, out)
+						}
+						for _, q := range run.asks {
+							if strings.HasPrefix(scenario, q) && d.failed == 0 && d.passed > 0 {
+								asked++
+							}
+						}
+					}
+					if asked < len(legacyQuestions) {
+						t.Errorf("%d scenarios in which the server asks pass directly, want at least %d", asked, len(legacyQuestions))
+					}
+				})
+			}
+		})
+	}
+}
+
+// FID-1: silence decides nothing. A server that reads its first message after three
+// seconds is ready at its first start; the Python SDK is held by the first message
+// that it reads, as this one is.
+func TestServerThatReadsLate(t *testing.T) {
+	everything := buildTool(t, "github.com/modelcontextprotocol/go-sdk/conformance/everything-server")
+	b := newBox(t)
+	b.serve("--mcp-config", b.config(map[string]any{"late": map[string]any{"command": "sh", "args": []string{"-c", "sleep 3; exec " + everything}}}))
+	eventually.True(t, "the server is ready", func() bool { return b.status().Servers[0].State == "ready" })
+	st := b.status().Servers[0]
+	if d := detailOf(st); st.Restarts != 0 || d.Peer == nil || d.Peer.Era != servers.EraLegacy {
+		t.Errorf("%d restarts, peer %+v; want none, in the legacy era", st.Restarts, d.Peer)
+	}
+}
