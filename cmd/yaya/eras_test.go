@@ -75,15 +75,21 @@ func bothEras(t *testing.T, everything string) string {
 
 // FID-2: a server that speaks both eras is met in the era of the client that calls,
 // so a client of either loses nothing behind yaya. Every scenario of both suites
-// that passes directly passes through yaya, in the default configuration, with one
-// yaya and one server for both.
+// that passes directly passes through yaya, with one yaya and one server for both:
+// over HTTP in the default configuration.
 func TestConformanceOfBothEras(t *testing.T) {
 	node := needPeers(t)
 	everything := buildTool(t, "github.com/modelcontextprotocol/go-sdk/conformance/everything-server")
-	for name, url := range map[string]string{"go": bothEras(t, everything)} {
+	url := bothEras(t, everything)
+	for name, server := range map[string]map[string]any{
+		"http": {"url": url, "prefix": ""},
+		// A process that clients of both eras share asks as legacy servers do; one that
+		// is a client's own, as that client's era does.
+		"stdio, per client": {"command": everything, "prefix": "", "session": "per_client"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBox(t)
-			b.serve("--mcp-config", b.config(map[string]any{"fixture": map[string]any{"url": url, "prefix": ""}}))
+			b.serve("--mcp-config", b.config(map[string]any{"fixture": server}))
 			eventually.True(t, "the server is ready", func() bool { return b.status().Servers[0].State == "ready" })
 			for _, run := range []struct {
 				suite, what string
