@@ -114,7 +114,8 @@ func TestConformanceServer(t *testing.T) {
 	everything := buildTool(t, "github.com/modelcontextprotocol/go-sdk/conformance/everything-server")
 	b := newBox(t)
 	b.serve("--mcp-config", b.config(map[string]any{
-		"modern": map[string]any{"command": everything, "prefix": "", "protocolEra": "modern", "disabled_tools": legacyAsks},
+		// It adds a tool while the suite runs, which is to be offered at once.
+		"modern": map[string]any{"command": everything, "prefix": "", "protocolEra": "modern", "trust": "always", "disabled_tools": legacyAsks},
 		"legacy": map[string]any{"command": everything, "prefix": "", "protocolEra": "legacy", "enabled_tools": legacyAsks},
 		"tasks":  map[string]any{"command": buildTool(t, "github.com/yaya-ai/yaya/internal/conformance/taskserver"), "prefix": ""},
 	}))

@@ -149,7 +149,22 @@ func fake(modes string) {
 				say(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}`, m.ID)
 			}
 		case "initialize":
-			if has("hang-initialize") {
+			switch {
+			case has("hang-initialize"):
+				continue
+			case has("exit-on-initialize"):
+				os.Exit(1)
+			case has("refuse-initialize"):
+				say(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32022,"message":"no","data":{"supported":["2026-07-28"],"requested":"2025-11-25"}}}`, m.ID)
+				continue
+			case has("unknown-initialize"):
+				say(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}`, m.ID)
+				continue
+			case has("invalid-initialize"):
+				say(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"no"}}`, m.ID)
+				continue
+			case has("old-initialize") && !strings.Contains(string(m.Params), `"2025-03-26"`):
+				say(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32022,"message":"no","data":{"supported":["2025-03-26","2024-11-05"]}}}`, m.ID)
 				continue
 			}
 			if has("bad-version") {

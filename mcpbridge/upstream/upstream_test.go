@@ -168,18 +168,21 @@ func TestRawRelay(t *testing.T) {
 	}
 }
 
-// Both eras, and servers that do not know the probe.
+// FID-1: on a pipe that clients share, a server is met in the legacy era if it speaks
+// that, however it refuses the other one.
 func TestNegotiation(t *testing.T) {
 	r := newRig(t)
 	for modes, want := range map[string]string{
-		"plain": "legacy", "modern": "modern", "exit-on-unknown": "legacy", "silent-on-unknown": "legacy", "empty-discover": "legacy",
+		"plain": "legacy", "modern": "legacy", "exit-on-unknown": "legacy", "silent-on-unknown": "legacy", "empty-discover": "legacy", "old-initialize": "legacy",
+		"modern refuse-initialize": "modern", "modern unknown-initialize": "modern", "modern invalid-initialize": "modern", "modern exit-on-initialize": "modern",
 	} {
-		r.stdio(modes, modes)
-		st := r.ready(modes)
-		if got := st.Detail.(upstream.Detail).Peer.Era; string(got) != want {
-			t.Errorf("%s: era %s, want %s", modes, got, want)
+		name := strings.ReplaceAll(modes, " ", "_")
+		r.stdio(name, modes)
+		st := r.ready(name)
+		if got := st.Detail.(upstream.Detail).Peer.Era; string(got) != want || st.Restarts != 0 {
+			t.Errorf("%s: era %s and %d restarts, want %s and none", modes, got, st.Restarts, want)
 		}
-		got := native(t, r.call(feature.QualifiedName(modes, "echo"), `{"x":1}`))
+		got := native(t, r.call(feature.QualifiedName(name, "echo"), `{"x":1}`))
 		if modern := strings.Contains(got, `"io.modelcontextprotocol/protocolVersion":"2026-07-28"`); modern != (want == "modern") {
 			t.Errorf("%s: the call carries the version: %v: %s", modes, modern, got)
 		}
