@@ -378,3 +378,36 @@ func TestProgressOnAQuestion(t *testing.T) {
 		t.Errorf("reported %v, want %v", got, want)
 	}
 }
+
+// FID-2: a server may answer a request and ask on it at the same moment. The
+// question comes too late, and neither reaches the connection of a response that
+// has ended nor takes anything down.
+func TestQuestionAfterTheAnswer(t *testing.T) {
+	for name, stream := range map[string]bool{"a plain response": false, "a stream": true} {
+		t.Run(name, func(t *testing.T) {
+			answered, asked := make(chan struct{}), make(chan error, 1)
+			r := newRig(t, relay("srv__late", func(ctx context.Context, c tool.Call) (tool.Result, error) {
+				p := c.Native.Peer.(peer.Peer)
+				if stream {
+					p.Notify("notifications/message", []byte(`{"level":"error","data":"x"}`))
+				}
+				go func() {
+					<-answered
+					_, err := p.Ask(context.WithoutCancel(ctx), peer.Elicitation, []byte(`{"message":"late"}`))
+					asked <- err
+				}()
+				return ok(`{"content":[]}`)
+			}))
+			a := r.send("POST", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"elicitation":{}},"clientInfo":{"name":"c","version":"1"}}}`, nil)
+			h := map[string]string{"Mcp-Session-Id": a.header.Get("Mcp-Session-Id")}
+			a = r.send("POST", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"srv__late","arguments":{}}}`, h)
+			if !strings.Contains(a.body, `"content":[]`) {
+				t.Errorf("got %d %s", a.status, a.body)
+			}
+			close(answered)
+			if err := <-asked; err == nil || !strings.Contains(err.Error(), "has been answered") {
+				t.Errorf("a question after the answer: %v, want that the request has been answered", err)
+			}
+		})
+	}
+}

@@ -28,7 +28,7 @@ const (
 // Era says which protocol era to speak.
 type Era string
 
-// The eras. Auto probes for the modern one.
+// The eras. Auto goes by the client, or by the pipe that clients share.
 const (
 	EraAuto   Era = "auto"
 	EraLegacy Era = "legacy" // initialize handshake, up to 2025-11-25

@@ -273,19 +273,6 @@ func (s *Store) Changed(src Source) time.Time {
 	return info.ModTime()
 }
 
-// modern reports whether a version is of the stateless era.
-func modern(version string) bool { return version >= "2026-07-28" }
-
-// spoke returns the version of the same era that the server spoke, "" when it is
-// not known to have spoken that era. Which era a server that speaks both is met in
-// is yaya's own choice, so going from one to the other is no fall-back.
-func (r record) spoke(version string) string {
-	if modern(r.Version) && !modern(version) {
-		return r.Legacy
-	}
-	return r.Version
-}
-
 func (s *Store) load(file string) (r record, found bool, err error) {
 	data, found, err := s.read(file)
 	if err == nil && found {

@@ -3,9 +3,11 @@
 //
 // It speaks both protocol eras, the legacy one with its initialize handshake
 // (2024-11-05 to 2025-11-25) and the stateless one from 2026-07-28, over stdio,
-// streamable HTTP and HTTP+SSE. It negotiates by itself: a short probe with
-// server/discover, then initialize; what a server turned out to speak is
-// remembered for its restarts.
+// streamable HTTP and HTTP+SSE. It negotiates by itself: a pipe that clients share
+// begins with initialize, a connection for clients of one era with that era's
+// handshake, and the other one follows when the first is refused. Silence decides
+// nothing but a start that takes too long. What a server refuses is remembered
+// across restarts.
 //
 // # Raw relay
 //
@@ -16,7 +18,7 @@
 // # Sessions
 //
 // A session is one connection to the server: a child process or a session over
-// HTTP. The main session discovers tools and serves callers that share; other
+// HTTP, in one era. The main session discovers tools and serves callers that share; other
 // policies open sessions per client, per call, or a pool, and recycle idle ones.
 // The loss of the main session fails the provider, whose supervisor restarts
 // it; other sessions are replaced by the next call that needs them.
