@@ -201,3 +201,45 @@ func TestErasAreRemembered(t *testing.T) {
 		}
 	}
 }
+
+// FID-1, FID-2: servers on the TypeScript SDK, which speak both eras or the modern
+// one alone, are met in the era of the client, or of the pipe that clients share.
+func TestErasOfTypeScriptServers(t *testing.T) {
+	node := needPeers(t)
+	script, err := filepath.Abs(filepath.Join("testdata", "eras", "server.mjs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	remote := func(legacy string) map[string]any {
+		addr := program(t, func(ctx context.Context, addr string) *exec.Cmd {
+			_, port, _ := net.SplitHostPort(addr) // the listener's own
+			return exec.CommandContext(ctx, node, script, npmModule(t), legacy, port)
+		})
+		return map[string]any{"url": "http://" + addr + "/mcp"}
+	}
+	local := func(legacy, session string) map[string]any {
+		return map[string]any{"command": node, "args": []string{script, npmModule(t), legacy}, "session": session}
+	}
+	want := map[string]struct{ legacy, modern string }{
+		"shared": {"legacy", "legacy"}, "own": {"legacy", "modern"}, "alone": {"modern", "modern"},
+		"http": {"legacy", "modern"}, "httpshared": {"legacy", "modern"}, "httpalone": {"modern", "modern"},
+	}
+	shared := remote("both")
+	shared["session"] = "shared"
+	b := newBox(t)
+	b.serve("--mcp-config", b.config(map[string]any{
+		"shared": local("both", "per_principal"), "own": local("both", "per_client"), "alone": local("reject", "per_principal"),
+		"http": remote("both"), "httpshared": shared, "httpalone": remote("reject"),
+	}))
+	old, recent := newRawClient(t, b.url(), false), newRawClient(t, b.url(), true)
+	for name, w := range want {
+		for _, c := range []struct {
+			client *rawClient
+			want   string
+		}{{old, w.legacy}, {recent, w.modern}} {
+			if got, err := c.client.text(name+"__era", map[string]any{}); err != nil || got != c.want {
+				t.Errorf("%s, a modern client: %v: called in the era %q, %v; want %q", name, c.client.modern, got, err, c.want)
+			}
+		}
+	}
+}

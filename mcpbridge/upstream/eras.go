@@ -56,9 +56,8 @@ func (p *Provider) clientAsks(peer relay.Peer) asking {
 
 // asks corrects an era by the configuration and by what is known; mu is held.
 func (p *Provider) asks(first servers.Era) asking {
-	switch p.cfg.Server.Era {
-	case servers.EraLegacy, servers.EraModern:
-		return asking{p.cfg.Server.Era, true}
+	if pinned := p.cfg.Server.Era; pinned == servers.EraLegacy || pinned == servers.EraModern {
+		return asking{pinned, true}
 	}
 	switch {
 	case first == servers.EraModern && (p.isSilent() || p.spoken.Modern == refused):
