@@ -118,24 +118,25 @@ func (p *Provider) breakerOf(principal string, peer relay.Peer) *breaker {
 // session returns the session that a call goes to, by the server's policy and the
 // era of its client, and the function that ends its use.
 func (p *Provider) session(ctx context.Context, client, principal string, peer relay.Peer) (*session, func(), error) {
-	p.mu.Lock()
-	era := p.eraOf(peer)
-	p.mu.Unlock()
-	s, leave, err := p.sessionOf(ctx, client, principal, peer, era)
-	if err != nil && era != "" {
-		if _, ok := errors.AsType[*eraError](err); ok {
-			return p.sessionOf(ctx, client, principal, peer, otherEra(era))
-		}
+	s, leave, err := p.sessionBut(ctx, "", client, principal, peer)
+	if err == nil {
+		return s, leave, nil
 	}
-	return s, leave, err
+	if e, ok := errors.AsType[*eraError](err); ok {
+		return p.sessionBut(ctx, e.era, client, principal, peer)
+	}
+	return nil, nil, err
 }
 
-// sessionOf is session with the era settled.
-func (p *Provider) sessionOf(ctx context.Context, client, principal string, peer relay.Peer, era servers.Era) (*session, func(), error) {
+// sessionBut is session, in the other era than one that has just been refused.
+func (p *Provider) sessionBut(ctx context.Context, not servers.Era, client, principal string, peer relay.Peer) (*session, func(), error) {
 	policy, pool := p.cfg.Server.SessionPolicy()
 	apart := p.apart(principal)
 	p.mu.Lock()
-	main, closed := p.main, p.closed
+	main, closed, era := p.main, p.closed, p.eraOf(peer)
+	if era != "" && not != "" {
+		era = otherEra(not)
+	}
 	at, of, most := place{era: era}, tenant{}, maxSessions
 	ask := p.mainAsks()
 	switch policy {
