@@ -23,9 +23,9 @@ var (
 	modernQuestions = "input-required-"
 )
 
-// program runs a server that listens at an address of its own, until the test
+// listening runs a server that listens at an address of its own, until the test
 // ends, and returns the address.
-func program(t *testing.T, command func(ctx context.Context, addr string) *exec.Cmd) string {
+func listening(t *testing.T, command func(ctx context.Context, addr string) *exec.Cmd) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -54,7 +54,7 @@ func program(t *testing.T, command func(ctx context.Context, addr string) *exec.
 func bothEras(t *testing.T, everything string) string {
 	t.Helper()
 	proxy := func(stateless string) *httputil.ReverseProxy {
-		addr := program(t, func(ctx context.Context, addr string) *exec.Cmd {
+		addr := listening(t, func(ctx context.Context, addr string) *exec.Cmd {
 			return exec.CommandContext(ctx, everything, "-http", addr, stateless)
 		})
 		p := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: addr})
@@ -211,7 +211,7 @@ func TestErasOfTypeScriptServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	remote := func(legacy string) map[string]any {
-		addr := program(t, func(ctx context.Context, addr string) *exec.Cmd {
+		addr := listening(t, func(ctx context.Context, addr string) *exec.Cmd {
 			_, port, _ := net.SplitHostPort(addr) // the listener's own
 			return exec.CommandContext(ctx, node, script, npmModule(t), legacy, port)
 		})
