@@ -109,7 +109,10 @@ type Config struct {
 	// is none. Optional.
 	Standing func(client string) relay.Peer
 	// Env looks up yaya's own environment.
-	Env       func(string) (string, bool)
+	Env func(string) (string, bool)
+	// PassEnv names further variables of it that every server's process gets.
+	// Optional.
+	PassEnv   func() []string
 	Home      string
 	Workspace string
 }
@@ -172,6 +175,16 @@ func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
 	if b.cfg.Learn != nil {
 		b.cfg.Learn(x.Secrets()...)
 	}
+	var pass []string
+	if b.cfg.PassEnv != nil {
+		for _, name := range b.cfg.PassEnv() {
+			if err := servers.CheckEnvName(name); err != nil {
+				warnings = append(warnings, fmt.Sprintf("servers.pass_env: %v", err))
+				continue
+			}
+			pass = append(pass, name)
+		}
+	}
 	authorize, renewed := b.authorize(x)
 	pin, repinned, instructions := b.pins(s, x)
 	var mayStart func() error
@@ -186,7 +199,7 @@ func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
 			b.tell(Cut.Name(), ResultCut{x.Name, call.Name, call.SessionID, t})
 		},
 		Authorize: authorize, Renewed: renewed,
-		Server: x, Environ: x.Environ(b.cfg.Env), Procs: b.cfg.Procs, HTTP: b.cfg.HTTP, Artifacts: b.cfg.Artifacts,
+		Server: x, Environ: x.Environ(b.cfg.Env, pass...), Procs: b.cfg.Procs, HTTP: b.cfg.HTTP, Artifacts: b.cfg.Artifacts,
 		Name: "yaya", Version: b.cfg.Version, Router: b.router, Standing: b.cfg.Standing, Eras: b.cfg.Eras,
 		Guard: func(ctx context.Context, f func() error) error { return b.host.Do(ctx, x.Name, f) },
 	})

@@ -145,7 +145,7 @@ func newApp(c appConfig) (*app, error) {
 		Servers: c.servers.servers, Invalid: c.servers.invalid,
 		Registry: k.Tools, Procs: a.procs, HTTP: a.http, Artifacts: k.Artifacts, Grants: grants, Trust: a.trust, Version: yayaVersion(), Log: c.log,
 		Eras:     upstream.NewEras(c.data, func(err error) { c.log.Warn().Err(err).Msg("protocol eras") }),
-		MayStart: a.mayStart, Env: os.LookupEnv, Home: c.home, Workspace: c.workspace,
+		MayStart: a.mayStart, Env: os.LookupEnv, PassEnv: func() []string { return c.settings.Texts("servers.pass_env") }, Home: c.home, Workspace: c.workspace,
 		Standing: func(client string) relay.Peer { return a.mcp.Standing(client) },
 	})
 	a.host = feature.NewHost(feature.Config{Registry: k.Tools, Dispatcher: k.Dispatch, Log: c.log, OnStatus: a.onStatus})

@@ -18,6 +18,8 @@ const (
 	maxKeys  = 10_000
 )
 
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+
 var keyPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}(\.[A-Za-z0-9_-]{1,64}){0,7}$`)
 
 // kind is the type of a kernel key.
@@ -30,6 +32,7 @@ const (
 	duration
 	list
 	count // a number from 0 on
+	names // of environment variables
 )
 
 // Key is a key that the kernel knows.
@@ -49,6 +52,7 @@ var Keys = []Key{
 	{"auth.issuer", "", "authorization server whose tokens MCP clients may use", text},
 	{"auth.audience", "", "URL of the MCP endpoint that those tokens must be for", text},
 	{"workspace.roots", "", "folders below which devices and other clients may have agents work", list},
+	{"servers.pass_env", "", "variables of yaya's environment that every MCP server's process gets too", names},
 	{"wire.export", "", "names of tools that other kernels may invoke as skills", list},
 	{"loop.max_iterations", `16`, "model calls in one turn", number},
 	{"loop.llm_timeout", `"10m"`, "how long one model call may take", duration},
@@ -149,6 +153,11 @@ func (k Key) check(v json.RawMessage) error {
 	case list:
 		if v = bytes.TrimSpace(v); len(v) == 0 || v[0] != '[' {
 			return bad("a list")
+		}
+	case names:
+		var all []string
+		if json.Unmarshal(v, &all) != nil || slices.ContainsFunc(all, func(n string) bool { return !variableName.MatchString(n) }) {
+			return bad(`a list of names of environment variables, such as ["DOCKER_HOST"]`)
 		}
 	}
 	return nil

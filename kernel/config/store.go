@@ -384,6 +384,13 @@ func (s *Store) Text(key string) string {
 	return out
 }
 
+// Texts returns a list of strings, nil when the key has none.
+func (s *Store) Texts(key string) []string {
+	var out []string
+	s.decode(key, &out)
+	return out
+}
+
 // Int returns a number, 0 when the key has none.
 func (s *Store) Int(key string) int {
 	var out int

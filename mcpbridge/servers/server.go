@@ -237,11 +237,8 @@ func (s Server) check() error {
 		return fmt.Errorf("its type %q is not one of stdio, http, sse", s.Transport)
 	}
 	for _, key := range slices.Concat(slices.Sorted(maps.Keys(s.Env)), s.PassEnv) {
-		if isLoaderKey(key) {
-			return fmt.Errorf("the environment variable %s can make the command run other code and is refused; set it in a wrapper script that you name as the command", key)
-		}
-		if key == "" || strings.ContainsAny(key, "=\x00") {
-			return fmt.Errorf("%q cannot be an environment variable", key)
+		if err := CheckEnvName(key); err != nil {
+			return err
 		}
 	}
 	switch s.Era {
@@ -276,22 +273,4 @@ func (s Server) check() error {
 		}
 	}
 	return nil
-}
-
-// Environ returns the whole environment of the server's process: a few
-// variables of ours, those that are named, and those that are configured (R20).
-// The server must be expanded.
-func (s Server) Environ(lookup func(string) (string, bool)) []string {
-	env := map[string]string{}
-	for _, key := range slices.Concat([]string{"PATH", "HOME", "LANG", "TMPDIR", "USER"}, s.PassEnv) {
-		if v, ok := lookup(key); ok {
-			env[key] = v
-		}
-	}
-	maps.Copy(env, s.Env)
-	out := make([]string, 0, len(env))
-	for _, key := range slices.Sorted(maps.Keys(env)) {
-		out = append(out, key+"="+env[key])
-	}
-	return out
 }

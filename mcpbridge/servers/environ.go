@@ -1,0 +1,74 @@
+package servers
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// basics are the variables of yaya's own that every server's process gets.
+var basics = []string{"PATH", "HOME", "LANG", "TMPDIR", "USER"}
+
+// network are the variables without which a process behind a proxy, or behind one
+// that signs with a certificate of its own, reaches nothing; and where npm, uv and
+// pip keep what they have fetched.
+var network = []string{
+	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy",
+	"NODE_USE_ENV_PROXY", "npm_config_proxy", "npm_config_https_proxy", "npm_config_noproxy", "NPM_CONFIG_PROXY", "NPM_CONFIG_HTTPS_PROXY", "NPM_CONFIG_NOPROXY", "PIP_PROXY",
+
+	"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "NODE_USE_SYSTEM_CA", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO",
+	"npm_config_cafile", "NPM_CONFIG_CAFILE", "UV_NATIVE_TLS", "UV_SYSTEM_CERTS", "PIP_CERT",
+
+	"XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME",
+	"npm_config_cache", "npm_config_prefix", "npm_config_userconfig", "npm_config_globalconfig",
+	"NPM_CONFIG_CACHE", "NPM_CONFIG_PREFIX", "NPM_CONFIG_USERCONFIG", "NPM_CONFIG_GLOBALCONFIG",
+	"UV_CACHE_DIR", "UV_CONFIG_FILE", "UV_TOOL_DIR", "UV_PYTHON_INSTALL_DIR", "UV_OFFLINE", "UV_HTTP_TIMEOUT",
+	"PIP_CACHE_DIR", "PIP_CONFIG_FILE",
+}
+
+// registries are where npm, uv and pip fetch from. Such an address can hold a
+// password: then only a command that fetches gets it.
+var registries = []string{
+	"npm_config_registry", "NPM_CONFIG_REGISTRY",
+	"UV_INDEX", "UV_INDEX_URL", "UV_DEFAULT_INDEX", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "UV_PYTHON_INSTALL_MIRROR", "UV_PYPY_INSTALL_MIRROR",
+	"PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS",
+}
+
+// CheckEnvName reports why a variable must not be passed to a server's process.
+func CheckEnvName(name string) error {
+	switch {
+	case isLoaderKey(name):
+		return fmt.Errorf("the environment variable %s can make the command run other code and is refused; set it in a wrapper script that you name as the command", name)
+	case name == "" || strings.ContainsAny(name, "=\x00"):
+		return fmt.Errorf("%q cannot be an environment variable", name)
+	}
+	return nil
+}
+
+// Environ returns the whole environment of the server's process: of yaya's own the
+// basics, what the network and package managers need, those that are named in also
+// and in the entry, and then what is configured, which wins (R20). The server must
+// be expanded.
+func (s Server) Environ(lookup func(string) (string, bool), also ...string) []string {
+	env := map[string]string{}
+	for _, key := range slices.Concat(basics, network, registries, also, s.PassEnv) {
+		if v, ok := lookup(key); ok {
+			env[key] = v
+		}
+	}
+	if !s.Fetches() {
+		for _, key := range registries {
+			// Credentials stand before an @; npm and uv take no other form of them.
+			if strings.Contains(env[key], "@") && !slices.Contains(also, key) && !slices.Contains(s.PassEnv, key) {
+				delete(env, key)
+			}
+		}
+	}
+	maps.Copy(env, s.Env)
+	out := make([]string, 0, len(env))
+	for _, key := range slices.Sorted(maps.Keys(env)) {
+		out = append(out, key+"="+env[key])
+	}
+	return out
+}
