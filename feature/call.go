@@ -39,6 +39,9 @@ func (s *supervisor) await(ctx context.Context) error {
 		select {
 		case <-moved:
 		case <-ctx.Done():
+			if st.State == Installing {
+				return fmt.Errorf("provider %q is still installing; call again when it is ready (it last said: %s): %w", s.info.ID, st.Reason, ctx.Err())
+			}
 			return fmt.Errorf("provider %q is %s: %w", s.info.ID, cmp.Or(st.State, Declared), ctx.Err())
 		case <-s.done:
 		}

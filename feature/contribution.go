@@ -41,8 +41,11 @@ type Info struct {
 	Prefix string
 	// Bare leaves the tools the names that they have.
 	Bare bool
-	// StartTimeout bounds Start and Discover together; default 20 s each.
+	// StartTimeout bounds Start and Discover together; default 20 s.
 	StartTimeout time.Duration
+	// InstallTimeout bounds Start instead, for a provider that has to fetch what it
+	// starts; Discover has StartTimeout then. 0 means that it fetches nothing.
+	InstallTimeout time.Duration
 }
 
 // Signals is how a provider talks to its supervisor. The functions never block
@@ -52,6 +55,9 @@ type Signals struct {
 	Changed func()
 	// Failed says that the provider cannot go on and wants to be restarted.
 	Failed func(err error)
+	// Installing says that Start is fetching what it starts, and the last line that
+	// was said about it. It may be called again with another.
+	Installing func(line string)
 	// Degraded reports trouble that does not keep the provider from working.
 	Degraded func(msg string)
 }

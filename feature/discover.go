@@ -59,12 +59,14 @@ func (s *supervisor) discover(ctx context.Context, live bool) (degraded string, 
 		seen[p.def.Name] = true
 		next[t] = p
 		tools = append(tools, tool.Provided{Tool: p, Withheld: p.withheld})
-		if p.withheld == "" {
-			offered++
-		}
 	}
 	for _, err := range s.host.cfg.Registry.Replace(s.info.ID, tools) {
 		warnings = append(warnings, err.Error())
+	}
+	for e := range s.host.cfg.Registry.Snapshot().All() { // names can be taken
+		if e.Def.Identity.Provider == s.info.ID {
+			offered++
+		}
 	}
 	s.mu.Lock()
 	s.byTool, s.tools = next, tools

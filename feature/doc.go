@@ -9,8 +9,8 @@
 //
 // # Providers
 //
-// A [Provider] is declared, then starting → ready | degraded | failed →
-// stopped. A supervisor starts it, discovers its tools, registers them in the
+// A [Provider] is declared, then starting (→ installing) → ready | degraded |
+// failed → stopped. One that fetches what it starts says so, and has longer for it. A supervisor starts it, discovers its tools, registers them in the
 // ordinary tool registry, and restarts it when it fails: at once the first
 // time, then with back-off from 1 s to 60 s and jitter, from the beginning again
 // after 5 minutes of health. Stop is called exactly once for every Start, also

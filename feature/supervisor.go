@@ -24,10 +24,13 @@ type State string
 const (
 	Declared State = "declared"
 	Starting State = "starting"
-	Ready    State = "ready"
-	Degraded State = "degraded" // works, with a diagnostic
-	Failed   State = "failed"   // waits for its next attempt
-	Stopped  State = "stopped"
+	// Installing is a start that fetches what it starts; the reason is the last
+	// line that was said about it.
+	Installing State = "installing"
+	Ready      State = "ready"
+	Degraded   State = "degraded" // works, with a diagnostic
+	Failed     State = "failed"   // waits for its next attempt
+	Stopped    State = "stopped"
 )
 
 // Usable reports whether calls reach the provider in this state.
@@ -37,7 +40,7 @@ func (s State) Usable() bool { return s == Ready || s == Degraded }
 type Status struct {
 	ID          string        `json:"id"`
 	State       State         `json:"state"`
-	Reason      string        `json:"reason,omitempty"` // why it is degraded or failed
+	Reason      string        `json:"reason,omitempty"` // why it is degraded or failed, or how its installation goes
 	Since       time.Time     `json:"since"`
 	Tools       int           `json:"tools"`
 	Restarts    int           `json:"restarts"`
@@ -198,15 +201,23 @@ func (s *supervisor) attempt() (chan error, error) {
 	s.mu.Unlock()
 	s.set(Starting, "")
 
-	ctx, cancel := context.WithTimeout(s.ctx, s.info.StartTimeout)
+	limit := cmp.Or(s.info.InstallTimeout, s.info.StartTimeout)
+	ctx, cancel := context.WithTimeout(s.ctx, limit)
 	defer cancel()
 	err := s.guard("start", func() error { return s.p.Start(ctx, s.signals(epoch)) })
 	if err != nil {
-		return nil, explain(ctx, err, s.info.StartTimeout)
+		return nil, explain(ctx, err, limit)
+	}
+	if s.info.InstallTimeout > 0 { // it is there, and answers like any other
+		s.move(Starting, "", func(now State) bool { return now == Installing })
+		limit = s.info.StartTimeout
+		listing, cancel := context.WithTimeout(s.ctx, limit)
+		defer cancel()
+		ctx = listing
 	}
 	degraded, err := s.discover(ctx, false)
 	if err != nil {
-		return nil, explain(ctx, fmt.Errorf("list tools: %w", err), s.info.StartTimeout)
+		return nil, explain(ctx, fmt.Errorf("list tools: %w", err), limit)
 	}
 	s.mu.Lock()
 	s.st.StartTook = time.Since(begun)
@@ -238,42 +249,6 @@ func (s *supervisor) guard(what string, f func() error) (err error) {
 		}
 	}()
 	return f()
-}
-
-func (s *supervisor) signals(epoch int) Signals {
-	current := func() bool { return s.epoch == epoch && s.ctx.Err() == nil }
-	return Signals{
-		Changed: func() {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			if current() {
-				s.dirty = true
-				select {
-				case s.poke <- struct{}{}:
-				default:
-				}
-			}
-		},
-		Failed: func(err error) {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			if current() {
-				select {
-				case s.failed <- err:
-					s.usable.Store(false)
-				default:
-				}
-			}
-		},
-		Degraded: func(msg string) {
-			s.mu.Lock()
-			ok := current()
-			s.mu.Unlock()
-			if ok {
-				s.adjust(Degraded, msg)
-			}
-		},
-	}
 }
 
 // serve waits while the provider works. What it says of changes is passed on, whether
@@ -373,7 +348,10 @@ func (s *supervisor) move(state State, reason string, from func(State) bool) {
 		s.mu.Unlock()
 		return
 	}
-	s.st.State, s.st.Reason, s.st.Since = state, Clean(reason, 1024), time.Now()
+	if s.st.State != state {
+		s.st.Since = time.Now()
+	}
+	s.st.State, s.st.Reason = state, Clean(reason, 1024)
 	st := s.st
 	st.Diagnostics = slices.Clone(st.Diagnostics)
 	close(s.moved)
