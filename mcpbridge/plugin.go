@@ -1,12 +1,14 @@
 package mcpbridge
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/plugin"
+	"github.com/yaya-ai/yaya/mcpbridge/upstream"
 )
 
 // Manifest implements [plugin.Plugin].
@@ -62,7 +64,11 @@ func (b *Bridge) HealthCheck(context.Context, plugin.Context) plugin.HealthRepor
 			usable++
 			continue
 		}
-		worse(st.ID, fmt.Sprintf("%s %s", st.State, feature.Clean(st.Reason, 300)))
+		said := ""
+		if d, ok := st.Detail.(upstream.Detail); ok && d.Stderr != "" && st.State == feature.Failed {
+			said = "\n" + d.Stderr
+		}
+		worse(st.ID, fmt.Sprintf("%s: %s%s", st.State, feature.Clean(cmp.Or(st.Reason, st.LastError), 300), said))
 	}
 	h.Summary = fmt.Sprintf("%d servers work", usable)
 	if n := len(h.Details); n > 0 {

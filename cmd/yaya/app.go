@@ -379,55 +379,6 @@ func withApp(ctx context.Context, g *globals, p paths, mcpConfig []string, log z
 	return f(a)
 }
 
-// settled reports whether every server has been started once, for better or
-// worse.
-func settled(sts []feature.Status) bool {
-	return !slices.ContainsFunc(sts, func(s feature.Status) bool {
-		return (s.State == feature.Declared || s.State == feature.Starting) && s.LastError == ""
-	})
-}
-
-// waitSettled waits until settled, at most as long as a server may take.
-func (a *app) waitSettled(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, 25*time.Second)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !settled(a.host.Status()) {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
-}
-
-// required returns why a server without which the user does not want to go on
-// does not work; it waits until that is known.
-func (a *app) required(ctx context.Context, l loaded) error {
-	names := map[string]bool{}
-	for _, s := range l.servers {
-		if s.Required && !s.Disabled {
-			names[s.Name] = true
-		}
-	}
-	if len(names) == 0 {
-		return nil
-	}
-	a.waitSettled(ctx)
-	for _, inv := range a.bridge.InvalidServers() {
-		if names[inv.Name] {
-			return fmt.Errorf("server %q is required: %w", inv.Name, inv.Err)
-		}
-	}
-	for _, st := range a.host.Status() {
-		if names[st.ID] && !st.State.Usable() {
-			return fmt.Errorf("server %q is required, and is %s: %s", st.ID, st.State, feature.Clean(st.Reason, 500))
-		}
-	}
-	return nil
-}
-
 // report is what GET /status and `yaya mcp list --json` say.
 type report struct {
 	Version string           `json:"version"`
@@ -448,6 +399,7 @@ type disabledServer struct {
 
 type invalidServer struct {
 	Name  string `json:"name"`
+	State string `json:"state"` // invalid, or waiting for its folder to be trusted
 	File  string `json:"file"`
 	Error string `json:"error"`
 }
@@ -456,7 +408,11 @@ type invalidServer struct {
 func (a *app) report(mcpURL string, configured []servers.Server) report {
 	r := report{Version: yayaVersion(), PID: os.Getpid(), MCP: mcpURL, Clients: a.mcp.Sessions(), Servers: a.host.Status(), Invalid: []invalidServer{}}
 	for _, inv := range a.bridge.InvalidServers() {
-		r.Invalid = append(r.Invalid, invalidServer{inv.Name, inv.File, feature.Clean(inv.Err.Error(), 1024)})
+		state := "invalid"
+		if errors.Is(inv.Err, errNotTrusted) {
+			state = "waiting"
+		}
+		r.Invalid = append(r.Invalid, invalidServer{inv.Name, state, inv.File, feature.Clean(inv.Err.Error(), 1024)})
 	}
 	slices.SortFunc(r.Invalid, func(x, y invalidServer) int { return strings.Compare(x.Name, y.Name) })
 	for _, s := range configured {

@@ -96,7 +96,7 @@ func withBackend(ctx context.Context, g *globals, mcpConfig []string, f func(*ba
 		log = g.newLog(os.Stderr)
 	}
 	return withApp(ctx, g, p, mcpConfig, log, false, func(a *app) error {
-		a.waitSettled(ctx)
+		a.waitSettled(ctx, os.Stderr)
 		mux := http.NewServeMux()
 		mux.Handle("/mcp", a.mcp)
 		mux.Handle("/mcp/{profile}", a.mcp)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -77,7 +78,7 @@ func withDoctor(ctx context.Context, g *globals, f func(*backend) error) error {
 		}
 	}
 	return withApp(ctx, g, p, nil, zerolog.Nop(), true, func(a *app) error {
-		a.waitSettled(ctx)
+		a.waitSettled(ctx, nil)
 		return f(here(a.api()))
 	}, func(c *appConfig) { c.lenient = true })
 }
@@ -109,7 +110,11 @@ without a key, is 0.`,
 						fmt.Fprintf(tw, "%s\t%s\t%s\n", d.Plugin, d.Status, printable(d.Summary, 200))
 						for _, check := range d.Details {
 							if check.Status != plugin.Healthy {
-								fmt.Fprintf(tw, "\t%s\t%s: %s\n", check.Status, printable(check.Name, 60), printable(check.Message, 200))
+								why, said, _ := strings.Cut(check.Message, "\n")
+								fmt.Fprintf(tw, "\t%s\t%s: %s\n", check.Status, printable(check.Name, 60), printable(why, 300))
+								for _, line := range lastLines(said) {
+									fmt.Fprintf(tw, "\t\t  %s\n", line)
+								}
 							}
 						}
 					}

@@ -324,13 +324,17 @@ func (a *app) noteServers(ctx context.Context, out *runAnswer) error {
 		if err := out.note("starting %d MCP servers …", len(all)); err != nil {
 			return err
 		}
-		a.waitSettled(ctx)
+		a.waitSettled(ctx, nil)
 	}
 	for _, st := range a.host.Status() {
 		if st.State.Usable() {
 			continue
 		}
-		if err := out.note("%s is not there: %s", st.ID, oneLine(cmp.Or(st.Reason, st.LastError, string(st.State)))); err != nil {
+		why := cmp.Or(st.Reason, st.LastError, string(st.State))
+		if st.State == feature.Installing {
+			why = "it is still installing: " + why
+		}
+		if err := out.note("%s is not there: %s", st.ID, oneLine(why)); err != nil {
 			return err
 		}
 	}

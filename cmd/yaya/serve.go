@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -188,15 +189,34 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 			log.Debug().Err(err).Msg("the page was not opened")
 		}
 	}
-	welcome(ctx, a, out, url, p, l)
-	if err := a.required(ctx, l); err != nil && ctx.Err() == nil {
-		return err
+	welcome(a, out, url, p, l)
+	return a.run(ctx, out, l)
+}
+
+// run shows the servers while they start, and waits until yaya has to end: because of
+// ctx, or because something failed that it cannot go on without.
+func (a *app) run(ctx context.Context, out io.Writer, l loaded) error {
+	starts, end := context.WithCancel(ctx)
+	var work sync.WaitGroup
+	defer work.Wait()
+	defer end()
+	if onTerminal(out) && len(l.servers) > 0 {
+		work.Go(func() { watchTable(starts, a, out) })
 	}
+	required := make(chan error, 1)
+	work.Go(func() {
+		if err := a.required(starts, l); err != nil && starts.Err() == nil {
+			required <- err
+		}
+	})
 	select {
-	case err = <-a.kernel.Failed():
+	case err := <-a.kernel.Failed():
+		return err
+	case err := <-required:
+		return err
 	case <-ctx.Done():
+		return nil
 	}
-	return err
 }
 
 // asRoot says what is wrong with running as root.
@@ -229,7 +249,7 @@ func (a *app) ready(c *controlPlane) error {
 	switch {
 	case !c.log.State().Quorum:
 		return errors.New("the control log cannot be written")
-	case !settled(a.host.Status()):
+	case slices.ContainsFunc(a.host.Status(), begins): // one that installs keeps nobody waiting
 		return errors.New("servers are starting")
 	}
 	return nil
@@ -254,14 +274,11 @@ func onTerminal(out io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd())) //nolint:gosec // a descriptor fits
 }
 
-// welcome shows the servers while they start, and what to do next.
-func welcome(ctx context.Context, a *app, out io.Writer, base string, p paths, l loaded) {
-	live, url := onTerminal(out), base+"/mcp"
-	if live && len(l.servers) > 0 {
-		watchTable(ctx, a, out)
-	}
+// welcome says where yaya is, and what to do next. It waits for no server.
+func welcome(a *app, out io.Writer, base string, p paths, l loaded) {
+	url := base + "/mcp"
 	var b strings.Builder
-	if !live {
+	if !onTerminal(out) || len(l.servers) == 0 { // else the table says so
 		for _, inv := range a.bridge.InvalidServers() {
 			fmt.Fprintf(&b, "server %q cannot be used: %s\n", inv.Name, feature.Clean(inv.Err.Error(), 500))
 		}
@@ -275,7 +292,7 @@ func welcome(ctx context.Context, a *app, out io.Writer, base string, p paths, l
 		fmt.Fprintf(&b, "\nNo MCP servers are configured yet.\n")
 		suggest(&b, p)
 	} else {
-		fmt.Fprintf(&b, "  servers       yaya mcp list\n")
+		fmt.Fprintf(&b, "  servers       yaya mcp list\n\n")
 	}
 	_, _ = io.WriteString(out, b.String()) // nobody may be reading
 }

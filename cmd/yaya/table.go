@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"golang.org/x/term"
 
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/mcpbridge/upstream"
@@ -51,7 +54,7 @@ func serverTable(w io.Writer, r report) error {
 		fmt.Fprintf(tw, "%s\t%s\tdisabled\t0\t-\t0\t0\t-\n", printable(s.Name, 40), s.Transport)
 	}
 	for _, s := range r.Invalid {
-		fmt.Fprintf(tw, "%s\t-\tinvalid\t0\t-\t0\t0\t-\n", printable(s.Name, 40))
+		fmt.Fprintf(tw, "%s\t-\t%s\t0\t-\t0\t0\t-\n", printable(s.Name, 40), s.State)
 	}
 	return tw.Flush()
 }
@@ -62,30 +65,52 @@ func troubles(w io.Writer, r report) {
 		fmt.Fprintf(w, "\n%s is not started: %s\n  configured in %s\n", printable(s.Name, 40), printable(s.Error, 1000), s.File)
 	}
 	for _, s := range r.Servers {
-		if s.Reason == "" && (s.LastError == "" || s.State == feature.Ready) { // what is over is over
+		why := s.Reason
+		if why == "" && s.LastError != "" && s.State != feature.Ready { // it is over
+			why = "last failure: " + s.LastError
+		}
+		if why == "" {
 			continue
 		}
 		d := detailOf(s)
-		why := s.Reason
-		if why == "" {
-			why = "last failure: " + s.LastError
-		}
 		fmt.Fprintf(w, "\n%s is %s: %s\n  %s\n", printable(s.ID, 40), s.State, printable(why, 1000), printable(d.Endpoint, 300))
-		if d.Stderr != "" && s.State != feature.Ready {
+		if lines := lastLines(d.Stderr); len(lines) > 0 && s.State != feature.Installing {
 			fmt.Fprintln(w, "  its last words on standard error:")
-			lines := strings.Split(strings.TrimSpace(d.Stderr), "\n")
-			for _, line := range lines[max(0, len(lines)-8):] {
-				fmt.Fprintf(w, "    %s\n", printable(line, 300))
+			for _, line := range lines {
+				fmt.Fprintf(w, "    %s\n", line)
 			}
 		}
 	}
 }
 
+// lastLines are the last lines of what a server has said, safe for a terminal.
+func lastLines(stderr string) []string {
+	if stderr = strings.TrimSpace(stderr); stderr == "" {
+		return nil
+	}
+	lines := strings.Split(stderr, "\n")
+	lines = lines[max(0, len(lines)-8):]
+	for i := range lines {
+		lines[i] = printable(lines[i], 300)
+	}
+	return lines
+}
+
+// width is how many characters fit on a line.
+func width(out io.Writer) int {
+	if f, ok := out.(*os.File); ok {
+		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 20 { //nolint:gosec // a descriptor fits
+			return w
+		}
+	}
+	return 80
+}
+
 // watchTable draws the table again and again until every server has started
-// once.
+// once, with the last line of each that installs.
 func watchTable(ctx context.Context, a *app, out io.Writer) {
-	deadline := time.After(25 * time.Second)
-	drawn := 0
+	late := time.After(25 * time.Second)
+	drawn, shown := 0, ""
 	for {
 		var b strings.Builder
 		r := a.report("", a.configured)
@@ -93,12 +118,19 @@ func watchTable(ctx context.Context, a *app, out io.Writer) {
 			return
 		}
 		over := settled(r.Servers)
-		if drawn > 0 {
-			fmt.Fprintf(out, "\x1b[%dA\x1b[J", drawn)
+		for _, s := range r.Servers {
+			if s.State == feature.Installing { // on one line, which is counted
+				fmt.Fprintln(&b, printable("  "+s.ID+" is installing: "+s.Reason, width(out)-1))
+			}
 		}
-		drawn = strings.Count(b.String(), "\n")
-		fmt.Fprint(out, b.String())
-		if over {
+		if text := b.String(); text != shown {
+			if drawn > 0 {
+				fmt.Fprintf(out, "\x1b[%dA\x1b[J", drawn)
+			}
+			drawn, shown = strings.Count(text, "\n"), text
+			fmt.Fprint(out, text)
+		}
+		if over || (late == nil && !installs(r.Servers)) {
 			troubles(out, r)
 			fmt.Fprintln(out)
 			return
@@ -106,8 +138,8 @@ func watchTable(ctx context.Context, a *app, out io.Writer) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-deadline:
-			return
+		case <-late:
+			late = nil
 		case <-time.After(150 * time.Millisecond):
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -202,23 +203,37 @@ func lookPath(name string, env []string) (string, error) {
 			search = v
 		}
 	}
+	var looked []string
 	for dir := range strings.SplitSeq(search, ":") {
-		if !strings.HasPrefix(dir, "/") {
+		if !strings.HasPrefix(dir, "/") || slices.Contains(looked, dir) {
 			continue
 		}
+		looked = append(looked, dir)
 		path := dir + "/" + name
 		if st, err := os.Stat(path); err == nil && !st.IsDir() && st.Mode()&0o111 != 0 {
 			return path, nil
 		}
 	}
-	return "", &notFoundError{name, search}
+	return "", &notFoundError{name, looked}
 }
 
-// notFoundError says that a command is not there; it is an [exec.ErrNotFound].
-type notFoundError struct{ name, path string }
+// notFoundError says that a command is in none of the folders; it is an
+// [exec.ErrNotFound].
+type notFoundError struct {
+	name    string
+	folders []string
+}
 
 func (e *notFoundError) Error() string {
-	return fmt.Sprintf("command %q was not found in PATH; install it, or give its full path (PATH is %s)", e.name, e.path)
+	const remedy = "install it, or give its full path"
+	switch n := len(e.folders); n {
+	case 0:
+		return fmt.Sprintf("command %q was not found: PATH names no folder; give its full path", e.name)
+	case 1, 2, 3:
+		return fmt.Sprintf("command %q was not found in PATH (%s); %s", e.name, strings.Join(e.folders, ", "), remedy)
+	default:
+		return fmt.Sprintf("command %q was not found in PATH (%d folders, %s to %s); %s", e.name, n, e.folders[0], e.folders[n-1], remedy)
+	}
 }
 
 func (e *notFoundError) Is(target error) bool { return target == exec.ErrNotFound }

@@ -111,6 +111,9 @@ func New(cfg Config) *Provider {
 func (p *Provider) Info() feature.Info {
 	srv := p.cfg.Server
 	info := feature.Info{ID: srv.Name, StartTimeout: srv.StartTimeout}
+	if srv.StartTimeout == 0 && srv.Fetches() {
+		info.InstallTimeout = installTimeout
+	}
 	if srv.Prefix != nil {
 		info.Prefix, info.Bare = *srv.Prefix, *srv.Prefix == ""
 	}
@@ -273,7 +276,11 @@ func (p *Provider) connect(ctx context.Context, kind servers.Transport, ask aski
 		if err == nil {
 			p.mu.Lock()
 			p.lastStderr = st.p.Stderr
+			tell := p.signals.Installing
 			p.mu.Unlock()
+			if tell != nil && srv.Fetches() {
+				defer st.installing(srv.Command, tell)()
+			}
 			t = st
 		}
 	case servers.SSE:
@@ -290,6 +297,9 @@ func (p *Provider) connect(ctx context.Context, kind servers.Transport, ask aski
 	s.t = t
 	refusal, err := s.handshake(ctx, identity{p.cfg.Name, p.cfg.Version}, ask)
 	if err != nil {
+		if st, ok := t.(*stdio); ok && ctx.Err() != nil && t.failed() == nil {
+			err = st.said(err)
+		}
 		died := kind == servers.Stdio && t.failed() != nil
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
 		s.close(closing)
@@ -301,6 +311,9 @@ func (p *Provider) connect(ctx context.Context, kind servers.Transport, ask aski
 			p.note(func(k spoken) spoken { return k.without(ask.first) })
 		}
 		return nil, err
+	}
+	if st, ok := t.(*stdio); ok {
+		st.ready.Store(true)
 	}
 	p.learn(s.peer, refusal)
 	return s, nil
@@ -338,7 +351,12 @@ func (a answering) RoundTrip(req *http.Request) (*http.Response, error) {
 	return a.RoundTripper.RoundTrip(req)
 }
 
-const stopGrace = 3 * time.Second
+const (
+	stopGrace = 3 * time.Second
+	// installTimeout is how long a command that downloads its program may take for its
+	// first answer.
+	installTimeout = 10 * time.Minute
+)
 
 // Detail is what `yaya mcp list` shows of a server beyond its state.
 type Detail struct {

@@ -3,6 +3,7 @@ package upstream
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,9 @@ type stdio struct {
 	p *proc.Process
 	w *lineWriter
 
+	// ready says that the handshake is over: how it ends from then on stands in what
+	// it said last, not first.
+	ready      atomic.Bool
 	readerDone chan struct{}
 	lost       chan struct{} // closed when either direction has failed
 	once       sync.Once
@@ -59,19 +63,54 @@ func (t *stdio) read() {
 		}
 		t.p.Kill()
 		err = fmt.Errorf("the server process %w", t.p.Err())
-		if tail := lastLine(t.p.Stderr()); tail != "" {
-			err = fmt.Errorf("%w; it last said: %s", err, tail)
-		}
+		err = t.said(err)
 	} else {
 		t.p.Kill()
 	}
 	t.lose(err)
 }
 
-// lastLine returns the last line with something in it, made safe to show.
-func lastLine(s string) string {
-	lines := bytes.Split(bytes.TrimSpace([]byte(s)), []byte("\n"))
-	return feature.Clean(string(bytes.TrimSpace(lines[len(lines)-1])), 300)
+// said adds to an error what the server has said about it.
+func (t *stdio) said(err error) error {
+	if !t.ready.Load() {
+		if line := headline(t.p.Stderr()); line != "" {
+			return fmt.Errorf("%w; it said: %s", err, line)
+		}
+	} else if line := lastLine(t.p.Stderr()); line != "" {
+		return fmt.Errorf("%w; it last said: %s", err, line)
+	}
+	return err
+}
+
+// Times of the state of a start that fetches: until it is told of, since what is
+// fetched already starts sooner, and between two looks at what it says.
+const (
+	installAfter = 2 * time.Second
+	installLook  = time.Second
+)
+
+// installing tells what the server's command says while it starts. The returned
+// function ends that, and waits for it.
+func (t *stdio) installing(command string, tell func(line string)) (end func()) {
+	stop, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		look := time.NewTimer(installAfter)
+		defer look.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-look.C:
+				tell(cmp.Or(lastLine(t.p.Stderr()), command+" has said nothing so far"))
+				look.Reset(installLook)
+			}
+		}
+	}()
+	return func() {
+		close(stop)
+		<-ended
+	}
 }
 
 func (t *stdio) roundTrip(ctx context.Context, req *request) (reply, error) {

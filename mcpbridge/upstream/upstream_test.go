@@ -232,7 +232,7 @@ func TestFaultyServersExplainThemselves(t *testing.T) {
 	r.host.Boundary(t.Context())
 
 	for name, want := range map[string]string{
-		"exits":    `the server process exited with status 3; it last said: cannot start: \u{1b}[31mno licence`,
+		"exits":    `the server process exited with status 3; it said: cannot start: no licence`,
 		"missing":  `command "no-such-command" was not found in PATH`,
 		"hanginit": "not ready within 1.5s",
 		"hanglist": "not ready within 1.5s",
