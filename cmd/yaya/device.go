@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -124,6 +125,9 @@ other machine: yaya connect URL --code CODE`,
 				}
 				_, err := fmt.Fprintf(w, "Code    %s\nUntil   %s, once\nScopes  %s\n\nOn the other machine: yaya connect %s --code %s\n",
 					inv.Code, inv.Expires.Local().Format(time.TimeOnly), scopeWords(inv.Scopes), where, inv.Code)
+				if err == nil && !slices.Contains(inv.Scopes, auth.ApprovalsAnswer) {
+					_, err = fmt.Fprintln(w, "\nThe device cannot answer what tools ask. For one of yours: yaya device invite --scopes default,approvals:answer")
+				}
 				return err
 			})
 		},

@@ -79,6 +79,7 @@ func (s *serverAdmin) List() []admin.Server {
 		switch {
 		case running:
 			row.State, row.Reason, row.Since, row.Tools, row.Restarts, row.LastError, row.Diagnostics = string(st.State), st.Reason, st.Since, st.Tools, st.Restarts, st.LastError, st.Diagnostics
+			row.Stderr = detailOf(st).Stderr
 			row.StartMS = float64(st.StartTook.Microseconds()) / 1000
 			c := stats.Providers[name]
 			row.Calls = admin.Calls{Total: c.Total, Errors: c.Errors, P50MS: c.P50.Seconds() * 1000, P95MS: c.P95.Seconds() * 1000}

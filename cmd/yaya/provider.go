@@ -75,6 +75,9 @@ func providerListCommand(g *globals) *cobra.Command {
 				fmt.Fprintln(tw, "\tPROVIDER\tPLUGIN\tMODEL\tADDRESS\tLABEL")
 				for _, r := range rows {
 					text := func(field string) string { return config.Instance{Config: r.Config}.Text(field) }
+					if r.Label == r.Plugin+" (default)" { // as yaya has made it, each kind once
+						r.Label = ""
+					}
 					fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\n", map[bool]string{true: "*", false: ""}[r.Active], r.ID, printable(r.Plugin, 40), printable(text("model"), 40), printable(text("base_url"), 60), printable(r.Label, 60))
 				}
 				return tw.Flush()

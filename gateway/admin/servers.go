@@ -43,8 +43,8 @@ type Server struct {
 	Endpoint  string    `json:"endpoint" doc:"its command or URL, without secrets"`
 	File      string    `json:"file" doc:"where it is configured"`
 	Editable  bool      `json:"editable" doc:"it is in yaya's own file"`
-	State     string    `json:"state" doc:"declared, starting, ready, degraded, failed, stopped; disabled, invalid, waiting"`
-	Reason    string    `json:"reason,omitempty"`
+	State     string    `json:"state" doc:"declared, starting, installing, ready, degraded, failed, stopped; disabled, invalid, waiting"`
+	Reason    string    `json:"reason,omitempty" doc:"why it is degraded or failed, or the last line of its installation"`
 	Since     time.Time `json:"since,omitzero"`
 	Tools     int       `json:"tools"`
 	Restarts  int       `json:"restarts"`
@@ -52,9 +52,11 @@ type Server struct {
 	Calls     Calls     `json:"calls"`
 	LastError string    `json:"last_error,omitempty"`
 	// Diagnostics are what it has last said or done, oldest first.
-	Diagnostics []string        `json:"diagnostics,omitempty"`
-	Config      json.RawMessage `json:"config" doc:"as it is written, secrets masked"`
-	Revision    string          `json:"revision,omitempty" doc:"of the configuration: another one after every change, and after a restart of yaya"`
+	Diagnostics []string `json:"diagnostics,omitempty"`
+	// Stderr is the end of what it has written to standard error.
+	Stderr   string          `json:"stderr,omitempty"`
+	Config   json.RawMessage `json:"config" doc:"as it is written, secrets masked"`
+	Revision string          `json:"revision,omitempty" doc:"of the configuration: another one after every change, and after a restart of yaya"`
 }
 
 // Calls counts the calls of a server's tools.

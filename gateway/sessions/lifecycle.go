@@ -237,9 +237,16 @@ func (s *Service) checked(who auth.Principal, b newSession) (made, error) {
 	}, nil
 }
 
+// SessionRow is a session in the list, with what it is doing now: its status is
+// active whether or not it does anything.
+type SessionRow struct {
+	Session
+	State string `json:"state" enum:"idle,running,requires_action" doc:"what it is doing"`
+}
+
 type outSessions struct {
 	Body struct {
-		Sessions []Session `json:"sessions"`
+		Sessions []SessionRow `json:"sessions"`
 		Next     string    `json:"next,omitempty" doc:"cursor of the next page"`
 	}
 }
@@ -252,7 +259,7 @@ func (s *Service) page(limit int, cursor string, status Status) (*outSessions, e
 		return nil, err
 	}
 	out := new(outSessions)
-	out.Body.Sessions = []Session{}
+	out.Body.Sessions = []SessionRow{}
 	var at time.Time
 	var after string
 	var last listed
@@ -277,7 +284,8 @@ func (s *Service) page(limit int, cursor string, status Status) (*outSessions, e
 			out.Body.Next = strconv.FormatInt(last.changed.UnixMicro(), 10) + "." + last.ID
 			break
 		}
-		out.Body.Sessions, last = append(out.Body.Sessions, r.Session), r
+		state, _ := s.cfg.Loop.State(r.ID)
+		out.Body.Sessions, last = append(out.Body.Sessions, SessionRow{r.Session, string(state)}), r
 	}
 	return out, nil
 }

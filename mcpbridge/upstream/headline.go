@@ -57,3 +57,15 @@ func linesOf(stderr string) []string {
 	}
 	return out
 }
+
+// lastLines returns the last whole lines that fit into limit, made safe to show.
+func lastLines(stderr string, limit int) string {
+	if cut := len(stderr) - limit; cut > 0 {
+		_, rest, found := strings.Cut(stderr[cut:], "\n")
+		if !found {
+			rest = stderr[cut:] // one long line
+		}
+		stderr = rest
+	}
+	return feature.Clean(stderr, limit)
+}

@@ -1,6 +1,9 @@
 package upstream
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // USE-10: of what a program says before it ends, the line that says why comes first.
 func TestHeadline(t *testing.T) {
@@ -58,5 +61,9 @@ Node.js v22.1.0
 	}
 	if got, want := lastLine("a\n 10%\r 20%\r\n"), "20%"; got != want {
 		t.Errorf("lastLine = %q, want %q", got, want)
+	}
+	long := strings.Repeat("first line\n", 100) + "last line\n"
+	if got, want := lastLines(long, 20), "last line\n"; got != want {
+		t.Errorf("lastLines = %q, want %q", got, want)
 	}
 }

@@ -398,7 +398,7 @@ func (p *Provider) Detail() any {
 		}
 	}
 	if p.lastStderr != nil {
-		d.Stderr = feature.Clean(p.lastStderr(), 2048)
+		d.Stderr = lastLines(p.lastStderr(), 4096)
 	}
 	return d
 }

@@ -42,7 +42,7 @@ export function Question({ asks, session = true, among }) {
         <${Do} arm=${among} kind="danger" run=${answer('reject')}>${folder ? 'Do not trust' : 'Reject'}<//>
         <${Do} arm=${among} run=${answer('approve_for_session')}>${folder ? 'Trust for this session' : 'Approve for this session'}<//>
         <${Do} arm=${among} kind="primary" run=${answer('approve')}>${folder ? 'Trust' : 'Approve'}<//>
-      </div>` : html`<p class="muted">This device may watch, and not answer.</p>`}
+      </div>` : html`<p class="muted">This device may watch, and not answer. On the machine that yaya runs on, <i>Rights</i> under Devices lets it.</p>`}
   </section>`;
 }
 

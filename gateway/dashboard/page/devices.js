@@ -16,7 +16,7 @@ function Scopes({ value, set }) {
     if (!next.delete(s)) next.add(s);
     set(next);
   };
-  return html`<fieldset class="scopes"><legend>What it may do</legend>${SCOPES.map(([s, what]) => html`<label><input type="checkbox" checked=${value.has(s)} disabled=${!may(s)} onChange=${() => toggle(s)} /> ${what} <code>${s}</code></label>`)}</fieldset>`;
+  return html`<fieldset class="scopes"><legend>What it may do</legend>${!value.has('approvals:answer') && html`<p class="muted">It cannot answer what tools ask. If it is yours, and stays with you: <button type="button" class="link" disabled=${!may('approvals:answer')} onClick=${() => toggle('approvals:answer')}>let it answer</button></p>`}${SCOPES.map(([s, what]) => html`<label><input type="checkbox" checked=${value.has(s)} disabled=${!may(s)} onChange=${() => toggle(s)} /> ${what} <code>${s}</code></label>`)}</fieldset>`;
 }
 
 /** @param {{title: string, yes: string, start: string[], run: (scopes: string[]) => Promise<any>, done: () => void, children?: any}} p */

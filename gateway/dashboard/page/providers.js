@@ -5,6 +5,10 @@ import { api, seg } from './api.js';
 import { may, useLoaded } from './state.js';
 import { Badge, Confirm, Dialog, Do, Field, html, ms, Name, Of, plain, Table, View } from './ui.js';
 
+/** What a provider is called: those that yaya has made itself all say "(default)".
+ * @param {any} r */
+const called = (r) => (r.label && r.label !== `${r.plugin} (default)` ? r.label : r.id);
+
 /** @param {any} v */
 const shown = (v) => (v === undefined ? '' : typeof v === 'string' ? v : JSON.stringify(v));
 
@@ -27,7 +31,7 @@ export function Edit({ row, plugins, schemas, done, activate }) {
     if (activate) await api('PATCH', '/api/llm-providers/active', { name: got.id });
     done();
   };
-  return html`<${Dialog} title=${row ? `Change ${row.label || row.id}` : 'Add a provider'} onClose=${done}>
+  return html`<${Dialog} title=${row ? `Change ${called(row)}` : 'Add a provider'} onClose=${done}>
     ${!row && html`<${Field} label="Kind">${(/** @type {string} */ i) => html`<select id=${i} value=${plugin} onChange=${(/** @type {any} */ e) => setPlugin(e.target.value)}>${plugins.map((p) => html`<option value=${p}>${plain(p)}</option>`)}</select>`}<//>
     <${Field} label="Id" hint="Lower-case letters, digits and dashes; made up if it is empty.">${(/** @type {string} */ i) => html`<input id=${i} value=${id} spellcheck="false" onInput=${(/** @type {any} */ e) => setID(e.target.value)} />`}<//>`}
     <${Field} label="Label">${(/** @type {string} */ i) => html`<input id=${i} value=${label} onInput=${(/** @type {any} */ e) => setLabel(e.target.value)} />`}<//>
@@ -53,11 +57,11 @@ export default function Providers() {
   const write = may('config:write');
   return html`<${View} title="Providers" lead="Who answers as the model. The one that is active is used from the next step on." actions=${write && html`<button type="button" class="primary" onClick=${() => setEdit({})}>Add a provider</button>`}>
     <${Of} of=${rows}>${(/** @type {any[]} */ d) => html`<${Table} label="Providers" head=${['Provider', 'Kind', 'Model', 'State', null]} rows=${d} empty="There are none." row=${(/** @type {any} */ r) => html`<tr key=${r.id}>
-      <td><b><${Name} text=${r.label || r.id} max=${64} /></b><br /><small class="muted"><code>${plain(r.id)}</code></small></td><td>${plain(r.plugin)}</td><td><${Name} text=${shown(r.config.model)} max=${48} /></td>
+      <td><b><${Name} text=${called(r)} max=${64} /></b><br /><small class="muted"><code>${plain(r.id)}</code></small></td><td>${plain(r.plugin)}</td><td><${Name} text=${shown(r.config.model)} max=${48} /></td>
       <td>${r.active && html`<${Badge} state="active" />`} ${tests.has(r.id) && html`<span role="status">${tests.get(r.id).ok ? html`<span class="good">answers in ${ms(tests.get(r.id).latency_ms)}</span>` : html`<span class="bad"><${Name} text=${tests.get(r.id).error} max=${200} /></span>`}</span>`}</td>
       <td class="buttons">${write && html`${!r.active && html`<${Do} kind="small" run=${() => api('PATCH', '/api/llm-providers/active', { name: r.id })}>Use<//>`}
         <${Do} kind="small" run=${async () => { const t = await api('POST', `/api/llm-providers/${seg(r.id)}/test`); setTests(new Map(tests).set(r.id, t)); }}>Test<//>
         <button type="button" class="small" onClick=${() => setEdit(r)}>Change</button>
-        ${!r.active && html`<${Confirm} kind="small danger" label=${`Delete ${plain(r.id)}`} yes="Delete" ask=${html`<b><${Name} text=${r.label || r.id} /></b> and its settings are deleted.`} run=${() => api('DELETE', `/api/llm-providers/${seg(r.id)}`)}>Delete<//>`}`}</td></tr>`} />`}<//>
+        ${!r.active && html`<${Confirm} kind="small danger" label=${`Delete ${plain(r.id)}`} yes="Delete" ask=${html`<b><${Name} text=${called(r)} /></b> and its settings are deleted.`} run=${() => api('DELETE', `/api/llm-providers/${seg(r.id)}`)}>Delete<//>`}`}</td></tr>`} />`}<//>
     ${edit && html`<${Edit} row=${edit.id ? edit : undefined} plugins=${[...schemas.keys()]} schemas=${schemas} done=${() => setEdit(null)} />`}<//>`;
 }

@@ -91,9 +91,10 @@ function One({ s, edit, write }) {
     <dl><dt>${s.transport === 'stdio' ? 'Command' : 'URL'}</dt><dd><code><${Name} text=${s.endpoint} max=${500} /></code></dd><dt>Configured in</dt><dd><code>${plain(s.file)}</code></dd>
       <dt>Since</dt><dd><${Time} at=${s.since} /></dd><dt>Restarts</dt><dd>${s.restarts}</dd>
       <dt>Calls</dt><dd>${s.calls.total}, ${s.calls.errors} failed; p50 ${ms(s.calls.p50_ms)}, p95 ${ms(s.calls.p95_ms)}</dd>
-      ${s.last_error && html`<dt>Last error</dt><dd><${Name} text=${s.last_error} max=${1000} /></dd>`}
+      ${s.last_error && !['ready', 'installing'].includes(s.state) && s.last_error !== s.reason && html`<dt>Last error</dt><dd><${Name} text=${s.last_error} max=${1000} /></dd>`}
       <dt>Tools</dt><dd><a href=${href('tools', '', s.name)}>${s.tools} tools</a></dd></dl>
     ${s.state === 'waiting' && html`<p class="notice">It is not started before somebody agrees to it: <a href=${href('quarantine')}>Quarantine</a>.</p>`}
     ${s.diagnostics?.length > 0 && html`<h2>What it has last said</h2><${Pre} text=${s.diagnostics.map((/** @type {string} */ x) => plain(x)).join('\n')} label="Diagnostics" />`}
+    ${s.stderr && html`<h2>Its standard error</h2><${Pre} text=${plain(s.stderr, true)} label="The last lines of its standard error" />`}
     <h2>Configuration</h2><${Pre} text=${pretty(s.config)} label="Configuration, secrets masked" /><//>`;
 }

@@ -6,7 +6,7 @@ import { around, grouped, Question } from './approvals.js';
 import { Markdown } from './markdown.js';
 import { Session } from './session.js';
 import { go, href, may, page, useLoaded } from './state.js';
-import { Badge, Confirm, Do, Field, html, Name, Of, plain, Pre, pretty, Problem, prose, size, Table, Time, View } from './ui.js';
+import { Badge, Confirm, Do, Field, html, Name, Of, plain, Pre, pretty, Problem, prose, SessionBadge, size, Table, Time, View } from './ui.js';
 import { Virtual } from './virtual.js';
 
 /** @param {{rest: string[]}} p */
@@ -19,10 +19,10 @@ function List() {
   const [pages, setPages] = useState(/** @type {any[]} */ ([]));
   const first = useLoaded('/v1/sessions?limit=50', ['sessions']);
   const rows = [...(first.data?.sessions ?? []), ...pages.flatMap((p) => p.sessions)];
-  const next = pages.length ? pages.at(-1).next_cursor : first.data?.next_cursor;
+  const next = pages.length ? pages.at(-1).next : first.data?.next;
   return html`<${View} title="Sessions" actions=${may('sessions:write') && html`<a class="button primary" href=${href('chat', 'new')}>New session</a>`}>
     <${Of} of=${first}>${() => html`<${Table} label="Sessions" head=${['Session', 'State', 'Folder', 'Changed', null]} rows=${rows} empty=${html`There are no sessions yet. <a href=${href('chat', 'new')}>Begin one</a>.`} row=${(/** @type {any} */ s) => html`<tr key=${s.id}>
-      <td><a href=${href('chat', s.id)}><${Name} text=${s.title || s.id} max=${80} /></a></td><td><${Badge} state=${s.status} /></td><td><code><${Name} text=${s.workspace_path} max=${60} /></code></td><td><${Time} at=${s.updated_at} /></td>
+      <td><a href=${href('chat', s.id)}><${Name} text=${s.title || s.id} max=${80} /></a></td><td><${SessionBadge} s=${s} /></td><td><code><${Name} text=${s.workspace_path} max=${60} /></code></td><td><${Time} at=${s.updated_at} /></td>
       <td>${may('sessions:write') && html`<${Confirm} kind="small" label=${`Archive ${plain(s.title || s.id)}`} yes="Archive" ask=${html`“<${Name} text=${s.title || s.id} />” is put away: it is no longer listed, and its tape is kept in the archive.`} run=${() => api('POST', `/v1/sessions/${seg(s.id)}/archive`)}>Archive<//>`}</td></tr>`} />
     ${next && html`<${Do} run=${async () => { const p = await api('GET', `/v1/sessions?limit=50&cursor=${encodeURIComponent(next)}`); setPages([...pages, p]); }}>More<//>`}`}<//><//>`;
 }

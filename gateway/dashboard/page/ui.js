@@ -86,7 +86,7 @@ export function Time({ at }) {
 
 const TONES = new Map(Object.entries({
   ready: 'good', active: 'good', loaded: 'good', ok: 'good', connected: 'good', healthy: 'good', completed: 'good',
-  starting: 'busy', running: 'busy', pending: 'busy', waiting: 'busy', declared: 'busy', waiting_approval: 'busy', requires_action: 'busy', unloading: 'busy', degraded: 'busy', stale: 'busy',
+  starting: 'busy', installing: 'busy', running: 'busy', pending: 'busy', waiting: 'busy', declared: 'busy', waiting_approval: 'busy', requires_action: 'busy', unloading: 'busy', degraded: 'busy', stale: 'busy',
   failed: 'bad', invalid: 'bad', revoked: 'bad', error: 'bad', no_quorum: 'bad', canceled: 'bad', disconnected: 'bad',
 }));
 
@@ -94,6 +94,10 @@ const TONES = new Map(Object.entries({
 export function Badge({ state }) {
   return html`<span class=${'badge ' + (TONES.get(state) ?? '')}>${plain(state).replaceAll('_', ' ')}</span>`;
 }
+
+/** What a session is doing, where nothing is wrong with it; else what.
+ * @param {{s: any}} p */
+export const SessionBadge = ({ s }) => html`<${Badge} state=${s.status === 'active' ? s.state : s.status} />`;
 
 /** @param {{error: any}} p */
 export function Problem({ error }) {
