@@ -23,7 +23,7 @@ import (
 // projectFile is where a project configures MCP servers for whoever works on it.
 const projectFile = ".mcp.json"
 
-var errNotTrusted = errors.New("you have not trusted its folder")
+var errNotTrusted = errors.New("you have not trusted that folder")
 
 // pending is a server of a folder that nobody has trusted.
 type pending struct {
@@ -76,7 +76,7 @@ func (l *loaded) project(dir string, store *folder.Store) error {
 			continue
 		}
 		l.pending = append(l.pending, pending{s, st})
-		l.invalid = append(l.invalid, servers.Invalid{Name: s.Name, File: s.File, Err: fmt.Errorf("%w: the folder %s brings it; yaya trust %s trusts that folder (the server would use %s)", errNotTrusted, dir, dir, s.Endpoint())})
+		l.invalid = append(l.invalid, servers.Invalid{Name: s.Name, File: s.File, Err: fmt.Errorf("the folder %s brings it, and %w: yaya trust %s (the server would use %s)", dir, errNotTrusted, dir, s.Endpoint())})
 	}
 	return nil
 }
