@@ -7,19 +7,28 @@ FUZZTIME ?= 400000x
 FUZZTIME_SLOW ?= 60000x
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null)
 LDFLAGS  := -s -w -X main.version=0.1.0-$(VERSION)
+# Where make install puts yaya: PREFIX/bin. PREFIX=/usr/local is for all users.
+PREFIX   ?= $(HOME)/.local
 TOOLS    := $(CURDIR)/.cache/bin
 PEERS    := internal/peers/npm
 LINTER   := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 FOLDERS  := auth cmd feature gateway internal kernel mcpbridge plugins
 export GOFLAGS += -buildvcs=false
 
-.PHONY: ids run build test setup downloads unit race lint fuzz bench fmt fmt-check vet peers chromium screens clean
+.PHONY: ids run build install test setup downloads unit race lint fuzz bench fmt fmt-check vet peers chromium screens clean
 
 run: build ## build and start the gateway with its defaults
 	bin/yaya serve
 
-build:
+build: ## into bin/yaya; what has not changed is not compiled again
+	@test -e bin/yaya || echo "Building yaya for the first time: go downloads and compiles all that it is made of, which takes some minutes and says nothing."
 	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/yaya ./cmd/yaya
+
+install: build ## put yaya into PREFIX/bin ($(HOME)/.local/bin)
+	install -d "$(DESTDIR)$(PREFIX)/bin"
+	install -m 755 bin/yaya "$(DESTDIR)$(PREFIX)/bin/yaya"
+	@case ":$$PATH:" in *":$(PREFIX)/bin:"*) echo "Installed. Start it with: yaya serve";; \
+	  *) echo "Installed. $(PREFIX)/bin is not in your PATH: add it, or start yaya with $(PREFIX)/bin/yaya serve";; esac
 
 test: ## the whole suite
 	$(MAKE) -j2 setup
@@ -68,6 +77,7 @@ chromium:
 
 $(LINTER):
 	@mkdir -p $(TOOLS)
+	@echo "Compiling golangci-lint $(GOLANGCI_VERSION), once: there is no package of it. It takes some minutes."
 	GOBIN=$(TOOLS) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	@mv $(TOOLS)/golangci-lint $@
 

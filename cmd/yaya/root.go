@@ -4,21 +4,38 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
 
-// version is set by the Makefile; a plain go build reports the module's.
+// version is set by the Makefile.
 var version = ""
 
 func yayaVersion() string {
 	if version != "" {
 		return version
 	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
-		return info.Main.Version
+	info, _ := debug.ReadBuildInfo()
+	return builtVersion(info)
+}
+
+// builtVersion is the version that go install and go build have written down: the
+// module's, else the commit's.
+func builtVersion(info *debug.BuildInfo) string {
+	const unknown = "0.1.0-dev"
+	if info == nil {
+		return unknown
 	}
-	return "0.1.0-dev"
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		return strings.TrimPrefix(v, "v")
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 7 {
+			return unknown + "-" + s.Value[:7]
+		}
+	}
+	return unknown
 }
 
 // globals are the flags that every command has.
