@@ -412,6 +412,10 @@ func TestConversation(t *testing.T) {
 	if st["status"] != "active" || st["state"] != "idle" || st["last_turn_id"] != res["turn_id"] || st["workspace_path"] != w.ws || st["system_prompt"] != "be brief" || st["title"] != "hello there" {
 		t.Error(st)
 	}
+	// USE-10: the list says what a session does, too: active is not running.
+	if row := w.must("GET", "/v1/sessions", "", 200)["sessions"].([]any)[0].(map[string]any); row["id"] != id || row["status"] != "active" || row["state"] != "idle" {
+		t.Errorf("the list says %v, want %s active and idle", row, id)
+	}
 	usage := st["usage"].(map[string]any)
 	if usage["turns"] != 1.0 || usage["steps"] != 1.0 || usage["total"].(float64) <= 0 || usage["cost_usd"] != usage["total"] {
 		t.Error(usage)

@@ -1,0 +1,48 @@
+package mcpbridge_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/yaya-ai/yaya/feature"
+	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/internal/proc"
+	"github.com/yaya-ai/yaya/kernel/plugin"
+	"github.com/yaya-ai/yaya/kernel/tool"
+	"github.com/yaya-ai/yaya/mcpbridge"
+	"github.com/yaya-ai/yaya/mcpbridge/servers"
+)
+
+// USE-10: the doctor is told the line that explains a failure, and then all that the
+// server has said.
+func TestHealthOfFailedServers(t *testing.T) {
+	reg, procs := new(tool.Registry), new(proc.Manager)
+	defer procs.Close(t.Context())
+	br := mcpbridge.New(mcpbridge.Config{Registry: reg, Procs: procs, Env: os.LookupEnv, Home: t.TempDir(), Version: "test"})
+	host := feature.NewHost(feature.Config{Registry: reg, Dispatcher: tool.NewDispatcher(tool.DispatcherConfig{Registry: reg})})
+	br.Attach(host)
+	defer func() {
+		if err := host.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}()
+	br.Add(t.Context(), servers.Server{Name: "bad", Transport: servers.Stdio, Command: "sh", Args: []string{"-c", "echo hello >&2; echo 'error: no licence' >&2; echo bye >&2; exit 1"}})
+	br.Add(t.Context(), servers.Server{Name: "off", Transport: servers.Stdio, Command: "sh", Disabled: true})
+	eventually.True(t, "bad has failed", func() bool { return host.Status()[0].State == feature.Failed })
+	h := br.HealthCheck(t.Context(), nil)
+	if h.Status != plugin.Degraded || len(h.Details) != 1 {
+		t.Fatalf("the health is %+v, want degraded by one server", h)
+	}
+	first, said, _ := strings.Cut(h.Details[0].Message, "\n")
+	if !strings.HasPrefix(first, "failed: ") || !strings.HasSuffix(first, "it said: error: no licence") || said != "hello\nerror: no licence\nbye\n" {
+		t.Errorf("the doctor is told %q and %q", first, said)
+	}
+	if off := br.DisabledServers(); len(off) != 1 || off[0].Name != "off" {
+		t.Errorf("the disabled servers are %v, want off", off)
+	}
+	br.Remove("off")
+	if off := br.DisabledServers(); len(off) != 0 {
+		t.Errorf("the disabled servers are %v after one was removed, want none", off)
+	}
+}
