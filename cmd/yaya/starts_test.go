@@ -60,6 +60,25 @@ exit 1
 	}
 }
 
+// FID-9, USE-10: the page shows what installs as it goes, names the servers that do
+// not work first, and says how many it does not name.
+func TestPageStarts(t *testing.T) {
+	b := newBox(t)
+	b.fakeRunners()
+	more := `{"mcpServers":{"slow":{"command":"npx"},"bad":{"command":"uvx"}`
+	for i := range 8 {
+		more += fmt.Sprintf(`,"off%d":{"command":"uvx","disabled":true}`, i)
+	}
+	if err := os.WriteFile(filepath.Join(b.dir, "c", "mcp.json"), []byte(more+"}}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.serve()
+	b.server("slow", "installing")
+	b.scenario("starts", nil, map[string]func(string) (any, error){"go": func(string) (any, error) {
+		return nil, os.WriteFile(filepath.Join(b.dir, "go"), nil, 0o600)
+	}})
+}
+
 func (b *box) write(name string) {
 	b.t.Helper()
 	if err := os.WriteFile(filepath.Join(b.dir, name), nil, 0o600); err != nil {

@@ -247,7 +247,7 @@ type SessionRow struct {
 type outSessions struct {
 	Body struct {
 		Sessions []SessionRow `json:"sessions"`
-		Next     string    `json:"next,omitempty" doc:"cursor of the next page"`
+		Next     string       `json:"next,omitempty" doc:"cursor of the next page"`
 	}
 }
 

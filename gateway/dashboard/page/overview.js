@@ -10,6 +10,9 @@ const ROOM = 8;
  * @param {any} s */
 const works = (s) => s.state === 'ready' || s.state === 'degraded';
 
+/** @param {number} n */
+const tools = (n) => (n === 1 ? '1 tool' : `${n} tools`);
+
 /** @param {{title: string, to: string, children?: any}} p */
 const Card = ({ title, to, children }) => html`<section class="card" aria-label=${title}><h2><a href=${href(to)}>${title}</a></h2>${children}</section>`;
 
@@ -29,7 +32,7 @@ export default function Overview() {
     <div class="cards">
       <${Card} title="Approvals" to="approvals"><${Of} of=${asks}>${(/** @type {any[]} */ d) => (d.length ? html`<p class="big">${d.length}</p><p>${d.length === 1 ? 'call waits' : 'calls wait'} for an answer</p>` : html`<p class="muted">Nothing waits.</p>`)}<//><//>
       <${Card} title="Sessions" to="chat"><${Of} of=${sessions}>${(/** @type {any} */ d) => (d.sessions.length ? html`<ul class="plain">${d.sessions.map((/** @type {any} */ s) => html`<li><a href=${href('chat', s.id)}><${Name} text=${s.title || s.id} max=${48} /></a> <${SessionBadge} s=${s} /> <small class="muted"><${Time} at=${s.updated_at} /></small></li>`)}</ul>` : html`<p class="muted">There are none yet.</p>`)}<//><//>
-      ${config && html`<${Card} title="MCP servers" to="servers"><${Of} of=${servers}>${(/** @type {any[]} */ d) => (d.length ? html`<p>${d.filter(works).length} of ${d.length} work, with ${d.filter(works).reduce((n, s) => n + s.tools, 0)} tools</p><ul class="plain">${[...d.filter((s) => !works(s)), ...d.filter(works)].slice(0, ROOM).map((s) => html`<li><a href=${href('servers', s.name)}><${Name} text=${s.name} max=${32} /></a> <${Badge} state=${s.state} /> <small class="muted">${works(s) ? `${s.tools} tools` : html`<${Name} text=${s.reason ?? ''} max=${60} />`}</small></li>`)}</ul>${d.length > ROOM && html`<p><a href=${href('servers')}>${d.length - ROOM} more</a></p>`}` : html`<p class="muted">None is configured. <a href=${href('start')}>Import yours</a></p>`)}<//><//>`}
+      ${config && html`<${Card} title="MCP servers" to="servers"><${Of} of=${servers}>${(/** @type {any[]} */ d) => (d.length ? html`<p>${d.filter(works).length} of ${d.length} work, with ${tools(d.filter(works).reduce((n, s) => n + s.tools, 0))}</p><ul class="plain">${[...d.filter((s) => !works(s)), ...d.filter(works)].slice(0, ROOM).map((s) => html`<li><a href=${href('servers', s.name)}><${Name} text=${s.name} max=${32} /></a> <${Badge} state=${s.state} /> <small class="muted">${works(s) ? tools(s.tools) : html`<${Name} text=${s.reason ?? ''} max=${60} />`}</small></li>`)}</ul>${d.length > ROOM && html`<p><a href=${href('servers')}>${d.length - ROOM} more</a></p>`}` : html`<p class="muted">None is configured. <a href=${href('start')}>Import yours</a></p>`)}<//><//>`}
       ${may('agents:read') && html`<${Card} title="Agents" to="agents"><${Of} of=${cluster}>${(/** @type {any} */ d) => html`<p class="big">${d.agents.filter((/** @type {any} */ a) => a.status === 'running').length}</p><p>running, of ${d.agents.length} that are known, on ${d.kernels.length} ${d.kernels.length === 1 ? 'kernel' : 'kernels'}</p>`}<//><//>`}
       ${last && html`<${Card} title="Metrics" to="metrics"><p class="big">${last.calls}</p><p>tool calls, ${last.errors} failed; p50 ${ms(last.p50_ms)}, p95 ${ms(last.p95_ms)}</p><p class="muted">${size(last.rss_bytes)} of memory</p><//>`}
     </div><//>`;
