@@ -28,7 +28,6 @@ func TestHealthOfFailedServers(t *testing.T) {
 		}
 	}()
 	br.Add(t.Context(), servers.Server{Name: "bad", Transport: servers.Stdio, Command: "sh", Args: []string{"-c", "echo hello >&2; echo 'error: no licence' >&2; echo bye >&2; exit 1"}})
-	br.Add(t.Context(), servers.Server{Name: "off", Transport: servers.Stdio, Command: "sh", Disabled: true})
 	eventually.True(t, "bad has failed", func() bool { return host.Status()[0].State == feature.Failed })
 	h := br.HealthCheck(t.Context(), nil)
 	if h.Status != plugin.Degraded || len(h.Details) != 1 {
@@ -37,12 +36,5 @@ func TestHealthOfFailedServers(t *testing.T) {
 	first, said, _ := strings.Cut(h.Details[0].Message, "\n")
 	if !strings.HasPrefix(first, "failed: ") || !strings.HasSuffix(first, "it said: error: no licence") || said != "hello\nerror: no licence\nbye\n" {
 		t.Errorf("the doctor is told %q and %q", first, said)
-	}
-	if off := br.DisabledServers(); len(off) != 1 || off[0].Name != "off" {
-		t.Errorf("the disabled servers are %v, want off", off)
-	}
-	br.Remove("off")
-	if off := br.DisabledServers(); len(off) != 0 {
-		t.Errorf("the disabled servers are %v after one was removed, want none", off)
 	}
 }
