@@ -58,8 +58,8 @@ func TestCheckIsStrict(t *testing.T) {
 		{"bare fraction", `.5`, false},
 		{"NaN", `NaN`, false},
 		{"huge exponent is only text", `1e400`, true},
-		{"number at the limit", strings.Repeat("1", 64), true},
-		{"number above the limit", strings.Repeat("1", 65), false},
+		{"number at the limit", strings.Repeat("1", MaxNumberText), true},
+		{"number above the limit", strings.Repeat("1", MaxNumberText+1), false},
 		{"member twice", `{"a":1,"a":2}`, false},
 		{"member twice, once escaped", `{"a":1,"\u0061":2}`, false},
 		{"member twice, far down", `[{"x":{"a":1,"a":1}}]`, false},
@@ -82,6 +82,12 @@ func TestCheckIsStrict(t *testing.T) {
 		{"nested a million deep", strings.Repeat("[", 1_000_000), false},
 		{"members to the limit", wide(MaxMembers), true},
 		{"members above the limit", wide(MaxMembers + 1), false},
+		{"members above the limit, in objects around each other", strings.TrimSuffix(wide(MaxMembers-1), "}") + `,"x":{"a":1,"b":2}}`, false},
+		{"as many members in objects beside each other", "[" + wide(MaxMembers/2) + "," + wide(MaxMembers/2) + "," + wide(MaxMembers/2) + "]", true},
+		{"member twice among very many", strings.TrimSuffix(wide(MaxMembers-1), "}") + `,"k\u0037":1}`, false},
+		{"FID-8: 10,001 members", wide(10_001), true},
+		{"FID-8: depth 70", deep(70), true},
+		{"FID-8: a number of 100 digits", strings.Repeat("7", 100), true},
 	} {
 		if err := Check([]byte(tc.in)); (err == nil) != tc.ok {
 			t.Errorf("%s: got %v, want ok=%v", tc.name, err, tc.ok)

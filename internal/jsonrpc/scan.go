@@ -10,9 +10,9 @@ import (
 // Limits of one document; the byte size is the caller's to bound, before it
 // reads. They are the JSON row of the security limits.
 const (
-	MaxDepth      = 64     // arrays and objects inside each other
-	MaxMembers    = 10_000 // members of one object
-	MaxNumberText = 64     // bytes of one number
+	MaxDepth      = 256       // arrays and objects inside each other
+	MaxMembers    = 1_000_000 // members of one object, those of the objects around it included
+	MaxNumberText = 1_000     // bytes of one number
 )
 
 // ErrSyntax is wrapped by every error of a scan: the bytes are not one strict
@@ -39,6 +39,7 @@ func Check(data []byte) error {
 type scanner struct {
 	data []byte
 	pos  int
+	open int // members of the objects that are open, whose names are remembered
 	// onMember, when set, is asked at depth 1 for the capture list of the value
 	// that follows key.
 	onMember func(key []byte) *[]Member
@@ -138,14 +139,14 @@ func (s *scanner) number() error {
 		}
 	}
 	if s.pos-start > MaxNumberText {
-		return s.fail("number longer than 64 bytes")
+		return s.fail(fmt.Sprintf("number longer than %d bytes", MaxNumberText))
 	}
 	return nil
 }
 
 func (s *scanner) array(depth int) error {
 	if depth > MaxDepth {
-		return s.fail("nested deeper than 64")
+		return s.fail(fmt.Sprintf("nested deeper than %d", MaxDepth))
 	}
 	s.pos++
 	s.space()
@@ -175,7 +176,7 @@ func (s *scanner) array(depth int) error {
 
 func (s *scanner) object(depth int, capture *[]Member) error {
 	if depth > MaxDepth {
-		return s.fail("nested deeper than 64")
+		return s.fail(fmt.Sprintf("nested deeper than %d", MaxDepth))
 	}
 	s.pos++
 	s.space()
@@ -184,9 +185,9 @@ func (s *scanner) object(depth int, capture *[]Member) error {
 		return nil
 	}
 	var seen keySet
-	for n := 0; ; n++ {
-		if n >= MaxMembers {
-			return s.fail("more than 10000 members")
+	for n := 1; ; n++ {
+		if s.open++; s.open > MaxMembers {
+			return s.fail(fmt.Sprintf("more than %d members", MaxMembers))
 		}
 		s.space()
 		if s.pos >= len(s.data) || s.data[s.pos] != '"' {
@@ -196,7 +197,7 @@ func (s *scanner) object(depth int, capture *[]Member) error {
 		if err != nil {
 			return err
 		}
-		if !seen.add(s.data[ks:ke], escaped) {
+		if !seen.add(s.data, name{start: uint32(ks), end: uint32(ke), escaped: escaped}) { //nolint:gosec // a document is far below 4 GiB
 			return s.fail("member appears twice")
 		}
 		s.space()
@@ -225,6 +226,7 @@ func (s *scanner) object(depth int, capture *[]Member) error {
 			s.pos++
 		case '}':
 			s.pos++
+			s.open -= n
 			return nil
 		default:
 			return s.fail("expected , or }")
@@ -343,41 +345,6 @@ func hex4(d []byte) (rune, bool) {
 		}
 	}
 	return r, true
-}
-
-// keySet finds a repeated member name. Few names are compared one by one, many
-// through a map; names are compared by meaning, so escapes are resolved first.
-type keySet struct {
-	few [16][]byte
-	n   int
-	all map[string]struct{}
-}
-
-func (k *keySet) add(key []byte, escaped bool) bool {
-	if escaped {
-		key = []byte(Unquote(key))
-	}
-	if k.all == nil {
-		for _, have := range k.few[:k.n] {
-			if string(have) == string(key) {
-				return false
-			}
-		}
-		if k.n < len(k.few) {
-			k.few[k.n] = key
-			k.n++
-			return true
-		}
-		k.all = make(map[string]struct{}, 4*len(k.few))
-		for _, have := range k.few {
-			k.all[string(have)] = struct{}{}
-		}
-	}
-	if _, dup := k.all[string(key)]; dup {
-		return false
-	}
-	k.all[string(key)] = struct{}{}
-	return true
 }
 
 // Unquote resolves the escapes of string content that a scan has accepted. The

@@ -15,6 +15,13 @@ import (
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 )
 
+// Bounds of a value. They are below those of JSON: a map takes its memory when its
+// header has been read, at every level.
+const (
+	maxDepth   = 64
+	maxMembers = 10_000
+)
+
 // ErrMsgpack says that bytes are not one MessagePack value that can be said in
 // JSON, within the limits.
 var ErrMsgpack = errors.New("invalid MessagePack")
@@ -26,7 +33,7 @@ func badMsgpack(format string, args ...any) error {
 // fromMsgpack returns one MessagePack value as JSON, and fails when data is not
 // exactly that. Both encodings so mean the same, and everything behind this
 // function has but one to know (W-2, R13). Nothing is allocated for what a header
-// only declares (WS-14); depth, members and text are bounded as in JSON (WS-15).
+// only declares (WS-14); depth and members are bounded (WS-15).
 // bin becomes base64; extensions, NaN and infinities have no meaning in JSON and
 // are refused.
 func fromMsgpack(data []byte) ([]byte, error) {
@@ -111,9 +118,9 @@ func appendMap(dst, b []byte, depth int) ([]byte, []byte, error) {
 	switch {
 	case err != nil:
 		return dst, b, badMsgpack("a map is cut short")
-	case depth > jsonrpc.MaxDepth:
-		return dst, b, badMsgpack("nested deeper than %d", jsonrpc.MaxDepth)
-	case n > jsonrpc.MaxMembers || uint64(n)*2 > uint64(len(b)): // a member has two bytes at least
+	case depth > maxDepth:
+		return dst, b, badMsgpack("nested deeper than %d", maxDepth)
+	case n > maxMembers || uint64(n)*2 > uint64(len(b)): // a member has two bytes at least
 		return dst, b, badMsgpack("a map declares %d members", n)
 	}
 	seen := make(map[string]struct{}, n)
@@ -143,8 +150,8 @@ func appendArray(dst, b []byte, depth int) ([]byte, []byte, error) {
 	switch {
 	case err != nil:
 		return dst, b, badMsgpack("an array is cut short")
-	case depth > jsonrpc.MaxDepth:
-		return dst, b, badMsgpack("nested deeper than %d", jsonrpc.MaxDepth)
+	case depth > maxDepth:
+		return dst, b, badMsgpack("nested deeper than %d", maxDepth)
 	case uint64(n) > uint64(len(b)): // an element has a byte at least
 		return dst, b, badMsgpack("an array declares %d elements", n)
 	}
