@@ -1,0 +1,204 @@
+package intake
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime/debug"
+	"sync"
+)
+
+const (
+	// Small is the size up to which a message is not counted in a [Queue]: small
+	// messages never wait for large ones. How many there are at a time is bounded
+	// elsewhere.
+	Small = 1 << 20
+
+	// minQueue keeps a message of the usual limit possible on a small machine.
+	minQueue = 64 << 20
+)
+
+// Queue is memory for large messages on their way through. Nobody is refused: who
+// finds it used up waits until others have given back what they hold. One party gets
+// a quarter at most, or a single message that is larger than that. Its methods are
+// safe for concurrent use.
+type Queue struct {
+	total, each int64
+
+	mu      sync.Mutex
+	held    int64
+	party   map[string]int64
+	waiting []*turn // the longest first
+}
+
+// turn is somebody who waits.
+type turn struct {
+	party string
+	n     int64
+	share *Share // set when it is granted
+	ready chan struct{}
+}
+
+// NewQueue returns a queue for so many bytes.
+func NewQueue(total int64) *Queue {
+	return &Queue{total: total, each: total / 4, party: map[string]int64{}}
+}
+
+func newProcessQueue() *Queue {
+	limit := debug.SetMemoryLimit(-1)
+	if limit == math.MaxInt64 {
+		limit = 4 * maxBudget
+	}
+	return NewQueue(max(min(limit/4, maxBudget), minQueue))
+}
+
+// Requests and Answers are the budgets of the process for large messages of clients
+// and of servers: a quarter of its memory limit each, and at most 256 MiB. They are
+// two, because a call holds its request while its answer waits for room.
+var (
+	Requests = sync.OnceValue(newProcessQueue)
+	Answers  = sync.OnceValue(newProcessQueue)
+)
+
+// Share is a part of a [Queue]. A nil share holds nothing. Its methods may be called
+// more than once and from any goroutine.
+type Share struct {
+	q     *Queue
+	party string
+	n     int64 // guarded by q.mu
+}
+
+// fits reports whether a party may have n bytes more; mu is held. Who holds nothing may
+// have a single message that is larger than its part.
+func (q *Queue) fits(party string, n int64) bool {
+	if q.held+n > q.total && q.held > 0 {
+		return false
+	}
+	return q.inPart(party, n)
+}
+
+// grant takes n bytes; mu is held.
+func (q *Queue) grant(party string, n int64) *Share {
+	q.held += n
+	q.party[party] += n
+	return &Share{q, party, n}
+}
+
+// TryTake takes n bytes for a party if it need not wait for them; else it returns nil.
+func (q *Queue) TryTake(party string, n int64) *Share {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.before(party) || !q.fits(party, n) {
+		return nil
+	}
+	return q.grant(party, n)
+}
+
+// before reports whether somebody waits whom a newcomer of that party would overtake:
+// another of the party, or one who waits for the whole to have room; mu is held.
+func (q *Queue) before(party string) bool {
+	first := map[string]bool{}
+	for _, t := range q.waiting {
+		if t.party == party || (!first[t.party] && q.inPart(t.party, t.n)) {
+			return true
+		}
+		first[t.party] = true
+	}
+	return false
+}
+
+// inPart reports whether n bytes more leave a party within its part; mu is held.
+func (q *Queue) inPart(party string, n int64) bool {
+	has := q.party[party]
+	return has == 0 || has+n <= q.each
+}
+
+// Take takes n bytes for a party, waiting for them if need be. Its error is that of
+// the context, and says for what it has waited.
+func (q *Queue) Take(ctx context.Context, party string, n int64) (*Share, error) {
+	if s := q.TryTake(party, n); s != nil {
+		return s, nil
+	}
+	t := &turn{party: party, n: n, ready: make(chan struct{})}
+	q.mu.Lock()
+	q.waiting = append(q.waiting, t)
+	q.serve()
+	q.mu.Unlock()
+	select {
+	case <-t.ready:
+		return t.share, nil
+	case <-ctx.Done():
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if t.share != nil { // it came at the same moment
+		q.give(t.share, t.share.n)
+	} else {
+		for i, o := range q.waiting {
+			if o == t {
+				q.waiting = append(q.waiting[:i], q.waiting[i+1:]...)
+				break
+			}
+		}
+	}
+	q.serve()
+	return nil, fmt.Errorf("it waited for room among the large messages in flight (%d MiB, of which one caller gets a quarter): %w", q.total>>20, context.Cause(ctx))
+}
+
+// serve grants what is there to those that wait, the longest first. Nobody overtakes
+// another of the same party, nor one who only waits for the whole to have room; mu is
+// held.
+func (q *Queue) serve() {
+	stopped := map[string]bool{}
+	for i := 0; i < len(q.waiting); {
+		t := q.waiting[i]
+		switch {
+		case stopped[t.party]:
+			i++
+		case q.fits(t.party, t.n):
+			q.waiting = append(q.waiting[:i], q.waiting[i+1:]...)
+			t.share = q.grant(t.party, t.n)
+			close(t.ready)
+		case q.inPart(t.party, t.n):
+			return // the whole is used up
+		default:
+			stopped[t.party] = true
+			i++
+		}
+	}
+}
+
+// give takes n bytes back from a share; mu is held.
+func (q *Queue) give(s *Share, n int64) {
+	s.n -= n
+	q.held -= n
+	if q.party[s.party] -= n; q.party[s.party] == 0 {
+		delete(q.party, s.party)
+	}
+}
+
+// Shrink gives back all but n bytes.
+func (s *Share) Shrink(n int64) {
+	if s == nil {
+		return
+	}
+	s.q.mu.Lock()
+	defer s.q.mu.Unlock()
+	if s.n > n {
+		s.q.give(s, s.n-n)
+		s.q.serve()
+	}
+}
+
+// Release gives it back.
+func (s *Share) Release() { s.Shrink(0) }
+
+// InUse returns how many bytes are held.
+func (q *Queue) InUse() int64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.held
+}
+
+// Total returns how many bytes there are.
+func (q *Queue) Total() int64 { return q.total }

@@ -1,0 +1,51 @@
+package jsonrpc
+
+import (
+	"strings"
+	"testing"
+)
+
+// FID-4: the call that a message belongs to is found although the message is too
+// large to be held.
+func TestGlimpse(t *testing.T) {
+	const n = 1 << 10
+	text := strings.Repeat(`x\"},"id":9}`, n)
+	for _, tc := range []struct {
+		name, in, id string
+		call         bool
+	}{
+		{"the id first", `{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"` + text + `"}]}}`, "7", false},
+		{"the id last, as the TypeScript SDK writes it", `{"result":{"content":[{"type":"text","text":"` + text + `"}]},"jsonrpc":"2.0","id":7}`, "7", false},
+		{"the id last, and a string", `{"result":{"x":"` + text + `"} , "id" : "a\"b" , "jsonrpc":"2.0" } `, `"a\"b"`, false},
+		{"a request", `{"jsonrpc":"2.0","id":7,"method":"m","params":{"x":"` + text + `"}}`, "7", true},
+		{"a request, said last", `{"params":{"x":"` + text + `"},"method":"m","id":7}`, "7", true},
+		{"a notification", `{"jsonrpc":"2.0","method":"m","params":{"x":"` + text + `"}}`, "", true},
+		{"an id in the middle", `{"result":"` + text + `","id":7,"y":["` + text + `"]}`, "", false},
+		{"not JSON", text, "", false},
+		{"an id that is an object", `{"id":{},"result":"` + text + `"}`, "", false},
+	} {
+		id, call := Glimpse([]byte(tc.in[:n]), []byte(tc.in[len(tc.in)-n:]))
+		if string(id) != tc.id || call != tc.call {
+			t.Errorf("%s: Glimpse = %q, %v, want %q, %v", tc.name, id, call, tc.id, tc.call)
+		}
+	}
+}
+
+// Whatever is there to be seen, a glimpse of a whole message finds no other id than
+// reading it does, and it ends.
+func FuzzGlimpse(f *testing.F) {
+	f.Add([]byte(`{"jsonrpc":"2.0","id":7,"result":{"a":"b"}}`), 20, 20)
+	f.Add([]byte(`{"result":{"a":"\\\""},"jsonrpc":"2.0","id":"x"}`), 3, 30)
+	f.Fuzz(func(t *testing.T, data []byte, head, tail int) {
+		n := len(data)
+		head, tail = min(max(head, 0), n), min(max(tail, 0), n)
+		Glimpse(data[:head], data[n-tail:])
+		var m Message
+		if m.Parse(data) != nil {
+			return
+		}
+		if id, _ := Glimpse(data[:head], data[n-tail:]); id != nil && string(id) != string(m.ID) && n == tail {
+			t.Fatalf("Glimpse = %q, want %q", id, m.ID)
+		}
+	})
+}
