@@ -11,6 +11,7 @@ import (
 	"errors"
 	"io"
 	"math/bits"
+	"runtime"
 	"sync"
 )
 
@@ -18,31 +19,49 @@ import (
 // not hold on to what a large one needed.
 const (
 	minBits = 11 // 2 KiB
-	maxBits = 20 // 1 MiB; larger ones are not kept
+	maxBits = 28 // 256 MiB; larger ones are not kept
 )
 
 var pools [maxBits - minBits + 1]sync.Pool
 
 // Buffer is a lent buffer. B may be appended to and replaced.
-type Buffer struct{ B []byte }
+type Buffer struct {
+	B []byte
+
+	released func()
+}
+
+// OnRelease has f called when the buffer is given back, or when it is known that
+// nobody can do that: f must not use the buffer, and may be called from any goroutine.
+func (b *Buffer) OnRelease(f func()) {
+	forgotten := runtime.AddCleanup(b, func(f func()) { f() }, f)
+	b.released = func() {
+		forgotten.Stop()
+		f()
+	}
+}
 
 // Get returns an empty buffer with room for n bytes.
 func Get(n int) *Buffer {
 	class := max(bits.Len(uint(max(n, 1)-1)), minBits) //nolint:gosec // not negative
 	if class > maxBits {
-		return &Buffer{make([]byte, 0, n)}
+		return &Buffer{B: make([]byte, 0, n)}
 	}
 	if b, _ := pools[class-minBits].Get().(*Buffer); b != nil {
 		b.B = b.B[:0]
 		return b
 	}
-	return &Buffer{make([]byte, 0, 1<<class)}
+	return &Buffer{B: make([]byte, 0, 1<<class)}
 }
 
 // Release gives the buffer back. Releasing nil does nothing.
 func (b *Buffer) Release() {
 	if b == nil {
 		return
+	}
+	if f := b.released; f != nil {
+		b.released = nil
+		f()
 	}
 	// A buffer that has grown belongs to the largest class that it can serve.
 	class := bits.Len(uint(cap(b.B))) - 1 //nolint:gosec // not negative

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/iotest"
@@ -94,5 +95,27 @@ func BenchmarkGet256K(b *testing.B) {
 	for b.Loop() {
 		x := Get(256 << 10)
 		x.Release()
+	}
+}
+
+// Whoever counts buffers learns once of each that is given back.
+func TestOnRelease(t *testing.T) {
+	n := 0
+	b := Get(10)
+	b.OnRelease(func() { n++ })
+	b.Release()
+	Get(10).Release()
+	if n != 1 {
+		t.Errorf("told %d times, want once", n)
+	}
+	told := make(chan struct{})
+	Get(5 << 20).OnRelease(func() { close(told) })
+	for {
+		select {
+		case <-told:
+			return
+		default:
+			runtime.GC() // until it has been noticed that nobody has the buffer
+		}
 	}
 }

@@ -29,6 +29,10 @@ type Event struct {
 
 // Reader reads events from a stream.
 type Reader struct {
+	// Grow, if set, returns data with room for n more bytes, in other memory if need
+	// be: the data of an event lies in what it returned last. Its error ends the event.
+	Grow func(data []byte, n int) ([]byte, error)
+
 	r     *bufio.Reader
 	limit int
 	id    string
@@ -36,29 +40,36 @@ type Reader struct {
 	begun bool
 
 	afterCR bool // the last line ended in CR, so a LF that follows belongs to it
+	within  bool // an event has begun whose rest is to be skipped
 }
 
-// NewReader reads from r; an event of more than limit bytes ends the stream
-// with [ErrTooLarge].
+// NewReader reads from r. An event of more than limit bytes is [ErrTooLarge]; what is
+// left of it is skipped by [Reader.Skip].
 func NewReader(r io.Reader, limit int) *Reader {
 	return &Reader{r: bufio.NewReaderSize(r, 4096), limit: limit}
 }
 
 // Next returns the next event that carries data. An event that the end of the
 // stream cuts off is dropped, as the standard demands, and reported as
-// [io.EOF].
+// [io.EOF]. With [ErrTooLarge] comes the start of its data.
 func (r *Reader) Next() (Event, error) {
 	var (
 		ev    Event
-		data  []byte
+		data  []byte // of the event, from start on
+		start int
 		has   bool
 		total int
 	)
 	for {
-		line, err := r.line(r.limit - total)
-		if err != nil {
-			return Event{}, err
+		at := len(data)
+		var err error
+		if data, err = r.line(data, r.limit-total); err != nil {
+			if !has {
+				data = bytes.TrimPrefix(bytes.TrimPrefix(data, []byte("data:")), []byte{' '})
+			}
+			return Event{Data: data[start:]}, err
 		}
+		line := data[at:]
 		total += len(line)
 		if len(line) == 0 {
 			total = 0
@@ -66,18 +77,21 @@ func (r *Reader) Next() (Event, error) {
 				ev = Event{}
 				continue
 			}
-			ev.ID, ev.Data = r.id, data
+			ev.ID, ev.Data = r.id, data[start:]
 			return ev, nil
 		}
 		field, value, _ := bytes.Cut(line, []byte{':'})
 		value = bytes.TrimPrefix(value, []byte{' '})
 		switch string(field) {
 		case "data":
-			if has {
-				data = append(data, '\n')
+			if !has { // it stays where it was read
+				has, start = true, len(data)-len(value)
+				continue
 			}
-			data = append(data, value...)
-			has = true
+			// The name of the field is as long as a line break, and longer.
+			data = data[:at+1+copy(data[at+1:], value)]
+			data[at] = '\n'
+			continue
 		case "event":
 			ev.Name = string(value)
 		case "id":
@@ -89,6 +103,7 @@ func (r *Reader) Next() (Event, error) {
 				r.retry = time.Duration(ms) * time.Millisecond
 			}
 		}
+		data = data[:at]
 	}
 }
 
@@ -99,55 +114,100 @@ func (r *Reader) LastID() string { return r.id }
 // again; 0 when it did not say.
 func (r *Reader) Retry() time.Duration { return r.retry }
 
-// line returns the next line without its end, which may be LF, CRLF or CR. The
-// bytes are valid until the next call.
-func (r *Reader) line(limit int) ([]byte, error) {
+// line appends the next line to data without its end, which may be LF, CRLF or CR.
+func (r *Reader) line(data []byte, limit int) ([]byte, error) {
 	if !r.begun {
 		r.begun = true
 		if bom, _ := r.r.Peek(3); bytes.Equal(bom, []byte("\xef\xbb\xbf")) {
 			_, _ = r.r.Discard(3)
 		}
 	}
-	var long []byte
+	from := len(data)
 	for {
-		if _, err := r.r.Peek(1); err != nil {
-			if err == io.EOF && len(long) > 0 {
-				return nil, io.ErrUnexpectedEOF
+		buf, err := r.peek()
+		if err != nil {
+			if err == io.EOF && len(data) > from {
+				return data, io.ErrUnexpectedEOF
 			}
-			return nil, err
-		}
-		buf, _ := r.r.Peek(r.r.Buffered())
-		if r.afterCR {
-			r.afterCR = false
-			if buf[0] == '\n' {
-				_, _ = r.r.Discard(1)
-				continue
-			}
+			return data, err
 		}
 		i := bytes.IndexAny(buf, "\r\n")
-		if i < 0 {
-			if len(long)+len(buf) > limit {
-				return nil, ErrTooLarge
+		piece := buf
+		if i >= 0 {
+			piece = buf[:i]
+		}
+		if len(data)-from+len(piece) > limit {
+			r.within = true
+			return data, ErrTooLarge
+		}
+		if len(data)+len(piece) > cap(data) && r.Grow != nil {
+			if data, err = r.Grow(data, len(piece)); err != nil {
+				r.within = true
+				return data, err
 			}
-			long = append(long, buf...)
+		}
+		data = append(data, piece...)
+		if i < 0 {
 			_, _ = r.r.Discard(len(buf))
 			continue
 		}
-		if len(long)+i > limit {
-			return nil, ErrTooLarge
-		}
-		end := buf[i]
-		var out []byte
-		if long == nil {
-			out = append(out, buf[:i]...)
-		} else {
-			out = append(long, buf[:i]...)
-		}
-		_, _ = r.r.Discard(i + 1)
 		// The LF of a CRLF is skipped when the next line is read: waiting for it
 		// here would hold back an event that is complete.
-		r.afterCR = end == '\r'
-		return out, nil
+		r.afterCR = buf[i] == '\r'
+		_, _ = r.r.Discard(i + 1)
+		return data, nil
+	}
+}
+
+// peek returns what is there to be read, one byte at least.
+func (r *Reader) peek() ([]byte, error) {
+	for {
+		if _, err := r.r.Peek(1); err != nil {
+			return nil, err
+		}
+		buf, _ := r.r.Peek(r.r.Buffered())
+		if !r.afterCR {
+			return buf, nil
+		}
+		r.afterCR = false
+		if buf[0] != '\n' {
+			return buf, nil
+		}
+		_, _ = r.r.Discard(1)
+	}
+}
+
+// Skip reads what is left of the event that Next could not return, and returns the
+// last n bytes of its data. It does nothing when there is no such event.
+func (r *Reader) Skip(n int) (tail []byte, err error) {
+	if !r.within {
+		return nil, nil
+	}
+	line := 1 // bytes of the line so far; it has begun
+	for {
+		buf, err := r.peek()
+		if err != nil {
+			return tail, err
+		}
+		i := bytes.IndexAny(buf, "\r\n")
+		if i == 0 && line == 0 {
+			r.within, r.afterCR = false, buf[0] == '\r'
+			_, _ = r.r.Discard(1)
+			return tail, nil
+		}
+		piece := buf
+		if i >= 0 {
+			piece, line = buf[:i], 0
+			r.afterCR = buf[i] == '\r'
+			i++
+		} else {
+			line += len(piece)
+			i = len(buf)
+		}
+		if tail = append(tail, piece...); len(tail) > 2*n {
+			tail = tail[:copy(tail, tail[len(tail)-n:])]
+		}
+		_, _ = r.r.Discard(i)
 	}
 }
 

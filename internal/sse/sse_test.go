@@ -129,3 +129,44 @@ func FuzzReader(f *testing.F) {
 		}
 	})
 }
+
+// FID-4: an event that is too large costs itself, and the next one comes.
+func TestReaderSkips(t *testing.T) {
+	for _, end := range []string{"\n", "\r\n", "\r"} {
+		in := "data: " + strings.Repeat("x", 5000) + "tail" + end + "id: 7" + end + end + "data: next" + end + end
+		for name, src := range map[string]io.Reader{"whole": strings.NewReader(in), "byte by byte": iotest.OneByteReader(strings.NewReader(in))} {
+			r := NewReader(src, 100)
+			ev, err := r.Next()
+			if !errors.Is(err, ErrTooLarge) || !strings.HasPrefix("xxx", string(ev.Data[:min(len(ev.Data), 3)])) {
+				t.Errorf("%q, %s: Next = %q, %v, want the head and ErrTooLarge", end, name, ev.Data, err)
+			}
+			tail, err := r.Skip(64)
+			if err != nil || !strings.Contains(string(tail), "xtail") || len(tail) > 128 {
+				t.Errorf("%q, %s: Skip = %q, %v, want the tail", end, name, tail, err)
+			}
+			if ev, err = r.Next(); err != nil || string(ev.Data) != "next" {
+				t.Errorf("%q, %s: after it Next = %q, %v, want %q", end, name, ev.Data, err, "next")
+			}
+		}
+	}
+}
+
+// The memory of an event is its reader's user's to choose.
+func TestReaderGrow(t *testing.T) {
+	want := strings.Repeat("y", 10_000)
+	r := NewReader(strings.NewReader("event: e\ndata: "+want+"\ndata: "+want+"\n\n"), 1<<20)
+	asked := 0
+	r.Grow = func(data []byte, n int) ([]byte, error) {
+		asked++
+		return append(make([]byte, 0, 2*(len(data)+n)), data...), nil
+	}
+	if ev, err := r.Next(); err != nil || string(ev.Data) != want+"\n"+want || ev.Name != "e" || asked == 0 {
+		t.Errorf("Next = %d bytes, %v after %d questions", len(ev.Data), err, asked)
+	}
+	no := errors.New("no room")
+	r = NewReader(strings.NewReader("data: a\n\n"), 1<<20)
+	r.Grow = func(data []byte, _ int) ([]byte, error) { return data, no }
+	if _, err := r.Next(); !errors.Is(err, no) {
+		t.Errorf("Next = %v, want %v", err, no)
+	}
+}
