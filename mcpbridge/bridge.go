@@ -105,6 +105,8 @@ type Config struct {
 	Log     zerolog.Logger
 	// Learn is told the secrets of a server before it is started. Optional.
 	Learn func(secrets ...string)
+	// Limits returns what holds for all servers now. Optional.
+	Limits func() upstream.Limits
 	// Standing returns the way to a client between its requests, nil when there
 	// is none. Optional.
 	Standing func(client string) relay.Peer
@@ -200,7 +202,7 @@ func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
 		},
 		Authorize: authorize, Renewed: renewed,
 		Server: x, Environ: x.Environ(b.cfg.Env, pass...), Procs: b.cfg.Procs, HTTP: b.cfg.HTTP, Artifacts: b.cfg.Artifacts,
-		Name: "yaya", Version: b.cfg.Version, Router: b.router, Standing: b.cfg.Standing, Eras: b.cfg.Eras,
+		Name: "yaya", Version: b.cfg.Version, Router: b.router, Standing: b.cfg.Standing, Eras: b.cfg.Eras, Limits: b.cfg.Limits,
 		Guard: func(ctx context.Context, f func() error) error { return b.host.Do(ctx, x.Name, f) },
 	})
 	if err := b.host.Install(ctx, feature.Contribution{Name: Name, Providers: []feature.Provider{p}}); err != nil {

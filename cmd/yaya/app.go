@@ -147,6 +147,7 @@ func newApp(c appConfig) (*app, error) {
 		Eras:     upstream.NewEras(c.data, func(err error) { c.log.Warn().Err(err).Msg("protocol eras") }),
 		MayStart: a.mayStart, Env: os.LookupEnv, PassEnv: func() []string { return c.settings.Texts("servers.pass_env") }, Home: c.home, Workspace: c.workspace,
 		Standing: func(client string) relay.Peer { return a.mcp.Standing(client) },
+		Limits:   serverLimits(c.settings),
 	})
 	a.host = feature.NewHost(feature.Config{Registry: k.Tools, Dispatcher: k.Dispatch, Log: c.log, OnStatus: a.onStatus})
 	a.bridge.Attach(a.host)
@@ -165,6 +166,20 @@ func newApp(c appConfig) (*app, error) {
 		c.log.Warn().Msg(w)
 	}
 	return a, nil
+}
+
+// serverLimits returns what the settings say about messages and calls of all servers.
+func serverLimits(settings *config.Store) func() upstream.Limits {
+	get := config.Derive(settings, func(s *config.Store) (upstream.Limits, error) {
+		return upstream.Limits{
+			Message: min(max(s.Int("servers.max_message_bytes"), 1<<20), downstream.MaxBody),
+			Seconds: s.Int("servers.tool_max_sec"),
+		}, nil
+	})
+	return func() upstream.Limits {
+		l, _ := get() // it does not fail
+		return l
+	}
 }
 
 // caller is who the gateway has established an MCP request to be from.

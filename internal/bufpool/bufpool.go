@@ -41,6 +41,17 @@ func (b *Buffer) OnRelease(f func()) {
 	}
 }
 
+// Forget says that nobody will release the buffer: its bytes belong to whoever has
+// them. Forgetting nil does nothing.
+func (b *Buffer) Forget() {
+	if b == nil || b.released == nil {
+		return
+	}
+	f := b.released
+	b.released = nil
+	f()
+}
+
 // Get returns an empty buffer with room for n bytes.
 func Get(n int) *Buffer {
 	class := max(bits.Len(uint(max(n, 1)-1)), minBits) //nolint:gosec // not negative
@@ -59,10 +70,7 @@ func (b *Buffer) Release() {
 	if b == nil {
 		return
 	}
-	if f := b.released; f != nil {
-		b.released = nil
-		f()
-	}
+	b.Forget()
 	// A buffer that has grown belongs to the largest class that it can serve.
 	class := bits.Len(uint(cap(b.B))) - 1 //nolint:gosec // not negative
 	if class >= minBits && class <= maxBits {

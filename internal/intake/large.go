@@ -2,11 +2,15 @@ package intake
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"runtime/debug"
 	"sync"
 )
+
+// ErrCrowded is wrapped by the error of who has waited for room in vain.
+var ErrCrowded = errors.New("large messages in flight leave no room")
 
 const (
 	// Small is the size up to which a message is not counted in a [Queue]: small
@@ -142,7 +146,7 @@ func (q *Queue) Take(ctx context.Context, party string, n int64) (*Share, error)
 		}
 	}
 	q.serve()
-	return nil, fmt.Errorf("it waited for room among the large messages in flight (%d MiB, of which one caller gets a quarter): %w", q.total>>20, context.Cause(ctx))
+	return nil, fmt.Errorf("%w (%d MiB for all, a quarter of that for one caller): %w", ErrCrowded, q.total>>20, context.Cause(ctx))
 }
 
 // serve grants what is there to those that wait, the longest first. Nobody overtakes

@@ -54,6 +54,8 @@ var Keys = []Key{
 	{"workspace.roots", "", "folders below which devices and other clients may have agents work", list},
 	{"servers.pass_env", "", "variables of yaya's environment that every MCP server's process gets too", names},
 	{"wire.export", "", "names of tools that other kernels may invoke as skills", list},
+	{"servers.max_message_bytes", `67108864`, "bytes of one message of an MCP server or client, from 1 MiB to 256 MiB", number},
+	{"servers.tool_max_sec", "", "seconds that a call of an MCP server's tool may take in all, with progress", number},
 	{"loop.max_iterations", `16`, "model calls in one turn", number},
 	{"loop.llm_timeout", `"10m"`, "how long one model call may take", duration},
 	{"compaction.enabled", `false`, "sum up long histories", boolean},

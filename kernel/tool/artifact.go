@@ -78,6 +78,19 @@ func (s *Store) Put(call Call, mimeType string, data []byte) (Artifact, error) {
 	return a, nil
 }
 
+// Scratch opens an empty file that nobody else sees and that is gone when it is closed.
+func (s *Store) Scratch() (*os.File, error) {
+	name := "scratch_" + rand.Text()
+	f, err := s.root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open scratch file: %w", err)
+	}
+	if err := s.root.Remove(name); err != nil {
+		return nil, errors.Join(fmt.Errorf("open scratch file: %w", err), f.Close())
+	}
+	return f, nil
+}
+
 func (s *Store) measure(d string) int64 {
 	var n int64
 	entries, err := fs.ReadDir(s.root.FS(), d)

@@ -340,5 +340,6 @@ func (e *entry) timeouts(s *Server) {
 	ms := func(keys ...string) time.Duration { return e.duration(time.Millisecond, keys...) }
 	s.StartTimeout = cmp.Or(e.duration(time.Second, "startup_timeout_sec"), ms("startup_timeout_ms", "startupTimeoutMs", "connectionTimeout", "discoveryTimeoutMs"), s.StartTimeout)
 	s.CallTimeout = cmp.Or(e.duration(time.Second, "tool_timeout_sec"), ms("toolTimeoutMs"), s.CallTimeout)
+	s.CallMax = e.duration(time.Second, "tool_max_sec")
 	s.IdleTimeout = e.duration(time.Second, "idle_timeout_sec")
 }

@@ -48,7 +48,7 @@ const (
 // Bounds of MaxResult: what a cut result needs, and what a server may send at all.
 const (
 	minResult = 4 << 10
-	maxResult = 8 << 20
+	maxResult = 256 << 20
 
 	maxInFlight = 1024
 )
@@ -87,6 +87,9 @@ type Server struct {
 	Required     bool          `json:"required,omitempty"`
 	StartTimeout time.Duration `json:"-"`
 	CallTimeout  time.Duration `json:"-"`
+	// CallMax is how long a call may take in all, with progress; 0 means what is set
+	// for all servers.
+	CallMax      time.Duration `json:"-"`
 	IdleTimeout  time.Duration `json:"-"`
 	IncludeTools []string      `json:"enabled_tools,omitempty"`
 	ExcludeTools []string      `json:"disabled_tools,omitempty"` // wins over IncludeTools
@@ -99,7 +102,7 @@ type Server struct {
 	// MaxInFlight is how many calls are sent to a session with the server at a
 	// time; 0 means 64.
 	MaxInFlight int `json:"max_in_flight,omitempty"`
-	// MaxResult bounds a result of the server's tools, in bytes; 0 means 1 MiB.
+	// MaxResult bounds a result of the server's tools, in bytes; 0 means not at all.
 	MaxResult int `json:"max_result_bytes,omitempty"`
 	// Trust is "always" for a server whose tools may change without being asked
 	// about.
@@ -127,8 +130,9 @@ func (s Server) MarshalJSON() ([]byte, error) {
 		OAuth any     `json:"oauth,omitempty"`
 		Start float64 `json:"startup_timeout_sec,omitempty"`
 		Call  float64 `json:"tool_timeout_sec,omitempty"`
+		Max   float64 `json:"tool_max_sec,omitempty"`
 		Idle  float64 `json:"idle_timeout_sec,omitempty"`
-	}{plain(s), auth, ms(s.StartTimeout), ms(s.CallTimeout), ms(s.IdleTimeout)})
+	}{plain(s), auth, ms(s.StartTimeout), ms(s.CallTimeout), ms(s.CallMax), ms(s.IdleTimeout)})
 }
 
 // SessionPolicy returns the effective policy and, for a pool, its size: per principal

@@ -178,7 +178,7 @@ func (s *session) wantLevel(ctx context.Context, p relay.Peer) {
 
 // Relay implements [relay.Server].
 func (p *Provider) Relay(ctx context.Context, peer relay.Peer, method string, params jsonrpc.Object, edits ...jsonrpc.Edit) (relay.Reply, error) {
-	limit := newLimit(ctx, cmp.Or(p.cfg.Server.CallTimeout, callTimeout))
+	limit := newLimit(ctx, p.times())
 	defer limit.stop()
 	var r reply
 	err := p.guarded(limit, func() (err error) {
@@ -193,7 +193,7 @@ func (p *Provider) Relay(ctx context.Context, peer relay.Peer, method string, pa
 	case ctx.Err() != nil:
 		return relay.Reply{}, ctx.Err()
 	case limit.Err() != nil:
-		return relay.Refusal(jsonrpc.CodeInternal, fmt.Sprintf("server %q did not answer within %v", p.cfg.Server.Name, limit.per)), nil
+		return relay.Refusal(jsonrpc.CodeInternal, p.late(err, limit)), nil
 	case err != nil:
 		return relay.Refusal(jsonrpc.CodeInternal, fmt.Sprintf("server %q: %s", p.cfg.Server.Name, feature.Clean(err.Error(), 600))), nil
 	}

@@ -217,10 +217,15 @@ func list(m message, has func(string) bool) {
 			fmt.Fprintf(&b, `{"name":"t%d","inputSchema":{"type":"object"}}`, i)
 		}
 		result(m.ID, `{"tools":[`+b.String()+`]}`)
+	case has("output-schema"):
+		result(m.ID, `{"tools":[{"name":"echo","inputSchema":{"type":"object"},"outputSchema":{"type":"object"}}]}`)
 	default:
 		result(m.ID, `{"tools":[{"name":"echo","description":"d","inputSchema":{"type":"object","$defs":{"x":{}},"allOf":[{}],"x-unknown":1},"futureField":{"n":12345678901234567890}},{"name":"hidden","inputSchema":{"type":"object"}},{"name":"header","inputSchema":{"type":"object","properties":{"r":{"type":"string","x-mcp-header":"bad header\r\n"}}}}]}`)
 	}
 }
+
+// hanging are calls that are answered with the next one that wants no bytes.
+var hanging []json.RawMessage
 
 func call(m message, n int, has func(string) bool) {
 	var p struct {
@@ -256,6 +261,28 @@ func call(m message, n int, has func(string) bool) {
 			fmt.Print(strings.Repeat("x", 1<<20))
 		}
 		outMu.Unlock()
+	case has("sizes"):
+		var a struct {
+			Bytes         int
+			IDLast, Hangs bool
+		}
+		_ = json.Unmarshal(p.Arguments, &a)
+		if a.Hangs {
+			hanging = append(hanging, m.ID)
+			return
+		}
+		body := `"result":{"content":[{"type":"text","text":"` + strings.Repeat("x", a.Bytes) + `"}]}`
+		if a.IDLast {
+			say(`{%s,"jsonrpc":"2.0","id":%s}`, body, m.ID)
+		} else {
+			say(`{"jsonrpc":"2.0","id":%s,%s}`, m.ID, body)
+		}
+		if a.Bytes == 0 {
+			for _, id := range hanging {
+				result(id, `{"content":[{"type":"text","text":"at last"}]}`)
+			}
+			hanging = nil
+		}
 	case has("keep-printing"):
 		for range 50 {
 			say("DEBUG something happened")
@@ -284,10 +311,14 @@ func call(m message, n int, has func(string) bool) {
 		}
 		result(m.ID, `{"content":[]}`)
 	case has("huge"):
-		var n struct{ Items, Size int }
+		var n struct{ Items, Size, Structured int }
 		_ = json.Unmarshal(p.Arguments, &n)
+		structured := "12345678901234567890"
+		if n.Structured > 0 {
+			structured = `"` + strings.Repeat("s", n.Structured) + `"`
+		}
 		item := `{"type":"text","text":"` + strings.Repeat("é", n.Size/2) + `"}`
-		result(m.ID, `{"content":[`+strings.TrimSuffix(strings.Repeat(item+",", n.Items), ",")+`],"structuredContent":{"n":12345678901234567890},"_meta":{"vendor/key":1},"isError":true}`)
+		result(m.ID, `{"content":[`+strings.TrimSuffix(strings.Repeat(item+",", n.Items), ",")+`],"structuredContent":{"n":`+structured+`},"_meta":{"vendor/key":1},"isError":true}`)
 	case has("long-description"):
 		result(m.ID, `{"content":[]}`)
 	case has("ask-among"): // asks when a second call is in flight

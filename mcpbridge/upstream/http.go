@@ -19,7 +19,6 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/yaya-ai/yaya/feature"
-	"github.com/yaya-ai/yaya/internal/bufpool"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 )
 
@@ -108,6 +107,7 @@ type httpTransport struct {
 	url     *url.URL
 	header  http.Header // configured headers
 	client  *http.Client
+	room    room
 	dropped *atomic.Uint64
 	in      incoming
 	direct  bool // requests go over connections of our own
@@ -125,13 +125,13 @@ type httpTransport struct {
 	work   group
 }
 
-func newHTTP(rt http.RoundTripper, rawURL string, headers map[string]string, dropped *atomic.Uint64, in incoming) (*httpTransport, error) {
+func newHTTP(rt http.RoundTripper, rawURL string, headers map[string]string, dropped *atomic.Uint64, in incoming, at room) (*httpTransport, error) {
 	u, err := parseURL(rawURL)
 	if err != nil {
 		return nil, err
 	}
 	t := &httpTransport{
-		url: u, header: http.Header{}, dropped: dropped, in: in, lost: make(chan struct{}),
+		url: u, header: http.Header{}, room: at, dropped: dropped, in: in, lost: make(chan struct{}),
 		client: &http.Client{Transport: rt, CheckRedirect: sameOrigin},
 	}
 	for k, v := range headers {
@@ -304,7 +304,8 @@ func (t *httpTransport) roundTrip(ctx context.Context, req *request) (reply, err
 // readJSON reads a single message. An error object counts whatever the status,
 // if it answers this request; one without our id is the transport's.
 func (t *httpTransport) readJSON(ctx context.Context, resp *http.Response, req *request) (reply, error) {
-	buf, err := readBody(resp)
+	fill := t.filler(ctx, req)
+	buf, err := fill.readAll(resp.Body, resp.ContentLength)
 	if err != nil {
 		if ctx.Err() != nil {
 			return reply{}, ctx.Err()
@@ -314,6 +315,7 @@ func (t *httpTransport) readJSON(ctx context.Context, resp *http.Response, req *
 	var msg jsonrpc.Message
 	data := buf.B
 	if err := msg.Parse(data); err != nil {
+		defer buf.Release()
 		if resp.StatusCode != http.StatusOK {
 			return reply{}, t.status(resp, req, data)
 		}
@@ -324,9 +326,11 @@ func (t *httpTransport) readJSON(ctx context.Context, resp *http.Response, req *
 	case ours && (resp.StatusCode == http.StatusOK || msg.Err != nil):
 		return reply{msg.Result, msg.Err, buf}, nil
 	case resp.StatusCode != http.StatusOK:
+		defer buf.Release()
 		return reply{}, t.status(resp, req, data)
 	}
 	t.dropped.Add(1)
+	buf.Release()
 	return reply{}, errors.New("the server answered another request than the one it was asked")
 }
 
@@ -353,18 +357,13 @@ func (t *httpTransport) status(resp *http.Response, req *request, body []byte) e
 	return refused
 }
 
-func readBody(resp *http.Response) (*bufpool.Buffer, error) {
-	if resp.ContentLength > maxMessage {
-		return nil, errTooLarge
+// filler collects the answer to a request.
+func (t *httpTransport) filler(ctx context.Context, req *request) filler {
+	f := filler{room: t.room, ctx: ctx}
+	if f.party == "" {
+		f.party = req.by
 	}
-	if resp.ContentLength >= 0 {
-		return bufpool.ReadFull(resp.Body, int(resp.ContentLength))
-	}
-	buf, err := bufpool.ReadAll(resp.Body, maxMessage)
-	if errors.Is(err, bufpool.ErrTooLarge) {
-		err = errTooLarge
-	}
-	return buf, err
+	return f
 }
 
 // answer sends the reply to a request of the server's.

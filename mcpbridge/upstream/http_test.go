@@ -266,7 +266,7 @@ func TestHostileHTTPServers(t *testing.T) {
 		"huge": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = io.WriteString(w, strings.Repeat("x", 9<<20))
-		}, "more than 8 MiB"},
+		}, "its answer is larger than 8 MiB; raise the setting servers.max_message_bytes"},
 		"breaksoff": {func(w http.ResponseWriter, _ *http.Request) { sse(w)("data: {\n") }, "broke off"},
 		"endless": {func(w http.ResponseWriter, _ *http.Request) {
 			say := sse(w)
@@ -274,7 +274,7 @@ func TestHostileHTTPServers(t *testing.T) {
 			for range 10 {
 				say(strings.Repeat("x", 1<<20))
 			}
-		}, "more than 8 MiB"},
+		}, "its answer is larger than 8 MiB; raise the setting servers.max_message_bytes"},
 		"garbage": {func(w http.ResponseWriter, _ *http.Request) {
 			say := sse(w)
 			for range 100 {
@@ -382,12 +382,18 @@ func FuzzReadLines(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, limit int) {
 		limit = 1 + limit&0x3ffff
 		var got []string
+		lost := 0
 		err := upstream.ReadLines(strings.NewReader(string(data)), limit, func(line []byte, _ *bufpool.Buffer) error {
 			if len(line) == 0 || strings.ContainsRune(string(line), '\n') {
 				t.Fatalf("line %q", line)
 			}
 			got = append(got, string(line))
 			return nil
+		}, func(_, tail []byte) bool {
+			if tail != nil {
+				lost++
+			}
+			return false
 		})
 		if err == nil {
 			t.Fatal("the end is not reported")
@@ -398,9 +404,15 @@ func FuzzReadLines(f *testing.F) {
 		var want []string
 		whole := string(data)
 		for l := range strings.SplitSeq(whole[:strings.LastIndexByte(whole, '\n')+1], "\n") {
-			if l = strings.TrimSpace(l); l != "" {
-				want = append(want, l)
+			switch n := len(l) + 1; {
+			case n > limit:
+				lost--
+			case strings.TrimSpace(l) != "":
+				want = append(want, strings.TrimSpace(l))
 			}
+		}
+		if lost != 0 {
+			t.Fatalf("told of %d lines too many that are above the limit", lost)
 		}
 		if !slices.Equal(got, want) {
 			t.Fatalf("got %q, want %q", got, want)

@@ -99,7 +99,10 @@ func (t *httpTransport) resume(ctx context.Context, broken *brokenStream, req *r
 }
 
 func (t *httpTransport) readAnswer(ctx context.Context, body io.Reader, req *request) (reply, error) {
-	r := sse.NewReader(body, maxMessage)
+	fill := t.filler(ctx, req)
+	defer fill.drop()
+	r := sse.NewReader(body, fill.limit)
+	r.Grow = fill.grow
 	want := strconv.FormatInt(req.id, 10)
 	for garbage := 0; ; {
 		ev, err := r.Next()
@@ -107,16 +110,19 @@ func (t *httpTransport) readAnswer(ctx context.Context, body io.Reader, req *req
 			if ctx.Err() != nil {
 				return reply{}, ctx.Err()
 			}
-			if errors.Is(err, sse.ErrTooLarge) {
-				return reply{}, errTooLarge
+			if errors.Is(err, sse.ErrTooLarge) || errors.Is(err, errTooLarge) {
+				return reply{}, tooLarge(fill.limit)
 			}
 			return reply{}, &brokenStream{err, r.LastID(), r.Retry()}
 		}
+		buf := fill.take()
 		if len(ev.Data) == 0 {
+			buf.Release()
 			continue // it only brings an id to resume from
 		}
 		var msg jsonrpc.Message
 		if err := msg.Parse(ev.Data); err != nil {
+			buf.Release()
 			if garbage++; garbage > maxGarbage {
 				return reply{}, errGarbage
 			}
@@ -125,14 +131,18 @@ func (t *httpTransport) readAnswer(ctx context.Context, body io.Reader, req *req
 		switch {
 		case msg.IsResponse():
 			if string(msg.ID) == want {
-				return reply{result: msg.Result, err: msg.Err}, nil
+				return reply{result: msg.Result, err: msg.Err, buf: buf}, nil
 			}
 			t.dropped.Add(1)
+			buf.Release()
 		case msg.IsRequest():
+			buf.Forget()
 			t.in.asked(req, &msg, t.answer)
 		case msg.Method == noteProgress && req.listens():
 			req.took(note{msg.Method, msg.Params.Raw()})
+			buf.Forget()
 		default:
+			buf.Forget()
 			t.in.note(req, msg.Method, msg.Params.Raw())
 		}
 	}
@@ -209,15 +219,26 @@ func (t *httpTransport) listenOnce(lastID *string, answered func()) (retry time.
 		return 0, resp.StatusCode/100 == 4
 	}
 	answered()
-	r := sse.NewReader(resp.Body, maxMessage)
+	fill := &filler{room: t.room, ctx: t.ctx}
+	defer fill.drop()
+	r := sse.NewReader(resp.Body, fill.limit)
+	r.Grow = fill.grow
 	for {
 		ev, err := r.Next()
+		if errors.Is(err, sse.ErrTooLarge) || errors.Is(err, errTooLarge) {
+			t.dropped.Add(1)
+			fill.drop()
+			if _, err = r.Skip(0); err == nil {
+				continue
+			}
+		}
 		if id := r.LastID(); id != "" {
 			*lastID = id
 		}
 		if err != nil {
 			return r.Retry(), false
 		}
+		fill.take().Forget()
 		if len(ev.Data) == 0 {
 			continue
 		}

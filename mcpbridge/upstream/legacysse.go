@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -25,8 +26,8 @@ type sseTransport struct {
 	over   chan struct{}
 }
 
-func dialSSE(ctx context.Context, rt http.RoundTripper, rawURL string, headers map[string]string, dropped *atomic.Uint64, in incoming) (*sseTransport, error) {
-	h, err := newHTTP(rt, rawURL, headers, dropped, in)
+func dialSSE(ctx context.Context, rt http.RoundTripper, rawURL string, headers map[string]string, dropped *atomic.Uint64, in incoming, at room) (*sseTransport, error) {
+	h, err := newHTTP(rt, rawURL, headers, dropped, in, at)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +61,9 @@ func dialSSE(ctx context.Context, rt http.RoundTripper, rawURL string, headers m
 		}
 		return fail(fmt.Errorf("the server answered with %q instead of an event stream", clip(mt, 64)))
 	}
-	r := sse.NewReader(resp.Body, maxMessage)
+	fill := &filler{room: at, ctx: life}
+	r := sse.NewReader(resp.Body, at.limit)
+	r.Grow = fill.grow
 	for t.end == nil {
 		ev, err := r.Next()
 		if err != nil {
@@ -78,6 +81,7 @@ func dialSSE(ctx context.Context, rt http.RoundTripper, rawURL string, headers m
 		}
 		t.end = end
 	}
+	fill.drop()
 	if !stop() { // ctx ended meanwhile and has cancelled the stream
 		return fail(ctx.Err())
 	}
@@ -86,16 +90,34 @@ func dialSSE(ctx context.Context, rt http.RoundTripper, rawURL string, headers m
 		defer func() { _ = resp.Body.Close() }()
 		for {
 			ev, err := r.Next()
-			if err == nil && (ev.Name == "" || ev.Name == "message") {
-				err = t.dispatch(ev.Data, nil)
+			switch {
+			case errors.Is(err, sse.ErrTooLarge), errors.Is(err, errTooLarge):
+				err = t.skip(r, ev.Data, tooLarge(at.limit))
+				fill.drop()
+			case err == nil && (ev.Name == "" || ev.Name == "message"):
+				err = t.dispatch(ev.Data, fill.take())
+			case err == nil:
+				fill.drop()
 			}
 			if err != nil {
+				fill.drop()
 				t.fail(fmt.Errorf("the event stream ended: %w", err))
 				return
 			}
 		}
 	}()
 	return t, nil
+}
+
+// skip leaves out an event that is too large: the call that it answers fails.
+func (t *sseTransport) skip(r *sse.Reader, start []byte, why error) error {
+	head := bytes.Clone(start[:min(len(start), glimpsed)])
+	known := t.lost(head, nil, why)
+	tail, err := r.Skip(glimpsed)
+	if err == nil && !known {
+		t.lost(head, tail, why)
+	}
+	return err
 }
 
 func (t *sseTransport) roundTrip(ctx context.Context, req *request) (reply, error) {

@@ -1,32 +1,102 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"time"
 )
 
-// limit is the time limit of a call: so much without a sign of life, and maxCall
-// in all. While a person is asked something, or another server for authorization,
-// neither runs. It is the context that ends with the time.
+// errCallTimeout is wrapped by the end of every limit.
+var errCallTimeout = errors.New("the call ran into its time limit")
+
+// expiredError says which limit has ended a call, and where it is set.
+type expiredError struct {
+	after   time.Duration
+	total   time.Duration // since the call began, without the time it stood still
+	setting string
+	whole   bool // it was that of the whole call
+}
+
+func (e *expiredError) Error() string {
+	switch {
+	case e.whole:
+		return fmt.Sprintf("did not finish within %v, with all its progress; raise or remove %s if it needs longer", e.after, e.setting)
+	case e.total > e.after:
+		return fmt.Sprintf("reported no progress for %v, after %v in all; raise %s if it needs longer", e.after, e.total.Round(time.Millisecond), e.setting)
+	}
+	return fmt.Sprintf("did not answer within %v; raise %s if it needs longer", e.after, e.setting)
+}
+
+func (e *expiredError) Unwrap() error { return errCallTimeout }
+
+// times are the limits of a call: so much without a sign of life, and, unless that is
+// 0, so much in all.
+type times struct {
+	silent, whole               time.Duration
+	silentSetting, wholeSetting string
+}
+
+// times returns the limits of a call of the server's.
+func (p *Provider) times() times {
+	t := times{silent: cmp.Or(p.cfg.Server.CallTimeout, callTimeout), whole: p.cfg.Server.CallMax, silentSetting: "tool_timeout_sec in its configuration", wholeSetting: "tool_max_sec in its configuration"}
+	if t.whole == 0 {
+		t.whole, t.wholeSetting = time.Duration(p.limits().Seconds)*time.Second, "the setting servers.tool_max_sec"
+	}
+	return t
+}
+
+// limit is the time limit of a call. While a person is asked something, or another
+// server for authorization, it does not run. It is the context that ends with the
+// time, for the reason that an [expiredError] gives.
 type limit struct {
 	context.Context
+	times
 
 	cancel context.CancelCauseFunc
-	per    time.Duration
 
 	mu     sync.Mutex
-	end    time.Time
+	begun  time.Time // later by all pauses
+	seen   time.Time // the last sign of life
 	timer  *time.Timer
 	paused int
 	since  time.Time // of the pause
 }
 
-func newLimit(ctx context.Context, per time.Duration) *limit {
-	l := &limit{per: per, end: time.Now().Add(max(maxCall, per))}
+func newLimit(ctx context.Context, t times) *limit {
+	now := time.Now()
+	l := &limit{times: t, begun: now, seen: now}
 	l.Context, l.cancel = context.WithCancelCause(ctx)
-	l.timer = time.AfterFunc(per, func() { l.cancel(errCallTimeout) })
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.timer = time.AfterFunc(l.left(), l.expire)
 	return l
+}
+
+// left is the time until the next limit; mu is held.
+func (l *limit) left() time.Duration {
+	if l.whole > 0 {
+		return min(l.silent, time.Until(l.begun.Add(l.whole)))
+	}
+	return l.silent
+}
+
+func (l *limit) expire() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.paused > 0 {
+		return // the pause came at the same moment
+	}
+	e := &expiredError{after: l.silent, setting: l.silentSetting}
+	if !l.seen.Equal(l.begun) {
+		e.total = time.Since(l.begun)
+	}
+	if l.whole > 0 && time.Since(l.begun) >= l.whole {
+		e.whole, e.after, e.setting = true, l.whole, l.wholeSetting
+	}
+	l.cancel(e)
 }
 
 type limitKey struct{}
@@ -51,8 +121,9 @@ func limits(ctx context.Context, visit func(*limit)) {
 func (l *limit) extend() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.seen = time.Now()
 	if l.paused == 0 && l.timer.Stop() {
-		l.timer.Reset(min(l.per, time.Until(l.end)))
+		l.timer.Reset(l.left())
 	}
 }
 
@@ -70,8 +141,9 @@ func (l *limit) resume() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.paused--; l.paused == 0 {
-		l.end = l.end.Add(time.Since(l.since))
-		l.timer.Reset(min(l.per, time.Until(l.end)))
+		stood := time.Since(l.since)
+		l.begun, l.seen = l.begun.Add(stood), l.seen.Add(stood)
+		l.timer.Reset(l.left())
 	}
 }
 
@@ -81,4 +153,10 @@ func (l *limit) stop() {
 	l.paused++ // nothing starts the clock again
 	l.timer.Stop()
 	l.cancel(nil)
+}
+
+// expired returns what has ended a call that ran into a limit, nil for another end.
+func (l *limit) expired() *expiredError {
+	e, _ := errors.AsType[*expiredError](context.Cause(l.Context))
+	return e
 }

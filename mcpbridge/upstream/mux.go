@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,20 +12,20 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/yaya-ai/yaya/internal/bufpool"
+	"github.com/yaya-ai/yaya/internal/intake"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 )
 
 // Limits of what a server sends (R22, C.2).
 const (
-	maxMessage  = 8 << 20 // bytes of one line, event or body
 	maxGarbage  = 20      // lines that are no messages, per connection
 	maxNotes    = 64      // notifications waiting for one call
+	maxHeavy    = 8 << 20 // bytes of those, or a single one that is larger
 	maxInFlight = 64      // requests at a time, per session
 )
 
 var (
-	errTooLarge = fmt.Errorf("the server sent a message of more than %d MiB", maxMessage>>20)
-	errGarbage  = errors.New("the server keeps sending what is no JSON-RPC (does it print to standard output?)")
+	errGarbage = errors.New("the server keeps sending what is no JSON-RPC (does it print to standard output?)")
 )
 
 // reply is the answer to a request: exactly one of the two is set.
@@ -44,12 +45,14 @@ type note struct {
 type pending struct {
 	done   chan answer // one answer
 	notes  chan note
-	listen bool // somebody takes the notes
+	heavy  atomic.Int64 // bytes of the notes
+	listen bool         // somebody takes the notes
 }
 
 type answer struct {
-	reply reply
-	err   error // the connection's, when there will be no reply
+	reply  reply
+	parked *parked // the reply lies in a file
+	err    error   // when there will be no reply
 }
 
 // mux matches what comes in on a two-way connection to the requests that wait.
@@ -95,13 +98,23 @@ func (m *mux) drop(id int64, p *pending) {
 	delete(m.waiting, id)
 	m.mu.Unlock()
 	select {
-	case <-p.done:
+	case a := <-p.done:
+		a.discard()
 	default:
 	}
 	for len(p.notes) > 0 {
 		<-p.notes
 	}
+	p.heavy.Store(0)
 	pendings.Put(p)
+}
+
+// discard gives up an answer that nobody wants.
+func (a *answer) discard() {
+	a.reply.buf.Release()
+	if a.parked != nil {
+		a.parked.close()
+	}
 }
 
 // fail ends every request that waits, and all later ones, with err.
@@ -129,16 +142,24 @@ func (m *mux) failed() error {
 func (m *mux) dispatch(data []byte, buf *bufpool.Buffer) error {
 	var msg jsonrpc.Message
 	if err := msg.Parse(data); errors.Is(err, jsonrpc.ErrBatch) && m.batches.Load() {
+		buf.Forget()
 		return m.dispatchBatch(data)
 	} else if err != nil {
+		buf.Forget()
 		return m.unreadable(data, err)
 	}
 	switch {
 	case msg.IsResponse():
 		m.deliver(msg.ID, answer{reply: reply{msg.Result, msg.Err, buf}})
+	case msg.IsRequest() && len(data) > intake.Small:
+		m.in.asked(nil, &msg, func(out []byte) { // it counts until it is answered
+			m.answer(out)
+			buf.Forget()
+		})
 	case msg.IsRequest():
 		m.in.asked(nil, &msg, m.answer)
 	default:
+		buf.Forget()
 		m.note(&msg)
 	}
 	return nil
@@ -168,6 +189,50 @@ func (m *mux) dispatchBatch(data []byte) error {
 	return nil
 }
 
+// late takes an answer that lies in a file to the request that waits for it.
+func (m *mux) late(head, tail []byte, p *parked) bool {
+	id, call := jsonrpc.Glimpse(head, tail)
+	if id == nil || call {
+		return false
+	}
+	m.deliver(id, answer{parked: p})
+	return true
+}
+
+// reply reads an answer that was put aside.
+func (p *parked) reply(ctx context.Context, id int64) (reply, error) {
+	buf, err := p.load(ctx)
+	if err != nil {
+		return reply{}, err
+	}
+	var msg jsonrpc.Message
+	if err = msg.Parse(buf.B); err == nil && !(msg.IsResponse() && string(msg.ID) == strconv.FormatInt(id, 10)) {
+		err = errors.New("it has two ids")
+	}
+	if err != nil {
+		buf.Release()
+		return reply{}, fmt.Errorf("the server sent a malformed answer: %w", err)
+	}
+	return reply{msg.Result, msg.Err, buf}, nil
+}
+
+// lost fails the call whose answer cannot be had. It reports whether it could be seen
+// what it is that is lost.
+func (m *mux) lost(head, tail []byte, why error) bool {
+	id, call := jsonrpc.Glimpse(head, tail)
+	switch {
+	case id == nil && tail == nil:
+		return false
+	case id == nil:
+		m.dropped.Add(1)
+	case call:
+		m.answer(jsonrpc.AppendError(nil, id, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: why.Error()}))
+	default:
+		m.deliver(id, answer{err: why})
+	}
+	return true
+}
+
 // unreadable counts what is no message. Where an answer can still be told to be
 // one, the call that waits for it learns why it will not come.
 func (m *mux) unreadable(data []byte, err error) error {
@@ -194,6 +259,7 @@ func (m *mux) deliver(rawID []byte, a answer) {
 	p := m.waiting[id]
 	if err != nil || p == nil {
 		m.dropped.Add(1)
+		a.discard()
 		return
 	}
 	delete(m.waiting, id)
@@ -221,9 +287,16 @@ func (m *mux) offer(id int64, n note) bool {
 	if p == nil || !p.listen {
 		return false
 	}
+	size := int64(len(n.params))
+	if has := p.heavy.Add(size); has > maxHeavy && has > size {
+		p.heavy.Add(-size)
+		m.dropped.Add(1)
+		return true
+	}
 	select {
 	case p.notes <- n:
 	default:
+		p.heavy.Add(-size)
 		m.dropped.Add(1)
 	}
 	return true

@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"unicode/utf8"
@@ -12,12 +11,8 @@ import (
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
 )
 
-// Bounds of a result on its way to an MCP client; what is beyond is kept and
-// linked (UP-11, UP-32).
-const (
-	defaultMaxResult  = 1 << 20 // bytes; a server's configuration may say otherwise
-	maxNativeContents = 1000    // content items
-)
+// maxNativeContents is how many content items a result keeps that is cut (UP-11, UP-32).
+const maxNativeContents = 1000
 
 // Truncated is what a result says of itself, in _meta, when it was cut.
 type Truncated struct {
@@ -31,13 +26,15 @@ type Truncated struct {
 // MetaTruncated is the key of [Truncated] in a result's _meta.
 const MetaTruncated = "io.github.yaya-ai/truncated"
 
-// bounded returns the result of a native call within the server's limits, in the
-// same shape: as many items as fit, the head of the one that does not, and a link
-// to the whole.
-func (p *Provider) bounded(call tool.Call, r reply) (reply, error) {
-	limit := cmp.Or(p.cfg.Server.MaxResult, defaultMaxResult)
+// bounded returns the result of a native call as it is, unless its server's entry
+// bounds results: then one that is larger keeps its shape, as many items as fit, the
+// head of the one that does not, and a link to the whole. Structured content that the
+// tool's output schema promises stays, whatever its size: a client must refuse a
+// result without it.
+func (t *remote) bounded(call tool.Call, r reply) (reply, error) {
+	p, limit := t.p, t.p.cfg.Server.MaxResult
 	raw := r.result.Raw()
-	if len(raw) <= limit && bytes.Count(raw, []byte(`"type"`)) <= maxNativeContents {
+	if limit == 0 || (len(raw) <= limit && bytes.Count(raw, []byte(`"type"`)) <= maxNativeContents) {
 		return r, nil
 	}
 	var content []json.RawMessage
@@ -49,15 +46,15 @@ func (p *Provider) bounded(call tool.Call, r reply) (reply, error) {
 	if len(raw) <= limit && len(content) <= maxNativeContents {
 		return r, nil
 	}
-	t := Truncated{Bytes: len(raw), Items: len(content)}
+	cut := Truncated{Bytes: len(raw), Items: len(content)}
 	note := "the rest could not be kept"
 	if p.cfg.Artifacts != nil {
 		a, err := p.cfg.Artifacts.Put(call, "application/json", raw)
 		if err != nil {
 			note = fmt.Sprintf("the rest could not be kept: %v", err)
 		} else {
-			t.URI = relay.ArtifactURI(a.ID)
-			note = "the whole result is the resource " + t.URI
+			cut.URI = relay.ArtifactURI(a.ID)
+			note = "the whole result is the resource " + cut.URI
 		}
 	}
 	room := limit / 2 // the rest is for what is added, and for structured content
@@ -67,22 +64,22 @@ func (p *Provider) bounded(call tool.Call, r reply) (reply, error) {
 			break
 		}
 		if len(item) > room {
-			if cut := cutText(item, room); cut != nil {
-				kept = append(kept, cut)
+			if head := cutText(item, room); head != nil {
+				kept = append(kept, head)
 			}
 			break
 		}
 		kept = append(kept, item)
 		room -= len(item) + 1
 	}
-	t.KeptItems = len(kept)
-	mark, err := json.Marshal(map[string]string{"type": "text", "text": fmt.Sprintf("[truncated: the result has %d bytes in %d items; %s]", t.Bytes, t.Items, note)})
+	cut.KeptItems = len(kept)
+	mark, err := json.Marshal(map[string]string{"type": "text", "text": fmt.Sprintf("[truncated: the result has %d bytes in %d items, max_result_bytes in the configuration of server %q allows %d bytes; %s]", cut.Bytes, cut.Items, p.cfg.Server.Name, limit, note)})
 	if err != nil {
 		return r, err
 	}
 	kept = append(kept, mark)
-	if t.URI != "" {
-		link, err := json.Marshal(map[string]any{"type": "resource_link", "uri": t.URI, "name": "whole result", "mimeType": "application/json", "size": len(raw)})
+	if cut.URI != "" {
+		link, err := json.Marshal(map[string]any{"type": "resource_link", "uri": cut.URI, "name": "whole result", "mimeType": "application/json", "size": len(raw)})
 		if err != nil {
 			return r, err
 		}
@@ -93,11 +90,11 @@ func (p *Provider) bounded(call tool.Call, r reply) (reply, error) {
 		return r, err
 	}
 	edits := []jsonrpc.Edit{{Name: "content", Value: list}}
-	if s := r.result.Get("structuredContent"); len(s) > limit/4 {
-		t.Structure = true
+	if s := r.result.Get("structuredContent"); len(s) > limit/4 && len(t.spec.OutputSchema) == 0 {
+		cut.Structure = true
 		edits = append(edits, jsonrpc.Edit{Name: "structuredContent"})
 	}
-	mine, err := json.Marshal(t)
+	mine, err := json.Marshal(cut)
 	if err != nil {
 		return r, err
 	}
@@ -123,7 +120,7 @@ func (p *Provider) bounded(call tool.Call, r reply) (reply, error) {
 	}
 	p.stats.cut.Add(1)
 	if p.cfg.Cut != nil {
-		p.cfg.Cut(call, t)
+		p.cfg.Cut(call, cut)
 	}
 	r.buf.Release()
 	return reply{result: obj}, nil

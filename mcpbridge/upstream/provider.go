@@ -57,6 +57,8 @@ type Config struct {
 	// MayStart is asked before each connection, which may start a process; its error
 	// is why there is none. Optional.
 	MayStart func() error
+	// Limits returns what holds for all servers now. Optional.
+	Limits func() Limits
 	// Guard runs f when the server is there, waiting for it if need be. Optional.
 	Guard func(ctx context.Context, f func() error) error
 	// Eras remembers which eras the server speaks. Optional.
@@ -204,7 +206,7 @@ func (p *Provider) open(ctx context.Context, ask asking, of tenant, first relay.
 	try := ctx
 	if calling && ask.first == servers.EraModern {
 		// The call that opens it may wait longer than a server may be silent.
-		limit := newLimit(ctx, cmp.Or(srv.StartTimeout, startTimeout))
+		limit := newLimit(ctx, times{silent: cmp.Or(srv.StartTimeout, startTimeout), silentSetting: "startup_timeout_sec in its configuration"})
 		defer limit.stop()
 		try = limit
 	}
@@ -272,7 +274,7 @@ func (p *Provider) connect(ctx context.Context, kind servers.Transport, ask aski
 	switch kind {
 	case servers.Stdio:
 		var st *stdio
-		st, err = startStdio(p.cfg.Procs, proc.Spec{Path: srv.Command, Args: srv.Args, Env: p.cfg.Environ, Dir: srv.Dir, Stderr: p.stderr()}, &p.stats.dropped, s)
+		st, err = startStdio(p.cfg.Procs, proc.Spec{Path: srv.Command, Args: srv.Args, Env: p.cfg.Environ, Dir: srv.Dir, Stderr: p.stderr()}, &p.stats.dropped, s, s.room())
 		if err == nil {
 			p.mu.Lock()
 			p.lastStderr = st.p.Stderr
@@ -284,9 +286,9 @@ func (p *Provider) connect(ctx context.Context, kind servers.Transport, ask aski
 			t = st
 		}
 	case servers.SSE:
-		t, err = dialSSE(ctx, p.remote, srv.URL, srv.Headers, &p.stats.dropped, s)
+		t, err = dialSSE(ctx, p.remote, srv.URL, srv.Headers, &p.stats.dropped, s, s.room())
 	case servers.HTTP:
-		t, err = newHTTP(p.remote, srv.URL, srv.Headers, &p.stats.dropped, s)
+		t, err = newHTTP(p.remote, srv.URL, srv.Headers, &p.stats.dropped, s, s.room())
 	default:
 		err = fmt.Errorf("transport %q is not supported", kind)
 	}

@@ -162,7 +162,12 @@ func TestResultBounds(t *testing.T) {
 		}
 		r.ready(name)
 	}
-	add("one", 0, store)
+	add("one", 1<<20, store)
+	add("free", 0, store)
+	schema := fakeServer(t, "schema", "huge output-schema")
+	schema.MaxResult = 64 << 10
+	r.add(schema)
+	r.ready("schema")
 	add("small", 64<<10, store)
 	add("nowhere", 64<<10, nil)
 	c := &client{name: "c"}
@@ -188,10 +193,16 @@ func TestResultBounds(t *testing.T) {
 		out.Meta = m.Meta
 		return out, raw
 	}
+	// FID-3: a client must refuse a result that lacks what its tool's schema promises.
+	if got, raw := call("schema__echo", `{"items":1,"size":100000,"structured":100000}`); len(got.Structured) < 100_000 || got.Meta[upstream.MetaTruncated] == nil {
+		t.Errorf("cut to %d bytes with %d bytes of structured content, want that whole", len(raw), len(got.Structured))
+	}
 	for _, c := range []struct {
 		tool, args   string
 		limit, items int // 0 items: not cut
 	}{
+		{"free__echo", `{"items":1,"size":1100000}`, 1 << 20, 0},
+		{"free__echo", `{"items":1001,"size":2}`, 1 << 20, 0},
 		{"one__echo", `{"items":1,"size":1000}`, 1 << 20, 0},
 		{"one__echo", `{"items":1,"size":1000000}`, 1 << 20, 0},
 		{"one__echo", `{"items":1,"size":1100000}`, 1 << 20, 1},
@@ -219,7 +230,7 @@ func TestResultBounds(t *testing.T) {
 		if err := json.Unmarshal(mark, &tr); err != nil {
 			t.Fatal(err)
 		}
-		if len(raw) > c.limit || tr.KeptItems != c.items {
+		if len(raw) > c.limit || !strings.Contains(raw, "max_result_bytes in the configuration of server") || tr.KeptItems != c.items {
 			t.Errorf("%s %s: %d bytes, %+v", c.tool, c.args, len(raw), tr)
 		}
 		note := got.Content[tr.KeptItems]

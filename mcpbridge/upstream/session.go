@@ -43,7 +43,6 @@ const (
 const (
 	startTimeout = 20 * time.Second // of a session that a call opens; a server's configuration may say otherwise
 	callTimeout  = 60 * time.Second
-	maxCall      = 10 * time.Minute // also with progress
 )
 
 // request is one message that wants an answer. The id in body is id.
@@ -51,6 +50,7 @@ type request struct {
 	s        *session
 	id       int64
 	method   string
+	by       string // the principal whose request it is
 	body     []byte
 	header   http.Header  // extra headers, HTTP only
 	peer     relay.Peer   // the client whose request it is; nil for our own
@@ -204,6 +204,7 @@ func (s *session) ask(ctx context.Context, method string, params []byte) ([]byte
 	if err != nil {
 		return nil, err
 	}
+	r.buf.Forget()
 	return r.result.Raw(), nil
 }
 
@@ -223,7 +224,7 @@ type outgoing struct {
 // comes back raw.
 func (s *session) relay(ctx context.Context, o outgoing) (reply, error) {
 	id := s.ids.Add(1)
-	req := request{s: s, id: id, method: o.method, peer: o.peer, limit: o.limit, progress: o.progress}
+	req := request{s: s, id: id, method: o.method, by: o.by, peer: o.peer, limit: o.limit, progress: o.progress}
 	buf := bufpool.Get(len(o.params.Raw()) + len(s.hop) + 256)
 	body := buf.B
 	body = append(body, `{"jsonrpc":"2.0","id":`...)

@@ -1,8 +1,6 @@
 package upstream
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -14,7 +12,6 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/feature"
-	"github.com/yaya-ai/yaya/internal/bufpool"
 	"github.com/yaya-ai/yaya/internal/proc"
 )
 
@@ -29,6 +26,8 @@ type stdio struct {
 	// ready says that the handshake is over: how it ends from then on stands in what
 	// it said last, not first.
 	ready      atomic.Bool
+	ctx        context.Context // of the reader, which may wait for memory
+	cancel     context.CancelFunc
 	readerDone chan struct{}
 	lost       chan struct{} // closed when either direction has failed
 	once       sync.Once
@@ -40,20 +39,23 @@ func (t *stdio) lose(err error) {
 	t.once.Do(func() { close(t.lost) })
 }
 
-func startStdio(procs *proc.Manager, spec proc.Spec, dropped *atomic.Uint64, in incoming) (*stdio, error) {
+func startStdio(procs *proc.Manager, spec proc.Spec, dropped *atomic.Uint64, in incoming, at room) (*stdio, error) {
 	p, err := procs.Start(spec)
 	if err != nil {
 		return nil, err
 	}
 	t := &stdio{p: p, w: newLineWriter(p.Stdin), readerDone: make(chan struct{}), lost: make(chan struct{})}
 	t.mux = newMux(dropped, in, func(msg []byte) { _ = t.w.write(msg) })
-	go t.read()
+	t.ctx, t.cancel = context.WithCancel(context.Background())
+	go t.read(at)
 	return t, nil
 }
 
-func (t *stdio) read() {
+func (t *stdio) read(at room) {
 	defer close(t.readerDone)
-	err := readLines(t.p.Stdout, maxMessage, t.dispatch)
+	in := newLines(t.p.Stdout, at, t.ctx)
+	in.line, in.late, in.lost = t.dispatch, t.late, t.mux.lost
+	err := in.read()
 	if errors.Is(err, io.EOF) || errors.Is(err, os.ErrClosed) {
 		// The end of its output is the end of the server; how it ended is known
 		// when it is gone.
@@ -142,10 +144,14 @@ func wait(ctx context.Context, p *pending, req *request) (reply, error) {
 	for {
 		select {
 		case n := <-p.notes:
+			p.heavy.Add(-int64(len(n.params)))
 			req.took(n)
 		case a := <-p.done:
 			for len(p.notes) > 0 {
 				req.took(<-p.notes)
+			}
+			if a.parked != nil {
+				return a.parked.reply(ctx, req.id)
 			}
 			return a.reply, a.err
 		case <-ctx.Done():
@@ -162,54 +168,7 @@ func (t *stdio) done() <-chan struct{} { return t.lost }
 
 func (t *stdio) close(ctx context.Context) {
 	t.w.close()
+	t.cancel()
 	t.p.Stop(ctx)
 	<-t.readerDone
-}
-
-// readLines calls f with every line that is not blank. The bytes are f's to
-// keep, and lie in buf. It returns what ended it, never nil.
-func readLines(r io.Reader, limit int, f func(line []byte, buf *bufpool.Buffer) error) error {
-	br := bufio.NewReaderSize(r, 64<<10)
-	for {
-		buf, err := readLine(br, limit)
-		if err != nil {
-			return err
-		}
-		line := bytes.TrimSpace(buf.B)
-		if len(line) == 0 {
-			buf.Release()
-			continue
-		}
-		if err := f(line, buf); err != nil {
-			return err
-		}
-	}
-}
-
-// readLine returns the next line in a buffer of its own. A line that the end of
-// the stream cuts off is dropped.
-func readLine(br *bufio.Reader, limit int) (*bufpool.Buffer, error) {
-	chunk, err := br.ReadSlice('\n')
-	if err == nil {
-		buf := bufpool.Get(len(chunk))
-		buf.B = append(buf.B, chunk...)
-		return buf, nil
-	}
-	if !errors.Is(err, bufio.ErrBufferFull) {
-		return nil, err
-	}
-	buf := bufpool.Get(8 * len(chunk))
-	for {
-		buf.B = append(buf.B, chunk...)
-		if len(buf.B) > limit {
-			return nil, errTooLarge
-		}
-		if err == nil {
-			return buf, nil
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return nil, err
-		}
-		chunk, err = br.ReadSlice('\n')
-	}
 }

@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +8,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/yaya-ai/yaya/feature"
+	"github.com/yaya-ai/yaya/internal/intake"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
@@ -26,8 +26,6 @@ type remote struct {
 
 // Spec implements [feature.Tool].
 func (t *remote) Spec() feature.Spec { return t.spec }
-
-var errCallTimeout = errors.New("the call ran into its time limit")
 
 // Invoke implements [feature.Tool]: it relays one call.
 func (t *remote) Invoke(ctx context.Context, call tool.Call) (tool.Result, error) {
@@ -51,7 +49,7 @@ func (t *remote) Invoke(ctx context.Context, call tool.Call) (tool.Result, error
 			}
 		}
 	}
-	limit := newLimit(ctx, cmp.Or(t.p.cfg.Server.CallTimeout, callTimeout))
+	limit := newLimit(ctx, t.p.times())
 	defer limit.stop()
 	o.limit = limit
 	r, err := t.p.exchange(limit, call.SessionID, o, t.typed)
@@ -59,19 +57,22 @@ func (t *remote) Invoke(ctx context.Context, call tool.Call) (tool.Result, error
 		return t.explain(ctx, err, limit)
 	}
 	if r.err == nil && !r.result.IsObject() {
+		r.buf.Release()
 		return tool.Fail(tool.ErrTool, "server %q sent a result that is no object", t.p.cfg.Server.Name), nil
 	}
 	if call.Native != nil {
 		if r.err == nil {
-			if r, err = t.p.bounded(call, r); err != nil {
+			if r, err = t.bounded(call, r); err != nil {
 				return tool.Fail(tool.ErrTool, "server %q: %v", t.p.cfg.Server.Name, err), nil
 			}
 		}
 		return tool.Result{OK: r.err == nil, Native: &tool.NativeResult{Result: r.result, Error: r.err, Buffer: r.buf}}, nil
 	}
 	if r.err != nil {
+		r.buf.Forget()
 		return tool.Fail(tool.ErrTool, "%s", jsonrpc.ParseError(r.err).Error()), nil
 	}
+	defer r.buf.Release()
 	return normalise(t.p.cfg.Artifacts, call, r.result.Raw())
 }
 
@@ -84,13 +85,27 @@ func (t *remote) explain(ctx context.Context, err error, limit *limit) (tool.Res
 		return tool.Result{}, ctx.Err()
 	case limit.Err() != nil:
 		//nolint:nilerr // a timeout is an answer
-		return tool.Fail(tool.ErrTimeout, "server %q did not answer within %v; raise tool_timeout_sec in its configuration if it needs longer", name, limit.per), nil
+		return tool.Fail(tool.ErrTimeout, "%s", t.p.late(err, limit)), nil
+	case errors.Is(err, errTooLarge):
+		return tool.Fail(tool.ErrTool, "server %q: %v", name, err), nil
 	case unmade(err):
 		return tool.Fail(tool.ErrUnavailable, "server %q: %v", name, err), nil
 	case errors.Is(err, feature.ErrNotSent):
 		return tool.Result{}, fmt.Errorf("server %q: %w", name, err)
 	}
 	return tool.Fail(tool.ErrUnavailable, "server %q: %s; the call may or may not have taken effect (see: yaya mcp list)", name, feature.Clean(err.Error(), 600)), nil
+}
+
+// late says which limit has ended a call.
+func (p *Provider) late(err error, l *limit) string {
+	e := l.expired()
+	switch {
+	case errors.Is(err, intake.ErrCrowded) && e != nil:
+		return fmt.Sprintf("server %q has answered, but %v; make fewer large calls at a time, or raise %s", p.cfg.Server.Name, intake.ErrCrowded, e.setting)
+	case e != nil:
+		return fmt.Sprintf("server %q %v", p.cfg.Server.Name, e)
+	}
+	return fmt.Sprintf("server %q: %s", p.cfg.Server.Name, feature.Clean(err.Error(), 600))
 }
 
 // unmade reports whether a call was never made, and is not to be repeated at once.

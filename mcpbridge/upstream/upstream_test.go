@@ -49,7 +49,8 @@ func newRig(t *testing.T) *rig {
 
 func (r *rig) add(s servers.Server) *upstream.Provider {
 	r.t.Helper()
-	p := upstream.New(upstream.Config{Server: s, Environ: s.Environ(os.LookupEnv), Procs: r.procs, HTTP: r.http, Name: "yaya", Version: "test"})
+	p := upstream.New(upstream.Config{Server: s, Environ: s.Environ(os.LookupEnv), Procs: r.procs, HTTP: r.http, Name: "yaya", Version: "test",
+		Limits: func() upstream.Limits { return upstream.Limits{Message: 8 << 20} }})
 	if err := r.host.Install(r.t.Context(), feature.Contribution{Name: "t", Providers: []feature.Provider{p}}); err != nil {
 		r.t.Fatal(err)
 	}
@@ -246,7 +247,7 @@ func TestFaultyServersExplainThemselves(t *testing.T) {
 		"hangs":  `server "hangs" did not answer within 300ms`,
 		"late":   `server "late" did not answer within 200ms`,
 		"prints": "no JSON-RPC (does it print to standard output?)",
-		"line":   "message of more than 8 MiB",
+		"line":   "its answer is larger than 8 MiB; raise the setting servers.max_message_bytes",
 		"ids":    "malformed answer",
 		"noobj":  "sent a result that is no object",
 		"dup":    "malformed answer",
