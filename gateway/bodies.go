@@ -25,7 +25,7 @@ func (s *Server) timed(next http.Handler) http.Handler {
 		}
 		// A writer that knows no deadlines is one in memory.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(limit))
-		body := &timedBody{r.Body, w, r.ContentLength}
+		body := &timedBody{r.Body, w, limit, r.ContentLength, 0}
 		r.Body = body
 		if r.Method == http.MethodGet || r.Method == http.MethodHead {
 			// No handler reads these, and net/http would do so while a stream goes on.
@@ -41,16 +41,26 @@ func (s *Server) timed(next http.Handler) http.Handler {
 	})
 }
 
-// timedBody is a body with a deadline.
+// timedBody is a body with a deadline, which each mebibyte has anew: a large one needs
+// longer, or has waited for its turn.
 type timedBody struct {
 	io.ReadCloser
-	w    http.ResponseWriter
-	left int64 // bytes; negative when that is not known
+	w     http.ResponseWriter
+	limit time.Duration
+	left  int64 // bytes; negative when that is not known
+	since int64 // bytes since the deadline was set
 }
+
+const bodyPiece = 1 << 20
 
 // Read implements [io.Reader].
 func (b *timedBody) Read(p []byte) (int, error) {
+	if b.since >= bodyPiece {
+		b.since = 0
+		_ = http.NewResponseController(b.w).SetReadDeadline(time.Now().Add(b.limit))
+	}
 	n, err := b.ReadCloser.Read(p)
+	b.since += int64(n)
 	if b.left > 0 {
 		b.left -= int64(n)
 	}

@@ -140,6 +140,7 @@ func newApp(c appConfig) (*app, error) {
 	}
 	grants := oauth.NewStore(c.data)
 	grants.Learn = a.secrets.Learn
+	limits := serverLimits(c.settings)
 	a.bridge = mcpbridge.New(mcpbridge.Config{
 		Learn:   a.secrets.Learn,
 		Servers: c.servers.servers, Invalid: c.servers.invalid,
@@ -147,7 +148,7 @@ func newApp(c appConfig) (*app, error) {
 		Eras:     upstream.NewEras(c.data, func(err error) { c.log.Warn().Err(err).Msg("protocol eras") }),
 		MayStart: a.mayStart, Env: os.LookupEnv, PassEnv: func() []string { return c.settings.Texts("servers.pass_env") }, Home: c.home, Workspace: c.workspace,
 		Standing: func(client string) relay.Peer { return a.mcp.Standing(client) },
-		Limits:   serverLimits(c.settings),
+		Limits:   limits,
 	})
 	a.host = feature.NewHost(feature.Config{Registry: k.Tools, Dispatcher: k.Dispatch, Log: c.log, OnStatus: a.onStatus})
 	a.bridge.Attach(a.host)
@@ -157,7 +158,7 @@ func newApp(c appConfig) (*app, error) {
 	a.mcp = downstream.New(downstream.Config{
 		Traffic:    a.traffic,
 		Dispatcher: k.Dispatch, Registry: k.Tools, Boundary: a.host.Boundary, Settle: a.host.Settle, Watch: a.host.Watch, SessionEnded: a.bridge.Release,
-		Router: a.bridge.Router(), Artifacts: k.Artifacts,
+		Router: a.bridge.Router(), Artifacts: k.Artifacts, MaxMessage: func() int { return limits().Message },
 		Caller: caller, Profiles: config.Derive(c.settings, profiles),
 		Name: "yaya", Version: yayaVersion(), Log: c.log,
 		Instructions: "Tools and prompts of several MCP servers, each named <server>__<name>.",
@@ -172,7 +173,7 @@ func newApp(c appConfig) (*app, error) {
 func serverLimits(settings *config.Store) func() upstream.Limits {
 	get := config.Derive(settings, func(s *config.Store) (upstream.Limits, error) {
 		return upstream.Limits{
-			Message: min(max(s.Int("servers.max_message_bytes"), 1<<20), downstream.MaxBody),
+			Message: min(max(s.Int("servers.max_message_bytes"), 1<<20), downstream.MaxMessage),
 			Seconds: s.Int("servers.tool_max_sec"),
 		}, nil
 	})

@@ -9,11 +9,14 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/yaya-ai/yaya/internal/bufpool"
+	"github.com/yaya-ai/yaya/internal/intake"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/internal/sse"
 	"github.com/yaya-ai/yaya/mcpbridge/downstream"
@@ -70,15 +73,20 @@ func proxyStdio(ctx context.Context, client *http.Client, profile string, in io.
 }
 
 func (p *proxy) read(in io.Reader) error {
-	return downstream.ReadMessages(in, func(line []byte, err error) {
+	return downstream.ReadMessages(p.ctx, in, downstream.MaxMessage, func(m downstream.Incoming) {
 		var msg jsonrpc.Message
-		if err == nil {
+		line, err := m.Data, m.Err
+		if msg.ID = m.ID; err == nil {
 			err = msg.Parse(line)
 		}
 		switch {
 		case errors.Is(err, jsonrpc.ErrBatch): // the daemon knows whether its client may
-			p.work.Go(func() { p.forwardBatch(line) })
+			p.work.Go(func() {
+				defer m.Held.Release()
+				p.forwardBatch(line)
+			})
 		case err != nil:
+			m.Held.Release()
 			code := jsonrpc.CodeParse
 			if line != nil && !errors.Is(err, jsonrpc.ErrSyntax) {
 				code = jsonrpc.CodeInvalidRequest
@@ -89,8 +97,12 @@ func (p *proxy) read(in io.Reader) error {
 			p.hello, p.session = line, ""
 			p.mu.Unlock()
 			p.forward(&msg, line)
+			m.Held.Release()
 		default:
-			p.work.Go(func() { p.forward(&msg, line) })
+			p.work.Go(func() {
+				defer m.Held.Release()
+				p.forward(&msg, line)
+			})
 		}
 	})
 }
@@ -124,10 +136,10 @@ func (p *proxy) forward(msg *jsonrpc.Message, line []byte) {
 
 // forwardBatch sends an array of messages and writes what comes back.
 func (p *proxy) forwardBatch(line []byte) {
-	err := p.post(p.ctx, line, nil, p.write)
+	err := p.post(p.ctx, line, nil, p.write, p.pass)
 	if errors.Is(err, errNoSession) {
 		if err = p.rejoin(); err == nil {
-			err = p.post(p.ctx, line, nil, p.write)
+			err = p.post(p.ctx, line, nil, p.write, p.pass)
 		}
 	}
 	if err != nil && p.ctx.Err() == nil {
@@ -147,18 +159,18 @@ func (p *proxy) rejoin() error {
 	}
 	if session != "" {
 		// Somebody may have rejoined while we waited for the lock.
-		if err := p.post(p.ctx, []byte(`{"jsonrpc":"2.0","id":0,"method":"ping"}`), nil, func([]byte) {}); err == nil {
+		if err := p.post(p.ctx, []byte(`{"jsonrpc":"2.0","id":0,"method":"ping"}`), nil, func([]byte) {}, nil); err == nil {
 			return nil
 		}
 		p.mu.Lock()
 		p.session = ""
 		p.mu.Unlock()
 	}
-	if err := p.post(p.ctx, hello, nil, func([]byte) {}); err != nil {
+	if err := p.post(p.ctx, hello, nil, func([]byte) {}, nil); err != nil {
 		return err
 	}
 	p.listen()
-	return p.post(p.ctx, []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`), nil, func([]byte) {})
+	return p.post(p.ctx, []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`), nil, func([]byte) {}, nil)
 }
 
 func (p *proxy) send(msg *jsonrpc.Message, line []byte) error {
@@ -174,15 +186,16 @@ func (p *proxy) send(msg *jsonrpc.Message, line []byte) error {
 			}
 		}
 	}
-	err := p.post(p.ctx, line, header, p.write)
+	err := p.post(p.ctx, line, header, p.write, p.pass)
 	if err == nil && msg.Method == "initialize" {
 		p.listen()
 	}
 	return err
 }
 
-// post sends a message and hands every message of the answer to each.
-func (p *proxy) post(ctx context.Context, body []byte, header http.Header, each func([]byte)) error {
+// post sends a message and hands every message of the answer to each, or the answer to
+// whole (see eachMessage).
+func (p *proxy) post(ctx context.Context, body []byte, header http.Header, each func([]byte), whole func(io.Reader) error) error {
 	req, err := p.request(ctx, http.MethodPost, body)
 	if err != nil {
 		return err
@@ -208,7 +221,7 @@ func (p *proxy) post(ctx context.Context, body []byte, header http.Header, each 
 	if resp.StatusCode == http.StatusNotFound && req.Header.Get(mcp.HeaderSessionID) != "" {
 		return errNoSession
 	}
-	return eachMessage(resp, each)
+	return p.eachMessage(resp, each, whole)
 }
 
 func (p *proxy) request(ctx context.Context, method string, body []byte) (*http.Request, error) {
@@ -224,30 +237,75 @@ func (p *proxy) request(ctx context.Context, method string, body []byte) (*http.
 	return req, nil
 }
 
-func eachMessage(resp *http.Response, each func([]byte)) error {
+// eachMessage hands every message of an answer to each. A large one that is the whole
+// answer goes to whole instead, if that is set.
+func (p *proxy) eachMessage(resp *http.Response, each func([]byte), whole func(io.Reader) error) error {
+	const limit = downstream.MaxMessage + 4<<10 // and what the daemon wraps it in
 	if mt, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); mt == "text/event-stream" {
-		r := sse.NewReader(resp.Body, maxAnswer)
+		var share *intake.Share
+		r := sse.NewReader(resp.Body, limit)
+		r.Grow = func(data []byte, n int) ([]byte, error) {
+			if len(data)+n > intake.Small && share == nil {
+				var err error
+				if share, err = intake.Answers().Take(p.ctx, "", intake.Answers().Total()/4); err != nil {
+					return data, err
+				}
+			}
+			return slices.Grow(data, max(7*len(data), n)), nil
+		}
 		for {
 			ev, err := r.Next()
+			if err == nil && len(ev.Data) > 0 { // else it only brings an id to resume from
+				each(ev.Data)
+			}
+			share.Release()
+			share = nil
 			if errors.Is(err, io.EOF) {
 				return nil
 			}
 			if err != nil {
 				return err
 			}
-			if len(ev.Data) > 0 { // else it only brings an id to resume from
-				each(ev.Data)
-			}
 		}
 	}
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer)) //nolint:forbidigo // bounded by the reader
+	if resp.ContentLength > intake.Small && whole != nil {
+		return whole(resp.Body)
+	}
+	buf, err := bufpool.ReadAll(resp.Body, limit)
 	if err != nil {
 		return err
 	}
-	if data = bytes.TrimSpace(data); len(data) > 0 {
+	defer buf.Release()
+	if data := bytes.TrimSpace(buf.B); len(data) > 0 {
 		each(data)
 	}
 	return nil
+}
+
+// pass writes a large message while it comes. If it breaks off, its line is ended, so
+// that the messages after it can be read.
+func (p *proxy) pass(body io.Reader) error {
+	buf := bufpool.Get(256 << 10)
+	defer buf.Release()
+	b := buf.B[:cap(buf.B)]
+	p.outMu.Lock()
+	defer p.outMu.Unlock()
+	for {
+		n, err := body.Read(b)
+		for i, c := range b[:n] {
+			if c == '\n' || c == '\r' { // between tokens, as in [jsonrpc.Line]
+				b[i] = ' '
+			}
+		}
+		if err != nil {
+			_, _ = p.out.Write(append(b[:n:n], '\n')) // a client that is gone ends our input too
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+		_, _ = p.out.Write(b[:n])
+	}
 }
 
 // listen carries what the daemon says unasked. The stream of a daemon that went
@@ -265,7 +323,7 @@ func (p *proxy) listen() {
 		}
 		defer func() { _ = resp.Body.Close() }()
 		if resp.StatusCode == http.StatusOK {
-			_ = eachMessage(resp, p.write) // its end is the daemon's
+			_ = p.eachMessage(resp, p.write, nil) // its end is the daemon's
 		}
 	})
 }

@@ -28,28 +28,40 @@ var pools [maxBits - minBits + 1]sync.Pool
 type Buffer struct {
 	B []byte
 
-	released func()
+	told      func() // that it has been given back
+	forgotten runtime.Cleanup
 }
 
 // OnRelease has f called when the buffer is given back, or when it is known that
 // nobody can do that: f must not use the buffer, and may be called from any goroutine.
 func (b *Buffer) OnRelease(f func()) {
-	forgotten := runtime.AddCleanup(b, func(f func()) { f() }, f)
-	b.released = func() {
-		forgotten.Stop()
-		f()
-	}
+	b.told = f
+	b.forgotten = runtime.AddCleanup(b, func(f func()) { f() }, f)
 }
 
 // Forget says that nobody will release the buffer: its bytes belong to whoever has
 // them. Forgetting nil does nothing.
 func (b *Buffer) Forget() {
-	if b == nil || b.released == nil {
+	if b == nil || b.told == nil {
 		return
 	}
-	f := b.released
-	b.released = nil
+	f := b.told
+	b.told = nil
+	b.forgotten.Stop()
 	f()
+}
+
+// HandOver returns a buffer that holds data, and that is what is told of from now on
+// when it is given back. b is released.
+func (b *Buffer) HandOver(data []byte) *Buffer {
+	to := &Buffer{B: data}
+	if f := b.told; f != nil {
+		b.forgotten.Stop()
+		b.told = nil
+		to.OnRelease(f)
+	}
+	b.Release()
+	return to
 }
 
 // Get returns an empty buffer with room for n bytes.

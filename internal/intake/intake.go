@@ -4,6 +4,7 @@
 package intake
 
 import (
+	"context"
 	"errors"
 	"io"
 	"math"
@@ -58,10 +59,11 @@ type Held struct {
 	b     *Budget
 	party string
 	n     int64
+	share *Share // of a queue, instead of n bytes of the budget
 }
 
 // Any reports whether it holds anything.
-func (h *Held) Any() bool { return h.n > 0 }
+func (h *Held) Any() bool { return h.n > 0 || h.share != nil }
 
 // Move returns what h holds, for another to release. A nil h holds nothing.
 func (h *Held) Move() Held {
@@ -69,12 +71,14 @@ func (h *Held) Move() Held {
 		return Held{}
 	}
 	out := *h
-	h.n = 0
+	h.n, h.share = 0, nil
 	return out
 }
 
 // Release gives it back; more than once does nothing more.
 func (h *Held) Release() {
+	h.share.Release()
+	h.share = nil
 	if h.n == 0 {
 		return
 	}
@@ -112,17 +116,23 @@ func (b *Budget) InUse() int64 {
 // [io.ErrUnexpectedEOF]. What it returns as held counts until it is released, and is
 // released when there is an error.
 func (b *Budget) Read(dst []byte, r io.Reader, size int64, party string, limit int) (data []byte, held Held, err error) {
+	return b.ReadQueued(context.Background(), nil, dst, r, size, party, limit)
+}
+
+// ReadQueued is like Read, but a body of more than [Small] bytes is counted in a queue
+// instead, when so much has arrived: it waits there until ctx ends, and is not refused.
+func (b *Budget) ReadQueued(ctx context.Context, q *Queue, dst []byte, r io.Reader, size int64, party string, limit int) (data []byte, held Held, err error) {
 	if size > int64(limit) {
 		return dst[:0], Held{}, ErrTooLarge
 	}
 	held = Held{b: b, party: party}
-	if data, err = held.read(dst[:0], r, size, limit); err != nil {
+	if data, err = held.read(ctx, q, dst[:0], r, size, limit); err != nil {
 		held.Release()
 	}
 	return data, held, err
 }
 
-func (h *Held) read(buf []byte, r io.Reader, size int64, limit int) ([]byte, error) {
+func (h *Held) read(ctx context.Context, q *Queue, buf []byte, r io.Reader, size int64, limit int) ([]byte, error) {
 	if size >= 0 {
 		limit = int(size) // what follows is not the body's
 	}
@@ -136,6 +146,15 @@ func (h *Held) read(buf []byte, r io.Reader, size int64, limit int) ([]byte, err
 			room = min(limit, counted)
 		}
 		if len(buf) == room {
+			if q != nil && counted >= Small {
+				share, err := q.Take(ctx, h.party, int64(limit))
+				if err != nil {
+					return buf, err
+				}
+				h.Release()
+				h.share, counted = share, limit+1
+				continue
+			}
 			more := min(counted, limit+1-counted) // twice as much, or what may come
 			if !h.more(int64(more)) {
 				return buf, ErrBusy
@@ -147,6 +166,9 @@ func (h *Held) read(buf []byte, r io.Reader, size int64, limit int) ([]byte, err
 			next := max(2*cap(buf), first)
 			if cap(buf) < free && size >= 0 { // small ones are read at once
 				next = free
+			}
+			if len(buf) >= Small {
+				next = 8 * cap(buf)
 			}
 			buf = slices.Grow(buf, min(next, room)-len(buf))
 		}

@@ -75,7 +75,12 @@ func (s *Server) run(ctx context.Context, b *batch, x *exchange) {
 		}
 		defer done(nil)
 		x.ctx = rctx
-		b.add(s.answer(rctx, nil, x))
+		// What a batch has collected does not count among the large messages in
+		// flight: its other requests may have to wait for room there.
+		if out := s.answer(rctx, nil, x); out != nil {
+			b.add(out.joined())
+		}
+		x.buf.Release()
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/yaya-ai/yaya/internal/bufpool"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
@@ -46,6 +47,14 @@ type asked struct {
 type landing struct {
 	result []byte
 	err    error
+	buf    *bufpool.Buffer // holds the result, if set
+	size   int64           // of a result that lies elsewhere
+}
+
+// land hands the end of the work over to a request.
+func (x *exchange) land(l landing) ([]byte, error) {
+	x.buf = l.buf
+	return l.result, l.err
 }
 
 const statePrefix = "yaya."
@@ -95,8 +104,7 @@ func (s *Server) fly(ctx context.Context, x *exchange, work func(context.Context
 		stop := context.AfterFunc(s.life, func() { f.cancel(errSessionEnded) })
 		defer stop()
 		result, err := work(f.ctx, &mine)
-		f.done <- landing{bytes.Clone(result), err}
-		mine.buf.Release()
+		f.done <- landing{result: result, err: err, buf: mine.buf}
 		f.cancel(nil)
 	}()
 	return f.wait(ctx, x)
@@ -125,17 +133,18 @@ func (f *flight) wait(ctx context.Context, x *exchange) ([]byte, error) {
 	case <-long:
 		return f.becomeTask(x)
 	case l := <-f.done:
-		return l.result, l.err
+		return x.land(l)
 	case <-f.fresh:
 		select {
 		case l := <-f.done: // it did not wait for the answer
-			return l.result, l.err
+			return x.land(l)
 		default:
 		}
 		return f.park(x)
 	case <-ctx.Done():
 		f.cancel(errNoAnswer)
-		<-f.done
+		l := <-f.done
+		l.buf.Release()
 		return nil, errNoAnswer
 	}
 }

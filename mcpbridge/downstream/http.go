@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -55,13 +55,15 @@ func refuse(w http.ResponseWriter, status int, id []byte, code int, format strin
 	write(w, status, jsonrpc.AppendError(nil, id, fail(code, format, args...)))
 }
 
-func write(w http.ResponseWriter, status int, body []byte) {
+func write(w http.ResponseWriter, status int, body ...[]byte) {
 	h := w.Header()
 	h["Content-Type"] = contentJSON
 	h["X-Content-Type-Options"] = nosniff
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
+	if len(body) > 1 {
+		h["Content-Length"] = []string{strconv.Itoa(parts(body).size())}
+	}
 	w.WriteHeader(status)
-	_, _ = w.Write(body) //nolint:gosec // JSON, with its type and nosniff; a client that went away gets nothing
+	_ = parts(body).writeTo(w, http.NewResponseController(w)) // a client that went away gets nothing
 }
 
 var (
@@ -104,9 +106,10 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, who tool.Caller) {
 	}
 	in := incomings.Get().(*incoming)
 	var err error
-	in.body, in.held, err = intake.Bodies().Read(in.body, r.Body, r.ContentLength, who.Principal, MaxBody)
+	limit := s.cfg.MaxMessage()
+	in.body, in.held, err = intake.Bodies().ReadQueued(r.Context(), intake.Requests(), in.body, r.Body, r.ContentLength, who.Principal, limit)
 	if err != nil {
-		unread(w, err)
+		unread(w, err, limit)
 		return
 	}
 	reuse := false
@@ -145,16 +148,21 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, who tool.Caller) {
 }
 
 // unread refuses a request whose body cannot be had.
-func unread(w http.ResponseWriter, err error) {
+func unread(w http.ResponseWriter, err error, limit int) {
 	status, why := http.StatusBadRequest, "the request cannot be read"
 	switch {
 	case errors.Is(err, intake.ErrTooLarge):
-		status, why = http.StatusRequestEntityTooLarge, fmt.Sprintf("the request is larger than %d MiB", MaxBody>>20)
+		status, why = http.StatusRequestEntityTooLarge, tooLong(limit)
 	case errors.Is(err, intake.ErrBusy):
 		w.Header().Set("Retry-After", "1")
 		status, why = http.StatusServiceUnavailable, fmt.Sprintf("%v: come back later", err)
 	}
 	refuse(w, status, nil, jsonrpc.CodeInvalidRequest, "%s", why)
+}
+
+// tooLong says that a message is over the limit, and where that is set.
+func tooLong(limit int) string {
+	return fmt.Sprintf("the message is larger than %d MiB; raise the setting servers.max_message_bytes if it must be", limit>>20)
 }
 
 // shown finds the profile of a request. When it reports false, the answer has been
@@ -388,10 +396,11 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, in *incoming, x *
 		defer stop()
 	}
 	out := s.answer(ctx, in.out[:0], x)
+	defer func() { x.buf.Release() }()
 	switch {
 	case rs.started():
 		if out != nil {
-			_ = rs.send(out)
+			_ = rs.sendParts(out)
 		}
 		rs.finish()
 	case out == nil:
@@ -399,8 +408,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, in *incoming, x *
 		// end: an answer that says so and that nobody waits for.
 		refuse(w, http.StatusOK, in.msg.ID, jsonrpc.CodeInvalidRequest, "the request was cancelled")
 	default:
-		write(w, statusOf(out, modern), out)
-		in.out = out
+		write(w, statusOf(out[0], modern), out...)
+		in.out = out[0]
 	}
 	if in.msg.Method == "initialize" && !modern && !c.introduced() {
 		s.drop(c.token) // the handshake failed: there is no session

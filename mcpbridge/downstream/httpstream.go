@@ -10,6 +10,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/yaya-ai/yaya/internal/intake"
 	"github.com/yaya-ai/yaya/internal/sse"
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
@@ -30,7 +31,7 @@ func newConn(w http.ResponseWriter) *conn {
 
 // write sends bytes of the stream, after its header. It blocks the request that
 // it belongs to, and nothing else, for at most the write timeout.
-func (c *conn) write(b []byte) error {
+func (c *conn) write(b ...[]byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
@@ -45,11 +46,7 @@ func (c *conn) write(b []byte) error {
 		h.Set("X-Accel-Buffering", "no")
 		c.w.WriteHeader(http.StatusOK)
 	}
-	if err := c.rc.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		c.err = err
-		return err
-	}
-	if _, c.err = c.w.Write(b); c.err == nil { //nolint:gosec // an event stream of JSON, with its type and nosniff
+	if c.err = parts(b).writeTo(c.w, c.rc); c.err == nil {
 		c.err = c.rc.Flush()
 	}
 	return c.err
@@ -103,7 +100,9 @@ func (rs *responseStream) started() bool {
 
 // send writes one message as an event. A stream that can be resumed takes what
 // nobody reads.
-func (rs *responseStream) send(msg []byte) error {
+func (rs *responseStream) send(msg []byte) error { return rs.sendParts(parts{msg}) }
+
+func (rs *responseStream) sendParts(msg parts) error {
 	rs.mu.Lock()
 	if rs.plain {
 		rs.mu.Unlock()
@@ -113,9 +112,12 @@ func (rs *responseStream) send(msg []byte) error {
 	rec, conn := rs.record, rs.conn
 	rs.mu.Unlock()
 	if rec != nil {
-		return rec.send(msg)
+		return rec.sendParts(msg)
 	}
-	ev, err := sse.Append(nil, sse.Event{Name: "message", Data: msg})
+	if msg.size() > intake.Small {
+		return conn.write(msg.event("")...)
+	}
+	ev, err := sse.Append(nil, sse.Event{Name: "message", Data: msg.joined()})
 	if err != nil {
 		return err
 	}

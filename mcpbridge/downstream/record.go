@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/yaya-ai/yaya/internal/intake"
+	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/internal/sse"
 )
 
@@ -16,6 +18,7 @@ const (
 	maxRecords    = 16        // streams of a session
 	maxRecorded   = 256 << 10 // bytes of a stream; one event may be larger
 	maxRecordedN  = 1024      // events of a stream
+	maxUnsent     = 8 << 20   // bytes of an event that could not be sent, above those of a stream
 	resumeTimeout = time.Minute
 )
 
@@ -37,17 +40,44 @@ type record struct {
 
 // send keeps a message and passes it on. It fails for no connection's sake, but
 // when the stream has ended.
-func (r *record) send(msg []byte) error {
+func (r *record) send(msg []byte) error { return r.sendParts(parts{msg}) }
+
+func (r *record) sendParts(msg parts) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.done {
 		return errAnswered
 	}
-	n := r.first + len(r.events)
-	ev, err := sse.Append(nil, sse.Event{Name: "message", ID: r.id + "-" + strconv.Itoa(n), Data: msg})
+	id := r.id + "-" + strconv.Itoa(r.first+len(r.events))
+	if size := msg.size(); size > intake.Small {
+		sent := r.conn != nil && r.conn.write(msg.event(id)...) == nil
+		if !sent {
+			r.conn = nil
+		}
+		if sent || size > maxUnsent {
+			// A large message is not kept for who has got it, or may have. Who comes
+			// back for it nevertheless is told.
+			msg = unkept(msg, size)
+		}
+		ev, err := sse.Append(nil, sse.Event{Name: "message", ID: id, Data: msg.joined()})
+		if err == nil {
+			r.keep(ev)
+		}
+		return err
+	}
+	ev, err := sse.Append(nil, sse.Event{Name: "message", ID: id, Data: msg.joined()})
 	if err != nil {
 		return err
 	}
+	r.keep(ev)
+	if r.conn != nil && r.conn.write(ev) != nil {
+		r.conn = nil
+	}
+	return nil
+}
+
+// keep keeps an event; mu is held.
+func (r *record) keep(ev []byte) {
 	r.events = append(r.events, ev)
 	r.size += len(ev)
 	for len(r.events) > 1 && (r.size > maxRecorded || len(r.events) > maxRecordedN) {
@@ -56,10 +86,24 @@ func (r *record) send(msg []byte) error {
 		r.events = r.events[1:]
 		r.first++
 	}
-	if r.conn != nil && r.conn.write(ev) != nil {
-		r.conn = nil
+}
+
+// unkept is what stands for a message that is too large to be kept.
+func unkept(msg parts, size int) parts {
+	id, call := jsonrpc.Glimpse(msg[0], msg[len(msg)-1])
+	if id == nil || call {
+		return parts{[]byte(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"warning","data":"a large message was not kept for the stream's resumption"}}`)}
 	}
-	return nil
+	return parts{jsonrpc.AppendError(nil, id, fail(jsonrpc.CodeInternal, "the answer has %d bytes and is not kept for a stream that breaks off, which more than %d MiB are not: make the call again", size, intake.Small>>20))}
+}
+
+// event returns a large message as an event: one line, in the memory that it lies in.
+func (p parts) event(id string) parts {
+	head := "event: message\ndata: "
+	if id != "" {
+		head = "event: message\nid: " + id + "\ndata: "
+	}
+	return append(append(parts{[]byte(head)}, p.line()...), []byte("\n\n"))
 }
 
 // attach makes a connection the one that gets the events from now on.

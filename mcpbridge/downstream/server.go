@@ -26,10 +26,10 @@ import (
 
 // Bounds (C.2, R12).
 const (
-	MaxBody       = 4 << 20 // bytes of one message from a client
-	maxConcurrent = 256     // requests at a time on one stdio connection
+	MaxMessage    = 256 << 20 // bytes of one message from a client, whatever is configured
+	MaxBody       = 64 << 20  // bytes of one, unless something else is configured
+	maxConcurrent = 256       // requests at a time on one stdio connection
 	keepAlive     = 15 * time.Second
-	writeTimeout  = 10 * time.Second
 	listTTL       = 5 * time.Second // cache hint of lists for modern clients
 )
 
@@ -56,6 +56,9 @@ type Config struct {
 	// Traffic records calls of tools, and what is read of resources and prompts.
 	// Optional.
 	Traffic *traffic.Log
+	// MaxMessage returns how many bytes a message of a client may have now. Default
+	// [MaxBody].
+	MaxMessage func() int
 	// Artifacts holds what was too large for a result. Optional.
 	Artifacts *tool.Store
 	// TaskAfter is how long a call may take before it becomes a task, for clients
@@ -103,6 +106,9 @@ func New(cfg Config) *Server {
 	}
 	if cfg.Router == nil {
 		cfg.Router = &relay.Router{Servers: func() []relay.Server { return nil }}
+	}
+	if cfg.MaxMessage == nil {
+		cfg.MaxMessage = func() int { return MaxBody }
 	}
 	cfg.TaskAfter = cmp.Or(cfg.TaskAfter, defaultTaskAfter)
 	cfg.Name, cfg.Version = cmp.Or(cfg.Name, "yaya"), cmp.Or(cfg.Version, "0.0.0")
@@ -228,26 +234,6 @@ func (c *client) leave() {
 	defer c.mu.Unlock()
 	c.busy--
 	c.last = time.Now()
-}
-
-// answer handles a request and appends its response to dst. A nil result means
-// that there is nothing to answer: the client has cancelled.
-func (s *Server) answer(ctx context.Context, dst []byte, x *exchange) []byte {
-	result, rerr := s.dispatch(ctx, x)
-	// What the server sent is copied below, and nobody needs it after that.
-	defer func() { x.buf.Release() }()
-	switch {
-	case errors.Is(rerr, errNoAnswer):
-		return nil
-	case rerr != nil:
-		e, ok := errors.AsType[*jsonrpc.Error](rerr)
-		if !ok {
-			s.cfg.Log.Error().Err(rerr).Str("method", x.msg.Method).Msg("an MCP request failed")
-			e = &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "internal error"}
-		}
-		return jsonrpc.AppendError(dst, x.msg.ID, e)
-	}
-	return jsonrpc.AppendResult(dst, x.msg.ID, result)
 }
 
 var errNoAnswer = errors.New("the client has cancelled the request")

@@ -8,11 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/yaya-ai/yaya/internal/intake"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
@@ -45,8 +47,8 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 	slots := make(chan struct{}, maxConcurrent)
 	readErr := make(chan error, 1)
 	go func() {
-		readErr <- ReadMessages(in, func(data []byte, err error) {
-			s.take(ctx, c, lw, &work, slots, data, err)
+		readErr <- ReadMessages(ctx, in, s.cfg.MaxMessage(), func(m Incoming) {
+			s.take(ctx, c, lw, &work, slots, m)
 		})
 	}()
 	select {
@@ -69,18 +71,22 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 }
 
 // take handles one line.
-func (s *Server) take(ctx context.Context, c *client, lw *lines, work *sync.WaitGroup, slots chan struct{}, data []byte, err error) {
-	msg := new(jsonrpc.Message)
+func (s *Server) take(ctx context.Context, c *client, lw *lines, work *sync.WaitGroup, slots chan struct{}, in Incoming) {
+	held := in.Held
+	defer func() { held.Release() }()
+	msg, err := new(jsonrpc.Message), in.Err
 	if err == nil {
-		err = msg.Parse(data)
+		err = msg.Parse(in.Data)
+	} else {
+		msg.ID = in.ID
 	}
 	if errors.Is(err, jsonrpc.ErrBatch) {
-		s.takeBatch(ctx, c, lw, work, slots, data)
+		s.takeBatch(ctx, c, lw, work, slots, in.Data)
 		return
 	}
 	if err != nil {
 		code := jsonrpc.CodeInvalidRequest
-		if errors.Is(err, jsonrpc.ErrSyntax) || errors.Is(err, errLineTooLong) {
+		if errors.Is(err, jsonrpc.ErrSyntax) || in.Err != nil {
 			code = jsonrpc.CodeParse
 		}
 		_ = lw.write(jsonrpc.AppendError(nil, msg.ID, fail(code, "%v", err)))
@@ -108,12 +114,16 @@ func (s *Server) take(ctx context.Context, c *client, lw *lines, work *sync.Wait
 		return
 	}
 	x.ctx = rctx
+	mine := held
+	held = nil
 	run := func() {
+		defer mine.Release()
 		defer func() { <-slots }()
 		defer finish(nil)
 		if out := s.answer(rctx, nil, x); out != nil {
-			_ = lw.write(out) // a broken pipe ends the whole connection
+			_ = lw.writeParts(out) // a broken pipe ends the whole connection
 		}
+		x.buf.Release()
 	}
 	if msg.Method == "initialize" {
 		run() // nothing overtakes the handshake
@@ -179,15 +189,24 @@ type lines struct {
 	broken func()
 }
 
-func (l *lines) write(msg []byte) error {
-	msg = jsonrpc.Line(msg)
+func (l *lines) write(msg []byte) error { return l.writeParts(parts{msg}) }
+
+func (l *lines) writeParts(msg parts) error {
+	msg = msg.line()
+	if len(msg) == 1 && len(msg[0]) < piece {
+		msg = parts{append(msg[0][:len(msg[0]):len(msg[0])], '\n')} // in one write
+	} else {
+		msg = append(slices.Clip(msg), []byte{'\n'})
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.err != nil {
-		return l.err
-	}
-	if _, l.err = l.w.Write(append(msg[:len(msg):len(msg)], '\n')); l.err != nil {
-		l.broken()
+	for _, b := range msg {
+		if l.err != nil {
+			break
+		}
+		if _, l.err = l.w.Write(b); l.err != nil {
+			l.broken()
+		}
 	}
 	return l.err
 }
@@ -198,40 +217,77 @@ func (l *lines) failure() error {
 	return l.err
 }
 
-var errLineTooLong = errors.New("the message is larger than 4 MiB")
+// Incoming is a line that a client has sent, in memory of its own.
+type Incoming struct {
+	Data []byte
+	// Held counts the line among the large messages in flight. Whoever is done with
+	// it releases it.
+	Held *intake.Share
+	// Err says why the line was skipped, and ID what it asked for, if that shows.
+	Err error
+	ID  []byte
+}
 
-// ReadMessages calls f for every line that is not blank, with memory of its own,
-// or with the error of a line longer than [MaxBody], which is skipped. It returns nil
-// at the end of the input; a line that the end cuts off is taken as it is.
-func ReadMessages(in io.Reader, f func(data []byte, err error)) error {
+// ends of a line that is skipped, in which its id is looked for.
+const glimpsed = 4 << 10
+
+// ReadMessages calls f for every line that is not blank. A line of more than limit
+// bytes is skipped. It returns nil at the end of the input; a line that the end cuts
+// off is taken as it is.
+func ReadMessages(ctx context.Context, in io.Reader, limit int, f func(Incoming)) error {
 	br := bufio.NewReaderSize(in, 64<<10)
 	for {
-		var line []byte
-		var long bool
-		chunk, err := br.ReadSlice('\n')
-		for errors.Is(err, bufio.ErrBufferFull) {
-			if !long {
-				line = append(line, chunk...)
-			}
-			if len(line) > MaxBody {
-				long, line = true, nil
-			}
-			chunk, err = br.ReadSlice('\n')
-		}
-		if !long {
-			line = append(line, chunk...)
-		}
-		switch line = bytes.TrimSpace(line); {
-		case long || len(line) > MaxBody:
-			f(nil, errLineTooLong)
-		case len(line) > 0:
-			f(line, nil)
+		m, head, err := readMessage(ctx, br, limit)
+		switch {
+		case m.Err != nil:
+			m.ID, _ = jsonrpc.Glimpse(head, m.Data)
+			m.Data = nil
+			f(m)
+		case len(m.Data) > 0:
+			f(m)
 		}
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
 			return err
+		}
+	}
+}
+
+// readMessage reads one line. Of one that is skipped, it returns the head, and the tail
+// as data.
+func readMessage(ctx context.Context, br *bufio.Reader, limit int) (m Incoming, head []byte, err error) {
+	var line []byte
+	for {
+		chunk, err := br.ReadSlice('\n')
+		switch {
+		case m.Err != nil:
+			line = append(line[max(0, len(line)-glimpsed):], chunk...)
+		case len(line)+len(chunk) > limit:
+			m.Held.Release()
+			m = Incoming{Err: errors.New(tooLong(limit))}
+			head = bytes.Clone(line[:min(len(line), glimpsed)])
+			line = append(bytes.Clone(line[max(0, len(line)-glimpsed):]), chunk...)
+		default:
+			if len(line)+len(chunk) > intake.Small && m.Held == nil {
+				held, err := intake.Requests().Take(ctx, tool.Owner, int64(limit))
+				if err != nil {
+					return m, nil, err
+				}
+				m.Held = held
+			}
+			if need := len(line) + len(chunk); need > cap(line) && len(line) > 0 {
+				line = slices.Grow(line, min(max(8*len(line), need), limit)-len(line))
+			}
+			line = append(line, chunk...)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			m.Data = bytes.TrimSpace(line)
+			if m.Err == nil && m.Held != nil {
+				m.Held.Shrink(int64(len(line)))
+			}
+			return m, head, err
 		}
 	}
 }

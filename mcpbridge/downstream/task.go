@@ -1,15 +1,20 @@
 package downstream
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"os"
 	"strings"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/yaya-ai/yaya/internal/bufpool"
+	"github.com/yaya-ai/yaya/internal/intake"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
@@ -24,7 +29,7 @@ const (
 	taskSeparator = "~"
 
 	defaultTaskAfter = 20 * time.Second // before the patience of clients ends
-	taskKept         = 20 * time.Minute // from its beginning; a call has ten
+	taskKept         = 20 * time.Minute // since it was asked for last
 	taskPoll         = time.Second
 )
 
@@ -96,6 +101,7 @@ type ownTask struct {
 	created time.Time
 	updated time.Time
 	end     *landing // how it ended; nil while it goes on
+	file    *os.File // holds the result, if that is large
 	gone    bool     // the client has cancelled it
 }
 
@@ -122,6 +128,11 @@ func (f *flight) becomeTask(x *exchange) ([]byte, error) {
 		f.s.shares.tasks.Give(f.owner)
 		f.s.mu.Unlock()
 		f.cancel(errParkedTooLong)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if t.file != nil {
+			_ = t.file.Close()
+		}
 	})
 	return json.Marshal(t.envelope("task", "working"))
 }
@@ -140,7 +151,7 @@ type taskEnvelope struct {
 }
 
 func (t *ownTask) envelope(kind, status string) taskEnvelope {
-	return taskEnvelope{ResultType: kind, ID: t.id, Status: status, Created: t.created, Updated: t.updated, TTL: taskKept.Milliseconds(), Poll: taskPoll.Milliseconds()}
+	return taskEnvelope{ResultType: kind, ID: t.id, Status: status, Created: t.created, Updated: t.updated, TTL: (time.Since(t.created) + taskKept).Milliseconds(), Poll: taskPoll.Milliseconds()}
 }
 
 var acknowledged = []byte(`{"resultType":"complete"}`)
@@ -167,8 +178,50 @@ func (t *ownTask) serve(x *exchange) ([]byte, error) {
 		return acknowledged, nil
 	}
 	t.f.mu.Lock()
-	defer t.f.mu.Unlock()
-	return json.Marshal(t.detail())
+	t.f.timer.Reset(taskKept)
+	e := t.detail()
+	file, end := t.file, t.end
+	t.f.mu.Unlock()
+	out, err := json.Marshal(e)
+	if err != nil || file == nil {
+		return out, err
+	}
+	// The result stays in its file until there is room for it.
+	out = append(out[:len(out)-1], `,"result":`...)
+	size := int(end.size) + len(out) + 1
+	share, err := intake.Answers().Take(x.ctx, x.caller.Principal, int64(size))
+	if err != nil {
+		return nil, err
+	}
+	x.buf = bufpool.Get(size)
+	x.buf.OnRelease(share.Release)
+	out = append(x.buf.B, out...)
+	n := len(out)
+	out = out[:size-1]
+	if _, err := file.ReadAt(out[n:], 0); err != nil {
+		return nil, fmt.Errorf("read the result of a task: %w", err)
+	}
+	x.buf.B = append(out, '}')
+	return x.buf.B, nil
+}
+
+// rest keeps how the work ended, for as long as the client may ask: what is large lies
+// in a file meanwhile.
+func (t *ownTask) rest(l landing) {
+	defer l.buf.Release()
+	t.end = &landing{err: l.err, size: int64(len(l.result))}
+	if store := t.f.s.cfg.Artifacts; store != nil && len(l.result) > intake.Small {
+		f, err := store.Scratch()
+		if err == nil {
+			if _, err = f.Write(l.result); err == nil {
+				t.file = f
+				return
+			}
+			_ = f.Close()
+		}
+		t.f.s.cfg.Log.Warn().Err(err).Msg("the large result of a task stays in memory")
+	}
+	t.end.result = bytes.Clone(l.result)
 }
 
 // settle takes the end of the flight, if it has come; the flight's mutex is held.
@@ -178,7 +231,8 @@ func (t *ownTask) settle() {
 	}
 	select {
 	case l := <-t.f.done:
-		t.end, t.updated = &l, time.Now().UTC()
+		t.updated = time.Now().UTC()
+		t.rest(l)
 	default:
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/yaya-ai/yaya/internal/intake"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
@@ -195,12 +196,23 @@ func (s *Server) relayCall(ctx context.Context, x *exchange, snap *tool.Snapshot
 			s.hasMade(x, e.Def.Identity.Provider, n.Result)
 			return renameTask(e.Def.Identity.Provider, n.Result), nil
 		}
-		return x.complete(n.Result), nil
+		result := x.complete(n.Result)
+		x.copied(n.Result.Raw(), result)
+		return result, nil
 	}
 	if res.ErrorKind == tool.ErrNotFound {
 		return x.unknownTool(name)
 	}
 	return renderResult(res, x.modern)
+}
+
+// copied says that what a server sent has been copied: the copy is what counts now,
+// and the buffer is given back.
+func (x *exchange) copied(from, to []byte) {
+	if x.buf == nil || len(to) <= intake.Small || &from[0] == &to[0] {
+		return
+	}
+	x.buf = x.buf.HandOver(to)
 }
 
 // checkParamHeaders compares Mcp-Param-* headers with the arguments they

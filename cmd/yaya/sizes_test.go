@@ -1,0 +1,213 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/yaya-ai/yaya/internal/eventually"
+)
+
+// largeServers starts the server of large answers in each way, and returns the entries
+// that reach them.
+func largeServers(t *testing.T) map[string]any {
+	t.Helper()
+	bin := buildTool(t, "github.com/yaya-ai/yaya/internal/conformance/large")
+	entries := map[string]any{"stdio": map[string]any{"command": bin}}
+	for name, args := range map[string][]string{"http": {"-http"}, "json": {"-json", "-http"}, "sse": {"-sse"}} {
+		l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // test
+		if err != nil {
+			t.Fatal(err)
+		}
+		addr := l.Addr().String()
+		_ = l.Close()
+		cmd := exec.Command(bin, append(args, addr)...) //nolint:forbidigo,noctx // killed below
+		cmd.Stderr = os.Stderr
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		})
+		for deadline := time.Now().Add(eventually.Limit); ; time.Sleep(10 * time.Millisecond) {
+			c, err := net.Dial("tcp", addr) //nolint:noctx // test
+			if err == nil {
+				_ = c.Close()
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatal(err)
+			}
+		}
+		kind := "http"
+		if name == "sse" {
+			kind = "sse"
+		}
+		entries[name] = map[string]any{"type": kind, "url": "http://" + addr}
+	}
+	return entries
+}
+
+// FID-3: what a server answers reaches a client whole, over every transport.
+func TestWholeResults(t *testing.T) {
+	b := newBox(t)
+	config := b.config(largeServers(t))
+	b.serve("--mcp-config", config)
+	clients := map[string]sdk.Transport{
+		"http":          &sdk.StreamableClientTransport{Endpoint: b.url()},
+		"stdio, daemon": &sdk.CommandTransport{Command: exec.Command(b.bin, b.args("mcp", "serve")...)},                         //nolint:forbidigo,noctx // closed with the session
+		"stdio, own":    &sdk.CommandTransport{Command: exec.Command(b.bin, b.args("mcp", "serve", "--mcp-config", config)...)}, //nolint:forbidigo,noctx // closed with the session
+	}
+	for name, transport := range clients {
+		t.Run(name, func(t *testing.T) {
+			s, err := sdk.NewClient(&sdk.Implementation{Name: "sizes", Version: "1"}, nil).Connect(t.Context(), transport, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			call := func(tool string, args any) *sdk.CallToolResult {
+				t.Helper()
+				res, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: tool, Arguments: args})
+				if err != nil {
+					t.Fatalf("%s: %v", tool, err)
+				}
+				if len(res.Content) == 0 || res.IsError || res.Meta["io.github.yaya-ai/truncated"] != nil {
+					t.Fatalf("%s: %d items, error %v, meta %v", tool, len(res.Content), res.IsError, res.Meta)
+				}
+				return res
+			}
+			for _, server := range []string{"stdio", "http", "json", "sse"} {
+				if c, ok := call(server+"__text", map[string]int{"bytes": 1_500_000}).Content[0].(*sdk.TextContent); !ok || len(c.Text) != 1_500_000 {
+					t.Errorf("%s: got a text of %d bytes, want 1500000", server, len(c.Text))
+				}
+				if c, ok := call(server+"__image", map[string]int{"bytes": 4 << 20}).Content[0].(*sdk.ImageContent); !ok || len(c.Data) != 4<<20 {
+					t.Errorf("%s: the image is not one of 4 MiB", server)
+				}
+				res := call(server+"__structured", map[string]int{"bytes": 1 << 20})
+				if m, ok := res.StructuredContent.(map[string]any); !ok || len(m["rows"].([]any))*54 < 1<<20 {
+					t.Errorf("%s: the structured content is not whole", server)
+				}
+				n := 6_000_000
+				if server != "stdio" {
+					n = 3_000_000 // the SDK's own server takes no more over HTTP
+				}
+				if c, ok := call(server+"__length", map[string]string{"text": strings.Repeat("y", n)}).Content[0].(*sdk.TextContent); !ok || c.Text != strconv.Itoa(n) {
+					t.Errorf("%s: of an argument of %d bytes arrived %v", server, n, c)
+				}
+			}
+		})
+	}
+}
+
+// peak returns the most memory that a process has had, in MiB.
+func peak(t *testing.T, pid int) int {
+	t.Helper()
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Skip("there is no /proc here")
+	}
+	for l := range strings.Lines(string(data)) {
+		if rest, ok := strings.CutPrefix(l, "VmHWM:"); ok {
+			kb, err := strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return kb >> 10
+		}
+	}
+	t.Fatal("no VmHWM")
+	return 0
+}
+
+// FID-3: 50 MB of text come through whole, eight at a time, and the memory for it
+// stays within the budget of 256 MiB beside what yaya needs anyhow. A small call does
+// not wait for them.
+func TestLargeResultsTogether(t *testing.T) {
+	const size, together, allowed = 50_000_000, 8, 256 + 64
+	b := newBox(t)
+	daemon := b.serve("--mcp-config", b.config(largeServers(t)))
+	hello := func(ctx context.Context) http.Header {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, b.url(), strings.NewReader(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		return http.Header{"Mcp-Session-Id": resp.Header["Mcp-Session-Id"], "Content-Type": {"application/json"}, "Mcp-Protocol-Version": {"2025-06-18"}}
+	}
+	header := hello(t.Context())
+	// call returns how many bytes of text came, and checks that the answer is complete.
+	call := func(id int, tool string, bytesWanted int, modern bool) (int, error) {
+		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":{"bytes":%d}}}`, id, tool, bytesWanted)
+		h := header
+		if modern {
+			body = strings.Replace(body, `"arguments"`, `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}},"arguments"`, 1)
+			h = http.Header{"Content-Type": {"application/json"}, "Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {tool}}
+		}
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.url(), strings.NewReader(body))
+		if err != nil {
+			return 0, err
+		}
+		req.Header = h.Clone()
+		req.Header.Set("Accept", "application/json, text/event-stream")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return 0, err
+		}
+		defer resp.Body.Close()
+		data, err := io.ReadAll(resp.Body) //nolint:forbidigo // test
+		if err != nil {
+			return len(data), err
+		}
+		data = bytes.TrimPrefix(data, []byte("event: message\n"))
+		if bytes.HasPrefix(data, []byte("id: ")) {
+			_, data, _ = bytes.Cut(data, []byte{'\n'})
+		}
+		data = bytes.TrimPrefix(data, []byte("data: "))
+		var m struct {
+			Result struct{ Content []struct{ Text string } }
+		}
+		if err := json.Unmarshal(data, &m); err != nil || len(m.Result.Content) != 1 {
+			return 0, fmt.Errorf("%w: %.300s", err, data)
+		}
+		return len(m.Result.Content[0].Text), nil
+	}
+	for _, server := range []string{"stdio", "http", "json", "sse"} {
+		for _, modern := range []bool{false, true} {
+			if _, err := call(1, server+"__text", 10, modern); err != nil {
+				t.Fatal(err)
+			}
+			var wg sync.WaitGroup
+			for i := range together {
+				wg.Go(func() {
+					if n, err := call(100+i, server+"__text", size, modern); err != nil || n != size {
+						t.Errorf("%s, modern %v: got %d bytes, %v; want %d", server, modern, n, err, size)
+					}
+				})
+			}
+			wg.Wait()
+			t.Logf("%s, modern %v: %d MiB at most", server, modern, peak(t, daemon.Process.Pid))
+		}
+	}
+	if got := peak(t, daemon.Process.Pid); got > allowed {
+		t.Errorf("yaya took %d MiB, want at most %d", got, allowed)
+	}
+}

@@ -1,0 +1,100 @@
+package downstream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/yaya-ai/yaya/internal/intake"
+	"github.com/yaya-ai/yaya/internal/jsonrpc"
+)
+
+// Writing to clients. A write that makes no progress ends the connection; a large
+// message goes out in pieces, each of which has that time anew, so that a slow client
+// gets it, too.
+const (
+	writeTimeout = 10 * time.Second
+	pieceTimeout = 30 * time.Second // for a client that works on what it has got
+	piece        = 1 << 20          // bytes
+)
+
+// parts are a message in pieces of memory: what a server has answered is not copied
+// into the response when it is large.
+type parts [][]byte
+
+func (p parts) size() (n int) {
+	for _, b := range p {
+		n += len(b)
+	}
+	return n
+}
+
+// line returns the message without line breaks, which in JSON can stand only between
+// tokens.
+func (p parts) line() parts {
+	out := p
+	for i, b := range p {
+		if l := jsonrpc.Line(b); len(b) > 0 && &l[0] != &b[0] {
+			if &out[0] == &p[0] {
+				out = slices.Clone(p)
+			}
+			out[i] = l
+		}
+	}
+	return out
+}
+
+// joined returns the message in one piece.
+func (p parts) joined() []byte {
+	if len(p) == 1 {
+		return p[0]
+	}
+	return bytes.Join(p, nil)
+}
+
+// writeTo writes the message, and renews the deadline for each piece.
+func (p parts) writeTo(w io.Writer, rc *http.ResponseController) error {
+	timeout := writeTimeout
+	if p.size() > piece {
+		timeout = pieceTimeout
+	}
+	for _, b := range p {
+		for len(b) > 0 {
+			_ = rc.SetWriteDeadline(time.Now().Add(timeout)) // a writer in memory knows none
+			n, err := w.Write(b[:min(len(b), piece)])
+			if err != nil {
+				return err
+			}
+			b = b[n:]
+		}
+	}
+	return nil
+}
+
+// answer handles a request and returns its response, which lies in dst if it is small.
+// nil means that there is nothing to answer: the client has cancelled. The response is
+// valid until x.buf is released, which is the caller's to do.
+func (s *Server) answer(ctx context.Context, dst []byte, x *exchange) parts {
+	result, rerr := s.dispatch(ctx, x)
+	switch {
+	case errors.Is(rerr, errNoAnswer):
+		return nil
+	case rerr != nil:
+		e, ok := errors.AsType[*jsonrpc.Error](rerr)
+		if !ok {
+			s.cfg.Log.Error().Err(rerr).Str("method", x.msg.Method).Msg("an MCP request failed")
+			e = &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "internal error"}
+		}
+		x.parts[0] = jsonrpc.AppendError(dst, x.msg.ID, e)
+		return x.parts[:1]
+	case len(result) > intake.Small:
+		head := append(append(append(dst, `{"jsonrpc":"2.0","id":`...), x.msg.ID...), `,"result":`...)
+		return parts{head, result, []byte{'}'}}
+	}
+	x.parts[0] = jsonrpc.AppendResult(dst, x.msg.ID, result)
+	return x.parts[:1]
+}
