@@ -51,17 +51,15 @@ func (b *Buffer) Forget() {
 	f()
 }
 
-// HandOver returns a buffer that holds data, and that is what is told of from now on
-// when it is given back. b is released.
-func (b *Buffer) HandOver(data []byte) *Buffer {
-	to := &Buffer{B: data}
+// HandOver makes another buffer the one that is told of when it is given back, and
+// releases b.
+func (b *Buffer) HandOver(to *Buffer) {
 	if f := b.told; f != nil {
 		b.forgotten.Stop()
 		b.told = nil
 		to.OnRelease(f)
 	}
 	b.Release()
-	return to
 }
 
 // Get returns an empty buffer with room for n bytes.

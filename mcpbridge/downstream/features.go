@@ -68,7 +68,7 @@ func (x *exchange) complete(o jsonrpc.Object) []byte {
 	if !x.modern || !o.IsObject() || o.Get("resultType") != nil {
 		return o.Raw()
 	}
-	return o.Append(make([]byte, 0, len(o.Raw())+32), jsonrpc.Edit{Name: "resultType", Value: []byte(`"complete"`)})
+	return o.Append(x.space(len(o.Raw())+32), jsonrpc.Edit{Name: "resultType", Value: []byte(`"complete"`)})
 }
 
 // cached adds the cache hints that the modern era demands, where the server gave

@@ -33,6 +33,7 @@ type exchange struct {
 	// notify sends a message on the request's own stream, before the result.
 	notify func(msg []byte) error
 	buf    *bufpool.Buffer // holds the result, if set
+	spare  *bufpool.Buffer // room for a copy of it
 	parts  [1][]byte       // of a small response
 	// header looks a header up, for transports that have them.
 	header func(name string) (string, bool)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/yaya-ai/yaya/internal/bufpool"
 	"github.com/yaya-ai/yaya/internal/intake"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/kernel/tool"
@@ -197,7 +198,7 @@ func (s *Server) relayCall(ctx context.Context, x *exchange, snap *tool.Snapshot
 			return renameTask(e.Def.Identity.Provider, n.Result), nil
 		}
 		result := x.complete(n.Result)
-		x.copied(n.Result.Raw(), result)
+		x.copied(result)
 		return result, nil
 	}
 	if res.ErrorKind == tool.ErrNotFound {
@@ -206,13 +207,26 @@ func (s *Server) relayCall(ctx context.Context, x *exchange, snap *tool.Snapshot
 	return renderResult(res, x.modern)
 }
 
-// copied says that what a server sent has been copied: the copy is what counts now,
-// and the buffer is given back.
-func (x *exchange) copied(from, to []byte) {
-	if x.buf == nil || len(to) <= intake.Small || &from[0] == &to[0] {
+// space returns room for n bytes of a result that is made of another: lent room, if
+// that is much.
+func (x *exchange) space(n int) []byte {
+	if n <= intake.Small {
+		return make([]byte, 0, n)
+	}
+	x.spare = bufpool.Get(n)
+	return x.spare.B
+}
+
+// copied says that a result may have been copied into what [exchange.space] has given:
+// then the copy is what counts, and what the server sent is given back.
+func (x *exchange) copied(result []byte) {
+	spare := x.spare
+	if x.spare = nil; spare == nil || x.buf == nil || len(result) == 0 || cap(spare.B) == 0 || &result[0] != &spare.B[:1][0] {
 		return
 	}
-	x.buf = x.buf.HandOver(to)
+	spare.B = result
+	x.buf.HandOver(spare)
+	x.buf = spare
 }
 
 // checkParamHeaders compares Mcp-Param-* headers with the arguments they
