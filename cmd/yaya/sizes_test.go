@@ -113,6 +113,79 @@ func TestWholeResults(t *testing.T) {
 	}
 }
 
+// FID-3: the TypeScript client refuses a result without the structured content that the
+// tool's output schema promises. It gets that, whatever its size, also where the owner
+// bounds results.
+func TestStructuredContentForTypeScript(t *testing.T) {
+	node := needPeers(t)
+	b := newBox(t)
+	bin := buildTool(t, "github.com/yaya-ai/yaya/internal/conformance/large")
+	b.serve("--mcp-config", b.config(map[string]any{
+		"free": map[string]any{"command": bin}, "bounded": map[string]any{"command": bin, "max_result_bytes": 100_000},
+	}))
+	const script = `
+const { Client } = await import(process.argv[1] + "/client/index.js");
+const { StreamableHTTPClientTransport } = await import(process.argv[1] + "/client/streamableHttp.js");
+const c = new Client({ name: "ts", version: "1" });
+await c.connect(new StreamableHTTPClientTransport(new URL(process.argv[2])));
+await c.listTools();
+for (const server of ["free", "bounded"]) {
+  const r = await c.callTool({ name: server + "__structured", arguments: { bytes: 1 << 20 } });
+  console.log(server, r.structuredContent.rows.length, !!r._meta?.["io.github.yaya-ai/truncated"]);
+}
+await c.close();
+`
+	out, err := exec.CommandContext(t.Context(), node, "--input-type=module", "-e", script, peerPath(t, "sdk", "dist", "esm"), b.url()).CombinedOutput()
+	const want = "free 19785 false\nbounded 19785 true\n"
+	if err != nil || string(out) != want {
+		t.Errorf("the client says %q, %v; want %q", out, err, want)
+	}
+}
+
+// FID-4, FID-5: on the binary, a line of 100 MB fails its own call while another call
+// on the same process goes on, which takes longer than tool_timeout_sec and reports
+// progress.
+func TestLongLineAndProgress(t *testing.T) {
+	b := newBox(t)
+	bin := buildTool(t, "github.com/yaya-ai/yaya/internal/conformance/large")
+	b.serve("--mcp-config", b.config(map[string]any{"large": map[string]any{"command": bin, "tool_timeout_sec": 20}}))
+	pid := b.pidOf("large")
+	begun := make(chan struct{}, 1)
+	s, err := sdk.NewClient(&sdk.Implementation{Name: "sizes", Version: "1"}, &sdk.ClientOptions{
+		ProgressNotificationHandler: func(context.Context, *sdk.ProgressNotificationClientRequest) {
+			select {
+			case begun <- struct{}{}:
+			default:
+			}
+		},
+	}).Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: b.url()}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		p := &sdk.CallToolParams{Name: "large__steps", Arguments: map[string]int{"steps": 220, "every_ms": 100}}
+		p.SetProgressToken("p")
+		if res, err := s.CallTool(t.Context(), p); err != nil || res.IsError {
+			t.Errorf("the call with progress: %v, %v", res, err)
+		}
+	})
+	<-begun
+	res, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: "large__text", Arguments: map[string]int{"bytes": 100_000_000}})
+	if err != nil || !res.IsError || len(res.Content) != 1 {
+		t.Fatalf("the call of 100 MB: %v, want an error of the tool", err)
+	}
+	const want = "larger than 64 MiB; raise the setting servers.max_message_bytes"
+	if c, ok := res.Content[0].(*sdk.TextContent); !ok || !strings.Contains(c.Text, want) {
+		t.Errorf("the call of 100 MB: %v, want %q", res.Content[0], want)
+	}
+	wg.Wait()
+	if got := b.pidOf("large"); got != pid {
+		t.Errorf("the server's process is %d, want %d as before", got, pid)
+	}
+}
+
 // peak returns the most memory that a process has had, in MiB.
 func peak(t *testing.T, pid int) int {
 	t.Helper()
@@ -139,7 +212,13 @@ func peak(t *testing.T, pid int) int {
 func TestLargeResultsTogether(t *testing.T) {
 	const size, together, allowed = 50_000_000, 8, 256 + 64
 	b := newBox(t)
-	daemon := b.serve("--mcp-config", b.config(largeServers(t)))
+	entries := largeServers(t)
+	for _, e := range entries {
+		if m, ok := e.(map[string]any); ok {
+			m["tool_timeout_sec"] = 600 // each waits for those before it, on whatever machine
+		}
+	}
+	daemon := b.serve("--mcp-config", b.config(entries))
 	hello := func(ctx context.Context) http.Header {
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, b.url(), strings.NewReader(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`))
 		if err != nil {

@@ -126,7 +126,7 @@ func (r *Reader) line(data []byte, limit int) ([]byte, error) {
 	for {
 		buf, err := r.peek()
 		if err != nil {
-			if err == io.EOF && len(data) > from {
+			if errors.Is(err, io.EOF) && len(data) > from {
 				return data, io.ErrUnexpectedEOF
 			}
 			return data, err

@@ -78,9 +78,7 @@ func (l *lines) next() error {
 			if p := l.park(); p != nil {
 				return l.putAside(p, piece, more)
 			}
-			l.fill.ctx = l.ctx // there is nowhere to put it: those behind it wait, too
-			err = l.fill.more(len(piece))
-			if l.fill.ctx = nil; err != nil {
+			if err := l.await(len(piece)); err != nil {
 				return err
 			}
 		case err != nil:
@@ -94,6 +92,13 @@ func (l *lines) next() error {
 			return err
 		}
 	}
+}
+
+// await makes room for a line that cannot be put anywhere: those behind it wait, too.
+func (l *lines) await(n int) error {
+	l.fill.ctx = l.ctx
+	defer func() { l.fill.ctx = nil }()
+	return l.fill.more(n)
 }
 
 func (l *lines) deliver(buf *bufpool.Buffer) error {

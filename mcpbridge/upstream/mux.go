@@ -206,7 +206,7 @@ func (p *parked) reply(ctx context.Context, id int64) (reply, error) {
 		return reply{}, err
 	}
 	var msg jsonrpc.Message
-	if err = msg.Parse(buf.B); err == nil && !(msg.IsResponse() && string(msg.ID) == strconv.FormatInt(id, 10)) {
+	if err = msg.Parse(buf.B); err == nil && (!msg.IsResponse() || string(msg.ID) != strconv.FormatInt(id, 10)) {
 		err = errors.New("it has two ids")
 	}
 	if err != nil {
