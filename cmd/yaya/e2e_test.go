@@ -634,7 +634,7 @@ func TestStdioIsClean(t *testing.T) {
 	go func() {
 		fmt.Fprintln(in, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`)
 		fmt.Fprintln(in, "garbage")
-		fmt.Fprintln(in, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","arguments":{"big":"`+strings.Repeat("x", 10<<20)+`"}}}`)
+		fmt.Fprintln(in, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","arguments":{"big":"`+strings.Repeat("x", 70<<20)+`"}}}`)
 		fmt.Fprintln(in, `{"jsonrpc":"2.0","id":3,"method":"tools/list"}`)
 		fmt.Fprint(in, `{"jsonrpc":"2.0","id":4,"method":"pi`)
 		_ = in.Close()
@@ -648,7 +648,7 @@ func TestStdioIsClean(t *testing.T) {
 	}
 	_ = cmd.Wait()
 	all := strings.Join(got, "\n")
-	for _, want := range []string{`"id":1,"result"`, `"code":-32700`, "larger than 4 MiB", `"id":3,"result"`} {
+	for _, want := range []string{`"id":1,"result"`, `"code":-32700`, `{"jsonrpc":"2.0","id":2,"error":{"code":-32700,"message":"the message is larger than 64 MiB; raise the setting servers.max_message_bytes`, `"id":3,"result"`} {
 		if !strings.Contains(all, want) {
 			t.Errorf("%s is missing in:\n%.2000s", want, all)
 		}

@@ -240,7 +240,7 @@ func TestWrongRequests(t *testing.T) {
 		{"no message", `{"jsonrpc":"2.0"}`, s, 400, `-32600`},
 		{"text/plain (HT-03)", call(`{"name":"srv__t"}`), with(s, "Content-Type", "text/plain"), 415, `-32600`},
 		{"compressed (HT-02)", "x", with(s, "Content-Encoding", "gzip"), 415, `-32600`},
-		{"too large (HT-01)", call(`{"name":"` + strings.Repeat("x", downstream.MaxBody) + `"}`), s, 413, `4 MiB`},
+		{"too large (HT-01)", call(`{"name":"` + strings.Repeat("x", downstream.MaxBody) + `"}`), s, 413, `larger than 64 MiB; raise the setting servers.max_message_bytes`},
 		{"no session (DN-02)", call(`{"name":"srv__t"}`), nil, 400, "no session"},
 		{"guessed session (DN-02)", call(`{"name":"srv__t"}`), with(s, "Mcp-Session-Id", "guess"), 404, "no such session"},
 		{"unknown version", call(`{"name":"srv__t"}`), with(s, "Mcp-Protocol-Version", "1999-01-01"), 400, "1999-01-01"},
