@@ -96,9 +96,11 @@ func (l *lines) next() error {
 
 // await makes room for a line that cannot be put anywhere: those behind it wait, too.
 func (l *lines) await(n int) error {
-	l.fill.ctx = l.ctx
-	defer func() { l.fill.ctx = nil }()
-	return l.fill.more(n)
+	waits := l.fill
+	waits.ctx = l.ctx
+	err := waits.more(n)
+	l.fill.buf, l.fill.share = waits.buf, waits.share
+	return err
 }
 
 func (l *lines) deliver(buf *bufpool.Buffer) error {
