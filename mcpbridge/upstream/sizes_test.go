@@ -47,6 +47,14 @@ func textOf(t *testing.T, raw string) string {
 	return res.Content[0].Text
 }
 
+// whole returns a native result, and gives its memory back as a client's side does.
+func whole(t *testing.T, res tool.Result) string {
+	t.Helper()
+	out := native(t, res)
+	res.Native.Buffer.Release()
+	return out
+}
+
 // FID-4: a line above the limit fails its own call, wherever its id is, and neither
 // the process nor another call.
 func TestLongLineFailsItsCall(t *testing.T) {
@@ -55,7 +63,7 @@ func TestLongLineFailsItsCall(t *testing.T) {
 	other := &client{name: "other"}
 	var hung string
 	var wg sync.WaitGroup
-	wg.Go(func() { hung = native(t, r.callFor(other, "big__echo", `{"hangs":true}`)) })
+	wg.Go(func() { hung = whole(t, r.callFor(other, "big__echo", `{"hangs":true}`)) })
 	c := &client{name: "c"}
 	for name, args := range map[string]string{
 		"the id first": `{"bytes":9000000}`,
@@ -69,7 +77,7 @@ func TestLongLineFailsItsCall(t *testing.T) {
 		}
 	}
 	for _, n := range []int{7_000_000, 1, 0} {
-		if got := len(textOf(t, native(t, r.callFor(c, "big__echo", fmt.Sprintf(`{"bytes":%d,"idLast":true}`, n))))); got != n {
+		if got := len(textOf(t, whole(t, r.callFor(c, "big__echo", fmt.Sprintf(`{"bytes":%d,"idLast":true}`, n))))); got != n {
 			t.Errorf("got a text of %d bytes, want %d", got, n)
 		}
 	}
@@ -101,10 +109,10 @@ func TestLargeAnswerWaits(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			large = native(t, r.callFor(c, "big__echo", fmt.Sprintf(`{"bytes":5000000,"idLast":%v}`, idLast)))
+			large = whole(t, r.callFor(c, "big__echo", fmt.Sprintf(`{"bytes":5000000,"idLast":%v}`, idLast)))
 		}()
 		for range 3 {
-			if got := textOf(t, native(t, r.callFor(c, "big__echo", `{"bytes":3}`))); got != "xxx" {
+			if got := textOf(t, whole(t, r.callFor(c, "big__echo", `{"bytes":3}`))); got != "xxx" {
 				t.Errorf("the small answer is %q, want xxx", got)
 			}
 		}
