@@ -25,6 +25,7 @@ import (
 var (
 	ErrBadRequest = errors.New("invalid request")
 	ErrConflict   = errors.New("the device id belongs to another key")
+	ErrExists     = errors.New("no token was made")
 	ErrRefused    = errors.New("refused")
 	ErrNotFound   = errors.New("not known")
 	ErrBusy       = errors.New("too many devices are waiting for approval")
@@ -66,8 +67,11 @@ type Authority struct {
 	pending  map[string]*pending
 	verified map[[32]byte]*claimsOf
 	holders  map[*hold]struct{}
+	lasting  map[[32]byte]*lasting // by the hash of the token
 	onWait   func()
 	onScopes func(device string)
+
+	used lastUses
 }
 
 // OnScopes has f called when a device's scopes have changed. f must not block. It is
@@ -133,6 +137,7 @@ func NewAuthority(cfg AuthorityConfig) (*Authority, error) {
 	a := &Authority{
 		cfg: cfg, clock: c, serverID: serverID(key), codeKey: key.Seed(), keys: map[string]signingKey{}, devices: map[string]*device{}, invites: map[string]*invite{},
 		pending: map[string]*pending{}, verified: map[[32]byte]*claimsOf{}, holders: map[*hold]struct{}{},
+		lasting: map[[32]byte]*lasting{}, used: lastUses{at: map[int64]time.Time{}},
 	}
 	a.parser = jwt.NewParser(
 		jwt.WithValidMethods([]string{"RS256"}), jwt.WithIssuer(a.issuer()), jwt.WithAudience(a.issuer()), jwt.WithExpirationRequired(),
@@ -187,6 +192,8 @@ func (a *Authority) apply(e control.Entry) error {
 		delete(a.invites, e.Target)
 	case evEnrolled, evApproved:
 		return a.applyDevice(e)
+	case evLastingCreated, evLastingRevoked:
+		return a.applyLasting(e)
 	case evTokenIssued:
 		return a.applyToken(e)
 	case evFamilyRevoked:
@@ -308,7 +315,9 @@ func (a *Authority) Devices(actor Principal) ([]DeviceInfo, error) {
 	}
 	connections := map[string]int{}
 	for h := range a.holders {
-		connections[h.p.ID]++
+		if h.p.Kind == Device {
+			connections[h.p.ID]++
+		}
 	}
 	for id, d := range a.devices {
 		status := "active"
@@ -394,10 +403,11 @@ func clean(s string, limit int) string {
 	return s
 }
 
+const symbols = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
 // newSecret returns n random symbols of Crockford's base 32: 5 bits each, none of
 // them easily mistaken for another.
 func newSecret(n int) string {
-	const symbols = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 	b := make([]byte, n)
 	_, _ = rand.Read(b) // crypto/rand never fails
 	for i := range b {

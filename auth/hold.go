@@ -8,7 +8,7 @@ import (
 // ErrEnded is wrapped by the reasons for which a hold has ended.
 var ErrEnded = errors.New("the connection may not go on")
 
-// hold is something of a device's that is under way.
+// hold is something of a device or a lasting token that is under way.
 type hold struct {
 	a     *Authority
 	p     Principal
@@ -20,26 +20,50 @@ type hold struct {
 // Hold has ended called, once and soon, when what a principal has under way must
 // not go on: its token has expired or was revoked, or so was the device, or the
 // key that signed the token (R2, AU-16, AU-18). ended must not block. release ends
-// the hold; a call of ended may be under way then. Only devices can be held; of
-// others release does nothing.
+// the hold; a call of ended may be under way then. Only devices and lasting tokens can
+// be held; of others release does nothing.
 func (a *Authority) Hold(p Principal, ended func(cause error)) (release func()) {
-	if p.Kind != Device {
+	if p.Kind != Device && p.Kind != Lasting {
 		return func() {}
 	}
 	h := &hold{a: a, p: p, ended: ended}
 	a.mu.Lock()
-	if err := a.holds(p.claims, leeway); err != nil {
+	if err := a.mayGoOn(p, leeway); err != nil {
 		a.mu.Unlock()
 		ended(errors.Join(ErrEnded, err))
 		return func() {}
 	}
-	h.timer = time.AfterFunc(max(p.claims.ExpiresAt.Sub(a.cfg.Now()), 0)+time.Millisecond, h.check)
+	if until := p.until(); !until.IsZero() {
+		h.timer = time.AfterFunc(max(until.Sub(a.cfg.Now()), 0)+time.Millisecond, h.check)
+	}
 	a.holders[h] = struct{}{}
 	a.mu.Unlock()
 	return func() {
 		a.mu.Lock()
 		delete(a.holders, h)
 		a.mu.Unlock()
+		h.stop()
+	}
+}
+
+// until is when a principal's rights expire; zero for never.
+func (p Principal) until() time.Time {
+	if p.Kind == Lasting {
+		return p.lasting.expires
+	}
+	return p.claims.ExpiresAt.Time
+}
+
+// mayGoOn checks what can change of a principal's rights; mu is held.
+func (a *Authority) mayGoOn(p Principal, grace time.Duration) error {
+	if p.Kind == Lasting {
+		return a.lastingHolds(p.lasting)
+	}
+	return a.holds(p.claims, grace)
+}
+
+func (h *hold) stop() {
+	if h.timer != nil { // a token that never expires has none
 		h.timer.Stop()
 	}
 }
@@ -48,7 +72,7 @@ func (h *hold) check() {
 	h.a.mu.Lock()
 	_, held := h.a.holders[h]
 	if held {
-		if h.cause = h.a.holds(h.p.claims, 0); h.cause == nil { // the clock was set back
+		if h.cause = h.a.mayGoOn(h.p, 0); h.cause == nil { // the clock was set back
 			h.timer.Reset(time.Second)
 			held = false
 		} else {
@@ -64,7 +88,7 @@ func (h *hold) check() {
 // ended takes the holds out that may not go on; mu is held.
 func (a *Authority) ended() (out []*hold) {
 	for h := range a.holders {
-		if h.cause = a.holds(h.p.claims, leeway); h.cause != nil {
+		if h.cause = a.mayGoOn(h.p, leeway); h.cause != nil {
 			delete(a.holders, h)
 			out = append(out, h)
 		}
@@ -73,6 +97,6 @@ func (a *Authority) ended() (out []*hold) {
 }
 
 func (h *hold) end() {
-	h.timer.Stop()
+	h.stop()
 	h.ended(errors.Join(ErrEnded, h.cause))
 }

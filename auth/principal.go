@@ -93,16 +93,19 @@ const (
 	Owner                 // the user that runs yaya, on this machine
 	Device                // a device with a token
 	External              // whoever an external issuer's token is about
+	Lasting               // who has a lasting token, see [Authority.CreateLasting]
 )
 
 // Principal is who a request is from. The zero value is [Anonymous].
 type Principal struct {
 	Kind Kind
-	// ID is the device's id, or issuer|subject of an external token.
+	// ID is the device's id, issuer|subject of an external token, or the name of a
+	// lasting one.
 	ID string
 
-	authority *Authority // of a device: its rights are looked up, never remembered
+	authority *Authority // of a device or a lasting token: its rights are looked up, never remembered
 	claims    *claimsOf
+	lasting   *lasting
 }
 
 // LocalOwner is the user that runs yaya.
@@ -115,6 +118,8 @@ func (p Principal) Actor() string {
 		return "owner"
 	case Anonymous:
 		return "anonymous"
+	case Lasting:
+		return p.Name() // a device may have an id like it
 	case Device, External:
 	}
 	return p.ID
@@ -128,6 +133,8 @@ func (p Principal) Name() string {
 		return control.Owner
 	case Device:
 		return "device:" + p.ID
+	case Lasting:
+		return "token:" + p.ID
 	case External:
 		// Tokens are of the one issuer that is configured.
 		_, subject, _ := strings.Cut(p.ID, "|")
@@ -140,14 +147,16 @@ func (p Principal) Name() string {
 // Has reports whether the principal has a scope now.
 func (p Principal) Has(scope string) bool { return Allow(p, Scope(scope)) == nil }
 
-// Scopes are what the principal may do now (R2, R7): for a device what the store
-// grants it, whatever its token or it says.
+// Scopes are what the principal may do now (R2, R7): for a device or a lasting
+// token what the store grants it, whatever its token or it says.
 func (p Principal) Scopes() []Scope {
 	switch p.Kind {
 	case Owner:
 		return AllScopes()
 	case Device:
 		return p.authority.scopesOf(p)
+	case Lasting:
+		return p.authority.lastingScopes(p)
 	case External:
 		return []Scope{ToolsCall}
 	case Anonymous:

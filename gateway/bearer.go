@@ -14,7 +14,7 @@ import (
 )
 
 // guard lets those through whom a route is for, with who they are in the
-// request's context. What a device has under way ends with its rights (R2).
+// request's context. What a device or a lasting token has under way ends with its rights (R2).
 func (s *Server) guard(a access, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if a.public {
@@ -47,6 +47,15 @@ func (s *Server) guard(a access, next http.Handler) http.Handler {
 				deny(w, r, http.StatusForbidden, err.Error())
 				return
 			}
+		case auth.Lasting:
+			if a.device == "" || a.owner == socket {
+				deny(w, r, http.StatusForbidden, "this is not for lasting tokens: it is for devices, which prove who they are")
+				return
+			}
+			if err := auth.Allow(p, a.device); err != nil {
+				deny(w, r, http.StatusForbidden, err.Error())
+				return
+			}
 		case auth.External:
 			if !a.external {
 				deny(w, r, http.StatusForbidden, "this is not for tokens of another issuer")
@@ -61,7 +70,7 @@ func (s *Server) guard(a access, next http.Handler) http.Handler {
 			return
 		}
 		ctx := auth.WithPrincipal(r.Context(), p)
-		if p.Kind == auth.Device {
+		if p.Kind == auth.Device || p.Kind == auth.Lasting {
 			var end context.CancelCauseFunc
 			ctx, end = context.WithCancelCause(ctx)
 			defer end(nil)
@@ -133,18 +142,25 @@ var errTooMany = errors.New("too many failed attempts")
 // verify asks those who know tokens. Who has failed too often may use but tokens
 // that are known to be good, which costs and betrays nothing.
 func (s *Server) verify(r *http.Request, token string) (auth.Principal, error) {
-	known := (s.cfg.Authority != nil && s.cfg.Authority.Knows(token)) || (s.cfg.Tokens != nil && s.cfg.Tokens.Knows(token))
+	lasting := s.cfg.Authority != nil && auth.IsLasting(token)
+	known := (lasting && s.cfg.Authority.KnowsLasting(token)) || (s.cfg.Authority != nil && s.cfg.Authority.Knows(token)) || (s.cfg.Tokens != nil && s.cfg.Tokens.Knows(token))
 	if !known && s.cfg.Attempts.Blocked(Address(r)) > 0 {
 		return auth.Principal{}, errTooMany
 	}
 	err := auth.ErrToken
-	if s.cfg.Authority != nil {
+	switch {
+	case lasting:
+		var p auth.Principal
+		if p, err = s.cfg.Authority.VerifyLasting(token); err == nil {
+			return p, nil
+		}
+	case s.cfg.Authority != nil:
 		var p auth.Principal
 		if p, err = s.cfg.Authority.VerifyToken(token); err == nil {
 			return p, nil
 		}
 	}
-	if s.cfg.Tokens != nil {
+	if s.cfg.Tokens != nil && !lasting {
 		id, xerr := s.cfg.Tokens.Verify(r.Context(), token)
 		if xerr == nil {
 			return auth.Principal{Kind: auth.External, ID: id.Issuer + "|" + id.Subject}, nil

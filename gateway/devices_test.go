@@ -11,6 +11,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/big"
@@ -178,9 +179,17 @@ func TestEveryRouteForEveryPrincipal(t *testing.T) {
 	if err := a.Revoke(t.Context(), auth.LocalOwner, "gone", ""); err != nil {
 		t.Fatal(err)
 	}
-	only := map[auth.Scope]string{}
+	only, lasting := map[auth.Scope]string{}, map[auth.Scope]string{}
 	for _, s := range auth.AllScopes() {
 		only[s] = token(t, a, "only-"+strings.ReplaceAll(string(s), ":", "-"), s)
+		if tok, _, err := a.CreateLasting(t.Context(), auth.LocalOwner, auth.NewLasting{Name: strings.ReplaceAll(string(s), ":", "-"), Scopes: []auth.Scope{s}}); err == nil {
+			lasting[s] = tok
+		} else if !errors.Is(err, auth.ErrBadRequest) {
+			t.Fatal(err)
+		}
+	}
+	if len(lasting) != len(only)-4 {
+		t.Errorf("lasting tokens have %d scopes, want %d", len(lasting), len(only)-4)
 	}
 	// what is wanted: of the owner on loopback, over the socket, and which scope lets a device in
 	type want struct {
@@ -263,6 +272,9 @@ func TestEveryRouteForEveryPrincipal(t *testing.T) {
 		"POST /api/devices/rotate-keys":           {200, 200, auth.DevicesManage},
 		"POST /api/devices/{id}/revoke":           {200, 200, auth.DevicesManage},
 		"PUT /api/devices/{id}/scopes":            {200, 200, auth.DevicesManage},
+		"GET /api/tokens":                         {200, 200, auth.DevicesRead},
+		"POST /api/tokens":                        {200, 200, auth.DevicesManage},
+		"DELETE /api/tokens/{name}":               {200, 200, auth.DevicesManage},
 		"GET /{$}":                                public,
 		"GET /ui/{file...}":                       public,
 	}
@@ -317,6 +329,13 @@ func TestEveryRouteForEveryPrincipal(t *testing.T) {
 				wanted = 200
 			}
 			check("a device with "+string(s), bearer(tok), wanted)
+		}
+		for s, tok := range lasting { // USE-8: as a device, but for what a device proves itself for
+			wanted := 403
+			if s == w.scope && w.loopback == 200 {
+				wanted = 200
+			}
+			check("a lasting token with "+string(s), bearer(tok), wanted)
 		}
 		if body := bearer(admin).body; r.pattern != "GET /status" && body != "reached by admin device:admin" {
 			t.Errorf("%s: %s", r.pattern, body)

@@ -115,6 +115,9 @@ func (s *Server) table() []route {
 		{"POST /api/devices/rotate-keys", access{owner: local, device: auth.DevicesManage}, s.cfg.API},
 		{"POST /api/devices/{id}/revoke", access{owner: local, device: auth.DevicesManage}, s.cfg.API},
 		{"PUT /api/devices/{id}/scopes", access{owner: local, device: auth.DevicesManage}, s.cfg.API},
+		{"GET /api/tokens", access{owner: local, device: auth.DevicesRead}, s.cfg.API},
+		{"POST /api/tokens", access{owner: local, device: auth.DevicesManage}, s.cfg.API},
+		{"DELETE /api/tokens/{name}", access{owner: local, device: auth.DevicesManage}, s.cfg.API},
 		{"GET /api/live", access{owner: local}, s.cfg.Live},                 // devices use /ws
 		{"/v1/", access{owner: local, device: auth.SessionsRead}, s.cfg.V1}, // nothing is there
 		{"GET /v1/openapi.json", access{owner: local, device: auth.SessionsRead}, s.cfg.V1},

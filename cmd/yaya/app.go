@@ -189,8 +189,8 @@ func caller(r *http.Request) (tool.Caller, bool) {
 	switch p.Kind {
 	case auth.Owner:
 		return tool.LocalOwner, true
-	case auth.Device, auth.External:
-		return tool.Caller{Principal: p.Name(), Has: p.Has}, true
+	case auth.Device, auth.External, auth.Lasting:
+		return tool.Caller{Principal: p.Name(), Has: p.Has, Servers: p.Servers()}, true
 	case auth.Anonymous:
 	}
 	return tool.Caller{}, false

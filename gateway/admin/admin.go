@@ -121,6 +121,7 @@ func (a *API) routes() *http.ServeMux {
 	a.approvalRoutes(api)
 	a.folderRoutes(api)
 	a.deviceRoutes(api)
+	a.tokenRoutes(api)
 	a.registryRoutes(api)
 	a.trafficRoutes(api)
 	openapi.Errors[Error](api.OpenAPI())
@@ -194,6 +195,7 @@ var errorStatus = []struct {
 	{auth.ErrBadRequest, http.StatusBadRequest},
 	{auth.ErrNotFound, http.StatusNotFound},
 	{auth.ErrConflict, http.StatusConflict},
+	{auth.ErrExists, http.StatusConflict},
 	{auth.ErrBusy, http.StatusTooManyRequests},
 	{ErrUnknown, http.StatusNotFound},
 	{ErrRefused, http.StatusBadRequest},

@@ -129,7 +129,7 @@ func NewLive(ctx context.Context, cfg LiveConfig) (*Live, error) {
 // partsOf are the parts that a change in the control log is about, besides the audit.
 func partsOf(name string) []string {
 	switch {
-	case strings.HasPrefix(name, "device_"), strings.HasPrefix(name, "signing_"):
+	case strings.HasPrefix(name, "device_"), strings.HasPrefix(name, "signing_"), strings.HasPrefix(name, "token_"):
 		return []string{PartDevices}
 	case strings.HasPrefix(name, "tools_"), strings.HasPrefix(name, "server_"):
 		return []string{PartQuarantine, PartServers, PartTools}

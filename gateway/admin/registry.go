@@ -61,8 +61,12 @@ func (a *API) registryRoutes(api huma.API) {
 	handle(r, "GET", "/api/me", "me", auth.SessionsRead, "Who the caller is, and what it may do", http.StatusOK, func(ctx context.Context, _ *none) (*struct{ Body Identity }, error) {
 		p := auth.FromContext(ctx)
 		kind := "device"
-		if p.Kind == auth.Owner {
+		switch p.Kind {
+		case auth.Owner:
 			kind = "owner"
+		case auth.Lasting:
+			kind = "token"
+		case auth.Anonymous, auth.Device, auth.External:
 		}
 		return &struct{ Body Identity }{Identity{kind, p.ID, p.Scopes()}}, nil
 	})

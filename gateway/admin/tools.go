@@ -97,5 +97,5 @@ type artifactPart struct {
 }
 
 func callerOf(p auth.Principal) tool.Caller {
-	return tool.Caller{Principal: p.Name(), Has: p.Has}
+	return tool.Caller{Principal: p.Name(), Has: p.Has, Servers: p.Servers()}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -16,6 +17,7 @@ const Owner = "owner"
 const (
 	DevicePrefix  = "device:"  // an enrolled device, by its id
 	IssuerPrefix  = "issuer:"  // the subject of a token of the configured issuer
+	TokenPrefix   = "token:"   // who has a lasting token, by the token's name
 	AgentPrefix   = "agent:"   // one of yaya's own agents, by its strategy
 	GatewayPrefix = "gateway:" // a gateway that this kernel is attached to, by its address
 )
@@ -29,6 +31,8 @@ type Caller struct {
 	// Behind are the principals that the call is made for as well: of a sub-agent,
 	// the agents above it. Rules that restrict one of them restrict the call.
 	Behind []string
+	// Servers are the providers whose tools the caller may use; none means all.
+	Servers []string
 }
 
 // LocalOwner is the user that runs yaya.
@@ -36,6 +40,12 @@ var LocalOwner = Caller{Principal: Owner, Has: func(string) bool { return true }
 
 // May reports whether the caller has a scope.
 func (c Caller) May(scope string) bool { return c.Has != nil && c.Has(scope) }
+
+// Reaches reports whether the caller may use the tools of a provider, whatever the
+// rules say. A caller that is kept to some has none of yaya's own tools, either.
+func (c Caller) Reaches(provider string) bool {
+	return len(c.Servers) == 0 || slices.Contains(c.Servers, provider)
+}
 
 // Session names the session that keeps what belongs to a surface without sessions
 // of its own: artifacts, approvals for the session, connections to servers. Each
@@ -63,7 +73,7 @@ func MatchPrincipal(pattern, principal string) bool {
 // nothing to path.Match.
 func noSlash(s string) string { return strings.ReplaceAll(s, "/", "\xff") }
 
-var principalKind = regexp.MustCompile(`^(owner$|(device|issuer|agent|gateway):.|[^:]*[*?[\\])`)
+var principalKind = regexp.MustCompile(`^(owner$|(device|issuer|token|agent|gateway):.|[^:]*[*?[\\])`)
 
 // bareName is what an id of a device looks like that somebody forgot to call one.
 var bareName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`)
@@ -77,7 +87,7 @@ func CheckPrincipal(pattern string) error {
 		} else if bareName.MatchString(pattern) && !principalKind.MatchString(pattern+":x") {
 			hint = "; did you mean device:" + pattern + "?"
 		}
-		return fmt.Errorf("principal %q is none of owner, device:<id>, issuer:<subject>, agent:<strategy> and gateway:<address>%s", pattern, hint)
+		return fmt.Errorf("principal %q is none of owner, device:<id>, issuer:<subject>, token:<name>, agent:<strategy> and gateway:<address>%s", pattern, hint)
 	}
 	if _, err := path.Match(noSlash(pattern), ""); err != nil {
 		return fmt.Errorf("principal %q: %w", pattern, err)

@@ -179,11 +179,11 @@ func (d *Dispatcher) Call(ctx context.Context, snap *Snapshot, call Call) Result
 	start := time.Now()
 	e, ok := snap.Lookup(call.Name)
 	if !ok {
-		if w, withheld := snap.Withheld(call.Name); withheld {
+		if w, withheld := snap.Withheld(call.Name); withheld && call.Caller.Reaches(w.Def.Identity.Provider) {
 			return d.finish(call, w.Def, Fail(ErrUnavailable, "%s", w.Why), start)
 		}
 	}
-	if !ok || (e.Def.ForAgents && call.Origin != OriginLoop) {
+	if !ok || (e.Def.ForAgents && call.Origin != OriginLoop) || !call.Caller.Reaches(e.Def.Identity.Provider) {
 		return d.finish(call, Definition{Name: call.Name}, Fail(ErrNotFound, "there is no tool named %q", clip(call.Name)), start)
 	}
 	return d.finish(call, e.Def, d.run(ctx, e, call), start)

@@ -35,6 +35,8 @@ type Profile struct {
 	Group     []string `json:"group,omitempty"`
 
 	members []string // of the groups
+	// only are the servers that its caller is kept to; none means all.
+	only []string
 }
 
 // The profiles that need no configuration.
@@ -131,6 +133,9 @@ type profile struct {
 
 // server reports whether a server is seen.
 func (p *profile) server(name string) bool {
+	if len(p.only) > 0 && !slices.Contains(p.only, name) {
+		return false
+	}
 	return len(p.Servers) == 0 || name == "" || slices.ContainsFunc(p.Servers, func(pattern string) bool { return matches(pattern, name) })
 }
 
@@ -197,20 +202,33 @@ func (s *Server) profile(name string, who tool.Caller) (*profile, error) {
 	case ok:
 	case name == ProfileSearch:
 		want.Search = true
-	case builtin(name):
+	case builtin(name) && len(who.Servers) == 0:
 		return s.all, nil
+	case builtin(name):
 	default:
 		return nil, errNoProfile
+	}
+	// A caller that is kept to some servers sees another profile than others do by the
+	// same name: no session goes from one to the other.
+	if len(who.Servers) > 0 {
+		want.only = who.Servers
+		name = strings.Join(append([]string{name}, who.Servers...), "\x00")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p := s.profiles[name]; p != nil && reflect.DeepEqual(p.Profile, want) {
 		return p, nil
 	}
+	if len(s.profiles) >= maxProfiles { // made again when they are asked for
+		clear(s.profiles)
+	}
 	p := &profile{Profile: want, name: name}
 	s.profiles[name] = p
 	return p, nil
 }
+
+// maxProfiles bounds the profiles that are kept rendered.
+const maxProfiles = 512
 
 // builtin reports whether a name is one of a profile that needs no configuration.
 func builtin(name string) bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -312,5 +313,84 @@ func TestManySubscriptions(t *testing.T) {
 	r.changed()
 	if got := next(t, good); !strings.Contains(got, "list_changed") {
 		t.Errorf("got %s", got)
+	}
+}
+
+// USE-8: a caller that is kept to some servers sees those and calls those, in every
+// profile and by every way; a session of it is nobody's with other servers.
+func TestCallerKeptToServers(t *testing.T) {
+	who := tool.Caller{Principal: "token:ci", Has: func(string) bool { return true }}
+	caller := func(r *http.Request) (tool.Caller, bool) {
+		c := who
+		if s := r.Header.Get("Test-Servers"); s != "" {
+			c.Servers = strings.Split(s, ",")
+		}
+		return c, true
+	}
+	url, _ := shelf(t, `{"files":{"servers":["f*"]},"desk":{"servers":["web"]}}`, caller, approval.Callers{})
+	to := func(servers, path, body string, header map[string]string) string {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), "POST", url+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k, v := range header {
+			req.Header.Set(k, v)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Accept", "application/json, text/event-stream")
+		req.Header.Set("Test-Servers", servers)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		raw, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(resp.StatusCode, " ", resp.Header.Get("Mcp-Session-Id"), " ", string(raw))
+	}
+	list := func(servers, path string) string {
+		return to(servers, path, `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{`+modernMeta+`}}`, modern("tools/list", ""))
+	}
+	call := func(servers, path, name, args string) string {
+		return to(servers, path, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+name+`","arguments":`+args+`,`+modernMeta+`}}`, modern("tools/call", name))
+	}
+	for _, c := range []struct{ servers, path, has, lacks string }{
+		{"", "", "web__fetchPage", "\x00"},
+		{"fs", "", "fs__read_file", "web__"},
+		{"fs", "/all", "fs__read_file", "web__"},
+		{"web", "", "web__fetchPage", "fs__"},
+		{"web,fs", "", "web__fetchPage", "\x00"},
+		{"web", "/files", `"tools":[]`, "__"},
+		{"web", "/desk", "web__fetchPage", "fs__"},
+		{"gone", "", `"tools":[]`, "__"},
+		{"f*", "", `"tools":[]`, "__"},
+	} {
+		if got := list(c.servers, c.path); !strings.Contains(got, c.has) || strings.Contains(got, c.lacks) {
+			t.Errorf("%q in %q: got %s, want %s and not %q", c.servers, c.path, got, c.has, c.lacks)
+		}
+	}
+	for _, path := range []string{"", "/all", "/files"} {
+		if got := call("web", path, "fs__read_file", `{}`); strings.Contains(got, `"called"`) {
+			t.Errorf("a tool of another server, in %q: got %s", path, got)
+		}
+	}
+	if got := call("fs", "", "fs__read_file", `{}`); !strings.Contains(got, `"called"`) {
+		t.Errorf("its own tool: got %s", got)
+	}
+	for tool, args := range map[string]string{"call_read_tool": `{"name":"fs__read_file"}`, "describe_tool": `{"name":"fs__read_file"}`, "search_tools": `{"query":"read file"}`} {
+		if got := call("web", "/search", tool, args); strings.Contains(got, `"called"`) || strings.Contains(got, "Reads a file") {
+			t.Errorf("%s of another server's: got %s", tool, got)
+		}
+	}
+	opened := to("fs", "", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`, nil)
+	session := strings.Fields(opened)[1]
+	for servers, want := range map[string]string{"fs": "200", "web": "404", "": "404"} {
+		got := to(servers, "", `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`, map[string]string{"Mcp-Session-Id": session})
+		if !strings.HasPrefix(got, want) {
+			t.Errorf("a session for fs, used for %q: got %s, want %s", servers, got, want)
+		}
 	}
 }

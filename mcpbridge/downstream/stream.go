@@ -206,12 +206,12 @@ func (s *Server) tellChange(note string) {
 }
 
 // Message implements [relay.Listener]. Clients of the modern era get messages on
-// the streams of their requests only.
-func (s *Server) Message(principal, client, method string, params []byte) {
+// the streams of their requests only. Who is not shown a server does not hear it.
+func (s *Server) Message(server, principal, client, method string, params []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for st := range s.streams {
-		if st.c == nil || (principal != "" && st.c.owner != principal) || (client != "" && st.c.session != client) || (method == noteMessage && !st.c.wantsLog(params)) {
+		if st.c == nil || !st.c.profile.server(server) || (principal != "" && st.c.owner != principal) || (client != "" && st.c.session != client) || (method == noteMessage && !st.c.wantsLog(params)) {
 			continue
 		}
 		st.push("", method, params)

@@ -58,8 +58,8 @@ type Listener interface {
 	// Changed says that a list has changed.
 	Changed(k Kind)
 	// Message is a notification of a server for one client, for all of a principal's
-	// when client is "", or for all when principal is "" too.
-	Message(principal, client, method string, params []byte)
+	// when client is "", or for all who see the server when principal is "" too.
+	Message(server, principal, client, method string, params []byte)
 }
 
 // Subscriber gets the updates of the resources that it has subscribed to, with
@@ -263,9 +263,9 @@ func (r *Router) each(f func(Listener)) {
 // Changed tells the listeners that a list of some server has changed.
 func (r *Router) Changed(k Kind) { r.each(func(l Listener) { l.Changed(k) }) }
 
-// Message passes a notification on to the listeners.
-func (r *Router) Message(principal, client, method string, params []byte) {
-	r.each(func(l Listener) { l.Message(principal, client, method, params) })
+// Message passes a server's notification on to the listeners.
+func (r *Router) Message(server, principal, client, method string, params []byte) {
+	r.each(func(l Listener) { l.Message(server, principal, client, method, params) })
 }
 
 // Updated passes an update of a resource on to its subscribers.

@@ -260,7 +260,7 @@ func (p *Provider) updated(params []byte) {
 
 func (p *Provider) message(to tenant, n note) {
 	if p.cfg.Router != nil {
-		p.cfg.Router.Message(to.principal, to.client, n.method, n.params)
+		p.cfg.Router.Message(p.cfg.Server.Name, to.principal, to.client, n.method, n.params)
 	}
 }
 

@@ -159,7 +159,7 @@ type heard struct {
 
 func (h *heard) Changed(relay.Kind) {}
 
-func (h *heard) Message(principal, client, _ string, params []byte) {
+func (h *heard) Message(_, principal, client, _ string, params []byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	obj, err := jsonrpc.ParseObject(params)

@@ -1,0 +1,53 @@
+package auth
+
+import (
+	"maps"
+	"sync"
+	"time"
+)
+
+// lastUses remembers to the minute when tokens were used last, by the index of their
+// entry. It is no part of the control log: a use changes nothing.
+type lastUses struct {
+	mu    sync.Mutex
+	at    map[int64]time.Time
+	dirty bool
+}
+
+func (l *lastUses) note(index int64, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now.Sub(l.at[index]) >= time.Minute {
+		l.at[index], l.dirty = now.UTC().Truncate(time.Minute), true
+	}
+}
+
+func (l *lastUses) forget(index int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.at, index)
+	l.dirty = true
+}
+
+// LastUses returns when lasting tokens were used last, and whether that has changed
+// since it was asked for before.
+func (a *Authority) LastUses() (uses map[int64]time.Time, changed bool) {
+	a.used.mu.Lock()
+	defer a.used.mu.Unlock()
+	changed, a.used.dirty = a.used.dirty, false
+	return maps.Clone(a.used.at), changed
+}
+
+// RestoreUses takes over what [Authority.LastUses] has returned in an earlier run, as
+// far as the tokens are still there.
+func (a *Authority) RestoreUses(uses map[int64]time.Time) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	a.used.mu.Lock()
+	defer a.used.mu.Unlock()
+	for _, t := range a.lasting {
+		if at, ok := uses[t.index]; ok && at.After(a.used.at[t.index]) {
+			a.used.at[t.index] = at
+		}
+	}
+}
