@@ -73,6 +73,7 @@ func openControl(data *os.Root, log zerolog.Logger) (*controlPlane, error) {
 	if err := c.devices.ClockBehind(); err != nil {
 		log.Warn().Err(err).Msg("tokens are dated by the audit, not by this machine's clock")
 	}
+	restoreUses(data, c.devices, log)
 	return c, nil
 }
 

@@ -83,12 +83,41 @@ func (a *app) reading() admin.Reading {
 func (a *app) setup(base string, remote bool) admin.Setup {
 	_, _, done := a.kernel.Settings.Get(setupDone)
 	return admin.Setup{
-		Version: yayaVersion(), URL: base, MCP: base + "/mcp", Remote: remote, Workspace: a.workspace, Done: done, Snippets: snippets(base + "/mcp"),
+		Version: yayaVersion(), URL: base, MCP: base + "/mcp", Remote: remote, Workspace: a.workspace, Done: done, Snippets: snippets(base+"/mcp", remote),
 	}
 }
 
-// snippets connect the common clients with an MCP endpoint.
-func snippets(url string) []admin.Snippet {
+// tokenPlace stands in snippets for the token that yaya token create has shown.
+const tokenPlace = "YAYA_TOKEN"
+
+// tokenHeader is what a command line adds for a client on another machine.
+func tokenHeader(remote bool) string {
+	if !remote {
+		return ""
+	}
+	return ` --header "Authorization: Bearer ` + tokenPlace + `"`
+}
+
+// tokenMember is what it adds to the entry of a client.
+func tokenMember(remote bool) string {
+	if !remote {
+		return ""
+	}
+	return `, "headers": {"Authorization": "Bearer ` + tokenPlace + `"}`
+}
+
+// snippets connect the common clients with an MCP endpoint; with a token if the clients
+// can be on other machines.
+func snippets(url string, remote bool) []admin.Snippet {
+	over, with, codex := func(m map[string]any) map[string]any { return m }, "", ""
+	if remote {
+		over = func(m map[string]any) map[string]any {
+			m["headers"] = map[string]string{"Authorization": "Bearer " + tokenPlace}
+			return m
+		}
+		with = " Put what yaya token create NAME shows in the place of " + tokenPlace + "."
+		codex = fmt.Sprintf("http_headers = { Authorization = %q }\n", "Bearer "+tokenPlace)
+	}
 	entry := func(key string, v any) string {
 		raw, err := json.MarshalIndent(map[string]any{key: map[string]any{"yaya": v}}, "", "  ")
 		if err != nil { // cannot be
@@ -98,12 +127,12 @@ func snippets(url string) []admin.Snippet {
 	}
 	stdio := map[string]any{"command": program(), "args": []string{"mcp", "serve"}}
 	return []admin.Snippet{
-		{Client: "Claude Code", Where: "Run this in a terminal.", Text: "claude mcp add --transport http yaya " + url},
+		{Client: "Claude Code", Where: "Run this in a terminal." + with, Text: "claude mcp add --transport http yaya " + url + tokenHeader(remote)},
 		{Client: "Claude Desktop", Where: "Settings → Developer → Edit Config, then restart Claude.", Text: entry("mcpServers", stdio)},
-		{Client: "Cursor", Where: "Put this into ~/.cursor/mcp.json.", Text: entry("mcpServers", map[string]any{"url": url})},
-		{Client: "VS Code", Where: "Put this into .vscode/mcp.json, or run “MCP: Open User Configuration”.", Text: entry("servers", map[string]any{"type": "http", "url": url})},
-		{Client: "Codex", Where: "Put this into ~/.codex/config.toml.", Text: fmt.Sprintf("[mcp_servers.yaya]\nurl = %q\n", url)},
-		{Client: "Other clients", Where: "Streamable HTTP at this URL, or over stdio with the command " + program() + " mcp serve.", Text: cmp.Or(url, program()+" mcp serve")},
+		{Client: "Cursor", Where: "Put this into ~/.cursor/mcp.json." + with, Text: entry("mcpServers", over(map[string]any{"url": url}))},
+		{Client: "VS Code", Where: "Put this into .vscode/mcp.json, or run “MCP: Open User Configuration”." + with, Text: entry("servers", over(map[string]any{"type": "http", "url": url}))},
+		{Client: "Codex", Where: "Put this into ~/.codex/config.toml." + with, Text: fmt.Sprintf("[mcp_servers.yaya]\nurl = %q\n%s", url, codex)},
+		{Client: "Other clients", Where: "Streamable HTTP at this URL" + map[bool]string{true: " with the header Authorization: Bearer " + tokenPlace}[remote] + ", or over stdio with the command " + program() + " mcp serve.", Text: cmp.Or(url, program()+" mcp serve")},
 	}
 }
 

@@ -104,6 +104,7 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 		return err
 	}
 	attempts := auth.NewAttempts(time.Now)
+	defer rememberUses(ctx, data, plane.devices, log)()
 	chats, err := a.chats(data)
 	if err != nil {
 		return err
@@ -189,7 +190,7 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 			log.Debug().Err(err).Msg("the page was not opened")
 		}
 	}
-	welcome(a, out, url, p, l)
+	welcome(a, out, url, listen.remote(), p, l)
 	return a.run(ctx, out, l)
 }
 
@@ -275,7 +276,7 @@ func onTerminal(out io.Writer) bool {
 }
 
 // welcome says where yaya is, and what to do next. It waits for no server.
-func welcome(a *app, out io.Writer, base string, p paths, l loaded) {
+func welcome(a *app, out io.Writer, base string, remote bool, p paths, l loaded) {
 	url := base + "/mcp"
 	var b strings.Builder
 	if !onTerminal(out) || len(l.servers) == 0 { // else the table says so
@@ -284,8 +285,11 @@ func welcome(a *app, out io.Writer, base string, p paths, l loaded) {
 		}
 	}
 	fmt.Fprintf(&b, "yaya %s\n  page          %s/\n  MCP endpoint  %s\n", yayaVersion(), base, url)
-	fmt.Fprintf(&b, "  Claude Code   claude mcp add --transport http yaya %s\n", url)
-	fmt.Fprintf(&b, "  other clients {\"mcpServers\": {\"yaya\": {\"type\": \"http\", \"url\": %q}}}\n", url)
+	fmt.Fprintf(&b, "  Claude Code   claude mcp add --transport http yaya %s%s\n", url, tokenHeader(remote))
+	if remote {
+		fmt.Fprintf(&b, "  its token     yaya token create NAME\n")
+	}
+	fmt.Fprintf(&b, "  other clients {\"mcpServers\": {\"yaya\": {\"type\": \"http\", \"url\": %q%s}}}\n", url, tokenMember(remote))
 	fmt.Fprintf(&b, "  over stdio    {\"mcpServers\": {\"yaya\": {\"command\": %s, \"args\": [\"mcp\", \"serve\"]}}}\n", jsonText(program()))
 	fmt.Fprintf(&b, "  other devices yaya device invite\n")
 	if len(l.servers)+len(l.invalid) == 0 {
