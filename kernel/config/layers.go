@@ -63,6 +63,9 @@ func flatten(out values, prefix string, table map[string]any) error {
 	return nil
 }
 
+// Line returns where a configuration file sets a key; 1 when it cannot be told.
+func Line(data []byte, key string) int { return lineOf(data, key) }
+
 // lineOf finds where a dotted key is set; 1 when it cannot be told.
 func lineOf(data []byte, key string) int {
 	p := unstable.Parser{}

@@ -52,10 +52,12 @@ type Store struct {
 	root *os.Root
 	bus  *bus.Bus
 
-	file, env, flags values
+	environ    []string // what env is made of
+	env, flags values
 
 	mu    sync.Mutex // held while the live part changes
 	cache sync.RWMutex
+	file  values
 	live  values
 	stamp stamp
 	count uint64 // of live parts so far
@@ -71,7 +73,7 @@ type stamp struct {
 // Open reads all layers. A layer that is not valid as a whole is an error that
 // names its place.
 func Open(o Options) (*Store, error) {
-	s := &Store{root: o.Root, flags: values{}}
+	s := &Store{root: o.Root, environ: o.Env, flags: values{}}
 	var err error
 	if s.live, s.stamp, err = s.read(); err != nil {
 		return nil, err
@@ -79,13 +81,7 @@ func Open(o Options) (*Store, error) {
 	if s.file, err = parseTOML(o.FileName, o.File); err != nil {
 		return nil, err
 	}
-	if s.env, err = fromEnv(o.Env, func(yield func(string) bool) {
-		for _, layer := range []values{s.file, s.live} {
-			for k := range layer {
-				yield(k)
-			}
-		}
-	}); err != nil {
+	if s.env, err = s.fromEnv(s.file); err != nil {
 		return nil, err
 	}
 	for k, v := range o.Flags {
@@ -95,6 +91,17 @@ func Open(o Options) (*Store, error) {
 		}
 	}
 	return s, nil
+}
+
+// fromEnv reads the environment beside a file.
+func (s *Store) fromEnv(file values) (values, error) {
+	return fromEnv(s.environ, func(yield func(string) bool) {
+		for _, layer := range []values{file, s.live} {
+			for k := range layer {
+				yield(k)
+			}
+		}
+	})
 }
 
 // Bind gives the store the bus that it announces changes on.
@@ -215,6 +222,11 @@ func (s *Store) adopt(next values, st stamp) error {
 	s.live, s.stamp = next, st
 	s.count++
 	s.cache.Unlock()
+	return s.announce(differing(old, next))
+}
+
+// differing returns the keys that two layers do not agree on.
+func differing(old, next values) []string {
 	changed := map[string]bool{}
 	for k, v := range next {
 		if o, ok := old[k]; !ok || !sameValue(o, v) {
@@ -226,11 +238,16 @@ func (s *Store) adopt(next values, st stamp) error {
 			changed[k] = true
 		}
 	}
+	return slices.Sorted(maps.Keys(changed))
+}
+
+// announce tells that keys have changed.
+func (s *Store) announce(keys []string) error {
 	if s.bus == nil {
 		return nil
 	}
 	var errs []error
-	for _, k := range slices.Sorted(maps.Keys(changed)) {
+	for _, k := range keys {
 		_, err := bus.Publish(s.bus.Kernel(), event.ConfigWasUpdated, event.KernelSession, event.ConfigUpdated{Key: k, PrefixMatchHint: event.PrefixHint(k)})
 		if err != nil && !errors.Is(err, bus.ErrClosed) {
 			errs = append(errs, err)

@@ -1,0 +1,69 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Change is a key of the file that has changed.
+type Change struct {
+	Key string
+	// Was and Is say whether the key was in the file, and is.
+	Was, Is bool
+	// Over is the layer that decides instead of the file; "" when the file decides.
+	Over Origin
+}
+
+// ReloadFile takes another content of the TOML file over, and announces what has
+// changed by it. A file that is not valid as a whole changes nothing, and neither does
+// one that accept refuses: it is given a store with the settings as they would be, and
+// what would change, and is asked even if nothing would.
+func (s *Store) ReloadFile(name string, content []byte, accept func(next *Store, changes []Change) error) ([]Change, error) {
+	file, err := parseTOML(name, content)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cache.RLock()
+	// Names of variables can stand for other keys beside another file.
+	env, err := s.fromEnv(file)
+	next := &Store{root: s.root, environ: s.environ, file: file, env: env, flags: maps.Clone(s.flags), live: s.live}
+	keys := differing(s.file, file)
+	changes := make([]Change, len(keys))
+	for i, k := range keys {
+		_, was := s.file[k]
+		_, is := file[k]
+		changes[i] = Change{Key: k, Was: was, Is: is}
+		if _, from, ok := next.get(k); ok && from != FromFile && from != FromDefault {
+			changes[i].Over = from
+		}
+	}
+	s.cache.RUnlock()
+	if err != nil {
+		return nil, err
+	}
+	if err := accept(next, changes); err != nil {
+		return nil, err
+	}
+	if len(changes) == 0 {
+		return nil, nil
+	}
+	s.cache.Lock()
+	renamed := differing(s.env, env)
+	s.file, s.env = file, env
+	s.count++
+	s.cache.Unlock()
+	keys = append(keys, renamed...)
+	slices.Sort(keys)
+	return changes, s.announce(slices.Compact(keys))
+}
+
+// atStart are keys that are read when yaya starts and not again.
+var atStart = []string{"auth.issuer", "auth.audience", "session.heartbeat_timeout", "session.reap_interval"}
+
+// NeedsRestart reports whether a change of a key is taken over at the next start only.
+func NeedsRestart(key string) bool {
+	return slices.Contains(atStart, key) || (strings.HasPrefix(key, "plugin.") && strings.HasSuffix(key, ".enabled"))
+}
