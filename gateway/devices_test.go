@@ -272,6 +272,8 @@ func TestEveryRouteForEveryPrincipal(t *testing.T) {
 		"POST /api/devices/rotate-keys":           {200, 200, auth.DevicesManage},
 		"POST /api/devices/{id}/revoke":           {200, 200, auth.DevicesManage},
 		"PUT /api/devices/{id}/scopes":            {200, 200, auth.DevicesManage},
+		"POST /api/reload":                        {200, 200, auth.ConfigWrite},
+		"GET /api/notices":                        {200, 200, auth.ConfigRead},
 		"GET /api/tokens":                         {200, 200, auth.DevicesRead},
 		"POST /api/tokens":                        {200, 200, auth.DevicesManage},
 		"DELETE /api/tokens/{name}":               {200, 200, auth.DevicesManage},

@@ -115,6 +115,8 @@ func (s *Server) table() []route {
 		{"POST /api/devices/rotate-keys", access{owner: local, device: auth.DevicesManage}, s.cfg.API},
 		{"POST /api/devices/{id}/revoke", access{owner: local, device: auth.DevicesManage}, s.cfg.API},
 		{"PUT /api/devices/{id}/scopes", access{owner: local, device: auth.DevicesManage}, s.cfg.API},
+		{"POST /api/reload", access{owner: local, device: auth.ConfigWrite}, s.cfg.API},
+		{"GET /api/notices", access{owner: local, device: auth.ConfigRead}, s.cfg.API},
 		{"GET /api/tokens", access{owner: local, device: auth.DevicesRead}, s.cfg.API},
 		{"POST /api/tokens", access{owner: local, device: auth.DevicesManage}, s.cfg.API},
 		{"DELETE /api/tokens/{name}", access{owner: local, device: auth.DevicesManage}, s.cfg.API},

@@ -2,6 +2,8 @@ package mcpbridge
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -133,11 +135,13 @@ type Bridge struct {
 	announced map[string]bool
 	logs      map[string]*linelog.Ring // what servers have said, by name
 	states    map[string]string        // what was noted last
+	added     map[string][32]byte      // what each server came to when it was added
+	refused   map[string]string        // files that are not taken over as they are now, and why
 }
 
 // New returns a bridge. Attach gives it its host before it is loaded.
 func New(cfg Config) *Bridge {
-	b := &Bridge{cfg: cfg, providers: map[string]*upstream.Provider{}, announced: map[string]bool{}, logs: map[string]*linelog.Ring{}, states: map[string]string{}}
+	b := &Bridge{cfg: cfg, providers: map[string]*upstream.Provider{}, announced: map[string]bool{}, logs: map[string]*linelog.Ring{}, states: map[string]string{}, added: map[string][32]byte{}}
 	b.router = &relay.Router{Servers: b.servers}
 	return b
 }
@@ -163,12 +167,14 @@ func (b *Bridge) Attach(h *feature.Host) { b.host = h }
 // used is recorded and reported on the bus, and is no error of Add; warnings are
 // returned.
 func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
+	x, warnings, err := b.expand(s)
+	b.mu.Lock()
+	if _, there := b.added[s.Name]; !there { // another of that name is not started
+		b.added[s.Name] = digest(x, err)
+	}
+	b.mu.Unlock()
 	if s.Disabled {
 		return nil
-	}
-	x, warnings, err := s.Expand(servers.Scope{Env: b.cfg.Env, Home: b.cfg.Home, Workspace: b.cfg.Workspace})
-	if err == nil && x.EnvFile != "" {
-		err = b.readEnvFile(&x)
 	}
 	if err != nil {
 		b.Invalid(servers.Invalid{Name: s.Name, File: s.File, Err: err})
@@ -218,6 +224,49 @@ func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
 	return warnings
 }
 
+// Refused sets which files of the configuration are not taken over as they are now, and
+// why: a health check says so.
+func (b *Bridge) Refused(files map[string]string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.refused = files
+}
+
+// Loaded reports whether the bridge is loaded, and so starts what is added.
+func (b *Bridge) Loaded() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.emit != nil
+}
+
+// Runs reports whether a server, as it is configured, comes to what was added under its
+// name: whether adding it again would change nothing.
+func (b *Bridge) Runs(s servers.Server) bool {
+	x, _, err := b.expand(s)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	was, there := b.added[s.Name]
+	return there && was == digest(x, err)
+}
+
+// expand puts variables into a server's configuration, and its file of variables.
+func (b *Bridge) expand(s servers.Server) (servers.Server, []string, error) {
+	x, warnings, err := s.Expand(servers.Scope{Env: b.cfg.Env, Home: b.cfg.Home, Workspace: b.cfg.Workspace})
+	if err == nil && x.EnvFile != "" {
+		err = b.readEnvFile(&x)
+	}
+	return x, warnings, err
+}
+
+// digest is what a server comes to, or why it comes to nothing.
+func digest(x servers.Server, failed error) [32]byte {
+	raw, err := json.Marshal(x)
+	if err != nil { // cannot be: it was made of JSON
+		failed = err
+	}
+	return sha256.Sum256(fmt.Appendf(raw, "\x00%v\x00%v", x.Disabled, failed))
+}
+
 // Remove stops a server, waits for it, and forgets what is known of it. It reports
 // whether there was one of that name.
 func (b *Bridge) Remove(name string) bool {
@@ -228,6 +277,7 @@ func (b *Bridge) Remove(name string) bool {
 	b.invalid = slices.DeleteFunc(b.invalid, func(i servers.Invalid) bool { return i.Name == name })
 	delete(b.providers, name)
 	delete(b.states, name)
+	delete(b.added, name)
 	maps.DeleteFunc(b.announced, func(key string, _ bool) bool { return strings.HasPrefix(key, name+"\x00") })
 	return running || len(b.invalid) < n
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/kernel/event"
@@ -56,6 +58,12 @@ func (b *Bridge) HealthCheck(context.Context, plugin.Context) plugin.HealthRepor
 		h.Status = plugin.Degraded
 		h.Details = append(h.Details, plugin.HealthCheck{Name: name, Status: plugin.Degraded, Message: msg})
 	}
+	b.mu.Lock()
+	refused := b.refused
+	b.mu.Unlock()
+	for _, file := range slices.Sorted(maps.Keys(refused)) {
+		worse(file, "not taken over, what was read before holds: "+feature.Clean(refused[file], 300))
+	}
 	for _, inv := range b.InvalidServers() {
 		worse(inv.Name, feature.Clean(inv.Err.Error(), 300))
 	}
@@ -71,8 +79,11 @@ func (b *Bridge) HealthCheck(context.Context, plugin.Context) plugin.HealthRepor
 		worse(st.ID, fmt.Sprintf("%s: %s%s", st.State, feature.Clean(cmp.Or(st.Reason, st.LastError), 300), said))
 	}
 	h.Summary = fmt.Sprintf("%d servers work", usable)
-	if n := len(h.Details); n > 0 {
+	if n := len(h.Details) - len(refused); n > 0 {
 		h.Summary += fmt.Sprintf(", %d do not", n)
+	}
+	if len(refused) > 0 {
+		h.Summary += "; a file has a mistake"
 	}
 	return h
 }

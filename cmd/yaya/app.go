@@ -317,29 +317,38 @@ func loadServers(p paths, files []string) (loaded, error) {
 		files = []string{p.servers()}
 	}
 	for _, file := range files {
-		data, found, err := readFile(file)
-		if err != nil {
+		if _, err := l.file(file, own); err != nil {
 			return l, err
 		}
-		if !found {
-			if own {
-				continue
-			}
-			return l, fmt.Errorf("there is no file %s", file)
-		}
-		format := servers.FormatYaya
-		if !own {
-			format = servers.Detect(file, data)
-		}
-		cfg, err := servers.Parse(file, data, format)
-		if err != nil {
-			return l, err
-		}
-		l.warnings = append(l.warnings, cfg.Warnings...)
-		l.invalid = append(l.invalid, cfg.Invalid...)
-		l.servers = append(l.servers, cfg.Servers...)
 	}
 	return l, nil
+}
+
+// file adds the servers of a file and returns its content, nil if it is yaya's own and
+// not there.
+func (l *loaded) file(file string, own bool) ([]byte, error) {
+	data, found, err := readFile(file)
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		if own {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("there is no file %s", file)
+	}
+	format := servers.FormatYaya
+	if !own {
+		format = servers.Detect(file, data)
+	}
+	cfg, err := servers.Parse(file, data, format)
+	if err != nil {
+		return nil, err
+	}
+	l.warnings = append(l.warnings, cfg.Warnings...)
+	l.invalid = append(l.invalid, cfg.Invalid...)
+	l.servers = append(l.servers, cfg.Servers...)
+	return data, nil
 }
 
 // here adds the servers of the project in dir, or in the current folder, unless
@@ -405,6 +414,8 @@ type report struct {
 	Invalid []invalidServer  `json:"invalid"`
 	// Disabled are switched off.
 	Disabled []disabledServer `json:"disabled,omitempty"`
+	// Refused are files that are not taken over as they are now.
+	Refused []admin.Notice `json:"refused,omitempty"`
 }
 
 type disabledServer struct {

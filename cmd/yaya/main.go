@@ -38,10 +38,12 @@ func run() int {
 	}
 	tuneGC()
 	memlimit.Set() // what overload is measured by
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	// A second signal ends the program at once.
 	context.AfterFunc(ctx, stop)
+	ctx, unhang := withHangup(ctx)
+	defer unhang()
 
 	err := newRoot().ExecuteContext(ctx)
 	if err == nil {

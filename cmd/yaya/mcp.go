@@ -52,6 +52,7 @@ started, looked at and stopped again.`,
 			}
 			if len(r.Servers)+len(r.Invalid)+len(r.Disabled) == 0 {
 				_, err := fmt.Fprintln(w, "No MCP servers are configured. Add one with 'yaya mcp add' or take over those of other clients with 'yaya mcp import'.")
+				troubles(w, r)
 				return err
 			}
 			if err := serverTable(w, r); err != nil {

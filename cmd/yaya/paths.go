@@ -76,12 +76,17 @@ func (p paths) openData() (*os.Root, error) {
 	return root, nil
 }
 
+// settingsFile is the file that settings are read from.
+func (g *globals) settingsFile(p paths) string {
+	if g.configFile != "" {
+		return g.configFile
+	}
+	return p.settings()
+}
+
 // open opens the data directory and the settings, in all their layers.
 func (g *globals) open(p paths, flags map[string]string) (*os.Root, *config.Store, error) {
-	file := p.settings()
-	if g.configFile != "" {
-		file = g.configFile
-	}
+	file := g.settingsFile(p)
 	content, found, err := readFile(file)
 	if err != nil {
 		return nil, nil, err

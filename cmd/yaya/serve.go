@@ -60,6 +60,7 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 	if err != nil {
 		return err
 	}
+	hup := hangups(ctx)
 	l, err := loadServers(p, mcpConfig)
 	if err != nil {
 		return err
@@ -120,10 +121,11 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 	a.folders.Audit(plane.trusted)
 	mcpServers := newServerAdmin(a, p, l, len(mcpConfig) == 0)
 	defer mcpServers.Close()
+	files := &reloader{a: a, p: p, named: mcpConfig, file: g.settingsFile(p), settings: settings, servers: mcpServers, plane: plane, log: log}
 	var url string
 	api := admin.New(admin.Config{
 		Bus: a.kernel.Bus, Settings: settings, Plugins: a.kernel.Plugins, Devices: plane.devices, Control: plane.log,
-		Servers: mcpServers, Folders: a.folders, Registry: a.kernel.Tools, Dispatch: a.kernel.Dispatch, Artifacts: a.kernel.Artifacts, Approvals: a.kernel.Approvals,
+		Servers: mcpServers, Files: files, Folders: a.folders, Registry: a.kernel.Tools, Dispatch: a.kernel.Dispatch, Artifacts: a.kernel.Artifacts, Approvals: a.kernel.Approvals,
 		Plane: plane.plane, Live: live, Traffic: &admin.Traffic{Log: a.traffic, Data: data, Bodies: a.bodies}, Logs: a.bridge.Logs, Mask: a.secrets.String, CheckSetting: profileChecker(settings), Doctor: a.doctor, Setup: func() admin.Setup { return a.setup(url, listen.remote()) }, Version: yayaVersion(), Log: log,
 	})
 	page, err := dashboard.New()
@@ -133,9 +135,13 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 	cfg := gateway.Config{
 		Page: page, Tokens: tokens, Authority: plane.devices, Attempts: attempts, Wire: sockets, Shed: sockets.Shed, Tool: proc.Descends, RPC: plane.plane.Handler(), Agents: plane.plane.AgentsHandler(),
 		Socket: socket, MCP: a.mcp, Metrics: a.metrics.Handler(), Log: log,
-		Status: func() any { return mcpServers.report(url + "/mcp") },
-		Ready:  func() error { return a.ready(plane) },
-		API:    api, Live: sockets.Local(), CLI: a.cli(ctx, chats.Service),
+		Status: func() any {
+			r := mcpServers.report(url + "/mcp")
+			r.Refused = files.Notices()
+			return r
+		},
+		Ready: func() error { return a.ready(plane) },
+		API:   api, Live: sockets.Local(), CLI: a.cli(ctx, chats.Service),
 		Sessions: a.kernel.Sessions, V1: chats,
 		BeforeDrain: func() { // ends the streams, so that draining does not wait for them
 			a.mcp.Close()
@@ -175,6 +181,7 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 	if i := slices.IndexFunc(a.kernel.Plugins.Snapshot(), func(s plugin.Status) bool { return s.Name == "web" && s.Status != plugin.Loaded }); i >= 0 {
 		return errors.Join(errors.New("the plugin web is switched off, and without it there is nothing to serve: yaya config unset plugin.web.enabled"), web.Close())
 	}
+	defer files.watch(ctx, hup)()
 	repaired := make(chan struct{})
 	go func() {
 		defer close(repaired)
@@ -314,5 +321,5 @@ func suggest(b *strings.Builder, p paths) {
 		fmt.Fprintf(b, "  take them over  yaya mcp import\n")
 	}
 	fmt.Fprintf(b, "  add one         yaya mcp add fs npx -y @modelcontextprotocol/server-filesystem ~\n")
-	fmt.Fprintf(b, "  or do so on the page. They start at once, and are kept in %s.\n", p.servers())
+	fmt.Fprintf(b, "  or do so on the page. yaya takes over at once what changes in %s.\n", p.servers())
 }

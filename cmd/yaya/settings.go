@@ -179,24 +179,44 @@ func checkProfile(s *config.Store, key string, v json.RawMessage) error {
 
 // unreadable returns the mistakes in the settings that say who may do what. Meanwhile
 // what they would allow is refused.
-func unreadable(s *config.Store) (mistakes []error) {
+func unreadable(s *config.Store) (out []error) {
+	for _, m := range mistakes(s) {
+		out = append(out, m.err)
+	}
+	return out
+}
+
+// mistake is one in a setting.
+type mistake struct {
+	key string
+	err error
+}
+
+func mistakes(s *config.Store) (out []mistake) {
 	for _, v := range s.All(config.GroupsPrefix) {
 		if err := kernel.CheckSetting(s, auth.ScopeNames(), v.Key, v.Value); err != nil {
-			mistakes = append(mistakes, err)
+			out = append(out, mistake{v.Key, err})
 		}
 	}
-	if len(mistakes) > 0 { // rules and profiles only repeat them
-		return mistakes
+	if len(out) > 0 { // rules and profiles only repeat them
+		return out
 	}
 	if rules, _, ok := s.Get("approval.rules"); ok {
 		if err := kernel.CheckSetting(s, auth.ScopeNames(), "approval.rules", rules); err != nil {
-			mistakes = append(mistakes, err)
+			out = append(out, mistake{"approval.rules", err})
 		}
 	}
 	if _, err := profiles(s); err != nil {
-		mistakes = append(mistakes, err)
+		m := mistake{profilesKey, err}
+		for _, v := range s.All(profilesKey) {
+			if checkProfile(s, v.Key, v.Value) != nil {
+				m.key = v.Key
+				break
+			}
+		}
+		out = append(out, m)
 	}
-	return mistakes
+	return out
 }
 
 func configUnsetCommand(g *globals) *cobra.Command {

@@ -61,6 +61,9 @@ func serverTable(w io.Writer, r report) error {
 
 // troubles explains what does not work: the server, the cause, the remedy.
 func troubles(w io.Writer, r report) {
+	for _, n := range r.Refused {
+		fmt.Fprintf(w, "\n%s was not taken over, and what was read before holds: %s\n", printable(n.File, 300), printable(n.Error, 1000))
+	}
 	for _, s := range r.Invalid {
 		fmt.Fprintf(w, "\n%s is not started: %s\n  configured in %s\n", printable(s.Name, 40), printable(s.Error, 1000), s.File)
 	}

@@ -48,6 +48,7 @@ type Config struct {
 	Devices   *auth.Authority
 	Control   control.Log
 	Servers   Servers
+	Files     Files
 	Registry  *tool.Registry
 	Dispatch  *tool.Dispatcher
 	Artifacts *tool.Store
@@ -122,6 +123,7 @@ func (a *API) routes() *http.ServeMux {
 	a.folderRoutes(api)
 	a.deviceRoutes(api)
 	a.tokenRoutes(api)
+	a.fileRoutes(api)
 	a.registryRoutes(api)
 	a.trafficRoutes(api)
 	openapi.Errors[Error](api.OpenAPI())

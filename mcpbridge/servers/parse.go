@@ -119,6 +119,7 @@ func Decode(file string, data []byte) (map[string]any, error) {
 		}
 		// One strict look: a member given twice has two meanings.
 		if err = jsonrpc.Check(std); err != nil {
+			err = withLine(std, err)
 			break
 		}
 		dec := json.NewDecoder(bytes.NewReader(std))

@@ -280,3 +280,24 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// USE-2: whoever has made a mistake is told where.
+func TestLine(t *testing.T) {
+	data := []byte("{\n  // mine\n  \"mcpServers\": {\n    \"a/b\": {\"command\": \"x\"},\n    \"c\":\n      {\"command\": 5}\n  }\n}\n")
+	for name, want := range map[string]int{"a/b": 4, "c": 6, "none": 0} {
+		if got := servers.Line("mcp.json", data, servers.FormatYaya, name); got != want {
+			t.Errorf("Line(%q) = %d, want %d", name, got, want)
+		}
+	}
+	if got := servers.Line("x.toml", data, servers.FormatCodex, "c"); got != 0 {
+		t.Errorf("Line in TOML = %d, want 0", got)
+	}
+	for text, want := range map[string]string{
+		"{\n\"mcpServers\": {\n\"a\": {\"command\": \"x\"},\n\"a\": {\"command\": \"y\"}}}": "line 4",
+		"{\n\"mcpServers\": {\n": "line 3",
+	} {
+		if _, err := servers.Parse("mcp.json", []byte(text), servers.FormatYaya); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", text, err, want)
+		}
+	}
+}

@@ -1,0 +1,349 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+
+	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/feature"
+	"github.com/yaya-ai/yaya/gateway/admin"
+	"github.com/yaya-ai/yaya/internal/control"
+	"github.com/yaya-ai/yaya/internal/filewatch"
+	"github.com/yaya-ai/yaya/kernel/config"
+)
+
+func reloadCommand(g *globals) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "reload", Short: "Have the running yaya take over what has changed in its files",
+		Long: `Have the running yaya take over what has changed in its files: mcp.json, or those
+that it was given with --mcp-config, and config.toml. It watches them and does so by
+itself; where a file system tells of no changes, as some that lie on other machines,
+this command or SIGHUP does. A file with a mistake is refused whole, and what was
+read before holds; then the exit code is 1. Only servers that have changed restart.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			p, err := g.paths()
+			if err != nil {
+				return err
+			}
+			b, ok := daemon(c.Context(), p)
+			if !ok {
+				return fmt.Errorf("no yaya runs on %s: there is nothing to reload, files are read when it starts", p.data)
+			}
+			defer b.client.CloseIdleConnections()
+			var out admin.Reloaded
+			if err := b.api(c.Context(), "POST", "/api/reload", nil, &out); err != nil {
+				return err
+			}
+			w := c.OutOrStdout()
+			if asJSON {
+				if err := printJSON(w, out); err != nil || len(out.Refused) == 0 {
+					return err
+				}
+				return &exitStatus{}
+			}
+			for _, x := range out.Changes {
+				if _, err := fmt.Fprintf(w, "%s: %s %s: %s, %s\n", filepath.Base(x.File), x.Kind, printable(x.Name, 200), x.Change, effectWords(x)); err != nil {
+					return err
+				}
+			}
+			var errs []error
+			for _, n := range out.Refused {
+				errs = append(errs, fmt.Errorf("%s was not taken over, and what was read before holds: %s", n.File, printable(n.Error, 1000)))
+			}
+			if len(out.Changes)+len(errs) == 0 {
+				_, err = fmt.Fprintln(w, "Nothing has changed.")
+				return err
+			}
+			return errors.Join(errs...)
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func effectWords(x admin.FileChange) string {
+	switch {
+	case x.Effect == admin.EffectRestart:
+		return "from the next start of yaya on"
+	case x.Effect == admin.EffectOverridden:
+		return x.Note
+	case x.Kind == admin.KindSetting:
+		return "in force"
+	case x.Note != "":
+		return x.Note
+	}
+	return map[string]string{"added": "started", "changed": "restarted", "removed": "stopped"}[x.Change]
+}
+
+// reloader takes over what changes in the files that a running yaya was configured by.
+// It implements [admin.Files].
+type reloader struct {
+	a        *app
+	p        paths
+	named    []string // files of servers instead of yaya's own
+	file     string   // of the settings
+	settings *config.Store
+	servers  *serverAdmin
+	plane    *controlPlane
+	log      zerolog.Logger
+
+	working sync.Mutex // held while files are taken over
+	mu      sync.Mutex
+	notices []admin.Notice
+	there   []string // files that were there when they were looked at last
+}
+
+// files are all files that are looked at.
+func (r *reloader) files() []string { return append(slices.Clone(r.serverFiles()), r.file) }
+
+func (r *reloader) serverFiles() []string {
+	if len(r.named) > 0 {
+		return r.named
+	}
+	return []string{r.p.servers()}
+}
+
+// goneFor is how long a file must be gone until that counts: some editors take the old
+// one away before they write the new one.
+const goneFor = 2 * time.Second
+
+// watch reloads when files change, or SIGHUP comes; the returned function ends it.
+func (r *reloader) watch(ctx context.Context, hangups <-chan struct{}) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	w, err := filewatch.New(r.files()...)
+	failed := func(err error) {
+		r.log.Warn().Err(err).Msg("changes of files may not be noticed: yaya reload takes them over")
+	}
+	if err != nil {
+		failed(err)
+	}
+	var work sync.WaitGroup
+	work.Go(func() {
+		r.reload(ctx, r.plane.kernel) // they may have changed since they were read
+		w.Run(ctx, func() {
+			if r.gone() {
+				select {
+				case <-ctx.Done():
+					return
+				case <-time.After(goneFor):
+				}
+			}
+			r.reload(ctx, r.plane.kernel)
+		}, failed)
+	})
+	work.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-hangups:
+				r.log.Info().Msg("SIGHUP: looking at the files again")
+				r.reload(ctx, r.plane.kernel)
+			}
+		}
+	})
+	return func() {
+		cancel()
+		work.Wait()
+	}
+}
+
+// gone reports whether a file is no longer there.
+func (r *reloader) gone() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(r.there, missing)
+}
+
+func missing(file string) bool {
+	_, err := os.Stat(file)
+	return errors.Is(err, os.ErrNotExist)
+}
+
+// Reload implements [admin.Files].
+func (r *reloader) Reload(ctx context.Context) admin.Reloaded {
+	return r.reload(context.WithoutCancel(ctx), auth.FromContext(ctx).Actor())
+}
+
+// reload takes over what has changed in the files, for somebody.
+func (r *reloader) reload(ctx context.Context, actor string) admin.Reloaded {
+	r.working.Lock()
+	defer r.working.Unlock()
+	r.mu.Lock()
+	r.there = slices.DeleteFunc(r.files(), missing)
+	r.mu.Unlock()
+	out := admin.Reloaded{Changes: []admin.FileChange{}, Refused: []admin.Notice{}}
+	record := func(changes []admin.FileChange) error { return r.audit(ctx, actor, changes) }
+	take := func(file string, changes []admin.FileChange, err error) {
+		out.Changes = append(out.Changes, changes...)
+		if err != nil {
+			if f, ok := errors.AsType[*fileError](err); ok {
+				file = f.file
+			}
+			out.Refused = append(out.Refused, admin.Notice{File: file, Error: feature.Clean(err.Error(), 1024)})
+		}
+	}
+	changes, err := r.takeSettings(record)
+	take(r.file, changes, err)
+	changes, err = r.servers.reload(ctx, r.named, record)
+	take(r.serverFiles()[0], changes, err)
+	for _, c := range out.Changes {
+		r.log.Info().Str("file", c.File).Str(c.Kind, c.Name).Str("effect", c.Effect).Msg("a file has changed: " + c.Change)
+	}
+	r.notice(ctx, &out)
+	return out
+}
+
+// audit puts into the audit what is about to be taken over; what cannot be recorded
+// does not happen.
+func (r *reloader) audit(ctx context.Context, actor string, changes []admin.FileChange) error {
+	byFile := map[string][]string{}
+	var files []string
+	for _, c := range changes {
+		if byFile[c.File] == nil {
+			files = append(files, c.File)
+		}
+		byFile[c.File] = append(byFile[c.File], clipPath(c.Name)+" "+c.Change)
+	}
+	for _, f := range files {
+		names := byFile[f]
+		if _, err := r.plane.log.Append(ctx, control.Change{
+			Event: "config_reloaded", Actor: actor, Target: clipPath(f), Payload: map[string]any{"count": len(names), "changes": names[:min(len(names), 100)]},
+		}, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// notice keeps which files are refused, and says so once for each mistake.
+func (r *reloader) notice(ctx context.Context, out *admin.Reloaded) {
+	r.mu.Lock()
+	was := r.notices
+	for i := range out.Refused {
+		n := &out.Refused[i]
+		n.Since = time.Now().UTC().Truncate(time.Second)
+		if j := slices.IndexFunc(was, func(o admin.Notice) bool { return o.File == n.File && o.Error == n.Error }); j >= 0 {
+			n.Since = was[j].Since
+		}
+	}
+	r.notices = slices.Clone(out.Refused)
+	r.mu.Unlock()
+	refused := map[string]string{}
+	for _, n := range out.Refused {
+		refused[n.File] = n.Error
+	}
+	r.a.bridge.Refused(refused)
+	for _, n := range out.Refused {
+		if slices.Contains(was, n) {
+			continue
+		}
+		r.log.Error().Str("file", n.File).Str("error", n.Error).Msg("a file has a mistake and is not taken over: what was read before holds")
+		if _, err := r.plane.log.Append(ctx, control.Change{
+			Event: "config_refused", Actor: r.plane.kernel, Target: clipPath(n.File), Payload: map[string]any{"error": n.Error},
+		}, nil); err != nil {
+			r.log.Error().Err(err).Msg("the audit cannot say that a file was refused")
+		}
+	}
+	for _, n := range was {
+		if !slices.ContainsFunc(out.Refused, func(o admin.Notice) bool { return o.File == n.File }) {
+			r.log.Info().Str("file", n.File).Msg("the file is mended and was taken over")
+		}
+	}
+	if len(was)+len(out.Refused) > 0 || len(out.Changes) > 0 {
+		r.a.changed(admin.PartConfig)
+	}
+}
+
+// Notices implements [admin.Files].
+func (r *reloader) Notices() []admin.Notice {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]admin.Notice{}, r.notices...)
+}
+
+// fileError is why a file is not taken over.
+type fileError struct {
+	file string
+	err  error
+}
+
+func (e *fileError) Error() string { return e.err.Error() }
+func (e *fileError) Unwrap() error { return e.err }
+
+// takeSettings takes the file of settings over.
+func (r *reloader) takeSettings(record func([]admin.FileChange) error) ([]admin.FileChange, error) {
+	content, _, err := readFile(r.file)
+	if err != nil {
+		return nil, err
+	}
+	var out []admin.FileChange
+	_, err = r.settings.ReloadFile(r.file, content, func(next *config.Store, changes []config.Change) error {
+		if len(changes) == 0 {
+			return nil
+		}
+		if content != nil && len(bytes.TrimSpace(content)) == 0 {
+			return errEmpty(r.file, "a comment", "settings")
+		}
+		if err := newMistake(r.settings, next, r.file, content); err != nil {
+			return err
+		}
+		for _, c := range changes {
+			x := admin.FileChange{File: r.file, Kind: admin.KindSetting, Name: c.Key, Change: "changed", Effect: admin.EffectTaken}
+			switch {
+			case !c.Was:
+				x.Change = "added"
+			case !c.Is:
+				x.Change = "removed"
+			}
+			switch {
+			case c.Over != "":
+				x.Effect, x.Note = admin.EffectOverridden, overWords[c.Over]
+			case config.NeedsRestart(c.Key):
+				x.Effect = admin.EffectRestart
+			}
+			out = append(out, x)
+		}
+		return record(out)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+var overWords = map[config.Origin]string{
+	config.FromStore: "but what was set with yaya config set decides", config.FromEnv: "but the environment decides", config.FromFlag: "but a flag decides",
+}
+
+// errEmpty refuses a file that an editor may be about to write.
+func errEmpty(file, instead, what string) error {
+	return fmt.Errorf("%s is empty, as one that is half written: for no %s, let it hold %s", file, what, instead)
+}
+
+// newMistake returns the first mistake in settings that say who may do what, if it is
+// none that was there before.
+func newMistake(now, next *config.Store, file string, content []byte) error {
+	var known []string
+	for _, m := range mistakes(now) {
+		known = append(known, m.err.Error())
+	}
+	for _, m := range mistakes(next) {
+		if !slices.Contains(known, m.err.Error()) {
+			return fmt.Errorf("%s:%d: %w", file, config.Line(content, m.key), m.err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,61 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/yaya-ai/yaya/auth"
+)
+
+// Files is what the API does with the files that yaya was configured by.
+type Files interface {
+	// Reload takes over what has changed in the files, and says what that was.
+	Reload(ctx context.Context) Reloaded
+	// Notices are the files that are not taken over as they are now.
+	Notices() []Notice
+}
+
+// Reloaded is what has changed in files.
+type Reloaded struct {
+	Changes []FileChange `json:"changes"`
+	Refused []Notice     `json:"refused" doc:"files that are not taken over: what was read before holds"`
+}
+
+// FileChange is a server or a setting that has changed in a file.
+type FileChange struct {
+	File   string `json:"file"`
+	Kind   string `json:"kind" enum:"server,setting"`
+	Name   string `json:"name"`
+	Change string `json:"change" enum:"added,changed,removed"`
+	Effect string `json:"effect" enum:"taken,restart,overridden" doc:"taken: it holds now; restart: from the next start of yaya on; overridden: something else decides"`
+	Note   string `json:"note,omitempty"`
+}
+
+// Kinds and effects of a [FileChange].
+const (
+	KindServer       = "server"
+	KindSetting      = "setting"
+	EffectTaken      = "taken"
+	EffectRestart    = "restart"
+	EffectOverridden = "overridden"
+)
+
+// Notice is a file that is not taken over as it is now, and why.
+type Notice struct {
+	File  string    `json:"file"`
+	Error string    `json:"error" doc:"with the place, where it can be told"`
+	Since time.Time `json:"since"`
+}
+
+func (a *API) fileRoutes(api huma.API) {
+	r := routes{a, api, "config", a.cfg.Files != nil, "files"}
+	handle(r, "POST", "/api/reload", "reload", auth.ConfigWrite, "Take over what has changed in mcp.json and config.toml", http.StatusOK, func(ctx context.Context, _ *none) (*struct{ Body Reloaded }, error) {
+		return &struct{ Body Reloaded }{a.cfg.Files.Reload(ctx)}, nil
+	})
+	handle(r, "GET", "/api/notices", "listNotices", auth.ConfigRead, "The files that are not taken over as they are now, and why", http.StatusOK, func(context.Context, *none) (*struct{ Body []Notice }, error) {
+		return &struct{ Body []Notice }{a.cfg.Files.Notices()}, nil
+	})
+}

@@ -1,0 +1,44 @@
+package servers
+
+import (
+	"bytes"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tailscale/hujson"
+)
+
+// Line returns where a JSON file configures a server of that name; 0 when it cannot be
+// told.
+func Line(file string, data []byte, format Format, name string) int {
+	if ext := strings.ToLower(filepath.Ext(file)); ext == ".toml" || ext == ".yaml" || ext == ".yml" {
+		return 0
+	}
+	doc, err := hujson.Parse(data)
+	if err != nil {
+		return 0
+	}
+	for _, top := range slices.Concat(dialects[format].top, anyTop) {
+		if v := doc.Find("/" + top + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)); v != nil {
+			return lineAt(data, v.StartOffset)
+		}
+	}
+	return 0
+}
+
+func lineAt(data []byte, offset int) int {
+	return 1 + bytes.Count(data[:min(max(offset, 0), len(data))], []byte("\n"))
+}
+
+// withLine adds the line to an error of the strict look at a file, which names a byte.
+func withLine(data []byte, err error) error {
+	_, at, found := strings.Cut(err.Error(), " at byte ")
+	offset, bad := strconv.Atoi(at)
+	if !found || bad != nil {
+		return err
+	}
+	return fmt.Errorf("line %d: %w", lineAt(data, offset), err)
+}
