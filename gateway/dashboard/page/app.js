@@ -7,7 +7,7 @@ import { identity } from './api.js';
 import * as device from './device.js';
 import { Live } from './live.js';
 import { changed, href, locate, may, page, route, useLoaded } from './state.js';
-import { html, Problem } from './ui.js';
+import { html, plain, Problem } from './ui.js';
 
 /** @type {device.Device | null} */
 let self = null;
@@ -62,6 +62,12 @@ function Count({ path, part, what, of = () => 1 }) {
   return n ? html` <span class="count" aria-label=${`${n} ${what}`}>${n}</span>` : null;
 }
 
+/** Files with mistakes, wherever the user is: what they ask for does not hold. */
+function Notices() {
+  const notices = useLoaded(may('config:read') ? '/api/notices' : null, ['config']);
+  return notices.data?.map((/** @type {any} */ n) => html`<p class="notice" role="alert"><b>${plain(n.file)}</b> has a mistake and was not taken over; what was read before holds: ${plain(n.error)}</p>`) ?? null;
+}
+
 function Frame() {
   page.me.use();
   const link = page.link.use();
@@ -81,7 +87,7 @@ function Frame() {
           ${v.at === 'quarantine' && html`<${Count} path="/api/mcp/quarantine" part="quarantine" what="waiting" of=${(/** @type {any} */ w) => Math.max(1, w.tools.length + (w.instructions ? 1 : 0))} />`}</a>`)}
         <p class="link" role="status">${link.state === 'open' ? html`<span class="dot good"></span> live` : link.state === 'ended' ? html`<span class="dot bad"></span> ${link.why || 'ended'}` : html`<span class="dot busy"></span> connecting …`}</p>
       </nav>
-      <main id="main" tabindex="-1"><${Lazy} at=${at} rest=${rest} /></main>
+      <main id="main" tabindex="-1"><${Notices} /><${Lazy} at=${at} rest=${rest} /></main>
     </div>`;
 }
 

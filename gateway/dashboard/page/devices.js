@@ -3,20 +3,23 @@
 import { useState } from './vendor/hooks.js';
 import { api, seg } from './api.js';
 import { may, page, useLoaded } from './state.js';
+import { Tokens } from './tokens.js';
 import { Badge, Confirm, Copy, Dialog, Do, Field, html, Name, Of, plain, QR, Table, Time, View } from './ui.js';
 
 const SCOPES = [['sessions:read', 'watch sessions'], ['sessions:write', 'converse'], ['approvals:answer', 'answer what tools ask'], ['agents:read', 'see agents and kernels'], ['agents:kill', 'end agents'], ['memory:read', 'read the memory'], ['skills:invoke', 'invoke skills'], ['tools:call', 'call tools'], ['kernel:attach', 'be a kernel'],
   ['devices:read', 'see devices'], ['devices:approve', 'let devices in'], ['devices:manage', 'throw devices out'], ['config:read', 'see the configuration'], ['config:write', 'change the configuration, start servers'], ['audit:read', 'read the audit'], ['metrics:read', 'see metrics']];
+/** Those that prove who they are: a lasting token cannot have them. */
+const OF_DEVICES = ['devices:approve', 'devices:manage', 'kernel:attach', 'skills:invoke'];
 const DEFAULT = ['agents:read', 'memory:read', 'sessions:read', 'sessions:write'];
 
-/** @param {{value: Set<string>, set: (s: Set<string>) => void}} p */
-function Scopes({ value, set }) {
+/** @param {{value: Set<string>, set: (s: Set<string>) => void, token?: boolean}} p */
+function Scopes({ value, set, token }) {
   const toggle = (/** @type {string} */ s) => {
     const next = new Set(value);
     if (!next.delete(s)) next.add(s);
     set(next);
   };
-  return html`<fieldset class="scopes"><legend>What it may do</legend>${!value.has('approvals:answer') && html`<p class="muted">It cannot answer what tools ask. If it is yours, and stays with you: <button type="button" class="link" disabled=${!may('approvals:answer')} onClick=${() => toggle('approvals:answer')}>let it answer</button></p>`}${SCOPES.map(([s, what]) => html`<label><input type="checkbox" checked=${value.has(s)} disabled=${!may(s)} onChange=${() => toggle(s)} /> ${what} <code>${s}</code></label>`)}</fieldset>`;
+  return html`<fieldset class="scopes"><legend>What it may do</legend>${!token && !value.has('approvals:answer') && html`<p class="muted">It cannot answer what tools ask. If it is yours, and stays with you: <button type="button" class="link" disabled=${!may('approvals:answer')} onClick=${() => toggle('approvals:answer')}>let it answer</button></p>`}${SCOPES.filter(([s]) => !token || !OF_DEVICES.includes(s)).map(([s, what]) => html`<label><input type="checkbox" checked=${value.has(s)} disabled=${!may(s)} onChange=${() => toggle(s)} /> ${what} <code>${s}</code></label>`)}</fieldset>`;
 }
 
 /** @param {{title: string, yes: string, start: string[], run: (scopes: string[]) => Promise<any>, done: () => void, children?: any}} p */
@@ -59,6 +62,7 @@ export default function Devices() {
       <td class="buttons">${x.status === 'pending' && may('devices:approve') && html`<button type="button" class="small primary" onClick=${() => setOpen({ approve: x })}>Let in …</button><${Do} kind="small" run=${() => api('POST', '/api/devices/reject', { request: x.request_id })}>Send away<//>`}
         ${x.status === 'active' && may('devices:manage') && html`<button type="button" class="small" onClick=${() => setOpen({ scopes: x })}>Rights …</button>
         <${Confirm} kind="small danger" label=${`Revoke ${plain(x.label || x.device_id)}`} yes="Revoke" ask=${html`<b><${Name} text=${x.label || x.device_id} /></b> is thrown out at once, with all that it has open.`} run=${() => api('POST', `/api/devices/${seg(x.device_id)}/revoke`, {})}>Revoke<//>`}</td></tr>`} />`}<//>
+    <${Tokens} Scopes=${Scopes} />
     ${open?.invite && html`<${Invite} done=${done} url=${setup.data?.remote ? setup.data.url : ''} />`}
     ${open?.approve && html`<${Choose} title="Let it in" yes="Let it in" start=${DEFAULT} done=${done} run=${(/** @type {string[]} */ scopes) => api('POST', '/api/devices/approve', { request: open.approve.request_id, scopes })}>
       <p><b><${Name} text=${open.approve.label} /></b> asks from ${plain(open.approve.peer)}. Its id is <code><${Name} text=${open.approve.device_id} /></code>, and its key’s fingerprint <code>${plain(open.approve.fingerprint)}</code>. Is it what you see there?</p><//>`}
