@@ -234,3 +234,23 @@ func TestRemoteClientWithLastingToken(t *testing.T) {
 		t.Errorf("the audit says:\n%s", got)
 	}
 }
+
+// USE-8, USE-2: the page makes and revokes tokens, and shows files that have a mistake.
+func TestPageTokensAndNotices(t *testing.T) {
+	b := newBox(t)
+	b.serve()
+	edit := func(text string) func(string) (any, error) {
+		return func(string) (any, error) {
+			b.edit("mcp.json", text)
+			return nil, nil
+		}
+	}
+	b.scenario("tokens", nil, map[string]func(string) (any, error){
+		"use": func(token string) (any, error) {
+			token = strings.Trim(token, `"`)
+			status, _, _ := b.raw("POST", "/mcp", `{}`, "Authorization", "Bearer "+token, "Content-Type", "application/json")
+			return map[bool]string{true: "out", false: "in"}[status == http.StatusUnauthorized], nil
+		},
+		"break": edit(`{"mcpServers": {`), "mend": edit(`{"mcpServers": {}}`),
+	})
+}
