@@ -93,11 +93,12 @@ func (s *serverAdmin) look(named []string) (loaded, error) {
 			return l, &fileError{file, fmt.Errorf("%s: server %q: %w", place, bad.Name, bad.Err)}
 		}
 	}
-	return l.distinct(), nil
+	l.distinct()
+	return l, nil
 }
 
 // distinct puts servers whose name another has already among those that cannot be used.
-func (l loaded) distinct() loaded {
+func (l *loaded) distinct() {
 	taken := map[string]bool{}
 	var out []servers.Server
 	for _, x := range l.servers {
@@ -109,7 +110,6 @@ func (l loaded) distinct() loaded {
 		out = append(out, x)
 	}
 	l.servers = out
-	return l
 }
 
 // has reports whether a file has configured servers so far.

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/yaya-ai/yaya/internal/eventually"
+)
+
+// USE-2: SIGHUP reloads, and a daemon whose terminal is closed ends as it always has:
+// nobody is left with one that they cannot see.
+func TestClosedTerminalEndsTheDaemon(t *testing.T) {
+	b := newBox(t)
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer master.Close()
+	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slave, err := os.OpenFile(fmt.Sprint("/dev/pts/", n), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slave.Close()
+	cmd := exec.CommandContext(t.Context(), b.bin, b.args("serve", "--no-open", "--listen", b.addr)...)
+	cmd.Env = append(os.Environ(), "HOME="+b.dir)
+	cmd.Stdin = slave // what it says goes nowhere: nobody reads this terminal
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	ready := func() bool {
+		resp, err := http.Get("http://" + b.addr + "/health?ready=1") //nolint:noctx // test
+		if err != nil {
+			return false
+		}
+		_ = resp.Body.Close()
+		return resp.StatusCode == http.StatusOK
+	}
+	eventually.True(t, "yaya is ready", ready)
+	b.edit("config.toml", "provider = \"one\"\n")
+	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	eventually.True(t, "SIGHUP on a terminal is taken", func() bool { return len(b.audited("config_reloaded")) == 1 })
+	if !ready() {
+		t.Fatal("SIGHUP has ended it although its terminal is open")
+	}
+	if err := master.Close(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("it ended with %v, want as on every signal that stops it", err)
+		}
+	case <-time.After(eventually.Limit):
+		t.Error("it goes on although its terminal was closed")
+	}
+}
