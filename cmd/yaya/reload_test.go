@@ -93,8 +93,12 @@ func TestServersFileIsWatched(t *testing.T) {
 	pid2 := b.pidOf("two")
 	b.edit("mcp.json", doc(one, entryOf(fixture, "two", `, "env": {"X": "1"}`)))
 	eventually.True(t, "the changed server has another process", func() bool {
-		now := b.pidOf("two")
-		return now != 0 && now != pid2
+		for _, s := range b.status().Servers { // it is not there while it restarts
+			if pid := detailOf(s).PID; s.ID == "two" && pid != 0 && pid != pid2 && s.State.Usable() {
+				return true
+			}
+		}
+		return false
 	})
 	stays("another was changed")
 	if res, err := newRawClient(t, b.url(), true).text("two__echo", map[string]any{"text": "hi"}); err != nil || res != "hi" {
@@ -116,6 +120,9 @@ func TestServersFileIsWatched(t *testing.T) {
 		})
 		if got := b.must("mcp", "list"); !strings.Contains(got, c.place) || !strings.Contains(got, "what was read before holds") {
 			t.Errorf("mcp list does not say %q:\n%s", c.place, got)
+		}
+		if got, err := b.run("doctor"); !strings.Contains(got, c.place) {
+			t.Errorf("doctor does not say %q: %v\n%s", c.place, err, got)
 		}
 		// Asked again it says so again; the audit has it once.
 		out, err := b.run("reload")

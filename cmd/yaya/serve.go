@@ -321,5 +321,5 @@ func suggest(b *strings.Builder, p paths) {
 		fmt.Fprintf(b, "  take them over  yaya mcp import\n")
 	}
 	fmt.Fprintf(b, "  add one         yaya mcp add fs npx -y @modelcontextprotocol/server-filesystem ~\n")
-	fmt.Fprintf(b, "  or do so on the page. yaya takes over at once what changes in %s.\n", p.servers())
+	fmt.Fprintf(b, "  or do so on the page, or edit %s: yaya takes it over at once.\n", p.servers())
 }
