@@ -284,11 +284,12 @@ type DeviceInfo struct {
 	Connections int       `json:"connections"`
 }
 
-// Enrolled returns how many devices have rights here.
+// Enrolled returns how many devices have rights here, those included that have a
+// lasting token.
 func (a *Authority) Enrolled() int {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	n := 0
+	n := len(a.lasting)
 	for _, d := range a.devices {
 		if !d.revoked {
 			n++

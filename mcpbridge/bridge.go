@@ -170,7 +170,7 @@ func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
 	x, warnings, err := b.expand(s)
 	b.mu.Lock()
 	if _, there := b.added[s.Name]; !there { // another of that name is not started
-		b.added[s.Name] = digest(x, err)
+		b.added[s.Name] = b.digest(x, err)
 	}
 	b.mu.Unlock()
 	if s.Disabled {
@@ -246,7 +246,7 @@ func (b *Bridge) Runs(s servers.Server) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	was, there := b.added[s.Name]
-	return there && was == digest(x, err)
+	return there && was == b.digest(x, err)
 }
 
 // expand puts variables into a server's configuration, and its file of variables.
@@ -259,12 +259,16 @@ func (b *Bridge) expand(s servers.Server) (servers.Server, []string, error) {
 }
 
 // digest is what a server comes to, or why it comes to nothing.
-func digest(x servers.Server, failed error) [32]byte {
+func (b *Bridge) digest(x servers.Server, failed error) [32]byte {
 	raw, err := json.Marshal(x)
 	if err != nil { // cannot be: it was made of JSON
 		failed = err
 	}
-	return sha256.Sum256(fmt.Appendf(raw, "\x00%v\x00%v", x.Disabled, failed))
+	var pass []string
+	if b.cfg.PassEnv != nil {
+		pass = b.cfg.PassEnv()
+	}
+	return sha256.Sum256(fmt.Appendf(raw, "\x00%v\x00%q\x00%v", x.Disabled, pass, failed))
 }
 
 // Remove stops a server, waits for it, and forgets what is known of it. It reports

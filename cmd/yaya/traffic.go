@@ -70,7 +70,7 @@ func (a *app) others() string {
 	set, _ := a.trafficSettings()
 	switch {
 	case a.enrolled != nil && a.enrolled() > 0:
-		return "devices are enrolled"
+		return "devices are enrolled, or have lasting tokens"
 	case set.issuer:
 		return "auth.issuer lets others in"
 	}

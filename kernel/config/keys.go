@@ -64,7 +64,7 @@ var Keys = []Key{
 	{"compaction.tries", `3`, "attempts at a summary", number},
 	{"session.heartbeat_timeout", `"60s"`, "when a silent connection is detached", duration},
 	{"session.reap_interval", `"5s"`, "how often silence is looked for", duration},
-	{"traffic.bodies", "", "calls whose arguments and results are recorded: off, errors or all; unset: all, and off once devices are enrolled or auth.issuer is set", text},
+	{"traffic.bodies", "", "calls whose arguments and results are recorded: off, errors or all; unset: all, and off once devices are enrolled, lasting tokens are out or auth.issuer is set", text},
 	{"traffic.days", `7`, "how long calls are recorded; 0 records none", count},
 	{"traffic.max_bytes", `268435456`, "how large the record of calls may be", number},
 	{"plugins.max_failures", `3`, "consecutive failures that unload a plugin", number},
