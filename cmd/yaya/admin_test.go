@@ -71,7 +71,7 @@ func TestAdminOpenAPIFuzz(t *testing.T) {
 	if testing.Short() {
 		rounds = 10
 	}
-	ids := []string{"loop.max_iterations", "llm-echo", "repo_tree", "gone", "plugin.x.y", "llm-openai"}
+	ids := []string{"loop.max_iterations", "llm-echo", "repo_tree", "gone", "plugin.x.y", "llm-openai", "1"} // 1 is the first call that is recorded
 	n := 0
 	openapitest.Fuzz(t, openapitest.API{
 		Document: "/api/openapi.json", Do: b.raw, Named: []string{"key", "name", "id"},
