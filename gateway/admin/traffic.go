@@ -71,6 +71,7 @@ func (a *API) trafficRoutes(api huma.API) {
 	handle(r, "GET", "/api/traffic", "listCalls", auth.AuditRead, "The last calls that match: who called which tool, and what became of it. Arguments and results are shown to the user that runs yaya only", http.StatusOK, func(ctx context.Context, in *inCalls) (*struct{ Body CallPage }, error) {
 		f := in.filter()
 		f.Before, f.Limit = in.Before, in.Limit
+		t.Log.Settle(ctx)
 		calls, more, err := traffic.Read(ctx, t.Data, f)
 		if err != nil {
 			return nil, err
@@ -127,6 +128,7 @@ func (a *API) trafficRoutes(api huma.API) {
 		ID int64 `path:"id" minimum:"1"`
 	},
 	) (*struct{ Body traffic.Record }, error) {
+		t.Log.Settle(ctx)
 		c, ok, err := traffic.Get(ctx, t.Data, in.ID)
 		if err != nil {
 			return nil, err

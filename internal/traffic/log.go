@@ -15,9 +15,10 @@ import (
 // Bounds of what gathers between two writes.
 const (
 	gather      = 100 * time.Millisecond
-	maxQueued   = 8192    // records
-	maxBodies   = 4 << 20 // bytes of their bodies
-	bodiesASec  = 2 << 20 // so many more may come each second
+	settle      = time.Second // that who reads waits for it
+	maxQueued   = 8192        // records
+	maxBodies   = 4 << 20     // bytes of their bodies
+	bodiesASec  = 2 << 20     // so many more may come each second
 	saveDays    = 10 * time.Second
 	tidyEvery   = time.Hour
 	keptBuffer  = 512 << 10 // larger buffers are not kept
@@ -59,6 +60,8 @@ type Log struct {
 	closed bool
 	lost   Lost
 	news   chan struct{} // closed when something was written
+	taken  uint64        // how many calls were ever taken on
+	tried  uint64        // how many of them were written, or failed to be
 
 	wake    chan struct{}
 	done    chan struct{}
@@ -136,6 +139,7 @@ func (l *Log) Add(c *Call) {
 		}
 	}
 	l.queue = append(l.queue, e)
+	l.taken++
 	first := len(l.queue) == 1
 	l.mu.Unlock()
 	if first {
@@ -178,6 +182,28 @@ func (l *Log) News() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.news
+}
+
+// Settle waits until the calls that were taken on before are written, so that who has
+// made a call and then looks finds it. A disk that hangs is waited for a second at most.
+func (l *Log) Settle(ctx context.Context) {
+	if l == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, settle)
+	defer cancel()
+	l.mu.Lock()
+	for upTo := l.taken; l.tried < upTo && !l.closed; {
+		news := l.news
+		l.mu.Unlock()
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return
+		}
+		l.mu.Lock()
+	}
+	l.mu.Unlock()
 }
 
 // Close writes what waits, and waits for it as long as ctx allows: a disk may hang.
@@ -299,6 +325,7 @@ func (w *writer) flush() {
 		w.l.cfg.Log.Info().Msg("calls are recorded again")
 	}
 	w.l.mu.Lock()
+	w.l.tried += uint64(len(w.queue))
 	close(w.l.news)
 	w.l.news = make(chan struct{})
 	w.l.mu.Unlock()

@@ -650,3 +650,18 @@ func BenchmarkWrite(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*batch), "ns/record")
 }
+
+// USE-3: who has made a call and then looks finds it.
+func TestSettle(t *testing.T) {
+	l, root, _ := opened(t, all())
+	for n := range 5 {
+		l.Add(call("echo", OutcomeOK))
+		l.Settle(t.Context())
+		if got := readAll(t, root, Filter{Limit: 50}); len(got) != n+1 {
+			t.Fatalf("after call %d: %d records", n+1, len(got))
+		}
+	}
+	closed(t, l)
+	l.Settle(t.Context())
+	(*Log)(nil).Settle(t.Context())
+}
