@@ -155,6 +155,34 @@ func TestImportBesideTheDaemon(t *testing.T) {
 	b.waitState("other", "ready")
 }
 
+// USE-2: a mistake in the file is told where the command is, and the audit does not
+// tell of a change that never was.
+func TestBrokenFileBesideTheDaemon(t *testing.T) {
+	b := newBox(t)
+	first, _ := b.recorded("first")
+	b.must(append([]string{"mcp", "add", "first", "--"}, first...)...)
+	b.serve()
+	file := filepath.Join(b.dir, "c", "mcp.json")
+	if err := os.WriteFile(file, []byte("{ bad"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"mcp", "remove", "first"}, {"mcp", "disable", "first"}, append([]string{"mcp", "add", "other"}, first...)} {
+		out, err := b.run(args...)
+		if err == nil || !strings.Contains(out, file) || !strings.Contains(out, "line 1") || strings.Contains(out, "internal error") {
+			t.Errorf("yaya %v: %v, %q, want the file and the line", args, err, out)
+		}
+	}
+	if out, err := b.run("mcp", "enable", "ghost"); err == nil {
+		t.Errorf("a server that is not there was switched on: %s", out)
+	}
+	audit := b.must("audit")
+	for _, event := range []string{"server_removed", "server_switched", "server_changed"} {
+		if did, failed := strings.Count(audit, event+" ")-0, strings.Count(audit, event+"_failed"); failed == 0 || did == 0 {
+			t.Errorf("the audit has %d of %s, and %d that failed, want both:\n%s", did, event, failed, audit)
+		}
+	}
+}
+
 // An edit is checked, applied at once, and refused if the server was changed meanwhile.
 func TestEditServer(t *testing.T) {
 	for _, beside := range []bool{true, false} {

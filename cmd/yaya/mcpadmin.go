@@ -239,7 +239,7 @@ func (s *serverAdmin) put(ctx context.Context, x servers.Server) error {
 		return err
 	}
 	if data, err = servers.Set(s.p.servers(), data, x); err != nil {
-		return err
+		return refused("%v", err) // the file is its user's, and has a mistake
 	}
 	if err := replaceFile(s.p.servers(), data); err != nil {
 		return err
@@ -280,7 +280,7 @@ func (s *serverAdmin) Remove(_ context.Context, name string) error {
 	}
 	data, found, err := servers.Unset(s.p.servers(), data, name)
 	if err != nil {
-		return err
+		return refused("%v", err)
 	}
 	if !found {
 		return &told{admin.ErrUnknown, fmt.Sprintf("there is no server %q in %s", name, s.p.servers())}

@@ -239,6 +239,24 @@ func (a *API) audited(ctx context.Context, event, target string, payload any) er
 	return err
 }
 
+// recorded does what is audited before. If it fails, the audit says that as well: the
+// first entry alone would tell of a change that never was.
+func (a *API) recorded(ctx context.Context, event, target string, payload any, do func() error) error {
+	if err := a.audited(ctx, event, target, payload); err != nil {
+		return err
+	}
+	err := do()
+	if err == nil {
+		return nil
+	}
+	// Whoever asked may be gone; what was done is said all the same.
+	said := a.audited(context.WithoutCancel(ctx), event+"_failed", target, map[string]string{"error": err.Error()})
+	if said != nil {
+		a.cfg.Log.Error().Err(said).Str("event", event).Str("target", target).Msg("the audit does not say that this failed")
+	}
+	return err
+}
+
 // mayShow reports whether a caller may see secrets, which is audited (Y-209).
 func (a *API) mayShow(ctx context.Context, what string) error {
 	if auth.Allow(auth.FromContext(ctx), auth.ConfigWrite) != nil {

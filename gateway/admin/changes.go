@@ -166,14 +166,17 @@ func (a *API) changeRoutes(api huma.API) {
 		if err != nil {
 			return nil, err
 		}
-		if err := a.audited(ctx, "server_changed", h.Server, map[string]string{"runs": h.Runs, "change": h.ID, "proposed_by": h.By}); err != nil {
+		err = a.recorded(ctx, "server_changed", h.Server, map[string]string{"runs": h.Runs, "change": h.ID, "proposed_by": h.By}, func() error {
+			if err := a.changes.take(in.ID); err != nil {
+				return err
+			}
+			if err := h.apply(ctx); err != nil {
+				return fmt.Errorf("server %q: %w", h.Server, err)
+			}
+			return nil
+		})
+		if err != nil {
 			return nil, err
-		}
-		if err := a.changes.take(in.ID); err != nil {
-			return nil, err
-		}
-		if err := h.apply(ctx); err != nil {
-			return nil, fmt.Errorf("server %q: %w", h.Server, err)
 		}
 		return &outChange{h.Change}, nil
 	})

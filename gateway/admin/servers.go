@@ -152,22 +152,19 @@ func (a *API) serverRoutes(api huma.API) {
 		}
 	},
 	) (*none, error) {
-		if err := a.audited(ctx, "server_switched", in.Name, map[string]bool{"enabled": in.Body.Enabled}); err != nil {
-			return nil, err
-		}
-		return nil, a.cfg.Servers.Switch(ctx, in.Name, in.Body.Enabled)
+		return nil, a.recorded(ctx, "server_switched", in.Name, map[string]bool{"enabled": in.Body.Enabled}, func() error {
+			return a.cfg.Servers.Switch(ctx, in.Name, in.Body.Enabled)
+		})
 	})
 	handle(r, "DELETE", "/api/mcp/servers/{name}", "removeServer", auth.ConfigWrite, "Stop a server and forget it", http.StatusNoContent, func(ctx context.Context, in *InServer) (*none, error) {
-		if err := a.audited(ctx, "server_removed", in.Name, nil); err != nil {
-			return nil, err
-		}
-		return nil, a.cfg.Servers.Remove(ctx, in.Name)
+		return nil, a.recorded(ctx, "server_removed", in.Name, nil, func() error {
+			return a.cfg.Servers.Remove(ctx, in.Name)
+		})
 	})
 	handle(r, "POST", "/api/mcp/servers/{name}/restart", "restartServer", auth.ConfigWrite, "Stop a server and start it again", http.StatusNoContent, func(ctx context.Context, in *InServer) (*none, error) {
-		if err := a.audited(ctx, "server_restarted", in.Name, nil); err != nil {
-			return nil, err
-		}
-		return nil, a.cfg.Servers.Restart(ctx, in.Name)
+		return nil, a.recorded(ctx, "server_restarted", in.Name, nil, func() error {
+			return a.cfg.Servers.Restart(ctx, in.Name)
+		})
 	})
 	handle(r, "GET", "/api/mcp/quarantine", "listWaiting", auth.ConfigRead, "What waits for approval: tools that are new or have changed, servers that a project brings", http.StatusOK, func(context.Context, *none) (*struct{ Body []Waiting }, error) {
 		all, err := a.cfg.Servers.Waiting()
@@ -181,10 +178,9 @@ func (a *API) serverRoutes(api huma.API) {
 		}
 	},
 	) (*none, error) {
-		if err := a.audited(ctx, "tools_approved", in.Name, map[string]any{"digest": in.Body.Digest, "tools": in.Body.Tools}); err != nil {
-			return nil, err
-		}
-		return nil, a.cfg.Servers.Approve(ctx, in.Name, in.Body.Digest, in.Body.Tools)
+		return nil, a.recorded(ctx, "tools_approved", in.Name, map[string]any{"digest": in.Body.Digest, "tools": in.Body.Tools}, func() error {
+			return a.cfg.Servers.Approve(ctx, in.Name, in.Body.Digest, in.Body.Tools)
+		})
 	})
 	handle(r, "GET", "/api/mcp/import", "listImportable", auth.ConfigRead, "What other MCP clients of this user have configured", http.StatusOK, func(context.Context, *none) (*struct{ Body []Importable }, error) {
 		return &struct{ Body []Importable }{a.cfg.Servers.Importable()}, nil

@@ -123,7 +123,8 @@ func TestChangesWait(t *testing.T) {
 		t.Errorf("done: %s", got)
 	}
 	got := w.want("GET", "/api/audit?event=server_*", "", 200, `"event":"server_change_proposed","actor":"owner","target":"new"`)
-	for _, want := range []string{`"event":"server_changed","actor":"owner","target":"new"`, `exactly`, `"server_restarted"`, `"server_removed"`} {
+	// What failed is not told as done (USE-2).
+	for _, want := range []string{`"event":"server_changed","actor":"owner","target":"new"`, `exactly`, `"server_restarted"`, `"server_removed"`, `"event":"server_removed_failed","actor":"owner","target":"nothing"`, `"event":"server_changed_failed","actor":"owner","target":"known"`} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the audit lacks %s: %s", want, got)
 		}

@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -168,6 +169,12 @@ func (m *Manager) Start(spec Spec) (*Process, error) {
 	closeAll(theirs)
 	if err != nil {
 		closeAll(ours)
+		// The system says the same of a program and of its folder that are not there.
+		if info, derr := os.Stat(cmp.Or(spec.Dir, ".")); derr != nil {
+			err = fmt.Errorf("its folder: %w", derr)
+		} else if !info.IsDir() {
+			err = fmt.Errorf("its folder: %s is not a folder", spec.Dir)
+		}
 		return nil, fmt.Errorf("start %s: %w", spec.Path, err)
 	}
 	p.Stdin, p.Stdout = inW, outR

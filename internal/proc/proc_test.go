@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -286,5 +287,23 @@ func TestHeld(t *testing.T) {
 	p.Kill()
 	if err := p.Release(); err == nil {
 		t.Error("what was killed was released")
+	}
+}
+
+// USE-10: a folder that is not there is not blamed on the program.
+func TestFolderThatIsNotThere(t *testing.T) {
+	m := new(Manager)
+	defer m.Close(t.Context())
+	for name, want := range map[string]string{"nowhere": "no such file or directory", "file": "is not a folder"} {
+		dir := filepath.Join(t.TempDir(), name)
+		if name == "file" {
+			if err := os.WriteFile(dir, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := m.Start(Spec{Path: "/bin/sh", Dir: dir})
+		if err == nil || !strings.Contains(err.Error(), "its folder: ") || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), dir) {
+			t.Errorf("%s: got %v, want an error that names the folder %s", name, err, dir)
+		}
 	}
 }
