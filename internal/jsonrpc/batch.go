@@ -3,7 +3,7 @@ package jsonrpc
 import "fmt"
 
 // MaxBatch bounds the messages of a batch.
-const MaxBatch = 100
+const MaxBatch = 50
 
 // Batch takes an array of messages apart, as protocol version 2025-03-26 has them. The
 // parts alias data; none of them is looked at beyond its syntax.

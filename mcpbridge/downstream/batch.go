@@ -29,15 +29,25 @@ var errNoBatches = errors.New("batches exist in protocol version " + mcp.Protoco
 type batch struct {
 	mu      sync.Mutex
 	answers [][]byte
+	size    int // bytes of the answers
 	work    sync.WaitGroup
 }
 
-func (b *batch) add(answer []byte) {
+// maxBatched bounds the answers of a batch together: they leave as one message.
+const maxBatched = 64 << 20
+
+// add takes the answer to a request. One that makes the batch too large is an error
+// instead.
+func (b *batch) add(id, answer []byte) {
 	if answer == nil {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.size+len(answer) > maxBatched {
+		answer = jsonrpc.AppendError(nil, id, fail(jsonrpc.CodeInternal, "the answers of this batch are larger than %d MiB together: send the request by itself", maxBatched>>20))
+	}
+	b.size += len(answer)
 	b.answers = append(b.answers, answer)
 }
 
@@ -53,11 +63,11 @@ func (s *Server) openBatch(c *client, data []byte) (b *batch, requests []*jsonrp
 		msg := new(jsonrpc.Message)
 		switch err := msg.Parse(part); {
 		case err != nil:
-			b.add(jsonrpc.AppendError(nil, msg.ID, fail(jsonrpc.CodeInvalidRequest, "%v", err)))
+			b.add(msg.ID, jsonrpc.AppendError(nil, msg.ID, fail(jsonrpc.CodeInvalidRequest, "%v", err)))
 		case !msg.IsRequest():
 			s.oneWay(c, msg)
 		case msg.Method == "initialize":
-			b.add(jsonrpc.AppendError(nil, msg.ID, fail(jsonrpc.CodeInvalidRequest, "initialize cannot be part of a batch")))
+			b.add(msg.ID, jsonrpc.AppendError(nil, msg.ID, fail(jsonrpc.CodeInvalidRequest, "initialize cannot be part of a batch")))
 		default:
 			requests = append(requests, msg)
 		}
@@ -70,7 +80,7 @@ func (s *Server) run(ctx context.Context, b *batch, x *exchange) {
 	b.work.Go(func() {
 		rctx, done, ok := x.c.begin(ctx, string(x.msg.ID))
 		if !ok {
-			b.add(jsonrpc.AppendError(nil, x.msg.ID, fail(jsonrpc.CodeInvalidRequest, "a request with this id is running")))
+			b.add(x.msg.ID, jsonrpc.AppendError(nil, x.msg.ID, fail(jsonrpc.CodeInvalidRequest, "a request with this id is running")))
 			return
 		}
 		defer done(nil)
@@ -78,7 +88,7 @@ func (s *Server) run(ctx context.Context, b *batch, x *exchange) {
 		// What a batch has collected does not count among the large messages in
 		// flight: its other requests may have to wait for room there.
 		if out := s.answer(rctx, nil, x); out != nil {
-			b.add(out.joined())
+			b.add(x.msg.ID, out.joined())
 		}
 		x.buf.Release()
 	})
@@ -171,7 +181,7 @@ func (s *Server) takeBatch(ctx context.Context, c *client, lw *lines, work *sync
 		break
 	}
 	for _, msg := range requests[room:] {
-		b.add(jsonrpc.AppendError(nil, msg.ID, fail(jsonrpc.CodeInternal, "more than %d requests are running", maxConcurrent)))
+		b.add(msg.ID, jsonrpc.AppendError(nil, msg.ID, fail(jsonrpc.CodeInternal, "more than %d requests are running", maxConcurrent)))
 	}
 	for _, msg := range requests[:room] {
 		s.run(ctx, b, &exchange{c: c, profile: c.profile, caller: tool.LocalOwner, msg: msg, notify: lw.write, caps: c.capabilities()})

@@ -28,7 +28,7 @@ var batchCases = []struct {
 	{"a batch in a batch", "2025-03-26", `[[{"jsonrpc":"2.0","id":1,"method":"ping"}]]`, 200, []string{`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"invalid JSON-RPC message: batches are not supported"}}`}},
 	{"requests that run beside each other", "2025-03-26", `[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"srv__both"}},{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"srv__both"}}]`, 200, []string{`{"jsonrpc":"2.0","id":1,"result":{"content":[]}}`, `{"jsonrpc":"2.0","id":2,"result":{"content":[]}}`}},
 	{"empty", "2025-03-26", `[]`, 400, []string{`the batch is empty`}},
-	{"too many", "2025-03-26", `[` + strings.TrimSuffix(strings.Repeat(`{"jsonrpc":"2.0","id":1,"method":"ping"},`, 101), ",") + `]`, 400, []string{`more than 100 messages`}},
+	{"too many", "2025-03-26", `[` + strings.TrimSuffix(strings.Repeat(`{"jsonrpc":"2.0","id":1,"method":"ping"},`, 51), ",") + `]`, 400, []string{`more than 50 messages`}},
 	{"cut off", "2025-03-26", `[{"jsonrpc":"2.0","id":1,"method":"ping"}`, 400, []string{`-32700`}},
 	{"a later version", "2025-06-18", `[{"jsonrpc":"2.0","id":1,"method":"ping"}]`, 400, []string{`batches exist in protocol version 2025-03-26 only`}},
 	{"an earlier version", "2024-11-05", `[{"jsonrpc":"2.0","id":1,"method":"ping"}]`, 400, []string{`batches exist in protocol version 2025-03-26 only`}},
@@ -107,5 +107,23 @@ func TestBatchesOverStdio(t *testing.T) {
 				t.Errorf("got %s, want %s", got, tc.want)
 			}
 		})
+	}
+}
+
+// The answers of a batch leave as one message, so they have its limit together.
+func TestLargeBatches(t *testing.T) {
+	large := strings.Repeat("x", 25<<20)
+	r := newRig(t, relay("srv__large", func(context.Context, tool.Call) (tool.Result, error) {
+		return ok(`{"content":[{"type":"text","text":"` + large + `"}]}`)
+	}))
+	a := r.send("POST", strings.Replace(initialize, "2025-06-18", "2025-03-26", 1), nil)
+	var in []string
+	for id := range 4 {
+		in = append(in, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"srv__large"}}`, id))
+	}
+	a = r.send("POST", "["+strings.Join(in, ",")+"]", map[string]string{"Mcp-Session-Id": a.header.Get("Mcp-Session-Id")})
+	whole, refused := strings.Count(a.body, large), strings.Count(a.body, "larger than 64 MiB together: send the request by itself")
+	if a.status != 200 || whole != 2 || refused != 2 {
+		t.Errorf("status %d, %d whole answers and %d refused ones, want 200, 2 and 2", a.status, whole, refused)
 	}
 }

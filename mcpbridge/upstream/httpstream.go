@@ -115,7 +115,7 @@ func (t *httpTransport) readAnswer(ctx context.Context, body io.Reader, req *req
 			}
 			return reply{}, &brokenStream{err, r.LastID(), r.Retry()}
 		}
-		buf := fill.take()
+		buf := fill.takeEvent(ev.Data)
 		if len(ev.Data) == 0 {
 			buf.Release()
 			continue // it only brings an id to resume from
@@ -238,7 +238,7 @@ func (t *httpTransport) listenOnce(lastID *string, answered func()) (retry time.
 		if err != nil {
 			return r.Retry(), false
 		}
-		fill.take().Forget()
+		fill.takeEvent(ev.Data).Forget()
 		if len(ev.Data) == 0 {
 			continue
 		}

@@ -95,7 +95,7 @@ func dialSSE(ctx context.Context, rt http.RoundTripper, rawURL string, headers m
 				err = t.skip(r, ev.Data, tooLarge(at.limit))
 				fill.drop()
 			case err == nil && (ev.Name == "" || ev.Name == "message"):
-				err = t.dispatch(ev.Data, fill.take())
+				err = t.dispatch(ev.Data, fill.takeEvent(ev.Data))
 			case err == nil:
 				fill.drop()
 			}

@@ -73,6 +73,7 @@ type filler struct {
 	ctx   context.Context // of who waits for memory; nil for not at all
 	buf   *bufpool.Buffer
 	share *intake.Share
+	event int // bytes of the event in buf, where its length does not tell
 }
 
 var errNoRoom = errors.New("no memory for a large message now")
@@ -124,15 +125,21 @@ func (f *filler) grow(data []byte, n int) ([]byte, error) {
 	return f.buf.B, err
 }
 
+// takeEvent is take after an event: [sse.Reader] fills the buffer without telling.
+func (f *filler) takeEvent(data []byte) *bufpool.Buffer {
+	f.event = len(data)
+	return f.take()
+}
+
 // take returns the message's buffer, which gives the memory back when it is released,
 // and begins with the next message.
 func (f *filler) take() *bufpool.Buffer {
 	buf := f.buf
 	if share := f.share; share != nil {
-		share.Shrink(int64(len(buf.B)))
+		share.Shrink(int64(max(len(buf.B), f.event)))
 		buf.OnRelease(share.Release)
 	}
-	f.buf, f.share = nil, nil
+	f.buf, f.share, f.event = nil, nil, 0
 	return buf
 }
 
