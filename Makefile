@@ -11,6 +11,7 @@ LDFLAGS  := -s -w -X main.version=0.1.0-$(VERSION)
 PREFIX   ?= $(HOME)/.local
 TOOLS    := $(CURDIR)/.cache/bin
 PEERS    := internal/peers/npm
+PYPEERS  := internal/peers/py
 LINTER   := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 FOLDERS  := auth cmd feature gateway internal kernel mcpbridge plugins
 export GOFLAGS += -buildvcs=false
@@ -60,13 +61,24 @@ race: peers chromium
 	YAYA_PEERS_REQUIRED=1 go test -race -timeout 30m ./...
 
 # The real MCP servers and clients that the tests talk to, and a Node for them.
-peers: $(PEERS)/node_modules/.package-lock.json
+peers: $(PEERS)/node_modules/.package-lock.json $(PYPEERS)/.venv/installed
 
 $(PEERS)/node_modules/.package-lock.json: $(PEERS)/package.json $(PEERS)/package-lock.json
 	@command -v npm >/dev/null || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then apt-get update -q && apt-get install -qy npm; \
 	  else echo "npm is needed for the MCP peers of the tests: install Node.js with npm"; exit 1; fi; }
 	cd $(PEERS) && npm ci --no-audit --no-fund
+	@touch $@
+
+# requirements.txt is made of requirements.in, for every platform, by
+#   uv pip compile --universal --python-version 3.11 --generate-hashes --no-header requirements.in -o requirements.txt
+$(PYPEERS)/.venv/installed: $(PYPEERS)/requirements.txt
+	@python3 -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then apt-get update -q && apt-get install -qy python3-venv; \
+	  else echo "Python 3.11 or later with venv is needed for the MCP peers of the tests: install it"; exit 1; fi; }
+	rm -rf $(@D)
+	python3 -m venv $(@D)
+	$(@D)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
 # The browser that the page is tested in; YAYA_CHROMIUM names another one.
@@ -108,4 +120,4 @@ bench: build ## the relay beside a direct connection, start-up, and the kernel
 	go test -run '^$$' -bench . ./kernel/bus ./internal/journal ./kernel/session ./kernel
 
 clean:
-	rm -rf bin .cache $(PEERS)/node_modules
+	rm -rf bin .cache $(PEERS)/node_modules $(PYPEERS)/.venv
