@@ -65,7 +65,7 @@ func text(s string) *mcp.CallToolResult {
 
 func main() {
 	s := newServer()
-	err := error(nil)
+	var err error
 	if len(os.Args) > 1 {
 		h := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, &mcp.StreamableHTTPOptions{Stateless: false})
 		err = (&http.Server{Addr: "127.0.0.1:" + os.Args[1], Handler: h, ReadHeaderTimeout: 5 * time.Second}).ListenAndServe()
