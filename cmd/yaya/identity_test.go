@@ -33,9 +33,11 @@ type comparedRequest struct {
 // row.
 var compared = []struct {
 	name, script string
-	args         func(dir string) []string
-	env          func(dir string) map[string]string
-	ask          func(dir string) []comparedRequest
+	// command is that of a server that is no package of npm.
+	command func(t *testing.T, node string) []string
+	args    func(dir string) []string
+	env     func(dir string) map[string]string
+	ask     func(dir string) []comparedRequest
 }{
 	{
 		name: "everything", script: "server-everything/dist/index.js",
@@ -83,6 +85,59 @@ var compared = []struct {
 			}
 		},
 	},
+	{
+		name: "thinking", script: "server-sequential-thinking/dist/index.js",
+		ask: func(string) []comparedRequest {
+			return []comparedRequest{
+				comparedCall("sequentialthinking", `{"thoughtNumber":1}`), // which it refuses
+			}
+		},
+	},
+	{
+		name: "time", command: func(t *testing.T, _ string) []string { return []string{python(t, "mcp-server-time")} },
+		ask: func(string) []comparedRequest {
+			now := regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:]+|[MTWFS][a-z]+day`)
+			return []comparedRequest{
+				{"tools/call", `{"name":"get_current_time","arguments":{"timezone":"Asia/Tokyo"}}`, now},
+				{"tools/call", `{"name":"convert_time","arguments":{"source_timezone":"UTC","time":"12:30","target_timezone":"Asia/Tokyo"}}`, now},
+				comparedCall("get_current_time", `{"timezone":"Nowhere"}`), comparedCall("convert_time", `{}`),
+			}
+		},
+	},
+	{
+		name: "git", command: func(t *testing.T, _ string) []string { return []string{python(t, "mcp-server-git")} },
+		ask: func(dir string) []comparedRequest {
+			return []comparedRequest{comparedCall("git_status", `{"repo_path":`+string(jsonrpc.AppendString(nil, dir))+`}`), comparedCall("git_log", `{}`)}
+		},
+	},
+	{name: "fetch", command: func(t *testing.T, _ string) []string { return []string{python(t, "mcp-server-fetch")} }, ask: func(string) []comparedRequest {
+		return []comparedRequest{comparedCall("fetch", `{"url":"http://127.0.0.1:1/"}`), comparedCall("fetch", `{}`)}
+	}},
+	{name: "fastmcp", command: func(t *testing.T, _ string) []string {
+		return []string{python(t, "python"), absolute(t, peersPython, "fast.py")}
+	}, ask: func(string) []comparedRequest {
+		return append(comparedSmall(), comparedCall("dot", `{}`), comparedCall("other_mounted", `{}`), comparedRequest{"resources/read", `{"uri":"fast://items/7"}`, nil}, comparedRequest{"prompts/get", `{"name":"greet","arguments":{"name":"Ada"}}`, nil})
+	}},
+	{name: "python", command: func(t *testing.T, _ string) []string {
+		return []string{python(t, "python"), absolute(t, peersPython, "small.py")}
+	}, ask: func(string) []comparedRequest { return comparedSmall() }},
+	{name: "typescript1", command: func(t *testing.T, node string) []string {
+		return []string{node, absolute(t, peersJS, "small-v1.mjs")}
+	}, ask: func(string) []comparedRequest { return comparedSmall() }},
+	{name: "typescript2", command: func(t *testing.T, node string) []string {
+		return []string{node, absolute(t, peersJS, "small-v2.mjs")}
+	}, ask: func(string) []comparedRequest { return comparedSmall() }},
+	{name: "go", command: func(t *testing.T, _ string) []string {
+		return []string{buildTool(t, "github.com/yaya-ai/yaya/internal/peers/smallgo")}
+	}, ask: func(string) []comparedRequest { return comparedSmall() }},
+	{name: "mcpgo", command: func(t *testing.T, _ string) []string {
+		return []string{buildTool(t, "github.com/yaya-ai/yaya/internal/peers/smallmcpgo")}
+	}, ask: func(string) []comparedRequest { return comparedSmall() }},
+}
+
+// comparedSmall are calls of the small servers.
+func comparedSmall() []comparedRequest {
+	return []comparedRequest{comparedCall("add", `{"a":2,"b":3}`), comparedCall("add", `{"a":"two"}`), comparedCall("steps", `{}`)}
 }
 
 func comparedCall(name, args string) comparedRequest {
@@ -114,11 +169,17 @@ func TestAnswersAreTheServersOwn(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			args := []string{peerPath(t, strings.Split(s.script, "/")...)}
+			command := []string{node}
+			if s.command != nil {
+				command = s.command(t, node)
+			} else {
+				command = append(command, peerPath(t, strings.Split(s.script, "/")...))
+			}
+			args := command[1:]
 			if s.args != nil {
 				args = append(args, s.args(b.dir)...)
 			}
-			server := map[string]any{"command": node, "args": args}
+			server := map[string]any{"command": command[0], "args": args}
 			env := os.Environ()
 			if s.env != nil {
 				server["env"] = s.env(b.dir)
@@ -132,7 +193,7 @@ func TestAnswersAreTheServersOwn(t *testing.T) {
 			prefix := s.name + "__"
 			through := b.args("mcp", "serve", "--mcp-config", config)
 
-			direct := &comparison{t: t, name: "directly", door: pipe(env, node, args...)}
+			direct := &comparison{t: t, name: "directly", door: pipe(env, command[0], args...)}
 			direct.hello()
 			alone := pipe(home, b.bin, through...)
 			for _, c := range []*comparison{
