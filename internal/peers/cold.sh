@@ -54,8 +54,8 @@ while [ "$i" -lt "$load" ]; do
   burners="$burners $!"
   i=$((i + 1))
 done
-run() { "$yaya" --data-dir "$dir/d" --config-dir "$dir/c" "$@"; }
-run serve --listen 127.0.0.1:0 --mcp-config "$dir/servers.json" >"$dir/log" 2>&1 &
+# No function: $! is to be the daemon's own.
+"$yaya" --data-dir "$dir/d" --config-dir "$dir/c" serve --listen 127.0.0.1:0 --mcp-config "$dir/servers.json" >"$dir/log" 2>&1 &
 daemon=$!
 begin=$(date +%s)
 echo "server state seconds restarts"
@@ -63,9 +63,10 @@ seen=' '
 while [ $(($(date +%s) - begin)) -lt 900 ]; do
   kill -0 $daemon 2>/dev/null || { cat "$dir/log"; exit 1; }
   now=$(($(date +%s) - begin))
-  run mcp list --json >"$dir/list" 2>/dev/null || { sleep 1; continue; }
+  "$yaya" --data-dir "$dir/d" --config-dir "$dir/c" mcp list --json >"$dir/list" 2>/dev/null || { sleep 1; continue; }
   python3 - "$dir/list" >"$dir/states" <<'PY'
 import json, sys
+
 for s in json.load(open(sys.argv[1]))["servers"]:
     print(s["id"], s["state"], s.get("restarts", 0))
 PY
