@@ -528,7 +528,11 @@ func TestNoOrphans(t *testing.T) {
 		b := newBox(t)
 		mark := fmt.Sprintf("E2E_MARK=%d-%d", os.Getpid(), time.Now().UnixNano())
 		k, v, _ := strings.Cut(mark, "=")
-		family := fmt.Sprintf("setsid sleep 1000 & sleep 1000 & exec %s mcp serve --data-dir %s", b.bin, filepath.Join(b.dir, "inner"))
+		other := filepath.Join(b.dir, "other") // by its own name it would be left out, as its own client
+		if err := os.Symlink(b.bin, other); err != nil {
+			t.Fatal(err)
+		}
+		family := fmt.Sprintf("setsid sleep 1000 & sleep 1000 & exec %s mcp serve --data-dir %s", other, filepath.Join(b.dir, "inner"))
 		data, err := json.Marshal(map[string]any{"mcpServers": map[string]any{"family": map[string]any{"command": "sh", "args": []string{"-c", family}, "env": map[string]string{k: v}}}})
 		if err != nil {
 			t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/yaya-ai/yaya/internal/eventually"
@@ -72,5 +73,37 @@ func TestMistakesInConfigAreTold(t *testing.T) {
 				eventually.True(t, "yaya serve says "+want, func() bool { return strings.Contains(said(), want) })
 			}
 		})
+	}
+}
+
+// R17: a pipe in the place of a file is refused, and waited for by nobody: neither by
+// commands, nor by the daemon, whose file became one.
+func TestPipesInThePlaceOfFiles(t *testing.T) {
+	b := newBox(t)
+	pipe := filepath.Join(b.dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"mcp", "list", "--mcp-config", pipe}, {"config", "list", "--config", pipe}} {
+		if out, err := b.run(args...); err == nil || !strings.Contains(out, "is not a regular file") {
+			t.Errorf("yaya %v: %v, %q, want that it is not a regular file", args, err, out)
+		}
+	}
+	b.serve()
+	file := filepath.Join(b.dir, "c", "mcp.json")
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := b.run("reload"); err == nil || !strings.Contains(out, "is not a regular file") {
+		t.Errorf("yaya reload: %v, %q, want that it is not a regular file", err, out)
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := b.run("mcp", "add", "one", "--", "true"); err != nil {
+		t.Errorf("mcp add after the pipe: %v, %s", err, out)
 	}
 }

@@ -136,7 +136,8 @@ func lock(root *os.Root) (func(), error) {
 // readFile reads a configuration file. It reports false when there is none.
 func readFile(path string) ([]byte, bool, error) {
 	const limit = servers.MaxFile
-	f, err := os.Open(path) //nolint:forbidigo,gosec // the user names it
+	// A pipe in the place of a file would wait for its writer.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:forbidigo,gosec // the user names it
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, false, nil
 	}

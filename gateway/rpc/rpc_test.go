@@ -251,7 +251,7 @@ func TestJSONRPC(t *testing.T) {
 		"notification":    {`{"jsonrpc":"2.0","method":"cluster.status"}`, ``},
 		"notifications":   {`[{"jsonrpc":"2.0","method":"a"},{"jsonrpc":"2.0","method":"b"}]`, ``},
 		"deep":            {strings.Repeat("[", 100_000), `-32700`},
-		"long number":     {status(strings.Repeat("1", 100)), `-32700`},
+		"long number":     {status(strings.Repeat("1", 1001)), `-32700`},
 		"invalid UTF-8":   {"{\"jsonrpc\":\"2.0\",\"id\":\"\xff\",\"method\":\"a\"}", `-32700`},
 		"trailing":        {status("1") + "{}", `-32700`},
 		"object id":       {status(`{}`), `-32600`},

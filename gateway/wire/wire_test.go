@@ -275,7 +275,7 @@ func TestBrokenMessages(t *testing.T) {
 		"twice":           {text, `["1","1","phoenix","heartbeat",{"a":1,"a":2}]`, 4400},
 		"deep":            {text, strings.Repeat("[", 100_000), 4400},
 		"trailing":        {text, `["1","1","phoenix","heartbeat",{}] 1`, 4400},
-		"long number":     {text, `["1","1","phoenix","heartbeat",{"a":` + strings.Repeat("1", 1000) + `}]`, 4400},
+		"long number":     {text, `["1","1","phoenix","heartbeat",{"a":` + strings.Repeat("1", 1001) + `}]`, 4400},
 		"not UTF-8":       {text, "[\"\xff\"]", 1007},
 		"another kind":    {bin, "\x95", 1003},
 		"too large":       {text, strings.Repeat(" ", 1<<20+1), 1009},

@@ -35,7 +35,9 @@ function New() {
   const [error, setError] = useState(/** @type {any} */ (null));
   const begin = async () => {
     setError(null);
-    const s = await api('POST', '/v1/sessions', { workspace_path: folder || setup.data?.workspace || '', ...(title && { title }), ...(system && { system_prompt: system }), auto_run: true });
+    // Who is quick clicks before it is known where yaya works.
+    const at = folder || (setup.data ?? (may('config:read') ? await api('GET', '/api/setup') : undefined))?.workspace || '';
+    const s = await api('POST', '/v1/sessions', { workspace_path: at, ...(title && { title }), ...(system && { system_prompt: system }), auto_run: true });
     go('chat', s.session_id);
   };
   return html`<${View} title="New session">
