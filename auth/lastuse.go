@@ -7,7 +7,7 @@ import (
 )
 
 // lastUses remembers to the minute when tokens were used last, by the index of their
-// entry. It is no part of the control log: a use changes nothing.
+// entry. It is not in the control log: using a token changes nothing.
 type lastUses struct {
 	mu    sync.Mutex
 	at    map[int64]time.Time

@@ -68,7 +68,7 @@ Clients: ` + strings.Join(clientNames(), ", ") + ".",
 					return err
 				}
 			case spec.Token == "" && !servers.Loopback(url):
-				fmt.Fprintln(c.ErrOrStderr(), "There is no token, so the client has to sign in itself. For a lasting token run on the machine of that yaya: yaya token create NAME")
+				fmt.Fprintln(c.ErrOrStderr(), "The entry has no token, so the client has to sign in itself. To make a lasting token, run on the machine of that yaya: yaya token create NAME")
 			}
 			files, err := clientFiles(g, c, args, false)
 			if err != nil {

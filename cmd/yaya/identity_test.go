@@ -33,7 +33,7 @@ type comparedRequest struct {
 // row.
 var compared = []struct {
 	name, script string
-	// command is that of a server that is no package of npm.
+	// command starts a server that npm does not have.
 	command func(t *testing.T, node string) []string
 	args    func(dir string) []string
 	env     func(dir string) map[string]string
@@ -323,7 +323,7 @@ func (c *comparison) list(method, member string) string {
 				switch {
 				case c.prefix == "" || strings.HasPrefix(method, "resources/"):
 					out = append(out, string(p))
-				case its: // what has no prefix is yaya's own
+				case its: // a name without the prefix is yaya's own
 					out = append(out, string(e.Append(nil, jsonrpc.Edit{Name: "name", Value: jsonrpc.AppendString(nil, own)})))
 				}
 			}

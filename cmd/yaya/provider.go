@@ -227,7 +227,7 @@ func useProvider(ctx context.Context, b *backend, w io.Writer, id string) error 
 	return err
 }
 
-// noProvider says what helps when there is no provider of that id.
+// noProvider turns a 404 into an error that names the remedy.
 func noProvider(err error, id string) error {
 	if answeredWith(err, http.StatusNotFound) {
 		return fmt.Errorf("there is no provider %q: yaya provider list shows those that there are", id)

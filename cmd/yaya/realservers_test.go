@@ -19,7 +19,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
-// Where the peers are that are no packages of npm.
+// The folders of the peers that are scripts of ours, or Python packages.
 const (
 	peersJS     = "../../internal/peers/npm"
 	peersPython = "../../internal/peers/py"

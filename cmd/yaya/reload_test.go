@@ -159,8 +159,8 @@ func TestServersFileIsWatched(t *testing.T) {
 	}
 }
 
-// USE-2: what yaya itself writes is no change, whether the page or the command line
-// has it written.
+// USE-2: yaya does not reload the file that it has written itself, whether the page or
+// the command line asked for it.
 func TestOwnWritesAreNoChange(t *testing.T) {
 	fixture := buildTool(t, "github.com/yaya-ai/yaya/internal/conformance/fixture")
 	b := newBox(t)

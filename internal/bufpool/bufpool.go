@@ -91,30 +91,6 @@ func (b *Buffer) Release() {
 // ErrTooLarge says that a reader held more than it was to.
 var ErrTooLarge = errors.New("more data than the limit allows")
 
-// trusted is how much room an announced length gets before anything has come.
-const trusted = 128 << 10
-
-// ReadFull reads size bytes, which the sender has announced. The room for them grows
-// with what has come: announcing costs the sender nothing.
-func ReadFull(r io.Reader, size int) (*Buffer, error) {
-	b := Get(min(size, trusted))
-	for {
-		n, err := io.ReadFull(r, b.B[len(b.B):min(cap(b.B), size)])
-		b.B = b.B[:len(b.B)+n]
-		if err != nil {
-			if errors.Is(err, io.EOF) {
-				err = io.ErrUnexpectedEOF
-			}
-			b.Release()
-			return nil, err
-		}
-		if len(b.B) == size {
-			return b, nil
-		}
-		b = grow(b, min(2*cap(b.B), size))
-	}
-}
-
 // grow moves what b holds into a larger buffer.
 func grow(b *Buffer, n int) *Buffer {
 	bigger := Get(n)

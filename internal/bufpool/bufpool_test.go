@@ -43,31 +43,6 @@ func TestReadAll(t *testing.T) {
 	}
 }
 
-// SEC-10: what was announced costs nothing before it comes.
-func TestReadFull(t *testing.T) {
-	for _, n := range []int{0, 1, 2048, 128 << 10, 128<<10 + 1, 300_000, 3 << 20} {
-		want := bytes.Repeat([]byte("abc"), n)[:n]
-		for name, r := range map[string]io.Reader{"whole": bytes.NewReader(want), "in pieces": iotest.HalfReader(bytes.NewReader(want)), "and more": bytes.NewReader(append(bytes.Clone(want), "more"...))} {
-			b, err := ReadFull(r, n)
-			if err != nil || !bytes.Equal(b.B, want) {
-				t.Errorf("%d bytes, %s: %v", n, name, err)
-			}
-		}
-		if _, err := ReadFull(bytes.NewReader(want), n+1); !errors.Is(err, io.ErrUnexpectedEOF) {
-			t.Errorf("one of %d bytes is missing: got %v, want %v", n+1, err, io.ErrUnexpectedEOF)
-		}
-	}
-	got := testing.Benchmark(func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			_, _ = ReadFull(bytes.NewReader(make([]byte, 100)), 8<<20)
-		}
-	}).AllocedBytesPerOp()
-	if got > 256<<10 {
-		t.Errorf("8 MiB that were announced and do not come cost %d bytes", got)
-	}
-}
-
 // Nobody shares a buffer with somebody else.
 func TestBuffersAreNotShared(t *testing.T) {
 	var wg sync.WaitGroup

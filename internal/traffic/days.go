@@ -241,15 +241,10 @@ func (w *writer) save() {
 
 // dayNames lists the days that have a file, oldest first.
 func dayNames(root *os.Root) ([]string, error) {
-	d, err := root.Open(dir + "/days")
+	entries, err := fs.ReadDir(root.FS(), dir+"/days")
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	defer d.Close()
-	entries, err := d.ReadDir(-1)
 	if err != nil {
 		return nil, err
 	}
@@ -260,8 +255,7 @@ func dayNames(root *os.Root) ([]string, error) {
 			out = append(out, name)
 		}
 	}
-	slices.Sort(out)
-	return out, nil
+	return out, nil // ReadDir has sorted them
 }
 
 // expire removes the days that are older than a year, and all but the last 366 in any

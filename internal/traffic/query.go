@@ -203,7 +203,7 @@ func Follow(root *os.Root, f Filter) (*Tail, error) {
 }
 
 // Next returns the wanted records that were written since; none says that there are
-// none for now. lost says that records were removed before they were read.
+// none if nothing new was written. lost says that records were removed before they were read.
 func (t *Tail) Next() (out []Record, lost bool, err error) {
 	have, err := segments(t.root)
 	if err != nil {

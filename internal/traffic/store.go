@@ -38,15 +38,10 @@ func (s segment) name() string { return fmt.Sprintf("%s/%016d%s", dir, s.first, 
 
 // segments lists the segments, oldest first. A directory that is not there has none.
 func segments(root *os.Root) ([]segment, error) {
-	d, err := root.Open(dir)
+	entries, err := fs.ReadDir(root.FS(), dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	defer d.Close()
-	entries, err := d.ReadDir(-1)
 	if err != nil {
 		return nil, err
 	}

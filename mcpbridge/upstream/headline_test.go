@@ -13,11 +13,11 @@ func TestHeadline(t *testing.T) {
 		{"one line", "no licence\n", "no licence"},
 		{"npm, not found", `npm warn exec The following package was not found and will be installed: nope@1
 npm error code E404
-npm error 404 Not Found - GET https://registry.npmjs.org/nope - Not found
+npm error 404 Not Found - GET https://packages.example/nope - Not found
 npm error 404
 npm error 404  'nope@*' is not in this registry.
 npm error A complete log of this run can be found in: /home/u/.npm/_logs/x.log
-`, "npm error 404 Not Found - GET https://registry.npmjs.org/nope - Not found"},
+`, "npm error 404 Not Found - GET https://packages.example/nope - Not found"},
 		{"npm, no file", `npm ERR! code ENOENT
 npm ERR! syscall open
 npm ERR! path /x/package.json
