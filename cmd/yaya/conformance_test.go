@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"maps"
 	"net"
 	"os"
@@ -42,7 +43,7 @@ type outcome struct{ passed, failed int }
 var summaryLine = regexp.MustCompile(`(?m)^[✓✗] (\S+): (\d+) passed, (\d+) failed`)
 
 // suite runs a conformance suite and returns its verdicts by scenario, and all
-// that it said.
+// that it said, under the checks that failed.
 func suite(t *testing.T, node, version string, env []string, args ...string) (map[string]outcome, string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
@@ -51,7 +52,8 @@ func suite(t *testing.T, node, version string, env []string, args ...string) (ma
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(ctx, node, append([]string{main}, args...)...)
+	results := t.TempDir()
+	cmd := exec.CommandContext(ctx, node, append(append([]string{main}, args...), "--output-dir", results)...)
 	cmd.Env = append(os.Environ(), env...)
 	cmd.Dir = t.TempDir()
 	out, err := cmd.CombinedOutput() // its status counts what is not scored, too
@@ -64,7 +66,37 @@ func suite(t *testing.T, node, version string, env []string, args ...string) (ma
 	if len(got) == 0 {
 		t.Fatalf("%s %v said nothing: %v\n%s", version, args, err, out)
 	}
-	return got, string(out)
+	return got, failedChecks(t, results) + string(out)
+}
+
+// failedChecks reads what a suite wrote about its checks, and returns those that failed
+// with the reason of each: its summary only counts them.
+func failedChecks(t *testing.T, results string) string {
+	t.Helper()
+	var out strings.Builder
+	err := filepath.WalkDir(results, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Base(path) != "checks.json" {
+			return err
+		}
+		data, err := os.ReadFile(path) //nolint:gosec // the test's own
+		if err != nil {
+			return err
+		}
+		var checks []struct{ ID, Status, ErrorMessage string }
+		if err := json.Unmarshal(data, &checks); err != nil {
+			return err
+		}
+		for _, c := range checks {
+			if c.Status == "FAILURE" {
+				fmt.Fprintf(&out, "%s: %s\n", c.ID, c.ErrorMessage)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Errorf("read the suite's checks: %v", err)
+	}
+	return out.String()
 }
 
 // failures names the scenarios that did not pass.

@@ -248,11 +248,11 @@ func (b *box) behindTLS() string {
 	t := b.t
 	t.Helper()
 	target := &url.URL{Scheme: "http", Host: b.addr}
-	proxy := httptest.NewUnstartedServer(&httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
+	proxy := httptest.NewUnstartedServer(readsOn(t, &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(target)
 		r.Out.Host = r.In.Host
 		r.SetXForwarded()
-	}})
+	}}))
 	proxy.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 	proxy.Config.ErrorLog = log.New(io.Discard, "", 0) // the browser tries the certificate first
 	proxy.StartTLS()
