@@ -68,11 +68,12 @@ func (p *Provider) asks(first servers.Era) asking {
 	return asking{first: first}
 }
 
-// silentFor is how long a server that never answered server/discover is not asked
-// again. It may just have been slow to start.
+// silentFor is how long a server is not asked again that never answered
+// server/discover, or only oddly. It may just have been slow to start, or broken.
 const silentFor = time.Hour
 
-// isSilent reports whether the server never answered server/discover; mu is held.
+// isSilent reports whether the server gave no answer to server/discover of late that
+// says which eras it speaks; mu is held.
 func (p *Provider) isSilent() bool { return !p.silent.IsZero() && time.Since(p.silent) < silentFor }
 
 func otherEra(e servers.Era) servers.Era {

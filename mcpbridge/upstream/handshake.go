@@ -49,6 +49,9 @@ func (s *session) handshake(ctx context.Context, who identity, ask asking) (refu
 	second := other(ctx, info)
 	switch {
 	case second == nil:
+		if ask.first == servers.EraModern {
+			s.p.doubt(err)
+		}
 		return refusal, nil
 	case ask.first == servers.EraModern, s.final(ctx, second):
 		return false, second // what initialize came to says more
@@ -91,6 +94,38 @@ func isRefusal(err error) bool {
 		return true
 	}
 	return false
+}
+
+// oddError says that a server's answer is not one of MCP.
+type oddError struct{ error }
+
+func (e *oddError) Unwrap() error { return e.error }
+
+// isAnswer reports whether an error is what the server itself said, however oddly. One
+// that was not reached, or is too busy, has said nothing.
+func isAnswer(err error) bool {
+	if se, ok := errors.AsType[*statusError](err); ok {
+		switch se.code {
+		case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+			return false
+		}
+		return true
+	}
+	_, known := errors.AsType[*jsonrpc.Error](err)
+	_, odd := errors.AsType[*oddError](err)
+	return known || odd
+}
+
+// doubt remembers for a while that a server which speaks the legacy era gave no answer
+// to server/discover that can be used. Unlike a refusal that the protocol knows, this
+// one may be a fault that passes: it is not written down.
+func (p *Provider) doubt(err error) {
+	if !isAnswer(err) {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.silent = time.Now()
 }
 
 // versionHolder is implemented by the transport that puts the version in a

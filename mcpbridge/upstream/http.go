@@ -319,7 +319,7 @@ func (t *httpTransport) readJSON(ctx context.Context, resp *http.Response, req *
 		if resp.StatusCode != http.StatusOK {
 			return reply{}, t.status(resp, req, data)
 		}
-		return reply{}, fmt.Errorf("the server sent a malformed answer: %w", err)
+		return reply{}, &oddError{fmt.Errorf("the server sent a malformed answer: %w", err)}
 	}
 	ours := msg.IsResponse() && string(msg.ID) == strconv.FormatInt(req.id, 10)
 	switch {
@@ -337,7 +337,7 @@ func (t *httpTransport) readJSON(ctx context.Context, resp *http.Response, req *
 func (t *httpTransport) refusal(resp *http.Response, req *request) error {
 	data, _ := io.ReadAll(io.LimitReader(resp.Body, 2048)) //nolint:forbidigo // bounded by the reader
 	if resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusAccepted {
-		return fmt.Errorf("the server answered with %q instead of JSON or an event stream", clip(resp.Header.Get("Content-Type"), 64))
+		return &oddError{fmt.Errorf("the server answered with %q instead of JSON or an event stream", clip(resp.Header.Get("Content-Type"), 64))}
 	}
 	return t.status(resp, req, data)
 }

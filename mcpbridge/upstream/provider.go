@@ -87,7 +87,7 @@ type Provider struct {
 	instructions string
 	closed       bool
 	spoken       spoken          // what is known of the server's eras
-	silent       time.Time       // when it was given up to wait for its answer to server/discover
+	silent       time.Time       // when server/discover last brought no answer that says anything
 	useSSE       bool            // the fall-back was needed
 	life         context.Context // of the current start
 

@@ -123,7 +123,11 @@ func (p *Provider) session(ctx context.Context, client, principal string, peer r
 		return s, leave, nil
 	}
 	if e, ok := errors.AsType[*eraError](err); ok {
-		return p.sessionBut(ctx, e.era, client, principal, peer)
+		s, leave, err := p.sessionBut(ctx, e.era, client, principal, peer)
+		if err == nil && e.era == servers.EraModern {
+			p.doubt(e)
+		}
+		return s, leave, err
 	}
 	return nil, nil, err
 }
