@@ -150,6 +150,9 @@ func fake(modes string) {
 			}
 		case "initialize":
 			switch {
+			case has("greets"):
+				say("Server starting on port 8080\x1b[0m\a with %s", os.Getenv("FAKE_TOKEN"))
+				continue
 			case has("hang-initialize"):
 				continue
 			case has("exit-on-initialize"):
@@ -240,6 +243,16 @@ func call(m message, n int, has func(string) bool) {
 	case has("die-on-call"):
 		fmt.Fprintln(os.Stderr, "panic: out of cheese")
 		os.Exit(7)
+	case has("two-ids"):
+		say(`{"jsonrpc":"2.0","id":%s,"result":{},"id":77}`, m.ID)
+	case has("nested"):
+		say(`{"jsonrpc":"2.0","id":%s,"result":{"content":%s`, m.ID, strings.Repeat("[", 2<<20))
+	case has("text-id"):
+		say(`{"jsonrpc":"2.0","id":"%s","result":{"content":[]}}`, m.ID)
+	case has("bad-batch"):
+		say(`[{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}, garbage]`, m.ID)
+	case has("unasked-batch"):
+		say(`[{"jsonrpc":"2.0","method":"x"},{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}]`, m.ID)
 	case has("hang-call"):
 	case has("late"):
 		go func() {

@@ -319,7 +319,7 @@ func (t *httpTransport) readJSON(ctx context.Context, resp *http.Response, req *
 		if resp.StatusCode != http.StatusOK {
 			return reply{}, t.status(resp, req, data)
 		}
-		return reply{}, &oddError{fmt.Errorf("the server sent a malformed answer: %w", err)}
+		return reply{}, malformed(err)
 	}
 	ours := msg.IsResponse() && string(msg.ID) == strconv.FormatInt(req.id, 10)
 	switch {

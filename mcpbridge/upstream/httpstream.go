@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -122,7 +123,14 @@ func (t *httpTransport) readAnswer(ctx context.Context, body io.Reader, req *req
 		}
 		var msg jsonrpc.Message
 		if err := msg.Parse(ev.Data); err != nil {
+			mine := slices.Contains(claimed(ev.Data), req.id)
+			if !mine {
+				t.in.unread(ev.Data, err)
+			}
 			buf.Release()
+			if mine {
+				return reply{}, malformed(err)
+			}
 			if garbage++; garbage > maxGarbage {
 				return reply{}, errGarbage
 			}
@@ -134,7 +142,11 @@ func (t *httpTransport) readAnswer(ctx context.Context, body io.Reader, req *req
 				return reply{result: msg.Result, err: msg.Err, buf: buf}, nil
 			}
 			t.dropped.Add(1)
+			mine := slices.Contains(claimed(ev.Data), req.id)
 			buf.Release()
+			if mine {
+				return reply{}, malformed(errIDType)
+			}
 		case msg.IsRequest():
 			buf.Forget()
 			t.in.asked(req, &msg, t.answer)

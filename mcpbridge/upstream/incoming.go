@@ -16,6 +16,8 @@ import (
 type incoming interface {
 	note(req *request, method string, params []byte)
 	asked(req *request, msg *jsonrpc.Message, answer func(msg []byte))
+	// unread takes what is no message, or answers nothing, and is gone when it returns.
+	unread(line []byte, why error)
 }
 
 // Bounds of what a server may ask (UP-31).
@@ -65,6 +67,31 @@ func (s *session) note(req *request, method string, params []byte) {
 		}
 	}
 	s.p.stats.dropped.Add(1)
+}
+
+// unread implements [incoming]. The first line is kept for the error of a start. A
+// connection ends after some of them, so the log is not flooded.
+func (s *session) unread(line []byte, why error) {
+	text := s.p.shown(line)
+	s.mu.Lock()
+	if s.odd == "" {
+		s.odd = text
+	}
+	s.mu.Unlock()
+	if s.p.cfg.Said != nil {
+		s.p.cfg.Said("yaya", "", fmt.Sprintf("the server wrote something that is not MCP (%v): %s", why, text))
+	}
+}
+
+// wroteOddly adds to the error of a start what the server wrote where MCP belongs.
+func (s *session) wroteOddly(err error) error {
+	s.mu.Lock()
+	odd := s.odd
+	s.mu.Unlock()
+	if _, ok := s.t.(*stdio); !ok || odd == "" {
+		return err
+	}
+	return fmt.Errorf("%w; it wrote something to its standard output that is not MCP, first %s; if it is a server of MCP that speaks over standard input and output and only needs longer, raise startup_timeout_sec in its configuration", err, odd)
 }
 
 // sole returns a request in flight if all of those that are belong to one

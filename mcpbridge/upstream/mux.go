@@ -2,10 +2,9 @@ package upstream
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -211,7 +210,7 @@ func (p *parked) reply(ctx context.Context, id int64) (reply, error) {
 	}
 	if err != nil {
 		buf.Release()
-		return reply{}, fmt.Errorf("the server sent a malformed answer: %w", err)
+		return reply{}, malformed(err)
 	}
 	return reply{msg.Result, msg.Err, buf}, nil
 }
@@ -233,15 +232,16 @@ func (m *mux) lost(head, tail []byte, why error) bool {
 	return true
 }
 
-// unreadable counts what is no message. Where an answer can still be told to be
-// one, the call that waits for it learns why it will not come.
+// unreadable counts what is no message. Where it can still be told which calls it
+// answers, they learn why the answer will not come; the rest is told of.
 func (m *mux) unreadable(data []byte, err error) error {
-	var probe struct {
-		ID     json.RawMessage `json:"id"`
-		Method string          `json:"method"`
+	known := false
+	for _, id := range claimed(data) {
+		known = m.give(id, answer{err: malformed(err)}) || known
 	}
-	if json.Unmarshal(data, &probe) == nil && probe.Method == "" && len(probe.ID) > 0 {
-		m.deliver(probe.ID, answer{err: fmt.Errorf("the server sent a malformed answer: %w", err)})
+	if !known {
+		m.dropped.Add(1)
+		m.in.unread(data, err)
 	}
 	m.garbage++
 	if m.garbage > maxGarbage {
@@ -251,19 +251,34 @@ func (m *mux) unreadable(data []byte, err error) error {
 }
 
 // deliver hands an answer to the request of that id, if it still waits. Ids are
-// compared as the integers that we sent and nothing else (UP-16).
+// compared as the integers that we sent and nothing else (UP-16): an answer whose id is
+// written otherwise only says that none will come.
 func (m *mux) deliver(rawID []byte, a answer) {
 	id, err := strconv.ParseInt(string(rawID), 10, 64)
+	if err == nil && m.give(id, a) {
+		return
+	}
+	m.dropped.Add(1)
+	a.discard()
+	if err == nil {
+		return // nobody waits for it any longer
+	}
+	if id, err = strconv.ParseInt(strings.Trim(string(rawID), `"`), 10, 64); err != nil || !m.give(id, answer{err: malformed(errIDType)}) {
+		m.in.unread(rawID, errNobody)
+	}
+}
+
+// give hands an answer to the request of that id; false if none waits.
+func (m *mux) give(id int64, a answer) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := m.waiting[id]
-	if err != nil || p == nil {
-		m.dropped.Add(1)
-		a.discard()
-		return
+	if p == nil {
+		return false
 	}
 	delete(m.waiting, id)
 	p.done <- a
+	return true
 }
 
 func (m *mux) note(msg *jsonrpc.Message) {

@@ -302,6 +302,7 @@ func (p *Provider) connect(ctx context.Context, kind servers.Transport, ask aski
 		if st, ok := t.(*stdio); ok && ctx.Err() != nil && t.failed() == nil {
 			err = st.said(err)
 		}
+		err = s.wroteOddly(err)
 		died := kind == servers.Stdio && t.failed() != nil
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
 		s.close(closing)

@@ -167,6 +167,7 @@ type session struct {
 	mu      sync.Mutex
 	flights *request                           // of clients, the newest first
 	asks    map[string]context.CancelCauseFunc // what the server has asked
+	odd     string                             // the first line that could not be read, as it is shown
 	level   int                                // severity that was asked for with logging/setLevel
 	relist  chan struct{}                      // wakes the subscription to look at its filter again
 	wanted  int                                // changes of the filter

@@ -215,6 +215,11 @@ func TestFaultyServersExplainThemselves(t *testing.T) {
 	r.stdio("noobj", "not-an-object")
 	r.stdio("dup", "duplicate-members")
 	r.stdio("twice", "twice")
+	r.stdio("twoids", "two-ids")
+	r.stdio("nested", "nested")
+	r.stdio("textid", "text-id")
+	r.stdio("badbatch", "bad-batch speaks-2025-03-26")
+	r.stdio("unasked", "unasked-batch")
 	r.stdio("flood", "flood-stderr")
 	r.stdio("asks", "ask-back")
 	slow := fakeServer(t, "hangs", "hang-call")
@@ -227,6 +232,10 @@ func TestFaultyServersExplainThemselves(t *testing.T) {
 	hang := fakeServer(t, "hanginit", "hang-initialize")
 	hang.StartTimeout = 1500 * time.Millisecond
 	r.add(hang)
+	greets := fakeServer(t, "greets", "greets")
+	greets.Env["FAKE_TOKEN"] = "sesame-open"
+	greets.StartTimeout = 4 * time.Second // in which it has said what it says
+	r.add(greets)
 	hangList := fakeServer(t, "hanglist", "hang-list")
 	hangList.StartTimeout = 1500 * time.Millisecond
 	r.add(hangList)
@@ -237,6 +246,7 @@ func TestFaultyServersExplainThemselves(t *testing.T) {
 		"missing":  `command "no-such-command" was not found in PATH`,
 		"hanginit": "not ready within 1.5s",
 		"hanglist": "not ready within 1.5s",
+		"greets":   `it wrote something to its standard output that is not MCP, first "Server starting on port 8080\u{7} with ****"; if it is`,
 	} {
 		if st := r.status(name); !strings.Contains(st.LastError, want) {
 			t.Errorf("%s: %q, want %q", name, st.LastError, want)
@@ -251,6 +261,12 @@ func TestFaultyServersExplainThemselves(t *testing.T) {
 		"ids":    "malformed answer",
 		"noobj":  "sent a result that is no object",
 		"dup":    "malformed answer",
+
+		"twoids":   "malformed answer",
+		"nested":   "malformed answer",
+		"textid":   "malformed answer: its id is not the number of the request",
+		"badbatch": "malformed answer",
+		"unasked":  "malformed answer: invalid JSON-RPC message: batches are not supported",
 	} {
 		res := r.call(name+"__echo", `{}`)
 		if res.OK || res.Native != nil || !strings.Contains(res.Text(), want) {
