@@ -133,15 +133,16 @@ type Bridge struct {
 	providers map[string]*upstream.Provider
 	invalid   []servers.Invalid
 	announced map[string]bool
-	logs      map[string]*linelog.Ring // what servers have said, by name
-	states    map[string]string        // what was noted last
-	added     map[string][32]byte      // what each server came to when it was added
-	refused   map[string]string        // files that are not taken over as they are now, and why
+	logs      map[string]*linelog.Ring  // what servers have said, by name
+	states    map[string]string         // what was noted last
+	added     map[string][32]byte       // what each server came to when it was added
+	off       map[string]servers.Server // disabled ones, by name
+	refused   map[string]string         // files that are not taken over as they are now, and why
 }
 
 // New returns a bridge. Attach gives it its host before it is loaded.
 func New(cfg Config) *Bridge {
-	b := &Bridge{cfg: cfg, providers: map[string]*upstream.Provider{}, announced: map[string]bool{}, logs: map[string]*linelog.Ring{}, states: map[string]string{}, added: map[string][32]byte{}}
+	b := &Bridge{cfg: cfg, providers: map[string]*upstream.Provider{}, announced: map[string]bool{}, logs: map[string]*linelog.Ring{}, states: map[string]string{}, added: map[string][32]byte{}, off: map[string]servers.Server{}}
 	b.router = &relay.Router{Servers: b.servers}
 	return b
 }
@@ -171,6 +172,10 @@ func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
 	b.mu.Lock()
 	if _, there := b.added[s.Name]; !there { // another of that name is not started
 		b.added[s.Name] = b.digest(x, err)
+	}
+	delete(b.off, s.Name)
+	if s.Disabled {
+		b.off[s.Name] = s
 	}
 	b.mu.Unlock()
 	if s.Disabled {
@@ -282,6 +287,7 @@ func (b *Bridge) Remove(name string) bool {
 	delete(b.providers, name)
 	delete(b.states, name)
 	delete(b.added, name)
+	delete(b.off, name)
 	maps.DeleteFunc(b.announced, func(key string, _ bool) bool { return strings.HasPrefix(key, name+"\x00") })
 	return running || len(b.invalid) < n
 }

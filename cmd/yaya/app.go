@@ -157,7 +157,7 @@ func newApp(c appConfig) (*app, error) {
 	}
 	a.mcp = downstream.New(downstream.Config{
 		Traffic:    a.traffic,
-		Dispatcher: k.Dispatch, Registry: k.Tools, Boundary: a.host.Boundary, Settle: a.host.Settle, Watch: a.host.Watch, SessionEnded: a.bridge.Release,
+		Dispatcher: k.Dispatch, Registry: k.Tools, Boundary: a.host.Boundary, Settle: a.host.Settle, Absent: a.bridge.Absent, Watch: a.host.Watch, SessionEnded: a.bridge.Release,
 		Router: a.bridge.Router(), Artifacts: k.Artifacts, MaxMessage: func() int { return limits().Message },
 		Caller: caller, Profiles: config.Derive(c.settings, profiles),
 		Name: "yaya", Version: yayaVersion(), Log: c.log,

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -88,6 +89,11 @@ func mcpToolsCommand(g *globals, mcpConfig *[]string) *cobra.Command {
 				if len(args) == 1 {
 					prefix := strings.SplitAfter(feature.QualifiedName(args[0], "x"), "__")[0]
 					tools = slices.DeleteFunc(tools, func(t toolInfo) bool { return !strings.HasPrefix(t.Name, prefix) })
+					if len(tools) == 0 {
+						if err := b.toolless(c.Context(), args[0]); err != nil {
+							return err
+						}
+					}
 				}
 				w := c.OutOrStdout()
 				if asJSON {
@@ -109,6 +115,37 @@ func mcpToolsCommand(g *globals, mcpConfig *[]string) *cobra.Command {
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print the definitions as JSON")
 	return c
+}
+
+// toolless says why a server offers no tools; nil if it works and has none.
+func (b *backend) toolless(ctx context.Context, name string) error {
+	var r report
+	if err := b.getJSON(ctx, "/status", &r); err != nil {
+		return err
+	}
+	for _, st := range r.Servers {
+		if st.ID != name || st.State.Usable() {
+			continue
+		}
+		if why := cmp.Or(st.Reason, st.LastError); why != "" {
+			return fmt.Errorf("server %q is %s: %s (see: yaya mcp logs %s)", name, st.State, printable(why, 400), name)
+		}
+		return fmt.Errorf("server %q is %s (see: yaya mcp logs %s)", name, st.State, name)
+	}
+	for _, s := range r.Disabled {
+		if s.Name == name {
+			return fmt.Errorf("server %q is disabled (start it with: yaya mcp enable %s)", name, name)
+		}
+	}
+	for _, s := range r.Invalid {
+		if s.Name == name {
+			return fmt.Errorf("server %q is %s: %s", name, s.State, printable(s.Error, 400))
+		}
+	}
+	if !slices.ContainsFunc(r.Servers, func(st feature.Status) bool { return st.ID == name }) {
+		return fmt.Errorf("there is no server %q (see: yaya mcp list)", printable(name, 64))
+	}
+	return nil
 }
 
 func mcpCallCommand(g *globals, mcpConfig *[]string) *cobra.Command {

@@ -46,6 +46,9 @@ type Config struct {
 	// Watch calls its argument when the tools may have changed, until the
 	// returned function is called. Optional.
 	Watch func(func()) (stop func())
+	// Absent returns the server of a tool that nobody offers because that server does
+	// not run, and why, for the caller; "" for a name that is nobody's. Optional.
+	Absent func(tool string) (server, why string)
 	// Router finds the servers of prompts and resources. Optional.
 	Router *relay.Router
 	// Caller says who an HTTP request is from. Without it, or when it reports false,

@@ -125,6 +125,19 @@ func (x *exchange) withheld(snap *tool.Snapshot, name string) string {
 	return ""
 }
 
+// absent says why a tool cannot be called whose server does not run, "" when the client
+// would not see it or there is no such server.
+func (s *Server) absent(x *exchange, name string) string {
+	if s.cfg.Absent == nil || !x.profile.named(name) {
+		return ""
+	}
+	server, why := s.cfg.Absent(name)
+	if server == "" || !x.profile.server(server) {
+		return ""
+	}
+	return why
+}
+
 // unknownTool answers as the official SDKs do: with a result that a model reads in the
 // legacy era, with an error of the protocol in the modern one.
 func (x *exchange) unknownTool(name string) ([]byte, error) {
@@ -157,6 +170,9 @@ func (s *Server) callTool(ctx context.Context, x *exchange) ([]byte, error) {
 		}
 		if !x.known(snap, name) {
 			if why := x.withheld(snap, name); why != "" {
+				return x.told(why, nil, true)
+			}
+			if why := s.absent(x, name); why != "" {
 				return x.told(why, nil, true)
 			}
 			return x.unknownTool(name)
