@@ -53,26 +53,47 @@ func foreignMeta(o jsonrpc.Object) (jsonrpc.Edit, bool) {
 	if meta == nil || !bytes.Contains(meta, []byte(metaOfHop)) {
 		return jsonrpc.Edit{}, false
 	}
-	obj, err := jsonrpc.ParseObject(meta)
-	if err != nil {
-		return jsonrpc.Edit{}, false
-	}
-	out, skipped := []byte{'{'}, false
-	for i := range obj.Len() {
-		name, value := obj.At(i)
-		if isReserved(name) {
-			skipped = true
-			continue
-		}
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(append(jsonrpc.AppendString(out, name), ':'), value...)
-	}
+	out, skipped := appendForeign([]byte{'{'}, meta, true)
 	if len(out) == 1 {
 		return jsonrpc.Edit{Name: "_meta"}, skipped
 	}
 	return jsonrpc.Edit{Name: "_meta", Value: append(out, '}')}, skipped
+}
+
+// withoutHop returns the _meta of a question without what concerns one hop only, its
+// progress token included, nil when nothing is left.
+func withoutHop(meta []byte) []byte {
+	out, _ := appendForeign([]byte{'{'}, meta, false)
+	if len(out) == 1 {
+		return nil
+	}
+	return append(out, '}')
+}
+
+// appendForeign appends the members of a _meta that pass on to the next hop, to an
+// object that has just been opened, and reports whether it left some out. The token of
+// progress passes where the next hop knows it.
+func appendForeign(dst, meta []byte, token bool) (out []byte, skipped bool) {
+	if meta == nil {
+		return dst, false
+	}
+	obj, err := jsonrpc.ParseObject(meta)
+	if err != nil {
+		return dst, false
+	}
+	open := len(dst)
+	for i := range obj.Len() {
+		name, value := obj.At(i)
+		if isReserved(name) || (name == "progressToken" && !token) {
+			skipped = true
+			continue
+		}
+		if len(dst) > open {
+			dst = append(dst, ',')
+		}
+		dst = append(append(jsonrpc.AppendString(dst, name), ':'), value...)
+	}
+	return dst, skipped
 }
 
 // answered returns what a client has answered to a server's question.

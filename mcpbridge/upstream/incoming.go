@@ -276,37 +276,3 @@ var emptyObject = func() jsonrpc.Object {
 	}
 	return o
 }()
-
-// withoutHop returns _meta without what concerns one hop only, nil when nothing
-// is left.
-func withoutHop(meta []byte) []byte {
-	out := appendForeign([]byte{'{'}, meta)
-	if len(out) == 1 {
-		return nil
-	}
-	return append(out, '}')
-}
-
-// appendForeign appends the members of a _meta that pass on to the next hop, to
-// an object that has just been opened.
-func appendForeign(dst, meta []byte) []byte {
-	if meta == nil {
-		return dst
-	}
-	obj, err := jsonrpc.ParseObject(meta)
-	if err != nil {
-		return dst
-	}
-	open := len(dst)
-	for i := range obj.Len() {
-		name, value := obj.At(i)
-		if name == "progressToken" || isReserved(name) {
-			continue
-		}
-		if len(dst) > open {
-			dst = append(dst, ',')
-		}
-		dst = append(append(jsonrpc.AppendString(dst, name), ':'), value...)
-	}
-	return dst
-}

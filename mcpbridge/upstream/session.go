@@ -268,7 +268,7 @@ func (s *session) metaFor(o outgoing, id int64) ([]byte, bool) {
 			out = append(out, ',')
 		}
 	}
-	out = appendForeign(out, callers)
+	out, _ = appendForeign(out, callers, false)
 	if s.hop != nil {
 		comma()
 		out = append(out, s.hop...)
