@@ -79,7 +79,7 @@ func TestOddRefusalsAreRemembered(t *testing.T) {
 					if err := json.Unmarshal(body, &m); err != nil {
 						return nil, err
 					}
-					result := ""
+					var result string
 					switch m.Method {
 					case methodDiscover:
 						asked.Add(1)
