@@ -68,6 +68,7 @@ type Authority struct {
 	verified map[[32]byte]*claimsOf
 	holders  map[*hold]struct{}
 	lasting  map[[32]byte]*lasting // by the hash of the token
+	turns    map[string]int        // how many tokens have had a name, the revoked ones included
 	onWait   func()
 	onScopes func(device string)
 
@@ -137,7 +138,7 @@ func NewAuthority(cfg AuthorityConfig) (*Authority, error) {
 	a := &Authority{
 		cfg: cfg, clock: c, serverID: serverID(key), codeKey: key.Seed(), keys: map[string]signingKey{}, devices: map[string]*device{}, invites: map[string]*invite{},
 		pending: map[string]*pending{}, verified: map[[32]byte]*claimsOf{}, holders: map[*hold]struct{}{},
-		lasting: map[[32]byte]*lasting{}, used: lastUses{at: map[int64]time.Time{}},
+		lasting: map[[32]byte]*lasting{}, turns: map[string]int{}, used: lastUses{at: map[int64]time.Time{}},
 	}
 	a.parser = jwt.NewParser(
 		jwt.WithValidMethods([]string{"RS256"}), jwt.WithIssuer(a.issuer()), jwt.WithAudience(a.issuer()), jwt.WithExpirationRequired(),

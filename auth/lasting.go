@@ -10,6 +10,7 @@ import (
 	"hash/crc32"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -51,6 +52,17 @@ type lasting struct {
 	since   time.Time
 	by      string
 	index   int64 // of its entry in the control log, which no other token has
+	turn    int   // of the tokens that had the name, from 1 on
+}
+
+// principal returns the id of who has the token. The name alone would be that of every
+// token that had it: whoever gets a name that was free again must not find what its
+// former holder left. The first token of a name is known by the name itself.
+func (t *lasting) principal() string {
+	if t.turn <= 1 {
+		return t.name
+	}
+	return t.name + "#" + strconv.Itoa(t.turn) // no name has a #
 }
 
 // lastingCreated is the payload of evLastingCreated.
@@ -69,6 +81,7 @@ const (
 // LastingInfo describes a lasting token; the token itself is nowhere.
 type LastingInfo struct {
 	Name      string    `json:"name"`
+	Principal string    `json:"principal" doc:"whose calls its holder's are: token:<name>, and token:<name>#<n> for the nth token of that name"`
 	Status    string    `json:"status" doc:"active or expired"`
 	Scopes    []Scope   `json:"scopes"`
 	Servers   []string  `json:"servers,omitempty" doc:"the MCP servers that it is for; all if there are none"`
@@ -218,7 +231,7 @@ func (a *Authority) LastingTokens(actor Principal) ([]LastingInfo, error) {
 
 // lastingInfo describes a token; mu is held.
 func (a *Authority) lastingInfo(t *lasting) LastingInfo {
-	i := LastingInfo{Name: t.name, Status: "active", Scopes: t.scopes, Servers: t.servers, Expires: t.expires, Since: t.since, CreatedBy: t.by}
+	i := LastingInfo{Name: t.name, Principal: Principal{Kind: Lasting, ID: t.principal()}.Name(), Status: "active", Scopes: t.scopes, Servers: t.servers, Expires: t.expires, Since: t.since, CreatedBy: t.by}
 	if a.lastingHolds(t) != nil {
 		i.Status = "expired"
 	}
@@ -254,6 +267,8 @@ func (a *Authority) applyLasting(e control.Entry) error {
 	if n, err := hex.Decode(t.sum[:], []byte(p.Sum)); err != nil || n != len(t.sum) {
 		return fmt.Errorf("control log, entry %d (%s): sha256 is not the hash of a token", e.Index, e.Event)
 	}
+	a.turns[t.name]++
+	t.turn = a.turns[t.name]
 	a.lasting[t.sum] = t
 	return nil
 }
@@ -294,7 +309,7 @@ func (a *Authority) VerifyLasting(token string) (Principal, error) {
 		return Principal{}, err
 	}
 	a.used.note(t.index, a.cfg.Now())
-	return Principal{Kind: Lasting, ID: t.name, authority: a, lasting: t}, nil
+	return Principal{Kind: Lasting, ID: t.principal(), authority: a, lasting: t}, nil
 }
 
 // KnowsLasting reports whether a token is one that was made here and is still good, so

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
 func (w *world) token(n auth.NewLasting) string {
@@ -204,6 +205,46 @@ func TestLastingTokenEnds(t *testing.T) {
 			t.Errorf("got %+v, %v", all, err)
 		}
 	})
+}
+
+// A token that is made again under the name of a revoked one is somebody else: nothing
+// that is kept by principal is handed on with a name, also after a restart. Rules and
+// profiles that name tokens mean each of the name.
+func TestLastingTokensAreUniqueOverTime(t *testing.T) {
+	w := newWorld(t)
+	seen := map[string]bool{}
+	var last string
+	for i, want := range []string{"token:ci", "token:ci#2", "token:ci#3"} {
+		last = w.token(auth.NewLasting{Name: "ci"})
+		for _, when := range []string{"at once", "after a restart"} {
+			p, err := w.VerifyLasting(last)
+			if err != nil || p.Name() != want || p.Actor() != want {
+				t.Errorf("token %d, %s: got %q as actor %q, %v, want %q", i+1, when, p.Name(), p.Actor(), err, want)
+			}
+			if !tool.MatchPrincipal("token:ci", p.Name()) || !tool.MatchPrincipal("token:c?", p.Name()) || tool.MatchPrincipal("token:ci2", p.Name()) {
+				t.Errorf("token %d, %s: rules that name token:ci are not about it", i+1, when)
+			}
+			seen[p.Name()] = true
+			w.restart()
+		}
+		all, err := w.LastingTokens(auth.LocalOwner)
+		if err != nil || len(all) != 1 || all[0].Name != "ci" || all[0].Principal != want {
+			t.Errorf("token %d: got %+v, %v, want the principal %s", i+1, all, err, want)
+		}
+		if i == 2 {
+			break
+		}
+		if err := w.RevokeLasting(t.Context(), auth.LocalOwner, "ci"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(seen) != 3 {
+		t.Errorf("three tokens are %d principals", len(seen))
+	}
+	// Who has another name is not touched by that.
+	if p, err := w.VerifyLasting(w.token(auth.NewLasting{Name: "ci-2"})); err != nil || p.Name() != "token:ci-2" {
+		t.Errorf("got %q, %v, want token:ci-2", p.Name(), err)
+	}
 }
 
 // USE-8: the last use is kept to the minute, and over a restart.

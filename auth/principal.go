@@ -100,7 +100,7 @@ const (
 type Principal struct {
 	Kind Kind
 	// ID is the device's id, issuer|subject of an external token, or the name of a
-	// lasting one.
+	// lasting one, with "#" and a number if earlier tokens have had it.
 	ID string
 
 	authority *Authority // of a device or a lasting token: its rights are looked up, never remembered

@@ -17,7 +17,7 @@ const Owner = "owner"
 const (
 	DevicePrefix  = "device:"  // an enrolled device, by its id
 	IssuerPrefix  = "issuer:"  // the subject of a token of the configured issuer
-	TokenPrefix   = "token:"   // who has a lasting token, by the token's name
+	TokenPrefix   = "token:"   // who has a lasting token, by its name, and "#n" for the nth of it
 	AgentPrefix   = "agent:"   // one of yaya's own agents, by its strategy
 	GatewayPrefix = "gateway:" // a gateway that this kernel is attached to, by its address
 )
@@ -60,10 +60,14 @@ func (c Caller) Session(base string) string {
 
 // MatchPrincipal reports whether a pattern covers a principal. Patterns are those
 // of path.Match, but for the slash, which is a character like others: subjects of
-// tokens may be URLs.
+// tokens may be URLs. A pattern for a token's name covers every token that has had the
+// name: a token that was made again keeps the rules of its name.
 func MatchPrincipal(pattern, principal string) bool {
 	if pattern == principal {
 		return principal != ""
+	}
+	if strings.HasPrefix(principal, TokenPrefix) && !strings.Contains(pattern, "#") {
+		principal, _, _ = strings.Cut(principal, "#")
 	}
 	ok, err := path.Match(noSlash(pattern), noSlash(principal))
 	return ok && err == nil && principal != ""
