@@ -28,7 +28,8 @@ func tokenCommand(g *globals) *cobra.Command {
 		Long: `Make lasting tokens for remote clients, and end them. A client sends its token
 as "Authorization: Bearer …". It is good until you revoke it or it expires, from
 every address that yaya is reached by. Rules and profiles call whoever has it
-token:NAME. A device that can keep a key is better off with yaya device invite.`,
+token:NAME. A token made again under the name of a revoked one finds nothing that
+the earlier one has left; the rules of the name hold for it, too. A device that can keep a key is better off with yaya device invite.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -67,8 +68,8 @@ func tokenCreateCommand(g *globals) *cobra.Command {
 				if asJSON {
 					return printJSON(w, made)
 				}
-				_, err := fmt.Fprintf(w, "Token    %s\nName     %s\nScopes   %s\nServers  %s\nExpires  %s\n\nIt is not shown again. For example:\n  claude mcp add --transport http yaya URL/mcp --header \"Authorization: Bearer %[1]s\"\n",
-					made.Token, made.Name, scopeWords(made.Scopes), serverWords(made.Servers), expiryWords(made.Expires))
+				_, err := fmt.Fprintf(w, "Token    %s\nName     %s\nScopes   %s\nServers  %s\nExpires  %s\n\nIt is not shown again.\n%s%s",
+					made.Token, made.Name, scopeWords(made.Scopes), serverWords(made.Servers), expiryWords(made.Expires), tokenUse(c.Context(), b, made.Token), tokenCost(c.Context(), b))
 				return err
 			})
 		},
@@ -79,6 +80,32 @@ func tokenCreateCommand(g *globals) *cobra.Command {
 	f.StringVar(&expires, "expires", "", "when it ends, such as 12h, 90d or 1y (default never)")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	return c
+}
+
+// tokenUse says what to do with a token that was made.
+func tokenUse(ctx context.Context, b *backend, token string) string {
+	var at admin.Setup
+	if !b.remote || b.api(ctx, "GET", "/api/setup", nil, &at) != nil || at.MCP == "" {
+		return "A client sends it in the header \"Authorization: Bearer …\" to the address that yaya serve prints.\n"
+	}
+	out := fmt.Sprintf("For example:\n  claude mcp add --transport http yaya %s --header \"Authorization: Bearer %s\"\n", printable(at.MCP, 300), token)
+	if !at.Remote {
+		out += "Clients on other machines cannot reach that address. For them run yaya serve with --tls-cert and --tls-key, or --behind-proxy.\n"
+	}
+	return out
+}
+
+// tokenCost says what is no longer recorded because there are tokens.
+func tokenCost(ctx context.Context, b *backend) string {
+	const remedy = "To record them: yaya config set traffic.bodies all\n"
+	if !b.remote {
+		return "Unless traffic.bodies is set, calls are recorded without arguments and results while there are tokens. " + remedy
+	}
+	var page admin.CallPage
+	if b.api(ctx, "GET", "/api/traffic?limit=1", nil, &page) != nil || page.Why == "" {
+		return "" // somebody has chosen, or the record is off
+	}
+	return "Calls are recorded without arguments and results, because others than you can make them. " + remedy
 }
 
 var lifePattern = regexp.MustCompile(`^([1-9][0-9]{0,4})(m|h|d|w|y)$`)
@@ -118,7 +145,7 @@ func expiryWords(t time.Time) string {
 func tokenListCommand(g *globals) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "list", Short: "List the tokens, and when they were used last", Args: cobra.NoArgs,
+		Use: "list", Short: "List the tokens that are not revoked, and when they were used last", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return withControl(c.Context(), g, func(b *backend) error {
 				var all []auth.LastingInfo
@@ -134,13 +161,13 @@ func tokenListCommand(g *globals) *cobra.Command {
 					return err
 				}
 				tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-				fmt.Fprintln(tw, "TOKEN\tSTATUS\tEXPIRES\tLAST USED\tSERVERS\tSCOPES")
+				fmt.Fprintln(tw, "NAME\tPRINCIPAL\tSTATUS\tEXPIRES\tLAST USED\tSERVERS\tSCOPES")
 				for _, t := range all {
 					used := "never"
 					if !t.LastUsed.IsZero() {
 						used = t.LastUsed.Local().Format("2006-01-02 15:04")
 					}
-					fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\n", t.Name, t.Status, expiryWords(t.Expires), used, serverWords(t.Servers), scopeWords(t.Scopes))
+					fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", t.Name, t.Principal, t.Status, expiryWords(t.Expires), used, serverWords(t.Servers), scopeWords(t.Scopes))
 				}
 				return tw.Flush()
 			})
@@ -151,7 +178,7 @@ func tokenListCommand(g *globals) *cobra.Command {
 }
 
 func tokenRevokeCommand(g *globals) *cobra.Command {
-	return deviceAction(g, "revoke NAME", "End a token, at once", "is no longer a token", func(args []string) (string, string, any) {
+	return deviceAction(g, "revoke NAME", "End a token at once, with what its clients have open", "is revoked: its clients are out", func(args []string) (string, string, any) {
 		return "DELETE", "/api/tokens/" + url.PathEscape(args[0]), nil
 	})
 }

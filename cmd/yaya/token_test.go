@@ -247,6 +247,31 @@ func TestRemoteClientWithLastingToken(t *testing.T) {
 	}
 }
 
+// What token create prints can be pasted: the address is the daemon's, and without a
+// daemon no address is made up. What a first token changes is said: bodies of calls are
+// no longer recorded. A token made again under a name is listed as another principal.
+func TestTokenCreateSays(t *testing.T) {
+	b := newBox(t)
+	const bodies, remedy = "recorded without arguments and results", "yaya config set traffic.bodies all"
+	alone := b.must("token", "create", "ci")
+	if strings.Contains(alone, "URL") || !strings.Contains(alone, "yaya serve prints") || !strings.Contains(alone, bodies) || !strings.Contains(alone, remedy) {
+		t.Errorf("token create without a daemon says:\n%s", alone)
+	}
+	b.serve()
+	beside := b.must("token", "create", "laptop")
+	if !strings.Contains(beside, "claude mcp add --transport http yaya "+b.url()+" --header") || !strings.Contains(beside, "other machines cannot reach") || !strings.Contains(beside, bodies) || !strings.Contains(beside, remedy) {
+		t.Errorf("token create beside a daemon at %s says:\n%s", b.url(), beside)
+	}
+	b.must("token", "revoke", "ci")
+	b.must("config", "set", "traffic.bodies", "errors")
+	if got := b.must("token", "create", "ci"); strings.Contains(got, bodies) {
+		t.Errorf("token create says what is not so, with traffic.bodies set:\n%s", got)
+	}
+	if got := b.must("token", "list"); !strings.Contains(got, "token:ci#2") {
+		t.Errorf("token list does not tell the second token of a name from the first:\n%s", got)
+	}
+}
+
 // USE-8, USE-2: the page makes and revokes tokens, and shows files that have a mistake.
 func TestPageTokensAndNotices(t *testing.T) {
 	b := newBox(t)
