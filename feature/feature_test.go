@@ -411,7 +411,7 @@ func TestListChanged(t *testing.T) {
 		synctest.Wait() // what the first start has to tell is told
 		snap, release := r.reg.Pin("turn")
 		var told atomic.Int32
-		defer r.host.Watch(func() { told.Add(1) })()
+		defer r.host.Watch(func([]string) { told.Add(1) })()
 
 		time.Sleep(10 * time.Second)
 		changed := newTool("a")
@@ -475,7 +475,7 @@ func TestListChangedWithoutEffect(t *testing.T) {
 		r.host.Boundary(t.Context())
 		synctest.Wait()
 		var told atomic.Int32
-		defer r.host.Watch(func() { told.Add(1) })()
+		defer r.host.Watch(func([]string) { told.Add(1) })()
 		for i, looked := range []bool{true, true, false, false} {
 			m.sig().Changed()
 			if looked {

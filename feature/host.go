@@ -59,15 +59,15 @@ type Host struct {
 	providers map[string]*supervisor
 	services  []Service
 	diags     []string
-	watchers  map[int]func()
+	watchers  map[int]func(providers []string)
 	watchSeq  int
-	announced uint64 // generation that watchers know of
+	announced *tool.Snapshot // that watchers know of
 }
 
 // NewHost returns an empty host.
 func NewHost(cfg Config) *Host {
 	cfg.StartGrace = cmp.Or(cfg.StartGrace, 5*time.Second)
-	h := &Host{cfg: cfg, providers: map[string]*supervisor{}, watchers: map[int]func(){}}
+	h := &Host{cfg: cfg, providers: map[string]*supervisor{}, watchers: map[int]func([]string){}, announced: new(tool.Snapshot)}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	return h
 }
@@ -187,9 +187,10 @@ func (h *Host) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Watch calls f whenever the offered tools have changed or may have: after a
-// change f's owner should go through [Host.Boundary] again. f must not block.
-func (h *Host) Watch(f func()) (stop func()) {
+// Watch calls f whenever the offered tools have changed or may have, with the providers
+// whose tools they are, "" for yaya itself: after a change f's owner should go through
+// [Host.Boundary] again. f must not block.
+func (h *Host) Watch(f func(providers []string)) (stop func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.watchSeq++
@@ -206,32 +207,38 @@ func (h *Host) Watch(f func()) (stop func()) {
 // snapshot since the last time nor a provider whose tools have to be looked at.
 func (h *Host) changed() {
 	generation := h.cfg.Registry.Snapshot().Generation()
-	dirty := false
+	var dirty []string
 	for _, s := range h.supervisors() {
 		s.mu.Lock()
-		dirty = dirty || s.dirty
+		if s.dirty {
+			dirty = append(dirty, s.info.ID)
+		}
 		s.mu.Unlock()
 	}
 	h.mu.Lock()
-	news := generation != h.announced || dirty
+	news := generation != h.announced.Generation() || len(dirty) > 0
 	h.mu.Unlock()
 	if news {
-		h.announce()
+		h.announce(dirty...)
 	}
 }
 
-// announce tells the watchers.
-func (h *Host) announce() {
-	generation := h.cfg.Registry.Snapshot().Generation()
+// announce tells the watchers that the tools of some providers may have changed, and
+// those that have since the last time.
+func (h *Host) announce(providers ...string) {
+	snap := h.cfg.Registry.Snapshot()
 	h.mu.Lock()
-	h.announced = generation
-	fs := make([]func(), 0, len(h.watchers))
+	providers = append(providers, snap.ChangedSince(h.announced)...)
+	h.announced = snap
+	fs := make([]func([]string), 0, len(h.watchers))
 	for _, f := range h.watchers {
 		fs = append(fs, f)
 	}
 	h.mu.Unlock()
+	slices.Sort(providers)
+	providers = slices.Compact(providers)
 	for _, f := range fs {
-		f()
+		f(providers)
 	}
 }
 

@@ -259,7 +259,7 @@ func (s *supervisor) serve(failed chan error) error {
 	var told time.Time
 	tell := func() {
 		later, told = nil, time.Now()
-		s.host.announce()
+		s.host.announce(s.info.ID)
 	}
 	for {
 		select {

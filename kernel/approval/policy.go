@@ -173,13 +173,7 @@ func (r *Rule) resolve(callers Callers) (err error) {
 var decisions = map[string]tool.Decision{"allow": tool.Allow, "ask": tool.Ask, "deny": tool.Deny}
 
 func (r *Rule) matches(call *tool.Call, def *tool.Definition) bool {
-	match := func(pattern, s string) bool {
-		if pattern == "" {
-			return true
-		}
-		ok, err := path.Match(pattern, s)
-		return ok && err == nil
-	}
+	match := func(pattern, s string) bool { return pattern == "" || tool.MatchName(pattern, s) }
 	return match(r.Tool, def.Name) && match(r.Provider, def.Identity.Provider) &&
 		(r.Kind == "" || r.Kind == effectiveKind(def.Kind)) && (r.Origin == "" || r.Origin == call.Origin) &&
 		r.concerns(&call.Caller)

@@ -43,19 +43,11 @@ func (d *Dispatcher) permit(ctx context.Context, e *Entry, call Call) (res Resul
 	d.mu.Lock()
 	hooks := d.hooks
 	d.mu.Unlock()
-	strictest := Verdict{}
-	for _, h := range hooks {
-		if v := callHook(ctx, h, call, e.Def); v.Decision > strictest.Decision {
-			strictest = v
-		}
-	}
 	def := e.Def
 	if p, ok := e.Tool.(PreApproved); ok && p.PreApproved(call) {
 		def = agreedTo(def)
 	}
-	if v := d.decide(ctx, call, def); v.Decision > strictest.Decision {
-		strictest = v
-	}
+	strictest := d.strictest(ctx, hooks, call, e.Def, def)
 
 	switch strictest.Decision {
 	case Allow:
@@ -66,6 +58,20 @@ func (d *Dispatcher) permit(ctx context.Context, e *Entry, call Call) (res Resul
 	case Deny, Abstain:
 	}
 	return denied(e, strictest), false, false
+}
+
+// strictest asks the hooks, and the policy, which may see the tool as another.
+func (d *Dispatcher) strictest(ctx context.Context, hooks []Hook, call Call, def, seen Definition) Verdict {
+	out := Verdict{}
+	for _, h := range hooks {
+		if v := callHook(ctx, h, call, def); v.Decision > out.Decision {
+			out = v
+		}
+	}
+	if v := d.decide(ctx, call, seen); v.Decision > out.Decision {
+		out = v
+	}
+	return out
 }
 
 func denied(e *Entry, v Verdict) Result {

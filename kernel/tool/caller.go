@@ -73,6 +73,14 @@ func MatchPrincipal(pattern, principal string) bool {
 	return ok && err == nil && principal != ""
 }
 
+// MatchName reports whether a pattern of rules and profiles covers the name of a tool,
+// prompt, server or method. Names of tools have no slash; in those of an extension's
+// methods it is a character like others.
+func MatchName(pattern, name string) bool {
+	ok, err := path.Match(noSlash(pattern), noSlash(name))
+	return ok && err == nil
+}
+
 // noSlash puts a byte in the place of slashes that is in no JSON text and means
 // nothing to path.Match.
 func noSlash(s string) string { return strings.ReplaceAll(s, "/", "\xff") }

@@ -189,6 +189,25 @@ func (d *Dispatcher) Call(ctx context.Context, snap *Snapshot, call Call) Result
 	return d.finish(call, e.Def, d.run(ctx, e, call), start)
 }
 
+// Run runs one call of a tool that is in no snapshot: of what models and clients do not
+// know as a tool, and what the same hooks, rules and approvals decide about.
+func (d *Dispatcher) Run(ctx context.Context, t Tool, call Call) Result {
+	start := time.Now()
+	e := &Entry{Tool: t, Def: t.Definition()}
+	if !call.Caller.Reaches(e.Def.Identity.Provider) {
+		return d.finish(call, Definition{Name: call.Name}, Fail(ErrNotFound, "there is nothing named %q", clip(call.Name)), start)
+	}
+	return d.finish(call, e.Def, d.run(ctx, e, call), start)
+}
+
+// Verdict is what hooks and rules say about a call, without running it or asking anybody.
+func (d *Dispatcher) Verdict(ctx context.Context, call Call, def Definition) Verdict {
+	d.mu.Lock()
+	hooks := d.hooks
+	d.mu.Unlock()
+	return d.strictest(ctx, hooks, call, def, def)
+}
+
 func clip(s string) string {
 	if len(s) > 100 {
 		return s[:100] + "…"

@@ -85,6 +85,40 @@ func (s *Snapshot) Len() int { return len(s.listed) }
 // All yields the offered tools by name.
 func (s *Snapshot) All() iter.Seq[*Entry] { return slices.Values(s.listed) }
 
+// Of yields every tool of a provider: offered, hidden and withheld, these with why.
+func (s *Snapshot) Of(provider string) iter.Seq2[*Definition, string] {
+	return func(yield func(*Definition, string) bool) {
+		for _, e := range s.byName {
+			if e.Def.Identity.Provider == provider && !yield(&e.Def, "") {
+				return
+			}
+		}
+		for _, w := range s.withheld {
+			if w.Def.Identity.Provider == provider && !yield(&w.Def, w.Why) {
+				return
+			}
+		}
+	}
+}
+
+// ChangedSince returns the providers whose offered tools are others than in an earlier
+// snapshot, "" for the built-in ones.
+func (s *Snapshot) ChangedSince(earlier *Snapshot) []string {
+	var out []string
+	differs := func(e, other *Entry) {
+		if p := e.Def.Identity.Provider; e != other && !slices.Contains(out, p) {
+			out = append(out, p)
+		}
+	}
+	for name, e := range s.byName {
+		differs(e, earlier.byName[name])
+	}
+	for name, e := range earlier.byName {
+		differs(e, s.byName[name])
+	}
+	return out
+}
+
 // Definitions returns the definitions of the offered tools by name (S-45).
 func (s *Snapshot) Definitions() []Definition {
 	out := make([]Definition, len(s.listed))

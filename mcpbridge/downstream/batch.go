@@ -53,7 +53,7 @@ func (b *batch) add(id, answer []byte) {
 
 // openBatch takes a batch apart. Notifications and responses are taken at once; requests
 // are returned, and what is no message is answered.
-func (s *Server) openBatch(c *client, data []byte) (b *batch, requests []*jsonrpc.Message, err error) {
+func (s *Server) openBatch(c *client, p *profile, who tool.Caller, data []byte) (b *batch, requests []*jsonrpc.Message, err error) {
 	parts, err := jsonrpc.Batch(data)
 	if err != nil {
 		return nil, nil, err
@@ -65,7 +65,7 @@ func (s *Server) openBatch(c *client, data []byte) (b *batch, requests []*jsonrp
 		case err != nil:
 			b.add(msg.ID, jsonrpc.AppendError(nil, msg.ID, fail(jsonrpc.CodeInvalidRequest, "%v", err)))
 		case !msg.IsRequest():
-			s.oneWay(c, msg)
+			s.oneWay(c, p, who, msg)
 		case msg.Method == "initialize":
 			b.add(msg.ID, jsonrpc.AppendError(nil, msg.ID, fail(jsonrpc.CodeInvalidRequest, "initialize cannot be part of a batch")))
 		default:
@@ -126,7 +126,7 @@ func (s *Server) postBatch(w http.ResponseWriter, r *http.Request, who tool.Call
 	}
 	c.enter()
 	defer c.leave()
-	b, requests, err := s.openBatch(c, body)
+	b, requests, err := s.openBatch(c, p, who, body)
 	switch {
 	case errors.Is(err, jsonrpc.ErrSyntax):
 		refuse(w, http.StatusBadRequest, nil, jsonrpc.CodeParse, "%v", err)
@@ -160,7 +160,7 @@ func (s *Server) takeBatch(ctx context.Context, c *client, lw *lines, work *sync
 		refused(jsonrpc.CodeInvalidRequest, errNoBatches)
 		return
 	}
-	b, requests, err := s.openBatch(c, data)
+	b, requests, err := s.openBatch(c, c.profile, tool.LocalOwner, data)
 	switch {
 	case errors.Is(err, jsonrpc.ErrSyntax):
 		refused(jsonrpc.CodeParse, err)

@@ -2,11 +2,15 @@ package downstream
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
 )
 
@@ -53,18 +57,186 @@ func (s *Server) appendExtensions(dst []byte, p *profile, modern bool) []byte {
 // extension relays a method that an extension brings, to the one server that it can be
 // for: the server of the tool or resource that params name, or the only one that shares
 // the extension with the client.
+//
+// Nobody here knows what the method does. So it counts as a call of a tool, by the name
+// that [methodName] gives it, for profiles, hooks, rules, approvals and records; and none
+// of its texts may name a tool of the server that the client may not call.
 func (s *Server) extension(ctx context.Context, x *exchange) ([]byte, error) {
-	server, edits, err := s.extended(ctx, x)
+	p := &x.passed
+	p.tool, p.failed, p.outcome = clip(x.msg.Method), true, tool.ErrNotFound // unless it turns out otherwise
+	p.args = withoutMeta(x.msg.Params)
+	srv, edits, err := s.extended(ctx, x)
 	if err != nil {
 		return nil, err
 	}
-	return x.reply(server.Relay(ctx, x, x.msg.Method, x.msg.Params, edits...))
+	t := &method{srv: srv, name: x.msg.Method, edits: edits, x: x}
+	call := s.methodCall(x.c, x.caller, t.Definition().Name, p.args)
+	call.Native = &tool.NativeCall{Protocol: "mcp", Params: x.msg.Params, Peer: x}
+	p.server, p.name = srv.Name(), call.Name
+	if why := s.barred(ctx, s.cfg.Boundary(ctx), x.profile, srv, call); why != nil {
+		return nil, s.refused(x.caller, srv, x.msg.Method, why)
+	}
+	res := s.cfg.Dispatcher.Run(ctx, t, call)
+	p.failed, p.outcome, p.approved = !res.OK, res.ErrorKind, res.Approved
+	if n := res.Native; n != nil {
+		return x.reply(relay.Reply{Result: n.Result, Err: n.Error, Buffer: n.Buffer}, nil)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil, errNoAnswer
+	case res.ErrorKind == tool.ErrNotFound:
+		return nil, x.unknownMethod()
+	case res.ErrorKind == tool.ErrRejected:
+		return nil, s.refused(x.caller, srv, x.msg.Method, fail(jsonrpc.CodeInvalidRequest, "%s", res.Brief))
+	}
+	return nil, fail(jsonrpc.CodeInternal, "%s", res.Brief)
+}
+
+// refused logs that a method was refused, and returns why.
+func (s *Server) refused(who tool.Caller, srv relay.Server, method string, why *jsonrpc.Error) *jsonrpc.Error {
+	s.cfg.Log.Warn().Str("principal", who.Principal).Str("server", srv.Name()).Str("method", clip(method)).Str("reason", why.Message).
+		Msg("an extension's method of an MCP client was refused")
+	return why
+}
+
+// method is an extension's method as the dispatcher sees it.
+type method struct {
+	srv   relay.Server
+	name  string
+	edits []jsonrpc.Edit
+	x     *exchange
+}
+
+// ObeysContext implements [tool.Obedient].
+func (m *method) ObeysContext() {}
+
+// Definition implements [tool.Tool].
+func (m *method) Definition() tool.Definition {
+	return tool.Definition{
+		Name: methodName(m.srv, m.name), Identity: tool.Identity{Provider: m.srv.Name(), Tool: m.name},
+		Kind: tool.KindNetwork, Timeout: tool.OwnTimeout, InputSchema: []byte(`{"type":"object"}`),
+	}
+}
+
+// Invoke implements [tool.Tool].
+func (m *method) Invoke(ctx context.Context, call tool.Call) (tool.Result, error) {
+	r, err := m.srv.Relay(ctx, m.x, m.name, call.Native.Params, m.edits...)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	return tool.Result{OK: r.Err == nil, Native: &tool.NativeResult{Result: r.Result, Error: r.Err, Buffer: r.Buffer}}, nil
+}
+
+// methodName is what profiles and rules call an extension's method: as they would call
+// a tool of the server with the method's name.
+func methodName(srv relay.Server, method string) string {
+	if prefix, bare := srv.Prefix(); !bare {
+		return prefix + "__" + method
+	}
+	return method
+}
+
+func (s *Server) methodCall(c *client, who tool.Caller, name string, args []byte) tool.Call {
+	return tool.Call{
+		ID:   "call_" + strconv.FormatUint(c.calls.Add(1), 36),
+		Name: name, Args: args, SessionID: c.session, Origin: tool.OriginMCP, Caller: who,
+	}
+}
+
+// withoutMeta returns params without what belongs to the hop: it is another one in each
+// request.
+func withoutMeta(params jsonrpc.Object) []byte {
+	out := []byte{'{'}
+	for i := range params.Len() {
+		name, value := params.At(i)
+		if name == "_meta" || name == "requestState" || name == "inputResponses" {
+			continue
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(jsonrpc.AppendString(out, name), ':'), value...)
+	}
+	return append(out, '}')
+}
+
+// barred says why the arguments of an extension's method cannot go to a server: they
+// name a tool of it, by the server's own name or by the one that clients know, that the
+// caller may not call without further ado. Names stand wherever the extension puts them,
+// so every text counts; keys do not.
+func (s *Server) barred(ctx context.Context, snap *tool.Snapshot, p *profile, srv relay.Server, call tool.Call) *jsonrpc.Error {
+	type known struct {
+		def *tool.Definition
+		why string
+	}
+	tools := map[string]known{}
+	for def, why := range snap.Of(srv.Name()) {
+		tools[def.Name], tools[def.Identity.Tool] = known{def, why}, known{def, why}
+	}
+	box, _ := srv.(relay.Toolbox)
+	var found *jsonrpc.Error
+	texts(call.Args, func(text string) bool {
+		t, ok := tools[text]
+		switch {
+		case !ok && (box == nil || !box.HasTool(text)):
+			return true
+		case !ok || !p.tool(t.def):
+			found = fail(jsonrpc.CodeInvalidParams, "unknown tool %q: a method of an extension reaches the tools that its client may call, and no other", clip(text))
+		case t.why != "":
+			found = fail(jsonrpc.CodeInvalidParams, "%s", t.why)
+		default:
+			its := call
+			its.Name, its.Args = t.def.Name, []byte("{}")
+			if v := s.cfg.Dispatcher.Verdict(ctx, its, *t.def); v.Decision != tool.Allow {
+				found = fail(jsonrpc.CodeInvalidRequest, "denied: %s; a method of an extension cannot be about the tool %q, which its client may not call unasked", cmp.Or(v.Reason, "the policy does not allow it"), clip(text))
+			}
+		}
+		return found == nil
+	})
+	return found
+}
+
+// texts calls f for the texts in JSON that are values, at any depth, until f returns
+// false.
+func texts(raw []byte, f func(string) bool) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	type level struct{ object, value bool } // value: what comes next is one, not a key
+	stack := make([]level, 0, 8)
+	for {
+		tok, err := dec.Token()
+		if err != nil { // the end: it was scanned when it came
+			return
+		}
+		top := len(stack) - 1
+		if d, ok := tok.(json.Delim); ok && (d == '}' || d == ']') {
+			stack = stack[:top]
+			continue
+		}
+		if top >= 0 && stack[top].object {
+			stack[top].value = !stack[top].value
+			if stack[top].value { // it was a key
+				continue
+			}
+		}
+		switch v := tok.(type) {
+		case json.Delim:
+			stack = append(stack, level{object: v == '{'})
+		case string:
+			if !f(v) {
+				return
+			}
+		}
+	}
 }
 
 func (s *Server) extended(ctx context.Context, x *exchange) (relay.Server, []jsonrpc.Edit, error) {
-	able := s.sharing(x.profile, x.caps, x.msg.Method)
-	if len(able) == 0 {
+	shared := s.sharing(x.profile, x.caps, x.msg.Method)
+	if len(shared) == 0 {
 		return nil, nil, x.unknownMethod()
+	}
+	able := slices.DeleteFunc(slices.Clone(shared), func(srv relay.Server) bool { return !x.profile.named(methodName(srv, x.msg.Method)) })
+	if len(able) == 0 {
+		return nil, nil, s.refused(x.caller, shared[0], x.msg.Method, fail(jsonrpc.CodeMethodNotFound, "the method %q is not in the profile: its owner can add %q to the profile's tools", clip(x.msg.Method), clip(methodName(shared[0], x.msg.Method))))
 	}
 	among := func(name string) (relay.Server, bool) {
 		i := slices.IndexFunc(able, func(srv relay.Server) bool { return srv.Name() == name })
@@ -132,14 +304,31 @@ func (x *exchange) unknownMethod() error {
 }
 
 // extensionNote passes a client's notification on, to the sessions of its own that it
-// has with servers that share an extension with it.
-func (s *Server) extensionNote(c *client, msg *jsonrpc.Message) {
-	to := s.sharing(c.profile, c.capabilities(), msg.Method)
+// has with servers that share an extension with it. It is held to what its methods are;
+// nobody is asked about it.
+func (s *Server) extensionNote(c *client, p *profile, who tool.Caller, msg *jsonrpc.Message) {
+	to := s.sharing(p, c.capabilities(), msg.Method)
 	if len(to) == 0 {
 		return
 	}
-	params := bytes.Clone(msg.Params.Raw())
+	params, args := bytes.Clone(msg.Params.Raw()), withoutMeta(msg.Params)
 	for _, srv := range to {
-		srv.Notify(c.session, msg.Method, params)
+		def := (&method{srv: srv, name: msg.Method}).Definition()
+		call := s.methodCall(c, who, def.Name, args)
+		why := s.barred(s.life, s.cfg.Registry.Snapshot(), p, srv, call)
+		if why == nil && !p.named(def.Name) {
+			why = fail(jsonrpc.CodeMethodNotFound, "it is not in the profile")
+		}
+		if why == nil {
+			if v := s.cfg.Dispatcher.Verdict(s.life, call, def); v.Decision != tool.Allow {
+				why = fail(jsonrpc.CodeInvalidRequest, "%s", cmp.Or(v.Reason, "the policy does not allow it"))
+			}
+		}
+		switch {
+		case why != nil:
+			_ = s.refused(who, srv, msg.Method, why) // a notification has no answer
+		case !srv.Notify(c.session, msg.Method, params):
+			s.lost(c, srv.Name(), msg.Method)
+		}
 	}
 }

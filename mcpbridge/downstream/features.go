@@ -162,8 +162,8 @@ func (x *exchange) translated(err error) error {
 // follow serves resources/subscribe and resources/unsubscribe of the legacy era.
 func (s *Server) follow(ctx context.Context, x *exchange, on bool) ([]byte, error) {
 	uri, ok := x.msg.Params.String("uri")
-	if !ok || len(uri) > maxURI {
-		return nil, fail(jsonrpc.CodeInvalidParams, "%s needs a uri", x.msg.Method)
+	if !ok || uri == "" || len(uri) > maxURI {
+		return nil, fail(jsonrpc.CodeInvalidParams, "%s needs a uri of at most %d bytes", x.msg.Method, maxURI)
 	}
 	var err error
 	if on {
@@ -173,8 +173,8 @@ func (s *Server) follow(ctx context.Context, x *exchange, on bool) ([]byte, erro
 		x.c.mu.Unlock()
 		if full {
 			err = fail(jsonrpc.CodeInvalidParams, "at most %d subscriptions", maxSubscribed)
-		} else if _, _, err = s.resource(ctx, x); err == nil {
-			err = s.cfg.Router.Subscribe(ctx, x.c, uri)
+		} else {
+			err = s.subscribe(ctx, x, x.c, uri)
 		}
 	} else {
 		err = s.cfg.Router.Unsubscribe(ctx, x.c, uri)

@@ -68,7 +68,7 @@ func (x *exchange) canPark() bool { return x.modern && relay.Asks(x.caps) }
 // the client and the request, but for the answers.
 func bind(x *exchange) [32]byte {
 	h := sha256.New()
-	for _, part := range [][]byte{[]byte(x.c.session), []byte(x.msg.Method), x.msg.Params.Get("name"), x.msg.Params.Get("uri"), x.msg.Params.Get("arguments")} {
+	for _, part := range [][]byte{[]byte(x.c.session), []byte(x.profile.name), []byte(x.msg.Method), x.msg.Params.Get("name"), x.msg.Params.Get("uri"), x.msg.Params.Get("arguments")} {
 		fmt.Fprintf(h, "%d:", len(part))
 		h.Write(part)
 	}

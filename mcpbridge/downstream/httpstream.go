@@ -175,14 +175,8 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, who tool.Caller) {
 		http.Error(w, "this is an MCP endpoint: point an MCP client at it", http.StatusNotAcceptable)
 		return
 	}
-	token := r.Header.Get(mcp.HeaderSessionID)
-	if token == "" {
-		http.Error(w, "the header Mcp-Session-Id is missing", http.StatusBadRequest)
-		return
-	}
-	c := s.find(who.Principal, token)
-	if c == nil {
-		http.Error(w, "there is no such session", http.StatusNotFound)
+	c, p, ok := s.opened(w, r, who)
+	if !ok {
 		return
 	}
 	c.enter()
@@ -193,7 +187,7 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, who tool.Caller) {
 		s.resume(r.Context(), to, rec, seq)
 		return
 	}
-	st := newStream(c)
+	st := s.newStream(c, who, p)
 	if !s.attach(st) {
 		http.Error(w, "too many streams", http.StatusServiceUnavailable)
 		return

@@ -127,7 +127,8 @@ func (p *Profile) isOf(who tool.Caller) bool {
 // profile is a profile in use, with what it looks like.
 type profile struct {
 	Profile
-	name string
+	name string // with the servers that its callers are kept to
+	path string // that it is asked for by
 	view atomic.Pointer[view]
 }
 
@@ -136,7 +137,7 @@ func (p *profile) server(name string) bool {
 	if len(p.only) > 0 && !slices.Contains(p.only, name) {
 		return false
 	}
-	return len(p.Servers) == 0 || name == "" || slices.ContainsFunc(p.Servers, func(pattern string) bool { return matches(pattern, name) })
+	return len(p.Servers) == 0 || name == "" || slices.ContainsFunc(p.Servers, func(pattern string) bool { return tool.MatchName(pattern, name) })
 }
 
 // named reports whether something of that name is seen.
@@ -144,19 +145,14 @@ func (p *profile) named(name string) bool {
 	seen := !slices.ContainsFunc(p.Tools, func(s string) bool { return !strings.HasPrefix(s, "!") })
 	for _, pattern := range p.Tools {
 		if not, ok := strings.CutPrefix(pattern, "!"); ok {
-			if matches(not, name) {
+			if tool.MatchName(not, name) {
 				return false
 			}
-		} else if matches(pattern, name) {
+		} else if tool.MatchName(pattern, name) {
 			seen = true
 		}
 	}
 	return seen
-}
-
-func matches(pattern, name string) bool {
-	ok, err := path.Match(pattern, name)
-	return ok && err == nil
 }
 
 // tool reports whether a tool is seen.
@@ -210,6 +206,7 @@ func (s *Server) profile(name string, who tool.Caller) (*profile, error) {
 	}
 	// A caller that is kept to some servers sees another profile than others do by the
 	// same name: no session goes from one to the other.
+	path := name
 	if len(who.Servers) > 0 {
 		want.only = who.Servers
 		name = strings.Join(append([]string{name}, who.Servers...), "\x00")
@@ -222,7 +219,7 @@ func (s *Server) profile(name string, who tool.Caller) (*profile, error) {
 	if len(s.profiles) >= maxProfiles { // made again when they are asked for
 		clear(s.profiles)
 	}
-	p := &profile{Profile: want, name: name}
+	p := &profile{Profile: want, name: name, path: path}
 	s.profiles[name] = p
 	return p, nil
 }

@@ -40,10 +40,11 @@ func (s *saying) Relay(_ context.Context, _ peer.Peer, method string, params jso
 	o, err := jsonrpc.ParseObject([]byte(`{"of":"` + s.name + `","method":"` + method + `","params":` + string(params.Append(nil, edits...)) + `}`))
 	return peer.Reply{Result: o}, err
 }
-func (s *saying) Notify(_, method string, params []byte) {
+func (s *saying) Notify(_, method string, params []byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.notes = append(s.notes, method+" "+string(params))
+	return true
 }
 
 func sayings(t *testing.T, profiles string, list ...*saying) (base string) {

@@ -43,9 +43,9 @@ type Config struct {
 	// Settle waits for servers that are in their first start, before their instructions
 	// are read. Optional.
 	Settle func(context.Context)
-	// Watch calls its argument when the tools may have changed, until the
-	// returned function is called. Optional.
-	Watch func(func()) (stop func())
+	// Watch calls its argument with the providers whose tools may have changed, until
+	// the returned function is called. Optional.
+	Watch func(func(providers []string)) (stop func())
 	// Absent returns the server of a tool that nobody offers because that server does
 	// not run, and why, for the caller; "" for a name that is nobody's. Optional.
 	Absent func(tool string) (server, why string)
@@ -83,7 +83,7 @@ type Server struct {
 	all  *profile // the default
 
 	// What is recorded.
-	toCall, toPrompt, toRead func(context.Context, *exchange) ([]byte, error)
+	toCall, toPrompt, toRead, toExtension func(context.Context, *exchange) ([]byte, error)
 
 	mu       sync.Mutex
 	sessions map[string]*client // by Mcp-Session-Id
@@ -117,8 +117,8 @@ func New(cfg Config) *Server {
 	cfg.Name, cfg.Version = cmp.Or(cfg.Name, "yaya"), cmp.Or(cfg.Version, "0.0.0")
 	info := jsonrpc.AppendString([]byte(`{"name":`), cfg.Name)
 	info = append(jsonrpc.AppendString(append(info, `,"version":`...), cfg.Version), '}')
-	s := &Server{cfg: cfg, info: info, sessions: map[string]*client{}, owned: map[string]int{}, shares: newShares(maxima), streams: map[*stream]struct{}{}, flights: map[string]*flight{}, tasks: map[string]*ownTask{}, made: newMade(maxMade, maxMadeEach), profiles: map[string]*profile{}, all: &profile{name: ProfileAll}}
-	s.toCall, s.toPrompt, s.toRead = s.recorded(s.callTool), s.recorded(s.getPrompt), s.recorded(s.readResource)
+	s := &Server{cfg: cfg, info: info, sessions: map[string]*client{}, owned: map[string]int{}, shares: newShares(maxima), streams: map[*stream]struct{}{}, flights: map[string]*flight{}, tasks: map[string]*ownTask{}, made: newMade(maxMade, maxMadeEach), profiles: map[string]*profile{}, all: &profile{name: ProfileAll, path: ProfileAll}}
+	s.toCall, s.toPrompt, s.toRead, s.toExtension = s.recorded(s.callTool), s.recorded(s.getPrompt), s.recorded(s.readResource), s.recorded(s.extension)
 	s.life, s.cancel = context.WithCancel(context.Background())
 	s.unhook = cfg.Router.Listen(s)
 	if cfg.Watch != nil {
@@ -160,6 +160,7 @@ type client struct {
 	session string   // kernel session
 	profile *profile // that it was opened with
 	calls   atomic.Uint64
+	dropped atomic.Uint64 // notifications that found no room
 
 	mu       sync.Mutex
 	info     []byte // what it says of itself, raw; nil for nothing
@@ -288,10 +289,10 @@ func (s *Server) dispatch(ctx context.Context, x *exchange) ([]byte, error) {
 			return s.follow(ctx, x, false)
 		}
 	}
-	if relay.Core(x.msg.Method) {
+	if len(s.sharing(x.profile, x.caps, x.msg.Method)) == 0 {
 		return nil, x.unknownMethod()
 	}
-	return s.fly(ctx, x, s.extension)
+	return s.fly(ctx, x, s.toExtension)
 }
 
 func clip(s string) string {

@@ -93,7 +93,7 @@ func (s *Server) take(ctx context.Context, c *client, lw *lines, work *sync.Wait
 		return
 	}
 	if !msg.IsRequest() {
-		s.oneWay(c, msg)
+		s.oneWay(c, c.profile, tool.LocalOwner, msg)
 		return
 	}
 	x := &exchange{c: c, profile: c.profile, caller: tool.LocalOwner, msg: msg, notify: lw.write, caps: c.capabilities()}
@@ -157,7 +157,7 @@ func (s *Server) eraOf(x *exchange) *jsonrpc.Error {
 // pushChanges tells a legacy client what concerns no request. The returned
 // function ends it.
 func (s *Server) pushChanges(ctx context.Context, c *client, lw *lines) (stop func()) {
-	st := newStream(c)
+	st := s.newStream(c, tool.LocalOwner, c.profile)
 	if !s.attach(st) {
 		return func() {}
 	}

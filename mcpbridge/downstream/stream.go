@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 
@@ -28,10 +29,12 @@ const maxQueued = 256 // notifications that a stream's reader has not taken
 // stream is an open way to a client for what concerns no request. Notifications
 // that say the same are held once. A reader that falls behind loses its stream.
 type stream struct {
-	c     *client         // legacy: whose stream it is; nil for a subscription
-	owner string          // the principal that it is counted for
-	wants map[string]bool // list changes, by notification; nil means all
-	meta  []byte          // _meta of every notification, nil for none
+	s       *Server
+	c       *client         // legacy: whose stream it is; nil for a subscription
+	who     tool.Caller     // who has opened it
+	profile *profile        // that it was opened with
+	wants   map[string]bool // list changes, by notification; nil means all
+	meta    []byte          // _meta of every notification, nil for none
 
 	mu    sync.Mutex
 	queue []queued
@@ -45,12 +48,15 @@ type queued struct {
 	msg []byte
 }
 
-func newStream(c *client) *stream {
-	st := &stream{c: c, wake: make(chan struct{}, 1), over: make(chan struct{})}
-	if c != nil {
-		st.owner = c.owner
-	}
-	return st
+func (s *Server) newStream(c *client, who tool.Caller, p *profile) *stream {
+	return &stream{s: s, c: c, who: who, profile: p, wake: make(chan struct{}, 1), over: make(chan struct{})}
+}
+
+// sees reports whether the stream's reader is shown a server. That may change while the
+// stream is open, with the profile. mu of the server is not held.
+func (st *stream) sees(server string) bool {
+	p, err := st.s.profile(st.profile.path, st.who)
+	return err == nil && p.name == st.profile.name && p.server(server)
 }
 
 func (st *stream) end() { st.once.Do(func() { close(st.over) }) }
@@ -143,7 +149,10 @@ func (st *stream) deliver(ctx, life context.Context, write func(msg []byte) erro
 }
 
 // Updated implements [relay.Subscriber].
-func (st *stream) Updated(uri string, params []byte) {
+func (st *stream) Updated(server, uri string, params []byte) {
+	if !st.sees(server) {
+		return
+	}
 	if p, err := withURI(params, uri); err == nil {
 		st.push("uri "+uri, noteUpdated, p)
 	}
@@ -158,12 +167,12 @@ func withURI(params []byte, uri string) ([]byte, error) {
 }
 
 // Updated implements [relay.Subscriber].
-func (c *client) Updated(uri string, params []byte) {
+func (c *client) Updated(server, uri string, params []byte) {
 	c.mu.Lock()
 	st := c.get
 	c.mu.Unlock()
 	if st != nil {
-		st.Updated(uri, params)
+		st.Updated(server, uri, params)
 	}
 }
 
@@ -172,7 +181,7 @@ func (c *client) Updated(uri string, params []byte) {
 func (s *Server) attach(st *stream) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || !s.shares.streams.Take(st.owner, st.owner == tool.Owner) {
+	if s.closed || !s.shares.streams.Take(st.who.Principal, st.who.Principal == tool.Owner) {
 		return false
 	}
 	s.streams[st] = struct{}{}
@@ -184,34 +193,37 @@ func (s *Server) detach(st *stream) {
 	defer s.mu.Unlock()
 	if _, ok := s.streams[st]; ok {
 		delete(s.streams, st)
-		s.shares.streams.Give(st.owner)
+		s.shares.streams.Give(st.who.Principal)
 	}
 }
 
-func (s *Server) toolsChanged() { s.tellChange(noteToolsChanged) }
+func (s *Server) toolsChanged(providers []string) { s.tellChange(noteToolsChanged, providers...) }
 
 // Changed implements [relay.Listener].
-func (s *Server) Changed(k relay.Kind) { s.tellChange(k.Note) }
+func (s *Server) Changed(server string, k relay.Kind) { s.tellChange(k.Note, server) }
 
-// tellChange wakes every stream that wants to know. It runs on the goroutine of
-// whoever made the change.
-func (s *Server) tellChange(note string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for st := range s.streams {
-		if st.wants == nil || st.wants[note] {
+// tellChange wakes every stream that wants to know of a change at some servers. It runs
+// on the goroutine of whoever made the change.
+func (s *Server) tellChange(note string, servers ...string) {
+	for _, st := range s.listening() {
+		if (st.wants == nil || st.wants[note]) && slices.ContainsFunc(servers, st.sees) {
 			st.push(note, note, nil)
 		}
 	}
 }
 
+// listening returns the streams that there are.
+func (s *Server) listening() []*stream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.streams))
+}
+
 // Message implements [relay.Listener]. Clients of the modern era get messages on
 // the streams of their requests only. Who is not shown a server does not hear it.
 func (s *Server) Message(server, principal, client, method string, params []byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for st := range s.streams {
-		if st.c == nil || !st.c.profile.server(server) || (principal != "" && st.c.owner != principal) || (client != "" && st.c.session != client) || (method == noteMessage && !st.c.wantsLog(params)) {
+	for _, st := range s.listening() {
+		if st.c == nil || (principal != "" && st.c.owner != principal) || (client != "" && st.c.session != client) || (method == noteMessage && !st.c.wantsLog(params)) || !st.sees(server) {
 			continue
 		}
 		st.push("", method, params)
@@ -233,6 +245,16 @@ type subscription struct {
 	URIs      []string `json:"resourceSubscriptions,omitempty"`
 }
 
+// subscribe subscribes to a resource of a server that the client is shown.
+func (s *Server) subscribe(ctx context.Context, x *exchange, sub relay.Subscriber, uri string) error {
+	err := s.cfg.Router.Subscribe(ctx, sub, uri, x.profile.server)
+	if errors.Is(err, relay.ErrUnknown) && ctx.Err() == nil {
+		s.cfg.Boundary(ctx) // its server may be in its first start
+		err = s.cfg.Router.Subscribe(ctx, sub, uri, x.profile.server)
+	}
+	return err
+}
+
 const maxSubscribed = 256 // resources of one subscription
 
 // listen serves subscriptions/listen: it acknowledges what is granted and
@@ -252,8 +274,7 @@ func (s *Server) listen(ctx context.Context, x *exchange) ([]byte, error) {
 	if len(want.URIs) > maxSubscribed {
 		return nil, fail(jsonrpc.CodeInvalidParams, "resourceSubscriptions: at most %d", maxSubscribed)
 	}
-	st := newStream(nil)
-	st.owner = x.c.owner
+	st := s.newStream(nil, x.caller, x.profile)
 	st.wants = map[string]bool{noteToolsChanged: want.Tools, relay.Prompts.Note: want.Prompts, relay.Resources.Note: want.Resources}
 	st.meta = append([]byte(`{"`+mcp.MetaKeySubscriptionID+`":`), x.msg.ID...)
 	st.meta = append(st.meta, '}')
@@ -269,11 +290,10 @@ func (s *Server) listen(ctx context.Context, x *exchange) ([]byte, error) {
 	granted := want
 	granted.URIs = nil
 	for _, uri := range want.URIs {
-		server, _, err := s.cfg.Router.Resource(ctx, uri)
-		if err == nil && !x.profile.server(server.Name()) {
+		if uri == "" || len(uri) > maxURI {
 			continue
 		}
-		if err := s.cfg.Router.Subscribe(ctx, st, uri); err == nil {
+		if err := s.subscribe(ctx, x, st, uri); err == nil {
 			granted.URIs = append(granted.URIs, uri)
 		} else if ctx.Err() != nil {
 			return nil, errNoAnswer

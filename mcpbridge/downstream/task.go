@@ -58,7 +58,7 @@ func (s *Server) task(ctx context.Context, x *exchange) ([]byte, error) {
 		s.mu.Lock()
 		t := s.tasks[id]
 		s.mu.Unlock()
-		if t == nil || t.client != x.c.session {
+		if t == nil || t.client != x.c.session || t.profile != x.profile.name {
 			return nil, unknown
 		}
 		return t.serve(x)
@@ -98,6 +98,7 @@ type ownTask struct {
 	f       *flight
 	id      string
 	client  string
+	profile string // that it was called through
 	created time.Time
 	updated time.Time
 	end     *landing // how it ended; nil while it goes on
@@ -108,7 +109,7 @@ type ownTask struct {
 // becomeTask answers a call that takes long with a task.
 func (f *flight) becomeTask(x *exchange) ([]byte, error) {
 	now := time.Now().UTC()
-	t := &ownTask{f: f, id: taskSeparator + rand.Text(), client: x.c.session, created: now, updated: now}
+	t := &ownTask{f: f, id: taskSeparator + rand.Text(), client: x.c.session, profile: x.profile.name, created: now, updated: now}
 	f.s.mu.Lock()
 	full := !f.s.shares.tasks.Take(f.owner, f.owner == tool.Owner)
 	if !full {

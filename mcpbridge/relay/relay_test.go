@@ -48,7 +48,7 @@ func (s *server) List(_ context.Context, k relay.Kind) ([]jsonrpc.Object, error)
 func (s *server) Relay(context.Context, relay.Peer, string, jsonrpc.Object, ...jsonrpc.Edit) (relay.Reply, error) {
 	return relay.Reply{}, nil
 }
-func (s *server) Notify(string, string, []byte) {}
+func (s *server) Notify(string, string, []byte) bool { return true }
 func (s *server) Subscribe(_ context.Context, uri string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,9 +141,12 @@ func TestMatches(t *testing.T) {
 	}
 }
 
+// everything is what a subscriber without a profile may see.
+func everything(string) bool { return true }
+
 type subscriber struct{ got []string }
 
-func (s *subscriber) Updated(uri string, params []byte) {
+func (s *subscriber) Updated(_, uri string, params []byte) {
 	s.got = append(s.got, uri+string(params))
 }
 
@@ -159,7 +162,7 @@ func TestSubscriptions(t *testing.T) {
 		sub *subscriber
 		uri string
 	}{{s1, "u"}, {s2, "yaya://a/u"}, {s3, "yaya://b/u"}} {
-		if err := rt.Subscribe(t.Context(), s.sub, s.uri); err != nil {
+		if err := rt.Subscribe(t.Context(), s.sub, s.uri, everything); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -177,14 +180,14 @@ func TestSubscriptions(t *testing.T) {
 		t.Errorf("asked %v %v", a.subs, b.subs)
 	}
 	a.fail = true
-	if err := rt.Subscribe(t.Context(), s1, "yaya://a/u"); err == nil {
+	if err := rt.Subscribe(t.Context(), s1, "yaya://a/u", everything); err == nil {
 		t.Error("a failure is not reported")
 	}
 	a.fail = false
-	if err := rt.Subscribe(t.Context(), s1, "yaya://a/u"); err != nil || a.subs[len(a.subs)-1] != "+u" {
+	if err := rt.Subscribe(t.Context(), s1, "yaya://a/u", everything); err != nil || a.subs[len(a.subs)-1] != "+u" {
 		t.Errorf("after a failure: %v %v", err, a.subs)
 	}
-	if err := rt.Subscribe(t.Context(), s1, "nowhere"); !errors.Is(err, relay.ErrUnknown) {
+	if err := rt.Subscribe(t.Context(), s1, "nowhere", everything); !errors.Is(err, relay.ErrUnknown) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -46,8 +46,9 @@ type Server interface {
 	// Relay sends a client's request with edits to its params.
 	Relay(ctx context.Context, peer Peer, method string, params jsonrpc.Object, edits ...jsonrpc.Edit) (Reply, error)
 	// Notify passes a notification of a client on, if the server has a session
-	// that is its own. It does not block.
-	Notify(client, method string, params []byte)
+	// that is its own. It does not block, and reports false when it has dropped the
+	// notification because too many wait.
+	Notify(client, method string, params []byte) bool
 	// Subscribe and Unsubscribe concern updates of one resource.
 	Subscribe(ctx context.Context, uri string) error
 	Unsubscribe(ctx context.Context, uri string) error
@@ -55,8 +56,8 @@ type Server interface {
 
 // Listener is told what concerns no request. Its methods must not block.
 type Listener interface {
-	// Changed says that a list has changed.
-	Changed(k Kind)
+	// Changed says that a list of a server has changed.
+	Changed(server string, k Kind)
 	// Message is a notification of a server for one client, for all of a principal's
 	// when client is "", or for all who see the server when principal is "" too.
 	Message(server, principal, client, method string, params []byte)
@@ -65,7 +66,14 @@ type Listener interface {
 // Subscriber gets the updates of the resources that it has subscribed to, with
 // the URI that it knows them by. It must not block.
 type Subscriber interface {
-	Updated(uri string, params []byte)
+	Updated(server, uri string, params []byte)
+}
+
+// Toolbox is a [Server] that knows its tools.
+type Toolbox interface {
+	// HasTool reports whether the server lists a tool of that name, its own one, whether
+	// or not anybody may call it.
+	HasTool(name string) bool
 }
 
 // Router joins the servers. Its methods are safe for concurrent use.
@@ -260,8 +268,10 @@ func (r *Router) each(f func(Listener)) {
 	}
 }
 
-// Changed tells the listeners that a list of some server has changed.
-func (r *Router) Changed(k Kind) { r.each(func(l Listener) { l.Changed(k) }) }
+// Changed tells the listeners that a list of a server has changed.
+func (r *Router) Changed(server string, k Kind) {
+	r.each(func(l Listener) { l.Changed(server, k) })
+}
 
 // Message passes a server's notification on to the listeners.
 func (r *Router) Message(server, principal, client, method string, params []byte) {
@@ -281,14 +291,18 @@ func (r *Router) Updated(server, uri string, params []byte) {
 	}
 	r.mu.Unlock()
 	for _, t := range to {
-		t.s.Updated(t.name, params)
+		t.s.Updated(server, t.name, params)
 	}
 }
 
-// Subscribe subscribes to updates of a resource. Only the first subscriber's
-// request reaches the server.
-func (r *Router) Subscribe(ctx context.Context, sub Subscriber, uri string) error {
+// Subscribe subscribes to updates of a resource, unless the subscriber may not see the
+// server that has it: then nobody has it. Only the first subscriber's request reaches the
+// server.
+func (r *Router) Subscribe(ctx context.Context, sub Subscriber, uri string, sees func(server string) bool) error {
 	s, own, err := r.Resource(ctx, uri)
+	if err == nil && !sees(s.Name()) {
+		err = ErrUnknown
+	}
 	if err != nil {
 		return err
 	}

@@ -57,7 +57,12 @@ func (p *Provider) Discover(ctx context.Context) ([]feature.Tool, []string, erro
 	}
 	var found []*remote
 	defs := map[string]json.RawMessage{}
+	named := map[string]struct{}{}
 	for _, def := range raws {
+		if obj, err := jsonrpc.ParseObject(def); err == nil {
+			name, _ := obj.String("name")
+			named[name] = struct{}{}
+		}
 		t, err := p.tool(def, s.peer.Era)
 		if err != nil {
 			warnings = append(warnings, err.Error())
@@ -99,9 +104,17 @@ func (p *Provider) Discover(ctx context.Context) ([]feature.Tool, []string, erro
 	p.list.tool = next
 	p.list.mu.Unlock()
 	p.mu.Lock()
-	p.instructions = agreed.Instructions
+	p.instructions, p.named = agreed.Instructions, named
 	p.mu.Unlock()
 	return append(out, withheld[:min(len(withheld), maxWithheld)]...), warnings, nil
+}
+
+// HasTool implements [relay.Toolbox].
+func (p *Provider) HasTool(name string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, ok := p.named[name]
+	return ok
 }
 
 // instruct takes the instructions of a server without tools.

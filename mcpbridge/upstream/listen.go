@@ -270,26 +270,3 @@ func (p *Provider) standing(client string) relay.Peer {
 	}
 	return p.cfg.Standing(client)
 }
-
-// Notify implements [relay.Server]: it passes a notification of a client on to the
-// sessions that are its own.
-func (p *Provider) Notify(client, method string, params []byte) {
-	p.mu.Lock()
-	sl, work := p.sessions[place{name: client}], p.work
-	p.mu.Unlock()
-	if sl == nil {
-		return
-	}
-	sl.mu.Lock()
-	s := sl.s
-	sl.mu.Unlock()
-	if s == nil || s.of.client != client || s.peer.Era == servers.EraModern {
-		return
-	}
-	n := note{method, params}.passedOn()
-	work.Go(func() {
-		ctx, cancel := context.WithTimeout(s.life, listTimeout)
-		defer cancel()
-		_ = s.t.send(ctx, jsonrpc.AppendRequest(nil, nil, n.method, n.params)) // its loss shows with the next call
-	})
-}

@@ -136,7 +136,7 @@ func (p *Provider) listChanged(k relay.Kind) {
 	}
 	p.mu.Unlock()
 	if p.cfg.Router != nil {
-		p.cfg.Router.Changed(k)
+		p.cfg.Router.Changed(p.cfg.Server.Name, k)
 	}
 }
 

@@ -157,7 +157,7 @@ type heard struct {
 	all map[string]string // who is told, by the process that says it
 }
 
-func (h *heard) Changed(relay.Kind) {}
+func (h *heard) Changed(string, relay.Kind) {}
 
 func (h *heard) Message(_, principal, client, _ string, params []byte) {
 	h.mu.Lock()

@@ -83,6 +83,7 @@ type Provider struct {
 	lists    map[string]*listing
 	subs     map[string]struct{} // resources whose updates clients want
 	next     int                 // round robin of the pool
+	named    map[string]struct{} // all tools that the server lists
 	// instructions are those that clients may read.
 	instructions string
 	closed       bool

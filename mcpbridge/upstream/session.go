@@ -174,6 +174,8 @@ type session struct {
 	granted int                                // the last change that the server has acknowledged
 	asking  int                                // the change that the open subscription asks for
 	acked   chan struct{}                      // closed and replaced when granted changes
+	notes   []note                             // of its client, that wait to be sent
+	noting  bool                               // somebody sends them
 
 	life   context.Context
 	cancel context.CancelFunc

@@ -482,7 +482,7 @@ func TestListChangeStorm(t *testing.T) {
 	r.stdio("srv", "change-list")
 	r.ready("srv")
 	told := make(chan struct{}, 10_000)
-	defer r.host.Watch(func() { told <- struct{}{} })()
+	defer r.host.Watch(func([]string) { told <- struct{}{} })()
 	time.Sleep(50 * time.Millisecond)
 	r.call("srv__echo", `{}`)
 	eventually.True(t, "a watcher is told", func() bool { return len(told) > 0 })

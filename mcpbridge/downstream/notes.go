@@ -1,0 +1,70 @@
+package downstream
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/kernel/tool"
+)
+
+// oneWay takes notifications, and responses to what the client was asked.
+func (s *Server) oneWay(c *client, p *profile, who tool.Caller, msg *jsonrpc.Message) {
+	if msg.IsResponse() {
+		c.answered(msg)
+		return
+	}
+	switch msg.Method {
+	case noteCancelled:
+	case noteProgress:
+		c.progressed(msg.Params)
+		return
+	case noteRootsChanged:
+		params := bytes.Clone(msg.Params.Raw())
+		for _, server := range s.cfg.Router.Servers() {
+			if p.server(server.Name()) && !server.Notify(c.session, noteRootsChanged, params) {
+				s.lost(c, server.Name(), msg.Method)
+			}
+		}
+		return
+	default:
+		s.extensionNote(c, p, who, msg)
+		return
+	}
+	id := msg.Params.Get("requestId")
+	c.mu.Lock()
+	cancel := c.inflight[string(id)]
+	c.mu.Unlock()
+	if cancel != nil {
+		cancel(errNoAnswer)
+	}
+}
+
+// lost notes that a client's notification was dropped. The first one is logged, and
+// then each time that there are twice as many.
+func (s *Server) lost(c *client, server, method string) {
+	n := c.dropped.Add(1)
+	if n&(n-1) == 0 {
+		s.cfg.Log.Warn().Str("principal", c.owner).Str("session", c.session).Str("server", server).Str("method", clip(method)).Uint64("dropped", n).
+			Msg("notifications of an MCP client were dropped: it sends more than the server takes")
+	}
+}
+
+// begin registers a request for cancellation. It reports false when the id is
+// in use.
+func (c *client) begin(ctx context.Context, id string) (context.Context, context.CancelCauseFunc, bool) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, dup := c.inflight[id]; dup {
+		cancel(nil)
+		return nil, nil, false
+	}
+	c.inflight[id] = cancel
+	return ctx, func(cause error) {
+		cancel(cause)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.inflight, id)
+	}, true
+}

@@ -1,0 +1,183 @@
+package downstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"sync"
+
+	"github.com/yaya-ai/yaya/internal/intake"
+	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/kernel/tool"
+)
+
+// incoming is the state of one POST; it is recycled.
+type incoming struct {
+	body []byte
+	held intake.Held // of the budget for bodies
+	msg  jsonrpc.Message
+	out  []byte
+}
+
+const keptBuffer = 512 << 10 // larger buffers are not kept for the next request
+
+var incomings = sync.Pool{New: func() any { return new(incoming) }}
+
+func recycle(in *incoming) {
+	if cap(in.body) > keptBuffer || cap(in.out) > keptBuffer {
+		return
+	}
+	in.body, in.out = in.body[:0], in.out[:0]
+	in.msg = jsonrpc.Message{}
+	incomings.Put(in)
+}
+
+func (s *Server) post(w http.ResponseWriter, r *http.Request, who tool.Caller) {
+	if ct := r.Header.Get("Content-Type"); ct != "application/json" {
+		if mt, _, err := mime.ParseMediaType(ct); err != nil || mt != "application/json" {
+			refuse(w, http.StatusUnsupportedMediaType, nil, jsonrpc.CodeInvalidRequest, "Content-Type must be application/json")
+			return
+		}
+	}
+	if r.Header.Get("Content-Encoding") != "" {
+		refuse(w, http.StatusUnsupportedMediaType, nil, jsonrpc.CodeInvalidRequest, "compressed requests are not accepted")
+		return
+	}
+	in := incomings.Get().(*incoming)
+	var err error
+	limit := s.cfg.MaxMessage()
+	in.body, in.held, err = intake.Bodies().ReadQueued(r.Context(), intake.Requests(), in.body, r.Body, r.ContentLength, who.Principal, limit)
+	if err != nil {
+		unread(w, err, limit)
+		return
+	}
+	reuse := false
+	defer func() {
+		in.held.Release() // unless work that outlives the request has moved it
+		if reuse {
+			recycle(in)
+		}
+	}()
+	if err = in.msg.Parse(in.body); errors.Is(err, jsonrpc.ErrBatch) {
+		s.postBatch(w, r, who, in.body)
+		return
+	}
+	if err != nil {
+		code := jsonrpc.CodeInvalidRequest
+		if errors.Is(err, jsonrpc.ErrSyntax) {
+			code = jsonrpc.CodeParse
+		}
+		refuse(w, http.StatusBadRequest, in.msg.ID, code, "%v", err)
+		return
+	}
+	p, ok := s.shown(w, r, &in.msg, who)
+	if !ok {
+		return
+	}
+	c, modern, ok := s.admit(w, r, &in.msg, who, p)
+	if !ok {
+		return
+	}
+	if !in.msg.IsRequest() {
+		s.oneWay(c, p, who, &in.msg)
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	reuse = s.serve(w, r, in, &exchange{c: c, profile: p, caller: who, msg: &in.msg, held: &in.held, modern: modern})
+}
+
+// unread refuses a request whose body cannot be had.
+func unread(w http.ResponseWriter, err error, limit int) {
+	status, why := http.StatusBadRequest, "the request cannot be read"
+	switch {
+	case errors.Is(err, intake.ErrTooLarge):
+		status, why = http.StatusRequestEntityTooLarge, tooLong(limit)
+	case errors.Is(err, intake.ErrBusy):
+		w.Header().Set("Retry-After", "1")
+		status, why = http.StatusServiceUnavailable, fmt.Sprintf("%v: come back later", err)
+	}
+	refuse(w, status, nil, jsonrpc.CodeInvalidRequest, "%s", why)
+}
+
+// tooLong says that a message is over the limit, and where that is set.
+func tooLong(limit int) string {
+	return fmt.Sprintf("the message is larger than %d MiB; raise the setting servers.max_message_bytes if it must be", limit>>20)
+}
+
+// serve runs a request and writes its response: plain JSON, or a stream from the
+// moment when something is to be said before the result. It reports whether nobody
+// needs the request's memory any longer.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, in *incoming, x *exchange) (reuse bool) {
+	c, modern := x.c, x.modern
+	c.enter()
+	defer c.leave()
+	rs := &responseStream{w: w}
+	base := r.Context()
+	if !modern {
+		rs.resumable = c
+		base = context.WithoutCancel(base)
+	}
+	ctx, done, ok := c.begin(base, string(in.msg.ID))
+	if !ok {
+		refuse(w, http.StatusBadRequest, in.msg.ID, jsonrpc.CodeInvalidRequest, "a request with this id is running")
+		return false
+	}
+	defer done(nil)
+	if !modern {
+		// A legacy client that loses its stream may come back for the rest; one
+		// that has got nothing has nothing to come back to.
+		defer context.AfterFunc(r.Context(), func() {
+			rs.mu.Lock()
+			rec, conn := rs.record, rs.conn
+			rs.mu.Unlock()
+			if rec == nil {
+				done(errNoAnswer)
+				return
+			}
+			rec.away(conn, func() { done(errNoAnswer) })
+		})()
+	}
+	x.ctx, x.notify = ctx, rs.send
+	if modern {
+		x.header = func(name string) (string, bool) {
+			v := r.Header.Values(name)
+			if len(v) == 0 {
+				return "", false
+			}
+			return v[0], true
+		}
+		meta := openMeta(in.msg.Params)
+		x.caps, x.level = meta.open(), meta.level
+	} else {
+		x.caps = c.capabilities()
+	}
+	if in.msg.Method == "subscriptions/listen" && modern {
+		rs.mu.Lock()
+		rs.open()
+		rs.mu.Unlock()
+		stop := rs.conn.keepAlive(ctx)
+		defer stop()
+	}
+	out := s.answer(ctx, in.out[:0], x)
+	defer func() { x.buf.Release() }()
+	switch {
+	case rs.started():
+		if out != nil {
+			_ = rs.sendParts(out)
+		}
+		rs.finish()
+	case out == nil:
+		// The request was cancelled by a notification, and its POST wants some
+		// end: an answer that says so and that nobody waits for.
+		refuse(w, http.StatusOK, in.msg.ID, jsonrpc.CodeInvalidRequest, "the request was cancelled")
+	default:
+		write(w, statusOf(out[0], modern), out...)
+		in.out = out[0]
+	}
+	if in.msg.Method == "initialize" && !modern && !c.introduced() {
+		s.drop(c.token) // the handshake failed: there is no session
+	}
+	return ctx.Err() == nil && !x.keep
+}

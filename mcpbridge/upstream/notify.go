@@ -1,0 +1,76 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"slices"
+
+	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/mcpbridge/servers"
+)
+
+// Bounds of the notifications of a client that its server has not taken yet.
+const (
+	maxClientNotes     = 64
+	maxClientNoteBytes = 1 << 20 // all together, but for one
+)
+
+// Notify implements [relay.Server]: it passes a notification of a client on to the
+// session that is its own, after those before it.
+func (p *Provider) Notify(client, method string, params []byte) bool {
+	p.mu.Lock()
+	sl, work := p.sessions[place{name: client}], p.work
+	p.mu.Unlock()
+	if sl == nil {
+		return true
+	}
+	sl.mu.Lock()
+	s := sl.s
+	sl.mu.Unlock()
+	if s == nil || s.of.client != client || s.peer.Era == servers.EraModern {
+		return true
+	}
+	return s.notify(work, note{method, params}.passedOn())
+}
+
+// notify queues a notification. One that says what the last one in the queue says is
+// held once. It reports false when there is no room.
+func (s *session) notify(work *group, n note) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if last := len(s.notes) - 1; last >= 0 && s.notes[last].method == n.method && bytes.Equal(s.notes[last].params, n.params) {
+		return true
+	}
+	size := len(n.params)
+	for _, waiting := range s.notes {
+		size += len(waiting.params)
+	}
+	if len(s.notes) >= maxClientNotes || len(s.notes) > 0 && size > maxClientNoteBytes {
+		s.p.stats.dropped.Add(1)
+		return false
+	}
+	s.notes = append(s.notes, note{n.method, bytes.Clone(n.params)})
+	if !s.noting {
+		s.noting = true
+		work.Go(s.sendNotes)
+	}
+	return true
+}
+
+// sendNotes sends what is queued, one after the other.
+func (s *session) sendNotes() {
+	for {
+		s.mu.Lock()
+		if len(s.notes) == 0 {
+			s.notes, s.noting = nil, false
+			s.mu.Unlock()
+			return
+		}
+		n := s.notes[0]
+		s.notes = slices.Delete(s.notes, 0, 1)
+		s.mu.Unlock()
+		ctx, cancel := context.WithTimeout(s.life, listTimeout)
+		_ = s.t.send(ctx, jsonrpc.AppendRequest(nil, nil, n.method, n.params)) // its loss shows with the next call
+		cancel()
+	}
+}
