@@ -325,7 +325,7 @@ func target(r *traffic.Record) string {
 	if r.Server != "" {
 		name = r.Server + "/" + r.Tool
 	}
-	if r.Method != traffic.MethodTool {
+	if r.Method != traffic.MethodTool && r.Method != r.Tool { // of an extension it is both
 		name = r.Method + " " + name
 	}
 	return printable(name, 100)
