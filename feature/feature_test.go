@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -411,7 +412,11 @@ func TestListChanged(t *testing.T) {
 		synctest.Wait() // what the first start has to tell is told
 		snap, release := r.reg.Pin("turn")
 		var told atomic.Int32
-		defer r.host.Watch(func([]string) { told.Add(1) })()
+		defer r.host.Watch(func(of []string) {
+			if told.Add(1); !slices.Equal(of, []string{"srv"}) {
+				t.Errorf("told of the tools of %q, want those of srv", of)
+			}
+		})()
 
 		time.Sleep(10 * time.Second)
 		changed := newTool("a")

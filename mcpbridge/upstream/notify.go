@@ -20,6 +20,9 @@ const (
 func (p *Provider) Notify(client, method string, params []byte) bool {
 	p.mu.Lock()
 	sl, work := p.sessions[place{name: client}], p.work
+	if sl == nil { // over HTTP a client's connection is one of its era
+		sl = p.sessions[place{client, servers.EraLegacy}]
+	}
 	p.mu.Unlock()
 	if sl == nil {
 		return true
@@ -51,10 +54,9 @@ func (s *session) notify(work *group, n note) bool {
 	}
 	s.notes = append(s.notes, note{n.method, bytes.Clone(n.params)})
 	if !s.noting {
-		s.noting = true
-		work.Go(s.sendNotes)
+		s.noting = work.Go(s.sendNotes)
 	}
-	return true
+	return s.noting
 }
 
 // sendNotes sends what is queued, one after the other.
