@@ -13,6 +13,7 @@ import (
 
 	"github.com/yaya-ai/yaya/internal/eventually"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/internal/traffic"
 	"github.com/yaya-ai/yaya/kernel/approval"
 	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/mcpbridge/downstream"
@@ -101,6 +102,8 @@ type world struct {
 	profiles  string
 	artifacts *tool.Store
 	release   chan struct{} // ends calls of not__slow
+	log       *traffic.Log
+	data      *os.Root
 }
 
 func (w *world) narrow(profiles string) {
@@ -150,7 +153,9 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w.artifacts = tool.NewStore(root)
+	w.log, w.data = recorder(t)
 	w.srv = downstream.New(downstream.Config{
+		Traffic:    w.log,
 		Dispatcher: tool.NewDispatcher(tool.DispatcherConfig{Registry: reg, Policy: approval.Policy{Rules: func() ([]approval.Rule, error) { return rules, nil }}}),
 		Registry:   reg, Router: w.router, Caller: named, Artifacts: w.artifacts, TaskAfter: 1,
 		Watch: func(f func([]string)) func() { w.changed = f; return func() {} },
@@ -407,6 +412,35 @@ func TestMethodsOfExtensionsAreCalls(t *testing.T) {
 				t.Errorf("as a notification: the server got %q, want that it is reached: %v", got, c.reaches)
 			}
 		})
+	}
+}
+
+// Methods of extensions are in the record of calls with who called what of which server,
+// those included that are refused.
+func TestMethodsOfExtensionsAreRecorded(t *testing.T) {
+	w := newWorld(t)
+	const eve = "device:eve"
+	w.modern(eve, "", "skills/run", `"name":"own__open"`)
+	w.modern(eve, "", "skills/denied", ``)
+	w.modern(eve, "", "skills/run", `"name":"hidden"`)
+	w.modern(eve, "", "unheard/of", ``) // goes to the one server that shares an extension
+	w.modern("device:bob", "", "skills/run", ``)
+	w.modern(eve, "", "tools/unheard", ``) // nobody's
+	want := []traffic.Record{
+		{Principal: eve, Method: "skills/run", Server: "own", Tool: "skills/run", Name: "own__skills/run", Outcome: "ok", Arguments: `{"name":"own__open"}`},
+		{Principal: eve, Method: "skills/denied", Server: "own", Tool: "skills/denied", Name: "own__skills/denied", Outcome: "rejected", Arguments: `{}`},
+		{Principal: eve, Method: "skills/run", Server: "own", Tool: "skills/run", Name: "own__skills/run", Outcome: "not_found", Arguments: `{"name":"hidden"}`},
+		{Principal: eve, Method: "unheard/of", Server: "own", Tool: "unheard/of", Name: "own__unheard/of", Outcome: "ok", Arguments: `{}`},
+		{Principal: "device:bob", Method: "skills/run", Tool: "skills/run", Outcome: "not_found", Arguments: `{}`},
+	}
+	got := records(t, w.log, w.data, len(want))
+	if len(got) != len(want) {
+		t.Fatalf("%d records, want %d: %+v", len(got), len(want), got)
+	}
+	for i, g := range got {
+		if short := (traffic.Record{Principal: g.Principal, Method: g.Method, Server: g.Server, Tool: g.Tool, Name: g.Name, Outcome: g.Outcome, Arguments: g.Arguments}); short != want[i] {
+			t.Errorf("got  %+v\nwant %+v", short, want[i])
+		}
 	}
 }
 
