@@ -112,7 +112,8 @@ func (w *world) narrow(profiles string) {
 	w.profiles = profiles
 }
 
-const eves = `{"eve":{"principal":["device:eve"],"servers":["own"],"tools":["own__*","!own__hidden","!own__skills/secret"]},"adas":{"principal":["device:ada"]}}`
+const eves = `{"eve":{"principal":["device:eve"],"servers":["own"],"tools":["own__*","!own__hidden","!own__skills/secret"]},"adas":{"principal":["device:ada"]},
+	"one":{"principal":["device:two"],"servers":["own","not"]},"other":{"principal":["device:two"],"servers":["own"]}}`
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
@@ -349,6 +350,35 @@ func TestEveryMethodForAHostileClient(t *testing.T) {
 	})
 }
 
+// What is open in one profile of a principal is not there in another one that it has.
+func TestProfilesOfOnePrincipalAreApart(t *testing.T) {
+	w := newWorld(t)
+	const two = "device:two"
+	h := w.session(two, "/one")
+	task := `"taskId":"` + taskID(t, w.modern(two, "/one", "tools/call", `"name":"not__slow","arguments":{}`).body) + `"`
+	for _, method := range []string{"tasks/get", "tasks/update", "tasks/cancel"} {
+		if a := w.modern(two, "/other", method, task); !strings.Contains(a.body, "there is no task") {
+			t.Errorf("%s through another profile: got %s", method, a.body)
+		}
+	}
+	if a := w.modern(two, "/one", "tasks/get", task); !strings.Contains(a.body, `"working"`) {
+		t.Errorf("through its own profile: got %s", a.body)
+	}
+	close(w.release)
+	for _, path := range []string{"/other", ""} { // by default it has the one
+		for _, method := range []string{"GET", "POST", "DELETE"} {
+			body := map[string]string{"POST": `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`}[method]
+			if path == "" && method == "GET" {
+				continue // it is open until it is closed
+			}
+			a := at(t, w.url+path).send(method, body, h)
+			if (a.status == 404) != (path == "/other") {
+				t.Errorf("%s of a session of the profile one at %q: got %d %s", method, path, a.status, a.body)
+			}
+		}
+	}
+}
+
 func withHeader(h map[string]string, name, value string) map[string]string {
 	out := map[string]string{}
 	for k, v := range h {
@@ -485,7 +515,17 @@ func TestStreamsKeepToTheProfile(t *testing.T) {
 			}
 		}
 	}
+	marker := func(when string, n int) {
+		t.Helper()
+		w.router.Updated("own", "own://r", fmt.Appendf(nil, `{"uri":"own://r","n":%d}`, n))
+		for name, ch := range map[string]<-chan string{"the GET stream": get, "the subscription": sub} {
+			if got := next(t, ch); !strings.Contains(got, fmt.Sprintf(`"n":%d`, n)) {
+				t.Errorf("%s, %s: got %s, want nothing before the update %d", name, when, got, n)
+			}
+		}
+	}
 	all("not", 1)
+	marker("after news of another server", 1)
 	all("own", 2)
 	expect("at first", 2)
 	if len(get)+len(sub) > 0 {
@@ -495,6 +535,7 @@ func TestStreamsKeepToTheProfile(t *testing.T) {
 	w.narrow(`{"eve":{"principal":["device:eve"],"servers":["nothing"]}}`)
 	all("own", 3)
 	w.narrow(eves)
+	marker("after a time without the server", 3)
 	all("own", 4)
 	expect("after the profile was narrow", 4)
 }
