@@ -86,7 +86,7 @@ func newRig(t *testing.T, tools ...tool.Tool) *rig {
 	r.srv = downstream.New(downstream.Config{
 		Dispatcher: tool.NewDispatcher(tool.DispatcherConfig{Registry: r.reg}), Registry: r.reg, Version: "test",
 		Caller: owner,
-		Watch:  func(f func([]string)) func() {
+		Watch: func(f func([]string)) func() {
 			r.changed = func() { f([]string{"srv"}) }
 			return func() {}
 		},

@@ -268,7 +268,9 @@ func TestEveryMethodForAHostileClient(t *testing.T) {
 		{"the end of all subscriptions", "resources/unsubscribe", `"uri":""`, true},
 		{"a log level that there is not", "logging/setLevel", `"level":"SECRET"`, true},
 	}, tries...)
-	tells := func(body string) bool { return strings.Contains(body, "SECRET of not") || strings.Contains(body, task) && strings.Contains(body, `"status"`) }
+	tells := func(body string) bool {
+		return strings.Contains(body, "SECRET of not") || strings.Contains(body, task) && strings.Contains(body, `"status"`)
+	}
 	w.not.taken()
 	check := func(t *testing.T, c try, theirs, hers func() answer) {
 		t.Helper()
