@@ -1,163 +1,21 @@
 package downstream_test
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
-	"net/http/httptest"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/yaya-ai/yaya/internal/eventually"
-	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/internal/sse"
 	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/mcpbridge/downstream"
 )
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	http.DefaultClient.CloseIdleConnections()
-	if err := goleak.Find(); err != nil && code == 0 {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-// bridged is a tool of a provider, as the relay sees it.
-type bridged struct {
-	def tool.Definition
-	run func(ctx context.Context, c tool.Call) (tool.Result, error)
-}
-
-func (b *bridged) Definition() tool.Definition { return b.def }
-func (b *bridged) ObeysContext()               {}
-func (b *bridged) Invoke(ctx context.Context, c tool.Call) (tool.Result, error) {
-	return b.run(ctx, c)
-}
-
-func relay(name string, run func(ctx context.Context, c tool.Call) (tool.Result, error)) *bridged {
-	return &bridged{tool.Definition{
-		Name: name, InputSchema: json.RawMessage(`{"type":"object"}`),
-		Native: json.RawMessage(`{"name":"own","inputSchema":{"type":"object","$schema":"x"},"future":12345678901234567890}`),
-	}, run}
-}
-
-func ok(raw string) (tool.Result, error) {
-	o, err := jsonrpc.ParseObject([]byte(raw))
-	return tool.Result{OK: true, Native: &tool.NativeResult{Result: o}}, err
-}
-
-type rig struct {
-	t       *testing.T
-	reg     *tool.Registry
-	srv     *downstream.Server
-	url     string
-	changed func()
-
-	mu    sync.Mutex
-	ended []string
-}
-
-// owner says that every request is the owner's.
-func owner(*http.Request) (tool.Caller, bool) { return tool.LocalOwner, true }
-
-func newRig(t *testing.T, tools ...tool.Tool) *rig {
-	t.Helper()
-	r := &rig{t: t, reg: new(tool.Registry)}
-	var ps []tool.Provided
-	for _, x := range tools {
-		ps = append(ps, tool.Provided{Tool: x})
-	}
-	if errs := r.reg.Replace("srv", ps); errs != nil {
-		t.Fatal(errs)
-	}
-	r.srv = downstream.New(downstream.Config{
-		Dispatcher: tool.NewDispatcher(tool.DispatcherConfig{Registry: r.reg}), Registry: r.reg, Version: "test",
-		Caller: owner,
-		Watch: func(f func([]string)) func() {
-			r.changed = func() { f([]string{"srv"}) }
-			return func() {}
-		},
-		SessionEnded: func(s string) {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			r.ended = append(r.ended, s)
-		},
-	})
-	hs := httptest.NewServer(r.srv)
-	r.url = hs.URL
-	t.Cleanup(func() {
-		r.srv.Close()
-		hs.Close()
-	})
-	return r
-}
-
-type answer struct {
-	status int
-	header http.Header
-	body   string
-}
-
-func (r *rig) send(method, body string, header map[string]string) answer {
-	r.t.Helper()
-	req, err := http.NewRequestWithContext(r.t.Context(), method, r.url, strings.NewReader(body))
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	if body != "" {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	req.Header.Set("Accept", "application/json, text/event-stream")
-	for k, v := range header {
-		req.Header.Set(k, v)
-	}
-	resp, err := http.DefaultClient.Do(req) //nolint:forbidigo // test
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	data, err := io.ReadAll(resp.Body) //nolint:forbidigo // test
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return answer{resp.StatusCode, resp.Header, string(data)}
-}
-
-const initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`
-
-// session initialises a legacy session and returns its header.
-func (r *rig) session() map[string]string {
-	r.t.Helper()
-	a := r.send("POST", initialize, nil)
-	id := a.header.Get("Mcp-Session-Id")
-	if a.status != 200 || len(id) < 26 || !strings.Contains(a.body, `"protocolVersion":"2025-06-18"`) {
-		r.t.Fatalf("initialize: %+v", a)
-	}
-	return map[string]string{"Mcp-Session-Id": id, "Mcp-Protocol-Version": "2025-06-18"}
-}
-
-const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
-
-func modern(method, name string) map[string]string {
-	h := map[string]string{"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": method}
-	if name != "" {
-		h["Mcp-Name"] = name
-	}
-	return h
-}
 
 // The relay's promise: results, unknown members, error objects and definitions
 // come out as they went in, in both eras.
@@ -439,55 +297,6 @@ func TestCancellation(t *testing.T) {
 	<-last
 }
 
-// stream opens a stream and returns its events.
-func (r *rig) stream(method, body string, header map[string]string) (<-chan string, func()) {
-	r.t.Helper()
-	ctx, cancel := context.WithCancel(r.t.Context())
-	req, err := http.NewRequestWithContext(ctx, method, r.url, strings.NewReader(body))
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	req.Header.Set("Accept", "application/json, text/event-stream")
-	req.Header.Set("Content-Type", "application/json")
-	for k, v := range header {
-		req.Header.Set(k, v)
-	}
-	resp, err := http.DefaultClient.Do(req) //nolint:forbidigo // test
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	if resp.StatusCode != 200 {
-		r.t.Fatalf("status %d", resp.StatusCode)
-	}
-	out := make(chan string, 100)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		defer close(out)
-		defer resp.Body.Close()
-		rd := sse.NewReader(resp.Body, 1<<20)
-		for {
-			ev, err := rd.Next()
-			if err != nil {
-				return
-			}
-			out <- string(ev.Data)
-		}
-	}()
-	return out, func() { cancel(); <-done }
-}
-
-func next(t *testing.T, ch <-chan string) string {
-	t.Helper()
-	select {
-	case s := <-ch:
-		return s
-	case <-time.After(eventually.Limit):
-		t.Fatal("nothing came")
-		return ""
-	}
-}
-
 // list_changed reaches legacy clients on their GET stream and modern ones on
 // subscriptions/listen, and nobody who did not ask.
 func TestListChanged(t *testing.T) {
@@ -535,13 +344,6 @@ func TestListChanged(t *testing.T) {
 	stopAgain()
 }
 
-func drain(ch <-chan string) <-chan string {
-	for len(ch) > 0 {
-		<-ch
-	}
-	return ch
-}
-
 // A tool that is not bridged, and failures of yaya's own, are rendered as tool
 // results.
 func TestHostResultsAreRendered(t *testing.T) {
@@ -557,123 +359,6 @@ func TestHostResultsAreRendered(t *testing.T) {
 	if strings.Contains(a.body, "secret") || !strings.Contains(a.body, "crashed") {
 		t.Errorf("got %s", a.body)
 	}
-}
-
-// The same over standard streams, both eras on one connection.
-func TestStdio(t *testing.T) {
-	started := make(chan struct{}, 1)
-	r := newRig(t,
-		relay("srv__echo", func(_ context.Context, c tool.Call) (tool.Result, error) {
-			return ok(`{"content":[],"args":` + string(c.Args) + `}`)
-		}),
-		relay("srv__hang", func(ctx context.Context, c tool.Call) (tool.Result, error) {
-			started <- struct{}{}
-			<-ctx.Done()
-			return tool.Result{}, ctx.Err()
-		}))
-	inR, inW := io.Pipe()
-	outR, outW := io.Pipe()
-	served := make(chan error, 1)
-	go func() { served <- r.srv.ServeStdio(t.Context(), inR, outW, "") }()
-	lines := make(chan string, 100)
-	go func() {
-		s := bufio.NewScanner(outR)
-		for s.Scan() {
-			lines <- s.Text()
-		}
-		close(lines)
-	}()
-	say := func(s string) {
-		t.Helper()
-		if _, err := io.WriteString(inW, s+"\n"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	expect := func(want string) {
-		t.Helper()
-		if got := next(t, lines); !strings.Contains(got, want) {
-			t.Errorf("got %s, want %s", got, want)
-		}
-	}
-	say(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
-	expect("send initialize first")
-	say(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{` + modernMeta + `}}`)
-	expect(`"resultType":"complete"`)
-	say(initialize)
-	expect(`"protocolVersion":"2025-06-18"`)
-	say(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"srv__echo","arguments":{"n":12345678901234567890}}}`)
-	expect(`"args":{"n":12345678901234567890}`)
-	say(`nonsense`)
-	expect(`-32700`)
-	say(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"srv__hang"}}`)
-	<-started
-	say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}`)
-	say(`{"jsonrpc":"2.0","id":4,"method":"ping"}`)
-	expect(`"id":4,"result":{}`) // and nothing for 3
-	r.changed()
-	expect(`notifications/tools/list_changed`)
-	say(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"srv__hang"}}`)
-	<-started
-	_ = inW.Close()
-	if err := <-served; err != nil {
-		t.Error(err)
-	}
-	_ = outW.Close()
-	if len(r.ended) != 1 {
-		t.Errorf("ended: %v", r.ended)
-	}
-	for range lines {
-	}
-}
-
-// A response larger than any buffer arrives whole, and small requests after it
-// are not mixed up with it.
-func TestBuffersAreNotMixed(t *testing.T) {
-	r := newRig(t, relay("srv__echo", func(_ context.Context, c tool.Call) (tool.Result, error) {
-		return ok(`{"content":[],"args":` + string(c.Args) + `}`)
-	}))
-	s := r.session()
-	var wg sync.WaitGroup
-	for n := range 64 {
-		wg.Go(func() {
-			for _, size := range []int{1, 1 << 20, 3} {
-				arg := fmt.Sprintf(`{"v":"%s"}`, strings.Repeat(fmt.Sprint(n%10), size))
-				a := r.send("POST", fmt.Sprintf(`{"jsonrpc":"2.0","id":"%d-%d","method":"tools/call","params":{"name":"srv__echo","arguments":%s}}`, n, size, arg), s)
-				if want := fmt.Sprintf(`{"jsonrpc":"2.0","id":"%d-%d","result":{"content":[],"args":%s}}`, n, size, arg); a.body != want {
-					t.Errorf("call %d of %d bytes came back wrong (%d bytes)", n, size, len(a.body))
-				}
-			}
-		})
-	}
-	wg.Wait()
-}
-
-func FuzzServer(f *testing.F) {
-	f.Add([]byte(initialize))
-	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"srv__t",` + modernMeta + `}}`))
-	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{}}}`))
-	reg := new(tool.Registry)
-	reg.Replace("srv", []tool.Provided{{Tool: relay("srv__t", func(context.Context, tool.Call) (tool.Result, error) { return ok(`{"content":[]}`) })}})
-	srv := downstream.New(downstream.Config{Dispatcher: tool.NewDispatcher(tool.DispatcherConfig{Registry: reg}), Registry: reg, Caller: owner})
-	f.Cleanup(srv.Close)
-	f.Fuzz(func(t *testing.T, line []byte) {
-		if bytes.ContainsAny(line, "\n") {
-			return
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
-		var out bytes.Buffer
-		in := initialize + "\n" + string(line) + "\n"
-		if err := srv.ServeStdio(ctx, strings.NewReader(in), &out, ""); err != nil {
-			t.Fatal(err)
-		}
-		for l := range bytes.SplitSeq(bytes.TrimSpace(out.Bytes()), []byte("\n")) {
-			var m jsonrpc.Message
-			if err := m.Parse(l); err != nil && !bytes.Contains(l, []byte(`"id":null`)) {
-				t.Fatalf("wrote %q: %v", l, err)
-			}
-		}
-	})
 }
 
 // FID-8: tools come in their server's order, and another order alone is no change.

@@ -1,0 +1,134 @@
+package downstream_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/kernel/tool"
+	"github.com/yaya-ai/yaya/mcpbridge/downstream"
+)
+
+// The same over standard streams, both eras on one connection.
+func TestStdio(t *testing.T) {
+	started := make(chan struct{}, 1)
+	r := newRig(t,
+		relay("srv__echo", func(_ context.Context, c tool.Call) (tool.Result, error) {
+			return ok(`{"content":[],"args":` + string(c.Args) + `}`)
+		}),
+		relay("srv__hang", func(ctx context.Context, c tool.Call) (tool.Result, error) {
+			started <- struct{}{}
+			<-ctx.Done()
+			return tool.Result{}, ctx.Err()
+		}))
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	served := make(chan error, 1)
+	go func() { served <- r.srv.ServeStdio(t.Context(), inR, outW, "") }()
+	lines := make(chan string, 100)
+	go func() {
+		s := bufio.NewScanner(outR)
+		for s.Scan() {
+			lines <- s.Text()
+		}
+		close(lines)
+	}()
+	say := func(s string) {
+		t.Helper()
+		if _, err := io.WriteString(inW, s+"\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect := func(want string) {
+		t.Helper()
+		if got := next(t, lines); !strings.Contains(got, want) {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	say(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+	expect("send initialize first")
+	say(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{` + modernMeta + `}}`)
+	expect(`"resultType":"complete"`)
+	say(initialize)
+	expect(`"protocolVersion":"2025-06-18"`)
+	say(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"srv__echo","arguments":{"n":12345678901234567890}}}`)
+	expect(`"args":{"n":12345678901234567890}`)
+	say(`nonsense`)
+	expect(`-32700`)
+	say(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"srv__hang"}}`)
+	<-started
+	say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}`)
+	say(`{"jsonrpc":"2.0","id":4,"method":"ping"}`)
+	expect(`"id":4,"result":{}`) // and nothing for 3
+	r.changed()
+	expect(`notifications/tools/list_changed`)
+	say(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"srv__hang"}}`)
+	<-started
+	_ = inW.Close()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+	_ = outW.Close()
+	if len(r.ended) != 1 {
+		t.Errorf("ended: %v", r.ended)
+	}
+	for range lines {
+	}
+}
+
+// A response larger than any buffer arrives whole, and small requests after it
+// are not mixed up with it.
+func TestBuffersAreNotMixed(t *testing.T) {
+	r := newRig(t, relay("srv__echo", func(_ context.Context, c tool.Call) (tool.Result, error) {
+		return ok(`{"content":[],"args":` + string(c.Args) + `}`)
+	}))
+	s := r.session()
+	var wg sync.WaitGroup
+	for n := range 64 {
+		wg.Go(func() {
+			for _, size := range []int{1, 1 << 20, 3} {
+				arg := fmt.Sprintf(`{"v":"%s"}`, strings.Repeat(fmt.Sprint(n%10), size))
+				a := r.send("POST", fmt.Sprintf(`{"jsonrpc":"2.0","id":"%d-%d","method":"tools/call","params":{"name":"srv__echo","arguments":%s}}`, n, size, arg), s)
+				if want := fmt.Sprintf(`{"jsonrpc":"2.0","id":"%d-%d","result":{"content":[],"args":%s}}`, n, size, arg); a.body != want {
+					t.Errorf("call %d of %d bytes came back wrong (%d bytes)", n, size, len(a.body))
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func FuzzServer(f *testing.F) {
+	f.Add([]byte(initialize))
+	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"srv__t",` + modernMeta + `}}`))
+	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{}}}`))
+	reg := new(tool.Registry)
+	reg.Replace("srv", []tool.Provided{{Tool: relay("srv__t", func(context.Context, tool.Call) (tool.Result, error) { return ok(`{"content":[]}`) })}})
+	srv := downstream.New(downstream.Config{Dispatcher: tool.NewDispatcher(tool.DispatcherConfig{Registry: reg}), Registry: reg, Caller: owner})
+	f.Cleanup(srv.Close)
+	f.Fuzz(func(t *testing.T, line []byte) {
+		if bytes.ContainsAny(line, "\n") {
+			return
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		var out bytes.Buffer
+		in := initialize + "\n" + string(line) + "\n"
+		if err := srv.ServeStdio(ctx, strings.NewReader(in), &out, ""); err != nil {
+			t.Fatal(err)
+		}
+		for l := range bytes.SplitSeq(bytes.TrimSpace(out.Bytes()), []byte("\n")) {
+			var m jsonrpc.Message
+			if err := m.Parse(l); err != nil && !bytes.Contains(l, []byte(`"id":null`)) {
+				t.Fatalf("wrote %q: %v", l, err)
+			}
+		}
+	})
+}
