@@ -21,3 +21,25 @@ func Is(s string) bool {
 		s = rest
 	}
 }
+
+// Reference reports whether a value is a reference to a variable, alone or after the
+// scheme of a header: ${NAME}, Bearer ${NAME}. One with a default has a value.
+func Reference(s string) bool {
+	if scheme, rest, ok := strings.Cut(s, " "); ok && schemes[strings.ToLower(scheme)] != 0 {
+		s = rest
+	}
+	name, ok := strings.CutPrefix(s, "${")
+	if !ok {
+		return false
+	}
+	name, ok = strings.CutSuffix(name, "}")
+	if !ok || name == "" || strings.Contains(name, ":-") {
+		return false
+	}
+	for i := range len(name) {
+		if c := name[i]; !nameByte(c) && c != '.' && c != ':' {
+			return false
+		}
+	}
+	return true
+}

@@ -1,9 +1,7 @@
 package masked
 
 import (
-	"encoding/json"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 )
@@ -16,21 +14,24 @@ const (
 	maxValues = 2048
 )
 
-// Secrets hides secrets in text: values that it has learnt, wherever they stand, and
-// values whose names say that they are secrets (token, password, api_key and so on),
-// in JSON, in JSON inside of strings, in queries and in NAME=value lines. The zero
-// value knows no values. It is safe for concurrent use.
+// Bounds of how deep is looked.
+const (
+	maxStrings    = 5  // JSON in strings of JSON
+	maxContainers = 64 // arrays and objects in each other
+	maxSpellings  = 3  // escapes and percent signs in each other
+)
+
+// Secrets hides secrets in text: values that it has learnt, in every spelling that
+// JSON, URLs and base64 have for them; values whose names say that they are secrets
+// (token, password, api_key and so on), in JSON, in JSON inside of strings, in headers,
+// queries, flags and NAME=value lines; and values that are told by their form, such as
+// GitHub's tokens and private keys. The zero value knows no values. It is safe for
+// concurrent use.
 type Secrets struct {
 	mu    sync.Mutex
 	known map[string]bool
 	order []string // as learnt
 	set   atomic.Pointer[set]
-}
-
-// set finds values by their first two bytes. It is not changed once it is in use.
-type set struct {
-	first  [1 << 10]uint64 // a bit for each pair of bytes that a value begins with
-	starts map[uint16][]string
 }
 
 // Learn adds values, for good: one that is replaced or removed may still be in what
@@ -61,46 +62,6 @@ func (s *Secrets) Learn(values ...string) {
 	s.set.Store(compile(s.order))
 }
 
-func compile(values []string) *set {
-	t := &set{starts: map[uint16][]string{}}
-	add := func(v string) {
-		pair := uint16(v[0])<<8 | uint16(v[1])
-		if slices.Contains(t.starts[pair], v) {
-			return
-		}
-		t.first[pair>>6] |= 1 << (pair & 63)
-		t.starts[pair] = append(t.starts[pair], v)
-	}
-	for _, v := range values {
-		add(v)
-		// In JSON a value may be written with escapes.
-		if raw, err := json.Marshal(v); err == nil {
-			add(string(raw[1 : len(raw)-1]))
-		}
-		add(strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\r", `\r`, "\t", `\t`).Replace(v))
-	}
-	for _, vs := range t.starts { // one may begin with another
-		slices.SortFunc(vs, func(a, b string) int { return len(b) - len(a) })
-	}
-	return t
-}
-
-// at returns the length of the value that stands at text[i], 0 when none does. One
-// that the end of the text cuts off is found by its first bytes.
-func (t *set) at(text []byte, i int) int {
-	rest := text[i:]
-	for _, v := range t.starts[uint16(rest[0])<<8|uint16(rest[1])] {
-		if len(rest) >= len(v) {
-			if string(rest[:len(v)]) == v {
-				return len(v)
-			}
-		} else if len(rest) >= Shortest && strings.HasPrefix(v, string(rest)) {
-			return len(rest)
-		}
-	}
-	return 0
-}
-
 // String returns text with its secrets hidden.
 func (s *Secrets) String(text string) string {
 	if s == nil || len(text) < 3 {
@@ -109,35 +70,94 @@ func (s *Secrets) String(text string) string {
 	return string(s.Append(nil, []byte(text)))
 }
 
-var nothing = new(set)
-
-// Append appends text with its secrets hidden. JSON stays JSON.
+// Append appends text with its secrets hidden. JSON stays JSON. The end of text may be
+// where it was cut off: the beginning of a value there is hidden, too.
 func (s *Secrets) Append(dst, text []byte) []byte {
-	t := s.set.Load()
-	if t == nil {
-		t = nothing
+	m, ok := maskers.Get().(*masker)
+	if !ok {
+		m = new(masker)
+	}
+	m.set = s.set.Load()
+	if m.set == nil {
+		m.set = nothing
+	}
+	m.text(text, 0, true)
+	dst = m.write(dst, text, 0)
+	m.release()
+	return dst
+}
+
+// span is a part of a text and what stands there instead.
+type span struct {
+	from, to int
+	with     []byte // nil for Mask
+}
+
+// masker is what hiding the secrets of one text needs. Texts inside of it are done in
+// the course of it: their spans lie above its own.
+type masker struct {
+	set     *set
+	spans   []span
+	frames  []frame
+	decoded [maxStrings + 1][]byte
+	views   [maxSpellings]view
+}
+
+var maskers sync.Pool
+
+// keptScratch bounds the buffers that are kept, in bytes.
+const keptScratch = 256 << 10
+
+func (m *masker) release() {
+	clear(m.spans)
+	m.set, m.spans, m.frames = nil, m.spans[:0], m.frames[:0]
+	size := cap(m.spans) * 40
+	for _, b := range m.decoded {
+		size += cap(b)
+	}
+	for _, v := range m.views {
+		size += cap(v.text) + 4*cap(v.at)
+	}
+	if size <= keptScratch {
+		maskers.Put(m)
+	}
+}
+
+func (m *masker) hide(from, to int) {
+	if to > from {
+		m.spans = append(m.spans, span{from: from, to: to})
+	}
+}
+
+var mask = []byte(Mask)
+
+// write appends src with the spans from mark on replaced, and takes them down.
+func (m *masker) write(dst, src []byte, mark int) []byte {
+	spans := m.spans[mark:]
+	byPlace := func(a, b span) int {
+		if a.from != b.from {
+			return a.from - b.from
+		}
+		return b.to - a.to
+	}
+	if !slices.IsSortedFunc(spans, byPlace) {
+		slices.SortFunc(spans, byPlace)
 	}
 	last := 0
-	for i := 0; i+1 < len(text); {
-		var from, to int
-		mask := Mask
-		switch text[i] {
-		case ':', '=':
-			from, to, mask = named(text, i)
-		case ' ':
-			from, to = credentials(text, i)
+	for i := 0; i < len(spans); i++ {
+		s := spans[i]
+		with := s.with
+		if with == nil {
+			with = mask
 		}
-		if pair := uint16(text[i])<<8 | uint16(text[i+1]); to == 0 && t.first[pair>>6]&(1<<(pair&63)) != 0 {
-			if n := t.at(text, i); n > 0 {
-				from, to, mask = i, i+n, Mask
+		for i+1 < len(spans) && spans[i+1].from < s.to {
+			if i++; spans[i].to > s.to {
+				s.to, with = spans[i].to, mask
 			}
 		}
-		if to == 0 {
-			i++
-			continue
-		}
-		dst = append(append(dst, text[last:from]...), mask...)
-		i, last = to, to
+		dst = append(append(dst, src[last:s.from]...), with...)
+		last = s.to
 	}
-	return append(dst, text[last:]...)
+	m.spans = m.spans[:mark]
+	return append(dst, src[last:]...)
 }

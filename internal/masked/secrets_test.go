@@ -2,8 +2,11 @@ package masked
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 func TestSecretsAreHidden(t *testing.T) {
@@ -26,7 +29,7 @@ func TestSecretsAreHidden(t *testing.T) {
 		"JSON in a string":     {`{"text":"{\"api_key\": \"abc\", \"n\": 1}"}`, `{"text":"{\"api_key\": \"****\", \"n\": 1}"}`},
 		"number in a string":   {`{"text":"{\"secret\": 5, \"n\": 1}"}`, `{"text":"{\"secret\": \"****\", \"n\": 1}"}`},
 		"twice in a string":    {`"{\\\"password\\\":\\\"p\\\",\\\"a\\\":\\\"b\\\"}"`, `"{\\\"password\\\":\\\"****\\\",\\\"a\\\":\\\"b\\\"}"`},
-		"an env file":          {`{"text":"A=1\nGITHUB_TOKEN=ghp_1\nPGPASSWORD=x y\n"}`, `{"text":"A=1\nGITHUB_TOKEN=****\nPGPASSWORD=**** y\n"}`},
+		"an env file":          {`{"text":"A=1\nGITHUB_TOKEN=ghp_1\nPGPASSWORD=x y\n"}`, `{"text":"A=1\nGITHUB_TOKEN=****\nPGPASSWORD=****\n"}`},
 		"a query":              {`https://h/p?a=1&token=abc&b=2`, `https://h/p?a=1&token=****&b=2`},
 		"a header":             {`X-Api-Key: abc`, `X-Api-Key: ****`},
 		"a reference":          {`{"token":"${GITHUB_TOKEN}"}`, `{"token":"${GITHUB_TOKEN}"}`},
@@ -63,6 +66,78 @@ func TestSecretsStayKnown(t *testing.T) {
 	if len(s.order) > maxValues || len(s.known) > maxValues {
 		t.Errorf("%d values are kept, want at most %d", len(s.order), maxValues)
 	}
+}
+
+// FuzzSpellings looks for a secret in every string of what is shown of any document
+// that has it, however it is spelled there.
+func FuzzSpellings(f *testing.F) {
+	f.Add("pä/ss \"wörd\" 42", `{"a":["x @ y",{"@":1}]}`, []byte{0})
+	f.Add("a known secret", `{"a":"@"}`, []byte{1, 2, 3})
+	f.Add("C:\\temp\\new%41", `text {"a":"@"} and @`, []byte{7, 255, 1})
+	f.Add("😀 secret 😀", `"@"`, []byte{3, 1, 4, 1, 5})
+	f.Add(`","b":"\u0041`, `{"a":"@","b":"c"}`, []byte{2})
+	f.Fuzz(func(t *testing.T, secret, doc string, how []byte) {
+		if len(secret) < Shortest || len(secret) > 64 || len(doc) > 1<<10 || len(how) == 0 || len(how) > 64 || !utf8.ValidString(secret) || !utf8.ValidString(doc) || strings.Contains(Mask, secret) || Is(secret) || strings.ContainsRune(doc, '*') {
+			return
+		}
+		if strings.Contains(strings.ReplaceAll(doc, "@", Mask), secret) || spelled(strings.ReplaceAll(doc, "@", Mask), secret) != "" {
+			return
+		}
+		spelling := spell(secret, how)
+		text := strings.ReplaceAll(doc, "@", spelling)
+		for range int(how[0]) % 3 { // JSON in a string of JSON
+			raw, err := json.Marshal(map[string]string{"t": text})
+			if err != nil {
+				t.Fatal(err)
+			}
+			text = string(raw)
+		}
+		if !json.Valid([]byte(text)) {
+			return
+		}
+		var s Secrets
+		s.Learn(secret)
+		got := s.Append(nil, []byte(text))
+		if !json.Valid(got) {
+			t.Fatalf("%q became %q, which is not JSON", text, got)
+		}
+		var v any
+		if err := json.Unmarshal(got, &v); err != nil {
+			t.Fatal(err)
+		}
+		each(v, func(x string) {
+			if strings.Contains(x, secret) {
+				t.Errorf("%q became %q, in which %q has the secret %q", text, got, x, secret)
+			}
+		})
+		if left := spelled(string(got), secret); left != "" {
+			t.Errorf("%q became %q, in which %q has the secret %q", text, got, left, secret)
+		}
+	})
+}
+
+// spell writes text as it may stand in a string of JSON: how says how, by character.
+func spell(text string, how []byte) string {
+	var b strings.Builder
+	for i, r := range []rune(text) {
+		h := how[i%len(how)]
+		switch {
+		case h%3 == 0 && r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, `\u%04x\u%04X`, high, low)
+		case h%3 == 0:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		case h%3 == 1 && r == '/':
+			b.WriteString(`\/`)
+		default:
+			raw, err := json.Marshal(string(r))
+			if err != nil {
+				panic(err)
+			}
+			b.Write(raw[1 : len(raw)-1])
+		}
+	}
+	return b.String()
 }
 
 func FuzzAppend(f *testing.F) {

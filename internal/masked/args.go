@@ -1,0 +1,271 @@
+package masked
+
+import (
+	"path"
+	"strings"
+)
+
+// argKind is what an argument says of the next.
+type argKind byte
+
+const (
+	argPlain  argKind = iota
+	argSecret         // --token
+	argShort          // -p: a password, or a port, a package, a folder
+	argUser           // -u: a name and a password
+	argHeader         // Authorization, at the beginning of a pair
+)
+
+// kindOfArg says what an argument says of the next.
+func kindOfArg(arg string) argKind {
+	if len(arg) < 2 || arg[0] != '-' || len(arg) > 128 {
+		return argPlain
+	}
+	switch arg {
+	case "-p":
+		return argShort
+	case "-u", "--user", "--userpwd":
+		return argUser
+	}
+	name := strings.TrimLeft(arg, "-")
+	for i := range len(name) {
+		if !nameByte(name[i]) {
+			return argPlain
+		}
+	}
+	if SecretName(name) || name == "pass" || name == "pwd" {
+		return argSecret
+	}
+	return argPlain
+}
+
+// follows reports whether arg is a secret after an argument of that kind.
+func (k argKind) follows(arg string) bool {
+	switch k {
+	case argSecret:
+		return !strings.HasPrefix(arg, "--") && (len(arg) != 2 || arg[0] != '-')
+	case argShort:
+		return !innocuous(arg)
+	case argHeader:
+		return !headerName(arg)
+	}
+	return false
+}
+
+// innocuous reports whether what follows a -p is a port, a path, a package or a sentence,
+// and not a password.
+func innocuous(arg string) bool {
+	if arg == "" || strings.ContainsAny(arg[:1], "-/.~@$<[") || strings.ContainsAny(arg, " \n") || strings.Contains(arg, "://") {
+		return true
+	}
+	digits := strings.TrimSuffix(strings.TrimSuffix(arg, "/tcp"), "/udp")
+	return strings.Trim(digits, "0123456789.:,-") == ""
+}
+
+// bareCommands are those whose -p takes no password.
+var bareCommands = map[string]bool{
+	"npx": true, "npm": true, "pnpm": true, "yarn": true, "bunx": true, "bun": true, "node": true, "deno": true, "uvx": true, "uv": true, "pipx": true, "pip": true, "python": true, "python3": true, "pytest": true,
+	"docker": true, "podman": true, "ssh": true, "mkdir": true, "cp": true, "git": true, "make": true, "cargo": true, "go": true, "tsc": true, "claude": true, "codex": true, "gemini": true, "qwen": true, "read": true,
+	"ps": true, "lsof": true, "nc": true, "tar": true, "rsync": true, "patch": true, "perl": true, "psql": true, "pg_dump": true, "dotnet": true, "gradle": true, "terraform": true, "kubectl": true, "helm": true,
+}
+
+// shortCommands are those whose -p takes a password, and attached ones those that it
+// may be attached to.
+var (
+	shortCommands    = map[string]bool{"sshpass": true, "mongo": true, "mongosh": true, "mongodump": true, "mongorestore": true, "redis-cli": true, "mosquitto_pub": true, "mosquitto_sub": true}
+	attachedCommands = map[string]bool{"mysql": true, "mysqldump": true, "mysqladmin": true, "mariadb": true, "mariadb-dump": true, "sshpass": true, "7z": true, "7za": true}
+	userCommands     = map[string]bool{"curl": true, "wget": true, "http": true, "https": true, "xh": true}
+)
+
+func bareShort(command string) bool {
+	command, _, _ = strings.Cut(command, " ")
+	return bareCommands[strings.TrimSuffix(path.Base(strings.ReplaceAll(command, `\`, "/")), ".exe")]
+}
+
+func headerName(s string) bool {
+	for i := range len(s) {
+		if !alphanumeric(s[i]) && s[i] != '-' || s[i] >= '0' && s[i] <= '9' {
+			return false
+		}
+	}
+	return s != "" && (strings.Contains(s, "-") || s[0] >= 'A' && s[0] <= 'Z')
+}
+
+// argument reports whether a string of an array is a secret by those before it.
+func (f *frame) argument(text []byte) (secret bool) {
+	if len(text) > 512 {
+		secret = f.next == argSecret
+		f.next = argPlain
+		f.count++
+		return secret
+	}
+	arg := string(text)
+	secret = f.next.follows(arg) && (f.next != argShort || !f.bare)
+	f.next = kindOfArg(arg)
+	if f.count == 0 && SecretName(arg) && (strings.Contains(arg, "-") && arg[0] != '-' || strings.EqualFold(arg, "authorization") || strings.EqualFold(arg, "cookie")) {
+		f.next = argHeader
+	}
+	f.count++
+	return secret
+}
+
+// Args returns the arguments of a command with the secrets in them hidden: what follows
+// a flag that is named like a secret or is a part of it, variables, headers and URLs
+// with secrets, and tokens that are told by their form. The others stay as they are,
+// and the slice has as many.
+func Args(command string, args []string) []string {
+	if args == nil {
+		return nil
+	}
+	out := make([]string, len(args))
+	next, bare := argPlain, bareShort(command)
+	for i, a := range args {
+		out[i] = Text(a)
+		switch {
+		case shown([]byte(a)) || a == "":
+			out[i] = a
+		case next.follows(a) && (next != argShort || !bare):
+			out[i] = Mask
+		case next == argUser:
+			if user, password, ok := strings.Cut(a, ":"); ok && userPassword(password) {
+				out[i] = user + ":" + Mask
+			}
+		case strings.HasPrefix(a, "-p") && len(a) > 2 && attachedCommands[path.Base(command)]:
+			out[i] = "-p" + Mask
+		}
+		next = kindOfArg(a)
+	}
+	return out
+}
+
+// ArgSecrets returns what [Args] hides of the arguments that are secrets as a whole, or
+// after a flag and an equals sign.
+func ArgSecrets(command string, args []string) []string {
+	var out []string
+	for i, shown := range Args(command, args) {
+		if shown == args[i] {
+			continue
+		}
+		before, after, _ := strings.Cut(shown, Mask)
+		if strings.Contains(after, Mask) {
+			continue // several in one
+		}
+		rest, ok1 := strings.CutPrefix(args[i], before)
+		rest, ok2 := strings.CutSuffix(rest, after)
+		if ok1 && ok2 {
+			out = append(out, rest)
+		}
+	}
+	return out
+}
+
+var text Secrets
+
+// Text returns text with what is named or formed like a secret hidden.
+func Text(s string) string { return text.String(s) }
+
+func userPassword(s string) bool {
+	return s != "" && !shown([]byte(s)) && !strings.HasPrefix(s, "//") && strings.Trim(s, "0123456789") != ""
+}
+
+// flag finds the value after the flag that begins at text[i].
+func flag(text []byte, i int) (from, to int) {
+	if i > 0 && strings.IndexByte(" \t\n\"'`(", text[i-1]) < 0 {
+		return 0, 0
+	}
+	end := i
+	for end < len(text) && text[end] == '-' && end-i < 2 {
+		end++
+	}
+	for end < len(text) && end-i < 128 && nameByte(text[end]) {
+		end++
+	}
+	if end == i+1 {
+		return 0, 0
+	}
+	name := string(text[i:end])
+	if strings.HasPrefix(name, "-p") && len(name) > 2 && attachedCommands[commandOf(text, i)] {
+		if to = word(text, i, false); !shown(text[i+2 : to]) {
+			return i + 2, to
+		}
+		return 0, 0
+	}
+	if end == len(text) || text[end] != ' ' && text[end] != '\t' {
+		return 0, 0
+	}
+	kind := kindOfArg(name)
+	if kind == argPlain {
+		return 0, 0
+	}
+	for from = end; from < len(text) && (text[from] == ' ' || text[from] == '\t') && from-end < 8; from++ {
+	}
+	if from == len(text) {
+		return 0, 0
+	}
+	open := from
+	for open < len(text) && text[open] == '\\' {
+		open++
+	}
+	quoted := false
+	if open < len(text) && (text[open] == '"' || text[open] == '\'') {
+		quoted = true
+		from, to = open+1, closing(text, open, open-from)
+	} else {
+		to = word(text, from, false)
+	}
+	if to <= from || shown(text[from:to]) {
+		return 0, 0
+	}
+	value := string(text[from:to])
+	switch kind {
+	case argShort:
+		if c := commandOf(text, i); innocuous(value) || !(shortCommands[c] || bareCommands[c] && loginOf(text[:i])) {
+			return 0, 0
+		}
+	case argUser:
+		user, password, ok := strings.Cut(value, ":")
+		if !ok || !userPassword(password) || !userCommands[commandOf(text, i)] {
+			return 0, 0
+		}
+		from += len(user) + 1
+	default:
+		if !quoted && (placeholder(value) || !kind.follows(value)) {
+			return 0, 0
+		}
+	}
+	return from, to
+}
+
+// placeholder reports whether a word is one of a help text or a sentence.
+func placeholder(s string) bool {
+	if strings.ContainsAny(s[:1], "<[{(|-") || plain[strings.ToLower(strings.TrimRight(s, ".,;:"))] {
+		return true
+	}
+	for i := range len(s) {
+		if c := s[i]; (c < 'A' || c > 'Z') && c != '_' {
+			return false
+		}
+	}
+	return true
+}
+
+// commandOf returns the name of the command that text[i] is an argument of.
+func commandOf(text []byte, i int) string {
+	head := string(text[i-min(i, 512) : i])
+	if n := strings.LastIndexAny(head, "\n;|&(`"); n >= 0 {
+		head = head[n+1:]
+	}
+	for _, w := range strings.Fields(head) {
+		w = strings.TrimLeft(w, `"'$`)
+		if w == "sudo" || w == "env" || w == "exec" || strings.Contains(w, "=") {
+			continue
+		}
+		return path.Base(w)
+	}
+	return ""
+}
+
+// loginOf reports whether a command line is that of a login, as docker login.
+func loginOf(head []byte) bool {
+	return strings.Contains(string(head[len(head)-min(len(head), 256):]), " login ")
+}

@@ -1,0 +1,295 @@
+package masked
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/binary"
+	"slices"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// set finds values by their first four bytes. It is not changed once it is in use.
+type set struct {
+	first  [1 << 10]uint64 // a bit for the hash of what a value begins with
+	starts map[uint32][]pattern
+	some   bool
+	quotes bool // a value has characters that have a meaning in JSON
+}
+
+// pattern is a value, or what base64 makes of its bytes wherever it stands in the text
+// that is encoded.
+type pattern struct {
+	text   string
+	base64 bool
+}
+
+var nothing = new(set)
+
+func bit(head uint32) (word, mask uint32) {
+	h := head * 0x9E3779B1 >> 16
+	return h >> 6, h & 63
+}
+
+func compile(values []string) *set {
+	t := &set{starts: map[uint32][]pattern{}, some: len(values) > 0}
+	add := func(v string, base64 bool) {
+		head := binary.LittleEndian.Uint32([]byte(v[:4]))
+		if p := (pattern{v, base64}); !slices.Contains(t.starts[head], p) {
+			word, b := bit(head)
+			t.first[word] |= 1 << b
+			t.starts[head] = append(t.starts[head], p)
+		}
+	}
+	for _, v := range values {
+		add(v, false)
+		if strings.Contains(v, " ") {
+			add(strings.ReplaceAll(v, " ", "+"), false) // in a query
+		}
+		t.quotes = t.quotes || strings.ContainsAny(v, `"\`)
+		for shift := range 3 {
+			bytes := append(make([]byte, shift), v...)
+			// The digits that depend on the value alone.
+			from, to := (shift*8+5)/6, len(bytes)*8/6
+			for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+				add(enc.EncodeToString(bytes)[from:to], true)
+			}
+		}
+	}
+	for _, ps := range t.starts { // one may begin with another
+		slices.SortFunc(ps, func(a, b pattern) int { return len(b.text) - len(a.text) })
+	}
+	return t
+}
+
+// at returns where the value ends that stands at text[i], and where it begins: of
+// base64 what is around it goes with it. to is 0 when none stands there. If cut, one
+// that the end of the text cuts off is found by its first bytes.
+func (t *set) at(text []byte, i int, cut bool) (from, to int) {
+	if i+Shortest > len(text) {
+		return 0, 0
+	}
+	head := binary.LittleEndian.Uint32(text[i:])
+	if word, b := bit(head); t.first[word]&(1<<b) == 0 {
+		return 0, 0
+	}
+	rest := text[i:]
+	for _, p := range t.starts[head] {
+		n := len(p.text)
+		if len(rest) < n {
+			if n = len(rest); !cut {
+				continue
+			}
+		}
+		if string(rest[:n]) != p.text[:n] {
+			continue
+		}
+		from, to = i, i+n
+		if p.base64 {
+			for from > 0 && digit64(text[from-1]) && text[from-1] != '/' {
+				from--
+			}
+			if from > 0 && text[from-1] == '/' && i == from { // it has bits of the value
+				from--
+			}
+			for to < len(text) && (digit64(text[to]) || text[to] == '=') {
+				to++
+			}
+		}
+		return from, to
+	}
+	return 0, 0
+}
+
+func digit64(c byte) bool { return nameByte(c) || c == '+' || c == '/' }
+
+// known hides the values in src as it stands.
+func (m *masker) known(src []byte, from, to int, cut bool) {
+	for i := from; i < to; i++ {
+		if a, b := m.set.at(src, i, cut); b > 0 {
+			m.hide(a, b)
+			i = b - 1
+		}
+	}
+}
+
+// view is a text as it reads without its escapes. at says where each of its bytes, and
+// its end, stand in the text itself.
+type view struct {
+	text []byte
+	at   []int32
+}
+
+// spellings hides the values that stand in src with escapes of JSON or percent signs,
+// and with such in each other. offset is where src begins in the text of the spans.
+func (m *masker) spellings(src []byte, offset int, cut bool) {
+	if !m.set.some {
+		return
+	}
+	mark := len(m.spans)
+	m.spelled(src, 0, cut, func(i int) int { return i })
+	for i := mark; i < len(m.spans); i++ {
+		m.spans[i].from += offset
+		m.spans[i].to += offset
+	}
+}
+
+func (m *masker) spelled(src []byte, depth int, cut bool, place func(int) int) {
+	if depth == maxSpellings || len(src) < Shortest {
+		return
+	}
+	for _, c := range [...]struct {
+		sign byte
+		read func([]byte) ([]byte, int)
+	}{{'\\', escape}, {'%', percent}} {
+		if bytes.IndexByte(src, c.sign) < 0 {
+			continue
+		}
+		v := &m.views[depth]
+		if !v.read(src, c.sign, cut, c.read) {
+			continue
+		}
+		inner := func(i int) int { return place(int(v.at[i])) }
+		for i := 0; i < len(v.text); i++ {
+			if a, b := m.set.at(v.text, i, cut); b > 0 {
+				m.hide(inner(a), inner(b))
+				i = b - 1
+			}
+		}
+		m.spelled(v.text, depth+1, cut, inner)
+	}
+}
+
+// read makes v the view of src, and reports whether src has escapes. An escape comes to
+// a few bytes, and they all stand where it stands.
+func (v *view) read(src []byte, sign byte, cut bool, one func([]byte) ([]byte, int)) (changed bool) {
+	v.text, v.at = v.text[:0], v.at[:0]
+	for i := 0; i < len(src); {
+		if src[i] == sign {
+			if b, n := one(src[i:]); n > 0 {
+				changed = true
+				for range b {
+					v.at = append(v.at, int32(i)) //nolint:gosec // texts are far below 2 GiB
+				}
+				v.text = append(v.text, b...)
+				i += n
+				continue
+			}
+			if cut && halfEscape(src[i:]) {
+				changed = true
+				break
+			}
+		}
+		v.text, v.at = append(v.text, src[i]), append(v.at, int32(i)) //nolint:gosec // as above
+		i++
+	}
+	v.at = append(v.at, int32(len(src))) //nolint:gosec // as above
+	return changed
+}
+
+// escape reads the escape of JSON at the beginning of text: what it stands for, and its
+// length, 0 if it is none.
+func escape(text []byte) ([]byte, int) {
+	if len(text) < 2 {
+		return nil, 0
+	}
+	c := text[1]
+	switch c {
+	case '"', '\\', '/', '\'':
+	case 'n':
+		c = '\n'
+	case 't':
+		c = '\t'
+	case 'r':
+		c = '\r'
+	case 'b':
+		c = '\b'
+	case 'f':
+		c = '\f'
+	case 'u':
+		r, ok := unit(text)
+		if !ok {
+			return nil, 0
+		}
+		n := 6
+		if utf16.IsSurrogate(r) {
+			low, _ := unit(text[6:])
+			if r = utf16.DecodeRune(r, low); r != utf8.RuneError {
+				n = 12
+			}
+		}
+		if r < utf8.RuneSelf {
+			return bytesOf[r : r+1], n
+		}
+		return utf8.AppendRune(nil, r), n
+	default:
+		return nil, 0
+	}
+	return bytesOf[c : c+1], 2
+}
+
+// halfEscape reports whether text is the beginning of an escape, of JSON or with a
+// percent sign.
+func halfEscape(text []byte) bool {
+	whole, digits := 3, text[1:]
+	if text[0] == '\\' {
+		if len(text) > 1 && text[1] != 'u' {
+			return false
+		}
+		whole, digits = 6, text[min(2, len(text)):]
+	}
+	for _, c := range digits {
+		if _, ok := hex(c); !ok {
+			return false
+		}
+	}
+	return len(text) < whole
+}
+
+// unit reads \uXXXX.
+func unit(text []byte) (r rune, ok bool) {
+	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
+		return 0, false
+	}
+	for _, c := range text[2:6] {
+		d, ok := hex(c)
+		if !ok {
+			return 0, false
+		}
+		r = r<<4 | rune(d)
+	}
+	return r, true
+}
+
+// bytesOf has each byte once, so that reading one allocates nothing.
+var bytesOf = func() (t [256]byte) {
+	for i := range t {
+		t[i] = byte(i)
+	}
+	return t
+}()
+
+// percent reads %XX at the beginning of text.
+func percent(text []byte) ([]byte, int) {
+	if len(text) < 3 {
+		return nil, 0
+	}
+	high, ok1 := hex(text[1])
+	low, ok2 := hex(text[2])
+	if !ok1 || !ok2 {
+		return nil, 0
+	}
+	c := int(high<<4 | low)
+	return bytesOf[c : c+1], 3
+}
+
+func hex(c byte) (byte, bool) {
+	switch {
+	case c >= '0' && c <= '9':
+		return c - '0', true
+	case c|0x20 >= 'a' && c|0x20 <= 'f':
+		return c | 0x20 - 'a' + 10, true
+	}
+	return 0, false
+}
