@@ -151,12 +151,12 @@ func (m *masker) walk(src []byte, i, depth int, cut bool) (end int, whole bool) 
 				return start, false
 			}
 			if number := c == '-' || c >= '0' && c <= '9'; number {
+				for k := start; !secret && m.set.some && k < i; k++ {
+					_, to := m.set.at(src, k, false)
+					secret = to > 0 && to <= i
+				}
 				if secret {
 					m.spans = append(m.spans, span{start, i, []byte(`"` + Mask + `"`)})
-				} else if m.set.some {
-					if a, b := m.set.at(src, start, false); b == i && a == start {
-						m.spans = append(m.spans, span{start, i, []byte(`"` + Mask + `"`)})
-					}
 				}
 			}
 			if f != nil {

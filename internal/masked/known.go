@@ -15,7 +15,6 @@ type set struct {
 	first  [1 << 10]uint64 // a bit for the hash of what a value begins with
 	starts map[uint32][]pattern
 	some   bool
-	quotes bool // a value has characters that have a meaning in JSON
 }
 
 // pattern is a value, or what base64 makes of its bytes wherever it stands in the text
@@ -47,7 +46,6 @@ func compile(values []string) *set {
 		if strings.Contains(v, " ") {
 			add(strings.ReplaceAll(v, " ", "+"), false) // in a query
 		}
-		t.quotes = t.quotes || strings.ContainsAny(v, `"\`)
 		for shift := range 3 {
 			bytes := append(make([]byte, shift), v...)
 			// The digits that depend on the value alone.

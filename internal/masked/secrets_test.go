@@ -92,7 +92,7 @@ func FuzzSpellings(f *testing.F) {
 			}
 			text = string(raw)
 		}
-		if !json.Valid([]byte(text)) {
+		if !json.Valid([]byte(text)) || strings.IndexByte(`{["`, strings.TrimLeft(text, " \t\r\n")[0]) < 0 { // a number alone is text
 			return
 		}
 		var s Secrets
@@ -106,13 +106,10 @@ func FuzzSpellings(f *testing.F) {
 			t.Fatal(err)
 		}
 		each(v, func(x string) {
-			if strings.Contains(x, secret) {
-				t.Errorf("%q became %q, in which %q has the secret %q", text, got, x, secret)
+			if left := spelled(x, secret); left != "" {
+				t.Errorf("%q became %q, in which %q has the secret %q", text, got, left, secret)
 			}
 		})
-		if left := spelled(string(got), secret); left != "" {
-			t.Errorf("%q became %q, in which %q has the secret %q", text, got, left, secret)
-		}
 	})
 }
 

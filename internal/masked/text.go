@@ -28,8 +28,9 @@ func (m *masker) text(src []byte, depth int, cut bool) {
 	json := func(i int) int {
 		m.spellings(src[begun:i], begun, false)
 		end, whole := m.walk(src, i, depth, cut)
-		if some && m.set.quotes && !(whole && blank(src, end) == len(src) && blank(src, 0) == i) {
-			m.known(src, i, end, cut)
+		// A value may have what is no string in it. A document stays one.
+		if some && (depth > 0 || !whole || blank(src, end) < len(src) || blank(src, 0) < i) {
+			m.known(src, begun, end, cut)
 		}
 		begun = end
 		return end
