@@ -199,7 +199,7 @@ func approveJSON(w io.Writer, waiting []trust.Waiting, projects []pending) error
 func showWaiting(w io.Writer, waiting []trust.Waiting, projects []pending) {
 	var b strings.Builder
 	for _, x := range projects {
-		fmt.Fprintf(&b, "%s: a server that the folder %s brings, which is not trusted: %s\n  look at the folder and trust it: yaya trust %s\n\n", x.server.Name, x.folder.Folder, x.server.Runs(), x.folder.Folder)
+		fmt.Fprintf(&b, "%s: a server that the folder %s brings, which is not trusted: %s\n  look at the folder and trust it: yaya trust %s\n\n", x.server.Name, x.folder.Folder, x.server.RunsExactly(), x.folder.Folder)
 	}
 	for _, x := range waiting {
 		fmt.Fprintf(&b, "%s:", x.Server)

@@ -75,7 +75,7 @@ func (d *digests) brought(w *workspace.Workspace, all []servers.Server) ([]folde
 		if err != nil {
 			return nil, fmt.Errorf("server %q: %w", s.Name, err)
 		}
-		runs := s.Runs()
+		runs := s.RunsExactly()
 		for _, values := range []map[string]string{s.Env, s.Headers} {
 			for _, name := range slices.Sorted(maps.Keys(values)) {
 				runs += fmt.Sprintf(", %s=%s", name, strconv.QuoteToASCII(values[name]))

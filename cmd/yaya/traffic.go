@@ -19,7 +19,7 @@ import (
 // environment; those of servers it learns as they are started.
 func (a *app) recordCalls(c appConfig) error {
 	for _, kv := range os.Environ() {
-		if name, v, _ := strings.Cut(kv, "="); masked.SecretName(name) {
+		if name, v, _ := strings.Cut(kv, "="); masked.SecretVariable(name) {
 			a.secrets.Learn(v)
 		}
 	}

@@ -7,28 +7,34 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/yaya-ai/yaya/internal/masked"
 )
 
-// wholeVariable is a reference to a variable: it is no secret, its value is.
+// wholeVariable is a reference to a variable: it is no secret, its value is, and so may
+// its default be.
 var wholeVariable = regexp.MustCompile(`^\$\{[A-Za-z_][A-Za-z0-9_.:-]*\}$`)
 
 // hide hides a secret, but not whether there is one.
 func hide(s string) string {
-	if s == "" || wholeVariable.MatchString(s) {
+	if s == "" || isReference(s) {
 		return s
 	}
 	return masked.Mask
 }
 
+func isReference(s string) bool {
+	return wholeVariable.MatchString(s) && !strings.Contains(s, ":-")
+}
+
 // Masked returns the server as an entry of a configuration file without its secrets:
 // what is in its environment, its headers, its URL's query and user, and its OAuth
-// secrets. References to variables stay.
+// secrets, and what is named or formed like a secret in its command line and in the path
+// of its URL. References to variables stay.
 func (s Server) Masked() (json.RawMessage, error) {
 	m := s
+	m.Command, m.Args = masked.Text(s.Command), masked.Args(s.Command, s.Args)
 	m.Env, m.Headers = hideAll(s.Env), hideAll(s.Headers)
 	m.URL = hideURL(s.URL)
 	if s.OAuth != nil {
@@ -49,7 +55,7 @@ func hideAll(m map[string]string) map[string]string {
 
 func hideURL(s string) string {
 	u := cutURL(s)
-	u.user = hide(u.user)
+	u.user, u.path, u.fragment = hide(u.user), masked.Text(u.path), masked.Text(u.fragment)
 	for i := range u.query {
 		u.query[i].value = hide(u.query[i].value)
 	}
@@ -133,12 +139,14 @@ func (s Server) Unmask(old Server) (Server, error) {
 	if old.Transport == "" {
 		return s, s.checkMasks()
 	}
-	if moved := s.moved(old); moved != "" {
+	restored := s.restored(old)
+	if moved := restored.moved(old); moved != "" {
 		if field := s.maskedField(); field != "" {
 			return s, fmt.Errorf("%s is masked, and %s is not what the secret was entered for; enter the secret again", field, moved)
 		}
 		return s, nil
 	}
+	s = restored
 	s.Env, s.Headers = unmaskAll(s.Env, old.Env), unmaskAll(s.Headers, old.Headers)
 	s.URL = unmaskURL(s.URL, old.URL)
 	if s.OAuth != nil && old.OAuth != nil {
@@ -147,6 +155,23 @@ func (s Server) Unmask(old Server) (Server, error) {
 		s.OAuth = &o
 	}
 	return s, s.checkMasks()
+}
+
+// restored returns the server with the command line, and the path of the URL, that old
+// has, where they are as old's are shown.
+func (s Server) restored(old Server) Server {
+	if s.Command == masked.Text(old.Command) && slices.Equal(s.Args, masked.Args(old.Command, old.Args)) {
+		s.Command, s.Args = old.Command, old.Args
+	}
+	u, was := cutURL(s.URL), cutURL(old.URL)
+	if u.path == masked.Text(was.path) {
+		u.path = was.path
+	}
+	if u.fragment == masked.Text(was.fragment) {
+		u.fragment = was.fragment
+	}
+	s.URL = u.String()
+	return s
 }
 
 // moved names what makes the server another one than old, "" if it is the same as far
@@ -242,6 +267,12 @@ func unmaskURL(now, old string) string {
 
 // maskedField names a secret that is a mask, "" if none is.
 func (s Server) maskedField() string {
+	switch {
+	case masked.Is(s.Command):
+		return "command"
+	case slices.ContainsFunc(s.Args, masked.Is):
+		return "args"
+	}
 	for _, t := range []struct {
 		name   string
 		values map[string]string
@@ -255,6 +286,9 @@ func (s Server) maskedField() string {
 	u := cutURL(s.URL)
 	if user, err := url.PathUnescape(u.user); masked.Is(u.user) || (err == nil && masked.Is(user)) {
 		return "the user in url"
+	}
+	if masked.Is(u.path) || masked.Is(u.fragment) {
+		return "the path in url"
 	}
 	for _, p := range u.query {
 		if v, err := url.QueryUnescape(p.value); masked.Is(p.value) || (err == nil && masked.Is(v)) {
@@ -276,39 +310,4 @@ func (s Server) checkMasks() error {
 		return fmt.Errorf("%s is masked, and no secret is known for it; enter the secret", field)
 	}
 	return nil
-}
-
-// Runs says exactly what connecting to the server would run or call, for whoever has
-// to agree to it: each argument quoted unless it is plain, the folder, and the names
-// of what is added to the environment; of a URL, secrets are masked.
-func (s Server) Runs() string {
-	if s.Transport != Stdio {
-		out := hideURL(s.URL)
-		if len(s.Headers) > 0 {
-			out += " with the headers " + strings.Join(slices.Sorted(maps.Keys(s.Headers)), ", ")
-		}
-		return out
-	}
-	words := make([]string, 0, len(s.Args)+1)
-	for _, w := range append([]string{s.Command}, s.Args...) {
-		if w == "" || strings.ContainsFunc(w, notPlain) {
-			w = strconv.QuoteToASCII(w)
-		}
-		words = append(words, w)
-	}
-	out := strings.Join(words, " ")
-	if s.Dir != "" {
-		out += " in " + strconv.QuoteToASCII(s.Dir)
-	}
-	if names := append(slices.Sorted(maps.Keys(s.Env)), s.PassEnv...); len(names) > 0 {
-		out += " with " + strings.Join(names, ", ")
-	}
-	if s.EnvFile != "" {
-		out += " and the variables of " + strconv.QuoteToASCII(s.EnvFile)
-	}
-	return out
-}
-
-func notPlain(r rune) bool {
-	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_./:=@,+%~", r)
 }

@@ -2,6 +2,7 @@ package servers
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -32,6 +33,10 @@ func TestMask(t *testing.T) {
 	for name, entry := range map[string]string{
 		"stdio":    maskStdio,
 		"http":     maskHTTP,
+		"args":     `{"command":"npx","args":["mcp-remote","https://me:canary-pass@h/x?token=canary","--header","Authorization: token canary","--api-key","canary","--token=canary","-p","8080","API_KEY=canary"],"env":{}}`,
+		"short":    `{"command":"/usr/bin/serve","args":["-p","canary","-u","me"]}`,
+		"default":  `{"command":"x","args":["--token","${T:-canary}"],"env":{"A":"${B:-canary}"}}`,
+		"a path":   `{"type":"http","url":"https://h/ghp_canary0123456789abcdef/mcp?x=1"}`,
 		"variable": `{"type":"http","url":"https://${HOST}/mcp?key=canary","headers":{"A":"${TOKEN}"}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -41,8 +46,8 @@ func TestMask(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, part := range []string{"canary", "3456", "cdef", "et-1"} {
-				if strings.Contains(string(shown), part) || strings.Contains(s.Runs(), part) {
-					t.Errorf("%q of a secret is shown: %s; %s", part, shown, s.Runs())
+				if strings.Contains(string(shown), part) || strings.Contains(s.Runs(), part) || strings.Contains(s.Endpoint(), part) {
+					t.Errorf("%q of a secret is shown: %s; %s; %s", part, shown, s.Runs(), s.Endpoint())
 				}
 			}
 			back, err := parsed(t, string(shown)).Unmask(s)
@@ -61,6 +66,32 @@ func TestMask(t *testing.T) {
 	}
 	if got, want := string(shown), `"env":{"API_KEY":"****","HOST":"${HOST}","N":"****","NONE":""}`; !strings.Contains(got, want) {
 		t.Errorf("got %s, want %s in it", got, want)
+	}
+}
+
+// Secrets among the arguments are masked wherever the command line is shown; what is
+// none stays readable.
+func TestSecretsInArgsAreMasked(t *testing.T) {
+	const entry = `{"command":"docker","args":["run","-p","8080:80","-e","LEVEL=debug","-e","GITHUB_TOKEN=ghp_x","-v","/a:/b","--author","eve","--max-tokens","5","img","--password","hunter2","--db=postgres://me:hunter2@db/x","https://h/?a=1&api_key=hunter2","--header","X-Api-Key: hunter2","--key","${KEY}"]}`
+	const want = `docker run -p 8080:80 -e LEVEL=debug -e GITHUB_TOKEN=**** -v /a:/b --author eve --max-tokens 5 img --password **** --db=postgres://me:****@db/x https://h/?a=1&api_key=**** --header X-Api-Key: **** --key ${KEY}`
+	s := parsed(t, entry)
+	if got := s.Endpoint(); got != want {
+		t.Errorf("Endpoint\n got %s\nwant %s", got, want)
+	}
+	if got := s.RunsExactly(); !strings.Contains(got, "GITHUB_TOKEN=ghp_x") {
+		t.Errorf("RunsExactly = %s, want all of the command line", got)
+	}
+	if got := parsed(t, `{"command":"npx","args":["-y","-p","typescript","tsc"]}`).Endpoint(); got != "npx -y -p typescript tsc" {
+		t.Errorf("Endpoint = %s, want the package in it", got)
+	}
+	if got, want := fmt.Sprint(s.Secrets()), "[ghp_x hunter2 hunter2 hunter2 hunter2]"; got != want {
+		t.Errorf("Secrets = %s, want %s", got, want)
+	}
+	for _, bad := range []string{"ftp://me:hunter2@h/x", "h/?token=hunter2"} {
+		cfg, err := Parse("t", []byte(`{"mcpServers":{"s":{"type":"http","url":"`+bad+`"}}}`), FormatYaya)
+		if err != nil || len(cfg.Invalid) != 1 || strings.Contains(cfg.Invalid[0].Err.Error(), "hunter2") {
+			t.Errorf("a wrong URL: %v, %v, want an error without the secret", cfg.Invalid, err)
+		}
 	}
 }
 
@@ -96,6 +127,11 @@ func TestMaskedSecretsStayWhereTheyWere(t *testing.T) {
 		"one that was empty":             {maskStdio, `{"command":"npx","args":["-y","pkg"],"cwd":"/w","env":{"API_KEY":"****","HOST":"${HOST}","N":"****","NONE":"****"}}`, "", "env.NONE"},
 		"a mask in a value":              {maskStdio, `{"command":"npx","args":["-y","pkg"],"cwd":"/w","env":{"API_KEY":"Bearer ****"}}`, "", "env.API_KEY"},
 		"a mask with an end":             {maskStdio, `{"command":"npx","args":["-y","pkg"],"cwd":"/w","env":{"API_KEY":"****3456"}}`, "", "env.API_KEY"},
+		"the same args, masked":          {`{"command":"x","args":["--token","canary","-v"]}`, `{"command":"x","args":["--token","****","-v"],"disabled_tools":["x"]}`, `"args":["--token","canary","-v"]`, ""},
+		"other args, masked":             {`{"command":"x","args":["--token","canary","-v"]}`, `{"command":"x","args":["--token","****","--to","evil"]}`, "", "args is masked, and args"},
+		"another command, args masked":   {`{"command":"x","args":["--token","canary"]}`, `{"command":"evil","args":["--token","****"]}`, "", "args is masked, and command"},
+		"new args":                       {`{"command":"x","args":["--token","canary"]}`, `{"command":"x","args":["--token","new"]}`, `"args":["--token","new"]`, ""},
+		"a masked path, another host":    {`{"type":"http","url":"https://h/ghp_canary0123456789abcdef/mcp"}`, `{"type":"http","url":"https://evil/****/mcp"}`, "", "the path in url is masked, and url"},
 		"another command, new secrets":   {maskStdio, `{"command":"other","env":{"API_KEY":"new"}}`, `"API_KEY":"new"`, ""},
 
 		"the same address":          {maskHTTP, `{"type":"http","url":"https://****@EXAMPLE.com:443/mcp?x=2&key=****","headers":{"Authorization":"****","X":"1"}}`, `"url":"https://canary:canary@EXAMPLE.com:443/mcp?x=2\u0026key=canary-abcdef"`, ""},

@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"encoding/base64"
 	"net/url"
 	"strings"
 
@@ -17,7 +18,7 @@ var plainHeaders = map[string]bool{"accept": true, "content-type": true, "user-a
 func (s Server) Secrets() []string {
 	var out []string
 	add := func(v string) {
-		if v != "" && !wholeVariable.MatchString(v) {
+		if v != "" && !isReference(v) {
 			out = append(out, v)
 		}
 	}
@@ -37,7 +38,7 @@ func (s Server) Secrets() []string {
 	}
 	for k, v := range s.Env {
 		switch {
-		case masked.SecretName(k) || strings.HasSuffix(strings.ToLower(k), "_key"):
+		case masked.SecretVariable(k):
 			add(v)
 		case strings.Contains(v, "://"):
 			u := cutURL(v)
@@ -50,18 +51,24 @@ func (s Server) Secrets() []string {
 			continue
 		}
 		add(v)
-		if _, value, ok := strings.Cut(v, " "); ok { // what follows the scheme
+		scheme, value, ok := strings.Cut(v, " ")
+		if ok && !strings.HasSuffix(strings.ToLower(k), "cookie") { // what follows the scheme
 			add(value)
 		}
+		if pair, err := base64.StdEncoding.DecodeString(value); err == nil && strings.EqualFold(scheme, "basic") {
+			if _, password, ok := strings.Cut(string(pair), ":"); ok {
+				add(password)
+			}
+		}
+		if strings.EqualFold(k, "cookie") {
+			for one := range strings.SplitSeq(v, ";") {
+				_, value, _ := strings.Cut(one, "=")
+				add(strings.TrimSpace(value))
+			}
+		}
 	}
-	for i, a := range s.Args {
-		name, v, ok := strings.Cut(a, "=")
-		if !ok && i+1 < len(s.Args) {
-			v = s.Args[i+1]
-		}
-		if strings.HasPrefix(name, "-") && masked.SecretName(name) {
-			add(v)
-		}
+	for _, v := range masked.ArgSecrets(s.Command, s.Args) {
+		add(v)
 	}
 	fromURL(s.URL)
 	if s.OAuth != nil {

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/yaya-ai/yaya/internal/masked"
 )
 
 // Transport is how a server is reached.
@@ -164,20 +166,20 @@ func (s Server) Allows(tool string) bool {
 	return len(s.IncludeTools) == 0 || slices.ContainsFunc(s.IncludeTools, fits)
 }
 
-// Endpoint says in a few words where the server is, without secrets: the
-// command and its arguments are shown as configured, and of a URL the query is
-// left out.
+// Endpoint says in a few words where the server is, without secrets: in the command
+// line they are masked, and of a URL the query is left out.
 func (s Server) Endpoint() string {
 	if s.Transport == Stdio {
-		return strings.Join(append([]string{s.Command}, s.Args...), " ")
+		return strings.Join(append([]string{masked.Text(s.Command)}, masked.Args(s.Command, s.Args)...), " ")
 	}
 	u, _, _ := strings.Cut(s.URL, "?")
+	u, _, _ = strings.Cut(u, "#")
 	if i := strings.Index(u, "://"); i >= 0 {
 		if at := strings.LastIndexByte(u, '@'); at > i {
 			u = u[:i+3] + u[at+1:]
 		}
 	}
-	return u
+	return masked.Text(u)
 }
 
 // RootsResult is the answer to roots/list that the configuration gives.
@@ -235,7 +237,7 @@ func (s Server) check() error {
 			return errors.New(`it has a "command" and a "url"; keep the one you mean`)
 		}
 		if !strings.Contains(s.URL, "${") && !strings.HasPrefix(s.URL, "http://") && !strings.HasPrefix(s.URL, "https://") {
-			return fmt.Errorf("its url %q is not http or https", s.URL)
+			return fmt.Errorf("its url %q is not http or https", hideURL(s.URL))
 		}
 	default:
 		return fmt.Errorf("its type %q is not one of stdio, http, sse", s.Transport)
