@@ -26,6 +26,8 @@ type Config struct {
 	// OnStatus is called after every change of a provider's state, in order per
 	// provider. It must not block.
 	OnStatus func(Status)
+	// Mask returns a text without the secrets in it; nil leaves texts as they are.
+	Mask func(string) string
 }
 
 // Timing of the supervision.
@@ -129,7 +131,7 @@ const maxDiagnostics = 32
 func (h *Host) diagnose(msg string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.diags = append(h.diags, Clean(msg, 1024))
+	h.diags = append(h.diags, h.clean(msg))
 	if len(h.diags) > maxDiagnostics {
 		h.diags = slices.Clone(h.diags[len(h.diags)-maxDiagnostics:])
 	}
@@ -297,4 +299,12 @@ func (h *Host) WaitReady(ctx context.Context, id string) error {
 		return fmt.Errorf("there is no provider %q", id)
 	}
 	return s.await(ctx)
+}
+
+// clean makes what went wrong safe to show: without secrets, then as [Clean] does.
+func (h *Host) clean(text string) string {
+	if h.cfg.Mask != nil {
+		text = h.cfg.Mask(text)
+	}
+	return Clean(text, 1024)
 }

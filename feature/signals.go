@@ -32,7 +32,7 @@ func (s *supervisor) signals(epoch int) Signals {
 			s.mu.Unlock()
 			if ok {
 				s.move(Installing, line, func(now State) bool {
-					return now == Starting || (now == Installing && s.st.Reason != Clean(line, 1024))
+					return now == Starting || (now == Installing && s.st.Reason != s.host.clean(line))
 				})
 			}
 		},

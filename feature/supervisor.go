@@ -129,7 +129,7 @@ func (s *supervisor) run() {
 // logFailure warns of a failure once, however often it repeats.
 func (s *supervisor) logFailure(err error) {
 	s.mu.Lock()
-	again := s.st.LastError == Clean(err.Error(), 1024)
+	again := s.st.LastError == s.host.clean(err.Error())
 	s.mu.Unlock()
 	level := zerolog.WarnLevel
 	if again {
@@ -307,7 +307,7 @@ func (s *supervisor) stop() {
 // on offer meanwhile.
 func (s *supervisor) note(err error) {
 	s.mu.Lock()
-	s.st.LastError = Clean(err.Error(), 1024)
+	s.st.LastError = s.host.clean(err.Error())
 	s.mu.Unlock()
 	s.addDiagnostic(err.Error())
 }
@@ -337,7 +337,7 @@ func (s *supervisor) set(state State, reason string) {
 // opinion.
 func (s *supervisor) adjust(state State, reason string) {
 	s.move(state, reason, func(now State) bool {
-		same := now == state && s.st.Reason == Clean(reason, 1024)
+		same := now == state && s.st.Reason == s.host.clean(reason)
 		return now.Usable() && s.usable.Load() && !same
 	})
 }
@@ -351,7 +351,7 @@ func (s *supervisor) move(state State, reason string, from func(State) bool) {
 	if s.st.State != state {
 		s.st.Since = time.Now()
 	}
-	s.st.State, s.st.Reason = state, Clean(reason, 1024)
+	s.st.State, s.st.Reason = state, s.host.clean(reason)
 	st := s.st
 	st.Diagnostics = slices.Clone(st.Diagnostics)
 	close(s.moved)
@@ -365,7 +365,7 @@ func (s *supervisor) move(state State, reason string, from func(State) bool) {
 func (s *supervisor) addDiagnostic(msg string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	d := append(s.st.Diagnostics, Clean(msg, 1024))
+	d := append(s.st.Diagnostics, s.host.clean(msg))
 	s.st.Diagnostics = slices.Clone(d[max(0, len(d)-maxDiagnostics):])
 }
 

@@ -107,6 +107,8 @@ type Config struct {
 	Log     zerolog.Logger
 	// Learn is told the secrets of a server before it is started. Optional.
 	Learn func(secrets ...string)
+	// Mask returns a text without the secrets in it; nil leaves texts as they are.
+	Mask func(string) string
 	// Limits returns what holds for all servers now. Optional.
 	Limits func() upstream.Limits
 	// Standing returns the way to a client between its requests, nil when there
@@ -207,6 +209,7 @@ func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
 	p := upstream.New(upstream.Config{
 		MayStart: mayStart,
 		Said:     b.log(x.Name).Add,
+		Mask:     b.cfg.Mask,
 		Pin:      pin, Repinned: repinned, Instructions: instructions,
 		Cut: func(call tool.Call, t upstream.Truncated) {
 			b.tell(Cut.Name(), ResultCut{x.Name, call.Name, call.SessionID, t})

@@ -74,7 +74,7 @@ type app struct {
 	home     string
 	data     string
 	guard    *workspace.Guard
-	secrets  masked.Secrets // that are shown nowhere
+	secrets  *masked.Secrets // that are shown nowhere
 	traffic  *traffic.Log
 	// Of the record of calls.
 	trafficSettings func() (trafficSettings, error)
@@ -104,6 +104,8 @@ type appConfig struct {
 	// audit is told of answers to asks.
 	audit func(approval.Request, approval.Decision) error
 	log   zerolog.Logger
+	// secrets are those that log hides.
+	secrets *masked.Secrets
 }
 
 // newApp builds the parts; nothing is started yet. Close takes down what was.
@@ -115,7 +117,7 @@ func newApp(c appConfig) (*app, error) {
 		}
 		c.workspace = dir
 	}
-	a := &app{log: c.log, metrics: gateway.NewMetrics(), mix: new(registry.Mix), memory: memory_sqlite.New(filepath.Join(c.data.Name(), "memory.db")), procs: &proc.Manager{Guard: true}, http: upstream.NewTransport(), home: c.home, data: c.data.Name(), trust: trust.NewStore(c.data), workspace: c.workspace, configured: c.servers.servers}
+	a := &app{log: c.log, secrets: c.secrets, metrics: gateway.NewMetrics(), mix: new(registry.Mix), memory: memory_sqlite.New(filepath.Join(c.data.Name(), "memory.db")), procs: &proc.Manager{Guard: true}, http: upstream.NewTransport(), home: c.home, data: c.data.Name(), trust: trust.NewStore(c.data), workspace: c.workspace, configured: c.servers.servers}
 	var err error
 	if a.guard, err = workspace.NewGuard(c.own...); err != nil {
 		return nil, err
@@ -142,7 +144,7 @@ func newApp(c appConfig) (*app, error) {
 	grants.Learn = a.secrets.Learn
 	limits := serverLimits(c.settings)
 	a.bridge = mcpbridge.New(mcpbridge.Config{
-		Learn:   a.secrets.Learn,
+		Learn: a.secrets.Learn, Mask: a.secrets.String,
 		Servers: c.servers.servers, Invalid: c.servers.invalid,
 		Registry: k.Tools, Procs: a.procs, HTTP: a.http, Artifacts: k.Artifacts, Grants: grants, Trust: a.trust, Version: yayaVersion(), Log: c.log,
 		Eras:     upstream.NewEras(c.data, func(err error) { c.log.Warn().Err(err).Msg("protocol eras") }),
@@ -150,7 +152,7 @@ func newApp(c appConfig) (*app, error) {
 		Standing: func(client string) relay.Peer { return a.mcp.Standing(client) },
 		Limits:   limits,
 	})
-	a.host = feature.NewHost(feature.Config{Registry: k.Tools, Dispatcher: k.Dispatch, Log: c.log, OnStatus: a.onStatus})
+	a.host = feature.NewHost(feature.Config{Registry: k.Tools, Dispatcher: k.Dispatch, Log: c.log, OnStatus: a.onStatus, Mask: a.secrets.String})
 	a.bridge.Attach(a.host)
 	if err := a.recordCalls(c); err != nil {
 		return nil, err
@@ -368,7 +370,7 @@ func withApp(ctx context.Context, g *globals, p paths, mcpConfig []string, log z
 		return err
 	}
 	defer func() { err = errors.Join(err, data.Close()) }()
-	c := appConfig{data: data, home: p.home, own: p.own(), settings: settings, log: log}
+	c := appConfig{data: data, home: p.home, own: p.own(), settings: settings, log: log, secrets: &g.secrets}
 	for _, edit := range change {
 		edit(&c)
 	}

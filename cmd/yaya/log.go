@@ -8,9 +8,12 @@ import (
 
 	"github.com/rs/zerolog"
 	"golang.org/x/term"
+
+	"github.com/yaya-ai/yaya/internal/masked"
 )
 
-// newLog logs to w: for people on a terminal, as JSON lines elsewhere.
+// newLog logs to w: for people on a terminal, as JSON lines elsewhere,
+// in both without secrets.
 func (g *globals) newLog(w io.Writer) zerolog.Logger {
 	level := zerolog.WarnLevel
 	if g.verbose {
@@ -19,7 +22,20 @@ func (g *globals) newLog(w io.Writer) zerolog.Logger {
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) { //nolint:gosec // a descriptor fits
 		w = zerolog.ConsoleWriter{Out: w, TimeFormat: time.TimeOnly}
 	}
-	return bounded(zerolog.New(w).Level(level).With().Timestamp().Logger())
+	return bounded(zerolog.New(hiding{w, &g.secrets}).Level(level).With().Timestamp().Logger())
+}
+
+// hiding writes lines of a log without secrets.
+type hiding struct {
+	w       io.Writer
+	secrets *masked.Secrets
+}
+
+func (h hiding) Write(line []byte) (int, error) {
+	if _, err := h.w.Write(h.secrets.Append(nil, line)); err != nil {
+		return 0, err
+	}
+	return len(line), nil
 }
 
 // Lines that are logged within logWindow; of more only their number is (R30).

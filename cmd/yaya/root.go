@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/yaya-ai/yaya/internal/masked"
 )
 
 // version is set by the Makefile.
@@ -44,6 +46,7 @@ type globals struct {
 	configDir  string
 	configFile string
 	verbose    bool
+	secrets    masked.Secrets // that are shown nowhere
 }
 
 func newRoot() *cobra.Command {

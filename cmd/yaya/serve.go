@@ -89,7 +89,7 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 		return err
 	}
 	defer func() { err = errors.Join(err, plane.Close()) }()
-	a, err := newApp(appConfig{data: data, home: p.home, own: p.own(), settings: settings, servers: l, audit: plane.decided, enrolled: plane.devices.Enrolled, log: log})
+	a, err := newApp(appConfig{data: data, home: p.home, own: p.own(), settings: settings, servers: l, audit: plane.decided, enrolled: plane.devices.Enrolled, log: log, secrets: &g.secrets})
 	if err != nil {
 		return err
 	}

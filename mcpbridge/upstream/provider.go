@@ -51,6 +51,8 @@ type Config struct {
 	// Said is told what the server says for people: a line of standard error, or a log
 	// message with its level. It must not block. Optional.
 	Said func(stream, level, text string)
+	// Mask returns a text without the secrets in it; nil leaves texts as they are.
+	Mask func(string) string
 	// Standing returns the way to a client that has no request in flight, nil
 	// when there is none. Optional.
 	Standing func(client string) relay.Peer
@@ -402,7 +404,11 @@ func (p *Provider) Detail() any {
 		}
 	}
 	if p.lastStderr != nil {
-		d.Stderr = lastLines(p.lastStderr(), 4096)
+		said := p.lastStderr()
+		if p.cfg.Mask != nil {
+			said = p.cfg.Mask(said)
+		}
+		d.Stderr = lastLines(said, 4096)
 	}
 	return d
 }
