@@ -50,7 +50,7 @@ func TestSecretsInArgsAreShownNowhere(t *testing.T) {
 		hidden("get", b.must("mcp", "get", name), "****")
 		hidden("get --json", b.must("mcp", "get", name, "--json"), "****")
 	}
-	list, err := b.run("mcp", "list")
+	list, _ := b.run("mcp", "list") // fails, since servers do
 	hidden("list", list, "cannot sign in with **** and sh --token ****")
 	list, err = b.run("mcp", "list", "--json")
 	if err != nil {

@@ -48,6 +48,7 @@ func (k argKind) follows(arg string) bool {
 		return !innocuous(arg)
 	case argHeader:
 		return !headerName(arg)
+	case argPlain, argUser: // of a user and a password, one is none
 	}
 	return false
 }
@@ -219,7 +220,8 @@ func flag(text []byte, i int) (from, to int) {
 	value := string(text[from:to])
 	switch kind {
 	case argShort:
-		if c := commandOf(text, i); innocuous(value) || !(shortCommands[c] || bareCommands[c] && loginOf(text[:i])) {
+		c := commandOf(text, i)
+		if takes := shortCommands[c] || bareCommands[c] && loginOf(text[:i]); !takes || innocuous(value) {
 			return 0, 0
 		}
 	case argUser:
@@ -228,7 +230,7 @@ func flag(text []byte, i int) (from, to int) {
 			return 0, 0
 		}
 		from += len(user) + 1
-	default:
+	case argPlain, argSecret, argHeader:
 		if !quoted && (placeholder(value) || !kind.follows(value)) {
 			return 0, 0
 		}

@@ -26,18 +26,15 @@ type pattern struct {
 
 var nothing = new(set)
 
-func bit(head uint32) (word, mask uint32) {
-	h := head * 0x9E3779B1 >> 16
-	return h >> 6, h & 63
-}
+const spread = 0x9E3779B1 // of a hash
 
 func compile(values []string) *set {
 	t := &set{starts: map[uint32][]pattern{}, some: len(values) > 0}
 	add := func(v string, base64 bool) {
 		head := binary.LittleEndian.Uint32([]byte(v[:4]))
 		if p := (pattern{v, base64}); !slices.Contains(t.starts[head], p) {
-			word, b := bit(head)
-			t.first[word] |= 1 << b
+			h := head * spread >> 16
+			t.first[h>>6] |= 1 << (h & 63)
 			t.starts[head] = append(t.starts[head], p)
 		}
 	}
@@ -61,6 +58,15 @@ func compile(values []string) *set {
 	return t
 }
 
+// maybe reports whether a value may stand at text[i].
+func (t *set) maybe(text []byte, i int) bool {
+	if i+4 > len(text) {
+		return false
+	}
+	h := binary.LittleEndian.Uint32(text[i:]) * spread >> 16
+	return t.first[h>>6]&(1<<(h&63)) != 0
+}
+
 // at returns where the value ends that stands at text[i], and where it begins: of
 // base64 what is around it goes with it. to is 0 when none stands there. If cut, one
 // that the end of the text cuts off is found by its first bytes.
@@ -68,12 +74,8 @@ func (t *set) at(text []byte, i int, cut bool) (from, to int) {
 	if i+Shortest > len(text) {
 		return 0, 0
 	}
-	head := binary.LittleEndian.Uint32(text[i:])
-	if word, b := bit(head); t.first[word]&(1<<b) == 0 {
-		return 0, 0
-	}
 	rest := text[i:]
-	for _, p := range t.starts[head] {
+	for _, p := range t.starts[binary.LittleEndian.Uint32(rest)] {
 		n := len(p.text)
 		if len(rest) < n {
 			if n = len(rest); !cut {
@@ -105,6 +107,9 @@ func digit64(c byte) bool { return nameByte(c) || c == '+' || c == '/' }
 // known hides the values in src as it stands.
 func (m *masker) known(src []byte, from, to int, cut bool) {
 	for i := from; i < to; i++ {
+		if !m.set.maybe(src, i) {
+			continue
+		}
 		if a, b := m.set.at(src, i, cut); b > 0 {
 			m.hide(a, b)
 			i = b - 1
@@ -150,6 +155,9 @@ func (m *masker) spelled(src []byte, depth int, cut bool, place func(int) int) {
 		}
 		inner := func(i int) int { return place(int(v.at[i])) }
 		for i := 0; i < len(v.text); i++ {
+			if !m.set.maybe(v.text, i) {
+				continue
+			}
 			if a, b := m.set.at(v.text, i, cut); b > 0 {
 				m.hide(inner(a), inner(b))
 				i = b - 1

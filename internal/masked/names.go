@@ -5,10 +5,10 @@ import "strings"
 // words are what the names of secrets end in: after a separator or at the beginning
 // of a word, and loose ones after anything.
 var (
-	words = []string{
-		"token", "api_key", "api-key", "apikey", "private_key", "privatekey", "private-key", "access_key", "accesskey", "access-key", "secret_key", "secretkey", "secret-key",
+	words = []string{"token", "authorization", "credential", "cookie", "jwt", "authtoken"}
+	keys  = []string{
+		"api_key", "api-key", "apikey", "private_key", "privatekey", "private-key", "access_key", "accesskey", "access-key", "secret_key", "secretkey", "secret-key",
 		"auth_key", "authkey", "auth-key", "account_key", "accountkey", "signing_key", "signingkey", "encryption_key", "encryptionkey", "master_key", "masterkey", "subscription-key", "subscription_key",
-		"authorization", "credential", "cookie", "jwt", "auth_token", "authtoken",
 	}
 	loose = []string{"password", "passwd", "passphrase", "secret"}
 	// cursors end in "token", and say where one is.
@@ -24,8 +24,11 @@ func SecretName(name string) bool {
 		return false
 	}
 	lower := strings.ToLower(name)
-	if strings.HasSuffix(lower, "s") {
+	switch {
+	case lower[len(lower)-1] == 's':
 		return endsIn(name, lower, plurals) != ""
+	case lower[len(lower)-1] == 'y':
+		return len(lower) > len("key") && endsIn(name, lower, keys) != ""
 	}
 	for _, w := range loose {
 		if strings.HasSuffix(lower, w) {

@@ -97,7 +97,7 @@ func spelled(text, secret string) string {
 		if strings.Contains(s, secret) {
 			return s
 		}
-		for _, word := range strings.FieldsFunc(s, func(r rune) bool { return !strings.ContainsRune("+/-_=", r) && !(r < 128 && nameByte(byte(r))) }) {
+		for _, word := range strings.FieldsFunc(s, func(r rune) bool { return !strings.ContainsRune("+/-_=", r) && (r >= 128 || !nameByte(byte(r))) }) {
 			for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 				if b, err := enc.DecodeString(strings.TrimRight(word, "=")); err == nil && strings.Contains(string(b), secret) {
 					return word

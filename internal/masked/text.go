@@ -45,8 +45,13 @@ func (m *masker) text(src []byte, depth int, cut bool) {
 		i = 0
 	}
 	for i < len(src) {
+		s := signs[src[i]]
+		if s == signNone && (!some || !m.set.maybe(src, i)) {
+			i++
+			continue
+		}
 		from, to := 0, 0
-		switch signs[src[i]] {
+		switch s {
 		case signNone:
 		case signName:
 			if from, to = userinfo(src, i); to == 0 {
@@ -71,7 +76,7 @@ func (m *masker) text(src []byte, depth int, cut bool) {
 		case signToken:
 			from, to = token(src, i)
 		}
-		if some {
+		if some && m.set.maybe(src, i) {
 			if a, b := m.set.at(src, i, cut); b > to {
 				from, to = a, b
 			}
