@@ -28,7 +28,7 @@ type Change struct {
 	ID      string          `json:"id"`
 	Server  string          `json:"server"`
 	Action  string          `json:"action" enum:"add,change"`
-	Runs    string          `json:"runs" doc:"the command line or the URL, exactly"`
+	Runs    string          `json:"runs" doc:"the command line or the URL, secrets masked"`
 	Config  json.RawMessage `json:"config" doc:"secrets masked"`
 	Notes   []string        `json:"notes,omitempty"`
 	By      string          `json:"by"`

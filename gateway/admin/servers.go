@@ -72,7 +72,7 @@ type Calls struct {
 type Prepared struct {
 	Server string
 	New    bool
-	Runs   string          // the exact command line, or URL
+	Runs   string          // the command line, or URL, secrets masked
 	Config json.RawMessage // secrets masked
 	Notes  []string
 	// Apply does it. It fails with [ErrStale] if the server has been changed since.

@@ -102,8 +102,8 @@ func (m *masker) walk(src []byte, i, depth int, cut bool) (end int, whole bool) 
 		}
 		start := i
 		secret := f != nil && (f.secret || f.object && (f.key == keySecret || f.key == keySecrets && c != '-' && (c < '0' || c > '9')))
-		switch {
-		case c == '{' || c == '[':
+		switch c {
+		case '{', '[':
 			if len(m.frames)-base == maxContainers {
 				return i, false
 			}
@@ -131,7 +131,7 @@ func (m *masker) walk(src []byte, i, depth int, cut bool) (end int, whole bool) 
 				}
 			}
 			continue
-		case c == '"':
+		case '"':
 			to, closed := stringEnd(src, i)
 			if f != nil {
 				f.begins(start)
