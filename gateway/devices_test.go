@@ -206,6 +206,7 @@ func TestEveryRouteForEveryPrincipal(t *testing.T) {
 		"POST /auth/refresh":                      {401, 401, "*"},
 		"POST /rpc":                               {401, 200, auth.AgentsRead},
 		"POST /cli/run":                           {401, 200, ""}, // no device
+		"POST /cli/mcp":                           {401, 200, ""},
 		"POST /cli/sessions/{id}/{what}":          {401, 200, ""},
 		"GET /agents":                             {401, 200, auth.AgentsRead},
 		"GET /agents/{id}":                        {401, 200, auth.AgentsRead},

@@ -48,6 +48,7 @@ func (s *Server) table() []route {
 		{"GET /{$}", access{public: true}, s.cfg.Page}, // files alone: what they show is asked for with rights
 		{"GET /ui/{file...}", access{public: true}, s.cfg.Page},
 		{"POST /cli/run", access{owner: socket}, s.cfg.CLI}, // what yaya's own commands ask for
+		{"POST /cli/mcp", access{owner: socket}, s.cfg.CLI},
 		{"POST /cli/sessions/{id}/{what}", access{owner: socket}, s.cfg.CLI},
 		{"POST /rpc", access{owner: socket, device: auth.AgentsRead}, s.cfg.RPC}, // each method asks for more
 		{"GET /agents", access{owner: socket, device: auth.AgentsRead}, s.cfg.Agents},

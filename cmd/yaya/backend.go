@@ -100,6 +100,7 @@ func withBackend(ctx context.Context, g *globals, mcpConfig []string, f func(*ba
 		mux := http.NewServeMux()
 		mux.Handle("/mcp", a.mcp)
 		mux.Handle("/mcp/{profile}", a.mcp)
+		mux.Handle("POST /cli/mcp", a.mcp.CommandLine())
 		mux.HandleFunc("/status", func(w http.ResponseWriter, _ *http.Request) {
 			_ = json.NewEncoder(w).Encode(a.report("", a.configured)) // into memory
 		})
@@ -145,7 +146,7 @@ func (b *backend) getJSON(ctx context.Context, path string, v any) error {
 	return json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(v)
 }
 
-// rpc sends one request in the modern era and returns its result.
+// rpc sends one request of the command line in the modern era and returns its result.
 func (b *backend) rpc(ctx context.Context, method, name string, params map[string]any, onNote func(*jsonrpc.Message)) (json.RawMessage, error) {
 	b.ids++
 	meta := map[string]any{
@@ -160,7 +161,7 @@ func (b *backend) rpc(ctx context.Context, method, name string, params map[strin
 	if err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://yaya/mcp", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://yaya/cli/mcp", bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
@@ -176,6 +177,11 @@ func (b *backend) rpc(ctx context.Context, method, name string, params map[strin
 		return nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode == http.StatusNotFound {
+		if err := b.otherVersion(ctx); err != nil {
+			return nil, err
+		}
+	}
 	return readAnswer(resp, onNote)
 }
 

@@ -53,6 +53,7 @@ const maxWish = 6*maxPrompt + 64<<10
 // process has the sessions.
 func (a *app) cli(ctx context.Context, v1 *sessions.Service) http.Handler {
 	mux := http.NewServeMux()
+	mux.Handle("POST /cli/mcp", a.mcp.CommandLine())
 	mux.HandleFunc("POST /cli/run", func(w http.ResponseWriter, r *http.Request) {
 		var wish runWish
 		if err := decodeWish(r, &wish); err != nil {

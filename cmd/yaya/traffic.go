@@ -87,13 +87,13 @@ func (a *app) bodies() (mode, why string) {
 	return mode, why
 }
 
-// calls records the calls of tools that do not come from MCP clients; those are
-// recorded where they come in. What agents send and get is on their tapes.
+// calls records the calls of tools that come in neither from MCP clients nor from the
+// command line; those are recorded where they come in. What agents send and get is on their tapes.
 type calls struct{ a *app }
 
 // ToolCalled implements [tool.Observer].
 func (o calls) ToolCalled(call tool.Call, def tool.Definition, res tool.Result, took time.Duration) {
-	if call.Origin == tool.OriginMCP || o.a.traffic == nil {
+	if call.Origin == tool.OriginMCP || call.Origin == tool.OriginCLI || o.a.traffic == nil {
 		return
 	}
 	c := traffic.Call{

@@ -103,7 +103,7 @@ func (b *batch) array() []byte {
 }
 
 // postBatch serves a POST whose body is an array. The memory of the body is its own.
-func (s *Server) postBatch(w http.ResponseWriter, r *http.Request, who tool.Caller, body []byte) {
+func (s *Server) postBatch(w http.ResponseWriter, r *http.Request, who tool.Caller, origin tool.Origin, body []byte) {
 	refused := func(status int, format string, args ...any) {
 		refuse(w, status, nil, jsonrpc.CodeInvalidRequest, format, args...)
 	}
@@ -137,7 +137,7 @@ func (s *Server) postBatch(w http.ResponseWriter, r *http.Request, who tool.Call
 	}
 	rs := &responseStream{w: w}
 	for _, msg := range requests {
-		s.run(r.Context(), b, &exchange{c: c, profile: p, caller: who, msg: msg, notify: rs.send, caps: c.capabilities()})
+		s.run(r.Context(), b, &exchange{c: c, profile: p, caller: who, origin: origin, msg: msg, notify: rs.send, caps: c.capabilities()})
 	}
 	b.work.Wait()
 	switch out := b.array(); {
@@ -184,7 +184,7 @@ func (s *Server) takeBatch(ctx context.Context, c *client, lw *lines, work *sync
 		b.add(msg.ID, jsonrpc.AppendError(nil, msg.ID, fail(jsonrpc.CodeInternal, "more than %d requests are running", maxConcurrent)))
 	}
 	for _, msg := range requests[:room] {
-		s.run(ctx, b, &exchange{c: c, profile: c.profile, caller: tool.LocalOwner, msg: msg, notify: lw.write, caps: c.capabilities()})
+		s.run(ctx, b, &exchange{c: c, profile: c.profile, caller: tool.LocalOwner, origin: tool.OriginMCP, msg: msg, notify: lw.write, caps: c.capabilities()})
 	}
 	work.Go(func() {
 		b.work.Wait()

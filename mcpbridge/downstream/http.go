@@ -14,6 +14,17 @@ import (
 // from which Host and Origin, is decided before it; a request without a caller is
 // nobody's, and is refused.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.endpoint(w, r, tool.OriginMCP)
+}
+
+// CommandLine returns the endpoint for the calls that the owner types: their origin is
+// the command line. Only the owner's own commands may reach it.
+func (s *Server) CommandLine() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.endpoint(w, r, tool.OriginCLI) })
+}
+
+// endpoint serves the requests of one origin.
+func (s *Server) endpoint(w http.ResponseWriter, r *http.Request, origin tool.Origin) {
 	var who tool.Caller
 	ok := s.cfg.Caller != nil
 	if ok {
@@ -26,7 +37,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch r.Method {
 	case http.MethodPost:
-		s.post(w, r, who)
+		s.post(w, r, who, origin)
 	case http.MethodGet:
 		s.get(w, r, who)
 	case http.MethodDelete:

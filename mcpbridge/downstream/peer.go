@@ -24,6 +24,7 @@ type exchange struct {
 	c       *client
 	profile *profile
 	caller  tool.Caller
+	origin  tool.Origin
 	msg     *jsonrpc.Message
 	held    *intake.Held // for the message's memory; nil for none
 	modern  bool

@@ -34,7 +34,7 @@ func recycle(in *incoming) {
 	incomings.Put(in)
 }
 
-func (s *Server) post(w http.ResponseWriter, r *http.Request, who tool.Caller) {
+func (s *Server) post(w http.ResponseWriter, r *http.Request, who tool.Caller, origin tool.Origin) {
 	if ct := r.Header.Get("Content-Type"); ct != "application/json" {
 		if mt, _, err := mime.ParseMediaType(ct); err != nil || mt != "application/json" {
 			refuse(w, http.StatusUnsupportedMediaType, nil, jsonrpc.CodeInvalidRequest, "Content-Type must be application/json")
@@ -61,7 +61,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, who tool.Caller) {
 		}
 	}()
 	if err = in.msg.Parse(in.body); errors.Is(err, jsonrpc.ErrBatch) {
-		s.postBatch(w, r, who, in.body)
+		s.postBatch(w, r, who, origin, in.body)
 		return
 	}
 	if err != nil {
@@ -85,7 +85,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, who tool.Caller) {
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	reuse = s.serve(w, r, in, &exchange{c: c, profile: p, caller: who, msg: &in.msg, held: &in.held, modern: modern})
+	reuse = s.serve(w, r, in, &exchange{c: c, profile: p, caller: who, origin: origin, msg: &in.msg, held: &in.held, modern: modern})
 }
 
 // unread refuses a request whose body cannot be had.

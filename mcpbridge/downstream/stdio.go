@@ -96,7 +96,7 @@ func (s *Server) take(ctx context.Context, c *client, lw *lines, work *sync.Wait
 		s.oneWay(c, c.profile, tool.LocalOwner, msg)
 		return
 	}
-	x := &exchange{c: c, profile: c.profile, caller: tool.LocalOwner, msg: msg, notify: lw.write, caps: c.capabilities()}
+	x := &exchange{c: c, profile: c.profile, caller: tool.LocalOwner, origin: tool.OriginMCP, msg: msg, notify: lw.write, caps: c.capabilities()}
 	if e := s.eraOf(x); e != nil {
 		_ = lw.write(jsonrpc.AppendError(nil, msg.ID, e))
 		return

@@ -188,7 +188,7 @@ func (s *Server) callTool(ctx context.Context, x *exchange) ([]byte, error) {
 func (s *Server) relayCall(ctx context.Context, x *exchange, snap *tool.Snapshot, name string, params jsonrpc.Object) ([]byte, error) {
 	call := tool.Call{
 		ID:   "call_" + strconv.FormatUint(x.c.calls.Add(1), 36),
-		Name: name, Args: params.Get("arguments"), SessionID: x.c.session, Origin: tool.OriginMCP, Caller: x.caller,
+		Name: name, Args: params.Get("arguments"), SessionID: x.c.session, Origin: x.origin, Caller: x.caller,
 		Native: &tool.NativeCall{Protocol: "mcp", Params: params, Peer: x},
 	}
 	if token := progressToken(params); token != nil {

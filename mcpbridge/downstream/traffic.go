@@ -77,7 +77,7 @@ func (s *Server) recorded(work func(context.Context, *exchange) ([]byte, error))
 func (s *Server) record(x *exchange, start time.Time, result []byte, err error) {
 	p := &x.passed
 	c := traffic.Call{
-		Start: start, Took: time.Since(start), Origin: string(tool.OriginMCP), Client: x.introduction(), Principal: x.caller.Principal, Session: x.c.session,
+		Start: start, Took: time.Since(start), Origin: string(x.origin), Client: x.introduction(), Principal: x.caller.Principal, Session: x.c.session,
 		Method: clip(x.msg.Method), Server: p.server, Tool: p.tool, Name: p.name, Outcome: traffic.OutcomeOK, Error: p.brief, Approved: p.approved,
 		Trace: x.traceParent(), Arguments: p.args, Result: result,
 	}
