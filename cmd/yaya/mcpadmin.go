@@ -168,7 +168,7 @@ func (s *serverAdmin) Prepare(name string, config json.RawMessage, from string) 
 	}
 	now, known := s.list[name]
 	if from != "" && (!known || from != revision(now)) {
-		return admin.Prepared{}, fmt.Errorf("%w: the server %q was changed meanwhile", admin.ErrStale, name)
+		return admin.Prepared{}, &told{admin.ErrStale, fmt.Sprintf("the server %q was changed meanwhile", name)}
 	}
 	doc, err := json.Marshal(map[string]any{"mcpServers": map[string]json.RawMessage{name: config}})
 	if err != nil {
@@ -216,7 +216,7 @@ func (s *serverAdmin) prepared(wanted servers.Server, known bool, notes []string
 			return err
 		}
 		if now != base {
-			return fmt.Errorf("%w: the server was changed since this was proposed", admin.ErrStale)
+			return &told{admin.ErrStale, fmt.Sprintf("the server %q was changed since this was proposed: try again", wanted.Name)}
 		}
 		return s.put(ctx, wanted)
 	}}, nil
@@ -232,10 +232,14 @@ func (s *serverAdmin) state(name string) (string, error) {
 	return string(raw), err
 }
 
-// put writes a server down and runs it; changing is held.
+// put writes a server down and runs it, unless its entry was edited in the file and the
+// edit is not taken over; changing is held.
 func (s *serverAdmin) put(ctx context.Context, x servers.Server) error {
 	data, _, err := readFile(s.p.servers())
 	if err != nil {
+		return err
+	}
+	if err := s.asRead(data, x.Name); err != nil {
 		return err
 	}
 	if data, err = servers.Set(s.p.servers(), data, x); err != nil {
@@ -244,12 +248,69 @@ func (s *serverAdmin) put(ctx context.Context, x servers.Server) error {
 	if err := replaceFile(s.p.servers(), data); err != nil {
 		return err
 	}
+	s.take(ctx, x)
+	return nil
+}
+
+// take makes an entry of yaya's own file what is known of its server, and runs it;
+// changing is held.
+func (s *serverAdmin) take(ctx context.Context, x servers.Server) {
 	s.mu.Lock()
 	s.list[x.Name] = x
 	s.bad = slices.DeleteFunc(s.bad, func(i servers.Invalid) bool { return i.Name == x.Name })
 	s.mu.Unlock()
 	s.run(ctx, x)
-	return nil
+}
+
+// asRead reports that yaya's own file, whose content is data, has another entry for a
+// server than the one that was read from it: to write it would lose what its user has
+// edited.
+func (s *serverAdmin) asRead(data []byte, name string) error {
+	x, bad, err := entryIn(s.p.servers(), data, name)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known, err := s.state(name)
+	if err != nil {
+		return err
+	}
+	file := ""
+	if x != nil {
+		raw, err := json.Marshal(x)
+		if err != nil {
+			return err
+		}
+		file = string(raw)
+	}
+	wasBad := slices.ContainsFunc(s.bad, func(i servers.Invalid) bool {
+		return bad != nil && i.Name == name && i.Err.Error() == bad.Error()
+	})
+	if file == known && (bad == nil || wasBad) {
+		return nil
+	}
+	return &told{admin.ErrStale, fmt.Sprintf("the entry of %q in %s was edited, and the edit is not taken over: yaya reload says why; then try again", name, s.p.servers())}
+}
+
+// entryIn returns the entry of a server in the content of yaya's own file, nil if there
+// is none; bad is why it cannot be used.
+func entryIn(file string, data []byte, name string) (x *servers.Server, bad, err error) {
+	cfg, err := servers.Parse(file, data, servers.FormatYaya)
+	if err != nil {
+		return nil, nil, refused("%v", err)
+	}
+	for i := range cfg.Servers {
+		if cfg.Servers[i].Name == name {
+			return &cfg.Servers[i], nil, nil
+		}
+	}
+	for _, i := range cfg.Invalid {
+		if i.Name == name {
+			return nil, i.Err, nil
+		}
+	}
+	return nil, nil, nil
 }
 
 // run runs a server anew, as it is configured; changing is held.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/rand"
@@ -13,22 +14,46 @@ import (
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
-// Switch implements [admin.Servers].
+// Switch implements [admin.Servers]. Of the file only the switch changes; what its user
+// has edited in the entry otherwise is taken over with it.
 func (s *serverAdmin) Switch(ctx context.Context, name string, on bool) error {
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	s.mu.Lock()
-	x, known := s.list[name]
-	err := s.mayChange(name)
-	if !known && err == nil {
-		err = s.unknown(name)
-	}
+	was, known := s.list[name]
+	err, gone := s.mayChange(name), s.unknown(name)
 	s.mu.Unlock()
-	if err != nil || x.Disabled == !on {
+	if err != nil {
 		return err
 	}
-	x.Disabled = !on
-	return s.put(ctx, x)
+	data, _, err := readFile(s.p.servers())
+	if err != nil {
+		return err
+	}
+	out, found, err := servers.SetDisabled(s.p.servers(), data, name, !on)
+	switch {
+	case err != nil:
+		return refused("%v", err)
+	case !found && known:
+		return &told{admin.ErrUnknown, fmt.Sprintf("the server %q is no longer in %s: yaya reload takes that over", name, s.p.servers())}
+	case !found:
+		return gone
+	}
+	x, bad, err := entryIn(s.p.servers(), out, name)
+	if err == nil && x == nil {
+		err = refused("the configuration of %q in %s cannot be read: %v", name, s.p.servers(), bad)
+	}
+	if err != nil {
+		return err
+	}
+	if known && bytes.Equal(out, data) && revision(was) == revision(*x) {
+		return nil
+	}
+	if err := replaceFile(s.p.servers(), out); err != nil {
+		return err
+	}
+	s.take(ctx, *x)
+	return nil
 }
 
 // unknown is the error of a server that is not in the list; mu is held.

@@ -209,7 +209,7 @@ var errorStatus = []struct {
 var (
 	ErrUnknown = errors.New("there is no such thing")
 	ErrRefused = errors.New("that cannot be done")
-	ErrStale   = errors.New("it is not as it was shown any more")
+	ErrStale   = errors.New("it has changed since it was shown")
 )
 
 func (a *API) answer(err error) error {

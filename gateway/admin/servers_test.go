@@ -97,7 +97,7 @@ func TestChangesWait(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.apply = admin.ErrStale
-		w.want("POST", "/api/mcp/changes/"+ch.ID+"/apply", "", 409, "not as it was shown")
+		w.want("POST", "/api/mcp/changes/"+ch.ID+"/apply", "", 409, "changed since it was shown")
 	}
 	f.apply = errors.New("disk: secret path")
 	if err := json.Unmarshal([]byte(w.want("PUT", "/api/mcp/servers/known", `{"config":{"a":1}}`, 202, "")), &ch); err != nil {

@@ -2,6 +2,7 @@ package servers
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -41,4 +42,10 @@ func withLine(data []byte, err error) error {
 		return err
 	}
 	return fmt.Errorf("line %d: %w", lineAt(data, offset), err)
+}
+
+// syntaxError is the error of a parser in words for the user: they have never heard of
+// the package.
+func syntaxError(err error) error {
+	return errors.New("it is not JSON: " + strings.TrimPrefix(err.Error(), "hujson: "))
 }

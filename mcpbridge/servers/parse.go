@@ -101,7 +101,7 @@ func Decode(file string, data []byte) (map[string]any, error) {
 	if len(data) > MaxFile {
 		return nil, fmt.Errorf("%s: %d bytes, the limit is %d", file, len(data), MaxFile)
 	}
-	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	data = bytes.TrimPrefix(data, bom)
 	doc := map[string]any{}
 	var err error
 	switch strings.ToLower(filepath.Ext(file)) {
@@ -115,6 +115,7 @@ func Decode(file string, data []byte) (map[string]any, error) {
 		}
 		var std []byte
 		if std, err = hujson.Standardize(bytes.Clone(data)); err != nil {
+			err = syntaxError(err)
 			break
 		}
 		// One strict look: a member given twice has two meanings.
