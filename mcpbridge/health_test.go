@@ -30,8 +30,8 @@ func TestHealthOfFailedServers(t *testing.T) {
 	br.Add(t.Context(), servers.Server{Name: "bad", Transport: servers.Stdio, Command: "sh", Args: []string{"-c", "echo hello >&2; echo 'error: no licence' >&2; echo bye >&2; exit 1"}})
 	eventually.True(t, "bad has failed", func() bool { return host.Status()[0].State == feature.Failed })
 	h := br.HealthCheck(t.Context(), nil)
-	if h.Status != plugin.Degraded || len(h.Details) != 1 {
-		t.Fatalf("the health is %+v, want degraded by one server", h)
+	if h.Status != plugin.Failing || h.Details[0].Status != plugin.Failing || len(h.Details) != 1 {
+		t.Fatalf("the health is %+v, want failing by one server", h)
 	}
 	first, said, _ := strings.Cut(h.Details[0].Message, "\n")
 	if !strings.HasPrefix(first, "failed: ") || !strings.HasSuffix(first, "it said: error: no licence") || said != "hello\nerror: no licence\nbye\n" {

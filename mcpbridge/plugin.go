@@ -54,29 +54,34 @@ func (b *Bridge) OnUnload(ctx context.Context, _ plugin.Context) error {
 func (b *Bridge) HealthCheck(context.Context, plugin.Context) plugin.HealthReport {
 	h := plugin.HealthReport{Status: plugin.Healthy}
 	usable := 0
-	worse := func(name, msg string) {
-		h.Status = plugin.Degraded
-		h.Details = append(h.Details, plugin.HealthCheck{Name: name, Status: plugin.Degraded, Message: msg})
+	worse := func(name string, status plugin.Health, msg string) {
+		if h.Status != plugin.Failing {
+			h.Status = status
+		}
+		h.Details = append(h.Details, plugin.HealthCheck{Name: name, Status: status, Message: msg})
 	}
 	b.mu.Lock()
 	refused := b.refused
 	b.mu.Unlock()
 	for _, file := range slices.Sorted(maps.Keys(refused)) {
-		worse(file, "not taken over, what was read before holds: "+feature.Clean(refused[file], 300))
+		worse(file, plugin.Degraded, "not taken over, what was read before holds: "+feature.Clean(refused[file], 300))
 	}
 	for _, inv := range b.InvalidServers() {
-		worse(inv.Name, feature.Clean(inv.Err.Error(), 300))
+		worse(inv.Name, plugin.Failing, feature.Clean(inv.Err.Error(), 300))
 	}
 	for _, st := range b.host.Status() {
 		if st.State.Usable() {
 			usable++
 			continue
 		}
-		said := ""
+		said, status := "", plugin.Degraded
+		if st.State == feature.Failed {
+			status = plugin.Failing
+		}
 		if d, ok := st.Detail.(upstream.Detail); ok && d.Stderr != "" && st.State == feature.Failed {
 			said = "\n" + d.Stderr
 		}
-		worse(st.ID, fmt.Sprintf("%s: %s%s", st.State, feature.Clean(cmp.Or(st.Reason, st.LastError), 300), said))
+		worse(st.ID, status, fmt.Sprintf("%s: %s%s", st.State, feature.Clean(cmp.Or(st.Reason, st.LastError), 300), said))
 	}
 	h.Summary = fmt.Sprintf("%d servers work", usable)
 	if n := len(h.Details) - len(refused); n > 0 {

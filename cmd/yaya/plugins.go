@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -83,6 +84,22 @@ func withDoctor(ctx context.Context, g *globals, f func(*backend) error) error {
 	}, func(c *appConfig) { c.lenient = true })
 }
 
+// failing names what has failed: the parts of a plugin, such as servers, or all of it.
+func failing(ds []plugin.Diagnosis) (out []string) {
+	for _, d := range ds {
+		n := len(out)
+		for _, check := range d.Details {
+			if check.Status == plugin.Failing {
+				out = append(out, printable(check.Name, 60))
+			}
+		}
+		if d.Status == plugin.Failing && len(out) == n {
+			out = append(out, d.Plugin)
+		}
+	}
+	return out
+}
+
 func doctorCommand(g *globals) *cobra.Command {
 	var timeout time.Duration
 	var asJSON bool
@@ -90,8 +107,8 @@ func doctorCommand(g *globals) *cobra.Command {
 		Use: "doctor", Short: "Ask every plugin how it is",
 		Long: `Ask every plugin how it is: those of the running yaya if there is one. Else the
 configured MCP servers are started, looked at and stopped again. No tool or model is
-called. The exit code is 1 if anything has failed; degraded, such as a provider
-without a key, is 0.`,
+called. The exit code is 1 if anything has failed, such as a server; degraded, such
+as a provider without a key, is 0.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return withDoctor(c.Context(), g, func(b *backend) error {
@@ -121,7 +138,7 @@ without a key, is 0.`,
 					err = tw.Flush()
 				}
 				if err == nil && plugin.Worst(ds) == plugin.Failing {
-					err = &exitStatus{}
+					err = errors.New("failed: " + strings.Join(failing(ds), ", "))
 				}
 				return err
 			})

@@ -1,0 +1,29 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// The doctor fails when a server has failed or cannot be used, and says which.
+func TestDoctorFailsWithAServer(t *testing.T) {
+	for _, c := range []struct{ name, entry string }{
+		{"it ends", `{"command":"sh","args":["-c","exit 3"]}`},
+		{"its command is not there", `{"command":"/nonexistent/server"}`},
+		{"its variable is not set", `{"command":"sh","args":["${NOT_SET_ANYWHERE}"]}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBox(t)
+			good, _ := b.recorded("good")
+			b.must(append([]string{"mcp", "add", "good"}, good...)...)
+			if out, err := b.run("doctor"); err != nil {
+				t.Errorf("with a server that works: %v, %s", err, out)
+			}
+			b.must("mcp", "add-json", "broken", c.entry)
+			out, err := b.run("doctor")
+			if exitCode(err) != 1 || !strings.HasSuffix(out, "yaya: failed: broken\n") {
+				t.Errorf("got %v, %s; want exit code 1 and which server has failed", err, out)
+			}
+		})
+	}
+}
