@@ -44,6 +44,9 @@ The command fails if a file cannot be read.`,
 				return err
 			}
 			sources, err := importSources(p, args)
+			if _, unknown := errors.AsType[*unknownSource](err); unknown {
+				return &usageError{c.CommandPath(), err}
+			}
 			if err != nil {
 				return err
 			}
@@ -162,7 +165,7 @@ func importSources(p paths, names []string) ([]found, error) {
 		case !ok && len(mine) > 0:
 			return nil, fmt.Errorf("%s has no servers on this machine: there is no file %s", mine[0].Format.Client(), mine[0].Path)
 		case !ok:
-			return nil, fmt.Errorf("%q is neither a client nor a file; the clients are %s", name, strings.Join(importNames(), ", "))
+			return nil, &unknownSource{name}
 		}
 		format := servers.Detect(name, data)
 		cfg, err := servers.Parse(name, data, format)
@@ -176,6 +179,13 @@ func importSources(p paths, names []string) ([]found, error) {
 		}
 	}
 	return out, nil
+}
+
+// unknownSource is a word that names neither a client nor a file.
+type unknownSource struct{ name string }
+
+func (e *unknownSource) Error() string {
+	return fmt.Sprintf("%q is neither a client nor a file; the clients are %s", e.name, strings.Join(importNames(), ", "))
 }
 
 // importing is one import.
@@ -314,9 +324,7 @@ func (i importing) save(ctx context.Context, b *backend, taken []servers.Taken, 
 			changed++
 		}
 		fmt.Fprintf(i.w, "%s %s: %s\n", verb, printable(name, 150), printable(t.Server.Endpoint(), 300))
-		for _, note := range ch.Notes {
-			fmt.Fprintf(i.w, "  note: %s\n", printable(note, 300))
-		}
+		showNotes(i.w, ch)
 	}
 	fmt.Fprintf(i.w, "Took %s, %d of them changed; left %d.\n", count(n, "server"), changed, left)
 	if n > 0 {

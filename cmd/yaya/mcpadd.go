@@ -8,6 +8,8 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os/exec"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -22,9 +24,14 @@ func (b *backend) change(ctx context.Context, method, path string, in any) (admi
 	var ch admin.Change
 	err := b.api(ctx, method, path, in, &ch)
 	if err == nil {
-		err = b.api(ctx, http.MethodPost, "/api/mcp/changes/"+url.PathEscape(ch.ID)+"/apply", nil, nil)
+		err = b.apply(ctx, ch)
 	}
 	return ch, err
+}
+
+// apply applies a change that was proposed.
+func (b *backend) apply(ctx context.Context, ch admin.Change) error {
+	return b.api(ctx, http.MethodPost, "/api/mcp/changes/"+url.PathEscape(ch.ID)+"/apply", nil, nil)
 }
 
 // atServer is the path of a server in the API.
@@ -35,25 +42,32 @@ func saveServers(ctx context.Context, b *backend, w io.Writer, list []servers.Se
 	var failed []error
 	n := 0
 	for _, s := range list {
-		name := printable(s.Name, 128)
-		ch, err := b.change(ctx, http.MethodPost, "/api/mcp/servers", map[string]any{"name": s.Name, "config": s})
-		switch {
-		case answeredWith(err, http.StatusConflict):
-			return fmt.Errorf("a server %q is configured already; remove it first with: yaya mcp remove %s", s.Name, s.Name)
-		case err != nil:
-			failed = append(failed, err)
-		default:
-			n++
-			fmt.Fprintf(w, "added %s: %s\n", name, printable(s.Endpoint(), 300))
-			for _, note := range ch.Notes {
-				fmt.Fprintf(w, "  note: %s\n", printable(note, 300))
-			}
+		var ch admin.Change
+		err := b.api(ctx, http.MethodPost, "/api/mcp/servers", map[string]any{"name": s.Name, "config": s}, &ch)
+		if answeredWith(err, http.StatusConflict) {
+			err = fmt.Errorf("there is a server %q already: change it with yaya mcp edit %[1]s, or remove it first with yaya mcp remove %[1]s", s.Name)
+		} else if err == nil {
+			err = b.apply(ctx, ch)
 		}
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		n++
+		fmt.Fprintf(w, "added %s: %s\n", printable(s.Name, 128), printable(s.Endpoint(), 300))
+		showNotes(w, ch)
 	}
 	if n > 0 {
 		fmt.Fprintln(w, b.next())
 	}
 	return errors.Join(failed...)
+}
+
+// showNotes says what is to be known of a change that was applied.
+func showNotes(w io.Writer, ch admin.Change) {
+	for _, note := range ch.Notes {
+		fmt.Fprintf(w, "  note: %s\n", printable(note, 300))
+	}
 }
 
 // next says what to do when servers were added.
@@ -105,6 +119,40 @@ func addWords(f *pflag.FlagSet, args []string) (words []string, err error) {
 
 func isURL(s string) bool { return strings.HasPrefix(s, "http://") || strings.HasPrefix(s, "https://") }
 
+// serverName is a name that can be typed everywhere. Files may have others.
+var serverName = regexp.MustCompile(`^[\pL\pN][\pL\pN._-]{0,127}$`)
+
+func checkName(name string) error {
+	if !serverName.MatchString(name) {
+		return fmt.Errorf("the name %q must begin with a letter or digit and have nothing but letters, digits, dots, dashes and underscores", name)
+	}
+	return nil
+}
+
+// scheme is how an address begins.
+var scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
+
+// checkCommand refuses what cannot be meant as the command of a server: an address at
+// which nobody speaks MCP, and a command line that is quoted as one word.
+func checkCommand(name, command string, more bool) error {
+	if isURL(command) {
+		if u, err := url.Parse(command); !strings.Contains(command, "${") && (err != nil || u.Host == "") {
+			return fmt.Errorf("the URL %q names no host", command)
+		}
+		return nil
+	}
+	if s := scheme.FindString(command); s != "" {
+		return fmt.Errorf("MCP is spoken over http:// and https://, not over %s: give the server's http address", s)
+	}
+	if more || !strings.ContainsAny(command, " \t") || strings.Contains(command, "${") {
+		return nil
+	}
+	if _, err := exec.LookPath(command); err == nil { // a path with blanks
+		return nil
+	}
+	return fmt.Errorf("the command %q is one word: give its words without quotes around all of them, such as yaya mcp add %s %s", command, name, command)
+}
+
 func mcpAddCommand(g *globals) *cobra.Command {
 	var env, header []string
 	var transport, cwd, session string
@@ -114,7 +162,8 @@ func mcpAddCommand(g *globals) *cobra.Command {
 		Long: `Add a server to yaya's own configuration. A running yaya uses it at once.
 
 Flags stand before the command; what follows it belongs to it. "--" before the
-command is not needed.`,
+command is not needed. A server that lacks its command or a variable is added, and
+you are told what it lacks.`,
 		Example: `  yaya mcp add fs npx -y @modelcontextprotocol/server-filesystem ~
   yaya mcp add docs https://example.com/mcp --header 'Authorization: Bearer ${DOCS_TOKEN}'`,
 		Args:               cobra.ArbitraryArgs,
@@ -133,6 +182,9 @@ command is not needed.`,
 				return usage("give a name, and a URL or a command: yaya mcp add NAME COMMAND [ARG …]")
 			case len(args) > 2 && isURL(args[1]):
 				return usage("%q follows the URL", args[2])
+			}
+			if err := errors.Join(checkName(args[0]), checkCommand(args[0], args[1], len(args) > 2)); err != nil {
+				return usage("%w", err)
 			}
 			entry := map[string]any{}
 			if isURL(args[1]) {
@@ -186,36 +238,6 @@ func pairs(in []string, sep string) (map[string]string, error) {
 		out[k] = strings.TrimSpace(v)
 	}
 	return out, nil
-}
-
-func mcpAddJSONCommand(g *globals) *cobra.Command {
-	return &cobra.Command{
-		Use:   "add-json NAME JSON",
-		Short: "Add a server by its entry of mcpServers; - reads it from standard input",
-		Example: `  yaya mcp add-json fs '{"command":"npx","args":["-y","@modelcontextprotocol/server-filesystem","/tmp"]}'
-  yaya mcp add-json fs - < entry.json`,
-		Args: cobra.ExactArgs(2),
-		RunE: func(c *cobra.Command, args []string) error {
-			text := []byte(args[1])
-			if args[1] == "-" {
-				var err error
-				if text, err = io.ReadAll(io.LimitReader(c.InOrStdin(), servers.MaxFile)); err != nil { //nolint:forbidigo // bounded by the reader
-					return err
-				}
-			}
-			var entry map[string]json.RawMessage
-			if err := json.Unmarshal(text, &entry); err != nil {
-				return &usageError{c.CommandPath(), fmt.Errorf("the entry is not a JSON object: %w", err)}
-			}
-			s, err := serverEntry(args[0], entry)
-			if err != nil {
-				return &usageError{c.CommandPath(), err}
-			}
-			return withServers(c.Context(), g, func(b *backend) error {
-				return saveServers(c.Context(), b, c.OutOrStdout(), []servers.Server{s})
-			})
-		},
-	}
 }
 
 func mcpRemoveCommand(g *globals) *cobra.Command {

@@ -206,6 +206,7 @@ func (s *serverAdmin) prepared(wanted servers.Server, known bool, notes []string
 	if wanted.Disabled {
 		notes = append(notes, "it is switched off: nothing is started")
 	}
+	notes = append(slices.Clone(notes), s.lacks(wanted)...)
 	return admin.Prepared{Server: wanted.Name, New: !known, Runs: wanted.Runs(), Config: masked, Notes: notes, Apply: func(ctx context.Context) error {
 		s.changing.Lock()
 		defer s.changing.Unlock()

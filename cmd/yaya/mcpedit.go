@@ -242,8 +242,9 @@ func applyEdit(ctx context.Context, g *globals, w io.Writer, was admin.Server, t
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(w, "changed %s: %s\n", printable(was.Name, 128), printable(ch.Runs, 500))
-		return err
+		fmt.Fprintf(w, "changed %s: %s\n", printable(was.Name, 128), printable(ch.Runs, 500))
+		showNotes(w, ch)
+		return nil
 	})
 }
 

@@ -112,7 +112,7 @@ func (m *Manager) Start(spec Spec) (*Process, error) {
 		}
 		m.guard = g
 	}
-	path, err := lookPath(spec.Path, spec.Env)
+	path, err := LookPath(spec.Path, spec.Env)
 	if err != nil {
 		return nil, err
 	}
@@ -198,9 +198,9 @@ func (m *Manager) Start(spec Spec) (*Process, error) {
 	return p, nil
 }
 
-// lookPath resolves a command through the child's own PATH; a path with a slash
+// LookPath resolves a command through the child's own PATH; a path with a slash
 // is taken as it is. The current directory is never searched (UP-22).
-func lookPath(name string, env []string) (string, error) {
+func LookPath(name string, env []string) (string, error) {
 	if strings.ContainsRune(name, '/') {
 		return name, nil
 	}

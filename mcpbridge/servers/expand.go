@@ -14,6 +14,8 @@ type Scope struct {
 	Env       func(string) (string, bool)
 	Home      string
 	Workspace string // "" when there is none
+	// Missed is told of each reference that has no value. Optional.
+	Missed func(error)
 }
 
 var variable = regexp.MustCompile(`\$\{([^}]*)\}`)
@@ -30,6 +32,9 @@ func (s Server) Expand(sc Scope) (Server, []string, error) {
 			out, err := sc.resolve(ref[2 : len(ref)-1])
 			if err == nil {
 				return out
+			}
+			if sc.Missed != nil {
+				sc.Missed(err)
 			}
 			if s.Format == FormatClaudeCode || s.Format == FormatClaudeDesktop {
 				warnings = append(warnings, fmt.Sprintf("server %q: %v; %s stays as it is", s.Name, err, ref))

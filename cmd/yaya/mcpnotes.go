@@ -1,0 +1,45 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/yaya-ai/yaya/internal/proc"
+	"github.com/yaya-ai/yaya/mcpbridge/servers"
+)
+
+// lacks says what a server lacks to start here: variables and its command. It is told
+// when the server is configured; whoever gives it to the server later is right, too.
+func (s *serverAdmin) lacks(x servers.Server) (out []string) {
+	x, _, err := x.Expand(servers.Scope{Env: os.LookupEnv, Home: s.p.home, Workspace: s.here, Missed: func(err error) {
+		if note := err.Error(); !slices.Contains(out, note) {
+			out = append(out, note)
+		}
+	}})
+	if err != nil || x.Transport != servers.Stdio {
+		return out
+	}
+	path, err := proc.LookPath(x.Command, x.Environ(os.LookupEnv))
+	if err == nil {
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(x.Dir, path)
+		}
+		if _, err = os.Stat(path); err != nil {
+			err = fmt.Errorf("there is no file %s; install it, or correct the path", path)
+		}
+	}
+	if err == nil {
+		return out
+	}
+	note := err.Error()
+	switch first, rest, blank := strings.Cut(x.Command, " "); {
+	case blank && len(x.Args) == 0:
+		note += fmt.Sprintf("; if %q are its arguments, the command is %q and they belong in args", rest, first)
+	case strings.Contains(x.Command, "/") && !strings.HasPrefix(x.Command, "/") && strings.ContainsAny(strings.Split(x.Command, "/")[0], ".:") && x.Command[0] != '.':
+		note += "; an address begins with https:// or http://"
+	}
+	return append(out, note)
+}
