@@ -148,6 +148,19 @@ func (b *backend) getJSON(ctx context.Context, path string, v any) error {
 
 // rpc sends one request of the command line in the modern era and returns its result.
 func (b *backend) rpc(ctx context.Context, method, name string, params map[string]any, onNote func(*jsonrpc.Message)) (json.RawMessage, error) {
+	return b.rpcAt(ctx, "/cli/mcp", method, name, params, onNote)
+}
+
+// httpRefusal is an error that came with a status of its own.
+type httpRefusal struct {
+	error
+	status int
+}
+
+func (e *httpRefusal) Unwrap() error { return e.error }
+
+// rpcAt sends one request to an endpoint.
+func (b *backend) rpcAt(ctx context.Context, path, method, name string, params map[string]any, onNote func(*jsonrpc.Message)) (json.RawMessage, error) {
 	b.ids++
 	meta := map[string]any{
 		mcp.MetaKeyProtocolVersion: mcp.ProtocolVersion20260728, mcp.MetaKeyClientCapabilities: map[string]any{},
@@ -161,7 +174,7 @@ func (b *backend) rpc(ctx context.Context, method, name string, params map[strin
 	if err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://yaya/cli/mcp", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://yaya"+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +195,11 @@ func (b *backend) rpc(ctx context.Context, method, name string, params map[strin
 			return nil, err
 		}
 	}
-	return readAnswer(resp, onNote)
+	res, err := readAnswer(resp, onNote)
+	if err != nil && resp.StatusCode != http.StatusOK {
+		err = &httpRefusal{err, resp.StatusCode}
+	}
+	return res, err
 }
 
 func readAnswer(resp *http.Response, onNote func(*jsonrpc.Message)) (json.RawMessage, error) {

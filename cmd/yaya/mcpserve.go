@@ -2,19 +2,24 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
+	"net/http"
+	"net/url"
 	"os"
 
 	"github.com/spf13/cobra"
+
+	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/mcpbridge/downstream"
 )
 
 func mcpServeCommand(g *globals, mcpConfig *[]string) *cobra.Command {
 	var profile string
 	c := &cobra.Command{
 		Use:   "serve",
-		Short: "Be an MCP server over standard input and output",
-		Long: `Be an MCP server over standard input and output, for clients that start their
-servers themselves. If a daemon is running ('yaya serve'), this connects to it, so
+		Short: "Serve MCP over stdin and stdout",
+		Long: `Serve MCP over stdin and stdout, for clients that start their servers themselves. If a daemon is running ('yaya serve'), this connects to it, so
 that no server is started twice; else, or with --mcp-config, it runs the servers
 itself.
 
@@ -22,7 +27,11 @@ itself.
 and call the others with; other profiles are configured with plugin.mcp_bridge.profiles.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return mcpServe(c.Context(), g, *mcpConfig, profile, c.InOrStdin(), c.OutOrStdout())
+			err := mcpServe(c.Context(), g, *mcpConfig, profile, c.InOrStdin(), c.OutOrStdout())
+			if errors.Is(err, downstream.ErrNoProfile) {
+				return &usageError{c.CommandPath(), err}
+			}
+			return err
 		},
 	}
 	c.Flags().StringVar(&profile, "profile", "", "what the client sees: all (default), search, or a configured profile")
@@ -37,6 +46,9 @@ func mcpServe(ctx context.Context, g *globals, mcpConfig []string, profile strin
 	if len(mcpConfig) == 0 {
 		if b, ok := daemon(ctx, p); ok {
 			defer b.client.CloseIdleConnections()
+			if err := b.checkProfile(ctx, profile); err != nil {
+				return err
+			}
 			return proxyStdio(ctx, b.client, profile, in, out)
 		}
 	}
@@ -45,3 +57,23 @@ func mcpServe(ctx context.Context, g *globals, mcpConfig []string, profile strin
 		return a.mcp.ServeStdio(ctx, in, out, profile)
 	})
 }
+
+// checkProfile reports that a daemon has no such profile, before a client relies on it.
+func (b *backend) checkProfile(ctx context.Context, profile string) error {
+	if profile == "" {
+		return nil
+	}
+	_, err := b.rpcAt(ctx, "/mcp/"+url.PathEscape(profile), "server/discover", "", map[string]any{}, nil)
+	if e, ok := errors.AsType[*httpRefusal](err); ok && e.status == http.StatusNotFound {
+		if refused, ok := errors.AsType[*jsonrpc.Error](e.error); ok {
+			return &noProfile{refused.Message}
+		}
+	}
+	return nil // who cannot be reached now may be later: the proxy tries again
+}
+
+// noProfile is the daemon's word for [downstream.ErrNoProfile].
+type noProfile struct{ text string }
+
+func (e *noProfile) Error() string { return e.text }
+func (e *noProfile) Unwrap() error { return downstream.ErrNoProfile }

@@ -71,7 +71,7 @@ func (s *Server) extension(ctx context.Context, x *exchange) ([]byte, error) {
 	}
 	t := &method{srv: srv, name: x.msg.Method, edits: edits, x: x}
 	call := s.methodCall(x.c, x.caller, t.Definition().Name, p.args)
-	call.Native = &tool.NativeCall{Protocol: "mcp", Params: x.msg.Params, Peer: x}
+	call.Origin, call.Native = x.origin, &tool.NativeCall{Protocol: "mcp", Params: x.msg.Params, Peer: x}
 	p.server, p.name = srv.Name(), call.Name
 	if why := s.barred(ctx, s.cfg.Boundary(ctx), x.profile, srv, call); why != nil {
 		return nil, s.refused(x.caller, srv, x.msg.Method, why)

@@ -160,11 +160,11 @@ func (p *profile) tool(def *tool.Definition) bool {
 	return !def.ForAgents && p.server(def.Identity.Provider) && p.named(def.Name)
 }
 
-// Why a caller gets no profile.
-var (
-	errNoProfile = errors.New("there is no profile of that name")
-	errNotYours  = errors.New("this profile is not for you")
-)
+// ErrNoProfile says that a profile of some name does not exist.
+var ErrNoProfile = errors.New("there is no profile")
+
+// errNotYours says that a caller may not have a profile.
+var errNotYours = errors.New("this profile is not for you")
 
 // profile returns the profile that a caller has under a name, or by default when
 // name is "". The owner has all of them. Others have those that name them, by
@@ -202,7 +202,7 @@ func (s *Server) profile(name string, who tool.Caller) (*profile, error) {
 		return s.all, nil
 	case builtin(name):
 	default:
-		return nil, errNoProfile
+		return nil, ErrNoProfile
 	}
 	// A caller that is kept to some servers sees another profile than others do by the
 	// same name: no session goes from one to the other.
@@ -226,6 +226,23 @@ func (s *Server) profile(name string, who tool.Caller) (*profile, error) {
 
 // maxProfiles bounds the profiles that are kept rendered.
 const maxProfiles = 512
+
+// profileNames lists the profiles that a caller can name, for errors.
+func (s *Server) profileNames(who tool.Caller) string {
+	names := []string{ProfileAll, ProfileSearch}
+	if s.cfg.Profiles != nil {
+		known, err := s.cfg.Profiles()
+		if err != nil { // the caller is refused for that, too
+			return strings.Join(names, ", ")
+		}
+		names = append(names, slices.Sorted(maps.Keys(known))...)
+	}
+	names = slices.DeleteFunc(names, func(name string) bool {
+		_, err := s.profile(name, who)
+		return err != nil
+	})
+	return strings.Join(names, ", ")
+}
 
 // builtin reports whether a name is one of a profile that needs no configuration.
 func builtin(name string) bool {

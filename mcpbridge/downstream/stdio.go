@@ -30,8 +30,8 @@ const drainTimeout = time.Second
 // start yaya on the owner's data is no other.
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, profile string) error {
 	p, err := s.profile(profile, tool.LocalOwner)
-	if errors.Is(err, errNoProfile) {
-		err = fmt.Errorf("there is no profile %q; configure it with plugin.mcp_bridge.profiles", profile)
+	if errors.Is(err, ErrNoProfile) {
+		err = fmt.Errorf("%w %q; there are %s, and plugin.mcp_bridge.profiles configures others", ErrNoProfile, profile, s.profileNames(tool.LocalOwner))
 	}
 	if err != nil {
 		return err
