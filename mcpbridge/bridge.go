@@ -6,10 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +18,7 @@ import (
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/internal/linelog"
 	"github.com/yaya-ai/yaya/internal/proc"
+	"github.com/yaya-ai/yaya/internal/secretfile"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/tool"
@@ -170,7 +169,7 @@ func (b *Bridge) Attach(h *feature.Host) { b.host = h }
 // used is recorded and reported on the bus, and is no error of Add; warnings are
 // returned.
 func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
-	x, warnings, err := b.expand(s)
+	x, warnings, err := b.expand(ctx, s)
 	b.mu.Lock()
 	if _, there := b.added[s.Name]; !there { // another of that name is not started
 		b.added[s.Name] = b.digest(x, err)
@@ -182,6 +181,9 @@ func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
 	b.mu.Unlock()
 	if s.Disabled {
 		return nil
+	}
+	if err == nil && secretfile.IsPipe(x.EnvFile) {
+		err = b.readEnvFile(ctx, &x)
 	}
 	if err != nil {
 		b.Invalid(servers.Invalid{Name: s.Name, File: s.File, Err: err})
@@ -250,18 +252,19 @@ func (b *Bridge) Loaded() bool {
 // Runs reports whether a server, as it is configured, comes to what was added under its
 // name: whether adding it again would change nothing.
 func (b *Bridge) Runs(s servers.Server) bool {
-	x, _, err := b.expand(s)
+	x, _, err := b.expand(context.Background(), s)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	was, there := b.added[s.Name]
 	return there && was == b.digest(x, err)
 }
 
-// expand puts variables into a server's configuration, and its file of variables.
-func (b *Bridge) expand(s servers.Server) (servers.Server, []string, error) {
+// expand puts variables into a server's configuration, and its file of variables, unless
+// that is a pipe: what fills it asks somebody, so it is read only for a start.
+func (b *Bridge) expand(ctx context.Context, s servers.Server) (servers.Server, []string, error) {
 	x, warnings, err := s.Expand(servers.Scope{Env: b.cfg.Env, Home: b.cfg.Home, Workspace: b.cfg.Workspace})
-	if err == nil && x.EnvFile != "" {
-		err = b.readEnvFile(&x)
+	if err == nil && x.EnvFile != "" && !secretfile.IsPipe(x.EnvFile) {
+		err = b.readEnvFile(ctx, &x)
 	}
 	return x, warnings, err
 }
@@ -355,13 +358,8 @@ func Authorization(s servers.Server, grants *oauth.Store) *oauth.Transport {
 
 const maxEnvFile = 64 << 10
 
-func (b *Bridge) readEnvFile(s *servers.Server) error {
-	f, err := os.Open(s.EnvFile) //nolint:forbidigo,gosec // the user's configuration names it
-	if err != nil {
-		return fmt.Errorf("envFile: %w", err)
-	}
-	defer func() { _ = f.Close() }()
-	data, err := io.ReadAll(io.LimitReader(f, maxEnvFile)) //nolint:forbidigo // bounded by the reader
+func (b *Bridge) readEnvFile(ctx context.Context, s *servers.Server) error {
+	data, err := secretfile.Read(ctx, s.EnvFile, maxEnvFile)
 	if err != nil {
 		return fmt.Errorf("envFile: %w", err)
 	}

@@ -279,15 +279,25 @@ func clientToken(in io.Reader, file, env string) (string, error) {
 	return token, err
 }
 
-// serveCommand is the command line by which clients run this yaya.
-func (g *globals) serveCommand() (string, []string, error) {
+// program is the absolute path of this binary, by which clients start it without the
+// user's PATH.
+func program() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return "", nil, fmt.Errorf("the path of yaya: %w", err)
+		return "", fmt.Errorf("the path of yaya: %w", err)
 	}
 	// The name on PATH lasts when what it points to is replaced by an update.
 	if onPath, err := exec.LookPath("yaya"); err == nil && filepath.IsAbs(onPath) && sameFile(onPath, self) {
 		self = onPath
+	}
+	return self, nil
+}
+
+// serveCommand is the command line by which clients run this yaya.
+func (g *globals) serveCommand() (string, []string, error) {
+	self, err := program()
+	if err != nil {
+		return "", nil, err
 	}
 	args := []string{"mcp", "serve"}
 	for _, f := range []struct{ flag, value string }{{"--data-dir", g.dataDir}, {"--config-dir", g.configDir}, {"--config", g.configFile}} {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/yaya-ai/yaya/feature"
@@ -125,20 +124,20 @@ func snippets(url string, remote bool) []admin.Snippet {
 		}
 		return string(raw)
 	}
-	stdio := map[string]any{"command": program(), "args": []string{"mcp", "serve"}}
+	stdio := map[string]any{"command": shownProgram(), "args": []string{"mcp", "serve"}}
 	return []admin.Snippet{
 		{Client: "Claude Code", Where: "Run this in a terminal." + with, Text: "claude mcp add --transport http yaya " + url + tokenHeader(remote)},
 		{Client: "Claude Desktop", Where: "Settings → Developer → Edit Config, then restart Claude.", Text: entry("mcpServers", stdio)},
 		{Client: "Cursor", Where: "Put this into ~/.cursor/mcp.json." + with, Text: entry("mcpServers", over(map[string]any{"url": url}))},
 		{Client: "VS Code", Where: "Put this into .vscode/mcp.json, or run “MCP: Open User Configuration”." + with, Text: entry("servers", over(map[string]any{"type": "http", "url": url}))},
 		{Client: "Codex", Where: "Put this into ~/.codex/config.toml." + with, Text: fmt.Sprintf("[mcp_servers.yaya]\nurl = %q\n%s", url, codex)},
-		{Client: "Other clients", Where: "Streamable HTTP at this URL" + map[bool]string{true: " with the header Authorization: Bearer " + tokenPlace}[remote] + ", or over stdio with the command " + program() + " mcp serve.", Text: cmp.Or(url, program()+" mcp serve")},
+		{Client: "Other clients", Where: "Streamable HTTP at this URL" + map[bool]string{true: " with the header Authorization: Bearer " + tokenPlace}[remote] + ", or over stdio with the command " + shownProgram() + " mcp serve.", Text: cmp.Or(url, shownProgram()+" mcp serve")},
 	}
 }
 
-// program is the path of this binary. Clients start it without the user's PATH.
-func program() string {
-	path, err := os.Executable()
+// shownProgram is [program] for snippets, which people read.
+func shownProgram() string {
+	path, err := program()
 	if err != nil {
 		return "yaya"
 	}

@@ -177,7 +177,7 @@ you are told what it lacks.`,
 			}
 			switch {
 			case err != nil:
-				return usage("%w", err)
+				return usage("%w", flagMistake(err))
 			case len(args) < 2:
 				return usage("give a name, and a URL or a command: yaya mcp add NAME COMMAND [ARG …]")
 			case len(args) > 2 && isURL(args[1]):

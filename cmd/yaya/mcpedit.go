@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -71,8 +72,10 @@ func showServer(w io.Writer, s admin.Server) error {
 		row("restarts", fmt.Sprint(s.Restarts))
 		row("calls", fmt.Sprintf("%.0f, %.0f of them failed", s.Calls.Total, s.Calls.Errors))
 	}
-	if s.LastError != s.Reason {
+	said := s.Reason // which the others may repeat
+	if !strings.Contains(said, s.LastError) {
 		row("last failure", s.LastError)
+		said += "\n" + s.LastError
 	}
 	row("transport", s.Transport)
 	row("runs", s.Endpoint)
@@ -80,9 +83,13 @@ func showServer(w io.Writer, s admin.Server) error {
 	if err := tw.Flush(); err != nil {
 		return err
 	}
-	for i, line := range s.Diagnostics {
-		if i == 0 {
-			fmt.Fprintln(w, "\nit has said last:")
+	shown := 0
+	for _, line := range slices.Compact(slices.Clone(s.Diagnostics)) {
+		if strings.Contains(said, line) {
+			continue
+		}
+		if shown++; shown == 1 {
+			fmt.Fprintln(w, "\nbefore that:")
 		}
 		fmt.Fprintf(w, "  %s\n", printable(line, 300))
 	}

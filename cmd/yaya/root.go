@@ -1,12 +1,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/yaya-ai/yaya/internal/masked"
 )
@@ -70,7 +72,11 @@ work with the same tools: yaya run "what is in this folder?"`,
 	pf.StringVar(&g.configFile, "config", "", "file with settings (default config.toml in the configuration directory)")
 	pf.BoolVarP(&g.verbose, "verbose", "v", false, "log more")
 	root.AddCommand(serveCommand(g), chatCommand(g), runCommand(g), mcpCommand(g), sessionCommand(g), clientCommand(g), trustCommand(g), providerCommand(g), configCommand(g), pluginCommand(g), deviceCommand(g), tokenCommand(g), connectCommand(g), auditCommand(g), trafficCommand(g), doctorCommand(g), reloadCommand(g), verifyCommand(g), versionCommand())
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return &usageError{c.CommandPath(), err} })
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return &usageError{c.CommandPath(), flagMistake(err)} })
+	root.Version = yayaVersion()
+	root.SetVersionTemplate(versionLine())
+	cobra.AddTemplateFunc("wrappedFlags", func(f *pflag.FlagSet) string { return f.FlagUsagesWrapped(helpWidth) })
+	root.SetUsageTemplate(strings.NewReplacer(".LocalFlags.FlagUsages", "wrappedFlags .LocalFlags", ".InheritedFlags.FlagUsages", "wrappedFlags .InheritedFlags").Replace(root.UsageTemplate()))
 	wrapArgs(root)
 	return root
 }
@@ -80,7 +86,7 @@ func wrapArgs(c *cobra.Command) {
 	if check := c.Args; check != nil {
 		c.Args = func(c *cobra.Command, args []string) error {
 			if err := check(c, args); err != nil {
-				return &usageError{c.CommandPath(), err}
+				return &usageError{c.CommandPath(), argsMistake(c, check, args)}
 			}
 			return nil
 		}
@@ -90,11 +96,56 @@ func wrapArgs(c *cobra.Command) {
 	}
 }
 
+// helpWidth is how wide help may be: a terminal has 80 columns at least.
+const helpWidth = 80
+
+// argsMistake says in which way words do not fit a command.
+func argsMistake(c *cobra.Command, check cobra.PositionalArgs, args []string) error {
+	if c.HasSubCommands() && len(args) > 0 {
+		text := fmt.Sprintf("there is no command %q", c.CommandPath()+" "+args[0])
+		if c.SuggestionsMinimumDistance <= 0 {
+			c.SuggestionsMinimumDistance = 2
+		}
+		if like := c.SuggestionsFor(args[0]); len(like) > 0 {
+			text += fmt.Sprintf("; did you mean %s?", strings.Join(like, " or "))
+		}
+		return errors.New(text)
+	}
+	for n := len(args) - 1; n >= 0; n-- {
+		if check(c, args[:n]) == nil {
+			return fmt.Errorf("%q is one word too many: %s", args[n], c.UseLine())
+		}
+	}
+	return fmt.Errorf("something is missing: %s", c.UseLine())
+}
+
+// flagMistake says what is wrong with a flag.
+func flagMistake(err error) error {
+	if e, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		name := "--" + e.GetSpecifiedName()
+		if e.GetSpecifiedShortnames() != "" {
+			name = "-" + e.GetSpecifiedName()
+		}
+		return fmt.Errorf("there is no flag %s", name)
+	}
+	if e, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
+		return fmt.Errorf("the flag --%s needs a value", e.GetFlag().Name)
+	}
+	if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		return fmt.Errorf("the flag --%s takes a value of the type %s, not %q", e.GetFlag().Name, e.GetFlag().Value.Type(), e.GetValue())
+	}
+	return err
+}
+
+func versionLine() string {
+	return fmt.Sprintf("yaya %s %s/%s %s\n", yayaVersion(), runtime.GOOS, runtime.GOARCH, runtime.Version())
+}
+
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(c.OutOrStdout(), "yaya %s %s/%s %s\n", yayaVersion(), runtime.GOOS, runtime.GOARCH, runtime.Version())
+			_, err := fmt.Fprint(c.OutOrStdout(), versionLine())
 			return err
 		},
 	}

@@ -297,7 +297,7 @@ func welcome(a *app, out io.Writer, base string, remote bool, p paths, l loaded)
 		fmt.Fprintf(&b, "  its token     yaya token create NAME\n")
 	}
 	fmt.Fprintf(&b, "  other clients {\"mcpServers\": {\"yaya\": {\"type\": \"http\", \"url\": %q%s}}}\n", url, tokenMember(remote))
-	fmt.Fprintf(&b, "  over stdio    {\"mcpServers\": {\"yaya\": {\"command\": %s, \"args\": [\"mcp\", \"serve\"]}}}\n", jsonText(program()))
+	fmt.Fprintf(&b, "  over stdio    {\"mcpServers\": {\"yaya\": {\"command\": %s, \"args\": [\"mcp\", \"serve\"]}}}\n", jsonText(shownProgram()))
 	fmt.Fprintf(&b, "  other devices yaya device invite\n")
 	if len(l.servers)+len(l.invalid) == 0 {
 		fmt.Fprintf(&b, "\nNo MCP servers are configured yet.\n")

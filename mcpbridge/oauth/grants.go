@@ -12,7 +12,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -22,6 +21,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 	"golang.org/x/oauth2"
 
+	"github.com/yaya-ai/yaya/internal/secretfile"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
@@ -112,13 +112,13 @@ func (c Config) obtain(ctx context.Context, client *http.Client, server string, 
 		params["grant_type"] = servers.ClientCredentials
 		if c.PrivateKeyFile != "" {
 			params["client_assertion_type"] = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-			if params["client_assertion"], err = c.assertion(f.meta.Issuer); err != nil {
+			if params["client_assertion"], err = c.assertion(ctx, f.meta.Issuer); err != nil {
 				return Grant{}, err
 			}
 		}
 	case servers.JWTBearer:
 		params["grant_type"] = bearerGrant
-		if params["assertion"], err = readSecret(c.AssertionFile); err != nil {
+		if params["assertion"], err = readSecret(ctx, c.AssertionFile); err != nil {
 			return Grant{}, err
 		}
 	case servers.Enterprise:
@@ -144,8 +144,8 @@ func (c Config) obtain(ctx context.Context, client *http.Client, server string, 
 }
 
 // assertion signs a JWT that authenticates the client (RFC 7523).
-func (c Config) assertion(audience string) (string, error) {
-	text, err := readSecret(c.PrivateKeyFile)
+func (c Config) assertion(ctx context.Context, audience string) (string, error) {
+	text, err := readSecret(ctx, c.PrivateKeyFile)
 	if err != nil {
 		return "", err
 	}
@@ -171,7 +171,7 @@ func (c Config) assertion(audience string) (string, error) {
 // identity exchanges the id token of the enterprise's identity provider for an
 // assertion that the server's authorization server takes (SEP-990).
 func (c Config) identity(ctx context.Context, client *http.Client, f found) (string, error) {
-	idToken, err := readSecret(c.AssertionFile)
+	idToken, err := readSecret(ctx, c.AssertionFile)
 	if err != nil {
 		return "", err
 	}
@@ -227,15 +227,7 @@ func tokenEndpoint(ctx context.Context, client *http.Client, issuer string) (str
 	return "", failed
 }
 
-func readSecret(path string) (string, error) {
-	f, err := os.Open(path) //nolint:forbidigo,gosec // the user's configuration names it
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = f.Close() }()
-	data, err := io.ReadAll(io.LimitReader(f, 64<<10)) //nolint:forbidigo // bounded by the reader
-	if err != nil {
-		return "", err
-	}
-	return strings.TrimSpace(string(data)), nil
+func readSecret(ctx context.Context, path string) (string, error) {
+	data, err := secretfile.Read(ctx, path, 64<<10)
+	return strings.TrimSpace(string(data)), err
 }

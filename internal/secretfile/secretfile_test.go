@@ -1,0 +1,76 @@
+package secretfile_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/yaya-ai/yaya/internal/secretfile"
+)
+
+func TestRead(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, []byte("A=1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, path  string
+		limit       int
+		want, wrong string
+	}{
+		{"a file", file, 4, "A=1\n", ""},
+		{"a file that is too large", file, 3, "", file + ": it is larger than 3 bytes"},
+		{"no file", filepath.Join(dir, "none"), 3, "", "no such file"},
+		{"a folder", dir, 3, "", "neither a file nor a pipe"},
+		{"nothing", os.DevNull, 3, "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := secretfile.Read(t.Context(), c.path, c.limit)
+			if string(got) != c.want || (err == nil) != (c.wrong == "") || (err != nil && !strings.Contains(err.Error(), c.wrong)) {
+				t.Errorf("got %q, %v; want %q, %q", got, err, c.want, c.wrong)
+			}
+		})
+	}
+}
+
+// A pipe gives what its writer writes, in pieces too; one that nobody writes to ends with
+// the context, and the error names it.
+func TestReadPipe(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if !secretfile.IsPipe(pipe) {
+		t.Error("a pipe is not seen as one")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	written := make(chan error, 1)
+	go func() {
+		f, err := os.OpenFile(pipe, os.O_WRONLY, 0) // when there is a reader
+		for _, text := range []string{"A=1\n", strings.Repeat("#", 8<<10), "\nB=2\n"} {
+			if err == nil {
+				_, err = f.WriteString(text)
+			}
+		}
+		if err == nil {
+			err = f.Close()
+		}
+		written <- err
+	}()
+	got, err := secretfile.Read(ctx, pipe, 64<<10)
+	if want := "A=1\n" + strings.Repeat("#", 8<<10) + "\nB=2\n"; err != nil || string(got) != want {
+		t.Errorf("got %d bytes, %v; want %d", len(got), err, len(want))
+	}
+	if err := <-written; err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if _, err = secretfile.Read(ctx, pipe, 64<<10); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), pipe) {
+		t.Errorf("a pipe that nobody writes to: got %v, want that it was cancelled, and the path", err)
+	}
+}
