@@ -89,10 +89,12 @@ func mcpApproveCommand(g *globals) *cobra.Command {
 		Long: `Look at what waits for approval, and approve it.
 
 A server's tools and instructions are pinned when they are seen first. A tool that
-appears later, or is called differently, is neither listed nor called until you
+appears later, or takes or returns something else, is neither listed nor called until you
 approve it; one that is only described differently goes on with the description that
-you have approved, and so do instructions. Here you see what has changed. Servers that a project's .mcp.json brings are not started until you
-trust its folder (yaya trust). "trust": "always" in a server's configuration leaves it alone.
+you have approved, and so do instructions. Here you see what has changed.
+
+Servers that a project's .mcp.json brings are not started until you trust its folder
+(yaya trust). "trust": "always" in a server's configuration leaves the server alone.
 
 Without arguments everything that waits is shown. With a server's name it is shown
 and approved, all of it or the named tools.`,
@@ -199,7 +201,7 @@ func approveJSON(w io.Writer, waiting []trust.Waiting, projects []pending) error
 func showWaiting(w io.Writer, waiting []trust.Waiting, projects []pending) {
 	var b strings.Builder
 	for _, x := range projects {
-		fmt.Fprintf(&b, "%s: a server that the folder %s brings, which is not trusted: %s\n  look at the folder and trust it: yaya trust %s\n\n", x.server.Name, x.folder.Folder, x.server.RunsExactly(), x.folder.Folder)
+		fmt.Fprintf(&b, "%s: not started, because you have not trusted the folder %s, which brings it\n  it would run: %s\n  show the folder and trust it: yaya trust %s\n\n", x.server.Name, x.folder.Folder, x.server.RunsExactly(), x.folder.Folder)
 	}
 	for _, x := range waiting {
 		fmt.Fprintf(&b, "%s:", x.Server)

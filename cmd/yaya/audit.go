@@ -73,7 +73,7 @@ verify checks them.`,
 	f.StringVar(&actor, "actor", "", "what that one has done: a device, a kernel, or owner")
 	f.StringVar(&target, "target", "", "what was done to that")
 	f.StringVar(&event, "event", "", `events of that name, or of a pattern such as "device_*"`)
-	f.IntVar(&limit, "limit", 100, "at most the last so many")
+	f.IntVarP(&limit, "limit", "n", 100, "at most the last so many")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	c.AddCommand(auditExportCommand(g))
 	return c

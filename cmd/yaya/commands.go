@@ -11,8 +11,11 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
+// nobodyThere is why a call is refused that nobody can be asked about.
+const nobodyThere = "it needs approval and nobody is there to ask"
+
 // nobodyAsked is what an agent is told whose calls nobody is asked about.
-const nobodyAsked = "it needs approval and nobody is there to ask; yaya run on a terminal asks, approval.rules can allow it"
+const nobodyAsked = nobodyThere + "; yaya run on a terminal asks, approval.rules can allow it"
 
 // commands are the sessions whose turn a command has started with rules of its own:
 // --approve of yaya run. They hold for sub-agents, too. It is safe for concurrent use.

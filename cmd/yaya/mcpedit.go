@@ -38,7 +38,7 @@ func (b *backend) server(ctx context.Context, name string) (admin.Server, error)
 func mcpGetCommand(g *globals) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "get NAME", Short: "Show one server: state, last words, configuration without its secrets", Args: cobra.ExactArgs(1),
+		Use: "get NAME", Short: "Show one server: state, last failure, masked configuration", Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return withServers(c.Context(), g, func(b *backend) error {
 				s, err := b.server(c.Context(), args[0])

@@ -78,6 +78,7 @@ work with the same tools: yaya run "what is in this folder?"`,
 	cobra.AddTemplateFunc("wrappedFlags", func(f *pflag.FlagSet) string { return f.FlagUsagesWrapped(helpWidth) })
 	root.SetUsageTemplate(strings.NewReplacer(".LocalFlags.FlagUsages", "wrappedFlags .LocalFlags", ".InheritedFlags.FlagUsages", "wrappedFlags .InheritedFlags").Replace(root.UsageTemplate()))
 	wrapArgs(root)
+	wrapHelp(root)
 	return root
 }
 
@@ -93,6 +94,43 @@ func wrapArgs(c *cobra.Command) {
 	}
 	for _, sub := range c.Commands() {
 		wrapArgs(sub)
+	}
+}
+
+// wrapHelp fits what a command says of itself to the width of a terminal. Indented lines
+// stay as they are.
+func wrapHelp(c *cobra.Command) {
+	var out []string
+	for paragraph := range strings.SplitSeq(c.Long, "\n\n") {
+		line := ""
+		end := func() {
+			if line != "" {
+				out = append(out, line)
+			}
+			line = ""
+		}
+		for l := range strings.SplitSeq(paragraph, "\n") {
+			if strings.HasPrefix(l, " ") {
+				end()
+				out = append(out, l)
+				continue
+			}
+			for word := range strings.FieldsSeq(l) {
+				if line != "" && len(line)+1+len(word) > helpWidth {
+					end()
+				}
+				if line != "" {
+					line += " "
+				}
+				line += word
+			}
+		}
+		end()
+		out = append(out, "")
+	}
+	c.Long = strings.TrimSpace(strings.Join(out, "\n"))
+	for _, sub := range c.Commands() {
+		wrapHelp(sub)
 	}
 }
 

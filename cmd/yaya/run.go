@@ -182,6 +182,7 @@ type show struct {
 	lines    chan string // what is typed; made by the first question
 	text     bool        // the last thing written was the answer's text
 	streamed bool        // some of this model call's text was
+	refused  int         // calls that needed approval, with nobody to ask
 }
 
 // cancelPatience is how long the end of a cancelled turn may take.
@@ -246,6 +247,9 @@ func (s *show) run(ctx context.Context, o runOptions, w runWish) error {
 
 func (s *show) end(o runOptions, w runWish, end runEnd) error {
 	s.newline()
+	if s.refused > 0 {
+		fmt.Fprintf(s.err, "%s refused: %s\n", map[bool]string{true: "1 call was", false: fmt.Sprintf("%d calls were", s.refused)}[s.refused == 1], nobodyAsked)
+	}
 	if end.Error != "" && end.Kind == "" {
 		return errors.New(end.Error)
 	}
@@ -263,6 +267,7 @@ func (s *show) line(ctx context.Context, line runLine) error {
 		if line.Event == nil {
 			return nil
 		}
+		s.count(line.Event)
 		_, err := fmt.Fprintf(s.out, "%s\n", line.Event)
 		return err
 	}
@@ -281,7 +286,32 @@ func (s *show) line(ctx context.Context, line runLine) error {
 	return nil
 }
 
+// count counts the calls of an event that were refused because nobody was asked.
+func (s *show) count(raw json.RawMessage) {
+	var ev event.Event
+	if json.Unmarshal(raw, &ev) != nil {
+		return // a kind of event that this version does not know
+	}
+	s.refusal(ev)
+}
+
+func (s *show) refusal(ev event.Event) {
+	said := ""
+	switch p := ev.Payload.(type) {
+	case event.ToolError:
+		said = p.Brief
+	case event.ToolResult:
+		if !p.OK {
+			said = brief(p)
+		}
+	}
+	if strings.Contains(said, nobodyThere) {
+		s.refused++
+	}
+}
+
 func (s *show) render(ctx context.Context, ev event.Event) {
+	s.refusal(ev)
 	switch p := ev.Payload.(type) {
 	case event.Delta:
 		fmt.Fprint(s.out, multiline(p.Content))

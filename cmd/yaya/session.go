@@ -269,7 +269,7 @@ way from here.`,
 func sessionResetCommand(g *globals, workspace *string) *cobra.Command {
 	var discard bool
 	c := &cobra.Command{
-		Use: "reset SESSION", Short: "Start a session again from nothing; what was said goes to the archive", Args: cobra.ExactArgs(1),
+		Use: "reset SESSION", Short: "Start a session from nothing; what was said goes to the archive", Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			done, err := sessionChanged(c, g, args[0], "reset", sessionWish{Workspace: *workspace, Discard: discard}, func(m *session.Manager) (string, error) {
 				s, err := m.Find(args[0], *workspace)

@@ -112,7 +112,7 @@ func configGetCommand(g *globals) *cobra.Command {
 				}
 				err := b.api(c.Context(), http.MethodGet, path, nil, &got)
 				if answeredWith(err, http.StatusNotFound) {
-					return fmt.Errorf("%s is not set", args[0])
+					return notSet(args[0])
 				}
 				if err != nil {
 					return err
@@ -124,6 +124,16 @@ func configGetCommand(g *globals) *cobra.Command {
 	}
 	c.Flags().BoolVar(&show, "show", false, "do not mask secrets")
 	return c
+}
+
+// notSet says what a key is that has neither a value nor a fixed default.
+func notSet(key string) error {
+	for _, k := range config.Keys {
+		if k.Name == key {
+			return fmt.Errorf("%s is not set and has no fixed default (%s)", key, k.Doc)
+		}
+	}
+	return fmt.Errorf("%s is not set", key)
 }
 
 func configSetCommand(g *globals) *cobra.Command {

@@ -45,7 +45,7 @@ type Key struct {
 
 // Keys are the kernel's keys, with what they are by default.
 var Keys = []Key{
-	{"provider", "", "id of the active provider instance", text},
+	{"provider", "", "id of the active provider instance; unset: the first one, see yaya provider list", text},
 	{"strategy", `"react"`, "id of the strategy that drives turns", text},
 	{"approval.timeout", `"60s"`, "how long an ask waits for its answer", duration},
 	{"approval.rules", "", "rules about tool calls, see docs/CONFIG.md", list},

@@ -166,11 +166,15 @@ func (s Server) Allows(tool string) bool {
 	return len(s.IncludeTools) == 0 || slices.ContainsFunc(s.IncludeTools, fits)
 }
 
-// Endpoint says in a few words where the server is, without secrets: in the command
-// line they are masked, and of a URL the query is left out.
+// Endpoint says in a few words where the server is, without secrets: the command line is
+// quoted for a shell, and secrets in it are masked; of a URL the query is left out.
 func (s Server) Endpoint() string {
 	if s.Transport == Stdio {
-		return strings.Join(append([]string{masked.Text(s.Command)}, masked.Args(s.Command, s.Args)...), " ")
+		words := []string{quoted(masked.Text(s.Command))}
+		for _, w := range masked.Args(s.Command, s.Args) {
+			words = append(words, quoted(w))
+		}
+		return strings.Join(words, " ")
 	}
 	u, _, _ := strings.Cut(s.URL, "?")
 	u, _, _ = strings.Cut(u, "#")
@@ -180,6 +184,29 @@ func (s Server) Endpoint() string {
 		}
 	}
 	return masked.Text(u)
+}
+
+// plainWord is a word that a shell takes as it is, but for variables, which yaya and the
+// shell both expand.
+var plainWord = regexp.MustCompile(`^([\pL\pN@%+=:,./_^-]|\$\{[A-Za-z_][A-Za-z0-9_]*\})([\pL\pN@%+=:,./_^~-]|\$\{[A-Za-z_][A-Za-z0-9_]*\})*$`)
+
+// variableOrSpecial are variables, which stay, and what a shell sees in double quotes.
+var variableOrSpecial = regexp.MustCompile("\\$\\{[A-Za-z_][A-Za-z0-9_]*\\}|[\"\\\\`$]")
+
+// quoted writes a word so that it can be pasted into a shell.
+func quoted(w string) string {
+	switch {
+	case plainWord.MatchString(w):
+		return w
+	case !strings.Contains(w, "${"):
+		return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+	}
+	return `"` + variableOrSpecial.ReplaceAllStringFunc(w, func(s string) string {
+		if len(s) > 1 {
+			return s
+		}
+		return `\` + s
+	}) + `"`
 }
 
 // RootsResult is the answer to roots/list that the configuration gives.

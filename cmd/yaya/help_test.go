@@ -1,0 +1,70 @@
+package main
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+)
+
+// Help fits a terminal, but for examples, which are to be pasted.
+func TestHelpFitsATerminal(t *testing.T) {
+	var look func(c *cobra.Command)
+	look = func(c *cobra.Command) {
+		help := c.Long + "\n" + c.UsageString()
+		help = strings.Replace(help, c.Example, "", 1)
+		for line := range strings.Lines(help) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > helpWidth {
+				t.Errorf("%s: %d columns: %s", c.CommandPath(), n, line)
+			}
+		}
+		for _, sub := range c.Commands() {
+			look(sub)
+		}
+	}
+	look(newRoot())
+}
+
+// Mistakes on the command line are wrong usage, in yaya's words.
+func TestMistakesOfUsage(t *testing.T) {
+	b := newBox(t)
+	for _, c := range []struct {
+		name, args, want string
+	}{
+		{"an unknown command", "nope", `there is no command "yaya nope"`},
+		{"below another", "mcp nope", `there is no command "yaya mcp nope"`},
+		{"nearly one", "mcp lst", "did you mean"},
+		{"a word is missing", "mcp get", "something is missing: yaya mcp get NAME"},
+		{"a word too many", "mcp get a b", `"b" is one word too many`},
+		{"an unknown flag", "mcp list --nope", "there is no flag --nope"},
+		{"an unknown letter", "mcp list -x", "there is no flag -x"},
+		{"a flag without its value", "mcp logs x --limit", "the flag --limit needs a value"},
+		{"a flag with another value", "mcp logs x -n a", `the flag --limit takes a value of the type int, not "a"`},
+		{"an unknown flag of add", "mcp add --nope x y", "there is no flag --nope"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if out, err := b.run(strings.Fields(c.args)...); exitCode(err) != 2 || !strings.Contains(out, c.want) {
+				t.Errorf("yaya %s: got %v, %s; want exit code 2 and %q", c.args, err, out, c.want)
+			}
+		})
+	}
+	if out := b.must("--version"); out != b.must("version") {
+		t.Errorf("yaya --version says %q", out)
+	}
+}
+
+// A run whose calls are refused because nobody is there to ask says so at its end.
+func TestRunSaysWhatWasRefused(t *testing.T) {
+	b := newBox(t)
+	command, _ := b.recorded("fake")
+	b.must(append([]string{"mcp", "add", "fake"}, command...)...)
+	for _, flag := range []string{"", "--json"} {
+		cmd := exec.CommandContext(t.Context(), b.bin, b.args(append([]string{"run", "/tool fake__t {}"}, strings.Fields(flag)...)...)...) //nolint:forbidigo // it ends by itself
+		out, err := cmd.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "1 call was refused: "+nobodyAsked) {
+			t.Errorf("yaya run %s: got %v, %s; want what was refused", flag, err, out)
+		}
+	}
+}
