@@ -73,7 +73,7 @@ func TestMask(t *testing.T) {
 // none stays readable.
 func TestSecretsInArgsAreMasked(t *testing.T) {
 	const entry = `{"command":"docker","args":["run","-p","8080:80","-e","LEVEL=debug","-e","GITHUB_TOKEN=ghp_x","-v","/a:/b","--author","eve","--max-tokens","5","img","--password","hunter2","--db=postgres://me:hunter2@db/x","https://h/?a=1&api_key=hunter2","--header","X-Api-Key: hunter2","--key","${KEY}"]}`
-	const want = `docker run -p 8080:80 -e LEVEL=debug -e GITHUB_TOKEN=**** -v /a:/b --author eve --max-tokens 5 img --password **** --db=postgres://me:****@db/x https://h/?a=1&api_key=**** --header X-Api-Key: **** --key ${KEY}`
+	const want = `docker run -p 8080:80 -e LEVEL=debug -e 'GITHUB_TOKEN=****' -v /a:/b --author eve --max-tokens 5 img --password '****' '--db=postgres://me:****@db/x' 'https://h/?a=1&api_key=****' --header 'X-Api-Key: ****' --key ${KEY}`
 	s := parsed(t, entry)
 	if got := s.Endpoint(); got != want {
 		t.Errorf("Endpoint\n got %s\nwant %s", got, want)
