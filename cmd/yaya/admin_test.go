@@ -64,6 +64,7 @@ func (b *box) admin(method, path, body string, status int, out any) {
 // Requests made from the OpenAPI document of the admin API, good ones and bad ones, to
 // the whole program: no answer is the server's error, none is undocumented (Y-201).
 func TestAdminOpenAPIFuzz(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	b.must("mcp", "add", "gone", "--", "/nonexistent/server")
 	b.serve()
@@ -129,6 +130,7 @@ func TestAdminOpenAPIFuzz(t *testing.T) {
 // while yaya runs: with a real server behind it. What is shown has no secret, and what
 // was shown and comes back keeps them (R18, R20, HT-25).
 func TestServersByAPI(t *testing.T) {
+	t.Parallel()
 	node := needPeers(t)
 	b := newBox(t)
 	b.serve()
@@ -232,6 +234,7 @@ func TestServersByAPI(t *testing.T) {
 
 // With --mcp-config the servers are somebody else's: they are shown, and not changed.
 func TestForeignServersAreNotChanged(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	file := filepath.Join(b.dir, "other.json")
 	if err := os.WriteFile(file, []byte(`{"mcpServers":{"x":{"command":"/nonexistent/x"}}}`), 0o600); err != nil {
@@ -252,6 +255,7 @@ func TestForeignServersAreNotChanged(t *testing.T) {
 // it. What changes is told, who has it open counts as somebody to ask, and nobody does
 // without (Y-141, DN-01).
 func TestLive(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	b.must("config", "set", "plugin.strategy_coder.auto_verify", "false")
 	b.script(`[{"match":"^ask","steps":[{"tool_calls":[{"name":"shell","args":{"command":"echo hi"}}]}]}]`)
@@ -343,6 +347,7 @@ func TestLive(t *testing.T) {
 // A server that a project brings waits, is shown as what it would run, and starts when
 // somebody agrees to exactly that, without a restart of yaya (R18, UP-21).
 func TestProjectServersByAPI(t *testing.T) {
+	t.Parallel()
 	node := needPeers(t)
 	b := newBox(t)
 	b.cwd = b.workspace()
@@ -385,6 +390,7 @@ func TestProjectServersByAPI(t *testing.T) {
 // What is approved is what was shown: a digest of something else is refused, also when
 // the server has changed its mind since (R18, R19).
 func TestQuarantineByAPI(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	var server *sdk.Server
 	b.must("mcp", "add", "foreign", changing(t, func(s *sdk.Server) {

@@ -28,7 +28,7 @@ func (b *box) provider(s *fakellm.Server) {
 func (b *box) start(args ...string) (cmd *exec.Cmd, out io.Reader, errOut *bytes.Buffer) {
 	b.t.Helper()
 	cmd = exec.CommandContext(b.t.Context(), b.bin, b.args(args...)...)
-	cmd.Env = append(os.Environ(), "HOME="+b.dir)
+	cmd.Env = b.environ()
 	errOut = new(bytes.Buffer)
 	cmd.Stderr = errOut
 	out, err := cmd.StdoutPipe()
@@ -62,6 +62,7 @@ func events(t *testing.T, out string) (kinds []string, byKind map[string][]json.
 // A model of another process, which streams, is overloaded at first, and calls
 // tools of the real reference servers, several at once, in several steps.
 func TestRunWithRealServers(t *testing.T) {
+	t.Parallel()
 	node := needPeers(t)
 	b := newBox(t)
 	cfg := b.writeConfig(node, nil)
@@ -144,6 +145,7 @@ func quoted(s string) string {
 // kill -9 in the middle of a turn: the session is whole, the turn is known to
 // have been interrupted, and the conversation goes on.
 func TestRunIsKilled(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	slow := fakellm.New(fakellm.Step{Text: "word after word after word after word after word", Delay: 300 * time.Millisecond})
 	defer slow.Close()
@@ -175,6 +177,7 @@ func TestRunIsKilled(t *testing.T) {
 
 // An interrupt ends the turn and the program, at once, with an exit code.
 func TestRunIsInterrupted(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	slow := fakellm.New(fakellm.Step{Text: strings.Repeat("word ", 500), Delay: 100 * time.Millisecond})
 	defer slow.Close()
@@ -198,6 +201,7 @@ func TestRunIsInterrupted(t *testing.T) {
 // A running daemon takes over settings that a command has changed, and repairs
 // what a crash left before anybody asks.
 func TestDaemonAndSessions(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	slow := fakellm.New(fakellm.Step{Text: strings.Repeat("word ", 100), Delay: 200 * time.Millisecond})
 	defer slow.Close()

@@ -103,6 +103,7 @@ func chained(lines []string) string {
 // SEC-14: the audit of a day is whole; rewritten, cut, emptied, removed, chained again
 // or appended to it is named by yaya verify, and yaya does not start on it.
 func TestAuditIsSealed(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	b.day()
 	out := b.must("verify")
@@ -193,6 +194,7 @@ func TestAuditIsSealed(t *testing.T) {
 // A data directory of a yaya without seals gets them at the next start, and verify
 // says which entries they do not vouch for.
 func TestAuditOfAnOlderVersion(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	b.day()
 	log := b.file("control", "log.jsonl")
@@ -218,6 +220,7 @@ func TestAuditOfAnOlderVersion(t *testing.T) {
 // Every entry is a line, in both formats; with --follow those to come, also across
 // a restart of the daemon, until it is interrupted.
 func TestAuditExport(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	daemon := b.serve()
 	b.enroll("phone")
@@ -322,6 +325,7 @@ func TestAuditLines(t *testing.T) {
 // A record that is damaged is told with the whole path of the file and what to do, by
 // all that read it; yaya verify says how far the seals vouch for what is there.
 func TestDamagedAuditSaysWhatToDo(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	b.day()
 	log := b.file("control", "log.jsonl")
@@ -347,6 +351,7 @@ func TestDamagedAuditSaysWhatToDo(t *testing.T) {
 
 // A folder without yaya's data is not whole data.
 func TestVerifyOfAnotherFolder(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "notes.txt"), []byte("x"), 0o600); err != nil {

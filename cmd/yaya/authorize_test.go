@@ -17,6 +17,7 @@ import (
 // USE-9: an authorization server may take longer to make a token than an MCP server
 // has to say which era it speaks.
 func TestSlowAuthorizationServer(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	var methods []string // of the requests that had the token
 	var srv *httptest.Server

@@ -69,6 +69,7 @@ func (b *box) waitState(name, want string) {
 // USE-2: beside a running daemon, what is added, switched, edited and removed works at
 // once, and mcp list shows it.
 func TestServersBesideTheDaemon(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	first, _ := b.recorded("first")
 	b.must(append([]string{"mcp", "add", "first", "--"}, first...)...)
@@ -139,6 +140,7 @@ func TestServersBesideTheDaemon(t *testing.T) {
 
 // USE-2: servers of other clients that are taken over run at once.
 func TestImportBesideTheDaemon(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	b.serve()
 	command, _ := b.recorded("other")
@@ -158,6 +160,7 @@ func TestImportBesideTheDaemon(t *testing.T) {
 // USE-2: a mistake in the file is told where the command is, and the audit does not
 // tell of a change that never was.
 func TestBrokenFileBesideTheDaemon(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	first, _ := b.recorded("first")
 	b.must(append([]string{"mcp", "add", "first", "--"}, first...)...)
@@ -185,6 +188,7 @@ func TestBrokenFileBesideTheDaemon(t *testing.T) {
 
 // An edit is checked, applied at once, and refused if the server was changed meanwhile.
 func TestEditServer(t *testing.T) {
+	t.Parallel()
 	for _, beside := range []bool{true, false} {
 		t.Run(map[bool]string{true: "beside a daemon", false: "alone"}[beside], func(t *testing.T) {
 			b := newBox(t)
@@ -253,9 +257,7 @@ func (b *box) editing(command string) string {
 		editor: "#!/bin/sh\nset -- \"$1\"\nFILE=$1\n" + command + " \"$FILE\"\n",
 		path:   "#!/bin/sh\nVISUAL=" + editor + " exec " + binary(b.t) + " \"$@\"\n",
 	} {
-		if err := os.WriteFile(name, []byte(text), 0o700); err != nil {
-			b.t.Fatal(err)
-		}
+		writeProgram(b.t, name, text)
 	}
 	return path
 }
@@ -263,6 +265,7 @@ func (b *box) editing(command string) string {
 // USE-2: commands start no server, neither beside a daemon that has it nor alone. The
 // doctor looks at servers: beside a daemon at those that run, alone at its own.
 func TestCommandsStartNothing(t *testing.T) {
+	t.Parallel()
 	lists := [][]string{{"session", "list"}, {"plugin", "list"}, {"provider", "list"}, {"config", "list"}, {"mcp", "get", "fake"}, {"mcp", "approve"}, {"provider", "use", "llm-echo"}, {"provider", "test"}}
 	t.Run("alone", func(t *testing.T) {
 		b := newBox(t)
@@ -302,6 +305,7 @@ func TestCommandsStartNothing(t *testing.T) {
 
 // USE-10: provider add says what it did, and takes the key from standard input.
 func TestProviderAdd(t *testing.T) {
+	t.Parallel()
 	for _, beside := range []bool{true, false} {
 		t.Run(map[bool]string{true: "beside a daemon", false: "alone"}[beside], func(t *testing.T) {
 			b := newBox(t)
@@ -314,9 +318,7 @@ func TestProviderAdd(t *testing.T) {
 			}
 			yaya := b.bin
 			b.bin = filepath.Join(b.dir, "with-key.sh")
-			if err := os.WriteFile(b.bin, []byte("#!/bin/sh\nexec "+yaya+` "$@" < `+key+"\n"), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			writeProgram(t, b.bin, "#!/bin/sh\nexec "+yaya+` "$@" < `+key+"\n")
 			out := b.must("provider", "add", "work", "--model", "m1", "--base-url", "http://127.0.0.1:1/v1", "--api-key-stdin", "--use")
 			b.bin = yaya
 			if want := "added work: llm-openai, model m1, at http://127.0.0.1:1/v1, with a key of its own\nwork is the active provider\n"; out != want {
@@ -343,6 +345,7 @@ func TestProviderAdd(t *testing.T) {
 
 // USE-7: what clients are told to start is a path that they can start.
 func TestSnippetsNameTheBinary(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	p := b.daemon("serve", "--listen", b.addr, "--no-open")
 	want := `"command": ` + strconv.Quote(b.bin)
@@ -351,6 +354,7 @@ func TestSnippetsNameTheBinary(t *testing.T) {
 
 // A daemon of another version that lacks what a command asks for is named.
 func TestDaemonOfAnotherVersion(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	data := filepath.Join(b.dir, "d")
 	if err := os.MkdirAll(data, 0o700); err != nil {
@@ -380,6 +384,7 @@ func TestDaemonOfAnotherVersion(t *testing.T) {
 
 // Flags of a server's command are its own, with or without "--".
 func TestAddWords(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name string
 		args []string

@@ -94,6 +94,7 @@ const numbered = "--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n-one\n+1\n two\n"
 // SEC-6, R18: an ask for verify shows the commands, and those run, although AGENTS.md
 // has others by the time somebody has agreed.
 func TestVerifyRunsWhatItsAskShows(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	ws := b.workspace()
 	agents := func(command string) {
@@ -132,6 +133,7 @@ func TestVerifyRunsWhatItsAskShows(t *testing.T) {
 // brings them, before anything of it runs; an answer to what was shown does not agree to
 // what has come since.
 func TestChangedChecksAreAskedAbout(t *testing.T) {
+	t.Parallel()
 	for name, later := range map[string]string{"as shown": "touch checked", "changed again": "touch evil"} {
 		t.Run(name, func(t *testing.T) {
 			b := newBox(t)
@@ -167,6 +169,7 @@ func TestChangedChecksAreAskedAbout(t *testing.T) {
 // SEC-7: with patch_review auto, what a model has written does not run before somebody
 // was asked: under any name, in any session of the folder, and after a restart.
 func TestNothingUnseenIsVerified(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct{ file, text, tool string }{
 		"another Makefile":    {"GNUmakefile", "test:", "apply_patch"},
 		"what the check runs": {"check.sh", "#!/bin/sh", "verify"},

@@ -54,7 +54,7 @@ func (b *box) pty(args ...string) *pty {
 	}
 	p := &pty{t: b.t, master: master, ended: make(chan error, 1), screen: vt10x.New(vt10x.WithSize(100, 30))}
 	p.cmd = exec.CommandContext(b.t.Context(), b.bin, b.args(args...)...)
-	p.cmd.Env = append(os.Environ(), "HOME="+b.dir, "TERM=xterm-256color")
+	p.cmd.Env = append(b.environ(), "TERM=xterm-256color")
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = slave, slave, slave
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := p.cmd.Start(); err != nil {
@@ -132,6 +132,7 @@ func (p *pty) end() {
 // reasons, queueing, steering, stopping, sessions; what is hostile stays text (UI-07,
 // UI-10).
 func TestChatOnTheTerminal(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	b.must("config", "set", "plugin.strategy_coder.auto_verify", "false")
 	b.script(fmt.Sprintf(`[
@@ -217,6 +218,7 @@ func TestChatOnTheTerminal(t *testing.T) {
 
 // Without a daemon, everything runs in this process, and ends with it.
 func TestChatAlone(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	p := b.pty("chat", "--workspace", b.workspace())
 	p.wait("idle")
@@ -235,17 +237,15 @@ func TestChatAlone(t *testing.T) {
 
 // yaya serve opens the page on a terminal with a desktop, unless it is told not to.
 func TestServeOpensThePage(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	bin := filepath.Join(b.dir, "bin")
 	opened := filepath.Join(b.dir, "opened")
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(bin, "xdg-open"), []byte("#!/bin/sh\necho \"$#:$1\" >> "+opened+"\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
-	t.Setenv("DISPLAY", ":99")
+	writeProgram(t, filepath.Join(bin, "xdg-open"), "#!/bin/sh\necho \"$#:$1\" >> "+opened+"\n")
+	b.env = []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "DISPLAY=:99"}
 	run := func(args ...string) {
 		t.Helper()
 		p := b.pty(append([]string{"serve", "--listen", b.addr}, args...)...)

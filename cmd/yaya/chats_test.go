@@ -98,6 +98,7 @@ func names(events []sse.Event) string {
 // back, and the turn can be run again. What waits after a restart never runs by itself
 // (TW-14). S-19 and S-20 are kept across all of it.
 func TestKilledWithAnAsk(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	ws := filepath.Join(b.dir, "ws")
 	if err := os.Mkdir(ws, 0o755); err != nil {

@@ -31,6 +31,7 @@ type clientReport struct {
 // FID-2: unmodified clients on every SDK, over both transports, list tools, get
 // structured output and progress and answer a question, of servers of either era.
 func TestClients(t *testing.T) {
+	t.Parallel()
 	node := needPeers(t)
 	b := newBox(t)
 	all := smallServers(t, node)
@@ -59,7 +60,7 @@ func TestClients(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 2*eventually.Limit)
 				defer cancel()
 				cmd := exec.CommandContext(ctx, command[0], append(slices.Clone(command[1:]), target...)...)
-				cmd.Env = append(os.Environ(), "HOME="+b.dir)
+				cmd.Env = b.environ()
 				var out, errOut bytes.Buffer
 				cmd.Stdout, cmd.Stderr = &out, &errOut
 				if err := cmd.Run(); err != nil {
@@ -79,7 +80,7 @@ func TestClients(t *testing.T) {
 				var transport sdk.Transport = &sdk.StreamableClientTransport{Endpoint: b.url()}
 				if door == "stdio" {
 					cmd := exec.CommandContext(t.Context(), b.bin, doors[door][1:]...)
-					cmd.Env = append(os.Environ(), "HOME="+b.dir)
+					cmd.Env = b.environ()
 					transport = &sdk.CommandTransport{Command: cmd}
 				}
 				reportOfSDK(t, transport, version, names).check(t, names)

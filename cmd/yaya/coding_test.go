@@ -12,6 +12,7 @@ import (
 // under approval, sees the project's check fail, repairs it, and passes; driven by a
 // typed client that is made from the OpenAPI document.
 func TestExampleCodingSession(t *testing.T) {
+	t.Parallel()
 	node := needPeers(t)
 	modules, err := filepath.Abs(peers)
 	if err != nil {

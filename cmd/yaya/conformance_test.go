@@ -26,17 +26,6 @@ const (
 	suiteNext   = "conformance-0.2"
 )
 
-// buildTool builds a program that a test needs, of ours or of a dependency.
-func buildTool(t *testing.T, pkg string) string {
-	t.Helper()
-	bin := filepath.Join(t.TempDir(), filepath.Base(pkg))
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, pkg).CombinedOutput()
-	if err != nil {
-		t.Fatalf("build %s: %v\n%s", pkg, err, out)
-	}
-	return bin
-}
-
 // outcome is what a suite says of a scenario.
 type outcome struct{ passed, failed int }
 
@@ -142,6 +131,7 @@ var legacyAsks = []string{"test_sampling", "test_elicitation", "test_elicitation
 // One yaya serves both eras, with every feature of the protocol and the Tasks
 // extension: both suites, every scenario there is, scored or not.
 func TestConformanceServer(t *testing.T) {
+	t.Parallel()
 	node := needPeers(t)
 	everything := buildTool(t, "github.com/modelcontextprotocol/go-sdk/conformance/everything-server")
 	b := newBox(t)
@@ -182,18 +172,14 @@ func TestConformanceServer(t *testing.T) {
 // when it is reached directly: the official SDK's own fixture, in both eras, over
 // both transports.
 func TestConformanceThroughTheGateway(t *testing.T) {
+	t.Parallel()
 	node := needPeers(t)
 	everything := buildTool(t, "github.com/modelcontextprotocol/go-sdk/conformance/everything-server")
 	for _, era := range []struct{ name, revision, stateless string }{
 		{"legacy", "2025-11-25", "-stateless=false"}, {"modern", "2026-07-28", "-stateless=true"},
 	} {
 		t.Run(era.name, func(t *testing.T) {
-			l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // test
-			if err != nil {
-				t.Fatal(err)
-			}
-			addr := l.Addr().String()
-			_ = l.Close()
+			addr := freeAddr(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			fixture := exec.CommandContext(ctx, everything, "-http", addr, era.stateless)
 			if err := fixture.Start(); err != nil {
@@ -248,6 +234,7 @@ func waitFor(t *testing.T, addr string) {
 // server, logs in with a browser, and is reached through its own stdio face. Both
 // suites, every scenario there is, scored or not.
 func TestConformanceClient(t *testing.T) {
+	t.Parallel()
 	node := needPeers(t)
 	driver := buildTool(t, "github.com/yaya-ai/yaya/internal/conformance/client")
 	env := []string{"YAYA_CONFORMANCE_BINARY=" + binary(t)}

@@ -27,6 +27,7 @@ import (
 // The whole way of another device, as a user would go it (W-1…W-5, W-25, W-59,
 // W-64, AU-16): examples/remote-device, with the real binary.
 func TestExampleRemoteDevice(t *testing.T) {
+	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), "../../examples/remote-device/run.sh")
 	cmd.Env = append(os.Environ(), "YAYA="+binary(t))
 	out, err := cmd.CombinedOutput()
@@ -80,6 +81,7 @@ type line struct {
 // read and no header of its own, joins, pushes, gets replies,
 // survives a restart of the server and goes on without a gap.
 func TestPhoenixClient(t *testing.T) {
+	t.Parallel()
 	node := needPeers(t)
 	for _, version := range []string{"phoenix-1-8-15", "phoenix-1-8-16"} {
 		t.Run(version, func(t *testing.T) {
@@ -169,6 +171,7 @@ func TestPhoenixClient(t *testing.T) {
 
 // W-2: another implementation of MessagePack reads our frames, and we read its.
 func TestForeignMsgpack(t *testing.T) {
+	t.Parallel()
 	node := needPeers(t)
 	b := newBox(t)
 	b.serve()
@@ -182,6 +185,7 @@ func TestForeignMsgpack(t *testing.T) {
 // AU-15, R28: a device that was revoked stays revoked, though the daemon is killed
 // in the moment in which it has said so.
 func TestRevocationSurvivesAKill(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	daemon := b.serve()
 	dir := filepath.Join(b.dir, "phone")
@@ -240,6 +244,7 @@ func TestRevocationSurvivesAKill(t *testing.T) {
 // W-67…W-71: a kernel attached to another gateway reports its agents there, and
 // goes on when that is gone.
 func TestUpstream(t *testing.T) {
+	t.Parallel()
 	gw, k := newBox(t), newBox(t)
 	daemon := gw.serve()
 	code := gw.invite("kernel:attach", "agents:read")
@@ -271,6 +276,7 @@ func TestUpstream(t *testing.T) {
 
 // AU-41: what a device shows yaya as its authorization never reaches a server.
 func TestTokensStayHere(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	var seen []http.Header
 	upstream := sdk.NewServer(&sdk.Implementation{Name: "up", Version: "1"}, nil)

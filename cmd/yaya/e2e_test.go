@@ -55,38 +55,14 @@ func peerPath(t *testing.T, elem ...string) string {
 	return p
 }
 
-var binaryDir string
-
-var yayaBinary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "yaya-e2e")
-	if err != nil {
-		return "", err
-	}
-	binaryDir = dir
-	bin := filepath.Join(dir, "yaya")
-	out, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput() //nolint:forbidigo,noctx // built once for all tests
-	if err != nil {
-		return "", fmt.Errorf("%w: %s", err, out)
-	}
-	return bin, nil
-})
-
-func binary(t *testing.T) string {
-	t.Helper()
-	bin, err := yayaBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return bin
-}
-
 // box is a place for one yaya: directories of its own and an address.
 type box struct {
 	t    *testing.T
 	bin  string
 	dir  string
 	addr string
-	cwd  string // of what goes on; "" for this one's
+	cwd  string   // of what goes on; "" for this one's
+	env  []string // NAME=value, beside what this process has
 	// token makes a device of who talks to /v1; without it the owner does.
 	token string
 }
@@ -99,13 +75,12 @@ func newBox(t *testing.T) *box {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // test
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	_ = l.Close()
-	return &box{t: t, bin: binary(t), dir: dir, addr: addr}
+	return &box{t: t, bin: binary(t), dir: dir, addr: freeAddr(t)}
+}
+
+// environ is the environment of the box's programs.
+func (b *box) environ() []string {
+	return append(append(os.Environ(), "HOME="+b.dir), b.env...)
 }
 
 func (b *box) args(args ...string) []string {
@@ -117,7 +92,7 @@ func (b *box) run(args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(b.t.Context(), 60*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, b.bin, b.args(args...)...)
-	cmd.Env = append(os.Environ(), "HOME="+b.dir)
+	cmd.Env = b.environ()
 	var out, errOut bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errOut
 	err := cmd.Run()
@@ -165,7 +140,7 @@ type started struct {
 func (b *box) daemon(args ...string) started {
 	b.t.Helper()
 	p := started{Cmd: exec.Command(b.bin, b.args(args...)...), said: new(output), exited: make(chan struct{})} //nolint:forbidigo,noctx // stopped below
-	p.Env, p.Dir = append(os.Environ(), "HOME="+b.dir), b.cwd
+	p.Env, p.Dir = b.environ(), b.cwd
 	p.Stdout, p.Stderr = p.said, p.said
 	if err := p.Start(); err != nil {
 		b.t.Fatal(err)
@@ -286,6 +261,7 @@ const referenceTools = 16 + 14 + 9 // and read_artifact
 // Unmodified clients list all tools and call one of each server, over HTTP and
 // over stdio.
 func TestRealClients(t *testing.T) {
+	t.Parallel()
 	node := needPeers(t)
 	b := newBox(t)
 	config := b.writeConfig(node, nil)
@@ -409,14 +385,10 @@ func TestRealClients(t *testing.T) {
 // session: the next call succeeds on the same session, within 2 s of the server
 // being back.
 func TestClientSessionSurvives(t *testing.T) {
+	t.Parallel()
 	node := needPeers(t)
 	b := newBox(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // test
-	if err != nil {
-		t.Fatal(err)
-	}
-	upstreamAddr := l.Addr().String()
-	_ = l.Close()
+	upstreamAddr := freeAddr(t)
 	_, port, _ := net.SplitHostPort(upstreamAddr)
 	startUpstream := func() *exec.Cmd {
 		t.Helper()
@@ -524,6 +496,7 @@ func marked(mark string) []int {
 
 // kill -9 of yaya leaves no child or grandchild alive after 5 s; SIGTERM neither.
 func TestNoOrphans(t *testing.T) {
+	t.Parallel()
 	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM} {
 		b := newBox(t)
 		mark := fmt.Sprintf("E2E_MARK=%d-%d", os.Getpid(), time.Now().UnixNano())
@@ -561,6 +534,7 @@ func TestNoOrphans(t *testing.T) {
 
 // A stdio client of a daemon keeps its session when the daemon is restarted.
 func TestStdioThroughTheDaemon(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	inner := newBox(t)
 	b.must("mcp", "add", "inner", "--", b.bin, "--data-dir", filepath.Join(inner.dir, "d"), "--config-dir", filepath.Join(inner.dir, "c"), "mcp", "serve")
@@ -613,6 +587,7 @@ func TestStdioThroughTheDaemon(t *testing.T) {
 // DN-09: in stdio mode nothing but messages is printed, and the end of the
 // input ends everything within 2 s.
 func TestStdioIsClean(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	cmd := exec.CommandContext(t.Context(), b.bin, b.args("-v", "mcp", "serve")...)
 	in, err := cmd.StdinPipe()

@@ -27,14 +27,7 @@ var (
 // ends, and returns the address.
 func listening(t *testing.T, command func(ctx context.Context, addr string) *exec.Cmd) string {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	addr := freeAddr(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := command(ctx, addr)
 	if err := cmd.Start(); err != nil {
@@ -93,6 +86,7 @@ func bothEras(t *testing.T, everything string) string {
 // that passes directly passes through yaya, with one yaya and one server for both:
 // over HTTP in the default configuration.
 func TestConformanceOfBothEras(t *testing.T) {
+	t.Parallel()
 	node := needPeers(t)
 	everything := buildTool(t, "github.com/modelcontextprotocol/go-sdk/conformance/everything-server")
 	url := bothEras(t, everything)
@@ -170,6 +164,7 @@ done`
 // FID-1: silence decides nothing. A server that reads its first message after three
 // seconds, and is held by it, is ready at its first start.
 func TestServerThatReadsLate(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	b.serve("--mcp-config", b.config(map[string]any{"late": map[string]any{"command": "sh", "args": []string{"-c", "sleep 3" + pinning}}}))
 	eventually.True(t, "the server is ready", func() bool { return b.status().Servers[0].State == "ready" })
@@ -182,6 +177,7 @@ func TestServerThatReadsLate(t *testing.T) {
 // FID-1: a server that speaks one era alone is refused at no later start: what it
 // speaks is remembered, and forgotten when the server says otherwise.
 func TestErasAreRemembered(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	log := filepath.Join(b.dir, "read")
 	for i, start := range []struct{ era, want string }{
@@ -218,6 +214,7 @@ func TestErasAreRemembered(t *testing.T) {
 // FID-1, FID-2: servers on the TypeScript SDK, which speak both eras or the modern
 // one alone, are met in the era of the client, or of the pipe that clients share.
 func TestErasOfTypeScriptServers(t *testing.T) {
+	t.Parallel()
 	node := needPeers(t)
 	script, err := filepath.Abs(filepath.Join("testdata", "eras", "server.mjs"))
 	if err != nil {

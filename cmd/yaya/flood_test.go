@@ -17,11 +17,12 @@ import (
 // SEC-10, SEC-11: bodies that are announced and do not come take no memory, and their
 // connections are closed, whether a handler reads the body or not.
 func TestSilentBodies(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("a body may take 30 s")
 	}
-	t.Setenv("GOMEMLIMIT", "192MiB") // at which 1.6 GB are refused
 	b := newBox(t)
+	b.env = []string{"GOMEMLIMIT=192MiB"} // at which 1.6 GB are refused
 	b.serve()
 	var silent []net.Conn
 	open := func(head string) {
@@ -68,6 +69,7 @@ func TestSilentBodies(t *testing.T) {
 // SEC-9: 256 WebSockets of 16 addresses that say nothing do not keep the owner's page
 // from following, nor others from connecting.
 func TestSilentWebSockets(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	b.serve()
 	dial := func(from net.IP, path string) *websocket.Conn {

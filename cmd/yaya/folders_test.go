@@ -178,6 +178,7 @@ func TestFolderItems(t *testing.T) {
 // changes it is not started again, and when the folder is trusted with another one, that
 // one runs instead.
 func TestChangedProjectServer(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	b.cwd = filepath.Join(b.dir, "ws")
 	if err := os.MkdirAll(b.cwd, 0o755); err != nil {

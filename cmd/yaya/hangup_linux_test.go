@@ -17,6 +17,7 @@ import (
 // USE-2: SIGHUP reloads, and a daemon whose terminal is closed ends as it always has:
 // nobody is left with one that they cannot see.
 func TestClosedTerminalEndsTheDaemon(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
@@ -36,7 +37,7 @@ func TestClosedTerminalEndsTheDaemon(t *testing.T) {
 	}
 	defer slave.Close()
 	cmd := exec.CommandContext(t.Context(), b.bin, b.args("serve", "--no-open", "--listen", b.addr)...)
-	cmd.Env = append(os.Environ(), "HOME="+b.dir)
+	cmd.Env = b.environ()
 	cmd.Stdin = slave // what it says goes nowhere: nobody reads this terminal
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := cmd.Start(); err != nil {

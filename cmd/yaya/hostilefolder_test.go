@@ -39,9 +39,7 @@ var hostileFolders = map[string]func(t *testing.T, dir, command string) (workspa
 		gitConfig(t, dir, "core.fsmonitor", command)
 		gitConfig(t, dir, "filter.e.process", command)
 		hook := filepath.Join(dir, ".git", "hooks", "post-index-change")
-		if err := os.WriteFile(hook, []byte("#!/bin/sh\n"+command+"\n"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		writeProgram(t, hook, "#!/bin/sh\n"+command+"\n")
 		return dir
 	},
 }
@@ -132,6 +130,7 @@ func (b *box) say(session, text string) string {
 // SEC-4: no tool reads or lists yaya's own folders, whoever names them as a workspace
 // and however.
 func TestOwnFoldersAreOutOfReach(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	data, config := filepath.Join(b.dir, "d"), filepath.Join(b.dir, "c")
 	b.must("config", "set", "plugin.llm_echo.script", `{"steps":[{"tool_calls":[{"name":"repo_tree","args":{"depth":5}},{"name":"search","args":{"pattern":"PRIVATE KEY"}},{"name":"git_status","args":{}},{"name":"read_file","args":{"path":"server.key"}},{"name":"read_file","args":{"path":"keys/server.key"}},{"name":"read_file","args":{"path":"d/keys/server.key"}}]},{"text":"done"}]}`)
@@ -188,6 +187,7 @@ func TestOwnFoldersAreOutOfReach(t *testing.T) {
 // SEC-4: yaya run says at once what is wrong with a workspace that was named; in a
 // folder that cannot be one, a conversation goes on without it.
 func TestRunOutsideOwnFolders(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	b.must("config", "set", "plugin.llm_echo.script", `{"steps":[{"tool_calls":[{"name":"repo_tree","args":{}}]},{"text":"good day"}]}`)
 	for name, ws := range map[string]string{"itself": filepath.Join(b.dir, "d"), "above": b.dir} {
@@ -198,7 +198,7 @@ func TestRunOutsideOwnFolders(t *testing.T) {
 	}
 	for _, strategy := range []string{"react", "coder"} {
 		cmd := exec.CommandContext(t.Context(), b.bin, b.args("run", "--strategy", strategy, "hello")...)
-		cmd.Dir, cmd.Env = b.dir, append(os.Environ(), "HOME="+b.dir)
+		cmd.Dir, cmd.Env = b.dir, b.environ()
 		out, err := cmd.CombinedOutput()
 		if err != nil || !strings.Contains(string(out), "good day") || strings.Contains(string(out), "tapes") {
 			t.Errorf("%s, in a folder above: got %v and %s", strategy, err, out)

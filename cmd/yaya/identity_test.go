@@ -157,6 +157,7 @@ type entrance func(msg []byte, method string) []byte
 // FID-3, FID-8: what a client gets through yaya is what it gets from the server itself,
 // byte by byte, by every door and in both eras.
 func TestAnswersAreTheServersOwn(t *testing.T) {
+	t.Parallel()
 	node := needPeers(t)
 	for _, s := range compared {
 		t.Run(s.name, func(t *testing.T) {
@@ -189,7 +190,7 @@ func TestAnswersAreTheServersOwn(t *testing.T) {
 			}
 			config := b.config(map[string]any{s.name: server})
 			pipe := func(env []string, command string, args ...string) entrance { return overPipe(t, env, command, args...) }
-			home := append(os.Environ(), "HOME="+b.dir)
+			home := b.environ()
 			prefix := s.name + "__"
 			through := b.args("mcp", "serve", "--mcp-config", config)
 

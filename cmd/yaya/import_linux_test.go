@@ -10,6 +10,7 @@ import (
 // USE-5: on a terminal two different servers of one name are both shown, and one chosen;
 // the servers of a project are asked about by themselves.
 func TestImportAsks(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	for file, data := range map[string]string{
 		".claude.json":                      `{"mcpServers":{"fs":{"command":"first-fs"}},"projects":{"/p":{"mcpServers":{"alone":{"command":"x"}}}}}`,

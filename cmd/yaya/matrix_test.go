@@ -5,7 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -210,16 +209,12 @@ var matrix = []capability{
 // Everything passes, between clients and servers of either era, over every
 // transport: the matrix of docs/MCP.md is what this test has seen.
 func TestMatrix(t *testing.T) {
+	t.Parallel()
 	fixture := buildTool(t, "github.com/yaya-ai/yaya/internal/conformance/fixture")
 	b := newBox(t)
 	servers := map[string]any{}
 	start := func(name string, flags ...string) string {
-		l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // test
-		if err != nil {
-			t.Fatal(err)
-		}
-		addr := l.Addr().String()
-		_ = l.Close()
+		addr := freeAddr(t)
 		ctx, cancel := context.WithCancel(context.Background())
 		cmd := exec.CommandContext(ctx, fixture, append([]string{"-name", name, flags[0], addr}, flags[1:]...)...)
 		if err := cmd.Start(); err != nil {
@@ -329,6 +324,7 @@ func compareMatrix(t *testing.T, cells map[string]string) {
 // Tasks (SEP-2663) pass through to clients that know them, and are followed for
 // those that do not: a tool that only works as a task works for a legacy client.
 func TestTasksForEverybody(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	b.serve("--mcp-config", b.config(map[string]any{"ts": map[string]any{"command": buildTool(t, "github.com/yaya-ai/yaya/internal/conformance/taskserver")}}))
 	legacy := newRawClient(t, b.url(), false)

@@ -10,6 +10,7 @@ import (
 // is asked, in its era's way, sees all of what runs, and its answer is bound to
 // just that. A client that cannot be asked is denied.
 func TestApprovalOnTheMCPPath(t *testing.T) {
+	t.Parallel()
 	fixture := buildTool(t, "github.com/yaya-ai/yaya/internal/conformance/fixture")
 	b := newBox(t)
 	b.must("config", "set", "approval.rules", `[{"origin":"mcp","tool":"fx__echo","decision":"ask"}]`)

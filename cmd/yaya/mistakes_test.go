@@ -13,6 +13,7 @@ import (
 
 // Profiles that nobody can read are not kept: they would refuse everybody.
 func TestMistakesInProfilesAreRefused(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	b.serve()
 	for _, tt := range []struct{ name, key, value, want string }{
@@ -43,6 +44,7 @@ func TestMistakesInProfilesAreRefused(t *testing.T) {
 // Mistakes in config.toml, which refuse every call, are told at the start and by
 // yaya doctor.
 func TestMistakesInConfigAreTold(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name, toml string
 		want       []string
@@ -79,6 +81,7 @@ func TestMistakesInConfigAreTold(t *testing.T) {
 // R17: a pipe in the place of a file is refused, and waited for by nobody: neither by
 // commands, nor by the daemon, whose file became one.
 func TestPipesInThePlaceOfFiles(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	pipe := filepath.Join(b.dir, "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {

@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
 const nobody = 65534
@@ -28,10 +30,10 @@ func tries() int {
 	return 10_000
 }
 
-// attackBinary returns this test's binary where every user can run it.
+// attackBinary returns the attacker where every user can run it.
 func attackBinary(t *testing.T) string {
 	t.Helper()
-	return copyBinary(t, "/proc/self/exe")
+	return copyBinary(t, buildTool(t, "github.com/yaya-ai/yaya/internal/attack"))
 }
 
 func copyBinary(t *testing.T, from string) string {
@@ -50,6 +52,8 @@ func copyBinary(t *testing.T, from string) string {
 	}
 	defer in.Close()
 	to := filepath.Join(dir, "bin")
+	syscall.ForkLock.RLock() // see writeProgram
+	defer syscall.ForkLock.RUnlock()
 	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +72,7 @@ func attackAs(t *testing.T, bin string, attr *syscall.SysProcAttr, kind, target 
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, bin, "attack", kind, strconv.Itoa(tries()), target)
+	cmd := exec.CommandContext(ctx, bin, kind, strconv.Itoa(tries()), target)
 	cmd.SysProcAttr, cmd.Dir, cmd.Env = attr, "/", []string{"PATH=" + os.Getenv("PATH")}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -165,7 +169,7 @@ func TestNeverTheOwner(t *testing.T) {
 		})
 	}
 	t.Run("through a proxy of the same user", func(t *testing.T) {
-		proxy := exec.CommandContext(t.Context(), bin, "attack", "proxy", "0", b.addr)
+		proxy := exec.CommandContext(t.Context(), bin, "proxy", "0", b.addr)
 		out, err := proxy.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)
@@ -234,7 +238,7 @@ func TestOwnerThatIsNotRoot(t *testing.T) {
 			t.Log(out)
 		}
 	}()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(eventually.Limit); ; time.Sleep(20 * time.Millisecond) {
 		if resp, err := http.Get("http://" + b.addr + "/health?ready=1"); err == nil {
 			_ = resp.Body.Close()
 			if resp.StatusCode == http.StatusOK {
@@ -256,7 +260,7 @@ func TestOwnerThatIsNotRoot(t *testing.T) {
 			})
 		}
 	}
-	own := exec.CommandContext(t.Context(), bin, "attack", "ask", "4", b.addr)
+	own := exec.CommandContext(t.Context(), bin, "ask", "4", b.addr)
 	own.SysProcAttr, own.Dir = p.SysProcAttr, "/"
 	if said, err := own.Output(); err != nil || strings.Count(string(said), " × 201 ") != 4 {
 		t.Errorf("its own user: got %s, %v; want 201", said, err)
@@ -280,12 +284,12 @@ func TestToolIsNeverTheOwner(t *testing.T) {
 			if kind == "thread" && target == socket {
 				continue
 			}
-			fmt.Fprintf(&script, "echo %s %s; %s attack %s $n %s\n", kind, target, bin, kind, target)
+			fmt.Fprintf(&script, "echo %s %s; %s %s $n %s\n", kind, target, bin, kind, target)
 			want++
 		}
 	}
 	// The orphan writes where it ends what it says.
-	fmt.Fprintf(&script, "echo ask orphan; (%[1]s sh -c '%[2]s attack ask %[3]d %[4]s; %[2]s attack ask %[3]d %[5]s; echo end' > orphan 2>&1 &)\nuntil grep -q end orphan; do sleep 0.1; done; cat orphan\n", shed, bin, tries(), b.addr, socket)
+	fmt.Fprintf(&script, "echo ask orphan; (%[1]s sh -c '%[2]s ask %[3]d %[4]s; %[2]s ask %[3]d %[5]s; echo end' > orphan 2>&1 &)\nuntil grep -q end orphan; do sleep 0.1; done; cat orphan\n", shed, bin, tries(), b.addr, socket)
 	fmt.Fprintf(&script, "echo mcp orphan; %s sh -c 'curl -s -o /dev/null -w \"mcp %%{http_code}\\n\" -H \"content-type: application/json\" -H \"accept: application/json, text/event-stream\" -d \"{\\\"jsonrpc\\\":\\\"2.0\\\",\\\"id\\\":1,\\\"method\\\":\\\"ping\\\"}\" http://%s/mcp'\n", shed, b.addr)
 	said := b.tool(t, script.String())
 	kind, attacks := "", 0
@@ -354,6 +358,7 @@ func (b *box) tool(t *testing.T, script string) string {
 
 // SEC, USE-9: what yaya has inherited, its servers do not get.
 func TestInheritedDescriptorsStayHere(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	f, err := os.Open("/etc/passwd")
 	if err != nil {
@@ -367,7 +372,7 @@ func TestInheritedDescriptorsStayHere(t *testing.T) {
 	}
 	p := exec.CommandContext(t.Context(), b.bin, b.args("serve", "--listen", b.addr, "--mcp-config", config)...)
 	p.ExtraFiles = []*os.File{f, f, f, f, f, f, f}
-	p.Env = append(os.Environ(), "HOME="+b.dir)
+	p.Env = b.environ()
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -375,7 +380,7 @@ func TestInheritedDescriptorsStayHere(t *testing.T) {
 		_ = p.Process.Signal(syscall.SIGTERM)
 		_ = p.Wait()
 	}()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(eventually.Limit); ; time.Sleep(10 * time.Millisecond) {
 		if got, err := os.ReadFile(fds); err == nil {
 			if strings.Contains(string(got), "passwd") {
 				t.Errorf("the server has what yaya inherited:\n%s", got)

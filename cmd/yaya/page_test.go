@@ -123,6 +123,7 @@ func (b *box) workspace() string {
 
 // The page is type-checked, and what is vendored is what its makers ship.
 func TestPageTypes(t *testing.T) {
+	t.Parallel()
 	node := needPeers(t)
 	cmd := exec.CommandContext(t.Context(), node, npmModule(t, "typescript", "bin", "tsc"), "-p", "../../gateway/dashboard/tsconfig.json")
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -154,6 +155,7 @@ func TestPageTypes(t *testing.T) {
 // The first start: servers of another client are imported, seen as what they would
 // run before they do; a model is chosen; the snippets are there.
 func TestPageFirstRun(t *testing.T) {
+	t.Parallel()
 	node := needPeers(t)
 	b := newBox(t)
 	if err := os.MkdirAll(filepath.Join(b.dir, ".cursor"), 0o755); err != nil {
@@ -173,6 +175,7 @@ func TestPageFirstRun(t *testing.T) {
 // rejected with a reason that the model is told, and approved for the session; diffs,
 // steering, queueing, stopping.
 func TestPageChat(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	patch, err := json.Marshal("--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n-one\n+ONE\n two\n")
 	if err != nil {
@@ -193,6 +196,7 @@ func TestPageChat(t *testing.T) {
 // A form that is made of a tool's schema, and what is filled in is what the server
 // gets.
 func TestPageTools(t *testing.T) {
+	t.Parallel()
 	node := needPeers(t)
 	b := newBox(t)
 	b.serve("--mcp-config", b.writeConfig(node, nil))
@@ -221,6 +225,7 @@ func answers(text string) func(context.Context, *sdk.CallToolRequest, map[string
 // A tool that changes is quarantined, its change is shown, and it works again once
 // somebody has agreed to it.
 func TestPageQuarantine(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	var server *sdk.Server
 	at := changing(t, func(s *sdk.Server) {
@@ -286,6 +291,7 @@ func (b *box) behindTLS() string {
 // asks and is approved on the first's page; it converses, is revoked, and is out at
 // once. Keys cannot be taken from either, tokens lie nowhere.
 func TestPageRemote(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	at := b.behindTLS()
 	b.scenario("remote", map[string]any{"base": at, "code": b.invite("admin"), "workspace": b.workspace()}, nil)
@@ -293,6 +299,7 @@ func TestPageRemote(t *testing.T) {
 
 // UI-06: no secret stays in the page's address, for its owner here or a browser elsewhere.
 func TestPageAddress(t *testing.T) {
+	t.Parallel()
 	t.Run("here", func(t *testing.T) {
 		b := newBox(t)
 		b.serve()
@@ -307,6 +314,7 @@ func TestPageAddress(t *testing.T) {
 // The daemon is killed and comes back: the page comes back by itself, what was sent
 // meanwhile arrives once, and nothing is missing.
 func TestPageReconnect(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	daemon := b.daemon("serve", "--listen", b.addr)
 	waitFor(t, b.addr)
@@ -337,6 +345,7 @@ func TestPageReconnect(t *testing.T) {
 // is wider than the screen, and there is a picture of each for people to look at, in the
 // folder that YAYA_SCREENSHOTS names.
 func TestPageLooks(t *testing.T) {
+	t.Parallel()
 	node := needPeers(t)
 	b := newBox(t)
 	b.must("config", "set", "plugin.strategy_coder.auto_verify", "false")
@@ -372,6 +381,7 @@ const xss = `<img src=x onerror=window.__xss=1>`
 // UI-01, UI-03, UI-04, UI-07, UI-08, UI-11, HT-27: whatever servers, tools, models,
 // devices and clients say, it is text.
 func TestPageHostile(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	s := sdk.NewServer(&sdk.Implementation{Name: xss, Title: xss, Version: xss}, nil)
 	type in struct {
@@ -433,6 +443,7 @@ func TestPageHostile(t *testing.T) {
 
 // A session of more than ten thousand events, and the first load (UI-08).
 func TestPageLongSession(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	b.must("config", "set", "plugin.strategy_coder.auto_verify", "false")
 	b.serve()

@@ -11,6 +11,7 @@ import (
 
 // What a session costs follows from its provider's prices.
 func TestPrices(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	model := fakellm.New(fakellm.Step{Text: "hello"})
 	t.Cleanup(model.Close)

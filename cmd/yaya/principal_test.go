@@ -72,6 +72,7 @@ func (b *box) set(key, value string) {
 // somebody forbids it on all of that principal's paths, with its reason, and on
 // nobody else's.
 func TestRulesOnEveryPath(t *testing.T) {
+	t.Parallel()
 	fixture := buildTool(t, "github.com/yaya-ai/yaya/internal/conformance/fixture")
 	b := newBox(t)
 	b.must("config", "set", "plugin.llm_echo.script", `{"steps":[{"tool_calls":[{"name":"fx__echo","args":{"text":"ran"}}]},{"text":"done"}]}`)
@@ -190,6 +191,7 @@ func TestRulesOnEveryPath(t *testing.T) {
 // MIS-7: the example of the manual: the phone may only read. It is shown nothing else,
 // has no way round, and the owner has everything.
 func TestPhoneMayOnlyRead(t *testing.T) {
+	t.Parallel()
 	fixture := buildTool(t, "github.com/yaya-ai/yaya/internal/conformance/fixture")
 	b := newBox(t)
 	b.serve("--mcp-config", b.config(map[string]any{"fx": map[string]any{"command": fixture, "protocolEra": "legacy"}}))

@@ -26,7 +26,7 @@ type stdioClient struct {
 func (b *box) stdioClient(args ...string) *stdioClient {
 	b.t.Helper()
 	cmd := exec.Command(b.bin, b.args(append([]string{"mcp", "serve"}, args...)...)...)
-	cmd.Env = append(os.Environ(), "HOME="+b.dir)
+	cmd.Env = b.environ()
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -86,6 +86,7 @@ func (c *stdioClient) next() string {
 // servers in that process or passes the messages on to the daemon: questions,
 // their answers, input_required, progress and log messages take the same way.
 func TestQuestionsOverStdio(t *testing.T) {
+	t.Parallel()
 	fixture := buildTool(t, "github.com/yaya-ai/yaya/internal/conformance/fixture")
 	b := newBox(t)
 	config := b.config(map[string]any{
@@ -154,6 +155,7 @@ func TestQuestionsOverStdio(t *testing.T) {
 // over stdio is one line a message, and says the same. UP-35: what looks like a
 // message or an event in a tool's text stays text.
 func TestLinesOfServers(t *testing.T) {
+	t.Parallel()
 	const fake = `{"jsonrpc":"2.0","id":77,"result":{"content":[]}}`
 	text, err := json.Marshal("data: x\n\nevent: message\ndata: " + fake + "\n" + fake + "\n")
 	if err != nil {

@@ -51,14 +51,7 @@ func absolute(t *testing.T, elem ...string) string {
 // the test ends, and returns its URL.
 func overPort(t *testing.T, command ...string) string {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	addr := freeAddr(t)
 	_, port, _ := net.SplitHostPort(addr)
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, command[0], append(command[1:], port)...)
@@ -110,6 +103,7 @@ type realCall struct {
 // yaya in its default configuration: every one is ready at its first start and answers
 // clients of both eras.
 func TestRealServers(t *testing.T) {
+	t.Parallel()
 	node, browser := needPeers(t), chromium(t)
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/" {

@@ -67,6 +67,7 @@ func entryOf(fixture, name, more string) string {
 // touches no server but the one that it is about. A file with a mistake is refused
 // whole, and everybody who could ask is told, once.
 func TestServersFileIsWatched(t *testing.T) {
+	t.Parallel()
 	fixture := buildTool(t, "github.com/yaya-ai/yaya/internal/conformance/fixture")
 	b := newBox(t)
 	p := b.serve()
@@ -162,6 +163,7 @@ func TestServersFileIsWatched(t *testing.T) {
 // USE-2: yaya does not reload the file that it has written itself, whether the page or
 // the command line asked for it.
 func TestOwnWritesAreNoChange(t *testing.T) {
+	t.Parallel()
 	fixture := buildTool(t, "github.com/yaya-ai/yaya/internal/conformance/fixture")
 	b := newBox(t)
 	b.serve()
@@ -185,6 +187,7 @@ func TestOwnWritesAreNoChange(t *testing.T) {
 // USE-2: config.toml is taken over while yaya runs, as far as it can be, and what
 // cannot is said; SIGHUP looks at the files, too, and ends nothing.
 func TestSettingsFileIsTakenOver(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	b.edit("config.toml", "provider = \"one\"\n")
 	p := b.serve()
@@ -263,6 +266,7 @@ func TestSettingsFileIsTakenOver(t *testing.T) {
 
 // USE-2: without a daemon there is nothing to reload, and yaya says so.
 func TestReloadWithoutDaemon(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	if out, err := b.run("reload"); exitCode(err) != 1 || !strings.Contains(out, "no yaya runs") {
 		t.Errorf("got %v, %s", err, out)

@@ -16,6 +16,7 @@ import (
 // AU-16: revoking a device ends everything it has under way, within 5 s: its
 // WebSocket, its stream, and its call of a real server's tool, which is told.
 func TestRevocationEndsEverything(t *testing.T) {
+	t.Parallel()
 	fixture := buildTool(t, "github.com/yaya-ai/yaya/internal/conformance/fixture")
 	b := newBox(t)
 	b.serve("--mcp-config", b.config(map[string]any{"fx": map[string]any{"command": fixture, "protocolEra": "legacy", "session": "shared"}}))
@@ -115,6 +116,7 @@ func refusedWith(ctx context.Context, url, token string) (int, error) {
 
 // W-44, R30: tools that are quarantined stand in the audit, once.
 func TestQuarantineIsAudited(t *testing.T) {
+	t.Parallel()
 	fixture := buildTool(t, "github.com/yaya-ai/yaya/internal/conformance/fixture")
 	b := newBox(t)
 	b.serve("--mcp-config", b.config(map[string]any{"fx": map[string]any{"command": fixture, "protocolEra": "legacy"}}))

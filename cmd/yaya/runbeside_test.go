@@ -16,6 +16,7 @@ import (
 // USE-2: a run beside a daemon has its tools, asks on its own terminal, fails with the
 // turn, and shows arguments as text.
 func TestRunBesideTheDaemon(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	command, starts := b.recorded("fake")
 	b.must(append([]string{"mcp", "add", "fake", "--"}, command...)...)
@@ -79,6 +80,7 @@ func TestRunBesideTheDaemon(t *testing.T) {
 
 // A provider that a run names is that run's alone.
 func TestProviderOfARun(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	b.serve()
 	b.must("provider", "add", "other", "--base-url", "http://127.0.0.1:1/v1", "--model", "m")
@@ -93,6 +95,7 @@ func TestProviderOfARun(t *testing.T) {
 
 // Ctrl-C and the end of the command cancel its turn in the daemon.
 func TestRunBesideTheDaemonEnds(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		signal syscall.Signal
@@ -126,6 +129,7 @@ func TestRunBesideTheDaemonEnds(t *testing.T) {
 // A run works in the folder that it was started in, and says which of the folder's
 // servers it does without: those that a daemon elsewhere has not started.
 func TestFolderOfARun(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	command, starts := b.recorded("brought")
 	dir := filepath.Join(b.dir, "project")
@@ -143,9 +147,7 @@ func TestFolderOfARun(t *testing.T) {
 	b.must("trust", "--yes", dir)
 	yaya := b.bin
 	b.bin = filepath.Join(b.dir, "there.sh")
-	if err := os.WriteFile(b.bin, []byte("#!/bin/sh\ncd "+dir+" && exec "+yaya+" \"$@\" 2>&1\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	writeProgram(t, b.bin, "#!/bin/sh\ncd "+dir+" && exec "+yaya+" \"$@\" 2>&1\n")
 	out := b.must("run", "--session", "s1", "hello")
 	if !strings.Contains(out, "the server brought of "+filepath.Join(dir, ".mcp.json")+" is not used") || !strings.Contains(out, "echo: hello") {
 		t.Errorf("got %q", out)

@@ -1,30 +1,24 @@
 package main
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
 func TestMain(m *testing.M) {
-	// Tests that need a binary of their own build it once.
 	code := testscriptMain(m)
-	if binaryDir != "" {
-		_ = os.RemoveAll(binaryDir)
-	}
+	removeBuilt()
 	os.Exit(code)
 }
 
-// attack is what the test binary does as another process: see TestNeverTheOwner.
-var attack func(args []string) int
-
 func testscriptMain(m *testing.M) (code int) {
-	if len(os.Args) > 1 && os.Args[1] == "attack" && attack != nil {
-		return attack(os.Args[2:])
-	}
 	if filepath.Base(os.Args[0]) == "yaya" || os.Getenv("YAYA_PROCESS_GUARD") != "" || os.Getenv("YAYA_PROCESS_OPENER") != "" {
 		return run()
 	}
@@ -44,6 +38,11 @@ func testscriptMain(m *testing.M) (code int) {
 		return 1
 	}
 	if err := os.Setenv("PATH", dir+":"+os.Getenv("PATH")); err != nil {
+		return 1
+	}
+	// Most tests wait for processes most of their time. -parallel sets another number.
+	if err := flag.Set("test.parallel", strconv.Itoa(3*runtime.GOMAXPROCS(0))); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return m.Run()

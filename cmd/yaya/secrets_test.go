@@ -16,6 +16,7 @@ import (
 // SEC-12: a masked secret is not taken to another address, to another command or to
 // another name, and the refusal names it.
 func TestMaskedSecretsDoNotMove(t *testing.T) {
+	t.Parallel()
 	var leaked atomic.Bool
 	evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.Contains(fmt.Sprint(r.Header), "canary") {

@@ -24,8 +24,9 @@ import (
 // LD-05, R32: yaya under a memory limit that it is above of says so instead of
 // taking on work, and says that it lives.
 func TestShortOfMemory(t *testing.T) {
-	t.Setenv("GOMEMLIMIT", "6MiB")
+	t.Parallel()
 	b := newBox(t)
+	b.env = []string{"GOMEMLIMIT=6MiB"}
 	b.serve()
 	var resp *http.Response
 	for deadline := time.Now().Add(eventually.Limit); ; time.Sleep(100 * time.Millisecond) {
@@ -87,6 +88,7 @@ func selfSigned(t *testing.T, dir string, serial int64) (cert, key string) {
 // HT-30, R11: yaya serves TLS with a certificate of its own, addressed by the names
 // that it is given and by no other; nobody is the local owner by a proxy's doing.
 func TestServeTLS(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	cert, key := selfSigned(t, b.dir, 1)
 	pemData, err := os.ReadFile(cert)

@@ -28,12 +28,7 @@ func largeServers(t *testing.T) map[string]any {
 	bin := buildTool(t, "github.com/yaya-ai/yaya/internal/conformance/large")
 	entries := map[string]any{"stdio": map[string]any{"command": bin}}
 	for name, args := range map[string][]string{"http": {"-http"}, "json": {"-json", "-http"}, "sse": {"-sse"}} {
-		l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // test
-		if err != nil {
-			t.Fatal(err)
-		}
-		addr := l.Addr().String()
-		_ = l.Close()
+		addr := freeAddr(t)
 		cmd := exec.Command(bin, append(args, addr)...) //nolint:forbidigo,noctx // killed below
 		cmd.Stderr = os.Stderr
 		if err := cmd.Start(); err != nil {
@@ -64,6 +59,7 @@ func largeServers(t *testing.T) map[string]any {
 
 // FID-3: what a server answers reaches a client whole, over every transport.
 func TestWholeResults(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	config := b.config(largeServers(t))
 	b.serve("--mcp-config", config)
@@ -117,6 +113,7 @@ func TestWholeResults(t *testing.T) {
 // tool's output schema promises. It gets that, whatever its size, also where the owner
 // bounds results.
 func TestStructuredContentForTypeScript(t *testing.T) {
+	t.Parallel()
 	node := needPeers(t)
 	b := newBox(t)
 	bin := buildTool(t, "github.com/yaya-ai/yaya/internal/conformance/large")
@@ -146,6 +143,7 @@ await c.close();
 // on the same process goes on, which takes longer than tool_timeout_sec and reports
 // progress.
 func TestLongLineAndProgress(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	bin := buildTool(t, "github.com/yaya-ai/yaya/internal/conformance/large")
 	b.serve("--mcp-config", b.config(map[string]any{"large": map[string]any{"command": bin, "tool_timeout_sec": 20}}))

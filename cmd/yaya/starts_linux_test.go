@@ -9,6 +9,7 @@ import (
 // USE-10, FID-9: on a terminal serve says where it is before its servers have settled,
 // and then how they come up.
 func TestServeOnTheTerminal(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	b.fakeRunners()
 	p := b.pty("serve", "--no-open", "--listen", b.addr)

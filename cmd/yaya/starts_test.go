@@ -43,11 +43,9 @@ echo "  hint: A complete log of this run can be found in: %[1]s/log" >&2
 exit 1
 `,
 	} {
-		if err := os.WriteFile(filepath.Join(bin, name), fmt.Appendf(nil, strings.ReplaceAll(script, "%[1]s/log", "/log"), b.dir), 0o755); err != nil { //nolint:gosec // a program
-			b.t.Fatal(err)
-		}
+		writeProgram(b.t, filepath.Join(bin, name), fmt.Sprintf(strings.ReplaceAll(script, "%[1]s/log", "/log"), b.dir))
 	}
-	b.t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	b.env = append(b.env, "PATH="+bin+":"+os.Getenv("PATH"))
 	config := filepath.Join(b.dir, "c")
 	if err := os.MkdirAll(config, 0o700); err != nil {
 		b.t.Fatal(err)
@@ -63,6 +61,7 @@ exit 1
 // FID-9, USE-10: the page shows what installs as it goes, names the servers that do
 // not work first, and says how many it does not name.
 func TestPageStarts(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	b.fakeRunners()
 	more := `{"mcpServers":{"slow":{"command":"npx"},"bad":{"command":"uvx"}`
@@ -105,13 +104,13 @@ func (b *box) server(name, state string) (s admin.Server) {
 // the same words everywhere, and is there in the end without having been started
 // twice; what was configured behind a proxy reaches it.
 func TestFirstStart(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	b.fakeRunners()
-	t.Setenv("HTTPS_PROXY", "http://u:p@proxy.example:3128")
-	t.Setenv("SSL_CERT_FILE", "/etc/company.pem")
-	t.Setenv("UV_DEFAULT_INDEX", "https://u:p@pypi.example/simple")
-	t.Setenv("NAMED", "by pass_env")
-	t.Setenv("UNNAMED", "secret")
+	b.env = append(
+		b.env, "HTTPS_PROXY=http://u:p@proxy.example:3128", "SSL_CERT_FILE=/etc/company.pem", "UV_DEFAULT_INDEX=https://u:p@pypi.example/simple",
+		"NAMED=by pass_env", "UNNAMED=secret",
+	)
 	b.must("config", "set", "servers.pass_env", `["NAMED","LD_PRELOAD"]`)
 	b.serve()
 

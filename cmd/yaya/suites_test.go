@@ -32,6 +32,7 @@ var (
 // of them, over both transports, behind a yaya in its default configuration: no scenario
 // fails that passes directly.
 func TestConformanceOfForeignServers(t *testing.T) {
+	t.Parallel()
 	node := needPeers(t)
 	var (
 		stable = []string{suiteStable, "--suite", "all"}

@@ -44,7 +44,7 @@ func (b *box) terminal(answers []string, args ...string) string {
 		}
 	}
 	cmd := exec.CommandContext(b.t.Context(), b.bin, b.args(args...)...)
-	cmd.Env = append(os.Environ(), "HOME="+b.dir)
+	cmd.Env = b.environ()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := cmd.Start(); err != nil {
@@ -84,6 +84,7 @@ func (b *box) terminal(answers []string, args ...string) string {
 // Y-141, Y-142, Y-143, TW-08: on a terminal a person is asked, is shown all of it
 // and nothing else, and answers identical asks once.
 func TestAsksOnTheTerminal(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	out := b.terminal([]string{"y"}, "run", "--session", "s1", "/tool agent {\"goal\":\"say \u202e hi\"}")
 	if !strings.Contains(out, "\n  goal: say \\u202e hi\r\n") || strings.Contains(out, "\u202e") || !strings.Contains(out, "sub-agent finished") {

@@ -89,6 +89,7 @@ func toolNames(t *testing.T, s *sdk.ClientSession) (names string) {
 // its calls has the token's name; what the token is not for it neither sees nor calls,
 // by any way; revoked it is out, with all that it has open.
 func TestRemoteClientWithLastingToken(t *testing.T) {
+	t.Parallel()
 	fixture := buildTool(t, "github.com/yaya-ai/yaya/internal/conformance/fixture")
 	b := newBox(t)
 	before := b.lasting("before") // made without a daemon
@@ -274,6 +275,7 @@ func TestTokenCreateSays(t *testing.T) {
 
 // USE-8, USE-2: the page makes and revokes tokens, and shows files that have a mistake.
 func TestPageTokensAndNotices(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	b.serve()
 	edit := func(text string) func(string) (any, error) {

@@ -15,6 +15,7 @@ import (
 // asks, read sessions, or let devices in, over TCP or over the socket, also when it
 // has left its group and its parents; nor is there a secret for it to find.
 func TestToolsAreNotTheirUser(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("who is at the other end is known on Linux")
 	}

@@ -49,6 +49,7 @@ func (b *box) call(name, args string) { _, _ = b.run("mcp", "call", name, "--arg
 // came back, and how long it took; later with filters, and without a daemon; and what
 // a server says is seen, too. No secret of the server is in either.
 func TestTraffic(t *testing.T) {
+	t.Parallel()
 	node := needPeers(t)
 	b := newBox(t)
 	const secret = "a-secret-that-nobody-sees"
@@ -154,6 +155,7 @@ func TestTraffic(t *testing.T) {
 // USE-3: once somebody else may call, arguments and results are recorded only if that
 // is wanted, and nobody but the owner sees any.
 func TestTrafficOfSeveralPrincipals(t *testing.T) {
+	t.Parallel()
 	fixture := buildTool(t, "github.com/yaya-ai/yaya/internal/conformance/fixture")
 	b := newBox(t)
 	config := b.config(map[string]any{"fx": map[string]any{"command": fixture}})
@@ -215,6 +217,7 @@ func TestTrafficOfSeveralPrincipals(t *testing.T) {
 
 // USE-3: a record that cannot be written costs no call, and is told once.
 func TestTrafficWithoutDisk(t *testing.T) {
+	t.Parallel()
 	fixture := buildTool(t, "github.com/yaya-ai/yaya/internal/conformance/fixture")
 	b := newBox(t)
 	if err := os.MkdirAll(b.file(), 0o700); err != nil {

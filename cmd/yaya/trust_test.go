@@ -63,6 +63,7 @@ func bold(t *testing.T) string {
 // nothing, whatever the folder brings and the rules allow. Files can be read, and the
 // agent is told what it cannot do and how its user changes that.
 func TestRestrictedFolder(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	ws := filepath.Join(b.dir, "ws")
 	canary := hostile(t, ws)
@@ -114,6 +115,7 @@ func TestRestrictedFolder(t *testing.T) {
 
 // SEC-3: the same from the command line, with either strategy.
 func TestRestrictedRun(t *testing.T) {
+	t.Parallel()
 	for _, strategy := range []string{"react", "coder"} {
 		t.Run(strategy, func(t *testing.T) {
 			b := newBox(t)
@@ -139,6 +141,7 @@ func TestRestrictedRun(t *testing.T) {
 // go on as in any trusted folder, now and after a restart. What the folder brings later
 // is asked about with the difference.
 func TestTrustByAsking(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	ws := filepath.Join(b.dir, "ws")
 	if err := os.MkdirAll(ws, 0o755); err != nil {
@@ -209,6 +212,7 @@ func TestTrustByAsking(t *testing.T) {
 // SEC-4: a device with the default scopes has agents work in folders that the user has
 // opened, and nowhere else; nobody learns which other folders there are.
 func TestWorkspacesOfDevices(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	open, root := filepath.Join(b.dir, "open"), filepath.Join(b.dir, "src")
 	for _, dir := range []string{open + "/sub", root + "/project", filepath.Join(b.dir, "closed")} {
@@ -268,6 +272,7 @@ func TestWorkspacesOfDevices(t *testing.T) {
 // SEC-4: a device makes no agent work in a folder that is closed to it, whoever made the
 // session: not by a message, a fork, another prompt, or an attachment.
 func TestSessionsInClosedFolders(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	closed := filepath.Join(b.dir, "closed")
 	if err := os.MkdirAll(closed, 0o755); err != nil {
@@ -314,6 +319,7 @@ func TestSessionsInClosedFolders(t *testing.T) {
 // SEC-4: an agent that a device spawns without naming a folder works in none, unless
 // the user has opened the folder that yaya runs in: it reads nothing there.
 func TestSpawnedByADevice(t *testing.T) {
+	t.Parallel()
 	for name, trusted := range map[string]bool{"a folder that is not open": false, "a trusted folder": true} {
 		t.Run(name, func(t *testing.T) {
 			b := newBox(t)

@@ -1,3 +1,6 @@
+// Command attack is a process that tries to be taken for the owner of a yaya, for the
+// tests of that, and is not shipped. It is a program of its own because forks of one
+// under the race detector take ten times as long.
 package main
 
 import (
@@ -10,6 +13,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"os"
 	"runtime"
 	"strconv"
 	"strings"
@@ -20,11 +24,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func init() { attack = attacker }
+func main() { os.Exit(attack(os.Args[1:])) }
 
-// attacker is a process that tries to be taken for the owner: attack KIND N TARGET.
-// TARGET is host:port, or the path of a socket. It prints how often each answer came.
-func attacker(args []string) int {
+// attack is run as attack KIND N TARGET. TARGET is host:port, or the path of a socket.
+// It prints how often each answer came.
+func attack(args []string) int {
 	if len(args) != 3 {
 		fmt.Println("attack KIND N TARGET")
 		return 2
@@ -41,6 +45,10 @@ func attacker(args []string) int {
 	try := map[string]func(string) (string, error){
 		"ask": ask, "close": closeAtOnce, "child": deadChild, "thread": ownThread,
 	}[args[0]]
+	if try == nil {
+		fmt.Printf("attack: no kind %q\n", args[0])
+		return 2
+	}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	answers := map[string]int{}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+)
+
+// built are the programs that tests have built: each is built once, without the race
+// detector. The first test that needs one builds it, others wait for that.
+var built struct {
+	mu    sync.Mutex
+	dir   string
+	tools map[string]func() (string, error)
+}
+
+// buildTool builds a program that a test needs, of ours or of a dependency, and
+// returns where it is.
+func buildTool(t *testing.T, pkg string) string {
+	t.Helper()
+	built.mu.Lock()
+	var err error
+	if built.dir == "" {
+		built.dir, err = os.MkdirTemp("", "yaya-e2e")
+		built.tools = map[string]func() (string, error){}
+	}
+	build := built.tools[pkg]
+	if build == nil {
+		bin := filepath.Join(built.dir, strconv.Itoa(len(built.tools)), path.Base(pkg))
+		build = sync.OnceValues(func() (string, error) {
+			out, err := exec.CommandContext(context.Background(), "go", "build", "-o", bin, pkg).CombinedOutput()
+			if err != nil {
+				return "", fmt.Errorf("build %s: %w\n%s", pkg, err, out)
+			}
+			return bin, nil
+		})
+		built.tools[pkg] = build
+	}
+	built.mu.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bin
+}
+
+// binary returns the program itself.
+func binary(t *testing.T) string {
+	t.Helper()
+	return buildTool(t, "github.com/yaya-ai/yaya/cmd/yaya")
+}
+
+// removeBuilt removes what buildTool has built.
+func removeBuilt() {
+	built.mu.Lock()
+	defer built.mu.Unlock()
+	if built.dir != "" {
+		_ = os.RemoveAll(built.dir)
+	}
+}
+
+// writeProgram writes a script that is run. No process starts meanwhile: it would have
+// the file open for a moment, and who runs it would be told "text file busy".
+func writeProgram(t *testing.T, path, script string) {
+	t.Helper()
+	syscall.ForkLock.RLock()
+	err := os.WriteFile(path, []byte(script), 0o755)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Ports that systems give to nobody who does not name them: a port that was free stays
+// free until its test listens there, whatever else connects and listens meanwhile.
+const firstPort, ports = 10_000, 20_000
+
+var nextPort = func() *atomic.Uint32 {
+	n := new(atomic.Uint32)
+	n.Store(rand.Uint32N(ports)) // another run of the tests has others
+	return n
+}()
+
+// freeAddr returns an address of this machine where nothing listens. No other test gets
+// the same.
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	var err error
+	for range 100 {
+		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(int(firstPort+nextPort.Add(1)%ports)))
+		var l net.Listener
+		if l, err = (&net.ListenConfig{}).Listen(t.Context(), "tcp", addr); err == nil {
+			_ = l.Close()
+			return addr
+		}
+	}
+	t.Fatal(err)
+	return ""
+}
