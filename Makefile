@@ -31,13 +31,20 @@ install: build ## put yaya into PREFIX/bin ($(HOME)/.local/bin)
 	@case ":$$PATH:" in *":$(PREFIX)/bin:"*) echo "Installed. Start it with: yaya serve";; \
 	  *) echo "Installed. $(PREFIX)/bin is not in your PATH: add it, or start yaya with $(PREFIX)/bin/yaya serve";; esac
 
+# Most of race goes to the tests of the binary, cmd/yaya, which say nothing until
+# they end.
+STEPS    := setup fmt-check vet ids lint race fuzz
 test: ## the whole suite
-	$(MAKE) -j2 setup
-	$(MAKE) -j1 fmt-check vet ids lint race fuzz
+	@begun=$$(date +%s); for step in $(STEPS); do \
+	  echo "$$step …"; since=$$(date +%s); \
+	  $(MAKE) -j1 --no-print-directory $$step || { echo "$$step: failed after $$(($$(date +%s) - since)) s"; exit 1; }; \
+	  echo "$$step: $$(($$(date +%s) - since)) s"; \
+	done; echo "test: $$(($$(date +%s) - begun)) s in all"
 
 # The linter is published as source and as releases on GitHub alone: on a fresh
 # machine it is compiled, while npm and apt download.
-setup: $(LINTER) downloads
+setup:
+	$(MAKE) -j2 $(LINTER) downloads
 
 downloads:
 	$(MAKE) -j1 peers chromium

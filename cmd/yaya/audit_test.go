@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/control"
+	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
 func (b *box) file(elem ...string) string {
@@ -227,7 +228,7 @@ func TestAuditExport(t *testing.T) {
 	p := b.daemon("audit", "export", "--follow")
 	heard := func(part string) {
 		t.Helper()
-		for deadline := time.Now().Add(20 * time.Second); !strings.Contains(p.said.String(), part); time.Sleep(10 * time.Millisecond) {
+		for deadline := time.Now().Add(eventually.Limit); !strings.Contains(p.said.String(), part); time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatalf("no %q in %s", part, p.said)
 			}

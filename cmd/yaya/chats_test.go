@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/yaya-ai/yaya/internal/eventually"
 	"github.com/yaya-ai/yaya/internal/sse"
 )
 
@@ -54,7 +54,7 @@ func (b *box) v1(method, path, body string) (int, map[string]any) {
 // until follows a session from a cursor on, up to an event of that type.
 func (b *box) until(id, after, typ string) (events []sse.Event, last string) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(b.t.Context(), eventually.Limit)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+b.addr+"/v1/sessions/"+id+"/events", nil)
 	if err != nil {

@@ -128,19 +128,19 @@ func (b *box) config(servers map[string]any) string {
 // SDK is written.
 var legacyAsks = []string{"test_sampling", "test_elicitation", "test_elicitation_sep1034_defaults", "test_elicitation_sep1330_enums"}
 
-// One yaya serves both eras, with every feature of the protocol and the Tasks
-// extension: both suites, every scenario there is, scored or not.
+// A yaya serves both eras, with every feature of the protocol and the Tasks extension:
+// both suites, every scenario there is, scored or not. Each run has a yaya of its own,
+// so that they run side by side: the suites wait most of their time.
 func TestConformanceServer(t *testing.T) {
 	t.Parallel()
 	node := needPeers(t)
 	everything := buildTool(t, "github.com/modelcontextprotocol/go-sdk/conformance/everything-server")
-	b := newBox(t)
-	b.serve("--mcp-config", b.config(map[string]any{
+	servers := map[string]any{
 		// It adds a tool while the suite runs, which is to be offered at once.
 		"modern": map[string]any{"command": everything, "prefix": "", "protocolEra": "modern", "trust": "always", "disabled_tools": legacyAsks},
 		"legacy": map[string]any{"command": everything, "prefix": "", "protocolEra": "legacy", "enabled_tools": legacyAsks},
 		"tasks":  map[string]any{"command": buildTool(t, "github.com/yaya-ai/yaya/internal/conformance/taskserver"), "prefix": ""},
-	}))
+	}
 	for _, run := range []struct {
 		suite, what string
 		scenarios   int
@@ -154,6 +154,9 @@ func TestConformanceServer(t *testing.T) {
 		{suiteNext, "--requirements 2026-07-28", 50, []string{"tasks-status-notifications"}},
 	} {
 		t.Run(run.suite+" "+run.what, func(t *testing.T) {
+			t.Parallel()
+			b := newBox(t)
+			b.serve("--mcp-config", b.config(servers))
 			got, out := suite(t, node, run.suite, nil, append([]string{"server", "--url", b.url()}, strings.Fields(run.what)...)...)
 			if bad := failures(got); len(bad) > 0 {
 				t.Errorf("failed: %v\n%s", bad, out)
@@ -179,24 +182,17 @@ func TestConformanceThroughTheGateway(t *testing.T) {
 		{"legacy", "2025-11-25", "-stateless=false"}, {"modern", "2026-07-28", "-stateless=true"},
 	} {
 		t.Run(era.name, func(t *testing.T) {
-			addr := freeAddr(t)
-			ctx, cancel := context.WithCancel(t.Context())
-			fixture := exec.CommandContext(ctx, everything, "-http", addr, era.stateless)
-			if err := fixture.Start(); err != nil {
-				t.Fatal(err)
-			}
-			defer func() {
-				cancel()
-				_ = fixture.Wait()
-			}()
-			waitFor(t, addr)
-			url := "http://" + addr + "/mcp"
+			t.Parallel()
+			url := "http://" + listening(t, func(ctx context.Context, addr string) *exec.Cmd {
+				return exec.CommandContext(ctx, everything, "-http", addr, era.stateless)
+			}) + "/mcp"
 			direct, _ := suite(t, node, suiteNext, nil, "server", "--url", url, "--requirements", era.revision)
 			for name, server := range map[string]map[string]any{
 				"http":  {"url": url, "prefix": ""},
 				"stdio": {"command": everything, "prefix": "", "protocolEra": era.name},
 			} {
 				t.Run(name, func(t *testing.T) {
+					t.Parallel()
 					b := newBox(t)
 					b.serve("--mcp-config", b.config(map[string]any{"fixture": server}))
 					got, out := suite(t, node, suiteNext, nil, "server", "--url", b.url(), "--requirements", era.revision)

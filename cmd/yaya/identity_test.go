@@ -161,6 +161,7 @@ func TestAnswersAreTheServersOwn(t *testing.T) {
 	node := needPeers(t)
 	for _, s := range compared {
 		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
 			b := newBox(t)
 			if err := os.MkdirAll(filepath.Join(b.dir, "files"), 0o700); err != nil {
 				t.Fatal(err)

@@ -12,9 +12,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/yaya-ai/yaya/gateway/client"
+	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
 // device enrols a device and returns what it signs in with.
@@ -127,7 +127,7 @@ func TestRulesOnEveryPath(t *testing.T) {
 			return string(raw)
 		}},
 		{"device:phone", "/ws", func() string {
-			out, err := ws.Invoke(t.Context(), kernel, "fx__echo", map[string]string{"text": "ran"}, 10*time.Second)
+			out, err := ws.Invoke(t.Context(), kernel, "fx__echo", map[string]string{"text": "ran"}, eventually.Limit)
 			return string(out) + fmt.Sprint(err)
 		}},
 		{"agent:coder", "a turn", func() string {

@@ -282,7 +282,7 @@ func (c *rawClient) must(method string, params map[string]any) map[string]any {
 }
 
 func (c *rawClient) try(method string, params map[string]any) (map[string]any, error) {
-	ctx, cancel := context.WithTimeout(c.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(c.t.Context(), eventually.Limit)
 	defer cancel()
 	m, err := c.request(ctx, method, params)
 	if err == nil && m.Error != nil {

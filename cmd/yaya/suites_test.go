@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -47,8 +48,19 @@ func TestConformanceOfForeignServers(t *testing.T) {
 		{"TypeScript", []string{node, absolute(t, peersJS, "suite.mjs")}, sharedTypeScript},
 		{"Python", []string{python(t, "python"), absolute(t, peersPython, "suite.py")}, sharedPython},
 	} {
-		url := overPort(t, server.command...)
-		direct := map[string]map[string]outcome{}
+		// Two of them, so that no suite meets what another one changes.
+		url, directly := overPort(t, server.command...), overPort(t, server.command...)
+		var mu sync.Mutex
+		outcomes := map[string]map[string]outcome{}
+		direct := func(t *testing.T, run []string) map[string]outcome {
+			mu.Lock()
+			defer mu.Unlock()
+			what := strings.Join(run, " ")
+			if outcomes[what] == nil {
+				outcomes[what], _ = suite(t, node, run[0], nil, append([]string{"server", "--url", directly}, run[1:]...)...)
+			}
+			return outcomes[what]
+		}
 		// It adds tools while a suite runs, which are to be offered at once.
 		process := map[string]any{"command": server.command[0], "args": server.command[1:], "prefix": "", "trust": "always"}
 		perClient := maps.Clone(process)
@@ -64,15 +76,13 @@ func TestConformanceOfForeignServers(t *testing.T) {
 			{"stdio, per client", perClient, [][]string{modern}, perClientStarts},
 		} {
 			t.Run(server.name+" over "+way.name, func(t *testing.T) {
+				t.Parallel()
 				b := newBox(t)
 				b.serve("--mcp-config", b.config(map[string]any{"suite": way.server}))
 				b.firstStart([]string{"suite"})
 				for _, run := range way.runs {
 					what := strings.Join(run, " ")
-					if direct[what] == nil {
-						direct[what], _ = suite(t, node, run[0], nil, append([]string{"server", "--url", url}, run[1:]...)...)
-					}
-					want := passing(direct[what], way.except)
+					want := passing(direct(t, run), way.except)
 					if len(want) < 20 {
 						t.Errorf("%s: %d scenarios pass directly, want at least 20", what, len(want))
 					}

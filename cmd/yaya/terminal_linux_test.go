@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
 // typeAhead, as the last argument, types y before yaya has started.
@@ -51,7 +53,7 @@ func (b *box) terminal(answers []string, args ...string) string {
 		b.t.Fatal(err)
 	}
 	_ = slave.Close()
-	stop := time.AfterFunc(30*time.Second, func() { _ = cmd.Process.Kill() })
+	stop := time.AfterFunc(eventually.Limit, func() { _ = cmd.Process.Kill() })
 	defer stop.Stop()
 	var out strings.Builder
 	buf := make([]byte, 4096)

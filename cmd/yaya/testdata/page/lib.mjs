@@ -33,7 +33,7 @@ export const watch = (page, name = 'page', allow = /$^/) => {
     const u = new URL(r.url());
     if (!['data:', 'blob:'].includes(u.protocol) && u.host !== new URL(env.base).host) say('request elsewhere: ' + r.url());
   });
-  page.setDefaultTimeout(15_000);
+  page.setDefaultTimeout(60_000);
   return page;
 };
 
