@@ -199,7 +199,7 @@ func TestAnswersAreTheServersOwn(t *testing.T) {
 			direct.hello()
 			alone := pipe(home, b.bin, through...)
 			for _, c := range []*comparison{
-				{t: t, name: "stdio, legacy", door: alone, prefix: prefix}, {t: t, name: "stdio, modern", door: alone, modern: true, prefix: prefix},
+				{t: t, name: "stdio, legacy", door: alone, again: func() entrance { return pipe(home, b.bin, through...) }, prefix: prefix}, {t: t, name: "stdio, modern", door: alone, modern: true, prefix: prefix},
 			} {
 				c.compare(direct, s.ask(b.dir))
 			}
@@ -220,6 +220,7 @@ type comparison struct {
 	t      *testing.T
 	name   string
 	door   entrance
+	again  func() entrance // opens another door like it, if another one helps
 	modern bool
 	prefix string // of the names of tools and prompts, which is taken off again
 	ids    int
@@ -252,7 +253,18 @@ func (c *comparison) compare(direct *comparison, all []comparedRequest) {
 		c.hello()
 	}
 	// FID-7: under the server's name, with its headings below that.
-	if want := strings.ReplaceAll("\n"+direct.said, "\n# ", "\n## "); direct.said != "" && !strings.Contains(c.said, "# MCP server "+strings.TrimSuffix(c.prefix, "__")+"\n\n"+strings.TrimSpace(want)) {
+	want := strings.ReplaceAll("\n"+direct.said, "\n# ", "\n## ")
+	instructs := func() bool {
+		return direct.said == "" || strings.Contains(c.said, "# MCP server "+strings.TrimSuffix(c.prefix, "__")+"\n\n"+strings.TrimSpace(want))
+	}
+	if c.again != nil && !instructs() {
+		// A handshake waits two seconds for a server that starts, which are not enough on
+		// a busy machine. The next one knows the instructions from this start.
+		eventually.True(c.t, c.name+": the server is there", func() bool { return c.list("tools/list", "tools") != "" })
+		c.door = c.again()
+		c.hello()
+	}
+	if !instructs() {
 		c.t.Errorf("%s: instructions: %s", c.name, differ(c.said, want))
 	}
 	for _, l := range comparedLists {
@@ -268,17 +280,17 @@ func (c *comparison) compare(direct *comparison, all []comparedRequest) {
 			c.t.Errorf("%s: %s: %s", c.name, l.method, differ(got, want))
 		}
 	}
-	var want [][]byte
+	var results [][]byte
 	for _, r := range all { // one after the other: they may share what they change
-		want = append(want, direct.ask(r.method, r.params))
+		results = append(results, direct.ask(r.method, r.params))
 	}
 	for i, r := range all {
 		got := c.ask(r.method, r.params)
 		if r.mask != nil {
-			got, want[i] = r.mask.ReplaceAll(got, []byte("…")), r.mask.ReplaceAll(want[i], []byte("…"))
+			got, results[i] = r.mask.ReplaceAll(got, []byte("…")), r.mask.ReplaceAll(results[i], []byte("…"))
 		}
-		if !bytes.Equal(got, want[i]) {
-			c.t.Errorf("%s: %s %s: %s", c.name, r.method, r.params, differ(string(got), string(want[i])))
+		if !bytes.Equal(got, results[i]) {
+			c.t.Errorf("%s: %s %s: %s", c.name, r.method, r.params, differ(string(got), string(results[i])))
 		}
 	}
 }
