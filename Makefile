@@ -16,7 +16,7 @@ LINTER   := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 FOLDERS  := auth cmd feature gateway internal kernel mcpbridge plugins
 export GOFLAGS += -buildvcs=false
 
-.PHONY: ids run build install test setup downloads unit race lint fuzz bench fmt fmt-check vet peers chromium screens clean
+.PHONY: ids run build install test setup downloads unit race scale lint fuzz bench fmt fmt-check vet peers chromium screens clean
 
 run: build ## build and start the gateway with its defaults
 	bin/yaya serve
@@ -33,7 +33,7 @@ install: build ## put yaya into PREFIX/bin ($(HOME)/.local/bin)
 
 # Most of race goes to the tests of the binary, cmd/yaya, which say nothing until
 # they end.
-STEPS    := setup fmt-check vet ids lint race fuzz
+STEPS    := setup fmt-check vet ids lint race scale fuzz
 test: ## the whole suite
 	@begun=$$(date +%s); for step in $(STEPS); do \
 	  echo "$$step …"; since=$$(date +%s); \
@@ -66,6 +66,10 @@ unit: ## quick: without the race detector, without peers
 
 race: peers chromium
 	YAYA_PEERS_REQUIRED=1 go test -race -timeout 45m ./...
+
+# The tests of scale with all that they promise: race runs them with less.
+scale:
+	go test -count 1 -run '^(TestTwoThousandClients|TestManyReaders|TestManyCatchUp)$$' ./gateway/wire ./gateway/sessions
 
 # The real MCP servers and clients that the tests talk to, and a Node for them.
 peers: $(PEERS)/node_modules/.package-lock.json $(PYPEERS)/.venv/installed

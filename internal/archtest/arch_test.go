@@ -2,8 +2,10 @@ package archtest
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"go/parser"
 	"go/token"
 	"io"
@@ -13,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -99,13 +102,22 @@ type pkg struct {
 	XTestImports []string
 }
 
+// packages are all of the module; go list takes a second, so it is asked once.
 func packages(t *testing.T) []pkg {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-json", "./...")
+	pkgs, err := listed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pkgs
+}
+
+var listed = sync.OnceValues(func() ([]pkg, error) {
+	cmd := exec.CommandContext(context.Background(), "go", "list", "-json", "./...")
 	cmd.Dir = root
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	var pkgs []pkg
 	dec := json.NewDecoder(bytes.NewReader(out))
@@ -114,15 +126,15 @@ func packages(t *testing.T) []pkg {
 		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		pkgs = append(pkgs, p)
 	}
 	if len(pkgs) < 10 {
-		t.Fatalf("found %d packages", len(pkgs))
+		return nil, fmt.Errorf("found %d packages", len(pkgs))
 	}
-	return pkgs
-}
+	return pkgs, nil
+})
 
 func matches(pattern, path string) bool {
 	if prefix, ok := strings.CutSuffix(pattern, "..."); ok {
