@@ -30,9 +30,12 @@ import (
 const peers = "../../internal/peers/npm/node_modules"
 
 // needPeers skips a test where the npm peers are not installed; make test
-// installs them, and fails without.
+// installs them, and fails without. make unit does without them.
 func needPeers(t *testing.T) (node string) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("-short does without the peers")
+	}
 	node, err := filepath.Abs(filepath.Join(peers, ".bin", "node"))
 	if err != nil {
 		t.Fatal(err)

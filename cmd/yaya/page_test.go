@@ -33,6 +33,9 @@ import (
 // chromium returns a browser; make test installs one.
 func chromium(t *testing.T) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("-short does without the peers")
+	}
 	for _, name := range []string{os.Getenv("YAYA_CHROMIUM"), "chromium", "chromium-browser", "google-chrome"} {
 		if name == "" {
 			continue

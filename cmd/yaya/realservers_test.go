@@ -28,6 +28,9 @@ const (
 // python returns a program of the Python peers; make test installs them.
 func python(t *testing.T, program string) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("-short does without the peers")
+	}
 	path := absolute(t, peersPython, ".venv", "bin", program)
 	if _, err := os.Stat(path); err != nil {
 		if os.Getenv("YAYA_PEERS_REQUIRED") != "" {
