@@ -229,8 +229,9 @@ func waitFor(t *testing.T, addr string) {
 // yaya as a client, as a person uses it: the binary is configured for the suite's
 // server, logs in with a browser, and is reached through its own stdio face. Both
 // suites, every scenario there is, scored or not.
+//
+// It runs alone: the suite starts dozens of them at once, and has limits of its own.
 func TestConformanceClient(t *testing.T) {
-	t.Parallel()
 	node := needPeers(t)
 	driver := buildTool(t, "github.com/yaya-ai/yaya/internal/conformance/client")
 	env := []string{"YAYA_CONFORMANCE_BINARY=" + binary(t)}

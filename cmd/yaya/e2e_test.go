@@ -262,7 +262,7 @@ func threeCalls(b *box) []struct {
 const referenceTools = 16 + 14 + 9 // and read_artifact
 
 // Unmodified clients list all tools and call one of each server, over HTTP and
-// over stdio.
+// over stdio. On a busy machine servers start later than a client waits for a list.
 func TestRealClients(t *testing.T) {
 	t.Parallel()
 	node := needPeers(t)
@@ -281,10 +281,13 @@ func TestRealClients(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			res, err := s.ListTools(t.Context(), nil)
-			if err != nil || len(res.Tools) != referenceTools+1 {
-				t.Fatalf("%s: %v, %d tools", name, err, len(res.Tools))
-			}
+			eventually.True(t, name+": all tools are listed", func() bool {
+				res, err := s.ListTools(t.Context(), nil)
+				if err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				return len(res.Tools) == referenceTools+1
+			})
 			for _, call := range threeCalls(b) {
 				res, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: call.name, Arguments: call.args})
 				if err != nil || len(res.Content) == 0 {
@@ -324,10 +327,13 @@ func TestRealClients(t *testing.T) {
 			if _, err := c.Initialize(t.Context(), req); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			res, err := c.ListTools(t.Context(), mcpgo.ListToolsRequest{})
-			if err != nil || len(res.Tools) != referenceTools+1 {
-				t.Fatalf("%s: %v, %d tools", name, err, len(res.Tools))
-			}
+			eventually.True(t, name+": all tools are listed", func() bool {
+				res, err := c.ListTools(t.Context(), mcpgo.ListToolsRequest{})
+				if err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				return len(res.Tools) == referenceTools+1
+			})
 			for _, call := range threeCalls(b) {
 				req := mcpgo.CallToolRequest{}
 				req.Params.Name, req.Params.Arguments = call.name, call.args
@@ -346,7 +352,7 @@ func TestRealClients(t *testing.T) {
 	})
 	t.Run("inspector", func(t *testing.T) {
 		inspector := peerPath(t, "inspector", "clients", "launcher", "build", "index.js")
-		inspect := func(target []string, rest ...string) string {
+		inspect := func(target []string, rest ...string) (string, error) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			// The Inspector wants a command that has flags of its own after "--".
@@ -358,26 +364,33 @@ func TestRealClients(t *testing.T) {
 			var out, errOut bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &out, &errOut
 			if err := cmd.Run(); err != nil {
-				t.Fatalf("inspector %v: %v\n%s%s", args, err, out.String(), errOut.String())
+				return "", fmt.Errorf("inspector %v: %w\n%s%s", args, err, out.String(), errOut.String())
 			}
-			return out.String()
+			return out.String(), nil
 		}
 		for name, target := range map[string][]string{
 			"http":        {b.url(), "--transport", "http"},
 			"http modern": {b.url(), "--transport", "http", "--protocol-era", "modern"},
 			"stdio":       append([]string{"--", b.bin}, stdio...),
 		} {
-			list := inspect(target, "--method", "tools/list")
-			if n := strings.Count(list, `"inputSchema"`); n != referenceTools+1 {
-				t.Errorf("%s: %d tools:\n%.500s", name, n, list)
-			}
+			eventually.True(t, name+": all tools are listed", func() bool {
+				list, err := inspect(target, "--method", "tools/list")
+				return err == nil && strings.Count(list, `"inputSchema"`) == referenceTools+1
+			})
 			for _, call := range threeCalls(b) {
 				args, err := json.Marshal(call.args)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if got := inspect(target, "--method", "tools/call", "--tool-name", call.name, "--tool-args-json", string(args)); !strings.Contains(got, call.want) {
-					t.Errorf("%s: %s: %s", name, call.name, got)
+				var got string
+				for deadline := time.Now().Add(eventually.Limit); ; {
+					got, err = inspect(target, "--method", "tools/call", "--tool-name", call.name, "--tool-args-json", string(args))
+					if err == nil && strings.Contains(got, call.want) {
+						break
+					}
+					if time.Now().After(deadline) {
+						t.Fatalf("%s: %s: %s, %v; want %q", name, call.name, got, err, call.want)
+					}
 				}
 			}
 		}

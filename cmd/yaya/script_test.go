@@ -41,7 +41,7 @@ func testscriptMain(m *testing.M) (code int) {
 		return 1
 	}
 	// Most tests wait for processes most of their time. -parallel sets another number.
-	if err := flag.Set("test.parallel", strconv.Itoa(3*runtime.GOMAXPROCS(0))); err != nil {
+	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
