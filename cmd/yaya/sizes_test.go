@@ -147,7 +147,7 @@ func TestLongLineAndProgress(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
 	bin := buildTool(t, "github.com/yaya-ai/yaya/internal/conformance/large")
-	b.serve("--mcp-config", b.config(map[string]any{"large": map[string]any{"command": bin, "tool_timeout_sec": 20}}))
+	b.serve("--mcp-config", b.config(map[string]any{"large": map[string]any{"command": bin, "tool_timeout_sec": 40}})) // many times what a busy machine needs for 100 MB
 	pid := b.pidOf("large")
 	begun := make(chan struct{}, 1)
 	s, err := sdk.NewClient(&sdk.Implementation{Name: "sizes", Version: "1"}, &sdk.ClientOptions{
@@ -164,7 +164,7 @@ func TestLongLineAndProgress(t *testing.T) {
 	defer s.Close()
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		p := &sdk.CallToolParams{Name: "large__steps", Arguments: map[string]int{"steps": 220, "every_ms": 100}}
+		p := &sdk.CallToolParams{Name: "large__steps", Arguments: map[string]int{"steps": 430, "every_ms": 100}}
 		p.SetProgressToken("p")
 		if res, err := s.CallTool(t.Context(), p); err != nil || res.IsError {
 			t.Errorf("the call with progress: %v, %v", res, err)
