@@ -7,6 +7,7 @@ import (
 	"math"
 	"runtime/debug"
 	"sync"
+	"time"
 )
 
 // ErrCrowded is wrapped by the error of who has waited for room in vain.
@@ -20,12 +21,18 @@ const (
 
 	// minQueue keeps a message of the usual limit possible on a small machine.
 	minQueue = 64 << 20
+
+	maxUnasked = 64 << 20
+	maxFiles   = 1 << 30
 )
 
-// Queue is memory for large messages on their way through. Nobody is refused: who
+// Queue is room for large messages on their way through. Nobody is refused: who
 // finds it used up waits until others have given back what they hold. One party gets
-// a quarter at most, or a single message that is larger than that. Its methods are
-// safe for concurrent use.
+// a part at most, or a single message that is larger than that. Its methods are safe
+// for concurrent use.
+//
+// Take room for a message that is complete, and of which the size is known: whoever
+// holds room while others send keeps it for as long as they like.
 type Queue struct {
 	total, each int64
 
@@ -43,9 +50,11 @@ type turn struct {
 	ready chan struct{}
 }
 
-// NewQueue returns a queue for so many bytes.
-func NewQueue(total int64) *Queue {
-	return &Queue{total: total, each: total / 4, party: map[string]int64{}}
+// NewQueue returns a queue for so many bytes, of which one party gets a quarter.
+func NewQueue(total int64) *Queue { return newQueue(total, total/4) }
+
+func newQueue(total, each int64) *Queue {
+	return &Queue{total: total, each: each, party: map[string]int64{}}
 }
 
 func newProcessQueue() *Queue {
@@ -62,6 +71,18 @@ func newProcessQueue() *Queue {
 var (
 	Requests = sync.OnceValue(newProcessQueue)
 	Answers  = sync.OnceValue(newProcessQueue)
+)
+
+// Unasked is the budget for large requests and notifications of servers. They have one
+// of their own, because a request is held until a person has answered it.
+var Unasked = sync.OnceValue(func() *Queue { return NewQueue(maxUnasked) })
+
+// Arriving and Kept are the budgets for files: of large messages until they are
+// complete and there is memory for them, and of results until somebody asks for them.
+// One party gets a half. They are two, because nobody need ever ask for a result.
+var (
+	Arriving = sync.OnceValue(func() *Queue { return newQueue(maxFiles, maxFiles/2) })
+	Kept     = sync.OnceValue(func() *Queue { return newQueue(maxFiles, maxFiles/2) })
 )
 
 // Share is a part of a [Queue]. A nil share holds nothing. Its methods may be called
@@ -146,7 +167,17 @@ func (q *Queue) Take(ctx context.Context, party string, n int64) (*Share, error)
 		}
 	}
 	q.serve()
-	return nil, fmt.Errorf("%w (%d MiB for all, a quarter of that for one caller): %w", ErrCrowded, q.total>>20, context.Cause(ctx))
+	return nil, fmt.Errorf("%w (%d MiB for all, %d MiB for one caller): %w", ErrCrowded, q.total>>20, q.each>>20, context.Cause(ctx))
+}
+
+// TakeSoon is like [Queue.Take], but waits no longer than d.
+func (q *Queue) TakeSoon(ctx context.Context, party string, n int64, d time.Duration) (*Share, error) {
+	if s := q.TryTake(party, n); s != nil {
+		return s, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	return q.Take(ctx, party, n)
 }
 
 // serve grants what is there to those that wait, the longest first. Nobody overtakes
@@ -192,6 +223,14 @@ func (s *Share) Shrink(n int64) {
 		s.q.give(s, s.n-n)
 		s.q.serve()
 	}
+}
+
+// Add moves what another share of the same party in the same queue holds to this one.
+func (s *Share) Add(other *Share) {
+	s.q.mu.Lock()
+	defer s.q.mu.Unlock()
+	s.n += other.n
+	other.n = 0
 }
 
 // Release gives it back.

@@ -32,6 +32,11 @@ type Reader struct {
 	// Grow, if set, returns data with room for n more bytes, in other memory if need
 	// be: the data of an event lies in what it returned last. Its error ends the event.
 	Grow func(data []byte, n int) ([]byte, error)
+	// Spill, if set, takes the data of an event of more than Most bytes, in order, while
+	// it comes; the event itself has none then. It must not keep what it is given. Its
+	// error ends the event.
+	Spill func(data []byte) error
+	Most  int
 
 	r     *bufio.Reader
 	limit int
@@ -43,6 +48,15 @@ type Reader struct {
 	within  bool // an event has begun whose rest is to be skipped
 }
 
+// assembly is an event that is being read.
+type assembly struct {
+	data    []byte // of the event from start on, and the line that is being read
+	start   int
+	has     bool // there is data
+	spilled bool // some of it has gone to Spill
+	passing bool // the rest of the line goes there, too
+}
+
 // NewReader reads from r. An event of more than limit bytes is [ErrTooLarge]; what is
 // left of it is skipped by [Reader.Skip].
 func NewReader(r io.Reader, limit int) *Reader {
@@ -51,46 +65,52 @@ func NewReader(r io.Reader, limit int) *Reader {
 
 // Next returns the next event that carries data. An event that the end of the
 // stream cuts off is dropped, as the standard demands, and reported as
-// [io.EOF]. With [ErrTooLarge] comes the start of its data.
+// [io.EOF]. With [ErrTooLarge] comes the start of its data, unless that was spilled.
 func (r *Reader) Next() (Event, error) {
 	var (
 		ev    Event
-		data  []byte // of the event, from start on
-		start int
-		has   bool
+		e     assembly
 		total int
 	)
 	for {
-		at := len(data)
-		var err error
-		if data, err = r.line(data, r.limit-total); err != nil {
-			if !has {
-				data = bytes.TrimPrefix(bytes.TrimPrefix(data, []byte("data:")), []byte{' '})
+		at := len(e.data)
+		n, err := r.line(&e, r.limit-total)
+		if err != nil {
+			if !e.has {
+				e.data = bytes.TrimPrefix(bytes.TrimPrefix(e.data, []byte("data:")), []byte{' '})
 			}
-			return Event{Data: data[start:]}, err
+			return Event{Data: e.data[min(e.start, len(e.data)):]}, err
 		}
-		line := data[at:]
-		total += len(line)
+		total += n
+		if e.passing {
+			e.passing = false
+			continue
+		}
+		at = min(at, len(e.data)-n) // what came before may have been spilled
+		line := e.data[at:]
 		if len(line) == 0 {
 			total = 0
-			if !has {
+			if !e.has {
 				ev = Event{}
 				continue
 			}
-			ev.ID, ev.Data = r.id, data[start:]
-			return ev, nil
+			ev.ID, ev.Data = r.id, e.data[e.start:]
+			if e.spilled {
+				err, ev.Data = r.Spill(ev.Data), nil
+			}
+			return ev, err
 		}
 		field, value, _ := bytes.Cut(line, []byte{':'})
 		value = bytes.TrimPrefix(value, []byte{' '})
 		switch string(field) {
 		case "data":
-			if !has { // it stays where it was read
-				has, start = true, len(data)-len(value)
+			if !e.has { // it stays where it was read
+				e.has, e.start = true, len(e.data)-len(value)
 				continue
 			}
 			// The name of the field is as long as a line break, and longer.
-			data = data[:at+1+copy(data[at+1:], value)]
-			data[at] = '\n'
+			e.data = e.data[:at+1+copy(e.data[at+1:], value)]
+			e.data[at] = '\n'
 			continue
 		case "event":
 			ev.Name = string(value)
@@ -103,7 +123,7 @@ func (r *Reader) Next() (Event, error) {
 				r.retry = time.Duration(ms) * time.Millisecond
 			}
 		}
-		data = data[:at]
+		e.data = e.data[:at]
 	}
 }
 
@@ -114,39 +134,37 @@ func (r *Reader) LastID() string { return r.id }
 // again; 0 when it did not say.
 func (r *Reader) Retry() time.Duration { return r.retry }
 
-// line appends the next line to data without its end, which may be LF, CRLF or CR.
-func (r *Reader) line(data []byte, limit int) ([]byte, error) {
+// line appends the next line to the data without its end, which may be LF, CRLF or CR,
+// and returns its length.
+func (r *Reader) line(e *assembly, limit int) (n int, err error) {
 	if !r.begun {
 		r.begun = true
 		if bom, _ := r.r.Peek(3); bytes.Equal(bom, []byte("\xef\xbb\xbf")) {
 			_, _ = r.r.Discard(3)
 		}
 	}
-	from := len(data)
 	for {
 		buf, err := r.peek()
 		if err != nil {
-			if errors.Is(err, io.EOF) && len(data) > from {
-				return data, io.ErrUnexpectedEOF
+			if errors.Is(err, io.EOF) && n > 0 {
+				err = io.ErrUnexpectedEOF
 			}
-			return data, err
+			return n, err
 		}
 		i := bytes.IndexAny(buf, "\r\n")
 		piece := buf
 		if i >= 0 {
 			piece = buf[:i]
 		}
-		if len(data)-from+len(piece) > limit {
+		if n+len(piece) > limit {
 			r.within = true
-			return data, ErrTooLarge
+			return n, ErrTooLarge
 		}
-		if len(data)+len(piece) > cap(data) && r.Grow != nil {
-			if data, err = r.Grow(data, len(piece)); err != nil {
-				r.within = true
-				return data, err
-			}
+		if err := r.add(e, piece, n); err != nil {
+			r.within = true
+			return n, err
 		}
-		data = append(data, piece...)
+		n += len(piece)
 		if i < 0 {
 			_, _ = r.r.Discard(len(buf))
 			continue
@@ -155,8 +173,47 @@ func (r *Reader) line(data []byte, limit int) ([]byte, error) {
 		// here would hold back an event that is complete.
 		r.afterCR = buf[i] == '\r'
 		_, _ = r.r.Discard(i + 1)
-		return data, nil
+		return n, nil
 	}
+}
+
+// add takes a piece of a line of which n bytes came before.
+func (r *Reader) add(e *assembly, piece []byte, n int) (err error) {
+	if e.passing {
+		return r.Spill(piece)
+	}
+	if len(e.data)+len(piece) > cap(e.data) && r.Grow != nil {
+		if e.data, err = r.Grow(e.data, len(piece)); err != nil {
+			return err
+		}
+	}
+	e.data = append(e.data, piece...)
+	if r.Spill == nil || len(e.data) <= r.Most {
+		return nil
+	}
+	line := e.data[len(e.data)-n-len(piece):]
+	if e.has {
+		if err = r.Spill(e.data[e.start : len(e.data)-len(line)]); err != nil {
+			return err
+		}
+		e.data, e.start, e.spilled = e.data[:copy(e.data, line)], 0, true
+		line = e.data
+	}
+	value, isData := bytes.CutPrefix(line, []byte("data:"))
+	if isData && len(value) > 0 { // else it is not known whether a space follows
+		if e.has {
+			err = r.Spill([]byte{'\n'})
+		}
+		if err == nil {
+			err = r.Spill(bytes.TrimPrefix(value, []byte{' '}))
+		}
+		e.data, e.start, e.has, e.spilled, e.passing = e.data[:0], 0, true, true, true
+		return err
+	}
+	if len(e.data) > r.Most {
+		return ErrTooLarge // nothing but data is so long
+	}
+	return nil
 }
 
 // peek returns what is there to be read, one byte at least.

@@ -170,3 +170,55 @@ func TestReaderGrow(t *testing.T) {
 		t.Errorf("Next = %v, want %v", err, no)
 	}
 }
+
+// FID-3: the data of a large event goes elsewhere while it comes, and is the same.
+func TestReaderSpills(t *testing.T) {
+	long := strings.Repeat("x", 5000)
+	for name, tc := range map[string]struct{ in, want string }{
+		"one line":                 {"event: message\nid: 7\ndata: " + long + "\n\n", long},
+		"without a space":          {"data:" + long + "\r\n\r\n", long},
+		"many lines":               {strings.Repeat("data: 0123456789\n", 100) + "\n", strings.TrimSuffix(strings.Repeat("0123456789\n", 100), "\n")},
+		"a long line in the midst": {"data: a\ndata\ndata: " + long + "\n: comment\nid: 9\ndata:  b\n\n", "a\n\n" + long + "\n b"},
+		"two long lines":           {"data: " + long + "\ndata: " + long + "\n\n", long + "\n" + long},
+		"a line of one space":      {"data: " + long + "\ndata: \n\n", long + "\n"},
+	} {
+		for mode, src := range map[string]io.Reader{"whole": strings.NewReader(tc.in + "data: next\n\n"), "byte by byte": iotest.OneByteReader(strings.NewReader(tc.in + "data: next\n\n"))} {
+			var got []byte
+			r := NewReader(src, 1<<20)
+			r.Most, r.Spill = 64, func(p []byte) error { got = append(got, p...); return nil }
+			ev, err := r.Next()
+			if err != nil || ev.Data != nil || string(got) != tc.want {
+				t.Errorf("%s, %s: Next = %q, %v, and %d bytes %.80q, want %d bytes", name, mode, ev.Data, err, len(got), got, len(tc.want))
+			}
+			if ev, err = r.Next(); err != nil || string(ev.Data) != "next" {
+				t.Errorf("%s, %s: after it Next = %q, %v, want %q", name, mode, ev.Data, err, "next")
+			}
+		}
+	}
+}
+
+// An event that cannot be spilled, or is too large for that, too, costs itself.
+func TestReaderSpillFails(t *testing.T) {
+	full := errors.New("disk full")
+	for name, tc := range map[string]struct {
+		fails error
+		in    string
+		want  error
+	}{
+		"no room":        {full, "data: " + strings.Repeat("x", 900), full},
+		"too large":      {nil, "data: " + strings.Repeat("x", 5000), ErrTooLarge},
+		"a long comment": {nil, ": " + strings.Repeat("x", 900), ErrTooLarge},
+	} {
+		r := NewReader(strings.NewReader(tc.in+"\n\ndata: next\n\n"), 2000)
+		r.Most, r.Spill = 64, func([]byte) error { return tc.fails }
+		if _, err := r.Next(); !errors.Is(err, tc.want) {
+			t.Errorf("%s: Next = %v, want %v", name, err, tc.want)
+		}
+		if _, err := r.Skip(64); err != nil {
+			t.Errorf("%s: Skip = %v", name, err)
+		}
+		if ev, err := r.Next(); err != nil || string(ev.Data) != "next" {
+			t.Errorf("%s: after it Next = %q, %v, want %q", name, ev.Data, err, "next")
+		}
+	}
+}

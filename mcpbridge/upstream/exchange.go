@@ -67,9 +67,11 @@ func (p *Provider) exchange(ctx context.Context, client string, o outgoing, type
 		}
 		p.stats.record(time.Since(start), err == nil && r.err == nil)
 		if err != nil {
+			r.buf.Release()
 			p.lostMain(s, err)
+			return reply{}, err
 		}
-		return r.passedOn(s.peer.Era, o.peer), err
+		return r.passedOn(s.peer.Era, o.peer), nil
 	}
 }
 
@@ -189,6 +191,9 @@ func (p *Provider) Relay(ctx context.Context, peer relay.Peer, method string, pa
 		r, err = p.exchange(limit, peer.Client(), o, nil)
 		return err
 	})
+	if ctx.Err() != nil || limit.Err() != nil {
+		r.buf.Release()
+	}
 	switch {
 	case ctx.Err() != nil:
 		return relay.Reply{}, ctx.Err()

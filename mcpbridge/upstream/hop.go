@@ -3,6 +3,7 @@ package upstream
 import (
 	"bytes"
 
+	"github.com/yaya-ai/yaya/internal/bufpool"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
@@ -37,13 +38,27 @@ func (r reply) passedOn(era servers.Era, to relay.Peer) reply {
 	if edits == nil {
 		return r
 	}
-	obj, err := jsonrpc.ParseObject(r.result.Append(nil, edits...))
+	out, err := r.edited(edits...)
 	if err != nil { // it was scanned, and the edits only remove
 		return r
 	}
-	r.buf.Release()
-	r.result, r.buf = obj, nil
-	return r
+	return out
+}
+
+// edited returns a reply with edits to its result, in place of r, whose memory is given
+// back. A copy that is large counts as the original did.
+func (r reply) edited(edits ...jsonrpc.Edit) (reply, error) {
+	copied := bufpool.Get(len(r.result.Raw()))
+	copied.B = r.result.Append(copied.B, edits...)
+	obj, err := jsonrpc.ParseObject(copied.B)
+	if err != nil {
+		copied.Release()
+		return r, err
+	}
+	if r.buf != nil {
+		r.buf.HandOver(copied)
+	}
+	return reply{result: obj, buf: copied}, nil
 }
 
 // foreignMeta returns the edit that takes the hop's keys out of _meta; false

@@ -14,6 +14,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/yaya-ai/yaya/internal/bufpool"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/internal/sse"
 )
@@ -102,8 +103,7 @@ func (t *httpTransport) resume(ctx context.Context, broken *brokenStream, req *r
 func (t *httpTransport) readAnswer(ctx context.Context, body io.Reader, req *request) (reply, error) {
 	fill := t.filler(ctx, req)
 	defer fill.drop()
-	r := sse.NewReader(body, fill.limit)
-	r.Grow = fill.grow
+	r := fill.events(body)
 	want := strconv.FormatInt(req.id, 10)
 	for garbage := 0; ; {
 		ev, err := r.Next()
@@ -111,21 +111,26 @@ func (t *httpTransport) readAnswer(ctx context.Context, body io.Reader, req *req
 			if ctx.Err() != nil {
 				return reply{}, ctx.Err()
 			}
-			if errors.Is(err, sse.ErrTooLarge) || errors.Is(err, errTooLarge) {
-				return reply{}, tooLarge(fill.limit)
+			if errors.Is(err, sse.ErrTooLarge) {
+				err = tooLarge(fill.limit)
+			}
+			if errors.Is(err, errTooLarge) || errors.Is(err, errNoRoom) {
+				return reply{}, err
 			}
 			return reply{}, &brokenStream{err, r.LastID(), r.Retry()}
 		}
-		buf := fill.takeEvent(ev.Data)
-		if len(ev.Data) == 0 {
-			buf.Release()
+		data, buf, err := t.event(&fill, ev.Data, true)
+		if err != nil {
+			return reply{}, err
+		}
+		if data == nil {
 			continue // it only brings an id to resume from
 		}
 		var msg jsonrpc.Message
-		if err := msg.Parse(ev.Data); err != nil {
-			mine := slices.Contains(claimed(ev.Data), req.id)
+		if err := msg.Parse(data); err != nil {
+			mine := slices.Contains(claimed(data), req.id)
 			if !mine {
-				t.in.unread(ev.Data, err)
+				t.in.unread(data, err)
 			}
 			buf.Release()
 			if mine {
@@ -142,14 +147,13 @@ func (t *httpTransport) readAnswer(ctx context.Context, body io.Reader, req *req
 				return reply{result: msg.Result, err: msg.Err, buf: buf}, nil
 			}
 			t.dropped.Add(1)
-			mine := slices.Contains(claimed(ev.Data), req.id)
+			mine := slices.Contains(claimed(data), req.id)
 			buf.Release()
 			if mine {
 				return reply{}, malformed(errIDType)
 			}
 		case msg.IsRequest():
-			buf.Forget()
-			t.in.asked(req, &msg, t.answer)
+			t.in.asked(req, &msg, buf, t.answer)
 		case msg.Method == noteProgress && req.listens():
 			req.took(note{msg.Method, msg.Params.Raw()})
 			buf.Forget()
@@ -158,6 +162,40 @@ func (t *httpTransport) readAnswer(ctx context.Context, body io.Reader, req *req
 			t.in.note(req, msg.Method, msg.Params.Raw())
 		}
 	}
+}
+
+// event returns the data of an event that was read, which is nil if there is none to be
+// had. An answer that lies in a file is read back when there is memory for it.
+func (t *httpTransport) event(fill *filler, data []byte, answers bool) ([]byte, *bufpool.Buffer, error) {
+	buf, file := fill.take()
+	if file == nil {
+		if len(data) == 0 {
+			buf.Release()
+			return nil, nil, nil
+		}
+		return data, buf, nil
+	}
+	var err error
+	answer := false
+	buf, err = file.handOut(fill.ctx, func(head, tail []byte, _ *parked) bool {
+		id, call := jsonrpc.Glimpse(head, tail)
+		answer = answers && id != nil && !call
+		return answer
+	}, func(head, tail []byte, why error) bool {
+		if id, call := jsonrpc.Glimpse(head, tail); id != nil && call {
+			t.answer(jsonrpc.AppendError(nil, id, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: why.Error()}))
+		} else {
+			t.dropped.Add(1)
+		}
+		return true
+	})
+	if answer {
+		buf, err = file.load(fill.ctx)
+	}
+	if buf == nil {
+		return nil, nil, err
+	}
+	return buf.B, buf, nil
 }
 
 // listen keeps the legacy GET stream open. A server without one says 405. When
@@ -233,11 +271,10 @@ func (t *httpTransport) listenOnce(lastID *string, answered func()) (retry time.
 	answered()
 	fill := &filler{room: t.room, ctx: t.ctx}
 	defer fill.drop()
-	r := sse.NewReader(resp.Body, fill.limit)
-	r.Grow = fill.grow
+	r := fill.events(resp.Body)
 	for {
 		ev, err := r.Next()
-		if errors.Is(err, sse.ErrTooLarge) || errors.Is(err, errTooLarge) {
+		if errors.Is(err, sse.ErrTooLarge) || errors.Is(err, errTooLarge) || errors.Is(err, errNoRoom) {
 			t.dropped.Add(1)
 			fill.drop()
 			if _, err = r.Skip(0); err == nil {
@@ -250,21 +287,27 @@ func (t *httpTransport) listenOnce(lastID *string, answered func()) (retry time.
 		if err != nil {
 			return r.Retry(), false
 		}
-		fill.takeEvent(ev.Data).Forget()
-		if len(ev.Data) == 0 {
+		data, buf, err := t.event(fill, ev.Data, false)
+		if err != nil {
+			return r.Retry(), false
+		}
+		if data == nil {
 			continue
 		}
 		var msg jsonrpc.Message
-		if msg.Parse(ev.Data) != nil {
+		if msg.Parse(data) != nil {
+			buf.Release()
 			t.dropped.Add(1)
 			continue
 		}
 		switch {
 		case msg.IsRequest():
-			t.in.asked(nil, &msg, t.answer)
+			t.in.asked(nil, &msg, buf, t.answer)
 		case msg.IsNotification():
+			buf.Forget()
 			t.in.note(nil, msg.Method, msg.Params.Raw())
 		default:
+			buf.Release()
 			t.dropped.Add(1)
 		}
 	}

@@ -6,16 +6,18 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/yaya-ai/yaya/internal/bufpool"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
 )
 
 // incoming takes what a server sends without being asked. Its methods run on a
 // reading goroutine and do not block. req is the request on whose own stream the
-// message came, nil when there is none.
+// message came, nil when there is none. buf holds a request: it counts until it is
+// answered, or never will be.
 type incoming interface {
 	note(req *request, method string, params []byte)
-	asked(req *request, msg *jsonrpc.Message, answer func(msg []byte))
+	asked(req *request, msg *jsonrpc.Message, buf *bufpool.Buffer, answer func(msg []byte))
 	// unread takes what is no message, or answers nothing, and is gone when it returns.
 	unread(line []byte, why error)
 }
@@ -123,7 +125,13 @@ func (s *session) tell(p relay.Peer, n note) {
 }
 
 // asked implements [incoming].
-func (s *session) asked(req *request, msg *jsonrpc.Message, answer func([]byte)) {
+func (s *session) asked(req *request, msg *jsonrpc.Message, buf *bufpool.Buffer, answer func([]byte)) {
+	begun := false
+	defer func() {
+		if !begun {
+			buf.Forget()
+		}
+	}()
 	if msg.Method == "ping" {
 		answer(jsonrpc.AppendResult(nil, msg.ID, []byte("{}")))
 		return
@@ -154,12 +162,13 @@ func (s *session) asked(req *request, msg *jsonrpc.Message, answer func([]byte))
 		refuse(jsonrpc.CodeInvalidRequest, "the request's id is in use, or more than %d requests wait for an answer", maxAsks)
 		return
 	}
-	ok := s.work.Go(func() {
+	begun = s.work.Go(func() {
 		defer func() {
 			s.mu.Lock()
 			delete(s.asks, id)
 			s.mu.Unlock()
 			cancel(nil)
+			buf.Forget()
 		}()
 		r, err := s.question(ctx, req, msg.Method, msg.Params)
 		switch {
@@ -172,7 +181,7 @@ func (s *session) asked(req *request, msg *jsonrpc.Message, answer func([]byte))
 			answer(jsonrpc.AppendResult(nil, msg.ID, answered(r.Result)))
 		}
 	})
-	if !ok {
+	if !begun {
 		cancel(nil)
 	}
 }

@@ -62,8 +62,7 @@ func dialSSE(ctx context.Context, rt http.RoundTripper, rawURL string, headers m
 		return fail(fmt.Errorf("the server answered with %q instead of an event stream", clip(mt, 64)))
 	}
 	fill := &filler{room: at, ctx: life}
-	r := sse.NewReader(resp.Body, at.limit)
-	r.Grow = fill.grow
+	r := fill.events(resp.Body)
 	for t.end == nil {
 		ev, err := r.Next()
 		if err != nil {
@@ -92,10 +91,11 @@ func dialSSE(ctx context.Context, rt http.RoundTripper, rawURL string, headers m
 			ev, err := r.Next()
 			switch {
 			case errors.Is(err, sse.ErrTooLarge), errors.Is(err, errTooLarge):
-				err = t.skip(r, ev.Data, tooLarge(at.limit))
-				fill.drop()
+				err = t.skip(r, fill, ev.Data, tooLarge(at.limit))
+			case errors.Is(err, errNoRoom):
+				err = t.skip(r, fill, ev.Data, err)
 			case err == nil && (ev.Name == "" || ev.Name == "message"):
-				err = t.dispatch(ev.Data, fill.takeEvent(ev.Data))
+				err = t.whole(fill, ev.Data)
 			case err == nil:
 				fill.drop()
 			}
@@ -109,9 +109,30 @@ func dialSSE(ctx context.Context, rt http.RoundTripper, rawURL string, headers m
 	return t, nil
 }
 
-// skip leaves out an event that is too large: the call that it answers fails.
-func (t *sseTransport) skip(r *sse.Reader, start []byte, why error) error {
+// whole hands on an event that is complete.
+func (t *sseTransport) whole(fill *filler, data []byte) error {
+	buf, file := fill.take()
+	if file != nil {
+		var err error
+		if buf, err = file.handOut(fill.ctx, t.late, t.lost); buf == nil {
+			return err
+		}
+		data = buf.B
+	}
+	return t.dispatch(data, buf)
+}
+
+// skip leaves out an event that is too large, or finds no room: the call that it
+// answers fails.
+func (t *sseTransport) skip(r *sse.Reader, fill *filler, start []byte, why error) error {
 	head := bytes.Clone(start[:min(len(start), glimpsed)])
+	if file := fill.file; file != nil && file.size > 0 {
+		var err error
+		if head, _, err = file.ends(); err != nil {
+			return err
+		}
+	}
+	fill.drop()
 	known := t.lost(head, nil, why)
 	tail, err := r.Skip(glimpsed)
 	if err == nil && !known {

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/yaya-ai/yaya/internal/bufpool"
@@ -20,8 +19,8 @@ const (
 
 var errEndless = errors.New("the server sent a line of more than 1 GiB")
 
-// lines reads messages that are a line each. A line that is too large costs itself,
-// and one that finds no memory waits in a file: those behind it on the pipe come
+// lines reads messages that are a line each. A line that is too large, or finds no
+// room, costs itself; a large one goes to a file. Those behind it on the pipe come
 // through.
 type lines struct {
 	br   *bufio.Reader
@@ -39,7 +38,7 @@ type lines struct {
 }
 
 func newLines(r io.Reader, at room, ctx context.Context) *lines {
-	return &lines{br: bufio.NewReaderSize(r, 64<<10), fill: filler{room: at}, ctx: ctx}
+	return &lines{br: bufio.NewReaderSize(r, 64<<10), fill: filler{room: at, ctx: ctx}, ctx: ctx}
 }
 
 // read reads until something ends it, which it returns: never nil.
@@ -71,22 +70,11 @@ func (l *lines) next() error {
 		l.fill.buf = bufpool.Get(min(8*len(piece), l.fill.limit))
 	}
 	for {
-		switch err := l.fill.more(len(piece)); {
-		case errors.Is(err, errTooLarge):
-			return l.skip(newEnds(l.fill.buf.B), piece, more, err)
-		case errors.Is(err, errNoRoom):
-			if p := l.park(); p != nil {
-				return l.putAside(p, piece, more)
-			}
-			if err := l.await(len(piece)); err != nil {
-				return err
-			}
-		case err != nil:
-			return err
+		if why := l.fill.add(piece); why != nil {
+			return l.skip(piece, more, why)
 		}
-		l.fill.buf.B = append(l.fill.buf.B, piece...)
 		if !more {
-			return l.deliver(l.fill.take())
+			return l.whole()
 		}
 		if piece, more, err = l.chunk(); err != nil {
 			return err
@@ -94,13 +82,16 @@ func (l *lines) next() error {
 	}
 }
 
-// await makes room for a line that cannot be put anywhere: those behind it wait, too.
-func (l *lines) await(n int) error {
-	waits := l.fill
-	waits.ctx = l.ctx
-	err := waits.more(n)
-	l.fill.buf, l.fill.share = waits.buf, waits.share
-	return err
+// whole hands on a line that is complete.
+func (l *lines) whole() error {
+	buf, file := l.fill.take()
+	if file != nil {
+		var err error
+		if buf, err = file.handOut(l.ctx, l.late, l.lost); buf == nil {
+			return err
+		}
+	}
+	return l.deliver(buf)
 }
 
 func (l *lines) deliver(buf *bufpool.Buffer) error {
@@ -118,12 +109,6 @@ type ends struct {
 	n          int64
 }
 
-func newEnds(start []byte) *ends {
-	e := &ends{head: bytes.Clone(start[:min(len(start), glimpsed)])}
-	e.add(start)
-	return e
-}
-
 func (e *ends) add(piece []byte) {
 	e.n += int64(len(piece))
 	if len(piece) >= glimpsed {
@@ -135,7 +120,19 @@ func (e *ends) add(piece []byte) {
 }
 
 // skip reads the rest of a line that is not kept, and says why it is not.
-func (l *lines) skip(e *ends, piece []byte, more bool, why error) error {
+func (l *lines) skip(piece []byte, more bool, why error) error {
+	var e ends
+	if file := l.fill.file; file != nil && file.size > 0 {
+		head, tail, err := file.ends()
+		if err != nil {
+			return err
+		}
+		e = ends{head, tail, file.size}
+	} else if l.fill.buf != nil {
+		b := l.fill.buf.B
+		e.head = bytes.Clone(b[:min(len(b), glimpsed)])
+		e.add(b)
+	}
 	l.fill.drop()
 	known := l.lost(e.head, nil, why)
 	for {
@@ -154,60 +151,4 @@ func (l *lines) skip(e *ends, piece []byte, more bool, why error) error {
 		l.lost(e.head, e.tail, why)
 	}
 	return nil
-}
-
-// park opens a file for a line, nil when there is nowhere to put one.
-func (l *lines) park() *parked {
-	if l.fill.aside == nil {
-		return nil
-	}
-	p := &parked{size: int64(l.fill.limit), room: l.fill.room}
-	if aside.Add(p.size) > maxAside {
-		aside.Add(-p.size)
-		return nil
-	}
-	var err error
-	if p.f, err = l.fill.aside(); err != nil {
-		aside.Add(-p.size)
-		return nil
-	}
-	return p
-}
-
-// putAside reads the rest of a line into a file.
-func (l *lines) putAside(p *parked, piece []byte, more bool) error {
-	e := newEnds(l.fill.buf.B)
-	_, werr := p.f.Write(l.fill.buf.B)
-	l.fill.drop()
-	for {
-		if e.n+int64(len(piece)) > int64(l.fill.limit) {
-			werr = tooLarge(l.fill.limit)
-		} else if werr == nil {
-			if _, werr = p.f.Write(piece); werr != nil {
-				werr = fmt.Errorf("its answer found no memory, and cannot be put aside: %w", werr)
-			}
-		}
-		if werr != nil {
-			p.close()
-			return l.skip(e, piece, more, werr)
-		}
-		if e.add(piece); !more {
-			break
-		}
-		var err error
-		if piece, more, err = l.chunk(); err != nil {
-			p.close()
-			return err
-		}
-	}
-	aside.Add(e.n - p.size)
-	p.size = e.n
-	if l.late(e.head, e.tail, p) {
-		return nil
-	}
-	buf, err := p.load(l.ctx)
-	if err != nil {
-		return err
-	}
-	return l.deliver(buf)
 }

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -11,7 +12,6 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/yaya-ai/yaya/internal/bufpool"
-	"github.com/yaya-ai/yaya/internal/intake"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 )
 
@@ -111,9 +111,7 @@ func (m *mux) drop(id int64, p *pending) {
 // discard gives up an answer that nobody wants.
 func (a *answer) discard() {
 	a.reply.buf.Release()
-	if a.parked != nil {
-		a.parked.close()
-	}
+	a.parked.close()
 }
 
 // fail ends every request that waits, and all later ones, with err.
@@ -141,8 +139,7 @@ func (m *mux) failed() error {
 func (m *mux) dispatch(data []byte, buf *bufpool.Buffer) error {
 	var msg jsonrpc.Message
 	if err := msg.Parse(data); errors.Is(err, jsonrpc.ErrBatch) && m.batches.Load() {
-		buf.Forget()
-		return m.dispatchBatch(data)
+		return m.dispatchBatch(data, buf)
 	} else if err != nil {
 		buf.Forget()
 		return m.unreadable(data, err)
@@ -150,13 +147,8 @@ func (m *mux) dispatch(data []byte, buf *bufpool.Buffer) error {
 	switch {
 	case msg.IsResponse():
 		m.deliver(msg.ID, answer{reply: reply{msg.Result, msg.Err, buf}})
-	case msg.IsRequest() && len(data) > intake.Small:
-		m.in.asked(nil, &msg, func(out []byte) { // it counts until it is answered
-			m.answer(out)
-			buf.Forget()
-		})
 	case msg.IsRequest():
-		m.in.asked(nil, &msg, m.answer)
+		m.in.asked(nil, &msg, buf, m.answer)
 	default:
 		buf.Forget()
 		m.note(&msg)
@@ -169,17 +161,30 @@ func (m *mux) begin(version string, _ bool) {
 	m.batches.Store(version == mcp.ProtocolVersion20250326)
 }
 
-// dispatchBatch takes the messages of a batch. A batch in a batch is no message.
-func (m *mux) dispatchBatch(data []byte) error {
+// dispatchBatch takes the messages of a batch, which count until the last of them is
+// given back. A batch in a batch is no message.
+func (m *mux) dispatchBatch(data []byte, buf *bufpool.Buffer) error {
 	parts, err := jsonrpc.Batch(data)
 	if err != nil {
+		buf.Forget()
 		return m.unreadable(data, err)
 	}
+	left := new(atomic.Int64)
+	left.Store(int64(len(parts)) + 1)
+	done := func() {
+		if left.Add(-1) == 0 {
+			buf.Forget()
+		}
+	}
+	defer done()
 	for _, part := range parts {
 		if part[0] == '[' {
 			err = m.unreadable(part, jsonrpc.ErrBatch)
+			done()
 		} else {
-			err = m.dispatch(part, nil)
+			held := new(bufpool.Buffer)
+			held.OnRelease(done)
+			err = m.dispatch(part, held)
 		}
 		if err != nil {
 			return err
@@ -198,8 +203,9 @@ func (m *mux) late(head, tail []byte, p *parked) bool {
 	return true
 }
 
-// reply reads an answer that was put aside.
-func (p *parked) reply(ctx context.Context, id int64) (reply, error) {
+// reply reads an answer that was put aside, for the principal whose request it answers.
+func (p *parked) reply(ctx context.Context, id int64, by string) (reply, error) {
+	p.room.party = cmp.Or(p.room.party, by)
 	buf, err := p.load(ctx)
 	if err != nil {
 		return reply{}, err

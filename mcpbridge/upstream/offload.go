@@ -114,16 +114,14 @@ func (t *remote) bounded(call tool.Call, r reply) (reply, error) {
 			}
 		}
 	}
-	obj, err := jsonrpc.ParseObject(r.result.Append(nil, edits...))
-	if err != nil {
+	if r, err = r.edited(edits...); err != nil {
 		return r, err
 	}
 	p.stats.cut.Add(1)
 	if p.cfg.Cut != nil {
 		p.cfg.Cut(call, cut)
 	}
-	r.buf.Release()
-	return reply{result: obj}, nil
+	return r, nil
 }
 
 // cutText returns a text item with as much of its text as fits; nil for an item

@@ -7,10 +7,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"sync/atomic"
+	"time"
 
 	"github.com/yaya-ai/yaya/internal/bufpool"
 	"github.com/yaya-ai/yaya/internal/intake"
+	"github.com/yaya-ai/yaya/internal/sse"
 )
 
 // Limits are settings for all servers. They are asked for again with each connection
@@ -47,107 +48,126 @@ func bytesOf(n int) string {
 }
 
 // room is where a connection's messages go: the limit of one, and whose part of the
-// budget for large ones it is that they take.
+// budgets for large ones it is that they take.
 type room struct {
 	party string
 	limit int
-	// aside opens a file for what finds no memory at once. nil when there is nowhere
-	// to put it.
-	aside func() (*os.File, error)
+	// scratch opens a file that nobody else sees and that is gone when it is closed.
+	scratch func() (*os.File, error)
 }
 
 func (s *session) room() room {
-	r := room{party: s.of.principal, limit: s.p.limits().Message}
+	r := room{party: s.of.principal, limit: s.p.limits().Message, scratch: intake.TempFile}
 	if r.party == "" && s.of.client != "" && s.first != nil {
 		r.party = s.first.Principal()
 	}
 	if store := s.p.cfg.Artifacts; store != nil {
-		r.aside = store.Scratch
+		r.scratch = store.Scratch
 	}
 	return r
 }
 
-// filler collects a message in a lent buffer that grows with what comes.
+// patience is how long a reader waits for room: those behind it on its connection wait,
+// too.
+const patience = 5 * time.Second
+
+// errNoRoom says that a message found no room. It costs the message, and nothing else.
+var errNoRoom = errors.New("its answer finds no room")
+
+// filler collects a message as it comes. What is larger than [intake.Small] goes to a
+// file: a server that stalls in the middle of a message keeps no memory that others
+// wait for, and what is behind the message on the same connection comes through.
 type filler struct {
 	room
-	ctx   context.Context // of who waits for memory; nil for not at all
-	buf   *bufpool.Buffer
-	share *intake.Share
-	event int // bytes of the event in buf, where its length does not tell
+	ctx  context.Context // bounds waiting for room
+	buf  *bufpool.Buffer // the message, or room for pieces of one that is in a file
+	file *parked
 }
 
-var errNoRoom = errors.New("no memory for a large message now")
-
-// more makes room for n more bytes. What is larger than [intake.Small] is counted: it
-// takes as much as it may come to, so that nobody waits in the middle for another who
-// does, too.
-func (f *filler) more(n int) error {
+// more makes room in the buffer for n more bytes.
+func (f *filler) more(n int) {
 	if f.buf == nil {
 		f.buf = bufpool.Get(n)
+		return
 	}
 	need := len(f.buf.B) + n
-	if need > f.limit {
-		return tooLarge(f.limit)
-	}
 	if need <= cap(f.buf.B) {
-		return nil
+		return
 	}
-	if need > intake.Small && f.share == nil {
-		if f.ctx == nil {
-			f.share = intake.Answers().TryTake(f.party, int64(f.limit))
-			if f.share == nil {
-				return errNoRoom
-			}
-		} else {
-			var err error
-			if f.share, err = intake.Answers().Take(f.ctx, f.party, int64(f.limit)); err != nil {
-				return err
-			}
-		}
-	}
-	size := 8 * cap(f.buf.B)
-	if f.share == nil {
-		size = min(size, intake.Small)
-	}
-	bigger := bufpool.Get(max(min(size, f.limit), need))
+	bigger := bufpool.Get(max(min(8*cap(f.buf.B), intake.Small), need))
 	bigger.B = append(bigger.B, f.buf.B...)
 	f.buf.Release()
 	f.buf = bigger
-	return nil
 }
 
-// grow is [sse.Reader.Grow].
-func (f *filler) grow(data []byte, n int) ([]byte, error) {
-	if f.buf != nil {
-		f.buf.B = data
+// add takes a piece of a message.
+func (f *filler) add(piece []byte) error {
+	if f.file == nil && (f.buf == nil || len(f.buf.B)+len(piece) <= intake.Small) {
+		f.more(len(piece))
+		f.buf.B = append(f.buf.B, piece...)
+		if len(f.buf.B) > f.limit {
+			return tooLarge(f.limit)
+		}
+		return nil
 	}
-	err := f.more(n)
-	return f.buf.B, err
+	return f.spill(piece)
 }
 
-// takeEvent is take after an event: [sse.Reader] fills the buffer without telling.
-func (f *filler) takeEvent(data []byte) *bufpool.Buffer {
-	f.event = len(data)
-	return f.take()
-}
-
-// take returns the message's buffer, which gives the memory back when it is released,
-// and begins with the next message.
-func (f *filler) take() *bufpool.Buffer {
-	buf := f.buf
-	if share := f.share; share != nil {
-		share.Shrink(int64(max(len(buf.B), f.event)))
-		buf.OnRelease(share.Release)
+// spill takes a piece of a message that is large.
+func (f *filler) spill(piece []byte) error {
+	if f.file == nil {
+		file, err := f.scratch()
+		if err != nil {
+			return fmt.Errorf("%w, and cannot be put aside: %w", errNoRoom, err)
+		}
+		f.file = &parked{f: file, room: f.room}
+		if f.buf != nil && len(f.buf.B) > 0 {
+			if err := f.file.write(f.ctx, f.buf.B); err != nil {
+				return err
+			}
+			f.buf.B = f.buf.B[:0]
+		}
 	}
-	f.buf, f.share, f.event = nil, nil, 0
-	return buf
+	return f.file.write(f.ctx, piece)
+}
+
+// take returns the message, in memory or in a file, and begins with the next one.
+func (f *filler) take() (*bufpool.Buffer, *parked) {
+	buf, file := f.buf, f.file
+	f.buf, f.file = nil, nil
+	if file != nil {
+		buf.Release()
+		file.share.Shrink(file.size)
+		return nil, file
+	}
+	return buf, nil
 }
 
 // drop gives up what has been collected.
 func (f *filler) drop() {
-	if f.buf != nil {
-		f.take().Release()
+	buf, file := f.take()
+	buf.Release()
+	file.close()
+}
+
+// events returns a reader of the events of a stream, whose data the filler has.
+func (f *filler) events(r io.Reader) *sse.Reader {
+	out := sse.NewReader(r, f.limit)
+	out.Grow = func(data []byte, n int) ([]byte, error) {
+		if f.buf != nil {
+			f.buf.B = data
+		}
+		f.more(n)
+		return f.buf.B, nil
 	}
+	out.Most = intake.Small - 4<<10 // and a piece of the stream
+	out.Spill = func(data []byte) error {
+		if f.file == nil && f.buf != nil {
+			f.buf.B = f.buf.B[:0] // it is the reader's
+		}
+		return f.spill(data)
+	}
+	return out
 }
 
 // readAll reads a body of an announced size, or of any if that is negative.
@@ -158,65 +178,157 @@ func (f *filler) readAll(r io.Reader, size int64) (*bufpool.Buffer, error) {
 	defer f.drop()
 	first := 16 << 10
 	if size >= 0 {
-		first, f.limit = min(int(size), trusted), int(size)
+		first = min(int(size), trusted)
 	}
 	f.buf = bufpool.Get(first)
-	for {
-		if size >= 0 && int64(len(f.buf.B)) == size {
-			return f.take(), nil
+	for got := int64(0); ; {
+		if size >= 0 && got == size {
+			break
 		}
-		if len(f.buf.B) == cap(f.buf.B) {
-			if err := f.more(1); err != nil {
-				return nil, err
-			}
+		if f.file == nil {
+			f.more(1)
 		}
 		room := f.buf.B[len(f.buf.B):cap(f.buf.B)]
 		if size >= 0 {
-			room = room[:min(len(room), int(size)-len(f.buf.B))]
+			room = room[:min(int64(len(room)), size-got)]
 		}
 		n, err := r.Read(room)
-		f.buf.B = f.buf.B[:len(f.buf.B)+n]
+		got += int64(n)
 		switch {
-		case len(f.buf.B) > f.limit:
+		case f.file != nil || len(f.buf.B)+n > intake.Small:
+			if serr := f.spill(f.after(n)); serr != nil {
+				return nil, serr
+			}
+		default:
+			f.buf.B = f.buf.B[:len(f.buf.B)+n]
+		}
+		switch {
+		case got > int64(f.limit):
 			return nil, tooLarge(f.limit)
-		case errors.Is(err, io.EOF) && size >= 0 && int64(len(f.buf.B)) < size:
+		case errors.Is(err, io.EOF) && size >= 0 && got < size:
 			return nil, io.ErrUnexpectedEOF
-		case errors.Is(err, io.EOF):
-			return f.take(), nil
-		case err != nil:
+		case err != nil && !errors.Is(err, io.EOF):
 			return nil, err
+		case err != nil:
+			size = got
 		}
 	}
+	buf, file := f.take()
+	if file != nil {
+		return file.load(f.ctx)
+	}
+	return buf, nil
 }
+
+// after returns n bytes that were read behind what the buffer holds. They stay where
+// they are while the buffer's own go to the file.
+func (f *filler) after(n int) []byte { return f.buf.B[len(f.buf.B) : len(f.buf.B)+n] }
 
 // trusted is how much memory an announced size gets before anything has come.
 const trusted = 128 << 10
 
-// Messages that find no memory at once wait in files, so that those behind them on the
-// same pipe do not wait for them.
-const maxAside = 1 << 30 // bytes in all
+// asideStep is how much room in files a message takes at a time.
+const asideStep = 1 << 20
 
-var aside atomic.Int64
-
-// parked is a message in a file.
+// parked is a message in a file: one that is not complete, or waits for memory.
 type parked struct {
-	f    *os.File
-	size int64
-	room room
+	f     *os.File
+	size  int64
+	room  room
+	share *intake.Share // of the room in files
+	held  int64
 }
 
+// write adds a piece of the message.
+func (p *parked) write(ctx context.Context, piece []byte) error {
+	need := p.size + int64(len(piece))
+	if need > int64(p.room.limit) {
+		return tooLarge(p.room.limit)
+	}
+	if need > p.held {
+		n := max(asideStep, need-p.held)
+		share, err := intake.Arriving().TakeSoon(ctx, p.room.party, n, patience)
+		if err != nil {
+			return fmt.Errorf("%w among those that wait in files: %w; make fewer large calls at a time, or ask the tool for less", errNoRoom, err)
+		}
+		if p.held += n; p.share == nil {
+			p.share = share
+		} else {
+			p.share.Add(share)
+		}
+	}
+	if _, err := p.f.Write(piece); err != nil {
+		return fmt.Errorf("%w, and cannot be put aside: %w", errNoRoom, err)
+	}
+	p.size = need
+	return nil
+}
+
+// close gives the message up. Closing nil does nothing.
 func (p *parked) close() {
-	_ = p.f.Close()
-	aside.Add(-p.size)
+	if p != nil {
+		_ = p.f.Close()
+		p.share.Release()
+	}
 }
 
-// load brings a message back when there is memory for it, and closes the file.
-func (p *parked) load(ctx context.Context) (*bufpool.Buffer, error) {
-	defer p.close()
-	share, err := intake.Answers().Take(ctx, p.room.party, p.size)
+// ends returns the head and the tail of the message.
+func (p *parked) ends() (head, tail []byte, err error) {
+	n := min(p.size, glimpsed)
+	both := make([]byte, 2*n)
+	if _, err = p.f.ReadAt(both[:n], 0); err == nil {
+		_, err = p.f.ReadAt(both[n:], p.size-n)
+	}
 	if err != nil {
+		return nil, nil, fmt.Errorf("its answer was put aside and cannot be read back: %w", err)
+	}
+	return both[:n], both[n:], nil
+}
+
+// handOut gives a message that is complete to late if that takes it, and else brings it
+// back. nil without an error says that there is nothing more to do.
+func (p *parked) handOut(ctx context.Context, late func(head, tail []byte, p *parked) bool, lost func(head, tail []byte, why error) bool) (*bufpool.Buffer, error) {
+	head, tail, err := p.ends()
+	if err != nil {
+		p.close()
 		return nil, err
 	}
+	if late(head, tail, p) {
+		return nil, nil
+	}
+	// A reader waits for it, though not for long.
+	share, err := intake.Unasked().TakeSoon(ctx, p.room.party, p.size, patience)
+	if err != nil {
+		p.close()
+		if ctx.Err() == nil {
+			lost(head, tail, fmt.Errorf("what the server wants to say finds no room: %w", err))
+			err = nil
+		}
+		return nil, err
+	}
+	return p.loadInto(share)
+}
+
+// load brings an answer back when there is memory for it, and closes the file. The
+// clock of the call that waits for it stands still meanwhile.
+func (p *parked) load(ctx context.Context) (*bufpool.Buffer, error) {
+	share := intake.Answers().TryTake(p.room.party, p.size)
+	if share == nil {
+		limits(ctx, (*limit).pause)
+		var err error
+		share, err = intake.Answers().Take(ctx, p.room.party, p.size)
+		limits(ctx, (*limit).resume)
+		if err != nil {
+			p.close()
+			return nil, err
+		}
+	}
+	return p.loadInto(share)
+}
+
+// loadInto reads the message into memory that has been taken for it.
+func (p *parked) loadInto(share *intake.Share) (*bufpool.Buffer, error) {
+	defer p.close()
 	buf := bufpool.Get(int(p.size))
 	buf.OnRelease(share.Release)
 	buf.B = buf.B[:p.size]

@@ -6,11 +6,13 @@ import (
 	"io"
 	"testing"
 	"testing/iotest"
+
+	"github.com/yaya-ai/yaya/internal/intake"
 )
 
 // SEC-10: what was announced costs nothing before it comes.
 func TestReadAllOfAnnouncedSize(t *testing.T) {
-	at := func() *filler { return &filler{room: room{party: "p", limit: 16 << 20}, ctx: t.Context()} }
+	at := func() *filler { return &filler{room: room{party: "p", limit: 16 << 20, scratch: intake.TempFile}, ctx: t.Context()} }
 	for _, n := range []int{0, 1, 2048, trusted, trusted + 1, 300_000, 3 << 20} {
 		want := bytes.Repeat([]byte("abc"), n)[:n]
 		for name, r := range map[string]io.Reader{"whole": bytes.NewReader(want), "in pieces": iotest.HalfReader(bytes.NewReader(want))} {

@@ -151,7 +151,7 @@ func wait(ctx context.Context, p *pending, req *request) (reply, error) {
 				req.took(<-p.notes)
 			}
 			if a.parked != nil {
-				return a.parked.reply(ctx, req.id)
+				return a.parked.reply(ctx, req.id, req.by)
 			}
 			return a.reply, a.err
 		case <-ctx.Done():

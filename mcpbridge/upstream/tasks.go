@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -47,8 +46,6 @@ type task struct {
 	ID       string                    `json:"taskId"`
 	Status   string                    `json:"status"`
 	Poll     int64                     `json:"pollIntervalMs"`
-	Result   json.RawMessage           `json:"result"`
-	Error    json.RawMessage           `json:"error"`
 	Requests map[string]relay.Question `json:"inputRequests"`
 }
 
@@ -89,25 +86,30 @@ func (p *Provider) followTask(ctx context.Context, s *session, o outgoing, r rep
 		}
 		t = task{}
 		if err := json.Unmarshal(got.result.Raw(), &t); err != nil {
+			got.buf.Release()
 			return reply{}, fmt.Errorf("what the server says of its task is malformed: %w", err)
 		}
 		if o.limit != nil {
 			o.limit.extend() // it lives
 		}
 		switch t.Status {
+		case "completed": // the result stays where it lies
+			obj, err := jsonrpc.ParseObject(got.result.Get("result"))
+			return reply{result: obj, buf: got.buf}, err
+		case "failed":
+			if e := got.result.Get("error"); len(e) > 0 {
+				return reply{err: e, buf: got.buf}, nil
+			}
+		}
+		got.buf.Release()
+		switch t.Status {
 		case "working":
 		case "input_required":
 			if err := p.updateTask(ctx, s, o, params, t, answered); err != nil {
 				return reply{}, err
 			}
-		case "completed":
-			obj, err := jsonrpc.ParseObject(bytes.Clone(t.Result))
-			return reply{result: obj}, err
 		case "failed":
-			if len(t.Error) == 0 {
-				return reply{}, errors.New("the server's task has failed without an error")
-			}
-			return reply{err: bytes.Clone(t.Error)}, nil
+			return reply{}, errors.New("the server's task has failed without an error")
 		case "cancelled":
 			return reply{}, errors.New("the server has cancelled its task")
 		default:
@@ -150,5 +152,6 @@ func (p *Provider) updateTask(ctx context.Context, s *session, o outgoing, param
 	if err == nil && r.err != nil {
 		err = jsonrpc.ParseError(r.err)
 	}
+	r.buf.Release()
 	return err
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/yaya-ai/yaya/feature"
-	"github.com/yaya-ai/yaya/internal/intake"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
@@ -63,16 +62,16 @@ func (t *remote) Invoke(ctx context.Context, call tool.Call) (tool.Result, error
 	if call.Native != nil {
 		if r.err == nil {
 			if r, err = t.bounded(call, r); err != nil {
+				r.buf.Release()
 				return tool.Fail(tool.ErrTool, "server %q: %v", t.p.cfg.Server.Name, err), nil
 			}
 		}
 		return tool.Result{OK: r.err == nil, Native: &tool.NativeResult{Result: r.result, Error: r.err, Buffer: r.buf}}, nil
 	}
+	defer r.buf.Release()
 	if r.err != nil {
-		r.buf.Forget()
 		return tool.Fail(tool.ErrTool, "%s", jsonrpc.ParseError(r.err).Error()), nil
 	}
-	defer r.buf.Release()
 	return normalise(t.p.cfg.Artifacts, call, r.result.Raw())
 }
 
@@ -86,7 +85,7 @@ func (t *remote) explain(ctx context.Context, err error, limit *limit) (tool.Res
 	case limit.Err() != nil:
 		//nolint:nilerr // a timeout is an answer
 		return tool.Fail(tool.ErrTimeout, "%s", t.p.late(err, limit)), nil
-	case errors.Is(err, errTooLarge):
+	case errors.Is(err, errTooLarge), errors.Is(err, errNoRoom):
 		return tool.Fail(tool.ErrTool, "server %q: %v", name, err), nil
 	case unmade(err):
 		return tool.Fail(tool.ErrUnavailable, "server %q: %v", name, err), nil
@@ -100,8 +99,6 @@ func (t *remote) explain(ctx context.Context, err error, limit *limit) (tool.Res
 func (p *Provider) late(err error, l *limit) string {
 	e := l.expired()
 	switch {
-	case errors.Is(err, intake.ErrCrowded) && e != nil:
-		return fmt.Sprintf("server %q has answered, but %v; make fewer large calls at a time, or raise %s", p.cfg.Server.Name, intake.ErrCrowded, e.setting)
 	case e != nil:
 		return fmt.Sprintf("server %q %v", p.cfg.Server.Name, e)
 	}
