@@ -278,10 +278,18 @@ func call(m message, n int, has func(string) bool) {
 		var a struct {
 			Bytes         int
 			IDLast, Hangs bool
+			Stalls        bool // in the middle of the line
 		}
 		_ = json.Unmarshal(p.Arguments, &a)
 		if a.Hangs {
 			hanging = append(hanging, m.ID)
+			return
+		}
+		if a.Stalls {
+			outMu.Lock()
+			fmt.Print(`{"jsonrpc":"2.0","id":`, string(m.ID), `,"result":{"content":[{"type":"text","text":"`, strings.Repeat("x", a.Bytes))
+			outMu.Unlock()
+			fmt.Fprintln(os.Stderr, "stalled")
 			return
 		}
 		body := `"result":{"content":[{"type":"text","text":"` + strings.Repeat("x", a.Bytes) + `"}]}`
@@ -342,6 +350,9 @@ func call(m message, n int, has func(string) bool) {
 		asking.others = append(asking.others, m.ID)
 		asking.left = 1
 		asking.next()
+	case has("ask-large"):
+		asking = &ask{id: m.ID}
+		say(`{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"%s"}}`, strings.Repeat("m", 3<<20))
 	case has("ask-once"):
 		asking = &ask{id: m.ID, left: 1}
 		asking.next()

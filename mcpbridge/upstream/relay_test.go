@@ -71,11 +71,16 @@ func (c *client) Notify(method string, params []byte) {
 
 func (r *rig) callFor(c *client, name, args string) tool.Result {
 	r.t.Helper()
+	return r.callDuring(r.t.Context(), c, name, args)
+}
+
+func (r *rig) callDuring(ctx context.Context, c *client, name, args string) tool.Result {
+	r.t.Helper()
 	obj, err := jsonrpc.ParseObject([]byte(`{"name":"` + name + `","arguments":` + args + `}`))
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return r.disp.Call(r.t.Context(), r.reg.Snapshot(), tool.Call{
+	return r.disp.Call(ctx, r.reg.Snapshot(), tool.Call{
 		Caller: tool.LocalOwner,
 		ID:     "1", Name: name, Args: obj.Get("arguments"), SessionID: c.name, Origin: tool.OriginMCP,
 		Native: &tool.NativeCall{Protocol: "mcp", Params: obj, Peer: c},

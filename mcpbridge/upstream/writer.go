@@ -9,12 +9,16 @@ import (
 
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/internal/bufpool"
+	"github.com/yaya-ai/yaya/internal/intake"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 )
 
 // Bounds of what waits to be written to a server.
 const (
-	maxBacklog = 64 << 20 // bytes; more is an error of the call that comes with it
+	// maxBacklog is how many bytes wait, of small messages and of large ones each; more
+	// is an error of the call that comes with it. One large message may wait whatever
+	// its size: the limit of messages is set elsewhere.
+	maxBacklog = 64 << 20
 	batchSize  = 64 << 10 // small messages go out together up to this size
 )
 
@@ -29,7 +33,8 @@ type lineWriter struct {
 
 	mu      sync.Mutex
 	backlog []*bufpool.Buffer
-	size    int
+	small   int // bytes in it of small messages, and of large ones
+	large   int
 	running bool
 	dead    error
 	idle    sync.WaitGroup
@@ -51,8 +56,12 @@ func (w *lineWriter) write(msg []byte) error {
 		return fmt.Errorf("%w: %w", feature.ErrNotSent, w.dead)
 	}
 	if w.running {
-		if w.size+len(msg) > maxBacklog {
-			return errNotReading
+		waits := w.large
+		if len(msg) <= intake.Small {
+			waits = w.small
+		}
+		if waits > 0 && waits+len(msg) > maxBacklog {
+			return fmt.Errorf("%w: %d MiB wait for it", errNotReading, (w.small+w.large)>>20)
 		}
 		w.queue(msg)
 		return nil
@@ -78,9 +87,9 @@ func (w *lineWriter) write(msg []byte) error {
 // room.
 func (w *lineWriter) queue(msg []byte) {
 	need := len(msg) + 1
-	w.size += need
+	*w.counter(need) += need
 	if n := len(w.backlog); n > 0 {
-		if last := w.backlog[n-1]; cap(last.B)-len(last.B) >= need {
+		if last := w.backlog[n-1]; cap(last.B) <= batchSize && cap(last.B)-len(last.B) >= need {
 			last.B = append(append(last.B, msg...), '\n')
 			return
 		}
@@ -88,6 +97,15 @@ func (w *lineWriter) queue(msg []byte) {
 	b := bufpool.Get(max(need, batchSize))
 	b.B = append(append(b.B, msg...), '\n')
 	w.backlog = append(w.backlog, b)
+}
+
+// counter returns the count that a batch of n bytes belongs to. A large message is a
+// batch by itself.
+func (w *lineWriter) counter(n int) *int {
+	if n > intake.Small {
+		return &w.large
+	}
+	return &w.small
 }
 
 // try writes what the pipe takes now.
@@ -121,7 +139,7 @@ func (w *lineWriter) drain() {
 		out := w.backlog[0]
 		w.backlog[0] = nil
 		w.backlog = w.backlog[1:]
-		w.size -= len(out.B)
+		*w.counter(len(out.B)) -= len(out.B)
 		w.mu.Unlock()
 		_, err := w.f.Write(out.B)
 		out.Release()
@@ -130,7 +148,7 @@ func (w *lineWriter) drain() {
 			w.dead = err
 		}
 	}
-	w.backlog, w.size, w.running = nil, 0, false
+	w.backlog, w.small, w.large, w.running = nil, 0, 0, false
 }
 
 // close ends the writing side, which tells the server to end, and waits for the
