@@ -73,7 +73,7 @@ func proxyStdio(ctx context.Context, client *http.Client, profile string, in io.
 }
 
 func (p *proxy) read(in io.Reader) error {
-	return downstream.ReadMessages(p.ctx, in, downstream.MaxMessage, func(m downstream.Incoming) {
+	return downstream.ReadMessages(in, downstream.MaxMessage, func(m downstream.Incoming) {
 		var msg jsonrpc.Message
 		line, err := m.Data, m.Err
 		if msg.ID = m.ID; err == nil {
@@ -82,11 +82,11 @@ func (p *proxy) read(in io.Reader) error {
 		switch {
 		case errors.Is(err, jsonrpc.ErrBatch): // the daemon knows whether its client may
 			p.work.Go(func() {
-				defer m.Held.Release()
+				defer m.Release()
 				p.forwardBatch(line)
 			})
 		case err != nil:
-			m.Held.Release()
+			m.Release()
 			code := jsonrpc.CodeParse
 			if line != nil && !errors.Is(err, jsonrpc.ErrSyntax) {
 				code = jsonrpc.CodeInvalidRequest
@@ -97,10 +97,10 @@ func (p *proxy) read(in io.Reader) error {
 			p.hello, p.session = line, ""
 			p.mu.Unlock()
 			p.forward(&msg, line)
-			m.Held.Release()
+			m.Release()
 		default:
 			p.work.Go(func() {
-				defer m.Held.Release()
+				defer m.Release()
 				p.forward(&msg, line)
 			})
 		}

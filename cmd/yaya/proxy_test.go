@@ -151,6 +151,57 @@ func TestQuestionsOverStdio(t *testing.T) {
 	}
 }
 
+// FID-3: a client's answer to a question comes through although it has sent a second
+// large request before it, which waits for its turn.
+func TestAnswersPassLargeRequests(t *testing.T) {
+	fixture := buildTool(t, "github.com/yaya-ai/yaya/internal/conformance/fixture")
+	b := newBox(t)
+	config := b.config(map[string]any{"old": map[string]any{"command": fixture, "protocolEra": "legacy"}})
+	b.serve("--mcp-config", config)
+	for name, args := range map[string][]string{"daemon": nil, "own": {"--mcp-config", config}} {
+		t.Run(name, func(t *testing.T) {
+			c := b.stdioClient(args...)
+			c.t = t
+			c.say(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"x","version":"1"}}}`)
+			if got := c.next(); !strings.Contains(got, `"protocolVersion":"2025-11-25"`) {
+				t.Fatal(got)
+			}
+			c.say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+			large := func(id int) {
+				c.say(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"old__elicit","arguments":{},"_meta":{"vendor/pad":"%s"}}}`, id, strings.Repeat("x", 2<<20))
+			}
+			var q struct {
+				ID     json.RawMessage
+				Method string
+			}
+			large(1)
+			if line := c.next(); json.Unmarshal([]byte(line), &q) != nil || q.Method != "elicitation/create" {
+				t.Fatalf("asked %.300s", line)
+			}
+			large(2) // it may ask before the first is answered
+			c.say(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept","content":{"name":"Ada"}}}`, q.ID)
+			for answered := map[string]bool{}; len(answered) < 2; {
+				line := c.next()
+				var m struct {
+					ID     json.RawMessage
+					Method string
+				}
+				if err := json.Unmarshal([]byte(line), &m); err != nil {
+					t.Fatal(err)
+				}
+				switch {
+				case m.Method == "elicitation/create":
+					c.say(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept","content":{"name":"Ada"}}}`, m.ID)
+				case strings.Contains(line, "accept Ada"):
+					answered[string(m.ID)] = true
+				default:
+					t.Fatalf("got %.300s, want an answer or a question", line)
+				}
+			}
+		})
+	}
+}
+
 // A server may break the lines of what it says over HTTP; what reaches a client
 // over stdio is one line a message, and says the same. UP-35: what looks like a
 // message or an event in a tool's text stays text.

@@ -152,7 +152,9 @@ func (s *Server) postBatch(w http.ResponseWriter, r *http.Request, who tool.Call
 
 // takeBatch handles a line that is an array. It occupies one of the connection's
 // places, whatever it holds.
-func (s *Server) takeBatch(ctx context.Context, c *client, lw *lines, work *sync.WaitGroup, slots chan struct{}, data []byte) {
+func (s *Server) takeBatch(ctx context.Context, c *client, lw *lines, work *sync.WaitGroup, slots chan struct{}, in Incoming) {
+	done := in.Release
+	defer func() { done() }()
 	refused := func(code int, err error) {
 		_ = lw.write(jsonrpc.AppendError(nil, nil, fail(code, "%v", err))) // a broken pipe ends the whole connection
 	}
@@ -160,7 +162,7 @@ func (s *Server) takeBatch(ctx context.Context, c *client, lw *lines, work *sync
 		refused(jsonrpc.CodeInvalidRequest, errNoBatches)
 		return
 	}
-	b, requests, err := s.openBatch(c, c.profile, tool.LocalOwner, data)
+	b, requests, err := s.openBatch(c, c.profile, tool.LocalOwner, in.Data)
 	switch {
 	case errors.Is(err, jsonrpc.ErrSyntax):
 		refused(jsonrpc.CodeParse, err)
@@ -186,7 +188,9 @@ func (s *Server) takeBatch(ctx context.Context, c *client, lw *lines, work *sync
 	for _, msg := range requests[:room] {
 		s.run(ctx, b, &exchange{c: c, profile: c.profile, caller: tool.LocalOwner, origin: tool.OriginMCP, msg: msg, notify: lw.write, caps: c.capabilities()})
 	}
+	done = func() {} // its requests lie in it
 	work.Go(func() {
+		defer in.Release()
 		b.work.Wait()
 		for range room {
 			<-slots

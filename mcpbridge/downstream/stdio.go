@@ -1,8 +1,6 @@
 package downstream
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -14,7 +12,6 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"github.com/yaya-ai/yaya/internal/intake"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
@@ -47,7 +44,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 	slots := make(chan struct{}, maxConcurrent)
 	readErr := make(chan error, 1)
 	go func() {
-		readErr <- ReadMessages(ctx, in, s.cfg.MaxMessage(), func(m Incoming) {
+		readErr <- ReadMessages(in, s.cfg.MaxMessage(), func(m Incoming) {
 			s.take(ctx, c, lw, &work, slots, m)
 		})
 	}()
@@ -72,8 +69,8 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 
 // take handles one line.
 func (s *Server) take(ctx context.Context, c *client, lw *lines, work *sync.WaitGroup, slots chan struct{}, in Incoming) {
-	held := in.Held
-	defer func() { held.Release() }()
+	done := in.Release
+	defer func() { done() }()
 	msg, err := new(jsonrpc.Message), in.Err
 	if err == nil {
 		err = msg.Parse(in.Data)
@@ -81,12 +78,16 @@ func (s *Server) take(ctx context.Context, c *client, lw *lines, work *sync.Wait
 		msg.ID = in.ID
 	}
 	if errors.Is(err, jsonrpc.ErrBatch) {
-		s.takeBatch(ctx, c, lw, work, slots, in.Data)
+		done = func() {} // it is the batch's
+		s.takeBatch(ctx, c, lw, work, slots, in)
 		return
 	}
 	if err != nil {
 		code := jsonrpc.CodeInvalidRequest
-		if errors.Is(err, jsonrpc.ErrSyntax) || in.Err != nil {
+		switch {
+		case errors.Is(err, errManyLarge):
+			code = jsonrpc.CodeInternal
+		case errors.Is(err, jsonrpc.ErrSyntax) || in.Err != nil:
 			code = jsonrpc.CodeParse
 		}
 		_ = lw.write(jsonrpc.AppendError(nil, msg.ID, fail(code, "%v", err)))
@@ -114,12 +115,14 @@ func (s *Server) take(ctx context.Context, c *client, lw *lines, work *sync.Wait
 		return
 	}
 	x.ctx = rctx
-	mine := held
-	held = nil
+	done = func() {} // it is the request's
 	run := func() {
-		defer mine.Release()
+		defer in.Release()
 		defer func() { <-slots }()
 		defer finish(nil)
+		if msg.Method != "initialize" && in.await(rctx) != nil {
+			return // the client has cancelled the request, or is gone
+		}
 		if out := s.answer(rctx, nil, x); out != nil {
 			_ = lw.writeParts(out) // a broken pipe ends the whole connection
 		}
@@ -215,79 +218,4 @@ func (l *lines) failure() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.err
-}
-
-// Incoming is a line that a client has sent, in memory of its own.
-type Incoming struct {
-	Data []byte
-	// Held counts the line among the large messages in flight. Whoever is done with
-	// it releases it.
-	Held *intake.Share
-	// Err says why the line was skipped, and ID what it asked for, if that shows.
-	Err error
-	ID  []byte
-}
-
-// ends of a line that is skipped, in which its id is looked for.
-const glimpsed = 4 << 10
-
-// ReadMessages calls f for every line that is not blank. A line of more than limit
-// bytes is skipped. It returns nil at the end of the input; a line that the end cuts
-// off is taken as it is.
-func ReadMessages(ctx context.Context, in io.Reader, limit int, f func(Incoming)) error {
-	br := bufio.NewReaderSize(in, 64<<10)
-	for {
-		m, head, err := readMessage(ctx, br, limit)
-		switch {
-		case m.Err != nil:
-			m.ID, _ = jsonrpc.Glimpse(head, m.Data)
-			m.Data = nil
-			f(m)
-		case len(m.Data) > 0:
-			f(m)
-		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-// readMessage reads one line. Of one that is skipped, it returns the head, and the tail
-// as data.
-func readMessage(ctx context.Context, br *bufio.Reader, limit int) (m Incoming, head []byte, err error) {
-	var line []byte
-	for {
-		chunk, err := br.ReadSlice('\n')
-		switch {
-		case m.Err != nil:
-			line = append(line[max(0, len(line)-glimpsed):], chunk...)
-		case len(line)+len(chunk) > limit:
-			m.Held.Release()
-			m = Incoming{Err: errors.New(tooLong(limit))}
-			head = bytes.Clone(line[:min(len(line), glimpsed)])
-			line = append(bytes.Clone(line[max(0, len(line)-glimpsed):]), chunk...)
-		default:
-			if len(line)+len(chunk) > intake.Small && m.Held == nil {
-				held, err := intake.Requests().Take(ctx, tool.Owner, int64(limit))
-				if err != nil {
-					return m, nil, err
-				}
-				m.Held = held
-			}
-			if need := len(line) + len(chunk); need > cap(line) && len(line) > 0 {
-				line = slices.Grow(line, min(max(8*len(line), need), limit)-len(line))
-			}
-			line = append(line, chunk...)
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			m.Data = bytes.TrimSpace(line)
-			if m.Err == nil && m.Held != nil {
-				m.Held.Shrink(int64(len(line)))
-			}
-			return m, head, err
-		}
-	}
 }
