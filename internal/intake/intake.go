@@ -75,6 +75,21 @@ func (h *Held) Move() Held {
 	return out
 }
 
+// Park has what h holds of [Requests] counted in [Parked] instead. It reports false when
+// there is no room.
+func (h *Held) Park() bool {
+	if h.share == nil || h.share.q == Parked() {
+		return true
+	}
+	parked := Parked().TryTake(h.party, h.share.n)
+	if parked == nil {
+		return false
+	}
+	h.share.Release()
+	h.share = parked
+	return true
+}
+
 // Release gives it back; more than once does nothing more.
 func (h *Held) Release() {
 	h.share.Release()

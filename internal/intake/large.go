@@ -77,6 +77,10 @@ var (
 // of their own, because a request is held until a person has answered it.
 var Unasked = sync.OnceValue(func() *Queue { return NewQueue(maxUnasked) })
 
+// Parked is the budget for large requests whose clients are asked something: they count
+// here meanwhile, because the answer may be another request as large.
+var Parked = sync.OnceValue(func() *Queue { return NewQueue(maxUnasked) })
+
 // Arriving and Kept are the budgets for files: of large messages until they are
 // complete and there is memory for them, and of results until somebody asks for them.
 // One party gets a half. They are two, because nobody need ever ask for a result.

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/yaya-ai/yaya/internal/bufpool"
+	"github.com/yaya-ai/yaya/internal/intake"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
@@ -32,6 +32,9 @@ type flight struct {
 	fresh  chan struct{} // something was asked
 
 	mu    sync.Mutex
+	alone bool               // no request waits for the end
+	gone  bool               // nobody will ask for it
+	held  intake.Held        // the memory of the request that began it, until the end
 	send  func([]byte) error // to the client; nil while nobody is there
 	seq   int
 	open  map[string]*asked
@@ -41,20 +44,6 @@ type flight struct {
 type asked struct {
 	relay.Question
 	reply chan relay.Reply
-}
-
-// landing is how the work ended.
-type landing struct {
-	result []byte
-	err    error
-	buf    *bufpool.Buffer // holds the result, if set
-	size   int64           // of a result that lies elsewhere
-}
-
-// land hands the end of the work over to a request.
-func (x *exchange) land(l landing) ([]byte, error) {
-	x.buf = l.buf
-	return l.result, l.err
 }
 
 const statePrefix = "yaya."
@@ -88,23 +77,22 @@ func (s *Server) fly(ctx context.Context, x *exchange, work func(context.Context
 	if !x.canPark() && !x.canBecomeTask() {
 		return work(ctx, x)
 	}
-	f := &flight{s: s, owner: x.c.owner, bound: bind(x), done: make(chan landing, 1), fresh: make(chan struct{}, 1), open: map[string]*asked{}, send: x.notify}
+	f := &flight{s: s, owner: x.c.owner, bound: bind(x), held: x.held.Move(), done: make(chan landing, 1), fresh: make(chan struct{}, 1), open: map[string]*asked{}, send: x.notify}
 	f.ctx, f.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	mine := *x
 	mine.ctx, mine.flight, mine.notify = f.ctx, f, f.deliver
 	if !s.begin() {
 		f.cancel(nil)
+		f.held.Release()
 		return nil, errNoAnswer
 	}
-	x.keep = true
-	held := x.held.Move() // the work goes on with the request's memory
+	x.keep = true // the work goes on with the request's memory
 	go func() {
 		defer s.work.Done()
-		defer held.Release()
 		stop := context.AfterFunc(s.life, func() { f.cancel(errSessionEnded) })
 		defer stop()
 		result, err := work(f.ctx, &mine)
-		f.done <- landing{result: result, err: err, buf: mine.buf}
+		f.end(landing{result: result, err: err, buf: mine.buf})
 		f.cancel(nil)
 	}()
 	return f.wait(ctx, x)
@@ -144,7 +132,7 @@ func (f *flight) wait(ctx context.Context, x *exchange) ([]byte, error) {
 	case <-ctx.Done():
 		f.cancel(errNoAnswer)
 		l := <-f.done
-		l.buf.Release()
+		l.drop()
 		return nil, errNoAnswer
 	}
 }
@@ -154,13 +142,17 @@ func (f *flight) park(x *exchange) ([]byte, error) {
 	state := statePrefix + rand.Text()
 	f.mu.Lock()
 	questions := f.questions()
-	f.send = nil
-	f.mu.Unlock()
 	if len(questions) == 0 { // withdrawn meanwhile
-		f.mu.Lock()
-		f.send = x.notify
 		f.mu.Unlock()
 		return f.wait(x.ctx, x)
+	}
+	f.leave()
+	// The client may have to send as much again with its answer.
+	fits := f.held.Park()
+	f.mu.Unlock()
+	if !fits {
+		f.abandon(errTooMany)
+		return nil, fail(jsonrpc.CodeInternal, "%v, and theirs and this one are larger than %d MiB together: answer those first, or send less than %d MiB", errTooMany, intake.Parked().Total()>>20, intake.Small>>20)
 	}
 	f.s.mu.Lock()
 	full := !f.s.shares.flights.Take(f.owner, f.owner == tool.Owner)
@@ -169,13 +161,14 @@ func (f *flight) park(x *exchange) ([]byte, error) {
 	}
 	f.s.mu.Unlock()
 	if full {
-		f.cancel(errTooMany)
+		f.abandon(errTooMany)
 		return nil, fail(jsonrpc.CodeInternal, "%v: answer those first", errTooMany)
 	}
 	f.mu.Lock()
 	f.timer = time.AfterFunc(maxParked, func() {
-		f.s.forget(state)
-		f.cancel(errParkedTooLong)
+		if f.s.forget(state) { // else its client was faster
+			f.abandon(errParkedTooLong)
+		}
 	})
 	f.mu.Unlock()
 	return json.Marshal(struct {
@@ -228,7 +221,7 @@ func (s *Server) unpark(state string, x *exchange) (*flight, error) {
 	if f.timer != nil {
 		f.timer.Stop()
 	}
-	f.send = x.notify
+	f.send, f.alone = x.notify, false
 	if f.answer(replies); len(f.open) > 0 { // what is left is asked for again
 		f.wake()
 	}

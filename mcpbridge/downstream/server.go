@@ -150,6 +150,7 @@ func (s *Server) Close() {
 		s.ended(c)
 	}
 	s.work.Wait()
+	s.settleFlights()
 }
 
 // client is whoever sends requests: a legacy session, a modern client, or the

@@ -1,20 +1,15 @@
 package downstream
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"github.com/yaya-ai/yaya/internal/bufpool"
-	"github.com/yaya-ai/yaya/internal/intake"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
@@ -102,7 +97,6 @@ type ownTask struct {
 	created time.Time
 	updated time.Time
 	end     *landing // how it ended; nil while it goes on
-	file    *os.File // holds the result, if that is large
 	gone    bool     // the client has cancelled it
 }
 
@@ -117,22 +111,22 @@ func (f *flight) becomeTask(x *exchange) ([]byte, error) {
 	}
 	f.s.mu.Unlock()
 	if full {
-		f.cancel(errTooMany)
+		f.abandon(errTooMany)
 		return nil, fail(jsonrpc.CodeInternal, "too many tasks")
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.send = nil // what it has to say from now on is asked for
+	f.leave() // what it has to say from now on is asked for
 	f.timer = time.AfterFunc(taskKept, func() {
 		f.s.mu.Lock()
-		delete(f.s.tasks, t.id)
-		f.s.shares.tasks.Give(f.owner)
+		found := f.s.tasks[t.id] == t
+		if found {
+			delete(f.s.tasks, t.id)
+			f.s.shares.tasks.Give(f.owner)
+		}
 		f.s.mu.Unlock()
-		f.cancel(errParkedTooLong)
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if t.file != nil {
-			_ = t.file.Close()
+		if found {
+			t.drop(errParkedTooLong)
 		}
 	})
 	return json.Marshal(t.envelope("task", "working"))
@@ -173,7 +167,7 @@ func (t *ownTask) serve(x *exchange) ([]byte, error) {
 		t.f.mu.Lock()
 		defer t.f.mu.Unlock()
 		if t.settle(); t.end == nil {
-			t.gone, t.updated = true, time.Now().UTC()
+			t.gone, t.f.gone, t.updated = true, true, time.Now().UTC()
 			t.f.cancel(errNoAnswer)
 		}
 		return acknowledged, nil
@@ -181,48 +175,23 @@ func (t *ownTask) serve(x *exchange) ([]byte, error) {
 	t.f.mu.Lock()
 	t.f.timer.Reset(taskKept)
 	e := t.detail()
-	file, end := t.file, t.end
+	end := t.end
 	t.f.mu.Unlock()
 	out, err := json.Marshal(e)
-	if err != nil || file == nil {
+	if err != nil || end == nil || end.kept == nil {
 		return out, err
 	}
-	// The result stays in its file until there is room for it.
-	out = append(out[:len(out)-1], `,"result":`...)
-	size := int(end.size) + len(out) + 1
-	share, err := intake.Answers().Take(x.ctx, x.caller.Principal, int64(size))
-	if err != nil {
-		return nil, err
-	}
-	x.buf = bufpool.Get(size)
-	x.buf.OnRelease(share.Release)
-	out = append(x.buf.B, out...)
-	n := len(out)
-	out = out[:size-1]
-	if _, err := file.ReadAt(out[n:], 0); err != nil {
-		return nil, fmt.Errorf("read the result of a task: %w", err)
-	}
-	x.buf.B = append(out, '}')
-	return x.buf.B, nil
+	return end.kept.load(x, append(out[:len(out)-1], `,"result":`...), []byte{'}'})
 }
 
-// rest keeps how the work ended, for as long as the client may ask: what is large lies
-// in a file meanwhile.
-func (t *ownTask) rest(l landing) {
-	defer l.buf.Release()
-	t.end = &landing{err: l.err, size: int64(len(l.result))}
-	if store := t.f.s.cfg.Artifacts; store != nil && len(l.result) > intake.Small {
-		f, err := store.Scratch()
-		if err == nil {
-			if _, err = f.Write(l.result); err == nil {
-				t.file = f
-				return
-			}
-			_ = f.Close()
-		}
-		t.f.s.cfg.Log.Warn().Err(err).Msg("the large result of a task stays in memory")
+// drop ends a task that nobody will ask for.
+func (t *ownTask) drop(why error) {
+	t.f.abandon(why)
+	t.f.mu.Lock()
+	defer t.f.mu.Unlock()
+	if t.end != nil {
+		t.end.drop()
 	}
-	t.end.result = bytes.Clone(l.result)
 }
 
 // settle takes the end of the flight, if it has come; the flight's mutex is held.
@@ -233,7 +202,7 @@ func (t *ownTask) settle() {
 	select {
 	case l := <-t.f.done:
 		t.updated = time.Now().UTC()
-		t.rest(l)
+		t.end = &l
 	default:
 	}
 }
