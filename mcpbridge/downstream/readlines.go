@@ -97,7 +97,7 @@ func ReadMessages(in io.Reader, limit int, f func(Incoming)) error {
 
 // counted takes a large line, or skips it. An answer of the client's is let through
 // where a request is not.
-func (m Incoming) counted(held *atomic.Int64) Incoming {
+func (m *Incoming) counted(held *atomic.Int64) Incoming {
 	id, call := jsonrpc.Glimpse(m.Data[:glimpsed], m.Data[len(m.Data)-glimpsed:])
 	most := int64(maxLarge)
 	if id != nil && !call {
@@ -109,7 +109,7 @@ func (m Incoming) counted(held *atomic.Int64) Incoming {
 		return Incoming{ID: id, Err: fmt.Errorf("%w have more than %d MiB together: wait for answers before you send more, or send less with each, to which the setting servers.max_message_bytes applies", errManyLarge, maxLarge>>20)}
 	}
 	m.large = &largeLine{conn: held, n: n}
-	return m
+	return *m
 }
 
 // readMessage reads one line. Of one that is skipped, it returns the head, and the tail
