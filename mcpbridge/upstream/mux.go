@@ -265,7 +265,7 @@ func (m *mux) deliver(rawID []byte, a answer) {
 		return
 	}
 	m.dropped.Add(1)
-	a.discard()
+	defer a.discard() // the id may lie in it
 	if err == nil {
 		return // nobody waits for it any longer
 	}
