@@ -192,9 +192,7 @@ func approveJSON(w io.Writer, waiting []trust.Waiting, projects []pending) error
 		}
 		out.Projects = append(out.Projects, project{x.server.Name, x.server.File, raw})
 	}
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	return enc.Encode(out)
+	return printJSON(w, out)
 }
 
 // showWaiting writes what waits, made safe for a terminal.

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -106,28 +105,10 @@ func exportAudit(ctx context.Context, fsys journal.FS, q cluster.Query, follow b
 	}
 }
 
-// jsonLine is an entry as one line of JSON. Characters that would do something to a
-// terminal are escaped.
+// jsonLine is an entry as one line of JSON.
 func jsonLine(a control.Audit) ([]byte, error) {
 	raw, err := json.Marshal(a)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]byte, 0, len(raw))
-	for len(raw) > 0 {
-		r, n := utf8.DecodeRune(raw)
-		switch {
-		case r < utf8.RuneSelf || (unicode.IsPrint(r) && r != utf8.RuneError):
-			out = append(out, raw[:n]...)
-		case r > 0xFFFF:
-			hi, lo := utf16.EncodeRune(r)
-			out = fmt.Appendf(out, `\u%04x\u%04x`, hi, lo)
-		default:
-			out = fmt.Appendf(out, `\u%04x`, r)
-		}
-		raw = raw[n:]
-	}
-	return out, nil
+	return plainJSON(raw), err
 }
 
 // cefHeader and cefValue escape what would end a field (CEF, "Character Encoding").

@@ -178,7 +178,7 @@ func connect(ctx context.Context, w io.Writer, data *os.Root, url, code, device,
 	if err := saveRemote(data, c); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(w, "%s is a device of %s (server %.16s)\n", c.DeviceID, c.URL, c.ServerID)
+	_, err = fmt.Fprintf(w, "%s is a device of %s (server %.16s)\n", printable(c.DeviceID, 128), printable(c.URL, 300), printable(c.ServerID, 128))
 	return err
 }
 
@@ -191,7 +191,7 @@ func waitForApproval(ctx context.Context, w io.Writer, data *os.Root, c *client.
 	if err := saveRemote(data, *c); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "Waiting to be let in. There: yaya device approve %s\n", request)
+	fmt.Fprintf(w, "Waiting to be let in. There: yaya device approve %s\n", printable(request, 128))
 	t := time.NewTicker(pollEvery)
 	defer t.Stop()
 	for {

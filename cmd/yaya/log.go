@@ -9,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/term"
 
+	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/internal/masked"
 )
 
@@ -20,7 +21,9 @@ func (g *globals) newLog(w io.Writer) zerolog.Logger {
 		level = zerolog.DebugLevel
 	}
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) { //nolint:gosec // a descriptor fits
-		w = zerolog.ConsoleWriter{Out: w, TimeFormat: time.TimeOnly}
+		w = consoleLog(w)
+	} else {
+		w = plainLines{w}
 	}
 	return bounded(zerolog.New(hiding{w, &g.secrets}).Level(level).With().Timestamp().Logger())
 }
@@ -33,6 +36,48 @@ type hiding struct {
 
 func (h hiding) Write(line []byte) (int, error) {
 	if _, err := h.w.Write(h.secrets.Append(nil, line)); err != nil {
+		return 0, err
+	}
+	return len(line), nil
+}
+
+// consoleLog writes lines for people. Words of servers are in them, which the writer
+// quotes in fields that are text, and nowhere else.
+func consoleLog(w io.Writer) io.Writer {
+	return zerolog.ConsoleWriter{Out: w, TimeFormat: time.TimeOnly, FormatPrepare: func(line map[string]any) error {
+		for name, v := range line {
+			if _, text := v.(string); !text || name == zerolog.MessageFieldName {
+				line[name] = cleanAll(v)
+			}
+		}
+		return nil
+	}}
+}
+
+// cleanAll is v with the text in it made safe for a terminal.
+func cleanAll(v any) any {
+	switch v := v.(type) {
+	case string:
+		return feature.Clean(v, 16<<10)
+	case []any:
+		for i := range v {
+			v[i] = cleanAll(v[i])
+		}
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for name, x := range v {
+			out[feature.Clean(name, 1<<10)] = cleanAll(x)
+		}
+		return out
+	}
+	return v
+}
+
+// plainLines writes lines of JSON that a terminal can be shown.
+type plainLines struct{ w io.Writer }
+
+func (l plainLines) Write(line []byte) (int, error) {
+	if _, err := l.w.Write(plainJSON(line)); err != nil {
 		return 0, err
 	}
 	return len(line), nil

@@ -139,7 +139,7 @@ func login(ctx context.Context, in io.Reader, out io.Writer, s servers.Server, g
 		l.Ask = func(ctx context.Context, page string) (oauth.Answer, error) {
 			fmt.Fprintf(out, "Opening the page on which you agree. If nothing opens, open it yourself:\n\n  %s\n\n", printable(page, 8<<10))
 			if err := browse(ctx, page); err != nil {
-				fmt.Fprintf(out, "no browser could be opened (%v)\n", err)
+				fmt.Fprintf(out, "no browser could be opened (%s)\n", printable(err.Error(), 300))
 			}
 			return b.wait(ctx)
 		}

@@ -47,9 +47,7 @@ started, looked at and stopped again.`,
 			}
 			w := c.OutOrStdout()
 			if asJSON {
-				enc := json.NewEncoder(w)
-				enc.SetIndent("", "  ")
-				return enc.Encode(r)
+				return printJSON(w, r)
 			}
 			if len(r.Servers)+len(r.Invalid)+len(r.Disabled) == 0 {
 				_, err := fmt.Fprintln(w, "No MCP servers are configured. Add one with 'yaya mcp add' or take over those of other clients with 'yaya mcp import'.")
@@ -101,13 +99,11 @@ func mcpToolsCommand(g *globals, mcpConfig *[]string) *cobra.Command {
 					for i, t := range tools {
 						raw[i] = t.raw
 					}
-					enc := json.NewEncoder(w)
-					enc.SetIndent("", "  ")
-					return enc.Encode(raw)
+					return printJSON(w, raw)
 				}
 				tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 				for _, t := range tools {
-					fmt.Fprintf(tw, "%s\t%s\n", t.Name, printable(t.Description, 100))
+					fmt.Fprintf(tw, "%s\t%s\n", printable(t.Name, 128), printable(t.Description, 100))
 				}
 				return tw.Flush()
 			})
@@ -223,7 +219,7 @@ func printResult(w io.Writer, raw json.RawMessage, asJSON bool) error {
 		return fmt.Errorf("the result is malformed: %w", err)
 	}
 	if asJSON {
-		if _, err := fmt.Fprintf(w, "%s\n", raw); err != nil {
+		if err := printLine(w, raw); err != nil {
 			return err
 		}
 	} else {

@@ -109,9 +109,9 @@ func pretty(raw json.RawMessage) []byte {
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	if json.Unmarshal(raw, &v) != nil || enc.Encode(v) != nil {
-		return raw
+		return plainJSON(raw)
 	}
-	return bytes.TrimSpace(out.Bytes())
+	return plainJSON(bytes.TrimSpace(out.Bytes()))
 }
 
 func mcpEnableCommand(g *globals) *cobra.Command {

@@ -37,7 +37,7 @@ standard error, the log messages that it has sent, and the states that it came t
 			print := func(l *linelog.Line) error {
 				var err error
 				if asJSON {
-					err = json.NewEncoder(c.OutOrStdout()).Encode(l)
+					err = printLine(c.OutOrStdout(), l)
 				} else {
 					level := ""
 					if l.Level != "" {

@@ -268,8 +268,7 @@ func (s *show) line(ctx context.Context, line runLine) error {
 			return nil
 		}
 		s.count(line.Event)
-		_, err := fmt.Fprintf(s.out, "%s\n", line.Event)
-		return err
+		return printLine(s.out, line.Event)
 	}
 	if line.Note != "" {
 		s.newline()

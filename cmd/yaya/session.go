@@ -114,12 +114,6 @@ func size(n int64) string {
 	return fmt.Sprintf("%d MiB", n>>20)
 }
 
-func printJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
-}
-
 func sessionShowCommand(g *globals, workspace *string) *cobra.Command {
 	return &cobra.Command{
 		Use: "show SESSION", Short: "Show a conversation", Args: cobra.ExactArgs(1),
@@ -182,9 +176,7 @@ func sessionExportCommand(g *globals, workspace *string) *cobra.Command {
 		Use: "export SESSION", Short: "Print every entry of a session as a line of JSON", Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return withSessions(g, func(m *session.Manager) error {
-				enc := json.NewEncoder(c.OutOrStdout())
-				enc.SetEscapeHTML(false)
-				return m.View(args[0], *workspace, 0, func(e session.Entry) error { return enc.Encode(e) })
+				return m.View(args[0], *workspace, 0, func(e session.Entry) error { return printLine(c.OutOrStdout(), e) })
 			})
 		},
 	}

@@ -117,8 +117,7 @@ func configGetCommand(g *globals) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprintf(c.OutOrStdout(), "%s\n", got.Value)
-				return err
+				return printLine(c.OutOrStdout(), got.Value)
 			})
 		},
 	}

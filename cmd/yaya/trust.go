@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -55,9 +54,7 @@ changes of an agent are asked about in any case.`,
 				}
 				w := c.OutOrStdout()
 				if asJSON {
-					enc := json.NewEncoder(w)
-					enc.SetIndent("", "  ")
-					return enc.Encode(v)
+					return printJSON(w, v)
 				}
 				if v.Trusted {
 					_, err := fmt.Fprintf(w, "The folder %s is trusted.\n", whole(v.Folder))
@@ -158,9 +155,7 @@ func trustListCommand(g *globals) *cobra.Command {
 				}
 				w := c.OutOrStdout()
 				if asJSON {
-					enc := json.NewEncoder(w)
-					enc.SetIndent("", "  ")
-					return enc.Encode(all)
+					return printJSON(w, all)
 				}
 				if len(all) == 0 {
 					_, err := fmt.Fprintln(w, "No folder is trusted.")
