@@ -1,12 +1,9 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"time"
-
-	"github.com/yaya-ai/yaya/internal/atomicfile"
 )
 
 // backupSuffix is between the name of a file and the time of its backup.
@@ -55,26 +52,4 @@ func lastBackup(path string) ([]byte, error) {
 	}
 	data, _, err := readFile(filepath.Join(dir, newest))
 	return data, err
-}
-
-// replaceInPlace replaces a file where it is: a link stays a link, and the permissions
-// stay.
-func replaceInPlace(path string, data []byte) error {
-	real, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return err
-	}
-	st, err := os.Stat(real)
-	if err != nil {
-		return err
-	}
-	root, err := os.OpenRoot(filepath.Dir(real))
-	if err != nil {
-		return err
-	}
-	defer func() { _ = root.Close() }()
-	if _, err := atomicfile.WriteMode(root, filepath.Base(real), data, st.Mode()); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return nil
 }

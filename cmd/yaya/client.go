@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/yaya-ai/yaya/internal/atomicfile"
 	"github.com/yaya-ai/yaya/mcpbridge/clients"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
@@ -403,10 +404,10 @@ func changeFile(ctx context.Context, f clientFile, data []byte) (backup string, 
 	case found != f.found || string(now) != string(f.data):
 		return "", fmt.Errorf("%s was changed meanwhile; try again", f.path)
 	case !found:
-		return "", replaceFile(f.path, data)
+		return "", atomicfile.Replace(f.path, data)
 	}
 	if backup, err = backUp(f.path, now); err != nil {
 		return "", fmt.Errorf("a backup of %s: %w", f.path, err)
 	}
-	return backup, replaceInPlace(f.path, data)
+	return backup, atomicfile.Replace(f.path, data)
 }

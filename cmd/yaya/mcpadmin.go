@@ -13,6 +13,7 @@ import (
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/gateway"
 	"github.com/yaya-ai/yaya/gateway/admin"
+	"github.com/yaya-ai/yaya/internal/atomicfile"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
@@ -246,7 +247,7 @@ func (s *serverAdmin) put(ctx context.Context, x servers.Server) error {
 	if data, err = servers.Set(s.p.servers(), data, x); err != nil {
 		return refused("%v", err) // the file is its user's, and has a mistake
 	}
-	if err := replaceFile(s.p.servers(), data); err != nil {
+	if err := atomicfile.Replace(s.p.servers(), data); err != nil {
 		return err
 	}
 	s.take(ctx, x)
@@ -347,7 +348,7 @@ func (s *serverAdmin) Remove(_ context.Context, name string) error {
 	if !found {
 		return &told{admin.ErrUnknown, fmt.Sprintf("there is no server %q in %s", name, s.p.servers())}
 	}
-	if err := replaceFile(s.p.servers(), data); err != nil {
+	if err := atomicfile.Replace(s.p.servers(), data); err != nil {
 		return err
 	}
 	s.mu.Lock()

@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/yaya-ai/yaya/gateway/admin"
+	"github.com/yaya-ai/yaya/internal/atomicfile"
 )
 
 // server returns one of the configured servers.
@@ -189,7 +190,7 @@ func editServer(c *cobra.Command, g *globals, name string) (err error) {
 	}
 	file := filepath.Join(dir, "server.json")
 	before := append(pretty(was.Config), '\n')
-	if err := replaceFile(file, before); err != nil {
+	if err := atomicfile.Replace(file, before); err != nil {
 		return err
 	}
 	keep := false

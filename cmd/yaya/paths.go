@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/yaya-ai/yaya/internal/atomicfile"
 	"github.com/yaya-ai/yaya/internal/workspace"
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
@@ -156,19 +155,4 @@ func readFile(path string) ([]byte, bool, error) {
 		return nil, false, fmt.Errorf("%s is larger than %d bytes", path, limit)
 	}
 	return data, true, nil
-}
-
-// replaceFile writes a file so that it is whole at every moment.
-func replaceFile(path string, data []byte) error {
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil { //nolint:forbidigo // the user's own configuration
-		return err
-	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = root.Close() }()
-	_, err = atomicfile.Write(root, filepath.Base(path), data)
-	return err
 }

@@ -19,12 +19,26 @@ func Write(root *os.Root, name string, data []byte) (fs.FileInfo, error) {
 
 // WriteMode is Write for a file with the permissions perm.
 func WriteMode(root *os.Root, name string, data []byte, perm fs.FileMode) (fs.FileInfo, error) {
+	return write(root, name, data, perm, nil)
+}
+
+// write replaces a file by one with the permissions perm and, unless it is nil, the owner
+// of was.
+func write(root *os.Root, name string, data []byte, perm fs.FileMode, was fs.FileInfo) (fs.FileInfo, error) {
 	tmp := fmt.Sprintf(".%s.%d.tmp", name, os.Getpid())
-	f, err := root.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	// One that is there is of a process that has died, or of somebody who wants it to be
+	// written to.
+	if err := root.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	f, err := root.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	_, err = f.Write(data)
+	if was != nil { // before the permissions, which may be for a group
+		err = errors.Join(err, keepOwner(f, was))
+	}
 	err = errors.Join(err, f.Chmod(perm.Perm()))
 	st, serr := f.Stat()
 	err = errors.Join(err, f.Sync(), serr, f.Close())

@@ -1,0 +1,142 @@
+package atomicfile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// maxLinks is how many links lead to a file at most, as in Linux.
+const maxLinks = 40
+
+// Replace replaces a file that its user may have made a link, as people do who keep
+// their dotfiles in a repository: the links stay, and the file that they lead to keeps
+// its permissions and its owner. A new file is for its owner only, and its folder is
+// made; but not where a link leads. Links of other users, and links that other users can
+// replace, are errors: they would choose what is written to.
+func Replace(path string, data []byte) error {
+	real, last, err := follow(path)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Dir(real)
+	if last == "" {
+		if err := os.MkdirAll(dir, 0o700); err != nil { //nolint:forbidigo // the user names it
+			return err
+		}
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		if last != "" {
+			return fmt.Errorf("%s is a link to %s, which cannot be written: %w; make its folder, or remove the link", last, real, err)
+		}
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	name, perm := filepath.Base(real), fs.FileMode(0o600)
+	was, err := root.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		was = nil
+	case err != nil:
+		return err
+	case !was.Mode().IsRegular():
+		return fmt.Errorf("%s is not a regular file", real)
+	default:
+		perm = was.Mode().Perm()
+	}
+	if _, err = write(root, name, data, perm, was); err != nil && last != "" {
+		return fmt.Errorf("%s is a link to %s: %w", last, real, err)
+	}
+	return err
+}
+
+// follow returns the path of the file that a path leads to, without links, and the last
+// link on the way, "" if there is none. The file, and folders before it, may be missing.
+func follow(path string) (real, last string, err error) {
+	path, err = filepath.Abs(path)
+	if err != nil {
+		return "", "", err
+	}
+	at, rest := "/", strings.Split(path, "/")
+	for links := 0; len(rest) > 0; {
+		if rest[0] == ".." { // of where a link has led
+			at, rest = filepath.Dir(at), rest[1:]
+			continue
+		}
+		next := filepath.Join(at, rest[0])
+		if next == at { // between two slashes, or a dot
+			rest = rest[1:]
+			continue
+		}
+		st, err := os.Lstat(next)
+		if errors.Is(err, fs.ErrNotExist) {
+			return filepath.Join(at, filepath.Join(rest...)), last, nil
+		}
+		if err != nil {
+			return "", "", err
+		}
+		if st.Mode()&fs.ModeSymlink == 0 {
+			at, rest = next, rest[1:]
+			continue
+		}
+		if err := mine(at, next, st); err != nil {
+			return "", "", err
+		}
+		to, err := os.Readlink(next)
+		if err != nil {
+			return "", "", err
+		}
+		if links++; links > maxLinks {
+			return "", "", fmt.Errorf("%s: too many links", path)
+		}
+		last = next
+		if filepath.IsAbs(to) {
+			at = "/"
+		}
+		rest = append(strings.Split(to, "/"), rest[1:]...)
+	}
+	return at, last, nil
+}
+
+// mine refuses a link that other users control.
+func mine(dir, link string, st fs.FileInfo) error {
+	if !trusted(st) {
+		return fmt.Errorf("%s is a link of another user, which is not followed: replace it by one of your own, or by a file", link)
+	}
+	up, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	if !trusted(up) || up.Mode().Perm()&0o002 != 0 && up.Mode()&fs.ModeSticky == 0 {
+		return fmt.Errorf("%s is not followed: other users can change the link; chmod o-w %s", link, dir)
+	}
+	return nil
+}
+
+// trusted reports whether a file belongs to this user, or to root.
+func trusted(st fs.FileInfo) bool {
+	sys, ok := st.Sys().(*syscall.Stat_t)
+	return ok && (sys.Uid == 0 || int(sys.Uid) == os.Geteuid())
+}
+
+// keepOwner gives a file the owner that another one has.
+func keepOwner(f *os.File, was fs.FileInfo) error {
+	st, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	old, ok := was.Sys().(*syscall.Stat_t)
+	now, okay := st.Sys().(*syscall.Stat_t)
+	if !ok || !okay || old.Uid == now.Uid && old.Gid == now.Gid {
+		return nil
+	}
+	if err := f.Chown(int(old.Uid), int(old.Gid)); err != nil {
+		return fmt.Errorf("it would no longer belong to user %d and group %d: %w", old.Uid, old.Gid, err)
+	}
+	return nil
+}

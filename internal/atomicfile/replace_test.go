@@ -1,0 +1,183 @@
+package atomicfile_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/yaya-ai/yaya/internal/atomicfile"
+)
+
+// USE-2: files of users are often links into a repository of dotfiles. They stay links,
+// and what they lead to keeps its permissions and its owner.
+func TestReplace(t *testing.T) {
+	for name, c := range map[string]struct {
+		make  func(t *testing.T, dir string)
+		file  string      // that is written; "" is real/f
+		perm  os.FileMode // of it; 0 is 0600
+		fails string
+	}{
+		"a new file":                 {make: func(*testing.T, string) {}, file: "f"},
+		"a new file in a new folder": {make: func(*testing.T, string) {}, file: "new/er/f"},
+		"a file":                     {make: func(t *testing.T, dir string) { put(t, dir, "f", 0o640) }, file: "f", perm: 0o640},
+		"a link":                     {make: func(t *testing.T, dir string) { put(t, dir, "real/f", 0o644); link(t, "real/f", dir, "f") }, perm: 0o644},
+		"an absolute link":           {make: func(t *testing.T, dir string) { put(t, dir, "real/f", 0o644); link(t, dir+"/real/f", dir, "f") }, perm: 0o644},
+		"a link to a link": {make: func(t *testing.T, dir string) {
+			put(t, dir, "real/f", 0o644)
+			link(t, "f", dir, "real/g")
+			link(t, "real/g", dir, "f")
+		}, perm: 0o644},
+		"a link by a folder's link": {make: func(t *testing.T, dir string) { // a/.. is real, and not the folder of a
+			put(t, dir, "real/f", 0o644)
+			folder(t, dir, "real/b")
+			link(t, "real/b", dir, "a")
+			link(t, "a/../f", dir, "f")
+		}, perm: 0o644},
+		"a folder that is a link":     {make: func(t *testing.T, dir string) { put(t, dir, "real/f", 0o644); link(t, "real", dir, "l") }, file: "l/f", perm: 0o644},
+		"a link to a missing file":    {make: func(t *testing.T, dir string) { folder(t, dir, "real"); link(t, "real/f", dir, "f") }},
+		"a link to a missing folder":  {make: func(t *testing.T, dir string) { link(t, "real/f", dir, "f") }, fails: "/f is a link to "},
+		"a folder, a link to nothing": {make: func(t *testing.T, dir string) { link(t, "real", dir, "l") }, file: "l/f", fails: "/l is a link to "},
+		"a link to itself":            {make: func(t *testing.T, dir string) { link(t, "f", dir, "f") }, fails: "too many links"},
+		"a folder":                    {make: func(t *testing.T, dir string) { folder(t, dir, "f") }, fails: "is not a regular file"},
+		"a link to a device":          {make: func(t *testing.T, dir string) { link(t, os.DevNull, dir, "f") }, fails: "is not a regular file"},
+		"a link others can replace": {make: func(t *testing.T, dir string) {
+			put(t, dir, "real/f", 0o644)
+			folder(t, dir, "open")
+			link(t, "../real/f", dir, "open/f")
+			if err := os.Chmod(filepath.Join(dir, "open"), 0o777); err != nil { //nolint:gosec // on purpose
+				t.Fatal(err)
+			}
+		}, file: "open/f", fails: "other users can change the link"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, err := filepath.EvalSymlinks(t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.make(t, dir)
+			at, real := c.file, c.file
+			if at == "" {
+				at, real = "f", "real/f"
+			}
+			before := tree(t, dir)
+			err = atomicfile.Replace(filepath.Join(dir, at), []byte("new"))
+			if c.fails != "" {
+				if err == nil || !strings.Contains(err.Error(), c.fails) {
+					t.Errorf("got %v, want an error with %q", err, c.fails)
+				}
+				if after := tree(t, dir); after != before {
+					t.Errorf("it is\n%s\nand was\n%s", after, before)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			st, err := os.Lstat(filepath.Join(dir, real))
+			if perm := max(c.perm, 0o600); err != nil || st.Mode() != perm {
+				t.Fatalf("%s: %v, %v, want a file with %v", real, st, err, perm)
+			}
+			if data, _ := os.ReadFile(filepath.Join(dir, at)); string(data) != "new" {
+				t.Errorf("got %q", data)
+			}
+			if after := tree(t, dir); strings.Contains(after, ".tmp") {
+				t.Errorf("left behind:\n%s", after)
+			}
+			if c.file == "" && !strings.Contains(tree(t, dir), "/f -> ") {
+				t.Errorf("the link is gone:\n%s", tree(t, dir))
+			}
+		})
+	}
+}
+
+// Links of another user are not followed, and files keep their owner.
+func TestReplaceAndOwners(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root gives files away")
+	}
+	const other = 12345
+	dir := t.TempDir()
+	put(t, dir, "mine", 0o644)
+	link(t, "mine", dir, "f")
+	if err := os.Lchown(filepath.Join(dir, "f"), other, other); err != nil {
+		t.Fatal(err)
+	}
+	if err := atomicfile.Replace(filepath.Join(dir, "f"), []byte("new")); err == nil || !strings.Contains(err.Error(), "link of another user") {
+		t.Errorf("a link of another user: got %v, want it refused", err)
+	}
+	put(t, dir, "theirs", 0o640)
+	theirs := filepath.Join(dir, "theirs")
+	if err := os.Chown(theirs, other, other+1); err != nil {
+		t.Fatal(err)
+	}
+	if err := atomicfile.Replace(theirs, []byte("new")); err != nil {
+		t.Fatal(err)
+	}
+	st, err := os.Stat(theirs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sys := st.Sys().(*syscall.Stat_t); sys.Uid != other || sys.Gid != other+1 || st.Mode() != 0o640 {
+		t.Errorf("the file is of %d:%d with %v, want %d:%d with 0640", sys.Uid, sys.Gid, st.Mode(), other, other+1)
+	}
+}
+
+func put(t *testing.T, dir, name string, perm os.FileMode) {
+	t.Helper()
+	folder(t, dir, filepath.Dir(name))
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, []byte("old and longer"), perm); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, perm); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func folder(t *testing.T, dir, name string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func link(t *testing.T, to, dir, name string) {
+	t.Helper()
+	if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// tree describes what is in a folder.
+func tree(t *testing.T, dir string) string {
+	t.Helper()
+	var b strings.Builder
+	err := filepath.Walk(dir, func(path string, st os.FileInfo, err error) error {
+		if err != nil {
+			return err
+		}
+		b.WriteString(st.Mode().String() + " " + path)
+		switch st.Mode().Type() {
+		case os.ModeSymlink:
+			to, err := os.Readlink(path)
+			b.WriteString(" -> " + to)
+			if err != nil {
+				return err
+			}
+		case 0:
+			data, err := os.ReadFile(path)
+			b.WriteString(" " + string(data))
+			if err != nil {
+				return err
+			}
+		}
+		b.WriteByte('\n')
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
