@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -31,25 +32,18 @@ func backUp(path string, data []byte) (string, error) {
 	return base, err
 }
 
-// lastBackup is the content of the newest backup of a file; nil if there is none.
-func lastBackup(path string) ([]byte, error) {
+// backups are the backups of a file, the oldest first.
+func backups(path string) ([]string, error) {
 	dir, base := filepath.Split(path)
 	entries, err := os.ReadDir(filepath.Clean(dir))
-	if os.IsNotExist(err) {
-		return nil, nil
-	}
-	if err != nil {
+	if err != nil && !os.IsNotExist(err) {
 		return nil, err
 	}
-	newest := ""
-	for _, e := range entries {
-		if name := e.Name(); len(name) > len(base+backupSuffix) && name[:len(base+backupSuffix)] == base+backupSuffix {
-			newest = max(newest, name)
+	var out []string
+	for _, e := range entries { // by name, which is by time
+		if at, ok := strings.CutPrefix(e.Name(), base+backupSuffix); ok && at != "" {
+			out = append(out, filepath.Join(dir, e.Name()))
 		}
 	}
-	if newest == "" {
-		return nil, nil
-	}
-	data, _, err := readFile(filepath.Join(dir, newest))
-	return data, err
+	return out, nil
 }

@@ -1,22 +1,18 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
-	"github.com/yaya-ai/yaya/internal/atomicfile"
 	"github.com/yaya-ai/yaya/mcpbridge/clients"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
@@ -97,7 +93,7 @@ func clientRemoveCommand(g *globals) *cobra.Command {
 				return err
 			}
 			return changeClients(c, files, yes, "removed yaya from", func(f clientFile) (clients.Edit, error) {
-				before, err := lastBackup(f.path)
+				before, err := original(f)
 				if err != nil {
 					return clients.Edit{}, err
 				}
@@ -135,6 +131,8 @@ func clientListCommand(g *globals) *cobra.Command {
 				switch {
 				case r.Error != "":
 					state = "cannot be read: " + r.Error
+				case r.Other != "":
+					state = "no, another program has the name: " + r.Other
 				case r.Yaya != "":
 					state = "yes: " + r.Yaya
 				}
@@ -151,103 +149,6 @@ func clientListCommand(g *globals) *cobra.Command {
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
-}
-
-type clientRow struct {
-	Client string `json:"client"`
-	Name   string `json:"name"`
-	File   string `json:"file"`
-	Found  bool   `json:"found"`
-	Yaya   string `json:"yaya,omitempty"` // the command or the address of yaya's entry
-	Error  string `json:"error,omitempty"`
-}
-
-// clientRows looks at the file of each client; one that has several shows those that
-// there are.
-func clientRows(p paths) []clientRow {
-	var out []clientRow
-	for _, c := range clients.All(places(p.home)) {
-		n := len(out)
-		for _, path := range c.Paths {
-			r := clientRow{Client: c.ID, Name: c.Name, File: path}
-			data, ok, err := readFile(path)
-			if !ok && err == nil {
-				continue
-			}
-			r.Found = true
-			if err == nil {
-				s, in, eerr := c.Entry(data)
-				if err = eerr; in {
-					r.Yaya = s.Endpoint()
-				}
-			}
-			if err != nil {
-				r.Error = err.Error()
-			}
-			out = append(out, r)
-		}
-		if len(out) == n {
-			out = append(out, clientRow{Client: c.ID, Name: c.Name, File: c.Paths[0], Found: installed(p.home, c.Paths[0])})
-		}
-	}
-	return out
-}
-
-// installed reports whether a client without its file has a folder of its own at least.
-func installed(home, path string) bool {
-	dir := filepath.Dir(path)
-	if dir == home {
-		dir = strings.TrimSuffix(path, filepath.Ext(path)) // .claude beside .claude.json
-	}
-	st, err := os.Stat(dir)
-	return err == nil && st.IsDir()
-}
-
-// places are where the clients of this user have their files.
-func places(home string) []servers.Location {
-	return servers.Locations(home, runtime.GOOS, os.Getenv)
-}
-
-// clientFile is the file of a client, as it is.
-type clientFile struct {
-	clients.Client
-	path  string
-	data  []byte
-	found bool
-}
-
-// clientFiles reads the files of the named clients: those that there are, or the one
-// that the client would write.
-func clientFiles(g *globals, c *cobra.Command, names []string, all bool) ([]clientFile, error) {
-	p, err := g.paths()
-	if err != nil {
-		return nil, err
-	}
-	known := clients.All(places(p.home))
-	var out []clientFile
-	for _, name := range names {
-		i := slices.IndexFunc(known, func(c clients.Client) bool { return c.ID == word(name) || word(c.Name) == word(name) })
-		if i < 0 {
-			return nil, &usageError{c.CommandPath(), fmt.Errorf("there is no client %q; there are %s", name, strings.Join(clientNames(), ", "))}
-		}
-		if slices.ContainsFunc(out, func(f clientFile) bool { return f.ID == known[i].ID }) {
-			continue
-		}
-		n := len(out)
-		for _, path := range known[i].Paths {
-			data, ok, err := readFile(path)
-			if err != nil {
-				return nil, err
-			}
-			if ok && (len(out) == n || all || known[i].Each) {
-				out = append(out, clientFile{known[i], path, data, true})
-			}
-		}
-		if len(out) == n {
-			out = append(out, clientFile{Client: known[i], path: known[i].Paths[0]})
-		}
-	}
-	return out, nil
 }
 
 // word is a name as people type it: "Copilot CLI" is copilot-cli.
@@ -321,93 +222,4 @@ func sameFile(a, b string) bool {
 	}
 	y, err := os.Stat(b)
 	return err == nil && os.SameFile(x, y)
-}
-
-// changeClients shows what edit would change in the files, asks, and does it.
-func changeClients(c *cobra.Command, files []clientFile, yes bool, done string, edit func(clientFile) (clients.Edit, error)) error {
-	w := c.OutOrStdout()
-	var failed []error
-	var changes []clients.Edit
-	var todo []clientFile
-	for _, f := range files {
-		e, err := edit(f)
-		switch {
-		case err != nil:
-			failed = append(failed, err)
-		case e.Was == e.Now:
-			state := "yaya is in already"
-			if e.Now == "" {
-				state = "yaya is not in"
-			}
-			fmt.Fprintf(w, "%s: %s (%s)\n", f.Name, state, f.path)
-		default:
-			showEdit(w, f, e)
-			todo, changes = append(todo, f), append(changes, e)
-		}
-	}
-	if len(todo) == 0 {
-		return errors.Join(failed...)
-	}
-	if !yes && !confirm(c.Context(), c.InOrStdin(), w, "Change "+count(len(todo), "file")+"?") {
-		fmt.Fprintln(w, "Nothing was changed; --yes changes it.")
-		return errors.Join(failed...)
-	}
-	for i, f := range todo {
-		backup, err := changeFile(c.Context(), f, changes[i].Data)
-		if err != nil {
-			failed = append(failed, fmt.Errorf("%s: %w", f.Name, err))
-			continue
-		}
-		fmt.Fprintf(w, "%s %s", done, f.path)
-		if backup != "" {
-			fmt.Fprintf(w, " (as it was: %s)", filepath.Base(backup))
-		}
-		fmt.Fprintf(w, "; restart %s, which reads it at its start\n", f.Name)
-	}
-	return errors.Join(failed...)
-}
-
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}
-
-// credential is what a header brings that nobody else may read.
-var credential = regexp.MustCompile(`(?i)(Bearer )[^"'\s]+`)
-
-// showEdit shows a change of yaya's entry, and nothing of what is beside it.
-func showEdit(w io.Writer, f clientFile, e clients.Edit) {
-	which := f.path
-	if !f.found {
-		which += ", a new file"
-	}
-	fmt.Fprintf(w, "%s (%s)\n", f.Name, which)
-	for _, side := range []struct{ sign, text string }{{"-", e.Was}, {"+", e.Now}} {
-		for line := range strings.Lines(credential.ReplaceAllString(side.text, "${1}****")) {
-			fmt.Fprintf(w, "  %s %s\n", side.sign, printable(strings.TrimRight(line, "\r\n"), 300))
-		}
-	}
-}
-
-// changeFile backs a client's file up and replaces it, unless it has been changed since
-// it was read.
-func changeFile(ctx context.Context, f clientFile, data []byte) (backup string, err error) {
-	if err := ctx.Err(); err != nil {
-		return "", err
-	}
-	now, found, err := readFile(f.path)
-	switch {
-	case err != nil:
-		return "", err
-	case found != f.found || string(now) != string(f.data):
-		return "", fmt.Errorf("%s was changed meanwhile; try again", f.path)
-	case !found:
-		return "", atomicfile.Replace(f.path, data)
-	}
-	if backup, err = backUp(f.path, now); err != nil {
-		return "", fmt.Errorf("a backup of %s: %w", f.path, err)
-	}
-	return backup, atomicfile.Replace(f.path, data)
 }

@@ -81,7 +81,7 @@ func trafficShowCommand(g *globals) *cobra.Command {
 					return err
 				}
 				if len(page.Calls) == 0 {
-					return fmt.Errorf("there is no call %d in the record: the oldest are removed", id)
+					return fmt.Errorf("call %d is not in the record: yaya traffic shows those that are; the oldest are removed", id)
 				}
 				if asJSON {
 					return printJSON(c.OutOrStdout(), page.Calls[0])

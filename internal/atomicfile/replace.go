@@ -55,6 +55,16 @@ func Replace(path string, data []byte) error {
 	return err
 }
 
+// Remove removes a file. Links to it stay, and lead to nothing; those that Replace does
+// not follow are errors.
+func Remove(path string) error {
+	real, _, err := follow(path)
+	if err != nil {
+		return err
+	}
+	return os.Remove(real) //nolint:forbidigo // the user names it
+}
+
 // follow returns the path of the file that a path leads to, without links, and the last
 // link on the way, "" if there is none. The file, and folders before it, may be missing.
 func follow(path string) (real, last string, err error) {

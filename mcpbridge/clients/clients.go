@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -155,6 +156,9 @@ type Edit struct {
 	Data []byte
 	// Was and Now are yaya's entry before and after, as it is written; "" for none.
 	Was, Now string
+	// Gone says that the file is one that Add made, with nothing else in it: it can be
+	// removed. Data is what it would be otherwise.
+	Gone bool
 }
 
 // Add returns the client's file with yaya's entry as spec says. Without a change, Was
@@ -182,7 +186,7 @@ func (c Client) Add(data []byte, spec Spec) (Edit, error) {
 			return Edit{}, err
 		}
 		if same {
-			return Edit{data, was, was}, nil
+			return Edit{Data: data, Was: was, Now: was}, nil
 		}
 	}
 	if err := c.onlyOurs(data, out); err != nil {
@@ -191,11 +195,12 @@ func (c Client) Add(data []byte, spec Spec) (Edit, error) {
 	if same, err := c.says(out, entry); err != nil || !same {
 		return Edit{}, errors.Join(fmt.Errorf("%s: the entry cannot be written here: add it by hand", c.Name), err)
 	}
-	return Edit{out, was, now}, nil
+	return Edit{Data: out, Was: was, Now: now}, nil
 }
 
 // Remove returns the client's file without yaya's entry. If that is what it was
-// before, which a backup tells, it is that to the byte.
+// before, which a backup tells, it is that to the byte. before is nil if there was no
+// file.
 func (c Client) Remove(data, before []byte) (Edit, error) {
 	found, err := c.ours(data)
 	if err != nil {
@@ -225,7 +230,22 @@ func (c Client) Remove(data, before []byte) (Edit, error) {
 			break
 		}
 	}
-	return e, nil
+	if before == nil {
+		e.Gone, err = c.made(data)
+	}
+	return e, err
+}
+
+// made reports whether Add made the file: it is what Add would make of none.
+func (c Client) made(data []byte) (bool, error) {
+	s, _, err := c.Entry(data)
+	if err != nil {
+		return false, err
+	}
+	token, _ := strings.CutPrefix(s.Headers["Authorization"], "Bearer ")
+	e, err := c.Add(nil, Spec{Command: s.Command, Args: s.Args, URL: s.URL, Token: token})
+	// An entry that Add would not write, Add has not written.
+	return err == nil && bytes.Equal(e.Data, data), nil
 }
 
 // squash leaves out what only lays a text out, and what is empty.
@@ -233,7 +253,8 @@ func squash(data []byte) string {
 	return strings.NewReplacer("{}", "", "[]", "").Replace(strings.Join(strings.Fields(string(data)), ""))
 }
 
-// Entry is the entry named yaya of a client's file, as servers are read.
+// Entry is the entry named yaya of a client's file, as servers are read. It may be one
+// of another program: see [Client.Foreign].
 func (c Client) Entry(data []byte) (servers.Server, bool, error) {
 	cfg, err := servers.Parse(c.file(), data, c.Format)
 	if err != nil {
@@ -252,20 +273,32 @@ func (c Client) Entry(data []byte) (servers.Server, bool, error) {
 	return servers.Server{}, false, nil
 }
 
-// ours reports whether the file has yaya's entry. A command of that name that is another
-// program is an error.
-func (c Client) ours(data []byte) (bool, error) {
+// Foreign says why the entry named yaya of a client's file is not yaya's; nil if it is,
+// or if there is none. An address may be that of a yaya anywhere.
+func (c Client) Foreign(data []byte) error {
 	cfg, err := servers.Parse(c.file(), data, c.Format)
 	if err != nil {
+		return err
+	}
+	for _, inv := range cfg.Invalid {
+		if inv.Name == servers.OwnName {
+			return fmt.Errorf("%s has a server %q that cannot be read: %w; correct or remove it there", c.Name, servers.OwnName, inv.Err)
+		}
+	}
+	for _, s := range cfg.Servers {
+		if s.Name == servers.OwnName && s.URL == "" {
+			return fmt.Errorf("%s has a server %q that runs %s, which is not yaya; remove or rename it there first", c.Name, servers.OwnName, s.Endpoint())
+		}
+	}
+	return nil
+}
+
+// ours reports whether the file has yaya's entry. A foreign one is an error.
+func (c Client) ours(data []byte) (bool, error) {
+	if err := c.Foreign(data); err != nil {
 		return false, err
 	}
-	if slices.ContainsFunc(cfg.Own, func(s servers.Server) bool { return s.Name == servers.OwnName }) {
-		return true, nil
-	}
-	s, found, err := c.Entry(data)
-	if found && s.URL == "" {
-		return false, fmt.Errorf("%s has a server %q that runs %s, which is not yaya; remove or rename it there first", c.Name, servers.OwnName, s.Endpoint())
-	}
+	_, found, err := c.Entry(data)
 	return found, err
 }
 

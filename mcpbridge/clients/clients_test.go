@@ -159,6 +159,47 @@ func others(t *testing.T, c clients.Client, data []byte) []string {
 	return out
 }
 
+// USE-2: a file that Add made, and that has nothing else in it, is told to be so; one
+// that has been touched, or that was there before, is not.
+func TestRemoveTellsWhatItMade(t *testing.T) {
+	for _, c := range all(t) {
+		for kind, spec := range map[string]clients.Spec{"command": local, "address": remote, "address without a token": {URL: remote.URL}} {
+			e, err := c.Add(nil, spec)
+			if c.ID == "claude-desktop" && spec.URL != "" {
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, r := range map[string]struct {
+				data, before []byte
+				want         bool
+			}{
+				"as it was made":    {e.Data, nil, true},
+				"of what was empty": {e.Data, []byte{}, false},
+				"touched":           {append([]byte("\n"), e.Data...), nil, false},
+				"with other things": {[]byte(withMore(c, string(e.Data))), nil, false},
+			} {
+				got, err := c.Remove(r.data, r.before)
+				if err != nil || got.Gone != r.want {
+					t.Errorf("%s, %s, %s: got %v, %v, want %v", c.ID, kind, name, got.Gone, err, r.want)
+				}
+			}
+		}
+	}
+}
+
+// withMore is a file with something else in it.
+func withMore(c clients.Client, data string) string {
+	switch filepath.Ext(c.Paths[0]) {
+	case ".toml":
+		return "model = \"x\"\n" + data
+	case ".yaml":
+		return data + "other: 1\n"
+	}
+	return strings.Replace(data, "{", `{"other": 1, `, 1)
+}
+
 // Without a backup, too, what was there is as it was wherever the text tells.
 func TestRemoveKeepsTheText(t *testing.T) {
 	for _, c := range all(t) {
@@ -189,6 +230,7 @@ func TestWhatIsRefused(t *testing.T) {
 		{"servers that are no object", "cursor", `{"mcpServers": 7}`, local, "must be an object"},
 		{"a member twice", "zed", `{"context_servers": {}, "context_servers": {}}`, local, "twice"},
 		{"another server of the name", "cursor", `{"mcpServers": {"yaya": {"command": "other"}}}`, local, "runs other"},
+		{"an entry that is broken", "cursor", `{"mcpServers": {"yaya": {"command": 7}}}`, local, "cannot be read"},
 		{"servers in braces", "goose", "extensions: {a: {cmd: x}}\n", local, "in braces"},
 		{"an inline table", "codex", "mcp_servers = {a = {command = \"x\"}}\n", local, ""},
 		{"an entry in an inline table", "codex", "[mcp_servers]\nyaya = {command = \"/old/yaya\", args = [\"mcp\", \"serve\"]}\n", local, ""},
