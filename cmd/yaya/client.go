@@ -21,12 +21,32 @@ func clientCommand(g *globals) *cobra.Command {
 	c := &cobra.Command{
 		Use: "client", Short: "Connect your MCP clients to yaya", Args: cobra.NoArgs,
 		Long: `Write yaya into the configuration of your MCP clients, and take it out again.
-Each change is shown first. The file is backed up beside itself, and everything in
-it that is not yaya's stays as it is.`,
+Each change is shown first. The file is backed up beside itself, and everything
+in it that is not yaya's stays as it is.`,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(clientAddCommand(g), clientListCommand(g), clientRemoveCommand(g))
 	return c
+}
+
+// folded is a text in lines that fit on a terminal of 80 columns.
+func folded(text string) string {
+	var b strings.Builder
+	column := 0
+	for word := range strings.FieldsSeq(text) {
+		switch {
+		case column == 0:
+		case column+1+len(word) > 79:
+			b.WriteString("\n  ")
+			column = 2
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += len(word)
+	}
+	return b.String()
 }
 
 // clientNames are the words for the clients.
@@ -43,17 +63,23 @@ func clientAddCommand(g *globals) *cobra.Command {
 	var url, tokenFile, tokenEnv string
 	c := &cobra.Command{
 		Use: "add CLIENT …", Short: "Write yaya into the configuration of clients",
-		Long: `Write yaya into the configuration of clients. They run "yaya mcp serve", or connect
-to the address that --url names. A client of a yaya on another machine needs a token,
-which yaya token create makes there.
+		Long: `Write yaya into the configuration of clients. They run "yaya mcp serve", or
+connect to the address that --url names. A client of a yaya on another machine
+needs a token, which yaya token create makes there.
 
-Clients: ` + strings.Join(clientNames(), ", ") + ".",
+` + folded("Clients: "+strings.Join(clientNames(), ", ")+"."),
 		Example: `  yaya client add claude-code cursor
   yaya client add zed --url https://yaya.example.com/mcp --token-file token`,
 		Args: cobra.MinimumNArgs(1), ValidArgs: clientNames(),
 		RunE: func(c *cobra.Command, args []string) error {
 			spec := clients.Spec{URL: url}
-			var err error
+			if tokenFile != "" && tokenEnv != "" {
+				return &usageError{c.CommandPath(), errors.New("give the token by --token-file or by --token-env, not by both")}
+			}
+			err := clients.CheckAddress(url)
+			if url != "" && err != nil {
+				return &usageError{c.CommandPath(), fmt.Errorf("--url: %w", err)}
+			}
 			if spec.Token, err = clientToken(c.InOrStdin(), tokenFile, tokenEnv); err != nil {
 				return err
 			}
@@ -75,9 +101,9 @@ Clients: ` + strings.Join(clientNames(), ", ") + ".",
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&url, "url", "", "address of yaya's MCP endpoint, for a yaya that runs already")
-	f.StringVar(&tokenFile, "token-file", "", "file with the token for the address; - reads standard input")
-	f.StringVar(&tokenEnv, "token-env", "", "environment variable to take the token from, now")
+	f.StringVar(&url, "url", "", "`address` of the MCP endpoint of a yaya that runs")
+	f.StringVar(&tokenFile, "token-file", "", "`file` with the token; - is standard input")
+	f.StringVar(&tokenEnv, "token-env", "", "environment `variable` with the token")
 	f.BoolVarP(&yes, "yes", "y", false, "do not ask")
 	return c
 }
@@ -142,7 +168,7 @@ func clientListCommand(g *globals) *cobra.Command {
 				return err
 			}
 			if len(missing) > 0 {
-				fmt.Fprintf(w, "not found: %s\n", strings.Join(slices.Compact(missing), ", "))
+				fmt.Fprintln(w, folded("not found: "+strings.Join(slices.Compact(missing), ", ")))
 			}
 			return nil
 		},
@@ -160,8 +186,6 @@ func clientToken(in io.Reader, file, env string) (string, error) {
 	var raw []byte
 	var err error
 	switch {
-	case file != "" && env != "":
-		return "", errors.New("give the token by --token-file or by --token-env, not by both")
 	case file == "-":
 		raw, err = io.ReadAll(io.LimitReader(in, limit)) //nolint:forbidigo // bounded by the reader
 	case file != "":

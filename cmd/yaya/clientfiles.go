@@ -19,7 +19,7 @@ type clientRow struct {
 	Name   string `json:"name"`
 	File   string `json:"file"`
 	Found  bool   `json:"found"`
-	Yaya   string `json:"yaya,omitempty"` // the command or the address of yaya's entry
+	Yaya   string `json:"yaya,omitempty"`  // the command or the address of yaya's entry
 	Other  string `json:"other,omitempty"` // the command of another program that is called yaya there
 	Error  string `json:"error,omitempty"`
 }
@@ -126,4 +126,3 @@ func clientFiles(g *globals, c *cobra.Command, names []string, all bool) ([]clie
 	}
 	return out, nil
 }
-

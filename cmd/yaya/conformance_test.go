@@ -213,7 +213,8 @@ func TestConformanceThroughTheGateway(t *testing.T) {
 // waitFor waits until something listens.
 func waitFor(t *testing.T, addr string) {
 	t.Helper()
-	for deadline := time.Now().Add(eventually.Limit); ; time.Sleep(10 * time.Millisecond) {
+	// It may be an interpreter that loads much, beside others that do: see firstStart.
+	for deadline := time.Now().Add(3 * eventually.Limit); ; time.Sleep(10 * time.Millisecond) {
 		var d net.Dialer
 		c, err := d.DialContext(t.Context(), "tcp", addr)
 		if err == nil {

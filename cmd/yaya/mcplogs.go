@@ -17,9 +17,10 @@ func mcpLogsCommand(g *globals) *cobra.Command {
 	var follow, asJSON bool
 	var limit int
 	c := &cobra.Command{
-		Use: "logs NAME", Short: "Show what a server says: stderr, log messages, changes of state",
+		Use: "logs NAME", Short: "Show what a server says: standard error and log messages",
 		Long: `Show what a server of the running daemon has said lately, secrets masked: its
-standard error, the log messages that it has sent, and the states that it came to.`,
+standard error, the log messages that it has sent, and the states that it came
+to.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if limit < 1 || limit > 2000 {
@@ -71,7 +72,7 @@ standard error, the log messages that it has sent, and the states that it came t
 		},
 	}
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what it says")
-	c.Flags().IntVarP(&limit, "limit", "n", 200, "at most the last so many lines")
+	c.Flags().IntVarP(&limit, "limit", "n", 200, "at most the last `n` lines")
 	c.Flags().IntVar(&limit, "lines", 200, "")
 	if err := c.Flags().MarkHidden("lines"); err != nil { // the name of before
 		panic(err) // cannot be: it was added above

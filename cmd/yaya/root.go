@@ -67,9 +67,9 @@ work with the same tools: yaya run "what is in this folder?"`,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	pf := root.PersistentFlags()
-	pf.StringVar(&g.dataDir, "data-dir", "", "where yaya keeps its state (default $XDG_STATE_HOME/yaya)")
-	pf.StringVar(&g.configDir, "config-dir", "", "where yaya finds its configuration (default $XDG_CONFIG_HOME/yaya)")
-	pf.StringVar(&g.configFile, "config", "", "file with settings (default config.toml in the configuration directory)")
+	pf.StringVar(&g.dataDir, "data-dir", "", "`dir` of state (default $XDG_STATE_HOME/yaya)")
+	pf.StringVar(&g.configDir, "config-dir", "", "`dir` of configuration (default $XDG_CONFIG_HOME/yaya)")
+	pf.StringVar(&g.configFile, "config", "", "`file` of settings (default config.toml in --config-dir)")
 	pf.BoolVarP(&g.verbose, "verbose", "v", false, "log more")
 	root.AddCommand(serveCommand(g), chatCommand(g), runCommand(g), mcpCommand(g), sessionCommand(g), clientCommand(g), trustCommand(g), providerCommand(g), configCommand(g), pluginCommand(g), deviceCommand(g), tokenCommand(g), connectCommand(g), auditCommand(g), trafficCommand(g), doctorCommand(g), reloadCommand(g), verifyCommand(g), versionCommand())
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return &usageError{c.CommandPath(), flagMistake(err)} })

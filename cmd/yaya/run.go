@@ -75,7 +75,7 @@ The conversation is kept: --session goes on with it.`,
 	f.StringVar(&o.provider, "provider", "", "id of the provider to use (default the active one)")
 	f.StringVar(&o.strategy, "strategy", "", "id of the strategy to use (default react)")
 	f.BoolVar(&o.asJSON, "json", false, "print every event as a line of JSON instead")
-	f.StringArrayVar(&o.mcpConfig, "mcp-config", nil, "file with MCP servers, instead of yaya's own (repeatable)")
+	f.StringArrayVar(&o.mcpConfig, "mcp-config", nil, "`file` of MCP servers instead of yaya's own; repeatable")
 	return c
 }
 

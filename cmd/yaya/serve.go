@@ -47,7 +47,7 @@ named with --mcp-config, in the format of any common MCP client.`,
 			return serve(c.Context(), g, c.OutOrStdout(), mcpConfig, &listen, upstream, !noOpen, flags)
 		},
 	}
-	c.Flags().StringArrayVar(&mcpConfig, "mcp-config", nil, "file with MCP servers, instead of yaya's own (repeatable)")
+	c.Flags().StringArrayVar(&mcpConfig, "mcp-config", nil, "`file` of MCP servers instead of yaya's own; repeatable")
 	c.Flags().StringVar(&strategy, "strategy", "", "id of the strategy that drives agents (default react)")
 	c.Flags().StringVar(&upstream, "upstream", "", "attach this kernel to a yaya elsewhere, where this machine is a device (yaya connect)")
 	c.Flags().BoolVar(&noOpen, "no-open", false, "do not open the page in a browser")

@@ -76,8 +76,8 @@ func tokenCreateCommand(g *globals) *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringSliceVar(&scopes, "scope", []string{string(auth.ToolsCall)}, "what it may do (repeatable)")
-	f.StringArrayVar(&only, "server", nil, "MCP server that it is for; without any, all of them (repeatable)")
-	f.StringVar(&expires, "expires", "", "when it ends, such as 12h, 90d or 1y (default never)")
+	f.StringArrayVar(&only, "server", nil, "the MCP server `name` alone (default all); repeatable")
+	f.StringVar(&expires, "expires", "", "`when` it ends: 12h, 90d or 1y from now (default never)")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }

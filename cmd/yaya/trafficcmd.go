@@ -18,10 +18,10 @@ func trafficCommand(g *globals) *cobra.Command {
 	var since string
 	c := &cobra.Command{
 		Use: "traffic", Short: "Show the calls that pass through yaya",
-		Long: `Show the calls that pass through yaya: who called which tool of which server, with
-what, what came back, and how long it took. Calls are recorded for 7 days or 256 MiB,
-secrets masked: see traffic.days, traffic.max_bytes and traffic.bodies (yaya config list).
-It works beside a daemon and without one.`,
+		Long: `Show the calls that pass through yaya: who called which tool of which server,
+with what, what came back, and how long it took. Calls are recorded for 7 days
+or 256 MiB, secrets masked: see traffic.days, traffic.max_bytes and
+traffic.bodies (yaya config list). It works beside a daemon and without one.`,
 		Example: `  yaya traffic -f
   yaya traffic --errors --since 1h
   yaya traffic show 1234`,
@@ -55,12 +55,12 @@ It works beside a daemon and without one.`,
 	}
 	fl := c.Flags()
 	fl.BoolVarP(&follow, "follow", "f", false, "go on with calls as they end")
-	fl.StringVar(&f.Server, "server", "", "calls of that server")
-	fl.StringVar(&f.Tool, "tool", "", "calls of that tool, by either of its names")
-	fl.StringVar(&f.Client, "client", "", "calls by the client that calls itself so")
+	fl.StringVar(&f.Server, "server", "", "calls of the server `name`")
+	fl.StringVar(&f.Tool, "tool", "", "calls of the tool `name`, by either of its names")
+	fl.StringVar(&f.Client, "client", "", "calls by the client that says `name` of itself")
 	fl.BoolVar(&f.Errors, "errors", false, "calls that failed")
-	fl.StringVar(&since, "since", "", "calls from then on: RFC 3339, a date, or a duration ago such as 1h")
-	fl.IntVarP(&f.Limit, "limit", "n", 50, "at most the last so many")
+	fl.StringVar(&since, "since", "", "calls since a `time`: RFC 3339, a date, or 1h, an hour ago")
+	fl.IntVarP(&f.Limit, "limit", "n", 50, "at most the last `n`")
 	fl.BoolVar(&asJSON, "json", false, "print JSON, with -f a line for each call")
 	c.AddCommand(trafficShowCommand(g))
 	return c

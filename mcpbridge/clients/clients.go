@@ -305,6 +305,15 @@ func (c Client) ours(data []byte) (bool, error) {
 // file is a name that tells the syntax.
 func (c Client) file() string { return cmp.Or(slices.Concat(c.Paths, []string{"file"})...) }
 
+// CheckAddress reports why a client cannot be given an address.
+func CheckAddress(address string) error {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || strings.ContainsAny(address, "$`{}") {
+		return fmt.Errorf("%q is not an http or https address", address)
+	}
+	return nil
+}
+
 func (c Client) check(s Spec) error {
 	if s.URL == "" {
 		for _, w := range append([]string{s.Command}, s.Args...) {
@@ -317,12 +326,12 @@ func (c Client) check(s Spec) error {
 	if c.remote == nil {
 		return errors.New(c.noRemote)
 	}
-	u, err := url.Parse(s.URL)
+	if err := CheckAddress(s.URL); err != nil {
+		return err
+	}
 	switch {
-	case err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || strings.ContainsAny(s.URL, "$`{}"):
-		return fmt.Errorf("%q is not an http or https address", s.URL)
-	case u.Scheme == "http" && s.Token != "" && !servers.Loopback(s.URL):
-		return fmt.Errorf("the token would go over the network as plain text to %s; use an https address", u.Host)
+	case !strings.HasPrefix(strings.ToLower(s.URL), "https:") && s.Token != "" && !servers.Loopback(s.URL):
+		return fmt.Errorf("the token would go over the network as plain text to %s; use an https address", s.URL)
 	case strings.ContainsFunc(s.Token, func(r rune) bool { return r <= ' ' || r > '~' || r == '$' || r == '`' || r == '{' }):
 		return errors.New("the token has characters that no token of yaya has")
 	}
