@@ -159,14 +159,14 @@ func tree(t *testing.T, dir string) string {
 			return err
 		}
 		b.WriteString(st.Mode().String() + " " + path)
-		switch st.Mode().Type() {
-		case os.ModeSymlink:
+		switch {
+		case st.Mode()&os.ModeSymlink != 0:
 			to, err := os.Readlink(path)
 			b.WriteString(" -> " + to)
 			if err != nil {
 				return err
 			}
-		case 0:
+		case st.Mode().IsRegular():
 			data, err := os.ReadFile(path)
 			b.WriteString(" " + string(data))
 			if err != nil {

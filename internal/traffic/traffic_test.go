@@ -14,6 +14,8 @@ import (
 
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
+
+	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -571,7 +573,11 @@ func TestDaily(t *testing.T) {
 		c.Method = "resources/read"
 		l.Add(c)
 	}
-	wait(t, l, root, 1000)
+	eventually.True(t, "all calls are written", func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.tried == 2050
+	})
 	check := func(l *Log) {
 		t.Helper()
 		days, err := Daily(root, l, DayQuery{By: ByTotal})
