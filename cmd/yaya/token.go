@@ -26,10 +26,11 @@ func tokenCommand(g *globals) *cobra.Command {
 	c := &cobra.Command{
 		Use: "token", Short: "Make lasting tokens for remote clients, and end them",
 		Long: `Make lasting tokens for remote clients, and end them. A client sends its token
-as "Authorization: Bearer …". It is good until you revoke it or it expires, from
-every address that yaya is reached by. Rules and profiles call whoever has it
-token:NAME. A token made again under the name of a revoked one finds nothing that
-the earlier one has left; the rules of the name hold for it, too. A device that can keep a key is better off with yaya device invite.`,
+as "Authorization: Bearer …". It is good until you revoke it or it expires,
+from every address that yaya is reached by. Rules and profiles call whoever has
+it token:NAME. A token made again under the name of a revoked one finds nothing
+that the earlier one has left; the rules of the name hold for it, too. A device
+that can keep a key is better off with yaya device invite.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
