@@ -11,6 +11,7 @@ import (
 	"fmt"
 
 	"github.com/yaya-ai/yaya/gateway/admin"
+	"github.com/yaya-ai/yaya/internal/atomicfile"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
@@ -49,7 +50,7 @@ func (s *serverAdmin) Switch(ctx context.Context, name string, on bool) error {
 	if known && bytes.Equal(out, data) && revision(was) == revision(*x) {
 		return nil
 	}
-	if err := replaceFile(s.p.servers(), out); err != nil {
+	if err := atomicfile.Replace(s.p.servers(), out); err != nil {
 		return err
 	}
 	s.take(ctx, *x)
