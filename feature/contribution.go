@@ -41,10 +41,11 @@ type Info struct {
 	Prefix string
 	// Bare leaves the tools the names that they have.
 	Bare bool
-	// StartTimeout bounds Start and Discover together; default 20 s.
+	// StartTimeout bounds Start and Discover together. Without one it is 20 s, of a
+	// [Worker] 20 s without work and 5 minutes in all.
 	StartTimeout time.Duration
 	// InstallTimeout bounds Start instead, for a provider that has to fetch what it
-	// starts; Discover has StartTimeout then. 0 means that it fetches nothing.
+	// starts; Discover has as much as without a StartTimeout then. 0 means that it fetches nothing.
 	InstallTimeout time.Duration
 }
 
@@ -60,6 +61,15 @@ type Signals struct {
 	Installing func(line string)
 	// Degraded reports trouble that does not keep the provider from working.
 	Degraded func(msg string)
+}
+
+// Worker is a provider that can tell how much processor time its own process has had. On
+// a busy machine a start takes long because it gets little of that: as long as it gets
+// any, it is not stuck.
+type Worker interface {
+	// Worked returns the processor time since some moment; it may be called from any
+	// goroutine, also while nothing runs.
+	Worked() time.Duration
 }
 
 // Provider is an external source of tools. The supervisor calls Start,

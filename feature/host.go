@@ -33,6 +33,9 @@ type Config struct {
 // Timing of the supervision.
 const (
 	startTimeout     = 20 * time.Second
+	startMax         = 5 * time.Minute // of a start that computes
+	workLook         = time.Second     // between two looks whether it does
+	workLeast        = 20 * time.Millisecond
 	stopTimeout      = 6 * time.Second
 	backoffFirst     = time.Second
 	backoffMax       = 60 * time.Second

@@ -84,7 +84,6 @@ func newSupervisor(h *Host, p Provider) *supervisor {
 		host: h, p: p, info: p.Info(), born: time.Now(), done: make(chan struct{}),
 		byTool: map[Tool]*provided{}, kick: make(chan struct{}, 1), poke: make(chan struct{}, 1), moved: make(chan struct{}),
 	}
-	s.info.StartTimeout = cmp.Or(s.info.StartTimeout, startTimeout)
 	s.st = Status{ID: s.info.ID, State: Declared, Since: s.born}
 	s.ctx, s.cancel = context.WithCancel(h.ctx)
 	return s
@@ -201,23 +200,26 @@ func (s *supervisor) attempt() (chan error, error) {
 	s.mu.Unlock()
 	s.set(Starting, "")
 
-	limit := cmp.Or(s.info.InstallTimeout, s.info.StartTimeout)
-	ctx, cancel := context.WithTimeout(s.ctx, limit)
-	defer cancel()
+	var ctx context.Context
+	var cancel context.CancelFunc
+	if limit := cmp.Or(s.info.InstallTimeout, s.info.StartTimeout); limit > 0 {
+		ctx, cancel = s.within(limit)
+	} else {
+		ctx, cancel = s.whileWorking()
+	}
+	defer func() { cancel() }()
 	err := s.guard("start", func() error { return s.p.Start(ctx, s.signals(epoch)) })
 	if err != nil {
-		return nil, explain(ctx, err, limit)
+		return nil, late(ctx, err)
 	}
 	if s.info.InstallTimeout > 0 { // it is there, and answers like any other
 		s.move(Starting, "", func(now State) bool { return now == Installing })
-		limit = s.info.StartTimeout
-		listing, cancel := context.WithTimeout(s.ctx, limit)
-		defer cancel()
-		ctx = listing
+		cancel()
+		ctx, cancel = s.whileWorking()
 	}
 	degraded, err := s.discover(ctx, false)
 	if err != nil {
-		return nil, explain(ctx, fmt.Errorf("list tools: %w", err), limit)
+		return nil, late(ctx, fmt.Errorf("list tools: %w", err))
 	}
 	s.mu.Lock()
 	s.st.StartTook = time.Since(begun)
@@ -230,14 +232,6 @@ func (s *supervisor) attempt() (chan error, error) {
 		s.set(Ready, "")
 	}
 	return failed, nil
-}
-
-// explain says that a start ran into its deadline, in the user's terms.
-func explain(ctx context.Context, err error, limit time.Duration) error {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fmt.Errorf("not ready within %v: %w", limit, err)
-	}
-	return err
 }
 
 // guard turns a panic of a provider into an error (F-8).

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/yaya-ai/yaya/internal/eventually"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
@@ -171,6 +172,19 @@ func TestServerThatReadsLate(t *testing.T) {
 	st := b.status().Servers[0]
 	if d := detailOf(st); st.Restarts != 0 || d.Peer == nil || d.Peer.Era != servers.EraLegacy {
 		t.Errorf("%d restarts, peer %+v; want none, in the legacy era", st.Restarts, d.Peer)
+	}
+}
+
+// FID-9: a server that computes for longer than a start may be silent is ready at its
+// first start, as on a machine that has little time for it.
+func TestServerThatComputesLong(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	const compute = `end=$(($(date +%s) + 23)); while [ "$(date +%s)" -lt $end ]; do :; done`
+	b.serve("--mcp-config", b.config(map[string]any{"slow": map[string]any{"command": "sh", "args": []string{"-c", compute + pinning}}}))
+	eventually.True(t, "the server is ready", func() bool { return b.status().Servers[0].State == "ready" })
+	if st := b.status().Servers[0]; st.Restarts != 0 || st.StartTook < 20*time.Second {
+		t.Errorf("%d restarts, ready after %v; want none, after more than 20 s", st.Restarts, st.StartTook)
 	}
 }
 

@@ -151,14 +151,23 @@ type procStat struct {
 
 var errStat = errors.New("stat of a process cannot be read")
 
-func (d procDir) stat() (procStat, error) {
+// statFields returns the fields from the third on, the state.
+func (d procDir) statFields() ([]string, error) {
 	data, err := d.read("stat", 4096)
 	if err != nil {
-		return procStat{}, err
+		return nil, err
 	}
 	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:])) // the name before it may hold anything
 	if len(fields) < 20 {
-		return procStat{}, errStat
+		return nil, errStat
+	}
+	return fields, nil
+}
+
+func (d procDir) stat() (procStat, error) {
+	fields, err := d.statFields()
+	if err != nil {
+		return procStat{}, err
 	}
 	parent, err1 := strconv.Atoi(fields[1])
 	group, err2 := strconv.Atoi(fields[2])

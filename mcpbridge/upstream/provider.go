@@ -94,7 +94,7 @@ type Provider struct {
 	useSSE       bool            // the fall-back was needed
 	life         context.Context // of the current start
 
-	lastStderr func() string // of the last child
+	child *proc.Process // the last one
 
 	work *group // of the current start
 	stop context.CancelFunc
@@ -123,6 +123,17 @@ func (p *Provider) Info() feature.Info {
 		info.Prefix, info.Bare = *srv.Prefix, *srv.Prefix == ""
 	}
 	return info
+}
+
+// Worked implements [feature.Worker].
+func (p *Provider) Worked() time.Duration {
+	p.mu.Lock()
+	child := p.child
+	p.mu.Unlock()
+	if child == nil {
+		return 0
+	}
+	return child.Worked()
 }
 
 // Start implements [feature.Provider]: it opens the main session.
@@ -280,7 +291,7 @@ func (p *Provider) connect(ctx context.Context, kind servers.Transport, ask aski
 		st, err = startStdio(p.cfg.Procs, proc.Spec{Path: srv.Command, Args: srv.Args, Env: p.cfg.Environ, Dir: srv.Dir, Stderr: p.stderr()}, &p.stats.dropped, s, s.room())
 		if err == nil {
 			p.mu.Lock()
-			p.lastStderr = st.p.Stderr
+			p.child = st.p
 			tell := p.signals.Installing
 			p.mu.Unlock()
 			if tell != nil && srv.Fetches() {
@@ -403,8 +414,8 @@ func (p *Provider) Detail() any {
 			d.PID = st.p.PID()
 		}
 	}
-	if p.lastStderr != nil {
-		said := p.lastStderr()
+	if p.child != nil {
+		said := p.child.Stderr()
 		if p.cfg.Mask != nil {
 			said = p.cfg.Mask(said)
 		}
