@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"syscall"
 	"testing"
 	"time"
@@ -40,6 +41,10 @@ func TestClosedTerminalEndsTheDaemon(t *testing.T) {
 	cmd.Env = b.environ()
 	cmd.Stdin = slave // what it says goes nowhere: nobody reads this terminal
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	// Whoever runs the tests with SIGHUP ignored, as nohup does, would have yaya stay.
+	hups := make(chan os.Signal, 1)
+	signal.Notify(hups, syscall.SIGHUP)
+	defer signal.Stop(hups)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

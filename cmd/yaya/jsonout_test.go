@@ -80,7 +80,7 @@ func TestNothingReachesATerminalRaw(t *testing.T) {
 		{command: "config list"}, {command: "config list --json", whole: true},
 		{command: "config get plugin.evil.word"}, {command: "config get plugin.evil.word --show"},
 		{command: "audit"}, {command: "audit --json"},
-		{command: "doctor"}, {command: "doctor --json"},
+		{command: "doctor", fails: true}, {command: "doctor --json", fails: true}, // a server has failed
 	} {
 		t.Run(c.command, func(t *testing.T) {
 			out, err := b.run(strings.Fields(c.command)...)

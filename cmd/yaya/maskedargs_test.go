@@ -44,7 +44,7 @@ func TestSecretsInArgsAreShownNowhere(t *testing.T) {
 		}
 	}
 	b.serve()
-	hidden("import", b.must("mcp", "import", "--yes", file), "--token ****", "--verbose --db=postgres://me:****@db/x ****")
+	hidden("import", b.must("mcp", "import", "--yes", file), "--token '****'", "--verbose '--db=postgres://me:****@db/x' '****'")
 	b.waitState("fails", "failed")
 	for _, name := range []string{"fails", "gone"} {
 		hidden("get", b.must("mcp", "get", name), "****")

@@ -241,15 +241,11 @@ func TestCreate(t *testing.T) {
 		t.Error("a refused provider was written")
 	}
 	// Y-99: a write that fails midway names the way out.
-	if err := os.Mkdir(w.dir+"/.config.json."+pid()+".tmp", 0o700); err != nil {
+	if err := errors.Join(os.Remove(w.dir+"/config.json"), os.Mkdir(w.dir+"/config.json", 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	w.want("POST", "/api/llm-providers", `{"id":"half","plugin":"llm-echo"}`, 500, "yaya config unset 'providers.half.*'")
 }
-
-func pid() string { return strings.TrimSpace(itoa(os.Getpid())) }
-
-func itoa(n int) string { raw, _ := json.Marshal(n); return string(raw) }
 
 // Y-94: a partial merge; the plugin stays.
 func TestUpdate(t *testing.T) {
