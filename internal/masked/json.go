@@ -1,8 +1,6 @@
 package masked
 
-import (
-	"bytes"
-)
+import "bytes"
 
 // frame is an array or an object that is being read.
 type frame struct {
@@ -31,6 +29,7 @@ const (
 	keyValue      // "value" of a pair
 	keyProperties // of a JSON schema
 	keyCommand
+	keyPrincipal // who calls: "token:laptop"
 )
 
 func kindOf(name []byte) keyKind {
@@ -43,6 +42,8 @@ func kindOf(name []byte) keyKind {
 		return keyProperties
 	case "command", "cmd":
 		return keyCommand
+	case "principal":
+		return keyPrincipal
 	}
 	switch {
 	case !SecretName(string(name)):
@@ -256,8 +257,13 @@ func (m *masker) value(src []byte, from, to, depth int, cut, secret bool, f *fra
 		}
 		return
 	}
+	if rest, ok := bytes.CutPrefix(raw, tokenPrefix); ok && len(rest) > 0 && rest[0] != ' ' && f != nil && f.object && f.key == keyPrincipal && len(raw) == len(text) {
+		from, raw, text = from+len(tokenPrefix), rest, rest // it names a token, and is none
+	}
 	m.inner(from, to, raw, text, depth, cut)
 }
+
+var tokenPrefix = []byte("token:")
 
 // inner hides what is secret in the decoded text of a string.
 func (m *masker) inner(from, to int, raw, text []byte, depth int, cut bool) {

@@ -88,6 +88,7 @@ func TestOrdinaryTextIsNotHidden(t *testing.T) {
 		"a schema":           `{"properties":{"password":{"type":"string","description":"of the user","minLength":8},"token":{"type":"number"}}}`,
 		"keys":               `{"key":"PROJ-12","keyboard":"de","monkey":"x","primary_key":"id","public_key":"AAAA","foreign_key":3}`,
 		"pairs":              `[{"name":"Host","value":"h"},{"key":"token_count","value":"5"}]`,
+		"who calls":          `{"level":"warn","principal":"token:laptop#2","message":"refused"}`,
 		"a list of fields":   `["user","password","email"]`,
 		"names of headers":   `["Authorization","Content-Type"]`,
 		"flags":              `{"command":"docker","args":["run","-p","8080:80","--tokens","5","-v","/a:/b"]}`,

@@ -49,10 +49,63 @@ func SecretName(name string) bool {
 	return true
 }
 
-// SecretVariable is [SecretName] for variables of an environment, where a key is a
-// secret too.
+// Variables of an environment abbreviate: these are what names of secrets end in, or are,
+// and what such names have anywhere.
+var (
+	shortNames  = []string{"key", "pass", "pwd", "pat", "auth", "bearer", "creds", "cred", "dsn", "salt", "webhook", "webhook_url", "conn_str", "connection_string"}
+	secretParts = []string{"token", "secret", "password", "passwd", "passphrase", "credential", "api_key", "apikey"}
+)
+
+// SecretVariable is [SecretName] for variables of an environment, of which more are
+// secrets: "DB_PASS", "TOKEN_2", "SLACK_WEBHOOK_URL".
 func SecretVariable(name string) bool {
-	return SecretName(name) || strings.HasSuffix(strings.ToLower(name), "_key")
+	lower := strings.ToLower(name)
+	switch lower {
+	case "pwd", "oldpwd": // the folders of a shell
+		return false
+	}
+	for _, w := range shortNames {
+		if lower == w || strings.HasSuffix(lower, "_"+w) {
+			return true
+		}
+	}
+	for _, w := range secretParts {
+		if strings.Contains(lower, w) {
+			return true
+		}
+	}
+	return SecretName(name)
+}
+
+// SecretValue reports whether a value looks as if it had been drawn by lot, as keys are:
+// one word of 16 bytes or more that has small and capital letters and digits, or of 32 or
+// more hexadecimal digits.
+func SecretValue(v string) bool {
+	if len(v) < 16 {
+		return false
+	}
+	var small, capital, digit, other int
+	hexadecimal := true
+	for i := range len(v) {
+		switch c := v[i]; {
+		case c >= 'a' && c <= 'z':
+			small++
+			hexadecimal = hexadecimal && c <= 'f'
+		case c >= 'A' && c <= 'Z':
+			capital++
+			hexadecimal = hexadecimal && c <= 'F'
+		case c >= '0' && c <= '9':
+			digit++
+		case c == '-' || c == '_' || c == '+' || c == '=' || c == '.' || c == '/' && i > 0:
+			other++
+		default:
+			return false
+		}
+	}
+	if digit == 0 || other > len(v)/5 {
+		return false
+	}
+	return small > 0 && capital > 0 || hexadecimal && len(v)-other >= 32
 }
 
 // endsIn returns the word that a name ends in, "" if it ends in none.

@@ -12,9 +12,9 @@ import (
 var plainHeaders = map[string]bool{"accept": true, "content-type": true, "user-agent": true, "accept-language": true}
 
 // Secrets returns the values of an expanded server that are not to be shown wherever
-// they turn up: variables and arguments that are named like secrets, passwords in
-// URLs, headers and what OAuth needs. Other variables may be paths or levels, and are
-// no secrets outside of their entry.
+// they turn up: variables and arguments that are named like secrets, variables that
+// look like keys, passwords in URLs, headers and what OAuth needs. Other variables may be
+// paths or levels, and are no secrets outside of their entry.
 func (s Server) Secrets() []string {
 	var out []string
 	add := func(v string) {
@@ -38,7 +38,7 @@ func (s Server) Secrets() []string {
 	}
 	for k, v := range s.Env {
 		switch {
-		case masked.SecretVariable(k):
+		case masked.SecretVariable(k), masked.SecretValue(v):
 			add(v)
 		case strings.Contains(v, "://"):
 			u := cutURL(v)

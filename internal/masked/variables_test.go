@@ -1,0 +1,48 @@
+package masked_test
+
+import (
+	"testing"
+
+	"github.com/yaya-ai/yaya/internal/masked"
+)
+
+func TestSecretVariable(t *testing.T) {
+	for name, want := range map[string]bool{
+		"GITHUB_TOKEN": true, "GH_TOKEN_RO": true, "TOKEN_1": true, "CLIENT_SECRET_B64": true, "NPMTOKEN": true, "DB_PASS": true, "PGPASSWORD": true,
+		"GITHUB_PAT": true, "BASIC_AUTH": true, "KEY": true, "SENTRY_DSN": true, "SLACK_WEBHOOK_URL": true, "CONN_STR": true, "PWD_DB": false, "DB_PWD": true,
+		"PWD": false, "OLDPWD": false, "PATH": false, "COMPASS": false, "KEYBOARD": false, "AUTHOR": false, "LOG_LEVEL": false, "SSH_AUTH_SOCK": false,
+	} {
+		if got := masked.SecretVariable(name); got != want {
+			t.Errorf("SecretVariable(%q) = %t, want %t", name, got, want)
+		}
+	}
+}
+
+func TestSecretValue(t *testing.T) {
+	for v, want := range map[string]bool{
+		"q7Xc9LmTz2Rw8KdB": true, "7169605F62C751356D054A26A821E680E5FA6305": true, "0f8fad5b-d9cb-469f-a165-70867728950e": true, "AbCd+EfGh/1234567890==": true,
+		"claude-sonnet-4-20250514": false, "eu-central-1": false, "/usr/Local/bin2/Tools": false, "https://Host1.example/x": false, "2026-11-22T10:00:00Z": false,
+		"true": false, "1234567890123456": false, "node_modules/.bin/Tool-v2.1-x": false, "Mozilla 5 on Linux x86": false,
+	} {
+		if got := masked.SecretValue(v); got != want {
+			t.Errorf("SecretValue(%q) = %t, want %t", v, got, want)
+		}
+	}
+}
+
+// The name of a token is not hidden where a principal stands; a token is.
+func TestPrincipals(t *testing.T) {
+	var s masked.Secrets
+	s.Learn("known-by-yaya")
+	for text, want := range map[string]string{
+		`{"principal":"token:laptop"}`:                                        `{"principal":"token:laptop"}`,
+		`{"principal":"token:known-by-yaya"}`:                                 `{"principal":"token:****"}`,
+		`{"principal":"token:ghp_0123456789abcdefghijklmnopqrstuvwxyz"}`:      `{"principal":"token:****"}`,
+		`{"text":"token:laptop"}`:                                             `{"text":"token:****"}`,
+		`{"principal":"token: hunter2", "message":"principal token:hunter2"}`: `{"principal":"token: ****", "message":"principal token:****"}`,
+	} {
+		if got := s.String(text); got != want {
+			t.Errorf("%s: got %s, want %s", text, got, want)
+		}
+	}
+}
