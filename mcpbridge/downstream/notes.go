@@ -19,6 +19,9 @@ func (s *Server) oneWay(c *client, p *profile, who tool.Caller, msg *jsonrpc.Mes
 	case noteProgress:
 		c.progressed(msg.Params)
 		return
+	case noteInitialized:
+		c.settle()
+		return
 	case noteRootsChanged:
 		params := bytes.Clone(msg.Params.Raw())
 		for _, server := range s.cfg.Router.Servers() {

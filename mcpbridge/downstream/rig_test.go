@@ -135,6 +135,8 @@ func (r *rig) send(method, body string, header map[string]string) answer {
 
 const initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`
 
+const initialized = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
+
 // session initialises a legacy session and returns its header.
 func (r *rig) session() map[string]string {
 	r.t.Helper()
@@ -143,7 +145,11 @@ func (r *rig) session() map[string]string {
 	if a.status != 200 || len(id) < 26 || !strings.Contains(a.body, `"protocolVersion":"2025-06-18"`) {
 		r.t.Fatalf("initialize: %+v", a)
 	}
-	return map[string]string{"Mcp-Session-Id": id, "Mcp-Protocol-Version": "2025-06-18"}
+	h := map[string]string{"Mcp-Session-Id": id, "Mcp-Protocol-Version": "2025-06-18"}
+	if a := r.send("POST", initialized, h); a.status != 202 {
+		r.t.Fatalf("initialized: %+v", a)
+	}
+	return h
 }
 
 const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`

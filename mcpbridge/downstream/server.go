@@ -162,6 +162,7 @@ type client struct {
 	profile *profile // that it was opened with
 	calls   atomic.Uint64
 	dropped atomic.Uint64 // notifications that found no room
+	settled atomic.Bool   // it takes notifications (legacy only, see settle)
 
 	mu       sync.Mutex
 	info     []byte // what it says of itself, raw; nil for nothing
@@ -234,6 +235,21 @@ func (c *client) introduced() bool {
 	return c.version != ""
 }
 
+// settle lets a legacy client's stream begin. Before the client has said
+// notifications/initialized, a server sends nothing unasked (lifecycle, initialization):
+// some clients take the first message for the answer to initialize. Who leaves the
+// notification out and makes requests has had that answer too.
+func (c *client) settle() {
+	if c.settled.Load() || c.settled.Swap(true) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.get != nil {
+		c.get.poke()
+	}
+}
+
 func (c *client) leave() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -251,6 +267,9 @@ func (s *Server) dispatch(ctx context.Context, x *exchange) ([]byte, error) {
 	// A member that some reader would take for another has two meanings (DN-05).
 	if name, of := x.msg.Params.Variant("name", "arguments", "_meta", "cursor", "uri", "ref", "inputResponses", "requestState", "taskId"); name != "" {
 		return nil, fail(jsonrpc.CodeInvalidParams, "member %q is a variant of %q", clip(name), of)
+	}
+	if !x.modern && x.msg.Method != "initialize" && x.msg.Method != "ping" {
+		x.c.settle()
 	}
 	switch x.msg.Method {
 	case "tools/call":

@@ -170,12 +170,7 @@ func (s *Server) pushChanges(ctx context.Context, c *client, lw *lines) (stop fu
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = st.deliver(ctx, s.life, func(msg []byte) error {
-			if !c.introduced() {
-				return nil
-			}
-			return lw.write(msg)
-		}) // a broken pipe ends the connection
+		_ = st.deliver(ctx, s.life, lw.write) // a broken pipe ends the connection
 	}()
 	return func() {
 		st.end()

@@ -132,3 +132,98 @@ func FuzzServer(f *testing.F) {
 		}
 	})
 }
+
+// A server says nothing unasked before its client's notifications/initialized: a change
+// of tools waits for it, and changes that say the same wait as one.
+func TestNothingBeforeInitialized(t *testing.T) {
+	const changed = "notifications/tools/list_changed"
+	t.Run("stdio", func(t *testing.T) {
+		starting := make(chan struct{})
+		going := make(chan struct{})
+		var changes func()
+		reg := new(tool.Registry)
+		srv := downstream.New(downstream.Config{
+			Dispatcher: tool.NewDispatcher(tool.DispatcherConfig{Registry: reg}), Registry: reg,
+			Settle: func(context.Context) {
+				close(starting)
+				<-going
+			},
+			Watch: func(f func([]string)) func() {
+				changes = func() { f([]string{"srv"}) }
+				return func() {}
+			},
+		})
+		defer srv.Close()
+		inR, inW := io.Pipe()
+		outR, outW := io.Pipe()
+		served := make(chan error, 1)
+		go func() { served <- srv.ServeStdio(t.Context(), inR, outW, "") }()
+		lines := make(chan string, 100)
+		go func() {
+			s := bufio.NewScanner(outR)
+			for s.Scan() {
+				lines <- s.Text()
+			}
+			close(lines)
+		}()
+		say := func(s string) {
+			t.Helper()
+			if _, err := io.WriteString(inW, s+"\n"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		expect := func(want string) {
+			t.Helper()
+			if got := next(t, lines); !strings.Contains(got, want) {
+				t.Errorf("got %s, want %s", got, want)
+			}
+		}
+		say(initialize)
+		<-starting // the version is settled, and servers start
+		changes()
+		close(going)
+		expect(`"id":0,"result"`)
+		changes()
+		changes()
+		say(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)
+		expect(`"id":1,"result":{}`)
+		say(initialized)
+		expect(changed)
+		say(`{"jsonrpc":"2.0","id":2,"method":"ping"}`)
+		expect(`"id":2,"result":{}`) // the three were one
+		_ = inW.Close()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+		_ = outW.Close()
+		for l := range lines {
+			t.Errorf("also wrote %s", l)
+		}
+	})
+	t.Run("HTTP", func(t *testing.T) {
+		r := newRig(t)
+		a := r.send("POST", initialize, nil)
+		s := map[string]string{"Mcp-Session-Id": a.header.Get("Mcp-Session-Id"), "Mcp-Protocol-Version": "2025-06-18"}
+		events, stop := r.stream("GET", "", s)
+		defer stop()
+		for range 3 {
+			r.changed()
+		}
+		if a := r.send("POST", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, s); a.status != 200 {
+			t.Errorf("ping: %+v", a)
+		}
+		select {
+		case got := <-events:
+			t.Errorf("got %s before initialized", got)
+		default:
+		}
+		r.send("POST", initialized, s)
+		if got := next(t, events); !strings.Contains(got, changed) {
+			t.Errorf("got %s, want %s", got, changed)
+		}
+		stop()
+		for got := range events {
+			t.Errorf("also sent %s", got)
+		}
+	})
+}

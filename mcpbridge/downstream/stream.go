@@ -22,6 +22,7 @@ const (
 	noteProgress     = "notifications/progress"
 	noteCancelled    = "notifications/cancelled"
 	noteRootsChanged = "notifications/roots/list_changed"
+	noteInitialized  = "notifications/initialized"
 )
 
 const maxQueued = 256 // notifications that a stream's reader has not taken
@@ -93,12 +94,20 @@ func (st *stream) enqueue(key string, msg []byte) bool {
 		return false
 	}
 	st.queue = append(st.queue, queued{key, msg})
+	st.poke()
+	return true
+}
+
+// poke has deliver look at the queue.
+func (st *stream) poke() {
 	select {
 	case st.wake <- struct{}{}:
 	default:
 	}
-	return true
 }
+
+// begun reports whether the stream's reader takes messages: a subscription's does.
+func (st *stream) begun() bool { return st.c == nil || st.c.settled.Load() }
 
 // mergeMeta adds the members of more to those of meta.
 func mergeMeta(meta, more []byte) []byte {
@@ -133,6 +142,9 @@ func (st *stream) deliver(ctx, life context.Context, write func(msg []byte) erro
 	for {
 		select {
 		case <-st.wake:
+			if !st.begun() {
+				continue // the client's settle wakes it again
+			}
 			for _, msg := range st.take() {
 				if err := write(msg); err != nil {
 					return err
@@ -220,10 +232,11 @@ func (s *Server) listening() []*stream {
 }
 
 // Message implements [relay.Listener]. Clients of the modern era get messages on
-// the streams of their requests only. Who is not shown a server does not hear it.
+// the streams of their requests only. Who is not shown a server does not hear it, nor
+// who has not finished its handshake: lists it reads then, these would only pile up.
 func (s *Server) Message(server, principal, client, method string, params []byte) {
 	for _, st := range s.listening() {
-		if st.c == nil || (principal != "" && st.c.owner != principal) || (client != "" && st.c.session != client) || (method == noteMessage && !st.c.wantsLog(params)) || !st.sees(server) {
+		if st.c == nil || !st.begun() || (principal != "" && st.c.owner != principal) || (client != "" && st.c.session != client) || (method == noteMessage && !st.c.wantsLog(params)) || !st.sees(server) {
 			continue
 		}
 		st.push("", method, params)
