@@ -192,16 +192,8 @@ func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
 	if b.cfg.Learn != nil {
 		b.cfg.Learn(x.Secrets()...)
 	}
-	var pass []string
-	if b.cfg.PassEnv != nil {
-		for _, name := range b.cfg.PassEnv() {
-			if err := servers.CheckEnvName(name); err != nil {
-				warnings = append(warnings, fmt.Sprintf("servers.pass_env: %v", err))
-				continue
-			}
-			pass = append(pass, name)
-		}
-	}
+	_, refused := b.passed()
+	warnings = append(warnings, refused...)
 	authorize, renewed := b.authorize(x)
 	pin, repinned, instructions := b.pins(s, x)
 	var mayStart func() error
@@ -217,7 +209,11 @@ func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
 			b.tell(Cut.Name(), ResultCut{x.Name, call.Name, call.SessionID, t})
 		},
 		Authorize: authorize, Renewed: renewed,
-		Server: x, Environ: x.Environ(b.cfg.Env, pass...), Procs: b.cfg.Procs, HTTP: b.cfg.HTTP, Artifacts: b.cfg.Artifacts,
+		Server: x, Environ: func() []string {
+			pass, _ := b.passed()
+			return x.Environ(b.cfg.Env, pass...)
+		},
+		Procs: b.cfg.Procs, HTTP: b.cfg.HTTP, Artifacts: b.cfg.Artifacts,
 		Name: "yaya", Version: b.cfg.Version, Router: b.router, Standing: b.cfg.Standing, Eras: b.cfg.Eras, Limits: b.cfg.Limits,
 		Guard: func(ctx context.Context, f func() error) error { return b.host.Do(ctx, x.Name, f) },
 	})
@@ -232,6 +228,22 @@ func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
 	defer b.mu.Unlock()
 	b.providers[s.Name] = p
 	return warnings
+}
+
+// passed returns the variables of yaya's environment that every server's process gets,
+// as they are configured now, and warnings about those that cannot be passed.
+func (b *Bridge) passed() (names, warnings []string) {
+	if b.cfg.PassEnv == nil {
+		return nil, nil
+	}
+	for _, name := range b.cfg.PassEnv() {
+		if err := servers.CheckEnvName(name); err != nil {
+			warnings = append(warnings, fmt.Sprintf("servers.pass_env: %v", err))
+			continue
+		}
+		names = append(names, name)
+	}
+	return names, warnings
 }
 
 // Refused sets which files of the configuration are not taken over as they are now, and
@@ -275,11 +287,7 @@ func (b *Bridge) digest(x servers.Server, failed error) [32]byte {
 	if err != nil { // cannot be: it was made of JSON
 		failed = err
 	}
-	var pass []string
-	if b.cfg.PassEnv != nil {
-		pass = b.cfg.PassEnv()
-	}
-	return sha256.Sum256(fmt.Appendf(raw, "\x00%v\x00%q\x00%v", x.Disabled, pass, failed))
+	return sha256.Sum256(fmt.Appendf(raw, "\x00%v\x00%v", x.Disabled, failed))
 }
 
 // Remove stops a server, waits for it, and forgets what is known of it. It reports

@@ -58,11 +58,19 @@ read before holds; then the exit code is 1. Only servers that have changed resta
 					return err
 				}
 			}
+			for _, key := range out.Waiting {
+				if slices.ContainsFunc(out.Changes, func(x admin.FileChange) bool { return x.Kind == admin.KindSetting && x.Name == key }) {
+					continue // it was said
+				}
+				if _, err := fmt.Fprintf(w, "setting %s: changed before, %s\n", printable(key, 200), fromNextStart); err != nil {
+					return err
+				}
+			}
 			var errs []error
 			for _, n := range out.Refused {
 				errs = append(errs, fmt.Errorf("%s was not taken over, and what was read before holds: %s", n.File, printable(n.Error, 1000)))
 			}
-			if len(out.Changes)+len(errs) == 0 {
+			if len(out.Changes)+len(out.Waiting)+len(errs) == 0 {
 				_, err = fmt.Fprintln(w, "Nothing has changed.")
 				return err
 			}
@@ -73,12 +81,21 @@ read before holds; then the exit code is 1. Only servers that have changed resta
 	return c
 }
 
+// When settings that are not in force at once are.
+const (
+	passEnvKey      = "servers.pass_env"
+	fromNextStart   = "from the next start of yaya on"
+	fromServerStart = "for each server from its next start on (yaya mcp restart NAME)"
+)
+
 func effectWords(x admin.FileChange) string {
 	switch {
 	case x.Effect == admin.EffectRestart:
-		return "from the next start of yaya on"
+		return fromNextStart
 	case x.Effect == admin.EffectOverridden:
 		return x.Note
+	case x.Kind == admin.KindSetting && x.Name == passEnvKey:
+		return fromServerStart
 	case x.Kind == admin.KindSetting:
 		return "in force"
 	case x.Note != "":
@@ -200,8 +217,13 @@ func (r *reloader) reload(ctx context.Context, actor string) admin.Reloaded {
 	changes, err = r.servers.reload(ctx, r.named, record)
 	take(r.serverFiles()[0], changes, err)
 	for _, c := range out.Changes {
+		if c.Effect == admin.EffectRestart {
+			r.log.Warn().Str("file", c.File).Str(c.Kind, c.Name).Msg("a setting has changed that is read when yaya starts: restart yaya for it to hold")
+			continue
+		}
 		r.log.Info().Str("file", c.File).Str(c.Kind, c.Name).Str("effect", c.Effect).Msg("a file has changed: " + c.Change)
 	}
+	out.Waiting = r.settings.Waiting()
 	r.notice(ctx, &out)
 	return out
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -270,5 +271,83 @@ func TestReloadWithoutDaemon(t *testing.T) {
 	b := newBox(t)
 	if out, err := b.run("reload"); exitCode(err) != 1 || !strings.Contains(out, "no yaya runs") {
 		t.Errorf("got %v, %s", err, out)
+	}
+}
+
+// A setting that is read when yaya starts waits for the next start, and yaya says so for
+// as long as it does, also when the watcher was faster than the question.
+func TestSettingsThatWait(t *testing.T) {
+	t.Parallel()
+	const waits = "from the next start of yaya on"
+	b := newBox(t)
+	b.edit("config.toml", "[session]\nreap_interval = \"10s\"\n")
+	b.serve()
+	b.edit("config.toml", "[session]\nreap_interval = \"20s\"\n")
+	eventually.True(t, "the change is taken over", func() bool { return len(b.audited("config_reloaded")) == 1 })
+	for range 2 {
+		if out := b.must("reload"); !strings.Contains(out, "session.reap_interval") || !strings.Contains(out, waits) {
+			t.Errorf("yaya reload: got %s, want that session.reap_interval waits", out)
+		}
+	}
+	for _, args := range [][]string{{"config", "list", "session.reap"}, {"config", "get", "session.reap_interval"}} {
+		if out := b.both(args...); !strings.Contains(out, "20s") || !strings.Contains(out, waits) {
+			t.Errorf("%v: got %s, want the value, %s", args, out, waits)
+		}
+	}
+	if out := b.both("config", "set", "session.heartbeat_timeout", "77s"); !strings.Contains(out, waits) {
+		t.Errorf("config set: got %s, want %s", out, waits)
+	}
+	b.must("config", "unset", "session.heartbeat_timeout")
+	b.edit("config.toml", "[session]\nreap_interval = \"10s\"\n")
+	eventually.True(t, "the change is taken back", func() bool { return len(b.audited("config_reloaded")) == 2 })
+	if out := b.must("reload"); out != "Nothing has changed.\n" {
+		t.Errorf("yaya reload: got %s, want nothing", out)
+	}
+	if out := b.must("config", "list", "session.reap"); strings.Contains(out, waits) {
+		t.Errorf("config list: got %s, want nothing that waits", out)
+	}
+}
+
+// both runs a command and returns what it says on both of its streams.
+func (b *box) both(args ...string) string {
+	b.t.Helper()
+	cmd := exec.CommandContext(b.t.Context(), b.bin, b.args(args...)...)
+	cmd.Env = b.environ()
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		b.t.Fatalf("yaya %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// servers.pass_env is read when a server starts: a change of it restarts none, and
+// whoever makes it learns when it holds.
+func TestPassEnvHoldsFromAServersNextStart(t *testing.T) {
+	t.Parallel()
+	fixture := buildTool(t, "github.com/yaya-ai/yaya/internal/conformance/fixture")
+	b := newBox(t)
+	seen := filepath.Join(t.TempDir(), "seen")
+	b.env = append(b.env, "NAMED=value")
+	b.edit("mcp.json", fmt.Sprintf(`{"mcpServers": {"one": {"command": "sh", "args": ["-c", "echo \"NAMED=$NAMED\" >>%s; exec %s -name one"]}}}`, seen, fixture))
+	b.serve()
+	b.waitStates("one ready\n")
+	pid := b.pidOf("one")
+	if out := b.both("config", "set", "servers.pass_env", `["OTHER"]`); !strings.Contains(out, "next start") {
+		t.Errorf("config set: got %q, want when it holds", out)
+	}
+	b.must("config", "unset", "servers.pass_env")
+	b.edit("config.toml", "[servers]\npass_env = [\"NAMED\"]\n")
+	eventually.True(t, "the change is taken over", func() bool { return len(b.audited("config_reloaded")) == 1 })
+	if out := b.must("reload"); out != "Nothing has changed.\n" {
+		t.Errorf("yaya reload: got %q, want nothing", out)
+	}
+	if now := b.pidOf("one"); now != pid {
+		t.Errorf("the server was restarted: its process is %d, want %d", now, pid)
+	}
+	b.must("mcp", "restart", "one")
+	b.waitStates("one ready\n")
+	got, err := os.ReadFile(seen)
+	if want := "NAMED=\nNAMED=value\n"; err != nil || string(got) != want {
+		t.Errorf("the server saw %q, %v; want %q", got, err, want)
 	}
 }

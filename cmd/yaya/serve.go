@@ -121,6 +121,7 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 	a.folders.Audit(plane.trusted)
 	mcpServers := newServerAdmin(a, p, l, len(mcpConfig) == 0)
 	defer mcpServers.Close()
+	settings.Begin()
 	files := &reloader{a: a, p: p, named: mcpConfig, file: g.settingsFile(p), settings: settings, servers: mcpServers, plane: plane, log: log}
 	var url string
 	api := admin.New(admin.Config{

@@ -87,7 +87,11 @@ func configListCommand(g *globals) *cobra.Command {
 				tw := tabwriter.NewWriter(c.OutOrStdout(), 0, 4, 2, ' ', 0)
 				fmt.Fprintln(tw, "KEY\tVALUE\tFROM")
 				for _, v := range all {
-					fmt.Fprintf(tw, "%s\t%s\t%s\n", v.Key, printable(string(v.Value), 80), v.Origin)
+					from := v.Origin
+					if v.Waits {
+						from += ", " + fromNextStart
+					}
+					fmt.Fprintf(tw, "%s\t%s\t%s\n", v.Key, printable(string(v.Value), 80), from)
 				}
 				return tw.Flush()
 			})
@@ -117,12 +121,26 @@ func configGetCommand(g *globals) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return printLine(c.OutOrStdout(), got.Value)
+				if err := printLine(c.OutOrStdout(), got.Value); err != nil {
+					return err
+				}
+				return sayWaits(c, b, args[0])
 			})
 		},
 	}
 	c.Flags().BoolVar(&show, "show", false, "do not mask secrets")
 	return c
+}
+
+// sayWaits says on stderr if the value of a key is not in force yet.
+func sayWaits(c *cobra.Command, b *backend, key string) error {
+	all, err := valued(c.Context(), b, key)
+	for _, v := range all {
+		if v.Key == key && v.Waits {
+			fmt.Fprintf(c.ErrOrStderr(), "%s holds %s\n", key, fromNextStart)
+		}
+	}
+	return err
 }
 
 // notSet says what a key is that has neither a value nor a fixed default.
@@ -154,7 +172,13 @@ func configSetCommand(g *globals) *cobra.Command {
 						fmt.Fprintf(c.ErrOrStderr(), "it is set, and does not count: the %s has the last word\n", v.Origin)
 					}
 				}
-				return err
+				if err != nil {
+					return err
+				}
+				if args[0] == passEnvKey {
+					fmt.Fprintf(c.ErrOrStderr(), "%s holds %s\n", passEnvKey, fromServerStart)
+				}
+				return sayWaits(c, b, args[0])
 			})
 		},
 	}

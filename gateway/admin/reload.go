@@ -22,6 +22,7 @@ type Files interface {
 type Reloaded struct {
 	Changes []FileChange `json:"changes"`
 	Refused []Notice     `json:"refused" doc:"files that are not taken over: what was read before holds"`
+	Waiting []string     `json:"waiting,omitempty" doc:"settings that have changed and hold from the next start of yaya on"`
 }
 
 // FileChange is a server or a setting that has changed in a file.

@@ -19,6 +19,7 @@ type Setting struct {
 	Value  json.RawMessage `json:"value,omitempty" doc:"masked if it is a secret; absent if the key has none"`
 	Origin string          `json:"origin,omitempty" doc:"flag, environment, set, file or default"`
 	Doc    string          `json:"doc,omitempty"`
+	Waits  bool            `json:"waits,omitempty" doc:"the value holds from the next start of yaya on; what it started with holds until then"`
 }
 
 type (
@@ -153,6 +154,11 @@ func (a *API) settings() []Setting {
 	out := []Setting{}
 	for _, v := range a.cfg.Settings.All("") {
 		out = append(out, Setting{Key: v.Key, Value: config.Mask(v.Key, v.Value), Origin: string(v.Origin)})
+	}
+	for _, key := range a.cfg.Settings.Waiting() {
+		if i := slices.IndexFunc(out, func(s Setting) bool { return s.Key == key }); i >= 0 {
+			out[i].Waits = true
+		}
 	}
 	for _, k := range config.Keys {
 		i := slices.IndexFunc(out, func(s Setting) bool { return s.Key == k.Name })

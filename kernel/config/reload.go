@@ -67,3 +67,42 @@ var atStart = []string{"auth.issuer", "auth.audience", "session.heartbeat_timeou
 func NeedsRestart(key string) bool {
 	return slices.Contains(atStart, key) || (strings.HasPrefix(key, "plugin.") && strings.HasSuffix(key, ".enabled"))
 }
+
+// Begin notes that yaya has started with the settings as they are: keys that are read
+// then only (see [NeedsRestart]) keep these values until it ends.
+func (s *Store) Begin() {
+	s.cache.Lock()
+	defer s.cache.Unlock()
+	s.begun = s.readAtStart()
+}
+
+// Waiting returns the keys whose values hold from the next start of yaya on, because
+// they have changed since [Store.Begin]; none before it.
+func (s *Store) Waiting() []string {
+	s.cache.RLock()
+	defer s.cache.RUnlock()
+	if s.begun == nil {
+		return nil
+	}
+	return differing(s.begun, s.readAtStart())
+}
+
+// readAtStart returns the keys that are read when yaya starts, with their values; cache
+// is held.
+func (s *Store) readAtStart() values {
+	out := values{}
+	add := func(key string) {
+		if v, _, ok := s.get(key); ok && NeedsRestart(key) {
+			out[key] = v
+		}
+	}
+	for _, k := range Keys {
+		add(k.Name)
+	}
+	for _, l := range s.layers() {
+		for k := range l.values {
+			add(k)
+		}
+	}
+	return out
+}

@@ -1,8 +1,10 @@
 package config_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -74,4 +76,37 @@ func TestNeedsRestart(t *testing.T) {
 			t.Errorf("NeedsRestart(%q) = %v, want %v", key, got, want)
 		}
 	}
+}
+
+// What is read at the start waits for the next one for as long as it differs from what
+// the start has read.
+func TestWaiting(t *testing.T) {
+	w := open(t, t.TempDir(), config.Options{File: []byte("[session]\nreap_interval = \"10s\"\n"), FileName: "f"})
+	waiting := func(when string, want ...string) {
+		t.Helper()
+		if got := w.Waiting(); !slices.Equal(got, want) {
+			t.Errorf("%s: got %v, want %v", when, got, want)
+		}
+	}
+	reload := func(content string) {
+		t.Helper()
+		if _, err := w.ReloadFile("f", []byte(content), func(*config.Store, []config.Change) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reload("[session]\nreap_interval = \"11s\"\n")
+	waiting("before the start")
+	w.Begin()
+	waiting("at the start")
+	reload("provider = \"x\"\n[session]\nreap_interval = \"12s\"\n")
+	waiting("changed in the file", "session.reap_interval")
+	if err := w.Set("plugin.web.enabled", json.RawMessage("false")); err != nil {
+		t.Fatal(err)
+	}
+	waiting("and another set", "plugin.web.enabled", "session.reap_interval")
+	reload("[session]\nreap_interval = \"11s\"\n")
+	if _, err := w.Unset("plugin.web.enabled"); err != nil {
+		t.Fatal(err)
+	}
+	waiting("all as they were")
 }

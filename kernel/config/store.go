@@ -61,6 +61,7 @@ type Store struct {
 	live  values
 	stamp stamp
 	count uint64 // of live parts so far
+	begun values // what is in force of the keys that are read at the start; nil before Begin
 }
 
 // stamp tells whether the live part's file is the one that was read.

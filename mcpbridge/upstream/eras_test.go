@@ -268,7 +268,7 @@ func TestErasFile(t *testing.T) {
 			eras := upstream.NewEras(root, func(err error) { warned = append(warned, err) })
 			r := newRig(t)
 			s := fakeServer(t, "srv", "modern refuse-initialize")
-			p := upstream.New(upstream.Config{Server: s, Environ: s.Environ(os.LookupEnv), Procs: r.procs, HTTP: r.http, Name: "yaya", Version: "test", Eras: eras})
+			p := upstream.New(upstream.Config{Server: s, Environ: func() []string { return s.Environ(os.LookupEnv) }, Procs: r.procs, HTTP: r.http, Name: "yaya", Version: "test", Eras: eras})
 			if err := r.host.Install(t.Context(), feature.Contribution{Name: "t", Providers: []feature.Provider{p}}); err != nil {
 				t.Fatal(err)
 			}

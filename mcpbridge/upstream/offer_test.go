@@ -43,7 +43,7 @@ func TestOnlyWhatWasAgreedToIsUsed(t *testing.T) {
 			s := fakeServer(t, "srv", "instructs")
 			var offered upstream.Offer
 			p := upstream.New(upstream.Config{
-				Server: s, Environ: s.Environ(os.LookupEnv), Procs: r.procs, HTTP: r.http, Name: "yaya", Version: "test", Instructions: "from the last time",
+				Server: s, Environ: func() []string { return s.Environ(os.LookupEnv) }, Procs: r.procs, HTTP: r.http, Name: "yaya", Version: "test", Instructions: "from the last time",
 				Pin: func(o upstream.Offer) (upstream.Agreed, error) {
 					offered = o
 					return tc.agreed, nil

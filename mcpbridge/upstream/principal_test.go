@@ -189,7 +189,7 @@ func TestMessagesOfProcesses(t *testing.T) {
 			h := &heard{all: map[string]string{}}
 			router := new(relay.Router)
 			defer router.Listen(h)()
-			p := upstream.New(upstream.Config{Server: s, Environ: s.Environ(os.LookupEnv), Procs: r.procs, HTTP: r.http, Name: "yaya", Version: "test", Router: router})
+			p := upstream.New(upstream.Config{Server: s, Environ: func() []string { return s.Environ(os.LookupEnv) }, Procs: r.procs, HTTP: r.http, Name: "yaya", Version: "test", Router: router})
 			if err := r.host.Install(t.Context(), feature.Contribution{Name: "t", Providers: []feature.Provider{p}}); err != nil {
 				t.Fatal(err)
 			}

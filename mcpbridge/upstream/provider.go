@@ -20,8 +20,8 @@ import (
 type Config struct {
 	// Server is the configuration, expanded.
 	Server servers.Server
-	// Environ is the whole environment of a child process.
-	Environ []string
+	// Environ returns the whole environment of a child process. It is asked at each start.
+	Environ func() []string
 	// Procs runs child processes; required for stdio.
 	Procs *proc.Manager
 	// HTTP carries requests to remote servers; required for HTTP and SSE.
@@ -288,7 +288,7 @@ func (p *Provider) connect(ctx context.Context, kind servers.Transport, ask aski
 	switch kind {
 	case servers.Stdio:
 		var st *stdio
-		st, err = startStdio(p.cfg.Procs, proc.Spec{Path: srv.Command, Args: srv.Args, Env: p.cfg.Environ, Dir: srv.Dir, Stderr: p.stderr()}, &p.stats.dropped, s, s.room())
+		st, err = startStdio(p.cfg.Procs, proc.Spec{Path: srv.Command, Args: srv.Args, Env: p.cfg.Environ(), Dir: srv.Dir, Stderr: p.stderr()}, &p.stats.dropped, s, s.room())
 		if err == nil {
 			p.mu.Lock()
 			p.child = st.p

@@ -160,7 +160,7 @@ func TestResultBounds(t *testing.T) {
 	add := func(name string, limit int, artifacts *tool.Store) {
 		s := fakeServer(t, name, "huge")
 		s.MaxResult = limit
-		p := upstream.New(upstream.Config{Server: s, Environ: s.Environ(os.LookupEnv), Procs: r.procs, HTTP: r.http, Name: "yaya", Artifacts: artifacts,
+		p := upstream.New(upstream.Config{Server: s, Environ: func() []string { return s.Environ(os.LookupEnv) }, Procs: r.procs, HTTP: r.http, Name: "yaya", Artifacts: artifacts,
 			Cut: func(_ tool.Call, c upstream.Truncated) { cuts = append(cuts, c) }})
 		if err := r.host.Install(t.Context(), feature.Contribution{Name: name, Providers: []feature.Provider{p}}); err != nil {
 			t.Fatal(err)

@@ -26,7 +26,7 @@ func (r *rig) addStored(name, modes string) {
 	}
 	r.t.Cleanup(func() { _ = root.Close() })
 	s := fakeServer(r.t, name, modes)
-	p := upstream.New(upstream.Config{Server: s, Environ: s.Environ(os.LookupEnv), Procs: r.procs, HTTP: r.http, Name: "yaya", Artifacts: tool.NewStore(root),
+	p := upstream.New(upstream.Config{Server: s, Environ: func() []string { return s.Environ(os.LookupEnv) }, Procs: r.procs, HTTP: r.http, Name: "yaya", Artifacts: tool.NewStore(root),
 		Limits: func() upstream.Limits { return upstream.Limits{Message: 8 << 20} }})
 	if err := r.host.Install(r.t.Context(), feature.Contribution{Name: name, Providers: []feature.Provider{p}}); err != nil {
 		r.t.Fatal(err)

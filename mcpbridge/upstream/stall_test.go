@@ -91,7 +91,7 @@ func (r *rig) addWhole(s servers.Server) *upstream.Provider {
 		r.t.Fatal(err)
 	}
 	r.t.Cleanup(func() { _ = root.Close() })
-	p := upstream.New(upstream.Config{Server: s, Environ: s.Environ(os.LookupEnv), Procs: r.procs, HTTP: r.http, Name: "yaya", Artifacts: tool.NewStore(root)})
+	p := upstream.New(upstream.Config{Server: s, Environ: func() []string { return s.Environ(os.LookupEnv) }, Procs: r.procs, HTTP: r.http, Name: "yaya", Artifacts: tool.NewStore(root)})
 	if err := r.host.Install(r.t.Context(), feature.Contribution{Name: s.Name, Providers: []feature.Provider{p}}); err != nil {
 		r.t.Fatal(err)
 	}

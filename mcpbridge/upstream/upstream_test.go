@@ -49,7 +49,7 @@ func newRig(t *testing.T) *rig {
 
 func (r *rig) add(s servers.Server) *upstream.Provider {
 	r.t.Helper()
-	p := upstream.New(upstream.Config{Server: s, Environ: s.Environ(os.LookupEnv), Procs: r.procs, HTTP: r.http, Name: "yaya", Version: "test",
+	p := upstream.New(upstream.Config{Server: s, Environ: func() []string { return s.Environ(os.LookupEnv) }, Procs: r.procs, HTTP: r.http, Name: "yaya", Version: "test",
 		Limits: func() upstream.Limits { return upstream.Limits{Message: 8 << 20} }})
 	if err := r.host.Install(r.t.Context(), feature.Contribution{Name: "t", Providers: []feature.Provider{p}}); err != nil {
 		r.t.Fatal(err)
