@@ -9,6 +9,15 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
+// Down says that the tools of a provider, a server to its users, cannot be called, why,
+// and what to do. It is said in the same words wherever a call meets it.
+func Down(id string, st State, reason string) string {
+	if reason != "" {
+		reason = ": " + Clean(reason, 400)
+	}
+	return fmt.Sprintf("server %q is %s, and its tools cannot be called%s; see: yaya mcp logs %s; start it again with: yaya mcp restart %s", id, st, reason, id, id)
+}
+
 // await waits until calls can reach the provider. One that has failed is made
 // to try again, once per wait; an attempt that was under way already does not
 // count, for it may have begun before the provider was back.
@@ -23,9 +32,9 @@ func (s *supervisor) await(ctx context.Context) error {
 		case usable:
 			return nil
 		case st.State == Stopped, s.ctx.Err() != nil:
-			return fmt.Errorf("provider %q is %s", s.info.ID, Stopped)
+			return errors.New(Down(s.info.ID, Stopped, ""))
 		case st.State == Failed && kicked:
-			return fmt.Errorf("provider %q is %s: %s", s.info.ID, st.State, st.Reason)
+			return errors.New(Down(s.info.ID, st.State, st.Reason))
 		case st.State == Failed:
 			kicked = true
 			select {
@@ -40,9 +49,9 @@ func (s *supervisor) await(ctx context.Context) error {
 		case <-moved:
 		case <-ctx.Done():
 			if st.State == Installing {
-				return fmt.Errorf("provider %q is still installing; call again when it is ready (it last said: %s): %w", s.info.ID, st.Reason, ctx.Err())
+				return fmt.Errorf("server %q is still installing; call again when it is ready (it last said: %s): %w", s.info.ID, st.Reason, ctx.Err())
 			}
-			return fmt.Errorf("provider %q is %s: %w", s.info.ID, cmp.Or(st.State, Declared), ctx.Err())
+			return fmt.Errorf("server %q is %s: %w", s.info.ID, cmp.Or(st.State, Declared), ctx.Err())
 		case <-s.done:
 		}
 	}

@@ -125,4 +125,4 @@ type Tool interface {
 // ErrNotSent is wrapped by an error of [Tool.Invoke] that is certain to mean
 // that the provider never got the call. Such a call, and no other, is sent again
 // once the provider is back: a call that may have had effects is not repeated.
-var ErrNotSent = errors.New("the call did not reach the provider")
+var ErrNotSent = errors.New("the call did not reach the server")

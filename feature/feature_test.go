@@ -275,7 +275,7 @@ func TestFailedProvider(t *testing.T) {
 		synctest.Wait()
 
 		res := r.call(t, turn, "srv__a") // the running turn still has the tool
-		if res.ErrorKind != tool.ErrUnavailable || !strings.HasPrefix(res.Text(), `provider "srv" is failed: connection refused`) {
+		if res.ErrorKind != tool.ErrUnavailable || !strings.HasPrefix(res.Text(), `server "srv" is failed, and its tools cannot be called: connection refused`) {
 			t.Errorf("got %+v", res)
 		}
 		if n := len(res.Text()); n > 1200 || strings.Contains(res.Text(), "\x1b") {
@@ -297,7 +297,7 @@ func TestFailedProvider(t *testing.T) {
 		if !r.host.Remove("srv") || r.host.Remove("srv") {
 			t.Error("remove")
 		}
-		if res := r.call(t, turn, "srv__a"); !strings.Contains(res.Text(), `provider "srv" is stopped`) { // F-9
+		if res := r.call(t, turn, "srv__a"); !strings.Contains(res.Text(), `server "srv" is stopped`) { // F-9
 			t.Errorf("after removal: %+v", res)
 		}
 		if got := names(r.host.Boundary(t.Context())); got != "other__z" {

@@ -64,7 +64,7 @@ func TestInstalling(t *testing.T) {
 				t.Errorf("status %s %q since %v, want installing %q since the start", st.State, st.Reason, st.Since.Sub(begun), want)
 			}
 			err := r.host.Do(t.Context(), "srv", func() error { return nil })
-			if err == nil || !strings.Contains(err.Error(), `provider "srv" is still installing; call again when it is ready (it last said: `+want+")") {
+			if err == nil || !strings.Contains(err.Error(), `server "srv" is still installing; call again when it is ready (it last said: `+want+")") {
 				t.Errorf("a call meanwhile: %v", err)
 			}
 			r.host.Boundary(t.Context())

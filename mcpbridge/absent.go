@@ -51,11 +51,7 @@ func (b *Bridge) Absent(tool string) (server, why string) {
 		if info.Bare || !is(st.ID, &prefix) {
 			continue
 		}
-		reason := cmp.Or(st.Reason, st.LastError)
-		if reason != "" {
-			reason = ": " + feature.Clean(reason, 400)
-		}
-		return st.ID, fmt.Sprintf("server %q is %s, and its tools cannot be called%s; see: yaya mcp logs %s; start it again with: yaya mcp restart %s", st.ID, st.State, reason, st.ID, st.ID)
+		return st.ID, feature.Down(st.ID, st.State, cmp.Or(st.Reason, st.LastError))
 	}
 	return "", ""
 }

@@ -38,6 +38,12 @@ func TestToolsOfServersThatDoNotRun(t *testing.T) {
 			}
 		}
 	}
+	// The record of calls names the server, and that it was not there.
+	for _, name := range []string{"broken", "off"} {
+		eventually.True(t, "the call of "+name+" is recorded as unavailable", func() bool {
+			return strings.Contains(b.must("traffic", "--server", name, "--json"), `"outcome": "unavailable"`) || strings.Contains(b.must("traffic", "--server", name, "--json"), `"outcome":"unavailable"`)
+		})
+	}
 	for _, modern := range []bool{false, true} {
 		c := newRawClient(t, b.url(), modern)
 		if got, err := c.text("off__echo", nil); !strings.Contains(got+errText(err), `server "off" is disabled`) {

@@ -218,6 +218,9 @@ func (s *Server) bySearch(ctx context.Context, x *exchange, name string, args []
 		if why := x.withheld(snap, a.Name); why != "" {
 			return x.told(why, nil, true)
 		}
+		if server, why := s.absent(x, a.Name); server != "" {
+			return x.unavailable(server, a.Name, why)
+		}
 		return x.told(fmt.Sprintf("there is no tool %q; %s finds tools", clip(a.Name), searchTool), nil, true)
 	}
 	with := caller(&e.Def)

@@ -125,17 +125,25 @@ func (x *exchange) withheld(snap *tool.Snapshot, name string) string {
 	return ""
 }
 
-// absent says why a tool cannot be called whose server does not run, "" when the client
-// would not see it or there is no such server.
-func (s *Server) absent(x *exchange, name string) string {
+// absent returns the server of a tool whose server does not run, and why it cannot be
+// called; "" when the client would not see it or there is no such server.
+func (s *Server) absent(x *exchange, name string) (server, why string) {
 	if s.cfg.Absent == nil || !x.profile.named(name) {
-		return ""
+		return "", ""
 	}
-	server, why := s.cfg.Absent(name)
+	server, why = s.cfg.Absent(name)
 	if server == "" || !x.profile.server(server) {
-		return ""
+		return "", ""
 	}
-	return why
+	return server, why
+}
+
+// unavailable answers a call of a tool whose server does not run, and has the record say
+// so.
+func (x *exchange) unavailable(server, name, why string) ([]byte, error) {
+	x.served(server, name, name)
+	x.passed.failed, x.passed.outcome, x.passed.brief = true, tool.ErrUnavailable, tool.Brief(why)
+	return x.told(why, nil, true)
 }
 
 // unknownTool answers as the official SDKs do: with a result that a model reads in the
@@ -172,8 +180,8 @@ func (s *Server) callTool(ctx context.Context, x *exchange) ([]byte, error) {
 			if why := x.withheld(snap, name); why != "" {
 				return x.told(why, nil, true)
 			}
-			if why := s.absent(x, name); why != "" {
-				return x.told(why, nil, true)
+			if server, why := s.absent(x, name); server != "" {
+				return x.unavailable(server, name, why)
 			}
 			return x.unknownTool(name)
 		}

@@ -279,7 +279,7 @@ func (t *httpTransport) classify(ctx context.Context, err error) error {
 
 func (t *httpTransport) roundTrip(ctx context.Context, req *request) (reply, error) {
 	if err := t.failed(); err != nil {
-		return reply{}, fmt.Errorf("%w: %w", feature.ErrNotSent, err)
+		return reply{}, notSent(err)
 	}
 	resp, err := t.post(ctx, t.url, req.body, req.header)
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/internal/sse"
 )
 
@@ -144,7 +143,7 @@ func (t *sseTransport) skip(r *sse.Reader, fill *filler, start []byte, why error
 func (t *sseTransport) roundTrip(ctx context.Context, req *request) (reply, error) {
 	p, err := t.add(req.id, req.listens())
 	if err != nil {
-		return reply{}, fmt.Errorf("%w: %w", feature.ErrNotSent, err)
+		return reply{}, notSent(err)
 	}
 	defer t.drop(req.id, p)
 	if err := t.send(ctx, req.body); err != nil {

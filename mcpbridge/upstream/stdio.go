@@ -15,6 +15,14 @@ import (
 	"github.com/yaya-ai/yaya/internal/proc"
 )
 
+// notSent marks an error as [feature.ErrNotSent], once.
+func notSent(err error) error {
+	if errors.Is(err, feature.ErrNotSent) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", feature.ErrNotSent, err)
+}
+
 var errNotReading = fmt.Errorf("%w: the server does not read its input", feature.ErrNotSent)
 
 // stdio is a transport over a child's standard streams: one message a line.
@@ -118,7 +126,7 @@ func (t *stdio) installing(command string, tell func(line string)) (end func()) 
 func (t *stdio) roundTrip(ctx context.Context, req *request) (reply, error) {
 	p, err := t.add(req.id, req.listens())
 	if err != nil {
-		return reply{}, fmt.Errorf("%w: %w", feature.ErrNotSent, err)
+		return reply{}, notSent(err)
 	}
 	defer t.drop(req.id, p)
 	if err := t.w.write(req.body); err != nil {
@@ -132,7 +140,7 @@ func (t *stdio) roundTrip(ctx context.Context, req *request) (reply, error) {
 			t.lose(err)
 		}
 		if errors.Is(err, feature.ErrNotSent) {
-			err = fmt.Errorf("%w: %w", feature.ErrNotSent, t.failed())
+			err = notSent(t.failed())
 		}
 		return reply{}, err
 	}

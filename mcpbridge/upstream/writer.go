@@ -7,7 +7,6 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/internal/bufpool"
 	"github.com/yaya-ai/yaya/internal/intake"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
@@ -53,7 +52,7 @@ func (w *lineWriter) write(msg []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.dead != nil {
-		return fmt.Errorf("%w: %w", feature.ErrNotSent, w.dead)
+		return notSent(w.dead)
 	}
 	if w.running {
 		waits := w.large
@@ -71,7 +70,7 @@ func (w *lineWriter) write(msg []byte) error {
 	if err != nil {
 		w.dead = err
 		if n == 0 {
-			return fmt.Errorf("%w: %w", feature.ErrNotSent, err)
+			return notSent(err)
 		}
 		return err
 	}
