@@ -145,10 +145,11 @@ func approve(c *cobra.Command, g *globals, args []string, yes, asJSON bool) (err
 	if asJSON {
 		return approveJSON(w, waiting, own.pending)
 	}
+	if len(waiting)+len(own.pending) == 0 && len(args) > 0 {
+		return fmt.Errorf("nothing of %q waits for approval", args[0])
+	}
 	showWaiting(w, waiting, own.pending)
 	switch {
-	case len(waiting)+len(own.pending) == 0 && len(args) > 0:
-		return fmt.Errorf("nothing of %q waits for approval", args[0])
 	case len(own.pending) > 0 && len(waiting) == 0 && len(args) > 0:
 		return fmt.Errorf("the server %q comes with a folder: trust the folder with yaya trust %s", args[0], own.pending[0].folder.Folder)
 	case len(waiting) == 0 || len(args) == 0:

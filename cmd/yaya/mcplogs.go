@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -53,7 +54,7 @@ to.`,
 			if !follow {
 				var lines []linelog.Line
 				if err := b.api(c.Context(), http.MethodGet, path+q, nil, &lines); err != nil {
-					return err
+					return whyNoLogs(c.Context(), b, args[0], err)
 				}
 				for i := range lines {
 					if err := print(&lines[i]); err != nil {
@@ -62,13 +63,14 @@ to.`,
 				}
 				return nil
 			}
-			return b.events(c.Context(), path+"/events"+q, func() error { return nil }, func(ev sse.Event) error {
+			err = b.events(c.Context(), path+"/events"+q, func() error { return nil }, func(ev sse.Event) error {
 				var l linelog.Line
 				if err := json.Unmarshal(ev.Data, &l); err != nil {
 					return fmt.Errorf("yaya sent what is not a line: %w", err)
 				}
 				return print(&l)
 			})
+			return whyNoLogs(c.Context(), b, args[0], err)
 		},
 	}
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what it says")
@@ -79,4 +81,29 @@ to.`,
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print a line of JSON for each")
 	return c
+}
+
+// whyNoLogs says of a server that was never started why, and of a name that is nobody's
+// that it is.
+func whyNoLogs(ctx context.Context, b *backend, name string, err error) error {
+	var r report
+	if !answeredWith(err, http.StatusNotFound) || b.getJSON(ctx, "/status", &r) != nil {
+		return err
+	}
+	for _, x := range r.Invalid {
+		if x.Name == name {
+			return fmt.Errorf("server %q has said nothing: it cannot be started: %s", name, printable(x.Error, 400))
+		}
+	}
+	for _, x := range r.Disabled {
+		if x.Name == name {
+			return fmt.Errorf("server %q has said nothing: it is disabled; start it with: yaya mcp enable %s", name, name)
+		}
+	}
+	for _, x := range r.Servers {
+		if x.ID == name {
+			return err
+		}
+	}
+	return fmt.Errorf("there is no server %q; yaya mcp list shows those that there are", name)
 }

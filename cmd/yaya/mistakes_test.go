@@ -110,3 +110,40 @@ func TestPipesInThePlaceOfFiles(t *testing.T) {
 		t.Errorf("mcp add after the pipe: %v, %s", err, out)
 	}
 }
+
+// A value that cannot be ends with 2, as a flag that is not there does.
+func TestValuesThatCannotBe(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"serve", "--listen", "foo"}, "HOST:PORT"},
+		{[]string{"serve", "--mcp-config", "nope.json"}, "nope.json"},
+		{[]string{"token", "create", "y", "--scope", "foo"}, `there is no scope "foo"`},
+		{[]string{"token", "create", "bad name"}, "cannot be the name of a token"},
+	} {
+		if out, err := b.run(c.args...); exitCode(err) != 2 || !strings.Contains(out, c.want) {
+			t.Errorf("%v: got %v, %s; want exit code 2 and %q", c.args, err, out, c.want)
+		}
+	}
+}
+
+// Servers that were never started and names that are nobody's are told apart.
+func TestNamesThatHaveNoLogs(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	b.serve("--mcp-config", b.config(map[string]any{
+		"bad": map[string]any{"command": 5},
+		"off": map[string]any{"command": "sh", "disabled": true},
+	}))
+	for name, want := range map[string]string{"bad": `server "bad" has said nothing: it cannot be started: `, "off": "yaya mcp enable off", "nope": `there is no server "nope"`} {
+		if out, err := b.run("mcp", "logs", name); err == nil || !strings.Contains(out, want) {
+			t.Errorf("mcp logs %s: got %v, %s; want %q", name, err, out, want)
+		}
+	}
+	if out, err := b.run("mcp", "approve", "nope"); err == nil || strings.Contains(out, "Nothing waits") || !strings.Contains(out, `nothing of "nope" waits`) {
+		t.Errorf("mcp approve: got %v, %s; want only that nothing of it waits", err, out)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -40,6 +41,14 @@ Servers come from mcp.json in the configuration directory, or from the files
 named with --mcp-config, in the format of any common MCP client.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if _, _, err := net.SplitHostPort(listen.addr); err != nil {
+				return &usageError{c.CommandPath(), fmt.Errorf("--listen: %w; it is HOST:PORT, such as %s", err, gateway.DefaultListen)}
+			}
+			for _, file := range mcpConfig {
+				if missing(file) {
+					return &usageError{c.CommandPath(), fmt.Errorf("--mcp-config: there is no file %s", file)}
+				}
+			}
 			flags := map[string]string{}
 			if strategy != "" {
 				flags["strategy"] = strategy

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"os"
 	"regexp"
@@ -62,14 +63,18 @@ func tokenCreateCommand(g *globals) *cobra.Command {
 			}
 			return withControl(c.Context(), g, func(b *backend) error {
 				var made admin.NewToken
-				if err := b.api(c.Context(), "POST", "/api/tokens", in, &made); err != nil {
+				err := b.api(c.Context(), "POST", "/api/tokens", in, &made)
+				if answeredWith(err, http.StatusBadRequest) || answeredWith(err, http.StatusUnprocessableEntity) {
+					return &usageError{c.CommandPath(), err}
+				}
+				if err != nil {
 					return err
 				}
 				w := c.OutOrStdout()
 				if asJSON {
 					return printJSON(w, made)
 				}
-				_, err := fmt.Fprintf(w, "Token    %s\nName     %s\nScopes   %s\nServers  %s\nExpires  %s\n\nIt is not shown again.\n%s%s",
+				_, err = fmt.Fprintf(w, "Token    %s\nName     %s\nScopes   %s\nServers  %s\nExpires  %s\n\nIt is not shown again.\n%s%s",
 					made.Token, made.Name, scopeWords(made.Scopes), serverWords(made.Servers), expiryWords(made.Expires), tokenUse(c.Context(), b, made.Token), tokenCost(c.Context(), b))
 				return err
 			})
