@@ -83,7 +83,7 @@ read before holds; then the exit code is 1. Only servers that have changed resta
 
 // When settings that are not in force at once are.
 const (
-	passEnvKey      = "servers.pass_env"
+	serversEnvKey   = "servers.pass_env"
 	fromNextStart   = "from the next start of yaya on"
 	fromServerStart = "for each server from its next start on (yaya mcp restart NAME)"
 )
@@ -94,7 +94,7 @@ func effectWords(x admin.FileChange) string {
 		return fromNextStart
 	case x.Effect == admin.EffectOverridden:
 		return x.Note
-	case x.Kind == admin.KindSetting && x.Name == passEnvKey:
+	case x.Kind == admin.KindSetting && x.Name == serversEnvKey:
 		return fromServerStart
 	case x.Kind == admin.KindSetting:
 		return "in force"

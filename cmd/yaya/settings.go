@@ -175,8 +175,8 @@ func configSetCommand(g *globals) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if args[0] == passEnvKey {
-					fmt.Fprintf(c.ErrOrStderr(), "%s holds %s\n", passEnvKey, fromServerStart)
+				if args[0] == serversEnvKey {
+					fmt.Fprintf(c.ErrOrStderr(), "%s holds %s\n", serversEnvKey, fromServerStart)
 				}
 				return sayWaits(c, b, args[0])
 			})
