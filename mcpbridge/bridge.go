@@ -97,6 +97,9 @@ type Config struct {
 	// MayStart is asked before each connection to a server that a project brings; its
 	// error is why there is none. Required for such servers.
 	MayStart func(servers.Server) error
+	// Refuse returns why a server, its variables expanded, must not be used, nil for
+	// others. Optional.
+	Refuse func(servers.Server) error
 	// Grants keeps the authorization that servers have given. Without it servers
 	// that want some cannot be used.
 	Grants *oauth.Store
@@ -184,6 +187,9 @@ func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
 	}
 	if err == nil && secretfile.IsPipe(x.EnvFile) {
 		err = b.readEnvFile(ctx, &x)
+	}
+	if err == nil && b.cfg.Refuse != nil {
+		err = b.cfg.Refuse(x)
 	}
 	if err != nil {
 		b.Invalid(servers.Invalid{Name: s.Name, File: s.File, Err: err})

@@ -84,6 +84,17 @@ type app struct {
 	workspace string
 	// configured are the servers that were found at the start.
 	configured []servers.Server
+	// listens is the address that this yaya listens on, nil when it does not.
+	listens atomic.Pointer[string]
+}
+
+// itself refuses a server that leads back to this yaya.
+func (a *app) itself(x servers.Server) error {
+	self := servers.Self{Data: a.data}
+	if addr := a.listens.Load(); addr != nil {
+		self.Addr = *addr
+	}
+	return x.CheckItself(self)
 }
 
 // appConfig says what to put together.
@@ -148,7 +159,7 @@ func newApp(c appConfig) (*app, error) {
 		Servers: c.servers.servers, Invalid: c.servers.invalid,
 		Registry: k.Tools, Procs: a.procs, HTTP: a.http, Artifacts: k.Artifacts, Grants: grants, Trust: a.trust, Version: yayaVersion(), Log: c.log,
 		Eras:     upstream.NewEras(c.data, func(err error) { c.log.Warn().Err(err).Msg("protocol eras") }),
-		MayStart: a.mayStart, Env: os.LookupEnv, PassEnv: func() []string { return c.settings.Texts("servers.pass_env") }, Home: c.home, Workspace: c.workspace,
+		MayStart: a.mayStart, Refuse: a.itself, Env: os.LookupEnv, PassEnv: func() []string { return c.settings.Texts("servers.pass_env") }, Home: c.home, Workspace: c.workspace,
 		Standing: func(client string) relay.Peer { return a.mcp.Standing(client) },
 		Limits:   limits,
 	})

@@ -214,7 +214,7 @@ func serversAlone(cfg *admin.Config, p paths, data *os.Root) (func(), error) {
 	if err := l.here(nil, dir, cfg.Folders); err != nil {
 		return nil, err
 	}
-	own := newServerAdmin(&app{log: zerolog.Nop(), trust: trust.NewStore(data), folders: cfg.Folders, workspace: dir}, p, l, true)
+	own := newServerAdmin(&app{log: zerolog.Nop(), trust: trust.NewStore(data), folders: cfg.Folders, workspace: dir, data: data.Name()}, p, l, true)
 	cfg.Servers = own
 	return own.Close, nil
 }

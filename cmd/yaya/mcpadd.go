@@ -37,30 +37,52 @@ func (b *backend) apply(ctx context.Context, ch admin.Change) error {
 // atServer is the path of a server in the API.
 func atServer(name string) string { return "/api/mcp/servers/" + url.PathEscape(name) }
 
-// saveServers adds servers to yaya's own file. Those whose name is taken are an error.
-func saveServers(ctx context.Context, b *backend, w io.Writer, list []servers.Server) error {
+// newServer is a server to add, and what is to be said of it.
+type newServer struct {
+	servers.Server
+	notes []string
+}
+
+// saveServers adds servers to yaya's own file: all of them, or none if one cannot be
+// added, such as one whose name is taken.
+func saveServers(c *cobra.Command, b *backend, list []newServer) error {
+	ctx, w := c.Context(), c.OutOrStdout()
 	var failed []error
-	n := 0
-	for _, s := range list {
-		var ch admin.Change
-		err := b.api(ctx, http.MethodPost, "/api/mcp/servers", map[string]any{"name": s.Name, "config": s}, &ch)
-		if answeredWith(err, http.StatusConflict) {
+	changes := make([]admin.Change, len(list))
+	for i, s := range list {
+		err := b.api(ctx, http.MethodPost, "/api/mcp/servers", map[string]any{"name": s.Name, "config": s.Server}, &changes[i])
+		switch {
+		case answeredWith(err, http.StatusConflict):
 			err = fmt.Errorf("there is a server %q already: change it with yaya mcp edit %[1]s, or remove it first with yaya mcp remove %[1]s", s.Name)
-		} else if err == nil {
-			err = b.apply(ctx, ch)
+		case answeredWith(err, http.StatusBadRequest) && strings.Contains(err.Error(), fmt.Sprintf("server %q: ", s.Name)): // its configuration is wrong
+			err = &usageError{c.CommandPath(), err}
 		}
 		if err != nil {
 			failed = append(failed, err)
-			continue
 		}
-		n++
+	}
+	if len(failed) > 0 {
+		if len(list) > 1 {
+			failed = append(failed, errors.New("nothing was added"))
+		}
+		return errors.Join(failed...)
+	}
+	lacking := false
+	for i, s := range list {
+		if err := b.apply(ctx, changes[i]); err != nil {
+			return fmt.Errorf("server %q: %w", s.Name, err)
+		}
 		fmt.Fprintf(w, "added %s: %s\n", printable(s.Name, 128), printable(s.Endpoint(), 300))
-		showNotes(w, ch)
+		lacking = lacking || len(changes[i].Notes) > 0
+		changes[i].Notes = append(s.notes, changes[i].Notes...)
+		showNotes(w, changes[i])
 	}
-	if n > 0 {
-		fmt.Fprintln(w, b.next())
+	if lacking && b.remote {
+		fmt.Fprintln(w, "yaya mcp list shows how it is")
+		return nil
 	}
-	return errors.Join(failed...)
+	fmt.Fprintln(w, b.next())
+	return nil
 }
 
 // showNotes says what is to be known of a change that was applied.
@@ -79,21 +101,29 @@ func (b *backend) next() string {
 }
 
 // serverEntry reads the configuration of one server, which goes the way of every file.
-func serverEntry(name string, config any) (servers.Server, error) {
+// The notes say what was left out of it, and what means something else here.
+func serverEntry(name string, config any) (s servers.Server, notes []string, err error) {
 	file, err := json.Marshal(map[string]any{"mcpServers": map[string]any{name: config}})
 	if err != nil {
-		return servers.Server{}, err
+		return servers.Server{}, nil, err
 	}
-	cfg, err := servers.Parse("command line", file, servers.FormatYaya)
+	const source = "command line"
+	cfg, err := servers.Parse(source, file, servers.FormatYaya)
 	switch {
 	case err != nil:
-		return servers.Server{}, err
+		return servers.Server{}, nil, err
 	case len(cfg.Invalid) > 0:
-		return servers.Server{}, fmt.Errorf("server %q: %w", name, cfg.Invalid[0].Err)
+		return servers.Server{}, nil, fmt.Errorf("server %q: %w", name, cfg.Invalid[0].Err)
 	case len(cfg.Servers) != 1:
-		return servers.Server{}, fmt.Errorf("server %q: this is not the configuration of one server", name)
+		return servers.Server{}, nil, fmt.Errorf("server %q: this is not the configuration of one server", name)
 	}
-	return cfg.Servers[0], nil
+	for _, w := range cfg.Warnings {
+		notes = append(notes, strings.TrimPrefix(w, fmt.Sprintf("%s: server %q: ", source, name)))
+	}
+	for _, change := range cfg.Changes {
+		notes = append(notes, change.Text)
+	}
+	return cfg.Servers[0], notes, nil
 }
 
 // addWords reads the command line of mcp add. Flags of yaya end where the server's
@@ -187,6 +217,12 @@ you are told what it lacks.`,
 				return usage("%w", err)
 			}
 			entry := map[string]any{}
+			switch remote := isURL(args[1]); {
+			case remote && (len(env) > 0 || cwd != ""):
+				return usage("--env and --cwd are for a command, and %s is an address: leave them out, or give a --header", args[1])
+			case !remote && len(header) > 0:
+				return usage("--header is for an address, and %q is a command: leave it out, or give the command an --env", args[1])
+			}
 			if isURL(args[1]) {
 				entry["url"] = args[1]
 			} else {
@@ -210,12 +246,12 @@ you are told what it lacks.`,
 			} else if len(m) > 0 {
 				entry["headers"] = m
 			}
-			s, err := serverEntry(args[0], entry)
+			s, notes, err := serverEntry(args[0], entry)
 			if err != nil {
 				return usage("%w", err)
 			}
 			return withServers(c.Context(), g, func(b *backend) error {
-				return saveServers(c.Context(), b, c.OutOrStdout(), []servers.Server{s})
+				return saveServers(c, b, []newServer{{s, notes}})
 			})
 		},
 	}

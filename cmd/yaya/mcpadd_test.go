@@ -28,6 +28,9 @@ func TestAddRefusesWhatCannotBeMeant(t *testing.T) {
 		{"JSON that is something else", []string{"add-json", "a", `{"x":{"y":1}}`}, `"x" is not the entry of a server`},
 		{"several servers", []string{"add-json", "c", `{"mcpServers":{"a":{"command":"true"},"b":{"command":"true"}}}`}, "name one of a, b"},
 		{"not JSON", []string{"add-json", "a", "nope"}, "not JSON"},
+		{"a header for a command", []string{"add", "a", "-H", "Foo: b", "node", "x"}, "--header is for an address"},
+		{"an environment for an address", []string{"add", "a", "-e", "A=b", "http://127.0.0.1:1/"}, "--env and --cwd are for a command"},
+		{"a folder for an address", []string{"add", "a", "http://127.0.0.1:1/", "--cwd", "/"}, "--env and --cwd are for a command"},
 		{"an unknown source", []string{"import", "nope"}, `"nope" is neither a client nor a file`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -111,5 +114,30 @@ func TestAddSaysWhatIsMissing(t *testing.T) {
 				t.Errorf("import: got %q, want NOT_SET_4 in it", out)
 			}
 		})
+	}
+}
+
+// Of several servers all are added, or none.
+func TestAddJSONAddsAllOrNone(t *testing.T) {
+	b := newBox(t)
+	b.must("mcp", "add", "there", "true")
+	before := b.mcpFile()
+	out, err := b.run("mcp", "add-json", `{"mcpServers":{"new":{"command":"true"},"there":{"command":"false"}}}`)
+	if exitCode(err) != 1 || !strings.Contains(out, `there is a server "there" already`) || !strings.Contains(out, "nothing was added") {
+		t.Errorf("got %v, %s; want exit code 1, the name that is taken, and that nothing was added", err, out)
+	}
+	if got := b.mcpFile(); got != before {
+		t.Errorf("the file is\n%s\nwant\n%s", got, before)
+	}
+}
+
+// What JSON of other clients means here, and what is left out of it, is said.
+func TestAddJSONSaysWhatChanges(t *testing.T) {
+	b := newBox(t)
+	out := b.must("mcp", "add-json", "slow", `{"command":"true","timeout":5,"autoApprove":["x"]}`)
+	for _, want := range []string{"note: timeout 5 counts milliseconds: it is tool_timeout_sec 0.005", `note: "autoApprove" is not taken over`} {
+		if !strings.Contains(out, want) {
+			t.Errorf("got %q, want %q in it", out, want)
+		}
 	}
 }

@@ -43,16 +43,16 @@ of the JSON are added.`,
 			if err != nil {
 				return usage(err)
 			}
-			var list []servers.Server
+			var list []newServer
 			for _, name := range slices.Sorted(maps.Keys(entries)) {
-				s, err := serverEntry(name, entries[name])
+				s, notes, err := serverEntry(name, entries[name])
 				if err = errors.Join(checkName(name), err); err != nil {
 					return usage(err)
 				}
-				list = append(list, s)
+				list = append(list, newServer{s, notes})
 			}
 			return withServers(c.Context(), g, func(b *backend) error {
-				return saveServers(c.Context(), b, c.OutOrStdout(), list)
+				return saveServers(c, b, list)
 			})
 		},
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -189,9 +190,17 @@ func (s *serverAdmin) Prepare(name string, config json.RawMessage, from string) 
 	if err != nil {
 		return admin.Prepared{}, refused("server %q: %v", name, err)
 	}
+	expanded, _, _ := wanted.Expand(servers.Scope{Env: os.LookupEnv, Home: s.p.home, Workspace: s.here}) // lacks says what it lacks
+	if err := s.a.itself(expanded); err != nil {
+		return admin.Prepared{}, refused("server %q: %v", name, err)
+	}
 	wanted.File = s.p.servers()
 	known = known || slices.ContainsFunc(s.bad, func(i servers.Invalid) bool { return i.Name == name })
-	return s.prepared(wanted, known, cfg.Warnings)
+	notes := cfg.Warnings
+	for _, c := range cfg.Changes {
+		notes = append(notes, c.Text)
+	}
+	return s.prepared(wanted, known, notes)
 }
 
 // prepared is the change that makes a server what is wanted; mu is held.

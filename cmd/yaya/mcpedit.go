@@ -239,7 +239,7 @@ func applyEdit(ctx context.Context, g *globals, w io.Writer, was admin.Server, t
 	if err := json.Unmarshal(text, &entry); err != nil {
 		return &badEntry{fmt.Errorf("this is not a JSON object: %w", err)}
 	}
-	if _, err := serverEntry(was.Name, entry); err != nil {
+	if _, _, err := serverEntry(was.Name, entry); err != nil {
 		return &badEntry{err}
 	}
 	return withServers(ctx, g, func(b *backend) error {

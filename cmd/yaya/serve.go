@@ -174,7 +174,9 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 	if err != nil {
 		return err
 	}
-	url = listen.base(web.Addr())
+	addr := web.Addr()
+	a.listens.Store(&addr)
+	url = listen.base(addr)
 	a.gauges()
 	if err := errors.Join(plane.watch(a.kernel.Bus), a.join(ctx, plane, sockets)); err != nil {
 		return errors.Join(err, web.Close())

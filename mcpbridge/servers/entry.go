@@ -333,7 +333,9 @@ func (e *entry) timeouts(s *Server) {
 		e.warn("a timeout of %v is left out: Claude Code ignores those below a second", timeout)
 	default:
 		s.CallTimeout = timeout
-		if e.format != FormatYaya {
+		if e.format == FormatYaya {
+			e.changed("timeout %v counts milliseconds: it is tool_timeout_sec %v", e.obj["timeout"], timeout.Seconds())
+		} else {
 			e.changed("timeout is tool_timeout_sec, %v", timeout)
 		}
 	}

@@ -1,8 +1,13 @@
 package servers
 
 import (
+	"errors"
 	"net"
+	"net/netip"
 	"net/url"
+	"os"
+	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -18,18 +23,112 @@ var inShell = regexp.MustCompile("(^|[\\s/\"'])yaya mcp serve($|[\\s\"';&|])")
 // "yaya mcp serve", or is yaya's own entry with an address of this machine.
 func (s Server) isYaya() bool {
 	if s.Transport == Stdio {
-		words := append([]string{s.Command}, s.Args...)
-		if inShell.MatchString(strings.Join(words, " ")) { // in a shell's command, too
-			return true
-		}
-		i := slices.IndexFunc(words, func(w string) bool { return strings.TrimSuffix(filepath.Base(w), ".exe") == "yaya" })
-		if i < 0 {
-			return false
-		}
-		m := slices.Index(words[i:], "mcp")
-		return m >= 0 && slices.Contains(words[i+m:], "serve")
+		return s.runsYaya()
 	}
 	return s.Name == OwnName && Loopback(s.URL)
+}
+
+// runsYaya reports whether a command runs "yaya mcp serve", under whatever name.
+func (s Server) runsYaya() bool {
+	words := append([]string{s.Command}, s.Args...)
+	if inShell.MatchString(strings.Join(words, " ")) { // in a shell's command, too
+		return true
+	}
+	i := slices.IndexFunc(words, func(w string) bool { return strings.TrimSuffix(filepath.Base(w), ".exe") == "yaya" })
+	m := slices.Index(words, "mcp")
+	if m < 0 || !slices.Contains(words[m:], "serve") {
+		return false
+	}
+	return (i >= 0 && slices.Contains(words[i:], "mcp")) || thisProgram(s.Command)
+}
+
+// thisProgram reports whether a command is the file that this process runs.
+func thisProgram(command string) bool {
+	own, err := os.Executable()
+	if err != nil {
+		return false
+	}
+	found, err := exec.LookPath(command)
+	if err != nil {
+		return false
+	}
+	a, err1 := os.Stat(own)
+	b, err2 := os.Stat(found)
+	return err1 == nil && err2 == nil && os.SameFile(a, b)
+}
+
+// Self is what a server that leads back to this yaya can be told by.
+type Self struct {
+	Data string // its data directory
+	Addr string // the address that it listens on, host:port; "" when it does not
+}
+
+var (
+	errItself  = errors.New(`it is yaya itself: yaya would be its own client, and offer each tool twice (remove it; a yaya with other data needs --data-dir before "mcp serve")`)
+	errAddress = errors.New("its address is that of yaya itself: yaya would be its own client, and offer each tool twice (remove it)")
+)
+
+// CheckItself refuses a server, its variables expanded, that leads back to the yaya that
+// would connect to it. A yaya elsewhere, and one with data or servers of its own, is a
+// server like any other.
+func (s Server) CheckItself(self Self) error {
+	switch {
+	case s.Transport != Stdio:
+		if self.at(s.URL) {
+			return errAddress
+		}
+	case s.runsYaya() && !s.otherYaya(self):
+		return errItself
+	}
+	return nil
+}
+
+// otherYaya reports whether the words of a command name another data directory, or
+// files of servers, so that it does not connect to this yaya.
+func (s Server) otherYaya(self Self) bool {
+	for i, w := range s.Args {
+		flag, value, joined := strings.Cut(w, "=")
+		if !joined && i+1 < len(s.Args) {
+			value = s.Args[i+1]
+		}
+		switch {
+		case flag == "--mcp-config":
+			return true
+		case flag != "--data-dir":
+		case filepath.IsAbs(value):
+			return filepath.Clean(value) != filepath.Clean(self.Data)
+		default:
+			return filepath.Join(s.Dir, value) != filepath.Clean(self.Data)
+		}
+	}
+	return false
+}
+
+// at reports whether a URL is that of an MCP endpoint of this yaya, in any spelling of
+// this machine.
+func (self Self) at(raw string) bool {
+	_, port, err := net.SplitHostPort(self.Addr)
+	u, uerr := url.Parse(raw)
+	if err != nil || uerr != nil {
+		return false
+	}
+	at := u.Port()
+	switch {
+	case at != "":
+	case u.Scheme == "https":
+		at = "443"
+	default:
+		at = "80"
+	}
+	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+	ip, err := netip.ParseAddr(host)
+	ip = ip.Unmap()
+	here := host == "localhost" || strings.HasSuffix(host, ".localhost") || (err == nil && (ip.IsLoopback() || ip.IsUnspecified()))
+	if !here || at != port {
+		return false
+	}
+	p := path.Clean("/" + u.Path)
+	return p == "/mcp" || path.Dir(p) == "/mcp"
 }
 
 // Loopback reports whether a URL is of this machine.
