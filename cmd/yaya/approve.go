@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/yaya-ai/yaya/feature"
+	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/internal/workspace"
 	"github.com/yaya-ai/yaya/kernel/folder"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
@@ -122,6 +124,9 @@ func approve(c *cobra.Command, g *globals, args []string, yes, asJSON bool) (err
 	if err != nil {
 		return err
 	}
+	if waiting, err = thereNow(c.Context(), p, waiting); err != nil {
+		return err
+	}
 	own, err := loadServers(p, nil)
 	if err != nil {
 		return err
@@ -173,6 +178,25 @@ func approve(c *cobra.Command, g *globals, args []string, yes, asJSON bool) (err
 	})
 }
 
+// thereNow leaves out what waits for servers that a running yaya does not have, such as
+// one that was taken out of its file by hand.
+func thereNow(ctx context.Context, p paths, waiting []trust.Waiting) ([]trust.Waiting, error) {
+	if len(waiting) == 0 {
+		return nil, nil
+	}
+	_, err := beside(ctx, p, func(b *backend) error {
+		var all []admin.Server
+		err := b.api(ctx, http.MethodGet, "/api/mcp/servers", nil, &all)
+		if err == nil {
+			waiting = slices.DeleteFunc(waiting, func(w trust.Waiting) bool {
+				return !slices.ContainsFunc(all, func(s admin.Server) bool { return s.Name == w.Server })
+			})
+		}
+		return err
+	})
+	return waiting, err
+}
+
 func approveJSON(w io.Writer, waiting []trust.Waiting, projects []pending) error {
 	type project struct {
 		Server string          `json:"server"`
@@ -196,6 +220,10 @@ func approveJSON(w io.Writer, waiting []trust.Waiting, projects []pending) error
 	return printJSON(w, out)
 }
 
+// maxWhole is how many new tools of a server are shown whole; more are shown in a line
+// each.
+const maxWhole = 3
+
 // showWaiting writes what waits, made safe for a terminal.
 func showWaiting(w io.Writer, waiting []trust.Waiting, projects []pending) {
 	var b strings.Builder
@@ -208,7 +236,18 @@ func showWaiting(w io.Writer, waiting []trust.Waiting, projects []pending) {
 			fmt.Fprintf(&b, " all of it waits: %s", x.Reason)
 		}
 		b.WriteString("\n")
+		fresh := 0
 		for _, t := range x.Tools {
+			if t.New {
+				fresh++
+			}
+		}
+		for _, t := range x.Tools {
+			if t.New && fresh > maxWhole {
+				line, _, _ := strings.Cut(strings.TrimSpace(t.Description), "\n")
+				fmt.Fprintf(&b, "  tool %s is new: %s\n", t.Name, line)
+				continue
+			}
 			what := "has changed, and cannot be called"
 			switch {
 			case t.New:
@@ -220,6 +259,9 @@ func showWaiting(w io.Writer, waiting []trust.Waiting, projects []pending) {
 			for line := range strings.Lines(t.Diff) {
 				fmt.Fprintf(&b, "    %s", line)
 			}
+		}
+		if fresh > maxWhole {
+			fmt.Fprintf(&b, "  new tools cannot be called; this shows the whole of them: yaya mcp approve %s --json\n", x.Server)
 		}
 		if x.Instructions != "" {
 			b.WriteString("  its instructions have changed; clients get the approved ones\n")

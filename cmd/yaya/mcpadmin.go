@@ -367,7 +367,11 @@ func (s *serverAdmin) Remove(_ context.Context, name string) error {
 	if s.a.bridge != nil {
 		s.a.bridge.Remove(name)
 	}
+	err = s.a.trust.Forget(name) // nothing of it is left to write it again
 	s.a.changed(admin.PartServers, admin.PartTools, admin.PartQuarantine)
+	if err != nil {
+		return fmt.Errorf("the server %q is removed, and what was approved of it is not forgotten: %w", name, err)
+	}
 	return nil
 }
 
@@ -388,6 +392,23 @@ func (s *serverAdmin) Restart(ctx context.Context, name string) error {
 		return refused("yaya is not running, so that %q runs nowhere: yaya serve", name)
 	}
 	s.run(ctx, x)
+	if why := s.unusable(name); why != nil {
+		return refused("%q was not started: %v", name, why)
+	}
+	return nil
+}
+
+// unusable is why a server that was added to the bridge cannot be used, nil if it can,
+// or if nothing runs here.
+func (s *serverAdmin) unusable(name string) error {
+	if s.a.bridge == nil {
+		return nil
+	}
+	for _, i := range s.a.bridge.InvalidServers() {
+		if i.Name == name {
+			return i.Err
+		}
+	}
 	return nil
 }
 

@@ -48,12 +48,18 @@ func (s *serverAdmin) Switch(ctx context.Context, name string, on bool) error {
 		return err
 	}
 	if known && bytes.Equal(out, data) && revision(was) == revision(*x) {
+		if why := s.unusable(name); on && why != nil {
+			return refused("%q is switched on, and was not started: %v", name, why)
+		}
 		return nil
 	}
 	if err := atomicfile.Replace(s.p.servers(), out); err != nil {
 		return err
 	}
 	s.take(ctx, *x)
+	if why := s.unusable(name); on && why != nil {
+		return refused("%q is switched on, and was not started: %v", name, why)
+	}
 	return nil
 }
 

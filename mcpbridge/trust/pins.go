@@ -263,6 +263,48 @@ func bounded(defs map[string]Definition) map[string]Definition {
 	return out
 }
 
+// Forget drops what was agreed to about the servers of a name, and what waits there:
+// such a server is seen for the first time when it is added again.
+func (s *Store) Forget(server string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all, err := s.records()
+	if err != nil {
+		return err
+	}
+	for _, file := range slices.Sorted(maps.Keys(all)) {
+		if all[file].Source.Server != server {
+			continue
+		}
+		if err := s.root.Remove(folder + "/" + file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("forget what is trusted: %w", err)
+		}
+		delete(s.fresh, file)
+	}
+	return nil
+}
+
+// records reads what is known of every server, by file; mu is held.
+func (s *Store) records() (map[string]record, error) {
+	entries, err := fs.ReadDir(s.root.FS(), folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]record{}
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ".json") || e.Name() == oldProjects {
+			continue
+		}
+		if out[e.Name()], _, err = s.load(e.Name()); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
 // Changed returns when something about a server was last written; zero when
 // nothing is known of it.
 func (s *Store) Changed(src Source) time.Time {

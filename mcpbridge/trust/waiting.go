@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -34,6 +33,8 @@ type Waiting struct {
 type WaitingTool struct {
 	Name string `json:"name"`
 	New  bool   `json:"new"`
+	// Description is what a new tool says of itself.
+	Description string `json:"description,omitempty"`
 	// Wording says that the tool goes on as it was approved: only its description
 	// has changed.
 	Wording bool `json:"wording,omitempty"`
@@ -46,26 +47,15 @@ type WaitingTool struct {
 func (s *Store) Waiting() ([]Waiting, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	entries, err := fs.ReadDir(s.root.FS(), folder)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+	all, err := s.records()
 	if err != nil {
 		return nil, err
 	}
 	var out []Waiting
-	for _, e := range entries {
-		if !strings.HasSuffix(e.Name(), ".json") || e.Name() == oldProjects {
-			continue
+	for _, file := range slices.Sorted(maps.Keys(all)) {
+		if r := all[file]; r.waits() {
+			out = append(out, r.waiting(file))
 		}
-		r, _, err := s.load(e.Name())
-		if err != nil {
-			return nil, err
-		}
-		if !r.waits() {
-			continue
-		}
-		out = append(out, r.waiting(e.Name()))
 	}
 	slices.SortFunc(out, func(a, b Waiting) int { return strings.Compare(a.Server, b.Server) })
 	return out, nil
@@ -91,6 +81,9 @@ func (r *record) waiting(file string) Waiting {
 	for _, name := range slices.Sorted(maps.Keys(r.Waiting)) {
 		old, known := r.Tools[name]
 		t := WaitingTool{Name: name, New: !known, Wording: r.Waiting[name].Wording}
+		if t.New {
+			t.Description = description(r.Waiting[name].Raw)
+		}
 		if now := r.Waiting[name]; len(now.Raw) > 0 && (!known || len(old.Raw) > 0) && len(old.Raw)+len(now.Raw) <= maxShown {
 			t.Diff = string(diff.Diff("approved", pretty(old.Raw), "offered now", pretty(now.Raw)))
 		}
@@ -119,6 +112,17 @@ func text(s string) []byte {
 		return nil
 	}
 	return []byte(s + "\n")
+}
+
+// description is that of a definition, "" if it has none or was too large to be kept.
+func description(raw json.RawMessage) string {
+	var d struct {
+		Description string `json:"description"`
+	}
+	if json.Unmarshal(raw, &d) != nil {
+		return ""
+	}
+	return d.Description
 }
 
 func pretty(raw json.RawMessage) []byte {
