@@ -277,7 +277,8 @@ func (t *httpTransport) classify(ctx context.Context, err error) error {
 	return err
 }
 
-func (t *httpTransport) roundTrip(ctx context.Context, req *request) (reply, error) {
+func (t *httpTransport) roundTrip(ctx context.Context, req *request) (_ reply, err error) {
+	defer t.in.recovered(&err)
 	if err := t.failed(); err != nil {
 		return reply{}, notSent(err)
 	}

@@ -210,7 +210,17 @@ func (t *httpTransport) listen() <-chan struct{} {
 		lastID, wait := "", time.Second
 		for {
 			begun := time.Now()
-			retry, stop := t.listenOnce(&lastID, answered)
+			var retry time.Duration
+			var stop bool
+			panicked := func() (err error) {
+				defer t.in.recovered(&err)
+				retry, stop = t.listenOnce(&lastID, answered)
+				return nil
+			}()
+			if panicked != nil {
+				t.lose(panicked)
+				return
+			}
 			if stop || t.ctx.Err() != nil {
 				return
 			}

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime/debug"
+	"strings"
 
 	"github.com/yaya-ai/yaya/internal/bufpool"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
@@ -20,6 +22,9 @@ type incoming interface {
 	asked(req *request, msg *jsonrpc.Message, buf *bufpool.Buffer, answer func(msg []byte))
 	// unread takes what is no message, or answers nothing, and is gone when it returns.
 	unread(line []byte, why error)
+	// recovered is deferred where something that a server sent is handled: it makes
+	// a panic an error.
+	recovered(err *error)
 }
 
 // Bounds of what a server may ask (UP-31).
@@ -82,6 +87,22 @@ func (s *session) unread(line []byte, why error) {
 	s.mu.Unlock()
 	if s.p.cfg.Said != nil {
 		s.p.cfg.Said("yaya", "", fmt.Sprintf("the server wrote something that is not MCP (%v): %s", why, text))
+	}
+}
+
+// recovered implements [incoming]. It is the last resort: a message that trips a fault
+// of ours ends its own connection.
+func (s *session) recovered(err *error) {
+	v := recover()
+	if v == nil {
+		return
+	}
+	*err = fmt.Errorf("panic while handling what the server sent: %v", v)
+	if s.p.cfg.Said != nil {
+		s.p.cfg.Said("yaya", "error", (*err).Error())
+		for line := range strings.Lines(string(debug.Stack())) { // each is cut by itself
+			s.p.cfg.Said("yaya", "error", line)
+		}
 	}
 }
 

@@ -86,26 +86,31 @@ func dialSSE(ctx context.Context, rt http.RoundTripper, rawURL string, headers m
 	go func() {
 		defer close(t.over)
 		defer func() { _ = resp.Body.Close() }()
-		for {
-			ev, err := r.Next()
-			switch {
-			case errors.Is(err, sse.ErrTooLarge), errors.Is(err, errTooLarge):
-				err = t.skip(r, fill, ev.Data, tooLarge(at.limit))
-			case errors.Is(err, errNoRoom):
-				err = t.skip(r, fill, ev.Data, err)
-			case err == nil && (ev.Name == "" || ev.Name == "message"):
-				err = t.whole(fill, ev.Data)
-			case err == nil:
-				fill.drop()
-			}
-			if err != nil {
-				fill.drop()
-				t.fail(fmt.Errorf("the event stream ended: %w", err))
-				return
-			}
-		}
+		err := t.read(r, fill)
+		fill.drop()
+		t.fail(fmt.Errorf("the event stream ended: %w", err))
 	}()
 	return t, nil
+}
+
+// read reads events until something ends that, which it returns: never nil.
+func (t *sseTransport) read(r *sse.Reader, fill *filler) (err error) {
+	defer t.in.recovered(&err)
+	for err == nil {
+		var ev sse.Event
+		ev, err = r.Next()
+		switch {
+		case errors.Is(err, sse.ErrTooLarge), errors.Is(err, errTooLarge):
+			err = t.skip(r, fill, ev.Data, tooLarge(fill.limit))
+		case errors.Is(err, errNoRoom):
+			err = t.skip(r, fill, ev.Data, err)
+		case err == nil && (ev.Name == "" || ev.Name == "message"):
+			err = t.whole(fill, ev.Data)
+		case err == nil:
+			fill.drop()
+		}
+	}
+	return err
 }
 
 // whole hands on an event that is complete.

@@ -22,10 +22,10 @@ func claimed(data []byte) (ids []int64) {
 	if len(data) > 0 && data[0] == '[' {
 		var parts []json.RawMessage
 		if json.Unmarshal(data, &parts) != nil { // as far as it can be read
-			parts = []json.RawMessage{bytes.TrimLeft(data, "[ \t")}
+			parts = []json.RawMessage{bytes.TrimLeft(data, "[ \t\r\n")}
 		}
 		for _, part := range parts {
-			if part = bytes.TrimSpace(part); part[0] != '[' {
+			if part = bytes.TrimSpace(part); len(part) > 0 && part[0] != '[' {
 				ids = append(ids, claimed(part)...)
 			}
 		}

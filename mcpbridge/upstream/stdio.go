@@ -63,7 +63,10 @@ func (t *stdio) read(at room) {
 	defer close(t.readerDone)
 	in := newLines(t.p.Stdout, at, t.ctx)
 	in.line, in.late, in.lost = t.dispatch, t.late, t.mux.lost
-	err := in.read()
+	err := func() (err error) {
+		defer t.in.recovered(&err)
+		return in.read()
+	}()
 	if errors.Is(err, io.EOF) || errors.Is(err, os.ErrClosed) {
 		// The end of its output is the end of the server; how it ended is known
 		// when it is gone.
