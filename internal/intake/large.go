@@ -93,8 +93,8 @@ var (
 // more than once and from any goroutine.
 type Share struct {
 	q     *Queue
-	party string
-	n     int64 // guarded by q.mu
+	party string // guarded by q.mu
+	n     int64  // guarded by q.mu
 }
 
 // fits reports whether a party may have n bytes more; mu is held. Who holds nothing may
@@ -235,6 +235,25 @@ func (s *Share) Add(other *Share) {
 	defer s.q.mu.Unlock()
 	s.n += other.n
 	other.n = 0
+}
+
+// Move counts what s holds as that of another party, if that leaves it within its part.
+func (s *Share) Move(party string) bool {
+	s.q.mu.Lock()
+	defer s.q.mu.Unlock()
+	if s.party == party {
+		return true
+	}
+	if !s.q.inPart(party, s.n) {
+		return false
+	}
+	n := s.n
+	s.q.give(s, n)
+	s.party, s.n = party, n
+	s.q.held += n
+	s.q.party[party] += n
+	s.q.serve()
+	return true
 }
 
 // Release gives it back.

@@ -86,3 +86,22 @@ func TestQueueCancelled(t *testing.T) {
 		}
 	})
 }
+
+func TestShareMoves(t *testing.T) {
+	q := newQueue(400, 200)
+	a, b := q.TryTake("a", 150), q.TryTake("b", 100)
+	if a.Move("b") {
+		t.Error("Move gave b 250 of 200")
+	}
+	if !b.Move("c") || !b.Move("c") || q.TryTake("b", 150) == nil {
+		t.Error("what has moved to c counts as that of b")
+	}
+	if q.TryTake("c", 150) != nil {
+		t.Error("what has moved to c does not count there")
+	}
+	b.Release()
+	a.Release()
+	if got := q.InUse(); got != 150 {
+		t.Errorf("in use %d, want 150", got)
+	}
+}

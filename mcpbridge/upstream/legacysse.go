@@ -146,7 +146,7 @@ func (t *sseTransport) skip(r *sse.Reader, fill *filler, start []byte, why error
 }
 
 func (t *sseTransport) roundTrip(ctx context.Context, req *request) (reply, error) {
-	p, err := t.add(req.id, req.listens())
+	p, err := t.add(req)
 	if err != nil {
 		return reply{}, notSent(err)
 	}

@@ -67,7 +67,7 @@ func FuzzDispatch(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, batches bool) {
 		m := newMux(new(atomic.Uint64), new(deaf), func([]byte) {})
 		m.batches.Store(batches)
-		p, err := m.add(1, true)
+		p, err := m.add(&request{id: 1, progress: func(note) {}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -46,6 +45,7 @@ type pending struct {
 	notes  chan note
 	heavy  atomic.Int64 // bytes of the notes
 	listen bool         // somebody takes the notes
+	by     string       // the principal whose request it is
 }
 
 type answer struct {
@@ -78,15 +78,15 @@ var pendings = sync.Pool{New: func() any {
 }}
 
 // add registers a request before it is sent.
-func (m *mux) add(id int64, notes bool) (*pending, error) {
+func (m *mux) add(req *request) (*pending, error) {
 	p := pendings.Get().(*pending)
-	p.listen = notes
+	p.listen, p.by = req.listens(), req.by
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.dead != nil {
 		return nil, m.dead
 	}
-	m.waiting[id] = p
+	m.waiting[req.id] = p
 	return p, nil
 }
 
@@ -205,7 +205,10 @@ func (m *mux) late(head, tail []byte, p *parked) bool {
 
 // reply reads an answer that was put aside, for the principal whose request it answers.
 func (p *parked) reply(ctx context.Context, id int64, by string) (reply, error) {
-	p.room.party = cmp.Or(p.room.party, by)
+	if err := p.settle(ctx, by); err != nil {
+		p.close()
+		return reply{}, err
+	}
 	buf, err := p.load(ctx)
 	if err != nil {
 		return reply{}, err
@@ -283,6 +286,9 @@ func (m *mux) give(id int64, a answer) bool {
 		return false
 	}
 	delete(m.waiting, id)
+	if a.parked != nil {
+		a.parked.of(p.by) // without room for it, the request waits for some
+	}
 	p.done <- a
 	return true
 }

@@ -50,14 +50,17 @@ func bytesOf(n int) string {
 // room is where a connection's messages go: the limit of one, and whose part of the
 // budgets for large ones it is that they take.
 type room struct {
-	party string
-	limit int
+	party string // the principal whose it all is; "" when several share the connection
+	// server stands in for the principal until it is known whose a message is: what
+	// one server sends takes nothing from the others.
+	server string
+	limit  int
 	// scratch opens a file that nobody else sees and that is gone when it is closed.
 	scratch func() (*os.File, error)
 }
 
 func (s *session) room() room {
-	r := room{party: s.of.principal, limit: s.p.limits().Message, scratch: intake.TempFile}
+	r := room{party: s.of.principal, server: "server " + s.p.cfg.Server.Name, limit: s.p.limits().Message, scratch: intake.TempFile}
 	if r.party == "" && s.of.client != "" && s.first != nil {
 		r.party = s.first.Principal()
 	}
@@ -66,6 +69,9 @@ func (s *session) room() room {
 	}
 	return r
 }
+
+// payer is who has a part of the budgets for a message.
+func (r *room) payer() string { return cmp.Or(r.party, r.server) }
 
 // patience is how long a reader waits for room: those behind it on its connection wait,
 // too.
@@ -239,6 +245,10 @@ type parked struct {
 	held  int64
 }
 
+func noFile(why error) error {
+	return fmt.Errorf("%w among those that wait in files: %w; make fewer large calls at a time, or ask the tool for less", errNoRoom, why)
+}
+
 // write adds a piece of the message.
 func (p *parked) write(ctx context.Context, piece []byte) error {
 	need := p.size + int64(len(piece))
@@ -247,9 +257,9 @@ func (p *parked) write(ctx context.Context, piece []byte) error {
 	}
 	if need > p.held {
 		n := max(asideStep, need-p.held)
-		share, err := intake.Arriving().TakeSoon(ctx, p.room.party, n, patience)
+		share, err := intake.Arriving().TakeSoon(ctx, p.room.payer(), n, patience)
 		if err != nil {
-			return fmt.Errorf("%w among those that wait in files: %w; make fewer large calls at a time, or ask the tool for less", errNoRoom, err)
+			return noFile(err)
 		}
 		if p.held += n; p.share == nil {
 			p.share = share
@@ -261,6 +271,37 @@ func (p *parked) write(ctx context.Context, piece []byte) error {
 		return fmt.Errorf("%w, and cannot be put aside: %w", errNoRoom, err)
 	}
 	p.size = need
+	return nil
+}
+
+// of has the message, which is complete, count as that of the principal whom it is for,
+// and not as that of a server which several share. It reports false when the principal's
+// part is used up; "" is nobody's request.
+func (p *parked) of(principal string) bool {
+	if principal == "" || p.room.party != "" {
+		return true
+	}
+	if !p.share.Move(principal) {
+		return false
+	}
+	p.room.party = principal
+	return true
+}
+
+// settle is like of, but waits for room, though not for long. The clock of the call
+// stands still meanwhile.
+func (p *parked) settle(ctx context.Context, principal string) error {
+	if p.of(principal) {
+		return nil
+	}
+	limits(ctx, (*limit).pause)
+	defer limits(ctx, (*limit).resume)
+	share, err := intake.Arriving().TakeSoon(ctx, principal, p.size, patience)
+	if err != nil {
+		return noFile(err)
+	}
+	p.share.Release()
+	p.share, p.room.party = share, principal
 	return nil
 }
 
@@ -297,7 +338,7 @@ func (p *parked) handOut(ctx context.Context, late func(head, tail []byte, p *pa
 		return nil, nil
 	}
 	// A reader waits for it, though not for long.
-	share, err := intake.Unasked().TakeSoon(ctx, p.room.party, p.size, patience)
+	share, err := intake.Unasked().TakeSoon(ctx, p.room.payer(), p.size, patience)
 	if err != nil {
 		p.close()
 		if ctx.Err() == nil {
@@ -312,11 +353,11 @@ func (p *parked) handOut(ctx context.Context, late func(head, tail []byte, p *pa
 // load brings an answer back when there is memory for it, and closes the file. The
 // clock of the call that waits for it stands still meanwhile.
 func (p *parked) load(ctx context.Context) (*bufpool.Buffer, error) {
-	share := intake.Answers().TryTake(p.room.party, p.size)
+	share := intake.Answers().TryTake(p.room.payer(), p.size)
 	if share == nil {
 		limits(ctx, (*limit).pause)
 		var err error
-		share, err = intake.Answers().Take(ctx, p.room.party, p.size)
+		share, err = intake.Answers().Take(ctx, p.room.payer(), p.size)
 		limits(ctx, (*limit).resume)
 		if err != nil {
 			p.close()

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"testing/synctest"
@@ -16,6 +18,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/bufpool"
 	"github.com/yaya-ai/yaya/internal/intake"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
 // SEC-10: what was announced costs nothing before it comes.
@@ -126,4 +129,93 @@ func TestNoRoomInFiles(t *testing.T) {
 			}
 		})
 	}
+}
+
+// aside puts a message of 64 MiB aside, of which the first bytes are there, as a reader
+// does.
+func aside(t *testing.T, at room) (*parked, error) {
+	t.Helper()
+	f, err := intake.TempFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &parked{f: f, room: at}
+	if err := p.write(t.Context(), make([]byte, 2*glimpsed)); err != nil {
+		p.close()
+		return nil, err
+	}
+	const size = 64 << 20
+	rest, err := intake.Arriving().TakeSoon(t.Context(), at.payer(), size-asideStep, patience)
+	if err != nil {
+		p.close()
+		return nil, err
+	}
+	p.share.Add(rest)
+	p.size, p.held = size, size
+	return p, nil
+}
+
+// Answers of a shared server that wait for a slow caller are that caller's part of the
+// room in files: the server's other callers, and other servers, find theirs.
+func TestSlowCallersOfSharedServersFillTheirOwnPart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := func(server string) room { return room{server: "server " + server, limit: maxMessage} }
+		m := newMux(new(atomic.Uint64), new(deaf), func([]byte) {})
+		handOut := func(id int64, by string, at room) *pending {
+			t.Helper()
+			p, err := aside(t, at)
+			if err != nil {
+				t.Fatalf("answer %d, for %s: %v", id, by, err)
+			}
+			wait, err := m.add(&request{id: id, by: by})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !m.late(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"result":{`, id), nil, p) {
+				t.Fatalf("answer %d was not handed out", id)
+			}
+			return wait
+		}
+		begun := time.Now()
+		slow := map[int64]*pending{}
+		for id := range int64(8) { // half of the room
+			slow[id] = handOut(id, "ada", shared("a"))
+		}
+		slow[20] = handOut(20, "bob", shared("a"))
+		slow[21] = handOut(21, "bob", shared("b"))
+		if took := time.Since(begun); took != 0 {
+			t.Errorf("answers for others held their connections for %v, want 0s", took)
+		}
+		ninth := handOut(9, "ada", shared("b"))
+		a := <-ninth.done
+		if _, err := a.parked.reply(t.Context(), 9, "ada"); !errors.Is(err, errNoRoom) || time.Since(begun) != patience {
+			t.Errorf("the ninth answer for ada: got %v after %v, want %v after %v", err, time.Since(begun), errNoRoom, patience)
+		}
+		for _, p := range slow { // not dropped: their channels are the bubble's
+			a := <-p.done
+			a.discard()
+		}
+		if got := intake.Arriving().InUse(); got != 0 {
+			t.Errorf("%d bytes are counted when all is over, want 0", got)
+		}
+	})
+}
+
+// A shared server whose answers do not end has its own part of the room in files.
+func TestUnfinishedAnswersAreTheirServersPart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var all []*parked
+		defer func() {
+			for _, p := range all {
+				p.close()
+			}
+		}()
+		for _, server := range []string{"greedy", "greedy", "greedy", "greedy", "greedy", "greedy", "greedy", "greedy", "modest"} {
+			p, err := aside(t, (&session{p: New(Config{Server: servers.Server{Name: server}})}).room())
+			if err != nil {
+				t.Fatalf("server %s: %v", server, err)
+			}
+			all = append(all, p)
+		}
+	})
 }

@@ -127,7 +127,7 @@ func (t *stdio) installing(command string, tell func(line string)) (end func()) 
 }
 
 func (t *stdio) roundTrip(ctx context.Context, req *request) (reply, error) {
-	p, err := t.add(req.id, req.listens())
+	p, err := t.add(req)
 	if err != nil {
 		return reply{}, notSent(err)
 	}
