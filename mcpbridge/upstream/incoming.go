@@ -76,8 +76,8 @@ func (s *session) note(req *request, method string, params []byte) {
 	s.p.stats.dropped.Add(1)
 }
 
-// unread implements [incoming]. The first line is kept for the error of a start. A
-// connection ends after some of them, so the log is not flooded.
+// unread implements [incoming]. The first line is kept for the error of a start. Whoever
+// reads tells of some only, so the log is not flooded.
 func (s *session) unread(line []byte, why error) {
 	text := s.p.shown(line)
 	s.mu.Lock()

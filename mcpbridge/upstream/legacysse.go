@@ -109,6 +109,9 @@ func (t *sseTransport) read(r *sse.Reader, fill *filler) (err error) {
 		case err == nil:
 			fill.drop()
 		}
+		if err == nil {
+			err = t.enough()
+		}
 	}
 	return err
 }

@@ -35,6 +35,8 @@ type lines struct {
 	// lost is told of a line that cannot be had, when its head is there and again
 	// when its tail is. It reports whether it has seen what the line is.
 	lost func(head, tail []byte, why error) bool
+	// enough is asked after each line whether the connection ends. Optional.
+	enough func() error
 }
 
 func newLines(r io.Reader, at room, ctx context.Context) *lines {
@@ -45,7 +47,11 @@ func newLines(r io.Reader, at room, ctx context.Context) *lines {
 func (l *lines) read() error {
 	defer l.fill.drop()
 	for {
-		if err := l.next(); err != nil {
+		err := l.next()
+		if err == nil && l.enough != nil {
+			err = l.enough()
+		}
+		if err != nil {
 			return err
 		}
 	}

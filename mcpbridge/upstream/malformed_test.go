@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -164,5 +165,52 @@ func TestPanicEndsItsConnection(t *testing.T) {
 			t.Errorf("%s: the log has %q, want the panic and its stack", name, got)
 		}
 		mu.Unlock()
+	}
+}
+
+// What answers no request is garbage: it ends its connection after some, and the log is
+// told of no more than those. An answer that is late is not.
+func TestAnswersToNobodyAreBounded(t *testing.T) {
+	for name, tc := range map[string]struct {
+		line string
+		ends bool
+	}{
+		"an id that is text":    {`{"jsonrpc":"2.0","id":"x","result":{}}`, true},
+		"a number that is text": {`{"jsonrpc":"2.0","id":"7","result":{}}`, true},
+		"a fraction":            {`{"jsonrpc":"2.0","id":1.5,"result":{}}`, true},
+		"a result for null":     {`{"jsonrpc":"2.0","id":null,"result":{}}`, true},
+		"not JSON":              {`hello`, true},
+		"in batches":            {"[" + strings.Repeat(`{"jsonrpc":"2.0","id":"x","result":{}},`, 49) + `{"jsonrpc":"2.0","id":"x","result":{}}]`, true},
+		"in a file":             {`{"jsonrpc":"2.0","id":"x","result":{"t":"` + strings.Repeat("x", 2*intake.Small) + `"}}`, true},
+		"a late answer":         {`{"jsonrpc":"2.0","id":7,"result":{}}`, false},
+	} {
+		in := new(deaf)
+		m := newMux(new(atomic.Uint64), in, func([]byte) {})
+		m.batches.Store(true)
+		const n = 100
+		l := newLines(strings.NewReader(strings.Repeat(tc.line+"\n", n)), room{limit: 16 << 20, scratch: intake.TempFile, server: "s"}, t.Context())
+		l.line, l.late, l.lost, l.enough = m.dispatch, m.late, m.lost, m.enough
+		if err := l.read(); errors.Is(err, errGarbage) != tc.ends {
+			t.Errorf("%s: the connection ended with %v, want %v: %v", name, err, errGarbage, tc.ends)
+		}
+		if in.unreadable > maxGarbage+1 {
+			t.Errorf("%s: the log was told %d times, want at most %d", name, in.unreadable, maxGarbage+1)
+		}
+		if got := intake.Arriving().InUse(); got != 0 {
+			t.Errorf("%s: %d bytes are counted in files when all is over, want 0", name, got)
+		}
+	}
+}
+
+// A batch whose connection ends amidst of it gives back at once what it counted.
+func TestBatchOfGarbageGivesBack(t *testing.T) {
+	m := newMux(new(atomic.Uint64), new(deaf), func([]byte) {})
+	m.batches.Store(true)
+	given := 0
+	buf := new(bufpool.Buffer)
+	buf.OnRelease(func() { given++ })
+	err := m.dispatch([]byte("["+strings.Repeat("[],", 49)+"[]]"), buf)
+	if !errors.Is(err, errGarbage) || given != 1 {
+		t.Errorf("dispatch = %v and the batch was given back %d times, want %v and 1", err, given, errGarbage)
 	}
 }

@@ -61,7 +61,8 @@ type mux struct {
 	dead    error
 
 	batches atomic.Bool // the server may send batches
-	garbage int
+	garbage int         // of the reading goroutine, as told is
+	told    int         // lines that people were told of
 	dropped *atomic.Uint64
 
 	in incoming
@@ -153,7 +154,22 @@ func (m *mux) dispatch(data []byte, buf *bufpool.Buffer) error {
 		buf.Forget()
 		m.note(&msg)
 	}
+	return m.enough()
+}
+
+// enough is an error when the server has sent more garbage than a connection may.
+func (m *mux) enough() error {
+	if m.garbage > maxGarbage {
+		return errGarbage
+	}
 	return nil
+}
+
+// tell tells of what cannot be used, so that the log is not flooded.
+func (m *mux) tell(line []byte, why error) {
+	if m.told++; m.told <= maxGarbage+1 {
+		m.in.unread(line, why)
+	}
 }
 
 // begin implements [versionHolder]: servers of 2025-03-26 may send batches.
@@ -177,7 +193,7 @@ func (m *mux) dispatchBatch(data []byte, buf *bufpool.Buffer) error {
 		}
 	}
 	defer done()
-	for _, part := range parts {
+	for i, part := range parts {
 		if part[0] == '[' {
 			err = m.unreadable(part, jsonrpc.ErrBatch)
 			done()
@@ -187,6 +203,9 @@ func (m *mux) dispatchBatch(data []byte, buf *bufpool.Buffer) error {
 			err = m.dispatch(part, held)
 		}
 		if err != nil {
+			for range parts[i+1:] { // they are not looked at
+				done()
+			}
 			return err
 		}
 	}
@@ -250,18 +269,15 @@ func (m *mux) unreadable(data []byte, err error) error {
 	}
 	if !known {
 		m.dropped.Add(1)
-		m.in.unread(data, err)
+		m.tell(data, err)
 	}
 	m.garbage++
-	if m.garbage > maxGarbage {
-		return errGarbage
-	}
-	return nil
+	return m.enough()
 }
 
 // deliver hands an answer to the request of that id, if it still waits. Ids are
 // compared as the integers that we sent and nothing else (UP-16): an answer whose id is
-// written otherwise only says that none will come.
+// written otherwise is garbage, and only says that none will come.
 func (m *mux) deliver(rawID []byte, a answer) {
 	id, err := strconv.ParseInt(string(rawID), 10, 64)
 	if err == nil && m.give(id, a) {
@@ -272,8 +288,9 @@ func (m *mux) deliver(rawID []byte, a answer) {
 	if err == nil {
 		return // nobody waits for it any longer
 	}
+	m.garbage++
 	if id, err = strconv.ParseInt(strings.Trim(string(rawID), `"`), 10, 64); err != nil || !m.give(id, answer{err: malformed(errIDType)}) {
-		m.in.unread(rawID, errNobody)
+		m.tell(rawID, errNobody)
 	}
 }
 

@@ -62,7 +62,7 @@ func startStdio(procs *proc.Manager, spec proc.Spec, dropped *atomic.Uint64, in 
 func (t *stdio) read(at room) {
 	defer close(t.readerDone)
 	in := newLines(t.p.Stdout, at, t.ctx)
-	in.line, in.late, in.lost = t.dispatch, t.late, t.mux.lost
+	in.line, in.late, in.lost, in.enough = t.dispatch, t.late, t.mux.lost, t.enough
 	err := func() (err error) {
 		defer t.in.recovered(&err)
 		return in.read()
