@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
-	"github.com/yaya-ai/yaya/internal/masked"
 )
 
 // claimed returns the ids of our requests that something malformed names as an answer
@@ -67,17 +65,16 @@ var (
 	errNobody = errors.New("it answers no request that can be made out")
 )
 
-// shown is the beginning of a line that cannot be read, for people: without the secrets
-// that the server was given.
+// shown is the beginning of a line that cannot be read, for people: without secrets,
+// which are looked for before the line is cut where one may stand.
 func (p *Provider) shown(line []byte) string {
-	const most = 200
-	text := color.ReplaceAllString(string(line[:min(len(line), 4*most)]), "")
-	for _, of := range []map[string]string{p.cfg.Server.Env, p.cfg.Server.Headers} {
-		for name, secret := range of {
-			if len(secret) > 3 && masked.SecretName(name) {
-				text = strings.ReplaceAll(text, secret, masked.Mask)
-			}
-		}
+	const (
+		most   = 200
+		looked = 64 << 10 // bytes; what is shown lies far from the end of that
+	)
+	text := color.ReplaceAllString(string(line[:min(len(line), looked)]), "")
+	if p.cfg.Mask != nil {
+		text = p.cfg.Mask(text)
 	}
 	return `"` + feature.Clean(text, most) + `"`
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/bufpool"
 	"github.com/yaya-ai/yaya/internal/intake"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/internal/proc"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
@@ -212,5 +213,25 @@ func TestBatchOfGarbageGivesBack(t *testing.T) {
 	err := m.dispatch([]byte("["+strings.Repeat("[],", 49)+"[]]"), buf)
 	if !errors.Is(err, errGarbage) || given != 1 {
 		t.Errorf("dispatch = %v and the batch was given back %d times, want %v and 1", err, given, errGarbage)
+	}
+}
+
+// A line that cannot be read is shown without secrets, also when the place where it is
+// cut parts one, and whatever the secret's name.
+func TestOddLinesAreShownWithoutSecrets(t *testing.T) {
+	const secret = "correct-horse-battery-staple"
+	known := new(masked.Secrets)
+	known.Learn(secret)
+	p := New(Config{Server: servers.Server{Name: "srv"}, Mask: known.String})
+	for name, line := range map[string]string{
+		"whole":             "hello " + secret,
+		"coloured":          "hello correct-\x1b[1mhorse-battery\x1b[0m-staple",
+		"cut at 200":        strings.Repeat("é ", 62) + secret + strings.Repeat(" x", 100),
+		"cut at 800":        strings.Repeat("\x1b[1m", 195) + secret + strings.Repeat(" x", 100),
+		"in a token's name": `{"token":"` + secret + `"}`,
+	} {
+		if got := p.shown([]byte(line)); strings.Contains(got, "correct-horse") || len(got) > 202 {
+			t.Errorf("%s: the line is shown as %s, want it without the secret and at most 200 bytes", name, got)
+		}
 	}
 }

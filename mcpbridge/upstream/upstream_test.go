@@ -16,6 +16,7 @@ import (
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/internal/eventually"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/internal/proc"
 	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
@@ -47,9 +48,17 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
+// secrets are those of a server.
+func secrets(s servers.Server) *masked.Secrets {
+	out := new(masked.Secrets)
+	out.Learn(s.Secrets()...)
+	return out
+}
+
 func (r *rig) add(s servers.Server) *upstream.Provider {
 	r.t.Helper()
 	p := upstream.New(upstream.Config{Server: s, Environ: func() []string { return s.Environ(os.LookupEnv) }, Procs: r.procs, HTTP: r.http, Name: "yaya", Version: "test",
+		Mask:   secrets(s).String,
 		Limits: func() upstream.Limits { return upstream.Limits{Message: 8 << 20} }})
 	if err := r.host.Install(r.t.Context(), feature.Contribution{Name: "t", Providers: []feature.Provider{p}}); err != nil {
 		r.t.Fatal(err)
