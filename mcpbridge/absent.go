@@ -32,13 +32,12 @@ func (b *Bridge) Absent(tool string) (server, why string) {
 			return name, fmt.Sprintf("server %q is disabled, and its tools cannot be called: start it with: yaya mcp enable %s", name, name)
 		}
 	}
-	for _, inv := range b.invalid {
+	b.mu.Unlock()
+	for _, inv := range b.InvalidServers() {
 		if is(inv.Name, nil) {
-			b.mu.Unlock()
 			return inv.Name, fmt.Sprintf("server %q cannot be used, and its tools cannot be called: %s", inv.Name, feature.Clean(inv.Err.Error(), 400))
 		}
 	}
-	b.mu.Unlock()
 	for _, st := range b.host.Status() {
 		b.mu.Lock()
 		p := b.providers[st.ID]
@@ -51,7 +50,7 @@ func (b *Bridge) Absent(tool string) (server, why string) {
 		if info.Bare || !is(st.ID, &prefix) {
 			continue
 		}
-		return st.ID, feature.Down(st.ID, st.State, cmp.Or(st.Reason, st.LastError))
+		return st.ID, feature.Down(st.ID, st.State, b.masked(cmp.Or(st.Reason, st.LastError)))
 	}
 	return "", ""
 }

@@ -393,15 +393,37 @@ func (b *Bridge) Invalid(inv servers.Invalid) {
 	b.mu.Lock()
 	b.invalid = append(b.invalid, inv)
 	b.mu.Unlock()
-	b.report(inv.Name, "config_invalid", inv.Err.Error())
+	b.report(inv.Name, "config_invalid", b.masked(inv.Err.Error()))
 }
 
-// InvalidServers returns the servers that cannot be used.
+// InvalidServers returns the servers that cannot be used. Their errors read without
+// secrets.
 func (b *Bridge) InvalidServers() []servers.Invalid {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return append([]servers.Invalid(nil), b.invalid...)
+	out := append([]servers.Invalid(nil), b.invalid...)
+	for i := range out {
+		out[i].Err = &maskedError{out[i].Err, b.masked(out[i].Err.Error())}
+	}
+	return out
 }
+
+// masked returns a text without secrets.
+func (b *Bridge) masked(text string) string {
+	if b.cfg.Mask == nil {
+		return text
+	}
+	return b.cfg.Mask(text)
+}
+
+// maskedError reads without the secrets of the error that it wraps.
+type maskedError struct {
+	error
+	text string
+}
+
+func (e *maskedError) Error() string { return e.text }
+func (e *maskedError) Unwrap() error { return e.error }
 
 func (b *Bridge) report(server, kind, msg string) {
 	b.tell(Error.Name(), ServerError{server, kind, msg})

@@ -1,12 +1,14 @@
 package mcpbridge_test
 
 import (
+	"errors"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/internal/proc"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 	"github.com/yaya-ai/yaya/kernel/tool"
@@ -36,5 +38,33 @@ func TestHealthOfFailedServers(t *testing.T) {
 	first, said, _ := strings.Cut(h.Details[0].Message, "\n")
 	if strings.HasPrefix(first, "failed") || !strings.HasSuffix(first, "it said: error: no licence") || said != "hello\nerror: no licence\nbye\n" {
 		t.Errorf("the doctor is told %q and %q", first, said)
+	}
+}
+
+// Nobody is told a secret that the error of a server's configuration quotes.
+func TestErrorsOfInvalidServersAreMasked(t *testing.T) {
+	const secret = "correct-horse-battery"
+	known := new(masked.Secrets)
+	known.Learn(secret)
+	reg := new(tool.Registry)
+	br := mcpbridge.New(mcpbridge.Config{Registry: reg, Env: os.LookupEnv, Home: t.TempDir(), Version: "test", Mask: known.String})
+	host := feature.NewHost(feature.Config{Registry: reg, Dispatcher: tool.NewDispatcher(tool.DispatcherConfig{Registry: reg})})
+	br.Attach(host)
+	defer func() {
+		if err := host.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}()
+	cause := errors.New("url: cannot parse https://ada:" + secret + "@host")
+	br.Invalid(servers.Invalid{Name: "bad", Err: cause})
+	_, why := br.Absent("bad__echo")
+	got := br.InvalidServers()
+	for name, text := range map[string]string{"a client": why, "the doctor": br.HealthCheck(t.Context(), nil).Details[0].Message, "who asks": got[0].Err.Error()} {
+		if strings.Contains(text, secret) || !strings.Contains(text, "cannot parse") {
+			t.Errorf("%s is told %q, want the error without the secret", name, text)
+		}
+	}
+	if !errors.Is(got[0].Err, cause) {
+		t.Errorf("errors.Is(%v, its cause) = false, want true", got[0].Err)
 	}
 }

@@ -76,7 +76,7 @@ func (b *Bridge) HealthCheck(context.Context, plugin.Context) plugin.HealthRepor
 	refused := b.refused
 	b.mu.Unlock()
 	for _, file := range slices.Sorted(maps.Keys(refused)) {
-		worse(file, plugin.Failing, "not taken over, what was read before holds: "+feature.Clean(refused[file], 300))
+		worse(file, plugin.Failing, "not taken over, what was read before holds: "+feature.Clean(b.masked(refused[file]), 300))
 	}
 	for _, inv := range b.InvalidServers() {
 		worse(inv.Name, plugin.Failing, feature.Clean(inv.Err.Error(), 300))
@@ -93,7 +93,7 @@ func (b *Bridge) HealthCheck(context.Context, plugin.Context) plugin.HealthRepor
 		if d, ok := st.Detail.(upstream.Detail); ok && d.Stderr != "" && st.State == feature.Failed {
 			said = "\n" + d.Stderr
 		}
-		why := feature.Clean(cmp.Or(st.Reason, st.LastError), 300)
+		why := feature.Clean(b.masked(cmp.Or(st.Reason, st.LastError)), 300)
 		if st.State != feature.Failed || why == "" { // else the status says it
 			why = strings.TrimSuffix(string(st.State)+": "+why, ": ")
 		}
