@@ -4,6 +4,7 @@
 package intake
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -143,6 +144,12 @@ func (b *Budget) ReadQueued(ctx context.Context, q *Queue, dst []byte, r io.Read
 	held = Held{b: b, party: party}
 	if data, err = held.read(ctx, q, dst[:0], r, size, limit); err != nil {
 		held.Release()
+	} else if n := len(data); held.share != nil && size < 0 {
+		// What could have come was counted, and the buffer grew for it.
+		if cap(data)-n > n/4 {
+			data = bytes.Clone(data)
+		}
+		held.share.Shrink(int64(n))
 	}
 	return data, held, err
 }

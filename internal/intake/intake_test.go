@@ -128,3 +128,26 @@ func TestSmallBodiesAreFree(t *testing.T) {
 		t.Errorf("%v allocations, want 0", n)
 	}
 }
+
+// A large body that was not announced holds what came when it is there, and not what
+// could have come: so a request of a megabyte finds room where others are parked.
+func TestLargeBodiesHoldWhatCame(t *testing.T) {
+	const limit, n = 64 << 20, 1100 << 10
+	q := NewQueue(256 << 20)
+	want := bytes.Repeat([]byte("x"), n)
+	other := Parked().TryTake("bob", 1<<20)
+	defer other.Release()
+	for name, size := range map[string]int64{"announced": n, "not announced": -1} {
+		data, held, err := NewBudget(limit).ReadQueued(t.Context(), q, nil, bytes.NewReader(want), size, "ada", limit)
+		if err != nil || !bytes.Equal(data, want) {
+			t.Fatalf("%s: got %d bytes, %v", name, len(data), err)
+		}
+		if got := q.InUse(); got != n || cap(data) > 2*n {
+			t.Errorf("%s: %d bytes are counted and %d held, want %d", name, got, cap(data), n)
+		}
+		if !held.Park() || q.InUse() != 0 {
+			t.Errorf("%s: there is no room where requests are parked", name)
+		}
+		held.Release()
+	}
+}
