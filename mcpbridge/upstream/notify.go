@@ -36,12 +36,13 @@ func (p *Provider) Notify(client, method string, params []byte) bool {
 	return s.notify(work, note{method, params}.passedOn())
 }
 
-// notify queues a notification. One that says what the last one in the queue says is
-// held once. It reports false when there is no room.
+// notify queues a notification. News of the roots that is the last one in the queue
+// already is held once: the server asks for them when it reads it. Others may mean
+// something each time. It reports false when there is no room.
 func (s *session) notify(work *group, n note) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if last := len(s.notes) - 1; last >= 0 && s.notes[last].method == n.method && bytes.Equal(s.notes[last].params, n.params) {
+	if last := len(s.notes) - 1; last >= 0 && n.method == noteRootsChanged && s.notes[last].method == n.method && bytes.Equal(s.notes[last].params, n.params) {
 		return true
 	}
 	size := len(n.params)

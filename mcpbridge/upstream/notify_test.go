@@ -49,8 +49,8 @@ func TestNotificationsOfClientsAreBounded(t *testing.T) {
 			if want := maxClientNotes + 1; kept != want || p.stats.dropped.Load() != uint64(1000-want) {
 				t.Errorf("era %q: %d of 1000 were kept and %d counted as dropped, want %d kept", era, kept, p.stats.dropped.Load(), want)
 			}
-			if p.Notify("mine", "notifications/x", []byte(`{"n":64}`)); !p.Notify("mine", "notifications/x", []byte(`{"n":64}`)) {
-				t.Errorf("era %q: what the last one in the queue says has no room", era)
+			if p.Notify("mine", "notifications/x", []byte(`{"n":64}`)) {
+				t.Errorf("era %q: a full queue takes what its last one says", era)
 			}
 			if !p.Notify("nobody", "notifications/x", []byte(`{}`)) {
 				t.Errorf("era %q: a client without a session is told that it floods", era)
@@ -72,6 +72,34 @@ func TestNotificationsOfClientsAreBounded(t *testing.T) {
 			}
 			if !large(1) || !large(2) || large(3) {
 				t.Errorf("era %q: notifications of a megabyte are not bounded", era)
+			}
+			s.cancel()
+			p.work.Close()
+		})
+	}
+}
+
+// Only news that says nothing but "ask again" is held once: of others, two that are
+// equal are two.
+func TestEqualNotificationsOfClients(t *testing.T) {
+	for method, want := range map[string]int{noteRootsChanged: 2, "notifications/pressed": 4} {
+		synctest.Test(t, func(t *testing.T) {
+			slow := &slowTransport{let: make(chan struct{})}
+			p := New(Config{Server: servers.Server{Name: "srv"}})
+			p.work = new(group)
+			s := newSession(p, tenant{client: "mine"}, nil)
+			s.t = slow
+			p.sessions = map[place]*slot{{name: "mine"}: {s: s}}
+			for range 4 {
+				if !p.Notify("mine", method, []byte(`{}`)) {
+					t.Errorf("%s: there is no room", method)
+				}
+				synctest.Wait() // the first one is being sent
+			}
+			close(slow.let)
+			synctest.Wait()
+			if len(slow.sent) != want {
+				t.Errorf("%s: 4 equal ones were sent %d times, want %d", method, len(slow.sent), want)
 			}
 			s.cancel()
 			p.work.Close()

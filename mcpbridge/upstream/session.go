@@ -37,6 +37,7 @@ const (
 	noteToolsChanged = "notifications/tools/list_changed"
 	noteUpdated      = "notifications/resources/updated"
 	noteAcknowledged = "notifications/subscriptions/acknowledged"
+	noteRootsChanged = "notifications/roots/list_changed"
 )
 
 // Times of the protocol (C.2).
