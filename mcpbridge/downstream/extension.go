@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -64,7 +66,7 @@ func (s *Server) appendExtensions(dst []byte, p *profile, modern bool) []byte {
 func (s *Server) extension(ctx context.Context, x *exchange) ([]byte, error) {
 	p := &x.passed
 	p.tool, p.failed, p.outcome = clip(x.msg.Method), true, tool.ErrNotFound // unless it turns out otherwise
-	p.args = withoutMeta(x.msg.Params)
+	p.args = ofClient(x.msg.Params, false)
 	srv, edits, err := s.extended(ctx, x)
 	if err != nil {
 		return nil, err
@@ -143,27 +145,35 @@ func (s *Server) methodCall(c *client, who tool.Caller, name string, args []byte
 	}
 }
 
-// withoutMeta returns params without what belongs to the hop: it is another one in each
-// request.
-func withoutMeta(params jsonrpc.Object) []byte {
-	out := []byte{'{'}
-	for i := range params.Len() {
-		name, value := params.At(i)
-		if name == "_meta" || name == "requestState" || name == "inputResponses" {
-			continue
-		}
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(append(jsonrpc.AppendString(out, name), ':'), value...)
+// ofClient returns params as a server gets them, without the protocol's own members of
+// _meta: those are the hop's, and other ones in each request. The token of progress is
+// the hop's in requests only. All the rest is the client's, and counts.
+func ofClient(params jsonrpc.Object, token bool) []byte {
+	if params.IsZero() {
+		return []byte("{}")
 	}
-	return append(out, '}')
+	meta, err := jsonrpc.ParseObject(params.Get("_meta"))
+	if err != nil || !meta.IsObject() { // there is none, or it is not the protocol's
+		return bytes.Clone(params.Raw())
+	}
+	const reserved = "io.modelcontextprotocol/"
+	var of []jsonrpc.Edit
+	for i := range meta.Len() {
+		name, _ := meta.At(i)
+		if len(name) > len(reserved) && strings.HasPrefix(name, reserved) || name == "progressToken" && !token {
+			of = append(of, jsonrpc.Edit{Name: name})
+		}
+	}
+	if len(of) < meta.Len() {
+		return params.Append(nil, jsonrpc.Edit{Name: "_meta", Value: meta.Append(nil, of...)})
+	}
+	return params.Append(nil, jsonrpc.Edit{Name: "_meta"})
 }
 
 // barred says why the arguments of an extension's method cannot go to a server: they
 // name a tool of it, by the server's own name or by the one that clients know, that the
 // caller may not call without further ado. Names stand wherever the extension puts them,
-// so every text counts; keys do not.
+// so every text counts, keys included.
 func (s *Server) barred(ctx context.Context, snap *tool.Snapshot, p *profile, srv relay.Server, call tool.Call) *jsonrpc.Error {
 	type known struct {
 		def *tool.Definition
@@ -175,7 +185,7 @@ func (s *Server) barred(ctx context.Context, snap *tool.Snapshot, p *profile, sr
 	}
 	box, _ := srv.(relay.Toolbox)
 	var found *jsonrpc.Error
-	texts(call.Args, func(text string) bool {
+	err := texts(call.Args, func(text string) bool {
 		t, ok := tools[text]
 		switch {
 		case !ok && (box == nil || !box.HasTool(text)):
@@ -193,37 +203,37 @@ func (s *Server) barred(ctx context.Context, snap *tool.Snapshot, p *profile, sr
 		}
 		return found == nil
 	})
+	if err != nil && found == nil {
+		found = fail(jsonrpc.CodeInvalidParams, "the params cannot be checked for the names of tools: %v", err)
+	}
 	return found
 }
 
-// texts calls f for the texts in JSON that are values, at any depth, until f returns
-// false.
-func texts(raw []byte, f func(string) bool) {
+// texts calls f for the texts in JSON, at any depth, keys included, until f returns
+// false. An error means that it has not seen them all.
+func texts(raw []byte, f func(string) bool) error {
 	dec := json.NewDecoder(bytes.NewReader(raw))
-	type level struct{ object, value bool } // value: what comes next is one, not a key
-	stack := make([]level, 0, 8)
-	for {
+	dec.UseNumber() // one that no float64 holds is JSON all the same
+	for open := 0; ; {
 		tok, err := dec.Token()
-		if err != nil { // the end: it was scanned when it came
-			return
-		}
-		top := len(stack) - 1
-		if d, ok := tok.(json.Delim); ok && (d == '}' || d == ']') {
-			stack = stack[:top]
-			continue
-		}
-		if top >= 0 && stack[top].object {
-			stack[top].value = !stack[top].value
-			if stack[top].value { // it was a key
-				continue
-			}
+		switch {
+		case errors.Is(err, io.EOF) && open == 0:
+			return nil
+		case errors.Is(err, io.EOF):
+			return io.ErrUnexpectedEOF
+		case err != nil:
+			return err
 		}
 		switch v := tok.(type) {
 		case json.Delim:
-			stack = append(stack, level{object: v == '{'})
+			if v == '{' || v == '[' {
+				open++
+			} else {
+				open--
+			}
 		case string:
 			if !f(v) {
-				return
+				return nil
 			}
 		}
 	}
@@ -311,7 +321,11 @@ func (s *Server) extensionNote(c *client, p *profile, who tool.Caller, msg *json
 	if len(to) == 0 {
 		return
 	}
-	params, args := bytes.Clone(msg.Params.Raw()), withoutMeta(msg.Params)
+	args := ofClient(msg.Params, true)
+	params := args // what is sent is what is checked
+	if msg.Params.IsZero() {
+		params = nil
+	}
 	for _, srv := range to {
 		def := (&method{srv: srv, name: msg.Method}).Definition()
 		call := s.methodCall(c, who, def.Name, args)

@@ -194,11 +194,16 @@ func (w *world) modern(who, path, method, params string) answer {
 	if p.Name == "not__slow" || strings.HasPrefix(method, "tasks/") { // which becomes a task at once
 		caps = strings.Replace(caps, `{}}}`, `{},"io.modelcontextprotocol/tasks":{}}}`, 1)
 	}
-	if params != "" {
-		params += ","
+	meta := `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":` + caps
+	switch before, after, own := strings.Cut(params, `"_meta":{`); {
+	case own:
+		params = before + meta + "," + after
+	case params != "":
+		params += "," + meta + "}"
+	default:
+		params = meta + "}"
 	}
-	return at(w.t, w.url+path).send("POST", `{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":{`+params+
-		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":`+caps+`}}}`, h)
+	return at(w.t, w.url+path).send("POST", `{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":{`+params+`}}`, h)
 }
 
 func (w *world) session(who, path string) map[string]string {
@@ -412,13 +417,22 @@ func TestMethodsOfExtensionsAreCalls(t *testing.T) {
 		name, who, method, params, want string
 		reaches                         bool
 	}{
-		{"nothing that is a tool", eve, "skills/run", `"name":"anything","n":[1,"x",{"hidden":1}]`, "SECRET of own", true},
+		{"nothing that is a tool", eve, "skills/run", `"name":"anything","n":[1e400,"x",{"hid":1}]`, "SECRET of own", true},
+		{"what is no tool in _meta", eve, "skills/run", `"_meta":{"com.example/a":"b"},"requestState":"s","inputResponses":{"a":{}}`, "SECRET of own", true},
 		{"a tool that she sees", eve, "skills/run", `"name":"own__open"`, "SECRET of own", true},
 		{"the same by its own name", eve, "skills/run", `"name":"open"`, "SECRET of own", true},
 		{"a tool that the profile hides", eve, "skills/run", `"name":"hidden"`, "-32602", false},
 		{"the same by the name of clients", eve, "skills/run", `"name":"own__hidden"`, "-32602", false},
 		{"the same, escaped", eve, "skills/run", `"name":"hidd\u0065n"`, "-32602", false},
 		{"the same, elsewhere", eve, "skills/run", `"name":"x","steps":[{"call":{"tool":"hidden"}}]`, "-32602", false},
+		{"the same, after a number that no float holds", eve, "skills/run", `"n":1e400,"tool":"hidden"`, "-32602", false},
+		{"the same as a key", eve, "skills/run", `"steps":{"hidden":{}}`, "-32602", false},
+		{"the same as a key, escaped", eve, "skills/run", `"steps":[{"hidd\u0065n":{}}]`, "-32602", false},
+		{"the same as a member of params", eve, "skills/run", `"hidden":1`, "-32602", false},
+		{"the same as requestState", eve, "skills/run", `"requestState":"hidden"`, "-32602", false},
+		{"the same in inputResponses", eve, "skills/run", `"inputResponses":{"a":{"tool":"hidden"}}`, "-32602", false},
+		{"the same in _meta", eve, "skills/run", `"_meta":{"com.example/tool":"hidden"}`, "-32602", false},
+		{"the same as a key of _meta", eve, "skills/run", `"_meta":{"hidden":1}`, "-32602", false},
 		{"a tool that a rule denies", eve, "skills/run", `"name":"ruled"`, "denied: no", false},
 		{"a tool that is asked about", eve, "skills/run", `"name":"asked"`, "may not call unasked", false},
 		{"a tool that waits for approval", eve, "skills/run", `"name":"waits"`, "it waits for approval", false},
