@@ -22,13 +22,14 @@ const (
 	changeLife = 10 * time.Minute
 )
 
-// Change is a change of an MCP server that waits to be applied. It names exactly what
-// will run, and cannot be altered: another wish is another change (R18, HT-25).
+// Change is a change of an MCP server that waits to be applied. It says what will run,
+// with plain values masked that look like secrets, and cannot be altered: another wish
+// is another change (R18, HT-25).
 type Change struct {
 	ID      string          `json:"id"`
 	Server  string          `json:"server"`
 	Action  string          `json:"action" enum:"add,change"`
-	Runs    string          `json:"runs" doc:"the command line or the URL, secrets masked"`
+	Runs    string          `json:"runs" doc:"the command line or the URL; secrets are masked, but nothing that a shell would act on"`
 	Config  json.RawMessage `json:"config" doc:"secrets masked"`
 	Notes   []string        `json:"notes,omitempty"`
 	By      string          `json:"by"`
@@ -161,7 +162,7 @@ func (a *API) changeRoutes(api huma.API) {
 	handle(r, "GET", "/api/mcp/changes", "listChanges", auth.ConfigRead, "Changes of servers that wait to be applied", http.StatusOK, func(context.Context, *none) (*outChanges, error) {
 		return &outChanges{a.changes.list()}, nil
 	})
-	handle(r, "POST", "/api/mcp/changes/{id}/apply", "applyChange", auth.ConfigWrite, "Apply a change: exactly what it says", http.StatusOK, func(ctx context.Context, in *inChange) (*outChange, error) {
+	handle(r, "POST", "/api/mcp/changes/{id}/apply", "applyChange", auth.ConfigWrite, "Apply a change as it was proposed: it says what will run, secrets masked", http.StatusOK, func(ctx context.Context, in *inChange) (*outChange, error) {
 		h, err := a.changes.get(in.ID)
 		if err != nil {
 			return nil, err

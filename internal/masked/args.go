@@ -113,37 +113,158 @@ func (f *frame) argument(text []byte) (secret bool) {
 // Args returns the arguments of a command with the secrets in them hidden: what follows
 // a flag that is named like a secret or is a part of it, variables, headers and URLs
 // with secrets, and tokens that are told by their form. The others stay as they are,
-// and the slice has as many.
-func Args(command string, args []string) []string {
+// and the slice has as many. What is shown is true for whoever has to agree to the
+// command: nothing that a shell would act on is hidden (see [Word]), and of code, which
+// follows -c, -e or --eval, only tokens are.
+func Args(command string, args []string) []string { return shownArgs(command, args, true) }
+
+// Word is [Text] for a word of a command line: a value is hidden up to the first
+// character that a shell acts on, and what follows is read by itself.
+func Word(s string) string {
+	out := make([]byte, 0, len(s))
+	for range maxWords {
+		next := ""
+		out, next = appendWord(out, s)
+		if next == "" {
+			return string(out)
+		}
+		s = next
+	}
+	return string(append(out, s...))
+}
+
+// maxWords bounds how often a word is read again after what a shell acts on.
+const maxWords = 32
+
+// syntax is what a shell acts on.
+const syntax = "$();|&<>`\n\r"
+
+// acted returns where a shell acts on a value first, -1 if nowhere. A variable with a
+// plain default is a plain value.
+func acted(value string) int {
+	if in, ok := strings.CutPrefix(value, "${"); ok {
+		if in, ok = strings.CutSuffix(in, "}"); ok && !strings.ContainsAny(in, syntax) {
+			return -1
+		}
+	}
+	return strings.IndexAny(value, syntax)
+}
+
+// appendWord appends s as it is shown, up to where a shell acts on a character that would
+// have been hidden, and returns what follows.
+func appendWord(dst []byte, s string) (out []byte, rest string) {
+	spans := text.spans([]byte(s))
+	last := 0
+	for _, x := range spans {
+		if x.from < last { // in the one before
+			continue
+		}
+		dst = append(dst, s[last:x.from]...)
+		if n := acted(s[x.from:x.to]); n >= 0 {
+			if n > 0 {
+				dst = append(dst, Mask...)
+			}
+			return append(dst, s[x.from+n]), s[x.from+n+1:]
+		}
+		dst = append(dst, x.mask()...)
+		last = x.to
+	}
+	return append(dst, s[last:]...), ""
+}
+
+// value hides a value that is a word, but nothing that a shell would act on.
+func value(s string) string {
+	n := acted(s)
+	switch {
+	case n < 0:
+		return Mask
+	case n == 0:
+		return Word(s)
+	}
+	return Mask + s[n:n+1] + Word(s[n+1:])
+}
+
+// code hides only the tokens in code: any other value may be what runs.
+func code(s string) string {
+	var out []byte
+	last := 0
+	for i := range len(s) {
+		if kind := signs[s[i]]; i >= last && (kind == signDash || kind == signToken) {
+			if from, to := token([]byte(s), i); to > i && from >= last {
+				out = append(append(out, s[last:from]...), Mask...)
+				last = to
+			}
+		}
+	}
+	return string(append(out, s[last:]...))
+}
+
+// isCode reports whether what follows a flag is code: that of a shell or an interpreter.
+// A lone assignment does nothing as code, and is a variable for all that take those by
+// -e, as docker does.
+func isCode(flag, arg string) bool {
+	switch {
+	case flag == "--eval", flag == "--command", flag == "--print", flag == "-S", flag == "--split-string", strings.EqualFold(flag, "/c"), strings.EqualFold(flag, "-command"):
+	case len(flag) < 2 || len(flag) > 6 || flag[0] != '-' || flag[1] == '-':
+		return false
+	case flag[len(flag)-1] != 'c' && flag[len(flag)-1] != 'e': // as in -lc
+		return false
+	}
+	name, value, ok := strings.Cut(arg, "=")
+	if !ok || name == "" || strings.ContainsAny(value, syntax+" \t\"'\\,{}[]") {
+		return true
+	}
+	for i := range len(name) {
+		if !alphanumeric(name[i]) && name[i] != '_' {
+			return true
+		}
+	}
+	return false
+}
+
+// attachedCode reports whether an argument is a flag and code, as --eval=code.
+func attachedCode(arg string) bool {
+	flag, value, ok := strings.Cut(arg, "=")
+	return ok && strings.HasPrefix(flag, "--") && isCode(flag, value)
+}
+
+// shownArgs is [Args]; if it need not be true, a value is hidden whatever is in it.
+func shownArgs(command string, args []string, truly bool) []string {
 	if args == nil {
 		return nil
+	}
+	word, whole := Text, func(string) string { return Mask }
+	if truly {
+		word, whole = Word, value
 	}
 	out := make([]string, len(args))
 	next, bare := argPlain, bareShort(command)
 	for i, a := range args {
-		out[i] = Text(a)
+		out[i] = word(a)
 		switch {
 		case shown([]byte(a)) || a == "":
 			out[i] = a
+		case truly && (i > 0 && isCode(args[i-1], a) || attachedCode(a)):
+			out[i] = code(a)
 		case next.follows(a) && (next != argShort || !bare):
-			out[i] = Mask
+			out[i] = whole(a)
 		case next == argUser:
 			if user, password, ok := strings.Cut(a, ":"); ok && userPassword(password) {
-				out[i] = user + ":" + Mask
+				out[i] = user + ":" + whole(password)
 			}
 		case strings.HasPrefix(a, "-p") && len(a) > 2 && attachedCommands[path.Base(command)]:
-			out[i] = "-p" + Mask
+			out[i] = "-p" + whole(a[2:])
 		}
 		next = kindOfArg(a)
 	}
 	return out
 }
 
-// ArgSecrets returns what [Args] hides of the arguments that are secrets as a whole, or
-// after a flag and an equals sign.
+// ArgSecrets returns the arguments that are secrets as a whole, or after a flag and an
+// equals sign, with whatever is in them.
 func ArgSecrets(command string, args []string) []string {
 	var out []string
-	for i, shown := range Args(command, args) {
+	for i, shown := range shownArgs(command, args, false) {
 		if shown == args[i] {
 			continue
 		}

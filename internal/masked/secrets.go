@@ -70,6 +70,22 @@ func (s *Secrets) String(text string) string {
 	return string(s.Append(nil, []byte(text)))
 }
 
+// spans returns what is hidden of text, in its order.
+func (s *Secrets) spans(text []byte) []span {
+	m, ok := maskers.Get().(*masker)
+	if !ok {
+		m = new(masker)
+	}
+	if m.set = s.set.Load(); m.set == nil {
+		m.set = nothing
+	}
+	m.text(text, 0, true)
+	out := slices.Clone(m.spans)
+	m.release()
+	slices.SortStableFunc(out, byPlace)
+	return out
+}
+
 // Append appends text with its secrets hidden. JSON stays JSON. The end of text may be
 // where it was cut off: the beginning of a value there is hidden, too.
 func (s *Secrets) Append(dst, text []byte) []byte {
@@ -91,6 +107,21 @@ func (s *Secrets) Append(dst, text []byte) []byte {
 type span struct {
 	from, to int
 	with     []byte // nil for Mask
+}
+
+// mask is what stands instead.
+func (s span) mask() []byte {
+	if s.with == nil {
+		return mask
+	}
+	return s.with
+}
+
+func byPlace(a, b span) int {
+	if a.from != b.from {
+		return a.from - b.from
+	}
+	return b.to - a.to
 }
 
 // masker is what hiding the secrets of one text needs. Texts inside of it are done in
@@ -134,22 +165,13 @@ var mask = []byte(Mask)
 // write appends src with the spans from mark on replaced, and takes them down.
 func (m *masker) write(dst, src []byte, mark int) []byte {
 	spans := m.spans[mark:]
-	byPlace := func(a, b span) int {
-		if a.from != b.from {
-			return a.from - b.from
-		}
-		return b.to - a.to
-	}
 	if !slices.IsSortedFunc(spans, byPlace) {
 		slices.SortFunc(spans, byPlace)
 	}
 	last := 0
 	for i := 0; i < len(spans); i++ {
 		s := spans[i]
-		with := s.with
-		if with == nil {
-			with = mask
-		}
+		with := s.mask()
 		for i+1 < len(spans) && spans[i+1].from < s.to {
 			if i++; spans[i].to > s.to {
 				s.to, with = spans[i].to, mask

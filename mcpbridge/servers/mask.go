@@ -34,7 +34,7 @@ func isReference(s string) bool {
 // of its URL. References to variables stay.
 func (s Server) Masked() (json.RawMessage, error) {
 	m := s
-	m.Command, m.Args = masked.Text(s.Command), masked.Args(s.Command, s.Args)
+	m.Command, m.Args = masked.Word(s.Command), masked.Args(s.Command, s.Args)
 	m.Env, m.Headers = hideAll(s.Env), hideAll(s.Headers)
 	m.URL = hideURL(s.URL)
 	if s.OAuth != nil {
@@ -160,7 +160,7 @@ func (s Server) Unmask(old Server) (Server, error) {
 // restored returns the server with the command line, and the path of the URL, that old
 // has, where they are as old's are shown.
 func (s Server) restored(old Server) Server {
-	if s.Command == masked.Text(old.Command) && slices.Equal(s.Args, masked.Args(old.Command, old.Args)) {
+	if s.Command == masked.Word(old.Command) && slices.Equal(s.Args, masked.Args(old.Command, old.Args)) {
 		s.Command, s.Args = old.Command, old.Args
 	}
 	u, was := cutURL(s.URL), cutURL(old.URL)

@@ -11,9 +11,9 @@ import (
 
 // Runs says what connecting to the server would run or call: each argument quoted unless
 // it is plain, the folder, and the names of what is added to the environment. Secrets in
-// the command line and in the URL are masked.
+// the command line and in the URL are masked, but nothing that a shell would act on.
 func (s Server) Runs() string {
-	s.Command, s.Args = masked.Text(s.Command), masked.Args(s.Command, s.Args)
+	s.Command, s.Args = masked.Word(s.Command), masked.Args(s.Command, s.Args)
 	return s.RunsExactly()
 }
 

@@ -170,7 +170,7 @@ func (s Server) Allows(tool string) bool {
 // quoted for a shell, and secrets in it are masked; of a URL the query is left out.
 func (s Server) Endpoint() string {
 	if s.Transport == Stdio {
-		words := []string{quoted(masked.Text(s.Command))}
+		words := []string{quoted(masked.Word(s.Command))}
 		for _, w := range masked.Args(s.Command, s.Args) {
 			words = append(words, quoted(w))
 		}
