@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -85,6 +86,9 @@ func follow(path string) (real, last string, err error) {
 		}
 		st, err := os.Lstat(next)
 		if errors.Is(err, fs.ErrNotExist) {
+			if slices.Contains(rest, "..") { // a folder that is not there is in no other
+				return "", "", fmt.Errorf("%s does not exist, and %s leads out of it: write the path without ..", next, path)
+			}
 			return filepath.Join(at, filepath.Join(rest...)), last, nil
 		}
 		if err != nil {
@@ -113,19 +117,48 @@ func follow(path string) (real, last string, err error) {
 	return at, last, nil
 }
 
-// mine refuses a link that other users control.
-func mine(dir, link string, st fs.FileInfo) error {
+// mine refuses a link that other users control: theirs, or in a folder where they can
+// replace it, or the folder, or one that it is in. at has no links.
+func mine(at, link string, st fs.FileInfo) error {
 	if !trusted(st) {
 		return fmt.Errorf("%s is a link of another user, which is not followed: replace it by one of your own, or by a file", link)
 	}
-	up, err := os.Stat(dir)
-	if err != nil {
-		return err
+	for dir := at; ; dir = filepath.Dir(dir) {
+		up, err := os.Lstat(dir)
+		if err != nil {
+			return err
+		}
+		if !trusted(up) {
+			return fmt.Errorf("%s is not followed: %s belongs to another user, who can change the link", link, dir)
+		}
+		if bits := writers(up); bits != "" {
+			return fmt.Errorf("%s is not followed: other users can change the link; chmod %s %s", link, bits, dir)
+		}
+		if dir == filepath.Dir(dir) {
+			return nil
+		}
 	}
-	if !trusted(up) || up.Mode().Perm()&0o002 != 0 && up.Mode()&fs.ModeSticky == 0 {
-		return fmt.Errorf("%s is not followed: other users can change the link; chmod o-w %s", link, dir)
+}
+
+// writers returns what chmod has to take from a folder that others than this user and
+// root can change, "" if nobody else can. Where new files are for a group of its user's
+// own, folders are the group's, too: it counts as the user.
+func writers(dir fs.FileInfo) string {
+	perm := dir.Mode().Perm()
+	if dir.Mode()&fs.ModeSticky != 0 {
+		return ""
 	}
-	return nil
+	sys, ok := dir.Sys().(*syscall.Stat_t)
+	group := perm&0o020 != 0 && (!ok || int(sys.Gid) != os.Getegid())
+	switch others := perm&0o002 != 0; {
+	case group && others:
+		return "go-w"
+	case group:
+		return "g-w"
+	case others:
+		return "o-w"
+	}
+	return ""
 }
 
 // trusted reports whether a file belongs to this user, or to root.

@@ -50,6 +50,34 @@ func TestReplace(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, file: "open/f", fails: "other users can change the link"},
+		"a link below a folder others can replace": {make: func(t *testing.T, dir string) {
+			put(t, dir, "real/f", 0o644)
+			folder(t, dir, "open/own")
+			link(t, "../../real/f", dir, "open/own/f")
+			mode(t, dir, "open", 0o777)
+		}, file: "open/own/f", fails: "chmod o-w"},
+		"a link that a group can replace": {make: func(t *testing.T, dir string) {
+			put(t, dir, "real/f", 0o644)
+			folder(t, dir, "open/own")
+			link(t, "../../real/f", dir, "open/own/f")
+			other(t, dir, "open")
+			mode(t, dir, "open", 0o770)
+		}, file: "open/own/f", fails: "chmod g-w"},
+		"a link that its user's group can replace": {make: func(t *testing.T, dir string) {
+			put(t, dir, "real/f", 0o644)
+			link(t, "real/f", dir, "f")
+			mode(t, dir, ".", 0o770)
+		}, perm: 0o644},
+		"a link in a folder that is sticky": {make: func(t *testing.T, dir string) {
+			put(t, dir, "real/f", 0o644)
+			link(t, "real/f", dir, "f")
+			mode(t, dir, ".", 0o777|os.ModeSticky)
+		}, perm: 0o644},
+		"out of a missing folder": {make: func(t *testing.T, dir string) {
+			folder(t, dir, "real")
+			link(t, "real", dir, "l")
+			link(t, "l/missing/../../f", dir, "f")
+		}, fails: "write the path without .."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -134,6 +162,31 @@ func put(t *testing.T, dir, name string, perm os.FileMode) {
 	if err := os.Chmod(path, perm); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func mode(t *testing.T, dir, name string, perm os.FileMode) {
+	t.Helper()
+	if err := os.Chmod(filepath.Join(dir, name), perm); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// other makes a folder that of a group that is not the user's own.
+func other(t *testing.T, dir, name string) {
+	t.Helper()
+	groups, err := os.Getgroups()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if os.Geteuid() == 0 {
+		groups = append(groups, 4242)
+	}
+	for _, g := range groups {
+		if g != os.Getegid() && os.Chown(filepath.Join(dir, name), -1, g) == nil {
+			return
+		}
+	}
+	t.Skip("this user is in no other group than its own")
 }
 
 func folder(t *testing.T, dir, name string) {
