@@ -185,9 +185,6 @@ func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
 	if s.Disabled {
 		return nil
 	}
-	if err == nil && secretfile.IsPipe(x.EnvFile) {
-		err = b.readEnvFile(ctx, &x)
-	}
 	if err == nil && b.cfg.Refuse != nil {
 		err = b.cfg.Refuse(x)
 	}
@@ -206,6 +203,19 @@ func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
 	if s.Project {
 		mayStart = func() error { return b.cfg.MayStart(s) }
 	}
+	its := x // with the variables that come late
+	var late func(context.Context) error
+	if secretfile.IsPipe(x.EnvFile) {
+		late = func(ctx context.Context) error {
+			if err := b.readEnvFile(ctx, &its); err != nil {
+				return err
+			}
+			if b.cfg.Learn != nil {
+				b.cfg.Learn(its.Secrets()...)
+			}
+			return nil
+		}
+	}
 	p := upstream.New(upstream.Config{
 		MayStart: mayStart,
 		Said:     b.log(x.Name).Add,
@@ -217,9 +227,9 @@ func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
 		Authorize: authorize, Renewed: renewed,
 		Server: x, Environ: func() []string {
 			pass, _ := b.passed()
-			return x.Environ(b.cfg.Env, pass...)
+			return its.Environ(b.cfg.Env, pass...)
 		},
-		Procs: b.cfg.Procs, HTTP: b.cfg.HTTP, Artifacts: b.cfg.Artifacts,
+		Late: late, Procs: b.cfg.Procs, HTTP: b.cfg.HTTP, Artifacts: b.cfg.Artifacts,
 		Name: "yaya", Version: b.cfg.Version, Router: b.router, Standing: b.cfg.Standing, Eras: b.cfg.Eras, Limits: b.cfg.Limits,
 		Guard: func(ctx context.Context, f func() error) error { return b.host.Do(ctx, x.Name, f) },
 	})

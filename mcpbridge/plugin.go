@@ -7,12 +7,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/plugin"
-	"github.com/yaya-ai/yaya/mcpbridge/servers"
 	"github.com/yaya-ai/yaya/mcpbridge/upstream"
 )
 
@@ -37,19 +35,10 @@ func (b *Bridge) OnLoad(ctx context.Context, c plugin.Context) error {
 	for _, inv := range b.cfg.Invalid {
 		b.Invalid(inv)
 	}
-	var work sync.WaitGroup
-	defer work.Wait()
-	add := func(s servers.Server) {
+	for _, s := range b.cfg.Servers {
 		for _, w := range b.Add(ctx, s) {
 			b.cfg.Log.Warn().Msg(w)
 		}
-	}
-	for _, s := range b.cfg.Servers {
-		if s.EnvFile != "" { // a pipe keeps no other server waiting
-			work.Go(func() { add(s) })
-			continue
-		}
-		add(s)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/internal/proc"
+	"github.com/yaya-ai/yaya/internal/secretfile"
 	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
@@ -22,6 +23,9 @@ type Config struct {
 	Server servers.Server
 	// Environ returns the whole environment of a child process. It is asked at each start.
 	Environ func() []string
+	// Late reads what Environ needs and has to wait for, up to [secretfile.Patience]: at
+	// the first start that succeeds in it, and not again. Optional.
+	Late func(context.Context) error
 	// Procs runs child processes; required for stdio.
 	Procs *proc.Manager
 	// HTTP carries requests to remote servers; required for HTTP and SSE.
@@ -94,6 +98,8 @@ type Provider struct {
 	useSSE       bool            // the fall-back was needed
 	life         context.Context // of the current start
 
+	read bool // Late has
+
 	child *proc.Process // the last one
 
 	work *group // of the current start
@@ -118,6 +124,9 @@ func (p *Provider) Info() feature.Info {
 	info := feature.Info{ID: srv.Name, StartTimeout: srv.StartTimeout}
 	if srv.StartTimeout == 0 && srv.Fetches() {
 		info.InstallTimeout = installTimeout
+	}
+	if p.cfg.Late != nil {
+		info.InstallTimeout = cmp.Or(info.InstallTimeout, srv.StartTimeout, startTimeout) + secretfile.Patience
 	}
 	if srv.Prefix != nil {
 		info.Prefix, info.Bare = *srv.Prefix, *srv.Prefix == ""
@@ -202,12 +211,33 @@ func (p *Provider) Stop(ctx context.Context) error {
 	return nil
 }
 
+// readEnviron reads the environment that comes late. The first session does, before
+// there are others.
+func (p *Provider) readEnviron(ctx context.Context) error {
+	p.mu.Lock()
+	need := p.cfg.Late != nil && !p.read
+	p.mu.Unlock()
+	if !need {
+		return nil
+	}
+	if err := p.cfg.Late(ctx); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.read = true
+	return nil
+}
+
 // open connects and initialises a session for a tenant.
 func (p *Provider) open(ctx context.Context, ask asking, of tenant, first relay.Peer) (*session, error) {
 	if p.cfg.MayStart != nil {
 		if err := p.cfg.MayStart(); err != nil {
 			return nil, err
 		}
+	}
+	if err := p.readEnviron(ctx); err != nil {
+		return nil, err
 	}
 	p.mu.Lock()
 	useSSE, calling := p.useSSE, p.main != nil
