@@ -75,15 +75,23 @@ func (s *Server) openBatch(c *client, p *profile, who tool.Caller, data []byte) 
 	return b, requests, nil
 }
 
-// run handles one request of a batch on a goroutine of its own.
-func (s *Server) run(ctx context.Context, b *batch, x *exchange) {
+// run handles one request of a batch on a goroutine of its own, when room is closed; nil
+// is at once.
+func (s *Server) run(ctx context.Context, b *batch, x *exchange, room <-chan struct{}) {
+	rctx, done, ok := x.c.begin(ctx, string(x.msg.ID)) // from here on it can be cancelled
+	if !ok {
+		b.add(x.msg.ID, jsonrpc.AppendError(nil, x.msg.ID, fail(jsonrpc.CodeInvalidRequest, "a request with this id is running")))
+		return
+	}
 	b.work.Go(func() {
-		rctx, done, ok := x.c.begin(ctx, string(x.msg.ID))
-		if !ok {
-			b.add(x.msg.ID, jsonrpc.AppendError(nil, x.msg.ID, fail(jsonrpc.CodeInvalidRequest, "a request with this id is running")))
-			return
-		}
 		defer done(nil)
+		if room != nil {
+			select {
+			case <-room:
+			case <-rctx.Done():
+				return // the client has cancelled the request, or is gone
+			}
+		}
 		x.ctx = rctx
 		// What a batch has collected does not count among the large messages in
 		// flight: its other requests may have to wait for room there.
@@ -137,7 +145,7 @@ func (s *Server) postBatch(w http.ResponseWriter, r *http.Request, who tool.Call
 	}
 	rs := &responseStream{w: w}
 	for _, msg := range requests {
-		s.run(r.Context(), b, &exchange{c: c, profile: p, caller: who, origin: origin, msg: msg, notify: rs.send, caps: c.capabilities()})
+		s.run(r.Context(), b, &exchange{c: c, profile: p, caller: who, origin: origin, msg: msg, notify: rs.send, caps: c.capabilities()}, nil)
 	}
 	b.work.Wait()
 	switch out := b.array(); {
@@ -185,12 +193,16 @@ func (s *Server) takeBatch(ctx context.Context, c *client, lw *lines, work *sync
 	for _, msg := range requests[room:] {
 		b.add(msg.ID, jsonrpc.AppendError(nil, msg.ID, fail(jsonrpc.CodeInternal, "more than %d requests are running", maxConcurrent)))
 	}
+	found := make(chan struct{}) // closed when the line has its part of the budget
 	for _, msg := range requests[:room] {
-		s.run(ctx, b, &exchange{c: c, profile: c.profile, caller: tool.LocalOwner, origin: tool.OriginMCP, msg: msg, notify: lw.write, caps: c.capabilities()})
+		s.run(ctx, b, &exchange{c: c, profile: c.profile, caller: tool.LocalOwner, origin: tool.OriginMCP, msg: msg, notify: lw.write, caps: c.capabilities()}, found)
 	}
 	done = func() {} // its requests lie in it
 	work.Go(func() {
 		defer in.Release()
+		if in.await(ctx) == nil { // else the connection is gone, and with it the requests
+			close(found)
+		}
 		b.work.Wait()
 		for range room {
 			<-slots

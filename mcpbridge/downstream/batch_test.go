@@ -1,6 +1,7 @@
 package downstream_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/internal/intake"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
@@ -126,4 +129,50 @@ func TestLargeBatches(t *testing.T) {
 	if a.status != 200 || whole != 2 || refused != 2 {
 		t.Errorf("status %d, %d whole answers and %d refused ones, want 200, 2 and 2", a.status, whole, refused)
 	}
+}
+
+// A large batch takes its part of the room for large requests, as they do, and waits for
+// it; what it cancels meanwhile is not run.
+func TestLargeBatchesTakeTheirPart(t *testing.T) {
+	held := make(chan int64, 2)
+	r := newRig(t, relay("srv__held", func(context.Context, tool.Call) (tool.Result, error) {
+		held <- intake.Requests().InUse()
+		return ok(`{"content":[]}`)
+	}))
+	other := intake.Requests().TryTake(tool.Owner, intake.Requests().Total()/4)
+	if other == nil {
+		t.Fatal("the budget is in use")
+	}
+	defer other.Release()
+	in, send := io.Pipe()
+	out, wrote := io.Pipe()
+	done := make(chan error, 1)
+	go func() { done <- r.srv.ServeStdio(t.Context(), in, wrote, "") }()
+	answers := bufio.NewScanner(out)
+	fmt.Fprintf(send, "%s\n", strings.Replace(initialize, "2025-06-18", "2025-03-26", 1))
+	answers.Scan()
+	pad := strings.Repeat("x", 2<<20)
+	call := `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"srv__held","arguments":{"pad":"%s"}}}`
+	fmt.Fprintf(send, "["+call+","+call+"]\n", 11, pad, 12, pad)
+	// The line after it is taken after it, and answered before it.
+	fmt.Fprintln(send, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":11}}`)
+	fmt.Fprintln(send, `{"jsonrpc":"2.0","id":13,"method":"ping"}`)
+	if answers.Scan(); !strings.Contains(answers.Text(), `"id":13`) {
+		t.Errorf("got %.200s first, want the answer to the ping", answers.Text())
+	}
+	other.Release()
+	if answers.Scan(); !strings.Contains(answers.Text(), `"id":12`) || strings.Contains(answers.Text(), `"id":11`) {
+		t.Errorf("got %.200s, want the answer of the batch to 12 alone", answers.Text())
+	}
+	if got := <-held; got < 4<<20 {
+		t.Errorf("%d bytes are in use while a batch of 4 MiB is run, want all of it", got)
+	}
+	if len(held) > 0 {
+		t.Error("a call that was cancelled while the batch waited was run")
+	}
+	send.Close()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	eventually.True(t, "all is given back", func() bool { return intake.Requests().InUse() == 0 })
 }
