@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -36,6 +38,7 @@ type stream struct {
 	profile *profile        // that it was opened with
 	wants   map[string]bool // list changes, by notification; nil means all
 	meta    []byte          // _meta of every notification, nil for none
+	now     atomic.Pointer[seen]
 
 	mu    sync.Mutex
 	queue []queued
@@ -53,11 +56,32 @@ func (s *Server) newStream(c *client, who tool.Caller, p *profile) *stream {
 	return &stream{s: s, c: c, who: who, profile: p, wake: make(chan struct{}, 1), over: make(chan struct{})}
 }
 
+// seen is what a stream's reader is shown by what is configured.
+type seen struct {
+	known   map[string]Profile // the very map: another one is another configuration
+	profile *profile           // nil if the stream's is no longer its own
+}
+
 // sees reports whether the stream's reader is shown a server. That may change while the
-// stream is open, with the profile. mu of the server is not held.
+// stream is open, with the profile; it is found out once for each configuration. mu of
+// the server is not held.
 func (st *stream) sees(server string) bool {
-	p, err := st.s.profile(st.profile.path, st.who)
-	return err == nil && p.name == st.profile.name && p.server(server)
+	var known map[string]Profile
+	if st.s.cfg.Profiles != nil {
+		var err error
+		if known, err = st.s.cfg.Profiles(); err != nil {
+			return false
+		}
+	}
+	now := st.now.Load()
+	if now == nil || reflect.ValueOf(now.known).UnsafePointer() != reflect.ValueOf(known).UnsafePointer() {
+		now = &seen{known: known}
+		if p, err := st.s.profile(st.profile.path, st.who); err == nil && p.name == st.profile.name {
+			now.profile = p
+		}
+		st.now.Store(now)
+	}
+	return now.profile != nil && now.profile.server(server)
 }
 
 func (st *stream) end() { st.once.Do(func() { close(st.over) }) }
