@@ -77,7 +77,7 @@ func TestReplace(t *testing.T) {
 			folder(t, dir, "real")
 			link(t, "real", dir, "l")
 			link(t, "l/missing/../../f", dir, "f")
-		}, fails: "write the path without .."},
+		}, fails: "write the path without"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, err := filepath.EvalSymlinks(t.TempDir())

@@ -123,7 +123,7 @@ func Args(command string, args []string) []string { return shownArgs(command, ar
 func Word(s string) string {
 	out := make([]byte, 0, len(s))
 	for range maxWords {
-		next := ""
+		var next string
 		out, next = appendWord(out, s)
 		if next == "" {
 			return string(out)
