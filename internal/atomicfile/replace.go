@@ -87,7 +87,7 @@ func follow(path string) (real, last string, err error) {
 		st, err := os.Lstat(next)
 		if errors.Is(err, fs.ErrNotExist) {
 			if slices.Contains(rest, "..") { // a folder that is not there is in no other
-				return "", "", fmt.Errorf("%s does not exist, and %s leads out of it by "..": write the path without that", next, path)
+				return "", "", fmt.Errorf("%s does not exist, and %s leads out of it by its parent: write the path without it", next, path)
 			}
 			return filepath.Join(at, filepath.Join(rest...)), last, nil
 		}
