@@ -33,7 +33,14 @@ func (p *Provider) exchange(ctx context.Context, client string, o outgoing, type
 	if err := breaker.allow(); err != nil {
 		return reply{}, err
 	}
-	defer func() { breaker.settle(ctx, err) }()
+	heard := false // the call fails after the server has answered
+	defer func() {
+		if heard {
+			breaker.record(true, 0)
+		} else {
+			breaker.settle(ctx, err)
+		}
+	}()
 	s, leave, err := p.session(ctx, client, o.by, o.peer)
 	if err != nil {
 		return reply{}, err
@@ -61,6 +68,7 @@ func (p *Provider) exchange(ctx context.Context, client string, o outgoing, type
 				r.buf.Release()
 				continue
 			}
+			heard = true
 		}
 		if err == nil && r.err == nil && s.follows(o.peer) && bytes.Equal(r.result.Get("resultType"), isTask) {
 			r, err = p.followTask(ctx, s, o, r)

@@ -172,7 +172,8 @@ func (b *breaker) record(answered bool, after time.Duration) {
 	}
 }
 
-// release ends a call that says nothing about the server: its caller has gone.
+// release ends a call that says nothing about the server: its caller has gone, or a
+// limit of ours has refused it.
 func (b *breaker) release() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -187,6 +188,8 @@ func (b *breaker) settle(ctx context.Context, err error) {
 	}
 	refused, _ := errors.AsType[*statusError](err)
 	_, login := errors.AsType[patient](err)
+	_, busy := errors.AsType[*busyError](err)
+	_, odd := errors.AsType[*oddError](err)
 	switch {
 	case refused != nil && refused.after > 0:
 		b.record(false, refused.after)
@@ -198,6 +201,10 @@ func (b *breaker) settle(ctx context.Context, err error) {
 		b.release()
 	case errors.Is(err, feature.ErrNotSent): // the supervisor sees to that
 		b.release()
+	case busy, errors.Is(err, errNoRoom): // our own limits, which the server has no part in
+		b.release()
+	case odd, errors.Is(err, errTooLarge): // an answer, if no good one
+		b.record(true, 0)
 	default:
 		b.record(false, 0)
 	}

@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -158,3 +159,46 @@ type patientError struct{}
 
 func (patientError) Error() string             { return "log in" }
 func (patientError) RetryAfter() time.Duration { return time.Minute }
+
+// Neither what a client does nor an answer that is no good one opens the breaker, which
+// is everybody's; and a call that says nothing of the server does not close it.
+func TestBreakerJudgesTheServerOnly(t *testing.T) {
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, tc := range []struct {
+		name   string
+		ctx    context.Context
+		err    error
+		answer bool
+	}{
+		{"the queue is full", t.Context(), &busyError{64}, false},
+		{"the queue is full, and its caller has gone", canceled, &busyError{64}, false},
+		{"its caller has gone", canceled, context.Canceled, false},
+		{"its caller has gone while an answer came", canceled, errors.New("the server closed the connection"), false},
+		{"there is no room for the answer", t.Context(), fmt.Errorf("%w: full", errNoRoom), false},
+		{"an answer that is malformed", t.Context(), malformed(errIDType), true},
+		{"an answer that is too large", t.Context(), tooLarge(1 << 20), true},
+		{"a task in an unknown state", t.Context(), odd("unknown"), true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var b breaker
+				fail := func() { b.settle(context.Background(), errors.New("the server closed the connection")) }
+				for range 2 * breakAfter {
+					if err := b.allow(); err != nil {
+						t.Fatalf("got %v, want the server to be called", err)
+					}
+					b.settle(tc.ctx, tc.err)
+				}
+				for range breakAfter - 1 {
+					fail()
+				}
+				b.settle(tc.ctx, tc.err)
+				fail()
+				if open := b.allow() != nil; open == tc.answer {
+					t.Errorf("open %v, want %v", open, !tc.answer)
+				}
+			})
+		})
+	}
+}

@@ -60,6 +60,9 @@ func malformed(why error) error {
 	return &oddError{fmt.Errorf("the server sent a malformed answer: %w", why)}
 }
 
+// odd is the error of a call whose answer can be read, and is not one of MCP.
+func odd(format string, args ...any) error { return &oddError{fmt.Errorf(format, args...)} }
+
 var (
 	errIDType = errors.New("its id is not the number of the request")
 	errNobody = errors.New("it answers no request that can be made out")

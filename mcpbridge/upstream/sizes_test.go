@@ -76,6 +76,12 @@ func TestLongLineFailsItsCall(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", name, res.Text(), want)
 		}
 	}
+	// An answer that is too long is an answer: the server is not kept from anybody.
+	for range 6 {
+		if res := r.callFor(c, "big__echo", `{"bytes":9000000}`); !strings.Contains(res.Text(), "its answer is larger") {
+			t.Fatalf("after several such answers: got %s", res.Text())
+		}
+	}
 	for _, n := range []int{7_000_000, 1, 0} {
 		if got := len(textOf(t, whole(t, r.callFor(c, "big__echo", fmt.Sprintf(`{"bytes":%d,"idLast":true}`, n))))); got != n {
 			t.Errorf("got a text of %d bytes, want %d", got, n)

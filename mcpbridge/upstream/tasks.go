@@ -54,7 +54,7 @@ type task struct {
 func (p *Provider) followTask(ctx context.Context, s *session, o outgoing, r reply) (_ reply, err error) {
 	var t task
 	if err := json.Unmarshal(r.result.Raw(), &t); err != nil || t.ID == "" {
-		return r, fmt.Errorf("the task that the server has made is malformed: %w", cmp.Or(err, errors.New("it has no id")))
+		return r, odd("the task that the server has made is malformed: %w", cmp.Or(err, errors.New("it has no id")))
 	}
 	r.buf.Release()
 	id := append(jsonrpc.AppendString([]byte(`{"taskId":`), t.ID), '}')
@@ -87,7 +87,7 @@ func (p *Provider) followTask(ctx context.Context, s *session, o outgoing, r rep
 		t = task{}
 		if err := json.Unmarshal(got.result.Raw(), &t); err != nil {
 			got.buf.Release()
-			return reply{}, fmt.Errorf("what the server says of its task is malformed: %w", err)
+			return reply{}, odd("what the server says of its task is malformed: %w", err)
 		}
 		if o.limit != nil {
 			o.limit.extend() // it lives
@@ -109,11 +109,11 @@ func (p *Provider) followTask(ctx context.Context, s *session, o outgoing, r rep
 				return reply{}, err
 			}
 		case "failed":
-			return reply{}, errors.New("the server's task has failed without an error")
+			return reply{}, odd("the server's task has failed without an error")
 		case "cancelled":
-			return reply{}, errors.New("the server has cancelled its task")
+			return reply{}, odd("the server has cancelled its task")
 		default:
-			return reply{}, fmt.Errorf("the server's task is in the unknown state %q", clip(t.Status, 40))
+			return reply{}, odd("the server's task is in the unknown state %q", clip(t.Status, 40))
 		}
 	}
 }
@@ -126,7 +126,7 @@ func (p *Provider) updateTask(ctx context.Context, s *session, o outgoing, param
 			continue
 		}
 		if len(answered) >= maxAsksReq {
-			return fmt.Errorf("the server's task has asked more than %d times", maxAsksReq)
+			return odd("the server's task has asked more than %d times", maxAsksReq)
 		}
 		answered[key] = true
 		if o.limit != nil {
