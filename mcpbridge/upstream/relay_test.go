@@ -349,6 +349,14 @@ func TestInputRequired(t *testing.T) {
 	if res := r.callFor(&client{name: "x"}, "srv__t", `{}`); !strings.Contains(res.Text(), "does not support elicitation/create") {
 		t.Errorf("a client that cannot be asked: %s", res.Text())
 	}
+	// The server has answered all of them: such a client keeps nobody from it.
+	for range 5 {
+		r.callFor(&client{name: "x"}, "srv__t", `{}`)
+	}
+	rounds, forever = 0, false
+	if got := native(t, r.callFor(c, "srv__t", `{}`)); rounds != 2 {
+		t.Errorf("after such clients: %d rounds, want 2: %s", rounds, got)
+	}
 }
 
 // UP-40: what a client names goes into headers encoded, and cannot add any.

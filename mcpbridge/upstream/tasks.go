@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
@@ -137,7 +136,7 @@ func (p *Provider) updateTask(ctx context.Context, s *session, o outgoing, param
 			o.limit.resume()
 		}
 		if err != nil {
-			return fmt.Errorf("its task asked for %s: %w", clip(q.Method, 64), err)
+			return odd("its task asked for %s: %w", clip(q.Method, 64), err)
 		}
 		answers[key] = got
 	}
