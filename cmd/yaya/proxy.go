@@ -86,11 +86,14 @@ func (p *proxy) read(in io.Reader) error {
 				p.forwardBatch(line)
 			})
 		case err != nil:
-			m.Release()
 			code := jsonrpc.CodeParse
-			if line != nil && !errors.Is(err, jsonrpc.ErrSyntax) {
+			switch {
+			case errors.Is(err, jsonrpc.ErrSyntax):
+				msg.ID = jsonrpc.Waits(line)
+			case line != nil:
 				code = jsonrpc.CodeInvalidRequest
 			}
+			m.Release()
 			p.fail(msg.ID, code, fmt.Sprintf("the message cannot be read: %v", err))
 		case msg.Method == "initialize": // nothing overtakes the handshake
 			p.mu.Lock()
@@ -136,10 +139,10 @@ func (p *proxy) forward(msg *jsonrpc.Message, line []byte) {
 
 // forwardBatch sends an array of messages and writes what comes back.
 func (p *proxy) forwardBatch(line []byte) {
-	err := p.post(p.ctx, line, nil, p.write, p.pass)
+	err := p.post(p.ctx, line, nil, nil, p.write, p.pass)
 	if errors.Is(err, errNoSession) {
 		if err = p.rejoin(); err == nil {
-			err = p.post(p.ctx, line, nil, p.write, p.pass)
+			err = p.post(p.ctx, line, nil, nil, p.write, p.pass)
 		}
 	}
 	if err != nil && p.ctx.Err() == nil {
@@ -159,18 +162,18 @@ func (p *proxy) rejoin() error {
 	}
 	if session != "" {
 		// Somebody may have rejoined while we waited for the lock.
-		if err := p.post(p.ctx, []byte(`{"jsonrpc":"2.0","id":0,"method":"ping"}`), nil, func([]byte) {}, nil); err == nil {
+		if err := p.post(p.ctx, []byte(`{"jsonrpc":"2.0","id":0,"method":"ping"}`), nil, nil, func([]byte) {}, nil); err == nil {
 			return nil
 		}
 		p.mu.Lock()
 		p.session = ""
 		p.mu.Unlock()
 	}
-	if err := p.post(p.ctx, hello, nil, func([]byte) {}, nil); err != nil {
+	if err := p.post(p.ctx, hello, nil, nil, func([]byte) {}, nil); err != nil {
 		return err
 	}
 	p.listen()
-	return p.post(p.ctx, []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`), nil, func([]byte) {}, nil)
+	return p.post(p.ctx, []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`), nil, nil, func([]byte) {}, nil)
 }
 
 func (p *proxy) send(msg *jsonrpc.Message, line []byte) error {
@@ -186,7 +189,11 @@ func (p *proxy) send(msg *jsonrpc.Message, line []byte) error {
 			}
 		}
 	}
-	err := p.post(p.ctx, line, header, p.write, p.pass)
+	var id []byte
+	if msg.IsRequest() {
+		id = msg.ID
+	}
+	err := p.post(p.ctx, line, header, id, p.write, p.pass)
 	if err == nil && msg.Method == "initialize" {
 		p.listen()
 	}
@@ -194,8 +201,9 @@ func (p *proxy) send(msg *jsonrpc.Message, line []byte) error {
 }
 
 // post sends a message and hands every message of the answer to each, or the answer to
-// whole (see eachMessage).
-func (p *proxy) post(ctx context.Context, body []byte, header http.Header, each func([]byte), whole func(io.Reader) error) error {
+// whole (see eachMessage). If the daemon refuses the message, the error answers id, unless
+// that is nil.
+func (p *proxy) post(ctx context.Context, body []byte, header http.Header, id []byte, each func([]byte), whole func(io.Reader) error) error {
 	req, err := p.request(ctx, http.MethodPost, body)
 	if err != nil {
 		return err
@@ -221,8 +229,34 @@ func (p *proxy) post(ctx context.Context, body []byte, header http.Header, each 
 	if resp.StatusCode == http.StatusNotFound && req.Header.Get(mcp.HeaderSessionID) != "" {
 		return errNoSession
 	}
+	if resp.StatusCode >= http.StatusBadRequest && id != nil && resp.ContentLength <= intake.Small {
+		return p.refused(resp, id)
+	}
 	return p.eachMessage(resp, each, whole)
 }
+
+// refused answers a request that the daemon has refused. The daemon may not have read
+// so much of it that its error names the id, which the client waits for.
+func (p *proxy) refused(resp *http.Response, id []byte) error {
+	buf, err := bufpool.ReadAll(resp.Body, maxPassed)
+	if err != nil {
+		return err
+	}
+	defer buf.Release()
+	var m jsonrpc.Message
+	switch err := m.Parse(buf.B); {
+	case err == nil:
+		p.write(buf.B)
+	case m.Err != nil:
+		p.write(jsonrpc.AppendError(nil, id, &jsonrpc.Error{Raw: m.Err}))
+	default:
+		p.fail(id, jsonrpc.CodeInternal, "yaya's daemon has refused the message: "+resp.Status)
+	}
+	return nil
+}
+
+// maxPassed bounds a message of the daemon, with what the daemon wraps it in.
+const maxPassed = downstream.MaxMessage + 4<<10
 
 func (p *proxy) request(ctx context.Context, method string, body []byte) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, method, p.url, bytes.NewReader(body))
@@ -240,10 +274,9 @@ func (p *proxy) request(ctx context.Context, method string, body []byte) (*http.
 // eachMessage hands every message of an answer to each. A large one that is the whole
 // answer goes to whole instead, if that is set.
 func (p *proxy) eachMessage(resp *http.Response, each func([]byte), whole func(io.Reader) error) error {
-	const limit = downstream.MaxMessage + 4<<10 // and what the daemon wraps it in
 	if mt, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); mt == "text/event-stream" {
 		var share *intake.Share
-		r := sse.NewReader(resp.Body, limit)
+		r := sse.NewReader(resp.Body, maxPassed)
 		r.Grow = func(data []byte, n int) ([]byte, error) {
 			if len(data)+n > intake.Small && share == nil {
 				var err error
@@ -271,7 +304,7 @@ func (p *proxy) eachMessage(resp *http.Response, each func([]byte), whole func(i
 	if resp.ContentLength > intake.Small && whole != nil {
 		return whole(resp.Body)
 	}
-	buf, err := bufpool.ReadAll(resp.Body, limit)
+	buf, err := bufpool.ReadAll(resp.Body, maxPassed)
 	if err != nil {
 		return err
 	}

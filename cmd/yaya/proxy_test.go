@@ -251,6 +251,15 @@ func TestLinesOfServers(t *testing.T) {
 					t.Errorf("%.20s: %s", in, got)
 				}
 			}
+			// The client waits for the id that it has sent, whatever is wrong with its request.
+			for what, arg := range map[string]string{
+				"too large": `"` + strings.Repeat("y", 70<<20) + `"`, "not UTF-8": "\"\xff\"", "too deep": strings.Repeat("[", 300) + strings.Repeat("]", 300),
+			} {
+				c.say(`{"jsonrpc":"2.0","id":"a b","method":"tools/call","params":{"name":"s__t","arguments":{"x":%s}}}`, arg)
+				if got := c.next(); !strings.HasPrefix(got, `{"jsonrpc":"2.0","id":"a b","error":`) || what == "too large" && !strings.Contains(got, "larger than 64 MiB") {
+					t.Errorf("%s: got %s, want an error that names the id", what, got)
+				}
+			}
 			var list struct {
 				ID     int
 				Result struct{ Tools []struct{ X json.RawMessage } }

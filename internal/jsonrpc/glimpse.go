@@ -25,6 +25,19 @@ func Glimpse(head, tail []byte) (id []byte, call bool) {
 	return id, call
 }
 
+// Waits returns the id of the request that data seems to be, for the error that answers
+// what cannot be read: whoever has sent it waits for that id. It is nil if there is none
+// to be seen at either end, and for what is no request: the ids of answers are the other
+// side's, and an error with one of them would be taken for the answer to another request.
+func Waits(data []byte) []byte {
+	const end = 4 << 10
+	id, call := Glimpse(data[:min(len(data), end)], data[max(0, len(data)-end):])
+	if !call || Check(id) != nil {
+		return nil
+	}
+	return id
+}
+
 // forward visits the members at the start of an object whose values are whole.
 func forward(data []byte, see func(key, value []byte)) {
 	s := scanner{data: data}

@@ -31,6 +31,25 @@ func TestGlimpse(t *testing.T) {
 	}
 }
 
+// The id in an error about what cannot be read is that of a request, and JSON.
+func TestWaits(t *testing.T) {
+	for _, tc := range []struct{ name, in, id string }{
+		{"a bad string after the id", "{\"id\":7,\"method\":\"m\",\"params\":{\"x\":\"\xff\"}}", "7"},
+		{"a bad string before the id", "{\"params\":{\"x\":\"\xff\"},\"method\":\"m\",\"id\":7}", "7"},
+		{"cut off", `{"jsonrpc":"2.0","id":"x","method":"m","params":{`, `"x"`},
+		{"large", `{"id":7,"method":"m","params":{"x":"` + strings.Repeat("y", 10<<10) + `}`, "7"},
+		{"an answer", "{\"id\":7,\"result\":{\"x\":\"\xff\"}}", ""},
+		{"an id that is not UTF-8", "{\"method\":\"m\",\"params\":{,\"id\":\"\xff\"}", ""},
+		{"an id that is not a number", `{"method":"m","params":{,"id":-e}`, ""},
+		{"an array", `[{"id":7,"method":"m"`, ""},
+		{"nothing", "", ""},
+	} {
+		if got := string(Waits([]byte(tc.in))); got != tc.id {
+			t.Errorf("%s: got %q, want %q", tc.name, got, tc.id)
+		}
+	}
+}
+
 // Whatever is there to be seen, a glimpse of a whole message finds no other id than
 // reading it does, and it ends.
 func FuzzGlimpse(f *testing.F) {
@@ -40,6 +59,9 @@ func FuzzGlimpse(f *testing.F) {
 		n := len(data)
 		head, tail = min(max(head, 0), n), min(max(tail, 0), n)
 		Glimpse(data[:head], data[n-tail:])
+		if id := Waits(data); id != nil && Check(id) != nil {
+			t.Fatalf("Waits = %q, want JSON", id)
+		}
 		var m Message
 		if m.Parse(data) != nil {
 			return

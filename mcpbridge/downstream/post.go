@@ -65,11 +65,11 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, who tool.Caller, o
 		return
 	}
 	if err != nil {
-		code := jsonrpc.CodeInvalidRequest
+		code, id := jsonrpc.CodeInvalidRequest, in.msg.ID
 		if errors.Is(err, jsonrpc.ErrSyntax) {
-			code = jsonrpc.CodeParse
+			code, id = jsonrpc.CodeParse, jsonrpc.Waits(in.body)
 		}
-		refuse(w, http.StatusBadRequest, in.msg.ID, code, "%v", err)
+		refuse(w, http.StatusBadRequest, id, code, "%v", err)
 		return
 	}
 	p, ok := s.shown(w, r, &in.msg, who)

@@ -73,7 +73,9 @@ func (s *Server) take(ctx context.Context, c *client, lw *lines, work *sync.Wait
 	defer func() { done() }()
 	msg, err := new(jsonrpc.Message), in.Err
 	if err == nil {
-		err = msg.Parse(in.Data)
+		if err = msg.Parse(in.Data); errors.Is(err, jsonrpc.ErrSyntax) {
+			msg.ID = jsonrpc.Waits(in.Data)
+		}
 	} else {
 		msg.ID = in.ID
 	}
