@@ -14,7 +14,6 @@ import (
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/gateway"
 	"github.com/yaya-ai/yaya/gateway/admin"
-	"github.com/yaya-ai/yaya/internal/atomicfile"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
@@ -246,7 +245,7 @@ func (s *serverAdmin) state(name string) (string, error) {
 // put writes a server down and runs it, unless its entry was edited in the file and the
 // edit is not taken over; changing is held.
 func (s *serverAdmin) put(ctx context.Context, x servers.Server) error {
-	data, _, err := readFile(s.p.servers())
+	data, err := s.read()
 	if err != nil {
 		return err
 	}
@@ -256,7 +255,7 @@ func (s *serverAdmin) put(ctx context.Context, x servers.Server) error {
 	if data, err = servers.Set(s.p.servers(), data, x); err != nil {
 		return refused("%v", err) // the file is its user's, and has a mistake
 	}
-	if err := atomicfile.Replace(s.p.servers(), data); err != nil {
+	if err := s.write(data); err != nil {
 		return err
 	}
 	s.take(ctx, x)
@@ -346,7 +345,7 @@ func (s *serverAdmin) Remove(_ context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	data, _, err := readFile(s.p.servers())
+	data, err := s.read()
 	if err != nil {
 		return err
 	}
@@ -357,7 +356,7 @@ func (s *serverAdmin) Remove(_ context.Context, name string) error {
 	if !found {
 		return &told{admin.ErrUnknown, fmt.Sprintf("there is no server %q in %s", name, s.p.servers())}
 	}
-	if err := atomicfile.Replace(s.p.servers(), data); err != nil {
+	if err := s.write(data); err != nil {
 		return err
 	}
 	s.mu.Lock()

@@ -27,7 +27,7 @@ func (s *serverAdmin) Switch(ctx context.Context, name string, on bool) error {
 	if err != nil {
 		return err
 	}
-	data, _, err := readFile(s.p.servers())
+	data, err := s.read()
 	if err != nil {
 		return err
 	}
@@ -53,12 +53,29 @@ func (s *serverAdmin) Switch(ctx context.Context, name string, on bool) error {
 		}
 		return nil
 	}
-	if err := atomicfile.Replace(s.p.servers(), out); err != nil {
+	if err := s.write(out); err != nil {
 		return err
 	}
 	s.take(ctx, *x)
 	if why := s.unusable(name); on && why != nil {
 		return refused("%q is switched on, and was not started: %v", name, why)
+	}
+	return nil
+}
+
+// read and write work on yaya's own file of servers. The file is its user's, who gets to
+// read what is wrong with it, with its links and with its folder.
+func (s *serverAdmin) read() ([]byte, error) {
+	data, _, err := readFile(s.p.servers())
+	if err != nil {
+		return nil, refused("the configuration of the servers cannot be read: %v", err)
+	}
+	return data, nil
+}
+
+func (s *serverAdmin) write(data []byte) error {
+	if err := atomicfile.Replace(s.p.servers(), data); err != nil {
+		return refused("the configuration of the servers cannot be written: %v", err)
 	}
 	return nil
 }
