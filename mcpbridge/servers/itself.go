@@ -106,8 +106,8 @@ func (s Server) otherYaya(self Self) bool {
 
 // at reports whether a URL is that of an MCP endpoint of this yaya, in any spelling of
 // this machine.
-func (self Self) at(raw string) bool {
-	_, port, err := net.SplitHostPort(self.Addr)
+func (y Self) at(raw string) bool {
+	_, port, err := net.SplitHostPort(y.Addr)
 	u, uerr := url.Parse(raw)
 	if err != nil || uerr != nil {
 		return false
