@@ -113,7 +113,7 @@ func TestTraffic(t *testing.T) {
 	if got := b.must("mcp", "logs", "everything", "-n", "1"); strings.Count(got, "\n") != 1 {
 		t.Errorf("yaya mcp logs -n 1: %q", got)
 	}
-	if out, err := b.run("mcp", "logs", "nobody"); err == nil || !strings.Contains(out, `no server named "nobody"`) {
+	if out, err := b.run("mcp", "logs", "nobody"); err == nil || !strings.Contains(out, `there is no server "nobody"`) {
 		t.Errorf("the logs of no server: %v %s", err, out)
 	}
 

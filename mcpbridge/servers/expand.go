@@ -116,7 +116,7 @@ func (sc Scope) resolve(ref string) (string, error) {
 	if hasDefault {
 		return def, nil
 	}
-	return "", fmt.Errorf("the environment variable %s is not set; set it, or write ${%s:-default}", name, name)
+	return "", fmt.Errorf("the environment variable %s is not set; set it, or give it a default, as in ${NAME:-default}", name)
 }
 
 // ParseEnvFile reads KEY=value lines as VS Code and Cursor do: comments, an

@@ -17,8 +17,10 @@ await run(async () => {
     await page.getByRole('status').filter({ hasText: 'live' }).waitFor();
     await idle(page);
     await say(page, `after ${round}`);
-    await page.getByText(`echo: after ${round}`).waitFor();
+    const answer = page.getByText(`echo: after ${round}`);
+    await answer.first().waitFor(); // for a moment, what has come so far stands beside the whole
     await idle(page);
+    assert.equal(await answer.count(), 1, 'the answer stands there once');
   }
   const seen = await page.getByRole('article', { name: 'You' }).locator('.said').allInnerTexts();
   // Which of the two came first, the one from elsewhere or the one that waited, is open.
