@@ -24,6 +24,11 @@ var (
 		"input-required-result-capability-check", "input-required-result-multi-round", "input-required-result-multiple-input-requests",
 		"input-required-result-non-tool-request", "input-required-result-request-state", "input-required-result-result-type", "input-required-result-tampered-state",
 	}
+	// The SDK's server asks a legacy client itself, in another way than the scenarios see.
+	sharedGo = []string{
+		"server-stateless", "input-required-result-basic-elicitation", "input-required-result-capability-check",
+		"input-required-result-multi-round", "input-required-result-multiple-input-requests",
+	}
 	// The suite waits 600 ms for the first line of an answer. Each of its requests is a
 	// client of its own, whose process takes longer to start.
 	perClientStarts = []string{"server-stateless"}
