@@ -211,9 +211,16 @@ func next(t *testing.T, ch <-chan string) string {
 	}
 }
 
-func drain(ch <-chan string) <-chan string {
-	for len(ch) > 0 {
-		<-ch
+// ends reports whether a stream is closed, whatever comes by it before.
+func ends(ch <-chan string) bool {
+	for limit := time.After(eventually.Limit); ; {
+		select {
+		case _, open := <-ch:
+			if !open {
+				return true
+			}
+		case <-limit:
+			return false
+		}
 	}
-	return ch
 }
