@@ -164,7 +164,7 @@ func (h *Host) Remove(id string) bool {
 }
 
 // Close stops everything in the reverse order of its start and returns when
-// nothing of it runs any more.
+// nothing of it still runs.
 func (h *Host) Close(ctx context.Context) error {
 	h.mu.Lock()
 	h.closed = true

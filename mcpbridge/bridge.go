@@ -324,7 +324,7 @@ func (b *Bridge) Remove(name string) bool {
 
 // pins returns what holds a server to what was agreed to; nil for a server that is
 // trusted always. The configuration as written is part of what is trusted: a server
-// that the user has configured anew is seen for the first time.
+// that the user has configured again is seen for the first time.
 func (b *Bridge) pins(s, x servers.Server) (pin func(upstream.Offer) (upstream.Agreed, error), repinned func() bool, instructions string) {
 	if b.cfg.Trust == nil || s.Trust == servers.TrustAlways {
 		return nil, nil, ""

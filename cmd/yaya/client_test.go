@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/yaya-ai/yaya/mcpbridge/clients"
 )
@@ -71,24 +70,6 @@ func TestOutdented(t *testing.T) {
 	} {
 		if got := strings.Join(outdented(c.in), "|"); got != c.want {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
-		}
-	}
-}
-
-// The help of these commands fits on a terminal of 80 columns.
-func TestHelpFits(t *testing.T) {
-	for _, name := range []string{"client", "client add", "client list", "client remove", "traffic", "traffic show", "mcp logs", "token", "token create", "token list", "token revoke"} {
-		root := newRoot()
-		var out strings.Builder
-		root.SetOut(&out)
-		root.SetArgs(append(strings.Fields(name), "--help"))
-		if err := root.ExecuteContext(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		for line := range strings.Lines(out.String()) {
-			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > 80 {
-				t.Errorf("yaya %s --help has a line of %d columns, want at most 80: %s", name, n, line)
-			}
 		}
 	}
 }

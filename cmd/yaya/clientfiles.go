@@ -105,7 +105,7 @@ func clientFiles(g *globals, c *cobra.Command, names []string, all bool) ([]clie
 	for _, name := range names {
 		i := slices.IndexFunc(known, func(c clients.Client) bool { return c.ID == word(name) || word(c.Name) == word(name) })
 		if i < 0 {
-			return nil, &usageError{c.CommandPath(), fmt.Errorf("there is no client %q; there are %s", name, strings.Join(clientNames(), ", "))}
+			return nil, &usageError{c.CommandPath(), fmt.Errorf("there is no client %q; the clients are %s", name, strings.Join(clientNames(), ", "))}
 		}
 		if slices.ContainsFunc(out, func(f clientFile) bool { return f.ID == known[i].ID }) {
 			continue

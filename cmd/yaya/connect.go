@@ -165,7 +165,7 @@ func connect(ctx context.Context, w io.Writer, data *os.Root, url, code, device,
 	case err != nil:
 		return err
 	case device != "" && device != c.DeviceID:
-		return fmt.Errorf("this machine is known there as %s; yaya connect %s --forget begins anew", c.DeviceID, url)
+		return fmt.Errorf("this machine is known there as %s; yaya connect %s --forget starts over", c.DeviceID, url)
 	}
 	if code != "" {
 		err = c.Enrol(ctx, nil, code)

@@ -323,7 +323,7 @@ func entryIn(file string, data []byte, name string) (x *servers.Server, bad, err
 	return nil, nil, nil
 }
 
-// run runs a server anew, as it is configured; changing is held.
+// run restarts a server as it is configured; changing is held.
 func (s *serverAdmin) run(ctx context.Context, x servers.Server) {
 	if s.a.bridge == nil {
 		return

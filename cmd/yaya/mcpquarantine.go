@@ -71,7 +71,7 @@ func (s *serverAdmin) Approve(ctx context.Context, server, digest string, tools 
 		}
 		err := s.a.trust.Approve(w, tools...)
 		if errors.Is(err, trust.ErrStale) {
-			return fmt.Errorf("%w: %s offers other things by now", admin.ErrStale, server)
+			return fmt.Errorf("%w: %s now offers something else", admin.ErrStale, server)
 		}
 		if err == nil {
 			if s.a.host != nil {
@@ -82,7 +82,7 @@ func (s *serverAdmin) Approve(ctx context.Context, server, digest string, tools 
 		return err
 	}
 	if known {
-		return fmt.Errorf("%w: %s offers other things by now", admin.ErrStale, server)
+		return fmt.Errorf("%w: %s now offers something else", admin.ErrStale, server)
 	}
 	return fmt.Errorf("%w: nothing of %q waits for approval", admin.ErrUnknown, server)
 }

@@ -13,7 +13,7 @@ func TestServeAnUnknownProfile(t *testing.T) {
 	check := func(where string) {
 		t.Helper()
 		out, err := b.run("mcp", "serve", "--profile", "nope")
-		if exitCode(err) != 2 || !strings.Contains(out, `there is no profile "nope"; there are all, search, reading`) {
+		if exitCode(err) != 2 || !strings.Contains(out, `there is no profile "nope"; the profiles are all, search, reading`) {
 			t.Errorf("%s: got %v, %s; want exit code 2 and the names", where, err, out)
 		}
 		if out, err := b.run("mcp", "serve", "--profile", "reading"); err != nil {

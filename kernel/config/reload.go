@@ -91,17 +91,9 @@ func (s *Store) Waiting() []string {
 // is held.
 func (s *Store) readAtStart() values {
 	out := values{}
-	add := func(key string) {
+	for key := range s.keys() {
 		if v, _, ok := s.get(key); ok && NeedsRestart(key) {
 			out[key] = v
-		}
-	}
-	for _, k := range Keys {
-		add(k.Name)
-	}
-	for _, l := range s.layers() {
-		for k := range l.values {
-			add(k)
 		}
 	}
 	return out

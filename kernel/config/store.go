@@ -368,26 +368,29 @@ type Value struct {
 	Origin Origin          `json:"origin"`
 }
 
+// keys returns the known keys and those that a layer sets; cache is held.
+func (s *Store) keys() map[string]bool {
+	keys := map[string]bool{}
+	for _, k := range Keys {
+		keys[k.Name] = true
+	}
+	for _, l := range s.layers() {
+		for k := range l.values {
+			keys[k] = true
+		}
+	}
+	return keys
+}
+
 // All returns the values that are in force and start with prefix, by key.
 func (s *Store) All(prefix string) []Value {
 	s.cache.RLock()
 	defer s.cache.RUnlock()
-	keys := map[string]bool{}
-	add := func(key string) {
-		if strings.HasPrefix(key, prefix) {
-			keys[key] = true
-		}
-	}
-	for _, k := range Keys {
-		add(k.Name)
-	}
-	for _, l := range s.layers() {
-		for k := range l.values {
-			add(k)
-		}
-	}
 	var out []Value
-	for _, k := range slices.Sorted(maps.Keys(keys)) {
+	for _, k := range slices.Sorted(maps.Keys(s.keys())) {
+		if !strings.HasPrefix(k, prefix) {
+			continue
+		}
 		if v, from, ok := s.get(k); ok {
 			out = append(out, Value{k, v, from})
 		}

@@ -21,7 +21,7 @@ func (s *Server) shown(w http.ResponseWriter, r *http.Request, msg *jsonrpc.Mess
 	case err == nil:
 		return p, true
 	case errors.Is(err, ErrNoProfile):
-		refuse(w, http.StatusNotFound, msg.ID, jsonrpc.CodeInvalidRequest, "%v %q; there are %s", ErrNoProfile, clip(name), s.profileNames(who))
+		refuse(w, http.StatusNotFound, msg.ID, jsonrpc.CodeInvalidRequest, "%v %q; the profiles are %s", ErrNoProfile, clip(name), s.profileNames(who))
 	case errors.Is(err, errNotYours):
 		s.cfg.Log.Warn().Str("principal", who.Principal).Str("profile", name).Msg("an MCP request was refused: the profile is not for this principal")
 		refuse(w, http.StatusForbidden, msg.ID, jsonrpc.CodeInvalidRequest, "the profile %q is not for %s: use /mcp, or have its owner add you to the profile", clip(name), clip(who.Principal))

@@ -28,7 +28,7 @@ const drainTimeout = time.Second
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, profile string) error {
 	p, err := s.profile(profile, tool.LocalOwner)
 	if errors.Is(err, ErrNoProfile) {
-		err = fmt.Errorf("%w %q; there are %s, and plugin.mcp_bridge.profiles configures others", ErrNoProfile, profile, s.profileNames(tool.LocalOwner))
+		err = fmt.Errorf("%w %q; the profiles are %s, and plugin.mcp_bridge.profiles configures others", ErrNoProfile, profile, s.profileNames(tool.LocalOwner))
 	}
 	if err != nil {
 		return err

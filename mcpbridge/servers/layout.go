@@ -94,7 +94,7 @@ func (l *layout) set(in *hujson.Object, outer, name string, value any) error {
 			lines = bytes.IndexByte(in.AfterExtra, '\n') >= 0
 		}
 	}
-	text, err := plainJSON(value)
+	text, err := unescaped(value)
 	if err == nil && lines {
 		var b bytes.Buffer
 		if err = json.Indent(&b, text, indent, l.unit); err == nil {
@@ -133,8 +133,8 @@ func (l *layout) set(in *hujson.Object, outer, name string, value any) error {
 	return nil
 }
 
-// plainJSON is a value as people write it: json.Marshal escapes what only HTML needs.
-func plainJSON(value any) ([]byte, error) {
+// unescaped is a value as people write it: json.Marshal escapes what only HTML needs.
+func unescaped(value any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)

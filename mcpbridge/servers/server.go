@@ -127,7 +127,7 @@ func (s Server) MarshalJSON() ([]byte, error) {
 	} else if s.OAuth != nil {
 		auth = s.OAuth
 	}
-	return plainJSON(struct {
+	return unescaped(struct {
 		plain
 		OAuth any     `json:"oauth,omitempty"`
 		Start float64 `json:"startup_timeout_sec,omitempty"`

@@ -136,11 +136,11 @@ func pretty(raw json.RawMessage) []byte {
 	return append(b.Bytes(), '\n')
 }
 
-// ErrStale says that a server offers other things by now than were shown.
+// ErrStale says that a server now offers something else than was shown.
 var ErrStale = errors.New("it has changed again since it was shown; look at it once more")
 
 // Approve agrees to what was shown: to the named tools, or to everything when
-// none is named. It fails with [ErrStale] if something else waits by now.
+// none is named. It fails with [ErrStale] if something else waits now.
 func (s *Store) Approve(w Waiting, tools ...string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -280,7 +280,7 @@ func TestHostileHTTPServers(t *testing.T) {
 			for range 100 {
 				say("data: nonsense\n\n")
 			}
-		}, "no JSON-RPC"},
+		}, "not JSON-RPC"},
 		"trickle": {func(w http.ResponseWriter, req *http.Request) {
 			say := sse(w)
 			for req.Context().Err() == nil {

@@ -273,7 +273,7 @@ func (t *httpTransport) listenOnce(lastID *string, answered func()) (retry time.
 		if *lastID == "" {
 			return 0, true
 		}
-		*lastID = "" // it does not know the event any more
+		*lastID = "" // it no longer knows the event
 		return 0, false
 	case resp.StatusCode != http.StatusOK:
 		return 0, resp.StatusCode/100 == 4

@@ -23,7 +23,7 @@ const (
 )
 
 var (
-	errGarbage = errors.New("the server keeps sending what is no JSON-RPC (does it print to standard output?)")
+	errGarbage = errors.New("the server keeps sending what is not JSON-RPC (does it print to standard output?)")
 )
 
 // reply is the answer to a request: exactly one of the two is set.

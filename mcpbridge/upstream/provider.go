@@ -38,7 +38,7 @@ type Config struct {
 	// Instructions are those that the server had the last time, as far as they were
 	// approved: what is said for it until it is there.
 	Instructions string
-	// Repinned reports whether Pin would say something else by now. Optional.
+	// Repinned reports whether Pin would say something else now. Optional.
 	Repinned func() bool
 	// Cut is told of a result that was too large. Optional.
 	Cut func(call tool.Call, t Truncated)

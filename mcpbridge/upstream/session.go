@@ -349,7 +349,7 @@ func modernHeader(o outgoing) http.Header {
 	return h
 }
 
-// abandon tells the server that nobody waits any more. Over modern HTTP the
+// abandon tells the server that nobody waits now. Over modern HTTP the
 // closed response stream says so already.
 func (s *session) abandon(id int64, why error) {
 	if _, overHTTP := s.t.(*httpTransport); overHTTP && s.peer.Era == servers.EraModern {

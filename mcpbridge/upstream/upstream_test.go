@@ -265,7 +265,7 @@ func TestFaultyServersExplainThemselves(t *testing.T) {
 		"dies":   `server "dies": the server process exited with status 7; it last said: panic: out of cheese; the call may or may not have taken effect`,
 		"hangs":  `server "hangs" did not answer within 300ms`,
 		"late":   `server "late" did not answer within 200ms`,
-		"prints": "no JSON-RPC (does it print to standard output?)",
+		"prints": "not JSON-RPC (does it print to standard output?)",
 		"line":   "its answer is larger than 8 MiB; raise the setting servers.max_message_bytes",
 		"ids":    "malformed answer",
 		"noobj":  "sent a result that is no object",
