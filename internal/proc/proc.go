@@ -47,7 +47,29 @@ type Spec struct {
 	// it does anything, and to close it then: [Process.Release] writes it. At the end
 	// of the owner or of Stop there is none to be read.
 	Held bool
+	// Sandbox changes how the program is started, and is told when it has been and when
+	// it is gone. Optional.
+	Sandbox Sandbox
 }
+
+// Sandbox is what internal/sandbox makes of a policy, for one process.
+type Sandbox interface {
+	// Wrap changes a command that is about to be started; its Path is absolute.
+	Wrap(cmd *exec.Cmd) error
+	// Started waits until the program runs; pid is that of the process that was
+	// started. An error ends it.
+	Started(pid int) error
+	// Ended follows the end of the process and of what it has left, or that it could
+	// not be started. It may be called more than once.
+	Ended()
+}
+
+// none is the absence of a sandbox.
+type none struct{}
+
+func (none) Wrap(*exec.Cmd) error { return nil }
+func (none) Started(int) error    { return nil }
+func (none) Ended()               {}
 
 // Manager starts processes and ends them. The zero value works, without a
 // guard; its methods are safe for concurrent use.
@@ -84,6 +106,7 @@ type Process struct {
 	manager *Manager
 	cmd     *exec.Cmd
 	gate    *os.File // of a held process
+	sandbox Sandbox
 	marker  string
 	since   uint64 // when it was started, in ticks
 	tail    *tail
@@ -96,6 +119,22 @@ type Process struct {
 // Start runs spec. The process lives until it ends by itself, Stop is called,
 // or the manager is closed; no context bounds it.
 func (m *Manager) Start(spec Spec) (*Process, error) {
+	if spec.Sandbox == nil {
+		spec.Sandbox = none{}
+	}
+	p, err := m.start(spec)
+	if err != nil {
+		spec.Sandbox.Ended()
+		return nil, err
+	}
+	if err := spec.Sandbox.Started(p.PID()); err != nil { // others start meanwhile
+		p.Kill()
+		return nil, err
+	}
+	return p, nil
+}
+
+func (m *Manager) start(spec Spec) (*Process, error) {
 	if err := sealed(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", spec.Path, err)
 	}
@@ -116,7 +155,7 @@ func (m *Manager) Start(spec Spec) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Process{manager: m, marker: rand.Text(), since: ticks(), tail: &tail{also: spec.Stderr}, done: make(chan struct{})}
+	p := &Process{manager: m, marker: rand.Text(), since: ticks(), tail: &tail{also: spec.Stderr}, sandbox: spec.Sandbox, done: make(chan struct{})}
 	cmd := exec.CommandContext(context.Background(), path, spec.Args...) //nolint:gosec // running what is configured is the purpose
 	cmd.Args[0] = spec.Path
 	cmd.Env = append(append([]string{}, spec.Env...), markerEnv+"="+p.marker)
@@ -164,6 +203,11 @@ func (m *Manager) Start(spec Spec) (*Process, error) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = inR, outW, errW
 	if gateR != nil {
 		cmd.ExtraFiles = []*os.File{gateR}
+	}
+	if err = spec.Sandbox.Wrap(cmd); err != nil {
+		closeAll(ours)
+		closeAll(theirs)
+		return nil, err
 	}
 	err = cmd.Start()
 	closeAll(theirs)
@@ -271,6 +315,7 @@ func (p *Process) wait(stderr *os.File) {
 	living.mu.Lock()
 	delete(living.procs, p)
 	living.mu.Unlock()
+	p.sandbox.Ended()
 	p.exit = exitError(p.cmd, err)
 	p.manager.mu.Lock()
 	delete(p.manager.procs, p)

@@ -1,0 +1,196 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/yaya-ai/yaya/internal/sandbox/inside"
+)
+
+// Back ends.
+const (
+	Namespaces = "namespaces"
+	Landlock   = "landlock"
+	None       = "off"
+)
+
+// Backends are the names of all back ends, the best first.
+func Backends() []string { return []string{Namespaces, Landlock, None} }
+
+// Box makes sandboxes. Its fields are not changed once it is in use.
+type Box struct {
+	// Own are yaya's own folders and sockets, hidden in every sandbox. A policy
+	// cannot name them, or anything in them but its Cache.
+	Own []string
+	// Backend is one of [Backends], or "" for the best that works.
+	Backend string
+}
+
+// Run is one program in a sandbox, from before it is started until it has ended.
+type Run struct {
+	Enforced Enforced
+
+	box      *Box
+	policy   Policy
+	landlock int // version
+	system   runSystem
+	mu       sync.Mutex
+	served   []*served
+	ended    bool
+}
+
+// Enter decides how a policy is enforced here. It takes the policy's paths over, and
+// closes them when the run ends or cannot be.
+func (b *Box) Enter(p Policy) (*Run, error) {
+	r, err := b.enter(p)
+	if err != nil {
+		return nil, errors.Join(err, closeAll(p))
+	}
+	return r, nil
+}
+
+func closeAll(p Policy) error {
+	return errors.Join(Close(p.Read), Close(p.Write), Close(p.Protect))
+}
+
+func (b *Box) enter(p Policy) (*Run, error) {
+	if err := p.Net.check(); err != nil {
+		return nil, err
+	}
+	for _, path := range append(append([]Path{}, p.Read...), p.Write...) {
+		for _, own := range b.own() {
+			if inside.Covers(own, path.name) {
+				return nil, fmt.Errorf("%s cannot be given to a sandbox: it belongs to yaya itself", path.name)
+			}
+		}
+	}
+	report := Probe()
+	backend, err := b.choose(report)
+	if err != nil {
+		return nil, err
+	}
+	e := decide(backend, &p, report)
+	if lacks := p.Require &^ e.Has; lacks != 0 {
+		return nil, &RefusedError{Profile: p.Profile, Backend: backend, Lacks: lacks, Fix: report.Fix}
+	}
+	return &Run{Enforced: e, box: b, policy: p, landlock: report.Landlock}, nil
+}
+
+// RefusedError says that a policy requires what is not enforced here.
+type RefusedError struct {
+	Profile string
+	Backend string
+	Lacks   Need
+	Fix     string
+}
+
+func (e *RefusedError) Error() string {
+	text := fmt.Sprintf("the sandbox profile %q has to bound %s, which the back end %q does not here", e.Profile, e.Lacks, e.Backend)
+	if e.Fix != "" {
+		text += "; run: " + e.Fix
+	}
+	return text + " (yaya sandbox says more)"
+}
+
+// choose returns the back end to use.
+func (b *Box) choose(r Report) (string, error) {
+	if b.Backend == "" || b.Backend == "auto" {
+		return r.Best, nil
+	}
+	for _, s := range r.Backends {
+		if s.Name != b.Backend {
+			continue
+		}
+		if !s.Works {
+			return "", fmt.Errorf("the sandbox back end %q does not work here: %s", s.Name, s.Why)
+		}
+		return s.Name, nil
+	}
+	return "", fmt.Errorf("there is no sandbox back end %q here; use one of %s", b.Backend, strings.Join(Backends(), ", "))
+}
+
+// own are yaya's folders with links followed, as far as they exist.
+func (b *Box) own() []string {
+	var all []string
+	for _, name := range b.Own {
+		all = append(all, real(name))
+	}
+	return all
+}
+
+// real follows the links of a path as far as it exists.
+func real(name string) string {
+	if to, err := filepath.EvalSymlinks(name); err == nil {
+		return to
+	}
+	dir := filepath.Dir(name)
+	if dir == name {
+		return name
+	}
+	return filepath.Join(real(dir), filepath.Base(name))
+}
+
+// decide says what a back end enforces of a policy.
+func decide(backend string, p *Policy, r Report) Enforced {
+	e := Enforced{Backend: backend, Profile: p.Profile}
+	want := p.Wants()
+	switch backend {
+	case Namespaces:
+		e.Has = want
+		if p.HostWrites && r.Landlock < inside.LandlockScopes { // it shares the host's processes
+			e.Has &^= NeedProcesses
+			e.miss(fmt.Sprintf("other programs of your user can be signaled: Landlock is at version %d, and %d bounds signals (Linux 6.12)", r.Landlock, inside.LandlockScopes))
+		}
+		if p.HostWrites {
+			e.miss("yaya's port can be reached: yaya itself refuses programs that it has started")
+		}
+		if r.HostProc != "" && !p.HostWrites {
+			e.miss("/proc is the host's, read-only: " + r.HostProc)
+		}
+	case Landlock:
+		e.Has = want &^ (NeedHosts | NeedProtect)
+		e.landlock(p, r.Landlock)
+	default:
+		e.miss("nothing is enforced: the program runs with all rights of your user")
+		return e
+	}
+	if want&NeedMemory != 0 {
+		e.miss("memory is bounded for each process, not for all of them together")
+	}
+	if want&NeedTasks != 0 && os.Geteuid() == 0 {
+		e.Has &^= NeedTasks
+		e.miss("the number of processes is not bounded: the kernel exempts root")
+	}
+	return e
+}
+
+// landlock says what Landlock alone leaves open.
+func (e *Enforced) landlock(p *Policy, version int) {
+	if p.Net.Mode == Hosts || p.Net.Mode == Loopback {
+		e.miss("the network is off: Landlock knows ports, not hosts, and has no loopback interface of its own")
+	}
+	if len(p.Endpoints) > 0 {
+		e.miss("yaya's endpoints are not there: they need a network of the sandbox's own")
+	}
+	if len(p.Protect) > 0 {
+		e.miss("protected files within a writable folder can be written")
+	}
+	if version < inside.LandlockScopes {
+		e.Has &^= NeedProcesses
+		e.miss(fmt.Sprintf("other programs of your user can be signaled: Landlock is at version %d, and %d bounds signals (Linux 6.12)", version, inside.LandlockScopes))
+	}
+	if version < inside.LandlockUnix && p.Unix {
+		e.miss(fmt.Sprintf("sockets of AF_UNIX cannot be opened: Landlock is at version %d, and %d tells those of the host from others", version, inside.LandlockUnix))
+	}
+	if p.Net.Mode == Host {
+		e.miss("yaya's port can be reached: yaya itself refuses programs that it has started")
+	}
+	if p.HostWrites {
+		e.miss("folders that hold something hidden cannot be listed, and nothing new can be made in them")
+	}
+	e.miss("other processes can be listed, and /tmp and /dev/shm are not there: TMPDIR names a folder of its own")
+}

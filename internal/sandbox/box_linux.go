@@ -1,0 +1,296 @@
+package sandbox
+
+import (
+	"bufio"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/yaya-ai/yaya/internal/sandbox/inside"
+)
+
+// startWithin bounds how long the first process of a sandbox takes.
+const startWithin = 20 * time.Second
+
+// runSystem is what a run has on Linux.
+type runSystem struct {
+	plan   *inside.Plan
+	ours   *net.UnixConn
+	theirs *os.File
+	pid    int // of the first process
+	tmp    string
+}
+
+// helperCaps are the capabilities that the first process needs in its own namespaces,
+// and gives up before it starts the program.
+var helperCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP, unix.CAP_DAC_OVERRIDE}
+
+// rootCaps are kept for root where the host's files can be written: what root
+// configured works on files of all users, as it did.
+var rootCaps = []uint{unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_FSETID, unix.CAP_KILL, unix.CAP_SETGID, unix.CAP_SETUID, unix.CAP_NET_BIND_SERVICE}
+
+// Wrap changes a command, whose Path is absolute, so that it starts in the sandbox.
+// It comes last before Start; Started and Ended follow.
+func (r *Run) Wrap(cmd *exec.Cmd) error {
+	if r.Enforced.Backend == None {
+		return nil
+	}
+	plan, err := r.makePlan(cmd)
+	if err != nil {
+		return err
+	}
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("make a sandbox: %w", err)
+	}
+	theirs, f := os.NewFile(uintptr(pair[0]), "sandbox"), os.NewFile(uintptr(pair[1]), "sandbox")
+	conn, err := net.FileConn(f)
+	_ = f.Close()
+	if err != nil {
+		_ = theirs.Close()
+		return fmt.Errorf("make a sandbox: %w", err)
+	}
+	ours, ok := conn.(*net.UnixConn)
+	if !ok {
+		_, _ = conn.Close(), theirs.Close()
+		return errors.New("make a sandbox: the control socket is not a Unix socket")
+	}
+	r.system.plan, r.system.ours, r.system.theirs = plan, ours, theirs
+
+	plan.Keep = len(cmd.ExtraFiles)
+	cmd.ExtraFiles = append(cmd.ExtraFiles[:plan.Keep:plan.Keep], theirs)
+	env := []string{inside.Env + "=" + strconv.Itoa(3+plan.Keep), "GOMAXPROCS=1", "GOTRACEBACK=none"}
+	for _, kv := range cmd.Env {
+		if strings.HasPrefix(kv, "YAYA_CHILD=") { // by which internal/proc finds what it has started
+			env = append(env, kv)
+		}
+	}
+	cmd.Env, cmd.Dir = env, "/"
+	cmd.Path, cmd.Args = "/proc/self/exe", []string{"yaya", "__sandbox", plan.Argv[0]}
+	if plan.Mounts {
+		if cmd.SysProcAttr == nil {
+			cmd.SysProcAttr = &syscall.SysProcAttr{}
+		}
+		return namespaces(cmd.SysProcAttr, plan)
+	}
+	return nil
+}
+
+// namespaces gives a command namespaces of its own.
+func namespaces(sys *syscall.SysProcAttr, plan *inside.Plan) error {
+	sys.Cloneflags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS
+	if plan.Init {
+		sys.Cloneflags |= unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
+	}
+	if plan.Loopback || plan.Filter.NoInet {
+		sys.Cloneflags |= unix.CLONE_NEWNET
+	}
+	sys.AmbientCaps = helperCaps
+	uid, gid := os.Geteuid(), os.Getegid()
+	sys.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
+	sys.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
+	if uid != 0 {
+		return nil
+	}
+	// Root sees who owns a file, and what root configured may become another user.
+	var err error
+	if sys.UidMappings, err = sameIDs("/proc/self/uid_map"); err == nil {
+		sys.GidMappings, err = sameIDs("/proc/self/gid_map")
+	}
+	sys.GidMappingsEnableSetgroups = true
+	return err
+}
+
+// sameIDs maps every id that exists here to itself.
+func sameIDs(file string) ([]syscall.SysProcIDMap, error) {
+	data, err := os.ReadFile(file) //nolint:forbidigo,gosec // a kernel file
+	if err != nil {
+		return nil, fmt.Errorf("make a sandbox: %w", err)
+	}
+	var all []syscall.SysProcIDMap
+	for line := range strings.Lines(string(data)) {
+		var id, host, size int
+		if _, err := fmt.Sscan(line, &id, &host, &size); err != nil {
+			return nil, fmt.Errorf("make a sandbox: read %s: %w", file, err)
+		}
+		all = append(all, syscall.SysProcIDMap{ContainerID: id, HostID: id, Size: size})
+	}
+	return all, nil
+}
+
+// Started waits until the program runs in its sandbox, which pid is the first process
+// of. The caller ends that process when it fails.
+func (r *Run) Started(pid int) error {
+	if r.system.plan == nil {
+		return nil
+	}
+	r.system.pid = pid
+	_ = r.system.theirs.Close()
+	reply, files, err := exchange(r.system.ours, r.system.plan)
+	if err != nil {
+		return fmt.Errorf("start %s in a sandbox: %w", r.system.plan.Argv[0], err)
+	}
+	if reply.Error != "" {
+		closeFiles(files)
+		return errors.New(reply.Error)
+	}
+	return r.serve(files)
+}
+
+// exchange sends a plan and reads the reply with the listeners.
+func exchange(conn *net.UnixConn, plan *inside.Plan) (reply *inside.Reply, files []*os.File, err error) {
+	data, err := json.Marshal(plan)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(data) > inside.MaxPlan {
+		return nil, nil, errors.New("the arguments and the environment are too large")
+	}
+	if err := conn.SetDeadline(time.Now().Add(startWithin)); err != nil {
+		return nil, nil, err
+	}
+	if _, err := conn.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(data))), data...)); err != nil { //nolint:gosec // bounded above
+		return nil, nil, err
+	}
+	msg, rights := make([]byte, 64<<10), make([]byte, unix.CmsgSpace(16*4))
+	n, oobn, _, _, err := conn.ReadMsgUnix(msg, rights)
+	if err != nil {
+		return nil, nil, fmt.Errorf("its first process did not answer: %w", err)
+	}
+	if files, err = received(rights[:oobn]); err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if err != nil {
+			closeFiles(files)
+		}
+	}()
+	if n < 4 {
+		return nil, files, errors.New("its first process ended")
+	}
+	size := int(binary.BigEndian.Uint32(msg))
+	if size > len(msg)-4 {
+		return nil, files, errors.New("its first process answered with too much")
+	}
+	if _, err := io.ReadFull(conn, msg[min(n, 4+size):4+size]); err != nil {
+		return nil, files, err
+	}
+	reply = new(inside.Reply)
+	return reply, files, json.Unmarshal(msg[4:4+size], reply)
+}
+
+func received(oob []byte) ([]*os.File, error) {
+	msgs, err := unix.ParseSocketControlMessage(oob)
+	if err != nil {
+		return nil, err
+	}
+	var files []*os.File
+	for i := range msgs {
+		fds, err := unix.ParseUnixRights(&msgs[i])
+		if err != nil {
+			closeFiles(files)
+			return nil, err
+		}
+		for _, fd := range fds {
+			unix.CloseOnExec(fd)
+			files = append(files, os.NewFile(uintptr(fd), "listener"))
+		}
+	}
+	return files, nil
+}
+
+func closeFiles(files []*os.File) {
+	for _, f := range files {
+		_ = f.Close()
+	}
+}
+
+// serve serves the proxy and the endpoints at the listeners.
+func (r *Run) serve(files []*os.File) error {
+	if len(files) != len(r.system.plan.Listen) {
+		closeFiles(files)
+		return fmt.Errorf("the sandbox handed %d listeners over, not %d", len(files), len(r.system.plan.Listen))
+	}
+	endpoints := r.endpoints()
+	var err error
+	for i, f := range files {
+		if err == nil {
+			var l net.Listener
+			if l, err = net.FileListener(f); err == nil {
+				r.add(serveHTTP(l, endpoints[i].Handler))
+			}
+		}
+		_ = f.Close()
+	}
+	return err
+}
+
+// endpoints are all of a run, the proxy first.
+func (r *Run) endpoints() []Endpoint {
+	var all []Endpoint
+	if r.policy.Net.Mode == Hosts {
+		all = append(all, Endpoint{proxyAddr, newProxy(r.policy.Net)})
+	}
+	return append(all, r.policy.Endpoints...)
+}
+
+// PID returns the id of the program itself, while the process that was started is the
+// first of its sandbox; 0 when it has ended.
+func (r *Run) PID() int {
+	if r.system.plan == nil {
+		return 0
+	}
+	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", r.system.pid))
+	if err != nil {
+		return 0
+	}
+	for _, t := range tasks {
+		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/children", r.system.pid, t.Name())) //nolint:forbidigo // a kernel file
+		if err != nil {
+			continue
+		}
+		if pid, err := strconv.Atoi(firstWord(string(data))); err == nil {
+			return pid
+		}
+	}
+	return 0
+}
+
+func firstWord(s string) string {
+	words := bufio.NewScanner(strings.NewReader(s))
+	words.Split(bufio.ScanWords)
+	words.Scan()
+	return words.Text()
+}
+
+// Ended ends what is left of the run. It is called once nothing will be started, or
+// the first process has ended; more than once does nothing.
+func (r *Run) Ended() {
+	r.mu.Lock()
+	done := r.ended
+	r.ended = true
+	r.mu.Unlock()
+	if done {
+		return
+	}
+	if r.system.ours != nil {
+		_ = r.system.ours.Close()
+		_ = r.system.theirs.Close() // Started closed it, unless nothing was started
+	}
+	r.stopServing()
+	if r.system.tmp != "" {
+		_ = os.RemoveAll(r.system.tmp) //nolint:forbidigo // made by this run
+	}
+	_ = closeAll(r.policy)
+}

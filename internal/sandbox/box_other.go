@@ -1,0 +1,32 @@
+//go:build !linux
+
+package sandbox
+
+import (
+	"os/exec"
+	"runtime"
+)
+
+// runSystem is what a run has where there is no back end.
+type runSystem struct{}
+
+// Wrap changes nothing here.
+func (*Run) Wrap(*exec.Cmd) error { return nil }
+
+// Started has nothing to wait for here.
+func (*Run) Started(int) error { return nil }
+
+// PID is not known here.
+func (*Run) PID() int { return 0 }
+
+// Ended closes what the policy held.
+func (r *Run) Ended() {
+	r.stopServing()
+	_ = closeAll(r.policy)
+}
+
+func probe() Report {
+	return Report{System: runtime.GOOS, User: "any user", Backends: []State{
+		{Name: Namespaces, Why: "it needs Linux"}, {Name: Landlock, Why: "it needs Linux"},
+	}}
+}

@@ -1,0 +1,65 @@
+package sandbox
+
+import (
+	"path/filepath"
+	"strings"
+)
+
+// proxyAddr is where a sandbox finds its proxy.
+const proxyAddr = "127.0.0.1:3128"
+
+// environ fits the environment of a program to its sandbox. Programs that do not know
+// that they have no network try for minutes.
+func environ(p *Policy, env []string, tmp string) []string {
+	vars := [][2]string{}
+	add := func(value string, names ...string) {
+		for _, n := range names {
+			vars = append(vars, [2]string{n, value})
+		}
+	}
+	var drop []string
+	proxies := []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"}
+	switch p.Net.Mode {
+	case Hosts:
+		add("http://"+proxyAddr, proxies...)
+		add("localhost,127.0.0.1,::1", "NO_PROXY", "no_proxy")
+		add("1", "NODE_USE_ENV_PROXY")
+	case Off, Loopback:
+		drop = append(proxies, "NO_PROXY", "no_proxy")
+		add("true", "npm_config_offline", "CARGO_NET_OFFLINE")
+		add("1", "UV_OFFLINE", "PIP_NO_INDEX")
+		add("off", "GOPROXY")
+	case Host:
+	}
+	if p.Cache != "" {
+		add(p.Cache, "XDG_CACHE_HOME")
+		for name, folder := range map[string]string{
+			"npm_config_cache": "npm", "YARN_CACHE_FOLDER": "yarn", "BUN_INSTALL_CACHE_DIR": "bun", "DENO_DIR": "deno", "COREPACK_HOME": "corepack",
+			"UV_CACHE_DIR": "uv", "PIP_CACHE_DIR": "pip", "GOCACHE": "go-build", "GRADLE_USER_HOME": "gradle",
+		} {
+			add(filepath.Join(p.Cache, folder), name)
+		}
+	}
+	if tmp != "" {
+		add(tmp, "TMPDIR", "TMP", "TEMP")
+	} else if !p.HostWrites {
+		add("/tmp", "TMPDIR", "TMP", "TEMP")
+	}
+	own := map[string]bool{}
+	for _, name := range drop {
+		own[name] = true
+	}
+	for _, v := range vars {
+		own[v[0]] = true
+	}
+	var all []string
+	for _, kv := range env {
+		if name, _, _ := strings.Cut(kv, "="); !own[name] {
+			all = append(all, kv)
+		}
+	}
+	for _, v := range vars {
+		all = append(all, v[0]+"="+v[1])
+	}
+	return all
+}

@@ -1,0 +1,215 @@
+package inside
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// MaxPlan bounds a plan and a reply, in bytes.
+const MaxPlan = 4 << 20
+
+// exitSetup is the code of a process that could not set its sandbox up.
+const exitSetup = 125
+
+func init() {
+	name, ok := os.LookupEnv(Env)
+	if !ok {
+		return
+	}
+	fd, err := strconv.Atoi(name)
+	if err != nil || fd < 3 {
+		return
+	}
+	if kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN); err != nil || kind != unix.AF_UNIX {
+		return
+	}
+	runtime.LockOSThread()
+	os.Exit(run(fd))
+}
+
+// control is the socket to the process that made the sandbox. Its end means that
+// the other process has died, or wants no more of this one.
+type control int
+
+func (c control) Read(p []byte) (int, error) {
+	for {
+		n, err := unix.Read(int(c), p)
+		switch {
+		case err == unix.EINTR: //nolint:errorlint // an errno
+		case err != nil:
+			return 0, err
+		case n == 0:
+			return 0, io.EOF
+		default:
+			return n, nil
+		}
+	}
+}
+
+func (c control) plan() (*Plan, error) {
+	var size [4]byte
+	if _, err := io.ReadFull(c, size[:]); err != nil {
+		return nil, err
+	}
+	n := binary.BigEndian.Uint32(size[:])
+	if n > MaxPlan {
+		return nil, errors.New("the plan is too large")
+	}
+	data := make([]byte, n)
+	if _, err := io.ReadFull(c, data); err != nil {
+		return nil, err
+	}
+	plan := new(Plan)
+	return plan, json.Unmarshal(data, plan)
+}
+
+func (c control) reply(r *Reply, listeners []int) {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return // strings and numbers
+	}
+	msg := append(binary.BigEndian.AppendUint32(nil, uint32(len(data))), data...) //nolint:gosec // short
+	var rights []byte
+	if len(listeners) > 0 {
+		rights = unix.UnixRights(listeners...)
+	}
+	_ = unix.Sendmsg(int(c), msg, rights, nil, unix.MSG_NOSIGNAL) // if nobody reads it, we end soon
+}
+
+// run does everything, and returns the exit code of the process.
+func run(fd int) int {
+	c := control(fd)
+	unix.CloseOnExec(fd)
+	plan, err := c.plan()
+	if err != nil {
+		c.reply(&Reply{Error: "read the plan: " + err.Error()}, nil)
+		return exitSetup
+	}
+	// Nothing beyond 0 to 2 and what is handed on stays open.
+	if err := unix.CloseRange(uint(fd)+1, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil { //nolint:gosec // a descriptor
+		c.reply(&Reply{Error: "close descriptors: " + err.Error()}, nil)
+		return exitSetup
+	}
+	// A signal that comes before the program does must not be lost, and the first
+	// process of a PID namespace gets only those it waits for.
+	signals := make(chan os.Signal, 64)
+	signal.Notify(signals)
+
+	answer := new(Reply)
+	listeners, err := setUp(plan, answer)
+	if err != nil {
+		answer.Error = err.Error()
+		c.reply(answer, nil)
+		return exitSetup
+	}
+	if plan.Probe {
+		c.reply(answer, listeners)
+		return 0
+	}
+	child, err := start(plan)
+	if err != nil {
+		answer.Error = err.Error()
+		c.reply(answer, nil)
+		return exitSetup
+	}
+	c.reply(answer, listeners)
+	for _, l := range listeners {
+		_ = unix.Close(l)
+	}
+	return (&keeper{plan: plan, control: c, signals: signals, child: child}).keep()
+}
+
+// setUp restricts this process as the plan says and returns the listeners.
+func setUp(p *Plan, r *Reply) ([]int, error) {
+	var err error
+	if p.Mounts {
+		if r.HostProc, err = mountRoot(p); err != nil {
+			return nil, err
+		}
+	}
+	if p.Loopback {
+		if err := loopbackUp(); err != nil {
+			return nil, fmt.Errorf("bring the loopback interface up: %w", err)
+		}
+	}
+	listeners, err := listen(p.Listen)
+	if err != nil {
+		return nil, err
+	}
+	if err := enter(p); err != nil {
+		return nil, err
+	}
+	if err := dropCapabilities(p.Caps); err != nil {
+		return nil, err
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return nil, fmt.Errorf("set no_new_privs: %w", err)
+	}
+	r.Landlock = landlockVersion()
+	if err := restrictByLandlock(p, r.Landlock); err != nil {
+		return nil, err
+	}
+	if err := limit(p); err != nil {
+		return nil, err
+	}
+	if err := p.Filter.install(); err != nil {
+		return nil, err
+	}
+	return listeners, nil
+}
+
+// enter goes to the folder of the program and makes sure that it is the one that
+// was meant.
+func enter(p *Plan) error {
+	dir := p.Dir
+	if dir == "" {
+		dir = "/"
+	}
+	if err := unix.Chdir(dir); err != nil {
+		return fmt.Errorf("the folder %s cannot be entered in the sandbox: %w", dir, err)
+	}
+	if p.DirIno == 0 {
+		return nil
+	}
+	var st unix.Stat_t
+	if err := unix.Stat(".", &st); err != nil {
+		return fmt.Errorf("the folder %s: %w", dir, err)
+	}
+	if st.Dev != p.DirDev || st.Ino != p.DirIno { //nolint:unconvert // differs by architecture
+		return fmt.Errorf("the folder %s was replaced since it was agreed to, or is hidden in the sandbox", dir)
+	}
+	return nil
+}
+
+// start starts the program and gives up the standard streams, so that their other
+// ends see the program's end.
+func start(p *Plan) (int, error) {
+	files := make([]uintptr, 3+p.Keep)
+	for i := range files {
+		files[i] = uintptr(i)
+	}
+	pid, err := syscall.ForkExec(p.Path, p.Argv, &syscall.ProcAttr{Env: p.Env, Files: files, Sys: &syscall.SysProcAttr{Setpgid: !p.Terminal}}) //nolint:gosec // running it is the purpose
+	if err != nil {
+		return 0, fmt.Errorf("start %s in the sandbox: %w", p.Path, err)
+	}
+	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	for i := range 3 + p.Keep {
+		if err == nil && i < 3 {
+			_ = unix.Dup3(null, i, 0)
+		} else {
+			_ = unix.Close(i)
+		}
+	}
+	return pid, nil
+}

@@ -1,0 +1,134 @@
+package inside
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// keeper stays beside the program: it passes signals on, reaps orphans, and ends
+// everything when the program ends or the owner of the sandbox does.
+type keeper struct {
+	plan    *Plan
+	control control
+	signals chan os.Signal
+	child   int
+}
+
+// exitSignal is added to the number of the signal that ended the program.
+const exitSignal = 128
+
+func (k *keeper) keep() int {
+	// Nobody in the sandbox looks into this process.
+	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		var one [1]byte
+		_, _ = k.control.Read(one[:]) // nothing is sent: it ends with the owner
+	}()
+	ended := make(chan int, 1)
+	go func() { ended <- k.reap() }()
+	var late <-chan time.Time
+	if k.plan.Time > 0 {
+		late = time.After(time.Duration(k.plan.Time))
+	}
+	code := exitSignal + int(unix.SIGKILL)
+	for {
+		select {
+		case code = <-ended:
+		case <-gone:
+		case <-late:
+		case s := <-k.signals:
+			k.pass(s)
+			continue
+		}
+		k.endAll()
+		return code
+	}
+}
+
+// reap waits for children and orphans until the program has ended.
+func (k *keeper) reap() int {
+	for {
+		var st unix.WaitStatus
+		pid, err := unix.Wait4(-1, &st, 0, nil)
+		switch {
+		case err == unix.EINTR: //nolint:errorlint // an errno
+		case err != nil:
+			return exitSetup
+		case pid == k.child && st.Exited():
+			return st.ExitStatus()
+		case pid == k.child && st.Signaled():
+			return exitSignal + int(st.Signal())
+		}
+	}
+}
+
+// pass hands a signal on to the program's group. What a terminal sends to its
+// whole foreground group has reached the program already.
+func (k *keeper) pass(s os.Signal) {
+	sig, ok := s.(unix.Signal)
+	if !ok {
+		return
+	}
+	switch sig {
+	case unix.SIGCHLD, unix.SIGURG, unix.SIGPIPE, unix.SIGTTIN, unix.SIGTTOU, unix.SIGCONT:
+		return
+	case unix.SIGINT, unix.SIGQUIT, unix.SIGTSTP, unix.SIGWINCH:
+		if k.plan.Terminal {
+			return
+		}
+	}
+	to := -k.child
+	if k.plan.Terminal {
+		to = k.child
+	}
+	_ = unix.Kill(to, sig) // it may have ended
+}
+
+// endAll kills what is left. The kernel does so by itself when the first process of
+// a PID namespace ends; elsewhere orphans have come to this process, and it kills
+// until it has none.
+func (k *keeper) endAll() {
+	if k.plan.Init {
+		return
+	}
+	_ = unix.Kill(-k.child, unix.SIGKILL)
+	for range 2000 {
+		kids := children()
+		if len(kids) == 0 {
+			return
+		}
+		for _, pid := range kids {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+		_, _ = unix.Wait4(-1, nil, unix.WNOHANG, nil)
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// children returns the ids of this process's children, orphans among them.
+func children() []int {
+	var ids []int
+	threads, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return nil
+	}
+	for _, t := range threads {
+		data, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%s/children", t.Name())) //nolint:forbidigo // a kernel file
+		if err != nil {
+			continue
+		}
+		for _, f := range strings.Fields(string(data)) {
+			if pid, err := strconv.Atoi(f); err == nil {
+				ids = append(ids, pid)
+			}
+		}
+	}
+	return ids
+}

@@ -1,0 +1,96 @@
+package inside
+
+// Env names the descriptor of the control socket, and makes the program the
+// first process of a sandbox instead of what it is otherwise.
+const Env = "YAYA_SANDBOX"
+
+// Versions of Landlock from which the kernel bounds something.
+const (
+	MinLandlock    = 2 // files, and they may be renamed between folders
+	LandlockScopes = 6 // signals and abstract sockets
+	LandlockUnix   = 9 // sockets at paths
+)
+
+// Access is what a [Rule] grants.
+type Access string
+
+// Accesses of rules.
+const (
+	Hide    Access = "hide"    // an empty folder or file that cannot be read
+	Private Access = "private" // an empty folder of the sandbox alone, writable
+	Read    Access = "read"
+	Write   Access = "write"
+)
+
+// Rule says what can be done with a path and everything below it. The deepest
+// rule that covers a file decides.
+type Rule struct {
+	Path   string `json:"path"` // absolute, without symbolic links
+	Access Access `json:"access"`
+	// Dev and Ino are of the file that was agreed to: another one at the path ends
+	// the start. A zero Ino binds nothing.
+	Dev uint64 `json:"dev,omitempty"`
+	Ino uint64 `json:"ino,omitempty"`
+	// Kept makes the folder a mount of its own without another change, so that it
+	// cannot be renamed.
+	Kept bool `json:"kept,omitempty"`
+}
+
+// Plan is what the first process of a sandbox does before it starts the program.
+type Plan struct {
+	Path string   `json:"path"`
+	Argv []string `json:"argv"`
+	Env  []string `json:"env"`
+	Dir  string   `json:"dir"`
+	// DirDev and DirIno identify Dir, like those of a rule.
+	DirDev uint64 `json:"dir_dev,omitempty"`
+	DirIno uint64 `json:"dir_ino,omitempty"`
+	// Keep is the number of descriptors from 3 on that the program inherits.
+	Keep int `json:"keep,omitempty"`
+	// Terminal says that signals of the terminal reach the program by themselves.
+	Terminal bool `json:"terminal,omitempty"`
+	// Probe ends the process when everything but the program has worked.
+	Probe bool `json:"probe,omitempty"`
+
+	// Mounts builds a root of its own: there is a mount namespace.
+	Mounts bool `json:"mounts,omitempty"`
+	// Init says that the process is the first of a PID namespace.
+	Init bool `json:"init,omitempty"`
+	// Strict begins with an empty root instead of the host's.
+	Strict bool `json:"strict,omitempty"`
+	// Links are symbolic links at the top of an empty root: name and target.
+	Links [][2]string `json:"links,omitempty"`
+	// HostWrites leaves the host's root writable.
+	HostWrites bool `json:"host_writes,omitempty"`
+	// Own gives the sandbox its own /proc and /dev.
+	Own   bool   `json:"own,omitempty"`
+	Rules []Rule `json:"rules"` // shallow ones first
+	Tmp   int64  `json:"tmp"`   // bytes of a private folder, 0 for the kernel's default
+
+	Loopback bool     `json:"loopback,omitempty"` // there is a network namespace: bring lo up
+	Listen   []string `json:"listen,omitempty"`   // addresses to listen at, handed over in this order
+
+	Landlock bool   `json:"landlock,omitempty"` // the rules are Landlock's alone to enforce
+	Writes   bool   `json:"writes,omitempty"`   // Landlock bounds writes, too
+	Scope    bool   `json:"scope,omitempty"`    // signals and abstract sockets stay inside
+	Caps     []uint `json:"caps,omitempty"`     // capabilities to keep
+
+	Filter Filter `json:"filter"`
+	Data   uint64 `json:"data,omitempty"`      // RLIMIT_DATA, bytes a process
+	Tasks  uint64 `json:"processes,omitempty"` // RLIMIT_NPROC
+	Time   int64  `json:"time,omitempty"`      // nanoseconds until everything is killed
+}
+
+// Filter says what the filter of system calls lets through beyond the usual.
+type Filter struct {
+	Nested bool `json:"nested,omitempty"`  // user namespaces, which browsers make
+	Unix   bool `json:"unix,omitempty"`    // sockets of AF_UNIX
+	NoInet bool `json:"no_inet,omitempty"` // no sockets of AF_INET and AF_INET6
+}
+
+// Reply is the answer to a [Plan]. The listeners come with it.
+type Reply struct {
+	Error    string `json:"error,omitempty"`
+	Landlock int    `json:"landlock"`            // its version, 0 without
+	HostProc string `json:"host_proc,omitempty"` // why /proc is that of the host
+}

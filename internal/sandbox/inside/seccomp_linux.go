@@ -1,0 +1,141 @@
+package inside
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Offsets in struct seccomp_data. Arguments are two words each, the low one first
+// on the architectures there are filters for.
+const (
+	dataNr   = 0
+	dataArch = 4
+	dataArgs = 16
+)
+
+func low(arg int) uint32 { return uint32(dataArgs + 8*arg) } //nolint:gosec // 0 to 5
+
+// Actions.
+const retAllow = unix.SECCOMP_RET_ALLOW
+
+func fail(e unix.Errno) uint32 { return unix.SECCOMP_RET_ERRNO | uint32(e) } //nolint:gosec // small
+
+func load(off uint32) unix.SockFilter {
+	return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: off}
+}
+
+func ret(action uint32) unix.SockFilter {
+	return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: action}
+}
+
+func jump(kind uint16, k uint32, yes, no int) unix.SockFilter {
+	return unix.SockFilter{Code: unix.BPF_JMP | kind | unix.BPF_K, K: k, Jt: uint8(yes), Jf: uint8(no)} //nolint:gosec // short programs
+}
+
+func equal(k uint32, yes, no int) unix.SockFilter { return jump(unix.BPF_JEQ, k, yes, no) }
+func set(k uint32, yes, no int) unix.SockFilter   { return jump(unix.BPF_JSET, k, yes, no) }
+
+// when runs a part of a program for one system call. The part begins with any
+// accumulator, and must end in a verdict on every way.
+func when(nr uint32, part ...unix.SockFilter) []unix.SockFilter {
+	return append([]unix.SockFilter{load(dataNr), equal(nr, 0, len(part))}, part...)
+}
+
+// denied are refused whatever their arguments are. What makes a name for itself in
+// other namespaces, looks into other processes, or reaches a part of the kernel that
+// no ordinary program needs.
+var denied = []uint32{
+	unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PIDFD_GETFD, unix.SYS_KCMP, unix.SYS_PROCESS_MADVISE,
+	unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD, unix.SYS_FANOTIFY_INIT, unix.SYS_LOOKUP_DCOOKIE,
+	unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY,
+	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_MOVE_MOUNT, unix.SYS_OPEN_TREE, unix.SYS_FSOPEN, unix.SYS_FSCONFIG,
+	unix.SYS_FSMOUNT, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR, unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_QUOTACTL, unix.SYS_ACCT,
+	unix.SYS_KEXEC_LOAD, unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE, unix.SYS_REBOOT, unix.SYS_SYSLOG,
+	unix.SYS_SETNS, unix.SYS_VHANGUP, unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME,
+}
+
+// missing are said not to exist, so that programs fall back to older calls:
+// the arguments of clone3 are behind a pointer, where a filter cannot see them, and
+// what io_uring does passes no filter at all.
+var missing = []uint32{unix.SYS_CLONE3, unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER}
+
+const (
+	newNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
+	socketType    = 0xf // of the argument type, without its flags
+	tioclinux     = 0x541c
+)
+
+// program is the filter for system calls.
+func (f Filter) program() []unix.SockFilter {
+	prog := []unix.SockFilter{load(dataArch), equal(auditArch, 1, 0), ret(fail(unix.ENOSYS))}
+	prog = append(prog, archFilter()...)
+	prog = append(prog, when(unix.SYS_SOCKET, f.socket()...)...)
+	for _, call := range []struct {
+		nr    uint32
+		flags int // the argument
+	}{{unix.SYS_SENDTO, 3}, {unix.SYS_SENDMSG, 2}, {unix.SYS_SENDMMSG, 3}} {
+		prog = append(prog, when(call.nr, load(low(call.flags)), set(unix.MSG_FASTOPEN, 0, 1), ret(fail(unix.EOPNOTSUPP)), ret(retAllow))...)
+	}
+	prog = append(prog, when(unix.SYS_IOCTL, load(low(1)), equal(unix.TIOCSTI, 1, 0), equal(tioclinux, 0, 1), ret(fail(unix.EPERM)), ret(retAllow))...)
+	all := denied
+	if !f.Nested {
+		prog = append(prog, when(unix.SYS_CLONE, load(low(0)), set(newNamespaces, 0, 1), ret(fail(unix.EPERM)), ret(retAllow))...)
+		all = append(all[:len(all):len(all)], unix.SYS_UNSHARE, unix.SYS_CHROOT)
+	}
+	all = append(all[:len(all):len(all)], archDenied...)
+	prog = append(prog, load(dataNr))
+	for _, nr := range missing {
+		prog = append(prog, equal(nr, 0, 1), ret(fail(unix.ENOSYS)))
+	}
+	for _, nr := range all {
+		prog = append(prog, equal(nr, 0, 1), ret(fail(unix.EPERM)))
+	}
+	return append(prog, ret(retAllow))
+}
+
+// socket lets through the families and protocols that the network namespace, Landlock
+// and the mounts bound. Landlock's rules for TCP do not see MPTCP; virtual machines
+// reach their host by AF_VSOCK from every network namespace; sock_diag tells of the
+// connections of others.
+func (f Filter) socket() []unix.SockFilter {
+	refuse := ret(fail(unix.EAFNOSUPPORT))
+	var prog []unix.SockFilter
+	add := func(s ...unix.SockFilter) { prog = append(prog, s...) }
+	add(load(low(0)))
+	if f.Unix {
+		add(equal(unix.AF_UNIX, 0, 1), ret(retAllow))
+	}
+	add(equal(unix.AF_NETLINK, 0, 3), load(low(2)), equal(unix.NETLINK_ROUTE, 0, 1), ret(retAllow))
+	add(load(low(0)))
+	if f.NoInet {
+		add(equal(unix.AF_INET, 0, 1), ret(fail(unix.EACCES)), equal(unix.AF_INET6, 0, 1), ret(fail(unix.EACCES)))
+		add(refuse)
+		return prog
+	}
+	add(equal(unix.AF_INET, 2, 0), equal(unix.AF_INET6, 1, 0), refuse)
+	add(load(low(1)), unix.SockFilter{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: socketType})
+	add(equal(unix.SOCK_STREAM, 2, 0), equal(unix.SOCK_DGRAM, 1, 0), ret(fail(unix.EPERM)))
+	add(load(low(2)))
+	for _, proto := range []uint32{0, unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_ICMP, unix.IPPROTO_ICMPV6} {
+		add(equal(proto, 0, 1), ret(retAllow))
+	}
+	add(ret(fail(unix.EPROTONOSUPPORT)))
+	return prog
+}
+
+// install puts the filter on all threads. no_new_privs must be set.
+func (f Filter) install() error {
+	if auditArch == 0 {
+		return errors.New("there is no filter of system calls for this architecture: the sandbox needs amd64 or arm64")
+	}
+	prog := f.program()
+	fprog := unix.SockFprog{Len: uint16(len(prog)), Filter: &prog[0]}                                                                            //nolint:gosec // some hundred
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&fprog))) //nolint:gosec // the kernel's interface
+	if errno != 0 {
+		return fmt.Errorf("install the filter of system calls: %w", errno)
+	}
+	return nil
+}

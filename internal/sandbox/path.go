@@ -1,0 +1,126 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// Path is a file or folder that was opened: a policy grants this one, and a sandbox
+// does not start when another has taken its place.
+type Path struct {
+	name     string // absolute, without symbolic links
+	dev, ino uint64
+	file     *os.File // keeps the number of the inode from being used again
+}
+
+// Open opens a path, following symbolic links.
+func Open(name string) (Path, error) {
+	abs, err := filepath.Abs(name)
+	if err != nil {
+		return Path{}, err
+	}
+	abs, err = filepath.EvalSymlinks(abs)
+	if err != nil {
+		return Path{}, fmt.Errorf("open %s for a sandbox: %w", name, err)
+	}
+	f, err := openPath(abs)
+	if err != nil {
+		return Path{}, fmt.Errorf("open %s for a sandbox: %w", name, err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		_ = f.Close()
+		return Path{}, fmt.Errorf("open %s for a sandbox: %w", name, err)
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		_ = f.Close()
+		return Path{}, fmt.Errorf("open %s for a sandbox: this system does not say which file it is", name)
+	}
+	return Path{abs, uint64(st.Dev), st.Ino, f}, nil //nolint:unconvert // differs by system
+}
+
+// OpenAll opens several paths, or none.
+func OpenAll(names ...string) ([]Path, error) {
+	var paths []Path
+	for _, name := range names {
+		p, err := Open(name)
+		if err != nil {
+			return nil, errors.Join(err, Close(paths))
+		}
+		paths = append(paths, p)
+	}
+	return paths, nil
+}
+
+// Close closes paths when no sandbox is to be started with them.
+func Close(paths []Path) error {
+	var all error
+	for _, p := range paths {
+		if p.file != nil {
+			all = errors.Join(all, p.file.Close())
+		}
+	}
+	return all
+}
+
+func (p Path) String() string { return p.name }
+
+// Workspace returns the policy's paths for a folder that a program works in: the
+// folder can be written, but not what configures programs that others run in it. In a
+// Git repository that is .git/config and .git/hooks.
+func Workspace(dir string) (write, protect []Path, err error) {
+	if write, err = OpenAll(dir); err != nil {
+		return nil, nil, err
+	}
+	git := filepath.Join(write[0].name, ".git")
+	names := []string{git}
+	if info, err := os.Lstat(git); err == nil && info.IsDir() {
+		names = []string{filepath.Join(git, "config"), filepath.Join(git, "config.worktree"), filepath.Join(git, "hooks")}
+		for _, pattern := range []string{"modules/*", "modules/*/modules/*"} {
+			modules, err := filepath.Glob(filepath.Join(git, pattern))
+			if err != nil {
+				return nil, nil, errors.Join(err, Close(write))
+			}
+			for _, m := range modules {
+				names = append(names, filepath.Join(m, "config"), filepath.Join(m, "hooks"))
+			}
+		}
+	}
+	for _, name := range names {
+		if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		p, err := Open(name)
+		if err != nil {
+			return nil, nil, errors.Join(err, Close(write), Close(protect))
+		}
+		protect = append(protect, p)
+	}
+	return write, protect, nil
+}
+
+// Unprotected returns what [Workspace] protects and could not, because it does not
+// exist: a program may make it. A caller that has a program there looks again when
+// it has ended.
+func Unprotected(dir string) []string {
+	git := filepath.Join(dir, ".git")
+	names := []string{git}
+	if info, err := os.Lstat(git); err == nil {
+		names = nil
+		if info.IsDir() {
+			names = []string{filepath.Join(git, "config"), filepath.Join(git, "hooks")}
+		}
+	}
+	var missing []string
+	for _, name := range names {
+		if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
+			missing = append(missing, name)
+		}
+	}
+	return missing
+}

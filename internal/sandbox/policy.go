@@ -1,0 +1,181 @@
+package sandbox
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Policy says what a program in a sandbox can do. [Profile] returns one to begin
+// with.
+type Policy struct {
+	Profile string
+
+	// Read, Write and Protect are files, and folders with all that is in them. The
+	// deepest one that covers a file decides. Protect is read-only within Write; a
+	// folder above it, up to Write, can then not be renamed.
+	Read, Write, Protect []Path
+	// Hide are more paths that cannot be read, beside those of the profile.
+	Hide []string
+	// Strict hides everything that is not named, but for the system's programs.
+	Strict bool
+	// HostWrites lets the program write wherever its user can.
+	HostWrites bool
+	// Home is the user's home folder. Credentials in it are hidden unless HostWrites
+	// is set.
+	Home string
+	// Cache is a folder of the sandbox's own for caches of package managers. Shared
+	// ones would let a program change what runs outside of the sandbox. "" is none.
+	Cache string
+
+	Net       Net
+	Endpoints []Endpoint
+	Limits    Limits
+	// Browser lets the program make user namespaces, of which browsers build a
+	// sandbox of their own.
+	Browser bool
+	// Unix lets the program open sockets of AF_UNIX. Those of the host stay hidden.
+	Unix bool
+	// Terminal says that the program shares the terminal of this process.
+	Terminal bool
+	// Require refuses to start where these are not enforced.
+	Require Need
+}
+
+// NetMode is a kind of network.
+type NetMode int
+
+// Kinds of network, the narrowest first.
+const (
+	Off      NetMode = iota // none
+	Loopback                // a loopback interface of its own
+	Hosts                   // that, and a proxy to listed hosts
+	Host                    // the host's network
+)
+
+func (m NetMode) String() string {
+	return [...]string{"off", "loopback", "hosts", "host"}[m]
+}
+
+// Net is the network of a sandbox.
+type Net struct {
+	Mode NetMode
+	// Allow are the hosts that the proxy reaches: "example.com" (ports 443 and 80),
+	// "*.example.com" (every name below it), and either with ":PORT". An IP address
+	// allows that address even if it is private; a name never leads to a private one.
+	Allow []string
+	// Ask is asked about a host that is not in Allow; optional. It may block.
+	Ask func(ctx context.Context, host string, port int) bool
+	// Denied is told of each connection that was refused; optional. It must not block.
+	Denied func(Denial)
+}
+
+// Denial is a connection that a sandbox refused.
+type Denial struct {
+	Host string `json:"host"`
+	Port int    `json:"port"`
+	Why  string `json:"why"`
+}
+
+// Endpoint is served to the program of one sandbox at an address of its loopback
+// interface, such as 127.0.0.1:8787.
+type Endpoint struct {
+	Addr    string
+	Handler http.Handler
+}
+
+// Limits bound what a program uses. Zero is no limit.
+type Limits struct {
+	Memory    int64         // bytes of data of each process, and of each private folder
+	Processes int           // of the user in this sandbox
+	Time      time.Duration // until everything is killed
+}
+
+// Need is a set of what a sandbox can enforce.
+type Need uint
+
+// What a sandbox can enforce.
+const (
+	NeedHidden    Need = 1 << iota // credentials, and yaya's own files
+	NeedStrict                     // nothing can be read that is not named
+	NeedWrites                     // nothing can be written that is not named
+	NeedProtect                    // protected files within what can be written
+	NeedProcesses                  // others cannot be traced, and get no signals
+	NeedTree                       // nothing outlives the program, or yaya
+	NeedNetwork                    // not more network than the policy says
+	NeedHosts                      // and the listed hosts, or loopback, are there
+	NeedSockets                    // sockets of other programs cannot be reached
+	NeedKernel                     // system calls that no program needs are refused
+	NeedMemory                     // a process has only so much memory
+	NeedTasks                      // there are only so many processes
+)
+
+var needNames = []string{"hidden files", "reads", "writes", "protected files", "other processes", "leftover processes", "network", "hosts", "sockets", "system calls", "memory", "number of processes"}
+
+// Names lists the needs of a set.
+func (n Need) Names() []string {
+	names := []string{}
+	for i, name := range needNames {
+		if n&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (n Need) String() string { return strings.Join(n.Names(), ", ") }
+
+// MarshalText writes the names.
+func (n Need) MarshalText() ([]byte, error) { return []byte(n.String()), nil }
+
+// Wants is what there is to enforce in a policy.
+func (p *Policy) Wants() Need {
+	want := NeedHidden | NeedProcesses | NeedTree | NeedKernel
+	if p.Strict {
+		want |= NeedStrict
+	}
+	if !p.HostWrites {
+		want |= NeedWrites | NeedSockets
+	}
+	if len(p.Protect) > 0 {
+		want |= NeedProtect
+	}
+	switch p.Net.Mode {
+	case Off:
+		want |= NeedNetwork
+	case Loopback, Hosts:
+		want |= NeedNetwork | NeedHosts
+	case Host:
+	}
+	if len(p.Endpoints) > 0 {
+		want |= NeedHosts
+	}
+	if p.Limits.Memory > 0 {
+		want |= NeedMemory
+	}
+	if p.Limits.Processes > 0 {
+		want |= NeedTasks
+	}
+	return want
+}
+
+// Enforced is what a sandbox enforces of its policy.
+type Enforced struct {
+	Backend string `json:"backend"`
+	Profile string `json:"profile"`
+	Has     Need   `json:"enforced"`
+	// Missing says what the policy wants and this machine does not enforce, or does
+	// in part, in sentences for a person.
+	Missing []string `json:"missing,omitempty"`
+}
+
+// Full reports whether nothing is missing.
+func (e Enforced) Full() bool { return len(e.Missing) == 0 }
+
+func (e *Enforced) miss(what string) {
+	if !slices.Contains(e.Missing, what) {
+		e.Missing = append(e.Missing, what)
+	}
+}

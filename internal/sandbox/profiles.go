@@ -1,0 +1,81 @@
+package sandbox
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+const (
+	mib = 1 << 20
+	gib = 1 << 30
+)
+
+// Registries are the hosts that package managers fetch from.
+var Registries = []string{
+	"registry.npmjs.org", "registry.yarnpkg.com", "jsr.io", "npm.jsr.io",
+	"pypi.org", "files.pythonhosted.org",
+	"proxy.golang.org", "sum.golang.org",
+	"index.crates.io", "static.crates.io", "crates.io",
+	"rubygems.org", "index.rubygems.org",
+}
+
+// registryOf are the hosts that commands which fetch before they run fetch from.
+var registryOf = map[string][]string{
+	"npx": Registries[:1], "npm": Registries[:1], "bunx": Registries[:1], "pnpm": Registries[:1], "yarn": Registries[:2],
+	"deno": Registries[:4],
+	"uvx":  Registries[4:6], "uv": Registries[4:6], "pipx": Registries[4:6], "pip": Registries[4:6],
+	"go": Registries[6:8], "cargo": Registries[8:11],
+}
+
+// RegistryOf returns the hosts of the registry that a command fetches from.
+func RegistryOf(command string) []string { return registryOf[filepath.Base(command)] }
+
+// profiles is the table of profiles. What the user has configured works as it did and
+// cannot touch yaya (guarded); what somebody else brought gets what was agreed to.
+var profiles = map[string]Policy{
+	"guarded": {HostWrites: true, Net: Net{Mode: Host}, Unix: true, Browser: true},
+	"server":  {Strict: true, Net: Net{Mode: Hosts}, Unix: true, Limits: Limits{Memory: 4 * gib, Processes: 512}},
+	"command": {Net: Net{Mode: Hosts, Allow: Registries}, Unix: true, Limits: Limits{Memory: 4 * gib, Processes: 512}},
+	"check":   {Net: Net{Mode: Loopback}, Unix: true, Limits: Limits{Memory: 4 * gib, Processes: 512}},
+	"plugin":  {Strict: true, Net: Net{Mode: Off}, Limits: Limits{Memory: gib, Processes: 64}},
+	"browser": {Strict: true, Net: Net{Mode: Hosts}, Unix: true, Browser: true, Limits: Limits{Memory: 8 * gib, Processes: 512}},
+}
+
+// Profiles are the names of all profiles.
+func Profiles() []string { return slices.Sorted(maps.Keys(profiles)) }
+
+// Profile returns the policy of a profile.
+func Profile(name string) (Policy, error) {
+	p, ok := profiles[name]
+	if !ok {
+		return Policy{}, fmt.Errorf("there is no sandbox profile %q; use one of %s", name, strings.Join(Profiles(), ", "))
+	}
+	p.Profile = name
+	p.Net.Allow = slices.Clone(p.Net.Allow)
+	p.Home, _ = os.UserHomeDir() // without one there is nothing of it to hide
+	return p, nil
+}
+
+// credentials are hidden below the home folder, unless they are named.
+var credentials = []string{
+	".ssh", ".aws", ".azure", ".gnupg", ".kube", ".docker", ".config/gcloud", ".config/gh", ".config/op", ".netrc", ".git-credentials", ".npmrc", ".pypirc",
+	".password-store", ".local/share/keyrings", ".config/rclone", ".terraform.d/credentials.tfrc.json", ".cargo/credentials.toml", ".config/git/credentials",
+	".mozilla", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware", ".config/microsoft-edge", ".config/vivaldi", ".config/opera", "snap/firefox", "snap/chromium",
+	"Library/Keychains", "Library/Application Support/Google/Chrome", "Library/Application Support/Firefox", "Library/Cookies",
+	".bash_history", ".zsh_history", ".python_history", ".node_repl_history", ".psql_history", ".mysql_history",
+}
+
+// ofRoot are files of the system that only root reads. A root user keeps that right in
+// a sandbox, so the mounts have to hide them.
+var ofRoot = []string{
+	"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssl/private", "/etc/krb5.keytab", "/etc/machine-id.key",
+	"/etc/ssh/ssh_host_rsa_key", "/etc/ssh/ssh_host_ecdsa_key", "/etc/ssh/ssh_host_ed25519_key", "/etc/NetworkManager/system-connections", "/etc/wireguard",
+	"/var/lib/docker", "/var/lib/containerd", "/var/lib/sss", "/var/spool/cron",
+}
+
+// ofSystem is what a strict sandbox reads of the host.
+var ofSystem = []string{"/usr", "/etc", "/opt", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store"}

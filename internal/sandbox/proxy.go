@@ -1,0 +1,326 @@
+package sandbox
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/yaya-ai/yaya/internal/netaddr"
+)
+
+// Bounds of one sandbox's proxy.
+const (
+	maxTunnels   = 256
+	dialWithin   = 30 * time.Second
+	helloWithin  = 15 * time.Second
+	idleTunnel   = 10 * time.Minute
+	headerWithin = 10 * time.Second
+)
+
+// proxy is an HTTP proxy to the hosts of a list. It knows the destination of every
+// connection, and so every denial exactly.
+type proxy struct {
+	net     Net
+	rules   []hostRule
+	slots   chan struct{}
+	resolve func(ctx context.Context, host string) ([]netip.Addr, error)
+	public  func(netip.Addr) bool
+	forward *httputil.ReverseProxy
+}
+
+func newProxy(n Net) *proxy {
+	p := &proxy{net: n, slots: make(chan struct{}, maxTunnels), public: netaddr.Public}
+	p.resolve = func(ctx context.Context, host string) ([]netip.Addr, error) {
+		return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	}
+	for _, entry := range n.Allow {
+		if r, err := parseHost(entry); err == nil { // Enter has refused others
+			p.rules = append(p.rules, r)
+		}
+	}
+	p.forward = &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {}, // the request goes where it says
+		Transport: &http.Transport{
+			DialContext:           func(ctx context.Context, _, addr string) (net.Conn, error) { return p.dial(ctx, addr) },
+			DisableKeepAlives:     true, // nothing outlives its sandbox
+			DisableCompression:    true,
+			ResponseHeaderTimeout: idleTunnel,
+		},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			http.Error(w, err.Error(), http.StatusBadGateway)
+		},
+		ErrorLog: log.New(io.Discard, "", 0),
+	}
+	return p
+}
+
+// refusal is why the proxy does not connect.
+type refusal struct{ Denial }
+
+func (e *refusal) Error() string {
+	return fmt.Sprintf("the sandbox keeps this program from reaching %s: %s", net.JoinHostPort(e.Host, strconv.Itoa(e.Port)), e.Why)
+}
+
+func (p *proxy) refuse(host string, port int, why string) error {
+	d := Denial{host, port, why}
+	if p.net.Denied != nil {
+		p.net.Denied(d)
+	}
+	return &refusal{d}
+}
+
+func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	select {
+	case p.slots <- struct{}{}:
+		defer func() { <-p.slots }()
+	default:
+		http.Error(w, "the sandbox has too many connections open", http.StatusServiceUnavailable)
+		return
+	}
+	if r.Method == http.MethodConnect {
+		p.connect(w, r)
+		return
+	}
+	if r.URL.Scheme != "http" || r.URL.Host == "" || r.URL.User != nil {
+		http.Error(w, "this is a proxy: CONNECT, or http:// in the request line", http.StatusBadRequest)
+		return
+	}
+	host, port, err := splitHost(r.URL.Host, 80)
+	if err == nil {
+		err = p.allow(r.Context(), host, port)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusForbidden)
+		return
+	}
+	r.Host = r.URL.Host
+	p.forward.ServeHTTP(w, r)
+}
+
+// splitHost reads a destination in one spelling: a name in lower case without the
+// final dot, or an address.
+func splitHost(hostport string, otherwise int) (string, int, error) {
+	host, text, err := net.SplitHostPort(hostport)
+	port := otherwise
+	if err != nil {
+		host = hostport
+	} else if port, err = strconv.Atoi(text); err != nil || port < 1 || port > 65535 {
+		return "", 0, fmt.Errorf("%q has no port from 1 to 65535", hostport)
+	}
+	host = strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+	if addr, err := netip.ParseAddr(host); err == nil {
+		return addr.Unmap().WithZone("").String(), port, nil
+	}
+	if !isName(host) {
+		return "", 0, fmt.Errorf("%q does not name a host", hostport)
+	}
+	return host, port, nil
+}
+
+// allow decides about a destination.
+func (p *proxy) allow(ctx context.Context, host string, port int) error {
+	for _, r := range p.rules {
+		if r.allows(host, port) {
+			return nil
+		}
+	}
+	if p.net.Ask != nil && p.net.Ask(ctx, host, port) {
+		return nil
+	}
+	return p.refuse(host, port, "it is not among the allowed hosts")
+}
+
+// dial connects to a destination that is allowed. The address that is dialed is the
+// one that was looked at.
+func (p *proxy) dial(ctx context.Context, hostport string) (net.Conn, error) {
+	host, port, err := splitHost(hostport, 0)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialWithin)
+	defer cancel()
+	addrs := []netip.Addr{}
+	if addr, err := netip.ParseAddr(host); err == nil {
+		addrs = append(addrs, addr)
+	} else if addrs, err = p.resolve(ctx, host); err != nil {
+		return nil, fmt.Errorf("look up %s: %w", host, err)
+	}
+	var last error
+	for _, addr := range addrs {
+		addr = addr.Unmap()
+		if !p.public(addr) && !p.named(addr, port) {
+			last = p.refuse(host, port, fmt.Sprintf("%s is not an address of the public internet; allow the address itself if that is meant", addr))
+			continue
+		}
+		at := netip.AddrPortFrom(addr, uint16(port)) //nolint:gosec // splitHost bounds it
+		d := net.Dialer{ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
+			if address != at.String() {
+				return fmt.Errorf("%s would be dialed in place of %s", address, at)
+			}
+			return nil
+		}}
+		conn, err := d.DialContext(ctx, "tcp", at.String())
+		if err == nil {
+			return conn, nil
+		}
+		last = err
+	}
+	if last == nil {
+		last = fmt.Errorf("%s has no address", host)
+	}
+	return nil, last
+}
+
+// named reports whether the list names an address itself.
+func (p *proxy) named(addr netip.Addr, port int) bool {
+	for _, r := range p.rules {
+		if r.addr == addr && r.allows(addr.String(), port) {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *proxy) connect(w http.ResponseWriter, r *http.Request) {
+	host, port, err := splitHost(r.Host, 443)
+	if err == nil {
+		err = p.allow(r.Context(), host, port)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusForbidden)
+		return
+	}
+	up, err := p.dial(r.Context(), net.JoinHostPort(host, strconv.Itoa(port)))
+	if err != nil {
+		status := http.StatusBadGateway
+		if _, refused := errors.AsType[*refusal](err); refused {
+			status = http.StatusForbidden
+		}
+		http.Error(w, err.Error(), status)
+		return
+	}
+	defer func() { _ = up.Close() }()
+	conn, buf, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return // the client has gone
+	}
+	defer func() { _ = conn.Close() }()
+	stop := context.AfterFunc(r.Context(), func() { _, _ = conn.Close(), up.Close() }) // the sandbox has ended
+	defer stop()
+	if _, err := io.WriteString(conn, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+		return
+	}
+	// What follows has to be for the host that was asked for: behind one address
+	// there may be many.
+	_ = conn.SetReadDeadline(time.Now().Add(helloWithin))
+	in := bufio.NewReaderSize(io.MultiReader(io.LimitReader(buf, int64(buf.Reader.Buffered())), conn), maxHello)
+	first, err := p.inspect(in, host, port)
+	if err != nil {
+		return
+	}
+	_ = conn.SetReadDeadline(time.Time{})
+	if first == isHTTP {
+		p.plain(conn, in, host, port)
+		return
+	}
+	relay(conn, in, up)
+}
+
+// plain serves requests of HTTP in a tunnel, each of which has to be for its host.
+func (p *proxy) plain(conn net.Conn, in io.Reader, host string, port int) {
+	l := &oneConn{conn: conn, in: in, gone: make(chan struct{})}
+	s := serveHTTP(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got, gotPort, err := splitHost(r.Host, port)
+		if err != nil || got != host || gotPort != port || r.URL.Host != "" || r.Method == http.MethodConnect {
+			http.Error(w, p.refuse(host, port, fmt.Sprintf("a request in the tunnel was for %.100q", r.Host)).Error(), http.StatusForbidden)
+			return
+		}
+		r.URL.Scheme, r.URL.Host = "http", net.JoinHostPort(host, strconv.Itoa(port))
+		p.forward.ServeHTTP(w, r)
+	}))
+	<-s.done
+	s.close()
+}
+
+// oneConn is a listener to which one connection has come already.
+type oneConn struct {
+	conn net.Conn
+	in   io.Reader // what comes from it
+	took atomic.Bool
+	once sync.Once
+	gone chan struct{}
+}
+
+func (l *oneConn) Accept() (net.Conn, error) {
+	if l.took.CompareAndSwap(false, true) {
+		return &taken{l.conn, l}, nil
+	}
+	<-l.gone
+	return nil, net.ErrClosed
+}
+
+func (l *oneConn) Addr() net.Addr { return l.conn.LocalAddr() }
+
+func (l *oneConn) Close() error {
+	l.once.Do(func() { close(l.gone) })
+	return nil
+}
+
+type taken struct {
+	net.Conn
+	l *oneConn
+}
+
+func (c *taken) Read(p []byte) (int, error) { return c.l.in.Read(p) }
+
+func (c *taken) Close() error { return errors.Join(c.l.Close(), c.Conn.Close()) }
+
+// relay copies both ways until both have ended, or one idles for too long.
+func relay(conn net.Conn, in io.Reader, up net.Conn) {
+	var both sync.WaitGroup
+	var active atomic.Int64 // when something came last, from either side
+	active.Store(time.Now().UnixNano())
+	one := func(to net.Conn, from io.Reader, source net.Conn) {
+		defer func() {
+			if half, ok := to.(interface{ CloseWrite() error }); ok {
+				_ = half.CloseWrite()
+			}
+		}()
+		buf := make([]byte, 32<<10)
+		for {
+			_ = source.SetReadDeadline(time.Now().Add(idleTunnel))
+			n, err := from.Read(buf)
+			if n > 0 {
+				active.Store(time.Now().UnixNano())
+				_ = to.SetWriteDeadline(time.Now().Add(idleTunnel))
+				if _, werr := to.Write(buf[:n]); werr != nil {
+					_ = source.Close()
+					return
+				}
+			}
+			if errors.Is(err, os.ErrDeadlineExceeded) && time.Since(time.Unix(0, active.Load())) < idleTunnel {
+				continue
+			}
+			if err != nil {
+				return
+			}
+		}
+	}
+	both.Go(func() { one(up, in, conn) })
+	both.Go(func() { one(conn, up, up) })
+	both.Wait()
+}

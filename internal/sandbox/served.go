@@ -1,0 +1,64 @@
+package sandbox
+
+import (
+	"context"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"sync"
+)
+
+// served is a server at one listener of one sandbox.
+type served struct {
+	server *http.Server
+	cancel context.CancelFunc
+	active sync.WaitGroup // handlers, those of hijacked connections among them
+	done   chan struct{}
+}
+
+func serveHTTP(l net.Listener, h http.Handler) *served {
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &served{cancel: cancel, done: make(chan struct{})}
+	s.server = &http.Server{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s.active.Add(1)
+			defer s.active.Done()
+			h.ServeHTTP(w, r)
+		}),
+		ReadHeaderTimeout: headerWithin,
+		IdleTimeout:       idleTunnel,
+		MaxHeaderBytes:    32 << 10,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ErrorLog:          log.New(io.Discard, "", 0),
+	}
+	go func() {
+		defer close(s.done)
+		_ = s.server.Serve(l) // it ends with close
+	}()
+	return s
+}
+
+// close ends every connection and waits for the handlers.
+func (s *served) close() {
+	s.cancel()
+	_ = s.server.Close()
+	<-s.done
+	s.active.Wait()
+}
+
+func (r *Run) add(s *served) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.served = append(r.served, s)
+}
+
+func (r *Run) stopServing() {
+	r.mu.Lock()
+	all := r.served
+	r.served = nil
+	r.mu.Unlock()
+	for _, s := range all {
+		s.close()
+	}
+}
