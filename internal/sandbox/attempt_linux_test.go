@@ -219,7 +219,7 @@ var attempts = map[string]func(arg string) error{
 		}
 		for _, fd := range fds {
 			to, _ := os.Readlink("/proc/self/fd/" + fd.Name())
-			if n, _ := strconv.Atoi(fd.Name()); n > 2 && !strings.HasPrefix(to, "anon_inode:") && !strings.Contains(to, "/fd") && !strings.HasPrefix(to, "pipe:") {
+			if n, _ := strconv.Atoi(fd.Name()); n > 2 && to != "" && !strings.HasPrefix(to, "anon_inode:") && !strings.Contains(to, "/fd") && !strings.HasPrefix(to, "pipe:") && !strings.HasPrefix(to, "/sys/fs/cgroup/") { // Go's own
 				fmt.Println(fd.Name(), to)
 				return nil
 			}

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -53,8 +54,10 @@ func environ(p *Policy, env []string, tmp string) []string {
 		own[v[0]] = true
 	}
 	var all []string
-	for _, kv := range env {
-		if name, _, _ := strings.Cut(kv, "="); !own[name] {
+	for i, kv := range env {
+		name, _, _ := strings.Cut(kv, "=")
+		again := slices.ContainsFunc(env[i+1:], func(later string) bool { return strings.HasPrefix(later, name+"=") })
+		if !own[name] && !again { // the last one counts, as in os/exec
 			all = append(all, kv)
 		}
 	}

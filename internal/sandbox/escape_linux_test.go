@@ -32,11 +32,12 @@ func newPlace(t *testing.T) *place {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err = os.MkdirTemp(dir, ".escape-")
+	top, err := os.MkdirTemp(dir, ".escape-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	t.Cleanup(func() { _ = os.RemoveAll(top) })
+	dir = top + "/p"
 	p := &place{dir: dir, home: dir + "/home", own: dir + "/own", outside: dir + "/outside", ws: dir + "/ws"}
 	p.secret, p.key = p.home+"/.ssh/id", p.own+"/key"
 	for path, data := range map[string]string{p.secret: "secret", p.key: "key", p.outside + "/file": "data", p.ws + "/.git/config": "[core]", p.ws + "/.git/hooks/pre-commit": "#!/bin/sh", p.ws + "/.git/HEAD": "ref"} {
@@ -53,7 +54,7 @@ func newPlace(t *testing.T) *place {
 		_ = p.other.Process.Kill()
 		_ = p.other.Wait()
 	})
-	p.abstract, p.path = "yaya-test-"+filepath.Base(dir), p.ws+"/s"
+	p.abstract, p.path = "yaya-test-"+filepath.Base(top), p.ws+"/s"
 	for _, addr := range []string{"@" + p.abstract, p.path, "127.0.0.1:0"} {
 		network := "unix"
 		if strings.HasPrefix(addr, "127") {
@@ -101,6 +102,7 @@ var escapes = []struct {
 	{"read yaya's key by a hard link, guarded", "guarded", func(p *place) string { return "hardlink " + p.key }, NeedHidden},
 	{"overwrite yaya's key, guarded", "guarded", func(p *place) string { return "write " + p.key }, NeedHidden},
 	{"move yaya's folder away, guarded", "guarded", func(p *place) string { return "rename " + p.own }, NeedHidden},
+	{"move a folder above yaya's away, guarded", "guarded", func(p *place) string { return "rename " + p.dir }, NeedHidden},
 	{"read by the root of another process", "check", func(p *place) string { return fmt.Sprintf("read /proc/%d/root%s", p.other.Process.Pid, p.key) }, NeedProcesses},
 	{"read by the root of another process, guarded", "guarded", func(p *place) string { return fmt.Sprintf("read /proc/%d/root%s", p.other.Process.Pid, p.key) }, NeedHidden},
 	{"read a file that is not named", "server", func(p *place) string { return "read " + p.outside + "/file" }, NeedStrict},
@@ -187,7 +189,7 @@ func TestEscapes(t *testing.T) {
 				}
 				p := newPlace(t)
 				box := &Box{Backend: backend, Own: []string{p.own}}
-				got, err := box.start(t, p.policy(t, e.profile), p.dirFor(e.profile), []string{attemptEnv + "=" + e.try(p)}, self)
+				got, err := box.start(t, p.policy(t, e.profile), p.ws, []string{attemptEnv + "=" + e.try(p)}, self)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -206,8 +208,6 @@ func TestEscapes(t *testing.T) {
 		}
 	}
 }
-
-func (p *place) dirFor(string) string { return p.ws }
 
 // A sandbox that enforces something still lets a program do its work.
 func TestWorkGoesOn(t *testing.T) {

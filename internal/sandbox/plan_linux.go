@@ -79,6 +79,13 @@ func (s *rules) link(access inside.Access, names ...string) {
 	}
 }
 
+// keep makes an existing folder a mount of its own, which cannot be renamed.
+func (s *rules) keep(dir string) {
+	if _, err := os.Lstat(dir); err == nil {
+		s.all = append(s.all, inside.Rule{Path: dir, Access: inside.Write, Kept: true})
+	}
+}
+
 func (s *rules) paths(access inside.Access, paths []Path) {
 	for _, p := range paths {
 		s.all = append(s.all, inside.Rule{Path: p.name, Access: access, Dev: p.dev, Ino: p.ino})
@@ -96,6 +103,11 @@ func (r *Run) addRules(plan *inside.Plan) error {
 	s.paths(inside.Write, p.Write)
 	r.protect(s)
 	for _, own := range r.box.own() {
+		if p.HostWrites && plan.Mounts { // nobody puts another folder in the place of one above it
+			for dir := filepath.Dir(own); dir != "/"; dir = filepath.Dir(dir) {
+				s.keep(dir)
+			}
+		}
 		s.link(inside.Hide, own)
 	}
 	if p.Cache != "" {
@@ -167,7 +179,7 @@ func (r *Run) protect(s *rules) {
 				continue
 			}
 			for dir := filepath.Dir(p.name); inside.Covers(w.name, dir) && dir != w.name; dir = filepath.Dir(dir) {
-				s.all = append(s.all, inside.Rule{Path: dir, Access: inside.Write, Kept: true})
+				s.keep(dir)
 			}
 		}
 	}

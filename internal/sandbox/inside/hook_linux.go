@@ -150,6 +150,11 @@ func setUp(p *Plan, r *Reply) ([]int, error) {
 	if err := enter(p); err != nil {
 		return nil, err
 	}
+	if !p.Init { // orphans come here, to be ended
+		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+			return nil, fmt.Errorf("adopt orphans: %w", err)
+		}
+	}
 	if err := dropCapabilities(p.Caps); err != nil {
 		return nil, err
 	}
