@@ -49,7 +49,9 @@ func run() int {
 	if err == nil {
 		return exitOK
 	}
-	if _, quiet := errors.AsType[*exitStatus](err); !quiet {
+	if status, quiet := errors.AsType[*exitStatus](err); quiet && status.code != exitOK {
+		return status.code
+	} else if !quiet {
 		// What servers and files say is part of errors.
 		fmt.Fprintln(os.Stderr, "yaya:", feature.Clean(err.Error(), 16<<10))
 	}
@@ -78,7 +80,8 @@ type usageError struct {
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
-// exitStatus fails the command without another word.
-type exitStatus struct{}
+// exitStatus fails the command without another word, with exitError where it has no
+// code.
+type exitStatus struct{ code int }
 
 func (*exitStatus) Error() string { return "failed" }

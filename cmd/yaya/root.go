@@ -71,7 +71,7 @@ work with the same tools: yaya run "what is in this folder?"`,
 	pf.StringVar(&g.configDir, "config-dir", "", "`dir` of configuration (default $XDG_CONFIG_HOME/yaya)")
 	pf.StringVar(&g.configFile, "config", "", "`file` of settings (default config.toml in --config-dir)")
 	pf.BoolVarP(&g.verbose, "verbose", "v", false, "log more")
-	root.AddCommand(serveCommand(g), chatCommand(g), runCommand(g), mcpCommand(g), sessionCommand(g), clientCommand(g), trustCommand(g), providerCommand(g), configCommand(g), pluginCommand(g), deviceCommand(g), tokenCommand(g), connectCommand(g), auditCommand(g), trafficCommand(g), doctorCommand(g), reloadCommand(g), verifyCommand(g), versionCommand())
+	root.AddCommand(serveCommand(g), chatCommand(g), runCommand(g), mcpCommand(g), sessionCommand(g), clientCommand(g), trustCommand(g), providerCommand(g), configCommand(g), pluginCommand(g), deviceCommand(g), tokenCommand(g), connectCommand(g), auditCommand(g), trafficCommand(g), doctorCommand(g), reloadCommand(g), verifyCommand(g), sandboxCommand(g), versionCommand())
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return &usageError{c.CommandPath(), flagMistake(err)} })
 	root.Version = yayaVersion()
 	root.SetVersionTemplate(versionLine())

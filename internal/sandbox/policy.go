@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
@@ -127,8 +128,8 @@ func (n Need) Names() []string {
 
 func (n Need) String() string { return strings.Join(n.Names(), ", ") }
 
-// MarshalText writes the names.
-func (n Need) MarshalText() ([]byte, error) { return []byte(n.String()), nil }
+// MarshalJSON writes the names.
+func (n Need) MarshalJSON() ([]byte, error) { return json.Marshal(n.Names()) }
 
 // Wants is what there is to enforce in a policy.
 func (p *Policy) Wants() Need {

@@ -70,4 +70,3 @@ func open(t *testing.T, names ...string) []Path {
 	}
 	return paths
 }
-
