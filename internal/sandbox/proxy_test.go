@@ -1,0 +1,304 @@
+package sandbox
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+)
+
+func TestHostRules(t *testing.T) {
+	for _, c := range []struct {
+		entry, host string
+		port        int
+		want        bool
+	}{
+		{"example.com", "example.com", 443, true},
+		{"example.com", "example.com", 80, true},
+		{"example.com", "example.com", 22, false},
+		{"example.com", "www.example.com", 443, false},
+		{"EXAMPLE.com.", "example.com", 443, true},
+		{"*.example.com", "www.example.com", 443, true},
+		{"*.example.com", "a.b.example.com", 443, true},
+		{"*.example.com", "example.com", 443, false},
+		{"*.example.com", "badexample.com", 443, false},
+		{"example.com:8443", "example.com", 8443, true},
+		{"example.com:8443", "example.com", 443, false},
+		{"192.0.2.1", "192.0.2.1", 443, true},
+		{"[::1]:99", "::1", 99, true},
+	} {
+		r, err := parseHost(c.entry)
+		if err != nil {
+			t.Errorf("parseHost(%q): %v", c.entry, err)
+			continue
+		}
+		if got := r.allows(c.host, c.port); got != c.want {
+			t.Errorf("%q allows %s:%d = %v, want %v", c.entry, c.host, c.port, got, c.want)
+		}
+	}
+	for _, bad := range []string{"", "*", "*.com", "a*b.com", "*example.com", "https://example.com", "example.com/x", "example.com:0", "example.com:x", "-a.com", "a..b", "a b"} {
+		if r, err := parseHost(bad); err == nil {
+			t.Errorf("parseHost(%q) = %+v, want an error", bad, r)
+		}
+	}
+}
+
+// proxyTest is a proxy, the servers behind it, and what was denied.
+type proxyTest struct {
+	addr    string
+	mu      sync.Mutex
+	denials []Denial
+}
+
+func (p *proxyTest) denied(d Denial) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.denials = append(p.denials, d)
+}
+
+func newProxyTest(t *testing.T, n Net, names map[string]string) *proxyTest {
+	t.Helper()
+	pt := &proxyTest{}
+	n.Denied = pt.denied
+	if err := n.check(); err != nil {
+		t.Fatal(err)
+	}
+	p := newProxy(n)
+	p.resolve = func(_ context.Context, host string) ([]netip.Addr, error) {
+		if a, ok := names[host]; ok {
+			return []netip.Addr{netip.MustParseAddr(a)}, nil
+		}
+		return nil, fmt.Errorf("no such host")
+	}
+	// Servers of tests are at 127.0.0.1, which stands for the internet here.
+	p.public = func(a netip.Addr) bool { return a == netip.MustParseAddr("127.0.0.1") }
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := serveHTTP(l, p)
+	t.Cleanup(s.close)
+	pt.addr = l.Addr().String()
+	return pt
+}
+
+func portOf(t *testing.T, rawURL string) string {
+	t.Helper()
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Port()
+}
+
+// tunnel opens a tunnel and returns it with the status that the proxy answered.
+func (p *proxyTest) tunnel(t *testing.T, to string) (net.Conn, int) {
+	t.Helper()
+	conn, err := net.Dial("tcp", p.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	fmt.Fprintf(conn, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", to, to)
+	res, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: http.MethodConnect})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn, res.StatusCode
+}
+
+func TestProxy(t *testing.T) {
+	secure := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "secure "+r.Host) }))
+	defer secure.Close()
+	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "plain "+r.Host) }))
+	defer plain.Close()
+	sport, pport := portOf(t, secure.URL), portOf(t, plain.URL)
+	names := map[string]string{"example.com": "127.0.0.1", "other.example": "127.0.0.1", "inside.example": "10.1.2.3", "meta.example": "169.254.169.254"}
+	p := newProxyTest(t, Net{Mode: Hosts, Allow: []string{"example.com:" + sport, "example.com:" + pport, "inside.example", "meta.example", "10.9.9.9"}}, names)
+	pool := x509.NewCertPool()
+	pool.AddCert(secure.Certificate())
+
+	get := func(rawURL string, sni string) (string, error) {
+		tr := &http.Transport{
+			Proxy:           http.ProxyURL(&url.URL{Scheme: "http", Host: p.addr}),
+			TLSClientConfig: &tls.Config{RootCAs: pool, ServerName: sni, MinVersion: tls.VersionTLS12, InsecureSkipVerify: sni != ""},
+		}
+		defer tr.CloseIdleConnections()
+		res, err := (&http.Client{Transport: tr}).Get(rawURL)
+		if err != nil {
+			return "", err
+		}
+		defer res.Body.Close()
+		body, err := io.ReadAll(res.Body)
+		return fmt.Sprint(res.StatusCode, " ", string(body)), err
+	}
+	for _, c := range []struct {
+		name, url, sni string
+		want           string // in the response, or the error
+		denied         string // part of the reason
+	}{
+		{"TLS to an allowed host", "https://example.com:" + sport, "", "200 secure example.com", ""},
+		{"HTTP to an allowed host", "http://example.com:" + pport, "", "200 plain example.com", ""},
+		{"TLS to another host", "https://other.example:" + sport, "", "Forbidden", "not among the allowed"},
+		{"HTTP to another host", "http://other.example:" + pport, "", "403 the sandbox keeps this program from reaching other.example", "not among the allowed"},
+		{"another name in TLS", "https://example.com:" + sport, "other.example", "EOF", `TLS in the tunnel was for "other.example"`},
+		{"a private address", "http://inside.example/", "", "10.1.2.3 is not an address of the public internet", "10.1.2.3 is not"},
+		{"credentials of a cloud", "https://meta.example/", "", "Forbidden", "169.254.169.254 is not"},
+		{"an address", "https://127.0.0.1:" + sport, "", "Forbidden", "not among the allowed"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p.mu.Lock()
+			p.denials = nil
+			p.mu.Unlock()
+			got, err := get(c.url, c.sni)
+			if err != nil {
+				got += err.Error()
+			}
+			if !strings.Contains(got, c.want) {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			switch {
+			case c.denied == "" && len(p.denials) > 0:
+				t.Errorf("denied: %+v, want nothing", p.denials)
+			case c.denied != "" && (len(p.denials) != 1 || !strings.Contains(p.denials[0].Why, c.denied)):
+				t.Errorf("denied: %+v, want one because %q", p.denials, c.denied)
+			}
+		})
+	}
+}
+
+// A tunnel to a port of the web carries what belongs there.
+func TestTunnelCarriesItsHost(t *testing.T) {
+	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "plain "+r.Host) }))
+	defer plain.Close()
+	target := plain.Listener.Addr().String()
+	p := newProxy(Net{Mode: Hosts, Allow: []string{"example.com", "example.com:22"}})
+	var mu sync.Mutex
+	var why []string
+	p.net.Denied = func(d Denial) {
+		mu.Lock()
+		defer mu.Unlock()
+		why = append(why, d.Why)
+	}
+	for _, c := range []struct {
+		name string
+		port int
+		sent string
+		want carried
+		deny string
+	}{
+		{"a shell on the port of TLS", 443, "SSH-2.0-x\r\n", isOther, "not TLS"},
+		{"HTTP on port 80", 80, "GET / HTTP/1.1\r\n", isHTTP, ""},
+		{"anything on a port that was named", 22, "SSH-2.0-x\r\n", isOther, ""},
+		{"what looks like TLS", 443, "\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00", isTLS, "looks like TLS"},
+		{"a hello that is cut short", 443, "\x16\x03\x01\x02\x00\x01", isTLS, "first message of TLS"},
+		{"TLS without end", 443, "\x16\x03\x01\x40\x00\x01\x00\xff\xff" + strings.Repeat("a", 20000), isTLS, "TLS"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			why = nil
+			got, err := p.inspect(bufio.NewReaderSize(strings.NewReader(c.sent), maxHello), "example.com", c.port)
+			if got != c.want || (err != nil) != (c.deny != "") {
+				t.Errorf("inspect = %v, %v; want %v, denied because %q", got, err, c.want, c.deny)
+			}
+			if c.deny != "" && (len(why) != 1 || !strings.Contains(why[0], c.deny)) {
+				t.Errorf("denied because %q, want %q", why, c.deny)
+			}
+		})
+	}
+	for _, c := range []struct{ name, host, want string }{
+		{"its host", "example.com", "200 OK"},
+		{"another host", "other.example", "403 Forbidden"},
+	} {
+		t.Run("a request for "+c.name, func(t *testing.T) {
+			p.resolve = func(context.Context, string) ([]netip.Addr, error) { return nil, fmt.Errorf("asked for") }
+			transport, ok := p.forward.Transport.(*http.Transport)
+			if !ok {
+				t.Fatal("the transport is of another type")
+			}
+			transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+				return (&net.Dialer{}).DialContext(ctx, "tcp", target)
+			}
+			ours, theirs := net.Pipe()
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				p.plain(theirs, theirs, "example.com", 80)
+			}()
+			go fmt.Fprintf(ours, "GET / HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", c.host)
+			answer, err := io.ReadAll(ours)
+			if err != nil || !strings.Contains(string(answer), c.want) {
+				t.Errorf("got %q, %v; want %s", answer, err, c.want)
+			}
+			_ = ours.Close()
+			<-done
+		})
+	}
+}
+
+// Who is asked about a host decides about that one, and a name that resolves to an
+// address of this machine stays closed.
+func TestProxyAsks(t *testing.T) {
+	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "it works") }))
+	defer plain.Close()
+	port := portOf(t, plain.URL)
+	var asked []string
+	p := newProxyTest(t, Net{Mode: Hosts, Ask: func(_ context.Context, host string, port int) bool {
+		asked = append(asked, fmt.Sprint(host, ":", port))
+		return host == "yes.example"
+	}}, map[string]string{"yes.example": "127.0.0.1", "no.example": "127.0.0.1"})
+	for host, want := range map[string]int{"yes.example": http.StatusOK, "no.example": http.StatusForbidden} {
+		if _, got := p.tunnel(t, host+":"+port); got != want {
+			t.Errorf("CONNECT %s = %d, want %d", host, got, want)
+		}
+	}
+	if len(asked) != 2 {
+		t.Errorf("asked about %q, want both hosts", asked)
+	}
+}
+
+// The end of a sandbox ends its connections, and nothing of the proxy is left: goleak
+// looks at the end of the tests.
+func TestProxyEndsWithItsSandbox(t *testing.T) {
+	up, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer up.Close()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := serveHTTP(l, newProxy(Net{Mode: Hosts, Allow: []string{up.Addr().String()}}))
+	p := &proxyTest{addr: l.Addr().String()}
+	conn, status := p.tunnel(t, up.Addr().String())
+	if status != http.StatusOK {
+		t.Fatalf("CONNECT = %d, want 200", status)
+	}
+	if _, err := io.WriteString(conn, "hello"); err != nil {
+		t.Fatal(err)
+	}
+	behind, err := up.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer behind.Close()
+	if _, err := io.ReadFull(behind, make([]byte, 5)); err != nil {
+		t.Fatal(err)
+	}
+	s.close()
+	if n, err := conn.Read(make([]byte, 1)); err == nil {
+		t.Errorf("read %d bytes after the end, want an error", n)
+	}
+}
