@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -36,7 +37,11 @@ func (r *Run) makePlan(cmd *exec.Cmd) (*inside.Plan, error) {
 		plan.Loopback = true
 		plan.Filter.NoInet = false
 		for _, e := range r.endpoints() {
-			plan.Listen = append(plan.Listen, e.Addr)
+			at, err := netip.ParseAddrPort(e.Addr)
+			if err != nil || !at.Addr().Is4() {
+				return nil, fmt.Errorf("endpoint %q: not an IPv4 address with a port", e.Addr)
+			}
+			plan.Listen = append(plan.Listen, inside.Addr{IP: at.Addr().As4(), Port: at.Port()})
 		}
 	}
 	dir, err := Open(cmp.Or(cmd.Dir, "."))

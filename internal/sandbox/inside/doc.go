@@ -7,7 +7,7 @@
 // holds [Env] and the descriptor it names is a socket. It does so in an init
 // function, not in main: initialising all packages of yaya takes longer than
 // everything that the sandbox does, and init functions run in the order of imports.
-// That is why this package imports little, and nothing that is slow to initialise.
+// That is why this package imports little, and nothing that waits for many others.
 //
 // # Order
 //

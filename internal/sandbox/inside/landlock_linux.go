@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
+	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -227,7 +227,7 @@ func (s *ruleset) below(p *Plan, path string, access Access, narrower bool, deep
 		return nil //nolint:nilerr // who cannot read it here cannot read it inside
 	}
 	for _, e := range entries {
-		if err := s.grant(p, filepath.Join(path, e.Name()), deep+1); err != nil {
+		if err := s.grant(p, strings.TrimSuffix(path, "/")+"/"+e.Name(), deep+1); err != nil {
 			return err
 		}
 	}

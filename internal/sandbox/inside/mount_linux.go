@@ -3,7 +3,6 @@ package inside
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -224,8 +223,11 @@ func (b *builder) attach(tree int, path string, file bool) error {
 // create makes a path and the folders above it in a mount of ours; a mount of the
 // host's is read-only then, and refuses.
 func (b *builder) create(path string, file bool) error {
-	dir, name := filepath.Split(strings.TrimSuffix(path, "/"))
-	dir = filepath.Clean(dir)
+	at := strings.LastIndexByte(path, '/')
+	dir, name := path[:at], path[at+1:]
+	if dir == "" {
+		dir = "/"
+	}
 	parent, err := openBelow(b.root, dir)
 	if errors.Is(err, unix.ENOENT) && dir != "/" {
 		if err = b.create(dir, false); err == nil {

@@ -2,7 +2,6 @@ package inside
 
 import (
 	"fmt"
-	"net/netip"
 
 	"golang.org/x/sys/unix"
 )
@@ -21,24 +20,20 @@ func loopbackUp() error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, req)
 }
 
-// listen opens a TCP listener at each IPv4 address.
-func listen(addrs []string) ([]int, error) {
+// listen opens a TCP listener at each address.
+func listen(addrs []Addr) ([]int, error) {
 	fds := make([]int, 0, len(addrs))
 	for _, a := range addrs {
-		at, err := netip.ParseAddrPort(a)
-		if err != nil || !at.Addr().Is4() {
-			return nil, fmt.Errorf("listen at %q in the sandbox: not an IPv4 address with a port", a)
-		}
 		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err == nil {
+			fds = append(fds, fd)
+			err = unix.Bind(fd, &unix.SockaddrInet4{Port: int(a.Port), Addr: a.IP})
+		}
+		if err == nil {
+			err = unix.Listen(fd, 256)
+		}
 		if err != nil {
-			return nil, fmt.Errorf("listen at %s in the sandbox: %w", a, err)
-		}
-		fds = append(fds, fd)
-		if err := unix.Bind(fd, &unix.SockaddrInet4{Port: int(at.Port()), Addr: at.Addr().As4()}); err != nil {
-			return nil, fmt.Errorf("listen at %s in the sandbox: %w", a, err)
-		}
-		if err := unix.Listen(fd, 256); err != nil {
-			return nil, fmt.Errorf("listen at %s in the sandbox: %w", a, err)
+			return nil, fmt.Errorf("listen at port %d in the sandbox: %w", a.Port, err)
 		}
 	}
 	return fds, nil

@@ -67,8 +67,8 @@ type Plan struct {
 	Rules []Rule `json:"rules"` // shallow ones first
 	Tmp   int64  `json:"tmp"`   // bytes of a private folder, 0 for the kernel's default
 
-	Loopback bool     `json:"loopback,omitempty"` // there is a network namespace: bring lo up
-	Listen   []string `json:"listen,omitempty"`   // addresses to listen at, handed over in this order
+	Loopback bool   `json:"loopback,omitempty"` // there is a network namespace: bring lo up
+	Listen   []Addr `json:"listen,omitempty"`   // where to listen, handed over in this order
 
 	Landlock bool   `json:"landlock,omitempty"` // the rules are Landlock's alone to enforce
 	Writes   bool   `json:"writes,omitempty"`   // Landlock bounds writes, too
@@ -79,6 +79,13 @@ type Plan struct {
 	Data   uint64 `json:"data,omitempty"`      // RLIMIT_DATA, bytes a process
 	Tasks  uint64 `json:"processes,omitempty"` // RLIMIT_NPROC
 	Time   int64  `json:"time,omitempty"`      // nanoseconds until everything is killed
+}
+
+// Addr is an address to listen at. It is not of net/netip, which takes time to
+// initialise.
+type Addr struct {
+	IP   [4]byte `json:"ip"`
+	Port uint16  `json:"port"`
 }
 
 // Filter says what the filter of system calls lets through beyond the usual.

@@ -2,7 +2,7 @@ package inside
 
 import (
 	"cmp"
-	"path/filepath"
+	"path"
 	"slices"
 	"strings"
 )
@@ -12,7 +12,7 @@ import (
 func Sort(rules []Rule) []Rule {
 	last := map[string]Rule{}
 	for _, r := range rules {
-		r.Path = filepath.Clean(r.Path)
+		r.Path = path.Clean(r.Path)
 		last[r.Path] = r
 	}
 	sorted := make([]Rule, 0, len(last))

@@ -3,7 +3,6 @@ package inside
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
@@ -117,7 +116,7 @@ func (b *builder) mountDev() error {
 	}
 	for name, to := range map[string]string{"ptmx": "pts/ptmx", "fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2"} {
 		if err := unix.Symlinkat(to, dev, name); err != nil {
-			return fmt.Errorf("link %s: %w", filepath.Join("/dev", name), err)
+			return fmt.Errorf("link /dev/%s: %w", name, err)
 		}
 	}
 	if err := unix.MountSetattr(dev, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
