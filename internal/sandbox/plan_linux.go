@@ -86,7 +86,7 @@ func (s *rules) link(access inside.Access, names ...string) {
 
 // keep makes an existing folder a mount of its own, which cannot be renamed.
 func (s *rules) keep(dir string) {
-	if _, err := os.Lstat(dir); err == nil {
+	if _, err := os.Lstat(dir); err == nil { //nolint:gosec // a folder above what a policy names
 		s.all = append(s.all, inside.Rule{Path: dir, Access: inside.Write, Kept: true})
 	}
 }
@@ -116,7 +116,7 @@ func (r *Run) addRules(plan *inside.Plan) error {
 		s.link(inside.Hide, own)
 	}
 	if p.Cache != "" {
-		if err := os.MkdirAll(p.Cache, 0o700); err != nil { //nolint:forbidigo // the caller's own
+		if err := os.MkdirAll(p.Cache, 0o700); err != nil { //nolint:forbidigo,gosec // the caller's own
 			return fmt.Errorf("cache of the sandbox: %w", err)
 		}
 		s.link(inside.Write, p.Cache)

@@ -172,9 +172,6 @@ type Enforced struct {
 	Missing []string `json:"missing,omitempty"`
 }
 
-// Full reports whether nothing is missing.
-func (e Enforced) Full() bool { return len(e.Missing) == 0 }
-
 func (e *Enforced) miss(what string) {
 	if !slices.Contains(e.Missing, what) {
 		e.Missing = append(e.Missing, what)

@@ -3,6 +3,7 @@ package inside
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -69,6 +70,11 @@ func (k *keeper) reap() int {
 	}
 }
 
+var (
+	own        = []unix.Signal{unix.SIGCHLD, unix.SIGURG, unix.SIGPIPE, unix.SIGTTIN, unix.SIGTTOU, unix.SIGCONT} // about this process
+	ofTerminal = []unix.Signal{unix.SIGINT, unix.SIGQUIT, unix.SIGTSTP, unix.SIGWINCH}
+)
+
 // pass hands a signal on to the program's group. What a terminal sends to its
 // whole foreground group has reached the program already.
 func (k *keeper) pass(s os.Signal) {
@@ -76,13 +82,8 @@ func (k *keeper) pass(s os.Signal) {
 	if !ok {
 		return
 	}
-	switch sig {
-	case unix.SIGCHLD, unix.SIGURG, unix.SIGPIPE, unix.SIGTTIN, unix.SIGTTOU, unix.SIGCONT:
+	if slices.Contains(own, sig) || k.plan.Terminal && slices.Contains(ofTerminal, sig) {
 		return
-	case unix.SIGINT, unix.SIGQUIT, unix.SIGTSTP, unix.SIGWINCH:
-		if k.plan.Terminal {
-			return
-		}
 	}
 	to := -k.child
 	if k.plan.Terminal {

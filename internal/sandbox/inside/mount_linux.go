@@ -276,7 +276,7 @@ func (b *builder) rule(r *Rule, i int) error {
 			return err
 		}
 		return b.attach(tree, r.Path, false)
-	default: // Hide
+	case Hide:
 		if !there || (b.plan.Strict && !b.visible(r.Path)) {
 			return nil
 		}
@@ -290,6 +290,7 @@ func (b *builder) rule(r *Rule, i int) error {
 		b.sealed = append(b.sealed, tree)
 		return b.attach(tree, r.Path, false)
 	}
+	return fmt.Errorf("the plan says %q about %s, which is not an access", r.Access, r.Path)
 }
 
 // mask puts an unreadable file above another one.

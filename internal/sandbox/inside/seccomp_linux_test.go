@@ -1,0 +1,119 @@
+package inside
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// verdict runs a filter as the kernel does, for the instructions that it uses.
+func verdict(t *testing.T, prog []unix.SockFilter, arch, nr uint32, args ...uint64) uint32 {
+	t.Helper()
+	data := make([]byte, 64)
+	binary.LittleEndian.PutUint32(data[dataNr:], nr)
+	binary.LittleEndian.PutUint32(data[dataArch:], arch)
+	for i, a := range args {
+		binary.LittleEndian.PutUint64(data[dataArgs+8*i:], a)
+	}
+	var acc uint32
+	for pc := 0; pc < len(prog); pc++ {
+		in := prog[pc]
+		jump := func(yes bool) {
+			if yes {
+				pc += int(in.Jt)
+			} else {
+				pc += int(in.Jf)
+			}
+		}
+		switch in.Code {
+		case unix.BPF_LD | unix.BPF_W | unix.BPF_ABS:
+			acc = binary.LittleEndian.Uint32(data[in.K:])
+		case unix.BPF_ALU | unix.BPF_AND | unix.BPF_K:
+			acc &= in.K
+		case unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K:
+			jump(acc == in.K)
+		case unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K:
+			jump(acc&in.K != 0)
+		case unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K:
+			jump(acc >= in.K)
+		case unix.BPF_RET | unix.BPF_K:
+			return in.K
+		default:
+			t.Fatalf("instruction %d has the code %#x", pc, in.Code)
+		}
+	}
+	t.Fatal("the filter ends without a verdict")
+	return 0
+}
+
+func TestFilter(t *testing.T) {
+	const (
+		i386  = unix.AUDIT_ARCH_I386
+		allow = uint32(retAllow)
+		newNS = unix.CLONE_NEWUSER
+	)
+	usual, browser := Filter{Unix: true}, Filter{Unix: true, Nested: true}
+	closed, alone := Filter{}, Filter{NoInet: true}
+	eperm, enosys := fail(unix.EPERM), fail(unix.ENOSYS)
+	for _, c := range []struct {
+		name   string
+		filter Filter
+		arch   uint32
+		nr     uint32
+		args   []uint64
+		want   uint32
+	}{
+		{"read", usual, auditArch, unix.SYS_READ, nil, allow},
+		{"execve", closed, auditArch, unix.SYS_EXECVE, nil, allow},
+		{"a call of i386", usual, i386, 102, nil, enosys},
+		{"a call of another architecture", usual, unix.AUDIT_ARCH_RISCV64, unix.SYS_READ, nil, enosys},
+		{"TCP", usual, auditArch, unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_STREAM | unix.SOCK_CLOEXEC, 0}, allow},
+		{"TCP by its number", usual, auditArch, unix.SYS_SOCKET, []uint64{unix.AF_INET6, unix.SOCK_STREAM, unix.IPPROTO_TCP}, allow},
+		{"UDP", usual, auditArch, unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_DGRAM | unix.SOCK_NONBLOCK, unix.IPPROTO_UDP}, allow},
+		{"ping", usual, auditArch, unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_DGRAM, unix.IPPROTO_ICMP}, allow},
+		{"MPTCP", usual, auditArch, unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_STREAM, 262}, fail(unix.EPROTONOSUPPORT)},
+		{"SCTP", usual, auditArch, unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_STREAM, 132}, fail(unix.EPROTONOSUPPORT)},
+		{"a raw socket", usual, auditArch, unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP}, eperm},
+		{"high bits in the family", usual, auditArch, unix.SYS_SOCKET, []uint64{1<<32 | unix.AF_VSOCK, unix.SOCK_STREAM, 0}, fail(unix.EAFNOSUPPORT)},
+		{"AF_UNIX", usual, auditArch, unix.SYS_SOCKET, []uint64{unix.AF_UNIX, unix.SOCK_STREAM, 0}, allow},
+		{"AF_UNIX, closed", closed, auditArch, unix.SYS_SOCKET, []uint64{unix.AF_UNIX, unix.SOCK_STREAM, 0}, fail(unix.EAFNOSUPPORT)},
+		{"a pair of sockets, closed", closed, auditArch, unix.SYS_SOCKETPAIR, []uint64{unix.AF_UNIX, unix.SOCK_STREAM, 0}, allow},
+		{"routes", closed, auditArch, unix.SYS_SOCKET, []uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE}, allow},
+		{"sock_diag", usual, auditArch, unix.SYS_SOCKET, []uint64{unix.AF_NETLINK, unix.SOCK_DGRAM, unix.NETLINK_SOCK_DIAG}, fail(unix.EAFNOSUPPORT)},
+		{"vsock", usual, auditArch, unix.SYS_SOCKET, []uint64{unix.AF_VSOCK, unix.SOCK_STREAM, 0}, fail(unix.EAFNOSUPPORT)},
+		{"packet", usual, auditArch, unix.SYS_SOCKET, []uint64{unix.AF_PACKET, unix.SOCK_RAW, 0}, fail(unix.EAFNOSUPPORT)},
+		{"no network", alone, auditArch, unix.SYS_SOCKET, []uint64{unix.AF_INET6, unix.SOCK_DGRAM, 0}, fail(unix.EACCES)},
+		{"no network, routes", alone, auditArch, unix.SYS_SOCKET, []uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE}, allow},
+		{"no network, vsock", alone, auditArch, unix.SYS_SOCKET, []uint64{unix.AF_VSOCK, unix.SOCK_STREAM, 0}, fail(unix.EAFNOSUPPORT)},
+		{"send", usual, auditArch, unix.SYS_SENDTO, []uint64{3, 0, 0, unix.MSG_NOSIGNAL}, allow},
+		{"fast open by sendto", usual, auditArch, unix.SYS_SENDTO, []uint64{3, 0, 0, unix.MSG_FASTOPEN | unix.MSG_NOSIGNAL}, fail(unix.EOPNOTSUPP)},
+		{"fast open by sendmsg", usual, auditArch, unix.SYS_SENDMSG, []uint64{3, 0, unix.MSG_FASTOPEN}, fail(unix.EOPNOTSUPP)},
+		{"fast open by sendmmsg", usual, auditArch, unix.SYS_SENDMMSG, []uint64{3, 0, 1, unix.MSG_FASTOPEN}, fail(unix.EOPNOTSUPP)},
+		{"window size", usual, auditArch, unix.SYS_IOCTL, []uint64{0, unix.TIOCGWINSZ}, allow},
+		{"TIOCSTI", usual, auditArch, unix.SYS_IOCTL, []uint64{0, unix.TIOCSTI}, eperm},
+		{"TIOCSTI with high bits", browser, auditArch, unix.SYS_IOCTL, []uint64{0, 1<<32 | unix.TIOCSTI}, eperm},
+		{"TIOCLINUX", usual, auditArch, unix.SYS_IOCTL, []uint64{0, tioclinux}, eperm},
+		{"a thread", usual, auditArch, unix.SYS_CLONE, []uint64{unix.CLONE_VM | unix.CLONE_THREAD | unix.CLONE_SIGHAND}, allow},
+		{"a user namespace", usual, auditArch, unix.SYS_CLONE, []uint64{newNS | uint64(unix.SIGCHLD)}, eperm},
+		{"a user namespace of a browser", browser, auditArch, unix.SYS_CLONE, []uint64{newNS | uint64(unix.SIGCHLD)}, allow},
+		{"unshare", usual, auditArch, unix.SYS_UNSHARE, []uint64{newNS}, eperm},
+		{"unshare of a browser", browser, auditArch, unix.SYS_UNSHARE, []uint64{newNS}, allow},
+		{"clone3", browser, auditArch, unix.SYS_CLONE3, nil, enosys},
+		{"io_uring", browser, auditArch, unix.SYS_IO_URING_SETUP, nil, enosys},
+		{"ptrace", browser, auditArch, unix.SYS_PTRACE, nil, eperm},
+		{"mount", browser, auditArch, unix.SYS_MOUNT, nil, eperm},
+		{"setns", browser, auditArch, unix.SYS_SETNS, nil, eperm},
+		{"bpf", usual, auditArch, unix.SYS_BPF, nil, eperm},
+		{"files by handle", usual, auditArch, unix.SYS_OPEN_BY_HANDLE_AT, nil, eperm},
+	} {
+		if got := verdict(t, c.filter.program(), c.arch, c.nr, c.args...); got != c.want {
+			t.Errorf("%s: verdict %#x, want %#x", c.name, got, c.want)
+		}
+	}
+	for _, f := range []Filter{usual, browser, closed, alone} {
+		if n := len(f.program()); n > 4096 {
+			t.Errorf("a filter has %d instructions; the kernel takes 4096", n)
+		}
+	}
+}
