@@ -75,6 +75,11 @@ func newPlace(t *testing.T) *place {
 
 func (p *place) policy(t *testing.T, name string) Policy {
 	t.Helper()
+	if name == "home" { // all that is around can be written
+		pol := profile(t, "check")
+		pol.Home, pol.Write = p.home, open(t, filepath.Dir(p.dir))
+		return pol
+	}
 	pol := profile(t, name)
 	pol.Home = p.home
 	if !pol.HostWrites {
@@ -113,6 +118,10 @@ var escapes = []struct {
 	{"remove outside", "command", func(p *place) string { return "remove " + p.outside + "/file" }, NeedWrites},
 	{"open a setting of the kernel", "check", func(*place) string { return "openw /proc/sys/kernel/core_pattern" }, NeedWrites},
 	{"open a control group", "check", func(*place) string { return "openw /sys/fs/cgroup/memory/memory.limit_in_bytes" }, NeedWrites},
+	{"open a setting of the kernel, guarded", "guarded", func(*place) string { return "openw /proc/sys/kernel/core_pattern" }, NeedHidden},
+	{"open the disk, guarded", "guarded", func(*place) string { return "openw " + disk() }, NeedHidden},
+	{"make a device, guarded", "guarded", func(*place) string { return "mknod" }, NeedHidden},
+	{"put another folder in the place of yaya's", "home", func(p *place) string { return "rename " + p.dir }, NeedHidden},
 	{"make a device", "check", func(*place) string { return "mknod" }, NeedWrites},
 	{"write .git/config", "check", func(p *place) string { return "write " + p.ws + "/.git/config" }, NeedProtect},
 	{"write a hook", "check", func(p *place) string { return "write " + p.ws + "/.git/hooks/pre-commit" }, NeedProtect},
@@ -148,6 +157,15 @@ var escapes = []struct {
 	{"nested namespaces", "check", func(*place) string { return "userns" }, NeedKernel},
 	{"unmount", "guarded", func(p *place) string { return "umount " + p.own }, NeedHidden},
 	{"descriptors of yaya", "check", func(*place) string { return "descriptor" }, NeedTree},
+}
+
+// disk is a disk of this machine.
+func disk() string {
+	disks, err := os.ReadDir("/sys/class/block")
+	if err != nil || len(disks) == 0 {
+		return "/dev/no-disk"
+	}
+	return "/dev/" + disks[len(disks)-1].Name()
 }
 
 // needless are attempts that cannot succeed without a sandbox: what they undo is the

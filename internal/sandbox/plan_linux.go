@@ -23,7 +23,7 @@ func (r *Run) makePlan(cmd *exec.Cmd) (*inside.Plan, error) {
 		Path: cmd.Path, Argv: cmd.Args, Terminal: p.Terminal,
 		Mounts: !alone, Init: !alone && !p.HostWrites, Own: !alone && !p.HostWrites,
 		Strict: p.Strict, HostWrites: p.HostWrites, Tmp: p.Limits.Memory,
-		Landlock: alone, Writes: !alone && !p.HostWrites, Scope: p.HostWrites || alone,
+		Landlock: alone, Writes: !alone && !p.HostWrites, Scope: p.HostWrites || alone, Abstract: alone && !p.HostWrites,
 		Data: uint64(max(0, p.Limits.Memory)), Tasks: uint64(max(0, p.Limits.Processes)), Time: int64(p.Limits.Time),
 		Filter: inside.Filter{Nested: p.Browser, Unix: p.Unix, NoInet: p.Net.Mode == Off},
 	}
@@ -107,14 +107,12 @@ func (r *Run) addRules(plan *inside.Plan) error {
 	s.paths(inside.Read, p.Read)
 	s.paths(inside.Write, p.Write)
 	r.protect(s)
-	for _, own := range r.box.own() {
-		if p.HostWrites && plan.Mounts { // nobody puts another folder in the place of one above it
-			for dir := filepath.Dir(own); dir != "/"; dir = filepath.Dir(dir) {
-				s.keep(dir)
-			}
+	if p.HostWrites && os.Geteuid() == 0 {
+		if err := hideMachine(s, plan); err != nil {
+			return err
 		}
-		s.link(inside.Hide, own)
 	}
+	r.ofYaya(s, plan)
 	if p.Cache != "" {
 		if err := os.MkdirAll(p.Cache, 0o700); err != nil { //nolint:forbidigo,gosec // the caller's own
 			return fmt.Errorf("cache of the sandbox: %w", err)
@@ -133,6 +131,39 @@ func (r *Run) addRules(plan *inside.Plan) error {
 		}
 	}
 	plan.Rules = inside.Sort(s.all)
+	return nil
+}
+
+// ofYaya hides yaya's own folders. Where a folder above one can be written, nobody puts
+// another in its place.
+func (r *Run) ofYaya(s *rules, plan *inside.Plan) {
+	for _, own := range r.box.own() {
+		for dir := filepath.Dir(own); plan.Mounts && dir != "/"; dir = filepath.Dir(dir) {
+			if inside.Effective(inside.Sort(s.all), dir, plan.Otherwise()) == inside.Write {
+				s.keep(dir)
+			}
+		}
+		s.link(inside.Hide, own)
+	}
+}
+
+// hideMachine hides what lets root read the disk and the memory behind all mounts,
+// and keeps the settings of the kernel, some of which name programs that it starts.
+func hideMachine(s *rules, plan *inside.Plan) error {
+	s.link(inside.Hide, "/dev/mem", "/dev/kmem", "/dev/port")
+	if plan.Mounts {
+		s.link(inside.Hide, "/proc/kcore", "/proc/sysrq-trigger")
+		s.link(inside.Read, "/proc/sys", "/sys")
+	} else { // Landlock would have to name every process that is to come
+		s.link(inside.Read, "/proc", "/sys")
+	}
+	disks, err := os.ReadDir("/sys/class/block")
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("look for disks: %w", err)
+	}
+	for _, d := range disks {
+		s.link(inside.Hide, "/dev/"+strings.ReplaceAll(d.Name(), "!", "/"))
+	}
 	return nil
 }
 

@@ -127,8 +127,13 @@ func restrictByLandlock(p *Plan, version int) error {
 		}
 	}
 	var scoped uint64
-	if p.Scope && version >= LandlockScopes {
-		scoped = unix.LANDLOCK_SCOPE_SIGNAL | unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
+	if version >= LandlockScopes {
+		if p.Scope {
+			scoped |= unix.LANDLOCK_SCOPE_SIGNAL
+		}
+		if p.Abstract {
+			scoped |= unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
+		}
 	}
 	set, err := newRuleset(handled, scoped, version)
 	if err != nil {

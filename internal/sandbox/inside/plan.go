@@ -72,7 +72,8 @@ type Plan struct {
 
 	Landlock bool   `json:"landlock,omitempty"` // the rules are Landlock's alone to enforce
 	Writes   bool   `json:"writes,omitempty"`   // Landlock bounds writes, too
-	Scope    bool   `json:"scope,omitempty"`    // signals and abstract sockets stay inside
+	Scope    bool   `json:"scope,omitempty"`    // signals stay inside
+	Abstract bool   `json:"abstract,omitempty"` // and abstract sockets do
 	Caps     []uint `json:"caps,omitempty"`     // capabilities to keep
 
 	Filter Filter `json:"filter"`
