@@ -107,6 +107,7 @@ type Process struct {
 	cmd     *exec.Cmd
 	gate    *os.File // of a held process
 	sandbox Sandbox
+	started chan struct{} // closed when the sandbox has been told that it is
 	marker  string
 	since   uint64 // when it was started, in ticks
 	tail    *tail
@@ -127,7 +128,9 @@ func (m *Manager) Start(spec Spec) (*Process, error) {
 		spec.Sandbox.Ended()
 		return nil, err
 	}
-	if err := spec.Sandbox.Started(p.PID()); err != nil { // others start meanwhile
+	err = spec.Sandbox.Started(p.PID()) // others start meanwhile
+	close(p.started)
+	if err != nil {
 		p.Kill()
 		return nil, err
 	}
@@ -155,7 +158,7 @@ func (m *Manager) start(spec Spec) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Process{manager: m, marker: rand.Text(), since: ticks(), tail: &tail{also: spec.Stderr}, sandbox: spec.Sandbox, done: make(chan struct{})}
+	p := &Process{manager: m, marker: rand.Text(), since: ticks(), tail: &tail{also: spec.Stderr}, sandbox: spec.Sandbox, started: make(chan struct{}), done: make(chan struct{})}
 	cmd := exec.CommandContext(context.Background(), path, spec.Args...) //nolint:gosec // running what is configured is the purpose
 	cmd.Args[0] = spec.Path
 	cmd.Env = append(append([]string{}, spec.Env...), markerEnv+"="+p.marker)
@@ -315,6 +318,7 @@ func (p *Process) wait(stderr *os.File) {
 	living.mu.Lock()
 	delete(living.procs, p)
 	living.mu.Unlock()
+	<-p.started // a short program may be faster
 	p.sandbox.Ended()
 	p.exit = exitError(p.cmd, err)
 	p.manager.mu.Lock()

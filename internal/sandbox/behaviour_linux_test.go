@@ -296,6 +296,30 @@ func TestInProc(t *testing.T) {
 	})
 }
 
+// A program may have ended before its start has.
+func TestShortPrograms(t *testing.T) {
+	for _, backend := range []string{Namespaces, Landlock} {
+		b := needs(t, backend)
+		m := &proc.Manager{}
+		for range 30 {
+			run, err := b.Enter(profile(t, "server"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			child, err := m.Start(proc.Spec{Path: "true", Env: []string{"PATH=" + os.Getenv("PATH")}, Dir: "/", Sandbox: run})
+			if err != nil {
+				t.Fatal(err)
+			}
+			<-child.Done()
+			if child.ExitCode() != 0 {
+				t.Fatalf("exit code %d, %s", child.ExitCode(), child.Stderr())
+			}
+			child.Kill()
+		}
+		m.Close(t.Context())
+	}
+}
+
 // The environment names a variable once.
 func TestEnvironment(t *testing.T) {
 	pol := profile(t, "check")

@@ -21,6 +21,9 @@ func (*Run) PID() int { return 0 }
 
 // Ended closes what the policy held.
 func (r *Run) Ended() {
+	r.mu.Lock()
+	r.ended = true
+	r.mu.Unlock()
 	r.stopServing()
 	_ = closeAll(r.policy)
 }

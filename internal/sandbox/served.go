@@ -47,10 +47,17 @@ func (s *served) close() {
 	s.active.Wait()
 }
 
+// add keeps a server until the run ends, which it may have done.
 func (r *Run) add(s *served) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.served = append(r.served, s)
+	ended := r.ended
+	if !ended {
+		r.served = append(r.served, s)
+	}
+	r.mu.Unlock()
+	if ended {
+		s.close()
+	}
 }
 
 func (r *Run) stopServing() {
