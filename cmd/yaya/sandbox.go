@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/internal/sandbox"
 )
 
@@ -124,7 +125,11 @@ func (f *sandboxRun) policy(w io.Writer, p paths, command string) (sandbox.Polic
 		policy.Net.Allow = append(policy.Net.Allow, sandbox.RegistryOf(command)...)
 	}
 	policy.Net.Denied = func(d sandbox.Denial) {
-		fmt.Fprintf(w, "yaya: kept from reaching %s: %s (allow it: --host %s)\n", net.JoinHostPort(d.Host, strconv.Itoa(d.Port)), d.Why, d.Host)
+		text := fmt.Sprintf("kept from reaching %s: %s", net.JoinHostPort(d.Host, strconv.Itoa(d.Port)), d.Why)
+		if d.Allow != "" {
+			text += " (allow it: --host " + d.Allow + ")"
+		}
+		fmt.Fprintln(w, "yaya:", feature.Clean(text, 1<<10))
 	}
 	if !policy.HostWrites {
 		policy.Cache = filepath.Join(xdg("XDG_CACHE_HOME", p.home, ".cache"), "yaya", "sandbox", policy.Profile)

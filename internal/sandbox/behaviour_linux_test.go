@@ -113,7 +113,7 @@ func TestHostsAndEndpoints(t *testing.T) {
 			}
 		})
 	}
-	if want := (Denial{"example.com", 80, "it is not among the allowed hosts"}); len(denials) != 1 || denials[0] != want {
+	if want := (Denial{"example.com", 80, "it is not among the allowed hosts", "example.com"}); len(denials) != 1 || denials[0] != want {
 		t.Errorf("denied: %+v, want %+v", denials, want)
 	}
 }

@@ -38,7 +38,7 @@ func (p *proxy) inspect(in *bufio.Reader, host string, port int) (carried, error
 	if first[0] != 0x16 {
 		switch port {
 		case 443:
-			return isOther, p.refuse(host, port, "what was sent is not TLS")
+			return isOther, p.refuse(host, port, "what was sent is not TLS", "")
 		case 80:
 			return isHTTP, nil
 		}
@@ -46,13 +46,13 @@ func (p *proxy) inspect(in *bufio.Reader, host string, port int) (carried, error
 	}
 	name, err := serverName(in)
 	if err != nil {
-		return isTLS, p.refuse(host, port, err.Error())
+		return isTLS, p.refuse(host, port, err.Error(), "")
 	}
 	if _, err := netip.ParseAddr(host); err == nil && name == "" {
 		return isTLS, nil // addresses have no names in TLS
 	}
 	if strings.TrimSuffix(strings.ToLower(name), ".") != host {
-		return isTLS, p.refuse(host, port, fmt.Sprintf("TLS in the tunnel was for %.100q", name))
+		return isTLS, p.refuse(host, port, fmt.Sprintf("TLS in the tunnel was for %.100q", name), "")
 	}
 	return isTLS, nil
 }

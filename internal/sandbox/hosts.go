@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -72,6 +73,14 @@ func (r hostRule) allows(host string, port int) bool {
 		return strings.HasSuffix(host, r.name) && len(host) > len(r.name)
 	}
 	return host == r.name
+}
+
+// entryFor is the narrowest entry that allows a destination.
+func entryFor(host string, port int) string {
+	if port == 443 || port == 80 {
+		return host
+	}
+	return net.JoinHostPort(host, strconv.Itoa(port))
 }
 
 // check refuses a list that cannot be read.

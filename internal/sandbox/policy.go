@@ -78,6 +78,8 @@ type Denial struct {
 	Host string `json:"host"`
 	Port int    `json:"port"`
 	Why  string `json:"why"`
+	// Allow is the entry of [Net.Allow] that would have let it through, "" without one.
+	Allow string `json:"allow,omitempty"`
 }
 
 // Endpoint is served to the program of one sandbox at an address of its loopback

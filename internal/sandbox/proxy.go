@@ -75,8 +75,9 @@ func (e *refusal) Error() string {
 	return fmt.Sprintf("the sandbox keeps this program from reaching %s: %s", net.JoinHostPort(e.Host, strconv.Itoa(e.Port)), e.Why)
 }
 
-func (p *proxy) refuse(host string, port int, why string) error {
-	d := Denial{host, port, why}
+// refuse tells of a denial. allow is what would have let it through.
+func (p *proxy) refuse(host string, port int, why, allow string) error {
+	d := Denial{host, port, why, allow}
 	if p.net.Denied != nil {
 		p.net.Denied(d)
 	}
@@ -141,7 +142,7 @@ func (p *proxy) allow(ctx context.Context, host string, port int) error {
 	if p.net.Ask != nil && p.net.Ask(ctx, host, port) {
 		return nil
 	}
-	return p.refuse(host, port, "it is not among the allowed hosts")
+	return p.refuse(host, port, "it is not among the allowed hosts", entryFor(host, port))
 }
 
 // dial connects to a destination that is allowed. The address that is dialed is the
@@ -163,7 +164,7 @@ func (p *proxy) dial(ctx context.Context, hostport string) (net.Conn, error) {
 	for _, addr := range addrs {
 		addr = addr.Unmap()
 		if !p.public(addr) && !p.named(addr, port) {
-			last = p.refuse(host, port, fmt.Sprintf("%s is not an address of the public internet; allow the address itself if that is meant", addr))
+			last = p.refuse(host, port, fmt.Sprintf("%s is not an address of the public internet; allow the address itself if that is meant", addr), entryFor(addr.String(), port))
 			continue
 		}
 		at := netip.AddrPortFrom(addr, uint16(port)) //nolint:gosec // splitHost bounds it
@@ -246,7 +247,7 @@ func (p *proxy) plain(conn net.Conn, in io.Reader, host string, port int) {
 	s := serveHTTP(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		got, gotPort, err := splitHost(r.Host, port)
 		if err != nil || got != host || gotPort != port || r.URL.Host != "" || r.Method == http.MethodConnect {
-			http.Error(w, p.refuse(host, port, fmt.Sprintf("a request in the tunnel was for %.100q", r.Host)).Error(), http.StatusForbidden)
+			http.Error(w, p.refuse(host, port, fmt.Sprintf("a request in the tunnel was for %.100q", r.Host), "").Error(), http.StatusForbidden)
 			return
 		}
 		r.URL.Scheme, r.URL.Host = "http", net.JoinHostPort(host, strconv.Itoa(port))

@@ -302,3 +302,30 @@ func TestProxyEndsWithItsSandbox(t *testing.T) {
 		t.Errorf("read %d bytes after the end, want an error", n)
 	}
 }
+
+// An address that is not public is dialed if the list names it, whatever name led
+// there, and no other.
+func TestNamedAddresses(t *testing.T) {
+	p := newProxy(Net{Mode: Hosts, Allow: []string{"a.example", "10.1.2.3", "10.1.2.4:8080"}})
+	for _, c := range []struct {
+		addr string
+		port int
+		want bool
+	}{{"10.1.2.3", 443, true}, {"10.1.2.3", 8080, false}, {"10.1.2.4", 8080, true}, {"10.1.2.4", 443, false}, {"10.1.2.5", 443, false}} {
+		if got := p.named(netip.MustParseAddr(c.addr), c.port); got != c.want {
+			t.Errorf("%s:%d is named = %v, want %v", c.addr, c.port, got, c.want)
+		}
+	}
+	var denied []Denial
+	p.net.Denied = func(d Denial) { denied = append(denied, d) }
+	p.resolve = func(context.Context, string) ([]netip.Addr, error) {
+		return []netip.Addr{netip.MustParseAddr("10.1.2.5")}, nil
+	}
+	if conn, err := p.dial(t.Context(), "a.example:8443"); err == nil {
+		_ = conn.Close()
+		t.Error("a private address that is not named was dialed")
+	}
+	if len(denied) != 1 || denied[0].Allow != "10.1.2.5:8443" {
+		t.Errorf("denied: %+v, want one that says to allow 10.1.2.5:8443", denied)
+	}
+}
