@@ -142,8 +142,8 @@ func decide(backend string, p *Policy, r Report) Enforced {
 	case Namespaces:
 		e.Has = want
 		if p.HostWrites && r.Landlock < inside.LandlockScopes { // it shares the host's processes
-			e.Has &^= NeedProcesses
-			e.miss(fmt.Sprintf("other programs of your user can be signaled: Landlock is at version %d, and %d bounds signals (Linux 6.12)", r.Landlock, inside.LandlockScopes))
+			e.Has &^= NeedProcesses | NeedTree
+			e.miss(fmt.Sprintf("other programs of your user, and the process that ends what is left over, can be signaled: Landlock is at version %d, and %d bounds signals (Linux 6.12)", r.Landlock, inside.LandlockScopes))
 		}
 		if p.HostWrites {
 			e.miss("yaya's port can be reached: yaya itself refuses programs that it has started")
@@ -180,8 +180,8 @@ func (e *Enforced) landlock(p *Policy, version int) {
 		e.miss("protected files within a writable folder can be written")
 	}
 	if version < inside.LandlockScopes {
-		e.Has &^= NeedProcesses
-		e.miss(fmt.Sprintf("other programs of your user can be signaled: Landlock is at version %d, and %d bounds signals (Linux 6.12)", version, inside.LandlockScopes))
+		e.Has &^= NeedProcesses | NeedTree
+		e.miss(fmt.Sprintf("other programs of your user, and the process that ends what is left over, can be signaled: Landlock is at version %d, and %d bounds signals (Linux 6.12)", version, inside.LandlockScopes))
 	}
 	if version < inside.LandlockUnix && p.Unix {
 		e.miss(fmt.Sprintf("sockets of AF_UNIX cannot be opened: Landlock is at version %d, and %d tells those of the host from others", version, inside.LandlockUnix))

@@ -134,6 +134,8 @@ var escapes = []struct {
 	{"read the memory of another process", "guarded", func(p *place) string { return fmt.Sprintf("vmread %d", p.other.Process.Pid) }, NeedProcesses},
 	{"signal another process", "check", func(p *place) string { return fmt.Sprintf("signal %d", p.other.Process.Pid) }, NeedProcesses},
 	{"signal another process, guarded", "guarded", func(p *place) string { return fmt.Sprintf("signal %d", p.other.Process.Pid) }, NeedProcesses},
+	{"kill the sandbox's own process", "check", func(*place) string { return "killkeeper" }, NeedTree},
+	{"kill the sandbox's own process, guarded", "guarded", func(*place) string { return "killkeeper" }, NeedTree},
 	{"enter a namespace of another process", "check", func(p *place) string { return fmt.Sprintf("setns %d", p.other.Process.Pid) }, NeedProcesses},
 	{"abstract socket", "check", func(p *place) string { return "abstract " + p.abstract }, NeedSockets},
 	{"path socket", "check", func(p *place) string { return "connect " + p.path }, NeedSockets},
@@ -170,7 +172,9 @@ func disk() string {
 
 // needless are attempts that cannot succeed without a sandbox: what they undo is the
 // sandbox's own.
-func needless(name string) bool { return name == "unmount" || name == "descriptors of yaya" }
+func needless(name string) bool {
+	return name == "unmount" || name == "descriptors of yaya" || strings.HasPrefix(name, "kill the sandbox's own")
+}
 
 func (p *place) bare(t *testing.T, attempt string) (string, int) {
 	t.Helper()

@@ -14,5 +14,5 @@
 // Mounts, the loopback interface and listeners come first, because they need
 // capabilities. Then all capabilities are dropped, and no_new_privs, Landlock and
 // the filter of system calls follow. The program is started last, by the one thread
-// that all of this was done on, and inherits it.
+// that all of this was done on, and inherits it. The first thread keeps watch.
 package inside

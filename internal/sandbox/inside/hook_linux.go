@@ -34,7 +34,6 @@ func init() {
 	if kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN); err != nil || kind != unix.AF_UNIX {
 		return
 	}
-	runtime.LockOSThread()
 	os.Exit(run(fd))
 }
 
@@ -106,31 +105,42 @@ func run(fd int) int {
 	signals := make(chan os.Signal, 64)
 	signal.Notify(signals)
 
-	answer := new(Reply)
-	listeners, err := setUp(plan, answer)
-	if err != nil {
-		answer.Error = err.Error()
-		c.reply(answer, nil)
+	answer, listeners, child := begin(plan)
+	c.reply(answer, listeners)
+	if answer.Error != "" {
 		return exitSetup
 	}
 	if plan.Probe {
-		c.reply(answer, listeners)
 		return 0
 	}
-	child, err := start(plan)
-	if err != nil {
-		answer.Error = err.Error()
-		c.reply(answer, nil)
-		return exitSetup
-	}
-	c.reply(answer, listeners)
 	for _, l := range listeners {
 		_ = unix.Close(l)
 	}
 	return (&keeper{plan: plan, control: c, signals: signals, child: child}).keep()
 }
 
-// setUp restricts this process as the plan says and returns the listeners.
+// begin sets the sandbox up and starts the program, on a thread that does nothing
+// else: Landlock lets the program signal what is in its own domain, and the first
+// thread, which stands for this process, is to stay out of that.
+func begin(plan *Plan) (answer *Reply, listeners []int, child int) {
+	answer = new(Reply)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // for good: the thread ends with this function
+		var err error
+		if listeners, err = setUp(plan, answer); err == nil && !plan.Probe {
+			child, err = start(plan)
+		}
+		if err != nil {
+			answer.Error = err.Error()
+		}
+	}()
+	<-done
+	return answer, listeners, child
+}
+
+// setUp restricts this thread as the plan says and returns the listeners.
 func setUp(p *Plan, r *Reply) ([]int, error) {
 	var err error
 	if p.Mounts {
