@@ -32,7 +32,9 @@ var registryOf = map[string][]string{
 }
 
 // RegistryOf returns the hosts of the registry that a command fetches from.
-func RegistryOf(command string) []string { return registryOf[filepath.Base(command)] }
+func RegistryOf(command string) []string {
+	return slices.Clone(registryOf[filepath.Base(command)])
+}
 
 // profiles is the table of profiles. What the user has configured works as it did and
 // cannot touch yaya (guarded); what somebody else brought gets what was agreed to.

@@ -1,0 +1,106 @@
+package sandbox
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What a report says of a machine follows from what was found on it.
+func TestDecide(t *testing.T) {
+	for _, c := range []struct {
+		name, backend, profile string
+		landlock               int
+		lacks                  Need   // of what the profile wants
+		missing                string // a part of what is said
+	}{
+		{"namespaces, guarded", Namespaces, "guarded", 7, 0, "yaya's port"},
+		{"namespaces without Landlock, guarded", Namespaces, "guarded", 0, NeedProcesses | NeedTree, "can be signaled"},
+		{"namespaces without Landlock", Namespaces, "check", 0, 0, "memory is bounded for each process"},
+		{"Landlock, hosts", Landlock, "server", 7, NeedHosts, "the network is off"},
+		{"Landlock, none", Landlock, "plugin", 7, 0, "/tmp"},
+		{"old Landlock", Landlock, "plugin", 3, NeedProcesses | NeedTree, "Linux 6.12"},
+		{"Landlock, sockets", Landlock, "check", 7, NeedHosts, "AF_UNIX"},
+		{"off", None, "check", 7, ^Need(0), "nothing is enforced"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p, err := Profile(c.profile)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e := decide(c.backend, &p, Report{Landlock: c.landlock})
+			lacks := p.Wants() &^ e.Has
+			if os.Geteuid() == 0 {
+				lacks &^= NeedTasks // the kernel exempts root
+			}
+			if want := c.lacks & p.Wants(); lacks != want && lacks != want&^NeedTasks {
+				t.Errorf("lacks %s, want %s", lacks, want)
+			}
+			if said := strings.Join(e.Missing, "; "); !strings.Contains(said, c.missing) {
+				t.Errorf("says %q, want %q", said, c.missing)
+			}
+		})
+	}
+}
+
+// A workspace protects what configures programs, as far as it is there.
+func TestWorkspace(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := Unprotected(dir), []string{dir + "/.git"}; !slices.Equal(got, want) {
+		t.Errorf("Unprotected = %q, want %q", got, want)
+	}
+	for _, sub := range []string{".git/hooks", ".git/modules/a/hooks"} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(dir+"/.git/modules/a/config", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	write, protect, err := Workspace(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if Close(write) != nil || Close(protect) != nil {
+			t.Error("the paths were not open")
+		}
+	}()
+	var names []string
+	for _, p := range protect {
+		names = append(names, strings.TrimPrefix(p.String(), dir+"/"))
+	}
+	if want := []string{".git/hooks", ".git/modules/a/config", ".git/modules/a/hooks"}; len(write) != 1 || write[0].String() != dir || !slices.Equal(names, want) {
+		t.Errorf("Workspace = %v, %q; want the folder, %q", write, names, want)
+	}
+	if got, want := Unprotected(dir), []string{dir + "/.git/config"}; !slices.Equal(got, want) {
+		t.Errorf("Unprotected = %q, want %q", got, want)
+	}
+}
+
+func TestProfiles(t *testing.T) {
+	for _, name := range Profiles() {
+		p, err := Profile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Wants()&(NeedHidden|NeedKernel|NeedTree|NeedProcesses) != NeedHidden|NeedKernel|NeedTree|NeedProcesses {
+			t.Errorf("%s wants %s", name, p.Wants())
+		}
+		p.Net.Allow = append(p.Net.Allow, "example.com")
+		if again, _ := Profile(name); slices.Contains(again.Net.Allow, "example.com") {
+			t.Errorf("%s: a change of one policy is in the next", name)
+		}
+	}
+	if _, err := Profile("none"); err == nil || !strings.Contains(err.Error(), "browser, check, command") {
+		t.Errorf("Profile(none) = %v, want an error that names the profiles", err)
+	}
+	if got := RegistryOf("/usr/bin/npx"); !slices.Equal(got, []string{"registry.npmjs.org"}) {
+		t.Errorf("RegistryOf(npx) = %q", got)
+	}
+}
