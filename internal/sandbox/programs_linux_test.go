@@ -42,7 +42,7 @@ func TestPrograms(t *testing.T) {
 		{"npx", "command", map[string]string{"node_modules/.bin/hello": "#!/usr/bin/env node\nconsole.log('it works')\n", "package.json": `{"name":"a"}`}, []string{"npx", "--offline", "hello"}, "it works"},
 		{"python", "server", nil, []string{"/usr/bin/python3", "-c", "import multiprocessing, tempfile, ssl; multiprocessing.Lock(); tempfile.mkdtemp(); print('it', 'works')"}, "it works"},
 		{"git commit", "command", nil, []string{"sh", "-c", "git add -A && git -c user.name=a -c user.email=a@example.com commit -q -m x --allow-empty && git log --format=%s && git status --short"}, "x"},
-		{"go build", "check", map[string]string{"go.mod": "module a\n\ngo 1.24\n", "a.go": "package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println(\"it works\") }\n"}, []string{"sh", "-c", "go build -o a . && ./a"}, "it works"},
+		{"go build", "check", map[string]string{"go.mod": "module a\n\ngo 1.24\n", "a.go": "package main\n\nfunc main() { println(\"it works\") }\n"}, []string{"sh", "-c", "go build -o a . && ./a"}, "it works"},
 		{"make", "check", map[string]string{"Makefile": "all: a\n\t@cat a\na:\n\t@echo it works > a\n"}, []string{"make", "-s", "-j4"}, "it works"},
 		{"gcc", "check", map[string]string{"a.c": "#include <stdio.h>\nint main(void){puts(\"it works\");}\n"}, []string{"sh", "-c", "gcc -o a a.c && ./a"}, "it works"},
 		{"cargo", "check", map[string]string{"Cargo.toml": "[package]\nname=\"a\"\nversion=\"0.1.0\"\nedition=\"2021\"\n", "src/main.rs": "fn main(){println!(\"it works\")}\n"}, []string{"cargo", "run", "-q"}, "it works"},
