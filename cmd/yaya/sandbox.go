@@ -104,10 +104,10 @@ Profiles: guarded (your files and network without yaya's), server, command, chec
 		},
 	}
 	c.Flags().SetInterspersed(false) // what follows the command is its own
-	c.Flags().StringVar(&f.profile, "profile", "command", "one of "+strings.Join(sandbox.Profiles(), ", "))
-	c.Flags().StringArrayVar(&f.read, "read", nil, "let it read a file or folder (repeatable)")
-	c.Flags().StringArrayVar(&f.write, "write", nil, "let it write a file or folder (repeatable)")
-	c.Flags().StringArrayVar(&f.host, "host", nil, "let it reach a host, such as example.com, *.example.com or example.com:8443 (repeatable)")
+	c.Flags().StringVar(&f.profile, "profile", "command", "`profile` to run in: "+strings.Join(sandbox.Profiles(), ", "))
+	c.Flags().StringArrayVar(&f.read, "read", nil, "let it read a `path` (repeatable)")
+	c.Flags().StringArrayVar(&f.write, "write", nil, "let it write a `path` (repeatable)")
+	c.Flags().StringArrayVar(&f.host, "host", nil, "let it reach a `host`, such as example.com, *.example.com or example.com:8443 (repeatable)")
 	return c
 }
 
