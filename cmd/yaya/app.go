@@ -23,6 +23,7 @@ import (
 	"github.com/yaya-ai/yaya/gateway/sessions"
 	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/internal/proc"
+	"github.com/yaya-ai/yaya/internal/sandbox"
 	"github.com/yaya-ai/yaya/internal/traffic"
 	"github.com/yaya-ai/yaya/internal/workspace"
 	"github.com/yaya-ai/yaya/kernel"
@@ -74,8 +75,10 @@ type app struct {
 	home     string
 	data     string
 	guard    *workspace.Guard
-	secrets  *masked.Secrets // that are shown nowhere
-	traffic  *traffic.Log
+	// sandboxes are what programs that yaya starts run in.
+	sandboxes *sandbox.Sandboxes
+	secrets   *masked.Secrets // that are shown nowhere
+	traffic   *traffic.Log
 	// Of the record of calls.
 	trafficSettings func() (trafficSettings, error)
 	enrolled        func() int
@@ -133,6 +136,7 @@ func newApp(c appConfig) (*app, error) {
 	if a.guard, err = workspace.NewGuard(c.own...); err != nil {
 		return nil, err
 	}
+	a.sandboxes = sandboxes(c)
 	a.kernel, err = kernel.New(kernel.Config{
 		Data: c.data, Settings: c.settings, Workspace: c.workspace, Version: yayaVersion(), Observer: observers{a.metrics, usage{a.mix}, calls{a}}, Unreviewed: func(c tool.Change) (func() error, error) { return a.shell.Unreviewed(c) }, Approver: a.approver, Asker: mcpbridge.AskCaller, Audit: c.audit, ApprovalTimeout: a.approvalTimeout, Answers: a.answers, Scopes: auth.ScopeNames(),
 		Boundary: func(ctx context.Context) { a.host.Boundary(ctx) }, Log: c.log,
@@ -180,6 +184,20 @@ func newApp(c appConfig) (*app, error) {
 		c.log.Warn().Msg(w)
 	}
 	return a, nil
+}
+
+// sandboxes returns the sandboxes as the settings want them.
+func sandboxes(c appConfig) *sandbox.Sandboxes {
+	s := &sandbox.Sandboxes{
+		Home: c.home, Cache: filepath.Join(xdg("XDG_CACHE_HOME", c.home, ".cache"), "yaya", "sandbox"),
+		Settings: func() sandbox.Settings {
+			return sandbox.Settings{Mode: sandbox.Mode(c.settings.Text("sandbox.mode")), Backend: c.settings.Text("sandbox.backend")}
+		},
+	}
+	for _, o := range c.own {
+		s.Own = append(s.Own, o.Path)
+	}
+	return s
 }
 
 // serverLimits returns what the settings say about messages and calls of all servers.

@@ -53,6 +53,10 @@ var Keys = []Key{
 	{"auth.audience", "", "URL of the MCP endpoint that those tokens must be for", text},
 	{"workspace.roots", "", "folders below which devices and other clients may have agents work", list},
 	{"servers.pass_env", "", "variables of yaya's environment that every MCP server's process gets too", names},
+	{"sandbox.mode", `"prefer"`, "what is enforced of a sandbox: prefer (all that this machine can), require (everything, or the program does not start) or off (nothing)", text},
+	{"sandbox.backend", `"auto"`, "how sandboxes are made: auto, or one that yaya sandbox lists", text},
+	{"sandbox.command.hosts", "", "hosts that agents' commands reach without an ask, such as example.com or *.example.com:8443", list},
+	{"sandbox.command.write", "", "folders that agents' commands may write beside the workspace", list},
 	{"wire.export", "", "names of tools that other kernels may invoke as skills", list},
 	{"servers.max_message_bytes", `67108864`, "bytes of one message of an MCP server or client, from 1 MiB to 256 MiB", number},
 	{"servers.tool_max_sec", "", "seconds that a call of an MCP server's tool may take in all, with progress", number},
@@ -116,7 +120,11 @@ func CheckValue(key string, v json.RawMessage) error {
 }
 
 // choices are the values of the keys that have only a few.
-var choices = map[string][]string{"traffic.bodies": {"off", "errors", "all"}}
+var choices = map[string][]string{
+	"traffic.bodies":  {"off", "errors", "all"},
+	"sandbox.mode":    {"prefer", "require", "off"},
+	"sandbox.backend": {"auto", "namespaces", "bwrap", "landlock", "seatbelt", "container", "off"},
+}
 
 func (k Key) check(v json.RawMessage) error {
 	bad := func(want string) error { return fmt.Errorf("%s must be %s, not %s", k.Name, want, clip(v)) }

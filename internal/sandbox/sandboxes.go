@@ -1,0 +1,71 @@
+package sandbox
+
+import (
+	"os"
+	"path/filepath"
+)
+
+// Mode says how much the sandbox of a program matters.
+type Mode string
+
+// Modes.
+const (
+	// Prefer enforces what this machine can, and refuses a program whose policy
+	// requires more.
+	Prefer Mode = "prefer"
+	// Require refuses every program whose policy is not enforced as a whole.
+	Require Mode = "require"
+	// Without enforces nothing.
+	Without Mode = "off"
+)
+
+// Settings are what a user decides about all sandboxes.
+type Settings struct {
+	Mode    Mode
+	Backend string // one of [Backends], or "auto"
+}
+
+// Sandboxes makes the sandboxes of one yaya. Its fields are not changed once it is in
+// use; its methods are safe for concurrent use.
+type Sandboxes struct {
+	// Own are yaya's own folders and sockets.
+	Own []string
+	// Home is the user's home folder.
+	Home string
+	// Cache is the folder below which each sandbox has its caches.
+	Cache string
+	// Settings are asked for at each start.
+	Settings func() Settings
+}
+
+// Policy returns the policy of a profile, with caches that are kept under a name: no
+// two programs that do not trust each other may have the same. "" is no cache.
+func (s *Sandboxes) Policy(profile, name string) (Policy, error) {
+	p, err := Profile(profile)
+	if err != nil {
+		return p, err
+	}
+	p.Home = s.Home
+	if name != "" && !p.HostWrites {
+		p.Cache = filepath.Join(s.Cache, name)
+		if err := os.MkdirAll(p.Cache, 0o700); err != nil { //nolint:forbidigo // a folder of the user's, named by yaya
+			return p, err
+		}
+	}
+	return p, nil
+}
+
+// Enter decides how a policy is enforced, as the settings want it. It takes the
+// policy's paths over, and closes them when the run ends or cannot be.
+func (s *Sandboxes) Enter(p Policy) (*Run, error) {
+	set := s.Settings()
+	box := &Box{Own: s.Own, Backend: set.Backend}
+	switch set.Mode {
+	case Without:
+		box.Backend, p.Require = None, 0
+	case Require:
+		p.Require = p.Wants()
+	case Prefer:
+	}
+	return box.Enter(p)
+}
