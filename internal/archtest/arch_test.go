@@ -77,6 +77,7 @@ var allowed = map[string][]string{
 	"gateway/cluster":             {},
 	"gateway/cluster/clustertest": {"gateway/cluster"},
 	"internal/sandbox":            {"internal/sandbox/inside", "internal/netaddr"},
+	"internal/secrets":            {"internal/atomicfile", "internal/masked", "internal/secretfile"},
 	"cmd/yaya":                    {"..."},
 }
 

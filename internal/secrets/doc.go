@@ -1,0 +1,23 @@
+// Package secrets keeps secrets in one sealed file.
+//
+// The file is secrets.sealed in the data folder, 0600: a header in the clear and, sealed
+// with XChaCha20-Poly1305, all names and values together. Every change seals the whole
+// again with a fresh nonce, and replaces the file at one moment. The header is
+// authenticated with the rest.
+//
+// The key that seals is never in the data folder. It is one of, decided when the file is
+// made and written in its header:
+//
+//   - derived with argon2id from a passphrase, if there is one;
+//   - 32 random bytes in the keychain of the operating system, if that keeps a probe;
+//   - 32 random bytes in secrets.key in the configuration folder, 0600.
+//
+// A file that was made without a passphrase moves to the passphrase with the first change
+// that is made with one. A key that is lost or another one, a wrong passphrase, a file
+// that is damaged, cut or changed: each is an error that names file and remedy, and
+// nothing is overwritten.
+//
+// A [Store] reads nothing until it is asked, keeps what it has read, and reads again when
+// the file has changed: a look-up costs one stat. Several processes may use a file at the
+// same time; who changes it holds secrets.lock. It is safe for concurrent use.
+package secrets
