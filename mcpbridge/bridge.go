@@ -118,6 +118,8 @@ type Config struct {
 	Standing func(client string) relay.Peer
 	// Env looks up yaya's own environment.
 	Env func(string) (string, bool)
+	// Secret returns the value of a secret that a server refers to. Optional.
+	Secret func(name string) (string, error)
 	// PassEnv names further variables of it that every server's process gets.
 	// Optional.
 	PassEnv   func() []string
@@ -290,7 +292,7 @@ func (b *Bridge) Runs(s servers.Server) bool {
 // expand puts variables into a server's configuration, and its file of variables, unless
 // that is a pipe: what fills it asks somebody, so it is read only for a start.
 func (b *Bridge) expand(ctx context.Context, s servers.Server) (servers.Server, []string, error) {
-	x, warnings, err := s.Expand(servers.Scope{Env: b.cfg.Env, Home: b.cfg.Home, Workspace: b.cfg.Workspace})
+	x, warnings, err := s.Expand(servers.Scope{Env: b.cfg.Env, Secret: b.cfg.Secret, Home: b.cfg.Home, Workspace: b.cfg.Workspace})
 	if err == nil && x.EnvFile != "" && !secretfile.IsPipe(x.EnvFile) {
 		err = b.readEnvFile(ctx, &x)
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/internal/proc"
 	"github.com/yaya-ai/yaya/internal/sandbox"
+	"github.com/yaya-ai/yaya/internal/secrets"
 	"github.com/yaya-ai/yaya/internal/traffic"
 	"github.com/yaya-ai/yaya/internal/workspace"
 	"github.com/yaya-ai/yaya/kernel"
@@ -78,6 +79,7 @@ type app struct {
 	// sandboxes are what programs that yaya starts run in.
 	sandboxes *sandbox.Sandboxes
 	secrets   *masked.Secrets // that are shown nowhere
+	vault     *secrets.Store
 	traffic   *traffic.Log
 	// Of the record of calls.
 	trafficSettings func() (trafficSettings, error)
@@ -118,8 +120,9 @@ type appConfig struct {
 	// audit is told of answers to asks.
 	audit func(approval.Request, approval.Decision) error
 	log   zerolog.Logger
-	// secrets are those that log hides.
+	// secrets are those that log hides; vault has those that are kept.
 	secrets *masked.Secrets
+	vault   *secrets.Store
 }
 
 // newApp builds the parts; nothing is started yet. Close takes down what was.
@@ -131,7 +134,7 @@ func newApp(c appConfig) (*app, error) {
 		}
 		c.workspace = dir
 	}
-	a := &app{log: c.log, secrets: c.secrets, metrics: gateway.NewMetrics(), mix: new(registry.Mix), memory: memory_sqlite.New(filepath.Join(c.data.Name(), "memory.db")), procs: &proc.Manager{Guard: true}, http: upstream.NewTransport(), home: c.home, data: c.data.Name(), trust: trust.NewStore(c.data), workspace: c.workspace, configured: c.servers.servers}
+	a := &app{log: c.log, secrets: c.secrets, vault: c.vault, metrics: gateway.NewMetrics(), mix: new(registry.Mix), memory: memory_sqlite.New(filepath.Join(c.data.Name(), "memory.db")), procs: &proc.Manager{Guard: true}, http: upstream.NewTransport(), home: c.home, data: c.data.Name(), trust: trust.NewStore(c.data), workspace: c.workspace, configured: c.servers.servers}
 	var err error
 	if a.guard, err = workspace.NewGuard(c.own...); err != nil {
 		return nil, err
@@ -163,7 +166,7 @@ func newApp(c appConfig) (*app, error) {
 		Servers: c.servers.servers, Invalid: c.servers.invalid,
 		Registry: k.Tools, Procs: a.procs, HTTP: a.http, Artifacts: k.Artifacts, Grants: grants, Trust: a.trust, Version: yayaVersion(), Log: c.log,
 		Eras:     upstream.NewEras(c.data, func(err error) { c.log.Warn().Err(err).Msg("protocol eras") }),
-		MayStart: a.mayStart, Refuse: a.itself, Env: os.LookupEnv, PassEnv: func() []string { return c.settings.Texts("servers.pass_env") }, Home: c.home, Workspace: c.workspace,
+		MayStart: a.mayStart, Refuse: a.itself, Env: os.LookupEnv, Secret: c.vault.Get, PassEnv: func() []string { return c.settings.Texts("servers.pass_env") }, Home: c.home, Workspace: c.workspace,
 		Standing: func(client string) relay.Peer { return a.mcp.Standing(client) },
 		Limits:   limits,
 	})
@@ -399,7 +402,7 @@ func withApp(ctx context.Context, g *globals, p paths, mcpConfig []string, log z
 		return err
 	}
 	defer func() { err = errors.Join(err, data.Close()) }()
-	c := appConfig{data: data, home: p.home, own: p.own(), settings: settings, log: log, secrets: &g.secrets}
+	c := appConfig{data: data, home: p.home, own: p.own(), settings: settings, log: log, secrets: &g.secrets, vault: g.vault}
 	for _, edit := range change {
 		edit(&c)
 	}

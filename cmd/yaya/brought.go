@@ -81,6 +81,9 @@ func (d *digests) brought(w *workspace.Workspace, all []servers.Server) ([]folde
 				runs += fmt.Sprintf(", %s=%s", name, strconv.QuoteToASCII(values[name]))
 			}
 		}
+		for _, name := range s.SecretNames() {
+			runs += ", uses your secret " + strconv.QuoteToASCII(name)
+		}
 		if s.Prefix != nil {
 			runs += fmt.Sprintf(", its tools named %s…", strconv.QuoteToASCII(*s.Prefix))
 		}
@@ -105,7 +108,12 @@ func (d *digests) server(w *workspace.Workspace, s servers.Server, left *int64) 
 	}
 	h := sha256.New()
 	h.Write(raw)
-	x, _, err := s.Expand(servers.Scope{Env: os.LookupEnv, Home: os.Getenv("HOME"), Workspace: w.Dir()})
+	for _, name := range s.SecretNames() { // what was agreed to before secrets were known had none
+		fmt.Fprintf(h, "\x00secret\x00%s", name)
+	}
+	x, _, err := s.Expand(servers.Scope{Env: os.LookupEnv, Home: os.Getenv("HOME"), Workspace: w.Dir(), Secret: func(name string) (string, error) {
+		return "${secret:" + name + "}", nil // files are not named by secrets
+	}})
 	if err != nil {
 		x = s // it cannot be started either
 	}

@@ -24,8 +24,10 @@ import (
 	"github.com/yaya-ai/yaya/gateway/rpc"
 	"github.com/yaya-ai/yaya/internal/control"
 	"github.com/yaya-ai/yaya/internal/journal"
+	"github.com/yaya-ai/yaya/internal/secrets"
 	"github.com/yaya-ai/yaya/kernel/approval"
 	"github.com/yaya-ai/yaya/kernel/bus"
+	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/folder"
 	"github.com/yaya-ai/yaya/mcpbridge"
@@ -145,12 +147,12 @@ func withServers(ctx context.Context, g *globals, f func(*backend) error) error 
 
 // controlled runs f with the daemon, or alone with the control plane and with what more
 // adds to the API.
-func controlled(ctx context.Context, g *globals, more func(*admin.Config, paths, *os.Root) (func(), error), f func(*backend) error) error {
+func controlled(ctx context.Context, g *globals, more func(alone) (func(), error), f func(*backend) error) error {
 	p, err := g.paths()
 	if err != nil {
 		return err
 	}
-	alone := func(data *os.Root) (err error) {
+	work := func(data *os.Root) (err error) {
 		c, err := openControl(data, zerolog.Nop())
 		if err != nil {
 			return err
@@ -168,7 +170,7 @@ func controlled(ctx context.Context, g *globals, more func(*admin.Config, paths,
 		known.Audit(c.trusted)
 		cfg := admin.Config{Devices: c.devices, Control: c.log, Folders: known, Version: yayaVersion(), Log: zerolog.Nop()}
 		if more != nil {
-			end, err := more(&cfg, p, data)
+			end, err := more(alone{&cfg, p, data, settings, g.vault})
 			if err != nil {
 				return err
 			}
@@ -182,7 +184,7 @@ func controlled(ctx context.Context, g *globals, more func(*admin.Config, paths,
 		}
 		// A daemon that starts has the lock before it answers, and another command has
 		// it for a moment.
-		err := withLock(p, alone)
+		err := withLock(p, work)
 		if !errors.Is(err, errRunning) || time.Now().After(patience) {
 			return err
 		}
@@ -201,9 +203,37 @@ const (
 	lockRetry    = 50 * time.Millisecond
 )
 
+// alone is what a command works with that no daemon answers.
+type alone struct {
+	cfg      *admin.Config
+	p        paths
+	data     *os.Root
+	settings *config.Store
+	vault    *secrets.Store
+}
+
 // serversAlone adds the configuration of the servers, without any that runs.
-func serversAlone(cfg *admin.Config, p paths, data *os.Root) (func(), error) {
-	l, err := loadServers(p, nil)
+func serversAlone(x alone) (func(), error) {
+	own, err := x.servers()
+	if err != nil {
+		return nil, err
+	}
+	x.cfg.Servers = own
+	return own.Close, nil
+}
+
+// secretsAlone adds the secrets, and knows what refers to them.
+func secretsAlone(x alone) (func(), error) {
+	own, err := x.servers()
+	if err != nil {
+		return nil, err
+	}
+	x.cfg.Secrets = &secretAdmin{x.vault, x.settings, own}
+	return own.Close, nil
+}
+
+func (x alone) servers() (*serverAdmin, error) {
+	l, err := loadServers(x.p, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -211,12 +241,10 @@ func serversAlone(cfg *admin.Config, p paths, data *os.Root) (func(), error) {
 	if err != nil {
 		return nil, fmt.Errorf("the current folder: %w", err)
 	}
-	if err := l.here(nil, dir, cfg.Folders); err != nil {
+	if err := l.here(nil, dir, x.cfg.Folders); err != nil {
 		return nil, err
 	}
-	own := newServerAdmin(&app{log: zerolog.Nop(), trust: trust.NewStore(data), folders: cfg.Folders, workspace: dir, data: data.Name()}, p, l, true)
-	cfg.Servers = own
-	return own.Close, nil
+	return newServerAdmin(&app{log: zerolog.Nop(), trust: trust.NewStore(x.data), folders: x.cfg.Folders, workspace: dir, data: x.data.Name(), vault: x.vault}, x.p, l, true), nil
 }
 
 // withLock runs f as the one process that works on the data directory.

@@ -100,7 +100,7 @@ func withGrants(g *globals, mcpConfig []string, name string, f func(servers.Serv
 		if s.Name != name {
 			continue
 		}
-		x, _, err := s.Expand(servers.Scope{Env: os.LookupEnv, Home: p.home, Workspace: dir})
+		x, _, err := s.Expand(servers.Scope{Env: os.LookupEnv, Home: p.home, Workspace: dir, Secret: g.vault.Get})
 		if err != nil {
 			return fmt.Errorf("server %q: %w", name, err)
 		}

@@ -13,6 +13,7 @@ import (
 	"runtime/debug"
 	"syscall"
 
+	"github.com/yaya-ai/yaya/internal/keychain"
 	"github.com/yaya-ai/yaya/internal/memlimit"
 	"github.com/yaya-ai/yaya/internal/proc"
 
@@ -35,6 +36,9 @@ func run() int {
 	}
 	if proc.GuardMain() {
 		return exitOK
+	}
+	if code, mine := keychain.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr); mine {
+		return code
 	}
 	tuneGC()
 	memlimit.Set() // what overload is measured by

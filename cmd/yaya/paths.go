@@ -101,6 +101,8 @@ func (g *globals) open(p paths, flags map[string]string) (*os.Root, *config.Stor
 	if err != nil {
 		return nil, nil, errors.Join(err, data.Close())
 	}
+	g.vault = g.openVault(p, data)
+	settings.Keep(vault{g.vault})
 	return data, settings, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/yaya-ai/yaya/internal/masked"
+	"github.com/yaya-ai/yaya/internal/secrets"
 )
 
 // version is set by the Makefile.
@@ -49,6 +50,7 @@ type globals struct {
 	configFile string
 	verbose    bool
 	secrets    masked.Secrets // that are shown nowhere
+	vault      *secrets.Store // of the data folder that was opened last
 }
 
 func newRoot() *cobra.Command {
@@ -71,7 +73,7 @@ work with the same tools: yaya run "what is in this folder?"`,
 	pf.StringVar(&g.configDir, "config-dir", "", "`dir` of configuration (default $XDG_CONFIG_HOME/yaya)")
 	pf.StringVar(&g.configFile, "config", "", "`file` of settings (default config.toml in --config-dir)")
 	pf.BoolVarP(&g.verbose, "verbose", "v", false, "log more")
-	root.AddCommand(serveCommand(g), chatCommand(g), runCommand(g), mcpCommand(g), sessionCommand(g), clientCommand(g), trustCommand(g), providerCommand(g), configCommand(g), pluginCommand(g), deviceCommand(g), tokenCommand(g), connectCommand(g), auditCommand(g), trafficCommand(g), doctorCommand(g), reloadCommand(g), verifyCommand(g), sandboxCommand(g), versionCommand())
+	root.AddCommand(serveCommand(g), chatCommand(g), runCommand(g), mcpCommand(g), sessionCommand(g), clientCommand(g), trustCommand(g), providerCommand(g), configCommand(g), pluginCommand(g), deviceCommand(g), tokenCommand(g), secretCommand(g), connectCommand(g), auditCommand(g), trafficCommand(g), doctorCommand(g), reloadCommand(g), verifyCommand(g), sandboxCommand(g), versionCommand())
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return &usageError{c.CommandPath(), flagMistake(err)} })
 	root.Version = yayaVersion()
 	root.SetVersionTemplate(versionLine())

@@ -98,7 +98,7 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 		return err
 	}
 	defer func() { err = errors.Join(err, plane.Close()) }()
-	a, err := newApp(appConfig{data: data, home: p.home, own: p.own(), settings: settings, servers: l, audit: plane.decided, enrolled: plane.devices.Enrolled, log: log, secrets: &g.secrets})
+	a, err := newApp(appConfig{data: data, home: p.home, own: p.own(), settings: settings, servers: l, audit: plane.decided, enrolled: plane.devices.Enrolled, log: log, secrets: &g.secrets, vault: g.vault})
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,8 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 	api := admin.New(admin.Config{
 		Bus: a.kernel.Bus, Settings: settings, Plugins: a.kernel.Plugins, Devices: plane.devices, Control: plane.log,
 		Servers: mcpServers, Files: files, Folders: a.folders, Registry: a.kernel.Tools, Dispatch: a.kernel.Dispatch, Artifacts: a.kernel.Artifacts, Approvals: a.kernel.Approvals,
-		Plane: plane.plane, Live: live, Traffic: &admin.Traffic{Log: a.traffic, Data: data, Bodies: a.bodies}, Logs: a.bridge.Logs, Mask: a.secrets.String, CheckSetting: profileChecker(settings), Doctor: a.doctor, Setup: func() admin.Setup { return a.setup(url, listen.remote()) }, Version: yayaVersion(), Log: log,
+		Secrets: &secretAdmin{g.vault, settings, mcpServers},
+		Plane:   plane.plane, Live: live, Traffic: &admin.Traffic{Log: a.traffic, Data: data, Bodies: a.bodies}, Logs: a.bridge.Logs, Mask: a.secrets.String, CheckSetting: profileChecker(settings), Doctor: a.doctor, Setup: func() admin.Setup { return a.setup(url, listen.remote()) }, Version: yayaVersion(), Log: log,
 	})
 	page, err := dashboard.New()
 	if err != nil {

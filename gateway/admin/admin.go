@@ -55,6 +55,7 @@ type Config struct {
 	Approvals *approval.Runtime
 	Folders   *folder.Store
 	Plane     *rpc.Plane
+	Secrets   Secrets
 	Live      *Live
 	Traffic   *Traffic
 	// Logs returns what a server has said, nil if there is no such server; Mask hides
@@ -123,6 +124,7 @@ func (a *API) routes() *http.ServeMux {
 	a.folderRoutes(api)
 	a.deviceRoutes(api)
 	a.tokenRoutes(api)
+	a.secretRoutes(api)
 	a.fileRoutes(api)
 	a.registryRoutes(api)
 	a.trafficRoutes(api)

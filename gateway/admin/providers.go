@@ -33,9 +33,15 @@ type Provider struct {
 // row renders an instance, secrets masked unless show is set.
 func (a *API) row(i config.Instance, show bool) Provider {
 	p := Provider{ID: i.ID, Plugin: i.Plugin, Label: i.Label, Active: i.ID == a.cfg.Settings.Providers().ActiveID(), Config: i.Config, ConfigSchema: json.RawMessage("null")}
-	if !show {
-		for k, v := range p.Config {
-			p.Config[k] = config.Mask(k, v)
+	for k, v := range p.Config {
+		p.Config[k] = config.Mask(k, v)
+		if !show {
+			continue
+		}
+		var err error
+		if p.Config[k], err = a.cfg.Settings.Shown("providers."+i.ID+"."+k, v); err != nil {
+			a.cfg.Log.Warn().Err(err).Str("provider", i.ID).Str("field", k).Msg("a secret cannot be shown")
+			p.Config[k] = v
 		}
 	}
 	if s, ok := a.plugin(i.Plugin); ok {

@@ -74,6 +74,8 @@ func (a *API) settingsRoutes(api huma.API) {
 			v = config.Mask(in.Key, v)
 		} else if err := a.mayShow(ctx, in.Key); err != nil {
 			return nil, err
+		} else if v, err = a.cfg.Settings.Shown(in.Key, v); err != nil {
+			return nil, fail(http.StatusConflict, "%v", err)
 		}
 		out := new(outSetting)
 		out.Body.Key, out.Body.Value = in.Key, v

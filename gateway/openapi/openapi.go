@@ -83,12 +83,19 @@ func New(mux *http.ServeMux, info huma.Info, word func(huma.Context, *Failure) a
 	})
 }
 
-// Operation describes an operation; scope is what a device needs for it. The library
-// sets no deadline for its body, which [Strict] has read before: one of the library's
-// own would outlive the body and cancel what runs longer.
+// Operation describes an operation; scope is what a device needs for it, "" if no device
+// reaches it. The library sets no deadline for its body, which [Strict] has read before:
+// one of the library's own would outlive the body and cancel what runs longer.
 func Operation(tag, method, path, id, scope, summary string, status int) huma.Operation {
-	return huma.Operation{Method: method, Path: path, OperationID: id, Summary: summary, DefaultStatus: status, Tags: []string{tag}, Description: "Scope for devices: `" + scope + "`.", MaxBodyBytes: MaxBody, BodyReadTimeout: -1}
+	who := SocketOnly
+	if scope != "" {
+		who = "Scope for devices: `" + scope + "`."
+	}
+	return huma.Operation{Method: method, Path: path, OperationID: id, Summary: summary, DefaultStatus: status, Tags: []string{tag}, Description: who, MaxBodyBytes: MaxBody, BodyReadTimeout: -1}
 }
+
+// SocketOnly describes an operation without a scope: no device reaches it.
+const SocketOnly = "Over the Unix socket alone, for the user that runs yaya."
 
 // Errors gives every operation of a document the error that its API answers with.
 func Errors[E any](doc *huma.OpenAPI) *huma.Response {

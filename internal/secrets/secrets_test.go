@@ -132,7 +132,7 @@ func TestNamesAndValues(t *testing.T) {
 	p := newPlace(t)
 	for name, c := range map[string]struct{ name, value, want string }{
 		"no name":             {"", "long enough", "cannot be the name"},
-		"a long name":         {strings.Repeat("n", 65), "long enough", "cannot be the name"},
+		"a long name":         {strings.Repeat("n", 129), "long enough", "cannot be the name"},
 		"a path":              {"../x", "long enough", "cannot be the name"},
 		"a record":            {"oauth/x", "long enough", "cannot be the name"},
 		"a reference":         {"x}", "long enough", "cannot be the name"},
@@ -147,7 +147,7 @@ func TestNamesAndValues(t *testing.T) {
 			t.Errorf("%s: Set = %v, want %q without the value", name, err, c.want)
 		}
 	}
-	p.set(strings.Repeat("n", 64), strings.Repeat("v", Shortest))
+	p.set(strings.Repeat("n", 128), strings.Repeat("v", Shortest))
 	p.set("most", strings.Repeat("v", Longest))
 }
 

@@ -41,12 +41,12 @@ const (
 // ErrNone is the error about a secret that is not there.
 var ErrNone = errors.New("it is not set")
 
-var namePattern = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+var namePattern = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
 
 // CheckName reports why a name cannot be that of a secret.
 func CheckName(name string) error {
 	if !namePattern.MatchString(name) {
-		return fmt.Errorf("%q cannot be the name of a secret: 1 to 64 letters, digits, dots, dashes and underscores", clip(name))
+		return fmt.Errorf("%q cannot be the name of a secret: 1 to 128 letters, digits, dots, dashes and underscores", clip(name))
 	}
 	return nil
 }

@@ -45,6 +45,8 @@ type Instance struct {
 	Plugin string                     `json:"plugin"`
 	Label  string                     `json:"label"`
 	Config map[string]json.RawMessage `json:"config"` // every field but plugin and label (Y-76)
+	// Missing is why a field that refers to a secret has no value, after [Providers.Reveal].
+	Missing error `json:"-"`
 }
 
 // Text returns a field as a string, "" when it is none.
@@ -92,6 +94,23 @@ func (p Providers) list(prefix string) []Instance {
 		}
 	}
 	return out
+}
+
+// Reveal returns an instance with the secrets that its fields refer to, for the plugin
+// that speaks to it.
+func (p Providers) Reveal(i Instance) Instance {
+	out := maps.Clone(i.Config)
+	for _, field := range slices.Sorted(maps.Keys(out)) {
+		v, err := p.s.Reveal(out[field])
+		if err != nil {
+			i.Missing = errors.Join(i.Missing, fmt.Errorf("providers.%s.%s: %w", i.ID, field, err))
+			delete(out, field)
+			continue
+		}
+		out[field] = v
+	}
+	i.Config = out
+	return i
 }
 
 // InstancesForPlugin returns the instances that a plugin backs.

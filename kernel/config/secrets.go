@@ -43,7 +43,8 @@ func decode(v json.RawMessage) (x any, err error) {
 
 // Mask returns a value as it may be shown: the value of a key whose last part ends in
 // api_key, token, secret or password is hidden, and so is every such member inside of
-// it (Y-208). An empty one stays empty: that it is not set is no secret.
+// it (Y-208). An empty one stays empty, since that it is not set is no secret, and a
+// reference to a secret of the user's own stays.
 func Mask(key string, v json.RawMessage) json.RawMessage {
 	hidden := json.RawMessage(`"` + masked.Mask + `"`)
 	x, err := decode(v)
@@ -61,6 +62,9 @@ func Mask(key string, v json.RawMessage) json.RawMessage {
 func mask(key string, x any) any {
 	if secret(key) {
 		if x == "" || x == nil {
+			return x
+		}
+		if s, ok := x.(string); ok && isSecretRef(s) && !isStowed(key, s) {
 			return x
 		}
 		return masked.Mask
@@ -89,7 +93,7 @@ func (s *Store) Secrets() []string {
 	find = func(key string, x any) {
 		switch x := x.(type) {
 		case string:
-			if secret(key) && x != "" {
+			if secret(key) && x != "" && !isSecretRef(x) {
 				out = append(out, x)
 			}
 		case map[string]any:
@@ -110,10 +114,11 @@ func (s *Store) Secrets() []string {
 	return out
 }
 
-// holds reports whether there is a secret in a value.
+// holds reports whether there is a secret in a value, or a reference to one: it goes where
+// the secret goes.
 func holds(key string, v json.RawMessage) bool {
 	x, err := decode(v)
-	return err != nil || !reflect.DeepEqual(mask(key, x), x)
+	return err != nil || !reflect.DeepEqual(mask(key, x), x) || len(secretsIn(v)) > 0
 }
 
 // unmask returns the value that a key gets when next is written, with the secrets that

@@ -49,8 +49,9 @@ type Options struct {
 
 // Store holds the configuration.
 type Store struct {
-	root *os.Root
-	bus  *bus.Bus
+	root  *os.Root
+	bus   *bus.Bus
+	vault Vault // nil when there is none
 
 	environ    []string // what env is made of
 	env, flags values
@@ -267,13 +268,34 @@ func (s *Store) Set(key string, value json.RawMessage) error {
 	if err := json.Compact(&flat, value); err != nil {
 		return err
 	}
-	return s.change(func(v values) error {
+	kept, replaced := false, false // in the vault, and a reference to it
+	err := s.change(func(v values) error {
 		next, same, err := s.unmask(v, key, flat.Bytes())
-		if err == nil && !same {
-			v[key] = next
+		if err != nil || same {
+			return err
 		}
-		return err
+		was, there := v[key]
+		ref, err := s.stow(key, next)
+		if err != nil {
+			return err
+		}
+		kept = !sameValue(ref, next)
+		replaced = there && !kept && slices.Contains(secretsIn(was), key)
+		if v[key] = ref; kept && there && sameValue(was, ref) {
+			return nil
+		}
+		kept = false // that the value is another is told anyway
+		return nil
 	})
+	switch {
+	case err != nil:
+		return err
+	case kept: // the reference is the same, and what it refers to is not
+		return s.SecretChanged(key)
+	case replaced:
+		return s.unstow([]string{key})
+	}
+	return nil
 }
 
 // Override gives a key a value that outweighs every other, for the life of this
@@ -297,14 +319,22 @@ func (s *Store) Unset(key string) (removed bool, err error) {
 	if all && !strings.HasSuffix(prefix, ".") {
 		return false, fmt.Errorf("%q: a * stands alone behind a dot", key)
 	}
+	var kept []string // in the vault
 	err = s.change(func(v values) error {
 		n := len(v)
-		maps.DeleteFunc(v, func(k string, _ json.RawMessage) bool {
-			return k == key || (all && strings.HasPrefix(k, prefix))
+		maps.DeleteFunc(v, func(k string, now json.RawMessage) bool {
+			gone := k == key || (all && strings.HasPrefix(k, prefix))
+			if gone && slices.Contains(secretsIn(now), k) {
+				kept = append(kept, k)
+			}
+			return gone
 		})
 		removed = len(v) < n
 		return nil
 	})
+	if err == nil {
+		err = s.unstow(kept)
+	}
 	return removed, err
 }
 

@@ -52,7 +52,13 @@ func (c *pluginContext) may(kind string) error {
 func (c *pluginContext) Log() *zerolog.Logger { return &c.log }
 
 func (c *pluginContext) Config(field string) json.RawMessage {
-	return c.get("plugin." + config.Namespace(c.manifest.Name) + "." + field)
+	key := "plugin." + config.Namespace(c.manifest.Name) + "." + field
+	v, err := c.r.cfg.Config.Reveal(c.get(key))
+	if err != nil {
+		c.log.Error().Err(err).Str("key", key).Msg("a setting refers to a secret that cannot be had, and counts as not set")
+		return nil
+	}
+	return v
 }
 
 // enabled reports whether the plugin is switched on; that is the default.

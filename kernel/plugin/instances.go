@@ -32,7 +32,7 @@ func (s *Instances[T]) Load(c Context) {
 }
 
 func (s *Instances[T]) set(c Context, i config.Instance) T {
-	v := s.build(c, i)
+	v := s.build(c, c.Providers().Reveal(i))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.m[i.ID] = v

@@ -14,6 +14,9 @@ type Scope struct {
 	Env       func(string) (string, bool)
 	Home      string
 	Workspace string // "" when there is none
+	// Secret returns the value of a secret by its name. Without it references to secrets
+	// are an error.
+	Secret func(name string) (string, error)
 	// Missed is told of each reference that has no value. Optional.
 	Missed func(error)
 }
@@ -22,8 +25,8 @@ var variable = regexp.MustCompile(`\$\{([^}]*)\}`)
 
 // Expand resolves the variables of a server. A variable that is not set and has
 // no default is an error that names server and variable; in files of Claude Code
-// it stays as it is, with a warning, as it does there. Variables of yaya itself
-// (YAYA_…) never expand (UP-22).
+// it stays as it is, with a warning, as it does there. A secret that is not set is an
+// error everywhere. Variables of yaya itself (YAYA_…) never expand (UP-22).
 func (s Server) Expand(sc Scope) (Server, []string, error) {
 	var warnings []string
 	var bad error
@@ -36,7 +39,7 @@ func (s Server) Expand(sc Scope) (Server, []string, error) {
 			if sc.Missed != nil {
 				sc.Missed(err)
 			}
-			if s.Format == FormatClaudeCode || s.Format == FormatClaudeDesktop {
+			if !isSecretRef(ref) && (s.Format == FormatClaudeCode || s.Format == FormatClaudeDesktop) {
 				warnings = append(warnings, fmt.Sprintf("server %q: %v; %s stays as it is", s.Name, err, ref))
 				return ref
 			}
@@ -46,29 +49,7 @@ func (s Server) Expand(sc Scope) (Server, []string, error) {
 			return ref
 		})
 	}
-	s.Command, s.Dir, s.URL, s.EnvFile = expand(s.Command), expand(s.Dir), expand(s.URL), expand(s.EnvFile)
-	s.Args = slices.Clone(s.Args)
-	for i := range s.Args {
-		s.Args[i] = expand(s.Args[i])
-	}
-	if s.OAuth != nil {
-		o := *s.OAuth
-		o.Scopes = slices.Clone(o.Scopes)
-		for _, p := range o.strings() {
-			*p = expand(*p)
-		}
-		s.OAuth = &o
-	}
-	s.Roots = slices.Clone(s.Roots)
-	for i := range s.Roots {
-		s.Roots[i] = expand(s.Roots[i])
-	}
-	s.Env, s.Headers = maps.Clone(s.Env), maps.Clone(s.Headers)
-	for _, m := range []map[string]string{s.Env, s.Headers} {
-		for _, k := range slices.Sorted(maps.Keys(m)) {
-			m[k] = expand(m[k])
-		}
-	}
+	s = s.each(expand)
 	if bad != nil {
 		return s, warnings, bad
 	}
@@ -79,6 +60,55 @@ func (s Server) Expand(sc Scope) (Server, []string, error) {
 		s.Dir = filepath.Join(sc.Home, s.Dir[2:])
 	}
 	return s, warnings, s.check()
+}
+
+// each returns the server with every string that may hold variables as f makes it.
+func (s Server) each(f func(string) string) Server {
+	s.Command, s.Dir, s.URL, s.EnvFile = f(s.Command), f(s.Dir), f(s.URL), f(s.EnvFile)
+	s.Args = slices.Clone(s.Args)
+	for i := range s.Args {
+		s.Args[i] = f(s.Args[i])
+	}
+	if s.OAuth != nil {
+		o := *s.OAuth
+		o.Scopes = slices.Clone(o.Scopes)
+		for _, p := range o.strings() {
+			*p = f(*p)
+		}
+		s.OAuth = &o
+	}
+	s.Roots = slices.Clone(s.Roots)
+	for i := range s.Roots {
+		s.Roots[i] = f(s.Roots[i])
+	}
+	s.Env, s.Headers = maps.Clone(s.Env), maps.Clone(s.Headers)
+	for _, m := range []map[string]string{s.Env, s.Headers} {
+		for _, k := range slices.Sorted(maps.Keys(m)) {
+			m[k] = f(m[k])
+		}
+	}
+	return s
+}
+
+// secretPrefix begins a reference to one of the user's secrets: ${secret:NAME}.
+const secretPrefix = "secret:"
+
+func isSecretRef(ref string) bool { return strings.HasPrefix(ref, "${"+secretPrefix) }
+
+// SecretNames returns the names of the secrets that a server refers to, in their order
+// and each once.
+func (s Server) SecretNames() []string {
+	var out []string
+	s.each(func(text string) string {
+		for _, m := range variable.FindAllStringSubmatch(text, -1) {
+			if name, ok := strings.CutPrefix(m[1], secretPrefix); ok {
+				out = append(out, name)
+			}
+		}
+		return text
+	})
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 func (sc Scope) resolve(ref string) (string, error) {
@@ -94,6 +124,12 @@ func (sc Scope) resolve(ref string) (string, error) {
 		return sc.Home, nil
 	case "pathSeparator", "/":
 		return string(filepath.Separator), nil
+	}
+	if name, ok := strings.CutPrefix(ref, secretPrefix); ok {
+		if sc.Secret == nil {
+			return "", fmt.Errorf("the secret %q cannot be used here", name)
+		}
+		return sc.Secret(name)
 	}
 	if id, ok := strings.CutPrefix(ref, "input:"); ok {
 		name := "INPUT_" + strings.ToUpper(strings.Map(func(r rune) rune {

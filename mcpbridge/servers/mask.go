@@ -5,16 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/yaya-ai/yaya/internal/masked"
 )
-
-// wholeVariable is a reference to a variable: it is no secret, its value is, and so may
-// its default be.
-var wholeVariable = regexp.MustCompile(`^\$\{[A-Za-z_][A-Za-z0-9_.:-]*\}$`)
 
 // hide hides a secret, but not whether there is one.
 func hide(s string) string {
@@ -24,9 +19,9 @@ func hide(s string) string {
 	return masked.Mask
 }
 
-func isReference(s string) bool {
-	return wholeVariable.MatchString(s) && !strings.Contains(s, ":-")
-}
+// isReference reports whether a value is a reference to a variable or to a secret: it is
+// no secret, its value is, and so may its default be.
+func isReference(s string) bool { return masked.Reference(s) }
 
 // Masked returns the server as an entry of a configuration file without its secrets:
 // what is in its environment, its headers, its URL's query and user, and its OAuth

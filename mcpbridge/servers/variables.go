@@ -14,7 +14,7 @@ var (
 	bareRef     = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 	continueRef = regexp.MustCompile(`\$\{\{\s*(?:secrets|inputs)\.([A-Za-z_][A-Za-z0-9_]*)\s*\}\}`)
 	// foreignRef are references that only their client can resolve.
-	foreignRef = regexp.MustCompile(`\$\{(?:file|command|config|localEnv|secret):[^}]*\}|\{file:[^}]*\}|\$\{\{[^}]*\}\}`)
+	foreignRef = regexp.MustCompile(`\$\{(?:file|command|config|localEnv):[^}]*\}|\{file:[^}]*\}|\$\{\{[^}]*\}\}`)
 )
 
 // canonical rewrites the format's own variable syntax to ${NAME} and

@@ -424,8 +424,12 @@ type Detail struct {
 func (p *Provider) Detail() any {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	endpoint := p.cfg.Server.Endpoint()
+	if p.cfg.Mask != nil { // its secrets stand wherever the configuration has put them
+		endpoint = p.cfg.Mask(endpoint)
+	}
 	d := Detail{
-		Transport: p.cfg.Server.Transport, Endpoint: feature.Clean(p.cfg.Server.Endpoint(), 500),
+		Transport: p.cfg.Server.Transport, Endpoint: feature.Clean(endpoint, 500),
 		Calls: p.stats.calls.Load(), Errors: p.stats.errors.Load(), Dropped: p.stats.dropped.Load(), Cut: p.stats.cut.Load(),
 		MedianMS: float64(p.stats.median().Microseconds()) / 1000,
 	}

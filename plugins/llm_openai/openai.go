@@ -75,6 +75,7 @@ func (p *Plugin) OnLoad(_ context.Context, c plugin.Context) error {
 type client struct {
 	id, model, effort string
 	hasKey            bool
+	missing           error // why its key cannot be had
 	api               *openai.Client
 }
 
@@ -102,7 +103,7 @@ func (p *Plugin) build(c plugin.Context, i config.Instance) *client {
 		cfg.BaseURL = strings.TrimSuffix(base, "/")
 	}
 	return &client{
-		id: i.ID, hasKey: key != "" || base != "", api: openai.NewClientWithConfig(cfg),
+		id: i.ID, missing: i.Missing, hasKey: key != "" || base != "", api: openai.NewClientWithConfig(cfg),
 		model:  cmp.Or(own("model"), shared("model"), DefaultModel),
 		effort: cmp.Or(own("thinking_effort"), shared("thinking_effort"), "off"),
 	}
@@ -139,7 +140,10 @@ func (p *Plugin) HealthCheck(context.Context, plugin.Context) plugin.HealthRepor
 	h := plugin.HealthReport{Status: plugin.Healthy, Summary: fmt.Sprintf("%d instances", len(all))}
 	for id, cl := range all {
 		check := plugin.HealthCheck{Name: id, Status: plugin.Healthy}
-		if !cl.hasKey {
+		if cl.missing != nil {
+			check.Status, check.Message = plugin.Degraded, cl.missing.Error()
+			h.Status, h.Summary = plugin.Degraded, check.Message
+		} else if !cl.hasKey {
 			check.Status, check.Message = plugin.Degraded, "no api_key: set providers."+id+".api_key or OPENAI_API_KEY"
 			h.Status, h.Summary = plugin.Degraded, check.Message
 		}
@@ -160,6 +164,9 @@ func (c *client) ThinkingEffort() string { return c.effort }
 // Generate implements [llm.Provider]. Params are members of the request, such as
 // temperature and max_tokens.
 func (c *client) Generate(ctx context.Context, req llm.Request) (llm.Stream, error) {
+	if c.missing != nil { // without the key it would be refused, and nobody would know why
+		return nil, c.missing
+	}
 	var r openai.ChatCompletionRequest
 	if len(req.Params) > 0 {
 		if err := json.Unmarshal(req.Params, &r); err != nil {

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/yaya-ai/yaya/gateway/admin"
+	"github.com/yaya-ai/yaya/internal/keychain"
+	"github.com/yaya-ai/yaya/internal/secrets"
+	"github.com/yaya-ai/yaya/kernel/config"
+	"github.com/yaya-ai/yaya/mcpbridge/servers"
+)
+
+// openVault returns the secrets of a data folder that is open. The keychain has the key of
+// the default data folder alone: another one belongs to another installation, a container
+// or a test, and has its key beside its configuration.
+func (g *globals) openVault(p paths, data *os.Root) *secrets.Store {
+	o := secrets.Options{Data: data, KeyDir: p.config, Passphrase: os.Getenv(secrets.PassphraseVariable), Learn: g.secrets.Learn}
+	if self, err := os.Executable(); err == nil && g.dataDir == "" {
+		o.Keychain = keychain.Client{Program: self}
+	}
+	return secrets.New(o)
+}
+
+// vault is the secrets as settings keep them.
+type vault struct{ *secrets.Store }
+
+// Set implements [config.Vault].
+func (v vault) Set(name, value string) error {
+	if err := errors.Join(secrets.CheckName(name), secrets.CheckValue(value)); err != nil {
+		return fmt.Errorf("%w: %w", config.ErrUnfit, err)
+	}
+	_, err := v.Store.Set(name, value)
+	return err
+}
+
+// Remove implements [config.Vault].
+func (v vault) Remove(name string) error {
+	_, err := v.Store.Remove(name)
+	return err
+}
+
+// secretAdmin is what the admin API does with secrets. Without servers that run it works
+// on the file alone.
+type secretAdmin struct {
+	store    *secrets.Store
+	settings *config.Store
+	servers  *serverAdmin
+}
+
+// List implements [admin.Secrets].
+func (s *secretAdmin) List() (admin.SecretList, error) {
+	all, err := s.store.List()
+	if err != nil {
+		return admin.SecretList{}, s.told(err)
+	}
+	out := admin.SecretList{Secrets: []admin.Secret{}}
+	if out.Key, err = s.store.Kind(); err != nil {
+		return admin.SecretList{}, s.told(err)
+	}
+	uses := s.uses()
+	for _, x := range all {
+		out.Secrets = append(out.Secrets, admin.Secret{Name: x.Name, Set: x.Set, Uses: append([]string{}, uses[x.Name]...)})
+		delete(uses, x.Name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(uses)) {
+		out.Secrets = append(out.Secrets, admin.Secret{Name: name, Uses: uses[name]})
+	}
+	return out, nil
+}
+
+// uses returns what refers to each secret.
+func (s *secretAdmin) uses() map[string][]string {
+	out := map[string][]string{}
+	for _, x := range s.servers.all() {
+		for _, name := range x.SecretNames() {
+			out[name] = append(out[name], "server "+x.Name)
+		}
+	}
+	for name, keys := range s.settings.References() {
+		for _, key := range keys {
+			out[name] = append(out[name], "setting "+key)
+		}
+	}
+	return out
+}
+
+// Check implements [admin.Secrets].
+func (s *secretAdmin) Check(name, value string) error {
+	if err := errors.Join(secrets.CheckName(name), secrets.CheckValue(value)); err != nil {
+		return s.told(err)
+	}
+	return nil
+}
+
+// Set implements [admin.Secrets].
+func (s *secretAdmin) Set(ctx context.Context, name, value string) (admin.SecretSet, error) {
+	replaced, err := s.store.Set(name, value)
+	if err != nil {
+		return admin.SecretSet{}, s.told(err)
+	}
+	out := admin.SecretSet{Replaced: replaced}
+	if out.Restarted, err = s.changed(ctx, name); err != nil {
+		return out, err
+	}
+	out.Key, err = s.store.Kind()
+	return out, err
+}
+
+// told makes an error about files and keys one that the API's caller reads: it is the
+// user that runs yaya, and the remedy is in it.
+func (s *secretAdmin) told(err error) error { return &told{admin.ErrRefused, err.Error()} }
+
+// Remove implements [admin.Secrets].
+func (s *secretAdmin) Remove(ctx context.Context, name string) (admin.SecretRemoved, error) {
+	found, err := s.store.Remove(name)
+	if err != nil {
+		return admin.SecretRemoved{}, s.told(err)
+	}
+	if !found {
+		return admin.SecretRemoved{}, &told{admin.ErrUnknown, fmt.Sprintf("there is no secret %q", name)}
+	}
+	if _, err := s.changed(ctx, name); err != nil {
+		return admin.SecretRemoved{}, err
+	}
+	return admin.SecretRemoved{Uses: append([]string{}, s.uses()[name]...)}, nil
+}
+
+// changed has those that refer to a secret take its value over, and returns the servers
+// among them.
+func (s *secretAdmin) changed(ctx context.Context, name string) ([]string, error) {
+	return s.servers.secretChanged(ctx, name), s.settings.SecretChanged(name)
+}
+
+// all returns the servers that are configured, by name.
+func (s *serverAdmin) all() []servers.Server {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := slices.Collect(maps.Values(s.list))
+	for _, x := range s.wait {
+		out = append(out, x.server)
+	}
+	slices.SortFunc(out, func(a, b servers.Server) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// secretChanged starts the servers again that refer to a secret and come to something else
+// with it, as a change of their configuration does, and returns their names.
+func (s *serverAdmin) secretChanged(ctx context.Context, secret string) []string {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	out := []string{}
+	if s.a.bridge == nil || !s.a.bridge.Loaded() {
+		return out
+	}
+	var work sync.WaitGroup
+	s.mu.Lock()
+	for _, x := range s.list {
+		if !x.Disabled && slices.Contains(x.SecretNames(), secret) && !s.a.bridge.Runs(x) {
+			out = append(out, x.Name)
+			work.Go(func() { s.run(ctx, x) })
+		}
+	}
+	s.mu.Unlock()
+	work.Wait()
+	slices.Sort(out)
+	return out
+}
+
+// keyInData says that the key lies in the data folder, "" if it does not.
+func keyInData(p paths) string {
+	rel, err := filepath.Rel(p.data, p.config)
+	if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
+		return ""
+	}
+	return fmt.Sprintf("the key of the secrets lies in the data folder, since --config-dir %s does: who copies the folder has both", p.config)
+}

@@ -1,0 +1,225 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Vault keeps secrets outside of the settings, which refer to them: ${secret:NAME}.
+type Vault interface {
+	// Get returns the value of a secret; the error says how to set it.
+	Get(name string) (string, error)
+	// Set gives a secret a value. An error wraps [ErrUnfit] if the vault takes no such
+	// value.
+	Set(name, value string) error
+	// Remove deletes a secret, if it is there.
+	Remove(name string) error
+}
+
+// ErrUnfit is the error of a [Vault] about a value that it does not take.
+var ErrUnfit = errors.New("it cannot be kept as a secret")
+
+// Keep gives the store the vault in which secrets of providers and plugins are kept from
+// then on: a literal that is set for a key whose name says that it is a secret goes there,
+// under the name of the key, and the settings have a reference to it.
+func (s *Store) Keep(v Vault) { s.vault = v }
+
+var secretRef = regexp.MustCompile(`\$\{secret:([^}]*)\}`)
+
+var secretMark = []byte("${secret:")
+
+// reference is how the settings refer to a secret.
+func reference(name string) string { return "${secret:" + name + "}" }
+
+// isSecretRef reports whether a value is a reference to a secret and nothing else: it can
+// be shown.
+func isSecretRef(s string) bool { return secretRef.FindString(s) == s && s != "" }
+
+// isStowed reports whether a reference is the one that a literal of a key was replaced by;
+// key may be its last part alone.
+func isStowed(key, ref string) bool {
+	name := secretRef.FindStringSubmatch(ref)[1]
+	return name == key || strings.HasSuffix(name, "."+key)
+}
+
+// Shown returns the value of a key for somebody who may see its secrets. One that was set
+// as a literal is shown; of the user's own secrets only the names are.
+func (s *Store) Shown(key string, v json.RawMessage) (json.RawMessage, error) {
+	var text string
+	if json.Unmarshal(v, &text) != nil || text != reference(key) {
+		return v, nil
+	}
+	return s.Reveal(v)
+}
+
+// stowed reports whether a literal secret of a key goes into the vault.
+func (s *Store) stowed(key string) bool {
+	return s.vault != nil && secret(key) && (strings.HasPrefix(key, "providers.") || strings.HasPrefix(key, "plugin."))
+}
+
+// stow puts a literal secret into the vault and returns the reference to it. What is no
+// secret, or one that the vault does not take, stays as it is.
+func (s *Store) stow(key string, v json.RawMessage) (json.RawMessage, error) {
+	var text string
+	if !s.stowed(key) || json.Unmarshal(v, &text) != nil || text == "" || secretRef.MatchString(text) {
+		return v, nil
+	}
+	if err := s.vault.Set(key, text); err != nil {
+		if errors.Is(err, ErrUnfit) {
+			return v, nil
+		}
+		return nil, fmt.Errorf("%s is not changed, since its secret cannot be kept: %w", key, err)
+	}
+	return json.Marshal(reference(key))
+}
+
+// unstow deletes the secrets of keys that no longer refer to them, unless another does.
+func (s *Store) unstow(keys []string) error {
+	if s.vault == nil {
+		return nil
+	}
+	for _, key := range keys {
+		if s.stowed(key) && len(s.Refer(key)) == 0 {
+			if err := s.vault.Remove(key); err != nil {
+				return fmt.Errorf("%s is changed, and its secret is left over: %w", key, err)
+			}
+		}
+	}
+	return nil
+}
+
+// StowSecrets moves the literal secrets of the live part into the vault, and returns the
+// keys. It can be cut off at any point, and is then to be called again: a secret is in the
+// vault before the settings refer to it.
+func (s *Store) StowSecrets() (moved []string, err error) {
+	s.cache.RLock()
+	live := maps.Clone(s.live)
+	s.cache.RUnlock()
+	for _, key := range slices.Sorted(maps.Keys(live)) {
+		var text string
+		if !s.stowed(key) || json.Unmarshal(live[key], &text) != nil || text == "" || secretRef.MatchString(text) {
+			continue
+		}
+		var done bool
+		err := s.change(func(v values) error {
+			if !sameValue(v[key], live[key]) { // somebody else was here
+				return nil
+			}
+			ref, err := s.stow(key, v[key])
+			if err == nil && !sameValue(ref, v[key]) {
+				v[key], done = ref, true
+			}
+			return err
+		})
+		if err != nil {
+			return moved, err
+		}
+		if done {
+			moved = append(moved, key)
+		}
+	}
+	return moved, nil
+}
+
+// Refer returns the keys whose values in any layer refer to a secret.
+func (s *Store) Refer(name string) []string {
+	s.cache.RLock()
+	defer s.cache.RUnlock()
+	found := map[string]bool{}
+	for _, l := range s.layers() {
+		for k, v := range l.values {
+			if slices.Contains(secretsIn(v), name) {
+				found[k] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+// References returns the names of the secrets that the values in force refer to, with the
+// keys that do.
+func (s *Store) References() map[string][]string {
+	out := map[string][]string{}
+	for _, v := range s.All("") {
+		for _, name := range secretsIn(v.Value) {
+			out[name] = append(out[name], v.Key)
+		}
+	}
+	return out
+}
+
+// SecretChanged tells those who use a secret that its value is another.
+func (s *Store) SecretChanged(name string) error { return s.announce(s.Refer(name)) }
+
+// secretsIn returns the names of the secrets that a value refers to.
+func secretsIn(v json.RawMessage) []string {
+	if !bytes.Contains(v, secretMark) {
+		return nil
+	}
+	var out []string
+	for _, m := range secretRef.FindAllSubmatch(v, -1) {
+		if name := string(m[1]); !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// Reveal returns a value with the secrets in it that it refers to. A value without
+// references costs nothing.
+func (s *Store) Reveal(v json.RawMessage) (json.RawMessage, error) {
+	if !bytes.Contains(v, secretMark) {
+		return v, nil
+	}
+	x, err := decode(v)
+	if err != nil {
+		return nil, err
+	}
+	if x, err = s.reveal(x); err != nil {
+		return nil, err
+	}
+	return json.Marshal(x)
+}
+
+func (s *Store) reveal(x any) (any, error) {
+	switch x := x.(type) {
+	case string:
+		var failed error
+		out := secretRef.ReplaceAllStringFunc(x, func(ref string) string {
+			name := secretRef.FindStringSubmatch(ref)[1]
+			v, err := "", fmt.Errorf("the secret %q cannot be used here", name)
+			if s.vault != nil {
+				v, err = s.vault.Get(name)
+			}
+			if err != nil && failed == nil {
+				failed = err
+			}
+			return v
+		})
+		if failed != nil {
+			return nil, failed
+		}
+		return out, nil
+	case map[string]any:
+		for k, v := range x {
+			var err error
+			if x[k], err = s.reveal(v); err != nil {
+				return nil, err
+			}
+		}
+	case []any:
+		for i, v := range x {
+			var err error
+			if x[i], err = s.reveal(v); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return x, nil
+}
