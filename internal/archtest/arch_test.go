@@ -78,6 +78,8 @@ var allowed = map[string][]string{
 	"gateway/cluster/clustertest": {"gateway/cluster"},
 	"internal/sandbox":            {"internal/sandbox/inside", "internal/netaddr"},
 	"internal/secrets":            {"internal/atomicfile", "internal/masked", "internal/secretfile"},
+	"internal/certs":              {"internal/atomicfile", "internal/keypin"},
+	"internal/certs/certstest":    {"internal/certs"}, // for tests
 	"cmd/yaya":                    {"..."},
 }
 

@@ -1,0 +1,233 @@
+// Package certs gets the certificates that the listener shows: from a certification
+// authority that speaks ACME (RFC 8555), or made here and signed by nobody else.
+//
+// It uses the protocol's client of golang.org/x/crypto/acme, and not autocert: that orders
+// when a stranger's handshake asks for it, in goroutines and timers that nothing can end,
+// and keeps the errors of its renewals to itself. Here one loop with an owner orders, and a
+// handshake is given what there is.
+package certs
+
+import (
+	"crypto"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+	"unicode"
+
+	"github.com/yaya-ai/yaya/internal/atomicfile"
+)
+
+// Status is how the certificate of one name is.
+type Status struct {
+	Name    string
+	Expires time.Time // zero without a certificate
+	Issuer  string    // who has signed it, "" without a certificate
+	// Err is why the last try to get one failed, nil if it did not; Next is when the next
+	// try is.
+	Err  error
+	Next time.Time
+}
+
+// maxFile bounds a file with a key and a chain.
+const maxFile = 256 << 10
+
+// OpenFolder opens a folder of keys for its owner only, and makes it if need be. A link
+// in its place, or a folder that others can read, is refused.
+func OpenFolder(root *os.Root, name string) (*os.Root, error) {
+	if err := root.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	st, err := root.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	path := root.Name() + "/" + name
+	if !st.IsDir() {
+		return nil, fmt.Errorf("%s: it is %v, and keys lie in a folder of their own", path, st.Mode().Type())
+	}
+	if st.Mode().Perm()&0o077 != 0 {
+		return nil, fmt.Errorf("%s: its mode is %v, and others can get at the keys in it: chmod 700, and remove them if others may have read them", path, st.Mode())
+	}
+	return root.OpenRoot(name)
+}
+
+// read reads a small file that nobody but its owner can read: a regular one, no link, and
+// under this name alone.
+func read(dir *os.Root, name string) ([]byte, error) {
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("%s/%s: %s", dir.Name(), name, fmt.Sprintf(format, args...))
+	}
+	st, err := dir.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !st.Mode().IsRegular() {
+		return nil, bad("it is %v and not a regular file: remove it", st.Mode().Type())
+	}
+	f, err := dir.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	if st, err = f.Stat(); err != nil {
+		return nil, err
+	}
+	sys, _ := st.Sys().(*syscall.Stat_t)
+	switch {
+	case !st.Mode().IsRegular() || sys == nil:
+		return nil, bad("it is not a regular file: remove it")
+	case st.Mode().Perm()&0o077 != 0:
+		return nil, bad("its mode is %v, and others can get at the key in it: remove it, and a new one is made", st.Mode())
+	case sys.Nlink != 1:
+		return nil, bad("it has %d names, and whoever has another one can get at the key in it: remove it, and a new one is made", sys.Nlink)
+	case int(sys.Uid) != os.Geteuid():
+		return nil, bad("it belongs to user %d and not to user %d: remove it, and a new one is made", sys.Uid, os.Geteuid())
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1)) //nolint:forbidigo // bounded
+	if err == nil && len(data) > maxFile {
+		err = bad("it is larger than %d bytes", maxFile)
+	}
+	return data, err
+}
+
+// readPair reads a private key and the chain of its certificate from one file.
+func readPair(dir *os.Root, name string) (*tls.Certificate, error) {
+	data, err := read(dir, name)
+	if err != nil {
+		return nil, err
+	}
+	pair, err := tls.X509KeyPair(data, data)
+	if err != nil {
+		return nil, fmt.Errorf("%s/%s is damaged: %w", dir.Name(), name, err)
+	}
+	return &pair, nil
+}
+
+// writePair keeps them, all or nothing.
+func writePair(dir *os.Root, name string, pair *tls.Certificate) error {
+	der, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	if err != nil {
+		return err
+	}
+	data := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+	for _, c := range pair.Certificate {
+		data = append(data, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c})...)
+	}
+	_, err = atomicfile.Write(dir, name, data)
+	return err
+}
+
+// pairOf makes a pair of a chain, and refuses one that is not for that key and name, or
+// not good now.
+func pairOf(chain [][]byte, key crypto.Signer, name string, now time.Time) (*tls.Certificate, error) {
+	if len(chain) == 0 {
+		return nil, errors.New("the chain is empty")
+	}
+	leaf, err := x509.ParseCertificate(chain[0])
+	if err != nil {
+		return nil, err
+	}
+	pub, ok := leaf.PublicKey.(interface{ Equal(crypto.PublicKey) bool })
+	if !ok || !pub.Equal(key.Public()) {
+		return nil, errors.New("the certificate is for another key")
+	}
+	if err := good(leaf, name, now); err != nil {
+		return nil, err
+	}
+	return &tls.Certificate{Certificate: chain, PrivateKey: key, Leaf: leaf}, nil
+}
+
+// good reports whether a certificate is for a name and not over.
+func good(leaf *x509.Certificate, name string, now time.Time) error {
+	if err := leaf.VerifyHostname(name); err != nil {
+		return err
+	}
+	if !now.Before(leaf.NotAfter) {
+		return fmt.Errorf("the certificate was good until %s", leaf.NotAfter.Format(time.RFC3339))
+	}
+	return nil
+}
+
+// private are the ends of names that no public authority certifies (RFC 6761, RFC 6762,
+// RFC 8375 and what home routers use).
+var private = []string{".local", ".internal", ".lan", ".home", ".home.arpa", ".test", ".invalid", ".example"}
+
+// CheckName says why no authority can be asked for a certificate of a name by the
+// challenges that yaya answers; public is whether it is one that browsers know.
+func CheckName(name string, public bool) error {
+	lower := strings.ToLower(name)
+	_, ipErr := netip.ParseAddr(strings.Trim(name, "[]"))
+	switch {
+	case name == "":
+		return errors.New("the name is empty")
+	case ipErr == nil:
+		return fmt.Errorf("%s is an address, and certificates are for names: use a name that leads there, or --tls-self-signed", name)
+	case strings.Contains(name, "*"):
+		return fmt.Errorf("%s: a certificate with a wildcard needs a challenge in the DNS, which yaya does not answer: name each host", name)
+	case lower == "localhost" || strings.HasSuffix(lower, ".localhost"):
+		return fmt.Errorf("%s is this machine to everybody, so nobody certifies it: on this machine yaya needs no TLS", name)
+	case !isName(lower):
+		return fmt.Errorf("%.100q is not the name of a host: letters, digits, hyphens and dots (names of other scripts as xn--…)", name)
+	case public && !strings.Contains(name, "."):
+		return fmt.Errorf("%s has no domain, so no public authority certifies it: give its whole name, or use --tls-self-signed", name)
+	case public && slices.ContainsFunc(private, func(end string) bool { return strings.HasSuffix(lower, end) }):
+		return fmt.Errorf("%s is a name of private networks, so no public authority certifies it: use --tls-self-signed, or your own authority with --acme-directory", name)
+	}
+	return nil
+}
+
+// isName reports whether a name is one of a host (RFC 1123 section 2.1).
+func isName(name string) bool {
+	if len(name) > 253 {
+		return false
+	}
+	for label := range strings.SplitSeq(name, ".") {
+		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
+			return false
+		}
+		if strings.ContainsFunc(label, func(r rune) bool {
+			return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-'
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// hostOf returns the name in a Host header or a flag, without its port.
+func hostOf(host string) string {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	return strings.ToLower(strings.TrimSuffix(host, "."))
+}
+
+// clean is a text of somebody else as it may stand in a log: one line of what can be
+// printed, and not much of it.
+func clean(s string) string {
+	const most = 500
+	s = strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' || r == '\r' {
+			return ' '
+		}
+		if !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, s[:min(len(s), 4*most)])
+	if r := []rune(s); len(r) > most {
+		s = string(r[:most]) + "…"
+	}
+	return s
+}

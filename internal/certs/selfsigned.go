@@ -1,0 +1,247 @@
+package certs
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/big"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/yaya-ai/yaya/internal/keypin"
+)
+
+// The life of a certificate that is made here: systems refuse some that last longer than
+// 825 days, also when their user trusts them.
+const (
+	selfLife    = 730 * 24 * time.Hour
+	selfRenewal = 60 * 24 * time.Hour // before its end
+	selfLook    = 30 * time.Second    // how often addresses and the clock are looked at, at most
+	maxSANs     = 100
+	selfFile    = "self-signed.pem"
+)
+
+// SelfSigned holds a key and a certificate that are made here. The certificate is made
+// again when its end comes near and when this machine has other names or addresses; the
+// key stays, and by its fingerprint clients know this yaya.
+type SelfSigned struct {
+	dir   *os.Root
+	names []string
+	log   zerolog.Logger
+	addrs func() ([]netip.Addr, error)
+	key   crypto.Signer
+
+	mu     sync.Mutex
+	pair   *tls.Certificate
+	looked time.Time
+	err    error // of the last time that a certificate had to be made
+}
+
+// NewSelfSigned reads the key and its certificate from a folder, and makes what is not
+// there. The certificate is for the names, which may have ports, and for this machine's
+// name and addresses.
+func NewSelfSigned(dir *os.Root, names []string, log zerolog.Logger) (*SelfSigned, error) {
+	return newSelfSigned(dir, names, log, ownAddresses)
+}
+
+func newSelfSigned(dir *os.Root, names []string, log zerolog.Logger, addrs func() ([]netip.Addr, error)) (*SelfSigned, error) {
+	s := &SelfSigned{dir: dir, log: log, addrs: addrs}
+	for _, h := range names {
+		name := hostOf(h)
+		if _, err := netip.ParseAddr(strings.Trim(name, "[]")); err != nil && !isName(name) {
+			return nil, fmt.Errorf("--host %.100q is neither the name of a host nor an address", h)
+		}
+		s.names = append(s.names, strings.Trim(name, "[]"))
+	}
+	if host, err := os.Hostname(); err == nil && isName(strings.ToLower(host)) {
+		host = strings.ToLower(host)
+		s.names = append(s.names, host)
+		if !strings.Contains(host, ".") {
+			s.names = append(s.names, host+".local")
+		}
+	}
+	s.names = append(s.names, "localhost")
+	pair, err := readPair(dir, selfFile)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		made, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			return nil, err
+		}
+		s.key = made
+	case err != nil:
+		return nil, fmt.Errorf("the key of --tls-self-signed: %w (with a new key, devices that connect by its fingerprint need a new code)", err)
+	default:
+		key, ok := pair.PrivateKey.(crypto.Signer)
+		if !ok {
+			return nil, fmt.Errorf("%s/%s is damaged: its key cannot sign", dir.Name(), selfFile)
+		}
+		s.key, s.pair = key, pair
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.look(time.Now()); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Certificate is for [tls.Config.GetCertificate].
+func (s *SelfSigned) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now := time.Now(); now.Sub(s.looked) >= selfLook || now.Before(s.looked) {
+		if err := s.look(now); err != nil { // the one that there is, is better than none
+			s.log.Error().Err(err).Msg("the certificate of --tls-self-signed was not renewed")
+		}
+	}
+	return s.pair, nil
+}
+
+// look makes another certificate if that is due. s.mu is held.
+func (s *SelfSigned) look(now time.Time) (err error) {
+	s.looked = now
+	defer func() { s.err = err }()
+	names, ips := s.wanted()
+	if s.pair != nil && now.Add(selfRenewal).Before(s.pair.Leaf.NotAfter) && covers(s.pair.Leaf, names, ips) {
+		return nil
+	}
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	if err != nil {
+		return err
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template(serial, now, names, ips), template(serial, now, names, ips), s.key.Public(), s.key)
+	if err != nil {
+		return err
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		return err
+	}
+	pair := &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: s.key, Leaf: leaf}
+	if err := writePair(s.dir, selfFile, pair); err != nil {
+		return fmt.Errorf("keep the certificate of --tls-self-signed: %w", err)
+	}
+	s.pair = pair
+	s.log.Info().Strs("names", names).Str("fingerprint", keypin.Of(leaf)).Str("certificate", s.certificate()).Time("until", leaf.NotAfter).Msg("a certificate was made, which only its fingerprint speaks for")
+	return nil
+}
+
+func template(serial *big.Int, now time.Time, names []string, ips []net.IP) *x509.Certificate {
+	return &x509.Certificate{
+		SerialNumber: serial, Subject: pkix.Name{CommonName: "yaya on " + names[0]},
+		NotBefore: now.Add(-time.Hour).UTC(), NotAfter: now.Add(selfLife).UTC(), // clocks differ
+		DNSNames: names, IPAddresses: ips, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+}
+
+// wanted is what the certificate has to be for.
+func (s *SelfSigned) wanted() (names []string, ips []net.IP) {
+	addrs, err := s.addrs()
+	if err != nil {
+		s.log.Debug().Err(err).Msg("this machine's addresses are not known")
+	}
+	addrs = append(addrs, netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("::1"))
+	for _, name := range s.names {
+		if a, err := netip.ParseAddr(name); err == nil {
+			addrs = append(addrs, a)
+		} else if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	slices.SortFunc(addrs, netip.Addr.Compare)
+	addrs = slices.Compact(addrs)
+	for _, a := range addrs[:min(len(addrs), maxSANs)] {
+		ips = append(ips, a.AsSlice())
+	}
+	return names, ips
+}
+
+// covers reports whether a certificate is for all of them. It may be for more: an address
+// that comes and goes makes no new one each time.
+func covers(leaf *x509.Certificate, names []string, ips []net.IP) bool {
+	for _, name := range names {
+		if !slices.Contains(leaf.DNSNames, name) {
+			return false
+		}
+	}
+	for _, ip := range ips {
+		if !slices.ContainsFunc(leaf.IPAddresses, ip.Equal) {
+			return false
+		}
+	}
+	return true
+}
+
+// ownAddresses are those at which others in the network can reach this machine. IPv6
+// addresses that are made for privacy and change each day are left out with all others
+// but the local ones: a certificate for each would be a new one each day.
+func ownAddresses() ([]netip.Addr, error) {
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil, err
+	}
+	var out []netip.Addr
+	for _, x := range all {
+		n, err := netip.ParsePrefix(x.String())
+		if err != nil {
+			continue
+		}
+		if a := n.Addr().Unmap(); a.Is4() || a.IsPrivate() {
+			out = append(out, a)
+		}
+	}
+	return out, nil
+}
+
+// Fingerprint is that of the key, as [keypin.Of] writes it. It stays.
+func (s *SelfSigned) Fingerprint() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return keypin.Of(s.pair.Leaf)
+}
+
+// CertificateFingerprint is that of the certificate, as browsers show it: the SHA-256 of
+// all of it in capitals and colons. It changes when the certificate is renewed.
+func (s *SelfSigned) CertificateFingerprint() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.certificate()
+}
+
+func (s *SelfSigned) certificate() string {
+	sum := sha256.Sum256(s.pair.Leaf.Raw)
+	digits := strings.ToUpper(hex.EncodeToString(sum[:]))
+	var b strings.Builder
+	for i := 0; i < len(digits); i += 2 {
+		if i > 0 {
+			b.WriteByte(':')
+		}
+		b.WriteString(digits[i : i+2])
+	}
+	return b.String()
+}
+
+// Status is how the certificate is.
+func (s *SelfSigned) Status() []Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return []Status{{Name: s.names[0], Expires: s.pair.Leaf.NotAfter, Issuer: "itself", Err: s.err, Next: s.pair.Leaf.NotAfter.Add(-selfRenewal)}}
+}
