@@ -371,10 +371,13 @@ func TestHostileAuthority(t *testing.T) {
 			raw, _ := w.ca.Sign("yaya.example", other.Public())
 			return answer("/cert", string(raw))(w, rw, r)
 		}, "for another key"},
-		"no certificate":               {answer("/cert", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), "cannot be used"},
-		"a key instead":                {answer("/cert", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("x")}))), "invalid PEM"},
-		"a certificate that was over":  {func(w *world, _ http.ResponseWriter, _ *http.Request) bool { w.ca.Life = -time.Second; return false }, "was good until"},
-		"nonces that are never fresh":  {func(_ *world, w http.ResponseWriter, r *http.Request) bool { w.Header().Set("Replay-Nonce", "x"); return false }, "badNonce"},
+		"no certificate":              {answer("/cert", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), "cannot be used"},
+		"a key instead":               {answer("/cert", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("x")}))), "invalid PEM"},
+		"a certificate that was over": {func(w *world, _ http.ResponseWriter, _ *http.Request) bool { w.ca.Life = -time.Second; return false }, "was good until"},
+		"nonces that are never fresh": {func(_ *world, w http.ResponseWriter, r *http.Request) bool {
+			w.Header().Set("Replay-Nonce", "x")
+			return false
+		}, "badNonce"},
 		"an account that is not known": {answer("/account", `{}`), ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -325,7 +325,9 @@ func (ca *CA) account(w http.ResponseWriter, s *signed) error {
 }
 
 func (ca *CA) newOrder(w http.ResponseWriter, s *signed) error {
-	var in struct{ Identifiers []struct{ Type, Value string } }
+	var in struct {
+		Identifiers []struct{ Type, Value string }
+	}
 	if err := json.Unmarshal(s.payload, &in); err != nil {
 		return err
 	}
