@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"net/http"
 	"net/netip"
@@ -97,11 +98,18 @@ func (s *Server) withPeer(ctx context.Context, c net.Conn) context.Context {
 	case *net.UnixAddr:
 		p.unix, p.local = true, true
 	case *net.TCPAddr:
-		if s.cfg.TLS != nil || s.cfg.Proxies != nil {
+		_, secure := c.(*tls.Conn)
+		if secure || s.cfg.Proxies != nil {
 			p.scheme = "https"
 		}
+		configured := s.cfg.Hosts
+		if s.cfg.TLS != nil && !secure {
+			// The listener for this machine alone has no certificate that would prove a
+			// name: whoever answers for one in the DNS could make it lead here.
+			configured = nil
+		}
 		_, port, _ := net.SplitHostPort(local.String())
-		p.hosts = hosts(local, port, s.cfg.Hosts)
+		p.hosts = hosts(local, port, configured)
 		remote, ok := c.RemoteAddr().(*net.TCPAddr)
 		switch {
 		case !ok:

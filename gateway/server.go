@@ -39,6 +39,12 @@ type Config struct {
 	MCP    http.Handler
 	// TLS serves TLS with that certificate; nil for none.
 	TLS func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	// ALPN are protocols that a handshake may agree on besides HTTP: it is all there is
+	// of them.
+	ALPN []string
+	// Local is an address on the loopback interface where this machine is served without
+	// TLS, beside a listener with it; "" for none.
+	Local string
 	// Proxies are the networks of the proxies that serve TLS instead; nil for none.
 	// Then nobody is the local owner but over the socket.
 	Proxies []netip.Prefix
@@ -93,6 +99,7 @@ type Server struct {
 	cfg       Config
 	http      *http.Server
 	tcp       net.Listener
+	local     net.Listener // nil for none
 	unix      net.Listener
 	started   time.Time
 	fresh     freshConns
@@ -153,16 +160,27 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	var lc net.ListenConfig
 	tcp, err := lc.Listen(ctx, "tcp", cfg.Listen)
 	if err != nil {
-		return nil, fmt.Errorf("cannot listen on %s (is another yaya running? choose another with --listen): %w", cfg.Listen, err)
+		return nil, cannotListen("--listen", cfg.Listen, err)
+	}
+	var local net.Listener
+	if cfg.Local != "" {
+		if err = loopbackOnly(ctx, cfg.Local); err == nil {
+			if local, err = lc.Listen(ctx, "tcp", cfg.Local); err != nil {
+				err = cannotListen("--local", cfg.Local, err)
+			}
+		}
+		if err != nil {
+			_ = tcp.Close()
+			return nil, err
+		}
 	}
 	s := &Server{
-		cfg: cfg, tcp: tcp, load: newOverload(), started: time.Now(), closing: make(chan struct{}),
+		cfg: cfg, tcp: tcp, local: local, load: newOverload(), started: time.Now(), closing: make(chan struct{}),
 		conns: newConns(cfg.limits.conns, cfg.Proxies != nil, cfg.Log),
 	}
 	if cfg.Socket != "" {
 		if s.unix, err = listenSocket(ctx, cfg.Socket); err != nil {
-			_ = tcp.Close()
-			return nil, err
+			return nil, errors.Join(err, s.Close())
 		}
 	}
 	s.http = &http.Server{
@@ -171,13 +189,25 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
 		ConnContext:       s.withPeer,
-		ErrorLog:          stdlog.New(cfg.Log, "", 0),
-		ConnState:         s.fresh.track,
+		// Strangers decide how many handshakes fail.
+		ErrorLog:  stdlog.New(cfg.Log.Sample(&zerolog.BurstSampler{Burst: 10, Period: fullLogged}), "", 0),
+		ConnState: s.fresh.track,
 	}
 	if cfg.TLS != nil {
-		s.http.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: cfg.TLS}
+		// HTTP/2 is named here, and not left to ServeTLS: net/http decides once for all
+		// listeners whether there is HTTP/2, and whichever listener is first, the Unix
+		// socket too, decides by this list. Without it h2 would be offered and not served.
+		s.http.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: cfg.TLS, NextProtos: append([]string{"h2", "http/1.1"}, cfg.ALPN...)}
 	}
 	return s, nil
+}
+
+// cannotListen says what to do when an address cannot be had.
+func cannotListen(flag, addr string, err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("cannot listen on %s (ports below 1024 need a right: setcap cap_net_bind_service=+ep on the program, AmbientCapabilities=CAP_NET_BIND_SERVICE in its unit, or another port with %s that the router forwards to): %w", addr, flag, err)
+	}
+	return fmt.Errorf("cannot listen on %s (is another yaya running? choose another with %s): %w", addr, flag, err)
 }
 
 // loopbackOnly refuses addresses that other machines can reach (R11).
@@ -192,7 +222,7 @@ func loopbackOnly(ctx context.Context, addr string) error {
 	}
 	for _, ip := range ips {
 		if !ip.IP.IsLoopback() {
-			return fmt.Errorf("listen address %q can be reached from other machines: give it a certificate (--tls-cert, --tls-key) or put a proxy with one before it (--behind-proxy), or use 127.0.0.1", addr)
+			return fmt.Errorf("listen address %q can be reached from other machines: give it a certificate (--acme, --tls-self-signed, or --tls-cert and --tls-key) or put a proxy with one before it (--behind-proxy), or use 127.0.0.1", addr)
 		}
 	}
 	return nil
@@ -218,22 +248,38 @@ func listenSocket(ctx context.Context, path string) (net.Listener, error) {
 
 // Close lets go of the listeners of a server that was never run.
 func (s *Server) Close() error {
-	err := s.tcp.Close()
-	if s.unix != nil {
-		err = errors.Join(err, s.unix.Close())
+	var err error
+	for _, l := range s.listeners() {
+		err = errors.Join(err, l.Close())
 	}
 	return err
+}
+
+// listeners are those that there are.
+func (s *Server) listeners() []net.Listener {
+	out := []net.Listener{s.tcp}
+	for _, l := range []net.Listener{s.local, s.unix} {
+		if l != nil {
+			out = append(out, l)
+		}
+	}
+	return out
 }
 
 // Addr returns the address of the listener.
 func (s *Server) Addr() string { return s.tcp.Addr().String() }
 
+// LocalAddr returns the address of the listener for this machine alone, "" without one.
+func (s *Server) LocalAddr() string {
+	if s.local == nil {
+		return ""
+	}
+	return s.local.Addr().String()
+}
+
 // Run serves until ctx ends and drains then.
 func (s *Server) Run(ctx context.Context) error {
-	listeners := []net.Listener{s.tcp}
-	if s.unix != nil {
-		listeners = append(listeners, s.unix)
-	}
+	listeners := s.listeners()
 	watched := make(chan struct{})
 	wctx, unwatch := context.WithCancel(ctx)
 	go func() {
@@ -283,14 +329,13 @@ func (s *Server) Run(ctx context.Context) error {
 }
 
 func (s *Server) serve(l net.Listener) error {
-	if l != s.tcp {
+	switch {
+	case l == s.unix:
 		return s.http.Serve(l)
+	case l == s.tcp && s.cfg.TLS != nil:
+		return s.http.ServeTLS(&places{l, s}, "", "")
 	}
-	l = &places{l, s}
-	if s.cfg.TLS != nil {
-		return s.http.ServeTLS(l, "", "")
-	}
-	return s.http.Serve(l)
+	return s.http.Serve(&places{l, s})
 }
 
 func (s *Server) health(w http.ResponseWriter, r *http.Request) {

@@ -21,6 +21,7 @@ import (
 	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/gateway/registry"
 	"github.com/yaya-ai/yaya/gateway/sessions"
+	"github.com/yaya-ai/yaya/internal/certs"
 	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/internal/proc"
 	"github.com/yaya-ai/yaya/internal/sandbox"
@@ -89,15 +90,22 @@ type app struct {
 	workspace string
 	// configured are the servers that were found at the start.
 	configured []servers.Server
-	// listens is the address that this yaya listens on, nil when it does not.
-	listens atomic.Pointer[string]
+	// listens are the addresses that this yaya listens on, nil when it does not.
+	listens atomic.Pointer[[]string]
+	// certificates is how those of the listener are, nil when it has none.
+	certificates func() []certs.Status
 }
 
 // itself refuses a server that leads back to this yaya.
 func (a *app) itself(x servers.Server) error {
 	self := servers.Self{Data: a.data}
-	if addr := a.listens.Load(); addr != nil {
-		self.Addr = *addr
+	if addrs := a.listens.Load(); addrs != nil {
+		for _, self.Addr = range *addrs {
+			if err := x.CheckItself(self); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	return x.CheckItself(self)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -10,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	neturl "net/url"
 	"os"
 	"regexp"
 	"strings"
@@ -28,13 +30,17 @@ const remotes = "keys/remotes"
 const pollEvery = 2 * time.Second
 
 func connectCommand(g *globals) *cobra.Command {
-	var code, device, label string
+	var code, device, label, fingerprint string
 	var forget bool
 	c := &cobra.Command{
 		Use: "connect [URL]", Short: "Make this machine a device of a yaya elsewhere",
 		Long: `Make this machine a device of a yaya elsewhere: with a code that yaya device
 invite has shown there, or by asking and waiting until somebody lets it in. Its key
 never leaves this machine. Without a URL, list where this machine is known.
+
+A yaya with a certificate of its own making (yaya serve --tls-self-signed) is known by
+the fingerprint of its key, which yaya device invite prints there. Another key is
+refused, now and later. URL may be the link of its QR code, which has both in it.
 
 A kernel is attached with yaya serve --upstream URL.`,
 		Args: cobra.MaximumNArgs(1),
@@ -59,10 +65,12 @@ A kernel is attached with yaya serve --upstream URL.`,
 				_, err := fmt.Fprintf(w, "%s is forgotten; there, yaya device revoke throws this machine out\n", args[0])
 				return err
 			}
-			return connect(c.Context(), w, data, args[0], code, device, label)
+			url, linked, key := fromLink(args[0])
+			return connect(c.Context(), w, data, url, cmp.Or(code, linked), device, label, cmp.Or(fingerprint, key))
 		},
 	}
 	c.Flags().StringVar(&code, "code", "", "the code that yaya device invite has shown")
+	c.Flags().StringVar(&fingerprint, "fingerprint", "", "of the key of a yaya whose certificate nobody has signed: sha256:…")
 	c.Flags().StringVar(&device, "device", "", "id of this device there (default: this machine's name and a few random digits)")
 	c.Flags().StringVar(&label, "label", "", "what people are shown (default: this machine's name)")
 	c.Flags().BoolVar(&forget, "forget", false, "remove the credentials for URL")
@@ -144,7 +152,17 @@ func thisMachine() (name, id string) {
 	return name, strings.Trim(notInID.ReplaceAllString(name, "-"), "-") + "-" + strings.ToLower(rand.Text()[:6])
 }
 
-func connect(ctx context.Context, w io.Writer, data *os.Root, url, code, device, label string) error {
+// fromLink takes apart the link of an invitation; another URL stays as it is.
+func fromLink(at string) (url, code, key string) {
+	url, fragment, _ := strings.Cut(at, "#")
+	values, err := neturl.ParseQuery(fragment)
+	if err != nil || values.Get("code") == "" {
+		return at, "", ""
+	}
+	return url, values.Get("code"), values.Get("key")
+}
+
+func connect(ctx context.Context, w io.Writer, data *os.Root, url, code, device, label, fingerprint string) error {
 	name, id := thisMachine()
 	if device != "" {
 		id = device
@@ -158,6 +176,11 @@ func connect(ctx context.Context, w io.Writer, data *os.Root, url, code, device,
 		if c, err = client.New(url, id, name); err != nil {
 			return err
 		}
+		if fingerprint != "" {
+			if err := c.Pin(fingerprint); err != nil {
+				return err
+			}
+		}
 		// The key is kept before it is used: what is approved is that key.
 		if err := saveRemote(data, c); err != nil {
 			return err
@@ -166,6 +189,11 @@ func connect(ctx context.Context, w io.Writer, data *os.Root, url, code, device,
 		return err
 	case device != "" && device != c.DeviceID:
 		return fmt.Errorf("this machine is known there as %s; yaya connect %s --forget starts over", c.DeviceID, url)
+	}
+	if fingerprint != "" {
+		if err := c.Pin(fingerprint); err != nil {
+			return err
+		}
 	}
 	if code != "" {
 		err = c.Enrol(ctx, nil, code)

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/gateway/admin"
 )
 
 func deviceCommand(g *globals) *cobra.Command {
@@ -103,7 +104,7 @@ other machine: yaya connect URL --code CODE`,
 				at = strings.TrimSuffix(at, "/")
 			}
 			return withControl(c.Context(), g, func(b *backend) error {
-				var inv auth.Invitation
+				var inv admin.Invitation
 				if err := b.api(c.Context(), "POST", "/api/devices/invite", map[string]any{"label": label, "scopes": scopes}, &inv); err != nil {
 					return err
 				}
@@ -117,14 +118,19 @@ other machine: yaya connect URL --code CODE`,
 				}
 				// The code stands behind #, which browsers keep to themselves (R8).
 				if at != "" && !noQR {
-					q, err := qrcode.New(at+"/#code="+inv.Code, qrcode.Medium)
+					q, err := qrcode.New(inv.Link(at), qrcode.Medium)
 					if err != nil {
 						return err
 					}
 					fmt.Fprint(w, q.ToSmallString(false))
 				}
-				_, err := fmt.Fprintf(w, "Code    %s\nUntil   %s, once\nScopes  %s\n\nOn the other machine: yaya connect %s --code %s\n",
-					inv.Code, inv.Expires.Local().Format(time.TimeOnly), scopeWords(inv.Scopes), where, inv.Code)
+				with := ""
+				fmt.Fprintf(w, "Code    %s\nUntil   %s, once\nScopes  %s\n", inv.Code, inv.Expires.Local().Format(time.TimeOnly), scopeWords(inv.Scopes))
+				if inv.Fingerprint != "" {
+					with = " --fingerprint " + inv.Fingerprint
+					fmt.Fprintf(w, "Key     %s\n        of this yaya: a browser has to show the same before you trust its certificate\n", inv.Fingerprint)
+				}
+				_, err := fmt.Fprintf(w, "\nOn the other machine: yaya connect %s --code %s%s\n", where, inv.Code, with)
 				if err == nil && !slices.Contains(inv.Scopes, auth.ApprovalsAnswer) {
 					_, err = fmt.Fprintln(w, "\nThe device cannot answer what tools ask. For one of yours: yaya device invite --scopes default,approvals:answer")
 				}

@@ -63,6 +63,9 @@ func (a *app) doctor(ctx context.Context, timeout time.Duration) []plugin.Diagno
 	if os.Geteuid() == 0 {
 		ds = append(ds, plugin.Diagnosis{Plugin: "yaya", HealthReport: plugin.HealthReport{Status: plugin.Degraded, Summary: asRoot}})
 	}
+	if a.certificates != nil {
+		ds = append(ds, plugin.Diagnosis{Plugin: "certificates", HealthReport: certificateHealth(a.certificates(), time.Now())})
+	}
 	return ds
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"slices"
 	"strings"
@@ -38,11 +37,23 @@ at http://127.0.0.1:8787/mcp, and a page to watch and steer it all at
 http://127.0.0.1:8787/, which is opened if this is a terminal with a desktop.
 
 Servers come from mcp.json in the configuration directory, or from the files
-named with --mcp-config, in the format of any common MCP client.`,
+named with --mcp-config, in the format of any common MCP client.
+
+Other machines reach yaya over https alone. Its certificate comes from one of
+
+  --acme --host NAME          Let's Encrypt, or another authority with ACME, for a
+                              name that leads to port 443 of this machine; with it
+                              you agree to the authority's terms
+  --tls-self-signed           yaya itself, for a home network: each device compares
+                              the fingerprint, yaya's own with "yaya device invite"
+  --tls-cert and --tls-key    files
+  --behind-proxy --host NAME  a proxy that serves https
+
+With the first two, this machine goes on without TLS at http://127.0.0.1:8787/.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if _, _, err := net.SplitHostPort(listen.addr); err != nil {
-				return &usageError{c.CommandPath(), fmt.Errorf("--listen: %w; it is HOST:PORT, such as %s", err, gateway.DefaultListen)}
+			if err := listen.check(); err != nil {
+				return &usageError{c.CommandPath(), err}
 			}
 			for _, file := range mcpConfig {
 				if missing(file) {
@@ -132,12 +143,19 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 	defer mcpServers.Close()
 	settings.Begin()
 	files := &reloader{a: a, p: p, named: mcpConfig, file: g.settingsFile(p), settings: settings, servers: mcpServers, plane: plane, log: log}
+	source, err := listen.source(ctx, data, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, source.Close()) }()
+	a.certificates = source.status
 	var url string
 	api := admin.New(admin.Config{
 		Bus: a.kernel.Bus, Settings: settings, Plugins: a.kernel.Plugins, Devices: plane.devices, Control: plane.log,
 		Servers: mcpServers, Files: files, Folders: a.folders, Registry: a.kernel.Tools, Dispatch: a.kernel.Dispatch, Artifacts: a.kernel.Artifacts, Approvals: a.kernel.Approvals,
 		Secrets: &secretAdmin{g.vault, settings, mcpServers},
 		Plane:   plane.plane, Live: live, Traffic: &admin.Traffic{Log: a.traffic, Data: data, Bodies: a.bodies}, Logs: a.bridge.Logs, Mask: a.secrets.String, CheckSetting: profileChecker(settings), Doctor: a.doctor, Setup: func() admin.Setup { return a.setup(url, listen.remote()) }, Version: yayaVersion(), Log: log,
+		Fingerprint: source.fingerprint,
 	})
 	page, err := dashboard.New()
 	if err != nil {
@@ -162,7 +180,7 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 		},
 		OnFailure: func(err error) { a.kernel.Fail("web", err) },
 	}
-	if err := listen.apply(&cfg); err != nil {
+	if err := listen.apply(&cfg, source); err != nil {
 		return err
 	}
 	for _, err := range unreadable(settings) {
@@ -175,9 +193,13 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 	if err != nil {
 		return err
 	}
-	addr := web.Addr()
-	a.listens.Store(&addr)
-	url = listen.base(addr)
+	addrs := []string{web.Addr()}
+	url = listen.base(web.Addr(), source)
+	here := url
+	if at := web.LocalAddr(); at != "" {
+		addrs, here = append(addrs, at), "http://"+at
+	}
+	a.listens.Store(&addrs)
 	a.gauges()
 	if err := errors.Join(plane.watch(a.kernel.Bus), a.join(ctx, plane, sockets)); err != nil {
 		return errors.Join(err, web.Close())
@@ -194,6 +216,7 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 	if i := slices.IndexFunc(a.kernel.Plugins.Snapshot(), func(s plugin.Status) bool { return s.Name == "web" && s.Status != plugin.Loaded }); i >= 0 {
 		return errors.Join(errors.New("the plugin web is switched off, and without it there is nothing to serve: yaya config unset plugin.web.enabled"), web.Close())
 	}
+	defer source.run(ctx)()
 	defer files.watch(ctx, hup)()
 	repaired := make(chan struct{})
 	go func() {
@@ -202,7 +225,7 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 	}()
 	defer func() { <-repaired }()
 	if open && onTerminal(out) {
-		page := url + "/"
+		page := here + "/"
 		if len(l.servers)+len(l.invalid) == 0 && !a.setup(url, false).Done {
 			page += "#/start"
 		}
@@ -210,7 +233,7 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 			log.Debug().Err(err).Msg("the page was not opened")
 		}
 	}
-	welcome(a, out, url, listen.remote(), p, l)
+	welcome(a, out, where{base: url, here: here, remote: listen.remote(), source: source}, p, l)
 	return a.run(ctx, out, l)
 }
 
@@ -278,6 +301,9 @@ func (a *app) ready(c *controlPlane) error {
 
 // gauges are what /metrics shows besides calls.
 func (a *app) gauges() {
+	if a.certificates != nil {
+		a.metrics.Gauge("yaya_certificate_expiry_timestamp_seconds", "When the first certificate of the listener ends, in Unix time; 0 while a name has none.", func() float64 { return certificateGauge(a.certificates()) })
+	}
 	a.metrics.Gauge("yaya_mcp_sessions", "Sessions of MCP clients.", func() float64 { return float64(a.mcp.Sessions()) })
 	a.metrics.Gauge("yaya_mcp_servers_ready", "Connected MCP servers that work.", func() float64 {
 		n := 0
@@ -295,16 +321,28 @@ func onTerminal(out io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd())) //nolint:gosec // a descriptor fits
 }
 
+// where is how clients reach yaya.
+type where struct {
+	base   string // of clients in general
+	here   string // of those on this machine
+	remote bool   // other machines can
+	source *certSource
+}
+
 // welcome says where yaya is, and what to do next. It waits for no server.
-func welcome(a *app, out io.Writer, base string, remote bool, p paths, l loaded) {
-	url := base + "/mcp"
+func welcome(a *app, out io.Writer, at where, p paths, l loaded) {
+	url, remote := at.base+"/mcp", at.remote
 	var b strings.Builder
 	if !onTerminal(out) || len(l.servers) == 0 { // else the table says so
 		for _, inv := range a.bridge.InvalidServers() {
 			fmt.Fprintf(&b, "server %q cannot be used: %s\n", inv.Name, feature.Clean(inv.Err.Error(), 500))
 		}
 	}
-	fmt.Fprintf(&b, "yaya %s\n  page          %s/\n  MCP endpoint  %s\n", yayaVersion(), base, url)
+	fmt.Fprintf(&b, "yaya %s\n  page          %s/\n  MCP endpoint  %s\n", yayaVersion(), at.base, url)
+	if at.here != at.base {
+		fmt.Fprintf(&b, "  on this one   %s/ and %s/mcp\n", at.here, at.here)
+	}
+	at.source.welcome(&b)
 	fmt.Fprintf(&b, "  Claude Code   claude mcp add --transport http yaya %s%s\n", url, tokenHeader(remote))
 	if remote {
 		fmt.Fprintf(&b, "  its token     yaya token create NAME\n")

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"github.com/yaya-ai/yaya/gateway"
 	"github.com/yaya-ai/yaya/internal/eventually"
 )
@@ -135,9 +137,18 @@ func TestServeTLS(t *testing.T) {
 func TestCertificateIsReadAgain(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := selfSigned(t, dir, 1)
-	var cfg gateway.Config
-	l := listenFlags{cert: cert, key: key}
-	if err := l.apply(&cfg); err != nil {
+	apply := func(l listenFlags) error {
+		l.addr = gateway.DefaultListen
+		if err := l.check(); err != nil {
+			return err
+		}
+		source, err := l.source(t.Context(), nil, zerolog.Nop())
+		if err != nil {
+			return err
+		}
+		return l.apply(new(gateway.Config), source)
+	}
+	if err := apply(listenFlags{cert: cert, key: key}); err != nil {
 		t.Fatal(err)
 	}
 	c := &certificate{cert: cert, key: key}
@@ -179,7 +190,7 @@ func TestCertificateIsReadAgain(t *testing.T) {
 		"a name is wanted":   {hosts: []string{"https://h/"}},
 		"no such file":       {cert: filepath.Join(dir, "none"), key: key},
 	} {
-		if err := bad.apply(new(gateway.Config)); err == nil || !strings.Contains(err.Error(), want) {
+		if err := apply(bad); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}

@@ -68,9 +68,12 @@ type Config struct {
 	// Setup says how to begin with this yaya.
 	Setup func() Setup
 	// Doctor asks every part how it is, and waits for each at most that long.
-	Doctor  func(context.Context, time.Duration) []plugin.Diagnosis
-	Version string
-	Log     zerolog.Logger
+	Doctor func(context.Context, time.Duration) []plugin.Diagnosis
+	// Fingerprint is that of the listener's key, by which devices know it; "" or nil when
+	// an authority speaks for its certificate.
+	Fingerprint func() string
+	Version     string
+	Log         zerolog.Logger
 }
 
 // API is the handler.

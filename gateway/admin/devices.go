@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -117,9 +118,22 @@ func (a *API) deviceRoutes(api huma.API) {
 // Invitation is a code that lets one device in, and where to use it.
 type Invitation struct {
 	auth.Invitation
+	// Fingerprint is that of the server's key. Who connects compares it: nobody else
+	// speaks for the certificate.
+	Fingerprint string `json:"tls_fingerprint,omitempty" doc:"of the server's key, to compare; empty when an authority has signed its certificate"`
 	// QR is a QR code of <url>/#code=<code>, a string of 0 and 1 for each row. The
 	// code stands behind #, which browsers keep to themselves (R8).
 	QR []string `json:"qr,omitempty"`
+}
+
+// Link is the address of a page that has a code filled in, and the fingerprint of the
+// server's key beside it, for clients that compare it by themselves.
+func (i Invitation) Link(at string) string {
+	link := strings.TrimSuffix(at, "/") + "/#code=" + i.Code
+	if i.Fingerprint != "" {
+		link += "&key=" + i.Fingerprint
+	}
+	return link
 }
 
 func (a *API) invite(ctx context.Context, label string, s []auth.Scope, at string) (*struct{ Body Invitation }, error) {
@@ -133,8 +147,11 @@ func (a *API) invite(ctx context.Context, label string, s []auth.Scope, at strin
 		return nil, err
 	}
 	out := &struct{ Body Invitation }{Invitation{Invitation: inv}}
+	if a.cfg.Fingerprint != nil {
+		out.Body.Fingerprint = a.cfg.Fingerprint()
+	}
 	if at != "" {
-		out.Body.QR, err = qr(at, inv.Code)
+		out.Body.QR, err = qr(out.Body.Link(at))
 	}
 	return out, err
 }

@@ -3,7 +3,6 @@ package admin
 import (
 	"net/http"
 	"net/url"
-	"strings"
 
 	"github.com/skip2/go-qrcode"
 )
@@ -17,8 +16,8 @@ func checkURL(s string) error {
 }
 
 // qr returns the QR code that leads a device's browser to the page with a code.
-func qr(at, code string) ([]string, error) {
-	q, err := qrcode.New(strings.TrimSuffix(at, "/")+"/#code="+code, qrcode.Medium)
+func qr(link string) ([]string, error) {
+	q, err := qrcode.New(link, qrcode.Medium)
 	if err != nil {
 		return nil, err
 	}

@@ -39,13 +39,17 @@ type conn struct {
 func dial(ctx context.Context, c *Credentials, tlsConfig *tls.Config, msgpack bool) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
+	tlsConfig, err := c.tlsConfig(tlsConfig)
+	if err != nil {
+		return nil, err
+	}
 	d := websocket.Dialer{HandshakeTimeout: dialTimeout, TLSClientConfig: tlsConfig, Proxy: http.ProxyFromEnvironment, ReadBufferSize: 4096, WriteBufferSize: 4096}
 	ws, resp, err := d.DialContext(ctx, c.socket()+"?vsn=2.0.0", nil)
 	if err != nil {
 		if resp != nil {
 			return nil, fmt.Errorf("%s: HTTP %s", c.URL, resp.Status)
 		}
-		return nil, err
+		return nil, c.unsigned(err)
 	}
 	_ = resp.Body.Close()
 	ws.SetReadLimit(maxFrame)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
+	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/internal/keypin"
 )
 
 // Credentials are what a device is known by at one server. They are secret.
@@ -28,6 +30,9 @@ type Credentials struct {
 	Key      ed25519.PrivateKey `json:"key"`
 	Token    string             `json:"device_token"`
 	Expires  time.Time          `json:"expires_at"`
+	// Fingerprint is that of the server's key, when no authority has signed its
+	// certificate: then no other key is taken for the server's.
+	Fingerprint string `json:"tls_fingerprint,omitempty"`
 }
 
 // Errors of the package.
@@ -38,6 +43,9 @@ var (
 	ErrRefused = errors.New("the server has refused this device")
 	// ErrUnavailable is what needs the gateway while it cannot be reached (W-70).
 	ErrUnavailable = errors.New("bridge_unavailable")
+	// ErrUnsigned is what connects to a server whose certificate nobody has signed that
+	// this machine knows.
+	ErrUnsigned = errors.New("nobody that this machine knows speaks for the server's certificate: if it makes its own (yaya serve --tls-self-signed), connect with the fingerprint of its key, which \"yaya device invite\" prints there (yaya connect --fingerprint)")
 	// ErrClosed is returned after Close.
 	ErrClosed = errors.New("the client is closed")
 )
@@ -68,12 +76,46 @@ func local(host string) bool {
 // socket returns the URL of the WebSocket, as it is dialled.
 func (c *Credentials) socket() string { return "ws" + strings.TrimPrefix(c.URL, "http") + "/ws" }
 
-// httpClient is for requests to the server: it follows no redirects.
-func httpClient(c *http.Client) *http.Client {
-	if c != nil {
-		return c
+// Pin makes the server's key the one with that fingerprint, and no other.
+func (c *Credentials) Pin(fingerprint string) error {
+	f, err := keypin.Parse(fingerprint)
+	if err == nil && !strings.HasPrefix(c.URL, "https://") {
+		err = fmt.Errorf("%s: there is no key to compare without https", c.URL)
 	}
-	return &http.Client{Timeout: 30 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	if err == nil {
+		c.Fingerprint = f
+	}
+	return err
+}
+
+// tlsConfig is how to connect with the server, nil for as with all others.
+func (c *Credentials) tlsConfig(given *tls.Config) (*tls.Config, error) {
+	if given != nil || c.Fingerprint == "" {
+		return given, nil
+	}
+	return keypin.Config(c.Fingerprint)
+}
+
+// unsigned says what to do when nobody speaks for a certificate.
+func (c *Credentials) unsigned(err error) error {
+	if _, is := errors.AsType[*tls.CertificateVerificationError](err); is {
+		return fmt.Errorf("%s: %w: %w", c.URL, ErrUnsigned, err)
+	}
+	return err
+}
+
+// httpClient is for requests to the server: it follows no redirects.
+func (c *Credentials) httpClient(given *http.Client) (*http.Client, error) {
+	if given != nil {
+		return given, nil
+	}
+	h := &http.Client{Timeout: 30 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	cfg, err := c.tlsConfig(nil)
+	if err != nil || cfg == nil {
+		return h, err
+	}
+	h.Transport = &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: cfg, TLSHandshakeTimeout: 10 * time.Second, DisableKeepAlives: true}
+	return h, nil
 }
 
 // answer is what /auth/register and /auth/refresh say.
@@ -105,9 +147,12 @@ func (c *Credentials) post(ctx context.Context, h *http.Client, path, token stri
 	if token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
-	resp, err := httpClient(h).Do(req)
-	if err != nil {
+	if h, err = c.httpClient(h); err != nil {
 		return answer{}, 0, err
+	}
+	resp, err := h.Do(req)
+	if err != nil {
+		return answer{}, 0, c.unsigned(err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	var a answer

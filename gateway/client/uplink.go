@@ -403,7 +403,11 @@ func (u *Uplink) Call(ctx context.Context, method string, params, out any) error
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Authorization", "Bearer "+creds.Token)
-	resp, err := httpClient(u.cfg.Options.HTTP).Do(req)
+	h, err := creds.httpClient(u.cfg.Options.HTTP)
+	if err != nil {
+		return err
+	}
+	resp, err := h.Do(req)
 	if err != nil {
 		return &Refusal{Reason: ErrUnavailable.Error(), Code: codeNoBridge}
 	}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/http"
 	"net/mail"
 	"net/url"
@@ -49,7 +50,10 @@ type ACMEConfig struct {
 	Directory string   // URL of the authority; default LetsEncrypt
 	Email     string   // for the authority, "" for none
 	Dir       *os.Root // for keys and certificates, see [OpenFolder]
-	Log       zerolog.Logger
+	// Plain is where challenges over plain HTTP are answered, and browsers sent to https;
+	// nil for nowhere. Run closes it.
+	Plain net.Listener
+	Log   zerolog.Logger
 
 	// Transport is for tests; default one with deadlines.
 	Transport http.RoundTripper
@@ -191,8 +195,20 @@ func (a *ACME) Certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error)
 	return nil, fmt.Errorf("TLS: there is no certificate for %s yet", name)
 }
 
-// Run gets and renews certificates until ctx ends. It is called once.
+// Run gets and renews certificates until ctx ends, and serves plain HTTP meanwhile. It is
+// called once.
 func (a *ACME) Run(ctx context.Context) {
+	if a.cfg.Plain != nil {
+		a.setPlain(true)
+		served := make(chan struct{})
+		go func() {
+			defer close(served)
+			if err := a.servePlain(ctx, a.cfg.Plain); err != nil {
+				a.cfg.Log.Error().Err(err).Msg("challenges over plain HTTP are no longer answered")
+			}
+		}()
+		defer func() { <-served }()
+	}
 	t := time.NewTimer(0)
 	defer t.Stop()
 	for {

@@ -66,10 +66,9 @@ func (a *ACME) asGiven(name string) string {
 	return name
 }
 
-// ServePlain serves plain HTTP until ctx ends, and has let go of everything when it
-// returns. While it runs, challenges are also answered there.
-func (a *ACME) ServePlain(ctx context.Context, l net.Listener) error {
-	a.setPlain(true)
+// servePlain serves plain HTTP until ctx ends, and has let go of everything when it
+// returns.
+func (a *ACME) servePlain(ctx context.Context, l net.Listener) error {
 	defer a.setPlain(false)
 	s := &http.Server{
 		Handler: a, ReadHeaderTimeout: plainTime, ReadTimeout: plainTime, WriteTimeout: plainTime, IdleTimeout: plainTime,

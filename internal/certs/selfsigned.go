@@ -211,6 +211,31 @@ func ownAddresses() ([]netip.Addr, error) {
 	return out, nil
 }
 
+// Names are the hosts that the certificate is for, without addresses and "localhost".
+func (s *SelfSigned) Names() (out []string) {
+	for _, name := range s.names {
+		if _, err := netip.ParseAddr(name); err != nil && name != "localhost" {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// Address is where others in the network find this machine, without names: "" if it is in
+// none.
+func (s *SelfSigned) Address() string {
+	addrs, err := s.addrs()
+	if err != nil {
+		return ""
+	}
+	for _, a := range addrs {
+		if a.Is4() && !a.IsLoopback() && !a.IsLinkLocalUnicast() {
+			return a.String()
+		}
+	}
+	return ""
+}
+
 // Fingerprint is that of the key, as [keypin.Of] writes it. It stays.
 func (s *SelfSigned) Fingerprint() string {
 	s.mu.Lock()

@@ -1,7 +1,7 @@
 // The page's address keeps no secret: it is shown, remembered and shared.
 // @ts-check
 
-let code = /^#code=([A-Za-z0-9-]{1,40})$/.exec(location.hash)?.[1] ?? '';
+let code = /^#code=([A-Za-z0-9-]{1,40})(?:&key=[A-Za-z0-9:]{1,80})?$/.exec(location.hash)?.[1] ?? '';
 
 /** The code of a QR code, which stands behind #; only once. */
 export function takeCode() {

@@ -40,6 +40,8 @@ export function Invite({ done, url = '' }) {
       ${made.qr && html`<${QR} rows=${made.qr} label="QR code of the page’s address with the code" />`}
       <p>${at ? html`On the device, open <code>${plain(at)}</code> or point its camera at the picture, and use the code` : html`On the other machine: <code>yaya connect URL --code …</code>, with the code`}</p>
       <p class="big"><code>${plain(made.code)}</code> <${Copy} text=${made.code} /></p><p class="muted">It is good once, until <${Time} at=${made.expires_at} />.</p>
+      ${made.tls_fingerprint && html`<p>Nobody else speaks for this yaya’s certificate. <code>yaya connect</code> takes the key with <code>--fingerprint</code>, or the link of the picture. In a browser, look at the certificate before you go past the warning: its public key (SHA-256) has to be</p>
+      <p><code>${plain(made.tls_fingerprint)}</code> <${Copy} text=${made.tls_fingerprint} /></p>`}
       <div class="buttons"><button type="button" class="primary" onClick=${done}>Done</button></div><//>`;
   }
   return html`<${Dialog} title="Add a device" onClose=${done}>

@@ -52,7 +52,7 @@ export default function Enrol({ device: known, admitted, out }) {
 
   const ready = async () => (me.current ??= await device.create(label));
   if (!globalThis.isSecureContext || !crypto.subtle) {
-    return html`<main class="alone"><h1>This page needs HTTPS</h1><p>Away from the machine that yaya runs on, a browser proves who it is with a key, and browsers have keys on secure pages only. Start yaya with --tls-cert and --tls-key, or behind a proxy that serves TLS (--behind-proxy --host NAME).</p></main>`;
+    return html`<main class="alone"><h1>This page needs HTTPS</h1><p>Away from the machine that yaya runs on, a browser proves who it is with a key, and browsers have keys on secure pages only. Start yaya with --acme --host NAME, with --tls-self-signed in a home network, with --tls-cert and --tls-key, or behind a proxy that serves TLS (--behind-proxy --host NAME).</p></main>`;
   }
   if (waiting) {
     return html`<main class="alone" aria-live="polite"><h1>Waiting to be let in</h1>
