@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
 	"io"
@@ -83,7 +82,7 @@ func TestACME(t *testing.T) {
 	if status, body, err := getTLS(t.Context(), addr, "yaya.example", trust, "Host", "evil.example"); err != nil || status != 403 || !strings.Contains(body, "unknown Host") {
 		t.Errorf("another Host: got %d %q, %v, want 403", status, body, err)
 	}
-	if out := b.must("doctor"); !strings.Contains(out, "certificates") || !strings.Contains(out, "yaya.example") || !strings.Contains(out, "certificate is good") {
+	if out := b.must("doctor"); !strings.Contains(out, "certificates") || !strings.Contains(out, "yaya.example: until 20") {
 		t.Errorf("doctor says\n%s", out)
 	}
 	// The listener without TLS is for this machine's names alone: one that anybody answers
@@ -244,9 +243,6 @@ func TestSelfSigned(t *testing.T) {
 		t.Error(err, out)
 	}
 	if raw, err := os.ReadFile(filepath.Join(b.dir, "d", "keys", "self-signed.pem")); err != nil || !strings.Contains(string(raw), "PRIVATE KEY") {
-		t.Error(err)
-	}
-	if _, err := x509.SystemCertPool(); err != nil {
 		t.Error(err)
 	}
 }

@@ -161,8 +161,8 @@ const soon = 7 * 24 * time.Hour
 
 // certificateHealth is how the certificates are, for doctor.
 func certificateHealth(all []certs.Status, now time.Time) plugin.HealthReport {
-	r := plugin.HealthReport{Status: plugin.Healthy, Summary: "the certificate is good"}
-	for _, s := range all {
+	r := plugin.HealthReport{Status: plugin.Healthy}
+	for i, s := range all {
 		check := plugin.HealthCheck{Name: s.Name, Status: plugin.Healthy, Message: "until " + s.Expires.Format(time.DateTime)}
 		switch {
 		case s.Expires.IsZero() && s.Err == nil:
@@ -180,7 +180,7 @@ func certificateHealth(all []certs.Status, now time.Time) plugin.HealthReport {
 				check.Message += "; the next try is at " + s.Next.Format(time.TimeOnly)
 			}
 		}
-		if worse(check.Status, r.Status) {
+		if i == 0 || worse(check.Status, r.Status) {
 			r.Status, r.Summary = check.Status, s.Name+": "+check.Message
 		}
 		r.Details = append(r.Details, check)
