@@ -47,7 +47,7 @@ func (l *listenFlags) register(c *cobra.Command) {
 	f.BoolVar(&l.selfSigned, "tls-self-signed", false, "make a key and a certificate: for a home network, where devices compare its fingerprint")
 	f.BoolVar(&l.acme, "acme", false, "get and renew certificates for each --host, and agree to the terms of their authority")
 	f.StringVar(&l.email, "acme-email", "", "address where the authority reaches you")
-	f.StringVar(&l.directory, "acme-directory", certs.LetsEncrypt, "URL of the authority, such as one of your own")
+	f.StringVar(&l.directory, "acme-directory", "", "`URL` of the authority, such as one of your own\n(default: Let's Encrypt)")
 	f.StringVar(&l.plain, "acme-http", "", "address to answer the authority's plain HTTP, and to send browsers to https from; off for none\n(default: port 80, if it can be had)")
 	f.StringVar(&l.proxies, "behind-proxy", "", "a proxy serves TLS: its networks (default: this machine)")
 	f.Lookup("behind-proxy").NoOptDefVal = "127.0.0.0/8,::1/128"
@@ -97,7 +97,7 @@ func (l *listenFlags) check() error {
 			name = host
 		}
 		if l.acme {
-			if err := certs.CheckName(name, l.directory == certs.LetsEncrypt); err != nil {
+			if err := certs.CheckName(name, l.directory == "" || l.directory == certs.LetsEncrypt); err != nil {
 				return fmt.Errorf("--acme: --host %w", err)
 			}
 		}

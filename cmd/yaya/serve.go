@@ -41,11 +41,11 @@ named with --mcp-config, in the format of any common MCP client.
 
 Other machines reach yaya over https alone. Its certificate comes from one of
 
-  --acme --host NAME          Let's Encrypt, or another authority with ACME, for a
-                              name that leads to port 443 of this machine; with it
-                              you agree to the authority's terms
-  --tls-self-signed           yaya itself, for a home network: each device compares
-                              the fingerprint, yaya's own with "yaya device invite"
+  --acme --host NAME          Let's Encrypt, or another authority with ACME, for
+                              a name that leads to port 443 of this machine;
+                              with it you agree to the authority's terms
+  --tls-self-signed           yaya itself, for a home network: each device
+                              compares a fingerprint (yaya device invite)
   --tls-cert and --tls-key    files
   --behind-proxy --host NAME  a proxy that serves https
 

@@ -59,6 +59,12 @@ type world struct {
 	stop func()
 }
 
+// pass lets time pass, and what is due then be done.
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
 func folder(t *testing.T) *os.Root {
 	t.Helper()
 	dir, err := os.OpenRoot(t.TempDir())
@@ -134,7 +140,7 @@ func TestLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.start("Yaya.example", "www.yaya.example:8443")
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		first := w.leaf("yaya.example")
 		if _, err := first.Verify(x509.VerifyOptions{DNSName: "yaya.example", Roots: w.ca.Roots()}); err != nil {
 			t.Error(err)
@@ -160,7 +166,7 @@ func TestLife(t *testing.T) {
 		if _, err := w.Certificate(&tls.ClientHelloInfo{ServerName: "yaya.example", SupportedProtos: []string{certs.ALPN}}); err == nil {
 			t.Error("the answer to a challenge is there after the challenge")
 		}
-		time.Sleep(24 * time.Hour)
+		pass(24 * time.Hour)
 		if _, after := w.ca.Orders(); after != before {
 			t.Errorf("%d requests were made for strangers", after-before)
 		}
@@ -170,11 +176,11 @@ func TestLife(t *testing.T) {
 		if got := w.leaf("yaya.example"); !got.Equal(first) {
 			t.Error("after a restart it is another certificate")
 		}
-		time.Sleep(50 * 24 * time.Hour)
+		pass(50 * 24 * time.Hour)
 		if n := w.orders(); n != 2 {
 			t.Errorf("got %d orders before two thirds of the time are over, want 2", n)
 		}
-		time.Sleep(11 * 24 * time.Hour)
+		pass(11 * 24 * time.Hour)
 		second := w.leaf("yaya.example")
 		if second.Equal(first) || second.PublicKey.(*ecdsa.PublicKey).Equal(first.PublicKey) {
 			t.Error("it was not renewed with another key")
@@ -184,8 +190,8 @@ func TestLife(t *testing.T) {
 		}
 		w.stop()
 		// Four years without anybody: what is over is not shown.
-		time.Sleep(4 * 365 * 24 * time.Hour)
-		w.ca.Tamper = func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) }
+		pass(4 * 365 * 24 * time.Hour)
+		w.ca.Tamper(func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) })
 		if a, err := certs.NewACME(certs.ACMEConfig{Names: []string{"yaya.example"}, Directory: w.ca.Directory(), Dir: w.dir}); err != nil {
 			t.Error(err)
 		} else {
@@ -241,26 +247,26 @@ func TestRefused(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
 				tries := 0
-				w.ca.Tamper = func(rw http.ResponseWriter, r *http.Request) bool {
+				w.ca.Tamper(func(rw http.ResponseWriter, r *http.Request) bool {
 					if r.URL.Path == "/order" || r.URL.Path == "/dir" {
 						tries++
 					}
 					return c.tamper(rw, r)
-				}
+				})
 				w.start("yaya.example")
 				defer w.stop()
-				time.Sleep(5 * time.Minute)
+				pass(5 * time.Minute)
 				s := w.Status()[0]
 				if s.Err == nil || !strings.Contains(s.Err.Error(), c.want) {
 					t.Errorf("got %v, want %q", s.Err, c.want)
 				}
-				time.Sleep(24 * time.Hour)
+				pass(24 * time.Hour)
 				// Each try asks for the directory once, and four times when it gets none.
 				if tries > c.day*4 {
 					t.Errorf("got %d requests in a day, want at most %d tries", tries, c.day)
 				}
-				w.ca.Tamper = nil
-				time.Sleep(13 * time.Hour)
+				w.ca.Tamper(nil)
+				pass(13 * time.Hour)
 				w.leaf("yaya.example")
 				if s := w.Status()[0]; s.Err != nil || s.Expires.IsZero() {
 					t.Errorf("got %+v after it was issued", s)
@@ -281,7 +287,7 @@ func TestWrongDNS(t *testing.T) {
 		}
 		w.start("yaya.example")
 		defer w.stop()
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		if err := w.Status()[0].Err; err == nil || !strings.Contains(err.Error(), "NXDOMAIN") || !strings.Contains(err.Error(), "has to lead to this machine") {
 			t.Errorf("got %v", err)
 		}
@@ -297,10 +303,10 @@ func TestRenewalFails(t *testing.T) {
 		w := newWorld(t)
 		w.start("yaya.example")
 		defer w.stop()
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		first := w.leaf("yaya.example")
-		w.ca.Tamper = func(rw http.ResponseWriter, _ *http.Request) bool { rw.WriteHeader(502); return true }
-		time.Sleep(65 * 24 * time.Hour)
+		w.ca.Tamper(func(rw http.ResponseWriter, _ *http.Request) bool { rw.WriteHeader(502); return true })
+		pass(65 * 24 * time.Hour)
 		if s := w.Status()[0]; s.Err == nil || !s.Expires.Equal(first.NotAfter) {
 			t.Errorf("got %+v, want the error and the old end", s)
 		}
@@ -383,10 +389,10 @@ func TestHostileAuthority(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
-				w.ca.Tamper = func(rw http.ResponseWriter, r *http.Request) bool { return c.tamper(w, rw, r) }
+				w.ca.Tamper(func(rw http.ResponseWriter, r *http.Request) bool { return c.tamper(w, rw, r) })
 				w.start("yaya.example")
 				defer w.stop()
-				time.Sleep(6 * time.Minute)
+				pass(6 * time.Minute)
 				s := w.Status()[0]
 				if s.Err == nil || !strings.Contains(s.Err.Error(), c.want) || len(s.Err.Error()) > 2000 {
 					t.Errorf("got %.3000v, want %q", s.Err, c.want)
@@ -411,7 +417,7 @@ func TestFiles(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w.t = t
 			w.start("yaya.example")
-			time.Sleep(time.Minute)
+			pass(time.Minute)
 			w.stop()
 		})
 		all, err := filepath.Glob(w.dir.Name() + "/*/*")
@@ -466,7 +472,7 @@ func TestFiles(t *testing.T) {
 			w.t = t
 			w.start("yaya.example")
 			defer w.stop()
-			time.Sleep(time.Minute)
+			pass(time.Minute)
 			if err := w.Status()[0].Err; err == nil || !strings.Contains(err.Error(), "account.key") {
 				t.Errorf("got %v", err)
 			}

@@ -2,6 +2,7 @@ package certs
 
 import (
 	"context"
+	"errors"
 	"io"
 	stdlog "log"
 	"net"
@@ -87,7 +88,9 @@ func (a *ACME) servePlain(ctx context.Context, l net.Listener) error {
 		if s.Shutdown(dctx) != nil {
 			_ = s.Close()
 		}
-		<-served
+		if err = <-served; errors.Is(err, http.ErrServerClosed) {
+			err = nil
+		}
 	}
 	return err
 }

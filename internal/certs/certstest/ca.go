@@ -34,13 +34,12 @@ type CA struct {
 	Check Check
 	// Kinds are the challenges that are offered. Default: both.
 	Kinds []string
-	// Tamper may answer in the place of the authority, which it says by true.
-	Tamper func(w http.ResponseWriter, r *http.Request) bool
 
 	key  *ecdsa.PrivateKey
 	root *x509.Certificate
 
 	mu       sync.Mutex
+	tamper   func(w http.ResponseWriter, r *http.Request) bool
 	nonces   map[string]bool
 	accounts map[string]*ecdsa.PublicKey // by URL
 	contacts []string
@@ -98,17 +97,24 @@ func (ca *CA) Accounts() (n int, contacts []string) {
 	return len(ca.accounts), ca.contacts
 }
 
+// Tamper lets a function answer in the place of the authority, which it says by true; nil
+// ends that.
+func (ca *CA) Tamper(f func(w http.ResponseWriter, r *http.Request) bool) {
+	ca.mu.Lock()
+	defer ca.mu.Unlock()
+	ca.tamper = f
+}
+
 // problem is an error in the words of the protocol.
 type problem struct {
-	status  int
-	kind    string
-	detail  string
-	headers map[string]string
+	status int
+	kind   string
+	detail string
 }
 
 func (p *problem) Error() string { return p.detail }
 
-// Refuse answers with a problem, for Tamper.
+// Refuse answers with a problem, for [CA.Tamper].
 func Refuse(w http.ResponseWriter, status int, kind, detail string) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(status)
@@ -121,9 +127,10 @@ func (ca *CA) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ca.requests++
 	nonce := rand.Text()
 	ca.nonces[nonce] = true
+	tamper := ca.tamper
 	ca.mu.Unlock()
 	w.Header().Set("Replay-Nonce", nonce)
-	if ca.Tamper != nil && ca.Tamper(w, r) {
+	if tamper != nil && tamper(w, r) {
 		return
 	}
 	switch r.URL.Path {
@@ -166,7 +173,11 @@ func (ca *CA) open(r *http.Request) (*signed, error) {
 	if err != nil {
 		return nil, err
 	}
-	var jws struct{ Protected, Payload, Signature string }
+	var jws struct {
+		Protected string `json:"protected"`
+		Payload   string `json:"payload"`
+		Signature string `json:"signature"`
+	}
 	if err := json.Unmarshal(body, &jws); err != nil {
 		return nil, err
 	}
@@ -175,8 +186,14 @@ func (ca *CA) open(r *http.Request) (*signed, error) {
 		return nil, err
 	}
 	var head struct {
-		Alg, Nonce, URL, KID string
-		JWK                  *struct{ Crv, Kty, X, Y string }
+		Alg   string `json:"alg"`
+		Nonce string `json:"nonce"`
+		URL   string `json:"url"`
+		KID   string `json:"kid"`
+		JWK   *struct {
+			X string `json:"x"`
+			Y string `json:"y"`
+		} `json:"jwk"`
 	}
 	if err := json.Unmarshal(raw, &head); err != nil {
 		return nil, err
@@ -294,9 +311,9 @@ func (ca *CA) post(w http.ResponseWriter, r *http.Request) error {
 
 func (ca *CA) account(w http.ResponseWriter, s *signed) error {
 	var in struct {
-		Terms   bool `json:"termsOfServiceAgreed"`
-		Only    bool `json:"onlyReturnExisting"`
-		Contact []string
+		Terms   bool     `json:"termsOfServiceAgreed"`
+		Only    bool     `json:"onlyReturnExisting"`
+		Contact []string `json:"contact"`
 	}
 	if err := json.Unmarshal(s.payload, &in); err != nil {
 		return err
@@ -374,7 +391,9 @@ func (ca *CA) challenge(w http.ResponseWriter, s *signed, o *order, kind string)
 
 // issue signs a certificate.
 func (ca *CA) issue(s *signed, o *order) error {
-	var in struct{ CSR string }
+	var in struct {
+		CSR string `json:"csr"`
+	}
 	if err := json.Unmarshal(s.payload, &in); err != nil {
 		return err
 	}
