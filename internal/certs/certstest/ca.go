@@ -343,7 +343,10 @@ func (ca *CA) account(w http.ResponseWriter, s *signed) error {
 
 func (ca *CA) newOrder(w http.ResponseWriter, s *signed) error {
 	var in struct {
-		Identifiers []struct{ Type, Value string }
+		Identifiers []struct {
+			Type  string `json:"type"`
+			Value string `json:"value"`
+		} `json:"identifiers"`
 	}
 	if err := json.Unmarshal(s.payload, &in); err != nil {
 		return err
