@@ -131,6 +131,9 @@ func TestACME(t *testing.T) {
 	if n, _ := ca.Orders(); n != 1 {
 		t.Errorf("got %d orders, want 1", n)
 	}
+	if out := b.must("verify"); !strings.Contains(out, "0 findings") {
+		t.Errorf("verify says\n%s", out)
+	}
 }
 
 // A host whose port 443 does not lead here gets its certificate over plain HTTP, and
