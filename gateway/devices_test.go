@@ -232,6 +232,7 @@ func TestEveryRouteForEveryPrincipal(t *testing.T) {
 		"PATCH /api/config/{key}":                 {200, 200, auth.ConfigWrite},
 		"DELETE /api/config/{key}":                {200, 200, auth.ConfigWrite},
 		"GET /api/doctor":                         {200, 200, auth.ConfigRead},
+		"GET /api/sandbox":                        {200, 200, auth.ConfigRead},
 		"GET /api/plugins":                        {200, 200, auth.ConfigRead},
 		"PATCH /api/plugins/{name}":               {200, 200, auth.ConfigWrite},
 		"DELETE /api/plugins/{name}":              {200, 200, auth.ConfigWrite},

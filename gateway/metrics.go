@@ -40,6 +40,33 @@ func (m *Metrics) Gauge(name, help string, value func() float64) {
 	m.reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value))
 }
 
+// Counters adds values that only grow and are read when the metrics are, by the value
+// of one label.
+func (m *Metrics) Counters(name, help, label string, values func() map[string]float64) {
+	m.reg.MustRegister(&labelled{prometheus.NewDesc(name, help, []string{label}, nil), prometheus.CounterValue, values})
+}
+
+// Gauges adds values that are read when the metrics are, by the value of one label. One
+// that is no longer among the values is no longer among the metrics.
+func (m *Metrics) Gauges(name, help, label string, values func() map[string]float64) {
+	m.reg.MustRegister(&labelled{prometheus.NewDesc(name, help, []string{label}, nil), prometheus.GaugeValue, values})
+}
+
+// labelled are values that somebody else keeps.
+type labelled struct {
+	desc   *prometheus.Desc
+	kind   prometheus.ValueType
+	values func() map[string]float64
+}
+
+func (l *labelled) Describe(out chan<- *prometheus.Desc) { out <- l.desc }
+
+func (l *labelled) Collect(out chan<- prometheus.Metric) {
+	for label, v := range l.values() {
+		out <- prometheus.MustNewConstMetric(l.desc, l.kind, v, label)
+	}
+}
+
 // ToolCalled implements [tool.Observer].
 func (m *Metrics) ToolCalled(call tool.Call, def tool.Definition, res tool.Result, took time.Duration) {
 	outcome := "ok"

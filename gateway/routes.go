@@ -75,6 +75,7 @@ func (s *Server) table() []route {
 		{"PATCH /api/config/{key}", access{owner: local, device: auth.ConfigWrite}, s.cfg.API},
 		{"DELETE /api/config/{key}", access{owner: local, device: auth.ConfigWrite}, s.cfg.API},
 		{"GET /api/doctor", access{owner: local, device: auth.ConfigRead}, s.cfg.API},
+		{"GET /api/sandbox", access{owner: local, device: auth.ConfigRead}, s.cfg.API},
 		{"GET /api/plugins", access{owner: local, device: auth.ConfigRead}, s.cfg.API},
 		{"PATCH /api/plugins/{name}", access{owner: local, device: auth.ConfigWrite}, s.cfg.API},
 		{"DELETE /api/plugins/{name}", access{owner: local, device: auth.ConfigWrite}, s.cfg.API},

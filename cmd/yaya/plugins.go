@@ -66,7 +66,7 @@ func (a *app) doctor(ctx context.Context, timeout time.Duration) []plugin.Diagno
 	if a.certificates != nil {
 		ds = append(ds, plugin.Diagnosis{Plugin: "certificates", HealthReport: certificateHealth(a.certificates(), time.Now())})
 	}
-	return ds
+	return append(ds, sandboxDiagnosis(a.sandboxes.Standing()))
 }
 
 // withDoctor runs f with the daemon, or with everything that a daemon has: what does not

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,54 +20,6 @@ import (
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/internal/sandbox"
 )
-
-func sandboxCommand(g *globals) *cobra.Command {
-	var asJSON bool
-	c := &cobra.Command{
-		Use: "sandbox", Short: "Show what this machine can keep programs from",
-		Long: `Show what this machine can keep programs from: the back ends that work, what is
-enforced of each profile and what is not, and the command that would change it. It
-finds out by starting a sandbox with each back end.`,
-		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			report := sandbox.Probe()
-			if asJSON {
-				return printJSON(c.OutOrStdout(), report)
-			}
-			return printSandbox(c.OutOrStdout(), report)
-		},
-	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	c.AddCommand(sandboxRunCommand(g))
-	return c
-}
-
-func printSandbox(w io.Writer, r sandbox.Report) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s, %s\n\nback ends\n", r.System, r.User)
-	for _, s := range r.Backends {
-		state := "works"
-		switch {
-		case !s.Works:
-			state = "does not work: " + s.Why
-		case s.Name == r.Best:
-			state = "is used"
-		}
-		fmt.Fprintf(&b, "  %-11s %s\n", s.Name, state)
-	}
-	if r.Fix != "" {
-		fmt.Fprintf(&b, "\nTo have the back end %q, run:\n  %s\n", r.Backends[0].Name, r.Fix)
-	}
-	b.WriteString("\nprofiles\n")
-	for _, e := range r.Profiles {
-		fmt.Fprintf(&b, "  %-8s bounds %s\n", e.Profile, cmp.Or(e.Has.String(), "nothing"))
-		for _, m := range e.Missing {
-			fmt.Fprintf(&b, "           but %s\n", m)
-		}
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
-}
 
 // sandboxRun are the flags of yaya sandbox run.
 type sandboxRun struct {

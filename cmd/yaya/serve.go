@@ -156,6 +156,7 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 		Secrets: &secretAdmin{g.vault, settings, mcpServers},
 		Plane:   plane.plane, Live: live, Traffic: &admin.Traffic{Log: a.traffic, Data: data, Bodies: a.bodies}, Logs: a.bridge.Logs, Mask: a.secrets.String, CheckSetting: profileChecker(settings), Doctor: a.doctor, Setup: func() admin.Setup { return a.setup(url, listen.remote()) }, Version: yayaVersion(), Log: log,
 		Fingerprint: source.fingerprint,
+		Sandbox:     func() admin.Sandbox { return sandboxReport(a.sandboxes, []admin.SandboxProgram{}) },
 	})
 	page, err := dashboard.New()
 	if err != nil {
@@ -218,12 +219,10 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 	}
 	defer source.run(ctx)()
 	defer files.watch(ctx, hup)()
-	repaired := make(chan struct{})
-	go func() {
-		defer close(repaired)
-		a.repair(ctx)
-	}()
-	defer func() { <-repaired }()
+	var aside sync.WaitGroup
+	defer aside.Wait()
+	aside.Go(func() { a.repair(ctx) })
+	aside.Go(a.tellSandbox)
 	if open && onTerminal(out) {
 		page := here + "/"
 		if len(l.servers)+len(l.invalid) == 0 && !a.setup(url, false).Done {
@@ -314,6 +313,7 @@ func (a *app) gauges() {
 		}
 		return float64(n)
 	})
+	a.sandboxGauges()
 }
 
 func onTerminal(out io.Writer) bool {

@@ -69,6 +69,8 @@ type Config struct {
 	Setup func() Setup
 	// Doctor asks every part how it is, and waits for each at most that long.
 	Doctor func(context.Context, time.Duration) []plugin.Diagnosis
+	// Sandbox says what sandboxes enforce.
+	Sandbox func() Sandbox
 	// Fingerprint is that of the listener's key, by which devices know it; "" or nil when
 	// an authority speaks for its certificate.
 	Fingerprint func() string
@@ -119,6 +121,7 @@ func (a *API) routes() *http.ServeMux {
 	}, func(_ huma.Context, f *openapi.Failure) any { return &Error{f.Status, f.Message} })
 	a.settingsRoutes(api)
 	a.pluginRoutes(api)
+	a.sandboxRoutes(api)
 	a.providerRoutes(api)
 	a.serverRoutes(api)
 	a.changeRoutes(api)

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/yaya-ai/yaya/internal/sandbox/inside"
 )
@@ -47,12 +48,18 @@ var probed = sync.OnceValue(func() Report {
 			r.Profiles = append(r.Profiles, decide(r.Best, &p, r))
 		}
 	}
+	known.Store(true)
 	return r
 })
+
+var known atomic.Bool
 
 // Probe finds out what this machine can enforce. It starts a sandbox with each back
 // end, once in the life of this process.
 func Probe() Report { return probed() }
+
+// Known reports whether [Probe] has found out and no longer takes time.
+func Known() bool { return known.Load() }
 
 // EnforcedWith says what a back end that works would enforce of a profile.
 func (r Report) EnforcedWith(backend, profile string) (Enforced, error) {

@@ -1,8 +1,10 @@
 package sandbox
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"sync"
 )
 
 // Mode says how much the sandbox of a program matters.
@@ -23,6 +25,9 @@ const (
 type Settings struct {
 	Mode    Mode
 	Backend string // one of [Backends], or "auto"
+	// ModeFrom and BackendFrom name the variable of yaya's environment that says so, ""
+	// for what yaya config set changes.
+	ModeFrom, BackendFrom string
 }
 
 // Sandboxes makes the sandboxes of one yaya. Its fields are not changed once it is in
@@ -36,6 +41,9 @@ type Sandboxes struct {
 	Cache string
 	// Settings are asked for at each start.
 	Settings func() Settings
+
+	mu      sync.Mutex
+	denials map[string]int64 // connections that were refused, by profile
 }
 
 // Policy returns the policy of a profile, with caches that are kept under a name: no
@@ -67,5 +75,28 @@ func (s *Sandboxes) Enter(p Policy) (*Run, error) {
 		p.Require = p.Wants()
 	case Prefer:
 	}
+	profile, told := p.Profile, p.Net.Denied
+	p.Net.Denied = func(d Denial) {
+		s.denied(profile)
+		if told != nil {
+			told(d)
+		}
+	}
 	return box.Enter(p)
+}
+
+func (s *Sandboxes) denied(profile string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.denials == nil {
+		s.denials = map[string]int64{}
+	}
+	s.denials[profile]++
+}
+
+// Denials counts the connections that sandboxes have refused, by profile.
+func (s *Sandboxes) Denials() map[string]int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.denials)
 }

@@ -100,7 +100,8 @@ func lineOf(data []byte, key string) int {
 // is the key in capitals with "__" for each dot and "_" for each dash.
 const EnvPrefix = "YAYA_"
 
-func envName(key string) string {
+// EnvName returns the name of the variable that sets a key.
+func EnvName(key string) string {
 	return EnvPrefix + strings.ToUpper(strings.NewReplacer(".", "__", "-", "_").Replace(key))
 }
 
@@ -109,10 +110,10 @@ func envName(key string) string {
 func fromEnv(env []string, known func(yield func(string) bool)) (values, error) {
 	names := map[string]string{}
 	for _, k := range Keys {
-		names[envName(k.Name)] = k.Name
+		names[EnvName(k.Name)] = k.Name
 	}
 	known(func(key string) bool {
-		names[envName(key)] = key
+		names[EnvName(key)] = key
 		return true
 	})
 	out := values{}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/yaya-ai/yaya/gateway/admin"
+	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/internal/sandbox"
+	"github.com/yaya-ai/yaya/kernel/plugin"
+)
+
+// The API, the command line and the doctor say the same, which is what a sandbox finds.
+func TestSandboxIsReported(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	b.serve()
+	want := sandbox.Probe()
+	var r, said admin.Sandbox
+	b.admin("GET", "/sandbox", "", 200, &r)
+	if r.Backend != want.Best || r.Mode != "prefer" || r.Setting != "auto" || r.Landlock != want.Landlock || len(r.Profiles) != len(sandbox.Profiles()) || len(r.Backends) != len(want.Backends) {
+		t.Errorf("the API says %+v, want %+v", r, want)
+	}
+	for i, p := range r.Profiles {
+		if got, wanted := strings.Join(p.Enforced, ", "), want.Profiles[i].Has.String(); got != wanted || p.Missing == nil || p.About == "" {
+			t.Errorf("profile %s: enforced %q, want %q; %+v", p.Profile, got, wanted, p)
+		}
+	}
+	if err := json.Unmarshal([]byte(b.must("sandbox", "--json")), &said); err != nil || said.Summary != r.Summary || len(said.Gaps) != len(r.Gaps) {
+		t.Errorf("yaya sandbox --json says %+v (%v), and the API %+v", said, err, r)
+	}
+	text := b.must("sandbox")
+	if first, _, _ := strings.Cut(text, "\n"); first != "Sandbox: "+r.Summary {
+		t.Errorf("the first line is %q, want how it stands: %q", first, r.Summary)
+	}
+	for _, g := range r.Gaps {
+		if !strings.Contains(text, g.What) {
+			t.Errorf("yaya sandbox does not say %q:\n%s", g.What, text)
+		}
+	}
+	if d := b.must("doctor"); !regexp.MustCompile(`(?m)^sandbox +` + string(r.Status) + ` +` + regexp.QuoteMeta(r.Summary)).MatchString(d) {
+		t.Errorf("doctor does not say %s, %q:\n%s", r.Status, r.Summary, d)
+	}
+}
+
+// A sandbox that is off is degraded, and every place that speaks of it says so. It is
+// the environment of the daemon that counts, not that of who asks.
+func TestSandboxThatIsOff(t *testing.T) {
+	t.Parallel()
+	const fix = "unset YAYA_SANDBOX__MODE (and start yaya again)"
+	says := func(t *testing.T, b *box) {
+		t.Helper()
+		if out := b.must("sandbox"); !strings.HasPrefix(out, "Sandbox: off: nothing is enforced") || !strings.Contains(out, fix) || strings.Contains(out, "package registries") {
+			t.Errorf("yaya sandbox says\n%s\nwant that nothing is enforced, and %q", out, fix)
+		}
+		out := b.must("doctor")
+		if !regexp.MustCompile(`(?m)^sandbox +degraded +off: nothing is enforced`).MatchString(out) || !strings.Contains(out, fix) {
+			t.Errorf("doctor says\n%s\nwant that nothing is enforced, and %q", out, fix)
+		}
+	}
+	t.Run("alone", func(t *testing.T) {
+		t.Parallel()
+		b := newBox(t)
+		b.env = []string{"YAYA_SANDBOX__MODE=off"}
+		says(t, b)
+	})
+	t.Run("beside a daemon", func(t *testing.T) {
+		t.Parallel()
+		b := newBox(t)
+		b.env = []string{"YAYA_SANDBOX__MODE=off"}
+		daemon := b.daemon("serve", "--listen", b.addr)
+		waitFor(t, b.addr)
+		b.env = nil
+		says(t, b)
+		var r admin.Sandbox
+		b.admin("GET", "/sandbox", "", 200, &r)
+		if r.Status != plugin.Degraded || r.Backend != sandbox.None || len(r.Profiles[0].Enforced) != 0 || r.Fix != fix {
+			t.Errorf("the API says %+v, want degraded", r)
+		}
+		eventually.True(t, "the log says so", func() bool { return strings.Contains(fmt.Sprint(daemon.said), "sandbox: off: nothing is enforced") })
+		if m := b.metrics(); !strings.Contains(m, `yaya_sandbox_backend{backend="off"} 1`) {
+			t.Errorf("the metrics do not say off:\n%s", m)
+		}
+	})
+}
+
+// metrics are what the daemon has counted.
+func (b *box) metrics() string {
+	b.t.Helper()
+	status, raw, _ := b.raw("GET", "/metrics", "")
+	if status != http.StatusOK {
+		b.t.Fatalf("GET /metrics: %d", status)
+	}
+	var ours []string
+	for line := range strings.Lines(string(raw)) {
+		if strings.HasPrefix(line, "yaya_sandbox") {
+			ours = append(ours, line)
+		}
+	}
+	return strings.Join(ours, "")
+}
+
+// A setting that is changed while yaya runs is what is reported next.
+func TestSandboxFollowsSettings(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	b.serve()
+	eventually.True(t, "the metrics name the back end", func() bool {
+		return strings.Contains(b.metrics(), `yaya_sandbox_backend{backend="`+sandbox.Probe().Best+`"} 1`)
+	})
+	if m := b.metrics(); !strings.Contains(m, `yaya_sandbox_denials_total{profile="command"} 0`) {
+		t.Errorf("the metrics have no denials:\n%s", m)
+	}
+	b.must("config", "set", "sandbox.backend", "off")
+	if m := b.metrics(); !strings.Contains(m, `yaya_sandbox_backend{backend="off"} 1`) || strings.Count(m, "yaya_sandbox_backend{") != 1 {
+		t.Errorf("after the setting has changed the metrics say\n%s", m)
+	}
+	if out := b.must("sandbox"); !strings.Contains(out, "yaya config set sandbox.backend auto") {
+		t.Errorf("yaya sandbox names no command that changes it:\n%s", out)
+	}
+	// A back end that does not work here: nothing would start, which is a failure.
+	b.must("config", "set", "sandbox.backend", "seatbelt")
+	out, err := b.run("doctor")
+	if exitCode(err) != 1 || !strings.HasSuffix(out, "yaya: failed: sandbox\n") || !strings.Contains(out, "no program starts in a sandbox") {
+		t.Errorf("doctor: %v\n%s\nwant that the sandbox has failed", err, out)
+	}
+	if m := b.metrics(); strings.Contains(m, "yaya_sandbox_backend{") {
+		t.Errorf("without a back end the metrics say\n%s", m)
+	}
+}
+
+// Everybody is named in their profile, and what is outside stands out.
+func TestPrintSandbox(t *testing.T) {
+	var programs []admin.SandboxProgram
+	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
+		programs = append(programs, admin.SandboxProgram{Kind: "server", Name: name, Profile: "guarded"})
+	}
+	programs = append(programs, admin.SandboxProgram{Kind: "server", Name: "open"}, admin.SandboxProgram{Kind: "commands", Name: "agents' commands", Profile: "command"})
+	all := []admin.SandboxProfile{
+		{Profile: "browser", Backend: "landlock", About: "pages", Lacks: []string{"hosts"}}, {Profile: "command", Backend: "landlock", About: "the workspace"}, {Profile: "guarded", Backend: "landlock", About: "your files"},
+	}
+	var out strings.Builder
+	if err := printSandbox(&out, admin.Sandbox{
+		Summary: "how it stands", Fix: "sudo fix", Backend: "landlock", System: "Linux", User: "root", Mode: "prefer", Setting: "auto", Profiles: all, Programs: programs,
+		Backends: []admin.SandboxBackend{{Name: "namespaces", Why: "it is broken\x1b[31m"}, {Name: "landlock", Works: true}, {Name: "off", Works: true}},
+		Gaps:     []admin.SandboxGap{{What: "of all", Profiles: []string{"browser", "command", "guarded"}}, {What: "of two", Profiles: []string{"browser", "guarded"}}, {What: "of one", Profiles: []string{"guarded"}}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	want := `Sandbox: how it stands
+To change that, run:
+  sudo fix
+
+PROFILE  PROGRAMS                          THEY HAVE
+browser  -                                 pages (here: no network)
+command  agents' commands                  the workspace
+guarded  servers a, b, c, d, e, f, 2 more  your files
+none     server open                       all rights of your user
+
+Not enforced here, or in part:
+  all: of all
+  all but command: of two
+  guarded: of one
+
+System: Linux, root
+Settings: sandbox.mode prefer, sandbox.backend auto
+Back ends: namespaces does not work (it is broken\u{1b}[31m); landlock is used; off works
+`
+	if out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+}

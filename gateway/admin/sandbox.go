@@ -1,0 +1,70 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/kernel/plugin"
+)
+
+type (
+	// Sandbox is what sandboxes enforce on the machine that yaya runs on, with the
+	// settings as they are.
+	Sandbox struct {
+		Status  plugin.Health `json:"status" enum:"ok,degraded,failed" doc:"degraded if something that a profile wants is not enforced, failed if no program starts in a sandbox"`
+		Summary string        `json:"summary"`
+		Mode    string        `json:"mode" doc:"the setting sandbox.mode"`
+		Setting string        `json:"setting" doc:"the setting sandbox.backend"`
+		Backend string        `json:"backend" doc:"what sandboxes are made with; empty if none can be"`
+		Why     string        `json:"why,omitempty" doc:"why it is not the best of all"`
+		Fix     string        `json:"fix,omitempty" doc:"the one command that changes it"`
+
+		System   string           `json:"system" doc:"and its version"`
+		User     string           `json:"user"`
+		Landlock int              `json:"landlock" doc:"version of its interface, 0 without it"`
+		HostProc string           `json:"host_proc,omitempty" doc:"why a sandbox sees the host's /proc"`
+		Backends []SandboxBackend `json:"backends" doc:"the best first"`
+		Profiles []SandboxProfile `json:"profiles"`
+		// Programs say what runs in which profile.
+		Programs []SandboxProgram `json:"programs"`
+		Gaps     []SandboxGap     `json:"gaps" doc:"what is not enforced, or in part"`
+	}
+	// SandboxBackend is a way to make sandboxes, and whether it works here.
+	SandboxBackend struct {
+		Name  string `json:"name"`
+		Works bool   `json:"works"`
+		Why   string `json:"why,omitempty" doc:"it does not"`
+	}
+	// SandboxProfile is what is enforced of a profile.
+	SandboxProfile struct {
+		Profile  string   `json:"profile"`
+		About    string   `json:"about" doc:"what a program in it has"`
+		Backend  string   `json:"backend"`
+		Enforced []string `json:"enforced"`
+		Lacks    []string `json:"lacks" doc:"what the profile wants and is not enforced at all"`
+		Missing  []string `json:"missing" doc:"what is not enforced, or in part, in sentences"`
+		Denials  int64    `json:"denials" doc:"connections that were refused since the start"`
+	}
+	// SandboxProgram is something that yaya starts.
+	SandboxProgram struct {
+		Kind    string `json:"kind" enum:"server,commands,checks"`
+		Name    string `json:"name,omitempty" doc:"of a server"`
+		Profile string `json:"profile" doc:"empty if it runs outside of the sandbox"`
+		Note    string `json:"note,omitempty"`
+	}
+	// SandboxGap is something that is not enforced, or in part.
+	SandboxGap struct {
+		What     string   `json:"what"`
+		Profiles []string `json:"profiles"`
+	}
+)
+
+func (a *API) sandboxRoutes(api huma.API) {
+	r := routes{a, api, "sandbox", a.cfg.Sandbox != nil, "sandboxes"}
+	handle(r, "GET", "/api/sandbox", "getSandbox", auth.ConfigRead, "What sandboxes enforce here, why not more, and what changes it", http.StatusOK, func(context.Context, *none) (*struct{ Body Sandbox }, error) {
+		return &struct{ Body Sandbox }{a.cfg.Sandbox()}, nil
+	})
+}

@@ -1,0 +1,132 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// machine is a report of one with those back ends, the best first; a name with a "!"
+// does not work.
+func machine(backends ...string) Report {
+	r := Report{Landlock: 7, Why: "the machine's", Fix: "sudo fix"}
+	for _, name := range backends {
+		name, broken := strings.CutSuffix(name, "!")
+		s := State{Name: name, Works: !broken}
+		if broken {
+			s.Why = name + " is broken"
+		} else if r.Best == "" {
+			r.Best = name
+		}
+		r.Backends = append(r.Backends, s)
+	}
+	if !strings.HasSuffix(backends[0], "!") {
+		r.Why, r.Fix = "", ""
+	}
+	return r
+}
+
+// What is enforced follows from the machine and the settings, and each that is weaker
+// names the one command that changes it.
+func TestStanding(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		on      Report
+		set     Settings
+		best    string
+		lacks   []string // profiles, for a user that is not root
+		summary string
+		fix     string
+	}{
+		{"as it is", machine(Namespaces, Landlock, None), Settings{Mode: Prefer, Backend: "auto"}, Namespaces, nil, "namespaces: all that the profiles want", ""},
+		{"a weaker machine", machine(Namespaces+"!", Landlock, None), Settings{Mode: Prefer, Backend: "auto"}, Landlock, []string{"browser", "check", "command", "server"}, "landlock, weaker than the profiles want: hosts not enforced (the machine's)", "sudo fix"},
+		{"a weaker machine, and all is required", machine(Namespaces+"!", Landlock, None), Settings{Mode: Require, Backend: "auto"}, Landlock, []string{"browser", "check", "command", "server"}, "do not start", "sudo fix"},
+		{"a machine without", machine(Namespaces+"!", Landlock+"!", None), Settings{Mode: Prefer, Backend: "auto"}, None, Profiles(), "off: nothing is enforced", "sudo fix"},
+		{"switched off", machine(Namespaces, Landlock, None), Settings{Mode: Without, Backend: "auto"}, None, Profiles(), "(the setting sandbox.mode is off)", "yaya config set sandbox.mode prefer"},
+		{"switched off on a weaker machine", machine(Namespaces+"!", Landlock, None), Settings{Mode: Without, Backend: "auto"}, None, Profiles(), "(the setting sandbox.mode is off)", "yaya config set sandbox.mode prefer"},
+		{"switched off by the environment", machine(Namespaces, Landlock, None), Settings{Mode: Without, Backend: "auto", ModeFrom: "YAYA_SANDBOX__MODE"}, None, Profiles(), "sandbox.mode is off", "unset YAYA_SANDBOX__MODE (and start yaya again)"},
+		{"the back end off", machine(Namespaces, Landlock, None), Settings{Mode: Prefer, Backend: None}, None, Profiles(), "(the setting sandbox.backend is off, and namespaces works)", "yaya config set sandbox.backend auto"},
+		{"a weaker back end", machine(Namespaces, Landlock, None), Settings{Mode: Prefer, Backend: Landlock}, Landlock, []string{"browser", "check", "command", "server"}, "the setting sandbox.backend is landlock", "yaya config set sandbox.backend auto"},
+		{"a back end that does not work", machine(Namespaces+"!", Landlock, None), Settings{Mode: Prefer, Backend: Namespaces}, "", nil, `no program starts in a sandbox: the sandbox back end "namespaces" does not work here: namespaces is broken`, "yaya config set sandbox.backend auto"},
+		{"a back end of elsewhere", machine(Namespaces, None), Settings{Mode: Prefer, Backend: "seatbelt"}, "", nil, `there is no sandbox back end "seatbelt" here`, "yaya config set sandbox.backend auto"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := standing(c.on, c.set)
+			if s.Best != c.best || s.Fix != c.fix || !strings.Contains(s.Summary(), c.summary) && os.Geteuid() != 0 {
+				t.Errorf("got %q, %q, %q; want %q, %q, %q", s.Best, s.Fix, s.Summary(), c.best, c.fix, c.summary)
+			}
+			for _, profile := range Profiles() {
+				lacks := s.Lacks[profile]
+				if c.best != None && os.Geteuid() == 0 {
+					lacks &^= NeedTasks // the kernel exempts root
+				}
+				if got, want := lacks != 0, slices.Contains(c.lacks, profile); got != want {
+					t.Errorf("%s lacks %q, want some: %v", profile, lacks, want)
+				}
+			}
+			if n := len(s.Profiles); s.Refused == "" && n != len(Profiles()) || s.Refused != "" && n != 0 {
+				t.Errorf("got %d profiles, refused %q", n, s.Refused)
+			}
+			if s.Best == None && len(s.Gaps()) != 1 {
+				t.Errorf("off has the gaps %v, want one that all profiles share", s.Gaps())
+			}
+			if lacking := s.Lacking(); s.Best == Landlock && (len(lacking) == 0 || !strings.Contains(lacking[0].What, "hosts") || lacking[0].Profiles[0] != "browser") {
+				t.Errorf("lacking: %v, want hosts first", lacking)
+			}
+		})
+	}
+}
+
+// Every profile says what a program in it has.
+func TestAbout(t *testing.T) {
+	for _, name := range Profiles() {
+		if About(name) == "" {
+			t.Errorf("the profile %s says nothing", name)
+		}
+	}
+}
+
+// Denials are counted by profile, and the policy is told of them as well.
+func TestDenials(t *testing.T) {
+	s := &Sandboxes{Settings: func() Settings { return Settings{Mode: Prefer, Backend: "auto"} }}
+	var told []string
+	for _, profile := range []string{"command", "command", "server"} {
+		p, err := s.Policy(profile, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if profile == "command" {
+			p.Net.Denied = func(d Denial) { told = append(told, d.Host) }
+		}
+		run, err := s.Enter(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		run.policy.Net.Denied(Denial{Host: "a.example"})
+		run.Ended()
+	}
+	if got := s.Denials(); len(got) != 2 || got["command"] != 2 || got["server"] != 1 {
+		t.Errorf("denials: %v, want 2 of command and 1 of server", got)
+	}
+	if len(told) != 2 {
+		t.Errorf("the policies were told of %q, want 2 hosts", told)
+	}
+}
+
+// What is enforced comes back from JSON as it went.
+func TestNeedInJSON(t *testing.T) {
+	want := Enforced{Backend: Landlock, Profile: "check", Has: NeedHidden | NeedHosts | NeedTasks, Missing: []string{"x"}}
+	raw, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got Enforced
+	if err := json.Unmarshal(raw, &got); err != nil || got.Has != want.Has {
+		t.Errorf("%s: got %s, %v; want %s", raw, got.Has, err, want.Has)
+	}
+	if err := json.Unmarshal([]byte(`{"enforced":["hosts","of another version"]}`), &got); err != nil || got.Has != NeedHosts {
+		t.Errorf("of another version: got %s, %v; want hosts", got.Has, err)
+	}
+}
