@@ -202,6 +202,8 @@ func printSandbox(w io.Writer, r admin.Sandbox) error {
 			fmt.Fprintf(&b, "%s does not work (%s)", s.Name, printable(s.Why, 300))
 		case s.Name == r.Backend:
 			fmt.Fprintf(&b, "%s is used", s.Name)
+		case s.Name == sandbox.None:
+			fmt.Fprintf(&b, "%s enforces nothing", s.Name)
 		default:
 			fmt.Fprintf(&b, "%s works", s.Name)
 		}

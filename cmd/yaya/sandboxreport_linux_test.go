@@ -168,9 +168,21 @@ Not enforced here, or in part:
 
 System: Linux, root
 Settings: sandbox.mode prefer, sandbox.backend auto
-Back ends: namespaces does not work (it is broken\u{1b}[31m); landlock is used; off works
+Back ends: namespaces does not work (it is broken\u{1b}[31m); landlock is used; off enforces nothing
 `
 	if out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
 	}
+}
+
+// What sandboxes enforce is seen where it matters: in a view of its own, in questions
+// and at servers. A sandbox that is off is seen at once.
+func TestPageSandbox(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	b.serve()
+	b.scenario("sandbox", nil, map[string]func(string) (any, error){
+		"report": func(string) (any, error) { return b.must("sandbox", "--json"), nil },
+		"mode":   func(mode string) (any, error) { return b.must("config", "set", "sandbox.mode", mode), nil },
+	})
 }

@@ -24,6 +24,7 @@ const VIEWS = [
   { at: 'servers', title: 'MCP servers', needs: 'config:read', load: () => import('./servers.js') },
   { at: 'tools', title: 'Tools', needs: 'config:read', load: () => import('./tools.js') },
   { at: 'quarantine', title: 'Quarantine', needs: 'config:read', load: () => import('./quarantine.js') },
+  { at: 'sandbox', title: 'Sandbox', needs: 'config:read', load: () => import('./sandbox.js') },
   { at: 'devices', title: 'Devices', needs: 'devices:read', load: () => import('./devices.js') },
   { at: 'providers', title: 'Providers', needs: 'config:read', load: () => import('./providers.js') },
   { at: 'config', title: 'Configuration', needs: 'config:read', load: () => import('./config.js') },

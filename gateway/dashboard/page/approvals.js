@@ -18,6 +18,43 @@ function Folder({ q }) {
     <p class="muted">Changes and commands of the agent are asked about in any case. For one session alone, servers do not start. Without your trust, the agent can only read and search the folder.</p>`;
 }
 
+/** Tools of yaya's own that run commands: what their questions say of a sandbox is yaya's
+ * word, and a server's tool cannot say it. */
+const COMMANDS = ['shell', 'verify', 'diagram'];
+
+/** Whether a command runs in a sandbox that enforces something. @param {any} q */
+const inside = (q) => q.sandbox.startsWith('profile ');
+
+/** What a command runs in. Outside of the sandbox is not to be missed.
+ * @param {{q: any}} p */
+function Sandboxed({ q }) {
+  return html`<p class=${inside(q) ? 'boxed' : 'problem'}>${inside(q) ? html`Runs in the sandbox: <b>${plain(q.sandbox)}</b>` : html`<b>Outside of the sandbox.</b> ${plain(q.sandbox)}`}</p>
+    ${q.outside && q.reason && html`<p>The agent's reason: <${Name} text=${q.reason} max=${1024} /></p>`}
+    ${q.weaker?.length > 0 && html`<p>Not enforced here, or in part:</p><ul>${q.weaker.map((/** @type {string} */ w) => html`<li><${Name} text=${w} max=${500} /></li>`)}</ul>`}`;
+}
+
+/** What the question is, and what it says, by who asks. @param {any} a @param {number} times */
+function worded(a, times) {
+  const q = a.params ?? {};
+  if (a.tool_name === 'folder_trust' && q.folder) {
+    return { label: 'do you trust this folder?', head: 'Do you trust this folder?', body: html`<${Folder} q=${q} />`, no: 'Do not trust', once: 'Trust', always: 'Trust for this session' };
+  }
+  if (a.tool_name === 'sandbox_host' && q.host) {
+    const at = `${q.host.includes(':') ? `[${q.host}]` : q.host}:${q.port}`;
+    return {
+      label: `may a command reach ${plain(at)}?`, head: html`May a command reach <code><${Name} text=${at} max=${300} /></code>?`, no: 'Refuse', once: 'Allow', always: 'Allow for this session',
+      body: html`<p>It runs in the sandbox, and the host is not on its list. What the command can read it can send there.</p><${Pre} all text=${plain(q.command, true)} label="The command, all of it" /><p class="muted">In <code><${Name} text=${q.cwd} max=${4096} /></code>.</p>`,
+    };
+  }
+  const boxed = COMMANDS.includes(a.tool_name) && typeof q.sandbox === 'string';
+  const how = boxed && !inside(q) ? ' outside of the sandbox' : '';
+  return {
+    label: `may ${plain(a.tool_name)} run${how}?`, head: html`May <code><${Name} text=${a.tool_name} /></code> run${how}${times > 1 ? ` ${times} times` : ''}?`, no: 'Reject', once: 'Approve', always: 'Approve for this session',
+    body: html`${boxed && html`<${Sandboxed} q=${q} />`}${a.brief && html`<p><${Name} text=${a.brief} /></p>`}
+    <${Pre} all text=${pretty(a.params)} label="What it would be given, all of it" />`,
+  };
+}
+
 /** A question: what exactly would run, and three answers. Nothing in it is somebody
  * else's but the text in the box. @param {{asks: any[], session?: boolean, among: string}} p among changes when what is around it does */
 export function Question({ asks, session = true, among }) {
@@ -31,17 +68,16 @@ export function Question({ asks, session = true, among }) {
     if (failed.length === all.length) throw /** @type {PromiseRejectedResult} */ (failed[0]).reason;
   };
   const allowed = may('approvals:answer');
-  const folder = a.tool_name === 'folder_trust' && a.params?.folder;
-  return html`<section class="ask" aria-label=${folder ? 'yaya asks: do you trust this folder?' : `yaya asks: may ${plain(a.tool_name)} run?`}>
-    <header><span class="seal">yaya asks</span><h2>${folder ? 'Do you trust this folder?' : html`May <code><${Name} text=${a.tool_name} /></code> run${asks.length > 1 ? ` ${asks.length} times` : ''}?`}</h2></header>
-    ${folder ? html`<${Folder} q=${a.params} />` : html`${a.brief && html`<p><${Name} text=${a.brief} /></p>`}
-    <${Pre} all text=${pretty(a.params)} label="What it would be given, all of it" />`}
+  const { label, head, body, no, once, always } = worded(a, asks.length);
+  return html`<section class="ask" aria-label=${'yaya asks: ' + label}>
+    <header><span class="seal">yaya asks</span><h2>${head}</h2></header>
+    ${body}
     <p class="muted">${session && html`In <a href=${href('chat', a.session_id)}><${Name} text=${a.session_id} max=${60} /></a>. `}Without an answer it is refused at <${Time} at=${a.deadline} />.</p>
     ${allowed ? html`<${Field} label="If not, why" hint="The model is told.">${(/** @type {string} */ id) => html`<input id=${id} value=${why} maxlength="16384" onInput=${(/** @type {any} */ e) => setWhy(e.target.value)} />`}<//>
       <div class="buttons">
-        <${Do} arm=${among} kind="danger" run=${answer('reject')}>${folder ? 'Do not trust' : 'Reject'}<//>
-        <${Do} arm=${among} run=${answer('approve_for_session')}>${folder ? 'Trust for this session' : 'Approve for this session'}<//>
-        <${Do} arm=${among} kind="primary" run=${answer('approve')}>${folder ? 'Trust' : 'Approve'}<//>
+        <${Do} arm=${among} kind="danger" run=${answer('reject')}>${no}<//>
+        <${Do} arm=${among} run=${answer('approve_for_session')}>${always}<//>
+        <${Do} arm=${among} kind="primary" run=${answer('approve')}>${once}<//>
       </div>` : html`<p class="muted">This device may watch, and not answer. On the machine that yaya runs on, <i>Rights</i> under Devices lets it.</p>`}
   </section>`;
 }

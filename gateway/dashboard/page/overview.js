@@ -23,12 +23,14 @@ export default function Overview() {
   const sessions = useLoaded('/v1/sessions?limit=6', ['sessions']);
   const asks = useLoaded('/api/approvals', ['approvals']);
   const servers = useLoaded(config ? '/api/mcp/servers' : null, ['servers']);
+  const box = useLoaded(config ? '/api/sandbox' : null, ['config']).data;
   const metrics = useLoaded(may('metrics:read') ? '/api/metrics' : null, ['sessions', 'tools']);
   const cluster = useLoaded(may('agents:read') ? '/api/cluster' : null, ['agents']);
   const last = metrics.data?.at(-1);
   const fresh = setup.data && !setup.data.done && servers.data?.length === 0;
   return html`<${View} title="Overview" actions=${html`<a class="button primary" href=${href('chat', 'new')}>New session</a>`}>
     ${fresh && html`<p class="notice">No MCP servers are connected yet. <a href=${href('start')}>Set yaya up</a>: it takes a minute.</p>`}
+    ${(box?.backend === 'off' || box?.status === 'failed') && html`<p class="problem"><a href=${href('sandbox')}>Sandbox</a> <${Name} text=${box.summary} max=${300} /></p>`}
     <div class="cards">
       <${Card} title="Approvals" to="approvals"><${Of} of=${asks}>${(/** @type {any[]} */ d) => (d.length ? html`<p class="big">${d.length}</p><p>${d.length === 1 ? 'call waits' : 'calls wait'} for an answer</p>` : html`<p class="muted">Nothing waits.</p>`)}<//><//>
       <${Card} title="Sessions" to="chat"><${Of} of=${sessions}>${(/** @type {any} */ d) => (d.sessions.length ? html`<ul class="plain">${d.sessions.map((/** @type {any} */ s) => html`<li><a href=${href('chat', s.id)}><${Name} text=${s.title || s.id} max=${48} /></a> <${SessionBadge} s=${s} /> <small class="muted"><${Time} at=${s.updated_at} /></small></li>`)}</ul>` : html`<p class="muted">There are none yet.</p>`)}<//><//>

@@ -4,7 +4,7 @@
 import { useState } from './vendor/hooks.js';
 import { api, seg } from './api.js';
 import { href, may, useLoaded } from './state.js';
-import { Badge, Confirm, Dialog, Do, Field, html, ms, Name, Of, plain, Pre, pretty, Problem, Table, Time, View } from './ui.js';
+import { Badge, Command, Confirm, Dialog, Do, Field, html, ms, Name, Of, plain, Pre, pretty, Problem, Table, Time, View } from './ui.js';
 
 /** What a change would run: shown whole, and agreed to with a button that waits.
  * @param {{changes: any[], done: () => void, cancel: () => void}} p */
@@ -81,6 +81,19 @@ export default function Servers({ rest: [name] }) {
       <td>${s.tools}</td><td>${s.calls.total}</td><td>${s.calls.total ? ms(s.calls.p50_ms) : '–'}</td><td>${s.calls.total ? ms(s.calls.p95_ms) : '–'}</td><td class=${s.calls.errors ? 'bad' : ''}>${s.calls.errors}</td><td>${s.start_ms ? ms(s.start_ms) : '–'}</td></tr>`} />`}<//>${dialog}<//>`;
 }
 
+/** What a server's process runs in, what that enforces, and what it was kept from.
+ * @param {{of: any, server: string}} p */
+function Sandbox({ of, server }) {
+  const open = of.profile === 'off' || of.backend === 'off';
+  return html`<h2>Sandbox</h2>
+    ${open && html`<p class="problem">${of.profile === 'off' ? html`<b>Outside of the sandbox.</b> It runs with all rights of your user, and can read and change what belongs to yaya.` : html`<b>Nothing is enforced.</b> It runs with all rights of your user, although it is to run in one:`}</p>`}
+    ${of.profile !== 'off' && html`<p><${Name} text=${of.allowed} max=${4096} /></p>`}
+    ${!open && of.backend && html`<dl><dt>Enforced</dt><dd>${(of.enforced ?? []).join(', ') || 'nothing'} (${plain(of.backend)})</dd>
+      ${of.missing?.length > 0 && html`<dt>Not enforced, or in part</dt><dd><ul class="plain">${of.missing.map((/** @type {string} */ m) => html`<li><${Name} text=${m} max=${1000} /></li>`)}</ul></dd>`}</dl>`}
+    ${of.denied?.length > 0 && html`<h3>What it was kept from</h3><ul class="plain changes">${of.denied.map((/** @type {any} */ d) => html`<li key=${d.what}><${Name} text=${d.what} max=${1024} />${d.allow && html`<${Command} text=${d.allow} label=${`The command that allows ${plain(server)} this`} />`}</li>`)}</ul>`}
+    <p><a href=${href('sandbox')}>What sandboxes enforce here</a></p>`;
+}
+
 /** @param {{s: any, edit: () => void, write: boolean}} p */
 function One({ s, edit, write }) {
   return html`<${View} title=${s.name} actions=${write && html`
@@ -93,6 +106,7 @@ function One({ s, edit, write }) {
       <dt>Calls</dt><dd>${s.calls.total}, ${s.calls.errors} failed; p50 ${ms(s.calls.p50_ms)}, p95 ${ms(s.calls.p95_ms)}</dd>
       ${s.last_error && !['ready', 'installing'].includes(s.state) && s.last_error !== s.reason && html`<dt>Last error</dt><dd><${Name} text=${s.last_error} max=${1000} /></dd>`}
       <dt>Tools</dt><dd><a href=${href('tools', '', s.name)}>${s.tools} tools</a></dd></dl>
+    ${s.sandbox && html`<${Sandbox} of=${s.sandbox} server=${s.name} />`}
     ${s.state === 'waiting' && html`<p class="notice">It is not started before somebody agrees to it: <a href=${href('quarantine')}>Quarantine</a>.</p>`}
     ${s.diagnostics?.length > 0 && html`<h2>What it has last said</h2><${Pre} text=${s.diagnostics.map((/** @type {string} */ x) => plain(x)).join('\n')} label="Diagnostics" />`}
     ${s.stderr && html`<h2>Its standard error</h2><${Pre} text=${plain(s.stderr, true)} label="The last lines of its standard error" />`}

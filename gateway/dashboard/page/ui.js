@@ -212,6 +212,10 @@ export function Copy({ text, label = 'Copy' }) {
   return html`<button type="button" class="small" onClick=${() => navigator.clipboard?.writeText(text).then(() => setDone(true))}>${done ? 'Copied' : label}</button>`;
 }
 
+/** A command to run on yaya's machine: what is shown, all of it, is what is copied.
+ * @param {{text: string, label: string}} p */
+export const Command = ({ text, label }) => html`<div class="command"><${Pre} all text=${plain(text)} label=${label} /><${Copy} text=${plain(text)} /></div>`;
+
 /** Markup that only browsers' own elements are made of.
  * @param {{rows: string[], label: string}} p */
 export function QR({ rows, label }) {
