@@ -25,12 +25,13 @@ const COMMANDS = ['shell', 'verify', 'diagram'];
 /** Whether a command runs in a sandbox that enforces something. @param {any} q */
 const inside = (q) => q.sandbox.startsWith('profile ');
 
-/** What a command runs in. Outside of the sandbox is not to be missed.
+/** What a command runs in. Outside of the sandbox is not to be missed; what is weaker
+ * stands in the box below, too.
  * @param {{q: any}} p */
 function Sandboxed({ q }) {
-  return html`<p class=${inside(q) ? 'boxed' : 'problem'}>${inside(q) ? html`Runs in the sandbox: <b>${plain(q.sandbox)}</b>` : html`<b>Outside of the sandbox.</b> ${plain(q.sandbox)}`}</p>
-    ${q.outside && q.reason && html`<p>The agent's reason: <${Name} text=${q.reason} max=${1024} /></p>`}
-    ${q.weaker?.length > 0 && html`<p>Not enforced here, or in part:</p><ul>${q.weaker.map((/** @type {string} */ w) => html`<li><${Name} text=${w} max=${500} /></li>`)}</ul>`}`;
+  if (inside(q)) return html`<p class="boxed">Runs in the sandbox: <b>${plain(q.sandbox)}</b>${q.weaker?.length > 0 && html` (<a href=${href('sandbox')}>not enforced, or in part: ${q.weaker.length}</a>)`}</p>`;
+  return html`<p class="problem"><b>Outside of the sandbox, with all rights of your user.</b>${!q.outside && ` Sandbox: ${plain(q.sandbox)}.`}</p>
+    ${q.outside && q.reason && html`<p>The agent's reason: <${Name} text=${q.reason} max=${1024} /></p>`}`;
 }
 
 /** What the question is, and what it says, by who asks. @param {any} a @param {number} times */

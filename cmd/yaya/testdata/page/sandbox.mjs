@@ -76,10 +76,10 @@ await run(async () => {
     const asks = fake.getByRole('region', { name: /^yaya asks/ });
     await asks.nth(ASKS.length - 1).waitFor();
     const texts = await asks.allInnerTexts();
-    assert.match(texts[0], /Runs in the sandbox: profile command \(landlock\)[^]*the network is off/);
+    assert.match(texts[0], /Runs in the sandbox: profile command \(landlock\) \(not enforced, or in part: 1\)[^]*the network is off/);
     assert.doesNotMatch(texts[0], /Outside of the sandbox/);
-    assert.match(texts[1], /Outside of the sandbox\.[^]*all rights of your user[^]*The agent's reason: it needs your key/);
-    assert.match(texts[2], /Outside of the sandbox\. off, as the setting/);
+    assert.match(texts[1], /Outside of the sandbox, with all rights of your user\.[^]*The agent's reason: it needs your key/);
+    assert.match(texts[2], /Outside of the sandbox, with all rights of your user\. Sandbox: off, as the setting/);
     assert.match(texts[3], /May a command reach api\.example\.com:443\?[^]*curl https:\/\/api\.example\.com/);
     assert.match(texts[3], /Refuse[^]*Allow for this session[^]*Allow/);
     assert.doesNotMatch(texts[4], /Runs in the sandbox/, 'a tool of a server speaks for yaya');
