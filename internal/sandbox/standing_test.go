@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"encoding/json"
 	"os"
 	"slices"
 	"strings"
@@ -112,21 +111,5 @@ func TestDenials(t *testing.T) {
 	}
 	if len(told) != 2 {
 		t.Errorf("the policies were told of %q, want 2 hosts", told)
-	}
-}
-
-// What is enforced comes back from JSON as it went.
-func TestNeedInJSON(t *testing.T) {
-	want := Enforced{Backend: Landlock, Profile: "check", Has: NeedHidden | NeedHosts | NeedTasks, Missing: []string{"x"}}
-	raw, err := json.Marshal(want)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got Enforced
-	if err := json.Unmarshal(raw, &got); err != nil || got.Has != want.Has {
-		t.Errorf("%s: got %s, %v; want %s", raw, got.Has, err, want.Has)
-	}
-	if err := json.Unmarshal([]byte(`{"enforced":["hosts","of another version"]}`), &got); err != nil || got.Has != NeedHosts {
-		t.Errorf("of another version: got %s, %v; want hosts", got.Has, err)
 	}
 }
