@@ -30,11 +30,10 @@ func standing(r Report, set Settings) Standing {
 	box := Box{Backend: set.Backend}
 	best := r.Best
 	var err error
-	switch {
-	case set.Mode == Without:
+	if set.Mode == Without {
 		st.Best = None
 		st.Why, st.Fix = "the setting sandbox.mode is off", reset("sandbox.mode", string(Prefer), set.ModeFrom)
-	default:
+	} else {
 		st.Best, err = box.choose(r)
 		if err == nil && st.Best != best {
 			st.Why, st.Fix = fmt.Sprintf("the setting sandbox.backend is %s, and %s works", st.Best, best), reset("sandbox.backend", "auto", set.BackendFrom)
