@@ -1,6 +1,9 @@
 package gateway
 
 import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,5 +41,43 @@ func TestStats(t *testing.T) {
 	}
 	if s.Values["yaya_x"] != 7 || s.Values["go_goroutines"] < 1 {
 		t.Errorf("values %v", s.Values)
+	}
+}
+
+// Values with a label are read when the metrics are: those that are not known yet are
+// not among them, and those that are gone are gone.
+func TestLabelledValues(t *testing.T) {
+	m := NewMetrics()
+	var backend map[string]float64
+	m.Gauges("yaya_backend", "b", "backend", func() map[string]float64 { return backend })
+	m.Counters("yaya_denials_total", "d", "profile", func() map[string]float64 { return map[string]float64{"command": 2, "server": 0} })
+	shown := func() string {
+		t.Helper()
+		w := httptest.NewRecorder()
+		m.Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
+		var ours []string
+		for line := range strings.Lines(w.Body.String()) {
+			if strings.HasPrefix(line, "yaya_backend") || strings.HasPrefix(line, "yaya_denials") || strings.HasPrefix(line, "# TYPE yaya_denials") {
+				ours = append(ours, strings.TrimSpace(line))
+			}
+		}
+		return strings.Join(ours, "\n")
+	}
+	const denials = "# TYPE yaya_denials_total counter\n" + `yaya_denials_total{profile="command"} 2` + "\n" + `yaya_denials_total{profile="server"} 0`
+	for _, c := range []struct {
+		name, backend, want string
+	}{
+		{"not known yet", "", denials},
+		{"known", "one", `yaya_backend{backend="one"} 1` + "\n" + denials},
+		{"another", "two", `yaya_backend{backend="two"} 1` + "\n" + denials},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if backend = nil; c.backend != "" {
+				backend = map[string]float64{c.backend: 1}
+			}
+			if got := shown(); got != c.want {
+				t.Errorf("got\n%s\nwant\n%s", got, c.want)
+			}
+		})
 	}
 }
