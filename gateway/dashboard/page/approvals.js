@@ -37,20 +37,21 @@ function Sandboxed({ q }) {
 /** What the question is, and what it says, by who asks. @param {any} a @param {number} times */
 function worded(a, times) {
   const q = a.params ?? {};
+  const many = times > 1 ? ` ${times} times` : '';
   if (a.tool_name === 'folder_trust' && q.folder) {
     return { label: 'do you trust this folder?', head: 'Do you trust this folder?', body: html`<${Folder} q=${q} />`, no: 'Do not trust', once: 'Trust', always: 'Trust for this session' };
   }
-  if (a.tool_name === 'sandbox_host' && q.host) {
+  if (a.tool_name === 'sandbox_host' && typeof q.host === 'string') {
     const at = `${q.host.includes(':') ? `[${q.host}]` : q.host}:${q.port}`;
     return {
-      label: `may a command reach ${plain(at)}?`, head: html`May a command reach <code><${Name} text=${at} max=${300} /></code>?`, no: 'Refuse', once: 'Allow', always: 'Allow for this session',
+      label: `may the command reach ${plain(at)}?`, head: html`May the command reach <code><${Name} text=${at} max=${300} /></code>${many}?`, no: 'Refuse', once: 'Allow', always: 'Allow for this session',
       body: html`<p>It runs in the sandbox, and the host is not on its list. What the command can read it can send there.</p><${Pre} all text=${plain(q.command, true)} label="The command, all of it" /><p class="muted">In <code><${Name} text=${q.cwd} max=${4096} /></code>.</p>`,
     };
   }
   const boxed = COMMANDS.includes(a.tool_name) && typeof q.sandbox === 'string';
   const how = boxed && !inside(q) ? ' outside of the sandbox' : '';
   return {
-    label: `may ${plain(a.tool_name)} run${how}?`, head: html`May <code><${Name} text=${a.tool_name} /></code> run${how}${times > 1 ? ` ${times} times` : ''}?`, no: 'Reject', once: 'Approve', always: 'Approve for this session',
+    label: `may ${plain(a.tool_name)} run${how}?`, head: html`May <code><${Name} text=${a.tool_name} /></code> run${how}${many}?`, no: 'Reject', once: 'Approve', always: 'Approve for this session',
     body: html`${boxed && html`<${Sandboxed} q=${q} />`}${a.brief && html`<p><${Name} text=${a.brief} /></p>`}
     <${Pre} all text=${pretty(a.params)} label="What it would be given, all of it" />`,
   };

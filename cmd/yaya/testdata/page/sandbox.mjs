@@ -80,12 +80,12 @@ await run(async () => {
     assert.doesNotMatch(texts[0], /Outside of the sandbox/);
     assert.match(texts[1], /Outside of the sandbox, with all rights of your user\.[^]*The agent's reason: it needs your key/);
     assert.match(texts[2], /Outside of the sandbox, with all rights of your user\. Sandbox: off, as the setting/);
-    assert.match(texts[3], /May a command reach api\.example\.com:443\?[^]*curl https:\/\/api\.example\.com/);
+    assert.match(texts[3], /May the command reach api\.example\.com:443\?[^]*curl https:\/\/api\.example\.com/);
     assert.match(texts[3], /Refuse[^]*Allow for this session[^]*Allow/);
     assert.doesNotMatch(texts[4], /Runs in the sandbox/, 'a tool of a server speaks for yaya');
     assert.equal(await fake.locator('.ask p.problem').count(), 2);
     await at(fake, 'yaya asks: may shell run outside of the sandbox?').waitFor();
-    await at(fake, /may a command reach api\.example\.com:443\?/).waitFor();
+    await at(fake, /may the command reach api\.example\.com:443\?/).waitFor();
     await shot(fake, `sandbox-asks-${name}`);
     await checked(fake, `questions, ${name}`);
 
