@@ -197,31 +197,6 @@ func newApp(c appConfig) (*app, error) {
 	return a, nil
 }
 
-// sandboxes returns the sandboxes as the settings want them.
-func sandboxes(c appConfig) *sandbox.Sandboxes {
-	s := &sandbox.Sandboxes{
-		Home: c.home, Cache: filepath.Join(xdg("XDG_CACHE_HOME", c.home, ".cache"), "yaya", "sandbox"),
-		Settings: func() sandbox.Settings {
-			return sandbox.Settings{
-				Mode: sandbox.Mode(c.settings.Text("sandbox.mode")), Backend: c.settings.Text("sandbox.backend"),
-				ModeFrom: variable(c.settings, "sandbox.mode"), BackendFrom: variable(c.settings, "sandbox.backend"),
-			}
-		},
-	}
-	for _, o := range c.own {
-		s.Own = append(s.Own, o.Path)
-	}
-	return s
-}
-
-// variable names the variable of the environment that decides a setting, "" if none does.
-func variable(settings *config.Store, key string) string {
-	if _, from, _ := settings.Get(key); from == config.FromEnv {
-		return config.EnvName(key)
-	}
-	return ""
-}
-
 // serverLimits returns what the settings say about messages and calls of all servers.
 func serverLimits(settings *config.Store) func() upstream.Limits {
 	get := config.Derive(settings, func(s *config.Store) (upstream.Limits, error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -15,8 +16,34 @@ import (
 
 	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/internal/sandbox"
+	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 )
+
+// sandboxes returns the sandboxes as the settings want them.
+func sandboxes(c appConfig) *sandbox.Sandboxes {
+	s := &sandbox.Sandboxes{
+		Home: c.home, Cache: filepath.Join(xdg("XDG_CACHE_HOME", c.home, ".cache"), "yaya", "sandbox"),
+		Settings: func() sandbox.Settings {
+			return sandbox.Settings{
+				Mode: sandbox.Mode(c.settings.Text("sandbox.mode")), Backend: c.settings.Text("sandbox.backend"),
+				ModeFrom: variable(c.settings, "sandbox.mode"), BackendFrom: variable(c.settings, "sandbox.backend"),
+			}
+		},
+	}
+	for _, o := range c.own {
+		s.Own = append(s.Own, o.Path)
+	}
+	return s
+}
+
+// variable names the variable of the environment that decides a setting, "" if none does.
+func variable(settings *config.Store, key string) string {
+	if _, from, _ := settings.Get(key); from == config.FromEnv {
+		return config.EnvName(key)
+	}
+	return ""
+}
 
 // sandboxHealth is how it stands with the sandboxes.
 func sandboxHealth(s sandbox.Standing) plugin.Health {
