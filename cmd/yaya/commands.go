@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -92,10 +93,19 @@ func (a approver) Approve(ctx context.Context, call tool.Call, def tool.Definiti
 	return a.Approver.Approve(ctx, call, def, brief)
 }
 
-// askPeople puts the question whether a folder is trusted.
+// askPeople puts a question that is not about the run of a tool.
 func (a *app) askPeople(ctx context.Context, call tool.Call, def tool.Definition, brief string) (approval.Decision, error) {
 	if a.commands.unasked(call.SessionID) {
 		return approval.Decision{By: "cli"}, errors.New("nobody is there to ask")
 	}
 	return a.kernel.Approvals.Ask(ctx, call, def, brief)
+}
+
+// askAboutHost puts the question whether a command may reach a host, unless a rule
+// denies it. No rule allows one: sandbox.command.hosts does.
+func (a *app) askAboutHost(ctx context.Context, call tool.Call, def tool.Definition, brief string) (approval.Decision, error) {
+	if v := a.kernel.Dispatch.Verdict(ctx, call, def); v.Decision == tool.Deny {
+		return approval.Decision{}, fmt.Errorf("denied: %s", v.Reason)
+	}
+	return a.askPeople(ctx, call, def, brief)
 }

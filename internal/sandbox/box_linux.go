@@ -251,6 +251,18 @@ func (r *Run) PID() int {
 	if r.system.plan == nil {
 		return 0
 	}
+	// The thread that started the program ends, and the program becomes the child of
+	// another one: a look may miss it once, at that moment, and the next does not.
+	for range 3 {
+		if pid := r.child(); pid != 0 {
+			return pid
+		}
+	}
+	return 0
+}
+
+// child looks for the child of the first process, 0 if it finds none.
+func (r *Run) child() int {
 	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", r.system.pid))
 	if err != nil {
 		return 0

@@ -146,11 +146,17 @@ type ApprovalBriefer interface{ ApprovalBrief(call Call) string }
 // No tool has it: what asks under that name is yaya itself.
 const TrustQuestion = "folder_trust"
 
+// HostQuestion is the name under which the question whether a command may reach a host
+// is put. No tool has it, either.
+const HostQuestion = "sandbox_host"
+
 // CheckDefinition reports what makes a definition unfit for registration.
 func CheckDefinition(d Definition) error {
 	switch {
 	case d.Name == TrustQuestion:
 		return fmt.Errorf("tool name %q is reserved: it is how the question about a folder is put", d.Name)
+	case d.Name == HostQuestion:
+		return fmt.Errorf("tool name %q is reserved: it is how the question about a host is put", d.Name)
 	case !NamePattern.MatchString(d.Name):
 		return fmt.Errorf("tool name %q does not match %s", d.Name, NamePattern)
 	case len(d.InputSchema) == 0:

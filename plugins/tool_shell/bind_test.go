@@ -12,6 +12,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/yaya-ai/yaya/internal/sandbox"
 	"github.com/yaya-ai/yaya/kernel/approval"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
@@ -308,13 +309,24 @@ func TestGrantsAreForWhatWasShown(t *testing.T) {
 }
 
 func TestUsersCommandsRunAsEver(t *testing.T) {
+	for _, mode := range []sandbox.Mode{sandbox.Prefer, sandbox.Without} {
+		t.Run(string(mode), func(t *testing.T) { runAsEver(t, mode) })
+	}
+}
+
+func runAsEver(t *testing.T, mode sandbox.Mode) {
 	w := newWorld(t)
+	w.sandbox.Mode = mode
+	killed := "[exit code -1]"
+	if mode != sandbox.Without && sandbox.Probe().Best != sandbox.None {
+		killed = "[exit code 137]" // as a shell says it
+	}
 	w.write("Makefile", "test:\n\t@echo made\n\t@exit 7\n")
 	for command, want := range map[string]string{
 		"cd /; pwd":                    "/\n[exit code 0]",
 		"make -s test 2>/dev/null":     "made\n[exit code 2]",
 		"exit 9":                       "[exit code 9]",
-		"kill -9 $$":                   "[exit code -1]",
+		"kill -9 $$":                   killed,
 		"cat; echo end":                "end\n[exit code 0]",
 		"read x; echo $?":              "1\n[exit code 0]",
 		"echo $#; set -- a b; echo $1": "0\na\n[exit code 0]",

@@ -92,10 +92,12 @@ type setting struct {
 	sh      fs.FileInfo
 	env     []string
 	prelude string
+	box     box
+	git     gitState
 }
 
 // settle fixes what commands run with.
-func (p *Plugin) settle(session, dir string) (*setting, error) {
+func (p *Plugin) settle(session, dir string, u use) (*setting, error) {
 	info, err := os.Stat(sh)
 	if err != nil {
 		return nil, err
@@ -104,12 +106,22 @@ func (p *Plugin) settle(session, dir string) (*setting, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &setting{at: at, sh: info, env: p.environment(), prelude: p.limits()}, nil
+	s := &setting{at: at, sh: info, env: p.environment(), prelude: p.limits(), git: lookAtGit(at.root)}
+	run, b, err := p.enter(at, u, nil)
+	if err != nil {
+		at.close()
+		return nil, err
+	}
+	if run != nil {
+		run.Ended() // each command gets its own
+	}
+	s.box = b
+	return s, nil
 }
 
 // binds is what an approval depends on and nobody needs to read.
 func (s *setting) binds() string {
-	return fmt.Sprintf("%q", append([]string{identity(s.sh), s.prelude, inode(s.at.is)}, s.env...))
+	return fmt.Sprintf("%q", append([]string{identity(s.sh), s.prelude, inode(s.at.is), s.box.bound}, s.env...))
 }
 
 // inode identifies a folder, whose times and size change with its content.
@@ -122,7 +134,7 @@ func inode(info fs.FileInfo) string {
 
 // start starts a command that waits, makes sure that it is what was shown, and lets it
 // go. check looks at what the command uses; optional.
-func (p *Plugin) start(ctx context.Context, s *setting, command string, check func(context.Context) error) (*proc.Process, error) {
+func (p *Plugin) start(ctx context.Context, s *setting, command string, watch *reach, check func(context.Context) error) (*proc.Process, error) {
 	if err := s.at.moved(); err != nil {
 		return nil, err
 	}
@@ -130,13 +142,32 @@ func (p *Plugin) start(ctx context.Context, s *setting, command string, check fu
 	if procfs() {
 		dir = s.at.link()
 	}
-	// One line, so that sh counts the lines of the command as it always did.
-	const gate = "IFS= read -r _ <&3 || exit 126; exec 3<&- 2>&1\n"
-	child, err := p.cfg.Procs.Start(proc.Spec{Path: sh, Args: []string{"-c", gate + s.prelude + command}, Env: s.env, Dir: dir, Held: true})
+	run, now, err := p.enter(s.at, s.box.use, watch)
 	if err != nil {
 		return nil, err
 	}
-	err = s.verify(child.PID())
+	// One line, so that sh counts the lines of the command as it always did.
+	const gate = "IFS= read -r _ <&3 || exit 126; exec 3<&- 2>&1\n"
+	spec := proc.Spec{Path: sh, Args: []string{"-c", gate + s.prelude + command}, Env: s.env, Dir: dir, Held: true}
+	if run != nil {
+		if now.bound != s.box.bound {
+			run.Ended()
+			return nil, changed("the sandbox of the command is another than it was")
+		}
+		spec.Sandbox = run
+	}
+	child, err := p.cfg.Procs.Start(spec)
+	if err != nil {
+		if ferr := s.at.moved(); ferr != nil { // which the sandbox says in its own words
+			return nil, ferr
+		}
+		return nil, err
+	}
+	pid := child.PID()
+	if run != nil && !now.none {
+		pid = run.PID()
+	}
+	err = s.verify(pid)
 	if err == nil && check != nil {
 		err = check(ctx)
 	}
@@ -150,14 +181,19 @@ func (p *Plugin) start(ctx context.Context, s *setting, command string, check fu
 	return child, nil
 }
 
-// verify looks at a program that waits.
+// verify looks at a program that waits. In a sandbox, it looks at what the program
+// sees: its own root, and the workspace there.
 func (s *setting) verify(pid int) error {
 	if procfs() {
-		if !same(fmt.Sprintf("/proc/%d/exe", pid), s.sh) {
+		if pid == 0 || !same(fmt.Sprintf("/proc/%d/exe", pid), s.sh) {
 			return changed(sh + " was replaced")
 		}
 		if !same(fmt.Sprintf("/proc/%d/cwd", pid), s.at.is) {
 			return changed("the folder " + s.at.cwd + " was replaced")
+		}
+		top, err := s.at.w.Root().Stat(".")
+		if err != nil || !same(fmt.Sprintf("/proc/%d/root%s", pid, canonical(s.at.root)), top) {
+			return changed("the folder " + s.at.root + " was replaced")
 		}
 	}
 	return s.at.moved()

@@ -21,6 +21,8 @@ type ran struct {
 	code     int // -1 when it was ended
 	timedOut bool
 	limit    time.Duration
+	kept     string   // what it was kept from first, for sure
+	notes    []string // what it was, or may have been, kept from
 }
 
 func (r ran) result() tool.Result {
@@ -28,22 +30,29 @@ func (r ran) result() tool.Result {
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}
+	for _, n := range r.notes {
+		text += n + "\n"
+	}
+	kept := ""
+	if r.kept != "" {
+		kept = "; " + r.kept
+	}
 	structured, err := json.Marshal(map[string]any{"exit_code": r.code})
 	if err != nil {
 		structured = nil
 	}
 	switch {
 	case r.timedOut:
-		res := tool.Fail(tool.ErrTimeout, "the command was ended after %v", r.limit)
+		res := tool.Fail(tool.ErrTimeout, "the command was ended after %v%s", r.limit, kept)
 		res.Display = []tool.Block{tool.Text(text + fmt.Sprintf("[ended after %v]", r.limit))}
 		return res
 	case r.code != 0:
-		res := tool.Fail(tool.ErrTool, "exit code %d", r.code)
+		res := tool.Fail(tool.ErrTool, "exit code %d%s", r.code, kept)
 		res.Display = []tool.Block{tool.Text(text + fmt.Sprintf("[exit code %d]", r.code))}
 		res.Structured = structured
 		return res
 	}
-	res := tool.OK("exit code 0", tool.Text(text+"[exit code 0]"))
+	res := tool.OK("exit code 0"+kept, tool.Text(text+"[exit code 0]"))
 	res.Structured = structured
 	return res
 }
@@ -64,20 +73,36 @@ func (p *Plugin) environment() []string {
 	return out
 }
 
-// limits is what sh does before a command.
+// maxMemory is how many bytes a process of a command may have, 0 without a setting.
+func (p *Plugin) maxMemory() int64 {
+	var memory int64
+	if raw := p.c.Config("max_memory"); raw != nil && json.Unmarshal(raw, &memory) == nil {
+		return max(0, memory)
+	}
+	return 0
+}
+
+// limits is what sh does before a command. It bounds data, not addresses: runtimes
+// such as Node reserve far more of these than they use.
 func (p *Plugin) limits() string {
 	script := "ulimit -c 0\n"
-	var memory int64
-	if raw := p.c.Config("max_memory"); raw != nil && json.Unmarshal(raw, &memory) == nil && memory > 0 {
-		script += fmt.Sprintf("ulimit -v %d\n", memory>>10)
+	if memory := p.maxMemory(); memory > 0 {
+		script += fmt.Sprintf("ulimit -d %d\n", memory>>10)
 	}
 	return script
 }
 
 // run runs a command to its end, its limit, or that of ctx; then its whole tree is
-// gone. check is made once the command waits to begin; optional.
-func (p *Plugin) run(ctx context.Context, s *setting, command string, stdin io.Reader, limit time.Duration, progress func(tool.Progress), check func(context.Context) error) (ran, error) {
-	proc, err := p.start(ctx, s, command, check)
+// gone. check is made once the command waits to begin; optional. While a person is
+// asked about a host, the time stands still.
+func (p *Plugin) run(ctx context.Context, call tool.Call, s *setting, command string, stdin io.Reader, limit time.Duration, check func(context.Context) error) (ran, error) {
+	timer, cancel := context.WithCancel(ctx)
+	defer cancel()
+	clock := newClock(limit, cancel)
+	defer clock.stop()
+	watch := p.newReach(timer, call, command, s.at.cwd, clock)
+	defer watch.end()
+	proc, err := p.start(ctx, s, command, watch, check)
 	if err != nil {
 		return ran{}, err
 	}
@@ -89,22 +114,41 @@ func (p *Plugin) run(ctx context.Context, s *setting, command string, stdin io.R
 		}
 		_ = proc.Stdin.Close()
 	}()
-	timer, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
 	stop := context.AfterFunc(timer, func() { proc.Stop(context.Background()) })
-	out := &keeper{progress: progress}
+	out := &keeper{progress: call.Progress}
 	_, _ = io.Copy(out, proc.Stdout) // it ends with the tree
 	<-proc.Done()
 	_ = proc.Stdout.Close() // all of it has been read
+	late := clock.stop()
 	stop()
 	<-fed
 	out.flush()
+	watch.end()
 	if err := context.Cause(ctx); err != nil {
 		return ran{}, err
 	}
-	r := ran{command: command, output: out.text(), limit: limit, timedOut: timer.Err() != nil}
+	r := ran{command: command, output: out.text(), limit: limit, timedOut: late}
 	r.code = proc.ExitCode()
+	p.remark(&r, s, watch)
 	return r, nil
+}
+
+// remark says of a command that has ended what it was kept from.
+func (p *Plugin) remark(r *ran, s *setting, watch *reach) {
+	notes := watch.notes(s.box.profile)
+	if len(notes) > 0 {
+		r.kept = notes[0]
+		p.c.Log().Warn().Str("session", watch.call.SessionID).Strs("kept_from", notes).Msg("a command was kept from hosts")
+	} else if r.code != 0 && s.box.profile != "" && !s.box.none {
+		notes = mayHave(r.output, s.box.profile)
+	}
+	notes = append(notes, s.git.planted(s.at.root)...)
+	for _, n := range notes {
+		r.notes = append(r.notes, "["+n+"]")
+	}
+	if w := s.box.weaker(); w != "" {
+		r.notes = append(r.notes, w)
+	}
 }
 
 // keeper keeps the beginning and the end of what a command says, and shows it as it

@@ -4,8 +4,12 @@
 // Every command runs in a process group of its own, with an environment that has none
 // of yaya's secrets, and its whole tree is gone when it ends, times out, is
 // cancelled, or yaya dies (R20). Its output is streamed as tool.progress and kept up
-// to 1 MiB, its beginning and its end. yaya does not sandbox commands: they can do
-// what its user can, which is why they are asked about.
+// to 1 MiB, its beginning and its end.
+//
+// Commands run in a sandbox (see internal/sandbox): shell in the profile "command",
+// which asks a person about hosts that are not listed, verify in "check", which has no
+// network. What a command was kept from is told with its result. A person can let a
+// command of shell run outside of the sandbox; no rule can.
 //
 // What was shown is what runs (R18): shell and verify fix the command, its folder as an
 // open descriptor, its environment, and what it names (files by their digests, programs
@@ -31,7 +35,9 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/proc"
+	"github.com/yaya-ai/yaya/internal/sandbox"
 	"github.com/yaya-ai/yaya/internal/workspace"
+	"github.com/yaya-ai/yaya/kernel/approval"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 	"github.com/yaya-ai/yaya/kernel/tool"
@@ -43,6 +49,7 @@ const (
 	maxTimeout     = 30 * time.Minute
 	maxOutput      = 1 << 20
 	maxCommand     = 64 << 10
+	maxReason      = 1 << 10
 	progressEvery  = 100 * time.Millisecond
 	maxProgress    = 4 << 10
 )
@@ -57,6 +64,8 @@ type Plugin struct {
 
 	mu sync.Mutex
 	c  plugin.Context
+
+	hosts hostAnswers
 }
 
 // Config assembles a [Plugin]. All fields but Guard are required.
@@ -70,6 +79,12 @@ type Config struct {
 	Guard     *workspace.Guard
 	Artifacts *tool.Store
 	Procs     *proc.Manager
+	// Sandboxes are what commands run in.
+	Sandboxes *sandbox.Sandboxes
+	// Hosts and Write are what the user lets every command reach and write.
+	Hosts, Write func() []string
+	// Ask puts a question to a person and returns the answer.
+	Ask func(ctx context.Context, call tool.Call, def tool.Definition, brief string) (approval.Decision, error)
 	// Data is the data directory, where it is kept which folders have changes that
 	// nobody has looked at.
 	Data *os.Root
@@ -104,7 +119,7 @@ func (p *Plugin) OnLoad(_ context.Context, c plugin.Context) error {
 	p.mu.Unlock()
 	run, err := tool.New(tool.Definition{
 		Name: "shell", Title: "Shell", Kind: tool.KindExec, ForAgents: true, InFolder: true, Timeout: tool.OwnTimeout,
-		Description: "Runs a command with sh in the workspace and returns its output, standard error included, and its exit code. Nothing can be typed into it.",
+		Description: "Runs a command with sh in the workspace and returns its output, standard error included, and its exit code. Nothing can be typed into it. It runs in a sandbox: it writes in the workspace and in /tmp, which is empty each time, sees no credentials, and reaches package registries; its user is asked about other hosts.",
 	}, p.shell)
 	if err != nil {
 		return err
@@ -140,14 +155,17 @@ type shellArgs struct {
 	Command string `json:"command" jsonschema:"what sh runs"`
 	Dir     string `json:"dir,omitempty" jsonschema:"folder to run it in, relative to the workspace"`
 	Timeout int    `json:"timeout_seconds,omitempty" jsonschema:"120 by default, 1800 at most"`
+	Outside bool   `json:"outside,omitempty" jsonschema:"run it outside of the sandbox, such as git push with the user's keys; a person is always asked"`
+	Reason  string `json:"reason,omitempty" jsonschema:"why it has to run outside of the sandbox; for the person who is asked"`
 }
 
 // command is a prepared call of shell.
 type command struct {
 	*setting
-	text  string
-	limit time.Duration
-	facts []fact
+	text    string
+	limit   time.Duration
+	facts   []fact
+	outside bool // of the sandbox
 }
 
 type shellTool struct {
@@ -163,6 +181,9 @@ func (shellTool) ApprovalBrief(call tool.Call) string {
 	if json.Unmarshal(call.Args, &a) != nil {
 		return "run a command"
 	}
+	if a.Outside {
+		return "run outside of the sandbox: " + a.Command
+	}
 	return "run: " + a.Command
 }
 
@@ -175,11 +196,18 @@ func (t shellTool) Prepare(ctx context.Context, call tool.Call) (*tool.Prepared,
 	if strings.TrimSpace(a.Command) == "" || len(a.Command) > maxCommand || strings.ContainsRune(a.Command, 0) {
 		return nil, &tool.Failure{Kind: tool.ErrValidation, Err: fmt.Errorf("the command has between 1 and %d bytes and no NUL", maxCommand)}
 	}
-	s, err := t.p.settle(call.SessionID, a.Dir)
-	if err != nil {
-		return nil, &tool.Failure{Kind: tool.ErrValidation, Err: err}
+	u := asCommand
+	if a.Outside {
+		if a.Reason = strings.TrimSpace(a.Reason); a.Reason == "" || len(a.Reason) > maxReason {
+			return nil, &tool.Failure{Kind: tool.ErrValidation, Err: fmt.Errorf("a command that runs outside of the sandbox has a reason of up to %d bytes", maxReason)}
+		}
+		u = outside
 	}
-	c := &command{setting: s, text: a.Command, limit: t.p.timeout()}
+	s, err := t.p.settle(call.SessionID, a.Dir, u)
+	if err != nil {
+		return nil, failure(tool.ErrValidation, err)
+	}
+	c := &command{setting: s, text: a.Command, limit: t.p.timeout(), outside: a.Outside}
 	if a.Timeout > 0 {
 		c.limit = min(time.Duration(a.Timeout)*time.Second, maxTimeout)
 	}
@@ -189,11 +217,12 @@ func (t shellTool) Prepare(ctx context.Context, call tool.Call) (*tool.Prepared,
 	}
 	shown := struct {
 		shellArgs
-		Cwd      string      `json:"cwd"`
+		Cwd string `json:"cwd"`
+		shownBox
 		Files    []shownFile `json:"files,omitempty"`
 		More     int         `json:"more_files,omitempty"`
 		Programs []string    `json:"programs,omitempty"`
-	}{shellArgs: a, Cwd: s.at.cwd}
+	}{shellArgs: a, Cwd: s.at.cwd, shownBox: s.box.shown}
 	shown.Files, shown.More, shown.Programs = show(c.facts)
 	return prepared(c, shown, s, c.facts)
 }
@@ -221,11 +250,36 @@ func (p *Plugin) shell(ctx context.Context, call tool.Call, _ shellArgs) (tool.R
 	if err != nil {
 		return tool.Result{}, err
 	}
-	r, err := p.run(ctx, c.setting, c.text, nil, c.limit, call.Progress, func(ctx context.Context) error {
+	if c.outside && !call.Prepared.Approved {
+		return tool.Fail(tool.ErrRejected, "nobody has agreed that the command runs outside of the sandbox"), nil
+	}
+	r, err := p.run(ctx, call, c.setting, c.text, nil, c.limit, func(ctx context.Context) error {
 		now, err := look(ctx, c.at, c.env, []string{c.text}, false, nil)
 		return errors.Join(err, differ(c.facts, now))
 	})
 	return ended(r.result, err)
+}
+
+// failure makes an error one of a kind, unless it is of one.
+func failure(kind tool.ErrorKind, err error) error {
+	if _, ok := errors.AsType[*tool.Failure](err); ok {
+		return err
+	}
+	return &tool.Failure{Kind: kind, Err: err}
+}
+
+// Hook returns the hook that has a person asked about every command that is to run
+// outside of the sandbox, whatever rules say of commands.
+func (*Plugin) Hook() tool.Hook { return hook{} }
+
+type hook struct{}
+
+// PreToolCall implements [tool.Hook].
+func (hook) PreToolCall(_ context.Context, call tool.Call, _ tool.Definition) (tool.Verdict, error) {
+	if c, err := fixed[*command](call); err == nil && c.outside {
+		return tool.Verdict{Decision: tool.Ask, Reason: "it runs outside of the sandbox"}, nil
+	}
+	return tool.Verdict{}, nil
 }
 
 // fixed returns what a call was prepared to run.
@@ -268,14 +322,15 @@ func (p *Plugin) diagram(ctx context.Context, call tool.Call, a diagramArgs) (to
 	if len(a.Source) == 0 || len(a.Source) > maxCommand {
 		return tool.Fail(tool.ErrValidation, "the source has between 1 and %d bytes", maxCommand), nil
 	}
-	s, err := p.settle(call.SessionID, "")
+	s, err := p.settle(call.SessionID, "", asDrawing)
 	if err != nil {
 		return tool.Fail(tool.ErrUnavailable, "%v", err), nil
 	}
 	defer s.at.close()
-	r, err := p.run(ctx, s, "command -v dot >/dev/null || exit 127; exec dot -Tsvg", strings.NewReader(a.Source), 20*time.Second, nil, nil)
+	call.Progress = nil // the picture is no text to be shown as it comes
+	r, err := p.run(ctx, call, s, "command -v dot >/dev/null || exit 127; exec dot -Tsvg", strings.NewReader(a.Source), 20*time.Second, nil)
 	if err != nil {
-		return tool.Result{}, err
+		return ended(r.result, err)
 	}
 	kind, data, note := "image/svg+xml", []byte(r.output), "drawn"
 	switch {

@@ -20,6 +20,8 @@ import (
 
 	"github.com/yaya-ai/yaya/internal/eventually"
 	"github.com/yaya-ai/yaya/internal/proc"
+	"github.com/yaya-ai/yaya/internal/sandbox"
+	"github.com/yaya-ai/yaya/kernel/approval"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 	"github.com/yaya-ai/yaya/kernel/tool"
@@ -63,6 +65,19 @@ type world struct {
 	p    *tool_shell.Plugin
 
 	agreed []string // the checks that a person has agreed to
+
+	home          string // of the user
+	sandbox       sandbox.Settings
+	hosts, writes []string // of the settings
+	// answer is what a person says about a host; nil is that nobody is there.
+	answer func(ctx context.Context, call tool.Call, brief string) (approval.Decision, error)
+}
+
+func (w *world) askAboutHost(ctx context.Context, call tool.Call, _ tool.Definition, brief string) (approval.Decision, error) {
+	if w.answer == nil {
+		return approval.Decision{}, errors.New("nobody is there to ask")
+	}
+	return w.answer(ctx, call, brief)
 }
 
 func (w *world) hasAgreed(_ string, checks []string) bool { return slices.Equal(w.agreed, checks) }
@@ -70,9 +85,18 @@ func (w *world) hasAgreed(_ string, checks []string) bool { return slices.Equal(
 // agree trusts the folder with the checks that it has now.
 func (w *world) agree() { w.agreed = w.p.Commands("s") }
 
+// plugin makes the plugin of a world.
+func (w *world) plugin(root *os.Root, procs *proc.Manager) *tool_shell.Plugin {
+	boxes := &sandbox.Sandboxes{Own: []string{w.data}, Home: w.home, Cache: filepath.Join(w.home, "cache"), Settings: func() sandbox.Settings { return w.sandbox }}
+	return tool_shell.New(tool_shell.Config{
+		Folder: func(string) (string, error) { return w.dir, nil }, Agreed: w.hasAgreed, Artifacts: tool.NewStore(root), Procs: procs, Data: root,
+		Sandboxes: boxes, Hosts: func() []string { return w.hosts }, Write: func() []string { return w.writes }, Ask: w.askAboutHost,
+	})
+}
+
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, dir: t.TempDir(), data: t.TempDir(), c: &fakeContext{tools: map[string]tool.Tool{}, config: map[string]string{}}}
+	w := &world{t: t, dir: t.TempDir(), data: t.TempDir(), home: t.TempDir(), sandbox: sandbox.Settings{Mode: sandbox.Prefer}, c: &fakeContext{tools: map[string]tool.Tool{}, config: map[string]string{}}}
 	root, err := os.OpenRoot(w.data)
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +106,7 @@ func newWorld(t *testing.T) *world {
 		procs.Close(context.Background())
 		_ = root.Close()
 	})
-	w.p = tool_shell.New(tool_shell.Config{Folder: func(string) (string, error) { return w.dir, nil }, Agreed: w.hasAgreed, Artifacts: tool.NewStore(root), Procs: procs, Data: root})
+	w.p = w.plugin(root, procs)
 	if err := w.p.OnLoad(t.Context(), w.c); err != nil {
 		t.Fatal(err)
 	}
@@ -199,6 +223,7 @@ func alive(pid int) bool {
 // the background, those that ignore signals, and those that leave the group.
 func TestTheTreeDies(t *testing.T) {
 	w := newWorld(t)
+	w.sandbox.Mode = sandbox.Without // in a sandbox, ids are its own: its tests look there
 	script := `trap '' TERM; (trap '' TERM; sleep 300) & echo $! ; setsid sh -c 'trap "" TERM; echo $$; sleep 300' & sleep 0.3; %s`
 	for name, tt := range map[string]struct {
 		end  string

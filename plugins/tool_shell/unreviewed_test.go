@@ -13,7 +13,6 @@ import (
 
 	"github.com/yaya-ai/yaya/internal/proc"
 	"github.com/yaya-ai/yaya/kernel/tool"
-	"github.com/yaya-ai/yaya/plugins/tool_shell"
 	"github.com/yaya-ai/yaya/plugins/tool_workspace"
 )
 
@@ -276,13 +275,13 @@ func (w *world) again(dir string) *world {
 	w.t.Helper()
 	root, err := os.OpenRoot(w.data)
 	must(w.t, err)
-	n := &world{t: w.t, dir: dir, data: w.data, c: &fakeContext{tools: map[string]tool.Tool{}, config: w.c.config}}
+	n := &world{t: w.t, dir: dir, data: w.data, home: w.home, sandbox: w.sandbox, c: &fakeContext{tools: map[string]tool.Tool{}, config: w.c.config}}
 	procs := new(proc.Manager)
 	w.t.Cleanup(func() {
 		procs.Close(w.t.Context())
 		_ = root.Close()
 	})
-	n.p = tool_shell.New(tool_shell.Config{Folder: func(string) (string, error) { return dir, nil }, Agreed: n.hasAgreed, Artifacts: tool.NewStore(root), Procs: procs, Data: root})
+	n.p = n.plugin(root, procs)
 	must(w.t, n.p.OnLoad(w.t.Context(), n.c))
 	n.agree()
 	return n

@@ -1,7 +1,6 @@
 package tool_shell //nolint:staticcheck // plugins are named after what the configuration calls them
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -47,21 +46,22 @@ func (v verifyTool) Prepare(ctx context.Context, call tool.Call) (*tool.Prepared
 	if n := len(strings.Join(c.commands, "\n")); len(c.commands) > maxChecks || n > maxCommand {
 		return nil, &tool.Failure{Kind: tool.ErrUnavailable, Err: fmt.Errorf("there are %d verify commands of %d bytes: more than %d, or %d bytes, are not run; put them into a script", len(c.commands), n, maxChecks, maxCommand)}
 	}
-	s, err := v.p.settle(call.SessionID, "")
+	s, err := v.p.settle(call.SessionID, "", asCheck)
 	if err != nil {
-		return nil, &tool.Failure{Kind: tool.ErrUnavailable, Err: err}
+		return nil, failure(tool.ErrUnavailable, err)
 	}
 	c.setting = s
 	shown := struct {
-		Commands []string    `json:"commands"`
-		Cwd      string      `json:"cwd"`
+		Commands []string `json:"commands"`
+		Cwd      string   `json:"cwd"`
+		shownBox
 		Changed  []shownFile `json:"changed_unreviewed,omitempty"`
 		By       []string    `json:"changed_by,omitempty"`
 		Unknown  string      `json:"changed_unknown,omitempty"`
 		Files    []shownFile `json:"files,omitempty"`
 		More     int         `json:"more_files,omitempty"`
 		Programs []string    `json:"programs,omitempty"`
-	}{Commands: c.commands, Cwd: s.at.cwd}
+	}{Commands: c.commands, Cwd: s.at.cwd, shownBox: s.box.shown}
 	if c.since, err = v.p.marks.of(s.at.root); err != nil {
 		shown.Unknown = err.Error()
 	} else {
@@ -272,7 +272,7 @@ func (p *Plugin) check(ctx context.Context, call tool.Call, c *checks, command s
 	if err := p.c.Emit(event.VerifyWasStarted.Name(), call.SessionID, event.VerifyStarted{TurnID: call.Turn, Command: command}); err != nil {
 		return ran{}, err
 	}
-	r, err := p.run(ctx, c.setting, command, nil, cmp.Or(maxTimeout, p.timeout()), call.Progress, first)
+	r, err := p.run(ctx, call, c.setting, command, nil, maxTimeout, first)
 	done := event.VerifyCompleted{TurnID: call.Turn, Command: command}
 	if err == nil {
 		done.ExitCode = &r.code

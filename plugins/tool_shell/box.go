@@ -1,0 +1,176 @@
+package tool_shell //nolint:staticcheck // plugins are named after what the configuration calls them
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/yaya-ai/yaya/internal/sandbox"
+	"github.com/yaya-ai/yaya/kernel/tool"
+)
+
+// The settings of all commands, beside those of the workspace.
+const (
+	hostsKey = "sandbox.command.hosts"
+	writeKey = "sandbox.command.write"
+)
+
+// use is what a sandbox is for.
+type use struct {
+	profile string // "" is outside of every sandbox
+	// require is what has to be enforced, or nothing runs.
+	require sandbox.Need
+	limit   time.Duration // after which the kernel's side ends it, too; 0 is none
+}
+
+var (
+	asCommand = use{profile: "command"}
+	asDrawing = use{profile: "check"}
+	asCheck   = use{profile: "check", limit: maxTimeout, require: sandbox.NeedHidden | sandbox.NeedWrites | sandbox.NeedNetwork | sandbox.NeedKernel}
+	outside   = use{}
+)
+
+// slack is what a sandbox gives a command beyond its limit: yaya ends it first, and
+// says so.
+const slack = 15 * time.Second
+
+// shownBox is what people read of a sandbox.
+type shownBox struct {
+	Sandbox string   `json:"sandbox"`
+	Hosts   []string `json:"hosts,omitempty"` // of the settings
+	Write   []string `json:"write,omitempty"` // of the settings
+	Weaker  []string `json:"weaker,omitempty"`
+}
+
+// box is the sandbox of a call, as it was shown.
+type box struct {
+	use
+	shown shownBox
+	// bound is all that there is to know about it: another one is not what was shown.
+	bound string
+	none  bool // nothing is enforced
+	// lacks is what was wanted and is not enforced.
+	lacks sandbox.Need
+	// memory bounds what each process has, in bytes; 0 is the profile's.
+	memory int64
+}
+
+// weak are the needs of which a result tells when they are not met.
+const weak = sandbox.NeedHidden | sandbox.NeedStrict | sandbox.NeedWrites | sandbox.NeedProtect | sandbox.NeedNetwork | sandbox.NeedHosts | sandbox.NeedKernel
+
+// enter decides on a sandbox in a workspace, and returns it for one command, or nil
+// outside of the sandbox. watch is told of hosts; optional.
+func (p *Plugin) enter(at *place, u use, watch *reach) (*sandbox.Run, box, error) {
+	b := box{use: u, memory: p.maxMemory()}
+	mode := p.cfg.Sandboxes.Settings().Mode
+	if u.profile == "" {
+		if mode == sandbox.Require {
+			return nil, b, &tool.Failure{Kind: tool.ErrRejected, Err: errors.New("the setting sandbox.mode is require: nothing runs outside of the sandbox")}
+		}
+		b.shown.Sandbox = "none: it runs outside of the sandbox, with all rights of your user"
+		b.bound = b.shown.Sandbox
+		return nil, b, nil
+	}
+	policy, err := p.policy(at, &b)
+	if err != nil {
+		return nil, b, &tool.Failure{Kind: tool.ErrUnavailable, Err: fmt.Errorf("make a sandbox for the command: %w", err)}
+	}
+	if watch != nil && policy.Net.Mode == sandbox.Hosts {
+		policy.Net.Ask, policy.Net.Denied = watch.ask, watch.refused
+	}
+	wants := policy.Wants()
+	run, err := p.cfg.Sandboxes.Enter(policy)
+	if err != nil {
+		return nil, b, &tool.Failure{Kind: tool.ErrUnavailable, Err: refused(err)}
+	}
+	e := run.Enforced
+	b.lacks, b.none = wants&^e.Has, e.Backend == sandbox.None
+	switch {
+	case mode == sandbox.Without:
+		b.shown.Sandbox = "off, as the setting sandbox.mode says: it runs with all rights of your user"
+	case b.none:
+		b.shown.Sandbox, b.shown.Weaker = "none on this machine (yaya sandbox says why)", append(e.Missing, b.shown.Weaker...)
+	default:
+		b.shown.Sandbox, b.shown.Weaker = fmt.Sprintf("profile %s (%s)", u.profile, e.Backend), append(e.Missing, b.shown.Weaker...)
+	}
+	bound, err := json.Marshal(struct {
+		Shown  shownBox
+		Lacks  sandbox.Need
+		Memory int64
+	}{b.shown, b.lacks, b.memory})
+	if err != nil {
+		run.Ended()
+		return nil, b, err
+	}
+	b.bound = string(bound)
+	return run, b, nil
+}
+
+// refused says what to do about a sandbox that cannot be had.
+func refused(err error) error {
+	if _, ok := errors.AsType[*sandbox.RefusedError](err); ok {
+		return fmt.Errorf("%w; without it, run the command with the tool shell, which asks, or have the setting sandbox.mode say off", err)
+	}
+	return fmt.Errorf("make a sandbox for the command: %w", err)
+}
+
+// policy is what commands in a workspace may do.
+func (p *Plugin) policy(at *place, b *box) (sandbox.Policy, error) {
+	root := canonical(at.root)
+	sum := sha256.Sum256([]byte(root))
+	policy, err := p.cfg.Sandboxes.Policy(b.profile, fmt.Sprintf("workspace-%x", sum[:12]))
+	if err != nil {
+		return policy, err
+	}
+	policy.Require = b.require
+	policy.Hide = append(policy.Hide, p.cfg.Sandboxes.Cache) // but for its own
+	if b.memory > 0 {
+		policy.Limits.Memory = b.memory
+	}
+	if b.limit > 0 {
+		policy.Limits.Time = b.limit + slack
+	}
+	if policy.Write, policy.Protect, err = sandbox.Workspace(root); err != nil {
+		return policy, err
+	}
+	b.shown.Write = p.cfg.Write()
+	for _, dir := range b.shown.Write {
+		if rest, ok := strings.CutPrefix(dir, "~/"); ok {
+			dir = filepath.Join(p.cfg.Sandboxes.Home, rest)
+		}
+		if !filepath.IsAbs(dir) {
+			err = fmt.Errorf("%s: %s does not begin at / or ~/", writeKey, dir)
+		}
+		var write, protect []sandbox.Path
+		if err == nil {
+			write, protect, err = sandbox.Workspace(dir)
+		}
+		policy.Write, policy.Protect = append(policy.Write, write...), append(policy.Protect, protect...)
+		if err != nil {
+			return policy, errors.Join(fmt.Errorf("%s: %w", writeKey, err), sandbox.Close(policy.Write), sandbox.Close(policy.Protect))
+		}
+	}
+	if policy.Net.Mode == sandbox.Hosts {
+		b.shown.Hosts = p.cfg.Hosts()
+		policy.Net.Allow = slices.Concat(policy.Net.Allow, b.shown.Hosts)
+	}
+	return policy, nil
+}
+
+// weaker is the line of a result that says what was not enforced, "" if that is
+// nothing, or what the user has decided.
+func (b *box) weaker() string {
+	switch missing := b.lacks & weak; {
+	case len(b.shown.Weaker) == 0 || missing == 0:
+		return ""
+	case b.none:
+		return "[not in a sandbox: there is none on this machine (yaya sandbox says why)]"
+	default:
+		return fmt.Sprintf("[in a weaker sandbox, which lacks: %v (yaya sandbox says more)]", missing)
+	}
+}

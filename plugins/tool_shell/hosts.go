@@ -1,0 +1,258 @@
+package tool_shell //nolint:staticcheck // plugins are named after what the configuration calls them
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/yaya-ai/yaya/internal/sandbox"
+	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/kernel/tool"
+)
+
+// Bounds of asks about hosts.
+const (
+	maxAsks      = 8  // of a command
+	maxTurnAsks  = 24 // of a turn
+	maxDenials   = 16 // that a result names
+	maxSessions  = 4096
+	maxReachable = 256 // hosts that a session may reach
+)
+
+// hostAnswers is what was said about hosts. It is safe for concurrent use.
+type hostAnswers struct {
+	mu       sync.Mutex
+	sessions map[string]map[string]bool // may be reached, by root session
+	turns    map[string]*turnHosts      // by session
+}
+
+// turnHosts is what was said about hosts during a turn.
+type turnHosts struct {
+	turn    string
+	asked   int
+	refused map[string]string // why, by host
+}
+
+// root is the session whose user answers for a sub-agent.
+func root(session string) string {
+	at, _, _ := strings.Cut(session, "::agent::")
+	return at
+}
+
+// of returns what was said in a turn; mu is held.
+func (h *hostAnswers) of(session, turn string) *turnHosts {
+	t := h.turns[session]
+	if t == nil || t.turn != turn {
+		if h.turns == nil || len(h.turns) >= maxSessions {
+			h.turns = map[string]*turnHosts{}
+		}
+		t = &turnHosts{turn: turn, refused: map[string]string{}}
+		h.turns[session] = t
+	}
+	return t
+}
+
+// begin returns whether a host may be reached without an ask. If it may not, why says
+// why nobody is to be asked; "" is that somebody is.
+func (h *hostAnswers) begin(session, turn, host string) (ok bool, why string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.sessions[root(session)][host] {
+		return true, ""
+	}
+	t := h.of(session, turn)
+	if why := t.refused[host]; why != "" {
+		return false, why
+	}
+	if t.asked++; t.asked > maxTurnAsks {
+		return false, fmt.Sprintf("more than %d hosts were asked about in this turn", maxTurnAsks)
+	}
+	return false, ""
+}
+
+// allow lets a session reach a host from now on.
+func (h *hostAnswers) allow(session, host string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	at := root(session)
+	if h.sessions == nil || len(h.sessions) >= maxSessions {
+		h.sessions = map[string]map[string]bool{}
+	}
+	if h.sessions[at] == nil || len(h.sessions[at]) >= maxReachable {
+		h.sessions[at] = map[string]bool{}
+	}
+	h.sessions[at][host] = true
+}
+
+// refuse has nobody be asked about a host again in a turn.
+func (h *hostAnswers) refuse(session, turn, host, why string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.of(session, turn).refused[host] = why
+}
+
+// reach is what one command reaches, beyond the hosts of its list: a person is asked
+// about others, and what was refused is kept. The questions end with the command.
+type reach struct {
+	p       *Plugin
+	call    tool.Call
+	command string
+	cwd     string
+	clock   *clock
+
+	ctx    context.Context //nolint:containedctx // of one command
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+
+	mu     sync.Mutex
+	ended  bool
+	asked  map[string]*hostAsk
+	denied []sandbox.Denial
+	more   int // that are not in denied
+}
+
+// hostAsk is a question about a host, for all connections of a command that wait for
+// its answer.
+type hostAsk struct {
+	done chan struct{} // closed with the answer
+	ok   bool
+	why  string // not
+}
+
+func (p *Plugin) newReach(ctx context.Context, call tool.Call, command, cwd string, c *clock) *reach {
+	r := &reach{p: p, call: call, command: command, cwd: cwd, clock: c, asked: map[string]*hostAsk{}}
+	r.ctx, r.cancel = context.WithCancel(ctx)
+	return r
+}
+
+// end withdraws the questions, once the command has ended.
+func (r *reach) end() {
+	r.mu.Lock()
+	r.ended = true
+	r.mu.Unlock()
+	r.cancel()
+	r.work.Wait()
+}
+
+// ask implements [sandbox.Net.Ask]. It blocks one connection, and no other.
+func (r *reach) ask(ctx context.Context, host string, port int) bool {
+	key := net.JoinHostPort(host, strconv.Itoa(port))
+	a := r.question(key, host, port)
+	select {
+	case <-a.done:
+		return a.ok
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// question returns the question about a host, which is put if it was not.
+func (r *reach) question(key, host string, port int) *hostAsk {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if a := r.asked[key]; a != nil {
+		return a
+	}
+	a := &hostAsk{done: make(chan struct{})}
+	switch {
+	case r.ended:
+		a.why = "the command has ended"
+	case len(r.asked) >= maxAsks:
+		a.why = fmt.Sprintf("more than %d hosts were asked about for one command", maxAsks)
+	default:
+		r.asked[key] = a
+		if a.ok, a.why = r.p.hosts.begin(r.call.SessionID, r.call.Turn, key); !a.ok && a.why == "" {
+			r.work.Go(func() { r.put(a, key, host, port) })
+			return a
+		}
+	}
+	close(a.done)
+	return a
+}
+
+// put asks a person. What they say counts for this command, or for the session; a
+// refusal counts for the turn.
+func (r *reach) put(a *hostAsk, key, host string, port int) {
+	defer close(a.done)
+	r.clock.pause()
+	defer r.clock.resume()
+	var params bytes.Buffer
+	enc := json.NewEncoder(&params)
+	enc.SetEscapeHTML(false) // a command is shown as sh takes it
+	if err := enc.Encode(struct {
+		Host    string `json:"host"`
+		Port    int    `json:"port"`
+		Command string `json:"command"`
+		Cwd     string `json:"cwd"`
+	}{host, port, r.command, r.cwd}); err != nil {
+		a.why = err.Error()
+		return
+	}
+	call := tool.Call{ID: "host_" + rand.Text(), Name: tool.HostQuestion, Args: bytes.TrimSpace(params.Bytes()), SessionID: r.call.SessionID, Turn: r.call.Turn, Origin: r.call.Origin, Caller: r.call.Caller}
+	def := tool.Definition{Name: tool.HostQuestion, Identity: tool.Identity{Tool: tool.HostQuestion}, Kind: tool.KindNetwork, InputSchema: json.RawMessage(`{"type":"object"}`)}
+	d, err := r.p.cfg.Ask(r.ctx, call, def, "the command wants to reach "+key)
+	switch {
+	case err != nil:
+		a.why = err.Error()
+	case d.Response == event.Approve:
+		a.ok = true
+	case d.Response == event.ApproveForSession:
+		a.ok = true
+		r.p.hosts.allow(r.call.SessionID, key)
+	default:
+		a.why = "its user was asked, and said no"
+		if d.Feedback != "" {
+			a.why += ": " + d.Feedback
+		}
+	}
+	if !a.ok && r.ctx.Err() == nil {
+		r.p.hosts.refuse(r.call.SessionID, r.call.Turn, key, a.why)
+	}
+}
+
+// refused implements [sandbox.Net.Denied].
+func (r *reach) refused(d sandbox.Denial) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, was := range r.denied {
+		if was == d {
+			return
+		}
+	}
+	if len(r.denied) >= maxDenials {
+		r.more++
+		return
+	}
+	r.denied = append(r.denied, d)
+}
+
+// notes says what the command was kept from, and what would let it through. It
+// follows end.
+func (r *reach) notes(profile string) (notes []string) {
+	for _, d := range r.denied {
+		key := net.JoinHostPort(d.Host, strconv.Itoa(d.Port))
+		why := d.Why
+		if a := r.asked[key]; a != nil && !a.ok {
+			why = cmp.Or(a.why, why)
+		}
+		note := fmt.Sprintf("the command was kept from reaching %s (profile %s): %s", key, profile, why)
+		if d.Allow != "" {
+			all, err := json.Marshal(append(r.p.cfg.Hosts(), d.Allow))
+			if err == nil {
+				note += fmt.Sprintf("; its user can allow it: yaya config set %s '%s'", hostsKey, all)
+			}
+		}
+		notes = append(notes, note)
+	}
+	if r.more > 0 {
+		notes = append(notes, fmt.Sprintf("the command was kept from reaching something %d more times", r.more))
+	}
+	return notes
+}
