@@ -44,7 +44,8 @@ func (w *world) dispatcher(a tool.Approver, more ...tool.Tool) func(session, nam
 	if err := reg.Register(more...); err != nil {
 		w.t.Fatal(err)
 	}
-	d := tool.NewDispatcher(tool.DispatcherConfig{Registry: reg, Approver: a, Unreviewed: w.p.Unreviewed, Log: zerolog.Nop()})
+	d := tool.NewDispatcher(tool.DispatcherConfig{Registry: reg, Approver: a, Policy: w.policy, Unreviewed: w.p.Unreviewed, Log: zerolog.Nop()})
+	d.AddHook(w.p.Hook())
 	w.t.Cleanup(func() {
 		if err := d.Close(context.Background()); err != nil {
 			w.t.Error(err)

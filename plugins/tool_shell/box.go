@@ -99,9 +99,9 @@ func (p *Plugin) enter(at *place, u use, watch *reach) (*sandbox.Run, box, error
 		b.shown.Sandbox, b.shown.Weaker = fmt.Sprintf("profile %s (%s)", u.profile, e.Backend), append(e.Missing, b.shown.Weaker...)
 	}
 	bound, err := json.Marshal(struct {
-		Shown  shownBox
-		Lacks  sandbox.Need
-		Memory int64
+		Shown  shownBox     `json:"shown"`
+		Lacks  sandbox.Need `json:"lacks"`
+		Memory int64        `json:"memory"`
 	}{b.shown, b.lacks, b.memory})
 	if err != nil {
 		run.Ended()

@@ -2,16 +2,18 @@ package tool_shell //nolint:staticcheck // plugins are named after what the conf
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"net"
+	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
+	"github.com/yaya-ai/yaya/internal/netaddr"
 	"github.com/yaya-ai/yaya/internal/sandbox"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/tool"
@@ -162,10 +164,7 @@ func (r *reach) question(key, host string, port int) *hostAsk {
 	}
 	a := &hostAsk{done: make(chan struct{})}
 	switch {
-	case r.ended:
-		a.why = "the command has ended"
-	case len(r.asked) >= maxAsks:
-		a.why = fmt.Sprintf("more than %d hosts were asked about for one command", maxAsks)
+	case r.ended, private(host), len(r.asked) >= maxAsks: // see why
 	default:
 		r.asked[key] = a
 		if a.ok, a.why = r.p.hosts.begin(r.call.SessionID, r.call.Turn, key); !a.ok && a.why == "" {
@@ -175,6 +174,13 @@ func (r *reach) question(key, host string, port int) *hostAsk {
 	}
 	close(a.done)
 	return a
+}
+
+// private reports whether a host is an address that the proxy dials only if it is listed
+// itself: nobody is asked in vain, or for yaya's own port.
+func private(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return err == nil && !netaddr.Public(addr)
 }
 
 // put asks a person. What they say counts for this command, or for the session; a
@@ -199,6 +205,8 @@ func (r *reach) put(a *hostAsk, key, host string, port int) {
 	def := tool.Definition{Name: tool.HostQuestion, Identity: tool.Identity{Tool: tool.HostQuestion}, Kind: tool.KindNetwork, InputSchema: json.RawMessage(`{"type":"object"}`)}
 	d, err := r.p.cfg.Ask(r.ctx, call, def, "the command wants to reach "+key)
 	switch {
+	case r.ctx.Err() != nil:
+		a.why = "nobody answered before the command ended"
 	case err != nil:
 		a.why = err.Error()
 	case d.Response == event.Approve:
@@ -236,23 +244,36 @@ func (r *reach) refused(d sandbox.Denial) {
 // notes says what the command was kept from, and what would let it through. It
 // follows end.
 func (r *reach) notes(profile string) (notes []string) {
+	allow := r.p.cfg.Hosts()
+	listed := len(allow)
 	for _, d := range r.denied {
-		key := net.JoinHostPort(d.Host, strconv.Itoa(d.Port))
-		why := d.Why
-		if a := r.asked[key]; a != nil && !a.ok {
-			why = cmp.Or(a.why, why)
+		notes = append(notes, fmt.Sprintf("the command was kept from reaching %s (profile %s): %s", net.JoinHostPort(d.Host, strconv.Itoa(d.Port)), profile, r.why(d)))
+		if d.Allow != "" && !slices.Contains(allow, d.Allow) {
+			allow = append(allow, d.Allow)
 		}
-		note := fmt.Sprintf("the command was kept from reaching %s (profile %s): %s", key, profile, why)
-		if d.Allow != "" {
-			all, err := json.Marshal(append(r.p.cfg.Hosts(), d.Allow))
-			if err == nil {
-				note += fmt.Sprintf("; its user can allow it: yaya config set %s '%s'", hostsKey, all)
-			}
-		}
-		notes = append(notes, note)
 	}
 	if r.more > 0 {
-		notes = append(notes, fmt.Sprintf("the command was kept from reaching something %d more times", r.more))
+		notes = append(notes, fmt.Sprintf("the command was kept from reaching hosts %d more times", r.more))
+	}
+	if len(allow) == listed {
+		return notes
+	}
+	if all, err := json.Marshal(allow); err == nil { // strings
+		notes = append(notes, fmt.Sprintf("its user can allow it: yaya config set %s '%s'", hostsKey, all))
 	}
 	return notes
+}
+
+// why says why the command was kept from a host.
+func (r *reach) why(d sandbox.Denial) string {
+	a := r.asked[net.JoinHostPort(d.Host, strconv.Itoa(d.Port))]
+	switch {
+	case a != nil && a.why != "":
+		return a.why
+	case private(d.Host):
+		return "addresses that are not of the public internet are not asked about"
+	case a == nil && len(r.asked) >= maxAsks:
+		return fmt.Sprintf("more than %d hosts would have been asked about for one command", maxAsks)
+	}
+	return d.Why
 }

@@ -28,7 +28,13 @@ import (
 	"github.com/yaya-ai/yaya/plugins/tool_shell"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == "client" {
+		connect(os.Args[1:])
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 type fakeContext struct {
 	plugin.Context
@@ -64,7 +70,8 @@ type world struct {
 	c    *fakeContext
 	p    *tool_shell.Plugin
 
-	agreed []string // the checks that a person has agreed to
+	policy tool.Policy // default: that of the dispatcher
+	agreed []string    // the checks that a person has agreed to
 
 	home          string // of the user
 	sandbox       sandbox.Settings
