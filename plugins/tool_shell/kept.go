@@ -16,7 +16,7 @@ var hints = []struct {
 	note  string
 }{
 	{
-		[]string{"read-only file system", "permission denied", "operation not permitted", "erofs", "eacces", "eperm"},
+		[]string{"read-only file system", "unable to create", "permission denied", "operation not permitted", "erofs", "eacces", "eperm"},
 		"the command may have been kept from a file by the sandbox (profile %s): it writes in the workspace without .git/config and .git/hooks, in its caches and in /tmp, and credentials are hidden",
 	},
 	{

@@ -39,6 +39,17 @@ func works(t *testing.T) (names []string) {
 	return names
 }
 
+// besideTmp has temporary folders of a test lie where a sandbox has no folder of its own.
+func besideTmp(t *testing.T) {
+	t.Helper()
+	here, err := filepath.Abs(".")
+	must(t, err)
+	dir, err := os.MkdirTemp(here, ".escape-")
+	must(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	t.Setenv("TMPDIR", dir)
+}
+
 // boxed is a world whose commands run in a sandbox of a back end.
 func boxed(t *testing.T, backend string) *world {
 	t.Helper()
@@ -112,6 +123,7 @@ func tunnel(host string) string {
 func TestCommandsAreKeptToTheirWorkspace(t *testing.T) {
 	for _, backend := range works(t) {
 		t.Run(backend, func(t *testing.T) {
+			besideTmp(t)
 			w := boxed(t, backend)
 			aside := t.TempDir()
 			other := filepath.Join(w.home, "cache", "workspace-other")
@@ -132,8 +144,8 @@ func TestCommandsAreKeptToTheirWorkspace(t *testing.T) {
 				"through a link":        {"cat link", false},
 				"lists yaya's data":     {"ls " + w.data + " | grep secret", false},
 				"reads keys":            {"cat " + w.home + "/.ssh/id", false},
-				"writes outside":        {"echo x >" + aside + "/f && grep -q " + aside + " /nowhere", false},
-				"writes in the home":    {"echo x >" + w.home + "/.profile && grep -q x /nowhere", false}, // which may be in a /tmp of its own
+				"writes outside":        {"echo x >" + aside + "/f", false},
+				"writes in the home":    {"echo x >" + w.home + "/.profile", false},
 				"poisons a cache":       {"echo evil >" + other + "/tool.js", false},
 				"reads a cache":         {"cat " + other + "/tool.js", false},
 				"signals yaya":          {fmt.Sprintf("kill -0 %d", os.Getpid()), false},

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/yaya-ai/yaya/internal/eventually"
+)
+
+// besideTmp has a box lie where a sandbox has no folder of its own.
+func besideTmp(t *testing.T) {
+	t.Helper()
+	binary(t) // which stays for other tests
+	here, err := filepath.Abs(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp(here, ".escape-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if len(dir) > maxSocketPath-len("/yy1234567890/d/yaya.sock") {
+		t.Skip("the path of this folder is too long for a socket below it")
+	}
+	t.Setenv("TMPDIR", dir)
+}
+
+// callsFor has the model that is built in call tools one after the other, for what is said.
+func callsFor(say string, calls ...map[string]any) map[string]any {
+	steps := []any{}
+	for _, c := range calls {
+		steps = append(steps, map[string]any{"tool_calls": []any{c}})
+	}
+	return map[string]any{"match": "^" + say, "steps": append(steps, map[string]any{"text": "done"})}
+}
+
+func shellCall(command string, more ...string) map[string]any {
+	args := map[string]any{"command": command}
+	if len(more) > 0 {
+		args["outside"], args["reason"] = true, more[0]
+	}
+	return map[string]any{"name": "shell", "args": args}
+}
+
+func (b *box) scenarios(all ...map[string]any) {
+	b.t.Helper()
+	raw, err := json.Marshal(all)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.script(string(raw))
+}
+
+// repository makes the workspace a Git repository.
+func (b *box) repository(ws string) {
+	b.t.Helper()
+	for _, args := range [][]string{{"init", "-q", "-b", "main", "."}, {"config", "user.name", "x"}, {"config", "user.email", "x@example.com"}} {
+		cmd := exec.CommandContext(b.t.Context(), "git", args...)
+		cmd.Dir = ws
+		if out, err := cmd.CombinedOutput(); err != nil {
+			b.t.Fatalf("git %v: %v %s", args, err, out)
+		}
+	}
+}
+
+// An agent edits, commits, checks and pushes: all but the push in sandboxes that its
+// user sees in the asks, and the push outside of the sandbox, which is asked about
+// although a rule lets every command run.
+func TestAgentWorksInSandboxes(t *testing.T) {
+	needNamespaces(t)
+	besideTmp(t)
+	b := newBox(t)
+	ws, bare := b.workspace(), filepath.Join(b.dir, "bare.git")
+	if err := os.WriteFile(filepath.Join(ws, "AGENTS.md"), []byte("# Verify\n- `grep -q 1 a.txt && test \"$GOPROXY\" = off && echo checked`\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.repository(ws)
+	if out, err := exec.CommandContext(t.Context(), "git", "init", "-q", "--bare", bare).CombinedOutput(); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	b.must("config", "set", "approval.rules", `[{"tool":"shell","decision":"allow"},{"tool":"apply_patch","decision":"allow"},{"tool":"verify","decision":"allow"}]`)
+	push := "git push -q " + bare + " main"
+	b.scenarios(callsFor("work", map[string]any{"name": "apply_patch", "args": map[string]string{"patch": numbered}},
+		shellCall("git add -A && git commit -qm numbered && git log --format=%s"), map[string]any{"name": "verify", "args": map[string]any{}}, shellCall(push), shellCall(push, "the task says so")))
+	b.serve()
+	id := b.turn(ws, "work")
+	a, _ := b.ask(id, "")
+	if a.Tool != "shell" || !strings.HasPrefix(a.Brief, "run outside of the sandbox: git push -q ") || !strings.Contains(string(a.Params), `"reason":"the task says so"`) || !strings.Contains(string(a.Params), `"sandbox":"none: it runs outside`) {
+		t.Errorf("asked about %s, %s with %s, want the push outside of the sandbox", a.Tool, a.Brief, a.Params)
+	}
+	refs := func() string {
+		out, err := exec.CommandContext(t.Context(), "git", "--git-dir="+bare, "log", "--format=%s", "--all").CombinedOutput()
+		if err != nil {
+			t.Errorf("%v %s", err, out)
+		}
+		return string(out)
+	}
+	if got := refs(); got != "" {
+		t.Errorf("pushed from within the sandbox: %s", got)
+	}
+	b.decide(id, a, "approve")
+	all, _ := b.outputs(id, "")
+	for _, want := range []string{"numbered", "checked", "may have been kept from a file by the sandbox (profile command)"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("the results do not have %q: %s", want, all)
+		}
+	}
+	if got := refs(); got != "numbered\n" {
+		t.Errorf("pushed: got %q, want the commit", got)
+	}
+}
+
+// A command that somebody has agreed to reaches nothing that they have not: not yaya's
+// data, socket and port, no keys, no other folder, no cache of another workspace. Hooks
+// of Git that it plants where there were none are told of.
+func TestHostileCommand(t *testing.T) {
+	needNamespaces(t)
+	besideTmp(t)
+	b := newBox(t)
+	ws := b.workspace()
+	b.repository(ws)
+	cache := filepath.Join(b.dir, ".cache", "yaya", "sandbox", "workspace-other")
+	for _, f := range []string{filepath.Join(b.dir, ".ssh", "id"), filepath.Join(cache, "tool.js")} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(f), 0o700), os.WriteFile(f, []byte("canary"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.RemoveAll(filepath.Join(ws, ".git", "hooks")); err != nil {
+		t.Fatal(err)
+	}
+	host, port, _ := strings.Cut(b.addr, ":")
+	var command strings.Builder
+	for i, try := range []string{
+		"ls " + b.dir + "/d | grep .", "cat " + b.dir + "/d/*.jsonl", "cat " + b.dir + "/c/*", "test -e " + b.dir + "/d/yaya.sock",
+		"cat " + b.dir + "/.ssh/id", "echo evil >" + b.dir + "/evil", "echo evil >>" + b.dir + "/.bashrc",
+		"bash -c 'echo >/dev/tcp/" + host + "/" + port + "'", "bash -c 'exec 3<>/dev/tcp/127.0.0.1/3128; printf \"CONNECT " + b.addr + " HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n\" >&3; read -r _ code _ <&3; test $code = 200'",
+		b.bin + " --data-dir " + b.dir + "/d --config-dir " + b.dir + "/c session list",
+		"echo evil >" + cache + "/tool.js", "cat " + cache + "/tool.js",
+		"mv .git .g2", "echo evil >>.git/config",
+	} {
+		fmt.Fprintf(&command, "if (%s) >/dev/null 2>&1; then echo REACHED %d; fi\n", try, i)
+	}
+	command.WriteString("mkdir .git/hooks && echo 'touch ../evil' >.git/hooks/pre-commit && chmod +x .git/hooks/pre-commit; echo over")
+	b.scenarios(callsFor("do", shellCall(command.String()), shellCall("git log")))
+	b.serve()
+	id := b.turn(ws, "do it")
+	a, last := b.ask(id, "")
+	if !strings.Contains(string(a.Params), `"sandbox":"profile command (namespaces)"`) {
+		t.Errorf("asked with %s, want the sandbox named", a.Params)
+	}
+	b.decide(id, a, "approve")
+	a, _ = b.ask(id, last)
+	b.decide(id, a, "approve")
+	out, _ := b.outputs(id, "")
+	if !strings.Contains(out, "over") || strings.Contains(out, "REACHED") || !strings.Contains(out, "kept from reaching "+b.addr) {
+		t.Errorf("got %s, want nothing reached, and the port of yaya told of", out)
+	}
+	if n := strings.Count(out, ".git/hooks was not there before the command, and is now"); n != 1 {
+		t.Errorf("told %d times of the hooks, want once: %s", n, out)
+	}
+	for _, f := range []string{"evil", ".bashrc", "ws/.g2"} {
+		if there(t, filepath.Join(b.dir, f)) {
+			t.Errorf("%s is there", f)
+		}
+	}
+}
+
+// A command asks for a host by name, at /v1 as elsewhere; a no is told to the model, and
+// a rule that denies is asked about nobody.
+func TestCommandAsksForAHost(t *testing.T) {
+	needNamespaces(t)
+	t.Parallel()
+	b := newBox(t)
+	ws := b.workspace()
+	clone := "GIT_TERMINAL_PROMPT=0 git ls-remote https://code.invalid/x; echo over"
+	b.scenarios(callsFor("look", shellCall(clone)))
+	b.must("config", "set", "approval.rules", `[{"tool":"shell","decision":"allow"}]`)
+	b.serve()
+	id := b.turn(ws, "look there")
+	a, last := b.ask(id, "")
+	if a.Tool != "sandbox_host" || a.Brief != "the command wants to reach code.invalid:443" || !strings.Contains(string(a.Params), `"host":"code.invalid"`) {
+		t.Errorf("asked about %+v, want the host", a)
+	}
+	var pending []map[string]any
+	b.admin("GET", "/approvals", "", 200, &pending)
+	if len(pending) != 1 || pending[0]["tool_name"] != "sandbox_host" {
+		t.Errorf("pending: got %v, want the host", pending)
+	}
+	b.decide(id, a, "deny")
+	out, _ := b.outputs(id, last)
+	if want := "the command was kept from reaching code.invalid:443 (profile command): its user was asked, and said no"; !strings.Contains(out, want) || !strings.Contains(out, "over") {
+		t.Errorf("got %s, want %q", out, want)
+	}
+	b.must("config", "set", "approval.rules", `[{"tool":"shell","decision":"allow"},{"tool":"sandbox_host","decision":"deny","reason":"no hosts here"}]`)
+	eventually.True(t, "the rule holds", func() bool {
+		id := b.turn(ws, "look again")
+		out, _ := b.outputs(id, "")
+		return strings.Contains(out, "code.invalid:443 (profile command): denied: no hosts here")
+	})
+}
