@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -16,6 +18,7 @@ import (
 	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/folder"
+	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
 // maxShown is how much of a call's arguments a question shows. What cannot be
@@ -53,7 +56,7 @@ func (s *show) question(ctx context.Context, r event.ApprovalRequest) {
 	if r.ToolName == folder.TrustTool && json.Unmarshal(r.Params, &q) == nil {
 		fmt.Fprintf(s.err, "\n%s", explain(q))
 	} else {
-		fmt.Fprintf(s.err, "\nMay %s run%s?\n%s", printable(r.ToolName, 80), times, params)
+		fmt.Fprintf(s.err, "\n%s\n%s", asks(r, times), params)
 	}
 	fmt.Fprint(s.err, "[y]es, yes for this [s]ession, [n]o — or say why not: ")
 	line, ok := s.readLine(ctx, r.ID)
@@ -74,6 +77,23 @@ func (s *show) question(ctx context.Context, r event.ApprovalRequest) {
 	for _, id := range s.identical(ctx, r) { // one answer for all that look the same (Y-143)
 		s.answer(ctx, id, answer, feedback)
 	}
+}
+
+// asks says what a question is about: usually whether a tool may run.
+func asks(r event.ApprovalRequest, times string) string {
+	var q struct {
+		Host    string `json:"host"`
+		Port    int    `json:"port"`
+		Outside bool   `json:"outside"`
+	}
+	_ = json.Unmarshal(r.Params, &q) // what cannot be read is shown as it came
+	switch {
+	case r.ToolName == tool.HostQuestion && q.Host != "":
+		return fmt.Sprintf("May the command reach %s%s?", printable(net.JoinHostPort(q.Host, strconv.Itoa(q.Port)), 300), times)
+	case r.ToolName == "shell" && q.Outside:
+		return fmt.Sprintf("May shell run outside of the sandbox%s?", times)
+	}
+	return fmt.Sprintf("May %s run%s?", printable(r.ToolName, 80), times)
 }
 
 // identical returns the ids of the asks that wait for the same decision as r, r

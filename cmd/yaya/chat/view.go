@@ -135,7 +135,7 @@ func (m *model) question() []string {
 		return nil
 	}
 	a := m.t.asks[0]
-	what := "may " + paint(bold, clean(a.Tool, 80)) + " run?"
+	what := heading(a)
 	shown, folder := folderQuestion(a)
 	if folder {
 		what = "do you trust this folder?"
