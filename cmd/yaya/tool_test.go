@@ -47,6 +47,7 @@ env; ls -l /proc/self/fd`, b.addr, socket)
 	b.must("trust", "--yes", ws)
 	b.must("config", "set", "plugin.llm_echo.script", fmt.Sprintf(`{"steps":[{"tool_calls":[{"name":"shell","args":{"command":%s}}]},{"text":"done"}]}`, quoted))
 	b.must("config", "set", "approval.rules", `[{"tool":"shell","decision":"allow"}]`)
+	b.must("config", "set", "sandbox.mode", `"off"`) // in a sandbox, nothing of yaya is there to be asked
 	b.serve()
 	_, out := b.v1("POST", "/sessions", fmt.Sprintf(`{"workspace_path":%q}`, ws))
 	id, _ := out["session_id"].(string)
