@@ -11,8 +11,8 @@ import (
 func TestClockStandsStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		var over time.Duration
-		c := newClock(10*time.Second, func() { over = time.Since(began) })
+		over := make(chan time.Duration, 1)
+		c := newClock(10*time.Second, func() { over <- time.Since(began) })
 		time.Sleep(4 * time.Second)
 		c.pause()
 		time.Sleep(time.Hour)
@@ -21,8 +21,8 @@ func TestClockStandsStill(t *testing.T) {
 		time.Sleep(time.Hour)
 		c.resume()
 		time.Sleep(time.Minute)
-		if want := 2*time.Hour + 10*time.Second; over != want || !c.stop() {
-			t.Errorf("the time was up after %v, want %v", over, want)
+		if got, want := <-over, 2*time.Hour+10*time.Second; got != want || !c.stop() {
+			t.Errorf("the time was up after %v, want %v", got, want)
 		}
 		c = newClock(10*time.Second, func() { t.Error("a clock that was stopped said that the time was up") })
 		c.pause()

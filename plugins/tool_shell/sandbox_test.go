@@ -334,12 +334,13 @@ func TestAsksAreBounded(t *testing.T) {
 
 // A person waits as long as they like: the time of the command stands still.
 func TestAnAskTakesNoTime(t *testing.T) {
+	t.Parallel()
 	w := withNetwork(t)
 	w.answer = func(ctx context.Context, _ tool.Call, _ string) (approval.Decision, error) {
-		cmd := exec.CommandContext(ctx, "sleep", "2") // longer than the command has
+		cmd := exec.CommandContext(ctx, "sleep", "11") // longer than the command has
 		return approval.Decision{ApprovalResponse: event.ApprovalResponse{Response: event.Approve}}, cmd.Run()
 	}
-	res, err := w.call(t.Context(), "shell", map[string]any{"command": "./client one.invalid:8443", "timeout_seconds": 1}, nil)
+	res, err := w.call(t.Context(), "shell", map[string]any{"command": "./client one.invalid:8443", "timeout_seconds": 10}, nil)
 	if err != nil || !res.OK || !strings.Contains(res.Text(), "502") {
 		t.Errorf("got %+v, %v; want the answer of the proxy", res, err)
 	}
