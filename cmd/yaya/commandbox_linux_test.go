@@ -132,6 +132,10 @@ func TestHostileCommand(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	b.env = append(b.env, "YAYA_PASSPHRASE_FILE="+filepath.Join(b.dir, "pass"))
+	if err := os.WriteFile(filepath.Join(b.dir, "pass"), []byte("canary"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.RemoveAll(filepath.Join(ws, ".git", "hooks")); err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +143,7 @@ func TestHostileCommand(t *testing.T) {
 	var command strings.Builder
 	for i, try := range []string{
 		"ls " + b.dir + "/d | grep .", "cat " + b.dir + "/d/*.jsonl", "cat " + b.dir + "/c/*", "test -e " + b.dir + "/d/yaya.sock",
-		"cat " + b.dir + "/.ssh/id", "echo evil >" + b.dir + "/evil", "echo evil >>" + b.dir + "/.bashrc",
+		"cat " + b.dir + "/.ssh/id", "cat " + b.dir + "/pass", "echo evil >" + b.dir + "/evil", "echo evil >>" + b.dir + "/.bashrc",
 		"bash -c 'echo >/dev/tcp/" + host + "/" + port + "'", "bash -c 'exec 3<>/dev/tcp/127.0.0.1/3128; printf \"CONNECT " + b.addr + " HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n\" >&3; read -r _ code _ <&3; test $code = 200'",
 		b.bin + " --data-dir " + b.dir + "/d --config-dir " + b.dir + "/c session list",
 		"echo evil >" + cache + "/tool.js", "cat " + cache + "/tool.js",

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/internal/sandbox"
+	"github.com/yaya-ai/yaya/internal/secrets"
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 )
@@ -33,6 +35,9 @@ func sandboxes(c appConfig) *sandbox.Sandboxes {
 	}
 	for _, o := range c.own {
 		s.Own = append(s.Own, o.Path)
+	}
+	if file := os.Getenv(secrets.PassphraseVariable); filepath.IsAbs(file) {
+		s.Own = append(s.Own, file)
 	}
 	return s
 }
