@@ -18,6 +18,7 @@ import (
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/internal/linelog"
 	"github.com/yaya-ai/yaya/internal/proc"
+	"github.com/yaya-ai/yaya/internal/sandbox"
 	"github.com/yaya-ai/yaya/internal/secretfile"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
@@ -116,6 +117,9 @@ type Config struct {
 	// Standing returns the way to a client between its requests, nil when there
 	// is none. Optional.
 	Standing func(client string) relay.Peer
+	// Sandboxes are what servers' processes run in. Without them they run with all rights
+	// of their user.
+	Sandboxes *sandbox.Sandboxes
 	// Env looks up yaya's own environment.
 	Env func(string) (string, bool)
 	// Secret returns the value of a secret that a server refers to. Optional.
@@ -227,10 +231,10 @@ func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
 			b.tell(Cut.Name(), ResultCut{x.Name, call.Name, call.SessionID, t})
 		},
 		Authorize: authorize, Renewed: renewed,
-		Server: x, Environ: func() []string {
-			pass, _ := b.passed()
-			return its.Environ(b.cfg.Env, pass...)
-		},
+		Server: inSandbox(x), Environ: func() []string { return b.environ(its) },
+		Sandbox: func(tell func(string)) (*sandbox.Run, error) { return b.enter(x, tell) },
+		Kept:    func(line string) string { return b.fileDenied(x, line) },
+		Denied:  func(denial string) { b.cfg.Log.Warn().Str("server", x.Name).Msg(denial) },
 		Late: late, Procs: b.cfg.Procs, HTTP: b.cfg.HTTP, Artifacts: b.cfg.Artifacts,
 		Name: "yaya", Version: b.cfg.Version, Router: b.router, Standing: b.cfg.Standing, Eras: b.cfg.Eras, Limits: b.cfg.Limits,
 		Guard: func(ctx context.Context, f func() error) error { return b.host.Do(ctx, x.Name, f) },

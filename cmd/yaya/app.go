@@ -174,8 +174,9 @@ func newApp(c appConfig) (*app, error) {
 		Learn: a.secrets.Learn, Mask: a.secrets.String,
 		Servers: c.servers.servers, Invalid: c.servers.invalid,
 		Registry: k.Tools, Procs: a.procs, HTTP: a.http, Artifacts: k.Artifacts, Grants: grants, Trust: a.trust, Version: yayaVersion(), Log: c.log,
-		Eras:     upstream.NewEras(c.data, func(err error) { c.log.Warn().Err(err).Msg("protocol eras") }),
-		MayStart: a.mayStart, Refuse: a.itself, Env: os.LookupEnv, Secret: c.vault.Get, PassEnv: func() []string { return c.settings.Texts("servers.pass_env") }, Home: c.home, Workspace: c.workspace,
+		Eras:      upstream.NewEras(c.data, func(err error) { c.log.Warn().Err(err).Msg("protocol eras") }),
+		Sandboxes: a.sandboxes,
+		MayStart:  a.mayStart, Refuse: a.itself, Env: os.LookupEnv, Secret: c.vault.Get, PassEnv: func() []string { return c.settings.Texts("servers.pass_env") }, Home: c.home, Workspace: c.workspace,
 		Standing: func(client string) relay.Peer { return a.mcp.Standing(client) },
 		Limits:   limits,
 	})

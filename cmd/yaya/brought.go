@@ -50,7 +50,7 @@ func projectServers(w *workspace.Workspace) (servers.Config, error) {
 	if err != nil {
 		return servers.Config{}, fmt.Errorf("%s: %w", file, err)
 	}
-	return servers.Parse(file, data, servers.FormatClaudeCode)
+	return servers.ParseProject(file, data)
 }
 
 // digests remembers what files were, by everything that changes with their content. It is
@@ -83,6 +83,9 @@ func (d *digests) brought(w *workspace.Workspace, all []servers.Server) ([]folde
 		}
 		for _, name := range s.SecretNames() {
 			runs += ", uses your secret " + strconv.QuoteToASCII(name)
+		}
+		if in := s.InSandbox(); in != "" {
+			runs += ", " + in
 		}
 		if s.Prefix != nil {
 			runs += fmt.Sprintf(", its tools named %s…", strconv.QuoteToASCII(*s.Prefix))

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -163,6 +164,11 @@ func (m *Manager) start(spec Spec) (*Process, error) {
 	cmd.Args[0] = spec.Path
 	cmd.Env = append(append([]string{}, spec.Env...), markerEnv+"="+p.marker)
 	cmd.Dir = spec.Dir
+	if spec.Sandbox != (none{}) && !filepath.IsAbs(cmd.Path) { // as exec has it, below Dir
+		if cmd.Path, err = filepath.Abs(filepath.Join(spec.Dir, path)); err != nil {
+			return nil, err
+		}
+	}
 	cmd.SysProcAttr = sysProcAttr()
 	p.cmd = cmd
 
@@ -320,7 +326,8 @@ func (p *Process) wait(stderr *os.File) {
 	living.mu.Unlock()
 	<-p.started // a short program may be faster
 	p.sandbox.Ended()
-	p.exit = exitError(p.cmd, err)
+	_, bare := p.sandbox.(none)
+	p.exit = exitError(p.cmd, err, !bare)
 	p.manager.mu.Lock()
 	delete(p.manager.procs, p)
 	_ = p.manager.guard.tell(fmt.Sprintf("-%d", pid))
@@ -359,13 +366,18 @@ func (p *Process) belongsToOther(group int, marker string) bool {
 	return false
 }
 
-func exitError(cmd *exec.Cmd, err error) error {
+// exitError says how a child ended. The first process of a sandbox exits with 128 and
+// the number of the signal that ended the program.
+func exitError(cmd *exec.Cmd, err error, sandboxed bool) error {
 	if err == nil {
 		return errors.New("exited with status 0")
 	}
 	if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok {
 		if ws.Signaled() {
 			return fmt.Errorf("killed by signal %s", ws.Signal())
+		}
+		if sig := ws.ExitStatus() - 128; sandboxed && sig > 0 && sig < 32 {
+			return fmt.Errorf("killed by signal %s", syscall.Signal(sig))
 		}
 		return fmt.Errorf("exited with status %d", ws.ExitStatus())
 	}

@@ -47,6 +47,12 @@ func parseHost(entry string) (hostRule, error) {
 	return r, nil
 }
 
+// CheckHost reports why an entry cannot stand in [Net.Allow].
+func CheckHost(entry string) error {
+	_, err := parseHost(entry)
+	return err
+}
+
 // isName reports whether s is a host name in lower case, as DNS and TLS have it.
 func isName(s string) bool {
 	if s == "" || len(s) > 253 {

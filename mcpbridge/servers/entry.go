@@ -21,6 +21,7 @@ type entry struct {
 	warnings []string
 	changes  []string
 	rewrote  bool // a variable
+	project  bool // the file is a project's
 }
 
 func (e *entry) warn(format string, args ...any) {

@@ -50,6 +50,7 @@ func (s Server) Expand(sc Scope) (Server, []string, error) {
 		})
 	}
 	s = s.each(expand)
+	s.Sandbox = s.Sandbox.expand(expand, sc.Home)
 	if bad != nil {
 		return s, warnings, bad
 	}

@@ -138,6 +138,16 @@ var anyTop = []string{"mcpServers", "servers", "mcp_servers", "mcp", "extensions
 // Parse reads a configuration file. The name appears in messages, and its
 // ending tells JSON, TOML and YAML apart.
 func Parse(file string, data []byte, format Format) (Config, error) {
+	return parse(file, data, format, false)
+}
+
+// ParseProject reads the file of servers that a project brings. Its entries may say
+// what their process may do, as in yaya's own file.
+func ParseProject(file string, data []byte) (Config, error) {
+	return parse(file, data, FormatClaudeCode, true)
+}
+
+func parse(file string, data []byte, format Format, project bool) (Config, error) {
 	if !slices.Contains(Formats, format) {
 		return Config{}, fmt.Errorf("unknown configuration format %q", format)
 	}
@@ -145,15 +155,15 @@ func Parse(file string, data []byte, format Format) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
-	cfg, err := parseDoc(file, doc, format)
-	if err != nil || format != FormatClaudeCode {
+	cfg, err := parseDoc(file, doc, format, project)
+	if err != nil || project || format != FormatClaudeCode {
 		return cfg, err
 	}
 	cfg.Projects, err = claudeProjects(file, doc)
 	return cfg, err
 }
 
-func parseDoc(file string, doc map[string]any, format Format) (Config, error) {
+func parseDoc(file string, doc map[string]any, format Format, project bool) (Config, error) {
 	var cfg Config
 	top, key := findServers(doc, format)
 	if format == FormatYaya {
@@ -188,14 +198,14 @@ func parseDoc(file string, doc map[string]any, format Format) (Config, error) {
 			cfg.Invalid = append(cfg.Invalid, Invalid{name, file, errors.New("it must be an object")})
 			continue
 		}
-		cfg.add(file, name, format, entry, allowed(name), doc)
+		cfg.add(file, name, format, project, entry, allowed(name), doc)
 	}
 	return cfg, nil
 }
 
 // add reads one entry.
-func (cfg *Config) add(file, name string, format Format, obj map[string]any, allowed bool, doc map[string]any) {
-	s, res, err := parseServer(file, name, format, obj)
+func (cfg *Config) add(file, name string, format Format, project bool, obj map[string]any, allowed bool, doc map[string]any) {
+	s, res, err := parseServer(file, name, format, project, obj)
 	for _, w := range res.warnings {
 		cfg.Warnings = append(cfg.Warnings, fmt.Sprintf("%s: server %q: %s", file, name, w))
 	}

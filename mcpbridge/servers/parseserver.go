@@ -35,12 +35,12 @@ type reading struct {
 	changes  []string
 }
 
-func parseServer(file, name string, format Format, obj map[string]any) (s Server, r reading, err error) {
-	s = Server{Name: name, File: file, Format: format}
+func parseServer(file, name string, format Format, project bool, obj map[string]any) (s Server, r reading, err error) {
+	s = Server{Name: name, File: file, Format: format, Project: project}
 	if name == "" || len(name) > 128 || strings.ContainsFunc(name, unicode.IsControl) {
 		return s, r, errors.New("its name must have 1 to 128 characters and no control characters")
 	}
-	e := &entry{obj: obj, used: map[string]bool{}, format: format}
+	e := &entry{obj: obj, used: map[string]bool{}, format: format, project: project}
 	if format != FormatYaya {
 		e.flatten()
 	}
@@ -123,6 +123,9 @@ func (e *entry) rest(s *Server) {
 	s.MaxResult, s.MaxInFlight = e.whole("max_result_bytes"), e.whole("max_in_flight")
 
 	s.OAuth, s.NoOAuth = e.oauth()
+	if e.format == FormatYaya || e.project {
+		s.Sandbox = e.sandbox(s.File)
+	}
 	for _, k := range unused {
 		if v, key := e.get(k); key != "" && !empty(v) {
 			e.warn("%q is not used by this version of yaya", key)

@@ -22,7 +22,7 @@ func claudeProjects(file string, doc map[string]any) ([]Project, error) {
 		if total += len(list); total > MaxServers {
 			return nil, fmt.Errorf("%s: %d servers for single folders, the limit is %d", file, total, MaxServers)
 		}
-		cfg, err := parseDoc(file, map[string]any{"mcpServers": list}, FormatClaudeCode)
+		cfg, err := parseDoc(file, map[string]any{"mcpServers": list}, FormatClaudeCode, false)
 		if err != nil {
 			return nil, err
 		}

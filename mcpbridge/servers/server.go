@@ -109,6 +109,8 @@ type Server struct {
 	// Trust is "always" for a server whose tools may change without being asked
 	// about.
 	Trust string `json:"trust,omitempty"`
+	// Sandbox bounds the server's process; nil is what [Server.SandboxProfile] says.
+	Sandbox *Sandbox `json:"sandbox,omitempty"`
 	// Project says that a project's file brings the server, not the user's own.
 	Project bool `json:"-"`
 	// Roots are the folders that the server gets to know when it asks for roots
@@ -295,6 +297,9 @@ func (s Server) check() error {
 		if !strings.HasPrefix(r, "/") && !strings.HasPrefix(r, "file:///") && !strings.HasPrefix(r, "${") && !strings.HasPrefix(r, "~") {
 			return fmt.Errorf("root %q is neither an absolute path nor a file URI", r)
 		}
+	}
+	if err := s.checkSandbox(); err != nil {
+		return err
 	}
 	switch policy := cmp.Or(s.Session, Shared); policy {
 	case Shared, PerPrincipal, PerClient, PerCall:

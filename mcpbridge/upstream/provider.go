@@ -11,6 +11,7 @@ import (
 
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/internal/proc"
+	"github.com/yaya-ai/yaya/internal/sandbox"
 	"github.com/yaya-ai/yaya/internal/secretfile"
 	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
@@ -28,6 +29,14 @@ type Config struct {
 	Late func(context.Context) error
 	// Procs runs child processes; required for stdio.
 	Procs *proc.Manager
+	// Sandbox makes the sandbox of one child process, nil for none. What it refuses it
+	// tells, in words for people. Optional.
+	Sandbox func(tell func(denial string)) (*sandbox.Run, error)
+	// Kept returns what a line of the child's standard error says of its sandbox, in
+	// words for people, "" for most. Optional.
+	Kept func(line string) string
+	// Denied is told, not too often, what the sandbox has refused. Optional.
+	Denied func(denial string)
 	// HTTP carries requests to remote servers; required for HTTP and SSE.
 	HTTP http.RoundTripper
 	// Authorize adds to requests what the server wants for authorization.
@@ -80,6 +89,7 @@ type Provider struct {
 	// are a principal's own: what one does to its own is no failure of the others'.
 	breaker breaker
 	list    catalogue
+	denials denials
 	idle    time.Duration
 
 	mu       sync.Mutex
@@ -101,6 +111,7 @@ type Provider struct {
 	read bool // Late has
 
 	child *proc.Process // the last one
+	run   *sandbox.Run  // its sandbox, nil without
 
 	work *group // of the current start
 	stop context.CancelFunc
@@ -318,10 +329,10 @@ func (p *Provider) connect(ctx context.Context, kind servers.Transport, ask aski
 	switch kind {
 	case servers.Stdio:
 		var st *stdio
-		st, err = startStdio(p.cfg.Procs, proc.Spec{Path: srv.Command, Args: srv.Args, Env: p.cfg.Environ(), Dir: srv.Dir, Stderr: p.stderr()}, &p.stats.dropped, s, s.room())
-		if err == nil {
+		var run *sandbox.Run
+		if st, run, err = p.startChild(s); err == nil {
 			p.mu.Lock()
-			p.child = st.p
+			p.child, p.run = st.p, run
 			tell := p.signals.Installing
 			p.mu.Unlock()
 			if tell != nil && srv.Fetches() {
@@ -410,6 +421,7 @@ type Detail struct {
 	Transport servers.Transport `json:"transport"`
 	Endpoint  string            `json:"endpoint"`
 	PID       int               `json:"pid,omitempty"`
+	Sandbox   *sandbox.Enforced `json:"sandbox,omitempty"`
 	Peer      *peer             `json:"peer,omitempty"`
 	Sessions  int               `json:"sessions"`
 	Calls     uint64            `json:"calls"`
@@ -445,8 +457,11 @@ func (p *Provider) Detail() any {
 		d.Sessions++
 		d.Peer = &p.main.peer
 		if st, ok := p.main.t.(*stdio); ok {
-			d.PID = st.p.PID()
+			d.PID = st.pid()
 		}
+	}
+	if p.run != nil {
+		d.Sandbox = &p.run.Enforced
 	}
 	if p.child != nil {
 		said := p.child.Stderr()

@@ -9,10 +9,10 @@ import (
 
 // stderr takes what a child writes to standard error, nil if nobody wants it.
 func (p *Provider) stderr() io.Writer {
-	if p.cfg.Said == nil {
+	if p.cfg.Said == nil && p.cfg.Kept == nil {
 		return nil
 	}
-	return &linelog.Splitter{Said: func(line string) { p.cfg.Said("stderr", "", line) }}
+	return &linelog.Splitter{Said: p.heard}
 }
 
 // maxLogged is how long a log message may be to be read; of a longer one the beginning

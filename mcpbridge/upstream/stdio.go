@@ -13,6 +13,7 @@ import (
 
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/internal/proc"
+	"github.com/yaya-ai/yaya/internal/sandbox"
 )
 
 // notSent marks an error as [feature.ErrNotSent], once.
@@ -28,8 +29,9 @@ var errNotReading = fmt.Errorf("%w: the server does not read its input", feature
 // stdio is a transport over a child's standard streams: one message a line.
 type stdio struct {
 	*mux
-	p *proc.Process
-	w *lineWriter
+	p   *proc.Process
+	run *sandbox.Run // nil without
+	w   *lineWriter
 
 	// ready says that the handshake is over: how it ends from then on stands in what
 	// it said last, not first.
@@ -45,6 +47,38 @@ type stdio struct {
 func (t *stdio) lose(err error) {
 	t.fail(err)
 	t.once.Do(func() { close(t.lost) })
+}
+
+// startChild starts the server's process for a session, in its sandbox.
+func (p *Provider) startChild(s *session) (*stdio, *sandbox.Run, error) {
+	srv := p.cfg.Server
+	spec := proc.Spec{Path: srv.Command, Args: srv.Args, Env: p.cfg.Environ(), Dir: srv.Dir, Stderr: p.stderr()}
+	var run *sandbox.Run
+	if p.cfg.Sandbox != nil {
+		var err error
+		if run, err = p.cfg.Sandbox(p.denied); err != nil {
+			return nil, nil, err
+		}
+	}
+	if run != nil {
+		spec.Sandbox = run
+	}
+	st, err := startStdio(p.cfg.Procs, spec, &p.stats.dropped, s, s.room())
+	if err != nil {
+		return nil, nil, err
+	}
+	st.run = run
+	return st, run, nil
+}
+
+// pid returns the id of the server itself, also where another process keeps it.
+func (t *stdio) pid() int {
+	if t.run != nil {
+		if pid := t.run.PID(); pid != 0 {
+			return pid
+		}
+	}
+	return t.p.PID()
 }
 
 func startStdio(procs *proc.Manager, spec proc.Spec, dropped *atomic.Uint64, in incoming, at room) (*stdio, error) {

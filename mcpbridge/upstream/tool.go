@@ -51,9 +51,17 @@ func (t *remote) Invoke(ctx context.Context, call tool.Call) (tool.Result, error
 	limit := newLimit(ctx, t.p.times())
 	defer limit.stop()
 	o.limit = limit
+	before := t.p.denials.count.Load()
 	r, err := t.p.exchange(limit, call.SessionID, o, t.typed)
 	if err != nil {
-		return t.explain(ctx, err, limit)
+		res, err := t.explain(ctx, err, limit)
+		if denied := t.p.denials.since(before); denied != "" && err == nil {
+			res = failedBecause(res, denied)
+		}
+		return res, err
+	}
+	if denied := t.p.denials.since(before); denied != "" {
+		r = r.because(denied)
 	}
 	if r.err == nil && !r.result.IsObject() {
 		r.buf.Release()

@@ -1,0 +1,91 @@
+package mcpbridge
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/yaya-ai/yaya/internal/sandbox"
+	"github.com/yaya-ai/yaya/mcpbridge/servers"
+)
+
+// hostDenied says that a server was kept from a host, and what would let it.
+func hostDenied(server string, d sandbox.Denial) string {
+	text := fmt.Sprintf("server %q was kept from reaching %s (profile %s)", server, net.JoinHostPort(d.Host, strconv.Itoa(d.Port)), servers.SandboxServer)
+	if d.Allow == "" {
+		return text + ": " + d.Why
+	}
+	return text + fmt.Sprintf(". Allow it: yaya mcp allow %s --host %s", word(server), word(d.Allow))
+}
+
+// plainName is a word that a shell takes as it is.
+var plainName = regexp.MustCompile(`^[\pL\pN._:/-]+$`)
+
+func word(s string) string {
+	if plainName.MatchString(s) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+var (
+	// noAccess is how programs say that a file was kept from them, and notThere how they
+	// say so of one that is hidden.
+	noAccess = regexp.MustCompile(`(?i)\bEACCES\b|\bEPERM\b|\bEROFS\b|permission denied|operation not permitted|read-only file system`)
+	notThere = regexp.MustCompile(`(?i)\bENOENT\b|no such file or directory`)
+	// toWrite is in lines about an attempt to write.
+	toWrite = regexp.MustCompile(`(?i)\bEROFS\b|read-only file system|\b(mkdir|write|writing|create|creating|unlink|rename|rmdir|chmod|touch)\b`)
+	// absolute is a path in a line.
+	absolute = regexp.MustCompile("/[^\\s'\"`:,;()<>\\[\\]{}]+")
+)
+
+// ofSandbox are folders in which every sandbox of a bounded server has files of its own.
+var ofSandbox = []string{"/usr", "/etc", "/opt", "/bin", "/sbin", "/lib", "/lib64", "/proc", "/dev", "/tmp", "/var/tmp"}
+
+// fileDenied says that a server may have been kept from the file that a line of its
+// standard error complains about; "" if the sandbox is not the reason. Only the server
+// knows for sure.
+func (b *Bridge) fileDenied(x servers.Server, line string) string {
+	if x.SandboxProfile() != servers.SandboxServer {
+		return ""
+	}
+	gone := notThere.MatchString(line)
+	if !gone && !noAccess.MatchString(line) {
+		return ""
+	}
+	path := absolute.FindString(line)
+	if path == "" {
+		return ""
+	}
+	path = filepath.Clean(path)
+	named := servers.Sandbox{}
+	if x.Sandbox != nil {
+		named = *x.Sandbox
+	}
+	below := func(dirs []string) bool {
+		return slices.ContainsFunc(dirs, func(d string) bool { return path == d || strings.HasPrefix(path, strings.TrimSuffix(d, "/")+"/") })
+	}
+	own := b.cfg.Sandboxes.Own
+	switch {
+	case below(own):
+		return fmt.Sprintf("server %q may have been kept from %s, which belongs to yaya itself (profile %s)", x.Name, path, servers.SandboxServer)
+	case below(ofSandbox), below(named.Write), below([]string{b.cfg.Sandboxes.Cache}):
+		return ""
+	}
+	readable := below(append(b.program(x), named.Read...))
+	if gone {
+		if _, err := os.Lstat(path); err != nil || readable {
+			return "" // it is not there for anybody
+		}
+	}
+	verb, flag := "reading", "--read"
+	if readable || toWrite.MatchString(line) {
+		verb, flag = "writing", "--write"
+	}
+	return fmt.Sprintf("server %q may have been kept from %s %s (profile %s). Allow it: yaya mcp allow %s %s %s", x.Name, verb, path, servers.SandboxServer, word(x.Name), flag, word(path))
+}

@@ -1,0 +1,157 @@
+package mcpbridge
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/yaya-ai/yaya/internal/sandbox"
+	"github.com/yaya-ai/yaya/mcpbridge/servers"
+)
+
+// mustBound is what a server is never started without, unless it is guarded: what was
+// agreed to says so.
+const mustBound = sandbox.NeedHidden | sandbox.NeedStrict | sandbox.NeedWrites | sandbox.NeedNetwork | sandbox.NeedKernel
+
+// enter makes the sandbox of one process of a server, whose variables are expanded. It
+// opens what the server may read and write. It returns nil where there are no
+// sandboxes.
+func (b *Bridge) enter(x servers.Server, tell func(denial string)) (*sandbox.Run, error) {
+	if b.cfg.Sandboxes == nil {
+		return nil, nil //nolint:nilnil // a test without sandboxes
+	}
+	profile := x.SandboxProfile()
+	switch {
+	case profile == servers.SandboxOff:
+		return (&sandbox.Box{Backend: sandbox.None}).Enter(sandbox.Policy{Profile: profile, HostWrites: true, Net: sandbox.Net{Mode: sandbox.Host}, Unix: true})
+	case profile == servers.SandboxServer && x.Sandbox != nil && x.Sandbox.Browser:
+		profile = "browser"
+	}
+	policy, err := b.cfg.Sandboxes.Policy(profile, cacheOf(x))
+	if err != nil {
+		return nil, err
+	}
+	if !policy.Strict {
+		return b.cfg.Sandboxes.Enter(policy)
+	}
+	policy.Net.Allow = append(x.SandboxHosts(), servers.RegistryHosts(b.cfg.Env)...)
+	policy.Net.Denied = func(d sandbox.Denial) { tell(hostDenied(x.Name, d)) }
+	policy.Require = mustBound
+	if len(policy.Net.Allow) > 0 {
+		policy.Require |= sandbox.NeedHosts
+	}
+	named := servers.Sandbox{}
+	if x.Sandbox != nil {
+		named = *x.Sandbox
+	}
+	if policy.Read, err = openAll("read", append(b.program(x), named.Read...)); err != nil {
+		return nil, err
+	}
+	if policy.Write, err = openAll("write", named.Write); err != nil {
+		return nil, errors.Join(err, sandbox.Close(policy.Read))
+	}
+	return b.cfg.Sandboxes.Enter(policy)
+}
+
+// openAll opens the paths of a list of an entry.
+func openAll(list string, names []string) ([]sandbox.Path, error) {
+	for _, name := range names {
+		if !filepath.IsAbs(name) {
+			return nil, fmt.Errorf("sandbox: %s %q is not an absolute path: a variable in it has no value", list, name)
+		}
+	}
+	paths, err := sandbox.OpenAll(names...)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox: %s: %w; make it, or take it out of the entry", list, err)
+	}
+	return paths, nil
+}
+
+// program returns what a bounded server reads without being told so: the folder that it
+// works in, and, if it is of the user's own configuration, the script that its command
+// line names first, with the package that the script belongs to.
+func (b *Bridge) program(x servers.Server) []string {
+	var all []string
+	if dir := x.Folder(); dir != "" {
+		all = append(all, dir)
+	}
+	if x.Project {
+		return all
+	}
+	for _, arg := range x.Args {
+		if strings.HasPrefix(arg, "-") || !strings.ContainsRune(arg, '/') {
+			continue
+		}
+		if !filepath.IsAbs(arg) {
+			arg = filepath.Join(x.Folder(), arg)
+		}
+		if info, err := os.Stat(arg); filepath.IsAbs(arg) && err == nil && info.Mode().IsRegular() {
+			all = append(all, packageOf(arg, b.cfg.Home))
+		}
+		break
+	}
+	return all
+}
+
+// packageOf returns the folder of the package that a script belongs to: that of its
+// dependencies if it is one of them, or the next above it that has the file of a
+// package. Without one it is the script alone.
+func packageOf(script, home string) string {
+	if top, _, found := strings.Cut(script, "/node_modules/"); found {
+		return top + "/node_modules"
+	}
+	for dir := filepath.Dir(script); dir != "/" && dir != home && dir != "."; dir = filepath.Dir(dir) {
+		for _, name := range []string{"package.json", "pyproject.toml", "setup.py", "go.mod"} {
+			if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+				return dir
+			}
+		}
+	}
+	return script
+}
+
+// cacheOf names the folder of a server's caches, which no other server has: of another
+// file, a server of the same name is another one.
+func cacheOf(x servers.Server) string {
+	sum := sha256.Sum256([]byte(x.Name + "\x00" + x.File))
+	name := strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) || r == '-' {
+			return r
+		}
+		return '_'
+	}, x.Name)
+	if runes := []rune(name); len(runes) > 32 {
+		name = string(runes[:32])
+	}
+	return "server-" + name + "-" + hex.EncodeToString(sum[:8])
+}
+
+// inSandbox changes a server's entry for the process: it works in its folder, and in a
+// sandbox that hides yaya's own folder, in the root.
+func inSandbox(x servers.Server) servers.Server {
+	x.Dir = x.Folder()
+	if x.SandboxProfile() == servers.SandboxServer && x.Dir == "" {
+		x.Dir = "/"
+	}
+	return x
+}
+
+// environ returns the environment of a server's process. What a bounded server gets of
+// yaya's is named in its entry.
+func (b *Bridge) environ(x servers.Server) []string {
+	if x.SandboxProfile() != servers.SandboxServer {
+		pass, _ := b.passed()
+		return x.Environ(b.cfg.Env, pass...)
+	}
+	var also []string
+	if x.Sandbox != nil {
+		also = slices.Clone(x.Sandbox.Env)
+	}
+	return x.Environ(b.cfg.Env, also...)
+}

@@ -1,0 +1,261 @@
+package servers
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/yaya-ai/yaya/internal/sandbox"
+)
+
+// Sandbox profiles of servers.
+const (
+	// SandboxGuarded keeps a server from yaya's own files and processes, and from
+	// nothing else: the profile of servers of the user's own configuration.
+	SandboxGuarded = "guarded"
+	// SandboxServer bounds a server to what is named: the profile of servers that a
+	// project brings, and of every entry that has a sandbox without a profile.
+	SandboxServer = "server"
+	// SandboxOff runs a server with all rights of its user.
+	SandboxOff = "off"
+)
+
+// Sandbox is what a server's process may do. Lists are for [SandboxServer] alone; the
+// others bound nothing of what they name.
+type Sandbox struct {
+	Profile string   `json:"profile,omitempty"`
+	Read    []string `json:"read,omitempty"`
+	Write   []string `json:"write,omitempty"`
+	Hosts   []string `json:"hosts,omitempty"`
+	// Env names variables of yaya's own environment that the process gets.
+	Env []string `json:"env,omitempty"`
+	// Browser lets it make user namespaces, of which browsers build their own sandbox.
+	Browser bool `json:"browser,omitempty"`
+}
+
+// SandboxProfile returns the profile that the server runs in, "" for a remote one.
+func (s Server) SandboxProfile() string {
+	switch {
+	case s.Transport != Stdio:
+		return ""
+	case s.Sandbox != nil && s.Sandbox.Profile != "":
+		return s.Sandbox.Profile
+	case s.Sandbox != nil || s.Project:
+		return SandboxServer
+	}
+	return SandboxGuarded
+}
+
+// sandboxKeys are the members of an entry's sandbox.
+var sandboxKeys = []string{"profile", "read", "write", "hosts", "env", "browser"}
+
+// sandbox reads yaya's own form. Other clients mean something else by the name: in a
+// project's file, which they read too, an object with members of theirs is left alone.
+func (e *entry) sandbox(file string) *Sandbox {
+	v, key := e.get("sandbox")
+	if key == "" || v == nil {
+		return nil
+	}
+	obj, ok := v.(map[string]any)
+	if e.project && (!ok || slices.ContainsFunc(slices.Collect(maps.Keys(obj)), func(k string) bool { return !slices.Contains(sandboxKeys, k) })) {
+		e.warn("its sandbox is not in yaya's form and is left out: it runs in profile %s", SandboxServer)
+		return nil
+	}
+	if !ok {
+		e.bad(key, "an object", v)
+		return nil
+	}
+	inner := &entry{obj: obj, used: map[string]bool{}, format: e.format}
+	out := &Sandbox{Profile: inner.str("profile"), Read: inner.list("read"), Write: inner.list("write"), Hosts: inner.list("hosts"), Env: inner.list("env")}
+	out.Browser, _ = inner.flag("browser")
+	for _, k := range slices.Sorted(maps.Keys(obj)) {
+		if !inner.used[k] {
+			inner.errs = append(inner.errs, fmt.Errorf("unknown key %q", k))
+		}
+	}
+	for _, err := range inner.errs {
+		e.errs = append(e.errs, fmt.Errorf("sandbox: %w", err))
+	}
+	if e.project { // a checkout may lie anywhere
+		for _, list := range [][]string{out.Read, out.Write} {
+			for i, p := range list {
+				if p != "" && !anchored(p) {
+					list[i] = filepath.Join(filepath.Dir(file), p)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// anchored reports whether a path does not depend on a working directory.
+func anchored(p string) bool {
+	return filepath.IsAbs(p) || p == "~" || strings.HasPrefix(p, "~/") || strings.HasPrefix(p, "${")
+}
+
+// checkSandbox reports what makes the server's sandbox unusable.
+func (s Server) checkSandbox() error {
+	b := s.Sandbox
+	switch {
+	case b == nil:
+		return nil
+	case s.Transport != Stdio:
+		return errors.New(`it has a "url" and a "sandbox", which is for a command; leave the sandbox out`)
+	}
+	lists := len(b.Read)+len(b.Write)+len(b.Hosts)+len(b.Env) > 0
+	switch b.Profile {
+	case "", SandboxServer:
+	case SandboxGuarded:
+		if lists || b.Browser {
+			return fmt.Errorf(`sandbox: profile %q reads and writes what you can and reaches every host, so read, write, hosts, env and browser say nothing; leave them out, or use profile %q`, b.Profile, SandboxServer)
+		}
+	case SandboxOff:
+		if lists || b.Browser {
+			return fmt.Errorf(`sandbox: profile %q bounds nothing, so read, write, hosts, env and browser say nothing; leave them out, or use profile %q`, b.Profile, SandboxServer)
+		}
+	default:
+		return fmt.Errorf("sandbox: profile %q is not one of %s, %s, %s", b.Profile, SandboxGuarded, SandboxServer, SandboxOff)
+	}
+	for _, p := range slices.Concat(b.Read, b.Write) {
+		if !anchored(p) || strings.ContainsRune(p, 0) {
+			return fmt.Errorf("sandbox: path %q is not absolute; begin it with /, ~/ or ${NAME}", p)
+		}
+	}
+	for _, h := range b.Hosts {
+		if strings.Contains(h, "${") {
+			continue
+		}
+		if err := sandbox.CheckHost(h); err != nil {
+			return fmt.Errorf("sandbox: %w", err)
+		}
+	}
+	for _, n := range b.Env {
+		if err := CheckEnvName(n); err != nil {
+			return fmt.Errorf("sandbox: %w", err)
+		}
+	}
+	return nil
+}
+
+// expand returns the sandbox with variables and ~ resolved.
+func (b *Sandbox) expand(expand func(string) string, home string) *Sandbox {
+	if b == nil {
+		return nil
+	}
+	out := *b
+	paths := func(in []string) []string {
+		all := slices.Clone(in)
+		for i, p := range all {
+			if p = expand(p); p == "~" || strings.HasPrefix(p, "~/") {
+				p = filepath.Join(home, p[1:])
+			}
+			all[i] = p
+		}
+		return all
+	}
+	out.Read, out.Write, out.Hosts, out.Env = paths(b.Read), paths(b.Write), slices.Clone(b.Hosts), slices.Clone(b.Env)
+	for i := range out.Hosts {
+		out.Hosts[i] = expand(out.Hosts[i])
+	}
+	return &out
+}
+
+// Folder is where the server's process works, absolute: a project's server in its
+// folder unless it names another one. "" is yaya's own working directory.
+func (s Server) Folder() string {
+	if !s.Project || filepath.IsAbs(s.Dir) {
+		return s.Dir
+	}
+	return filepath.Join(filepath.Dir(s.File), s.Dir)
+}
+
+// SandboxHosts are the hosts that the server reaches in [SandboxServer]: those that are
+// named, and the registry that its command fetches from.
+func (s Server) SandboxHosts() []string {
+	var all []string
+	if s.Sandbox != nil {
+		all = slices.Clone(s.Sandbox.Hosts)
+	}
+	for _, h := range sandbox.RegistryOf(s.Command) {
+		if !slices.Contains(all, h) {
+			all = append(all, h)
+		}
+	}
+	return all
+}
+
+// InSandbox says what the server's process may do, literally, to a person who has to
+// agree to it; "" for a remote server.
+func (s Server) InSandbox() string {
+	quotedList := func(all []string) string {
+		out := make([]string, len(all))
+		for i, a := range all {
+			out[i] = a
+			if strings.ContainsFunc(a, notPlain) {
+				out[i] = strconv.QuoteToASCII(a)
+			}
+		}
+		return strings.Join(out, ", ")
+	}
+	switch s.SandboxProfile() {
+	case "":
+		return ""
+	case SandboxGuarded:
+		return "in sandbox profile guarded: reads and writes all files that you can, and reaches every host; kept from yaya alone"
+	case SandboxOff:
+		return "outside of the sandbox, with all your rights, yaya's own files included"
+	}
+	b := Sandbox{}
+	if s.Sandbox != nil {
+		b = *s.Sandbox
+	}
+	out := "in sandbox profile server: reads "
+	reads := b.Read
+	if dir := s.Folder(); dir != "" {
+		reads = append([]string{dir}, reads...)
+	}
+	if len(reads) == 0 {
+		out += "no folder of yours"
+	} else {
+		out += quotedList(reads)
+	}
+	if len(b.Write) == 0 {
+		out += "; writes none of your files"
+	} else {
+		out += "; writes " + quotedList(b.Write)
+	}
+	if hosts := s.SandboxHosts(); len(hosts) == 0 {
+		out += "; reaches no host"
+	} else {
+		out += "; reaches " + quotedList(hosts)
+	}
+	if len(b.Env) > 0 {
+		out += "; gets your variables " + quotedList(b.Env)
+	}
+	if b.Browser {
+		out += "; may make namespaces, as browsers do"
+	}
+	return out
+}
+
+// RegistryHosts are the hosts of registries that yaya's own environment names. Package
+// managers of a server fetch from those.
+func RegistryHosts(lookup func(string) (string, bool)) []string {
+	var all []string
+	for _, name := range registries {
+		v, _ := lookup(name)
+		for word := range strings.FieldsSeq(v) {
+			u, err := url.Parse(word)
+			if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || sandbox.CheckHost(u.Host) != nil || slices.Contains(all, u.Host) {
+				continue
+			}
+			all = append(all, u.Host)
+		}
+	}
+	return all
+}
