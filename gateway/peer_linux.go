@@ -17,6 +17,7 @@ import (
 const (
 	notFound       = "the process at the other end of this connection could not be identified"
 	otherUser      = "the process at the other end of this connection belongs to another user"
+	inSandbox      = "the process at the other end of this connection runs in a sandbox of yaya's: it is not its user"
 	otherNamespace = "the process at the other end of this connection lives in another namespace (a container, a snap or a flatpak), or yaya may not look at it"
 )
 
@@ -113,6 +114,9 @@ func (s *Server) judge(p process) identity {
 		return identity{refused: notFound}
 	} else if !mine {
 		return identity{refused: otherUser}
+	}
+	if s.cfg.Sandboxed != nil && s.cfg.Sandboxed(p.pid) {
+		return identity{refused: inSandbox}
 	}
 	var id identity
 	if s.cfg.Tool != nil {

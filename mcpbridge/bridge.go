@@ -120,6 +120,9 @@ type Config struct {
 	// Sandboxes are what servers' processes run in. Without them they run with all rights
 	// of their user.
 	Sandboxes *sandbox.Sandboxes
+	// Permits returns a server with what the user lets it do beyond what its entry says.
+	// Optional.
+	Permits func(servers.Server) servers.Server
 	// Env looks up yaya's own environment.
 	Env func(string) (string, bool)
 	// Secret returns the value of a secret that a server refers to. Optional.
@@ -235,7 +238,7 @@ func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
 		Sandbox: func(tell func(string)) (*sandbox.Run, error) { return b.enter(x, tell) },
 		Kept:    func(line string) string { return b.fileDenied(x, line) },
 		Denied:  func(denial string) { b.cfg.Log.Warn().Str("server", x.Name).Msg(denial) },
-		Late: late, Procs: b.cfg.Procs, HTTP: b.cfg.HTTP, Artifacts: b.cfg.Artifacts,
+		Late:    late, Procs: b.cfg.Procs, HTTP: b.cfg.HTTP, Artifacts: b.cfg.Artifacts,
 		Name: "yaya", Version: b.cfg.Version, Router: b.router, Standing: b.cfg.Standing, Eras: b.cfg.Eras, Limits: b.cfg.Limits,
 		Guard: func(ctx context.Context, f func() error) error { return b.host.Do(ctx, x.Name, f) },
 	})
@@ -296,6 +299,9 @@ func (b *Bridge) Runs(s servers.Server) bool {
 // expand puts variables into a server's configuration, and its file of variables, unless
 // that is a pipe: what fills it asks somebody, so it is read only for a start.
 func (b *Bridge) expand(ctx context.Context, s servers.Server) (servers.Server, []string, error) {
+	if b.cfg.Permits != nil {
+		s = b.cfg.Permits(s)
+	}
 	x, warnings, err := s.Expand(servers.Scope{Env: b.cfg.Env, Secret: b.cfg.Secret, Home: b.cfg.Home, Workspace: b.cfg.Workspace})
 	if err == nil && x.EnvFile != "" && !secretfile.IsPipe(x.EnvFile) {
 		err = b.readEnvFile(ctx, &x)

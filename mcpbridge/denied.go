@@ -40,8 +40,8 @@ var (
 	notThere = regexp.MustCompile(`(?i)\bENOENT\b|no such file or directory`)
 	// toWrite is in lines about an attempt to write.
 	toWrite = regexp.MustCompile(`(?i)\bEROFS\b|read-only file system|\b(mkdir|write|writing|create|creating|unlink|rename|rmdir|chmod|touch)\b`)
-	// absolute is a path in a line.
-	absolute = regexp.MustCompile("/[^\\s'\"`:,;()<>\\[\\]{}]+")
+	// absolute is a path in a line; group 1.
+	absolute = regexp.MustCompile("(?:^|[\\s'\"`:=(\\[])(/[^\\s'\"`:,;()<>\\[\\]{}]+)")
 )
 
 // ofSandbox are folders in which every sandbox of a bounded server has files of its own.
@@ -54,15 +54,23 @@ func (b *Bridge) fileDenied(x servers.Server, line string) string {
 	if x.SandboxProfile() != servers.SandboxServer {
 		return ""
 	}
-	gone := notThere.MatchString(line)
-	if !gone && !noAccess.MatchString(line) {
+	at := noAccess.FindStringIndex(line)
+	gone := at == nil
+	if gone {
+		at = notThere.FindStringIndex(line)
+	}
+	if at == nil {
 		return ""
 	}
-	path := absolute.FindString(line)
-	if path == "" {
+	// Programs name the file after the reason, and shells before it.
+	found := absolute.FindStringSubmatch(line[at[1]:])
+	if before := absolute.FindAllStringSubmatch(line[:at[0]], -1); found == nil && len(before) > 0 {
+		found = before[len(before)-1]
+	}
+	if found == nil {
 		return ""
 	}
-	path = filepath.Clean(path)
+	path := filepath.Clean(found[1])
 	named := servers.Sandbox{}
 	if x.Sandbox != nil {
 		named = *x.Sandbox
@@ -70,14 +78,13 @@ func (b *Bridge) fileDenied(x servers.Server, line string) string {
 	below := func(dirs []string) bool {
 		return slices.ContainsFunc(dirs, func(d string) bool { return path == d || strings.HasPrefix(path, strings.TrimSuffix(d, "/")+"/") })
 	}
-	own := b.cfg.Sandboxes.Own
+	readable := below(append(b.program(x), named.Read...))
 	switch {
-	case below(own):
+	case below(b.cfg.Sandboxes.Own):
 		return fmt.Sprintf("server %q may have been kept from %s, which belongs to yaya itself (profile %s)", x.Name, path, servers.SandboxServer)
-	case below(ofSandbox), below(named.Write), below([]string{b.cfg.Sandboxes.Cache}):
+	case below(named.Write), below([]string{b.cfg.Sandboxes.Cache}), below(ofSandbox) && !readable:
 		return ""
 	}
-	readable := below(append(b.program(x), named.Read...))
 	if gone {
 		if _, err := os.Lstat(path); err != nil || readable {
 			return "" // it is not there for anybody

@@ -79,6 +79,7 @@ type app struct {
 	guard    *workspace.Guard
 	// sandboxes are what programs that yaya starts run in.
 	sandboxes *sandbox.Sandboxes
+	permits   *permits
 	secrets   *masked.Secrets // that are shown nowhere
 	vault     *secrets.Store
 	traffic   *traffic.Log
@@ -142,7 +143,7 @@ func newApp(c appConfig) (*app, error) {
 		}
 		c.workspace = dir
 	}
-	a := &app{log: c.log, secrets: c.secrets, vault: c.vault, metrics: gateway.NewMetrics(), mix: new(registry.Mix), memory: memory_sqlite.New(filepath.Join(c.data.Name(), "memory.db")), procs: &proc.Manager{Guard: true}, http: upstream.NewTransport(), home: c.home, data: c.data.Name(), trust: trust.NewStore(c.data), workspace: c.workspace, configured: c.servers.servers}
+	a := &app{log: c.log, secrets: c.secrets, vault: c.vault, metrics: gateway.NewMetrics(), mix: new(registry.Mix), memory: memory_sqlite.New(filepath.Join(c.data.Name(), "memory.db")), procs: &proc.Manager{Guard: true}, http: upstream.NewTransport(), home: c.home, data: c.data.Name(), permits: newPermits(c.data.Name()), trust: trust.NewStore(c.data), workspace: c.workspace, configured: c.servers.servers}
 	var err error
 	if a.guard, err = workspace.NewGuard(c.own...); err != nil {
 		return nil, err
@@ -175,8 +176,8 @@ func newApp(c appConfig) (*app, error) {
 		Servers: c.servers.servers, Invalid: c.servers.invalid,
 		Registry: k.Tools, Procs: a.procs, HTTP: a.http, Artifacts: k.Artifacts, Grants: grants, Trust: a.trust, Version: yayaVersion(), Log: c.log,
 		Eras:      upstream.NewEras(c.data, func(err error) { c.log.Warn().Err(err).Msg("protocol eras") }),
-		Sandboxes: a.sandboxes,
-		MayStart:  a.mayStart, Refuse: a.itself, Env: os.LookupEnv, Secret: c.vault.Get, PassEnv: func() []string { return c.settings.Texts("servers.pass_env") }, Home: c.home, Workspace: c.workspace,
+		Sandboxes: a.sandboxes, Permits: a.permitted,
+		MayStart: a.mayStart, Refuse: a.itself, Env: os.LookupEnv, Secret: c.vault.Get, PassEnv: func() []string { return c.settings.Texts("servers.pass_env") }, Home: c.home, Workspace: c.workspace,
 		Standing: func(client string) relay.Peer { return a.mcp.Standing(client) },
 		Limits:   limits,
 	})

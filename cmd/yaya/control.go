@@ -244,7 +244,7 @@ func (x alone) servers() (*serverAdmin, error) {
 	if err := l.here(nil, dir, x.cfg.Folders); err != nil {
 		return nil, err
 	}
-	return newServerAdmin(&app{log: zerolog.Nop(), trust: trust.NewStore(x.data), folders: x.cfg.Folders, workspace: dir, data: x.data.Name(), vault: x.vault}, x.p, l, true), nil
+	return newServerAdmin(&app{log: zerolog.Nop(), trust: trust.NewStore(x.data), folders: x.cfg.Folders, workspace: dir, data: x.data.Name(), permits: newPermits(x.data.Name()), vault: x.vault}, x.p, l, true), nil
 }
 
 // withLock runs f as the one process that works on the data directory.

@@ -28,7 +28,7 @@ func mcpCommand(g *globals) *cobra.Command {
 	c.PersistentFlags().StringArrayVar(&mcpConfig, "mcp-config", nil, "`file` of MCP servers instead of yaya's own; repeatable")
 	c.AddCommand(
 		mcpServeCommand(g, &mcpConfig), mcpListCommand(g, &mcpConfig), mcpToolsCommand(g, &mcpConfig), mcpCallCommand(g, &mcpConfig),
-		mcpAddCommand(g), mcpAddJSONCommand(g), mcpGetCommand(g), mcpEditCommand(g), mcpEnableCommand(g), mcpDisableCommand(g), mcpRestartCommand(g), mcpLogsCommand(g), mcpRemoveCommand(g), mcpImportCommand(g), mcpApproveCommand(g), mcpLoginCommand(g, &mcpConfig), mcpLogoutCommand(g, &mcpConfig),
+		mcpAddCommand(g), mcpAddJSONCommand(g), mcpGetCommand(g), mcpEditCommand(g), mcpAllowCommand(g), mcpEnableCommand(g), mcpDisableCommand(g), mcpRestartCommand(g), mcpLogsCommand(g), mcpRemoveCommand(g), mcpImportCommand(g), mcpApproveCommand(g), mcpLoginCommand(g, &mcpConfig), mcpLogoutCommand(g, &mcpConfig),
 	)
 	return c
 }

@@ -80,7 +80,11 @@ func (s *serverAdmin) List() []admin.Server {
 		switch {
 		case running:
 			row.State, row.Reason, row.Since, row.Tools, row.Restarts, row.LastError, row.Diagnostics = string(st.State), st.Reason, st.Since, st.Tools, st.Restarts, st.LastError, st.Diagnostics
-			row.Stderr = detailOf(st).Stderr
+			d := detailOf(st)
+			row.Stderr = d.Stderr
+			if row.Sandbox != nil && d.Sandbox != nil {
+				row.Sandbox.Backend, row.Sandbox.Enforced, row.Sandbox.Missing = d.Sandbox.Backend, d.Sandbox.Has.Names(), d.Sandbox.Missing
+			}
 			row.StartMS = float64(st.StartTook.Microseconds()) / 1000
 			c := stats.Providers[name]
 			row.Calls = admin.Calls{Total: c.Total, Errors: c.Errors, P50MS: c.P50.Seconds() * 1000, P95MS: c.P95.Seconds() * 1000}
@@ -138,7 +142,11 @@ func (s *serverAdmin) row(x servers.Server) admin.Server {
 	if err != nil { // cannot be: it was made of JSON
 		masked = json.RawMessage("null")
 	}
-	return admin.Server{Name: x.Name, Transport: string(x.Transport), Endpoint: x.Endpoint(), File: x.File, Editable: s.editable(x.File), Config: masked, Revision: revision(x)}
+	row := admin.Server{Name: x.Name, Transport: string(x.Transport), Endpoint: x.Endpoint(), File: x.File, Editable: s.editable(x.File), Config: masked, Revision: revision(x)}
+	if profile := x.SandboxProfile(); profile != "" {
+		row.Sandbox = &admin.ServerSandbox{Profile: profile, Allowed: s.a.permitted(x).InSandbox()}
+	}
+	return row
 }
 
 func (s *serverAdmin) editable(file string) bool { return s.own && file == s.p.servers() }
@@ -216,7 +224,11 @@ func (s *serverAdmin) prepared(wanted servers.Server, known bool, notes []string
 		notes = append(notes, "it is switched off: nothing is started")
 	}
 	notes = append(slices.Clone(notes), s.lacks(wanted)...)
-	return admin.Prepared{Server: wanted.Name, New: !known, Runs: wanted.Runs(), Config: masked, Notes: notes, Apply: func(ctx context.Context) error {
+	runs := wanted.Runs()
+	if wanted.Sandbox != nil {
+		runs += ", " + wanted.InSandbox()
+	}
+	return admin.Prepared{Server: wanted.Name, New: !known, Runs: runs, Config: masked, Notes: notes, Apply: func(ctx context.Context) error {
 		s.changing.Lock()
 		defer s.changing.Unlock()
 		s.mu.Lock()

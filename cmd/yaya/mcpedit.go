@@ -81,6 +81,15 @@ func showServer(w io.Writer, s admin.Server) error {
 	row("transport", s.Transport)
 	row("runs", s.Endpoint)
 	row("file", s.File)
+	if b := s.Sandbox; b != nil {
+		row("sandbox", b.Allowed)
+		if b.Backend != "" {
+			row("enforced", fmt.Sprintf("%s (back end %s)", cmp.Or(strings.Join(b.Enforced, ", "), "nothing"), b.Backend))
+		}
+		for i, m := range b.Missing {
+			row([]string{"not enforced", " "}[min(i, 1)], m)
+		}
+	}
 	if err := tw.Flush(); err != nil {
 		return err
 	}

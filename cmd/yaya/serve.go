@@ -163,7 +163,7 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 		return err
 	}
 	cfg := gateway.Config{
-		Page: page, Tokens: tokens, Authority: plane.devices, Attempts: attempts, Wire: sockets, Shed: sockets.Shed, Tool: proc.Descends, RPC: plane.plane.Handler(), Agents: plane.plane.AgentsHandler(),
+		Page: page, Tokens: tokens, Authority: plane.devices, Attempts: attempts, Wire: sockets, Shed: sockets.Shed, Tool: proc.Descends, Sandboxed: proc.InSandbox, RPC: plane.plane.Handler(), Agents: plane.plane.AgentsHandler(),
 		Socket: socket, MCP: a.mcp, Metrics: a.metrics.Handler(), Log: log,
 		Status: func() any {
 			r := mcpServers.report(url + "/mcp")

@@ -126,6 +126,16 @@ func (a *API) propose(ctx context.Context, name string, config json.RawMessage, 
 	return &outChange{ch}, err
 }
 
+// proposed keeps a change of a server that there is until it is applied.
+func (a *API) proposed(ctx context.Context, prepare func() (Prepared, error)) (*outChange, error) {
+	p, err := prepare()
+	if err != nil {
+		return nil, err
+	}
+	ch, err := a.keep(ctx, p)
+	return &outChange{ch}, err
+}
+
 func (a *API) keep(ctx context.Context, p Prepared) (Change, error) {
 	if err := a.audited(ctx, "server_change_proposed", p.Server, map[string]string{"runs": p.Runs}); err != nil {
 		return Change{}, err

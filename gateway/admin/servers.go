@@ -20,6 +20,8 @@ type Servers interface {
 	// would run. Nothing happens before [Prepared.Apply] is called. revision is the one
 	// that the change was made from: another one now is [ErrStale]; "" is any.
 	Prepare(name string, config json.RawMessage, revision string) (Prepared, error)
+	// Allow prepares to let a bounded server do more, or less with remove.
+	Allow(name string, what ServerPermit, remove bool) (Prepared, error)
 	// Switch switches a server on or off, in the configuration too.
 	Switch(ctx context.Context, name string, on bool) error
 	// Remove stops a server and takes it out of the configuration.
@@ -53,10 +55,30 @@ type Server struct {
 	LastError string    `json:"last_error,omitempty"`
 	// Diagnostics are what it has last said or done, oldest first.
 	Diagnostics []string `json:"diagnostics,omitempty"`
+	// Sandbox is what its process runs in; none for a remote server.
+	Sandbox *ServerSandbox `json:"sandbox,omitempty"`
 	// Stderr is the end of what it has written to standard error.
 	Stderr   string          `json:"stderr,omitempty"`
 	Config   json.RawMessage `json:"config" doc:"as it is written, secrets masked"`
 	Revision string          `json:"revision,omitempty" doc:"of the configuration: another one after every change, and after a restart of yaya"`
+}
+
+// ServerPermit is what a server may do beyond what its profile lets it.
+type ServerPermit struct {
+	Read  []string `json:"read,omitempty" maxItems:"64" doc:"absolute paths"`
+	Write []string `json:"write,omitempty" maxItems:"64" doc:"absolute paths"`
+	Hosts []string `json:"hosts,omitempty" maxItems:"64" doc:"example.com, *.example.com, example.com:8443"`
+	Env   []string `json:"env,omitempty" maxItems:"64" doc:"names of variables of yaya's environment"`
+}
+
+// ServerSandbox is the sandbox of a server's process.
+type ServerSandbox struct {
+	Profile string `json:"profile" enum:"guarded,server,off"`
+	Allowed string `json:"allowed" doc:"what the process may do, in words"`
+	// Backend, Enforced and Missing are empty before its first start.
+	Backend  string   `json:"backend,omitempty" doc:"namespaces, landlock, off"`
+	Enforced []string `json:"enforced,omitempty" doc:"what is enforced of the profile"`
+	Missing  []string `json:"missing,omitempty" doc:"what is not, or in part, in sentences"`
 }
 
 // Calls counts the calls of a server's tools.
@@ -144,6 +166,16 @@ func (a *API) serverRoutes(api huma.API) {
 	},
 	) (*outChange, error) {
 		return a.propose(ctx, in.Name, in.Body.Config, in.Body.Revision, false)
+	})
+	handle(r, "POST", "/api/mcp/servers/{name}/sandbox", "allowServer", auth.ConfigWrite, "Propose to let a bounded server do more, or less: the answer says what it may do then, and waits to be applied", http.StatusAccepted, func(ctx context.Context, in *struct {
+		InServer
+		Body struct {
+			ServerPermit
+			Remove bool `json:"remove,omitempty" doc:"take it back"`
+		}
+	},
+	) (*outChange, error) {
+		return a.proposed(ctx, func() (Prepared, error) { return a.cfg.Servers.Allow(in.Name, in.Body.ServerPermit, in.Body.Remove) })
 	})
 	handle(r, "PATCH", "/api/mcp/servers/{name}", "switchServer", auth.ConfigWrite, "Switch a server on or off, at once and for good", http.StatusNoContent, func(ctx context.Context, in *struct {
 		InServer

@@ -34,6 +34,16 @@ func (f *fakeServers) Prepare(name string, config json.RawMessage, _ string) (ad
 	}}, nil
 }
 
+func (f *fakeServers) Allow(name string, what admin.ServerPermit, remove bool) (admin.Prepared, error) {
+	if name != "known" {
+		return admin.Prepared{}, fmt.Errorf("%w: %s", admin.ErrUnknown, name)
+	}
+	return admin.Prepared{Server: name, Runs: "/bin/x", Config: json.RawMessage(`{}`), Apply: func(context.Context) error {
+		f.done = append(f.done, fmt.Sprint("allowed ", what.Hosts, remove))
+		return nil
+	}}, nil
+}
+
 func (f *fakeServers) Remove(_ context.Context, name string) error {
 	if name != "known" {
 		return fmt.Errorf("%w: %s", admin.ErrUnknown, name)

@@ -326,8 +326,7 @@ func (p *Process) wait(stderr *os.File) {
 	living.mu.Unlock()
 	<-p.started // a short program may be faster
 	p.sandbox.Ended()
-	_, bare := p.sandbox.(none)
-	p.exit = exitError(p.cmd, err, !bare)
+	p.exit = exitError(p.cmd, err, p.sandboxed())
 	p.manager.mu.Lock()
 	delete(p.manager.procs, p)
 	_ = p.manager.guard.tell(fmt.Sprintf("-%d", pid))
@@ -346,6 +345,9 @@ func (p *Process) endTree() {
 		time.Sleep(5 * time.Millisecond)
 	}
 }
+
+// sandboxed reports whether the process was started in a sandbox.
+func (p *Process) sandboxed() bool { return p.sandbox != none{} }
 
 // living are the processes of all managers: orphans come to the one process.
 var living = struct {

@@ -133,6 +133,21 @@ func (n Need) String() string { return strings.Join(n.Names(), ", ") }
 // MarshalJSON writes the names.
 func (n Need) MarshalJSON() ([]byte, error) { return json.Marshal(n.Names()) }
 
+// UnmarshalJSON reads the names; those that it does not know are left out.
+func (n *Need) UnmarshalJSON(data []byte) error {
+	var names []string
+	if err := json.Unmarshal(data, &names); err != nil {
+		return err
+	}
+	*n = 0
+	for i, name := range needNames {
+		if slices.Contains(names, name) {
+			*n |= 1 << i
+		}
+	}
+	return nil
+}
+
 // Wants is what there is to enforce in a policy.
 func (p *Policy) Wants() Need {
 	want := NeedHidden | NeedProcesses | NeedTree | NeedKernel

@@ -214,15 +214,15 @@ func (s Server) InSandbox() string {
 	if s.Sandbox != nil {
 		b = *s.Sandbox
 	}
-	out := "in sandbox profile server: reads "
+	out := "in sandbox profile server: reads the programs of the system and of your PATH "
 	reads := b.Read
 	if dir := s.Folder(); dir != "" {
 		reads = append([]string{dir}, reads...)
 	}
 	if len(reads) == 0 {
-		out += "no folder of yours"
+		out += "and no other file of yours"
 	} else {
-		out += quotedList(reads)
+		out += "and " + quotedList(reads)
 	}
 	if len(b.Write) == 0 {
 		out += "; writes none of your files"
@@ -259,3 +259,49 @@ func RegistryHosts(lookup func(string) (string, bool)) []string {
 	}
 	return all
 }
+
+// Permit returns the server with what its user lets it do beyond what its entry says.
+func (s Server) Permit(more Sandbox) Server {
+	if s.SandboxProfile() != SandboxServer {
+		return s
+	}
+	b := Sandbox{}
+	if s.Sandbox != nil {
+		b = *s.Sandbox
+	}
+	for _, l := range []struct {
+		list *[]string
+		more []string
+	}{{&b.Read, more.Read}, {&b.Write, more.Write}, {&b.Hosts, more.Hosts}, {&b.Env, more.Env}} {
+		*l.list = slices.Clone(*l.list)
+		for _, m := range l.more {
+			if !slices.Contains(*l.list, m) {
+				*l.list = append(*l.list, m)
+			}
+		}
+	}
+	s.Sandbox = &b
+	return s
+}
+
+// Forbid takes out of a sandbox what less names. It fails if something is not in it.
+func (b Sandbox) Forbid(less Sandbox) (Sandbox, error) {
+	for _, l := range []struct {
+		what string
+		list *[]string
+		less []string
+	}{{"read", &b.Read, less.Read}, {"write", &b.Write, less.Write}, {"host", &b.Hosts, less.Hosts}, {"env", &b.Env, less.Env}} {
+		*l.list = slices.Clone(*l.list)
+		for _, m := range l.less {
+			i := slices.Index(*l.list, m)
+			if i < 0 {
+				return b, fmt.Errorf("--%s %s was not allowed", l.what, m)
+			}
+			*l.list = slices.Delete(*l.list, i, i+1)
+		}
+	}
+	return b, nil
+}
+
+// Check reports why a sandbox cannot be an entry's.
+func (b Sandbox) Check() error { return Server{Transport: Stdio, Sandbox: &b}.checkSandbox() }

@@ -60,7 +60,11 @@ func (p *Provider) startChild(s *session) (*stdio, *sandbox.Run, error) {
 			return nil, nil, err
 		}
 	}
-	if run != nil {
+	switch {
+	case run == nil:
+	case run.Enforced.Backend == sandbox.None:
+		run.Ended() // nothing is enforced: it is a process like others
+	default:
 		spec.Sandbox = run
 	}
 	st, err := startStdio(p.cfg.Procs, spec, &p.stats.dropped, s, s.room())
