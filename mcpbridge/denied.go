@@ -45,7 +45,7 @@ var (
 )
 
 // ofSandbox are folders in which every sandbox of a bounded server has files of its own.
-var ofSandbox = []string{"/usr", "/etc", "/opt", "/bin", "/sbin", "/lib", "/lib64", "/proc", "/dev", "/tmp", "/var/tmp"}
+var ofSandbox = []string{"/usr", "/etc", "/opt", "/bin", "/sbin", "/lib", "/lib64", "/proc", "/dev"}
 
 // fileDenied says that a server may have been kept from the file that a line of its
 // standard error complains about; "" if the sandbox is not the reason. Only the server
@@ -78,7 +78,7 @@ func (b *Bridge) fileDenied(x servers.Server, line string) string {
 	below := func(dirs []string) bool {
 		return slices.ContainsFunc(dirs, func(d string) bool { return path == d || strings.HasPrefix(path, strings.TrimSuffix(d, "/")+"/") })
 	}
-	readable := below(append(b.program(x), named.Read...))
+	readable := below(append(x.Reads(), b.program(x)...))
 	switch {
 	case below(b.cfg.Sandboxes.Own):
 		return fmt.Sprintf("server %q may have been kept from %s, which belongs to yaya itself (profile %s)", x.Name, path, servers.SandboxServer)

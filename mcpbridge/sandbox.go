@@ -42,6 +42,7 @@ func (b *Bridge) enter(x servers.Server, tell func(denial string)) (*sandbox.Run
 	}
 	policy.Net.Allow = append(x.SandboxHosts(), servers.RegistryHosts(b.cfg.Env)...)
 	policy.Net.Denied = func(d sandbox.Denial) { tell(hostDenied(x.Name, d)) }
+	policy.Hide = append(policy.Hide, b.cfg.Sandboxes.Cache) // those of others
 	policy.Require = mustBound
 	if len(policy.Net.Allow) > 0 {
 		policy.Require |= sandbox.NeedHosts
@@ -50,7 +51,7 @@ func (b *Bridge) enter(x servers.Server, tell func(denial string)) (*sandbox.Run
 	if x.Sandbox != nil {
 		named = *x.Sandbox
 	}
-	if policy.Read, err = openAll("read", append(b.program(x), named.Read...)); err != nil {
+	if policy.Read, err = openAll("read", append(x.Reads(), b.program(x)...)); err != nil {
 		return nil, err
 	}
 	policy.Read = append(policy.Read, b.runtimes()...)
@@ -74,16 +75,12 @@ func openAll(list string, names []string) ([]sandbox.Path, error) {
 	return paths, nil
 }
 
-// program returns what a bounded server reads without being told so: the folder that it
-// works in, and, if it is of the user's own configuration, the script that its command
-// line names first, with the package that the script belongs to.
+// program returns what a bounded server of the user's own configuration reads without
+// being told so: the script that its command line names first, with the package that the
+// script belongs to. One that a folder brings reads its folder.
 func (b *Bridge) program(x servers.Server) []string {
-	var all []string
-	if dir := x.Folder(); dir != "" {
-		all = append(all, dir)
-	}
 	if x.Project {
-		return all
+		return nil
 	}
 	for _, arg := range x.Args {
 		if strings.HasPrefix(arg, "-") || !strings.ContainsRune(arg, '/') {
@@ -93,11 +90,11 @@ func (b *Bridge) program(x servers.Server) []string {
 			arg = filepath.Join(x.Folder(), arg)
 		}
 		if info, err := os.Stat(arg); filepath.IsAbs(arg) && err == nil && info.Mode().IsRegular() {
-			all = append(all, packageOf(arg, b.cfg.Home))
+			return []string{packageOf(arg, b.cfg.Home)}
 		}
 		break
 	}
-	return all
+	return nil
 }
 
 // runtimes opens what a bounded server's runtime is made of, where it is not one of the

@@ -174,6 +174,22 @@ func (s Server) Folder() string {
 	return filepath.Join(filepath.Dir(s.File), s.Dir)
 }
 
+// Reads are the paths that the server reads in [SandboxServer], beside its program: the
+// folder that brings it, the folder that it works in, and those that are named.
+func (s Server) Reads() []string {
+	var all []string
+	if s.Project {
+		all = append(all, filepath.Dir(s.File))
+	}
+	if dir := s.Folder(); dir != "" && (len(all) == 0 || dir != all[0] && !strings.HasPrefix(dir, all[0]+"/")) {
+		all = append(all, dir)
+	}
+	if s.Sandbox != nil {
+		all = append(all, s.Sandbox.Read...)
+	}
+	return all
+}
+
 // SandboxHosts are the hosts that the server reaches in [SandboxServer]: those that are
 // named, and the registry that its command fetches from.
 func (s Server) SandboxHosts() []string {
@@ -215,11 +231,7 @@ func (s Server) InSandbox() string {
 		b = *s.Sandbox
 	}
 	out := "in sandbox profile server: reads the programs of the system and of your PATH "
-	reads := b.Read
-	if dir := s.Folder(); dir != "" {
-		reads = append([]string{dir}, reads...)
-	}
-	if len(reads) == 0 {
+	if reads := s.Reads(); len(reads) == 0 {
 		out += "and no other file of yours"
 	} else {
 		out += "and " + quotedList(reads)

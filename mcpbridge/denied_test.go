@@ -1,0 +1,118 @@
+package mcpbridge
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/yaya-ai/yaya/internal/sandbox"
+	"github.com/yaya-ai/yaya/mcpbridge/servers"
+)
+
+func TestHostDenied(t *testing.T) {
+	for _, c := range []struct {
+		name, server string
+		denial       sandbox.Denial
+		want         string
+	}{
+		{"a host", "fetch", sandbox.Denial{Host: "example.com", Port: 443, Allow: "example.com"}, `server "fetch" was kept from reaching example.com:443 (profile server). Allow it: yaya mcp allow fetch --host example.com`},
+		{"a name with a blank", "my fetch", sandbox.Denial{Host: "::1", Port: 80, Allow: "::1"}, `server "my fetch" was kept from reaching [::1]:80 (profile server). Allow it: yaya mcp allow 'my fetch' --host ::1`},
+		{"nothing would help", "fetch", sandbox.Denial{Host: "example.com", Port: 443, Why: "no TLS"}, `server "fetch" was kept from reaching example.com:443 (profile server): no TLS`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := hostDenied(c.server, c.denial); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// Only the child knows that a file was kept from it: what it says on standard error is
+// taken for that where the sandbox can be the reason, and nowhere else.
+func TestFileDenied(t *testing.T) {
+	dir := t.TempDir()
+	own, there := filepath.Join(dir, "own"), filepath.Join(dir, "there")
+	for _, d := range []string{own, there, filepath.Join(dir, "w")} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := New(Config{Sandboxes: &sandbox.Sandboxes{Own: []string{own}, Cache: filepath.Join(dir, "cache")}})
+	x := servers.Server{Name: "s", Transport: servers.Stdio, Command: "x", File: filepath.Join(dir, "p", ".mcp.json"), Project: true, Sandbox: &servers.Sandbox{Write: []string{filepath.Join(dir, "w")}}}
+	for _, c := range []struct {
+		name, line, want string
+	}{
+		{"node reads", "Error: EACCES: permission denied, open '" + there + "/f'", "reading " + there + "/f (profile server). Allow it: yaya mcp allow s --read " + there + "/f"},
+		{"python writes", "OSError: [Errno 30] Read-only file system: '" + there + "/f'", "writing " + there + "/f (profile server). Allow it: yaya mcp allow s --write " + there + "/f"},
+		{"the shell writes", "sh: 1: cannot create " + there + "/z: Permission denied", "writing " + there + "/z"},
+		{"in its own folder it can read", "sh: 1: cannot create " + dir + "/p/z: Permission denied", "writing " + dir + "/p/z"},
+		{"hidden", "cat: " + there + ": No such file or directory", "reading " + there},
+		{"not there for anybody", "cat: " + dir + "/nowhere: No such file or directory", ""},
+		{"yaya's own", "cat: " + own + "/keys: No such file or directory", own + "/keys, which belongs to yaya itself"},
+		{"what it may write", "sh: 1: cannot create " + dir + "/w/z: Permission denied", ""},
+		{"of the system", "cat: /etc/shadow: Permission denied", ""},
+		{"another word", "see " + there + " for more", ""},
+		{"no path", "Permission denied (publickey)", ""},
+		{"a relative path", "touch: cannot touch 'out/it': Read-only file system", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := b.fileDenied(x, c.line)
+			if c.want == "" && got != "" || !strings.Contains(got, c.want) {
+				t.Errorf("fileDenied(%q) = %q, want %q", c.line, got, c.want)
+			}
+			if got != "" && !strings.HasPrefix(got, `server "s" may have been kept from `) {
+				t.Errorf("fileDenied(%q) = %q, want that it may have been", c.line, got)
+			}
+		})
+	}
+	guarded := servers.Server{Name: "s", Transport: servers.Stdio, Command: "x"}
+	if got := b.fileDenied(guarded, "cat: "+there+"/f: Permission denied"); got != "" {
+		t.Errorf("a guarded server is kept from nothing of that: got %q", got)
+	}
+}
+
+func TestCachesAreOfOneServer(t *testing.T) {
+	seen := map[string]string{}
+	for _, x := range []servers.Server{{Name: "a", File: "/p/.mcp.json"}, {Name: "a", File: "/q/.mcp.json"}, {Name: "b", File: "/p/.mcp.json"}, {Name: "../../x", File: "/p"}, {Name: strings.Repeat("é", 128), File: "/p"}} {
+		name := cacheOf(x)
+		if other, taken := seen[name]; taken || strings.ContainsAny(name, "/.") || len(name) > 100 {
+			t.Errorf("cacheOf(%q of %s) = %q, want a name of its own without a path (also of %s)", x.Name, x.File, name, other)
+		}
+		seen[name] = x.File
+	}
+}
+
+// The script that a command line names is read with its package, of the user's own
+// servers alone: a folder's server reads its folder.
+func TestProgramOfServer(t *testing.T) {
+	dir := t.TempDir()
+	for _, f := range []string{"a/node_modules/x/dist/i.js", "b/package.json", "b/src/i.py", "c/i.sh"} {
+		f = filepath.Join(dir, f)
+		if err := os.MkdirAll(filepath.Dir(f), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(f, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := New(Config{Home: dir})
+	for _, c := range []struct {
+		name string
+		x    servers.Server
+		want []string
+	}{
+		{"a dependency", servers.Server{Args: []string{"--flag", dir + "/a/node_modules/x/dist/i.js", "/etc/passwd"}}, []string{dir + "/a/node_modules"}},
+		{"a script of a package", servers.Server{Args: []string{dir + "/b/src/i.py"}}, []string{dir + "/b"}},
+		{"a script alone", servers.Server{Args: []string{dir + "/c/i.sh"}}, []string{dir + "/c/i.sh"}},
+		{"a folder", servers.Server{Args: []string{dir + "/c"}}, nil},
+		{"below its working directory", servers.Server{Dir: dir + "/b", Args: []string{"src/i.py"}}, []string{dir + "/b"}},
+		{"a project's", servers.Server{Project: true, File: dir + "/c/.mcp.json", Args: []string{dir + "/b/src/i.py"}}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := b.program(c.x); strings.Join(got, " ") != strings.Join(c.want, " ") {
+				t.Errorf("program(%+v) = %q, want %q", c.x, got, c.want)
+			}
+		})
+	}
+}

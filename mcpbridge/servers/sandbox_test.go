@@ -1,0 +1,167 @@
+package servers_test
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/yaya-ai/yaya/mcpbridge/servers"
+)
+
+// An entry's sandbox is read, checked, and written back as it was.
+func TestSandboxOfAnEntry(t *testing.T) {
+	for _, c := range []struct {
+		name, entry string
+		profile     string
+		sandbox     *servers.Sandbox
+		err         string
+	}{
+		{"none", `"command":"x"`, "guarded", nil, ""},
+		{"an empty one", `"command":"x","sandbox":{}`, "server", &servers.Sandbox{}, ""},
+		{"all of it", `"command":"x","sandbox":{"read":["/a","~/b"],"write":["${D}/c"],"hosts":["example.com","*.example.org:8443"],"env":["TOKEN"],"browser":true}`, "server", &servers.Sandbox{Read: []string{"/a", "~/b"}, Write: []string{"${D}/c"}, Hosts: []string{"example.com", "*.example.org:8443"}, Env: []string{"TOKEN"}, Browser: true}, ""},
+		{"guarded", `"command":"x","sandbox":{"profile":"guarded"}`, "guarded", &servers.Sandbox{Profile: "guarded"}, ""},
+		{"off", `"command":"x","sandbox":{"profile":"off"}`, "off", &servers.Sandbox{Profile: "off"}, ""},
+		{"a profile for others", `"command":"x","sandbox":{"profile":"command"}`, "", nil, `profile "command" is not one of guarded, server, off`},
+		{"a list that says nothing", `"command":"x","sandbox":{"profile":"guarded","hosts":["a.example"]}`, "", nil, `use profile "server"`},
+		{"browser that says nothing", `"command":"x","sandbox":{"profile":"off","browser":true}`, "", nil, "bounds nothing"},
+		{"a relative path", `"command":"x","sandbox":{"write":["data"]}`, "", nil, `path "data" is not absolute`},
+		{"no path", `"command":"x","sandbox":{"read":[""]}`, "", nil, `path "" is not absolute`},
+		{"a URL as a host", `"command":"x","sandbox":{"hosts":["https://example.com"]}`, "", nil, `host "https://example.com"`},
+		{"a variable that loads code", `"command":"x","sandbox":{"env":["LD_PRELOAD"]}`, "", nil, "LD_PRELOAD"},
+		{"an unknown member", `"command":"x","sandbox":{"network":{}}`, "", nil, `sandbox: unknown key "network"`},
+		{"a wrong kind of member", `"command":"x","sandbox":{"read":"/a"}`, "", nil, `"read" must be a list of strings, not a string`},
+		{"not an object", `"command":"x","sandbox":true`, "", nil, `"sandbox" must be an object, not a truth value`},
+		{"at a remote server", `"url":"https://a.example/mcp","sandbox":{}`, "", nil, "leave the sandbox out"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cfg, err := servers.Parse("mcp.json", []byte(`{"mcpServers":{"a":{`+c.entry+`}}}`), servers.FormatYaya)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.err != "" {
+				if len(cfg.Invalid) != 1 || !strings.Contains(cfg.Invalid[0].Err.Error(), c.err) {
+					t.Fatalf("Parse(%s) = %+v, want it refused with %q", c.entry, cfg, c.err)
+				}
+				return
+			}
+			if len(cfg.Servers) != 1 || !reflect.DeepEqual(cfg.Servers[0].Sandbox, c.sandbox) {
+				t.Fatalf("Parse(%s) = %+v, want sandbox %+v", c.entry, cfg, c.sandbox)
+			}
+			if got := cfg.Servers[0].SandboxProfile(); got != c.profile {
+				t.Errorf("profile of %s: got %q, want %q", c.entry, got, c.profile)
+			}
+			data, err := servers.Set("mcp.json", nil, cfg.Servers[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			again, err := servers.Parse("mcp.json", data, servers.FormatYaya)
+			if err != nil || len(again.Servers) != 1 || !reflect.DeepEqual(again.Servers[0].Sandbox, c.sandbox) {
+				t.Errorf("written as %s and read again: got %+v, %v; want sandbox %+v", data, again, err, c.sandbox)
+			}
+		})
+	}
+}
+
+// Elsewhere the word means something else: only a project's file, which yaya itself
+// reads, may have yaya's form of it.
+func TestSandboxOfOtherFiles(t *testing.T) {
+	const foreign = `{"mcpServers":{"a":{"command":"x","sandbox":{"profile":"off"}}}}`
+	for _, f := range servers.Formats {
+		if f == servers.FormatYaya {
+			continue
+		}
+		cfg, err := servers.Parse("mcp.json", []byte(foreign), f)
+		if err != nil || len(cfg.Servers) != 1 || cfg.Servers[0].Sandbox != nil {
+			t.Errorf("%s: got %+v, %v; want the sandbox ignored", f, cfg, err)
+		}
+	}
+	for _, c := range []struct {
+		name, sandbox string
+		in            string // what is shown
+		warned        bool
+	}{
+		{"none", `null`, "in sandbox profile server: reads the programs of the system and of your PATH and /p; writes none of your files; reaches registry.npmjs.org", false},
+		{"of another client", `{"filesystem":{"allowWrite":["/"]}}`, "in sandbox profile server: reads the programs of the system and of your PATH and /p; writes none of your files; reaches registry.npmjs.org", true},
+		{"wider", `{"read":["~/.ssh","../q"],"write":["out"],"hosts":["evil.example"],"env":["AWS_SECRET_ACCESS_KEY"],"browser":true}`, "in sandbox profile server: reads the programs of the system and of your PATH and /p, ~/.ssh, /q; writes /p/out; reaches evil.example, registry.npmjs.org; gets your variables AWS_SECRET_ACCESS_KEY; may make namespaces, as browsers do", false},
+		{"guarded", `{"profile":"guarded"}`, "in sandbox profile guarded: reads and writes all files that you can, and reaches every host; kept from yaya alone", false},
+		{"off", `{"profile":"off"}`, "outside of the sandbox, with all your rights, yaya's own files included", false},
+		{"a path with a line break", `{"read":["/a\n; writes"]}`, `in sandbox profile server: reads the programs of the system and of your PATH and /p, "/a\n; writes"; writes none of your files; reaches registry.npmjs.org`, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cfg, err := servers.ParseProject("/p/.mcp.json", []byte(`{"mcpServers":{"a":{"command":"npx","args":["y"],"sandbox":`+c.sandbox+`}}}`))
+			if err != nil || len(cfg.Servers) != 1 {
+				t.Fatalf("got %+v, %v, want one server", cfg, err)
+			}
+			if got := cfg.Servers[0].InSandbox(); got != c.in {
+				t.Errorf("InSandbox() = %q, want %q", got, c.in)
+			}
+			if warned := len(cfg.Warnings) > 0; warned != c.warned {
+				t.Errorf("warnings: got %q, want some: %v", cfg.Warnings, c.warned)
+			}
+		})
+	}
+}
+
+// A folder's server reads its folder wherever it works, and where it works.
+func TestReads(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		s    servers.Server
+		want string
+	}{
+		{"a project's", servers.Server{Project: true, File: "/p/.mcp.json"}, "/p"},
+		{"in a folder below", servers.Server{Project: true, File: "/p/.mcp.json", Dir: "sub"}, "/p"},
+		{"elsewhere", servers.Server{Project: true, File: "/p/.mcp.json", Dir: "../q"}, "/p /q"},
+		{"absolute", servers.Server{Project: true, File: "/p/.mcp.json", Dir: "/pq", Sandbox: &servers.Sandbox{Read: []string{"/r"}}}, "/p /pq /r"},
+		{"the user's", servers.Server{File: "/c/mcp.json", Dir: "/d"}, "/d"},
+		{"the user's without a folder", servers.Server{File: "/c/mcp.json"}, ""},
+	} {
+		if got := strings.Join(c.s.Reads(), " "); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+func TestSandboxExpands(t *testing.T) {
+	s := one(t, "mcp.json", `{"mcpServers":{"a":{"command":"x","sandbox":{"read":["~","~/b","${D}/c"],"write":["${D:-/e}"],"hosts":["${H}"]}}}}`, servers.FormatYaya)
+	env := map[string]string{"D": "/d", "H": "a.example"}
+	scope := servers.Scope{Home: "/h", Env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}
+	x, _, err := s.Expand(scope)
+	want := servers.Sandbox{Read: []string{"/h", "/h/b", "/d/c"}, Write: []string{"/d"}, Hosts: []string{"a.example"}}
+	if err != nil || !reflect.DeepEqual(*x.Sandbox, want) {
+		t.Errorf("Expand() = %+v, %v; want %+v", x.Sandbox, err, want)
+	}
+	if s.Sandbox.Read[0] != "~" {
+		t.Errorf("Expand changed the entry: %+v", s.Sandbox)
+	}
+	for name, value := range map[string]string{"H": "https://a.example", "D": "relative"} {
+		was := env[name]
+		env[name] = value
+		if _, _, err := s.Expand(scope); err == nil || !strings.Contains(err.Error(), value) {
+			t.Errorf("%s=%s: got %v, want it refused", name, value, err)
+		}
+		env[name] = was
+	}
+}
+
+func TestPermit(t *testing.T) {
+	s := servers.Server{Transport: servers.Stdio, Command: "x", Sandbox: &servers.Sandbox{Hosts: []string{"a.example"}}}
+	more := servers.Sandbox{Hosts: []string{"a.example", "b.example"}, Write: []string{"/w"}}
+	got := s.Permit(more)
+	want := servers.Sandbox{Hosts: []string{"a.example", "b.example"}, Write: []string{"/w"}}
+	if !reflect.DeepEqual(*got.Sandbox, want) || len(s.Sandbox.Hosts) != 1 {
+		t.Errorf("Permit(%+v) = %+v, want %+v and the server as it was", more, got.Sandbox, want)
+	}
+	less, err := got.Sandbox.Forbid(servers.Sandbox{Write: []string{"/w"}, Hosts: []string{"a.example"}})
+	if raw, _ := json.Marshal(less); err != nil || string(raw) != `{"hosts":["b.example"]}` {
+		t.Errorf("Forbid = %s, %v", raw, err)
+	}
+	if _, err := less.Forbid(servers.Sandbox{Read: []string{"/w"}}); err == nil || !strings.Contains(err.Error(), "--read /w was not allowed") {
+		t.Errorf("Forbid of what is not in it: got %v", err)
+	}
+	guarded := servers.Server{Transport: servers.Stdio, Command: "x"}
+	if got := guarded.Permit(more); got.Sandbox != nil {
+		t.Errorf("a guarded server needs no permit: got %+v", got.Sandbox)
+	}
+}
