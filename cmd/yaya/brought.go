@@ -75,7 +75,7 @@ func (d *digests) brought(w *workspace.Workspace, all []servers.Server) ([]folde
 		if err != nil {
 			return nil, fmt.Errorf("server %q: %w", s.Name, err)
 		}
-		runs := s.RunsExactly()
+		runs := s.Brings()
 		for _, values := range []map[string]string{s.Env, s.Headers} {
 			for _, name := range slices.Sorted(maps.Keys(values)) {
 				runs += fmt.Sprintf(", %s=%s", name, strconv.QuoteToASCII(values[name]))
@@ -83,9 +83,6 @@ func (d *digests) brought(w *workspace.Workspace, all []servers.Server) ([]folde
 		}
 		for _, name := range s.SecretNames() {
 			runs += ", uses your secret " + strconv.QuoteToASCII(name)
-		}
-		if in := s.InSandbox(); in != "" {
-			runs += ", " + in
 		}
 		if s.Prefix != nil {
 			runs += fmt.Sprintf(", its tools named %s…", strconv.QuoteToASCII(*s.Prefix))

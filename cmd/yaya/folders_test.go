@@ -200,7 +200,7 @@ done
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(b.cwd, ".mcp.json"), []byte(`{"mcpServers":{"ours":{"command":"sh","args":["srv.sh"],"protocolEra":"legacy"}}}`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(b.cwd, ".mcp.json"), []byte(`{"mcpServers":{"ours":{"command":"sh","args":["srv.sh"],"protocolEra":"legacy","sandbox":{"write":["."]}}}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	script("first")

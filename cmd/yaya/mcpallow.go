@@ -16,7 +16,7 @@ func mcpAllowCommand(g *globals) *cobra.Command {
 	var what admin.ServerPermit
 	var remove bool
 	c := &cobra.Command{
-		Use: "allow NAME (--host HOST | --read PATH | --write PATH | --env NAME)…", Short: "Let a server in the sandbox do more",
+		Use: "allow NAME", Short: "Let a server in the sandbox do more",
 		Long: `Let a server whose sandbox profile is "server" reach a host, read or write a path, or
 have a variable of yaya's environment. The server is started again with it. A path is
 a file, or a folder with all that is in it.

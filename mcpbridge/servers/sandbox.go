@@ -255,6 +255,15 @@ func (s Server) InSandbox() string {
 	return out
 }
 
+// Brings says what a server that a folder brings would run, and where, to a person who
+// has to agree to it.
+func (s Server) Brings() string {
+	if in := s.InSandbox(); in != "" {
+		return s.RunsExactly() + ", " + in
+	}
+	return s.RunsExactly()
+}
+
 // RegistryHosts are the hosts of registries that yaya's own environment names. Package
 // managers of a server fetch from those.
 func RegistryHosts(lookup func(string) (string, bool)) []string {

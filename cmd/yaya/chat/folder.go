@@ -43,11 +43,11 @@ func folderQuestion(a Ask) (text string, ok bool) {
 		for _, i := range q.Added {
 			line("+ ", i)
 		}
-		b.WriteString("If you trust it again, this is used with your rights and without another question:\n")
+		b.WriteString("If you trust it again, this is used without another question, and with your rights where no sandbox is named:\n")
 	case len(q.Items) == 0:
 		b.WriteString("Nothing in it runs by itself.\n")
 	default:
-		b.WriteString("If you trust it, this is used with your rights and without another question:\n")
+		b.WriteString("If you trust it, this is used without another question, and with your rights where no sandbox is named:\n")
 	}
 	for _, i := range q.Items {
 		line("  ", i)

@@ -14,7 +14,7 @@ function Folder({ q }) {
   const all = (q.items ?? []).map(brings).join('\n');
   return html`<p><code><${Name} text=${q.folder} max=${4096} /></code></p>
     ${changed && html`<p>It was trusted, and brings something else now.</p><${Pre} all diff text=${[...(q.removed ?? []).map((/** @type {any} */ i) => '- ' + brings(i)), ...(q.added ?? []).map((/** @type {any} */ i) => '+ ' + brings(i))].join('\n')} label="What has changed" />`}
-    ${all ? html`<p>If you trust it, this is used with your rights and without another question:</p><${Pre} all text=${all} label="What the folder brings, all of it" />` : html`<p>Nothing in it runs by itself.</p>`}
+    ${all ? html`<p>If you trust it, this is used without another question, and with your rights where no sandbox is named:</p><${Pre} all text=${all} label="What the folder brings, all of it" />` : html`<p>Nothing in it runs by itself.</p>`}
     <p class="muted">Changes and commands of the agent are asked about in any case. For one session alone, servers do not start. Without your trust, the agent can only read and search the folder.</p>`;
 }
 

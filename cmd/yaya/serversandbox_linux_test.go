@@ -1,0 +1,306 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/yaya-ai/yaya/gateway/admin"
+	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/internal/sandbox"
+)
+
+// shellServers configures servers that run commands: own of the user's, guarded; bounded
+// of the user's, in profile server; theirs of a trusted folder, which the box works in.
+func shellServers(t *testing.T) *box {
+	t.Helper()
+	needNamespaces(t)
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip(err)
+	}
+	b := newBox(t)
+	b.cwd = filepath.Join(b.dir, "ws")
+	script, err := os.ReadFile("testdata/shell.mjs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, data := range map[string]string{
+		"ws/shell.mjs": string(script), "ws/.git/config": "[core]", "own/shell.mjs": string(script), "own/secret": "a secret", "home.txt": "of the home", "named/f": "its words",
+		"ws/.mcp.json": `{"mcpServers":{"theirs":{"command":"node","args":["shell.mjs"]}}}`,
+		"c/mcp.json": fmt.Sprintf(`{"mcpServers":{"own":{"command":%q,"args":[%q],"cwd":%q},"bounded":{"command":%[1]q,"args":[%[2]q],"sandbox":{"read":[%[4]q]}}}}`,
+			node, filepath.Join(b.dir, "own/shell.mjs"), filepath.Join(b.dir, "own"), filepath.Join(b.dir, "named")),
+	} {
+		path = filepath.Join(b.dir, path)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(data), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.env = []string{"XDG_CACHE_HOME=" + filepath.Join(b.dir, "cache")}
+	b.must("trust", "--yes", b.cwd)
+	return b
+}
+
+// sh runs a command in a server and returns what it said; failed says that it failed.
+func (b *box) sh(server, cmd string) (said string, failed bool) {
+	b.t.Helper()
+	out, err := b.run("mcp", "call", server+"__sh", "--args", string(jsonOf(b.t, map[string]string{"cmd": cmd})))
+	return out, err != nil
+}
+
+func jsonOf(t *testing.T, v any) []byte {
+	t.Helper()
+	raw, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+// SEC-5: no server in a sandbox is the owner, sees yaya's files, or reaches its socket;
+// one that is guarded sees everything else, and one that is bounded what is named.
+func TestServersInSandboxes(t *testing.T) {
+	t.Parallel()
+	b := shellServers(t)
+	daemon := b.serve()
+	b.firstStart([]string{"own", "bounded", "theirs"})
+	port := b.addr
+	socket := filepath.Join(b.dir, "d", "yaya.sock")
+	in := func(elem ...string) string { return filepath.Join(append([]string{b.dir}, elem...)...) }
+	for _, c := range []struct {
+		name, cmd            string
+		own, bounded, theirs string // a part of what is said
+	}{
+		{name: "the port, as owner", cmd: "curl -s --noproxy '*' -m 5 http://" + port + "/status || echo unreachable", own: "runs in a sandbox of yaya's", bounded: "unreachable", theirs: "unreachable"},
+		{name: "the port, for MCP", cmd: `curl -s --noproxy '*' -m 5 -H 'content-type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"tools/list"}' http://` + port + "/mcp || echo unreachable", own: "a token is needed", bounded: "unreachable", theirs: "unreachable"},
+		{name: "the port, by an orphan without marks", cmd: `env -i setsid sh -c 'sh -c "sleep 0.3; curl -s --noproxy \* -m 5 http://` + port + `/status || echo unreachable" &' ; sleep 1.5`, own: "a token is needed", bounded: "unreachable", theirs: "unreachable"},
+		{name: "the socket", cmd: "curl -s -m 5 --unix-socket " + socket + " http://x/status || echo unreachable", own: "unreachable", bounded: "unreachable", theirs: "unreachable"},
+		{name: "yaya's files", cmd: "cat " + in("c/mcp.json") + " " + in("d") + "/* " + in("d") + "/keys/* || echo hidden", own: "hidden", bounded: "hidden", theirs: "hidden"},
+		{name: "another name for yaya's files", cmd: "ln -s " + in("c") + " /tmp/l$$ && cat /tmp/l$$/mcp.json; rm /tmp/l$$; cat /proc/" + fmt.Sprint(daemon.Process.Pid) + "/root" + in("c/mcp.json") + " || echo hidden", own: "hidden", bounded: "hidden", theirs: "hidden"},
+		{name: "yaya's memory and environment", cmd: "cat /proc/" + fmt.Sprint(daemon.Process.Pid) + "/environ || echo hidden", own: "hidden", bounded: "hidden", theirs: "hidden"},
+		{name: "signals to yaya", cmd: "kill -0 " + fmt.Sprint(daemon.Process.Pid) + " 2>/dev/null && echo sent || echo kept", own: "kept", bounded: "kept", theirs: "kept"},
+		{name: "the home folder", cmd: "cat " + in("home.txt") + " || echo hidden", own: "of the home", bounded: "hidden", theirs: "hidden"},
+		{name: "a folder that is named", cmd: "cat " + in("named/f") + " || echo hidden", own: "its words", bounded: "its words", theirs: "hidden"},
+		{name: "writing there", cmd: "echo x > " + in("named/new") + " && rm " + in("named/new") + " && echo written || echo kept", own: "written", bounded: "kept", theirs: "kept"},
+		{name: "the folder that brings one", cmd: "cat " + in("ws/.git/config") + " || echo hidden", own: "[core]", bounded: "hidden", theirs: "[core]"},
+		{name: "writing its own script", cmd: "echo x >> " + in("ws/shell.mjs") + " && echo written || echo kept", theirs: "kept"},
+		{name: "where it works", cmd: "pwd", own: in("own"), bounded: "/\n", theirs: in("ws")},
+		{name: "its own home and cache", cmd: `touch "$HOME/x" && mkdir -p "$XDG_CACHE_HOME/y" && echo writable`, own: "writable", bounded: "writable", theirs: "writable"},
+		{name: "descriptors", cmd: "ls /proc/self/fd | wc -l", own: "4", bounded: "4", theirs: "4"}, // 3 is that of ls
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b.t = t
+			for server, want := range map[string]string{"own": c.own, "bounded": c.bounded, "theirs": c.theirs} {
+				if want == "" {
+					continue
+				}
+				if said, _ := b.sh(server, c.cmd); !strings.Contains(said, want) {
+					t.Errorf("%s: got %q, want %q in it", server, said, want)
+				}
+			}
+		})
+	}
+	b.t = t
+	if leak, err := os.ReadFile(filepath.Join(b.dir, "ws", "shell.mjs")); err != nil || bytes.HasSuffix(leak, []byte("x\n")) {
+		t.Errorf("the folder's script was changed: %v", err)
+	}
+	t.Run("what is enforced is said", func(t *testing.T) {
+		b.t = t
+		for server, profile := range map[string]string{"own": "guarded", "bounded": "server", "theirs": "server"} {
+			var s admin.Server
+			if err := json.Unmarshal([]byte(b.must("mcp", "get", server, "--json")), &s); err != nil {
+				t.Fatal(err)
+			}
+			if s.Sandbox == nil || s.Sandbox.Profile != profile || s.Sandbox.Backend != sandbox.Namespaces || len(s.Sandbox.Enforced) == 0 {
+				t.Errorf("%s: got %+v, want profile %s and what is enforced", server, s.Sandbox, profile)
+			}
+			if text := b.must("mcp", "get", server); !strings.Contains(text, "in sandbox profile "+profile) || !strings.Contains(text, "back end namespaces") {
+				t.Errorf("yaya mcp get %s says nothing of its sandbox:\n%s", server, text)
+			}
+		}
+		for _, st := range b.status().Servers {
+			if d := detailOf(st); d.Sandbox == nil || d.Sandbox.Backend != sandbox.Namespaces || d.Sandbox.Has == 0 {
+				t.Errorf("yaya mcp list --json: %s: got sandbox %+v", st.ID, d.Sandbox)
+			}
+		}
+	})
+	t.Run("its process is told, and killed", func(t *testing.T) {
+		b.t = t
+		pid := b.pidOf("own")
+		if comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); err != nil || !strings.HasPrefix(string(comm), "node") && !strings.HasPrefix(string(comm), "MainThread") {
+			t.Errorf("process %d of own is %q, %v; want node", pid, comm, err)
+		}
+		if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		eventually.True(t, "it is started again", func() bool {
+			for _, s := range b.listed() {
+				if s.Name == "own" && s.State == "ready" && s.Restarts == 1 {
+					return strings.Contains(s.LastError, "killed by signal killed")
+				}
+			}
+			return false
+		})
+	})
+}
+
+// What a sandbox refuses is said once, with what would allow it: in the failed call, the
+// server's log and yaya's own. What is allowed then works, and can be taken back.
+func TestServerIsAllowedMore(t *testing.T) {
+	t.Parallel()
+	b := shellServers(t)
+	b.serve()
+	b.firstStart([]string{"own", "bounded", "theirs"})
+	const reach = `exec 3<>/dev/tcp/127.0.0.1/3128 && printf 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n' >&3 && head -1 <&3 | grep -v 403`
+	for _, server := range []string{"bounded", "theirs"} {
+		message := `server "` + server + `" was kept from reaching example.com:443 (profile server). Allow it: yaya mcp allow ` + server + ` --host example.com`
+		said, failed := b.sh(server, "bash -c '"+strings.ReplaceAll(reach, "'", `'\''`)+"'")
+		if !failed || !strings.Contains(said, message) {
+			t.Errorf("%s: got %q, want it to fail with %q", server, said, message)
+		}
+		home := filepath.Join(b.dir, "home.txt")
+		maybe := `server "` + server + `" may have been kept from reading ` + home + ` (profile server). Allow it: yaya mcp allow ` + server + ` --read ` + home
+		if said, failed := b.sh(server, "cat "+home); !failed || !strings.Contains(said, "No such file") {
+			t.Errorf("%s: got %q, want it hidden", server, said)
+		}
+		eventually.True(t, "both are in the log of "+server, func() bool {
+			logs := b.must("mcp", "logs", server)
+			return strings.Count(logs, message) == 1 && strings.Contains(logs, maybe)
+		})
+
+		file := b.mcpFile()
+		brings, err := os.ReadFile(filepath.Join(b.cwd, ".mcp.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := b.must("mcp", "allow", server, "--read", home, "--host", "*.example.org")
+		if !strings.Contains(out, "+ "+server+": in sandbox profile server: reads the programs") || !strings.Contains(out, home) || !strings.Contains(out, "*.example.org") {
+			t.Errorf("yaya mcp allow says %q, want what has changed", out)
+		}
+		eventually.True(t, server+" reads what it was allowed", func() bool {
+			said, failed := b.sh(server, "cat "+home)
+			return !failed && strings.Contains(said, "of the home")
+		})
+		if after, err := os.ReadFile(filepath.Join(b.cwd, ".mcp.json")); err != nil || !bytes.Equal(after, brings) {
+			t.Errorf("the folder's file is %s, %v; want it as it was", after, err)
+		}
+		if changed := file != b.mcpFile(); changed != (server == "bounded") {
+			t.Errorf("%s: yaya's own file was %s and is %s", server, file, b.mcpFile())
+		}
+		if out := b.must("mcp", "get", server); !strings.Contains(out, home) {
+			t.Errorf("yaya mcp get %s does not say what it was allowed:\n%s", server, out)
+		}
+		if out := b.must("mcp", "allow", server, "--read", home); !strings.Contains(out, "nothing changed") {
+			t.Errorf("the same again: got %q", out)
+		}
+		b.must("mcp", "allow", server, "--read", home, "--remove")
+		eventually.True(t, server+" no longer reads it", func() bool {
+			said, failed := b.sh(server, "cat "+home)
+			return failed && strings.Contains(said, "No such file")
+		})
+		if out, err := b.run("mcp", "allow", server, "--read", home, "--remove"); err == nil || !strings.Contains(out, "was not allowed") {
+			t.Errorf("removing it again: got %q, %v", out, err)
+		}
+	}
+	for _, c := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"a guarded server", []string{"own", "--host", "a.example"}, `server "own" needs no permit: it is in sandbox profile guarded`},
+		{"no server", []string{"nobody", "--host", "a.example"}, `there is no server "nobody"`},
+		{"a URL", []string{"theirs", "--host", "https://a.example"}, `host "https://a.example"`},
+		{"a variable that loads code", []string{"theirs", "--env", "LD_PRELOAD"}, "LD_PRELOAD"},
+		{"yaya's own folder", []string{"theirs", "--read", filepath.Join(b.dir, "c")}, ""},
+		{"nothing", []string{"theirs"}, "say what to allow"},
+	} {
+		out, err := b.run(append([]string{"mcp", "allow"}, c.args...)...)
+		if c.want != "" && (err == nil || !strings.Contains(out, c.want)) {
+			t.Errorf("%s: got %q, %v; want %q", c.name, out, err, c.want)
+		}
+	}
+	// It was allowed and cannot be given: the server says so, and sees nothing.
+	eventually.True(t, "the server refuses to start with yaya's own folder", func() bool {
+		var s admin.Server
+		return json.Unmarshal([]byte(b.must("mcp", "get", "theirs", "--json")), &s) == nil && strings.Contains(s.Reason+s.LastError, "belongs to yaya itself")
+	})
+	// An entry that changes has no permits.
+	if err := os.WriteFile(filepath.Join(b.cwd, ".mcp.json"), []byte(`{"mcpServers":{"theirs":{"command":"node","args":["shell.mjs","again"]}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.must("trust", "--yes", b.cwd)
+	eventually.True(t, "the other entry has no permits", func() bool {
+		out, err := b.run("mcp", "get", "theirs")
+		return err == nil && strings.Contains(out, "ready") && strings.Contains(out, "reaches no host")
+	})
+}
+
+// A daemon that is killed leaves no server behind, in whichever sandbox.
+func TestKilledDaemonLeavesNoServer(t *testing.T) {
+	t.Parallel()
+	b := shellServers(t)
+	daemon := b.serve()
+	b.firstStart([]string{"own", "bounded", "theirs"})
+	for _, server := range []string{"own", "bounded", "theirs"} {
+		if said, failed := b.sh(server, "setsid sh -c 'exec sleep 987654321' >/dev/null 2>&1 & echo started"); failed || !strings.Contains(said, "started") {
+			t.Fatalf("%s: got %q", server, said)
+		}
+	}
+	of := func() (found []string) {
+		dirs, err := filepath.Glob("/proc/[0-9]*")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, dir := range dirs {
+			line, lerr := os.ReadFile(dir + "/cmdline")
+			env, eerr := os.ReadFile(dir + "/environ")
+			if lerr == nil && eerr == nil && bytes.Contains(env, []byte("HOME="+b.dir+"\x00")) && bytes.Contains(env, []byte("YAYA_CHILD=")) {
+				found = append(found, filepath.Base(dir)+" "+strings.ReplaceAll(string(line), "\x00", " "))
+			}
+		}
+		return found
+	}
+	if got := of(); len(got) < 6 {
+		t.Fatalf("got processes %q, want three servers and what they have started", got)
+	}
+	if err := daemon.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	eventually.True(t, "nothing is left", func() bool { return len(of()) == 0 })
+}
+
+// The question about a folder shows a wider sandbox literally, and one that becomes wider
+// is asked about again.
+func TestFolderShowsItsSandboxes(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	b.cwd = filepath.Join(b.dir, "ws")
+	write := func(sandbox string) {
+		t.Helper()
+		if err := errors.Join(os.MkdirAll(b.cwd, 0o700), os.WriteFile(filepath.Join(b.cwd, ".mcp.json"), []byte(`{"mcpServers":{"s":{"command":"true"`+sandbox+`}}}`), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct{ name, sandbox, want string }{
+		{"none", ``, "server s: true, in sandbox profile server: reads the programs of the system and of your PATH and " + b.cwd + "; writes none of your files; reaches no host"},
+		{"a host", `,"sandbox":{"hosts":["evil.example"]}`, "reaches evil.example"},
+		{"a folder", `,"sandbox":{"read":["~/.ssh"],"write":["/etc"]}`, "~/.ssh; writes /etc"},
+		{"guarded", `,"sandbox":{"profile":"guarded"}`, "reads and writes all files that you can, and reaches every host; kept from yaya alone"},
+		{"off", `,"sandbox":{"profile":"off"}`, "outside of the sandbox, with all your rights, yaya's own files included"},
+	} {
+		write(c.sandbox)
+		out, err := b.run("trust", b.cwd)
+		if err == nil || !strings.Contains(out, "is not trusted") || !strings.Contains(out, c.want) {
+			t.Errorf("%s: the question is %q, %v; want %q", c.name, out, err, c.want)
+		}
+		b.must("trust", "--yes", b.cwd)
+	}
+}
