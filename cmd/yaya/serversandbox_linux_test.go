@@ -304,3 +304,69 @@ func TestFolderShowsItsSandboxes(t *testing.T) {
 		b.must("trust", "--yes", b.cwd)
 	}
 }
+
+// The servers that everybody has work in profile server with what they are for: their
+// files, their repository, their host.
+func TestRealServersBounded(t *testing.T) {
+	t.Parallel()
+	needNamespaces(t)
+	node := needPeers(t)
+	b := newBox(t)
+	files, repository := filepath.Join(b.dir, "files"), filepath.Join(b.dir, "repository")
+	if err := os.Mkdir(files, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), "git", "init", "-q", "-b", "trunk", repository).CombinedOutput(); err != nil {
+		t.Fatalf("git init: %v\n%s", err, out)
+	}
+	bounded := func(command string, args []string, sandbox map[string]any) map[string]any {
+		return map[string]any{"command": command, "args": args, "sandbox": sandbox}
+	}
+	npm := func(script string, sandbox map[string]any, args ...string) map[string]any {
+		return bounded(node, append([]string{absolute(t, peers, script)}, args...), sandbox)
+	}
+	none := map[string]any{}
+	servers := map[string]any{
+		"everything": npm("@modelcontextprotocol/server-everything/dist/index.js", none, "stdio"),
+		"filesystem": npm("@modelcontextprotocol/server-filesystem/dist/index.js", map[string]any{"write": []string{files}}, files),
+		"memory":     npm("@modelcontextprotocol/server-memory/dist/index.js", map[string]any{"write": []string{files}}),
+		"thinking":   npm("@modelcontextprotocol/server-sequential-thinking/dist/index.js", none),
+		"time":       bounded(python(t, "mcp-server-time"), nil, none),
+		"git":        bounded(python(t, "mcp-server-git"), []string{"--repository", repository}, map[string]any{"write": []string{repository}}),
+		"fetch":      bounded(python(t, "mcp-server-fetch"), []string{"--ignore-robots-txt"}, map[string]any{"hosts": []string{"example.org"}}),
+	}
+	servers["memory"].(map[string]any)["env"] = map[string]string{"MEMORY_FILE_PATH": filepath.Join(files, "memory.json")} //nolint:forcetypeassert // made above
+	path := filepath.Join(b.dir, "c", "mcp.json")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, jsonOf(t, map[string]any{"mcpServers": servers}), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	b.serve()
+	b.firstStart([]string{"everything", "filesystem", "memory", "thinking", "time", "git", "fetch"})
+	for _, c := range []struct {
+		tool string
+		args map[string]any
+		want string
+	}{
+		{"everything__echo", map[string]any{"message": "hi"}, "Echo: hi"},
+		{"filesystem__write_file", map[string]any{"path": filepath.Join(files, "a.txt"), "content": "x"}, "Successfully wrote"},
+		{"filesystem__read_text_file", map[string]any{"path": filepath.Join(files, "a.txt")}, "x"},
+		{"memory__create_entities", map[string]any{"entities": []any{map[string]any{"name": "n", "entityType": "t", "observations": []string{"o"}}}}, "n"},
+		{"memory__read_graph", map[string]any{}, "entities"},
+		{"thinking__sequentialthinking", map[string]any{"thought": "so", "thoughtNumber": 1, "totalThoughts": 1, "nextThoughtNeeded": false}, "thoughtNumber"},
+		{"time__get_current_time", map[string]any{"timezone": "Europe/Paris"}, "Europe/Paris"},
+		{"git__git_status", map[string]any{"repo_path": repository}, "On branch trunk"},
+	} {
+		if out, err := b.run("mcp", "call", c.tool, "--args", string(jsonOf(t, c.args))); err != nil || !strings.Contains(out, c.want) {
+			t.Errorf("%s: got %.500s, %v; want %q", c.tool, out, err, c.want)
+		}
+	}
+	if data, err := os.ReadFile(filepath.Join(files, "a.txt")); err != nil || string(data) != "x" {
+		t.Errorf("the file that was written is %q, %v", data, err)
+	}
+	// What it was not allowed it is told of, with the remedy.
+	const kept = `server "fetch" was kept from reaching example.com:443 (profile server). Allow it: yaya mcp allow fetch --host example.com`
+	if out, err := b.run("mcp", "call", "fetch__fetch", "--args", `{"url":"https://example.com/"}`); err == nil || !strings.Contains(out, kept) {
+		t.Errorf("fetch of a host that is not named: got %.500s, %v; want %q", out, err, kept)
+	}
+	b.notRestarted()
+}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 )
 
@@ -15,6 +16,32 @@ type Path struct {
 	name     string // absolute, without symbolic links
 	dev, ino uint64
 	file     *os.File // keeps the number of the inode from being used again
+	// links are the symbolic links that lead from the name as it was given to this one.
+	links [][2]string
+}
+
+// maxLinks is how many links lead to a file at most, as in Linux.
+const maxLinks = 40
+
+// linksOf returns the symbolic links in an absolute path, name and target, in the order
+// in which they are followed.
+func linksOf(name string) (links [][2]string) {
+	done, rest := "/", strings.Split(strings.Trim(filepath.Clean(name), "/"), "/")
+	for len(rest) > 0 && len(links) < maxLinks {
+		at := filepath.Join(done, rest[0])
+		rest = rest[1:]
+		to, err := os.Readlink(at)
+		if err != nil {
+			done = at
+			continue
+		}
+		links = append(links, [2]string{at, to})
+		if filepath.IsAbs(to) {
+			done = "/"
+		}
+		rest = append(strings.Split(strings.Trim(filepath.Clean(to), "/"), "/"), rest...)
+	}
+	return links
 }
 
 // Open opens a path, following symbolic links.
@@ -23,6 +50,7 @@ func Open(name string) (Path, error) {
 	if err != nil {
 		return Path{}, err
 	}
+	links := linksOf(abs)
 	abs, err = filepath.EvalSymlinks(abs)
 	if err != nil {
 		return Path{}, fmt.Errorf("open %s for a sandbox: %w", name, err)
@@ -41,7 +69,7 @@ func Open(name string) (Path, error) {
 		_ = f.Close()
 		return Path{}, fmt.Errorf("open %s for a sandbox: this system does not say which file it is", name)
 	}
-	return Path{abs, uint64(st.Dev), st.Ino, f}, nil //nolint:unconvert // differs by system
+	return Path{abs, uint64(st.Dev), st.Ino, f, links}, nil //nolint:unconvert // differs by system
 }
 
 // OpenAll opens several paths, or none.

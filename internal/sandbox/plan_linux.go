@@ -48,6 +48,12 @@ func (r *Run) makePlan(cmd *exec.Cmd) (*inside.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	if p.Strict && plan.Mounts { // where the host's links are not
+		plan.Aliases = append(linksOf(plan.Path), dir.links...)
+		for _, path := range append(append([]Path{}, p.Read...), p.Write...) {
+			plan.Aliases = append(plan.Aliases, path.links...)
+		}
+	}
 	if plan.Dir = dir.name; dir.name != "/" { // which is always another one
 		plan.DirDev, plan.DirIno = dir.dev, dir.ino
 	}

@@ -40,7 +40,7 @@ func mountRoot(p *Plan) (string, error) {
 		return "", fmt.Errorf("make the mounts private: %w", err)
 	}
 	b := &builder{plan: p, root: -1, clones: map[string]int{}, files: map[string]bool{}}
-	for _, step := range []func() error{b.cloneAll, b.makeRoot, b.system, b.rules, b.seal, b.enter} {
+	for _, step := range []func() error{b.cloneAll, b.makeRoot, b.system, b.rules, b.aliases, b.seal, b.enter} {
 		if err := step(); err != nil {
 			return "", err
 		}
@@ -254,6 +254,31 @@ func (b *builder) rules() error {
 		r := &b.plan.Rules[i]
 		if err := b.rule(r, i); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// aliases makes the links by which granted files are called. They come after all mounts,
+// none of which follows a link. A mount of the host's has its own.
+func (b *builder) aliases() error {
+	for _, a := range b.plan.Aliases {
+		at := strings.LastIndexByte(a[0], '/')
+		dir, name := a[0][:at], a[0][at+1:]
+		if dir == "" {
+			dir = "/"
+		}
+		parent, err := openBelow(b.root, dir)
+		if errors.Is(err, unix.ENOENT) && b.create(dir, false) == nil {
+			parent, err = openBelow(b.root, dir)
+		}
+		if err != nil {
+			continue // hidden, or the host's and read-only: then so is what it leads to
+		}
+		err = unix.Symlinkat(a[1], parent, name)
+		_ = unix.Close(parent)
+		if err != nil && !errors.Is(err, unix.EEXIST) && !errors.Is(err, unix.EROFS) {
+			return fmt.Errorf("make the link %s: %w", a[0], err)
 		}
 	}
 	return nil

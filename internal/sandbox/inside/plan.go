@@ -60,6 +60,9 @@ type Plan struct {
 	Strict bool `json:"strict,omitempty"`
 	// Links are symbolic links at the top of an empty root: name and target.
 	Links [][2]string `json:"links,omitempty"`
+	// Aliases are symbolic links of the host by which granted files are called, where an
+	// empty root has nothing at their place: name and target.
+	Aliases [][2]string `json:"aliases,omitempty"`
 	// HostWrites leaves the host's root writable.
 	HostWrites bool `json:"host_writes,omitempty"`
 	// Own gives the sandbox its own /proc and /dev.
