@@ -255,22 +255,6 @@ func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
 	return warnings
 }
 
-// passed returns the variables of yaya's environment that every server's process gets,
-// as they are configured now, and warnings about those that cannot be passed.
-func (b *Bridge) passed() (names, warnings []string) {
-	if b.cfg.PassEnv == nil {
-		return nil, nil
-	}
-	for _, name := range b.cfg.PassEnv() {
-		if err := servers.CheckEnvName(name); err != nil {
-			warnings = append(warnings, fmt.Sprintf("servers.pass_env: %v", err))
-			continue
-		}
-		names = append(names, name)
-	}
-	return names, warnings
-}
-
 // Refused sets which files of the configuration are not taken over as they are now, and
 // why: a health check says so.
 func (b *Bridge) Refused(files map[string]string) {
@@ -390,24 +374,6 @@ func Authorization(s servers.Server, grants *oauth.Store) *oauth.Transport {
 		t.Config = oauth.Config{OAuth: *s.OAuth}
 	}
 	return t
-}
-
-const maxEnvFile = 64 << 10
-
-func (b *Bridge) readEnvFile(ctx context.Context, s *servers.Server) error {
-	data, err := secretfile.Read(ctx, s.EnvFile, maxEnvFile)
-	if err != nil {
-		return fmt.Errorf("envFile: %w", err)
-	}
-	env, err := servers.ParseEnvFile(data)
-	if err != nil {
-		return fmt.Errorf("envFile %s: %w", s.EnvFile, err)
-	}
-	for k, v := range s.Env { // what is written out wins
-		env[k] = v
-	}
-	s.Env = env
-	return nil
 }
 
 // Invalid records a server that cannot be used.

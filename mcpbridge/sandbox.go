@@ -180,17 +180,3 @@ func inSandbox(x servers.Server) servers.Server {
 	}
 	return x
 }
-
-// environ returns the environment of a server's process. What a bounded server gets of
-// yaya's is named in its entry.
-func (b *Bridge) environ(x servers.Server) []string {
-	if x.SandboxProfile() != servers.SandboxServer {
-		pass, _ := b.passed()
-		return x.Environ(b.cfg.Env, pass...)
-	}
-	var also []string
-	if x.Sandbox != nil {
-		also = slices.Clone(x.Sandbox.Env)
-	}
-	return x.Environ(b.cfg.Env, also...)
-}

@@ -1,0 +1,58 @@
+package mcpbridge
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/yaya-ai/yaya/internal/secretfile"
+	"github.com/yaya-ai/yaya/mcpbridge/servers"
+)
+
+// environ returns the environment of a server's process. What a bounded server gets of
+// yaya's is named in its entry.
+func (b *Bridge) environ(x servers.Server) []string {
+	if x.SandboxProfile() != servers.SandboxServer {
+		pass, _ := b.passed()
+		return x.Environ(b.cfg.Env, pass...)
+	}
+	var also []string
+	if x.Sandbox != nil {
+		also = slices.Clone(x.Sandbox.Env)
+	}
+	return x.Environ(b.cfg.Env, also...)
+}
+
+// passed returns the variables of yaya's environment that every server's process gets,
+// as they are configured now, and warnings about those that cannot be passed.
+func (b *Bridge) passed() (names, warnings []string) {
+	if b.cfg.PassEnv == nil {
+		return nil, nil
+	}
+	for _, name := range b.cfg.PassEnv() {
+		if err := servers.CheckEnvName(name); err != nil {
+			warnings = append(warnings, fmt.Sprintf("servers.pass_env: %v", err))
+			continue
+		}
+		names = append(names, name)
+	}
+	return names, warnings
+}
+
+const maxEnvFile = 64 << 10
+
+func (b *Bridge) readEnvFile(ctx context.Context, s *servers.Server) error {
+	data, err := secretfile.Read(ctx, s.EnvFile, maxEnvFile)
+	if err != nil {
+		return fmt.Errorf("envFile: %w", err)
+	}
+	env, err := servers.ParseEnvFile(data)
+	if err != nil {
+		return fmt.Errorf("envFile %s: %w", s.EnvFile, err)
+	}
+	for k, v := range s.Env { // what is written out wins
+		env[k] = v
+	}
+	s.Env = env
+	return nil
+}
