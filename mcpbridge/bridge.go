@@ -123,6 +123,9 @@ type Config struct {
 	// Permits returns a server with what the user lets it do beyond what its entry says.
 	// Optional.
 	Permits func(servers.Server) servers.Server
+	// Endpoint returns yaya's MCP endpoint for a server that may call tools of others, as
+	// that server. Optional.
+	Endpoint func(server string) http.Handler
 	// Env looks up yaya's own environment.
 	Env func(string) (string, bool)
 	// Secret returns the value of a secret that a server refers to. Optional.

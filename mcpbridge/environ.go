@@ -20,7 +20,11 @@ func (b *Bridge) environ(x servers.Server) []string {
 	if x.Sandbox != nil {
 		also = slices.Clone(x.Sandbox.Env)
 	}
-	return x.Environ(b.cfg.Env, also...)
+	env := x.Environ(b.cfg.Env, also...)
+	if x.Sandbox != nil && x.Sandbox.MCP {
+		env = append(env, "YAYA_MCP_URL=http://"+servers.SandboxMCP+"/mcp")
+	}
+	return env
 }
 
 // passed returns the variables of yaya's environment that every server's process gets,

@@ -51,6 +51,10 @@ func (b *Bridge) enter(x servers.Server, tell func(denial string)) (*sandbox.Run
 	if x.Sandbox != nil {
 		named = *x.Sandbox
 	}
+	if named.MCP && b.cfg.Endpoint != nil {
+		policy.Endpoints = []sandbox.Endpoint{{Addr: servers.SandboxMCP, Handler: b.cfg.Endpoint(x.Name)}}
+		policy.Require |= sandbox.NeedHosts
+	}
 	if policy.Read, err = openAll("read", append(x.Reads(), b.program(x)...)); err != nil {
 		return nil, err
 	}

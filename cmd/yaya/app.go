@@ -176,7 +176,7 @@ func newApp(c appConfig) (*app, error) {
 		Servers: c.servers.servers, Invalid: c.servers.invalid,
 		Registry: k.Tools, Procs: a.procs, HTTP: a.http, Artifacts: k.Artifacts, Grants: grants, Trust: a.trust, Version: yayaVersion(), Log: c.log,
 		Eras:      upstream.NewEras(c.data, func(err error) { c.log.Warn().Err(err).Msg("protocol eras") }),
-		Sandboxes: a.sandboxes, Permits: a.permitted,
+		Sandboxes: a.sandboxes, Permits: a.permitted, Endpoint: a.endpointOf,
 		MayStart: a.mayStart, Refuse: a.itself, Env: os.LookupEnv, Secret: c.vault.Get, PassEnv: func() []string { return c.settings.Texts("servers.pass_env") }, Home: c.home, Workspace: c.workspace,
 		Standing: func(client string) relay.Peer { return a.mcp.Standing(client) },
 		Limits:   limits,
@@ -216,6 +216,9 @@ func serverLimits(settings *config.Store) func() upstream.Limits {
 
 // caller is who the gateway has established an MCP request to be from.
 func caller(r *http.Request) (tool.Caller, bool) {
+	if who, ok := r.Context().Value(serverKey{}).(tool.Caller); ok {
+		return who, true
+	}
 	p := auth.FromContext(r.Context())
 	switch p.Kind {
 	case auth.Owner:

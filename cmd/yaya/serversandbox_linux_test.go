@@ -370,3 +370,72 @@ func TestRealServersBounded(t *testing.T) {
 	}
 	b.notRestarted()
 }
+
+// SEC-5: a server that may call tools of others does so as itself: a person is asked,
+// rules name it, its own tools are not among them, and nothing else of yaya is there.
+func TestServerCallsAsItself(t *testing.T) {
+	t.Parallel()
+	b := shellServers(t)
+	if err := os.WriteFile(filepath.Join(b.cwd, ".mcp.json"), []byte(`{"mcpServers":{"theirs":{"command":"node","args":["shell.mjs"],"sandbox":{"mcp":true}}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out := b.must("trust", "--yes", b.cwd); !strings.Contains(out, "asks you to call tools of other servers") {
+		t.Errorf("the question does not say that the server calls others:\n%s", out)
+	}
+	b.serve()
+	b.firstStart([]string{"own", "bounded", "theirs"})
+	request := func(method string, params map[string]any) string {
+		params["_meta"] = map[string]any{"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientInfo": map[string]string{"name": "theirs", "version": "1"}, "io.modelcontextprotocol/clientCapabilities": map[string]any{}}
+		body := jsonOf(t, map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+		name, _ := params["name"].(string)
+		return fmt.Sprintf("curl -s -m 50 --noproxy '*' -H 'content-type: application/json' -H 'accept: application/json, text/event-stream' -H 'mcp-protocol-version: 2026-07-28' -H 'mcp-method: %s' -H 'mcp-name: %s' -d '%s' \"$YAYA_MCP_URL\"", method, name, body)
+	}
+	call := func(tool, cmd string) string {
+		return request("tools/call", map[string]any{"name": tool, "arguments": map[string]string{"cmd": cmd}})
+	}
+	if said, failed := b.sh("theirs", request("tools/list", map[string]any{})); failed || !strings.Contains(said, "own__sh") {
+		t.Errorf("tools/list: got %.500s, want the tools of others", said)
+	}
+	answers := func(answer string) string {
+		t.Helper()
+		said := make(chan string, 1)
+		go func() {
+			out, _ := b.run("mcp", "call", "theirs__sh", "--args", string(jsonOf(t, map[string]string{"cmd": call("own__sh", "cat "+filepath.Join(b.dir, "own/secret"))})))
+			said <- out
+		}()
+		var asks []admin.Ask
+		eventually.True(t, "somebody is asked about the call", func() bool {
+			b.admin("GET", "/approvals", "", 200, &asks)
+			return len(asks) == 1
+		})
+		if asks[0].Tool != "own__sh" {
+			t.Errorf("asked about %+v, want own__sh", asks[0])
+		}
+		b.admin("POST", "/approvals/"+asks[0].ID, `{"response":"`+answer+`"}`, 200, nil)
+		return <-said
+	}
+	if said := answers("reject"); strings.Contains(said, "a secret") {
+		t.Errorf("a call that was rejected has run: %s", said)
+	}
+	if said := answers("approve"); !strings.Contains(said, "a secret") {
+		t.Errorf("a call that was approved: got %s, want what it reads", said)
+	}
+	b.set("approval.rules", `[{"principal":"server:theirs","provider":"own","decision":"allow"},{"principal":"server:theirs","provider":"bounded","decision":"deny","reason":"not by servers"}]`)
+	if said, _ := b.sh("theirs", call("own__sh", "echo allowed by a rule")); !strings.Contains(said, "allowed by a rule") {
+		t.Errorf("a call that a rule allows: got %s", said)
+	}
+	if said, _ := b.sh("theirs", call("bounded__sh", "echo ran")); !strings.Contains(said, "not by servers") {
+		t.Errorf("a call that a rule denies: got %s", said)
+	}
+	if said, _ := b.sh("theirs", call("theirs__sh", "echo ran in a loop")); strings.Contains(said, "ran in a loop\\n") || !strings.Contains(said, "theirs__sh") {
+		t.Errorf("a call of its own tool: got %s, want it refused", said)
+	}
+	for _, path := range []string{"/status", "/api/mcp/servers", "/", "/v1/sessions"} {
+		if said, _ := b.sh("theirs", "curl -s -o /dev/null -w '%{http_code}' --noproxy '*' http://127.0.0.1:8787"+path); !strings.HasPrefix(said, "404") {
+			t.Errorf("%s: got %s, want 404", path, said)
+		}
+	}
+	if said, _ := b.sh("bounded", "curl -s -m 5 --noproxy '*' http://127.0.0.1:8787/mcp || echo unreachable"); !strings.Contains(said, "unreachable") {
+		t.Errorf("a server that was not given it: got %s", said)
+	}
+}

@@ -20,6 +20,7 @@ const (
 	TokenPrefix   = "token:"   // who has a lasting token, by its name, and "#n" for the nth of it
 	AgentPrefix   = "agent:"   // one of yaya's own agents, by its strategy
 	GatewayPrefix = "gateway:" // a gateway that this kernel is attached to, by its address
+	ServerPrefix  = "server:"  // a server that calls tools of others from its sandbox, by its name
 )
 
 // Caller is who makes a call. Whoever establishes it says so, for the owner as for
@@ -33,6 +34,8 @@ type Caller struct {
 	Behind []string
 	// Servers are the providers whose tools the caller may use; none means all.
 	Servers []string
+	// But is a provider whose tools the caller may not use: itself. "" is none.
+	But string
 }
 
 // LocalOwner is the user that runs yaya.
@@ -44,6 +47,9 @@ func (c Caller) May(scope string) bool { return c.Has != nil && c.Has(scope) }
 // Reaches reports whether the caller may use the tools of a provider, whatever the
 // rules say. A caller that is kept to some has none of yaya's own tools, either.
 func (c Caller) Reaches(provider string) bool {
+	if c.But != "" && provider == c.But {
+		return false
+	}
 	return len(c.Servers) == 0 || slices.Contains(c.Servers, provider)
 }
 
@@ -85,7 +91,7 @@ func MatchName(pattern, name string) bool {
 // nothing to path.Match.
 func noSlash(s string) string { return strings.ReplaceAll(s, "/", "\xff") }
 
-var principalKind = regexp.MustCompile(`^(owner$|(device|issuer|token|agent|gateway):.|[^:]*[*?[\\])`)
+var principalKind = regexp.MustCompile(`^(owner$|(device|issuer|token|agent|gateway|server):.|[^:]*[*?[\\])`)
 
 // bareName is what an id of a device looks like that somebody forgot to call one.
 var bareName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`)
@@ -99,7 +105,7 @@ func CheckPrincipal(pattern string) error {
 		} else if bareName.MatchString(pattern) && !principalKind.MatchString(pattern+":x") {
 			hint = "; did you mean device:" + pattern + "?"
 		}
-		return fmt.Errorf("principal %q is none of owner, device:<id>, issuer:<subject>, token:<name>, agent:<strategy> and gateway:<address>%s", pattern, hint)
+		return fmt.Errorf("principal %q is none of owner, device:<id>, issuer:<subject>, token:<name>, agent:<strategy>, gateway:<address> and server:<name>%s", pattern, hint)
 	}
 	if _, err := path.Match(noSlash(pattern), ""); err != nil {
 		return fmt.Errorf("principal %q: %w", pattern, err)

@@ -149,3 +149,24 @@ func TestSessionsOfSurfaces(t *testing.T) {
 		}
 	}
 }
+
+// Behind a call of a server there is nobody who has agreed to it, and its own tools are
+// not its to call.
+func TestCallsOfServers(t *testing.T) {
+	def := tool.Definition{Name: "b__t", Identity: tool.Identity{Provider: "b", Tool: "t"}}
+	for principal, want := range map[string]tool.Decision{tool.Owner: tool.Allow, "device:x": tool.Allow, tool.ServerPrefix + "a": tool.Ask} {
+		got, err := tool.DefaultPolicy{}.Decide(t.Context(), tool.Call{Origin: tool.OriginMCP, Caller: tool.Caller{Principal: principal}}, def)
+		if err != nil || got.Decision != want {
+			t.Errorf("a call by %s: got %v, %v; want %v", principal, got.Decision, err, want)
+		}
+	}
+	who := tool.Caller{Principal: tool.ServerPrefix + "a", But: "a"}
+	for provider, want := range map[string]bool{"a": false, "b": true, "": true} {
+		if got := who.Reaches(provider); got != want {
+			t.Errorf("Reaches(%q) = %v, want %v", provider, got, want)
+		}
+	}
+	if err := tool.CheckPrincipal("server:a"); err != nil {
+		t.Errorf("a rule about server:a: %v", err)
+	}
+}

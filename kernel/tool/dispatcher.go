@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
@@ -154,12 +155,13 @@ func (d *Dispatcher) begin() bool {
 // DefaultPolicy asks for tools that write or execute, for tools that require
 // approval, and for every provided tool; a native call from a downstream MCP
 // client counts as approved by that client's own consent (rule origin=mcp), and
-// so does a call that somebody typed or filled in who may answer asks.
+// so does a call that somebody typed or filled in who may answer asks. Behind a call of
+// a server there is nobody.
 type DefaultPolicy struct{}
 
 // Decide implements [Policy]. Annotations never relax it (UP-33).
 func (DefaultPolicy) Decide(_ context.Context, call Call, def Definition) (Verdict, error) {
-	if call.Origin == OriginCLI || call.Origin == OriginAPI || (call.Origin == OriginMCP && def.Identity.Provider != "") {
+	if call.Origin == OriginCLI || call.Origin == OriginAPI || (call.Origin == OriginMCP && def.Identity.Provider != "" && !strings.HasPrefix(call.Caller.Principal, ServerPrefix)) {
 		return Verdict{Decision: Allow}, nil
 	}
 	if def.RequiresApproval || def.Identity.Provider != "" {

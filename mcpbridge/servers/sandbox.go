@@ -36,7 +36,13 @@ type Sandbox struct {
 	Env []string `json:"env,omitempty"`
 	// Browser lets it make user namespaces, of which browsers build their own sandbox.
 	Browser bool `json:"browser,omitempty"`
+	// MCP lets it call tools of other servers through yaya, at [SandboxMCP].
+	MCP bool `json:"mcp,omitempty"`
 }
+
+// SandboxMCP is where a server in [SandboxServer] finds yaya, if it may call tools of
+// others. Nobody else is there.
+const SandboxMCP = "127.0.0.1:8787"
 
 // SandboxProfile returns the profile that the server runs in, "" for a remote one.
 func (s Server) SandboxProfile() string {
@@ -52,7 +58,7 @@ func (s Server) SandboxProfile() string {
 }
 
 // sandboxKeys are the members of an entry's sandbox.
-var sandboxKeys = []string{"profile", "read", "write", "hosts", "env", "browser"}
+var sandboxKeys = []string{"profile", "read", "write", "hosts", "env", "browser", "mcp"}
 
 // sandbox reads yaya's own form. Other clients mean something else by the name: in a
 // project's file, which they read too, an object with members of theirs is left alone.
@@ -73,6 +79,7 @@ func (e *entry) sandbox(file string) *Sandbox {
 	inner := &entry{obj: obj, used: map[string]bool{}, format: e.format}
 	out := &Sandbox{Profile: inner.str("profile"), Read: inner.list("read"), Write: inner.list("write"), Hosts: inner.list("hosts"), Env: inner.list("env")}
 	out.Browser, _ = inner.flag("browser")
+	out.MCP, _ = inner.flag("mcp")
 	for _, k := range slices.Sorted(maps.Keys(obj)) {
 		if !inner.used[k] {
 			inner.errs = append(inner.errs, fmt.Errorf("unknown key %q", k))
@@ -111,12 +118,12 @@ func (s Server) checkSandbox() error {
 	switch b.Profile {
 	case "", SandboxServer:
 	case SandboxGuarded:
-		if lists || b.Browser {
-			return fmt.Errorf(`sandbox: profile %q reads and writes what you can and reaches every host, so read, write, hosts, env and browser say nothing; leave them out, or use profile %q`, b.Profile, SandboxServer)
+		if lists || b.Browser || b.MCP {
+			return fmt.Errorf(`sandbox: profile %q reads and writes what you can and reaches every host, so read, write, hosts, env, browser and mcp say nothing; leave them out, or use profile %q`, b.Profile, SandboxServer)
 		}
 	case SandboxOff:
-		if lists || b.Browser {
-			return fmt.Errorf(`sandbox: profile %q bounds nothing, so read, write, hosts, env and browser say nothing; leave them out, or use profile %q`, b.Profile, SandboxServer)
+		if lists || b.Browser || b.MCP {
+			return fmt.Errorf(`sandbox: profile %q bounds nothing, so read, write, hosts, env, browser and mcp say nothing; leave them out, or use profile %q`, b.Profile, SandboxServer)
 		}
 	default:
 		return fmt.Errorf("sandbox: profile %q is not one of %s, %s, %s", b.Profile, SandboxGuarded, SandboxServer, SandboxOff)
@@ -248,6 +255,9 @@ func (s Server) InSandbox() string {
 	}
 	if len(b.Env) > 0 {
 		out += "; gets your variables " + quotedList(b.Env)
+	}
+	if b.MCP {
+		out += "; asks you to call tools of other servers"
 	}
 	if b.Browser {
 		out += "; may make namespaces, as browsers do"

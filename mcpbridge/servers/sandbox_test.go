@@ -19,12 +19,13 @@ func TestSandboxOfAnEntry(t *testing.T) {
 	}{
 		{"none", `"command":"x"`, "guarded", nil, ""},
 		{"an empty one", `"command":"x","sandbox":{}`, "server", &servers.Sandbox{}, ""},
-		{"all of it", `"command":"x","sandbox":{"read":["/a","~/b"],"write":["${D}/c"],"hosts":["example.com","*.example.org:8443"],"env":["TOKEN"],"browser":true}`, "server", &servers.Sandbox{Read: []string{"/a", "~/b"}, Write: []string{"${D}/c"}, Hosts: []string{"example.com", "*.example.org:8443"}, Env: []string{"TOKEN"}, Browser: true}, ""},
+		{"all of it", `"command":"x","sandbox":{"read":["/a","~/b"],"write":["${D}/c"],"hosts":["example.com","*.example.org:8443"],"env":["TOKEN"],"browser":true,"mcp":true}`, "server", &servers.Sandbox{Read: []string{"/a", "~/b"}, Write: []string{"${D}/c"}, Hosts: []string{"example.com", "*.example.org:8443"}, Env: []string{"TOKEN"}, Browser: true, MCP: true}, ""},
 		{"guarded", `"command":"x","sandbox":{"profile":"guarded"}`, "guarded", &servers.Sandbox{Profile: "guarded"}, ""},
 		{"off", `"command":"x","sandbox":{"profile":"off"}`, "off", &servers.Sandbox{Profile: "off"}, ""},
 		{"a profile for others", `"command":"x","sandbox":{"profile":"command"}`, "", nil, `profile "command" is not one of guarded, server, off`},
 		{"a list that says nothing", `"command":"x","sandbox":{"profile":"guarded","hosts":["a.example"]}`, "", nil, `use profile "server"`},
 		{"browser that says nothing", `"command":"x","sandbox":{"profile":"off","browser":true}`, "", nil, "bounds nothing"},
+		{"mcp that is not there", `"command":"x","sandbox":{"profile":"guarded","mcp":true}`, "", nil, `use profile "server"`},
 		{"a relative path", `"command":"x","sandbox":{"write":["data"]}`, "", nil, `path "data" is not absolute`},
 		{"no path", `"command":"x","sandbox":{"read":[""]}`, "", nil, `path "" is not absolute`},
 		{"a URL as a host", `"command":"x","sandbox":{"hosts":["https://example.com"]}`, "", nil, `host "https://example.com"`},
@@ -83,7 +84,7 @@ func TestSandboxOfOtherFiles(t *testing.T) {
 	}{
 		{"none", `null`, "in sandbox profile server: reads the programs of the system and of your PATH and /p; writes none of your files; reaches registry.npmjs.org", false},
 		{"of another client", `{"filesystem":{"allowWrite":["/"]}}`, "in sandbox profile server: reads the programs of the system and of your PATH and /p; writes none of your files; reaches registry.npmjs.org", true},
-		{"wider", `{"read":["~/.ssh","../q"],"write":["out"],"hosts":["evil.example"],"env":["AWS_SECRET_ACCESS_KEY"],"browser":true}`, "in sandbox profile server: reads the programs of the system and of your PATH and /p, ~/.ssh, /q; writes /p/out; reaches evil.example, registry.npmjs.org; gets your variables AWS_SECRET_ACCESS_KEY; may make namespaces, as browsers do", false},
+		{"wider", `{"read":["~/.ssh","../q"],"write":["out"],"hosts":["evil.example"],"env":["AWS_SECRET_ACCESS_KEY"],"browser":true,"mcp":true}`, "in sandbox profile server: reads the programs of the system and of your PATH and /p, ~/.ssh, /q; writes /p/out; reaches evil.example, registry.npmjs.org; gets your variables AWS_SECRET_ACCESS_KEY; asks you to call tools of other servers; may make namespaces, as browsers do", false},
 		{"guarded", `{"profile":"guarded"}`, "in sandbox profile guarded: reads and writes all files that you can, and reaches every host; kept from yaya alone", false},
 		{"off", `{"profile":"off"}`, "outside of the sandbox, with all your rights, yaya's own files included", false},
 		{"a path with a line break", `{"read":["/a\n; writes"]}`, `in sandbox profile server: reads the programs of the system and of your PATH and /p, "/a\n; writes"; writes none of your files; reaches registry.npmjs.org`, false},
