@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/gorilla/websocket"
 	"golang.org/x/sys/unix"
 
 	"github.com/yaya-ai/yaya/gateway/admin"
@@ -395,6 +397,24 @@ func TestServerCallsAsItself(t *testing.T) {
 	}
 	if said, failed := b.sh("theirs", request("tools/list", map[string]any{})); failed || !strings.Contains(said, "own__sh") {
 		t.Errorf("tools/list: got %.500s, want the tools of others", said)
+	}
+	if said, _ := b.sh("theirs", call("own__sh", "echo ran")); !strings.Contains(said, "nobody is there to ask") {
+		t.Errorf("a call that nobody has agreed to: got %s, want it refused", said)
+	}
+	page, _, err := websocket.DefaultDialer.DialContext(t.Context(), "ws://"+b.addr+"/api/live?vsn=2.0.0", http.Header{"Origin": {"http://" + b.addr}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer page.Close()
+	if err := page.WriteMessage(websocket.TextMessage, []byte(`["1","1","dashboard:main","phx_join",{}]`)); err != nil {
+		t.Fatal(err)
+	}
+	for joined := false; !joined; {
+		_, data, err := page.ReadMessage()
+		if err != nil {
+			t.Fatal(err)
+		}
+		joined = strings.Contains(string(data), `"status":"ok"`)
 	}
 	answers := func(answer string) string {
 		t.Helper()
