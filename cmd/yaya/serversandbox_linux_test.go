@@ -459,3 +459,63 @@ func TestServerCallsAsItself(t *testing.T) {
 		t.Errorf("a server that was not given it: got %s", said)
 	}
 }
+
+// Where there is Landlock alone, a server is never the owner either, and one that was
+// promised hosts is refused instead of started without them. Settings that give sandboxes
+// up say so in the server's state.
+func TestServersInWeakerSandboxes(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, settings string
+		backend        map[string]string // by server; "" is refused
+		port           string            // what a guarded server gets at yaya's port
+		files          string            // and of yaya's files
+	}{
+		{"landlock", "[sandbox]\nbackend = \"landlock\"\n", map[string]string{"own": "landlock", "theirs": "landlock", "hosts": ""}, "runs in a sandbox of yaya's", "hidden"},
+		{"off", "[sandbox]\nmode = \"off\"\n", map[string]string{"own": "off", "theirs": "off", "hosts": "off"}, "a tool or a server of yaya has started", "mcpServers"},
+		{"require", "[sandbox]\nmode = \"require\"\nbackend = \"off\"\n", map[string]string{"own": "", "theirs": "", "hosts": ""}, "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := shellServers(t)
+			if err := os.WriteFile(filepath.Join(b.cwd, ".mcp.json"), []byte(`{"mcpServers":{"theirs":{"command":"node","args":["shell.mjs"]},"hosts":{"command":"node","args":["shell.mjs"],"sandbox":{"hosts":["example.com"]}}}}`), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			b.settings(c.settings)
+			b.must("trust", "--yes", b.cwd)
+			b.serve()
+			states := func() map[string]admin.Server {
+				var all []admin.Server
+				b.admin("GET", "/mcp/servers", "", 200, &all)
+				out := map[string]admin.Server{}
+				for _, s := range all {
+					out[s.Name] = s
+				}
+				return out
+			}
+			for server, backend := range c.backend {
+				want := map[bool]string{true: "ready", false: "failed"}[backend != ""]
+				eventually.True(t, server+" is "+want, func() bool { return states()[server].State == want })
+				s := states()[server]
+				switch {
+				case backend == "" && !strings.Contains(s.Reason, "has to bound"):
+					t.Errorf("%s: refused with %q, want what is not bounded", server, s.Reason)
+				case backend != "" && (s.Sandbox == nil || s.Sandbox.Backend != backend || len(s.Sandbox.Missing) == 0):
+					t.Errorf("%s: got %+v, want back end %s and what is missing", server, s.Sandbox, backend)
+				}
+			}
+			if c.port == "" {
+				return
+			}
+			if said, _ := b.sh("own", "curl -s --noproxy '*' -m 5 http://"+b.addr+"/status"); !strings.Contains(said, c.port) {
+				t.Errorf("yaya's port: got %s, want %q", said, c.port)
+			}
+			mcp := `curl -s --noproxy '*' -m 5 -H 'content-type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"tools/list"}' http://` + b.addr + "/mcp"
+			if said, _ := b.sh("own", mcp); c.backend["own"] == "landlock" && !strings.Contains(said, "a token is needed") {
+				t.Errorf("yaya's MCP endpoint, as its owner: got %s, want a refusal", said)
+			}
+			if said, _ := b.sh("own", "cat "+filepath.Join(b.dir, "c/mcp.json")+" || echo hidden"); !strings.Contains(said, c.files) {
+				t.Errorf("yaya's files: got %s, want %q", said, c.files)
+			}
+		})
+	}
+}

@@ -84,7 +84,7 @@ func (p *Provider) heard(line string) {
 func (r reply) because(denial string) reply {
 	if r.err != nil {
 		e := jsonrpc.ParseError(r.err)
-		e.Message += "; " + denial
+		e.Message, e.Raw = e.Message+"; "+denial, nil
 		r.err = e.Append(nil)
 		return r
 	}

@@ -1,0 +1,94 @@
+package upstream
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/kernel/tool"
+)
+
+// What the sandbox refused while a call failed stands in the failure, and nowhere else.
+func TestFailureSaysWhatWasDenied(t *testing.T) {
+	for _, c := range []struct{ name, result, err, want string }{
+		{"a success", `{"content":[]}`, "", `{"content":[]}`},
+		{"a failure", `{"content":[{"type":"text","text":"no"}],"isError":true}`, "", `{"content":[{"type":"text","text":"no"},{"type":"text","text":"kept \"x\""}],"isError":true}`},
+		{"a failure without content", `{"isError":true,"content":[ ]}`, "", `{"isError":true,"content":[{"type":"text","text":"kept \"x\""}]}`},
+		{"a failure of another form", `{"isError":true,"content":"no"}`, "", `{"isError":true,"content":"no"}`},
+		{"an error", "", `{"code":-32000,"message":"no"}`, `{"code":-32000,"message":"no; kept \"x\""}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var r reply
+			if c.err != "" {
+				r.err = []byte(c.err)
+			} else {
+				var err error
+				if r.result, err = jsonrpc.ParseObject([]byte(c.result)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got := r.because(`kept "x"`)
+			if s := string(got.err) + string(got.result.Raw()); s != c.want {
+				t.Errorf("got %s, want %s", s, c.want)
+			}
+		})
+	}
+	if got := failedBecause(tool.Fail(tool.ErrUnavailable, "gone"), "kept"); got.Display[0].Content() != "gone; kept" || got.ErrorKind != tool.ErrUnavailable {
+		t.Errorf("a call without an answer: got %+v", got)
+	}
+}
+
+// The same denial is told once a minute, and only so many of them; a call learns of each.
+func TestDenialsAreToldNotTooOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log, said []string
+		p := New(Config{Denied: func(text string) { log = append(log, text) }, Said: func(_, _, text string) { said = append(said, text) }})
+		tell := func(n int) {
+			before := p.denials.count.Load()
+			p.denied(fmt.Sprint("kept ", n))
+			if got := p.denials.since(before); got != fmt.Sprint("kept ", n) {
+				t.Errorf("the call learns %q, want the denial", got)
+			}
+		}
+		for range 3 {
+			tell(0)
+		}
+		if len(log) != 1 || len(said) != 1 {
+			t.Errorf("told %q and %q, want it once", log, said)
+		}
+		for n := range 1000 {
+			tell(n)
+		}
+		if len(log) != maxDenied {
+			t.Errorf("told %d, want %d", len(log), maxDenied)
+		}
+		time.Sleep(deniedAgain)
+		tell(0)
+		if len(log) != maxDenied+1 {
+			t.Errorf("after a minute told %d, want one more", len(log)-maxDenied)
+		}
+		if got := p.denials.since(p.denials.count.Load()); got != "" {
+			t.Errorf("nothing was denied since: got %q", got)
+		}
+	})
+}
+
+// A server that says on standard error that it was kept from a file is told of.
+func TestStderrTellsOfDenials(t *testing.T) {
+	var said []string
+	p := New(Config{Kept: func(line string) string {
+		if line == "EACCES" {
+			return "may have been kept"
+		}
+		return ""
+	}, Said: func(stream, _, text string) { said = append(said, stream+" "+text) }})
+	w := p.stderr()
+	if _, err := w.Write([]byte("fine\nEACCES\n")); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := fmt.Sprint(said), "[stderr fine stderr EACCES yaya may have been kept]"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
