@@ -50,7 +50,7 @@ func (s Server) Expand(sc Scope) (Server, []string, error) {
 		})
 	}
 	s = s.each(expand)
-	s.Sandbox = s.Sandbox.expand(expand, sc.Home)
+	s.Sandbox = expandSandbox(s.Sandbox, func(in string) string { return in }, sc.Home)
 	if bad != nil {
 		return s, warnings, bad
 	}
@@ -78,6 +78,7 @@ func (s Server) each(f func(string) string) Server {
 		}
 		s.OAuth = &o
 	}
+	s.Sandbox = expandSandbox(s.Sandbox, f, "")
 	s.Roots = slices.Clone(s.Roots)
 	for i := range s.Roots {
 		s.Roots[i] = f(s.Roots[i])

@@ -149,8 +149,8 @@ func (s Server) checkSandbox() error {
 	return nil
 }
 
-// expand returns the sandbox with variables and ~ resolved.
-func (b *Sandbox) expand(expand func(string) string, home string) *Sandbox {
+// expandSandbox returns a sandbox with variables and, given a home folder, ~ resolved.
+func expandSandbox(b *Sandbox, expand func(string) string, home string) *Sandbox {
 	if b == nil {
 		return nil
 	}
@@ -158,7 +158,7 @@ func (b *Sandbox) expand(expand func(string) string, home string) *Sandbox {
 	paths := func(in []string) []string {
 		all := slices.Clone(in)
 		for i, p := range all {
-			if p = expand(p); p == "~" || strings.HasPrefix(p, "~/") {
+			if p = expand(p); home != "" && (p == "~" || strings.HasPrefix(p, "~/")) {
 				p = filepath.Join(home, p[1:])
 			}
 			all[i] = p
