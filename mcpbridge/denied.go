@@ -12,15 +12,16 @@ import (
 
 	"github.com/yaya-ai/yaya/internal/sandbox"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
+	"github.com/yaya-ai/yaya/mcpbridge/upstream"
 )
 
 // hostDenied says that a server was kept from a host, and what would let it.
-func hostDenied(server string, d sandbox.Denial) string {
+func hostDenied(server string, d sandbox.Denial) upstream.Denial {
 	text := fmt.Sprintf("server %q was kept from reaching %s (profile %s)", server, net.JoinHostPort(d.Host, strconv.Itoa(d.Port)), servers.SandboxServer)
 	if d.Allow == "" {
-		return text + ": " + d.Why
+		return upstream.Denial{What: text + ": " + d.Why}
 	}
-	return text + fmt.Sprintf(". Allow it: yaya mcp allow %s --host %s", word(server), word(d.Allow))
+	return upstream.Denial{What: text, Allow: fmt.Sprintf("yaya mcp allow %s --host %s", word(server), word(d.Allow))}
 }
 
 // plainName is a word that a shell takes as it is.
@@ -48,11 +49,11 @@ var (
 var ofSandbox = []string{"/usr", "/etc", "/opt", "/bin", "/sbin", "/lib", "/lib64", "/proc", "/dev"}
 
 // fileDenied says that a server may have been kept from the file that a line of its
-// standard error complains about; "" if the sandbox is not the reason. Only the server
+// standard error complains about; the zero Denial if the sandbox is not the reason. Only the server
 // knows for sure.
-func (b *Bridge) fileDenied(x servers.Server, line string) string {
+func (b *Bridge) fileDenied(x servers.Server, line string) upstream.Denial {
 	if x.SandboxProfile() != servers.SandboxServer {
-		return ""
+		return upstream.Denial{}
 	}
 	at := noAccess.FindStringIndex(line)
 	gone := at == nil
@@ -60,7 +61,7 @@ func (b *Bridge) fileDenied(x servers.Server, line string) string {
 		at = notThere.FindStringIndex(line)
 	}
 	if at == nil {
-		return ""
+		return upstream.Denial{}
 	}
 	// Programs name the file after the reason, and shells before it.
 	found := absolute.FindStringSubmatch(line[at[1]:])
@@ -68,7 +69,7 @@ func (b *Bridge) fileDenied(x servers.Server, line string) string {
 		found = before[len(before)-1]
 	}
 	if found == nil {
-		return ""
+		return upstream.Denial{}
 	}
 	path := filepath.Clean(found[1])
 	named := servers.Sandbox{}
@@ -81,18 +82,21 @@ func (b *Bridge) fileDenied(x servers.Server, line string) string {
 	readable := below(append(x.Reads(), b.program(x)...))
 	switch {
 	case below(b.cfg.Sandboxes.Own):
-		return fmt.Sprintf("server %q may have been kept from %s, which belongs to yaya itself (profile %s)", x.Name, path, servers.SandboxServer)
+		return upstream.Denial{What: fmt.Sprintf("server %q may have been kept from %s, which belongs to yaya itself (profile %s)", x.Name, path, servers.SandboxServer)}
 	case below(named.Write), below([]string{b.cfg.Sandboxes.Cache}), below(ofSandbox) && !readable:
-		return ""
+		return upstream.Denial{}
 	}
 	if gone {
 		if _, err := os.Lstat(path); err != nil || readable {
-			return "" // it is not there for anybody
+			return upstream.Denial{} // it is not there for anybody
 		}
 	}
 	verb, flag := "reading", "--read"
 	if readable || toWrite.MatchString(line) {
 		verb, flag = "writing", "--write"
 	}
-	return fmt.Sprintf("server %q may have been kept from %s %s (profile %s). Allow it: yaya mcp allow %s %s %s", x.Name, verb, path, servers.SandboxServer, word(x.Name), flag, word(path))
+	return upstream.Denial{
+		What:  fmt.Sprintf("server %q may have been kept from %s %s (profile %s)", x.Name, verb, path, servers.SandboxServer),
+		Allow: fmt.Sprintf("yaya mcp allow %s %s %s", word(x.Name), flag, word(path)),
+	}
 }

@@ -21,7 +21,7 @@ func TestHostDenied(t *testing.T) {
 		{"nothing would help", "fetch", sandbox.Denial{Host: "example.com", Port: 443, Why: "no TLS"}, `server "fetch" was kept from reaching example.com:443 (profile server): no TLS`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := hostDenied(c.server, c.denial); got != c.want {
+			if got := hostDenied(c.server, c.denial).String(); got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
 		})
@@ -57,7 +57,7 @@ func TestFileDenied(t *testing.T) {
 		{"a relative path", "touch: cannot touch 'out/it': Read-only file system", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := b.fileDenied(x, c.line)
+			got := b.fileDenied(x, c.line).String()
 			if c.want == "" && got != "" || !strings.Contains(got, c.want) {
 				t.Errorf("fileDenied(%q) = %q, want %q", c.line, got, c.want)
 			}
@@ -67,7 +67,7 @@ func TestFileDenied(t *testing.T) {
 		})
 	}
 	guarded := servers.Server{Name: "s", Transport: servers.Stdio, Command: "x"}
-	if got := b.fileDenied(guarded, "cat: "+there+"/f: Permission denied"); got != "" {
+	if got := b.fileDenied(guarded, "cat: "+there+"/f: Permission denied"); got.What != "" {
 		t.Errorf("a guarded server is kept from nothing of that: got %q", got)
 	}
 }

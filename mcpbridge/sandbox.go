@@ -13,6 +13,7 @@ import (
 
 	"github.com/yaya-ai/yaya/internal/sandbox"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
+	"github.com/yaya-ai/yaya/mcpbridge/upstream"
 )
 
 // mustBound is what a server is never started without, unless it is guarded: what was
@@ -22,7 +23,7 @@ const mustBound = sandbox.NeedHidden | sandbox.NeedStrict | sandbox.NeedWrites |
 // enter makes the sandbox of one process of a server, whose variables are expanded. It
 // opens what the server may read and write. It returns nil where there are no
 // sandboxes.
-func (b *Bridge) enter(x servers.Server, tell func(denial string)) (*sandbox.Run, error) {
+func (b *Bridge) enter(x servers.Server, tell func(upstream.Denial)) (*sandbox.Run, error) {
 	if b.cfg.Sandboxes == nil {
 		return nil, nil //nolint:nilnil // a test without sandboxes
 	}

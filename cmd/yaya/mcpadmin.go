@@ -84,6 +84,9 @@ func (s *serverAdmin) List() []admin.Server {
 			row.Stderr = d.Stderr
 			if row.Sandbox != nil && d.Sandbox != nil {
 				row.Sandbox.Backend, row.Sandbox.Enforced, row.Sandbox.Missing = d.Sandbox.Backend, d.Sandbox.Has.Names(), d.Sandbox.Missing
+				for _, x := range d.Denied {
+					row.Sandbox.Denied = append(row.Sandbox.Denied, admin.ServerDenial(x))
+				}
 			}
 			row.StartMS = float64(st.StartTook.Microseconds()) / 1000
 			c := stats.Providers[name]

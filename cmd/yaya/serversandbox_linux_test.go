@@ -178,6 +178,10 @@ func TestServerIsAllowedMore(t *testing.T) {
 			return strings.Count(logs, message) == 1 && strings.Contains(logs, maybe)
 		})
 
+		var shown admin.Server
+		if err := json.Unmarshal([]byte(b.must("mcp", "get", server, "--json")), &shown); err != nil || len(shown.Sandbox.Denied) < 2 || shown.Sandbox.Denied[0].Allow != "yaya mcp allow "+server+" --host example.com" {
+			t.Errorf("%s: the state shows %+v, %v; want both denials", server, shown.Sandbox, err)
+		}
 		file := b.mcpFile()
 		brings, err := os.ReadFile(filepath.Join(b.cwd, ".mcp.json"))
 		if err != nil {

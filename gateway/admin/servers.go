@@ -79,6 +79,14 @@ type ServerSandbox struct {
 	Backend  string   `json:"backend,omitempty" doc:"namespaces, landlock, off"`
 	Enforced []string `json:"enforced,omitempty" doc:"what is enforced of the profile"`
 	Missing  []string `json:"missing,omitempty" doc:"what is not, or in part, in sentences"`
+	// Denied are the last that it was kept from.
+	Denied []ServerDenial `json:"denied,omitempty"`
+}
+
+// ServerDenial is something that a sandbox has refused.
+type ServerDenial struct {
+	What  string `json:"what"`
+	Allow string `json:"allow,omitempty" doc:"the command that allows it"`
 }
 
 // Calls counts the calls of a server's tools.

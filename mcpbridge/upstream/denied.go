@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"bytes"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,7 +16,21 @@ import (
 const (
 	deniedAgain = time.Minute // until the same is told again
 	maxDenied   = 20          // different ones that are told in that time
+	lastDenied  = 8           // that stand in the server's state
 )
+
+// Denial is something that a server was kept from, in words for people.
+type Denial struct {
+	What  string `json:"what"`
+	Allow string `json:"allow,omitempty"` // the command that allows it
+}
+
+func (d Denial) String() string {
+	if d.Allow == "" {
+		return d.What
+	}
+	return d.What + ". Allow it: " + d.Allow
+}
 
 // denials are what the sandboxes of a server have refused.
 type denials struct {
@@ -23,15 +38,18 @@ type denials struct {
 
 	mu   sync.Mutex
 	last string
+	kept []Denial        // the last different ones
 	told map[string]bool // since begun
 	from time.Time
 }
 
 // note keeps a denial, and reports whether it is to be told.
-func (d *denials) note(text string) bool {
+func (d *denials) note(text string, of Denial) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.last = text
+	d.kept = slices.DeleteFunc(d.kept, func(k Denial) bool { return k == of })
+	d.kept = append(d.kept[max(0, len(d.kept)-lastDenied+1):], of)
 	d.count.Add(1)
 	if now := time.Now(); d.told == nil || now.Sub(d.from) >= deniedAgain {
 		d.told, d.from = map[string]bool{}, now
@@ -41,6 +59,13 @@ func (d *denials) note(text string) bool {
 	}
 	d.told[text] = true
 	return true
+}
+
+// all returns the last ones.
+func (d *denials) all() []Denial {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.kept)
 }
 
 // since returns the last denial after the first n, "" without one.
@@ -54,9 +79,10 @@ func (d *denials) since(n uint64) string {
 }
 
 // denied is told what the server's sandbox has refused.
-func (p *Provider) denied(text string) {
-	text = feature.Clean(text, 1<<10)
-	if !p.denials.note(text) {
+func (p *Provider) denied(d Denial) {
+	d = Denial{feature.Clean(d.What, 1<<10), feature.Clean(d.Allow, 1<<10)}
+	text := d.String()
+	if !p.denials.note(text, d) {
 		return
 	}
 	if p.cfg.Said != nil {
@@ -73,8 +99,8 @@ func (p *Provider) heard(line string) {
 		p.cfg.Said("stderr", "", line)
 	}
 	if p.cfg.Kept != nil {
-		if text := p.cfg.Kept(line); text != "" {
-			p.denied(text)
+		if d := p.cfg.Kept(line); d.What != "" {
+			p.denied(d)
 		}
 	}
 }

@@ -47,7 +47,7 @@ func TestDenialsAreToldNotTooOften(t *testing.T) {
 		p := New(Config{Denied: func(text string) { log = append(log, text) }, Said: func(_, _, text string) { said = append(said, text) }})
 		tell := func(n int) {
 			before := p.denials.count.Load()
-			p.denied(fmt.Sprint("kept ", n))
+			p.denied(Denial{What: fmt.Sprint("kept ", n)})
 			if got := p.denials.since(before); got != fmt.Sprint("kept ", n) {
 				t.Errorf("the call learns %q, want the denial", got)
 			}
@@ -64,6 +64,9 @@ func TestDenialsAreToldNotTooOften(t *testing.T) {
 		if len(log) != maxDenied {
 			t.Errorf("told %d, want %d", len(log), maxDenied)
 		}
+		if got := p.denials.all(); len(got) != lastDenied || got[lastDenied-1].What != "kept 999" {
+			t.Errorf("the state shows %v, want the last %d", got, lastDenied)
+		}
 		time.Sleep(deniedAgain)
 		tell(0)
 		if len(log) != maxDenied+1 {
@@ -78,17 +81,17 @@ func TestDenialsAreToldNotTooOften(t *testing.T) {
 // A server that says on standard error that it was kept from a file is told of.
 func TestStderrTellsOfDenials(t *testing.T) {
 	var said []string
-	p := New(Config{Kept: func(line string) string {
+	p := New(Config{Kept: func(line string) Denial {
 		if line == "EACCES" {
-			return "may have been kept"
+			return Denial{What: "may have been kept", Allow: "this"}
 		}
-		return ""
+		return Denial{}
 	}, Said: func(stream, _, text string) { said = append(said, stream+" "+text) }})
 	w := p.stderr()
 	if _, err := w.Write([]byte("fine\nEACCES\n")); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := fmt.Sprint(said), "[stderr fine stderr EACCES yaya may have been kept]"; got != want {
+	if got, want := fmt.Sprint(said), "[stderr fine stderr EACCES yaya may have been kept. Allow it: this]"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

@@ -31,10 +31,10 @@ type Config struct {
 	Procs *proc.Manager
 	// Sandbox makes the sandbox of one child process, nil for none. What it refuses it
 	// tells, in words for people. Optional.
-	Sandbox func(tell func(denial string)) (*sandbox.Run, error)
-	// Kept returns what a line of the child's standard error says of its sandbox, in
-	// words for people, "" for most. Optional.
-	Kept func(line string) string
+	Sandbox func(tell func(Denial)) (*sandbox.Run, error)
+	// Kept returns what a line of the child's standard error says of its sandbox, the
+	// zero Denial for most. Optional.
+	Kept func(line string) Denial
 	// Denied is told, not too often, what the sandbox has refused. Optional.
 	Denied func(denial string)
 	// HTTP carries requests to remote servers; required for HTTP and SSE.
@@ -422,6 +422,7 @@ type Detail struct {
 	Endpoint  string            `json:"endpoint"`
 	PID       int               `json:"pid,omitempty"`
 	Sandbox   *sandbox.Enforced `json:"sandbox,omitempty"`
+	Denied    []Denial          `json:"denied,omitempty"` // the last that its sandbox kept it from
 	Peer      *peer             `json:"peer,omitempty"`
 	Sessions  int               `json:"sessions"`
 	Calls     uint64            `json:"calls"`
@@ -461,7 +462,7 @@ func (p *Provider) Detail() any {
 		}
 	}
 	if p.run != nil {
-		d.Sandbox = &p.run.Enforced
+		d.Sandbox, d.Denied = &p.run.Enforced, p.denials.all()
 	}
 	if p.child != nil {
 		said := p.child.Stderr()
