@@ -336,6 +336,13 @@ func TestEnvironment(t *testing.T) {
 			t.Errorf("the environment holds %q:\n%s", bad, text)
 		}
 	}
+	// A proxy of the company's is yaya's to use, with the password in its name.
+	pol = profile(t, "server")
+	for _, kv := range environ(&pol, []string{"HTTPS_PROXY=http://u:pw@proxy.example:8080", "http_proxy=http://u:pw@proxy.example:8080", "NO_PROXY=.example"}, "") {
+		if strings.Contains(kv, "proxy.example") || strings.Contains(kv, ".example") {
+			t.Errorf("the environment of a program behind the sandbox's proxy holds %q", kv)
+		}
+	}
 }
 
 // A plan crosses the socket whole, whatever its size.

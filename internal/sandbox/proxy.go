@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/netip"
+	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -39,11 +40,14 @@ type proxy struct {
 	slots   chan struct{}
 	resolve func(ctx context.Context, host string) ([]netip.Addr, error)
 	public  func(netip.Addr) bool
+	environ func(*http.Request) (*url.URL, error) // the upstream proxy of a request
 	forward *httputil.ReverseProxy
+	direct  *http.Transport
+	chained *http.Transport // by an upstream proxy
 }
 
 func newProxy(n Net) *proxy {
-	p := &proxy{net: n, slots: make(chan struct{}, maxTunnels), public: netaddr.Public}
+	p := &proxy{net: n, slots: make(chan struct{}, maxTunnels), public: netaddr.Public, environ: http.ProxyFromEnvironment}
 	p.resolve = func(ctx context.Context, host string) ([]netip.Addr, error) {
 		return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	}
@@ -52,14 +56,22 @@ func newProxy(n Net) *proxy {
 			p.rules = append(p.rules, r)
 		}
 	}
+	p.direct = &http.Transport{
+		DialContext:           func(ctx context.Context, _, addr string) (net.Conn, error) { return p.dial(ctx, addr) },
+		DisableKeepAlives:     true, // nothing outlives its sandbox
+		DisableCompression:    true,
+		ResponseHeaderTimeout: idleTunnel,
+	}
+	p.chained = &http.Transport{
+		Proxy:                 p.viaEnviron,
+		DialContext:           (&net.Dialer{Timeout: dialWithin}).DialContext,
+		DisableKeepAlives:     true,
+		DisableCompression:    true,
+		ResponseHeaderTimeout: idleTunnel,
+	}
 	p.forward = &httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) {}, // the request goes where it says
-		Transport: &http.Transport{
-			DialContext:           func(ctx context.Context, _, addr string) (net.Conn, error) { return p.dial(ctx, addr) },
-			DisableKeepAlives:     true, // nothing outlives its sandbox
-			DisableCompression:    true,
-			ResponseHeaderTimeout: idleTunnel,
-		},
+		Rewrite:   func(r *httputil.ProxyRequest) {}, // the request goes where it says
+		Transport: p,
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			http.Error(w, err.Error(), http.StatusBadGateway)
 		},
@@ -205,7 +217,7 @@ func (p *proxy) connect(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusForbidden)
 		return
 	}
-	up, err := p.dial(r.Context(), net.JoinHostPort(host, strconv.Itoa(port)))
+	up, err := p.reach(r.Context(), host, port)
 	if err != nil {
 		status := http.StatusBadGateway
 		if _, refused := errors.AsType[*refusal](err); refused {
@@ -214,13 +226,17 @@ func (p *proxy) connect(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), status)
 		return
 	}
-	defer func() { _ = up.Close() }()
+	defer func() {
+		if up != nil {
+			_ = up.Close()
+		}
+	}()
 	conn, buf, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return // the client has gone
 	}
 	defer func() { _ = conn.Close() }()
-	stop := context.AfterFunc(r.Context(), func() { _, _ = conn.Close(), up.Close() }) // the sandbox has ended
+	stop := context.AfterFunc(r.Context(), func() { _ = conn.Close() }) // the sandbox has ended
 	defer stop()
 	if _, err := io.WriteString(conn, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return
@@ -238,7 +254,38 @@ func (p *proxy) connect(w http.ResponseWriter, r *http.Request) {
 		p.plain(conn, in, host, port)
 		return
 	}
+	if up == nil {
+		if up, err = p.tunnel(r.Context(), host, port); err != nil {
+			return
+		}
+	}
+	ended := context.AfterFunc(r.Context(), func() { _ = up.Close() })
+	defer ended()
 	relay(conn, in, up)
+}
+
+// reach connects to a destination that is allowed, or returns nil where that has to
+// wait: upstream proxies refuse tunnels to port 80, and take its requests one by one.
+func (p *proxy) reach(ctx context.Context, host string, port int) (net.Conn, error) {
+	if port == 80 {
+		if u, err := p.upstream("http", host, port); err != nil || u != nil {
+			return nil, err
+		}
+	}
+	return p.tunnel(ctx, host, port)
+}
+
+func (p *proxy) tunnel(ctx context.Context, host string, port int) (net.Conn, error) {
+	hostport := net.JoinHostPort(host, strconv.Itoa(port))
+	u, err := p.upstream("https", host, port)
+	switch {
+	case err != nil:
+		return nil, err
+	case u != nil:
+		return through(ctx, u, hostport)
+	default:
+		return p.dial(ctx, hostport)
+	}
 }
 
 // plain serves requests of HTTP in a tunnel, each of which has to be for its host.

@@ -223,11 +223,7 @@ func TestTunnelCarriesItsHost(t *testing.T) {
 	} {
 		t.Run("a request for "+c.name, func(t *testing.T) {
 			p.resolve = func(context.Context, string) ([]netip.Addr, error) { return nil, fmt.Errorf("asked for") }
-			transport, ok := p.forward.Transport.(*http.Transport)
-			if !ok {
-				t.Fatal("the transport is of another type")
-			}
-			transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			p.direct.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 				return (&net.Dialer{}).DialContext(ctx, "tcp", target)
 			}
 			ours, theirs := net.Pipe()

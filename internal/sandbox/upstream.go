@@ -1,0 +1,121 @@
+package sandbox
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// maxProxyHead bounds the answer of an upstream proxy to CONNECT.
+const maxProxyHead = 16 << 10
+
+// upstream is the proxy that yaya's own environment names for a destination
+// (HTTPS_PROXY, HTTP_PROXY, NO_PROXY), nil without one. Networks of companies often
+// resolve no outside names, so the upstream proxy looks the name up: whether it leads
+// to a private address is its decision.
+func (p *proxy) upstream(scheme, host string, port int) (*url.URL, error) {
+	if addr, err := netip.ParseAddr(host); err == nil && !p.public(addr) && !p.named(addr, port) {
+		return nil, nil // dial refuses it
+	}
+	u, err := p.environ(&http.Request{URL: &url.URL{Scheme: scheme, Host: net.JoinHostPort(host, strconv.Itoa(port))}})
+	if err != nil || u == nil {
+		return nil, err
+	}
+	if u.Scheme != "http" && u.Scheme != "https" {
+		return nil, fmt.Errorf("the sandbox cannot use the proxy %s: set HTTPS_PROXY of yaya to one that begins with http:// or https://", u.Redacted())
+	}
+	return u, nil
+}
+
+// viaEnviron is the proxy of a plain HTTP request.
+func (p *proxy) viaEnviron(r *http.Request) (*url.URL, error) {
+	host, port, err := splitHost(r.URL.Host, 80)
+	if err != nil {
+		return nil, err
+	}
+	return p.upstream("http", host, port)
+}
+
+// RoundTrip sends a plain HTTP request that was allowed.
+func (p *proxy) RoundTrip(r *http.Request) (*http.Response, error) {
+	switch u, err := p.viaEnviron(r); {
+	case err != nil:
+		return nil, err
+	case u != nil:
+		return p.chained.RoundTrip(r)
+	default:
+		return p.direct.RoundTrip(r)
+	}
+}
+
+// through opens a tunnel by an upstream proxy.
+func through(ctx context.Context, u *url.URL, hostport string) (conn net.Conn, err error) {
+	ctx, cancel := context.WithTimeout(ctx, dialWithin)
+	defer cancel()
+	at := u.Host
+	if u.Port() == "" {
+		at = net.JoinHostPort(u.Hostname(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
+	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("reach %s by the proxy %s: %w", hostport, at, err)
+		}
+	}()
+	if conn, err = (&net.Dialer{}).DialContext(ctx, "tcp", at); err != nil {
+		return nil, err
+	}
+	raw := conn
+	stop := context.AfterFunc(ctx, func() { _ = raw.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	if u.Scheme == "https" {
+		conn = tls.Client(raw, &tls.Config{ServerName: u.Hostname(), MinVersion: tls.VersionTLS12})
+	}
+	if err := connectBy(conn, u, hostport); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	if !stop() {
+		return nil, errors.Join(ctx.Err(), conn.Close())
+	}
+	return conn, nil
+}
+
+// connectBy asks a proxy for a tunnel. It reads no byte of what the tunnel carries.
+func connectBy(conn net.Conn, u *url.URL, hostport string) error {
+	head := "CONNECT " + hostport + " HTTP/1.1\r\nHost: " + hostport + "\r\n"
+	if u.User != nil {
+		password, _ := u.User.Password()
+		head += "Proxy-Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(u.User.Username()+":"+password)) + "\r\n"
+	}
+	if _, err := io.WriteString(conn, head+"\r\n"); err != nil {
+		return err
+	}
+	var answer []byte
+	for one := make([]byte, 1); !bytes.HasSuffix(answer, []byte("\r\n\r\n")); answer = append(answer, one[0]) {
+		if len(answer) == maxProxyHead {
+			return errors.New("its answer is too long")
+		}
+		if _, err := io.ReadFull(conn, one); err != nil {
+			return err
+		}
+	}
+	res, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(answer)), &http.Request{Method: http.MethodConnect})
+	if err != nil {
+		return err
+	}
+	_ = res.Body.Close() // a tunnel has none
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("it answered %q", res.Status)
+	}
+	return nil
+}
