@@ -163,7 +163,7 @@ func TestOwnIsNotGiven(t *testing.T) {
 
 // A path that was replaced after it was agreed to is not mounted.
 func TestPathsArePinned(t *testing.T) {
-	for _, backend := range []string{Namespaces, Landlock} {
+	for _, backend := range []string{Namespaces, Bwrap, Landlock} {
 		t.Run(backend, func(t *testing.T) {
 			b := needs(t, backend)
 			p := newPlace(t)
@@ -184,7 +184,7 @@ func TestPathsArePinned(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
-	for _, backend := range []string{Namespaces, Landlock} {
+	for _, backend := range []string{Namespaces, Bwrap, Landlock} {
 		t.Run(backend, func(t *testing.T) {
 			b := needs(t, backend)
 			pol := profile(t, "check")
@@ -211,7 +211,7 @@ func TestLimits(t *testing.T) {
 }
 
 func TestExitAndSignals(t *testing.T) {
-	for _, backend := range []string{Namespaces, Landlock} {
+	for _, backend := range []string{Namespaces, Bwrap, Landlock} {
 		t.Run(backend, func(t *testing.T) {
 			b := needs(t, backend)
 			for script, want := range map[string]int{"exit 0": 0, "exit 7": 7, "kill -TERM $$": 128 + 15, "exit 255": 255} {
@@ -233,7 +233,7 @@ func TestExitAndSignals(t *testing.T) {
 // A child of internal/proc in a sandbox is stopped as others are: by a signal, with
 // its pipes, and with the descriptor of a held program.
 func TestInProc(t *testing.T) {
-	for _, backend := range []string{Namespaces, Landlock} {
+	for _, backend := range []string{Namespaces, Bwrap, Landlock} {
 		for _, name := range []string{"check", "guarded"} {
 			t.Run(backend+"/"+name, func(t *testing.T) {
 				b := needs(t, backend)
@@ -298,7 +298,7 @@ func TestInProc(t *testing.T) {
 
 // A program may have ended before its start has.
 func TestShortPrograms(t *testing.T) {
-	for _, backend := range []string{Namespaces, Landlock} {
+	for _, backend := range []string{Namespaces, Bwrap, Landlock} {
 		b := needs(t, backend)
 		m := &proc.Manager{}
 		for range 30 {
@@ -372,7 +372,7 @@ func BenchmarkStart(b *testing.B) {
 	b.Run("bare", func(b *testing.B) {
 		least(b, func() error { return exec.CommandContext(b.Context(), "/bin/true").Run() })
 	})
-	for _, backend := range []string{Namespaces, Landlock} {
+	for _, backend := range []string{Namespaces, Bwrap, Landlock} {
 		for _, name := range Profiles() {
 			b.Run(backend+"/"+name, func(b *testing.B) {
 				if _, err := (&Box{Backend: backend}).choose(Probe()); err != nil {

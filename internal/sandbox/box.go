@@ -14,12 +14,13 @@ import (
 // Back ends.
 const (
 	Namespaces = "namespaces"
+	Bwrap      = "bwrap"
 	Landlock   = "landlock"
 	None       = "off"
 )
 
 // Backends are the names of all back ends, the best first.
-func Backends() []string { return []string{Namespaces, Landlock, None} }
+func Backends() []string { return []string{Namespaces, Bwrap, Landlock, None} }
 
 // Box makes sandboxes. Its fields are not changed once it is in use.
 type Box struct {
@@ -139,8 +140,11 @@ func decide(backend string, p *Policy, r Report) Enforced {
 	e := Enforced{Backend: backend, Profile: p.Profile}
 	want := p.Wants()
 	switch backend {
-	case Namespaces:
+	case Namespaces, Bwrap:
 		e.Has = want
+		if backend == Bwrap && p.HostWrites && os.Geteuid() == 0 {
+			e.miss("files of other users are nobody's: bubblewrap maps one user")
+		}
 		if p.HostWrites && r.Landlock < inside.LandlockScopes { // it shares the host's processes
 			e.Has &^= NeedProcesses | NeedTree
 			e.miss(fmt.Sprintf("other programs of your user, and the process that ends what is left over, can be signaled: Landlock is at version %d, and %d bounds signals (Linux 6.12)", r.Landlock, inside.LandlockScopes))

@@ -26,6 +26,7 @@ const startWithin = 20 * time.Second
 // runSystem is what a run has on Linux.
 type runSystem struct {
 	plan   *inside.Plan
+	around *inside.Plan // of the process around bubblewrap
 	ours   *net.UnixConn
 	theirs *os.File
 	pid    int // of the first process
@@ -68,7 +69,6 @@ func (r *Run) Wrap(cmd *exec.Cmd) error {
 	}
 	r.system.plan, r.system.ours, r.system.theirs = plan, ours, theirs
 
-	plan.Keep = len(cmd.ExtraFiles)
 	cmd.ExtraFiles = append(cmd.ExtraFiles[:plan.Keep:plan.Keep], theirs)
 	env := []string{inside.Env + "=" + strconv.Itoa(3+plan.Keep), "GOMAXPROCS=1", "GOTRACEBACK=none"}
 	for _, kv := range cmd.Env {
@@ -137,7 +137,7 @@ func (r *Run) Started(pid int) error {
 	}
 	r.system.pid = pid
 	_ = r.system.theirs.Close()
-	reply, files, err := exchange(r.system.ours, r.system.plan)
+	reply, files, err := r.exchange()
 	if err != nil {
 		return fmt.Errorf("start %s in a sandbox: %w", r.system.plan.Argv[0], err)
 	}
@@ -148,19 +148,18 @@ func (r *Run) Started(pid int) error {
 	return r.serve(files)
 }
 
-// exchange sends a plan and reads the reply with the listeners.
-func exchange(conn *net.UnixConn, plan *inside.Plan) (reply *inside.Reply, files []*os.File, err error) {
-	data, err := json.Marshal(plan)
-	if err != nil {
-		return nil, nil, err
-	}
-	if len(data) > inside.MaxPlan {
-		return nil, nil, errors.New("the arguments and the environment are too large")
-	}
+// exchange sends the plans and reads the reply with the listeners.
+func (r *Run) exchange() (reply *inside.Reply, files []*os.File, err error) {
+	conn := r.system.ours
 	if err := conn.SetDeadline(time.Now().Add(startWithin)); err != nil {
 		return nil, nil, err
 	}
-	if _, err := conn.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(data))), data...)); err != nil { //nolint:gosec // bounded above
+	if r.system.around != nil {
+		if err := send(conn, r.system.around); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := send(conn, r.system.plan); err != nil {
 		return nil, nil, err
 	}
 	msg, rights := make([]byte, 64<<10), make([]byte, unix.CmsgSpace(16*4))
@@ -188,6 +187,18 @@ func exchange(conn *net.UnixConn, plan *inside.Plan) (reply *inside.Reply, files
 	}
 	reply = new(inside.Reply)
 	return reply, files, json.Unmarshal(msg[4:4+size], reply)
+}
+
+func send(conn *net.UnixConn, plan *inside.Plan) error {
+	data, err := json.Marshal(plan)
+	if err != nil {
+		return err
+	}
+	if len(data) > inside.MaxPlan {
+		return errors.New("the arguments and the environment are too large")
+	}
+	_, err = conn.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(data))), data...)) //nolint:gosec // bounded above
+	return err
 }
 
 func received(oob []byte) ([]*os.File, error) {
@@ -251,24 +262,28 @@ func (r *Run) PID() int {
 	if r.system.plan == nil {
 		return 0
 	}
-	// The thread that started the program ends, and the program becomes the child of
+	// The thread that started a program ends, and the program becomes the child of
 	// another one: a look may miss it once, at that moment, and the next does not.
 	for range 3 {
-		if pid := r.child(); pid != 0 {
+		pid := firstChild(r.system.pid)
+		if r.system.around != nil { // that was bubblewrap, which starts ours, which starts the program
+			pid = firstChild(firstChild(pid))
+		}
+		if pid != 0 {
 			return pid
 		}
 	}
 	return 0
 }
 
-// child looks for the child of the first process, 0 if it finds none.
-func (r *Run) child() int {
-	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", r.system.pid))
-	if err != nil {
+// firstChild is a child of a process, 0 without one.
+func firstChild(pid int) int {
+	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if pid == 0 || err != nil {
 		return 0
 	}
 	for _, t := range tasks {
-		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/children", r.system.pid, t.Name())) //nolint:forbidigo // a kernel file
+		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/children", pid, t.Name())) //nolint:forbidigo // a kernel file
 		if err != nil {
 			continue
 		}

@@ -195,7 +195,7 @@ func TestEscapes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, backend := range []string{Namespaces, Landlock} {
+	for _, backend := range []string{Namespaces, Bwrap, Landlock} {
 		box := &Box{Backend: backend}
 		if _, err := box.choose(Probe()); err != nil {
 			t.Run(backend, func(t *testing.T) { t.Skip(err) })
@@ -237,7 +237,7 @@ func TestWorkGoesOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, backend := range []string{Namespaces, Landlock} {
+	for _, backend := range []string{Namespaces, Bwrap, Landlock} {
 		if _, err := (&Box{Backend: backend}).choose(Probe()); err != nil {
 			t.Logf("%s: %v", backend, err)
 			continue
@@ -317,7 +317,7 @@ func TestNothingOutlives(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, backend := range []string{Namespaces, Landlock} {
+	for _, backend := range []string{Namespaces, Bwrap, Landlock} {
 		for _, name := range []string{"check", "guarded"} {
 			t.Run(backend+"/"+name, func(t *testing.T) {
 				if _, err := (&Box{Backend: backend}).choose(Probe()); err != nil {

@@ -67,7 +67,11 @@ func (r *Run) makePlan(cmd *exec.Cmd) (*inside.Plan, error) {
 		return nil, err
 	}
 	plan.Env = environ(p, cmd.Env, r.system.tmp)
-	return plan, nil
+	plan.Keep = len(cmd.ExtraFiles)
+	if r.Enforced.Backend == Bwrap {
+		r.system.around, err = bubble(plan)
+	}
+	return plan, err
 }
 
 // rules collects what a plan grants. Later rules for a path win.

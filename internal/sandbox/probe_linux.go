@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +19,7 @@ func probe() Report {
 	if os.Geteuid() == 0 {
 		r.User = "root"
 	}
-	for _, name := range []string{Namespaces, Landlock} {
+	for _, name := range []string{Namespaces, Bwrap, Landlock} {
 		reply, err := try(name)
 		s := State{Name: name, Works: err == nil}
 		if err != nil {
@@ -55,6 +56,8 @@ func try(backend string) (*inside.Reply, error) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "/proc/self/exe")
 	cmd.Dir = "/"
+	var said bytes.Buffer // bubblewrap's reason
+	cmd.Stderr = &said
 	if err := run.Wrap(cmd); err != nil {
 		return nil, err
 	}
@@ -63,11 +66,15 @@ func try(backend string) (*inside.Reply, error) {
 		return nil, fmt.Errorf("start a process in namespaces of its own: %w", err)
 	}
 	_ = run.system.theirs.Close()
-	reply, files, err := exchange(run.system.ours, run.system.plan)
+	reply, files, err := run.exchange()
 	closeFiles(files)
 	err = errors.Join(err, cmd.Wait())
 	if reply != nil && reply.Error != "" {
-		return nil, errors.New(reply.Error)
+		err = errors.New(reply.Error)
+		if why := strings.TrimSpace(said.String()); why != "" {
+			err = errors.New(why)
+		}
+		return nil, err
 	}
 	if err != nil {
 		return nil, err

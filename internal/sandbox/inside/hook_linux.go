@@ -104,6 +104,9 @@ func run(fd int) int {
 	// process of a PID namespace gets only those it waits for.
 	signals := make(chan os.Signal, 64)
 	signal.Notify(signals)
+	if plan.Around {
+		return around(plan, c, signals)
+	}
 
 	answer, listeners, child := begin(plan)
 	c.reply(answer, listeners)
@@ -151,6 +154,11 @@ func setUp(p *Plan, r *Reply) ([]int, error) {
 	if p.Loopback {
 		if err := loopbackUp(); err != nil {
 			return nil, fmt.Errorf("bring the loopback interface up: %w", err)
+		}
+	}
+	if p.Mounted {
+		if err := checkMounted(p); err != nil {
+			return nil, err
 		}
 	}
 	listeners, err := listen(p.Listen)
@@ -207,6 +215,27 @@ func enter(p *Plan) error {
 	return nil
 }
 
+// checkMounted makes sure that what another program has mounted is what was agreed to.
+func checkMounted(p *Plan) error {
+	root, err := unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("open the root: %w", err)
+	}
+	defer func() { _ = unix.Close(root) }()
+	for i := range p.Rules {
+		r := &p.Rules[i]
+		if r.Ino == 0 {
+			continue
+		}
+		fd, _, err := r.pinned(root)
+		if err != nil {
+			return fmt.Errorf("%s %s: %w", r.Access, r.Path, err)
+		}
+		_ = unix.Close(fd)
+	}
+	return nil
+}
+
 // start starts the program and gives up the standard streams, so that their other
 // ends see the program's end.
 func start(p *Plan) (int, error) {
@@ -218,13 +247,18 @@ func start(p *Plan) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("start %s in the sandbox: %w", p.Path, err)
 	}
+	release(p.Keep)
+	return pid, nil
+}
+
+// release gives up what the program has been given.
+func release(keep int) {
 	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
-	for i := range 3 + p.Keep {
+	for i := range 3 + keep {
 		if err == nil && i < 3 {
 			_ = unix.Dup3(null, i, 0)
 		} else {
 			_ = unix.Close(i)
 		}
 	}
-	return pid, nil
 }

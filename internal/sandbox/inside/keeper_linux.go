@@ -78,18 +78,19 @@ var (
 // pass hands a signal on to the program's group. What a terminal sends to its
 // whole foreground group has reached the program already.
 func (k *keeper) pass(s os.Signal) {
-	sig, ok := s.(unix.Signal)
-	if !ok {
-		return
-	}
-	if slices.Contains(own, sig) || k.plan.Terminal && slices.Contains(ofTerminal, sig) {
-		return
-	}
 	to := -k.child
 	if k.plan.Terminal {
 		to = k.child
 	}
-	_ = unix.Kill(to, sig) // it may have ended
+	k.passTo(to, s)
+}
+
+func (k *keeper) passTo(pid int, s os.Signal) {
+	sig, ok := s.(unix.Signal)
+	if !ok || slices.Contains(own, sig) || k.plan.Terminal && slices.Contains(ofTerminal, sig) {
+		return
+	}
+	_ = unix.Kill(pid, sig) // it may have ended
 }
 
 // endAll kills what is left. The kernel does so by itself when the first process of
@@ -114,14 +115,17 @@ func (k *keeper) endAll() {
 }
 
 // children returns the ids of this process's children, orphans among them.
-func children() []int {
+func children() []int { return childrenOf(os.Getpid()) }
+
+// childrenOf returns the ids of a process's children.
+func childrenOf(pid int) []int {
 	var ids []int
-	threads, err := os.ReadDir("/proc/self/task")
+	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	if err != nil {
 		return nil
 	}
 	for _, t := range threads {
-		data, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%s/children", t.Name())) //nolint:forbidigo // a kernel file
+		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/children", pid, t.Name())) //nolint:forbidigo // a kernel file
 		if err != nil {
 			continue
 		}

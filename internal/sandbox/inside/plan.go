@@ -52,6 +52,11 @@ type Plan struct {
 	// Probe ends the process when everything but the program has worked.
 	Probe bool `json:"probe,omitempty"`
 
+	// Around starts Path as a program that makes namespaces and starts this one in
+	// them, with a plan of its own.
+	Around bool `json:"around,omitempty"`
+	// Mounted says that such a program has built the root.
+	Mounted bool `json:"mounted,omitempty"`
 	// Mounts builds a root of its own: there is a mount namespace.
 	Mounts bool `json:"mounts,omitempty"`
 	// Init says that the process is the first of a PID namespace.

@@ -11,10 +11,10 @@ import (
 var Devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
 
 // A root user of the host is that user for files of the kernel, too, with or without
-// capabilities: these must not be written, and those not be read.
+// capabilities: in /proc, these must not be written, and those not be read.
 var (
-	procRead   = []string{"sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi"}
-	procMasked = []string{"kcore", "keys", "timer_list", "sched_debug", "kmsg", "kpagecount", "kpageflags", "kpagecgroup"}
+	ProcRead   = []string{"sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi"}
+	ProcMasked = []string{"kcore", "keys", "timer_list", "sched_debug", "kmsg", "kpagecount", "kpageflags", "kpagecgroup"}
 )
 
 // system mounts /proc and /dev.
@@ -50,7 +50,7 @@ func (b *builder) mountProc() error {
 	if err := b.attach(tree, "/proc", false); err != nil {
 		return err
 	}
-	for _, name := range procRead {
+	for _, name := range ProcRead {
 		path := "/proc/" + name
 		fd, err := openBelow(b.root, path)
 		if err != nil {
@@ -68,7 +68,7 @@ func (b *builder) mountProc() error {
 			return err
 		}
 	}
-	for _, name := range procMasked {
+	for _, name := range ProcMasked {
 		if err := b.mask("/proc/" + name); err != nil {
 			return err
 		}

@@ -1,0 +1,137 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/yaya-ai/yaya/internal/sandbox/inside"
+)
+
+// maxBwrapArgs is what bubblewrap takes, less some.
+const maxBwrapArgs = 8500
+
+// capNames are the capabilities of rootCaps as bubblewrap names them.
+var capNames = map[uint]string{
+	unix.CAP_CHOWN: "CAP_CHOWN", unix.CAP_DAC_OVERRIDE: "CAP_DAC_OVERRIDE", unix.CAP_FOWNER: "CAP_FOWNER", unix.CAP_FSETID: "CAP_FSETID",
+	unix.CAP_KILL: "CAP_KILL", unix.CAP_SETGID: "CAP_SETGID", unix.CAP_SETUID: "CAP_SETUID", unix.CAP_NET_BIND_SERVICE: "CAP_NET_BIND_SERVICE",
+}
+
+// bubble returns the plan of the process around bubblewrap, and takes from the plan of
+// the one inside what bubblewrap does: the namespaces, the mounts and the loopback
+// interface. Systems whose AppArmor refuses namespaces to other programs may allow
+// them to bubblewrap, and leave no capability to what it starts.
+func bubble(plan *inside.Plan) (*inside.Plan, error) {
+	path, err := exec.LookPath("bwrap")
+	if err != nil {
+		return nil, errors.New("bubblewrap is not installed (program bwrap)")
+	}
+	args := []string{"bwrap", "--unshare-user", "--chdir", "/"}
+	add := func(more ...string) { args = append(args, more...) }
+	if plan.Init {
+		add("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--as-pid-1", "--die-with-parent")
+	}
+	if plan.Loopback || plan.Filter.NoInet {
+		add("--unshare-net")
+	}
+	if os.Geteuid() == 0 {
+		add("--cap-drop", "ALL")
+		for _, c := range plan.Caps {
+			add("--cap-add", capNames[c])
+		}
+	}
+	bind := "--bind"
+	switch {
+	case plan.HostWrites:
+		bind = "--dev-bind"
+		add(bind, "/", "/")
+	case plan.Strict:
+		for _, l := range plan.Links {
+			add("--symlink", l[1], l[0])
+		}
+	default:
+		add("--ro-bind", "/", "/")
+	}
+	if plan.Own {
+		add("--proc", "/proc", "--dev", "/dev")
+		for _, name := range inside.ProcMasked {
+			if _, err := os.Lstat("/proc/" + name); err == nil {
+				add("--ro-bind", "/dev/null", "/proc/"+name)
+			}
+		}
+		for _, name := range inside.ProcRead {
+			if _, err := os.Lstat("/proc/" + name); err == nil {
+				add("--ro-bind", "/proc/"+name, "/proc/"+name)
+			}
+		}
+	}
+	var sealed []string
+	for i, r := range plan.Rules {
+		more, seal, err := bubbleRule(plan, i, bind)
+		if err != nil {
+			return nil, err
+		}
+		add(more...)
+		if seal {
+			sealed = append(sealed, r.Path)
+		}
+	}
+	if plan.Strict {
+		sealed = append(sealed, "/")
+	}
+	for _, name := range sealed {
+		add("--remount-ro", name)
+	}
+	// The descriptor behind the control socket is this program: its file may be hidden.
+	add("--", "/proc/self/fd/"+strconv.Itoa(4+plan.Keep))
+	if len(args) > maxBwrapArgs {
+		return nil, fmt.Errorf("bubblewrap takes %d arguments, and the sandbox needs %d", maxBwrapArgs, len(args))
+	}
+	plan.Mounts, plan.Loopback, plan.Mounted = false, false, true
+	return &inside.Plan{Around: true, Path: path, Argv: args, Keep: plan.Keep, Terminal: plan.Terminal}, nil
+}
+
+// bubbleRule is what bubblewrap does for a rule, and whether the place is made
+// read-only in the end.
+func bubbleRule(plan *inside.Plan, i int, bind string) (args []string, seal bool, err error) {
+	r := &plan.Rules[i]
+	info, err := os.Lstat(r.Path)
+	there := err == nil
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, false, fmt.Errorf("%s %s: %w", r.Access, r.Path, err)
+	}
+	before := inside.Effective(plan.Rules[:i], r.Path, plan.Otherwise())
+	switch r.Access {
+	case inside.Read, inside.Write:
+		if !r.Kept && before == r.Access && !plan.Strict {
+			return nil, false, nil // as it is already
+		}
+		if r.Access == inside.Read {
+			bind = "--ro-bind"
+		}
+		return []string{bind, r.Path, r.Path}, false, nil
+	case inside.Private:
+		if !there && !plan.Strict {
+			return nil, false, nil
+		}
+		args = []string{"--perms", "1777"}
+		if plan.Tmp > 0 {
+			args = append(args, "--size", strconv.FormatInt(plan.Tmp, 10))
+		}
+		return append(args, "--tmpfs", r.Path), false, nil
+	case inside.Hide:
+		switch {
+		case !there || before == inside.Hide || before == inside.Private:
+			return nil, false, nil // nothing of it is there
+		case !info.IsDir():
+			return []string{"--ro-bind", "/dev/null", r.Path}, false, nil
+		}
+		return []string{"--perms", "0111", "--tmpfs", r.Path}, true, nil
+	}
+	return nil, false, fmt.Errorf("the plan says %q about %s, which is not an access", r.Access, r.Path)
+}
