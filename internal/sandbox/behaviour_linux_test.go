@@ -324,7 +324,7 @@ func TestShortPrograms(t *testing.T) {
 func TestEnvironment(t *testing.T) {
 	pol := profile(t, "check")
 	pol.Cache = "/c"
-	got := environ(&pol, []string{"A=1", "HTTP_PROXY=http://x", "A=2", "PATH=/bin", "npm_config_cache=/shared"}, "")
+	got := environ(&pol, []string{"A=1", "HTTP_PROXY=http://x", "A=2", "PATH=/bin", "npm_config_cache=/shared"}, "", "")
 	text := strings.Join(got, "\n") + "\n"
 	for _, want := range []string{"A=2\n", "PATH=/bin\n", "npm_config_offline=true\n", "UV_OFFLINE=1\n", "npm_config_cache=/c/npm\n", "GOCACHE=/c/go-build\n", "TMPDIR=/tmp\n"} {
 		if !strings.Contains(text, want) {
@@ -338,7 +338,7 @@ func TestEnvironment(t *testing.T) {
 	}
 	// A proxy of the company's is yaya's to use, with the password in its name.
 	pol = profile(t, "server")
-	for _, kv := range environ(&pol, []string{"HTTPS_PROXY=http://u:pw@proxy.example:8080", "http_proxy=http://u:pw@proxy.example:8080", "NO_PROXY=.example"}, "") {
+	for _, kv := range environ(&pol, []string{"HTTPS_PROXY=http://u:pw@proxy.example:8080", "http_proxy=http://u:pw@proxy.example:8080", "NO_PROXY=.example"}, "", "http://"+proxyAddr) {
 		if strings.Contains(kv, "proxy.example") || strings.Contains(kv, ".example") {
 			t.Errorf("the environment of a program behind the sandbox's proxy holds %q", kv)
 		}

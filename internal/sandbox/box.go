@@ -16,11 +16,12 @@ const (
 	Namespaces = "namespaces"
 	Bwrap      = "bwrap"
 	Landlock   = "landlock"
+	Seatbelt   = "seatbelt"
 	None       = "off"
 )
 
 // Backends are the names of all back ends, the best first.
-func Backends() []string { return []string{Namespaces, Bwrap, Landlock, None} }
+func Backends() []string { return []string{Namespaces, Bwrap, Landlock, Seatbelt, None} }
 
 // Box makes sandboxes. Its fields are not changed once it is in use.
 type Box struct {
@@ -158,6 +159,10 @@ func decide(backend string, p *Policy, r Report) Enforced {
 	case Landlock:
 		e.Has = want &^ (NeedHosts | NeedProtect)
 		e.landlock(p, r.Landlock)
+	case Seatbelt:
+		e.Has = want &^ (NeedTree | NeedMemory | NeedTasks)
+		e.seatbelt(p)
+		return e
 	default:
 		e.miss("nothing is enforced: the program runs with all rights of your user")
 		return e

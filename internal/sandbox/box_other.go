@@ -1,4 +1,4 @@
-//go:build !linux
+//go:build !linux && !darwin
 
 package sandbox
 
@@ -8,7 +8,7 @@ import (
 )
 
 // runSystem is what a run has where there is no back end.
-type runSystem struct{}
+type runSystem struct{ tmp string }
 
 // Wrap changes nothing here.
 func (*Run) Wrap(*exec.Cmd) error { return nil }
@@ -30,6 +30,6 @@ func (r *Run) Ended() {
 
 func probe() Report {
 	return Report{System: runtime.GOOS, User: "any user", Backends: []State{
-		{Name: Namespaces, Why: "it needs Linux"}, {Name: Landlock, Why: "it needs Linux"},
+		{Name: Namespaces, Why: "it needs Linux"}, {Name: Landlock, Why: "it needs Linux"}, {Name: Seatbelt, Why: "it needs macOS"},
 	}}
 }

@@ -104,3 +104,12 @@ func TestProfiles(t *testing.T) {
 		t.Errorf("RegistryOf(npx) = %q", got)
 	}
 }
+
+func profile(t *testing.T, name string) Policy {
+	t.Helper()
+	p, err := Profile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}

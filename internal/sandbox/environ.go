@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// proxyAddr is where a sandbox finds its proxy.
+// proxyAddr is where a sandbox with a network of its own finds its proxy.
 const proxyAddr = "127.0.0.1:3128"
 
 // environ fits the environment of a program to its sandbox. Programs that do not know
 // that they have no network try for minutes.
-func environ(p *Policy, env []string, tmp string) []string {
+func environ(p *Policy, env []string, tmp, proxyURL string) []string {
 	vars := [][2]string{}
 	add := func(value string, names ...string) {
 		for _, n := range names {
@@ -22,7 +22,7 @@ func environ(p *Policy, env []string, tmp string) []string {
 	proxies := []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"}
 	switch p.Net.Mode {
 	case Hosts:
-		add("http://"+proxyAddr, proxies...)
+		add(proxyURL, proxies...)
 		add("localhost,127.0.0.1,::1", "NO_PROXY", "no_proxy")
 		add("1", "NODE_USE_ENV_PROXY")
 	case Off, Loopback:

@@ -80,4 +80,7 @@ var ofRoot = []string{
 }
 
 // ofSystem is what a strict sandbox reads of the host.
-var ofSystem = []string{"/usr", "/etc", "/opt", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store"}
+var ofSystem = map[string][]string{
+	"linux":  {"/usr", "/etc", "/opt", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store"},
+	"darwin": {"/usr", "/etc", "/opt", "/bin", "/sbin", "/System", "/Library", "/dev", "/var/select", "/var/db/dyld", "/var/db/timezone", "/nix/store"},
+}

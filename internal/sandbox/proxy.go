@@ -3,6 +3,8 @@ package sandbox
 import (
 	"bufio"
 	"context"
+	"crypto/subtle"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -41,9 +43,11 @@ type proxy struct {
 	resolve func(ctx context.Context, host string) ([]netip.Addr, error)
 	public  func(netip.Addr) bool
 	environ func(*http.Request) (*url.URL, error) // the upstream proxy of a request
-	forward *httputil.ReverseProxy
-	direct  *http.Transport
-	chained *http.Transport // by an upstream proxy
+	// password is what clients have to say, where others can reach the proxy as well.
+	password string
+	forward  *httputil.ReverseProxy
+	direct   *http.Transport
+	chained  *http.Transport // by an upstream proxy
 }
 
 func newProxy(n Net) *proxy {
@@ -97,6 +101,11 @@ func (p *proxy) refuse(host string, port int, why, allow string) error {
 }
 
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if p.password != "" && subtle.ConstantTimeCompare([]byte(r.Header.Get("Proxy-Authorization")), []byte(p.wants())) == 0 {
+		w.Header().Set("Proxy-Authenticate", `Basic realm="sandbox"`)
+		http.Error(w, "this proxy belongs to a sandbox", http.StatusProxyAuthRequired)
+		return
+	}
 	select {
 	case p.slots <- struct{}{}:
 		defer func() { <-p.slots }()
@@ -123,6 +132,14 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Host = r.URL.Host
 	p.forward.ServeHTTP(w, r)
 }
+
+// wants is the header of clients that know the password.
+func (p *proxy) wants() string {
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(proxyUser+":"+p.password))
+}
+
+// proxyUser is the user that a password belongs to.
+const proxyUser = "sandbox"
 
 // splitHost reads a destination in one spelling: a name in lower case without the
 // final dot, or an address.

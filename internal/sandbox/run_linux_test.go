@@ -53,15 +53,6 @@ func (b *Box) start(t *testing.T, p Policy, dir string, env []string, argv ...st
 	return result{out.String(), cmd.ProcessState.ExitCode(), r.Enforced}, nil
 }
 
-func profile(t *testing.T, name string) Policy {
-	t.Helper()
-	p, err := Profile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
 func open(t *testing.T, names ...string) []Path {
 	t.Helper()
 	paths, err := OpenAll(names...)

@@ -123,7 +123,7 @@ func CheckValue(key string, v json.RawMessage) error {
 var choices = map[string][]string{
 	"traffic.bodies":  {"off", "errors", "all"},
 	"sandbox.mode":    {"prefer", "require", "off"},
-	"sandbox.backend": {"auto", "namespaces", "bwrap", "landlock", "seatbelt", "container", "off"},
+	"sandbox.backend": {"auto", "namespaces", "bwrap", "landlock", "seatbelt", "off"},
 }
 
 func (k Key) check(v json.RawMessage) error {

@@ -7,6 +7,9 @@ import (
 	"strings"
 )
 
+// Devices are the devices of a /dev of the sandbox's own.
+var Devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
+
 // Sort orders rules for a plan: shallow ones first, and of several for one path the
 // last one alone.
 func Sort(rules []Rule) []Rule {

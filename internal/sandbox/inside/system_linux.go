@@ -7,9 +7,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Devices are the devices of a /dev of the sandbox's own.
-var Devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
-
 // A root user of the host is that user for files of the kernel, too, with or without
 // capabilities: in /proc, these must not be written, and those not be read.
 var (

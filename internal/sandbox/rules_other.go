@@ -1,0 +1,9 @@
+//go:build !linux
+
+package sandbox
+
+import "github.com/yaya-ai/yaya/internal/sandbox/inside"
+
+func hideMachine(*Policy, *rules, *inside.Plan) error { return nil }
+
+func hideSockets(*Policy, *rules, *inside.Plan) error { return nil }
