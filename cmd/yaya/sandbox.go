@@ -32,7 +32,8 @@ func sandboxRunCommand(g *globals) *cobra.Command {
 	c := &cobra.Command{
 		Use: "run [flags] -- COMMAND [ARG…]", Short: "Run a command in a sandbox",
 		Long: `Run a command in a sandbox. In the profiles command and check the working directory
-can be written, but for .git/config and .git/hooks. Hosts that the command is kept
+can be written, but for .git/config and .git/hooks; in server, plugin and browser it
+is not seen unless you name it, and the command starts in a private home. Hosts that the command is kept
 from are told on standard error. It exits with the command's code, or 128 and the
 number of the signal that ended it.
 
@@ -103,6 +104,24 @@ func (f *sandboxRun) policy(w io.Writer, p paths, command string) (sandbox.Polic
 	return policy, nil
 }
 
+// workingDir is where a command starts: here, or in its private home where a strict
+// policy does not show this folder.
+func workingDir(policy sandbox.Policy) (string, error) {
+	dir, err := os.Getwd()
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if err != nil || !policy.Strict {
+		return dir, err
+	}
+	for _, p := range append(append([]sandbox.Path{}, policy.Read...), policy.Write...) {
+		if dir == p.String() || strings.HasPrefix(dir, strings.TrimSuffix(p.String(), "/")+"/") {
+			return dir, nil
+		}
+	}
+	return policy.Home, nil
+}
+
 // runInSandbox runs a command with this process's terminal until it ends.
 func runInSandbox(ctx context.Context, w io.Writer, p paths, policy sandbox.Policy, argv []string) error {
 	policy.Terminal = term.IsTerminal(int(os.Stdin.Fd())) //nolint:gosec // a descriptor fits
@@ -125,6 +144,9 @@ func runInSandbox(ctx context.Context, w io.Writer, p paths, policy sandbox.Poli
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), path, argv[1:]...) //nolint:gosec // running it is the purpose
 	cmd.Args[0] = argv[0]
 	cmd.Env = os.Environ()
+	if cmd.Dir, err = workingDir(policy); err != nil {
+		return err
+	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	if err := run.Wrap(cmd); err != nil {
 		return err

@@ -50,7 +50,7 @@ func (r *Run) Wrap(cmd *exec.Cmd) error {
 			return fmt.Errorf("%s was replaced since it was agreed to", agreed.name)
 		}
 	}
-	plan := &inside.Plan{Path: cmd.Path, Argv: cmd.Args, Strict: p.Strict, HostWrites: p.HostWrites}
+	plan := &inside.Plan{Path: cmd.Path, Argv: cmd.Args, Env: cmd.Env, Strict: p.Strict, HostWrites: p.HostWrites}
 	var err error
 	if !p.HostWrites {
 		if r.system.tmp, err = os.MkdirTemp("", "yaya-sandbox-"); err != nil {

@@ -20,7 +20,7 @@ func (r *Run) makePlan(cmd *exec.Cmd) (*inside.Plan, error) {
 	p := &r.policy
 	alone := r.Enforced.Backend == Landlock
 	plan := &inside.Plan{
-		Path: cmd.Path, Argv: cmd.Args, Terminal: p.Terminal,
+		Path: cmd.Path, Argv: cmd.Args, Env: cmd.Env, Terminal: p.Terminal,
 		Mounts: !alone, Init: !alone && !p.HostWrites, Own: !alone && !p.HostWrites,
 		Strict: p.Strict, HostWrites: p.HostWrites, Tmp: p.Limits.Memory,
 		Landlock: alone, Writes: !alone && !p.HostWrites, Scope: p.HostWrites || alone, Abstract: alone && !p.HostWrites,
@@ -54,9 +54,6 @@ func (r *Run) makePlan(cmd *exec.Cmd) (*inside.Plan, error) {
 			plan.Aliases = append(plan.Aliases, path.links...)
 		}
 	}
-	if plan.Dir = dir.name; dir.name != "/" { // which is always another one
-		plan.DirDev, plan.DirIno = dir.dev, dir.ino
-	}
 	_ = dir.file.Close() // the caller's own, and a start that takes no time
 	if alone {
 		if r.system.tmp, err = os.MkdirTemp("", "yaya-sandbox-"); err != nil {
@@ -65,6 +62,10 @@ func (r *Run) makePlan(cmd *exec.Cmd) (*inside.Plan, error) {
 	}
 	if err := r.addRules(plan); err != nil {
 		return nil, err
+	}
+	plan.Dir = dir.name
+	if dir.name != "/" && inside.Effective(plan.Rules, dir.name, plan.Otherwise()) != inside.Private { // those are other ones
+		plan.DirDev, plan.DirIno = dir.dev, dir.ino
 	}
 	plan.Env = environ(p, cmd.Env, r.system.tmp, "http://"+proxyAddr)
 	plan.Keep = len(cmd.ExtraFiles)

@@ -143,39 +143,6 @@ func (r *Run) protect(s *rules) {
 	s.paths(inside.Read, r.policy.Protect)
 }
 
-// program adds what the program itself is run from, where that is hidden.
-func (r *Run) program(s *rules, plan *inside.Plan) error {
-	to, err := filepath.EvalSymlinks(plan.Path)
-	if err != nil {
-		return fmt.Errorf("start %s: %w", plan.Path, err)
-	}
-	for _, own := range r.box.own() {
-		if inside.Covers(own, to) {
-			return fmt.Errorf("%s cannot run in a sandbox: it belongs to yaya itself", to)
-		}
-	}
-	sorted := inside.Sort(s.all)
-	if a := inside.Effective(sorted, to, plan.Otherwise()); a == inside.Read || a == inside.Write {
-		return nil
-	}
-	// A runtime such as Node or Python has what it needs beside its bin folder.
-	tree := to
-	if bin := filepath.Dir(to); filepath.Base(bin) == "bin" {
-		above := filepath.Dir(bin)
-		if above != "/" && !inside.Covers(above, r.policy.Home) && !covered(s.all, above) {
-			tree = above
-		}
-	}
-	s.link(inside.Read, tree)
-	if plan.Path != to { // by the name it was called, too
-		dir := real(filepath.Dir(plan.Path))
-		if a := inside.Effective(sorted, dir, plan.Otherwise()); a != inside.Read && a != inside.Write && dir != "/" && !inside.Covers(dir, r.policy.Home) {
-			s.link(inside.Read, dir)
-		}
-	}
-	return nil
-}
-
 // covered reports whether a folder holds something hidden by a rule.
 func covered(all []inside.Rule, dir string) bool {
 	for _, r := range all {
