@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -150,10 +151,10 @@ func addWords(f *pflag.FlagSet, args []string) (words []string, err error) {
 func isURL(s string) bool { return strings.HasPrefix(s, "http://") || strings.HasPrefix(s, "https://") }
 
 // serverName is a name that can be typed everywhere. Files may have others.
-var serverName = regexp.MustCompile(`^[\pL\pN][\pL\pN._-]{0,127}$`)
+var serverName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\pL\pN][\pL\pN._-]{0,127}$`) }) // five megabytes
 
 func checkName(name string) error {
-	if !serverName.MatchString(name) {
+	if !serverName().MatchString(name) {
 		return fmt.Errorf("the name %q must begin with a letter or digit and have nothing but letters, digits, dots, dashes and underscores", name)
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -18,9 +19,9 @@ const (
 	maxKeys  = 10_000
 )
 
-var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+var variableName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`) }) // long repetitions compile slowly
 
-var keyPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}(\.[A-Za-z0-9_-]{1,64}){0,7}$`)
+var keyPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}(\.[A-Za-z0-9_-]{1,64}){0,7}$`) })
 
 // kind is the type of a kernel key.
 type kind int
@@ -93,13 +94,13 @@ func lookupKey(name string) (Key, bool) {
 }
 
 // ValidKey reports whether key can be one.
-func ValidKey(key string) bool { return keyPattern.MatchString(key) }
+func ValidKey(key string) bool { return keyPattern().MatchString(key) }
 
 // CheckValue reports why a key cannot have a value.
 func CheckValue(key string, v json.RawMessage) error {
 	switch {
-	case !keyPattern.MatchString(key):
-		return fmt.Errorf("%q cannot be a key: it does not match %s", key, keyPattern)
+	case !keyPattern().MatchString(key):
+		return fmt.Errorf("%q cannot be a key: it does not match %s", key, keyPattern())
 	case len(v) > MaxValue:
 		return fmt.Errorf("%s: the value has %d bytes, %d at most", key, len(v), MaxValue)
 	case !json.Valid(v):
@@ -166,7 +167,7 @@ func (k Key) check(v json.RawMessage) error {
 		}
 	case names:
 		var all []string
-		if json.Unmarshal(v, &all) != nil || slices.ContainsFunc(all, func(n string) bool { return !variableName.MatchString(n) }) {
+		if json.Unmarshal(v, &all) != nil || slices.ContainsFunc(all, func(n string) bool { return !variableName().MatchString(n) }) {
 			return bad(`a list of names of environment variables, such as ["DOCKER_HOST"]`)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -17,11 +18,11 @@ const (
 	seededKey = "_meta.providers_seeded_at"
 )
 
-var instancePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{1,62}[a-z0-9]$`)
+var instancePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9-]{1,62}[a-z0-9]$`) })
 
 // ValidInstanceID reports whether id can name a provider instance: 3 to 64
 // lower-case letters, digits and dashes, no dash at either end (Y-89).
-func ValidInstanceID(id string) bool { return instancePattern.MatchString(id) }
+func ValidInstanceID(id string) bool { return instancePattern().MatchString(id) }
 
 // checkProviderKey checks providers.<id>.<field>.
 func checkProviderKey(key string, v json.RawMessage) error {
