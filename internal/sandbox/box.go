@@ -167,14 +167,24 @@ func decide(backend string, p *Policy, r Report) Enforced {
 		e.miss("nothing is enforced: the program runs with all rights of your user")
 		return e
 	}
+	if r.Group != "" || p.HostWrites {
+		e.perProcess(want, r.Group)
+	}
+	return e
+}
+
+// perProcess says what is left open without a control group of the sandbox's own.
+func (e *Enforced) perProcess(want Need, why string) {
+	if why == "" {
+		why = "it could leave its control group"
+	}
 	if want&NeedMemory != 0 {
-		e.miss("memory is bounded for each process, not for all of them together")
+		e.miss("memory is bounded for each process, not for all of them together: " + why)
 	}
 	if want&NeedTasks != 0 && os.Geteuid() == 0 {
 		e.Has &^= NeedTasks
-		e.miss("the number of processes is not bounded: the kernel exempts root")
+		e.miss("the number of processes is not bounded: the kernel exempts root, and " + why)
 	}
-	return e
 }
 
 // landlock says what Landlock alone leaves open.

@@ -31,6 +31,7 @@ type runSystem struct {
 	theirs *os.File
 	pid    int // of the first process
 	tmp    string
+	group  *os.File // the control group, nil without
 }
 
 // helperCaps are the capabilities that the first process needs in its own namespaces,
@@ -50,6 +51,11 @@ func (r *Run) Wrap(cmd *exec.Cmd) error {
 	plan, err := r.makePlan(cmd)
 	if err != nil {
 		return err
+	}
+	if !r.policy.HostWrites { // who can write there moves itself to another one
+		if r.system.group, err = group(r.policy.Limits); err != nil {
+			return err
+		}
 	}
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -78,10 +84,13 @@ func (r *Run) Wrap(cmd *exec.Cmd) error {
 	}
 	cmd.Env, cmd.Dir = env, "/"
 	cmd.Path, cmd.Args = "/proc/self/exe", []string{"yaya", "__sandbox", plan.Argv[0]}
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	if g := r.system.group; g != nil {
+		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(g.Fd()) //nolint:gosec // a descriptor
+	}
 	if plan.Mounts {
-		if cmd.SysProcAttr == nil {
-			cmd.SysProcAttr = &syscall.SysProcAttr{}
-		}
 		return namespaces(cmd.SysProcAttr, plan)
 	}
 	return nil
@@ -316,6 +325,7 @@ func (r *Run) Ended() {
 		_ = r.system.theirs.Close() // Started closed it, unless nothing was started
 	}
 	r.stopServing()
+	dissolve(r.system.group)
 	if r.system.tmp != "" {
 		_ = os.RemoveAll(r.system.tmp) //nolint:forbidigo // made by this run
 	}

@@ -30,7 +30,7 @@ func TestDecide(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			e := decide(c.backend, &p, Report{Landlock: c.landlock})
+			e := decide(c.backend, &p, Report{Landlock: c.landlock, Group: "no group"})
 			lacks := p.Wants() &^ e.Has
 			if os.Geteuid() == 0 {
 				lacks &^= NeedTasks // the kernel exempts root

@@ -9,11 +9,14 @@ import (
 
 // Report says what this machine can enforce, as found by doing it.
 type Report struct {
-	System   string  `json:"system"` // and its version
-	User     string  `json:"user"`   // "root" or "ordinary user"
-	Landlock int     `json:"landlock"`
-	HostProc string  `json:"host_proc,omitempty"` // why a sandbox sees the host's /proc
-	Backends []State `json:"backends"`            // the best first
+	System   string `json:"system"` // and its version
+	User     string `json:"user"`   // "root" or "ordinary user"
+	Landlock int    `json:"landlock"`
+	HostProc string `json:"host_proc,omitempty"` // why a sandbox sees the host's /proc
+	// Group says why the memory of all processes of a sandbox together is not bounded,
+	// "" where a control group does it.
+	Group    string  `json:"control_group,omitempty"`
+	Backends []State `json:"backends"` // the best first
 	Best     string  `json:"backend"`
 	// Why says why the best back end of all is not the one, and Fix is the one command
 	// that would change it. Both are empty when it is.

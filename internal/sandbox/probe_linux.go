@@ -15,7 +15,7 @@ import (
 )
 
 func probe() Report {
-	r := Report{System: "Linux " + kernel(), User: "ordinary user"}
+	r := Report{System: "Linux " + kernel(), User: "ordinary user", Group: ownGroups().why}
 	if os.Geteuid() == 0 {
 		r.User = "root"
 	}
