@@ -104,7 +104,7 @@ func marked(dir string) bool {
 // enable turns the controllers on below a group. It cannot hold processes itself then,
 // so yaya moves into a group below it.
 func enable(dir string) error {
-	offered, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers")) //nolint:forbidigo // a kernel file
+	offered, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers")) //nolint:forbidigo,gosec // a kernel file
 	if err != nil {
 		return err
 	}
@@ -114,17 +114,17 @@ func enable(dir string) error {
 		}
 	}
 	own := filepath.Join(dir, "yaya")
-	if err := os.Mkdir(own, 0o755); err != nil && !errors.Is(err, fs.ErrExist) { //nolint:forbidigo // a kernel file
+	if err := os.Mkdir(own, 0o700); err != nil && !errors.Is(err, fs.ErrExist) { //nolint:forbidigo,gosec // a kernel file
 		return fmt.Errorf("make a control group: %w", err)
 	}
-	procs, err := os.ReadFile(filepath.Join(dir, "cgroup.procs")) //nolint:forbidigo // a kernel file
+	procs, err := os.ReadFile(filepath.Join(dir, "cgroup.procs")) //nolint:forbidigo,gosec // a kernel file
 	if err != nil {
 		return err
 	}
 	pids := strings.Fields(string(procs))
 	for _, pid := range pids {
 		if !descends(pid) {
-			_ = os.Remove(own) //nolint:forbidigo // empty
+			_ = os.Remove(own) //nolint:forbidigo,gosec // empty
 			return errors.New("other programs are in yaya's control group")
 		}
 	}
@@ -142,7 +142,7 @@ func descends(pid string) bool {
 		if pid == strconv.Itoa(os.Getpid()) {
 			return true
 		}
-		data, err := os.ReadFile("/proc/" + pid + "/stat") //nolint:forbidigo // a kernel file
+		data, err := os.ReadFile("/proc/" + pid + "/stat") //nolint:forbidigo,gosec // a kernel file
 		at := bytes.LastIndexByte(data, ')')
 		f := strings.Fields(string(data[at+1:]))
 		if err != nil || at < 0 || len(f) < 2 || f[1] == "0" {
@@ -154,7 +154,7 @@ func descends(pid string) bool {
 }
 
 func set(dir, name, value string) error {
-	f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY, 0) //nolint:forbidigo // a kernel file
+	f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY, 0) //nolint:forbidigo,gosec // a kernel file
 	if err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func group(l Limits) (*os.File, error) {
 		return nil, nil
 	}
 	dir := filepath.Join(g.dir, fmt.Sprintf("sandbox-%d-%d", os.Getpid(), groupNumber.Add(1)))
-	if err := os.Mkdir(dir, 0o755); err != nil { //nolint:forbidigo // a kernel file
+	if err := os.Mkdir(dir, 0o700); err != nil { //nolint:forbidigo // a kernel file
 		return nil, fmt.Errorf("make a control group: %w", err)
 	}
 	var err error
@@ -182,7 +182,7 @@ func group(l Limits) (*os.File, error) {
 	if l.Processes > 0 {
 		err = errors.Join(err, set(dir, "pids.max", strconv.Itoa(l.Processes+spareTasks)))
 	}
-	f, oerr := os.Open(dir) //nolint:forbidigo // a kernel file
+	f, oerr := os.Open(dir) //nolint:forbidigo,gosec // a kernel file
 	if err = errors.Join(err, oerr); err != nil {
 		if f != nil {
 			_ = f.Close()
@@ -210,7 +210,7 @@ func dissolve(f *os.File) {
 }
 
 func empty(dir string) bool {
-	f, err := os.Open(filepath.Join(dir, "cgroup.procs")) //nolint:forbidigo // a kernel file
+	f, err := os.Open(filepath.Join(dir, "cgroup.procs")) //nolint:forbidigo,gosec // a kernel file
 	if err != nil {
 		return true
 	}
