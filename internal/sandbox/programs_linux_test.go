@@ -15,9 +15,6 @@ func TestPrograms(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	if _, err := (&Box{Backend: Namespaces}).choose(Probe()); err != nil {
-		t.Skip(err)
-	}
 	chromium := "chromium"
 	for _, name := range []string{"chromium-browser", "google-chrome"} {
 		if _, err := exec.LookPath(chromium); err != nil {
@@ -48,36 +45,40 @@ func TestPrograms(t *testing.T) {
 		{"cargo", "check", map[string]string{"Cargo.toml": "[package]\nname=\"a\"\nversion=\"0.1.0\"\nedition=\"2021\"\n", "src/main.rs": "fn main(){println!(\"it works\")}\n"}, []string{"cargo", "run", "-q"}, "it works"},
 		{"chromium", "browser", nil, headless, "it works"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			if _, err := exec.LookPath(c.argv[0]); err != nil {
-				t.Skip(err)
-			}
-			if os.Geteuid() != 0 && c.name == "cargo" {
-				t.Skip("it is installed for another user")
-			}
-			p := newPlace(t)
-			if err := errors.Join(os.RemoveAll(p.ws+"/.git"), os.Remove(p.ws+"/fifo")); err != nil {
-				t.Fatal(err)
-			}
-			if out, err := exec.CommandContext(t.Context(), "git", "init", "-q", p.ws).CombinedOutput(); err != nil {
-				t.Fatalf("%v: %s", err, out)
-			}
-			for name, data := range c.files {
-				path := filepath.Join(p.ws, name)
-				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(data), 0o700)); err != nil {
+		for _, backend := range []string{Namespaces, Bwrap} {
+			t.Run(backend+"/"+c.name, func(t *testing.T) {
+				b := needs(t, backend)
+				if _, err := exec.LookPath(c.argv[0]); err != nil {
+					t.Skip(err)
+				}
+				if os.Geteuid() != 0 && c.name == "cargo" {
+					t.Skip("it is installed for another user")
+				}
+				p := newPlace(t)
+				if err := errors.Join(os.RemoveAll(p.ws+"/.git"), os.Remove(p.ws+"/fifo")); err != nil {
 					t.Fatal(err)
 				}
-			}
-			pol := p.policy(t, c.profile)
-			pol.Home = home
-			pol.Cache = filepath.Join(p.dir, "cache")
-			got, err := (&Box{Backend: Namespaces, Own: []string{p.own}}).start(t, pol, p.ws, nil, c.argv...)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got.code != 0 || !strings.Contains(got.out, c.want) {
-				t.Errorf("%s in profile %s: code %d, output %q, want %q", c.name, c.profile, got.code, got.out, c.want)
-			}
-		})
+				if out, err := exec.CommandContext(t.Context(), "git", "init", "-q", p.ws).CombinedOutput(); err != nil {
+					t.Fatalf("%v: %s", err, out)
+				}
+				for name, data := range c.files {
+					path := filepath.Join(p.ws, name)
+					if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(data), 0o700)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				pol := p.policy(t, c.profile)
+				pol.Home = home
+				pol.Cache = filepath.Join(p.dir, "cache")
+				b.Own = []string{p.own}
+				got, err := b.start(t, pol, p.ws, nil, c.argv...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got.code != 0 || !strings.Contains(got.out, c.want) {
+					t.Errorf("%s in profile %s: code %d, output %q, want %q", c.name, c.profile, got.code, got.out, c.want)
+				}
+			})
+		}
 	}
 }
