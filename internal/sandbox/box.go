@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 
@@ -20,8 +21,13 @@ const (
 	None       = "off"
 )
 
-// Backends are the names of all back ends, the best first.
-func Backends() []string { return []string{Namespaces, Bwrap, Landlock, Seatbelt, None} }
+// Backends are the names of this system's back ends, the best first.
+func Backends() []string {
+	if runtime.GOOS == "darwin" {
+		return []string{Seatbelt, None}
+	}
+	return []string{Namespaces, Bwrap, Landlock, None}
+}
 
 // Box makes sandboxes. Its fields are not changed once it is in use.
 type Box struct {

@@ -30,6 +30,6 @@ func (r *Run) Ended() {
 
 func probe() Report {
 	return Report{System: runtime.GOOS, User: "any user", Backends: []State{
-		{Name: Namespaces, Why: "it needs Linux"}, {Name: Landlock, Why: "it needs Linux"}, {Name: Seatbelt, Why: "it needs macOS"},
+		{Name: Namespaces, Why: "it needs Linux"}, {Name: Landlock, Why: "it needs Linux"}, {Name: Bwrap, Why: "it needs Linux"},
 	}}
 }

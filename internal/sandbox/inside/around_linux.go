@@ -21,10 +21,14 @@ const endWithin = 5 * time.Second
 
 // around starts the program that makes the namespaces, and returns its exit code.
 func around(p *Plan, c control, signals chan os.Signal) int {
-	pid, err := startAround(p, int(c), signals)
+	pid, code, err := startAround(p, int(c), signals)
 	if err != nil {
 		c.reply(&Reply{Error: err.Error()}, nil)
 		return exitSetup
+	}
+	if pid == 0 {
+		c.reply(&Reply{Error: fmt.Sprintf("%s ended with code %d; it says why on standard error", p.Path, code)}, nil)
+		return code
 	}
 	k := &keeper{plan: p, child: pid}
 	ended := make(chan int, 1)
@@ -43,7 +47,7 @@ func around(p *Plan, c control, signals chan os.Signal) int {
 		select {
 		case code := <-ended:
 			// It matters only where nobody inside has answered.
-			c.reply(&Reply{Error: fmt.Sprintf("%s ended with code %d; it says why on standard error", p.Path, code)}, nil)
+			c.reply(&Reply{Error: fmt.Sprintf("what %s started ended with code %d", p.Path, code)}, nil)
 			k.endAll()
 			return code
 		case <-gone:
@@ -61,14 +65,18 @@ func around(p *Plan, c control, signals chan os.Signal) int {
 	}
 }
 
+// maxStarts bounds how often the program is started while what it has to hide goes away.
+const maxStarts = 20
+
 // startAround starts the program with the control socket and, behind it, this program.
-func startAround(p *Plan, control int, signals chan os.Signal) (int, error) {
+// It returns when this program runs inside, or the code of the program that has ended.
+func startAround(p *Plan, control int, signals chan os.Signal) (pid, code int, err error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return 0, fmt.Errorf("adopt orphans: %w", err)
+		return 0, 0, fmt.Errorf("adopt orphans: %w", err)
 	}
 	self, err := unix.Open("/proc/self/exe", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return 0, fmt.Errorf("open this program: %w", err)
+		return 0, 0, fmt.Errorf("open this program: %w", err)
 	}
 	defer func() { _ = unix.Close(self) }()
 	files := make([]uintptr, 0, 5+p.Keep)
@@ -81,11 +89,67 @@ func startAround(p *Plan, control int, signals chan os.Signal) (int, error) {
 			signal.Ignore(s)
 		}
 	}
-	pid, err := syscall.ForkExec(p.Path, p.Argv, &syscall.ProcAttr{Env: os.Environ(), Files: files, Sys: &syscall.SysProcAttr{Setpgid: !p.Terminal}}) //nolint:gosec // named by the owner
-	signal.Notify(signals)
-	if err != nil {
-		return 0, fmt.Errorf("start %s: %w", p.Path, err)
+	defer signal.Notify(signals)
+	// The plan of the process inside is there, so that its absence says that it was read.
+	if err := pollin(control); err != nil {
+		return 0, 0, err
 	}
-	release(p.Keep)
-	return pid, nil
+	for range maxStarts {
+		pid, err := syscall.ForkExec(p.Path, existing(p.Argv), &syscall.ProcAttr{Env: os.Environ(), Files: files, Sys: &syscall.SysProcAttr{Setpgid: !p.Terminal}}) //nolint:gosec // named by the owner
+		if err != nil {
+			return 0, 0, fmt.Errorf("start %s: %w", p.Path, err)
+		}
+		ended, status := false, unix.WaitStatus(0)
+		for !ended && pending(control) {
+			if n, err := unix.Wait4(pid, &status, unix.WNOHANG, nil); n == pid || err == unix.ECHILD { //nolint:errorlint // an errno
+				ended = true
+			} else {
+				time.Sleep(time.Millisecond)
+			}
+		}
+		if !ended {
+			release(p.Keep)
+			return pid, 0, nil
+		}
+		if code = status.ExitStatus(); !pending(control) {
+			break
+		}
+	}
+	return 0, code, nil
+}
+
+// existing leaves out files to hide that have gone, such as the sockets of programs that
+// have ended since the plan was made.
+func existing(argv []string) []string {
+	var kept []string
+	for i := 0; i < len(argv); i++ {
+		if argv[i] == "--ro-bind" && i+2 < len(argv) && argv[i+1] == "/dev/null" {
+			if _, err := os.Lstat(argv[i+2]); err != nil {
+				i += 2
+				continue
+			}
+		}
+		kept = append(kept, argv[i])
+	}
+	return kept
+}
+
+// pollin waits until a socket can be read.
+func pollin(fd int) error {
+	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}} //nolint:gosec // a descriptor
+	for {
+		n, err := unix.Poll(fds, -1)
+		switch {
+		case n > 0:
+			return nil
+		case err != nil && err != unix.EINTR: //nolint:errorlint // an errno
+			return fmt.Errorf("wait for the plan: %w", err)
+		}
+	}
+}
+
+// pending reports whether something in a socket was not read so far.
+func pending(fd int) bool {
+	n, err := unix.IoctlGetInt(fd, unix.TIOCINQ)
+	return err == nil && n > 0
 }
