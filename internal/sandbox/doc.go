@@ -10,8 +10,11 @@
 // # Back ends
 //
 // "namespaces" is Linux with user namespaces: a root built of mounts, PIDs and a
-// network of its own. "landlock" is Linux without: it bounds files, tracing and
-// signals, and can switch the network off. "off" does nothing, and says so.
+// network of its own. "bwrap" is the same, made by bubblewrap where only that program
+// may make namespaces; one more process of ours is around it. "landlock" is Linux
+// without: it bounds files, tracing and signals, and can switch the network off.
+// "seatbelt" is macOS: sandbox-exec becomes the program, by a profile made of the same
+// rules. "off" does nothing, and says so.
 //
 // # The process between
 //
