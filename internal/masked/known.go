@@ -2,10 +2,8 @@ package masked
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/binary"
 	"slices"
-	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -39,17 +37,8 @@ func compile(values []string) *set {
 		}
 	}
 	for _, v := range values {
-		add(v, false)
-		if strings.Contains(v, " ") {
-			add(strings.ReplaceAll(v, " ", "+"), false) // in a query
-		}
-		for shift := range 3 {
-			bytes := append(make([]byte, shift), v...)
-			// The digits that depend on the value alone.
-			from, to := (shift*8+5)/6, len(bytes)*8/6
-			for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
-				add(enc.EncodeToString(bytes)[from:to], true)
-			}
+		for _, s := range spellings(v) {
+			add(s.text, s.form == codedBase64)
 		}
 	}
 	for _, ps := range t.starts { // one may begin with another

@@ -22,7 +22,7 @@ const (
 )
 
 // Secrets hides secrets in text: values that it has learnt, in every spelling that
-// JSON, URLs and base64 have for them; values whose names say that they are secrets
+// JSON, URLs, hexadecimal and base64 have for them, and backwards; values whose names say that they are secrets
 // (token, password, api_key and so on), in JSON, in JSON inside of strings, in headers,
 // queries, flags and NAME=value lines; and values that are told by their form, such as
 // GitHub's tokens and private keys. The zero value knows no values. It is safe for
@@ -32,6 +32,10 @@ type Secrets struct {
 	known map[string]bool
 	order []string // as learnt
 	set   atomic.Pointer[set]
+
+	declared map[string]bool
+	said     []string // as declared
+	finder   atomic.Pointer[finder]
 }
 
 // Learn adds values, for good: one that is replaced or removed may still be in what

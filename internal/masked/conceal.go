@@ -1,0 +1,264 @@
+package masked
+
+import (
+	"bytes"
+	"slices"
+)
+
+// few says of a value that too few different bytes make it up: it is a line or a
+// placeholder, and would be found where nobody has written it.
+const few = 4
+
+// Declare is [Secrets.Learn] for values that are secrets because somebody has said so:
+// those that the user has stored, that were granted, or that the configuration names so.
+// They alone are what the methods named Conceal hide, which guess nothing.
+func (s *Secrets) Declare(values ...string) {
+	s.Learn(values...)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	added := false
+	for _, v := range values {
+		if len(v) < Shortest || len(v) > Longest || s.declared[v] || Is(v) || monotonous(v) {
+			continue
+		}
+		if s.declared == nil {
+			s.declared = map[string]bool{}
+		}
+		added = true
+		s.declared[v] = true
+		s.said = append(s.said, v)
+	}
+	if !added {
+		return
+	}
+	for len(s.said) > maxValues {
+		delete(s.declared, s.said[0])
+		s.said = s.said[1:]
+	}
+	s.finder.Store(newFinder(s.said))
+}
+
+func monotonous(v string) bool {
+	seen := []byte{}
+	for i := range len(v) {
+		if bytes.IndexByte(seen, v[i]) < 0 {
+			seen = append(seen, v[i])
+		}
+	}
+	return len(seen) < few
+}
+
+// Declared reports whether there is anything to conceal. It is one atomic load.
+func (s *Secrets) Declared() bool { return s != nil && s.finder.Load() != nil }
+
+// Conceal hides declared secrets in a text, in every spelling: as they are, backwards,
+// with escapes of JSON and percent signs, in hexadecimal and in base64, where the digits
+// become those of as many asterisks, so that what was encoded stays whole. A text that
+// has none is returned as it is, at the cost of one look at it. Otherwise text is
+// overwritten, and what is returned lies in it.
+func (s *Secrets) Conceal(text []byte) []byte { return s.conceal(text, false) }
+
+// ConcealJSON is [Secrets.Conceal] for a document of JSON, which stays one: a number that
+// is hidden becomes a string.
+func (s *Secrets) ConcealJSON(doc []byte) []byte { return s.conceal(doc, true) }
+
+// ConcealString is [Secrets.Conceal] for a string.
+func (s *Secrets) ConcealString(text string) string {
+	if !s.Declared() || len(text) < Shortest {
+		return text
+	}
+	b := []byte(text)
+	if f := s.finder.Load(); len(f.find(b)) == 0 {
+		return text
+	}
+	return string(s.Conceal(b))
+}
+
+func (s *Secrets) conceal(text []byte, json bool) []byte {
+	if s == nil {
+		return text
+	}
+	f := s.finder.Load()
+	if f == nil || len(text) < Shortest {
+		return text
+	}
+	spans := f.find(text)
+	if len(spans) == 0 {
+		return text
+	}
+	if i := blank(text, 0); json && i < len(text) {
+		spans = inJSON(text, spans)
+	}
+	return overwrite(text, spans)
+}
+
+// overwrite replaces spans, in their order and apart, by what is no longer.
+func overwrite(text []byte, spans []span) []byte {
+	out, last := 0, 0
+	for _, s := range spans {
+		out += copy(text[out:], text[last:s.from])
+		with := s.mask()
+		out += copy(text[out:], with[:min(len(with), s.to-s.from)])
+		last = s.to
+	}
+	out += copy(text[out:], text[last:])
+	return text[:out]
+}
+
+// find returns where values stand in text, in order and apart.
+func (f *finder) find(text []byte) []span {
+	var spans []span
+	f.scan(text, func(s *spelling, from, to int) { spans = append(spans, s.span(text, from, to)) })
+	for i := f.escaped(text, 0); i >= 0; {
+		// The text around the escape is read without it. A value that reaches beyond
+		// has another escape there, or lies in what is looked at next.
+		from, to := max(0, i-around), min(len(text), i+2*around)
+		for from > 0 && text[from-1] == '\\' {
+			from--
+		}
+		for _, s := range f.decoded(text[from:to]) {
+			spans = append(spans, span{from: s.from + from, to: s.to + from})
+		}
+		if to == len(text) {
+			break
+		}
+		i = f.escaped(text, to-around)
+	}
+	return apart(spans)
+}
+
+// around is how much is decoded on both sides of an escape, in bytes: more than a value
+// takes, spelled with escapes only.
+const around = 64 << 10
+
+// decoded finds the values that stand in text with escapes, and with such in each other.
+func (f *finder) decoded(text []byte) []span {
+	var spans []span
+	f.views(text, 0, func(i int) int { return i }, false, func(v []byte, place func(int) int) {
+		f.scan(v, func(_ *spelling, from, to int) { spans = append(spans, span{from: place(from), to: place(to)}) })
+	})
+	return spans
+}
+
+// views calls visit with what text reads without its escapes, and without those in
+// that, and with where each byte of it stands in the text.
+func (f *finder) views(text []byte, depth int, place func(int) int, cut bool, visit func(v []byte, place func(int) int)) {
+	if depth == maxSpellings || !cut && f.escaped(text, 0) < 0 {
+		return
+	}
+	for _, c := range [...]struct {
+		sign byte
+		read func([]byte) ([]byte, int)
+	}{{'\\', escape}, {'%', percent}} {
+		if bytes.IndexByte(text, c.sign) < 0 {
+			continue
+		}
+		var v view
+		if !v.read(text, c.sign, cut, c.read) {
+			continue
+		}
+		inner := func(i int) int { return place(int(v.at[i])) }
+		visit(v.text, inner)
+		f.views(v.text, depth+1, inner, cut, visit)
+	}
+}
+
+// apart sorts spans and makes one of those that overlap.
+func apart(spans []span) []span {
+	slices.SortFunc(spans, byPlace)
+	out := spans[:0]
+	for _, s := range spans {
+		if n := len(out); n > 0 && s.from < out[n-1].to {
+			if s.to > out[n-1].to {
+				out[n-1].to, out[n-1].with = s.to, nil
+			}
+			continue
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// span returns what is hidden where a spelling stands in a text.
+func (s *spelling) span(text []byte, from, to int) span {
+	switch s.form {
+	case codedBase64:
+		return s.digits(text, from, to)
+	case codedHex:
+		return span{from, to, bytes.Repeat([]byte("2a"), (to-from)/2)}
+	case codedRaw:
+	}
+	return span{from: from, to: to}
+}
+
+// digits64 are those of base64, of both alphabets.
+const (
+	digitsStd = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+	digitsURL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+)
+
+// digits replaces the digits of base64 at text[from:to], and the bits of the value in
+// those on both sides, by those of asterisks. The bits of what is around stay.
+func (s *spelling) digits(text []byte, from, to int) span {
+	first := s.shift * 8 / 6            // the digit that has the value's first bit
+	end := ((s.shift+s.size)*8 + 5) / 6 // behind the one that has its last
+	exact := (s.shift*8 + 5) / 6        // the digit that text[from] is
+	out := span{from: from - (exact - first), to: to}
+	if out.from < 0 {
+		out.from, first = from, exact
+	}
+	if last := out.from + end - first; last <= len(text) {
+		out.to = last
+	}
+	url := bytes.ContainsAny(text[out.from:out.to], "-_")
+	for i := out.from; i < out.to; i++ {
+		had := value64(text[i])
+		if had < 0 { // the end of what is encoded, or what is around is none
+			if i < from {
+				out.from, first, out.with = from, exact, out.with[:0]
+				continue
+			}
+			out.to = i
+			break
+		}
+		digit := 0
+		for bit := range 6 {
+			at := (first+i-out.from)*6 + bit - s.shift*8
+			is := had >> (5 - bit) & 1
+			if at >= 0 && at < s.size*8 {
+				is = '*' >> (7 - at%8) & 1
+			}
+			digit = digit<<1 | is
+		}
+		alphabet := digitsStd
+		if url {
+			alphabet = digitsURL
+		}
+		out.with = append(out.with, alphabet[digit])
+	}
+	return out
+}
+
+func value64(c byte) int {
+	switch {
+	case c >= 'A' && c <= 'Z':
+		return int(c - 'A')
+	case c >= 'a' && c <= 'z':
+		return int(c-'a') + 26
+	case c >= '0' && c <= '9':
+		return int(c-'0') + 52
+	case c == '+' || c == '-':
+		return 62
+	case c == '/' || c == '_':
+		return 63
+	}
+	return -1
+}
+
+// nextByte returns where c stands next in text, -1 if it does not.
+func nextByte(text []byte, from int, c byte) int {
+	if i := bytes.IndexByte(text[min(from, len(text)):], c); i >= 0 {
+		return from + i
+	}
+	return -1
+}

@@ -1,0 +1,189 @@
+package masked
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+	"slices"
+	"strings"
+)
+
+// coding is how a spelling writes a value.
+type coding byte
+
+const (
+	codedRaw coding = iota
+	codedBase64
+	codedHex
+)
+
+// spelling is a value as one encoding writes it. Of base64 it has the digits that
+// depend on the value alone, wherever the value stands in what was encoded.
+type spelling struct {
+	text  string
+	form  coding
+	shift int // of base64: bytes of what was encoded that precede the value, modulo 3
+	size  int // of the value, in bytes
+}
+
+// longWord is how long a line of a value must be to be looked for by itself.
+const longWord = 20
+
+// spellings returns how a value may be written: as it is, from behind, in hexadecimal
+// and in base64. A value of several lines, such as a private key, may also come line
+// by line.
+func spellings(v string) []spelling {
+	raw := []string{v, backwards(v)}
+	if strings.Contains(v, " ") {
+		raw = append(raw, strings.ReplaceAll(v, " ", "+")) // in a query
+	}
+	if strings.Contains(v, "\n") {
+		for line := range strings.Lines(v) {
+			if line = strings.TrimSpace(line); len(line) >= longWord && !strings.ContainsAny(line, " \t") {
+				raw = append(raw, line)
+			}
+		}
+	}
+	var out []spelling
+	add := func(s spelling) {
+		if len(s.text) >= Shortest && !slices.ContainsFunc(out, func(o spelling) bool { return o.text == s.text && o.form == s.form }) {
+			out = append(out, s)
+		}
+	}
+	for _, text := range raw {
+		add(spelling{text: text})
+	}
+	digits := fmt.Sprintf("%x", v)
+	add(spelling{text: digits, form: codedHex})
+	add(spelling{text: strings.ToUpper(digits), form: codedHex})
+	for shift := range 3 {
+		bytes := append(make([]byte, shift), v...)
+		from, to := (shift*8+5)/6, len(bytes)*8/6
+		for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+			add(spelling{text: enc.EncodeToString(bytes)[from:to], form: codedBase64, shift: shift, size: len(v)})
+		}
+	}
+	return out
+}
+
+func backwards(v string) string {
+	r := []rune(v)
+	slices.Reverse(r)
+	return string(r)
+}
+
+// stride is how far apart a finder looks. Spellings have at least 8 bytes, so each of
+// them has four bytes in a row at one of the places that are looked at.
+const stride = 4
+
+// finder finds values in texts, in all their spellings. It is not changed once it is
+// in use.
+type finder struct {
+	spellings []spelling
+	longest   int
+	// grams has a bit for the hash of each four bytes at the first places of a spelling.
+	grams  []uint64
+	shift  int
+	places map[uint32][]place
+	firsts [256][]int32 // spellings by their first byte
+	has    [256]bool    // bytes that spellings have
+}
+
+// place is where four bytes stand in a spelling.
+type place struct {
+	spelling int32
+	offset   int32
+}
+
+// newFinder returns a finder of values, nil for none.
+func newFinder(values []string) *finder {
+	if len(values) == 0 {
+		return nil
+	}
+	f := &finder{places: map[uint32][]place{}}
+	for _, v := range values {
+		f.spellings = append(f.spellings, spellings(v)...)
+	}
+	// One bit in 64 or fewer is set, within 8 KiB to 512 KiB.
+	size := min(max(bits.Len(uint(len(f.spellings)*stride*64)), 16), 22)
+	f.grams, f.shift = make([]uint64, 1<<(size-6)), 32-size
+	for i, s := range f.spellings {
+		f.longest = max(f.longest, len(s.text))
+		f.firsts[s.text[0]] = append(f.firsts[s.text[0]], int32(i)) //nolint:gosec // few
+		for k := range len(s.text) {
+			f.has[s.text[k]] = true
+		}
+		for offset := range stride {
+			gram := binary.LittleEndian.Uint32([]byte(s.text[offset : offset+4]))
+			h := gram * spread >> f.shift
+			f.grams[h>>6] |= 1 << (h & 63)
+			f.places[gram] = append(f.places[gram], place{int32(i), int32(offset)}) //nolint:gosec // few
+		}
+	}
+	return f
+}
+
+// scan calls hit for each place in text where a value stands as it is spelled.
+func (f *finder) scan(text []byte, hit func(s *spelling, from, to int)) {
+	grams, shift := f.grams, f.shift
+	mask := uint32(len(grams) - 1) //nolint:gosec // a power of two, far below 4 Gi
+	for i := 0; i+4 <= len(text); i += stride {
+		gram := binary.LittleEndian.Uint32(text[i:])
+		h := gram * spread >> shift
+		if grams[h>>6&mask]&(1<<(h&63)) == 0 {
+			continue
+		}
+		for _, p := range f.places[gram] {
+			s := &f.spellings[p.spelling]
+			from := i - int(p.offset)
+			if from >= 0 && from+len(s.text) <= len(text) && string(text[from:from+len(s.text)]) == s.text {
+				hit(s, from, from+len(s.text))
+			}
+		}
+	}
+}
+
+// begins reports whether a value may begin with text, which is no whole one.
+func (f *finder) begins(text []byte) bool {
+	for _, i := range f.firsts[text[0]] {
+		if s := f.spellings[i].text; len(s) > len(text) && s[:len(text)] == string(text) {
+			return true
+		}
+	}
+	return false
+}
+
+// escaped returns where the next escape stands, of JSON or with a percent sign, that may
+// be a part of a value; -1 if none does. Those that end lines and quote are in most
+// texts, and in few values.
+func (f *finder) escaped(text []byte, from int) int {
+	slash, sign := nextByte(text, from, '\\'), nextByte(text, from, '%')
+	for slash >= 0 || sign >= 0 {
+		if slash >= 0 && (sign < 0 || slash < sign) {
+			end := slash // of the run: escapes in each other
+			for end < len(text) && text[end] == '\\' {
+				end++
+			}
+			if f.has['\\'] && end-slash > 1 || f.counts(text[end-1:]) {
+				return slash
+			}
+			slash = nextByte(text, end, '\\')
+			continue
+		}
+		if b, n := percent(text[sign:]); n > 0 && f.matters(b[0]) {
+			return sign
+		}
+		sign = nextByte(text, sign+1, '%')
+	}
+	return -1
+}
+
+// counts reports whether what the escape of JSON at the beginning of text stands for may
+// be a part of a value, or of another escape.
+func (f *finder) counts(text []byte) bool {
+	b, n := escape(text)
+	return n > 0 && f.matters(b[0])
+}
+
+func (f *finder) matters(c byte) bool { return f.has[c] || c == '\\' || c == '%' }
