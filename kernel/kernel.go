@@ -23,6 +23,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/yaya-ai/yaya/internal/journal"
+	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/kernel/approval"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/config"
@@ -61,6 +62,8 @@ type Config struct {
 	Audit func(approval.Request, approval.Decision) error
 	// Scopes are those that rules and profiles may name.
 	Scopes []string
+	// Secrets are in no event, tape, artifact or result of a tool. Optional.
+	Secrets *masked.Secrets
 	// Boundary is called before each turn.
 	Boundary func(ctx context.Context)
 	Log      zerolog.Logger
@@ -107,16 +110,17 @@ func New(cfg Config) (k *Kernel, err error) {
 		return k, err
 	}
 	k.Sessions, err = session.NewManager(session.Config{
-		FS: journal.Root(cfg.Data), Workspace: cfg.Workspace, Log: cfg.Log,
+		FS: journal.Root(cfg.Data), Workspace: cfg.Workspace, Secrets: cfg.Secrets, Log: cfg.Log,
 		HeartbeatTimeout: cfg.Settings.Duration("session.heartbeat_timeout"), ReapInterval: cfg.Settings.Duration("session.reap_interval"),
 	})
 	if err != nil {
 		return k, err
 	}
-	k.Bus = bus.New(bus.Config{OnOutcome: k.outcome, Recorder: k.Sessions})
+	k.Bus = bus.New(bus.Config{OnOutcome: k.outcome, Recorder: k.Sessions, Secrets: cfg.Secrets})
 	k.Sessions.Bind(k.Bus)
 	cfg.Settings.Bind(k.Bus)
 	k.Artifacts = tool.NewStore(k.sessions)
+	k.Artifacts.Secrets = cfg.Secrets
 	if err := k.decide(); err != nil {
 		return k, err
 	}
@@ -171,7 +175,7 @@ func (k *Kernel) decide() (err error) {
 		approver = k.cfg.Approver(k.Approvals)
 	}
 	k.Dispatch = tool.NewDispatcher(tool.DispatcherConfig{
-		Registry: k.Tools, Observer: k.cfg.Observer, Unreviewed: k.cfg.Unreviewed, Artifacts: k.Artifacts, Log: k.cfg.Log,
+		Registry: k.Tools, Observer: k.cfg.Observer, Unreviewed: k.cfg.Unreviewed, Artifacts: k.Artifacts, Secrets: k.cfg.Secrets, Log: k.cfg.Log,
 		Policy: approval.Policy{Rules: config.Derive(k.Settings, k.rules)}, Approver: approver, Agent: k.agent,
 	})
 	return nil
@@ -219,14 +223,14 @@ func (k *Kernel) agent(session string) tool.Caller {
 // drive sets up the plugins and the loop that asks them.
 func (k *Kernel) drive() (err error) {
 	k.Plugins, err = plugin.NewRegistry(plugin.Config{
-		Bus: k.Bus, Config: k.Settings, Tools: k.Tools, State: k.state, Log: k.cfg.Log,
+		Bus: k.Bus, Config: k.Settings, Tools: k.Tools, State: k.state, Secrets: k.cfg.Secrets, Log: k.cfg.Log,
 		Strategy: func(id string) string { return k.Loop.StrategyOf(id) },
 	})
 	if err != nil {
 		return err
 	}
 	k.Loop, err = loop.New(loop.Config{
-		Bus: k.Bus, Tools: k.Tools, Sessions: k.Sessions, Boundary: k.cfg.Boundary, Log: k.cfg.Log,
+		Bus: k.Bus, Tools: k.Tools, Sessions: k.Sessions, Secrets: k.cfg.Secrets, Boundary: k.cfg.Boundary, Log: k.cfg.Log,
 		Strategy: func() string { return k.Settings.Text("strategy") },
 		Ready: func(id string) error {
 			if !k.Plugins.HasStrategy(id) {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/internal/linelog"
+	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/internal/proc"
 	"github.com/yaya-ai/yaya/internal/sandbox"
 	"github.com/yaya-ai/yaya/internal/secretfile"
@@ -108,8 +109,9 @@ type Config struct {
 	Eras    *upstream.Eras
 	Version string
 	Log     zerolog.Logger
-	// Learn is told the secrets of a server before it is started. Optional.
-	Learn func(secrets ...string)
+	// Secrets learns those of a server before it is started, and conceals what is known
+	// in all that servers say. Optional.
+	Secrets *masked.Secrets
 	// Mask returns a text without the secrets in it; nil leaves texts as they are.
 	Mask func(string) string
 	// Limits returns what holds for all servers now. Optional.
@@ -204,9 +206,7 @@ func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
 		b.Invalid(servers.Invalid{Name: s.Name, File: s.File, Err: err})
 		return warnings
 	}
-	if b.cfg.Learn != nil {
-		b.cfg.Learn(x.Secrets()...)
-	}
+	b.learn(x)
 	_, refused := b.passed()
 	warnings = append(warnings, refused...)
 	authorize, renewed := b.authorize(x)
@@ -222,17 +222,15 @@ func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
 			if err := b.readEnvFile(ctx, &its); err != nil {
 				return err
 			}
-			if b.cfg.Learn != nil {
-				b.cfg.Learn(its.Secrets()...)
-			}
+			b.learn(its)
 			return nil
 		}
 	}
 	p := upstream.New(upstream.Config{
 		MayStart: mayStart,
-		Said:     b.log(x.Name).Add,
-		Mask:     b.cfg.Mask,
-		Pin:      pin, Repinned: repinned, Instructions: instructions,
+		Said:     b.said(x.Name),
+		Mask:     b.cfg.Mask, Secrets: b.cfg.Secrets,
+		Pin: pin, Repinned: repinned, Instructions: instructions,
 		Cut: func(call tool.Call, t upstream.Truncated) {
 			b.tell(Cut.Name(), ResultCut{x.Name, call.Name, call.SessionID, t})
 		},
@@ -377,6 +375,14 @@ func Authorization(s servers.Server, grants *oauth.Store) *oauth.Transport {
 		t.Config = oauth.Config{OAuth: *s.OAuth}
 	}
 	return t
+}
+
+// learn makes the secrets of a server known.
+func (b *Bridge) learn(s servers.Server) {
+	if b.cfg.Secrets != nil {
+		b.cfg.Secrets.Learn(s.Secrets()...)
+		b.cfg.Secrets.Declare(s.Declared()...)
+	}
 }
 
 // Invalid records a server that cannot be used.

@@ -27,6 +27,12 @@ func (b *Bridge) log(name string) *linelog.Ring {
 	return r
 }
 
+// said returns what takes what a server says for people. It is kept without secrets.
+func (b *Bridge) said(name string) func(stream, level, text string) {
+	r := b.log(name)
+	return func(stream, level, text string) { r.Add(stream, level, b.masked(text)) }
+}
+
 // Logs returns what a server has said lately: its standard error, its log messages,
 // and how it fared. It is nil if no server of that name was started.
 func (b *Bridge) Logs(name string) *linelog.Ring {

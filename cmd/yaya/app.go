@@ -150,7 +150,7 @@ func newApp(c appConfig) (*app, error) {
 	}
 	a.sandboxes = sandboxes(c)
 	a.kernel, err = kernel.New(kernel.Config{
-		Data: c.data, Settings: c.settings, Workspace: c.workspace, Version: yayaVersion(), Observer: observers{a.metrics, usage{a.mix}, calls{a}}, Unreviewed: func(c tool.Change) (func() error, error) { return a.shell.Unreviewed(c) }, Approver: a.approver, Asker: mcpbridge.AskCaller, Audit: c.audit, ApprovalTimeout: a.approvalTimeout, Answers: a.answers, Scopes: auth.ScopeNames(),
+		Data: c.data, Settings: c.settings, Workspace: c.workspace, Version: yayaVersion(), Observer: observers{a.metrics, usage{a.mix}, calls{a}}, Unreviewed: func(c tool.Change) (func() error, error) { return a.shell.Unreviewed(c) }, Approver: a.approver, Asker: mcpbridge.AskCaller, Audit: c.audit, ApprovalTimeout: a.approvalTimeout, Answers: a.answers, Scopes: auth.ScopeNames(), Secrets: a.secrets,
 		Boundary: func(ctx context.Context) { a.host.Boundary(ctx) }, Log: c.log,
 	})
 	if err != nil {
@@ -169,10 +169,10 @@ func newApp(c appConfig) (*app, error) {
 		k.Dispatch.AddHook(h)
 	}
 	grants := oauth.NewStore(c.data)
-	grants.Learn = a.secrets.Learn
+	grants.Learn = a.secrets.Declare
 	limits := serverLimits(c.settings)
 	a.bridge = mcpbridge.New(mcpbridge.Config{
-		Learn: a.secrets.Learn, Mask: a.secrets.String,
+		Secrets: a.secrets, Mask: a.secrets.String,
 		Servers: c.servers.servers, Invalid: c.servers.invalid,
 		Registry: k.Tools, Procs: a.procs, HTTP: a.http, Artifacts: k.Artifacts, Grants: grants, Trust: a.trust, Version: yayaVersion(), Log: c.log,
 		Eras:      upstream.NewEras(c.data, func(err error) { c.log.Warn().Err(err).Msg("protocol eras") }),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,7 +25,9 @@ func (a *app) recordCalls(c appConfig) error {
 		}
 	}
 	a.trafficSettings = config.Derive(c.settings, func(s *config.Store) (trafficSettings, error) {
-		a.secrets.Learn(s.Secrets()...)
+		all := s.Secrets()
+		a.secrets.Learn(all...)
+		a.secrets.Declare(slices.DeleteFunc(all, masked.Common)...)
 		set := trafficSettings{issuer: s.Text("auth.issuer") != ""}
 		set.Days, set.MaxBytes = s.Int("traffic.days"), int64(s.Int("traffic.max_bytes"))
 		set.Bodies, set.chosen = traffic.ParseBodies(s.Text("traffic.bodies"))

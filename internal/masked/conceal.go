@@ -62,6 +62,15 @@ func (s *Secrets) Conceal(text []byte) []byte { return s.conceal(text, false) }
 // is hidden becomes a string.
 func (s *Secrets) ConcealJSON(doc []byte) []byte { return s.conceal(doc, true) }
 
+// Concealed is [Secrets.Conceal], or [Secrets.ConcealJSON], for bytes that others read:
+// they are copied if something in them is hidden.
+func (s *Secrets) Concealed(text []byte, json bool) []byte {
+	if !s.Declared() || len(s.finder.Load().find(text)) == 0 {
+		return text
+	}
+	return s.conceal(bytes.Clone(text), json)
+}
+
 // ConcealString is [Secrets.Conceal] for a string.
 func (s *Secrets) ConcealString(text string) string {
 	if !s.Declared() || len(text) < Shortest {

@@ -108,6 +108,17 @@ func SecretValue(v string) bool {
 	return small > 0 && capital > 0 || hexadecimal && len(v)-other >= 32
 }
 
+// Common reports whether a value is a short word of small letters, or a short number, and
+// so one that anybody could write: a password such as postgres, a key such as lm-studio.
+func Common(v string) bool {
+	letters, digits := true, true
+	for i := range len(v) {
+		letters = letters && (v[i] >= 'a' && v[i] <= 'z' || v[i] == '-' || v[i] == '_')
+		digits = digits && v[i] >= '0' && v[i] <= '9'
+	}
+	return len(v) < 16 && (letters || digits)
+}
+
 // endsIn returns the word that a name ends in, "" if it ends in none.
 func endsIn(name, lower string, words []string) string {
 	for _, w := range words {

@@ -116,7 +116,7 @@ type Joint struct {
 const shown3 = 3
 
 // Joint returns a joint.
-func (s *Secrets) Joint() Joint { return Joint{secrets: s} }
+func (s *Secrets) Joint() *Joint { return &Joint{secrets: s} }
 
 // Next returns a message as it may be told.
 func (j *Joint) Next(message string) string {

@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"bytes"
 	"io"
 	"sync"
 )
@@ -11,6 +12,7 @@ type tail struct {
 
 	mu  sync.Mutex
 	buf []byte
+	cut bool // there was more before
 }
 
 // ReadFrom drains r to its end.
@@ -23,7 +25,7 @@ func (t *tail) ReadFrom(r io.Reader) (int64, error) {
 		t.mu.Lock()
 		t.buf = append(t.buf, chunk[:n]...)
 		if len(t.buf) > 2*stderrTail {
-			t.buf = append(t.buf[:0], t.buf[len(t.buf)-stderrTail:]...)
+			t.buf, t.cut = append(t.buf[:0], t.buf[len(t.buf)-stderrTail:]...), true
 		}
 		t.mu.Unlock()
 		if t.also != nil && n > 0 {
@@ -38,8 +40,15 @@ func (t *tail) ReadFrom(r io.Reader) (int64, error) {
 	}
 }
 
+// String returns what is kept. The line that it begins in the middle of is left out, if
+// another follows: a part of a line is not told for what it is.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return string(t.buf[max(0, len(t.buf)-stderrTail):])
+	from := max(0, len(t.buf)-stderrTail)
+	kept := t.buf[from:]
+	if i := bytes.IndexByte(kept, '\n'); (t.cut || from > 0) && i >= 0 && i+1 < len(kept) {
+		kept = kept[i+1:]
+	}
+	return string(kept)
 }

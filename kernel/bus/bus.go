@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/kernel/event"
 )
 
@@ -48,6 +49,8 @@ type Config struct {
 	OnOutcome func(Outcome)
 	// Recorder keeps the events of sessions; nil keeps none.
 	Recorder Recorder
+	// Secrets are in no event: they are concealed before anybody sees it. Optional.
+	Secrets *masked.Secrets
 }
 
 // Recorder writes accepted events to their session's tape. It is a part of
@@ -243,7 +246,7 @@ func (e *Emitter) Emit(kind, session string, payload json.RawMessage) (event.Eve
 	if !ok {
 		return event.Event{}, fmt.Errorf("%w: %q is neither a public kind nor in the x. namespace", ErrRefused, kind)
 	}
-	payload, off, err := takePersist(payload)
+	payload, off, err := takePersist(e.bus.cfg.Secrets.Concealed(payload, true))
 	if err != nil {
 		return event.Event{}, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
@@ -254,7 +257,7 @@ func (e *Emitter) Emit(kind, session string, payload json.RawMessage) (event.Eve
 	if off {
 		e = e.Unrecorded()
 	}
-	return e.publish(k, session, p, nil)
+	return e.stamp(k, session, p, nil)
 }
 
 // takePersist takes the members persist and __persist__ out of a payload: they
@@ -277,9 +280,25 @@ func takePersist(payload json.RawMessage) (rest json.RawMessage, off bool, err e
 	return rest, off, err
 }
 
-// publish accepts one event. When prepare is set it gets the event's id before
-// anybody can see the event.
+// publish accepts one event without the secrets in its payload. When prepare is set it
+// gets the event's id before anybody can see the event.
 func (e *Emitter) publish(k *event.Kind, session string, payload any, prepare func(id string)) (event.Event, error) {
+	if s := e.bus.cfg.Secrets; s.Declared() {
+		raw, err := json.Marshal(payload)
+		if err != nil {
+			return event.Event{}, fmt.Errorf("%w: %w", ErrRefused, err)
+		}
+		if clean := s.ConcealJSON(bytes.Clone(raw)); !bytes.Equal(clean, raw) {
+			if payload, err = event.DecodePayload(k.Name, clean); err != nil {
+				return event.Event{}, fmt.Errorf("%w: %w", ErrRefused, err)
+			}
+		}
+	}
+	return e.stamp(k, session, payload, prepare)
+}
+
+// stamp is publish for a payload without secrets.
+func (e *Emitter) stamp(k *event.Kind, session string, payload any, prepare func(id string)) (event.Event, error) {
 	b := e.bus
 	if k.Emitter == event.KernelOnly && !e.kernel {
 		return event.Event{}, fmt.Errorf("%w: only the kernel emits %s, and %q is not the kernel", ErrRefused, k.Name, e.source)

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/kernel/event"
 )
 
@@ -30,6 +31,9 @@ var ErrInterrupted = errors.New("interrupted")
 // RunnerConfig adjusts a runner. Emit is required: it publishes as the plugin.
 type RunnerConfig struct {
 	Emit func(kind, session string, payload any) error
+	// Secrets are in no answer: neither in its text nor in the arguments of its calls,
+	// however it is cut into pieces. Optional.
+	Secrets *masked.Secrets
 	// Report is told what could not be published.
 	Report func(error)
 	// Timeout bounds a call with all its attempts. Default 10 min.
@@ -205,6 +209,7 @@ func (r *Runner) attempt(ctx context.Context, p Provider, req Request, delta fun
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	var text strings.Builder
+	said := r.cfg.Secrets.Stream()
 	var calls assembly
 	for {
 		part, err := s.Next()
@@ -217,22 +222,40 @@ func (r *Runner) attempt(ctx context.Context, p Provider, req Request, delta fun
 		if err := ctx.Err(); err != nil {
 			return res, err
 		}
-		d := event.LLMDelta{Content: part.Content}
-		text.WriteString(part.Content)
+		d := event.LLMDelta{Content: said.Next(part.Content)}
+		text.WriteString(d.Content)
 		if part.ToolCall != nil {
 			if err := calls.add(*part.ToolCall); err != nil {
 				return res, err
 			}
-			if d.ToolCallPartial, err = json.Marshal(part.ToolCall); err != nil {
+			told := *part.ToolCall
+			told.Args = calls.said(told.Index, r.cfg.Secrets).Next(told.Args)
+			if d.ToolCallPartial, err = json.Marshal(told); err != nil {
 				return res, err
 			}
 		}
 		if text.Len() > MaxText {
 			return res, fmt.Errorf("the answer exceeds %d bytes", MaxText)
 		}
+		if d.Content == "" && part.Content != "" && part.ToolCall == nil {
+			continue // it is held back
+		}
 		delta(d)
 	}
-	res = event.LLMResponse{Text: text.String(), ToolCalls: calls.list(), Usage: s.Usage()}
+	if rest := said.End(); rest != "" {
+		text.WriteString(rest)
+		delta(event.LLMDelta{Content: rest})
+	}
+	for i, c := range calls {
+		if rest := c.told.End(); rest != "" {
+			d, err := json.Marshal(ToolCallPart{Index: i, Args: rest})
+			if err != nil {
+				return res, err
+			}
+			delta(event.LLMDelta{ToolCallPartial: d})
+		}
+	}
+	res = event.LLMResponse{Text: text.String(), ToolCalls: calls.list(r.cfg.Secrets), Usage: s.Usage()}
 	if res.Text == "" && len(res.ToolCalls) == 0 {
 		return res, &Error{Kind: event.LLMEmpty, Err: errors.New("the model answered nothing")}
 	}
@@ -240,14 +263,27 @@ func (r *Runner) attempt(ctx context.Context, p Provider, req Request, delta fun
 }
 
 // assembly puts tool calls together.
-type assembly []ToolCallPart
+type assembly []assembled
+
+type assembled struct {
+	ToolCallPart
+	told *masked.Stream // what of the arguments others are told
+}
+
+// said returns what the arguments of a call are told through.
+func (a assembly) said(index int, s *masked.Secrets) *masked.Stream {
+	if a[index].told == nil {
+		a[index].told = s.Stream()
+	}
+	return a[index].told
+}
 
 func (a *assembly) add(p ToolCallPart) error {
 	if p.Index < 0 || p.Index >= MaxToolCalls {
 		return fmt.Errorf("the answer has more than %d tool calls", MaxToolCalls)
 	}
 	for len(*a) <= p.Index {
-		*a = append(*a, ToolCallPart{})
+		*a = append(*a, assembled{})
 	}
 	c := &(*a)[p.Index]
 	c.ID, c.Name = cmp.Or(c.ID, p.ID), cmp.Or(c.Name, p.Name)
@@ -260,8 +296,8 @@ func (a *assembly) add(p ToolCallPart) error {
 
 // list returns the calls. Ids are made unique, since results refer to them;
 // arguments that are not JSON go on as text, which the tool's validation will
-// refuse and the model can read.
-func (a *assembly) list() []event.ToolCall {
+// refuse and the model can read. They have no secrets of s.
+func (a *assembly) list(s *masked.Secrets) []event.ToolCall {
 	var out []event.ToolCall
 	seen := map[string]bool{}
 	for _, c := range *a {
@@ -280,7 +316,7 @@ func (a *assembly) list() []event.ToolCall {
 			}
 			args = raw
 		}
-		out = append(out, event.ToolCall{ID: c.ID, Name: c.Name, Args: args})
+		out = append(out, event.ToolCall{ID: c.ID, Name: c.Name, Args: s.ConcealJSON(args)})
 	}
 	return out
 }

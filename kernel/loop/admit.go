@@ -74,6 +74,7 @@ type Admission struct {
 // disk; what comes of it comes as events.
 func (l *Loop) Submit(ctx context.Context, p Prompt) (Admission, error) {
 	p.ID = cmp.Or(p.ID, "msg_"+rand.Text())
+	p.Text = l.cfg.Secrets.ConcealString(p.Text) // as it will be on the tape
 	th := l.thread(p.SessionID)
 	th.admit.Lock()
 	defer th.admit.Unlock()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/session"
@@ -37,6 +38,7 @@ type Config struct {
 	Bus      *bus.Bus
 	Tools    *tool.Registry
 	Sessions *session.Manager // nil: every turn starts from its one message (Y-161)
+	Secrets  *masked.Secrets  // are in no prompt; optional
 	// Boundary is called before each turn: what providers have changed becomes
 	// visible now.
 	Boundary func(ctx context.Context)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/event"
@@ -93,6 +94,8 @@ func (c *pluginContext) StateDir() (string, error) {
 	}
 	return filepath.Join(c.r.cfg.State.Name(), c.manifest.Name), nil
 }
+
+func (c *pluginContext) Secrets() *masked.Secrets { return c.r.cfg.Secrets }
 
 func (c *pluginContext) RegisterTool(t tool.Tool) error {
 	if c.manifest.Category != Tool {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/tool"
@@ -120,6 +121,8 @@ type Context interface {
 	Providers() config.Providers
 	// StateDir returns the plugin's own directory, which exists then.
 	StateDir() (string, error)
+	// Secrets conceals the secrets that are known. It may be nil, and is of use then, too.
+	Secrets() *masked.Secrets
 	// RegisterTool offers a tool of version v1 until the plugin is unloaded. Only
 	// plugins of category tool may (Y-118).
 	RegisterTool(t tool.Tool) error

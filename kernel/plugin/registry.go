@@ -16,6 +16,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/event"
@@ -50,7 +51,9 @@ type Config struct {
 	State  *os.Root // plugins' directories are below
 	// Strategy returns the id of the strategy that a session uses.
 	Strategy func(session string) string
-	Log      zerolog.Logger
+	// Secrets are what plugins neither tell nor keep. Optional.
+	Secrets *masked.Secrets
+	Log     zerolog.Logger
 }
 
 // Registry holds the plugins.

@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/yaya-ai/yaya/internal/journal"
+	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
 )
@@ -62,7 +63,9 @@ type Config struct {
 	ReapInterval time.Duration
 	// IdleAfter is when an unused tape is closed. Default 5 min.
 	IdleAfter time.Duration
-	Log       zerolog.Logger
+	// Secrets are on no tape. Optional.
+	Secrets *masked.Secrets
+	Log     zerolog.Logger
 }
 
 // Manager holds the sessions of a data directory. It is the bus's recorder.

@@ -171,6 +171,7 @@ func (s *Session) append(kind string, payload any, meta Meta) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("entry: %w", err)
 	}
+	raw = s.m.cfg.Secrets.ConcealJSON(raw)
 	meta.Turn = cmp.Or(meta.Turn, s.st.turn)
 	now := time.Now()
 	b, err := members(kind, raw, meta, now)

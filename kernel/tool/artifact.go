@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/kernel/event"
 )
 
@@ -30,6 +31,9 @@ var ErrNoArtifact = errors.New("there is no such artifact in this session")
 // in artifacts/ for calls of no turn. All access goes
 // through an [os.Root], so no id leaves it (R17).
 type Store struct {
+	// Secrets are in no artifact. Set before use; optional.
+	Secrets *masked.Secrets
+
 	root *os.Root
 	mu   sync.Mutex
 	used map[string]int64
@@ -50,6 +54,7 @@ func dir(session string) string {
 
 // Put stores the first MaxArtifact bytes of data for a call.
 func (s *Store) Put(call Call, mimeType string, data []byte) (Artifact, error) {
+	data = s.Secrets.Concealed(data, mimeType == "application/json")
 	a := Artifact{ID: "art_" + rand.Text(), MimeType: mimeType, Full: int64(len(data))}
 	data = data[:min(len(data), MaxArtifact)]
 	a.Size = int64(len(data))

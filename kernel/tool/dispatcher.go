@@ -15,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/internal/masked"
 )
 
 // Decision is what a rule or a hook says about a call. The strictest wins.
@@ -79,6 +80,9 @@ type DispatcherConfig struct {
 	Approver  Approver // default: nobody to ask, which denies
 	Observer  Observer // default: none
 	Artifacts *Store   // default: what is cut off a result is gone, and says so
+	// Secrets are concealed in results and progress, but for those in their provider's
+	// own words, which come without. Optional.
+	Secrets *masked.Secrets
 	// Unreviewed is told of a call of an agent before it runs that may change the
 	// workspace although no person has agreed to it. Its error denies the call. What it
 	// returns is called when the tool has ended, which may be later than the call.
@@ -218,6 +222,7 @@ func clip(s string) string {
 }
 
 func (d *Dispatcher) finish(call Call, def Definition, res Result, start time.Time) Result {
+	res = d.conceal(res)
 	if d.cfg.Observer != nil {
 		d.cfg.Observer.ToolCalled(call, def, res, time.Since(start))
 	}
@@ -261,13 +266,14 @@ func (d *Dispatcher) run(ctx context.Context, e *Entry, call Call) Result {
 		ctx, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
 	}
+	d.concealProgress(&call)
 	res = d.invoke(ctx, e, call, ended)
 	res.Approved = approved
 	if call.Native != nil && res.Native != nil {
 		return res
 	}
 	res.Native = nil
-	return bound(d.cfg.Artifacts, call, res)
+	return bound(d.cfg.Artifacts, call, d.conceal(res))
 }
 
 // check validates the arguments; it fixes absent ones to an empty object.

@@ -77,3 +77,42 @@ func (s Server) Secrets() []string {
 	}
 	return out
 }
+
+// Declared returns those of [Server.Secrets] that the configuration says are secrets, by
+// the names of their variables and headers or by what they are for: they are concealed
+// in what servers answer, too. What anybody could write is none of them, whatever its
+// name ([masked.Common]): POSTGRES_PASSWORD=postgres must not hide the name of the
+// database.
+func (s Server) Declared() []string {
+	var out []string
+	add := func(v string) {
+		if v != "" && !isReference(v) && !masked.Common(v) {
+			out = append(out, v)
+		}
+	}
+	for k, v := range s.Env {
+		if masked.SecretVariable(k) {
+			add(v)
+		}
+	}
+	for k, v := range s.Headers {
+		if !masked.SecretName(k) && !masked.SecretVariable(strings.ReplaceAll(k, "-", "_")) {
+			continue
+		}
+		add(v)
+		scheme, value, ok := strings.Cut(v, " ")
+		if ok && !strings.HasSuffix(strings.ToLower(k), "cookie") {
+			add(value)
+		}
+		if pair, err := base64.StdEncoding.DecodeString(value); err == nil && strings.EqualFold(scheme, "basic") {
+			if _, password, ok := strings.Cut(string(pair), ":"); ok {
+				add(password)
+			}
+		}
+	}
+	if s.OAuth != nil {
+		add(s.OAuth.ClientSecret)
+		add(s.OAuth.IdPSecret)
+	}
+	return out
+}

@@ -208,7 +208,7 @@ func (p *Provider) Relay(ctx context.Context, peer relay.Peer, method string, pa
 	case limit.Err() != nil:
 		return relay.Refusal(jsonrpc.CodeInternal, p.late(err, limit)), nil
 	case err != nil:
-		return relay.Refusal(jsonrpc.CodeInternal, fmt.Sprintf("server %q: %s", p.cfg.Server.Name, feature.Clean(err.Error(), 600))), nil
+		return relay.Refusal(jsonrpc.CodeInternal, fmt.Sprintf("server %q: %s", p.cfg.Server.Name, feature.Clean(p.cfg.Secrets.ConcealString(err.Error()), 600))), nil
 	}
 	return relay.Reply{Result: r.result, Err: r.err, Buffer: r.buf}, nil
 }

@@ -314,7 +314,7 @@ func (t *httpTransport) readJSON(ctx context.Context, resp *http.Response, req *
 		return reply{}, err
 	}
 	var msg jsonrpc.Message
-	data := buf.B
+	data := t.in.conceal(buf.B)
 	if err := msg.Parse(data); err != nil {
 		defer buf.Release()
 		if resp.StatusCode != http.StatusOK {
@@ -346,7 +346,8 @@ func (t *httpTransport) refusal(resp *http.Response, req *request) error {
 // status explains an HTTP error. On a legacy session 404, and a 400 that comes
 // from the transport, mean that the session is gone.
 func (t *httpTransport) status(resp *http.Response, req *request, body []byte) error {
-	refused := &statusError{resp.StatusCode, feature.Clean(strings.TrimSpace(string(body[:min(len(body), 300)])), 400), retryAfter(resp.Header)}
+	said := strings.TrimSpace(t.in.concealed(string(body)))
+	refused := &statusError{resp.StatusCode, feature.Clean(said[:min(len(said), 300)], 400), retryAfter(resp.Header)}
 	t.mu.Lock()
 	onSession := t.session != "" && req.method != methodInitialize
 	t.mu.Unlock()

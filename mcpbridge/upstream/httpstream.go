@@ -164,8 +164,8 @@ func (t *httpTransport) readAnswer(ctx context.Context, body io.Reader, req *req
 	}
 }
 
-// event returns the data of an event that was read, which is nil if there is none to be
-// had. An answer that lies in a file is read back when there is memory for it.
+// event returns the data of an event that was read, without secrets. It is nil if there is
+// none to be had. An answer that lies in a file is read back when there is memory for it.
 func (t *httpTransport) event(fill *filler, data []byte, answers bool) ([]byte, *bufpool.Buffer, error) {
 	buf, file := fill.take()
 	if file == nil {
@@ -173,7 +173,7 @@ func (t *httpTransport) event(fill *filler, data []byte, answers bool) ([]byte, 
 			buf.Release()
 			return nil, nil, nil
 		}
-		return data, buf, nil
+		return t.in.conceal(data), buf, nil
 	}
 	var err error
 	answer := false
@@ -195,7 +195,7 @@ func (t *httpTransport) event(fill *filler, data []byte, answers bool) ([]byte, 
 	if buf == nil {
 		return nil, nil, err
 	}
-	return buf.B, buf, nil
+	return t.in.conceal(buf.B), buf, nil
 }
 
 // listen keeps the legacy GET stream open. A server without one says 405. When

@@ -25,6 +25,11 @@ type incoming interface {
 	// recovered is deferred where something that a server sent is handled: it makes
 	// a panic an error.
 	recovered(err *error)
+	// conceal returns a message without secrets, in the same memory. It is called for
+	// each message before anything in it is looked at.
+	conceal(msg []byte) []byte
+	// concealed returns what the server said elsewhere without secrets.
+	concealed(text string) string
 }
 
 // Bounds of what a server may ask (UP-31).
@@ -37,6 +42,7 @@ const (
 func (s *session) note(req *request, method string, params []byte) {
 	switch method {
 	case noteMessage:
+		params = s.concealLog(params)
 		s.p.said(params) // and its client gets it, too
 	case noteToolsChanged:
 		s.p.toolsChanged()

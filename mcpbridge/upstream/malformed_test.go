@@ -55,6 +55,9 @@ func (*deaf) asked(_ *request, _ *jsonrpc.Message, buf *bufpool.Buffer, _ func([
 func (d *deaf) unread([]byte, error) { d.unreadable++ }
 func (*deaf) recovered(*error)       {}
 
+func (*deaf) conceal(msg []byte) []byte    { return msg }
+func (*deaf) concealed(text string) string { return text }
+
 // FuzzDispatch: whatever a server sends, its connection goes on or ends with an error,
 // and all that was counted for it comes back.
 func FuzzDispatch(f *testing.F) {

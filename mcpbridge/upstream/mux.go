@@ -138,6 +138,7 @@ func (m *mux) failed() error {
 // dispatch takes one message, whose bytes it keeps; buf, if set, holds them. An
 // error ends the connection.
 func (m *mux) dispatch(data []byte, buf *bufpool.Buffer) error {
+	data = m.in.conceal(data)
 	var msg jsonrpc.Message
 	if err := msg.Parse(data); errors.Is(err, jsonrpc.ErrBatch) && m.batches.Load() {
 		return m.dispatchBatch(data, buf)
@@ -222,9 +223,9 @@ func (m *mux) late(head, tail []byte, p *parked) bool {
 	return true
 }
 
-// reply reads an answer that was put aside, for the principal whose request it answers.
-func (p *parked) reply(ctx context.Context, id int64, by string) (reply, error) {
-	if err := p.settle(ctx, by); err != nil {
+// reply reads an answer to a request that was put aside, for the request's principal.
+func (p *parked) reply(ctx context.Context, req *request) (reply, error) {
+	if err := p.settle(ctx, req.by); err != nil {
 		p.close()
 		return reply{}, err
 	}
@@ -233,7 +234,7 @@ func (p *parked) reply(ctx context.Context, id int64, by string) (reply, error) 
 		return reply{}, err
 	}
 	var msg jsonrpc.Message
-	if err = msg.Parse(buf.B); err == nil && (!msg.IsResponse() || string(msg.ID) != strconv.FormatInt(id, 10)) {
+	if err = msg.Parse(req.s.conceal(buf.B)); err == nil && (!msg.IsResponse() || string(msg.ID) != strconv.FormatInt(req.id, 10)) {
 		err = errors.New("it has two ids")
 	}
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/feature"
+	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/internal/proc"
 	"github.com/yaya-ai/yaya/internal/sandbox"
 	"github.com/yaya-ai/yaya/internal/secretfile"
@@ -66,6 +67,8 @@ type Config struct {
 	Said func(stream, level, text string)
 	// Mask returns a text without the secrets in it; nil leaves texts as they are.
 	Mask func(string) string
+	// Secrets are concealed in all that the server says. Optional.
+	Secrets *masked.Secrets
 	// Standing returns the way to a client that has no request in flight, nil
 	// when there is none. Optional.
 	Standing func(client string) relay.Peer

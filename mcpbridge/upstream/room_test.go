@@ -188,7 +188,7 @@ func TestSlowCallersOfSharedServersFillTheirOwnPart(t *testing.T) {
 		}
 		ninth := handOut(9, "ada", shared("b"))
 		a := <-ninth.done
-		if _, err := a.parked.reply(t.Context(), 9, "ada"); !errors.Is(err, errNoRoom) || time.Since(begun) != patience {
+		if _, err := a.parked.reply(t.Context(), &request{id: 9, by: "ada"}); !errors.Is(err, errNoRoom) || time.Since(begun) != patience {
 			t.Errorf("the ninth answer for ada: got %v after %v, want %v after %v", err, time.Since(begun), errNoRoom, patience)
 		}
 		for _, p := range slow { // not dropped: their channels are the bubble's

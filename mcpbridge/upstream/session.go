@@ -13,6 +13,7 @@ import (
 
 	"github.com/yaya-ai/yaya/internal/bufpool"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
@@ -53,11 +54,12 @@ type request struct {
 	method   string
 	by       string // the principal whose request it is
 	body     []byte
-	header   http.Header  // extra headers, HTTP only
-	peer     relay.Peer   // the client whose request it is; nil for our own
-	limit    *limit       // nil when it has none of its own
-	progress func(note)   // nil when nobody listens
-	asked    atomic.Int64 // questions that the server has put meanwhile
+	header   http.Header   // extra headers, HTTP only
+	peer     relay.Peer    // the client whose request it is; nil for our own
+	limit    *limit        // nil when it has none of its own
+	progress func(note)    // nil when nobody listens
+	asked    atomic.Int64  // questions that the server has put meanwhile
+	told     *masked.Joint // of its progress
 
 	prev, next *request // among those of clients that are in flight
 }
@@ -69,6 +71,9 @@ func (r *request) listens() bool { return r.progress != nil || r.peer != nil }
 func (r *request) took(n note) {
 	if r.limit != nil {
 		r.limit.extend()
+	}
+	if n.method == noteProgress {
+		n.params = r.concealProgress(n.params)
 	}
 	n = n.passedOn()
 	switch {
@@ -175,8 +180,10 @@ type session struct {
 	granted int                                // the last change that the server has acknowledged
 	asking  int                                // the change that the open subscription asks for
 	acked   chan struct{}                      // closed and replaced when granted changes
-	notes   []note                             // of its client, that wait to be sent
-	noting  bool                               // somebody sends them
+	logMu   sync.Mutex
+	log     *masked.Joint // of its log messages
+	notes   []note        // of its client, that wait to be sent
+	noting  bool          // somebody sends them
 
 	life   context.Context
 	cancel context.CancelFunc

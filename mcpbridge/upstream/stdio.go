@@ -121,13 +121,16 @@ func (t *stdio) read(at room) {
 	t.lose(err)
 }
 
+// stderr returns what the server last wrote to standard error, without secrets.
+func (t *stdio) stderr() string { return t.in.concealed(t.p.Stderr()) }
+
 // said adds to an error what the server has said about it.
 func (t *stdio) said(err error) error {
 	if !t.ready.Load() {
-		if line := headline(t.p.Stderr()); line != "" {
+		if line := headline(t.stderr()); line != "" {
 			return fmt.Errorf("%w; it said: %s", err, line)
 		}
-	} else if line := lastLine(t.p.Stderr()); line != "" {
+	} else if line := lastLine(t.stderr()); line != "" {
 		return fmt.Errorf("%w; it last said: %s", err, line)
 	}
 	return err
@@ -153,7 +156,7 @@ func (t *stdio) installing(command string, tell func(line string)) (end func()) 
 			case <-stop:
 				return
 			case <-look.C:
-				tell(cmp.Or(lastLine(t.p.Stderr()), command+" has said nothing so far"))
+				tell(cmp.Or(lastLine(t.stderr()), command+" has said nothing so far"))
 				look.Reset(installLook)
 			}
 		}
@@ -200,7 +203,7 @@ func wait(ctx context.Context, p *pending, req *request) (reply, error) {
 				req.took(<-p.notes)
 			}
 			if a.parked != nil {
-				return a.parked.reply(ctx, req.id, req.by)
+				return a.parked.reply(ctx, req)
 			}
 			return a.reply, a.err
 		case <-ctx.Done():

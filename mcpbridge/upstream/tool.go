@@ -100,7 +100,7 @@ func (t *remote) explain(ctx context.Context, err error, limit *limit) (tool.Res
 	case errors.Is(err, feature.ErrNotSent):
 		return tool.Result{}, fmt.Errorf("server %q: %w", name, err)
 	}
-	return tool.Fail(tool.ErrUnavailable, "server %q: %s; the call may or may not have taken effect (see: yaya mcp list)", name, feature.Clean(err.Error(), 600)), nil
+	return tool.Fail(tool.ErrUnavailable, "server %q: %s; the call may or may not have taken effect (see: yaya mcp list)", name, feature.Clean(t.p.cfg.Secrets.ConcealString(err.Error()), 600)), nil
 }
 
 // late says which limit has ended a call.
@@ -110,7 +110,7 @@ func (p *Provider) late(err error, l *limit) string {
 	case e != nil:
 		return fmt.Sprintf("server %q %v", p.cfg.Server.Name, e)
 	}
-	return fmt.Sprintf("server %q: %s", p.cfg.Server.Name, feature.Clean(err.Error(), 600))
+	return fmt.Sprintf("server %q: %s", p.cfg.Server.Name, feature.Clean(p.cfg.Secrets.ConcealString(err.Error()), 600))
 }
 
 // unmade reports whether a call was never made, and is not to be repeated at once.

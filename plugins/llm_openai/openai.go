@@ -63,8 +63,9 @@ func (*Plugin) Subscriptions() []string {
 // OnLoad implements [plugin.Plugin].
 func (p *Plugin) OnLoad(_ context.Context, c plugin.Context) error {
 	p.runner = llm.NewRunner(llm.RunnerConfig{
-		Emit:   c.Emit,
-		Report: func(err error) { c.Log().Error().Err(err).Msg("an answer could not be published") },
+		Emit:    c.Emit,
+		Secrets: c.Secrets(),
+		Report:  func(err error) { c.Log().Error().Err(err).Msg("an answer could not be published") },
 	})
 	p.clients.Load(c)
 	return nil

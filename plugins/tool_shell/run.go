@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
@@ -115,14 +116,14 @@ func (p *Plugin) run(ctx context.Context, call tool.Call, s *setting, command st
 		_ = proc.Stdin.Close()
 	}()
 	stop := context.AfterFunc(timer, func() { proc.Stop(context.Background()) })
-	out := &keeper{progress: call.Progress}
+	out := &keeper{progress: call.Progress, said: p.c.Secrets().Stream()}
 	_, _ = io.Copy(out, proc.Stdout) // it ends with the tree
 	<-proc.Done()
 	_ = proc.Stdout.Close() // all of it has been read
 	late := clock.stop()
 	stop()
 	<-fed
-	out.flush()
+	out.end()
 	watch.end()
 	if err := context.Cause(ctx); err != nil {
 		return ran{}, err
@@ -155,6 +156,7 @@ func (p *Plugin) remark(r *ran, s *setting, watch *reach) {
 // comes.
 type keeper struct {
 	progress func(tool.Progress)
+	said     *masked.Stream // before anything is cut
 	head     bytes.Buffer
 	tail     []byte
 	total    int64
@@ -163,8 +165,18 @@ type keeper struct {
 }
 
 func (k *keeper) Write(b []byte) (int, error) {
-	n := len(b)
-	k.total += int64(n)
+	k.keep([]byte(k.said.Next(string(b))))
+	return len(b), nil
+}
+
+// end keeps and shows what is left.
+func (k *keeper) end() {
+	k.keep([]byte(k.said.End()))
+	k.flush()
+}
+
+func (k *keeper) keep(b []byte) {
+	k.total += int64(len(b))
 	k.pending = append(k.pending, b...)
 	if len(k.pending) > maxProgress {
 		k.pending = append(k.pending[:0], k.pending[len(k.pending)-maxProgress:]...)
@@ -181,7 +193,6 @@ func (k *keeper) Write(b []byte) (int, error) {
 	if time.Since(k.told) >= progressEvery {
 		k.flush()
 	}
-	return n, nil
 }
 
 func (k *keeper) flush() {

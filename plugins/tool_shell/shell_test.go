@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/internal/proc"
 	"github.com/yaya-ai/yaya/internal/sandbox"
 	"github.com/yaya-ai/yaya/kernel/approval"
@@ -41,7 +42,10 @@ type fakeContext struct {
 	tools  map[string]tool.Tool
 	config map[string]string
 	said   []string
+	secret *masked.Secrets
 }
+
+func (c *fakeContext) Secrets() *masked.Secrets { return c.secret }
 
 func (c *fakeContext) RegisterTool(t tool.Tool) error {
 	c.tools[t.Definition().Name] = t
