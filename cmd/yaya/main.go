@@ -49,7 +49,8 @@ func run() int {
 	ctx, unhang := withHangup(ctx)
 	defer unhang()
 
-	err := newRoot().ExecuteContext(ctx)
+	g := new(globals)
+	err := rootOf(g).ExecuteContext(ctx)
 	if err == nil {
 		return exitOK
 	}
@@ -57,7 +58,7 @@ func run() int {
 		return status.code
 	} else if !quiet {
 		// What servers and files say is part of errors.
-		fmt.Fprintln(os.Stderr, "yaya:", feature.Clean(err.Error(), 16<<10))
+		fmt.Fprintln(os.Stderr, "yaya:", feature.Clean(g.secrets.ConcealString(err.Error()), 16<<10))
 	}
 	if u, ok := errors.AsType[*usageError](err); ok {
 		fmt.Fprintf(os.Stderr, "Run '%s --help' for usage.\n", u.command)

@@ -53,8 +53,9 @@ type globals struct {
 	vault      *secrets.Store // of the data folder that was opened last
 }
 
-func newRoot() *cobra.Command {
-	g := new(globals)
+func newRoot() *cobra.Command { return rootOf(new(globals)) }
+
+func rootOf(g *globals) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "yaya",
 		Short: "One door to all your MCP servers, and agents behind it",

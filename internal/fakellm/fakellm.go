@@ -16,6 +16,7 @@ import (
 // Step is one answer.
 type Step struct {
 	Text      string
+	Pieces    []string // of text, each a delta, after Text
 	ToolCalls []Call
 	// Status is an error instead; with RetryAfter as header, and Body or OpenAI's
 	// shape with Text as body.
@@ -101,7 +102,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte(st.Raw))
 		return
 	}
-	for _, word := range strings.SplitAfter(st.Text, " ") {
+	for _, word := range append(strings.SplitAfter(st.Text, " "), st.Pieces...) {
 		send(fmt.Sprintf(`{"choices":[{"index":0,"delta":{"content":%q}}]}`, word))
 	}
 	if st.Cut {

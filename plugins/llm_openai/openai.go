@@ -20,6 +20,7 @@ import (
 	"github.com/sashabaranov/go-openai"
 
 	"github.com/yaya-ai/yaya/internal/llmhttp"
+	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/llm"
@@ -97,6 +98,9 @@ func (p *Plugin) build(c plugin.Context, i config.Instance) *client {
 			base = p.getenv("OPENAI_BASE_URL")
 			key = cmp.Or(key, p.getenv("OPENAI_API_KEY"))
 		}
+	}
+	if !masked.Common(key) {
+		c.Secrets().Declare(key)
 	}
 	cfg := openai.DefaultConfig(key)
 	cfg.HTTPClient = p.http

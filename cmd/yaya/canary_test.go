@@ -1,0 +1,328 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/internal/fakellm"
+	"github.com/yaya-ai/yaya/internal/leaky"
+)
+
+// captured is what came out of yaya, by where.
+type captured struct {
+	mu  sync.Mutex
+	out map[string][]byte
+}
+
+func (c *captured) add(where string, what any) {
+	raw, ok := what.(string)
+	if !ok {
+		b, err := json.Marshal(what)
+		if err != nil {
+			b = fmt.Append(nil, what)
+		}
+		raw = string(b)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.out[where] = append(append(c.out[where], raw...), '\n')
+}
+
+// canaryIn returns how a secret is in data, "" if it is not: in no spelling, and with
+// none of its halves.
+func canaryIn(data []byte, secret string) string {
+	for _, how := range leaky.Spellings(secret) {
+		half := how[:len(how)*2/3]
+		if bytes.Contains(data, []byte(half)) {
+			return how
+		}
+	}
+	if i := bytes.Index(data, []byte("\x1f\x8b\x08")); i >= 0 && i < 64 {
+		if r, err := gzip.NewReader(bytes.NewReader(data[i:])); err == nil {
+			if plain, err := io.ReadAll(io.LimitReader(r, 64<<20)); err == nil {
+				return canaryIn(plain, secret)
+			}
+		}
+	}
+	return ""
+}
+
+// What a user stores as a secret is in nothing that comes out of yaya in a day's use,
+// and in no file that it writes, in no spelling: servers tell it in all that they say, a
+// model in pieces, commands as output, and all of that is looked at and exported.
+func TestCanary(t *testing.T) {
+	t.Parallel()
+	secret := `Cn4ry+/"&<=%zQ8t\K7-` + "wX2"
+	b := newBox(t)
+	web := httptest.NewServer(leaky.HTTP())
+	defer web.Close()
+	program := buildTool(t, "github.com/yaya-ai/yaya/internal/leaky/server")
+	config := b.leakyConfig(program, web.URL, secret)
+	got := &captured{out: map[string][]byte{}}
+
+	var pieces []string
+	for i := 1; i < len(secret); i++ {
+		pieces = append(pieces, secret[:i], secret[i:], " ")
+	}
+	for _, how := range leaky.Spellings(secret) {
+		pieces = append(pieces, how[:len(how)/2], how[len(how)/2:], "\n")
+	}
+	args := func(v any) string {
+		raw, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(raw)
+	}
+	script := filepath.Join(b.dir, "tell.sh")
+	tell := "cat <<'END'\n" + strings.Join(leaky.Spellings(secret), "\n") + "\nEND\n"
+	for i := range secret {
+		if i > 0 {
+			tell += fmt.Sprintf("printf %%s '%s'; sleep 0.02; printf '%%s\\n' '%s' >&2\n", secret[:i], secret[i:])
+		}
+	}
+	writeProgram(t, script, "#!/bin/sh\n"+tell)
+	model := fakellm.New(
+		fakellm.Step{Text: "I know it: ", Pieces: pieces, ToolCalls: []fakellm.Call{
+			{Name: "leaky__say", Args: `{}`}, {Name: "leaky__fail", Args: `{}`}, {Name: "leaky__refuse", Args: `{}`}, {Name: "leaky__pieces", Args: `{}`},
+			{Name: "leaky__large", Args: `{}`}, {Name: "web__say", Args: args(map[string]string{"key": secret})},
+			{Name: "shell", Args: args(map[string]string{"command": "sh " + script})},
+			{Name: "shell", Args: args(map[string]string{"command": "echo " + secret})},
+			{Name: "read_file", Args: args(map[string]string{"path": "note.txt"})},
+		}},
+		fakellm.Step{Text: "Done with " + secret + ".", Pieces: pieces},
+	)
+	defer model.Close()
+	b.provider(model)
+	b.must("config", "set", "approval.rules", `[{"provider":"leaky","decision":"allow"},{"provider":"web","decision":"allow"},{"tool":"shell","decision":"allow"}]`)
+	b.must("config", "set", "traffic.bodies", "all")
+	b.cwd = filepath.Join(b.dir, "work")
+	if err := os.Mkdir(b.cwd, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(b.cwd, "note.txt"), []byte("API_KEY="+secret+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.must("trust", "--yes", b.cwd)
+
+	serve := b.daemon(append([]string{"-v", "serve", "--listen", b.addr}, config...)...)
+	eventually.True(t, "the servers are ready", func() bool {
+		out, err := b.run("mcp", "list", "--json")
+		return err == nil && strings.Count(out, `"ready"`) >= 2
+	})
+	logs := b.daemon("mcp", "logs", "-f", "leaky")
+	follow := b.daemon("traffic", "-f")
+
+	for _, server := range []string{"leaky", "web"} {
+		client := sdk.NewClient(&sdk.Implementation{Name: "canary", Version: "1"}, &sdk.ClientOptions{
+			LoggingMessageHandler:       func(_ context.Context, r *sdk.LoggingMessageRequest) { got.add("log messages", r.Params) },
+			ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { got.add("progress", r.Params) },
+		})
+		s, err := client.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: b.url()}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got.add("initialize", s.InitializeResult())
+		tools, err := s.ListTools(t.Context(), nil)
+		got.add("lists", tools)
+		got.add("lists", fmt.Sprint(err))
+		for _, f := range []func() (any, error){
+			func() (any, error) { return s.ListPrompts(t.Context(), nil) },
+			func() (any, error) {
+				return s.GetPrompt(t.Context(), &sdk.GetPromptParams{Name: server + "__p"})
+			},
+			func() (any, error) { return s.ListResources(t.Context(), nil) },
+			func() (any, error) {
+				return s.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "leaky://r"})
+			},
+		} {
+			res, err := f()
+			got.add("prompts and resources", res)
+			got.add("prompts and resources", fmt.Sprint(err))
+		}
+		for _, name := range []string{"say", "fail", "refuse", "pieces", "log", "large", "crash"} {
+			p := &sdk.CallToolParams{Name: server + "__" + name, Arguments: map[string]any{}}
+			p.Meta = sdk.Meta{"io.modelcontextprotocol/logLevel": "debug"}
+			p.SetProgressToken(name)
+			res, err := s.CallTool(t.Context(), p)
+			got.add("results of "+server, res)
+			got.add("errors of "+server, fmt.Sprint(err))
+			if name == "say" {
+				checkBlob(t, server, secret, res)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	}
+	for _, list := range []string{"log messages", "progress", "results of leaky", "results of web"} {
+		if !bytes.Contains(got.out[list], []byte("****")) {
+			t.Errorf("nothing is masked in %s: %.500q", list, got.out[list])
+		}
+	}
+
+	code, body, _ := b.raw("POST", "/v1/sessions", args(map[string]any{"workspace_path": b.cwd, "title": secret}), "Content-Type", "application/json")
+	got.add("POST /v1/sessions", string(body))
+	if code/100 != 2 {
+		t.Fatalf("POST /v1/sessions: %d %s", code, body)
+	}
+	out, err := b.run("run", "--approve", "rules", "--json", "--workspace", b.cwd, "use "+secret+" please")
+	got.add("yaya run", out)
+	if err != nil || !strings.Contains(out, "turn.completed") {
+		t.Errorf("yaya run: %v\n%.3000s", err, out)
+	}
+	for _, want := range []string{"exit code 0", "API_KEY", "I know it"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in what yaya run says", want)
+		}
+	}
+	for _, r := range model.Requests() {
+		got.add("what the model is sent", r.Body)
+	}
+	if n := len(model.Requests()); n != 2 {
+		t.Errorf("the model was asked %d times, want 2", n)
+	}
+	sessions := b.must("session", "list", "--json")
+	got.add("session list", sessions)
+	var list []struct {
+		ID string `json:"id"`
+	}
+	if err := json.Unmarshal([]byte(sessions), &list); err != nil || len(list) == 0 {
+		t.Errorf("yaya session list: %v %s", err, sessions)
+	}
+	commands := [][]string{
+		{"mcp", "list"}, {"mcp", "list", "--json"}, {"mcp", "get", "leaky"}, {"mcp", "get", "web", "--json"}, {"mcp", "tools"}, {"mcp", "tools", "--json"},
+		{"mcp", "logs", "leaky"}, {"mcp", "logs", "web"}, {"mcp", "call", "leaky__say"}, {"mcp", "call", "leaky__refuse"}, {"mcp", "call", "web__fail", "--json"}, {"mcp", "restart", "leaky"},
+		{"traffic"}, {"traffic", "--json"}, {"traffic", "show", "1"}, {"audit"}, {"audit", "--json"}, {"audit", "export"}, {"audit", "export", "--format", "cef"},
+		{"doctor"}, {"doctor", "--json"}, {"config", "list"}, {"config", "list", "--json"}, {"config", "get", "providers.local.base_url"}, {"provider", "list"}, {"provider", "list", "--json"}, {"provider", "test"},
+		{"plugin", "doctor"}, {"client", "list"}, {"session", "export", "nothing"}, {"sandbox"},
+	}
+	for _, s := range list {
+		commands = append(commands, []string{"session", "show", s.ID}, []string{"session", "export", s.ID})
+	}
+	for _, c := range commands {
+		out, err := b.run(c...)
+		got.add("yaya "+strings.Join(c, " "), out+fmt.Sprint(err))
+	}
+	for _, path := range []string{
+		"/metrics", "/health", "/health?ready=1", "/api/me", "/api/status", "/api/mcp/servers", "/api/mcp/servers/leaky", "/api/mcp/servers/web", "/api/mcp/servers/leaky/logs", "/api/mcp/servers/web/logs",
+		"/api/tools", "/api/traffic?full=true", "/api/audit", "/api/settings", "/api/config", "/api/doctor", "/api/providers", "/api/sessions", "/api/setup", "/v1/sessions", "/",
+	} {
+		code, body, header := b.raw("GET", path, "")
+		got.add("GET "+path, fmt.Sprint(code, header, string(body)))
+	}
+	for _, s := range list {
+		_, body, _ := b.raw("GET", "/v1/sessions/"+s.ID, "")
+		got.add("GET /v1/sessions/ID", string(body))
+	}
+	got.add("yaya mcp logs -f", logs.said.String())
+	got.add("yaya traffic -f", follow.said.String())
+	got.add("the daemon", serve.said.String())
+
+	for where, what := range got.out {
+		if how := canaryIn(what, secret); how != "" {
+			t.Errorf("the secret is in %s, as %q: %.300q", where, how, around(what, how))
+		}
+	}
+	b.noCanary(secret, script, filepath.Join(b.cwd, "note.txt"), filepath.Join(b.dir, "f.json"))
+}
+
+// leakyConfig configures the two leaky servers and returns the arguments that say so.
+func (b *box) leakyConfig(program, url, secret string) []string {
+	b.t.Helper()
+	data, err := json.Marshal(map[string]any{"mcpServers": map[string]any{
+		"leaky": map[string]any{"command": program, "env": map[string]string{"LEAKY_TOKEN": secret}},
+		"web":   map[string]any{"type": "http", "url": url, "headers": map[string]string{"X-Api-Key": secret}},
+	}})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	path := filepath.Join(b.dir, "f.json")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+	return []string{"--mcp-config", path}
+}
+
+// checkBlob: what was encoded is as long as it was, and has the secret no longer.
+func checkBlob(t *testing.T, server, secret string, res *sdk.CallToolResult) {
+	t.Helper()
+	if res == nil || len(res.Content) < 2 {
+		t.Errorf("%s__say: %v", server, res)
+		return
+	}
+	image, ok := res.Content[1].(*sdk.ImageContent)
+	want := "PNG.." + strings.Repeat("*", len(secret)) + "..IEND"
+	if !ok || string(image.Data) != want {
+		t.Errorf("%s__say: the image is %+v, want %q", server, res.Content[1], want)
+	}
+}
+
+// around is what stands around the first occurrence of a spelling.
+func around(data []byte, how string) []byte {
+	i := bytes.Index(data, []byte(how[:len(how)*2/3]))
+	if i < 0 {
+		return nil
+	}
+	return data[max(0, i-150):min(len(data), i+150)]
+}
+
+// noCanary looks for a secret in every file below the box but those that are named,
+// in their names too.
+func (b *box) noCanary(secret string, but ...string) {
+	b.t.Helper()
+	files := 0
+	err := filepath.WalkDir(b.dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		for _, p := range but {
+			if p == path {
+				return nil
+			}
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		files++
+		if how := canaryIn(append([]byte(path+"\n"), data...), secret); how != "" {
+			b.t.Errorf("the secret is in %s, as %q: %.300q", path, how, around(data, how))
+		}
+		return nil
+	})
+	if err != nil || files < 10 {
+		b.t.Errorf("%d files were looked at: %v", files, err)
+	}
+}
+
+// A blob that the test itself makes is found: the test can fail.
+func TestCanaryIn(t *testing.T) {
+	secret := `Cn4ry+/"&<=%zQ8t\K7-wX2`
+	for _, how := range leaky.Spellings(secret) {
+		if canaryIn([]byte("x"+how+"y"), secret) == "" {
+			t.Errorf("%q is not found", how)
+		}
+	}
+	if got := canaryIn([]byte(base64.StdEncoding.EncodeToString([]byte("PNG"+secret+"END"))), secret); got == "" {
+		t.Error("base64 in other bytes is not found")
+	}
+	if got := canaryIn([]byte("Cn4ry and others, Q240cn and KioqKioq"), secret); got != "" {
+		t.Errorf("%q is found where it is not", got)
+	}
+}

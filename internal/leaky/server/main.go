@@ -1,0 +1,16 @@
+// Command server is an MCP server that tells what its variable LEAKY_TOKEN holds.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/yaya-ai/yaya/internal/leaky"
+)
+
+func main() {
+	if err := (&leaky.Server{Secret: os.Getenv("LEAKY_TOKEN"), Stderr: os.Stderr}).Stdio(os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
