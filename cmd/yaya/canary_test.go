@@ -176,11 +176,6 @@ func TestCanary(t *testing.T) {
 		}
 	}
 
-	code, body, _ := b.raw("POST", "/v1/sessions", args(map[string]any{"workspace_path": b.cwd, "title": secret}), "Content-Type", "application/json")
-	got.add("POST /v1/sessions", string(body))
-	if code/100 != 2 {
-		t.Fatalf("POST /v1/sessions: %d %s", code, body)
-	}
 	out, err := b.run("run", "--approve", "rules", "--json", "--workspace", b.cwd, "use "+secret+" please")
 	got.add("yaya run", out)
 	if err != nil || !strings.Contains(out, "turn.completed") {
@@ -191,11 +186,32 @@ func TestCanary(t *testing.T) {
 			t.Errorf("%q is not in what yaya run says", want)
 		}
 	}
+	status, made := b.v1("POST", "/sessions", args(map[string]any{"workspace_path": b.cwd, "title": secret, "system_prompt": "Sign in with " + secret + "."}))
+	id, _ := made["session_id"].(string)
+	if status != 201 || id == "" {
+		t.Fatalf("POST /v1/sessions: %d %v", status, made)
+	}
+	got.add("POST /v1/sessions", made)
+	message := args(map[string]any{"role": "user", "id": "m1", "parts": []any{map[string]any{"type": "text", "text": "The key is " + secret}}})
+	for range 2 { // sent again, it is the same
+		status, sent := b.v1("POST", "/sessions/"+id+"/messages", message)
+		got.add("POST /v1/sessions/ID/messages", sent)
+		if status != 202 {
+			t.Fatalf("POST /v1/sessions/%s/messages: %d %v", id, status, sent)
+		}
+	}
+	events, _ := b.until(id, "", "turn_completed")
+	for _, ev := range events {
+		got.add("GET /v1/sessions/ID/events", string(ev.Data))
+	}
+	if _, changed := b.v1("PATCH", "/sessions/"+id, args(map[string]any{"title": "now " + secret})); changed["title"] != "now ****" {
+		t.Errorf("the title is %v, want it masked", changed["title"])
+	}
 	for _, r := range model.Requests() {
 		got.add("what the model is sent", r.Body)
 	}
-	if n := len(model.Requests()); n != 2 {
-		t.Errorf("the model was asked %d times, want 2", n)
+	if n := len(model.Requests()); n != 3 {
+		t.Errorf("the model was asked %d times, want 3", n)
 	}
 	sessions := b.must("session", "list", "--json")
 	got.add("session list", sessions)

@@ -36,7 +36,7 @@ func (a *app) chats(data *os.Root) (*chatAPI, error) {
 	}
 	k := a.kernel
 	s, err := sessions.New(sessions.Config{
-		Root: root, Bus: k.Bus, Sessions: k.Sessions, Loop: k.Loop, Approvals: k.Approvals, Artifacts: k.Artifacts,
+		Root: root, Bus: k.Bus, Sessions: k.Sessions, Loop: k.Loop, Approvals: k.Approvals, Artifacts: k.Artifacts, Secrets: a.secrets,
 		Strategy: strategy_coder.ID, Price: a.price, HasStrategy: k.Plugins.HasStrategy, Version: yayaVersion(), Log: a.log,
 		MayUse: a.mayUse, Trusted: a.gate.Trusted,
 	})

@@ -231,8 +231,9 @@ func (s *Service) checked(who auth.Principal, b newSession) (made, error) {
 	if err != nil {
 		return made{}, err
 	}
+	secrets := s.cfg.Secrets
 	return made{
-		workspace: filepath.Clean(dir), system: b.SystemPrompt, title: b.Title, strategy: b.Strategy,
+		workspace: filepath.Clean(dir), system: secrets.ConcealString(b.SystemPrompt), title: secrets.ConcealString(b.Title), strategy: b.Strategy,
 		autoRun: b.AutoRun == nil || *b.AutoRun, approvalTimeout: b.ApprovalTimeout, digest: digest(string(raw)),
 	}, nil
 }
@@ -315,6 +316,11 @@ func (s *Service) patch(ctx context.Context, id string, c changes) (Session, err
 	}
 	if c.Strategy != nil && *c.Strategy != "" && !s.cfg.HasStrategy(*c.Strategy) {
 		return Session{}, problem(http.StatusBadRequest, "bad_strategy", "there is no strategy %q", *c.Strategy)
+	}
+	for _, text := range []*string{c.Title, c.SystemPrompt} {
+		if text != nil {
+			*text = s.cfg.Secrets.ConcealString(*text)
+		}
 	}
 	if c.SystemPrompt != nil {
 		if err := k.SetSystem(*c.SystemPrompt); err != nil {

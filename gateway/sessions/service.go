@@ -18,6 +18,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/kernel/approval"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
@@ -36,6 +37,8 @@ type Config struct {
 	Loop      *loop.Loop
 	Approvals *approval.Runtime
 	Artifacts *tool.Store
+	// Secrets are in nothing that is kept of a session. Optional.
+	Secrets *masked.Secrets
 	// Price returns what a model's tokens cost, in US dollars; nil: nothing.
 	Price func(model string, u event.Usage) float64
 	// Strategy drives sessions that name none, if it is there; "" is the kernel's.

@@ -242,7 +242,7 @@ func (r *Registry) failLoad(l *loaded, err error) {
 	if namePattern.MatchString(name) {
 		werr := r.cfg.State.MkdirAll(name, 0o700)
 		if werr == nil {
-			werr = r.cfg.State.WriteFile(path.Join(name, "load-error.txt"), fmt.Appendf(nil, "%s\n%v\n", time.Now().UTC().Format(time.RFC3339), err), 0o600)
+			werr = r.cfg.State.WriteFile(path.Join(name, "load-error.txt"), r.cfg.Secrets.Conceal(fmt.Appendf(nil, "%s\n%v\n", time.Now().UTC().Format(time.RFC3339), err)), 0o600)
 		}
 		if werr != nil {
 			r.cfg.Log.Warn().Err(werr).Str("plugin", name).Msg("the reason could not be written to its state directory")
