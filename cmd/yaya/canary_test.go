@@ -130,7 +130,7 @@ func TestCanary(t *testing.T) {
 
 	for _, server := range []string{"leaky", "web"} {
 		client := sdk.NewClient(&sdk.Implementation{Name: "canary", Version: "1"}, &sdk.ClientOptions{
-			LoggingMessageHandler:       func(_ context.Context, r *sdk.LoggingMessageRequest) { got.add("log messages", r.Params) },
+			LoggingMessageHandler:       func(_ context.Context, r *sdk.LoggingMessageRequest) { got.add("log messages", r.Params) }, //nolint:staticcheck // clients use it
 			ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { got.add("progress", r.Params) },
 		})
 		s, err := client.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: b.url()}, nil)

@@ -1,6 +1,9 @@
 package masked
 
-import "unicode/utf8"
+import (
+	"bytes"
+	"unicode/utf8"
+)
 
 // maxHeld bounds how much of a stream is held back, in bytes. What would be held beyond
 // is hidden: no value is as long, however it is spelled.
@@ -41,9 +44,7 @@ func (t *Stream) Next(piece string) string {
 		}
 		end = max(end, s.to)
 	}
-	out := make([]byte, end)
-	copy(out, buf)
-	out = overwrite(out, spans)
+	out := overwrite(bytes.Clone(buf[:end]), spans)
 	t.held = append(t.held[:0], buf[end:]...)
 	if len(t.held) > maxHeld {
 		t.held, out = t.held[:0], append(out, mask...)

@@ -271,11 +271,11 @@ type assembled struct {
 }
 
 // said returns what the arguments of a call are told through.
-func (a assembly) said(index int, s *masked.Secrets) *masked.Stream {
-	if a[index].told == nil {
-		a[index].told = s.Stream()
+func (a *assembly) said(index int, s *masked.Secrets) *masked.Stream {
+	if (*a)[index].told == nil {
+		(*a)[index].told = s.Stream()
 	}
-	return a[index].told
+	return (*a)[index].told
 }
 
 func (a *assembly) add(p ToolCallPart) error {

@@ -15,7 +15,7 @@ func TestOutputHasNoSecrets(t *testing.T) {
 	w := newWorld(t)
 	w.c.secret = new(masked.Secrets)
 	w.c.secret.Declare(secret)
-	res, told := tool.Result{}, ""
+	told := ""
 	command := "printf 'it is k3y-va'; sleep 0.3; printf 'lue-01'; sleep 0.3; echo '23456789.'; printf 'no k3y-valu'"
 	res, err := w.call(t.Context(), "shell", map[string]any{"command": command}, func(p tool.Progress) { told += p.Message })
 	if err != nil {
