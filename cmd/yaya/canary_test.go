@@ -72,8 +72,16 @@ func TestCanary(t *testing.T) {
 	web := httptest.NewServer(leaky.HTTP())
 	defer web.Close()
 	program := buildTool(t, "github.com/yaya-ai/yaya/internal/leaky/server")
-	config := b.leakyConfig(program, web.URL, secret)
+	config := b.leakyConfig(program, web.URL)
+	value := filepath.Join(b.dir, "value")
+	if err := os.WriteFile(value, []byte(secret+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	got := &captured{out: map[string][]byte{}}
+	got.add("yaya secret set", b.must("secret", "set", "canary", "--file", value))
+	if err := os.Remove(value); err != nil {
+		t.Fatal(err)
+	}
 
 	var pieces []string
 	for i := 1; i < len(secret); i++ {
@@ -109,6 +117,7 @@ func TestCanary(t *testing.T) {
 	)
 	defer model.Close()
 	b.provider(model)
+	got.add("yaya config set", b.must("config", "set", "providers.local.api_key", "${secret:canary}"))
 	b.must("config", "set", "approval.rules", `[{"provider":"leaky","decision":"allow"},{"provider":"web","decision":"allow"},{"tool":"shell","decision":"allow"}]`)
 	b.must("config", "set", "traffic.bodies", "all")
 	b.cwd = filepath.Join(b.dir, "work")
@@ -208,6 +217,9 @@ func TestCanary(t *testing.T) {
 		t.Errorf("the title is %v, want it masked", changed["title"])
 	}
 	for _, r := range model.Requests() {
+		if r.Authorization != "Bearer "+secret { // it is used
+			t.Errorf("the model's service was sent %q", r.Authorization)
+		}
 		got.add("what the model is sent", r.Body)
 	}
 	if n := len(model.Requests()); n != 3 {
@@ -226,7 +238,7 @@ func TestCanary(t *testing.T) {
 		{"mcp", "logs", "leaky"}, {"mcp", "logs", "web"}, {"mcp", "call", "leaky__say"}, {"mcp", "call", "leaky__refuse"}, {"mcp", "call", "web__fail", "--json"}, {"mcp", "restart", "leaky"},
 		{"traffic"}, {"traffic", "--json"}, {"traffic", "show", "1"}, {"audit"}, {"audit", "--json"}, {"audit", "export"}, {"audit", "export", "--format", "cef"},
 		{"doctor"}, {"doctor", "--json"}, {"config", "list"}, {"config", "list", "--json"}, {"config", "get", "providers.local.base_url"}, {"provider", "list"}, {"provider", "list", "--json"}, {"provider", "test"},
-		{"plugin", "doctor"}, {"client", "list"}, {"session", "export", "nothing"}, {"sandbox"},
+		{"plugin", "doctor"}, {"client", "list"}, {"session", "export", "nothing"}, {"sandbox"}, {"secret", "list"}, {"secret", "list", "--json"}, {"config", "get", "providers.local.api_key"},
 	}
 	for _, s := range list {
 		commands = append(commands, []string{"session", "show", s.ID}, []string{"session", "export", s.ID})
@@ -255,15 +267,15 @@ func TestCanary(t *testing.T) {
 			t.Errorf("the secret is in %s, as %q: %.300q", where, how, around(what, how))
 		}
 	}
-	b.noCanary(secret, script, filepath.Join(b.cwd, "note.txt"), filepath.Join(b.dir, "f.json"))
+	b.noCanary(secret, script, filepath.Join(b.cwd, "note.txt"))
 }
 
 // leakyConfig configures the two leaky servers and returns the arguments that say so.
-func (b *box) leakyConfig(program, url, secret string) []string {
+func (b *box) leakyConfig(program, url string) []string {
 	b.t.Helper()
 	data, err := json.Marshal(map[string]any{"mcpServers": map[string]any{
-		"leaky": map[string]any{"command": program, "env": map[string]string{"LEAKY_TOKEN": secret}},
-		"web":   map[string]any{"type": "http", "url": url, "headers": map[string]string{"X-Api-Key": secret}},
+		"leaky": map[string]any{"command": program, "env": map[string]string{"LEAKY_TOKEN": "${secret:canary}"}},
+		"web":   map[string]any{"type": "http", "url": url, "headers": map[string]string{"X-Api-Key": "${secret:canary}"}},
 	}})
 	if err != nil {
 		b.t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/internal/keychain"
+	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/internal/secrets"
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
@@ -22,11 +23,22 @@ import (
 // the default data folder alone: another one belongs to another installation, a container
 // or a test, and has its key beside its configuration.
 func (g *globals) openVault(p paths, data *os.Root) *secrets.Store {
-	o := secrets.Options{Data: data, KeyDir: p.config, Passphrase: os.Getenv(secrets.PassphraseVariable), Learn: g.secrets.Learn}
+	o := secrets.Options{Data: data, KeyDir: p.config, Passphrase: os.Getenv(secrets.PassphraseVariable), Learn: g.learnSecret}
 	if self, err := os.Executable(); err == nil && g.dataDir == "" {
 		o.Keychain = keychain.Client{Program: self}
 	}
 	return secrets.New(o)
+}
+
+// learnSecret makes a stored value known. One that the user has stored himself is
+// concealed whatever it is; a key that the settings had may be a placeholder.
+func (g *globals) learnSecret(name, value string) {
+	stowed := strings.HasPrefix(name, "providers.") || strings.HasPrefix(name, "plugin.")
+	if stowed && masked.Common(value) {
+		g.secrets.Learn(value)
+		return
+	}
+	g.secrets.Declare(value)
 }
 
 // vault is the secrets as settings keep them.

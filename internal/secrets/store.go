@@ -85,7 +85,7 @@ type Options struct {
 	// Keychain is asked for a new key before one is put into a file; nil is none.
 	Keychain Keychain
 	// Learn is told every value that is read or set, before anybody gets it. Optional.
-	Learn func(values ...string)
+	Learn func(name, value string)
 	// Now tells the time; nil is time.Now.
 	Now func() time.Time
 }
@@ -279,23 +279,13 @@ func (s *Store) damaged(err error) error {
 	return fmt.Errorf("%s is damaged or was changed by something other than yaya: %w; restore it from a backup, or move it away and set the secrets again (yaya secret set NAME, yaya mcp login SERVER)", s.Path(), err)
 }
 
-// learn tells the values to whoever hides them: each whole, and the lines of one that has
-// several, since programs print by the line.
+// learn tells the values to whoever hides them.
 func (s *Store) learn(d *document) {
 	if s.o.Learn == nil {
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.Secrets)) {
-		v := d.Secrets[name].Value
-		s.o.Learn(v)
-		if !strings.ContainsRune(v, '\n') {
-			continue
-		}
-		for line := range strings.Lines(v) {
-			if line = strings.TrimSpace(line); len(line) >= 2*Shortest && !strings.HasPrefix(line, "-----") {
-				s.o.Learn(line)
-			}
-		}
+		s.o.Learn(name, d.Secrets[name].Value)
 	}
 }
 
