@@ -156,7 +156,7 @@ func sub(root *os.Root, name string) (*os.Root, error) {
 // decide sets up who decides about tool calls.
 func (k *Kernel) decide() (err error) {
 	k.Approvals, err = approval.New(approval.Config{
-		Bus: k.Bus, Ledger: ledger{k.Sessions}, Log: k.cfg.Log,
+		Bus: k.Bus, Ledger: ledger{k.Sessions}, Secrets: k.cfg.Secrets, Log: k.cfg.Log,
 		Audience: k.audience, Asker: k.cfg.Asker, Audit: k.cfg.Audit,
 		Timeout: func(id string) time.Duration {
 			own := time.Duration(0)

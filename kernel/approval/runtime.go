@@ -18,6 +18,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/tool"
@@ -82,6 +83,8 @@ type Ask func(ctx context.Context, req Request) (answer event.ApprovalAnswer, fe
 type Config struct {
 	Bus    *bus.Bus
 	Ledger Ledger // default: none
+	// Secrets are in no ask, though they are in what it binds. Optional.
+	Secrets *masked.Secrets
 	// Audience reports whether anybody can be asked about a session. Default:
 	// somebody subscribes to approval.request.
 	Audience func(session string) bool
@@ -211,7 +214,7 @@ func (r *Runtime) put(ctx context.Context, key [32]byte, call tool.Call, def too
 	}
 	wait := cmp.Or(r.cfg.Timeout(call.SessionID), DefaultTimeout)
 	p := &pending{key: key, answer: make(chan Decision, 1), req: Request{
-		CallID: call.ID, ApprovalRequest: event.ApprovalRequest{ID: "appr_" + rand.Text(), ToolName: def.Name, Params: bytes.Clone(call.Bound()), Brief: tool.Brief(brief)},
+		CallID: call.ID, ApprovalRequest: event.ApprovalRequest{ID: "appr_" + rand.Text(), ToolName: def.Name, Params: r.cfg.Secrets.ConcealJSON(bytes.Clone(call.Bound())), Brief: tool.Brief(r.cfg.Secrets.ConcealString(brief))},
 		SessionID: call.SessionID, Deadline: time.Now().Add(wait).UTC().Truncate(time.Millisecond),
 		Decisions: []event.ApprovalAnswer{event.Approve, event.ApproveForSession, event.Reject},
 		Digest:    fmt.Sprintf("%x", key),
