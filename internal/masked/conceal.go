@@ -3,6 +3,7 @@ package masked
 import (
 	"bytes"
 	"slices"
+	"sync"
 )
 
 // few says of a value that too few different bytes make it up: it is a line or a
@@ -146,15 +147,29 @@ const around = 64 << 10
 // decoded finds the values that stand in text with escapes, and with such in each other.
 func (f *finder) decoded(text []byte) []span {
 	var spans []span
-	f.views(text, 0, func(i int) int { return i }, false, func(v []byte, place func(int) int) {
+	f.views(text, func(i int) int { return i }, false, func(v []byte, place func(int) int) {
 		f.scan(v, func(_ *spelling, from, to int) { spans = append(spans, span{from: place(from), to: place(to)}) })
 	})
 	return spans
 }
 
+// scratch are the views of one text, by depth.
+type scratch [maxSpellings]view
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
 // views calls visit with what text reads without its escapes, and without those in
 // that, and with where each byte of it stands in the text.
-func (f *finder) views(text []byte, depth int, place func(int) int, cut bool, visit func(v []byte, place func(int) int)) {
+func (f *finder) views(text []byte, place func(int) int, cut bool, visit func(v []byte, place func(int) int)) {
+	if !cut && f.escaped(text, 0) < 0 {
+		return
+	}
+	s := scratches.Get().(*scratch)
+	defer scratches.Put(s)
+	f.viewsIn(s, text, 0, place, cut, visit)
+}
+
+func (f *finder) viewsIn(s *scratch, text []byte, depth int, place func(int) int, cut bool, visit func(v []byte, place func(int) int)) {
 	if depth == maxSpellings || !cut && f.escaped(text, 0) < 0 {
 		return
 	}
@@ -165,13 +180,13 @@ func (f *finder) views(text []byte, depth int, place func(int) int, cut bool, vi
 		if bytes.IndexByte(text, c.sign) < 0 {
 			continue
 		}
-		var v view
+		v := &s[depth]
 		if !v.read(text, c.sign, cut, c.read) {
 			continue
 		}
 		inner := func(i int) int { return place(int(v.at[i])) }
 		visit(v.text, inner)
-		f.views(v.text, depth+1, inner, cut, visit)
+		f.viewsIn(s, v.text, depth+1, inner, cut, visit)
 	}
 }
 

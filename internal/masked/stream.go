@@ -87,7 +87,7 @@ func (f *finder) open(text []byte) int {
 	for from > 0 && text[from-1] == '\\' {
 		from--
 	}
-	f.views(text[from:], 0, func(i int) int { return from + i }, true, see)
+	f.views(text[from:], func(i int) int { return from + i }, true, see)
 	return first
 }
 
