@@ -235,7 +235,10 @@ func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
 			b.tell(Cut.Name(), ResultCut{x.Name, call.Name, call.SessionID, t})
 		},
 		Authorize: authorize, Renewed: renewed,
-		Server: inSandbox(x), Environ: func() []string { return b.environ(its) },
+		Server: inSandbox(x), Environ: func() []string {
+			b.learn(its) // what is passed may have changed
+			return b.environ(its)
+		},
 		Sandbox: func(tell func(upstream.Denial)) (*sandbox.Run, error) { return b.enter(x, tell) },
 		Kept:    func(line string) upstream.Denial { return b.fileDenied(x, line) },
 		Denied:  func(denial string) { b.cfg.Log.Warn().Str("server", x.Name).Msg(denial) },
@@ -381,7 +384,8 @@ func Authorization(s servers.Server, grants *oauth.Store) *oauth.Transport {
 func (b *Bridge) learn(s servers.Server) {
 	if b.cfg.Secrets != nil {
 		b.cfg.Secrets.Learn(s.Secrets()...)
-		b.cfg.Secrets.Declare(s.Declared()...)
+		pass, _ := b.passed()
+		b.cfg.Secrets.Declare(s.Declared(b.cfg.Env, pass...)...)
 	}
 }
 

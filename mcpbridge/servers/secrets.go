@@ -2,7 +2,9 @@ package servers
 
 import (
 	"encoding/base64"
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/yaya-ai/yaya/internal/masked"
@@ -78,20 +80,29 @@ func (s Server) Secrets() []string {
 	return out
 }
 
-// Declared returns those of [Server.Secrets] that the configuration says are secrets, by
-// the names of their variables and headers or by what they are for: they are concealed
-// in what servers answer, too. What anybody could write is none of them, whatever its
-// name ([masked.Common]): POSTGRES_PASSWORD=postgres must not hide the name of the
-// database.
-func (s Server) Declared() []string {
+// Declared returns the values that the configuration says are secrets, by the names of
+// variables and headers or by what they are for: they are concealed in what servers
+// answer, too. Variables that the process gets of those that lookup finds count, as in
+// [Server.Environ]. What anybody could write is no secret, whatever its name
+// ([masked.Common]): POSTGRES_PASSWORD=postgres must not hide the name of the database.
+func (s Server) Declared(lookup func(string) (string, bool), also ...string) []string {
 	var out []string
 	add := func(v string) {
 		if v != "" && !isReference(v) && !masked.Common(v) {
 			out = append(out, v)
 		}
 	}
-	for k, v := range s.Env {
-		if masked.SecretVariable(k) {
+	env := maps.Clone(s.Env)
+	if env == nil {
+		env = map[string]string{}
+	}
+	for _, name := range slices.Concat(also, s.PassEnv) {
+		if v, ok := lookup(name); ok && env[name] == "" {
+			env[name] = v
+		}
+	}
+	for k, v := range env {
+		if masked.SecretVariable(k) && !says(k, v) {
 			add(v)
 		}
 	}
@@ -115,4 +126,28 @@ func (s Server) Declared() []string {
 		add(s.OAuth.IdPSecret)
 	}
 	return out
+}
+
+// about are what names of variables end in that say something about a secret, or where it
+// is, and do not hold it: TOKEN_URL, AWS_SHARED_CREDENTIALS_FILE.
+var about = []string{"_file", "_path", "_dir", "_url", "_uri", "_endpoint", "_host", "_id", "_name", "_type", "_user", "_region", "_mode"}
+
+// says reports whether a variable that is named after a secret holds none: its name is one
+// of what is about secrets, or its value is the path of a file.
+func says(name, value string) bool {
+	lower := strings.ToLower(name)
+	if strings.HasSuffix(lower, "webhook_url") {
+		return false
+	}
+	for _, suffix := range about {
+		if strings.HasSuffix(lower, suffix) {
+			return true
+		}
+	}
+	for _, root := range []string{"/", "~/", "./", "../"} {
+		if rest, ok := strings.CutPrefix(value, root); ok && !masked.SecretValue(rest) {
+			return true
+		}
+	}
+	return false
 }
