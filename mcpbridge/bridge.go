@@ -380,15 +380,6 @@ func Authorization(s servers.Server, grants *oauth.Store) *oauth.Transport {
 	return t
 }
 
-// learn makes the secrets of a server known.
-func (b *Bridge) learn(s servers.Server) {
-	if b.cfg.Secrets != nil {
-		b.cfg.Secrets.Learn(s.Secrets()...)
-		pass, _ := b.passed()
-		b.cfg.Secrets.Declare(s.Declared(b.cfg.Env, pass...)...)
-	}
-}
-
 // Invalid records a server that cannot be used.
 func (b *Bridge) Invalid(inv servers.Invalid) {
 	b.mu.Lock()
@@ -408,23 +399,6 @@ func (b *Bridge) InvalidServers() []servers.Invalid {
 	}
 	return out
 }
-
-// masked returns a text without secrets.
-func (b *Bridge) masked(text string) string {
-	if b.cfg.Mask == nil {
-		return text
-	}
-	return b.cfg.Mask(text)
-}
-
-// maskedError reads without the secrets of the error that it wraps.
-type maskedError struct {
-	error
-	text string
-}
-
-func (e *maskedError) Error() string { return e.text }
-func (e *maskedError) Unwrap() error { return e.error }
 
 func (b *Bridge) report(server, kind, msg string) {
 	b.tell(Error.Name(), ServerError{server, kind, msg})

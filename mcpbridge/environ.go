@@ -3,28 +3,31 @@ package mcpbridge
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/yaya-ai/yaya/internal/secretfile"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
-// environ returns the environment of a server's process. What a bounded server gets of
-// yaya's is named in its entry.
+// environ returns the environment of a server's process.
 func (b *Bridge) environ(x servers.Server) []string {
-	if x.SandboxProfile() != servers.SandboxServer {
-		pass, _ := b.passed()
-		return x.Environ(b.cfg.Env, pass...)
-	}
-	var also []string
-	if x.Sandbox != nil {
-		also = slices.Clone(x.Sandbox.Env)
-	}
-	env := x.Environ(b.cfg.Env, also...)
+	env := x.Environ(b.cfg.Env, b.inherits(x)...)
 	if x.Sandbox != nil && x.Sandbox.MCP {
 		env = append(env, "YAYA_MCP_URL=http://"+servers.SandboxMCP+"/mcp")
 	}
 	return env
+}
+
+// inherits returns the variables of yaya's environment that a server gets beside the
+// usual ones. Those of a bounded server are named in its entry.
+func (b *Bridge) inherits(x servers.Server) []string {
+	if x.SandboxProfile() != servers.SandboxServer {
+		pass, _ := b.passed()
+		return pass
+	}
+	if x.Sandbox == nil {
+		return nil
+	}
+	return x.Sandbox.Env
 }
 
 // passed returns the variables of yaya's environment that every server's process gets,
