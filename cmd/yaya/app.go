@@ -168,7 +168,7 @@ func newApp(c appConfig) (*app, error) {
 	for _, h := range []tool.Hook{a.files.Hook(), a.shell.Hook(), a.coder.Hook(), &a.commands} {
 		k.Dispatch.AddHook(h)
 	}
-	grants := oauth.NewStore(c.data)
+	grants := oauth.NewStore(c.data, c.vault)
 	grants.Learn = a.secrets.Declare
 	limits := serverLimits(c.settings)
 	a.bridge = mcpbridge.New(mcpbridge.Config{
@@ -402,6 +402,7 @@ func withApp(ctx context.Context, g *globals, p paths, mcpConfig []string, log z
 		return err
 	}
 	defer func() { err = errors.Join(err, data.Close()) }()
+	g.sealSecrets(data, settings, log)
 	c := appConfig{data: data, home: p.home, own: p.own(), settings: settings, log: log, secrets: &g.secrets, vault: g.vault}
 	for _, edit := range change {
 		edit(&c)

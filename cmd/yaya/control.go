@@ -90,6 +90,14 @@ func (c *controlPlane) decided(req approval.Request, d approval.Decision) error 
 	return err
 }
 
+// sealed puts into the audit that secrets of an earlier yaya lie in the sealed file now.
+func (c *controlPlane) sealed(n int) error {
+	_, err := c.log.Append(context.Background(), control.Change{
+		Event: "secrets_sealed", Actor: c.kernel, Target: secrets.File, Payload: map[string]any{"count": n},
+	}, nil)
+	return err
+}
+
 // trusted puts into the audit which folders somebody trusts, and no longer trusts.
 func (c *controlPlane) trusted(event, by string, r folder.Record) error {
 	_, err := c.log.Append(context.Background(), control.Change{

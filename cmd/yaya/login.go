@@ -107,7 +107,7 @@ func withGrants(g *globals, mcpConfig []string, name string, f func(servers.Serv
 		if x.Transport == servers.Stdio {
 			return fmt.Errorf("server %q is a command on this machine; there is nothing to log in to", name)
 		}
-		return f(x, oauth.NewStore(data))
+		return f(x, oauth.NewStore(data, g.vault))
 	}
 	return fmt.Errorf("there is no server %q; yaya mcp list shows them", name)
 }

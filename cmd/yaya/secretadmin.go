@@ -11,11 +11,14 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/rs/zerolog"
+
 	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/internal/keychain"
 	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/internal/secrets"
 	"github.com/yaya-ai/yaya/kernel/config"
+	"github.com/yaya-ai/yaya/mcpbridge/oauth"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
@@ -39,6 +42,21 @@ func (g *globals) learnSecret(name, value string) {
 		return
 	}
 	g.secrets.Declare(value)
+}
+
+// sealSecrets moves what an earlier yaya has kept in the clear into the sealed file: keys
+// of providers and plugins that were set, and what servers have granted. What cannot be
+// moved stays as it is, is used, and is logged; the next start tries again. It reports
+// how many were moved. Several processes may do it at the same time.
+func (g *globals) sealSecrets(data *os.Root, settings *config.Store, log zerolog.Logger) (moved int) {
+	keys, err := settings.StowSecrets()
+	grants := oauth.NewStore(data, g.vault)
+	grants.Learn = g.secrets.Declare
+	n, gerr := grants.Migrate()
+	if err = errors.Join(err, gerr); err != nil {
+		log.Error().Err(err).Msg("secrets lie in the data folder in the clear, as an earlier yaya has kept them, and could not be sealed")
+	}
+	return len(keys) + n
 }
 
 // vault is the secrets as settings keep them.

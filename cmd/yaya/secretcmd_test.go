@@ -3,8 +3,11 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -421,5 +424,70 @@ func TestProviderKeysAreSealed(t *testing.T) {
 	b.must("provider", "remove", "local")
 	if all := b.secrets(); len(all.Secrets) != 1 || all.Secrets[0].Name != "mine" {
 		t.Errorf("the secrets are %+v, want that the provider's is gone with it", all)
+	}
+}
+
+// What an earlier yaya has kept in the clear is sealed at the first start, and used; where
+// it cannot be sealed, it is used as it was, and the log says so.
+func TestEarlierSecretsAreSealed(t *testing.T) {
+	t.Parallel()
+	llm := fakellm.New(fakellm.Step{Text: "hello"})
+	defer llm.Close()
+	var mu sync.Mutex
+	authorized := map[string]bool{}
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		authorized[r.Header.Get("Authorization")] = true
+		mu.Unlock()
+		http.Error(w, "not now", http.StatusServiceUnavailable)
+	}))
+	defer web.Close()
+	const key, token = "sk-canary-of-earlier", "canary-token-of-earlier"
+	server := web.URL + "/mcp"
+	sum := sha256.Sum256([]byte(server))
+	for name, broken := range map[string]bool{"sealed": false, "not to be sealed": true} {
+		t.Run(name, func(t *testing.T) {
+			b := newBox(t)
+			write := func(path, text string, mode os.FileMode) {
+				t.Helper()
+				path = filepath.Join(b.dir, path)
+				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), mode)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			write("d/config.json", fmt.Sprintf(`{"version":1,"values":{"provider":"local","providers.local.plugin":"llm-openai","providers.local.model":"m","providers.local.base_url":"%s/v1","providers.local.api_key":%q}}`, llm.URL, key), 0o600)
+			write("d/oauth/"+hex.EncodeToString(sum[:16])+".json", fmt.Sprintf(`{"server":%q,"token":{"access_token":%q,"token_type":"Bearer"}}`, server, token), 0o600)
+			if broken {
+				write("c/secrets.key", "AAAA", 0o600)
+			}
+			b.edit("mcp.json", fmt.Sprintf(`{"mcpServers":{"web":{"type":"http","url":%q}}}`, server))
+			mu.Lock()
+			clear(authorized)
+			mu.Unlock()
+			p := b.daemon("serve", "--listen", b.addr)
+			eventually.True(t, "the server is asked with the token", func() bool {
+				mu.Lock()
+				defer mu.Unlock()
+				return authorized["Bearer "+token]
+			})
+			b.must("provider", "test", "local")
+			all := llm.Requests()
+			if got := all[len(all)-1].Authorization; got != "Bearer "+key {
+				t.Errorf("the service was asked with %q", got)
+			}
+			held := append(b.holding(key), b.holding(token)...)
+			if broken {
+				if len(held) != 2 || !strings.Contains(p.said.String(), "could not be sealed") || !strings.Contains(p.said.String(), "secrets.key is damaged") {
+					t.Errorf("the secrets are in %v, want both as they were; the log has\n%s", held, p.said)
+				}
+				return
+			}
+			if held != nil {
+				t.Errorf("the secrets are in %v, want them sealed", held)
+			}
+			if e := b.audited("secrets_sealed"); len(e) != 1 || !strings.Contains(string(e[0].Payload), `"count": 2`) {
+				t.Errorf("the audit has %v", e)
+			}
+		})
 	}
 }

@@ -109,6 +109,11 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 		return err
 	}
 	defer func() { err = errors.Join(err, plane.Close()) }()
+	if n := g.sealSecrets(data, settings, log); n > 0 {
+		if err := plane.sealed(n); err != nil {
+			return err
+		}
+	}
 	a, err := newApp(appConfig{data: data, home: p.home, own: p.own(), settings: settings, servers: l, audit: plane.decided, enrolled: plane.devices.Enrolled, log: log, secrets: &g.secrets, vault: g.vault})
 	if err != nil {
 		return err

@@ -323,10 +323,10 @@ func (s *Store) change(edit func(*document) (bool, error)) error {
 		return fmt.Errorf("%s: %w", s.Path(), err)
 	}
 	s.learn(next)
-	st, err := atomicfile.Write(s.o.Data, File, data)
-	if err != nil {
+	// Who asks next reads what has reached the disk.
+	s.read, s.stamp = nil, stamp{}
+	if _, err := atomicfile.Write(s.o.Data, File, data); err != nil {
 		return fmt.Errorf("%s: %w", s.Path(), err)
 	}
-	s.read, s.stamp = next, stampOf(st)
 	return nil
 }

@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/oauth2"
 
+	"github.com/yaya-ai/yaya/internal/secrets"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
@@ -33,45 +35,35 @@ func store(t *testing.T) (*Store, string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { root.Close() })
-	return NewStore(root), dir
+	return NewStore(root, secrets.New(secrets.Options{Data: root, KeyDir: t.TempDir()})), dir
 }
 
-// R8, AU-42: a grant is private, and one that is not is not used.
+// A grant is sealed, and kept by its server.
 func TestStore(t *testing.T) {
 	s, dir := store(t)
 	if g, err := s.Load("https://x/mcp"); err != nil || g.Token != nil || g.Server != "https://x/mcp" {
 		t.Fatalf("at first: %+v %v", g, err)
 	}
-	if err := s.Save(Grant{Server: "https://x/mcp", Issuer: "https://as", Token: &oauth2.Token{AccessToken: "t"}}); err != nil {
+	if err := s.Save(Grant{Server: "https://x/mcp", Issuer: "https://as", Token: &oauth2.Token{AccessToken: "canary-token"}}); err != nil {
 		t.Fatal(err)
 	}
-	files, err := filepath.Glob(filepath.Join(dir, "oauth", "*"))
-	if err != nil || len(files) != 1 {
-		t.Fatal(files, err)
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(files) != 2 {
+		t.Fatalf("the files are %v, %v, want the sealed one and its lock", files, err)
 	}
-	if st, err := os.Stat(files[0]); err != nil || st.Mode().Perm() != 0o600 {
-		t.Errorf("mode %v %v", st.Mode(), err)
+	for _, f := range files {
+		if data, err := os.ReadFile(f); err != nil || bytes.Contains(data, []byte("canary")) {
+			t.Errorf("%s has %s, %v", f, data, err)
+		}
+		if st, err := os.Stat(f); err != nil || st.Mode().Perm() != 0o600 {
+			t.Errorf("mode %v %v", st.Mode(), err)
+		}
 	}
-	if st, err := os.Stat(filepath.Dir(files[0])); err != nil || st.Mode().Perm() != 0o700 {
-		t.Errorf("mode %v %v", st.Mode(), err)
-	}
-	if g, err := s.Load("https://x/mcp"); err != nil || g.Token.AccessToken != "t" || g.Issuer != "https://as" {
+	if g, err := s.Load("https://x/mcp"); err != nil || g.Token.AccessToken != "canary-token" || g.Issuer != "https://as" {
 		t.Errorf("got %+v %v", g, err)
 	}
-	if err := os.Chmod(files[0], 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Load("https://x/mcp"); err == nil || !strings.Contains(err.Error(), "chmod 600") {
-		t.Errorf("got %v", err)
-	}
-	if err := os.Chmod(files[0], 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(files[0], []byte(`{"server":"https://other/mcp","token":{"access_token":"t"}}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Load("https://x/mcp"); err == nil {
-		t.Error("another server's grant is taken")
+	if g, err := s.Load("https://y/mcp"); err != nil || g.Token != nil {
+		t.Errorf("another server's grant is %+v, %v", g, err)
 	}
 	if found, err := s.Forget("https://x/mcp"); !found || err != nil {
 		t.Errorf("forget: %v %v", found, err)
@@ -249,7 +241,7 @@ func TestTransport(t *testing.T) {
 // a login by another process is noticed.
 func TestLoginIsNeeded(t *testing.T) {
 	p := newProtected(t)
-	s, dir := store(t)
+	s, _ := store(t)
 	tr := p.transport(t, s)
 	u := p.URL + "/mcp"
 	_, err := post(t.Context(), tr, u, "", nil)
@@ -265,14 +257,6 @@ func TestLoginIsNeeded(t *testing.T) {
 		t.Error("nobody has logged in")
 	}
 	if err := s.Save(p.grant("first", "r0", time.Time{})); err != nil {
-		t.Fatal(err)
-	}
-	files, err := filepath.Glob(filepath.Join(dir, "oauth", "*.json"))
-	if err != nil || len(files) != 1 {
-		t.Fatal(files, err)
-	}
-	later := time.Now().Add(time.Second) // the file system's clock may be coarse
-	if err := os.Chtimes(files[0], later, later); err != nil {
 		t.Fatal(err)
 	}
 	if !tr.Renewed() {

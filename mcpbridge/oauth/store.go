@@ -6,15 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/netip"
 	"os"
-	"sync"
 	"time"
 
 	"golang.org/x/oauth2"
-
-	"github.com/yaya-ai/yaya/internal/atomicfile"
 )
 
 // Grant is what a server's authorization server has granted, and how to renew
@@ -48,62 +44,72 @@ type Challenge struct {
 	From netip.Addr `json:"from,omitzero"`
 }
 
-// Store keeps grants in files below a folder. Its methods are safe for concurrent
-// use, also by several processes.
+// Vault keeps what is sealed. Its methods are safe for concurrent use, also by several
+// processes.
+type Vault interface {
+	// Record returns what is kept under a key, and when it was written; nil without one.
+	Record(key string) ([]byte, time.Time, error)
+	PutRecord(key string, data []byte) error
+	DeleteRecord(key string) (found bool, err error)
+}
+
+// Store keeps grants in a vault. An earlier yaya has kept them in files of their own:
+// [Store.Migrate] moves them, and until it has, they count. Its methods are safe for
+// concurrent use, also by several processes.
 type Store struct {
 	// Learn is told the secrets of the grants that are loaded and saved, so that
 	// they are shown nowhere. Optional; set before the store is used.
 	Learn func(secrets ...string)
 
-	root *os.Root
-	mu   sync.Mutex
+	vault Vault
+	files *files
 }
 
-const folder = "oauth"
+// NewStore keeps grants in a vault. root is the data folder, where files may be from
+// before; the caller closes it.
+func NewStore(root *os.Root, vault Vault) *Store { return &Store{vault: vault, files: newFiles(root)} }
 
-// NewStore keeps grants below root, which the caller closes.
-func NewStore(root *os.Root) *Store { return &Store{root: root} }
-
-func name(server string) string {
+// id is what a server's grant is kept by.
+func id(server string) string {
 	sum := sha256.Sum256([]byte(server))
-	return hex.EncodeToString(sum[:16]) + ".json"
+	return hex.EncodeToString(sum[:16])
 }
 
-func file(server string) string { return folder + "/" + name(server) }
+// recordPrefix begins the keys of grants in a vault.
+const recordPrefix = "oauth/"
 
 const maxGrant = 256 << 10
 
 // Load returns the grant for a server, an empty one when there is none.
 func (s *Store) Load(server string) (Grant, error) {
-	g := Grant{Server: server}
-	info, err := s.root.Stat(file(server))
-	if errors.Is(err, fs.ErrNotExist) {
-		return g, nil
+	none := Grant{Server: server}
+	data, at, err := s.vault.Record(recordPrefix + id(server))
+	if err != nil {
+		return none, fmt.Errorf("the stored grant for %s: %w", server, err)
 	}
-	if err == nil && info.Mode().Perm()&0o077 != 0 {
-		return g, fmt.Errorf("%s can be read by others; make it private with chmod 600, or delete it and log in again", s.path(server))
+	if file, changed, err := s.files.read(id(server)); err != nil {
+		return none, err
+	} else if file != nil && (data == nil || changed.After(at)) {
+		data = file
 	}
-	if err == nil && info.Size() > maxGrant {
-		err = errors.New("it is too large")
+	if data == nil {
+		return none, nil
 	}
-	var data []byte
-	if err == nil {
-		data, err = s.root.ReadFile(file(server))
-	}
-	if err == nil {
-		err = json.Unmarshal(data, &g)
-	}
+	g, err := parseGrant(data)
 	if err == nil && g.Server != server {
 		err = errors.New("it is another server's")
 	}
 	if err != nil {
-		return Grant{Server: server}, fmt.Errorf("the stored grant %s: %w", s.path(server), err)
+		return none, fmt.Errorf("the stored grant for %s: %w; forget it with yaya mcp logout, and log in again", server, err)
 	}
 	s.learn(g)
 	return g, nil
 }
 
-func (s *Store) path(server string) string { return s.root.Name() + "/" + file(server) }
+func parseGrant(data []byte) (g Grant, err error) {
+	err = json.Unmarshal(data, &g)
+	return g, err
+}
 
 func (s *Store) learn(g Grant) {
 	if s.Learn == nil {
@@ -118,21 +124,15 @@ func (s *Store) learn(g Grant) {
 // Save replaces the grant for a server.
 func (s *Store) Save(g Grant) error {
 	s.learn(g)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	data, err := json.MarshalIndent(g, "", "  ") //nolint:gosec // this is the file where secrets lie
+	data, err := json.Marshal(g) //nolint:gosec // it is sealed
 	if err != nil {
 		return err
 	}
-	if err := s.root.MkdirAll(folder, 0o700); err != nil {
-		return fmt.Errorf("keep the grant: %w", err)
+	err = s.vault.PutRecord(recordPrefix+id(g.Server), data)
+	if err == nil {
+		_, err = s.files.remove(id(g.Server))
 	}
-	dir, err := s.root.OpenRoot(folder)
 	if err != nil {
-		return fmt.Errorf("keep the grant: %w", err)
-	}
-	_, err = atomicfile.Write(dir, name(g.Server), data)
-	if err = errors.Join(err, dir.Close()); err != nil {
 		return fmt.Errorf("keep the grant: %w", err)
 	}
 	return nil
@@ -140,19 +140,20 @@ func (s *Store) Save(g Grant) error {
 
 // Forget deletes the grant for a server. It reports whether there was one.
 func (s *Store) Forget(server string) (bool, error) {
-	err := s.root.Remove(file(server))
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil, err
+	file, ferr := s.files.remove(id(server))
+	kept, err := s.vault.DeleteRecord(recordPrefix + id(server))
+	return file || kept, errors.Join(ferr, err)
 }
 
 // changed returns when the grant for a server was last written; zero when there
 // is none.
 func (s *Store) changed(server string) time.Time {
-	info, err := s.root.Stat(file(server))
+	_, at, err := s.vault.Record(recordPrefix + id(server))
 	if err != nil {
 		return time.Time{}
 	}
-	return info.ModTime()
+	if _, file, err := s.files.read(id(server)); err == nil && file.After(at) {
+		return file
+	}
+	return at
 }

@@ -1,0 +1,180 @@
+package oauth
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// folder is where an earlier yaya has kept grants, one file each.
+const folder = "oauth"
+
+// maxFiles bounds how many files are moved.
+const maxFiles = 4096
+
+// files are the grants in files of their own.
+type files struct {
+	root *os.Root
+	none atomic.Bool // there are none, and none will be
+}
+
+func newFiles(root *os.Root) *files {
+	f := &files{root: root}
+	if _, err := root.Lstat(folder); errors.Is(err, fs.ErrNotExist) {
+		f.none.Store(true)
+	}
+	return f
+}
+
+func (f *files) name(id string) string { return folder + "/" + id + ".json" }
+
+func (f *files) path(id string) string { return f.root.Name() + "/" + f.name(id) }
+
+// read returns the content of a grant's file, and when it was written; nil without one.
+func (f *files) read(id string) ([]byte, time.Time, error) {
+	if f.none.Load() {
+		return nil, time.Time{}, nil
+	}
+	bad := func(err error) ([]byte, time.Time, error) {
+		return nil, time.Time{}, fmt.Errorf("the stored grant %s: %w", f.path(id), err)
+	}
+	file, err := f.root.OpenFile(f.name(id), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, time.Time{}, nil
+	}
+	if err != nil {
+		return bad(err)
+	}
+	defer func() { _ = file.Close() }()
+	st, err := file.Stat()
+	switch {
+	case err != nil:
+		return bad(err)
+	case !st.Mode().IsRegular():
+		return bad(errors.New("it is not a regular file"))
+	case st.Mode().Perm()&0o077 != 0:
+		return nil, time.Time{}, fmt.Errorf("%s can be read by others; make it private with chmod 600, or delete it and log in again", f.path(id))
+	}
+	data, err := io.ReadAll(io.LimitReader(file, maxGrant+1)) //nolint:forbidigo // bounded by the reader
+	if err == nil && len(data) > maxGrant {
+		err = errors.New("it is too large")
+	}
+	if err != nil {
+		return bad(err)
+	}
+	return data, st.ModTime(), nil
+}
+
+// remove deletes a grant's file, and reports whether it was there.
+func (f *files) remove(id string) (bool, error) {
+	if f.none.Load() {
+		return false, nil
+	}
+	err := f.root.Remove(f.name(id))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	dir, err := f.root.Open(folder)
+	if err != nil {
+		return true, err
+	}
+	return true, errors.Join(dir.Sync(), dir.Close())
+}
+
+// Migrate moves the grants that are in files into the vault: each is sealed, read back,
+// and only then is its file deleted. It may be cut off at any point and called again. A
+// file that cannot be moved stays, counts as before, and is part of the error. It reports
+// how many were moved.
+func (s *Store) Migrate() (moved int, err error) {
+	f := s.files
+	if f.none.Load() {
+		return 0, nil
+	}
+	ids, err := f.list()
+	if err != nil {
+		return 0, err
+	}
+	var errs []error
+	for _, id := range ids {
+		if err := s.move(id); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		moved++
+	}
+	if len(errs) > 0 {
+		return moved, errors.Join(errs...)
+	}
+	// Something else may lie there, and then the folder stays.
+	if err := f.root.Remove(folder); err == nil || errors.Is(err, fs.ErrNotExist) {
+		f.none.Store(true)
+	}
+	return moved, nil
+}
+
+// list returns the ids of the grants that have files.
+func (f *files) list() ([]string, error) {
+	dir, err := f.root.Open(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = dir.Close() }()
+	entries, err := dir.ReadDir(maxFiles)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	var out []string
+	for _, e := range entries {
+		if id, ok := strings.CutSuffix(e.Name(), ".json"); ok && !strings.HasPrefix(id, ".") {
+			out = append(out, id)
+		}
+	}
+	return out, nil
+}
+
+// move moves one grant.
+func (s *Store) move(id string) error {
+	data, changed, err := s.files.read(id)
+	if err != nil {
+		return err
+	}
+	if data == nil { // another process was faster
+		return nil
+	}
+	g, err := parseGrant(data)
+	if err != nil {
+		return fmt.Errorf("the stored grant %s: %w; delete it and log in again", s.files.path(id), err)
+	}
+	s.learn(g)
+	key := recordPrefix + id
+	kept, at, err := s.vault.Record(key)
+	if err != nil {
+		return err
+	}
+	if kept == nil || changed.After(at) {
+		if err := s.vault.PutRecord(key, data); err != nil {
+			return err
+		}
+		if kept, _, err = s.vault.Record(key); err != nil {
+			return err
+		}
+		if !bytes.Equal(kept, data) {
+			return fmt.Errorf("the grant of %s was not sealed as it was; the file stays", s.files.path(id))
+		}
+	}
+	_, err = s.files.remove(id)
+	return err
+}
