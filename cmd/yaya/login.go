@@ -33,9 +33,8 @@ func mcpLoginCommand(g *globals, mcpConfig *[]string) *cobra.Command {
 		Use:   "login SERVER",
 		Short: "Authorize yaya at a protected server",
 		Long: `Authorize yaya at a protected server: the browser opens the page of the server's
-authorization server, where you agree. The tokens are kept in the data directory,
-readable by you alone, and renewed without asking; a running daemon uses them at
-once.
+authorization server, where you agree. The tokens are kept sealed in the data
+directory and renewed without asking; a running daemon uses them at once.
 
 With --paste nothing is opened and nothing listens: open the page on any device,
 and paste the address that it sends you to.`,

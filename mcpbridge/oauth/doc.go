@@ -10,8 +10,8 @@
 // client registration, iss, scopes) is the official SDK's; what it lacks, tokens
 // that outlive the process, private_key_jwt and DPoP, is here.
 //
-// Tokens lie in files of mode 0600, one per server, with the issuer that they
-// are of. Nothing is sent to an issuer that was obtained from another.
+// Tokens lie sealed in a [Vault], one record per server, with the issuer that they
+// are of; those of an earlier yaya lie in files until they are moved. Nothing is sent to an issuer that was obtained from another.
 // Discovery never reaches into a private network on behalf of a server that is
 // not in one (R21).
 //
