@@ -217,7 +217,9 @@ func (s *Store) readKey() ([]byte, error) {
 // makeKey writes a key down, unless another process has just done so, and returns the one
 // that is there then.
 func (s *Store) makeKey(key []byte) ([]byte, error) {
-	fail := func(err error) ([]byte, error) { return nil, fmt.Errorf("make %s: %w", s.keyPath(), err) }
+	fail := func(err error) ([]byte, error) {
+		return nil, fmt.Errorf("the secrets need a key, and it cannot be made: %s: %w; let yaya write to that folder, name another with --config-dir, or give a passphrase (%s)", s.keyPath(), err, PassphraseVariable)
+	}
 	if err := os.MkdirAll(s.o.KeyDir, 0o700); err != nil { //nolint:forbidigo // the user names it
 		return fail(err)
 	}

@@ -51,11 +51,25 @@ func isStowed(key, ref string) bool {
 // Shown returns the value of a key for somebody who may see its secrets. One that was set
 // as a literal is shown; of the user's own secrets only the names are.
 func (s *Store) Shown(key string, v json.RawMessage) (json.RawMessage, error) {
-	var text string
-	if json.Unmarshal(v, &text) != nil || text != reference(key) {
-		return v, nil
+	if text, ok := textOf(v); ok && text == reference(key) {
+		return s.Reveal(v)
 	}
-	return s.Reveal(v)
+	return v, nil
+}
+
+// textOf returns a value that is text.
+func textOf(v json.RawMessage) (text string, ok bool) {
+	ok = json.Unmarshal(v, &text) == nil
+	return text, ok
+}
+
+// literal returns the secret of a key that is to be kept, if v is one.
+func (s *Store) literal(key string, v json.RawMessage) (text string, ok bool) {
+	if !s.stowed(key) {
+		return "", false
+	}
+	text, ok = textOf(v)
+	return text, ok && text != "" && !secretRef.MatchString(text)
 }
 
 // stowed reports whether a literal secret of a key goes into the vault.
@@ -66,14 +80,14 @@ func (s *Store) stowed(key string) bool {
 // stow puts a literal secret into the vault and returns the reference to it. What is no
 // secret, or one that the vault does not take, stays as it is.
 func (s *Store) stow(key string, v json.RawMessage) (json.RawMessage, error) {
-	var text string
-	if !s.stowed(key) || json.Unmarshal(v, &text) != nil || text == "" || secretRef.MatchString(text) {
+	text, ok := s.literal(key, v)
+	if !ok {
 		return v, nil
 	}
-	if err := s.vault.Set(key, text); err != nil {
-		if errors.Is(err, ErrUnfit) {
-			return v, nil
-		}
+	switch err := s.vault.Set(key, text); {
+	case errors.Is(err, ErrUnfit):
+		return v, nil
+	case err != nil:
 		return nil, fmt.Errorf("%s is not changed, since its secret cannot be kept: %w", key, err)
 	}
 	return json.Marshal(reference(key))
@@ -102,8 +116,7 @@ func (s *Store) StowSecrets() (moved []string, err error) {
 	live := maps.Clone(s.live)
 	s.cache.RUnlock()
 	for _, key := range slices.Sorted(maps.Keys(live)) {
-		var text string
-		if !s.stowed(key) || json.Unmarshal(live[key], &text) != nil || text == "" || secretRef.MatchString(text) {
+		if _, ok := s.literal(key, live[key]); !ok {
 			continue
 		}
 		var done bool

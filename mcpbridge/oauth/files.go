@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/yaya-ai/yaya/internal/atomicfile"
 )
 
 // folder is where an earlier yaya has kept grants, one file each.
@@ -70,6 +72,19 @@ func (f *files) read(id string) ([]byte, time.Time, error) {
 		return bad(err)
 	}
 	return data, st.ModTime(), nil
+}
+
+// replace replaces the content of a grant's file, and reports whether there is one.
+func (f *files) replace(id string, data []byte) (bool, error) {
+	if old, _, err := f.read(id); err != nil || old == nil {
+		return false, err
+	}
+	dir, err := f.root.OpenRoot(folder)
+	if err != nil {
+		return true, err
+	}
+	_, err = atomicfile.Write(dir, id+".json", data)
+	return true, errors.Join(err, dir.Close())
 }
 
 // remove deletes a grant's file, and reports whether it was there.

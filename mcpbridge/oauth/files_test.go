@@ -219,3 +219,29 @@ func TestMigrateNamesWhatStays(t *testing.T) {
 		e.want(name, map[string]string{"https://b/mcp": "canary-of-https://b/mcp"})
 	}
 }
+
+// A grant that cannot be sealed, because its key cannot be made or had, is used and renewed
+// where it is; a new one is refused with the reason.
+func TestGrantsThatCannotBeSealed(t *testing.T) {
+	e := newEarlier(t, "https://a/mcp")
+	if err := os.WriteFile(filepath.Join(e.keys, secrets.KeyFile), []byte("damaged"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := e.open()
+	if n, err := s.Migrate(); n != 0 || err == nil || !strings.Contains(err.Error(), secrets.KeyFile) {
+		t.Errorf("Migrate = %d, %v, want what is wrong with the key", n, err)
+	}
+	e.want("not moved", map[string]string{"https://a/mcp": "canary-of-https://a/mcp"})
+	if err := s.Save(Grant{Server: "https://a/mcp", Token: &oauth2.Token{AccessToken: "renewed"}}); err != nil {
+		t.Errorf("Save of a grant that was there = %v", err)
+	}
+	e.want("renewed", map[string]string{"https://a/mcp": "renewed"})
+	if err := s.Save(Grant{Server: "https://b/mcp", Token: &oauth2.Token{AccessToken: "new"}}); err == nil || !strings.Contains(err.Error(), secrets.KeyFile) {
+		t.Errorf("Save of a new grant = %v, want what is wrong with the key", err)
+	}
+	// The key is lost once others are sealed: still the file counts.
+	if err := os.WriteFile(filepath.Join(e.dir, secrets.File), []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e.want("beside a damaged file", map[string]string{"https://a/mcp": "renewed"})
+}

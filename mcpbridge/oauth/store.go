@@ -84,13 +84,14 @@ const maxGrant = 256 << 10
 func (s *Store) Load(server string) (Grant, error) {
 	none := Grant{Server: server}
 	data, at, err := s.vault.Record(recordPrefix + id(server))
-	if err != nil {
-		return none, fmt.Errorf("the stored grant for %s: %w", server, err)
-	}
-	if file, changed, err := s.files.read(id(server)); err != nil {
-		return none, err
-	} else if file != nil && (data == nil || changed.After(at)) {
+	file, changed, ferr := s.files.read(id(server))
+	switch {
+	case ferr != nil:
+		return none, ferr
+	case file != nil && (data == nil || changed.After(at)):
 		data = file
+	case err != nil:
+		return none, fmt.Errorf("the stored grant for %s: %w", server, err)
 	}
 	if data == nil {
 		return none, nil
@@ -131,6 +132,8 @@ func (s *Store) Save(g Grant) error {
 	err = s.vault.PutRecord(recordPrefix+id(g.Server), data)
 	if err == nil {
 		_, err = s.files.remove(id(g.Server))
+	} else if ok, ferr := s.files.replace(id(g.Server), data); ok {
+		err = ferr // what could not be moved goes on where it is
 	}
 	if err != nil {
 		return fmt.Errorf("keep the grant: %w", err)
@@ -150,7 +153,7 @@ func (s *Store) Forget(server string) (bool, error) {
 func (s *Store) changed(server string) time.Time {
 	_, at, err := s.vault.Record(recordPrefix + id(server))
 	if err != nil {
-		return time.Time{}
+		at = time.Time{}
 	}
 	if _, file, err := s.files.read(id(server)); err == nil && file.After(at) {
 		return file
