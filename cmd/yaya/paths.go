@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/yaya-ai/yaya/internal/secrets"
 	"github.com/yaya-ai/yaya/internal/workspace"
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
@@ -54,6 +55,29 @@ func (p paths) own() []workspace.Own {
 		{Name: "key folder", Path: filepath.Join(p.data, "keys"), Move: "--data-dir"},
 		{Name: "configuration folder", Path: p.config, Move: "--config-dir"},
 	}
+}
+
+// passphrase is the file of the passphrase of the secrets, "" without one.
+func passphrase() string {
+	file := os.Getenv(secrets.PassphraseVariable)
+	if file == "" {
+		return ""
+	}
+	if abs, err := filepath.Abs(file); err == nil {
+		return abs
+	}
+	return file
+}
+
+// hidden are the folders and files that no sandbox shows.
+func hidden(own []workspace.Own) (out []string) {
+	for _, o := range own {
+		out = append(out, o.Path)
+	}
+	if file := passphrase(); file != "" {
+		out = append(out, file)
+	}
+	return out
 }
 
 func (p paths) socket() string   { return filepath.Join(p.data, "yaya.sock") }

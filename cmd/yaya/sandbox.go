@@ -125,7 +125,7 @@ func workingDir(policy sandbox.Policy) (string, error) {
 // runInSandbox runs a command with this process's terminal until it ends.
 func runInSandbox(ctx context.Context, w io.Writer, p paths, policy sandbox.Policy, argv []string) error {
 	policy.Terminal = term.IsTerminal(int(os.Stdin.Fd())) //nolint:gosec // a descriptor fits
-	box := &sandbox.Box{Own: []string{p.data, p.config}}
+	box := &sandbox.Box{Own: hidden(p.own())}
 	run, err := box.Enter(policy)
 	if err != nil {
 		return err

@@ -50,7 +50,7 @@ func (b *box) in(dir string, args ...string) (string, string, int) {
 	b.t.Helper()
 	cmd := exec.CommandContext(b.t.Context(), b.bin, b.args(args...)...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "HOME="+b.dir, "XDG_CACHE_HOME="+filepath.Join(b.dir, "cache"))
+	cmd.Env = append(os.Environ(), "HOME="+b.dir, "XDG_CACHE_HOME="+filepath.Join(b.dir, "cache"), "YAYA_PASSPHRASE_FILE="+filepath.Join(b.dir, "phrase"))
 	var out, errOut bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errOut
 	err := cmd.Run()
@@ -64,7 +64,7 @@ func TestSandboxRun(t *testing.T) {
 	needNamespaces(t)
 	b := newBox(t)
 	ws := filepath.Join(b.dir, "ws")
-	for path, data := range map[string]string{"d/keys/k": "key", "c/mcp.json": "{}", "named/f": "named", ".ssh/id": "id", "ws/.git/config": "[core]", "ws/.git/HEAD": "x"} {
+	for path, data := range map[string]string{"d/keys/k": "key", "c/mcp.json": "{}", "named/f": "named", "phrase": "correct horse", ".ssh/id": "id", "ws/.git/config": "[core]", "ws/.git/HEAD": "x"} {
 		path = filepath.Join(b.dir, path)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(data), 0o600)); err != nil {
 			t.Fatal(err)
@@ -84,6 +84,8 @@ func TestSandboxRun(t *testing.T) {
 		{"yaya's keys", nil, "cat ../d/keys/k || exit 9", "", "keys/k", 9},
 		{"yaya's keys, guarded", []string{"--profile", "guarded"}, "cat ../d/keys/k || exit 9", "", "keys/k", 9},
 		{"yaya's configuration, guarded", []string{"--profile", "guarded"}, "echo x > ../c/mcp.json || exit 9", "", "mcp.json", 9},
+		{"the passphrase of the secrets", nil, "cat ../phrase || exit 9", "", "phrase", 9},
+		{"the passphrase, guarded", []string{"--profile", "guarded"}, "cat ../phrase || exit 9", "", "phrase", 9},
 		{"credentials", nil, "cat ~/.ssh/id || exit 9", "", "", 9},
 		{"a folder that was not named", []string{"--profile", "plugin", "--write", "."}, "cat ../named/f || exit 9", "", "", 9},
 		{"a folder that was named", []string{"--profile", "plugin", "--write", ".", "--read", "../named"}, "cat ../named/f; echo x > ../named/f || exit 9", "named", "", 9},

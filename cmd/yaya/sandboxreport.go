@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,7 +16,6 @@ import (
 
 	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/internal/sandbox"
-	"github.com/yaya-ai/yaya/internal/secrets"
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 )
@@ -33,12 +31,7 @@ func sandboxes(c appConfig) *sandbox.Sandboxes {
 			}
 		},
 	}
-	for _, o := range c.own {
-		s.Own = append(s.Own, o.Path)
-	}
-	if file := os.Getenv(secrets.PassphraseVariable); filepath.IsAbs(file) {
-		s.Own = append(s.Own, file)
-	}
+	s.Own = hidden(c.own)
 	return s
 }
 

@@ -26,7 +26,7 @@ import (
 // the default data folder alone: another one belongs to another installation, a container
 // or a test, and has its key beside its configuration.
 func (g *globals) openVault(p paths, data *os.Root) *secrets.Store {
-	o := secrets.Options{Data: data, KeyDir: p.config, Passphrase: os.Getenv(secrets.PassphraseVariable), Learn: g.learnSecret}
+	o := secrets.Options{Data: data, KeyDir: p.config, Passphrase: passphrase(), Learn: g.learnSecret}
 	if self, err := os.Executable(); err == nil && g.dataDir == "" {
 		o.Keychain = keychain.Client{Program: self}
 	}
