@@ -194,7 +194,8 @@ func mcpAddCommand(g *globals) *cobra.Command {
 
 Flags stand before the command; what follows it belongs to it. "--" before the
 command is not needed. A server that lacks its command or a variable is added, and
-you are told what it lacks.`,
+you are told what it lacks. A password or a token is better kept apart: set it with
+yaya secret set NAME, and write '${secret:NAME}' in its place.`,
 		Example: `  yaya mcp add fs npx -y @modelcontextprotocol/server-filesystem ~
   yaya mcp add docs https://example.com/mcp --header 'Authorization: Bearer ${DOCS_TOKEN}'`,
 		Args:               cobra.ArbitraryArgs,

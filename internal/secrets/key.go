@@ -115,7 +115,7 @@ func (s *Store) sealWith(was *header) (header, []byte, error) {
 			return header{}, nil, err
 		}
 		h.Key = keyPassphrase
-		if h.KDF, err = newKDF(); err != nil {
+		if h.KDF, err = s.o.cost.salted(); err != nil {
 			return header{}, nil, err
 		}
 		key = h.KDF.key(phrase)

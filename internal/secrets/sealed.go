@@ -202,14 +202,17 @@ func idOf(key []byte) []byte {
 	return sum[:idSize]
 }
 
-// newKDF returns what RFC 9106 recommends where memory is scarce, and a fresh salt.
-func newKDF() (*kdf, error) {
-	k := &kdf{Salt: make([]byte, 16), Passes: 3, Memory: 64 << 10, Lanes: 4}
+// recommended is what RFC 9106 recommends where memory is scarce.
+var recommended = kdf{Passes: 3, Memory: 64 << 10, Lanes: 4}
+
+// salted returns the parameters with a fresh salt.
+func (k kdf) salted() (*kdf, error) {
+	k.Salt = make([]byte, 16)
 	_, err := rand.Read(k.Salt)
-	return k, err
+	return &k, err
 }
 
-func (k *kdf) key(passphrase []byte) []byte {
+func (k kdf) key(passphrase []byte) []byte {
 	return argon2.IDKey(passphrase, k.Salt, k.Passes, k.Memory, k.Lanes, chacha20poly1305.KeySize)
 }
 

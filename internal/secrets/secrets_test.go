@@ -37,7 +37,7 @@ func newPlace(t *testing.T) *place {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.root.Close() })
-	p.o = Options{Data: p.root, KeyDir: p.key, Learn: func(name, v string) { p.learnt = append(p.learnt, name+"="+v) }}
+	p.o = Options{cost: kdf{Passes: 1, Memory: minMemory, Lanes: 1}, Data: p.root, KeyDir: p.key, Learn: func(name, v string) { p.learnt = append(p.learnt, name+"="+v) }}
 	return p
 }
 
@@ -374,6 +374,19 @@ func TestPassphrase(t *testing.T) {
 		if !bytes.Equal(before, p.file()) {
 			t.Errorf("with %s passphrase: the file was overwritten", name)
 		}
+	}
+	p.want("x", canary)
+}
+
+// A passphrase costs what RFC 9106 recommends, and what it costs stands in the file.
+func TestPassphraseCost(t *testing.T) {
+	p := newPlace(t)
+	p.o.cost = kdf{}
+	p.passphrase("correct horse battery")
+	p.set("x", canary)
+	h, _, err := parse(p.file())
+	if err != nil || h.KDF == nil || h.KDF.Passes != 3 || h.KDF.Memory != 64<<10 || h.KDF.Lanes != 4 || len(h.KDF.Salt) != 16 {
+		t.Errorf("the parameters are %+v, %v", h.KDF, err)
 	}
 	p.want("x", canary)
 }

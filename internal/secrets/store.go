@@ -88,6 +88,8 @@ type Options struct {
 	Learn func(name, value string)
 	// Now tells the time; nil is time.Now.
 	Now func() time.Time
+
+	cost kdf // of a passphrase, in tests that derive many keys
 }
 
 // Store is the secrets of a data folder.
@@ -111,6 +113,9 @@ type Info struct {
 func New(o Options) *Store {
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.cost.Passes == 0 {
+		o.cost = recommended
 	}
 	return &Store{o: o, keys: map[string][]byte{}}
 }
