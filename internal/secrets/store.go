@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -41,12 +40,15 @@ const (
 // ErrNone is the error about a secret that is not there.
 var ErrNone = errors.New("it is not set")
 
-var namePattern = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
+const maxName = 128
 
 // CheckName reports why a name cannot be that of a secret.
 func CheckName(name string) error {
-	if !namePattern.MatchString(name) {
-		return fmt.Errorf("%q cannot be the name of a secret: 1 to 128 letters, digits, dots, dashes and underscores", clip(name))
+	odd := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_.-", r)
+	}
+	if name == "" || len(name) > maxName || strings.ContainsFunc(name, odd) {
+		return fmt.Errorf("%q cannot be the name of a secret: 1 to %d letters, digits, dots, dashes and underscores", clip(name), maxName)
 	}
 	return nil
 }
