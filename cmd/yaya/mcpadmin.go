@@ -200,7 +200,7 @@ func (s *serverAdmin) Prepare(name string, config json.RawMessage, from string) 
 	if err != nil {
 		return admin.Prepared{}, refused("server %q: %v", name, err)
 	}
-	expanded, _, _ := wanted.Expand(servers.Scope{Env: os.LookupEnv, Home: s.p.home, Workspace: s.here, Secret: s.a.vault.Get}) // lacks says what it lacks
+	expanded, _, _ := wanted.Expand(servers.Scope{Env: os.LookupEnv, Home: s.p.home, Workspace: s.here, Secret: s.namedSecret}) // lacks says what it lacks
 	if err := s.a.itself(expanded); err != nil {
 		return admin.Prepared{}, refused("server %q: %v", name, err)
 	}

@@ -14,7 +14,7 @@ import (
 // lacks says what a server lacks to start here: variables and its command. It is told
 // when the server is configured; whoever gives it to the server later is right, too.
 func (s *serverAdmin) lacks(x servers.Server) (out []string) {
-	x, _, err := x.Expand(servers.Scope{Env: os.LookupEnv, Home: s.p.home, Workspace: s.here, Secret: s.a.vault.Get, Missed: func(err error) {
+	x, _, err := x.Expand(servers.Scope{Env: os.LookupEnv, Home: s.p.home, Workspace: s.here, Secret: s.namedSecret, Missed: func(err error) {
 		if note := err.Error(); !slices.Contains(out, note) {
 			out = append(out, note)
 		}

@@ -181,6 +181,15 @@ func (s *serverAdmin) all() []servers.Server {
 	return out
 }
 
+// namedSecret stands for the value of a secret where only what is missing counts: whoever
+// configures a server is told what its command line comes to, and may not know secrets.
+func (s *serverAdmin) namedSecret(name string) (string, error) {
+	if _, err := s.a.vault.Get(name); err != nil {
+		return "", err
+	}
+	return "${secret:" + name + "}", nil
+}
+
 // secretChanged starts the servers again that refer to a secret and come to something else
 // with it, as a change of their configuration does, and returns their names.
 func (s *serverAdmin) secretChanged(ctx context.Context, secret string) []string {

@@ -217,7 +217,7 @@ func TestSecretsAreTheOwners(t *testing.T) {
 	b.secret("x", "canary-value-0123456789")
 	token := b.lasting("all", "--scope", "config:read,config:write,tools:call")
 	for _, c := range []struct{ method, path, body string }{{"GET", "/api/secrets", ""}, {"PUT", "/api/secrets/x", `{"value":"another value"}`}, {"DELETE", "/api/secrets/x", ""}} {
-		if status, body := (remote{token}).do(b, c.method, c.path, c.body); status != http.StatusForbidden {
+		if status, body, _ := b.raw(c.method, c.path, c.body, "Content-Type", "application/json", "Authorization", "Bearer "+token); status != http.StatusForbidden || !strings.Contains(string(body), "lasting tokens") {
 			t.Errorf("%s %s with a token = %d %s, want 403", c.method, c.path, status, body)
 		}
 		if status, body, _ := b.raw(c.method, c.path, c.body, "Content-Type", "application/json"); status != http.StatusUnauthorized {
@@ -226,6 +226,20 @@ func TestSecretsAreTheOwners(t *testing.T) {
 	}
 	if all := b.secrets(); len(all.Secrets) != 1 {
 		t.Errorf("the list is %v, want x", all)
+	}
+	// Who may configure servers is told what one lacks, and no secret of its command line.
+	const config = `{"name":"s","config":{"command":"/nonexistent/${secret:x}","args":["${secret:x}"],"env":{"K":"${secret:gone}"}}}`
+	propose := func(body string) (int, []byte) {
+		status, answer, _ := b.raw("POST", "/api/mcp/servers", body, "Content-Type", "application/json", "Authorization", "Bearer "+token)
+		return status, answer
+	}
+	status, body := propose(config)
+	if status != http.StatusAccepted || strings.Contains(string(body), "canary") || !strings.Contains(string(body), "yaya secret set gone") {
+		t.Errorf("configuring a server = %d %s, want what it lacks and no secret", status, body)
+	}
+	const notThere = `{"name":"s","config":{"command":"/nonexistent/${secret:x}"}}`
+	if status, body := propose(notThere); status != http.StatusAccepted || strings.Contains(string(body), "canary") || !strings.Contains(string(body), "/nonexistent/${secret:x}") {
+		t.Errorf("configuring a server = %d %s, want that there is no such file and no secret", status, body)
 	}
 }
 
