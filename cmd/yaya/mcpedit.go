@@ -89,6 +89,12 @@ func showServer(w io.Writer, s admin.Server) error {
 		for i, m := range b.Missing {
 			row([]string{"not enforced", " "}[min(i, 1)], m)
 		}
+		for i, d := range b.Denied {
+			row([]string{"kept from", " "}[min(i, 1)], d.What)
+			if d.Allow != "" {
+				row(" ", "allow it: "+d.Allow)
+			}
+		}
 	}
 	if err := tw.Flush(); err != nil {
 		return err

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
+	"maps"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -18,6 +20,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/sandbox"
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/plugin"
+	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
 // sandboxes returns the sandboxes as the settings want them.
@@ -92,6 +95,35 @@ func sandboxDiagnosis(s sandbox.Standing) plugin.Diagnosis {
 	return d
 }
 
+// programs says what runs in which profile: agents' commands and checks, and servers.
+func programs(all iter.Seq[servers.Server]) []admin.SandboxProgram {
+	out := []admin.SandboxProgram{
+		{Kind: "commands", Name: "agents' commands", Profile: "command"},
+		{Kind: "checks", Name: "checks of agents' work", Profile: "check"},
+	}
+	for x := range all {
+		profile := x.SandboxProfile()
+		switch {
+		case x.Disabled, profile == "": // it does not run, or not here
+			continue
+		case profile == servers.SandboxOff:
+			profile = ""
+		case profile == servers.SandboxServer && x.Sandbox != nil && x.Sandbox.Browser:
+			profile = "browser"
+		}
+		out = append(out, admin.SandboxProgram{Kind: "server", Name: x.Name, Profile: profile})
+	}
+	slices.SortFunc(out[2:], func(a, b admin.SandboxProgram) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// programs says what runs in which profile now.
+func (s *serverAdmin) programs() []admin.SandboxProgram {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return programs(maps.Values(s.list))
+}
+
 // tellSandbox finds out what sandboxes enforce, and logs it unless that is everything.
 // It takes a moment, which nothing at the start has to wait for.
 func (a *app) tellSandbox() {
@@ -150,9 +182,20 @@ func withSandbox(ctx context.Context, g *globals, f func(*backend) error) (err e
 		return err
 	}
 	defer func() { err = errors.Join(err, data.Close()) }()
-	boxes := sandboxes(appConfig{home: p.home, own: p.own(), settings: settings})
+	l, err := loadServers(p, nil)
+	if err != nil {
+		return err
+	}
+	known, err := p.folders(data, settings)
+	if err != nil {
+		return err
+	}
+	if err := l.here(nil, "", known); err != nil {
+		return err
+	}
+	boxes, all := sandboxes(appConfig{home: p.home, own: p.own(), settings: settings}), programs(slices.Values(l.servers))
 	return f(here(admin.New(admin.Config{
-		Sandbox: func() admin.Sandbox { return sandboxReport(boxes, []admin.SandboxProgram{}) }, Version: yayaVersion(), Log: zerolog.Nop(),
+		Sandbox: func() admin.Sandbox { return sandboxReport(boxes, all) }, Version: yayaVersion(), Log: zerolog.Nop(),
 	})))
 }
 
@@ -205,7 +248,7 @@ func printSandbox(w io.Writer, r admin.Sandbox) error {
 			fmt.Fprintf(tw, "%s\t%s\t%s\n", p.Profile, programsIn(r.Programs, p.Profile), has)
 		}
 		if out := programsIn(r.Programs, ""); out != "-" {
-			fmt.Fprintf(tw, "none\t%s\tall rights of your user\n", out)
+			fmt.Fprintf(tw, "OUTSIDE\t%s\tall rights of your user\n", out)
 		}
 		if err := tw.Flush(); err != nil {
 			return err

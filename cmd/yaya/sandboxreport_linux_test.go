@@ -1,10 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -159,7 +163,7 @@ PROFILE  PROGRAMS                          THEY HAVE
 browser  -                                 pages (here: no network)
 command  agents' commands                  the workspace
 guarded  servers a, b, c, d, e, f, 2 more  your files
-none     server open                       all rights of your user
+OUTSIDE  server open                       all rights of your user
 
 Not enforced here, or in part:
   all: of all
@@ -175,13 +179,96 @@ Back ends: namespaces does not work (it is broken\u{1b}[31m); landlock is used; 
 	}
 }
 
+// Everybody is in the profile that their entry has them run in; those that are remote or
+// switched off are in none.
+func TestSandboxNamesPrograms(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	file := filepath.Join(b.dir, "c", "mcp.json")
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(`{"mcpServers":{
+		"mine":{"command":"/nonexistent/a"}, "bounded":{"command":"/nonexistent/b","sandbox":{}}, "pages":{"command":"/nonexistent/c","sandbox":{"browser":true}},
+		"free":{"command":"/nonexistent/d","sandbox":{"profile":"off"}}, "remote":{"url":"http://127.0.0.1:1/mcp"}, "unused":{"command":"/nonexistent/e","disabled":true}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := "browser: pages; check: checks of agents' work; command: agents' commands; guarded: mine; outside: free; server: bounded"
+	named := func() string {
+		var r admin.Sandbox
+		if err := json.Unmarshal([]byte(b.must("sandbox", "--json")), &r); err != nil {
+			t.Fatal(err)
+		}
+		var out []string
+		for _, p := range r.Programs {
+			out = append(out, cmp.Or(p.Profile, "outside")+": "+p.Name)
+		}
+		slices.Sort(out)
+		return strings.Join(out, "; ")
+	}
+	if got := named(); got != want {
+		t.Errorf("without a daemon: got %q, want %q", got, want)
+	}
+	b.serve()
+	if got := named(); got != want {
+		t.Errorf("beside a daemon: got %q, want %q", got, want)
+	}
+	if text := b.must("sandbox"); !regexp.MustCompile(`(?m)^OUTSIDE +server free +all rights of your user$`).MatchString(text) {
+		t.Errorf("who runs outside is not named:\n%s", text)
+	}
+}
+
+// What a server was kept from is counted, and its view and yaya mcp get say so, with the
+// command that allows it.
+func TestServerDenialsAreShown(t *testing.T) {
+	t.Parallel()
+	needNamespaces(t)
+	b := newBox(t)
+	entry, err := json.Marshal(map[string]any{"command": "bash", "sandbox": map[string]any{}, "args": []string{"-c",
+		`exec 3<>/dev/tcp/127.0.0.1/3128 && printf 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n' >&3 && head -1 <&3 >&2; cat`}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.must("mcp", "add-json", "tries", string(entry))
+	b.daemon("serve", "--listen", b.addr)
+	waitFor(t, b.addr)
+	const allow = "yaya mcp allow tries --host example.com"
+	var denied []admin.ServerDenial
+	eventually.True(t, "the server is kept from a host", func() bool {
+		var all []admin.Server
+		b.admin("GET", "/mcp/servers", "", 200, &all)
+		denied = nil
+		if len(all) == 1 && all[0].Sandbox != nil {
+			denied = all[0].Sandbox.Denied
+		}
+		return len(denied) > 0
+	})
+	if len(denied) != 1 || denied[0].Allow != allow || !strings.HasSuffix(denied[0].What, "kept from reaching example.com:443 (profile server)") {
+		t.Errorf("the server was kept from %+v, want one host, and %q", denied, allow)
+	}
+	if out := b.must("mcp", "get", "tries"); !strings.Contains(out, "allow it: "+allow) {
+		t.Errorf("yaya mcp get does not name the command:\n%s", out)
+	}
+	var r admin.Sandbox
+	b.admin("GET", "/sandbox", "", 200, &r)
+	i := slices.IndexFunc(r.Profiles, func(p admin.SandboxProfile) bool { return p.Profile == "server" })
+	if i < 0 || r.Profiles[i].Denials == 0 {
+		t.Errorf("no denials are counted: %+v", r.Profiles)
+	}
+	if m := b.metrics(); !regexp.MustCompile(`yaya_sandbox_denials_total{profile="server"} [1-9]`).MatchString(m) {
+		t.Errorf("the metrics count no denials:\n%s", m)
+	}
+}
+
 // What sandboxes enforce is seen where it matters: in a view of its own, in questions
 // and at servers. A sandbox that is off is seen at once.
 func TestPageSandbox(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
+	b.script(`[{"match":"^inside","steps":[{"tool_calls":[{"name":"shell","args":{"command":"make"}}]}]},
+		{"match":"^outside","steps":[{"tool_calls":[{"name":"shell","args":{"command":"git push","outside":true,"reason":"it needs your key"}}]}]}]`)
 	b.serve()
-	b.scenario("sandbox", nil, map[string]func(string) (any, error){
+	b.scenario("sandbox", map[string]any{"workspace": b.workspace()}, map[string]func(string) (any, error){
 		"report": func(string) (any, error) { return b.must("sandbox", "--json"), nil },
 		"mode":   func(mode string) (any, error) { return b.must("config", "set", "sandbox.mode", mode), nil },
 	})

@@ -161,7 +161,7 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 		Secrets: &secretAdmin{g.vault, settings, mcpServers},
 		Plane:   plane.plane, Live: live, Traffic: &admin.Traffic{Log: a.traffic, Data: data, Bodies: a.bodies}, Logs: a.bridge.Logs, Mask: a.secrets.String, CheckSetting: profileChecker(settings), Doctor: a.doctor, Setup: func() admin.Setup { return a.setup(url, listen.remote()) }, Version: yayaVersion(), Log: log,
 		Fingerprint: source.fingerprint,
-		Sandbox:     func() admin.Sandbox { return sandboxReport(a.sandboxes, []admin.SandboxProgram{}) },
+		Sandbox:     func() admin.Sandbox { return sandboxReport(a.sandboxes, mcpServers.programs()) },
 	})
 	page, err := dashboard.New()
 	if err != nil {

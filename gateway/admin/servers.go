@@ -79,7 +79,7 @@ type ServerSandbox struct {
 	Backend  string   `json:"backend,omitempty" doc:"namespaces, landlock, off"`
 	Enforced []string `json:"enforced,omitempty" doc:"what is enforced of the profile"`
 	Missing  []string `json:"missing,omitempty" doc:"what is not, or in part, in sentences"`
-	// Denied are the last that it was kept from.
+	// Denied is what it was kept from last, the newest first.
 	Denied []ServerDenial `json:"denied,omitempty"`
 }
 

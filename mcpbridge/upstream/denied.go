@@ -61,11 +61,13 @@ func (d *denials) note(text string, of Denial) bool {
 	return true
 }
 
-// all returns the last ones.
-func (d *denials) all() []Denial {
+// recent returns the last ones, the newest first.
+func (d *denials) recent() []Denial {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return slices.Clone(d.kept)
+	out := slices.Clone(d.kept)
+	slices.Reverse(out)
+	return out
 }
 
 // since returns the last denial after the first n, "" without one.

@@ -64,7 +64,7 @@ func TestDenialsAreToldNotTooOften(t *testing.T) {
 		if len(log) != maxDenied {
 			t.Errorf("told %d, want %d", len(log), maxDenied)
 		}
-		if got := p.denials.all(); len(got) != lastDenied || got[lastDenied-1].What != "kept 999" {
+		if got := p.denials.recent(); len(got) != lastDenied || got[0].What != "kept 999" {
 			t.Errorf("the state shows %v, want the last %d", got, lastDenied)
 		}
 		time.Sleep(deniedAgain)

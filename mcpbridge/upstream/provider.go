@@ -425,7 +425,7 @@ type Detail struct {
 	Endpoint  string            `json:"endpoint"`
 	PID       int               `json:"pid,omitempty"`
 	Sandbox   *sandbox.Enforced `json:"sandbox,omitempty"`
-	Denied    []Denial          `json:"denied,omitempty"` // the last that its sandbox kept it from
+	Denied    []Denial          `json:"denied,omitempty"` // what its sandbox kept it from last, the newest first
 	Peer      *peer             `json:"peer,omitempty"`
 	Sessions  int               `json:"sessions"`
 	Calls     uint64            `json:"calls"`
@@ -465,7 +465,7 @@ func (p *Provider) Detail() any {
 		}
 	}
 	if p.run != nil {
-		d.Sandbox, d.Denied = &p.run.Enforced, p.denials.all()
+		d.Sandbox, d.Denied = &p.run.Enforced, p.denials.recent()
 	}
 	if p.child != nil {
 		said := p.child.Stderr()

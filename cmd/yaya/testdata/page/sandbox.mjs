@@ -1,7 +1,7 @@
 // What sandboxes enforce: the view follows the settings, a sandbox that is off is seen
 // from the first page on, and questions and servers say what runs in which.
 import { readFileSync } from 'node:fs';
-import { act, assert, axe, go, heading, open, run, shot } from './lib.mjs';
+import { act, assert, axe, go, heading, idle, newSession, open, run, say, shot } from './lib.mjs';
 
 const at = (page, name) => page.getByRole('region', { name });
 const checked = async (page, what) => {
@@ -65,6 +65,21 @@ await run(async () => {
   await go(page, '');
   await heading(page, 'Overview');
   await warning.waitFor({ state: 'detached' });
+
+  // Questions of the agent's own commands.
+  await newSession(page);
+  const question = page.getByRole('region', { name: /^yaya asks/ });
+  for (const [text, name, said] of [
+    ['inside', 'yaya asks: may shell run?', `Runs in the sandbox: profile command (${now.backend})`],
+    ['outside', 'yaya asks: may shell run outside of the sandbox?', "The agent's reason: it needs your key"],
+  ]) {
+    if (now.backend === 'off' && text === 'inside') continue;
+    await say(page, text);
+    await at(page, name).getByText(said).waitFor();
+    await question.getByRole('button', { name: 'Reject' }).click();
+    await question.waitFor({ state: 'detached' });
+    await idle(page);
+  }
   await page.context().close();
 
   for (const options of [{}, { viewport: { width: 390, height: 844 }, colorScheme: 'dark' }]) {
