@@ -215,7 +215,7 @@ func (e *Enforced) landlock(p *Policy, version int) {
 		e.miss("yaya's port can be reached: yaya itself refuses programs that it has started")
 	}
 	if p.HostWrites {
-		e.miss("folders that hold something hidden cannot be listed, and nothing new can be made in them")
+		e.miss("nothing new can be made in the folders above what is hidden, such as the home folder, and the names in hidden folders can be listed")
 	}
 	e.miss("other processes can be listed, and /tmp and /dev/shm are not there: TMPDIR names a folder of its own")
 }

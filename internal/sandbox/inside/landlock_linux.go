@@ -177,8 +177,8 @@ func (s *ruleset) writes(p *Plan) error {
 const maxWalk = 40
 
 // grant grants what the rules say below a path. Landlock can only add rights on the
-// way down: around something hidden, all neighbours are named one by one, and the
-// folder itself cannot be listed.
+// way down: around something hidden, all neighbours are named one by one. The folder
+// itself cannot be listed, unless the host can be written.
 func (s *ruleset) grant(p *Plan, path string, deep int) error {
 	access := Effective(p.Rules, path, p.Otherwise())
 	var named Rule
@@ -200,11 +200,14 @@ func (s *ruleset) grant(p *Plan, path string, deep int) error {
 		rights = everything
 	case Hide, Private:
 	}
-	if !narrower && rights != 0 {
+	if narrower && p.HostWrites { // names are no secret, and a home folder has to be listed
+		rights = unix.LANDLOCK_ACCESS_FS_READ_DIR
+	}
+	if (!narrower || p.HostWrites) && rights != 0 {
 		if err := s.allowPath(named, rights); err != nil {
 			return err
 		}
-		if access == Write {
+		if access == Write && !narrower {
 			return nil // a narrower right below it cannot be had
 		}
 	}
