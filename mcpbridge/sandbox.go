@@ -29,6 +29,8 @@ func (b *Bridge) enter(x servers.Server, tell func(upstream.Denial)) (*sandbox.R
 	}
 	profile := x.SandboxProfile()
 	switch {
+	case profile == servers.SandboxOff && b.cfg.Sandboxes.Settings().Mode == sandbox.Require:
+		return nil, errors.New(`it runs in no sandbox, and sandbox.mode is "require"; bound it with "sandbox" in its entry`)
 	case profile == servers.SandboxOff:
 		return (&sandbox.Box{Backend: sandbox.None}).Enter(sandbox.Policy{Profile: profile, HostWrites: true, Net: sandbox.Net{Mode: sandbox.Host}, Unix: true})
 	case profile == servers.SandboxServer && x.Sandbox != nil && x.Sandbox.Browser:

@@ -475,13 +475,13 @@ func TestServersInWeakerSandboxes(t *testing.T) {
 		port           string            // what a guarded server gets at yaya's port
 		files          string            // and of yaya's files
 	}{
-		{"landlock", "[sandbox]\nbackend = \"landlock\"\n", map[string]string{"own": "landlock", "theirs": "landlock", "hosts": ""}, "runs in a sandbox of yaya's", "hidden"},
-		{"off", "[sandbox]\nmode = \"off\"\n", map[string]string{"own": "off", "theirs": "off", "hosts": "off"}, "a tool or a server of yaya has started", "mcpServers"},
-		{"require", "[sandbox]\nmode = \"require\"\nbackend = \"off\"\n", map[string]string{"own": "", "theirs": "", "hosts": ""}, "", ""},
+		{"landlock", "[sandbox]\nbackend = \"landlock\"\n", map[string]string{"own": "landlock", "theirs": "landlock", "outside": "off", "hosts": ""}, "runs in a sandbox of yaya's", "hidden"},
+		{"off", "[sandbox]\nmode = \"off\"\n", map[string]string{"own": "off", "theirs": "off", "outside": "off", "hosts": "off"}, "a tool or a server of yaya has started", "mcpServers"},
+		{"require", "[sandbox]\nmode = \"require\"\nbackend = \"off\"\n", map[string]string{"own": "", "theirs": "", "outside": "", "hosts": ""}, "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := shellServers(t)
-			if err := os.WriteFile(filepath.Join(b.cwd, ".mcp.json"), []byte(`{"mcpServers":{"theirs":{"command":"node","args":["shell.mjs"]},"hosts":{"command":"node","args":["shell.mjs"],"sandbox":{"hosts":["example.com"]}}}}`), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(b.cwd, ".mcp.json"), []byte(`{"mcpServers":{"theirs":{"command":"node","args":["shell.mjs"]},"outside":{"command":"node","args":["shell.mjs"],"sandbox":{"profile":"off"}},"hosts":{"command":"node","args":["shell.mjs"],"sandbox":{"hosts":["example.com"]}}}}`), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			b.settings(c.settings)
@@ -501,7 +501,7 @@ func TestServersInWeakerSandboxes(t *testing.T) {
 				eventually.True(t, server+" is "+want, func() bool { return states()[server].State == want })
 				s := states()[server]
 				switch {
-				case backend == "" && !strings.Contains(s.Reason, "has to bound"):
+				case backend == "" && !strings.Contains(s.Reason, "has to bound") && !strings.Contains(s.Reason, `sandbox.mode is "require"`):
 					t.Errorf("%s: refused with %q, want what is not bounded", server, s.Reason)
 				case backend != "" && (s.Sandbox == nil || s.Sandbox.Backend != backend || len(s.Sandbox.Missing) == 0):
 					t.Errorf("%s: got %+v, want back end %s and what is missing", server, s.Sandbox, backend)

@@ -44,7 +44,8 @@ type Sandbox struct {
 // others. Nobody else is there.
 const SandboxMCP = "127.0.0.1:8787"
 
-// SandboxProfile returns the profile that the server runs in, "" for a remote one.
+// SandboxProfile returns the profile that the server runs in, "" for a remote one. One
+// of the user's own configuration works without being told more.
 func (s Server) SandboxProfile() string {
 	switch {
 	case s.Transport != Stdio:
@@ -53,9 +54,15 @@ func (s Server) SandboxProfile() string {
 		return s.Sandbox.Profile
 	case s.Sandbox != nil || s.Project:
 		return SandboxServer
+	case slices.Contains(otherUsers, filepath.Base(s.Command)):
+		return SandboxOff
 	}
 	return SandboxGuarded
 }
+
+// otherUsers are commands that become another user, or map users for a container of
+// their own: in a sandbox, where no program gains rights, they can do nothing.
+var otherUsers = []string{"sudo", "doas", "su", "runuser", "pkexec", "podman", "buildah", "flatpak", "snap", "toolbox", "distrobox", "firejail"}
 
 // sandboxKeys are the members of an entry's sandbox.
 var sandboxKeys = []string{"profile", "read", "write", "hosts", "env", "browser", "mcp"}

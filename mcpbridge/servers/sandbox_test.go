@@ -18,6 +18,9 @@ func TestSandboxOfAnEntry(t *testing.T) {
 		err         string
 	}{
 		{"none", `"command":"x"`, "guarded", nil, ""},
+		{"a command that maps users", `"command":"podman","args":["run","x"]`, "off", nil, ""},
+		{"a command that becomes another user", `"command":"/usr/bin/sudo","args":["x"]`, "off", nil, ""},
+		{"such a command, bounded", `"command":"podman","sandbox":{"profile":"guarded"}`, "guarded", &servers.Sandbox{Profile: "guarded"}, ""},
 		{"an empty one", `"command":"x","sandbox":{}`, "server", &servers.Sandbox{}, ""},
 		{"all of it", `"command":"x","sandbox":{"read":["/a","~/b"],"write":["${D}/c"],"hosts":["example.com","*.example.org:8443"],"env":["TOKEN"],"browser":true,"mcp":true}`, "server", &servers.Sandbox{Read: []string{"/a", "~/b"}, Write: []string{"${D}/c"}, Hosts: []string{"example.com", "*.example.org:8443"}, Env: []string{"TOKEN"}, Browser: true, MCP: true}, ""},
 		{"guarded", `"command":"x","sandbox":{"profile":"guarded"}`, "guarded", &servers.Sandbox{Profile: "guarded"}, ""},
