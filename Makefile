@@ -16,7 +16,7 @@ LINTER   := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 FOLDERS  := auth cmd feature gateway internal kernel mcpbridge plugins
 export GOFLAGS += -buildvcs=false
 
-.PHONY: ids run build install test setup downloads unit race scale lint fuzz bench fmt fmt-check vet peers chromium screens clean
+.PHONY: ids run build install test setup downloads unit race scale lint fuzz bench fmt fmt-check vet peers chromium bwrap screens clean
 
 run: build ## build and start the gateway with its defaults
 	bin/yaya serve
@@ -64,7 +64,7 @@ fmt-check:
 unit: ## quick: without the race detector, without peers
 	go test -short ./...
 
-race: peers chromium
+race: peers chromium bwrap
 	YAYA_PEERS_REQUIRED=1 go test -race -timeout 45m ./...
 
 # The tests of scale with all that they promise: race runs them with less.
@@ -97,6 +97,12 @@ chromium:
 	@command -v $${YAYA_CHROMIUM:-chromium} chromium-browser google-chrome >/dev/null || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then apt-get update -q && apt-get install -qy chromium; \
 	  else echo "Chromium is needed for the tests of the page: install it, or name a Chrome in YAYA_CHROMIUM"; exit 1; fi; }
+
+# One of the sandbox's back ends. Its tests are skipped without it.
+bwrap:
+	@[ "$$(uname)" != Linux ] || command -v bwrap >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then apt-get update -q && apt-get install -qy bubblewrap; \
+	  else echo "Without bubblewrap the tests of the sandbox's back end bwrap are skipped"; fi; }
 
 $(LINTER):
 	@mkdir -p $(TOOLS)
