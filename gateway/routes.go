@@ -92,6 +92,7 @@ func (s *Server) table() []route {
 		{"PATCH /api/mcp/servers/{name}", access{owner: local, device: auth.ConfigWrite}, s.cfg.API},
 		{"DELETE /api/mcp/servers/{name}", access{owner: local, device: auth.ConfigWrite}, s.cfg.API},
 		{"POST /api/mcp/servers/{name}/restart", access{owner: local, device: auth.ConfigWrite}, s.cfg.API},
+		{"POST /api/mcp/servers/{name}/sandbox", access{owner: local, device: auth.ConfigWrite}, s.cfg.API},
 		{"GET /api/mcp/servers/{name}/logs", access{owner: local, device: auth.ConfigRead}, s.cfg.API},
 		{"GET /api/mcp/servers/{name}/logs/events", access{owner: local, device: auth.ConfigRead}, s.cfg.API},
 		{"GET /api/mcp/import", access{owner: local, device: auth.ConfigRead}, s.cfg.API},

@@ -145,7 +145,7 @@ func TestAdminOpenAPIFuzz(t *testing.T) {
 				_, _, _ = b.raw("POST", "/api/mcp/changes/"+c.ID+"/apply", "")
 			}
 		},
-		Rare: []string{"applyChange", "withdrawChange", "approveTools", "readCallArtifact", "answerApproval", "approveDevice", "rejectDevice", "revokeDevice", "setScopes", "installPlugin", "removePlugin", "importServers", "rotateKeys", "removeServer", "updateProvider", "deleteProvider", "testProvider", "switchPlugin", "restartServer", "changeServer", "addServer", "inviteDevice", "unsetConfig", "getConfig", "lookAtFolder", "trustFolder", "revokeFolder", "setSecret", "removeSecret"},
+		Rare: []string{"applyChange", "withdrawChange", "approveTools", "readCallArtifact", "answerApproval", "approveDevice", "rejectDevice", "revokeDevice", "setScopes", "installPlugin", "removePlugin", "importServers", "rotateKeys", "removeServer", "updateProvider", "deleteProvider", "testProvider", "switchPlugin", "restartServer", "changeServer", "addServer", "inviteDevice", "unsetConfig", "getConfig", "lookAtFolder", "trustFolder", "revokeFolder", "setSecret", "removeSecret", "allowServer"},
 	}, rounds)
 }
 
@@ -386,7 +386,7 @@ func TestProjectServersByAPI(t *testing.T) {
 	}
 	var waiting []admin.Waiting
 	b.admin("GET", "/mcp/quarantine", "", 200, &waiting)
-	if len(waiting) != 1 || waiting[0].Runs != node+" "+everything+" with TOKEN" || strings.Contains(string(waiting[0].Config), "canary") {
+	if len(waiting) != 1 || !strings.HasPrefix(waiting[0].Runs, node+" "+everything+" with TOKEN, in sandbox profile server: ") || strings.Contains(string(waiting[0].Config), "canary") {
 		t.Fatalf("waiting %+v", waiting)
 	}
 	b.admin("POST", "/mcp/quarantine/brought/approve", `{"digest":"other"}`, 409, nil)

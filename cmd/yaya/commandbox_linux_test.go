@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/yaya-ai/yaya/internal/besidetmp"
 	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
@@ -17,15 +18,7 @@ import (
 func besideTmp(t *testing.T) {
 	t.Helper()
 	binary(t) // which stays for other tests
-	here, err := filepath.Abs(".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir, err := os.MkdirTemp(here, ".escape-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := besidetmp.Dir(t)
 	if len(dir) > maxSocketPath-len("/yy1234567890/d/yaya.sock") {
 		t.Skip("the path of this folder is too long for a socket below it")
 	}

@@ -179,7 +179,7 @@ func TestServerIsAllowedMore(t *testing.T) {
 		})
 
 		var shown admin.Server
-		if err := json.Unmarshal([]byte(b.must("mcp", "get", server, "--json")), &shown); err != nil || len(shown.Sandbox.Denied) < 2 || shown.Sandbox.Denied[0].Allow != "yaya mcp allow "+server+" --host example.com" {
+		if err := json.Unmarshal([]byte(b.must("mcp", "get", server, "--json")), &shown); err != nil || len(shown.Sandbox.Denied) < 2 || shown.Sandbox.Denied[1].Allow != "yaya mcp allow "+server+" --host example.com" {
 			t.Errorf("%s: the state shows %+v, %v; want both denials", server, shown.Sandbox, err)
 		}
 		file := b.mcpFile()

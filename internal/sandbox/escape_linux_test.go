@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/yaya-ai/yaya/internal/besidetmp"
 )
 
 // place is where an escape is tried: not below /tmp, which a sandbox hides anyway.
@@ -28,16 +30,8 @@ type place struct {
 
 func newPlace(t *testing.T) *place {
 	t.Helper()
-	dir, err := filepath.Abs(".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	top, err := os.MkdirTemp(dir, ".escape-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(top) })
-	dir = top + "/p"
+	top := besidetmp.Dir(t)
+	dir := top + "/p"
 	p := &place{dir: dir, home: dir + "/home", own: dir + "/own", outside: dir + "/outside", ws: dir + "/ws"}
 	p.secret, p.key = p.home+"/.ssh/id", p.own+"/key"
 	for path, data := range map[string]string{p.secret: "secret", p.key: "key", p.outside + "/file": "data", p.ws + "/.git/config": "[core]", p.ws + "/.git/hooks/pre-commit": "#!/bin/sh", p.ws + "/.git/HEAD": "ref"} {
@@ -416,14 +410,7 @@ func TestEscapesAsOrdinaryUser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := os.MkdirTemp(".", ".escape-user-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if dir, err = filepath.Abs(dir); err != nil {
-		t.Fatal(err)
-	}
+	dir := besidetmp.Dir(t)
 	binary := dir + "/sandbox.test"
 	data, err := os.ReadFile(self)
 	if err != nil {

@@ -154,7 +154,11 @@ func (p *Plugin) start(ctx context.Context, s *setting, command string, watch *r
 			run.Ended()
 			return nil, changed("the sandbox of the command is another than it was")
 		}
-		spec.Sandbox = run
+		if now.none {
+			run.Ended() // nothing is enforced: it is a process like others
+		} else {
+			spec.Sandbox = run
+		}
 	}
 	child, err := p.cfg.Procs.Start(spec)
 	if err != nil {

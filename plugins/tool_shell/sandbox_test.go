@@ -19,6 +19,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/yaya-ai/yaya/internal/besidetmp"
 	"github.com/yaya-ai/yaya/internal/sandbox"
 	"github.com/yaya-ai/yaya/kernel/approval"
 	"github.com/yaya-ai/yaya/kernel/event"
@@ -42,12 +43,7 @@ func works(t *testing.T) (names []string) {
 // besideTmp has temporary folders of a test lie where a sandbox has no folder of its own.
 func besideTmp(t *testing.T) {
 	t.Helper()
-	here, err := filepath.Abs(".")
-	must(t, err)
-	dir, err := os.MkdirTemp(here, ".escape-")
-	must(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	t.Setenv("TMPDIR", dir)
+	t.Setenv("TMPDIR", besidetmp.Dir(t))
 }
 
 // boxed is a world whose commands run in a sandbox of a back end.

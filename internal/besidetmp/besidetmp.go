@@ -1,0 +1,45 @@
+// Package besidetmp has tests work where a sandbox has no folder of its own: in a
+// private /tmp there is nothing that a program could be kept from.
+package besidetmp
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// private are the folders that sandboxes have for themselves.
+var private = []string{"/tmp", "/var/tmp", "/run", "/dev"}
+
+// Dir makes a folder that is removed at the end of the test: in the package's folder,
+// or elsewhere if that lies below /tmp. Without a place for it the test is skipped.
+func Dir(t *testing.T) string {
+	t.Helper()
+	for _, above := range []string{".", "/srv", "/var/lib", os.Getenv("HOME")} {
+		above, err := filepath.Abs(above)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if real, err := filepath.EvalSymlinks(above); err != nil || below(real) {
+			continue
+		}
+		dir, err := os.MkdirTemp(above, ".escape-")
+		if err != nil {
+			continue // another one may do
+		}
+		t.Cleanup(func() { _ = os.RemoveAll(dir) })
+		return dir
+	}
+	t.Skip("no folder outside of /tmp can be written")
+	return ""
+}
+
+func below(dir string) bool {
+	for _, p := range private {
+		if dir == p || strings.HasPrefix(dir, p+"/") {
+			return true
+		}
+	}
+	return false
+}
