@@ -249,6 +249,7 @@ func TestEveryRouteForEveryPrincipal(t *testing.T) {
 		"PATCH /api/mcp/servers/{name}":           {200, 200, auth.ConfigWrite},
 		"DELETE /api/mcp/servers/{name}":          {200, 200, auth.ConfigWrite},
 		"POST /api/mcp/servers/{name}/restart":    {200, 200, auth.ConfigWrite},
+		"POST /api/mcp/servers/{name}/sandbox":    {200, 200, auth.ConfigWrite},
 		"GET /api/mcp/servers/{name}/logs":        {200, 200, auth.ConfigRead},
 		"GET /api/mcp/servers/{name}/logs/events": {200, 200, auth.ConfigRead},
 		"GET /api/mcp/import":                     {200, 200, auth.ConfigRead},
