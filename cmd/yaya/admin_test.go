@@ -375,7 +375,7 @@ func TestProjectServersByAPI(t *testing.T) {
 	b := newBox(t)
 	b.cwd = b.workspace()
 	everything := peerPath(t, "server-everything", "dist", "index.js")
-	if err := os.WriteFile(filepath.Join(b.cwd, ".mcp.json"), fmt.Appendf(nil, `{"mcpServers":{"brought":{"command":%q,"args":[%q],"env":{"TOKEN":"sk-canary-12345678"},"sandbox":{"read":[%q]}}}}`, node, everything, peerPath(t)), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(b.cwd, ".mcp.json"), fmt.Appendf(nil, `{"mcpServers":{"brought":{"command":%q,"args":[%q],"env":{"TOKEN":"sk-canary-12345678"},"sandbox":{"read":[%q]}}}}`, node, everything, filepath.Dir(peerPath(t))), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	b.serve()
