@@ -318,11 +318,24 @@ func (b *builder) rule(r *Rule, i int) error {
 	return fmt.Errorf("the plan says %q about %s, which is not an access", r.Access, r.Path)
 }
 
-// mask puts an unreadable file above another one.
-func (b *builder) mask(path string) error {
-	if !b.visible(path) {
-		return nil
+// maxMasks bounds how often a file is masked again that others replace meanwhile.
+const maxMasks = 20
+
+// mask puts an unreadable file above another one. The other one may go, and another may
+// come in its place, while that is done: sockets do.
+func (b *builder) mask(path string) (err error) {
+	for range maxMasks {
+		if !b.visible(path) {
+			return nil
+		}
+		if err = b.maskOnce(path); !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EROFS) {
+			return err
+		}
 	}
+	return err
+}
+
+func (b *builder) maskOnce(path string) error {
 	tree, err := clone(b.null, "")
 	if err != nil { // not attached: clone the attached one of the host
 		if tree, err = clone(unix.AT_FDCWD, "/dev/null"); err == nil {
