@@ -28,7 +28,7 @@ func Dir(t *testing.T) string {
 		if err != nil {
 			continue // another one may do
 		}
-		t.Cleanup(func() { _ = os.RemoveAll(dir) }) //nolint:gosec // what was just made
+		t.Cleanup(func() { _ = os.RemoveAll(dir) }) //nolint:forbidigo,gosec // what was just made
 		return dir
 	}
 	t.Skip("no folder outside of /tmp can be written")
