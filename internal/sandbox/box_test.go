@@ -100,8 +100,15 @@ func TestProfiles(t *testing.T) {
 	if _, err := Profile("none"); err == nil || !strings.Contains(err.Error(), "browser, check, command") {
 		t.Errorf("Profile(none) = %v, want an error that names the profiles", err)
 	}
-	if got := RegistryOf("/usr/bin/npx"); !slices.Equal(got, []string{"registry.npmjs.org"}) {
-		t.Errorf("RegistryOf(npx) = %q", got)
+	got := RegistryOf("/usr/bin/npx")
+	if len(got) != 1 {
+		t.Fatalf("RegistryOf(npx) = %q, want one host", got)
+	}
+	if name, domain, _ := strings.Cut(got[0], "."); name != "registry" || domain != "npmjs.org" || !slices.Contains(Registries, got[0]) {
+		t.Errorf("RegistryOf(npx) = %q, want npm's registry, one of %q", got, Registries)
+	}
+	if got, want := below("a.example", "", "b"), []string{"a.example", "b.a.example"}; !slices.Equal(got, want) {
+		t.Errorf("below: got %q, want %q", got, want)
 	}
 }
 

@@ -14,21 +14,37 @@ const (
 	gib = 1 << 30
 )
 
-// Registries are the hosts that package managers fetch from.
-var Registries = []string{
-	"registry.npmjs.org", "registry.yarnpkg.com", "jsr.io", "npm.jsr.io",
-	"pypi.org", "files.pythonhosted.org",
-	"proxy.golang.org", "sum.golang.org",
-	"index.crates.io", "static.crates.io", "crates.io",
-	"rubygems.org", "index.rubygems.org",
+// Public registries of packages, by ecosystem.
+var (
+	npm    = below("npmjs.org", "registry")
+	yarn   = below("yarnpkg.com", "registry")
+	jsr    = below("jsr.io", "", "npm")
+	pypi   = []string{"pypi.org", "files.pythonhosted.org"}
+	golang = below("golang.org", "proxy", "sum")
+	crates = below("crates.io", "index", "static", "")
+	gems   = below("rubygems.org", "", "index")
+)
+
+// below returns hosts of a domain; "" is the domain itself.
+func below(domain string, names ...string) []string {
+	hosts := make([]string, len(names))
+	for i, n := range names {
+		if hosts[i] = domain; n != "" {
+			hosts[i] = n + "." + domain
+		}
+	}
+	return hosts
 }
+
+// Registries are the hosts that package managers fetch from.
+var Registries = slices.Concat(npm, yarn, jsr, pypi, golang, crates, gems)
 
 // registryOf are the hosts that commands which fetch before they run fetch from.
 var registryOf = map[string][]string{
-	"npx": Registries[:1], "npm": Registries[:1], "bunx": Registries[:1], "pnpm": Registries[:1], "yarn": Registries[:2],
-	"deno": Registries[:4],
-	"uvx":  Registries[4:6], "uv": Registries[4:6], "pipx": Registries[4:6], "pip": Registries[4:6],
-	"go": Registries[6:8], "cargo": Registries[8:11],
+	"npx": npm, "npm": npm, "bunx": npm, "pnpm": npm, "yarn": slices.Concat(npm, yarn),
+	"deno": slices.Concat(npm, yarn, jsr),
+	"uvx":  pypi, "uv": pypi, "pipx": pypi, "pip": pypi,
+	"go": golang, "cargo": crates,
 }
 
 // RegistryOf returns the hosts of the registry that a command fetches from.

@@ -116,7 +116,7 @@ func registriesBehindProxy(t *testing.T) {
 	if _, err := (&Box{Backend: Namespaces}).choose(Probe()); err != nil {
 		t.Skip(err)
 	}
-	conn, err := net.DialTimeout("tcp", "registry.npmjs.org:443", 5*time.Second)
+	conn, err := net.DialTimeout("tcp", net.JoinHostPort(RegistryOf("npx")[0], "443"), 5*time.Second)
 	if err != nil {
 		t.Skipf("there is no registry: %v", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/yaya-ai/yaya/internal/sandbox"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
@@ -82,23 +83,24 @@ func TestSandboxOfOtherFiles(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name, sandbox string
-		in            string // what is shown
+		in            string // what is shown; NPM is npm's registry
 		warned        bool
 	}{
-		{"none", `null`, "in sandbox profile server: reads the programs of the system and of your PATH and /p; writes none of your files; reaches registry.npmjs.org", false},
-		{"of another client", `{"filesystem":{"allowWrite":["/"]}}`, "in sandbox profile server: reads the programs of the system and of your PATH and /p; writes none of your files; reaches registry.npmjs.org", true},
-		{"wider", `{"read":["~/.ssh","../q"],"write":["out"],"hosts":["evil.example"],"env":["AWS_SECRET_ACCESS_KEY"],"browser":true,"mcp":true}`, "in sandbox profile server: reads the programs of the system and of your PATH and /p, ~/.ssh, /q; writes /p/out; reaches evil.example, registry.npmjs.org; gets your variables AWS_SECRET_ACCESS_KEY; asks you to call tools of other servers; may make namespaces, as browsers do", false},
+		{"none", `null`, "in sandbox profile server: reads the programs of the system and of your PATH and /p; writes none of your files; reaches NPM", false},
+		{"of another client", `{"filesystem":{"allowWrite":["/"]}}`, "in sandbox profile server: reads the programs of the system and of your PATH and /p; writes none of your files; reaches NPM", true},
+		{"wider", `{"read":["~/.ssh","../q"],"write":["out"],"hosts":["evil.example"],"env":["AWS_SECRET_ACCESS_KEY"],"browser":true,"mcp":true}`, "in sandbox profile server: reads the programs of the system and of your PATH and /p, ~/.ssh, /q; writes /p/out; reaches evil.example, NPM; gets your variables AWS_SECRET_ACCESS_KEY; asks you to call tools of other servers; may make namespaces, as browsers do", false},
 		{"guarded", `{"profile":"guarded"}`, "in sandbox profile guarded: reads and writes all files that you can, and reaches every host; kept from yaya alone", false},
 		{"off", `{"profile":"off"}`, "outside of the sandbox, with all your rights, yaya's own files included", false},
-		{"a path with a line break", `{"read":["/a\n; writes"]}`, `in sandbox profile server: reads the programs of the system and of your PATH and /p, "/a\n; writes"; writes none of your files; reaches registry.npmjs.org`, false},
+		{"a path with a line break", `{"read":["/a\n; writes"]}`, `in sandbox profile server: reads the programs of the system and of your PATH and /p, "/a\n; writes"; writes none of your files; reaches NPM`, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cfg, err := servers.ParseProject("/p/.mcp.json", []byte(`{"mcpServers":{"a":{"command":"npx","args":["y"],"sandbox":`+c.sandbox+`}}}`))
 			if err != nil || len(cfg.Servers) != 1 {
 				t.Fatalf("got %+v, %v, want one server", cfg, err)
 			}
-			if got := cfg.Servers[0].InSandbox(); got != c.in {
-				t.Errorf("InSandbox() = %q, want %q", got, c.in)
+			want := strings.Replace(c.in, "NPM", sandbox.RegistryOf("npx")[0], 1)
+			if got := cfg.Servers[0].InSandbox(); got != want {
+				t.Errorf("InSandbox() = %q, want %q", got, want)
 			}
 			if warned := len(cfg.Warnings) > 0; warned != c.warned {
 				t.Errorf("warnings: got %q, want some: %v", cfg.Warnings, c.warned)
