@@ -108,7 +108,7 @@ func (d *digests) server(w *workspace.Workspace, s servers.Server, left *int64) 
 	}
 	h := sha256.New()
 	h.Write(raw)
-	for _, name := range s.SecretNames() { // what was agreed to before secrets were known had none
+	for _, name := range s.SecretNames() { // entries agreed to before yaya had secrets name none: their digest stays
 		fmt.Fprintf(h, "\x00secret\x00%s", name)
 	}
 	x, _, err := s.Expand(servers.Scope{Env: os.LookupEnv, Home: os.Getenv("HOME"), Workspace: w.Dir(), Secret: func(name string) (string, error) {

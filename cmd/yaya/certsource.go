@@ -166,9 +166,9 @@ func certificateHealth(all []certs.Status, now time.Time) plugin.HealthReport {
 		check := plugin.HealthCheck{Name: s.Name, Status: plugin.Healthy, Message: "until " + s.Expires.Format(time.DateTime)}
 		switch {
 		case s.Expires.IsZero() && s.Err == nil:
-			check.Status, check.Message = plugin.Degraded, "there is no certificate yet: it is being asked for"
+			check.Status, check.Message = plugin.Degraded, "no certificate yet: the authority is being asked"
 		case s.Expires.IsZero():
-			check.Status, check.Message = plugin.Failing, "there is no certificate"
+			check.Status, check.Message = plugin.Failing, "no certificate"
 		case !now.Before(s.Expires):
 			check.Status, check.Message = plugin.Failing, "it was good until "+s.Expires.Format(time.DateTime)
 		case s.Err != nil, s.Next.IsZero() && s.Expires.Sub(now) < soon: // nobody here renews it

@@ -2,18 +2,17 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"maps"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
 
-	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
 	"github.com/yaya-ai/yaya/gateway/admin"
@@ -167,36 +166,22 @@ func (a *app) sandboxGauges() {
 
 // withSandbox runs f with the daemon, whose environment counts, or with what the
 // settings and this machine say if none runs.
-func withSandbox(ctx context.Context, g *globals, f func(*backend) error) (err error) {
-	p, err := g.paths()
-	if err != nil {
-		return err
-	}
-	if g.configFile == "" {
-		if done, err := beside(ctx, p, f); done {
-			return err
+func withSandbox(ctx context.Context, g *globals, f func(*backend) error) error {
+	return withStore(ctx, g, f, func(p paths, data *os.Root, settings *config.Store) (admin.Config, error) {
+		l, err := loadServers(p, nil)
+		if err != nil {
+			return admin.Config{}, err
 		}
-	}
-	data, settings, err := g.open(p, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, data.Close()) }()
-	l, err := loadServers(p, nil)
-	if err != nil {
-		return err
-	}
-	known, err := p.folders(data, settings)
-	if err != nil {
-		return err
-	}
-	if err := l.here(nil, "", known); err != nil {
-		return err
-	}
-	boxes, all := sandboxes(appConfig{home: p.home, own: p.own(), settings: settings}), programs(slices.Values(l.servers))
-	return f(here(admin.New(admin.Config{
-		Sandbox: func() admin.Sandbox { return sandboxReport(boxes, all) }, Version: yayaVersion(), Log: zerolog.Nop(),
-	})))
+		known, err := p.folders(data, settings)
+		if err != nil {
+			return admin.Config{}, err
+		}
+		if err := l.here(nil, "", known); err != nil {
+			return admin.Config{}, err
+		}
+		boxes, all := sandboxes(appConfig{home: p.home, own: p.own(), settings: settings}), programs(slices.Values(l.servers))
+		return admin.Config{Sandbox: func() admin.Sandbox { return sandboxReport(boxes, all) }}, nil
+	})
 }
 
 func sandboxCommand(g *globals) *cobra.Command {

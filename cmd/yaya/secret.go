@@ -133,7 +133,7 @@ func secretListCommand(g *globals) *cobra.Command {
 					return printJSON(w, all)
 				}
 				if len(all.Secrets) == 0 {
-					_, err := fmt.Fprintln(w, "There are no secrets. Set one: yaya secret set NAME")
+					_, err := fmt.Fprintln(w, "No secrets are stored. Set one: yaya secret set NAME")
 					return err
 				}
 				tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)

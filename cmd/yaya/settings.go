@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -28,7 +29,15 @@ func shortly() (context.Context, context.CancelFunc) {
 
 // withSettings runs f with the settings of the daemon, or with those of this process if
 // none runs or if --config names others.
-func withSettings(ctx context.Context, g *globals, f func(*backend) error) (err error) {
+func withSettings(ctx context.Context, g *globals, f func(*backend) error) error {
+	return withStore(ctx, g, f, func(_ paths, _ *os.Root, settings *config.Store) (admin.Config, error) {
+		return admin.Config{Settings: settings, CheckSetting: profileChecker(settings)}, nil
+	})
+}
+
+// withStore runs f with the daemon, or with what alone makes of the settings if none
+// runs or if --config names others.
+func withStore(ctx context.Context, g *globals, f func(*backend) error, alone func(paths, *os.Root, *config.Store) (admin.Config, error)) (err error) {
 	p, err := g.paths()
 	if err != nil {
 		return err
@@ -43,7 +52,12 @@ func withSettings(ctx context.Context, g *globals, f func(*backend) error) (err 
 		return err
 	}
 	defer func() { err = errors.Join(err, data.Close()) }()
-	return f(here(admin.New(admin.Config{Settings: settings, CheckSetting: profileChecker(settings), Version: yayaVersion(), Log: zerolog.Nop()})))
+	c, err := alone(p, data, settings)
+	if err != nil {
+		return err
+	}
+	c.Version, c.Log = yayaVersion(), zerolog.Nop()
+	return f(here(admin.New(c)))
 }
 
 func profileChecker(s *config.Store) func(string, json.RawMessage) error {

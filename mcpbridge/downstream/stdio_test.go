@@ -16,6 +16,44 @@ import (
 	"github.com/yaya-ai/yaya/mcpbridge/downstream"
 )
 
+// stdioClient is what is at the other end of a server's standard input and output.
+type stdioClient struct {
+	t      *testing.T
+	in     *io.PipeWriter // closed by the test: the server ends then
+	out    *io.PipeWriter // closed by the test when the server has ended
+	served chan error
+	lines  chan string
+}
+
+func overStdio(t *testing.T, srv *downstream.Server) *stdioClient {
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	c := &stdioClient{t, inW, outW, make(chan error, 1), make(chan string, 100)}
+	go func() { c.served <- srv.ServeStdio(t.Context(), inR, outW, "") }()
+	go func() {
+		s := bufio.NewScanner(outR)
+		for s.Scan() {
+			c.lines <- s.Text()
+		}
+		close(c.lines)
+	}()
+	return c
+}
+
+func (c *stdioClient) say(line string) {
+	c.t.Helper()
+	if _, err := io.WriteString(c.in, line+"\n"); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *stdioClient) expect(want string) {
+	c.t.Helper()
+	if got := next(c.t, c.lines); !strings.Contains(got, want) {
+		c.t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 // The same over standard streams, both eras on one connection.
 func TestStdio(t *testing.T) {
 	started := make(chan struct{}, 1)
@@ -28,58 +66,35 @@ func TestStdio(t *testing.T) {
 			<-ctx.Done()
 			return tool.Result{}, ctx.Err()
 		}))
-	inR, inW := io.Pipe()
-	outR, outW := io.Pipe()
-	served := make(chan error, 1)
-	go func() { served <- r.srv.ServeStdio(t.Context(), inR, outW, "") }()
-	lines := make(chan string, 100)
-	go func() {
-		s := bufio.NewScanner(outR)
-		for s.Scan() {
-			lines <- s.Text()
-		}
-		close(lines)
-	}()
-	say := func(s string) {
-		t.Helper()
-		if _, err := io.WriteString(inW, s+"\n"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	expect := func(want string) {
-		t.Helper()
-		if got := next(t, lines); !strings.Contains(got, want) {
-			t.Errorf("got %s, want %s", got, want)
-		}
-	}
-	say(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
-	expect("send initialize first")
-	say(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{` + modernMeta + `}}`)
-	expect(`"resultType":"complete"`)
-	say(initialize)
-	expect(`"protocolVersion":"2025-06-18"`)
-	say(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"srv__echo","arguments":{"n":12345678901234567890}}}`)
-	expect(`"args":{"n":12345678901234567890}`)
-	say(`nonsense`)
-	expect(`-32700`)
-	say(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"srv__hang"}}`)
+	c := overStdio(t, r.srv)
+	c.say(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+	c.expect("send initialize first")
+	c.say(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{` + modernMeta + `}}`)
+	c.expect(`"resultType":"complete"`)
+	c.say(initialize)
+	c.expect(`"protocolVersion":"2025-06-18"`)
+	c.say(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"srv__echo","arguments":{"n":12345678901234567890}}}`)
+	c.expect(`"args":{"n":12345678901234567890}`)
+	c.say(`nonsense`)
+	c.expect(`-32700`)
+	c.say(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"srv__hang"}}`)
 	<-started
-	say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}`)
-	say(`{"jsonrpc":"2.0","id":4,"method":"ping"}`)
-	expect(`"id":4,"result":{}`) // and nothing for 3
+	c.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}`)
+	c.say(`{"jsonrpc":"2.0","id":4,"method":"ping"}`)
+	c.expect(`"id":4,"result":{}`) // and nothing for 3
 	r.changed()
-	expect(`notifications/tools/list_changed`)
-	say(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"srv__hang"}}`)
+	c.expect(`notifications/tools/list_changed`)
+	c.say(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"srv__hang"}}`)
 	<-started
-	_ = inW.Close()
-	if err := <-served; err != nil {
+	_ = c.in.Close()
+	if err := <-c.served; err != nil {
 		t.Error(err)
 	}
-	_ = outW.Close()
+	_ = c.out.Close()
 	if len(r.ended) != 1 {
 		t.Errorf("ended: %v", r.ended)
 	}
-	for range lines {
+	for range c.lines {
 	}
 }
 
@@ -154,49 +169,26 @@ func TestNothingBeforeInitialized(t *testing.T) {
 			},
 		})
 		defer srv.Close()
-		inR, inW := io.Pipe()
-		outR, outW := io.Pipe()
-		served := make(chan error, 1)
-		go func() { served <- srv.ServeStdio(t.Context(), inR, outW, "") }()
-		lines := make(chan string, 100)
-		go func() {
-			s := bufio.NewScanner(outR)
-			for s.Scan() {
-				lines <- s.Text()
-			}
-			close(lines)
-		}()
-		say := func(s string) {
-			t.Helper()
-			if _, err := io.WriteString(inW, s+"\n"); err != nil {
-				t.Fatal(err)
-			}
-		}
-		expect := func(want string) {
-			t.Helper()
-			if got := next(t, lines); !strings.Contains(got, want) {
-				t.Errorf("got %s, want %s", got, want)
-			}
-		}
-		say(initialize)
+		c := overStdio(t, srv)
+		c.say(initialize)
 		<-starting // the version is settled, and servers start
 		changes()
 		close(going)
-		expect(`"id":0,"result"`)
+		c.expect(`"id":0,"result"`)
 		changes()
 		changes()
-		say(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)
-		expect(`"id":1,"result":{}`)
-		say(initialized)
-		expect(changed)
-		say(`{"jsonrpc":"2.0","id":2,"method":"ping"}`)
-		expect(`"id":2,"result":{}`) // the three were one
-		_ = inW.Close()
-		if err := <-served; err != nil {
+		c.say(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)
+		c.expect(`"id":1,"result":{}`)
+		c.say(initialized)
+		c.expect(changed)
+		c.say(`{"jsonrpc":"2.0","id":2,"method":"ping"}`)
+		c.expect(`"id":2,"result":{}`) // the three were one
+		_ = c.in.Close()
+		if err := <-c.served; err != nil {
 			t.Error(err)
 		}
-		_ = outW.Close()
-		for l := range lines {
+		_ = c.out.Close()
+		for l := range c.lines {
 			t.Errorf("also wrote %s", l)
 		}
 	})
