@@ -76,7 +76,8 @@ var allowed = map[string][]string{
 	"gateway/httpbody":            {"auth"},
 	"gateway/cluster":             {},
 	"gateway/cluster/clustertest": {"gateway/cluster"},
-	"internal/sandbox":            {"internal/sandbox/inside", "internal/netaddr"},
+	"internal/sandbox":            {"internal/sandbox/inside", "internal/netaddr", "internal/gitconf"},
+	"internal/gitconf":            {"internal/gitread"},
 	"internal/secrets":            {"internal/atomicfile", "internal/masked", "internal/secretfile"},
 	"internal/certs":              {"internal/atomicfile", "internal/keypin"},
 	"internal/certs/certstest":    {"internal/certs"}, // for tests
@@ -89,6 +90,7 @@ var forbidden = map[string]map[string]string{
 	"feature":                {"net/http": "transports are outside the feature layer (F-27)", "os/exec": "processes are outside the feature layer (F-27)", "github.com/mark3labs/mcp-go": "MCP is outside the feature layer (F-5)"},
 	"plugins/llm_*":          {"net/http": "providers speak through their SDK (Y-148)", "net": "providers speak through their SDK (Y-148)", "golang.org/x/net": "providers speak through their SDK (Y-148)"},
 	"internal/gitread":       {"os/exec": "repositories configure what git runs (SEC-2)"},
+	"internal/gitconf":       {"os/exec": "repositories configure what git runs (SEC-2)"},
 	"internal/workspace":     {"os/exec": "looking at a folder starts nothing (SEC-2)"},
 	"plugins/tool_workspace": {"os/exec": "looking at a folder starts nothing (SEC-2)"},
 	"plugins/strategy_coder": {"os/exec": "a turn begins without a process (SEC-2)"},

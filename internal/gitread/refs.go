@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"strings"
 )
@@ -24,29 +25,42 @@ func readConfig(root *os.Root) (config, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg, section := config{}, ""
-	text := strings.ReplaceAll(strings.ReplaceAll(string(data), "\r\n", "\n"), "\\\n", "")
-	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		if rest, ok := strings.CutPrefix(line, "["); ok {
-			head, after, _ := strings.Cut(rest, "]")
-			name, sub, has := strings.Cut(head, " ")
-			section = strings.ToLower(strings.TrimSpace(name))
-			if has {
-				section += "." + strings.ReplaceAll(strings.ReplaceAll(strings.Trim(strings.TrimSpace(sub), `"`), `\"`, `"`), `\\`, `\`)
-			}
-			line = strings.TrimSpace(after)
-		}
-		if line == "" || line[0] == '#' || line[0] == ';' {
-			continue
-		}
-		key, value, has := strings.Cut(line, "=")
-		if !has {
-			value = "true"
-		}
-		cfg[section+"."+strings.ToLower(strings.TrimSpace(key))] = configValue(value)
+	cfg := config{}
+	for key, value := range Settings(data) {
+		cfg[key] = value
 	}
 	return cfg, nil
+}
+
+// Settings returns the settings of a file of Git's configuration in their order:
+// section.key, section.name.key, without what the file includes.
+func Settings(data []byte) iter.Seq2[string, string] {
+	return func(yield func(key, value string) bool) {
+		section := ""
+		text := strings.ReplaceAll(strings.ReplaceAll(string(data), "\r\n", "\n"), "\\\n", "")
+		for line := range strings.Lines(text) {
+			line = strings.TrimSpace(line)
+			if rest, ok := strings.CutPrefix(line, "["); ok {
+				head, after, _ := strings.Cut(rest, "]")
+				name, sub, has := strings.Cut(head, " ")
+				section = strings.ToLower(strings.TrimSpace(name))
+				if has {
+					section += "." + strings.ReplaceAll(strings.ReplaceAll(strings.Trim(strings.TrimSpace(sub), `"`), `\"`, `"`), `\\`, `\`)
+				}
+				line = strings.TrimSpace(after)
+			}
+			if line == "" || line[0] == '#' || line[0] == ';' {
+				continue
+			}
+			key, value, has := strings.Cut(line, "=")
+			if !has {
+				value = "true"
+			}
+			if !yield(section+"."+strings.ToLower(strings.TrimSpace(key)), configValue(value)) {
+				return
+			}
+		}
+	}
 }
 
 // configValue takes quotes, escapes and comments away.

@@ -51,15 +51,17 @@ func TestWorkspace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := Unprotected(dir), []string{dir + "/.git"}; !slices.Equal(got, want) {
-		t.Errorf("Unprotected = %q, want %q", got, want)
-	}
-	for _, sub := range []string{".git/hooks", ".git/modules/a/hooks"} {
+	for _, sub := range []string{".git/hooks", ".git/modules/a/hooks", ".git/modules/a/modules/b/c/hooks", ".git/worktrees/w"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(dir+"/.git/modules/a/config", nil, 0o600); err != nil {
+	for _, name := range []string{".git/modules/a/config", ".git/worktrees/w/commondir", ".git/worktrees/w/config.worktree"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("nowhere", dir+"/.git/commondir"); err != nil { // hinders nothing
 		t.Fatal(err)
 	}
 	write, protect, err := Workspace(dir)
@@ -75,11 +77,8 @@ func TestWorkspace(t *testing.T) {
 	for _, p := range protect {
 		names = append(names, strings.TrimPrefix(p.String(), dir+"/"))
 	}
-	if want := []string{".git/hooks", ".git/modules/a/config", ".git/modules/a/hooks"}; len(write) != 1 || write[0].String() != dir || !slices.Equal(names, want) {
+	if want := []string{".git/hooks", ".git/modules/a/config", ".git/modules/a/hooks", ".git/modules/a/modules/b/c/hooks", ".git/worktrees/w/commondir", ".git/worktrees/w/config.worktree"}; len(write) != 1 || write[0].String() != dir || !slices.Equal(names, want) {
 		t.Errorf("Workspace = %v, %q; want the folder, %q", write, names, want)
-	}
-	if got, want := Unprotected(dir), []string{dir + "/.git/config"}; !slices.Equal(got, want) {
-		t.Errorf("Unprotected = %q, want %q", got, want)
 	}
 }
 

@@ -34,7 +34,9 @@ func newPlace(t *testing.T) *place {
 	dir := top + "/p"
 	p := &place{dir: dir, home: dir + "/home", own: dir + "/own", outside: dir + "/outside", ws: dir + "/ws"}
 	p.secret, p.key = p.home+"/.ssh/id", p.own+"/key"
-	for path, data := range map[string]string{p.secret: "secret", p.key: "key", p.outside + "/file": "data", p.ws + "/.git/config": "[core]", p.ws + "/.git/hooks/pre-commit": "#!/bin/sh", p.ws + "/.git/HEAD": "ref"} {
+	for path, data := range map[string]string{p.secret: "secret", p.key: "key", p.outside + "/file": "data", p.ws + "/.git/config": "[core]", p.ws + "/.git/hooks/pre-commit": "#!/bin/sh", p.ws + "/.git/HEAD": "ref",
+		p.ws + "/.git/commondir": ".", p.ws + "/.git/modules/a/b/config": "[core]", p.ws + "/.git/modules/a/b/hooks/pre-commit": "#!/bin/sh", p.ws + "/.git/modules/m/modules/n/config": "[core]",
+		p.ws + "/.git/worktrees/w/commondir": "../..", p.ws + "/.git/worktrees/w/config.worktree": "[core]"} {
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(data), 0o600)); err != nil {
 			t.Fatal(err)
 		}
@@ -120,6 +122,15 @@ var escapes = []struct {
 	{"write .git/config", "check", func(p *place) string { return "write " + p.ws + "/.git/config" }, NeedProtect},
 	{"write a hook", "check", func(p *place) string { return "write " + p.ws + "/.git/hooks/pre-commit" }, NeedProtect},
 	{"make a hook", "check", func(p *place) string { return "write " + p.ws + "/.git/hooks/post-checkout" }, NeedProtect},
+	{"write .git/commondir", "check", func(p *place) string { return "write " + p.ws + "/.git/commondir" }, NeedProtect},
+	{"remove .git/commondir", "check", func(p *place) string { return "remove " + p.ws + "/.git/commondir" }, NeedProtect},
+	{"write the configuration of a module", "check", func(p *place) string { return "write " + p.ws + "/.git/modules/a/b/config" }, NeedProtect},
+	{"write the configuration of a module's module", "check", func(p *place) string { return "write " + p.ws + "/.git/modules/m/modules/n/config" }, NeedProtect},
+	{"make a hook of a module", "check", func(p *place) string { return "write " + p.ws + "/.git/modules/a/b/hooks/post-checkout" }, NeedProtect},
+	{"move a module away", "check", func(p *place) string { return "rename " + p.ws + "/.git/modules/a" }, NeedProtect},
+	{"write the commondir of a work tree", "check", func(p *place) string { return "write " + p.ws + "/.git/worktrees/w/commondir" }, NeedProtect},
+	{"write the configuration of a work tree", "check", func(p *place) string { return "write " + p.ws + "/.git/worktrees/w/config.worktree" }, NeedProtect},
+	{"move a work tree's folder away", "check", func(p *place) string { return "rename " + p.ws + "/.git/worktrees/w" }, NeedProtect},
 	{"move .git away", "check", func(*place) string { return "mvgit" }, NeedProtect},
 	{"environment of another process", "check", func(p *place) string { return fmt.Sprintf("read /proc/%d/environ", p.other.Process.Pid) }, NeedProcesses},
 	{"environment of another process, guarded", "guarded", func(p *place) string { return fmt.Sprintf("read /proc/%d/environ", p.other.Process.Pid) }, NeedProcesses},

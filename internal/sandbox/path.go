@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/yaya-ai/yaya/internal/gitconf"
 )
 
 // Path is a file or folder that was opened: a policy grants this one, and a sandbox
@@ -100,55 +102,21 @@ func (p Path) String() string { return p.name }
 
 // Workspace returns the policy's paths for a folder that a program works in: the
 // folder can be written, but not what configures programs that others run in it. In a
-// Git repository that is .git/config and .git/hooks.
+// Git repository that is what [gitconf.Own] lists. What does not exist is not protected:
+// a caller that has a program there looks with [gitconf.Look] before and after it.
 func Workspace(dir string) (write, protect []Path, err error) {
 	if write, err = OpenAll(dir); err != nil {
 		return nil, nil, err
 	}
-	git := filepath.Join(write[0].name, ".git")
-	names := []string{git}
-	if info, err := os.Lstat(git); err == nil && info.IsDir() {
-		names = []string{filepath.Join(git, "config"), filepath.Join(git, "config.worktree"), filepath.Join(git, "hooks")}
-		for _, pattern := range []string{"modules/*", "modules/*/modules/*"} {
-			modules, err := filepath.Glob(filepath.Join(git, pattern))
-			if err != nil {
-				return nil, nil, errors.Join(err, Close(write))
-			}
-			for _, m := range modules {
-				names = append(names, filepath.Join(m, "config"), filepath.Join(m, "hooks"))
-			}
-		}
-	}
-	for _, name := range names {
-		if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
+	for _, name := range gitconf.Own(write[0].name) {
+		p, err := Open(name)
+		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		p, err := Open(name)
 		if err != nil {
 			return nil, nil, errors.Join(err, Close(write), Close(protect))
 		}
 		protect = append(protect, p)
 	}
 	return write, protect, nil
-}
-
-// Unprotected returns what [Workspace] protects and could not, because it does not
-// exist: a program may make it. A caller that has a program there looks again when
-// it has ended.
-func Unprotected(dir string) []string {
-	git := filepath.Join(dir, ".git")
-	names := []string{git}
-	if info, err := os.Lstat(git); err == nil {
-		names = nil
-		if info.IsDir() {
-			names = []string{filepath.Join(git, "config"), filepath.Join(git, "hooks")}
-		}
-	}
-	var missing []string
-	for _, name := range names {
-		if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
-			missing = append(missing, name)
-		}
-	}
-	return missing
 }

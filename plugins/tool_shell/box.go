@@ -58,6 +58,8 @@ type box struct {
 	lacks sandbox.Need
 	// memory bounds what each process has, in bytes; 0 is the profile's.
 	memory int64
+	// roots are the folders that it may write and that somebody may run Git in.
+	roots []string
 }
 
 // weak are the needs of which a result tells when they are not met.
@@ -66,7 +68,7 @@ const weak = sandbox.NeedHidden | sandbox.NeedStrict | sandbox.NeedWrites | sand
 // enter decides on a sandbox in a workspace, and returns it for one command, or nil
 // outside of the sandbox. watch is told of hosts; optional.
 func (p *Plugin) enter(at *place, u use, watch *reach) (*sandbox.Run, box, error) {
-	b := box{use: u, memory: p.maxMemory()}
+	b := box{use: u, memory: p.maxMemory(), roots: []string{canonical(at.root)}}
 	mode := p.cfg.Sandboxes.Settings().Mode
 	if u.profile == "" {
 		if mode == sandbox.Require {
@@ -149,6 +151,9 @@ func (p *Plugin) policy(at *place, b *box) (sandbox.Policy, error) {
 		var write, protect []sandbox.Path
 		if err == nil {
 			write, protect, err = sandbox.Workspace(dir)
+		}
+		for _, w := range write {
+			b.roots = append(b.roots, w.String())
 		}
 		policy.Write, policy.Protect = append(policy.Write, write...), append(policy.Protect, protect...)
 		if err != nil {

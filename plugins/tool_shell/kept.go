@@ -2,11 +2,13 @@ package tool_shell //nolint:staticcheck // plugins are named after what the conf
 
 import (
 	"fmt"
-	"maps"
-	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
+
+	"github.com/yaya-ai/yaya/internal/gitconf"
 )
 
 // hints are what programs print when the system has kept them from something. Nobody
@@ -16,8 +18,8 @@ var hints = []struct {
 	note  string
 }{
 	{
-		[]string{"read-only file system", "unable to create", "permission denied", "operation not permitted", "erofs", "eacces", "eperm"},
-		"the command may have been kept from a file by the sandbox (profile %s): it writes in the workspace without .git/config and .git/hooks, in its caches and in /tmp, and credentials are hidden",
+		[]string{"read-only file system", "unable to create", "permission denied", "operation not permitted", "resource busy", "erofs", "eacces", "eperm"},
+		"the command may have been kept from a file by the sandbox (profile %s): it writes in the workspace without what configures Git (.git/config, hooks), in its caches and in /tmp, and credentials are hidden",
 	},
 	{
 		[]string{"could not resolve host", "name or service not known", "temporary failure in name resolution", "network is unreachable", "no such host", "enotfound", "eai_again", "enetunreach", "address family not supported"},
@@ -46,68 +48,67 @@ func mayHave(output, profile string) (notes []string) {
 	return notes
 }
 
-// gitState is what configures Git in a workspace: the identity of each file, by path.
-type gitState map[string]string
+// maxPlanted bounds how many changes of what configures Git a result tells.
+const maxPlanted = 16
 
-// maxHooks bounds how many hooks are looked at.
-const maxHooks = 256
-
-// lookAtGit looks at what a sandbox protects in a workspace: it cannot where it is not
-// there, and not with every back end.
-func lookAtGit(dir string) gitState {
-	s := gitState{}
-	see := func(path string) bool {
-		info, err := os.Lstat(path)
-		if err != nil {
-			return false
-		}
-		s[path] = inode(info)
-		if info.Mode().IsRegular() {
-			s[path] = identity(info)
-		}
-		return info.IsDir()
-	}
-	git := filepath.Join(dir, ".git")
-	if !see(git) {
-		return s
-	}
-	see(filepath.Join(git, "config"))
-	see(filepath.Join(git, "config.worktree"))
-	hooks := filepath.Join(git, "hooks")
-	if !see(hooks) {
-		return s
-	}
-	f, err := os.Open(hooks) //nolint:forbidigo,gosec // names only, bounded
-	if err != nil {
-		return s
-	}
-	defer func() { _ = f.Close() }()
-	names, _ := f.Readdirnames(maxHooks) // as many as can be read
-	for _, name := range names {
-		see(filepath.Join(hooks, name))
-	}
-	return s
+// seen is what configures Git in the folders that commands write, as it was last seen.
+// The next look reads only the folders that have changed since.
+type seen struct {
+	mu  sync.Mutex
+	all map[string]*gitconf.State // by folder
 }
 
-// planted says what of Git's configuration is new, or is another, since s was looked at.
-func (s gitState) planted(dir string) (notes []string) {
-	now := lookAtGit(dir)
-	told := ""
-	for _, path := range slices.Sorted(maps.Keys(now)) {
-		was, there := s[path]
-		if was == now[path] || told != "" && strings.HasPrefix(path, told+"/") {
-			continue
+// maxSeen bounds of how many folders that is kept.
+const maxSeen = 16
+
+// look looks at folders.
+func (s *seen) look(dirs []string) gitState {
+	var g gitState
+	for _, dir := range dirs {
+		s.mu.Lock()
+		known := s.all[dir]
+		s.mu.Unlock()
+		now := gitconf.Look(dir, known)
+		s.mu.Lock()
+		if s.all == nil || len(s.all) >= maxSeen && known == nil {
+			s.all = map[string]*gitconf.State{}
 		}
-		told = path
-		name, err := filepath.Rel(dir, path)
-		if err != nil {
-			name = path
+		s.all[dir] = now
+		s.mu.Unlock()
+		g = append(g, now)
+	}
+	return g
+}
+
+// gitState is what configures Git in some folders.
+type gitState []*gitconf.State
+
+// planted says what of Git's configuration in these folders is new, or is another, than
+// it was. Where a sandbox cannot protect it, a command can make it, and Git runs what it
+// names.
+func (s gitState) planted(was gitState) (notes []string) {
+	cut := ""
+	for i, now := range s {
+		base := ""
+		if i > 0 {
+			base = now.Dir()
 		}
-		how := "changed while the command ran"
-		if !there {
-			how = "was not there before the command, and is now"
+		for _, c := range now.Since(was[i]) {
+			name := filepath.Join(base, c.Path)
+			if strings.ContainsFunc(name, func(r rune) bool { return !strconv.IsPrint(r) }) {
+				name = strconv.Quote(name)
+			}
+			notes = append(notes, fmt.Sprintf("%s %s: look at it before you run Git there outside of the sandbox, which runs what that configures (yaya itself runs no Git)", name, c.How))
 		}
-		notes = append(notes, fmt.Sprintf("%s %s: look at its config and hooks before you run Git here outside of the sandbox (yaya itself runs no Git)", name, how))
+		if now.Cut() || was[i].Cut() {
+			cut = now.Dir()
+		}
+	}
+	if more := len(notes) - maxPlanted; more > 0 {
+		notes = append(notes[:maxPlanted], fmt.Sprintf("and %d more files that configure Git", more))
+	}
+	if cut != "" {
+		notes = append(notes, fmt.Sprintf("%s has too many files to look for repositories in all of its folders: look at those that you do not know before you run Git in them", cut))
 	}
 	return notes
 }

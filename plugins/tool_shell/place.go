@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"runtime"
+	"sync"
 	"syscall"
 
 	"github.com/yaya-ai/yaya/internal/proc"
@@ -93,7 +94,7 @@ type setting struct {
 	env     []string
 	prelude string
 	box     box
-	git     gitState
+	git     gitState // when the last command began
 }
 
 // settle fixes what commands run with.
@@ -106,7 +107,7 @@ func (p *Plugin) settle(session, dir string, u use) (*setting, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &setting{at: at, sh: info, env: p.environment(), prelude: p.limits(), git: lookAtGit(at.root)}
+	s := &setting{at: at, sh: info, env: p.environment(), prelude: p.limits()}
 	run, b, err := p.enter(at, u, nil)
 	if err != nil {
 		at.close()
@@ -138,6 +139,10 @@ func (p *Plugin) start(ctx context.Context, s *setting, command string, watch *r
 	if err := s.at.moved(); err != nil {
 		return nil, err
 	}
+	looked := make(chan gitState, 1)
+	go func() { looked <- p.seen.look(s.box.roots) }() // while the sandbox starts
+	wait := sync.OnceFunc(func() { s.git = <-looked })
+	defer wait()
 	dir := s.at.cwd
 	if procfs() {
 		dir = s.at.link()
@@ -175,6 +180,7 @@ func (p *Plugin) start(ctx context.Context, s *setting, command string, watch *r
 	if err == nil && check != nil {
 		err = check(ctx)
 	}
+	wait()
 	if err == nil {
 		err = child.Release()
 	}

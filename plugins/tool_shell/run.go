@@ -125,17 +125,21 @@ func (p *Plugin) run(ctx context.Context, call tool.Call, s *setting, command st
 	<-fed
 	out.end()
 	watch.end()
+	planted := p.seen.look(s.box.roots).planted(s.git)
 	if err := context.Cause(ctx); err != nil {
+		if len(planted) > 0 { // nobody gets a result
+			p.c.Log().Warn().Str("session", call.SessionID).Strs("git", planted).Msg("a command that was cancelled may have changed what configures Git")
+		}
 		return ran{}, err
 	}
 	r := ran{command: command, output: out.text(), limit: limit, timedOut: late}
 	r.code = proc.ExitCode()
-	p.remark(&r, s, watch)
+	p.remark(&r, s, watch, planted)
 	return r, nil
 }
 
-// remark says of a command that has ended what it was kept from.
-func (p *Plugin) remark(r *ran, s *setting, watch *reach) {
+// remark says of a command that has ended what it was kept from, and what it planted.
+func (p *Plugin) remark(r *ran, s *setting, watch *reach, planted []string) {
 	notes := watch.notes(s.box.profile)
 	if len(notes) > 0 {
 		r.kept = notes[0]
@@ -143,7 +147,7 @@ func (p *Plugin) remark(r *ran, s *setting, watch *reach) {
 	} else if r.code != 0 && s.box.profile != "" && !s.box.none {
 		notes = mayHave(r.output, s.box.profile)
 	}
-	notes = append(notes, s.git.planted(s.at.root)...)
+	notes = append(notes, planted...)
 	for _, n := range notes {
 		r.notes = append(r.notes, "["+n+"]")
 	}

@@ -223,6 +223,72 @@ func TestHooksArePlanted(t *testing.T) {
 	}
 }
 
+// What a command makes that configures Git, and that a sandbox cannot protect, is told
+// of by its name, once; what was there before is not.
+func TestGitIsConfigured(t *testing.T) {
+	const git = "mkdir -p .git/hooks .git/objects .git/refs && echo '[core]' >.git/config && echo ref >.git/HEAD"
+	repository := func(dir string) string { return "mkdir -p " + dir + " && (cd " + dir + " && " + git + ")" }
+	for name, tt := range map[string]struct {
+		before, plant string
+		want          []string // what a result tells of, each continued in how
+	}{
+		"commondir":        {git + " && cp -r .git evil && rm evil/HEAD", "echo ../evil >.git/commondir", []string{".git/commondir was not there before the command, and is now", "evil/config was", "evil/hooks was"}},
+		"a repository":     {git, repository("sub"), []string{"sub/.git was not there"}},
+		"two repositories": {git, repository("a/b") + ";" + repository("c"), []string{"a/b/.git was not there", "c/.git was not there"}},
+		"its settings":     {git + ";" + repository("sub"), "echo '[core] fsmonitor = ./evil' >>sub/.git/config", []string{"sub/.git/config changed while the command ran"}},
+		"its hook":         {git + ";" + repository("sub"), "echo evil >sub/.git/hooks/pre-commit", []string{"sub/.git/hooks/pre-commit was not there"}},
+		"a bare one":       {git + "; mkdir sub; echo x >sub/config", "cd sub && mkdir objects refs && echo ref >HEAD", []string{"sub was no repository before the command, and is one now"}},
+		"a file .git":      {git, "mkdir sub && echo 'gitdir: ../evil' >sub/.git", []string{"sub/.git was not there"}},
+		"what it names":    {git + "; mkdir sub evil && echo x >evil/config && echo 'gitdir: ../evil' >sub/.git", "echo x >>evil/config", []string{"evil/config changed"}},
+		"a module":         {git, "mkdir -p .git/modules/a/b && echo x >.git/modules/a/b/config", []string{".git/modules/a/b/config was not there"}},
+		"a work tree":      {git, "mkdir -p .git/worktrees/w && echo ../../../evil >.git/worktrees/w/commondir", []string{".git/worktrees/w/commondir was not there"}},
+		"an include":       {git + "; echo '[include] path = ../team.gitconfig' >>.git/config; echo >team.gitconfig", "echo '[core] fsmonitor = ./evil' >team.gitconfig", []string{"team.gitconfig changed"}},
+		"a missing one":    {git + "; printf '[includeIf \"onbranch:x\"]\n path = ../gone/x\n' >>.git/config", "mkdir gone; echo '[core]' >gone/x", []string{"gone/x was not there"}},
+		"hooksPath":        {git + "; mkdir githooks; echo '[core] hooksPath = githooks' >>.git/config", "echo evil >githooks/pre-commit", []string{"githooks/pre-commit was not there"}},
+		"husky":            {git + "; mkdir -p .husky/_; echo x >.husky/pre-commit; echo '[core] hooksPath = .husky/_' >>.git/config", "echo evil >>.husky/pre-commit", []string{".husky/pre-commit changed"}},
+		".gitmodules":      {git, "echo x >.gitmodules", []string{".gitmodules was not there"}},
+		"a strange name":   {git, "", nil},
+		"other files":      {git + "; mkdir sub", "mkdir -p a/b; echo x >a/b/config; echo x >sub/HEAD; ln -s .git other; echo x >.git/index", []string{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := boxed(t, works(t)[0])
+			cmd := exec.CommandContext(t.Context(), "sh", "-c", tt.before)
+			cmd.Dir = w.dir
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			if tt.want == nil { // the name is quoted: nothing pretends to be a line of its own
+				tt.plant, tt.want = "d=$(printf 'a\nb'); mkdir -p \"$d/.git\"", []string{`"a\nb/.git" was not there`}
+			}
+			text := w.shell(tt.plant).Text()
+			for _, want := range tt.want {
+				if !strings.Contains(text, want) {
+					t.Errorf("got %q, want to be told %q", text, want)
+				}
+			}
+			if n := strings.Count(text, "before you run Git"); n != len(tt.want) {
+				t.Errorf("told of %d, want %d: %q", n, len(tt.want), text)
+			}
+			if text := w.shell("true").Text(); strings.Contains(text, "Git") {
+				t.Errorf("the next command is told of: %q", text)
+			}
+		})
+	}
+}
+
+// What somebody else changes before a command begins, while a person is asked about it,
+// is not told of as the command's.
+func TestGitOfTheUserIsNotTold(t *testing.T) {
+	w := boxed(t, works(t)[0])
+	call, err := w.prepare(t.Context(), tool.Call{ID: "c", Name: "shell", Args: []byte(`{"command":"echo x >f"}`), SessionID: "s"})
+	must(t, err, os.MkdirAll(filepath.Join(w.dir, "mine", ".git"), 0o700))
+	res, err := w.c.tools["shell"].Invoke(t.Context(), call)
+	must(t, err)
+	if text := res.Text(); strings.Contains(text, ".git") || !res.OK {
+		t.Errorf("got %q, want nothing told of", text)
+	}
+}
+
 // A host that is not listed is asked about, once for all connections of a command, in
 // words that name it; the answer counts for the command, for the session, or for nothing.
 func TestHostsAreAskedAbout(t *testing.T) {

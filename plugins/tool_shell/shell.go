@@ -66,6 +66,7 @@ type Plugin struct {
 	c  plugin.Context
 
 	hosts hostAnswers
+	seen  seen
 }
 
 // Config assembles a [Plugin]. All fields but Guard are required.

@@ -1,0 +1,314 @@
+// Package gitconf lists what configures Git in a folder, and so what can have Git run
+// a program there: .git/config, hooks, commondir, those of modules and work trees, files
+// that a configuration includes, and the folder that it names for hooks. It starts no
+// process and writes nothing; what it reads is bounded.
+//
+// [Own] has what a sandbox protects. What does not exist cannot be protected, nor what
+// belongs to the files that a program works on, such as a repository below the folder:
+// [Look] sees all of it, and [State.Since] tells of what is new or another.
+package gitconf
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/yaya-ai/yaya/internal/gitread"
+)
+
+// files are what configures Git in a repository's own folder, beside hooks: commondir
+// names another folder whose configuration counts.
+var files = []string{"config", "config.worktree", "commondir"}
+
+// Bounds of a look.
+const (
+	maxRepositories = 1000
+	maxHooks        = 256       // of a folder
+	maxOwn          = 512       // paths of Own
+	maxModules      = 4096      // folders below .git/modules
+	maxConfig       = 256 << 10 // bytes of a file
+	maxIncludes     = 5         // files that include each other
+	maxDepth        = 8         // folders in the name of a module
+)
+
+// identity tells a file from every other, and from itself once it was written: the time
+// of its last change cannot be set back. Of a folder it has the first two only.
+type identity struct {
+	dev, ino uint64
+	size     int64
+	changed  int64
+	to       *identity // what a symbolic link leads to
+}
+
+func (i identity) same(j identity) bool {
+	a, b := i.to, j.to
+	i.to, j.to = nil, nil
+	return i == j && (a == nil) == (b == nil) && (a == nil || *a == *b)
+}
+
+func identify(info fs.FileInfo) identity {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return identity{size: info.Size(), changed: info.ModTime().UnixNano()}
+	}
+	return identity{dev: uint64(st.Dev), ino: st.Ino, size: st.Size, changed: changed(st).UnixNano()} //nolint:unconvert // differs by system
+}
+
+// Own returns what configures the repository of a folder and is there: what a program
+// that works in the folder must not write.
+func Own(dir string) []string {
+	s := newState(dir)
+	s.repository(filepath.Join(dir, ".git"), dir)
+	slices.Sort(s.own)
+	return s.own[:min(len(s.own), maxOwn)]
+}
+
+// inside reports whether a path is in the folder that is looked at.
+func (s *State) inside(path string) bool {
+	return path == s.root || strings.HasPrefix(path, strings.TrimSuffix(s.root, "/")+"/")
+}
+
+// see takes a path down, and reports whether it is a folder.
+func (s *State) see(path string) (there, folder bool) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return false, false
+	}
+	id := identify(info)
+	if info.Mode()&fs.ModeSymlink != 0 {
+		to, err := os.Stat(path)
+		if err == nil {
+			i := identify(to)
+			if to.IsDir() {
+				i.size, i.changed = 0, 0
+			}
+			id.to, info = &i, to
+		}
+	} else if info.IsDir() {
+		id.size, id.changed = 0, 0
+	}
+	s.files[path] = id
+	return true, info.IsDir()
+}
+
+// hooks takes a folder of hooks down.
+func (s *State) hooks(dir string) {
+	if _, folder := s.see(dir); !folder {
+		return
+	}
+	names, all := entries(dir, maxHooks)
+	for _, e := range names {
+		s.see(filepath.Join(dir, e.Name()))
+	}
+	if !all {
+		s.cut = true
+	}
+}
+
+// repository takes a .git down, which is a folder or a file that names one.
+func (s *State) repository(git, tree string) {
+	there, folder := s.see(git)
+	if !there {
+		return
+	}
+	info, err := os.Lstat(git)
+	if err != nil {
+		return
+	}
+	if info.IsDir() {
+		s.folder(git, tree)
+		return
+	}
+	s.protect(git)
+	to := ""
+	if folder {
+		to, err = filepath.EvalSymlinks(git)
+	} else if rest, ok := strings.CutPrefix(read(git), "gitdir:"); ok {
+		if to = strings.TrimSpace(rest); !filepath.IsAbs(to) {
+			to = filepath.Join(tree, to)
+		}
+	}
+	if err == nil && to != "" && s.inside(filepath.Clean(to)) {
+		s.folder(filepath.Clean(to), tree)
+	}
+}
+
+// folder takes a repository's own folder down, with those of its modules and work trees.
+func (s *State) folder(git, tree string) {
+	if s.repositories[git] {
+		return
+	}
+	if len(s.repositories) >= maxRepositories {
+		s.cut = true
+		return
+	}
+	s.repositories[git] = true
+	for _, name := range files {
+		path := filepath.Join(git, name)
+		there, folder := s.see(path)
+		if !there {
+			continue
+		}
+		s.protect(path)
+		switch {
+		case folder:
+		case name == "commondir":
+			to := strings.TrimSpace(read(path))
+			if !filepath.IsAbs(to) {
+				to = filepath.Join(git, to)
+			}
+			if to = filepath.Clean(to); s.inside(to) {
+				s.folder(to, tree)
+			}
+		default:
+			s.settings(path, tree, 0)
+		}
+	}
+	s.hooks(filepath.Join(git, "hooks"))
+	s.protect(filepath.Join(git, "hooks"))
+	s.below(filepath.Join(git, "modules"), tree, 0)
+	s.below(filepath.Join(git, "worktrees"), tree, maxDepth)
+}
+
+// protect adds to what is protected, as far as it is there: a link that leads nowhere is
+// not.
+func (s *State) protect(path string) {
+	if _, err := os.Stat(path); err == nil {
+		s.own = append(s.own, path)
+	}
+}
+
+// below takes the repositories in a folder down, up to a depth. Names of modules have
+// slashes in them.
+func (s *State) below(dir, tree string, depth int) {
+	if depth > maxDepth {
+		return
+	}
+	if s.modules >= maxModules {
+		s.cut = true
+		return
+	}
+	s.modules++
+	all, whole := entries(dir, maxModules)
+	if !whole {
+		s.cut = true
+	}
+	for _, e := range all {
+		if !e.IsDir() {
+			continue
+		}
+		sub := filepath.Join(dir, e.Name())
+		if isRepository(sub) {
+			s.folder(sub, tree)
+		} else {
+			s.below(sub, tree, depth+1)
+		}
+	}
+}
+
+// isRepository reports whether a folder has something that Git takes for its own.
+func isRepository(dir string) bool {
+	return slices.ContainsFunc(append([]string{"HEAD", "hooks"}, files...), func(name string) bool {
+		_, err := os.Lstat(filepath.Join(dir, name))
+		return err == nil
+	})
+}
+
+// settings takes down what a configuration names in the folder: files that it includes,
+// whatever for, and the folder of hooks.
+func (s *State) settings(path, tree string, depth int) {
+	if depth >= maxIncludes {
+		return
+	}
+	data := []byte(read(path))
+	for key, value := range gitread.Settings(data) {
+		if key == "core.worktree" && depth == 0 { // of a module
+			if tree = value; !filepath.IsAbs(tree) {
+				tree = filepath.Join(filepath.Dir(path), tree)
+			}
+		}
+	}
+	for key, value := range gitread.Settings(data) {
+		hooks := key == "core.hookspath"
+		includes := key == "include.path" || strings.HasPrefix(key, "includeif.") && strings.HasSuffix(key, ".path")
+		if value == "" || !hooks && !includes {
+			continue
+		}
+		to := value
+		if rest, ok := strings.CutPrefix(value, "~/"); ok {
+			home, err := os.UserHomeDir()
+			if err != nil {
+				continue
+			}
+			to = filepath.Join(home, rest)
+		} else if !filepath.IsAbs(value) && hooks {
+			to = filepath.Join(tree, value)
+		} else if !filepath.IsAbs(value) {
+			to = filepath.Join(filepath.Dir(path), value)
+		}
+		if real, err := filepath.EvalSymlinks(to); err == nil {
+			to = real
+		}
+		if to = filepath.Clean(to); !s.inside(to) || s.named[to] {
+			continue
+		}
+		if len(s.named) >= maxRepositories {
+			s.cut = true
+			return
+		}
+		s.named[to] = true
+		switch {
+		case includes:
+			if there, folder := s.see(to); there && !folder {
+				s.settings(to, tree, depth+1)
+			}
+		case filepath.Base(to) == "_": // of husky: it runs what lies beside it
+			s.hooks(filepath.Dir(to))
+			s.hooks(to)
+		default:
+			s.hooks(to)
+		}
+	}
+}
+
+// read returns the text of a regular file, "" when there is none, or one that is too
+// large to be what it is for.
+func read(path string) string {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:forbidigo,gosec // bounded; what it says is only looked for
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = f.Close() }()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxConfig)) //nolint:forbidigo // bounded
+	if err != nil {
+		return ""
+	}
+	return string(data)
+}
+
+// entries returns up to n entries of a folder, and whether these are all.
+func entries(dir string, n int) ([]fs.DirEntry, bool) {
+	f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_DIRECTORY, 0) //nolint:forbidigo,gosec // names only, bounded
+	if err != nil {
+		return nil, true
+	}
+	defer func() { _ = f.Close() }()
+	all, err := f.ReadDir(n + 1)
+	if len(all) > n {
+		return all[:n], false
+	}
+	return all, err == nil || errors.Is(err, io.EOF)
+}
+
+func newState(dir string) *State {
+	return &State{root: filepath.Clean(dir), files: map[string]identity{}, folders: map[string]folder{}, bare: map[string]bool{}, repositories: map[string]bool{}, named: map[string]bool{}, at: time.Now()}
+}

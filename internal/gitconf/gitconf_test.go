@@ -1,0 +1,116 @@
+package gitconf
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+func put(t testing.TB, dir, name, text string) {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A folder that has not changed is not read again, and one that has is, however often.
+func TestLookReadsWhatChanged(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, "a/b/f", "")
+	put(t, dir, "c/f", "")
+	l := limits{entries: 1000, time: time.Hour}
+	first := look(dir, nil, l)
+	was := first.folders[filepath.Join(dir, "c")]
+	was.subs = []string{"remembered"}
+	first.folders[filepath.Join(dir, "c")] = was
+	put(t, dir, "a/b/.git/config", "[core]")
+	second := look(dir, first, l)
+	if f := second.folders[filepath.Join(dir, "c")]; len(f.subs) != 1 {
+		t.Errorf("the folder c was read again: %+v", f)
+	}
+	if got := fmt.Sprint(second.Since(first)); got != "[{a/b/.git was not there before the command, and is now}]" {
+		t.Errorf("Since = %s, want the repository", got)
+	}
+	l.settled = time.Hour // everything is fresh
+	fresh := look(dir, nil, l)
+	was.fresh = true
+	fresh.folders[filepath.Join(dir, "c")] = was
+	if f := look(dir, fresh, l).folders[filepath.Join(dir, "c")]; len(f.subs) != 0 {
+		t.Errorf("a folder that had just changed is trusted: %+v", f)
+	}
+	if f := fresh.folders[filepath.Join(dir, "a")]; !f.fresh {
+		t.Errorf("a folder that has just changed is not fresh: %+v", f)
+	}
+}
+
+// A look ends at its bounds, says so, and does not call new what it had not seen.
+func TestLookIsBounded(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 30 {
+		put(t, dir, fmt.Sprintf("d%02d/sub/f", i), "")
+	}
+	put(t, dir, "d29/sub/.git/config", "[core]")
+	put(t, dir, ".git/config", "[core]")
+	few := limits{entries: 60, time: time.Hour}
+	before := look(dir, nil, few)
+	put(t, dir, ".git/commondir", "../evil")
+	after := look(dir, before, limits{entries: 1000, time: time.Hour})
+	if !before.Cut() || after.Cut() {
+		t.Errorf("cut: %v and %v, want the first", before.Cut(), after.Cut())
+	}
+	want := "[{.git/commondir was not there before the command, and is now} {d29/sub/.git was not seen before the command, and is there now}]"
+	if got := fmt.Sprint(after.Since(before)); got != want {
+		t.Errorf("Since = %s, want %s", got, want)
+	}
+	if none := look(dir, nil, limits{entries: 1000}); !none.Cut() {
+		t.Error("a look without time has seen all")
+	}
+}
+
+// Whatever a repository names, a look ends: circles, pipes, links that lead nowhere.
+func TestHostileRepository(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, ".git/config", "[include]\n path = config\n path = ../a\n[core]\n hooksPath = ../..\n worktree = /\n")
+	put(t, dir, "a", "[include]\n path = .git/config\n")
+	put(t, dir, ".git/commondir", ".")
+	put(t, dir, "sub/.git", "gitdir: ../sub/.git")
+	for link, to := range map[string]string{".git/hooks": "hooks", ".git/modules": ".", ".git/worktrees": "nowhere", "loop": "."} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := Look(dir, nil)
+	if s.Cut() || len(s.Since(Look(dir, s))) != 0 {
+		t.Errorf("cut %v, changes %v; want neither", s.Cut(), s.Since(Look(dir, s)))
+	}
+	got := fmt.Sprint(Own(dir))
+	if want := fmt.Sprintf("[%s/.git/commondir %[1]s/.git/config]", dir); got != want {
+		t.Errorf("Own = %s, want %s", got, want)
+	}
+}
+
+func BenchmarkLook(b *testing.B) {
+	dir := b.TempDir()
+	for i := range 10_000 {
+		put(b, dir, fmt.Sprintf("d%d/d%d/f%d", i%10, i%1000, i), "")
+	}
+	l := bounds
+	l.settled = 0
+	b.Run("first", func(b *testing.B) {
+		for b.Loop() {
+			look(dir, nil, l)
+		}
+	})
+	known := look(dir, nil, l)
+	b.Run("again", func(b *testing.B) {
+		for b.Loop() {
+			look(dir, known, l)
+		}
+	})
+}
