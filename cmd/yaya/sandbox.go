@@ -32,9 +32,9 @@ func sandboxRunCommand(g *globals) *cobra.Command {
 	c := &cobra.Command{
 		Use: "run [flags] -- COMMAND [ARG…]", Short: "Run a command in a sandbox",
 		Long: `Run a command in a sandbox. In the profiles command and check the working directory
-can be written, but for .git/config and .git/hooks; in server, plugin and browser it
-is not seen unless you name it, and the command starts in a private home. Hosts that the command is kept
-from are told on standard error. It exits with the command's code, or 128 and the
+can be written, but for .git/config, .git/hooks and what else configures Git there; in
+server, plugin and browser it is not seen unless you name it, and the command starts in
+a private home. Hosts that the command is kept from are told on standard error. It exits with the command's code, or 128 and the
 number of the signal that ended it.
 
 Profiles: guarded (your files and network without yaya's), server, command, check

@@ -22,7 +22,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/gitread"
 )
 
-// files are what configures Git in a repository's own folder, beside hooks: commondir
+// files are what configures Git in a repository's own folder, beside hooks; commondir
 // names another folder whose configuration counts.
 var files = []string{"config", "config.worktree", "commondir"}
 
@@ -170,10 +170,23 @@ func (s *State) folder(git, tree string) {
 			s.settings(path, tree, 0)
 		}
 	}
+	if todo := filepath.Join(git, "rebase-merge", "git-rebase-todo"); executes(read(todo)) {
+		s.see(todo)
+	}
 	s.hooks(filepath.Join(git, "hooks"))
 	s.protect(filepath.Join(git, "hooks"))
 	s.below(filepath.Join(git, "modules"), tree, 0)
 	s.below(filepath.Join(git, "worktrees"), tree, maxDepth)
+}
+
+// executes reports whether git rebase --continue runs a program of a list.
+func executes(todo string) bool {
+	for line := range strings.Lines(todo) {
+		if words := strings.Fields(line); len(words) > 0 && (words[0] == "exec" || words[0] == "x") {
+			return true
+		}
+	}
+	return false
 }
 
 // protect adds to what is protected, as far as it is there: a link that leads nowhere is

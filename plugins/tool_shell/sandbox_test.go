@@ -246,9 +246,10 @@ func TestGitIsConfigured(t *testing.T) {
 		"a missing one":    {git + "; printf '[includeIf \"onbranch:x\"]\n path = ../gone/x\n' >>.git/config", "mkdir gone; echo '[core]' >gone/x", []string{"gone/x was not there"}},
 		"hooksPath":        {git + "; mkdir githooks; echo '[core] hooksPath = githooks' >>.git/config", "echo evil >githooks/pre-commit", []string{"githooks/pre-commit was not there"}},
 		"husky":            {git + "; mkdir -p .husky/_; echo x >.husky/pre-commit; echo '[core] hooksPath = .husky/_' >>.git/config", "echo evil >>.husky/pre-commit", []string{".husky/pre-commit changed"}},
+		"a rebase":         {git, "mkdir .git/rebase-merge && printf 'pick 1\nexec ./evil\n' >.git/rebase-merge/git-rebase-todo", []string{".git/rebase-merge/git-rebase-todo was not there"}},
 		".gitmodules":      {git, "echo x >.gitmodules", []string{".gitmodules was not there"}},
 		"a strange name":   {git, "", nil},
-		"other files":      {git + "; mkdir sub", "mkdir -p a/b; echo x >a/b/config; echo x >sub/HEAD; ln -s .git other; echo x >.git/index", []string{}},
+		"other files":      {git + "; mkdir sub", "mkdir -p a/b; echo x >a/b/config; echo x >sub/HEAD; ln -s .git other; echo x >.git/index; mkdir .git/rebase-merge; echo pick 1 >.git/rebase-merge/git-rebase-todo", []string{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := boxed(t, works(t)[0])
