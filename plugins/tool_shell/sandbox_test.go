@@ -282,7 +282,7 @@ func TestGitIsConfigured(t *testing.T) {
 func TestGitOfTheUserIsNotTold(t *testing.T) {
 	w := boxed(t, works(t)[0])
 	call, err := w.prepare(t.Context(), tool.Call{ID: "c", Name: "shell", Args: []byte(`{"command":"echo x >f"}`), SessionID: "s"})
-	must(t, err, os.MkdirAll(filepath.Join(w.dir, "mine", ".git"), 0o700))
+	must(t, err, os.MkdirAll(filepath.Join(w.dir, "mine", ".git"), 0o700), os.MkdirAll(filepath.Join(w.dir, ".git", "hooks"), 0o700))
 	res, err := w.c.tools["shell"].Invoke(t.Context(), call)
 	must(t, err)
 	if text := res.Text(); strings.Contains(text, ".git") || !res.OK {
