@@ -102,7 +102,10 @@ func (s *State) hooks(dir string) {
 	if _, folder := s.see(dir); !folder {
 		return
 	}
-	names, all := entries(dir, maxHooks)
+	names, all, err := entries(dir, maxHooks)
+	if err != nil {
+		s.shut[dir] = true
+	}
 	for _, e := range names {
 		s.see(filepath.Join(dir, e.Name()))
 	}
@@ -208,7 +211,10 @@ func (s *State) below(dir, tree string, depth int) {
 		return
 	}
 	s.modules++
-	all, whole := entries(dir, maxModules)
+	all, whole, err := entries(dir, maxModules)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.refused(dir)
+	}
 	if !whole {
 		s.cut = true
 	}
@@ -309,19 +315,29 @@ func read(path string) string {
 }
 
 // entries returns up to n entries of a folder, and whether these are all.
-func entries(dir string, n int) ([]fs.DirEntry, bool) {
+func entries(dir string, n int) (all []fs.DirEntry, whole bool, err error) {
 	f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_DIRECTORY, 0) //nolint:forbidigo,gosec // names only, bounded
 	if err != nil {
-		return nil, true
+		return nil, true, err
 	}
 	defer func() { _ = f.Close() }()
-	all, err := f.ReadDir(n + 1)
-	if len(all) > n {
-		return all[:n], false
+	all, err = f.ReadDir(n + 1)
+	if errors.Is(err, io.EOF) {
+		err = nil
 	}
-	return all, err == nil || errors.Is(err, io.EOF)
+	if len(all) > n {
+		return all[:n], false, err
+	}
+	return all, true, err
+}
+
+// refused takes a folder down that cannot be looked into: Git may still find in it what
+// it knows the name of.
+func (s *State) refused(dir string) {
+	s.shut[dir] = true
+	s.files[dir] = identity{}
 }
 
 func newState(dir string) *State {
-	return &State{root: filepath.Clean(dir), files: map[string]identity{}, folders: map[string]folder{}, bare: map[string]bool{}, repositories: map[string]bool{}, named: map[string]bool{}, at: time.Now()}
+	return &State{root: filepath.Clean(dir), files: map[string]identity{}, folders: map[string]folder{}, bare: map[string]bool{}, shut: map[string]bool{}, repositories: map[string]bool{}, named: map[string]bool{}, at: time.Now()}
 }

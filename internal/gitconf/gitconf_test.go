@@ -1,9 +1,11 @@
 package gitconf
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -92,6 +94,55 @@ func TestHostileRepository(t *testing.T) {
 	got := fmt.Sprint(Own(dir))
 	if want := fmt.Sprintf("[%s/.git/commondir %[1]s/.git/config]", dir); got != want {
 		t.Errorf("Own = %s, want %s", got, want)
+	}
+}
+
+// A folder that cannot be looked into, though Git may find something in it, is told of.
+func TestShutFolder(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, ".git/config", "[core]")
+	before := Look(dir, nil)
+	at, err := os.OpenRoot(dir)
+	for range 20 { // a path that is too long for the system
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := strings.Repeat("d", 250)
+		if err := at.Mkdir(name, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		up := at
+		at, err = up.OpenRoot(name)
+		if err := up.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(err, at.Close()); err != nil {
+		t.Fatal(err)
+	}
+	after := Look(dir, before)
+	if got := after.Since(before); len(got) != 1 || got[0].How != "cannot be looked into since the command" {
+		t.Errorf("Since = %v, want the folder", got)
+	}
+	if got := Look(dir, after).Since(after); len(got) != 0 {
+		t.Errorf("Since = %v, want nothing the next time", got)
+	}
+	if os.Geteuid() == 0 {
+		return // who may read every folder
+	}
+	put(t, dir, "sub/.git/config", "[core]")
+	before = Look(dir, nil)
+	if err := os.Chmod(filepath.Join(dir, "sub"), 0o300); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.Chmod(filepath.Join(dir, "sub"), 0o700); err != nil {
+			t.Error(err)
+		}
+	})
+	put(t, dir, "sub/.git/config", "[core] fsmonitor = evil")
+	if got := fmt.Sprint(Look(dir, before).Since(before)); got != "[{sub cannot be looked into since the command}]" {
+		t.Errorf("Since = %s, want the folder", got)
 	}
 }
 

@@ -1,6 +1,8 @@
 package gitconf
 
 import (
+	"errors"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -15,6 +17,7 @@ type State struct {
 	at    time.Time
 	files map[string]identity // by path
 	bare  map[string]bool     // folders that are a repository without a .git
+	shut  map[string]bool     // folders that cannot be looked into
 	// folders are those that were looked through, to look only at those that change.
 	folders map[string]folder
 	cut     bool
@@ -87,6 +90,9 @@ func (s *State) through(dir string, known *State, most int, settled time.Duratio
 		stat = os.Stat
 	}
 	info, err := stat(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.refused(dir)
+	}
 	if err != nil || !info.IsDir() {
 		return folder{}, false
 	}
@@ -97,7 +103,14 @@ func (s *State) through(dir string, known *State, most int, settled time.Duratio
 		}
 	}
 	f := folder{is: is, fresh: s.at.Sub(time.Unix(0, is.changed)) < settled}
-	all, whole := entries(dir, most)
+	all, whole, err := entries(dir, most)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.refused(dir)
+		f.part = true
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+			f.git = append(f.git, ".git")
+		}
+	}
 	if !whole {
 		s.cut, f.part = true, true
 	}
@@ -134,7 +147,7 @@ func (s *State) Since(before *State) (changes []Change) {
 		return strings.Compare(strings.ReplaceAll(a, "/", "\x00"), strings.ReplaceAll(b, "/", "\x00"))
 	}) {
 		was, there := before.files[path]
-		if there && was.same(s.files[path]) && s.bare[path] == before.bare[path] || told != "" && strings.HasPrefix(path, told+"/") {
+		if there && was.same(s.files[path]) && s.bare[path] == before.bare[path] && s.shut[path] == before.shut[path] || told != "" && strings.HasPrefix(path, told+"/") {
 			continue
 		}
 		told = path
@@ -144,6 +157,10 @@ func (s *State) Since(before *State) (changes []Change) {
 		}
 		how := "was not there before the command, and is now"
 		switch {
+		case s.shut[path] && !before.shut[path]:
+			how = "cannot be looked into since the command"
+		case there && before.shut[path]:
+			how = "could not be looked into before the command"
 		case there:
 			how = "changed while the command ran"
 		case s.bare[path]:

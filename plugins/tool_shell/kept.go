@@ -51,6 +51,9 @@ func mayHave(output, profile string) (notes []string) {
 // maxPlanted bounds how many changes of what configures Git a result tells.
 const maxPlanted = 16
 
+// maxPath bounds how much of a path they show, in bytes.
+const maxPath = 512
+
 // seen is what configures Git in the folders that commands write, as it was last seen.
 // The next look reads only the folders that have changed since.
 type seen struct {
@@ -97,6 +100,9 @@ func (s gitState) planted(was gitState) (notes []string) {
 			name := filepath.Join(base, c.Path)
 			if strings.ContainsFunc(name, func(r rune) bool { return !strconv.IsPrint(r) }) {
 				name = strconv.Quote(name)
+			}
+			if len(name) > maxPath {
+				name = strings.ToValidUTF8(name[:maxPath], "") + "…"
 			}
 			notes = append(notes, fmt.Sprintf("%s %s: look at it before you run Git there outside of the sandbox, which runs what that configures (yaya itself runs no Git)", name, c.How))
 		}
