@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -461,6 +462,54 @@ func TestServerCallsAsItself(t *testing.T) {
 	}
 	if said, _ := b.sh("bounded", "curl -s -m 5 --noproxy '*' http://127.0.0.1:8787/mcp || echo unreachable"); !strings.Contains(said, "unreachable") {
 		t.Errorf("a server that was not given it: got %s", said)
+	}
+}
+
+// SEC-5: a server that may call tools of others reads none of their resources and
+// prompts, in either era, since nobody is asked about those.
+func TestServerReadsNothingOfOthers(t *testing.T) {
+	t.Parallel()
+	b := shellServers(t)
+	if err := os.WriteFile(filepath.Join(b.cwd, ".mcp.json"), []byte(`{"mcpServers":{"theirs":{"command":"node","args":["shell.mjs"],"sandbox":{"mcp":true}}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.must("trust", "--yes", b.cwd)
+	b.serve()
+	b.firstStart([]string{"own", "bounded", "theirs"})
+	// One script for both eras; the URL is that of its sandbox.
+	const curl = `curl -s -m 50 --noproxy '*' -H 'content-type: application/json' -H 'accept: application/json, text/event-stream'`
+	modern := func(url, method, name string, params map[string]any) string {
+		params = maps.Clone(params)
+		params["_meta"] = map[string]any{"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": map[string]any{"extensions": map[string]any{"com.example/shell": map[string]any{}}}}
+		return fmt.Sprintf("%s -H 'mcp-protocol-version: 2026-07-28' -H 'mcp-method: %s' -H 'mcp-name: %s' -d '%s' %s", curl, method, name, jsonOf(t, map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params}), url)
+	}
+	hello := jsonOf(t, map[string]any{"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": map[string]any{
+		"protocolVersion": "2025-06-18", "clientInfo": map[string]string{"name": "x", "version": "1"},
+		"capabilities": map[string]any{"sampling": map[string]any{}, "extensions": map[string]any{"com.example/shell": map[string]any{}}}}})
+	legacy := func(url, method string, params map[string]any) string {
+		return fmt.Sprintf(`%[1]s -D "$HOME/h" -d '%[2]s' %[3]s; s=$(tr -d '\r' < "$HOME/h" | grep -i '^mcp-session-id:'); %[1]s -H "$s" -d '%[4]s' %[3]s`,
+			curl, hello, url, jsonOf(t, map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params}))
+	}
+	if said, _ := b.sh("theirs", legacy(`"$YAYA_MCP_URL"`, "ping", map[string]any{})); !strings.Contains(said, `"capabilities":{"tools":{}}`) {
+		t.Errorf("initialize: got %s, want tools alone", said)
+	}
+	for _, c := range []struct {
+		method, name string
+		params       map[string]any
+	}{
+		{"resources/list", "", map[string]any{}},
+		{"prompts/list", "", map[string]any{}},
+		{"resources/read", "shell://r", map[string]any{"uri": "shell://r"}},
+		{"prompts/get", "own__p", map[string]any{"name": "own__p"}},
+		{"completion/complete", "", map[string]any{"ref": map[string]string{"type": "ref/prompt", "name": "own__p"}, "argument": map[string]string{"name": "a", "value": ""}}},
+		{"resources/subscribe", "", map[string]any{"uri": "shell://r"}},
+		{"shell/run", "", map[string]any{"name": "own__sh"}},
+	} {
+		for era, cmd := range map[string]string{"modern": modern(`"$YAYA_MCP_URL"`, c.method, c.name, c.params), "legacy": legacy(`"$YAYA_MCP_URL"`, c.method, c.params)} {
+			if said, _ := b.sh("theirs", cmd); strings.Contains(said, "RESOURCE") || !strings.Contains(said, "is not for servers") {
+				t.Errorf("%s, %s: got %s, want it refused", c.method, era, said)
+			}
+		}
 	}
 }
 

@@ -44,6 +44,9 @@ var LocalOwner = Caller{Principal: Owner, Has: func(string) bool { return true }
 // May reports whether the caller has a scope.
 func (c Caller) May(scope string) bool { return c.Has != nil && c.Has(scope) }
 
+// IsServer reports whether the caller is a server in its sandbox.
+func (c Caller) IsServer() bool { return strings.HasPrefix(c.Principal, ServerPrefix) }
+
 // Reaches reports whether the caller may use the tools of a provider, whatever the
 // rules say. A caller that is kept to some has none of yaya's own tools, either.
 func (c Caller) Reaches(provider string) bool {

@@ -145,7 +145,9 @@ func (s *Server) postBatch(w http.ResponseWriter, r *http.Request, who tool.Call
 	}
 	rs := &responseStream{w: w}
 	for _, msg := range requests {
-		s.run(r.Context(), b, &exchange{c: c, profile: p, caller: who, origin: origin, msg: msg, notify: rs.send, caps: c.capabilities()}, nil)
+		x := &exchange{c: c, profile: p, caller: who, origin: origin, msg: msg, notify: rs.send, caps: c.capabilities()}
+		x.narrow()
+		s.run(r.Context(), b, x, nil)
 	}
 	b.work.Wait()
 	switch out := b.array(); {

@@ -39,6 +39,10 @@ func (s *Server) endpoint(w http.ResponseWriter, r *http.Request, origin tool.Or
 	case http.MethodPost:
 		s.post(w, r, who, origin)
 	case http.MethodGet:
+		if who.IsServer() { // nothing comes unasked (see narrow)
+			notAllowed(w)
+			return
+		}
 		s.get(w, r, who)
 	case http.MethodDelete:
 		s.delete(w, r, who)

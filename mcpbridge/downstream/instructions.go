@@ -17,14 +17,15 @@ const (
 
 // instructions are yaya's own and those of the servers that the profile shows, each
 // under its server's name. What a server says is approved as its tools are, and says
-// nothing beyond its heading: its own headings are pushed below it.
+// nothing beyond its heading: its own headings are pushed below it. A server that calls
+// tools is told none of another.
 func (s *Server) instructions(p *profile) string {
 	var b strings.Builder
 	b.WriteString(s.cfg.Instructions)
 	room, left := maxInstructions, 0
 	for _, srv := range s.cfg.Router.Servers() {
 		text := srv.Instructions()
-		if text == "" || !p.server(srv.Name()) {
+		if text == "" || !p.server(srv.Name()) || p.but != "" {
 			continue
 		}
 		part := fmt.Sprintf("# MCP server %s\n\n%s", srv.Name(), lowered(text))

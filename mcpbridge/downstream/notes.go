@@ -10,6 +10,9 @@ import (
 
 // oneWay takes notifications, and responses to what the client was asked.
 func (s *Server) oneWay(c *client, p *profile, who tool.Caller, msg *jsonrpc.Message) {
+	if who.IsServer() && msg.Method != noteCancelled && msg.Method != noteInitialized {
+		return // it was asked nothing, and its notifications go to no other server
+	}
 	if msg.IsResponse() {
 		c.answered(msg)
 		return

@@ -71,6 +71,9 @@ func (x *exchange) LogLevel() string {
 
 // Notify implements [relay.Peer].
 func (x *exchange) Notify(method string, params []byte) {
+	if x.caller.IsServer() && method != noteProgress {
+		return
+	}
 	msg := jsonrpc.AppendRequest(nil, nil, method, params)
 	if x.flight != nil {
 		x.flight.notify(msg)
@@ -84,6 +87,9 @@ func (x *exchange) Ask(ctx context.Context, method string, params []byte) (relay
 	obj, err := jsonrpc.ParseObject(params)
 	if err != nil {
 		return relay.Reply{}, err
+	}
+	if x.caller.IsServer() {
+		return relay.Refusal(jsonrpc.CodeMethodNotFound, "the client is a server, and cannot be asked for "+method), nil
 	}
 	// What an extension asks is for a client that can be asked at any time; whether both
 	// declare the extension is the asker's to know.

@@ -153,6 +153,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, in *incoming, x *
 	} else {
 		x.caps = c.capabilities()
 	}
+	x.narrow()
 	if in.msg.Method == "subscriptions/listen" && modern {
 		rs.mu.Lock()
 		rs.open()

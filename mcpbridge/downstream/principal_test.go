@@ -23,7 +23,11 @@ import (
 func named(r *http.Request) (tool.Caller, bool) {
 	who := r.Header.Get("X-Test-Principal")
 	scopes := r.Header.Values("X-Test-Scope")
-	return tool.Caller{Principal: who, Has: func(s string) bool { return slices.Contains(scopes, s) }}, who != "-"
+	caller := tool.Caller{Principal: who, Has: func(s string) bool { return slices.Contains(scopes, s) }}
+	if server, ok := strings.CutPrefix(who, tool.ServerPrefix); ok {
+		caller.But = server
+	}
+	return caller, who != "-"
 }
 
 // COD-5: a request that nobody has established to be somebody's is nobody's, whichever

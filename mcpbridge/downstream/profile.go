@@ -37,6 +37,8 @@ type Profile struct {
 	members []string // of the groups
 	// only are the servers that its caller is kept to; none means all.
 	only []string
+	// but is the server that its caller is, whose own tools are not seen; "" for none.
+	but string
 }
 
 // The profiles that need no configuration.
@@ -134,7 +136,7 @@ type profile struct {
 
 // server reports whether a server is seen.
 func (p *profile) server(name string) bool {
-	if len(p.only) > 0 && !slices.Contains(p.only, name) {
+	if len(p.only) > 0 && !slices.Contains(p.only, name) || p.but != "" && p.but == name {
 		return false
 	}
 	return len(p.Servers) == 0 || name == "" || slices.ContainsFunc(p.Servers, func(pattern string) bool { return tool.MatchName(pattern, name) })
@@ -198,7 +200,7 @@ func (s *Server) profile(name string, who tool.Caller) (*profile, error) {
 	case ok:
 	case name == ProfileSearch:
 		want.Search = true
-	case builtin(name) && len(who.Servers) == 0:
+	case builtin(name) && len(who.Servers) == 0 && who.But == "":
 		return s.all, nil
 	case builtin(name):
 	default:
@@ -210,6 +212,10 @@ func (s *Server) profile(name string, who tool.Caller) (*profile, error) {
 	if len(who.Servers) > 0 {
 		want.only = who.Servers
 		name = strings.Join(append([]string{name}, who.Servers...), "\x00")
+	}
+	if who.But != "" {
+		want.but = who.But
+		name += "\x00\x00" + who.But
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -268,6 +268,12 @@ func (s *Server) dispatch(ctx context.Context, x *exchange) ([]byte, error) {
 	if name, of := x.msg.Params.Variant("name", "arguments", "_meta", "cursor", "uri", "ref", "inputResponses", "requestState", "taskId"); name != "" {
 		return nil, fail(jsonrpc.CodeInvalidParams, "member %q is a variant of %q", clip(name), of)
 	}
+	if x.caller.IsServer() {
+		if err := x.beyond(); err != nil {
+			s.cfg.Log.Warn().Str("principal", x.caller.Principal).Str("method", clip(x.msg.Method)).Msg("a request of a server was refused: " + err.Error())
+			return nil, err
+		}
+	}
 	if !x.modern && x.msg.Method != "initialize" && x.msg.Method != "ping" {
 		x.c.settle()
 	}
@@ -339,8 +345,8 @@ func (s *Server) initialize(ctx context.Context, x *exchange) ([]byte, error) {
 	}
 	x.c.mu.Unlock()
 	s.settle(ctx)
-	out := append([]byte(nil), `{"protocolVersion":"`+version+`","capabilities":{`+capabilities+`,"logging":{}`...)
-	out = append(s.appendExtensions(out, x.profile, false), `},"serverInfo":`...)
+	out := append([]byte(nil), `{"protocolVersion":"`+version+`","capabilities":{`...)
+	out = append(s.appendCapabilities(out, x), `},"serverInfo":`...)
 	out = append(out, s.info...)
 	return append(s.appendInstructions(out, x.profile), '}'), nil
 }
@@ -349,6 +355,14 @@ func (s *Server) initialize(ctx context.Context, x *exchange) ([]byte, error) {
 // whichever servers are there: one that comes later has not to be announced.
 const capabilities = `"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"completions":{}`
 
+// appendCapabilities appends what the client of a request is offered.
+func (s *Server) appendCapabilities(dst []byte, x *exchange) []byte {
+	if x.caller.IsServer() {
+		return append(dst, narrowCapabilities...)
+	}
+	return s.appendExtensions(append(dst, capabilities+`,"logging":{}`...), x.profile, x.modern)
+}
+
 func (s *Server) discover(ctx context.Context, x *exchange) ([]byte, error) {
 	versions, err := json.Marshal(mcp.ValidProtocolVersions)
 	if err != nil {
@@ -356,8 +370,8 @@ func (s *Server) discover(ctx context.Context, x *exchange) ([]byte, error) {
 	}
 	out := append([]byte(`{"resultType":"complete","supportedVersions":`), versions...)
 	s.settle(ctx)
-	out = append(out, `,"capabilities":{`+capabilities+`,"logging":{}`...)
-	out = append(s.appendExtensions(out, x.profile, true), '}')
+	out = append(out, `,"capabilities":{`...)
+	out = append(s.appendCapabilities(out, x), '}')
 	out = s.appendInstructions(out, x.profile)
 	out = appendCacheHints(out)
 	return append(s.appendServerMeta(out), '}'), nil
