@@ -116,3 +116,25 @@ func TestProgramOfServer(t *testing.T) {
 		})
 	}
 }
+
+// The folders of PATH are shown as what outweighs nothing hidden, never as what the user
+// has named.
+func TestRuntimesOfServer(t *testing.T) {
+	home := t.TempDir()
+	for _, name := range []string{".fly/bin", ".nvm/v22/bin", "bin"} {
+		if err := os.MkdirAll(filepath.Join(home, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := strings.Join([]string{filepath.Join(home, ".fly/bin"), filepath.Join(home, ".nvm/v22/bin"), "relative", filepath.Join(home, "nowhere"), filepath.Join(home, "bin")}, ":")
+	b := New(Config{Home: home, Env: func(name string) (string, bool) { return path, name == "PATH" }})
+	var got []string
+	all := b.runtimes()
+	defer func() { _ = sandbox.Close(all) }()
+	for _, p := range all {
+		got = append(got, p.String())
+	}
+	if want := []string{home + "/.fly/bin", home + "/.nvm/v22", home + "/bin"}; strings.Join(got, " ") != strings.Join(want, " ") {
+		t.Errorf("runtimes() = %q, want %q", got, want)
+	}
+}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"unicode"
 
@@ -61,10 +60,10 @@ func (b *Bridge) enter(x servers.Server, tell func(upstream.Denial)) (*sandbox.R
 	if policy.Read, err = openAll("read", append(x.Reads(), b.program(x)...)); err != nil {
 		return nil, err
 	}
-	policy.Read = append(policy.Read, b.runtimes()...)
 	if policy.Write, err = openAll("write", named.Write); err != nil {
 		return nil, errors.Join(err, sandbox.Close(policy.Read))
 	}
+	policy.Runtimes = b.runtimes()
 	return b.cfg.Sandboxes.Enter(policy)
 }
 
@@ -106,7 +105,7 @@ func (b *Bridge) program(x servers.Server) []string {
 
 // runtimes opens what a bounded server's runtime is made of, where it is not one of the
 // system's: the folders of yaya's own PATH, each with the tree of the version manager
-// that it belongs to. They hold programs, which anybody may read.
+// that it belongs to. A sandbox shows none that is hidden, or holds what is.
 func (b *Bridge) runtimes() []sandbox.Path {
 	search, _ := b.cfg.Env("PATH")
 	var all []sandbox.Path
@@ -114,35 +113,13 @@ func (b *Bridge) runtimes() []sandbox.Path {
 		if !filepath.IsAbs(dir) {
 			continue
 		}
-		names := []string{dir}
-		switch above := filepath.Dir(dir); {
-		case filepath.Base(dir) != "bin" && filepath.Base(dir) != "shims":
-		case filepath.Base(above) == ".local": // where tools of these are linked
-			for _, of := range []string{"uv", "pipx", "mise", "fnm", "pnpm"} {
-				names = append(names, filepath.Join(above, "share", of))
-			}
-		case strings.Contains(above, "/."): // ~/.pyenv, ~/.nvm/versions/…, ~/.cargo
-			names = []string{above}
-		}
-		for _, name := range names {
-			if p, err := sandbox.Open(name); err == nil && !b.ofYaya(p.String()) {
+		for _, name := range sandbox.Runtimes(b.cfg.Home, dir) {
+			if p, err := sandbox.Open(name); err == nil { // else there is nothing to show
 				all = append(all, p)
-			} else if err == nil {
-				_ = sandbox.Close([]sandbox.Path{p}) // it was only looked at
 			}
 		}
 	}
 	return all
-}
-
-// ofYaya reports whether a path belongs to yaya itself, or holds what does.
-func (b *Bridge) ofYaya(path string) bool {
-	return slices.ContainsFunc(b.cfg.Sandboxes.Own, func(own string) bool {
-		if to, err := filepath.EvalSymlinks(own); err == nil {
-			own = to
-		}
-		return path == own || strings.HasPrefix(own, path+"/") || strings.HasPrefix(path, own+"/")
-	})
 }
 
 // packageOf returns the folder of the package that a script belongs to: that of its

@@ -62,7 +62,7 @@ func (b *Box) Enter(p Policy) (*Run, error) {
 }
 
 func closeAll(p Policy) error {
-	return errors.Join(Close(p.Read), Close(p.Write), Close(p.Protect))
+	return errors.Join(Close(p.Read), Close(p.Write), Close(p.Protect), Close(p.Runtimes))
 }
 
 func (b *Box) enter(p Policy) (*Run, error) {

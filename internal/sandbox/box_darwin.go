@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -40,7 +41,7 @@ func (r *Run) Wrap(cmd *exec.Cmd) error {
 		return nil
 	}
 	p := &r.policy
-	for _, agreed := range append(append(append([]Path{}, p.Read...), p.Write...), p.Protect...) {
+	for _, agreed := range slices.Concat(p.Read, p.Write, p.Protect, p.Runtimes) {
 		now, err := Open(agreed.name)
 		if err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/yaya-ai/yaya/internal/sandbox/inside"
@@ -50,7 +51,7 @@ func (r *Run) makePlan(cmd *exec.Cmd) (*inside.Plan, error) {
 	}
 	if p.Strict && plan.Mounts { // where the host's links are not
 		plan.Aliases = append(linksOf(plan.Path), dir.links...)
-		for _, path := range append(append([]Path{}, p.Read...), p.Write...) {
+		for _, path := range slices.Concat(p.Read, p.Write, p.Runtimes) {
 			plan.Aliases = append(plan.Aliases, path.links...)
 		}
 	}

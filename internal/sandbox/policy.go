@@ -18,6 +18,9 @@ type Policy struct {
 	// deepest one that covers a file decides. Protect is read-only within Write; a
 	// folder above it, up to Write, can then not be renamed.
 	Read, Write, Protect []Path
+	// Runtimes are what programs are made of. What is hidden outweighs them: one that is
+	// hidden, or holds what is, is not shown.
+	Runtimes []Path
 	// Hide are more paths that cannot be read, beside those of the profile.
 	Hide []string
 	// Strict hides everything that is not named, but for the system's programs.

@@ -81,7 +81,7 @@ func Profile(name string) (Policy, error) {
 // credentials are hidden below the home folder, unless they are named.
 var credentials = []string{
 	".ssh", ".aws", ".azure", ".gnupg", ".kube", ".docker", ".config/gcloud", ".config/gh", ".config/op", ".netrc", ".git-credentials", ".npmrc", ".pypirc",
-	".password-store", ".local/share/keyrings", ".config/rclone", ".terraform.d/credentials.tfrc.json", ".cargo/credentials.toml", ".config/git/credentials",
+	".password-store", ".local/share/keyrings", ".config/rclone", ".terraform.d/credentials.tfrc.json", ".cargo/credentials.toml", ".cargo/credentials", ".fly/config.yml", ".pulumi/credentials.json", ".config/git/credentials",
 	".mozilla", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware", ".config/microsoft-edge", ".config/vivaldi", ".config/opera", "snap/firefox", "snap/chromium",
 	"Library/Keychains", "Library/Application Support/Google/Chrome", "Library/Application Support/Firefox", "Library/Cookies",
 	".bash_history", ".zsh_history", ".python_history", ".node_repl_history", ".psql_history", ".mysql_history",

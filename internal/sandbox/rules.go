@@ -49,6 +49,7 @@ func (r *Run) addRules(plan *inside.Plan) error {
 		r.ofProfile(s, plan)
 	}
 	s.link(inside.Hide, p.Hide...)
+	r.runtimes(s, plan)
 	s.paths(inside.Read, p.Read)
 	s.paths(inside.Write, p.Write)
 	r.protect(s)
@@ -73,6 +74,18 @@ func (r *Run) addRules(plan *inside.Plan) error {
 	}
 	plan.Rules = inside.Sort(s.all)
 	return nil
+}
+
+// runtimes shows what programs are made of, unless something hidden comes with it.
+func (r *Run) runtimes(s *rules, plan *inside.Plan) {
+	for _, p := range r.policy.Runtimes {
+		if r.secret(p.name) || covered(s.all, p.name) {
+			continue
+		}
+		if inside.Effective(inside.Sort(s.all), p.name, plan.Otherwise()) != inside.Read {
+			s.paths(inside.Read, []Path{p})
+		}
+	}
 }
 
 // ofYaya hides yaya's own folders. Where a folder above one can be written, nobody puts

@@ -75,7 +75,7 @@ func (r *Run) show(s *rules, plan *inside.Plan, name string) {
 	if a := inside.Effective(inside.Sort(s.all), name, plan.Otherwise()); a == inside.Read || a == inside.Write {
 		return
 	}
-	if name == "/" || inside.Covers(name, real(r.policy.Home)) || r.ofYayas(name) || slices.ContainsFunc(r.box.own(), func(own string) bool { return inside.Covers(name, own) }) {
+	if r.secret(name) {
 		return
 	}
 	if info, err := os.Stat(name); err == nil && info.IsDir() && covered(s.all, name) {
@@ -93,7 +93,7 @@ func (r *Run) ofYayas(name string) bool {
 func tree(r *Run, s *rules, file string) string {
 	if bin := filepath.Dir(file); filepath.Base(bin) == "bin" {
 		above := filepath.Dir(bin)
-		if above != "/" && !inside.Covers(above, real(r.policy.Home)) && !covered(s.all, above) {
+		if above != "/" && r.runtime(above) && !r.secret(above) && !covered(s.all, above) {
 			return above
 		}
 	}

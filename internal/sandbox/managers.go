@@ -1,0 +1,93 @@
+package sandbox
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/yaya-ai/yaya/internal/sandbox/inside"
+)
+
+// managers are the folders of version managers below the home folder: they hold programs
+// and what those are made of. Others have credentials beside their bin folder.
+var managers = []string{
+	".asdf", ".bun", ".deno", ".dotnet", ".elan", ".fnm", ".ghcup", ".goenv", ".jenv", ".juliaup", ".n", ".nodebrew", ".nodenv", ".nvm", ".phpenv", ".pixi", ".proto",
+	".pyenv", ".rbenv", ".rustup", ".rvm", ".rye", ".sdkman", ".volta", ".npm-global", ".npm-packages",
+	".local/share/fnm", ".local/share/mise", ".local/share/pipx", ".local/share/pnpm", ".local/share/rtx", ".local/share/uv", ".local/pipx",
+	"Library/pnpm", "Library/Application Support/fnm",
+}
+
+// ofManager reports whether a folder is that of a version manager, or lies in it.
+func ofManager(home, dir string) bool {
+	return home != "" && slices.ContainsFunc(managers, func(name string) bool { return inside.Covers(filepath.Join(home, name), dir) })
+}
+
+// Runtimes returns what the programs in a folder of PATH are made of: the folder, and
+// with it the tree of the version manager that it belongs to.
+func Runtimes(home, dir string) []string {
+	dir = filepath.Clean(dir)
+	above := filepath.Dir(dir)
+	switch base := filepath.Base(dir); {
+	case base != "bin" && base != "shims":
+	case home == "":
+	case above == filepath.Join(home, ".local"): // where tools of these are linked
+		all := []string{dir}
+		for _, of := range []string{"uv", "pipx", "mise", "fnm", "pnpm"} {
+			all = append(all, filepath.Join(above, "share", of))
+		}
+		return all
+	case above == filepath.Join(home, ".cargo"): // beside them lie tokens
+		return []string{dir, filepath.Join(above, "registry"), filepath.Join(home, ".rustup")}
+	case ofManager(home, above):
+		return []string{above}
+	}
+	return []string{dir}
+}
+
+// runtime reports whether a folder in the home folder holds a runtime with its
+// libraries, as opposed to programs beside what they keep.
+func (r *Run) runtime(dir string) bool {
+	home := real(r.policy.Home)
+	switch {
+	case r.policy.Home == "", !inside.Covers(home, dir): // one of the system, or of a project
+		return true
+	case inside.Covers(dir, filepath.Join(home, ".local")):
+		return false
+	case ofManager(home, dir):
+		return true
+	}
+	for _, sign := range []string{"pyvenv.cfg", "conda-meta", "lib/python3*", "lib/node_modules"} {
+		if found, err := filepath.Glob(filepath.Join(escaped(dir), sign)); err == nil && len(found) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// escaped is a path as a pattern that it alone matches.
+func escaped(name string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(name)
+}
+
+// secret reports whether a path is hidden by name: it is, holds or lies in credentials,
+// or it is hidden by the policy. Only who names it shows it.
+func (r *Run) secret(name string) bool {
+	home := real(r.policy.Home)
+	if name == "/" || inside.Covers(name, home) {
+		return true
+	}
+	overlaps := func(hidden string) bool {
+		for _, at := range []string{hidden, real(hidden)} {
+			if inside.Covers(at, name) || inside.Covers(name, at) {
+				return true
+			}
+		}
+		return false
+	}
+	for _, c := range credentials {
+		if r.policy.Home != "" && (overlaps(filepath.Join(r.policy.Home, c)) || overlaps(filepath.Join(home, c))) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(r.policy.Hide, overlaps) || slices.ContainsFunc(r.box.Own, overlaps)
+}
