@@ -138,3 +138,20 @@ func TestRuntimesOfServer(t *testing.T) {
 		t.Errorf("runtimes() = %q, want %q", got, want)
 	}
 }
+
+// Where there are no sandboxes, what a folder brings does not start.
+func TestProjectNeedsSandbox(t *testing.T) {
+	b := New(Config{})
+	for _, c := range []struct {
+		x    servers.Server
+		want bool // it starts
+	}{
+		{servers.Server{Name: "s", Transport: servers.Stdio, Command: "true"}, true},
+		{servers.Server{Name: "s", Transport: servers.Stdio, Command: "true", Project: true}, false},
+		{servers.Server{Name: "s", Transport: servers.Stdio, Command: "true", Project: true, Sandbox: &servers.Sandbox{Profile: servers.SandboxOff}}, false},
+	} {
+		if _, err := b.enter(c.x, nil); (err == nil) != c.want {
+			t.Errorf("enter(%+v): %v, want it to start: %v", c.x, err, c.want)
+		}
+	}
+}

@@ -21,16 +21,21 @@ const mustBound = sandbox.NeedHidden | sandbox.NeedStrict | sandbox.NeedWrites |
 
 // enter makes the sandbox of one process of a server, whose variables are expanded. It
 // opens what the server may read and write. It returns nil where there are no
-// sandboxes.
+// sandboxes, which no server of a folder is started without.
 func (b *Bridge) enter(x servers.Server, tell func(upstream.Denial)) (*sandbox.Run, error) {
-	if b.cfg.Sandboxes == nil {
+	switch {
+	case b.cfg.Sandboxes != nil:
+	case x.Project:
+		return nil, errors.New("a folder brought it, and there is no sandbox to run it in")
+	default:
 		return nil, nil //nolint:nilnil // a test without sandboxes
 	}
 	profile := x.SandboxProfile()
 	switch {
-	case profile == servers.SandboxOff && b.cfg.Sandboxes.Settings().Mode == sandbox.Require:
-		return nil, errors.New(`it runs in no sandbox, and sandbox.mode is "require"; bound it with "sandbox" in its entry`)
 	case profile == servers.SandboxOff:
+		if err := b.cfg.Sandboxes.Settings().Outside(); err != nil {
+			return nil, fmt.Errorf(`it runs in no sandbox, and %w; bound it with "sandbox" in its entry`, err)
+		}
 		return (&sandbox.Box{Backend: sandbox.None}).Enter(sandbox.Policy{Profile: profile, HostWrites: true, Net: sandbox.Net{Mode: sandbox.Host}, Unix: true})
 	case profile == servers.SandboxServer && x.Sandbox != nil && x.Sandbox.Browser:
 		profile = "browser"

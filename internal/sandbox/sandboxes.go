@@ -1,6 +1,8 @@
 package sandbox
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -28,6 +30,24 @@ type Settings struct {
 	// ModeFrom and BackendFrom name the variable of yaya's environment that says so, ""
 	// for what yaya config set changes.
 	ModeFrom, BackendFrom string
+}
+
+// check reports a mode that is none: what the user wants is then not known, and nothing
+// starts.
+func (s Settings) check() error {
+	switch s.Mode {
+	case Prefer, Require, Without:
+		return nil
+	}
+	return fmt.Errorf("the setting sandbox.mode is %q, which is none of %s, %s and %s", s.Mode, Prefer, Require, Without)
+}
+
+// Outside reports why no program may run outside of a sandbox, nil if one may.
+func (s Settings) Outside() error {
+	if s.Mode == Require {
+		return errors.New("the setting sandbox.mode is require: nothing runs outside of the sandbox")
+	}
+	return s.check()
 }
 
 // Sandboxes makes the sandboxes of one yaya. Its fields are not changed once it is in
@@ -67,6 +87,9 @@ func (s *Sandboxes) Policy(profile, name string) (Policy, error) {
 // policy's paths over, and closes them when the run ends or cannot be.
 func (s *Sandboxes) Enter(p Policy) (*Run, error) {
 	set := s.Settings()
+	if err := set.check(); err != nil {
+		return nil, errors.Join(err, closeAll(p))
+	}
 	box := &Box{Own: s.Own, Backend: set.Backend}
 	switch set.Mode {
 	case Without:

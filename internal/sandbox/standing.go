@@ -30,6 +30,10 @@ func standing(r Report, set Settings) Standing {
 	box := Box{Backend: set.Backend}
 	best := r.Best
 	var err error
+	if err := set.check(); err != nil {
+		st.Best, st.Profiles, st.Refused, st.Fix = "", nil, err.Error(), reset("sandbox.mode", string(Prefer), set.ModeFrom)
+		return st
+	}
 	if set.Mode == Without {
 		st.Best = None
 		st.Why, st.Fix = "the setting sandbox.mode is off", reset("sandbox.mode", string(Prefer), set.ModeFrom)

@@ -49,6 +49,8 @@ func TestStanding(t *testing.T) {
 		{"the back end off", machine(Namespaces, Landlock, None), Settings{Mode: Prefer, Backend: None}, None, Profiles(), "(the setting sandbox.backend is off, and namespaces works)", "yaya config set sandbox.backend auto"},
 		{"a weaker back end", machine(Namespaces, Landlock, None), Settings{Mode: Prefer, Backend: Landlock}, Landlock, []string{"browser", "check", "command", "server"}, "the setting sandbox.backend is landlock", "yaya config set sandbox.backend auto"},
 		{"a back end that does not work", machine(Namespaces+"!", Landlock, None), Settings{Mode: Prefer, Backend: Namespaces}, "", nil, `no program starts in a sandbox: the sandbox back end "namespaces" does not work here: namespaces is broken`, "yaya config set sandbox.backend auto"},
+		{"a mode that is none", machine(Namespaces, None), Settings{Mode: "requires", Backend: "auto"}, "", nil, `no program starts in a sandbox: the setting sandbox.mode is "requires"`, "yaya config set sandbox.mode prefer"},
+		{"no mode", machine(Namespaces, None), Settings{Backend: "auto", ModeFrom: "YAYA_SANDBOX__MODE"}, "", nil, `no program starts in a sandbox: the setting sandbox.mode is ""`, "unset YAYA_SANDBOX__MODE (and start yaya again)"},
 		{"a back end of elsewhere", machine(Namespaces, None), Settings{Mode: Prefer, Backend: "seatbelt"}, "", nil, `there is no sandbox back end "seatbelt" here`, "yaya config set sandbox.backend auto"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -111,5 +113,26 @@ func TestDenials(t *testing.T) {
 	}
 	if len(told) != 2 {
 		t.Errorf("the policies were told of %q, want 2 hosts", told)
+	}
+}
+
+// A mode that is none starts nothing, in a sandbox or outside of one.
+func TestUnknownMode(t *testing.T) {
+	for _, c := range []struct {
+		mode           Mode
+		enter, outside bool
+	}{{Prefer, true, true}, {Without, true, true}, {Require, true, false}, {"", false, false}, {"Require", false, false}, {"of", false, false}} {
+		set := Settings{Mode: c.mode, Backend: None}
+		if err := set.Outside(); (err == nil) != c.outside {
+			t.Errorf("mode %q: outside of a sandbox: %v, want it allowed: %v", c.mode, err, c.outside)
+		}
+		s := &Sandboxes{Settings: func() Settings { return set }}
+		run, err := s.Enter(Policy{})
+		if err == nil {
+			run.Ended()
+		}
+		if refused := err != nil && strings.Contains(err.Error(), "sandbox.mode"); refused == c.enter {
+			t.Errorf("mode %q: got %v, want a refusal for the mode: %v", c.mode, err, !c.enter)
+		}
 	}
 }

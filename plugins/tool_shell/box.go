@@ -69,10 +69,10 @@ const weak = sandbox.NeedHidden | sandbox.NeedStrict | sandbox.NeedWrites | sand
 // outside of the sandbox. watch is told of hosts; optional.
 func (p *Plugin) enter(at *place, u use, watch *reach) (*sandbox.Run, box, error) {
 	b := box{use: u, memory: p.maxMemory(), roots: []string{canonical(at.root)}}
-	mode := p.cfg.Sandboxes.Settings().Mode
+	set := p.cfg.Sandboxes.Settings()
 	if u.profile == "" {
-		if mode == sandbox.Require {
-			return nil, b, &tool.Failure{Kind: tool.ErrRejected, Err: errors.New("the setting sandbox.mode is require: nothing runs outside of the sandbox")}
+		if err := set.Outside(); err != nil {
+			return nil, b, &tool.Failure{Kind: tool.ErrRejected, Err: err}
 		}
 		b.shown.Sandbox = "none: it runs outside of the sandbox, with all rights of your user"
 		b.bound = b.shown.Sandbox
@@ -93,7 +93,7 @@ func (p *Plugin) enter(at *place, u use, watch *reach) (*sandbox.Run, box, error
 	e := run.Enforced
 	b.lacks, b.none = wants&^e.Has, e.Backend == sandbox.None
 	switch {
-	case mode == sandbox.Without:
+	case set.Mode == sandbox.Without:
 		b.shown.Sandbox = "off, as the setting sandbox.mode says: it runs with all rights of your user"
 	case b.none:
 		b.shown.Sandbox, b.shown.Weaker = "none on this machine (yaya sandbox says why)", append(e.Missing, b.shown.Weaker...)
