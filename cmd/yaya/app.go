@@ -149,6 +149,12 @@ func newApp(c appConfig) (*app, error) {
 		return nil, err
 	}
 	a.sandboxes = sandboxes(c)
+	a.sandboxes.Listens = func() []string {
+		if addrs := a.listens.Load(); addrs != nil {
+			return *addrs
+		}
+		return nil
+	}
 	a.kernel, err = kernel.New(kernel.Config{
 		Data: c.data, Settings: c.settings, Workspace: c.workspace, Version: yayaVersion(), Observer: observers{a.metrics, usage{a.mix}, calls{a}}, Unreviewed: func(c tool.Change) (func() error, error) { return a.shell.Unreviewed(c) }, Approver: a.approver, Asker: mcpbridge.AskCaller, Audit: c.audit, ApprovalTimeout: a.approvalTimeout, Answers: a.answers, Scopes: auth.ScopeNames(), Secrets: a.secrets,
 		Boundary: func(ctx context.Context) { a.host.Boundary(ctx) }, Log: c.log,

@@ -34,6 +34,9 @@ type Box struct {
 	// Own are yaya's own folders and sockets, hidden in every sandbox. A policy
 	// cannot name them, or anything in them but its Cache.
 	Own []string
+	// Listens are the addresses that yaya listens on, which no program on macOS reaches:
+	// there yaya cannot tell it from its user.
+	Listens []string
 	// Backend is one of [Backends], or "" for the best that works.
 	Backend string
 }
@@ -82,6 +85,9 @@ func (b *Box) enter(p Policy) (*Run, error) {
 		return nil, err
 	}
 	e := decide(backend, &p, report)
+	if backend == Seatbelt && p.Net.Mode == Host && len(b.Listens) == 0 {
+		e.miss("yaya's port can be reached, and yaya takes the program for you: it is not known here")
+	}
 	if lacks := p.Require &^ e.Has; lacks != 0 {
 		return nil, &RefusedError{Profile: p.Profile, Backend: backend, Lacks: lacks, Fix: report.Fix}
 	}

@@ -70,7 +70,7 @@ func (r *Run) Wrap(cmd *exec.Cmd) error {
 			return err
 		}
 	}
-	text, params := seatbelt(plan, p, port)
+	text, params := seatbelt(plan, p, port, r.box.Listens)
 	args := append([]string{"sandbox-exec", "-p", text}, params...)
 	cmd.Env = environ(p, cmd.Env, r.system.tmp, proxyURL)
 	cmd.Args = append(append(args, cmd.Path), cmd.Args[1:]...)

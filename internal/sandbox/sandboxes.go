@@ -59,6 +59,8 @@ type Sandboxes struct {
 	Home string
 	// Cache is the folder below which each sandbox has its caches.
 	Cache string
+	// Listens returns the addresses that yaya listens on now; nil for none.
+	Listens func() []string
 	// Settings are asked for at each start.
 	Settings func() Settings
 
@@ -91,6 +93,9 @@ func (s *Sandboxes) Enter(p Policy) (*Run, error) {
 		return nil, errors.Join(err, closeAll(p))
 	}
 	box := &Box{Own: s.Own, Backend: set.Backend}
+	if s.Listens != nil {
+		box.Listens = s.Listens()
+	}
 	switch set.Mode {
 	case Without:
 		box.Backend, p.Require = None, 0

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"fmt"
+	"net/netip"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -56,7 +57,8 @@ const seatbeltGuarded = `(version 1)
 // seatbelt returns a profile of sandbox-exec for a plan, and its parameters. Paths are
 // parameters, so that no path can be read as a part of the profile. port is of the
 // proxy, 0 without one. In a profile the last rule that matches decides.
-func seatbelt(plan *inside.Plan, p *Policy, port int) (text string, params []string) {
+// Nobody reaches what yaya listens on: a peer in a sandbox looks like its user there.
+func seatbelt(plan *inside.Plan, p *Policy, port int, listens []string) (text string, params []string) {
 	var b strings.Builder
 	name := map[string]string{}
 	path := func(kind, at string) string {
@@ -94,6 +96,11 @@ func seatbelt(plan *inside.Plan, p *Policy, port int) (text string, params []str
 		b.WriteString("(allow network*)\n(allow system-socket)\n")
 	case port > 0:
 		fmt.Fprintf(&b, "(allow network-outbound (remote ip \"localhost:%d\"))\n(allow system-socket)\n", port)
+	}
+	for _, addr := range listens {
+		if at, err := netip.ParseAddrPort(addr); err == nil && p.Net.Mode == Host {
+			fmt.Fprintf(&b, "(deny network-outbound (remote ip \"localhost:%d\"))\n", at.Port())
+		}
 	}
 	for _, r := range plan.Rules { // sockets at paths
 		switch {
@@ -138,7 +145,7 @@ func (e *Enforced) seatbelt(p *Policy) {
 	if p.HostWrites {
 		e.Has &^= NeedProcesses | NeedKernel
 		e.miss("other programs of your user can be looked at, and asked to start something")
-		e.miss("yaya's port can be reached: yaya itself refuses programs that it has started")
+		e.miss("what such a program does is done as you, at yaya's port, too: the profile refuses the port to programs in the sandbox alone, by its number at their start")
 	} else if p.Unix {
 		e.Has &^= NeedSockets
 		e.miss("sockets of other programs in folders that can be written can be reached")

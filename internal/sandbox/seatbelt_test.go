@@ -22,11 +22,11 @@ func TestSeatbelt(t *testing.T) {
 		{"check", "check", 0, []string{"(deny default)\n", "(allow file-read*)\n", `(deny file-write-unlink (literal (param "P`}, []string{"remote ip", "(allow network*)", "(allow default)"}},
 		{"server", "server", 4711, []string{"(deny default)\n", `(allow network-outbound (remote ip "localhost:4711"))`}, []string{"(allow file-read*)\n", "localhost:*"}},
 		{"plugin", "plugin", 0, []string{"(deny default)\n"}, []string{"(allow network", "(allow file-read*)\n"}},
-		{"guarded", "guarded", 0, []string{"(allow default)\n", "(allow signal (target self) (target same-sandbox))", "(deny network-outbound (subpath"}, []string{"(deny default)", "remote ip"}},
+		{"guarded", "guarded", 0, []string{"(allow default)\n", "(allow signal (target self) (target same-sandbox))", "(deny network-outbound (subpath", `(deny network-outbound (remote ip "localhost:8787"))`, `(deny network-outbound (remote ip "localhost:8443"))`}, []string{"(deny default)", "(allow network-outbound (remote ip"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := profile(t, c.profile)
-			text, params := seatbelt(&inside.Plan{Strict: p.Strict, HostWrites: p.HostWrites, Rules: rules}, &p, c.port)
+			text, params := seatbelt(&inside.Plan{Strict: p.Strict, HostWrites: p.HostWrites, Rules: rules}, &p, c.port, []string{"127.0.0.1:8787", "[::]:8443"})
 			names := map[string]string{}
 			for i := 0; i < len(params); i += 2 {
 				key, path, _ := strings.Cut(params[i+1], "=")
@@ -72,7 +72,7 @@ func TestSeatbelt(t *testing.T) {
 func TestSeatbeltHostileNames(t *testing.T) {
 	for _, name := range []string{`/a")(allow default)("`, "/a\\", "/a\n(allow default)", "/a=b", "/(param \"P1\")", `/#"x"`, "/é;comment"} {
 		p := profile(t, "check")
-		text, params := seatbelt(&inside.Plan{Rules: []inside.Rule{{Path: name, Access: inside.Hide}}}, &p, 0)
+		text, params := seatbelt(&inside.Plan{Rules: []inside.Rule{{Path: name, Access: inside.Hide}}}, &p, 0, nil)
 		if strings.Contains(text, name) || strings.Contains(text, "(allow default)") || !strings.Contains(text, `(deny file-read* file-write* (subpath (param "P0")))`) {
 			t.Errorf("the profile for %q:\n%s", name, text)
 		}
