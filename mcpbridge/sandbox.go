@@ -33,8 +33,12 @@ func (b *Bridge) enter(x servers.Server, tell func(upstream.Denial)) (*sandbox.R
 	profile := x.SandboxProfile()
 	switch {
 	case profile == servers.SandboxOff:
-		if err := b.cfg.Sandboxes.Settings().Outside(); err != nil {
-			return nil, fmt.Errorf(`it runs in no sandbox, and %w; bound it with "sandbox" in its entry`, err)
+		set := b.cfg.Sandboxes.Settings()
+		if set.Mode == sandbox.Require {
+			return nil, errors.New(`it runs in no sandbox, and sandbox.mode is "require"; bound it with "sandbox" in its entry`)
+		}
+		if err := set.Outside(); err != nil {
+			return nil, err
 		}
 		return (&sandbox.Box{Backend: sandbox.None}).Enter(sandbox.Policy{Profile: profile, HostWrites: true, Net: sandbox.Net{Mode: sandbox.Host}, Unix: true})
 	case profile == servers.SandboxServer && x.Sandbox != nil && x.Sandbox.Browser:
