@@ -65,7 +65,8 @@ Profiles: guarded (your files and network without yaya's), server, command, chec
 
 // policy is what the flags ask for.
 func (f *sandboxRun) policy(w io.Writer, p paths, command string) (sandbox.Policy, error) {
-	policy, err := sandbox.Profile(f.profile)
+	boxes := &sandbox.Sandboxes{Home: p.home, Cache: sandboxCaches(p.home)}
+	policy, err := boxes.Policy(f.profile, f.profile) // guarded has the user's caches
 	if err != nil {
 		return policy, err
 	}
@@ -83,10 +84,6 @@ func (f *sandboxRun) policy(w io.Writer, p paths, command string) (sandbox.Polic
 		}
 		fmt.Fprintln(w, "yaya:", feature.Clean(text, 1<<10))
 	}
-	if !policy.HostWrites {
-		policy.Cache = filepath.Join(xdg("XDG_CACHE_HOME", p.home, ".cache"), "yaya", "sandbox", policy.Profile)
-	}
-	policy.Home = p.home
 	policy.Require = policy.Wants() & (sandbox.NeedHidden | sandbox.NeedStrict | sandbox.NeedWrites | sandbox.NeedNetwork | sandbox.NeedKernel)
 	if policy.Read, err = sandbox.OpenAll(f.read...); err != nil {
 		return policy, err

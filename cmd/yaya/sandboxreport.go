@@ -25,7 +25,7 @@ import (
 // sandboxes returns the sandboxes as the settings want them.
 func sandboxes(c appConfig) *sandbox.Sandboxes {
 	s := &sandbox.Sandboxes{
-		Home: c.home, Cache: filepath.Join(xdg("XDG_CACHE_HOME", c.home, ".cache"), "yaya", "sandbox"),
+		Home: c.home, Cache: sandboxCaches(c.home),
 		Settings: func() sandbox.Settings {
 			return sandbox.Settings{
 				Mode: sandbox.Mode(c.settings.Text("sandbox.mode")), Backend: c.settings.Text("sandbox.backend"),
@@ -35,6 +35,11 @@ func sandboxes(c appConfig) *sandbox.Sandboxes {
 	}
 	s.Own = hidden(c.own)
 	return s
+}
+
+// sandboxCaches is the folder of the caches of sandboxes.
+func sandboxCaches(home string) string {
+	return filepath.Join(xdg("XDG_CACHE_HOME", home, ".cache"), "yaya", "sandbox")
 }
 
 // variable names the variable of the environment that decides a setting, "" if none does.

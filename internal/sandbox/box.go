@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -34,6 +35,8 @@ type Box struct {
 	// Own are yaya's own folders and sockets, hidden in every sandbox. A policy
 	// cannot name them, or anything in them but its Cache.
 	Own []string
+	// Program is yaya's own program, read-only in every sandbox; "" for this one.
+	Program string
 	// Listens are the addresses that yaya listens on, which no program on macOS reaches:
 	// there yaya cannot tell it from its user.
 	Listens []string
@@ -65,7 +68,7 @@ func (b *Box) Enter(p Policy) (*Run, error) {
 }
 
 func closeAll(p Policy) error {
-	return errors.Join(Close(p.Read), Close(p.Write), Close(p.Protect), Close(p.Runtimes))
+	return errors.Join(Close(p.Read), Close(p.Write), Close(p.Protect), Close(p.Runtimes), Close(p.programs))
 }
 
 func (b *Box) enter(p Policy) (*Run, error) {
@@ -91,8 +94,22 @@ func (b *Box) enter(p Policy) (*Run, error) {
 	if lacks := p.Require &^ e.Has; lacks != 0 {
 		return nil, &RefusedError{Profile: p.Profile, Backend: backend, Lacks: lacks, Fix: report.Fix}
 	}
+	if program := cmp.Or(b.Program, itself()); backend != None && program != "" {
+		if at, err := Open(program); err == nil { // else it was removed
+			p.programs = []Path{at}
+		}
+	}
 	return &Run{Enforced: e, box: b, policy: p, landlock: report.Landlock}, nil
 }
+
+// itself is the program of this process.
+var itself = sync.OnceValue(func() string {
+	name, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	return name
+})
 
 // RefusedError says that a policy requires what is not enforced here.
 type RefusedError struct {
@@ -163,6 +180,7 @@ func decide(backend string, p *Policy, r Report) Enforced {
 			e.miss(fmt.Sprintf("other programs of your user, and the process that ends what is left over, can be signaled: Landlock is at version %d, and %d bounds signals (Linux 6.12)", r.Landlock, inside.LandlockScopes))
 		}
 		if p.HostWrites {
+			e.miss("a file cannot be renamed from one of the folders above yaya's own (such as .config and .cache) to another: programs that do not copy instead fail")
 			e.miss("yaya's port can be reached: yaya itself refuses programs that it has started")
 		}
 		if r.HostProc != "" && !p.HostWrites {
@@ -221,6 +239,7 @@ func (e *Enforced) landlock(p *Policy, version int) {
 		e.miss("yaya's port can be reached: yaya itself refuses programs that it has started")
 	}
 	if p.HostWrites {
+		e.miss("yaya's own program, where you can write it, and the caches of sandboxes can be changed")
 		e.miss("nothing new can be made in the folders above what is hidden, such as the home folder, and the names in hidden folders can be listed")
 	}
 	e.miss("other processes can be listed, and /tmp and /dev/shm are not there: TMPDIR names a folder of its own")

@@ -46,6 +46,8 @@ type Policy struct {
 	Terminal bool
 	// Require refuses to start where these are not enforced.
 	Require Need
+
+	programs []Path // yaya's own, which cannot be written
 }
 
 // NetMode is a kind of network.

@@ -48,7 +48,9 @@ func (r *Run) addRules(plan *inside.Plan) error {
 	if !p.HostWrites {
 		r.ofProfile(s, plan)
 	}
-	s.link(inside.Hide, p.Hide...)
+	if !p.HostWrites {
+		s.link(inside.Hide, p.Hide...)
+	}
 	r.runtimes(s, plan)
 	s.paths(inside.Read, p.Read)
 	s.paths(inside.Write, p.Write)
@@ -88,16 +90,34 @@ func (r *Run) runtimes(s *rules, plan *inside.Plan) {
 	}
 }
 
-// ofYaya hides yaya's own folders. Where a folder above one can be written, nobody puts
+// ofYaya hides yaya's own folders, and makes its program read-only: the next start would
+// run another one without a sandbox. Where a folder above one can be written, nobody puts
 // another in its place.
 func (r *Run) ofYaya(s *rules, plan *inside.Plan) {
-	for _, own := range r.box.own() {
-		for dir := filepath.Dir(own); plan.Mounts && dir != "/"; dir = filepath.Dir(dir) {
-			if inside.Effective(inside.Sort(s.all), dir, plan.Otherwise()) == inside.Write {
-				s.keep(dir)
-			}
+	hidden := r.box.own()
+	if r.policy.HostWrites && !plan.Landlock { // which would refuse every new name beside them
+		for _, name := range r.policy.Hide {
+			hidden = append(hidden, real(name))
 		}
+	}
+	for _, own := range hidden {
+		s.keepAbove(plan, own)
 		s.link(inside.Hide, own)
+	}
+	for _, own := range r.policy.programs {
+		if inside.Effective(inside.Sort(s.all), own.name, plan.Otherwise()) == inside.Write {
+			s.keepAbove(plan, own.name)
+			s.paths(inside.Read, []Path{own})
+		}
+	}
+}
+
+// keepAbove keeps the folders above a path that the program could rename.
+func (s *rules) keepAbove(plan *inside.Plan, name string) {
+	for dir := filepath.Dir(name); plan.Mounts && dir != "/"; dir = filepath.Dir(dir) {
+		if inside.Effective(inside.Sort(s.all), dir, plan.Otherwise()) == inside.Write {
+			s.keep(dir)
+		}
 	}
 }
 

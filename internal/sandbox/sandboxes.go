@@ -76,6 +76,12 @@ func (s *Sandboxes) Policy(profile, name string) (Policy, error) {
 		return p, err
 	}
 	p.Home = s.Home
+	if p.HostWrites && s.Cache != "" { // what runs in a sandbox trusts its caches
+		if err := os.MkdirAll(s.Cache, 0o700); err != nil { //nolint:forbidigo // a folder of the user's, named by yaya
+			return p, err
+		}
+		p.Hide = append(p.Hide, s.Cache)
+	}
 	if name != "" && !p.HostWrites {
 		p.Cache = filepath.Join(s.Cache, name)
 		if err := os.MkdirAll(p.Cache, 0o700); err != nil { //nolint:forbidigo // a folder of the user's, named by yaya
