@@ -82,7 +82,7 @@ func (b *Box) enter(p Policy) (*Run, error) {
 			}
 		}
 	}
-	report := Probe()
+	report := thisMachine.choice(b.Backend)
 	backend, err := b.choose(report)
 	if err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func (b *Box) enter(p Policy) (*Run, error) {
 		e.miss("yaya's port can be reached, and yaya takes the program for you: it is not known here")
 	}
 	if lacks := p.Require &^ e.Has; lacks != 0 {
-		return nil, &RefusedError{Profile: p.Profile, Backend: backend, Lacks: lacks, Fix: report.Fix}
+		return nil, &RefusedError{Profile: p.Profile, Backend: backend, Lacks: lacks, Fix: Probe().Fix}
 	}
 	if program := cmp.Or(b.Program, itself()); backend != None && program != "" {
 		if at, err := Open(program); err == nil { // else it was removed

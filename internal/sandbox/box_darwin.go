@@ -154,20 +154,24 @@ func (r *Run) Ended() {
 	_ = closeAll(r.policy)
 }
 
-func probe() Report {
-	r := Report{System: "macOS", User: "ordinary user", Backends: []State{{Name: Seatbelt}}}
-	if version, err := unix.Sysctl("kern.osproductversion"); err == nil {
-		r.System += " " + version
+func newProber() *prober {
+	about := func() Report {
+		r := Report{System: "macOS", User: "ordinary user"}
+		if version, err := unix.Sysctl("kern.osproductversion"); err == nil {
+			r.System += " " + version
+		}
+		if os.Geteuid() == 0 {
+			r.User = "root"
+		}
+		return r
 	}
-	if os.Geteuid() == 0 {
-		r.User = "root"
-	}
-	if err := try(); err != nil {
-		r.Backends[0].Why = err.Error()
-	} else {
-		r.Backends[0].Works = true
-	}
-	return r
+	return &prober{about: about, ends: []*backEnd{{name: Seatbelt, try: func() found {
+		err := try()
+		if err == nil {
+			return found{}
+		}
+		return found{why: err.Error(), final: errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.ENOENT)}
+	}}}}
 }
 
 // try runs a program in a sandbox.

@@ -1,8 +1,11 @@
 package sandbox
 
 import (
+	"cmp"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/yaya-ai/yaya/internal/sandbox/inside"
 )
@@ -33,15 +36,81 @@ type State struct {
 	Why   string `json:"why,omitempty"` // it does not
 }
 
-var probed = sync.OnceValue(func() Report {
-	r := probe()
-	r.Backends = append(r.Backends, State{Name: None, Works: true})
-	for _, s := range r.Backends {
-		if s.Works {
-			r.Best = s.Name
+// tryAgain is how long a back end that failed for a reason that may pass is not tried.
+const tryAgain = time.Minute
+
+// backEnd is one of this system's, and what its last try has found.
+type backEnd struct {
+	name string
+	try  func() found
+
+	mu    sync.Mutex // held during a try
+	found found
+	at    time.Time // of the try; zero without one
+}
+
+// found is what the start of a sandbox with a back end has shown.
+type found struct {
+	why      string // it does not work; "" is that it does
+	final    bool   // the reason does not pass
+	fix      string // the command that changes it
+	landlock int
+	hostProc string
+}
+
+// look returns what is known of a back end. What works is not tried again, and what
+// this system refuses neither: a process or memory that could not be had at a busy
+// moment must not cost every later program its sandbox.
+func (b *backEnd) look() found {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.at.IsZero() || b.found.why != "" && !b.found.final && time.Since(b.at) >= tryAgain {
+		b.found, b.at = b.try(), time.Now()
+	}
+	return b.found
+}
+
+// prober finds out what a machine can enforce.
+type prober struct {
+	about func() Report // without what the back ends have found
+	ends  []*backEnd    // the best first
+	known atomic.Bool   // each was tried
+}
+
+// full reports on every back end.
+func (p *prober) full() Report {
+	r := p.report(p.ends, false)
+	p.known.Store(true)
+	return r
+}
+
+// choice reports on what a choice of a back end needs, and tries nothing else: the one
+// of that name, or each until one works.
+func (p *prober) choice(name string) Report {
+	if name == "" || name == "auto" {
+		return p.report(p.ends, true)
+	}
+	for _, b := range p.ends {
+		if b.name == name {
+			return p.report([]*backEnd{b}, true)
+		}
+	}
+	return p.report(nil, true)
+}
+
+func (p *prober) report(ends []*backEnd, first bool) Report {
+	r := p.about()
+	for _, b := range ends {
+		f := b.look()
+		r.Backends = append(r.Backends, State{Name: b.name, Works: f.why == "", Why: f.why})
+		r.Landlock = max(r.Landlock, f.landlock)
+		r.HostProc, r.Fix = cmp.Or(r.HostProc, f.hostProc), cmp.Or(r.Fix, f.fix)
+		if first && f.why == "" {
 			break
 		}
 	}
+	r.Backends = append(r.Backends, State{Name: None, Works: true})
+	r.Best = r.Backends[slices.IndexFunc(r.Backends, func(s State) bool { return s.Works })].Name
 	if r.Best != r.Backends[0].Name {
 		r.Why = r.Backends[0].Why
 	}
@@ -51,26 +120,17 @@ var probed = sync.OnceValue(func() Report {
 			r.Profiles = append(r.Profiles, decide(r.Best, &p, r))
 		}
 	}
-	known.Store(true)
 	return r
-})
+}
 
-var known atomic.Bool
+var thisMachine = newProber()
 
 // Probe finds out what this machine can enforce. It starts a sandbox with each back
-// end, once in the life of this process.
-func Probe() Report { return probed() }
+// end. What works, and what is refused for good, is remembered; other failures are tried
+// again after a minute.
+func Probe() Report { return thisMachine.full() }
 
 // Known reports whether [Probe] has found out and no longer takes time.
-func Known() bool { return known.Load() }
-
-// EnforcedWith says what a back end that works would enforce of a profile.
-func (r Report) EnforcedWith(backend, profile string) (Enforced, error) {
-	p, err := Profile(profile)
-	if err != nil {
-		return Enforced{}, err
-	}
-	return decide(backend, &p, r), nil
-}
+func Known() bool { return thisMachine.known.Load() }
 
 var _ = inside.Env // the hook must be in every program that makes sandboxes

@@ -14,26 +14,41 @@ import (
 	"github.com/yaya-ai/yaya/internal/sandbox/inside"
 )
 
-func probe() Report {
-	r := Report{System: "Linux " + kernel(), User: "ordinary user", Group: ownGroups().why}
-	if os.Geteuid() == 0 {
-		r.User = "root"
-	}
-	for _, name := range []string{Namespaces, Bwrap, Landlock} {
-		reply, err := try(name)
-		s := State{Name: name, Works: err == nil}
-		if err != nil {
-			s.Why = err.Error()
-			if r.Fix == "" && name == Namespaces {
-				s.Why, r.Fix = explain(err)
-			}
-		} else {
-			r.Landlock = max(r.Landlock, reply.Landlock)
-			r.HostProc = reply.HostProc
+func newProber() *prober {
+	p := &prober{about: func() Report {
+		r := Report{System: "Linux " + kernel(), User: "ordinary user", Group: ownGroups().why}
+		if os.Geteuid() == 0 {
+			r.User = "root"
 		}
-		r.Backends = append(r.Backends, s)
+		return r
+	}}
+	for _, name := range []string{Namespaces, Bwrap, Landlock} {
+		p.ends = append(p.ends, &backEnd{name: name, try: func() found {
+			reply, err := try(name)
+			if err == nil {
+				return found{landlock: reply.Landlock, hostProc: reply.HostProc}
+			}
+			f := found{why: err.Error(), final: final(err)}
+			if name == Namespaces {
+				f.why, f.fix = explain(err)
+				f.final = f.final || f.fix != "" && strings.Contains(f.fix, "sysctl")
+			}
+			return f
+		}})
 	}
-	return r
+	return p
+}
+
+// final reports whether a failure is a refusal that does not pass. The first process of
+// a sandbox, and bubblewrap, say in words what failed.
+func final(err error) bool {
+	said := strings.ToLower(err.Error())
+	for _, refusal := range []error{unix.EPERM, unix.EACCES, unix.ENOSYS, unix.EINVAL} {
+		if errors.Is(err, refusal) || strings.Contains(said, refusal.Error()) {
+			return true
+		}
+	}
+	return false
 }
 
 func kernel() string {
