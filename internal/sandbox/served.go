@@ -13,8 +13,23 @@ import (
 type served struct {
 	server *http.Server
 	cancel context.CancelFunc
-	active sync.WaitGroup // handlers, those of hijacked connections among them
 	done   chan struct{}
+
+	mu     sync.Mutex
+	closed bool
+	active sync.WaitGroup // handlers, those of hijacked connections among them
+}
+
+// begin counts a handler, or reports that none is to run any longer: a connection may
+// have read its request just when the server closed.
+func (s *served) begin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.active.Add(1)
+	return true
 }
 
 func serveHTTP(l net.Listener, h http.Handler) *served {
@@ -22,7 +37,9 @@ func serveHTTP(l net.Listener, h http.Handler) *served {
 	s := &served{cancel: cancel, done: make(chan struct{})}
 	s.server = &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			s.active.Add(1)
+			if !s.begin() {
+				return
+			}
 			defer s.active.Done()
 			h.ServeHTTP(w, r)
 		}),
@@ -39,8 +56,11 @@ func serveHTTP(l net.Listener, h http.Handler) *served {
 	return s
 }
 
-// close ends every connection and waits for the handlers.
+// close ends every connection and waits for the handlers. None begins after it.
 func (s *served) close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
 	s.cancel()
 	_ = s.server.Close()
 	<-s.done

@@ -244,6 +244,8 @@ func (r *reach) refused(d sandbox.Denial) {
 // notes says what the command was kept from, and what would let it through. It
 // follows end.
 func (r *reach) notes(profile string) (notes []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	allow := r.p.cfg.Hosts()
 	listed := len(allow)
 	for _, d := range r.denied {
@@ -264,7 +266,7 @@ func (r *reach) notes(profile string) (notes []string) {
 	return notes
 }
 
-// why says why the command was kept from a host.
+// why says why the command was kept from a host; mu is held.
 func (r *reach) why(d sandbox.Denial) string {
 	a := r.asked[net.JoinHostPort(d.Host, strconv.Itoa(d.Port))]
 	switch {
