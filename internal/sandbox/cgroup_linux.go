@@ -3,6 +3,7 @@ package sandbox
 import (
 	"bufio"
 	"bytes"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -42,7 +42,8 @@ var ownGroups = sync.OnceValue(func() groups {
 	return groups{dir: dir}
 })
 
-var groupNumber atomic.Int64
+// groupPrefix begins the names of the groups of sandboxes.
+const groupPrefix = "sandbox-"
 
 // delegated is the control group that yaya may divide.
 func delegated() (string, error) {
@@ -133,7 +134,17 @@ func enable(dir string) error {
 			return fmt.Errorf("move yaya to a control group: %w", err)
 		}
 	}
+	sweep(dir)
 	return set(dir, "cgroup.subtree_control", "+memory +pids")
+}
+
+// sweep removes what a yaya that was killed left of its groups. The kernel keeps those
+// that hold a process.
+func sweep(dir string) {
+	left, _ := filepath.Glob(filepath.Join(dir, groupPrefix+"*")) // of names as they are: no error
+	for _, name := range left {
+		_ = os.Remove(name) //nolint:forbidigo // a group of ours, if empty
+	}
 }
 
 // descends reports whether a process is this one or was started by it.
@@ -168,7 +179,7 @@ func group(l Limits) (*os.File, error) {
 	if g.dir == "" || l.Memory == 0 && l.Processes == 0 {
 		return nil, nil
 	}
-	dir := filepath.Join(g.dir, fmt.Sprintf("sandbox-%d-%d", os.Getpid(), groupNumber.Add(1)))
+	dir := filepath.Join(g.dir, groupPrefix+strings.ToLower(rand.Text()))
 	if err := os.Mkdir(dir, 0o700); err != nil { //nolint:forbidigo // a kernel file
 		return nil, fmt.Errorf("make a control group: %w", err)
 	}

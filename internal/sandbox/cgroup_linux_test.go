@@ -43,3 +43,19 @@ func TestControlGroup(t *testing.T) {
 		})
 	}
 }
+
+// What a killed yaya left of its groups does not stay, and is in nobody's way.
+func TestSweep(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"sandbox-7-1", "sandbox-busy/process", "yaya", "other"} {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sweep(dir)
+	for name, want := range map[string]bool{"sandbox-7-1": false, "sandbox-busy": true, "yaya": true, "other": true} {
+		if _, err := os.Stat(filepath.Join(dir, name)); (err == nil) != want {
+			t.Errorf("%s is there = %v, want %v", name, err == nil, want)
+		}
+	}
+}

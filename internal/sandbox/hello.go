@@ -3,6 +3,7 @@ package sandbox
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -30,7 +31,7 @@ var errSeen = errors.New("seen")
 // inspect looks at the first bytes of a tunnel and leaves them to be read. TLS has to
 // name the host that the tunnel was opened to, and ports of the web carry nothing
 // else; a port that was allowed by its number may.
-func (p *proxy) inspect(in *bufio.Reader, host string, port int) (carried, error) {
+func (p *proxy) inspect(ctx context.Context, in *bufio.Reader, host string, port int) (carried, error) {
 	first, err := in.Peek(1)
 	if err != nil {
 		return isOther, err
@@ -38,7 +39,7 @@ func (p *proxy) inspect(in *bufio.Reader, host string, port int) (carried, error
 	if first[0] != 0x16 {
 		switch port {
 		case 443:
-			return isOther, p.refuse(host, port, "what was sent is not TLS", "")
+			return isOther, p.refuse(ctx, host, port, "what was sent is not TLS", "")
 		case 80:
 			return isHTTP, nil
 		}
@@ -46,13 +47,13 @@ func (p *proxy) inspect(in *bufio.Reader, host string, port int) (carried, error
 	}
 	name, err := serverName(in)
 	if err != nil {
-		return isTLS, p.refuse(host, port, err.Error(), "")
+		return isTLS, p.refuse(ctx, host, port, err.Error(), "")
 	}
 	if _, err := netip.ParseAddr(host); err == nil && name == "" {
 		return isTLS, nil // addresses have no names in TLS
 	}
 	if strings.TrimSuffix(strings.ToLower(name), ".") != host {
-		return isTLS, p.refuse(host, port, fmt.Sprintf("TLS in the tunnel was for %.100q", name), "")
+		return isTLS, p.refuse(ctx, host, port, fmt.Sprintf("TLS in the tunnel was for %.100q", name), "")
 	}
 	return isTLS, nil
 }

@@ -37,12 +37,14 @@ const (
 // proxy is an HTTP proxy to the hosts of a list. It knows the destination of every
 // connection, and so every denial exactly.
 type proxy struct {
-	net     Net
-	rules   []hostRule
-	slots   chan struct{}
-	resolve func(ctx context.Context, host string) ([]netip.Addr, error)
-	public  func(netip.Addr) bool
-	environ func(*http.Request) (*url.URL, error) // the upstream proxy of a request
+	net   Net
+	rules []hostRule
+	slots chan struct{}
+	// What a sandbox starts too fast waits, within its slots; nobody else does.
+	starts, refusals *pace
+	resolve          func(ctx context.Context, host string) ([]netip.Addr, error)
+	public           func(netip.Addr) bool
+	environ          func(*http.Request) (*url.URL, error) // the upstream proxy of a request
 	// password is what clients have to say, where others can reach the proxy as well.
 	password string
 	forward  *httputil.ReverseProxy
@@ -51,7 +53,7 @@ type proxy struct {
 }
 
 func newProxy(n Net) *proxy {
-	p := &proxy{net: n, slots: make(chan struct{}, maxTunnels), public: netaddr.Public, environ: http.ProxyFromEnvironment}
+	p := &proxy{net: n, slots: make(chan struct{}, maxTunnels), starts: newStarts(), refusals: newRefusals(), public: netaddr.Public, environ: http.ProxyFromEnvironment}
 	p.resolve = func(ctx context.Context, host string) ([]netip.Addr, error) {
 		return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	}
@@ -92,7 +94,8 @@ func (e *refusal) Error() string {
 }
 
 // refuse tells of a denial. allow is what would have let it through.
-func (p *proxy) refuse(host string, port int, why, allow string) error {
+func (p *proxy) refuse(ctx context.Context, host string, port int, why, allow string) error {
+	p.refusals.wait(ctx)
 	d := Denial{host, port, why, allow}
 	if p.net.Denied != nil {
 		p.net.Denied(d)
@@ -113,6 +116,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the sandbox has too many connections open", http.StatusServiceUnavailable)
 		return
 	}
+	p.starts.wait(r.Context())
 	if r.Method == http.MethodConnect {
 		p.connect(w, r)
 		return
@@ -171,7 +175,7 @@ func (p *proxy) allow(ctx context.Context, host string, port int) error {
 	if p.net.Ask != nil && p.net.Ask(ctx, host, port) {
 		return nil
 	}
-	return p.refuse(host, port, "it is not among the allowed hosts", entryFor(host, port))
+	return p.refuse(ctx, host, port, "it is not among the allowed hosts", entryFor(host, port))
 }
 
 // dial connects to a destination that is allowed. The address that is dialed is the
@@ -193,7 +197,7 @@ func (p *proxy) dial(ctx context.Context, hostport string) (net.Conn, error) {
 	for _, addr := range addrs {
 		addr = addr.Unmap()
 		if !p.public(addr) && !p.named(addr, port) {
-			last = p.refuse(host, port, fmt.Sprintf("%s is not an address of the public internet; allow the address itself if that is meant", addr), entryFor(addr.String(), port))
+			last = p.refuse(ctx, host, port, fmt.Sprintf("%s is not an address of the public internet; allow the address itself if that is meant", addr), entryFor(addr.String(), port))
 			continue
 		}
 		at := netip.AddrPortFrom(addr, uint16(port)) //nolint:gosec // splitHost bounds it
@@ -262,7 +266,7 @@ func (p *proxy) connect(w http.ResponseWriter, r *http.Request) {
 	// there may be many.
 	_ = conn.SetReadDeadline(time.Now().Add(helloWithin))
 	in := bufio.NewReaderSize(io.MultiReader(io.LimitReader(buf, int64(buf.Reader.Buffered())), conn), maxHello)
-	first, err := p.inspect(in, host, port)
+	first, err := p.inspect(r.Context(), in, host, port)
 	if err != nil {
 		return
 	}
@@ -311,7 +315,7 @@ func (p *proxy) plain(conn net.Conn, in io.Reader, host string, port int) {
 	s := serveHTTP(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		got, gotPort, err := splitHost(r.Host, port)
 		if err != nil || got != host || gotPort != port || r.URL.Host != "" || r.Method == http.MethodConnect {
-			http.Error(w, p.refuse(host, port, fmt.Sprintf("a request in the tunnel was for %.100q", r.Host), "").Error(), http.StatusForbidden)
+			http.Error(w, p.refuse(r.Context(), host, port, fmt.Sprintf("a request in the tunnel was for %.100q", r.Host), "").Error(), http.StatusForbidden)
 			return
 		}
 		r.URL.Scheme, r.URL.Host = "http", net.JoinHostPort(host, strconv.Itoa(port))

@@ -208,7 +208,7 @@ func TestTunnelCarriesItsHost(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			why = nil
-			got, err := p.inspect(bufio.NewReaderSize(strings.NewReader(c.sent), maxHello), "example.com", c.port)
+			got, err := p.inspect(t.Context(), bufio.NewReaderSize(strings.NewReader(c.sent), maxHello), "example.com", c.port)
 			if got != c.want || (err != nil) != (c.deny != "") {
 				t.Errorf("inspect = %v, %v; want %v, denied because %q", got, err, c.want, c.deny)
 			}
