@@ -2,14 +2,18 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -19,12 +23,14 @@ import (
 
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/internal/sandbox"
+	"github.com/yaya-ai/yaya/mcpbridge/servers"
+	"github.com/yaya-ai/yaya/plugins/tool_shell"
 )
 
 // sandboxRun are the flags of yaya sandbox run.
 type sandboxRun struct {
-	profile           string
-	read, write, host []string
+	profile                string
+	read, write, host, env []string
 }
 
 func sandboxRunCommand(g *globals) *cobra.Command {
@@ -32,10 +38,12 @@ func sandboxRunCommand(g *globals) *cobra.Command {
 	c := &cobra.Command{
 		Use: "run [flags] -- COMMAND [ARG…]", Short: "Run a command in a sandbox",
 		Long: `Run a command in a sandbox. In the profiles command and check the working directory
-can be written, but for .git/config, .git/hooks and what else configures Git there; in
-server, plugin and browser it is not seen unless you name it, and the command starts in
-a private home. Hosts that the command is kept from are told on standard error. It exits with the command's code, or 128 and the
-number of the signal that ended it.
+can be written, but for .git/config, .git/hooks and what else configures Git there, and
+the command gets the variables that commands of agents get. In server, plugin and
+browser the directory is not seen unless you name it, the command starts in a private
+home, and gets the variables that servers get. --env names more of them; guarded passes
+all. Hosts that the command is kept from are told on standard error. It exits with the
+command's code, or 128 and the number of the signal that ended it.
 
 Profiles: guarded (your files and network without yaya's), server, command, check
 (no network but its own), plugin and browser.`,
@@ -48,11 +56,28 @@ Profiles: guarded (your files and network without yaya's), server, command, chec
 			if err != nil {
 				return err
 			}
-			policy, err := f.policy(c.ErrOrStderr(), p, args[0])
+			set, err := g.sandboxRunSettings(p)
 			if err != nil {
 				return err
 			}
-			return runInSandbox(c.Context(), c.ErrOrStderr(), p, policy, args)
+			env, err := f.environ(set, args)
+			if err != nil {
+				return err
+			}
+			path, err := exec.LookPath(args[0])
+			if err != nil {
+				return err
+			}
+			if path, err = filepath.Abs(path); err != nil {
+				return err
+			}
+			policy, err := f.policy(c.ErrOrStderr(), p, path, args)
+			if err != nil {
+				return err
+			}
+			cmd := exec.CommandContext(context.WithoutCancel(c.Context()), path, args[1:]...) //nolint:gosec // running it is the purpose
+			cmd.Args[0], cmd.Env = args[0], env
+			return runInSandbox(c.ErrOrStderr(), &sandbox.Box{Own: hidden(p.own()), Backend: set.backend}, policy, cmd)
 		},
 	}
 	c.Flags().SetInterspersed(false) // what follows the command is its own
@@ -60,13 +85,90 @@ Profiles: guarded (your files and network without yaya's), server, command, chec
 	c.Flags().StringArrayVar(&f.read, "read", nil, "let it read a `path` (repeatable)")
 	c.Flags().StringArrayVar(&f.write, "write", nil, "let it write a `path` (repeatable)")
 	c.Flags().StringArrayVar(&f.host, "host", nil, "let it reach a `host`, such as example.com, *.example.com or example.com:8443 (repeatable)")
+	c.Flags().StringArrayVar(&f.env, "env", nil, "let it have a `variable` of yours (repeatable)")
 	return c
 }
 
+// runSettings are what the settings say of sandbox run.
+type runSettings struct {
+	backend string
+	env     []string // more variables of commands
+}
+
+// sandboxRunSettings reads the settings. In a sandbox of yaya's they are hidden, and a
+// second sandbox is made without them.
+func (g *globals) sandboxRunSettings(p paths) (set runSettings, err error) {
+	data, settings, err := g.open(p, nil)
+	switch {
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		return runSettings{}, nil
+	case err != nil:
+		return runSettings{}, err
+	}
+	defer func() { err = errors.Join(err, data.Close()) }()
+	set.backend = settings.Text("sandbox.backend")
+	if raw, _, ok := settings.Get("plugin.tool_shell.env"); ok {
+		if err := json.Unmarshal(raw, &set.env); err != nil {
+			return set, fmt.Errorf("plugin.tool_shell.env: %w", err)
+		}
+	}
+	return set, nil
+}
+
+// environ is what the command gets of the environment: all of it in guarded, which is for
+// programs that are trusted with it, else what the same programs get from yaya itself.
+func (f *sandboxRun) environ(set runSettings, argv []string) ([]string, error) {
+	for _, name := range f.env {
+		if err := servers.CheckEnvName(name); err != nil {
+			return nil, fmt.Errorf("--env: %w", err)
+		}
+		if _, ok := os.LookupEnv(name); !ok {
+			return nil, fmt.Errorf("--env: the variable %s is not set", name)
+		}
+	}
+	also := append([]string{"TERM", "COLORTERM", "NO_COLOR", "YAYA_CHILD"}, f.env...) // it may be a child of yaya's
+	switch f.profile {
+	case "guarded":
+		return os.Environ(), nil
+	case "command", "check":
+		return tool_shell.Passed(slices.Concat(also, set.env)), nil
+	}
+	return servers.Server{Command: argv[0], Args: argv[1:]}.Environ(os.LookupEnv, also...), nil
+}
+
+// cacheName is the name of the caches of a program in a folder, which no other program
+// has: what one puts there would run in the other. In the strict profiles, whose
+// programs are often fetched by one and the same, the first argument counts, too.
+func (f *sandboxRun) cacheName(path string, argv []string, strict bool) (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	id := []string{dir, path}
+	for _, arg := range argv[1:] {
+		if !strict {
+			break
+		}
+		if id = append(id, arg); !strings.HasPrefix(arg, "-") {
+			break
+		}
+	}
+	sum := sha256.Sum256([]byte(strings.Join(id, "\x00")))
+	return fmt.Sprintf("run-%s-%x", f.profile, sum[:8]), nil
+}
+
 // policy is what the flags ask for.
-func (f *sandboxRun) policy(w io.Writer, p paths, command string) (sandbox.Policy, error) {
+func (f *sandboxRun) policy(w io.Writer, p paths, path string, argv []string) (sandbox.Policy, error) {
+	profile, err := sandbox.Profile(f.profile)
+	if err != nil {
+		return profile, err
+	}
+	name, err := f.cacheName(path, argv, profile.Strict)
+	if err != nil {
+		return profile, err
+	}
 	boxes := &sandbox.Sandboxes{Home: p.home, Cache: sandboxCaches(p.home)}
-	policy, err := boxes.Policy(f.profile, f.profile) // guarded has the user's caches
+	policy, err := boxes.Policy(f.profile, name) // guarded has the user's caches
 	if err != nil {
 		return policy, err
 	}
@@ -75,7 +177,7 @@ func (f *sandboxRun) policy(w io.Writer, p paths, command string) (sandbox.Polic
 	}
 	policy.Net.Allow = append(policy.Net.Allow, f.host...)
 	if policy.Profile == "server" {
-		policy.Net.Allow = append(policy.Net.Allow, sandbox.RegistryOf(command)...)
+		policy.Net.Allow = append(policy.Net.Allow, sandbox.RegistryOf(argv[0])...)
 	}
 	policy.Net.Denied = func(d sandbox.Denial) {
 		text := fmt.Sprintf("kept from reaching %s: %s", net.JoinHostPort(d.Host, strconv.Itoa(d.Port)), d.Why)
@@ -83,6 +185,9 @@ func (f *sandboxRun) policy(w io.Writer, p paths, command string) (sandbox.Polic
 			text += " (allow it: --host " + d.Allow + ")"
 		}
 		fmt.Fprintln(w, "yaya:", feature.Clean(text, 1<<10))
+	}
+	if !policy.HostWrites {
+		policy.Hide = append(policy.Hide, boxes.Cache) // those of others
 	}
 	policy.Require = policy.Wants() & (sandbox.NeedHidden | sandbox.NeedStrict | sandbox.NeedWrites | sandbox.NeedNetwork | sandbox.NeedKernel)
 	if policy.Read, err = sandbox.OpenAll(f.read...); err != nil {
@@ -120,27 +225,16 @@ func workingDir(policy sandbox.Policy) (string, error) {
 }
 
 // runInSandbox runs a command with this process's terminal until it ends.
-func runInSandbox(ctx context.Context, w io.Writer, p paths, policy sandbox.Policy, argv []string) error {
+func runInSandbox(w io.Writer, box *sandbox.Box, policy sandbox.Policy, cmd *exec.Cmd) error {
 	policy.Terminal = term.IsTerminal(int(os.Stdin.Fd())) //nolint:gosec // a descriptor fits
-	box := &sandbox.Box{Own: hidden(p.own())}
 	run, err := box.Enter(policy)
 	if err != nil {
 		return err
 	}
 	defer run.Ended()
-	path, err := exec.LookPath(argv[0])
-	if err != nil {
-		return err
-	}
-	if path, err = filepath.Abs(path); err != nil {
-		return err
-	}
 	if lacks := policy.Wants() &^ run.Enforced.Has; lacks != 0 {
 		fmt.Fprintf(w, "yaya: weaker than profile %s: %s (back end %s)\n", policy.Profile, strings.Join(run.Enforced.Missing, "; "), run.Enforced.Backend)
 	}
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), path, argv[1:]...) //nolint:gosec // running it is the purpose
-	cmd.Args[0] = argv[0]
-	cmd.Env = os.Environ()
 	if cmd.Dir, err = workingDir(policy); err != nil {
 		return err
 	}
@@ -153,7 +247,7 @@ func runInSandbox(ctx context.Context, w io.Writer, p paths, policy sandbox.Poli
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer signal.Stop(signals)
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start %s in a sandbox: %w", argv[0], err)
+		return fmt.Errorf("start %s in a sandbox: %w", cmd.Args[0], err)
 	}
 	ended := make(chan error, 1)
 	if err := run.Started(cmd.Process.Pid); err != nil {

@@ -58,20 +58,24 @@ func (r ran) result() tool.Result {
 	return res
 }
 
-// environment is what commands get of ours.
-func (p *Plugin) environment() []string {
-	names := passed
-	var more []string
-	if raw := p.c.Config("env"); raw != nil && json.Unmarshal(raw, &more) == nil {
-		names = append(slices.Clone(names), more...)
-	}
-	out := []string{"TERM=dumb", "NO_COLOR=1", "GIT_TERMINAL_PROMPT=0", "PAGER=cat", "GIT_PAGER=cat"}
-	for _, n := range names {
+// Passed are the variables of our environment that commands get, and those that are
+// named.
+func Passed(more []string) (out []string) {
+	for _, n := range slices.Concat(passed, more) {
 		if v, ok := os.LookupEnv(n); ok {
 			out = append(out, n+"="+v)
 		}
 	}
 	return out
+}
+
+// environment is what commands get of ours.
+func (p *Plugin) environment() []string {
+	var more []string
+	if raw := p.c.Config("env"); raw != nil && json.Unmarshal(raw, &more) != nil {
+		more = nil
+	}
+	return append([]string{"TERM=dumb", "NO_COLOR=1", "GIT_TERMINAL_PROMPT=0", "PAGER=cat", "GIT_PAGER=cat"}, Passed(more)...)
 }
 
 // maxMemory is how many bytes a process of a command may have, 0 without a setting.

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A command has of the environment what programs of its profile have, and what --env
+// names; the setting sandbox.backend counts.
+func TestSandboxRunSettings(t *testing.T) {
+	needNamespaces(t)
+	t.Setenv("RUN_TOKEN", "s3cret")
+	t.Setenv("NAMED_TOKEN", "named")
+	t.Setenv("SET_TOKEN", "set")
+	b := newBox(t)
+	ws := filepath.Join(b.dir, "ws")
+	if err := os.MkdirAll(ws, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	show := []string{"--", "sh", "-c", `echo "$RUN_TOKEN/$NAMED_TOKEN/$SET_TOKEN"; test -n "$PATH"`}
+	run := func(flags ...string) (string, string, int) {
+		return b.in(ws, append([]string{"sandbox", "run"}, flags...)...)
+	}
+	b.must("config", "set", "plugin.tool_shell.env", `["SET_TOKEN"]`)
+	for _, c := range []struct {
+		name  string
+		flags []string
+		want  string
+	}{
+		{"command", nil, "//set\n"},
+		{"check", []string{"--profile", "check"}, "//set\n"},
+		{"server", []string{"--profile", "server"}, "//\n"},
+		{"plugin", []string{"--profile", "plugin"}, "//\n"},
+		{"browser", []string{"--profile", "browser"}, "//\n"},
+		{"guarded", []string{"--profile", "guarded"}, "s3cret/named/set\n"},
+		{"server, a named one", []string{"--profile", "server", "--env", "NAMED_TOKEN"}, "/named/\n"},
+		{"command, a named one", []string{"--env", "NAMED_TOKEN"}, "/named/set\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if out, errOut, code := run(append(c.flags, show...)...); out != c.want || code != 0 {
+				t.Errorf("got %q, %q, %d; want %q, 0", out, errOut, code, c.want)
+			}
+		})
+	}
+	if _, errOut, code := run("--env", "NOT_THERE", "--", "true"); code != exitError || !strings.Contains(errOut, "the variable NOT_THERE is not set") {
+		t.Errorf("a variable that is not set: %q, %d", errOut, code)
+	}
+	b.must("config", "set", "sandbox.backend", "landlock")
+	if _, errOut, _ := run("--", "true"); !strings.Contains(errOut, "back end landlock") {
+		t.Errorf("with sandbox.backend landlock it says %q, want that back end", errOut)
+	}
+	b.must("config", "set", "sandbox.backend", "off")
+	if _, errOut, code := run("--", "true"); code != exitError || !strings.Contains(errOut, `"off"`) {
+		t.Errorf("with sandbox.backend off: %q, %d; want a refusal", errOut, code)
+	}
+}
+
+// What one program leaves in its caches, another one, or the same in another folder,
+// does not find; the same in the same folder does.
+func TestSandboxRunCaches(t *testing.T) {
+	needNamespaces(t)
+	b := newBox(t)
+	for _, dir := range []string{"a", "b"} {
+		if err := errors.Join(os.MkdirAll(filepath.Join(b.dir, dir), 0o700), os.MkdirAll(filepath.Join(b.dir, "bin"), 0o700)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"one", "two"} {
+		script := "#!/bin/sh\nls $XDG_CACHE_HOME\necho x > $XDG_CACHE_HOME/left\nls ${XDG_CACHE_HOME%/*} 2>/dev/null; true\n"
+		if err := os.WriteFile(filepath.Join(b.dir, "bin", name), []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		name, dir, profile string
+		argv               []string
+		found              bool
+	}{
+		{"the first", "a", "command", []string{"one"}, false},
+		{"again", "a", "command", []string{"one", "other"}, true},
+		{"another program", "a", "command", []string{"two"}, false},
+		{"another folder", "b", "command", []string{"one"}, false},
+		{"another profile", "a", "server", []string{"one", "-y", "pkg"}, false},
+		{"what the same fetches", "a", "server", []string{"one", "-y", "pkg", "more"}, true},
+		{"another that the same fetches", "a", "server", []string{"one", "-y", "other"}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			args := append([]string{"sandbox", "run", "--profile", c.profile, "--", filepath.Join(b.dir, "bin", c.argv[0])}, c.argv[1:]...)
+			if c.profile == "server" {
+				args = append([]string{"sandbox", "run", "--profile", c.profile, "--read", filepath.Join(b.dir, "bin")}, args[4:]...)
+			}
+			out, errOut, code := b.in(filepath.Join(b.dir, c.dir), args...)
+			if found := strings.HasPrefix(out, "left\n"); found != c.found || code != 0 {
+				t.Errorf("found what is left = %v, want %v: %q, %q, %d", found, c.found, out, errOut, code)
+			}
+			if n := strings.Count(out, "run-"); n > 1 {
+				t.Errorf("caches of others are seen: %q", out)
+			}
+		})
+	}
+}
