@@ -156,6 +156,8 @@ type Bridge struct {
 	added     map[string][32]byte       // what each server came to when it was added
 	off       map[string]servers.Server // disabled ones, by name
 	refused   map[string]string         // files that are not taken over as they are now, and why
+
+	weaker sync.Map // how the sandbox of each server was weaker when that was logged last, by name
 }
 
 // New returns a bridge. Attach gives it its host before it is loaded.

@@ -49,7 +49,7 @@ func (b *Bridge) enter(x servers.Server, tell func(upstream.Denial)) (*sandbox.R
 		return nil, err
 	}
 	if !policy.Strict {
-		return b.cfg.Sandboxes.Enter(policy)
+		return b.start(x.Name, policy)
 	}
 	policy.Net.Allow = append(x.SandboxHosts(), servers.RegistryHosts(b.cfg.Env)...)
 	policy.Net.Denied = func(d sandbox.Denial) { tell(hostDenied(x.Name, d)) }
@@ -73,7 +73,29 @@ func (b *Bridge) enter(x servers.Server, tell func(upstream.Denial)) (*sandbox.R
 		return nil, errors.Join(err, sandbox.Close(policy.Read))
 	}
 	policy.Runtimes = b.runtimes()
-	return b.cfg.Sandboxes.Enter(policy)
+	return b.start(x.Name, policy)
+}
+
+// start makes the sandbox of a server's process. A server that starts in a weaker one
+// than its profile wants is logged, once for each way in which it is weaker: a process
+// starts too often for the audit, which records what people decide.
+func (b *Bridge) start(server string, policy sandbox.Policy) (*sandbox.Run, error) {
+	wants := policy.Wants()
+	run, err := b.cfg.Sandboxes.Enter(policy)
+	if err != nil {
+		return nil, err
+	}
+	e := run.Enforced
+	lacks := wants &^ e.Has
+	if lacks == 0 {
+		b.weaker.Delete(server)
+		return run, nil
+	}
+	now := fmt.Sprintf("%s %s %s", e.Profile, e.Backend, lacks)
+	if was, known := b.weaker.Swap(server, now); !known || was != now {
+		b.cfg.Log.Warn().Str("server", server).Str("profile", e.Profile).Str("backend", e.Backend).Stringer("lacks", lacks).Msg("the server starts in a weaker sandbox than its profile wants (yaya sandbox says more)")
+	}
+	return run, nil
 }
 
 // openAll opens the paths of a list of an entry.

@@ -99,6 +99,9 @@ func TestAgentWorksInSandboxes(t *testing.T) {
 		t.Errorf("pushed from within the sandbox: %s", got)
 	}
 	b.decide(id, a, "approve")
+	if out := b.must("audit", "--event", "approval_answered", "--json"); !strings.Contains(out, `"sandbox": "outside"`) || strings.Contains(out, `"weaker"`) {
+		t.Errorf("the audit says %s, want that the command ran outside", out)
+	}
 	all, _ := b.outputs(id, "")
 	for _, want := range []string{"numbered", "checked", "may have been kept from a file by the sandbox (profile command)"} {
 		if !strings.Contains(all, want) {
@@ -155,6 +158,9 @@ func TestHostileCommand(t *testing.T) {
 	b.decide(id, a, "approve")
 	a, _ = b.ask(id, last)
 	b.decide(id, a, "approve")
+	if audit := b.must("audit", "--event", "approval_answered", "--json"); strings.Count(audit, `"sandbox": "command (namespaces)"`) != 2 {
+		t.Errorf("the audit says %s, want the sandbox of both commands", audit)
+	}
 	out, _ := b.outputs(id, "")
 	if !strings.Contains(out, "over") || strings.Contains(out, "REACHED") || !strings.Contains(out, "kept from reaching "+b.addr) {
 		t.Errorf("got %s, want nothing reached, and the port of yaya told of", out)

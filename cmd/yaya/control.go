@@ -81,11 +81,18 @@ func openControl(data *os.Root, log zerolog.Logger) (*controlPlane, error) {
 
 func (c *controlPlane) Close() error { return errors.Join(c.log.Close(), c.keys.Close()) }
 
-// decided puts the answer to an ask into the audit: who has let what run.
+// decided puts the answer to an ask into the audit: who has let what run, and in which
+// sandbox.
 func (c *controlPlane) decided(req approval.Request, d approval.Decision) error {
+	payload := map[string]any{"session_id": req.SessionID, "tool": req.ToolName, "digest": req.Digest, "response": d.Response}
+	if req.Sandbox != "" {
+		payload["sandbox"] = req.Sandbox
+	}
+	if len(req.Weaker) > 0 {
+		payload["weaker"] = req.Weaker
+	}
 	_, err := c.log.Append(context.Background(), control.Change{
-		Event: "approval_answered", Actor: printable(cmp.Or(d.By, "unknown"), 100), Target: d.ID,
-		Payload: map[string]any{"session_id": req.SessionID, "tool": req.ToolName, "digest": req.Digest, "response": d.Response},
+		Event: "approval_answered", Actor: printable(cmp.Or(d.By, "unknown"), 100), Target: d.ID, Payload: payload,
 	}, nil)
 	return err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
+	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/kernel/approval"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
@@ -627,6 +628,40 @@ func TestGrantsBindWhatWasPrepared(t *testing.T) {
 			if asked := len(shown) > n; asked != tt.asks || (asked && shown[n] != string(call.Bound())) {
 				t.Errorf("%s: asked %v about %q, want %v about %q", tt.name, asked, shown[n:], tt.asks, call.Bound())
 			}
+		}
+	})
+}
+
+// The audit is told what a prepared call runs in, and nothing that arguments say of it.
+func TestAuditHasTheSandbox(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var audited []approval.Request
+		secrets := new(masked.Secrets)
+		secrets.Declare("k3y-value-0123456789")
+		w := newWorld(t, func(c *approval.Config) {
+			c.Secrets = secrets
+			c.Audit = func(r approval.Request, _ approval.Decision) error {
+				audited = append(audited, r)
+				return nil
+			}
+		})
+		w.adapter(always(event.Approve, ""))
+		args := json.RawMessage(`{"sandbox":"command (namespaces)","weaker":["nothing"]}`)
+		for _, call := range []tool.Call{
+			{Name: "sh", Args: args, SessionID: "s"},
+			{Name: "sh", Args: args, SessionID: "s", Prepared: &tool.Prepared{Shown: args, Sandbox: "outside"}},
+			{Name: "sh", Args: args, SessionID: "s", Prepared: &tool.Prepared{Shown: args, Sandbox: "check (landlock)", Weaker: []string{"no k3y-value-0123456789"}}},
+		} {
+			if err := w.rt.Approve(t.Context(), call, tool.Definition{Name: "sh"}, ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := ""
+		for _, r := range audited {
+			got += fmt.Sprintf("%s %q\n", r.Sandbox, r.Weaker)
+		}
+		if want := " []\noutside []\ncheck (landlock) [\"no ****\"]\n"; got != want {
+			t.Errorf("audited:\n%swant:\n%s", got, want)
 		}
 	})
 }

@@ -59,6 +59,10 @@ type Request struct {
 	Deadline  time.Time              `json:"deadline"`
 	Decisions []event.ApprovalAnswer `json:"decisions"`
 	Digest    string                 `json:"digest"` // of identity, definition, arguments and what the call was prepared to use
+	// Sandbox and Weaker are those of [tool.Prepared], for the audit. What is shown says
+	// them already, but there a tool's arguments may say the like.
+	Sandbox string   `json:"-"`
+	Weaker  []string `json:"-"`
 }
 
 // Decision is an answer as it is kept.
@@ -219,6 +223,12 @@ func (r *Runtime) put(ctx context.Context, key [32]byte, call tool.Call, def too
 		Decisions: []event.ApprovalAnswer{event.Approve, event.ApproveForSession, event.Reject},
 		Digest:    fmt.Sprintf("%x", key),
 	}}
+	if prepared := call.Prepared; prepared != nil {
+		p.req.Sandbox = prepared.Sandbox
+		for _, w := range prepared.Weaker {
+			p.req.Weaker = append(p.req.Weaker, r.cfg.Secrets.ConcealString(w))
+		}
+	}
 	r.mu.Lock()
 	if r.closed {
 		r.mu.Unlock()

@@ -25,6 +25,11 @@ type Prepared struct {
 	// Binds is what an approval is for besides Shown, such as digests that are shown
 	// shortened.
 	Binds []byte
+	// Sandbox is what the call runs in, for the record of its approval: a profile and
+	// its back end, "off" or "outside"; "" is none of ours to tell. Weaker is what the
+	// profile wants and does not get.
+	Sandbox string
+	Weaker  []string
 	// Run is the tool's own: what Invoke runs from.
 	Run any
 	// Close gives back what Run holds. Optional.

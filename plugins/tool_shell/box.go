@@ -54,6 +54,8 @@ type box struct {
 	// bound is all that there is to know about it: another one is not what was shown.
 	bound string
 	none  bool // nothing is enforced
+	// recorded is what the record of an approval says of it.
+	recorded string
 	// lacks is what was wanted and is not enforced.
 	lacks sandbox.Need
 	// memory bounds what each process has, in bytes; 0 is the profile's.
@@ -75,7 +77,7 @@ func (p *Plugin) enter(at *place, u use, watch *reach) (*sandbox.Run, box, error
 			return nil, b, &tool.Failure{Kind: tool.ErrRejected, Err: err}
 		}
 		b.shown.Sandbox = "none: it runs outside of the sandbox, with all rights of your user"
-		b.bound = b.shown.Sandbox
+		b.bound, b.recorded = b.shown.Sandbox, "outside"
 		return nil, b, nil
 	}
 	policy, err := p.policy(at, &b)
@@ -91,9 +93,11 @@ func (p *Plugin) enter(at *place, u use, watch *reach) (*sandbox.Run, box, error
 		return nil, b, &tool.Failure{Kind: tool.ErrUnavailable, Err: refused(err)}
 	}
 	e := run.Enforced
+	b.recorded = fmt.Sprintf("%s (%s)", u.profile, e.Backend)
 	b.lacks, b.none = wants&^e.Has, e.Backend == sandbox.None
 	switch {
 	case set.Mode == sandbox.Without:
+		b.recorded = "off"
 		b.shown.Sandbox = "off, as the setting sandbox.mode says: it runs with all rights of your user"
 	case b.none:
 		b.shown.Sandbox, b.shown.Weaker = "none on this machine (yaya sandbox says why)", append(e.Missing, b.shown.Weaker...)

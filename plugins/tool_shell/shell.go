@@ -242,7 +242,7 @@ func prepared(run, shown any, s *setting, facts []fact) (*tool.Prepared, error) 
 	for _, f := range facts {
 		fmt.Fprintf(binds, "%q %q\n", f.path, f.what)
 	}
-	return &tool.Prepared{Shown: bytes.TrimSpace(b.Bytes()), Binds: binds.Sum(nil), Run: run, Close: s.at.close}, nil
+	return &tool.Prepared{Shown: bytes.TrimSpace(b.Bytes()), Binds: binds.Sum(nil), Run: run, Close: s.at.close, Sandbox: s.box.recorded, Weaker: s.box.shown.Weaker}, nil
 }
 
 // shell runs a prepared command.
