@@ -35,9 +35,7 @@ func word(s string) string {
 }
 
 var (
-	// noAccess is how programs say that a file was kept from them, and notThere how they
-	// say so of one that is hidden.
-	noAccess = regexp.MustCompile(`(?i)\bEACCES\b|\bEPERM\b|\bEROFS\b|permission denied|operation not permitted|read-only file system`)
+	// notThere is how programs say that a file was kept from them which is hidden.
 	notThere = regexp.MustCompile(`(?i)\bENOENT\b|no such file or directory`)
 	// toWrite is in lines about an attempt to write.
 	toWrite = regexp.MustCompile(`(?i)\bEROFS\b|read-only file system|\b(mkdir|write|writing|create|creating|unlink|rename|rmdir|chmod|touch)\b`)
@@ -55,7 +53,7 @@ func (b *Bridge) fileDenied(x servers.Server, line string) upstream.Denial {
 	if x.SandboxProfile() != servers.SandboxServer {
 		return upstream.Denial{}
 	}
-	at := noAccess.FindStringIndex(line)
+	at := sandbox.FileRefused.FindStringIndex(line)
 	gone := at == nil
 	if gone {
 		at = notThere.FindStringIndex(line)

@@ -53,7 +53,7 @@ func TestSandboxRunSettings(t *testing.T) {
 		t.Errorf("with sandbox.backend landlock it says %q, want that back end", errOut)
 	}
 	b.must("config", "set", "sandbox.backend", "off")
-	if _, errOut, code := run("--", "true"); code != exitError || !strings.Contains(errOut, `"off"`) {
+	if _, errOut, code := run("--", "true"); code != exitError || !strings.Contains(errOut, "the sandbox cannot enforce hidden files") || !strings.Contains(errOut, "(back end off)") {
 		t.Errorf("with sandbox.backend off: %q, %d; want a refusal", errOut, code)
 	}
 }

@@ -550,7 +550,7 @@ func TestServersInWeakerSandboxes(t *testing.T) {
 				eventually.True(t, server+" is "+want, func() bool { return states()[server].State == want })
 				s := states()[server]
 				switch {
-				case backend == "" && !strings.Contains(s.Reason, "has to bound") && !strings.Contains(s.Reason, `sandbox.mode is "require"`):
+				case backend == "" && !strings.Contains(s.Reason, "the sandbox cannot enforce") && !strings.Contains(s.Reason, `sandbox.mode is "require"`):
 					t.Errorf("%s: refused with %q, want what is not bounded", server, s.Reason)
 				case backend != "" && (s.Sandbox == nil || s.Sandbox.Backend != backend || len(s.Sandbox.Missing) == 0):
 					t.Errorf("%s: got %+v, want back end %s and what is missing", server, s.Sandbox, backend)

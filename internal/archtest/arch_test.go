@@ -79,7 +79,7 @@ var allowed = map[string][]string{
 	"internal/sandbox":            {"internal/sandbox/inside", "internal/netaddr", "internal/gitconf"},
 	"internal/gitconf":            {"internal/gitread"},
 	"internal/secrets":            {"internal/atomicfile", "internal/masked", "internal/secretfile"},
-	"internal/certs":              {"internal/atomicfile", "internal/keypin"},
+	"internal/certs":              {"internal/atomicfile", "internal/keypin", "internal/netaddr"},
 	"internal/certs/certstest":    {"internal/certs"}, // for tests
 	"cmd/yaya":                    {"..."},
 }

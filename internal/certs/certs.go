@@ -26,6 +26,7 @@ import (
 	"unicode"
 
 	"github.com/yaya-ai/yaya/internal/atomicfile"
+	"github.com/yaya-ai/yaya/internal/netaddr"
 )
 
 // Status is how the certificate of one name is.
@@ -177,7 +178,7 @@ func CheckName(name string, public bool) error {
 		return fmt.Errorf("%s: a certificate with a wildcard needs a challenge in the DNS, which yaya does not answer: name each host", name)
 	case lower == "localhost" || strings.HasSuffix(lower, ".localhost"):
 		return fmt.Errorf("%s is this machine to everybody, so nobody certifies it: on this machine yaya needs no TLS", name)
-	case !isName(lower):
+	case !netaddr.IsHostName(lower):
 		return fmt.Errorf("%.100q is not the name of a host: letters, digits, hyphens and dots (names of other scripts as xn--…)", name)
 	case public && !strings.Contains(name, "."):
 		return fmt.Errorf("%s has no domain, so no public authority certifies it: give its whole name, or use --tls-self-signed", name)
@@ -185,24 +186,6 @@ func CheckName(name string, public bool) error {
 		return fmt.Errorf("%s is a name of private networks, so no public authority certifies it: use --tls-self-signed, or your own authority with --acme-directory", name)
 	}
 	return nil
-}
-
-// isName reports whether a name is one of a host (RFC 1123 section 2.1).
-func isName(name string) bool {
-	if len(name) > 253 {
-		return false
-	}
-	for label := range strings.SplitSeq(name, ".") {
-		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
-			return false
-		}
-		if strings.ContainsFunc(label, func(r rune) bool {
-			return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-'
-		}) {
-			return false
-		}
-	}
-	return true
 }
 
 // hostOf returns the name in a Host header or a flag, without its port.

@@ -25,6 +25,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/yaya-ai/yaya/internal/keypin"
+	"github.com/yaya-ai/yaya/internal/netaddr"
 )
 
 // The life of a certificate that is made here: systems refuse some that last longer than
@@ -64,12 +65,12 @@ func newSelfSigned(dir *os.Root, names []string, log zerolog.Logger, addrs func(
 	s := &SelfSigned{dir: dir, log: log, addrs: addrs}
 	for _, h := range names {
 		name := hostOf(h)
-		if _, err := netip.ParseAddr(strings.Trim(name, "[]")); err != nil && !isName(name) {
+		if _, err := netip.ParseAddr(strings.Trim(name, "[]")); err != nil && !netaddr.IsHostName(name) {
 			return nil, fmt.Errorf("--host %.100q is neither the name of a host nor an address", h)
 		}
 		s.names = append(s.names, strings.Trim(name, "[]"))
 	}
-	if host, err := os.Hostname(); err == nil && isName(strings.ToLower(host)) {
+	if host, err := os.Hostname(); err == nil && netaddr.IsHostName(strings.ToLower(host)) {
 		host = strings.ToLower(host)
 		s.names = append(s.names, host)
 		if !strings.Contains(host, ".") {

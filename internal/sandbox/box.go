@@ -92,7 +92,7 @@ func (b *Box) enter(p Policy) (*Run, error) {
 		e.miss("yaya's port can be reached, and yaya takes the program for you: it is not known here")
 	}
 	if lacks := p.Require &^ e.Has; lacks != 0 {
-		return nil, &RefusedError{Profile: p.Profile, Backend: backend, Lacks: lacks, Fix: Probe().Fix}
+		return nil, &RefusedError{Backend: backend, Lacks: lacks, Fix: Probe().Fix}
 	}
 	if program := cmp.Or(b.Program, itself()); backend != None && program != "" {
 		if at, err := Open(program); err == nil { // else it was removed
@@ -113,14 +113,13 @@ var itself = sync.OnceValue(func() string {
 
 // RefusedError says that a policy requires what is not enforced here.
 type RefusedError struct {
-	Profile string
 	Backend string
 	Lacks   Need
 	Fix     string
 }
 
 func (e *RefusedError) Error() string {
-	text := fmt.Sprintf("the sandbox profile %q has to bound %s, which the back end %q does not here", e.Profile, e.Lacks, e.Backend)
+	text := fmt.Sprintf("the sandbox cannot enforce %s here (back end %s)", e.Lacks, e.Backend)
 	if e.Fix != "" {
 		text += "; run: " + e.Fix
 	}
@@ -176,8 +175,7 @@ func decide(backend string, p *Policy, r Report) Enforced {
 			e.miss("files of other users are nobody's: bubblewrap maps one user")
 		}
 		if p.HostWrites && r.Landlock < inside.LandlockScopes { // it shares the host's processes
-			e.Has &^= NeedProcesses | NeedTree
-			e.miss(fmt.Sprintf("other programs of your user, and the process that ends what is left over, can be signaled: Landlock is at version %d, and %d bounds signals (Linux 6.12)", r.Landlock, inside.LandlockScopes))
+			e.signals(r.Landlock)
 		}
 		if p.HostWrites {
 			e.miss("a file cannot be renamed from one of the folders above yaya's own (such as .config and .cache) to another: programs that do not copy instead fail")
@@ -217,6 +215,12 @@ func (e *Enforced) perProcess(want Need, why string) {
 	}
 }
 
+// signals says what is open where Landlock does not bound signals.
+func (e *Enforced) signals(version int) {
+	e.Has &^= NeedProcesses | NeedTree
+	e.miss(fmt.Sprintf("other programs of your user, and the process that ends what is left over, can be signaled: Landlock is at version %d, and %d bounds signals (Linux 6.12)", version, inside.LandlockScopes))
+}
+
 // landlock says what Landlock alone leaves open.
 func (e *Enforced) landlock(p *Policy, version int) {
 	if p.Net.Mode == Hosts || p.Net.Mode == Loopback {
@@ -229,8 +233,7 @@ func (e *Enforced) landlock(p *Policy, version int) {
 		e.miss("protected files within a writable folder can be written")
 	}
 	if version < inside.LandlockScopes {
-		e.Has &^= NeedProcesses | NeedTree
-		e.miss(fmt.Sprintf("other programs of your user, and the process that ends what is left over, can be signaled: Landlock is at version %d, and %d bounds signals (Linux 6.12)", version, inside.LandlockScopes))
+		e.signals(version)
 	}
 	if version < inside.LandlockUnix && p.Unix {
 		e.miss(fmt.Sprintf("sockets of AF_UNIX cannot be opened: Landlock is at version %d, and %d tells those of the host from others", version, inside.LandlockUnix))

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+
+	"github.com/yaya-ai/yaya/internal/netaddr"
 )
 
 // hostRule is one entry of [Net.Allow].
@@ -53,23 +55,9 @@ func CheckHost(entry string) error {
 	return err
 }
 
-// isName reports whether s is a host name in lower case, as DNS and TLS have it.
-func isName(s string) bool {
-	if s == "" || len(s) > 253 {
-		return false
-	}
-	for label := range strings.SplitSeq(s, ".") {
-		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
-			return false
-		}
-		for _, c := range []byte(label) {
-			if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '_' {
-				return false
-			}
-		}
-	}
-	return true
-}
+// isName reports whether s is a host name in lower case. Unlike those of certificates,
+// names that are looked up may have underscores.
+func isName(s string) bool { return netaddr.IsHostName(strings.ReplaceAll(s, "_", "x")) }
 
 func (r hostRule) allows(host string, port int) bool {
 	if r.port != port && (r.port != 0 || port != 443 && port != 80) {

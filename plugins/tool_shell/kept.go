@@ -9,26 +9,33 @@ import (
 	"sync"
 
 	"github.com/yaya-ai/yaya/internal/gitconf"
+	"github.com/yaya-ai/yaya/internal/sandbox"
 )
 
-// hints are what programs print when the system has kept them from something. Nobody
-// but the program sees which file that was: a result says "may".
+// hints are what programs print when the system has kept them from something, which a
+// sandbox may be the reason for: a result says "may".
 var hints = []struct {
-	texts []string
-	note  string
+	said func(text string) bool // in lower case
+	note string
 }{
 	{
-		[]string{"read-only file system", "unable to create", "permission denied", "operation not permitted", "resource busy", "erofs", "eacces", "eperm"},
+		sandbox.FileRefused.MatchString,
 		"the command may have been kept from a file by the sandbox (profile %s): it writes in the workspace without what configures Git (.git/config, hooks), in its caches and in /tmp, and credentials are hidden",
 	},
 	{
-		[]string{"could not resolve host", "name or service not known", "temporary failure in name resolution", "network is unreachable", "no such host", "enotfound", "eai_again", "enetunreach", "address family not supported"},
+		anyOf("could not resolve host", "name or service not known", "temporary failure in name resolution", "network is unreachable", "no such host", "enotfound", "eai_again", "enetunreach", "address family not supported"),
 		"the command may have been kept from the network by the sandbox (profile %s): without the proxy that the environment names, nothing is reached",
 	},
 	{
-		[]string{"connection refused", "econnrefused"},
+		anyOf("connection refused", "econnrefused"),
 		"the command may have been kept from a service of this machine by the sandbox (profile %s): its loopback interface is its own",
 	},
+}
+
+func anyOf(texts ...string) func(string) bool {
+	return func(text string) bool {
+		return slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(text, t) })
+	}
 }
 
 // remedy is what a model can do about a command that was kept from something.
@@ -41,7 +48,7 @@ const maxHintText = 64 << 10
 func mayHave(output, profile string) (notes []string) {
 	text := strings.ToLower(output[max(0, len(output)-maxHintText):])
 	for _, h := range hints {
-		if slices.ContainsFunc(h.texts, func(t string) bool { return strings.Contains(text, t) }) {
+		if h.said(text) {
 			notes = append(notes, fmt.Sprintf(h.note, profile)+remedy)
 		}
 	}

@@ -517,7 +517,7 @@ func TestAskNamesTheSandbox(t *testing.T) {
 		t.Errorf("verify without a back end: got %q, want %q", res.Text(), want)
 	}
 	w.sandbox.Mode = sandbox.Require
-	if res := call("s", "shell", map[string]any{"command": "true"}); res.OK || !strings.Contains(res.Text(), "does not here") {
+	if res := call("s", "shell", map[string]any{"command": "true"}); res.OK || !strings.Contains(res.Text(), "(back end off)") {
 		t.Errorf("shell that requires a back end: got %+v", res)
 	}
 }
