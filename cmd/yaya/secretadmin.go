@@ -26,22 +26,28 @@ import (
 // the default data folder alone: another one belongs to another installation, a container
 // or a test, and has its key beside its configuration.
 func (g *globals) openVault(p paths, data *os.Root) *secrets.Store {
-	o := secrets.Options{Data: data, KeyDir: p.config, Passphrase: passphrase(), Learn: g.learnSecret}
+	o := secrets.Options{Data: data, KeyDir: p.config, Passphrase: passphrase(), Learn: g.learnSecrets}
 	if self, err := os.Executable(); err == nil && g.dataDir == "" {
 		o.Keychain = keychain.Client{Program: self}
 	}
 	return secrets.New(o)
 }
 
-// learnSecret makes a stored value known. One that the user has stored himself is
-// concealed whatever it is; a key that the settings had may be a placeholder.
-func (g *globals) learnSecret(name, value string) {
-	stowed := strings.HasPrefix(name, "providers.") || strings.HasPrefix(name, "plugin.")
-	if stowed && masked.Common(value) {
-		g.secrets.Learn(value)
-		return
+// learnSecrets makes stored values known, all at once: what finds them is made again for
+// each call. One that the user has stored himself is concealed whatever it is; a key that
+// the settings had may be a placeholder.
+func (g *globals) learnSecrets(values map[string]string) {
+	var common, declared []string
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		stowed := strings.HasPrefix(name, "providers.") || strings.HasPrefix(name, "plugin.")
+		if stowed && masked.Common(values[name]) {
+			common = append(common, values[name])
+		} else {
+			declared = append(declared, values[name])
+		}
 	}
-	g.secrets.Declare(value)
+	g.secrets.Learn(common...)
+	g.secrets.Declare(declared...)
 }
 
 // sealSecrets moves what an earlier yaya has kept in the clear into the sealed file: keys
@@ -199,15 +205,18 @@ func (s *serverAdmin) secretChanged(ctx context.Context, secret string) []string
 	if s.a.bridge == nil || !s.a.bridge.Loaded() {
 		return out
 	}
-	var work sync.WaitGroup
 	s.mu.Lock()
-	for _, x := range s.list {
+	list := slices.Collect(maps.Values(s.list))
+	s.mu.Unlock()
+	// Telling what a server comes to reads files and secrets, and whoever asks how the
+	// servers are does not wait for that.
+	var work sync.WaitGroup
+	for _, x := range list {
 		if !x.Disabled && slices.Contains(x.SecretNames(), secret) && !s.a.bridge.Runs(x) {
 			out = append(out, x.Name)
 			work.Go(func() { s.run(ctx, x) })
 		}
 	}
-	s.mu.Unlock()
 	work.Wait()
 	slices.Sort(out)
 	return out

@@ -19,11 +19,13 @@ import (
 // recordCalls begins the record of calls. It knows the secrets of yaya's settings and
 // environment; those of servers it learns as they are started.
 func (a *app) recordCalls(c appConfig) error {
+	var inherited []string
 	for _, kv := range os.Environ() {
 		if name, v, _ := strings.Cut(kv, "="); masked.SecretVariable(name) {
-			a.secrets.Learn(v)
+			inherited = append(inherited, v)
 		}
 	}
+	a.secrets.Learn(inherited...)
 	a.trafficSettings = config.Derive(c.settings, func(s *config.Store) (trafficSettings, error) {
 		all := s.Secrets()
 		a.secrets.Learn(all...)

@@ -118,21 +118,23 @@ type Client struct {
 
 // Get returns what is kept for an account; without anything the error wraps
 // [fs.ErrNotExist].
-func (c Client) Get(account string) (string, error) { return c.call("get", account, "") }
+func (c Client) Get(ctx context.Context, account string) (string, error) {
+	return c.call(ctx, "get", account, "")
+}
 
 // Set keeps a value for an account, in the place of any other.
-func (c Client) Set(account, value string) error {
-	_, err := c.call("set", account, value)
+func (c Client) Set(ctx context.Context, account, value string) error {
+	_, err := c.call(ctx, "set", account, value)
 	return err
 }
 
 // Delete deletes what is kept for an account.
-func (c Client) Delete(account string) error {
-	_, err := c.call("delete", account, "")
+func (c Client) Delete(ctx context.Context, account string) error {
+	_, err := c.call(ctx, "delete", account, "")
 	return err
 }
 
-func (c Client) call(what, account, value string) (string, error) {
+func (c Client) call(asked context.Context, what, account, value string) (string, error) {
 	if !there() {
 		return "", errNone
 	}
@@ -140,7 +142,7 @@ func (c Client) call(what, account, value string) (string, error) {
 	if patience == 0 {
 		patience = Patience
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(asked, patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, c.Program, Command, what, account) //nolint:gosec // yaya itself
 	cmd.Stdin = strings.NewReader(value)
@@ -148,6 +150,9 @@ func (c Client) call(what, account, value string) (string, error) {
 	cmd.Stdout, cmd.Stderr = &limited{&out, 2 * maxValue}, &limited{&errs, 1 << 10}
 	cmd.WaitDelay = time.Second // something that it has started may hold the pipes
 	err := cmd.Run()
+	if asked.Err() != nil {
+		return "", fmt.Errorf("the keychain was asked, and had not answered: %w", asked.Err())
+	}
 	if ctx.Err() != nil {
 		return "", fmt.Errorf("the keychain did not answer within %v", patience)
 	}

@@ -48,25 +48,25 @@ func client(t *testing.T, behaves string) Client {
 
 func TestCalls(t *testing.T) {
 	c := client(t, "works")
-	if v, err := c.Get("known"); err != nil || v != "value" {
+	if v, err := c.Get(t.Context(), "known"); err != nil || v != "value" {
 		t.Errorf("Get(known) = %q, %v, want value", v, err)
 	}
-	if _, err := c.Get("unknown"); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := c.Get(t.Context(), "unknown"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Get(unknown) = %v, want %v", err, fs.ErrNotExist)
 	}
-	if err := c.Set("a", "b"); err != nil {
+	if err := c.Set(t.Context(), "a", "b"); err != nil {
 		t.Errorf("Set = %v", err)
 	}
-	if err := c.Delete("unknown"); !errors.Is(err, fs.ErrNotExist) {
+	if err := c.Delete(t.Context(), "unknown"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Delete(unknown) = %v, want %v", err, fs.ErrNotExist)
 	}
-	if err := c.Set("a", strings.Repeat("x", maxValue+1)); err == nil {
+	if err := c.Set(t.Context(), "a", strings.Repeat("x", maxValue+1)); err == nil {
 		t.Error("Set of too much succeeded")
 	}
 }
 
 func TestBrokenKeychain(t *testing.T) {
-	if _, err := client(t, "broken").Get("known"); err == nil || !strings.Contains(err.Error(), "locked") || errors.Is(err, fs.ErrNotExist) {
+	if _, err := client(t, "broken").Get(t.Context(), "known"); err == nil || !strings.Contains(err.Error(), "locked") || errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Get = %v, want that it is locked", err)
 	}
 }
@@ -75,7 +75,7 @@ func TestBrokenKeychain(t *testing.T) {
 func TestHangingKeychain(t *testing.T) {
 	c := client(t, "hangs")
 	c.Patience = 200 * time.Millisecond
-	if _, err := c.Get("known"); err == nil || !strings.Contains(err.Error(), "did not answer") {
+	if _, err := c.Get(t.Context(), "known"); err == nil || !strings.Contains(err.Error(), "did not answer") {
 		t.Errorf("Get = %v, want that it did not answer", err)
 	}
 }
@@ -98,7 +98,7 @@ func TestNoBusIsStarted(t *testing.T) {
 		if code, mine := Main([]string{Command, "get", "known"}, strings.NewReader(""), &errs, &errs); !mine || code != failed {
 			t.Errorf("with the bus %q: Main = %d, %v, want %d", addr, code, mine, failed)
 		}
-		if _, err := (Client{Program: "/nonexistent"}).Get("known"); !errors.Is(err, errNone) {
+		if _, err := (Client{Program: "/nonexistent"}).Get(t.Context(), "known"); !errors.Is(err, errNone) {
 			t.Errorf("with the bus %q: Get = %v, want %v", addr, err, errNone)
 		}
 	}

@@ -19,5 +19,7 @@
 //
 // A [Store] reads nothing until it is asked, keeps what it has read, and reads again when
 // the file has changed: a look-up costs one stat. Several processes may use a file at the
-// same time; who changes it holds secrets.lock. It is safe for concurrent use.
+// same time; who changes it holds secrets.lock, for which others wait half a minute at most. A
+// look-up waits for no change: at most for the key, if nobody has fetched it yet. It is safe
+// for concurrent use.
 package secrets

@@ -23,13 +23,14 @@ const KeyFile = "secrets.key"
 // PassphraseVariable is the environment variable with the path of the passphrase.
 const PassphraseVariable = "YAYA_PASSPHRASE_FILE"
 
-// Keychain is the keychain of the operating system. Its methods do not wait for ever.
+// Keychain is the keychain of the operating system. Its methods do not wait for ever, and
+// end when ctx does.
 type Keychain interface {
 	// Get returns what is kept for an account. Without anything the error wraps
 	// [fs.ErrNotExist]; any other says that there is no keychain that answers.
-	Get(account string) (string, error)
-	Set(account, value string) error
-	Delete(account string) error
+	Get(ctx context.Context, account string) (string, error)
+	Set(ctx context.Context, account, value string) error
+	Delete(ctx context.Context, account string) error
 }
 
 // maxPhrase bounds a passphrase, and minPhrase is the shortest, in bytes.
@@ -60,12 +61,42 @@ func (s *Store) keyPath() string { return filepath.Join(s.o.KeyDir, KeyFile) }
 // account is the name of this store in a keychain.
 func (s *Store) account() string { return "secrets of " + s.o.Data.Name() }
 
-// keyOf returns the key that a file was sealed with; mu is held.
-func (s *Store) keyOf(h header) ([]byte, error) {
+// keyOf returns the key that a file was sealed with. Those that ask for it at the same
+// time wait for one that fetches it: a keychain that hangs holds them up once, not each
+// after the other.
+func (s *Store) keyOf(ctx context.Context, h header) ([]byte, error) {
 	id := string(h.ID)
+	s.mu.Lock()
 	if key := s.keys[id]; key != nil {
+		s.mu.Unlock()
 		return key, nil
 	}
+	f := s.fetching[id]
+	if f != nil {
+		s.mu.Unlock()
+		select {
+		case <-f.done:
+			return f.key, f.err
+		case <-ctx.Done():
+			return nil, fmt.Errorf("the key of %s: %w", s.Path(), ctx.Err())
+		}
+	}
+	f = &fetch{done: make(chan struct{})}
+	s.fetching[id] = f
+	s.mu.Unlock()
+	f.key, f.err = s.fetchKey(ctx, h)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f.err == nil {
+		s.keys[id] = f.key
+	}
+	delete(s.fetching, id)
+	close(f.done)
+	return f.key, f.err
+}
+
+// fetchKey is keyOf without a memory.
+func (s *Store) fetchKey(ctx context.Context, h header) ([]byte, error) {
 	var key []byte
 	var err error
 	var other string // of another key
@@ -75,12 +106,12 @@ func (s *Store) keyOf(h header) ([]byte, error) {
 			return nil, fmt.Errorf("%s is sealed with a passphrase: set %s to the path of a file that has it", s.Path(), PassphraseVariable)
 		}
 		var phrase []byte
-		if phrase, err = s.passphrase(); err == nil {
+		if phrase, err = s.passphrase(ctx); err == nil {
 			key = h.KDF.key(phrase)
 		}
 		other = fmt.Sprintf("the passphrase in %s is not the one that %s is sealed with: put the right one there", s.o.Passphrase, s.Path())
 	case keyKeychain:
-		key, err = s.fromKeychain()
+		key, err = s.fromKeychain(ctx)
 		other = fmt.Sprintf("the keychain has another key (%q) than %s is sealed with: restore the keychain, or move the file away and set the secrets again", s.account(), s.Path())
 	default:
 		key, err = s.readKey()
@@ -95,23 +126,35 @@ func (s *Store) keyOf(h header) ([]byte, error) {
 	if subtle.ConstantTimeCompare(idOf(key), h.ID) != 1 {
 		return nil, errors.New(other)
 	}
-	s.keys[id] = key
 	return key, nil
 }
 
 // sealWith returns the header and the key for the next content of the file, whose header
-// is was, nil without a file; mu is held, and the lock of the data folder.
-func (s *Store) sealWith(was *header) (header, []byte, error) {
+// is was, nil without a file; the lock of the data folder is held.
+func (s *Store) sealWith(ctx context.Context, was *header) (header, []byte, error) {
 	if was != nil && (was.Key == keyPassphrase || s.o.Passphrase == "") {
-		key, err := s.keyOf(*was)
+		key, err := s.keyOf(ctx, *was)
 		return *was, key, err
 	}
+	h, key, err := s.freshHeader(ctx)
+	if err != nil {
+		return header{}, nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keys[string(h.ID)] = key
+	return h, key, nil
+}
+
+// freshHeader returns the header and the key of a file that is sealed with the
+// passphrase, or else with a key of its own.
+func (s *Store) freshHeader(ctx context.Context) (header, []byte, error) {
 	h := header{Version: version}
 	var key []byte
 	var err error
 	if s.o.Passphrase != "" {
 		var phrase []byte
-		if phrase, err = s.passphrase(); err != nil {
+		if phrase, err = s.passphrase(ctx); err != nil {
 			return header{}, nil, err
 		}
 		h.Key = keyPassphrase
@@ -119,16 +162,15 @@ func (s *Store) sealWith(was *header) (header, []byte, error) {
 			return header{}, nil, err
 		}
 		key = h.KDF.key(phrase)
-	} else if h.Key, key, err = s.newKey(); err != nil {
+	} else if h.Key, key, err = s.newKey(ctx); err != nil {
 		return header{}, nil, err
 	}
 	h.ID = idOf(key)
-	s.keys[string(h.ID)] = key
 	return h, key, nil
 }
 
 // newKey returns a key for a file that is made: one that is there, or a fresh one.
-func (s *Store) newKey() (kind string, key []byte, err error) {
+func (s *Store) newKey(ctx context.Context) (kind string, key []byte, err error) {
 	fresh := make([]byte, chacha20poly1305.KeySize)
 	if _, err := rand.Read(fresh); err != nil {
 		return "", nil, err
@@ -136,11 +178,11 @@ func (s *Store) newKey() (kind string, key []byte, err error) {
 	if key, err := s.readKey(); err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return keyFile, key, err
 	}
-	if s.probe() {
-		key, err := s.fromKeychain()
+	if s.probe(ctx) {
+		key, err := s.fromKeychain(ctx)
 		if errors.Is(err, fs.ErrNotExist) {
-			if err = s.o.Keychain.Set(s.account(), base64.StdEncoding.EncodeToString(fresh)); err == nil {
-				key, err = s.fromKeychain()
+			if err = s.o.Keychain.Set(ctx, s.account(), base64.StdEncoding.EncodeToString(fresh)); err == nil {
+				key, err = s.fromKeychain(ctx)
 			}
 		}
 		return keyKeychain, key, err
@@ -150,23 +192,23 @@ func (s *Store) newKey() (kind string, key []byte, err error) {
 }
 
 // probe reports whether there is a keychain that keeps what it is given.
-func (s *Store) probe() bool {
+func (s *Store) probe(ctx context.Context) bool {
 	if s.o.Keychain == nil {
 		return false
 	}
 	account, value := "probe "+rand.Text(), rand.Text()
-	if s.o.Keychain.Set(account, value) != nil {
+	if s.o.Keychain.Set(ctx, account, value) != nil {
 		return false
 	}
-	got, err := s.o.Keychain.Get(account)
-	return s.o.Keychain.Delete(account) == nil && err == nil && got == value
+	got, err := s.o.Keychain.Get(ctx, account)
+	return s.o.Keychain.Delete(ctx, account) == nil && err == nil && got == value
 }
 
-func (s *Store) fromKeychain() ([]byte, error) {
+func (s *Store) fromKeychain(ctx context.Context) ([]byte, error) {
 	if s.o.Keychain == nil {
 		return nil, fmt.Errorf("%s is sealed with a key in the keychain, and this yaya uses none: the keychain is that of the default data folder, without --data-dir", s.Path())
 	}
-	text, err := s.o.Keychain.Get(s.account())
+	text, err := s.o.Keychain.Get(ctx, s.account())
 	if err != nil {
 		return nil, fmt.Errorf("the key of %s lies in the keychain (%q), which does not give it: %w; unlock the keychain, or sign in to the desktop", s.Path(), s.account(), err)
 	}
@@ -177,11 +219,14 @@ func (s *Store) fromKeychain() ([]byte, error) {
 	return key, nil
 }
 
-func (s *Store) passphrase() ([]byte, error) {
+// passphrase returns the passphrase. A pipe is waited for as long as [secretfile.Patience].
+func (s *Store) passphrase(ctx context.Context) ([]byte, error) {
+	s.phrasing.Lock()
+	defer s.phrasing.Unlock()
 	if s.phrase != nil { // a pipe gives it once
 		return s.phrase, nil
 	}
-	raw, err := secretfile.Read(context.Background(), s.o.Passphrase, maxPhrase)
+	raw, err := secretfile.Read(ctx, s.o.Passphrase, maxPhrase)
 	if err != nil {
 		return nil, fmt.Errorf("the passphrase (%s): %w", PassphraseVariable, err)
 	}

@@ -2,12 +2,14 @@ package secrets
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -26,6 +28,7 @@ type place struct {
 	data, key string
 	root      *os.Root
 	learnt    []string
+	lessons   int // calls of learn
 	o         Options
 }
 
@@ -37,8 +40,15 @@ func newPlace(t *testing.T) *place {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.root.Close() })
-	p.o = Options{cost: kdf{Passes: 1, Memory: minMemory, Lanes: 1}, Data: p.root, KeyDir: p.key, Learn: func(name, v string) { p.learnt = append(p.learnt, name+"="+v) }}
+	p.o = Options{cost: kdf{Passes: 1, Memory: minMemory, Lanes: 1}, Data: p.root, KeyDir: p.key, Learn: p.learn}
 	return p
+}
+
+func (p *place) learn(values map[string]string) {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		p.learnt = append(p.learnt, name+"="+values[name])
+	}
+	p.lessons++
 }
 
 // store is one that has read nothing, as after a restart.
@@ -442,7 +452,7 @@ func (k *fake) call(what, account string) error {
 	return k.fails[what]
 }
 
-func (k *fake) Get(account string) (string, error) {
+func (k *fake) Get(_ context.Context, account string) (string, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err := k.call("get", account); err != nil {
@@ -455,7 +465,7 @@ func (k *fake) Get(account string) (string, error) {
 	return v, nil
 }
 
-func (k *fake) Set(account, value string) error {
+func (k *fake) Set(_ context.Context, account, value string) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err := k.call("set", account); err != nil {
@@ -465,7 +475,7 @@ func (k *fake) Set(account, value string) error {
 	return nil
 }
 
-func (k *fake) Delete(account string) error {
+func (k *fake) Delete(_ context.Context, account string) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.m, account)

@@ -2,6 +2,7 @@ package secrets
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -40,6 +41,21 @@ const (
 // ErrNone is the error about a secret that is not there.
 var ErrNone = errors.New("it is not set")
 
+// Unfit is the error about a name or a value that cannot be kept, and about one secret or
+// record too many. Other errors are about files and keys.
+type Unfit struct{ text string }
+
+func (e *Unfit) Error() string { return e.text }
+
+func unfit(format string, args ...any) error { return &Unfit{fmt.Sprintf(format, args...)} }
+
+// lockPatience is how long a change waits for one by another process, and look how often
+// it tries: a lock of the system cannot be waited for with a deadline.
+const (
+	lockPatience = 30 * time.Second
+	look         = 10 * time.Millisecond
+)
+
 const maxName = 128
 
 // CheckName reports why a name cannot be that of a secret.
@@ -48,7 +64,7 @@ func CheckName(name string) error {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_.-", r)
 	}
 	if name == "" || len(name) > maxName || strings.ContainsFunc(name, odd) {
-		return fmt.Errorf("%q cannot be the name of a secret: 1 to %d letters, digits, dots, dashes and underscores", clip(name), maxName)
+		return unfit("%q cannot be the name of a secret: 1 to %d letters, digits, dots, dashes and underscores", clip(name), maxName)
 	}
 	return nil
 }
@@ -64,15 +80,15 @@ func clip(s string) string {
 func CheckValue(value string) error {
 	switch {
 	case value == "":
-		return errors.New("the value is empty")
+		return unfit("the value is empty")
 	case len(value) < Shortest:
-		return fmt.Errorf("the value has %d bytes, %d at least: a shorter one cannot be hidden in what programs print, since it would hide ordinary words", len(value), Shortest)
+		return unfit("the value has %d bytes, %d at least: a shorter one cannot be hidden in what programs print, since it would hide ordinary words", len(value), Shortest)
 	case len(value) > Longest:
-		return fmt.Errorf("the value has %d bytes, %d at most: a longer one cannot be hidden in what programs print; keep it in a file, and give the program its path", len(value), Longest)
+		return unfit("the value has %d bytes, %d at most: a longer one cannot be hidden in what programs print; keep it in a file, and give the program its path", len(value), Longest)
 	case !utf8.ValidString(value) || strings.ContainsRune(value, 0):
-		return errors.New("the value is not text (UTF-8 without NUL): give it in base64")
+		return unfit("the value is not text (UTF-8 without NUL): give it in base64")
 	case masked.Is(value):
-		return fmt.Errorf("the value has %s in it, which stands for a secret that is hidden: give the secret itself", masked.Mask)
+		return unfit("the value has %s in it, which stands for a secret that is hidden: give the secret itself", masked.Mask)
 	}
 	return nil
 }
@@ -86,8 +102,9 @@ type Options struct {
 	Passphrase string
 	// Keychain is asked for a new key before one is put into a file; nil is none.
 	Keychain Keychain
-	// Learn is told every value that is read or set, before anybody gets it. Optional.
-	Learn func(name, value string)
+	// Learn is told all values, by name, when they are read and before one is set, and
+	// before anybody gets one. It may be called by several goroutines at once. Optional.
+	Learn func(values map[string]string)
 	// Now tells the time; nil is time.Now.
 	Now func() time.Time
 
@@ -98,11 +115,23 @@ type Options struct {
 type Store struct {
 	o Options
 
-	mu     sync.Mutex
-	stamp  stamp
-	read   *document // what the file held; nil before it was read
-	keys   map[string][]byte
-	phrase []byte
+	// mu is held for moments only: nothing that waits for a disk, a program or a person
+	// is done with it, since every start of a server looks up its secrets.
+	mu       sync.Mutex
+	stamp    stamp
+	read     *document // what the file held; nil before it was read
+	keys     map[string][]byte
+	fetching map[string]*fetch
+
+	phrasing sync.Mutex // held while the passphrase is read
+	phrase   []byte
+}
+
+// fetch is a key that is being fetched. Its fields are set when done is closed.
+type fetch struct {
+	done chan struct{}
+	key  []byte
+	err  error
 }
 
 // Info is what may be shown of a secret.
@@ -119,7 +148,7 @@ func New(o Options) *Store {
 	if o.cost.Passes == 0 {
 		o.cost = recommended
 	}
-	return &Store{o: o, keys: map[string][]byte{}}
+	return &Store{o: o, keys: map[string][]byte{}, fetching: map[string]*fetch{}}
 }
 
 // stamp tells whether a file is the one that was read.
@@ -146,7 +175,7 @@ func (s *Store) Get(name string) (string, error) {
 	if err := CheckName(name); err != nil {
 		return "", err
 	}
-	d, err := s.load()
+	d, _, err := s.current(context.Background())
 	if err != nil {
 		return "", err
 	}
@@ -159,7 +188,7 @@ func (s *Store) Get(name string) (string, error) {
 
 // List returns what may be shown of all secrets, by name.
 func (s *Store) List() ([]Info, error) {
-	d, err := s.load()
+	d, _, err := s.current(context.Background())
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +208,7 @@ func (s *Store) Set(name, value string) (replaced bool, err error) {
 		old, there := d.Secrets[name]
 		replaced = there
 		if !there && len(d.Secrets) >= maxSecrets {
-			return false, fmt.Errorf("there are %d secrets, %d at most", len(d.Secrets), maxSecrets)
+			return false, unfit("there are %d secrets, %d at most", len(d.Secrets), maxSecrets)
 		}
 		d.Secrets[name] = secret{value, s.o.Now().UTC().Truncate(time.Second)}
 		return !there || old.Value != value, nil
@@ -201,7 +230,7 @@ func (s *Store) Remove(name string) (found bool, err error) {
 // Record returns what is kept under a key for a part of yaya itself, and when it was
 // written; nil without one. No reference reaches a record.
 func (s *Store) Record(key string) ([]byte, time.Time, error) {
-	d, err := s.load()
+	d, _, err := s.current(context.Background())
 	if err != nil {
 		return nil, time.Time{}, err
 	}
@@ -215,11 +244,11 @@ func (s *Store) Record(key string) ([]byte, time.Time, error) {
 // PutRecord keeps data under a key.
 func (s *Store) PutRecord(key string, data []byte) error {
 	if key == "" || len(key) > 200 || len(data) > maxRecord {
-		return fmt.Errorf("the record %q has %d bytes, %d at most", clip(key), len(data), maxRecord)
+		return unfit("the record %q has %d bytes, %d at most", clip(key), len(data), maxRecord)
 	}
 	return s.change(func(d *document) (bool, error) {
 		if _, there := d.Records[key]; !there && len(d.Records) >= maxRecords {
-			return false, fmt.Errorf("there are %d records, %d at most", len(d.Records), maxRecords)
+			return false, unfit("there are %d records, %d at most", len(d.Records), maxRecords)
 		}
 		d.Records[key] = record{bytes.Clone(data), s.o.Now().UTC()}
 		return true, nil
@@ -235,26 +264,25 @@ func (s *Store) DeleteRecord(key string) (found bool, err error) {
 	})
 }
 
-// load returns what the file holds; nothing without one. The result is not changed.
-func (s *Store) load() (*document, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	d, _, err := s.current()
-	return d, err
+// Load reads the secrets and has them learnt. It waits for the key until ctx ends.
+func (s *Store) Load(ctx context.Context) error {
+	_, _, err := s.current(ctx)
+	return err
 }
 
-// current returns what the file holds and its header, nil without a file; mu is held.
-func (s *Store) current() (*document, *header, error) {
+// current returns what the file holds, which is not changed, and its header; nothing and
+// nil without a file. It waits for no change, only for a key that nobody has fetched yet.
+func (s *Store) current(ctx context.Context) (*document, *header, error) {
 	st, err := s.o.Data.Lstat(File)
 	if errors.Is(err, fs.ErrNotExist) {
-		s.read, s.stamp = nil, stamp{}
+		s.keep(nil, stamp{})
 		return newDocument(), nil, nil
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("the secrets: %w", err)
 	}
-	if s.read != nil && s.stamp == stampOf(st) {
-		return s.read, &s.read.header, nil
+	if d := s.kept(stampOf(st)); d != nil {
+		return d, &d.header, nil
 	}
 	data, st, err := readRegular(s.o.Data, File, maxFile)
 	if err != nil {
@@ -264,7 +292,7 @@ func (s *Store) current() (*document, *header, error) {
 	if err != nil {
 		return nil, nil, s.damaged(err)
 	}
-	key, err := s.keyOf(h)
+	key, err := s.keyOf(ctx, h)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -274,8 +302,24 @@ func (s *Store) current() (*document, *header, error) {
 	}
 	d.header = h
 	s.learn(d)
-	s.read, s.stamp = d, stampOf(st)
+	s.keep(d, stampOf(st))
 	return d, &d.header, nil
+}
+
+// kept returns what was read of the file with a stamp, nil if that is another one.
+func (s *Store) kept(is stamp) *document {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stamp != is {
+		return nil
+	}
+	return s.read
+}
+
+func (s *Store) keep(d *document, of stamp) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.read, s.stamp = d, of
 }
 
 // damaged is the error about a file that cannot be opened with the right key.
@@ -286,30 +330,31 @@ func (s *Store) damaged(err error) error {
 	return fmt.Errorf("%s is damaged or was changed by something other than yaya: %w; restore it from a backup, or move it away and set the secrets again (yaya secret set NAME, yaya mcp login SERVER)", s.Path(), err)
 }
 
-// learn tells the values to whoever hides them.
+// learn tells the values to whoever hides them, all at once: each call has its price.
 func (s *Store) learn(d *document) {
-	if s.o.Learn == nil {
+	if s.o.Learn == nil || len(d.Secrets) == 0 {
 		return
 	}
-	for _, name := range slices.Sorted(maps.Keys(d.Secrets)) {
-		s.o.Learn(name, d.Secrets[name].Value)
+	values := make(map[string]string, len(d.Secrets))
+	for name, x := range d.Secrets {
+		values[name] = x.Value
 	}
+	s.o.Learn(values)
 }
 
-// change edits what the file holds, under a lock that other processes respect; edit
-// reports whether there is something to write.
+// change edits what the file holds, under a lock that other processes and goroutines
+// respect; edit reports whether there is something to write.
 func (s *Store) change(edit func(*document) (bool, error)) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	lock, err := s.o.Data.OpenFile(lockFile, os.O_RDWR|os.O_CREATE, 0o600)
+	ctx := context.Background() // every wait has its own end
+	if err := s.prepare(ctx); err != nil {
+		return err
+	}
+	unlock, err := s.lock(ctx)
 	if err != nil {
-		return fmt.Errorf("the secrets: %w", err)
+		return err
 	}
-	defer func() { _ = lock.Close() }()
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil { //nolint:gosec // a descriptor fits
-		return fmt.Errorf("the secrets: lock %s: %w", lockFile, err)
-	}
-	now, h, err := s.current()
+	defer unlock()
+	now, h, err := s.current(ctx)
 	if err != nil {
 		return err
 	}
@@ -320,18 +365,63 @@ func (s *Store) change(edit func(*document) (bool, error)) error {
 	if h == nil && next.empty() {
 		return nil
 	}
-	nh, key, err := s.sealWith(h)
+	nh, key, err := s.sealWith(ctx, h)
 	if err != nil {
 		return err
 	}
-	next.header = nh
-	data, err := seal(nh, next, key)
+	return s.replace(next, nh, key)
+}
+
+// prepare waits for the key of the file and for the passphrase, so that nobody is locked
+// out for that long.
+func (s *Store) prepare(ctx context.Context) error {
+	_, h, err := s.current(ctx)
+	if err == nil && s.o.Passphrase != "" && (h == nil || h.Key != keyPassphrase) {
+		_, err = s.passphrase(ctx)
+	}
+	return err
+}
+
+// lock makes its caller the only one that changes the file, until unlock is called.
+func (s *Store) lock(ctx context.Context) (unlock func(), err error) {
+	f, err := s.o.Data.OpenFile(lockFile, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("the secrets: %w", err)
+	}
+	late := time.NewTimer(lockPatience)
+	defer late.Stop()
+	again := time.NewTicker(look)
+	defer again.Stop()
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) //nolint:gosec // a descriptor fits
+		switch {
+		case err == nil:
+			return func() { _ = f.Close() }, nil
+		case !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR):
+			return nil, errors.Join(fmt.Errorf("the secrets: lock %s: %w", s.lockPath(), err), f.Close())
+		}
+		select {
+		case <-again.C:
+		case <-late.C:
+			return nil, errors.Join(fmt.Errorf("the secrets are not changed: another process has held the lock %s for %v: end it, or wait for it and try again", s.lockPath(), lockPatience), f.Close())
+		case <-ctx.Done():
+			return nil, errors.Join(fmt.Errorf("lock %s: %w", s.lockPath(), ctx.Err()), f.Close())
+		}
+	}
+}
+
+func (s *Store) lockPath() string { return s.o.Data.Name() + "/" + lockFile }
+
+// replace writes a document in the place of the file; the lock is held.
+func (s *Store) replace(next *document, h header, key []byte) error {
+	next.header = h
+	data, err := seal(h, next, key)
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.Path(), err)
 	}
 	s.learn(next)
 	// Who asks next reads what has reached the disk.
-	s.read, s.stamp = nil, stamp{}
+	s.keep(nil, stamp{})
 	if _, err := atomicfile.Write(s.o.Data, File, data); err != nil {
 		return fmt.Errorf("%s: %w", s.Path(), err)
 	}
