@@ -409,6 +409,8 @@ func withApp(ctx context.Context, g *globals, p paths, mcpConfig []string, log z
 	}
 	defer func() { err = errors.Join(err, data.Close()) }()
 	g.sealSecrets(data, settings, log)
+	awaitSecrets, endSecrets := g.knowSecrets(ctx, log)
+	defer endSecrets()
 	c := appConfig{data: data, home: p.home, own: p.own(), settings: settings, log: log, secrets: &g.secrets, vault: g.vault}
 	for _, edit := range change {
 		edit(&c)
@@ -436,6 +438,7 @@ func withApp(ctx context.Context, g *globals, p paths, mcpConfig []string, log z
 	if agents {
 		plugins = a.agents()
 	}
+	awaitSecrets()
 	if err := a.kernel.Start(ctx, append(plugins, a.bridge)...); err != nil {
 		return err
 	}

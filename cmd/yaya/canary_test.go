@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -77,6 +78,13 @@ func TestCanary(t *testing.T) {
 	if err := os.WriteFile(value, []byte(secret+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	// Nothing refers to this one, and a server tells it after a restart.
+	idle := "idle+/<" + strings.ToLower(secret[:4]) + "&0q-9Zt"
+	idleFile := filepath.Join(b.dir, "idle")
+	if err := os.WriteFile(idleFile, []byte(idle), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.must("secret", "set", "idle", "--file", idleFile)
 	got := &captured{out: map[string][]byte{}}
 	got.add("yaya secret set", b.must("secret", "set", "canary", "--file", value))
 	if err := os.Remove(value); err != nil {
@@ -262,6 +270,32 @@ func TestCanary(t *testing.T) {
 	got.add("yaya traffic -f", follow.said.String())
 	got.add("the daemon", serve.said.String())
 
+	b.must("config", "unset", "providers.local.api_key") // what is referred to is read for that
+	if err := serve.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	<-serve.exited
+	again := b.daemon("-v", "serve", "--listen", b.addr, "--mcp-config", b.idleConfig(program, idleFile))
+	eventually.True(t, "the server is ready", func() bool {
+		out, err := b.run("mcp", "list", "--json")
+		return err == nil && strings.Contains(out, `"ready"`)
+	})
+	for _, name := range []string{"say", "fail", "refuse"} {
+		out, _ := b.run("mcp", "call", "idle__"+name)
+		got.add("a restarted yaya", out)
+		if !strings.Contains(out, "****") {
+			t.Errorf("nothing is masked of a secret that nothing refers to: %.500q", out)
+		}
+	}
+	got.add("a restarted yaya", b.must("mcp", "tools"))
+	got.add("a restarted yaya", again.said.String())
+	for where, what := range got.out {
+		if how := canaryIn(what, idle); how != "" {
+			t.Errorf("the secret that nothing refers to is in %s, as %q: %.300q", where, how, around(what, how))
+		}
+	}
+	b.noCanary(idle, idleFile)
+
 	for where, what := range got.out {
 		if how := canaryIn(what, secret); how != "" {
 			t.Errorf("the secret is in %s, as %q: %.300q", where, how, around(what, how))
@@ -285,6 +319,23 @@ func (b *box) leakyConfig(program, url string) []string {
 		b.t.Fatal(err)
 	}
 	return []string{"--mcp-config", path}
+}
+
+// idleConfig configures a leaky server that reads its secret from a file, and returns the
+// path of the configuration.
+func (b *box) idleConfig(program, file string) string {
+	b.t.Helper()
+	data, err := json.Marshal(map[string]any{"mcpServers": map[string]any{
+		"idle": map[string]any{"command": "sh", "args": []string{"-c", "LEAKY_TOKEN=$(cat " + file + ") exec " + program}},
+	}})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	path := filepath.Join(b.dir, "idle.json")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+	return path
 }
 
 // checkBlob: what was encoded is as long as it was, and has the secret no longer.

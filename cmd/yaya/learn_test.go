@@ -1,8 +1,17 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
 	"testing"
+
+	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
 // Learning all secrets takes as long as there are secrets, not as long as their square.
@@ -17,5 +26,61 @@ func TestLearningIsLinear(t *testing.T) {
 	few, many := cost(64), cost(512)
 	if many > 16*few {
 		t.Errorf("learning 512 secrets takes %.0f allocations, and 64 %.0f: want about 8 times as many", many, few)
+	}
+}
+
+// A passphrase that nobody enters holds up neither the start of yaya nor its end, and is
+// taken when it comes.
+func TestServeDoesNotWaitForAPassphrase(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	phrase, pipe := filepath.Join(b.dir, "phrase"), filepath.Join(b.dir, "pipe")
+	if err := errors.Join(os.WriteFile(phrase, []byte("correct horse battery\n"), 0o600), syscall.Mkfifo(pipe, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	environ := b.env
+	b.env = append(slices.Clip(environ), "YAYA_PASSPHRASE_FILE="+phrase)
+	b.secret("x", "canary-value-0123456789")
+	b.env = append(slices.Clip(environ), "YAYA_PASSPHRASE_FILE="+pipe)
+	p := b.daemon("serve", "--listen", b.addr)
+	eventually.True(t, "yaya is ready", func() bool {
+		resp, err := http.Get("http://" + b.addr + "/health?ready=1") //nolint:forbidigo,noctx // test
+		return err == nil && resp.Body.Close() == nil && resp.StatusCode == http.StatusOK
+	})
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	<-p.exited
+	if said := p.said.String(); strings.Contains(said, "nothing has filled it within") || strings.Contains(said, "cannot be read") {
+		t.Errorf("yaya has waited for the passphrase to the end:\n%s", said)
+	}
+}
+
+// What is wrong with the disk is no mistake of whoever asks, and he is told what it is.
+func TestSecretsOnABrokenDisk(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	b.serve()
+	b.secret("x", "canary-value-0123456789")
+	put := func(name, value string) (int, string) {
+		t.Helper()
+		status, body, _ := b.rawSocket("PUT", "/api/secrets/"+name, fmt.Sprintf(`{"value":%q}`, value), "Content-Type", "application/json")
+		return status, string(body)
+	}
+	for _, c := range []struct {
+		name, secret, value string
+		breaks              func() error
+		status              int
+		want                string
+	}{
+		{"a value that is short", "x", "short", func() error { return nil }, http.StatusBadRequest, "cannot be hidden"},
+		{"a file that is damaged", "x", "a third value", func() error { return os.WriteFile(filepath.Join(b.dir, "d", "secrets.sealed"), []byte("{"), 0o600) }, http.StatusInternalServerError, "is damaged"},
+	} {
+		if err := c.breaks(); err != nil {
+			t.Fatal(err)
+		}
+		if status, body := put(c.secret, c.value); status != c.status || !strings.Contains(body, c.want) {
+			t.Errorf("%s: PUT = %d %s, want %d with %q", c.name, status, body, c.status, c.want)
+		}
 	}
 }

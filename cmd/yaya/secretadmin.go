@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -48,6 +49,35 @@ func (g *globals) learnSecrets(values map[string]string) {
 	}
 	g.secrets.Learn(common...)
 	g.secrets.Declare(declared...)
+}
+
+// knowPatience is how long the first server waits until the stored secrets are known: a
+// keychain answers sooner, unless somebody has to unlock it.
+const knowPatience = 2 * time.Second
+
+// knowSecrets reads the stored secrets aside, so that those that nothing refers to are
+// hidden, too. Await returns when they are known, or after a while: the key may lie in a
+// keychain that hangs. End stops the reading and waits for it.
+func (g *globals) knowSecrets(ctx context.Context, log zerolog.Logger) (await, end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := g.vault.Load(ctx); err != nil && ctx.Err() == nil {
+			log.Error().Err(err).Msg("stored secrets cannot be read: what refers to one does not start, and they are not hidden in what programs say")
+		}
+	}()
+	await = func() {
+		late := time.NewTimer(knowPatience)
+		defer late.Stop()
+		select {
+		case <-done:
+		case <-ctx.Done():
+		case <-late.C:
+			log.Warn().Msg("servers start before the stored secrets are known: the keychain or the passphrase has not answered yet")
+		}
+	}
+	return await, func() { cancel(); <-done }
 }
 
 // sealSecrets moves what an earlier yaya has kept in the clear into the sealed file: keys
@@ -95,11 +125,11 @@ type secretAdmin struct {
 func (s *secretAdmin) List() (admin.SecretList, error) {
 	all, err := s.store.List()
 	if err != nil {
-		return admin.SecretList{}, s.told(err)
+		return admin.SecretList{}, storeError(err)
 	}
 	out := admin.SecretList{Secrets: []admin.Secret{}}
 	if out.Key, err = s.store.Kind(); err != nil {
-		return admin.SecretList{}, s.told(err)
+		return admin.SecretList{}, storeError(err)
 	}
 	uses := s.uses()
 	for _, x := range all {
@@ -131,7 +161,7 @@ func (s *secretAdmin) uses() map[string][]string {
 // Check implements [admin.Secrets].
 func (s *secretAdmin) Check(name, value string) error {
 	if err := errors.Join(secrets.CheckName(name), secrets.CheckValue(value)); err != nil {
-		return s.told(err)
+		return storeError(err)
 	}
 	return nil
 }
@@ -140,25 +170,34 @@ func (s *secretAdmin) Check(name, value string) error {
 func (s *secretAdmin) Set(ctx context.Context, name, value string) (admin.SecretSet, error) {
 	replaced, err := s.store.Set(name, value)
 	if err != nil {
-		return admin.SecretSet{}, s.told(err)
+		return admin.SecretSet{}, storeError(err)
 	}
 	out := admin.SecretSet{Replaced: replaced}
 	if out.Restarted, err = s.changed(ctx, name); err != nil {
 		return out, err
 	}
-	out.Key, err = s.store.Kind()
-	return out, err
+	if out.Key, err = s.store.Kind(); err != nil {
+		return out, storeError(err)
+	}
+	return out, nil
 }
 
-// told makes an error about files and keys one that the API's caller reads: it is the
-// user that runs yaya, and the remedy is in it.
-func (s *secretAdmin) told(err error) error { return &told{admin.ErrRefused, err.Error()} }
+// storeError makes an error one that the API's caller reads: a name or a value that cannot be
+// is his mistake; a file, a key or a disk is not, and the remedy is in the text, since the
+// caller is the user that runs yaya.
+func storeError(err error) error {
+	kind := admin.ErrFailed
+	if _, ok := errors.AsType[*secrets.Unfit](err); ok {
+		kind = admin.ErrRefused
+	}
+	return &told{kind, err.Error()}
+}
 
 // Remove implements [admin.Secrets].
 func (s *secretAdmin) Remove(ctx context.Context, name string) (admin.SecretRemoved, error) {
 	found, err := s.store.Remove(name)
 	if err != nil {
-		return admin.SecretRemoved{}, s.told(err)
+		return admin.SecretRemoved{}, storeError(err)
 	}
 	if !found {
 		return admin.SecretRemoved{}, &told{admin.ErrUnknown, fmt.Sprintf("there is no secret %q", name)}

@@ -114,6 +114,8 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 			return err
 		}
 	}
+	awaitSecrets, endSecrets := g.knowSecrets(ctx, log)
+	defer endSecrets()
 	a, err := newApp(appConfig{data: data, home: p.home, own: p.own(), settings: settings, servers: l, audit: plane.decided, enrolled: plane.devices.Enrolled, log: log, secrets: &g.secrets, vault: g.vault})
 	if err != nil {
 		return err
@@ -216,6 +218,7 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 		return errors.Join(err, web.Close())
 	}
 	defer detach()
+	awaitSecrets()
 	if err := a.kernel.Start(ctx, append(a.agents(), a.bridge, web)...); err != nil {
 		return errors.Join(err, web.Close())
 	}

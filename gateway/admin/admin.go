@@ -210,6 +210,7 @@ var errorStatus = []struct {
 	{ErrUnknown, http.StatusNotFound},
 	{ErrRefused, http.StatusBadRequest},
 	{ErrStale, http.StatusConflict},
+	{ErrFailed, http.StatusInternalServerError},
 }
 
 // What the parts of yaya that the API works with say of a request; the errors'
@@ -218,6 +219,7 @@ var (
 	ErrUnknown = errors.New("there is no such thing")
 	ErrRefused = errors.New("that cannot be done")
 	ErrStale   = errors.New("it has changed since it was shown")
+	ErrFailed  = errors.New("it failed") // on this machine, whatever was asked for
 )
 
 func (a *API) answer(err error) error {
@@ -226,6 +228,9 @@ func (a *API) answer(err error) error {
 	}
 	for _, known := range errorStatus {
 		if errors.Is(err, known.err) {
+			if known.status == http.StatusInternalServerError {
+				a.cfg.Log.Error().Err(err).Msg("a request failed")
+			}
 			return fail(known.status, "%v", err)
 		}
 	}

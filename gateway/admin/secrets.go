@@ -8,7 +8,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// Secrets is what the API does with secrets. No value leaves it.
+// Secrets is what the API does with secrets. No value leaves it. What is wrong with the
+// file or its key is [ErrFailed].
 type Secrets interface {
 	// List returns the secrets that are set, and those that something refers to and that
 	// are not.
