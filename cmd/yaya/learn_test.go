@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/kernel/plugin"
 )
 
 // Learning all secrets takes as long as there are secrets, not as long as their square.
@@ -83,4 +85,56 @@ func TestSecretsOnABrokenDisk(t *testing.T) {
 			t.Errorf("%s: PUT = %d %s, want %d with %q", c.name, status, body, c.status, c.want)
 		}
 	}
+}
+
+// The key changes under a running yaya, and doctor says where it lies and whether it opens
+// the secrets.
+func TestSecretRekey(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	b.serve()
+	doctor := func(want string) {
+		t.Helper()
+		out, _ := b.run("doctor", "--json")
+		var ds []plugin.Diagnosis
+		if err := json.Unmarshal([]byte(out[:strings.LastIndex(out, "]")+1]), &ds); err != nil {
+			t.Fatal(err, out)
+		}
+		got := ""
+		for _, d := range ds {
+			if d.Plugin == "secrets" {
+				got = string(d.Status) + " " + d.Summary
+			}
+		}
+		if !strings.Contains(got, want) || (got == "") != (want == "") {
+			t.Errorf("doctor says %q of the secrets, want %q", got, want)
+		}
+	}
+	doctor("")
+	b.secret("x", "canary-value-0123456789")
+	old := filepath.Join(b.dir, "c", "secrets.key")
+	doctor("ok sealed with the key in " + old)
+	if out := b.must("secret", "rekey"); !strings.Contains(out, "the old key "+old+" stays") {
+		t.Errorf("secret rekey says %q", out)
+	}
+	if err := os.Remove(old); err != nil {
+		t.Fatal(err)
+	}
+	key := b.secrets().Key
+	if key == old || filepath.Dir(key) != filepath.Dir(old) {
+		t.Errorf("the key is in %s, want another file beside %s", key, old)
+	}
+	doctor("ok sealed with the key in " + key)
+	environ, phrase := b.env, filepath.Join(b.dir, "phrase")
+	if err := os.WriteFile(phrase, []byte("correct horse battery\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.env = append(slices.Clip(environ), "YAYA_NEW_PASSPHRASE_FILE="+phrase)
+	if out := b.must("secret", "rekey"); !strings.Contains(out, "start yaya again with YAYA_PASSPHRASE_FILE="+phrase) {
+		t.Errorf("secret rekey says %q", out)
+	}
+	if _, err := os.Stat(key); err == nil {
+		t.Error("the key is there after a passphrase has replaced it")
+	}
+	doctor("failed") // this yaya has no passphrase
 }

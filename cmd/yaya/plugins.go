@@ -66,6 +66,9 @@ func (a *app) doctor(ctx context.Context, timeout time.Duration) []plugin.Diagno
 	if a.certificates != nil {
 		ds = append(ds, plugin.Diagnosis{Plugin: "certificates", HealthReport: certificateHealth(a.certificates(), time.Now())})
 	}
+	if d, sealed := secretsDiagnosis(ctx, a.vault, timeout); sealed {
+		ds = append(ds, d)
+	}
 	return append(ds, sandboxDiagnosis(a.sandboxes.Standing()))
 }
 

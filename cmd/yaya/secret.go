@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -32,7 +33,7 @@ made of the passphrase in that file.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(secretSetCommand(g), secretListCommand(g), secretRemoveCommand(g))
+	c.AddCommand(secretSetCommand(g), secretListCommand(g), secretRemoveCommand(g), secretRekeyCommand(g))
 	return c
 }
 
@@ -184,6 +185,51 @@ says what that is.`,
 				}
 				return nil
 			})
+		},
+	}
+}
+
+func secretRekeyCommand(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use: "rekey", Short: "Seal the secrets with another key or passphrase", Args: cobra.NoArgs,
+		Long: `Seal the secrets with another key: one made of the passphrase in the file that
+YAYA_NEW_PASSPHRASE_FILE names, or a fresh one in the keychain or the configuration
+folder if the variable is not set. Secrets that a passphrase seals need the old one in
+YAYA_PASSPHRASE_FILE. The file is read back before the old key is removed.
+
+The new key protects what is sealed from now on. Copies of the old file open with
+the old key: if somebody may have both, change the secrets themselves.`,
+		RunE: func(c *cobra.Command, _ []string) (err error) {
+			p, err := g.paths()
+			if err != nil {
+				return err
+			}
+			data, _, err := g.open(p, nil)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, data.Close()) }()
+			file := os.Getenv(secrets.NewPassphraseVariable)
+			left, err := g.vault.Rekey(c.Context(), file)
+			if err != nil {
+				return fmt.Errorf("rekey the secrets: %w", err)
+			}
+			key, err := g.vault.Kind()
+			if err != nil {
+				return err
+			}
+			w := c.OutOrStdout()
+			fmt.Fprintf(w, "the secrets are sealed with the key in %s\n", printable(key, 300))
+			if left != "" {
+				fmt.Fprintf(w, "the old key %s stays, since other data folders may use it: delete it if none does\n", printable(left, 300))
+			}
+			switch old := passphrase(); {
+			case file != "":
+				fmt.Fprintf(w, "start yaya again with %s=%s\n", secrets.PassphraseVariable, printable(file, 300))
+			case old != "":
+				fmt.Fprintf(w, "start yaya again without %s: with it the next change moves the secrets back to that passphrase\n", secrets.PassphraseVariable)
+			}
+			return nil
 		},
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/internal/secrets"
 	"github.com/yaya-ai/yaya/kernel/config"
+	"github.com/yaya-ai/yaya/kernel/plugin"
 	"github.com/yaya-ai/yaya/mcpbridge/oauth"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
@@ -78,6 +80,24 @@ func (g *globals) knowSecrets(ctx context.Context, log zerolog.Logger) (await, e
 		}
 	}
 	return await, func() { cancel(); <-done }
+}
+
+// secretsDiagnosis says where the key of the secrets lies, and whether it opens them.
+func secretsDiagnosis(ctx context.Context, store *secrets.Store, timeout time.Duration) (d plugin.Diagnosis, sealed bool) {
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(timeout, plugin.DefaultCheckTimeout))
+	defer cancel()
+	key, err := store.Kind()
+	if err == nil && key == "" {
+		return plugin.Diagnosis{}, false
+	}
+	if err == nil {
+		err = store.Load(ctx)
+	}
+	h := plugin.HealthReport{Status: plugin.Healthy, Summary: "sealed with the key in " + key}
+	if err != nil {
+		h = plugin.HealthReport{Status: plugin.Failing, Summary: err.Error()}
+	}
+	return plugin.Diagnosis{Plugin: "secrets", HealthReport: h}, true
 }
 
 // sealSecrets moves what an earlier yaya has kept in the clear into the sealed file: keys

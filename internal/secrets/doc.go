@@ -13,7 +13,7 @@
 //   - 32 random bytes in secrets.key in the configuration folder, 0600.
 //
 // A file that was made without a passphrase moves to the passphrase with the first change
-// that is made with one. A key that is lost or another one, a wrong passphrase, a file
+// that is made with one. [Store.Rekey] moves a file to another key. A key that is lost or another one, a wrong passphrase, a file
 // that is damaged, cut or changed: each is an error that names file and remedy, and
 // nothing is overwritten.
 //

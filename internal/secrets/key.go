@@ -53,10 +53,10 @@ func (s *Store) Kind() (string, error) {
 	if err != nil {
 		return "", s.damaged(err)
 	}
-	return map[string]string{keyFile: s.keyPath(), keyKeychain: "the keychain", keyPassphrase: "the passphrase"}[h.Key], nil
+	return map[string]string{keyFile: s.keyPath(s.keyFileOf(h)), keyKeychain: "the keychain", keyPassphrase: "the passphrase"}[h.Key], nil
 }
 
-func (s *Store) keyPath() string { return filepath.Join(s.o.KeyDir, KeyFile) }
+func (s *Store) keyPath(name string) string { return filepath.Join(s.o.KeyDir, name) }
 
 // account is the name of this store in a keychain.
 func (s *Store) account() string { return "secrets of " + s.o.Data.Name() }
@@ -111,14 +111,23 @@ func (s *Store) fetchKey(ctx context.Context, h header) ([]byte, error) {
 		}
 		other = fmt.Sprintf("the passphrase in %s is not the one that %s is sealed with: put the right one there", s.o.Passphrase, s.Path())
 	case keyKeychain:
-		key, err = s.fromKeychain(ctx)
-		other = fmt.Sprintf("the keychain has another key (%q) than %s is sealed with: restore the keychain, or move the file away and set the secrets again", s.account(), s.Path())
-	default:
-		key, err = s.readKey()
-		if errors.Is(err, fs.ErrNotExist) {
-			err = fmt.Errorf("%s is sealed with the key %s, which is not there: restore it, or give the folder that has it with --config-dir; without it the secrets are lost: move %s away and set them again", s.Path(), s.keyPath(), File)
+		account := s.account()
+		key, err = s.fromKeychain(ctx, account)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !bytes.Equal(idOf(key), h.ID) { // it was rekeyed
+			next, nerr := s.fromKeychain(ctx, s.accountOf(h))
+			if nerr == nil || !errors.Is(nerr, fs.ErrNotExist) {
+				key, err = next, nerr
+			}
 		}
-		other = fmt.Sprintf("the key %s is not the one that %s is sealed with: restore the right one, or move %s away and set the secrets again", s.keyPath(), s.Path(), File)
+		other = fmt.Sprintf("the keychain has another key (%q) than %s is sealed with: restore the keychain, or move the file away and set the secrets again", account, s.Path())
+	default:
+		name := s.keyFileOf(h)
+		path := s.keyPath(name)
+		key, err = s.readKey(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%s is sealed with the key %s, which is not there: restore it, or give the folder that has it with --config-dir; without it the secrets are lost: move %s away and set them again", s.Path(), path, File)
+		}
+		other = fmt.Sprintf("the key %s is not the one that %s is sealed with: restore the right one, or move %s away and set the secrets again", path, s.Path(), File)
 	}
 	if err != nil {
 		return nil, err
@@ -175,19 +184,19 @@ func (s *Store) newKey(ctx context.Context) (kind string, key []byte, err error)
 	if _, err := rand.Read(fresh); err != nil {
 		return "", nil, err
 	}
-	if key, err := s.readKey(); err == nil || !errors.Is(err, fs.ErrNotExist) {
+	if key, err := s.readKey(KeyFile); err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return keyFile, key, err
 	}
 	if s.probe(ctx) {
-		key, err := s.fromKeychain(ctx)
+		key, err := s.fromKeychain(ctx, s.account())
 		if errors.Is(err, fs.ErrNotExist) {
 			if err = s.o.Keychain.Set(ctx, s.account(), base64.StdEncoding.EncodeToString(fresh)); err == nil {
-				key, err = s.fromKeychain(ctx)
+				key, err = s.fromKeychain(ctx, s.account())
 			}
 		}
 		return keyKeychain, key, err
 	}
-	key, err = s.makeKey(fresh)
+	key, err = s.makeKey(KeyFile, fresh)
 	return keyFile, key, err
 }
 
@@ -204,17 +213,17 @@ func (s *Store) probe(ctx context.Context) bool {
 	return s.o.Keychain.Delete(ctx, account) == nil && err == nil && got == value
 }
 
-func (s *Store) fromKeychain(ctx context.Context) ([]byte, error) {
+func (s *Store) fromKeychain(ctx context.Context, account string) ([]byte, error) {
 	if s.o.Keychain == nil {
 		return nil, fmt.Errorf("%s is sealed with a key in the keychain, and this yaya uses none: the keychain is that of the default data folder, without --data-dir", s.Path())
 	}
-	text, err := s.o.Keychain.Get(ctx, s.account())
+	text, err := s.o.Keychain.Get(ctx, account)
 	if err != nil {
-		return nil, fmt.Errorf("the key of %s lies in the keychain (%q), which does not give it: %w; unlock the keychain, or sign in to the desktop", s.Path(), s.account(), err)
+		return nil, fmt.Errorf("the key of %s lies in the keychain (%q), which does not give it: %w; unlock the keychain, or sign in to the desktop", s.Path(), account, err)
 	}
 	key, err := base64.StdEncoding.DecodeString(text)
 	if err != nil || len(key) != chacha20poly1305.KeySize {
-		return nil, fmt.Errorf("what the keychain has for %q is not a key of yaya", s.account())
+		return nil, fmt.Errorf("what the keychain has for %q is not a key of yaya", account)
 	}
 	return key, nil
 }
@@ -226,44 +235,52 @@ func (s *Store) passphrase(ctx context.Context) ([]byte, error) {
 	if s.phrase != nil { // a pipe gives it once
 		return s.phrase, nil
 	}
-	raw, err := secretfile.Read(ctx, s.o.Passphrase, maxPhrase)
+	raw, err := readPhrase(ctx, s.o.Passphrase, PassphraseVariable)
+	if err == nil {
+		s.phrase = raw
+	}
+	return raw, err
+}
+
+// readPhrase reads the passphrase from the file that a variable names.
+func readPhrase(ctx context.Context, file, variable string) ([]byte, error) {
+	raw, err := secretfile.Read(ctx, file, maxPhrase)
 	if err != nil {
-		return nil, fmt.Errorf("the passphrase (%s): %w", PassphraseVariable, err)
+		return nil, fmt.Errorf("the passphrase (%s): %w", variable, err)
 	}
 	raw = bytes.TrimRight(raw, "\r\n")
 	if len(raw) < minPhrase {
-		return nil, fmt.Errorf("the passphrase in %s (%s) has %d bytes, %d at least", s.o.Passphrase, PassphraseVariable, len(raw), minPhrase)
+		return nil, fmt.Errorf("the passphrase in %s (%s) has %d bytes, %d at least", file, variable, len(raw), minPhrase)
 	}
-	s.phrase = raw
 	return raw, nil
 }
 
-// readKey reads the file of the key. Without it the error wraps [fs.ErrNotExist].
-func (s *Store) readKey() ([]byte, error) {
+// readKey reads a file of a key. Without it the error wraps [fs.ErrNotExist].
+func (s *Store) readKey(name string) ([]byte, error) {
 	root, err := os.OpenRoot(s.o.KeyDir)
 	if err != nil {
 		return nil, fmt.Errorf("the key of the secrets: %w", err)
 	}
 	defer func() { _ = root.Close() }()
-	data, st, err := readRegular(root, KeyFile, 256)
+	data, st, err := readRegular(root, name, 256)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", s.keyPath(), err)
+		return nil, fmt.Errorf("%s: %w", s.keyPath(name), err)
 	}
 	if mode := st.Mode().Perm(); mode&0o077 != 0 {
-		return nil, fmt.Errorf("%s has mode %v, and others can get at it: chmod 600 %[1]s, and change the secrets if somebody may have read it", s.keyPath(), mode)
+		return nil, fmt.Errorf("%s has mode %v, and others can get at it: chmod 600 %[1]s, and change the secrets if somebody may have read it", s.keyPath(name), mode)
 	}
 	key, err := base64.StdEncoding.DecodeString(string(bytes.TrimSpace(data)))
 	if err != nil || len(key) != chacha20poly1305.KeySize {
-		return nil, fmt.Errorf("%s is damaged: restore it from a backup", s.keyPath())
+		return nil, fmt.Errorf("%s is damaged: restore it from a backup", s.keyPath(name))
 	}
 	return key, nil
 }
 
 // makeKey writes a key down, unless another process has just done so, and returns the one
 // that is there then.
-func (s *Store) makeKey(key []byte) ([]byte, error) {
+func (s *Store) makeKey(name string, key []byte) ([]byte, error) {
 	fail := func(err error) ([]byte, error) {
-		return nil, fmt.Errorf("the secrets need a key, and it cannot be made: %s: %w; let yaya write to that folder, name another with --config-dir, or give a passphrase (%s)", s.keyPath(), err, PassphraseVariable)
+		return nil, fmt.Errorf("the secrets need a key, and it cannot be made: %s: %w; let yaya write to that folder, name another with --config-dir, or give a passphrase (%s)", s.keyPath(name), err, PassphraseVariable)
 	}
 	if err := os.MkdirAll(s.o.KeyDir, 0o700); err != nil { //nolint:forbidigo // the user names it
 		return fail(err)
@@ -273,7 +290,7 @@ func (s *Store) makeKey(key []byte) ([]byte, error) {
 		return fail(err)
 	}
 	defer func() { _ = root.Close() }()
-	tmp := "." + KeyFile + "." + rand.Text()
+	tmp := "." + name + "." + rand.Text()
 	f, err := root.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return fail(err)
@@ -281,7 +298,7 @@ func (s *Store) makeKey(key []byte) ([]byte, error) {
 	_, err = f.WriteString(base64.StdEncoding.EncodeToString(key) + "\n")
 	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
 		// Unlike a rename a link never replaces: the folder may serve several data folders.
-		if err = root.Link(tmp, KeyFile); errors.Is(err, fs.ErrExist) {
+		if err = root.Link(tmp, name); errors.Is(err, fs.ErrExist) {
 			err = nil
 		}
 	}
@@ -295,5 +312,5 @@ func (s *Store) makeKey(key []byte) ([]byte, error) {
 	if err := errors.Join(dir.Sync(), dir.Close()); err != nil {
 		return fail(err)
 	}
-	return s.readKey()
+	return s.readKey(name)
 }
