@@ -17,7 +17,7 @@ import (
 
 // NewPassphraseVariable is the environment variable with the path of the passphrase that
 // [Store.Rekey] moves the secrets to.
-const NewPassphraseVariable = "YAYA_NEW_PASSPHRASE_FILE"
+const NewPassphraseVariable = "YAYA_NEW_PASSPHRASE_FILE" //nolint:gosec // a name
 
 // A key that Rekey makes has its id in its name, so that it lies beside the old one until
 // that is no longer needed.
