@@ -49,7 +49,7 @@ func (e *Unfit) Error() string { return e.text }
 
 func unfit(format string, args ...any) error { return &Unfit{fmt.Sprintf(format, args...)} }
 
-// lockPatience is how long a change waits for one by another process, and look how often
+// lockPatience is how long a change waits for another one, and look how often
 // it tries: a lock of the system cannot be waited for with a deadline.
 const (
 	lockPatience = 30 * time.Second
@@ -403,7 +403,7 @@ func (s *Store) lock(ctx context.Context) (unlock func(), err error) {
 		select {
 		case <-again.C:
 		case <-late.C:
-			return nil, errors.Join(fmt.Errorf("the secrets are not changed: another process has held the lock %s for %v: end it, or wait for it and try again", s.lockPath(), lockPatience), f.Close())
+			return nil, errors.Join(fmt.Errorf("the secrets are not changed: another change has held the lock %s for %v: wait until it has ended and try again, or end the process that makes it", s.lockPath(), lockPatience), f.Close())
 		case <-ctx.Done():
 			return nil, errors.Join(fmt.Errorf("lock %s: %w", s.lockPath(), ctx.Err()), f.Close())
 		}
