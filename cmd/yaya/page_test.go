@@ -186,7 +186,7 @@ func TestPageChat(t *testing.T) {
 	}
 	b.must("config", "set", "plugin.strategy_coder.auto_verify", "false")
 	b.script(fmt.Sprintf(`[
-		{"match":"^write","steps":[{"text":"# Title\n\nSome **bold** words and a [link](https://example.com/), `+"`code`"+`.\n\n- one\n- two\n","delay_ms":60}]},
+		{"match":"^write","steps":[{"text":"# Title\n\nSome **bold** words and a [link](https://example.com/), `+"`code`"+`.\n\n- one\n- two\n","delay_ms":150}]},
 		{"match":"^patch","steps":[{"text":"I will change it.","tool_calls":[{"name":"apply_patch","args":{"patch":%s}}]},{"text":"It is changed."}]},
 		{"match":"^reject","steps":[{"tool_calls":[{"name":"shell","args":{"command":"echo no"}}]}]},
 		{"match":"^session","steps":[{"tool_calls":[{"name":"shell","args":{"command":"echo again"}}]},{"tool_calls":[{"name":"shell","args":{"command":"echo again"}}]},{"text":"twice"}]},

@@ -7,7 +7,10 @@ await run(async () => {
   const question = page.getByRole('region', { name: /^yaya asks/ });
 
   // Markdown becomes elements while it is written.
-  const live = page.locator('.msg.live').waitFor(); // it may be short: watched for before it begins
+  const live = page.evaluate(() => new Promise((seen) => { // each change, before it is drawn: a busy machine draws few
+    const watch = new MutationObserver(() => document.querySelector('.msg.live') && (watch.disconnect(), seen()));
+    watch.observe(document.body, { subtree: true, childList: true });
+  }));
   await say(page, 'write');
   await live;
   await page.locator('.msg.live').waitFor({ state: 'detached' });
