@@ -18,6 +18,8 @@ const (
 	notFound       = "the process at the other end of this connection could not be identified"
 	otherUser      = "the process at the other end of this connection belongs to another user"
 	inSandbox      = "the process at the other end of this connection runs in a sandbox of yaya's: it is not its user"
+	passedOn       = "this connection was passed on for a program in a sandbox of yaya's: it is not its user"
+	yayaItself     = "the other end of this connection is yaya itself, which passes on what programs in its sandboxes send: it is not its user"
 	otherNamespace = "the process at the other end of this connection lives in another namespace (a container, a snap or a flatpak), or yaya may not look at it"
 )
 
@@ -42,6 +44,8 @@ func (s *Server) whoIs(c net.Conn, accepted uint64) identity {
 			return identity{refused: notFound}
 		case int(found.uid) != os.Getuid():
 			return identity{refused: otherUser}
+		case found.passedOn:
+			return identity{refused: passedOn}
 		}
 		p, ok := s.holders.find(found.inode)
 		if !ok {
@@ -115,7 +119,11 @@ func (s *Server) judge(p process) identity {
 	} else if !mine {
 		return identity{refused: otherUser}
 	}
-	if s.cfg.Sandboxed != nil && s.cfg.Sandboxed(p.pid) {
+	switch {
+	case s.cfg.Sandboxed == nil:
+	case p.pid == os.Getpid():
+		return identity{refused: yayaItself}
+	case s.cfg.Sandboxed(p.pid):
 		return identity{refused: inSandbox}
 	}
 	var id identity

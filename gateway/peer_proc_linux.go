@@ -36,7 +36,7 @@ func scanSockets(table string, its, ours *net.TCPAddr) (socketInfo, error) {
 			state, err1 := strconv.ParseUint(fields[3], 16, 8)
 			uid, err2 := strconv.ParseUint(fields[7], 10, 32)
 			ino, err3 := strconv.ParseUint(fields[9], 10, 32)
-			return socketInfo{uint8(state), uint32(uid), uint32(ino)}, errors.Join(err1, err2, err3)
+			return socketInfo{state: uint8(state), uid: uint32(uid), inode: uint32(ino)}, errors.Join(err1, err2, err3)
 		}
 	}
 	return socketInfo{}, errNoSocket

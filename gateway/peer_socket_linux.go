@@ -8,6 +8,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/yaya-ai/yaya/internal/passedon"
 )
 
 // States of TCP sockets, from linux/tcp_states.h.
@@ -23,6 +25,9 @@ type socketInfo struct {
 	state uint8
 	uid   uint32
 	inode uint32
+	// passedOn says that its process passes on what a program in a sandbox sends. Where
+	// sock_diag is not available it is not known.
+	passedOn bool
 }
 
 // held reports whether a process can hold the socket: it is connected, or one of the
@@ -71,13 +76,19 @@ type diagMessage struct {
 
 const sockDiagByFamily = 20
 
+// Attributes of an inet_diag_msg.
+const (
+	diagTOS    = 5
+	diagTClass = 6
+)
+
 var (
 	errNoDiag   = errors.New("sock_diag is not available")
 	errNoSocket = errors.New("there is no such socket")
 )
 
 func socketByDiag(its, ours *net.TCPAddr) (socketInfo, error) {
-	req := diagRequest{family: unix.AF_INET6, protocol: unix.IPPROTO_TCP, states: ^uint32(0)}
+	req := diagRequest{family: unix.AF_INET6, protocol: unix.IPPROTO_TCP, ext: 1<<(diagTOS-1) | 1<<(diagTClass-1), states: ^uint32(0)}
 	src, dst := its.IP.To16(), ours.IP.To16()
 	if v4 := its.IP.To4(); v4 != nil {
 		req.family, src, dst = unix.AF_INET, v4, ours.IP.To4()
@@ -119,5 +130,22 @@ func socketByDiag(its, ours *net.TCPAddr) (socketInfo, error) {
 	if m.id.sport != req.id.sport || m.id.dport != req.id.dport {
 		return socketInfo{}, errNoSocket // somebody listens on that port
 	}
-	return socketInfo{state: m.state, uid: m.uid, inode: m.inode}, nil
+	length := min(int(binary.NativeEndian.Uint32(buf)), n)
+	attrs := buf[unix.SizeofNlMsghdr+int(unsafe.Sizeof(m)) : max(length, unix.SizeofNlMsghdr+int(unsafe.Sizeof(m)))]
+	return socketInfo{state: m.state, uid: m.uid, inode: m.inode, passedOn: isPassedOn(attrs)}, nil
+}
+
+// isPassedOn looks for the mark of passedon among the attributes of a socket.
+func isPassedOn(attrs []byte) bool {
+	for len(attrs) > unix.SizeofRtAttr {
+		size, kind := int(binary.NativeEndian.Uint16(attrs)), binary.NativeEndian.Uint16(attrs[2:])
+		if size <= unix.SizeofRtAttr || size > len(attrs) {
+			return false
+		}
+		if (kind == diagTOS || kind == diagTClass) && attrs[unix.SizeofRtAttr] == passedon.TOS {
+			return true
+		}
+		attrs = attrs[min((size+unix.RTA_ALIGNTO-1)&^(unix.RTA_ALIGNTO-1), len(attrs)):]
+	}
+	return false
 }

@@ -79,8 +79,8 @@ type Config struct {
 	// Tool reports whether a process is one that a tool or a server has started: it is
 	// not its user, but for MCP. nil: there are none.
 	Tool func(pid int) bool
-	// Sandboxed reports whether a process is in a sandbox: it is nobody's user. nil: none
-	// is.
+	// Sandboxed reports whether a process is in a sandbox: it is nobody's user, nor is this
+	// process itself then, which passes on what sandboxes send. nil: none is.
 	Sandboxed func(pid int) bool
 	// Shed ends one in so many of the WebSockets, for want of memory; nil for none.
 	Shed func(part int)

@@ -24,6 +24,11 @@ func hostDenied(server string, d sandbox.Denial) upstream.Denial {
 	return upstream.Denial{What: text, Allow: fmt.Sprintf("yaya mcp allow %s --host %s", word(server), word(d.Allow))}
 }
 
+// hostUnreached says that a server may reach a host, and could not.
+func hostUnreached(server, host string, port int, why string) upstream.Denial {
+	return upstream.Denial{What: fmt.Sprintf("server %q could not reach %s (profile %s): %s", server, net.JoinHostPort(host, strconv.Itoa(port)), servers.SandboxServer, why)}
+}
+
 // plainName is a word that a shell takes as it is.
 var plainName = regexp.MustCompile(`^[\pL\pN._:/-]+$`)
 

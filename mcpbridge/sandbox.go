@@ -53,6 +53,7 @@ func (b *Bridge) enter(x servers.Server, tell func(upstream.Denial)) (*sandbox.R
 	}
 	policy.Net.Allow = append(x.SandboxHosts(), servers.RegistryHosts(b.cfg.Env)...)
 	policy.Net.Denied = func(d sandbox.Denial) { tell(hostDenied(x.Name, d)) }
+	policy.Net.Unreached = func(host string, port int, why string) { tell(hostUnreached(x.Name, host, port, why)) }
 	policy.Hide = append(policy.Hide, b.cfg.Sandboxes.Cache) // those of others
 	policy.Require = mustBound
 	if len(policy.Net.Allow) > 0 {

@@ -99,16 +99,48 @@ type app struct {
 
 // itself refuses a server that leads back to this yaya.
 func (a *app) itself(x servers.Server) error {
-	self := servers.Self{Data: a.data}
-	if addrs := a.listens.Load(); addrs != nil {
-		for _, self.Addr = range *addrs {
-			if err := x.CheckItself(self); err != nil {
-				return err
-			}
+	if x.Sandbox != nil {
+		if err := a.reachable(x.Sandbox.Hosts); err != nil {
+			return fmt.Errorf("sandbox: %w", err)
 		}
+	}
+	self := servers.Self{Data: a.data}
+	addrs := a.listening()
+	for _, self.Addr = range addrs {
+		if err := x.CheckItself(self); err != nil {
+			return err
+		}
+	}
+	if len(addrs) > 0 {
 		return nil
 	}
 	return x.CheckItself(self)
+}
+
+// listening are the addresses that this yaya listens on.
+func (a *app) listening() []string {
+	if addrs := a.listens.Load(); addrs != nil {
+		return *addrs
+	}
+	return nil
+}
+
+// reachable reports why no program in a sandbox may reach one of these hosts.
+func (a *app) reachable(hosts []string) error { return sandbox.CheckHosts(hosts, a.listening()) }
+
+// hostsSetting refuses hosts that commands of agents could not reach.
+func hostsSetting(listens []string, key string, v json.RawMessage) error {
+	if key != "sandbox.command.hosts" {
+		return nil
+	}
+	var hosts []string
+	if err := json.Unmarshal(v, &hosts); err != nil {
+		return fmt.Errorf("%s: not a list of hosts: %w", key, err)
+	}
+	if err := sandbox.CheckHosts(hosts, listens); err != nil {
+		return fmt.Errorf("%s: %w", key, err)
+	}
+	return nil
 }
 
 // appConfig says what to put together.
@@ -149,12 +181,7 @@ func newApp(c appConfig) (*app, error) {
 		return nil, err
 	}
 	a.sandboxes = sandboxes(c)
-	a.sandboxes.Listens = func() []string {
-		if addrs := a.listens.Load(); addrs != nil {
-			return *addrs
-		}
-		return nil
-	}
+	a.sandboxes.Listens = a.listening
 	a.kernel, err = kernel.New(kernel.Config{
 		Data: c.data, Settings: c.settings, Workspace: c.workspace, Version: yayaVersion(), Observer: observers{a.metrics, usage{a.mix}, calls{a}}, Unreviewed: func(c tool.Change) (func() error, error) { return a.shell.Unreviewed(c) }, Approver: a.approver, Asker: mcpbridge.AskCaller, Audit: c.audit, ApprovalTimeout: a.approvalTimeout, Answers: a.answers, Scopes: auth.ScopeNames(), Secrets: a.secrets,
 		Boundary: func(ctx context.Context) { a.host.Boundary(ctx) }, Log: c.log,
@@ -453,6 +480,7 @@ type report struct {
 	Version string           `json:"version"`
 	PID     int              `json:"pid"`
 	MCP     string           `json:"mcp_url,omitempty"`
+	Listens []string         `json:"listens,omitempty"` // where yaya is, as the kernel has it
 	Clients int              `json:"clients"`
 	Servers []feature.Status `json:"servers"`
 	Invalid []invalidServer  `json:"invalid"`

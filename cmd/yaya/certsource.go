@@ -28,6 +28,7 @@ type certSource struct {
 	address string
 	self    *certs.SelfSigned
 	acme    *certs.ACME
+	plain   string // the address where authorities ask over plain HTTP, "" for none
 	close   []io.Closer
 }
 
@@ -74,7 +75,7 @@ func (l *listenFlags) source(ctx context.Context, data *os.Root, log zerolog.Log
 			return nil, err
 		}
 		if plain != nil {
-			s.close = append(s.close, plain)
+			s.close, s.plain = append(s.close, plain), plain.Addr().String()
 		}
 		if s.acme, err = certs.NewACME(certs.ACMEConfig{Names: l.hosts, Directory: l.directory, Email: l.email, Dir: dir, Plain: plain, Log: log}); err != nil {
 			return nil, err

@@ -142,6 +142,11 @@ func (s *serverAdmin) Allow(name string, what admin.ServerPermit, remove bool) (
 	if err := asked.Check(); err != nil {
 		return admin.Prepared{}, refused("%v", err)
 	}
+	if !remove {
+		if err := s.a.reachable(what.Hosts); err != nil {
+			return admin.Prepared{}, refused("%v", err)
+		}
+	}
 	if profile := now.SandboxProfile(); profile != servers.SandboxServer {
 		return admin.Prepared{}, refused("server %q needs no permit: it is %s", name, cmp.Or(now.InSandbox(), "not a program of this machine"))
 	}

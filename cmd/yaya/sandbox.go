@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -77,7 +78,9 @@ Profiles: guarded (your files and network without yaya's), server, command, chec
 			}
 			cmd := exec.CommandContext(context.WithoutCancel(c.Context()), path, args[1:]...) //nolint:gosec // running it is the purpose
 			cmd.Args[0], cmd.Env = args[0], env
-			return runInSandbox(c.ErrOrStderr(), &sandbox.Box{Own: hidden(p.own()), Backend: set.backend}, policy, cmd)
+			listens := daemonListens(c.Context(), p)
+			box := &sandbox.Box{Own: hidden(p.own()), Backend: set.backend, Listens: func() []string { return listens }}
+			return runInSandbox(c.ErrOrStderr(), box, policy, cmd)
 		},
 	}
 	c.Flags().SetInterspersed(false) // what follows the command is its own
@@ -87,6 +90,16 @@ Profiles: guarded (your files and network without yaya's), server, command, chec
 	c.Flags().StringArrayVar(&f.host, "host", nil, "let it reach a `host`, such as example.com, *.example.com or example.com:8443 (repeatable)")
 	c.Flags().StringArrayVar(&f.env, "env", nil, "let it have a `variable` of yours (repeatable)")
 	return c
+}
+
+// daemonListens are the addresses that the running yaya listens on: no sandbox is passed
+// on to it.
+func daemonListens(ctx context.Context, p paths) []string {
+	ctx, cancel := context.WithTimeout(ctx, 2*daemonTimeout)
+	defer cancel()
+	var r report
+	_, _ = beside(ctx, p, func(b *backend) error { return b.getJSON(ctx, "/status", &r) }) // without a yaya there is nothing to keep from
+	return r.Listens
 }
 
 // runSettings are what the settings say of sandbox run.
@@ -179,12 +192,16 @@ func (f *sandboxRun) policy(w io.Writer, p paths, path string, argv []string) (s
 	if policy.Profile == "server" {
 		policy.Net.Allow = append(policy.Net.Allow, sandbox.RegistryOf(argv[0])...)
 	}
+	told := &onceEach{w: w}
 	policy.Net.Denied = func(d sandbox.Denial) {
 		text := fmt.Sprintf("kept from reaching %s: %s", net.JoinHostPort(d.Host, strconv.Itoa(d.Port)), d.Why)
 		if d.Allow != "" {
 			text += " (allow it: --host " + d.Allow + ")"
 		}
-		fmt.Fprintln(w, "yaya:", feature.Clean(text, 1<<10))
+		told.tell(text)
+	}
+	policy.Net.Unreached = func(host string, port int, why string) {
+		told.tell(fmt.Sprintf("could not reach %s: %s", net.JoinHostPort(host, strconv.Itoa(port)), why))
 	}
 	if !policy.HostWrites {
 		policy.Hide = append(policy.Hide, boxes.Cache) // those of others
@@ -204,6 +221,31 @@ func (f *sandboxRun) policy(w io.Writer, p paths, path string, argv []string) (s
 		policy.Write, policy.Protect = append(policy.Write, write...), protect
 	}
 	return policy, nil
+}
+
+// onceEach writes what a person is told of a sandbox, each line once. It is safe for
+// concurrent use.
+type onceEach struct {
+	w    io.Writer
+	mu   sync.Mutex
+	told map[string]bool
+}
+
+// maxTold bounds the lines that one run writes.
+const maxTold = 1000
+
+func (o *onceEach) tell(text string) {
+	text = feature.Clean(text, 1<<10)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.told[text] || len(o.told) == maxTold {
+		return
+	}
+	if o.told == nil {
+		o.told = map[string]bool{}
+	}
+	o.told[text] = true
+	fmt.Fprintln(o.w, "yaya:", text)
 }
 
 // workingDir is where a command starts: here, or in its private home where a strict

@@ -161,7 +161,7 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 		Bus: a.kernel.Bus, Settings: settings, Plugins: a.kernel.Plugins, Devices: plane.devices, Control: plane.log,
 		Servers: mcpServers, Files: files, Folders: a.folders, Registry: a.kernel.Tools, Dispatch: a.kernel.Dispatch, Artifacts: a.kernel.Artifacts, Approvals: a.kernel.Approvals,
 		Secrets: &secretAdmin{g.vault, settings, mcpServers},
-		Plane:   plane.plane, Live: live, Traffic: &admin.Traffic{Log: a.traffic, Data: data, Bodies: a.bodies}, Logs: a.bridge.Logs, Mask: a.secrets.String, CheckSetting: profileChecker(settings), Doctor: a.doctor, Setup: func() admin.Setup { return a.setup(url, listen.remote()) }, Version: yayaVersion(), Log: log,
+		Plane:   plane.plane, Live: live, Traffic: &admin.Traffic{Log: a.traffic, Data: data, Bodies: a.bodies}, Logs: a.bridge.Logs, Mask: a.secrets.String, CheckSetting: checkers(profileChecker(settings), a.listening), Doctor: a.doctor, Setup: func() admin.Setup { return a.setup(url, listen.remote()) }, Version: yayaVersion(), Log: log,
 		Fingerprint: source.fingerprint,
 		Sandbox:     func() admin.Sandbox { return sandboxReport(a.sandboxes, mcpServers.programs()) },
 	})
@@ -174,7 +174,7 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 		Socket: socket, MCP: a.mcp, Metrics: a.metrics.Handler(), Log: log,
 		Status: func() any {
 			r := mcpServers.report(url + "/mcp")
-			r.Refused = files.Notices()
+			r.Refused, r.Listens = files.Notices(), a.listening()
 			return r
 		},
 		Ready: func() error { return a.ready(plane) },
@@ -206,6 +206,9 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 	here := url
 	if at := web.LocalAddr(); at != "" {
 		addrs, here = append(addrs, at), "http://"+at
+	}
+	if source.plain != "" {
+		addrs = append(addrs, source.plain)
 	}
 	a.listens.Store(&addrs)
 	a.gauges()

@@ -31,7 +31,7 @@ func shortly() (context.Context, context.CancelFunc) {
 // none runs or if --config names others.
 func withSettings(ctx context.Context, g *globals, f func(*backend) error) error {
 	return withStore(ctx, g, f, func(_ paths, _ *os.Root, settings *config.Store) (admin.Config, error) {
-		return admin.Config{Settings: settings, CheckSetting: profileChecker(settings)}, nil
+		return admin.Config{Settings: settings, CheckSetting: checkers(profileChecker(settings), func() []string { return nil })}, nil
 	})
 }
 
@@ -62,6 +62,13 @@ func withStore(ctx context.Context, g *globals, f func(*backend) error, alone fu
 
 func profileChecker(s *config.Store) func(string, json.RawMessage) error {
 	return func(key string, v json.RawMessage) error { return checkProfile(s, key, v) }
+}
+
+// checkers also refuses hosts that are not, or are this yaya, which listens there.
+func checkers(check func(string, json.RawMessage) error, listens func() []string) func(string, json.RawMessage) error {
+	return func(key string, v json.RawMessage) error {
+		return errors.Join(check(key, v), hostsSetting(listens(), key, v))
+	}
 }
 
 // valued returns the settings below a prefix that have a value.

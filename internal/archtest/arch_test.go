@@ -76,7 +76,7 @@ var allowed = map[string][]string{
 	"gateway/httpbody":            {"auth"},
 	"gateway/cluster":             {},
 	"gateway/cluster/clustertest": {"gateway/cluster"},
-	"internal/sandbox":            {"internal/sandbox/inside", "internal/netaddr", "internal/gitconf"},
+	"internal/sandbox":            {"internal/sandbox/inside", "internal/netaddr", "internal/gitconf", "internal/passedon"},
 	"internal/gitconf":            {"internal/gitread"},
 	"internal/secrets":            {"internal/atomicfile", "internal/masked", "internal/secretfile"},
 	"internal/certs":              {"internal/atomicfile", "internal/keypin", "internal/netaddr"},

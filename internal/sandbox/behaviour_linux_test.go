@@ -88,6 +88,8 @@ func TestHostsAndEndpoints(t *testing.T) {
 	defer upstream.Close()
 	var mu sync.Mutex
 	var denials []Denial
+	other := httptest.NewServer(http.NotFoundHandler())
+	defer other.Close()
 	pol := profile(t, "server")
 	pol.Net.Allow = []string{upstream.Listener.Addr().String()}
 	pol.Net.Denied = func(d Denial) {
@@ -104,7 +106,8 @@ func TestHostsAndEndpoints(t *testing.T) {
 		{"an allowed host", "proxied " + upstream.URL + "/", didIt, "from the host"},
 		{"another host", "proxied http://example.com/", didIt, "403 Forbidden"},
 		{"the endpoint", "page http://127.0.0.1:8787/mcp", didIt, "you are child 7"},
-		{"the host itself", "page " + upstream.URL + "/", prevented, "refused"},
+		{"an allowed service, without the proxy", "page " + upstream.URL + "/", didIt, "from the host"},
+		{"another service of the host", "page " + other.URL + "/", prevented, "refused"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := b.start(t, pol, "/", []string{attemptEnv + "=" + c.attempt}, testBinary(t))

@@ -37,9 +37,10 @@ type Box struct {
 	Own []string
 	// Program is yaya's own program, read-only in every sandbox; "" for this one.
 	Program string
-	// Listens are the addresses that yaya listens on, which no program on macOS reaches:
-	// there yaya cannot tell it from its user.
-	Listens []string
+	// Listens returns the addresses that yaya listens on now, which no sandbox is passed
+	// on to; nil for none. On macOS, where yaya cannot tell a program from its user, the
+	// profile of a program refuses those of its start.
+	Listens func() []string
 	// Backend is one of [Backends], or "" for the best that works.
 	Backend string
 }
@@ -53,8 +54,19 @@ type Run struct {
 	landlock int // version
 	system   runSystem
 	mu       sync.Mutex
-	served   []*served
+	served   []server
 	ended    bool
+}
+
+// server is at one listener of a sandbox. close ends it and waits for that.
+type server interface{ close() }
+
+// listens are the addresses that yaya listens on now.
+func (b *Box) listens() []string {
+	if b.Listens == nil {
+		return nil
+	}
+	return b.Listens()
 }
 
 // Enter decides how a policy is enforced here. It takes the policy's paths over, and
@@ -72,7 +84,10 @@ func closeAll(p Policy) error {
 }
 
 func (b *Box) enter(p Policy) (*Run, error) {
-	if err := p.Net.check(); err != nil {
+	if err := errors.Join(p.Net.check(), p.checkEndpoints()); err != nil {
+		return nil, err
+	}
+	if err := CheckHosts(p.Net.Allow, b.listens()); err != nil && p.Net.Mode == Hosts {
 		return nil, err
 	}
 	for _, path := range append(append([]Path{}, p.Read...), p.Write...) {
@@ -88,7 +103,7 @@ func (b *Box) enter(p Policy) (*Run, error) {
 		return nil, err
 	}
 	e := decide(backend, &p, report)
-	if backend == Seatbelt && p.Net.Mode == Host && len(b.Listens) == 0 {
+	if backend == Seatbelt && p.Net.Mode == Host && len(b.listens()) == 0 {
 		e.miss("yaya's port can be reached, and yaya takes the program for you: it is not known here")
 	}
 	if lacks := p.Require &^ e.Has; lacks != 0 {
@@ -225,6 +240,9 @@ func (e *Enforced) signals(version int) {
 func (e *Enforced) landlock(p *Policy, version int) {
 	if p.Net.Mode == Hosts || p.Net.Mode == Loopback {
 		e.miss("the network is off: Landlock knows ports, not hosts, and has no loopback interface of its own")
+	}
+	if len(p.Net.forwards()) > 0 {
+		e.miss("services of this machine that are allowed cannot be reached: they need a network of the sandbox's own")
 	}
 	if len(p.Endpoints) > 0 {
 		e.miss("yaya's endpoints are not there: they need a network of the sandbox's own")

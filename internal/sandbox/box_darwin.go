@@ -70,7 +70,7 @@ func (r *Run) Wrap(cmd *exec.Cmd) error {
 			return err
 		}
 	}
-	text, params := seatbelt(plan, p, port, r.box.Listens)
+	text, params := seatbelt(plan, p, port, r.box.listens())
 	args := append([]string{"sandbox-exec", "-p", text}, params...)
 	cmd.Env = environ(p, cmd.Env, r.system.tmp, proxyURL)
 	cmd.Args = append(append(args, cmd.Path), cmd.Args[1:]...)
@@ -90,7 +90,7 @@ func (r *Run) listen() (port int, proxyURL string, err error) {
 		return 0, "", errors.Join(errors.New("listen for a sandbox: not an address of TCP"), l.Close())
 	}
 	proxy := newProxy(r.policy.Net)
-	proxy.password = rand.Text()
+	proxy.password, proxy.listens = rand.Text(), r.box.listens
 	r.add(serveHTTP(l, proxy))
 	return at.Port, fmt.Sprintf("http://%s:%s@127.0.0.1:%d", proxyUser, proxy.password, at.Port), nil
 }

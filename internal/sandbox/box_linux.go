@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -32,11 +34,20 @@ type runSystem struct {
 	pid    int // of the first process
 	tmp    string
 	group  *os.File // the control group, nil without
+	// entrances are the listeners in the sandbox, in the order of the plan.
+	entrances []entrance
+}
+
+// entrance is a listener in a sandbox, and what serves it.
+type entrance struct {
+	at    netip.AddrPort
+	spare bool // the sandbox may lack it
+	serve func(net.Listener) server
 }
 
 // helperCaps are the capabilities that the first process needs in its own namespaces,
 // and gives up before it starts the program.
-var helperCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP, unix.CAP_DAC_OVERRIDE}
+var helperCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP, unix.CAP_DAC_OVERRIDE, unix.CAP_NET_BIND_SERVICE}
 
 // rootCaps are kept for root where the host's files can be written: what root
 // configured works on files of all users, as it did.
@@ -154,8 +165,11 @@ func (r *Run) Started(pid int) error {
 		closeFiles(files)
 		return errors.New(reply.Error)
 	}
-	return r.serve(files)
+	return r.serve(files, reply.Absent)
 }
+
+// maxListeners bounds the listeners that a sandbox hands over in its one message.
+const maxListeners = 128
 
 // exchange sends the plans and reads the reply with the listeners.
 func (r *Run) exchange() (reply *inside.Reply, files []*os.File, err error) {
@@ -171,7 +185,7 @@ func (r *Run) exchange() (reply *inside.Reply, files []*os.File, err error) {
 	if err := send(conn, r.system.plan); err != nil {
 		return nil, nil, err
 	}
-	msg, rights := make([]byte, 64<<10), make([]byte, unix.CmsgSpace(16*4))
+	msg, rights := make([]byte, 64<<10), make([]byte, unix.CmsgSpace(maxListeners*4))
 	n, oobn, _, _, err := conn.ReadMsgUnix(msg, rights)
 	if err != nil {
 		return nil, nil, fmt.Errorf("its first process did not answer: %w", err)
@@ -236,19 +250,25 @@ func closeFiles(files []*os.File) {
 	}
 }
 
-// serve serves the proxy and the endpoints at the listeners.
-func (r *Run) serve(files []*os.File) error {
-	if len(files) != len(r.system.plan.Listen) {
-		closeFiles(files)
-		return fmt.Errorf("the sandbox handed %d listeners over, not %d", len(files), len(r.system.plan.Listen))
+// serve serves the proxy, the endpoints and the services of this machine at the
+// listeners. absent are the indexes of those that the sandbox lacks.
+func (r *Run) serve(files []*os.File, absent []int) error {
+	there := make([]entrance, 0, len(r.system.entrances))
+	for i, e := range r.system.entrances {
+		if !slices.Contains(absent, i) {
+			there = append(there, e)
+		}
 	}
-	endpoints := r.endpoints()
+	if len(files) != len(there) {
+		closeFiles(files)
+		return fmt.Errorf("the sandbox handed %d listeners over, not %d", len(files), len(there))
+	}
 	var err error
 	for i, f := range files {
 		if err == nil {
 			var l net.Listener
 			if l, err = net.FileListener(f); err == nil {
-				r.add(serveHTTP(l, endpoints[i].Handler))
+				r.add(there[i].serve(l))
 			}
 		}
 		_ = f.Close()
@@ -256,13 +276,27 @@ func (r *Run) serve(files []*os.File) error {
 	return err
 }
 
-// endpoints are all of a run, the proxy first.
-func (r *Run) endpoints() []Endpoint {
-	var all []Endpoint
+// findEntrances decides on the listeners of a run, the proxy's first.
+func (r *Run) findEntrances() error {
+	proxied := newProxy(r.policy.Net)
+	proxied.listens = r.box.listens
 	if r.policy.Net.Mode == Hosts {
-		all = append(all, Endpoint{proxyAddr, newProxy(r.policy.Net)})
+		r.system.entrances = append(r.system.entrances, entrance{netip.MustParseAddrPort(proxyAddr), false, func(l net.Listener) server { return serveHTTP(l, proxied) }})
 	}
-	return append(all, r.policy.Endpoints...)
+	for _, e := range r.policy.Endpoints {
+		at, err := netip.ParseAddrPort(e.Addr)
+		if err != nil {
+			return fmt.Errorf("endpoint %q: not an address with a port", e.Addr)
+		}
+		r.system.entrances = append(r.system.entrances, entrance{at, false, func(l net.Listener) server { return serveHTTP(l, e.Handler) }})
+	}
+	for _, f := range r.policy.Net.forwards() {
+		r.system.entrances = append(r.system.entrances, entrance{f.at, f.spare, func(l net.Listener) server { return proxied.serveForward(l, f) }})
+	}
+	if len(r.system.entrances) > maxListeners {
+		return fmt.Errorf("a sandbox has at most %d endpoints", maxListeners)
+	}
+	return nil
 }
 
 // PID returns the id of the program itself, while the process that was started is the

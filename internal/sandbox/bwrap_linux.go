@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -44,6 +45,9 @@ func bubble(plan *inside.Plan) (*inside.Plan, error) {
 		for _, c := range plan.Caps {
 			add("--cap-add", capNames[c])
 		}
+	}
+	if slices.ContainsFunc(plan.Listen, func(a inside.Addr) bool { return a.Port < 1024 }) {
+		add("--cap-add", "CAP_NET_BIND_SERVICE") // our part gives it up
 	}
 	bind := "--bind"
 	switch {

@@ -7,7 +7,10 @@ import (
 )
 
 // proxyAddr is where a sandbox with a network of its own finds its proxy.
-const proxyAddr = "127.0.0.1:3128"
+const (
+	proxyAddr = "127.0.0.1:3128"
+	proxyPort = 3128
+)
 
 // environ fits the environment of a program to its sandbox. Programs that do not know
 // that they have no network try for minutes.

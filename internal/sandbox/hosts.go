@@ -4,11 +4,15 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"net/url"
 	"strconv"
 	"strings"
 
 	"github.com/yaya-ai/yaya/internal/netaddr"
 )
+
+// localhost is the name of both loopback addresses that every machine has.
+const localhost = "localhost"
 
 // hostRule is one entry of [Net.Allow].
 type hostRule struct {
@@ -23,9 +27,12 @@ func parseHost(entry string) (hostRule, error) {
 	bad := func(why string) (hostRule, error) {
 		return hostRule{}, fmt.Errorf("host %q: %s; write a name such as example.com, *.example.com or example.com:8443", entry, why)
 	}
+	if strings.Contains(entry, "/") {
+		return hostRule{}, notHost(entry)
+	}
 	r := hostRule{name: strings.ToLower(strings.TrimSuffix(entry, "."))}
 	if addr, err := netip.ParseAddr(strings.Trim(r.name, "[]")); err == nil {
-		return hostRule{name: addr.String(), addr: addr.Unmap()}, nil
+		return ofAddress(entry, addr, 0)
 	}
 	if at := strings.LastIndexByte(r.name, ':'); at >= 0 {
 		port, err := strconv.ParseUint(r.name[at+1:], 10, 16)
@@ -34,8 +41,10 @@ func parseHost(entry string) (hostRule, error) {
 		}
 		r.name, r.port = r.name[:at], int(port)
 		if addr, err := netip.ParseAddr(strings.Trim(r.name, "[]")); err == nil {
-			r.name, r.addr = addr.String(), addr.Unmap()
-			return r, nil
+			return ofAddress(entry, addr, r.port)
+		}
+		if r.name == localhost && r.port == proxyPort {
+			return hostRule{}, errProxyPort(entry)
 		}
 	}
 	if rest, ok := strings.CutPrefix(r.name, "*"); ok {
@@ -47,6 +56,35 @@ func parseHost(entry string) (hostRule, error) {
 		return bad("not the name of a host")
 	}
 	return r, nil
+}
+
+// ofAddress is the rule of an entry that names an address.
+func ofAddress(entry string, addr netip.Addr, port int) (hostRule, error) {
+	addr = addr.Unmap()
+	switch {
+	case addr.IsUnspecified():
+		return hostRule{}, fmt.Errorf("host %q: programs listen at this address, and connect to 127.0.0.1 or ::1; write one of these", entry)
+	case port == proxyPort && addr == netip.AddrFrom4([4]byte{127, 0, 0, 1}):
+		return hostRule{}, errProxyPort(entry)
+	}
+	return hostRule{name: addr.String(), addr: addr, port: port}, nil
+}
+
+// errProxyPort is about what would be where the sandbox's own proxy is.
+func errProxyPort(entry string) error {
+	return fmt.Errorf("host %q: in a sandbox, %s is the address of its proxy; have the service listen at another port", entry, proxyAddr)
+}
+
+// notHost says of a URL, or of what looks like one, which host it names.
+func notHost(entry string) error {
+	raw := entry
+	if !strings.Contains(raw, "://") {
+		raw = "//" + raw
+	}
+	if u, err := url.Parse(raw); err == nil && CheckHost(u.Host) == nil {
+		return fmt.Errorf("host %q: a host is NAME or NAME:PORT; write %s", entry, u.Host)
+	}
+	return fmt.Errorf("host %q: a host is NAME or NAME:PORT, such as example.com or example.com:8443", entry)
 }
 
 // CheckHost reports why an entry cannot stand in [Net.Allow].
@@ -66,7 +104,15 @@ func (r hostRule) allows(host string, port int) bool {
 	if r.below {
 		return strings.HasSuffix(host, r.name) && len(host) > len(r.name)
 	}
+	if r.name == localhost && (host == "127.0.0.1" || host == "::1") {
+		return true
+	}
 	return host == r.name
+}
+
+// names reports whether the rule names an address itself: then it may be private.
+func (r hostRule) names(addr netip.Addr, port int) bool {
+	return (r.addr == addr || r.name == localhost && !r.below) && r.allows(addr.String(), port)
 }
 
 // entryFor is the narrowest entry that allows a destination.
@@ -86,6 +132,9 @@ func (n Net) check() error {
 		if _, err := parseHost(entry); err != nil {
 			return err
 		}
+	}
+	if all := n.forwards(); len(all) > maxForwards {
+		return fmt.Errorf("the hosts name %d addresses of this machine, and a sandbox has at most %d", len(all), maxForwards)
 	}
 	return nil
 }

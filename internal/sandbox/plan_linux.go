@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,12 +36,11 @@ func (r *Run) makePlan(cmd *exec.Cmd) (*inside.Plan, error) {
 	} else if p.Net.Mode == Loopback || p.Net.Mode == Hosts || len(p.Endpoints) > 0 && p.Net.Mode == Off {
 		plan.Loopback = true
 		plan.Filter.NoInet = false
-		for _, e := range r.endpoints() {
-			at, err := netip.ParseAddrPort(e.Addr)
-			if err != nil || !at.Addr().Is4() {
-				return nil, fmt.Errorf("endpoint %q: not an IPv4 address with a port", e.Addr)
-			}
-			plan.Listen = append(plan.Listen, inside.Addr{IP: at.Addr().As4(), Port: at.Port()})
+		if err := r.findEntrances(); err != nil {
+			return nil, err
+		}
+		for _, e := range r.system.entrances {
+			plan.Listen = append(plan.Listen, inside.Addr{IP: e.at.Addr().AsSlice(), Port: e.at.Port(), Spare: e.spare})
 		}
 	}
 	dir, err := Open(cmp.Or(cmd.Dir, "."))

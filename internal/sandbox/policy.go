@@ -71,11 +71,16 @@ type Net struct {
 	// Allow are the hosts that the proxy reaches: "example.com" (ports 443 and 80),
 	// "*.example.com" (every name below it), and either with ":PORT". An IP address
 	// allows that address even if it is private; a name never leads to a private one.
+	// "localhost:PORT" and loopback addresses are services of this machine: a sandbox
+	// with a network of its own finds them at the same addresses. None of them is yaya.
 	Allow []string
 	// Ask is asked about a host that is not in Allow; optional. It may block.
 	Ask func(ctx context.Context, host string, port int) bool
 	// Denied is told of each connection that was refused; optional. It must not block.
 	Denied func(Denial)
+	// Unreached is told of each connection that was allowed and failed, such as to a
+	// name that cannot be resolved; optional. It must not block.
+	Unreached func(host string, port int, why string)
 }
 
 // Denial is a connection that a sandbox refused.

@@ -19,7 +19,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/netaddr"
@@ -29,6 +28,7 @@ import (
 const (
 	maxTunnels   = 256
 	dialWithin   = 30 * time.Second
+	lookWithin   = 5 * time.Second // for a name that another proxy looks up
 	helloWithin  = 15 * time.Second
 	idleTunnel   = 10 * time.Minute
 	headerWithin = 10 * time.Second
@@ -45,6 +45,7 @@ type proxy struct {
 	resolve          func(ctx context.Context, host string) ([]netip.Addr, error)
 	public           func(netip.Addr) bool
 	environ          func(*http.Request) (*url.URL, error) // the upstream proxy of a request
+	listens          func() []string                       // the addresses that yaya listens on now
 	// password is what clients have to say, where others can reach the proxy as well.
 	password string
 	forward  *httputil.ReverseProxy
@@ -53,7 +54,7 @@ type proxy struct {
 }
 
 func newProxy(n Net) *proxy {
-	p := &proxy{net: n, slots: make(chan struct{}, maxTunnels), starts: newStarts(), refusals: newRefusals(), public: netaddr.Public, environ: http.ProxyFromEnvironment}
+	p := &proxy{net: n, slots: make(chan struct{}, maxTunnels), starts: newStarts(), refusals: newRefusals(), public: netaddr.Public, environ: http.ProxyFromEnvironment, listens: func() []string { return nil }}
 	p.resolve = func(ctx context.Context, host string) ([]netip.Addr, error) {
 		return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	}
@@ -167,6 +168,12 @@ func splitHost(hostport string, otherwise int) (string, int, error) {
 
 // allow decides about a destination.
 func (p *proxy) allow(ctx context.Context, host string, port int) error {
+	// Nobody is asked about yaya itself, nor told how to allow it.
+	for _, at := range (hostRule{name: host, addr: addressOf(host), port: port}).addresses() {
+		if itsOwn(at, p.listens()) {
+			return p.refuse(ctx, host, port, isYaya(at), "")
+		}
+	}
 	for _, r := range p.rules {
 		if r.allows(host, port) {
 			return nil
@@ -176,57 +183,6 @@ func (p *proxy) allow(ctx context.Context, host string, port int) error {
 		return nil
 	}
 	return p.refuse(ctx, host, port, "it is not among the allowed hosts", entryFor(host, port))
-}
-
-// dial connects to a destination that is allowed. The address that is dialed is the
-// one that was looked at.
-func (p *proxy) dial(ctx context.Context, hostport string) (net.Conn, error) {
-	host, port, err := splitHost(hostport, 0)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, dialWithin)
-	defer cancel()
-	addrs := []netip.Addr{}
-	if addr, err := netip.ParseAddr(host); err == nil {
-		addrs = append(addrs, addr)
-	} else if addrs, err = p.resolve(ctx, host); err != nil {
-		return nil, fmt.Errorf("look up %s: %w", host, err)
-	}
-	var last error
-	for _, addr := range addrs {
-		addr = addr.Unmap()
-		if !p.public(addr) && !p.named(addr, port) {
-			last = p.refuse(ctx, host, port, fmt.Sprintf("%s is not an address of the public internet; allow the address itself if that is meant", addr), entryFor(addr.String(), port))
-			continue
-		}
-		at := netip.AddrPortFrom(addr, uint16(port)) //nolint:gosec // splitHost bounds it
-		d := net.Dialer{ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
-			if address != at.String() {
-				return fmt.Errorf("%s would be dialed in place of %s", address, at)
-			}
-			return nil
-		}}
-		conn, err := d.DialContext(ctx, "tcp", at.String())
-		if err == nil {
-			return conn, nil
-		}
-		last = err
-	}
-	if last == nil {
-		last = fmt.Errorf("%s has no address", host)
-	}
-	return nil, last
-}
-
-// named reports whether the list names an address itself.
-func (p *proxy) named(addr netip.Addr, port int) bool {
-	for _, r := range p.rules {
-		if r.addr == addr && r.allows(addr.String(), port) {
-			return true
-		}
-	}
-	return false
 }
 
 func (p *proxy) connect(w http.ResponseWriter, r *http.Request) {
@@ -303,7 +259,14 @@ func (p *proxy) tunnel(ctx context.Context, host string, port int) (net.Conn, er
 	case err != nil:
 		return nil, err
 	case u != nil:
-		return through(ctx, u, hostport)
+		if err := p.notItself(ctx, host, port); err != nil {
+			return nil, err
+		}
+		conn, err := through(ctx, u, hostport)
+		if err != nil {
+			return nil, p.failed(ctx, host, port, err)
+		}
+		return conn, nil
 	default:
 		return p.dial(ctx, hostport)
 	}

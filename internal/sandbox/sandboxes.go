@@ -98,10 +98,7 @@ func (s *Sandboxes) Enter(p Policy) (*Run, error) {
 	if err := set.check(); err != nil {
 		return nil, errors.Join(err, closeAll(p))
 	}
-	box := &Box{Own: s.Own, Backend: set.Backend}
-	if s.Listens != nil {
-		box.Listens = s.Listens()
-	}
+	box := &Box{Own: s.Own, Backend: set.Backend, Listens: s.Listens}
 	switch set.Mode {
 	case Without:
 		box.Backend, p.Require = None, 0

@@ -97,8 +97,13 @@ func seatbelt(plan *inside.Plan, p *Policy, port int, listens []string) (text st
 	case port > 0:
 		fmt.Fprintf(&b, "(allow network-outbound (remote ip \"localhost:%d\"))\n(allow system-socket)\n", port)
 	}
+	for _, f := range p.Net.forwards() { // the host's own loopback interface
+		if !itsOwn(f.at, listens) {
+			fmt.Fprintf(&b, "(allow network-outbound (remote ip \"localhost:%d\"))\n", f.at.Port())
+		}
+	}
 	for _, addr := range listens {
-		if at, err := netip.ParseAddrPort(addr); err == nil && p.Net.Mode == Host {
+		if at, err := netip.ParseAddrPort(addr); err == nil && (p.Net.Mode == Host || len(p.Net.forwards()) > 0) {
 			fmt.Fprintf(&b, "(deny network-outbound (remote ip \"localhost:%d\"))\n", at.Port())
 		}
 	}

@@ -68,7 +68,7 @@ func (s *served) close() {
 }
 
 // add keeps a server until the run ends, which it may have done.
-func (r *Run) add(s *served) {
+func (r *Run) add(s server) {
 	r.mu.Lock()
 	ended := r.ended
 	if !ended {

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -38,6 +39,29 @@ func (p *proxy) upstream(scheme, host string, port int) (*url.URL, error) {
 	return u, nil
 }
 
+// notItself refuses a name that leads to yaya where the upstream proxy would look it up:
+// one on this machine would connect to yaya as its user. Only for yaya's own ports is the
+// name looked up here, too; one that is not known here is the upstream proxy's affair.
+func (p *proxy) notItself(ctx context.Context, host string, port int) error {
+	own := slices.ContainsFunc(p.listens(), func(text string) bool {
+		at, err := netip.ParseAddrPort(text)
+		return err == nil && int(at.Port()) == port
+	})
+	if !own {
+		return nil
+	}
+	within, cancel := context.WithTimeout(ctx, lookWithin)
+	defer cancel()
+	addrs, _ := p.resolve(within, host)
+	for _, addr := range addrs {
+		at := netip.AddrPortFrom(addr.Unmap(), uint16(port)) //nolint:gosec // splitHost bounds it
+		if itsOwn(at, p.listens()) {
+			return p.refuse(ctx, host, port, isYaya(at), "")
+		}
+	}
+	return nil
+}
+
 // viaEnviron is the proxy of a plain HTTP request.
 func (p *proxy) viaEnviron(r *http.Request) (*url.URL, error) {
 	host, port, err := splitHost(r.URL.Host, 80)
@@ -53,7 +77,18 @@ func (p *proxy) RoundTrip(r *http.Request) (*http.Response, error) {
 	case err != nil:
 		return nil, err
 	case u != nil:
-		return p.chained.RoundTrip(r)
+		host, port, err := splitHost(r.URL.Host, 80)
+		if err == nil {
+			err = p.notItself(r.Context(), host, port)
+		}
+		if err != nil {
+			return nil, err
+		}
+		res, err := p.chained.RoundTrip(r)
+		if err != nil {
+			return nil, p.failed(r.Context(), host, port, err)
+		}
+		return res, nil
 	default:
 		return p.direct.RoundTrip(r)
 	}

@@ -148,6 +148,9 @@ func (s Server) checkSandbox() error {
 			return fmt.Errorf("sandbox: %w", err)
 		}
 	}
+	if b.MCP && sandbox.CheckHosts(b.Hosts, []string{SandboxMCP}) != nil {
+		return fmt.Errorf(`sandbox: with "mcp", %s is yaya's endpoint in the sandbox, and no host; leave it out of hosts`, SandboxMCP)
+	}
 	for _, n := range b.Env {
 		if err := CheckEnvName(n); err != nil {
 			return fmt.Errorf("sandbox: %w", err)

@@ -85,7 +85,7 @@ func (p *Plugin) enter(at *place, u use, watch *reach) (*sandbox.Run, box, error
 		return nil, b, &tool.Failure{Kind: tool.ErrUnavailable, Err: fmt.Errorf("make a sandbox for the command: %w", err)}
 	}
 	if watch != nil && policy.Net.Mode == sandbox.Hosts {
-		policy.Net.Ask, policy.Net.Denied = watch.ask, watch.refused
+		policy.Net.Ask, policy.Net.Denied, policy.Net.Unreached = watch.ask, watch.refused, watch.unreached
 	}
 	wants := policy.Wants()
 	run, err := p.cfg.Sandboxes.Enter(policy)

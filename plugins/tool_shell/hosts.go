@@ -117,7 +117,8 @@ type reach struct {
 	ended  bool
 	asked  map[string]*hostAsk
 	denied []sandbox.Denial
-	more   int // that are not in denied
+	failed []sandbox.Denial // that were allowed
+	more   int              // that are not in denied
 }
 
 // hostAsk is a question about a host, for all connections of a command that wait for
@@ -177,8 +178,11 @@ func (r *reach) question(key, host string, port int) *hostAsk {
 }
 
 // private reports whether a host is an address that the proxy dials only if it is listed
-// itself: nobody is asked in vain, or for yaya's own port.
+// itself, or the name of one: nobody is asked in vain, or for yaya's own port.
 func private(host string) bool {
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") { // RFC 6761 section 6.3
+		return true
+	}
 	addr, err := netip.ParseAddr(host)
 	return err == nil && !netaddr.Public(addr)
 }
@@ -229,16 +233,23 @@ func (r *reach) put(a *hostAsk, key, host string, port int) {
 func (r *reach) refused(d sandbox.Denial) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, was := range r.denied {
-		if was == d {
-			return
-		}
+	if slices.Contains(r.denied, d) {
+		return
 	}
 	if len(r.denied) >= maxDenials {
 		r.more++
 		return
 	}
 	r.denied = append(r.denied, d)
+}
+
+// unreached implements [sandbox.Net.Unreached].
+func (r *reach) unreached(host string, port int, why string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if d := (sandbox.Denial{Host: host, Port: port, Why: why}); len(r.failed) < maxDenials && !slices.Contains(r.failed, d) {
+		r.failed = append(r.failed, d)
+	}
 }
 
 // notes says what the command was kept from, and what would let it through. It
@@ -257,6 +268,9 @@ func (r *reach) notes(profile string) (notes []string) {
 	if r.more > 0 {
 		notes = append(notes, fmt.Sprintf("the command was kept from reaching hosts %d more times", r.more))
 	}
+	for _, d := range r.failed {
+		notes = append(notes, fmt.Sprintf("the command could not reach %s (profile %s): %s", net.JoinHostPort(d.Host, strconv.Itoa(d.Port)), profile, d.Why))
+	}
 	if len(allow) == listed {
 		return notes
 	}
@@ -272,7 +286,7 @@ func (r *reach) why(d sandbox.Denial) string {
 	switch {
 	case a != nil && a.why != "":
 		return a.why
-	case private(d.Host):
+	case private(d.Host) && d.Allow != "":
 		return "addresses that are not of the public internet are not asked about"
 	case a == nil && len(r.asked) >= maxAsks:
 		return fmt.Sprintf("more than %d hosts would have been asked about for one command", maxAsks)

@@ -161,7 +161,8 @@ func setUp(p *Plan, r *Reply) ([]int, error) {
 			return nil, err
 		}
 	}
-	listeners, err := listen(p.Listen)
+	listeners, absent, err := listen(p.Listen)
+	r.Absent = absent
 	if err != nil {
 		return nil, err
 	}

@@ -20,21 +20,44 @@ func loopbackUp() error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, req)
 }
 
-// listen opens a TCP listener at each address.
-func listen(addrs []Addr) ([]int, error) {
-	fds := make([]int, 0, len(addrs))
-	for _, a := range addrs {
-		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-		if err == nil {
+// listen opens a TCP listener at each address, and returns the indexes of those that are
+// not there and may be.
+func listen(addrs []Addr) (fds, absent []int, err error) {
+	for i, a := range addrs {
+		fd, err := listenAt(a)
+		switch {
+		case err == nil:
 			fds = append(fds, fd)
-			err = unix.Bind(fd, &unix.SockaddrInet4{Port: int(a.Port), Addr: a.IP})
-		}
-		if err == nil {
-			err = unix.Listen(fd, 256)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("listen at port %d in the sandbox: %w", a.Port, err)
+		case a.Spare && (err == unix.EAFNOSUPPORT || err == unix.EADDRNOTAVAIL): //nolint:errorlint // errnos
+			absent = append(absent, i)
+		default:
+			return nil, nil, fmt.Errorf("listen at port %d in the sandbox: %w", a.Port, err)
 		}
 	}
-	return fds, nil
+	return fds, absent, nil
+}
+
+func listenAt(a Addr) (int, error) {
+	var domain int
+	var at unix.Sockaddr
+	switch len(a.IP) {
+	case 4:
+		domain, at = unix.AF_INET, &unix.SockaddrInet4{Port: int(a.Port), Addr: [4]byte(a.IP)}
+	case 16:
+		domain, at = unix.AF_INET6, &unix.SockaddrInet6{Port: int(a.Port), Addr: [16]byte(a.IP)}
+	default:
+		return -1, unix.EAFNOSUPPORT
+	}
+	fd, err := unix.Socket(domain, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	if err = unix.Bind(fd, at); err == nil {
+		err = unix.Listen(fd, 256)
+	}
+	if err != nil {
+		_ = unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
 }

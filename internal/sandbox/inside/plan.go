@@ -93,8 +93,10 @@ type Plan struct {
 // Addr is an address to listen at. It is not of net/netip, which takes time to
 // initialise.
 type Addr struct {
-	IP   [4]byte `json:"ip"`
-	Port uint16  `json:"port"`
+	IP   []byte `json:"ip"` // 4 or 16 bytes
+	Port uint16 `json:"port"`
+	// Spare may be left out where there is no such address.
+	Spare bool `json:"spare,omitempty"`
 }
 
 // Filter says what the filter of system calls lets through beyond the usual.
@@ -109,4 +111,5 @@ type Reply struct {
 	Error    string `json:"error,omitempty"`
 	Landlock int    `json:"landlock"`            // its version, 0 without
 	HostProc string `json:"host_proc,omitempty"` // why /proc is that of the host
+	Absent   []int  `json:"absent,omitempty"`    // which of the plan's spare addresses are not there
 }
