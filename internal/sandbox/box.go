@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 
@@ -188,6 +189,9 @@ func decide(backend string, p *Policy, r Report) Enforced {
 		e.Has = want
 		if backend == Bwrap && p.HostWrites && os.Geteuid() == 0 {
 			e.miss("files of other users are nobody's: bubblewrap maps one user")
+		}
+		if low := slices.ContainsFunc(p.Net.forwards(), func(f forward) bool { return f.at.Port() < lowPorts }); low && backend == Bwrap && os.Geteuid() != 0 {
+			e.miss("services of this machine at ports below 1024 that are allowed cannot be reached: bubblewrap leaves no right to listen there")
 		}
 		if p.HostWrites && r.Landlock < inside.LandlockScopes { // it shares the host's processes
 			e.signals(r.Landlock)

@@ -45,9 +45,9 @@ func bubble(plan *inside.Plan) (*inside.Plan, error) {
 		for _, c := range plan.Caps {
 			add("--cap-add", capNames[c])
 		}
-	}
-	if slices.ContainsFunc(plan.Listen, func(a inside.Addr) bool { return a.Port < 1024 }) {
-		add("--cap-add", "CAP_NET_BIND_SERVICE") // our part gives it up
+		if slices.ContainsFunc(plan.Listen, func(a inside.Addr) bool { return a.Port < lowPorts }) {
+			add("--cap-add", capNames[unix.CAP_NET_BIND_SERVICE]) // our part gives it up
+		}
 	}
 	bind := "--bind"
 	switch {

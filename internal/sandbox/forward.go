@@ -15,6 +15,9 @@ import (
 // descriptor in one message.
 const maxForwards = 64
 
+// lowPorts are those below, where listening takes a right.
+const lowPorts = 1024
+
 // forward is a service at this machine's loopback interface that a list names. In a
 // sandbox with an interface of its own it is at the same address: programs that know no
 // proxy, such as clients of databases, find it there.

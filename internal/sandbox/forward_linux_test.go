@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -101,6 +102,9 @@ func TestServicesOfThisMachine(t *testing.T) {
 				{"one that is not allowed", other, prevented, "refused", nil},
 			} {
 				t.Run(backend+" "+name+" "+c.name, func(t *testing.T) {
+					if c.to == low && backend == Bwrap && os.Geteuid() != 0 {
+						c.first, c.code, c.want = nil, prevented, "refused" // see decide
+					}
 					if c.first != nil {
 						c.first(t)
 					}

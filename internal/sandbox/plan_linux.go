@@ -40,7 +40,8 @@ func (r *Run) makePlan(cmd *exec.Cmd) (*inside.Plan, error) {
 			return nil, err
 		}
 		for _, e := range r.system.entrances {
-			plan.Listen = append(plan.Listen, inside.Addr{IP: e.at.Addr().AsSlice(), Port: e.at.Port(), Spare: e.spare})
+			noRight := r.Enforced.Backend == Bwrap && e.at.Port() < lowPorts // decide has said it
+			plan.Listen = append(plan.Listen, inside.Addr{IP: e.at.Addr().AsSlice(), Port: e.at.Port(), Spare: e.spare || noRight})
 		}
 	}
 	dir, err := Open(cmp.Or(cmd.Dir, "."))

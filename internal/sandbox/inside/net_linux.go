@@ -28,7 +28,7 @@ func listen(addrs []Addr) (fds, absent []int, err error) {
 		switch {
 		case err == nil:
 			fds = append(fds, fd)
-		case a.Spare && (err == unix.EAFNOSUPPORT || err == unix.EADDRNOTAVAIL): //nolint:errorlint // errnos
+		case a.Spare && (err == unix.EAFNOSUPPORT || err == unix.EADDRNOTAVAIL || err == unix.EACCES): //nolint:errorlint // errnos
 			absent = append(absent, i)
 		default:
 			return nil, nil, fmt.Errorf("listen at port %d in the sandbox: %w", a.Port, err)
