@@ -320,6 +320,8 @@ func TestHostsAreAskedAbout(t *testing.T) {
 	says(event.Approve, "")
 	if text := asked("s", "1", "./client +one.invalid:8443", 1); strings.Count(text, open) != 2 {
 		t.Errorf("approved once: got %q, want both connections", text)
+	} else if strings.Count(text, "[the command could not reach one.invalid:8443 (profile command): one.invalid could not be resolved: ") != 1 {
+		t.Errorf("approved once: got %q, want that the name could not be resolved, once", text)
 	} else if want := `the command wants to reach one.invalid:8443 {"host":"one.invalid","port":8443,"command":"./client +one.invalid:8443","cwd":` + fmt.Sprintf("%q", w.dir) + "}"; briefs[0] != want {
 		t.Errorf("asked %q, want %q", briefs[0], want)
 	}
