@@ -64,13 +64,6 @@ func profileChecker(s *config.Store) func(string, json.RawMessage) error {
 	return func(key string, v json.RawMessage) error { return checkProfile(s, key, v) }
 }
 
-// checkers also refuses hosts that are not, or are this yaya, which listens there.
-func checkers(check func(string, json.RawMessage) error, listens func() []string) func(string, json.RawMessage) error {
-	return func(key string, v json.RawMessage) error {
-		return errors.Join(check(key, v), hostsSetting(listens(), key, v))
-	}
-}
-
 // valued returns the settings below a prefix that have a value.
 func valued(ctx context.Context, b *backend, prefix string) (out []admin.Setting, err error) {
 	var all []admin.Setting

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/yaya-ai/yaya/internal/sandbox"
+	"github.com/yaya-ai/yaya/mcpbridge/servers"
+)
+
+// itself refuses a server that leads back to this yaya.
+func (a *app) itself(x servers.Server) error {
+	if x.Sandbox != nil {
+		if err := a.reachable(x.Sandbox.Hosts); err != nil {
+			return fmt.Errorf("sandbox: %w", err)
+		}
+	}
+	self := servers.Self{Data: a.data}
+	addrs := a.listening()
+	for _, self.Addr = range addrs {
+		if err := x.CheckItself(self); err != nil {
+			return err
+		}
+	}
+	if len(addrs) > 0 {
+		return nil
+	}
+	return x.CheckItself(self)
+}
+
+// listening are the addresses that this yaya listens on.
+func (a *app) listening() []string {
+	if addrs := a.listens.Load(); addrs != nil {
+		return *addrs
+	}
+	return nil
+}
+
+// reachable reports why no program in a sandbox may reach one of these hosts.
+func (a *app) reachable(hosts []string) error { return sandbox.CheckHosts(hosts, a.listening()) }
+
+// hostsSetting refuses hosts that commands of agents could not reach.
+func hostsSetting(listens []string, key string, v json.RawMessage) error {
+	if key != "sandbox.command.hosts" {
+		return nil
+	}
+	var hosts []string
+	if err := json.Unmarshal(v, &hosts); err != nil {
+		return fmt.Errorf("%s: not a list of hosts: %w", key, err)
+	}
+	if err := sandbox.CheckHosts(hosts, listens); err != nil {
+		return fmt.Errorf("%s: %w", key, err)
+	}
+	return nil
+}
+
+// checkers also refuses hosts that are not, or are this yaya, which listens there.
+func checkers(check func(string, json.RawMessage) error, listens func() []string) func(string, json.RawMessage) error {
+	return func(key string, v json.RawMessage) error {
+		return errors.Join(check(key, v), hostsSetting(listens(), key, v))
+	}
+}
