@@ -28,6 +28,14 @@ func TestHostDenied(t *testing.T) {
 	}
 }
 
+// A host that a server may reach, and could not, is told of without a remedy.
+func TestHostUnreached(t *testing.T) {
+	want := `server "fetch" could not reach example.internal:443 (profile server): example.internal could not be resolved`
+	if got := hostUnreached("fetch", "example.internal", 443, "example.internal could not be resolved").String(); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // Only the child knows that a file was kept from it: what it says on standard error is
 // taken for that where the sandbox can be the reason, and nowhere else.
 func TestFileDenied(t *testing.T) {

@@ -68,6 +68,18 @@ func TestSeatbelt(t *testing.T) {
 	}
 }
 
+// Services of this machine that are named are reached without a proxy, and yaya is none.
+func TestSeatbeltServices(t *testing.T) {
+	p := profile(t, "server")
+	p.Net.Allow = []string{"127.0.0.1:5432", "localhost:8443", "10.1.2.3:5433", "example.com:5434"}
+	text, _ := seatbelt(&inside.Plan{Strict: true}, &p, 4711, []string{"127.0.0.1:8787", "[::]:8443"})
+	for port, want := range map[string]bool{"5432": true, "8443": false, "8787": false, "5433": false, "5434": false} {
+		if got := strings.Contains(text, `(allow network-outbound (remote ip "localhost:`+port+`"))`); got != want {
+			t.Errorf("port %s is open = %v, want %v:\n%s", port, got, want, text)
+		}
+	}
+}
+
 // No name of a file becomes a part of the profile.
 func TestSeatbeltHostileNames(t *testing.T) {
 	for _, name := range []string{`/a")(allow default)("`, "/a\\", "/a\n(allow default)", "/a=b", "/(param \"P1\")", `/#"x"`, "/é;comment"} {
