@@ -83,7 +83,12 @@ func (p *proxy) dialAny(ctx context.Context, host string, port int, addrs []neti
 			if err == nil {
 				return conn, nil
 			}
-			failed = fmt.Errorf("%s: %w", at, err)
+			if failed = err; addr.IsLoopback() && errors.Is(err, syscall.ECONNREFUSED) {
+				failed = fmt.Errorf("nothing listens there on this machine: %w", err)
+			}
+			if host != addr.String() {
+				failed = fmt.Errorf("%s: %w", at, failed)
+			}
 		}
 	}
 	switch {
