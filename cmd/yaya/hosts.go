@@ -40,9 +40,12 @@ func (a *app) listening() []string {
 // reachable reports why no program in a sandbox may reach one of these hosts.
 func (a *app) reachable(hosts []string) error { return sandbox.CheckHosts(hosts, a.listening()) }
 
+// commandHosts is the setting that names hosts of agents' commands.
+const commandHosts = "sandbox.command.hosts"
+
 // hostsSetting refuses hosts that commands of agents could not reach.
 func hostsSetting(listens []string, key string, v json.RawMessage) error {
-	if key != "sandbox.command.hosts" {
+	if key != commandHosts {
 		return nil
 	}
 	var hosts []string

@@ -57,7 +57,7 @@ func pluginCommand(g *globals) *cobra.Command {
 // doctor asks every plugin how it is, and looks at what concerns none of them.
 func (a *app) doctor(ctx context.Context, timeout time.Duration) []plugin.Diagnosis {
 	ds := a.kernel.Plugins.Doctor(ctx, timeout)
-	for _, err := range unreadable(a.kernel.Settings) {
+	for _, err := range unreadable(a.kernel.Settings, a.listening()) {
 		ds = append(ds, plugin.Diagnosis{Plugin: "yaya", HealthReport: plugin.HealthReport{Status: plugin.Failing, Summary: err.Error()}})
 	}
 	if os.Geteuid() == 0 {

@@ -319,7 +319,7 @@ func (r *reloader) takeSettings(record func([]admin.FileChange) error) ([]admin.
 		if content != nil && len(bytes.TrimSpace(content)) == 0 {
 			return errEmpty(r.file, "a comment", "settings")
 		}
-		if err := newMistake(r.settings, next, r.file, content); err != nil {
+		if err := newMistake(r.settings, next, r.a.listening(), r.file, content); err != nil {
 			return err
 		}
 		for _, c := range changes {
@@ -357,12 +357,12 @@ func errEmpty(file, instead, what string) error {
 
 // newMistake returns the first mistake in settings that say who may do what, if it is
 // none that was there before.
-func newMistake(now, next *config.Store, file string, content []byte) error {
+func newMistake(now, next *config.Store, listens []string, file string, content []byte) error {
 	var known []string
-	for _, m := range mistakes(now) {
+	for _, m := range mistakes(now, listens) {
 		known = append(known, m.err.Error())
 	}
-	for _, m := range mistakes(next) {
+	for _, m := range mistakes(next, listens) {
 		if !slices.Contains(known, m.err.Error()) {
 			return fmt.Errorf("%s:%d: %w", file, config.Line(content, m.key), m.err)
 		}

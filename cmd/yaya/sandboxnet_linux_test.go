@@ -102,6 +102,10 @@ func TestYayaIsNoHost(t *testing.T) {
 		})
 	}
 	b.t = t
+	b.edit("config.toml", "[sandbox.command]\nhosts = [\""+b.addr+"\"]\n")
+	if out, err := b.run("reload"); err == nil || !strings.Contains(out, "sandbox.command.hosts: host") || !strings.Contains(out, why) {
+		t.Errorf("a file that names yaya as a host: got %q, %v; want it refused", out, err)
+	}
 	// Another yaya, which does not know that this one is one, passes its program on.
 	other := *b
 	other.dir = filepath.Join(b.dir, "other")

@@ -191,9 +191,6 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 	if err := listen.apply(&cfg, source); err != nil {
 		return err
 	}
-	for _, err := range unreadable(settings) {
-		log.Error().Err(err).Msg("a setting that says who may do what cannot be read: calls that it is about are refused until it is corrected")
-	}
 	if os.Geteuid() == 0 {
 		log.Warn().Msg(asRoot)
 	}
@@ -211,6 +208,9 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 		addrs = append(addrs, source.plain)
 	}
 	a.listens.Store(&addrs)
+	for _, err := range unreadable(settings, a.listening()) {
+		log.Error().Err(err).Msg("a setting that says who may do what cannot be read: calls that it is about are refused until it is corrected")
+	}
 	a.gauges()
 	if err := errors.Join(plane.watch(a.kernel.Bus), a.join(ctx, plane, sockets)); err != nil {
 		return errors.Join(err, web.Close())

@@ -226,8 +226,8 @@ func checkProfile(s *config.Store, key string, v json.RawMessage) error {
 
 // unreadable returns the mistakes in the settings that say who may do what. Meanwhile
 // what they would allow is refused.
-func unreadable(s *config.Store) (out []error) {
-	for _, m := range mistakes(s) {
+func unreadable(s *config.Store, listens []string) (out []error) {
+	for _, m := range mistakes(s, listens) {
 		out = append(out, m.err)
 	}
 	return out
@@ -239,13 +239,20 @@ type mistake struct {
 	err error
 }
 
-func mistakes(s *config.Store) (out []mistake) {
+// mistakes returns those of a yaya that listens at these addresses.
+func mistakes(s *config.Store, listens []string) (out []mistake) {
+	if hosts, _, ok := s.Get(commandHosts); ok {
+		if err := hostsSetting(listens, commandHosts, hosts); err != nil {
+			out = append(out, mistake{commandHosts, err})
+		}
+	}
+	before := len(out)
 	for _, v := range s.All(config.GroupsPrefix) {
 		if err := kernel.CheckSetting(s, auth.ScopeNames(), v.Key, v.Value); err != nil {
 			out = append(out, mistake{v.Key, err})
 		}
 	}
-	if len(out) > 0 { // rules and profiles only repeat them
+	if len(out) > before { // rules and profiles only repeat them
 		return out
 	}
 	if rules, _, ok := s.Get("approval.rules"); ok {
