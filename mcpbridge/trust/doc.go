@@ -2,7 +2,7 @@
 // offer, in which words, and what it may tell the models of its clients.
 //
 // A server's tools are pinned by their whole definitions when they are seen for the
-// first time, its instructions by their text. A tool that appears later, or is called
+// first time, its instructions by their text. A tool that appears later, however soon, or is called
 // differently, waits: it is neither listed nor called until it is approved, and what has
 // changed can be shown. One that is only described differently goes on with the
 // definition that was approved, and so do instructions; nobody reads the new words

@@ -26,7 +26,6 @@ const (
 	folder     = "trust"
 	maxRecord  = 32 << 20 // bytes of a file
 	maxKept    = 8 << 20  // bytes of the definitions that are kept, of those approved and of those that wait; of others the hash is
-	settling   = 10 * time.Second
 	flapWindow = 10 * time.Minute
 	flapLimit  = 5 // changes within flapWindow
 
@@ -108,20 +107,20 @@ func (r *record) version(of string) *string {
 type Store struct {
 	root *os.Root
 
-	mu    sync.Mutex
-	fresh map[string]time.Time // files of servers that this process has seen first
+	mu sync.Mutex
 }
 
 // NewStore keeps its files below root, which the caller closes.
-func NewStore(root *os.Root) *Store { return &Store{root: root, fresh: map[string]time.Time{}} }
+func NewStore(root *os.Root) *Store { return &Store{root: root} }
 
 func (s Source) file() string {
 	sum := sha256.Sum256([]byte(s.Server + "\x00" + s.Config))
 	return hex.EncodeToString(sum[:16]) + ".json"
 }
 
-// Check compares what a server offers with what was agreed to. What is new is
-// remembered.
+// Check compares what a server offers with what was agreed to. The first offer of a
+// server is agreed to as a whole, and nothing that comes later is: what a server adds a
+// moment after it was seen is as new as what it adds in a year.
 func (s *Store) Check(src Source, seen Seen, now time.Time) (Verdict, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,14 +135,13 @@ func (s *Store) Check(src Source, seen Seen, now time.Time) (Verdict, error) {
 		}
 	}
 	if !found {
-		s.fresh[src.file()] = now
 		r := record{Source: src, First: now.UTC(), Identity: seen.Identity, Tools: defs, Instructions: &seen.Instructions}
 		*r.version(seen.Version) = seen.Version
 		return Verdict{Instructions: seen.Instructions}, s.save(src.file(), r)
 	}
 	next := r
 	next.NewIdentity, next.NewVersion, next.NewInstructions, next.Waiting = "", "", nil, nil
-	v := next.compare(defs, settles(s.fresh[src.file()], now))
+	v := next.compare(defs)
 	next.read(&v, seen.Instructions)
 	if next.Identity = cmp.Or(r.Identity, seen.Identity); seen.Identity != "" && seen.Identity != next.Identity {
 		v.Whole, next.NewIdentity = fmt.Sprintf("the server says that it is %q, and was %q", seen.Identity, r.Identity), seen.Identity
@@ -170,7 +168,7 @@ func (s *Store) Check(src Source, seen Seen, now time.Time) (Verdict, error) {
 }
 
 // compare notes which definitions wait, and says what holds meanwhile.
-func (r *record) compare(defs map[string]Definition, settling bool) Verdict {
+func (r *record) compare(defs map[string]Definition) Verdict {
 	v := Verdict{Blocked: map[string]string{}, Approved: map[string]json.RawMessage{}}
 	pinned := maps.Clone(r.Tools)
 	if pinned == nil {
@@ -182,9 +180,6 @@ func (r *record) compare(defs map[string]Definition, settling bool) Verdict {
 		switch {
 		case known && was.Hash == d.Hash:
 			pinned[name] = d // what an earlier version of yaya did not keep, is kept
-		case !known && settling:
-			// It was not done with its list when it was seen first, just now.
-			pinned[name] = d
 		case known && onlyWording(was.Raw, d.Raw):
 			d.Wording = true
 			r.Waiting[name], v.Approved[name] = d, was.Raw
@@ -227,10 +222,6 @@ func (s *Store) Instructions(src Source) (string, error) {
 	}
 	return *r.Instructions, nil
 }
-
-// settles reports whether a server that was first seen then is still being seen
-// for the first time.
-func settles(then, now time.Time) bool { return !then.IsZero() && now.Sub(then) < settling }
 
 func sameHashes(a, b map[string]Definition) bool {
 	return maps.EqualFunc(a, b, func(x, y Definition) bool { return x.Hash == y.Hash })
@@ -279,7 +270,6 @@ func (s *Store) Forget(server string) error {
 		if err := s.root.Remove(folder + "/" + file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("forget what is trusted: %w", err)
 		}
-		delete(s.fresh, file)
 	}
 	return nil
 }

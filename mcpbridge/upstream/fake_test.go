@@ -202,9 +202,21 @@ func fake(modes string) {
 	}
 }
 
+var lists int // that were asked for
+
 func list(m message, has func(string) bool) {
 	switch {
 	case has("hang-list"):
+	case has("makes-tools"): // while its list is on its way, twice or, if it never ends, each time
+		lists++
+		if lists <= 2 || has("for-ever") {
+			say(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+		}
+		var tools []string
+		for n := range lists {
+			tools = append(tools, fmt.Sprintf(`{"name":"t%d","inputSchema":{"type":"object"}}`, n+1))
+		}
+		result(m.ID, `{"tools":[`+strings.Join(tools, ",")+`]}`)
 	case has("endless-pages"):
 		result(m.ID, `{"tools":[{"name":"t`+strconv.Itoa(int(time.Now().UnixNano()%1e9))+`","inputSchema":{"type":"object"}}],"nextCursor":"`+strconv.FormatInt(time.Now().UnixNano(), 10)+`"}`)
 	case has("same-cursor"):

@@ -51,7 +51,7 @@ func (p *Provider) Discover(ctx context.Context) ([]feature.Tool, []string, erro
 		}
 		return nil, []string{"the server offers no tools"}, nil
 	}
-	raws, warnings, err := s.pages(ctx, methodListTools, "tools")
+	raws, warnings, err := p.listTools(ctx, s)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -107,6 +107,24 @@ func (p *Provider) Discover(ctx context.Context) ([]feature.Tool, []string, erro
 	p.instructions, p.named = agreed.Instructions, named
 	p.mu.Unlock()
 	return append(out, withheld[:min(len(withheld), maxWithheld)]...), warnings, nil
+}
+
+// maxRelists bounds how often tools are listed once more, because they changed meanwhile.
+const maxRelists = 3
+
+// listTools asks for all tools, and once more if the server has told of a change since:
+// many make their tools when they hear that they are initialized, and say so while their
+// list is on its way. The list that counts is one that nothing has changed under.
+// Nothing of a list is pinned or offered before, so that the first one may be complete
+// without any time during which what a server adds would pass for it.
+func (p *Provider) listTools(ctx context.Context, s *session) (raws []json.RawMessage, warnings []string, err error) {
+	for range maxRelists + 1 {
+		told := p.told.Load()
+		if raws, warnings, err = s.pages(ctx, methodListTools, "tools"); err != nil || p.told.Load() == told {
+			break
+		}
+	}
+	return raws, warnings, err
 }
 
 // HasTool implements [relay.Toolbox].

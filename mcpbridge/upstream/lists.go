@@ -141,6 +141,7 @@ func (p *Provider) listChanged(k relay.Kind) {
 }
 
 func (p *Provider) toolsChanged() {
+	p.told.Add(1)
 	p.mu.Lock()
 	changed := p.signals.Changed
 	p.mu.Unlock()

@@ -2,7 +2,9 @@ package upstream_test
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -101,6 +103,31 @@ func TestBatchesOfServers(t *testing.T) {
 		}
 		if !strings.Contains(got, want) {
 			t.Errorf("%s: got %s, want %s", version, got, want)
+		}
+	}
+}
+
+// PIN-1: a server that makes its tools when it hears that it is initialized offers all of
+// them at once, and what is pinned is a list that nothing has changed under; one that never stops
+// changing is not waited for.
+func TestFirstListIsComplete(t *testing.T) {
+	for modes, want := range map[string]string{"plain": "echo header hidden", "makes-tools": "t1 t2 t3", "makes-tools for-ever": "t1 t2 t3 t4"} {
+		r := newRig(t)
+		s := fakeServer(t, "srv", modes)
+		offers := make(chan string, 16)
+		p := upstream.New(upstream.Config{
+			Server: s, Environ: func() []string { return s.Environ(os.LookupEnv) }, Procs: r.procs, HTTP: r.http, Name: "yaya", Version: "test",
+			Pin: func(o upstream.Offer) (upstream.Agreed, error) {
+				offers <- strings.Join(slices.Sorted(maps.Keys(o.Tools)), " ")
+				return upstream.Agreed{}, nil
+			},
+		})
+		if err := r.host.Install(t.Context(), feature.Contribution{Name: "t", Providers: []feature.Provider{p}}); err != nil {
+			t.Fatal(err)
+		}
+		r.ready("srv")
+		if got := <-offers; got != want {
+			t.Errorf("%s: the first offer is %q, want %q", modes, got, want)
 		}
 	}
 }

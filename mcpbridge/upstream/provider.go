@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/yaya-ai/yaya/feature"
@@ -92,6 +93,7 @@ type Provider struct {
 	// are a principal's own: what one does to its own is no failure of the others'.
 	breaker breaker
 	list    catalogue
+	told    atomic.Uint64 // of changes of its tools
 	denials denials
 	idle    time.Duration
 
