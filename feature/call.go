@@ -48,7 +48,10 @@ func (s *supervisor) await(ctx context.Context) error {
 		select {
 		case <-moved:
 		case <-ctx.Done():
-			if st.State == Installing {
+			switch st.State {
+			case Draining:
+				return fmt.Errorf("server %q is started again once the calls that are in flight have ended; call again (%s): %w", s.info.ID, st.Reason, ctx.Err())
+			case Installing:
 				return fmt.Errorf("server %q is still installing; call again when it is ready (it last said: %s): %w", s.info.ID, st.Reason, ctx.Err())
 			}
 			return fmt.Errorf("server %q is %s: %w", s.info.ID, cmp.Or(st.State, Declared), ctx.Err())
@@ -86,19 +89,20 @@ func (p *provided) ObeysContext() {}
 // Invoke implements [tool.Tool].
 func (p *provided) Invoke(ctx context.Context, call tool.Call) (tool.Result, error) {
 	for retried := false; ; retried = true {
-		if !p.s.usable.Load() {
-			wait, cancel := context.WithTimeout(ctx, callWait)
-			err := p.s.await(wait)
-			cancel()
-			if err != nil {
-				return tool.Fail(tool.ErrUnavailable, "%s", err.Error()), nil
-			}
+		if err := p.s.begin(ctx); err != nil {
+			return tool.Fail(tool.ErrUnavailable, "%s", err.Error()), nil
 		}
-		res, err := p.tool.Invoke(ctx, call)
+		res, err := p.once(ctx, call)
 		if err == nil || retried || !errors.Is(err, ErrNotSent) {
 			return res, err
 		}
 	}
+}
+
+// once makes a call that has begun.
+func (p *provided) once(ctx context.Context, call tool.Call) (tool.Result, error) {
+	defer p.s.leave()
+	return p.tool.Invoke(ctx, call)
 }
 
 // Do runs f when a provider can be reached, waiting for one that is starting and
@@ -112,15 +116,14 @@ func (h *Host) Do(ctx context.Context, id string, f func() error) error {
 		return fmt.Errorf("there is no provider %q", id)
 	}
 	for retried := false; ; retried = true {
-		if !s.usable.Load() {
-			wait, cancel := context.WithTimeout(ctx, callWait)
-			err := s.await(wait)
-			cancel()
-			if err != nil {
-				return err
-			}
+		if err := s.begin(ctx); err != nil {
+			return err
 		}
-		if err := f(); err == nil || retried || !errors.Is(err, ErrNotSent) {
+		err := func() error {
+			defer s.leave()
+			return f()
+		}()
+		if err == nil || retried || !errors.Is(err, ErrNotSent) {
 			return err
 		}
 	}

@@ -93,6 +93,14 @@ type Detailer interface{ Detail() any }
 // that another attempt makes sense. A boundary then makes it at once.
 type Reviver interface{ Revived() bool }
 
+// Outdated is implemented by providers whose connection may have to be made again for
+// reasons of their host's. [Host.Reconsider] asks.
+type Outdated interface {
+	// Outdated says why, "" if the connection, or the failure to make one, is what it
+	// would come to now. It may be called from any goroutine, also during Start.
+	Outdated() string
+}
+
 // Stale is implemented by providers whose tools may have to be listed again for
 // reasons of their host's. A boundary asks.
 type Stale interface{ Stale() bool }

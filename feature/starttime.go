@@ -31,18 +31,18 @@ func late(ctx context.Context, err error) error {
 }
 
 // within returns the context of a start that has so much time.
-func (s *supervisor) within(limit time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(s.ctx, limit, &lateError{after: limit})
+func within(whole context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(whole, limit, &lateError{after: limit})
 }
 
 // whileWorking returns the context of a start whose limit nobody has set: it ends when
 // the provider has done nothing for [startTimeout], or after [startMax].
-func (s *supervisor) whileWorking() (context.Context, context.CancelFunc) {
+func (s *supervisor) whileWorking(whole context.Context) (context.Context, context.CancelFunc) {
 	w, ok := s.p.(Worker)
 	if !ok {
-		return s.within(startTimeout)
+		return within(whole, startTimeout)
 	}
-	ctx, cancel := context.WithCancelCause(s.ctx)
+	ctx, cancel := context.WithCancelCause(whole)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -29,8 +29,11 @@ const (
 	Installing State = "installing"
 	Ready      State = "ready"
 	Degraded   State = "degraded" // works, with a diagnostic
-	Failed     State = "failed"   // waits for its next attempt
-	Stopped    State = "stopped"
+	// Draining is between a connection that is outdated and the next: the calls in
+	// flight go on, and others wait; the reason is why.
+	Draining State = "draining"
+	Failed   State = "failed" // waits for its next attempt
+	Stopped  State = "stopped"
 )
 
 // Usable reports whether calls reach the provider in this state.
@@ -40,7 +43,7 @@ func (s State) Usable() bool { return s == Ready || s == Degraded }
 type Status struct {
 	ID          string        `json:"id"`
 	State       State         `json:"state"`
-	Reason      string        `json:"reason,omitempty"` // why it is degraded or failed, or how its installation goes
+	Reason      string        `json:"reason,omitempty"` // why it is degraded, draining or failed, or how its installation goes
 	Since       time.Time     `json:"since"`
 	Tools       int           `json:"tools"`
 	Restarts    int           `json:"restarts"`
@@ -61,7 +64,10 @@ type supervisor struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 
-	usable atomic.Bool // mirror of st.State for the path of every call
+	usable atomic.Bool   // mirror of st.State for the path of every call
+	calls  atomic.Int64  // in flight
+	idle   chan struct{} // the last of them has ended while the provider was not usable
+	again  chan struct{} // it may have to be connected again
 
 	mu       sync.Mutex
 	st       Status
@@ -83,6 +89,7 @@ func newSupervisor(h *Host, p Provider) *supervisor {
 	s := &supervisor{
 		host: h, p: p, info: p.Info(), born: time.Now(), done: make(chan struct{}),
 		byTool: map[Tool]*provided{}, kick: make(chan struct{}, 1), poke: make(chan struct{}, 1), moved: make(chan struct{}),
+		idle: make(chan struct{}, 1), again: make(chan struct{}, 1),
 	}
 	s.st = Status{ID: s.info.ID, State: Declared, Since: s.born}
 	s.ctx, s.cancel = context.WithCancel(h.ctx)
@@ -108,6 +115,10 @@ func (s *supervisor) run() {
 		}
 		if worked && time.Since(begun) >= healthyReset {
 			failures = 0
+		}
+		if e, ok := errors.AsType[*outdatedError](err); ok {
+			s.renew(e)
+			continue
 		}
 		s.logFailure(err)
 		if wait := max(backoff(failures, worked), asked(err)); wait > 0 {
@@ -163,17 +174,24 @@ func asked(err error) time.Duration {
 	return 0
 }
 
-// pause waits for the next attempt, or less when a call asks for it. It reports
-// false when the provider is to stop.
+// pause waits for the next attempt, or less when a call asks for it, or when there is
+// another reason for one. It reports false when the provider is to stop.
 func (s *supervisor) pause(begun time.Time, wait time.Duration) bool {
 	t := time.NewTimer(wait)
 	defer t.Stop()
-	select {
-	case <-s.ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	case <-s.kick:
+	for kicked := false; !kicked; {
+		select {
+		case <-s.ctx.Done():
+			return false
+		case <-t.C:
+			return true
+		case <-s.again:
+			if s.outdated() != "" {
+				return true
+			}
+		case <-s.kick:
+			kicked = true
+		}
 	}
 	if rest := demandFloor - time.Since(begun); rest > 0 {
 		select {
@@ -200,26 +218,14 @@ func (s *supervisor) attempt() (chan error, error) {
 	s.mu.Unlock()
 	s.set(Starting, "")
 
-	var ctx context.Context
-	var cancel context.CancelFunc
-	if limit := cmp.Or(s.info.InstallTimeout, s.info.StartTimeout); limit > 0 {
-		ctx, cancel = s.within(limit)
-	} else {
-		ctx, cancel = s.whileWorking()
+	whole, end := s.untilOutdated()
+	degraded, err := s.connect(whole, epoch)
+	end()
+	if e, ok := isOutdated(whole); ok {
+		return nil, e
 	}
-	defer func() { cancel() }()
-	err := s.guard("start", func() error { return s.p.Start(ctx, s.signals(epoch)) })
 	if err != nil {
-		return nil, late(ctx, err)
-	}
-	if s.info.InstallTimeout > 0 { // it is there, and answers like any other
-		s.move(Starting, "", func(now State) bool { return now == Installing })
-		cancel()
-		ctx, cancel = s.whileWorking()
-	}
-	degraded, err := s.discover(ctx, false)
-	if err != nil {
-		return nil, late(ctx, fmt.Errorf("list tools: %w", err))
+		return nil, err
 	}
 	s.mu.Lock()
 	s.st.StartTook = time.Since(begun)
@@ -232,6 +238,30 @@ func (s *supervisor) attempt() (chan error, error) {
 		s.set(Ready, "")
 	}
 	return failed, nil
+}
+
+// connect starts the provider and discovers its tools, as [supervisor.discover] does.
+func (s *supervisor) connect(whole context.Context, epoch int) (degraded string, err error) {
+	var ctx context.Context
+	var cancel context.CancelFunc
+	if limit := cmp.Or(s.info.InstallTimeout, s.info.StartTimeout); limit > 0 {
+		ctx, cancel = within(whole, limit)
+	} else {
+		ctx, cancel = s.whileWorking(whole)
+	}
+	defer func() { cancel() }()
+	if err := s.guard("start", func() error { return s.p.Start(ctx, s.signals(epoch)) }); err != nil {
+		return "", late(ctx, err)
+	}
+	if s.info.InstallTimeout > 0 { // it is there, and answers like any other
+		s.move(Starting, "", func(now State) bool { return now == Installing })
+		cancel()
+		ctx, cancel = s.whileWorking(whole)
+	}
+	if degraded, err = s.discover(ctx, false); err != nil {
+		return "", late(ctx, fmt.Errorf("list tools: %w", err))
+	}
+	return degraded, nil
 }
 
 // guard turns a panic of a provider into an error (F-8).
@@ -261,6 +291,10 @@ func (s *supervisor) serve(failed chan error) error {
 			return s.ctx.Err()
 		case err := <-failed:
 			return err
+		case <-s.again:
+			if err := s.drain(failed); err != nil {
+				return err
+			}
 		case <-s.poke:
 			s.mu.Lock()
 			last := s.lastList
