@@ -173,6 +173,9 @@ func newApp(c appConfig) (*app, error) {
 	if err := a.recordCalls(c); err != nil {
 		return nil, err
 	}
+	if err := a.followSandbox(); err != nil {
+		return nil, err
+	}
 	a.mcp = downstream.New(downstream.Config{
 		Traffic:    a.traffic,
 		Dispatcher: k.Dispatch, Registry: k.Tools, Boundary: a.host.Boundary, Settle: a.host.Settle, Absent: a.bridge.Absent, Watch: a.host.Watch, SessionEnded: a.bridge.Release,

@@ -82,8 +82,10 @@ func (s *serverAdmin) List() []admin.Server {
 			row.State, row.Reason, row.Since, row.Tools, row.Restarts, row.LastError, row.Diagnostics = string(st.State), st.Reason, st.Since, st.Tools, st.Restarts, st.LastError, st.Diagnostics
 			d := detailOf(st)
 			row.Stderr = d.Stderr
-			if row.Sandbox != nil && d.Sandbox != nil {
-				row.Sandbox.Backend, row.Sandbox.Enforced, row.Sandbox.Missing = d.Sandbox.Backend, d.Sandbox.Has.Names(), d.Sandbox.Missing
+			if row.Sandbox != nil {
+				if e := d.Sandbox; e != nil {
+					row.Sandbox.Backend, row.Sandbox.Enforced, row.Sandbox.Missing = e.Backend, e.Has.Names(), e.Missing
+				}
 				for _, x := range d.Denied {
 					row.Sandbox.Denied = append(row.Sandbox.Denied, admin.ServerDenial(x))
 				}

@@ -69,7 +69,7 @@ func (a *app) doctor(ctx context.Context, timeout time.Duration) []plugin.Diagno
 	if d, sealed := secretsDiagnosis(ctx, a.vault, timeout); sealed {
 		ds = append(ds, d)
 	}
-	return append(ds, sandboxDiagnosis(a.sandboxes.Standing()))
+	return append(ds, sandboxDiagnosis(a.sandboxes.Standing(), a.running()))
 }
 
 // withDoctor runs f with the daemon, or with everything that a daemon has: what does not

@@ -69,6 +69,9 @@ func sandboxReport(boxes *sandbox.Sandboxes, programs []admin.SandboxProgram) ad
 		System: s.System, User: s.User, Landlock: s.Landlock, HostProc: s.HostProc,
 		Backends: []admin.SandboxBackend{}, Profiles: []admin.SandboxProfile{}, Programs: programs, Gaps: []admin.SandboxGap{},
 	}
+	for i := range programs {
+		programs[i].Note = otherwise(s, programs[i])
+	}
 	for _, b := range s.Backends {
 		out.Backends = append(out.Backends, admin.SandboxBackend(b))
 	}
@@ -84,8 +87,9 @@ func sandboxReport(boxes *sandbox.Sandboxes, programs []admin.SandboxProgram) ad
 	return out
 }
 
-// sandboxDiagnosis is the doctor's line about sandboxes, and what is not enforced.
-func sandboxDiagnosis(s sandbox.Standing) plugin.Diagnosis {
+// sandboxDiagnosis is the doctor's line about sandboxes, what is not enforced, and which
+// servers do not run as the settings want.
+func sandboxDiagnosis(s sandbox.Standing, running map[string]admin.SandboxProgram) plugin.Diagnosis {
 	d := plugin.Diagnosis{Plugin: "sandbox", HealthReport: plugin.HealthReport{Status: sandboxHealth(s), Summary: s.Summary()}}
 	if s.Fix != "" { // not in the summary, which a terminal has less room for
 		d.Details = append(d.Details, plugin.HealthCheck{Name: "to change that, run", Status: plugin.Degraded, Message: s.Fix})
@@ -95,6 +99,16 @@ func sandboxDiagnosis(s sandbox.Standing) plugin.Diagnosis {
 			break // the summary says it
 		}
 		d.Details = append(d.Details, plugin.HealthCheck{Name: "profiles " + strings.Join(g.Profiles, ", "), Status: plugin.Degraded, Message: "not enforced: " + g.What})
+	}
+	for _, name := range slices.Sorted(maps.Keys(running)) {
+		note := otherwise(s, running[name])
+		if note == "" {
+			continue
+		}
+		if d.Status == plugin.Healthy {
+			d.Status = plugin.Degraded
+		}
+		d.Details = append(d.Details, plugin.HealthCheck{Name: "server " + name, Status: plugin.Degraded, Message: note})
 	}
 	return d
 }
@@ -121,11 +135,18 @@ func programs(all iter.Seq[servers.Server]) []admin.SandboxProgram {
 	return out
 }
 
-// programs says what runs in which profile now.
+// programs says what runs in which profile now, and with what its sandbox was made.
 func (s *serverAdmin) programs() []admin.SandboxProgram {
+	running := s.a.running()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return programs(maps.Values(s.list))
+	out := programs(maps.Values(s.list))
+	for i, p := range out {
+		if p.Kind == "server" {
+			out[i].Backend = running[p.Name].Backend
+		}
+	}
+	return out
 }
 
 // tellSandbox finds out what sandboxes enforce, and logs it unless that is everything.
@@ -237,12 +258,19 @@ func printSandbox(w io.Writer, r admin.Sandbox) error {
 			}
 			fmt.Fprintf(tw, "%s\t%s\t%s\n", p.Profile, programsIn(r.Programs, p.Profile), has)
 		}
-		if out := programsIn(r.Programs, ""); out != "-" {
+		outside := slices.DeleteFunc(slices.Clone(r.Programs), func(p admin.SandboxProgram) bool { return p.Note != "" && p.Backend == "" })
+		if out := programsIn(outside, ""); out != "-" {
 			fmt.Fprintf(tw, "OUTSIDE\t%s\tall rights of your user\n", out)
 		}
 		if err := tw.Flush(); err != nil {
 			return err
 		}
+	}
+	for i, p := range slices.DeleteFunc(slices.Clone(r.Programs), func(p admin.SandboxProgram) bool { return p.Note == "" }) {
+		if i == 0 {
+			b.WriteString("\nOtherwise than the profiles say:\n")
+		}
+		fmt.Fprintf(&b, "  server %s %s\n", printable(p.Name, 40), printable(p.Note, 600))
 	}
 	if len(r.Gaps) > 0 && r.Backend != sandbox.None {
 		b.WriteString("\nNot enforced here, or in part:\n")

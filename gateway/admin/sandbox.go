@@ -53,7 +53,8 @@ type (
 		Kind    string `json:"kind" enum:"server,commands,checks"`
 		Name    string `json:"name,omitempty" doc:"of a server"`
 		Profile string `json:"profile" doc:"empty if it runs outside of the sandbox"`
-		Note    string `json:"note,omitempty"`
+		Backend string `json:"backend,omitempty" doc:"of a server whose process runs: with what its sandbox was made"`
+		Note    string `json:"note,omitempty" doc:"how it runs, or why it does not, if that is not what the settings and its profile say"`
 	}
 	// SandboxGap is something that is not enforced, or in part.
 	SandboxGap struct {

@@ -45,7 +45,7 @@ type Server struct {
 	Endpoint  string    `json:"endpoint" doc:"its command or URL, without secrets"`
 	File      string    `json:"file" doc:"where it is configured"`
 	Editable  bool      `json:"editable" doc:"it is in yaya's own file"`
-	State     string    `json:"state" doc:"declared, starting, installing, ready, degraded, failed, stopped; disabled, invalid, waiting"`
+	State     string    `json:"state" doc:"declared, starting, installing, ready, degraded, draining, failed, stopped; disabled, invalid, waiting"`
 	Reason    string    `json:"reason,omitempty" doc:"why it is degraded or failed, or the last line of its installation"`
 	Since     time.Time `json:"since,omitzero"`
 	Tools     int       `json:"tools"`
@@ -75,8 +75,8 @@ type ServerPermit struct {
 type ServerSandbox struct {
 	Profile string `json:"profile" enum:"guarded,server,off"`
 	Allowed string `json:"allowed" doc:"what the process may do, in words"`
-	// Backend, Enforced and Missing are empty before its first start.
-	Backend  string   `json:"backend,omitempty" doc:"namespaces, landlock, off"`
+	// Backend, Enforced and Missing are those of the process that runs, empty without one.
+	Backend  string   `json:"backend,omitempty" doc:"of the process that runs: namespaces, landlock, off"`
 	Enforced []string `json:"enforced,omitempty" doc:"what is enforced of the profile"`
 	Missing  []string `json:"missing,omitempty" doc:"what is not, or in part, in sentences"`
 	// Denied is what it was kept from last, the newest first.

@@ -116,7 +116,10 @@ type Provider struct {
 	read bool // Late has
 
 	child *proc.Process // the last one
-	run   *sandbox.Run  // its sandbox, nil without
+
+	boxes    sync.RWMutex       // held while a child is started as the settings want it
+	children map[*stdio]entered // that have not ended
+	entered  *entered           // what the last start of one came to, nil before
 
 	work *group // of the current start
 	stop context.CancelFunc
@@ -334,10 +337,9 @@ func (p *Provider) connect(ctx context.Context, kind servers.Transport, ask aski
 	switch kind {
 	case servers.Stdio:
 		var st *stdio
-		var run *sandbox.Run
-		if st, run, err = p.startChild(s); err == nil {
+		if st, err = p.startChild(s); err == nil {
 			p.mu.Lock()
-			p.child, p.run = st.p, run
+			p.child = st.p
 			tell := p.signals.Installing
 			p.mu.Unlock()
 			if tell != nil && srv.Fetches() {
@@ -426,8 +428,8 @@ type Detail struct {
 	Transport servers.Transport `json:"transport"`
 	Endpoint  string            `json:"endpoint"`
 	PID       int               `json:"pid,omitempty"`
-	Sandbox   *sandbox.Enforced `json:"sandbox,omitempty"`
-	Denied    []Denial          `json:"denied,omitempty"` // what its sandbox kept it from last, the newest first
+	Sandbox   *sandbox.Enforced `json:"sandbox,omitempty"` // of the process that runs
+	Denied    []Denial          `json:"denied,omitempty"`  // what its sandbox kept it from last, the newest first
 	Peer      *peer             `json:"peer,omitempty"`
 	Sessions  int               `json:"sessions"`
 	Calls     uint64            `json:"calls"`
@@ -448,7 +450,8 @@ func (p *Provider) Detail() any {
 	}
 	d := Detail{
 		Transport: p.cfg.Server.Transport, Endpoint: feature.Clean(endpoint, 500),
-		Calls: p.stats.calls.Load(), Errors: p.stats.errors.Load(), Dropped: p.stats.dropped.Load(), Cut: p.stats.cut.Load(),
+		Denied: p.denials.recent(),
+		Calls:  p.stats.calls.Load(), Errors: p.stats.errors.Load(), Dropped: p.stats.dropped.Load(), Cut: p.stats.cut.Load(),
 		MedianMS: float64(p.stats.median().Microseconds()) / 1000,
 	}
 	if p.useSSE {
@@ -464,10 +467,10 @@ func (p *Provider) Detail() any {
 		d.Peer = &p.main.peer
 		if st, ok := p.main.t.(*stdio); ok {
 			d.PID = st.pid()
+			if st.run != nil {
+				d.Sandbox = &st.run.Enforced
+			}
 		}
-	}
-	if p.run != nil {
-		d.Sandbox, d.Denied = &p.run.Enforced, p.denials.recent()
 	}
 	if p.child != nil {
 		said := p.child.Stderr()

@@ -380,5 +380,6 @@ func (s *session) abandon(id int64, why error) {
 func (s *session) close(ctx context.Context) {
 	s.cancel()
 	s.t.close(ctx)
+	s.p.buried(s.t)
 	s.work.Close()
 }

@@ -50,14 +50,17 @@ func (t *stdio) lose(err error) {
 }
 
 // startChild starts the server's process for a session, in its sandbox.
-func (p *Provider) startChild(s *session) (*stdio, *sandbox.Run, error) {
+func (p *Provider) startChild(s *session) (*stdio, error) {
+	p.boxes.RLock()
+	defer p.boxes.RUnlock()
 	srv := p.cfg.Server
 	spec := proc.Spec{Path: srv.Command, Args: srv.Args, Env: p.cfg.Environ(), Dir: srv.Dir, Stderr: p.stderr()}
 	var run *sandbox.Run
 	if p.cfg.Sandbox != nil {
 		var err error
 		if run, err = p.cfg.Sandbox(p.denied); err != nil {
-			return nil, nil, err
+			p.born(nil, outcome(nil, err))
+			return nil, err
 		}
 	}
 	switch {
@@ -69,10 +72,12 @@ func (p *Provider) startChild(s *session) (*stdio, *sandbox.Run, error) {
 	}
 	st, err := startStdio(p.cfg.Procs, spec, &p.stats.dropped, s, s.room())
 	if err != nil {
-		return nil, nil, err
+		p.born(nil, outcome(run, nil))
+		return nil, err
 	}
 	st.run = run
-	return st, run, nil
+	p.born(st, outcome(run, nil))
+	return st, nil
 }
 
 // pid returns the id of the server itself, also where another process keeps it.

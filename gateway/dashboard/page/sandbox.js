@@ -19,6 +19,9 @@ function Programs({ all, profile }) {
   return some.map((x, i) => html`${i > 0 && ', '}${x.kind === 'server' ? html`<a href=${href('servers', x.name)}><${Name} text=${x.name} max=${40} /></a>` : plain(x.name)}`);
 }
 
+/** Whether a program runs, or is to run, outside of the sandbox. @param {any} x */
+const outside = (x) => !x.profile && !(x.note && !x.backend);
+
 /** The names of some profiles among all. @param {string[]} some @param {any[]} all */
 const named = (some, all) => (some.length === all.length ? 'All profiles' : some.length <= all.length / 2 ? some.join(', ') : 'All but ' + all.map((p) => p.profile).filter((p) => !some.includes(p)).join(', '));
 
@@ -26,7 +29,9 @@ export default function Sandbox() {
   const state = useLoaded('/api/sandbox', ['config', 'servers']);
   return html`<${View} title="Sandbox" lead="What programs that yaya starts can reach on the machine that it runs on."><${Of} of=${state}>${(/** @type {any} */ s) => html`
     <${Standing} s=${s} />
-    ${s.programs.some((/** @type {any} */ x) => !x.profile) && html`<p class="problem">Outside of the sandbox, with all rights of your user: <${Programs} all=${s.programs} profile="" /></p>`}
+    ${s.programs.some(outside) && html`<p class="problem">Outside of the sandbox, with all rights of your user: <${Programs} all=${s.programs.filter(outside)} profile="" /></p>`}
+    ${s.programs.some((/** @type {any} */ x) => x.note) && html`<h2>Otherwise than the profiles say</h2>
+      <ul class="plain">${s.programs.filter((/** @type {any} */ x) => x.note).map((/** @type {any} */ x) => html`<li key=${x.name} class="bad"><a href=${href('servers', x.name)}><${Name} text=${x.name} max=${40} /></a> <${Name} text=${x.note} max=${600} /></li>`)}</ul>`}
     <h2>Profiles</h2>
     <${Table} label="Profiles" head=${['Profile', 'Programs', 'They have', 'Not enforced here', 'Refused connections']} rows=${s.profiles} empty="No program starts in a sandbox." row=${(/** @type {any} */ p) => html`<tr key=${p.profile}>
       <td><code>${p.profile}</code></td><td><${Programs} all=${s.programs} profile=${p.profile} /></td><td>${p.backend === 'off' ? 'all rights of your user' : p.about}</td>

@@ -86,7 +86,7 @@ export function Time({ at }) {
 
 const TONES = new Map(Object.entries({
   ready: 'good', active: 'good', loaded: 'good', ok: 'good', connected: 'good', healthy: 'good', completed: 'good',
-  starting: 'busy', installing: 'busy', running: 'busy', pending: 'busy', waiting: 'busy', declared: 'busy', waiting_approval: 'busy', requires_action: 'busy', unloading: 'busy', degraded: 'busy', stale: 'busy',
+  starting: 'busy', installing: 'busy', draining: 'busy', running: 'busy', pending: 'busy', waiting: 'busy', declared: 'busy', waiting_approval: 'busy', requires_action: 'busy', unloading: 'busy', degraded: 'busy', stale: 'busy',
   failed: 'bad', invalid: 'bad', revoked: 'bad', error: 'bad', no_quorum: 'bad', canceled: 'bad', disconnected: 'bad',
 }));
 
