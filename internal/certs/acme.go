@@ -115,15 +115,14 @@ func NewACME(cfg ACMEConfig) (*ACME, error) {
 	for _, name := range a.names {
 		a.state[name] = &Status{Name: name}
 		pair, err := readPair(a.dir, name+pairEnd)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, errors.Join(err, a.dir.Close())
 		}
-		if good(pair.Leaf, name, time.Now()) == nil {
+		now := time.Now().Round(0)
+		if err == nil && good(pair.Leaf, name, now) == nil {
 			a.take(name, pair)
 		}
+		a.waitAsKept(name, now)
 	}
 	return a, nil
 }
@@ -247,28 +246,37 @@ func (a *ACME) until(name string) time.Duration {
 // renew orders one certificate, and says what came of it.
 func (a *ACME) renew(ctx context.Context, name string) {
 	a.cfg.Log.Info().Str("host", name).Str("ca", a.CA()).Msg("asking for a certificate")
+	a.mu.Lock()
+	n := a.failed[name]
+	a.mu.Unlock()
+	// If yaya is killed meanwhile, the try counts like one that came to nothing.
+	a.keepRetry(name, &retry{Next: time.Now().Round(0).Add(pause(nil, n)), Failed: n + 1, Why: "the last try was cut off"})
 	pair, err := a.order(ctx, name)
 	if err == nil {
+		var wait *retry
 		if err = writePair(a.dir, name+pairEnd, pair); err != nil {
 			err = fmt.Errorf("the certificate for %s is in use, and could not be kept: %w", name, err)
 			a.cfg.Log.Error().Err(err).Msg("after a restart another one has to be asked for")
+			wait = &retry{Next: time.Now().Round(0).Add(min(afterRefusal<<min(n, 16), mostRefusal)), Failed: n + 1, Why: err.Error()}
 		}
 		a.take(name, pair)
+		a.keepRetry(name, wait)
 		a.cfg.Log.Info().Str("host", name).Str("issuer", clean(pair.Leaf.Issuer.String())).Time("until", pair.Leaf.NotAfter).Msg("the certificate is there")
 		return
 	}
-	if ctx.Err() != nil {
+	if ctx.Err() != nil { // it is nobody's failure, but yaya may be about to start for ever
+		a.keepRetry(name, &retry{Next: time.Now().Round(0).Add(afterOutage), Failed: n, Why: "yaya ended during the last try"})
 		return
 	}
 	why := a.explain(name, err)
 	a.mu.Lock()
-	n := a.failed[name]
 	a.failed[name]++
 	wait := pause(err, n)
 	s := a.state[name]
 	s.Err, s.Next = why, time.Now().Round(0).Add(wait)
 	told := *s
 	a.mu.Unlock()
+	a.keepRetry(name, &retry{Next: told.Next, Failed: n + 1, Why: why.Error()})
 	log := a.cfg.Log.Error()
 	if !told.Expires.IsZero() {
 		log = a.cfg.Log.Warn().Time("until", told.Expires)
