@@ -234,6 +234,11 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 	defer aside.Wait()
 	aside.Go(func() { a.repair(ctx) })
 	aside.Go(a.tellSandbox)
+	aside.Go(func() {
+		if err := a.trust.Tidy(); err != nil {
+			log.Warn().Err(err).Msg("what is known of servers cannot be read as a whole")
+		}
+	})
 	if open && onTerminal(out) {
 		page := here + "/"
 		if len(l.servers)+len(l.invalid) == 0 && !a.setup(url, false).Done {

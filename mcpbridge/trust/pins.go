@@ -38,7 +38,9 @@ const (
 // server that the user has configured anew is another one.
 type Source struct {
 	Server string `json:"server"`
-	Config string `json:"config"`
+	// Config can hold secrets, in arguments for instance. It is not written down: the
+	// name of the file is made of its digest.
+	Config string `json:"config,omitempty"`
 }
 
 // Seen is what a server offers now. Versions of the protocol order as strings.
@@ -295,6 +297,15 @@ func (s *Store) records() (map[string]record, error) {
 	return out, nil
 }
 
+// Tidy takes out of all files what earlier versions have written there and this one does
+// not: how servers are configured.
+func (s *Store) Tidy() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, err := s.records()
+	return err
+}
+
 // Changed returns when something about a server was last written; zero when
 // nothing is known of it.
 func (s *Store) Changed(src Source) time.Time {
@@ -309,6 +320,12 @@ func (s *Store) load(file string) (r record, found bool, err error) {
 	data, found, err := s.read(file)
 	if err == nil && found {
 		err = json.Unmarshal(data, &r)
+	}
+	if err == nil && r.Source.Config != "" { // earlier versions have written it down
+		if err := s.save(file, r); err != nil {
+			return record{}, false, err
+		}
+		r.Source.Config = ""
 	}
 	if mcp.IsModernProtocol(r.Version) { // 0.1 kept one version, of whichever era
 		r.Version, r.Modern = "", r.Version
@@ -346,6 +363,7 @@ func (s *Store) saveChanged(file string, old, next record) error {
 // encode writes a record as it is kept. Nothing is escaped that need not be: the
 // size of what servers say is counted before.
 func encode(r record) ([]byte, error) {
+	r.Source.Config = ""
 	r.Tools, r.Waiting = bounded(r.Tools), bounded(r.Waiting)
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

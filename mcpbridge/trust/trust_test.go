@@ -259,3 +259,53 @@ func TestSourcesAndDamage(t *testing.T) {
 		t.Error("damage is not reported")
 	}
 }
+
+// SEC-A: how a server is configured can hold secrets, and does not lie with its pins; what
+// earlier versions have written goes, and the pins stay.
+func TestConfigurationIsNotWrittenDown(t *testing.T) {
+	for name, clean := range map[string]func(t *testing.T, s *trust.Store, src trust.Source){
+		"of a server that is used": func(t *testing.T, s *trust.Store, src trust.Source) {
+			if v, err := s.Check(src, seen("a=one", "b=two"), noon); err != nil || v.Blocked["a"] != "" || v.Blocked["b"] != "it is new" {
+				t.Errorf("blocked %v, %v; want the pins as they were", v.Blocked, err)
+			}
+		},
+		"of another": func(t *testing.T, s *trust.Store, _ trust.Source) {
+			if err := s.Tidy(); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			src := trust.Source{Server: "s", Config: "stdio\x00run\x00\x00--token\x00hunter2"}
+			s := open(t, dir)
+			if _, err := s.Check(src, seen("a=one"), noon); err != nil {
+				t.Fatal(err)
+			}
+			files, err := filepath.Glob(filepath.Join(dir, "trust", "*.json"))
+			if err != nil || len(files) != 1 {
+				t.Fatalf("files: %v %v", files, err)
+			}
+			content := func() string {
+				t.Helper()
+				raw, err := os.ReadFile(files[0])
+				if err != nil {
+					t.Fatal(err)
+				}
+				return string(raw)
+			}
+			now := content()
+			if strings.Contains(now, "hunter2") {
+				t.Errorf("the file has the secret: %s", now)
+			}
+			old := strings.Replace(now, `{"server":"s"}`, `{"server":"s","config":"stdio\u0000run\u0000\u0000--token\u0000hunter2"}`, 1)
+			if err := os.WriteFile(files[0], []byte(old), 0o600); err != nil || old == now {
+				t.Fatalf("%v: %s", err, now)
+			}
+			clean(t, s, src)
+			if got := content(); strings.Contains(got, "hunter2") || !strings.Contains(got, `"a"`) {
+				t.Errorf("the file is %s, want the pins without the secret", got)
+			}
+		})
+	}
+}
