@@ -48,10 +48,10 @@ func (s *supervisor) await(ctx context.Context) error {
 		select {
 		case <-moved:
 		case <-ctx.Done():
-			switch st.State {
-			case Draining:
+			if st.State == Draining {
 				return fmt.Errorf("server %q is started again once the calls that are in flight have ended; call again (%s): %w", s.info.ID, st.Reason, ctx.Err())
-			case Installing:
+			}
+			if st.State == Installing {
 				return fmt.Errorf("server %q is still installing; call again when it is ready (it last said: %s): %w", s.info.ID, st.Reason, ctx.Err())
 			}
 			return fmt.Errorf("server %q is %s: %w", s.info.ID, cmp.Or(st.State, Declared), ctx.Err())
