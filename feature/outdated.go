@@ -89,8 +89,8 @@ func (s *supervisor) drain(failed chan error) error {
 	s.mu.Lock()
 	state, reason := s.st.State, s.st.Reason
 	s.mu.Unlock()
+	s.move(Draining, why, func(now State) bool { return now.Usable() })
 	for over := false; s.calls.Load() > 0 && !over; {
-		s.move(Draining, why, func(now State) bool { return now.Usable() })
 		select {
 		case <-s.ctx.Done():
 			return s.ctx.Err()

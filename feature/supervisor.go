@@ -205,9 +205,11 @@ func (s *supervisor) pause(begun time.Time, wait time.Duration) bool {
 
 // attempt starts the provider and discovers its tools.
 func (s *supervisor) attempt() (chan error, error) {
-	select {
-	case <-s.kick:
-	default:
+	for _, answered := range []chan struct{}{s.kick, s.again} { // by this attempt
+		select {
+		case <-answered:
+		default:
+		}
 	}
 	begun := time.Now()
 	failed := make(chan error, 1)

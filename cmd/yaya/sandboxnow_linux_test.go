@@ -74,9 +74,9 @@ func TestSandboxSettingsHoldForServersThatRun(t *testing.T) {
 	}{
 		{"by the command", func() { b.must("config", "set", "sandbox.mode", "off") }, sandbox.None},
 		{"by the API", func() { b.admin(http.MethodPatch, "/config/sandbox.mode", `{"value":"prefer"}`, http.StatusOK, nil) }, sandbox.Namespaces},
-		{"in the file", func() {
+		{"in the file, two at once", func() {
 			b.must("config", "unset", "sandbox.mode")
-			b.edit("config.toml", "[sandbox]\nmode = \"off\"\n")
+			b.edit("config.toml", "[sandbox]\nmode = \"off\"\nbackend = \"namespaces\"\n")
 		}, sandbox.None},
 		{"in the file, back", func() { b.edit("config.toml", "# nothing\n") }, sandbox.Namespaces},
 	} {

@@ -168,7 +168,7 @@ func (p *Provider) Worked() time.Duration {
 func (p *Provider) Start(ctx context.Context, sig feature.Signals) error {
 	life, stop := context.WithCancel(context.Background())
 	p.mu.Lock()
-	p.signals, p.life, p.stop, p.closed = sig, life, stop, false
+	p.signals, p.life, p.stop, p.closed, p.entered = sig, life, stop, false, nil
 	p.sessions, p.work = map[place]*slot{}, new(group)
 	if p.subs == nil {
 		p.subs = map[string]struct{}{}
@@ -212,6 +212,7 @@ func (p *Provider) Stop(ctx context.Context) error {
 	all := make([]*session, 0, len(p.sessions)+1)
 	if p.main != nil {
 		all = append(all, p.main)
+		p.entered = nil // what ends has worked, and whatever comes is started as is wanted then
 	}
 	slots, work := p.sessions, p.work
 	p.main, p.sessions = nil, nil
