@@ -47,27 +47,27 @@ func (w *world) entries(dir string) (names []string) {
 func TestPausesOutliveRestarts(t *testing.T) {
 	for name, c := range map[string]struct {
 		tamper func(w http.ResponseWriter, r *http.Request) bool
-		orders int // in a day, at most
+		orders int // in six hours, at most
 	}{
 		"refused": {func(w http.ResponseWriter, r *http.Request) bool {
 			if r.URL.Path == "/order" {
 				certstest.Refuse(w, 403, "rejectedIdentifier", "no")
 			}
 			return r.URL.Path == "/order"
-		}, 8},
+		}, 5},
 		"too many": {func(w http.ResponseWriter, r *http.Request) bool {
 			if r.URL.Path == "/order" {
 				w.Header().Set("Retry-After", "36000")
 				certstest.Refuse(w, 429, "rateLimited", "too many")
 			}
 			return r.URL.Path == "/order"
-		}, 3},
+		}, 1},
 		"silence, until yaya ends": {func(_ http.ResponseWriter, r *http.Request) bool {
 			if r.URL.Path == "/order" {
 				<-r.Context().Done()
 			}
 			return r.URL.Path == "/order"
-		}, 24 * 60},
+		}, 6 * 60},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -79,13 +79,13 @@ func TestPausesOutliveRestarts(t *testing.T) {
 					}
 					return c.tamper(rw, r)
 				})
-				for range 24 * 60 * 6 { // each ten seconds for a day
+				for range 6 * 60 * 3 { // each twenty seconds
 					w.start("yaya.example")
-					pass(10 * time.Second)
+					pass(20 * time.Second)
 					w.stop()
 				}
 				if orders == 0 || orders > c.orders {
-					t.Errorf("got %d orders in a day, want 1 to %d", orders, c.orders)
+					t.Errorf("got %d orders in six hours, want 1 to %d", orders, c.orders)
 				}
 				w.start("yaya.example")
 				if s := w.Status()[0]; s.Err == nil || !s.Next.After(time.Now()) {
