@@ -198,11 +198,17 @@ func fake(modes string) {
 			}
 		case "notifications/cancelled":
 			fmt.Fprintln(os.Stderr, "cancelled", string(m.Params))
+			if late != nil {
+				result(late, `{"content":[{"type":"text","text":"late"}]}`)
+			}
 		}
 	}
 }
 
-var lists int // that were asked for
+var (
+	lists int             // that were asked for
+	late  json.RawMessage // the call that is answered once it has been cancelled
+)
 
 func list(m message, has func(string) bool) {
 	switch {
@@ -267,10 +273,7 @@ func call(m message, n int, has func(string) bool) {
 		say(`[{"jsonrpc":"2.0","method":"x"},{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}]`, m.ID)
 	case has("hang-call"):
 	case has("late"):
-		go func() {
-			time.Sleep(400 * time.Millisecond)
-			result(m.ID, `{"content":[{"type":"text","text":"late"}]}`)
-		}()
+		late = m.ID
 	case has("wrong-ids"):
 		say(`{"jsonrpc":"2.0","id":"%s","result":{"content":[{"type":"text","text":"string id"}]}}`, strings.Trim(string(m.ID), `"`))
 		say(`{"jsonrpc":"2.0","id":999999,"result":{"content":[]}}`)
