@@ -21,7 +21,7 @@ import (
 func (a *app) recordCalls(c appConfig) error {
 	var inherited []string
 	for _, kv := range os.Environ() {
-		if name, v, _ := strings.Cut(kv, "="); masked.SecretVariable(name) {
+		if name, v, _ := strings.Cut(kv, "="); masked.Inherited(name, v) {
 			inherited = append(inherited, v)
 		}
 	}

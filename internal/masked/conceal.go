@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// few says of a value that too few different bytes make it up: it is a line or a
-// placeholder, and would be found where nobody has written it.
-const few = 4
+// Few is how many different bytes a declared value has at least: one of fewer is a line
+// or a placeholder, and would be found where nobody has written it.
+const Few = 4
 
 // Declare is [Secrets.Learn] for values that are secrets because somebody has said so:
 // those that the user has stored, that were granted, or that the configuration names so.
@@ -22,7 +22,7 @@ func (s *Secrets) Declare(values ...string) {
 	defer s.mu.Unlock()
 	added := false
 	for _, v := range values {
-		if len(v) < Shortest || len(v) > Longest || s.declared[v] || Is(v) || monotonous(v) {
+		if len(v) < Shortest || len(v) > Longest || s.declared[v] || Is(v) || Monotonous(v) {
 			continue
 		}
 		if s.declared == nil {
@@ -42,14 +42,15 @@ func (s *Secrets) Declare(values ...string) {
 	s.finder.Store(newFinder(s.said))
 }
 
-func monotonous(v string) bool {
+// Monotonous reports whether fewer than [Few] different bytes make up a value.
+func Monotonous(v string) bool {
 	seen := []byte{}
 	for i := range len(v) {
 		if bytes.IndexByte(seen, v[i]) < 0 {
 			seen = append(seen, v[i])
 		}
 	}
-	return len(seen) < few
+	return len(seen) < Few
 }
 
 // Declared reports whether there is anything to conceal. It is one atomic load.

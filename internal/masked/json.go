@@ -1,6 +1,9 @@
 package masked
 
-import "bytes"
+import (
+	"bytes"
+	"strings"
+)
 
 // frame is an array or an object that is being read.
 type frame struct {
@@ -374,7 +377,7 @@ func literal(word []byte, cut bool) bool {
 }
 
 // shown reports whether a value that is named like a secret is none: it is masked
-// already, or a reference to a variable.
+// already, a reference to a variable, or says yes or no.
 func shown(value []byte) bool {
-	return Is(string(value)) || Reference(string(value))
+	return Is(string(value)) || Reference(string(value)) || len(value) <= longestSaid && said[strings.ToLower(string(value))]
 }

@@ -72,6 +72,10 @@ func TestNamedSecretsAreHiddenWhole(t *testing.T) {
 		"npm":                       {"//r/:_authToken=npm_0123456789abcdefghijABCDEFGHIJ012345", "//r/:_authToken=****"},
 		"a token after an escape":   {`a\nghp_0123456789abcdefghijABCDEFGHIJ012345`, `a\n****`},
 		"yaya's own":                {"yaya_" + strings.Repeat("0AZ", 20)[:59], "****"},
+		"a passphrase of words":     {"passphrase: too many cooks", "passphrase: ****"},
+		"a passphrase, no":          {"passphrase: no such luck", "passphrase: ****"},
+		"a number":                  {"password: 12345", "password: ****"},
+		"a number, by its file":     {"app/password: 12345", "app/password: ****"},
 		"an option of a connection": {"Server=h;User Id=sa;Password=a b;Port=1", "Server=h;User Id=sa;Password=****;Port=1"},
 	} {
 		t.Run(name, func(t *testing.T) { hides(t, &s, c.text, c.want) })
@@ -111,7 +115,21 @@ func TestOrdinaryTextIsNotHidden(t *testing.T) {
 		"booleans":           `{"password":true,"secret":null,"token":""}`,
 		"base64":             `{"data":"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk"}`,
 		"time":               `{"at":"2026-11-22T20:00:00Z","n":-1.5e+3}`,
-		"escapes":            `{"a":"C:\\temp\\new \u00e4 \/ 100%20","b":"\"q\""}`,
+		// A colon after the name of a file is followed by a reason or a place, not by a
+		// value (GF-8: "**** such file").
+		"a file that is gone":      "open /run/secrets/token: no such file or directory",
+		"a file that is gone, cat": "cat: secret: No such file or directory\ncat: .password: No such file or directory",
+		"a file, quoted":           "mkdir: cannot create directory '/x/secret': Read-only file system",
+		"a file of others":         "bash: /tmp/x/token: Permission denied",
+		"a name that is a file":    "stat password: permission denied",
+		"a place":                  "src/token:12: x\nsrc/secret:3:4: y",
+		"the end of a file":        "error reading password: EOF",
+		"a program fails":          "git credential: fatal: could not read",
+		"an answer":                "token: no",
+		"switches":                 `{"password":"no","token":"true","api_key":"None","secret":"off"}`,
+		"switches of a shell":      "PASSWORD=no\nUSE_TOKEN=false\nSECRET=none",
+		"a switch, a flag":         "tool --password no --token=false",
+		"escapes":                  `{"a":"C:\\temp\\new \u00e4 \/ 100%20","b":"\"q\""}`,
 	} {
 		t.Run(name, func(t *testing.T) { hides(t, &s, text, text) })
 	}

@@ -77,6 +77,38 @@ func SecretVariable(name string) bool {
 	return SecretName(name)
 }
 
+// Inherited reports whether a variable of an environment that nobody has made for yaya
+// holds a secret, by its name, which can be hidden wherever it turns up. A value that
+// anybody could write ([Common]), such as a word or a number, would hide ordinary text,
+// and so would one that only says something about a secret ([About]).
+func Inherited(name, value string) bool {
+	return SecretVariable(name) && !Common(value) && !Monotonous(value) && !About(name, value)
+}
+
+// about are what names of variables end in that say something about a secret, or where it
+// is, and do not hold it: TOKEN_URL, AWS_SHARED_CREDENTIALS_FILE.
+var about = []string{"_file", "_path", "_dir", "_url", "_uri", "_endpoint", "_host", "_id", "_name", "_type", "_user", "_region", "_mode"}
+
+// About reports whether a variable that is named after a secret holds none: its name is one
+// of what is about secrets, or its value is the path of a file.
+func About(name, value string) bool {
+	lower := strings.ToLower(name)
+	if strings.HasSuffix(lower, "webhook_url") {
+		return false
+	}
+	for _, suffix := range about {
+		if strings.HasSuffix(lower, suffix) {
+			return true
+		}
+	}
+	for _, root := range []string{"/", "~/", "./", "../"} {
+		if rest, ok := strings.CutPrefix(value, root); ok && !SecretValue(rest) {
+			return true
+		}
+	}
+	return false
+}
+
 // SecretValue reports whether a value looks as if it had been drawn by lot, as keys are:
 // one word of 16 bytes or more that has small and capital letters and digits, or of 32 or
 // more hexadecimal digits.
@@ -152,13 +184,4 @@ func nameByte(c byte) bool { return alphanumeric(c) || c == '_' || c == '-' }
 var schemes = map[string]int{
 	"bearer": 1, "basic": 1, "token": 1, "apikey": 1, "api-key": 1, "key": 1, "negotiate": 1, "ntlm": 1, "dpop": 1, "bot": 1, "ssws": 1, "jwt": 1, "genie-key": 1, "geniekey": 1, "privatetoken": 1,
 	"digest": 2, "hawk": 2, "oauth": 2, "aws4-hmac-sha256": 2, "aws": 2, "mac": 2, "sharedkey": 2, "signature": 2,
-}
-
-// plain are words that stand where a secret could, and are none.
-var plain = map[string]bool{
-	"to": true, "is": true, "and": true, "or": true, "for": true, "the": true, "a": true, "an": true, "flag": true, "option": true, "from": true, "with": true, "in": true, "as": true, "when": true, "if": true,
-	"via": true, "must": true, "can": true, "cannot": true, "argument": true, "was": true, "not": true, "should": true, "on": true, "of": true, "by": true, "are": true, "has": true, "may": true, "will": true,
-	"string": true, "str": true, "number": true, "int": true, "bool": true, "boolean": true, "any": true, "unknown": true, "undefined": true, "null": true, "none": true, "nil": true, "true": true, "false": true,
-	"token": true, "tokens": true, "key": true, "password": true, "secret": true, "value": true, "auth": true, "authentication": true, "authorization": true, "scheme": true, "required": true, "optional": true,
-	"error": true, "errors": true, "missing": true, "invalid": true, "expired": true, "header": true, "credentials": true, "access": true,
 }

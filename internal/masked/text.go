@@ -150,7 +150,7 @@ func named(text []byte, i int) (from, to int) {
 	for k < len(text) && k-i < 5 && text[k] == ' ' {
 		k++
 	}
-	if k == len(text) {
+	if k == len(text) || text[i] == ':' && (reason(text[k:]) || before == '/' && position(text[i+1:])) {
 		return 0, 0
 	}
 	open := k
@@ -184,7 +184,7 @@ func named(text []byte, i int) (from, to int) {
 	if header && text[i] == ':' {
 		from, to = afterScheme(text, from, to, before != '"' && before != '\'' && !begins(text, start))
 	}
-	if to <= from || shown(text[from:to]) || plain[strings.ToLower(string(text[from:min(to, from+20)]))] && !header {
+	if to <= from || shown(text[from:to]) || !header && isPlain(text[from:to]) {
 		return 0, 0
 	}
 	return from, to

@@ -18,6 +18,32 @@ func TestSecretVariable(t *testing.T) {
 	}
 }
 
+// What yaya finds in its environment hides no ordinary words of a record (GF-8).
+func TestInherited(t *testing.T) {
+	for name, c := range map[string]struct {
+		variable, value string
+		want            bool
+	}{
+		"a token":              {"GITHUB_TOKEN", "ghp-Made1Up2Here", true},
+		"a password":           {"DB_PASS", "Correct-Horse", true},
+		"long small letters":   {"API_KEY", "correcthorsebatterystaple", true},
+		"a long number":        {"PASSWORD", "31415926535897932384", true},
+		"no secret":            {"EDITOR", "Made1Up2Here", false},
+		"no":                   {"DISABLE_TOKEN", "no", false},
+		"a switch":             {"USE_SECRET", "disabled", false},
+		"a kind of store":      {"CREDENTIAL_STORE", "secretservice", false},
+		"a number":             {"TOKEN_TTL", "86400000", false},
+		"a line":               {"PASSWORD", "================", false},
+		"a folder":             {"SECRETS_DIR", "/home/x/work", false},
+		"the path of a folder": {"MY_SECRETS", "/home/x/work", false},
+		"an address":           {"TOKEN_URL", "https://idp.example/token", false},
+	} {
+		if got := masked.Inherited(c.variable, c.value); got != c.want {
+			t.Errorf("%s: Inherited(%q, %q) = %t, want %t", name, c.variable, c.value, got, c.want)
+		}
+	}
+}
+
 func TestSecretValue(t *testing.T) {
 	for v, want := range map[string]bool{
 		"q7Xc9LmTz2Rw8KdB": true, "7169605F62C751356D054A26A821E680E5FA6305": true, "0f8fad5b-d9cb-469f-a165-70867728950e": true, "AbCd+EfGh/1234567890==": true,

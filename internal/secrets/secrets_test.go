@@ -147,8 +147,9 @@ func TestNamesAndValues(t *testing.T) {
 		"a record":            {"oauth/x", "long enough", "cannot be the name"},
 		"a reference":         {"x}", "long enough", "cannot be the name"},
 		"no value":            {"x", "", "empty"},
-		"one below the least": {"x", strings.Repeat("v", Shortest-1), "cannot be hidden"},
+		"one below the least": {"x", "value67"[:Shortest-1], "cannot be hidden"},
 		"one above the most":  {"x", strings.Repeat("v", Longest+1), "cannot be hidden"},
+		"a line":              {"x", "----====----", "different characters"},
 		"a mask":              {"x", "abcdefg****", "stands for a secret"},
 		"NUL":                 {"x", "abcdefg\x00h", "base64"},
 		"not UTF-8":           {"x", "abcdefg\xffh", "base64"},
@@ -157,8 +158,8 @@ func TestNamesAndValues(t *testing.T) {
 			t.Errorf("%s: Set = %v, want %q without the value", name, err, c.want)
 		}
 	}
-	p.set(strings.Repeat("n", 128), strings.Repeat("v", Shortest))
-	p.set("most", strings.Repeat("v", Longest))
+	p.set(strings.Repeat("n", 128), "value678")
+	p.set("most", strings.Repeat("value678", Longest/len("value678")))
 }
 
 // encodings are spellings of a value in which a file could have it.

@@ -87,6 +87,8 @@ func CheckValue(value string) error {
 		return unfit("the value has %d bytes, %d at most: a longer one cannot be hidden in what programs print; keep it in a file, and give the program its path", len(value), Longest)
 	case !utf8.ValidString(value) || strings.ContainsRune(value, 0):
 		return unfit("the value is not text (UTF-8 without NUL): give it in base64")
+	case masked.Monotonous(value):
+		return unfit("the value has fewer than %d different characters: it cannot be hidden in what programs print, since it would hide lines and placeholders", masked.Few)
 	case masked.Is(value):
 		return unfit("the value has %s in it, which stands for a secret that is hidden: give the secret itself", masked.Mask)
 	}

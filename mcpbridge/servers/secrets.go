@@ -40,7 +40,7 @@ func (s Server) Secrets() []string {
 	}
 	for k, v := range s.Env {
 		switch {
-		case masked.SecretVariable(k), masked.SecretValue(v):
+		case masked.SecretVariable(k) && !masked.About(k, v), masked.SecretValue(v):
 			add(v)
 		case strings.Contains(v, "://"):
 			u := cutURL(v)
@@ -102,7 +102,7 @@ func (s Server) Declared(lookup func(string) (string, bool), also ...string) []s
 		}
 	}
 	for k, v := range env {
-		if masked.SecretVariable(k) && !says(k, v) {
+		if masked.SecretVariable(k) && !masked.About(k, v) {
 			add(v)
 		}
 	}
@@ -126,28 +126,4 @@ func (s Server) Declared(lookup func(string) (string, bool), also ...string) []s
 		add(s.OAuth.IdPSecret)
 	}
 	return out
-}
-
-// about are what names of variables end in that say something about a secret, or where it
-// is, and do not hold it: TOKEN_URL, AWS_SHARED_CREDENTIALS_FILE.
-var about = []string{"_file", "_path", "_dir", "_url", "_uri", "_endpoint", "_host", "_id", "_name", "_type", "_user", "_region", "_mode"}
-
-// says reports whether a variable that is named after a secret holds none: its name is one
-// of what is about secrets, or its value is the path of a file.
-func says(name, value string) bool {
-	lower := strings.ToLower(name)
-	if strings.HasSuffix(lower, "webhook_url") {
-		return false
-	}
-	for _, suffix := range about {
-		if strings.HasSuffix(lower, suffix) {
-			return true
-		}
-	}
-	for _, root := range []string{"/", "~/", "./", "../"} {
-		if rest, ok := strings.CutPrefix(value, root); ok && !masked.SecretValue(rest) {
-			return true
-		}
-	}
-	return false
 }

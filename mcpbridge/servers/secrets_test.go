@@ -9,7 +9,7 @@ import (
 
 func TestSecrets(t *testing.T) {
 	s := servers.Server{
-		Env:     map[string]string{"GITHUB_TOKEN": "env-token", "HOME_DIR": "/home/x", "DATABASE_URL": "postgres://me:db-pass@host/x?sslmode=off", "SIGNING_KEY": "env-key", "LATER_TOKEN": "${LATER}", "DB_PASS": "env-pass", "TOKEN_2": "env-second", "PWD": "/home/x", "REGION": "eu-central-1", "MODEL": "claude-sonnet-4-20250514", "SAUCE": "q7Xc9LmTz2Rw8KdB"},
+		Env:     map[string]string{"GITHUB_TOKEN": "env-token", "HOME_DIR": "/home/x", "DATABASE_URL": "postgres://me:db-pass@host/x?sslmode=off", "SIGNING_KEY": "env-key", "LATER_TOKEN": "${LATER}", "DB_PASS": "env-pass", "TOKEN_2": "env-second", "PWD": "/home/x", "REGION": "eu-central-1", "MODEL": "claude-sonnet-4-20250514", "TOKEN_URL": "https://idp.example/token", "CREDENTIALS_FILE": "/home/x/work", "SAUCE": "q7Xc9LmTz2Rw8KdB"},
 		Args:    []string{"--token", "arg-token", "--api-key=arg-key", "--verbose", "/path"},
 		URL:     "https://me:url-pass@host/p?key=url-key",
 		Headers: map[string]string{"Authorization": "Bearer header-token", "Accept": "text/plain"},
