@@ -13,6 +13,13 @@ import (
 	"github.com/yaya-ai/yaya/auth"
 )
 
+// Answers to those who are nobody, before ": " and why they are not taken for the owner,
+// if they are on this machine.
+const (
+	TokenNeeded = "a token is needed, as Authorization: Bearer TOKEN (yaya token create NAME makes one)"
+	NotYours    = "this belongs to the user that runs yaya on this machine"
+)
+
 // guard lets those through whom a route is for, with who they are in the
 // request's context. What a device or a lasting token has under way ends with its rights (R2).
 func (s *Server) guard(a access, next http.Handler) http.Handler {
@@ -63,10 +70,10 @@ func (s *Server) guard(a access, next http.Handler) http.Handler {
 			}
 		case auth.Anonymous:
 			if a.device == "" && !a.external {
-				deny(w, r, http.StatusForbidden, "this belongs to the user that runs yaya on this machine"+why(r))
+				deny(w, r, http.StatusForbidden, NotYours+why(r))
 				return
 			}
-			s.unauthorized(w, r, "", "a token is needed"+why(r))
+			s.unauthorized(w, r, "", TokenNeeded+why(r))
 			return
 		}
 		ctx := auth.WithPrincipal(r.Context(), p)

@@ -141,7 +141,7 @@ func (b *backend) getJSON(ctx context.Context, path string, v any) error {
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("yaya answered %s to %s", resp.Status, path)
+		return refusedBy(resp, path)
 	}
 	return json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(v)
 }
@@ -194,6 +194,9 @@ func (b *backend) rpcAt(ctx context.Context, path, method, name string, params m
 		if err := b.otherVersion(ctx); err != nil {
 			return nil, err
 		}
+	}
+	if !speaksRPC(resp) {
+		return nil, &httpRefusal{refusedBy(resp, path), resp.StatusCode}
 	}
 	res, err := readAnswer(resp, onNote)
 	if err != nil && resp.StatusCode != http.StatusOK {

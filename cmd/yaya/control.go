@@ -332,17 +332,11 @@ func (b *backend) api(ctx context.Context, method, path string, in, out any) err
 
 // refusal reads an error that the API has answered.
 func (b *backend) refusal(ctx context.Context, resp *http.Response) error {
-	var e struct {
-		Detail string `json:"detail"`
-	}
-	known := json.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&e) == nil && e.Detail != ""
-	if !known {
-		e.Detail = "yaya answered " + resp.Status
-	}
-	if !known || e.Detail == "there is no such resource" || resp.StatusCode == http.StatusMethodNotAllowed {
+	text, own := refusalText(resp)
+	if own == "" || own == "there is no such resource" || resp.StatusCode == http.StatusMethodNotAllowed {
 		if err := b.otherVersion(ctx); err != nil {
 			return err
 		}
 	}
-	return &answered{resp.StatusCode, printable(e.Detail, 500)}
+	return &answered{resp.StatusCode, cmp.Or(text, "yaya answered "+resp.Status)}
 }

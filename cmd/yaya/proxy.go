@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -238,6 +239,11 @@ func (p *proxy) post(ctx context.Context, body []byte, header http.Header, id []
 // refused answers a request that the daemon has refused. The daemon may not have read
 // so much of it that its error names the id, which the client waits for.
 func (p *proxy) refused(resp *http.Response, id []byte) error {
+	if !speaksRPC(resp) {
+		text, _ := refusalText(resp)
+		p.fail(id, jsonrpc.CodeInternal, cmp.Or(text, "yaya's daemon has refused the message: "+resp.Status))
+		return nil
+	}
 	buf, err := bufpool.ReadAll(resp.Body, maxPassed)
 	if err != nil {
 		return err

@@ -117,7 +117,7 @@ func reply(w http.ResponseWriter, raw []byte) {
 func (p *Plane) one(ctx context.Context, raw []byte) []byte {
 	var m jsonrpc.Message
 	if err := m.Parse(raw); err != nil || m.Method == "" {
-		return jsonrpc.AppendError(nil, m.ID, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "it is no JSON-RPC 2.0 request whose params are an object"})
+		return jsonrpc.AppendError(nil, m.ID, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "not a JSON-RPC 2.0 request whose params are an object"})
 	}
 	result, err := p.call(ctx, auth.FromContext(ctx), m.Method, m.Params.Raw())
 	if m.IsNotification() {

@@ -17,7 +17,7 @@ const (
 	CodeInternal       = -32603
 )
 
-// ErrInvalid is wrapped by errors of messages that are JSON, but no JSON-RPC
+// ErrInvalid is wrapped by errors of messages that are JSON, but not JSON-RPC
 // 2.0 message.
 var ErrInvalid = errors.New("invalid JSON-RPC message")
 

@@ -29,6 +29,16 @@ func IsPipe(path string) bool {
 // Read returns the content of a file of at most limit bytes. It waits for the writer of a
 // pipe, until ctx ends or for [Patience]. Errors name the file.
 func Read(ctx context.Context, path string, limit int) ([]byte, error) {
+	return read(ctx, path, limit, false)
+}
+
+// ReadPrivate is [Read] for what nobody but the user may get at: a file or a pipe that
+// others can read or write is refused.
+func ReadPrivate(ctx context.Context, path string, limit int) ([]byte, error) {
+	return read(ctx, path, limit, true)
+}
+
+func read(ctx context.Context, path string, limit int, private bool) ([]byte, error) {
 	// Opening a pipe would wait for its writer, and nothing could end that.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:forbidigo,gosec // the user's configuration names it
 	if err != nil {
@@ -41,6 +51,8 @@ func Read(ctx context.Context, path string, limit int) ([]byte, error) {
 	}
 	var out []byte
 	switch mode := st.Mode(); {
+	case private && (mode.IsRegular() || mode&fs.ModeNamedPipe != 0) && mode.Perm()&0o077 != 0:
+		return nil, fmt.Errorf("%s has mode %v, and others can get at it: chmod 600 %[1]s", path, mode.Perm())
 	case mode.IsRegular():
 		out, err = io.ReadAll(io.LimitReader(f, int64(limit)+1)) //nolint:forbidigo // bounded by the reader
 	case mode&fs.ModeNamedPipe != 0:

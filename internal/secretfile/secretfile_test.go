@@ -74,3 +74,40 @@ func TestReadPipe(t *testing.T) {
 		t.Errorf("a pipe that nobody writes to: got %v, want that it was cancelled, and the path", err)
 	}
 }
+
+// GF-4: a passphrase that others can read protects nothing from them.
+func TestReadPrivate(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct {
+		name  string
+		mode  os.FileMode
+		pipe  bool
+		wrong string
+	}{
+		{"a private file", 0o600, false, ""},
+		{"a file that is read alone", 0o400, false, ""},
+		{"a file for everybody", 0o644, false, "chmod 600 "},
+		{"a file for the group", 0o640, false, "chmod 600 "},
+		{"a file that others may write", 0o602, false, "chmod 600 "},
+		{"a pipe for everybody", 0o644, true, "chmod 600 "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := filepath.Join(dir, strings.ReplaceAll(c.name, " ", "-"))
+			err := os.WriteFile(path, []byte("correct horse"), 0o600)
+			if c.pipe {
+				err = errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600))
+			}
+			if err = errors.Join(err, os.Chmod(path, c.mode)); err != nil {
+				t.Fatal(err)
+			}
+			got, err := secretfile.ReadPrivate(t.Context(), path, 64)
+			if c.wrong == "" {
+				if err != nil || string(got) != "correct horse" {
+					t.Errorf("got %q, %v; want what is in it", got, err)
+				}
+			} else if err == nil || !strings.Contains(err.Error(), c.wrong+path) || len(got) > 0 {
+				t.Errorf("got %q, %v; want %q", got, err, c.wrong+path)
+			}
+		})
+	}
+}

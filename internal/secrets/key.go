@@ -244,7 +244,7 @@ func (s *Store) passphrase(ctx context.Context) ([]byte, error) {
 
 // readPhrase reads the passphrase from the file that a variable names.
 func readPhrase(ctx context.Context, file, variable string) ([]byte, error) {
-	raw, err := secretfile.Read(ctx, file, maxPhrase)
+	raw, err := secretfile.ReadPrivate(ctx, file, maxPhrase)
 	if err != nil {
 		return nil, fmt.Errorf("the passphrase (%s): %w", variable, err)
 	}
