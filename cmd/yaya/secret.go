@@ -149,7 +149,7 @@ func secretListCommand(g *globals) *cobra.Command {
 				if err := tw.Flush(); err != nil || all.Key == "" {
 					return err
 				}
-				_, err := fmt.Fprintf(w, "\nsealed with the key in %s\n", printable(all.Key, 300))
+				_, err := fmt.Fprintf(w, "\n%s\n", printable(secrets.SealedWith(all.Key), 300))
 				return err
 			})
 		},
@@ -219,7 +219,7 @@ the old key: if somebody may have both, change the secrets themselves.`,
 				return err
 			}
 			w := c.OutOrStdout()
-			fmt.Fprintf(w, "the secrets are sealed with the key in %s\n", printable(key, 300))
+			fmt.Fprintf(w, "the secrets are %s\n", printable(secrets.SealedWith(key), 300))
 			if left != "" {
 				fmt.Fprintf(w, "the old key %s stays, since other data folders may use it: delete it if none does\n", printable(left, 300))
 			}

@@ -93,7 +93,7 @@ func secretsDiagnosis(ctx context.Context, store *secrets.Store, timeout time.Du
 	if err == nil {
 		err = store.Load(ctx)
 	}
-	h := plugin.HealthReport{Status: plugin.Healthy, Summary: "sealed with the key in " + key}
+	h := plugin.HealthReport{Status: plugin.Healthy, Summary: secrets.SealedWith(key)}
 	if err != nil {
 		h = plugin.HealthReport{Status: plugin.Failing, Summary: err.Error()}
 	}

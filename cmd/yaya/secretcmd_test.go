@@ -199,6 +199,19 @@ func TestSecretPassphrase(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(b.dir, "c", "secrets.key")); err == nil {
 		t.Error("a key was written beside the passphrase")
 	}
+	if out := b.must("secret", "list"); !strings.Contains(out, "sealed with the passphrase") { // GF-6
+		t.Errorf("the list says %q, want that it is sealed with the passphrase", out)
+	}
+	// GF-4: a passphrase that others can read is refused, as a key is.
+	if err := os.Chmod(phrase, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := b.run("secret", "list"); err == nil || !strings.Contains(out, "chmod 600 "+phrase) {
+		t.Errorf("with a passphrase that others can read it says %q, %v; want the remedy", out, err)
+	}
+	if err := os.Chmod(phrase, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	write("wrong horse battery\n")
 	if out, err := b.run("secret", "list"); err == nil || !strings.Contains(out, "not the one") || !strings.Contains(out, phrase) {
 		t.Errorf("with a wrong passphrase it says %q, %v", out, err)

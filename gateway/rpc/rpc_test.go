@@ -230,7 +230,7 @@ func TestJSONRPC(t *testing.T) {
 	for name, tt := range map[string]struct{ body, want string }{
 		"parse":           {`{"jsonrpc`, `"id":null,"error":{"code":-32700`},
 		"duplicate":       {`{"jsonrpc":"2.0","id":1,"method":"a","method":"b"}`, `-32700`},
-		"not a request":   {`{"foo":1}`, `-32600`},
+		"not a request":   {`{"foo":1}`, `-32600,"message":"not a JSON-RPC 2.0 request`},
 		"number":          {`1`, `-32600`},
 		"version":         {`{"jsonrpc":"1.0","id":1,"method":"cluster.status"}`, `-32600`},
 		"method type":     {`{"jsonrpc":"2.0","id":1,"method":1}`, `-32600`},

@@ -39,6 +39,17 @@ const (
 	minPhrase = 8
 )
 
+// ByPassphrase is the kind of a file that a passphrase seals.
+const ByPassphrase = "the passphrase"
+
+// SealedWith says with what a file is sealed, whose kind that is.
+func SealedWith(kind string) string {
+	if kind == ByPassphrase {
+		return "sealed with " + kind
+	}
+	return "sealed with the key in " + kind
+}
+
 // Kind says where the key of the file lies, in words; "" without a file. The file is not
 // opened.
 func (s *Store) Kind() (string, error) {
@@ -53,7 +64,7 @@ func (s *Store) Kind() (string, error) {
 	if err != nil {
 		return "", s.damaged(err)
 	}
-	return map[string]string{keyFile: s.keyPath(s.keyFileOf(h)), keyKeychain: "the keychain", keyPassphrase: "the passphrase"}[h.Key], nil
+	return map[string]string{keyFile: s.keyPath(s.keyFileOf(h)), keyKeychain: "the keychain", keyPassphrase: ByPassphrase}[h.Key], nil
 }
 
 func (s *Store) keyPath(name string) string { return filepath.Join(s.o.KeyDir, name) }
