@@ -93,7 +93,8 @@ func deviceInviteCommand(g *globals) *cobra.Command {
 	c := &cobra.Command{
 		Use: "invite", Short: "Make a code that lets one device in",
 		Long: `Make a code that lets one device in. It is good once, for ten minutes. On the
-other machine: yaya connect URL --code CODE`,
+other machine: yaya connect URL --code CODE. With --url, a browser gets in by the
+link that is printed, too.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if at != "" {
@@ -109,16 +110,19 @@ other machine: yaya connect URL --code CODE`,
 					return err
 				}
 				w := c.OutOrStdout()
+				where, link := "URL", ""
+				if at != "" {
+					// The code stands behind #, which browsers keep to themselves (R8).
+					where, link = at, inv.Link(at)
+				}
 				if asJSON {
-					return printJSON(w, inv)
+					return printJSON(w, struct {
+						admin.Invitation
+						Link string `json:"link,omitempty"`
+					}{inv, link})
 				}
-				where := at
-				if where == "" {
-					where = "URL"
-				}
-				// The code stands behind #, which browsers keep to themselves (R8).
-				if at != "" && !noQR {
-					q, err := qrcode.New(inv.Link(at), qrcode.Medium)
+				if link != "" && !noQR {
+					q, err := qrcode.New(link, qrcode.Medium)
 					if err != nil {
 						return err
 					}
@@ -130,6 +134,9 @@ other machine: yaya connect URL --code CODE`,
 					with = " --fingerprint " + inv.Fingerprint
 					fmt.Fprintf(w, "Key     %s\n        of this yaya: a browser has to show the same before you trust its certificate\n", inv.Fingerprint)
 				}
+				if link != "" {
+					fmt.Fprintf(w, "Link    %s\n", link)
+				}
 				_, err := fmt.Fprintf(w, "\nOn the other machine: yaya connect %s --code %s%s\n", where, inv.Code, with)
 				if err == nil && !slices.Contains(inv.Scopes, auth.ApprovalsAnswer) {
 					_, err = fmt.Fprintln(w, "\nThe device cannot answer what tools ask. For one of yours: yaya device invite --scopes default,approvals:answer")
@@ -140,7 +147,7 @@ other machine: yaya connect URL --code CODE`,
 	}
 	c.Flags().StringVar(&label, "label", "", "what to call the device, whatever it calls itself")
 	c.Flags().StringSliceVar(&scopes, "scopes", []string{"default"}, "what it may do")
-	c.Flags().StringVar(&at, "url", "", "where the device reaches this yaya; shows a QR code with it")
+	c.Flags().StringVar(&at, "url", "", "`URL` by which the device reaches this yaya; shows a link and a QR code with it")
 	c.Flags().BoolVar(&noQR, "no-qr", false, "show no QR code")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c

@@ -342,3 +342,27 @@ func TestTokensStayHere(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// GF-3: a browser without a camera gets in by the link, which has the code and, without an
+// authority, the key.
+func TestInviteTellsTheLink(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	const at = "https://yaya.example:8443"
+	out := b.must("device", "invite", "--url", at+"/", "--no-qr")
+	_, code, _ := strings.Cut(out, "Code ")
+	code = strings.Fields(code)[0]
+	if want := "Link    " + at + "/#code=" + code + "\n"; !strings.Contains(out, want) {
+		t.Errorf("got %q, want %q in it", out, want)
+	}
+	var inv struct{ Code, Link string }
+	if err := json.Unmarshal([]byte(b.must("device", "invite", "--json", "--url", at)), &inv); err != nil {
+		t.Fatal(err)
+	}
+	if want := at + "/#code=" + inv.Code; inv.Code == "" || inv.Link != want {
+		t.Errorf("the link in JSON is %q, want %q", inv.Link, want)
+	}
+	if out = b.must("device", "invite", "--json"); strings.Contains(out, `"link"`) {
+		t.Errorf("without an address it prints %s, want no link", out)
+	}
+}
