@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -86,6 +87,14 @@ func (l *listenFlags) check() error {
 	for _, flag := range []string{"acme-email", "acme-directory", "acme-http"} {
 		if l.given(flag) && !l.acme {
 			return fmt.Errorf("--%s needs --acme", flag)
+		}
+	}
+	if l.acme {
+		if _, err := certs.CheckDirectory(cmp.Or(l.directory, certs.LetsEncrypt)); err != nil {
+			return err
+		}
+		if err := certs.CheckEmail(l.email); err != nil {
+			return err
 		}
 	}
 	for _, h := range l.hosts {

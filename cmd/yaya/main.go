@@ -8,7 +8,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"os/exec"
 	"os/signal"
 	"runtime/debug"
 	"syscall"
@@ -22,11 +24,14 @@ import (
 
 func main() { os.Exit(run()) }
 
-// Exit codes.
+// Exit codes. The last two are those of env(1) and of shells, for a program that they were
+// to run.
 const (
-	exitOK    = 0
-	exitError = 1
-	exitUsage = 2
+	exitOK        = 0
+	exitError     = 1
+	exitUsage     = 2
+	exitCannotRun = 126
+	exitNotFound  = 127
 )
 
 func run() int {
@@ -64,6 +69,9 @@ func run() int {
 		fmt.Fprintf(os.Stderr, "Run '%s --help' for usage.\n", u.command)
 		return exitUsage
 	}
+	if n, ok := errors.AsType[*notRun](err); ok {
+		return n.code()
+	}
 	return exitError
 }
 
@@ -84,6 +92,18 @@ type usageError struct {
 
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
+
+// notRun is the error about a program that could not be started.
+type notRun struct{ error }
+
+func (e *notRun) Unwrap() error { return e.error }
+
+func (e *notRun) code() int {
+	if errors.Is(e.error, exec.ErrNotFound) || errors.Is(e.error, fs.ErrNotExist) {
+		return exitNotFound
+	}
+	return exitCannotRun
+}
 
 // exitStatus fails the command without another word, with exitError where it has no
 // code.

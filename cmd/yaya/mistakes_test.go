@@ -122,10 +122,25 @@ func TestValuesThatCannotBe(t *testing.T) {
 		{[]string{"serve", "--listen", "foo"}, "HOST:PORT"},
 		{[]string{"serve", "--mcp-config", "nope.json"}, "nope.json"},
 		{[]string{"token", "create", "y", "--scope", "foo"}, `there is no scope "foo"`},
+		{[]string{"sandbox", "run", "--profile", "nope", "--", "true"}, "the profiles are"}, // GF-7
+		{[]string{"serve", "--acme", "--host", "yaya.example", "--acme-directory", "http://ca.example"}, "not an https URL"},
+		{[]string{"serve", "--acme", "--host", "yaya.example", "--acme-email", "me"}, "--acme-email"},
 		{[]string{"token", "create", "bad name"}, "cannot be the name of a token"},
 	} {
 		if out, err := b.run(c.args...); exitCode(err) != 2 || !strings.Contains(out, c.want) {
 			t.Errorf("%v: got %v, %s; want exit code 2 and %q", c.args, err, out, c.want)
+		}
+	}
+}
+
+// GF-7: the password of a URL that is refused is not printed.
+func TestDirectoryWithAPassword(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	for _, directory := range []string{"https://user:hunter2@ca.example/d", "http://user:hunter2@ca.example", "user:hunter2@ca.example", "https://user:hunter2@[::", "https://user:hun/ter2@ca.example"} {
+		out, err := b.run("serve", "--acme", "--host", "yaya.example", "--acme-directory", directory)
+		if exitCode(err) != 2 || strings.Contains(out, "hun") || strings.Contains(out, "ter2") || !strings.Contains(out, "--acme-directory") {
+			t.Errorf("%s: got %v, %s; want exit code 2 and no password", directory, err, out)
 		}
 	}
 }

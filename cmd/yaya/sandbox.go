@@ -44,7 +44,8 @@ the command gets the variables that commands of agents get. In server, plugin an
 browser the directory is not seen unless you name it, the command starts in a private
 home, and gets the variables that servers get. --env names more of them; guarded passes
 all. Hosts that the command is kept from are told on standard error. It exits with the
-command's code, or 128 and the number of the signal that ended it.
+command's code, or 128 and the number of the signal that ended it; 127 says that there
+is no such command, 126 that it cannot be started.
 
 Profiles: guarded (your files and network without yaya's), server, command, check
 (no network but its own), plugin and browser.`,
@@ -53,6 +54,9 @@ Profiles: guarded (your files and network without yaya's), server, command, chec
   yaya sandbox run --profile check --read ~/data -- python3 report.py`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if !slices.Contains(sandbox.Profiles(), f.profile) {
+				return &usageError{c.CommandPath(), fmt.Errorf("--profile: there is no profile %q; the profiles are %s", f.profile, strings.Join(sandbox.Profiles(), ", "))}
+			}
 			p, err := g.paths()
 			if err != nil {
 				return err
@@ -65,9 +69,9 @@ Profiles: guarded (your files and network without yaya's), server, command, chec
 			if err != nil {
 				return err
 			}
-			path, err := exec.LookPath(args[0])
+			path, err := lookUp(args[0])
 			if err != nil {
-				return err
+				return &notRun{err}
 			}
 			if path, err = filepath.Abs(path); err != nil {
 				return err
@@ -266,6 +270,21 @@ func workingDir(policy sandbox.Policy) (string, error) {
 	return policy.Home, nil
 }
 
+// lookUp is [exec.LookPath] that tells a file on PATH which cannot be executed from one
+// that is not there, as shells do.
+func lookUp(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	if !errors.Is(err, exec.ErrNotFound) || strings.ContainsRune(name, filepath.Separator) {
+		return path, err
+	}
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		if st, serr := os.Stat(filepath.Join(dir, name)); dir != "" && serr == nil && st.Mode().IsRegular() {
+			return "", fmt.Errorf("exec: %q: %s: %w", name, filepath.Join(dir, name), fs.ErrPermission)
+		}
+	}
+	return "", err
+}
+
 // runInSandbox runs a command with this process's terminal until it ends.
 func runInSandbox(w io.Writer, box *sandbox.Box, policy sandbox.Policy, cmd *exec.Cmd) error {
 	policy.Terminal = term.IsTerminal(int(os.Stdin.Fd())) //nolint:gosec // a descriptor fits
@@ -296,6 +315,9 @@ func runInSandbox(w io.Writer, box *sandbox.Box, policy sandbox.Policy, cmd *exe
 		run.Ended()
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait() // its own error says less
+		if _, ok := errors.AsType[*sandbox.NotStarted](err); ok {
+			return &notRun{err}
+		}
 		return err
 	}
 	go func() { ended <- cmd.Wait() }()

@@ -102,3 +102,41 @@ func TestSandboxRunCaches(t *testing.T) {
 		})
 	}
 }
+
+// GF-7: sandbox run ends as env(1) and shells do with a program that cannot be started.
+func TestSandboxRunExitCodes(t *testing.T) {
+	needNamespaces(t)
+	b := newBox(t)
+	ws, bin := filepath.Join(b.dir, "ws"), filepath.Join(b.dir, "bin")
+	if err := errors.Join(os.MkdirAll(ws, 0o700), os.MkdirAll(bin, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	for name, f := range map[string]struct {
+		text string
+		mode os.FileMode
+	}{
+		"ws/plain": {"text", 0o600}, "ws/format": {"text", 0o700}, "ws/interpreter": {"#!/nonexistent/sh\n", 0o700}, "bin/onpath": {"text", 0o600},
+	} {
+		if err := os.WriteFile(filepath.Join(b.dir, name), []byte(f.text), f.mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	for name, c := range map[string]struct {
+		command string
+		want    int
+	}{
+		"no such command":         {"nosuch", exitNotFound},
+		"no such file":            {"./nosuch", exitNotFound},
+		"no such interpreter":     {"./interpreter", exitNotFound},
+		"not executable":          {"./plain", exitCannotRun},
+		"not executable, on PATH": {"onpath", exitCannotRun},
+		"not a program":           {"./format", exitCannotRun},
+		"a folder":                {"/tmp", exitCannotRun},
+		"below a file":            {"./plain/x", exitCannotRun},
+	} {
+		if _, errOut, code := b.in(ws, "sandbox", "run", "--", c.command); code != c.want || !strings.Contains(errOut, strings.TrimPrefix(c.command, "./")) {
+			t.Errorf("%s: got %d, %q; want %d and the command", name, code, errOut, c.want)
+		}
+	}
+}

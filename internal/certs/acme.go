@@ -78,17 +78,49 @@ type ACME struct {
 
 type http01 struct{ name, answer string }
 
+// CheckDirectory reads the URL of an authority. Errors show no password that is in it.
+func CheckDirectory(directory string) (*url.URL, error) {
+	u, err := url.Parse(directory)
+	switch {
+	case err == nil && u.User != nil && u.Scheme == "https" && u.Host != "":
+		return nil, fmt.Errorf("--acme-directory %.200q has a user in it: authorities know yaya by its key, so leave that out", withoutUser(directory))
+	case err != nil || u.Scheme != "https" || u.Host == "":
+		return nil, fmt.Errorf("--acme-directory %.200q is not an https URL, such as %s", withoutUser(directory), LetsEncrypt)
+	}
+	return u, nil
+}
+
+// withoutUser hides what could be a user and a password in what may not be a URL.
+func withoutUser(s string) string {
+	at := strings.LastIndexByte(s, '@')
+	if at < 0 {
+		return s
+	}
+	scheme := ""
+	if i := strings.Index(s[:at], "://"); i >= 0 {
+		scheme = s[:i+3]
+	}
+	return scheme + "****" + s[at:]
+}
+
+// CheckEmail reports why an address cannot be that by which an authority reaches the user;
+// none is fine.
+func CheckEmail(address string) error {
+	if a, err := mail.ParseAddress(address); address != "" && (err != nil || a.Address != address) {
+		return fmt.Errorf("--acme-email %.200q is not an address such as admin@yaya.example", address)
+	}
+	return nil
+}
+
 // NewACME checks the configuration and reads what is kept.
 func NewACME(cfg ACMEConfig) (*ACME, error) {
 	cfg.Directory = cmp.Or(cfg.Directory, LetsEncrypt)
-	u, err := url.Parse(cfg.Directory)
-	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil {
-		return nil, fmt.Errorf("--acme-directory %.200q is not an https URL, such as %s", cfg.Directory, LetsEncrypt)
+	u, err := CheckDirectory(cfg.Directory)
+	if err == nil {
+		err = CheckEmail(cfg.Email)
 	}
-	if cfg.Email != "" {
-		if a, err := mail.ParseAddress(cfg.Email); err != nil || a.Address != cfg.Email {
-			return nil, fmt.Errorf("--acme-email %.200q is not an address such as admin@yaya.example", cfg.Email)
-		}
+	if err != nil {
+		return nil, err
 	}
 	a := &ACME{
 		cfg: cfg, have: map[string]*tls.Certificate{}, state: map[string]*Status{}, failed: map[string]int{},

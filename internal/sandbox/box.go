@@ -269,3 +269,13 @@ func (e *Enforced) landlock(p *Policy, version int) {
 	}
 	e.miss("other processes can be listed, and /tmp and /dev/shm are not there: TMPDIR names a folder of its own")
 }
+
+// NotStarted is the error about a program that does not start in a sandbox, which itself
+// does. It wraps why.
+type NotStarted struct {
+	text string
+	err  error
+}
+
+func (e *NotStarted) Error() string { return e.text }
+func (e *NotStarted) Unwrap() error { return e.err }

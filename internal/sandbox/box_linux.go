@@ -163,6 +163,9 @@ func (r *Run) Started(pid int) error {
 	}
 	if reply.Error != "" {
 		closeFiles(files)
+		if reply.NoStart != 0 {
+			return &NotStarted{reply.Error, syscall.Errno(reply.NoStart)}
+		}
 		return errors.New(reply.Error)
 	}
 	return r.serve(files, reply.Absent)

@@ -134,6 +134,9 @@ func begin(plan *Plan) (answer *Reply, listeners []int, child int) {
 		var err error
 		if listeners, err = setUp(plan, answer); err == nil && !plan.Probe {
 			child, err = start(plan)
+			if errno, ok := errors.AsType[syscall.Errno](err); ok {
+				answer.NoStart = int(errno)
+			}
 		}
 		if err != nil {
 			answer.Error = err.Error()

@@ -109,6 +109,7 @@ type Filter struct {
 // Reply is the answer to a [Plan]. The listeners come with it.
 type Reply struct {
 	Error    string `json:"error,omitempty"`
+	NoStart  int    `json:"no_start,omitempty"`  // errno, if all is set up and the program alone does not start
 	Landlock int    `json:"landlock"`            // its version, 0 without
 	HostProc string `json:"host_proc,omitempty"` // why /proc is that of the host
 	Absent   []int  `json:"absent,omitempty"`    // which of the plan's spare addresses are not there
