@@ -189,6 +189,9 @@ func configSetCommand(g *globals) *cobra.Command {
 				if err != nil {
 					return err
 				}
+				if err := g.sayMissing(c, b, in["value"]); err != nil {
+					return err
+				}
 				if args[0] == serversEnvKey {
 					fmt.Fprintf(c.ErrOrStderr(), "%s holds %s\n", serversEnvKey, fromServerStart)
 				}
@@ -196,6 +199,38 @@ func configSetCommand(g *globals) *cobra.Command {
 			})
 		},
 	}
+}
+
+// sayMissing says on stderr which secrets a value refers to that are not stored.
+func (g *globals) sayMissing(c *cobra.Command, b *backend, value json.RawMessage) error {
+	names := config.SecretsIn(value)
+	if len(names) == 0 {
+		return nil
+	}
+	stored := map[string]bool{}
+	if b.remote {
+		var all admin.SecretList
+		if err := b.api(c.Context(), http.MethodGet, "/api/secrets", nil, &all); err != nil {
+			return fmt.Errorf("it is set; whether its secrets are stored is not known: %w", err)
+		}
+		for _, s := range all.Secrets {
+			stored[s.Name] = !s.Set.IsZero()
+		}
+	} else {
+		all, err := g.vault.List()
+		if err != nil {
+			return fmt.Errorf("it is set; whether its secrets are stored is not known: %w", err)
+		}
+		for _, s := range all {
+			stored[s.Name] = true
+		}
+	}
+	for _, name := range names {
+		if !stored[name] {
+			fmt.Fprintf(c.ErrOrStderr(), "it is set, and the secret %s is not stored: yaya secret set %[1]s\n", name)
+		}
+	}
+	return nil
 }
 
 // checkProfile refuses a value in the profiles that would keep all of them from being

@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -127,6 +128,17 @@ var choices = map[string][]string{
 	"sandbox.backend": {"auto", "namespaces", "bwrap", "landlock", "seatbelt", "off"},
 }
 
+// lists are examples of keys that are lists; "" is that of the others. The file of
+// settings is TOML, and what is set by a command is JSON.
+var lists = map[string]string{
+	"approval.rules":        `[{"principal":"device:*","tool":"shell","decision":"deny"}]`,
+	"workspace.roots":       `["/home/me/work"]`,
+	"sandbox.command.hosts": `["example.com","*.example.com:8443"]`,
+	"sandbox.command.write": `["/home/me/out"]`,
+	GroupsPrefix:            `["device:phone","token:ci"]`,
+	"":                      `["one","two"]`,
+}
+
 func (k Key) check(v json.RawMessage) error {
 	bad := func(want string) error { return fmt.Errorf("%s must be %s, not %s", k.Name, want, clip(v)) }
 	switch k.kind {
@@ -163,7 +175,11 @@ func (k Key) check(v json.RawMessage) error {
 		}
 	case list:
 		if v = bytes.TrimSpace(v); len(v) == 0 || v[0] != '[' {
-			return bad("a list")
+			example := cmp.Or(lists[k.Name], lists[""])
+			if strings.HasPrefix(k.Name, GroupsPrefix) {
+				example = lists[GroupsPrefix]
+			}
+			return bad("a JSON list, such as " + example)
 		}
 	case names:
 		var all []string

@@ -170,6 +170,9 @@ func (s *Store) References() map[string][]string {
 // SecretChanged tells those who use a secret that its value is another.
 func (s *Store) SecretChanged(name string) error { return s.announce(s.Refer(name)) }
 
+// SecretsIn returns the names of the secrets that a value of a setting refers to.
+func SecretsIn(v json.RawMessage) []string { return secretsIn(v) }
+
 // secretsIn returns the names of the secrets that a value refers to.
 func secretsIn(v json.RawMessage) []string {
 	if !bytes.Contains(v, secretMark) {
