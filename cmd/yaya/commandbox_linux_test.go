@@ -208,3 +208,35 @@ func TestCommandAsksForAHost(t *testing.T) {
 		return strings.Contains(out, "code.invalid:443 (profile command): denied: no hosts here")
 	})
 }
+
+// GF-2: without anybody to ask, a command outside of the sandbox is refused with what helps:
+// no rule allows one, and a command that was kept from a file is not told to ask.
+func TestOutsideWithoutATerminal(t *testing.T) {
+	needNamespaces(t)
+	besideTmp(t)
+	b := newBox(t)
+	ws := b.workspace()
+	b.must("trust", ws, "--yes")
+	b.must("config", "set", "approval.rules", `[{"tool":"shell","decision":"allow"}]`)
+	run := func(call string) string {
+		cmd := exec.CommandContext(t.Context(), b.bin, b.args("run", "--workspace", ws, call)...)
+		cmd.Env = b.environ()
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Errorf("yaya run %s: %v\n%s", call, err, out)
+		}
+		return string(out)
+	}
+	out := run(`/tool shell {"command":"id","outside":true,"reason":"to see"}`)
+	if strings.Contains(out, "approval.rules") || strings.Count(out, noRule) < 2 || !strings.Contains(out, "1 call was refused: "+noRuleAsked) {
+		t.Errorf("got %s, want that no rule can allow it, to the model and to the user", out)
+	}
+	out = run(`/tool shell {"command":"touch /usr/x"}`)
+	if !strings.Contains(out, "may have been kept from a file") || !strings.Contains(out, "Nobody is there to agree") || strings.Contains(out, "a person is asked") {
+		t.Errorf("got %s, want that nobody is there to agree", out)
+	}
+	b.must("config", "set", "approval.rules", `[]`)
+	if out = run(`/tool shell {"command":"id"}`); !strings.Contains(out, nobodyAsked) {
+		t.Errorf("got %s, want that a rule can allow it", out)
+	}
+}

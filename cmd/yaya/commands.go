@@ -12,11 +12,18 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// nobodyThere is why a call is refused that nobody can be asked about.
-const nobodyThere = "it needs approval and nobody is there to ask"
+// nobodyThere is why a call is refused that nobody can be asked about, and noRule the
+// same of a call that no rule allows.
+const (
+	nobodyThere = "it needs approval and nobody is there to ask"
+	noRule      = "it needs approval, which no rule can give, and nobody is there to ask"
+)
 
-// nobodyAsked is what an agent is told whose calls nobody is asked about.
-const nobodyAsked = nobodyThere + "; yaya run on a terminal asks, approval.rules can allow it"
+// nobodyAsked and noRuleAsked are what an agent is told whose calls nobody is asked about.
+const (
+	nobodyAsked = nobodyThere + "; yaya run on a terminal asks, approval.rules can allow it"
+	noRuleAsked = noRule + "; yaya run on a terminal asks"
+)
 
 // commands are the sessions whose turn a command has started with rules of its own:
 // --approve of yaya run. They hold for sub-agents, too. It is safe for concurrent use.
@@ -80,14 +87,17 @@ func (c *commands) PreToolCall(ctx context.Context, call tool.Call, def tool.Def
 // approver asks people, but for sessions that have nobody to be asked.
 type approver struct {
 	tool.Approver
-	commands *commands
+	app *app
 }
 
-func (a *app) approver(r *approval.Runtime) tool.Approver { return approver{r, &a.commands} }
+func (a *app) approver(r *approval.Runtime) tool.Approver { return approver{r, a} }
 
 // Approve implements [tool.Approver].
 func (a approver) Approve(ctx context.Context, call tool.Call, def tool.Definition, brief string) error {
-	if a.commands.unasked(call.SessionID) {
+	if a.app.commands.unasked(call.SessionID) {
+		if why := a.app.kernel.Dispatch.Insists(ctx, call, def); why != "" {
+			return &tool.RejectedError{Feedback: noRuleAsked + ": " + why}
+		}
 		return &tool.RejectedError{Feedback: nobodyAsked}
 	}
 	return a.Approver.Approve(ctx, call, def, brief)

@@ -183,6 +183,7 @@ type show struct {
 	text     bool        // the last thing written was the answer's text
 	streamed bool        // some of this model call's text was
 	refused  int         // calls that needed approval, with nobody to ask
+	insisted int         // the same, of which no rule allows any
 }
 
 // cancelPatience is how long the end of a cancelled turn may take.
@@ -247,8 +248,13 @@ func (s *show) run(ctx context.Context, o runOptions, w runWish) error {
 
 func (s *show) end(o runOptions, w runWish, end runEnd) error {
 	s.newline()
-	if s.refused > 0 {
-		fmt.Fprintf(s.err, "%s refused: %s\n", map[bool]string{true: "1 call was", false: fmt.Sprintf("%d calls were", s.refused)}[s.refused == 1], nobodyAsked)
+	for _, r := range []struct {
+		n   int
+		why string
+	}{{s.refused, nobodyAsked}, {s.insisted, noRuleAsked}} {
+		if r.n > 0 {
+			fmt.Fprintf(s.err, "%s refused: %s\n", map[bool]string{true: "1 call was", false: fmt.Sprintf("%d calls were", r.n)}[r.n == 1], r.why)
+		}
 	}
 	if end.Error != "" && end.Kind == "" {
 		return errors.New(end.Error)
@@ -304,7 +310,10 @@ func (s *show) refusal(ev event.Event) {
 			said = brief(p)
 		}
 	}
-	if strings.Contains(said, nobodyThere) {
+	switch {
+	case strings.Contains(said, noRule):
+		s.insisted++
+	case strings.Contains(said, nobodyThere):
 		s.refused++
 	}
 }

@@ -60,6 +60,20 @@ func (d *Dispatcher) permit(ctx context.Context, e *Entry, call Call) (res Resul
 	return denied(e, strictest), false, false
 }
 
+// Insists returns why a hook wants a person to be asked about a call, "" if none does: no
+// rule allows such a call.
+func (d *Dispatcher) Insists(ctx context.Context, call Call, def Definition) string {
+	d.mu.Lock()
+	hooks := d.hooks
+	d.mu.Unlock()
+	for _, h := range hooks {
+		if v := callHook(ctx, h, call, def); v.Decision == Ask {
+			return v.Reason
+		}
+	}
+	return ""
+}
+
 // strictest asks the hooks, and the policy, which may see the tool as another.
 func (d *Dispatcher) strictest(ctx context.Context, hooks []Hook, call Call, def, seen Definition) Verdict {
 	out := Verdict{}

@@ -90,7 +90,7 @@ func (p *Plugin) enter(at *place, u use, watch *reach) (*sandbox.Run, box, error
 	wants := policy.Wants()
 	run, err := p.cfg.Sandboxes.Enter(policy)
 	if err != nil {
-		return nil, b, &tool.Failure{Kind: tool.ErrUnavailable, Err: refused(err)}
+		return nil, b, &tool.Failure{Kind: tool.ErrUnavailable, Err: refused(err, set, u)}
 	}
 	e := run.Enforced
 	b.recorded = fmt.Sprintf("%s (%s)", u.profile, e.Backend)
@@ -118,8 +118,12 @@ func (p *Plugin) enter(at *place, u use, watch *reach) (*sandbox.Run, box, error
 }
 
 // refused says what to do about a sandbox that cannot be had.
-func refused(err error) error {
-	if _, ok := errors.AsType[*sandbox.RefusedError](err); ok {
+func refused(err error, set sandbox.Settings, u use) error {
+	_, ok := errors.AsType[*sandbox.RefusedError](err)
+	switch {
+	case ok && set.Mode == sandbox.Require:
+		return fmt.Errorf("%w; the setting sandbox.mode is require, so it does not run with less: its user can have it say prefer", err)
+	case ok && u.require != 0:
 		return fmt.Errorf("%w; without it, run the command with the tool shell, which asks, or have the setting sandbox.mode say off", err)
 	}
 	return fmt.Errorf("make a sandbox for the command: %w", err)

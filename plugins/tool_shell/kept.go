@@ -39,13 +39,21 @@ func anyOf(texts ...string) func(string) bool {
 }
 
 // remedy is what a model can do about a command that was kept from something.
-const remedy = `. If the task needs it, call shell with "outside": true and a reason: a person is asked`
+func (p *Plugin) remedy(session string) string {
+	switch {
+	case p.cfg.Sandboxes.Settings().Outside() != nil:
+		return ". Nothing runs outside of the sandbox, as the setting sandbox.mode says: if the task needs it, tell its user"
+	case p.cfg.Unasked != nil && p.cfg.Unasked(session):
+		return ". Nobody is there to agree to a command outside of the sandbox: if the task needs it, tell its user"
+	}
+	return `. If the task needs it, call shell with "outside": true and a reason: a person is asked`
+}
 
 // maxHintText bounds how much of an output is looked at for hints, from its end.
 const maxHintText = 64 << 10
 
 // mayHave says what a command that failed may have been kept from.
-func mayHave(output, profile string) (notes []string) {
+func mayHave(output, profile, remedy string) (notes []string) {
 	text := strings.ToLower(output[max(0, len(output)-maxHintText):])
 	for _, h := range hints {
 		if h.said(text) {

@@ -519,6 +519,10 @@ func TestAskNamesTheSandbox(t *testing.T) {
 		t.Errorf("verify without a back end: got %q, want %q", res.Text(), want)
 	}
 	w.sandbox.Mode = sandbox.Require
+	// GF-2: the tool shell is no way around what is required of it, too.
+	if res := call("s", "shell", map[string]any{"command": "true"}); strings.Contains(res.Text(), "with the tool shell") || !strings.Contains(res.Text(), "can have it say prefer") {
+		t.Errorf("with mode require: got %q, want a remedy that works", res.Text())
+	}
 	if res := call("s", "shell", map[string]any{"command": "true"}); res.OK || !strings.Contains(res.Text(), "(back end off)") {
 		t.Errorf("shell that requires a back end: got %+v", res)
 	}

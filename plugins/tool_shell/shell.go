@@ -86,6 +86,9 @@ type Config struct {
 	Hosts, Write func() []string
 	// Ask puts a question to a person and returns the answer.
 	Ask func(ctx context.Context, call tool.Call, def tool.Definition, brief string) (approval.Decision, error)
+	// Unasked reports whether nobody can be asked about a session's calls; nil is that
+	// somebody always can.
+	Unasked func(session string) bool
 	// Data is the data directory, where it is kept which folders have changes that
 	// nobody has looked at.
 	Data *os.Root
