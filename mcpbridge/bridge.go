@@ -228,6 +228,10 @@ func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
 			return nil
 		}
 	}
+	var kept func(line string) upstream.Denial // of others, no line is looked at
+	if x.SandboxProfile() == servers.SandboxServer {
+		kept = func(line string) upstream.Denial { return b.fileDenied(x, line) }
+	}
 	p := upstream.New(upstream.Config{
 		MayStart: mayStart,
 		Said:     b.said(x.Name),
@@ -242,7 +246,7 @@ func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
 			return b.environ(its)
 		},
 		Sandbox: func(tell func(upstream.Denial)) (*sandbox.Run, error) { return b.enter(x, tell) },
-		Kept:    func(line string) upstream.Denial { return b.fileDenied(x, line) },
+		Kept:    kept,
 		Denied:  func(denial string) { b.cfg.Log.Warn().Str("server", x.Name).Msg(denial) },
 		Late:    late, Procs: b.cfg.Procs, HTTP: b.cfg.HTTP, Artifacts: b.cfg.Artifacts,
 		Name: "yaya", Version: b.cfg.Version, Router: b.router, Standing: b.cfg.Standing, Eras: b.cfg.Eras, Limits: b.cfg.Limits,

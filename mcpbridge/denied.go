@@ -52,7 +52,7 @@ var (
 var ofSandbox = []string{"/usr", "/etc", "/opt", "/bin", "/sbin", "/lib", "/lib64", "/proc", "/dev"}
 
 // fileDenied says that a server may have been kept from the file that a line of its
-// standard error complains about; the zero Denial if the sandbox is not the reason. Only the server
+// standard error or of a failure complains about; the zero Denial if the sandbox is not the reason. Only the server
 // knows for sure.
 func (b *Bridge) fileDenied(x servers.Server, line string) upstream.Denial {
 	if x.SandboxProfile() != servers.SandboxServer {
@@ -66,15 +66,10 @@ func (b *Bridge) fileDenied(x servers.Server, line string) upstream.Denial {
 	if at == nil {
 		return upstream.Denial{}
 	}
-	// Programs name the file after the reason, and shells before it.
-	found := absolute.FindStringSubmatch(line[at[1]:])
-	if before := absolute.FindAllStringSubmatch(line[:at[0]], -1); found == nil && len(before) > 0 {
-		found = before[len(before)-1]
-	}
-	if found == nil {
+	path := complainedOf(line, at, x.Folder())
+	if path == "" {
 		return upstream.Denial{}
 	}
-	path := filepath.Clean(found[1])
 	named := servers.Sandbox{}
 	if x.Sandbox != nil {
 		named = *x.Sandbox
@@ -84,7 +79,7 @@ func (b *Bridge) fileDenied(x servers.Server, line string) upstream.Denial {
 	}
 	readable := below(append(x.Reads(), b.program(x)...))
 	switch {
-	case below(b.cfg.Sandboxes.Own):
+	case below(b.cfg.Sandboxes.Own), leadsBelow(b.cfg.Sandboxes.Own, path):
 		return upstream.Denial{What: fmt.Sprintf("server %q may have been kept from %s, which belongs to yaya itself (profile %s)", x.Name, path, servers.SandboxServer)}
 	case below(named.Write), below([]string{b.cfg.Sandboxes.Cache}), below(ofSandbox) && !readable:
 		return upstream.Denial{}
@@ -101,5 +96,72 @@ func (b *Bridge) fileDenied(x servers.Server, line string) upstream.Denial {
 	return upstream.Denial{
 		What:  fmt.Sprintf("server %q may have been kept from %s %s (profile %s)", x.Name, verb, path, servers.SandboxServer),
 		Allow: fmt.Sprintf("yaya mcp allow %s %s %s", word(x.Name), flag, word(path)),
+		Says:  true,
+	}
+}
+
+// complainedOf returns the file that a line complains of whose reason stands at at, "" if
+// it names none. A relative path is one of dir, where the server works; "" is its private
+// home, in which nothing is kept from it.
+func complainedOf(line string, at []int, dir string) string {
+	// Programs name the file after the reason, and shells before it.
+	after, before := line[at[1]:], line[:at[0]]
+	if found := absolute.FindStringSubmatch(after); found != nil {
+		return filepath.Clean(found[1])
+	}
+	if found := absolute.FindAllStringSubmatch(before, -1); len(found) > 0 {
+		return filepath.Clean(found[len(found)-1][1])
+	}
+	if dir == "" {
+		return ""
+	}
+	name := ""
+	if found := quoted.FindStringSubmatch(after); found != nil {
+		name = found[1]
+	} else if found := quotedBefore.FindStringSubmatch(before); found != nil {
+		name = found[1]
+	} else if found := plainBefore.FindStringSubmatch(before); found != nil {
+		name = found[1]
+	}
+	if name == "" || len(name) > maxRelative || !filepath.IsLocal(name) {
+		return ""
+	}
+	// What stands there may be a word: it is a file if it exists, or if it was to be
+	// written in a folder that does.
+	path := filepath.Join(dir, name)
+	if _, err := os.Lstat(path); err == nil {
+		return path
+	}
+	if st, err := os.Stat(filepath.Dir(path)); err != nil || !st.IsDir() || !toWrite.MatchString(line) {
+		return ""
+	}
+	return path
+}
+
+// maxRelative bounds a relative path in a line.
+const maxRelative = 512
+
+var (
+	// quoted, quotedBefore and plainBefore find a relative path after a reason and before
+	// one; group 1.
+	quoted       = regexp.MustCompile(`^[^'"‘“]{0,40}['"‘“]([^'"’”\\]+)['"’”]`)
+	quotedBefore = regexp.MustCompile(`['"‘“]([^'"’”\\]+)['"’”]:? *$`)
+	plainBefore  = regexp.MustCompile(`[\s:]([^\s:'"]+): *$`)
+)
+
+// leadsBelow reports whether a path leads into one of some folders, by links.
+func leadsBelow(dirs []string, path string) bool {
+	for at := path; ; at = filepath.Dir(at) {
+		to, err := filepath.EvalSymlinks(at)
+		if err != nil && at != filepath.Dir(at) {
+			continue
+		}
+		to = filepath.Join(to, strings.TrimPrefix(path, at))
+		return slices.ContainsFunc(dirs, func(d string) bool {
+			if real, err := filepath.EvalSymlinks(d); err == nil {
+				d = real
+			}
+			return to == d || strings.HasPrefix(to, strings.TrimSuffix(d, "/")+"/")
+		})
 	}
 }

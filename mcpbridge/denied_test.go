@@ -1,6 +1,7 @@
 package mcpbridge
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,18 +42,21 @@ func TestHostUnreached(t *testing.T) {
 func TestFileDenied(t *testing.T) {
 	dir := t.TempDir()
 	own, there := filepath.Join(dir, "own"), filepath.Join(dir, "there")
-	for _, d := range []string{own, there, filepath.Join(dir, "w")} {
-		if err := os.Mkdir(d, 0o700); err != nil {
+	for _, d := range []string{own, there, filepath.Join(dir, "w"), filepath.Join(dir, "p", "out")} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := errors.Join(os.WriteFile(filepath.Join(own, "keys"), nil, 0o600), os.Symlink(own, filepath.Join(dir, "p", "link")), os.Symlink("/nonexistent/x", filepath.Join(dir, "p", "dead"))); err != nil {
+		t.Fatal(err)
 	}
 	b := New(Config{Sandboxes: &sandbox.Sandboxes{Own: []string{own}, Cache: filepath.Join(dir, "cache")}})
 	x := servers.Server{Name: "s", Transport: servers.Stdio, Command: "x", File: filepath.Join(dir, "p", ".mcp.json"), Project: true, Sandbox: &servers.Sandbox{Write: []string{filepath.Join(dir, "w")}}}
 	for _, c := range []struct {
 		name, line, want string
 	}{
-		{"node reads", "Error: EACCES: permission denied, open '" + there + "/f'", "reading " + there + "/f (profile server). Allow it: yaya mcp allow s --read " + there + "/f"},
-		{"python writes", "OSError: [Errno 30] Read-only file system: '" + there + "/f'", "writing " + there + "/f (profile server). Allow it: yaya mcp allow s --write " + there + "/f"},
+		{"node reads", "Error: EACCES: permission denied, open '" + there + "/f'", "reading " + there + "/f (profile server). If you want it to, allow it: yaya mcp allow s --read " + there + "/f"},
+		{"python writes", "OSError: [Errno 30] Read-only file system: '" + there + "/f'", "writing " + there + "/f (profile server). If you want it to, allow it: yaya mcp allow s --write " + there + "/f"},
 		{"the shell writes", "sh: 1: cannot create " + there + "/z: Permission denied", "writing " + there + "/z"},
 		{"in its own folder it can read", "sh: 1: cannot create " + dir + "/p/z: Permission denied", "writing " + dir + "/p/z"},
 		{"hidden", "cat: " + there + ": No such file or directory", "reading " + there},
@@ -62,7 +66,18 @@ func TestFileDenied(t *testing.T) {
 		{"of the system", "cat: /etc/shadow: Permission denied", ""},
 		{"another word", "see " + there + " for more", ""},
 		{"no path", "Permission denied (publickey)", ""},
-		{"a relative path", "touch: cannot touch 'out/it': Read-only file system", ""},
+		{"a relative path of no folder", "touch: cannot touch 'nowhere/it': Read-only file system", ""},
+		// GF-1: programs name files as they were asked for them.
+		{"a relative path", "touch: cannot touch 'out/it': Read-only file system", "writing " + dir + "/p/out/it"},
+		{"a relative path of node", "Error: EROFS: read-only file system, open 'it.txt'", "writing " + dir + "/p/it.txt (profile server). If you want it to, allow it: yaya mcp allow s --write " + dir + "/p/it.txt"},
+		{"a relative path of python", "[Errno 30] Read-only file system: 'out/it'", "writing " + dir + "/p/out/it"},
+		{"a relative path of the shell", "sh: 1: cannot create it: Permission denied", "writing " + dir + "/p/it"},
+		{"a relative path that leads out", "touch: cannot touch '../../x': Read-only file system", ""},
+		{"a program", "touch: Permission denied", ""},
+		{"a word", "ssh: publickey: Permission denied", ""},
+		{"yaya's own, by a link", "cat: " + dir + "/p/link/keys: Permission denied", dir + "/p/link/keys, which belongs to yaya itself"},
+		{"yaya's own, by a relative link", "cat: link/keys: Permission denied", dir + "/p/link/keys, which belongs to yaya itself"},
+		{"a link to nothing", "cat: dead: Permission denied", "writing " + dir + "/p/dead"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := b.fileDenied(x, c.line).String()

@@ -87,7 +87,7 @@ func (s *serverAdmin) List() []admin.Server {
 					row.Sandbox.Backend, row.Sandbox.Enforced, row.Sandbox.Missing = e.Backend, e.Has.Names(), e.Missing
 				}
 				for _, x := range d.Denied {
-					row.Sandbox.Denied = append(row.Sandbox.Denied, admin.ServerDenial(x))
+					row.Sandbox.Denied = append(row.Sandbox.Denied, admin.ServerDenial{What: x.What, Allow: x.Allow})
 				}
 			}
 			row.StartMS = float64(st.StartTook.Microseconds()) / 1000

@@ -170,9 +170,9 @@ func TestServerIsAllowedMore(t *testing.T) {
 			t.Errorf("%s: got %q, want it to fail with %q", server, said, message)
 		}
 		home := filepath.Join(b.dir, "home.txt")
-		maybe := `server "` + server + `" may have been kept from reading ` + home + ` (profile server). Allow it: yaya mcp allow ` + server + ` --read ` + home
-		if said, failed := b.sh(server, "cat "+home); !failed || !strings.Contains(said, "No such file") {
-			t.Errorf("%s: got %q, want it hidden", server, said)
+		maybe := `server "` + server + `" may have been kept from reading ` + home + ` (profile server). If you want it to, allow it: yaya mcp allow ` + server + ` --read ` + home
+		if said, failed := b.sh(server, "cat "+home); !failed || !strings.Contains(said, "No such file") || strings.Count(said, maybe) != 1 { // GF-1: the failure says it
+			t.Errorf("%s: got %q, want it hidden, and %q", server, said, maybe)
 		}
 		eventually.True(t, "both are in the log of "+server, func() bool {
 			logs := b.must("mcp", "logs", server)

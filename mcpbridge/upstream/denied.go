@@ -2,7 +2,9 @@ package upstream
 
 import (
 	"bytes"
+	"encoding/json"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,19 +19,37 @@ const (
 	deniedAgain = time.Minute // until the same is told again
 	maxDenied   = 20          // different ones that are told in that time
 	lastDenied  = 8           // that stand in the server's state
+	maxHints    = 4           // that a failure tells
+)
+
+// Bounds of what is looked at of a failure, in bytes: its end, and the lines in it.
+const (
+	maxComplaint = 64 << 10
+	maxLine      = 4 << 10
 )
 
 // Denial is something that a server was kept from, in words for people.
 type Denial struct {
 	What  string `json:"what"`
 	Allow string `json:"allow,omitempty"` // the command that allows it
+	// Says is that nobody but the server says so: it names what it would like to have.
+	Says bool `json:"-"`
 }
 
 func (d Denial) String() string {
-	if d.Allow == "" {
+	switch {
+	case d.Allow == "":
 		return d.What
+	case d.Says:
+		return d.What + ". If you want it to, allow it: " + d.Allow
 	}
 	return d.What + ". Allow it: " + d.Allow
+}
+
+// kept is a denial, and how many there were when it came last.
+type kept struct {
+	Denial
+	at uint64
 }
 
 // denials are what the sandboxes of a server have refused.
@@ -37,8 +57,7 @@ type denials struct {
 	count atomic.Uint64 // all of them
 
 	mu   sync.Mutex
-	last string
-	kept []Denial        // the last different ones
+	kept []kept          // the last different ones
 	told map[string]bool // since begun
 	from time.Time
 }
@@ -47,10 +66,8 @@ type denials struct {
 func (d *denials) note(text string, of Denial) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.last = text
-	d.kept = slices.DeleteFunc(d.kept, func(k Denial) bool { return k == of })
-	d.kept = append(d.kept[max(0, len(d.kept)-lastDenied+1):], of)
-	d.count.Add(1)
+	d.kept = slices.DeleteFunc(d.kept, func(k kept) bool { return k.Denial == of })
+	d.kept = append(d.kept[max(0, len(d.kept)-lastDenied+1):], kept{of, d.count.Add(1)})
 	if now := time.Now(); d.told == nil || now.Sub(d.from) >= deniedAgain {
 		d.told, d.from = map[string]bool{}, now
 	}
@@ -65,24 +82,33 @@ func (d *denials) note(text string, of Denial) bool {
 func (d *denials) recent() []Denial {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	out := slices.Clone(d.kept)
-	slices.Reverse(out)
+	var out []Denial
+	for _, k := range slices.Backward(d.kept) {
+		out = append(out, k.Denial)
+	}
 	return out
 }
 
-// since returns the last denial after the first n, "" without one.
+// since returns the denials after the first n, each once and the last few of them, ""
+// without one.
 func (d *denials) since(n uint64) string {
 	if d.count.Load() == n {
 		return ""
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.last
+	var all []string
+	for _, k := range d.kept {
+		if k.at > n {
+			all = append(all, k.String())
+		}
+	}
+	return strings.Join(all[max(0, len(all)-maxHints):], "; ")
 }
 
 // denied is told what the server's sandbox has refused.
 func (p *Provider) denied(d Denial) {
-	d = Denial{feature.Clean(d.What, 1<<10), feature.Clean(d.Allow, 1<<10)}
+	d.What, d.Allow = feature.Clean(d.What, 1<<10), feature.Clean(d.Allow, 1<<10)
 	text := d.String()
 	if !p.denials.note(text, d) {
 		return
@@ -106,6 +132,49 @@ func (p *Provider) heard(line string) {
 		}
 	}
 }
+
+// complaints looks for what the sandbox may be the reason of in a failure: not every
+// server says on standard error what it was kept from. What else it says is not looked
+// at, and of a long failure the end alone.
+func (p *Provider) complaints(r reply) {
+	text := ""
+	switch {
+	case r.err != nil:
+		text = end(jsonrpc.ParseError(r.err).Message)
+	case string(r.result.Get("isError")) == "true":
+		text = saidIn(r.result.Get("content"))
+	}
+	hints := 0
+	for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '\n' || r == '\r' }) {
+		if d := p.cfg.Kept(line[:min(len(line), maxLine)]); d.What != "" {
+			p.denied(d)
+			if hints++; hints == maxHints {
+				return
+			}
+		}
+	}
+}
+
+func end(s string) string { return s[max(0, len(s)-maxComplaint):] }
+
+// saidIn returns the text of the content of a result. What is too long to be read as a
+// whole is read as it is written.
+func saidIn(content []byte) string {
+	if len(content) > maxComplaint {
+		return unescape.Replace(end(string(content[len(content)-maxComplaint:])))
+	}
+	var parts []struct{ Text string }
+	if json.Unmarshal(content, &parts) != nil {
+		return ""
+	}
+	var b strings.Builder
+	for _, part := range parts {
+		b.WriteString(part.Text + "\n")
+	}
+	return b.String()
+}
+
+var unescape = strings.NewReplacer(`\\n`, "\n", `\n`, "\n", `\"`, `"`, `\/`, "/", `\u0027`, "'")
 
 // because returns a failure with what the sandbox refused meanwhile, which may be why;
 // a success as it is.

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -93,5 +94,56 @@ func TestStderrTellsOfDenials(t *testing.T) {
 	}
 	if got, want := fmt.Sprint(said), "[stderr fine stderr EACCES yaya may have been kept. Allow it: this]"; got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// GF-1: a server that says in its failure what it was kept from, and not on standard error,
+// is understood; in a success, nothing is looked for.
+func TestFailuresComplain(t *testing.T) {
+	long := strings.Repeat("x", 3<<20)
+	for _, c := range []struct {
+		name, result, err string
+		want              []string // by the number in the line
+	}{
+		{"a failure", `{"content":[{"type":"text","text":"first\nkept 1\nlast"}],"isError":true}`, "", []string{"kept 1"}},
+		{"a success", `{"content":[{"type":"text","text":"kept 1"}]}`, "", nil},
+		{"a success, said", `{"content":[{"type":"text","text":"kept 1"}],"isError":false}`, "", nil},
+		{"an error", "", `{"code":-32000,"message":"kept 1"}`, []string{"kept 1"}},
+		{"several", `{"content":[{"type":"text","text":"kept 1\nkept 2"},{"type":"text","text":"kept 3"}],"isError":true}`, "", []string{"kept 1", "kept 2", "kept 3"}},
+		{"the same twice", `{"content":[{"type":"text","text":"kept 1\nkept 1"}],"isError":true}`, "", []string{"kept 1"}},
+		{"a flood", `{"content":[{"type":"text","text":"` + strings.Repeat(`kept 1\nkept 2\nkept 3\nkept 4\nkept 5\n`, 100) + `"}],"isError":true}`, "", []string{"kept 1", "kept 2", "kept 3", "kept 4"}},
+		{"at the end of much", `{"content":[{"type":"text","text":"` + long + `\nkept 1"}],"isError":true}`, "", []string{"kept 1"}},
+		{"before much", `{"content":[{"type":"text","text":"kept 1\n` + long + `"}],"isError":true}`, "", nil},
+		{"not content", `{"content":{"text":"kept 1"},"isError":true}`, "", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			lines := 0
+			p := New(Config{Kept: func(line string) Denial {
+				if lines++; len(line) > maxLine {
+					t.Errorf("a line of %d bytes is looked at, want %d at most", len(line), maxLine)
+				}
+				if !strings.HasPrefix(line, "kept ") {
+					return Denial{}
+				}
+				return Denial{What: line[:min(len(line), 6)], Allow: "do", Says: true}
+			}})
+			var r reply
+			if c.err != "" {
+				r.err = []byte(c.err)
+			} else {
+				var err error
+				if r.result, err = jsonrpc.ParseObject([]byte(c.result)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p.complaints(r)
+			var want []string
+			for _, w := range c.want {
+				want = append(want, w+". If you want it to, allow it: do")
+			}
+			if got := p.denials.since(0); got != strings.Join(want, "; ") {
+				t.Errorf("the failure tells %q, want %q", got, want)
+			}
+		})
 	}
 }

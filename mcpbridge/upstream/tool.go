@@ -60,6 +60,9 @@ func (t *remote) Invoke(ctx context.Context, call tool.Call) (tool.Result, error
 		}
 		return res, err
 	}
+	if t.p.cfg.Kept != nil {
+		t.p.complaints(r)
+	}
 	if denied := t.p.denials.since(before); denied != "" {
 		r = r.because(denied)
 	}

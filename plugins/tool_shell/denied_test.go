@@ -1,6 +1,8 @@
 package tool_shell //nolint:staticcheck // plugins are named after what the configuration calls them
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -20,5 +22,36 @@ func TestDeniedDuringNotes(t *testing.T) {
 	work.Wait()
 	if n := strings.Count(strings.Join(r.notes("command"), "\n"), "kept from reaching example.com"); n != 4 {
 		t.Errorf("the notes name %d denials, want 4", n)
+	}
+}
+
+// GF-1: a file that is hidden is missed, and no program says that it was kept from it.
+func TestMayHave(t *testing.T) {
+	dir := t.TempDir()
+	there := filepath.Join(dir, "there")
+	if err := os.WriteFile(there, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		said string
+		want string
+	}{
+		"a file that is hidden":       {"cat: " + there + ": No such file or directory", "kept from a file"},
+		"a file that is hidden, ls":   {"ls: cannot access '" + there + "': No such file or directory", "kept from a file"},
+		"a file that is hidden, node": {"Error: ENOENT: no such file or directory, open '" + there + "'", "kept from a file"},
+		"a file that is hidden, py":   {"FileNotFoundError: [Errno 2] No such file or directory: '" + there + "'", "kept from a file"},
+		"after others":                {"cat: " + dir + "/x: No such file or directory\ncat: " + there + ": No such file or directory", "kept from a file"},
+		"a file that is not there":    {"cat: " + dir + "/x: No such file or directory", ""},
+		"a relative path":             {"cat: there: No such file or directory", ""},
+		"a repository":                {"error: remote unpack failed: unable to create temporary object directory", "kept from a file"},
+		"a file that is read-only":    {"touch: cannot touch '/usr/x': Read-only file system", "kept from a file"},
+		"a name":                      {"curl: (6) Could not resolve host: example.com", "kept from the network"},
+		"a service":                   {"connect ECONNREFUSED 127.0.0.1:5432", "kept from a service"},
+		"nothing of that":             {"1 test failed", ""},
+	} {
+		got := strings.Join(mayHave(c.said, "command", ". Ask"), "\n")
+		if c.want == "" && got != "" || !strings.Contains(got, c.want) || got != "" && !strings.HasSuffix(got, ". Ask") {
+			t.Errorf("%s: mayHave(%q) = %q, want %q", name, c.said, got, c.want)
+		}
 	}
 }

@@ -1,8 +1,11 @@
 package tool_shell //nolint:staticcheck // plugins are named after what the configuration calls them
 
 import (
+	"cmp"
 	"fmt"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,11 +18,11 @@ import (
 // hints are what programs print when the system has kept them from something, which a
 // sandbox may be the reason for: a result says "may".
 var hints = []struct {
-	said func(text string) bool // in lower case
+	said func(text string) bool
 	note string
 }{
 	{
-		sandbox.FileRefused.MatchString,
+		func(text string) bool { return sandbox.FileRefused.MatchString(text) || hidden(text) },
 		"the command may have been kept from a file by the sandbox (profile %s): it writes in the workspace without what configures Git (.git/config, hooks), in its caches and in /tmp, and credentials are hidden",
 	},
 	{
@@ -34,8 +37,26 @@ var hints = []struct {
 
 func anyOf(texts ...string) func(string) bool {
 	return func(text string) bool {
+		text = strings.ToLower(text)
 		return slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(text, t) })
 	}
+}
+
+// gone is how programs say that a file is not there; group 1, or 2, is its path.
+var gone = regexp.MustCompile(`(?:^|[\s'"` + "`" + `:=(])(/[^\s'"` + "`" + `:;,()]+)['"’]?: No such file or directory|(?:ENOENT: no such file or directory[^'"]{0,40}|\[Errno 2\] No such file or directory: )['"](/[^'"]+)['"]`)
+
+// maxGone bounds how many such files are looked for.
+const maxGone = 16
+
+// hidden reports whether a program has missed a file that is there: a sandbox hides
+// files without saying so.
+func hidden(text string) bool {
+	for _, m := range gone.FindAllStringSubmatch(text, maxGone) {
+		if _, err := os.Lstat(cmp.Or(m[1], m[2])); err == nil { //nolint:forbidigo // nothing is read
+			return true
+		}
+	}
+	return false
 }
 
 // remedy is what a model can do about a command that was kept from something.
@@ -54,7 +75,7 @@ const maxHintText = 64 << 10
 
 // mayHave says what a command that failed may have been kept from.
 func mayHave(output, profile, remedy string) (notes []string) {
-	text := strings.ToLower(output[max(0, len(output)-maxHintText):])
+	text := output[max(0, len(output)-maxHintText):]
 	for _, h := range hints {
 		if h.said(text) {
 			notes = append(notes, fmt.Sprintf(h.note, profile)+remedy)
