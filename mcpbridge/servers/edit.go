@@ -3,7 +3,10 @@ package servers
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -11,15 +14,119 @@ import (
 )
 
 // Set returns the content of a JSON configuration file with server s added or
-// replaced. Everything else, comments included, stays. A masked value is refused: it
-// is not the secret.
+// replaced. Everything else, comments included, stays, and of an entry that changes what
+// does not change in it. A masked value is refused: it is not the secret.
 func Set(file string, data []byte, s Server) ([]byte, error) {
 	if err := s.checkMasks(); err != nil {
 		return nil, fmt.Errorf("server %q: %w", s.Name, err)
 	}
+	if out, ok := amend(file, data, s); ok {
+		return out, nil
+	}
 	return edit(file, data, func(l *layout, all *hujson.Object, indent string) error {
 		return l.set(all, indent, s.Name, s)
 	})
+}
+
+// amend is Set for an entry that is there: it changes the members that are other than they
+// were. ok is false if the result would not read as s, for instance since the entry has
+// members of another client's format.
+func amend(file string, data []byte, s Server) (out []byte, ok bool) {
+	was, found := entryOf(file, data, s.Name)
+	if !found {
+		return nil, false
+	}
+	old, err1 := members(was)
+	now, err2 := members(s)
+	if err1 != nil || err2 != nil {
+		return nil, false
+	}
+	out, err := edit(file, data, func(l *layout, all *hujson.Object, indent string) error {
+		i := member(all, s.Name)
+		if own, lines := indentation(all.Members[i].Name.BeforeExtra); lines {
+			indent = own
+		}
+		entry, ok := all.Members[i].Value.Value.(*hujson.Object)
+		if !ok {
+			return fmt.Errorf("%s: the entry of %q is not an object", file, s.Name)
+		}
+		return l.amend(entry, indent, old, now)
+	})
+	if err != nil {
+		return nil, false
+	}
+	is, found := entryOf(file, out, s.Name)
+	if !found {
+		return nil, false
+	}
+	read, err := members(is)
+	return out, err == nil && reflect.DeepEqual(read, now)
+}
+
+// entryOf reads an entry of yaya's own format.
+func entryOf(file string, data []byte, name string) (Server, bool) {
+	cfg, err := Parse(file, data, FormatYaya)
+	if err != nil {
+		return Server{}, false
+	}
+	i := slices.IndexFunc(cfg.Servers, func(s Server) bool { return s.Name == name })
+	if i < 0 {
+		return Server{}, false
+	}
+	return cfg.Servers[i], true
+}
+
+// members returns what of a server is written into a file.
+func members(s Server) (map[string]any, error) {
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	var out map[string]any
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	return out, d.Decode(&out)
+}
+
+// errOtherName says that a member has another name in the text, as other clients have.
+var errOtherName = errors.New("a member has another name")
+
+// amend makes an object that reads as old read as now.
+func (l *layout) amend(in *hujson.Object, indent string, old, now map[string]any) error {
+	for _, name := range slices.Sorted(maps.Keys(old)) {
+		if _, stays := now[name]; stays {
+			continue
+		}
+		i := member(in, name)
+		if i < 0 {
+			return errOtherName
+		}
+		in.Members = slices.Delete(in.Members, i, i+1)
+	}
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		if reflect.DeepEqual(old[name], now[name]) {
+			continue
+		}
+		if _, there := old[name]; there && member(in, name) < 0 {
+			return errOtherName
+		}
+		was, wasObject := old[name].(map[string]any)
+		is, isObject := now[name].(map[string]any)
+		if below, ok := object(in, name); ok && wasObject && isObject {
+			inner := indent + l.unit
+			if own, lines := indentation(in.Members[member(in, name)].Name.BeforeExtra); lines {
+				inner = own
+			}
+			if err := l.amend(below, inner, was, is); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := l.set(in, indent, name, now[name]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // SetDisabled returns the content of a JSON configuration file with a server switched
