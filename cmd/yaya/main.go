@@ -72,6 +72,9 @@ func run() int {
 	if n, ok := errors.AsType[*notRun](err); ok {
 		return n.code()
 	}
+	if hint := g.hiddenHere(err); hint != "" {
+		fmt.Fprintln(os.Stderr, hint)
+	}
 	return exitError
 }
 

@@ -184,6 +184,7 @@ type show struct {
 	streamed bool        // some of this model call's text was
 	refused  int         // calls that needed approval, with nobody to ask
 	insisted int         // the same, of which no rule allows any
+	pieces   pieces
 }
 
 // cancelPatience is how long the end of a cancelled turn may take.
@@ -337,8 +338,10 @@ func (s *show) render(ctx context.Context, ev event.Event) {
 	case event.ToolCall:
 		s.newline()
 		fmt.Fprintf(s.err, "→ %s %s\n", printable(p.Name, 80), printable(argumentLine(p.Args), 300))
+		s.pieces.begin(p.ID, p.Name)
 	case event.ToolResult:
 		s.newline()
+		s.pieces.end(s.err, p.ID)
 		mark := "✓"
 		if !p.OK {
 			mark = "✗"
@@ -346,10 +349,14 @@ func (s *show) render(ctx context.Context, ev event.Event) {
 		fmt.Fprintf(s.err, "%s %s\n", mark, printable(oneLine(brief(p)), 200))
 	case event.ToolError:
 		s.newline()
+		s.pieces.end(s.err, p.ID)
 		fmt.Fprintf(s.err, "✗ %s\n", printable(oneLine(p.Brief), 200))
 	case event.ToolProgress:
 		if p.Message != "" {
 			s.newline()
+			if s.pieces.add(s.err, p.ID, p.Message) {
+				return
+			}
 			fmt.Fprintf(s.err, "  %s\n", printable(oneLine(p.Message), 200))
 		}
 	case event.ApprovalRequest:

@@ -140,3 +140,24 @@ func TestSandboxRunExitCodes(t *testing.T) {
 		}
 	}
 }
+
+// GF-9: in a sandbox yaya's own folders are hidden from yaya, too, which says so.
+func TestYayaInASandboxSaysSo(t *testing.T) {
+	needNamespaces(t)
+	b := newBox(t)
+	b.must("config", "list") // the folders are there
+	ws := filepath.Join(b.dir, "ws")
+	if err := os.MkdirAll(ws, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, profile := range []string{"guarded", "command"} {
+		args := append([]string{"sandbox", "run", "--profile", profile, "--", b.bin}, b.args("mcp", "list")...)
+		if _, errOut, code := b.in(ws, args...); code != exitError || !strings.Contains(errOut, "run yaya outside of the sandbox") {
+			t.Errorf("%s: got %d, %q; want that yaya's folders are hidden there", profile, code, errOut)
+		}
+	}
+	// A folder that cannot be written for another reason is none of yaya's.
+	if _, errOut, _ := b.in(ws, "backup", "/proc/x"); strings.Contains(errOut, "outside of the sandbox") {
+		t.Errorf("another folder: got %q", errOut)
+	}
+}
