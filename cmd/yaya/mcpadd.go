@@ -195,7 +195,11 @@ func mcpAddCommand(g *globals) *cobra.Command {
 Flags stand before the command; what follows it belongs to it. "--" before the
 command is not needed. A server that lacks its command or a variable is added, and
 you are told what it lacks. A password or a token is better kept apart: set it with
-yaya secret set NAME, and write '${secret:NAME}' in its place.`,
+yaya secret set NAME, and write '${secret:NAME}' in its place.
+
+A server does not start in the current folder: a command such as ./server, and
+arguments such as . and ./data that exist, are written as whole paths, unless --cwd
+says where it starts.`,
 		Example: `  yaya mcp add fs npx -y @modelcontextprotocol/server-filesystem ~
   yaya mcp add docs https://example.com/mcp --header 'Authorization: Bearer ${DOCS_TOKEN}'`,
 		Args:               cobra.ArbitraryArgs,
@@ -225,12 +229,17 @@ yaya secret set NAME, and write '${secret:NAME}' in its place.`,
 			case !remote && len(header) > 0:
 				return usage("--header is for an address, and %q is a command: leave it out, or give the command an --env", args[1])
 			}
+			var paths []string
 			if isURL(args[1]) {
 				entry["url"] = args[1]
 			} else {
-				entry["command"] = args[1]
-				if len(args) > 2 {
-					entry["args"] = args[2:]
+				var words []string
+				if words, cwd, paths, err = wholePaths(args[1:], cwd); err != nil {
+					return err
+				}
+				entry["command"] = words[0]
+				if len(words) > 1 {
+					entry["args"] = words[1:]
 				}
 			}
 			for flag, value := range map[string]string{"type": transport, "cwd": cwd, "session": session} {
@@ -253,7 +262,7 @@ yaya secret set NAME, and write '${secret:NAME}' in its place.`,
 				return usage("%w", err)
 			}
 			return withServers(c.Context(), g, func(b *backend) error {
-				return saveServers(c, b, []newServer{{s, notes}})
+				return saveServers(c, b, []newServer{{s, append(paths, notes...)}})
 			})
 		},
 	}
