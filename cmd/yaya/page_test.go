@@ -155,6 +155,20 @@ func TestPageTypes(t *testing.T) {
 	}
 }
 
+// What the page makes of a session's events, without a browser.
+func TestPageItems(t *testing.T) {
+	t.Parallel()
+	node := needPeers(t)
+	dir, err := filepath.Abs("../../gateway/dashboard/page")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), node, filepath.Join("testdata", "page", "items.mjs"), dir)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("items: %v\n%s", err, out)
+	}
+}
+
 // The first start: servers of another client are imported, seen as what they would
 // run before they do; a model is chosen; the snippets are there.
 func TestPageFirstRun(t *testing.T) {

@@ -37,6 +37,15 @@ export class Items {
     this.said = ''; // what the model has said last in this turn
   }
 
+  /**
+   * What of a text that is being written is in no item. The event with all of it comes
+   * before the last pieces of a fast model, and whoever opens the page later gets both.
+   * @param {string} text
+   */
+  unsaid(text) {
+    return this.said.startsWith(text.trim()) ? '' : text;
+  }
+
   /** @param {Item} i */
   add(i) {
     this.list.push(i);

@@ -109,7 +109,8 @@ function Chat({ id }) {
   const title = info.data?.title || id;
   /** @type {any[]} */
   const items = s ? [...s.items.list, ...box.filter((m) => !s.items.clients.has(m.id)).map((m) => ({ key: m.id, kind: 'user', text: m.parts.map((p) => p.text ?? '').join('\n'), pending: m.note || 'Sending …', refused: m.refused, again: () => { m.refused = null; draw(0); void flush(id, () => draw(0)); }, discard: () => { box.splice(box.indexOf(m), 1); draw(0); } }))] : [];
-  if (s?.text) items.push({ key: 'live' + s.stream, kind: 'assistant', text: s.text, live: true });
+  const live = s?.items.unsaid(s.text);
+  if (live) items.push({ key: 'live' + s?.stream, kind: 'assistant', text: live, live: true });
   return html`<div class="chat">
     <header class="view"><h1><${Name} text=${title} max=${80} /></h1><div class="actions">
       <span class="badge ${mine.length || s?.running ? 'busy' : ''}" role="status">${state}</span>
