@@ -278,7 +278,7 @@ func lookUp(name string) (string, error) {
 		return path, err
 	}
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
-		if st, serr := os.Stat(filepath.Join(dir, name)); dir != "" && serr == nil && st.Mode().IsRegular() {
+		if st, serr := os.Stat(filepath.Join(dir, name)); dir != "" && serr == nil && st.Mode().IsRegular() { //nolint:gosec // as a shell looks
 			return "", fmt.Errorf("exec: %q: %s: %w", name, filepath.Join(dir, name), fs.ErrPermission)
 		}
 	}

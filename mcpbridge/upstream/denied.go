@@ -163,7 +163,9 @@ func saidIn(content []byte) string {
 	if len(content) > maxComplaint {
 		return unescape.Replace(end(string(content[len(content)-maxComplaint:])))
 	}
-	var parts []struct{ Text string }
+	var parts []struct {
+		Text string `json:"text"`
+	}
 	if json.Unmarshal(content, &parts) != nil {
 		return ""
 	}
