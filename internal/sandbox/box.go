@@ -92,6 +92,9 @@ func (b *Box) enter(p Policy) (*Run, error) {
 		return nil, err
 	}
 	for _, path := range append(append([]Path{}, p.Read...), p.Write...) {
+		if err := CheckPath(path.name); err != nil {
+			return nil, err
+		}
 		for _, own := range b.own() {
 			if inside.Covers(own, path.name) {
 				return nil, fmt.Errorf("%s cannot be given to a sandbox: it belongs to yaya itself", path.name)

@@ -46,7 +46,8 @@ func linksOf(name string) (links [][2]string) {
 	return links
 }
 
-// Open opens a path, following symbolic links.
+// Open opens a path, following symbolic links. It is for paths that no program in a
+// sandbox can have put a link in; others are for [OpenExact] and [OpenNamed].
 func Open(name string) (Path, error) {
 	abs, err := filepath.Abs(name)
 	if err != nil {
@@ -57,8 +58,21 @@ func Open(name string) (Path, error) {
 	if err != nil {
 		return Path{}, fmt.Errorf("open %s for a sandbox: %w", name, err)
 	}
+	p, err := OpenExact(abs)
+	p.links = links
+	return p, err
+}
+
+// OpenExact opens an absolute path in which no part is a symbolic link. One that has a
+// link is refused with a [LinkError]: it may have been put there since the path was
+// agreed to.
+func OpenExact(name string) (Path, error) {
+	abs := filepath.Clean(name)
 	f, err := openPath(abs)
 	if err != nil {
+		if link := firstLink(abs); link != "" {
+			err = &LinkError{Name: name, Link: link, To: Real(abs)}
+		}
 		return Path{}, fmt.Errorf("open %s for a sandbox: %w", name, err)
 	}
 	info, err := f.Stat()
@@ -71,20 +85,7 @@ func Open(name string) (Path, error) {
 		_ = f.Close()
 		return Path{}, fmt.Errorf("open %s for a sandbox: this system does not say which file it is", name)
 	}
-	return Path{abs, uint64(st.Dev), st.Ino, f, links}, nil //nolint:unconvert // differs by system
-}
-
-// OpenAll opens several paths, or none.
-func OpenAll(names ...string) ([]Path, error) {
-	var paths []Path
-	for _, name := range names {
-		p, err := Open(name)
-		if err != nil {
-			return nil, errors.Join(err, Close(paths))
-		}
-		paths = append(paths, p)
-	}
-	return paths, nil
+	return Path{abs, uint64(st.Dev), st.Ino, f, nil}, nil //nolint:unconvert // differs by system
 }
 
 // Close closes paths when no sandbox is to be started with them.
@@ -104,10 +105,14 @@ func (p Path) String() string { return p.name }
 // folder can be written, but not what configures programs that others run in it. In a
 // Git repository that is what [gitconf.Own] lists. What does not exist is not protected:
 // a caller that has a program there looks with [gitconf.Look] before and after it.
+//
+// The folder is absolute, and no part of it is a symbolic link.
 func Workspace(dir string) (write, protect []Path, err error) {
-	if write, err = OpenAll(dir); err != nil {
+	top, err := OpenExact(dir)
+	if err != nil {
 		return nil, nil, err
 	}
+	write = []Path{top}
 	for _, name := range gitconf.Own(write[0].name) {
 		p, err := Open(name)
 		if errors.Is(err, fs.ErrNotExist) {

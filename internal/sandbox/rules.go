@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 
 	"github.com/yaya-ai/yaya/internal/sandbox/inside"
 )
@@ -71,6 +72,9 @@ func (r *Run) addRules(plan *inside.Plan) error {
 	if err := r.program(s, plan); err != nil {
 		return err
 	}
+	if !p.HostWrites {
+		s.keepNamed(plan)
+	}
 	if err := hideSockets(p, s, plan); err != nil {
 		return err
 	}
@@ -81,7 +85,7 @@ func (r *Run) addRules(plan *inside.Plan) error {
 // runtimes shows what programs are made of, unless something hidden comes with it.
 func (r *Run) runtimes(s *rules, plan *inside.Plan) {
 	for _, p := range r.policy.Runtimes {
-		if r.secret(p.name) || covered(s.all, p.name) {
+		if r.secret(p.name) || covered(s.all, p.name) || r.planted(p) {
 			continue
 		}
 		if inside.Effective(inside.Sort(s.all), p.name, plan.Otherwise()) != inside.Read {
@@ -116,6 +120,37 @@ func (r *Run) ofYaya(s *rules, plan *inside.Plan) {
 func (s *rules) keepAbove(plan *inside.Plan, name string) {
 	for dir := filepath.Dir(name); plan.Mounts && dir != "/"; dir = filepath.Dir(dir) {
 		if inside.Effective(inside.Sort(s.all), dir, plan.Otherwise()) == inside.Write {
+			s.keep(dir)
+		}
+	}
+}
+
+// planted reports whether a link that leads to a path lies where a program may have put
+// it: in what the policy names.
+func (r *Run) planted(p Path) bool {
+	return slices.ContainsFunc(p.links, func(link [2]string) bool {
+		return slices.ContainsFunc(slices.Concat(r.policy.Read, r.policy.Write), func(named Path) bool { return inside.Covers(named.name, link[0]) })
+	})
+}
+
+// keepNamed keeps the folders above what is hidden, or named by itself, within what can
+// be written. Who moves one of them away finds it at the next start under another name,
+// which no rule covers.
+func (s *rules) keepNamed(plan *inside.Plan) {
+	if !plan.Mounts {
+		return // Landlock refuses to rename folders that hold something narrower
+	}
+	named := inside.Sort(s.all)
+	ruled := map[string]bool{}
+	for _, r := range named {
+		ruled[r.Path] = true
+	}
+	for _, r := range named {
+		if r.Access == inside.Write && !plan.Strict {
+			continue // no more than what it lies in
+		}
+		for dir := filepath.Dir(r.Path); !ruled[dir] && dir != "/" && inside.Effective(named, dir, plan.Otherwise()) == inside.Write; dir = filepath.Dir(dir) {
+			ruled[dir] = true
 			s.keep(dir)
 		}
 	}

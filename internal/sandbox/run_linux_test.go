@@ -55,7 +55,7 @@ func (b *Box) start(t *testing.T, p Policy, dir string, env []string, argv ...st
 
 func open(t *testing.T, names ...string) []Path {
 	t.Helper()
-	paths, err := OpenAll(names...)
+	paths, err := OpenNamed("", names...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,104 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/yaya-ai/yaya/internal/sandbox/inside"
+)
+
+// LinkError says that a path goes through a symbolic link which nobody has agreed to.
+type LinkError struct {
+	Name string // the path
+	Link string // the first link in it
+	To   string // where the path leads now
+}
+
+func (e *LinkError) Error() string {
+	return fmt.Sprintf("%s is a symbolic link, and the path leads to %s; if it is meant to, name that", e.Link, e.To)
+}
+
+// Real returns where a path leads, as far as it exists.
+func Real(name string) string { return real(filepath.Clean(name)) }
+
+// firstLink is the first part of an absolute path that is a symbolic link, "" without
+// one.
+func firstLink(name string) string {
+	at := "/"
+	for part := range strings.SplitSeq(strings.Trim(name, "/"), "/") {
+		at = filepath.Join(at, part)
+		if _, err := os.Readlink(at); err == nil {
+			return at
+		}
+	}
+	return ""
+}
+
+// Plain returns an absolute path without the symbolic links that belong to the system:
+// those at the top of the file system, such as /bin and macOS's /tmp, and those in the
+// path of the home folder. No program in a sandbox can put one there. Every other link
+// stays in it.
+func Plain(home, name string) string {
+	name = filepath.Clean(name)
+	if home = filepath.Clean(home); filepath.IsAbs(home) && home != "/" && inside.Covers(home, name) {
+		return filepath.Join(real(home), strings.TrimPrefix(name, home))
+	}
+	top, rest, _ := strings.Cut(strings.TrimPrefix(name, "/"), "/")
+	if to, err := os.Readlink("/" + top); err == nil && top != "" {
+		if !filepath.IsAbs(to) {
+			to = "/" + to
+		}
+		return filepath.Join(Real(to), rest)
+	}
+	return name
+}
+
+// OpenNamed opens paths that the user has named, or none. It follows the links of
+// [Plain] alone: a program that could write above another one could have made it since.
+func OpenNamed(home string, names ...string) ([]Path, error) {
+	var paths []Path
+	for _, name := range names {
+		p, err := OpenExact(Plain(home, name))
+		if err != nil {
+			return nil, errors.Join(err, Close(paths))
+		}
+		p.links = linksOf(filepath.Clean(name))
+		paths = append(paths, p)
+	}
+	return paths, nil
+}
+
+// Credentials reports whether a path, without symbolic links, is or lies in what all
+// profiles but guarded hide unless it is named.
+func Credentials(home, name string) bool {
+	if filepath.IsAbs(home) {
+		for _, c := range credentials {
+			at := filepath.Join(home, c)
+			if inside.Covers(at, name) || inside.Covers(real(at), name) {
+				return true
+			}
+		}
+	}
+	for _, at := range ofRoot {
+		if inside.Covers(at, name) || inside.Covers(real(at), name) {
+			return true
+		}
+	}
+	return false
+}
+
+// ownMounts are what each sandbox has of its own.
+var ownMounts = []string{"/dev", "/proc"}
+
+// CheckPath reports why a path cannot be given to a sandbox.
+func CheckPath(name string) error {
+	for _, at := range ownMounts {
+		if inside.Covers(at, filepath.Clean(name)) {
+			return fmt.Errorf("%s cannot be given to a sandbox, which has %s of its own: leave it out, or use profile guarded", name, at)
+		}
+	}
+	return nil
+}
