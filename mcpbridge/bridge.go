@@ -96,9 +96,10 @@ type Config struct {
 	Artifacts *tool.Store
 	// Trust remembers what was agreed to. Without it everything is.
 	Trust *trust.Store
-	// MayStart is asked before each connection to a server that a project brings; its
-	// error is why there is none. Required for such servers.
-	MayStart func(servers.Server) error
+	// MayStart is asked before each connection to a server that a project brings, and at
+	// each start of its process, which reads and writes what was agreed to; its error is
+	// why there is none. Required for such servers.
+	MayStart func(servers.Server) (servers.Places, error)
 	// Refuse returns why a server, its variables expanded, must not be used, nil for
 	// others. Optional.
 	Refuse func(servers.Server) error
@@ -215,7 +216,10 @@ func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
 	pin, repinned, instructions := b.pins(s, x)
 	var mayStart func() error
 	if s.Project {
-		mayStart = func() error { return b.cfg.MayStart(s) }
+		mayStart = func() error {
+			_, err := b.cfg.MayStart(s)
+			return err
+		}
 	}
 	its := x // with the variables that come late
 	var late func(context.Context) error
@@ -245,7 +249,7 @@ func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
 			b.learn(its) // what is passed may have changed
 			return b.environ(its)
 		},
-		Sandbox: func(tell func(upstream.Denial)) (*sandbox.Run, error) { return b.enter(x, tell) },
+		Sandbox: func(tell func(upstream.Denial)) (*sandbox.Run, error) { return b.enter(s, x, tell) },
 		Kept:    kept,
 		Denied:  func(denial string) { b.cfg.Log.Warn().Str("server", x.Name).Msg(denial) },
 		Late:    late, Procs: b.cfg.Procs, HTTP: b.cfg.HTTP, Artifacts: b.cfg.Artifacts,

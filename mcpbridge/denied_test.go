@@ -173,7 +173,7 @@ func TestProjectNeedsSandbox(t *testing.T) {
 		{servers.Server{Name: "s", Transport: servers.Stdio, Command: "true", Project: true}, false},
 		{servers.Server{Name: "s", Transport: servers.Stdio, Command: "true", Project: true, Sandbox: &servers.Sandbox{Profile: servers.SandboxOff}}, false},
 	} {
-		if _, err := b.enter(c.x, nil); (err == nil) != c.want {
+		if _, err := b.enter(c.x, c.x, nil); (err == nil) != c.want {
 			t.Errorf("enter(%+v): %v, want it to start: %v", c.x, err, c.want)
 		}
 	}

@@ -19,10 +19,10 @@ import (
 // agreed to says so.
 const mustBound = sandbox.NeedHidden | sandbox.NeedStrict | sandbox.NeedWrites | sandbox.NeedNetwork | sandbox.NeedKernel
 
-// enter makes the sandbox of one process of a server, whose variables are expanded. It
-// opens what the server may read and write. It returns nil where there are no
-// sandboxes, which no server of a folder is started without.
-func (b *Bridge) enter(x servers.Server, tell func(upstream.Denial)) (*sandbox.Run, error) {
+// enter makes the sandbox of one process of a server s, which is x once its variables are
+// expanded. It opens what the server may read and write. It returns nil where there are
+// no sandboxes, which no server of a folder is started without.
+func (b *Bridge) enter(s, x servers.Server, tell func(upstream.Denial)) (*sandbox.Run, error) {
 	switch {
 	case b.cfg.Sandboxes != nil:
 	case x.Project:
@@ -67,10 +67,14 @@ func (b *Bridge) enter(x servers.Server, tell func(upstream.Denial)) (*sandbox.R
 		policy.Endpoints = []sandbox.Endpoint{{Addr: servers.SandboxMCP, Handler: b.cfg.Endpoint(x.Name)}}
 		policy.Require |= sandbox.NeedHosts
 	}
-	if policy.Read, err = openAll("read", append(x.Reads(), b.program(x)...)); err != nil {
+	at, err := b.places(s, x)
+	if err != nil {
 		return nil, err
 	}
-	if policy.Write, err = openAll("write", named.Write); err != nil {
+	if policy.Read, err = servers.OpenPlaces("read", at.Read); err != nil {
+		return nil, err
+	}
+	if policy.Write, err = servers.OpenPlaces("write", at.Write); err != nil {
 		return nil, errors.Join(err, sandbox.Close(policy.Read))
 	}
 	policy.Runtimes = b.runtimes()
@@ -99,18 +103,14 @@ func (b *Bridge) start(server string, policy sandbox.Policy) (*sandbox.Run, erro
 	return run, nil
 }
 
-// openAll opens the paths of a list of an entry.
-func openAll(list string, names []string) ([]sandbox.Path, error) {
-	for _, name := range names {
-		if !filepath.IsAbs(name) {
-			return nil, fmt.Errorf("sandbox: %s %q is not an absolute path: a variable in it has no value", list, name)
-		}
+// places are what a bounded server reads and writes: of one that a folder brings, what was
+// agreed to; of the user's own, what its entry names.
+func (b *Bridge) places(s, x servers.Server) (servers.Places, error) {
+	if x.Project {
+		return b.cfg.MayStart(s)
 	}
-	paths, err := sandbox.OpenAll(names...)
-	if err != nil {
-		return nil, fmt.Errorf("sandbox: %s: %w; make it, or take it out of the entry", list, err)
-	}
-	return paths, nil
+	x.Sandbox = x.Permit(servers.Sandbox{Read: b.program(x)}).Sandbox
+	return x.Places(servers.Scope{Home: b.cfg.Home}).Named(), nil
 }
 
 // program returns what a bounded server of the user's own configuration reads without

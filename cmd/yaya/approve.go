@@ -72,7 +72,7 @@ func (l *loaded) project(dir string, store *folder.Store) error {
 		if i := slices.IndexFunc(st.Items, func(i folder.Item) bool { return i.Kind == folder.Server && i.Name == s.Name }); i >= 0 {
 			l.brought[s.Name] = st.Items[i].Digest
 		}
-		if st.Trusted && brings(st, dir, s) { // as it was read here, too
+		if _, same := agreed(st, dir, s); st.Trusted && same { // as it was read here, too
 			l.servers = append(l.servers, s)
 			continue
 		}
@@ -227,7 +227,7 @@ const maxWhole = 3
 func showWaiting(w io.Writer, waiting []trust.Waiting, projects []pending) {
 	var b strings.Builder
 	for _, x := range projects {
-		fmt.Fprintf(&b, "%s: not started, because you have not trusted the folder %s, which brings it\n  it would run: %s\n  show the folder and trust it: yaya trust %s\n\n", x.server.Name, x.folder.Folder, x.server.Brings(), x.folder.Folder)
+		fmt.Fprintf(&b, "%s: not started, because you have not trusted the folder %s, which brings it\n  it would run: %s\n  show the folder and trust it: yaya trust %s\n\n", x.server.Name, x.folder.Folder, brings(x.server), x.folder.Folder)
 	}
 	for _, x := range waiting {
 		fmt.Fprintf(&b, "%s:", x.Server)

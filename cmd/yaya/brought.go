@@ -60,10 +60,22 @@ type digests struct {
 	seen map[unix.Stat_t]string
 }
 
+// inFolder resolves the variables of servers that a folder brings, but for secrets, of
+// which nothing is shown.
+func inFolder(dir string) servers.Scope {
+	return servers.Scope{Env: os.LookupEnv, Home: os.Getenv("HOME"), Workspace: dir, Secret: func(name string) (string, error) {
+		return "${secret:" + name + "}", nil
+	}}
+}
+
+// brings says what a server that a folder brings would run, as the question about the
+// folder shows it.
+func brings(s servers.Server) string { return s.Brings(s.Places(inFolder(filepath.Dir(s.File)))) }
+
 // brought returns the servers of a folder as the question about it shows them: the command
-// line, the values that the folder's author has written for environment and headers, and
-// the beginning of the digest over the whole configuration and the files of the folder that
-// the command line names.
+// line, the values that the folder's author has written for environment and headers, where
+// the paths lead that it may read and write, and the beginning of the digest over the whole
+// configuration and the files of the folder that the command line names.
 func (d *digests) brought(w *workspace.Workspace, all []servers.Server) ([]folder.Item, error) {
 	if len(all) > maxBrought {
 		return nil, fmt.Errorf("%w: %s configures %d servers, %d at most", folder.ErrTooMuch, projectFile, len(all), maxBrought)
@@ -71,25 +83,34 @@ func (d *digests) brought(w *workspace.Workspace, all []servers.Server) ([]folde
 	left := int64(maxBroughtBytes)
 	var out []folder.Item
 	for _, s := range all {
-		digest, err := d.server(w, s, &left)
+		item, err := d.item(w, s, s.Places(inFolder(w.Dir())), &left)
 		if err != nil {
 			return nil, fmt.Errorf("server %q: %w", s.Name, err)
 		}
-		runs := s.Brings()
-		for _, values := range []map[string]string{s.Env, s.Headers} {
-			for _, name := range slices.Sorted(maps.Keys(values)) {
-				runs += fmt.Sprintf(", %s=%s", name, strconv.QuoteToASCII(values[name]))
-			}
-		}
-		for _, name := range s.SecretNames() {
-			runs += ", uses your secret " + strconv.QuoteToASCII(name)
-		}
-		if s.Prefix != nil {
-			runs += fmt.Sprintf(", its tools named %s…", strconv.QuoteToASCII(*s.Prefix))
-		}
-		out = append(out, folder.Item{Kind: folder.Server, Name: s.Name, Runs: fmt.Sprintf("%s (sha256 %.12s)", runs, digest), Digest: digest})
+		out = append(out, item)
 	}
 	return out, nil
+}
+
+// item is a server of a folder, with what it reads and writes.
+func (d *digests) item(w *workspace.Workspace, s servers.Server, at servers.Places, left *int64) (folder.Item, error) {
+	digest, err := d.server(w, s, left)
+	if err != nil {
+		return folder.Item{}, err
+	}
+	runs := s.Brings(at)
+	for _, values := range []map[string]string{s.Env, s.Headers} {
+		for _, name := range slices.Sorted(maps.Keys(values)) {
+			runs += fmt.Sprintf(", %s=%s", name, strconv.QuoteToASCII(values[name]))
+		}
+	}
+	for _, name := range s.SecretNames() {
+		runs += ", uses your secret " + strconv.QuoteToASCII(name)
+	}
+	if s.Prefix != nil {
+		runs += fmt.Sprintf(", its tools named %s…", strconv.QuoteToASCII(*s.Prefix))
+	}
+	return folder.Item{Kind: folder.Server, Name: s.Name, Runs: fmt.Sprintf("%s (sha256 %.12s)", runs, digest), Digest: digest}, nil
 }
 
 // runners are commands that a file of the folder tells what to run.
@@ -111,9 +132,7 @@ func (d *digests) server(w *workspace.Workspace, s servers.Server, left *int64) 
 	for _, name := range s.SecretNames() { // entries agreed to before yaya had secrets name none: their digest stays
 		fmt.Fprintf(h, "\x00secret\x00%s", name)
 	}
-	x, _, err := s.Expand(servers.Scope{Env: os.LookupEnv, Home: os.Getenv("HOME"), Workspace: w.Dir(), Secret: func(name string) (string, error) {
-		return "${secret:" + name + "}", nil // files are not named by secrets
-	}})
+	x, _, err := s.Expand(inFolder(w.Dir())) // files are not named by secrets
 	if err != nil {
 		x = s // it cannot be started either
 	}

@@ -92,29 +92,61 @@ func explain(q folder.Question) string {
 // The texts of a question about a folder are short.
 func whole(s string) string { return escaped(s, math.MaxInt) }
 
-// mayStart returns why a server that a folder brings is not started: every start looks
-// again whether the folder is trusted, and with this very server.
-func (a *app) mayStart(s servers.Server) error {
+// mayStart returns why a server that a folder brings is not started, or what it reads and
+// writes: every start looks again whether the folder is trusted, and with this very
+// server. A path that leads elsewhere than when the folder was trusted is another server.
+func (a *app) mayStart(s servers.Server) (servers.Places, error) {
 	dir := filepath.Dir(s.File)
 	st, err := a.folders.Status(dir)
-	if err == nil && (!st.Trusted || !brings(st, dir, s)) {
+	at, same := servers.Places{}, false
+	if err == nil {
+		at, same = agreed(st, dir, s)
+	}
+	if err == nil && (!st.Trusted || !same) {
 		err = errors.New("it is not trusted with this server as it is now")
+		if led := ledElsewhere(st, s, at); led != "" {
+			err = fmt.Errorf("a path leads elsewhere than when the folder was trusted: %s", led)
+		}
 	}
 	if err != nil {
-		return &untrustedError{dir, err}
+		return servers.Places{}, &untrustedError{dir, err}
 	}
-	return nil
+	more, err := a.permits.of(s)
+	if err != nil {
+		a.log.Warn().Err(err).Str("server", s.Name).Msg("a server gets no more than its entry says")
+	}
+	return at.With(permitPlaces(s, more)), nil
 }
 
-// brings reports whether a folder is as it was looked at with exactly this server.
-func brings(st folder.Status, dir string, s servers.Server) bool {
+// agreed returns what a server of a folder reads and writes, and whether the folder is as
+// it was looked at with exactly this server.
+func agreed(st folder.Status, dir string, s servers.Server) (servers.Places, bool) {
 	w, err := (*workspace.Guard)(nil).Open(dir)
 	if err != nil {
-		return false
+		return servers.Places{}, false
 	}
 	defer func() { _ = w.Close() }()
-	items, err := new(digests).brought(w, []servers.Server{s})
-	return err == nil && len(items) == 1 && slices.Contains(st.Items, items[0])
+	at, left := s.Places(inFolder(w.Dir())), int64(maxBroughtBytes)
+	item, err := new(digests).item(w, s, at, &left)
+	return at, err == nil && slices.Contains(st.Items, item)
+}
+
+// ledElsewhere names a path of a server that was shown otherwise when its folder was
+// trusted, "" if the server has changed in another way, too.
+func ledElsewhere(st folder.Status, s servers.Server, at servers.Places) string {
+	for _, now := range st.Added {
+		for _, was := range st.Removed {
+			if now.Kind != folder.Server || now.Name != s.Name || was.Kind != now.Kind || was.Name != now.Name || was.Digest != now.Digest {
+				continue
+			}
+			for _, p := range slices.Concat(at.Read, at.Write) {
+				if says := at.Says(p); !strings.Contains(was.Runs, says) || strings.Contains(was.Runs, says+" (") {
+					return says
+				}
+			}
+		}
+	}
+	return ""
 }
 
 // untrustedError says that a folder's server is not started.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -149,9 +150,20 @@ func (s *serverAdmin) row(x servers.Server) admin.Server {
 	}
 	row := admin.Server{Name: x.Name, Transport: string(x.Transport), Endpoint: x.Endpoint(), File: x.File, Editable: s.editable(x.File), Config: masked, Revision: revision(x)}
 	if profile := x.SandboxProfile(); profile != "" {
-		row.Sandbox = &admin.ServerSandbox{Profile: profile, Allowed: s.a.permitted(x).InSandbox()}
+		row.Sandbox = &admin.ServerSandbox{Profile: profile, Allowed: s.inSandbox(s.a.permitted(x))}
 	}
 	return row
+}
+
+// inSandbox says what a server's process may do.
+func (s *serverAdmin) inSandbox(x servers.Server) string { return x.InSandbox(x.Places(s.scope(x))) }
+
+// scope resolves the variables of a server's paths.
+func (s *serverAdmin) scope(x servers.Server) servers.Scope {
+	if x.Project {
+		return inFolder(filepath.Dir(x.File))
+	}
+	return servers.Scope{Env: os.LookupEnv, Home: s.p.home, Workspace: s.here}
 }
 
 func (s *serverAdmin) editable(file string) bool { return s.own && file == s.p.servers() }
@@ -231,7 +243,7 @@ func (s *serverAdmin) prepared(wanted servers.Server, known bool, notes []string
 	notes = append(slices.Clone(notes), s.lacks(wanted)...)
 	runs := wanted.Runs()
 	if wanted.Sandbox != nil {
-		runs += ", " + wanted.InSandbox()
+		runs += ", " + s.inSandbox(wanted)
 	}
 	return admin.Prepared{Server: wanted.Name, New: !known, Runs: runs, Config: masked, Notes: notes, Apply: func(ctx context.Context) error {
 		s.changing.Lock()

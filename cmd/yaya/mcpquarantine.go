@@ -39,7 +39,7 @@ func (s *serverAdmin) Waiting() ([]admin.Waiting, error) {
 			lines = append(lines, i.String())
 		}
 		out = append(out, admin.Waiting{
-			Server: x.server.Name, Runs: x.server.Brings(), Config: s.row(x.server).Config, Tools: []admin.WaitingTool{}, Digest: x.folder.Digest(),
+			Server: x.server.Name, Runs: brings(x.server), Config: s.row(x.server).Config, Tools: []admin.WaitingTool{}, Digest: x.folder.Digest(),
 			Reason: fmt.Sprintf("the folder %s brings it, which is not trusted; approving trusts the folder with all of this: %s", x.folder.Folder, strings.Join(lines, "; ")),
 		})
 	}

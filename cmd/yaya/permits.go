@@ -117,6 +117,12 @@ func (p *permits) set(s servers.Server, b servers.Sandbox) error {
 	return atomicfile.Replace(p.path, append(raw, '\n'))
 }
 
+// permitPlaces are the paths of a permit, which were resolved when they were allowed.
+func permitPlaces(s servers.Server, more servers.Sandbox) servers.Places {
+	s.Project, s.Dir, s.Sandbox = false, "", &servers.Sandbox{Read: more.Read, Write: more.Write}
+	return s.Places(inFolder(filepath.Dir(s.File))).Named()
+}
+
 // permitted is a server with what its user allows it.
 func (a *app) permitted(s servers.Server) servers.Server {
 	b, err := a.permits.of(s)
@@ -148,7 +154,7 @@ func (s *serverAdmin) Allow(name string, what admin.ServerPermit, remove bool) (
 		}
 	}
 	if profile := now.SandboxProfile(); profile != servers.SandboxServer {
-		return admin.Prepared{}, refused("server %q needs no permit: it is %s", name, cmp.Or(now.InSandbox(), "not a program of this machine"))
+		return admin.Prepared{}, refused("server %q needs no permit: it is %s", name, cmp.Or(s.inSandbox(now), "not a program of this machine"))
 	}
 	if s.own && !now.Project {
 		entry := servers.Sandbox{}
@@ -189,7 +195,7 @@ func (s *serverAdmin) Allow(name string, what admin.ServerPermit, remove bool) (
 	if err != nil {
 		return admin.Prepared{}, err
 	}
-	return admin.Prepared{Server: name, Runs: after.Runs() + ", " + after.InSandbox(), Config: masked, Apply: s.applyPermit(now, was, will)}, nil
+	return admin.Prepared{Server: name, Runs: after.Runs() + ", " + s.inSandbox(after), Config: masked, Apply: s.applyPermit(now, was, will)}, nil
 }
 
 // applyPermit returns what gives a folder's server its permits, and starts it again.

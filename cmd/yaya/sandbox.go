@@ -211,14 +211,21 @@ func (f *sandboxRun) policy(w io.Writer, p paths, path string, argv []string) (s
 		policy.Hide = append(policy.Hide, boxes.Cache) // those of others
 	}
 	policy.Require = policy.Wants() & (sandbox.NeedHidden | sandbox.NeedStrict | sandbox.NeedWrites | sandbox.NeedNetwork | sandbox.NeedKernel)
-	if policy.Read, err = sandbox.OpenAll(f.read...); err != nil {
+	here, err := os.Getwd()
+	if err == nil {
+		here, err = filepath.EvalSymlinks(here) // this process is there already, whatever leads to it
+	}
+	if err != nil {
 		return policy, err
 	}
-	if policy.Write, err = sandbox.OpenAll(f.write...); err != nil {
+	if policy.Read, err = openFlag("--read", here, p.home, f.read); err != nil {
+		return policy, err
+	}
+	if policy.Write, err = openFlag("--write", here, p.home, f.write); err != nil {
 		return policy, errors.Join(err, sandbox.Close(policy.Read))
 	}
 	if f.profile == "command" || f.profile == "check" {
-		write, protect, err := sandbox.Workspace(".")
+		write, protect, err := sandbox.Workspace(here)
 		if err != nil {
 			return policy, errors.Join(err, sandbox.Close(policy.Read), sandbox.Close(policy.Write))
 		}
@@ -250,6 +257,22 @@ func (o *onceEach) tell(text string) {
 	}
 	o.told[text] = true
 	fmt.Fprintln(o.w, "yaya:", text)
+}
+
+// openFlag opens the paths of a flag. A link in one may have been made by the last program
+// that ran here, so it is not followed.
+func openFlag(flag, here, home string, names []string) ([]sandbox.Path, error) {
+	all := make([]string, len(names))
+	for i, name := range names {
+		if all[i] = name; !filepath.IsAbs(name) {
+			all[i] = filepath.Join(here, name)
+		}
+	}
+	paths, err := sandbox.OpenNamed(home, all...)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	return paths, nil
 }
 
 // workingDir is where a command starts: here, or in its private home where a strict

@@ -378,7 +378,11 @@ func init() {
 		}
 		pol.Home = words[2]
 		if !pol.HostWrites {
-			if pol.Write, pol.Protect, err = Workspace("."); err != nil {
+			here, err := os.Getwd()
+			if err != nil {
+				return err
+			}
+			if pol.Write, pol.Protect, err = Workspace(Real(here)); err != nil {
 				return err
 			}
 		}

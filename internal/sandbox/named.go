@@ -61,14 +61,23 @@ func Plain(home, name string) string {
 func OpenNamed(home string, names ...string) ([]Path, error) {
 	var paths []Path
 	for _, name := range names {
-		p, err := OpenExact(Plain(home, name))
+		p, err := OpenAgreed(name, Plain(home, name))
 		if err != nil {
 			return nil, errors.Join(err, Close(paths))
 		}
-		p.links = linksOf(filepath.Clean(name))
 		paths = append(paths, p)
 	}
 	return paths, nil
+}
+
+// OpenAgreed opens the path that a name led to when it was agreed to. A program in the
+// sandbox finds it by its name, too.
+func OpenAgreed(name, agreed string) (Path, error) {
+	p, err := OpenExact(agreed)
+	if err == nil {
+		p.links = linksOf(filepath.Clean(name))
+	}
+	return p, err
 }
 
 // Credentials reports whether a path, without symbolic links, is or lies in what all

@@ -101,6 +101,12 @@ func Close(paths []Path) error {
 
 func (p Path) String() string { return p.name }
 
+// Is reports whether a path is a file that is known otherwise.
+func (p Path) Is(file fs.FileInfo) bool {
+	info, err := p.file.Stat()
+	return err == nil && os.SameFile(info, file)
+}
+
 // Workspace returns the policy's paths for a folder that a program works in: the
 // folder can be written, but not what configures programs that others run in it. In a
 // Git repository that is what [gitconf.Own] lists. What does not exist is not protected:

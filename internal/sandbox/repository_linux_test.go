@@ -61,6 +61,7 @@ func TestServersOfPackageManagers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	npm = Real(npm) // a work tree may have a link there
 	chromium, err := exec.LookPath("chromium")
 	if err != nil {
 		chromium = ""

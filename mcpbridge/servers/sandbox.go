@@ -139,6 +139,14 @@ func (s Server) checkSandbox() error {
 		if !anchored(p) || strings.ContainsRune(p, 0) {
 			return fmt.Errorf("sandbox: path %q is not absolute; begin it with /, ~/ or ${NAME}", p)
 		}
+		if strings.Contains(p, "${"+secretPrefix) {
+			return fmt.Errorf("sandbox: path %q has a secret in it, and paths are shown; write the path itself", p)
+		}
+		if filepath.IsAbs(p) {
+			if err := sandbox.CheckPath(p); err != nil {
+				return fmt.Errorf("sandbox: %w", err)
+			}
+		}
 	}
 	for _, h := range b.Hosts {
 		if strings.Contains(h, "${") {
@@ -223,8 +231,8 @@ func (s Server) SandboxHosts() []string {
 }
 
 // InSandbox says what the server's process may do, literally, to a person who has to
-// agree to it; "" for a remote server.
-func (s Server) InSandbox() string {
+// agree to it; "" for a remote server. The places are those of [Server.Places].
+func (s Server) InSandbox(at Places) string {
 	quotedList := func(all []string) string {
 		out := make([]string, len(all))
 		for i, a := range all {
@@ -248,15 +256,15 @@ func (s Server) InSandbox() string {
 		b = *s.Sandbox
 	}
 	out := "in sandbox profile server: reads the programs of the system and of your PATH "
-	if reads := s.Reads(); len(reads) == 0 {
+	if len(at.Read) == 0 {
 		out += "and no other file of yours"
 	} else {
-		out += "and " + quotedList(reads)
+		out += "and " + at.list(at.Read)
 	}
-	if len(b.Write) == 0 {
+	if len(at.Write) == 0 {
 		out += "; writes none of your files"
 	} else {
-		out += "; writes " + quotedList(b.Write)
+		out += "; writes " + at.list(at.Write)
 	}
 	if hosts := s.SandboxHosts(); len(hosts) == 0 {
 		out += "; reaches no host"
@@ -277,8 +285,8 @@ func (s Server) InSandbox() string {
 
 // Brings says what a server that a folder brings would run, and where, to a person who
 // has to agree to it.
-func (s Server) Brings() string {
-	if in := s.InSandbox(); in != "" {
+func (s Server) Brings(at Places) string {
+	if in := s.InSandbox(at); in != "" {
 		return s.RunsExactly() + ", " + in
 	}
 	return s.RunsExactly()

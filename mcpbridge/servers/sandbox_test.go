@@ -32,6 +32,9 @@ func TestSandboxOfAnEntry(t *testing.T) {
 		{"mcp that is not there", `"command":"x","sandbox":{"profile":"guarded","mcp":true}`, "", nil, `use profile "server"`},
 		{"a relative path", `"command":"x","sandbox":{"write":["data"]}`, "", nil, `path "data" is not absolute`},
 		{"no path", `"command":"x","sandbox":{"read":[""]}`, "", nil, `path "" is not absolute`},
+		{"a secret in a path", `"command":"x","sandbox":{"read":["/a/${secret:S}"]}`, "", nil, `"/a/${secret:S}" has a secret in it`},
+		{"the host's devices", `"command":"x","sandbox":{"read":["/dev"]}`, "", nil, `/dev cannot be given to a sandbox, which has /dev of its own`},
+		{"a process of the host", `"command":"x","sandbox":{"write":["/proc/1/root"]}`, "", nil, `which has /proc of its own`},
 		{"a URL as a host", `"command":"x","sandbox":{"hosts":["https://example.com"]}`, "", nil, `host "https://example.com"`},
 		{"a variable that loads code", `"command":"x","sandbox":{"env":["LD_PRELOAD"]}`, "", nil, "LD_PRELOAD"},
 		{"an unknown member", `"command":"x","sandbox":{"network":{}}`, "", nil, `sandbox: unknown key "network"`},
@@ -99,7 +102,7 @@ func TestSandboxOfOtherFiles(t *testing.T) {
 				t.Fatalf("got %+v, %v, want one server", cfg, err)
 			}
 			want := strings.Replace(c.in, "NPM", sandbox.RegistryOf("npx")[0], 1)
-			if got := cfg.Servers[0].InSandbox(); got != want {
+			if got := cfg.Servers[0].InSandbox(cfg.Servers[0].Places(servers.Scope{})); got != want {
 				t.Errorf("InSandbox() = %q, want %q", got, want)
 			}
 			if warned := len(cfg.Warnings) > 0; warned != c.warned {

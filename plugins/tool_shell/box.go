@@ -148,6 +148,9 @@ func (p *Plugin) policy(at *place, b *box) (sandbox.Policy, error) {
 	if policy.Write, policy.Protect, err = sandbox.Workspace(root); err != nil {
 		return policy, err
 	}
+	if top, err := at.w.Root().Stat("."); err != nil || !policy.Write[0].Is(top) {
+		return policy, errors.Join(changed("the folder "+at.root+" was replaced"), err, sandbox.Close(policy.Write), sandbox.Close(policy.Protect))
+	}
 	b.shown.Write = p.cfg.Write()
 	for _, dir := range b.shown.Write {
 		if rest, ok := strings.CutPrefix(dir, "~/"); ok {
@@ -158,7 +161,8 @@ func (p *Plugin) policy(at *place, b *box) (sandbox.Policy, error) {
 		}
 		var write, protect []sandbox.Path
 		if err == nil {
-			write, protect, err = sandbox.Workspace(dir)
+			// A link may be the work of an earlier command.
+			write, protect, err = sandbox.Workspace(sandbox.Plain(p.cfg.Sandboxes.Home, dir))
 		}
 		for _, w := range write {
 			b.roots = append(b.roots, w.String())
