@@ -93,11 +93,16 @@ func (b *Bridge) fileDenied(x servers.Server, line string) upstream.Denial {
 	if readable || toWrite.MatchString(line) {
 		verb, flag = "writing", "--write"
 	}
-	return upstream.Denial{
-		What:  fmt.Sprintf("server %q may have been kept from %s %s (profile %s)", x.Name, verb, path, servers.SandboxServer),
-		Allow: fmt.Sprintf("yaya mcp allow %s %s %s", word(x.Name), flag, word(path)),
-		Says:  true,
+	d := upstream.Denial{What: fmt.Sprintf("server %q may have been kept from %s %s (profile %s)", x.Name, verb, path, servers.SandboxServer), Says: true}
+	instead, why := b.offer(path)
+	switch {
+	case instead != "":
+		d.What += why
+		d.Allow = fmt.Sprintf("yaya mcp allow %s %s %s", word(x.Name), flag, word(instead))
+	case why != "":
+		d.What += ": " + why
 	}
+	return d
 }
 
 // complainedOf returns the file that a line complains of whose reason stands at at, "" if
@@ -164,4 +169,22 @@ func leadsBelow(dirs []string, path string) bool {
 			return to == d || strings.HasPrefix(to, strings.TrimSuffix(d, "/")+"/")
 		})
 	}
+}
+
+// offer returns the path to allow when a server was kept from another: the path, or the
+// next folder above it that is there, and what to know of it. It is "" if nothing can be
+// offered, with the reason: never what holds yaya's own folders.
+func (b *Bridge) offer(path string) (at, about string) {
+	at = sandbox.Nearest(path)
+	to := sandbox.Real(at)
+	err := sandbox.MayGive(to, append(slices.Clone(b.cfg.Sandboxes.Own), b.cfg.Sandboxes.Cache)...)
+	switch {
+	case at == path && err != nil:
+		return "", err.Error()
+	case err != nil || at == "/":
+		return "", "it is not there; make it, and allow it then"
+	case sandbox.Credentials(b.cfg.Home, to):
+		return at, ", which holds credentials"
+	}
+	return at, ""
 }

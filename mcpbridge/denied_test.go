@@ -50,7 +50,14 @@ func TestFileDenied(t *testing.T) {
 	if err := errors.Join(os.WriteFile(filepath.Join(own, "keys"), nil, 0o600), os.Symlink(own, filepath.Join(dir, "p", "link")), os.Symlink("/nonexistent/x", filepath.Join(dir, "p", "dead"))); err != nil {
 		t.Fatal(err)
 	}
-	b := New(Config{Sandboxes: &sandbox.Sandboxes{Own: []string{own}, Cache: filepath.Join(dir, "cache")}})
+	for _, f := range []string{"there/f", "home/.ssh/id"} {
+		f = filepath.Join(dir, f)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(f), 0o700), os.WriteFile(f, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	home := filepath.Join(dir, "home")
+	b := New(Config{Home: home, Sandboxes: &sandbox.Sandboxes{Own: []string{own}, Cache: filepath.Join(dir, "cache")}})
 	x := servers.Server{Name: "s", Transport: servers.Stdio, Command: "x", File: filepath.Join(dir, "p", ".mcp.json"), Project: true, Sandbox: &servers.Sandbox{Write: []string{filepath.Join(dir, "w")}}}
 	for _, c := range []struct {
 		name, line, want string
@@ -59,6 +66,10 @@ func TestFileDenied(t *testing.T) {
 		{"python writes", "OSError: [Errno 30] Read-only file system: '" + there + "/f'", "writing " + there + "/f (profile server). If you want it to, allow it: yaya mcp allow s --write " + there + "/f"},
 		{"the shell writes", "sh: 1: cannot create " + there + "/z: Permission denied", "writing " + there + "/z"},
 		{"in its own folder it can read", "sh: 1: cannot create " + dir + "/p/z: Permission denied", "writing " + dir + "/p/z"},
+		{"a file that is not there yet", "sh: 1: cannot create " + there + "/new/z: Permission denied", "writing " + there + "/new/z (profile server). If you want it to, allow it: yaya mcp allow s --write " + there},
+		{"one beside what is yaya's own", "sh: 1: cannot create " + dir + "/z: Permission denied", "writing " + dir + "/z (profile server): it is not there; make it, and allow it then"},
+		{"what holds yaya's own", "ls: cannot open directory '" + dir + "': Permission denied", dir + " holds " + own + ", which is yaya's own"},
+		{"credentials", "cat: " + home + "/.ssh/id: No such file or directory", "reading " + home + "/.ssh/id (profile server), which holds credentials. If you want it to, allow it: yaya mcp allow s --read " + home + "/.ssh/id"},
 		{"hidden", "cat: " + there + ": No such file or directory", "reading " + there},
 		{"not there for anybody", "cat: " + dir + "/nowhere: No such file or directory", ""},
 		{"yaya's own", "cat: " + own + "/keys: No such file or directory", own + "/keys, which belongs to yaya itself"},
@@ -69,7 +80,7 @@ func TestFileDenied(t *testing.T) {
 		{"a relative path of no folder", "touch: cannot touch 'nowhere/it': Read-only file system", ""},
 		// GF-1: programs name files as they were asked for them.
 		{"a relative path", "touch: cannot touch 'out/it': Read-only file system", "writing " + dir + "/p/out/it"},
-		{"a relative path of node", "Error: EROFS: read-only file system, open 'it.txt'", "writing " + dir + "/p/it.txt (profile server). If you want it to, allow it: yaya mcp allow s --write " + dir + "/p/it.txt"},
+		{"a relative path of node", "Error: EROFS: read-only file system, open 'it.txt'", "writing " + dir + "/p/it.txt (profile server). If you want it to, allow it: yaya mcp allow s --write " + dir + "/p"},
 		{"a relative path of python", "[Errno 30] Read-only file system: 'out/it'", "writing " + dir + "/p/out/it"},
 		{"a relative path of the shell", "sh: 1: cannot create it: Permission denied", "writing " + dir + "/p/it"},
 		{"a relative path that leads out", "touch: cannot touch '../../x': Read-only file system", ""},

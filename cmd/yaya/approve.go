@@ -69,7 +69,7 @@ func (l *loaded) project(dir string, store *folder.Store) error {
 			l.warnings = append(l.warnings, fmt.Sprintf("%s: server %q is left out: you have one of that name", s.File, s.Name))
 			continue
 		}
-		if i := slices.IndexFunc(st.Items, func(i folder.Item) bool { return i.Kind == folder.Server && i.Name == s.Name }); i >= 0 {
+		if i := slices.IndexFunc(st.Items, func(i folder.Item) bool { return i.Kind == folder.Server && i.Name == servers.Shown(s.Name) }); i >= 0 {
 			l.brought[s.Name] = st.Items[i].Digest
 		}
 		if _, same := agreed(st, dir, s); st.Trusted && same { // as it was read here, too

@@ -101,7 +101,7 @@ func (d *digests) item(w *workspace.Workspace, s servers.Server, at servers.Plac
 	runs := s.Brings(at)
 	for _, values := range []map[string]string{s.Env, s.Headers} {
 		for _, name := range slices.Sorted(maps.Keys(values)) {
-			runs += fmt.Sprintf(", %s=%s", name, strconv.QuoteToASCII(values[name]))
+			runs += fmt.Sprintf(", %s=%s", servers.Shown(name), strconv.QuoteToASCII(values[name]))
 		}
 	}
 	for _, name := range s.SecretNames() {
@@ -110,7 +110,7 @@ func (d *digests) item(w *workspace.Workspace, s servers.Server, at servers.Plac
 	if s.Prefix != nil {
 		runs += fmt.Sprintf(", its tools named %s…", strconv.QuoteToASCII(*s.Prefix))
 	}
-	return folder.Item{Kind: folder.Server, Name: s.Name, Runs: fmt.Sprintf("%s (sha256 %.12s)", runs, digest), Digest: digest}, nil
+	return folder.Item{Kind: folder.Server, Name: servers.Shown(s.Name), Runs: fmt.Sprintf("%s (sha256 %.12s)", runs, digest), Digest: digest}, nil
 }
 
 // runners are commands that a file of the folder tells what to run.

@@ -136,7 +136,7 @@ func agreed(st folder.Status, dir string, s servers.Server) (servers.Places, boo
 func ledElsewhere(st folder.Status, s servers.Server, at servers.Places) string {
 	for _, now := range st.Added {
 		for _, was := range st.Removed {
-			if now.Kind != folder.Server || now.Name != s.Name || was.Kind != now.Kind || was.Name != now.Name || was.Digest != now.Digest {
+			if now.Kind != folder.Server || now.Name != servers.Shown(s.Name) || was.Kind != now.Kind || was.Name != now.Name || was.Digest != now.Digest {
 				continue
 			}
 			for _, p := range slices.Concat(at.Read, at.Write) {

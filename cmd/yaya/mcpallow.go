@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -19,7 +17,8 @@ func mcpAllowCommand(g *globals) *cobra.Command {
 		Use: "allow NAME", Short: "Let a server in the sandbox do more",
 		Long: `Let a server whose sandbox profile is "server" reach a host, read or write a path, or
 have a variable of yaya's environment. The server is started again with it. A path is
-a file, or a folder with all that is in it.
+a file that is there, or a folder with all that is in it; one with a symbolic link is
+kept as the path that it leads to.
 
 For a server of yaya's own file its entry changes. For one that a folder brings, the
 permit is yours: its file stays as it is, and an entry that changes has no permits.
@@ -32,16 +31,11 @@ yaya mcp get NAME shows what a server may do. --remove takes a permit back.`,
 			if len(what.Read)+len(what.Write)+len(what.Hosts)+len(what.Env) == 0 {
 				return &usageError{c.CommandPath(), errors.New("say what to allow: --host, --read, --write or --env")}
 			}
-			for _, list := range [][]string{what.Read, what.Write} {
-				for i, p := range list {
-					if strings.HasPrefix(p, "${") || p == "~" || strings.HasPrefix(p, "~/") {
-						continue
+			for flag, list := range map[string][]string{"--read": what.Read, "--write": what.Write} {
+				for _, name := range list {
+					if err := absoluteFlag(flag, name); err != nil {
+						return &usageError{c.CommandPath(), err}
 					}
-					abs, err := filepath.Abs(p)
-					if err != nil {
-						return err
-					}
-					list[i] = abs
 				}
 			}
 			return withServers(c.Context(), g, func(b *backend) error {

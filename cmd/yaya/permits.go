@@ -156,6 +156,11 @@ func (s *serverAdmin) Allow(name string, what admin.ServerPermit, remove bool) (
 	if profile := now.SandboxProfile(); profile != servers.SandboxServer {
 		return admin.Prepared{}, refused("server %q needs no permit: it is %s", name, cmp.Or(s.inSandbox(now), "not a program of this machine"))
 	}
+	if !remove {
+		if asked, err = s.settled(now, asked); err != nil {
+			return admin.Prepared{}, refused("%v", err)
+		}
+	}
 	if s.own && !now.Project {
 		entry := servers.Sandbox{}
 		if now.Sandbox != nil {
@@ -163,6 +168,7 @@ func (s *serverAdmin) Allow(name string, what admin.ServerPermit, remove bool) (
 		}
 		wanted := now.Permit(asked)
 		if remove {
+			asked.Read, asked.Write = s.kept(now, entry.Read, asked.Read), s.kept(now, entry.Write, asked.Write)
 			less, err := entry.Forbid(asked)
 			if err != nil {
 				return admin.Prepared{}, refused("server %q: %v", name, err)
@@ -186,6 +192,7 @@ func (s *serverAdmin) Allow(name string, what admin.ServerPermit, remove bool) (
 	own.Sandbox = nil // the permits alone
 	will := *own.Permit(was).Permit(asked).Sandbox
 	if remove {
+		asked.Read, asked.Write = s.kept(now, was.Read, asked.Read), s.kept(now, was.Write, asked.Write)
 		if will, err = was.Forbid(asked); err != nil {
 			return admin.Prepared{}, refused("server %q: %v (what its own file names is not yours to remove: revoke its folder)", name, err)
 		}

@@ -62,14 +62,12 @@ func (b *box) refuses(server, want string) {
 func TestSwappedPath(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name          string
-		server        string
-		theirs, own   string // members of their entries
-		allow         []string
-		swap, to      string // of the box
-		write         string // what the server would gain, below the box
-		want          []string
-		trusted, back bool
+		name        string
+		server      string
+		theirs, own string // members of their entries
+		allow       []string
+		swap, to    string // of the box
+		want        []string
 	}{
 		{name: "a folder's write", server: "theirs", theirs: `"sandbox":{"write":["out"]}`, swap: "ws/out", to: "prize", want: []string{"/ws/out (leads to ", "/prize)", "yaya trust "}},
 		{name: "a folder's read", server: "theirs", theirs: `"sandbox":{"read":["out"]}`, swap: "ws/out", to: "prize", want: []string{"/ws/out (leads to ", "yaya trust "}},
@@ -136,5 +134,77 @@ func TestSwappedPath(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// GA-2: a link that was there when the folder was trusted is shown with where it leads, in
+// each surface, and works; another target is another server.
+func TestLinkedPath(t *testing.T) {
+	t.Parallel()
+	b := shellServers(t)
+	b.make("prize/secret", "other/secret", "ws/sub/")
+	b.swap("ws/sub/data", "../../prize")
+	if err := os.WriteFile(filepath.Join(b.cwd, ".mcp.json"), []byte(`{"mcpServers":{"theirs":{"command":"node","args":["shell.mjs"],"sandbox":{"read":["sub/data"]}}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	led := filepath.Join(b.cwd, "sub/data") + " (leads to " + filepath.Join(b.dir, "prize") + ")"
+	if out, err := b.run("trust", b.cwd); err == nil || !strings.Contains(out, led) {
+		t.Errorf("the question is %q, %v; want %q", out, err, led)
+	}
+	b.serve()
+	if out := b.must("mcp", "get", "theirs"); !strings.Contains(out, led) {
+		t.Errorf("yaya mcp get: got %q, want %q", out, led)
+	}
+	var v admin.FolderView
+	b.admin("GET", "/folders/look?path="+b.cwd, "", 200, &v)
+	if raw := string(jsonOf(t, v)); !strings.Contains(raw, led) {
+		t.Errorf("the API shows %s, want %q", raw, led)
+	}
+	b.must("trust", "--yes", b.cwd)
+	b.firstStart([]string{"own", "bounded", "theirs"})
+	read := "cat " + filepath.Join(b.cwd, "sub/data/secret")
+	if said, failed := b.sh("theirs", read); failed || !strings.Contains(said, "of prize/secret") {
+		t.Errorf("through the link: got %q, want what it leads to", said)
+	}
+	if out := b.must("mcp", "get", "theirs"); !strings.Contains(out, led) {
+		t.Errorf("yaya mcp get of a server that runs: got %q, want %q", out, led)
+	}
+	b.swap("ws/sub/data", "../../other")
+	b.kill("theirs")
+	b.refuses("theirs", "a path leads elsewhere than when the folder was trusted: "+filepath.Join(b.cwd, "sub/data")+" (leads to "+filepath.Join(b.dir, "other")+")")
+	// As it was, it is trusted as it was.
+	b.swap("ws/sub/data", "../../prize")
+	b.must("mcp", "restart", "theirs")
+	eventually.True(t, "the server runs again", func() bool {
+		said, failed := b.sh("theirs", read)
+		return !failed && strings.Contains(said, "of prize/secret")
+	})
+}
+
+// GA-1: yaya sandbox run follows no link in what it is told to give: the last program that
+// ran there may have made it.
+func TestSandboxRunFollowsNoLink(t *testing.T) {
+	t.Parallel()
+	needNamespaces(t)
+	b := newBox(t)
+	b.cwd = filepath.Join(b.dir, "ws")
+	b.make("ws/out/", "prize/secret")
+	for _, profile := range []string{"server", "command"} {
+		if out, errOut, code := b.in(b.cwd, "sandbox", "run", "--profile", profile, "--write", "out", "--", "sh", "-c", "echo x > "+b.cwd+"/out/f"); code != 0 {
+			t.Fatalf("%s: got %q, %q, %d; want out to be written", profile, out, errOut, code)
+		}
+	}
+	if out, errOut, code := b.in(b.cwd, "sandbox", "run", "--", "sh", "-c", "rm -r out && ln -s ../prize out"); code != 0 {
+		t.Fatalf("making the link: got %q, %q, %d", out, errOut, code)
+	}
+	read := []string{"--", "cat", filepath.Join(b.dir, "prize/secret")}
+	for _, flag := range []string{"--read", "--write"} {
+		out, errOut, code := b.in(b.cwd, append([]string{"sandbox", "run", "--profile", "server", flag, "out"}, read...)...)
+		if code == 0 || strings.Contains(out, "of prize") || !strings.Contains(errOut, flag+": open "+filepath.Join(b.cwd, "out")) || !strings.Contains(errOut, "leads to "+filepath.Join(b.dir, "prize")+"; if it is meant to, name that") {
+			t.Errorf("%s with a link: got %q, %q, %d; want it refused", flag, out, errOut, code)
+		}
+	}
+	if out, errOut, _ := b.in(b.cwd, append([]string{"sandbox", "run", "--profile", "server", "--read", filepath.Join(b.dir, "prize")}, read...)...); !strings.Contains(out, "of prize/secret") {
+		t.Errorf("what the link leads to, named: got %q, %q", out, errOut)
 	}
 }

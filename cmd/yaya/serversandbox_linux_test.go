@@ -160,6 +160,11 @@ func TestServersInSandboxes(t *testing.T) {
 func TestServerIsAllowedMore(t *testing.T) {
 	t.Parallel()
 	b := shellServers(t)
+	for name, to := range map[string]string{"l": "c", "n2": "named"} {
+		if err := os.Symlink(filepath.Join(b.dir, to), filepath.Join(b.dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	b.serve()
 	b.firstStart([]string{"own", "bounded", "theirs"})
 	const reach = `exec 3<>/dev/tcp/127.0.0.1/3128 && printf 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n' >&3 && head -1 <&3 | grep -v 403`
@@ -226,7 +231,17 @@ func TestServerIsAllowedMore(t *testing.T) {
 		{"no server", []string{"nobody", "--host", "a.example"}, `there is no server "nobody"`},
 		{"a URL", []string{"theirs", "--host", "https://a.example"}, `host "https://a.example"`},
 		{"a variable that loads code", []string{"theirs", "--env", "LD_PRELOAD"}, "LD_PRELOAD"},
-		{"yaya's own folder", []string{"theirs", "--read", filepath.Join(b.dir, "c")}, ""},
+		{"yaya's own folder", []string{"theirs", "--read", filepath.Join(b.dir, "c")}, "/c belongs to yaya itself"},
+		{"a folder above it", []string{"theirs", "--read", b.dir}, "which is yaya's own: name the files and folders in it"},
+		{"yaya's own by a link", []string{"theirs", "--read", filepath.Join(b.dir, "l")}, "/c belongs to yaya itself"},
+		{"yaya's socket", []string{"bounded", "--write", filepath.Join(b.dir, "d", "yaya.sock")}, "belongs to yaya itself"},
+		{"caches of others", []string{"bounded", "--read", filepath.Join(b.dir, "cache/yaya/sandbox")}, "belongs to yaya itself"},
+		{"a file that is not there", []string{"bounded", "--write", filepath.Join(b.dir, "named/new/er")}, "make it first, or name the folder above it: --write " + filepath.Join(b.dir, "named")},
+		{"one beside what is yaya's own", []string{"theirs", "--write", filepath.Join(b.dir, "new")}, "there is no such file or folder: make it first"},
+		{"a relative path", []string{"theirs", "--write", "out"}, "--write out: a server does not work in this folder: write the whole path, /"},
+		{"a path without a value", []string{"theirs", "--read", "${NOT_SET_HERE}/x"}, "a variable in it has no value"},
+		{"devices", []string{"theirs", "--read", "/dev"}, "which has /dev of its own"},
+		{"a variable that is not set", []string{"theirs", "--env", "NOT_SET_HERE"}, "--env NOT_SET_HERE: the variable is not set where yaya runs"},
 		{"nothing", []string{"theirs"}, "say what to allow"},
 	} {
 		out, err := b.run(append([]string{"mcp", "allow"}, c.args...)...)
@@ -234,11 +249,13 @@ func TestServerIsAllowedMore(t *testing.T) {
 			t.Errorf("%s: got %q, %v; want %q", c.name, out, err, c.want)
 		}
 	}
-	// It was allowed and cannot be given: the server says so, and sees nothing.
-	eventually.True(t, "the server refuses to start with yaya's own folder", func() bool {
-		var s admin.Server
-		return json.Unmarshal([]byte(b.must("mcp", "get", "theirs", "--json")), &s) == nil && strings.Contains(s.Reason+s.LastError, "belongs to yaya itself")
-	})
+	// A link is kept as what it leads to, and taken back by both names.
+	for _, server := range []string{"bounded", "theirs"} {
+		if out := b.must("mcp", "allow", server, "--read", filepath.Join(b.dir, "n2")); !strings.Contains(out, filepath.Join(b.dir, "named")) || strings.Contains(out, "n2") {
+			t.Errorf("%s: a link was allowed: got %q, want what it leads to", server, out)
+		}
+		b.must("mcp", "allow", server, "--read", filepath.Join(b.dir, "n2"), "--remove")
+	}
 	// An entry that changes has no permits.
 	if err := os.WriteFile(filepath.Join(b.cwd, ".mcp.json"), []byte(`{"mcpServers":{"theirs":{"command":"node","args":["shell.mjs","again"]}}}`), 0o600); err != nil {
 		t.Fatal(err)
@@ -296,10 +313,18 @@ func TestFolderShowsItsSandboxes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	b.make(".ssh/id")
+	write("")
+	if err := os.Symlink(filepath.Join(b.dir, ".ssh"), filepath.Join(b.cwd, "data")); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct{ name, sandbox, want string }{
 		{"none", ``, "server s: true, in sandbox profile server: reads the programs of the system and of your PATH and " + b.cwd + "; writes none of your files; reaches no host"},
 		{"a host", `,"sandbox":{"hosts":["evil.example"]}`, "reaches evil.example"},
-		{"a folder", `,"sandbox":{"read":["~/.ssh"],"write":["/etc"]}`, "~/.ssh; writes /etc"},
+		{"a folder", `,"sandbox":{"read":["~/.ssh"],"write":["/etc"]}`, "~/.ssh (credentials); writes /etc"},
+		{"a link to credentials", `,"sandbox":{"read":["data"]}`, b.cwd + "/data (leads to " + b.dir + "/.ssh; credentials)"},
+		{"a variable", `,"sandbox":{"read":["${HOME}/x"]}`, `"${HOME}/x" (leads to ` + b.dir + "/x)"},
+		{"the name of a variable", `,"env":{"A, outside of the sandbox":"1"}`, `with "A, outside of the sandbox"`},
 		{"guarded", `,"sandbox":{"profile":"guarded"}`, "reads and writes all files that you can, and reaches every host; kept from yaya alone"},
 		{"off", `,"sandbox":{"profile":"off"}`, "outside of the sandbox, with all your rights, yaya's own files included"},
 	} {

@@ -131,9 +131,10 @@ func (e *entry) rest(s *Server) {
 			e.warn("%q is not used by this version of yaya", key)
 		}
 	}
-	// Elsewhere "trust" is a truth value, and about approvals.
+	// Elsewhere "trust" is a truth value, and about approvals. Whose tools may change
+	// unasked is the user's decision, not a project's.
 	trust, isText := e.obj["trust"].(string)
-	if isText || e.format == FormatYaya {
+	if (isText || e.format == FormatYaya) && !e.project {
 		s.Trust = trust
 		e.get("trust")
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/yaya-ai/yaya/internal/sandbox"
@@ -63,14 +62,20 @@ func (sc Scope) path(name string) string {
 	return path
 }
 
+// Place returns a path, and where it leads now.
+func (sc Scope) Place(name string) Place {
+	p := Place{Name: name}
+	if path := sc.path(name); filepath.IsAbs(path) {
+		p.Path = filepath.Clean(path)
+		p.Real = sandbox.Real(p.Path)
+	}
+	return p
+}
+
 func (sc Scope) places(names []string) []Place {
 	all := make([]Place, len(names))
 	for i, name := range names {
-		all[i] = Place{Name: name}
-		if path := sc.path(name); filepath.IsAbs(path) {
-			all[i].Path = filepath.Clean(path)
-			all[i].Real = sandbox.Real(all[i].Path)
-		}
+		all[i] = sc.Place(name)
 	}
 	return all
 }
@@ -98,17 +103,10 @@ func (p Places) With(more Places) Places {
 // Says is a place in words, whole: its name, where it leads if the name does not say so,
 // and that it holds credentials.
 func (p Places) Says(at Place) string {
-	out := at.Name
-	if strings.ContainsFunc(out, notPlain) {
-		out = strconv.QuoteToASCII(out)
-	}
+	out := Shown(at.Name)
 	var more []string
 	if at.Real != "" && (strings.Contains(at.Name, "${") || at.Real != at.Path && at.Real != sandbox.Plain(p.home, at.Path)) {
-		to := at.Real
-		if strings.ContainsFunc(to, notPlain) {
-			to = strconv.QuoteToASCII(to)
-		}
-		more = append(more, "leads to "+to)
+		more = append(more, "leads to "+Shown(at.Real))
 	}
 	if at.Real != "" && sandbox.Credentials(p.home, at.Real) {
 		more = append(more, "credentials")

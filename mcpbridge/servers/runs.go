@@ -23,6 +23,9 @@ func (s Server) Runs() string {
 func (s Server) RunsExactly() string {
 	if s.Transport != Stdio {
 		out := hideURL(s.URL)
+		if strings.ContainsFunc(out, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			out = strconv.QuoteToASCII(out)
+		}
 		if len(s.Headers) > 0 {
 			out += " with the headers " + strings.Join(slices.Sorted(maps.Keys(s.Headers)), ", ")
 		}
@@ -30,22 +33,36 @@ func (s Server) RunsExactly() string {
 	}
 	words := make([]string, 0, len(s.Args)+1)
 	for _, w := range append([]string{s.Command}, s.Args...) {
-		if w == "" || strings.ContainsFunc(w, notPlain) {
-			w = strconv.QuoteToASCII(w)
-		}
-		words = append(words, w)
+		words = append(words, Shown(w))
 	}
 	out := strings.Join(words, " ")
 	if s.Dir != "" {
 		out += " in " + strconv.QuoteToASCII(s.Dir)
 	}
 	if names := append(slices.Sorted(maps.Keys(s.Env)), s.PassEnv...); len(names) > 0 {
-		out += " with " + strings.Join(names, ", ")
+		out += " with " + shownList(names)
 	}
 	if s.EnvFile != "" {
 		out += " and the variables of " + strconv.QuoteToASCII(s.EnvFile)
 	}
 	return out
+}
+
+// Shown is a word of somebody else's in a question: as it is where nobody can take it for
+// more than a word, else quoted.
+func Shown(word string) string {
+	if word == "" || strings.ContainsFunc(word, notPlain) {
+		return strconv.QuoteToASCII(word)
+	}
+	return word
+}
+
+func shownList(words []string) string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = Shown(w)
+	}
+	return strings.Join(out, ", ")
 }
 
 func notPlain(r rune) bool {

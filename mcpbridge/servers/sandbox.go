@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/yaya-ai/yaya/internal/sandbox"
@@ -98,7 +97,7 @@ func (e *entry) sandbox(file string) *Sandbox {
 	if e.project { // a checkout may lie anywhere
 		for _, list := range [][]string{out.Read, out.Write} {
 			for i, p := range list {
-				if p != "" && !anchored(p) {
+				if p != "" && !Anchored(p) {
 					list[i] = filepath.Join(filepath.Dir(file), p)
 				}
 			}
@@ -107,8 +106,8 @@ func (e *entry) sandbox(file string) *Sandbox {
 	return out
 }
 
-// anchored reports whether a path does not depend on a working directory.
-func anchored(p string) bool {
+// Anchored reports whether a path does not depend on a working directory.
+func Anchored(p string) bool {
 	return filepath.IsAbs(p) || p == "~" || strings.HasPrefix(p, "~/") || strings.HasPrefix(p, "${")
 }
 
@@ -136,7 +135,7 @@ func (s Server) checkSandbox() error {
 		return fmt.Errorf("sandbox: profile %q is not one of %s, %s, %s", b.Profile, SandboxGuarded, SandboxServer, SandboxOff)
 	}
 	for _, p := range slices.Concat(b.Read, b.Write) {
-		if !anchored(p) || strings.ContainsRune(p, 0) {
+		if !Anchored(p) || strings.ContainsRune(p, 0) {
 			return fmt.Errorf("sandbox: path %q is not absolute; begin it with /, ~/ or ${NAME}", p)
 		}
 		if strings.Contains(p, "${"+secretPrefix) {
@@ -233,16 +232,6 @@ func (s Server) SandboxHosts() []string {
 // InSandbox says what the server's process may do, literally, to a person who has to
 // agree to it; "" for a remote server. The places are those of [Server.Places].
 func (s Server) InSandbox(at Places) string {
-	quotedList := func(all []string) string {
-		out := make([]string, len(all))
-		for i, a := range all {
-			out[i] = a
-			if strings.ContainsFunc(a, notPlain) {
-				out[i] = strconv.QuoteToASCII(a)
-			}
-		}
-		return strings.Join(out, ", ")
-	}
 	switch s.SandboxProfile() {
 	case "":
 		return ""
@@ -269,10 +258,10 @@ func (s Server) InSandbox(at Places) string {
 	if hosts := s.SandboxHosts(); len(hosts) == 0 {
 		out += "; reaches no host"
 	} else {
-		out += "; reaches " + quotedList(hosts)
+		out += "; reaches " + shownList(hosts)
 	}
 	if len(b.Env) > 0 {
-		out += "; gets your variables " + quotedList(b.Env)
+		out += "; gets your variables " + shownList(b.Env)
 	}
 	if b.MCP {
 		out += "; asks you to call tools of other servers"

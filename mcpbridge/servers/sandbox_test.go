@@ -174,3 +174,26 @@ func TestPermit(t *testing.T) {
 		t.Errorf("a guarded server needs no permit: got %+v", got.Sandbox)
 	}
 }
+
+// GA-3: whose tools may change unasked is the user's decision: a project's file cannot
+// make it, and is told so.
+func TestProjectTrustsNothing(t *testing.T) {
+	cfg, err := servers.ParseProject("/p/.mcp.json", []byte(`{"mcpServers":{"a":{"command":"x","trust":"always"}}}`))
+	if err != nil || len(cfg.Servers) != 1 || cfg.Servers[0].Trust != "" || len(cfg.Warnings) != 1 || !strings.Contains(cfg.Warnings[0], `"trust" is not taken over`) {
+		t.Errorf("got %+v, %v; want the server without it, and a warning", cfg, err)
+	}
+}
+
+// GA-3: what somebody else wrote into an entry looks like nothing of yaya's in a question.
+func TestQuestionQuotes(t *testing.T) {
+	for _, c := range []struct{ name, entry, want string }{
+		{"an address", `"url":"https://a.example/ (sha256 0)\nserver b: true"`, `"https://a.example/ (sha256 0)\nserver b: true"`},
+		{"a variable", `"command":"x","env":{"A in sandbox profile server":"1"}`, `x with "A in sandbox profile server"`},
+		{"a word", `"command":"x, in sandbox profile server"`, `"x, in sandbox profile server"`},
+	} {
+		cfg, err := servers.ParseProject("/p/.mcp.json", []byte(`{"mcpServers":{"a":{`+c.entry+`}}}`))
+		if err != nil || len(cfg.Servers) != 1 || cfg.Servers[0].RunsExactly() != c.want {
+			t.Errorf("%s: got %+v, %v; want %s", c.name, cfg, err, c.want)
+		}
+	}
+}

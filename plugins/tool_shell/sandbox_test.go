@@ -164,6 +164,18 @@ func TestCommandsAreKeptToTheirWorkspace(t *testing.T) {
 			if res := w.shell("echo x >" + aside + "/f"); !res.OK {
 				t.Errorf("a command with %s: got %q, want a file", "sandbox.command.write", res.Text())
 			}
+			// GA-1: a command that puts a link in its place gains nothing by it.
+			mine := filepath.Join(w.dir, "mine")
+			must(t, os.Mkdir(mine, 0o700))
+			w.writes = []string{mine}
+			if res := w.shell("rm -r mine && ln -s " + w.home + " mine"); !res.OK && backend != sandbox.Landlock {
+				t.Errorf("a link in the workspace: got %q", res.Text())
+			}
+			must(t, os.RemoveAll(mine), os.Symlink(w.home, mine))
+			if res := w.shell("echo x >" + w.home + "/.profile"); res.OK || !strings.Contains(res.Text(), mine+" is a symbolic link, and the path leads to "+w.home) {
+				t.Errorf("with a link in the place of a folder: got %q, want it refused", res.Text())
+			}
+			must(t, os.Remove(mine))
 			w.writes = []string{"relative"}
 			if res := w.shell("true"); res.OK || !strings.Contains(res.Text(), "sandbox.command.write: relative does not begin at / or ~/") {
 				t.Errorf("with a setting that is wrong: got %q", res.Text())

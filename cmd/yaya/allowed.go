@@ -1,0 +1,94 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/yaya-ai/yaya/internal/sandbox"
+	"github.com/yaya-ai/yaya/mcpbridge/servers"
+)
+
+// settled is what a server is to be allowed as it is kept: paths that are there, by where
+// they lead now if a link is in them, so that another link gives nothing later.
+func (s *serverAdmin) settled(x servers.Server, asked servers.Sandbox) (servers.Sandbox, error) {
+	own := append(hidden(s.p.own()), s.p.socket(), sandboxCaches(s.p.home))
+	sc := s.scope(x)
+	paths := func(flag string, names []string) ([]string, error) {
+		out := slices.Clone(names)
+		for i, name := range names {
+			at := sc.Place(name)
+			if at.Path == "" {
+				return nil, fmt.Errorf("%s %s: a variable in it has no value where yaya runs", flag, name)
+			}
+			if err := sandbox.MayGive(at.Real, own...); err != nil {
+				return nil, fmt.Errorf("%s %s: %w", flag, name, err)
+			}
+			if _, err := os.Stat(at.Real); err != nil {
+				return nil, fmt.Errorf("%s %s: %w", flag, name, notThere(flag, at.Real, err, own))
+			}
+			if at.Real != sandbox.Plain(sc.Home, at.Path) {
+				out[i] = at.Real
+			}
+		}
+		return out, nil
+	}
+	var errs [2]error
+	asked.Read, errs[0] = paths("--read", asked.Read)
+	asked.Write, errs[1] = paths("--write", asked.Write)
+	if err := errors.Join(errs[:]...); err != nil {
+		return asked, err
+	}
+	for _, name := range asked.Env {
+		if _, set := os.LookupEnv(name); !set {
+			return asked, fmt.Errorf("--env %s: the variable is not set where yaya runs: set it there, and start yaya again", name)
+		}
+	}
+	return asked, nil
+}
+
+// notThere says what to do about a path that is not there.
+func notThere(flag, name string, err error, own []string) error {
+	if !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if near := sandbox.Nearest(name); sandbox.MayGive(near, own...) == nil && near != "/" {
+		return fmt.Errorf("there is no such file or folder: make it first, or name the folder above it: %s %s", flag, near)
+	}
+	return errors.New("there is no such file or folder: make it first")
+}
+
+// kept are the paths of a list that some names mean: as they are in it, or as they are
+// kept if a link is in them.
+func (s *serverAdmin) kept(x servers.Server, list, names []string) []string {
+	sc := s.scope(x)
+	out := slices.Clone(names)
+	for i, name := range names {
+		if slices.Contains(list, name) {
+			continue
+		}
+		at := sc.Place(name)
+		j := slices.IndexFunc(list, func(of string) bool {
+			p := sc.Place(of)
+			return at.Path != "" && (p.Path == at.Path || p.Path == at.Real)
+		})
+		if j >= 0 {
+			out[i] = list[j]
+		}
+	}
+	return out
+}
+
+// absoluteFlag refuses a path of a flag that depends on where the command is run.
+func absoluteFlag(flag, name string) error {
+	if servers.Anchored(name) {
+		return nil
+	}
+	abs, err := filepath.Abs(name)
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("%s %s: a server does not work in this folder: write the whole path, %s", flag, name, abs)
+}

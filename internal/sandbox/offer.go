@@ -1,0 +1,33 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/yaya-ai/yaya/internal/sandbox/inside"
+)
+
+// Nearest is a path itself if it is there, else the next folder above it that is.
+func Nearest(name string) string {
+	for name = filepath.Clean(name); name != "/"; name = filepath.Dir(name) {
+		if _, err := os.Stat(name); err == nil {
+			break
+		}
+	}
+	return name
+}
+
+// MayGive reports why a path, without symbolic links, should not be given to a program:
+// it is, lies in or holds what is yaya's own, or each sandbox has it of its own.
+func MayGive(name string, own ...string) error {
+	for _, of := range own {
+		switch of = Real(of); {
+		case inside.Covers(of, name):
+			return fmt.Errorf("%s belongs to yaya itself, which no program in a sandbox reads or writes", name)
+		case inside.Covers(name, of):
+			return fmt.Errorf("%s holds %s, which is yaya's own: name the files and folders in it that are needed", name, of)
+		}
+	}
+	return CheckPath(name)
+}
