@@ -329,7 +329,7 @@ type loaded struct {
 	servers  []servers.Server
 	invalid  []servers.Invalid
 	pending  []pending
-	brought  map[string]string // digests of the servers that a folder brings, by name
+	brought  map[string]string // what identifies the servers that a folder brings, by name
 	warnings []string
 }
 

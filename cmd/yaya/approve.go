@@ -70,7 +70,7 @@ func (l *loaded) project(dir string, store *folder.Store) error {
 			continue
 		}
 		if i := slices.IndexFunc(st.Items, func(i folder.Item) bool { return i.Kind == folder.Server && i.Name == servers.Shown(s.Name) }); i >= 0 {
-			l.brought[s.Name] = st.Items[i].Digest
+			l.brought[s.Name] = st.Items[i].Digest + " " + st.Items[i].Runs // where paths lead, too
 		}
 		if _, same := agreed(st, dir, s); st.Trusted && same { // as it was read here, too
 			l.servers = append(l.servers, s)

@@ -34,7 +34,7 @@ type serverAdmin struct {
 	wait     []pending                 // of a folder that is not trusted
 
 	here    string            // the folder whose servers are offered
-	brought map[string]string // digests of those as they were started
+	brought map[string]string // what those were when they were started
 	work    sync.WaitGroup
 	ends    bool
 }
