@@ -51,6 +51,10 @@ var (
 // ofSandbox are folders in which every sandbox of a bounded server has files of its own.
 var ofSandbox = []string{"/usr", "/etc", "/opt", "/bin", "/sbin", "/lib", "/lib64", "/proc", "/dev"}
 
+func inSystem(name string) bool {
+	return slices.ContainsFunc(ofSandbox, func(dir string) bool { return strings.HasPrefix(filepath.Clean(name), dir+"/") })
+}
+
 // fileDenied says that a server may have been kept from the file that a line of its
 // standard error or of a failure complains about; the zero Denial if the sandbox is not the reason. Only the server
 // knows for sure.

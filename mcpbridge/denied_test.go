@@ -140,6 +140,7 @@ func TestProgramOfServer(t *testing.T) {
 		{"a script of a package", servers.Server{Args: []string{dir + "/b/src/i.py"}}, []string{dir + "/b"}},
 		{"a script alone", servers.Server{Args: []string{dir + "/c/i.sh"}}, []string{dir + "/c/i.sh"}},
 		{"a folder", servers.Server{Args: []string{dir + "/c"}}, nil},
+		{"a script of the system", servers.Server{Args: []string{"/usr/../bin/sh", dir + "/c/i.sh"}}, nil},
 		{"below its working directory", servers.Server{Dir: dir + "/b", Args: []string{"src/i.py"}}, []string{dir + "/b"}},
 		{"a project's", servers.Server{Project: true, File: dir + "/c/.mcp.json", Args: []string{dir + "/b/src/i.py"}}, nil},
 	} {

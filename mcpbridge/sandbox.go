@@ -127,6 +127,9 @@ func (b *Bridge) program(x servers.Server) []string {
 		if !filepath.IsAbs(arg) {
 			arg = filepath.Join(x.Folder(), arg)
 		}
+		if inSystem(arg) {
+			return nil // which every sandbox shows
+		}
 		if info, err := os.Stat(arg); filepath.IsAbs(arg) && err == nil && info.Mode().IsRegular() {
 			return []string{packageOf(arg, b.cfg.Home)}
 		}

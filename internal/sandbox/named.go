@@ -99,13 +99,13 @@ func Credentials(home, name string) bool {
 	return false
 }
 
-// ownMounts are what each sandbox has of its own.
-var ownMounts = []string{"/dev", "/proc"}
-
-// CheckPath reports why a path cannot be given to a sandbox.
+// CheckPath reports why a path cannot be given to a sandbox: its devices and processes are
+// its own. Those of the host would take their place, and none of the devices could be
+// opened.
 func CheckPath(name string) error {
-	for _, at := range ownMounts {
-		if inside.Covers(at, filepath.Clean(name)) {
+	name = filepath.Clean(name)
+	for _, at := range []string{"/dev", "/proc"} {
+		if inside.Covers(at, name) && !inside.Covers("/dev/shm", name) {
 			return fmt.Errorf("%s cannot be given to a sandbox, which has %s of its own: leave it out, or use profile guarded", name, at)
 		}
 	}

@@ -141,6 +141,9 @@ func (s Server) checkSandbox() error {
 		if strings.Contains(p, "${"+secretPrefix) {
 			return fmt.Errorf("sandbox: path %q has a secret in it, and paths are shown; write the path itself", p)
 		}
+		if filepath.Clean(p) == "/" {
+			return fmt.Errorf("sandbox: path %q is the whole file system; name what the server needs, or use profile %q", p, SandboxGuarded)
+		}
 		if filepath.IsAbs(p) {
 			if err := sandbox.CheckPath(p); err != nil {
 				return fmt.Errorf("sandbox: %w", err)
