@@ -21,6 +21,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/yaya-ai/yaya/internal/sandbox"
 	"github.com/yaya-ai/yaya/internal/workspace"
 	"github.com/yaya-ai/yaya/kernel/folder"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
@@ -189,11 +190,11 @@ func (d *digests) file(w *workspace.Workspace, name string, left *int64) (string
 	}
 	f, err := w.Root().OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		to, err := w.Root().Readlink(name)
-		if err != nil {
-			return "", nil //nolint:nilerr // it is not there, or another word than a file
+		at := filepath.Join(w.Dir(), name)
+		if to := sandbox.Real(at); to != at { // by whichever part of it
+			return "link to " + to, nil
 		}
-		return "link to " + to, nil
+		return "", nil //nolint:nilerr // it is not there, or another word than a file
 	}
 	defer func() { _ = f.Close() }()
 	var st unix.Stat_t

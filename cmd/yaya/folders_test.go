@@ -112,28 +112,30 @@ func TestFolderItems(t *testing.T) {
 	if err := os.WriteFile(file, []byte(`{"mcpServers":{"s":{"command":"node","env":{"PLUGIN":"--require /tmp/evil.js","K":"${HOME}"}}}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink("../x.sh", filepath.Join(dir, "l.sh")); err != nil {
-		t.Fatal(err)
+	for _, d := range []string{"one/bin", "two/bin"} {
+		if err := os.MkdirAll(filepath.Join(filepath.Dir(dir), d), 0o700); err != nil {
+			t.Fatal(err)
+		}
 	}
-	var links [2]string
-	for i, to := range []string{"../x.sh", "../y.sh"} {
-		if err := os.Remove(filepath.Join(dir, "l.sh")); err != nil {
-			t.Fatal(err)
+	// GA-1: also by a link to the folder of the command.
+	for link, entry := range map[string]string{"l.sh": `{"command":"sh","args":["l.sh"],"prefix":""}`, "venv": `{"command":"venv/bin/x","prefix":""}`} {
+		var links [2]string
+		for i, to := range []string{"../one", "../two"} {
+			if err := errors.Join(os.RemoveAll(filepath.Join(dir, link)), os.Symlink(to, filepath.Join(dir, link))); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(file, []byte(`{"mcpServers":{"s":`+entry+`}}`), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			st, err := store.Status(dir)
+			if err != nil || !strings.Contains(st.Items[0].Runs, `its tools named ""`) {
+				t.Fatalf("Status = %+v, %v, want the prefix of its tools", st.Items, err)
+			}
+			links[i] = st.Digest()
 		}
-		if err := os.Symlink(to, filepath.Join(dir, "l.sh")); err != nil {
-			t.Fatal(err)
+		if links[0] == links[1] {
+			t.Errorf("%s: a link that leads elsewhere is the same folder, want another digest", entry)
 		}
-		if err := os.WriteFile(file, []byte(`{"mcpServers":{"s":{"command":"sh","args":["l.sh"],"prefix":""}}}`), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		st, err := store.Status(dir)
-		if err != nil || !strings.Contains(st.Items[0].Runs, `its tools named ""`) {
-			t.Fatalf("Status = %+v, %v, want the prefix of its tools", st.Items, err)
-		}
-		links[i] = st.Digest()
-	}
-	if links[0] == links[1] {
-		t.Error("a link that leads elsewhere is the same folder, want another digest")
 	}
 	var many strings.Builder
 	for i := range 65 {

@@ -64,6 +64,9 @@ func (r *Run) addRules(plan *inside.Plan) error {
 		if err := os.MkdirAll(p.Cache, 0o700); err != nil { //nolint:forbidigo,gosec // the caller's own
 			return fmt.Errorf("cache of the sandbox: %w", err)
 		}
+		if to, err := os.Readlink(p.Cache); err == nil {
+			return fmt.Errorf("cache of the sandbox: %s is a symbolic link to %s: remove it", p.Cache, to)
+		}
 		s.link(inside.Write, p.Cache)
 	}
 	if r.system.tmp != "" {
