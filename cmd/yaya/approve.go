@@ -227,7 +227,7 @@ const maxWhole = 3
 func showWaiting(w io.Writer, waiting []trust.Waiting, projects []pending) {
 	var b strings.Builder
 	for _, x := range projects {
-		fmt.Fprintf(&b, "%s: not started, because you have not trusted the folder %s, which brings it\n  it would run: %s\n  show the folder and trust it: yaya trust %s\n\n", x.server.Name, x.folder.Folder, brings(x.server), x.folder.Folder)
+		fmt.Fprintf(&b, "%s: not started, because you have not trusted the folder %s, which brings it\n  it would run: %s\n  show the folder and trust it: yaya trust %s\n\n", servers.Shown(x.server.Name), x.folder.Folder, brings(x.server), x.folder.Folder)
 	}
 	for _, x := range waiting {
 		fmt.Fprintf(&b, "%s:", x.Server)
