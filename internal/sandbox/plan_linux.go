@@ -25,7 +25,7 @@ func (r *Run) makePlan(cmd *exec.Cmd) (*inside.Plan, error) {
 		Strict: p.Strict, HostWrites: p.HostWrites, Tmp: p.Limits.Memory,
 		Landlock: alone, Writes: !alone && !p.HostWrites, Scope: p.HostWrites || alone, Abstract: alone && !p.HostWrites,
 		Data: uint64(max(0, p.Limits.Memory)), Tasks: uint64(max(0, p.Limits.Processes)), Time: int64(p.Limits.Time),
-		Filter: inside.Filter{Nested: p.Browser, Unix: p.Unix, NoInet: p.Net.Mode == Off},
+		Filter: inside.Filter{Nested: p.Browser, Unix: p.Unix, NoInet: p.Net.Mode == Off, Shared: alone || p.HostWrites},
 	}
 	if p.HostWrites && !alone && os.Geteuid() == 0 {
 		plan.Caps = rootCaps
@@ -76,17 +76,27 @@ func (r *Run) makePlan(cmd *exec.Cmd) (*inside.Plan, error) {
 }
 
 // hideMachine hides what lets root read the disk and the memory behind all mounts,
-// and keeps the settings of the kernel, some of which name programs that it starts.
+// and keeps the settings of the kernel, some of which name programs that it starts, and
+// the files by which processes are changed, yaya's among them.
 func hideMachine(p *Policy, s *rules, plan *inside.Plan) error {
-	if !p.HostWrites || os.Geteuid() != 0 {
+	if !p.HostWrites {
+		return nil
+	}
+	root := os.Geteuid() == 0
+	switch {
+	case !plan.Mounts: // Landlock would have to name every process that is to come
+		s.link(inside.Read, "/proc", "/sys")
+	case root: // it makes no user namespaces in a sandbox, which are mapped there
+		s.link(inside.Read, "/proc", "/sys")
+	default:
+		s.link(inside.Read, fmt.Sprintf("/proc/%d", os.Getpid()), "/sys/fs/cgroup")
+	}
+	if !root {
 		return nil
 	}
 	s.link(inside.Hide, "/dev/mem", "/dev/kmem", "/dev/port")
 	if plan.Mounts {
 		s.link(inside.Hide, "/proc/kcore", "/proc/sysrq-trigger")
-		s.link(inside.Read, "/proc/sys", "/sys")
-	} else { // Landlock would have to name every process that is to come
-		s.link(inside.Read, "/proc", "/sys")
 	}
 	disks, err := os.ReadDir("/sys/class/block")
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -108,31 +108,31 @@ func run(fd int) int {
 		return around(plan, c, signals)
 	}
 
-	answer, listeners, child := begin(plan)
-	c.reply(answer, listeners)
+	answer, has, child := begin(plan)
+	c.reply(answer, has.listeners)
 	if answer.Error != "" {
 		return exitSetup
 	}
 	if plan.Probe {
 		return 0
 	}
-	for _, l := range listeners {
+	for _, l := range has.listeners {
 		_ = unix.Close(l)
 	}
-	return (&keeper{plan: plan, control: c, signals: signals, child: child}).keep()
+	return (&keeper{plan: plan, control: c, signals: signals, child: child, asked: has.asked}).keep()
 }
 
 // begin sets the sandbox up and starts the program, on a thread that does nothing
 // else: Landlock lets the program signal what is in its own domain, and the first
 // thread, which stands for this process, is to stay out of that.
-func begin(plan *Plan) (answer *Reply, listeners []int, child int) {
+func begin(plan *Plan) (answer *Reply, has held, child int) {
 	answer = new(Reply)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		runtime.LockOSThread() // for good: the thread ends with this function
 		var err error
-		if listeners, err = setUp(plan, answer); err == nil && !plan.Probe {
+		if has, err = setUp(plan, answer); err == nil && !plan.Probe {
 			child, err = start(plan)
 			if errno, ok := errors.AsType[syscall.Errno](err); ok {
 				answer.NoStart = int(errno)
@@ -143,57 +143,58 @@ func begin(plan *Plan) (answer *Reply, listeners []int, child int) {
 		}
 	}()
 	<-done
-	return answer, listeners, child
+	return answer, has, child
 }
 
-// setUp restricts this thread as the plan says and returns the listeners.
-func setUp(p *Plan, r *Reply) ([]int, error) {
-	var err error
+// held are descriptors of a sandbox.
+type held struct {
+	listeners []int
+	asked     int // of the filter of system calls, -1 without
+}
+
+// setUp restricts this thread as the plan says.
+func setUp(p *Plan, r *Reply) (has held, err error) {
 	if p.Mounts {
 		if r.HostProc, err = mountRoot(p); err != nil {
-			return nil, err
+			return has, err
 		}
 	}
 	if p.Loopback {
 		if err := loopbackUp(); err != nil {
-			return nil, fmt.Errorf("bring the loopback interface up: %w", err)
+			return has, fmt.Errorf("bring the loopback interface up: %w", err)
 		}
 	}
 	if p.Mounted {
 		if err := checkMounted(p); err != nil {
-			return nil, err
+			return has, err
 		}
 	}
-	listeners, absent, err := listen(p.Listen)
-	r.Absent = absent
-	if err != nil {
-		return nil, err
+	if has.listeners, r.Absent, err = listen(p.Listen); err != nil {
+		return has, err
 	}
 	if err := enter(p); err != nil {
-		return nil, err
+		return has, err
 	}
 	if !p.Init { // orphans come here, to be ended
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-			return nil, fmt.Errorf("adopt orphans: %w", err)
+			return has, fmt.Errorf("adopt orphans: %w", err)
 		}
 	}
 	if err := dropCapabilities(p.Caps); err != nil {
-		return nil, err
+		return has, err
 	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return nil, fmt.Errorf("set no_new_privs: %w", err)
+		return has, fmt.Errorf("set no_new_privs: %w", err)
 	}
 	r.Landlock = landlockVersion()
 	if err := restrictByLandlock(p, r.Landlock); err != nil {
-		return nil, err
+		return has, err
 	}
 	if err := limit(p); err != nil {
-		return nil, err
+		return has, err
 	}
-	if err := p.Filter.install(); err != nil {
-		return nil, err
-	}
-	return listeners, nil
+	has.asked, err = p.Filter.install()
+	return has, err
 }
 
 // enter goes to the folder of the program and makes sure that it is the one that

@@ -104,6 +104,11 @@ type Filter struct {
 	Nested bool `json:"nested,omitempty"`  // user namespaces, which browsers make
 	Unix   bool `json:"unix,omitempty"`    // sockets of AF_UNIX
 	NoInet bool `json:"no_inet,omitempty"` // no sockets of AF_INET and AF_INET6
+	// Shared says that the ids of the host's processes can be named: nothing of them is
+	// changed.
+	Shared bool `json:"shared,omitempty"`
+
+	refuse bool // nobody answers for other processes
 }
 
 // Reply is the answer to a [Plan]. The listeners come with it.

@@ -48,7 +48,7 @@ func when(nr uint32, part ...unix.SockFilter) []unix.SockFilter {
 // other namespaces, looks into other processes, or reaches a part of the kernel that
 // no ordinary program needs.
 var denied = []uint32{
-	unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PIDFD_GETFD, unix.SYS_KCMP, unix.SYS_PROCESS_MADVISE,
+	unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PIDFD_GETFD, unix.SYS_KCMP, unix.SYS_PROCESS_MADVISE, unix.SYS_PROCESS_MRELEASE,
 	unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD, unix.SYS_FANOTIFY_INIT, unix.SYS_LOOKUP_DCOOKIE,
 	unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY,
 	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_MOVE_MOUNT, unix.SYS_OPEN_TREE, unix.SYS_FSOPEN, unix.SYS_FSCONFIG,
@@ -80,6 +80,7 @@ func (f Filter) program() []unix.SockFilter {
 		prog = append(prog, when(call.nr, load(low(call.flags)), set(unix.MSG_FASTOPEN, 0, 1), ret(fail(unix.EOPNOTSUPP)), ret(retAllow))...)
 	}
 	prog = append(prog, when(unix.SYS_IOCTL, load(low(1)), equal(unix.TIOCSTI, 1, 0), equal(tioclinux, 0, 1), ret(fail(unix.EPERM)), ret(retAllow))...)
+	prog = append(prog, f.others()...)
 	all := denied
 	if !f.Nested {
 		prog = append(prog, when(unix.SYS_CLONE, load(low(0)), set(newNamespaces, 0, 1), ret(fail(unix.EPERM)), ret(retAllow))...)
@@ -126,16 +127,31 @@ func (f Filter) socket() []unix.SockFilter {
 	return prog
 }
 
-// install puts the filter on all threads. no_new_privs must be set.
-func (f Filter) install() error {
+// install puts the filter on all threads. no_new_privs must be set. It returns the
+// descriptor that calls about other processes are handed to, -1 where there are none. In
+// a filter that already has one, such as that of another sandbox, they are refused.
+func (f Filter) install() (asked int, err error) {
 	if auditArch == 0 {
-		return errors.New("there is no filter of system calls for this architecture: the sandbox needs amd64 or arm64")
+		return -1, errors.New("there is no filter of system calls for this architecture: the sandbox needs amd64 or arm64")
 	}
+	if f.Shared {
+		if asked, err := f.load(unix.SECCOMP_FILTER_FLAG_TSYNC | unix.SECCOMP_FILTER_FLAG_TSYNC_ESRCH | unix.SECCOMP_FILTER_FLAG_NEW_LISTENER); err == nil {
+			return asked, nil
+		}
+		f.refuse = true
+	}
+	if _, err := f.load(unix.SECCOMP_FILTER_FLAG_TSYNC); err != nil {
+		return -1, fmt.Errorf("install the filter of system calls: %w", err)
+	}
+	return -1, nil
+}
+
+func (f Filter) load(flags uintptr) (int, error) {
 	prog := f.program()
-	fprog := unix.SockFprog{Len: uint16(len(prog)), Filter: &prog[0]}                                                                            //nolint:gosec // some hundred
-	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&fprog))) //nolint:gosec // the kernel's interface
+	fprog := unix.SockFprog{Len: uint16(len(prog)), Filter: &prog[0]}                                                    //nolint:gosec // some hundred
+	fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&fprog))) //nolint:gosec // the kernel's interface
 	if errno != 0 {
-		return fmt.Errorf("install the filter of system calls: %w", errno)
+		return -1, errno
 	}
-	return nil
+	return int(fd), nil //nolint:gosec // a descriptor
 }

@@ -55,6 +55,8 @@ func TestFilter(t *testing.T) {
 	)
 	usual, browser := Filter{Unix: true}, Filter{Unix: true, Nested: true}
 	closed, alone := Filter{}, Filter{NoInet: true}
+	shared, refused := Filter{Shared: true}, Filter{Shared: true, refuse: true}
+	asked := uint32(unix.SECCOMP_RET_USER_NOTIF)
 	eperm, enosys := fail(unix.EPERM), fail(unix.ENOSYS)
 	for _, c := range []struct {
 		name   string
@@ -105,13 +107,31 @@ func TestFilter(t *testing.T) {
 		{"mount", browser, auditArch, unix.SYS_MOUNT, nil, eperm},
 		{"setns", browser, auditArch, unix.SYS_SETNS, nil, eperm},
 		{"bpf", usual, auditArch, unix.SYS_BPF, nil, eperm},
+		{"a limit of another, with ids of its own", usual, auditArch, unix.SYS_PRLIMIT64, []uint64{7, 0, 1}, allow},
+		{"a limit of its own", shared, auditArch, unix.SYS_PRLIMIT64, []uint64{0, unix.RLIMIT_NOFILE, 0x7f0000000000}, allow},
+		{"read a limit of another", shared, auditArch, unix.SYS_PRLIMIT64, []uint64{7, unix.RLIMIT_NOFILE, 0, 0x7f0000000000}, allow},
+		{"a limit of another", shared, auditArch, unix.SYS_PRLIMIT64, []uint64{7, unix.RLIMIT_NOFILE, 0x7f0000000000}, asked},
+		{"a limit of another, at 4 GiB", shared, auditArch, unix.SYS_PRLIMIT64, []uint64{7, unix.RLIMIT_NOFILE, 1 << 32}, asked},
+		{"a limit of another, nobody to ask", refused, auditArch, unix.SYS_PRLIMIT64, []uint64{7, unix.RLIMIT_NOFILE, 1}, eperm},
+		{"processors of its own", shared, auditArch, unix.SYS_SCHED_SETAFFINITY, []uint64{0, 8, 1}, allow},
+		{"processors of another", shared, auditArch, unix.SYS_SCHED_SETAFFINITY, []uint64{7, 8, 1}, asked},
+		{"scheduler of another", shared, auditArch, unix.SYS_SCHED_SETSCHEDULER, []uint64{7}, asked},
+		{"parameters of another", shared, auditArch, unix.SYS_SCHED_SETPARAM, []uint64{7}, asked},
+		{"attributes of another", shared, auditArch, unix.SYS_SCHED_SETATTR, []uint64{7}, asked},
+		{"its own priority", shared, auditArch, unix.SYS_SETPRIORITY, []uint64{unix.PRIO_PROCESS, 0, 5}, allow},
+		{"priority of another", shared, auditArch, unix.SYS_SETPRIORITY, []uint64{unix.PRIO_PROCESS, 7, 5}, asked},
+		{"priority of its group, where others may be", shared, auditArch, unix.SYS_SETPRIORITY, []uint64{unix.PRIO_PGRP, 0, 5}, eperm},
+		{"priority of all of the user's", shared, auditArch, unix.SYS_SETPRIORITY, []uint64{unix.PRIO_USER, 0, 5}, eperm},
+		{"its own input and output", shared, auditArch, unix.SYS_IOPRIO_SET, []uint64{1, 0, 0}, allow},
+		{"input and output of another", shared, auditArch, unix.SYS_IOPRIO_SET, []uint64{1, 7, 0}, asked},
+		{"input and output of all of the user's", shared, auditArch, unix.SYS_IOPRIO_SET, []uint64{3, 0, 0}, eperm},
 		{"files by handle", usual, auditArch, unix.SYS_OPEN_BY_HANDLE_AT, nil, eperm},
 	} {
 		if got := verdict(t, c.filter.program(), c.arch, c.nr, c.args...); got != c.want {
 			t.Errorf("%s: verdict %#x, want %#x", c.name, got, c.want)
 		}
 	}
-	for _, f := range []Filter{usual, browser, closed, alone} {
+	for _, f := range []Filter{usual, browser, closed, alone, shared, refused} {
 		if n := len(f.program()); n > 4096 {
 			t.Errorf("a filter has %d instructions; the kernel takes 4096", n)
 		}
