@@ -98,7 +98,7 @@ func (b *Bridge) start(server string, policy sandbox.Policy) (*sandbox.Run, erro
 	}
 	now := fmt.Sprintf("%s %s %s", e.Profile, e.Backend, lacks)
 	if was, known := b.weaker.Swap(server, now); !known || was != now {
-		b.cfg.Log.Warn().Str("server", server).Str("profile", e.Profile).Str("backend", e.Backend).Stringer("lacks", lacks).Msg("the server starts in a weaker sandbox than its profile wants (yaya sandbox says more)")
+		b.cfg.Log.Warn().Str("server", server).Str("profile", e.Profile).Str("backend", e.Backend).Str("weaker", lacks.Lacking()).Msg("the server starts in a weaker sandbox than its profile wants (yaya sandbox says more)")
 	}
 	return run, nil
 }

@@ -85,7 +85,8 @@ func (s *serverAdmin) List() []admin.Server {
 			row.Stderr = d.Stderr
 			if row.Sandbox != nil {
 				if e := d.Sandbox; e != nil {
-					row.Sandbox.Backend, row.Sandbox.Enforced, row.Sandbox.Missing = e.Backend, e.Has.Names(), e.Missing
+					row.Sandbox.Backend, row.Sandbox.Enforced = e.Backend, e.Has.Names()
+					row.Sandbox.Missing, row.Sandbox.Breaks = e.Missing, e.Breaks
 				}
 				for _, x := range d.Denied {
 					row.Sandbox.Denied = append(row.Sandbox.Denied, admin.ServerDenial{What: x.What, Allow: x.Allow})

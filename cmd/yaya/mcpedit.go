@@ -89,6 +89,9 @@ func showServer(w io.Writer, s admin.Server) error {
 		for i, m := range b.Missing {
 			row([]string{"not enforced", " "}[min(i, 1)], m)
 		}
+		for i, m := range b.Breaks {
+			row([]string{"does not work", " "}[min(i, 1)], m)
+		}
 		for i, d := range b.Denied {
 			row([]string{"kept from", " "}[min(i, 1)], d.What)
 			if d.Allow != "" {

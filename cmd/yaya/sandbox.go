@@ -317,7 +317,7 @@ func runInSandbox(w io.Writer, box *sandbox.Box, policy sandbox.Policy, cmd *exe
 	}
 	defer run.Ended()
 	if lacks := policy.Wants() &^ run.Enforced.Has; lacks != 0 {
-		fmt.Fprintf(w, "yaya: weaker than profile %s: %s (back end %s)\n", policy.Profile, strings.Join(run.Enforced.Missing, "; "), run.Enforced.Backend)
+		fmt.Fprintf(w, "yaya: weaker than profile %s: %s (back end %s; yaya sandbox says more)\n", policy.Profile, lacks.Lacking(), run.Enforced.Backend)
 	}
 	if cmd.Dir, err = workingDir(policy); err != nil {
 		return err

@@ -67,7 +67,7 @@ func sandboxReport(boxes *sandbox.Sandboxes, programs []admin.SandboxProgram) ad
 	out := admin.Sandbox{
 		Status: sandboxHealth(s), Summary: s.Summary(), Mode: string(s.Mode), Setting: s.Setting, Backend: s.Best, Why: s.Why, Fix: s.Fix,
 		System: s.System, User: s.User, Landlock: s.Landlock, HostProc: s.HostProc,
-		Backends: []admin.SandboxBackend{}, Profiles: []admin.SandboxProfile{}, Programs: programs, Gaps: []admin.SandboxGap{},
+		Backends: []admin.SandboxBackend{}, Profiles: []admin.SandboxProfile{}, Programs: programs, Gaps: []admin.SandboxGap{}, Breaks: []admin.SandboxGap{},
 	}
 	for i := range programs {
 		programs[i].Note = otherwise(s, programs[i])
@@ -78,11 +78,14 @@ func sandboxReport(boxes *sandbox.Sandboxes, programs []admin.SandboxProgram) ad
 	for _, e := range s.Profiles {
 		out.Profiles = append(out.Profiles, admin.SandboxProfile{
 			Profile: e.Profile, About: sandbox.About(e.Profile), Backend: e.Backend, Enforced: e.Has.Names(), Lacks: s.Lacks[e.Profile].Names(),
-			Missing: append([]string{}, e.Missing...), Denials: denials[e.Profile],
+			Missing: append([]string{}, e.Missing...), Breaks: append([]string{}, e.Breaks...), Denials: denials[e.Profile],
 		})
 	}
 	for _, g := range s.Gaps() {
 		out.Gaps = append(out.Gaps, admin.SandboxGap(g))
+	}
+	for _, g := range s.Breaks() {
+		out.Breaks = append(out.Breaks, admin.SandboxGap(g))
 	}
 	return out
 }
@@ -98,7 +101,7 @@ func sandboxDiagnosis(s sandbox.Standing, running map[string]admin.SandboxProgra
 		if s.Best == sandbox.None {
 			break // the summary says it
 		}
-		d.Details = append(d.Details, plugin.HealthCheck{Name: "profiles " + strings.Join(g.Profiles, ", "), Status: plugin.Degraded, Message: "not enforced: " + g.What})
+		d.Details = append(d.Details, plugin.HealthCheck{Name: "profiles " + strings.Join(g.Profiles, ", "), Status: plugin.Degraded, Message: g.What})
 	}
 	for _, name := range slices.Sorted(maps.Keys(running)) {
 		note := otherwise(s, running[name])
@@ -272,11 +275,9 @@ func printSandbox(w io.Writer, r admin.Sandbox) error {
 		}
 		fmt.Fprintf(&b, "  server %s %s\n", printable(p.Name, 40), printable(p.Note, 600))
 	}
-	if len(r.Gaps) > 0 && r.Backend != sandbox.None {
-		b.WriteString("\nNot enforced here, or in part:\n")
-		for _, g := range r.Gaps {
-			fmt.Fprintf(&b, "  %s: %s\n", someProfiles(g.Profiles, r.Profiles), printable(g.What, 600))
-		}
+	if r.Backend != sandbox.None {
+		printGaps(&b, "Not enforced here, or in part", r.Gaps, r.Profiles)
+		printGaps(&b, "Does not work here, though the profile allows it", r.Breaks, r.Profiles)
 	}
 	fmt.Fprintf(&b, "\nSystem: %s, %s\nSettings: sandbox.mode %s, sandbox.backend %s\nBack ends: ", printable(r.System, 100), r.User, r.Mode, r.Setting)
 	for i, s := range r.Backends {
@@ -297,6 +298,15 @@ func printSandbox(w io.Writer, r admin.Sandbox) error {
 	b.WriteString("\n")
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+func printGaps(w io.Writer, title string, gaps []admin.SandboxGap, all []admin.SandboxProfile) {
+	if len(gaps) > 0 {
+		fmt.Fprintf(w, "\n%s:\n", title)
+	}
+	for _, g := range gaps {
+		fmt.Fprintf(w, "  %s: %s\n", someProfiles(g.Profiles, all), printable(g.What, 600))
+	}
 }
 
 // namedPrograms is how many servers a profile names on the terminal.

@@ -41,7 +41,7 @@ func TestSandboxIsReported(t *testing.T) {
 	if first, _, _ := strings.Cut(text, "\n"); first != "Sandbox: "+r.Summary {
 		t.Errorf("the first line is %q, want how it stands: %q", first, r.Summary)
 	}
-	for _, g := range r.Gaps {
+	for _, g := range append(r.Gaps, r.Breaks...) {
 		if !strings.Contains(text, g.What) {
 			t.Errorf("yaya sandbox does not say %q:\n%s", g.What, text)
 		}
@@ -151,6 +151,7 @@ func TestPrintSandbox(t *testing.T) {
 	if err := printSandbox(&out, admin.Sandbox{
 		Summary: "how it stands", Fix: "sudo fix", Backend: "landlock", System: "Linux", User: "root", Mode: "prefer", Setting: "auto", Profiles: all, Programs: programs,
 		Backends: []admin.SandboxBackend{{Name: "namespaces", Why: "it is broken\x1b[31m"}, {Name: "landlock", Works: true}, {Name: "off", Works: true}},
+		Breaks:   []admin.SandboxGap{{What: "no network", Profiles: []string{"browser", "command"}}},
 		Gaps:     []admin.SandboxGap{{What: "of all", Profiles: []string{"browser", "command", "guarded"}}, {What: "of two", Profiles: []string{"browser", "guarded"}}, {What: "of one", Profiles: []string{"guarded"}}},
 	}); err != nil {
 		t.Fatal(err)
@@ -169,6 +170,9 @@ Not enforced here, or in part:
   all: of all
   all but command: of two
   guarded: of one
+
+Does not work here, though the profile allows it:
+  all but guarded: no network
 
 System: Linux, root
 Settings: sandbox.mode prefer, sandbox.backend auto

@@ -49,11 +49,11 @@ func TestSandboxRunSettings(t *testing.T) {
 		t.Errorf("a variable that is not set: %q, %d", errOut, code)
 	}
 	b.must("config", "set", "sandbox.backend", "landlock")
-	if _, errOut, _ := run("--", "true"); !strings.Contains(errOut, "back end landlock") {
-		t.Errorf("with sandbox.backend landlock it says %q, want that back end", errOut)
+	if _, errOut, _ := run("--", "true"); !strings.Contains(errOut, "the network is off (back end landlock; yaya sandbox says more)\n") || strings.Count(errOut, "\n") != 1 || len(errOut) > 160 {
+		t.Errorf("with sandbox.backend landlock it says %q, want one short line with that back end", errOut)
 	}
 	b.must("config", "set", "sandbox.backend", "off")
-	if _, errOut, code := run("--", "true"); code != exitError || !strings.Contains(errOut, "the sandbox cannot enforce hidden files") || !strings.Contains(errOut, "(back end off)") {
+	if _, errOut, code := run("--", "true"); code != exitError || !strings.Contains(errOut, "the sandbox cannot enforce hidden files") || !strings.Contains(errOut, "(back end off); run: yaya config set sandbox.backend auto") {
 		t.Errorf("with sandbox.backend off: %q, %d; want a refusal", errOut, code)
 	}
 }

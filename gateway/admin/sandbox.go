@@ -31,6 +31,7 @@ type (
 		// Programs say what runs in which profile.
 		Programs []SandboxProgram `json:"programs"`
 		Gaps     []SandboxGap     `json:"gaps" doc:"what is not enforced, or in part"`
+		Breaks   []SandboxGap     `json:"breaks" doc:"what the profiles allow and does not work here"`
 	}
 	// SandboxBackend is a way to make sandboxes, and whether it works here.
 	SandboxBackend struct {
@@ -46,6 +47,7 @@ type (
 		Enforced []string `json:"enforced"`
 		Lacks    []string `json:"lacks" doc:"what the profile wants and is not enforced at all"`
 		Missing  []string `json:"missing" doc:"what is not enforced, or in part, in sentences"`
+		Breaks   []string `json:"breaks" doc:"what the profile allows and does not work here, in sentences"`
 		Denials  int64    `json:"denials" doc:"connections that were refused since the start"`
 	}
 	// SandboxProgram is something that yaya starts.
@@ -56,7 +58,7 @@ type (
 		Backend string `json:"backend,omitempty" doc:"of a server whose process runs: with what its sandbox was made"`
 		Note    string `json:"note,omitempty" doc:"how it runs, or why it does not, if that is not what the settings and its profile say"`
 	}
-	// SandboxGap is something that is not enforced, or in part.
+	// SandboxGap is something that is not enforced, or in part, or does not work.
 	SandboxGap struct {
 		What     string   `json:"what"`
 		Profiles []string `json:"profiles"`

@@ -75,10 +75,12 @@ type ServerPermit struct {
 type ServerSandbox struct {
 	Profile string `json:"profile" enum:"guarded,server,off"`
 	Allowed string `json:"allowed" doc:"what the process may do, in words"`
-	// Backend, Enforced and Missing are those of the process that runs, empty without one.
+	// Backend, Enforced, Missing and Breaks are those of the process that runs, empty
+	// without one.
 	Backend  string   `json:"backend,omitempty" doc:"of the process that runs: namespaces, landlock, off"`
 	Enforced []string `json:"enforced,omitempty" doc:"what is enforced of the profile"`
 	Missing  []string `json:"missing,omitempty" doc:"what is not, or in part, in sentences"`
+	Breaks   []string `json:"breaks,omitempty" doc:"what the profile allows and does not work here, in sentences"`
 	// Denied is what it was kept from last, the newest first.
 	Denied []ServerDenial `json:"denied,omitempty"`
 }

@@ -111,7 +111,7 @@ func (b *Box) enter(p Policy) (*Run, error) {
 		e.miss("yaya's port can be reached, and yaya takes the program for you: it is not known here")
 	}
 	if lacks := p.Require &^ e.Has; lacks != 0 {
-		return nil, &RefusedError{Backend: backend, Lacks: lacks, Fix: Probe().Fix}
+		return nil, &RefusedError{Backend: backend, Lacks: lacks, Fix: standing(Probe(), Settings{Mode: Prefer, Backend: cmp.Or(b.Backend, "auto")}).Fix}
 	}
 	if program := cmp.Or(b.Program, itself()); backend != None && program != "" {
 		if at, err := Open(program); err == nil { // else it was removed
@@ -138,9 +138,19 @@ type RefusedError struct {
 }
 
 func (e *RefusedError) Error() string {
-	text := fmt.Sprintf("the sandbox cannot enforce %s here (back end %s)", e.Lacks, e.Backend)
-	if e.Fix != "" {
+	var cannot []string
+	if bounds := e.Lacks &^ NeedHosts; bounds != 0 {
+		cannot = append(cannot, fmt.Sprintf("cannot enforce %s here", bounds))
+	}
+	if e.Lacks&NeedHosts != 0 {
+		cannot = append(cannot, "cannot reach hosts here, because its network is off")
+	}
+	text := fmt.Sprintf("the sandbox %s (back end %s)", strings.Join(cannot, ", and "), e.Backend)
+	switch {
+	case e.Fix != "":
 		text += "; run: " + e.Fix
+	case e.Backend == None:
+		text += "; that needs user namespaces, or Landlock of Linux 5.19 or later, which this system refuses"
 	}
 	return text + " (yaya sandbox says more)"
 }
@@ -191,7 +201,7 @@ func decide(backend string, p *Policy, r Report) Enforced {
 	case Namespaces, Bwrap:
 		e.Has = want
 		if backend == Bwrap && p.HostWrites && os.Geteuid() == 0 {
-			e.miss("files of other users are nobody's: bubblewrap maps one user")
+			e.breaks("files of other users are nobody's: bubblewrap maps one user")
 		}
 		if low := slices.ContainsFunc(p.Net.forwards(), func(f forward) bool { return f.at.Port() < lowPorts }); low && backend == Bwrap && os.Geteuid() != 0 {
 			e.miss("services of this machine at ports below 1024 that are allowed cannot be reached: bubblewrap leaves no right to listen there")
@@ -200,11 +210,10 @@ func decide(backend string, p *Policy, r Report) Enforced {
 			e.signals(r.Landlock)
 		}
 		if p.HostWrites {
-			e.miss("a file cannot be renamed from one of the folders above yaya's own (such as .config and .cache) to another: programs that do not copy instead fail")
-			e.miss("yaya's port can be reached: yaya itself refuses programs that it has started")
+			e.breaks("a file cannot be renamed from one of the folders above yaya's own (such as .config and .cache) to another: programs that do not copy instead fail")
 		}
 		if r.HostProc != "" && !p.HostWrites {
-			e.miss("/proc is the host's, read-only: " + r.HostProc)
+			e.partly(NeedProcesses, "other processes can be listed: /proc is the host's, read-only: "+r.HostProc)
 		}
 	case Landlock:
 		e.Has = want &^ (NeedHosts | NeedProtect)
@@ -229,7 +238,7 @@ func (e *Enforced) perProcess(want Need, why string) {
 		why = "it could leave its control group"
 	}
 	if want&NeedMemory != 0 {
-		e.miss("memory is bounded for each process, not for all of them together: " + why)
+		e.partly(NeedMemory, "memory is bounded for each process, not for all of them together: "+why)
 	}
 	if want&NeedTasks != 0 && os.Geteuid() == 0 {
 		e.Has &^= NeedTasks
@@ -243,16 +252,16 @@ func (e *Enforced) signals(version int) {
 	e.miss(fmt.Sprintf("other programs of your user, and the process that ends what is left over, can be signaled: Landlock is at version %d, and %d bounds signals (Linux 6.12)", version, inside.LandlockScopes))
 }
 
-// landlock says what Landlock alone leaves open.
+// landlock says what Landlock alone leaves open, and what does not work with it.
 func (e *Enforced) landlock(p *Policy, version int) {
 	if p.Net.Mode == Hosts || p.Net.Mode == Loopback {
-		e.miss("the network is off: Landlock knows ports, not hosts, and has no loopback interface of its own")
+		e.breaks("the network is off: Landlock knows ports, not hosts, and has no loopback interface of its own")
 	}
 	if len(p.Net.forwards()) > 0 {
 		e.miss("services of this machine that are allowed cannot be reached: they need a network of the sandbox's own")
 	}
 	if len(p.Endpoints) > 0 {
-		e.miss("yaya's endpoints are not there: they need a network of the sandbox's own")
+		e.breaks("yaya's endpoints are not there: they need a network of the sandbox's own")
 	}
 	if len(p.Protect) > 0 {
 		e.miss("protected files within a writable folder can be written")
@@ -260,17 +269,17 @@ func (e *Enforced) landlock(p *Policy, version int) {
 	if version < inside.LandlockScopes {
 		e.signals(version)
 	}
-	if version < inside.LandlockUnix && p.Unix {
-		e.miss(fmt.Sprintf("sockets of AF_UNIX cannot be opened: Landlock is at version %d, and %d tells those of the host from others", version, inside.LandlockUnix))
-	}
-	if p.Net.Mode == Host {
-		e.miss("yaya's port can be reached: yaya itself refuses programs that it has started")
-	}
 	if p.HostWrites {
-		e.miss("yaya's own program, where you can write it, and the caches of sandboxes can be changed")
-		e.miss("nothing new can be made in the folders above what is hidden, such as the home folder, and the names in hidden folders can be listed")
+		e.partly(NeedHidden, "yaya's own program, where you can write it, and the caches of sandboxes can be changed, and the names in hidden folders can be listed")
+		e.breaks("in the folders above what is hidden, such as your home folder, .config and .cache, nothing can be made, renamed or removed, and what comes into them after the start is not seen until the program is started again; the folders beside work")
+		e.breaks("nothing can be written in /proc and /sys: browsers make no sandbox of their own")
+		return
 	}
-	e.miss("other processes can be listed, and /tmp and /dev/shm are not there: TMPDIR names a folder of its own")
+	e.partly(NeedProcesses, "other processes can be listed")
+	e.breaks("/tmp and /dev/shm are not there: TMPDIR names a folder of its own")
+	if version < inside.LandlockUnix && p.Unix {
+		e.breaks(fmt.Sprintf("sockets of AF_UNIX cannot be opened: Landlock is at version %d, and %d tells those of the host from others", version, inside.LandlockUnix))
+	}
 }
 
 // NotStarted is the error about a program that does not start in a sandbox, which itself

@@ -14,9 +14,10 @@ func TestDecide(t *testing.T) {
 		name, backend, profile string
 		landlock               int
 		lacks                  Need   // of what the profile wants
-		missing                string // a part of what is said
+		missing                string // a part of what is said of it, or of what does not work
 	}{
-		{"namespaces, guarded", Namespaces, "guarded", 7, 0, "yaya's port"},
+		{"namespaces, guarded", Namespaces, "guarded", 7, 0, "cannot be renamed"},
+		{"Landlock, guarded", Landlock, "guarded", 7, 0, "nothing can be made, renamed or removed"},
 		{"namespaces without Landlock, guarded", Namespaces, "guarded", 0, NeedProcesses | NeedTree, "can be signaled"},
 		{"namespaces without Landlock", Namespaces, "check", 0, 0, "memory is bounded for each process"},
 		{"Landlock, hosts", Landlock, "server", 7, NeedHosts, "the network is off"},
@@ -38,8 +39,14 @@ func TestDecide(t *testing.T) {
 			if want := c.lacks & p.Wants(); lacks != want && lacks != want&^NeedTasks {
 				t.Errorf("lacks %s, want %s", lacks, want)
 			}
-			if said := strings.Join(e.Missing, "; "); !strings.Contains(said, c.missing) {
+			said := strings.Join(append(e.Missing, e.Breaks...), "; ")
+			if !strings.Contains(said, c.missing) {
 				t.Errorf("says %q, want %q", said, c.missing)
+			}
+			for _, bad := range []string{"/tmp", "AF_UNIX", "yaya's port"} {
+				if c.profile == "guarded" && strings.Contains(said, bad) {
+					t.Errorf("guarded has the host's, and it says %q", said)
+				}
 			}
 		})
 	}

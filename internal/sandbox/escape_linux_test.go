@@ -312,11 +312,13 @@ func TestWorkGoesOn(t *testing.T) {
 			{"write a device", "check", "write /dev/null"},
 			{"write outside, guarded", "guarded", "write OUTSIDE/file"},
 			{"credentials, guarded", "guarded", "read SECRET"},
+			{"a socket of the host's, guarded", "guarded", "connect SOCKET"},
+			{"an abstract socket of the host's, guarded", "guarded", "abstract NAME"},
 			{"read the system", "plugin", "read /etc/passwd"},
 		} {
 			t.Run(backend+"/"+c.name, func(t *testing.T) {
 				p := newPlace(t)
-				attempt := strings.NewReplacer("OUTSIDE", p.outside, "SECRET", p.secret).Replace(c.attempt)
+				attempt := strings.NewReplacer("OUTSIDE", p.outside, "SECRET", p.secret, "SOCKET", p.path, "NAME", p.abstract).Replace(c.attempt)
 				pol := p.policy(t, c.profile)
 				if strings.Contains(attempt, "TMP") {
 					script := `echo x > "$TMPDIR/x" && cat "$TMPDIR/x"`

@@ -32,7 +32,9 @@ func (r *Run) makePlan(cmd *exec.Cmd) (*inside.Plan, error) {
 	}
 	if alone {
 		plan.Filter.NoInet = p.Net.Mode != Host
-		plan.Filter.Unix = p.Unix && r.landlock >= inside.LandlockUnix
+		// Landlock 9 bounds the sockets at paths. In guarded those of the host are the
+		// program's to use: yaya refuses it at its own.
+		plan.Filter.Unix = p.Unix && (p.HostWrites || r.landlock >= inside.LandlockUnix)
 	} else if p.Net.Mode == Loopback || p.Net.Mode == Hosts || len(p.Endpoints) > 0 && p.Net.Mode == Off {
 		plan.Loopback = true
 		plan.Filter.NoInet = false

@@ -140,6 +140,19 @@ func (n Need) Names() []string {
 
 func (n Need) String() string { return strings.Join(n.Names(), ", ") }
 
+// Lacking says in words what it means that a set is not enforced: a network that cannot
+// be bounded to hosts is off.
+func (n Need) Lacking() string {
+	var said []string
+	if n&^NeedHosts != 0 {
+		said = append(said, (n&^NeedHosts).String()+" not enforced")
+	}
+	if n&NeedHosts != 0 {
+		said = append(said, "the network is off")
+	}
+	return strings.Join(said, "; ")
+}
+
 // MarshalJSON writes the names.
 func (n Need) MarshalJSON() ([]byte, error) { return json.Marshal(n.Names()) }
 
@@ -194,9 +207,13 @@ type Enforced struct {
 	Backend string `json:"backend"`
 	Profile string `json:"profile"`
 	Has     Need   `json:"enforced"`
+	// Partly is what of Has is enforced in part.
+	Partly Need `json:"-"`
 	// Missing says what the policy wants and this machine does not enforce, or does
 	// in part, in sentences for a person.
 	Missing []string `json:"missing,omitempty"`
+	// Breaks says what the policy allows and does not work here, in such sentences.
+	Breaks []string `json:"breaks,omitempty"`
 }
 
 func (e *Enforced) miss(what string) {
@@ -204,3 +221,10 @@ func (e *Enforced) miss(what string) {
 		e.Missing = append(e.Missing, what)
 	}
 }
+
+func (e *Enforced) partly(n Need, what string) {
+	e.Partly |= n & e.Has
+	e.miss(what)
+}
+
+func (e *Enforced) breaks(what string) { e.Breaks = append(e.Breaks, what) }

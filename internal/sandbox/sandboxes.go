@@ -113,7 +113,11 @@ func (s *Sandboxes) Enter(p Policy) (*Run, error) {
 			told(d)
 		}
 	}
-	return box.Enter(p)
+	run, err := box.Enter(p)
+	if refused, ok := errors.AsType[*RefusedError](err); ok {
+		refused.Fix = s.Standing().Fix // the settings may be the reason
+	}
+	return run, err
 }
 
 func (s *Sandboxes) denied(profile string) {

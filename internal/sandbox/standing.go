@@ -62,6 +62,15 @@ func standing(r Report, set Settings) Standing {
 	return st
 }
 
+// SetMode is the command that makes the mode another one. One that a variable decides
+// stays what it is while that is set.
+func (s Settings) SetMode(to Mode) string {
+	if s.ModeFrom != "" {
+		return "start yaya again with " + s.ModeFrom + "=" + string(to)
+	}
+	return "yaya config set sandbox.mode " + string(to)
+}
+
 // reset is the command that changes a setting. One that a variable decides stays what it
 // is while that is set.
 func reset(key, value, from string) string {
@@ -83,12 +92,24 @@ func (s Standing) Summary() string {
 	case s.Best == None:
 		return "off: nothing is enforced, programs run with all rights of your user" + why
 	case len(s.Lacks) == 0:
-		return s.Best + ": all that the profiles want is enforced" + why
+		return s.Best + ": all that the profiles want is enforced" + s.inPart() + why
 	case s.Mode == Require:
-		return fmt.Sprintf("%s: programs in the profiles %s do not start, because %s cannot be enforced%s", s.Best, strings.Join(slices.Sorted(maps.Keys(s.Lacks)), ", "), s.lacked(), why)
+		return fmt.Sprintf("%s: programs in the profiles %s do not start: %s%s", s.Best, strings.Join(slices.Sorted(maps.Keys(s.Lacks)), ", "), s.lacked().Lacking(), why)
 	default:
-		return fmt.Sprintf("%s, weaker than the profiles want: %s not enforced%s", s.Best, s.lacked(), why)
+		return fmt.Sprintf("%s, weaker than the profiles want: %s%s%s", s.Best, s.lacked().Lacking(), s.inPart(), why)
 	}
+}
+
+// inPart names what is enforced in part.
+func (s Standing) inPart() string {
+	var all Need
+	for _, e := range s.Profiles {
+		all |= e.Partly
+	}
+	if all == 0 {
+		return ""
+	}
+	return ", in part only: " + all.String()
 }
 
 // lacked is what any profile lacks.
@@ -100,7 +121,8 @@ func (s Standing) lacked() Need {
 	return all
 }
 
-// Gap is something that is not enforced, or in part, in a sentence for a person.
+// Gap is something that is not enforced, or in part, or does not work, in a sentence for a
+// person.
 type Gap struct {
 	What     string
 	Profiles []string
@@ -108,9 +130,18 @@ type Gap struct {
 
 // Gaps lists what is not enforced, what the most profiles lack first.
 func (s Standing) Gaps() []Gap {
+	return s.gather(func(e Enforced) []string { return e.Missing })
+}
+
+// Breaks lists what the profiles allow and does not work here, what the most have first.
+func (s Standing) Breaks() []Gap {
+	return s.gather(func(e Enforced) []string { return e.Breaks })
+}
+
+func (s Standing) gather(of func(Enforced) []string) []Gap {
 	var out []Gap
 	for _, e := range s.Profiles {
-		for _, what := range e.Missing {
+		for _, what := range of(e) {
 			i := slices.IndexFunc(out, func(g Gap) bool { return g.What == what })
 			if i < 0 {
 				i, out = len(out), append(out, Gap{What: what})
@@ -126,7 +157,7 @@ func (s Standing) Gaps() []Gap {
 func (s Standing) Lacking() []Gap {
 	var out []Gap
 	for _, profile := range slices.Sorted(maps.Keys(s.Lacks)) {
-		what := s.Lacks[profile].String()
+		what := s.Lacks[profile].Lacking()
 		i := slices.IndexFunc(out, func(g Gap) bool { return g.What == what })
 		if i < 0 {
 			i, out = len(out), append(out, Gap{What: what})

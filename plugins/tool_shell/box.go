@@ -119,12 +119,12 @@ func (p *Plugin) enter(at *place, u use, watch *reach) (*sandbox.Run, box, error
 
 // refused says what to do about a sandbox that cannot be had.
 func refused(err error, set sandbox.Settings, u use) error {
-	_, ok := errors.AsType[*sandbox.RefusedError](err)
+	_, refused := errors.AsType[*sandbox.RefusedError](err)
 	switch {
-	case ok && set.Mode == sandbox.Require:
-		return fmt.Errorf("%w; the setting sandbox.mode is require, so it does not run with less: its user can have it say prefer", err)
-	case ok && u.require != 0:
-		return fmt.Errorf("%w; without it, run the command with the tool shell, which asks, or have the setting sandbox.mode say off", err)
+	case refused && set.Mode == sandbox.Require:
+		return fmt.Errorf("%w; the setting sandbox.mode is require, so nothing runs with less: %s", err, set.SetMode(sandbox.Prefer))
+	case refused && u.require != 0:
+		return fmt.Errorf("%w; the tool shell runs it with what is enforced here; to have checks run without a sandbox, with all rights of your user: %s", err, set.SetMode(sandbox.Without))
 	}
 	return fmt.Errorf("make a sandbox for the command: %w", err)
 }
@@ -188,6 +188,6 @@ func (b *box) weaker() string {
 	case b.none:
 		return "[not in a sandbox: there is none on this machine (yaya sandbox says why)]"
 	default:
-		return fmt.Sprintf("[in a weaker sandbox, which lacks: %v (yaya sandbox says more)]", missing)
+		return fmt.Sprintf("[in a weaker sandbox: %s (yaya sandbox says more)]", missing.Lacking())
 	}
 }

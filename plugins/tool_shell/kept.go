@@ -23,7 +23,7 @@ var hints = []struct {
 }{
 	{
 		func(text string) bool { return sandbox.FileRefused.MatchString(text) || hidden(text) },
-		"the command may have been kept from a file by the sandbox (profile %s): it writes in the workspace without what configures Git (.git/config, hooks), in its caches and in /tmp, and credentials are hidden",
+		"the command may have been kept from a file by the sandbox (profile %s): it writes in the workspace without what configures Git (.git/config, hooks), in its caches and in $TMPDIR, and credentials are hidden",
 	},
 	{
 		anyOf("could not resolve host", "name or service not known", "temporary failure in name resolution", "network is unreachable", "no such host", "enotfound", "eai_again", "enetunreach", "address family not supported"),

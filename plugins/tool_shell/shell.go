@@ -123,7 +123,7 @@ func (p *Plugin) OnLoad(_ context.Context, c plugin.Context) error {
 	p.mu.Unlock()
 	run, err := tool.New(tool.Definition{
 		Name: "shell", Title: "Shell", Kind: tool.KindExec, ForAgents: true, InFolder: true, Timeout: tool.OwnTimeout,
-		Description: "Runs a command with sh in the workspace and returns its output, standard error included, and its exit code. Nothing can be typed into it. It runs in a sandbox: it writes in the workspace and in /tmp, which is empty each time, sees no credentials, and reaches package registries; its user is asked about other hosts.",
+		Description: "Runs a command with sh in the workspace and returns its output, standard error included, and its exit code. Nothing can be typed into it. It runs in a sandbox: it writes in the workspace and in $TMPDIR, which is empty each time, sees no credentials, and reaches package registries; its user is asked about other hosts.",
 	}, p.shell)
 	if err != nil {
 		return err

@@ -35,9 +35,11 @@ export default function Sandbox() {
     <h2>Profiles</h2>
     <${Table} label="Profiles" head=${['Profile', 'Programs', 'They have', 'Not enforced here', 'Refused connections']} rows=${s.profiles} empty="No program starts in a sandbox." row=${(/** @type {any} */ p) => html`<tr key=${p.profile}>
       <td><code>${p.profile}</code></td><td><${Programs} all=${s.programs} profile=${p.profile} /></td><td>${p.backend === 'off' ? 'all rights of your user' : p.about}</td>
-      <td class=${p.lacks.length ? 'bad' : ''}>${p.backend === 'off' ? 'everything' : p.lacks.join(', ') || 'nothing'}</td><td>${p.denials}</td></tr>`} />
+      <td class=${p.lacks.length ? 'bad' : ''}>${p.backend === 'off' ? 'everything' : p.lacks.map((/** @type {string} */ x) => (x === 'hosts' ? 'hosts: the network is off' : x)).join(', ') || 'nothing'}</td><td>${p.denials}</td></tr>`} />
     ${s.backend !== 'off' && s.gaps.length > 0 && html`<h2>Not enforced here, or in part</h2>
       <dl>${s.gaps.map((/** @type {any} */ g) => html`<dt>${named(g.profiles, s.profiles)}</dt><dd><${Name} text=${g.what} max=${1000} /></dd>`)}</dl>`}
+    ${s.backend !== 'off' && s.breaks.length > 0 && html`<h2>Does not work here, though the profile allows it</h2>
+      <dl>${s.breaks.map((/** @type {any} */ g) => html`<dt>${named(g.profiles, s.profiles)}</dt><dd><${Name} text=${g.what} max=${1000} /></dd>`)}</dl>`}
     <h2>This machine</h2>
     <dl><dt>System</dt><dd>${plain(s.system)}, yaya runs as ${s.user}</dd>
       <dt>Settings</dt><dd><a href=${href('config')}><code>sandbox.mode</code></a> ${s.mode}, <code>sandbox.backend</code> ${s.setting}</dd>

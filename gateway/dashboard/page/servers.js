@@ -89,7 +89,8 @@ function Sandbox({ of, server }) {
     ${open && html`<p class="problem">${of.profile === 'off' ? html`<b>Outside of the sandbox.</b> It runs with all rights of your user, and can read and change what belongs to yaya.` : html`<b>Nothing is enforced.</b> It runs with all rights of your user, although it is to run in one:`}</p>`}
     ${of.profile !== 'off' && html`<p><${Name} text=${of.allowed} max=${4096} /></p>`}
     ${!open && of.backend && html`<dl><dt>Enforced</dt><dd>${(of.enforced ?? []).join(', ') || 'nothing'} (${plain(of.backend)})</dd>
-      ${of.missing?.length > 0 && html`<dt>Not enforced, or in part</dt><dd><ul class="plain">${of.missing.map((/** @type {string} */ m) => html`<li><${Name} text=${m} max=${1000} /></li>`)}</ul></dd>`}</dl>`}
+      ${of.missing?.length > 0 && html`<dt>Not enforced, or in part</dt><dd><ul class="plain">${of.missing.map((/** @type {string} */ m) => html`<li><${Name} text=${m} max=${1000} /></li>`)}</ul></dd>`}
+      ${of.breaks?.length > 0 && html`<dt>Does not work here</dt><dd><ul class="plain">${of.breaks.map((/** @type {string} */ m) => html`<li><${Name} text=${m} max=${1000} /></li>`)}</ul></dd>`}</dl>`}
     ${of.denied?.length > 0 && html`<h3>What it was kept from</h3><ul class="plain changes">${of.denied.map((/** @type {any} */ d) => html`<li key=${d.what}><${Name} text=${d.what} max=${1024} />${d.allow && html`<${Command} text=${d.allow} label=${`The command that allows ${plain(server)} this`} />`}</li>`)}</ul>`}
     <p><a href=${href('sandbox')}>What sandboxes enforce here</a></p>`;
 }
