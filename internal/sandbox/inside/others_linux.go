@@ -72,12 +72,12 @@ func judge(asked int) {
 	defer func() { _ = unix.Close(asked) }()
 	for {
 		var n notice
+		// It is EINTR or ENOENT when the caller was interrupted, and calls again.
 		_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(asked), unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&n))) //nolint:gosec // the kernel's interface
-		switch errno {
-		case 0:
-		case unix.EINTR, unix.ENOENT: // its caller was interrupted
+		if errno == unix.EINTR || errno == unix.ENOENT {
 			continue
-		default:
+		}
+		if errno != 0 {
 			return
 		}
 		v := ruling{id: n.id, errno: -int32(unix.EPERM)}
