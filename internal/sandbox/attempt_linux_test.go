@@ -27,66 +27,6 @@ const (
 
 var errNotDone = errors.New("it had no effect")
 
-func init() {
-	attempts["self"] = func(what string) error { return attemptOn(what, os.Getpid()) }
-	attempts["child"] = func(what string) error {
-		cmd := exec.Command("sleep", "300")
-		if err := cmd.Start(); err != nil {
-			return err
-		}
-		defer func() { _, _ = cmd.Process.Kill(), cmd.Wait() }()
-		return attemptOn(what, cmd.Process.Pid)
-	}
-	attempts["grandchild"] = func(what string) error { // an orphan
-		cmd := exec.Command("sh", "-c", "sleep 300 >/dev/null 2>&1 & echo $!")
-		out, err := cmd.Output()
-		if err != nil {
-			return err
-		}
-		pid, err := strconv.Atoi(strings.TrimSpace(string(out)))
-		if err != nil {
-			return err
-		}
-		defer func() { _ = unix.Kill(pid, unix.SIGKILL) }()
-		return attemptOn(what, pid)
-	}
-	attempts["thread"] = func(what string) error {
-		tids, err := os.ReadDir("/proc/self/task")
-		if err != nil {
-			return err
-		}
-		tid, err := strconv.Atoi(tids[len(tids)-1].Name())
-		if err != nil || len(tids) < 2 {
-			return fmt.Errorf("%d threads, %w", len(tids), err)
-		}
-		return attemptOn(what, tid)
-	}
-	// nested tries the rest in a sandbox of its own.
-	attempts["nested"] = func(what string) error {
-		p, err := Profile("guarded")
-		if err != nil {
-			return err
-		}
-		run, err := (&Box{Backend: Landlock}).Enter(p)
-		if err != nil {
-			return err
-		}
-		defer run.Ended()
-		cmd := exec.Command(os.Args[0])
-		cmd.Env, cmd.Stdout = append(os.Environ(), attemptEnv+"="+what), os.Stdout
-		if err := errors.Join(run.Wrap(cmd), cmd.Start()); err != nil {
-			return err
-		}
-		return errors.Join(run.Started(cmd.Process.Pid), cmd.Wait())
-	}
-}
-
-// attemptOn tries something with a process.
-func attemptOn(what string, pid int) error {
-	name, arg, _ := strings.Cut(what, " ")
-	return attempts[name](strings.TrimSpace(arg + " " + strconv.Itoa(pid)))
-}
-
 func attemptMain(attempt string) int {
 	name, arg, _ := strings.Cut(attempt, " ")
 	if err := attempts[name](arg); err != nil {
@@ -126,11 +66,6 @@ func again(attempt string, change func(*exec.Cmd)) error {
 	cmd.Env = append(os.Environ(), attemptEnv+"="+attempt)
 	change(cmd)
 	return cmd.Run()
-}
-
-func pidfd(pid string) (int, error) {
-	n, _ := strconv.Atoi(pid)
-	return unix.PidfdOpen(n, 0)
 }
 
 func sys(nr uintptr, args ...uintptr) error {
@@ -203,111 +138,6 @@ var attempts = map[string]func(arg string) error{
 	"signal": func(pid string) error {
 		n, _ := strconv.Atoi(pid)
 		return unix.Kill(n, unix.SIGCONT)
-	},
-	"limit": func(pid string) error {
-		n, _ := strconv.Atoi(pid)
-		var now unix.Rlimit
-		if err := unix.Prlimit(n, unix.RLIMIT_NOFILE, nil, &now); err != nil {
-			return err
-		}
-		now.Cur-- // another process of its user, and itself, is what a person lowers
-		return unix.Prlimit(n, unix.RLIMIT_NOFILE, &now, nil)
-	},
-	"limitkeeper": func(string) error {
-		return unix.Prlimit(os.Getppid(), unix.RLIMIT_CPU, &unix.Rlimit{Cur: 1 << 20, Max: 1 << 20}, nil)
-	},
-	"nice": func(arg string) error {
-		which, who, _ := strings.Cut(arg, " ")
-		kind, _ := strconv.Atoi(which)
-		n, _ := strconv.Atoi(who)
-		return unix.Setpriority(kind, n, 1)
-	},
-	"affinity": func(pid string) error {
-		n, _ := strconv.Atoi(pid)
-		var set unix.CPUSet
-		set.Set(0)
-		return unix.SchedSetaffinity(n, &set)
-	},
-	"scheduler": func(pid string) error {
-		n, _ := strconv.Atoi(pid)
-		var param int32
-		return sys(unix.SYS_SCHED_SETSCHEDULER, uintptr(n), unix.SCHED_BATCH, uintptr(unsafe.Pointer(&param)))
-	},
-	"schedparam": func(pid string) error {
-		n, _ := strconv.Atoi(pid)
-		var param int32
-		return sys(unix.SYS_SCHED_SETPARAM, uintptr(n), uintptr(unsafe.Pointer(&param)))
-	},
-	"schedattr": func(pid string) error {
-		n, _ := strconv.Atoi(pid)
-		return unix.SchedSetAttr(n, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_BATCH, Nice: 1}, 0)
-	},
-	"ioprio": func(pid string) error {
-		n, _ := strconv.Atoi(pid)
-		return sys(unix.SYS_IOPRIO_SET, 1, uintptr(n), 3<<13) // idle
-	},
-	"madvise": func(pid string) error {
-		fd, err := pidfd(pid)
-		if err != nil {
-			return err
-		}
-		page := unix.Iovec{}
-		page.SetLen(0)
-		return sys(unix.SYS_PROCESS_MADVISE, uintptr(fd), uintptr(unsafe.Pointer(&page)), 1, unix.MADV_COLD)
-	},
-	"mrelease": func(pid string) error { // of one that is about to end: else the kernel refuses
-		fd, err := pidfd(pid)
-		if err != nil {
-			return err
-		}
-		if err := sys(unix.SYS_PROCESS_MRELEASE, uintptr(fd)); err != unix.EINVAL { //nolint:errorlint // an errno
-			return err
-		}
-		return nil
-	},
-	"getfd": func(pid string) error {
-		fd, err := pidfd(pid)
-		if err != nil {
-			return err
-		}
-		_, err = unix.PidfdGetfd(fd, 0, 0)
-		return err
-	},
-	"signalfd": func(pid string) error {
-		fd, err := pidfd(pid)
-		if err != nil {
-			return err
-		}
-		return unix.PidfdSendSignal(fd, unix.SIGCONT, nil, 0)
-	},
-	"kcmp": func(pid string) error {
-		n, _ := strconv.Atoi(pid)
-		return sys(unix.SYS_KCMP, uintptr(os.Getpid()), uintptr(n), 1)
-	},
-	"movepages": func(pid string) error {
-		n, _ := strconv.Atoi(pid)
-		return sys(unix.SYS_MOVE_PAGES, uintptr(n), 0, 0, 0, 0, 0)
-	},
-	"migratepages": func(pid string) error {
-		n, _ := strconv.Atoi(pid)
-		nodes := uint64(1)
-		return sys(unix.SYS_MIGRATE_PAGES, uintptr(n), 64, uintptr(unsafe.Pointer(&nodes)), uintptr(unsafe.Pointer(&nodes)))
-	},
-	"perf": func(pid string) error {
-		n, _ := strconv.Atoi(pid)
-		fd, err := unix.PerfEventOpen(&unix.PerfEventAttr{Type: unix.PERF_TYPE_SOFTWARE, Size: unix.PERF_ATTR_SIZE_VER1, Config: unix.PERF_COUNT_SW_DUMMY, Bits: unix.PerfBitDisabled | unix.PerfBitExcludeKernel | unix.PerfBitExcludeHv}, n, -1, -1, 0)
-		if err == nil {
-			_ = unix.Close(fd)
-		}
-		return err
-	},
-	"vmwrite": func(pid string) error {
-		n, _ := strconv.Atoi(pid)
-		err := sys(unix.SYS_PROCESS_VM_WRITEV, uintptr(n))
-		if err == unix.EINVAL { //nolint:errorlint // an errno
-			return nil
-		}
-		return err
 	},
 	"killkeeper": func(string) error {
 		parent := os.Getppid()

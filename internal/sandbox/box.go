@@ -204,7 +204,7 @@ func decide(backend string, p *Policy, r Report) Enforced {
 			e.breaks("files of other users are nobody's: bubblewrap maps one user")
 		}
 		if low := slices.ContainsFunc(p.Net.forwards(), func(f forward) bool { return f.at.Port() < lowPorts }); low && backend == Bwrap && os.Geteuid() != 0 {
-			e.miss("services of this machine at ports below 1024 that are allowed cannot be reached: bubblewrap leaves no right to listen there")
+			e.breaks("services of this machine at ports below 1024 that are allowed cannot be reached: bubblewrap leaves no right to listen there")
 		}
 		if p.HostWrites && r.Landlock < inside.LandlockScopes { // it shares the host's processes
 			e.signals(r.Landlock)
@@ -258,7 +258,7 @@ func (e *Enforced) landlock(p *Policy, version int) {
 		e.breaks("the network is off: Landlock knows ports, not hosts, and has no loopback interface of its own")
 	}
 	if len(p.Net.forwards()) > 0 {
-		e.miss("services of this machine that are allowed cannot be reached: they need a network of the sandbox's own")
+		e.breaks("services of this machine that are allowed cannot be reached: they need a network of the sandbox's own")
 	}
 	if len(p.Endpoints) > 0 {
 		e.breaks("yaya's endpoints are not there: they need a network of the sandbox's own")

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -88,13 +89,16 @@ func (p *place) policy(t *testing.T, name string) Policy {
 	return pol
 }
 
-// escapes is the table: what is tried, in which profile, and what has to prevent it.
-var escapes = []struct {
+// escape is what is tried, in which profile, and what has to prevent it.
+type escape struct {
 	name    string
 	profile string
 	try     func(p *place) string
 	need    Need
-}{
+}
+
+// escapes is the table, with escapesToOthers.
+var escapes = []escape{
 	{"read credentials by path", "check", func(p *place) string { return "read " + p.secret }, NeedHidden},
 	{"read credentials by a symbolic link", "check", func(p *place) string { return "symlink " + p.secret }, NeedHidden},
 	{"read credentials by a hard link", "check", func(p *place) string { return "hardlink " + p.secret }, NeedHidden},
@@ -142,38 +146,6 @@ var escapes = []struct {
 	{"signal another process, guarded", "guarded", func(p *place) string { return fmt.Sprintf("signal %d", p.other.Process.Pid) }, NeedProcesses},
 	{"kill the sandbox's own process", "check", func(*place) string { return "killkeeper" }, NeedTree},
 	{"kill the sandbox's own process, guarded", "guarded", func(*place) string { return "killkeeper" }, NeedTree},
-	// HIGH 5: what the kernel lets every process of a user change of its others.
-	{"lower a limit of another process, guarded", "guarded", func(p *place) string { return fmt.Sprintf("limit %d", p.other.Process.Pid) }, NeedProcesses},
-	{"lower a limit of another process", "server", func(p *place) string { return fmt.Sprintf("limit %d", p.other.Process.Pid) }, NeedProcesses},
-	{"lower a limit of the sandbox's own process, guarded", "guarded", func(*place) string { return "limitkeeper" }, NeedTree},
-	{"priority of another process, guarded", "guarded", func(p *place) string { return fmt.Sprintf("nice 0 %d", p.other.Process.Pid) }, NeedProcesses},
-	{"priority of another process", "server", func(p *place) string { return fmt.Sprintf("nice 0 %d", p.other.Process.Pid) }, NeedProcesses},
-	{"priority of a group, guarded", "guarded", func(p *place) string { return fmt.Sprintf("nice 1 %d", p.other.Process.Pid) }, NeedProcesses},
-	{"processors of another process, guarded", "guarded", func(p *place) string { return fmt.Sprintf("affinity %d", p.other.Process.Pid) }, NeedProcesses},
-	{"processors of another process", "server", func(p *place) string { return fmt.Sprintf("affinity %d", p.other.Process.Pid) }, NeedProcesses},
-	{"scheduler of another process, guarded", "guarded", func(p *place) string { return fmt.Sprintf("scheduler %d", p.other.Process.Pid) }, NeedProcesses},
-	{"parameters of the scheduler of another process, guarded", "guarded", func(p *place) string { return fmt.Sprintf("schedparam %d", p.other.Process.Pid) }, NeedProcesses},
-	{"attributes of the scheduler of another process, guarded", "guarded", func(p *place) string { return fmt.Sprintf("schedattr %d", p.other.Process.Pid) }, NeedProcesses},
-	{"input and output of another process, guarded", "guarded", func(p *place) string { return fmt.Sprintf("ioprio %d", p.other.Process.Pid) }, NeedProcesses},
-	{"input and output of another process", "server", func(p *place) string { return fmt.Sprintf("ioprio %d", p.other.Process.Pid) }, NeedProcesses},
-	{"advise on the memory of another process, guarded", "guarded", func(p *place) string { return fmt.Sprintf("madvise %d", p.other.Process.Pid) }, NeedProcesses},
-	{"release the memory of another process, guarded", "guarded", func(p *place) string { return fmt.Sprintf("mrelease %d", p.other.Process.Pid) }, NeedProcesses},
-	{"write the memory of another process, guarded", "guarded", func(p *place) string { return fmt.Sprintf("vmwrite %d", p.other.Process.Pid) }, NeedProcesses},
-	{"move the memory of another process, guarded", "guarded", func(p *place) string { return fmt.Sprintf("movepages %d", p.other.Process.Pid) }, NeedProcesses},
-	{"migrate the memory of another process, guarded", "guarded", func(p *place) string { return fmt.Sprintf("migratepages %d", p.other.Process.Pid) }, NeedProcesses},
-	{"take a descriptor of another process, guarded", "guarded", func(p *place) string { return fmt.Sprintf("getfd %d", p.other.Process.Pid) }, NeedProcesses},
-	{"signal by a descriptor of a process, guarded", "guarded", func(p *place) string { return fmt.Sprintf("signalfd %d", p.other.Process.Pid) }, NeedProcesses},
-	{"compare with another process, guarded", "guarded", func(p *place) string { return fmt.Sprintf("kcmp %d", p.other.Process.Pid) }, NeedProcesses},
-	{"count what another process does, guarded", "guarded", func(p *place) string { return fmt.Sprintf("perf %d", p.other.Process.Pid) }, NeedProcesses},
-	{"have the kernel end yaya first, guarded", "guarded", func(*place) string { return yayas("oom_score_adj") }, NeedProcesses},
-	{"priority of yaya's session, guarded", "guarded", func(*place) string { return yayas("autogroup") }, NeedProcesses},
-	{"timers of yaya, guarded", "guarded", func(*place) string { return yayas("timerslack_ns") }, NeedProcesses},
-	{"core files of yaya, guarded", "guarded", func(*place) string { return yayas("coredump_filter") }, NeedProcesses},
-	{"pages of yaya, guarded", "guarded", func(*place) string { return yayas("clear_refs") }, NeedProcesses},
-	{"name of yaya, guarded", "guarded", func(*place) string { return yayas("comm") }, NeedProcesses},
-	{"memory of yaya, guarded", "guarded", func(*place) string { return yayas("mem") }, NeedProcesses},
-	{"have the kernel end yaya first by a thread, guarded", "guarded", func(*place) string { return yayas(fmt.Sprintf("task/%d/oom_score_adj", os.Getpid())) }, NeedProcesses},
-	{"open a control group, guarded", "guarded", func(*place) string { return "openw " + controlGroup() }, NeedProcesses},
 	{"enter a namespace of another process", "check", func(p *place) string { return fmt.Sprintf("setns %d", p.other.Process.Pid) }, NeedProcesses},
 	{"abstract socket", "check", func(p *place) string { return "abstract " + p.abstract }, NeedSockets},
 	{"path socket", "check", func(p *place) string { return "connect " + p.path }, NeedSockets},
@@ -197,30 +169,6 @@ var escapes = []struct {
 	{"nested namespaces", "check", func(*place) string { return "userns" }, NeedKernel},
 	{"unmount", "guarded", func(p *place) string { return "umount " + p.own }, NeedHidden},
 	{"descriptors of yaya", "check", func(*place) string { return "descriptor" }, NeedTree},
-}
-
-// yayas is the attempt to open a file about yaya, which is this process.
-func yayas(name string) string { return fmt.Sprintf("openw /proc/%d/%s", os.Getpid(), name) }
-
-// controlGroup is the file that puts processes into the control group of this one.
-func controlGroup() string {
-	data, _ := os.ReadFile("/proc/self/cgroup")
-	for line := range strings.Lines(string(data)) {
-		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		if len(parts) == 3 && parts[1] == "" {
-			for _, top := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
-				if name := filepath.Join(top, parts[2], "cgroup.procs"); exists(name) {
-					return name
-				}
-			}
-		}
-	}
-	return "/sys/fs/cgroup/cgroup.procs"
-}
-
-func exists(name string) bool {
-	_, err := os.Lstat(name)
-	return err == nil
 }
 
 // disk is a disk of this machine.
@@ -263,7 +211,7 @@ func TestEscapes(t *testing.T) {
 			t.Run(backend, func(t *testing.T) { t.Skip(err) })
 			continue
 		}
-		for _, e := range escapes {
+		for _, e := range slices.Concat(escapes, escapesToOthers) {
 			t.Run(backend+"/"+e.profile+"/"+e.name, func(t *testing.T) {
 				if !needless(e.name) {
 					p := newPlace(t)
@@ -333,38 +281,6 @@ func TestWorkGoesOn(t *testing.T) {
 					t.Errorf("%q: code %d, output %q, error %v", attempt, got.code, got.out, err)
 				}
 			})
-		}
-	}
-}
-
-// A program changes limits, priorities and processors of itself, its threads and its
-// children by their ids, as without a sandbox.
-func TestOwnProcesses(t *testing.T) {
-	for _, backend := range []string{Namespaces, Bwrap, Landlock} {
-		for _, profile := range []string{"guarded", "check"} {
-			for _, attempt := range []string{"limit", "nice 0", "affinity", "scheduler", "schedparam", "schedattr", "ioprio"} {
-				for _, whose := range []string{"self", "child", "thread", "grandchild"} {
-					t.Run(strings.Join([]string{backend, profile, attempt, whose}, "/"), func(t *testing.T) {
-						b, p := needs(t, backend), newPlace(t)
-						got, err := b.start(t, p.policy(t, profile), p.ws, []string{attemptEnv + "=" + whose + " " + attempt}, testBinary(t))
-						if err != nil || got.code != didIt {
-							t.Errorf("code %d, output %q, error %v; want %d", got.code, got.out, err, didIt)
-						}
-					})
-				}
-			}
-		}
-	}
-}
-
-// In a sandbox of a sandbox, whose filter somebody answers for already, calls about other
-// processes are refused, those about itself are not.
-func TestNestedFilter(t *testing.T) {
-	b, p := needs(t, Namespaces), newPlace(t)
-	for attempt, want := range map[string]int{"limit 0": didIt, fmt.Sprintf("limit %d", p.other.Process.Pid): prevented} {
-		got, err := b.start(t, p.policy(t, "guarded"), p.ws, []string{attemptEnv + "=nested " + attempt}, testBinary(t))
-		if err != nil || got.code != want {
-			t.Errorf("%s: code %d, output %q, error %v; want %d", attempt, got.code, got.out, err, want)
 		}
 	}
 }

@@ -148,8 +148,8 @@ func TestServicesThatCannotBe(t *testing.T) {
 		t.Fatal(err)
 	}
 	run.Ended()
-	if said := "services of this machine that are allowed cannot be reached"; !slices.ContainsFunc(run.Enforced.Missing, func(m string) bool { return strings.HasPrefix(m, said) }) {
-		t.Errorf("missing: %q, want that %s", run.Enforced.Missing, said)
+	if said := "services of this machine that are allowed cannot be reached"; !slices.ContainsFunc(run.Enforced.Breaks, func(m string) bool { return strings.HasPrefix(m, said) }) {
+		t.Errorf("missing: %q, want that %s", run.Enforced.Breaks, said)
 	}
 	pol.Require = NeedHosts
 	if _, err := b.Enter(pol); err == nil {

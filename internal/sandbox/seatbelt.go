@@ -139,13 +139,13 @@ func seatbeltKept(plan *inside.Plan) []string {
 func (e *Enforced) seatbelt(p *Policy) {
 	e.miss("this back end was tested by the text of its profiles, not on a Mac")
 	if p.Net.Mode == Loopback || p.Net.Mode == Off && len(p.Endpoints) > 0 {
-		e.miss("the network is off: macOS has no loopback interface of the sandbox's own")
+		e.breaks("the network is off: macOS has no loopback interface of the sandbox's own")
 	}
 	if p.Net.Mode == Loopback || len(p.Endpoints) > 0 {
 		e.Has &^= NeedHosts
 	}
 	if len(p.Endpoints) > 0 {
-		e.miss("yaya's endpoints are not there: they need a network of the sandbox's own")
+		e.breaks("yaya's endpoints are not there: they need a network of the sandbox's own")
 	}
 	if p.HostWrites {
 		e.Has &^= NeedProcesses | NeedKernel

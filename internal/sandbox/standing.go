@@ -92,16 +92,16 @@ func (s Standing) Summary() string {
 	case s.Best == None:
 		return "off: nothing is enforced, programs run with all rights of your user" + why
 	case len(s.Lacks) == 0:
-		return s.Best + ": all that the profiles want is enforced" + s.inPart() + why
+		return s.Best + ": all that the profiles want is enforced" + s.inPart(", but %s only in part") + why
 	case s.Mode == Require:
 		return fmt.Sprintf("%s: programs in the profiles %s do not start: %s%s", s.Best, strings.Join(slices.Sorted(maps.Keys(s.Lacks)), ", "), s.lacked().Lacking(), why)
 	default:
-		return fmt.Sprintf("%s, weaker than the profiles want: %s%s%s", s.Best, s.lacked().Lacking(), s.inPart(), why)
+		return fmt.Sprintf("%s, weaker than the profiles want: %s%s%s", s.Best, s.lacked().Lacking(), s.inPart("; only in part: %s"), why)
 	}
 }
 
-// inPart names what is enforced in part.
-func (s Standing) inPart() string {
+// inPart names what is enforced in part, in these words.
+func (s Standing) inPart(words string) string {
 	var all Need
 	for _, e := range s.Profiles {
 		all |= e.Partly
@@ -109,7 +109,7 @@ func (s Standing) inPart() string {
 	if all == 0 {
 		return ""
 	}
-	return ", in part only: " + all.String()
+	return fmt.Sprintf(words, all)
 }
 
 // lacked is what any profile lacks.

@@ -40,7 +40,7 @@ func TestStanding(t *testing.T) {
 		fix     string
 	}{
 		{"as it is", machine(Namespaces, Landlock, None), Settings{Mode: Prefer, Backend: "auto"}, Namespaces, nil, "namespaces: all that the profiles want is enforced", ""},
-		{"a weaker machine", machine(Namespaces+"!", Landlock, None), Settings{Mode: Prefer, Backend: "auto"}, Landlock, []string{"browser", "check", "command", "server"}, "landlock, weaker than the profiles want: the network is off, in part only: ", "sudo fix"},
+		{"a weaker machine", machine(Namespaces+"!", Landlock, None), Settings{Mode: Prefer, Backend: "auto"}, Landlock, []string{"browser", "check", "command", "server"}, "landlock, weaker than the profiles want: the network is off; only in part: ", "sudo fix"},
 		{"a weaker machine, and all is required", machine(Namespaces+"!", Landlock, None), Settings{Mode: Require, Backend: "auto"}, Landlock, []string{"browser", "check", "command", "server"}, "do not start", "sudo fix"},
 		{"a machine without", machine(Namespaces+"!", Landlock+"!", None), Settings{Mode: Prefer, Backend: "auto"}, None, Profiles(), "off: nothing is enforced", "sudo fix"},
 		{"switched off", machine(Namespaces, Landlock, None), Settings{Mode: Without, Backend: "auto"}, None, Profiles(), "(the setting sandbox.mode is off)", "yaya config set sandbox.mode prefer"},
@@ -90,8 +90,8 @@ func TestHeadline(t *testing.T) {
 		want    string
 	}{
 		{"with a control group", "", Namespaces, "namespaces: all that the profiles want is enforced"},
-		{"without", "the system has none", Namespaces, "namespaces: all that the profiles want is enforced, in part only: memory"},
-		{"landlock", "", Landlock, "landlock, weaker than the profiles want: the network is off, in part only: hidden files, other processes"},
+		{"without", "the system has none", Namespaces, "namespaces: all that the profiles want is enforced, but memory only in part"},
+		{"landlock", "", Landlock, "landlock, weaker than the profiles want: the network is off; only in part: hidden files, other processes"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.group != "" && os.Geteuid() == 0 {
