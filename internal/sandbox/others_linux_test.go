@@ -191,7 +191,7 @@ var attemptsOnOthers = map[string]func(arg string) error{
 		which, who, _ := strings.Cut(arg, " ")
 		kind, _ := strconv.Atoi(which)
 		n, _ := strconv.Atoi(who)
-		return unix.Setpriority(kind, n, 1)
+		return unix.Setpriority(kind, n, 19) // the one that is no raise, whatever it was
 	},
 	"affinity": func(pid string) error {
 		n, _ := strconv.Atoi(pid)
@@ -211,7 +211,7 @@ var attemptsOnOthers = map[string]func(arg string) error{
 	},
 	"schedattr": func(pid string) error {
 		n, _ := strconv.Atoi(pid)
-		return unix.SchedSetAttr(n, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_BATCH, Nice: 1}, 0)
+		return unix.SchedSetAttr(n, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_BATCH, Nice: 19}, 0)
 	},
 	"ioprio": func(pid string) error {
 		n, _ := strconv.Atoi(pid)
