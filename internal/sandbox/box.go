@@ -54,6 +54,7 @@ type Run struct {
 	policy   Policy
 	landlock int // version
 	system   runSystem
+	golang   *goHost // of a program that can write modules of its own, else nil
 	mu       sync.Mutex
 	served   []server
 	ended    bool

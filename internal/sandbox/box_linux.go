@@ -285,6 +285,9 @@ func (r *Run) findEntrances() error {
 	proxied.listens = r.box.listens
 	if r.policy.Net.Mode == Hosts {
 		r.system.entrances = append(r.system.entrances, entrance{netip.MustParseAddrPort(proxyAddr), false, func(l net.Listener) server { return serveHTTP(l, proxied) }})
+		if r.golang != nil && r.golang.modules != "" {
+			r.system.entrances = append(r.system.entrances, entrance{netip.MustParseAddrPort(goAddr), false, func(l net.Listener) server { return serveHTTP(l, r.golang) }})
+		}
 	}
 	for _, e := range r.policy.Endpoints {
 		at, err := netip.ParseAddrPort(e.Addr)

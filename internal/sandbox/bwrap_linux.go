@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -112,16 +113,19 @@ func bubbleRule(plan *inside.Plan, i int, bind string) (args []string, seal bool
 	before := inside.Effective(plan.Rules[:i], r.Path, plan.Otherwise())
 	switch r.Access {
 	case inside.Read, inside.Write:
-		if !r.Kept && before == r.Access && !plan.Strict {
+		if !r.Kept && r.From == "" && before == r.Access && !plan.Strict {
 			return nil, false, nil // as it is already
 		}
 		if r.Access == inside.Read {
 			bind = "--ro-bind"
 		}
-		return []string{bind, r.Path, r.Path}, false, nil
+		return []string{bind, cmp.Or(r.From, r.Path), r.Path}, false, nil
 	case inside.Private:
 		if !there && !plan.Strict {
 			return nil, false, nil
+		}
+		if r.From != "" {
+			return []string{bind, r.From, r.Path}, false, nil
 		}
 		args = []string{"--perms", "1777"}
 		if plan.Tmp > 0 {

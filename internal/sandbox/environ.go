@@ -13,8 +13,8 @@ const (
 )
 
 // environ fits the environment of a program to its sandbox. Programs that do not know
-// that they have no network try for minutes.
-func environ(p *Policy, env []string, tmp, proxyURL string) []string {
+// that they have no network try for minutes. more outweighs the rest.
+func environ(p *Policy, env []string, tmp, proxyURL string, more ...[2]string) []string {
 	vars := [][2]string{}
 	add := func(value string, names ...string) {
 		for _, n := range names {
@@ -49,6 +49,10 @@ func environ(p *Policy, env []string, tmp, proxyURL string) []string {
 	} else if !p.HostWrites {
 		add("/tmp", "TMPDIR", "TMP", "TEMP")
 	}
+	for _, v := range more {
+		vars = slices.DeleteFunc(vars, func(have [2]string) bool { return have[0] == v[0] })
+	}
+	vars = append(vars, more...)
 	own := map[string]bool{}
 	for _, name := range drop {
 		own[name] = true

@@ -27,6 +27,7 @@ func (r *Run) makePlan(cmd *exec.Cmd) (*inside.Plan, error) {
 		Data: uint64(max(0, p.Limits.Memory)), Tasks: uint64(max(0, p.Limits.Processes)), Time: int64(p.Limits.Time),
 		Filter: inside.Filter{Nested: p.Browser, Unix: p.Unix, NoInet: p.Net.Mode == Off, Shared: alone || p.HostWrites},
 	}
+	r.lookAtManagers(cmd.Env)
 	if p.HostWrites && !alone && os.Geteuid() == 0 {
 		plan.Caps = rootCaps
 	}
@@ -69,7 +70,7 @@ func (r *Run) makePlan(cmd *exec.Cmd) (*inside.Plan, error) {
 	if dir.name != "/" && inside.Effective(plan.Rules, dir.name, plan.Otherwise()) != inside.Private { // those are other ones
 		plan.DirDev, plan.DirIno = dir.dev, dir.ino
 	}
-	plan.Env = environ(p, cmd.Env, r.system.tmp, "http://"+proxyAddr)
+	plan.Env = environ(p, cmd.Env, r.system.tmp, "http://"+proxyAddr, r.managersEnv(plan.Loopback)...)
 	plan.Keep = len(cmd.ExtraFiles)
 	if r.Enforced.Backend == Bwrap {
 		r.system.around, err = bubble(plan)

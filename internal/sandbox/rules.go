@@ -68,6 +68,9 @@ func (r *Run) addRules(plan *inside.Plan) error {
 			return fmt.Errorf("cache of the sandbox: %s is a symbolic link to %s: remove it", p.Cache, to)
 		}
 		s.link(inside.Write, p.Cache)
+		if err := r.addFetched(s, plan); err != nil {
+			return err
+		}
 	}
 	if r.system.tmp != "" {
 		s.link(inside.Write, r.system.tmp)

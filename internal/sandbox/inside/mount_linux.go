@@ -62,7 +62,11 @@ func openBelow(root int, path string) (int, error) {
 // pinned opens the file of a rule and makes sure that it is the one agreed to.
 func (r *Rule) pinned(root int) (int, unix.Stat_t, error) {
 	var st unix.Stat_t
-	fd, err := openBelow(root, r.Path)
+	name := r.Path
+	if r.From != "" {
+		name = r.From
+	}
+	fd, err := openBelow(root, name)
 	if err != nil {
 		return -1, st, err
 	}
@@ -105,13 +109,13 @@ func (b *builder) cloneAll() error {
 		r := &b.plan.Rules[i]
 		fd, st, err := r.pinned(host)
 		if err != nil {
-			if errors.Is(err, unix.ENOENT) && (r.Access == Hide || r.Access == Private) {
+			if errors.Is(err, unix.ENOENT) && r.From == "" && (r.Access == Hide || r.Access == Private) {
 				continue
 			}
 			return fmt.Errorf("%s %s: %w", r.Access, r.Path, err)
 		}
 		b.files[r.Path] = st.Mode&unix.S_IFMT != unix.S_IFDIR
-		if r.Access == Read || r.Access == Write {
+		if r.Access == Read || r.Access == Write || r.From != "" {
 			err = b.cloneRule(r, fd)
 		}
 		_ = unix.Close(fd)
@@ -288,13 +292,16 @@ func (b *builder) rule(r *Rule, i int) error {
 	file, there := b.files[r.Path]
 	switch r.Access {
 	case Read, Write:
-		if !r.Kept && Effective(b.plan.Rules[:i], r.Path, b.plan.Otherwise()) == r.Access && !b.plan.Strict {
+		if !r.Kept && r.From == "" && Effective(b.plan.Rules[:i], r.Path, b.plan.Otherwise()) == r.Access && !b.plan.Strict {
 			return unix.Close(b.clones[r.Path]) // as it is already
 		}
 		return b.attach(b.clones[r.Path], r.Path, file)
 	case Private:
 		if !there && !b.plan.Strict {
 			return nil
+		}
+		if r.From != "" {
+			return b.attach(b.clones[r.Path], r.Path, file)
 		}
 		tree, err := newFS("tmpfs", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV, b.private()...)
 		if err != nil {

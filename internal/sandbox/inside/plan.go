@@ -17,7 +17,7 @@ type Access string
 // Accesses of rules.
 const (
 	Hide    Access = "hide"    // an empty folder or file that cannot be read
-	Private Access = "private" // an empty folder of the sandbox alone, writable
+	Private Access = "private" // a folder of the sandbox alone, writable: empty, or From
 	Read    Access = "read"
 	Write   Access = "write"
 )
@@ -34,6 +34,9 @@ type Rule struct {
 	// Kept makes the folder a mount of its own without another change, so that it
 	// cannot be renamed.
 	Kept bool `json:"kept,omitempty"`
+	// From is what is mounted at Path instead of Path itself: absolute, without symbolic
+	// links. Of Hide it is unused, and so it is without mounts.
+	From string `json:"from,omitempty"`
 }
 
 // Plan is what the first process of a sandbox does before it starts the program.
