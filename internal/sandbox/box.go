@@ -55,9 +55,11 @@ type Run struct {
 	landlock int // version
 	system   runSystem
 	golang   *goHost // of a program that can write modules of its own, else nil
-	mu       sync.Mutex
-	served   []server
-	ended    bool
+	// cargoHome is the home of Cargo where the host has none.
+	cargoHome string
+	mu        sync.Mutex
+	served    []server
+	ended     bool
 }
 
 // server is at one listener of a sandbox. close ends it and waits for that.

@@ -18,6 +18,9 @@ func (r *Run) managersEnv(network bool) (vars [][2]string) {
 	if g := r.golang; g != nil {
 		vars = append(vars, g.environ(r.policy.Cache, r.policy.Net.Mode, network && r.policy.Net.Mode == Hosts)...)
 	}
+	if r.cargoHome != "" {
+		vars = append(vars, [2]string{"CARGO_HOME", r.cargoHome})
+	}
 	return vars
 }
 
@@ -27,6 +30,9 @@ func (r *Run) addFetched(s *rules, plan *inside.Plan) error {
 		if err := r.golang.link(r.policy.Cache); err != nil {
 			return err
 		}
+	}
+	if r.policy.working() {
+		return r.cargo(s, plan)
 	}
 	return nil
 }

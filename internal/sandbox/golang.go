@@ -13,7 +13,6 @@ import (
 	"path"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"syscall"
 )
@@ -77,19 +76,11 @@ func goSettings(env []string, home string) (files []string) {
 	if program, err := filepath.EvalSymlinks(find("go", env)); err == nil {
 		files = append(files, filepath.Join(filepath.Dir(filepath.Dir(program)), "go.env"))
 	}
-	value := func(name string) string {
-		for _, kv := range slices.Backward(env) {
-			if v, ok := strings.CutPrefix(kv, name+"="); ok {
-				return v
-			}
-		}
-		return ""
-	}
-	config := cmp.Or(value("XDG_CONFIG_HOME"), filepath.Join(home, ".config"))
+	config := cmp.Or(last(env, "XDG_CONFIG_HOME"), filepath.Join(home, ".config"))
 	if runtime.GOOS == "darwin" {
 		config = filepath.Join(home, "Library", "Application Support")
 	}
-	user := cmp.Or(value("GOENV"), filepath.Join(config, "go", "env"))
+	user := cmp.Or(last(env, "GOENV"), filepath.Join(config, "go", "env"))
 	if filepath.IsAbs(user) { // else it is "off", or Go refuses it
 		files = append(files, user)
 	}

@@ -63,10 +63,10 @@ func (r *Run) makePlan(cmd *exec.Cmd) (*inside.Plan, error) {
 			return nil, fmt.Errorf("make a temporary folder: %w", err)
 		}
 	}
+	plan.Dir = dir.name
 	if err := r.addRules(plan); err != nil {
 		return nil, err
 	}
-	plan.Dir = dir.name
 	if dir.name != "/" && inside.Effective(plan.Rules, dir.name, plan.Otherwise()) != inside.Private { // those are other ones
 		plan.DirDev, plan.DirIno = dir.dev, dir.ino
 	}

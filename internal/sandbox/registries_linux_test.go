@@ -37,7 +37,8 @@ func TestRegistries(t *testing.T) {
 		{"npm install", "command", "", map[string]string{"package.json": `{"name":"a","version":"1.0.0"}`}, []string{"sh", "-c", "npm install --no-audit --no-fund ms@2.1.3 && node -p 'require(\"ms\")(\"1m\")'"}, "60000"},
 		{"uv", "command", "", nil, []string{"sh", "-c", "uv venv -q --no-python-downloads v && uv pip install -q --python v six==1.17.0 && v/bin/python -c 'import six; print(six.__version__)'"}, "1.17.0"},
 		{"go get", "command", "", map[string]string{"go.mod": "module a\n\ngo 1.24\n", "a.go": "package main\n\nimport \"rsc.io/quote\"\n\nfunc main() { println(quote.Hello()) }\n"}, []string{"sh", "-c", "go get rsc.io/quote@v1.5.2 && go list -m -f '{{.Dir}}' rsc.io/quote"}, "cache/go/pkg/mod/rsc.io/quote@v1.5.2"},
-		{"cargo", "command", "", map[string]string{"Cargo.toml": "[package]\nname=\"a\"\nversion=\"0.1.0\"\nedition=\"2021\"\n[dependencies]\nitoa=\"=1.0.15\"\n", "src/main.rs": "fn main(){println!(\"{}\", itoa::Buffer::new().format(42))}\n"}, []string{"sh", "-c", "cargo run -q"}, "42"},
+		{"cargo", "command", "", cargoFiles, []string{"sh", "-c", "cargo run -q"}, "42"},
+		{"cargo of the host", "check", "", cargoFiles, []string{"sh", "-c", "cargo build -v --locked 2>&1 | grep -q 'Fresh itoa' && cargo run -q --locked && ls -d ~/.cargo/registry/src/*/itoa-1.0.15 && cat ~/.cargo/config.toml && ! touch ~/.cargo/bin/x && ! touch ~/.cargo/config.toml"}, "42"},
 		{"another host", "command", "", nil, []string{"/usr/bin/python3", "-c", "import urllib.request as u\ntry:\n  print(u.urlopen('https://example.com/').status)\nexcept Exception as e:\n  print('kept:', e)"}, "kept: "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -69,6 +70,10 @@ func TestRegistries(t *testing.T) {
 			pol.Net.Allow = append(pol.Net.Allow, RegistryOf(c.command)...)
 			var denied []Denial
 			pol.Net.Denied = func(d Denial) { denied = append(denied, d) }
+			if c.name == "cargo of the host" { // which has fetched it, and then there is no network
+				hostCrates(t, p)
+				pol.Home = p.home
+			}
 			got, err := (&Box{Backend: Namespaces, Own: []string{p.own}}).start(t, pol, p.ws, certificates(), c.argv...)
 			if err != nil {
 				t.Fatal(err)
@@ -83,10 +88,32 @@ func TestRegistries(t *testing.T) {
 	}
 }
 
+// cargoFiles are a program with a dependency.
+var cargoFiles = map[string]string{"Cargo.toml": "[package]\nname=\"a\"\nversion=\"0.1.0\"\nedition=\"2021\"\n[dependencies]\nitoa=\"=1.0.15\"\n", "src/main.rs": "fn main(){println!(\"{}\", itoa::Buffer::new().format(42))}\n"}
+
+// hostCrates has Cargo outside of the sandbox fetch and build the program.
+func hostCrates(t *testing.T, p *place) {
+	t.Helper()
+	home, err := os.UserHomeDir()
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Setenv("RUSTUP_HOME", home+"/.rustup")
+	cargo := p.home + "/.cargo"
+	if err := errors.Join(os.MkdirAll(cargo+"/bin", 0o700), os.WriteFile(cargo+"/config.toml", []byte("[net]\nretry = 1\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "cargo", "build", "-q")
+	cmd.Dir, cmd.Env = p.ws, append(os.Environ(), "CARGO_HOME="+cargo)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("cargo build outside: %v %s", err, out)
+	}
+}
+
 // certificates are the variables that name certificates on this machine.
 func certificates() []string {
 	var env []string
-	for _, name := range []string{"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "CARGO_HTTP_CAINFO", "REQUESTS_CA_BUNDLE"} {
+	for _, name := range []string{"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "CARGO_HTTP_CAINFO", "REQUESTS_CA_BUNDLE", "RUSTUP_HOME"} {
 		if v, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+v)
 		}
