@@ -23,23 +23,26 @@ func environ(p *Policy, env []string, tmp, proxyURL string, more ...[2]string) [
 	}
 	var drop []string
 	proxies := []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"}
+	yarnProxies := []string{"YARN_HTTP_PROXY", "YARN_HTTPS_PROXY"} // it knows no others
 	switch p.Net.Mode {
 	case Hosts:
 		add(proxyURL, proxies...)
+		add(proxyURL, yarnProxies...)
 		add("localhost,127.0.0.1,::1", "NO_PROXY", "no_proxy")
 		add("1", "NODE_USE_ENV_PROXY")
 	case Off, Loopback:
-		drop = append(proxies, "NO_PROXY", "no_proxy")
+		drop = slices.Concat(proxies, yarnProxies, []string{"NO_PROXY", "no_proxy"})
 		add("true", "npm_config_offline", "CARGO_NET_OFFLINE")
 		add("1", "UV_OFFLINE", "PIP_NO_INDEX")
 		add("off", "GOPROXY")
+		add("false", "YARN_ENABLE_NETWORK")
 	case Host:
 	}
 	if p.Cache != "" {
 		add(p.Cache, "XDG_CACHE_HOME")
 		for name, folder := range map[string]string{
-			"npm_config_cache": "npm", "YARN_CACHE_FOLDER": "yarn", "BUN_INSTALL_CACHE_DIR": "bun", "DENO_DIR": "deno", "COREPACK_HOME": "corepack",
-			"UV_CACHE_DIR": "uv", "PIP_CACHE_DIR": "pip", "GOCACHE": "go-build", "GRADLE_USER_HOME": "gradle",
+			"npm_config_cache": "npm", "PNPM_HOME": "pnpm", "YARN_CACHE_FOLDER": "yarn", "YARN_GLOBAL_FOLDER": "yarn-global", "BUN_INSTALL_CACHE_DIR": "bun", "DENO_DIR": "deno", "COREPACK_HOME": "corepack",
+			"UV_CACHE_DIR": "uv", "PIP_CACHE_DIR": "pip", "GOCACHE": "go-build", "GRADLE_USER_HOME": "gradle", "GEM_HOME": "gem", "BUNDLE_USER_CACHE": "bundle",
 		} {
 			add(filepath.Join(p.Cache, folder), name)
 		}

@@ -31,8 +31,11 @@ func (r *Run) addFetched(s *rules, plan *inside.Plan) error {
 			return err
 		}
 	}
-	if r.policy.working() {
-		return r.cargo(s, plan)
+	if !r.policy.working() {
+		return nil
 	}
-	return nil
+	if err := r.npmrc(s, plan); err != nil {
+		return err
+	}
+	return r.cargo(s, plan)
 }

@@ -35,6 +35,9 @@ func TestRegistries(t *testing.T) {
 		{"npx", "server", "npx", nil, []string{"npx", "-y", "semver@7.7.2", "1.2.3"}, "1.2.3"},
 		{"uvx", "server", "uvx", nil, []string{uvx, "--no-python-downloads", "mcp-server-time", "--help"}, "local-timezone"},
 		{"npm install", "command", "", map[string]string{"package.json": `{"name":"a","version":"1.0.0"}`}, []string{"sh", "-c", "npm install --no-audit --no-fund ms@2.1.3 && node -p 'require(\"ms\")(\"1m\")'"}, "60000"},
+		{"npx pnpm", "command", "", needsMS, []string{"sh", "-c", "npx -y pnpm@10.12.1 install && " + usesMS}, "60000"},
+		{"npx yarn", "command", "", needsMS, []string{"sh", "-c", "npx -y yarn@1.22.22 install && " + usesMS}, "60000"},
+		{"npx yarn 4", "command", "", needsMS, []string{"sh", "-c", "test -z \"$SSL_CERT_FILE\" || export YARN_HTTPS_CA_FILE_PATH=$SSL_CERT_FILE; export YARN_NODE_LINKER=node-modules; touch yarn.lock; npx -y @yarnpkg/cli-dist@4.9.2 install && " + usesMS}, "60000"},
 		{"uv", "command", "", nil, []string{"sh", "-c", "uv venv -q --no-python-downloads v && uv pip install -q --python v six==1.17.0 && v/bin/python -c 'import six; print(six.__version__)'"}, "1.17.0"},
 		{"go get", "command", "", map[string]string{"go.mod": "module a\n\ngo 1.24\n", "a.go": "package main\n\nimport \"rsc.io/quote\"\n\nfunc main() { println(quote.Hello()) }\n"}, []string{"sh", "-c", "go get rsc.io/quote@v1.5.2 && go list -m -f '{{.Dir}}' rsc.io/quote"}, "cache/go/pkg/mod/rsc.io/quote@v1.5.2"},
 		{"cargo", "command", "", cargoFiles, []string{"sh", "-c", "cargo run -q"}, "42"},
@@ -87,6 +90,11 @@ func TestRegistries(t *testing.T) {
 		})
 	}
 }
+
+// needsMS is a package that needs another one, and usesMS uses that.
+var needsMS = map[string]string{"package.json": `{"name":"a","version":"1.0.0","dependencies":{"ms":"2.1.3"}}`}
+
+const usesMS = "node -p 'require(\"ms\")(\"1m\")' && ls -A"
 
 // cargoFiles are a program with a dependency.
 var cargoFiles = map[string]string{"Cargo.toml": "[package]\nname=\"a\"\nversion=\"0.1.0\"\nedition=\"2021\"\n[dependencies]\nitoa=\"=1.0.15\"\n", "src/main.rs": "fn main(){println!(\"{}\", itoa::Buffer::new().format(42))}\n"}

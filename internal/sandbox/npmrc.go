@@ -1,0 +1,78 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/yaya-ai/yaya/internal/sandbox/inside"
+)
+
+// maxNpmrc bounds what is read of the user's settings of npm, in bytes.
+const maxNpmrc = 64 << 10
+
+// npmKept are settings of npm and pnpm that a sandbox keeps: none is a secret. So are
+// registries; all else may be one, or name a program.
+var npmKept = []string{
+	"audit", "auto-install-peers", "engine-strict", "fund", "hoist", "ignore-scripts", "include", "install-strategy", "legacy-peer-deps", "lockfile", "node-linker", "omit",
+	"package-lock", "prefer-offline", "save-exact", "save-prefix", "shamefully-hoist", "strict-peer-dependencies", "strict-peer-deps",
+}
+
+// npmrc shows the user's settings of npm without those that may be secrets, where the
+// file is hidden: a file that cannot be read ends Yarn, and has npm install from another
+// registry than the user's.
+func (r *Run) npmrc(s *rules, plan *inside.Plan) error {
+	at := real(filepath.Join(r.policy.Home, ".npmrc"))
+	if !plan.Mounts || inside.Effective(inside.Sort(s.all), at, plan.Otherwise()) != inside.Hide {
+		return nil
+	}
+	f, err := os.OpenFile(at, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:forbidigo,gosec // bounded
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("settings of npm: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil //nolint:nilerr // nothing that npm would read
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxNpmrc)) //nolint:forbidigo // bounded
+	if err != nil {
+		return fmt.Errorf("settings of npm: %w", err)
+	}
+	// Beside the cache, where no program in a sandbox puts another one in its place.
+	shown := real(r.policy.Cache) + "-npmrc"
+	if err := os.WriteFile(shown, npmShown(data), 0o600); err != nil { //nolint:forbidigo // as long as those of the user
+		return fmt.Errorf("settings of npm: %w", err)
+	}
+	s.all = append(s.all, inside.Rule{Path: at, Access: inside.Read, From: shown})
+	return nil
+}
+
+// npmShown are the settings that are kept.
+func npmShown(data []byte) []byte {
+	var b strings.Builder
+	for line := range strings.Lines(string(data)) {
+		key, value, ok := strings.Cut(line, "=")
+		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+		scope, isScoped := strings.CutSuffix(key, ":registry")
+		switch {
+		case !ok || strings.Contains(value, "${"):
+		case key == "registry" || isScoped && strings.HasPrefix(scope, "@"):
+			if u, err := url.Parse(value); err == nil && u.User == nil && u.RawQuery == "" && (u.Scheme == "https" || u.Scheme == "http") {
+				fmt.Fprintf(&b, "%s=%s\n", key, value)
+			}
+		case slices.Contains(npmKept, key):
+			fmt.Fprintf(&b, "%s=%s\n", key, value)
+		}
+	}
+	return []byte(b.String())
+}
