@@ -225,11 +225,9 @@ func (f *sandboxRun) policy(w io.Writer, p paths, path string, argv []string) (s
 		return policy, errors.Join(err, sandbox.Close(policy.Read))
 	}
 	if f.profile == "command" || f.profile == "check" {
-		write, protect, err := sandbox.Workspace(here)
-		if err != nil {
+		if _, err := policy.Work(here); err != nil {
 			return policy, errors.Join(err, sandbox.Close(policy.Read), sandbox.Close(policy.Write))
 		}
-		policy.Write, policy.Protect = append(policy.Write, write...), protect
 	}
 	return policy, nil
 }

@@ -65,6 +65,9 @@ func identify(info fs.FileInfo) identity {
 func Own(dir string) []string {
 	s := newState(dir)
 	s.repository(filepath.Join(dir, ".git"), dir)
+	if exists(filepath.Join(dir, "HEAD")) && exists(filepath.Join(dir, "objects")) && exists(filepath.Join(dir, "refs")) {
+		s.folder(dir, filepath.Dir(dir)) // a repository's own folder
+	}
 	slices.Sort(s.own)
 	return s.own[:min(len(s.own), maxOwn)]
 }

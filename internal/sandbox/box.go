@@ -84,7 +84,7 @@ func (b *Box) Enter(p Policy) (*Run, error) {
 }
 
 func closeAll(p Policy) error {
-	return errors.Join(Close(p.Read), Close(p.Write), Close(p.Protect), Close(p.Runtimes), Close(p.programs))
+	return errors.Join(Close(p.Read), Close(p.Write), Close(p.Partly), Close(p.Protect), Close(p.Runtimes), Close(p.programs))
 }
 
 func (b *Box) enter(p Policy) (*Run, error) {
@@ -94,7 +94,7 @@ func (b *Box) enter(p Policy) (*Run, error) {
 	if err := CheckHosts(p.Net.Allow, b.listens()); err != nil && p.Net.Mode == Hosts {
 		return nil, err
 	}
-	for _, path := range append(append([]Path{}, p.Read...), p.Write...) {
+	for _, path := range slices.Concat(p.Read, p.Write, p.Partly) {
 		if err := CheckPath(path.name); err != nil {
 			return nil, err
 		}

@@ -41,7 +41,7 @@ func (r *Run) Wrap(cmd *exec.Cmd) error {
 		return nil
 	}
 	p := &r.policy
-	for _, agreed := range slices.Concat(p.Read, p.Write, p.Protect, p.Runtimes) {
+	for _, agreed := range slices.Concat(p.Read, p.Write, p.Partly, p.Protect, p.Runtimes) {
 		now, err := Open(agreed.name)
 		if err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -118,16 +119,53 @@ func Workspace(dir string) (write, protect []Path, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	write = []Path{top}
-	for _, name := range gitconf.Own(write[0].name) {
-		p, err := Open(name)
+	if protect, err = openThere(Open, gitconf.Own(top.name)); err != nil {
+		return nil, nil, errors.Join(err, Close([]Path{top}))
+	}
+	return []Path{top}, protect, nil
+}
+
+// openThere opens those of the paths that are there, or none.
+func openThere(open func(string) (Path, error), names []string) (paths []Path, err error) {
+	for _, name := range names {
+		p, err := open(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
-			return nil, nil, errors.Join(err, Close(write), Close(protect))
+			return nil, errors.Join(err, Close(paths))
 		}
-		protect = append(protect, p)
+		paths = append(paths, p)
 	}
-	return write, protect, nil
+	return paths, nil
+}
+
+// Work lets the program work in a folder, as [Workspace] says, and in the repository of a
+// linked work tree, which Git keeps elsewhere: what a commit writes there, but neither
+// what configures Git nor the state of other work trees. It returns the folder of that
+// repository, "" without one.
+func (p *Policy) Work(dir string) (repository string, err error) {
+	write, protect, err := Workspace(dir)
+	if err != nil {
+		return "", err
+	}
+	linked, found := gitconf.Elsewhere(write[0].name)
+	if !found {
+		p.Write, p.Protect = append(p.Write, write...), append(p.Protect, protect...)
+		return "", nil
+	}
+	var partly, work, keep []Path
+	common, err := OpenExact(linked.Common)
+	if err == nil {
+		partly = []Path{common}
+		work, err = openThere(OpenExact, linked.Work) // a link may lead anywhere
+	}
+	if err == nil {
+		keep, err = openThere(Open, linked.Keep)
+	}
+	if err != nil {
+		return "", errors.Join(err, Close(slices.Concat(write, protect, partly, work, keep)))
+	}
+	p.Write, p.Protect, p.Partly = slices.Concat(p.Write, write, work), slices.Concat(p.Protect, protect, keep), append(p.Partly, partly...)
+	return linked.Common, nil
 }

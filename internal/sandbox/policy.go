@@ -18,6 +18,9 @@ type Policy struct {
 	// deepest one that covers a file decides. Protect is read-only within Write; a
 	// folder above it, up to Write, can then not be renamed.
 	Read, Write, Protect []Path
+	// Partly are folders like those of Write, of which something is in Protect. Where that
+	// cannot be enforced, they are not written.
+	Partly []Path
 	// Runtimes are what programs are made of. What is hidden outweighs them: one that is
 	// hidden, or holds what is, is not shown.
 	Runtimes []Path

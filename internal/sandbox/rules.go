@@ -54,6 +54,9 @@ func (r *Run) addRules(plan *inside.Plan) error {
 	}
 	r.runtimes(s, plan)
 	s.paths(inside.Read, p.Read)
+	if !plan.Landlock {
+		s.paths(inside.Write, p.Partly)
+	}
 	s.paths(inside.Write, p.Write)
 	r.protect(s)
 	if err := hideMachine(p, s, plan); err != nil {
@@ -205,7 +208,7 @@ func (r *Run) ofProfile(s *rules, plan *inside.Plan) {
 // that can be written, mounts of their own: those cannot be renamed away.
 func (r *Run) protect(s *rules) {
 	for _, p := range r.policy.Protect {
-		for _, w := range r.policy.Write {
+		for _, w := range slices.Concat(r.policy.Write, r.policy.Partly) {
 			if !inside.Covers(w.name, p.name) {
 				continue
 			}

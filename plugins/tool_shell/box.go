@@ -44,7 +44,9 @@ type shownBox struct {
 	Sandbox string   `json:"sandbox"`
 	Hosts   []string `json:"hosts,omitempty"` // of the settings
 	Write   []string `json:"write,omitempty"` // of the settings
-	Weaker  []string `json:"weaker,omitempty"`
+	// Repository is where Git keeps that of a linked work tree; a commit writes there.
+	Repository string   `json:"repository,omitempty"`
+	Weaker     []string `json:"weaker,omitempty"`
 }
 
 // box is the sandbox of a call, as it was shown.
@@ -145,11 +147,14 @@ func (p *Plugin) policy(at *place, b *box) (sandbox.Policy, error) {
 	if b.limit > 0 {
 		policy.Limits.Time = b.limit + slack
 	}
-	if policy.Write, policy.Protect, err = sandbox.Workspace(root); err != nil {
+	if b.shown.Repository, err = policy.Work(root); err != nil {
 		return policy, err
 	}
 	if top, err := at.w.Root().Stat("."); err != nil || !policy.Write[0].Is(top) {
-		return policy, errors.Join(changed("the folder "+at.root+" was replaced"), err, sandbox.Close(policy.Write), sandbox.Close(policy.Protect))
+		return policy, errors.Join(changed("the folder "+at.root+" was replaced"), err, sandbox.Close(policy.Write), sandbox.Close(policy.Partly), sandbox.Close(policy.Protect))
+	}
+	if b.shown.Repository != "" {
+		b.roots = append(b.roots, b.shown.Repository)
 	}
 	b.shown.Write = p.cfg.Write()
 	for _, dir := range b.shown.Write {
@@ -169,7 +174,7 @@ func (p *Plugin) policy(at *place, b *box) (sandbox.Policy, error) {
 		}
 		policy.Write, policy.Protect = append(policy.Write, write...), append(policy.Protect, protect...)
 		if err != nil {
-			return policy, errors.Join(fmt.Errorf("%s: %w", writeKey, err), sandbox.Close(policy.Write), sandbox.Close(policy.Protect))
+			return policy, errors.Join(fmt.Errorf("%s: %w", writeKey, err), sandbox.Close(policy.Write), sandbox.Close(policy.Partly), sandbox.Close(policy.Protect))
 		}
 	}
 	if policy.Net.Mode == sandbox.Hosts {

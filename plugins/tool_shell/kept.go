@@ -84,6 +84,21 @@ func mayHave(output, profile, remedy string) (notes []string) {
 	return notes
 }
 
+// keptFromGit says what to do about a repository that the workspace lies in, when the
+// output of a command that failed names what it was kept from there. To trust a folder is
+// not to trust what lies around it.
+func keptFromGit(output, root string) (notes []string) {
+	top := gitconf.Above(root)
+	git := filepath.Join(top, ".git")
+	if top == "" || !strings.Contains(output[max(0, len(output)-maxHintText):], git) {
+		return nil
+	}
+	return []string{
+		fmt.Sprintf("the workspace is a folder of the repository %s, and a command only reads what lies above it: git status, diff and log work, a commit does not", top),
+		fmt.Sprintf("its user can work in %s instead, or allow commits: yaya config set %s '[%q]'", top, writeKey, git),
+	}
+}
+
 // maxPlanted bounds how many changes of what configures Git a result tells.
 const maxPlanted = 16
 
