@@ -54,7 +54,7 @@ func (r *Run) Wrap(cmd *exec.Cmd) error {
 	plan := &inside.Plan{Path: cmd.Path, Argv: cmd.Args, Env: cmd.Env, Strict: p.Strict, HostWrites: p.HostWrites}
 	r.lookAtManagers(cmd.Env)
 	var err error
-	if !p.HostWrites {
+	if !p.HostWrites && p.Tmp == "" {
 		if r.system.tmp, err = os.MkdirTemp("", "yaya-sandbox-"); err != nil {
 			return fmt.Errorf("make a temporary folder: %w", err)
 		}
@@ -73,7 +73,7 @@ func (r *Run) Wrap(cmd *exec.Cmd) error {
 	}
 	text, params := seatbelt(plan, p, port, r.box.listens())
 	args := append([]string{"sandbox-exec", "-p", text}, params...)
-	cmd.Env = environ(p, cmd.Env, r.system.tmp, proxyURL, r.managersEnv(false)...)
+	cmd.Env = environ(p, cmd.Env, r.tmp(true), proxyURL, r.managersEnv(false)...)
 	cmd.Args = append(append(args, cmd.Path), cmd.Args[1:]...)
 	cmd.Path, r.system.late = sandboxExec, p.Limits.Time
 	return nil

@@ -76,3 +76,11 @@ func environ(p *Policy, env []string, tmp, proxyURL string, more ...[2]string) [
 	}
 	return all
 }
+
+// tmp is the folder that TMPDIR names, "" for /tmp. Only mounts have another folder there.
+func (r *Run) tmp(bare bool) string {
+	if bare && r.policy.Tmp != "" {
+		return real(r.policy.Tmp)
+	}
+	return r.system.tmp
+}

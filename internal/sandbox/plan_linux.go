@@ -58,7 +58,7 @@ func (r *Run) makePlan(cmd *exec.Cmd) (*inside.Plan, error) {
 		}
 	}
 	_ = dir.file.Close() // the caller's own, and a start that takes no time
-	if alone {
+	if alone && p.Tmp == "" {
 		if r.system.tmp, err = os.MkdirTemp("", "yaya-sandbox-"); err != nil {
 			return nil, fmt.Errorf("make a temporary folder: %w", err)
 		}
@@ -70,7 +70,7 @@ func (r *Run) makePlan(cmd *exec.Cmd) (*inside.Plan, error) {
 	if dir.name != "/" && inside.Effective(plan.Rules, dir.name, plan.Otherwise()) != inside.Private { // those are other ones
 		plan.DirDev, plan.DirIno = dir.dev, dir.ino
 	}
-	plan.Env = environ(p, cmd.Env, r.system.tmp, "http://"+proxyAddr, r.managersEnv(plan.Loopback)...)
+	plan.Env = environ(p, cmd.Env, r.tmp(alone), "http://"+proxyAddr, r.managersEnv(plan.Loopback)...)
 	plan.Keep = len(cmd.ExtraFiles)
 	if r.Enforced.Backend == Bwrap {
 		r.system.around, err = bubble(plan)

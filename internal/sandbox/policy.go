@@ -36,6 +36,9 @@ type Policy struct {
 	// Cache is a folder of the sandbox's own for caches of package managers. Shared
 	// ones would let a program change what runs outside of the sandbox. "" is none.
 	Cache string
+	// Tmp is a folder that is the program's /tmp, or its TMPDIR where nothing can be
+	// mounted; "" is one that is empty and ends with the program.
+	Tmp string
 
 	Net       Net
 	Endpoints []Endpoint

@@ -1,11 +1,13 @@
 package sandbox
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/yaya-ai/yaya/internal/sandbox/inside"
 )
@@ -77,6 +79,8 @@ func (r *Run) addRules(plan *inside.Plan) error {
 	}
 	if r.system.tmp != "" {
 		s.link(inside.Write, r.system.tmp)
+	} else if p.Tmp != "" && !plan.Mounts {
+		s.link(inside.Write, p.Tmp)
 	}
 	if err := r.program(s, plan); err != nil {
 		return err
@@ -88,6 +92,39 @@ func (r *Run) addRules(plan *inside.Plan) error {
 		return err
 	}
 	plan.Rules = inside.Sort(s.all)
+	return r.inTmp(plan)
+}
+
+// inTmp makes the places in a /tmp of the policy where something of the host is mounted,
+// whatever programs have put there.
+func (r *Run) inTmp(plan *inside.Plan) error {
+	if r.policy.Tmp == "" || !plan.Mounts {
+		return nil
+	}
+	top := real("/tmp")
+	root, err := os.OpenRoot(r.policy.Tmp)
+	if err != nil {
+		return fmt.Errorf("temporary folder of the sandbox: %w", err)
+	}
+	defer func() { _ = root.Close() }()
+	for _, rule := range plan.Rules {
+		rel, below := strings.CutPrefix(rule.Path, top+"/")
+		if !below || rule.Access != inside.Read && rule.Access != inside.Write {
+			continue
+		}
+		info, err := os.Stat(cmp.Or(rule.From, rule.Path))
+		if err != nil {
+			return fmt.Errorf("temporary folder of the sandbox: %w", err)
+		}
+		for i, c := range rel + "/" {
+			if c != '/' {
+				continue
+			}
+			if err := mountpoint(root, rel[:i], i < len(rel) || info.IsDir()); err != nil {
+				return fmt.Errorf("temporary folder of the sandbox: %w", err)
+			}
+		}
+	}
 	return nil
 }
 
@@ -185,6 +222,9 @@ func (r *Run) ofProfile(s *rules, plan *inside.Plan) {
 		}
 	}
 	s.add(inside.Private, real("/tmp"), real("/var/tmp"))
+	if p.Tmp != "" && plan.Mounts {
+		s.all = append(s.all, inside.Rule{Path: real("/tmp"), Access: inside.Private, From: real(p.Tmp)})
+	}
 	s.link(inside.Hide, "/run")
 	if plan.Landlock {
 		s.add(inside.Hide, "/dev")

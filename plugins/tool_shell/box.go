@@ -60,6 +60,8 @@ type box struct {
 	recorded string
 	// lacks is what was wanted and is not enforced.
 	lacks sandbox.Need
+	// emptied says that its /tmp held too much.
+	emptied bool
 	// memory bounds what each process has, in bytes; 0 is the profile's.
 	memory int64
 	// roots are the folders that it may write and that somebody may run Git in.
@@ -141,6 +143,9 @@ func (p *Plugin) policy(at *place, b *box) (sandbox.Policy, error) {
 	}
 	policy.Require = b.require
 	policy.Hide = append(policy.Hide, p.cfg.Sandboxes.Cache) // but for its own
+	if policy.Tmp, b.emptied, err = p.tmp.Folder(at.session); err != nil {
+		return policy, err
+	}
 	if b.memory > 0 {
 		policy.Limits.Memory = b.memory
 	}

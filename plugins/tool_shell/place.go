@@ -21,12 +21,13 @@ const sh = "/bin/sh"
 // place is a folder of a workspace, open: commands run in that folder, whatever has its
 // name later.
 type place struct {
-	w    *workspace.Workspace
-	root string // the workspace's path
-	rel  string // of the folder in it
-	dir  *os.File
-	is   fs.FileInfo // the folder
-	cwd  string      // as commands and people see it
+	w       *workspace.Workspace
+	session string
+	root    string // the workspace's path
+	rel     string // of the folder in it
+	dir     *os.File
+	is      fs.FileInfo // the folder
+	cwd     string      // as commands and people see it
 }
 
 // open opens a folder of the workspace of a session; "" is the workspace itself.
@@ -35,7 +36,7 @@ func (p *Plugin) open(session, dir string) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
-	at := &place{root: root}
+	at := &place{session: session, root: root}
 	if at.w, err = p.cfg.Guard.Open(root); err != nil {
 		return nil, err
 	}
@@ -151,6 +152,7 @@ func (p *Plugin) start(ctx context.Context, s *setting, command string, watch *r
 	if err != nil {
 		return nil, err
 	}
+	s.box.emptied = s.box.emptied || now.emptied
 	// One line, so that sh counts the lines of the command as it always did.
 	const gate = "IFS= read -r _ <&3 || exit 126; exec 3<&- 2>&1\n"
 	spec := proc.Spec{Path: sh, Args: []string{"-c", gate + s.prelude + command}, Env: s.env, Dir: dir, Held: true}

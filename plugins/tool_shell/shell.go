@@ -30,6 +30,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -67,6 +68,9 @@ type Plugin struct {
 
 	hosts hostAnswers
 	seen  seen
+
+	tmp    *sandbox.Scratch // by session
+	sweeps sync.WaitGroup
 }
 
 // Config assembles a [Plugin]. All fields but Guard are required.
@@ -96,7 +100,7 @@ type Config struct {
 
 // New returns the plugin.
 func New(cfg Config) *Plugin {
-	return &Plugin{cfg: cfg, marks: &marks{data: cfg.Data}}
+	return &Plugin{cfg: cfg, marks: &marks{data: cfg.Data}, tmp: sandbox.NewScratch(filepath.Join(cfg.Sandboxes.Cache, "tmp"))}
 }
 
 // Manifest implements [plugin.Plugin].
@@ -108,22 +112,40 @@ func (*Plugin) Manifest() plugin.Manifest {
 }
 
 // Subscriptions implements [plugin.Plugin].
-func (*Plugin) Subscriptions() []string { return nil }
+func (*Plugin) Subscriptions() []string {
+	return []string{event.SessionWasReset.Name(), event.SessionWasArchived.Name()}
+}
 
-// OnEvent implements [plugin.Plugin].
-func (*Plugin) OnEvent(context.Context, event.Event, plugin.Context) error { return nil }
+// OnEvent implements [plugin.Plugin]: a session that ends takes its temporary files with it.
+func (p *Plugin) OnEvent(_ context.Context, ev event.Event, _ plugin.Context) error {
+	switch e := ev.Payload.(type) {
+	case event.SessionReset:
+		return p.tmp.Remove(e.SessionID)
+	case event.SessionArchived:
+		return p.tmp.Remove(e.SessionID)
+	}
+	return nil
+}
 
 // OnUnload implements [plugin.Plugin]. Commands that run end with their calls.
-func (*Plugin) OnUnload(context.Context, plugin.Context) error { return nil }
+func (p *Plugin) OnUnload(context.Context, plugin.Context) error {
+	p.sweeps.Wait()
+	return p.tmp.Close()
+}
 
 // OnLoad implements [plugin.Plugin].
 func (p *Plugin) OnLoad(_ context.Context, c plugin.Context) error {
 	p.mu.Lock()
 	p.c = c
 	p.mu.Unlock()
+	p.sweeps.Go(func() {
+		if err := p.tmp.Sweep(); err != nil {
+			c.Log().Warn().Err(err).Msg("temporary files of commands that a yaya which was killed has left cannot be removed")
+		}
+	})
 	run, err := tool.New(tool.Definition{
 		Name: "shell", Title: "Shell", Kind: tool.KindExec, ForAgents: true, InFolder: true, Timeout: tool.OwnTimeout,
-		Description: "Runs a command with sh in the workspace and returns its output, standard error included, and its exit code. Nothing can be typed into it. It runs in a sandbox: it writes in the workspace and in $TMPDIR, which is empty each time, sees no credentials, and reaches package registries; its user is asked about other hosts.",
+		Description: "Runs a command with sh in the workspace and returns its output, standard error included, and its exit code. Nothing can be typed into it. It runs in a sandbox: it writes in the workspace and in $TMPDIR, which the commands of this session share, sees no credentials, and reaches package registries; its user is asked about other hosts.",
 	}, p.shell)
 	if err != nil {
 		return err

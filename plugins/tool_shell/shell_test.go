@@ -115,6 +115,9 @@ func newWorld(t *testing.T) *world {
 	procs := new(proc.Manager)
 	t.Cleanup(func() {
 		procs.Close(context.Background())
+		if err := w.p.OnUnload(context.Background(), w.c); err != nil {
+			t.Error(err)
+		}
 		_ = root.Close()
 	})
 	w.p = w.plugin(root, procs)
