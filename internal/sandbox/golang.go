@@ -17,8 +17,9 @@ import (
 	"syscall"
 )
 
-// goAddr is where a sandbox finds the modules that the host has.
-const goAddr = "127.0.0.1:3129"
+// goAddr is where a sandbox finds the modules that the host has: a loopback address at
+// which no host of a policy can be, and for which Go takes no proxy.
+const goAddr = "127.0.0.3:3128"
 
 // maxGoEnv bounds what is read of a file of settings of Go, in bytes.
 const maxGoEnv = 64 << 10
