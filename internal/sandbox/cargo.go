@@ -66,9 +66,9 @@ func (r *Run) cargo(s *rules, plan *inside.Plan) error {
 	if info, err := os.Stat(registry); err == nil && info.IsDir() && mountpoint(root, hostCargo, true) == nil {
 		mounts = append(mounts, inside.Rule{Path: filepath.Join(host, hostCargo), Access: inside.Read, From: registry})
 	}
-	if r.hasManifest(plan, s) {
-		seed := &cargoSeed{host: host, own: root}
-		if err := seed.all(); err != nil {
+	seed := &cargoSeed{host: host, own: root}
+	if stamp := seed.stamp(); !seed.has(stamp) && r.hasManifest(plan) {
+		if err := seed.all(stamp); err != nil {
 			return fmt.Errorf("home of Cargo in the sandbox: %w", err)
 		}
 	}
@@ -107,7 +107,7 @@ func mountpoint(root *os.Root, name string, folder bool) error {
 }
 
 // hasManifest reports whether there is something for Cargo where the program works.
-func (r *Run) hasManifest(plan *inside.Plan, s *rules) bool {
+func (r *Run) hasManifest(plan *inside.Plan) bool {
 	left := maxManifests
 	var in func(dir string, depth int) bool
 	in = func(dir string, depth int) bool {
@@ -141,7 +141,7 @@ type cargoSeed struct {
 	bytes int64
 }
 
-// stamp changes when the host has fetched something.
+// stamp changes when the host has fetched something; "" says that it has nothing.
 func (c *cargoSeed) stamp() string {
 	var b strings.Builder
 	for _, in := range []string{"registry/cache", "git/checkouts"} {
@@ -161,15 +161,21 @@ func (c *cargoSeed) stamp() string {
 // seeded has the stamp of the last time.
 const seeded = ".seeded"
 
-func (c *cargoSeed) all() error {
-	stamp := c.stamp()
-	if f, err := c.own.OpenFile(seeded, os.O_RDONLY|syscall.O_NONBLOCK, 0); err == nil {
-		was, err := io.ReadAll(io.LimitReader(f, int64(len(stamp))+1)) //nolint:forbidigo // bounded
-		_ = f.Close()
-		if err == nil && string(was) == stamp {
-			return nil
-		}
+// has reports whether all that the stamp stands for is there, or that there is nothing.
+func (c *cargoSeed) has(stamp string) bool {
+	if stamp == "" {
+		return true
 	}
+	f, err := c.own.OpenFile(seeded, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = f.Close() }()
+	was, err := io.ReadAll(io.LimitReader(f, int64(len(stamp))+1)) //nolint:forbidigo // bounded
+	return err == nil && string(was) == stamp
+}
+
+func (c *cargoSeed) all(stamp string) error {
 	registries, err := os.ReadDir(filepath.Join(c.host, "registry", "cache"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
