@@ -57,7 +57,7 @@ func Elsewhere(dir string) (Linked, bool) {
 		return Linked{}, false
 	}
 	l := Linked{Common: git}
-	back := ""
+	var back string
 	if worktrees := filepath.Dir(git); filepath.Base(worktrees) == "worktrees" {
 		l.Common = filepath.Dir(worktrees)
 		if strings.TrimSpace(read(filepath.Join(git, "commondir"))) != "../.." {

@@ -35,7 +35,7 @@ var cargoKept = []string{"bin", "config.toml", "config", "env"}
 // network to fetch with, and the host's home stays as it is, read-only.
 func (r *Run) cargo(s *rules, plan *inside.Plan) error {
 	host := real(cmp.Or(last(plan.Env, "CARGO_HOME"), filepath.Join(r.policy.Home, ".cargo")))
-	info, err := os.Stat(host)
+	info, err := os.Stat(host) //nolint:gosec // it is only looked for
 	if errors.Is(err, fs.ErrNotExist) {
 		r.cargoHome = filepath.Join(r.policy.Cache, "cargo")
 		return nil
@@ -45,7 +45,7 @@ func (r *Run) cargo(s *rules, plan *inside.Plan) error {
 	}
 	// Beside the cache, where no program in a sandbox puts another one in its place.
 	own := real(r.policy.Cache) + "-cargo"
-	if err := os.MkdirAll(own, 0o700); err != nil { //nolint:forbidigo // a folder of the user's, named by yaya
+	if err := os.MkdirAll(own, 0o700); err != nil { //nolint:forbidigo,gosec // a folder of the user's, named by yaya
 		return fmt.Errorf("home of Cargo in the sandbox: %w", err)
 	}
 	root, err := os.OpenRoot(own)
@@ -57,13 +57,14 @@ func (r *Run) cargo(s *rules, plan *inside.Plan) error {
 	for _, name := range cargoKept {
 		at := filepath.Join(host, name)
 		to := real(at)
-		if info, err := os.Stat(to); err != nil || inside.Effective(inside.Sort(s.all), to, plan.Otherwise()) != inside.Read || mountpoint(root, name, info.IsDir()) != nil {
+		info, err := os.Stat(to) //nolint:gosec // a file beside the user's own
+		if err != nil || inside.Effective(inside.Sort(s.all), to, plan.Otherwise()) != inside.Read || mountpoint(root, name, info.IsDir()) != nil {
 			continue
 		}
 		mounts = append(mounts, inside.Rule{Path: at, Access: inside.Read, From: to})
 	}
 	registry := real(filepath.Join(host, "registry"))
-	if info, err := os.Stat(registry); err == nil && info.IsDir() && mountpoint(root, hostCargo, true) == nil {
+	if info, err := os.Stat(registry); err == nil && info.IsDir() && mountpoint(root, hostCargo, true) == nil { //nolint:gosec // it is only looked for
 		mounts = append(mounts, inside.Rule{Path: filepath.Join(host, hostCargo), Access: inside.Read, From: registry})
 	}
 	seed := &cargoSeed{host: host, own: root}
@@ -118,7 +119,7 @@ func (r *Run) hasManifest(plan *inside.Plan) bool {
 		if depth == 0 || left <= 0 {
 			return false
 		}
-		f, err := os.Open(dir) //nolint:forbidigo // names only, bounded
+		f, err := os.Open(dir) //nolint:forbidigo,gosec // names only, bounded
 		if err != nil {
 			return false
 		}

@@ -65,7 +65,7 @@ func hostGo(env []string, home string) *goHost {
 		gobin:   set["GOBIN"] != "",
 		modules: filepath.Join(cmp.Or(set["GOMODCACHE"], filepath.Join(gopath, "pkg", "mod")), "cache", "download"),
 	}
-	if info, err := os.Stat(g.modules); err != nil || !info.IsDir() || !filepath.IsAbs(g.modules) {
+	if info, err := os.Stat(g.modules); err != nil || !info.IsDir() || !filepath.IsAbs(g.modules) { //nolint:gosec // it is only looked for
 		g.modules = ""
 	}
 	return g
