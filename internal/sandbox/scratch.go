@@ -224,7 +224,7 @@ func tooLarge(dir string) bool {
 // removeAll removes a folder that programs in sandboxes have written, also one that they
 // took the right from to be looked into.
 func removeAll(dir string) error {
-	err := os.RemoveAll(dir) //nolint:forbidigo // a folder of yaya's
+	err := os.RemoveAll(dir) //nolint:forbidigo,gosec // a folder of yaya's
 	if err == nil || !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
@@ -241,5 +241,5 @@ func removeAll(dir string) error {
 		}
 		return err
 	})
-	return errors.Join(err, root.Close(), os.RemoveAll(dir)) //nolint:forbidigo // a folder of yaya's
+	return errors.Join(err, root.Close(), os.RemoveAll(dir)) //nolint:forbidigo,gosec // a folder of yaya's
 }
