@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -378,10 +379,14 @@ func TestRecordLimit(t *testing.T) {
 // ST-23: many writers, whole lines, dense ids, and a shared fsync.
 func TestConcurrentAppends(t *testing.T) {
 	syncs := 0
+	var written atomic.Int32
+	all := make(chan struct{}) // closed once each writer has a record
 	faults := &journaltest.Faults{FS: openFS(t, t.TempDir())}
 	faults.Before = func(s journaltest.Step) error {
 		if s.Op == "sync" {
-			syncs++ // one at a time: the journal never runs two
+			if syncs++; syncs == 1 { // one at a time: the journal never runs two
+				<-all // else a file system in memory may be done before the next writer comes
+			}
 		}
 		return nil
 	}
@@ -391,6 +396,9 @@ func TestConcurrentAppends(t *testing.T) {
 		wg.Go(func() {
 			for range 20 {
 				id, err := j.Append([]byte(`"a":1`))
+				if written.Add(1) == 50 {
+					close(all)
+				}
 				if err == nil {
 					err = j.Sync(context.Background(), id)
 				}
