@@ -1,6 +1,8 @@
 package atomicfile_test
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -129,7 +131,9 @@ func TestReplaceAndOwners(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "mine", 0o644)
 	link(t, "mine", dir, "f")
-	if err := os.Lchown(filepath.Join(dir, "f"), other, other); err != nil {
+	if err := os.Lchown(filepath.Join(dir, "f"), other, other); errors.Is(err, fs.ErrPermission) {
+		t.Skipf("this root gives no files away, as in a sandbox: %v", err)
+	} else if err != nil {
 		t.Fatal(err)
 	}
 	if err := atomicfile.Replace(filepath.Join(dir, "f"), []byte("new")); err == nil || !strings.Contains(err.Error(), "link of another user") {
