@@ -211,6 +211,7 @@ func (w *swapWorld) ran() string {
 
 // What is not swapped runs, where it was shown, whatever else changes meanwhile.
 func TestWhatIsNotSwappedRuns(t *testing.T) {
+	wholeSandbox(t)
 	w := swapping(t)
 	p := &person{do: func() error {
 		w.write("unrelated.txt", "new")
@@ -310,6 +311,7 @@ func TestGrantsAreForWhatWasShown(t *testing.T) {
 }
 
 func TestUsersCommandsRunAsEver(t *testing.T) {
+	wholeSandbox(t)
 	for _, mode := range []sandbox.Mode{sandbox.Prefer, sandbox.Without} {
 		t.Run(string(mode), func(t *testing.T) { runAsEver(t, mode) })
 	}

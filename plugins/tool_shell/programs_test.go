@@ -37,6 +37,9 @@ func TestProgramsOfAgents(t *testing.T) {
 			if err != nil && tt.program != "go" {
 				t.Skip(err)
 			}
+			if tt.program == "python3" {
+				wholeSandbox(t) // its locks need /dev/shm
+			}
 			w := boxed(t, backend)
 			for name, text := range tt.files {
 				must(t, os.MkdirAll(filepath.Dir(filepath.Join(w.dir, name)), 0o755))

@@ -190,6 +190,7 @@ func keepInherited(t *testing.T) {
 
 // S-47: a command's output, both streams of it in their order, and its exit code.
 func TestShell(t *testing.T) {
+	wholeSandbox(t)
 	keepInherited(t)
 	t.Setenv("YAYA_TEST_SECRET", "canary-secret")
 	t.Setenv("OPENAI_API_KEY", "canary-secret")
@@ -292,6 +293,7 @@ func TestTheTreeDies(t *testing.T) {
 
 // TW-16: a flood of output is kept at both ends, and told as it comes.
 func TestFlood(t *testing.T) {
+	wholeSandbox(t)
 	w := newWorld(t)
 	n, last := 0, 0.0
 	res, err := w.call(t.Context(), "shell", map[string]any{"command": "echo first; yes | head -c 50000000; echo; echo last"}, func(p tool.Progress) {
