@@ -14,6 +14,7 @@ import (
 func TestPassedOnIsNobodys(t *testing.T) {
 	for _, addr := range []string{"127.0.0.1:0", "[::1]:0"} {
 		t.Run(addr, func(t *testing.T) {
+			asked(t, "sock_diag") // which shows the mark
 			l, err := net.Listen("tcp", addr)
 			if err != nil {
 				t.Skip(err)
