@@ -28,7 +28,7 @@ func TestNamesOverLinks(t *testing.T) {
 	}
 	p := profile(t, "server")
 	p.Home = dir
-	p.Read, p.Write = open(t, at("abs")), open(t, at("abs/out"))
+	p.Read, p.Write = follow(t, at("abs")), follow(t, at("abs/out"))
 	got, err := (&Box{Backend: Namespaces}).start(t, p, at("abs"), nil, at("abs/bin/tool"), at("abs/f"), at("abs/out/new"))
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +37,7 @@ func TestNamesOverLinks(t *testing.T) {
 		t.Errorf("got %q, code %d, wrote %q, %v; want what the links lead to", got.out, got.code, data, err)
 	}
 	p = profile(t, "server")
-	p.Home, p.Read = dir, open(t, at("abs"))
+	p.Home, p.Read = dir, follow(t, at("abs"))
 	if got, err := (&Box{Backend: Namespaces}).start(t, p, "/", nil, "cat", at("secret/f")); err != nil || got.code == 0 {
 		t.Errorf("what is not granted: got %q, code %d, %v; want it hidden", got.out, got.code, err)
 	}

@@ -157,7 +157,7 @@ func TestOwnIsNotGiven(t *testing.T) {
 	box := &Box{Own: []string{p.own}}
 	for _, name := range []string{p.own, p.key, p.dir + "/link", p.dir + "/link/key"} {
 		pol := profile(t, "check")
-		pol.Read = open(t, name)
+		pol.Read = follow(t, name)
 		if _, err := box.Enter(pol); err == nil || !strings.Contains(err.Error(), "belongs to yaya itself") {
 			t.Errorf("Enter with %s = %v, want a refusal", name, err)
 		}

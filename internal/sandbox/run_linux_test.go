@@ -61,3 +61,16 @@ func open(t *testing.T, names ...string) []Path {
 	}
 	return paths
 }
+
+// follow opens paths as yaya opens those of its own choice, whose links it follows.
+func follow(t *testing.T, names ...string) (paths []Path) {
+	t.Helper()
+	for _, name := range names {
+		path, err := Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, path)
+	}
+	return paths
+}
