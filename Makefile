@@ -54,6 +54,7 @@ ids: ## every requirement that is implemented is quoted by a test
 
 vet:
 	go vet ./...
+	GOOS=darwin go vet ./...
 
 fmt:
 	gofmt -w $(FOLDERS)

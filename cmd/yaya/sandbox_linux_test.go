@@ -45,21 +45,6 @@ func TestSandboxReport(t *testing.T) {
 	}
 }
 
-// in runs yaya in a folder and returns both streams and the exit code.
-func (b *box) in(dir string, args ...string) (string, string, int) {
-	b.t.Helper()
-	cmd := exec.CommandContext(b.t.Context(), b.bin, b.args(args...)...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "HOME="+b.dir, "XDG_CACHE_HOME="+filepath.Join(b.dir, "cache"), "YAYA_PASSPHRASE_FILE="+filepath.Join(b.dir, "phrase"))
-	var out, errOut bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errOut
-	err := cmd.Run()
-	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
-		b.t.Fatal(err)
-	}
-	return out.String(), errOut.String(), cmd.ProcessState.ExitCode()
-}
-
 func TestSandboxRun(t *testing.T) {
 	needNamespaces(t)
 	b := newBox(t)
