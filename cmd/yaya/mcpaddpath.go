@@ -10,9 +10,9 @@ import (
 // wholePaths writes the paths of a command line that are relative to the current folder
 // as whole ones: a server is started in the folder of the daemon, or in / in a sandbox,
 // and not where it was added. Paths are a command with a separator that begins with a dot
-// or exists, and an argument that begins with a dot and exists. The notes say what was written, and which words may be
-// files and stay as they are. With a working directory of its own, the command line is
-// relative to that.
+// or exists, and an argument that begins with a dot and exists. The notes say what was
+// written, and which words may be files and stay as they are. With a working directory of
+// its own, the command line is relative to that.
 func wholePaths(words []string, cwd string) (whole []string, dir string, notes []string, err error) {
 	here, err := os.Getwd()
 	if err != nil {

@@ -26,7 +26,7 @@ type Prepared struct {
 	// shortened.
 	Binds []byte
 	// Sandbox is what the call runs in, for the record of its approval: a profile and
-	// its back end, "off" or "outside"; "" is none of ours to tell. Weaker is what the
+	// its back end, "off" or "outside"; "" if the tool starts no process. Weaker is what the
 	// profile wants and does not get.
 	Sandbox string
 	Weaker  []string
