@@ -60,7 +60,7 @@ func (r *Run) addRules(plan *inside.Plan) error {
 		s.paths(inside.Write, p.Partly)
 	}
 	s.paths(inside.Write, p.Write)
-	r.protect(s)
+	r.protect(s, plan)
 	if err := hideMachine(p, s, plan); err != nil {
 		return err
 	}
@@ -245,9 +245,14 @@ func (r *Run) ofProfile(s *rules, plan *inside.Plan) {
 }
 
 // protect makes protected paths read-only, and the folders above them, up to the one
-// that can be written, mounts of their own: those cannot be renamed away.
-func (r *Run) protect(s *rules) {
+// that can be written, mounts of their own: those cannot be renamed away. It takes rights
+// away and gives none: a link in a workspace may lead to what the program does not see.
+func (r *Run) protect(s *rules, plan *inside.Plan) {
+	granted, own := inside.Sort(s.all), r.box.own() // which is hidden later, whatever lies deeper
 	for _, p := range r.policy.Protect {
+		if inside.Effective(granted, p.name, plan.Otherwise()) != inside.Write || slices.ContainsFunc(own, func(o string) bool { return inside.Covers(o, p.name) }) {
+			continue
+		}
 		for _, w := range slices.Concat(r.policy.Write, r.policy.Partly) {
 			if !inside.Covers(w.name, p.name) {
 				continue
@@ -256,8 +261,8 @@ func (r *Run) protect(s *rules) {
 				s.keep(dir)
 			}
 		}
+		s.paths(inside.Read, []Path{p})
 	}
-	s.paths(inside.Read, r.policy.Protect)
 }
 
 // covered reports whether a folder holds something hidden by a rule.
