@@ -77,6 +77,9 @@ func (b *Bridge) enter(s, x servers.Server, tell func(upstream.Denial)) (*sandbo
 	if policy.Write, err = servers.OpenPlaces("write", at.Write); err != nil {
 		return nil, errors.Join(err, sandbox.Close(policy.Read))
 	}
+	if policy.Protect, err = sandbox.Protected(policy.Write); err != nil {
+		return nil, errors.Join(err, sandbox.Close(policy.Read), sandbox.Close(policy.Write))
+	}
 	policy.Runtimes = b.runtimes()
 	return b.start(x.Name, policy)
 }

@@ -224,9 +224,12 @@ func (f *sandboxRun) policy(w io.Writer, p paths, path string, argv []string) (s
 	if policy.Write, err = openFlag("--write", here, p.home, f.write); err != nil {
 		return policy, errors.Join(err, sandbox.Close(policy.Read))
 	}
+	if policy.Protect, err = sandbox.Protected(policy.Write); err != nil {
+		return policy, errors.Join(err, sandbox.Close(policy.Read), sandbox.Close(policy.Write))
+	}
 	if f.profile == "command" || f.profile == "check" {
 		if _, err := policy.Work(here); err != nil {
-			return policy, errors.Join(err, sandbox.Close(policy.Read), sandbox.Close(policy.Write))
+			return policy, errors.Join(err, sandbox.Close(policy.Read), sandbox.Close(policy.Write), sandbox.Close(policy.Protect))
 		}
 	}
 	return policy, nil
@@ -262,6 +265,9 @@ func (o *onceEach) tell(text string) {
 func openFlag(flag, here, home string, names []string) ([]sandbox.Path, error) {
 	all := make([]string, len(names))
 	for i, name := range names {
+		if name == "" { // as from a variable that is not set
+			return nil, fmt.Errorf("%s: the path is empty", flag)
+		}
 		if all[i] = name; !filepath.IsAbs(name) {
 			all[i] = filepath.Join(here, name)
 		}

@@ -161,3 +161,32 @@ func TestYayaInASandboxSaysSo(t *testing.T) {
 		t.Errorf("another folder: got %q", errOut)
 	}
 }
+
+// What configures Git stays read-only in each folder that --write names, in any profile,
+// and an empty path, as of a variable that is not set, names nothing.
+func TestSandboxRunWrites(t *testing.T) {
+	needNamespaces(t)
+	besideTmp(t)
+	b := newBox(t)
+	top := filepath.Join(b.dir, "repo")
+	hook, sub := filepath.Join(top, ".git", "hooks", "pre-commit"), filepath.Join(top, "sub")
+	for _, err := range []error{os.MkdirAll(sub, 0o700), os.MkdirAll(filepath.Dir(hook), 0o700), os.WriteFile(hook, []byte("ours"), 0o700), os.WriteFile(filepath.Join(top, ".git", "HEAD"), []byte("ref: refs/heads/main\n"), 0o600), os.MkdirAll(filepath.Join(top, ".git", "objects"), 0o700), os.MkdirAll(filepath.Join(top, ".git", "refs"), 0o700)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, flags := range [][]string{{"--write", "../.git"}, {"--write", top}, {"--profile", "server", "--write", top}} {
+		_, errOut, code := b.in(sub, append(append([]string{"sandbox", "run"}, flags...), "--", "sh", "-c", "echo x > "+top+"/.git/index && echo evil > "+hook)...)
+		if data, err := os.ReadFile(hook); err != nil || string(data) != "ours" || code == 0 {
+			t.Errorf("%v: the hook is %q, %v, exit code %d (%s); want it as it was", flags, data, err, code, errOut)
+		}
+		if err := os.Remove(filepath.Join(top, ".git", "index")); err != nil {
+			t.Errorf("%v: the index cannot be written: %v", flags, err)
+		}
+	}
+	for _, flag := range []string{"--read", "--write"} {
+		if _, errOut, code := b.in(sub, "sandbox", "run", "--profile", "server", flag, "", "--", "true"); code == 0 || !strings.Contains(errOut, flag+": the path is empty") {
+			t.Errorf("%s '': got %q, exit code %d; want a refusal", flag, errOut, code)
+		}
+	}
+}

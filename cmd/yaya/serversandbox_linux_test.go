@@ -38,9 +38,10 @@ func shellServers(t *testing.T) *box {
 	}
 	for path, data := range map[string]string{
 		"ws/shell.mjs": string(script), "ws/.git/config": "[core]", "own/shell.mjs": string(script), "own/secret": "a secret", "home.txt": "of the home", "named/f": "its words",
+		"repo/.git/config": "[ours]", "repo/.git/HEAD": "ref: refs/heads/main\n",
 		"ws/.mcp.json": `{"mcpServers":{"theirs":{"command":"node","args":["shell.mjs"]}}}`,
-		"c/mcp.json": fmt.Sprintf(`{"mcpServers":{"own":{"command":%q,"args":[%q],"cwd":%q},"bounded":{"command":%[1]q,"args":[%[2]q],"sandbox":{"read":[%[4]q]}}}}`,
-			node, filepath.Join(b.dir, "own/shell.mjs"), filepath.Join(b.dir, "own"), filepath.Join(b.dir, "named")),
+		"c/mcp.json": fmt.Sprintf(`{"mcpServers":{"own":{"command":%q,"args":[%q],"cwd":%q},"bounded":{"command":%[1]q,"args":[%[2]q],"sandbox":{"read":[%[4]q],"write":[%[5]q]}}}}`,
+			node, filepath.Join(b.dir, "own/shell.mjs"), filepath.Join(b.dir, "own"), filepath.Join(b.dir, "named"), filepath.Join(b.dir, "repo")),
 	} {
 		path = filepath.Join(b.dir, path)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(data), 0o600)); err != nil {
@@ -93,6 +94,7 @@ func TestServersInSandboxes(t *testing.T) {
 		{name: "the home folder", cmd: "cat " + in("home.txt") + " || echo hidden", own: "of the home", bounded: "hidden", theirs: "hidden"},
 		{name: "a folder that is named", cmd: "cat " + in("named/f") + " || echo hidden", own: "its words", bounded: "its words", theirs: "hidden"},
 		{name: "writing there", cmd: "echo x > " + in("named/new") + " && rm " + in("named/new") + " && echo written || echo kept", own: "written", bounded: "kept", theirs: "kept"},
+		{name: "what configures Git in a folder to write", cmd: "touch " + in("repo/.git/index") + "; echo evil > " + in("repo/.git/config") + "; cat " + in("repo/.git/config") + "; ls " + in("repo/.git"), bounded: "[ours]HEAD\nconfig\nindex"},
 		{name: "the folder that brings one", cmd: "cat " + in("ws/.git/config") + " || echo hidden", own: "[core]", bounded: "hidden", theirs: "[core]"},
 		{name: "writing its own script", cmd: "echo x >> " + in("ws/shell.mjs") + " && echo written || echo kept", theirs: "kept"},
 		{name: "where it works", cmd: "pwd", own: in("own"), bounded: "/\n", theirs: in("ws")},

@@ -119,10 +119,24 @@ func Workspace(dir string) (write, protect []Path, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if protect, err = openThere(Open, gitconf.Own(top.name)); err != nil {
-		return nil, nil, errors.Join(err, Close([]Path{top}))
+	write = []Path{top}
+	if protect, err = Protected(write); err != nil {
+		return nil, nil, errors.Join(err, Close(write))
 	}
-	return []Path{top}, protect, nil
+	return write, protect, nil
+}
+
+// Protected opens what configures Git in folders that a program may write, for
+// [Policy.Protect].
+func Protected(folders []Path) (protect []Path, err error) {
+	for _, folder := range folders {
+		its, err := openThere(Open, gitconf.Own(folder.name))
+		if err != nil {
+			return nil, errors.Join(err, Close(protect))
+		}
+		protect = append(protect, its...)
+	}
+	return protect, nil
 }
 
 // openThere opens those of the paths that are there, or none.
