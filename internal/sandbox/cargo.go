@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"cmp"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/yaya-ai/yaya/internal/sandbox/inside"
 )
@@ -67,7 +69,7 @@ func (r *Run) cargo(s *rules, plan *inside.Plan) error {
 	if info, err := os.Stat(registry); err == nil && info.IsDir() && mountpoint(root, hostCargo, true) == nil { //nolint:gosec // it is only looked for
 		mounts = append(mounts, inside.Rule{Path: filepath.Join(host, hostCargo), Access: inside.Read, From: registry})
 	}
-	seed := &cargoSeed{host: host, own: root}
+	seed := &cargoSeed{host: host, own: root, seeded: own + "-seeded"}
 	if stamp := seed.stamp(); !seed.has(stamp) && r.hasManifest(plan) {
 		if err := seed.all(stamp); err != nil {
 			return fmt.Errorf("home of Cargo in the sandbox: %w", err)
@@ -87,24 +89,33 @@ func last(env []string, name string) string {
 	return ""
 }
 
-// mountpoint makes a file or folder to mount at, whatever a program has put there.
-func mountpoint(root *os.Root, name string, folder bool) error {
-	info, err := root.Lstat(name)
-	if err == nil && (folder && info.IsDir() || !folder && info.Mode().IsRegular()) {
-		return nil
+// mountpoint makes a file or folder to mount at, whatever a program has put there, or puts
+// there meanwhile: it opens nothing that it has not made.
+func mountpoint(root *os.Root, name string, folder bool) (err error) {
+	for range 3 { // another start may do the same
+		info, lerr := root.Lstat(name)
+		if lerr == nil && (folder && info.IsDir() || !folder && info.Mode().IsRegular()) {
+			return nil
+		}
+		if lerr == nil {
+			lerr = root.RemoveAll(name)
+		}
+		if lerr != nil && !errors.Is(lerr, fs.ErrNotExist) {
+			return lerr
+		}
+		if folder {
+			err = root.Mkdir(name, 0o700)
+		} else {
+			var f *os.File
+			if f, err = root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err == nil {
+				err = f.Close()
+			}
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return err
+		}
 	}
-	if err == nil {
-		err = root.RemoveAll(name)
-	} else if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	switch {
-	case err != nil:
-		return err
-	case folder:
-		return root.Mkdir(name, 0o700)
-	}
-	return root.WriteFile(name, nil, 0o600)
+	return err
 }
 
 // hasManifest reports whether there is something for Cargo where the program works.
@@ -136,10 +147,13 @@ func (r *Run) hasManifest(plan *inside.Plan) bool {
 // there: everything goes through its root, which no link leads out of, and what cannot be
 // put where such a program has put something else is left out.
 type cargoSeed struct {
-	host  string
-	own   *os.Root
-	files int
-	bytes int64
+	host string
+	own  *os.Root
+	// seeded is the file with the stamp of the last time, outside of what programs write.
+	seeded string
+	files  int
+	bytes  int64
+	lacks  bool // something could not be put in its place
 }
 
 // stamp changes when the host has fetched something; "" says that it has nothing.
@@ -159,24 +173,17 @@ func (c *cargoSeed) stamp() string {
 	return b.String()
 }
 
-// seeded has the stamp of the last time.
-const seeded = ".seeded"
-
 // has reports whether all that the stamp stands for is there, or that there is nothing.
 func (c *cargoSeed) has(stamp string) bool {
 	if stamp == "" {
 		return true
 	}
-	f, err := c.own.OpenFile(seeded, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return false
-	}
-	defer func() { _ = f.Close() }()
-	was, err := io.ReadAll(io.LimitReader(f, int64(len(stamp))+1)) //nolint:forbidigo // bounded
+	was, err := readStored(c.seeded, int64(len(stamp))+1)
 	return err == nil && string(was) == stamp
 }
 
 func (c *cargoSeed) all(stamp string) error {
+	c.clean()
 	registries, err := os.ReadDir(filepath.Join(c.host, "registry", "cache"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -191,8 +198,10 @@ func (c *cargoSeed) all(stamp string) error {
 			return err
 		}
 	}
-	c.write(seeded, strings.NewReader(stamp))
-	return nil
+	if c.lacks {
+		return nil // the next start tries again
+	}
+	return store(c.seeded, []byte(stamp))
 }
 
 // crates links to the packages of a registry, and removes links to those that are gone.
@@ -256,7 +265,7 @@ func (c *cargoSeed) copyNewer(dir string) error {
 		if c.files, c.bytes = c.files+1, c.bytes+info.Size(); c.files > maxCargoFiles || c.bytes > maxCargoBytes {
 			return fs.SkipAll // Cargo fetches the rest
 		}
-		f, err := os.Open(at) //nolint:forbidigo,gosec // bounded
+		f, err := os.OpenFile(at, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:forbidigo,gosec // bounded
 		if err != nil {
 			return nil //nolint:nilerr // it has gone meanwhile
 		}
@@ -266,19 +275,45 @@ func (c *cargoSeed) copyNewer(dir string) error {
 	})
 }
 
+// Files that are not whole yet have names of their own at the top of the home: several
+// sandboxes of the same may start at once.
+const (
+	partPrefix = ".part-"
+	partAge    = time.Hour // after which nobody writes one
+)
+
+// clean removes what starts that were killed have left.
+func (c *cargoSeed) clean() {
+	f, err := c.own.OpenFile(".", os.O_RDONLY|syscall.O_DIRECTORY, 0)
+	if err != nil {
+		return
+	}
+	defer func() { _ = f.Close() }()
+	all, _ := f.ReadDir(maxManifests) // as many as there are
+	for _, e := range all {
+		if !strings.HasPrefix(e.Name(), partPrefix) {
+			continue
+		}
+		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > partAge {
+			_ = c.own.RemoveAll(e.Name()) // a program may have made it
+		}
+	}
+}
+
 // write puts a file in its place when it is whole.
 func (c *cargoSeed) write(name string, from io.Reader) {
-	part := path.Join(path.Dir(name), ".part-"+path.Base(name))
-	_ = c.own.RemoveAll(part)
+	part := partPrefix + rand.Text()
 	f, err := c.own.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return // another sandbox of the same starts at the same time
+		c.lacks = true
+		return
 	}
 	_, err = io.Copy(f, from)
 	if err = errors.Join(err, f.Close()); err == nil {
 		err = c.own.Rename(part, name)
 	}
 	if err != nil {
+		c.lacks = true
 		_ = c.own.Remove(part) // it does without
 	}
 }

@@ -1,11 +1,15 @@
 package sandbox
 
 import (
+	"bytes"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // cargoHost makes a home of Cargo that has fetched something.
@@ -61,11 +65,11 @@ func TestHomeOfCargo(t *testing.T) {
 func TestHostileHomeOfCargo(t *testing.T) {
 	b := needs(t, Namespaces)
 	for name, plant := range map[string]string{
-		"links":    `rm -rf ~/.cargo/registry ~/.cargo/git; for n in registry git .host env .seeded; do rm -rf ~/.cargo/$n || true; ln -s "$1" ~/.cargo/$n || true; done`,
-		"files":    `rm -rf ~/.cargo/registry ~/.cargo/git ~/.cargo/.seeded; touch ~/.cargo/registry ~/.cargo/git; mkdir ~/.cargo/env ~/.cargo/.seeded; touch ~/.cargo/env/x`,
-		"deep":     `rm -rf ~/.cargo/registry/* ~/.cargo/.seeded; mkdir -p ~/.cargo/registry/index; ln -s "$1" ~/.cargo/registry/cache; ln -s "$1" ~/.cargo/registry/index/r`,
-		"pipes":    `cd ~/.cargo; rm .seeded; mkfifo .seeded; rm -rf registry/cache; mkfifo registry/cache; rm registry/index/r/.cache/a/a; mkfifo registry/index/r/.cache/a/a`,
-		"occupied": `cd ~/.cargo; rm .seeded; mkdir -p registry/index/r/.cache/a/.part-a/x; rm registry/index/r/.cache/a/a; mkdir registry/index/r/.cache/a/a`,
+		"links":    `rm -rf ~/.cargo/registry ~/.cargo/git; for n in registry git .host env; do rm -rf ~/.cargo/$n || true; ln -s "$1" ~/.cargo/$n || true; done`,
+		"files":    `rm -rf ~/.cargo/registry ~/.cargo/git; touch ~/.cargo/registry ~/.cargo/git; mkdir ~/.cargo/env; touch ~/.cargo/env/x`,
+		"deep":     `rm -rf ~/.cargo/registry/*; mkdir -p ~/.cargo/registry/index; ln -s "$1" ~/.cargo/registry/cache; ln -s "$1" ~/.cargo/registry/index/r`,
+		"pipes":    `cd ~/.cargo; mkfifo .seeded; rm -rf registry/cache; mkfifo registry/cache; rm registry/index/r/.cache/a/a; mkfifo registry/index/r/.cache/a/a`,
+		"occupied": `cd ~/.cargo; rm registry/index/r/.cache/a/a; mkdir registry/index/r/.cache/a/a`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t)
@@ -84,8 +88,10 @@ func TestHostileHomeOfCargo(t *testing.T) {
 			}
 			before := contents(t, p.outside)
 			run(plant)
-			if err := os.WriteFile(host+"/env", []byte("of the host"), 0o600); err != nil {
-				t.Fatal(err)
+			for _, name := range []string{"env", "registry/cache/r/new-1.0.0.crate"} { // the host has fetched something
+				if err := os.WriteFile(host+"/"+name, []byte("of the host"), 0o600); err != nil {
+					t.Fatal(err)
+				}
 			}
 			home := contents(t, p.home)
 			run("grep -q host ~/.cargo/env")
@@ -93,6 +99,103 @@ func TestHostileHomeOfCargo(t *testing.T) {
 				t.Errorf("outside after the start:\n%swant:\n%s", now, before+home)
 			}
 		})
+	}
+}
+
+// A pipe that a program holds open where something of yaya's may be looked for keeps no
+// later start waiting.
+func TestPipesInHomeOfCargo(t *testing.T) {
+	b := needs(t, Namespaces)
+	p := newPlace(t)
+	b.Own = []string{p.own}
+	cargoHost(t, p.home)
+	if err := os.WriteFile(p.ws+"/Cargo.toml", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run := func(script string) {
+		t.Helper()
+		pol := p.policy(t, "command")
+		pol.Cache = p.dir + "/cache"
+		if got, err := b.start(t, pol, p.ws, nil, "sh", "-c", script); err != nil || got.code != 0 {
+			t.Errorf("%s: code %d, output %q, %v", script, got.code, got.out, err)
+		}
+	}
+	run(`cd ~/.cargo; rm -f .seeded; mkfifo .seeded`)
+	held, err := os.OpenFile(p.dir+"/cache-cargo/.seeded", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var waited atomic.Bool
+	release := time.AfterFunc(20*time.Second, func() { waited.Store(true); _ = held.Close() })
+	run("true")
+	if release.Stop() {
+		_ = held.Close()
+	}
+	if waited.Load() {
+		t.Error("the start waited until the pipe was closed")
+	}
+}
+
+// Starts at the same time leave whole files, and what was not put in its place is tried
+// again.
+func TestSeedOfCargoIsWhole(t *testing.T) {
+	home, own := t.TempDir(), t.TempDir()
+	host := cargoHost(t, home)
+	index := host + "/registry/index/r/.cache/a/a"
+	if err := os.WriteFile(index, []byte(strings.Repeat("of the host\n", 10_000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	stamps := t.TempDir()
+	seed := func() *cargoSeed { return &cargoSeed{host: host, own: root, seeded: stamps + "/seeded"} }
+	stamp := seed().stamp()
+	at := own + "/registry/index/r/.cache/a/a"
+	old := time.Now().Add(-2 * partAge)
+	if err := errors.Join(os.MkdirAll(at+"/x", 0o700), os.WriteFile(own+"/"+partPrefix+"old", nil, 0o600), os.Chtimes(own+"/"+partPrefix+"old", old, old), os.Chtimes(at, old, old)); err != nil {
+		t.Fatal(err)
+	}
+	if err := seed().all(stamp); err != nil || seed().has(stamp) {
+		t.Errorf("with a file that could not be put in its place: %v, seeded %v", err, seed().has(stamp))
+	}
+	if err := os.RemoveAll(at); err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.ReadFile(index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Both begin, and the second is whole before the first goes on.
+	first, second := seed(), seed()
+	pipe, rest := io.Pipe()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		first.write("registry/index/r/.cache/a/a", pipe)
+	}()
+	if _, err := rest.Write(want[:100]); err != nil {
+		t.Fatal(err)
+	}
+	second.write("registry/index/r/.cache/a/a", bytes.NewReader(want))
+	if got, err := os.ReadFile(at); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("while another start writes: %d bytes, %v; want %d", len(got), err, len(want))
+	}
+	if _, err := rest.Write(want[100:]); err != nil {
+		t.Error(err)
+	}
+	_ = rest.Close()
+	<-done
+	if got, err := os.ReadFile(at); err != nil || !bytes.Equal(got, want) || first.lacks || second.lacks {
+		t.Errorf("after both: %d bytes, %v; want %d; lacks %v, %v", len(got), err, len(want), first.lacks, second.lacks)
+	}
+	if err := seed().all(stamp); err != nil || !seed().has(stamp) {
+		t.Errorf("with all in its place: %v, seeded %v", err, seed().has(stamp))
+	}
+	if left, err := filepath.Glob(own + "/" + partPrefix + "*"); err != nil || len(left) > 0 {
+		t.Errorf("left over: %v, %v", left, err)
 	}
 }
 

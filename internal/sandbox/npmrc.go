@@ -50,7 +50,7 @@ func (r *Run) npmrc(s *rules, plan *inside.Plan) error {
 	}
 	// Beside the cache, where no program in a sandbox puts another one in its place.
 	shown := real(r.policy.Cache) + "-npmrc"
-	if err := os.WriteFile(shown, npmShown(data), 0o600); err != nil { //nolint:forbidigo,gosec // as long as those of the user
+	if err := store(shown, npmShown(data)); err != nil {
 		return fmt.Errorf("settings of npm: %w", err)
 	}
 	s.all = append(s.all, inside.Rule{Path: at, Access: inside.Read, From: shown})

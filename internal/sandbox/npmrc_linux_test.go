@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -28,5 +29,36 @@ func TestNpmSettings(t *testing.T) {
 				t.Errorf("%s/%s: got %q, %v; want %q", backend, name, got.out, err, want)
 			}
 		}
+	}
+}
+
+// What sandboxes have mounted is not written to: they go on with what they had. What has
+// not changed stays the same file.
+func TestNpmSettingsAreReplaced(t *testing.T) {
+	name := t.TempDir() + "/npmrc"
+	write := func(text string) os.FileInfo {
+		t.Helper()
+		if err := store(name, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info
+	}
+	first := write("a=1\n")
+	mounted, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mounted.Close()
+	if again := write("a=1\n"); !os.SameFile(first, again) {
+		t.Error("the same content made another file")
+	}
+	write("b=2\n")
+	now, rerr := os.ReadFile(name)
+	if was, err := io.ReadAll(mounted); err != nil || rerr != nil || string(was) != "a=1\n" || string(now) != "b=2\n" {
+		t.Errorf("mounted %q, %v; now %q, %v; want what each was", was, err, now, rerr)
 	}
 }
