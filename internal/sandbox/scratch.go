@@ -1,224 +1,298 @@
 package sandbox
 
 import (
-	"crypto/sha256"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
 )
 
-// Bounds of a folder that sandboxes have as their /tmp.
+// Bounds of the folders that sandboxes have as their /tmp.
 const (
-	maxScratches    = 64 // of one process
-	maxScratchFiles = 100_000
+	maxScratches    = 64 // of one process that no program uses
+	maxScratchFiles = 20_000
 	maxScratchBytes = 4 * gib
 )
 
 // Scratch keeps folders that several sandboxes have as their /tmp, one after the other or
-// at the same time, until their owner is done with them. The folders of a process that was
-// killed are removed by the next one that makes a Scratch. What is in them was written by
-// programs in sandboxes: nothing outside of one reads it. Its methods are safe for
-// concurrent use.
+// at the same time, until their owner is done with them. None is removed while a program
+// uses it. The folders of a process that was killed are removed by the next one that makes
+// a Scratch. What is in them was written by programs in sandboxes: nothing outside of one
+// reads it. Its methods are safe for concurrent use.
 type Scratch struct {
 	top string // where those of all processes are
 
-	mu     sync.Mutex
-	own    string // of this process, "" without
-	lock   *os.File
-	used   map[string]time.Time // by name
-	closed bool
+	mu      sync.Mutex // never held while a folder is measured or removed
+	own     string     // of this process, "" without
+	lock    *os.File
+	folders map[string]*scratchFolder // by name
+	made    int
+	closed  bool
+	failed  error // the first removal that has failed
+
+	removals sync.WaitGroup
+}
+
+// scratchFolder is one of them. Its fields are guarded by the mutex of its Scratch.
+type scratchFolder struct {
+	dir   string
+	users int
+	asked time.Time
+	done  bool // it has no name, and goes with its last user
 }
 
 // NewScratch returns one that keeps its folders below top, which no sandbox writes.
-func NewScratch(top string) *Scratch { return &Scratch{top: top, used: map[string]time.Time{}} }
+func NewScratch(top string) *Scratch {
+	return &Scratch{top: top, folders: map[string]*scratchFolder{}}
+}
 
-// held is the file by which a process holds its folders.
-const held = "held"
+// Names of the folders of processes. One that has a file by which its process holds it
+// is named again.
+const (
+	held      = "held"
+	newPrefix = "new-"
+	newAge    = time.Hour // after which no process is about to hold one
+)
 
 // Sweep removes what processes have left that were killed.
 func (s *Scratch) Sweep() error {
 	if _, err := os.Lstat(s.top); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	unlock, err := s.alone()
+	lock, err := os.OpenFile(filepath.Join(s.top, "lock"), os.O_RDWR|os.O_CREATE, 0o600) //nolint:forbidigo // it holds nothing
 	if err != nil {
 		return err
 	}
-	defer unlock()
+	defer func() { _ = lock.Close() }()
+	if ours, err := flock(lock); err != nil || !ours {
+		return err // another process is at it
+	}
 	all, err := os.ReadDir(s.top)
 	if err != nil {
 		return err
 	}
 	var failed error
 	for _, e := range all {
-		if dir := filepath.Join(s.top, e.Name()); e.IsDir() {
-			failed = errors.Join(failed, removeAbandoned(dir))
+		dir := filepath.Join(s.top, e.Name())
+		if info, err := e.Info(); err != nil || !e.IsDir() || strings.HasPrefix(e.Name(), newPrefix) && time.Since(info.ModTime()) < newAge {
+			continue // it has gone meanwhile, or begins
 		}
+		failed = errors.Join(failed, removeAbandoned(dir))
 	}
 	return failed
 }
 
+// flock takes the lock of a file, and reports whether it could.
+func flock(f *os.File) (bool, error) {
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) //nolint:gosec // a descriptor fits
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // removeAbandoned removes the folders of a process that holds them no longer.
 func removeAbandoned(dir string) error {
-	lock, err := os.OpenFile(filepath.Join(dir, held), os.O_RDWR|os.O_CREATE, 0o600) //nolint:forbidigo,gosec // a folder of yaya's
+	lock, err := os.OpenFile(filepath.Join(dir, held), os.O_RDWR, 0o600) //nolint:forbidigo,gosec // a folder of yaya's
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return removeAll(dir) // whoever removed it was killed, too
 	}
 	if err != nil {
 		return err
 	}
 	defer func() { _ = lock.Close() }()
-	err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) //nolint:gosec // a descriptor fits
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return nil
-	}
-	if err != nil {
+	if free, err := flock(lock); err != nil || !free {
 		return err
 	}
 	return removeAll(dir)
 }
 
-// alone keeps other processes from making and removing folders meanwhile.
-func (s *Scratch) alone() (unlock func(), err error) {
-	if err := os.MkdirAll(s.top, 0o700); err != nil { //nolint:forbidigo // a folder of the user's, named by yaya
-		return nil, err
-	}
-	f, err := os.OpenFile(filepath.Join(s.top, "lock"), os.O_RDWR|os.O_CREATE, 0o600) //nolint:forbidigo // it holds nothing
+// Use returns the folder of a name, which it makes when there is none, until release is
+// called. One that has grown too large is replaced by an empty one, unless another
+// program uses it.
+func (s *Scratch) Use(name string) (dir string, emptied bool, release func(), err error) {
+	f, idle, err := s.use(name)
 	if err != nil {
-		return nil, err
+		return "", false, nil, fmt.Errorf("temporary folder of the sandbox: %w", err)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil { //nolint:gosec // a descriptor fits
-		return nil, errors.Join(err, f.Close())
+	if idle && tooLarge(f.dir) {
+		s.mu.Lock()
+		if emptied = f.users == 1 && s.folders[name] == f; emptied {
+			s.forget(name)
+		}
+		s.mu.Unlock()
 	}
-	return func() { _ = f.Close() }, nil
+	if emptied {
+		s.release(f)
+		if f, _, err = s.use(name); err != nil {
+			return "", false, nil, fmt.Errorf("temporary folder of the sandbox: %w", err)
+		}
+	}
+	return f.dir, emptied, sync.OnceFunc(func() { s.release(f) }), nil
 }
 
-// Folder returns the folder of a name, which it makes when there is none. One that has
-// grown too large is emptied.
-func (s *Scratch) Folder(name string) (dir string, emptied bool, err error) {
+// use counts a user of a folder. It reports whether it was there, without any.
+func (s *Scratch) use(name string) (f *scratchFolder, idle bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return "", false, errors.New("temporary folder of the sandbox: yaya ends")
+		return nil, false, errors.New("yaya ends")
+	}
+	if f = s.folders[name]; f != nil {
+		if err := f.open(); err != nil {
+			return nil, false, err
+		}
+		f.users, f.asked = f.users+1, time.Now()
+		return f, f.users == 1, nil
 	}
 	if err := s.hold(); err != nil {
-		return "", false, fmt.Errorf("temporary folder of the sandbox: %w", err)
+		return nil, false, err
 	}
-	if _, known := s.used[name]; !known && len(s.used) >= maxScratches {
-		if err := s.remove(s.oldest()); err != nil {
-			return "", false, err
+	for len(s.folders) >= maxScratches {
+		oldest, found := s.oldest()
+		if !found {
+			break // programs use them all
 		}
+		s.forget(oldest)
 	}
-	s.used[name] = time.Now()
-	dir = s.path(name)
-	if tooLarge(dir) {
-		if err := removeAll(dir); err != nil {
-			return "", false, fmt.Errorf("temporary folder of the sandbox: %w", err)
-		}
-		emptied = true
+	s.made++
+	f = &scratchFolder{dir: filepath.Join(s.own, strconv.Itoa(s.made)), users: 1, asked: time.Now()}
+	if err := f.open(); err != nil {
+		return nil, false, err
 	}
-	err = os.Mkdir(dir, 0o700) //nolint:forbidigo // a folder of yaya's
-	if err == nil || errors.Is(err, fs.ErrExist) {
-		err = os.Chmod(dir, 0o777|fs.ModeSticky) //nolint:forbidigo,gosec // as /tmp is; the folder above is this user's alone
-	}
-	if err != nil {
-		return "", false, fmt.Errorf("temporary folder of the sandbox: %w", err)
-	}
-	return dir, emptied, nil
+	s.folders[name] = f
+	return f, false, nil
 }
 
-// hold makes the folder of this process.
+// open makes a folder, or has it as it was made: programs may have closed it.
+func (f *scratchFolder) open() error {
+	err := os.Mkdir(f.dir, 0o700) //nolint:forbidigo // a folder of yaya's
+	if err == nil || errors.Is(err, fs.ErrExist) {
+		err = os.Chmod(f.dir, 0o777|fs.ModeSticky) //nolint:forbidigo,gosec // as /tmp is; the folder above is this user's alone
+	}
+	return err
+}
+
+func (s *Scratch) release(f *scratchFolder) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f.users--
+	s.removeDone(f)
+}
+
+// hold makes the folder of this process. It has its name once it is held.
 func (s *Scratch) hold() error {
 	if s.own != "" {
 		return nil
 	}
-	unlock, err := s.alone()
+	if err := os.MkdirAll(s.top, 0o700); err != nil { //nolint:forbidigo // a folder of the user's, named by yaya
+		return err
+	}
+	begun, err := os.MkdirTemp(s.top, newPrefix)
 	if err != nil {
 		return err
 	}
-	defer unlock()
-	own, err := os.MkdirTemp(s.top, "of-")
-	if err != nil {
-		return err
-	}
-	lock, err := os.OpenFile(filepath.Join(own, held), os.O_RDWR|os.O_CREATE, 0o600) //nolint:forbidigo,gosec // it holds nothing
+	own := filepath.Join(s.top, "of-"+strings.TrimPrefix(filepath.Base(begun), newPrefix)+"-"+strconv.Itoa(os.Getpid()))
+	lock, err := os.OpenFile(filepath.Join(begun, held), os.O_RDWR|os.O_CREATE, 0o600) //nolint:forbidigo,gosec // it holds nothing
 	if err == nil {
-		err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX) //nolint:gosec // a descriptor fits
+		_, err = flock(lock) // nobody else knows it
+	}
+	if err == nil {
+		err = os.Rename(begun, own)
 	}
 	if err != nil {
-		return errors.Join(err, lock.Close(), os.RemoveAll(own)) //nolint:forbidigo // made above
+		return errors.Join(err, lock.Close(), os.RemoveAll(begun)) //nolint:forbidigo // made above
 	}
 	s.own, s.lock = own, lock
 	return nil
 }
 
-func (s *Scratch) path(name string) string {
-	return filepath.Join(s.own, fmt.Sprintf("%x", sha256.Sum256([]byte(name)))[:24])
-}
-
-func (s *Scratch) oldest() (name string) {
-	for n, at := range s.used {
-		if name == "" || at.Before(s.used[name]) {
-			name = n
+// oldest is the folder without a user that was asked for longest ago.
+func (s *Scratch) oldest() (name string, found bool) {
+	for n, f := range s.folders {
+		if f.users == 0 && (!found || f.asked.Before(s.folders[name].asked)) {
+			name, found = n, true
 		}
 	}
-	return name
+	return name, found
 }
 
-// Remove removes the folder of a name, if there is one.
-func (s *Scratch) Remove(name string) error {
+// Remove removes the folder of a name, if there is one, once no program uses it. Who
+// asks for that name again gets another one.
+func (s *Scratch) Remove(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.remove(name)
+	s.forget(name)
 }
 
-func (s *Scratch) remove(name string) error {
-	if _, known := s.used[name]; !known {
-		return nil
+func (s *Scratch) forget(name string) {
+	if f := s.folders[name]; f != nil {
+		delete(s.folders, name)
+		f.done = true
+		s.removeDone(f)
 	}
-	delete(s.used, name)
-	if err := removeAll(s.path(name)); err != nil {
-		return fmt.Errorf("temporary folder of the sandbox: %w", err)
-	}
-	return nil
 }
 
-// Close removes all folders of this process. None is made after it.
+// removeDone removes a folder that nobody can ask for and nobody uses.
+func (s *Scratch) removeDone(f *scratchFolder) {
+	if !f.done || f.users > 0 || s.closed { // Close removes them all
+		return
+	}
+	s.removals.Go(func() {
+		if err := removeAll(f.dir); err != nil {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.failed = cmp.Or(s.failed, fmt.Errorf("temporary folder of the sandbox: %w", err))
+		}
+	})
+}
+
+// Close removes all folders of this process, and reports what could not be removed
+// before. None is made after it.
 func (s *Scratch) Close() error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = true
-	if s.own == "" {
+	own, lock := s.own, s.lock
+	s.closed, s.own = true, ""
+	s.mu.Unlock()
+	s.removals.Wait()
+	if own == "" {
 		return nil
 	}
-	err := removeAll(s.own)
-	s.own = ""
-	return errors.Join(err, s.lock.Close())
+	return errors.Join(s.failed, removeAll(own), lock.Close())
 }
 
-// tooLarge reports whether a folder has more files, or larger ones, than it may.
-func tooLarge(dir string) bool {
+// tooLarge reports whether a folder has more files, or larger ones, than it may. It looks
+// at no more of them.
+func tooLarge(top string) bool {
 	files, bytes := 0, int64(0)
-	large := false
-	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error { // what cannot be looked at is removed in the end
+	for dirs := []string{top}; len(dirs) > 0; {
+		dir := dirs[len(dirs)-1]
+		dirs = dirs[:len(dirs)-1]
+		f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0) //nolint:forbidigo,gosec // bounded
 		if err != nil {
-			return nil //nolint:nilerr // see above
+			continue // what cannot be looked at is removed in the end
 		}
-		if info, err := d.Info(); err == nil && info.Mode().IsRegular() {
-			bytes += info.Size()
+		all, _ := f.ReadDir(maxScratchFiles - files + 1) // as many as there are
+		_ = f.Close()
+		for _, e := range all {
+			if e.IsDir() {
+				dirs = append(dirs, filepath.Join(dir, e.Name()))
+			} else if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
+				bytes += info.Size()
+			}
+			if files++; files > maxScratchFiles || bytes > maxScratchBytes {
+				return true
+			}
 		}
-		if files++; files > maxScratchFiles || bytes > maxScratchBytes {
-			large = true
-			return fs.SkipAll
-		}
-		return nil
-	})
-	return large
+	}
+	return false
 }
 
 // removeAll removes a folder that programs in sandboxes have written, also one that they

@@ -60,8 +60,6 @@ type box struct {
 	recorded string
 	// lacks is what was wanted and is not enforced.
 	lacks sandbox.Need
-	// emptied says that its /tmp held too much.
-	emptied bool
 	// memory bounds what each process has, in bytes; 0 is the profile's.
 	memory int64
 	// roots are the folders that it may write and that somebody may run Git in.
@@ -72,8 +70,8 @@ type box struct {
 const weak = sandbox.NeedHidden | sandbox.NeedStrict | sandbox.NeedWrites | sandbox.NeedProtect | sandbox.NeedNetwork | sandbox.NeedHosts | sandbox.NeedKernel
 
 // enter decides on a sandbox in a workspace, and returns it for one command, or nil
-// outside of the sandbox. watch is told of hosts; optional.
-func (p *Plugin) enter(at *place, u use, watch *reach) (*sandbox.Run, box, error) {
+// outside of the sandbox. watch is told of hosts, and tmp is its /tmp; both are optional.
+func (p *Plugin) enter(at *place, u use, watch *reach, tmp string) (*sandbox.Run, box, error) {
 	b := box{use: u, memory: p.maxMemory(), roots: []string{canonical(at.root)}}
 	set := p.cfg.Sandboxes.Settings()
 	if u.profile == "" {
@@ -91,6 +89,7 @@ func (p *Plugin) enter(at *place, u use, watch *reach) (*sandbox.Run, box, error
 	if watch != nil && policy.Net.Mode == sandbox.Hosts {
 		policy.Net.Ask, policy.Net.Denied, policy.Net.Unreached = watch.ask, watch.refused, watch.unreached
 	}
+	policy.Tmp = tmp
 	wants := policy.Wants()
 	run, err := p.cfg.Sandboxes.Enter(policy)
 	if err != nil {
@@ -143,9 +142,6 @@ func (p *Plugin) policy(at *place, b *box) (sandbox.Policy, error) {
 	}
 	policy.Require = b.require
 	policy.Hide = append(policy.Hide, p.cfg.Sandboxes.Cache) // but for its own
-	if policy.Tmp, b.emptied, err = p.tmp.Folder(at.session); err != nil {
-		return policy, err
-	}
 	if b.memory > 0 {
 		policy.Limits.Memory = b.memory
 	}

@@ -12,7 +12,9 @@ import (
 	"syscall"
 
 	"github.com/yaya-ai/yaya/internal/proc"
+	"github.com/yaya-ai/yaya/internal/sandbox"
 	"github.com/yaya-ai/yaya/internal/workspace"
+	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
 // shell is what runs commands.
@@ -96,6 +98,7 @@ type setting struct {
 	prelude string
 	box     box
 	git     gitState // when the last command began
+	emptied bool     // its /tmp held too much when a command began
 }
 
 // settle fixes what commands run with.
@@ -109,7 +112,7 @@ func (p *Plugin) settle(session, dir string, u use) (*setting, error) {
 		return nil, err
 	}
 	s := &setting{at: at, sh: info, env: p.environment(), prelude: p.limits()}
-	run, b, err := p.enter(at, u, nil)
+	run, b, err := p.enter(at, u, nil, "")
 	if err != nil {
 		at.close()
 		return nil, err
@@ -148,23 +151,28 @@ func (p *Plugin) start(ctx context.Context, s *setting, command string, watch *r
 	if procfs() {
 		dir = s.at.link()
 	}
-	run, now, err := p.enter(s.at, s.box.use, watch)
+	tmp, err := p.useTmp(s)
 	if err != nil {
 		return nil, err
 	}
-	s.box.emptied = s.box.emptied || now.emptied
+	run, now, err := p.enter(s.at, s.box.use, watch, tmp.dir)
+	if err != nil {
+		tmp.release()
+		return nil, err
+	}
 	// One line, so that sh counts the lines of the command as it always did.
 	const gate = "IFS= read -r _ <&3 || exit 126; exec 3<&- 2>&1\n"
 	spec := proc.Spec{Path: sh, Args: []string{"-c", gate + s.prelude + command}, Env: s.env, Dir: dir, Held: true}
 	if run != nil {
+		boxed := inTmp{run, tmp}
 		if now.bound != s.box.bound {
-			run.Ended()
+			boxed.Ended()
 			return nil, changed("the sandbox of the command is another than it was")
 		}
 		if now.none {
-			run.Ended() // nothing is enforced: it is a process like others
+			boxed.Ended() // nothing is enforced: it is a process like others
 		} else {
-			spec.Sandbox = run
+			spec.Sandbox = boxed
 		}
 	}
 	child, err := p.cfg.Procs.Start(spec)
@@ -191,6 +199,38 @@ func (p *Plugin) start(ctx context.Context, s *setting, command string, watch *r
 		return nil, errors.Join(err, context.Cause(ctx))
 	}
 	return child, nil
+}
+
+// tmp is a folder that commands of a session have as their /tmp, in use.
+type tmp struct {
+	dir     string
+	release func()
+}
+
+// useTmp returns the /tmp of a command that is about to start; outside of the sandbox it
+// has none.
+func (p *Plugin) useTmp(s *setting) (tmp, error) {
+	if s.box.profile == "" {
+		return tmp{release: func() {}}, nil
+	}
+	dir, emptied, release, err := p.tmp.Use(s.at.session)
+	if err != nil {
+		return tmp{}, &tool.Failure{Kind: tool.ErrUnavailable, Err: fmt.Errorf("make a sandbox for the command: %w", err)}
+	}
+	s.emptied = s.emptied || emptied
+	return tmp{dir, release}, nil
+}
+
+// inTmp is a sandbox that uses a folder until it has ended.
+type inTmp struct {
+	*sandbox.Run
+	tmp tmp
+}
+
+// Ended implements [proc.Sandbox].
+func (t inTmp) Ended() {
+	t.Run.Ended()
+	t.tmp.release()
 }
 
 // verify looks at a program that waits. In a sandbox, it looks at what the program

@@ -154,8 +154,8 @@ func (p *Plugin) remark(r *ran, s *setting, watch *reach, planted []string) {
 		}
 	}
 	notes = append(notes, planted...)
-	if s.box.emptied {
-		notes = append(notes, "/tmp was emptied before the command: it held more than 4 GiB, or 100,000 files")
+	if s.emptied {
+		notes = append(notes, "/tmp was emptied before the command: it held more than 4 GiB, or 20,000 files")
 	}
 	for _, n := range notes {
 		r.notes = append(r.notes, "["+n+"]")

@@ -120,9 +120,9 @@ func (*Plugin) Subscriptions() []string {
 func (p *Plugin) OnEvent(_ context.Context, ev event.Event, _ plugin.Context) error {
 	switch e := ev.Payload.(type) {
 	case event.SessionReset:
-		return p.tmp.Remove(e.SessionID)
+		p.tmp.Remove(e.SessionID)
 	case event.SessionArchived:
-		return p.tmp.Remove(e.SessionID)
+		p.tmp.Remove(e.SessionID)
 	}
 	return nil
 }

@@ -57,3 +57,40 @@ func TestTemporaryFilesStayInASession(t *testing.T) {
 		})
 	}
 }
+
+// A call that is only prepared, as one that a person rejects, changes nothing in the
+// temporary files of commands that run.
+func TestPreparingLeavesTemporaryFiles(t *testing.T) {
+	w := boxed(t, works(t)[0])
+	prepare := func(command string) tool.Call {
+		t.Helper()
+		call, err := w.prepare(t.Context(), tool.Call{ID: "c", Name: "shell", Args: []byte(`{"command":"` + command + `"}`), SessionID: "s"})
+		must(t, err)
+		return call
+	}
+	run := func(call tool.Call) string {
+		t.Helper()
+		res, err := w.c.tools["shell"].Invoke(t.Context(), call)
+		must(t, err)
+		return res.Text()
+	}
+	run(prepare("echo kept >$TMPDIR/f; truncate -s 5G $TMPDIR/large"))
+	files := func() string {
+		t.Helper()
+		found, err := filepath.Glob(w.home + "/cache/tmp/*/*/*")
+		must(t, err)
+		return strings.Join(found, " ")
+	}
+	before := files()
+	if before == "" {
+		t.Fatal("there are no temporary files")
+	}
+	next := prepare("cat $TMPDIR/f")
+	if now := files(); now != before {
+		t.Errorf("once a call is prepared there is %q, want %q", now, before)
+	}
+	if got := run(next); strings.Contains(got, "kept") || !strings.Contains(got, "/tmp was emptied before the command") {
+		t.Errorf("the next command: got %q, want that its /tmp was emptied", got)
+	}
+	must(t, w.p.OnUnload(t.Context(), w.c))
+}
