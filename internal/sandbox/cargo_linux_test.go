@@ -3,11 +3,14 @@ package sandbox
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -243,4 +246,44 @@ func TestSeedOfCargoIsForManifests(t *testing.T) {
 			t.Errorf("with %s: code %d, %q, %v; want packages: %v", manifest, got.code, got.out, err, want)
 		}
 	}
+}
+
+// Starts at the same time make the same places to mount at, while a program puts pipes
+// there: none waits for it.
+func TestMountpointsAtTheSameTime(t *testing.T) {
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	stop := make(chan struct{})
+	var program, starts sync.WaitGroup
+	program.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_ = syscall.Mkfifo(dir+"/file", 0o600)
+				_ = os.Remove(dir + "/file")
+			}
+		}
+	})
+	for range 4 {
+		starts.Go(func() {
+			for i := range 500 {
+				_ = mountpoint(root, "file", false) // the program may win each time
+				if err := mountpoint(root, fmt.Sprint("folder", i), true); err != nil {
+					t.Error(err)
+				}
+				if err := mountpoint(root, fmt.Sprint("other", i), false); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	starts.Wait()
+	close(stop)
+	program.Wait()
 }

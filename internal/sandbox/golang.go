@@ -136,21 +136,10 @@ func (g *goHost) environ(cache string, mode NetMode, endpoint bool) [][2]string 
 const maxTools = 1000
 
 // link has the programs that the host has installed lie in the sandbox's own GOPATH, too:
-// scripts call them by that name. What a sandbox can write is only changed by its root,
-// which no link leads out of.
+// scripts call them by that name. Links to those that are gone are removed. What a sandbox
+// can write is only changed by its root, which no link leads out of.
 func (g *goHost) link(cache string) error {
-	f, err := os.Open(g.bin) //nolint:forbidigo,gosec // names only, bounded
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("look for programs that Go installed: %w", err)
-	}
-	defer func() { _ = f.Close() }()
-	tools, err := f.ReadDir(maxTools)
-	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ENOTDIR) {
-		return nil
-	}
+	tools, err := g.tools()
 	if err != nil {
 		return fmt.Errorf("look for programs that Go installed: %w", err)
 	}
@@ -159,13 +148,53 @@ func (g *goHost) link(cache string) error {
 		return fmt.Errorf("cache of the sandbox: %w", err)
 	}
 	defer func() { _ = root.Close() }()
-	if root.MkdirAll("go/bin", 0o700) != nil {
+	const bin = "go/bin"
+	if len(tools) > 0 && root.MkdirAll(bin, 0o700) != nil {
 		return nil // a program in the sandbox has put something else there, and does without
 	}
+	dir, err := root.OpenFile(bin, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_DIRECTORY, 0)
+	if err != nil {
+		return nil //nolint:nilerr // there is nothing to link to, or something else is there
+	}
+	defer func() { _ = dir.Close() }()
+	there := map[string]bool{}
+	own, _ := dir.ReadDir(2 * maxTools) // as many as there are
+	for _, e := range own {
+		there[e.Name()] = true
+		at, to := path.Join(bin, e.Name()), filepath.Join(g.bin, e.Name())
+		if e.Type()&fs.ModeSymlink == 0 {
+			continue
+		}
+		if now, err := root.Readlink(at); err != nil || now != to {
+			continue
+		}
+		if _, err := os.Lstat(to); errors.Is(err, fs.ErrNotExist) { //nolint:gosec // it is only looked for
+			_ = root.Remove(at)
+		}
+	}
 	for _, tool := range tools {
-		_ = root.Symlink(filepath.Join(g.bin, tool.Name()), path.Join("go/bin", tool.Name())) // it is there already, or the same
+		if !there[tool.Name()] {
+			_ = root.Symlink(filepath.Join(g.bin, tool.Name()), path.Join(bin, tool.Name())) // another start made it meanwhile
+		}
 	}
 	return nil
+}
+
+// tools are the programs that the host has installed.
+func (g *goHost) tools() ([]fs.DirEntry, error) {
+	f, err := os.OpenFile(g.bin, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:forbidigo,gosec // names only, bounded
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	tools, err := f.ReadDir(maxTools)
+	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ENOTDIR) {
+		return nil, nil
+	}
+	return tools, err
 }
 
 // ServeHTTP serves the modules of the host, in the protocol of GOPROXY.

@@ -150,3 +150,38 @@ func TestLinksToToolsOfTheHost(t *testing.T) {
 		}
 	}
 }
+
+// Links to tools follow what the host has: new ones come, those of removed ones go, and
+// what a program has put there stays.
+func TestLinksFollowToolsOfTheHost(t *testing.T) {
+	home, cache := t.TempDir(), t.TempDir()
+	at, bin := home+"/go/bin/", cache+"/go/bin/"
+	g := hostGo(nil, home)
+	link := func(want string) {
+		t.Helper()
+		if err := g.link(cache); err != nil {
+			t.Fatal(err)
+		}
+		all, _ := os.ReadDir(bin)
+		var names []string
+		for _, e := range all {
+			names = append(names, e.Name())
+		}
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("there is %q, want %q", got, want)
+		}
+	}
+	link("")
+	if err := errors.Join(os.MkdirAll(at, 0o700), os.WriteFile(at+"a", nil, 0o700), os.WriteFile(at+"b", nil, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	link("a b")
+	if err := errors.Join(os.Remove(at+"a"), os.WriteFile(at+"c", nil, 0o700), os.WriteFile(bin+"own", nil, 0o700), os.Symlink("gone", bin+"their")); err != nil {
+		t.Fatal(err)
+	}
+	link("b c own their")
+	if err := os.RemoveAll(at); err != nil {
+		t.Fatal(err)
+	}
+	link("own their")
+}

@@ -66,6 +66,8 @@ func ofAddress(entry string, addr netip.Addr, port int) (hostRule, error) {
 		return hostRule{}, fmt.Errorf("host %q: programs listen at this address, and connect to 127.0.0.1 or ::1; write one of these", entry)
 	case port == proxyPort && addr == netip.AddrFrom4([4]byte{127, 0, 0, 1}):
 		return hostRule{}, errProxyPort(entry)
+	case netip.AddrPortFrom(addr, uint16(port)).String() == goAddr: //nolint:gosec // a port fits
+		return hostRule{}, fmt.Errorf("host %q: in a sandbox, Go modules of the host are at this address; have the service listen at another port", entry)
 	}
 	return hostRule{name: addr.String(), addr: addr, port: port}, nil
 }

@@ -160,6 +160,8 @@ func TestCheckHosts(t *testing.T) {
 		"[::]:1":                  "connect to 127.0.0.1",
 		"localhost:3128":          "the address of its proxy",
 		"127.0.0.1:3128":          "the address of its proxy",
+		"127.0.0.3:3128":          "Go modules of the host are at this address",
+		"[::ffff:127.0.0.3]:3128": "Go modules of the host are at this address",
 		"http://x":                "a host is NAME or NAME:PORT; write x",
 		"https://x.example:8443/": "a host is NAME or NAME:PORT; write x.example:8443",
 		"example.com/path":        "a host is NAME or NAME:PORT; write example.com",
