@@ -44,6 +44,8 @@ type Box struct {
 	Listens func() []string
 	// Backend is one of [Backends], or "" for the best that works.
 	Backend string
+
+	set *Settings // of the user, nil without
 }
 
 // Run is one program in a sandbox, from before it is started until it has ended.
@@ -114,7 +116,8 @@ func (b *Box) enter(p Policy) (*Run, error) {
 		e.miss("yaya's port can be reached, and yaya takes the program for you: it is not known here")
 	}
 	if lacks := p.Require &^ e.Has; lacks != 0 {
-		return nil, &RefusedError{Backend: backend, Lacks: lacks, Fix: standing(Probe(), Settings{Mode: Prefer, Backend: cmp.Or(b.Backend, "auto")}).Fix}
+		set := cmp.Or(b.set, &Settings{Mode: Prefer, Backend: cmp.Or(b.Backend, "auto")}) // they may be the reason
+		return nil, &RefusedError{Backend: backend, Lacks: lacks, Fix: standing(Probe(), *set).Fix}
 	}
 	if program := cmp.Or(b.Program, itself()); backend != None && program != "" {
 		if at, err := Open(program); err == nil { // else it was removed

@@ -81,6 +81,12 @@ type prober struct {
 func (p *prober) full() Report {
 	r := p.report(p.ends, false)
 	p.known.Store(true)
+	for _, name := range Profiles() {
+		p, err := Profile(name)
+		if err == nil { // each name has one
+			r.Profiles = append(r.Profiles, decide(r.Best, &p, r))
+		}
+	}
 	return r
 }
 
@@ -113,12 +119,6 @@ func (p *prober) report(ends []*backEnd, first bool) Report {
 	r.Best = r.Backends[slices.IndexFunc(r.Backends, func(s State) bool { return s.Works })].Name
 	if r.Best != r.Backends[0].Name {
 		r.Why = r.Backends[0].Why
-	}
-	for _, name := range Profiles() {
-		p, err := Profile(name)
-		if err == nil { // each name has one
-			r.Profiles = append(r.Profiles, decide(r.Best, &p, r))
-		}
 	}
 	return r
 }

@@ -50,8 +50,6 @@ func (r *Run) addRules(plan *inside.Plan) error {
 	s := &rules{}
 	if !p.HostWrites {
 		r.ofProfile(s, plan)
-	}
-	if !p.HostWrites {
 		s.link(inside.Hide, p.Hide...)
 	}
 	r.runtimes(s, plan)

@@ -98,7 +98,7 @@ func (s *Sandboxes) Enter(p Policy) (*Run, error) {
 	if err := set.check(); err != nil {
 		return nil, errors.Join(err, closeAll(p))
 	}
-	box := &Box{Own: s.Own, Backend: set.Backend, Listens: s.Listens}
+	box := &Box{Own: s.Own, Backend: set.Backend, Listens: s.Listens, set: &set}
 	switch set.Mode {
 	case Without:
 		box.Backend, p.Require = None, 0
@@ -113,11 +113,7 @@ func (s *Sandboxes) Enter(p Policy) (*Run, error) {
 			told(d)
 		}
 	}
-	run, err := box.Enter(p)
-	if refused, ok := errors.AsType[*RefusedError](err); ok {
-		refused.Fix = s.Standing().Fix // the settings may be the reason
-	}
-	return run, err
+	return box.Enter(p)
 }
 
 func (s *Sandboxes) denied(profile string) {

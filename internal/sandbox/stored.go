@@ -40,10 +40,10 @@ func store(name string, data []byte) error {
 	}
 	_, err = f.Write(data)
 	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), name)
+		err = os.Rename(f.Name(), name) //nolint:forbidigo,gosec // beside the caches, where no program in a sandbox writes
 	}
 	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
+		return errors.Join(err, os.Remove(f.Name())) //nolint:forbidigo,gosec // made above
 	}
 	return nil
 }
