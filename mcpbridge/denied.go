@@ -70,34 +70,35 @@ func (b *Bridge) fileDenied(x servers.Server, line string) upstream.Denial {
 	if at == nil {
 		return upstream.Denial{}
 	}
+	none := upstream.Denial{Looked: true}
 	path := complainedOf(line, at, x.Folder())
 	if path == "" {
-		return upstream.Denial{}
+		return none
 	}
 	named := servers.Sandbox{}
 	if x.Sandbox != nil {
 		named = *x.Sandbox
 	}
-	below := func(dirs []string) bool {
-		return slices.ContainsFunc(dirs, func(d string) bool { return path == d || strings.HasPrefix(path, strings.TrimSuffix(d, "/")+"/") })
-	}
+	below := func(dirs []string) bool { return lies(dirs, path) }
 	readable := below(append(x.Reads(), b.program(x)...))
 	switch {
-	case below(b.cfg.Sandboxes.Own), leadsBelow(b.cfg.Sandboxes.Own, path):
-		return upstream.Denial{What: fmt.Sprintf("server %q may have been kept from %s, which belongs to yaya itself (profile %s)", x.Name, path, servers.SandboxServer)}
-	case below(named.Write), below([]string{b.cfg.Sandboxes.Cache}), below(ofSandbox) && !readable:
-		return upstream.Denial{}
+	case below(ofSandbox) && !readable && !below(b.cfg.Sandboxes.Own):
+		return none
+	case b.ofYaya(path):
+		return upstream.Denial{What: fmt.Sprintf("server %q may have been kept from %s, which belongs to yaya itself (profile %s)", x.Name, path, servers.SandboxServer), Looked: true}
+	case below(named.Write), below([]string{b.cfg.Sandboxes.Cache}):
+		return none
 	}
 	if gone {
 		if _, err := os.Lstat(path); err != nil || readable {
-			return upstream.Denial{} // it is not there for anybody
+			return none // it is not there for anybody
 		}
 	}
 	verb, flag := "reading", "--read"
 	if readable || toWrite.MatchString(line) {
 		verb, flag = "writing", "--write"
 	}
-	d := upstream.Denial{What: fmt.Sprintf("server %q may have been kept from %s %s (profile %s)", x.Name, verb, path, servers.SandboxServer), Says: true}
+	d := upstream.Denial{What: fmt.Sprintf("server %q may have been kept from %s %s (profile %s)", x.Name, verb, path, servers.SandboxServer), Says: true, Looked: true}
 	instead, why := b.offer(path)
 	switch {
 	case instead != "":
@@ -109,6 +110,20 @@ func (b *Bridge) fileDenied(x servers.Server, line string) upstream.Denial {
 	return d
 }
 
+// lies reports whether a path is one of some folders, or lies in one.
+func lies(dirs []string, path string) bool {
+	return slices.ContainsFunc(dirs, func(d string) bool { return path == d || strings.HasPrefix(path, strings.TrimSuffix(d, "/")+"/") })
+}
+
+// ofYaya reports whether a path is yaya's own, or leads there by links.
+func (b *Bridge) ofYaya(path string) bool {
+	if own := b.cfg.Sandboxes.Own; !lies(own, path) {
+		to := sandbox.Real(path)
+		return slices.ContainsFunc(own, func(d string) bool { return lies([]string{sandbox.Real(d)}, to) })
+	}
+	return true
+}
+
 // complainedOf returns the file that a line complains of whose reason stands at at, "" if
 // it names none. A relative path is one of dir, where the server works; "" is its private
 // home, in which nothing is kept from it.
@@ -116,10 +131,10 @@ func complainedOf(line string, at []int, dir string) string {
 	// Programs name the file after the reason, and shells before it.
 	after, before := line[at[1]:], line[:at[0]]
 	if found := absolute.FindStringSubmatch(after); found != nil {
-		return filepath.Clean(found[1])
+		return plausible(found[1])
 	}
 	if found := absolute.FindAllStringSubmatch(before, -1); len(found) > 0 {
-		return filepath.Clean(found[len(found)-1][1])
+		return plausible(found[len(found)-1][1])
 	}
 	if dir == "" {
 		return ""
@@ -132,7 +147,7 @@ func complainedOf(line string, at []int, dir string) string {
 	} else if found := plainBefore.FindStringSubmatch(before); found != nil {
 		name = found[1]
 	}
-	if name == "" || len(name) > maxRelative || !filepath.IsLocal(name) {
+	if name = plausible(name); name == "" || !filepath.IsLocal(name) {
 		return ""
 	}
 	// What stands there may be a word: it is a file if it exists, or if it was to be
@@ -147,8 +162,20 @@ func complainedOf(line string, at []int, dir string) string {
 	return path
 }
 
-// maxRelative bounds a relative path in a line.
-const maxRelative = 512
+// Bounds of a path in a line that is looked at: each part of it is looked up.
+const (
+	maxPath  = 1 << 10 // bytes
+	maxParts = 64
+)
+
+// plausible returns a path in its shortest form, "" for one that is too long to be looked
+// up whenever a server likes.
+func plausible(path string) string {
+	if path == "" || len(path) > maxPath || strings.Count(path, "/") > maxParts {
+		return ""
+	}
+	return filepath.Clean(path)
+}
 
 var (
 	// quoted, quotedBefore and plainBefore find a relative path after a reason and before
@@ -157,23 +184,6 @@ var (
 	quotedBefore = regexp.MustCompile(`['"‘“]([^'"’”\\]+)['"’”]:? *$`)
 	plainBefore  = regexp.MustCompile(`[\s:]([^\s:'"]+): *$`)
 )
-
-// leadsBelow reports whether a path leads into one of some folders, by links.
-func leadsBelow(dirs []string, path string) bool {
-	for at := path; ; at = filepath.Dir(at) {
-		to, err := filepath.EvalSymlinks(at)
-		if err != nil && at != filepath.Dir(at) {
-			continue
-		}
-		to = filepath.Join(to, strings.TrimPrefix(path, at))
-		return slices.ContainsFunc(dirs, func(d string) bool {
-			if real, err := filepath.EvalSymlinks(d); err == nil {
-				d = real
-			}
-			return to == d || strings.HasPrefix(to, strings.TrimSuffix(d, "/")+"/")
-		})
-	}
-}
 
 // offer returns the path to allow when a server was kept from another: the path, or the
 // next folder above it that is there, and what to know of it. It is "" if nothing can be

@@ -88,6 +88,9 @@ func TestFileDenied(t *testing.T) {
 		{"a word", "ssh: publickey: Permission denied", ""},
 		{"yaya's own, by a link", "cat: " + dir + "/p/link/keys: Permission denied", dir + "/p/link/keys, which belongs to yaya itself"},
 		{"yaya's own, by a relative link", "cat: link/keys: Permission denied", dir + "/p/link/keys, which belongs to yaya itself"},
+		{"a path of many parts", "cat: " + dir + strings.Repeat("/p/..", 64) + "/p/z: Permission denied", ""},
+		{"a long path", "cat: " + dir + "/" + strings.Repeat("p", 1024) + ": Permission denied", ""},
+		{"the root of a process", "EACCES: permission denied, open '" + strings.Repeat("/proc/self/root", 20) + own + "/keys'", ""},
 		{"a link to nothing", "cat: dead: Permission denied", "writing " + dir + "/p/dead"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

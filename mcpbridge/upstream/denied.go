@@ -20,6 +20,8 @@ const (
 	maxDenied   = 20          // different ones that are told in that time
 	lastDenied  = 8           // that stand in the server's state
 	maxHints    = 4           // that a failure tells
+	maxLooks    = 16          // lines about files that are looked into, of a failure
+	maxHeard    = 16          // and of standard error, in a second
 )
 
 // Bounds of what is looked at of a failure, in bytes: its end, and the lines in it.
@@ -34,6 +36,9 @@ type Denial struct {
 	Allow string `json:"allow,omitempty"` // the command that allows it
 	// Says is that nobody but the server says so: it names what it would like to have.
 	Says bool `json:"-"`
+	// Looked is that a line complains of a file, which was looked up: it counts even if
+	// nothing came of it.
+	Looked bool `json:"-"`
 }
 
 func (d Denial) String() string {
@@ -60,6 +65,25 @@ type denials struct {
 	kept []kept          // the last different ones
 	told map[string]bool // since begun
 	from time.Time
+
+	heard  int // lines about files, since second
+	second time.Time
+}
+
+// mayLook reports whether one more line of standard error may be looked into.
+func (d *denials) mayLook() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if now := time.Now(); now.Sub(d.second) >= time.Second {
+		d.heard, d.second = 0, now
+	}
+	return d.heard < maxHeard
+}
+
+func (d *denials) looked() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.heard++
 }
 
 // note keeps a denial, and reports whether it is to be told.
@@ -126,10 +150,15 @@ func (p *Provider) heard(line string) {
 	if p.cfg.Said != nil {
 		p.cfg.Said("stderr", "", line)
 	}
-	if p.cfg.Kept != nil {
-		if d := p.cfg.Kept(line); d.What != "" {
-			p.denied(d)
-		}
+	if p.cfg.Kept == nil || !p.denials.mayLook() {
+		return
+	}
+	d := p.cfg.Kept(line[:min(len(line), maxLine)])
+	if d.Looked {
+		p.denials.looked()
+	}
+	if d.What != "" {
+		p.denied(d)
 	}
 }
 
@@ -144,13 +173,18 @@ func (p *Provider) complaints(r reply) {
 	case string(r.result.Get("isError")) == "true":
 		text = saidIn(r.result.Get("content"))
 	}
-	hints := 0
+	hints, looks := 0, 0
 	for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '\n' || r == '\r' }) {
-		if d := p.cfg.Kept(line[:min(len(line), maxLine)]); d.What != "" {
+		d := p.cfg.Kept(line[:min(len(line), maxLine)])
+		if d.Looked {
+			looks++
+		}
+		if d.What != "" {
 			p.denied(d)
-			if hints++; hints == maxHints {
-				return
-			}
+			hints++
+		}
+		if hints == maxHints || looks == maxLooks {
+			return
 		}
 	}
 }
@@ -161,7 +195,7 @@ func end(s string) string { return s[max(0, len(s)-maxComplaint):] }
 // whole is read as it is written.
 func saidIn(content []byte) string {
 	if len(content) > maxComplaint {
-		return unescape.Replace(end(string(content[len(content)-maxComplaint:])))
+		return unescape.Replace(string(content[len(content)-maxComplaint:]))
 	}
 	var parts []struct {
 		Text string `json:"text"`

@@ -147,3 +147,38 @@ func TestFailuresComplain(t *testing.T) {
 		})
 	}
 }
+
+// Lines that name files cost look-ups, whatever comes of them: of a failure, and of each
+// second of standard error, only so many are looked into. Others cost none.
+func TestLooksAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		looks := 0
+		p := New(Config{Kept: func(line string) Denial {
+			if line != "EACCES" {
+				return Denial{}
+			}
+			looks++
+			return Denial{Looked: true}
+		}})
+		said := strings.Repeat("fine\n", 100) + strings.Repeat("EACCES\n", 100)
+		text := jsonrpc.AppendString(nil, said)
+		r := reply{}
+		var err error
+		if r.result, err = jsonrpc.ParseObject([]byte(`{"content":[{"type":"text","text":` + string(text) + `}],"isError":true}`)); err != nil {
+			t.Fatal(err)
+		}
+		if p.complaints(r); looks != maxLooks {
+			t.Errorf("%d lines of a failure are looked into, want %d", looks, maxLooks)
+		}
+		for second := range 3 {
+			looks = 0
+			if _, err := p.stderr().Write([]byte(said)); err != nil {
+				t.Fatal(err)
+			}
+			if looks != maxHeard {
+				t.Errorf("second %d: %d lines of standard error are looked into, want %d", second, looks, maxHeard)
+			}
+			time.Sleep(time.Second)
+		}
+	})
+}
