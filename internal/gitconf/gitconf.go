@@ -26,11 +26,14 @@ import (
 // names another folder whose configuration counts.
 var files = []string{"config", "config.worktree", "commondir"}
 
+// holders are the folders of a repository's own folder that have others in them.
+var holders = [...]string{"modules", "worktrees"}
+
 // Bounds of a look.
 const (
 	maxRepositories = 1000
 	maxHooks        = 256       // of a folder
-	maxOwn          = 512       // paths of Own
+	maxOwn          = 512       // paths of Own that stand for themselves
 	maxModules      = 4096      // folders below .git/modules
 	maxConfig       = 256 << 10 // bytes of a file
 	maxIncludes     = 5         // files that include each other
@@ -61,7 +64,8 @@ func identify(info fs.FileInfo) identity {
 }
 
 // Own returns what configures the repository of a folder and is there: what a program
-// that works in the folder must not write.
+// that works in the folder must not write. Where that is more than can be listed, the
+// folders of modules and work trees stand for all that is in them.
 func Own(dir string) []string {
 	s := newState(dir)
 	s.repository(filepath.Join(dir, ".git"), dir)
@@ -69,7 +73,22 @@ func Own(dir string) []string {
 		s.folder(dir, filepath.Dir(dir)) // a repository's own folder
 	}
 	slices.Sort(s.own)
-	return s.own[:min(len(s.own), maxOwn)]
+	if s.part || len(s.own) > maxOwn {
+		return s.whole()
+	}
+	return s.own
+}
+
+// whole returns what is protected, with folders of modules and work trees instead of what
+// is in them.
+func (s *State) whole() (own []string) {
+	slices.Sort(s.holders)
+	for _, path := range slices.Compact(slices.Concat(s.holders, s.own)) {
+		if !slices.ContainsFunc(own, func(dir string) bool { return strings.HasPrefix(path, dir+"/") }) {
+			own = append(own, path)
+		}
+	}
+	return own
 }
 
 // inside reports whether a path is in the folder that is looked at.
@@ -151,10 +170,16 @@ func (s *State) folder(git, tree string) {
 		return
 	}
 	if len(s.repositories) >= maxRepositories {
-		s.cut = true
+		s.cut, s.part = true, true
 		return
 	}
 	s.repositories[git] = true
+	for _, name := range holders {
+		dir := filepath.Join(git, name)
+		if info, err := os.Lstat(dir); err == nil && info.IsDir() {
+			s.holders = append(s.holders, dir)
+		}
+	}
 	for _, name := range files {
 		path := filepath.Join(git, name)
 		there, folder := s.see(path)
@@ -181,8 +206,8 @@ func (s *State) folder(git, tree string) {
 	}
 	s.hooks(filepath.Join(git, "hooks"))
 	s.protect(filepath.Join(git, "hooks"))
-	s.below(filepath.Join(git, "modules"), tree, 0)
-	s.below(filepath.Join(git, "worktrees"), tree, maxDepth)
+	s.below(filepath.Join(git, holders[0]), tree, 0)
+	s.below(filepath.Join(git, holders[1]), tree, maxDepth)
 }
 
 // executes reports whether git rebase --continue runs a program of a list.
@@ -210,16 +235,17 @@ func (s *State) below(dir, tree string, depth int) {
 		return
 	}
 	if s.modules >= maxModules {
-		s.cut = true
+		s.cut, s.part = true, true
 		return
 	}
 	s.modules++
 	all, whole, err := entries(dir, maxModules)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		s.refused(dir)
+		s.part = true
 	}
 	if !whole {
-		s.cut = true
+		s.cut, s.part = true, true
 	}
 	for _, e := range all {
 		if !e.IsDir() {

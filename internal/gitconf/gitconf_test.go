@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -94,6 +95,38 @@ func TestHostileRepository(t *testing.T) {
 	got := fmt.Sprint(Own(dir))
 	if want := fmt.Sprintf("[%s/.git/commondir %[1]s/.git/config]", dir); got != want {
 		t.Errorf("Own = %s, want %s", got, want)
+	}
+}
+
+// More modules than can be listed are protected by the folder that they are in: none is
+// pushed out of protection by names that a program has made.
+func TestManyModulesAreProtected(t *testing.T) {
+	for _, n := range []int{100, 400, maxRepositories + 10, maxModules + 10} {
+		dir := t.TempDir()
+		put(t, dir, ".git/config", "[core]")
+		put(t, dir, ".git/worktrees/w/commondir", "../..")
+		for i := range n {
+			put(t, dir, fmt.Sprintf(".git/modules/m%d/config", i), "[core]")
+			put(t, dir, fmt.Sprintf(".git/modules/m%d/hooks/pre-commit", i), "")
+		}
+		own := Own(dir)
+		if len(own) > maxOwn {
+			t.Errorf("%d modules: Own has %d paths, want %d at most", n, len(own), maxOwn)
+		}
+		names := []string{"config", "worktrees/w/commondir"}
+		for i := range n {
+			names = append(names, fmt.Sprintf("modules/m%d/config", i), fmt.Sprintf("modules/m%d/hooks", i))
+		}
+		for _, name := range names {
+			path := filepath.Join(dir, ".git", name)
+			if !slices.ContainsFunc(own, func(of string) bool { return path == of || strings.HasPrefix(path, of+"/") }) {
+				t.Errorf("%d modules: %s is not protected", n, path)
+				break
+			}
+		}
+		if whole := slices.Contains(own, filepath.Join(dir, ".git/modules")); whole != (n > 100) {
+			t.Errorf("%d modules: the folder is protected as a whole: %v", n, whole)
+		}
 	}
 }
 

@@ -23,6 +23,8 @@ type State struct {
 	cut     bool
 
 	own                 []string
+	holders             []string // that are there
+	part                bool     // own lacks something of what is in holders
 	repositories, named map[string]bool
 	modules             int
 }
