@@ -1,6 +1,9 @@
 package masked
 
-import "strings"
+import (
+	"os"
+	"strings"
+)
 
 // words are what the names of secrets end in: after a separator or at the beginning
 // of a word, and loose ones after anything.
@@ -87,10 +90,11 @@ func Inherited(name, value string) bool {
 
 // about are what names of variables end in that say something about a secret, or where it
 // is, and do not hold it: TOKEN_URL, AWS_SHARED_CREDENTIALS_FILE.
-var about = []string{"_file", "_path", "_dir", "_url", "_uri", "_endpoint", "_host", "_id", "_name", "_type", "_user", "_region", "_mode"}
+var about = []string{"_file", "_path", "_dir", "_url", "_uri", "_endpoint", "_host", "_name", "_type", "_user", "_region", "_mode"}
 
 // About reports whether a variable that is named after a secret holds none: its name is one
-// of what is about secrets, or its value is the path of a file.
+// of what is about secrets, or its value is the path of a file: a password may begin like
+// one, and so a path has folders in it, or is there.
 func About(name, value string) bool {
 	lower := strings.ToLower(name)
 	if strings.HasSuffix(lower, "webhook_url") {
@@ -103,10 +107,15 @@ func About(name, value string) bool {
 	}
 	for _, root := range []string{"/", "~/", "./", "../"} {
 		if rest, ok := strings.CutPrefix(value, root); ok && !SecretValue(rest) {
-			return true
+			return strings.Contains(rest, "/") || root == "/" && exists(value)
 		}
 	}
 	return false
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path) //nolint:forbidigo // nothing is read
+	return err == nil
 }
 
 // SecretValue reports whether a value looks as if it had been drawn by lot, as keys are:

@@ -36,6 +36,11 @@ func TestInherited(t *testing.T) {
 		"a line":               {"PASSWORD", "================", false},
 		"a folder":             {"SECRETS_DIR", "/home/x/work", false},
 		"the path of a folder": {"MY_SECRETS", "/home/x/work", false},
+		"a folder at the top":  {"MY_SECRETS", "/dev", false},
+		"a path of the home":   {"MY_SECRETS", "~/keys/work", false},
+		"not quite a path":     {"DB_PASSWORD", "/hunter2!x", true},
+		"nor one from here":    {"DB_PASSWORD", "./Tr0ub4dor&3", true},
+		"the ID of a token":    {"AUTH_TOKEN_ID", "qwertyuiopasdfgh", true},
 		"an address":           {"TOKEN_URL", "https://idp.example/token", false},
 	} {
 		if got := masked.Inherited(c.variable, c.value); got != c.want {

