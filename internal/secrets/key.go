@@ -73,8 +73,8 @@ func (s *Store) keyPath(name string) string { return filepath.Join(s.o.KeyDir, n
 func (s *Store) account() string { return "secrets of " + s.o.Data.Name() }
 
 // keyOf returns the key that a file was sealed with. Those that ask for it at the same
-// time wait for one that fetches it: a keychain that hangs holds them up once, not each
-// after the other.
+// time wait for one question: a keychain that hangs holds them up once, not each after the
+// other. Each waits until its own ctx ends, and the question ends when nobody waits.
 func (s *Store) keyOf(ctx context.Context, h header) ([]byte, error) {
 	id := string(h.ID)
 	s.mu.Lock()
@@ -83,27 +83,59 @@ func (s *Store) keyOf(ctx context.Context, h header) ([]byte, error) {
 		return key, nil
 	}
 	f := s.fetching[id]
-	if f != nil {
-		s.mu.Unlock()
-		select {
-		case <-f.done:
-			return f.key, f.err
-		case <-ctx.Done():
-			return nil, fmt.Errorf("the key of %s: %w", s.Path(), ctx.Err())
-		}
+	if f == nil {
+		asked, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		f = &fetch{done: make(chan struct{}), cancel: cancel}
+		s.fetching[id] = f
+		go func() {
+			defer cancel()
+			key, err := s.fetchKey(asked, h)
+			s.fetched(id, f, key, err)
+		}()
 	}
-	f = &fetch{done: make(chan struct{})}
-	s.fetching[id] = f
+	f.waiting++
 	s.mu.Unlock()
-	f.key, f.err = s.fetchKey(ctx, h)
+	select {
+	case <-f.done:
+		return f.key, f.err
+	case <-ctx.Done():
+	}
+	if s.leave(id, f) {
+		return nil, fmt.Errorf("the key of %s: %w", s.Path(), ctx.Err())
+	}
+	if <-f.done; f.err != nil {
+		return nil, fmt.Errorf("%w: %w", ctx.Err(), f.err)
+	}
+	return f.key, nil
+}
+
+// leave takes one off those that wait for a key, and reports whether others do. The last
+// one ends the question, and waits for its end.
+func (s *Store) leave(id string, f *fetch) (others bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if f.err == nil {
-		s.keys[id] = f.key
+	if f.waiting--; f.waiting > 0 {
+		return true
 	}
-	delete(s.fetching, id)
+	f.cancel()
+	if s.fetching[id] == f { // who comes now asks again
+		delete(s.fetching, id)
+	}
+	return false
+}
+
+// fetched tells those that wait what came of a question.
+func (s *Store) fetched(id string, f *fetch, key []byte, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		s.keys[id] = key
+	}
+	if s.fetching[id] == f {
+		delete(s.fetching, id)
+	}
+	f.key, f.err = key, err
 	close(f.done)
-	return f.key, f.err
 }
 
 // fetchKey is keyOf without a memory.

@@ -129,11 +129,14 @@ type Store struct {
 	phrase   []byte
 }
 
-// fetch is a key that is being fetched. Its fields are set when done is closed.
+// fetch is a key that is being fetched. Key and err are set when done is closed.
 type fetch struct {
 	done chan struct{}
 	key  []byte
 	err  error
+
+	cancel  context.CancelFunc
+	waiting int // how many want it; under the store's mu
 }
 
 // Info is what may be shown of a secret.

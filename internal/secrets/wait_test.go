@@ -140,6 +140,49 @@ func TestLookUpsDoNotWaitForAKeychain(t *testing.T) {
 	})
 }
 
+// Whoever waits for the key waits as long as its own context says, whoever has asked first;
+// when nobody waits, nothing goes on.
+func TestEachWaitsForItself(t *testing.T) {
+	p := newPlace(t)
+	k := newHanging()
+	close(k.answer)
+	p.o.Keychain, p.o.Learn = k, nil
+	p.set("x", canary)
+	synctest.Test(t, func(t *testing.T) {
+		again := newHanging()
+		again.m = k.m
+		q := *p
+		q.o.Keychain = again
+		s := q.store()
+		short := func() {
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			if err := s.Load(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Load = %v, want that it ends with its context", err)
+			}
+		}
+		short()
+		synctest.Wait()
+		if len(s.fetching) != 0 {
+			t.Error("the key is fetched, and nobody waits for it")
+		}
+		var work sync.WaitGroup
+		work.Go(short)
+		synctest.Wait()
+		work.Go(func() {
+			if got, err := s.Get("x"); err != nil || got != canary {
+				t.Errorf("Get = %q, %v, want %q", got, err, canary)
+			}
+		})
+		time.Sleep(time.Second) // the first has given up
+		close(again.answer)
+		work.Wait()
+		if n := len(again.asked); n != 2 {
+			t.Errorf("the keychain was asked %d times, want twice: nobody waited for the first answer", n)
+		}
+	})
+}
+
 // A lock that is never let go of ends a change with an error that names it.
 func TestLockIsNotWaitedForForEver(t *testing.T) {
 	p := newPlace(t)
