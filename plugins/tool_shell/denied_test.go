@@ -1,6 +1,7 @@
 package tool_shell //nolint:staticcheck // plugins are named after what the configuration calls them
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,31 +26,36 @@ func TestDeniedDuringNotes(t *testing.T) {
 	}
 }
 
-// GF-1: a file that is hidden is missed, and no program says that it was kept from it.
+// GF-1: a file that is hidden is missed, and no program says that it was kept from it. The
+// note says nothing of which hidden files are there.
 func TestMayHave(t *testing.T) {
 	dir := t.TempDir()
-	there := filepath.Join(dir, "there")
-	if err := os.WriteFile(there, nil, 0o600); err != nil {
+	there, plain := filepath.Join(dir, ".ssh", "id_work"), filepath.Join(dir, "notes.txt")
+	if err := errors.Join(os.Mkdir(filepath.Dir(there), 0o700), os.WriteFile(there, nil, 0o600), os.WriteFile(plain, nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
+	p := &Plugin{cfg: Config{Sandboxes: &sandbox.Sandboxes{Home: dir, Own: []string{filepath.Join(dir, "own")}}}}
 	for name, c := range map[string]struct {
 		said string
 		want string
 	}{
-		"a file that is hidden":       {"cat: " + there + ": No such file or directory", "kept from a file"},
-		"a file that is hidden, ls":   {"ls: cannot access '" + there + "': No such file or directory", "kept from a file"},
-		"a file that is hidden, node": {"Error: ENOENT: no such file or directory, open '" + there + "'", "kept from a file"},
-		"a file that is hidden, py":   {"FileNotFoundError: [Errno 2] No such file or directory: '" + there + "'", "kept from a file"},
-		"after others":                {"cat: " + dir + "/x: No such file or directory\ncat: " + there + ": No such file or directory", "kept from a file"},
-		"a file that is not there":    {"cat: " + dir + "/x: No such file or directory", ""},
-		"a relative path":             {"cat: there: No such file or directory", ""},
-		"a repository":                {"error: remote unpack failed: unable to create temporary object directory", "kept from a file"},
-		"a file that is read-only":    {"touch: cannot touch '/usr/x': Read-only file system", "kept from a file"},
-		"a name":                      {"curl: (6) Could not resolve host: example.com", "kept from the network"},
-		"a service":                   {"connect ECONNREFUSED 127.0.0.1:5432", "kept from a service"},
-		"nothing of that":             {"1 test failed", ""},
+		"a file that is hidden":        {"cat: " + there + ": No such file or directory", "kept from a file"},
+		"a file that is hidden, ls":    {"ls: cannot access '" + there + "': No such file or directory", "kept from a file"},
+		"a file that is hidden, node":  {"Error: ENOENT: no such file or directory, open '" + there + "'", "kept from a file"},
+		"a file that is hidden, py":    {"FileNotFoundError: [Errno 2] No such file or directory: '" + there + "'", "kept from a file"},
+		"after others":                 {"cat: " + dir + "/x: No such file or directory\ncat: " + there + ": No such file or directory", "kept from a file"},
+		"a file that is not there":     {"cat: " + dir + "/x: No such file or directory", ""},
+		"a hidden name without file":   {"cat: " + there + "2: No such file or directory", "kept from a file"},
+		"of yaya, without file":        {"cat: " + dir + "/own/keys: No such file or directory", "kept from a file"},
+		"one that is there, no secret": {"cat: " + plain + ": No such file or directory", ""},
+		"a relative path":              {"cat: there: No such file or directory", ""},
+		"a repository":                 {"error: remote unpack failed: unable to create temporary object directory", "kept from a file"},
+		"a file that is read-only":     {"touch: cannot touch '/usr/x': Read-only file system", "kept from a file"},
+		"a name":                       {"curl: (6) Could not resolve host: example.com", "kept from the network"},
+		"a service":                    {"connect ECONNREFUSED 127.0.0.1:5432", "kept from a service"},
+		"nothing of that":              {"1 test failed", ""},
 	} {
-		got := strings.Join(mayHave(c.said, "command", ". Ask"), "\n")
+		got := strings.Join(p.mayHave(c.said, "command", ". Ask"), "\n")
 		if c.want == "" && got != "" || !strings.Contains(got, c.want) || got != "" && !strings.HasSuffix(got, ". Ask") {
 			t.Errorf("%s: mayHave(%q) = %q, want %q", name, c.said, got, c.want)
 		}

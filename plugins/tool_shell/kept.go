@@ -3,7 +3,6 @@ package tool_shell //nolint:staticcheck // plugins are named after what the conf
 import (
 	"cmp"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -18,11 +17,11 @@ import (
 // hints are what programs print when the system has kept them from something, which a
 // sandbox may be the reason for: a result says "may".
 var hints = []struct {
-	said func(text string) bool
+	said func(p *Plugin, text string) bool
 	note string
 }{
 	{
-		func(text string) bool { return sandbox.FileRefused.MatchString(text) || hidden(text) },
+		func(p *Plugin, text string) bool { return sandbox.FileRefused.MatchString(text) || p.hidden(text) },
 		"the command may have been kept from a file by the sandbox (profile %s): it writes in the workspace without what configures Git (.git/config, hooks), in its caches and in $TMPDIR, and credentials are hidden",
 	},
 	{
@@ -35,8 +34,8 @@ var hints = []struct {
 	},
 }
 
-func anyOf(texts ...string) func(string) bool {
-	return func(text string) bool {
+func anyOf(texts ...string) func(*Plugin, string) bool {
+	return func(_ *Plugin, text string) bool {
 		text = strings.ToLower(text)
 		return slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(text, t) })
 	}
@@ -45,14 +44,17 @@ func anyOf(texts ...string) func(string) bool {
 // gone is how programs say that a file is not there; group 1, or 2, is its path.
 var gone = regexp.MustCompile(`(?:^|[\s'"` + "`" + `:=(])(/[^\s'"` + "`" + `:;,()]+)['"’]?: No such file or directory|(?:ENOENT: no such file or directory[^'"]{0,40}|\[Errno 2\] No such file or directory: )['"](/[^'"]+)['"]`)
 
-// maxGone bounds how many such files are looked for.
+// maxGone bounds how many such files are looked at.
 const maxGone = 16
 
-// hidden reports whether a program has missed a file that is there: a sandbox hides
-// files without saying so.
-func hidden(text string) bool {
+// hidden reports whether a program has missed a file that the sandbox may hide, which it
+// does without saying so. The names alone count: what depended on the files would tell a
+// command which of them are there.
+func (p *Plugin) hidden(text string) bool {
 	for _, m := range gone.FindAllStringSubmatch(text, maxGone) {
-		if _, err := os.Lstat(cmp.Or(m[1], m[2])); err == nil { //nolint:forbidigo // nothing is read
+		name := filepath.Clean(cmp.Or(m[1], m[2]))
+		own := slices.ContainsFunc(p.cfg.Sandboxes.Own, func(dir string) bool { return name == dir || strings.HasPrefix(name, dir+"/") })
+		if own || sandbox.Credentials(p.cfg.Sandboxes.Home, name) {
 			return true
 		}
 	}
@@ -74,10 +76,10 @@ func (p *Plugin) remedy(session string) string {
 const maxHintText = 64 << 10
 
 // mayHave says what a command that failed may have been kept from.
-func mayHave(output, profile, remedy string) (notes []string) {
+func (p *Plugin) mayHave(output, profile, remedy string) (notes []string) {
 	text := output[max(0, len(output)-maxHintText):]
 	for _, h := range hints {
-		if h.said(text) {
+		if h.said(p, text) {
 			notes = append(notes, fmt.Sprintf(h.note, profile)+remedy)
 		}
 	}

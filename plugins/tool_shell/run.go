@@ -150,7 +150,7 @@ func (p *Plugin) remark(r *ran, s *setting, watch *reach, planted []string) {
 		p.c.Log().Warn().Str("session", watch.call.SessionID).Strs("kept_from", notes).Msg("a command was kept from hosts")
 	} else if r.code != 0 && s.box.profile != "" && !s.box.none {
 		if notes = keptFromGit(r.output, canonical(s.at.root)); len(notes) == 0 {
-			notes = mayHave(r.output, s.box.profile, p.remedy(watch.call.SessionID))
+			notes = p.mayHave(r.output, s.box.profile, p.remedy(watch.call.SessionID))
 		}
 	}
 	notes = append(notes, planted...)
