@@ -90,7 +90,9 @@ func (s *supervisor) drain(failed chan error) error {
 	state, reason := s.st.State, s.st.Reason
 	s.mu.Unlock()
 	s.move(Draining, why, func(now State) bool { return now.Usable() })
+	waited := false
 	for over := false; s.calls.Load() > 0 && !over; {
+		waited = true
 		select {
 		case <-s.ctx.Done():
 			return s.ctx.Err()
@@ -103,7 +105,10 @@ func (s *supervisor) drain(failed chan error) error {
 			over = true
 		}
 	}
-	if why = s.outdated(); why != "" {
+	if waited { // else it has just been asked
+		why = s.outdated()
+	}
+	if why != "" {
 		return &outdatedError{why}
 	}
 	s.usable.Store(true)

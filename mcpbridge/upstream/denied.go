@@ -130,6 +130,16 @@ func (d *denials) since(n uint64) string {
 	return strings.Join(all[max(0, len(all)-maxHints):], "; ")
 }
 
+// tells returns what a failed call says of the denials after the first n. A server in its
+// sandbox is told none, of itself or others: what can be offered tells which files are
+// there. Its user finds them in the log and in the server's state.
+func (p *Provider) tells(caller tool.Caller, n uint64) string {
+	if caller.IsServer() {
+		return ""
+	}
+	return p.denials.since(n)
+}
+
 // denied is told what the server's sandbox has refused.
 func (p *Provider) denied(d Denial) {
 	d.What, d.Allow = feature.Clean(d.What, 1<<10), feature.Clean(d.Allow, 1<<10)

@@ -182,3 +182,16 @@ func TestLooksAreBounded(t *testing.T) {
 		}
 	})
 }
+
+// A server that calls tools learns nothing of what is on the host by what it was kept from.
+func TestServersAreNotToldOfDenials(t *testing.T) {
+	var log []string
+	p := New(Config{Denied: func(text string) { log = append(log, text) }})
+	p.denied(Denial{What: "kept from /home/u/.ssh/id", Says: true})
+	if got := p.tells(tool.Caller{Principal: tool.ServerPrefix + "s"}, 0); got != "" {
+		t.Errorf("a server is told %q, want nothing", got)
+	}
+	if got := p.tells(tool.Caller{}, 0); got != "kept from /home/u/.ssh/id" || len(log) != 1 {
+		t.Errorf("others are told %q and the log has %q, want the denial", got, log)
+	}
+}

@@ -1,7 +1,9 @@
 package upstream
 
 import (
+	"errors"
 	"fmt"
+	"syscall"
 
 	"github.com/yaya-ai/yaya/internal/sandbox"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
@@ -13,13 +15,15 @@ type entered struct {
 	profile, backend string
 	has              sandbox.Need
 	refused          string // why there was no child
+	lacks            bool   // because the settings demand what is not enforced
 }
 
 // outcome is what entering a sandbox came to.
 func outcome(run *sandbox.Run, err error) entered {
 	switch {
 	case err != nil:
-		return entered{refused: err.Error()}
+		_, lacks := errors.AsType[*sandbox.RefusedError](err)
+		return entered{refused: err.Error(), lacks: lacks}
 	case run == nil:
 		return entered{}
 	}
@@ -64,6 +68,9 @@ func (p *Provider) Outdated() string {
 	now := outcome(run, err)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if passing(err) {
+		return "" // what runs goes on
+	}
 	for _, was := range p.children {
 		if was != now {
 			return was.differs(now)
@@ -75,12 +82,21 @@ func (p *Provider) Outdated() string {
 	return ""
 }
 
+// passing reports whether an error says nothing of settings: one of the system, such as
+// too many open files.
+func passing(err error) bool {
+	_, system := errors.AsType[syscall.Errno](err)
+	return system
+}
+
 // differs says how a child is to run that runs otherwise.
 func (e entered) differs(now entered) string {
 	const changed = "the settings of the sandbox have changed: "
 	switch {
-	case now.refused != "":
+	case now.lacks:
 		return changed + now.refused
+	case now.refused != "":
+		return now.refused
 	case e.refused != "":
 		return changed + "it may start"
 	case e.backend != now.backend:

@@ -2,9 +2,11 @@ package upstream_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/yaya-ai/yaya/feature"
@@ -64,6 +66,13 @@ func TestOutdated(t *testing.T) {
 	check("another profile", "the settings of the sandbox have changed")
 	set("guarded", errors.New("nothing starts"))
 	check("refused", "nothing starts")
+	if got := p.Outdated(); got != "nothing starts" {
+		t.Errorf("refused for a reason of its own: outdated because %q, want the reason alone", got)
+	}
+	set("guarded", fmt.Errorf("open /x for a sandbox: %w", syscall.EMFILE))
+	check("no descriptors for a moment", "")
+	set("guarded", &sandbox.RefusedError{Backend: "off", Lacks: sandbox.NeedStrict})
+	check("not enforced", "the settings of the sandbox have changed: ")
 	set("guarded", nil)
 	check("as before", "")
 

@@ -55,7 +55,7 @@ func (t *remote) Invoke(ctx context.Context, call tool.Call) (tool.Result, error
 	r, err := t.p.exchange(limit, call.SessionID, o, t.typed)
 	if err != nil {
 		res, err := t.explain(ctx, err, limit)
-		if denied := t.p.denials.since(before); denied != "" && err == nil {
+		if denied := t.p.tells(call.Caller, before); denied != "" && err == nil {
 			res = failedBecause(res, denied)
 		}
 		return res, err
@@ -63,7 +63,7 @@ func (t *remote) Invoke(ctx context.Context, call tool.Call) (tool.Result, error
 	if t.p.cfg.Kept != nil {
 		t.p.complaints(r)
 	}
-	if denied := t.p.denials.since(before); denied != "" {
+	if denied := t.p.tells(call.Caller, before); denied != "" {
 		r = r.because(denied)
 	}
 	if r.err == nil && !r.result.IsObject() {
