@@ -289,7 +289,7 @@ func (a *ACME) renew(ctx context.Context, name string) {
 		if err = writePair(a.dir, name+pairEnd, pair); err != nil {
 			err = fmt.Errorf("the certificate for %s is in use, and could not be kept: %w", name, err)
 			a.cfg.Log.Error().Err(err).Msg("after a restart another one has to be asked for")
-			wait = &retry{Next: time.Now().Round(0).Add(min(afterRefusal<<min(n, 16), mostRefusal)), Failed: n + 1, Why: err.Error()}
+			wait = &retry{Next: time.Now().Round(0).Add(pause(&refusal{err}, n)), Failed: n + 1, Why: err.Error()}
 		}
 		a.take(name, pair)
 		a.keepRetry(name, wait)

@@ -49,6 +49,9 @@ func TestServersHaveToolsAlone(t *testing.T) {
 				if !strings.Contains(a.body, `"code":-32601`) || strings.Contains(a.body, "SECRET") {
 					t.Errorf("got %d %s, want that the method is not for servers", a.status, a.body)
 				}
+				if !strings.HasPrefix(a.body, "{") {
+					t.Errorf("got %q, want an answer without a stream", a.body)
+				}
 				quiet(t, c.method)
 			})
 		}

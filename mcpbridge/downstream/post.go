@@ -154,7 +154,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, in *incoming, x *
 		x.caps = c.capabilities()
 	}
 	x.narrow()
-	if in.msg.Method == "subscriptions/listen" && modern {
+	if in.msg.Method == "subscriptions/listen" && modern && !x.caller.IsServer() {
 		rs.mu.Lock()
 		rs.open()
 		rs.mu.Unlock()
