@@ -138,7 +138,14 @@ func (s *forwarder) pass(ctx context.Context, conn net.Conn) {
 	}
 	stop := context.AfterFunc(ctx, func() { _ = up.Close() })
 	defer stop()
-	relay(conn, conn, up)
+	// A pool of connections to a database idles for hours. One whose other end is gone is
+	// ended by the system, and each has a slot.
+	for _, c := range []net.Conn{conn, up} {
+		if tcp, ok := c.(*net.TCPConn); ok {
+			_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true})
+		}
+	}
+	relay(conn, conn, up, 0)
 	_, _ = up.Close(), conn.Close()
 }
 

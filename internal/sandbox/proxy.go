@@ -238,7 +238,7 @@ func (p *proxy) connect(w http.ResponseWriter, r *http.Request) {
 	}
 	ended := context.AfterFunc(r.Context(), func() { _ = up.Close() })
 	defer ended()
-	relay(conn, in, up)
+	relay(conn, in, up, idleTunnel)
 }
 
 // reach connects to a destination that is allowed, or returns nil where that has to
@@ -321,8 +321,9 @@ func (c *taken) Read(p []byte) (int, error) { return c.l.in.Read(p) }
 
 func (c *taken) Close() error { return errors.Join(c.l.Close(), c.Conn.Close()) }
 
-// relay copies both ways until both have ended, or one idles for too long.
-func relay(conn net.Conn, in io.Reader, up net.Conn) {
+// relay copies both ways until both have ended, or nothing has come for as long as idle;
+// 0 is no limit.
+func relay(conn net.Conn, in io.Reader, up net.Conn, idle time.Duration) {
 	var both sync.WaitGroup
 	var active atomic.Int64 // when something came last, from either side
 	active.Store(time.Now().UnixNano())
@@ -334,7 +335,9 @@ func relay(conn net.Conn, in io.Reader, up net.Conn) {
 		}()
 		buf := make([]byte, 32<<10)
 		for {
-			_ = source.SetReadDeadline(time.Now().Add(idleTunnel))
+			if idle > 0 {
+				_ = source.SetReadDeadline(time.Now().Add(idle))
+			}
 			n, err := from.Read(buf)
 			if n > 0 {
 				active.Store(time.Now().UnixNano())
@@ -344,7 +347,7 @@ func relay(conn net.Conn, in io.Reader, up net.Conn) {
 					return
 				}
 			}
-			if errors.Is(err, os.ErrDeadlineExceeded) && time.Since(time.Unix(0, active.Load())) < idleTunnel {
+			if errors.Is(err, os.ErrDeadlineExceeded) && time.Since(time.Unix(0, active.Load())) < idle {
 				continue
 			}
 			if err != nil {

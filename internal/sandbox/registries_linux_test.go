@@ -169,7 +169,7 @@ func registriesBehindProxy(t *testing.T) {
 		}
 		defer conn.Close()
 		if _, err := io.WriteString(conn, "HTTP/1.1 200 OK\r\n\r\n"); err == nil {
-			relay(conn, buf.Reader, up)
+			relay(conn, buf.Reader, up, idleTunnel)
 		}
 	}))
 	defer gate.Close()

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // company is a proxy as networks of companies have them: names are looked up by it
@@ -53,7 +55,7 @@ func (c *company) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nX: y\r\n\r\n")
-	relay(conn, buf.Reader, up)
+	relay(conn, buf.Reader, up, idleTunnel)
 	_, _ = conn.Close(), up.Close()
 }
 
@@ -214,5 +216,44 @@ func TestUpstreamProxyIsHostile(t *testing.T) {
 	}()
 	if _, err := through(ctx, &url.URL{Scheme: "http", Host: silent.Addr().String()}, "a:1"); err == nil || errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a silent proxy, cancelled: %v, want an error at once", err)
+	}
+}
+
+// A connection to a service may idle for ever, and one through the proxy may not.
+func TestRelayIdles(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		idle time.Duration
+		ends bool
+	}{{"a tunnel", idleTunnel, true}, {"a service", 0, false}} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client, in := net.Pipe()
+				up, service := net.Pipe()
+				ended := make(chan struct{})
+				go func() {
+					defer close(ended)
+					relay(in, in, up, c.idle)
+				}()
+				time.Sleep(100 * time.Hour)
+				synctest.Wait()
+				select {
+				case <-ended:
+					if !c.ends {
+						t.Error("the connection ended, want that it idles")
+					}
+				default:
+					if c.ends {
+						t.Error("the connection idles, want that it ended")
+					}
+				}
+				for _, conn := range []net.Conn{client, in, up, service} {
+					if err := conn.Close(); err != nil {
+						t.Error(err)
+					}
+				}
+				<-ended
+			})
+		})
 	}
 }
