@@ -82,7 +82,10 @@ Profiles: guarded (your files and network without yaya's), server, command, chec
 			}
 			cmd := exec.CommandContext(context.WithoutCancel(c.Context()), path, args[1:]...) //nolint:gosec // running it is the purpose
 			cmd.Args[0], cmd.Env = args[0], env
-			listens := daemonListens(c.Context(), p)
+			listens, err := daemonListens(c.Context(), p)
+			if err != nil {
+				return err
+			}
 			box := &sandbox.Box{Own: hidden(p.own()), Backend: set.backend, Listens: func() []string { return listens }}
 			return runInSandbox(c.ErrOrStderr(), box, policy, cmd)
 		},
@@ -98,12 +101,25 @@ Profiles: guarded (your files and network without yaya's), server, command, chec
 
 // daemonListens are the addresses that the running yaya listens on: no sandbox is passed
 // on to it.
-func daemonListens(ctx context.Context, p paths) []string {
+func daemonListens(ctx context.Context, p paths) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*daemonTimeout)
 	defer cancel()
 	var r report
-	_, _ = beside(ctx, p, func(b *backend) error { return b.getJSON(ctx, "/status", &r) }) // without a yaya there is nothing to keep from
-	return r.Listens
+	found, err := beside(ctx, p, func(b *backend) error { return b.getJSON(ctx, "/status", &r) })
+	if err == nil && !found { // there is nothing to keep from, unless it is only slow
+		var d net.Dialer
+		conn, derr := d.DialContext(ctx, "unix", p.socket())
+		switch {
+		case derr == nil:
+			err = errors.Join(errors.New("its socket takes connections, and nothing answers"), conn.Close())
+		case errors.Is(derr, syscall.EAGAIN), ctx.Err() != nil:
+			err = derr
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("a yaya runs and does not say where it listens, which the sandbox keeps from programs: %w; end it, or try again", err)
+	}
+	return r.Listens, nil
 }
 
 // runSettings are what the settings say of sandbox run.

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"net"
+	"os"
+	"strings"
+	"testing"
+)
+
+// A yaya that is there and does not say where it listens is not taken for none.
+func TestDaemonThatDoesNotAnswer(t *testing.T) {
+	dir, err := os.MkdirTemp("", "yy") // short enough for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	p := paths{data: dir}
+	if got, err := daemonListens(t.Context(), p); err != nil || got != nil {
+		t.Errorf("without a yaya: %q, %v, want nothing", got, err)
+	}
+	l, err := net.Listen("unix", p.socket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_ = conn.Close()
+		}
+	}()
+	if _, err := daemonListens(t.Context(), p); err == nil || !strings.Contains(err.Error(), "a yaya runs and does not say") {
+		t.Errorf("got %v, want that it does not answer", err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	<-ended
+}
