@@ -47,6 +47,9 @@ func (r *Run) cargo(s *rules, plan *inside.Plan) error {
 	}
 	// Beside the cache, where no program in a sandbox puts another one in its place.
 	own := real(r.policy.Cache) + "-cargo"
+	if err := r.leads(own); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(own, 0o700); err != nil { //nolint:forbidigo,gosec // a folder of the user's, named by yaya
 		return fmt.Errorf("home of Cargo in the sandbox: %w", err)
 	}

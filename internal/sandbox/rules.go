@@ -63,6 +63,11 @@ func (r *Run) addRules(plan *inside.Plan) error {
 		return err
 	}
 	r.ofYaya(s, plan)
+	for _, name := range []string{p.Cache, p.Tmp, r.system.tmp} {
+		if err := r.leads(name); err != nil {
+			return err
+		}
+	}
 	if p.Cache != "" {
 		if err := os.MkdirAll(p.Cache, 0o700); err != nil { //nolint:forbidigo,gosec // the caller's own
 			return fmt.Errorf("cache of the sandbox: %w", err)
@@ -91,6 +96,21 @@ func (r *Run) addRules(plan *inside.Plan) error {
 	}
 	plan.Rules = inside.Sort(s.all)
 	return r.inTmp(plan)
+}
+
+// leads refuses a folder of the sandbox's own that leads to yaya's: where only Landlock
+// keeps a program of the user's, it can put a link in the place of the caches.
+func (r *Run) leads(name string) error {
+	if name == "" {
+		return nil
+	}
+	to := real(name)
+	for _, own := range r.box.own() {
+		if inside.Covers(own, to) || inside.Covers(to, own) {
+			return fmt.Errorf("%s leads to %s, where yaya has %s: remove it", name, to, own)
+		}
+	}
+	return nil
 }
 
 // inTmp makes the places in a /tmp of the policy where something of the host is mounted,

@@ -56,17 +56,23 @@ func NewScratch(top string) *Scratch {
 // Names of the folders of processes. One that has a file by which its process holds it
 // is named again.
 const (
-	held      = "held"
-	newPrefix = "new-"
-	newAge    = time.Hour // after which no process is about to hold one
+	held       = "held"
+	heldPrefix = "of-"
+	newPrefix  = "new-"
+	newAge     = time.Hour // after which no process is about to hold one
 )
 
 // Sweep removes what processes have left that were killed.
 func (s *Scratch) Sweep() error {
-	if _, err := os.Lstat(s.top); errors.Is(err, fs.ErrNotExist) {
+	switch info, err := os.Lstat(s.top); {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil
+	case err != nil:
+		return err
+	case !info.IsDir():
+		return fmt.Errorf("%s is not a folder: remove it", s.top)
 	}
-	lock, err := os.OpenFile(filepath.Join(s.top, "lock"), os.O_RDWR|os.O_CREATE, 0o600) //nolint:forbidigo // it holds nothing
+	lock, err := os.OpenFile(filepath.Join(s.top, "lock"), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600) //nolint:forbidigo // it holds nothing
 	if err != nil {
 		return err
 	}
@@ -80,11 +86,16 @@ func (s *Scratch) Sweep() error {
 	}
 	var failed error
 	for _, e := range all {
-		dir := filepath.Join(s.top, e.Name())
-		if info, err := e.Info(); err != nil || !e.IsDir() || strings.HasPrefix(e.Name(), newPrefix) && time.Since(info.ModTime()) < newAge {
+		// Where only Landlock keeps a program, it can put a link in the place of these folders:
+		// what else lies there is not a Scratch's.
+		begun := strings.HasPrefix(e.Name(), newPrefix)
+		if !begun && !strings.HasPrefix(e.Name(), heldPrefix) {
+			continue
+		}
+		if info, err := e.Info(); err != nil || !e.IsDir() || begun && time.Since(info.ModTime()) < newAge {
 			continue // it has gone meanwhile, or begins
 		}
-		failed = errors.Join(failed, removeAbandoned(dir))
+		failed = errors.Join(failed, removeAbandoned(filepath.Join(s.top, e.Name())))
 	}
 	return failed
 }
@@ -100,7 +111,7 @@ func flock(f *os.File) (bool, error) {
 
 // removeAbandoned removes the folders of a process that holds them no longer.
 func removeAbandoned(dir string) error {
-	lock, err := os.OpenFile(filepath.Join(dir, held), os.O_RDWR, 0o600) //nolint:forbidigo,gosec // a folder of yaya's
+	lock, err := os.OpenFile(filepath.Join(dir, held), os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600) //nolint:forbidigo,gosec // a folder of yaya's
 	if errors.Is(err, fs.ErrNotExist) {
 		return removeAll(dir) // whoever removed it was killed, too
 	}
@@ -173,11 +184,16 @@ func (s *Scratch) use(name string) (f *scratchFolder, idle bool, err error) {
 
 // open makes a folder, or has it as it was made: programs may have closed it.
 func (f *scratchFolder) open() error {
-	err := os.Mkdir(f.dir, 0o700) //nolint:forbidigo // a folder of yaya's
-	if err == nil || errors.Is(err, fs.ErrExist) {
-		err = os.Chmod(f.dir, 0o777|fs.ModeSticky) //nolint:forbidigo,gosec // as /tmp is; the folder above is this user's alone
+	root, err := os.OpenRoot(filepath.Dir(f.dir))
+	if err != nil {
+		return err
 	}
-	return err
+	name := filepath.Base(f.dir)
+	err = root.Mkdir(name, 0o700)
+	if err == nil || errors.Is(err, fs.ErrExist) {
+		err = root.Chmod(name, 0o777|fs.ModeSticky) // as /tmp is; the folder above is this user's alone
+	}
+	return errors.Join(err, root.Close())
 }
 
 func (s *Scratch) release(f *scratchFolder) {
@@ -199,7 +215,7 @@ func (s *Scratch) hold() error {
 	if err != nil {
 		return err
 	}
-	own := filepath.Join(s.top, "of-"+strings.TrimPrefix(filepath.Base(begun), newPrefix)+"-"+strconv.Itoa(os.Getpid()))
+	own := filepath.Join(s.top, heldPrefix+strings.TrimPrefix(filepath.Base(begun), newPrefix)+"-"+strconv.Itoa(os.Getpid()))
 	lock, err := os.OpenFile(filepath.Join(begun, held), os.O_RDWR|os.O_CREATE, 0o600) //nolint:forbidigo,gosec // it holds nothing
 	if err == nil {
 		_, err = flock(lock) // nobody else knows it
