@@ -81,10 +81,11 @@ func (b *Bridge) fileDenied(x servers.Server, line string) upstream.Denial {
 	}
 	below := func(dirs []string) bool { return lies(dirs, path) }
 	readable := below(append(x.Reads(), b.program(x)...))
+	own, _ := b.cfg.Sandboxes.Paths()
 	switch {
-	case below(ofSandbox) && !readable && !below(b.cfg.Sandboxes.Own):
+	case below(ofSandbox) && !readable && !below(own):
 		return none
-	case b.ofYaya(path):
+	case leadsInto(own, path):
 		return upstream.Denial{What: fmt.Sprintf("server %q may have been kept from %s, which belongs to yaya itself (profile %s)", x.Name, path, servers.SandboxServer), Looked: true}
 	case below(named.Write), below([]string{b.cfg.Sandboxes.Cache}):
 		return none
@@ -115,13 +116,14 @@ func lies(dirs []string, path string) bool {
 	return slices.ContainsFunc(dirs, func(d string) bool { return path == d || strings.HasPrefix(path, strings.TrimSuffix(d, "/")+"/") })
 }
 
-// ofYaya reports whether a path is yaya's own, or leads there by links.
-func (b *Bridge) ofYaya(path string) bool {
-	if own := b.cfg.Sandboxes.Own; !lies(own, path) {
-		to := sandbox.Real(path)
-		return slices.ContainsFunc(own, func(d string) bool { return lies([]string{sandbox.Real(d)}, to) })
+// leadsInto reports whether a path is one of some folders, or lies in one, if need be by
+// links.
+func leadsInto(dirs []string, path string) bool {
+	if lies(dirs, path) {
+		return true
 	}
-	return true
+	to := sandbox.Real(path)
+	return slices.ContainsFunc(dirs, func(d string) bool { return lies([]string{sandbox.Real(d)}, to) })
 }
 
 // complainedOf returns the file that a line complains of whose reason stands at at, "" if

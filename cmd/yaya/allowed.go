@@ -14,6 +14,10 @@ import (
 // settled is what a server is to be allowed as it is kept: paths that are there, by where
 // they lead now if a link is in them, so that another link gives nothing later.
 func (s *serverAdmin) settled(x servers.Server, asked servers.Sandbox) (servers.Sandbox, error) {
+	ours := s.a.outside
+	ours.config = s.p.config // without a daemon there are no flags of one
+	files, readable := ours.now()
+	files = append(files, readable...)
 	own := append(hidden(s.p.own()), s.p.socket(), sandboxCaches(s.p.home))
 	sc := s.scope(x)
 	paths := func(flag string, names []string) ([]string, error) {
@@ -25,6 +29,9 @@ func (s *serverAdmin) settled(x servers.Server, asked servers.Sandbox) (servers.
 			}
 			if err := sandbox.MayGive(at.Real, own...); err != nil {
 				return nil, fmt.Errorf("%s %s: %w", flag, name, err)
+			}
+			if slices.ContainsFunc(files, func(f string) bool { return sandbox.Real(f) == at.Real }) { // a folder with one is given without it
+				return nil, fmt.Errorf("%s %s: %w", flag, name, sandbox.MayGive(at.Real, at.Real))
 			}
 			if _, err := os.Stat(at.Real); err != nil {
 				return nil, fmt.Errorf("%s %s: %w", flag, name, notThere(flag, at.Real, err, own))

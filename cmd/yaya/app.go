@@ -89,6 +89,8 @@ type app struct {
 	unfollow        func()
 	// workspace of sessions that are opened without one.
 	workspace string
+	// outside are the files of this yaya that may lie outside of its folders.
+	outside ownFiles
 	// configured are the servers that were found at the start.
 	configured []servers.Server
 	// listens are the addresses that this yaya listens on, nil when it does not.
@@ -102,6 +104,7 @@ type appConfig struct {
 	data     *os.Root
 	home     string
 	own      []workspace.Own // folders that no tool reaches
+	outside  ownFiles        // that no program in a sandbox changes
 	settings *config.Store
 	servers  loaded
 	// workspace of sessions that are opened without one; "" is the current folder.
@@ -134,7 +137,7 @@ func newApp(c appConfig) (*app, error) {
 	if a.guard, err = workspace.NewGuard(c.own...); err != nil {
 		return nil, err
 	}
-	a.sandboxes = sandboxes(c)
+	a.outside, a.sandboxes = c.outside, sandboxes(c)
 	a.sandboxes.Listens = a.listening
 	a.kernel, err = kernel.New(kernel.Config{
 		Data: c.data, Settings: c.settings, Workspace: c.workspace, Version: yayaVersion(), Observer: observers{a.metrics, usage{a.mix}, calls{a}}, Unreviewed: func(c tool.Change) (func() error, error) { return a.shell.Unreviewed(c) }, Approver: a.approver, Asker: mcpbridge.AskCaller, Audit: c.audit, ApprovalTimeout: a.approvalTimeout, Answers: a.answers, Scopes: auth.ScopeNames(), Secrets: a.secrets,
@@ -395,7 +398,7 @@ func withApp(ctx context.Context, g *globals, p paths, mcpConfig []string, log z
 	g.sealSecrets(data, settings, log)
 	awaitSecrets, endSecrets := g.knowSecrets(ctx, log)
 	defer endSecrets()
-	c := appConfig{data: data, home: p.home, own: p.own(), settings: settings, log: log, secrets: &g.secrets, vault: g.vault}
+	c := appConfig{data: data, home: p.home, own: p.own(), outside: g.ownFiles(p, mcpConfig), settings: settings, log: log, secrets: &g.secrets, vault: g.vault}
 	for _, edit := range change {
 		edit(&c)
 	}
@@ -438,6 +441,7 @@ type report struct {
 	PID     int              `json:"pid"`
 	MCP     string           `json:"mcp_url,omitempty"`
 	Listens []string         `json:"listens,omitempty"` // where yaya is, as the kernel has it
+	Own     *ownPaths        `json:"own,omitempty"`     // what no sandbox shows or changes
 	Clients int              `json:"clients"`
 	Servers []feature.Status `json:"servers"`
 	Invalid []invalidServer  `json:"invalid"`

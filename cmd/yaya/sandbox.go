@@ -82,11 +82,14 @@ Profiles: guarded (your files and network without yaya's), server, command, chec
 			}
 			cmd := exec.CommandContext(context.WithoutCancel(c.Context()), path, args[1:]...) //nolint:gosec // running it is the purpose
 			cmd.Args[0], cmd.Env = args[0], env
-			listens, err := daemonListens(c.Context(), p)
+			listens, theirs, err := ofDaemon(c.Context(), p)
 			if err != nil {
 				return err
 			}
-			box := &sandbox.Box{Own: hidden(p.own()), Backend: set.backend, Listens: func() []string { return listens }}
+			own := ownPaths{Hidden: hidden(p.own())}
+			files, readable := g.ownFiles(p, nil).now()
+			own = own.with(ownPaths{files, readable}).with(theirs)
+			box := &sandbox.Box{Own: own.Hidden, Readable: own.Readable, Backend: set.backend, Listens: func() []string { return listens }}
 			return runInSandbox(c.ErrOrStderr(), box, policy, cmd)
 		},
 	}
@@ -99,9 +102,9 @@ Profiles: guarded (your files and network without yaya's), server, command, chec
 	return c
 }
 
-// daemonListens are the addresses that the running yaya listens on: no sandbox is passed
-// on to it.
-func daemonListens(ctx context.Context, p paths) ([]string, error) {
+// ofDaemon are the addresses that the running yaya listens on, which no sandbox is passed
+// on to, and its own folders and files, as its flags and its environment name them.
+func ofDaemon(ctx context.Context, p paths) (listens []string, own ownPaths, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*daemonTimeout)
 	defer cancel()
 	var r report
@@ -117,9 +120,12 @@ func daemonListens(ctx context.Context, p paths) ([]string, error) {
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("a yaya runs and does not say where it listens, which the sandbox keeps from programs: %w; end it, or try again", err)
+		return nil, own, fmt.Errorf("a yaya runs and does not say where it listens and what is its own, which the sandbox keeps from programs: %w; end it, or try again", err)
 	}
-	return r.Listens, nil
+	if r.Own != nil {
+		own = *r.Own
+	}
+	return r.Listens, own, nil
 }
 
 // runSettings are what the settings say of sandbox run.

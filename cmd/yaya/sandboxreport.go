@@ -33,7 +33,7 @@ func sandboxes(c appConfig) *sandbox.Sandboxes {
 			}
 		},
 	}
-	s.Own = hidden(c.own)
+	s.Own, s.Files = hidden(c.own), c.outside.now
 	return s
 }
 
@@ -208,7 +208,7 @@ func withSandbox(ctx context.Context, g *globals, f func(*backend) error) error 
 		if err := l.here(nil, "", known); err != nil {
 			return admin.Config{}, err
 		}
-		boxes, all := sandboxes(appConfig{home: p.home, own: p.own(), settings: settings}), programs(slices.Values(l.servers))
+		boxes, all := sandboxes(appConfig{home: p.home, own: p.own(), outside: g.ownFiles(p, nil), settings: settings}), programs(slices.Values(l.servers))
 		return admin.Config{Sandbox: func() admin.Sandbox { return sandboxReport(boxes, all) }}, nil
 	})
 }

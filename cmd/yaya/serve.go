@@ -116,7 +116,7 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 	}
 	awaitSecrets, endSecrets := g.knowSecrets(ctx, log)
 	defer endSecrets()
-	a, err := newApp(appConfig{data: data, home: p.home, own: p.own(), settings: settings, servers: l, audit: plane.decided, enrolled: plane.devices.Enrolled, log: log, secrets: &g.secrets, vault: g.vault})
+	a, err := newApp(appConfig{data: data, home: p.home, own: p.own(), outside: g.ownFiles(p, mcpConfig).listening(listen), settings: settings, servers: l, audit: plane.decided, enrolled: plane.devices.Enrolled, log: log, secrets: &g.secrets, vault: g.vault})
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,8 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 		Socket: socket, MCP: a.mcp, Metrics: a.metrics.Handler(), Log: log,
 		Status: func() any {
 			r := mcpServers.report(url + "/mcp")
-			r.Refused, r.Listens = files.Notices(), a.listening()
+			r.Refused, r.Listens, r.Own = files.Notices(), a.listening(), new(ownPaths)
+			r.Own.Hidden, r.Own.Readable = a.sandboxes.Paths()
 			return r
 		},
 		Ready: func() error { return a.ready(plane) },

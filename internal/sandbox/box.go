@@ -36,6 +36,9 @@ type Box struct {
 	// Own are yaya's own folders and sockets, hidden in every sandbox. A policy
 	// cannot name them, or anything in them but its Cache.
 	Own []string
+	// Readable are files of yaya's own that no sandbox changes, but that are no secret.
+	// Where only one of both can be had, they are hidden.
+	Readable []string
 	// Program is yaya's own program, read-only in every sandbox; "" for this one.
 	Program string
 	// Listens returns the addresses that yaya listens on now, which no sandbox is passed
@@ -179,9 +182,11 @@ func (b *Box) choose(r Report) (string, error) {
 }
 
 // own are yaya's folders with links followed, as far as they exist.
-func (b *Box) own() []string {
+func (b *Box) own() []string { return reals(b.Own) }
+
+func reals(names []string) []string {
 	var all []string
-	for _, name := range b.Own {
+	for _, name := range names {
 		all = append(all, real(name))
 	}
 	return all

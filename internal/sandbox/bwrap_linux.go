@@ -107,6 +107,9 @@ func bubbleRule(plan *inside.Plan, i int, bind string) (args []string, seal bool
 	r := &plan.Rules[i]
 	info, err := os.Lstat(r.Path)
 	there := err == nil
+	if there && r.Kept && info.Mode()&fs.ModeSymlink != 0 {
+		return nil, false, nil // bubblewrap mounts where a link leads, not at the link
+	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, false, fmt.Errorf("%s %s: %w", r.Access, r.Path, err)
 	}

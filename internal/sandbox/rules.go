@@ -32,7 +32,7 @@ func (s *rules) link(access inside.Access, names ...string) {
 	}
 }
 
-// keep makes an existing folder a mount of its own, which cannot be renamed.
+// keep makes an existing folder, or a link, a mount of its own, which cannot be renamed.
 func (s *rules) keep(dir string) {
 	if _, err := os.Lstat(dir); err == nil { //nolint:gosec // a folder above what a policy names
 		s.all = append(s.all, inside.Rule{Path: dir, Access: inside.Write, Kept: true})
@@ -162,7 +162,10 @@ func (r *Run) runtimes(s *rules, plan *inside.Plan) {
 // run another one without a sandbox. Where a folder above one can be written, nobody puts
 // another in its place.
 func (r *Run) ofYaya(s *rules, plan *inside.Plan) {
-	hidden := r.box.own()
+	hidden, readable := r.box.own(), reals(r.box.Readable)
+	if plan.Landlock { // it does not make a file read-only in a folder that can be written
+		hidden, readable = append(hidden, readable...), nil
+	}
 	if r.policy.HostWrites && !plan.Landlock { // which would refuse every new name beside them
 		for _, name := range r.policy.Hide {
 			hidden = append(hidden, real(name))
@@ -172,6 +175,13 @@ func (r *Run) ofYaya(s *rules, plan *inside.Plan) {
 		s.keepAbove(plan, own)
 		s.link(inside.Hide, own)
 	}
+	for _, own := range readable {
+		if inside.Effective(inside.Sort(s.all), own, plan.Otherwise()) == inside.Write {
+			s.keepAbove(plan, own)
+			s.link(inside.Read, own)
+		}
+	}
+	s.keepLinks(plan, slices.Concat(r.box.Own, r.box.Readable))
 	for _, own := range r.policy.programs {
 		if inside.Effective(inside.Sort(s.all), own.name, plan.Otherwise()) == inside.Write {
 			s.keepAbove(plan, own.name)
@@ -185,6 +195,27 @@ func (s *rules) keepAbove(plan *inside.Plan, name string) {
 	for dir := filepath.Dir(name); plan.Mounts && dir != "/"; dir = filepath.Dir(dir) {
 		if inside.Effective(inside.Sort(s.all), dir, plan.Otherwise()) == inside.Write {
 			s.keep(dir)
+		}
+	}
+}
+
+// keepLinks keeps the links that lead to paths, within what can be written: the next start
+// of yaya follows what is there then.
+func (s *rules) keepLinks(plan *inside.Plan, names []string) {
+	kept := map[string]bool{}
+	for _, name := range names {
+		for _, l := range linksOf(name) {
+			link := l[0]
+			if kept[link] || inside.Effective(inside.Sort(s.all), link, plan.Otherwise()) != inside.Write {
+				continue
+			}
+			kept[link] = true
+			if plan.Landlock { // which then grants what is beside it, without the folder
+				s.add(inside.Hide, link)
+				continue
+			}
+			s.keepAbove(plan, link)
+			s.keep(link)
 		}
 	}
 }

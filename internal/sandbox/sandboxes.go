@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 )
 
@@ -55,6 +56,9 @@ func (s Settings) Outside() error {
 type Sandboxes struct {
 	// Own are yaya's own folders and sockets.
 	Own []string
+	// Files returns yaya's own files outside of those folders, and of them apart what may
+	// be read; nil for none. It is asked at each start.
+	Files func() (hidden, readable []string)
 	// Home is the user's home folder.
 	Home string
 	// Cache is the folder below which each sandbox has its caches.
@@ -66,6 +70,15 @@ type Sandboxes struct {
 
 	mu      sync.Mutex
 	denials map[string]int64 // connections that were refused, by profile
+}
+
+// Paths are yaya's own folders, files and sockets as they are now, and apart those that
+// may be read.
+func (s *Sandboxes) Paths() (hidden, readable []string) {
+	if s.Files != nil {
+		hidden, readable = s.Files()
+	}
+	return slices.Concat(s.Own, hidden), readable
 }
 
 // Policy returns the policy of a profile, with caches that are kept under a name: no
@@ -98,7 +111,8 @@ func (s *Sandboxes) Enter(p Policy) (*Run, error) {
 	if err := set.check(); err != nil {
 		return nil, errors.Join(err, closeAll(p))
 	}
-	box := &Box{Own: s.Own, Backend: set.Backend, Listens: s.Listens, set: &set}
+	box := &Box{Backend: set.Backend, Listens: s.Listens, set: &set}
+	box.Own, box.Readable = s.Paths()
 	switch set.Mode {
 	case Without:
 		box.Backend, p.Require = None, 0

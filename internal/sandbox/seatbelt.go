@@ -122,7 +122,10 @@ func seatbelt(plan *inside.Plan, p *Policy, port int, listens []string) (text st
 func seatbeltKept(plan *inside.Plan) []string {
 	var kept []string
 	for _, r := range plan.Rules {
-		if r.Access == inside.Write {
+		if r.Kept && !slices.Contains(kept, r.Path) {
+			kept = append(kept, r.Path)
+		}
+		if r.Access == inside.Write && !r.Kept {
 			continue
 		}
 		for dir := filepath.Dir(r.Path); dir != "/"; dir = filepath.Dir(dir) {

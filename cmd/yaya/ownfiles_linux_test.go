@@ -1,0 +1,138 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/yaya-ai/yaya/internal/sandbox"
+)
+
+// filesOutside configures a guarded server by a link, c/mcp.json, that leads through
+// another one to dot/yaya/mcp.json, and has settings, servers and keys beside.
+func filesOutside(t *testing.T, backend string) *box {
+	t.Helper()
+	b := shellServers(t)
+	servers, err := os.ReadFile(filepath.Join(b.dir, "c/mcp.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"dot/yaya/mcp.json": string(servers), "dot/other": "old", "k/conf.toml": fmt.Sprintf("[sandbox]\nbackend = %q\n", backend),
+		"k/servers.json": string(servers), "phrase/words": "correct horse battery staple", "d2/a": "old",
+	} {
+		name = filepath.Join(b.dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, to := range map[string]string{"way": "dot/yaya", "k/link.toml": "conf.toml"} {
+		if err := os.Symlink(to, filepath.Join(b.dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mcp := filepath.Join(b.dir, "c/mcp.json")
+	if err := errors.Join(os.Remove(mcp), os.Symlink("../way/mcp.json", mcp)); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// F3: no guarded server reads or changes the files that yaya is configured by, wherever
+// they lie, nor puts others in their place. What lies beside them is the user's.
+func TestGuardedLeavesYayasFiles(t *testing.T) {
+	t.Parallel()
+	for _, backend := range []string{sandbox.Namespaces, sandbox.Landlock} {
+		for _, c := range []struct {
+			name   string
+			serve  []string // %s is the folder of the box
+			files  []string // that are hidden
+			links  []string
+			public string // may be read
+			moved  []string
+		}{
+			{name: "linked servers", serve: []string{"--config", "%s/k/link.toml"}, files: []string{"dot/yaya/mcp.json", "k/conf.toml"}, links: []string{"way", "k/link.toml"}, moved: []string{"dot/yaya", "dot", "k"}},
+			{name: "named servers and keys", serve: []string{"--config", "%s/k/conf.toml", "--mcp-config", "%s/k/servers.json", "--tls-cert", "%s/t/cert.pem", "--tls-key", "%s/t/key.pem", "--host", "yaya.example"}, files: []string{"k/servers.json", "k/conf.toml", "t/key.pem"}, public: "t/cert.pem", moved: []string{"k", "t"}},
+		} {
+			t.Run(backend+"/"+c.name, func(t *testing.T) {
+				t.Parallel()
+				b := filesOutside(t, backend)
+				flags := []string{}
+				if c.public != "" {
+					if err := os.Mkdir(filepath.Join(b.dir, "t"), 0o700); err != nil {
+						t.Fatal(err)
+					}
+					selfSigned(t, filepath.Join(b.dir, "t"), 1)
+					flags = append(flags, "--listen", freeAddr(t), "--local", b.addr)
+				}
+				for _, f := range c.serve {
+					flags = append(flags, strings.ReplaceAll(f, "%s", b.dir))
+				}
+				b.serve(flags...)
+				b.boxedAs("it runs", "ready 0 "+backend, "own")
+				before := map[string]string{}
+				for _, name := range append(append([]string{}, c.files...), "t/cert.pem") {
+					data, _ := os.ReadFile(filepath.Join(b.dir, name)) //nolint:forbidigo // a test's own
+					before[name] = string(data)
+				}
+				refused := func(script string) {
+					t.Helper()
+					if said, _ := b.sh("own", "cd "+b.dir+"; ("+script+") 2>&1 && echo DONE || echo REFUSED"); !strings.Contains(said, "REFUSED") {
+						t.Errorf("%s: got %q, want it refused", script, said)
+					}
+				}
+				for _, name := range c.files {
+					refused("cat " + name)
+				}
+				for _, name := range append(append(append([]string{}, c.files...), c.links...), c.public) {
+					if name == "" {
+						continue
+					}
+					if name != "way" { // a folder
+						refused("echo bad >>" + name)
+					}
+					refused("rm -f " + name)
+					refused("mv " + name + " " + name + ".away")
+					refused("echo bad >d2/a && mv -fT d2/a " + name)
+					refused("ln -sfn /tmp/elsewhere " + name)
+				}
+				for _, name := range c.moved {
+					refused("mv " + name + " away")
+				}
+				if said, _ := b.sh("own", "cd "+b.dir+"; echo new >d2/a && echo new >dot/other && cat d2/a dot/other"); strings.TrimSpace(said) != "new\nnew" {
+					t.Errorf("beside them: got %q, want that it works", said)
+				}
+				for name, was := range before {
+					if data, _ := os.ReadFile(filepath.Join(b.dir, name)); string(data) != was { //nolint:forbidigo // a test's own
+						t.Errorf("%s is %q, want it as it was: %q", name, data, was)
+					}
+				}
+				if c.public != "" && backend == sandbox.Namespaces {
+					if said, _ := b.sh("own", "cat "+filepath.Join(b.dir, c.public)); !strings.Contains(said, "BEGIN CERTIFICATE") {
+						t.Errorf("the certificate: got %q, want that it can be read", said)
+					}
+				}
+			})
+		}
+	}
+}
+
+// F8: a sandbox that is made beside the running yaya keeps from its files, too, which its
+// own flags and environment name.
+func TestSandboxRunAsksForYayasFiles(t *testing.T) {
+	t.Parallel()
+	b := filesOutside(t, "auto")
+	b.env = append(b.env, "YAYA_PASSPHRASE_FILE="+filepath.Join(b.dir, "phrase/words"))
+	b.serve("--mcp-config", filepath.Join(b.dir, "k/servers.json"))
+	for _, name := range []string{"phrase/words", "k/servers.json", "dot/yaya/mcp.json"} {
+		cmd := exec.CommandContext(t.Context(), b.bin, b.args("sandbox", "run", "--profile", "guarded", "--", "sh", "-c", "cat "+name+" || echo hidden; cat d2/a")...)
+		cmd.Dir, cmd.Env = b.dir, append(os.Environ(), "HOME="+b.dir, "XDG_CACHE_HOME="+filepath.Join(b.dir, "cache"))
+		if out, err := cmd.Output(); err != nil || string(out) != "hidden\nold" {
+			t.Errorf("%s: got %q, %v; want it hidden, and d2/a not", name, out, err)
+		}
+	}
+}
