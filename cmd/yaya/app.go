@@ -139,6 +139,7 @@ func newApp(c appConfig) (*app, error) {
 	}
 	a.outside, a.sandboxes = c.outside, sandboxes(c)
 	a.sandboxes.Listens = a.listening
+	a.outside.prepare(a.log)
 	a.kernel, err = kernel.New(kernel.Config{
 		Data: c.data, Settings: c.settings, Workspace: c.workspace, Version: yayaVersion(), Observer: observers{a.metrics, usage{a.mix}, calls{a}}, Unreviewed: func(c tool.Change) (func() error, error) { return a.shell.Unreviewed(c) }, Approver: a.approver, Asker: mcpbridge.AskCaller, Audit: c.audit, ApprovalTimeout: a.approvalTimeout, Answers: a.answers, Scopes: auth.ScopeNames(), Secrets: a.secrets,
 		Boundary: func(ctx context.Context) { a.host.Boundary(ctx) }, Log: c.log,

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/rs/zerolog"
 )
 
 // ownFiles are the files that a yaya runs by which may lie outside of its folders.
@@ -38,6 +40,17 @@ func absPaths(names []string) []string {
 		}
 	}
 	return names
+}
+
+// prepare makes the configuration folder: no sandbox hides what is not there, and who
+// makes it configures the next start.
+func (o ownFiles) prepare(log zerolog.Logger) {
+	if o.config == "" {
+		return
+	}
+	if err := os.MkdirAll(o.config, 0o700); err != nil { //nolint:forbidigo // the user names it
+		log.Warn().Err(err).Msg("the configuration folder cannot be made: a server that is not bounded to what its entry names may do so")
+	}
 }
 
 // now are the files as they are: what sandboxes hide, and what they do not change. A file

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -118,6 +119,26 @@ func TestGuardedLeavesYayasFiles(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// F3: a configuration folder that nobody has made is not for a server to make.
+func TestGuardedMakesNoConfiguration(t *testing.T) {
+	t.Parallel()
+	for _, backend := range []string{sandbox.Namespaces, sandbox.Landlock} {
+		t.Run(backend, func(t *testing.T) {
+			t.Parallel()
+			b := filesOutside(t, backend)
+			if err := os.RemoveAll(filepath.Join(b.dir, "c")); err != nil {
+				t.Fatal(err)
+			}
+			b.serve("--config", filepath.Join(b.dir, "k/conf.toml"), "--mcp-config", filepath.Join(b.dir, "k/servers.json"))
+			b.boxedAs("it runs", "ready 0 "+backend, "own")
+			said, _ := b.sh("own", "cd "+b.dir+"; mkdir -p c; echo {} >c/mcp.json")
+			if _, err := os.Lstat(filepath.Join(b.dir, "c/mcp.json")); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("c/mcp.json: got %v (%s), want none", err, said)
+			}
+		})
 	}
 }
 
