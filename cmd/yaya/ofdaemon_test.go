@@ -15,7 +15,7 @@ func TestDaemonThatDoesNotAnswer(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	p := paths{data: dir}
-	if got, err := daemonListens(t.Context(), p); err != nil || got != nil {
+	if got, _, err := ofDaemon(t.Context(), p); err != nil || got != nil {
 		t.Errorf("without a yaya: %q, %v, want nothing", got, err)
 	}
 	l, err := net.Listen("unix", p.socket())
@@ -33,7 +33,7 @@ func TestDaemonThatDoesNotAnswer(t *testing.T) {
 			_ = conn.Close()
 		}
 	}()
-	if _, err := daemonListens(t.Context(), p); err == nil || !strings.Contains(err.Error(), "a yaya runs and does not say") {
+	if _, _, err := ofDaemon(t.Context(), p); err == nil || !strings.Contains(err.Error(), "a yaya runs and does not say") {
 		t.Errorf("got %v, want that it does not answer", err)
 	}
 	if err := l.Close(); err != nil {
