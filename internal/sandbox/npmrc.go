@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -57,6 +58,23 @@ func (r *Run) npmrc(s *rules, plan *inside.Plan) error {
 	return nil
 }
 
+// npmValues is what a kept setting of npm is set to: a switch, a number or a plain short
+// word, and how versions are saved. All else may be a secret, also behind such a word.
+var npmValues = regexp.MustCompile(`^(?:[0-9]{1,6}|[a-z][a-z-]{0,15}|"?[~^]?"?)$`)
+
+// npmScope is a scope of packages, and npmHost the host of a registry, with its port.
+var (
+	npmScope = regexp.MustCompile(`^@[0-9A-Za-z._-]+$`)
+	npmHost  = regexp.MustCompile(`^(?:[0-9A-Za-z.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?$`)
+)
+
+// npmSegment is a part of a registry's path that is a name, such as "npm" and
+// "npm-virtual". Some registries have the token there.
+var (
+	npmSegment = regexp.MustCompile(`^[a-z0-9._-]{1,24}$`)
+	npmDigits  = regexp.MustCompile(`[0-9]{4}`)
+)
+
 // npmShown are the settings that are kept.
 func npmShown(data []byte) []byte {
 	var b strings.Builder
@@ -65,14 +83,27 @@ func npmShown(data []byte) []byte {
 		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
 		scope, isScoped := strings.CutSuffix(key, ":registry")
 		switch {
-		case !ok || strings.Contains(value, "${"):
-		case key == "registry" || isScoped && strings.HasPrefix(scope, "@"):
-			if u, err := url.Parse(value); err == nil && u.User == nil && u.RawQuery == "" && (u.Scheme == "https" || u.Scheme == "http") {
+		case !ok:
+		case key == "registry" || isScoped && npmScope.MatchString(scope):
+			if npmRegistry(value) {
 				fmt.Fprintf(&b, "%s=%s\n", key, value)
 			}
-		case slices.Contains(npmKept, key):
+		case slices.Contains(npmKept, key) && npmValues.MatchString(value):
 			fmt.Fprintf(&b, "%s=%s\n", key, value)
 		}
 	}
 	return []byte(b.String())
+}
+
+// npmRegistry reports whether the address of a registry holds no secret: it is a scheme, a
+// host, a port and a path of names.
+func npmRegistry(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || !npmHost.MatchString(u.Host) || address != u.Scheme+"://"+u.Host+u.Path {
+		return false // what else it has is a user, a query, a fragment or a comment
+	}
+	path := strings.Trim(u.Path, "/")
+	return path == "" || !slices.ContainsFunc(strings.Split(path, "/"), func(segment string) bool {
+		return !npmSegment.MatchString(segment) || npmDigits.MatchString(segment)
+	})
 }
