@@ -22,6 +22,15 @@ func ofManager(home, dir string) bool {
 	return home != "" && slices.ContainsFunc(managers, func(name string) bool { return inside.Covers(filepath.Join(home, name), dir) })
 }
 
+// distributions are folders below the home folder that Conda is installed in.
+var distributions = []string{".conda/envs", "anaconda3", "mambaforge", "micromamba", "miniconda3", "miniforge3"}
+
+// ofRuntime reports whether a path lies in a folder of runtimes that is known by its name,
+// so that what a project calls it shows nothing else.
+func ofRuntime(home, name string) bool {
+	return ofManager(home, name) || home != "" && slices.ContainsFunc(distributions, func(of string) bool { return inside.Covers(filepath.Join(home, of), name) })
+}
+
 // Runtimes returns what the programs in a folder of PATH are made of: the folder, and
 // with it the tree of the version manager that it belongs to.
 func Runtimes(home, dir string) []string {
@@ -69,8 +78,8 @@ func escaped(name string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(name)
 }
 
-// secret reports whether a path is hidden by name: it is, holds or lies in credentials,
-// or it is hidden by the policy. Only who names it shows it.
+// secret reports whether a path is hidden by name: it is, holds or lies in credentials
+// or files that only root reads, or it is hidden by the policy. Only who names it shows it.
 func (r *Run) secret(name string) bool {
 	home := real(r.policy.Home)
 	if name == "/" || inside.Covers(name, home) {
@@ -89,5 +98,5 @@ func (r *Run) secret(name string) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(r.policy.Hide, overlaps) || slices.ContainsFunc(r.box.Own, overlaps)
+	return slices.ContainsFunc(ofRoot, overlaps) || slices.ContainsFunc(r.policy.Hide, overlaps) || slices.ContainsFunc(r.box.Own, overlaps)
 }

@@ -52,7 +52,7 @@ func (r *Run) makePlan(cmd *exec.Cmd) (*inside.Plan, error) {
 		return nil, err
 	}
 	if p.Strict && plan.Mounts { // where the host's links are not
-		plan.Aliases = append(linksOf(plan.Path), dir.links...)
+		plan.Aliases = dir.links // program adds its own
 		for _, path := range slices.Concat(p.Read, p.Write, p.Runtimes) {
 			plan.Aliases = append(plan.Aliases, path.links...)
 		}
