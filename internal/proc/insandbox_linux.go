@@ -1,9 +1,20 @@
 package proc
 
-// InSandbox reports whether a process is one that this one has started in a sandbox, or
-// was started by such a one. It goes by ancestors and by the marker in the environment:
-// what a sandbox has left behind stays below its first process. A process that ends
-// while it is looked at is in one.
+import (
+	"bytes"
+	"errors"
+	"os"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// InSandbox reports whether a process is one that a yaya has started in a sandbox, or
+// was started by such a one. It goes by ancestors, and for sandboxes of this process by
+// the marker in the environment, too: what a sandbox has left behind stays below its
+// first process, which is known by its command line whichever yaya has started it. A
+// process that ends while it is looked at is in one. A sandbox that this process is in
+// itself does not count.
 func InSandbox(pid int) bool {
 	living.mu.Lock()
 	pids, markers := map[int]bool{}, map[string]bool{}
@@ -13,17 +24,24 @@ func InSandbox(pid int) bool {
 		}
 	}
 	living.mu.Unlock()
-	if len(pids) == 0 {
-		return false
-	}
+	self := os.Getpid()
+	above := ancestors(self)
 	at, err := openProc(pid)
 	if err != nil {
 		return true
 	}
 	defer func() { at.close() }()
 	for range maxDepth {
-		if marker, found := at.marker(); pids[at.pid] || found && markers[marker] {
+		if at.pid == self || slices.Contains(above, at.pid) {
+			return false
+		}
+		if pids[at.pid] || at.keepsSandbox() {
 			return true
+		}
+		if len(markers) > 0 {
+			if marker, found := at.marker(); found && markers[marker] {
+				return true
+			}
 		}
 		parent, err := at.parent()
 		if err != nil {
@@ -33,6 +51,11 @@ func InSandbox(pid int) bool {
 			return false
 		}
 		up, hidden := openProc(parent)
+		if hidden == nil {
+			if _, err := up.parent(); errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
+				hidden = err
+			}
+		}
 		// Parents do not come back: what was opened is the parent if it is the parent
 		// before and after.
 		if again, err := at.parent(); err != nil || again != parent {
@@ -43,10 +66,30 @@ func InSandbox(pid int) bool {
 			continue
 		}
 		if hidden != nil {
-			return false // not ours: those can be seen
+			// The kernel was told to hide processes (hidepid in proc(5)): those of others,
+			// and the first ones of sandboxes, into which nobody may look.
+			up.close()
+			return !slices.Contains(above, parent) && parent != self && (pids[parent] || at.filtered())
 		}
 		at.close()
 		at = up
 	}
 	return true
+}
+
+// keeper is how the command line of the first process of a sandbox begins. That process
+// adopts the orphans of the sandbox, and nobody in there can change or end it.
+var keeper = []byte("yaya\x00__sandbox\x00")
+
+// keepsSandbox reports whether a process is the first one of a sandbox.
+func (d procDir) keepsSandbox() bool {
+	line, err := d.read("cmdline", int64(len(keeper)))
+	return err == nil && bytes.Equal(line, keeper)
+}
+
+// filtered reports whether a process can be in a sandbox: no program gets rid of these
+// two, nor does what it starts.
+func (d procDir) filtered() bool {
+	status, err := d.read("status", 16<<10)
+	return err != nil || bytes.Contains(status, []byte("\nNoNewPrivs:\t1\n")) && bytes.Contains(status, []byte("\nSeccomp:\t2\n"))
 }
