@@ -182,7 +182,7 @@ func controlled(ctx context.Context, g *globals, more func(alone) (func(), error
 		if err != nil {
 			return err
 		}
-		known.Audit(c.trusted)
+		known.Audit(newPermits(own.Name()).forgetting(c.trusted))
 		cfg := admin.Config{Devices: c.devices, Control: c.log, Folders: known, Version: yayaVersion(), Log: zerolog.Nop()}
 		if more != nil {
 			end, err := more(alone{&cfg, p, data, settings, g.vault})

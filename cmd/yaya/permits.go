@@ -3,8 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +15,8 @@ import (
 
 	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/internal/atomicfile"
+	"github.com/yaya-ai/yaya/internal/workspace"
+	"github.com/yaya-ai/yaya/kernel/folder"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
@@ -27,31 +27,68 @@ const (
 )
 
 // permits keep what the user allows servers that folders bring: their files are not the
-// user's to change. A permit holds for an entry as it is now; another one is another
-// server. Methods are safe for concurrent use.
+// user's to change. A permit holds for an entry and its program as they are now; another
+// one is another server. Methods are safe for concurrent use.
 type permits struct {
 	path string
 	mu   sync.Mutex
+	seen digests
 }
 
 // permit is what one server may do.
 type permit struct {
 	Server string `json:"server"`
 	File   string `json:"file"`
-	Entry  string `json:"entry"` // its digest
+	Entry  string `json:"entry"` // its digest, with its files'
 	servers.Sandbox
 }
 
 func newPermits(data string) *permits { return &permits{path: filepath.Join(data, "permits.json")} }
 
-// entryDigest is the digest of a server's entry.
-func entryDigest(s servers.Server) string {
-	raw, err := json.Marshal(s)
-	if err != nil { // cannot be: it was made of JSON
-		return ""
+// entryDigest is the digest of a server's entry and of the files of its folder that the
+// entry names: another program is another server.
+func (p *permits) entryDigest(s servers.Server) (string, error) {
+	w, err := (*workspace.Guard)(nil).Open(filepath.Dir(s.File))
+	if err != nil {
+		return "", err
 	}
-	sum := sha256.Sum256(raw)
-	return hex.EncodeToString(sum[:])
+	defer func() { _ = w.Close() }()
+	left := int64(maxBroughtBytes)
+	return p.seen.server(w, s, &left)
+}
+
+// forgetting returns what next returns of a change of a folder, and forgets what the
+// servers of a folder were allowed before its trust is revoked.
+func (p *permits) forgetting(next func(event, by string, r folder.Record) error) func(event, by string, r folder.Record) error {
+	return func(event, by string, r folder.Record) error {
+		if err := next(event, by, r); err != nil || event != folder.EventRevoked {
+			return err
+		}
+		return p.forget(r.Folder)
+	}
+}
+
+// forget removes what the servers of a folder are allowed.
+func (p *permits) forget(dir string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list, err := p.all()
+	if err != nil {
+		return err
+	}
+	kept := slices.DeleteFunc(slices.Clone(list), func(x permit) bool { return filepath.Dir(x.File) == dir })
+	if len(kept) == len(list) {
+		return nil
+	}
+	return p.write(kept)
+}
+
+func (p *permits) write(list []permit) error {
+	raw, err := json.MarshalIndent(list, "", "  ")
+	if err != nil {
+		return err
+	}
+	return atomicfile.Replace(p.path, append(raw, '\n'))
 }
 
 // all returns the permits; mu is held.
@@ -85,13 +122,20 @@ func (p *permits) of(s servers.Server) (servers.Sandbox, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	list, err := p.all()
-	entry := entryDigest(s)
+	list = slices.DeleteFunc(list, func(x permit) bool { return x.Server != s.Name || x.File != s.File })
+	if err != nil || len(list) == 0 {
+		return servers.Sandbox{}, err
+	}
+	entry, err := p.entryDigest(s)
+	if err != nil {
+		return servers.Sandbox{}, err
+	}
 	for _, x := range list {
-		if x.Server == s.Name && x.File == s.File && x.Entry == entry {
+		if x.Entry == entry {
 			return x.Sandbox, nil
 		}
 	}
-	return servers.Sandbox{}, err
+	return servers.Sandbox{}, nil
 }
 
 // set replaces what a server is allowed. What was allowed to its former entries is
@@ -105,16 +149,16 @@ func (p *permits) set(s servers.Server, b servers.Sandbox) error {
 	}
 	list = slices.DeleteFunc(list, func(x permit) bool { return x.Server == s.Name && x.File == s.File })
 	if len(b.Read)+len(b.Write)+len(b.Hosts)+len(b.Env) > 0 {
-		list = append(list, permit{s.Name, s.File, entryDigest(s), b})
+		entry, err := p.entryDigest(s)
+		if err != nil {
+			return err
+		}
+		list = append(list, permit{s.Name, s.File, entry, b})
 	}
 	if len(list) > maxPermits {
 		return fmt.Errorf("%d servers of folders are allowed something already; take it from one first (yaya mcp allow NAME --remove)", maxPermits)
 	}
-	raw, err := json.MarshalIndent(list, "", "  ")
-	if err != nil {
-		return err
-	}
-	return atomicfile.Replace(p.path, append(raw, '\n'))
+	return p.write(list)
 }
 
 // permitPlaces are the paths of a permit, which were resolved when they were allowed.

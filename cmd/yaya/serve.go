@@ -145,7 +145,7 @@ func serve(ctx context.Context, g *globals, out io.Writer, mcpConfig []string, l
 		return err
 	}
 	defer endLive()
-	a.folders.Audit(plane.trusted)
+	a.folders.Audit(a.permits.forgetting(plane.trusted))
 	mcpServers := newServerAdmin(a, p, l, len(mcpConfig) == 0)
 	defer mcpServers.Close()
 	settings.Begin()

@@ -258,6 +258,30 @@ func TestServerIsAllowedMore(t *testing.T) {
 		}
 		b.must("mcp", "allow", server, "--read", filepath.Join(b.dir, "n2"), "--remove")
 	}
+	// F6: neither has another program, nor a folder whose trust was revoked.
+	for _, c := range []struct {
+		name   string
+		change func() error
+	}{
+		{"another program", func() error {
+			f, err := os.OpenFile(filepath.Join(b.cwd, "shell.mjs"), os.O_APPEND|os.O_WRONLY, 0)
+			if err != nil {
+				return err
+			}
+			_, err = f.WriteString("\n// other\n")
+			return errors.Join(err, f.Close())
+		}},
+		{"a revoked folder", func() error { _, err := b.run("trust", "revoke", b.cwd); return err }},
+	} {
+		b.must("mcp", "allow", "theirs", "--host", "f6.example")
+		if err := c.change(); err != nil {
+			t.Fatal(err)
+		}
+		b.must("trust", "--yes", b.cwd)
+		if out := b.must("mcp", "get", "theirs"); strings.Contains(out, "f6.example") {
+			t.Errorf("%s has the permit of the one before:\n%s", c.name, out)
+		}
+	}
 	// An entry that changes has no permits.
 	if err := os.WriteFile(filepath.Join(b.cwd, ".mcp.json"), []byte(`{"mcpServers":{"theirs":{"command":"node","args":["shell.mjs","again"]}}}`), 0o600); err != nil {
 		t.Fatal(err)

@@ -23,7 +23,7 @@ func TestSandboxOfAnotherYaya(t *testing.T) {
 	b.serve()
 	_, port, _ := net.SplitHostPort(b.addr)
 	ask := func(where string) string {
-		mcp := fmt.Sprintf(`%s -s -m 20 --noproxy "*" -o /dev/null -w "%%{http_code}\n" -H "content-type: application/json" -H "accept: application/json, text/event-stream" -d "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}" `, curl)
+		mcp := fmt.Sprintf(`%s -s -m 20 --noproxy "*" -o /dev/null -w "%%{http_code}\n" -H "content-type: application/json" -H "accept: application/json, text/event-stream" -d "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2025-06-18\",\"capabilities\":{},\"clientInfo\":{\"name\":\"c\",\"version\":\"1\"}}}" `, curl)
 		get := fmt.Sprintf(`%s -s -m 20 --noproxy "*" -o /dev/null -w "%%{http_code}\n" `, curl)
 		switch where {
 		case "mcp":
