@@ -154,7 +154,7 @@ func newApp(c appConfig) (*app, error) {
 	k.Dispatch.SetGate(a.gate)
 	a.files = tool_workspace.New(a.folder, a.guard, k.Artifacts)
 	a.shell = tool_shell.New(tool_shell.Config{Folder: a.folder, Agreed: a.gate.Agreed, Guard: a.guard, Artifacts: k.Artifacts, Procs: a.procs, Data: c.data, Sandboxes: a.sandboxes, Ask: a.askAboutHost, Unasked: a.commands.unasked,
-		Hosts: func() []string { return c.settings.Texts(commandHosts) }, Write: func() []string { return c.settings.Texts("sandbox.command.write") }})
+		Hosts: func() []string { return c.settings.Texts(commandHosts) }, Write: func() []string { return c.settings.Texts(commandWrite) }})
 	a.coder = strategy_coder.New(strategy_coder.Config{Folder: a.folder, Trusted: a.gate.Trusted, Guard: a.guard, Verify: a.shell})
 	for _, h := range []tool.Hook{a.files.Hook(), a.shell.Hook(), a.coder.Hook(), &a.commands} {
 		k.Dispatch.AddHook(h)

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"strings"
 
 	"github.com/yaya-ai/yaya/internal/sandbox"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
@@ -40,27 +42,39 @@ func (a *app) listening() []string {
 // reachable reports why no program in a sandbox may reach one of these hosts.
 func (a *app) reachable(hosts []string) error { return sandbox.CheckHosts(hosts, a.listening()) }
 
-// commandHosts is the setting that names hosts of agents' commands.
-const commandHosts = "sandbox.command.hosts"
+// Settings of agents' commands.
+const (
+	commandHosts = "sandbox.command.hosts"
+	commandWrite = "sandbox.command.write"
+)
 
-// hostsSetting refuses hosts that commands of agents could not reach.
-func hostsSetting(listens []string, key string, v json.RawMessage) error {
-	if key != commandHosts {
+// commandSetting refuses hosts that commands of agents could not reach, and folders that
+// none of them could be given.
+func commandSetting(listens []string, key string, v json.RawMessage) error {
+	if key != commandHosts && key != commandWrite {
 		return nil
 	}
-	var hosts []string
-	if err := json.Unmarshal(v, &hosts); err != nil {
-		return fmt.Errorf("%s: not a list of hosts: %w", key, err)
+	var list []string
+	if err := json.Unmarshal(v, &list); err != nil {
+		return fmt.Errorf("%s: not a list: %w", key, err)
 	}
-	if err := sandbox.CheckHosts(hosts, listens); err != nil {
-		return fmt.Errorf("%s: %w", key, err)
+	if key == commandHosts {
+		if err := sandbox.CheckHosts(list, listens); err != nil {
+			return fmt.Errorf("%s: %w", key, err)
+		}
+		return nil
+	}
+	for _, dir := range list {
+		if !filepath.IsAbs(dir) && !strings.HasPrefix(dir, "~/") {
+			return fmt.Errorf("%s: %q does not begin with / or ~/", key, dir)
+		}
 	}
 	return nil
 }
 
-// checkers also refuses hosts that are not, or are this yaya, which listens there.
+// checkers also refuses what [commandSetting] does; this yaya listens there.
 func checkers(check func(string, json.RawMessage) error, listens func() []string) func(string, json.RawMessage) error {
 	return func(key string, v json.RawMessage) error {
-		return errors.Join(check(key, v), hostsSetting(listens(), key, v))
+		return errors.Join(check(key, v), commandSetting(listens(), key, v))
 	}
 }

@@ -192,8 +192,12 @@ func (f *sandboxRun) cacheName(path string, argv []string, strict bool) (string,
 			break
 		}
 	}
+	of := f.profile
+	if of == "check" {
+		of = "command" // a check builds with what a command has fetched
+	}
 	sum := sha256.Sum256([]byte(strings.Join(id, "\x00")))
-	return fmt.Sprintf("run-%s-%x", f.profile, sum[:8]), nil
+	return fmt.Sprintf("run-%s-%x", of, sum[:8]), nil
 }
 
 // policy is what the flags ask for.

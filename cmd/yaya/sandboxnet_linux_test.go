@@ -88,6 +88,7 @@ func TestYayaIsNoHost(t *testing.T) {
 		{"a flag", []string{"sandbox", "run", "--host", b.addr, "--", "true"}, []string{why}},
 		{"an entry", []string{"mcp", "add-json", "evil2", string(jsonOf(t, evil))}, []string{why}},
 		{"a URL in a permit", []string{"mcp", "allow", "bounded", "--host", "http://x"}, []string{`host "http://x": a host is NAME or NAME:PORT; write x`}},
+		{"a folder that is none", []string{"config", "set", "sandbox.command.write", `["/srv", "rel"]`}, []string{`sandbox.command.write: "rel" does not begin with / or ~/`}},
 		{"a URL in a setting", []string{"config", "set", "sandbox.command.hosts", `["https://example.com:8443/x"]`}, []string{"write example.com:8443"}},
 		{"the address of the endpoint, with the endpoint", []string{"mcp", "add-json", "evil3", `{"command":"true","sandbox":{"mcp":true,"hosts":["127.0.0.1:8787"]}}`}, []string{`with "mcp", ` + servers.SandboxMCP + ` is yaya's endpoint`}},
 	} {

@@ -190,3 +190,21 @@ func TestSandboxRunWrites(t *testing.T) {
 		}
 	}
 }
+
+// A check builds with what a command has fetched, and a server has nothing of it.
+func TestSandboxRunChecksShareCaches(t *testing.T) {
+	needNamespaces(t)
+	b := newBox(t)
+	for i, c := range []struct {
+		profile, script string
+		want            string
+	}{
+		{"command", "echo fetched > $XDG_CACHE_HOME/it", ""},
+		{"check", "cat $XDG_CACHE_HOME/it", "fetched\n"},
+		{"server", "cat $XDG_CACHE_HOME/it || echo none", "none\n"},
+	} {
+		if out, errOut, code := b.in(b.dir, "sandbox", "run", "--profile", c.profile, "--", "sh", "-c", c.script); out != c.want || code != 0 {
+			t.Errorf("run %d in %s: got %q, %q, exit code %d; want %q", i, c.profile, out, errOut, code, c.want)
+		}
+	}
+}

@@ -276,9 +276,13 @@ type mistake struct {
 
 // mistakes returns those of a yaya that listens at these addresses.
 func mistakes(s *config.Store, listens []string) (out []mistake) {
-	if hosts, _, ok := s.Get(commandHosts); ok {
-		if err := hostsSetting(listens, commandHosts, hosts); err != nil {
-			out = append(out, mistake{commandHosts, err})
+	for _, key := range []string{commandHosts, commandWrite} {
+		value, _, ok := s.Get(key)
+		if !ok {
+			continue
+		}
+		if err := commandSetting(listens, key, value); err != nil {
+			out = append(out, mistake{key, err})
 		}
 	}
 	before := len(out)
