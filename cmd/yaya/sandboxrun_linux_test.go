@@ -15,12 +15,13 @@ func TestSandboxRunSettings(t *testing.T) {
 	t.Setenv("RUN_TOKEN", "s3cret")
 	t.Setenv("NAMED_TOKEN", "named")
 	t.Setenv("SET_TOKEN", "set")
+	t.Setenv("SSL_CERT_FILE", "/etc/company.pem")
 	b := newBox(t)
 	ws := filepath.Join(b.dir, "ws")
 	if err := os.MkdirAll(ws, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	show := []string{"--", "sh", "-c", `echo "$RUN_TOKEN/$NAMED_TOKEN/$SET_TOKEN"; test -n "$PATH"`}
+	show := []string{"--", "sh", "-c", `echo "$RUN_TOKEN/$NAMED_TOKEN/$SET_TOKEN"; test -n "$PATH" && test "$SSL_CERT_FILE" = /etc/company.pem`}
 	run := func(flags ...string) (string, string, int) {
 		return b.in(ws, append([]string{"sandbox", "run"}, flags...)...)
 	}
