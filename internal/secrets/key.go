@@ -168,9 +168,9 @@ func (s *Store) fetchKey(ctx context.Context, h header) ([]byte, error) {
 		path := s.keyPath(name)
 		key, err = s.readKey(name)
 		if errors.Is(err, fs.ErrNotExist) {
-			err = fmt.Errorf("%s is sealed with the key %s, which is not there: restore it, or give the folder that has it with --config-dir; without it the secrets are lost: move %s away and set them again", s.Path(), path, File)
+			err = fmt.Errorf("%s is sealed with the key %s, which is not there: restore it (%s, if yaya secret rekey made it), or give the folder that has it with --config-dir; without it the secrets are lost: move %s away and set them again", s.Path(), path, rekeyedFile(h), File)
 		}
-		other = fmt.Sprintf("the key %s is not the one that %s is sealed with: restore the right one, or move %s away and set the secrets again", path, s.Path(), File)
+		other = fmt.Sprintf("the key %s is not the one that %s is sealed with: restore the right one (%s, if yaya secret rekey made it), or move %s away and set the secrets again", path, s.Path(), rekeyedFile(h), File)
 	}
 	if err != nil {
 		return nil, err

@@ -23,9 +23,12 @@ const NewPassphraseVariable = "YAYA_NEW_PASSPHRASE_FILE" //nolint:gosec // a nam
 // that is no longer needed.
 func (s *Store) accountOf(h header) string { return s.account() + " " + hex.EncodeToString(h.ID) }
 
+// rekeyedFile is the name of the file with the key of a header, if Rekey made it.
+func rekeyedFile(h header) string { return "secrets-" + hex.EncodeToString(h.ID) + ".key" }
+
 // keyFileOf returns the name of the file with the key of a header.
 func (s *Store) keyFileOf(h header) string {
-	name := "secrets-" + hex.EncodeToString(h.ID) + ".key"
+	name := rekeyedFile(h)
 	if _, err := os.Lstat(s.keyPath(name)); err == nil { //nolint:forbidigo // the user names the folder
 		return name
 	}

@@ -126,3 +126,22 @@ func TestRekeyFails(t *testing.T) {
 	p.must(err)
 	p.want("x", canary)
 }
+
+// Who has lost the key that Rekey made is told its name: the key before it opens nothing.
+func TestLostKeyIsNamed(t *testing.T) {
+	p := newPlace(t)
+	p.set("x", canary)
+	left, err := p.store().Rekey(t.Context(), "")
+	p.must(err)
+	keys, err := filepath.Glob(filepath.Join(p.key, "secrets-*.key"))
+	if err != nil || len(keys) != 1 {
+		t.Fatalf("the keys are %v, %v, want one", keys, err)
+	}
+	p.must(os.Remove(keys[0]))
+	for _, old := range []string{"there", "gone"} {
+		if _, err := p.store().Get("x"); err == nil || !strings.Contains(err.Error(), filepath.Base(keys[0])+", if yaya secret rekey made it") {
+			t.Errorf("with the old key %s: got %v, want the name of the lost one", old, err)
+		}
+		_ = os.Remove(left)
+	}
+}
