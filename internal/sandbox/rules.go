@@ -298,20 +298,22 @@ func (r *Run) ofProfile(s *rules, plan *inside.Plan) {
 // away and gives none: a link in a workspace may lead to what the program does not see.
 func (r *Run) protect(s *rules, plan *inside.Plan) {
 	granted, own := inside.Sort(s.all), r.box.own() // which is hidden later, whatever lies deeper
-	for _, p := range r.policy.Protect {
-		if inside.Effective(granted, p.name, plan.Otherwise()) != inside.Write || slices.ContainsFunc(own, func(o string) bool { return inside.Covers(o, p.name) }) {
-			continue
-		}
+	protect := slices.DeleteFunc(slices.Clone(r.policy.Protect), func(p Path) bool {
+		return inside.Effective(granted, p.name, plan.Otherwise()) != inside.Write || slices.ContainsFunc(own, func(o string) bool { return inside.Covers(o, p.name) })
+	})
+	for _, p := range protect {
 		for _, w := range slices.Concat(r.policy.Write, r.policy.Partly) {
 			if !inside.Covers(w.name, p.name) {
 				continue
 			}
 			for dir := filepath.Dir(p.name); inside.Covers(w.name, dir) && dir != w.name; dir = filepath.Dir(dir) {
-				s.keep(dir)
+				if inside.Effective(granted, dir, plan.Otherwise()) == inside.Write {
+					s.keep(dir)
+				}
 			}
 		}
-		s.paths(inside.Read, []Path{p})
 	}
+	s.paths(inside.Read, protect) // one may lie above another: it is read-only as well
 }
 
 // covered reports whether a folder holds something hidden by a rule.
