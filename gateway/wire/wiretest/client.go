@@ -152,16 +152,21 @@ func (c *Client) Next() (Message, error) {
 
 func (c *Client) Read() Message {
 	c.w.t.Helper()
-	if len(c.inbox) > 0 {
-		m := c.inbox[0]
-		c.inbox = c.inbox[1:]
-		return m
-	}
-	m, err := c.Next()
+	m, err := c.Try()
 	if err != nil {
 		c.w.t.Fatal(err)
 	}
 	return m
+}
+
+// Try is Read for a client whose connection may end.
+func (c *Client) Try() (Message, error) {
+	if len(c.inbox) > 0 {
+		m := c.inbox[0]
+		c.inbox = c.inbox[1:]
+		return m, nil
+	}
+	return c.Next()
 }
 
 // Until reads up to a message that is wanted, which it returns.
