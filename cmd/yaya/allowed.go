@@ -15,7 +15,7 @@ import (
 // they lead now if a link is in them, so that another link gives nothing later.
 func (s *serverAdmin) settled(x servers.Server, asked servers.Sandbox) (servers.Sandbox, error) {
 	ours := s.a.outside
-	ours.config = s.p.config // without a daemon there are no flags of one
+	ours.config = s.p.config // no daemon runs, so no flags name another file
 	files, readable := ours.now()
 	files = append(files, readable...)
 	own := append(hidden(s.p.own()), s.p.socket(), sandboxCaches(s.p.home))

@@ -270,7 +270,7 @@ func TestCanary(t *testing.T) {
 	got.add("yaya traffic -f", follow.said.String())
 	got.add("the daemon", serve.said.String())
 
-	b.must("config", "unset", "providers.local.api_key") // what is referred to is read for that
+	b.must("config", "unset", "providers.local.api_key") // this reads the secrets that the settings refer to
 	if err := serve.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}

@@ -58,7 +58,7 @@ func TestServeDoesNotWaitForAPassphrase(t *testing.T) {
 	}
 }
 
-// What is wrong with the disk is no mistake of whoever asks, and he is told what it is.
+// A failing disk is not the caller's mistake: the answer is an internal error that names it.
 func TestSecretsOnABrokenDisk(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)

@@ -47,9 +47,9 @@ func withoutProxy(addr string) string {
 	return "bash -c 'exec 3<>/dev/tcp/" + host + "/" + port + " && cat <&3'"
 }
 
-// yaya's own address is no host of any sandbox: it is refused where it is written, with
-// the way that there is, and who gets past that, by a yaya that knows nothing of this
-// one, is nobody's user here.
+// No sandbox reaches yaya by its address. A list of hosts that names it is refused, with
+// the remedy; a connection from the sandbox of another yaya, which cannot know that, is
+// taken for a stranger's.
 func TestYayaIsNoHost(t *testing.T) {
 	t.Parallel()
 	b := shellServers(t)

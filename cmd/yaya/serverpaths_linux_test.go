@@ -181,7 +181,7 @@ func TestLinkedPath(t *testing.T) {
 	}
 	b.must("trust", "--yes", b.cwd)
 	reads("of other/secret")
-	// What has changed while a server runs has it started again once it is agreed to.
+	// A path changes while the server runs: the server starts again once the change is agreed to.
 	b.swap("ws/sub/data", "../../prize")
 	b.must("trust", "--yes", b.cwd)
 	reads("of prize/secret")

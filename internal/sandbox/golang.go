@@ -59,7 +59,7 @@ func hostGo(env []string, home string) *goHost {
 	gopath := filepath.SplitList(cmp.Or(set["GOPATH"], filepath.Join(home, "go")))[0]
 	g := &goHost{
 		bin:     cmp.Or(set["GOBIN"], filepath.Join(gopath, "bin")),
-		proxy:   cmp.Or(set["GOPROXY"], "https://proxy.golang.org,direct"),
+		proxy:   cmp.Or(set["GOPROXY"], "https://"+golang[0]+",direct"),
 		private: cmp.Or(set["GONOPROXY"], set["GOPRIVATE"]),
 		flags:   set["GOFLAGS"],
 		gobin:   set["GOBIN"] != "",
