@@ -79,7 +79,7 @@ func (b *Bridge) fileDenied(x servers.Server, line string) upstream.Denial {
 	if x.Sandbox != nil {
 		named = *x.Sandbox
 	}
-	below := func(dirs []string) bool { return lies(dirs, path) }
+	below := func(dirs []string) bool { return sandbox.Within(dirs, path) }
 	readable := below(append(x.Reads(), b.program(x)...))
 	own, _ := b.cfg.Sandboxes.Paths()
 	switch {
@@ -111,19 +111,14 @@ func (b *Bridge) fileDenied(x servers.Server, line string) upstream.Denial {
 	return d
 }
 
-// lies reports whether a path is one of some folders, or lies in one.
-func lies(dirs []string, path string) bool {
-	return slices.ContainsFunc(dirs, func(d string) bool { return path == d || strings.HasPrefix(path, strings.TrimSuffix(d, "/")+"/") })
-}
-
 // leadsInto reports whether a path is one of some folders, or lies in one, if need be by
 // links.
 func leadsInto(dirs []string, path string) bool {
-	if lies(dirs, path) {
+	if sandbox.Within(dirs, path) {
 		return true
 	}
 	to := sandbox.Real(path)
-	return slices.ContainsFunc(dirs, func(d string) bool { return lies([]string{sandbox.Real(d)}, to) })
+	return slices.ContainsFunc(dirs, func(d string) bool { return sandbox.Within([]string{sandbox.Real(d)}, to) })
 }
 
 // complainedOf returns the file that a line complains of whose reason stands at at, "" if

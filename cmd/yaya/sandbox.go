@@ -55,7 +55,7 @@ Profiles: guarded (your files and network without yaya's), server, command, chec
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if !slices.Contains(sandbox.Profiles(), f.profile) {
-				return &usageError{c.CommandPath(), fmt.Errorf("--profile: there is no profile %q; the profiles are %s", f.profile, strings.Join(sandbox.Profiles(), ", "))}
+				return &usageError{c.CommandPath(), fmt.Errorf("--profile: unknown profile %q; the profiles are %s", f.profile, strings.Join(sandbox.Profiles(), ", "))}
 			}
 			p, err := g.paths()
 			if err != nil {
@@ -316,7 +316,7 @@ func workingDir(policy sandbox.Policy) (string, error) {
 		return dir, err
 	}
 	for _, p := range append(append([]sandbox.Path{}, policy.Read...), policy.Write...) {
-		if dir == p.String() || strings.HasPrefix(dir, strings.TrimSuffix(p.String(), "/")+"/") {
+		if sandbox.Within([]string{p.String()}, dir) {
 			return dir, nil
 		}
 	}

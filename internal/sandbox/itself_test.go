@@ -76,13 +76,7 @@ func yayaBehind(t *testing.T, n Net, names map[string]string) (p *proxy, pt *pro
 	p.resolve = func(_ context.Context, host string) ([]netip.Addr, error) {
 		return []netip.Addr{netip.MustParseAddr(names[host])}, nil
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := serveHTTP(l, p)
-	t.Cleanup(s.close)
-	pt.addr = l.Addr().String()
+	pt.addr = serveAt(t, p)
 	return p, pt, addr
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/yaya-ai/yaya/internal/sandbox/inside"
 )
@@ -16,6 +17,11 @@ func Nearest(name string) string {
 		}
 	}
 	return name
+}
+
+// Within reports whether a path is one of some others, or lies in one. It follows no link.
+func Within(all []string, path string) bool {
+	return slices.ContainsFunc(all, func(top string) bool { return inside.Covers(top, path) })
 }
 
 // MayGive reports why a path, without symbolic links, should not be given to a program:

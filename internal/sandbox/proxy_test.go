@@ -82,14 +82,20 @@ func newProxyTest(t *testing.T, n Net, names map[string]string) *proxyTest {
 	}
 	// Servers of tests are at 127.0.0.1, which stands for the internet here.
 	p.public = func(a netip.Addr) bool { return a == netip.MustParseAddr("127.0.0.1") }
+	pt.addr = serveAt(t, p)
+	return pt
+}
+
+// serveAt serves a handler for as long as the test runs, and returns its address.
+func serveAt(t *testing.T, h http.Handler) string {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := serveHTTP(l, p)
+	s := serveHTTP(l, h)
 	t.Cleanup(s.close)
-	pt.addr = l.Addr().String()
-	return pt
+	return l.Addr().String()
 }
 
 func portOf(t *testing.T, rawURL string) string {

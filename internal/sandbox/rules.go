@@ -299,7 +299,7 @@ func (r *Run) ofProfile(s *rules, plan *inside.Plan) {
 func (r *Run) protect(s *rules, plan *inside.Plan) {
 	granted, own := inside.Sort(s.all), r.box.own() // which is hidden later, whatever lies deeper
 	protect := slices.DeleteFunc(slices.Clone(r.policy.Protect), func(p Path) bool {
-		return inside.Effective(granted, p.name, plan.Otherwise()) != inside.Write || slices.ContainsFunc(own, func(o string) bool { return inside.Covers(o, p.name) })
+		return inside.Effective(granted, p.name, plan.Otherwise()) != inside.Write || Within(own, p.name)
 	})
 	for _, p := range protect {
 		for _, w := range slices.Concat(r.policy.Write, r.policy.Partly) {

@@ -65,6 +65,16 @@ func newHanging() *hanging {
 	return &hanging{fake{m: map[string]string{}}, make(chan struct{}, 100), make(chan struct{})}
 }
 
+// hangs returns a store of the place as a new process has it, whose keychain has what
+// another one has, and does not answer yet.
+func (p *place) hangs(has *hanging) (*Store, *hanging) {
+	k := newHanging()
+	k.m = has.m
+	q := *p
+	q.o.Keychain = k
+	return q.store(), k
+}
+
 func (k *hanging) wait(ctx context.Context) error {
 	k.asked <- struct{}{}
 	select {
@@ -113,11 +123,7 @@ func TestLookUpsDoNotWaitForAKeychain(t *testing.T) {
 		t.Fatalf("Set = %v", err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		again := newHanging()
-		again.m = k.m
-		q := *p
-		q.o.Keychain = again
-		s := q.store()
+		s, again := p.hangs(k)
 		var work sync.WaitGroup
 		for range 8 {
 			work.Go(func() {
@@ -149,11 +155,7 @@ func TestEachWaitsForItself(t *testing.T) {
 	p.o.Keychain, p.o.Learn = k, nil
 	p.set("x", canary)
 	synctest.Test(t, func(t *testing.T) {
-		again := newHanging()
-		again.m = k.m
-		q := *p
-		q.o.Keychain = again
-		s := q.store()
+		s, again := p.hangs(k)
 		short := func() {
 			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 			defer cancel()

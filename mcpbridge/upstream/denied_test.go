@@ -11,6 +11,20 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
+// replyOf is what a server answers: a result, or an error if there is one.
+func replyOf(t *testing.T, result, failure string) (r reply) {
+	t.Helper()
+	if failure != "" {
+		r.err = []byte(failure)
+		return r
+	}
+	var err error
+	if r.result, err = jsonrpc.ParseObject([]byte(result)); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
 // What the sandbox refused while a call failed stands in the failure, and nowhere else.
 func TestFailureSaysWhatWasDenied(t *testing.T) {
 	for _, c := range []struct{ name, result, err, want string }{
@@ -21,15 +35,7 @@ func TestFailureSaysWhatWasDenied(t *testing.T) {
 		{"an error", "", `{"code":-32000,"message":"no"}`, `{"code":-32000,"message":"no; kept \"x\""}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var r reply
-			if c.err != "" {
-				r.err = []byte(c.err)
-			} else {
-				var err error
-				if r.result, err = jsonrpc.ParseObject([]byte(c.result)); err != nil {
-					t.Fatal(err)
-				}
-			}
+			r := replyOf(t, c.result, c.err)
 			got := r.because(`kept "x"`)
 			if s := string(got.err) + string(got.result.Raw()); s != c.want {
 				t.Errorf("got %s, want %s", s, c.want)
@@ -127,15 +133,7 @@ func TestFailuresComplain(t *testing.T) {
 				}
 				return Denial{What: line[:min(len(line), 6)], Allow: "do", Says: true}
 			}})
-			var r reply
-			if c.err != "" {
-				r.err = []byte(c.err)
-			} else {
-				var err error
-				if r.result, err = jsonrpc.ParseObject([]byte(c.result)); err != nil {
-					t.Fatal(err)
-				}
-			}
+			r := replyOf(t, c.result, c.err)
 			p.complaints(r)
 			var want []string
 			for _, w := range c.want {

@@ -51,10 +51,10 @@ const maxGone = 16
 // does without saying so. The names alone count: what depended on the files would tell a
 // command which of them are there.
 func (p *Plugin) hidden(text string) bool {
+	own, _ := p.cfg.Sandboxes.Paths()
 	for _, m := range gone.FindAllStringSubmatch(text, maxGone) {
 		name := filepath.Clean(cmp.Or(m[1], m[2]))
-		own := slices.ContainsFunc(p.cfg.Sandboxes.Own, func(dir string) bool { return name == dir || strings.HasPrefix(name, dir+"/") })
-		if own || sandbox.Credentials(p.cfg.Sandboxes.Home, name) {
+		if sandbox.Within(own, name) || sandbox.Credentials(p.cfg.Sandboxes.Home, name) {
 			return true
 		}
 	}
