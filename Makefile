@@ -5,27 +5,32 @@ GOLANGCI_VERSION := v2.15.0
 # a failure ("context deadline exceeded").
 FUZZTIME ?= 400000x
 FUZZTIME_SLOW ?= 60000x
-VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null)
-LDFLAGS  := -s -w -X main.version=0.1.0-$(VERSION)
+COMMIT   := $(shell git describe --tags --always --dirty 2>/dev/null)
+LDFLAGS  := -s -w -X github.com/yaya-ai/yaya/daemon.described=$(COMMIT)
 # Where make install puts yaya: PREFIX/bin. PREFIX=/usr/local is for all users.
 PREFIX   ?= $(HOME)/.local
 TOOLS    := $(CURDIR)/.cache/bin
 PEERS    := internal/peers/npm
 PYPEERS  := internal/peers/py
 LINTER   := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
-FOLDERS  := auth cmd feature gateway internal kernel mcpbridge plugins
+FOLDERS  := auth cmd control daemon examples feature gateway internal kernel mcpbridge plugins
+NODE     := $(CURDIR)/$(PEERS)/node_modules/.bin/node
+PRETTIER := $(CURDIR)/$(PEERS)/node_modules/prettier/bin/prettier.cjs
 export GOFLAGS += -buildvcs=false
 
-.PHONY: ids run build install test setup downloads unit race scale lint fuzz bench fmt fmt-check vet peers chromium bwrap screens clean
+.PHONY: help ids figures run build install test setup downloads unit race scale lint fuzz bench data soak fmt fmt-check vet peers chromium bwrap systemd types screens clean
 
 run: build ## build and start the gateway with its defaults
 	bin/yaya serve
 
-build: ## into bin/yaya; what has not changed is not compiled again
+help: ## print the targets
+	@awk -F ':[^=]*## ' '/^[a-z][a-z-]*:[^=]*## / { printf "%-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## build bin/yaya; compiles only changed packages
 	@test -e bin/yaya || echo "Building yaya for the first time: go downloads and compiles all that it is made of, which takes some minutes and says nothing."
 	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/yaya ./cmd/yaya
 
-install: build ## put yaya into PREFIX/bin ($(HOME)/.local/bin)
+install: build ## put yaya into PREFIX/bin (PREFIX is ~/.local by default)
 	install -d "$(DESTDIR)$(PREFIX)/bin"
 	install -m 755 bin/yaya "$(DESTDIR)$(PREFIX)/bin/yaya"
 	@case ":$$PATH:" in *":$(PREFIX)/bin:"*) echo "Installed. Start it with: yaya serve";; \
@@ -34,7 +39,7 @@ install: build ## put yaya into PREFIX/bin ($(HOME)/.local/bin)
 # Most of race goes to the tests of the binary, cmd/yaya, which say nothing until
 # they end.
 STEPS    := setup fmt-check vet ids lint race scale fuzz
-test: ## the whole suite
+test: ## run the whole suite; installs what it needs
 	@begun=$$(date +%s); for step in $(STEPS); do \
 	  echo "$$step …"; since=$$(date +%s); \
 	  $(MAKE) -j1 --no-print-directory $$step || { echo "$$step: failed after $$(($$(date +%s) - since)) s"; exit 1; }; \
@@ -43,37 +48,46 @@ test: ## the whole suite
 
 # The linter is published as source and as releases on GitHub alone: on a fresh
 # machine it is compiled, while npm and apt download.
-setup:
+setup: ## install what make test needs: the linter and the peers
 	$(MAKE) -j2 $(LINTER) downloads
 
-downloads:
-	$(MAKE) -j1 peers chromium
+downloads: ## do the part of setup that downloads
+	$(MAKE) -j1 peers chromium bwrap systemd
 
-ids: ## every requirement that is implemented is quoted by a test
+ids: ## check docs/REQUIREMENTS.md: tests quote every requirement, and it has every id
 	go run ./internal/ids
 
-vet:
+figures: ## print the figures of the code's structure; fails beyond a limit
+	go run ./internal/figures
+
+vet: ## run go vet for Linux and macOS
 	go vet ./...
 	GOOS=darwin go vet ./...
 
-fmt:
+# The page is formatted by prettier, which is one of the peers.
+fmt: peers ## format the Go code, and the page
 	gofmt -w $(FOLDERS)
+	cd gateway/dashboard && $(NODE) $(PRETTIER) --log-level warn --write .
 
-fmt-check:
+fmt-check: ## fail if make fmt would change a file; checks the page only with the peers
 	@out=$$(gofmt -l $(FOLDERS)); test -z "$$out" || { echo "gofmt would change: $$out"; exit 1; }
+	@if test -e $(PRETTIER); then cd gateway/dashboard && $(NODE) $(PRETTIER) --log-level warn --check .; \
+	  else echo "The format of the page is not checked: make peers installs what does"; fi
 
-unit: ## quick: without the race detector, without peers
+unit: ## run the tests quickly: without the race detector, without peers
 	go test -short ./...
 
-race: peers chromium bwrap
+race: peers chromium bwrap systemd ## run all tests with the race detector; no peer may be missing
 	YAYA_PEERS_REQUIRED=1 go test -race -timeout 45m ./...
 
-# The tests of scale with all that they promise: race runs them with less.
-scale:
+# race runs them with less. The benchmarks run once, so that none is broken when it
+# is needed.
+scale: ## run the tests of scale at full size, and the benchmarks once
 	go test -count 1 -run '^(TestTwoThousandClients|TestManyReaders|TestManyCatchUp)$$' ./gateway/wire ./gateway/sessions
+	go test -run '^$$' -bench 'Handshake|List|FirstDelta|Publish|Append|Turn' -benchtime 1x ./gateway/wire ./gateway/sessions ./kernel/bus ./internal/journal ./kernel
 
 # The real MCP servers and clients that the tests talk to, and a Node for them.
-peers: $(PEERS)/node_modules/.package-lock.json $(PYPEERS)/.venv/installed
+peers: $(PEERS)/node_modules/.package-lock.json $(PYPEERS)/.venv/installed ## install the real MCP servers and clients that the tests talk to
 
 $(PEERS)/node_modules/.package-lock.json: $(PEERS)/package.json $(PEERS)/package-lock.json
 	@command -v npm >/dev/null || { \
@@ -94,16 +108,22 @@ $(PYPEERS)/.venv/installed: $(PYPEERS)/requirements.txt
 	@touch $@
 
 # The browser that the page is tested in; YAYA_CHROMIUM names another one.
-chromium:
+chromium: ## install the browser that the page is tested in
 	@command -v $${YAYA_CHROMIUM:-chromium} chromium-browser google-chrome >/dev/null || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then apt-get update -q && apt-get install -qy chromium; \
 	  else echo "Chromium is needed for the tests of the page: install it, or name a Chrome in YAYA_CHROMIUM"; exit 1; fi; }
 
 # One of the sandbox's back ends. Its tests are skipped without it.
-bwrap:
+bwrap: ## install one of the back ends of the sandbox
 	@[ "$$(uname)" != Linux ] || command -v bwrap >/dev/null || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then apt-get update -q && apt-get install -qy bubblewrap; \
 	  else echo "Without bubblewrap the tests of the sandbox's back end bwrap are skipped"; fi; }
+
+# systemd-analyze, which checks the units. systemd itself need not run.
+systemd: ## install what checks the units of the service
+	@[ "$$(uname)" != Linux ] || command -v systemd-analyze >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then apt-get update -q && apt-get install -qy --no-install-recommends systemd; \
+	  else echo "Without systemd-analyze the tests of the units are skipped"; fi; }
 
 $(LINTER):
 	@mkdir -p $(TOOLS)
@@ -111,12 +131,12 @@ $(LINTER):
 	GOBIN=$(TOOLS) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	@mv $(TOOLS)/golangci-lint $@
 
-lint: $(LINTER)
+lint: $(LINTER) ## run golangci-lint
 	$(LINTER) run ./...
 
 # Every parser of what comes from outside, FUZZTIME inputs each; fewer where each
 # takes long.
-fuzz:
+fuzz: ## fuzz every parser of outside input, FUZZTIME inputs each
 	go test ./internal/jsonrpc -run '^$$' -fuzz '^FuzzEnvelope$$' -fuzztime $(FUZZTIME)
 	go test ./internal/jsonrpc -run '^$$' -fuzz '^FuzzGlimpse$$' -fuzztime $(FUZZTIME)
 	go test ./internal/sse -run '^$$' -fuzz '^FuzzReader$$' -fuzztime $(FUZZTIME)
@@ -128,10 +148,13 @@ fuzz:
 	go test ./mcpbridge/upstream -run '^$$' -fuzz '^FuzzDispatch$$' -fuzztime $(FUZZTIME_SLOW)
 	go test ./mcpbridge/upstream -run '^$$' -fuzz '^FuzzReadLines$$' -fuzztime $(FUZZTIME)
 
-screens: peers chromium ## a picture of every view of the page, in bin/screens
+types: peers ## generate the page's types from the OpenAPI documents
+	go test -count 1 -run '^TestPageTypesAreFresh$$' ./cmd/yaya -update-docs
+
+screens: peers chromium ## take a picture of every view of the page, into bin/screens
 	YAYA_SCREENSHOTS=$(CURDIR)/bin/screens go test -count 1 -run 'TestPageLooks|TestPageRemote' ./cmd/yaya
 
-bench: build ## the relay beside a direct connection, start-up, and the kernel
+bench: build ## measure the relay beside a direct connection, start-up and the kernel
 	go build -o bin/bench ./internal/bench
 	bin/bench -yaya bin/yaya
 	go test -run '^$$' -bench Fanout -benchtime 640x ./gateway/wire
@@ -139,5 +162,17 @@ bench: build ## the relay beside a direct connection, start-up, and the kernel
 	go test -run '^$$' -bench 'Readers|FirstDelta|List' ./gateway/sessions
 	go test -run '^$$' -bench . ./kernel/bus ./internal/journal ./kernel/session ./kernel
 
-clean:
+# On a quiet machine: it takes an hour.
+data: ## run the tests of data directories at full size
+	YAYA_TEST_SESSIONS=100000 go test -count 1 -v -timeout 20m -run '^TestHundredThousandSessions$$' ./cmd/yaya
+	YAYA_TEST_CHANGES=10000000 go test -count 1 -v -timeout 60m -run '^TestTenMillionChanges$$' ./daemon
+	go test -run '^$$' -bench Recall -benchtime 5x -timeout 20m ./plugins/memory_sqlite
+	YAYA_TEST_PLACES=100 go test -count 1 -timeout 60m -run '^TestAnyDamage$$' ./daemon
+
+SOAKTIME ?= 20m
+soak: build ## run yaya for SOAKTIME under mixed load, with kills, reloads and restarts
+	go build -o bin/soak ./internal/soak
+	bin/soak -yaya bin/yaya -time $(SOAKTIME)
+
+clean: ## remove everything that make built and downloaded here
 	rm -rf bin .cache $(PEERS)/node_modules $(PYPEERS)/.venv

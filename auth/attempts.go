@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// The budget for guessing (C.2).
+// Limits of the budget for failed attempts.
 const (
 	failuresPerMinute = 10
 	maxBackoff        = 5 * time.Minute
 	maxPeers          = 4096
 )
 
-// Attempts is the budget of failed attempts, one for all ways to authenticate
-// (R6). Each peer has its own, and none is shared: nobody can spend the budget of
-// others. Guessing with many addresses is bounded by the secrets themselves, see
-// [Authority.Invite]. Its methods are safe for concurrent use.
+// Attempts is the budget of failed attempts, one for all ways to authenticate. Each
+// peer has its own, and none is shared: nobody can spend the budget of others. Guessing
+// with many addresses is bounded by the secrets themselves, see [Authority.Invite]. Its
+// methods are safe for concurrent use.
 type Attempts struct {
 	now func() time.Time
 
@@ -31,13 +31,13 @@ type attempts struct {
 	backoff  time.Duration
 }
 
-// NewAttempts returns a budget that nobody has used yet.
+// NewAttempts returns an unused budget.
 func NewAttempts(now func() time.Time) *Attempts {
 	return &Attempts{now: now, peers: map[netip.Prefix]*attempts{}}
 }
 
 // Network returns the addresses that one party has together with addr: an IPv6 /64,
-// or one IPv4 address (HT-21). What is no address is the zero Prefix.
+// or one IPv4 address. For an invalid address it returns the zero Prefix.
 func Network(addr netip.Addr) netip.Prefix {
 	addr = addr.Unmap().WithZone("")
 	bits := 32
@@ -45,14 +45,14 @@ func Network(addr netip.Addr) netip.Prefix {
 		bits = 64
 	}
 	p, err := addr.Prefix(bits)
-	if err != nil { // no address: all of those together
+	if err != nil { // not an address: all of those share one budget
 		return netip.Prefix{}
 	}
 	return p
 }
 
-// Blocked returns for how long a peer must wait before its next attempt; 0 if it
-// need not.
+// Blocked returns how long a peer must wait before its next attempt; 0 if it may
+// try at once.
 func (a *Attempts) Blocked(addr netip.Addr) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -92,7 +92,7 @@ func (p *attempts) fail(now time.Time) {
 	}
 }
 
-// forget makes room: who has been quiet goes first, then anybody.
+// forget makes room: it drops peers without recent attempts first, then any peer.
 func (a *Attempts) forget(now time.Time) {
 	for k, p := range a.peers {
 		if now.Sub(p.since) > time.Minute && now.After(p.blocked) {
@@ -100,7 +100,7 @@ func (a *Attempts) forget(now time.Time) {
 		}
 	}
 	for k := range a.peers {
-		if len(a.peers) < maxPeers*3/4 { // room for many, so that it is not looked for at each
+		if len(a.peers) < maxPeers*3/4 { // room for many, so that not every attempt has to look for it
 			return
 		}
 		delete(a.peers, k)

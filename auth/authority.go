@@ -18,7 +18,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
-	"github.com/yaya-ai/yaya/internal/control"
+	"github.com/yaya-ai/yaya/control"
 )
 
 // Errors of an [Authority], besides those of the control log.
@@ -33,21 +33,21 @@ var (
 
 // AuthorityConfig assembles an [Authority]. Keys is required.
 type AuthorityConfig struct {
-	Keys *os.Root // the folder of private keys, 0700; stays open as long as the authority is used
-	// Known says that this yaya has been here before: a missing key is an error then,
-	// and is not made.
+	Keys *os.Root // the folder of private keys, 0700; must stay open as long as the authority is in use
+	// Known reports that this yaya has run before: then a missing key is an error, and
+	// the authority does not create one.
 	Known bool
-	// TokenLife is how long a token is good for: at most, and by default, 24 hours.
+	// TokenLife is the lifetime of a token: at most, and by default, 24 hours.
 	TokenLife time.Duration
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
-	// GenerateKey makes signing keys. Default: RSA, 3,072 bits.
+	// GenerateKey creates signing keys. Default: RSA, 3,072 bits.
 	GenerateKey func() (*rsa.PrivateKey, error)
 }
 
 // Authority knows the devices of this yaya, and issues and verifies their tokens.
-// It is a projection of the control log: give it to the log that is opened, and
-// then the log to [Authority.Start]. All methods are safe for concurrent use.
+// It is a projection of the control log: pass it when you open the log, and then
+// pass the log to [Authority.Start]. All methods are safe for concurrent use.
 type Authority struct {
 	cfg      AuthorityConfig
 	serverID string
@@ -56,7 +56,7 @@ type Authority struct {
 	clock    *clock
 	log      control.Log
 
-	making sync.Mutex // held while a signing key is made
+	making sync.Mutex // held while a signing key is created
 
 	mu       sync.RWMutex
 	keys     map[string]signingKey
@@ -72,27 +72,29 @@ type Authority struct {
 	onWait   func()
 	onScopes func(device string)
 
+	newest time.Time // of the entries that the clock has seen
+
 	used lastUses
 }
 
-// OnScopes has f called when a device's scopes have changed. f must not block. It is
-// called once, before the authority is used.
+// OnScopes makes the authority call f when a device's scopes have changed. f must
+// not block. Call OnScopes once, before the authority is used.
 func (a *Authority) OnScopes(f func(device string)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.onScopes = f
 }
 
-// OnWaiting has f called when a device has begun to wait for approval, or was sent
-// away: neither is in the control log. f must not block. It is called once, before
-// the authority is used.
+// OnWaiting makes the authority call f when a device starts to wait for approval,
+// or was rejected: neither is in the control log. f must not block. Call OnWaiting
+// once, before the authority is used.
 func (a *Authority) OnWaiting(f func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.onWait = f
 }
 
-// waited tells who wants to know; mu is held.
+// waited calls the function of OnWaiting; mu is held.
 func (a *Authority) waited() {
 	if a.onWait != nil {
 		a.onWait()
@@ -118,10 +120,29 @@ type family struct {
 
 var _ control.Projection = (*Authority)(nil)
 
-// NewAuthority reads the key that this yaya is known by, and makes it on the first
-// start. Key files that others can read, or that are damaged, are an error, and so is
-// a key that is missing although [AuthorityConfig.Known].
+// NewAuthority reads this yaya's identity key, and creates it on the first start. It
+// fails if a key file is damaged or others can read it, and if a key is missing
+// although [AuthorityConfig.Known] is set.
 func NewAuthority(cfg AuthorityConfig) (*Authority, error) {
+	key, err := loadServerKey(cfg.Keys, cfg.Known)
+	if err != nil {
+		return nil, err
+	}
+	a := newAuthority(cfg)
+	a.serverID, a.codeKey = serverID(key), key.Seed()
+	a.parser = jwt.NewParser(
+		jwt.WithValidMethods([]string{"RS256"}), jwt.WithIssuer(a.issuer()), jwt.WithAudience(a.issuer()), jwt.WithExpirationRequired(),
+		jwt.WithIssuedAt(), jwt.WithLeeway(leeway), jwt.WithTimeFunc(a.cfg.Now), jwt.WithStrictDecoding(),
+	)
+	return a, nil
+}
+
+// NewCensus returns an authority without keys. It applies the entries of a log that
+// another process may be writing, and can be asked nothing but [Authority.Enrolled].
+func NewCensus() *Authority { return newAuthority(AuthorityConfig{}) }
+
+// newAuthority returns an authority that knows nobody yet.
+func newAuthority(cfg AuthorityConfig) *Authority {
 	cfg.TokenLife = min(cmp.Or(cfg.TokenLife, maxLifetime), maxLifetime)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -129,37 +150,28 @@ func NewAuthority(cfg AuthorityConfig) (*Authority, error) {
 	if cfg.GenerateKey == nil {
 		cfg.GenerateKey = func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, tokenKeyBits) }
 	}
-	key, err := loadServerKey(cfg.Keys, cfg.Known)
-	if err != nil {
-		return nil, err
-	}
 	c := newClock(cfg.Now)
 	cfg.Now = c.Now
-	a := &Authority{
-		cfg: cfg, clock: c, serverID: serverID(key), codeKey: key.Seed(), keys: map[string]signingKey{}, devices: map[string]*device{}, invites: map[string]*invite{},
+	return &Authority{
+		cfg: cfg, clock: c, keys: map[string]signingKey{}, devices: map[string]*device{}, invites: map[string]*invite{},
 		pending: map[string]*pending{}, verified: map[[32]byte]*claimsOf{}, holders: map[*hold]struct{}{},
 		lasting: map[[32]byte]*lasting{}, turns: map[string]int{}, used: lastUses{at: map[int64]time.Time{}},
 	}
-	a.parser = jwt.NewParser(
-		jwt.WithValidMethods([]string{"RS256"}), jwt.WithIssuer(a.issuer()), jwt.WithAudience(a.issuer()), jwt.WithExpirationRequired(),
-		jwt.WithIssuedAt(), jwt.WithLeeway(leeway), jwt.WithTimeFunc(cfg.Now), jwt.WithStrictDecoding(),
-	)
-	return a, nil
 }
 
 // Start begins to work with a log whose entries have been applied. It fails if the
-// key that signs tokens is not there, or not as it should be.
+// key that signs tokens is missing or invalid.
 func (a *Authority) Start(log control.Log) error {
 	a.log = log
 	return a.checkSigningKey()
 }
 
-// Now is the time by which tokens expire: the machine's clock, unless that was set
-// back behind what the control log has seen.
+// Now returns the time by which tokens expire: the machine's clock, unless that was
+// set back behind the control log.
 func (a *Authority) Now() time.Time { return a.clock.Now() }
 
-// ClockBehind returns why tokens are dated by another clock than the machine's, nil
-// when they are not.
+// ClockBehind returns the reason if tokens are not dated by the machine's clock,
+// else nil.
 func (a *Authority) ClockBehind() error {
 	if d := a.clock.behind(); d > 0 {
 		return fmt.Errorf("this machine's clock is %v behind the newest entry of the audit: set it right; if that entry was written while the clock was ahead, run yaya device rotate-keys --drop-earlier, and devices get new tokens", d.Round(time.Second))
@@ -183,7 +195,7 @@ func (a *Authority) Apply(e control.Entry) error {
 }
 
 func (a *Authority) apply(e control.Entry) error {
-	a.clock.saw(e.Time)
+	a.saw(e.Time)
 	switch e.Event {
 	case evSigningKey:
 		return a.applyKey(e)
@@ -261,7 +273,7 @@ func (a *Authority) applyDevice(e control.Entry) error {
 	return nil
 }
 
-// scopesOf looks up what a device may do.
+// scopesOf looks up the scopes of a device.
 func (a *Authority) scopesOf(p Principal) []Scope {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
@@ -285,7 +297,7 @@ type DeviceInfo struct {
 	Connections int       `json:"connections"`
 }
 
-// Enrolled returns how many devices have rights here, those included that have a
+// Enrolled returns how many devices have rights here, including those with a
 // lasting token.
 func (a *Authority) Enrolled() int {
 	a.mu.RLock()
@@ -333,8 +345,9 @@ func (a *Authority) Devices(actor Principal) ([]DeviceInfo, error) {
 	return out, nil
 }
 
-// Revoke ends a device: its tokens are good no more, and what it has open ends.
-// Both are durable when Revoke returns (R2). It needs [DevicesManage].
+// Revoke revokes a device: its tokens are no longer valid, and its open connections
+// and calls end. The revocation is durable when Revoke returns. A device that is revoked
+// already stays so, without another entry. It needs [DevicesManage].
 func (a *Authority) Revoke(ctx context.Context, actor Principal, id, reason string) error {
 	if err := Allow(actor, DevicesManage); err != nil {
 		return err
@@ -342,16 +355,30 @@ func (a *Authority) Revoke(ctx context.Context, actor Principal, id, reason stri
 	_, err := a.log.Append(ctx, control.Change{Event: evRevoked, Actor: actor.Actor(), Target: id, Payload: revoked{clean(reason, 200)}}, func() error {
 		a.mu.RLock()
 		defer a.mu.RUnlock()
-		if d := a.devices[id]; d == nil {
+		switch d := a.devices[id]; {
+		case d == nil:
 			return fmt.Errorf("device %q is %w", clean(id, 128), ErrNotFound)
+		case d.revoked:
+			return errUnchanged
 		}
 		return nil
 	})
+	return unlessUnchanged(err)
+}
+
+// errUnchanged refuses an entry that would say of something that it has changed, although it
+// is so already.
+var errUnchanged = errors.New("nothing changes")
+
+func unlessUnchanged(err error) error {
+	if errors.Is(err, errUnchanged) {
+		return nil
+	}
 	return err
 }
 
-// SetScopes changes what a device may do, from now on. Nobody can give away more
-// than it has. It needs [DevicesManage].
+// SetScopes replaces the scopes of a device at once. An actor can grant only scopes
+// that it has. It needs [DevicesManage].
 func (a *Authority) SetScopes(ctx context.Context, actor Principal, id string, scopes []Scope) error {
 	if err := errors.Join(Allow(actor, DevicesManage), within(actor, scopes)); err != nil {
 		return err
@@ -362,17 +389,20 @@ func (a *Authority) SetScopes(ctx context.Context, actor Principal, id string, s
 	_, err := a.log.Append(ctx, control.Change{Event: evScopes, Actor: actor.Actor(), Target: id, Payload: scopesChanged{scopes}}, func() error {
 		a.mu.RLock()
 		defer a.mu.RUnlock()
-		if d := a.devices[id]; d == nil || d.revoked {
+		d := a.devices[id]
+		if d == nil || d.revoked {
 			return fmt.Errorf("device %q is %w", clean(id, 128), ErrNotFound)
+		}
+		if slices.Equal(slices.Sorted(slices.Values(d.scopes)), slices.Sorted(slices.Values(scopes))) {
+			return errUnchanged
 		}
 		return nil
 	})
-	return err
+	return unlessUnchanged(err)
 }
 
-// Prove establishes who is at the other end of a connection: the token's device,
-// which has signed the challenge (W-12). Either alone is nothing. An error wraps
-// [ErrToken].
+// Prove authenticates the other end of a connection: the token's device, which has
+// signed the challenge. Neither is enough alone. An error wraps [ErrToken].
 func (a *Authority) Prove(c *Challenge, token string, sig []byte) (Principal, error) {
 	p, err := a.VerifyToken(token)
 	if err != nil {
@@ -391,7 +421,7 @@ func (a *Authority) Prove(c *Challenge, token string, sig []byte) (Principal, er
 	return p, nil
 }
 
-// clean cuts text from outside to what can be shown on one line.
+// clean reduces text from outside to printable characters of one line.
 func clean(s string, limit int) string {
 	s = strings.Map(func(r rune) rune {
 		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {

@@ -26,8 +26,8 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"github.com/yaya-ai/yaya/auth"
-	"github.com/yaya-ai/yaya/gateway/cluster"
-	"github.com/yaya-ai/yaya/internal/control"
+	"github.com/yaya-ai/yaya/control"
+	"github.com/yaya-ai/yaya/control/local"
 	"github.com/yaya-ai/yaya/internal/journal"
 )
 
@@ -55,7 +55,7 @@ type world struct {
 	t    *testing.T
 	dir  string
 	root *os.Root
-	log  *cluster.Local
+	log  *local.Log
 	made int
 	now  func() time.Time
 }
@@ -86,7 +86,7 @@ func (w *world) try() (err error) {
 	if err != nil {
 		return err
 	}
-	w.log, err = cluster.Open(journal.Root(w.root), cluster.Options{Projections: []control.Projection{w.Authority}, Now: func() time.Time { return w.now() }})
+	w.log, err = local.Open(journal.Root(w.root), local.Options{Projections: []control.Projection{w.Authority}, Now: func() time.Time { return w.now() }})
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (g gadget) registration() auth.Registration {
 	return auth.Registration{PublicKey: g.public(), DeviceID: g.id, Label: "a " + g.id}
 }
 
-// enrol lets a device in by a code.
+// enrol enrolls a device by a code.
 func (w *world) enrol(g gadget, scopes ...auth.Scope) auth.Token {
 	w.t.Helper()
 	if scopes == nil {
@@ -169,7 +169,7 @@ func (w *world) principal(token auth.Token) auth.Principal {
 	return p
 }
 
-// W-6, W-8, W-9, W-10: a code lets one device in, and gives it an RS256 token for
+// W-6, W-8, W-9, W-10: a code enrolls one device, and gives it an RS256 token for
 // this instance that names the device and its key and lives for 24 hours.
 func TestEnrolByCode(t *testing.T) {
 	w := newWorld(t)
@@ -183,7 +183,7 @@ func TestEnrolByCode(t *testing.T) {
 	before := time.Now().Truncate(time.Second)
 	got, err := w.Register(t.Context(), "peer", r)
 	if err != nil || got.RequestID != "" {
-		t.Fatal(got, err)
+		t.Fatalf("got %v, %v, want no RequestID", got, err)
 	}
 	if d := got.ExpiresAt.Sub(before); d < 24*time.Hour || d > 24*time.Hour+time.Minute {
 		t.Errorf("it lives for %v", d)
@@ -202,7 +202,7 @@ func TestEnrolByCode(t *testing.T) {
 	// JWKS verifies it, as any library would.
 	var set struct{ Keys []map[string]string }
 	if err := json.Unmarshal(w.JWKS(), &set); err != nil || len(set.Keys) != 1 || set.Keys[0]["kid"] != tok.Header["kid"] {
-		t.Fatal(set, err)
+		t.Fatalf("got %v, %v, want len(Keys) 1, Keys[0].kid %v", set, err, tok.Header["kid"])
 	}
 	n, _ := base64.RawURLEncoding.DecodeString(set.Keys[0]["n"])
 	if _, err := jwt.Parse(got.Token.Token, func(*jwt.Token) (any, error) {
@@ -212,7 +212,7 @@ func TestEnrolByCode(t *testing.T) {
 	}
 	p, err := w.VerifyToken(got.Token.Token)
 	if err != nil || p.ID != "phone" || auth.Allow(p, auth.AgentsRead) != nil || !errors.Is(auth.Allow(p, auth.SessionsRead), auth.ErrForbidden) {
-		t.Errorf("%+v, %v", p, err)
+		t.Errorf("VerifyToken = %+v, %v, want the device phone with %s and without %s", p, err, auth.AgentsRead, auth.SessionsRead)
 	}
 	// The code is used up, also for the same device and after a restart (R34).
 	w.restart()
@@ -221,14 +221,14 @@ func TestEnrolByCode(t *testing.T) {
 	}
 	infos, err := w.Devices(auth.LocalOwner)
 	if err != nil || len(infos) != 1 || infos[0].Label != "Pho·[31mne·" || infos[0].Status != "active" || infos[0].ApprovedBy != "owner" {
-		t.Errorf("%+v, %v", infos, err)
+		t.Errorf(`got %+v, %v, want len(infos) 1, infos[0].Label "Pho·[31mne·", infos[0].Status "active", infos[0].ApprovedBy "owner"`, infos, err)
 	}
 	if p, err := w.VerifyToken(got.Token.Token); err != nil || p.ID != "phone" {
 		t.Errorf("after a restart: %v", err)
 	}
 }
 
-// W-7, W-76, AU-20, AU-21: what is no key, no id, no base64 is refused.
+// W-7, W-76, AU-20, AU-21: malformed keys, ids and base64 are refused.
 func TestBadRegistrations(t *testing.T) {
 	w := newWorld(t)
 	b64 := base64.StdEncoding.EncodeToString
@@ -258,7 +258,7 @@ func TestBadRegistrations(t *testing.T) {
 		"bad proof":     {PublicKey: good, DeviceID: "d", Proof: "%"},
 	} {
 		if got, err := w.Register(t.Context(), "peer", r); !errors.Is(err, auth.ErrBadRequest) {
-			t.Errorf("%s: %+v, %v", name, got, err)
+			t.Errorf("%s: got %+v, %v, want error %v", name, got, err, auth.ErrBadRequest)
 		}
 	}
 	if _, err := w.Register(t.Context(), "peer", auth.Registration{PublicKey: good, DeviceID: strings.Repeat("x", 128)}); err != nil {
@@ -276,7 +276,7 @@ func TestApproval(t *testing.T) {
 	g := newGadget("laptop")
 	got, err := w.Register(t.Context(), "127.0.0.1", g.registration())
 	if err != nil || got.Token.Token != "" || got.RequestID == "" {
-		t.Fatal(got, err)
+		t.Fatalf("got %v, %v, want no Token, a RequestID", got, err)
 	}
 	if again, err := w.Register(t.Context(), "127.0.0.1", g.registration()); err != nil || again.RequestID != got.RequestID {
 		t.Errorf("asked again: %+v, %v", again, err)
@@ -289,7 +289,7 @@ func TestApproval(t *testing.T) {
 	}
 	infos, _ := w.Devices(auth.LocalOwner)
 	if len(infos) != 1 || infos[0].Status != "pending" || infos[0].RequestID != got.RequestID {
-		t.Fatalf("%+v", infos)
+		t.Fatalf(`got %+v, want len(infos) 1, infos[0].Status "pending", infos[0].RequestID %v`, infos, got.RequestID)
 	}
 	if _, err := w.Approve(t.Context(), auth.LocalOwner, "laptop", auth.DefaultScopes()); err != nil {
 		t.Fatal(err)
@@ -309,12 +309,12 @@ func TestApproval(t *testing.T) {
 		r := proof
 		change(&r)
 		if _, err := w.Register(t.Context(), "p", r); !errors.Is(err, auth.ErrRefused) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want error %v", name, err, auth.ErrRefused)
 		}
 	}
 	r, err := w.Register(t.Context(), "p", proof)
 	if err != nil || r.Token.Token == "" {
-		t.Fatal(r, err)
+		t.Fatalf("got %v, %v, want a Token", r, err)
 	}
 	if _, err := w.Register(t.Context(), "p", proof); !errors.Is(err, auth.ErrRefused) {
 		t.Errorf("the proof works twice: %v", err)
@@ -325,7 +325,7 @@ func TestApproval(t *testing.T) {
 	// A known device gets another token by its proof alone; a rejected one gets none.
 	again, err := w.Register(t.Context(), "p", g.registration())
 	if err != nil || again.RequestID == "" {
-		t.Fatal(again, err)
+		t.Fatalf("got %v, %v, want a RequestID", again, err)
 	}
 	proof.RequestID = again.RequestID
 	proof.Proof = base64.StdEncoding.EncodeToString(auth.SignRegistration(g.key, w.ServerID(), again.RequestID, g.id))
@@ -342,7 +342,7 @@ func TestApproval(t *testing.T) {
 	}
 }
 
-// AU-31: an id belongs to its first key for ever.
+// AU-31: an id belongs to its first key forever.
 func TestIdsKeepTheirKeys(t *testing.T) {
 	w := newWorld(t)
 	g := newGadget("phone")
@@ -387,7 +387,7 @@ func TestIdsKeepTheirKeys(t *testing.T) {
 			if _, err := w.Register(t.Context(), "p", r); err == nil {
 				in.Store(n, true)
 			} else if !errors.Is(err, auth.ErrRefused) {
-				t.Error(err)
+				t.Errorf("got %v, want error %v", err, auth.ErrRefused)
 			}
 		})
 	}
@@ -476,7 +476,7 @@ func TestPendingIsBounded(t *testing.T) {
 		now = now.Add(time.Millisecond)
 		_, err := w.Register(t.Context(), fmt.Sprintf("2001:db8:0:%d::%d", n%8, n), newGadget(fmt.Sprint("d", n)).registration())
 		if err != nil && !errors.Is(err, auth.ErrBusy) {
-			t.Fatal(err)
+			t.Fatalf("Register = %v, want no error, or %v", err, auth.ErrBusy)
 		}
 	}
 	if n := len(pending()); n != 32 {
@@ -521,7 +521,7 @@ func TestRightsAreNeverExceeded(t *testing.T) {
 	forbidden := func(name string, err error) {
 		t.Helper()
 		if !errors.Is(err, auth.ErrForbidden) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want error %v", name, err, auth.ErrForbidden)
 		}
 	}
 	ctx := t.Context()
@@ -546,7 +546,7 @@ func TestRightsAreNeverExceeded(t *testing.T) {
 		t.Errorf("what it has: %v", err)
 	}
 	forbidden("its own rights", w.SetScopes(ctx, admin, "admin", []auth.Scope{auth.AgentsRead}))
-	// A device that was revoked asks anew and approves itself with an old principal.
+	// A device that was revoked asks again and approves itself with an old principal.
 	g := newGadget("self")
 	self := w.principal(w.enrol(g, auth.AllScopes()...))
 	if err := w.Revoke(ctx, auth.LocalOwner, "self", ""); err != nil {
@@ -687,7 +687,7 @@ func TestForeignTokens(t *testing.T) {
 		"blank":          good.Token + " ",
 	} {
 		if p, err := w.VerifyToken(token); !errors.Is(err, auth.ErrToken) {
-			t.Errorf("%s: %+v, %v", name, p, err)
+			t.Errorf("%s: got %+v, %v, want error %v", name, p, err, auth.ErrToken)
 		}
 	}
 	// AU-08: within the leeway of a minute, an expired one is still good.
@@ -720,7 +720,7 @@ func TestChallenge(t *testing.T) {
 	answer := func(c *auth.Challenge) []byte {
 		sig, server, err := auth.SignChallenge(g.key, c.Bytes(), url, w.ServerID())
 		if err != nil || server != w.ServerID() || len(sig) != 64 {
-			t.Fatal(server, err)
+			t.Fatalf("SignChallenge = a signature of %d bytes for %q, %v, want 64 bytes for %q", len(sig), server, err, w.ServerID())
 		}
 		return sig
 	}
@@ -734,12 +734,12 @@ func TestChallenge(t *testing.T) {
 		t.Error("two challenges are the same")
 	}
 	if p, err := w.Prove(c, tok.Token, sig); err != nil || p.ID != "phone" {
-		t.Fatal(p, err)
+		t.Fatalf(`got %v, %v, want ID "phone"`, p, err)
 	}
 	refused := func(name string, c *auth.Challenge, token string, sig []byte) {
 		t.Helper()
 		if p, err := w.Prove(c, token, sig); !errors.Is(err, auth.ErrToken) {
-			t.Errorf("%s: %+v, %v", name, p, err)
+			t.Errorf("%s: got %+v, %v, want error %v", name, p, err, auth.ErrToken)
 		}
 	}
 	refused("twice", c, tok.Token, sig)
@@ -792,7 +792,7 @@ func TestChallenge(t *testing.T) {
 		},
 	} {
 		if err := try(); !errors.Is(err, auth.ErrOtherServer) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want error %v", name, err, auth.ErrOtherServer)
 		}
 	}
 }
@@ -807,7 +807,7 @@ func TestRefresh(t *testing.T) {
 	elsewhere := w.enrolAgain(g)
 	second, err := w.Refresh(t.Context(), first.Token)
 	if err != nil || second.Token == first.Token {
-		t.Fatal(err)
+		t.Fatalf("got %v, want Token not %v", err, first.Token)
 	}
 	w.principal(first) // goes on until it expires
 	w.restart()
@@ -820,7 +820,7 @@ func TestRefresh(t *testing.T) {
 	}
 	for name, tok := range map[string]auth.Token{"first": first, "second": second, "third": third} {
 		if _, err := w.VerifyToken(tok.Token); !errors.Is(err, auth.ErrToken) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want error %v", name, err, auth.ErrToken)
 		}
 	}
 	if ev := w.events(); ev[len(ev)-1] != "device_family_revoked" {
@@ -829,7 +829,7 @@ func TestRefresh(t *testing.T) {
 	w.principal(elsewhere) // another family
 	for name, tok := range map[string]string{"garbage": "a.b.c", "none": ""} {
 		if _, err := w.Refresh(t.Context(), tok); !errors.Is(err, auth.ErrToken) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want error %v", name, err, auth.ErrToken)
 		}
 	}
 	now = elsewhere.ExpiresAt // the leeway is for clocks, not for refreshing
@@ -867,7 +867,7 @@ func TestRevocation(t *testing.T) {
 	w.Hold(p, func(error) { t.Error("a hold that was released has ended") })()
 	infos, _ := w.Devices(auth.LocalOwner)
 	if infos[0].Connections != 1 {
-		t.Errorf("%+v", infos)
+		t.Errorf("got %+v, want infos[0].Connections 1", infos)
 	}
 	if err := w.Revoke(t.Context(), auth.LocalOwner, "phone", "lost"); err != nil {
 		t.Fatal(err)
@@ -875,7 +875,7 @@ func TestRevocation(t *testing.T) {
 	select {
 	case err := <-ended:
 		if !errors.Is(err, auth.ErrEnded) || !errors.Is(err, auth.ErrToken) {
-			t.Error(err)
+			t.Errorf("got %v, want error %v, error %v", err, auth.ErrEnded, auth.ErrToken)
 		}
 	default:
 		t.Fatal("Revoke has returned, and the connection goes on")
@@ -905,7 +905,7 @@ func TestRevocation(t *testing.T) {
 	if err := w.Revoke(t.Context(), auth.LocalOwner, "nobody", ""); !errors.Is(err, auth.ErrNotFound) {
 		t.Errorf("an unknown device: %v", err)
 	}
-	// Invited anew it comes back, and its old token does not.
+	// A new invitation enrolls it again, but its old token stays invalid.
 	again := w.enrol(g)
 	w.principal(again)
 	if _, err := w.VerifyToken(tok.Token); !errors.Is(err, auth.ErrToken) {
@@ -1005,11 +1005,11 @@ func TestKeyFiles(t *testing.T) {
 	dir := filepath.Join(one.dir, "keys")
 	files, _ := filepath.Glob(filepath.Join(dir, "*"))
 	if len(files) != 2 {
-		t.Fatal(files)
+		t.Fatalf("got %v, want len(files) 2", files)
 	}
 	for _, f := range files {
 		if st, err := os.Stat(f); err != nil || st.Mode().Perm() != 0o600 {
-			t.Errorf("%s: %v, %v", f, st.Mode(), err)
+			t.Errorf("%s: got %v, %v, want Perm 0o600", f, st.Mode(), err)
 		}
 	}
 	one.close()
@@ -1042,7 +1042,7 @@ func TestKeyFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := one.try(); err == nil || !strings.Contains(err.Error(), filepath.Base(f)) {
-				t.Errorf("%s, %s: %v", filepath.Base(f), name, err)
+				t.Errorf("%s: got %v, want an error that names %s", name, err, filepath.Base(f))
 			}
 			one.close()
 			one.log = nil
@@ -1102,7 +1102,7 @@ func TestFailsClosed(t *testing.T) {
 		"rotate":  func() error { _, err := w.RotateKeys(ctx, auth.LocalOwner, false); return err },
 	} {
 		if err := try(); !errors.Is(err, control.ErrUnavailable) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want error %v", name, err, control.ErrUnavailable)
 		}
 	}
 	if files, _ := filepath.Glob(filepath.Join(w.dir, "keys", "token-*")); len(files) != 1 {
@@ -1114,12 +1114,12 @@ func TestFailsClosed(t *testing.T) {
 func TestParseScopes(t *testing.T) {
 	got, err := auth.ParseScopes("default", "agents:read,tools:call")
 	if err != nil || !slices.Equal(got, []auth.Scope{"agents:read", "memory:read", "sessions:read", "sessions:write", "tools:call"}) {
-		t.Errorf("%v, %v", got, err)
+		t.Errorf("ParseScopes of default and two scopes = %v, %v, want both without doubles, sorted", got, err)
 	}
 	if got, err = auth.ParseScopes("admin"); err != nil || len(got) != len(auth.AllScopes()) {
-		t.Errorf("%v, %v", got, err)
+		t.Errorf("ParseScopes of admin = %v, %v, want all %d scopes", got, err, len(auth.AllScopes()))
 	}
 	if _, err = auth.ParseScopes("agents:everything"); !errors.Is(err, auth.ErrBadRequest) || !strings.Contains(err.Error(), "tools:call") {
-		t.Error(err)
+		t.Errorf(`got %v, want error %v, err with "tools:call"`, err, auth.ErrBadRequest)
 	}
 }

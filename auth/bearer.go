@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -22,7 +23,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// Limits of tokens and keys (C.2, RFC 9068).
+// Limits of tokens and keys (RFC 9068).
 const (
 	maxToken    = 16 << 10
 	maxLifetime = 24 * time.Hour
@@ -30,12 +31,12 @@ const (
 	maxKeys     = 64
 	maxDocument = 1 << 20
 	keysKept    = 10 * time.Minute
-	keysAsked   = time.Minute // at most once in, for an unknown key
+	keysAsked   = time.Minute // minimum between two fetches for an unknown key
 	tokenKept   = 5 * time.Minute
 	maxVerified = 4096
 )
 
-// Config names an external authorization server and what its tokens must be for.
+// Config names an external authorization server and the audience of its tokens.
 type Config struct {
 	Issuer   string // exact, as in iss
 	Audience string // exact, as in aud: the URL of this yaya's MCP endpoint
@@ -46,14 +47,14 @@ type Config struct {
 	Now func() time.Time
 }
 
-// Identity is who a token is about.
+// Identity is the subject of a token.
 type Identity struct {
 	Issuer  string
 	Subject string
 	Scopes  []string
 }
 
-// ErrToken says that a token is not acceptable; why is for the log.
+// ErrToken reports that a token is not acceptable; the reason is for the log.
 var ErrToken = errors.New("the token is not acceptable")
 
 // Verifier checks tokens. It is safe for concurrent use.
@@ -63,11 +64,11 @@ type Verifier struct {
 
 	mu       sync.Mutex
 	keys     map[string]any // by kid
-	fetched  time.Time
-	fetching chan struct{} // closed when the fetch under way has ended; nil without one
-	failures int           // since keys were fetched last
-	retry    time.Time     // when they may be asked for again
-	failed   error         // why they could not be had
+	fetched  time.Time      // time of the last fetch of keys
+	fetching chan struct{}  // closed when the fetch in progress has ended; nil without one
+	failures int            // failed fetches since then
+	retry    time.Time      // earliest time of the next fetch
+	failed   error          // why the last fetch failed
 	verified map[[32]byte]verified
 }
 
@@ -78,11 +79,8 @@ type verified struct {
 
 // NewVerifier returns a verifier; it fetches keys when it needs them.
 func NewVerifier(cfg Config) (*Verifier, error) {
-	for _, u := range []string{cfg.Issuer, cfg.Audience} {
-		p, err := url.Parse(u)
-		if err != nil || p.Host == "" || (p.Scheme != "https" && (p.Scheme != "http" || !loopback(p.Hostname()))) || p.Fragment != "" {
-			return nil, fmt.Errorf("%q must be an https URL (or http on this machine)", u)
-		}
+	if err := cmp.Or(CheckURL(cfg.Issuer), CheckURL(cfg.Audience)); err != nil {
+		return nil, err
 	}
 	if cfg.Client == nil {
 		cfg.Client = &http.Client{Timeout: 15 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -96,6 +94,15 @@ func NewVerifier(cfg Config) (*Verifier, error) {
 	)}, nil
 }
 
+// CheckURL returns an error if u cannot be the issuer or the audience of a [Config].
+func CheckURL(u string) error {
+	p, err := url.Parse(u)
+	if err != nil || p.Host == "" || (p.Scheme != "https" && (p.Scheme != "http" || !loopback(p.Hostname()))) || p.Fragment != "" {
+		return fmt.Errorf("%q must be an https URL (or http on this machine)", u)
+	}
+	return nil
+}
+
 func loopback(host string) bool {
 	addr, err := netip.ParseAddr(host) // a name may begin like an address
 	return host == "localhost" || err == nil && addr.IsLoopback()
@@ -106,11 +113,11 @@ type claims struct {
 	Scope string `json:"scope"`
 }
 
-// Verify returns who a token is about. An error wraps [ErrToken], or is an
+// Verify returns the subject of a token. An error wraps [ErrToken], or is an
 // [*UnavailableError].
 func (v *Verifier) Verify(ctx context.Context, token string) (Identity, error) {
 	if token == "" || len(token) > maxToken || strings.Count(token, ".") != 2 {
-		return Identity{}, fmt.Errorf("%w: it is no JWT", ErrToken)
+		return Identity{}, fmt.Errorf("%w: it is not a JWT", ErrToken)
 	}
 	sum := sha256.Sum256([]byte(token))
 	now := v.cfg.Now()
@@ -129,7 +136,7 @@ func (v *Verifier) Verify(ctx context.Context, token string) (Identity, error) {
 		if t.Header["crit"] != nil {
 			return nil, errors.New("it has critical extensions")
 		}
-		if c.Issuer != v.cfg.Issuer { // nobody is asked about a stranger's token
+		if c.Issuer != v.cfg.Issuer { // no request to the issuer for a stranger's token
 			return nil, jwt.ErrTokenInvalidIssuer
 		}
 		kid, _ := t.Header["kid"].(string)
@@ -141,7 +148,7 @@ func (v *Verifier) Verify(ctx context.Context, token string) (Identity, error) {
 		if key == nil {
 			return nil, errors.New("its key is unknown")
 		}
-		return key, nil // of the wrong kind for the algorithm, it is refused by the method
+		return key, nil // the signing method refuses a key of the wrong kind
 	})
 	switch {
 	case unavailable != nil:
@@ -167,7 +174,7 @@ func (v *Verifier) Verify(ctx context.Context, token string) (Identity, error) {
 	return id, nil
 }
 
-// Knows reports whether a token has been verified lately, so that doing it again
+// Knows reports whether a token was verified recently, so that verifying it again
 // costs nothing.
 func (v *Verifier) Knows(token string) bool {
 	if len(token) > maxToken {
@@ -180,7 +187,7 @@ func (v *Verifier) Knows(token string) bool {
 	return ok
 }
 
-// fetch gets the issuer's keys by way of its metadata (RFC 8414, OpenID Connect
+// fetch gets the issuer's keys through its metadata (RFC 8414, OpenID Connect
 // Discovery 1.0, RFC 7517).
 func (v *Verifier) fetch(ctx context.Context) (map[string]any, error) {
 	var meta struct {
@@ -206,7 +213,7 @@ func (v *Verifier) fetch(ctx context.Context) (map[string]any, error) {
 	}
 	jwks, err := url.Parse(meta.JWKS)
 	if err != nil || (jwks.Scheme != "https" && (u.Scheme != "http" || jwks.Scheme != "http" || !loopback(jwks.Hostname()))) {
-		return nil, errors.New("its jwks_uri is no https URL")
+		return nil, errors.New("its jwks_uri is not an https URL")
 	}
 	var set struct {
 		Keys []jwk `json:"keys"`
@@ -253,7 +260,7 @@ type jwk struct {
 
 const minRSA = 2048
 
-// public returns the key, nil for one that is not used here.
+// public returns the key, nil for an unsupported one.
 func (k jwk) public() any {
 	num := func(s string) *big.Int {
 		b, err := base64.RawURLEncoding.DecodeString(s)
@@ -288,20 +295,21 @@ func (k jwk) public() any {
 	return nil
 }
 
-// ResourceMetadata is what clients read to find the authorization server (RFC
-// 9728). Nothing of it comes from a request.
+// ResourceMetadata returns the document in which clients find the authorization
+// server (RFC 9728). No part of it comes from a request.
 func (v *Verifier) ResourceMetadata() []byte {
 	out, err := json.Marshal(map[string]any{
 		"resource": v.cfg.Audience, "authorization_servers": []string{v.cfg.Issuer},
 		"bearer_methods_supported": []string{"header"}, "resource_name": "yaya",
 	})
-	if err != nil { // strings always can be marshalled
+	if err != nil { // strings can always be marshalled
 		return []byte("{}")
 	}
 	return out
 }
 
-// MetadataURL is where clients find [Verifier.ResourceMetadata].
+// MetadataURL returns the address at which clients find
+// [Verifier.ResourceMetadata].
 func (v *Verifier) MetadataURL() string {
 	u, err := url.Parse(v.cfg.Audience)
 	if err != nil {

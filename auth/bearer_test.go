@@ -121,7 +121,7 @@ func TestVerify(t *testing.T) {
 		for range 2 { // and from memory
 			id, err := v.Verify(t.Context(), token)
 			if err != nil || id.Subject != "ada" || id.Issuer != i.URL || strings.Join(id.Scopes, " ") != "a b" {
-				t.Errorf("%s: %+v, %v", name, id, err)
+				t.Errorf(`%s: got %+v, %v, want Subject "ada", Issuer %v, Scopes "a b"`, name, id, err, i.URL)
 			}
 		}
 	}
@@ -191,7 +191,7 @@ func TestBadTokens(t *testing.T) {
 		"changed after it was signed": rs(good, i.claims())[:40] + "A" + rs(good, i.claims())[41:],
 	} {
 		if id, err := i.verifier(t, nil).Verify(t.Context(), token); !errors.Is(err, auth.ErrToken) {
-			t.Errorf("%s: %+v, %v", name, id, err)
+			t.Errorf("%s: got %+v, %v, want error %v", name, id, err, auth.ErrToken)
 		}
 	}
 	within := rs(good, with("exp", now.Add(-30*time.Second).Unix()))
@@ -209,7 +209,7 @@ func TestKeys(t *testing.T) {
 	unknown := sign(t, jwt.SigningMethodRS256, i.rsa, map[string]any{"kid": "new"}, i.claims())
 	for range 20 {
 		if _, err := v.Verify(t.Context(), unknown); !errors.Is(err, auth.ErrToken) {
-			t.Fatal(err)
+			t.Fatalf("got %v, want error %v", err, auth.ErrToken)
 		}
 	}
 	if n := i.fetches.Load(); n != 1 {

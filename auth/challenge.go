@@ -12,10 +12,11 @@ import (
 	"time"
 )
 
-// Lifetime of a challenge (DESIGN 4).
+// Lifetime of a challenge.
 const challengeLife = 10 * time.Second
 
-// Contexts of what devices sign; a signature for one is none for another.
+// Contexts of the records that devices sign; a signature for one is not valid for
+// another.
 const (
 	challengeContext = "yaya-device-auth-v1"
 	registerContext  = "yaya-device-register-v1"
@@ -23,8 +24,8 @@ const (
 
 const nonceSize = 32
 
-// record joins fields, each behind its length in 4 bytes, big-endian, so that no
-// two lists of fields have the same bytes (R3).
+// record joins fields, each preceded by its length in 4 bytes, big-endian, so that
+// no two lists of fields have the same bytes.
 func record(fields ...[]byte) []byte {
 	var b []byte
 	for _, f := range fields {
@@ -34,12 +35,12 @@ func record(fields ...[]byte) []byte {
 	return b
 }
 
-// split takes a record apart.
+// split splits a record into its fields.
 func split(b []byte) ([][]byte, error) {
 	var out [][]byte
 	for len(b) > 0 {
 		if len(b) < 4 || len(out) == 16 {
-			return nil, errors.New("it is no record")
+			return nil, errors.New("it is not a record")
 		}
 		n := int64(binary.BigEndian.Uint32(b))
 		if b = b[4:]; n > int64(len(b)) {
@@ -50,10 +51,9 @@ func split(b []byte) ([][]byte, error) {
 	return out, nil
 }
 
-// Challenge is what a device signs to prove its key: a record of context, server
-// id, audience as dialled, 32 random bytes and the time in Unix seconds. It is for
-// one connection, once, for 10 s (W-11, W-15, R3). It is not safe for concurrent
-// use.
+// Challenge is the record that a device signs to prove its key: context, server id,
+// audience as dialled, 32 random bytes and the time in Unix seconds. It is for one
+// connection, once, for 10 s. It is not safe for concurrent use.
 type Challenge struct {
 	bytes  []byte
 	issued time.Time
@@ -61,22 +61,22 @@ type Challenge struct {
 	now    func() time.Time
 }
 
-// NewChallenge makes a challenge for a connection to that audience: the URL as
-// its client has dialled it.
+// NewChallenge returns a challenge for a connection to that audience: the URL as
+// its client dialled it.
 func (a *Authority) NewChallenge(audience string) *Challenge {
 	nonce := make([]byte, nonceSize)
 	_, _ = rand.Read(nonce) // crypto/rand never fails
-	now := a.clock.now()    // others compare it with theirs
+	now := a.clock.now()    // clients compare it with theirs
 	return &Challenge{
 		bytes:  record([]byte(challengeContext), []byte(a.ServerID()), []byte(audience), nonce, strconv.AppendInt(nil, now.Unix(), 10)),
 		issued: now, now: a.clock.now,
 	}
 }
 
-// Bytes are what is to be signed, literally.
+// Bytes returns the bytes to sign.
 func (c *Challenge) Bytes() []byte { return slices.Clone(c.bytes) }
 
-// prove checks a signature and uses the challenge up.
+// prove checks a signature and consumes the challenge.
 func (c *Challenge) prove(key ed25519.PublicKey, sig []byte) error {
 	switch {
 	case c.used:
@@ -89,7 +89,8 @@ func (c *Challenge) prove(key ed25519.PublicKey, sig []byte) error {
 	return verify(key, c.bytes, sig)
 }
 
-// verify checks lengths first: [ed25519.Verify] panics on a key of another (R4).
+// verify checks lengths first: [ed25519.Verify] panics on a key of the wrong
+// length.
 func verify(key ed25519.PublicKey, msg, sig []byte) error {
 	if len(key) != ed25519.PublicKeySize || len(sig) != ed25519.SignatureSize || !ed25519.Verify(key, msg, sig) {
 		return errors.New("the signature is wrong")
@@ -97,14 +98,14 @@ func verify(key ed25519.PublicKey, msg, sig []byte) error {
 	return nil
 }
 
-// ErrOtherServer says that a challenge is not what it should be, and was not
+// ErrOtherServer reports that a challenge is not for this connection, and was not
 // signed.
 var ErrOtherServer = errors.New("the challenge is not for this connection")
 
 // SignChallenge signs a challenge for the client that has dialled audience. It
-// refuses one that names another audience, or another server than the one known
-// ("" when none is known yet), so that what one server is shown cannot be shown
-// to another (R3). It returns the server's id.
+// refuses a challenge that names another audience, or another server than the known
+// one ("" if none is known yet), so that no server can reuse the signature at
+// another. It returns the server's id.
 func SignChallenge(key ed25519.PrivateKey, challenge []byte, audience, server string) (sig []byte, serverID string, err error) {
 	f, err := split(challenge)
 	if err != nil {
@@ -122,12 +123,12 @@ func SignChallenge(key ed25519.PrivateKey, challenge []byte, audience, server st
 	return ed25519.Sign(key, challenge), string(f[1]), nil
 }
 
-// registration is what a device signs to fetch its token.
+// registration returns the record that a device signs to fetch its token.
 func registration(server, request, device string, key ed25519.PublicKey) []byte {
 	return record([]byte(registerContext), []byte(server), []byte(request), []byte(device), key)
 }
 
-// SignRegistration proves the key of a registration that is pending.
+// SignRegistration signs the proof of key for a pending registration.
 func SignRegistration(key ed25519.PrivateKey, server, request, device string) []byte {
 	pub, _ := key.Public().(ed25519.PublicKey)
 	return ed25519.Sign(key, registration(server, request, device, pub))
@@ -145,8 +146,8 @@ var smallOrder = [][32]byte{
 // fieldPrime is 2^255-19, little-endian.
 var fieldPrime = [32]byte{0xed, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}
 
-// checkKey refuses keys that are none (R4): another length, not canonical, of
-// small order.
+// checkKey refuses invalid keys: of another length, not canonical, or of small
+// order.
 func checkKey(key []byte) error {
 	if len(key) != ed25519.PublicKeySize {
 		return fmt.Errorf("%w: a public key has %d bytes, not %d", ErrBadRequest, ed25519.PublicKeySize, len(key))

@@ -1,19 +1,19 @@
-// Package auth establishes who is calling, and decides what they may do.
+// Package auth authenticates callers and authorizes their requests.
 //
-// An [Authority] knows the devices of this yaya. A device is an Ed25519 key with a
-// name and [Scope]s; it gets in by an invitation's code or by somebody's approval
-// (never by itself), and is given tokens: RS256, for this instance alone, for at
-// most 24 hours. Whoever holds a WebSocket open has proved the key by signing a
-// [Challenge] as well. All of it is state of the control log, durable before it
-// is acknowledged: the authority is a projection and starts with nothing else but
-// its key files. What is revoked ends at once, also what is under way ([Authority.Hold]).
+// An [Authority] knows the devices of this yaya. A device is an Ed25519 key with a name
+// and [Scope]s; it enrolls with an invitation's code or by somebody's approval (never by
+// itself), and gets tokens: RS256, for this instance only, for at most 24 hours. The
+// client of a WebSocket also proves the key by signing a [Challenge]. All of it is state
+// of the control log, durable before it is acknowledged: the authority is a projection
+// and starts with nothing else but its key files. A revocation takes effect at once, even
+// for calls in flight ([Authority.Hold]).
 //
 // A [Verifier] checks access tokens that an external authorization server has
-// issued for this yaya. Its keys come from that issuer's JWKS alone; nothing that
-// a token says is fetched (R1).
+// issued for this yaya. Its keys come from that issuer's JWKS only; it fetches no
+// address that a token names.
 //
-// Every surface asks one function whether somebody may do something: [Allow]
-// (R7). [Attempts] is the one budget for guessing (R6).
+// Every surface calls one function to authorize a request: [Allow]. [Attempts] is
+// the one budget for failed attempts.
 //
 // The package starts no goroutine. Timers of holds end with their release.
 package auth

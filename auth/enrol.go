@@ -13,10 +13,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/yaya-ai/yaya/internal/control"
+	"github.com/yaya-ai/yaya/control"
 )
 
-// Limits of enrolment (C.2).
+// Limits of enrollment.
 const (
 	inviteLife     = 10 * time.Minute
 	inviteTries    = 5
@@ -25,11 +25,11 @@ const (
 	maxPendingPeer = 8
 	pendingLife    = 10 * time.Minute
 	maxLabel       = 64 // runes
-	codeID         = 6  // symbols that say which invitation
+	codeID         = 6  // symbols that identify the invitation
 	codeSecret     = 6  // symbols that are secret
 )
 
-// invite lets one device in.
+// invite is an open invitation for one device.
 type invite struct {
 	hash    [32]byte
 	scopes  []Scope
@@ -47,24 +47,24 @@ type invited struct {
 	Expires time.Time `json:"expires_at"`
 }
 
-// Invitation is a code that lets one device in.
+// Invitation is a code that enrolls one device.
 type Invitation struct {
 	Code    string    `json:"code"` // XXXX-XXXX-XXXX
 	Scopes  []Scope   `json:"scopes"`
 	Expires time.Time `json:"expires_at"`
 }
 
-// Invite makes a code for one device: good once, for 10 minutes and 5 tries (R5).
-// The device gets the scopes, which must not exceed the actor's, and the label,
-// unless that is "". It needs [DevicesApprove].
+// Invite creates a code for one device: valid once, for 10 minutes and 5 tries. The
+// device gets the scopes, which must not exceed the actor's, and the label, unless
+// that is "". It needs [DevicesApprove].
 //
 // A code has 60 random bits, and each invitation survives four wrong secrets, whoever
-// sends them. Nobody has to be kept from guessing because others guess: with all 32
-// invitations open, and twelve million guesses in the ten minutes (20,000 a second
-// from any number of addresses), one hits with probability 32 · 1.2e7 / 2^60 < 4e-10,
-// and somebody who knows the first half of a code still has 5 in 2^30. Using up the
-// tries of an invitation takes five hits of its first half, 30 bits, without being
-// told of a hit: its probability is below 1e-11.
+// sends them. So no global limit on guesses is necessary: with all 32 invitations
+// open, and twelve million guesses in the ten minutes (20,000 a second from any
+// number of addresses), one hits with probability 32 · 1.2e7 / 2^60 < 4e-10, and an
+// attacker who knows the first half of a code still has 5 in 2^30. Using up the tries
+// of an invitation takes five hits of its first half, 30 bits, without feedback about
+// a hit: its probability is below 1e-11.
 func (a *Authority) Invite(ctx context.Context, actor Principal, label string, scopes []Scope) (Invitation, error) {
 	if err := errors.Join(Allow(actor, DevicesApprove), within(actor, scopes)); err != nil {
 		return Invitation{}, err
@@ -108,19 +108,19 @@ func (a *Authority) applyInvite(e control.Entry) error {
 	return nil
 }
 
-// pending is a device that waits to be let in. It is not in the log: who has
-// not been let in writes nothing there.
+// pending is a device that waits for approval. Only the approval is written to the log, so
+// strangers cannot fill it.
 type pending struct {
 	device   string
 	key      ed25519.PublicKey
 	label    string
 	peer     string
-	party    string // the peer's network, which its share is counted for
+	party    string // the peer's network, to whose share it counts
 	created  time.Time
 	approved bool
 }
 
-// Registration is the body of POST /auth/register (W-6).
+// Registration is the body of POST /auth/register.
 type Registration struct {
 	PublicKey string `json:"public_key"` // base64
 	DeviceID  string `json:"device_id"`
@@ -130,8 +130,8 @@ type Registration struct {
 	Proof     string `json:"proof,omitempty"` // base64, see [SignRegistration]
 }
 
-// Registered is what becomes of a registration: a token, or the id of a request
-// that waits.
+// Registered is the result of a registration: a token, or the id of a waiting
+// request.
 type Registered struct {
 	Token
 	RequestID string
@@ -139,14 +139,14 @@ type Registered struct {
 
 var deviceID = regexp.MustCompile(`^[A-Za-z0-9_.:-]{1,128}$`)
 
-// Register lets a device in that has a code, or whose request has been approved
-// and that proves its key; from others it takes a request that waits (R5). An
-// error wraps [ErrBadRequest], [ErrConflict], [ErrRefused] (for a wrong code or
-// proof, whatever is wrong with it), [ErrBusy], or is one of the control log.
+// Register enrolls a device that has a code, or whose request was approved and that
+// proves its key; for others it records a waiting request. An error wraps
+// [ErrBadRequest], [ErrConflict], [ErrRefused] (for a wrong code or proof, whatever
+// the mistake), [ErrBusy], or is one of the control log.
 func (a *Authority) Register(ctx context.Context, peer string, r Registration) (Registered, error) {
 	key, err := decode64(r.PublicKey)
 	if err != nil {
-		return Registered{}, fmt.Errorf("%w: public_key is no base64 (RFC 4648 §4, padded)", ErrBadRequest)
+		return Registered{}, fmt.Errorf("%w: public_key is not base64 (RFC 4648 §4, padded)", ErrBadRequest)
 	}
 	if err := checkKey(key); err != nil {
 		return Registered{}, err
@@ -167,8 +167,8 @@ func (a *Authority) Register(ctx context.Context, peer string, r Registration) (
 	return a.wait(peer, r.DeviceID, key, label)
 }
 
-// decode64 takes what RFC 4648 §4 says, and no line breaks, which the library
-// passes over.
+// decode64 accepts base64 of RFC 4648 §4 without line breaks, which the library
+// would skip.
 func decode64(s string) ([]byte, error) {
 	if strings.ContainsAny(s, "\r\n") {
 		return nil, base64.CorruptInputError(0)
@@ -176,7 +176,8 @@ func decode64(s string) ([]byte, error) {
 	return base64.StdEncoding.Strict().DecodeString(s)
 }
 
-// sameKey refuses an id that belongs to another key, for ever (R5, AU-31).
+// sameKey refuses an id that belongs to another key: an id keeps its key
+// permanently.
 func (a *Authority) sameKey(id string, key []byte) error {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
@@ -186,7 +187,7 @@ func (a *Authority) sameKey(id string, key []byte) error {
 	return nil
 }
 
-// enrol lets a device in by a code.
+// enrol enrolls a device with a code.
 func (a *Authority) enrol(ctx context.Context, r Registration, key []byte, label string) (Registered, error) {
 	code := strings.NewReplacer("-", "", " ", "", "O", "0", "I", "1", "L", "1").Replace(strings.ToUpper(r.Code))
 	if len(code) != codeID+codeSecret {
@@ -219,7 +220,7 @@ func (a *Authority) enrol(ctx context.Context, r Registration, key []byte, label
 	}
 	_, err := a.log.Append(ctx, control.Change{
 		Event: evEnrolled, Actor: r.DeviceID, Target: r.DeviceID, Payload: deviceAdded{key, label, known.scopes, id, known.by},
-	}, func() error { // the code is consumed in the same step (R34)
+	}, func() error { // the code is consumed in the same step
 		if err := a.sameKey(r.DeviceID, key); err != nil {
 			return err
 		}
@@ -237,14 +238,14 @@ func (a *Authority) enrol(ctx context.Context, r Registration, key []byte, label
 	return Registered{Token: t}, err
 }
 
-// wait takes a request in that somebody has to approve. A device that is known
-// already waits for nothing but its own proof, and cannot be told from others.
+// wait records a request that somebody has to approve. A device that is already
+// enrolled waits only for its own proof, and looks the same from outside.
 func (a *Authority) wait(peer, id string, key []byte, label string) (Registered, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.cfg.Now()
 	party := partyOf(peer)
-	of := map[string]int{}
+	waiting := map[string]int{}
 	for rid, p := range a.pending {
 		switch {
 		case now.Sub(p.created) > pendingLife:
@@ -252,10 +253,10 @@ func (a *Authority) wait(peer, id string, key []byte, label string) (Registered,
 		case p.device == id && p.key.Equal(ed25519.PublicKey(key)):
 			return Registered{RequestID: rid}, nil
 		default:
-			of[p.party]++
+			waiting[p.party]++
 		}
 	}
-	if of[party] >= maxPendingPeer || (len(a.pending) >= maxPending && !a.evict(of, party)) {
+	if waiting[party] >= maxPendingPeer || (len(a.pending) >= maxPending && !a.evict(waiting, party)) {
 		return Registered{}, fmt.Errorf("%w: %d requests wait for an approval: come back later, or use a code", ErrBusy, len(a.pending))
 	}
 	d := a.devices[id]
@@ -265,7 +266,7 @@ func (a *Authority) wait(peer, id string, key []byte, label string) (Registered,
 	return Registered{RequestID: rid}, nil
 }
 
-// partyOf returns whose share a peer's requests are counted for.
+// partyOf returns the party to whose share a peer's requests count.
 func partyOf(peer string) string {
 	if addr, err := netip.ParseAddr(peer); err == nil {
 		return Network(addr).String()
@@ -273,16 +274,17 @@ func partyOf(peer string) string {
 	return peer
 }
 
-// evict makes room for a party's request: the oldest one goes of the party that has
-// most, so that a stranger's requests do not keep others from asking. It reports false
-// when no party has more than the newcomer; what was approved stays. mu is held.
-func (a *Authority) evict(of map[string]int, newcomer string) bool {
+// evict makes room for a party's request: it drops the oldest request of the party
+// that has most, so that a stranger's requests do not keep others from asking. It
+// reports false when no party has more than the newcomer; approved requests stay. mu
+// is held.
+func (a *Authority) evict(waiting map[string]int, newcomer string) bool {
 	var found string
 	for rid, p := range a.pending {
-		if p.approved || of[p.party] <= of[newcomer] {
+		if p.approved || waiting[p.party] <= waiting[newcomer] {
 			continue
 		}
-		if f := a.pending[found]; f == nil || of[p.party] > of[f.party] || (of[p.party] == of[f.party] && p.created.Before(f.created)) {
+		if f := a.pending[found]; f == nil || waiting[p.party] > waiting[f.party] || (waiting[p.party] == waiting[f.party] && p.created.Before(f.created)) {
 			found = rid
 		}
 	}
@@ -293,13 +295,14 @@ func (a *Authority) evict(of map[string]int, newcomer string) bool {
 	return true
 }
 
-// fetch gives the token of an approved request to who proves the key, once.
+// fetch returns the token of an approved request to the device that proves its key,
+// once.
 func (a *Authority) fetch(ctx context.Context, r Registration, key []byte) (Registered, error) {
 	sig, err := decode64(r.Proof)
 	if err != nil {
-		return Registered{}, fmt.Errorf("%w: proof is no base64", ErrBadRequest)
+		return Registered{}, fmt.Errorf("%w: proof is not base64", ErrBadRequest)
 	}
-	refused := fmt.Errorf("%w: there is no such request, or the proof is wrong", ErrRefused)
+	refused := fmt.Errorf("%w: unknown request, or wrong proof", ErrRefused)
 	a.mu.Lock()
 	p := a.pending[r.RequestID]
 	if p == nil || p.device != r.DeviceID || !p.key.Equal(ed25519.PublicKey(key)) || a.cfg.Now().Sub(p.created) > pendingLife ||
@@ -324,9 +327,9 @@ func (a *Authority) fetch(ctx context.Context, r Registration, key []byte) (Regi
 	return Registered{Token: t}, err
 }
 
-// Approve lets a device in that waits: request is its request's id, or its device
-// id if that is the only one. Nobody can give it more than it has itself, and
-// nobody approves itself (AU-37). It needs [DevicesApprove].
+// Approve approves a waiting device: request is its request's id, or its device id
+// if that is unique. An actor can grant only scopes that it has, and cannot approve
+// itself. It needs [DevicesApprove].
 func (a *Authority) Approve(ctx context.Context, actor Principal, request string, scopes []Scope) (DeviceInfo, error) {
 	if err := errors.Join(Allow(actor, DevicesApprove), within(actor, scopes)); err != nil {
 		return DeviceInfo{}, err
@@ -336,7 +339,7 @@ func (a *Authority) Approve(ctx context.Context, actor Principal, request string
 		return DeviceInfo{}, err
 	}
 	if actor.Kind == Device && actor.ID == p.device {
-		return DeviceInfo{}, fmt.Errorf("%w: nobody approves itself", ErrForbidden)
+		return DeviceInfo{}, fmt.Errorf("%w: a device cannot approve itself", ErrForbidden)
 	}
 	e, err := a.log.Append(ctx, control.Change{
 		Event: evApproved, Actor: actor.Actor(), Target: p.device, Payload: deviceAdded{p.key, p.label, scopes, "", actor.Actor()},
@@ -352,7 +355,7 @@ func (a *Authority) Approve(ctx context.Context, actor Principal, request string
 	return DeviceInfo{ID: p.device, Label: p.label, Status: "active", Fingerprint: fingerprint(p.key), Scopes: scopes, Since: e.Time, ApprovedBy: actor.Actor()}, nil
 }
 
-// Reject sends a device away that waits. It needs [DevicesApprove].
+// Reject rejects a waiting device. It needs [DevicesApprove].
 func (a *Authority) Reject(actor Principal, request string) error {
 	if err := Allow(actor, DevicesApprove); err != nil {
 		return err
@@ -368,7 +371,7 @@ func (a *Authority) Reject(actor Principal, request string) error {
 	return nil
 }
 
-// waiting finds a request by its id or its device's.
+// waiting finds a request by its id or that of its device.
 func (a *Authority) waiting(request string) (string, pending, error) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()

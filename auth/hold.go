@@ -8,7 +8,7 @@ import (
 // ErrEnded is wrapped by the reasons for which a hold has ended.
 var ErrEnded = errors.New("the connection may not go on")
 
-// hold is something of a device or a lasting token that is under way.
+// hold is an open connection or call of a device or a lasting token.
 type hold struct {
 	a     *Authority
 	p     Principal
@@ -17,11 +17,11 @@ type hold struct {
 	cause error
 }
 
-// Hold has ended called, once and soon, when what a principal has under way must
-// not go on: its token has expired or was revoked, or so was the device, or the
-// key that signed the token (R2, AU-16, AU-18). ended must not block. release ends
-// the hold; a call of ended may be under way then. Only devices and lasting tokens can
-// be held; of others release does nothing.
+// Hold makes the authority call ended, once and promptly, when a principal's
+// connection or call must not continue: its token has expired, or its token, its
+// device or the key that signed the token was revoked. ended must not block. release
+// ends the hold; a call of ended may be in progress then. Only devices and lasting
+// tokens can be held; for others release does nothing.
 func (a *Authority) Hold(p Principal, ended func(cause error)) (release func()) {
 	if p.Kind != Device && p.Kind != Lasting {
 		return func() {}
@@ -54,7 +54,7 @@ func (p Principal) until() time.Time {
 	return p.claims.ExpiresAt.Time
 }
 
-// mayGoOn checks what can change of a principal's rights; mu is held.
+// mayGoOn checks the parts of a principal's rights that can change; mu is held.
 func (a *Authority) mayGoOn(p Principal, grace time.Duration) error {
 	if p.Kind == Lasting {
 		return a.lastingHolds(p.lasting)
@@ -85,7 +85,7 @@ func (h *hold) check() {
 	}
 }
 
-// ended takes the holds out that may not go on; mu is held.
+// ended removes the holds that may not continue; mu is held.
 func (a *Authority) ended() (out []*hold) {
 	for h := range a.holders {
 		if h.cause = a.mayGoOn(h.p, leeway); h.cause != nil {

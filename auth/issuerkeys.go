@@ -3,36 +3,37 @@ package auth
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"time"
+
+	"github.com/yaya-ai/yaya/internal/backoff"
 )
 
-// How long an issuer whose keys could not be fetched is left alone: from the first
-// to the longest pause, which doubles in between.
+// Pauses after failed fetches of an issuer's keys: the first and the longest; the
+// pause doubles in between.
 const (
 	keysRetry    = time.Second
 	keysRetryMax = time.Minute
 )
 
-// UnavailableError says that a token cannot be checked now, because the issuer's keys
-// are not known.
+// UnavailableError reports that a token cannot be checked at present, because the
+// issuer's keys are unknown.
 type UnavailableError struct {
 	Issuer string
-	Wait   time.Duration // until they are asked for again
+	Wait   time.Duration // until the next fetch
 	Err    error
 }
 
 func (e *UnavailableError) Error() string {
-	return fmt.Sprintf("the keys of %s cannot be had: %v", e.Issuer, e.Err)
+	return fmt.Sprintf("the keys of %s are unavailable: %v", e.Issuer, e.Err)
 }
 
-// Unwrap returns why.
+// Unwrap returns the cause.
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
-// key returns the issuer's key of that id, nil when it has none. One caller at a time
-// fetches keys, and those that need them wait for it; after a failure nobody asks
-// until a pause is over. A key that is known but due for renewal is used meanwhile.
-// An error is an [*UnavailableError].
+// key returns the issuer's key with that id, or nil. One caller at a time fetches
+// keys, and those that need them wait for it; after a failure nobody fetches until a
+// pause is over. A known key that is due for renewal stays in use meanwhile. An error
+// is an [*UnavailableError].
 func (v *Verifier) key(ctx context.Context, kid string) (any, error) {
 	for {
 		v.mu.Lock()
@@ -45,7 +46,7 @@ func (v *Verifier) key(ctx context.Context, kid string) (any, error) {
 		case now.Before(v.retry) || v.fetching != nil:
 			wait, err, fetching := v.retry.Sub(now), v.failed, v.fetching
 			v.mu.Unlock()
-			if key != nil { // better an old key than none
+			if key != nil { // an old key is better than none
 				return key, nil
 			}
 			if fetching == nil {
@@ -74,7 +75,7 @@ func (v *Verifier) key(ctx context.Context, kid string) (any, error) {
 	}
 }
 
-// ended takes in what became of a fetch; mu is held.
+// ended records the result of a fetch; mu is held.
 func (v *Verifier) ended(ctx context.Context, keys map[string]any, err error) {
 	v.fetching = nil
 	now := v.cfg.Now()
@@ -83,12 +84,9 @@ func (v *Verifier) ended(ctx context.Context, keys map[string]any, err error) {
 		v.keys, v.fetched, v.failures, v.retry, v.failed = keys, now, 0, time.Time{}, nil
 	case ctx.Err() != nil: // the caller went away: that says nothing about the issuer
 	default:
-		pause := keysRetryMax
-		if v.failures < 6 {
-			pause = min(keysRetry<<v.failures, keysRetryMax)
-		}
+		pause := backoff.Spread(backoff.Pause(keysRetry, keysRetryMax, v.failures), 0.5, 1)
 		v.failures++
 		v.failed = err
-		v.retry = now.Add(pause/2 + rand.N(pause/2)) //nolint:gosec // jitter: not all at once with others
+		v.retry = now.Add(pause)
 	}
 }

@@ -95,7 +95,7 @@ func TestIssuerIsAway(t *testing.T) {
 			t.Errorf("%d requests in an hour, want two every 50 to 80 seconds", n)
 		}
 
-		// Whoever goes away meanwhile takes nobody along.
+		// A caller that leaves meanwhile does not affect the others.
 		far.away.Store(false)
 		time.Sleep(time.Minute)
 		ctx, cancel := context.WithCancel(t.Context())

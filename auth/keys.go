@@ -18,15 +18,15 @@ import (
 	"os"
 	"time"
 
+	"github.com/yaya-ai/yaya/control"
 	"github.com/yaya-ai/yaya/internal/atomicfile"
-	"github.com/yaya-ai/yaya/internal/control"
 	"github.com/yaya-ai/yaya/internal/keyfile"
 )
 
-// Keys (DESIGN 4, AU-42).
+// Keys that yaya generates for itself.
 const (
 	tokenKeyBits = 3072
-	// ServerKeyFile is the name of the key that this yaya is known by.
+	// ServerKeyFile is the name of this yaya's identity key.
 	ServerKeyFile = "server.key"
 )
 
@@ -44,14 +44,14 @@ type signingKey struct {
 type signingKeyAdded struct {
 	KeyID     string `json:"kid"`
 	PublicKey []byte `json:"public_key"` // PKIX
-	// Drop says that earlier keys verify nothing any more; else they do until the
-	// last token signed with them has expired.
+	// Drop retires earlier keys at once; else they verify tokens until the last one
+	// signed with them has expired.
 	Drop bool `json:"drop_earlier,omitempty"`
 }
 
 func tokenFile(kid string) string { return "token-" + kid + ".key" }
 
-// writeKey makes a private key durable.
+// writeKey stores a private key durably.
 func writeKey(root *os.Root, name string, key any) error {
 	data, err := keyfile.Marshal(key)
 	if err != nil {
@@ -61,8 +61,8 @@ func writeKey(root *os.Root, name string, key any) error {
 	return err
 }
 
-// loadServerKey reads the key that this yaya is known by, or makes it unless there
-// must be one: whoever has seen this yaya before would take it for another.
+// loadServerKey reads this yaya's identity key, or creates it unless there must be
+// one: with a new key, devices would take this yaya for another.
 func loadServerKey(root *os.Root, mustExist bool) (ed25519.PrivateKey, error) {
 	if err := keyfile.CheckFolder(root); err != nil {
 		return nil, err
@@ -88,8 +88,8 @@ func loadServerKey(root *os.Root, mustExist bool) (ed25519.PrivateKey, error) {
 	return private, nil
 }
 
-// ServerID is what this yaya is known by: the SHA-256 of its long-term public key
-// in hexadecimal digits.
+// ServerID returns the identity of this yaya: the SHA-256 of its long-term public
+// key in hexadecimal digits.
 func (a *Authority) ServerID() string { return a.serverID }
 
 func serverID(key ed25519.PrivateKey) string {
@@ -98,16 +98,16 @@ func serverID(key ed25519.PrivateKey) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// codeHash is how the log knows the secret of an invitation: 40 bits could be
-// found from a plain hash by whoever may read the audit, so a key is in it.
+// codeHash returns the form of an invitation's secret in the log. It is a keyed
+// hash, because a reader of the audit could find 40 bits from a plain one.
 func (a *Authority) codeHash(id, secret string) [32]byte {
 	m := hmac.New(sha256.New, a.codeKey)
 	m.Write(record([]byte("yaya-invite-v1"), []byte(id), []byte(secret)))
 	return [32]byte(m.Sum(nil))
 }
 
-// checkSigningKey reads the private key of the one that signs; without it no
-// token can be issued (R11).
+// checkSigningKey reads the private key that signs; without it no token can be
+// issued.
 func (a *Authority) checkSigningKey() error {
 	if a.signs == "" {
 		return nil
@@ -121,7 +121,7 @@ func (a *Authority) checkSigningKey() error {
 	}
 	private, ok := key.(*rsa.PrivateKey)
 	if !ok || private.N.BitLen() < tokenKeyBits {
-		return fmt.Errorf("key file %s/%s: it is no RSA key of at least %d bits", a.cfg.Keys.Name(), tokenFile(a.signs), tokenKeyBits)
+		return fmt.Errorf("key file %s/%s: it is not an RSA key of at least %d bits", a.cfg.Keys.Name(), tokenFile(a.signs), tokenKeyBits)
 	}
 	if !private.PublicKey.Equal(a.keys[a.signs].public) {
 		return fmt.Errorf("key file %s/%s: it is another key than the one of that name", a.cfg.Keys.Name(), tokenFile(a.signs))
@@ -130,7 +130,7 @@ func (a *Authority) checkSigningKey() error {
 	return nil
 }
 
-// signer returns the key that signs, making the first one when it is needed.
+// signer returns the key that signs, and creates the first one when it is needed.
 func (a *Authority) signer(ctx context.Context) (string, *rsa.PrivateKey, error) {
 	a.making.Lock()
 	defer a.making.Unlock()
@@ -146,8 +146,8 @@ func (a *Authority) signer(ctx context.Context) (string, *rsa.PrivateKey, error)
 	return a.makeKey(ctx, control.Owner, false)
 }
 
-// makeKey makes a signing key; making is held. The file comes first: a log that
-// names a key without a file would stop the next start.
+// makeKey creates a signing key; making is held. It writes the file first: a log
+// that names a key without a file would stop the next start.
 func (a *Authority) makeKey(ctx context.Context, actor string, drop bool) (string, *rsa.PrivateKey, error) {
 	private, err := a.cfg.GenerateKey()
 	if err != nil {
@@ -177,8 +177,8 @@ func (a *Authority) makeKey(ctx context.Context, actor string, drop bool) (strin
 	return kid, private, nil
 }
 
-// RotateKeys makes a new signing key. Tokens of earlier ones are good until they
-// expire, unless drop says that none of them is good from now on (AU-17). It needs
+// RotateKeys creates a new signing key. Tokens of earlier keys stay valid until
+// they expire, unless drop invalidates all of them at once. It needs
 // [DevicesManage].
 func (a *Authority) RotateKeys(ctx context.Context, actor Principal, drop bool) (kid string, err error) {
 	if err := Allow(actor, DevicesManage); err != nil {
@@ -190,23 +190,20 @@ func (a *Authority) RotateKeys(ctx context.Context, actor Principal, drop bool) 
 	return kid, err
 }
 
-// applyKey takes in evSigningKey; mu is held.
+// applyKey applies evSigningKey; mu is held.
 func (a *Authority) applyKey(e control.Entry) error {
 	var p signingKeyAdded
 	if err := e.Decode(&p); err != nil {
 		return err
 	}
-	key, err := x509.ParsePKIXPublicKey(p.PublicKey)
+	public, err := rsaKey(p.PublicKey)
 	if err != nil {
-		return err
-	}
-	public, ok := key.(*rsa.PublicKey)
-	if !ok {
-		return fmt.Errorf("signing key %s is no RSA key", p.KeyID)
+		return fmt.Errorf("signing key %s: %w", p.KeyID, err)
 	}
 	if p.Drop {
 		clear(a.keys)
-		a.clock.reset() // no token is left that could come back to life
+		a.newest = time.Time{}
+		a.clock.reset() // no token of it is left that could become valid again
 	}
 	for kid, k := range a.keys {
 		if k.until.IsZero() {
@@ -242,7 +239,7 @@ func (a *Authority) JWKS() []byte {
 	}
 	a.mu.RUnlock()
 	out, err := json.Marshal(set)
-	if err != nil { // strings always can be marshalled
+	if err != nil { // strings can always be marshalled
 		return []byte(`{"keys":[]}`)
 	}
 	return out

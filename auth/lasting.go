@@ -14,12 +14,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/yaya-ai/yaya/internal/control"
+	"github.com/yaya-ai/yaya/control"
 )
 
 // The form of a lasting token: a prefix that scanners for secrets can look for, 52
 // symbols of Crockford's base 32 (260 random bits), and a CRC-32 of what stands before
-// it in 7 more, so that they can tell a token from something that looks like one:
+// it in 7 more, so that they can distinguish a token from similar text:
 // yaya_[0-9A-HJKMNP-TV-Z]{59}.
 const (
 	LastingPrefix = "yaya_"
@@ -36,13 +36,13 @@ const (
 	maxLastingLife    = 10 * 365 * 24 * time.Hour
 )
 
-// deviceScopes are those that no lasting token has: with the first two it could let
-// others in who stay when it has ended, and the others are for kernels.
+// deviceScopes are never granted to lasting tokens: with the first two a token
+// could enroll devices that remain after its end, and the others are for kernels.
 var deviceScopes = []Scope{DevicesApprove, DevicesManage, KernelAttach, SkillsInvoke}
 
 var lastingName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`)
 
-// lasting is a token that is good until it is revoked or expires.
+// lasting is a token that is valid until it is revoked or expires.
 type lasting struct {
 	name    string
 	sum     [32]byte // SHA-256 of the token: 260 random bits need no slower hash
@@ -55,9 +55,10 @@ type lasting struct {
 	turn    int   // of the tokens that had the name, from 1 on
 }
 
-// principal returns the id of who has the token. The name alone would be that of every
-// token that had it: whoever gets a name that was free again must not find what its
-// former holder left. The first token of a name is known by the name itself.
+// principal returns the principal id of the token's holder. The name alone is not
+// enough, because a revoked token's name can be used again, and the new holder must
+// not find anything that the former one left. The first token of a name has the plain
+// name.
 func (t *lasting) principal() string {
 	if t.turn <= 1 {
 		return t.name
@@ -78,20 +79,20 @@ const (
 	evLastingRevoked = "token_revoked"
 )
 
-// LastingInfo describes a lasting token; the token itself is nowhere.
+// LastingInfo describes a lasting token; the token itself is not stored.
 type LastingInfo struct {
 	Name      string    `json:"name"`
-	Principal string    `json:"principal" doc:"whose calls its holder's are: token:<name>, and token:<name>#<n> for the nth token of that name"`
+	Principal string    `json:"principal" doc:"principal of its holder's calls: token:<name>, and token:<name>#<n> for the nth token of that name"`
 	Status    string    `json:"status" doc:"active or expired"`
 	Scopes    []Scope   `json:"scopes"`
-	Servers   []string  `json:"servers,omitempty" doc:"the MCP servers that it is for; all if there are none"`
+	Servers   []string  `json:"servers,omitempty" doc:"the MCP servers that it may use; empty for all"`
 	Expires   time.Time `json:"expires_at,omitzero"`
 	Since     time.Time `json:"since"`
 	CreatedBy string    `json:"created_by"`
 	LastUsed  time.Time `json:"last_used,omitzero" doc:"to the minute"`
 }
 
-// NewLasting is what a lasting token is to be.
+// NewLasting describes a lasting token to create.
 type NewLasting struct {
 	Name    string
 	Scopes  []Scope
@@ -99,7 +100,7 @@ type NewLasting struct {
 	Expires time.Time // zero for never
 }
 
-// IsLasting reports whether a token claims to be a lasting one.
+// IsLasting reports whether a token has the form of a lasting one.
 func IsLasting(token string) bool { return strings.HasPrefix(token, LastingPrefix) }
 
 func newLasting() string {
@@ -107,7 +108,7 @@ func newLasting() string {
 	return body + lastingSum(body)
 }
 
-// lastingSum is the checksum of a token's beginning.
+// lastingSum returns the checksum of a token's first part.
 func lastingSum(body string) string {
 	sum := crc32.ChecksumIEEE([]byte(body))
 	out := make([]byte, sumLength)
@@ -117,7 +118,7 @@ func lastingSum(body string) string {
 	return string(out)
 }
 
-// wellFormed reports whether a token can be one that was made here.
+// wellFormed reports whether a token could have been created here.
 func wellFormed(token string) bool {
 	if len(token) != lastingLength || !IsLasting(token) {
 		return false
@@ -129,9 +130,9 @@ func wellFormed(token string) bool {
 func (n *NewLasting) check(now time.Time) error {
 	switch {
 	case !lastingName.MatchString(n.Name):
-		return fmt.Errorf("%w: %q cannot be the name of a token: 1 to 64 letters, digits, dots, dashes and underscores, the first a letter or digit", ErrBadRequest, clean(n.Name, 80))
+		return fmt.Errorf("%w: %q cannot be the name of a token, which has 1 to 64 letters, digits, dots, dashes and underscores and begins with a letter or digit", ErrBadRequest, clean(n.Name, 80))
 	case len(n.Scopes) == 0:
-		return fmt.Errorf("%w: a token without scopes is good for nothing", ErrBadRequest)
+		return fmt.Errorf("%w: a token needs at least one scope", ErrBadRequest)
 	case !n.Expires.IsZero() && !n.Expires.After(now):
 		return fmt.Errorf("%w: the token would have expired already", ErrBadRequest)
 	case !n.Expires.IsZero() && n.Expires.Sub(now) > maxLastingLife:
@@ -144,7 +145,7 @@ func (n *NewLasting) check(now time.Time) error {
 	}
 	for _, s := range n.Scopes {
 		if slices.Contains(deviceScopes, s) {
-			return fmt.Errorf("%w: a lasting token cannot have the scope %s, which is for devices: they prove with a key who they are", ErrBadRequest, s)
+			return fmt.Errorf("%w: a lasting token cannot have the scope %s, which is for devices, because they prove their identity with a key", ErrBadRequest, s)
 		}
 	}
 	for _, s := range n.Servers {
@@ -157,9 +158,9 @@ func (n *NewLasting) check(now time.Time) error {
 	return nil
 }
 
-// CreateLasting makes a token that is good until it is revoked or expires, and returns
-// it: nobody can ask for it again. Nobody can give it more than they have, or a scope
-// that is for devices alone. It needs [DevicesManage].
+// CreateLasting creates a token that is valid until it is revoked or expires, and
+// returns it; it cannot be retrieved later. An actor can grant only scopes that it
+// has, and none that is for devices only. It needs [DevicesManage].
 func (a *Authority) CreateLasting(ctx context.Context, actor Principal, n NewLasting) (string, LastingInfo, error) {
 	if err := errors.Join(Allow(actor, DevicesManage), within(actor, n.Scopes)); err != nil {
 		return "", LastingInfo{}, err
@@ -193,8 +194,8 @@ func (a *Authority) CreateLasting(ctx context.Context, actor Principal, n NewLas
 	return "", LastingInfo{}, fmt.Errorf("%w: the token was revoked at once", ErrRefused)
 }
 
-// RevokeLasting ends a token, and what is under way with it. Both are durable when it
-// returns. It needs [DevicesManage].
+// RevokeLasting revokes a token and ends its open connections and calls. The
+// revocation is durable when it returns. It needs [DevicesManage].
 func (a *Authority) RevokeLasting(ctx context.Context, actor Principal, name string) error {
 	if err := Allow(actor, DevicesManage); err != nil {
 		return err
@@ -213,7 +214,7 @@ func (a *Authority) RevokeLasting(ctx context.Context, actor Principal, name str
 	return err
 }
 
-// LastingTokens lists the tokens by name, those included that have expired. It needs
+// LastingTokens lists the tokens by name, including expired ones. It needs
 // [DevicesRead].
 func (a *Authority) LastingTokens(actor Principal) ([]LastingInfo, error) {
 	if err := Allow(actor, DevicesRead); err != nil {
@@ -273,7 +274,7 @@ func (a *Authority) applyLasting(e control.Entry) error {
 	return nil
 }
 
-// findLasting returns a token that is known, whether it is still good or not. mu is held.
+// findLasting returns a known token, whether it is still valid or not. mu is held.
 func (a *Authority) findLasting(token string) *lasting {
 	if !wellFormed(token) {
 		return nil
@@ -286,7 +287,7 @@ func (a *Authority) findLasting(token string) *lasting {
 	return t
 }
 
-// lastingHolds says whether a token is good now; mu is held.
+// lastingHolds reports whether a token is valid now; mu is held.
 func (a *Authority) lastingHolds(t *lasting) error {
 	switch {
 	case a.lasting[t.sum] != t:
@@ -297,13 +298,14 @@ func (a *Authority) lastingHolds(t *lasting) error {
 	return nil
 }
 
-// VerifyLasting returns who a lasting token stands for. An error wraps [ErrToken].
+// VerifyLasting returns the principal of a lasting token. An error wraps
+// [ErrToken].
 func (a *Authority) VerifyLasting(token string) (Principal, error) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	t := a.findLasting(token)
 	if t == nil {
-		return Principal{}, fmt.Errorf("%w: no such token was made here, or it has been revoked", ErrToken)
+		return Principal{}, fmt.Errorf("%w: it was not created here, or has been revoked", ErrToken)
 	}
 	if err := a.lastingHolds(t); err != nil {
 		return Principal{}, err
@@ -312,8 +314,8 @@ func (a *Authority) VerifyLasting(token string) (Principal, error) {
 	return Principal{Kind: Lasting, ID: t.principal(), authority: a, lasting: t}, nil
 }
 
-// KnowsLasting reports whether a token is one that was made here and is still good, so
-// that whoever has it need not be kept from trying.
+// KnowsLasting reports whether a token was created here and is still valid, so that
+// its holder need not be limited as a guesser.
 func (a *Authority) KnowsLasting(token string) bool {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
@@ -321,7 +323,7 @@ func (a *Authority) KnowsLasting(token string) bool {
 	return t != nil && a.lastingHolds(t) == nil
 }
 
-// lastingScopes looks up what a token may do.
+// lastingScopes looks up the scopes of a token.
 func (a *Authority) lastingScopes(p Principal) []Scope {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
@@ -331,7 +333,8 @@ func (a *Authority) lastingScopes(p Principal) []Scope {
 	return p.lasting.scopes
 }
 
-// Servers are the MCP servers that the principal is kept to; none means all.
+// Servers returns the MCP servers to which the principal is limited; none means
+// all.
 func (p Principal) Servers() []string {
 	if p.lasting == nil {
 		return nil

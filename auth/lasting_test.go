@@ -28,7 +28,7 @@ func (w *world) token(n auth.NewLasting) string {
 	return token
 }
 
-// USE-8: a lasting token stands for its name, with its scopes, for its servers, also
+// USE-8: a lasting token stands for its name, with its scopes, for its servers, even
 // after a restart; and it is nowhere on the disk.
 func TestLastingToken(t *testing.T) {
 	w := newWorld(t)
@@ -208,7 +208,7 @@ func TestLastingTokenEnds(t *testing.T) {
 }
 
 // A token that is made again under the name of a revoked one is somebody else: nothing
-// that is kept by principal is handed on with a name, also after a restart. Rules and
+// that is kept by principal is handed on with a name, even after a restart. Rules and
 // profiles that name tokens mean each of the name.
 func TestLastingTokensAreUniqueOverTime(t *testing.T) {
 	w := newWorld(t)
@@ -241,7 +241,7 @@ func TestLastingTokensAreUniqueOverTime(t *testing.T) {
 	if len(seen) != 3 {
 		t.Errorf("three tokens are %d principals", len(seen))
 	}
-	// Who has another name is not touched by that.
+	// Tokens of other names are not affected.
 	if p, err := w.VerifyLasting(w.token(auth.NewLasting{Name: "ci-2"})); err != nil || p.Name() != "token:ci-2" {
 		t.Errorf("got %q, %v, want token:ci-2", p.Name(), err)
 	}

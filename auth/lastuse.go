@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// lastUses remembers to the minute when tokens were used last, by the index of their
-// entry. It is not in the control log: using a token changes nothing.
+// lastUses records to the minute when tokens were last used, by the index of their
+// entry. It is not in the control log, because using a token changes no state there.
 type lastUses struct {
 	mu    sync.Mutex
 	at    map[int64]time.Time
@@ -29,8 +29,8 @@ func (l *lastUses) forget(index int64) {
 	l.dirty = true
 }
 
-// LastUses returns when lasting tokens were used last, and whether that has changed
-// since it was asked for before.
+// LastUses returns when lasting tokens were last used, and whether that has changed
+// since the previous call.
 func (a *Authority) LastUses() (uses map[int64]time.Time, changed bool) {
 	a.used.mu.Lock()
 	defer a.used.mu.Unlock()
@@ -38,8 +38,8 @@ func (a *Authority) LastUses() (uses map[int64]time.Time, changed bool) {
 	return maps.Clone(a.used.at), changed
 }
 
-// RestoreUses takes over what [Authority.LastUses] has returned in an earlier run, as
-// far as the tokens are still there.
+// RestoreUses restores the result of [Authority.LastUses] from an earlier run, for
+// tokens that still exist.
 func (a *Authority) RestoreUses(uses map[int64]time.Time) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()

@@ -12,14 +12,14 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
-	"github.com/yaya-ai/yaya/internal/control"
+	"github.com/yaya-ai/yaya/control"
 )
 
-// Device tokens (R1).
+// Device tokens.
 const (
 	tokenType      = "yaya-device+jwt" //nolint:gosec // no credential
 	maxDeviceToken = 4 << 10
-	maxFamilies    = 8 // of a device; the one used least lately is dropped
+	maxFamilies    = 8 // of a device; the least recently used one is dropped
 	maxCached      = 4096
 
 	refreshGrace = 30 * time.Second // from the first exchange
@@ -71,8 +71,8 @@ func fingerprint(key []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// issue makes a token for a device: the first of a new family, or the next of the
-// one that previous belongs to. check is asked in the step that makes it durable.
+// issue creates a token for a device: the first of a new family, or the next in the
+// family of previous. check runs in the step that makes it durable.
 func (a *Authority) issue(ctx context.Context, device, family, previous string, check func() error) (Token, error) {
 	id, issued := randomID(), a.cfg.Now().UTC().Truncate(time.Second)
 	t, err := a.sign(ctx, device, family, id, issued)
@@ -85,8 +85,8 @@ func (a *Authority) issue(ctx context.Context, device, family, previous string, 
 	return t, err
 }
 
-// sign makes the token of that id. The same arguments make the same token, as long as
-// the device's rights and the key stay.
+// sign returns the token with that id. The same arguments yield the same token, as
+// long as the device's rights and the key stay the same.
 func (a *Authority) sign(ctx context.Context, device, family, id string, issued time.Time) (Token, error) {
 	kid, key, err := a.signer(ctx)
 	if err != nil {
@@ -113,10 +113,10 @@ func (a *Authority) sign(ctx context.Context, device, family, id string, issued 
 	return Token{signed, c.ExpiresAt.Time}, err
 }
 
-// issuer names this instance; it is the audience, too.
+// issuer returns the name of this instance, which is also the audience.
 func (a *Authority) issuer() string { return "urn:yaya:" + a.serverID }
 
-// VerifyToken returns the device that a token is about. An error wraps [ErrToken].
+// VerifyToken returns the device of a token. An error wraps [ErrToken].
 func (a *Authority) VerifyToken(token string) (Principal, error) {
 	c, err := a.claims(token)
 	if err != nil {
@@ -130,10 +130,10 @@ func (a *Authority) VerifyToken(token string) (Principal, error) {
 	return Principal{Kind: Device, ID: c.Subject, authority: a, claims: c}, nil
 }
 
-// claims checks what of a token never changes, once.
+// claims checks the immutable properties of a token, once.
 func (a *Authority) claims(token string) (*claimsOf, error) {
 	if token == "" || len(token) > maxDeviceToken || strings.Count(token, ".") != 2 {
-		return nil, fmt.Errorf("%w: it is no JWT", ErrToken)
+		return nil, fmt.Errorf("%w: it is not a JWT", ErrToken)
 	}
 	sum := sha256.Sum256([]byte(token))
 	a.mu.RLock()
@@ -176,7 +176,7 @@ func (a *Authority) claims(token string) (*claimsOf, error) {
 	return c, nil
 }
 
-// Knows reports whether a token has been verified lately, so that doing it again
+// Knows reports whether a token was verified recently, so that verifying it again
 // costs nothing.
 func (a *Authority) Knows(token string) bool {
 	if len(token) > maxDeviceToken {
@@ -188,7 +188,8 @@ func (a *Authority) Knows(token string) bool {
 	return a.verified[sum] != nil
 }
 
-// holds checks what of a token can change: time, keys, revocations. mu is held.
+// holds checks the properties of a token that can change: time, keys, revocations.
+// mu is held.
 func (a *Authority) holds(c *claimsOf, grace time.Duration) error {
 	now := a.cfg.Now()
 	if !now.Before(c.ExpiresAt.Add(grace)) {
@@ -209,7 +210,8 @@ func (a *Authority) holds(c *claimsOf, grace time.Duration) error {
 
 var errExpired = errors.New("has expired")
 
-// expired says that a token has expired, and by which clock if that could surprise.
+// expired returns the error of an expired token, which names the clock if that
+// could surprise.
 func (a *Authority) expired() error {
 	if err := a.ClockBehind(); err != nil {
 		return fmt.Errorf("%w: it %w: %w", ErrToken, errExpired, err)
@@ -217,11 +219,11 @@ func (a *Authority) expired() error {
 	return fmt.Errorf("%w: it %w", ErrToken, errExpired)
 }
 
-// Refresh exchanges the current token of a device for the next (W-17). The
-// device's grants are read anew. For refreshGrace the same token gets the same
-// successor again: requests cross, and replies are lost, also by a restart. After
-// that, or when the successor was itself exchanged, a token that comes back is a
-// stolen one, or the other is: its whole family is revoked (AU-11, R2).
+// Refresh exchanges the current token of a device for the next, with the device's
+// present grants. For refreshGrace the same token gets the same successor again,
+// because requests cross, and replies are lost, even in a restart. If a token comes
+// back after that, or after its successor was exchanged, one of the two is stolen:
+// Refresh revokes the whole family.
 func (a *Authority) Refresh(ctx context.Context, token string) (Token, error) {
 	p, err := a.VerifyToken(token)
 	if err != nil {
@@ -277,7 +279,7 @@ func (a *Authority) revokeFamily(ctx context.Context, actor, device, family, rea
 
 var errNothing = errors.New("there is nothing to do")
 
-// applyToken takes in evTokenIssued; mu is held.
+// applyToken applies evTokenIssued; mu is held.
 func (a *Authority) applyToken(e control.Entry) error {
 	var p tokenIssued
 	if err := e.Decode(&p); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// Contribution is what a capability brings along. Every part is optional.
+// Contribution is everything that a capability contributes. Every part is optional.
 type Contribution struct {
 	Name      string
 	Tools     []tool.Tool
@@ -19,8 +19,8 @@ type Contribution struct {
 	Providers []Provider
 }
 
-// Service lives as long as the host. Start returns when the service runs; Stop
-// is called once for every Start, also for one that failed.
+// Service runs as long as the host. Start returns when the service runs; Stop is
+// called once for every Start, even for one that failed.
 type Service interface {
 	Name() string
 	Start(ctx context.Context) error
@@ -39,36 +39,37 @@ type Info struct {
 	ID string
 	// Prefix starts the names of the provider's tools; "" means ID.
 	Prefix string
-	// Bare leaves the tools the names that they have.
+	// Bare registers the tools under their own names.
 	Bare bool
 	// StartTimeout bounds Start and Discover together. Without one it is 20 s, of a
 	// [Worker] 20 s without work and 5 minutes in all.
 	StartTimeout time.Duration
-	// InstallTimeout bounds Start instead, for a provider that has to fetch what it
-	// starts; Discover has as much as without a StartTimeout then. 0 means that it fetches nothing.
+	// InstallTimeout bounds Start instead, for a provider that has to download its program;
+	// Discover then has as much time as without a StartTimeout. 0 means that it downloads
+	// nothing.
 	InstallTimeout time.Duration
 }
 
-// Signals is how a provider talks to its supervisor. The functions never block
-// and may be called from any goroutine; after Stop they have no effect.
+// Signals are the messages of a provider to its supervisor. The functions never
+// block and may be called from any goroutine; after Stop they have no effect.
 type Signals struct {
-	// Changed says that the provider's tools may have changed.
+	// Changed reports that the provider's tools may have changed.
 	Changed func()
-	// Failed says that the provider cannot go on and wants to be restarted.
+	// Failed reports that the provider cannot continue and has to be restarted.
 	Failed func(err error)
-	// Installing says that Start is fetching what it starts, and the last line that
-	// was said about it. It may be called again with another.
+	// Installing reports that Start is downloading its program, with the last line of
+	// progress. It may be called again with another line.
 	Installing func(line string)
-	// Degraded reports trouble that does not keep the provider from working.
+	// Degraded reports a problem that does not stop the provider.
 	Degraded func(msg string)
 }
 
-// Worker is a provider that can tell how much processor time its own process has had. On
-// a busy machine a start takes long because it gets little of that: as long as it gets
+// Worker is a provider that knows the processor time of its own process. On a busy
+// machine a start takes long because its process gets little of it: as long as it gets
 // any, it is not stuck.
 type Worker interface {
-	// Worked returns the processor time since some moment; it may be called from any
-	// goroutine, also while nothing runs.
+	// Worked returns the processor time since some fixed moment; it may be called from
+	// any goroutine, even while nothing runs.
 	Worked() time.Duration
 }
 
@@ -81,28 +82,37 @@ type Provider interface {
 	Start(ctx context.Context, s Signals) error
 	// Discover lists the tools completely. Warnings name what was left out.
 	Discover(ctx context.Context) (tools []Tool, warnings []string, err error)
-	// Stop disconnects, also after a Start that failed. ctx bounds its patience.
+	// Stop disconnects, even after a failed Start. ctx bounds how long it waits.
 	Stop(ctx context.Context) error
 }
 
-// Detailer is implemented by providers with more to say about their state; the
-// value is marshalled to JSON for people to read.
+// Detailer is implemented by providers with more details about their state; the
+// value is marshalled to JSON for people.
 type Detailer interface{ Detail() any }
 
-// Reviver is implemented by providers that may learn, while they have failed,
-// that another attempt makes sense. A boundary then makes it at once.
+// Hinter is implemented by providers that know more about the cause of a failure
+// than the error says. The hint is for people and their agents: no server in a
+// sandbox reads it.
+type Hinter interface {
+	// Hint is "" without one. It may be called from any goroutine.
+	Hint() string
+}
+
+// Reviver is implemented by providers that can learn, after they failed, that
+// another attempt makes sense. A boundary then starts it at once.
 type Reviver interface{ Revived() bool }
 
-// Outdated is implemented by providers whose connection may have to be made again for
-// reasons of their host's. [Host.Reconsider] asks.
+// Outdated is implemented by providers that may have to reconnect because their
+// host's settings have changed. [Host.Reconsider] asks.
 type Outdated interface {
-	// Outdated says why, "" if the connection, or the failure to make one, is what it
-	// would come to now. It may be called from any goroutine, also during Start.
+	// Outdated returns the reason to reconnect, "" if a new attempt would have the
+	// same result as the present connection or failure. It may be called from any
+	// goroutine, even during Start.
 	Outdated() string
 }
 
-// Stale is implemented by providers whose tools may have to be listed again for
-// reasons of their host's. A boundary asks.
+// Stale is implemented by providers whose tools may have to be listed again because
+// of a change at their host. A boundary asks.
 type Stale interface{ Stale() bool }
 
 // Spec is a tool as its provider describes it: untrusted, not yet normalised.
@@ -117,8 +127,8 @@ type Spec struct {
 	Timeout      time.Duration
 	Validate     bool
 	Native       json.RawMessage
-	// Withheld says why the tool cannot be called for now; it is not offered then.
-	// All that is used of the others is its name.
+	// Withheld is the reason why the tool cannot be called at present; it is then not
+	// offered, and only its name is used.
 	Withheld string
 }
 
@@ -130,7 +140,7 @@ type Tool interface {
 	Invoke(ctx context.Context, call tool.Call) (tool.Result, error)
 }
 
-// ErrNotSent is wrapped by an error of [Tool.Invoke] that is certain to mean
-// that the provider never got the call. Such a call, and no other, is sent again
-// once the provider is back: a call that may have had effects is not repeated.
+// ErrNotSent is wrapped by an error of [Tool.Invoke] if the provider certainly
+// never got the call. Only such a call is sent again once the provider is back: a
+// call that may have had effects is not repeated.
 var ErrNotSent = errors.New("the call did not reach the server")

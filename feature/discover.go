@@ -9,15 +9,15 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// discover lists the tools and registers what is fit. It returns a diagnostic
-// when something was left out. A live provider that fails meanwhile has had its
-// tools taken off the list, and they stay off.
+// discover lists the tools and registers the valid ones. It returns a diagnostic
+// when it left some out. If a live provider fails meanwhile, its tools have been
+// withdrawn and stay so.
 func (s *supervisor) discover(ctx context.Context, live bool) (degraded string, err error) {
 	s.listing.Lock()
 	defer s.listing.Unlock()
 	s.mu.Lock()
 	s.dirty = false
-	if live { // the first change after a start is looked at without delay
+	if live { // the first change after a start is handled without delay
 		s.lastList = time.Now()
 	}
 	s.mu.Unlock()
@@ -95,7 +95,7 @@ func (s *supervisor) needsBoundary() bool {
 	return s.due() || s.revived()
 }
 
-// revived reports whether the provider has failed and knows better by now.
+// revived reports whether the provider has failed and another attempt makes sense.
 func (s *supervisor) revived() bool {
 	s.mu.Lock()
 	state := s.st.State
@@ -126,7 +126,7 @@ func (s *supervisor) boundary(ctx context.Context) {
 	if s.revived() {
 		ctx, cancel := context.WithTimeout(ctx, s.host.cfg.StartGrace)
 		defer cancel()
-		_ = s.await(ctx) // what keeps it from working is its state
+		_ = s.await(ctx) // the reason is part of its state
 		return
 	}
 	if !s.due() { // the first start ended just now, or another boundary was first

@@ -130,6 +130,7 @@ func newRig(t *testing.T, policy tool.Policy) *rig {
 	t.Helper()
 	r := &rig{reg: new(tool.Registry)}
 	r.disp = tool.NewDispatcher(tool.DispatcherConfig{Registry: r.reg, Policy: policy})
+	r.disp.SetWitness(func(tool.Change) (func() error, error) { return func() error { return nil }, nil })
 	r.host = feature.NewHost(feature.Config{Registry: r.reg, Dispatcher: r.disp, OnStatus: func(s feature.Status) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -230,7 +231,7 @@ func TestDenialPreventsTheProviderCall(t *testing.T) {
 	})
 }
 
-// F-7: Stop once per Start, also after a partial start, and nothing after.
+// F-7: Stop once per Start, even after a partial start, and nothing after.
 func TestStopExactlyOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, allow{})

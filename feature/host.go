@@ -33,8 +33,8 @@ type Config struct {
 // Timing of the supervision.
 const (
 	startTimeout     = 20 * time.Second
-	startMax         = 5 * time.Minute // of a start that computes
-	workLook         = time.Second     // between two looks whether it does
+	startMax         = 5 * time.Minute // for a start that computes
+	workLook         = time.Second     // between two checks for progress
 	workLeast        = 20 * time.Millisecond
 	stopTimeout      = 6 * time.Second
 	backoffFirst     = time.Second
@@ -46,16 +46,16 @@ const (
 )
 
 var (
-	// ErrDuplicate says that a provider of the same id is installed.
-	ErrDuplicate = errors.New("a provider of that id is installed already")
-	// ErrClosed says that the host was closed.
+	// ErrDuplicate reports that a provider with the same id is installed.
+	ErrDuplicate = errors.New("a provider with that id is already installed")
+	// ErrClosed reports that the host was closed.
 	ErrClosed = errors.New("the feature host is closed")
 )
 
 // Host runs contributions. Its methods are safe for concurrent use.
 type Host struct {
 	cfg    Config
-	ctx    context.Context
+	ctx    context.Context // a base context: of tasks and providers, which outlive the call that installs them
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
 
@@ -66,7 +66,7 @@ type Host struct {
 	diags     []string
 	watchers  map[int]func(providers []string)
 	watchSeq  int
-	announced *tool.Snapshot // that watchers know of
+	announced *tool.Snapshot // generation known to watchers
 }
 
 // NewHost returns an empty host.
@@ -77,10 +77,10 @@ func NewHost(cfg Config) *Host {
 	return h
 }
 
-// Install takes a contribution in: tools and hooks are registered, services
-// started in order, tasks and providers set going. Providers start in parallel
-// and in the background. On an error nothing more of c is installed, services
-// it has started are stopped, and its tools stay out.
+// Install installs a contribution: it registers tools and hooks, starts services in
+// order, and starts tasks and providers. Providers start in parallel and in the
+// background. On an error, Install stops the services that it started and registers
+// none of c's tools.
 func (h *Host) Install(ctx context.Context, c Contribution) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -140,15 +140,15 @@ func (h *Host) diagnose(msg string) {
 	}
 }
 
-// Diagnostics returns what happened to services and tasks, oldest first.
+// Diagnostics returns events of services and tasks, oldest first.
 func (h *Host) Diagnostics() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.diags)
 }
 
-// Remove stops a provider, waits for it and takes its tools away. It reports
-// whether there was such a provider.
+// Remove stops a provider, waits for it and removes its tools. It reports whether
+// the provider existed.
 func (h *Host) Remove(id string) bool {
 	h.mu.Lock()
 	s := h.providers[id]
@@ -163,8 +163,8 @@ func (h *Host) Remove(id string) bool {
 	return true
 }
 
-// Close stops everything in the reverse order of its start and returns when
-// nothing of it still runs.
+// Close stops everything in the reverse order of its start and returns when nothing
+// runs.
 func (h *Host) Close(ctx context.Context) error {
 	h.mu.Lock()
 	h.closed = true
@@ -193,7 +193,7 @@ func (h *Host) Close(ctx context.Context) error {
 }
 
 // Watch calls f whenever the offered tools have changed or may have, with the providers
-// whose tools they are, "" for yaya itself: after a change f's owner should go through
+// of those tools, "" for yaya itself: after a change the caller should call
 // [Host.Boundary] again. f must not block.
 func (h *Host) Watch(f func(providers []string)) (stop func()) {
 	h.mu.Lock()
@@ -208,8 +208,8 @@ func (h *Host) Watch(f func(providers []string)) (stop func()) {
 	}
 }
 
-// changed tells the watchers, unless there is nothing new: neither another
-// snapshot since the last time nor a provider whose tools have to be looked at.
+// changed notifies the watchers, unless nothing is new: neither the snapshot has
+// changed since the last time nor does a provider have to list its tools again.
 func (h *Host) changed() {
 	generation := h.cfg.Registry.Snapshot().Generation()
 	var dirty []string
@@ -228,8 +228,8 @@ func (h *Host) changed() {
 	}
 }
 
-// announce tells the watchers that the tools of some providers may have changed, and
-// those that have since the last time.
+// announce notifies the watchers that the tools of some providers may have changed,
+// together with those that have changed since the last time.
 func (h *Host) announce(providers ...string) {
 	snap := h.cfg.Registry.Snapshot()
 	h.mu.Lock()
@@ -259,8 +259,8 @@ func (h *Host) supervisors() []*supervisor {
 }
 
 // Boundary brings the registry up to date and returns its snapshot: it waits,
-// within the grace, for providers in their first start (F-10), and discovers
-// again where tools have changed (F-14). Call it where a turn begins or a client
+// within the grace, for providers in their first start, and discovers
+// again where tools have changed. Call it where a turn begins or a client
 // lists tools.
 func (h *Host) Boundary(ctx context.Context) *tool.Snapshot {
 	var wg sync.WaitGroup
@@ -292,19 +292,19 @@ func (h *Host) Status() []Status {
 	return out
 }
 
-// WaitReady waits until a provider is ready, and says why when it is not by the
-// end of ctx.
+// WaitReady waits until a provider is ready; if it is not when ctx ends, the error
+// says why.
 func (h *Host) WaitReady(ctx context.Context, id string) error {
 	h.mu.Lock()
 	s := h.providers[id]
 	h.mu.Unlock()
 	if s == nil {
-		return fmt.Errorf("there is no provider %q", id)
+		return fmt.Errorf("provider %q not found", id)
 	}
 	return s.await(ctx)
 }
 
-// clean makes what went wrong safe to show: without secrets, then as [Clean] does.
+// clean makes an error safe to show: it masks secrets and then applies [Clean].
 func (h *Host) clean(text string) string {
 	if h.cfg.Mask != nil {
 		text = h.cfg.Mask(text)

@@ -9,10 +9,11 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/yaya-ai/yaya/internal/cut"
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// Bounds of what providers describe (R22).
+// Bounds of providers' descriptions.
 const (
 	MaxTools       = 500
 	MaxToolName    = 256      // bytes of a tool's own name
@@ -25,10 +26,9 @@ const (
 const maxName = 64
 
 // QualifiedName returns the registered name of a provider's tool:
-// "<prefix>__<tool>". It depends on the two alone, so it is stable across
-// restarts and configurations, and different pairs have different names: where
-// the plain form would be illegal, too long or ambiguous, a hash of the pair is
-// part of the name (F-12).
+// "<prefix>__<tool>". It depends only on these two, so it is stable across restarts
+// and configurations. Different pairs have different names: where the plain form
+// would be illegal, too long or ambiguous, the name contains a hash of the pair.
 func QualifiedName(prefix, name string) string {
 	plain := prefix + "__" + name
 	ambiguous := strings.Contains(prefix, "__") || strings.HasSuffix(prefix, "_")
@@ -48,7 +48,7 @@ func QualifiedName(prefix, name string) string {
 	return p + "__" + n + tail
 }
 
-// legal replaces what a tool name cannot hold.
+// legal replaces characters that a tool name cannot contain.
 func legal(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < utf8.RuneSelf && (r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r)) {
@@ -58,8 +58,8 @@ func legal(s string) string {
 	}, s)
 }
 
-// define turns a provider's description into a definition (F-16). It fails for
-// a tool that cannot be offered; the others of the provider stay usable.
+// define turns a provider's description into a definition. It fails for a tool that
+// cannot be offered; the provider's other tools stay usable.
 func define(info Info, s Spec) (tool.Definition, error) {
 	prefix := info.Prefix
 	if prefix == "" {
@@ -106,7 +106,7 @@ func define(info Info, s Spec) (tool.Definition, error) {
 
 // Clean makes untrusted text safe to show and bounded: control characters,
 // bidirectional overrides, zero-width and tag characters become visible escapes,
-// except line breaks and tabs (UP-01, UP-02). A cut is marked.
+// except line breaks and tabs. A cut is marked.
 func Clean(s string, limit int) string {
 	const mark = "… [cut]"
 	var b strings.Builder
@@ -124,23 +124,9 @@ func Clean(s string, limit int) string {
 			piece = string(r)
 		}
 		if b.Len()+len(piece) > limit {
-			return cut(b.String(), limit-len(mark)) + mark
+			return cut.Bytes(b.String(), limit-len(mark)) + mark
 		}
 		b.WriteString(piece)
 	}
 	return b.String()
-}
-
-// cut shortens s to at most n bytes without splitting a rune.
-func cut(s string, n int) string {
-	if n <= 0 {
-		return ""
-	}
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
 }

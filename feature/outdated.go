@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// drainTimeout is how long the calls of a provider that has to be connected again may
-// go on: no server keeps what a setting took from it by never answering.
+// drainTimeout is how long the calls of a provider that has to reconnect may
+// continue: no server can keep a right that a setting revoked by never answering.
 const drainTimeout = 5 * time.Minute
 
-// outdatedError ends a connection that has to be made again.
+// outdatedError ends a connection that has to be replaced.
 type outdatedError struct{ why string }
 
 func (e *outdatedError) Error() string { return e.why }
 
-// Reconsider asks every provider that is [Outdated] whether it has to be connected
-// again, and does so with those that have: they finish the calls that are in flight,
-// and later ones wait. It returns at once.
+// Reconsider asks every [Outdated] provider whether it has to reconnect, and
+// reconnects those that have: they finish the calls in flight, and later ones wait.
+// It returns at once.
 func (h *Host) Reconsider() {
 	for _, s := range h.supervisors() {
 		select {
@@ -27,7 +27,7 @@ func (h *Host) Reconsider() {
 	}
 }
 
-// outdated says why the provider has to be connected again, "" if it has not.
+// outdated returns why the provider has to reconnect, "" if it need not.
 func (s *supervisor) outdated() (why string) {
 	o, ok := s.p.(Outdated)
 	if !ok {
@@ -43,7 +43,7 @@ func (s *supervisor) outdated() (why string) {
 }
 
 // untilOutdated returns the context of an attempt, which ends when the provider has to
-// be connected again: what has begun to start has begun otherwise than it should.
+// reconnect: the attempt began with outdated settings.
 func (s *supervisor) untilOutdated() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	ended := make(chan struct{})
@@ -75,9 +75,9 @@ func (s *supervisor) untilOutdated() (context.Context, context.CancelFunc) {
 	}
 }
 
-// drain keeps calls from beginning and waits for those in flight, if the provider has
-// to be connected again. It returns why the connection ends, nil if it goes on: there is
-// no reason to end it, or none that has lasted.
+// drain blocks new calls and waits for those in flight, if the provider has to
+// reconnect. It returns why the connection ends, nil if it continues: there is no reason
+// to end it, or the reason has disappeared.
 func (s *supervisor) drain(failed chan error) error {
 	why := s.outdated()
 	if why == "" {
@@ -88,6 +88,7 @@ func (s *supervisor) drain(failed chan error) error {
 	defer limit.Stop()
 	s.mu.Lock()
 	state, reason := s.st.State, s.st.Reason
+	s.renewing = true
 	s.mu.Unlock()
 	s.move(Draining, why, func(now State) bool { return now.Usable() })
 	waited := false
@@ -111,33 +112,42 @@ func (s *supervisor) drain(failed chan error) error {
 	if why != "" {
 		return &outdatedError{why}
 	}
+	s.renewed()
 	s.usable.Store(true)
-	s.set(state, reason) // also for who waits since before it was draining
+	s.set(state, reason) // for calls, too, that have waited since before it was draining
 	return nil
 }
 
-// renew notes that the provider is connected again because it was outdated.
+// renew records that the provider reconnects because it was outdated.
 func (s *supervisor) renew(e *outdatedError) {
 	s.host.cfg.Log.Info().Str("provider", s.info.ID).Str("why", e.why).Msg("provider is started again")
 	s.addDiagnostic("it was started again: " + e.why)
 	s.mu.Lock()
 	s.st.Restarts++
+	s.renewing = true
 	s.mu.Unlock()
 }
 
-// isOutdated returns why an attempt has ended, if that is because the provider has to
-// be connected again.
+// renewed records that the new connection exists, or has failed.
+func (s *supervisor) renewed() {
+	s.mu.Lock()
+	s.renewing = false
+	s.mu.Unlock()
+}
+
+// isOutdated returns why an attempt has ended, if the reason is that the provider has
+// to reconnect.
 func isOutdated(ctx context.Context) (*outdatedError, bool) {
 	return errors.AsType[*outdatedError](context.Cause(ctx))
 }
 
-// begin waits until a call can reach the provider, and counts it as one in flight: leave
-// has to follow unless it fails.
+// begin waits until a call can reach the provider, and counts it as in flight: unless it
+// fails, the caller must call leave.
 func (s *supervisor) begin(ctx context.Context) error {
 	if s.enter() {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, callWait)
+	ctx, cancel := context.WithTimeout(ctx, s.patience())
 	defer cancel()
 	for {
 		if err := s.await(ctx); err != nil {
@@ -151,7 +161,7 @@ func (s *supervisor) begin(ctx context.Context) error {
 
 // enter counts a call if it can reach the provider now.
 func (s *supervisor) enter() bool {
-	s.calls.Add(1) // before the look: who drains looks in the other order
+	s.calls.Add(1) // before the check: drain checks in the other order
 	if s.usable.Load() {
 		return true
 	}

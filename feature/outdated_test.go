@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,12 +18,37 @@ type boxed struct {
 	mock
 	wants, has string
 	refuses    string // a setting that it does not start with
+	final      bool   // it says that trying again does not help
+	takes      time.Duration
+	tries      atomic.Int32
+}
+
+// Info lets a start take its time.
+func (b *boxed) Info() feature.Info {
+	info := b.mock.Info()
+	info.InstallTimeout = 10 * time.Minute
+	return info
 }
 
 func (b *boxed) Start(ctx context.Context, s feature.Signals) error {
 	b.edit(func() { b.has = b.wants })
+	b.tries.Add(1)
 	if b.wants == b.refuses {
+		if b.final {
+			return &feature.RefusedError{Err: errors.New("refused")}
+		}
 		return errors.New("refused")
+	}
+	b.mu.Lock()
+	takes := b.takes
+	b.mu.Unlock()
+	if takes > 0 {
+		s.Installing("fetching")
+		select {
+		case <-time.After(takes):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	return b.mock.Start(ctx, s)
 }
@@ -99,7 +125,7 @@ func TestOutdatedIsStartedAgain(t *testing.T) {
 		}
 		check("the calls have ended", 2, feature.Ready, "")
 		if st := r.host.Status()[0]; st.Restarts != 1 || st.LastError != "" || !strings.Contains(strings.Join(st.Diagnostics, "\n"), "started again: old is to be new") {
-			t.Errorf("status: %+v, want one restart that is no failure, and why", st)
+			t.Errorf("status: %+v, want one restart that is not a failure, and why", st)
 		}
 
 		p.set(r, "forbidden")
@@ -116,7 +142,68 @@ func TestOutdatedIsStartedAgain(t *testing.T) {
 	})
 }
 
-// SET-1: no call keeps an outdated connection for ever.
+// A provider that the settings forbid to start is not tried again by itself: when
+// it may start, and when a call asks for it.
+func TestRefusedIsNotRetried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, allow{})
+		p := &boxed{mock: mock{id: "p", tools: []*mockTool{newTool("a")}}, wants: "forbidden", refuses: "forbidden", final: true}
+		r.install(t, p)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if st := r.host.Status()[0]; p.tries.Load() != 1 || st.State != feature.Failed || st.Reason != "refused" || st.Restarts > 1 {
+			t.Errorf("after an hour: %d tries, %+v; want one, and failed", p.tries.Load(), st)
+		}
+		if err := r.host.Do(t.Context(), "p", func() error { return nil }); err == nil || p.tries.Load() != 2 {
+			t.Errorf("a call: %v after %d tries; want a refusal after 2", err, p.tries.Load())
+		}
+		p.set(r, "allowed")
+		if st := r.host.Status()[0]; p.tries.Load() != 3 || st.State != feature.Ready {
+			t.Errorf("allowed: %d tries, %s; want 3, ready", p.tries.Load(), st.State)
+		}
+	})
+}
+
+// A call that waits while a provider is connected again waits for as long as that
+// may take, and one that waits in vain does not quote a timer.
+func TestCallsWaitForWhatIsOutdated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, allow{})
+		p := &boxed{mock: mock{id: "p"}, wants: "old"}
+		finish := make(chan struct{})
+		slow, quick := newTool("slow"), newTool("quick")
+		slow.run = func(context.Context, tool.Call) (tool.Result, error) {
+			<-finish
+			return tool.OK("slow"), nil
+		}
+		p.tools = []*mockTool{slow, quick}
+		r.install(t, p)
+		snap := r.host.Boundary(t.Context())
+		p.edit(func() { p.takes = 90 * time.Second })
+		results := make(chan tool.Result, 2)
+		go func() { results <- r.call(t, snap, "p__slow") }()
+		synctest.Wait()
+		p.set(r, "new")
+		go func() { results <- r.call(t, snap, "p__quick") }() // while it is draining
+		time.Sleep(10 * time.Second)
+		close(finish)
+		if res := <-results; !res.OK || res.Brief != "slow" {
+			t.Errorf("got %v %q, want the call in flight to finish", res.OK, res.Text())
+		}
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := r.host.Do(ctx, "p", func() error { return nil })
+		if err == nil || !errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "context deadline") || !strings.Contains(err.Error(), "call again when it is ready") {
+			t.Errorf("a call that cannot wait: %v", err)
+		}
+		if res := <-results; !res.OK {
+			t.Errorf("the call that waited: %s", res.Text())
+		}
+	})
+}
+
+// SET-1: no call keeps an outdated connection forever.
 func TestDrainingEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, allow{})
@@ -137,8 +224,10 @@ func TestDrainingEnds(t *testing.T) {
 		}()
 		synctest.Wait()
 		p.set(r, "new")
-		if got := r.call(t, snap, "p__slow"); got.OK || !strings.Contains(got.Text(), "started again once the calls that are in flight have ended; call again (old is to be new)") {
-			t.Errorf("a call that has waited too long: %q", got.Text())
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		if err := r.host.Do(ctx, "p", func() error { return nil }); err == nil || !strings.HasSuffix(err.Error(), "started again once the calls that are in flight have ended; call again (old is to be new)") {
+			t.Errorf("a call that cannot wait so long: %v", err)
 		}
 		time.Sleep(4 * time.Minute)
 		if starts, stops, _ := p.counts(); starts != 1 || stops != 0 {

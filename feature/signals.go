@@ -1,6 +1,6 @@
 package feature
 
-// signals is how the provider talks to its supervisor during one attempt.
+// signals implements [Signals] for one attempt.
 func (s *supervisor) signals(epoch int) Signals {
 	current := func() bool { return s.epoch == epoch && s.ctx.Err() == nil }
 	return Signals{

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+
+	"github.com/yaya-ai/yaya/internal/worded"
 )
 
-// lateError says that a start, or the first list after it, took too long.
+// lateError reports that a start, or the first list after it, took too long.
 type lateError struct {
 	after time.Duration // since it began
 	idle  time.Duration // of that without progress, 0 if that did not count
@@ -24,18 +27,26 @@ func (e *lateError) Unwrap() error { return context.DeadlineExceeded }
 
 // late adds to an error that a start ran into its limit, in the user's terms.
 func late(ctx context.Context, err error) error {
-	if e, ok := errors.AsType[*lateError](context.Cause(ctx)); ok {
-		return fmt.Errorf("%w: %w", e, err)
+	e, ok := errors.AsType[*lateError](context.Cause(ctx))
+	if !ok {
+		return err
 	}
-	return err
+	text, said := e.Error(), err.Error()
+	for _, raw := range []error{context.DeadlineExceeded, context.Canceled} { // text says it better
+		said = strings.TrimSuffix(strings.TrimSuffix(said, raw.Error()), ": ")
+	}
+	if said != "" {
+		text += ": " + said
+	}
+	return worded.Error(errors.Join(e, err), "%s", text)
 }
 
-// within returns the context of a start that has so much time.
+// within returns the context of a start with a fixed limit.
 func within(whole context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(whole, limit, &lateError{after: limit})
 }
 
-// whileWorking returns the context of a start whose limit nobody has set: it ends when
+// whileWorking returns the context of a start without a configured limit: it ends when
 // the provider has done nothing for [startTimeout], or after [startMax].
 func (s *supervisor) whileWorking(whole context.Context) (context.Context, context.CancelFunc) {
 	w, ok := s.p.(Worker)

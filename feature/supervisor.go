@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -14,23 +13,24 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/yaya-ai/yaya/internal/backoff"
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// State is a provider's place in its life (F-6).
+// State is the state of a provider.
 type State string
 
 // The states.
 const (
 	Declared State = "declared"
 	Starting State = "starting"
-	// Installing is a start that fetches what it starts; the reason is the last
-	// line that was said about it.
+	// Installing is a start that downloads its program; the reason is the last line of
+	// progress.
 	Installing State = "installing"
 	Ready      State = "ready"
 	Degraded   State = "degraded" // works, with a diagnostic
-	// Draining is between a connection that is outdated and the next: the calls in
-	// flight go on, and others wait; the reason is why.
+	// Draining is between an outdated connection and the next: the calls in flight
+	// continue, and others wait; the reason says why.
 	Draining State = "draining"
 	Failed   State = "failed" // waits for its next attempt
 	Stopped  State = "stopped"
@@ -43,7 +43,7 @@ func (s State) Usable() bool { return s == Ready || s == Degraded }
 type Status struct {
 	ID          string        `json:"id"`
 	State       State         `json:"state"`
-	Reason      string        `json:"reason,omitempty"` // why it is degraded, draining or failed, or how its installation goes
+	Reason      string        `json:"reason,omitempty"` // why it is degraded, draining or failed, why it failed before it starts again, or how its installation goes
 	Since       time.Time     `json:"since"`
 	Tools       int           `json:"tools"`
 	Restarts    int           `json:"restarts"`
@@ -60,13 +60,13 @@ type supervisor struct {
 	info Info
 	born time.Time
 
-	ctx    context.Context
+	ctx    context.Context // a base context: of the provider's life; calls and signals ask whether it is over
 	cancel context.CancelFunc
 	done   chan struct{}
 
 	usable atomic.Bool   // mirror of st.State for the path of every call
 	calls  atomic.Int64  // in flight
-	idle   chan struct{} // the last of them has ended while the provider was not usable
+	idle   chan struct{} // signals that the last of them has ended while the provider was not usable
 	again  chan struct{} // it may have to be connected again
 
 	mu       sync.Mutex
@@ -81,6 +81,7 @@ type supervisor struct {
 	poke     chan struct{} // dirty was set
 	moved    chan struct{} // closed and replaced at every change of state
 	started  bool          // the first start is over
+	renewing bool          // it reconnects because it was outdated
 
 	listing sync.Mutex // one discovery at a time
 }
@@ -121,7 +122,12 @@ func (s *supervisor) run() {
 			continue
 		}
 		s.logFailure(err)
-		if wait := max(backoff(failures, worked), asked(err)); wait > 0 {
+		if isFinal(err) {
+			s.fail(err)
+			if !s.pause(begun, 0) {
+				return
+			}
+		} else if wait := max(pauseAfter(failures, worked), asked(err)); wait > 0 {
 			s.fail(err)
 			if !s.pause(begun, wait) {
 				return
@@ -148,17 +154,14 @@ func (s *supervisor) logFailure(err error) {
 	s.host.cfg.Log.WithLevel(level).Str("provider", s.info.ID).Err(err).Msg("provider failed")
 }
 
-// backoff returns the pause before the next attempt: none after the first
+// pauseAfter returns the pause before the next attempt: none after the first
 // failure of a provider that worked, else 1 s doubling to 60 s, with up to a
 // fifth of jitter either way.
-func backoff(failures int, worked bool) time.Duration {
+func pauseAfter(failures int, worked bool) time.Duration {
 	if failures == 0 && worked {
 		return 0
 	}
-	d := backoffFirst << min(failures, 6)
-	d = min(d, backoffMax)
-	jitter := 0.8 + 0.4*rand.Float64() //nolint:gosec // spreads load, guards nothing
-	return min(time.Duration(float64(d)*jitter), backoffMax)
+	return min(backoff.Spread(backoff.Pause(backoffFirst, backoffMax, failures), 0.8, 1.2), backoffMax)
 }
 
 // asked returns how long a failure asks to be left alone: an error may have a
@@ -174,16 +177,35 @@ func asked(err error) time.Duration {
 	return 0
 }
 
-// pause waits for the next attempt, or less when a call asks for it, or when there is
-// another reason for one. It reports false when the provider is to stop.
+// RefusedError is a start that the user's own settings forbid: a retry cannot succeed. A
+// provider that fails with it stays failed until it is [Outdated], or until a call asks for
+// it.
+type RefusedError struct{ Err error }
+
+func (e *RefusedError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *RefusedError) Unwrap() error { return e.Err }
+
+func isFinal(err error) bool {
+	_, is := errors.AsType[*RefusedError](err)
+	return is
+}
+
+// pause waits for the next attempt, or less if a call or another reason asks for one;
+// without a duration, until then. It reports false if the provider has to stop.
 func (s *supervisor) pause(begun time.Time, wait time.Duration) bool {
-	t := time.NewTimer(wait)
-	defer t.Stop()
+	var over <-chan time.Time
+	if wait > 0 {
+		t := time.NewTimer(wait)
+		defer t.Stop()
+		over = t.C
+	}
 	for kicked := false; !kicked; {
 		select {
 		case <-s.ctx.Done():
 			return false
-		case <-t.C:
+		case <-over:
 			return true
 		case <-s.again:
 			if s.outdated() != "" {
@@ -217,8 +239,12 @@ func (s *supervisor) attempt() (chan error, error) {
 	s.epoch++
 	epoch := s.epoch
 	s.failed = failed
+	reason := ""
+	if s.st.State == Failed {
+		reason = s.st.Reason
+	}
 	s.mu.Unlock()
-	s.set(Starting, "")
+	s.set(Starting, reason)
 
 	whole, end := s.untilOutdated()
 	degraded, err := s.connect(whole, epoch)
@@ -232,6 +258,7 @@ func (s *supervisor) attempt() (chan error, error) {
 	s.mu.Lock()
 	s.st.StartTook = time.Since(begun)
 	s.started = true
+	s.renewing = false
 	s.mu.Unlock()
 	s.usable.Store(true)
 	if degraded != "" {
@@ -255,7 +282,7 @@ func (s *supervisor) connect(whole context.Context, epoch int) (degraded string,
 	if err := s.guard("start", func() error { return s.p.Start(ctx, s.signals(epoch)) }); err != nil {
 		return "", late(ctx, err)
 	}
-	if s.info.InstallTimeout > 0 { // it is there, and answers like any other
+	if s.info.InstallTimeout > 0 { // it is registered, and answers like any other
 		s.move(Starting, "", func(now State) bool { return now == Installing })
 		cancel()
 		ctx, cancel = s.whileWorking(whole)
@@ -266,7 +293,7 @@ func (s *supervisor) connect(whole context.Context, epoch int) (degraded string,
 	return degraded, nil
 }
 
-// guard turns a panic of a provider into an error (F-8).
+// guard turns a panic of a provider into an error.
 func (s *supervisor) guard(what string, f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -277,9 +304,9 @@ func (s *supervisor) guard(what string, f func() error) (err error) {
 	return f()
 }
 
-// serve waits while the provider works. What it says of changes is passed on, whether
-// or not its list turns out to be another one: at once, or when the interval since the
-// last discovery or announcement is over (UP-10).
+// serve waits while the provider works. It passes on reports of changes, whether or
+// not the list turns out to differ: at once, or when the interval since the last
+// discovery or announcement is over.
 func (s *supervisor) serve(failed chan error) error {
 	var later <-chan time.Time
 	var told time.Time
@@ -315,7 +342,7 @@ func (s *supervisor) serve(failed chan error) error {
 	}
 }
 
-// end disconnects the current attempt: exactly one Stop for its Start (F-7).
+// end disconnects the current attempt: exactly one Stop for its Start.
 func (s *supervisor) end() {
 	s.mu.Lock()
 	s.epoch++
@@ -342,12 +369,13 @@ func (s *supervisor) note(err error) {
 	s.addDiagnostic(err.Error())
 }
 
-// fail enters the failed state: the tools are no longer offered, but calls
-// still find them, and find out why (F-8).
+// fail enters the failed state: the tools are no longer offered, but calls still
+// find them, and get the reason.
 func (s *supervisor) fail(err error) {
 	s.note(err)
 	s.mu.Lock()
 	s.started = true
+	s.renewing = false
 	hidden := slices.Clone(s.tools)
 	s.mu.Unlock()
 	for i := range hidden {
@@ -362,9 +390,8 @@ func (s *supervisor) set(state State, reason string) {
 	s.move(state, reason, func(now State) bool { return now != Stopped })
 }
 
-// adjust moves between the states in which the provider works. Whoever looks at
-// a working provider from outside may find it failed by the time it has an
-// opinion.
+// adjust moves between the states in which the provider works. The provider may
+// have failed since the caller looked at it.
 func (s *supervisor) adjust(state State, reason string) {
 	s.move(state, reason, func(now State) bool {
 		same := now == state && s.st.Reason == s.host.clean(reason)

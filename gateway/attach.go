@@ -14,7 +14,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/session"
 )
 
-// Limits of a connection to a session (C.2).
+// Limits of a connection to a session.
 const (
 	maxClientFrame = 4 << 10 // bytes: a client has little to say
 	writeDeadline  = 10 * time.Second
@@ -48,7 +48,7 @@ type resync struct {
 }
 
 // sessionEvents is GET /api/sessions/{id}/events, a WebSocket: every event of the
-// session as its JSON envelope (Y-192). A client that comes back says
+// session as its JSON envelope. A client that comes back says
 // ?since_entry=<last id>, and &epoch= if it kept it; entries are numbered by the
 // replay events and by the cursor frame behind each of the others. {"type":"heartbeat"}
 // and WebSocket pongs keep it alive.
@@ -57,7 +57,7 @@ func (s *Server) sessionEvents(w http.ResponseWriter, r *http.Request) {
 	if v := r.URL.Query().Get("since_entry"); v != "" {
 		since, err := strconv.ParseInt(v, 10, 64)
 		if err != nil || since < 0 {
-			writeJSON(w, http.StatusBadRequest, map[string]string{"detail": "since_entry is the id of an entry"})
+			s.deny(w, r, http.StatusBadRequest, "since_entry is the id of an entry")
 			return
 		}
 		o.Since = &since
@@ -68,7 +68,7 @@ func (s *Server) sessionEvents(w http.ResponseWriter, r *http.Request) {
 		if errors.Is(err, session.ErrNotFound) || event.CheckSession(id) != nil {
 			status = http.StatusNotFound
 		}
-		writeJSON(w, status, map[string]string{"detail": err.Error()})
+		s.deny(w, r, status, "%v", err)
 		return
 	}
 	s.live.Add(1) // while this is an ordinary request, the drain waits for it

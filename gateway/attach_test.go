@@ -61,7 +61,7 @@ func TestSessionOverWebSocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := session.NewManager(session.Config{FS: journal.Root(root), Workspace: "/ws", Log: zerolog.Nop()})
+	m, err := session.OpenManager(session.Config{FS: journal.Root(root), Workspace: "/ws", Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestSessionOverWebSocket(t *testing.T) {
 	if f := read(t, ws); f.Type != "resync" || f.Reason != "epoch" {
 		t.Errorf("got %s", f.raw)
 	}
-	// What a client should not send ends it.
+	// A message that is too large ends the connection.
 	if err := ws.WriteMessage(websocket.TextMessage, []byte(strings.Repeat("x", 5000))); err != nil {
 		t.Fatal(err)
 	}

@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/gateway/api"
 )
 
 // Answers to those who are nobody, before ": " and why they are not taken for the owner,
@@ -20,11 +19,12 @@ const (
 	NotYours    = "this belongs to the user that runs yaya on this machine"
 )
 
-// guard lets those through whom a route is for, with who they are in the
-// request's context. What a device or a lasting token has under way ends with its rights (R2).
-func (s *Server) guard(a access, next http.Handler) http.Handler {
+// guard passes on the requests that a route's policy allows, with the caller's identity
+// in the request's context. When a device or a lasting token loses its rights, its
+// requests end.
+func (s *Server) guard(a api.Access, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if a.public {
+		if a.Public {
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -37,40 +37,43 @@ func (s *Server) guard(a access, next http.Handler) http.Handler {
 		}
 		switch p.Kind {
 		case auth.Owner:
-			if a.owner != local && (a.owner != socket || !peerOf(r.Context()).unix) {
-				s.unauthorized(w, r, "", "a device token is needed, also on this machine (over the socket it is not)")
+			if a.Owner != api.Local && (a.Owner != api.Socket || !peerOf(r.Context()).unix) {
+				s.unauthorized(w, r, "", "a device token is needed, even on this machine (but not over the socket)")
 				return
 			}
-			if !a.external && peerOf(r.Context()).who().tool { // TW-15
-				deny(w, r, http.StatusForbidden, "this comes from a process that a tool or a server of yaya has started: it is not its user")
+			if !a.External && peerOf(r.Context()).who().tool { // an agent's process does not speak for its user (TW-15)
+				s.deny(w, r, http.StatusForbidden, "this comes from a process that a tool or a server of yaya has started: it is not its user")
 				return
 			}
 		case auth.Device:
-			if a.device == "" {
-				deny(w, r, http.StatusForbidden, "this is not for devices")
+			if a.Device == "" {
+				s.deny(w, r, http.StatusForbidden, "this is not for devices")
 				return
 			}
-			if err := auth.Allow(p, a.device); err != nil {
-				deny(w, r, http.StatusForbidden, err.Error())
+			if err := auth.Allow(p, a.Device); err != nil {
+				s.deny(w, r, http.StatusForbidden, "%v", err)
 				return
 			}
 		case auth.Lasting:
-			if a.device == "" || a.owner == socket {
-				deny(w, r, http.StatusForbidden, "this is not for lasting tokens: it is for devices, which prove who they are")
+			if a.Device == "" || a.Owner == api.Socket {
+				s.deny(w, r, http.StatusForbidden, "this is not for lasting tokens: it is for devices, which prove who they are")
 				return
 			}
-			if err := auth.Allow(p, a.device); err != nil {
-				deny(w, r, http.StatusForbidden, err.Error())
+			if err := auth.Allow(p, a.Device); err != nil {
+				s.deny(w, r, http.StatusForbidden, "%v", err)
 				return
 			}
 		case auth.External:
-			if !a.external {
-				deny(w, r, http.StatusForbidden, "this is not for tokens of another issuer")
+			if !a.External {
+				s.deny(w, r, http.StatusForbidden, "this is not for tokens of another issuer")
 				return
 			}
+		case auth.Server: // these have an endpoint of their own, in their sandboxes
+			s.deny(w, r, http.StatusForbidden, "this is not for servers")
+			return
 		case auth.Anonymous:
-			if a.device == "" && !a.external {
-				deny(w, r, http.StatusForbidden, NotYours+why(r))
+			if a.Device == "" && !a.External {
+				s.deny(w, r, http.StatusForbidden, "%s%s", NotYours, why(r))
 				return
 			}
 			s.unauthorized(w, r, "", TokenNeeded+why(r))
@@ -97,14 +100,18 @@ func why(r *http.Request) string {
 
 // identify establishes who a request is from: by its token if it has one, else
 // the local owner by the connection, else nobody. When it reports false, the
-// answer has been written: the same for every bad token (R6).
+// answer has been written: the same for every bad token.
 func (s *Server) identify(w http.ResponseWriter, r *http.Request) (auth.Principal, bool) {
-	if r.URL.RawQuery != "" && strings.Contains(r.URL.RawQuery, "token=") { // R8, AU-38
-		deny(w, r, http.StatusBadRequest, "a token does not belong into a URL: send it as Authorization: Bearer")
+	if r.URL.RawQuery != "" && strings.Contains(r.URL.RawQuery, "token=") { // URLs end up in logs and histories
+		s.deny(w, r, http.StatusBadRequest, "do not send a token in the URL: send it as Authorization: Bearer")
 		return auth.Principal{}, false
 	}
 	h := r.Header["Authorization"]
 	if len(h) == 0 || (s.cfg.Authority == nil && s.cfg.Tokens == nil) {
+		if peerOf(r.Context()).unknown(r) {
+			s.refuse(w, r, &api.Failure{Status: http.StatusServiceUnavailable, Message: noDescriptors + ": retry, or raise the limit of open files (ulimit -n)", Wait: time.Second})
+			return auth.Principal{}, false
+		}
 		if peerOf(r.Context()).refusal(r) == "" {
 			return auth.LocalOwner, true
 		}
@@ -123,13 +130,14 @@ func (s *Server) identify(w http.ResponseWriter, r *http.Request) (auth.Principa
 		s.cfg.Log.Debug().Err(err).Msg("a token was refused")
 		s.unauthorized(w, r, "invalid_token", "the token is not acceptable")
 	case errors.Is(err, errTooMany):
-		tooMany(w, r, s.cfg.Attempts.Blocked(Address(r)))
+		s.tooMany(w, r, s.cfg.Attempts.Blocked(Address(r)))
 	default:
 		s.cfg.Log.Warn().Err(err).Msg("tokens cannot be verified")
+		f := api.Fail(http.StatusServiceUnavailable, "tokens cannot be verified now")
 		if u, ok := errors.AsType[*auth.UnavailableError](err); ok {
-			w.Header().Set("Retry-After", strconv.Itoa(int(max(math.Ceil(u.Wait.Seconds()), 1))))
+			f.Wait = max(u.Wait, time.Second)
 		}
-		deny(w, r, http.StatusServiceUnavailable, "tokens cannot be verified now")
+		s.refuse(w, r, f)
 	}
 	return auth.Principal{}, false
 }
@@ -146,8 +154,8 @@ func bearerToken(h []string) (string, bool) {
 
 var errTooMany = errors.New("too many failed attempts")
 
-// verify asks those who know tokens. Who has failed too often may use but tokens
-// that are known to be good, which costs and betrays nothing.
+// verify asks those who know tokens. A client that has failed too often may use only
+// tokens that are known to be good: checking those costs and betrays nothing.
 func (s *Server) verify(r *http.Request, token string) (auth.Principal, error) {
 	lasting := s.cfg.Authority != nil && auth.IsLasting(token)
 	known := (lasting && s.cfg.Authority.KnowsLasting(token)) || (s.cfg.Authority != nil && s.cfg.Authority.Knows(token)) || (s.cfg.Tokens != nil && s.cfg.Tokens.Knows(token))
@@ -192,12 +200,11 @@ func (s *Server) unauthorized(w http.ResponseWriter, r *http.Request, code, why 
 		params = append(params, fmt.Sprintf("error=%q", code))
 	}
 	w.Header().Set("WWW-Authenticate", "Bearer "+strings.Join(params, ", "))
-	deny(w, r, http.StatusUnauthorized, why)
+	s.deny(w, r, http.StatusUnauthorized, "%s", why)
 }
 
-func tooMany(w http.ResponseWriter, r *http.Request, wait time.Duration) {
-	w.Header().Set("Retry-After", strconv.Itoa(max(int(wait/time.Second), 1)))
-	deny(w, r, http.StatusTooManyRequests, "too many failed attempts")
+func (s *Server) tooMany(w http.ResponseWriter, r *http.Request, wait time.Duration) {
+	s.refuse(w, r, &api.Failure{Status: http.StatusTooManyRequests, Message: "too many failed attempts", Wait: max(wait, time.Second)})
 }
 
 // metadataHandler serves the metadata of the protected resource; nil without an
@@ -208,6 +215,6 @@ func (s *Server) metadataHandler() http.Handler {
 	}
 	body := s.cfg.Tokens.ResourceMetadata()
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		writeRaw(w, http.StatusOK, body)
+		api.WriteRaw(w, http.StatusOK, body)
 	})
 }

@@ -78,7 +78,7 @@ func TestBearer(t *testing.T) {
 	} {
 		status, body, h := get(t, http.DefaultClient, base+"/mcp", c.edit)
 		if status != c.status || !strings.Contains(body, c.body) {
-			t.Errorf("%s: %d %q", name, status, body)
+			t.Errorf("%s: got %d %q, want status %v, %v in it", name, status, body, c.status, c.body)
 		}
 		challenge := h.Get("WWW-Authenticate")
 		if c.code != "" && challenge != `Bearer resource_metadata="https://yaya.example/.well-known/oauth-protected-resource/mcp", error="`+c.code+`"` {
@@ -128,13 +128,13 @@ func TestBearerWithoutKeys(t *testing.T) {
 	}
 }
 
-// Without an issuer there is no such thing as a token.
+// Without an issuer, tokens mean nothing: they are ignored.
 func TestNoBearer(t *testing.T) {
 	r := run(t, gateway.Config{})
 	if status, _, _ := get(t, http.DefaultClient, "http://"+r.srv.Addr()+"/.well-known/oauth-protected-resource", nil); status != http.StatusNotFound {
 		t.Errorf("metadata: %d", status)
 	}
 	if status, body, _ := get(t, http.DefaultClient, "http://"+r.srv.Addr()+"/mcp", func(req *http.Request) { req.Header.Set("Authorization", "Bearer x") }); status != 200 || body != "mcp" {
-		t.Errorf("%d %q", status, body)
+		t.Errorf(`got %d %q, want status 200, body "mcp"`, status, body)
 	}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	bodyTimeout = 30 * time.Second // for a body to arrive (C.2)
+	bodyTimeout = 30 * time.Second // for a body to arrive
 	maxIgnored  = 64 << 10         // bytes of a body that nobody reads
 )
 
@@ -32,7 +32,7 @@ func (s *Server) timed(next http.Handler) http.Handler {
 			n, err := io.Copy(io.Discard, io.LimitReader(body, maxIgnored+1))
 			if err != nil || n > maxIgnored {
 				w.Header().Set("Connection", "close")
-				deny(w, r, http.StatusBadRequest, "the body of a "+r.Method+" request is not read, and this one is too large, or did not arrive in time")
+				s.deny(w, r, http.StatusBadRequest, "the body of a %s request is not read, and this one is too large, or did not arrive in time", r.Method)
 				return
 			}
 			r.Body, r.ContentLength = http.NoBody, 0
@@ -41,8 +41,8 @@ func (s *Server) timed(next http.Handler) http.Handler {
 	})
 }
 
-// timedBody is a body with a deadline, which each mebibyte has anew: a large one needs
-// longer, or has waited for its turn.
+// timedBody is a body with a deadline that starts again with each mebibyte: a large body
+// needs longer, or has waited for its turn.
 type timedBody struct {
 	io.ReadCloser
 	w     http.ResponseWriter

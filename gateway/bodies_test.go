@@ -18,7 +18,7 @@ func TestBodiesHaveADeadline(t *testing.T) {
 	reads := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
 	ignores := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") })
 	srv, _ := started(t, Config{
-		Listen: "127.0.0.1:0", Socket: filepath.Join(t.TempDir(), "s"), Authority: a, MCP: reads, API: ignores,
+		Listen: "127.0.0.1:0", Socket: filepath.Join(t.TempDir(), "s"), Authority: a, MCP: reads, Routes: apis(t, ignores),
 		limits: limits{body: 50 * time.Millisecond},
 	})
 	for _, route := range []string{"GET /health", "HEAD /health", "GET /nowhere", "POST /auth/register", "POST /auth/refresh", "POST /mcp", "DELETE /mcp", "PATCH /api/config/x", "POST /nowhere"} {

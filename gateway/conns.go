@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -13,24 +12,6 @@ import (
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/internal/fair"
 )
-
-// maxConns bounds the TCP connections, however many files may be open.
-const maxConns = 32 << 10
-
-// connsFor returns how many TCP connections there may be when a process may have so
-// many files open: half of them. The rest is for servers, tapes, and the socket.
-func connsFor(files uint64) int {
-	return int(max(min(files/2, maxConns), 64)) //nolint:gosec // bounded
-}
-
-// openFiles returns how many files this process may have open.
-func openFiles() uint64 {
-	var l syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
-		return 1024 // the usual least
-	}
-	return uint64(l.Cur) //nolint:gosec,unconvert,nolintlint // signed on some systems, and not negative
-}
 
 // conns are the open TCP connections. Half of the places are for strangers: those on
 // which nobody has shown a right yet. There a newcomer always gets in, if need be
@@ -41,6 +22,8 @@ func openFiles() uint64 {
 type conns struct {
 	max int // of each half
 	log zerolog.Logger
+	// passing is on while connections are handed to a successor.
+	passing passing
 
 	mu        sync.Mutex
 	strangers *fair.Places[netip.Prefix, *guest]
@@ -66,16 +49,23 @@ const fullLogged = 10 * time.Second // between two lines that say that places we
 // guest is a TCP connection that holds one of the places.
 type guest struct {
 	*net.TCPConn
-	c      *conns
-	owned  func() bool // the local owner is at the other end
-	known  atomic.Bool
-	closed bool // c.mu guards it, and what follows
-	place  *fair.Place[netip.Prefix, *guest]
-	who    *string // whose place among the known it has; nil for none
+	c     *conns
+	owned func() bool // the local owner is at the other end
+	known atomic.Bool
+	// passing takes the connection when a successor goes on, if it is passable. One with TLS
+	// is not: its keys stay here, and the successor must not serve it without.
+	passing  *passing
+	passable bool
+	progress progress
+	closed   bool // c.mu guards it, and what follows
+	place    *fair.Place[netip.Prefix, *guest]
+	who      *string // whose place among the known it has; nil for none
 }
 
 // Close implements [net.Conn].
 func (g *guest) Close() error {
+	g.progress.look.Lock() // a successor that is about to get it has it first
+	defer g.progress.look.Unlock()
 	g.c.mu.Lock()
 	if !g.closed {
 		g.closed = true
@@ -89,9 +79,10 @@ func (g *guest) Close() error {
 }
 
 // take gives a connection a place among the strangers. owned is asked when it is about
-// to lose that place, and says that the local owner is at the other end.
-func (c *conns) take(tcp *net.TCPConn, owned func() bool) *guest {
-	g := &guest{TCPConn: tcp, c: c, owned: owned}
+// to lose that place, and says that the local owner is at the other end. passable says that a
+// successor may go on with the connection.
+func (c *conns) take(tcp *net.TCPConn, passable bool, owned func() bool) *guest {
+	g := &guest{TCPConn: tcp, c: c, owned: owned, passing: &c.passing, passable: passable}
 	var addr netip.Addr
 	if a, ok := tcp.RemoteAddr().(*net.TCPAddr); ok {
 		addr = a.AddrPort().Addr()
@@ -163,7 +154,7 @@ func (l *places) Accept() (net.Conn, error) {
 		return nc, err
 	}
 	accepted := bootTicks()
-	return l.s.conns.take(tcp, func() bool {
+	return l.s.conns.take(tcp, !l.s.secure(l.Listener), func() bool {
 		remote, ok := tcp.RemoteAddr().(*net.TCPAddr)
 		if l.s.cfg.Proxies != nil || !ok || !remote.IP.IsLoopback() {
 			return false

@@ -66,7 +66,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	tok := token(t, a, "phone", auth.ToolsCall, auth.AgentsRead)
 	ok := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") })
 	srv, unix := started(t, Config{
-		Listen: "127.0.0.1:0", Socket: filepath.Join(t.TempDir(), "s"), Authority: a, MCP: streaming(t), Agents: ok,
+		Listen: "127.0.0.1:0", Socket: filepath.Join(t.TempDir(), "s"), Authority: a, MCP: streaming(t), Routes: apis(t, ok),
 		Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, // so that nobody here is the owner
 		limits:  limits{conns: 64},
 	})
@@ -122,7 +122,7 @@ func TestConnectionsOfNetworks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g := c.take(nc.(*net.TCPConn), func() bool { return owned })
+		g := c.take(nc.(*net.TCPConn), true, func() bool { return owned })
 		guests = append(guests, g)
 		return g
 	}
@@ -168,16 +168,5 @@ func TestConnectionsOfNetworks(t *testing.T) {
 	}
 	if _, k := c.open(); k != 28 {
 		t.Errorf("%d known, want 28 with the owner's", k)
-	}
-}
-
-func TestConnsFor(t *testing.T) {
-	for files, want := range map[uint64]int{0: 64, 256: 128, 1024: 512, 20_000: 10_000, 1 << 20: 32 << 10, 1 << 63: 32 << 10} {
-		if got := connsFor(files); got != want {
-			t.Errorf("connsFor(%d) = %d, want %d", files, got, want)
-		}
-	}
-	if openFiles() == 0 {
-		t.Error("openFiles() = 0")
 	}
 }

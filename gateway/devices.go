@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/auth"
-	"github.com/yaya-ai/yaya/gateway/httpbody"
-	"github.com/yaya-ai/yaya/internal/control"
+	"github.com/yaya-ai/yaya/control"
+	"github.com/yaya-ai/yaya/gateway/api"
 )
 
 const maxRegistration = 16 << 10 // bytes of a body
 
-// tokenAnswer is a token as devices get it (W-6, W-10).
+// tokenAnswer is a token as devices get it.
 type tokenAnswer struct {
 	Token     string `json:"device_token"`
 	ExpiresAt string `json:"expires_at"`
@@ -28,19 +28,19 @@ type pendingAnswer struct {
 
 func (s *Server) answerToken(w http.ResponseWriter, t auth.Token) {
 	w.Header().Set("Cache-Control", "no-store")
-	writeJSON(w, http.StatusOK, tokenAnswer{t.Token, t.ExpiresAt.UTC().Format(time.RFC3339), s.cfg.Authority.ServerID()})
+	api.Write(w, http.StatusOK, tokenAnswer{t.Token, t.ExpiresAt.UTC().Format(time.RFC3339), s.cfg.Authority.ServerID()})
 }
 
 // register is POST /auth/register.
 func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 	var body auth.Registration
-	if err := httpbody.Decode(w, r, maxRegistration, &body); err != nil {
-		writeJSON(w, err.Status, detail{err.Error()})
+	if err := api.Decode(r, maxRegistration, &body); err != nil {
+		s.refuse(w, r, err)
 		return
 	}
 	addr := Address(r)
 	if wait := s.cfg.Attempts.Blocked(addr); wait > 0 {
-		tooMany(w, r, wait)
+		s.tooMany(w, r, wait)
 		return
 	}
 	got, err := s.cfg.Authority.Register(r.Context(), addr.String(), body)
@@ -49,15 +49,15 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 		if errors.Is(err, auth.ErrRefused) {
 			s.cfg.Attempts.Fail(addr)
 		}
-		s.authError(w, err)
+		s.authError(w, r, err)
 	case got.RequestID != "":
-		writeJSON(w, http.StatusAccepted, pendingAnswer{"pending", got.RequestID, s.cfg.Authority.ServerID()})
+		api.Write(w, http.StatusAccepted, pendingAnswer{"pending", got.RequestID, s.cfg.Authority.ServerID()})
 	default:
 		s.answerToken(w, got.Token)
 	}
 }
 
-// refresh is POST /auth/refresh (W-17).
+// refresh is POST /auth/refresh.
 func (s *Server) refresh(w http.ResponseWriter, r *http.Request) {
 	addr := Address(r)
 	token, ok := bearerToken(r.Header["Authorization"])
@@ -66,7 +66,7 @@ func (s *Server) refresh(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if wait := s.cfg.Attempts.Blocked(addr); wait > 0 && !s.cfg.Authority.Knows(token) {
-		tooMany(w, r, wait)
+		s.tooMany(w, r, wait)
 		return
 	}
 	t, err := s.cfg.Authority.Refresh(r.Context(), token)
@@ -76,7 +76,7 @@ func (s *Server) refresh(w http.ResponseWriter, r *http.Request) {
 		s.cfg.Log.Debug().Err(err).Msg("a token was not refreshed")
 		s.unauthorized(w, r, "invalid_token", "the token is not acceptable")
 	case err != nil:
-		s.authError(w, err)
+		s.authError(w, r, err)
 	default:
 		s.answerToken(w, t)
 	}
@@ -84,38 +84,15 @@ func (s *Server) refresh(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) jwks(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Cache-Control", "max-age=60")
-	writeRaw(w, http.StatusOK, s.cfg.Authority.JWKS())
+	api.WriteRaw(w, http.StatusOK, s.cfg.Authority.JWKS())
 }
 
-type detail struct {
-	Detail string `json:"detail"`
-}
-
-// authError maps errors of the authority.
-func (s *Server) authError(w http.ResponseWriter, err error) {
-	status, text := http.StatusInternalServerError, "internal error; yaya's log has the details"
-	for _, known := range []struct {
-		err    error
-		status int
-	}{
-		{auth.ErrBadRequest, http.StatusBadRequest},
-		{auth.ErrConflict, http.StatusConflict},
-		{auth.ErrRefused, http.StatusUnauthorized},
-		{auth.ErrBusy, http.StatusTooManyRequests},
-	} {
-		if errors.Is(err, known.err) {
-			status, text = known.status, err.Error()
-		}
-	}
-	if errors.Is(err, control.ErrUnavailable) {
-		status, text = http.StatusServiceUnavailable, "nothing can be changed now"
-		w.Header().Set("Retry-After", "5")
-	}
-	if status == http.StatusTooManyRequests {
-		w.Header().Set("Retry-After", "60")
-	}
-	if status >= http.StatusInternalServerError {
+// authError answers with an error of the authority.
+func (s *Server) authError(w http.ResponseWriter, r *http.Request, err error) {
+	f := api.Explain(s.cfg.Log, api.Identified(w, r), err)
+	if errors.Is(err, control.ErrUnavailable) { // why is not for strangers
 		s.cfg.Log.Error().Err(err).Msg("a device could not be served")
+		f.Message = "nothing can be changed now"
 	}
-	writeJSON(w, status, detail{text})
+	s.refuse(w, r, f)
 }

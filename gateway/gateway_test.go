@@ -47,10 +47,11 @@ func run(t *testing.T, cfg gateway.Config) *running {
 	if cfg.MCP == nil {
 		cfg.MCP = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "mcp") })
 	}
-	srv, err := gateway.New(t.Context(), cfg)
+	at, err := gateway.Listen(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
+	srv := gateway.New(at, cfg)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- srv.Run(ctx) }()
@@ -94,8 +95,8 @@ func TestRoutes(t *testing.T) {
 	m := gateway.NewMetrics()
 	m.ToolCalled(tool.Call{Origin: tool.OriginMCP}, tool.Definition{Identity: tool.Identity{Provider: "srv"}}, tool.Result{OK: true}, time.Millisecond)
 	m.Gauge("yaya_test", "A test.", func() float64 { return 7 })
-	ready := fmt.Errorf("servers are starting")
-	r := run(t, gateway.Config{Metrics: m.Handler(), Status: func() any { return map[string]int{"x": 1} }, Ready: func() error { return ready }})
+	ready := []gateway.Check{{Name: "disk", Status: "ok"}, {Name: "servers", Status: "failed", Reason: "servers are starting"}}
+	r := run(t, gateway.Config{Metrics: m.Handler(), Status: func() any { return map[string]int{"x": 1} }, Ready: func(context.Context) []gateway.Check { return ready }})
 	c := http.DefaultClient //nolint:forbidigo // test
 	base := "http://" + r.srv.Addr()
 	status, body, _ := get(t, c, base+"/health", nil)
@@ -109,9 +110,9 @@ func TestRoutes(t *testing.T) {
 	if status, body, _ := get(t, c, base+"/health?ready=1", nil); status != 503 || !strings.Contains(body, "servers are starting") {
 		t.Errorf("not ready: %d %s", status, body)
 	}
-	ready = nil
-	if status, _, _ := get(t, c, base+"/health?ready=1", nil); status != 200 {
-		t.Errorf("ready: %d", status)
+	ready[1] = gateway.Check{Name: "servers", Status: "degraded", Reason: "1 of 2 servers failed"}
+	if status, body, _ := get(t, c, base+"/health?ready=1", nil); status != 200 || !strings.Contains(body, `"status":"ok"`) || !strings.Contains(body, "1 of 2 servers failed") {
+		t.Errorf("ready, with a server that failed: got %d %s, want 200 and which check is degraded", status, body)
 	}
 	status, body, header := get(t, c, base+"/metrics", nil)
 	if status != 200 || !strings.Contains(body, `yaya_tool_calls_total{origin="mcp",outcome="ok",provider="srv"} 1`) || !strings.Contains(body, "yaya_test 7") || !strings.HasPrefix(header.Get("Content-Type"), "text/plain") {
@@ -125,7 +126,7 @@ func TestRoutes(t *testing.T) {
 	}
 	for _, path := range []string{"/", "/debug/pprof/", "/debug/vars", "/nope"} { // HT-23
 		if status, _, _ := get(t, c, base+path, nil); status != 404 {
-			t.Errorf("%s: %d", path, status)
+			t.Errorf("%s: got %d, want 404", path, status)
 		}
 	}
 }
@@ -143,6 +144,7 @@ func TestHostAndOrigin(t *testing.T) {
 	}{
 		{"plain", "", "", "", 200},
 		{"localhost", "localhost:" + port, "", "", 200},
+		{"LOCALHOST", "LocalHOST:" + port, "", "", 200}, // RFC 9110 section 4.2.3
 		{"IPv6", "[::1]:" + port, "", "", 200},
 		{"own page", "", "http://127.0.0.1:" + port, "same-origin", 200},
 		{"rebinding", "evil.example:" + port, "", "", 403},
@@ -152,11 +154,12 @@ func TestHostAndOrigin(t *testing.T) {
 		{"https of the same name", "", "https://127.0.0.1:" + port, "", 403},
 		{"null origin", "", "null", "", 403},
 		{"cross-site without Origin", "", "", "cross-site", 403},
+		{"same-site without Origin", "", "", "same-site", 403}, // a page at another port
+		{"unknown site", "", "", "nearby", 403},
+		{"own page without Origin", "", "", "same-origin", 200},
+		{"typed", "", "", "none", 200},
 	} {
-		for _, method := range []string{"GET", "POST", "DELETE"} {
-			if method == "GET" && tc.name == "cross-site without Origin" {
-				continue // a navigation; GETs have no effects
-			}
+		for _, method := range []string{"GET", "HEAD", "POST", "DELETE"} {
 			status, _, h := get(t, http.DefaultClient, "http://"+r.srv.Addr()+"/mcp", func(req *http.Request) { //nolint:forbidigo // test
 				req.Method = method
 				if tc.host != "" {
@@ -175,6 +178,50 @@ func TestHostAndOrigin(t *testing.T) {
 			if h.Get("Access-Control-Allow-Origin") != "" { // HT-05
 				t.Errorf("%s: CORS", tc.name)
 			}
+		}
+	}
+}
+
+// The server refuses what a browser sends for a page of another site, on every route but the
+// public ones: a link to the page works.
+func TestCrossSiteRequests(t *testing.T) {
+	ok := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
+	r := run(t, gateway.Config{Metrics: ok, Page: ok, Status: func() any { return 1 }})
+	for path, want := range map[string]int{"/": 200, "/ui/x.js": 200, "/health": 200, "/nothing": 404, "/metrics": 403, "/status": 403, "/mcp": 403, "//metrics": 403} {
+		for _, site := range []string{"cross-site", "same-site"} {
+			status, body, h := get(t, http.DefaultClient, "http://"+r.srv.Addr()+path, func(req *http.Request) { req.Header.Set("Sec-Fetch-Site", site) }) //nolint:forbidigo // test
+			if status != want {
+				t.Errorf("GET %s, %s: got %d %s, want %d", path, site, status, body, want)
+			}
+			if got := h.Get("X-Content-Type-Options"); got != "nosniff" {
+				t.Errorf("GET %s, %s: X-Content-Type-Options is %q, want nosniff", path, site, got)
+			}
+		}
+		status, _, h := get(t, http.DefaultClient, "http://"+r.srv.Addr()+path, nil) //nolint:forbidigo // test
+		if status == 403 {
+			t.Errorf("GET %s of no site: got 403, want it served", path)
+		}
+		if got := h.Get("X-Content-Type-Options"); got != "nosniff" {
+			t.Errorf("GET %s: X-Content-Type-Options is %q, want nosniff", path, got)
+		}
+	}
+}
+
+// OPTIONS * is answered by yaya, after the check of Host, and not by net/http before it.
+func TestOptionsOfEverything(t *testing.T) {
+	r := run(t, gateway.Config{})
+	for host, want := range map[string]string{r.srv.Addr(): "HTTP/1.1 400 ", "evil.example": "HTTP/1.1 403 "} {
+		conn, err := net.Dial("tcp", r.srv.Addr()) //nolint:noctx // test
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := fmt.Fprintf(conn, "OPTIONS * HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", host); err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(conn) //nolint:forbidigo // test
+		if err != nil || !strings.HasPrefix(string(got), want) || !strings.Contains(string(got), `{"detail":"`) {
+			t.Errorf("OPTIONS * at %s: got %q, %v, want %s in JSON", host, got, err, want)
 		}
 	}
 }
@@ -215,13 +262,14 @@ func TestOriginIsExact(t *testing.T) {
 // HT-30, R11: nothing but loopback.
 func TestOnlyLoopback(t *testing.T) {
 	for _, addr := range []string{"0.0.0.0:0", ":0", "[::]:0", "nonsense", "192.0.2.1:0"} {
-		srv, err := gateway.New(t.Context(), gateway.Config{Listen: addr, MCP: http.NotFoundHandler()})
+		l, err := gateway.Listen(t.Context(), gateway.Config{Listen: addr})
 		if err == nil {
-			t.Errorf("%s: listens on %s", addr, srv.Addr())
+			t.Errorf("Listen(%s) listens on %s, want an error", addr, l.Addr())
+			_ = l.Close()
 		}
 	}
 	r := run(t, gateway.Config{})
-	if _, err := gateway.New(t.Context(), gateway.Config{Listen: r.srv.Addr(), MCP: http.NotFoundHandler()}); err == nil || !strings.Contains(err.Error(), "--listen") {
+	if _, err := gateway.Listen(t.Context(), gateway.Config{Listen: r.srv.Addr()}); err == nil || !strings.Contains(err.Error(), "--listen") {
 		t.Errorf("an address in use: %v", err)
 	}
 }

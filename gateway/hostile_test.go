@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bufio"
+	"encoding/json"
 	"io"
 	"net"
 	"net/http"
@@ -29,7 +30,7 @@ func raw(t *testing.T, base, request string) string {
 	return strings.TrimSpace(line)
 }
 
-// WS-03, HT-05, HT-07, HT-13, HT-18, HT-19, HT-28: what is no honest request.
+// WS-03, HT-05, HT-07, HT-13, HT-18, HT-19, HT-28: hostile requests are refused.
 func TestHostileRequests(t *testing.T) {
 	a, _ := authority(t)
 	reached := 0
@@ -38,27 +39,24 @@ func TestHostileRequests(t *testing.T) {
 			reached++
 		}
 	})
-	cfg := Config{Authority: a, MCP: ok, Metrics: ok, API: ok, Wire: ok, RPC: ok, Agents: ok, Status: func() any { return 1 }}
+	cfg := Config{Authority: a, MCP: ok, Metrics: ok, Wire: ok, Routes: apis(t, ok), Status: func() any { return 1 }}
 	base, _ := serving(t, cfg)
 	srv := &Server{cfg: cfg}
 	for _, r := range srv.table() { // a rebound name reaches nothing
-		if r.handler == nil {
-			continue
-		}
-		method, path, found := strings.Cut(r.pattern, " ")
+		method, path, found := strings.Cut(r.Pattern, " ")
 		if !found {
-			method, path = http.MethodPost, r.pattern
+			method, path = http.MethodPost, r.Pattern
 		}
 		path = strings.NewReplacer("{id}", "x", "{profile}", "p", "{path...}", "x").Replace(path)
 		for _, host := range []string{"evil.example", "evil.example:8787", "127.0.0.1.evil.example", "localhost"} {
 			if got := ask(t, http.DefaultClient, method, base+path, "", "Host", host); got.status != http.StatusForbidden {
-				t.Errorf("%s with Host %s: %d", r.pattern, host, got.status)
+				t.Errorf("%s with Host %s: %d", r.Pattern, host, got.status)
 			}
 		}
 		for _, origin := range []string{"http://evil.example", "null", "https://" + strings.TrimPrefix(base, "http://")} {
 			got := ask(t, http.DefaultClient, method, base+path, "", "Origin", origin)
 			if got.status != http.StatusForbidden || got.header.Get("Access-Control-Allow-Origin") != "" {
-				t.Errorf("%s with Origin %s: %d %v", r.pattern, origin, got.status, got.header)
+				t.Errorf("%s with Origin %s: %d %v", r.Pattern, origin, got.status, got.header)
 			}
 		}
 	}
@@ -85,7 +83,7 @@ func TestHostileRequests(t *testing.T) {
 	}
 	for _, method := range []string{"TRACE", "OPTIONS", "PROPFIND"} {
 		if got := ask(t, http.DefaultClient, method, base+"/agents", "", "X-HTTP-Method-Override", "GET"); got.status < 400 || got.header.Get("Access-Control-Allow-Origin") != "" {
-			t.Errorf("%s: %+v", method, got)
+			t.Errorf("%s: got %+v, want status at least 400, no Access-Control-Allow-Origin", method, got)
 		}
 	}
 	if reached > 0 {
@@ -116,7 +114,7 @@ func TestSlowRequests(t *testing.T) {
 		half = append(half, conn)
 	}
 	if got := ask(t, http.DefaultClient, "GET", base+"/health", ""); got.status != 200 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want status 200", got)
 	}
 	for _, conn := range half {
 		_ = conn.SetReadDeadline(time.Now().Add(eventually.Limit))
@@ -134,29 +132,41 @@ func TestNothingIsBetrayed(t *testing.T) {
 		t.Fatal(err)
 	}
 	ok := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
-	base, _ := serving(t, Config{Authority: a, MCP: ok, Agents: ok})
+	base, _ := serving(t, Config{Authority: a, MCP: ok, Routes: apis(t, ok)})
 	var bodies []string
 	for _, bearer := range []string{tok, "a.b.c", tok[:len(tok)-4] + "AAAA"} {
 		got := ask(t, http.DefaultClient, "GET", base+"/agents", "", "Authorization", "Bearer "+bearer)
 		bodies = append(bodies, got.body+got.header.Get("WWW-Authenticate"))
 		if got.status != 401 {
-			t.Errorf("%+v", got)
+			t.Errorf("got %+v, want status 401", got)
 		}
 	}
 	if bodies[0] != bodies[1] || bodies[1] != bodies[2] {
-		t.Errorf("%q", bodies)
+		t.Errorf("got %q, want bodies[0] %v, bodies[1] %v", bodies, bodies[1], bodies[2])
 	}
 }
 
-// HT-22: a handler that panics costs one request, and tells nothing of itself.
+// HT-22, COD-2: a handler that panics costs one request, and tells nothing of itself but
+// the id that the log has; /v1 has one code and one id for it.
 func TestPanic(t *testing.T) {
 	a, _ := authority(t)
-	base, _ := serving(t, Config{Authority: a, MCP: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("secret /home/me") })})
+	broken := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("secret /home/me") })
+	base, _ := serving(t, Config{Authority: a, MCP: broken, Routes: apis(t, broken)})
 	got := ask(t, http.DefaultClient, "GET", base+"/mcp", "")
 	if got.status != 500 || strings.Contains(got.body, "secret") || !strings.Contains(got.body, "request id") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want 500 with an id alone", got)
+	}
+	got = ask(t, http.DefaultClient, "GET", base+"/v1/sessions", "")
+	var e struct {
+		Error struct {
+			Code, Message string
+			RequestID     string `json:"request_id"`
+		}
+	}
+	if err := json.Unmarshal([]byte(got.body), &e); err != nil || e.Error.Code != "internal" || e.Error.RequestID == "" || e.Error.Message != "internal error, request id "+e.Error.RequestID {
+		t.Errorf("/v1: got %s (%v), want the code internal and one id", got.body, err)
 	}
 	if got := ask(t, http.DefaultClient, "GET", base+"/health", ""); got.status != 200 {
-		t.Errorf("%+v", got)
+		t.Errorf("/health afterwards: got %+v, want 200", got)
 	}
 }

@@ -12,11 +12,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/yaya-ai/yaya/gateway/api"
 )
 
-// What happens as memory runs out, in shares of the limit that GOMEMLIMIT sets
-// (R32, LD-05): first nothing new begins, then streams end, a part of them every
-// second; who is asked whether yaya lives always gets an answer.
+// Thresholds as memory runs out, in shares of the limit that GOMEMLIMIT sets: from
+// refuseAt, new requests are refused; from shedAt, streams end, a part of them every
+// second. Vital routes, which tell whether yaya is alive, are always served.
 const (
 	refuseAt   = 0.85
 	shedAt     = 0.95
@@ -26,8 +28,10 @@ const (
 
 // overload watches the memory of the process.
 type overload struct {
-	limit uint64 // bytes; 0 is none
+	limit uint64 // bytes; 0 for no limit
 	used  func() uint64
+	// refuse answers who is refused.
+	refuse func(http.ResponseWriter, *http.Request, *api.Failure)
 
 	share atomic.Uint64 // of the limit, as float bits
 
@@ -35,8 +39,8 @@ type overload struct {
 	streams map[*context.CancelCauseFunc]struct{}
 }
 
-func newOverload() *overload {
-	o := &overload{used: memoryInUse, streams: map[*context.CancelCauseFunc]struct{}{}}
+func newOverload(refuse func(http.ResponseWriter, *http.Request, *api.Failure)) *overload {
+	o := &overload{used: memoryInUse, refuse: refuse, streams: map[*context.CancelCauseFunc]struct{}{}}
 	if l := debug.SetMemoryLimit(-1); l < math.MaxInt64 {
 		o.limit = uint64(l) //nolint:gosec // it is not negative
 	}
@@ -106,8 +110,7 @@ func (o *overload) guard(next http.Handler) http.Handler {
 		stream, session := begins(r)
 		share := o.now()
 		if share >= shedAt || (share >= refuseAt && (stream || session)) {
-			w.Header().Set("Retry-After", "5")
-			deny(w, r, http.StatusServiceUnavailable, "yaya is short of memory")
+			o.refuse(w, r, &api.Failure{Status: http.StatusServiceUnavailable, Message: "yaya is short of memory", Wait: 5 * time.Second})
 			return
 		}
 		if stream {

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/yaya-ai/yaya/gateway/api"
 )
 
 // LD-05, R32: at 85 % of the memory nothing new begins, at 95 % nothing is served
@@ -17,7 +19,7 @@ import (
 func TestOverload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var used atomic.Uint64
-		o := &overload{limit: 1000, used: used.Load, streams: map[*context.CancelCauseFunc]struct{}{}}
+		o := &overload{limit: 1000, used: used.Load, streams: map[*context.CancelCauseFunc]struct{}{}, refuse: func(w http.ResponseWriter, r *http.Request, f *api.Failure) { api.Refuse(w, r, api.Detail, f) }}
 		ctx, cancel := context.WithCancel(t.Context())
 		var also atomic.Int64
 		var watched sync.WaitGroup
@@ -74,7 +76,7 @@ func TestOverload(t *testing.T) {
 			"a question":                 {"GET", "/agents", nil, 200},
 		} {
 			if resp := ask(tt.method, tt.path, tt.header...); resp.StatusCode != tt.status || (tt.status == 503) != (resp.Header.Get("Retry-After") != "") {
-				t.Errorf("%s at 85 %%: %v", name, resp.Status)
+				t.Errorf("%s at 85 %%: got %v with Retry-After %q, want %d, with Retry-After if it is 503", name, resp.Status, resp.Header.Get("Retry-After"), tt.status)
 			}
 		}
 		if open.Load() != 8 || also.Load() != 0 {
@@ -82,7 +84,7 @@ func TestOverload(t *testing.T) {
 		}
 		load(950)
 		if resp := ask("GET", "/agents"); resp.StatusCode != 503 {
-			t.Errorf("at 95 %%: %v", resp.Status)
+			t.Errorf("got at 95 %%: %v, want StatusCode 503", resp.Status)
 		}
 		if open.Load() != 6 || also.Load() != shedPart {
 			t.Errorf("%d streams are left at 95 %%", open.Load())

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"net/http"
 	"net/netip"
@@ -27,13 +28,15 @@ type peer struct {
 	// local is a peer on this machine that may be the owner.
 	local bool
 	// who is the process at the other end. It is established once, when it is first
-	// asked for: whoIs says why that is enough.
+	// asked for: whoIs says why that is enough. Only an unknown one is looked for again.
 	who func() identity
 }
 
 // identity is what is known of the process at the other end of a connection.
 type identity struct {
 	refused string // why it is not the owner; "" if it is
+	// unknown says that there was no descriptor left to find out with.
+	unknown bool
 	// tool says that it is the owner's, but was started by a tool or a server of
 	// yaya: it does not speak for its user.
 	tool bool
@@ -52,6 +55,32 @@ func (p *peer) refusal(r *http.Request) string {
 }
 
 const elsewhere = "no"
+
+// noDescriptors is why a peer is unknown.
+const noDescriptors = "yaya has no file descriptors left to find out who is at the other end of this connection"
+
+// unknown reports whether it cannot be found out at present who sends a request without a token.
+func (p *peer) unknown(r *http.Request) bool {
+	return p != nil && p.local && !forwarded(r.Header) && p.who().unknown
+}
+
+// lasting keeps the first verdict that look returns.
+func lasting(look func() identity) func() identity {
+	var mu sync.Mutex
+	var verdict *identity
+	return func() identity {
+		mu.Lock()
+		defer mu.Unlock()
+		if verdict != nil {
+			return *verdict
+		}
+		id := look()
+		if !id.unknown {
+			verdict = &id
+		}
+		return id
+	}
+}
 
 // forwarded reports whether a proxy says that it has passed on a request for somebody
 // else (RFC 7239, RFC 9110 section 7.6.3, and what proxies send besides).
@@ -125,7 +154,7 @@ func (s *Server) withPeer(ctx context.Context, c net.Conn) context.Context {
 	}
 	if p.local {
 		accepted := bootTicks()
-		p.who = sync.OnceValue(func() identity {
+		p.who = lasting(func() identity {
 			id := s.whoIs(c, accepted)
 			if id.refused != "" {
 				s.strangers.tell(s.cfg.Log, c.RemoteAddr(), id.refused)
@@ -136,8 +165,8 @@ func (s *Server) withPeer(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, peerKey{}, p)
 }
 
-// Address is where a request comes from. What a request says about that counts
-// only if a proxy has said it (R6, AU-44): the last of X-Forwarded-For.
+// Address is where a request comes from. A header counts only if a proxy has sent it:
+// the last address of X-Forwarded-For.
 func Address(r *http.Request) netip.Addr {
 	if p := peerOf(r.Context()); p != nil && p.proxy {
 		all := r.Header["X-Forwarded-For"]
@@ -157,8 +186,8 @@ func Address(r *http.Request) netip.Addr {
 	return ap.Addr()
 }
 
-// Audience is the URL that the client of a request has dialled, with the scheme of
-// a WebSocket: what a challenge is for.
+// Audience returns the URL that the client of a request dialed, with the scheme of a
+// WebSocket. A challenge is bound to it.
 func Audience(r *http.Request) string {
 	scheme := "ws"
 	if p := peerOf(r.Context()); p != nil && p.scheme == "https" {
@@ -172,38 +201,51 @@ func peerOf(ctx context.Context) *peer {
 	return p
 }
 
-// sameSite refuses what a foreign web page could send: an unknown Host (DNS
-// rebinding) and a foreign Origin, on every method (R16, DN-01).
+// sameSite refuses what a foreign web page could send: an unknown Host (DNS rebinding), a
+// foreign Origin, and, for routes that are not public, whatever a browser says comes from
+// another site or another port, on every method: the page could not read the answer to a
+// GET, but the call would have been made, and by the owner. The page itself is public, so
+// links to it work.
 func (s *Server) sameSite(next http.Handler) http.Handler {
 	cross := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := peerOf(r.Context())
 		if p != nil && p.stranger {
-			deny(w, r, http.StatusForbidden, "this listener is for its proxy")
+			s.deny(w, r, http.StatusForbidden, "this listener is for its proxy")
 			return
 		}
-		if p == nil || (!p.unix && !slices.Contains(p.hosts, r.Host)) {
-			deny(w, r, http.StatusForbidden, "unknown Host")
+		if p == nil || (!p.unix && !slices.ContainsFunc(p.hosts, func(h string) bool { return strings.EqualFold(h, r.Host) })) {
+			s.deny(w, r, http.StatusForbidden, "unknown Host")
 			return
 		}
 		// A browser sends one of each. Of two, another reader may believe the other.
 		for _, name := range []string{"Origin", "Sec-Fetch-Site"} {
 			if len(r.Header[name]) > 1 {
-				deny(w, r, http.StatusForbidden, "more than one "+name)
+				s.deny(w, r, http.StatusForbidden, "more than one %s", name)
 				return
 			}
 		}
 		if origin := r.Header.Get("Origin"); origin != "" && !p.sameOrigin(origin) {
-			deny(w, r, http.StatusForbidden, "foreign Origin")
+			s.deny(w, r, http.StatusForbidden, "foreign Origin")
 			return
 		}
-		if err := cross.Check(r); err != nil {
-			deny(w, r, http.StatusForbidden, "cross-origin request")
+		err := cross.Check(r)
+		switch r.Header.Get("Sec-Fetch-Site") {
+		case "", "same-origin", "none": // none is an address that a person has typed, or a bookmark
+		default:
+			if !s.routed.Public(r) {
+				err = errCrossOrigin
+			}
+		}
+		if err != nil {
+			s.deny(w, r, http.StatusForbidden, "cross-origin request: only pages of this yaya may send it; to open it by hand, type its address")
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
 }
+
+var errCrossOrigin = errors.New("cross-origin request")
 
 // sameOrigin compares an origin as it is serialised (RFC 6454 section 6.2): scheme
 // and host, and nothing that a parser could read in two ways.

@@ -7,10 +7,13 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/yaya-ai/yaya/internal/openfiles"
 )
 
 // Why the other end of a connection is not the owner.
@@ -31,7 +34,35 @@ const (
 // A verdict is good for as long as the connection. Our socket is one end of it and
 // the one that was found the other; nobody else can take that place, unless the
 // process that was found passes it on itself.
+//
+// Looking takes descriptors. When there are none, that says nothing about the peer: the answer is
+// then no verdict, and the next request asks again.
 func (s *Server) whoIs(c net.Conn, accepted uint64) identity {
+	before := shortages.Load()
+	id := s.look(c, accepted)
+	if (id.refused != "" || id.tool) && (shortages.Load() != before || !openfiles.Left(looking)) {
+		return identity{refused: noDescriptors, unknown: true}
+	}
+	return id
+}
+
+// looking is how many descriptors a look needs at once, and those that it asks: these do not say
+// why they found nothing.
+const looking = 8
+
+// shortages counts how often a look failed for want of descriptors.
+var shortages atomic.Uint64
+
+// noted counts an error that is such a want, and returns it.
+func noted(err error) error {
+	if err != nil && openfiles.Exhausted(err) {
+		shortages.Add(1)
+	}
+	return err
+}
+
+// look is whoIs, without a thought for descriptors.
+func (s *Server) look(c net.Conn, accepted uint64) identity {
 	switch ours := c.LocalAddr().(type) {
 	case *net.TCPAddr:
 		its, ok := c.RemoteAddr().(*net.TCPAddr)
@@ -77,7 +108,7 @@ func (s *Server) whoIsUnix(c net.Conn, accepted uint64) identity {
 	}); err != nil || cred == nil {
 		return id
 	}
-	if perr == nil {
+	if noted(perr) == nil {
 		defer func() { _ = unix.Close(pidfd) }()
 	}
 	switch {
@@ -161,14 +192,14 @@ type process struct {
 
 func openProcess(pid int) (process, error) {
 	fd, err := unix.Open("/proc/"+strconv.Itoa(pid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	return process{pid, fd}, err
+	return process{pid, fd}, noted(err)
 }
 
 func (p process) close() { _ = unix.Close(p.fd) }
 
 func (p process) read(name string) (string, error) {
 	fd, err := unix.Openat(p.fd, name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
+	if noted(err) != nil {
 		return "", err
 	}
 	defer func() { _ = unix.Close(fd) }()

@@ -3,6 +3,7 @@ package gateway
 import (
 	"net"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,7 +31,7 @@ func pair(tb testing.TB, addr string) (ours, its *net.TCPConn) {
 	return s.(*net.TCPConn), c.(*net.TCPConn)
 }
 
-// finders are the two ways to ask the kernel.
+// finders are the two ways to ask Linux.
 var finders = map[string]func(its, ours *net.TCPAddr) (socketInfo, error){"sock_diag": socketByDiag, "tables": socketByTable}
 
 // asked skips a way to ask that this machine refuses to every program, as the sandbox of
@@ -47,7 +48,7 @@ func asked(t *testing.T, name string) {
 	_ = unix.Close(fd)
 }
 
-// R6: the owner of the other end is who the kernel says, and an end that does
+// R6: the owner of the other end is who Linux says, and an end that does
 // not exist has none.
 func TestFindSocket(t *testing.T) {
 	for _, addr := range []string{"127.0.0.1:0", "[::1]:0"} {
@@ -75,7 +76,68 @@ func TestFindSocket(t *testing.T) {
 	}
 }
 
-// SEC-1: a socket that was closed is nobody's, in whatever state the kernel keeps it.
+// OP-123: whoever has many connections does not make yaya read all its descriptors for each: a look
+// remembers what it saw, those who ask meanwhile share the next look, and what is remembered is
+// proved again.
+func TestHolderOfManySockets(t *testing.T) {
+	const many = 200
+	var inodes []uint32
+	var ends []*net.TCPConn
+	open := func() uint32 {
+		t.Helper()
+		ours, its := pair(t, "127.0.0.1:0")
+		info, err := findSocket(ours.RemoteAddr().(*net.TCPAddr), ours.LocalAddr().(*net.TCPAddr))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends = append(ends, its)
+		return info.inode
+	}
+	for range many {
+		inodes = append(inodes, open())
+	}
+	var h holders
+	find := func(inode uint32) bool {
+		p, ok := h.find(inode)
+		if ok {
+			defer p.close()
+		}
+		return ok && p.pid == os.Getpid()
+	}
+	var all sync.WaitGroup
+	for _, inode := range inodes {
+		all.Go(func() {
+			if !find(inode) {
+				t.Errorf("the holder of socket %d was not found, want this process", inode)
+			}
+		})
+	}
+	all.Wait()
+	looks := h.clock
+	for _, inode := range inodes {
+		if !find(inode) {
+			t.Errorf("the holder of socket %d was not found again, want this process", inode)
+		}
+	}
+	if h.clock != looks {
+		t.Errorf("%d more reads of the descriptors for sockets that are known, want none", h.clock-looks)
+	}
+	if late := open(); !find(late) || h.clock != looks+1 {
+		t.Errorf("a new socket: found %v, %d reads, want it with one", find(late), h.clock-looks)
+	}
+	// A socket that was closed is nobody's, whatever is remembered.
+	if err := ends[0].Close(); err != nil {
+		t.Fatal(err)
+	}
+	if find(inodes[0]) {
+		t.Error("a closed socket has a holder, want none")
+	}
+	if len(h.waiting) != 0 || h.looking || len(h.known) != 1 || len(h.recent) != 1 {
+		t.Errorf("left behind: %d waiting, looking %v, %d processes known, %d recent; want one of these", len(h.waiting), h.looking, len(h.known), len(h.recent))
+	}
+}
+
+// SEC-1: a socket that was closed is nobody's, in whatever state Linux keeps it.
 // It says of such a one that it belongs to root.
 func TestClosedSocketIsNobodys(t *testing.T) {
 	for name, find := range finders {
@@ -114,7 +176,7 @@ func TestClosedSocketIsNobodys(t *testing.T) {
 	}
 }
 
-// What the owner's connection costs when it is new.
+// BenchmarkWhoIs measures the cost of a new connection of the owner.
 func BenchmarkWhoIs(b *testing.B) {
 	for name, s := range map[string]*Server{"known": {}, "searched": nil} {
 		b.Run(name, func(b *testing.B) {
@@ -125,7 +187,7 @@ func BenchmarkWhoIs(b *testing.B) {
 					srv = new(Server)
 				}
 				if id := srv.whoIs(c, bootTicks()); id.refused != "" {
-					b.Fatal(id.refused)
+					b.Fatalf("got %q, want no refused", id.refused)
 				}
 			}
 		})

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// socketByTable asks the kernel's socket tables (proc_pid_net(5)). They list the
+// socketByTable asks Linux's socket tables (proc_pid_net(5)). They list the
 // remote end as somebody's local one.
 func socketByTable(its, ours *net.TCPAddr) (socketInfo, error) {
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
@@ -24,7 +24,7 @@ func socketByTable(its, ours *net.TCPAddr) (socketInfo, error) {
 
 func scanSockets(table string, its, ours *net.TCPAddr) (socketInfo, error) {
 	f, err := os.Open(table) //nolint:forbidigo,gosec // a kernel file
-	if err != nil {
+	if noted(err) != nil {
 		return socketInfo{}, errNoSocket // the table is absent without IPv6
 	}
 	defer func() { _ = f.Close() }()
@@ -42,7 +42,7 @@ func scanSockets(table string, its, ours *net.TCPAddr) (socketInfo, error) {
 	return socketInfo{}, errNoSocket
 }
 
-// hexAddr writes an address as the kernel's tables do: 32-bit words in host
+// hexAddr writes an address as Linux's tables do: 32-bit words in host
 // order, which is little-endian on every platform that yaya is built for.
 func hexAddr(a *net.TCPAddr, table string) string {
 	ip := a.IP.To4()

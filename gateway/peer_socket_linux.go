@@ -20,7 +20,7 @@ const (
 	tcpCloseWait   = 8
 )
 
-// socketInfo is what the kernel says about the socket at the other end.
+// socketInfo is what Linux says about the socket at the other end.
 type socketInfo struct {
 	state uint8
 	uid   uint32
@@ -31,9 +31,9 @@ type socketInfo struct {
 }
 
 // held reports whether a process can hold the socket: it is connected, or one of the
-// two ends has said that it will send no more, and it has an inode. What has been
-// closed lives on without one until the last bytes have come across, and then in
-// TIME_WAIT, and says of itself that it is root's.
+// two ends has said that it will send no more, and it has an inode. A closed
+// socket lives on without one until its last bytes have come across, and then in
+// TIME_WAIT, and Linux gives root as its user.
 func (s socketInfo) held() bool {
 	switch s.state {
 	case tcpEstablished, tcpFinWait1, tcpFinWait2, tcpCloseWait:
@@ -42,7 +42,7 @@ func (s socketInfo) held() bool {
 	return false
 }
 
-// findSocket asks the kernel for the one socket whose own address is its, and whose
+// findSocket asks Linux for the one socket whose own address is its, and whose
 // peer is ours (sock_diag(7)). Reading /proc/net/tcp costs as much as there are
 // connections; it is the way where netlink is forbidden, as in some sandboxes.
 func findSocket(its, ours *net.TCPAddr) (socketInfo, error) {
@@ -84,7 +84,7 @@ const (
 
 var (
 	errNoDiag   = errors.New("sock_diag is not available")
-	errNoSocket = errors.New("there is no such socket")
+	errNoSocket = errors.New("socket not found")
 )
 
 func socketByDiag(its, ours *net.TCPAddr) (socketInfo, error) {
@@ -100,7 +100,7 @@ func socketByDiag(its, ours *net.TCPAddr) (socketInfo, error) {
 	req.id.cookie = [2]uint32{^uint32(0), ^uint32(0)}
 
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
-	if err != nil {
+	if noted(err) != nil {
 		return socketInfo{}, fmt.Errorf("%w: %w", errNoDiag, err)
 	}
 	defer func() { _ = unix.Close(fd) }()
@@ -113,7 +113,7 @@ func socketByDiag(its, ours *net.TCPAddr) (socketInfo, error) {
 	msg = binary.NativeEndian.AppendUint16(msg, sockDiagByFamily)
 	msg = binary.NativeEndian.AppendUint16(msg, unix.NLM_F_REQUEST)
 	msg = append(msg, make([]byte, 8)...)                                                 // sequence and port: one question, one answer
-	msg = append(msg, unsafe.Slice((*byte)(unsafe.Pointer(&req)), unsafe.Sizeof(req))...) //nolint:gosec // the kernel's own layout
+	msg = append(msg, unsafe.Slice((*byte)(unsafe.Pointer(&req)), unsafe.Sizeof(req))...) //nolint:gosec // Linux's own layout
 	if err := unix.Sendto(fd, msg, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return socketInfo{}, fmt.Errorf("%w: %w", errNoDiag, err)
 	}
@@ -123,10 +123,10 @@ func socketByDiag(its, ours *net.TCPAddr) (socketInfo, error) {
 		return socketInfo{}, err
 	}
 	if n < unix.SizeofNlMsghdr+int(unsafe.Sizeof(diagMessage{})) || binary.NativeEndian.Uint16(buf[4:]) != sockDiagByFamily {
-		return socketInfo{}, errNoSocket // what has come is an error message of the kernel
+		return socketInfo{}, errNoSocket // what has come is an error message of Linux
 	}
 	var m diagMessage
-	copy(unsafe.Slice((*byte)(unsafe.Pointer(&m)), unsafe.Sizeof(m)), buf[unix.SizeofNlMsghdr:]) //nolint:gosec // the kernel's own layout
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(&m)), unsafe.Sizeof(m)), buf[unix.SizeofNlMsghdr:]) //nolint:gosec // Linux's own layout
 	if m.id.sport != req.id.sport || m.id.dport != req.id.dport {
 		return socketInfo{}, errNoSocket // somebody listens on that port
 	}

@@ -53,5 +53,9 @@ func (s *Server) OnUnload(ctx context.Context, _ plugin.Context) error {
 
 // HealthCheck implements [plugin.HealthChecker].
 func (s *Server) HealthCheck(context.Context, plugin.Context) plugin.HealthReport {
-	return plugin.HealthReport{Status: plugin.Healthy, Summary: "listens on " + s.Addr()}
+	at := s.Addr()
+	if local := s.LocalAddr(); local != "" {
+		at += ", and for this machine alone on " + local
+	}
+	return plugin.HealthReport{Status: plugin.Healthy, Summary: "listens on " + at}
 }

@@ -7,8 +7,53 @@ import (
 	"testing"
 	"time"
 
+	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
+
+// A call that its tool answers with an error is a failure, in whatever form it is relayed.
+func TestStatsCountFailures(t *testing.T) {
+	object := func(text string) jsonrpc.Object {
+		o, err := jsonrpc.ParseObject([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	for _, c := range []struct {
+		name    string
+		res     tool.Result
+		outcome string
+	}{
+		{"a result", tool.Result{OK: true, Native: &tool.NativeResult{Result: object(`{"content":[]}`)}}, "ok"},
+		{"a result that is not an error", tool.Result{OK: true, Native: &tool.NativeResult{Result: object(`{"content":[],"isError":false}`)}}, "ok"},
+		{"a result that is an error", tool.Result{OK: true, Native: &tool.NativeResult{Result: object(`{"content":[],"isError":true}`)}}, "tool"},
+		{"an error of the protocol", tool.Result{Native: &tool.NativeResult{Error: []byte(`{"code":1}`)}}, "error"},
+		{"a refusal", tool.Fail(tool.ErrRejected, "no"), "rejected"},
+		{"a server that is not there", tool.Fail(tool.ErrUnavailable, "no"), "unavailable"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := NewMetrics()
+			m.ToolCalled(tool.Call{Origin: tool.OriginMCP}, tool.Definition{Identity: tool.Identity{Provider: "p"}}, c.res, time.Millisecond)
+			s, err := m.Stats()
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := 1.0
+			if c.outcome == "ok" {
+				want = 0
+			}
+			if got := s.Providers["p"]; got.Total != 1 || got.Errors != want {
+				t.Errorf("counted %+v, want 1 call and %v failed", got, want)
+			}
+			w := httptest.NewRecorder()
+			m.Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
+			if line := `yaya_tool_calls_total{origin="mcp",outcome="` + c.outcome + `",provider="p"} 1`; !strings.Contains(w.Body.String(), line) {
+				t.Errorf("the metrics lack %s", line)
+			}
+		})
+	}
+}
 
 func TestStats(t *testing.T) {
 	m := NewMetrics()

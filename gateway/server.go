@@ -4,28 +4,30 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io/fs"
 	stdlog "log"
 	"net"
 	"net/http"
 	"net/netip"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/gateway/api"
+	"github.com/yaya-ai/yaya/internal/openfiles"
+	"github.com/yaya-ai/yaya/internal/systemd"
+	"github.com/yaya-ai/yaya/kernel/plugin"
 	"github.com/yaya-ai/yaya/kernel/session"
 )
 
 // DefaultListen is where yaya listens unless told otherwise.
 const DefaultListen = "127.0.0.1:8787"
 
-// Limits of the listener (C.2).
+// Limits of the listener.
 const (
 	readHeaderTimeout = 5 * time.Second
 	idleTimeout       = 120 * time.Second
@@ -34,8 +36,14 @@ const (
 
 // Config assembles a server. MCP is required.
 type Config struct {
-	Listen string // host:port on the loopback interface; default DefaultListen
+	Listen string // host:port, on the loopback interface without TLS; default DefaultListen
 	Socket string // path of the Unix socket; "" for none
+	// Adopt are connections that the program before this one has accepted; they stay the
+	// caller's, too.
+	Adopt []*os.File
+	// Passed are sockets that this process was started with, which are taken instead of
+	// binding others; nil for none.
+	Passed *systemd.Passed
 	MCP    http.Handler
 	// TLS serves TLS with that certificate; nil for none.
 	TLS func(*tls.ClientHelloInfo) (*tls.Certificate, error)
@@ -59,20 +67,18 @@ type Config struct {
 	// Authority knows the devices; nil for none.
 	Authority *auth.Authority
 	Metrics   http.Handler
-	API       http.Handler // below /api/
+	Profiles  http.Handler // below /debug/pprof/; see [Profiles]
 	Live      http.Handler // WebSockets of the local owner
 	Page      http.Handler // the dashboard
 	Wire      http.Handler // WebSockets of devices
-	RPC       http.Handler // POST /rpc
-	Agents    http.Handler // GET /agents and /agents/{id}
-	V1        http.Handler // below /v1/: chat sessions
 	CLI       http.Handler // below /cli/: what yaya's own commands ask for
+	Routes    []api.Route  // of the APIs
 	// Sessions can be followed by clients; nil for none.
 	Sessions *session.Manager
 	// Status is shown to the local owner on GET /status, as JSON.
 	Status func() any
-	// Ready says why yaya is not ready, nil when it is.
-	Ready        func() error
+	// Ready tries what yaya needs. It is ready unless a check failed.
+	Ready        func(context.Context) []Check
 	DrainTimeout time.Duration // default 5 s
 	// BeforeDrain ends what would otherwise be waited for.
 	BeforeDrain func()
@@ -101,15 +107,19 @@ type limits struct {
 type Server struct {
 	cfg       Config
 	http      *http.Server
-	tcp       net.Listener
-	local     net.Listener // nil for none
-	unix      net.Listener
+	listeners *Listeners
 	started   time.Time
-	fresh     freshConns
+	opened    opened
 	load      *overload
+	routed    *api.Table
 	conns     *conns
-	live      sync.WaitGroup // handlers of connections that net/http does not wait for
-	closing   chan struct{}  // closed when those have to end
+	serving   sync.WaitGroup                  // accept connections
+	live      sync.WaitGroup                  // handlers of connections that net/http does not wait for
+	closing   chan struct{}                   // closed when those have to end
+	endLive   func()                          // closes closing, once
+	leaving   atomic.Bool                     // another process goes on with the listeners
+	goes      func()                          // ends the streams
+	whenGone  func(func()) (stop func() bool) // calls a function then
 	holders   holders
 	strangers strangers
 
@@ -117,84 +127,34 @@ type Server struct {
 	done chan error
 }
 
-// freshConns are connections on which nothing has been asked yet. A drain would
-// wait seconds for each of them.
-type freshConns struct {
-	mu    sync.Mutex
-	conns map[net.Conn]struct{}
-}
-
-func (f *freshConns) track(c net.Conn, state http.ConnState) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if state != http.StateNew {
-		delete(f.conns, c)
-		return
-	}
-	if f.conns == nil {
-		f.conns = map[net.Conn]struct{}{}
-	}
-	f.conns[c] = struct{}{}
-}
-
-func (f *freshConns) close() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for c := range f.conns {
-		_ = c.Close()
-	}
-}
-
-// New binds the listener and the socket, so that an address in use is an error
-// before anything else is started.
-func New(ctx context.Context, cfg Config) (*Server, error) {
-	cfg.Listen = cmp.Or(cfg.Listen, DefaultListen)
+// New returns a server for those who come through l. It closes l's listeners when it has
+// been run; until then they are the caller's.
+func New(l *Listeners, cfg Config) *Server {
 	cfg.DrainTimeout = cmp.Or(cfg.DrainTimeout, 5*time.Second)
 	cfg.limits.body = cmp.Or(cfg.limits.body, bodyTimeout)
-	cfg.limits.conns = cmp.Or(cfg.limits.conns, connsFor(openFiles()))
+	cfg.limits.conns = cmp.Or(cfg.limits.conns, openfiles.Of(openfiles.Limit()).Connections)
 	if cfg.Attempts == nil {
 		cfg.Attempts = auth.NewAttempts(time.Now)
 	}
-	if cfg.TLS == nil && cfg.Proxies == nil {
-		if err := loopbackOnly(ctx, cfg.Listen); err != nil {
-			return nil, err
-		}
-	}
-	var lc net.ListenConfig
-	tcp, err := lc.Listen(ctx, "tcp", cfg.Listen)
-	if err != nil {
-		return nil, cannotListen("--listen", cfg.Listen, err)
-	}
-	var local net.Listener
-	if cfg.Local != "" {
-		if err = loopbackOnly(ctx, cfg.Local); err == nil {
-			if local, err = lc.Listen(ctx, "tcp", cfg.Local); err != nil {
-				err = cannotListen("--local", cfg.Local, err)
-			}
-		}
-		if err != nil {
-			_ = tcp.Close()
-			return nil, err
-		}
-	}
 	s := &Server{
-		cfg: cfg, tcp: tcp, local: local, load: newOverload(), started: time.Now(), closing: make(chan struct{}),
+		cfg: cfg, listeners: l, started: time.Now(), closing: make(chan struct{}),
 		conns: newConns(cfg.limits.conns, cfg.Proxies != nil, cfg.Log),
 	}
-	if cfg.Socket != "" {
-		if s.unix, err = listenSocket(ctx, cfg.Socket); err != nil {
-			return nil, errors.Join(err, s.Close())
-		}
-	}
+	s.endLive = sync.OnceFunc(func() { close(s.closing) })
+	gone, goes := context.WithCancel(context.Background())
+	s.goes, s.whenGone = goes, func(f func()) func() bool { return context.AfterFunc(gone, f) }
+	s.load = newOverload(s.refuse)
 	s.http = &http.Server{
-		Handler:           s.routes(),
-		ReadHeaderTimeout: readHeaderTimeout,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeader,
-		ConnContext:       s.withPeer,
+		Handler: s.routes(),
+		// net/http would answer OPTIONS * by itself, whatever the Host.
+		DisableGeneralOptionsHandler: true,
+		ReadHeaderTimeout:            readHeaderTimeout,
+		IdleTimeout:                  idleTimeout,
+		MaxHeaderBytes:               maxHeader,
+		ConnContext:                  s.withPeer,
 		// Strangers decide how many handshakes fail.
 		ErrorLog:  stdlog.New(cfg.Log.Sample(&zerolog.BurstSampler{Burst: 10, Period: fullLogged}), "", 0),
-		ConnState: s.fresh.track,
+		ConnState: s.opened.track,
 	}
 	if cfg.TLS != nil {
 		// HTTP/2 is named here, and not left to ServeTLS: net/http decides once for all
@@ -202,87 +162,18 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		// socket too, decides by this list. Without it h2 would be offered and not served.
 		s.http.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: cfg.TLS, NextProtos: append([]string{"h2", "http/1.1"}, cfg.ALPN...)}
 	}
-	return s, nil
-}
-
-// cannotListen says what to do when an address cannot be had.
-func cannotListen(flag, addr string, err error) error {
-	if errors.Is(err, fs.ErrPermission) {
-		return fmt.Errorf("cannot listen on %s (ports below 1024 need a right: setcap cap_net_bind_service=+ep on the program, AmbientCapabilities=CAP_NET_BIND_SERVICE in its unit, or another port with %s that the router forwards to): %w", addr, flag, err)
-	}
-	return fmt.Errorf("cannot listen on %s (is another yaya running? choose another with %s): %w", addr, flag, err)
-}
-
-// loopbackOnly refuses addresses that other machines can reach (R11).
-func loopbackOnly(ctx context.Context, addr string) error {
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return fmt.Errorf("listen address %q is not host:port: %w", addr, err)
-	}
-	ips, err := net.DefaultResolver.LookupIPAddr(ctx, cmp.Or(host, "0.0.0.0"))
-	if err != nil {
-		return fmt.Errorf("listen address %q: %w", addr, err)
-	}
-	for _, ip := range ips {
-		if !ip.IP.IsLoopback() {
-			return fmt.Errorf("listen address %q can be reached from other machines: give it a certificate (--acme, --tls-self-signed, or --tls-cert and --tls-key) or put a proxy with one before it (--behind-proxy), or use 127.0.0.1", addr)
-		}
-	}
-	return nil
-}
-
-// listenSocket binds the Unix socket for its owner only. A socket that a dead
-// yaya left behind is replaced; the caller holds the lock of the data directory.
-func listenSocket(ctx context.Context, path string) (net.Listener, error) {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) { //nolint:forbidigo // a socket has no os.Root
-		return nil, fmt.Errorf("socket: %w", err)
-	}
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "unix", path)
-	if err != nil {
-		return nil, fmt.Errorf("socket %s: %w", path, err)
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		_ = l.Close()
-		return nil, fmt.Errorf("socket %s: %w", path, err)
-	}
-	return l, nil
-}
-
-// Close lets go of the listeners of a server that was never run.
-func (s *Server) Close() error {
-	var err error
-	for _, l := range s.listeners() {
-		err = errors.Join(err, l.Close())
-	}
-	return err
-}
-
-// listeners are those that there are.
-func (s *Server) listeners() []net.Listener {
-	out := []net.Listener{s.tcp}
-	for _, l := range []net.Listener{s.local, s.unix} {
-		if l != nil {
-			out = append(out, l)
-		}
-	}
-	return out
+	return s
 }
 
 // Addr returns the address of the listener.
-func (s *Server) Addr() string { return s.tcp.Addr().String() }
+func (s *Server) Addr() string { return s.listeners.Addr() }
 
 // LocalAddr returns the address of the listener for this machine alone, "" without one.
-func (s *Server) LocalAddr() string {
-	if s.local == nil {
-		return ""
-	}
-	return s.local.Addr().String()
-}
+func (s *Server) LocalAddr() string { return s.listeners.LocalAddr() }
 
 // Run serves until ctx ends and drains then.
 func (s *Server) Run(ctx context.Context) error {
-	listeners := s.listeners()
+	listeners := s.listeners.all()
 	watched := make(chan struct{})
 	wctx, unwatch := context.WithCancel(ctx)
 	go func() {
@@ -295,23 +186,28 @@ func (s *Server) Run(ctx context.Context) error {
 	}()
 	errs := make(chan error, len(listeners))
 	for _, l := range listeners {
-		go func() { errs <- s.serve(l) }()
+		s.serving.Go(func() { errs <- s.serve(l) })
 	}
 	var first error
 	running := len(listeners)
-	select {
-	case <-ctx.Done():
-	case first = <-errs:
-		running--
+	for first == nil && ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case first = <-errs:
+			running--
+			if s.leaving.Load() {
+				first = nil // they are handed over; what was accepted is served until ctx ends
+			}
+		}
 	}
-	// ctx is over by now, so the drain needs a deadline of its own.
+	// ctx may have ended, so the drain needs a deadline of its own.
 	dctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.DrainTimeout)
 	defer cancel()
 	for _, l := range listeners {
-		_ = l.Close() // nobody new comes while the fresh ones are sent away
+		_ = l.Close() // nobody new comes while the new ones are sent away
 	}
-	s.fresh.close()
-	close(s.closing)
+	s.opened.closeNew()
+	s.endLive()
 	defer s.live.Wait()
 	err := s.http.Shutdown(dctx)
 	if errors.Is(err, context.DeadlineExceeded) {
@@ -333,45 +229,43 @@ func (s *Server) Run(ctx context.Context) error {
 
 func (s *Server) serve(l net.Listener) error {
 	switch {
-	case l == s.unix:
+	case l == s.listeners.unix:
 		return s.http.Serve(l)
-	case l == s.tcp && s.cfg.TLS != nil:
+	case s.secure(l):
 		return s.http.ServeTLS(&places{l, s}, "", "")
 	}
 	return s.http.Serve(&places{l, s})
 }
 
+// secure reports whether a listener's connections have TLS.
+func (s *Server) secure(l net.Listener) bool { return l == s.listeners.tcp && s.cfg.TLS != nil }
+
+// Check is one thing that readiness tries. Everybody may read it: it names nothing that is private.
+type Check struct {
+	Name   string `json:"name"`
+	Status string `json:"status"` // ok, degraded or failed
+	Reason string `json:"reason,omitempty"`
+}
+
 func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	body := struct {
-		Status   string `json:"status"`
-		UptimeMS int64  `json:"uptime_ms"`
-		Reason   string `json:"reason,omitempty"`
-	}{"ok", time.Since(s.started).Milliseconds(), ""}
+		Status   string  `json:"status"`
+		UptimeMS int64   `json:"uptime_ms"`
+		Reason   string  `json:"reason,omitempty"`
+		Checks   []Check `json:"checks,omitempty"`
+	}{Status: "ok", UptimeMS: time.Since(s.started).Milliseconds()}
 	status := http.StatusOK
 	if r.URL.Query().Get("ready") == "1" && s.cfg.Ready != nil {
-		if err := s.cfg.Ready(); err != nil {
-			status, body.Status, body.Reason = http.StatusServiceUnavailable, "not ready", err.Error()
+		body.Checks = s.cfg.Ready(r.Context())
+		for _, c := range body.Checks {
+			if c.Status == string(plugin.Failing) {
+				status, body.Status, body.Reason = http.StatusServiceUnavailable, "not ready", cmp.Or(body.Reason, c.Reason)
+			}
 		}
 	}
-	writeJSON(w, status, body)
+	api.Write(w, status, body)
 }
 
 func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, s.cfg.Status())
-}
-
-func writeJSON(w http.ResponseWriter, status int, v any) {
-	data, err := json.Marshal(v)
-	if err != nil {
-		http.Error(w, "internal error", http.StatusInternalServerError)
-		return
-	}
-	writeRaw(w, status, append(data, '\n'))
-}
-
-func writeRaw(w http.ResponseWriter, status int, body []byte) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(status)
-	_, _ = w.Write(body) // a client that went away gets nothing
+	api.Write(w, http.StatusOK, s.cfg.Status())
 }

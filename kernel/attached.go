@@ -11,7 +11,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/event"
 )
 
-// Bounds of what a model is shown of a message's attachments.
+// Bounds of the attachments that a model gets with a message.
 const (
 	maxImage        = 5 << 20
 	maxImages       = 8
@@ -20,8 +20,8 @@ const (
 
 var attachmentRef = regexp.MustCompile(`^attachments/[A-Za-z0-9_-]{1,80}(\.[A-Za-z0-9]{1,16})?$`)
 
-// attached returns a message as models read it: pictures of the common types go as
-// pictures, texts as text, and of anything else there is the name.
+// attached returns a message as models read it: pictures of the common types as
+// pictures, texts as text, and for other files their name.
 func (k *Kernel) attached(session string, m event.Message) event.Message {
 	var b strings.Builder
 	b.WriteString(m.Content)
@@ -68,11 +68,10 @@ func isText(mime string) bool {
 	return strings.HasPrefix(mime, "text/") || mime == "application/json"
 }
 
-// attachment reads an attachment of a session, or of the one that it is a sub-agent
-// of.
+// attachment reads an attachment of a session or, for a sub-agent, of its parent.
 func (k *Kernel) attachment(session, ref string, limit int64) (data []byte, whole bool, err error) {
 	if !attachmentRef.MatchString(ref) {
-		return nil, false, fmt.Errorf("%q is no attachment", ref)
+		return nil, false, fmt.Errorf("%q is not an attachment", ref)
 	}
 	root, _, _ := strings.Cut(session, "::agent::")
 	f, err := k.sessions.Open(path.Join(event.Folder(root), ref))

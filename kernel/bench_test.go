@@ -33,7 +33,7 @@ func BenchmarkTurn(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			k, err := kernel.New(kernel.Config{Data: root, Settings: settings, Workspace: dir, Log: zerolog.Nop()})
+			k, err := kernel.Open(kernel.Config{Data: root, Settings: settings, Workspace: dir, Log: zerolog.Nop()})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -47,7 +47,7 @@ func BenchmarkTurn(b *testing.B) {
 				// A fresh session now and then: the history is a part of each model call.
 				out, err := k.Loop.Run(b.Context(), loop.Prompt{SessionID: "s" + string(rune('a'+n/50%26)), Text: prompt})
 				if err != nil || out.Err != nil {
-					b.Fatal(out, err)
+					b.Fatalf("got %v, %v, want no error", out, err)
 				}
 				n++
 			}

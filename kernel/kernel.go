@@ -1,11 +1,10 @@
-// Package kernel puts the kernel together: the bus, the sessions, the registry
-// of plugins, the tools with their one door, the approvals, and the loop (Y-1).
+// Package kernel assembles the kernel: the bus, the sessions, the registry of
+// plugins, the tools with their one dispatcher, the approvals, and the loop.
 // Everything else is a plugin, and the kernel knows none of them by name.
 //
-// [New] assembles, [Kernel.Start] loads plugins in the order given, and
-// [Kernel.Stop] takes down what was started, the last first. What a data
-// directory may be used for by one process at a time is locked by its parts, tape
-// by tape.
+// [Open] assembles, [Kernel.Start] loads plugins in the order given, and
+// [Kernel.Stop] stops everything in reverse order. Parts of the data directory that
+// only one process may use are locked one by one, tape by tape.
 package kernel
 
 import (
@@ -34,8 +33,8 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// refreshEvery is how often the configuration is looked at for what other
-// processes have changed; it costs one stat.
+// refreshEvery is how often the kernel checks for configuration changes of other
+// processes; a check costs one stat.
 const refreshEvery = time.Second
 
 // Config assembles a kernel. Data and Settings are required.
@@ -45,32 +44,22 @@ type Config struct {
 	Workspace string // of sessions that are opened without one
 	Version   string
 	Observer  tool.Observer // sees every tool call
-	// Unreviewed is told of changes that no person has agreed to; see
-	// [tool.DispatcherConfig].
-	Unreviewed func(tool.Change) (ended func() error, err error)
-	// Approver answers asks instead of the people that adapters reach.
-	Approver func(*approval.Runtime) tool.Approver
 	// Asker returns how to ask whoever makes a call; see [approval.Config].
 	Asker func(tool.Call) approval.Ask
-	// Answers reports whether somebody may answer asks who reads no session of their
-	// own, such as in an inbox; nil: nobody.
-	Answers func() bool
-	// ApprovalTimeout is how long asks of a session wait, 0 for as long as those of
-	// all; nil for no session's own.
-	ApprovalTimeout func(session string) time.Duration
 	// Audit is told of every answer to an ask; see [approval.Config].
 	Audit func(approval.Request, approval.Decision) error
 	// Scopes are those that rules and profiles may name.
 	Scopes []string
-	// Secrets are in no event, tape, artifact or result of a tool. Optional.
+	// Secrets are concealed in events, tapes, artifacts and results of tools.
+	// Optional.
 	Secrets *masked.Secrets
-	// Boundary is called before each turn.
-	Boundary func(ctx context.Context)
-	Log      zerolog.Logger
+	// Synced is called with the time of every fsync of a tape. Optional.
+	Synced func(time.Duration)
+	Log    zerolog.Logger
 }
 
-// Kernel is the kernel. Its parts are there to be used by whoever composes the
-// program; plugins get their [plugin.Context] instead.
+// Kernel is the kernel. The composition root uses its parts directly; plugins get
+// their [plugin.Context] instead.
 type Kernel struct {
 	Bus       *bus.Bus
 	Settings  *config.Store
@@ -83,19 +72,20 @@ type Kernel struct {
 	Plugins   *plugin.Registry
 
 	cfg      Config
+	later    later
 	sessions *os.Root // sessions/, for artifacts
 	state    *os.Root // plugins/
 
 	stopServing func()
-	background  context.Context
+	background  context.Context // a base context: of the parts that run until Stop
 	endOfDay    context.CancelFunc
 	work        sync.WaitGroup
 	stop        sync.Once
 	failed      chan error
 }
 
-// New puts the parts together and starts those that serve others.
-func New(cfg Config) (k *Kernel, err error) {
+// Open assembles the parts and starts those that serve others.
+func Open(cfg Config) (k *Kernel, err error) {
 	k = &Kernel{cfg: cfg, Settings: cfg.Settings, Tools: &tool.Registry{Log: cfg.Log}, failed: make(chan error, 1)}
 	k.background, k.endOfDay = context.WithCancel(context.Background())
 	defer func() {
@@ -109,8 +99,12 @@ func New(cfg Config) (k *Kernel, err error) {
 	if k.state, err = sub(cfg.Data, "plugins"); err != nil {
 		return k, err
 	}
-	k.Sessions, err = session.NewManager(session.Config{
-		FS: journal.Root(cfg.Data), Workspace: cfg.Workspace, Secrets: cfg.Secrets, Log: cfg.Log,
+	tapes := journal.Root(cfg.Data)
+	if cfg.Synced != nil {
+		tapes = journal.Timed(tapes, cfg.Synced)
+	}
+	k.Sessions, err = session.OpenManager(session.Config{
+		FS: tapes, Workspace: cfg.Workspace, Secrets: cfg.Secrets, Log: cfg.Log,
 		HeartbeatTimeout: cfg.Settings.Duration("session.heartbeat_timeout"), ReapInterval: cfg.Settings.Duration("session.reap_interval"),
 	})
 	if err != nil {
@@ -153,39 +147,31 @@ func sub(root *os.Root, name string) (*os.Root, error) {
 	return r, nil
 }
 
-// decide sets up who decides about tool calls.
+// decide sets up policy and approval of tool calls.
 func (k *Kernel) decide() (err error) {
 	k.Approvals, err = approval.New(approval.Config{
 		Bus: k.Bus, Ledger: ledger{k.Sessions}, Secrets: k.cfg.Secrets, Log: k.cfg.Log,
 		Audience: k.audience, Asker: k.cfg.Asker, Audit: k.cfg.Audit,
 		Timeout: func(id string) time.Duration {
-			own := time.Duration(0)
-			if k.cfg.ApprovalTimeout != nil {
-				root, _, _ := strings.Cut(id, "::agent::")
-				own = k.cfg.ApprovalTimeout(root)
-			}
-			return cmp.Or(own, k.Settings.Duration("approval.timeout"))
+			root, _, _ := strings.Cut(id, "::agent::")
+			return cmp.Or(k.later.approvalTimeout(root), k.Settings.Duration("approval.timeout"))
 		},
 	})
 	if err != nil {
 		return err
 	}
-	var approver tool.Approver = k.Approvals
-	if k.cfg.Approver != nil {
-		approver = k.cfg.Approver(k.Approvals)
-	}
 	k.Dispatch = tool.NewDispatcher(tool.DispatcherConfig{
-		Registry: k.Tools, Observer: k.cfg.Observer, Unreviewed: k.cfg.Unreviewed, Artifacts: k.Artifacts, Secrets: k.cfg.Secrets, Log: k.cfg.Log,
-		Policy: approval.Policy{Rules: config.Derive(k.Settings, k.rules)}, Approver: approver, Agent: k.agent,
+		Registry: k.Tools, Observer: k.cfg.Observer, Artifacts: k.Artifacts, Secrets: k.cfg.Secrets, Log: k.cfg.Log,
+		Policy: approval.Policy{Rules: config.Derive(k.Settings, k.rules)}, Approver: k.Approvals, Agent: k.agent,
 	})
 	return nil
 }
 
 // audience reports whether anybody can be asked about a session: an adapter that
 // asks, somebody who answers for all sessions, or a reader of the session or of its
-// root who may answer.
+// root with the right to answer.
 func (k *Kernel) audience(id string) bool {
-	if k.Bus.Wanted(event.ApprovalRequested.Name()) || (k.cfg.Answers != nil && k.cfg.Answers()) {
+	if k.Bus.Wanted(event.ApprovalRequested.Name()) || k.later.answers() {
 		return true
 	}
 	root, _, _ := strings.Cut(id, "::agent::")
@@ -209,8 +195,8 @@ func (k *Kernel) rules(s *config.Store) ([]approval.Rule, error) {
 	return approval.ParseRules(raw, approval.Callers{Groups: groups, Scopes: k.cfg.Scopes})
 }
 
-// agent is who makes the calls of a session's turns: its agent, and for a sub-agent
-// those above it too.
+// agent returns the caller for the turns of a session: its agent, and for a
+// sub-agent those above it too.
 func (k *Kernel) agent(session string) tool.Caller {
 	c := tool.Caller{Principal: tool.AgentPrefix + k.Loop.StrategyOf(session)}
 	for i := strings.LastIndex(session, "::agent::"); i >= 0; i = strings.LastIndex(session, "::agent::") {
@@ -220,7 +206,7 @@ func (k *Kernel) agent(session string) tool.Caller {
 	return c
 }
 
-// drive sets up the plugins and the loop that asks them.
+// drive sets up the plugins and the loop that uses them.
 func (k *Kernel) drive() (err error) {
 	k.Plugins, err = plugin.NewRegistry(plugin.Config{
 		Bus: k.Bus, Config: k.Settings, Tools: k.Tools, State: k.state, Secrets: k.cfg.Secrets, Log: k.cfg.Log,
@@ -230,7 +216,7 @@ func (k *Kernel) drive() (err error) {
 		return err
 	}
 	k.Loop, err = loop.New(loop.Config{
-		Bus: k.Bus, Tools: k.Tools, Sessions: k.Sessions, Secrets: k.cfg.Secrets, Boundary: k.cfg.Boundary, Log: k.cfg.Log,
+		Bus: k.Bus, Tools: k.Tools, Sessions: k.Sessions, Secrets: k.cfg.Secrets, Boundary: k.later.boundary, Prepare: k.later.undriven, Log: k.cfg.Log,
 		Strategy: func() string { return k.Settings.Text("strategy") },
 		Ready: func(id string) error {
 			if !k.Plugins.HasStrategy(id) {
@@ -245,6 +231,7 @@ func (k *Kernel) drive() (err error) {
 		},
 		MaxIterations: func() int { return k.Settings.Int("loop.max_iterations") },
 		Attached:      k.attached,
+		Window:        k.window,
 		LLMTimeout:    func() time.Duration { return k.Settings.Duration("loop.llm_timeout") },
 		Compaction: func() (session.CompactOptions, bool) {
 			return session.CompactOptions{
@@ -257,6 +244,20 @@ func (k *Kernel) drive() (err error) {
 	}
 	k.Dispatch.AddHook(k.Loop.Guard())
 	return nil
+}
+
+// window returns the size of a provider's window that its settings name, 0 if they do not.
+func (k *Kernel) window(provider string) int {
+	view := k.Settings.Providers()
+	i := view.GetInstance(cmp.Or(provider, view.ActiveID()))
+	if i == nil {
+		return 0
+	}
+	n := 0
+	if json.Unmarshal(i.Config[config.WindowField], &n) != nil {
+		return 0
+	}
+	return n
 }
 
 // ledger writes asks and answers to tapes.
@@ -274,16 +275,15 @@ func (l ledger) Note(id string, ev event.Event, data any) error {
 	return s.Sync(context.Background(), entry)
 }
 
-// outcome reports what goes wrong in the kernel's own subscriptions. It is
-// logged and goes no further (Y-169).
+// outcome logs failures of the kernel's own subscriptions, which have no other
+// effect.
 func (k *Kernel) outcome(o bus.Outcome) {
 	if o.Err != nil {
 		k.cfg.Log.Error().Err(o.Err).Str("subscriber", o.Subscriber).Str("kind", o.Event.Kind).Msg("an event handler failed")
 	}
 }
 
-// watch runs a part of the kernel in the background. Its failure is the kernel's
-// (Y-170).
+// watch runs a part of the kernel in the background. If it fails, the kernel fails.
 func (k *Kernel) watch(name string, run func(ctx context.Context) error) {
 	k.work.Go(func() {
 		defer func() {
@@ -307,11 +307,11 @@ func (k *Kernel) Fail(source string, err error) {
 	}
 }
 
-// Failed yields the kernel's fault, if there is one. Whoever runs the kernel
-// stops it then and exits with an error (Y-170).
+// Failed yields the kernel's fault, if there is one. The program then stops the
+// kernel and exits with an error.
 func (k *Kernel) Failed() <-chan error { return k.failed }
 
-// refresh notices what other processes have configured.
+// refresh applies configuration changes of other processes.
 func (k *Kernel) refresh(ctx context.Context) error {
 	tick := time.NewTicker(refreshEvery)
 	defer tick.Stop()
@@ -324,7 +324,7 @@ func (k *Kernel) refresh(ctx context.Context) error {
 		}
 		err := k.Settings.Refresh()
 		if err != nil && err.Error() != last { // the last good settings stay in force
-			k.cfg.Log.Warn().Err(err).Msg("changed settings were not taken over")
+			k.cfg.Log.Warn().Err(err).Msg("changed settings were not applied")
 		}
 		last = ""
 		if err != nil {
@@ -336,7 +336,7 @@ func (k *Kernel) refresh(ctx context.Context) error {
 // Start loads the bundled plugins, writes the first provider instances, and
 // announces that the kernel is ready.
 func (k *Kernel) Start(ctx context.Context, plugins ...plugin.Plugin) error {
-	// Adapters come when everything that they let people reach is there.
+	// Adapters start last, when everything that they expose is running.
 	first := slices.IndexFunc(plugins, func(p plugin.Plugin) bool { return p.Manifest().Category == plugin.Adapter })
 	if first < 0 {
 		first = len(plugins)
@@ -351,6 +351,13 @@ func (k *Kernel) Start(ctx context.Context, plugins ...plugin.Plugin) error {
 	return err
 }
 
+// Resume goes on with what an earlier process left: sessions with a queue first, then those
+// that it left in a turn, or between a message and its turn. It returns why it could not
+// open some of them. Call it once, after [Kernel.Start]; the sessions can be used meanwhile.
+func (k *Kernel) Resume(ctx context.Context) error {
+	return errors.Join(k.Loop.Resume(ctx), k.Loop.Repair(ctx))
+}
+
 // Stop ends everything, in the reverse order of its start: asks, turns, plugins,
 // tools, sessions, and the bus. It may be called more than once.
 func (k *Kernel) Stop(ctx context.Context, reason string) (err error) {
@@ -361,7 +368,7 @@ func (k *Kernel) Stop(ctx context.Context, reason string) (err error) {
 func (k *Kernel) shutdown(ctx context.Context, reason string) error {
 	var errs []error
 	if k.Approvals != nil {
-		k.Approvals.Close() // before anybody hears of the shutdown (Y-140)
+		k.Approvals.Close() // before the shutdown is announced
 	}
 	if k.Bus != nil {
 		_, err := bus.Publish(k.Bus.Kernel(), event.KernelShutsDown, event.KernelSession, event.KernelShutdown{Reason: reason})
@@ -395,8 +402,8 @@ func (k *Kernel) shutdown(ctx context.Context, reason string) error {
 	return errors.Join(errs...)
 }
 
-// CheckSetting refuses values that would deny every call because they cannot be
-// read. scopes are those that rules may name.
+// CheckSetting refuses invalid values that would deny every call. scopes are those
+// that rules may name.
 func CheckSetting(s *config.Store, scopes []string, key string, v json.RawMessage) error {
 	if strings.HasPrefix(key, config.GroupsPrefix) {
 		if err := approval.CheckGroup(v); err != nil {

@@ -140,7 +140,7 @@ func newWorld(t *testing.T, s setup) *world {
 	for k, v := range s.settings {
 		set(t, settings, k, v)
 	}
-	k, err := kernel.New(kernel.Config{Data: root, Settings: settings, Workspace: "/ws", Version: "test", Log: zerolog.Nop()})
+	k, err := kernel.Open(kernel.Config{Data: root, Settings: settings, Workspace: "/ws", Version: "test", Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,7 +311,7 @@ func TestTurnOrder(t *testing.T) {
 			"event strategy.decide.response", "event llm.call.response",
 			"event strategy.decide.response", "message assistant", "event memory.write", "event turn.completed")
 		equal(t, w.history("s1"), "user: go on", `assistant: let me see [work {"name":"a"}]`, "tool: did a", "assistant: all done")
-		// What was remembered is there in another session.
+		// Another session finds the memories.
 		w.run("s2", "go on")
 		for _, ev := range w.web.all("llm.call.request") {
 			r := ev.Payload.(event.LLMRequest)
@@ -579,7 +579,7 @@ func TestWithoutStore(t *testing.T) {
 		}
 		for _, text := range []string{"one", "two tool"} {
 			if out, err := l.Run(t.Context(), loop.Prompt{SessionID: "s1", Text: text}); err != nil || out.Err != nil {
-				t.Fatal(out, err)
+				t.Fatalf("got %v, %v, want no error", out, err)
 			}
 		}
 		synctest.Wait()
@@ -612,13 +612,14 @@ func TestParallelCalls(t *testing.T) {
 		}
 		equal(t, w.ran, "quick", "slow")
 		h := w.history("s1")
-		if h[2] != "tool: did slow" || !strings.Contains(h[3], "invalid arguments for work") || !strings.Contains(h[4], `no tool named "nope"`) || h[5] != "tool: did quick" {
+		if h[2] != "tool: did slow" || !strings.Contains(h[3], "invalid arguments for work") || !strings.Contains(h[4], `unknown tool "nope"`) || h[5] != "tool: did quick" {
 			t.Errorf("got %q", h)
 		}
 	})
 }
 
-// 16 model calls, then a clear end; the bound can be set.
+// MIS-1, OP-5: a turn may take hundreds of model calls; then it ends clearly, and the bound
+// can be set.
 func TestMaxIterations(t *testing.T) {
 	steps := func(n int) string {
 		var s []string
@@ -627,7 +628,15 @@ func TestMaxIterations(t *testing.T) {
 		}
 		return `{"steps":[` + strings.Join(s, ",") + `]}`
 	}
-	inBubble(t, setup{script: steps(40)}, func(t *testing.T, w *world) {
+	inBubble(t, setup{script: steps(200)}, func(t *testing.T, w *world) {
+		if out := w.run("s0", "go"); out.Err != nil || out.Steps != 201 || len(w.ran) != 200 {
+			t.Errorf("got %d steps, %d calls, %v; want 201 and 200", out.Steps, len(w.ran), out.Err)
+		}
+		if got := w.Settings.Int("loop.max_iterations"); got != 500 || loop.DefaultMaxIterations != 500 {
+			t.Errorf("the bound is %d by default, want 500", got)
+		}
+		w.ran = nil
+		set(t, w.Settings, "loop.max_iterations", `16`)
 		out := w.run("s1", "go")
 		if out.Kind != "max_iterations" || out.Steps != 16 || len(w.ran) != 16 || !strings.Contains(out.Err.Error(), "16") {
 			t.Errorf("got %+v", out)
@@ -654,6 +663,19 @@ func TestDuplicateCallGuard(t *testing.T) {
 		w.run("s1", "go") // another turn may
 		if len(w.ran) != 8 {
 			t.Errorf("ran %v", w.ran)
+		}
+	})
+}
+
+// OP-6: a turn may make the same call again after it has changed something.
+func TestSameCallAfterAChange(t *testing.T) {
+	var steps []string
+	for i := range 6 {
+		steps = append(steps, fmt.Sprintf(`{"tool_calls":[{"name":"danger","args":{"name":"change %d"}}]},{"tool_calls":[{"name":"work","args":{"name":"check"}}]}`, i))
+	}
+	inBubble(t, setup{script: `{"steps":[` + strings.Join(steps, ",") + `,{"text":"ok"}]}`, answer: approveAll}, func(t *testing.T, w *world) {
+		if out := w.run("s1", "go"); out.Err != nil || len(w.ran) != 12 {
+			t.Errorf("ran %q, %v; want six changes and six checks", w.ran, out.Err)
 		}
 	})
 }
@@ -803,7 +825,7 @@ func TestKnownDeadlocks(t *testing.T) {
 	})
 }
 
-// What happens to a prompt while a turn runs.
+// Delivery of prompts while a turn runs.
 func TestDelivery(t *testing.T) {
 	script := `{"scenarios":[{"match":"long","steps":[{"tool_calls":[{"name":"work","args":{"name":"a","ms":5000}}]}]}]}`
 	start := func(w *world) chan loop.Outcome {
@@ -859,6 +881,7 @@ func TestDelivery(t *testing.T) {
 			equal(t, w.ends("s1"), "completed", "completed", "completed")
 		})
 	})
+	// REL-1, OP-3: a restart goes on with a queue by itself.
 	t.Run("queue survives a restart", func(t *testing.T) {
 		dir := t.TempDir()
 		inBubble(t, setup{script: script, dir: dir}, func(t *testing.T, w *world) {
@@ -877,10 +900,40 @@ func TestDelivery(t *testing.T) {
 			if sn, _ := s.Snapshot(); len(sn.Queue) != 1 {
 				t.Errorf("got %+v", sn)
 			}
-			w.run("s1", "first")
+			if err := w.Resume(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+			w.run("s1", "last")
+			h := w.history("s1")
+			equal(t, h[len(h)-4:], "user: later", "assistant: echo: later", "user: last", "assistant: echo: last")
+			if marks, err := os.ReadDir(filepath.Join(dir, "tapes", ".queued")); err != nil || len(marks) > 0 {
+				t.Errorf("got %v, %v; want no marker for an empty queue", marks, err)
+			}
+		})
+	})
+	// REL-1, REL-2: between the end of a turn and the start of what waits behind it, and
+	// after a restart, nothing runs and the queue is not empty.
+	t.Run("queue behind what waits while nothing runs", func(t *testing.T) {
+		dir := t.TempDir()
+		inBubble(t, setup{script: script, dir: dir}, func(t *testing.T, w *world) {
+			done := start(w)
+			if _, err := submit(w, loop.Prompt{ID: "q1", Text: "one", Delivery: loop.DeliverQueue}); err != nil {
+				t.Fatal(err)
+			}
+			w.stop()
+			<-done
+		})
+		inBubble(t, setup{dir: dir}, func(t *testing.T, w *world) {
+			for _, p := range []loop.Prompt{{ID: "q2", Text: "two"}, {ID: "q3", Text: "three"}} {
+				p.Delivery = loop.DeliverQueue
+				if a, err := submit(w, p); err != nil || !a.Queued {
+					t.Errorf("%s: got %+v, %v; want it queued", p.ID, a, err)
+				}
+			}
 			time.Sleep(time.Second)
 			h := w.history("s1")
-			equal(t, h[len(h)-4:], "user: first", "assistant: echo: first", "user: later", "assistant: echo: later")
+			equal(t, h[len(h)-6:], "user: one", "assistant: echo: one", "user: two", "assistant: echo: two", "user: three", "assistant: echo: three")
 		})
 	})
 	t.Run("steer", func(t *testing.T) {
@@ -939,35 +992,39 @@ func TestDelivery(t *testing.T) {
 			equal(t, w.ends("s1"), "completed")
 		})
 	})
-	t.Run("steer behind the last moment", func(t *testing.T) {
-		inBubble(t, setup{}, func(t *testing.T, w *world) {
-			late := make(chan loop.Admission, 1)
-			var once sync.Once
-			// While the end of the message is being published, the turn cannot be joined.
-			if _, err := w.Bus.Subscribe(bus.SubscribeOptions{Name: "late", Filter: func(event.Event) bool {
-				once.Do(func() {
-					go func() {
-						a, err := submit(w, loop.Prompt{Text: "too late", Delivery: loop.DeliverSteer})
-						if err != nil {
-							t.Error(err)
-						}
-						late <- a
-					}()
-					time.Sleep(time.Second)
-				})
-				return false
-			}}, []string{"assistant.message.done"}, func(context.Context, event.Event) error { return nil }); err != nil {
-				t.Fatal(err)
-			}
-			first := w.run("s1", "go")
-			if a := <-late; a.TurnID == first.TurnID || a.TurnID == "" {
-				t.Errorf("got %+v", a)
-			}
-			time.Sleep(time.Second)
-			equal(t, w.history("s1"), "user: go", "assistant: echo: go", "user: too late", "assistant: echo: too late")
-			equal(t, w.ends("s1"), "completed", "completed")
+	// A turn that is about to end is nobody's reason to be refused: clients learn of its
+	// end a moment before there is room for the next.
+	for _, delivery := range []loop.Delivery{loop.DeliverSteer, loop.DeliverReject} {
+		t.Run(string(delivery)+" behind the last moment", func(t *testing.T) {
+			inBubble(t, setup{}, func(t *testing.T, w *world) {
+				late := make(chan loop.Admission, 1)
+				var once sync.Once
+				// While the end of the message is being published, the turn cannot be joined.
+				if _, err := w.Bus.Subscribe(bus.SubscribeOptions{Name: "late", Filter: func(event.Event) bool {
+					once.Do(func() {
+						go func() {
+							a, err := submit(w, loop.Prompt{Text: "too late", Delivery: delivery})
+							if err != nil {
+								t.Error(err)
+							}
+							late <- a
+						}()
+						time.Sleep(time.Second)
+					})
+					return false
+				}}, []string{"assistant.message.done"}, func(context.Context, event.Event) error { return nil }); err != nil {
+					t.Fatal(err)
+				}
+				first := w.run("s1", "go")
+				if a := <-late; a.TurnID == first.TurnID || a.TurnID == "" {
+					t.Errorf("got %+v", a)
+				}
+				time.Sleep(time.Second)
+				equal(t, w.history("s1"), "user: go", "assistant: echo: go", "user: too late", "assistant: echo: too late")
+				equal(t, w.ends("s1"), "completed", "completed")
+			})
 		})
-	})
+	}
 	t.Run("steer at any moment", func(t *testing.T) {
 		w := newWorld(t, setup{}) // in real time: the moments differ
 		for i := range 60 {
@@ -1273,7 +1330,7 @@ func TestSubAgentFanOut(t *testing.T) {
 		if out := w.run("s1", "go"); out.Err != nil {
 			t.Errorf("got %+v", out)
 		}
-		if n := refused(w, "8 sub-agents of this session are running already"); n != 2 || len(w.web.all("session.forked")) != 8 {
+		if n := refused(w, "this session already runs 8 sub-agents"); n != 2 || len(w.web.all("session.forked")) != 8 {
 			t.Errorf("%d were refused, %d started", n, len(w.web.all("session.forked")))
 		}
 		if out := w.run("s1", "go"); out.Err != nil || len(w.web.all("session.forked")) != 16 {
@@ -1286,7 +1343,7 @@ func TestSubAgentFanOut(t *testing.T) {
 		}
 		// A branch whose sub-agents are all refused ends, says so, and another gets its
 		// place.
-		n, started := refused(w, "32 sub-agents are running already"), len(w.web.all("session.forked"))
+		n, started := refused(w, "32 sub-agents are already running"), len(w.web.all("session.forked"))
 		if started < 32 || started > 32+5 || n+started < 5+5*8 {
 			t.Errorf("%d were refused, %d started", n, started)
 		}

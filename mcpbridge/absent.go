@@ -6,12 +6,14 @@ import (
 	"strings"
 
 	"github.com/yaya-ai/yaya/feature"
+	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// Absent returns the server whose tool a name would be, going by its prefix, if that
-// server is configured and does not run, and says why the tool cannot be called and
-// what to do. It returns "" for a name that is nobody's.
-func (b *Bridge) Absent(tool string) (server, why string) {
+// Absent returns the configured server that a tool name belongs to by its prefix, if that
+// server does not run, with the reason and the remedy. It returns "" for other names. The
+// reason includes the refusals of the server's sandbox, unless the caller is itself a server in
+// a sandbox.
+func (b *Bridge) Absent(name string, caller tool.Caller) (server, why string) {
 	prefixOf := func(name string, prefix *string) string {
 		if prefix != nil {
 			name = *prefix
@@ -21,21 +23,21 @@ func (b *Bridge) Absent(tool string) (server, why string) {
 		}
 		return strings.SplitAfter(feature.QualifiedName(name, "x"), "__")[0]
 	}
-	is := func(name string, prefix *string) bool {
-		p := prefixOf(name, prefix)
-		return p != "" && strings.HasPrefix(tool, p)
+	is := func(server string, prefix *string) bool {
+		p := prefixOf(server, prefix)
+		return p != "" && strings.HasPrefix(name, p)
 	}
 	b.mu.Lock()
-	for name, s := range b.off {
-		if is(name, s.Prefix) {
+	for off, s := range b.off {
+		if is(off, s.Prefix) {
 			b.mu.Unlock()
-			return name, fmt.Sprintf("server %q is disabled, and its tools cannot be called: start it with: yaya mcp enable %s", name, name)
+			return off, fmt.Sprintf("server %q is disabled, so its tools cannot be called (to start it: yaya mcp enable %s)", off, off)
 		}
 	}
 	b.mu.Unlock()
 	for _, inv := range b.InvalidServers() {
 		if is(inv.Name, nil) {
-			return inv.Name, fmt.Sprintf("server %q cannot be used, and its tools cannot be called: %s", inv.Name, feature.Clean(inv.Err.Error(), 400))
+			return inv.Name, fmt.Sprintf("server %q cannot be used, so its tools cannot be called: %s", inv.Name, feature.Clean(inv.Err.Error(), 400))
 		}
 	}
 	for _, st := range b.host.Status() {
@@ -50,7 +52,11 @@ func (b *Bridge) Absent(tool string) (server, why string) {
 		if info.Bare || !is(st.ID, &prefix) {
 			continue
 		}
-		return st.ID, feature.Down(st.ID, st.State, b.masked(cmp.Or(st.Reason, st.LastError)))
+		why := feature.Down(st.ID, st.State, b.masked(cmp.Or(st.Reason, st.LastError)))
+		if hint := p.Hint(); hint != "" && !caller.IsServer() {
+			why += "; " + hint
+		}
+		return st.ID, why
 	}
 	return "", ""
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/proc"
 	"github.com/yaya-ai/yaya/internal/sandbox"
 	"github.com/yaya-ai/yaya/internal/secretfile"
+	"github.com/yaya-ai/yaya/internal/telemetry"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/tool"
@@ -44,13 +45,13 @@ type ServerTool struct {
 	Description string `json:"description"`
 }
 
-// ServerReady is the payload of x.mcp.server.ready (Y-67).
+// ServerReady is the payload of x.mcp.server.ready.
 type ServerReady struct {
 	Server string       `json:"server"`
 	Tools  []ServerTool `json:"tools"`
 }
 
-// ServerError is the payload of x.mcp.server.error (Y-68); Kind is
+// ServerError is the payload of x.mcp.server.error; Kind is
 // config_invalid or boot_failed.
 type ServerError struct {
 	Server  string `json:"server"`
@@ -58,9 +59,9 @@ type ServerError struct {
 	Message string `json:"message"`
 }
 
-// ToolsQuarantined is the payload of x.mcp.tools.quarantined: why tools of a
-// server are not offered, by tool; which tools go on with the wording that was
-// approved; and whether the server's instructions do.
+// ToolsQuarantined is the payload of x.mcp.tools.quarantined: for each tool of a server that is
+// not offered, the reason; the tools that keep their approved wording; and whether the server's
+// instructions do.
 type ToolsQuarantined struct {
 	Server       string            `json:"server"`
 	Tools        map[string]string `json:"tools"`
@@ -68,8 +69,7 @@ type ToolsQuarantined struct {
 	Instructions bool              `json:"instructions,omitempty"`
 }
 
-// ResultCut is the payload of x.mcp.result.cut: a result of a tool was larger than
-// the server may send to a client.
+// ResultCut is the payload of x.mcp.result.cut: a tool's result exceeded the limit for clients.
 type ResultCut struct {
 	Server  string             `json:"server"`
 	Tool    string             `json:"tool"`
@@ -87,54 +87,49 @@ var (
 
 // Config assembles a bridge. Registry, Procs, HTTP, Env and Home are required.
 type Config struct {
-	// Servers are started when the plugin is loaded; Invalid ones are reported.
+	// Servers start when the plugin is loaded; Invalid ones are reported.
 	Servers   []servers.Server
 	Invalid   []servers.Invalid
 	Registry  *tool.Registry
 	Procs     *proc.Manager
 	HTTP      http.RoundTripper
 	Artifacts *tool.Store
-	// Trust remembers what was agreed to. Without it everything is.
+	// Trust stores the user's approvals. Without it, everything counts as approved.
 	Trust *trust.Store
-	// MayStart is asked before each connection to a server that a project brings, and at
-	// each start of its process, which reads and writes what was agreed to; its error is
-	// why there is none. Required for such servers.
+	// MayStart is called before each connection to a server that a project brings, and at each
+	// start of its process, whose files must be the approved ones; an error prevents it.
+	// Required for such servers.
 	MayStart func(servers.Server) (servers.Places, error)
-	// Refuse returns why a server, its variables expanded, must not be used, nil for
-	// others. Optional.
+	// Refuse returns an error if a server, with its variables expanded, must not be used.
+	// Optional.
 	Refuse func(servers.Server) error
-	// Grants keeps the authorization that servers have given. Without it servers
-	// that want some cannot be used.
+	// Grants stores the authorizations for servers. Without it, servers that require
+	// authorization cannot be used.
 	Grants *oauth.Store
 	// Eras remembers which protocol eras servers speak. Optional.
 	Eras    *upstream.Eras
 	Version string
 	Log     zerolog.Logger
-	// Secrets learns those of a server before it is started, and conceals what is known
-	// in all that servers say. Optional.
+	// Secrets learns the secrets of a server before it starts, and conceals all known secrets
+	// in the output of servers. Optional.
 	Secrets *masked.Secrets
 	// Mask returns a text without the secrets in it; nil leaves texts as they are.
 	Mask func(string) string
-	// Limits returns what holds for all servers now. Optional.
+	// Telemetry sends traces and metrics; nil for none.
+	Telemetry *telemetry.Telemetry
+	// Limits returns the current limits for all servers. Optional.
 	Limits func() upstream.Limits
-	// Standing returns the way to a client between its requests, nil when there
-	// is none. Optional.
-	Standing func(client string) relay.Peer
-	// Sandboxes are what servers' processes run in. Without them they run with all rights
-	// of their user.
+	// Sandboxes runs the servers' processes. Without it, they run with all rights of their
+	// user.
 	Sandboxes *sandbox.Sandboxes
-	// Permits returns a server with what the user lets it do beyond what its entry says.
-	// Optional.
+	// Permits returns a server with the permits that the user added to its entry. Optional.
 	Permits func(servers.Server) servers.Server
-	// Endpoint returns yaya's MCP endpoint for a server that may call tools of others, as
-	// that server. Optional.
-	Endpoint func(server string) http.Handler
 	// Env looks up yaya's own environment.
 	Env func(string) (string, bool)
 	// Secret returns the value of a secret that a server refers to. Optional.
 	Secret func(name string) (string, error)
-	// PassEnv names further variables of it that every server's process gets.
-	// Optional.
+	// PassEnv names further variables of yaya's environment that every server's process gets.
+	// // Optional.
 	PassEnv   func() []string
 	Home      string
 	Workspace string
@@ -145,6 +140,7 @@ type Config struct {
 type Bridge struct {
 	cfg    Config
 	host   *feature.Host
+	face   Face
 	router *relay.Router
 
 	mu        sync.Mutex
@@ -152,23 +148,23 @@ type Bridge struct {
 	providers map[string]*upstream.Provider
 	invalid   []servers.Invalid
 	announced map[string]bool
-	logs      map[string]*linelog.Ring  // what servers have said, by name
-	states    map[string]string         // what was noted last
-	added     map[string][32]byte       // what each server came to when it was added
+	logs      map[string]*linelog.Ring  // logs of servers, by name
+	states    map[string]string         // the last noted state
+	added     map[string][32]byte       // the expanded configuration of each server when it was added
 	off       map[string]servers.Server // disabled ones, by name
-	refused   map[string]string         // files that are not taken over as they are now, and why
+	refused   map[string]string         // files that were not reloaded, with the reason
 
-	weaker sync.Map // how the sandbox of each server was weaker when that was logged last, by name
+	weaker sync.Map // the last logged weakness of each server's sandbox, by name
 }
 
-// New returns a bridge. Attach gives it its host before it is loaded.
+// New returns a bridge. Attach gives it its host, and Offer its face, before it is loaded.
 func New(cfg Config) *Bridge {
 	b := &Bridge{cfg: cfg, providers: map[string]*upstream.Provider{}, announced: map[string]bool{}, logs: map[string]*linelog.Ring{}, states: map[string]string{}, added: map[string][32]byte{}, off: map[string]servers.Server{}}
 	b.router = &relay.Router{Servers: b.servers}
 	return b
 }
 
-// Router returns what finds the servers of prompts and resources.
+// Router returns the router that finds the servers of prompts and resources.
 func (b *Bridge) Router() *relay.Router { return b.router }
 
 // servers returns the servers by name.
@@ -185,13 +181,25 @@ func (b *Bridge) servers() []relay.Server {
 // Attach names the host that runs the providers; it is called once.
 func (b *Bridge) Attach(h *feature.Host) { b.host = h }
 
-// Add starts a configured server in the background. A server that cannot be
-// used is recorded and reported on the bus, and is no error of Add; warnings are
-// returned.
+// Face is what offers clients the servers of a bridge. Both fields are optional.
+type Face struct {
+	// Standing returns the way to a client between its requests, nil when there is none.
+	Standing func(client string) relay.Peer
+	// Endpoint returns yaya's MCP endpoint for a server that may call tools of others, as
+	// that server.
+	Endpoint func(server string) http.Handler
+}
+
+// Offer names what offers clients the bridge's servers, and is made of the bridge; it is
+// called once, before the bridge is loaded.
+func (b *Bridge) Offer(f Face) { b.face = f }
+
+// Add starts a configured server in the background and returns warnings. A server that cannot
+// be used is recorded and reported on the bus.
 func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
 	x, warnings, err := b.expand(ctx, s)
 	b.mu.Lock()
-	if _, there := b.added[s.Name]; !there { // another of that name is not started
+	if _, there := b.added[s.Name]; !there { // another server of that name is not started
 		b.added[s.Name] = b.digest(x, err)
 	}
 	delete(b.off, s.Name)
@@ -221,7 +229,7 @@ func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
 			return err
 		}
 	}
-	its := x // with the variables that come late
+	its := x // with the variables that are read late
 	var late func(context.Context) error
 	if secretfile.IsPipe(x.EnvFile) {
 		late = func(ctx context.Context) error {
@@ -232,28 +240,29 @@ func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
 			return nil
 		}
 	}
-	var kept func(line string) upstream.Denial // of others, no line is looked at
+	hidden := new(unseen)
+	var kept func(line string) upstream.Denial // the lines of other servers are not examined
 	if x.SandboxProfile() == servers.SandboxServer {
-		kept = func(line string) upstream.Denial { return b.fileDenied(x, line) }
+		kept = func(line string) upstream.Denial { return b.complaint(x, hidden, line) }
 	}
 	p := upstream.New(upstream.Config{
 		MayStart: mayStart,
-		Said:     b.said(x.Name),
-		Mask:     b.cfg.Mask, Secrets: b.cfg.Secrets,
+		Log:      b.logTo(x.Name),
+		Mask:     b.cfg.Mask, Secrets: b.cfg.Secrets, Telemetry: b.cfg.Telemetry,
 		Pin: pin, Repinned: repinned, Instructions: instructions,
 		Cut: func(call tool.Call, t upstream.Truncated) {
 			b.tell(Cut.Name(), ResultCut{x.Name, call.Name, call.SessionID, t})
 		},
 		Authorize: authorize, Renewed: renewed,
 		Server: inSandbox(x), Environ: func() []string {
-			b.learn(its) // what is passed may have changed
+			b.learn(its) // the passed variables may have changed
 			return b.environ(its)
 		},
-		Sandbox: func(tell func(upstream.Denial)) (*sandbox.Run, error) { return b.enter(s, x, tell) },
+		Sandbox: func(tell func(upstream.Denial)) (*sandbox.Run, error) { return b.enter(s, x, hidden, tell) },
 		Kept:    kept,
 		Denied:  func(denial string) { b.cfg.Log.Warn().Str("server", x.Name).Msg(denial) },
 		Late:    late, Procs: b.cfg.Procs, HTTP: b.cfg.HTTP, Artifacts: b.cfg.Artifacts,
-		Name: "yaya", Version: b.cfg.Version, Router: b.router, Standing: b.cfg.Standing, Eras: b.cfg.Eras, Limits: b.cfg.Limits,
+		Name: "yaya", Version: b.cfg.Version, Router: b.router, Standing: b.face.Standing, Eras: b.cfg.Eras, Limits: b.cfg.Limits,
 		Guard: func(ctx context.Context, f func() error) error { return b.host.Do(ctx, x.Name, f) },
 	})
 	if err := b.host.Install(ctx, feature.Contribution{Name: Name, Providers: []feature.Provider{p}}); err != nil {
@@ -269,23 +278,22 @@ func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
 	return warnings
 }
 
-// Refused sets which files of the configuration are not taken over as they are now, and
-// why: a health check says so.
+// Refused sets the configuration files that were not reloaded, with the reasons, for the health
+// check.
 func (b *Bridge) Refused(files map[string]string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.refused = files
 }
 
-// Loaded reports whether the bridge is loaded, and so starts what is added.
+// Loaded reports whether the bridge is loaded, and so starts added servers.
 func (b *Bridge) Loaded() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.emit != nil
 }
 
-// Runs reports whether a server, as it is configured, comes to what was added under its
-// name: whether adding it again would change nothing.
+// Runs reports whether adding a server again, as it is configured now, would change nothing.
 func (b *Bridge) Runs(s servers.Server) bool {
 	x, _, err := b.expand(context.Background(), s)
 	b.mu.Lock()
@@ -294,8 +302,9 @@ func (b *Bridge) Runs(s servers.Server) bool {
 	return there && was == b.digest(x, err)
 }
 
-// expand puts variables into a server's configuration, and its file of variables, unless
-// that is a pipe: what fills it asks somebody, so it is read only for a start.
+// expand expands the variables in a server's configuration, including those from its env file,
+// unless that is a pipe: the program behind a pipe may ask the user, so a pipe is read only for
+// a start.
 func (b *Bridge) expand(ctx context.Context, s servers.Server) (servers.Server, []string, error) {
 	if b.cfg.Permits != nil {
 		s = b.cfg.Permits(s)
@@ -307,17 +316,17 @@ func (b *Bridge) expand(ctx context.Context, s servers.Server) (servers.Server, 
 	return x, warnings, err
 }
 
-// digest is what a server comes to, or why it comes to nothing.
+// digest returns the digest of a server's expanded configuration, or of the error.
 func (b *Bridge) digest(x servers.Server, failed error) [32]byte {
 	raw, err := json.Marshal(x)
-	if err != nil { // cannot be: it was made of JSON
+	if err != nil { // cannot happen: it was built from JSON
 		failed = err
 	}
 	return sha256.Sum256(fmt.Appendf(raw, "\x00%v\x00%v", x.Disabled, failed))
 }
 
-// Remove stops a server, waits for it, and forgets what is known of it. It reports
-// whether there was one of that name.
+// Remove stops a server, waits for it, and forgets it. It reports whether there was a server of
+// that name.
 func (b *Bridge) Remove(name string) bool {
 	running := b.host.Remove(name)
 	b.mu.Lock()
@@ -332,9 +341,9 @@ func (b *Bridge) Remove(name string) bool {
 	return running || len(b.invalid) < n
 }
 
-// pins returns what holds a server to what was agreed to; nil for a server that is
-// trusted always. The configuration as written is part of what is trusted: a server
-// that the user has configured again is seen for the first time.
+// pins returns the function that holds a server to the approved offer; nil for a server that is
+// always trusted. The written configuration is part of the approval: a server that the user
+// reconfigures counts as new.
 func (b *Bridge) pins(s, x servers.Server) (pin func(upstream.Offer) (upstream.Agreed, error), repinned func() bool, instructions string) {
 	if b.cfg.Trust == nil || s.Trust == servers.TrustAlways {
 		return nil, nil, ""
@@ -353,8 +362,8 @@ func (b *Bridge) pins(s, x servers.Server) (pin func(upstream.Offer) (upstream.A
 		return upstream.Agreed(v), err
 	}
 	instructions, err := b.cfg.Trust.Instructions(src)
-	if err != nil { // the start says so, too
-		b.cfg.Log.Warn().Err(err).Str("server", x.Name).Msg("the instructions of a server are not known before it is there")
+	if err != nil { // the start reports the error, too
+		b.cfg.Log.Warn().Err(err).Str("server", x.Name).Msg("cannot read the approved instructions of a server before it starts")
 	}
 	return pin, func() bool {
 		mu.Lock()
@@ -363,8 +372,8 @@ func (b *Bridge) pins(s, x servers.Server) (pin func(upstream.Offer) (upstream.A
 	}, instructions
 }
 
-// authorize returns what adds a server's authorization to its requests; nil when
-// there is nothing to add, or the configuration adds it.
+// authorize returns the transport that adds a server's authorization to its requests; nil if
+// none is needed, or if the configuration adds it.
 func (b *Bridge) authorize(s servers.Server) (wrap func(http.RoundTripper) http.RoundTripper, renewed func() bool) {
 	if b.cfg.Grants == nil || s.Transport == servers.Stdio || s.NoOAuth {
 		return nil, nil
@@ -381,7 +390,7 @@ func (b *Bridge) authorize(s servers.Server) (wrap func(http.RoundTripper) http.
 	}, t.Renewed
 }
 
-// Authorization returns the transport that authorises requests to a server.
+// Authorization returns the transport that adds authorization to requests to a server.
 func Authorization(s servers.Server, grants *oauth.Store) *oauth.Transport {
 	t := &oauth.Transport{Server: s.URL, Name: s.Name, Store: grants}
 	if s.OAuth != nil {
@@ -398,8 +407,7 @@ func (b *Bridge) Invalid(inv servers.Invalid) {
 	b.report(inv.Name, "config_invalid", b.masked(inv.Err.Error()))
 }
 
-// InvalidServers returns the servers that cannot be used. Their errors read without
-// secrets.
+// InvalidServers returns the servers that cannot be used. Their errors contain no secrets.
 func (b *Bridge) InvalidServers() []servers.Invalid {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -414,7 +422,7 @@ func (b *Bridge) report(server, kind, msg string) {
 	b.tell(Error.Name(), ServerError{server, kind, msg})
 }
 
-// tell publishes as the plugin.
+// tell publishes an event as the plugin.
 func (b *Bridge) tell(kind string, payload any) {
 	b.mu.Lock()
 	emit := b.emit
@@ -423,12 +431,12 @@ func (b *Bridge) tell(kind string, payload any) {
 		return
 	}
 	if err := emit(kind, session, payload); err != nil && !errors.Is(err, bus.ErrClosed) {
-		b.cfg.Log.Error().Err(err).Msg("an event could not be published")
+		b.cfg.Log.Error().Err(err).Msg("cannot publish an event")
 	}
 }
 
-// OnStatus is the host's status hook: the first time that a server is ready, or
-// fails to be, is told on the bus (Y-67, Y-68).
+// OnStatus is the host's status hook. It publishes the first time that a server is ready, or
+// fails to start, on the bus.
 func (b *Bridge) OnStatus(st feature.Status) {
 	b.noteState(st)
 	if !st.State.Usable() && st.State != feature.Failed {
@@ -455,7 +463,7 @@ func (b *Bridge) OnStatus(st feature.Status) {
 	b.tell(Ready.Name(), ready)
 }
 
-// Release ends what servers hold for a client that is gone.
+// Release closes the sessions that servers hold for a client that is gone.
 func (b *Bridge) Release(client string) {
 	b.mu.Lock()
 	all := make([]*upstream.Provider, 0, len(b.providers))

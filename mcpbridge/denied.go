@@ -15,7 +15,7 @@ import (
 	"github.com/yaya-ai/yaya/mcpbridge/upstream"
 )
 
-// hostDenied says that a server was kept from a host, and what would let it.
+// hostDenied says that a server was kept from a host, and how to allow it.
 func hostDenied(server string, d sandbox.Denial) upstream.Denial {
 	text := fmt.Sprintf("server %q was kept from reaching %s (profile %s)", server, net.JoinHostPort(d.Host, strconv.Itoa(d.Port)), servers.SandboxServer)
 	if d.Allow == "" {
@@ -24,12 +24,12 @@ func hostDenied(server string, d sandbox.Denial) upstream.Denial {
 	return upstream.Denial{What: text, Allow: fmt.Sprintf("yaya mcp allow %s --host %s", word(server), word(d.Allow))}
 }
 
-// hostUnreached says that a server may reach a host, and could not.
+// hostUnreached says that a server could not reach an allowed host.
 func hostUnreached(server, host string, port int, why string) upstream.Denial {
 	return upstream.Denial{What: fmt.Sprintf("server %q could not reach %s (profile %s): %s", server, net.JoinHostPort(host, strconv.Itoa(port)), servers.SandboxServer, why)}
 }
 
-// plainName is a word that a shell takes as it is.
+// plainName matches a word that needs no quoting in a shell.
 var plainName = regexp.MustCompile(`^[\pL\pN._:/-]+$`)
 
 func word(s string) string {
@@ -40,24 +40,24 @@ func word(s string) string {
 }
 
 var (
-	// notThere is how programs say that a file was kept from them which is hidden.
+	// notThere matches programs' errors about a file that a sandbox hides.
 	notThere = regexp.MustCompile(`(?i)\bENOENT\b|no such file or directory`)
-	// toWrite is in lines about an attempt to write.
+	// toWrite matches lines about an attempt to write.
 	toWrite = regexp.MustCompile(`(?i)\bEROFS\b|read-only file system|\b(mkdir|write|writing|create|creating|unlink|rename|rmdir|chmod|touch)\b`)
-	// absolute is a path in a line; group 1.
+	// absolute matches an absolute path in a line, as group 1.
 	absolute = regexp.MustCompile("(?:^|[\\s'\"`:=(\\[])(/[^\\s'\"`:,;()<>\\[\\]{}]+)")
 )
 
-// ofSandbox are folders in which every sandbox of a bounded server has files of its own.
+// ofSandbox are folders in which every sandbox of a bounded server has its own files.
 var ofSandbox = []string{"/usr", "/etc", "/opt", "/bin", "/sbin", "/lib", "/lib64", "/proc", "/dev"}
 
 func inSystem(name string) bool {
 	return slices.ContainsFunc(ofSandbox, func(dir string) bool { return strings.HasPrefix(filepath.Clean(name), dir+"/") })
 }
 
-// fileDenied says that a server may have been kept from the file that a line of its
-// standard error or of a failure complains about; the zero Denial if the sandbox is not the reason. Only the server
-// knows for sure.
+// fileDenied says that a server may have been kept from the file that a line of its standard
+// error or of a failure complains about. It returns the zero Denial if the sandbox is not the
+// reason. Only the server knows for sure.
 func (b *Bridge) fileDenied(x servers.Server, line string) upstream.Denial {
 	if x.SandboxProfile() != servers.SandboxServer {
 		return upstream.Denial{}
@@ -92,13 +92,18 @@ func (b *Bridge) fileDenied(x servers.Server, line string) upstream.Denial {
 	}
 	if gone {
 		if _, err := os.Lstat(path); err != nil || readable {
-			return none // it is not there for anybody
+			return none // the file does not exist at all
 		}
 	}
 	verb, flag := "reading", "--read"
 	if readable || toWrite.MatchString(line) {
 		verb, flag = "writing", "--write"
 	}
+	return b.mayBeKept(x, path, verb, flag)
+}
+
+// mayBeKept says that a server may have been kept from a path, and how to allow it.
+func (b *Bridge) mayBeKept(x servers.Server, path, verb, flag string) upstream.Denial {
 	d := upstream.Denial{What: fmt.Sprintf("server %q may have been kept from %s %s (profile %s)", x.Name, verb, path, servers.SandboxServer), Says: true, Looked: true}
 	instead, why := b.offer(path)
 	switch {
@@ -111,8 +116,8 @@ func (b *Bridge) fileDenied(x servers.Server, line string) upstream.Denial {
 	return d
 }
 
-// leadsInto reports whether a path is one of some folders, or lies in one, if need be by
-// links.
+// leadsInto reports whether a path is one of some folders or lies in one, directly or through
+// symbolic links.
 func leadsInto(dirs []string, path string) bool {
 	if sandbox.Within(dirs, path) {
 		return true
@@ -121,9 +126,9 @@ func leadsInto(dirs []string, path string) bool {
 	return slices.ContainsFunc(dirs, func(d string) bool { return sandbox.Within([]string{sandbox.Real(d)}, to) })
 }
 
-// complainedOf returns the file that a line complains of whose reason stands at at, "" if
-// it names none. A relative path is one of dir, where the server works; "" is its private
-// home, in which nothing is kept from it.
+// complainedOf returns the file that a line complains about, given the position of the reason,
+// or "" if the line names no file. Relative paths are relative to dir, where the server works;
+// "" is its private home, where nothing is denied.
 func complainedOf(line string, at []int, dir string) string {
 	// Programs name the file after the reason, and shells before it.
 	after, before := line[at[1]:], line[:at[0]]
@@ -147,8 +152,8 @@ func complainedOf(line string, at []int, dir string) string {
 	if name = plausible(name); name == "" || !filepath.IsLocal(name) {
 		return ""
 	}
-	// What stands there may be a word: it is a file if it exists, or if it was to be
-	// written in a folder that does.
+	// A match may be an ordinary word: it counts as a file if it exists, or if it was to be
+	// written in an existing folder.
 	path := filepath.Join(dir, name)
 	if _, err := os.Lstat(path); err == nil {
 		return path
@@ -159,14 +164,14 @@ func complainedOf(line string, at []int, dir string) string {
 	return path
 }
 
-// Bounds of a path in a line that is looked at: each part of it is looked up.
+// Bounds of a path in an examined line: each part of it is looked up.
 const (
 	maxPath  = 1 << 10 // bytes
 	maxParts = 64
 )
 
-// plausible returns a path in its shortest form, "" for one that is too long to be looked
-// up whenever a server likes.
+// plausible returns a path in its shortest form, or "" if it is too long to look up on behalf
+// of a server.
 func plausible(path string) string {
 	if path == "" || len(path) > maxPath || strings.Count(path, "/") > maxParts {
 		return ""
@@ -175,16 +180,16 @@ func plausible(path string) string {
 }
 
 var (
-	// quoted, quotedBefore and plainBefore find a relative path after a reason and before
-	// one; group 1.
+	// quoted, quotedBefore and plainBefore match a relative path after or before a reason, as
+	// group 1.
 	quoted       = regexp.MustCompile(`^[^'"‘“]{0,40}['"‘“]([^'"’”\\]+)['"’”]`)
 	quotedBefore = regexp.MustCompile(`['"‘“]([^'"’”\\]+)['"’”]:? *$`)
 	plainBefore  = regexp.MustCompile(`[\s:]([^\s:'"]+): *$`)
 )
 
-// offer returns the path to allow when a server was kept from another: the path, or the
-// next folder above it that is there, and what to know of it. It is "" if nothing can be
-// offered, with the reason: never what holds yaya's own folders.
+// offer returns the path to allow if a server was kept from a path: the path itself or the
+// closest existing parent folder, with a remark. It returns "" and the reason if nothing can be
+// offered; it never offers a folder that contains yaya's own.
 func (b *Bridge) offer(path string) (at, about string) {
 	at = sandbox.Nearest(path)
 	to := sandbox.Real(at)
@@ -193,7 +198,7 @@ func (b *Bridge) offer(path string) (at, about string) {
 	case at == path && err != nil:
 		return "", err.Error()
 	case err != nil || at == "/":
-		return "", "it is not there; make it, and allow it then"
+		return "", "it does not exist; create it, then allow it"
 	case sandbox.Credentials(b.cfg.Home, to):
 		return at, ", which holds credentials"
 	}

@@ -67,7 +67,7 @@ func TestFileDenied(t *testing.T) {
 		{"the shell writes", "sh: 1: cannot create " + there + "/z: Permission denied", "writing " + there + "/z"},
 		{"in its own folder it can read", "sh: 1: cannot create " + dir + "/p/z: Permission denied", "writing " + dir + "/p/z"},
 		{"a file that is not there yet", "sh: 1: cannot create " + there + "/new/z: Permission denied", "writing " + there + "/new/z (profile server). If you want it to, allow it: yaya mcp allow s --write " + there},
-		{"one beside what is yaya's own", "sh: 1: cannot create " + dir + "/z: Permission denied", "writing " + dir + "/z (profile server): it is not there; make it, and allow it then"},
+		{"one beside what is yaya's own", "sh: 1: cannot create " + dir + "/z: Permission denied", "writing " + dir + "/z (profile server): it does not exist; create it, then allow it"},
 		{"what holds yaya's own", "ls: cannot open directory '" + dir + "': Permission denied", dir + " holds " + own + ", which is yaya's own"},
 		{"credentials", "cat: " + home + "/.ssh/id: No such file or directory", "reading " + home + "/.ssh/id (profile server), which holds credentials. If you want it to, allow it: yaya mcp allow s --read " + home + "/.ssh/id"},
 		{"hidden", "cat: " + there + ": No such file or directory", "reading " + there},
@@ -188,7 +188,7 @@ func TestProjectNeedsSandbox(t *testing.T) {
 		{servers.Server{Name: "s", Transport: servers.Stdio, Command: "true", Project: true}, false},
 		{servers.Server{Name: "s", Transport: servers.Stdio, Command: "true", Project: true, Sandbox: &servers.Sandbox{Profile: servers.SandboxOff}}, false},
 	} {
-		if _, err := b.enter(c.x, c.x, nil); (err == nil) != c.want {
+		if _, err := b.enter(c.x, c.x, new(unseen), nil); (err == nil) != c.want {
 			t.Errorf("enter(%+v): %v, want it to start: %v", c.x, err, c.want)
 		}
 	}

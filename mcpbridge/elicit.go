@@ -15,20 +15,20 @@ import (
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
 )
 
-// maxShown bounds the arguments that a client is asked about: who approves sees
-// all of what runs, or is not asked (R18).
+// maxShown bounds the arguments that a client is asked about: the approver sees all of what
+// runs, or is not asked.
 const maxShown = 16 << 10
 
-// decision is what the form asks for.
+// decision is the form's schema.
 const decisionSchema = `{"type":"object","properties":{` +
 	`"decision":{"type":"string","title":"Decision","enum":["approve","approve_for_session","reject"],"description":"approve_for_session: the same call needs no further approval in this session"},` +
-	`"feedback":{"type":"string","title":"Feedback","description":"told to the caller when you reject"}},"required":["decision"]}`
+	`"feedback":{"type":"string","title":"Feedback","description":"sent to the caller if you reject"}},"required":["decision"]}`
 
-// mayApprove is the scope that answering asks takes, on this way as on others.
+// mayApprove is the scope that answering approvals requires, here as elsewhere.
 const mayApprove = "approvals:answer"
 
-// AskCaller returns how to ask the MCP client that makes a call for approval, by
-// elicitation; nil when it cannot be asked so, or may not answer.
+// AskCaller returns a function that asks the calling MCP client for approval, by elicitation;
+// nil if the client does not support that, or may not answer.
 func AskCaller(call tool.Call) approval.Ask {
 	if call.Native == nil {
 		return nil
@@ -61,7 +61,7 @@ func AskCaller(call tool.Call) approval.Ask {
 	}
 }
 
-// decide reads the answer to the form. Only a plain yes is one.
+// decide reads the answer to the form. Only an explicit yes approves.
 func decide(raw []byte) (event.ApprovalAnswer, string, error) {
 	var a struct {
 		Action  string `json:"action"`
@@ -80,5 +80,5 @@ func decide(raw []byte) (event.ApprovalAnswer, string, error) {
 	case event.Approve, event.ApproveForSession, event.Reject:
 		return d, a.Content.Feedback, nil
 	}
-	return "", "", errors.New("the answer holds no decision")
+	return "", "", errors.New("the answer contains no decision")
 }

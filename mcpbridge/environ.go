@@ -17,8 +17,8 @@ func (b *Bridge) environ(x servers.Server) []string {
 	return env
 }
 
-// inherits returns the variables of yaya's environment that a server gets beside the
-// usual ones. Those of a bounded server are named in its entry.
+// inherits returns the variables of yaya's environment that a server gets in addition to the
+// usual ones. A bounded server gets those that its entry names.
 func (b *Bridge) inherits(x servers.Server) []string {
 	if x.SandboxProfile() != servers.SandboxServer {
 		pass, _ := b.passed()
@@ -30,8 +30,8 @@ func (b *Bridge) inherits(x servers.Server) []string {
 	return x.Sandbox.Env
 }
 
-// passed returns the variables of yaya's environment that every server's process gets,
-// as they are configured now, and warnings about those that cannot be passed.
+// passed returns the configured variables of yaya's environment that every server's process
+// gets, and warnings about those that cannot be passed.
 func (b *Bridge) passed() (names, warnings []string) {
 	if b.cfg.PassEnv == nil {
 		return nil, nil
@@ -57,7 +57,7 @@ func (b *Bridge) readEnvFile(ctx context.Context, s *servers.Server) error {
 	if err != nil {
 		return fmt.Errorf("envFile %s: %w", s.EnvFile, err)
 	}
-	for k, v := range s.Env { // what is written out wins
+	for k, v := range s.Env { // explicit values win
 		env[k] = v
 	}
 	s.Env = env

@@ -41,6 +41,32 @@ func TestHealthOfFailedServers(t *testing.T) {
 	}
 }
 
+// A server that has failed and starts again is no better for it: who looks at the moment
+// of an attempt is told the same as a moment before.
+func TestHealthWhileAFailedServerStartsAgain(t *testing.T) {
+	reg, procs := new(tool.Registry), new(proc.Manager)
+	defer procs.Close(t.Context())
+	br := mcpbridge.New(mcpbridge.Config{Registry: reg, Procs: procs, Env: os.LookupEnv, Home: t.TempDir(), Version: "test"})
+	host := feature.NewHost(feature.Config{Registry: reg, Dispatcher: tool.NewDispatcher(tool.DispatcherConfig{Registry: reg})})
+	br.Attach(host)
+	defer func() {
+		if err := host.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}()
+	// The second start waits for the end of the test.
+	dir := t.TempDir()
+	br.Add(t.Context(), servers.Server{Name: "bad", Transport: servers.Stdio, Command: "sh", Args: []string{"-c", `[ -e "$0" ] && exec cat >/dev/null; touch "$0"; echo 'error: no licence' >&2; exit 1`, dir + "/again"}})
+	eventually.True(t, "bad starts again", func() bool {
+		st := host.Status()[0]
+		return st.State == feature.Starting && st.Restarts == 1
+	})
+	h := br.HealthCheck(t.Context(), nil)
+	if h.Status != plugin.Failing || !strings.Contains(h.Details[0].Message, "no licence") {
+		t.Errorf("the health is %+v, want failing with the reason", h)
+	}
+}
+
 // Nobody is told a secret that the error of a server's configuration quotes.
 func TestErrorsOfInvalidServersAreMasked(t *testing.T) {
 	const secret = "correct-horse-battery"
@@ -57,7 +83,7 @@ func TestErrorsOfInvalidServersAreMasked(t *testing.T) {
 	}()
 	cause := errors.New("url: cannot parse https://ada:" + secret + "@host")
 	br.Invalid(servers.Invalid{Name: "bad", Err: cause})
-	_, why := br.Absent("bad__echo")
+	_, why := br.Absent("bad__echo", tool.LocalOwner)
 	got := br.InvalidServers()
 	for name, text := range map[string]string{"a client": why, "the doctor": br.HealthCheck(t.Context(), nil).Details[0].Message, "who asks": got[0].Err.Error()} {
 		if strings.Contains(text, secret) || !strings.Contains(text, "cannot parse") {

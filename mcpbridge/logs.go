@@ -1,18 +1,17 @@
 package mcpbridge
 
 import (
-	"cmp"
 	"maps"
 
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/internal/linelog"
 )
 
-// maxLogs bounds the servers that were removed and whose lines are still kept.
+// maxLogs bounds the removed servers whose lines are still kept.
 const maxLogs = 256
 
-// log returns what keeps the lines of a server. It outlives the server: why one was
-// stopped is of interest afterwards.
+// log returns the log of a server. It outlives the server, to explain afterwards why the server
+// stopped.
 func (b *Bridge) log(name string) *linelog.Ring {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -27,25 +26,26 @@ func (b *Bridge) log(name string) *linelog.Ring {
 	return r
 }
 
-// said returns what takes what a server says for people. It is kept without secrets.
-func (b *Bridge) said(name string) func(stream, level, text string) {
+// logTo returns the function that logs a server's output for people. The log contains no
+// secrets.
+func (b *Bridge) logTo(name string) func(stream, level, text string) {
 	r := b.log(name)
 	return func(stream, level, text string) { r.Add(stream, level, b.masked(text)) }
 }
 
-// Logs returns what a server has said lately: its standard error, its log messages,
-// and how it fared. It is nil if no server of that name was started.
+// Logs returns the recent log of a server: its standard error, its log messages, and its
+// states. It returns nil if no server of that name was started.
 func (b *Bridge) Logs(name string) *linelog.Ring {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.logs[name]
 }
 
-// noteState puts a state that a server has come to among its lines.
+// noteState adds a new state of a server to its log.
 func (b *Bridge) noteState(st feature.Status) {
 	text := string(st.State)
-	if why := cmp.Or(st.Reason, st.LastError); why != "" && !st.State.Usable() {
-		text += ": " + why
+	if st.Reason != "" && !st.State.Usable() && st.State != feature.Starting { // the failure before that has a line of its own
+		text += ": " + st.Reason
 	}
 	b.mu.Lock()
 	r := b.logs[st.ID]

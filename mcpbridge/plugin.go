@@ -3,12 +3,12 @@ package mcpbridge
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/yaya-ai/yaya/feature"
+	"github.com/yaya-ai/yaya/internal/worded"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 	"github.com/yaya-ai/yaya/mcpbridge/upstream"
@@ -65,7 +65,7 @@ func (b *Bridge) HealthCheck(context.Context, plugin.Context) plugin.HealthRepor
 	refused := b.refused
 	b.mu.Unlock()
 	for _, file := range slices.Sorted(maps.Keys(refused)) {
-		worse(file, plugin.Failing, "not taken over, what was read before holds: "+feature.Clean(b.masked(refused[file]), 300))
+		worse(file, plugin.Failing, "not reloaded, so its previous content stays in force: "+feature.Clean(b.masked(refused[file]), 300))
 	}
 	for _, inv := range b.InvalidServers() {
 		worse(inv.Name, plugin.Failing, feature.Clean(inv.Err.Error(), 300))
@@ -75,25 +75,25 @@ func (b *Bridge) HealthCheck(context.Context, plugin.Context) plugin.HealthRepor
 			usable++
 			continue
 		}
-		said, status := "", plugin.Degraded
-		if st.State == feature.Failed {
+		stderr, status := "", plugin.Degraded
+		if st.State == feature.Failed || st.State == feature.Starting && st.Reason != "" { // it counts as failed until it works
 			status = plugin.Failing
 		}
 		if d, ok := st.Detail.(upstream.Detail); ok && d.Stderr != "" && st.State == feature.Failed {
-			said = "\n" + d.Stderr
+			stderr = "\n" + d.Stderr
 		}
 		why := feature.Clean(b.masked(cmp.Or(st.Reason, st.LastError)), 300)
-		if st.State != feature.Failed || why == "" { // else the status says it
+		if st.State != feature.Failed || why == "" { // otherwise the status contains it
 			why = strings.TrimSuffix(string(st.State)+": "+why, ": ")
 		}
-		worse(st.ID, status, why+said)
+		worse(st.ID, status, why+stderr)
 	}
-	h.Summary = fmt.Sprintf("%d servers work", usable)
+	h.Summary = worded.Count(usable, "server works", "servers work")
 	if n := len(h.Details) - len(refused); n > 0 {
-		h.Summary += fmt.Sprintf(", %d do not", n)
+		h.Summary += ", " + worded.Count(n, "does not", "do not")
 	}
-	if len(refused) > 0 {
-		h.Summary += "; a file has a mistake"
+	for _, file := range slices.Sorted(maps.Keys(refused)) {
+		h.Summary += "; " + feature.Clean(file, 300) + " has a mistake and was not reloaded"
 	}
 	return h
 }

@@ -81,8 +81,8 @@ func TestRefusedFileIsUnhealthy(t *testing.T) {
 		t.Errorf("before: got %+v, want healthy", h)
 	}
 	br.Refused(map[string]string{"mcp.json": "line 4: no"})
-	if h := br.HealthCheck(t.Context(), nil); h.Status != plugin.Failing || len(h.Details) != 1 || !strings.Contains(h.Details[0].Message, "line 4") || !strings.Contains(h.Summary, "a file has a mistake") {
-		t.Errorf("got %+v, want failed, with the place", h)
+	if h := br.HealthCheck(t.Context(), nil); h.Status != plugin.Failing || len(h.Details) != 1 || !strings.Contains(h.Details[0].Message, "line 4") || !strings.Contains(h.Summary, "mcp.json has a mistake") {
+		t.Errorf("got %+v, want failed, with the file and the place", h)
 	}
 	br.Refused(nil)
 	if h := br.HealthCheck(t.Context(), nil); h.Status != plugin.Healthy {

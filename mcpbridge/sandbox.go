@@ -10,39 +10,50 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/internal/sandbox"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 	"github.com/yaya-ai/yaya/mcpbridge/upstream"
 )
 
-// mustBound is what a server is never started without, unless it is guarded: what was
-// agreed to says so.
+// mustBound are the needs without which a server never starts, unless it is guarded: the user's
+// approval relies on them.
 const mustBound = sandbox.NeedHidden | sandbox.NeedStrict | sandbox.NeedWrites | sandbox.NeedNetwork | sandbox.NeedKernel
 
-// enter makes the sandbox of one process of a server s, which is x once its variables are
-// expanded. It opens what the server may read and write. It returns nil where there are
-// no sandboxes, which no server of a folder is started without.
-func (b *Bridge) enter(s, x servers.Server, tell func(upstream.Denial)) (*sandbox.Run, error) {
+// Needs returns the needs without which a yaya with this environment, and with or without an
+// endpoint for servers, does not start a sandboxed server. A guarded server has none.
+func Needs(x servers.Server, env func(string) (string, bool), endpoint bool) sandbox.Need {
+	switch {
+	case x.SandboxProfile() != servers.SandboxServer:
+		return 0
+	case len(x.SandboxHosts()) > 0, len(servers.RegistryHosts(env)) > 0, endpoint && callsOthers(x):
+		return mustBound | sandbox.NeedHosts
+	}
+	return mustBound
+}
+
+// enter creates the sandbox of one process of a server s; x is s with its variables expanded.
+// It opens the paths that the server may read and write, and records in hidden the paths of its
+// entry that the sandbox hides. It returns nil if there are no sandboxes; servers of a folder
+// do not start then.
+func (b *Bridge) enter(s, x servers.Server, hidden *unseen, tell func(upstream.Denial)) (*sandbox.Run, error) {
 	switch {
 	case b.cfg.Sandboxes != nil:
 	case x.Project:
-		return nil, errors.New("a folder brought it, and there is no sandbox to run it in")
+		return nil, errors.New("a folder brings it, and there is no sandbox to run it in")
 	default:
 		return nil, nil //nolint:nilnil // a test without sandboxes
 	}
-	profile := x.SandboxProfile()
-	switch {
-	case profile == servers.SandboxOff:
+	profile := profileOf(x)
+	if profile == servers.SandboxOff {
 		set := b.cfg.Sandboxes.Settings()
 		if set.Mode == sandbox.Require {
-			return nil, errors.New(`it runs in no sandbox, and sandbox.mode is "require"; bound it with "sandbox" in its entry`)
+			return nil, &feature.RefusedError{Err: errors.New(`it runs in no sandbox, and sandbox.mode is "require"; bound it with "sandbox" in its entry`)}
 		}
 		if err := set.Outside(); err != nil {
-			return nil, err
+			return nil, &feature.RefusedError{Err: err}
 		}
 		return (&sandbox.Box{Backend: sandbox.None}).Enter(sandbox.Policy{Profile: profile, HostWrites: true, Net: sandbox.Net{Mode: sandbox.Host}, Unix: true})
-	case profile == servers.SandboxServer && x.Sandbox != nil && x.Sandbox.Browser:
-		profile = "browser"
 	}
 	policy, err := b.cfg.Sandboxes.Policy(profile, cacheOf(x))
 	if err != nil {
@@ -54,18 +65,10 @@ func (b *Bridge) enter(s, x servers.Server, tell func(upstream.Denial)) (*sandbo
 	policy.Net.Allow = append(x.SandboxHosts(), servers.RegistryHosts(b.cfg.Env)...)
 	policy.Net.Denied = func(d sandbox.Denial) { tell(hostDenied(x.Name, d)) }
 	policy.Net.Unreached = func(host string, port int, why string) { tell(hostUnreached(x.Name, host, port, why)) }
-	policy.Hide = append(policy.Hide, b.cfg.Sandboxes.Cache) // those of others
-	policy.Require = mustBound
-	if len(policy.Net.Allow) > 0 {
-		policy.Require |= sandbox.NeedHosts
-	}
-	named := servers.Sandbox{}
-	if x.Sandbox != nil {
-		named = *x.Sandbox
-	}
-	if named.MCP && b.cfg.Endpoint != nil {
-		policy.Endpoints = []sandbox.Endpoint{{Addr: servers.SandboxMCP, Handler: b.cfg.Endpoint(x.Name)}}
-		policy.Require |= sandbox.NeedHosts
+	policy.Hide = append(policy.Hide, b.cfg.Sandboxes.Cache) // those of other servers
+	policy.Require = Needs(x, b.cfg.Env, b.face.Endpoint != nil)
+	if callsOthers(x) && b.face.Endpoint != nil {
+		policy.Endpoints = []sandbox.Endpoint{{Addr: servers.SandboxMCP, Handler: b.face.Endpoint(x.Name)}}
 	}
 	at, err := b.places(s, x)
 	if err != nil {
@@ -80,16 +83,52 @@ func (b *Bridge) enter(s, x servers.Server, tell func(upstream.Denial)) (*sandbo
 	if policy.Protect, err = sandbox.Protected(policy.Write); err != nil {
 		return nil, errors.Join(err, sandbox.Close(policy.Read), sandbox.Close(policy.Write))
 	}
+	if x.Project { // its approval named these paths
+		policy.Behind = append([]string{}, at.Program...)
+	}
 	policy.Runtimes = b.runtimes()
+	b.watch(s, x, &policy, hidden, tell)
 	return b.start(x.Name, policy)
 }
 
-// start makes the sandbox of a server's process. A server that starts in a weaker one
-// than its profile wants is logged, once for each way in which it is weaker: a process
-// starts too often for the audit, which records what people decide.
+// profileOf returns the profile of a server's process.
+func profileOf(x servers.Server) string {
+	if p := x.SandboxProfile(); p != servers.SandboxServer || x.Sandbox == nil || !x.Sandbox.Browser {
+		return p
+	}
+	return "browser"
+}
+
+// callsOthers reports whether a server may call tools of others.
+func callsOthers(x servers.Server) bool { return x.Sandbox != nil && x.Sandbox.MCP }
+
+// Here tells which parts of a server's sandbox would be enforced on this machine, with the
+// current settings.
+func Here(boxes *sandbox.Sandboxes, x servers.Server, env func(string) (string, bool)) servers.Here {
+	profile := profileOf(x)
+	if profile == "" || profile == servers.SandboxOff || boxes == nil {
+		return servers.Here{} // its description claims nothing
+	}
+	p, err := sandbox.Profile(profile)
+	if err != nil {
+		return servers.Here{Refused: err.Error()}
+	}
+	if p.Strict {
+		p.Net.Allow = append(x.SandboxHosts(), servers.RegistryHosts(env)...)
+		p.Require = Needs(x, env, true)
+	}
+	return servers.NewHere(boxes, p)
+}
+
+// start creates the sandbox of a server's process. If it is weaker than the profile wants,
+// start logs that, once for each kind of weakness. The audit log does not record it: it is for
+// people's decisions, and processes start too often.
 func (b *Bridge) start(server string, policy sandbox.Policy) (*sandbox.Run, error) {
 	wants := policy.Wants()
 	run, err := b.cfg.Sandboxes.Enter(policy)
+	if _, refused := errors.AsType[*sandbox.RefusedError](err); refused {
+		return nil, &feature.RefusedError{Err: err}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -101,13 +140,13 @@ func (b *Bridge) start(server string, policy sandbox.Policy) (*sandbox.Run, erro
 	}
 	now := fmt.Sprintf("%s %s %s", e.Profile, e.Backend, lacks)
 	if was, known := b.weaker.Swap(server, now); !known || was != now {
-		b.cfg.Log.Warn().Str("server", server).Str("profile", e.Profile).Str("backend", e.Backend).Str("weaker", lacks.Lacking()).Msg("the server starts in a weaker sandbox than its profile wants (yaya sandbox says more)")
+		b.cfg.Log.Warn().Str("server", server).Str("profile", e.Profile).Str("backend", e.Backend).Str("weaker", lacks.Lacking()).Msg("the server starts in a weaker sandbox than its profile wants (see: yaya sandbox)")
 	}
 	return run, nil
 }
 
-// places are what a bounded server reads and writes: of one that a folder brings, what was
-// agreed to; of the user's own, what its entry names.
+// places returns the paths that a bounded server reads and writes: the approved ones for a
+// server that a folder brings, those in its entry for the user's own.
 func (b *Bridge) places(s, x servers.Server) (servers.Places, error) {
 	if x.Project {
 		return b.cfg.MayStart(s)
@@ -116,9 +155,9 @@ func (b *Bridge) places(s, x servers.Server) (servers.Places, error) {
 	return x.Places(servers.Scope{Home: b.cfg.Home}).Named(), nil
 }
 
-// program returns what a bounded server of the user's own configuration reads without
-// being told so: the script that its command line names first, with the package that the
-// script belongs to. One that a folder brings reads its folder.
+// program returns the paths that a bounded server of the user's own configuration can always
+// read: the first script that its command line names, with the script's package. A server that
+// a folder brings reads its folder.
 func (b *Bridge) program(x servers.Server) []string {
 	if x.Project {
 		return nil
@@ -131,7 +170,7 @@ func (b *Bridge) program(x servers.Server) []string {
 			arg = filepath.Join(x.Folder(), arg)
 		}
 		if inSystem(arg) {
-			return nil // which every sandbox shows
+			return nil // every sandbox shows these
 		}
 		if info, err := os.Stat(arg); filepath.IsAbs(arg) && err == nil && info.Mode().IsRegular() {
 			return []string{packageOf(arg, b.cfg.Home)}
@@ -141,28 +180,23 @@ func (b *Bridge) program(x servers.Server) []string {
 	return nil
 }
 
-// runtimes opens what a bounded server's runtime is made of, where it is not one of the
-// system's: the folders of yaya's own PATH, each with the tree of the version manager
-// that it belongs to. A sandbox shows none that is hidden, or holds what is.
+// runtimes opens the files of a bounded server's runtime outside the system: the folders of
+// yaya's own PATH, each with the tree of its version manager. It omits folders that are hidden
+// or that contain hidden ones.
 func (b *Bridge) runtimes() []sandbox.Path {
 	search, _ := b.cfg.Env("PATH")
 	var all []sandbox.Path
-	for _, dir := range filepath.SplitList(search) {
-		if !filepath.IsAbs(dir) {
-			continue
-		}
-		for _, name := range sandbox.Runtimes(b.cfg.Home, dir) {
-			if p, err := sandbox.Open(name); err == nil { // else there is nothing to show
-				all = append(all, p)
-			}
+	for _, name := range sandbox.RuntimesOf(b.cfg.Home, search) {
+		if p, err := sandbox.Open(name); err == nil { // otherwise there is nothing to show
+			all = append(all, p)
 		}
 	}
 	return all
 }
 
-// packageOf returns the folder of the package that a script belongs to: that of its
-// dependencies if it is one of them, or the next above it that has the file of a
-// package. Without one it is the script alone.
+// packageOf returns the folder of the package that a script belongs to: the folder of
+// dependencies if the script is one of them, or the closest parent with a package file. Without
+// one, it returns only the script.
 func packageOf(script, home string) string {
 	if top, _, found := strings.Cut(script, "/node_modules/"); found {
 		return top + "/node_modules"
@@ -177,8 +211,8 @@ func packageOf(script, home string) string {
 	return script
 }
 
-// cacheOf names the folder of a server's caches, which no other server has: of another
-// file, a server of the same name is another one.
+// cacheOf names the folder of a server's caches, which no other server shares. Servers of the
+// same name in different files are different servers.
 func cacheOf(x servers.Server) string {
 	sum := sha256.Sum256([]byte(x.Name + "\x00" + x.File))
 	name := strings.Map(func(r rune) rune {
@@ -193,8 +227,8 @@ func cacheOf(x servers.Server) string {
 	return "server-" + name + "-" + hex.EncodeToString(sum[:8])
 }
 
-// inSandbox changes a server's entry for the process: it works in its folder, and in a
-// sandbox that hides yaya's own folder, in the root.
+// inSandbox adapts a server's entry for the process: it works in its folder, or in the root if
+// the sandbox hides yaya's own folder.
 func inSandbox(x servers.Server) servers.Server {
 	x.Dir = x.Folder()
 	if x.SandboxProfile() == servers.SandboxServer && x.Dir == "" {

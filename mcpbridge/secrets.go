@@ -2,7 +2,7 @@ package mcpbridge
 
 import "github.com/yaya-ai/yaya/mcpbridge/servers"
 
-// learn makes the secrets of a server known.
+// learn registers the secrets of a server.
 func (b *Bridge) learn(s servers.Server) {
 	if b.cfg.Secrets != nil {
 		b.cfg.Secrets.Learn(s.Secrets()...)
@@ -18,7 +18,7 @@ func (b *Bridge) masked(text string) string {
 	return b.cfg.Mask(text)
 }
 
-// maskedError reads without the secrets of the error that it wraps.
+// maskedError hides the secrets in the text of the error that it wraps.
 type maskedError struct {
 	error
 	text string

@@ -7,9 +7,9 @@ import (
 	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
-// FID-6: a tool of a server that does not run is no unknown tool: whoever calls it, or
-// asks for the server's tools, learns how the server is and how to start it. A name that
-// is nobody's is answered as ever.
+// FID-6: a tool of a server that does not run is not an unknown tool: a client that calls
+// it, or asks for the server's tools, learns the server's state and how to start it. A
+// name that no server has is answered as before.
 func TestToolsOfServersThatDoNotRun(t *testing.T) {
 	b := newBox(t)
 	b.serve("--mcp-config", b.config(map[string]any{

@@ -19,7 +19,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/yaya-ai/yaya/gateway/admin"
-	"github.com/yaya-ai/yaya/gateway/openapi/openapitest"
+	"github.com/yaya-ai/yaya/gateway/api/openapitest"
 	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
@@ -150,8 +150,8 @@ func TestAdminOpenAPIFuzz(t *testing.T) {
 }
 
 // A server is added, tried, changed, switched off and removed through the admin API,
-// while yaya runs: with a real server behind it. What is shown has no secret, and what
-// was shown and comes back keeps them (R18, R20, HT-25).
+// while yaya runs: with a real server behind it. The API shows no secret, and a shown
+// configuration that is sent back keeps the stored ones (R18, R20, HT-25).
 func TestServersByAPI(t *testing.T) {
 	t.Parallel()
 	node := needPeers(t)
@@ -162,7 +162,7 @@ func TestServersByAPI(t *testing.T) {
 	var servers []admin.Server
 	b.admin("GET", "/mcp/servers", "", 200, &servers)
 	if len(servers) != 0 {
-		t.Fatal(servers)
+		t.Fatalf("got %v, want len(servers) 0", servers)
 	}
 	change := func(method, path, body string) admin.Change {
 		t.Helper()
@@ -176,7 +176,7 @@ func TestServersByAPI(t *testing.T) {
 	}
 	b.admin("GET", "/mcp/servers", "", 200, &servers)
 	if len(servers) != 0 { // nothing is started before it is applied
-		t.Fatal(servers)
+		t.Fatalf("got %v, want len(servers) 0", servers)
 	}
 	b.admin("POST", "/mcp/changes/"+c.ID+"/apply", "", 200, nil)
 	ready := func(state string) admin.Server {
@@ -212,7 +212,7 @@ func TestServersByAPI(t *testing.T) {
 	if got := servers[0].Calls; got.Total < 1 || got.P50MS <= 0 {
 		t.Errorf("calls %+v", got)
 	}
-	// What was shown comes back, with one thing changed: the secret is still there.
+	// The shown configuration is sent back with one change: the secret is still there.
 	var shown map[string]any
 	if err := json.Unmarshal(s.Config, &shown); err != nil {
 		t.Fatal(err)
@@ -275,8 +275,8 @@ func TestForeignServersAreNotChanged(t *testing.T) {
 }
 
 // The local owner's door: no device, no token, no challenge; a foreign page cannot open
-// it. What changes is told, who has it open counts as somebody to ask, and nobody does
-// without (Y-141, DN-01).
+// it. It reports changes. A client that has it open counts as somebody to ask; without
+// one, nobody does (Y-141, DN-01).
 func TestLive(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
@@ -290,7 +290,7 @@ func TestLive(t *testing.T) {
 		_, out := b.v1("POST", "/sessions", fmt.Sprintf(`{"workspace_path":%q}`, b.workspace()))
 		id, _ = out["session_id"].(string)
 		if code, out := b.v1("POST", "/sessions/"+id+"/messages", `{"role":"user","parts":[{"type":"text","text":"ask"}]}`); code != 202 {
-			t.Fatal(code, out)
+			t.Fatalf("got %v, %v, want code 202", code, out)
 		}
 		return id
 	}
@@ -302,7 +302,7 @@ func TestLive(t *testing.T) {
 	for _, origin := range []string{"http://evil.example", "null", "http://127.0.0.1:1"} {
 		_, resp, err := websocket.DefaultDialer.DialContext(t.Context(), "ws://"+b.addr+"/api/live?vsn=2.0.0", http.Header{"Origin": {origin}})
 		if err == nil || resp == nil || resp.StatusCode != http.StatusForbidden {
-			t.Errorf("%s: %v %v", origin, resp, err)
+			t.Errorf("%s: got %v %v, want an error, a resp, StatusCode %d", origin, resp, err, http.StatusForbidden)
 		}
 	}
 	ws, resp, err := websocket.DefaultDialer.DialContext(t.Context(), "ws://"+b.addr+"/api/live?vsn=2.0.0", http.Header{"Origin": {"http://" + b.addr}})
@@ -410,8 +410,8 @@ func TestProjectServersByAPI(t *testing.T) {
 	b.admin("DELETE", "/mcp/servers/brought", "", 400, nil) // it is the project's
 }
 
-// What is approved is what was shown: a digest of something else is refused, also when
-// the server has changed its mind since (R18, R19).
+// An approval covers exactly the tools that were shown: a digest of anything else is
+// refused, even if the server has changed its tools since (R18, R19).
 func TestQuarantineByAPI(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)

@@ -7,16 +7,18 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/yaya-ai/yaya/daemon"
 )
 
-// argument is a member of a call's arguments, in the order in which it was written.
+// argument is one member of a call's arguments; a slice keeps the order of the JSON.
 type argument struct {
 	name  string
 	value json.RawMessage
 }
 
-// arguments reads the arguments of a call; nil if they are not an object whose members
-// have different names.
+// arguments reads the arguments of a call. It returns nil unless they are an object with
+// distinct member names.
 func arguments(raw json.RawMessage) []argument {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
@@ -42,13 +44,13 @@ func arguments(raw json.RawMessage) []argument {
 	return out
 }
 
-// text returns the value as a text; ok is false if it is something else.
+// text returns the value if it is a JSON string; otherwise ok is false.
 func (a argument) text() (s string, ok bool) {
 	return s, json.Unmarshal(a.value, &s) == nil && len(a.value) > 0 && a.value[0] == '"'
 }
 
-// plain returns JSON without the escapes that only HTML needs. All else, such as a member
-// that is there twice, stays as it is.
+// plain returns JSON without the escapes that only HTML needs. Everything else, such as a
+// duplicate member, stays as it is.
 func plain(raw json.RawMessage) string {
 	var b strings.Builder
 	for i := 0; i < len(raw); i++ {
@@ -61,7 +63,7 @@ func plain(raw json.RawMessage) string {
 			i = end - 1
 			continue
 		}
-		end := min(i+2, len(raw)) // what follows a backslash begins no escape
+		end := min(i+2, len(raw)) // the byte after a backslash cannot start an escape
 		b.Write(raw[i:end])
 		i = end - 1
 	}
@@ -70,17 +72,18 @@ func plain(raw json.RawMessage) string {
 
 var htmlEscapes = map[string]byte{`\u0026`: '&', `\u003c`: '<', `\u003e`: '>'}
 
-// literally keeps what looks like an escape in a text apart from one of ours.
+// literally escapes text that looks like one of our escapes, so that the two stay distinct.
 var literally = strings.NewReplacer(`\u`, `\\u`, `\U`, `\\U`, `\x`, `\\x`)
 
-// shownArguments writes the arguments of a call so that a terminal shows all of them and
-// nothing else: a member a line, and texts of several lines as these, behind a bar. Other
-// characters than printable ASCII are \u escapes. whole is false when there is too much.
+// shownArguments formats the arguments of a call for a terminal: one member per line, and a
+// string of several lines as a block of lines behind a bar. Characters outside printable ASCII
+// become \u escapes, so the arguments cannot imitate other output. whole is false if the
+// arguments are too long to show in full.
 func shownArguments(raw json.RawMessage) (shown string, whole bool) {
 	var b strings.Builder
 	line := func(indent, text string) {
 		if b.Len() <= maxShown {
-			fmt.Fprintf(&b, "%s%s\n", indent, escaped(text, maxShown))
+			fmt.Fprintf(&b, "%s%s\n", indent, daemon.Escaped(text, maxShown))
 		}
 	}
 	args := arguments(raw)
@@ -92,7 +95,7 @@ func shownArguments(raw json.RawMessage) (shown string, whole bool) {
 	}
 	for _, a := range args {
 		text, isText := a.text()
-		if isText && json.Valid([]byte(text)) { // the text 5 is not the number
+		if isText && json.Valid([]byte(text)) { // tell the string "5" from the number 5
 			isText = false
 		}
 		text = literally.Replace(text)
@@ -114,7 +117,7 @@ func shownArguments(raw json.RawMessage) (shown string, whole bool) {
 	return b.String(), true
 }
 
-// argumentLine writes the arguments of a call on one line, in short.
+// argumentLine returns a short form of a call's arguments, on one line.
 func argumentLine(raw json.RawMessage) string {
 	args := arguments(raw)
 	if args == nil {
@@ -126,20 +129,7 @@ func argumentLine(raw json.RawMessage) string {
 		if !isText {
 			text = plain(a.value)
 		}
-		parts[i] = a.name + "=" + oneLine(text)
+		parts[i] = a.name + "=" + daemon.OneLine(text)
 	}
 	return strings.Join(parts, " ")
-}
-
-// oneLine is the first line of a text, with how many follow it.
-func oneLine(s string) string {
-	first, rest, more := strings.Cut(strings.TrimSpace(s), "\n")
-	if !more {
-		return first
-	}
-	lines := "lines"
-	if !strings.Contains(rest, "\n") {
-		lines = "line"
-	}
-	return fmt.Sprintf("%s … (%d more %s)", strings.TrimSpace(first), strings.Count(rest, "\n")+1, lines)
 }

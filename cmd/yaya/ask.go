@@ -12,25 +12,27 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
-	"github.com/yaya-ai/yaya/feature"
+	"github.com/yaya-ai/yaya/daemon"
 	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/folder"
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// maxShown is how much of a call's arguments a question shows. What cannot be
-// shown whole is not asked about (R18).
+// maxShown bounds the arguments that a question shows. If a call's arguments do not fit, the
+// user is not asked about it.
 const maxShown = 16 << 10
 
-// armingDelay is how soon an answer can come: what was typed before, or while,
-// the question appeared is no answer to it (C.2).
+// armingDelay is how long a new question ignores input: a key pressed before or while it
+// appeared is not an answer to it.
 const armingDelay = 500 * time.Millisecond
 
-// siblings is how long a question waits for identical ones to come together.
+// siblings is how long a question waits for identical ones, to ask about all of them at once.
 const siblings = 100 * time.Millisecond
+
+// answerKeys lists the answers to a question.
+const answerKeys = "[y]es, yes for this [s]ession, [n]o — or say why not: "
 
 // question asks on the terminal whether a call may run.
 func (s *show) question(ctx context.Context, r event.ApprovalRequest) {
@@ -54,12 +56,16 @@ func (s *show) question(ctx context.Context, r event.ApprovalRequest) {
 	}
 	var q folder.Question
 	if r.ToolName == folder.TrustTool && json.Unmarshal(r.Params, &q) == nil {
-		fmt.Fprintf(s.err, "\n%s", explain(q))
+		fmt.Fprintf(s.err, "\n%s", daemon.Explain(q))
 	} else {
 		fmt.Fprintf(s.err, "\n%s\n%s", asks(r, times), params)
 	}
-	fmt.Fprint(s.err, "[y]es, yes for this [s]ession, [n]o — or say why not: ")
+	fmt.Fprint(s.err, answerKeys)
 	line, ok := s.readLine(ctx, r.ID)
+	if !ok && ctx.Err() != nil {
+		endPrompt(s.err, answerKeys)
+		return
+	}
 	if !ok {
 		fmt.Fprintln(s.err)
 		return
@@ -74,30 +80,30 @@ func (s *show) question(ctx context.Context, r event.ApprovalRequest) {
 	default:
 		feedback = typed
 	}
-	for _, id := range s.identical(ctx, r) { // one answer for all that look the same (Y-143)
+	for _, id := range s.identical(ctx, r) { // one answer covers all identical questions
 		s.answer(ctx, id, answer, feedback)
 	}
 }
 
-// asks says what a question is about: usually whether a tool may run.
+// asks returns the text of a question, usually whether a tool may run.
 func asks(r event.ApprovalRequest, times string) string {
 	var q struct {
 		Host    string `json:"host"`
 		Port    int    `json:"port"`
 		Outside bool   `json:"outside"`
 	}
-	_ = json.Unmarshal(r.Params, &q) // what cannot be read is shown as it came
+	_ = json.Unmarshal(r.Params, &q) // unreadable arguments are shown unchanged
 	switch {
 	case r.ToolName == tool.HostQuestion && q.Host != "":
-		return fmt.Sprintf("May the command reach %s%s?", printable(net.JoinHostPort(q.Host, strconv.Itoa(q.Port)), 300), times)
+		return fmt.Sprintf("May the command reach %s%s?", daemon.Printable(net.JoinHostPort(q.Host, strconv.Itoa(q.Port)), 300), times)
 	case r.ToolName == "shell" && q.Outside:
-		return fmt.Sprintf("May shell run outside of the sandbox%s?", times)
+		return fmt.Sprintf("May shell run outside the sandbox%s?", times)
 	}
-	return fmt.Sprintf("May %s run%s?", printable(r.ToolName, 80), times)
+	return fmt.Sprintf("May %s run%s?", daemon.Printable(r.ToolName, 80), times)
 }
 
-// identical returns the ids of the asks that wait for the same decision as r, r
-// itself included while it waits.
+// identical returns the ids of the pending asks that need the same decision as r, including r
+// itself while it is pending.
 func (s *show) identical(ctx context.Context, r event.ApprovalRequest) (ids []string) {
 	all := s.pending(ctx)
 	i := slices.IndexFunc(all, func(p admin.Ask) bool { return p.ID == r.ID })
@@ -112,28 +118,28 @@ func (s *show) identical(ctx context.Context, r event.ApprovalRequest) (ids []st
 	return ids
 }
 
-// pending are the calls that wait for an answer; none if yaya does not say.
+// pending returns the calls that wait for an answer, or none if yaya cannot be asked.
 func (s *show) pending(ctx context.Context) (all []admin.Ask) {
-	if s.b.api(ctx, http.MethodGet, "/api/approvals", nil, &all) != nil {
+	if s.b.API(ctx, http.MethodGet, "/api/approvals", nil, &all) != nil {
 		return nil
 	}
 	return all
 }
 
 func (s *show) answer(ctx context.Context, id string, a event.ApprovalAnswer, feedback string) {
-	err := s.b.api(ctx, http.MethodPost, "/api/approvals/"+url.PathEscape(id), map[string]string{"response": string(a), "feedback": feedback}, nil)
+	err := s.b.API(ctx, http.MethodPost, "/api/approvals/"+url.PathEscape(id), map[string]string{"response": string(a), "feedback": feedback}, nil)
 	switch {
-	case answeredWith(err, http.StatusConflict):
-		fmt.Fprintf(s.err, "  somebody was quicker: %v\n", err)
+	case daemon.AnsweredWith(err, http.StatusConflict):
+		fmt.Fprintf(s.err, "  already decided elsewhere: %v\n", err)
 	case err != nil && ctx.Err() == nil:
 		fmt.Fprintf(s.err, "  %v\n", err)
 	}
 }
 
-// readLine waits for a line while the question stands.
+// readLine waits for a line until ctx ends.
 func (s *show) readLine(ctx context.Context, id string) (string, bool) {
 	if s.lines == nil {
-		// Reading cannot be interrupted; the reader ends with the program.
+		// A read cannot be interrupted; the goroutine ends with the program.
 		s.lines = make(chan string)
 		go func() {
 			sc := bufio.NewScanner(s.in)
@@ -149,12 +155,12 @@ func (s *show) readLine(ctx context.Context, id string) (string, bool) {
 	for {
 		select {
 		case line, ok := <-s.lines:
-			if !ok { // nobody is there any more
+			if !ok { // the user has gone
 				s.answer(ctx, id, event.Reject, "the terminal was closed")
 				return "", false
 			}
 			if time.Since(shown) < armingDelay {
-				fmt.Fprint(s.err, "That came before the question could be read. Again: ")
+				fmt.Fprint(s.err, "You typed that before the question appeared. Please answer again: ")
 				continue
 			}
 			return line, true
@@ -166,37 +172,4 @@ func (s *show) readLine(ctx context.Context, id string) (string, bool) {
 			}
 		}
 	}
-}
-
-// escaped writes everything but printable ASCII as \u escapes, and stops when it has
-// written more than limit bytes.
-func escaped(s string, limit int) string {
-	var b strings.Builder
-	for i, r := range s {
-		_, n := utf8.DecodeRuneInString(s[i:])
-		switch {
-		case r == utf8.RuneError && n == 1:
-			fmt.Fprintf(&b, `\x%02x`, s[i])
-		case r >= 0x20 && r < 0x7f:
-			b.WriteRune(r)
-		case r > 0xffff:
-			fmt.Fprintf(&b, `\U%08x`, r)
-		default:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		}
-		if b.Len() > limit {
-			break
-		}
-	}
-	return b.String()
-}
-
-// multiline makes text that came from elsewhere safe for a terminal and keeps
-// its lines.
-func multiline(s string) string {
-	lines := strings.Split(s, "\n")
-	for i, l := range lines {
-		lines[i] = feature.Clean(l, 1<<20)
-	}
-	return strings.Join(lines, "\n")
 }

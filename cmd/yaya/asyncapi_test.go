@@ -12,7 +12,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/yaya-ai/yaya/gateway/admin"
-	"github.com/yaya-ai/yaya/gateway/rpc"
+	"github.com/yaya-ai/yaya/gateway/plane"
 	"github.com/yaya-ai/yaya/gateway/wire"
 	"github.com/yaya-ai/yaya/gateway/wire/codec"
 )
@@ -22,7 +22,7 @@ const asyncAPI = "../../docs/asyncapi.json"
 // docs/asyncapi.json is what the Go types say, and every message of docs/WIRE.md's
 // topics is in it.
 func TestAsyncAPI(t *testing.T) {
-	all := slices.Concat(wire.Describe(), rpc.Describe(), admin.Describe())
+	all := slices.Concat(wire.Describe(), plane.Describe(), admin.Describe())
 	doc, err := json.MarshalIndent(document(t, all), "", "  ")
 	if err != nil {
 		t.Fatal(err)

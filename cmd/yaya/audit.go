@@ -10,27 +10,31 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/yaya-ai/yaya/gateway/cluster"
+	"github.com/yaya-ai/yaya/control"
+	"github.com/yaya-ai/yaya/control/local"
+	"github.com/yaya-ai/yaya/daemon"
 	"github.com/yaya-ai/yaya/internal/journal"
 )
 
-func auditCommand(g *globals) *cobra.Command {
+func auditCommand(g *daemon.Flags) *cobra.Command {
 	var since, until, actor, target, event string
 	var limit int
+	var before int64
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "audit", Short: "Show who has changed what",
-		Long: `Show who has changed what: devices, keys, agents, capabilities. Entries come from
-the control log, which is chained: every bit of what is shown has been checked. It
-works beside a daemon and without one. The exit code is 1 if the log is damaged, was
-cut, removed or replaced: what is there is shown all the same. Seals are shown with --event log_sealed; yaya
-verify checks them.`,
+		Use: "audit", Short: "Show the audit log: who changed what",
+		Long: `Show the audit log: who changed devices, keys, agents and capabilities, and when.
+Entries come from the hash-chained control log and are verified before they are shown;
+yaya verify checks those that are not shown, too.
+The command works with or without a running daemon. If the log is damaged, truncated,
+removed or replaced, the exit code is 1 and the remaining entries are still shown.
+--event log_sealed shows the seals; yaya verify checks them.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			if limit < 1 {
 				return &usageError{c.CommandPath(), errors.New("--limit must be at least 1")}
 			}
-			q := cluster.Query{Actor: actor, Target: target, Event: event, Limit: limit}
+			q := control.Query{Actor: actor, Target: target, Event: event, Limit: limit, Before: before}
 			for name, at := range map[string]struct {
 				text string
 				to   *time.Time
@@ -39,47 +43,48 @@ verify checks them.`,
 					return &usageError{c.CommandPath(), fmt.Errorf("--%s: %w", name, err)}
 				}
 			}
-			p, err := g.paths()
+			p, err := g.Paths()
 			if err != nil {
 				return err
 			}
-			root, err := os.OpenRoot(p.data)
+			root, err := os.OpenRoot(p.Data)
 			if errors.Is(err, os.ErrNotExist) {
-				return fmt.Errorf("there is no data directory %s", p.data)
+				return fmt.Errorf("there is no data directory %s", p.Data)
 			}
 			if err != nil {
 				return fmt.Errorf("data directory: %w", err)
 			}
 			defer func() { err = errors.Join(err, root.Close()) }()
-			out, err := cluster.AuditFile(journal.Root(root), q)
+			out, err := local.AuditFile(c.Context(), journal.Root(root), q)
 			if err != nil {
-				return damagedAt(root, err)
+				return daemon.DamagedAt(root, err)
 			}
-			defer func() { err = cmp.Or(err, auditDamage(root)) }()
+			defer func() { err = cmp.Or(err, daemon.AuditDamage(root, false)) }()
 			w := c.OutOrStdout()
 			if asJSON {
 				return printJSON(w, out)
 			}
 			tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 			for _, a := range out {
-				fmt.Fprintf(tw, "%d\t%s\t%s\t%s\t%s\t%s\n", a.Index, a.Time, printable(a.Actor, 64), a.Event, printable(a.Target, 64), printable(string(a.Payload), 160))
+				fmt.Fprintf(tw, "%d\t%s\t%s\t%s\t%s\t%s\n", a.Index, a.Time, daemon.Printable(a.Actor, 64), a.Event, daemon.Printable(a.Target, 64), daemon.Printable(string(a.Payload), 160))
 			}
 			return tw.Flush()
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&since, "since", "", "from then on: RFC 3339, a date, or a duration ago such as 2h")
-	f.StringVar(&until, "until", "", "before then")
-	f.StringVar(&actor, "actor", "", "what that one has done: a device, a kernel, or owner")
-	f.StringVar(&target, "target", "", "what was done to that")
-	f.StringVar(&event, "event", "", `events of that name, or of a pattern such as "device_*"`)
-	f.IntVarP(&limit, "limit", "n", 100, "at most the last so many")
+	f.StringVar(&since, "since", "", "entries from this `time` on: RFC 3339, a date, or a duration ago such as 2h")
+	f.StringVar(&until, "until", "", "entries before this `time`")
+	f.StringVar(&actor, "actor", "", "entries by this `actor`: a device, a kernel, or owner")
+	f.StringVar(&target, "target", "", "entries about this `target`")
+	f.StringVar(&event, "event", "", "entries with this event `name`, or a pattern such as \"device_*\"")
+	f.Int64Var(&before, "before", 0, "entries with a smaller `index`, to see what came before a page")
+	f.IntVarP(&limit, "limit", "n", 100, "show at most the last `n` entries")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	c.AddCommand(auditExportCommand(g))
 	return c
 }
 
-// moment reads a time as people write it; "" is none.
+// moment parses a time as people write it. The empty string is the zero time.
 func moment(s string, now time.Time) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil
@@ -92,5 +97,5 @@ func moment(s string, now time.Time) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%q is not a time: write 2006-01-02T15:04:05Z, 2006-01-02, or a duration such as 90m", s)
+	return time.Time{}, fmt.Errorf("%q is not a time: use 2006-01-02T15:04:05Z, 2006-01-02, or a duration such as 90m", s)
 }

@@ -15,66 +15,66 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/yaya-ai/yaya/gateway/cluster"
-	"github.com/yaya-ai/yaya/internal/control"
+	"github.com/yaya-ai/yaya/control"
+	"github.com/yaya-ai/yaya/control/local"
+	"github.com/yaya-ai/yaya/daemon"
 	"github.com/yaya-ai/yaya/internal/journal"
 )
 
-// exportPoll is how often a followed log is looked at.
+// exportPoll is how often --follow checks the log for new entries.
 const exportPoll = 500 * time.Millisecond
 
-func auditExportCommand(g *globals) *cobra.Command {
+func auditExportCommand(g *daemon.Flags) *cobra.Command {
 	var since, format string
 	var follow bool
 	c := &cobra.Command{
-		Use: "export", Short: "Print every entry of the audit as a line, for another system",
-		Long: `Print every entry of the audit as a line, for another system: oldest first, seals
-included. jsonl is a JSON object a line; cef is ArcSight's Common Event Format.
+		Use: "export", Short: "Export the audit log, one entry per line",
+		Long: `Export the audit log for another system: one entry per line, oldest first, including
+seals. jsonl is one JSON object per line; cef is ArcSight's Common Event Format.
 
-With --follow it goes on with what is appended, until it is interrupted, and survives
-restarts of the daemon. Lines that another machine keeps are an anchor: the audit
-here cannot be changed without differing from them.
+With --follow, the command keeps printing new entries until it is interrupted, even
+across restarts of the daemon. A copy on another machine is an anchor: nobody can change
+the log here without making it differ from that copy.
 
-The chain is checked while it is read. The exit code is 1 if the log is damaged, was
-cut, removed or replaced, and 0 when --follow is interrupted.`,
+The hash chain is verified during export. The exit code is 1 if the log is damaged,
+truncated, removed or replaced, and 0 when --follow is interrupted.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			write, ok := map[string]func(control.Audit) ([]byte, error){"jsonl": jsonLine, "cef": cefLine}[format]
 			if !ok {
-				return &usageError{c.CommandPath(), fmt.Errorf("--format is jsonl or cef, not %q", format)}
+				return &usageError{c.CommandPath(), fmt.Errorf("--format must be jsonl or cef, not %q", format)}
 			}
-			q := cluster.Query{Seals: true}
+			q := control.Query{Seals: true}
 			if q.Since, err = moment(since, time.Now()); err != nil {
 				return &usageError{c.CommandPath(), fmt.Errorf("--since: %w", err)}
 			}
-			p, err := g.paths()
+			p, err := g.Paths()
 			if err != nil {
 				return err
 			}
-			root, err := os.OpenRoot(p.data)
+			root, err := os.OpenRoot(p.Data)
 			if errors.Is(err, os.ErrNotExist) {
-				return fmt.Errorf("there is no data directory %s", p.data)
+				return fmt.Errorf("there is no data directory %s", p.Data)
 			}
 			if err != nil {
 				return fmt.Errorf("data directory: %w", err)
 			}
 			defer func() { err = errors.Join(err, root.Close()) }()
-			damage := auditDamage(root) // found first: a log that is not whole is not followed
+			damage := daemon.AuditDamage(root, true) // checked first: an incomplete log is not followed
 			err = exportAudit(c.Context(), journal.Root(root), q, follow && damage == nil, c.OutOrStdout(), write)
-			return cmp.Or(damagedAt(root, err), damage)
+			return cmp.Or(daemon.DamagedAt(root, err), damage)
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&format, "format", "jsonl", "jsonl or cef")
-	f.BoolVar(&follow, "follow", false, "go on with what is appended, until interrupted")
-	f.StringVar(&since, "since", "", "from then on: RFC 3339, a date, or a duration ago such as 2h")
+	f.StringVar(&format, "format", "jsonl", "output `format`: jsonl or cef")
+	f.BoolVar(&follow, "follow", false, "print new entries until interrupted")
+	f.StringVar(&since, "since", "", "entries from this `time` on: RFC 3339, a date, or a duration ago such as 2h")
 	return c
 }
 
-// exportAudit writes the entries that match, and with follow those to come, until ctx
-// ends.
-func exportAudit(ctx context.Context, fsys journal.FS, q cluster.Query, follow bool, w io.Writer, line func(control.Audit) ([]byte, error)) error {
-	tail := cluster.NewTail(fsys)
+// exportAudit writes the matching entries. With follow, it then writes new ones until ctx ends.
+func exportAudit(ctx context.Context, fsys journal.FS, q control.Query, follow bool, w io.Writer, line func(control.Audit) ([]byte, error)) error {
+	tail := local.NewTail(fsys)
 	tick := time.NewTicker(exportPoll)
 	defer tick.Stop()
 	for {
@@ -105,19 +105,19 @@ func exportAudit(ctx context.Context, fsys journal.FS, q cluster.Query, follow b
 	}
 }
 
-// jsonLine is an entry as one line of JSON.
+// jsonLine formats an entry as one line of JSON.
 func jsonLine(a control.Audit) ([]byte, error) {
 	raw, err := json.Marshal(a)
-	return plainJSON(raw), err
+	return daemon.PlainJSON(raw), err
 }
 
-// cefHeader and cefValue escape what would end a field (CEF, "Character Encoding").
+// cefHeader and cefValue escape the characters that end a field (CEF, "Character Encoding").
 var (
 	cefHeader = strings.NewReplacer(`\`, `\\`, `|`, `\|`, "\r", " ", "\n", " ")
 	cefValue  = strings.NewReplacer(`\`, `\\`, `=`, `\=`, "\r", `\r`, "\n", `\n`)
 )
 
-// cefLine is an entry in the Common Event Format, version 0.
+// cefLine formats an entry in the Common Event Format, version 0.
 func cefLine(a control.Audit) ([]byte, error) {
 	payload, err := jsonLine(a)
 	if err != nil {
@@ -134,17 +134,17 @@ func cefLine(a control.Audit) ([]byte, error) {
 		return nil, err
 	}
 	severity := 5
-	if a.Event == cluster.SealEvent {
+	if a.Event == control.SealEvent {
 		severity = 1
 	}
 	field := func(s string) string { return cefValue.Replace(shown(s)) }
 	return fmt.Appendf(nil, "CEF:0|yaya|yaya|%s|%s|%s|%d|rt=%d externalId=%d suser=%s cs1Label=target cs1=%s cs2Label=payload cs2=%s",
-		cefHeader.Replace(shown(yayaVersion())), cefHeader.Replace(shown(a.Event)), cefHeader.Replace(shown(strings.ReplaceAll(a.Event, "_", " "))), severity,
+		cefHeader.Replace(shown(daemon.Version())), cefHeader.Replace(shown(a.Event)), cefHeader.Replace(shown(strings.ReplaceAll(a.Event, "_", " "))), severity,
 		at.UnixMilli(), a.Index, field(a.Actor), field(a.Target), cefValue.Replace(string(p.Payload))), nil
 }
 
-// shown replaces characters that would do something to a terminal, line ends apart,
-// which the format escapes.
+// shown replaces control characters that could affect a terminal. It keeps line ends, which the
+// format escapes.
 func shown(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\r' || (unicode.IsPrint(r) && r != utf8.RuneError) {

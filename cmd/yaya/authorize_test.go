@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/yaya-ai/yaya/daemon"
 	"github.com/yaya-ai/yaya/internal/eventually"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
@@ -69,7 +70,7 @@ func TestSlowAuthorizationServer(t *testing.T) {
 		"type": "http", "url": srv.URL + "/mcp", "oauth": map[string]any{"grant": "client_credentials", "clientId": "c", "clientSecret": "s"},
 	}}))
 	eventually.True(t, "the server is ready", func() bool { return b.status().Servers[0].State == "ready" })
-	if d := detailOf(b.status().Servers[0]); d.Peer == nil || d.Peer.Era != servers.EraModern {
+	if d := daemon.DetailOf(b.status().Servers[0]); d.Peer == nil || d.Peer.Era != servers.EraModern {
 		t.Errorf("the server is %+v, want a modern one", d.Peer)
 	}
 	mu.Lock()

@@ -1,49 +1,143 @@
 package main
 
 import (
+	"fmt"
+	"io"
 	"os"
-	"path/filepath"
-	"strings"
-	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/yaya-ai/yaya/daemon"
+	"github.com/yaya-ai/yaya/internal/backup"
+	"github.com/yaya-ai/yaya/internal/worded"
+	"github.com/yaya-ai/yaya/kernel/session"
 )
 
-// backupSuffix is between the name of a file and the time of its backup.
-const backupSuffix = ".yaya-backup-"
+func backupCommand(g *daemon.Flags) *cobra.Command {
+	var asJSON bool
+	var recipients []string
+	c := &cobra.Command{
+		Use: "backup FILE|DIR", Short: "Back up the data directory and the configuration",
+		Long: `Back up the data directory and the configuration into one file: conversations, the
+control log with its keys, memory, secrets, settings and the list of servers. In a folder,
+each backup gets a name with its time. The command can run alongside a daemon.
 
-// backUp keeps the content of a file beside it, under a name that no file has, with
-// the permissions of the file.
-func backUp(path string, data []byte) (string, error) {
-	st, err := os.Stat(path)
-	if err != nil {
-		return "", err
+The backup holds private keys, so keep it where only you can read it, or encrypt it with
+--recipient. Only then does it hold the key of the stored secrets.
+
+The command verifies what it backs up. If anything is damaged, the backup holds it as it
+is, the command names it, and the exit code is 1.`,
+		Example: `  yaya backup /backups
+  yaya backup yaya.tar.gz.age --recipient age1…`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			to, err := backup.Recipients(recipients)
+			if err != nil {
+				return &usageError{c.CommandPath(), fmt.Errorf("--recipient: %w", err)}
+			}
+			b, err := g.Backup(c.Context(), daemon.BackupOptions{To: args[0], Recipients: to})
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				b.Notes, b.Findings = append([]string{}, b.Notes...), append([]session.Finding{}, b.Findings...)
+				if err := printJSON(c.OutOrStdout(), b); err != nil {
+					return err
+				}
+			} else if err := printBackup(c.OutOrStdout(), c.ErrOrStderr(), b); err != nil {
+				return err
+			}
+			for _, f := range b.Findings {
+				if f.Damaged {
+					return &exitStatus{}
+				}
+			}
+			return nil
+		},
 	}
-	base := path + backupSuffix + time.Now().UTC().Format("20060102T150405.000000000Z")
-	f, err := os.OpenFile(base, os.O_WRONLY|os.O_CREATE|os.O_EXCL, st.Mode().Perm()) //nolint:forbidigo,gosec // beside the file that the user names
-	if err != nil {
-		return "", err
-	}
-	_, err = f.Write(data)
-	if serr := f.Sync(); err == nil {
-		err = serr
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	return base, err
+	c.Flags().StringArrayVar(&recipients, "recipient", nil, "encrypt for this `recipient` of age (age1…), or for those in this file; repeat for more")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
 }
 
-// backups are the backups of a file, the oldest first.
-func backups(path string) ([]string, error) {
-	dir, base := filepath.Split(path)
-	entries, err := os.ReadDir(filepath.Clean(dir))
-	if err != nil && !os.IsNotExist(err) {
-		return nil, err
+func printBackup(w, notes io.Writer, b daemon.Backup) error {
+	printFindings(notes, b.Findings)
+	for _, n := range b.Notes {
+		fmt.Fprintln(notes, "note:", daemon.Printable(n, 600))
 	}
-	var out []string
-	for _, e := range entries { // by name, which is by time
-		if at, ok := strings.CutPrefix(e.Name(), base+backupSuffix); ok && at != "" {
-			out = append(out, filepath.Join(dir, e.Name()))
+	size := ""
+	if st, err := os.Stat(b.File); err == nil {
+		size = fmt.Sprintf(", %d KiB", (st.Size()+1023)>>10)
+	}
+	how := "not encrypted"
+	if b.Encrypted {
+		how = "encrypted"
+	}
+	_, err := fmt.Fprintf(w, "%s: %s%s, %s\n", b.File, worded.Count(b.Files, "file", "files"), size, how)
+	return err
+}
+
+// printFindings prints what verification has found, a line for each.
+func printFindings(w io.Writer, findings []session.Finding) {
+	for _, f := range findings {
+		mark := "note"
+		if f.Damaged {
+			mark = "DAMAGED"
 		}
+		at := f.File
+		if f.Entry > 0 {
+			at += fmt.Sprintf(", entry %d", f.Entry)
+		}
+		fmt.Fprintf(w, "%s  %s: %s\n", mark, at, daemon.Printable(f.Problem, 600))
 	}
-	return out, nil
+}
+
+func restoreCommand(g *daemon.Flags) *cobra.Command {
+	var asJSON bool
+	var identities []string
+	var o daemon.RestoreOptions
+	c := &cobra.Command{
+		Use: "restore FILE", Short: "Restore a backup into an empty data directory",
+		Long: `Restore a backup into an empty data directory, and the configuration into the
+configuration folder. The command overwrites nothing: it refuses a data directory that is
+not empty, and a configuration that differs from that of the backup.
+
+The command verifies everything before yaya can start with it, and refuses a backup that is
+incomplete, changed or damaged. If it is interrupted, run it again.
+
+The restored yaya is as it was at the time of the backup: devices, tokens and permissions
+that were revoked later are valid again. Look at yaya device list and yaya token list.`,
+		Example: `  yaya restore /backups/yaya-20261123T150405Z.tar.gz
+  yaya restore yaya.tar.gz.age --identity key.txt --data-dir /srv/yaya`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) (err error) {
+			o.File = args[0]
+			if o.Identities, err = backup.Identities(c.Context(), identities); err != nil {
+				return fmt.Errorf("--identity: %w", err)
+			}
+			r, err := g.Restore(c.Context(), o)
+			if err != nil {
+				return err
+			}
+			w := c.OutOrStdout()
+			if asJSON {
+				r.Config, r.Damaged = append([]string{}, r.Config...), append([]session.Finding{}, r.Damaged...)
+				return printJSON(w, r)
+			}
+			printFindings(c.ErrOrStderr(), r.Damaged)
+			if len(r.Damaged) > 0 {
+				fmt.Fprintln(c.ErrOrStderr(), "yaya repair mends what can be mended")
+			}
+			_, err = fmt.Fprintf(w, "%s: %s of the backup of %s, verified\n", r.Data, worded.Count(r.Files, "file", "files"), r.Backup.Created.Local().Format("2006-01-02 15:04:05"))
+			for _, file := range r.Config {
+				fmt.Fprintln(w, "written:", daemon.Printable(file, 300))
+			}
+			return err
+		},
+	}
+	c.Flags().StringArrayVar(&identities, "identity", nil, "`file` with the age key that opens the backup (can be a pipe); repeat for more")
+	c.Flags().BoolVar(&o.DataOnly, "data-only", false, "leave the configuration folder unchanged")
+	c.Flags().BoolVar(&o.Damaged, "damaged", false, "restore files that were damaged when they were backed up")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
 }

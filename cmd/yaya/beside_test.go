@@ -5,11 +5,14 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/yaya-ai/yaya/daemon"
+	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/internal/eventually"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 )
@@ -179,7 +182,10 @@ func TestBrokenFileBesideTheDaemon(t *testing.T) {
 		t.Errorf("a server that is not there was switched on: %s", out)
 	}
 	audit := b.must("audit")
-	for _, event := range []string{"server_removed", "server_switched", "server_changed"} {
+	if strings.Contains(audit, "server_switched") { // refused before anything is done
+		t.Errorf("the audit has server_switched, want none:\n%s", audit)
+	}
+	for _, event := range []string{"server_removed", "server_changed"} {
 		if did, failed := strings.Count(audit, event+" ")-0, strings.Count(audit, event+"_failed"); failed == 0 || did == 0 {
 			t.Errorf("the audit has %d of %s, and %d that failed, want both:\n%s", did, event, failed, audit)
 		}
@@ -219,7 +225,7 @@ func TestEditServer(t *testing.T) {
 				t.Errorf("an edit that changes nothing: got %q", out)
 			}
 			b.bin = b.editing(`sed -i 's/"command"/"comand"/'`)
-			if out, err := b.run("mcp", "edit", "fake"); err == nil || !strings.Contains(out, "comand") || !strings.Contains(out, "what you have written is in ") {
+			if out, err := b.run("mcp", "edit", "fake"); err == nil || !strings.Contains(out, "comand") || !strings.Contains(out, "your text is in ") {
 				t.Errorf("a mistake: %v, %q", err, out)
 			}
 			if now, err := os.ReadFile(file); err != nil || string(now) != string(before) {
@@ -277,7 +283,7 @@ func TestCommandsStartNothing(t *testing.T) {
 				t.Fatalf("%v started the server %d times", c, got)
 			}
 		}
-		if out := b.must("doctor"); !strings.Contains(out, "1 servers work") || starts() != 1 {
+		if out := b.must("doctor"); !strings.Contains(out, "1 server works") || starts() != 1 {
 			t.Errorf("doctor started the server %d times and said\n%s", starts(), out)
 		}
 	})
@@ -290,7 +296,7 @@ func TestCommandsStartNothing(t *testing.T) {
 		for _, c := range append(lists, []string{"mcp", "list"}, []string{"mcp", "tools"}, []string{"run", "hello"}) {
 			b.must(c...)
 		}
-		if out := b.must("doctor"); !strings.Contains(out, "1 servers work") || strings.Contains(out, "do not") {
+		if out := b.must("doctor"); !strings.Contains(out, "1 server works\n") {
 			t.Errorf("doctor said\n%s", out)
 		}
 		var ds []plugin.Diagnosis
@@ -321,7 +327,7 @@ func TestProviderAdd(t *testing.T) {
 			writeProgram(t, b.bin, "#!/bin/sh\nexec "+yaya+` "$@" < `+key+"\n")
 			out := b.must("provider", "add", "work", "--model", "m1", "--base-url", "http://127.0.0.1:1/v1", "--api-key-stdin", "--use")
 			b.bin = yaya
-			if want := "added work: llm-openai, model m1, at http://127.0.0.1:1/v1, with a key of its own\nwork is the active provider\n"; out != want {
+			if want := "added work: llm-openai, model m1, at http://127.0.0.1:1/v1, with its own key\nwork is the active provider\n"; out != want {
 				t.Errorf("got %q, want %q", out, want)
 			}
 			if got := b.must("config", "get", "--show", "providers.work.api_key"); got != "\"sk-secret-1\"\n" {
@@ -348,8 +354,48 @@ func TestSnippetsNameTheBinary(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
 	p := b.daemon("serve", "--listen", b.addr, "--no-open")
-	want := `"command": ` + strconv.Quote(b.bin)
-	eventually.True(t, "the snippet names the binary", func() bool { return strings.Contains(p.said.String(), want) })
+	args := daemon.JSONText(append([]string{"mcp", "serve"}, b.args()...))
+	want := `"command": ` + strconv.Quote(b.bin) + `, "args": ` + args + "}}}\n"
+	eventually.True(t, "the snippet names the binary and the folders", func() bool { return strings.Contains(p.said.String(), want) })
+	var setup admin.Setup
+	b.admin("GET", "/setup", "", 200, &setup)
+	for _, s := range setup.Snippets {
+		var file struct {
+			Servers map[string]struct {
+				Command string   `json:"command"`
+				Args    []string `json:"args"`
+			} `json:"mcpServers"`
+		}
+		switch {
+		case s.Client == "Other clients":
+			if line := strings.Join(append([]string{b.bin, "mcp", "serve"}, b.args()...), " "); !strings.Contains(s.Where, line) {
+				t.Errorf("other clients run %q, want %s", s.Where, line)
+			}
+		case s.Client != "Claude Desktop":
+		case json.Unmarshal([]byte(s.Text), &file) != nil || file.Servers["yaya"].Command != b.bin || daemon.JSONText(file.Servers["yaya"].Args) != args:
+			t.Errorf("Claude Desktop runs %s, want the arguments %s", s.Text, args)
+		}
+	}
+}
+
+// A client that has none of the variables of this yaya is told the folders that they name.
+func TestSnippetsNameFoldersOfVariables(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	state := filepath.Join(b.dir, "s t")
+	cmd := exec.CommandContext(t.Context(), b.bin, "serve", "--listen", b.addr, "--no-open")
+	cmd.Env = append(b.environ(), "XDG_STATE_HOME="+state, "XDG_CONFIG_HOME=")
+	var out output
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		_ = cmd.Wait()
+	}()
+	want := `"args": ` + daemon.JSONText([]string{"mcp", "serve", "--data-dir", filepath.Join(state, "yaya")}) + "}}}\n"
+	eventually.True(t, "the snippet names the data directory and no other folder", func() bool { return strings.Contains(out.String(), want) })
 }
 
 // A daemon of another version that lacks what a command asks for is named.
@@ -371,12 +417,16 @@ func TestDaemonOfAnotherVersion(t *testing.T) {
 		w.WriteHeader(http.StatusNotFound)
 		_, _ = w.Write([]byte(`{"detail":"there is no such resource"}`))
 	})
+	mux.HandleFunc("/api/mcp/", func(w http.ResponseWriter, _ *http.Request) { // as newer versions say it
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = w.Write([]byte(`{"detail":"resource not found"}`))
+	})
 	srv := &http.Server{Handler: mux} //nolint:gosec // test
 	go func() { _ = srv.Serve(l) }()
 	defer srv.Close()
 	for _, c := range [][]string{{"doctor"}, {"mcp", "disable", "x"}, {"run", "hello"}} {
 		out, err := b.run(c...)
-		if err == nil || !strings.Contains(out, "the running yaya is version 0.0.1, and this is yaya "+yayaVersion()+": restart it") {
+		if err == nil || !strings.Contains(out, "the running yaya is version 0.0.1, and this is yaya "+daemon.Version()+": restart it") {
 			t.Errorf("yaya %v: %v, %q", c, err, out)
 		}
 	}

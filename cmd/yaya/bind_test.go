@@ -67,7 +67,7 @@ func there(t *testing.T, path string) bool {
 	t.Helper()
 	_, err := os.Stat(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		t.Fatal(err)
+		t.Fatalf("Stat(%s) = %v, want no error, or %v", path, err, fs.ErrNotExist)
 	}
 	return err == nil
 }

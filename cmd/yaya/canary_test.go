@@ -63,10 +63,13 @@ func canaryIn(data []byte, secret string) string {
 	return ""
 }
 
-// What a user stores as a secret is in nothing that comes out of yaya in a day's use,
-// and in no file that it writes, in no spelling: servers tell it in all that they say, a
-// model in pieces, commands as output, and all of that is looked at and exported.
+// In a day's use, no output of yaya and no file that it writes has a secret that the user
+// stored, in any spelling: servers repeat it in all that they send, a model in pieces,
+// commands as output, and the test views and exports all of that.
 func TestCanary(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
 	t.Parallel()
 	secret := `Cn4ry+/"&<=%zQ8t\K7-` + "wX2"
 	b := newBox(t)

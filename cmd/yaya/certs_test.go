@@ -85,8 +85,8 @@ func TestACME(t *testing.T) {
 	if out := b.must("doctor"); !strings.Contains(out, "certificates") || !strings.Contains(out, "yaya.example: until 20") {
 		t.Errorf("doctor says\n%s", out)
 	}
-	// The listener without TLS is for this machine's names alone: one that anybody answers
-	// for in the DNS would let his page in.
+	// The listener without TLS serves this machine's names alone: under a name that anybody
+	// can point here in the DNS, a foreign page could reach it.
 	for host, want := range map[string]int{b.addr: 200, "yaya.example": 403, "yaya.example" + b.addr[strings.Index(b.addr, ":"):]: 403} {
 		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+b.addr+"/metrics", nil)
 		req.Host = host
@@ -114,7 +114,7 @@ func TestACME(t *testing.T) {
 	for _, path := range []string{"certs", "certs/*", "certs/*/*"} {
 		all, _ := filepath.Glob(filepath.Join(b.dir, "d", path))
 		if len(all) == 0 {
-			t.Errorf("no %s", path)
+			t.Errorf("got no %s, want len(all) not 0", path)
 		}
 		for _, f := range all {
 			if st, err := os.Stat(f); err != nil || st.Mode().Perm()&0o077 != 0 {
@@ -225,7 +225,10 @@ func TestSelfSigned(t *testing.T) {
 	if out := b.must("device", "invite", "--url", url); !strings.Contains(out, "--fingerprint "+inv.Fingerprint) {
 		t.Errorf("got %s", out)
 	}
-	if out := b.must("doctor"); !strings.Contains(out, "certificates") {
+	if out := b.must("device", "invite"); !strings.Contains(out, "yaya connect "+url+" --code ") || !strings.Contains(out, " --fingerprint "+inv.Fingerprint+"\n") {
+		t.Errorf("got %s, want the whole command", out)
+	}
+	if out := b.must("doctor"); !strings.Contains(out, "certificates") || !strings.Contains(out, "listens on "+addr+", and for this machine alone on "+b.addr) {
 		t.Errorf("doctor says\n%s", out)
 	}
 	// The name of this machine reaches it, too.
@@ -246,7 +249,7 @@ func TestSelfSigned(t *testing.T) {
 		t.Error(err, out)
 	}
 	if raw, err := os.ReadFile(filepath.Join(b.dir, "d", "keys", "self-signed.pem")); err != nil || !strings.Contains(string(raw), "PRIVATE KEY") {
-		t.Error(err)
+		t.Errorf(`got %v, want raw with "PRIVATE KEY"`, err)
 	}
 }
 
@@ -273,6 +276,96 @@ func TestSelfSignedUpstream(t *testing.T) {
 	})
 }
 
+// An invitation has the command with the URLs by which devices reach this yaya.
+func TestInviteNamesWhereYayaIs(t *testing.T) {
+	t.Parallel()
+	free := freeAddr(t)
+	_, port, err := net.SplitHostPort(free)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		args []string // %s is the box's own address
+		want []string
+	}{
+		{"this machine alone", nil, []string{"On this machine: yaya connect http://%s --code ", "Other machines can reach this yaya only over https"}},
+		{"names", []string{"--listen", free, "--local", "%s", "--tls-self-signed", "--host", "nas.home.arpa", "--host", "yaya.home.arpa:9"}, []string{"On the other machine: yaya connect https://nas.home.arpa:" + port + " --code ", "also be reached at https://yaya.home.arpa:9 https://" + free + "\n"}},
+		{"a proxy", []string{"--behind-proxy", "--host", "yaya.home.arpa", "--listen", "%s"}, []string{"On the other machine: yaya connect https://yaya.home.arpa --code "}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBox(t)
+			here := func(s string) string { return strings.ReplaceAll(s, "%s", b.addr) }
+			args := make([]string, len(c.args))
+			for i, a := range c.args {
+				args[i] = here(a)
+			}
+			if out := b.must("device", "invite"); !strings.Contains(out, "yaya connect URL --code ") {
+				t.Errorf("got %q without a daemon, want the word URL", out)
+			}
+			b.serve(args...)
+			out := b.must("device", "invite")
+			for _, want := range c.want {
+				if !strings.Contains(out, here(want)) {
+					t.Errorf("got %q, want %q", out, here(want))
+				}
+			}
+		})
+	}
+}
+
+// A gateway that has got another key is refused. A kernel that starts says so, with
+// both fingerprints and the remedy, and so does doctor; when the device is connected again,
+// the kernel that runs takes the new key over.
+func TestUpstreamWithAnotherKey(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
+	t.Parallel()
+	gw, k := newBox(t), newBox(t)
+	addr := freeAddr(t)
+	url, args := "https://"+addr, []string{"--listen", addr, "--local", gw.addr, "--tls-self-signed"}
+	invite := func() (inv admin.Invitation) {
+		t.Helper()
+		if err := json.Unmarshal([]byte(gw.must("device", "invite", "--json", "--scopes", "kernel:attach,agents:read")), &inv); err != nil {
+			t.Fatal(err)
+		}
+		return inv
+	}
+	gateway := gw.serve(args...)
+	old := invite()
+	k.must("connect", old.Link(url), "--device", "k")
+	_ = gateway.Process.Signal(syscall.SIGTERM)
+	gone(t, gateway)
+	if err := os.Remove(filepath.Join(gw.dir, "d", "keys", "self-signed.pem")); err != nil {
+		t.Fatal(err)
+	}
+	gw.serve(args...)
+	now := invite()
+	if now.Fingerprint == old.Fingerprint {
+		t.Fatal("the key is the old one")
+	}
+	kernel := k.daemon("serve", "--listen", k.addr, "--upstream", url)
+	eventually.True(t, "the kernel listens", func() bool { _, err := k.run("mcp", "list"); return err == nil })
+	for _, want := range []string{`"level":"warn"`, old.Fingerprint, now.Fingerprint, "yaya connect " + url} {
+		eventually.True(t, "the log says "+want, func() bool { return strings.Contains(kernel.said.String(), want) })
+	}
+	out, err := k.run("doctor")
+	for _, want := range []string{"upstream", "failed", old.Fingerprint, now.Fingerprint, "yaya connect " + url} {
+		if !strings.Contains(out, want) {
+			t.Errorf("doctor: got %v\n%s\nwant %q", err, out, want)
+		}
+	}
+	if err == nil {
+		t.Error("doctor: got exit code 0, want 1")
+	}
+	k.must("connect", now.Link(url))
+	eventually.True(t, "the kernel is attached", func() bool {
+		out, err := k.run("doctor")
+		return err == nil && strings.Contains(out, "attached to "+url+" since")
+	})
+}
+
 // Flags that contradict each other, and names that nobody certifies, are refused at once.
 func TestTLSFlags(t *testing.T) {
 	t.Parallel()
@@ -294,7 +387,7 @@ func TestTLSFlags(t *testing.T) {
 		"a private name":      {[]string{"--acme", "--host", "nas.local"}, "--tls-self-signed"},
 		"an e-mail alone":     {[]string{"--acme-email", "a@b.dev"}, "--acme-email needs --acme"},
 		"local without TLS":   {[]string{"--local", "127.0.0.1:1"}, "--local is for a yaya that serves TLS"},
-		"local for others":    {[]string{"--tls-self-signed", "--listen", freeAddr(t), "--local", "0.0.0.0:0"}, "can be reached from other machines"},
+		"local for others":    {[]string{"--tls-self-signed", "--listen", freeAddr(t), "--local", "0.0.0.0:0"}, "--local 0.0.0.0:0 can be reached from other machines, and is served without TLS"},
 		"plain http":          {[]string{"--acme", "--host", "yaya.dev", "--acme-directory", "http://ca.example", "--listen", freeAddr(t), "--local", "off", "--acme-http", "off"}, "not an https URL"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -147,11 +147,11 @@ func TestChatOnTheTerminal(t *testing.T) {
 	p.wait("hello there")
 	p.wait("echo: hello there")
 
-	// A question; a key that comes too soon is no answer.
+	// A question; a key that comes too soon is not an answer.
 	p.say("ask me")
 	p.wait("may shell run?")
 	p.keys("\x1by")
-	p.wait("before the question could be read")
+	p.wait("before the question appeared")
 	time.Sleep(600 * time.Millisecond)
 	p.keys("\x1by")
 	p.wait("approved shell")
@@ -194,7 +194,7 @@ func TestChatOnTheTerminal(t *testing.T) {
 
 	// Commands: an unknown one is told, what is known does what it says.
 	p.say("/nothing")
-	p.wait("there is no command /nothing")
+	p.wait("unknown command /nothing")
 	for range "/nothing" {
 		p.keys("\x7f")
 	}
@@ -227,11 +227,11 @@ func TestChatAlone(t *testing.T) {
 	p.keys("\x03")
 	p.end()
 	if left, err := filepath.Glob(filepath.Join(b.dir, "d", "yaya.sock")); err != nil || len(left) > 0 {
-		t.Error(left, err)
+		t.Errorf("got %v, %v, want len(left) at most 0", left, err)
 	}
 	// It says so where there is no terminal.
 	if out, err := b.run("chat"); err == nil || !strings.Contains(out, "needs a terminal") {
-		t.Errorf("%v %s", err, out)
+		t.Errorf(`got %v %s, want an error, "needs a terminal" in it`, err, out)
 	}
 }
 

@@ -10,26 +10,26 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"github.com/yaya-ai/yaya/cmd/yaya/chat"
+	"github.com/yaya-ai/yaya/daemon"
 )
 
-func chatCommand(g *globals) *cobra.Command {
+func chatCommand(g *daemon.Flags) *cobra.Command {
 	var o chat.Options
 	c := &cobra.Command{
 		Use:   "chat",
-		Short: "Converse with an agent on the terminal",
-		Long: `Converse with an agent on the terminal: what it writes as it writes it, the tools
-that it calls, the questions that it asks. A running daemon is used if there is
-one, and goes on when you leave; else everything runs in this process.
+		Short: "Chat with an agent in the terminal",
+		Long: `Chat with an agent in the terminal. You see its text as it is written, the tools that it
+calls, and the approvals that it needs. The chat uses the running daemon, which keeps
+working when you leave; without a daemon, everything runs in this process.
 
-Enter sends; while the agent works it queues, and Ctrl+S steers: the agent gets
-it at its next step. Esc stops it. Alt+Y, Alt+S and Alt+N answer a question with
-yes, yes for this session, and no. Ctrl+O chooses another session, Ctrl+N begins
-one, /help shows the rest.`,
+Enter sends a message. While the agent works, Enter queues the message for after the turn,
+and Ctrl+S steers: the agent gets it at its next step. Esc stops the turn. Alt+Y, Alt+S
+and Alt+N answer a question with yes, yes for this session, and no. Ctrl+O opens another
+session, Ctrl+N starts a new one, and /help lists the rest.`,
 		Example: `  yaya chat
   yaya chat --session run_abc123
   yaya chat --workspace ~/src/project`,
@@ -37,7 +37,7 @@ one, /help shows the rest.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			in, isFile := c.InOrStdin().(*os.File)
 			if !isFile || !term.IsTerminal(int(in.Fd())) { //nolint:gosec // a descriptor fits
-				return errors.New("yaya chat needs a terminal; without one use yaya run")
+				return errors.New("yaya chat needs a terminal; use yaya run without one")
 			}
 			dir, err := filepath.Abs(o.Workspace)
 			if err != nil {
@@ -47,44 +47,37 @@ one, /help shows the rest.`,
 			return converse(c.Context(), g, o)
 		},
 	}
-	c.Flags().StringVar(&o.Session, "session", "", "id of the session to go on with (default a new one)")
-	c.Flags().StringVar(&o.Workspace, "workspace", ".", "folder that the agent works in")
+	c.Flags().StringVar(&o.Session, "session", "", "`id` of the session to continue (default a new one)")
+	c.Flags().StringVar(&o.Workspace, "workspace", ".", "`folder` that the agent works in")
 	return c
 }
 
-// converse talks to the daemon, or to an API of this process's own.
-func converse(ctx context.Context, g *globals, o chat.Options) error {
-	p, err := g.paths()
+// converse runs the chat against the daemon, or against an API in this process.
+func converse(ctx context.Context, g *daemon.Flags, o chat.Options) error {
+	p, err := g.Paths()
 	if err != nil {
 		return err
 	}
-	if b, ok := daemon(ctx, p); ok {
-		defer b.client.CloseIdleConnections()
-		return chat.Run(ctx, &chat.Client{HTTP: b.client, Base: "http://yaya"}, o)
+	if b, ok := daemon.Reach(ctx, p); ok {
+		defer b.Client.CloseIdleConnections()
+		return chat.Run(ctx, &chat.Client{HTTP: b.Client, Base: "http://yaya"}, o)
 	}
-	return withLock(p, func(data *os.Root) error {
-		return withApp(ctx, g, p, nil, zerolog.Nop(), true, func(a *app) error {
-			chats, err := a.chats(data)
-			if err != nil {
-				return err
-			}
-			defer chats.Close()
-			client, end := serveHere(asOwner(chats))
-			defer end()
-			return chat.Run(ctx, client, o)
-		}, func(c *appConfig) { c.workspace = o.Workspace })
+	return daemon.WithChats(ctx, g, o.Workspace, func(chats http.Handler) error {
+		client, end := serveHere(daemon.AsOwner(chats))
+		defer end()
+		return chat.Run(ctx, client, o)
 	})
 }
 
-// serveHere serves an API to this process alone, in memory: what listens nowhere can
-// be reached by no tool.
+// serveHere serves the API in memory to this process alone. Without a listening socket, no tool
+// can reach it.
 func serveHere(api http.Handler) (*chat.Client, func()) {
 	l := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
 	srv := &http.Server{ReadHeaderTimeout: 5 * time.Second, Handler: api}
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		_ = srv.Serve(l) // it ends when it is closed
+		_ = srv.Serve(l) // ends when the server is closed
 	}()
 	transport := &http.Transport{DialContext: l.dial}
 	return &chat.Client{HTTP: &http.Client{Transport: transport}, Base: "http://yaya"}, func() {
@@ -94,7 +87,7 @@ func serveHere(api http.Handler) (*chat.Client, func()) {
 	}
 }
 
-// pipeListener is a listener for connections within this process.
+// pipeListener is a [net.Listener] for connections within this process.
 type pipeListener struct {
 	conns  chan net.Conn
 	closed chan struct{}

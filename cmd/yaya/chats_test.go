@@ -94,9 +94,9 @@ func names(events []sse.Event) string {
 }
 
 // kill -9 in the middle of a turn with an ask pending: after the restart the session is
-// whole, the turn is interrupted, the ask is withdrawn and announced to who comes
-// back, and the turn can be run again. What waits after a restart never runs by itself
-// (TW-14). S-19 and S-20 are kept across all of it.
+// whole, the turn is interrupted, the ask is withdrawn, a client that
+// connects again is told so, and the user can have the turn run again. A queued message
+// never runs by itself after a restart (TW-14). S-19 and S-20 are kept across all of it.
 func TestKilledWithAnAsk(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
@@ -117,7 +117,7 @@ func TestKilledWithAnAsk(t *testing.T) {
 	status, out := b.v1("POST", "/sessions", fmt.Sprintf(`{"workspace_path":%q}`, ws))
 	id, _ := out["session_id"].(string)
 	if status != 201 || id == "" {
-		t.Fatal(status, out)
+		t.Fatalf("got %v, %v, want status 201, a id", status, out)
 	}
 	if _, err := os.Stat(filepath.Join(b.dir, "d", "sessions", id, "session.json")); err != nil { // S-3
 		t.Error(err)
@@ -125,31 +125,31 @@ func TestKilledWithAnAsk(t *testing.T) {
 	status, out = b.v1("POST", "/sessions/"+id+"/messages", `{"role":"user","id":"m1","parts":[{"type":"text","text":"change it"}]}`)
 	turn, _ := out["turn_id"].(string)
 	if status != 202 || turn == "" {
-		t.Fatal(status, out)
+		t.Fatalf("got %v, %v, want status 202, a turn", status, out)
 	}
 	events, last := b.until(id, "", "approval_requested")
 	if got := names(events); !strings.HasPrefix(got, "session_created message_added turn_started") {
-		t.Error(got)
+		t.Errorf(`got %v, want "session_created message_added turn_started" at its start`, got)
 	}
 	_ = daemon.Process.Kill()
 	gone(t, daemon)
 	b.serve()
 	events, last = b.until(id, last, "session_failed")
 	if got := names(events); got != "approval_withdrawn tool_call_completed session_failed" || !bytes.Contains(events[2].Data, []byte(`"interrupted"`)) {
-		t.Errorf("%s: %s", got, events[len(events)-1].Data)
+		t.Errorf(`%s: got %s, want got "approval_withdrawn tool_call_completed session_failed", events[2].Data with %q`, got, events[len(events)-1].Data, `"interrupted"`)
 	}
 	if data, err := os.ReadFile(filepath.Join(ws, "a.txt")); err != nil || string(data) != "one\n" {
 		t.Errorf("it has run by itself: %q %v", data, err)
 	}
 	if _, st := b.v1("GET", "/sessions/"+id, ""); st["status"] != "failed" || st["state"] != "idle" || len(st["pending_approvals"].([]any)) != 0 || st["last_turn_id"] != turn {
-		t.Error(st)
+		t.Errorf(`got %v, want status "failed", state "idle", len(pending_approvals) 0, last_turn_id %v`, st, turn)
 	}
 	// The same message is the same message.
 	if status, out := b.v1("POST", "/sessions/"+id+"/messages", `{"role":"user","id":"m1","parts":[{"type":"text","text":"change it"}]}`); status != 202 || out["turn_id"] != turn {
-		t.Error(status, out)
+		t.Errorf("got %v, %v, want status 202, turn_id %v", status, out, turn)
 	}
 	if status, out := b.v1("POST", "/sessions/"+id+"/turns/"+turn+"/retry", ""); status != 202 {
-		t.Fatal(status, out)
+		t.Fatalf("got %v, %v, want status 202", status, out)
 	}
 	events, last = b.until(id, last, "approval_requested")
 	var ask struct {
@@ -161,16 +161,16 @@ func TestKilledWithAnAsk(t *testing.T) {
 		t.Fatal(err)
 	}
 	if status, out := b.v1("POST", "/sessions/"+id+"/approve", fmt.Sprintf(`{"tool_call_id":%q,"action":"approve"}`, ask.Data.Call)); status != 200 {
-		t.Fatal(status, out)
+		t.Fatalf("got %v, %v, want status 200", status, out)
 	}
 	b.until(id, last, "turn_completed")
 	if data, err := os.ReadFile(filepath.Join(ws, "a.txt")); err != nil || string(data) != "two\n" {
-		t.Errorf("%q %v", data, err)
+		t.Errorf("got %q %v, want data %q", data, err, "two\n")
 	}
 	if out := b.must("audit", "--event", "approval_answered"); !strings.Contains(out, "approval_answered") {
-		t.Error(out)
+		t.Errorf(`got %v, want "approval_answered" in it`, out)
 	}
 	if out := b.must("verify"); !strings.Contains(out, "0 findings") {
-		t.Error(out)
+		t.Errorf(`got %v, want "0 findings" in it`, out)
 	}
 }

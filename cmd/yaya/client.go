@@ -5,31 +5,31 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"github.com/yaya-ai/yaya/daemon"
+	"github.com/yaya-ai/yaya/internal/userfile"
 	"github.com/yaya-ai/yaya/mcpbridge/clients"
+	"github.com/yaya-ai/yaya/mcpbridge/manage"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
-func clientCommand(g *globals) *cobra.Command {
+func clientCommand(g *daemon.Flags) *cobra.Command {
 	c := &cobra.Command{
-		Use: "client", Short: "Connect your MCP clients to yaya", Args: cobra.NoArgs,
-		Long: `Write yaya into the configuration of your MCP clients, and take it out again.
-Each change is shown first. The file is backed up beside itself, and everything
-in it that is not yaya's stays as it is.`,
+		Use: "client", Short: "Configure your MCP clients to use yaya", Args: cobra.NoArgs,
+		Long: `Add yaya to the configuration of your MCP clients, or remove it. Each change is shown
+first. yaya backs up the file next to the original and changes only its own entry.`,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(clientAddCommand(g), clientListCommand(g), clientRemoveCommand(g))
 	return c
 }
 
-// folded is a text in lines that fit on a terminal of 80 columns.
+// folded wraps a text for a terminal of 80 columns.
 func folded(text string) string {
 	var b strings.Builder
 	column := 0
@@ -49,7 +49,7 @@ func folded(text string) string {
 	return b.String()
 }
 
-// clientNames are the words for the clients.
+// clientNames returns the names of the clients as people type them.
 func clientNames() []string {
 	var out []string
 	for _, c := range clients.All(nil) {
@@ -58,12 +58,12 @@ func clientNames() []string {
 	return out
 }
 
-func clientAddCommand(g *globals) *cobra.Command {
+func clientAddCommand(g *daemon.Flags) *cobra.Command {
 	var yes bool
 	var url, tokenFile, tokenEnv string
 	c := &cobra.Command{
-		Use: "add CLIENT …", Short: "Write yaya into the configuration of clients",
-		Long: `Write yaya into the configuration of clients. They run "yaya mcp serve", or
+		Use: "add CLIENT …", Short: "Add yaya to the configuration of clients",
+		Long: `Add yaya to the configuration of clients. They then run "yaya mcp serve", or
 connect to the address that --url names. A client of a yaya on another machine
 needs a token, which yaya token create makes there.
 
@@ -74,56 +74,56 @@ needs a token, which yaya token create makes there.
 		RunE: func(c *cobra.Command, args []string) error {
 			spec := clients.Spec{URL: url}
 			if tokenFile != "" && tokenEnv != "" {
-				return &usageError{c.CommandPath(), errors.New("give the token by --token-file or by --token-env, not by both")}
+				return &usageError{c.CommandPath(), errors.New("use either --token-file or --token-env, not both")}
 			}
 			err := clients.CheckAddress(url)
 			if url != "" && err != nil {
 				return &usageError{c.CommandPath(), fmt.Errorf("--url: %w", err)}
 			}
 			if spec.Token, err = clientToken(c.InOrStdin(), tokenFile, tokenEnv); err != nil {
-				return err
+				return &usageError{c.CommandPath(), err}
 			}
 			switch {
 			case spec.URL == "" && spec.Token != "":
-				return &usageError{c.CommandPath(), errors.New("a token is for an address: give --url, too")}
+				return &usageError{c.CommandPath(), errors.New("a token needs an address: add --url")}
 			case spec.URL == "":
-				if spec.Command, spec.Args, err = g.serveCommand(); err != nil {
+				if spec.Command, spec.Args, err = g.StdioCommand(); err != nil {
 					return err
 				}
 			case spec.Token == "" && !servers.Loopback(url):
-				fmt.Fprintln(c.ErrOrStderr(), "The entry has no token, so the client has to sign in itself. To make a lasting token, run on the machine of that yaya: yaya token create NAME")
+				fmt.Fprintln(c.ErrOrStderr(), "The entry has no token, so the client has to sign in itself. To create a lasting token, run this on that yaya's machine: yaya token create NAME")
 			}
 			files, err := clientFiles(g, c, args, false)
 			if err != nil {
 				return err
 			}
-			return changeClients(c, files, yes, "wrote", func(f clientFile) (clients.Edit, error) { return f.Add(f.data, spec) })
+			return changeClients(c, files, yes, "wrote", func(f clients.File) (clients.Edit, error) { return f.Add(f.Data, spec) })
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&url, "url", "", "`address` of the MCP endpoint of a yaya that runs")
-	f.StringVar(&tokenFile, "token-file", "", "`file` with the token; - is standard input")
-	f.StringVar(&tokenEnv, "token-env", "", "environment `variable` with the token")
+	f.StringVar(&url, "url", "", "`address` of a running yaya's MCP endpoint")
+	f.StringVar(&tokenFile, "token-file", "", "`file` that contains the token; - is standard input")
+	f.StringVar(&tokenEnv, "token-env", "", "environment `variable` that contains the token")
 	f.BoolVarP(&yes, "yes", "y", false, "do not ask")
 	return c
 }
 
-func clientRemoveCommand(g *globals) *cobra.Command {
+func clientRemoveCommand(g *daemon.Flags) *cobra.Command {
 	var yes bool
 	c := &cobra.Command{
-		Use: "remove CLIENT …", Short: "Take yaya out of the configuration of clients",
+		Use: "remove CLIENT …", Short: "Remove yaya from the configuration of clients",
 		Args: cobra.MinimumNArgs(1), ValidArgs: clientNames(),
 		RunE: func(c *cobra.Command, args []string) error {
 			files, err := clientFiles(g, c, args, true)
 			if err != nil {
 				return err
 			}
-			return changeClients(c, files, yes, "removed yaya from", func(f clientFile) (clients.Edit, error) {
-				before, err := original(f)
+			return changeClients(c, files, yes, "removed yaya from", func(f clients.File) (clients.Edit, error) {
+				before, err := f.Original()
 				if err != nil {
 					return clients.Edit{}, err
 				}
-				return f.Remove(f.data, before)
+				return f.Remove(f.Data, before)
 			})
 		},
 	}
@@ -131,12 +131,12 @@ func clientRemoveCommand(g *globals) *cobra.Command {
 	return c
 }
 
-func clientListCommand(g *globals) *cobra.Command {
+func clientListCommand(g *daemon.Flags) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "list", Short: "Show which clients there are, and whether yaya is in", Args: cobra.NoArgs,
+		Use: "list", Short: "List the clients, and which of them use yaya", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			p, err := g.paths()
+			p, err := g.Paths()
 			if err != nil {
 				return err
 			}
@@ -158,11 +158,11 @@ func clientListCommand(g *globals) *cobra.Command {
 				case r.Error != "":
 					state = "cannot be read: " + r.Error
 				case r.Other != "":
-					state = "no, another program has the name: " + r.Other
+					state = "no, another program uses the name: " + r.Other
 				case r.Yaya != "":
 					state = "yes: " + r.Yaya
 				}
-				fmt.Fprintf(tw, "%s\t%s\t%s\n", r.Client, printable(state, 120), printable(r.File, 200))
+				fmt.Fprintf(tw, "%s\t%s\t%s\n", r.Client, daemon.Printable(state, 120), daemon.Printable(r.File, 200))
 			}
 			if err := tw.Flush(); err != nil {
 				return err
@@ -177,10 +177,59 @@ func clientListCommand(g *globals) *cobra.Command {
 	return c
 }
 
-// word is a name as people type it: "Copilot CLI" is copilot-cli.
-func word(name string) string { return strings.ReplaceAll(strings.ToLower(name), " ", "-") }
+type clientRow struct {
+	Client string `json:"client"`
+	Name   string `json:"name"`
+	File   string `json:"file"`
+	Found  bool   `json:"found"`
+	Yaya   string `json:"yaya,omitempty"`  // the command or the address of yaya's entry
+	Other  string `json:"other,omitempty"` // the command of another program that is called yaya there
+	Error  string `json:"error,omitempty"`
+}
 
-// clientToken reads a token from where the flags say.
+// clientRows looks at the files of each client; one that has several shows those that
+// there are.
+func clientRows(p daemon.Paths) []clientRow {
+	var out []clientRow
+	for _, c := range clients.All(manage.Places(p.Home)) {
+		for _, s := range c.States(p.Home) {
+			r := clientRow{Client: c.ID, Name: c.Name, File: s.Path, Found: s.Found, Yaya: s.Yaya, Other: s.Other}
+			if s.Err != nil {
+				r.Error = s.Err.Error()
+			}
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// clientFiles reads the files of the named clients: those that there are, or the one
+// that the client would write.
+func clientFiles(g *daemon.Flags, c *cobra.Command, names []string, all bool) ([]clients.File, error) {
+	p, err := g.Paths()
+	if err != nil {
+		return nil, err
+	}
+	known := clients.All(manage.Places(p.Home))
+	var out []clients.File
+	for _, name := range names {
+		client, there := clients.Named(known, name)
+		if !there {
+			return nil, &usageError{c.CommandPath(), fmt.Errorf("unknown client %q; the clients are %s", name, strings.Join(clientNames(), ", "))}
+		}
+		if slices.ContainsFunc(out, func(f clients.File) bool { return f.ID == client.ID }) {
+			continue
+		}
+		files, err := client.Files(all)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, files...)
+	}
+	return out, nil
+}
+
+// clientToken reads the token from the file or the variable that the flags name.
 func clientToken(in io.Reader, file, env string) (string, error) {
 	const limit = 16 << 10
 	var raw []byte
@@ -190,7 +239,7 @@ func clientToken(in io.Reader, file, env string) (string, error) {
 		raw, err = io.ReadAll(io.LimitReader(in, limit)) //nolint:forbidigo // bounded by the reader
 	case file != "":
 		var found bool
-		if raw, found, err = readFile(file); err == nil && !found {
+		if raw, found, err = userfile.Read(file); err == nil && !found {
 			err = fmt.Errorf("there is no file %s", file)
 		}
 	case env != "":
@@ -203,47 +252,4 @@ func clientToken(in io.Reader, file, env string) (string, error) {
 		err = errors.New("the token is empty")
 	}
 	return token, err
-}
-
-// program is the absolute path of this binary, by which clients start it without the
-// user's PATH.
-func program() (string, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return "", fmt.Errorf("the path of yaya: %w", err)
-	}
-	// The name on PATH lasts when what it points to is replaced by an update.
-	if onPath, err := exec.LookPath("yaya"); err == nil && filepath.IsAbs(onPath) && sameFile(onPath, self) {
-		self = onPath
-	}
-	return self, nil
-}
-
-// serveCommand is the command line by which clients run this yaya.
-func (g *globals) serveCommand() (string, []string, error) {
-	self, err := program()
-	if err != nil {
-		return "", nil, err
-	}
-	args := []string{"mcp", "serve"}
-	for _, f := range []struct{ flag, value string }{{"--data-dir", g.dataDir}, {"--config-dir", g.configDir}, {"--config", g.configFile}} {
-		if f.value == "" {
-			continue
-		}
-		abs, err := filepath.Abs(f.value)
-		if err != nil {
-			return "", nil, err
-		}
-		args = append(args, f.flag, abs)
-	}
-	return self, args, nil
-}
-
-func sameFile(a, b string) bool {
-	x, err := os.Stat(a)
-	if err != nil {
-		return false
-	}
-	y, err := os.Stat(b)
-	return err == nil && os.SameFile(x, y)
 }

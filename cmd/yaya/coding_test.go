@@ -35,6 +35,33 @@ check: make test → passed
 session: active idle after 5 steps
 add.sh: 5`
 	if err != nil || strings.TrimSpace(string(out)) != want {
-		t.Errorf("%v\n%s", err, out)
+		t.Errorf("got %v\n%s\nwant\n%s", err, out, want)
+	}
+}
+
+// An example says what it lacks before it begins.
+func TestExamplesSayWhatTheyLack(t *testing.T) {
+	t.Parallel()
+	old := filepath.Join(t.TempDir(), "node")
+	if err := os.WriteFile(old, []byte("#!/bin/sh\ncase $1 in --version) echo v20.1.0;; *) exit 1;; esac\n"), 0o700); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, script string
+		env          []string
+		want         string
+	}{
+		{"an old Node", "coding-session", []string{"YAYA=" + binary(t), "NODE=" + old}, "Node 24 (22.18 or later does), and " + old + " is v20.1.0: name another with NODE"},
+		{"no Node", "coding-session", []string{"YAYA=" + binary(t), "NODE=/nowhere/node"}, "it needs /nowhere/node"},
+		{"no yaya", "coding-session", []string{"YAYA=/nowhere/yaya"}, "/nowhere/yaya, which is not a program"},
+		{"no yaya for a device", "remote-device", []string{"YAYA=/nowhere/yaya"}, "it needs /nowhere/yaya"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cmd := exec.CommandContext(t.Context(), "../../examples/"+c.script+"/run.sh")
+			cmd.Env = append(os.Environ(), c.env...)
+			if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), c.want) || strings.Count(string(out), "\n") != 1 {
+				t.Errorf("got %v, %q; want one line with %q", err, out, c.want)
+			}
+		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/yaya-ai/yaya/daemon"
 	"github.com/yaya-ai/yaya/internal/besidetmp"
 	"github.com/yaya-ai/yaya/internal/eventually"
 )
@@ -19,7 +20,7 @@ func besideTmp(t *testing.T) {
 	t.Helper()
 	binary(t) // which stays for other tests
 	dir := besidetmp.Dir(t)
-	if len(dir) > maxSocketPath-len("/yy1234567890/d/yaya.sock") {
+	if len(dir) > daemon.MaxSocketPath-len("/yy1234567890/d/yaya.sock") {
 		t.Skip("the path of this folder is too long for a socket below it")
 	}
 	t.Setenv("TMPDIR", dir)
@@ -64,7 +65,7 @@ func (b *box) repository(ws string) {
 }
 
 // An agent edits, commits, checks and pushes: all but the push in sandboxes that its
-// user sees in the asks, and the push outside of the sandbox, which is asked about
+// user sees in the asks, and the push outside the sandbox, which is asked about
 // although a rule lets every command run.
 func TestAgentWorksInSandboxes(t *testing.T) {
 	needNamespaces(t)
@@ -85,8 +86,8 @@ func TestAgentWorksInSandboxes(t *testing.T) {
 	b.serve()
 	id := b.turn(ws, "work")
 	a, _ := b.ask(id, "")
-	if a.Tool != "shell" || !strings.HasPrefix(a.Brief, "run outside of the sandbox: git push -q ") || !strings.Contains(string(a.Params), `"reason":"the task says so"`) || !strings.Contains(string(a.Params), `"sandbox":"none: it runs outside`) {
-		t.Errorf("asked about %s, %s with %s, want the push outside of the sandbox", a.Tool, a.Brief, a.Params)
+	if a.Tool != "shell" || !strings.HasPrefix(a.Brief, "run outside the sandbox: git push -q ") || !strings.Contains(string(a.Params), `"reason":"the task says so"`) || !strings.Contains(string(a.Params), `"sandbox":"none: it runs outside`) {
+		t.Errorf("asked about %s, %s with %s, want the push outside the sandbox", a.Tool, a.Brief, a.Params)
 	}
 	refs := func() string {
 		out, err := exec.CommandContext(t.Context(), "git", "--git-dir="+bare, "log", "--format=%s", "--all").CombinedOutput()
@@ -209,7 +210,7 @@ func TestCommandAsksForAHost(t *testing.T) {
 	})
 }
 
-// GF-2: without anybody to ask, a command outside of the sandbox is refused with what helps:
+// GF-2: without anybody to ask, a command outside the sandbox is refused with what helps:
 // no rule allows one, and a command that was kept from a file is not told to ask.
 func TestOutsideWithoutATerminal(t *testing.T) {
 	needNamespaces(t)
@@ -228,15 +229,15 @@ func TestOutsideWithoutATerminal(t *testing.T) {
 		return string(out)
 	}
 	out := run(`/tool shell {"command":"id","outside":true,"reason":"to see"}`)
-	if strings.Contains(out, "approval.rules") || strings.Count(out, noRule) < 2 || !strings.Contains(out, "1 call was refused: "+noRuleAsked) {
+	if strings.Contains(out, "approval.rules") || strings.Count(out, daemon.NoRule) < 2 || !strings.Contains(out, "1 call was refused: "+daemon.NoRuleAsked) {
 		t.Errorf("got %s, want that no rule can allow it, to the model and to the user", out)
 	}
 	out = run(`/tool shell {"command":"touch /usr/x"}`)
-	if !strings.Contains(out, "may have been kept from a file") || !strings.Contains(out, "Nobody is there to agree") || strings.Contains(out, "a person is asked") {
+	if !strings.Contains(out, "may have been kept from a file") || !strings.Contains(out, "Nobody is available to approve") || strings.Contains(out, "a person is asked") {
 		t.Errorf("got %s, want that nobody is there to agree", out)
 	}
 	b.must("config", "set", "approval.rules", `[]`)
-	if out = run(`/tool shell {"command":"id"}`); !strings.Contains(out, nobodyAsked) {
+	if out = run(`/tool shell {"command":"id"}`); !strings.Contains(out, daemon.NobodyAsked) {
 		t.Errorf("got %s, want that a rule can allow it", out)
 	}
 }

@@ -124,8 +124,8 @@ func (b *box) config(servers map[string]any) string {
 	return path
 }
 
-// What a server can only ask in the legacy era, as the fixture of the official
-// SDK is written.
+// legacyAsks are the tools whose server can ask its client only in the legacy era, as
+// the fixture of the official SDK is written.
 var legacyAsks = []string{"test_sampling", "test_elicitation", "test_elicitation_sep1034_defaults", "test_elicitation_sep1330_enums"}
 
 // A yaya serves both eras, with every feature of the protocol and the Tasks extension:
@@ -147,8 +147,8 @@ func TestConformanceServer(t *testing.T) {
 		vacuous     []string
 	}{
 		{suiteStable, "--suite all", 32, []string{"server-sse-polling"}},
-		// What the suite does not check: closing a stream in the middle of a call
-		// is a server's choice, and its scenario for task notifications is empty.
+		// The suite leaves two scenarios unchecked: closing a stream in the middle of
+		// a call is a server's choice, and the one for task notifications is empty.
 		{suiteNext, "--suite all", 65, []string{"server-sse-polling", "tasks-status-notifications"}},
 		{suiteNext, "--requirements 2025-11-25", 33, []string{"server-sse-polling"}},
 		{suiteNext, "--requirements 2026-07-28", 50, []string{"tasks-status-notifications"}},
@@ -222,7 +222,7 @@ func waitFor(t *testing.T, addr string) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatal(err)
+			t.Fatalf("got %v until the deadline, want an answer", err)
 		}
 	}
 }

@@ -4,9 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,37 +16,35 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/yaya-ai/yaya/daemon"
 	"github.com/yaya-ai/yaya/gateway/client"
-	"github.com/yaya-ai/yaya/internal/atomicfile"
+	"github.com/yaya-ai/yaya/internal/keypin"
 )
 
-// remotes is where credentials at other servers are kept, below keys/.
-const remotes = "keys/remotes"
-
-// pollEvery is how often a device asks whether it was let in.
+// pollEvery is how often a device asks whether it has been approved.
 const pollEvery = 2 * time.Second
 
-func connectCommand(g *globals) *cobra.Command {
+func connectCommand(g *daemon.Flags) *cobra.Command {
 	var code, device, label, fingerprint string
 	var forget bool
 	c := &cobra.Command{
-		Use: "connect [URL]", Short: "Make this machine a device of a yaya elsewhere",
-		Long: `Make this machine a device of a yaya elsewhere: with a code that yaya device
-invite has shown there, or by asking and waiting until somebody lets it in. Its key
-never leaves this machine. Without a URL, list where this machine is known.
+		Use: "connect [URL]", Short: "Enroll this machine as a device of another yaya",
+		Long: `Enroll this machine as a device of another yaya: with the code from yaya device invite
+there, or by asking and waiting for approval. The device's key never leaves this machine.
+Without a URL, list the yayas that this machine is enrolled with.
 
-A yaya with a certificate of its own making (yaya serve --tls-self-signed) is known by
-the fingerprint of its key, which yaya device invite prints there. Another key is
-refused, now and later. URL may be the link of its QR code, which has both in it.
+A yaya with a self-signed certificate (yaya serve --tls-self-signed) is identified by the
+fingerprint of its key, which yaya device invite prints there. Any other key is refused,
+now and later. URL may be the link from the QR code, which contains code and fingerprint.
 
-A kernel is attached with yaya serve --upstream URL.`,
+To attach a kernel, run yaya serve --upstream URL.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) (err error) {
-			p, err := g.paths()
+			p, err := g.Paths()
 			if err != nil {
 				return err
 			}
-			data, err := p.openData()
+			data, err := p.OpenData()
 			if err != nil {
 				return err
 			}
@@ -59,90 +54,53 @@ A kernel is attached with yaya serve --upstream URL.`,
 			case len(args) == 0:
 				return listRemotes(w, data)
 			case forget:
-				if err := data.Remove(remoteFile(args[0])); err != nil {
-					return fmt.Errorf("%s is not known here", args[0])
+				if err := data.Remove(daemon.RemoteFile(args[0])); err != nil {
+					return fmt.Errorf("this machine is not enrolled with %s", args[0])
 				}
-				_, err := fmt.Fprintf(w, "%s is forgotten; there, yaya device revoke throws this machine out\n", args[0])
+				_, err := fmt.Fprintf(w, "removed the credentials for %s; to revoke this device there, run yaya device revoke\n", args[0])
 				return err
 			}
 			url, linked, key := fromLink(args[0])
+			if _, err := client.New(url, "x", ""); err != nil {
+				return &usageError{c.CommandPath(), err}
+			}
+			if fingerprint != "" {
+				if _, err := keypin.Parse(fingerprint); err != nil {
+					return &usageError{c.CommandPath(), fmt.Errorf("--fingerprint: %w", err)}
+				}
+			}
 			return connect(c.Context(), w, data, url, cmp.Or(code, linked), device, label, cmp.Or(fingerprint, key))
 		},
 	}
-	c.Flags().StringVar(&code, "code", "", "the code that yaya device invite has shown")
-	c.Flags().StringVar(&fingerprint, "fingerprint", "", "of the key of a yaya whose certificate nobody has signed: sha256:…")
-	c.Flags().StringVar(&device, "device", "", "id of this device there (default: this machine's name and a few random digits)")
-	c.Flags().StringVar(&label, "label", "", "what people are shown (default: this machine's name)")
+	c.Flags().StringVar(&code, "code", "", "`code` from yaya device invite")
+	c.Flags().StringVar(&fingerprint, "fingerprint", "", "`fingerprint` of the key of a yaya with a self-signed certificate: sha256:…")
+	c.Flags().StringVar(&device, "device", "", "`id` of this device there (default: this machine's name and a few random digits)")
+	c.Flags().StringVar(&label, "label", "", "display `name` of this device (default: this machine's name)")
 	c.Flags().BoolVar(&forget, "forget", false, "remove the credentials for URL")
 	return c
 }
 
-func remoteFile(url string) string {
-	sum := sha256.Sum256([]byte(strings.TrimSuffix(url, "/")))
-	return remotes + "/" + hex.EncodeToString(sum[:16]) + ".json"
-}
-
-const maxRemote = 64 << 10
-
-func loadRemote(data *os.Root, name string) (client.Credentials, error) {
-	var c client.Credentials
-	f, err := data.Open(name)
-	if err != nil {
-		return c, err
-	}
-	defer func() { _ = f.Close() }()
-	st, err := f.Stat()
-	if err != nil {
-		return c, err
-	}
-	if !st.Mode().IsRegular() || st.Mode().Perm()&0o077 != 0 {
-		return c, fmt.Errorf("%s: its mode is %v, and others can get at the key in it", name, st.Mode())
-	}
-	if err := json.NewDecoder(io.LimitReader(f, maxRemote)).Decode(&c); err != nil {
-		return c, fmt.Errorf("%s is damaged: %w", name, err)
-	}
-	if len(c.Key) != 64 {
-		return c, fmt.Errorf("%s is damaged: it has no key", name)
-	}
-	return c, nil
-}
-
-func saveRemote(data *os.Root, c client.Credentials) error {
-	if err := data.MkdirAll(remotes, 0o700); err != nil {
-		return err
-	}
-	dir, err := data.OpenRoot(remotes)
-	if err != nil {
-		return err
-	}
-	raw, err := json.Marshal(c)
-	if err == nil {
-		_, err = atomicfile.Write(dir, strings.TrimPrefix(remoteFile(c.URL), remotes+"/"), raw)
-	}
-	return errors.Join(err, dir.Close())
-}
-
 func listRemotes(w io.Writer, data *os.Root) error {
-	names, err := fs.Glob(data.FS(), remotes+"/*.json")
+	names, err := fs.Glob(data.FS(), daemon.Remotes+"/*.json")
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		c, err := loadRemote(data, name)
+		c, err := daemon.LoadRemote(data, name)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(w, "%s  as %s (server %.16s)\n", printable(c.URL, 200), printable(c.DeviceID, 128), c.ServerID)
+		fmt.Fprintf(w, "%s  as %s (server %.16s)\n", daemon.Printable(c.URL, 200), daemon.Printable(c.DeviceID, 128), c.ServerID)
 	}
 	if len(names) == 0 {
-		_, err = fmt.Fprintln(w, "This machine is no device of another yaya. Make it one: yaya connect URL")
+		_, err = fmt.Fprintln(w, "This machine is not enrolled with another yaya. To enroll it: yaya connect URL")
 	}
 	return err
 }
 
 var notInID = regexp.MustCompile(`[^A-Za-z0-9-]+`)
 
-// thisMachine is a name for this machine and an id that no other has.
+// thisMachine returns a name for this machine and a unique id.
 func thisMachine() (name, id string) {
 	name, err := os.Hostname()
 	if err != nil || name == "" {
@@ -152,7 +110,7 @@ func thisMachine() (name, id string) {
 	return name, strings.Trim(notInID.ReplaceAllString(name, "-"), "-") + "-" + strings.ToLower(rand.Text()[:6])
 }
 
-// fromLink takes apart the link of an invitation; another URL stays as it is.
+// fromLink splits the link of an invitation into its parts; it returns any other URL unchanged.
 func fromLink(at string) (url, code, key string) {
 	url, fragment, _ := strings.Cut(at, "#")
 	values, err := neturl.ParseQuery(fragment)
@@ -170,7 +128,7 @@ func connect(ctx context.Context, w io.Writer, data *os.Root, url, code, device,
 	if label != "" {
 		name = label
 	}
-	c, err := loadRemote(data, remoteFile(url))
+	c, err := daemon.LoadRemote(data, daemon.RemoteFile(url))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if c, err = client.New(url, id, name); err != nil {
@@ -181,14 +139,14 @@ func connect(ctx context.Context, w io.Writer, data *os.Root, url, code, device,
 				return err
 			}
 		}
-		// The key is kept before it is used: what is approved is that key.
-		if err := saveRemote(data, c); err != nil {
+		// Store the key before use: the approval is for exactly this key.
+		if err := daemon.SaveRemote(data, c); err != nil {
 			return err
 		}
 	case err != nil:
 		return err
 	case device != "" && device != c.DeviceID:
-		return fmt.Errorf("this machine is known there as %s; yaya connect %s --forget starts over", c.DeviceID, url)
+		return fmt.Errorf("this machine is already enrolled there as %s (to start over, run yaya connect %s --forget)", c.DeviceID, url)
 	}
 	if fingerprint != "" {
 		if err := c.Pin(fingerprint); err != nil {
@@ -203,23 +161,23 @@ func connect(ctx context.Context, w io.Writer, data *os.Root, url, code, device,
 	if err != nil {
 		return err
 	}
-	if err := saveRemote(data, c); err != nil {
+	if err := daemon.SaveRemote(data, c); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(w, "%s is a device of %s (server %.16s)\n", printable(c.DeviceID, 128), printable(c.URL, 300), printable(c.ServerID, 128))
+	_, err = fmt.Fprintf(w, "%s is enrolled with %s (server %.16s)\n", daemon.Printable(c.DeviceID, 128), daemon.Printable(c.URL, 300), daemon.Printable(c.ServerID, 128))
 	return err
 }
 
-// waitForApproval asks until somebody has decided.
+// waitForApproval polls until the request is approved or rejected.
 func waitForApproval(ctx context.Context, w io.Writer, data *os.Root, c *client.Credentials) error {
 	request, err := c.Ask(ctx, nil, "")
 	if !errors.Is(err, client.ErrPending) {
 		return err
 	}
-	if err := saveRemote(data, *c); err != nil {
+	if err := daemon.SaveRemote(data, *c); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "Waiting to be let in. There: yaya device approve %s\n", printable(request, 128))
+	fmt.Fprintf(w, "Waiting for approval. On the other machine: yaya device approve %s\n", daemon.Printable(request, 128))
 	t := time.NewTicker(pollEvery)
 	defer t.Stop()
 	for {

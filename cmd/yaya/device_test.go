@@ -32,7 +32,7 @@ func TestExampleRemoteDevice(t *testing.T) {
 	cmd.Env = append(os.Environ(), "YAYA="+binary(t))
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "thrown out after") || !strings.HasSuffix(strings.TrimSpace(string(out)), "done") {
-		t.Errorf("%v\n%s", err, out)
+		t.Errorf("got %v, want \"thrown out after\" in it, \"done\" at its end\n%s", err, out)
 	}
 }
 
@@ -115,7 +115,7 @@ func TestPhoenixClient(t *testing.T) {
 					}
 					text.WriteString(l.Text)
 					if l.Did == "refused" || l.Did == "timeout" || l.Did == "closed" {
-						t.Fatal(lines.Text())
+						t.Fatalf(`got %v, want Did not "refused", Did not "timeout", Did not "closed"`, lines.Text())
 					}
 					if f(l) {
 						return l
@@ -178,7 +178,7 @@ func TestForeignMsgpack(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), node, "../../examples/phoenix/msgpack.mjs", "http://"+b.addr, b.invite("default"), npmModule(t, "@msgpack", "msgpack", "dist.esm", "index.mjs"))
 	out, err := cmd.CombinedOutput()
 	if want := "echo: größe ✓ " + strings.Repeat("x", 300); err != nil || strings.TrimSpace(string(out)) != want {
-		t.Errorf("%v\n%s", err, out)
+		t.Errorf("got %v, %s, want %s", err, out, want)
 	}
 }
 
@@ -199,19 +199,19 @@ func TestRevocationSurvivesAKill(t *testing.T) {
 		t.Fatal(err, out)
 	}
 	if out, err := phone("connect"); err != nil || !strings.Contains(out, "as phone") {
-		t.Error(err, out)
+		t.Errorf(`got %v, %v, want "as phone" in it`, err, out)
 	}
 	b.must("device", "revoke", "phone")
 	_ = daemon.Process.Kill()
 	gone(t, daemon)
 	b.serve()
 	if out := b.must("device", "list"); !strings.Contains(out, "revoked") {
-		t.Error(out)
+		t.Errorf(`got %v, want "revoked" in it`, out)
 	}
 	if out := b.must("verify"); !strings.Contains(out, "0 findings") {
-		t.Error(out)
+		t.Errorf(`got %v, want "0 findings" in it`, out)
 	}
-	// What nobody lets in waits; Ctrl-C ends that.
+	// A device that nobody approves waits; Ctrl-C ends that.
 	cmd := exec.CommandContext(t.Context(), b.bin, "--data-dir", dir, "--config-dir", dir+"c", "connect", "http://"+b.addr)
 	pipe, err := cmd.StdoutPipe()
 	if err != nil {
@@ -222,11 +222,11 @@ func TestRevocationSurvivesAKill(t *testing.T) {
 	}
 	s := bufio.NewScanner(pipe)
 	if !s.Scan() || !strings.Contains(s.Text(), "yaya device approve req_") {
-		t.Fatal(s.Text())
+		t.Fatalf("got %q, want the command that approves the request", s.Text())
 	}
 	request := s.Text()[strings.Index(s.Text(), "req_"):]
 	if out := b.must("device", "list"); !strings.Contains(out, request) {
-		t.Error(out)
+		t.Errorf("got %v, want %v in it", out, request)
 	}
 	b.must("device", "approve", request, "--scopes", "agents:read")
 	done := make(chan error, 1)
@@ -265,7 +265,7 @@ func TestUpstream(t *testing.T) {
 	}
 	for deadline := time.Now().Add(eventually.Limit); !seen(gw, `"actor": "kernel2"`); time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal(gw.must("audit"))
+			t.Fatalf("got the audit\n%s\nwant an entry by kernel2", gw.must("audit"))
 		}
 	}
 	_ = daemon.Process.Kill()
@@ -300,20 +300,20 @@ func TestTokensStayHere(t *testing.T) {
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "keys", "remotes", "*.json"))
 	if err != nil || len(files) != 1 {
-		t.Fatal(files, err)
+		t.Fatalf("got %v, %v, want len(files) 1", files, err)
 	}
 	var creds struct {
 		Token string `json:"device_token"`
 	}
 	data, err := os.ReadFile(files[0])
 	if err != nil || json.Unmarshal(data, &creds) != nil || creds.Token == "" {
-		t.Fatal(err)
+		t.Fatalf("got the credentials %+v, %v, want a token", creds, err)
 	}
 	c := newRawClient(t, b.url(), true, func(c *rawClient) {
 		c.header = http.Header{"Authorization": {"Bearer " + creds.Token}, "Cookie": {"c=" + creds.Token}}
 	})
 	if text, err := c.text("up__t", nil); err != nil || text != "done" {
-		t.Fatal(text, err)
+		t.Fatalf(`got %v, %v, want text "done"`, text, err)
 	}
 	mu.Lock()
 	defer mu.Unlock()
@@ -323,7 +323,7 @@ func TestTokensStayHere(t *testing.T) {
 	for _, h := range seen {
 		for name, values := range h {
 			if strings.Contains(strings.Join(values, " "), creds.Token[:40]) || name == "Authorization" {
-				t.Errorf("%s: %.40q", name, values)
+				t.Errorf(`%s: got %.40q, want values without %v, name not "Authorization"`, name, values, creds.Token[:40])
 			}
 		}
 	}

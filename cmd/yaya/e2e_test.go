@@ -24,6 +24,7 @@ import (
 	mcpgo "github.com/mark3labs/mcp-go/mcp"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/yaya-ai/yaya/daemon"
 	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
@@ -209,9 +210,9 @@ func (b *box) serve(args ...string) *exec.Cmd {
 
 func (b *box) url() string { return "http://" + b.addr + "/mcp" }
 
-func (b *box) status() report {
+func (b *box) status() daemon.Report {
 	b.t.Helper()
-	var r report
+	var r daemon.Report
 	if err := json.Unmarshal([]byte(b.must("mcp", "list", "--json")), &r); err != nil {
 		b.t.Fatal(err)
 	}
@@ -222,7 +223,7 @@ func (b *box) pidOf(server string) int {
 	b.t.Helper()
 	for _, s := range b.status().Servers {
 		if s.ID == server {
-			return detailOf(s).PID
+			return daemon.DetailOf(s).PID
 		}
 	}
 	b.t.Fatalf("no server %s", server)
@@ -307,10 +308,10 @@ func TestRealClients(t *testing.T) {
 			for _, call := range threeCalls(b) {
 				res, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: call.name, Arguments: call.args})
 				if err != nil || len(res.Content) == 0 {
-					t.Fatalf("%s: %s: %v", name, call.name, err)
+					t.Fatalf("%s: got %s: %v, want len(Content) not 0", name, call.name, err)
 				}
 				if got := res.Content[0].(*sdk.TextContent).Text; !strings.Contains(got, call.want) {
-					t.Errorf("%s: %s: %s", name, call.name, got)
+					t.Errorf("%s: got %s: %s, want %v in it", name, call.name, got, call.want)
 				}
 			}
 			if err := s.Close(); err != nil {
@@ -333,7 +334,7 @@ func TestRealClients(t *testing.T) {
 		}
 		for name, c := range map[string]*mcpclient.Client{"http": overHTTP, "stdio": overStdio, "http legacy": legacy} {
 			if err := c.Start(t.Context()); err != nil && name != "stdio" {
-				t.Fatalf("%s: %v", name, err)
+				t.Fatalf("%s: Start = %v, want no error", name, err)
 			}
 			req := mcpgo.InitializeRequest{}
 			req.Params.ClientInfo = mcpgo.Implementation{Name: "e2e", Version: "1"}
@@ -355,10 +356,10 @@ func TestRealClients(t *testing.T) {
 				req.Params.Name, req.Params.Arguments = call.name, call.args
 				res, err := c.CallTool(t.Context(), req)
 				if err != nil || len(res.Content) == 0 {
-					t.Fatalf("%s: %s: %v", name, call.name, err)
+					t.Fatalf("%s: got %s: %v, want len(Content) not 0", name, call.name, err)
 				}
 				if got := res.Content[0].(mcpgo.TextContent).Text; !strings.Contains(got, call.want) {
-					t.Errorf("%s: %s: %s", name, call.name, got)
+					t.Errorf("%s: got %s: %s, want %v in it", name, call.name, got, call.want)
 				}
 			}
 			if err := c.Close(); err != nil {
@@ -476,7 +477,7 @@ func TestClientSessionSurvives(t *testing.T) {
 	}
 	for range 3 {
 		if got, err := call("everything__echo"); err != nil || got != "Echo: hi" {
-			t.Fatal(got, err)
+			t.Fatalf(`got %v, %v, want got "Echo: hi"`, got, err)
 		}
 		pid := b.pidOf("everything")
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
@@ -494,7 +495,7 @@ func TestClientSessionSurvives(t *testing.T) {
 	soonest := time.Hour
 	for range 2 {
 		if got, err := call("remote__echo"); err != nil || got != "Echo: hi" {
-			t.Fatal(got, err)
+			t.Fatalf(`got %v, %v, want got "Echo: hi"`, got, err)
 		}
 		stop()
 		if got, err := call("remote__echo"); err == nil {
@@ -528,7 +529,7 @@ func marked(mark string) []int {
 	return pids
 }
 
-// kill -9 of yaya leaves no child or grandchild alive after 5 s; SIGTERM neither.
+// kill -9 of yaya leaves no child or grandchild alive after 5 s, nor does SIGTERM.
 func TestNoOrphans(t *testing.T) {
 	t.Parallel()
 	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM} {
@@ -572,7 +573,7 @@ func TestStdioThroughTheDaemon(t *testing.T) {
 	b := newBox(t)
 	inner := newBox(t)
 	b.must("mcp", "add", "inner", "--", b.bin, "--data-dir", filepath.Join(inner.dir, "d"), "--config-dir", filepath.Join(inner.dir, "c"), "mcp", "serve")
-	daemon := b.serve()
+	running := b.serve()
 	c := sdk.NewClient(&sdk.Implementation{Name: "e2e", Version: "1"}, nil)
 	s, err := c.Connect(t.Context(), &sdk.CommandTransport{Command: exec.Command(b.bin, b.args("mcp", "serve")...)}, &sdk.ClientSessionOptions{}) //nolint:forbidigo,noctx // closed with the session
 	if err != nil {
@@ -598,7 +599,7 @@ func TestStdioThroughTheDaemon(t *testing.T) {
 	if n := len(b.status().Servers); n != 1 {
 		t.Errorf("%d servers", n)
 	}
-	_ = daemon.Process.Signal(syscall.SIGTERM)
+	_ = running.Process.Signal(syscall.SIGTERM)
 	for i := 0; ; i++ {
 		if _, err := s.ListTools(t.Context(), nil); err != nil {
 			if !strings.Contains(err.Error(), "yaya serve") {

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/yaya-ai/yaya/daemon"
 	"github.com/yaya-ai/yaya/internal/eventually"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
@@ -179,7 +180,7 @@ func TestServerThatReadsLate(t *testing.T) {
 	b.serve("--mcp-config", b.config(map[string]any{"late": map[string]any{"command": "sh", "args": []string{"-c", "sleep 3" + pinning}}}))
 	eventually.True(t, "the server is ready", func() bool { return b.status().Servers[0].State == "ready" })
 	st := b.status().Servers[0]
-	if d := detailOf(st); st.Restarts != 0 || d.Peer == nil || d.Peer.Era != servers.EraLegacy {
+	if d := daemon.DetailOf(st); st.Restarts != 0 || d.Peer == nil || d.Peer.Era != servers.EraLegacy {
 		t.Errorf("%d restarts, peer %+v; want none, in the legacy era", st.Restarts, d.Peer)
 	}
 }
@@ -187,6 +188,9 @@ func TestServerThatReadsLate(t *testing.T) {
 // FID-9: a server that computes for longer than a start may be silent is ready at its
 // first start, as on a machine that has little time for it.
 func TestServerThatComputesLong(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
 	t.Parallel()
 	b := newBox(t)
 	const compute = `end=$(($(date +%s) + 23)); while [ "$(date +%s)" -lt $end ]; do :; done`

@@ -8,17 +8,17 @@ import (
 	"syscall"
 )
 
-// hangup is what SIGHUP does: it ends a command, and has a daemon look at its files
-// again. A daemon whose terminal was closed ends, too, unless it was started with nohup.
+// hangup handles SIGHUP: it ends a command, and makes a daemon reload its files. A daemon whose
+// terminal was closed ends too, unless it was started with nohup.
 type hangup struct {
 	reload   atomic.Pointer[chan struct{}] // nil while the signal ends the command
-	terminal bool                          // there was one at the start
+	terminal bool                          // the process had a terminal when it started
 }
 
 type hangupKey struct{}
 
-// withHangup returns a context that SIGHUP ends, unless [hangups] is asked for it. The
-// returned function ends the watch for the signal and waits for it.
+// withHangup returns a context that SIGHUP cancels, unless [hangups] takes the signal over. The
+// returned function stops watching for the signal and waits for the watcher to end.
 func withHangup(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	h := &hangup{terminal: !signal.Ignored(syscall.SIGHUP) && hasTerminal()}
@@ -30,13 +30,13 @@ func withHangup(ctx context.Context) (context.Context, func()) {
 		for range signals {
 			to := h.reload.Load()
 			if to == nil || (h.terminal && !hasTerminal()) {
-				signal.Stop(signals) // a second one ends the program at once
+				signal.Stop(signals) // a second signal ends the program at once
 				cancel()
 				continue
 			}
 			select {
 			case *to <- struct{}{}:
-			default: // it will look, and see what this one is about
+			default: // a signal is pending already and covers this one
 			}
 		}
 	}()
@@ -58,7 +58,7 @@ func hasTerminal() bool {
 	return true
 }
 
-// hangups has SIGHUP sent to the channel from now on, instead of ending the command.
+// hangups sends SIGHUP to the channel from now on, instead of ending the command.
 func hangups(ctx context.Context) <-chan struct{} {
 	to := make(chan struct{}, 1)
 	if h, ok := ctx.Value(hangupKey{}).(*hangup); ok {

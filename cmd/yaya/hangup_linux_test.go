@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -41,7 +42,7 @@ func TestClosedTerminalEndsTheDaemon(t *testing.T) {
 	cmd.Env = b.environ()
 	cmd.Stdin = slave // what it says goes nowhere: nobody reads this terminal
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	// Whoever runs the tests with SIGHUP ignored, as nohup does, would have yaya stay.
+	// If the tests run with SIGHUP ignored, as under nohup, yaya would inherit that and stay.
 	hups := make(chan os.Signal, 1)
 	signal.Notify(hups, syscall.SIGHUP)
 	defer signal.Stop(hups)
@@ -77,5 +78,37 @@ func TestClosedTerminalEndsTheDaemon(t *testing.T) {
 		}
 	case <-time.After(eventually.Limit):
 		t.Error("it goes on although its terminal was closed")
+	}
+}
+
+// REL-12, USE-2: SIGHUP takes over what has changed in config.toml and mcp.json, however often it
+// comes; a file with a mistake is refused, and neither stops the daemon.
+func TestHangupReloadsAndStopsNothing(t *testing.T) {
+	t.Parallel()
+	fixture := buildTool(t, "github.com/yaya-ai/yaya/internal/conformance/fixture")
+	b := newBox(t)
+	p := b.serve()
+	hangup := func() {
+		t.Helper()
+		for range 20 {
+			if err := p.Process.Signal(syscall.SIGHUP); err != nil {
+				t.Fatalf("the daemon is gone: %v", err)
+			}
+		}
+	}
+	hangup() // nothing has changed
+	b.edit("mcp.json", `{"mcpServers": {`+entryOf(fixture, "one", "")+`}}`)
+	b.edit("config.toml", "[approval]\ntimeout = \"90s\"\n")
+	hangup()
+	b.waitStates("one ready\n")
+	eventually.True(t, "config.toml is in force", func() bool { return strings.Contains(b.must("config", "get", "approval.timeout"), "90s") })
+	refused := len(b.audited("config_refused"))
+	b.edit("config.toml", "[approval\n")
+	b.edit("mcp.json", "{")
+	hangup()
+	eventually.True(t, "both mistakes are refused", func() bool { return len(b.audited("config_refused"))-refused >= 2 })
+	hangup()
+	if got := b.serverStates(); got != "one ready\n" {
+		t.Errorf("after two files with mistakes the servers are\n%s\nwant them as they were", got)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+
+	"github.com/yaya-ai/yaya/daemon"
 )
 
 // Help fits a terminal, but for examples, which are to be pasted.
@@ -33,16 +35,18 @@ func TestMistakesOfUsage(t *testing.T) {
 	for _, c := range []struct {
 		name, args, want string
 	}{
-		{"an unknown command", "nope", `there is no command "yaya nope"`},
-		{"below another", "mcp nope", `there is no command "yaya mcp nope"`},
+		{"an unknown command", "nope", `unknown command "yaya nope"`},
+		{"below another", "mcp nope", `unknown command "yaya mcp nope"`},
 		{"nearly one", "mcp lst", "did you mean"},
-		{"a word is missing", "mcp get", "something is missing: yaya mcp get NAME"},
-		{"a word too many", "mcp get a b", `"b" is one word too many`},
-		{"an unknown flag", "mcp list --nope", "there is no flag --nope"},
-		{"an unknown letter", "mcp list -x", "there is no flag -x"},
-		{"a flag without its value", "mcp logs x --limit", "the flag --limit needs a value"},
-		{"a flag with another value", "mcp logs x -n a", `the flag --limit takes a value of the type int, not "a"`},
-		{"an unknown flag of add", "mcp add --nope x y", "there is no flag --nope"},
+		{"a word is missing", "mcp get", "missing argument (usage: yaya mcp get NAME"},
+		{"a word too many", "mcp get a b", `unexpected argument "b"`},
+		{"an unknown flag", "mcp list --nope", "unknown flag --nope"},
+		{"an unknown letter", "mcp list -x", "unknown flag -x"},
+		{"a negative number", "config set traffic.days -5", "unknown flag -5; for a negative number, put -- before the arguments"},
+		{"a negative number as an argument", "config set -- traffic.days -5", "traffic.days must be a whole number from 0 to 36500, not -5"},
+		{"a flag without its value", "mcp logs x --limit", "flag --limit needs a value"},
+		{"a flag with another value", "mcp logs x -n a", `flag --limit takes a value of type int, not "a"`},
+		{"an unknown flag of add", "mcp add --nope x y", "unknown flag --nope"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if out, err := b.run(strings.Fields(c.args)...); exitCode(err) != 2 || !strings.Contains(out, c.want) {
@@ -63,7 +67,7 @@ func TestRunSaysWhatWasRefused(t *testing.T) {
 	for _, flag := range []string{"", "--json"} {
 		cmd := exec.CommandContext(t.Context(), b.bin, b.args(append([]string{"run", "/tool fake__t {}"}, strings.Fields(flag)...)...)...) //nolint:forbidigo // it ends by itself
 		out, err := cmd.CombinedOutput()
-		if err != nil || !strings.Contains(string(out), "1 call was refused: "+nobodyAsked) {
+		if err != nil || !strings.Contains(string(out), "1 call was refused: "+daemon.NobodyAsked) {
 			t.Errorf("yaya run %s: got %v, %s; want what was refused", flag, err, out)
 		}
 	}

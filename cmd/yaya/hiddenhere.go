@@ -8,16 +8,18 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/yaya-ai/yaya/daemon"
 )
 
-// hiddenHere says where a command can be run that has failed since the system keeps it
-// from yaya's own folders, "" about other errors. In every sandbox of yaya's they are
-// hidden, which looks like an empty folder that nobody can write.
-func (g *globals) hiddenHere(err error) string {
+// hiddenHere explains an error that arose because a sandbox hides yaya's own folders, and says
+// where to run the command instead. It returns "" for other errors. Every yaya sandbox hides
+// those folders; a program inside sees an empty folder that cannot be written.
+func hiddenHere(g *daemon.Flags, err error) string {
 	if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS) {
 		return ""
 	}
-	p, perr := g.paths()
+	p, perr := g.Paths()
 	if perr != nil {
 		return ""
 	}
@@ -25,10 +27,10 @@ func (g *globals) hiddenHere(err error) string {
 	if e, ok := errors.AsType[*fs.PathError](err); ok && filepath.IsAbs(e.Path) {
 		at = e.Path
 	}
-	for _, dir := range []string{p.data, p.config} {
+	for _, dir := range []string{p.Data, p.Config} {
 		denied := unix.Access(dir, unix.W_OK)
 		if errors.Is(denied, fs.ErrPermission) || errors.Is(denied, syscall.EROFS) || at == dir || strings.HasPrefix(at, dir+"/") {
-			return "yaya cannot get at its own folder " + dir + " here. In a sandbox of yaya's, such as guarded, that of a server or of an agent's command, it is hidden: run yaya outside of the sandbox."
+			return "yaya cannot access its own folder " + dir + " here. Every yaya sandbox (guarded, a server's, an agent's command's) hides that folder: run yaya outside the sandbox."
 		}
 	}
 	return ""

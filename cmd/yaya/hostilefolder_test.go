@@ -172,7 +172,7 @@ func TestOwnFoldersAreOutOfReach(t *testing.T) {
 						continue // refused at once
 					}
 					if status != http.StatusCreated {
-						t.Fatal(status, out)
+						t.Fatalf("got %v, %v, want status %d", status, out, http.StatusCreated)
 					}
 					got := ob.say(fmt.Sprintf(`{"workspace_path":%q,"strategy":%q}`, ws, strategy), "hello")
 					if strings.Contains(got, mark) || strings.Contains(got, "tapes") || !strings.Contains(got, "yaya keeps its tools out of its own folders") {

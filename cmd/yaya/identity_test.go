@@ -29,8 +29,7 @@ type comparedRequest struct {
 }
 
 // compared are the servers whose answers are compared, as they come directly and
-// through yaya. What they are asked leaves them as they were. Another server is another
-// row.
+// through yaya. The requests leave the servers unchanged. Another server is another row.
 var compared = []struct {
 	name, script string
 	// command starts a server that npm does not have.

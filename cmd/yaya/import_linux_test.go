@@ -25,19 +25,19 @@ func TestImportAsks(t *testing.T) {
 		}
 	}
 	p := b.pty("mcp", "import")
-	p.wait("for the folder /p alone: alone. Take them for every folder?")
+	p.wait("only for the folder /p: alone. Import them for every folder?")
 	p.say("n")
 	p.wait("Two servers are called fs:")
 	p.wait("first-fs")
 	p.wait("second-fs")
-	p.wait("Rename the second to fs-windsurf, keep the first, or replace it? [rename]")
+	p.wait("Rename the second to fs-windsurf, keep only the first, or replace the first? [rename]")
 	p.say("replace")
 	p.wait("Add 1 server to")
 	p.say("y")
-	p.wait("Took 1 server")
+	p.wait("Imported 1 server")
 	p.end()
 	out := b.must("mcp", "import", "--yes", "windsurf")
-	if !strings.Contains(out, "fs: left out: it is configured already") {
+	if !strings.Contains(out, "fs: skipped: it is configured already") {
 		t.Errorf("the second server was not taken: %s", out)
 	}
 }

@@ -1,7 +1,7 @@
 // Command yaya is an MCP gateway: it connects MCP servers, and is one itself.
 //
-// Package main is the composition root, the only place that knows every other
-// package. Each file holds one command; app.go puts the parts together.
+// Package main has one file for each command: its flags, what it prints, and its exit code.
+// Package daemon builds the parts that a command works with.
 package main
 
 import (
@@ -15,6 +15,7 @@ import (
 	"runtime/debug"
 	"syscall"
 
+	"github.com/yaya-ai/yaya/daemon"
 	"github.com/yaya-ai/yaya/internal/keychain"
 	"github.com/yaya-ai/yaya/internal/memlimit"
 	"github.com/yaya-ai/yaya/internal/proc"
@@ -24,8 +25,7 @@ import (
 
 func main() { os.Exit(run()) }
 
-// Exit codes. The last two are those of env(1) and of shells, for a program that they were
-// to run.
+// Exit codes. The last two follow env(1) and shells, for a program that could not be run.
 const (
 	exitOK        = 0
 	exitError     = 1
@@ -46,7 +46,7 @@ func run() int {
 		return code
 	}
 	tuneGC()
-	memlimit.Set() // what overload is measured by
+	memlimit.Set() // the basis for detecting overload
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	// A second signal ends the program at once.
@@ -54,7 +54,7 @@ func run() int {
 	ctx, unhang := withHangup(ctx)
 	defer unhang()
 
-	g := new(globals)
+	g := new(daemon.Flags)
 	err := rootOf(g).ExecuteContext(ctx)
 	if err == nil {
 		return exitOK
@@ -62,8 +62,8 @@ func run() int {
 	if status, quiet := errors.AsType[*exitStatus](err); quiet && status.code != exitOK {
 		return status.code
 	} else if !quiet {
-		// What servers and files say is part of errors.
-		fmt.Fprintln(os.Stderr, "yaya:", feature.Clean(g.secrets.ConcealString(err.Error()), 16<<10))
+		// Errors can contain text from servers and files.
+		fmt.Fprintln(os.Stderr, "yaya:", feature.Clean(g.Secrets.ConcealString(err.Error()), 16<<10))
 	}
 	if u, ok := errors.AsType[*usageError](err); ok {
 		fmt.Fprintf(os.Stderr, "Run '%s --help' for usage.\n", u.command)
@@ -72,15 +72,15 @@ func run() int {
 	if n, ok := errors.AsType[*notRun](err); ok {
 		return n.code()
 	}
-	if hint := g.hiddenHere(err); hint != "" {
+	if hint := hiddenHere(g, err); hint != "" {
 		fmt.Fprintln(os.Stderr, hint)
 	}
 	return exitError
 }
 
-// tuneGC lets the small heap of a relay grow a little further before it is
-// collected: at Go's default, collecting took a tenth of the time under load.
-// GOGC in the environment has the last word.
+// tuneGC lets the small heap of a relay grow a little further before each collection: at Go's
+// default, garbage collection took a tenth of the time under load. GOGC in the environment
+// takes precedence.
 func tuneGC() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(200)
@@ -96,7 +96,7 @@ type usageError struct {
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
-// notRun is the error about a program that could not be started.
+// notRun is the error for a program that could not be started.
 type notRun struct{ error }
 
 func (e *notRun) Unwrap() error { return e.error }
@@ -108,7 +108,7 @@ func (e *notRun) code() int {
 	return exitCannotRun
 }
 
-// exitStatus fails the command without another word, with exitError where it has no
+// exitStatus makes the command fail without printing a message, with exitError where it has no
 // code.
 type exitStatus struct{ code int }
 

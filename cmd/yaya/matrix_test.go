@@ -15,7 +15,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
-var updateDocs = flag.Bool("update-docs", false, "write what is generated to docs: the behaviour matrix of MCP.md, asyncapi.json")
+var updateDocs = flag.Bool("update-docs", false, "write what is generated: the behaviour matrix of docs/MCP.md, docs/asyncapi.json, the types of the page")
 
 // matrixServers are the servers behind yaya: every transport, in every era that
 // it has.
@@ -330,7 +330,7 @@ func TestTasksForEverybody(t *testing.T) {
 	legacy := newRawClient(t, b.url(), false)
 	for tool, want := range map[string]string{"slow_compute": "computed for", "confirm_delete": "done", "multi_input": "done", "test_tool_with_task": "Hello, Ada", "greet": "Hello, !"} {
 		if got, err := legacy.text("ts__"+tool, nil); err != nil || !strings.HasPrefix(got, want) {
-			t.Errorf("%s: %q %v", tool, got, err)
+			t.Errorf("%s: got %q %v, want %v at its start", tool, got, err, want)
 		}
 	}
 	if got, err := legacy.text("ts__failing_job", nil); err == nil || !strings.Contains(err.Error(), "it failed, as it always does") {
@@ -356,7 +356,7 @@ func TestTasksForEverybody(t *testing.T) {
 	}
 	for _, bad := range []string{"", "ts~nothing", "nobody~x", id[3:]} {
 		if _, err := knows.try("tasks/get", map[string]any{"taskId": bad}); err == nil || !strings.Contains(err.Error(), "-32602") {
-			t.Errorf("%q: %v", bad, err)
+			t.Errorf(`%q: got %v, want an error, err with "-32602"`, bad, err)
 		}
 	}
 	plain := newRawClient(t, b.url(), true)

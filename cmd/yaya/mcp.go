@@ -16,12 +16,14 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/yaya-ai/yaya/daemon"
 	"github.com/yaya-ai/yaya/feature"
+	"github.com/yaya-ai/yaya/internal/worded"
 )
 
-func mcpCommand(g *globals) *cobra.Command {
+func mcpCommand(g *daemon.Flags) *cobra.Command {
 	c := &cobra.Command{
-		Use: "mcp", Short: "Connect MCP servers, and be one", Args: cobra.NoArgs,
+		Use: "mcp", Short: "Manage MCP servers, call their tools, and serve MCP", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	var mcpConfig []string
@@ -33,12 +35,12 @@ func mcpCommand(g *globals) *cobra.Command {
 	return c
 }
 
-func mcpListCommand(g *globals, mcpConfig *[]string) *cobra.Command {
+func mcpListCommand(g *daemon.Flags, mcpConfig *[]string) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "list", Short: "Show the servers: state, last error, restarts, latency",
-		Long: `Show the servers of the running daemon. Without one, the configured servers are
-started, looked at and stopped again.`,
+		Long: `Show the servers of the running daemon. Without a daemon, yaya starts the configured
+servers, checks them, and stops them again.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			r, err := listServers(c.Context(), g, *mcpConfig)
@@ -50,7 +52,7 @@ started, looked at and stopped again.`,
 				return printJSON(w, r)
 			}
 			if len(r.Servers)+len(r.Invalid)+len(r.Disabled) == 0 {
-				_, err := fmt.Fprintln(w, "No MCP servers are configured. Add one with 'yaya mcp add' or take over those of other clients with 'yaya mcp import'.")
+				_, err := fmt.Fprintln(w, "No MCP servers are configured. Add one with 'yaya mcp add', or import those of other clients with 'yaya mcp import'.")
 				troubles(w, r)
 				return err
 			}
@@ -65,30 +67,30 @@ started, looked at and stopped again.`,
 	return c
 }
 
-// listServers asks the daemon, or starts the servers to look at them.
-func listServers(ctx context.Context, g *globals, mcpConfig []string) (report, error) {
-	var r report
-	err := withBackend(ctx, g, mcpConfig, func(b *backend) error {
-		return b.getJSON(ctx, "/status", &r)
+// listServers asks the daemon, or starts the servers itself to check them.
+func listServers(ctx context.Context, g *daemon.Flags, mcpConfig []string) (daemon.Report, error) {
+	var r daemon.Report
+	err := daemon.WithBackend(ctx, g, mcpConfig, func(b *daemon.Backend) error {
+		return b.GetJSON(ctx, "/status", &r)
 	})
 	return r, err
 }
 
-func mcpToolsCommand(g *globals, mcpConfig *[]string) *cobra.Command {
+func mcpToolsCommand(g *daemon.Flags, mcpConfig *[]string) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "tools [server]", Short: "List the tools, all or those of one server", Args: cobra.MaximumNArgs(1),
+		Use: "tools [SERVER]", Short: "List all tools, or those of one server", Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return withBackend(c.Context(), g, *mcpConfig, func(b *backend) error {
-				tools, err := b.tools(c.Context())
+			return daemon.WithBackend(c.Context(), g, *mcpConfig, func(b *daemon.Backend) error {
+				tools, err := b.Tools(c.Context())
 				if err != nil {
 					return err
 				}
 				if len(args) == 1 {
 					prefix := strings.SplitAfter(feature.QualifiedName(args[0], "x"), "__")[0]
-					tools = slices.DeleteFunc(tools, func(t toolInfo) bool { return !strings.HasPrefix(t.Name, prefix) })
+					tools = slices.DeleteFunc(tools, func(t daemon.ToolInfo) bool { return !strings.HasPrefix(t.Name, prefix) })
 					if len(tools) == 0 {
-						if err := b.toolless(c.Context(), args[0]); err != nil {
+						if err := toolless(c.Context(), b, args[0]); err != nil {
 							return err
 						}
 					}
@@ -97,26 +99,27 @@ func mcpToolsCommand(g *globals, mcpConfig *[]string) *cobra.Command {
 				if asJSON {
 					raw := make([]json.RawMessage, len(tools))
 					for i, t := range tools {
-						raw[i] = t.raw
+						raw[i] = t.Raw
 					}
 					return printJSON(w, raw)
 				}
 				tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 				for _, t := range tools {
-					fmt.Fprintf(tw, "%s\t%s\n", printable(t.Name, 128), printable(t.Description, 100))
+					fmt.Fprintf(tw, "%s\t%s\n", daemon.Printable(t.Name, 128), daemon.Printable(t.Description, 100))
 				}
 				return tw.Flush()
 			})
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print the definitions as JSON")
+	c.Flags().BoolVar(&asJSON, "json", false, "print the tool definitions as JSON")
 	return c
 }
 
-// toolless says why a server offers no tools; nil if it works and has none.
-func (b *backend) toolless(ctx context.Context, name string) error {
-	var r report
-	if err := b.getJSON(ctx, "/status", &r); err != nil {
+// toolless explains why a server offers no tools. It returns nil if the server works and simply
+// has none.
+func toolless(ctx context.Context, b *daemon.Backend, name string) error {
+	var r daemon.Report
+	if err := b.GetJSON(ctx, "/status", &r); err != nil {
 		return err
 	}
 	for _, st := range r.Servers {
@@ -124,7 +127,7 @@ func (b *backend) toolless(ctx context.Context, name string) error {
 			continue
 		}
 		if why := cmp.Or(st.Reason, st.LastError); why != "" {
-			return fmt.Errorf("server %q is %s: %s (see: yaya mcp logs %s)", name, st.State, printable(why, 400), name)
+			return fmt.Errorf("server %q is %s: %s (see: yaya mcp logs %s)", name, st.State, daemon.Printable(why, 400), name)
 		}
 		return fmt.Errorf("server %q is %s (see: yaya mcp logs %s)", name, st.State, name)
 	}
@@ -135,23 +138,23 @@ func (b *backend) toolless(ctx context.Context, name string) error {
 	}
 	for _, s := range r.Invalid {
 		if s.Name == name {
-			return fmt.Errorf("server %q is %s: %s", name, s.State, printable(s.Error, 400))
+			return fmt.Errorf("server %q is %s: %s", name, s.State, daemon.Printable(s.Error, 400))
 		}
 	}
 	if !slices.ContainsFunc(r.Servers, func(st feature.Status) bool { return st.ID == name }) {
-		return fmt.Errorf("there is no server %q (see: yaya mcp list)", printable(name, 64))
+		return fmt.Errorf("there is no server %q (see: yaya mcp list)", daemon.Printable(name, 64))
 	}
 	return nil
 }
 
-func mcpCallCommand(g *globals, mcpConfig *[]string) *cobra.Command {
+func mcpCallCommand(g *daemon.Flags, mcpConfig *[]string) *cobra.Command {
 	var asJSON bool
 	var args string
 	c := &cobra.Command{
 		Use:   "call TOOL [name=value …]",
 		Short: "Call a tool",
-		Long: `Call a tool by the name that 'yaya mcp tools' shows. Arguments are name=value;
-a value that is JSON is taken as such (n=5, list=[1,2], flag=true), anything else
+		Long: `Call a tool by the name that 'yaya mcp tools' shows. Arguments are name=value.
+A value that parses as JSON is sent as JSON (n=5, list=[1,2], flag=true), anything else
 as a string. --args takes a whole JSON object instead.`,
 		Example: `  yaya mcp call everything__echo message=hi
   yaya mcp call fs__read_file --args '{"path":"/tmp/x"}'`,
@@ -161,8 +164,8 @@ as a string. --args takes a whole JSON object instead.`,
 			if err != nil {
 				return &usageError{c.CommandPath(), err}
 			}
-			return withBackend(c.Context(), g, *mcpConfig, func(b *backend) error {
-				res, err := b.call(c.Context(), a[0], params, func(msg string) { fmt.Fprintln(c.ErrOrStderr(), printable(msg, 300)) })
+			return daemon.WithBackend(c.Context(), g, *mcpConfig, func(b *daemon.Backend) error {
+				res, err := b.Call(c.Context(), a[0], params, func(msg string) { fmt.Fprintln(c.ErrOrStderr(), daemon.Printable(msg, 300)) })
 				if err != nil {
 					return err
 				}
@@ -171,15 +174,15 @@ as a string. --args takes a whole JSON object instead.`,
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print the raw result")
-	c.Flags().StringVar(&args, "args", "", "arguments as a JSON object")
+	c.Flags().StringVar(&args, "args", "", "arguments as a `JSON` object")
 	return c
 }
 
-// callArguments builds the arguments object.
+// callArguments builds the arguments object of a call.
 func callArguments(object string, pairs []string) (json.RawMessage, error) {
 	if object != "" {
 		if len(pairs) > 0 {
-			return nil, errors.New("give the arguments with --args or as name=value, not both")
+			return nil, errors.New("use either --args or name=value arguments, not both")
 		}
 		var m map[string]json.RawMessage
 		if err := json.Unmarshal([]byte(object), &m); err != nil {
@@ -208,7 +211,7 @@ func callArguments(object string, pairs []string) (json.RawMessage, error) {
 	return json.Marshal(m)
 }
 
-// printResult shows a result; a result that is an error fails the command.
+// printResult prints a result. If the result is an error, the command fails.
 func printResult(w io.Writer, raw json.RawMessage, asJSON bool) error {
 	var res struct {
 		IsError           bool              `json:"isError"`
@@ -259,14 +262,25 @@ func printResult(w io.Writer, raw json.RawMessage, asJSON bool) error {
 	return nil
 }
 
-// confirm asks on a terminal; elsewhere, and when ctx ends, the answer is no.
+// confirm asks a yes-or-no question on a terminal. Without a terminal, and when ctx ends, the
+// answer is no; [notDone] tells why.
 func confirm(ctx context.Context, in io.Reader, out io.Writer, question string) bool {
 	answer := askLine(ctx, in, out, question+" [y/N] ")
 	return answer == "y" || answer == "yes"
 }
 
-// askLine asks for a word on a terminal, which it returns in lower case; elsewhere, and
-// when ctx ends, it is "".
+// notDone is the error of a command whose question was interrupted, and otherwise prints
+// that nothing was done.
+func notDone(ctx context.Context, w io.Writer, done, remedy string) error {
+	if err := ctx.Err(); err != nil {
+		return worded.Error(err, "cancelled: nothing was %s", done)
+	}
+	_, err := fmt.Fprintf(w, "Nothing was %s. %s\n", done, remedy)
+	return err
+}
+
+// askLine reads a word from a terminal and returns it in lower case. Without a terminal, after
+// Ctrl-D, and when ctx ends, it returns "".
 func askLine(ctx context.Context, in io.Reader, out io.Writer, question string) string {
 	f, ok := in.(*os.File)
 	if !ok || !isTerminal(f) {
@@ -274,9 +288,10 @@ func askLine(ctx context.Context, in io.Reader, out io.Writer, question string) 
 	}
 	fmt.Fprint(out, question)
 	answered := make(chan string, 1)
-	go func() { // reading cannot be interrupted; when ctx ends, so does the program
+	go func() { // a read cannot be interrupted; when ctx ends, so does the program
 		line, err := bufio.NewReader(f).ReadString('\n')
 		if err != nil {
+			fmt.Fprintln(out)
 			line = ""
 		}
 		answered <- line
@@ -285,9 +300,19 @@ func askLine(ctx context.Context, in io.Reader, out io.Writer, question string) 
 	case line := <-answered:
 		return strings.ToLower(strings.TrimSpace(line))
 	case <-ctx.Done():
-		fmt.Fprintln(out)
+		endPrompt(out, question)
 		return ""
 	}
+}
+
+// endPrompt ends the line of an interrupted question. On a terminal, it removes the "^C" that
+// the terminal has added to the line.
+func endPrompt(out io.Writer, question string) {
+	if f, ok := out.(*os.File); ok && isTerminal(f) {
+		question = question[strings.LastIndexByte(question, '\n')+1:]
+		fmt.Fprintf(out, "\r\x1b[K%s", question)
+	}
+	fmt.Fprintln(out)
 }
 
 func isTerminal(in io.Reader) bool {

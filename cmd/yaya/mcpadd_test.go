@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What cannot be meant is refused as wrong usage, with how to write it.
+// yaya refuses arguments that cannot be meant as wrong usage, with how to write them.
 func TestAddRefusesWhatCannotBeMeant(t *testing.T) {
 	b := newBox(t)
 	for _, c := range []struct {
@@ -15,8 +15,8 @@ func TestAddRefusesWhatCannotBeMeant(t *testing.T) {
 		args []string
 		want string
 	}{
-		{"an address of another kind", []string{"add", "a", "ftp://example.com/mcp"}, "http:// and https://, not over ftp://"},
-		{"a web socket", []string{"add", "a", "ws://example.com/mcp"}, "not over ws://"},
+		{"an address of another kind", []string{"add", "a", "ftp://example.com/mcp"}, "http:// and https://, not ftp://"},
+		{"a web socket", []string{"add", "a", "ws://example.com/mcp"}, "not ws://"},
 		{"an address without a host", []string{"add", "a", "http:///mcp"}, "names no host"},
 		{"a quoted command line", []string{"add", "a", "npx -y foo"}, "yaya mcp add a npx -y foo"},
 		{"a name with a blank", []string{"add", "a b", "true"}, `the name "a b"`},
@@ -25,12 +25,12 @@ func TestAddRefusesWhatCannotBeMeant(t *testing.T) {
 		{"JSON for a name with a slash", []string{"add-json", "a/b", `{"command":"true"}`}, `the name "a/b"`},
 		{"JSON without a name", []string{"add-json", `{"command":"true"}`}, "yaya mcp add-json NAME JSON"},
 		{"JSON without a server", []string{"add-json", "a", `{"mcpServers":{}}`}, "has no server"},
-		{"JSON that is something else", []string{"add-json", "a", `{"x":{"y":1}}`}, `"x" is not the entry of a server`},
+		{"JSON that is something else", []string{"add-json", "a", `{"x":{"y":1}}`}, `"x" is not a server entry`},
 		{"several servers", []string{"add-json", "c", `{"mcpServers":{"a":{"command":"true"},"b":{"command":"true"}}}`}, "name one of a, b"},
 		{"not JSON", []string{"add-json", "a", "nope"}, "not JSON"},
-		{"a header for a command", []string{"add", "a", "-H", "Foo: b", "node", "x"}, "--header is for an address"},
-		{"an environment for an address", []string{"add", "a", "-e", "A=b", "http://127.0.0.1:1/"}, "--env and --cwd are for a command"},
-		{"a folder for an address", []string{"add", "a", "http://127.0.0.1:1/", "--cwd", "/"}, "--env and --cwd are for a command"},
+		{"a header for a command", []string{"add", "a", "-H", "Foo: b", "node", "x"}, "--header needs an address"},
+		{"an environment for an address", []string{"add", "a", "-e", "A=b", "http://127.0.0.1:1/"}, "--env and --cwd need a command"},
+		{"a folder for an address", []string{"add", "a", "http://127.0.0.1:1/", "--cwd", "/"}, "--env and --cwd need a command"},
 		{"an unknown source", []string{"import", "nope"}, `"nope" is neither a client nor a file`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestAddJSONAddsAllOrNone(t *testing.T) {
 	b.must("mcp", "add", "there", "true")
 	before := b.mcpFile()
 	out, err := b.run("mcp", "add-json", `{"mcpServers":{"new":{"command":"true"},"there":{"command":"false"}}}`)
-	if exitCode(err) != 1 || !strings.Contains(out, `there is a server "there" already`) || !strings.Contains(out, "nothing was added") {
+	if exitCode(err) != 1 || !strings.Contains(out, `the server "there" exists already`) || !strings.Contains(out, "nothing was added") {
 		t.Errorf("got %v, %s; want exit code 1, the name that is taken, and that nothing was added", err, out)
 	}
 	if got := b.mcpFile(); got != before {
@@ -135,7 +135,7 @@ func TestAddJSONAddsAllOrNone(t *testing.T) {
 func TestAddJSONSaysWhatChanges(t *testing.T) {
 	b := newBox(t)
 	out := b.must("mcp", "add-json", "slow", `{"command":"true","timeout":5,"autoApprove":["x"]}`)
-	for _, want := range []string{"note: timeout 5 counts milliseconds: it is tool_timeout_sec 0.005", `note: "autoApprove" is not taken over`} {
+	for _, want := range []string{"note: timeout 5 counts milliseconds: it is tool_timeout_sec 0.005", `note: "autoApprove" is not imported`} {
 		if !strings.Contains(out, want) {
 			t.Errorf("got %q, want %q in it", out, want)
 		}

@@ -61,7 +61,7 @@ func TestApprovalOnTheMCPPath(t *testing.T) {
 				no := newRawClient(t, b.url(), modern, edit, func(c *rawClient) { c.caps["x"] = name })
 				got, err := no.text("fx__echo", map[string]any{"text": "no"})
 				if err == nil || !strings.Contains(err.Error(), "rejected") || (strings.HasSuffix(name, "ed") && name != "cancelled" && !strings.Contains(err.Error(), "not like this")) {
-					t.Errorf("%s: %q %v", name, got, err)
+					t.Errorf("%s: got %q, %v, want a rejection with its reason", name, got, err)
 				}
 			}
 			mute := newRawClient(t, b.url(), modern, func(c *rawClient) { c.caps = map[string]any{} })
@@ -72,6 +72,6 @@ func TestApprovalOnTheMCPPath(t *testing.T) {
 	}
 	// W-44: who has let what run is in the audit.
 	if out := b.must("audit", "--event", "approval_answered", "--json"); !strings.Contains(out, `"tool": "fx__echo"`) || !strings.Contains(out, `"response": "approve_for_session"`) || !strings.Contains(out, `"response": "reject"`) {
-		t.Error(out)
+		t.Errorf("got %v, want %q in it, %q in it, %q in it", out, `"tool": "fx__echo"`, `"response": "approve_for_session"`, `"response": "reject"`)
 	}
 }

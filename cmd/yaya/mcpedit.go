@@ -19,30 +19,33 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/yaya-ai/yaya/daemon"
 	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/internal/atomicfile"
+	"github.com/yaya-ai/yaya/internal/userfile"
+	"github.com/yaya-ai/yaya/mcpbridge/manage"
 )
 
-// server returns one of the configured servers.
-func (b *backend) server(ctx context.Context, name string) (admin.Server, error) {
+// serverNamed returns one of the configured servers.
+func serverNamed(ctx context.Context, b *daemon.Backend, name string) (admin.Server, error) {
 	var all []admin.Server
-	if err := b.api(ctx, http.MethodGet, "/api/mcp/servers", nil, &all); err != nil {
+	if err := b.API(ctx, http.MethodGet, "/api/mcp/servers", nil, &all); err != nil {
 		return admin.Server{}, err
 	}
 	i := slices.IndexFunc(all, func(s admin.Server) bool { return s.Name == name })
 	if i < 0 {
-		return admin.Server{}, fmt.Errorf("there is no server %q: yaya mcp list shows those that there are", name)
+		return admin.Server{}, fmt.Errorf("there is no server %q (see: yaya mcp list)", name)
 	}
 	return all[i], nil
 }
 
-func mcpGetCommand(g *globals) *cobra.Command {
+func mcpGetCommand(g *daemon.Flags) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "get NAME", Short: "Show one server: state, last failure, masked configuration", Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return withServers(c.Context(), g, func(b *backend) error {
-				s, err := b.server(c.Context(), args[0])
+			return daemon.WithServers(c.Context(), g, func(b *daemon.Backend) error {
+				s, err := serverNamed(c.Context(), b, args[0])
 				if err != nil {
 					return err
 				}
@@ -61,7 +64,7 @@ func showServer(w io.Writer, s admin.Server) error {
 	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	row := func(key, value string) {
 		if value != "" {
-			fmt.Fprintf(tw, "%s\t%s\n", key, printable(value, 1000))
+			fmt.Fprintf(tw, "%s\t%s\n", key, daemon.Printable(value, 1000))
 		}
 	}
 	row("server", s.Name)
@@ -71,9 +74,9 @@ func showServer(w io.Writer, s admin.Server) error {
 		row("since", s.Since.Local().Format(time.DateTime))
 		row("tools", fmt.Sprint(s.Tools))
 		row("restarts", fmt.Sprint(s.Restarts))
-		row("calls", fmt.Sprintf("%.0f, %.0f of them failed", s.Calls.Total, s.Calls.Errors))
+		row("calls", fmt.Sprintf("%.0f, of which %.0f failed or were refused", s.Calls.Total, s.Calls.Errors))
 	}
-	said := s.Reason // which the others may repeat
+	said := s.Reason // the other fields may repeat it
 	if !strings.Contains(said, s.LastError) {
 		row("last failure", s.LastError)
 		said += "\n" + s.LastError
@@ -95,7 +98,7 @@ func showServer(w io.Writer, s admin.Server) error {
 		for i, d := range b.Denied {
 			row([]string{"kept from", " "}[min(i, 1)], d.What)
 			if d.Allow != "" {
-				row(" ", "allow it: "+d.Allow)
+				row(" ", "to allow it: "+d.Allow)
 			}
 		}
 	}
@@ -110,7 +113,7 @@ func showServer(w io.Writer, s admin.Server) error {
 		if shown++; shown == 1 {
 			fmt.Fprintln(w, "\nbefore that:")
 		}
-		fmt.Fprintf(w, "  %s\n", printable(line, 300))
+		fmt.Fprintf(w, "  %s\n", daemon.Printable(line, 300))
 	}
 	if string(s.Config) == "null" {
 		return nil
@@ -120,7 +123,7 @@ func showServer(w io.Writer, s admin.Server) error {
 	return err
 }
 
-// pretty writes JSON for people: indented, and without escapes that only HTML needs.
+// pretty formats JSON for people: indented, and without escapes that only HTML needs.
 func pretty(raw json.RawMessage) []byte {
 	var v any
 	var out bytes.Buffer
@@ -128,77 +131,77 @@ func pretty(raw json.RawMessage) []byte {
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	if json.Unmarshal(raw, &v) != nil || enc.Encode(v) != nil {
-		return plainJSON(raw)
+		return daemon.PlainJSON(raw)
 	}
-	return plainJSON(bytes.TrimSpace(out.Bytes()))
+	return daemon.PlainJSON(bytes.TrimSpace(out.Bytes()))
 }
 
-func mcpEnableCommand(g *globals) *cobra.Command {
-	return switchCommand(g, "enable", "Switch a server on", true, "enabled")
+func mcpEnableCommand(g *daemon.Flags) *cobra.Command {
+	return switchCommand(g, "enable", "Enable a server", true, "enabled")
 }
 
-func mcpDisableCommand(g *globals) *cobra.Command {
-	return switchCommand(g, "disable", "Stop a server, and leave it configured", false, "disabled")
+func mcpDisableCommand(g *daemon.Flags) *cobra.Command {
+	return switchCommand(g, "disable", "Disable a server: stop it, but keep its configuration", false, "disabled")
 }
 
-func switchCommand(g *globals, verb, short string, on bool, done string) *cobra.Command {
+func switchCommand(g *daemon.Flags, verb, short string, on bool, done string) *cobra.Command {
 	return &cobra.Command{
 		Use: verb + " NAME", Short: short, Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return withServers(c.Context(), g, func(b *backend) error {
-				if err := b.api(c.Context(), http.MethodPatch, atServer(args[0]), map[string]bool{"enabled": on}, nil); err != nil {
+			return daemon.WithServers(c.Context(), g, func(b *daemon.Backend) error {
+				if err := b.API(c.Context(), http.MethodPatch, atServer(args[0]), map[string]bool{"enabled": on}, nil); err != nil {
 					return err
 				}
-				_, err := fmt.Fprintf(c.OutOrStdout(), "%s %s\n", done, printable(args[0], 128))
+				_, err := fmt.Fprintf(c.OutOrStdout(), "%s %s\n", done, daemon.Printable(args[0], 128))
 				return err
 			})
 		},
 	}
 }
 
-func mcpRestartCommand(g *globals) *cobra.Command {
+func mcpRestartCommand(g *daemon.Flags) *cobra.Command {
 	return &cobra.Command{
-		Use: "restart NAME", Short: "Stop a server of the running yaya, and start it again", Args: cobra.ExactArgs(1),
+		Use: "restart NAME", Short: "Restart a server of the running yaya", Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return withServers(c.Context(), g, func(b *backend) error {
-				if err := b.api(c.Context(), http.MethodPost, atServer(args[0])+"/restart", nil, nil); err != nil {
+			return daemon.WithServers(c.Context(), g, func(b *daemon.Backend) error {
+				if err := b.API(c.Context(), http.MethodPost, atServer(args[0])+"/restart", nil, nil); err != nil {
 					return err
 				}
-				_, err := fmt.Fprintf(c.OutOrStdout(), "restarted %s: yaya mcp list shows how it is\n", printable(args[0], 128))
+				_, err := fmt.Fprintf(c.OutOrStdout(), "restarted %s (see: yaya mcp list)\n", daemon.Printable(args[0], 128))
 				return err
 			})
 		},
 	}
 }
 
-func mcpEditCommand(g *globals) *cobra.Command {
+func mcpEditCommand(g *daemon.Flags) *cobra.Command {
 	return &cobra.Command{
 		Use: "edit NAME", Short: "Edit the configuration of a server in $VISUAL or $EDITOR", Args: cobra.ExactArgs(1),
-		Long: `Edit the configuration of a server in $VISUAL, $EDITOR or vi. You edit a copy,
-which is checked before anything changes; a running yaya then uses it at once.
-Secrets are masked. Leave a mask to keep the secret; if you change the command line or
-the address as well, enter the secret again. If the server was changed meanwhile, your
-edit is refused and your copy is kept.`,
+		Long: `Edit the configuration of a server in $VISUAL, $EDITOR or vi. You edit a copy. yaya
+validates it before anything changes; a running yaya then uses it at once. Secrets are
+masked: leave a mask in place to keep the secret. If you also change the command line or
+the address, enter the secret again. If the server changed in the meantime, yaya refuses
+your edit and keeps your copy.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			return editServer(c, g, args[0])
 		},
 	}
 }
 
-// editServer lets the user edit a copy of a server's entry, and applies it. The data
-// directory is not locked meanwhile.
-func editServer(c *cobra.Command, g *globals, name string) (err error) {
+// editServer lets the user edit a copy of a server's entry, and applies it. It does not lock
+// the data directory during the edit.
+func editServer(c *cobra.Command, g *daemon.Flags, name string) (err error) {
 	ctx := c.Context()
 	var was admin.Server
-	if err := withServers(ctx, g, func(b *backend) (err error) {
-		was, err = b.server(ctx, name)
+	if err := daemon.WithServers(ctx, g, func(b *daemon.Backend) (err error) {
+		was, err = serverNamed(ctx, b, name)
 		return err
 	}); err != nil {
 		return err
 	}
 	switch {
 	case string(was.Config) == "null":
-		return fmt.Errorf("the entry of %q cannot be read: correct it in %s: %s", name, was.File, printable(was.Reason, 300))
+		return fmt.Errorf("the entry of %q cannot be read: correct it in %s: %s", name, was.File, daemon.Printable(was.Reason, 300))
 	case !was.Editable:
 		return fmt.Errorf("%q is configured in %s: edit that file", name, was.File)
 	}
@@ -214,16 +217,16 @@ func editServer(c *cobra.Command, g *globals, name string) (err error) {
 	keep := false
 	defer func() {
 		if keep {
-			err = fmt.Errorf("%w (what you have written is in %s)", err, file)
+			err = fmt.Errorf("%w (your text is in %s)", err, file)
 			return
 		}
-		err = errors.Join(err, os.RemoveAll(dir)) //nolint:forbidigo // this command's own
+		err = errors.Join(err, os.RemoveAll(dir)) //nolint:forbidigo // a file of this command's own
 	}()
 	for {
 		if err := runEditor(c, file); err != nil {
 			return err
 		}
-		after, _, err := readFile(file)
+		after, _, err := userfile.Read(file)
 		if err != nil {
 			return err
 		}
@@ -239,36 +242,36 @@ func editServer(c *cobra.Command, g *globals, name string) (err error) {
 		if _, wrong := errors.AsType[*badEntry](err); !wrong {
 			return err
 		}
-		if !confirm(ctx, c.InOrStdin(), c.ErrOrStderr(), printable(err.Error(), 1000)+"\nEdit it again?") {
+		if !confirm(ctx, c.InOrStdin(), c.ErrOrStderr(), daemon.Printable(err.Error(), 1000)+"\nEdit it again?") {
 			return err
 		}
 		keep = false
 	}
 }
 
-// badEntry is a mistake in an entry, which can be corrected.
+// badEntry is a mistake in an entry that the user can correct.
 type badEntry struct{ error }
 
 func (e *badEntry) Unwrap() error { return e.error }
 
-// applyEdit makes an edited entry the server's configuration.
-func applyEdit(ctx context.Context, g *globals, w io.Writer, was admin.Server, text []byte) error {
+// applyEdit replaces the server's configuration with an edited entry.
+func applyEdit(ctx context.Context, g *daemon.Flags, w io.Writer, was admin.Server, text []byte) error {
 	var entry map[string]json.RawMessage
 	if err := json.Unmarshal(text, &entry); err != nil {
 		return &badEntry{fmt.Errorf("this is not a JSON object: %w", err)}
 	}
-	if _, _, err := serverEntry(was.Name, entry); err != nil {
+	if _, _, err := manage.Entry(was.Name, entry); err != nil {
 		return &badEntry{err}
 	}
-	return withServers(ctx, g, func(b *backend) error {
-		ch, err := b.change(ctx, http.MethodPut, atServer(was.Name), map[string]any{"config": entry, "revision": was.Revision})
-		if answeredWith(err, http.StatusBadRequest) {
+	return daemon.WithServers(ctx, g, func(b *daemon.Backend) error {
+		ch, err := proposeChange(ctx, b, http.MethodPut, atServer(was.Name), map[string]any{"config": entry, "revision": was.Revision})
+		if daemon.AnsweredWith(err, http.StatusBadRequest) {
 			return &badEntry{err}
 		}
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(w, "changed %s: %s\n", printable(was.Name, 128), printable(ch.Runs, 500))
+		fmt.Fprintf(w, "changed %s: %s\n", daemon.Printable(was.Name, 128), daemon.Printable(ch.Runs, 500))
 		showNotes(w, ch)
 		return nil
 	})
@@ -277,7 +280,7 @@ func applyEdit(ctx context.Context, g *globals, w io.Writer, was admin.Server, t
 // runEditor runs the user's editor on a file and waits for it.
 func runEditor(c *cobra.Command, file string) error {
 	editor := cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR"), "vi")
-	// The variables hold a command line, as every program takes them.
+	// By convention, the variables hold a command line.
 	cmd := exec.CommandContext(c.Context(), "/bin/sh", "-c", editor+` "$1"`, "sh", file) //nolint:forbidigo,gosec // the user's own editor, on the user's terminal
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr()
 	if err := cmd.Run(); err != nil {

@@ -20,8 +20,8 @@ func (b *box) mcpFile() string {
 	return string(raw)
 }
 
-// What the user has edited by hand, and yaya has not taken over because of a mistake
-// elsewhere in the file, is not lost when a command changes the file.
+// A command that changes the file keeps the user's edits by hand that yaya has not taken
+// over because of a mistake elsewhere in the file.
 func TestHandEditsAreNotLost(t *testing.T) {
 	b := newBox(t)
 	command, _ := b.recorded("one")

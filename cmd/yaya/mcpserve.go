@@ -4,76 +4,56 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net/http"
-	"net/url"
 	"os"
 
 	"github.com/spf13/cobra"
 
-	"github.com/yaya-ai/yaya/internal/jsonrpc"
-	"github.com/yaya-ai/yaya/mcpbridge/downstream"
+	"github.com/yaya-ai/yaya/daemon"
+	"github.com/yaya-ai/yaya/kernel/tool"
+	"github.com/yaya-ai/yaya/mcpbridge/stdioproxy"
 )
 
-func mcpServeCommand(g *globals, mcpConfig *[]string) *cobra.Command {
+func mcpServeCommand(g *daemon.Flags, mcpConfig *[]string) *cobra.Command {
 	var profile string
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve MCP over stdin and stdout",
-		Long: `Serve MCP over stdin and stdout, for clients that start their servers themselves. If a daemon is running ('yaya serve'), this connects to it, so
-that no server is started twice; else, or with --mcp-config, it runs the servers
-itself.
+		Long: `Serve MCP over stdin and stdout, for clients that start their servers themselves. If a
+daemon runs (yaya serve), this command connects to it, so no server starts twice. Without
+a daemon, or with --mcp-config, the command runs the servers itself.
 
---profile shows the client a part of everything: "search" has tools to find, describe
-and call the others with; other profiles are configured with plugin.mcp_bridge.profiles.`,
+--profile limits what the client sees. The profile "search" offers a few tools to find,
+describe and call all others. Configure more profiles with plugin.mcp_bridge.profiles.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			err := mcpServe(c.Context(), g, *mcpConfig, profile, c.InOrStdin(), c.OutOrStdout())
-			if errors.Is(err, downstream.ErrNoProfile) {
+			if errors.Is(err, daemon.ErrNoProfile) {
 				return &usageError{c.CommandPath(), err}
 			}
 			return err
 		},
 	}
-	c.Flags().StringVar(&profile, "profile", "", "what the client sees: all (default), search, or a configured profile")
+	c.Flags().StringVar(&profile, "profile", "", "`profile` for the client: all (default), search, or a configured one")
 	return c
 }
 
-func mcpServe(ctx context.Context, g *globals, mcpConfig []string, profile string, in io.Reader, out io.Writer) error {
-	p, err := g.paths()
+func mcpServe(ctx context.Context, g *daemon.Flags, mcpConfig []string, profile string, in io.Reader, out io.Writer) error {
+	p, err := g.Paths()
 	if err != nil {
 		return err
 	}
 	if len(mcpConfig) == 0 {
-		if b, ok := daemon(ctx, p); ok {
-			defer b.client.CloseIdleConnections()
-			if err := b.checkProfile(ctx, profile); err != nil {
+		if b, ok := daemon.Reach(ctx, p); ok {
+			defer b.Client.CloseIdleConnections()
+			if err := b.CheckProfile(ctx, profile); err != nil {
 				return err
 			}
-			return proxyStdio(ctx, b.client, profile, in, out)
+			return stdioproxy.Serve(ctx, stdioproxy.Config{Client: b.Client, URL: "http://yaya" + daemon.MCPPath(profile), Refusal: daemon.Refusal}, in, out)
 		}
 	}
-	// Standard output belongs to the protocol; everything else goes to stderr.
-	return withApp(ctx, g, p, mcpConfig, g.newLog(os.Stderr), false, func(a *app) error {
-		return a.mcp.ServeStdio(ctx, in, out, profile)
+	// Stdout carries the protocol; everything else goes to stderr.
+	return daemon.WithoutDaemon(ctx, g, daemon.AppOptions{MCPConfig: mcpConfig, Log: g.NewLog(os.Stderr)}, func(a *daemon.App) error {
+		// The caller is the owner: nobody else can start yaya on the owner's data.
+		return a.MCP.ServeStdio(ctx, tool.LocalOwner, in, out, profile)
 	})
 }
-
-// checkProfile reports that a daemon has no such profile, before a client relies on it.
-func (b *backend) checkProfile(ctx context.Context, profile string) error {
-	if profile == "" {
-		return nil
-	}
-	_, err := b.rpcAt(ctx, "/mcp/"+url.PathEscape(profile), "server/discover", "", map[string]any{}, nil)
-	if e, ok := errors.AsType[*httpRefusal](err); ok && e.status == http.StatusNotFound {
-		if refused, ok := errors.AsType[*jsonrpc.Error](e.error); ok {
-			return &noProfile{refused.Message}
-		}
-	}
-	return nil // who cannot be reached now may be later: the proxy tries again
-}
-
-// noProfile is the daemon's word for [downstream.ErrNoProfile].
-type noProfile struct{ text string }
-
-func (e *noProfile) Error() string { return e.text }
-func (e *noProfile) Unwrap() error { return downstream.ErrNoProfile }

@@ -17,15 +17,15 @@ func TestMistakesInProfilesAreRefused(t *testing.T) {
 	b := newBox(t)
 	b.serve()
 	for _, tt := range []struct{ name, key, value, want string }{
-		{"a group that is none", "plugin.mcp_bridge.profiles.x.group", `["others"]`, "others"},
-		{"a scope that is none", "plugin.mcp_bridge.profiles.x.scope", `["tool:call"]`, "tool:call"},
+		{"an unknown group", "plugin.mcp_bridge.profiles.x.group", `["others"]`, "others"},
+		{"an unknown scope", "plugin.mcp_bridge.profiles.x.scope", `["tool:call"]`, "tool:call"},
 		{"a device without its kind", "plugin.mcp_bridge.profiles.x.principal", `["phone"]`, "did you mean device:phone?"},
-		{"one text for a list", "plugin.mcp_bridge.profiles.x.tools", `"fs__*"`, "tools is a JSON list of texts"},
+		{"one text for a list", "plugin.mcp_bridge.profiles.x.tools", `"fs__*"`, "tools must be a JSON list of strings"},
 		{"a broken pattern", "plugin.mcp_bridge.profiles.x.servers", `["["]`, "pattern"},
 		{"an unknown field", "plugin.mcp_bridge.profiles.x.server", `["fs"]`, "server"},
 		{"a name that is taken", "plugin.mcp_bridge.profiles.all.servers", `["fs"]`, "cannot be the name"},
 		{"a profile", "plugin.mcp_bridge.profiles.x", `{"tool":[]}`, "tool"},
-		{"a list for a profile", "plugin.mcp_bridge.profiles.x", `[]`, "a profile is a JSON object"},
+		{"a list for a profile", "plugin.mcp_bridge.profiles.x", `[]`, "a profile must be a JSON object"},
 		{"all profiles", "plugin.mcp_bridge.profiles", `{"x":{"group":["others"]}}`, "others"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -115,17 +115,41 @@ func TestPipesInThePlaceOfFiles(t *testing.T) {
 func TestValuesThatCannotBe(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
+	b.edit("mcp.json", `{"mcpServers":{"bounded":{"command":"true","sandbox":{}}}}`)
 	for _, c := range []struct {
 		args []string
 		want string
 	}{
 		{[]string{"serve", "--listen", "foo"}, "HOST:PORT"},
 		{[]string{"serve", "--mcp-config", "nope.json"}, "nope.json"},
-		{[]string{"token", "create", "y", "--scope", "foo"}, `there is no scope "foo"`},
+		{[]string{"token", "create", "y", "--scope", "foo"}, `unknown scope "foo"`},
 		{[]string{"sandbox", "run", "--profile", "nope", "--", "true"}, "the profiles are"}, // GF-7
 		{[]string{"serve", "--acme", "--host", "yaya.example", "--acme-directory", "http://ca.example"}, "not an https URL"},
 		{[]string{"serve", "--acme", "--host", "yaya.example", "--acme-email", "me"}, "--acme-email"},
 		{[]string{"token", "create", "bad name"}, "cannot be the name of a token"},
+		{[]string{"sandbox", "run", "--host", "http://x y", "--", "true"}, "--host"},
+		{[]string{"sandbox", "run", "--read", "/nonexistent", "--", "true"}, "--read"},
+		{[]string{"sandbox", "run", "--write", "", "--", "true"}, "--write"},
+		{[]string{"sandbox", "run", "--env", "NOT_SET_HERE", "--", "true"}, "NOT_SET_HERE"},
+		{[]string{"sandbox", "run", "--env", "A=B", "--", "true"}, "A=B"},
+		{[]string{"mcp", "allow", "x", "--host", "a b"}, `"a b"`},
+		{[]string{"mcp", "allow", "bounded", "--read", "/nonexistent"}, "--read"},
+		{[]string{"mcp", "allow", "x", "--write", "nonexistent"}, "--write"},
+		{[]string{"mcp", "allow", "x", "--env", "A=B"}, "A=B"},
+		{[]string{"mcp", "allow", "bounded", "--env", "NOT_SET_HERE"}, "NOT_SET_HERE"},
+		{[]string{"connect", "https://yaya.example", "--fingerprint", "abc"}, "--fingerprint"},
+		{[]string{"connect", "yaya.example"}, "not the URL of a server"},
+		{[]string{"device", "invite", "--url", "yaya.example"}, "--url"},
+		{[]string{"provider", "add", "one", "--base-url", "yaya.example"}, "--base-url"},
+		{[]string{"provider", "add", "one", "--plugin", "nope"}, "nope"},
+		{[]string{"run", "--session", "../x", "hello"}, "--session"},
+		{[]string{"client", "add", "zed", "--url", "https://yaya.example/mcp", "--token-file", "/nonexistent"}, "/nonexistent"},
+		{[]string{"secret", "set", "one", "--file", "/nonexistent"}, "--file"},
+		{[]string{"serve", "--listen", "127.0.0.1:99999"}, "--listen"},
+		{[]string{"serve", "--tls-self-signed", "--local", "nope"}, "--local"},
+		{[]string{"serve", "--tls-cert", "/nonexistent", "--tls-key", "/nonexistent"}, "--tls-cert"},
+		{[]string{"serve", "--local", "off"}, "--local is for a yaya that serves TLS"},
+		{[]string{"device", "invite", "--url", "http://yaya.example:8443"}, "use https://yaya.example:8443"},
 	} {
 		if out, err := b.run(c.args...); exitCode(err) != 2 || !strings.Contains(out, c.want) {
 			t.Errorf("%v: got %v, %s; want exit code 2 and %q", c.args, err, out, c.want)
@@ -153,12 +177,12 @@ func TestNamesThatHaveNoLogs(t *testing.T) {
 		"bad": map[string]any{"command": 5},
 		"off": map[string]any{"command": "sh", "disabled": true},
 	}))
-	for name, want := range map[string]string{"bad": `server "bad" has said nothing: it cannot be started: `, "off": "yaya mcp enable off", "nope": `there is no server "nope"`} {
+	for name, want := range map[string]string{"bad": `server "bad" has no log, because it cannot start: `, "off": "yaya mcp enable off", "nope": `there is no server "nope"`} {
 		if out, err := b.run("mcp", "logs", name); err == nil || !strings.Contains(out, want) {
 			t.Errorf("mcp logs %s: got %v, %s; want %q", name, err, out, want)
 		}
 	}
-	if out, err := b.run("mcp", "approve", "nope"); err == nil || strings.Contains(out, "Nothing waits") || !strings.Contains(out, `nothing of "nope" waits`) {
+	if out, err := b.run("mcp", "approve", "nope"); err == nil || strings.Contains(out, "Nothing waits") || !strings.Contains(out, `no changes of server "nope" wait`) {
 		t.Errorf("mcp approve: got %v, %s; want only that nothing of it waits", err, out)
 	}
 }

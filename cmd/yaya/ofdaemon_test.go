@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/yaya-ai/yaya/daemon"
 )
 
 // A yaya that is there and does not say where it listens is not taken for none.
@@ -14,11 +16,11 @@ func TestDaemonThatDoesNotAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	p := paths{data: dir}
-	if got, _, err := ofDaemon(t.Context(), p); err != nil || got != nil {
+	p := daemon.Paths{Data: dir}
+	if got, _, _, err := ofDaemon(t.Context(), p); err != nil || got != nil {
 		t.Errorf("without a yaya: %q, %v, want nothing", got, err)
 	}
-	l, err := net.Listen("unix", p.socket())
+	l, err := net.Listen("unix", p.Socket())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +35,7 @@ func TestDaemonThatDoesNotAnswer(t *testing.T) {
 			_ = conn.Close()
 		}
 	}()
-	if _, _, err := ofDaemon(t.Context(), p); err == nil || !strings.Contains(err.Error(), "a yaya runs and does not say") {
+	if _, _, _, err := ofDaemon(t.Context(), p); err == nil || !strings.Contains(err.Error(), "the running yaya does not report") {
 		t.Errorf("got %v, want that it does not answer", err)
 	}
 	if err := l.Close(); err != nil {

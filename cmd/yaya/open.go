@@ -8,10 +8,9 @@ import (
 	"github.com/yaya-ai/yaya/internal/proc"
 )
 
-// openPage opens a URL in the user's browser, if there is a desktop. The browser is its
-// user's from then on: it is not ended with yaya.
+// openPage opens a URL in the user's browser, if there is a desktop. The browser outlives yaya.
 func openPage(url string) error {
-	var argv []string // no shell sees the URL (R21)
+	var argv []string // no shell sees the URL
 	switch runtime.GOOS {
 	case "darwin":
 		argv = []string{"open", url}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/yaya-ai/yaya/internal/certs/certstest"
 	"github.com/yaya-ai/yaya/internal/sandbox"
 )
 
@@ -44,7 +45,7 @@ func filesOutside(t *testing.T, backend string) *box {
 }
 
 // F3: no guarded server reads or changes the files that yaya is configured by, wherever
-// they lie, nor puts others in their place. What lies beside them is the user's.
+// they lie, nor puts others in their place. The files beside them are the user's.
 func TestGuardedLeavesYayasFiles(t *testing.T) {
 	t.Parallel()
 	for _, backend := range []string{sandbox.Namespaces, sandbox.Landlock} {
@@ -67,7 +68,7 @@ func TestGuardedLeavesYayasFiles(t *testing.T) {
 					if err := os.Mkdir(filepath.Join(b.dir, "t"), 0o700); err != nil {
 						t.Fatal(err)
 					}
-					selfSigned(t, filepath.Join(b.dir, "t"), 1)
+					certstest.SelfSigned(t, filepath.Join(b.dir, "t"), 1)
 					flags = append(flags, "--listen", freeAddr(t), "--local", b.addr)
 				}
 				for _, f := range c.serve {
@@ -155,5 +156,50 @@ func TestSandboxRunAsksForYayasFiles(t *testing.T) {
 		if out, err := cmd.Output(); err != nil || string(out) != "hidden\nold" {
 			t.Errorf("%s: got %q, %v; want it hidden, and d2/a not", name, out, err)
 		}
+	}
+}
+
+// A link in the configuration folder that leads nowhere is refused: a server would make
+// the file that yaya is configured by.
+func TestLinksToNothingAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"mcp.json", "config.toml", "secrets.key"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := shellServers(t)
+			link := filepath.Join(b.dir, "c", name)
+			if err := errors.Join(os.RemoveAll(link), os.MkdirAll(filepath.Join(b.dir, "dot"), 0o700), os.Symlink("../dot/"+name, link)); err != nil {
+				t.Fatal(err)
+			}
+			for _, args := range [][]string{{"serve", "--no-open", "--listen", b.addr}, {"mcp", "tools"}, {"sandbox", "run", "--profile", "guarded", "--", "true"}} {
+				out, err := b.run(args...)
+				if err == nil || !strings.Contains(out, link+" is a link to ../dot/"+name+", which is not there") {
+					t.Errorf("yaya %s: got %q, %v; want an error that names the link", strings.Join(args, " "), out, err)
+				}
+			}
+		})
+	}
+}
+
+// A sandbox that is made where no yaya has run leaves no way to configure the first one.
+func TestSandboxRunMakesNoConfiguration(t *testing.T) {
+	t.Parallel()
+	for _, backend := range []string{sandbox.Namespaces, sandbox.Landlock} {
+		t.Run(backend, func(t *testing.T) {
+			t.Parallel()
+			b := filesOutside(t, backend)
+			if err := os.RemoveAll(filepath.Join(b.dir, "c")); err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.CommandContext(t.Context(), b.bin, b.args("sandbox", "run", "--config", filepath.Join(b.dir, "k/conf.toml"), "--profile", "guarded", "--", "sh", "-c", "mkdir -p c; echo {} >c/mcp.json; echo ran")...)
+			cmd.Dir, cmd.Env = b.dir, append(os.Environ(), "HOME="+b.dir, "XDG_CACHE_HOME="+filepath.Join(b.dir, "cache"))
+			out, err := cmd.Output()
+			if err != nil || !strings.HasSuffix(string(out), "ran\n") {
+				t.Fatalf("got %q, %v; want that it runs", out, err)
+			}
+			if _, err := os.Lstat(filepath.Join(b.dir, "c/mcp.json")); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("c/mcp.json: got %v, want none", err)
+			}
+		})
 	}
 }

@@ -51,8 +51,8 @@ func chromium(t *testing.T) string {
 	return ""
 }
 
-// scenario runs one of testdata/page in a real Chromium. What its vars are is in
-// window of the script's env; what it asks for with act(name) runs here.
+// scenario runs one of testdata/page in a real Chromium. The script finds vars in window
+// of its env; its act(name) runs the function of that name in acts, here.
 func (b *box) scenario(name string, vars map[string]any, acts map[string]func(arg string) (any, error)) {
 	t := b.t
 	t.Helper()
@@ -124,6 +124,42 @@ func (b *box) workspace() string {
 	return ws
 }
 
+// COD-9: the page's types of the APIs are made of what yaya says of them today.
+func TestPageTypesAreFresh(t *testing.T) {
+	t.Parallel()
+	node := needPeers(t)
+	b := newBox(t)
+	b.serve()
+	for name, document := range map[string]string{"admin": "/api/openapi.json", "v1": "/v1/openapi.json"} {
+		code, raw, _ := b.raw("GET", document, "")
+		if code != http.StatusOK {
+			t.Fatalf("GET %s = %d %s, want 200", document, code, raw)
+		}
+		from, to := filepath.Join(t.TempDir(), "openapi.json"), filepath.Join("../../gateway/dashboard/types", name+".d.ts")
+		if err := os.WriteFile(from, raw, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		made := from + ".d.ts"
+		cmd := exec.CommandContext(t.Context(), node, npmModule(t, "openapi-typescript", "bin", "cli.js"), from, "-o", made)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("openapi-typescript: %v\n%s", err, out)
+		}
+		want, err := os.ReadFile(made)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if *updateDocs {
+			if err := os.WriteFile(to, want, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if got, err := os.ReadFile(to); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s is not what %s says today (%v): run make types, and tsc tells what the page has to follow", to, document, err)
+		}
+	}
+}
+
 // The page is type-checked, and what is vendored is what its makers ship.
 func TestPageTypes(t *testing.T) {
 	t.Parallel()
@@ -155,7 +191,7 @@ func TestPageTypes(t *testing.T) {
 	}
 }
 
-// What the page makes of a session's events, without a browser.
+// The page turns a session's events into items, without a browser.
 func TestPageItems(t *testing.T) {
 	t.Parallel()
 	node := needPeers(t)
@@ -383,11 +419,11 @@ func TestPageLooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	if code, body, _ := b.raw("POST", "/auth/register", string(raw), "Content-Type", "application/json"); code != 202 {
-		t.Fatal(code, string(body))
+		t.Fatalf("got %v, %v, want code 202", code, string(body))
 	}
 	b.scenario("screens", map[string]any{"workspace": b.workspace()}, map[string]func(string) (any, error){
 		"change": func(string) (any, error) {
-			sdk.AddTool(foreign, &sdk.Tool{Name: "x", Description: "Is another by now."}, answers("x"))
+			sdk.AddTool(foreign, &sdk.Tool{Name: "x", Description: "Has changed since."}, answers("x"))
 			return nil, nil
 		},
 	})
@@ -436,7 +472,7 @@ func TestPageHostile(t *testing.T) {
 	}
 	b.script(fmt.Sprintf(`[{"match":"evil","steps":[{"text":%s}]},{"match":"^ask","steps":[{"tool_calls":[{"name":"shell","args":{"command":"echo \u202e%s"}}]}]}]`, said, strings.ReplaceAll(xss, `"`, `\"`)))
 	b.serve()
-	for i, label := range []string{xss, "\u202e\x1b[31m<b>"} { // devices that nobody has let in
+	for i, label := range []string{xss, "\u202e\x1b[31m<b>"} { // devices that nobody has approved
 		reg := newDevice(t, fmt.Sprint("d", i))
 		reg["label"] = label
 		raw, err := json.Marshal(reg)
@@ -444,7 +480,7 @@ func TestPageHostile(t *testing.T) {
 			t.Fatal(err)
 		}
 		if code, body, _ := b.raw("POST", "/auth/register", string(raw), "Content-Type", "application/json"); code != 202 {
-			t.Fatal(code, string(body))
+			t.Fatalf("got %v, %v, want code 202", code, string(body))
 		}
 	}
 	b.scenario("hostile", map[string]any{"workspace": b.workspace()}, map[string]func(string) (any, error){
@@ -472,7 +508,7 @@ func TestPageLongSession(t *testing.T) {
 	}
 	for i := range n {
 		if code, out := b.v1("POST", "/sessions/"+id+"/messages", fmt.Sprintf(`{"role":"user","parts":[{"type":"text","text":"message %d of many%s"}],"delivery":"queue"}`, i, strings.Repeat(" x", i%40))); code != 202 {
-			t.Fatal(code, out)
+			t.Fatalf("got %v, %v, want code 202", code, out)
 		}
 		for i%30 == 29 || i == n-1 { // the queue is not without end
 			_, now := b.v1("GET", "/sessions/"+id, "")

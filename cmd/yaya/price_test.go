@@ -9,7 +9,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/fakellm"
 )
 
-// What a session costs follows from its provider's prices.
+// A session's cost follows from its provider's prices.
 func TestPrices(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
@@ -26,13 +26,13 @@ func TestPrices(t *testing.T) {
 	_, out := b.v1("POST", "/sessions", fmt.Sprintf(`{"workspace_path":%q}`, ws))
 	id, _ := out["session_id"].(string)
 	if status, out := b.v1("POST", "/sessions/"+id+"/messages", `{"role":"user","parts":[{"type":"text","text":"hi"}]}`); status != 202 {
-		t.Fatal(status, out)
+		t.Fatalf("got %v, %v, want status 202", status, out)
 	}
 	b.until(id, "", "turn_completed")
 	_, st := b.v1("GET", "/sessions/"+id, "")
 	u, _ := st["usage"].(map[string]any)
 	// 100 in and 7 out, as the model says.
 	if u["input"] != 100.0 || u["output"] != 7.0 || u["cost_usd"] != (10*100.0+1000*7.0)/1e6 {
-		t.Error(u)
+		t.Errorf("got %v, want input 100.0, output 7.0, cost_usd %v", u, (10*100.0+1000*7.0)/1e6)
 	}
 }

@@ -72,6 +72,9 @@ func (b *box) set(key, value string) {
 // somebody forbids it on all of that principal's paths, with its reason, and on
 // nobody else's.
 func TestRulesOnEveryPath(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
 	t.Parallel()
 	fixture := buildTool(t, "github.com/yaya-ai/yaya/internal/conformance/fixture")
 	b := newBox(t)
@@ -134,7 +137,7 @@ func TestRulesOnEveryPath(t *testing.T) {
 			_, out := b.v1("POST", "/sessions", fmt.Sprintf(`{"workspace_path":%q}`, workspace))
 			id, _ := out["session_id"].(string)
 			if status, out := b.v1("POST", "/sessions/"+id+"/messages", `{"role":"user","parts":[{"type":"text","text":"go"}]}`); status != 202 {
-				t.Fatal(status, out)
+				t.Fatalf("got %v, %v, want status 202", status, out)
 			}
 			events, _ := b.until(id, "", "turn_completed")
 			var all bytes.Buffer
@@ -178,7 +181,7 @@ func TestRulesOnEveryPath(t *testing.T) {
 			}
 		})
 	}
-	// What cannot be meant is not kept, and what is kept is what holds.
+	// A rule that cannot be meant is not kept, and the kept rules are the ones that hold.
 	for _, bad := range []string{`[{"principal":"devices:phone","decision":"deny"}]`, `[{"scope":"tool:call","decision":"deny"}]`, `[{"group":"nobody","decision":"deny"}]`, `[{"principals":"owner","decision":"deny"}]`} {
 		b.admin("PATCH", "/config/approval.rules", `{"value":`+bad+`}`, 400, nil)
 		if out, err := b.run("config", "set", "approval.rules", bad); err == nil {

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -64,7 +65,7 @@ func (c *stdioClient) say(format string, args ...any) {
 	}
 }
 
-// next returns the next message that is no list change.
+// next returns the next message that is not a list change.
 func (c *stdioClient) next() string {
 	c.t.Helper()
 	for {
@@ -99,7 +100,7 @@ func TestQuestionsOverStdio(t *testing.T) {
 			c.t = t
 			c.say(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"x","version":"1"}}}`)
 			if got := c.next(); !strings.Contains(got, `"protocolVersion":"2025-11-25"`) {
-				t.Fatal(got)
+				t.Fatalf("got %v, want %q in it", got, `"protocolVersion":"2025-11-25"`)
 			}
 			c.say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 			for i, server := range []string{"old", "new"} {
@@ -114,16 +115,16 @@ func TestQuestionsOverStdio(t *testing.T) {
 				}
 				c.say(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept","content":{"name":"Ada"}}}`, q.ID)
 				if got := c.next(); !strings.Contains(got, "accept Ada") {
-					t.Errorf("%s: %s", server, got)
+					t.Errorf(`%s: got %s, want "accept Ada" in it`, server, got)
 				}
 				c.say(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"%s__progress","arguments":{},"_meta":{"progressToken":"p"}}}`, 20+i, server)
 				for n := 1; n <= 3; n++ {
 					if got := c.next(); !strings.Contains(got, fmt.Sprintf(`"progress":%d`, n)) || !strings.Contains(got, `"progressToken":"p"`) {
-						t.Errorf("%s: %s", server, got)
+						t.Errorf("%s: got %s, want %v in it, %q in it", server, got, fmt.Sprintf(`"progress":%d`, n), `"progressToken":"p"`)
 					}
 				}
 				if got := c.next(); !strings.Contains(got, "done") {
-					t.Errorf("%s: %s", server, got)
+					t.Errorf(`%s: got %s, want "done" in it`, server, got)
 				}
 				const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}`
 				c.say(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"%s__elicit","arguments":{},%s}}`, 30+i, server, meta)
@@ -134,7 +135,7 @@ func TestQuestionsOverStdio(t *testing.T) {
 					}
 				}
 				if line := c.next(); json.Unmarshal([]byte(line), &r) != nil || r.Result.ResultType != "input_required" || len(r.Result.InputRequests) != 1 {
-					t.Fatalf("%s: %s", server, line)
+					t.Fatalf("%s: got %s, want one question of the server", server, line)
 				}
 				for key := range r.Result.InputRequests {
 					state, err := json.Marshal(r.Result.RequestState)
@@ -144,7 +145,7 @@ func TestQuestionsOverStdio(t *testing.T) {
 					c.say(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"%s__elicit","arguments":{},"inputResponses":{"%s":{"action":"accept","content":{"name":"Bob"}}},"requestState":%s,%s}}`, 40+i, server, key, state, meta)
 				}
 				if got := c.next(); !strings.Contains(got, "accept Bob") {
-					t.Errorf("%s: %s", server, got)
+					t.Errorf(`%s: got %s, want "accept Bob" in it`, server, got)
 				}
 			}
 		})
@@ -164,7 +165,7 @@ func TestAnswersPassLargeRequests(t *testing.T) {
 			c.t = t
 			c.say(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"x","version":"1"}}}`)
 			if got := c.next(); !strings.Contains(got, `"protocolVersion":"2025-11-25"`) {
-				t.Fatal(got)
+				t.Fatalf("got %v, want %q in it", got, `"protocolVersion":"2025-11-25"`)
 			}
 			c.say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 			large := func(id int) {
@@ -244,11 +245,11 @@ func TestLinesOfServers(t *testing.T) {
 			c.say(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`)
 			c.next()
 			c.say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-			// DN-09: what is no message is answered, however long it is, and the next one works.
+			// DN-09: input that is not a message is answered, however long it is, and the next one works.
 			for in, code := range map[string]int{`{"x":"` + strings.Repeat("y", 10<<20) + `"}`: -32600, "{": -32700, `{"a":1,"a":1}`: -32700, `[]`: -32600} {
 				c.say("%s", in)
 				if got := c.next(); !strings.Contains(got, fmt.Sprintf(`"code":%d`, code)) {
-					t.Errorf("%.20s: %s", in, got)
+					t.Errorf("got %.20s: %s, want %v in it", in, got, fmt.Sprintf(`"code":%d`, code))
 				}
 			}
 			// The client waits for the id that it has sent, whatever is wrong with its request.
@@ -284,4 +285,53 @@ func TestLinesOfServers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The daemon is killed while it calls a tool: the client of yaya mcp serve, and the command
+// line, are told that the call may have taken effect.
+func TestDaemonKilledDuringACall(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	begun := filepath.Join(b.dir, "begun")
+	program := `while read -r line; do
+id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+case "$line" in
+*'"initialize"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}' ;;
+*'"tools/list"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"tools":[{"name":"t","inputSchema":{"type":"object"}}]}}' ;;
+*'"tools/call"'*) echo begun >> "$1" ;;
+*'"id"'*) echo '{"jsonrpc":"2.0","id":'$id',"error":{"code":-32601,"message":"no"}}' ;;
+esac
+done
+`
+	config := b.config(map[string]any{"slow": map[string]any{"command": "sh", "args": []string{"-c", program, "sh", begun}}})
+	daemon := b.serve("--mcp-config", config)
+	c := b.stdioClient()
+	c.say(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`)
+	c.next()
+	c.say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	c.say(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow__t","arguments":{}}}`)
+	said := make(chan string, 1)
+	go func() {
+		out, _ := b.run("mcp", "call", "slow__t")
+		said <- out
+	}()
+	eventually.True(t, "both calls have begun", func() bool {
+		raw, err := os.ReadFile(begun)
+		return err == nil && strings.Count(string(raw), "begun") == 2
+	})
+	if err := daemon.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	const want = "the call may or may not have taken effect"
+	if got := c.next(); !strings.Contains(got, `"id":1,"error":`) || !strings.Contains(got, want) {
+		t.Errorf("the client is told %s, want an error with %q", got, want)
+	}
+	if out := <-said; !strings.Contains(out, want) {
+		t.Errorf("yaya mcp call says %s, want %q", out, want)
+	}
+	eventually.True(t, "a call that does not leave is told so", func() bool { // the killed process takes a moment to be gone
+		c.say(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"slow__t","arguments":{}}}`)
+		got := c.next()
+		return strings.Contains(got, "cannot be reached") && !strings.Contains(got, want)
+	})
 }

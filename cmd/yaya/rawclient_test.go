@@ -147,7 +147,7 @@ func (c *rawClient) send(ctx context.Context, method string, body map[string]any
 	return resp, nil
 }
 
-// take handles a message that is no answer to a request of ours.
+// take handles a message that is not an answer to a request of ours.
 func (c *rawClient) take(ctx context.Context, data []byte) {
 	var m rawMessage
 	if err := json.Unmarshal(data, &m); err != nil {

@@ -55,7 +55,7 @@ func TestCommandsThatAreNotTheOwners(t *testing.T) {
 			}
 		}
 	}
-	// Who is not a command learns how to give a token.
+	// A client that is not a command learns how to give a token.
 	status, raw, _ := b.raw("GET", "/status", "", "Authorization", "Bearer x")
 	if status != 401 {
 		t.Errorf("a bad token: got %d %s, want 401", status, raw)

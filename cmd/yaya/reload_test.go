@@ -11,8 +11,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/yaya-ai/yaya/control"
+	"github.com/yaya-ai/yaya/daemon"
 	"github.com/yaya-ai/yaya/gateway/admin"
-	"github.com/yaya-ai/yaya/internal/control"
 	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
@@ -68,6 +69,9 @@ func entryOf(fixture, name, more string) string {
 // touches no server but the one that it is about. A file with a mistake is refused
 // whole, and everybody who could ask is told, once.
 func TestServersFileIsWatched(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
 	t.Parallel()
 	fixture := buildTool(t, "github.com/yaya-ai/yaya/internal/conformance/fixture")
 	b := newBox(t)
@@ -96,7 +100,7 @@ func TestServersFileIsWatched(t *testing.T) {
 	b.edit("mcp.json", doc(one, entryOf(fixture, "two", `, "env": {"X": "1"}`)))
 	eventually.True(t, "the changed server has another process", func() bool {
 		for _, s := range b.status().Servers { // it is not there while it restarts
-			if pid := detailOf(s).PID; s.ID == "two" && pid != 0 && pid != pid2 && s.State.Usable() {
+			if pid := daemon.DetailOf(s).PID; s.ID == "two" && pid != 0 && pid != pid2 && s.State.Usable() {
 				return true
 			}
 		}
@@ -120,7 +124,7 @@ func TestServersFileIsWatched(t *testing.T) {
 			b.admin("GET", "/notices", "", http.StatusOK, &notices)
 			return len(notices) == 1 && strings.Contains(notices[0].Error, c.place)
 		})
-		if got := b.must("mcp", "list"); !strings.Contains(got, c.place) || !strings.Contains(got, "what was read before holds") {
+		if got := b.must("mcp", "list"); !strings.Contains(got, c.place) || !strings.Contains(got, "its previous content stays in force") {
 			t.Errorf("mcp list does not say %q:\n%s", c.place, got)
 		}
 		if got, err := b.run("doctor"); exitCode(err) != 1 || !strings.Contains(got, c.place) {
@@ -238,7 +242,7 @@ func TestSettingsFileIsTakenOver(t *testing.T) {
 			t.Errorf("%q: a part of a file with a mistake holds: %s", text, got)
 		}
 	}
-	// What yaya reload says of each; the watcher may have been first.
+	// yaya reload reports each; the watcher may have been first.
 	var all admin.Reloaded
 	raw := "strategy = \"coder2\"\nprovider = \"five\"\n[auth]\nissuer = \"https://other.example\"\n"
 	b.edit("config.toml", raw)
@@ -276,7 +280,7 @@ func TestReloadWithoutDaemon(t *testing.T) {
 }
 
 // A setting that is read when yaya starts waits for the next start, and yaya says so for
-// as long as it does, also when the watcher was faster than the question.
+// as long as it does, even if the watcher was faster than the question.
 func TestSettingsThatWait(t *testing.T) {
 	t.Parallel()
 	const waits = "from the next start of yaya on"

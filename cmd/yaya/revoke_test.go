@@ -131,7 +131,7 @@ func TestQuarantineIsAudited(t *testing.T) {
 	for deadline := time.Now().Add(eventually.Limit); len(rows) == 0; time.Sleep(time.Second) {
 		c.must("tools/list", nil)
 		if _, err := c.text("fx__change", nil); err != nil && !strings.Contains(err.Error(), "waits for approval") {
-			t.Fatal(err)
+			t.Fatalf("got %v, want no error, or one that says that the tool waits for approval", err)
 		}
 		if err := json.Unmarshal([]byte(b.must("audit", "--event", "tools_quarantined", "--json")), &rows); err != nil {
 			t.Fatal(err)

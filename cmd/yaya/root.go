@@ -3,59 +3,19 @@ package main
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"runtime"
-	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/yaya-ai/yaya/internal/masked"
-	"github.com/yaya-ai/yaya/internal/secrets"
+	"github.com/yaya-ai/yaya/daemon"
 )
 
-// version is set by the Makefile.
-var version = ""
+func newRoot() *cobra.Command { return rootOf(new(daemon.Flags)) }
 
-func yayaVersion() string {
-	if version != "" {
-		return version
-	}
-	info, _ := debug.ReadBuildInfo()
-	return builtVersion(info)
-}
-
-// builtVersion is the version that go install and go build have written down: the
-// module's, else the commit's.
-func builtVersion(info *debug.BuildInfo) string {
-	const unknown = "0.1.0-dev"
-	if info == nil {
-		return unknown
-	}
-	if v := info.Main.Version; v != "" && v != "(devel)" {
-		return strings.TrimPrefix(v, "v")
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && len(s.Value) >= 7 {
-			return unknown + "-" + s.Value[:7]
-		}
-	}
-	return unknown
-}
-
-// globals are the flags that every command has.
-type globals struct {
-	dataDir    string
-	configDir  string
-	configFile string
-	verbose    bool
-	secrets    masked.Secrets // that are shown nowhere
-	vault      *secrets.Store // of the data folder that was opened last
-}
-
-func newRoot() *cobra.Command { return rootOf(new(globals)) }
-
-func rootOf(g *globals) *cobra.Command {
+func rootOf(g *daemon.Flags) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "yaya",
 		Short: "One door to all your MCP servers, and agents behind it",
@@ -70,19 +30,39 @@ work with the same tools: yaya run "what is in this folder?"`,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	pf := root.PersistentFlags()
-	pf.StringVar(&g.dataDir, "data-dir", "", "`dir` of state (default $XDG_STATE_HOME/yaya)")
-	pf.StringVar(&g.configDir, "config-dir", "", "`dir` of configuration (default $XDG_CONFIG_HOME/yaya)")
-	pf.StringVar(&g.configFile, "config", "", "`file` of settings (default config.toml in --config-dir)")
-	pf.BoolVarP(&g.verbose, "verbose", "v", false, "log more")
-	root.AddCommand(serveCommand(g), chatCommand(g), runCommand(g), mcpCommand(g), sessionCommand(g), clientCommand(g), trustCommand(g), providerCommand(g), configCommand(g), pluginCommand(g), deviceCommand(g), tokenCommand(g), secretCommand(g), connectCommand(g), auditCommand(g), trafficCommand(g), doctorCommand(g), reloadCommand(g), verifyCommand(g), sandboxCommand(g), versionCommand())
+	pf.StringVar(&g.DataDir, "data-dir", "", "`folder` of yaya's data (default $XDG_STATE_HOME/yaya)")
+	pf.StringVar(&g.ConfigDir, "config-dir", "", "`folder` of mcp.json and config.toml (default $XDG_CONFIG_HOME/yaya)")
+	pf.StringVar(&g.ConfigFile, "config", "", "`file` of settings (default config.toml in --config-dir)")
+	pf.BoolVarP(&g.Verbose, "verbose", "v", false, "log more")
+	root.AddCommand(serveCommand(g), chatCommand(g), runCommand(g), mcpCommand(g), sessionCommand(g), clientCommand(g), trustCommand(g), providerCommand(g), configCommand(g), pluginCommand(g), deviceCommand(g), tokenCommand(g), secretCommand(g), connectCommand(g), auditCommand(g), trafficCommand(g), doctorCommand(g), reloadCommand(g), restartCommand(g), serviceCommand(g), verifyCommand(g), repairCommand(g), backupCommand(g), restoreCommand(g), sandboxCommand(g), versionCommand())
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return &usageError{c.CommandPath(), flagMistake(err)} })
-	root.Version = yayaVersion()
+	root.Version = daemon.Version()
 	root.SetVersionTemplate(versionLine())
-	cobra.AddTemplateFunc("wrappedFlags", func(f *pflag.FlagSet) string { return f.FlagUsagesWrapped(helpWidth) })
+	cobra.AddTemplateFunc("wrappedFlags", flagUsages)
 	root.SetUsageTemplate(strings.NewReplacer(".LocalFlags.FlagUsages", "wrappedFlags .LocalFlags", ".InheritedFlags.FlagUsages", "wrappedFlags .InheritedFlags").Replace(root.UsageTemplate()))
 	wrapArgs(root)
 	wrapHelp(root)
 	return root
+}
+
+// optionalValue finds the value of such a flag, which pflag puts behind a blank: with the
+// blank, the value would be taken for an argument.
+var optionalValue = regexp.MustCompile(`(?m)^( +--[a-z-]+) (\[=[a-z]+\])`)
+
+// flagUsages describes flags. The value of a flag whose value is optional is in its name, such
+// as "[=networks]": pflag would add a long default to it, and leave no room for descriptions.
+func flagUsages(f *pflag.FlagSet) string {
+	optional := map[*pflag.Flag]string{}
+	f.VisitAll(func(x *pflag.Flag) {
+		if x.Value.Type() == "string" && x.NoOptDefVal != "" {
+			optional[x], x.NoOptDefVal = x.NoOptDefVal, ""
+		}
+	})
+	out := optionalValue.ReplaceAllString(f.FlagUsagesWrapped(helpWidth), "$1$2 ")
+	for x, was := range optional {
+		x.NoOptDefVal = was
+	}
+	return out
 }
 
 // wrapArgs turns errors about arguments into usage errors, for every command.
@@ -100,8 +80,7 @@ func wrapArgs(c *cobra.Command) {
 	}
 }
 
-// wrapHelp fits what a command says of itself to the width of a terminal. Indented lines
-// stay as they are.
+// wrapHelp wraps the long help of every command to helpWidth. Indented lines stay unchanged.
 func wrapHelp(c *cobra.Command) {
 	var out []string
 	for paragraph := range strings.SplitSeq(c.Long, "\n\n") {
@@ -137,13 +116,13 @@ func wrapHelp(c *cobra.Command) {
 	}
 }
 
-// helpWidth is how wide help may be: a terminal has 80 columns at least.
+// helpWidth is the maximum width of help texts: a terminal has at least 80 columns.
 const helpWidth = 80
 
-// argsMistake says in which way words do not fit a command.
+// argsMistake explains why the arguments do not fit a command.
 func argsMistake(c *cobra.Command, check cobra.PositionalArgs, args []string) error {
 	if c.HasSubCommands() && len(args) > 0 {
-		text := fmt.Sprintf("there is no command %q", c.CommandPath()+" "+args[0])
+		text := fmt.Sprintf("unknown command %q", c.CommandPath()+" "+args[0])
 		if c.SuggestionsMinimumDistance <= 0 {
 			c.SuggestionsMinimumDistance = 2
 		}
@@ -154,32 +133,35 @@ func argsMistake(c *cobra.Command, check cobra.PositionalArgs, args []string) er
 	}
 	for n := len(args) - 1; n >= 0; n-- {
 		if check(c, args[:n]) == nil {
-			return fmt.Errorf("%q is one word too many: %s", args[n], c.UseLine())
+			return fmt.Errorf("unexpected argument %q (usage: %s)", args[n], c.UseLine())
 		}
 	}
-	return fmt.Errorf("something is missing: %s", c.UseLine())
+	return fmt.Errorf("missing argument (usage: %s)", c.UseLine())
 }
 
-// flagMistake says what is wrong with a flag.
+// flagMistake explains what is wrong with a flag.
 func flagMistake(err error) error {
 	if e, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		name := "--" + e.GetSpecifiedName()
 		if e.GetSpecifiedShortnames() != "" {
 			name = "-" + e.GetSpecifiedName()
 		}
-		return fmt.Errorf("there is no flag %s", name)
+		if c := e.GetSpecifiedName(); c >= "0" && c < ":" {
+			return fmt.Errorf("unknown flag %s; for a negative number, put -- before the arguments", name)
+		}
+		return fmt.Errorf("unknown flag %s", name)
 	}
 	if e, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
-		return fmt.Errorf("the flag --%s needs a value", e.GetFlag().Name)
+		return fmt.Errorf("flag --%s needs a value", e.GetFlag().Name)
 	}
 	if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
-		return fmt.Errorf("the flag --%s takes a value of the type %s, not %q", e.GetFlag().Name, e.GetFlag().Value.Type(), e.GetValue())
+		return fmt.Errorf("flag --%s takes a value of type %s, not %q", e.GetFlag().Name, e.GetFlag().Value.Type(), e.GetValue())
 	}
 	return err
 }
 
 func versionLine() string {
-	return fmt.Sprintf("yaya %s %s/%s %s\n", yayaVersion(), runtime.GOOS, runtime.GOARCH, runtime.Version())
+	return fmt.Sprintf("yaya %s %s/%s %s\n", daemon.Version(), runtime.GOOS, runtime.GOARCH, runtime.Version())
 }
 
 func versionCommand() *cobra.Command {

@@ -21,39 +21,54 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/yaya-ai/yaya/cmd/yaya/chat"
+	"github.com/yaya-ai/yaya/daemon"
+	"github.com/yaya-ai/yaya/internal/worded"
 	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/kernel/folder"
 )
 
 // runOptions are the flags of yaya run.
 type runOptions struct {
 	session, workspace, approve, provider, strategy string
 	asJSON                                          bool
-	untrusted                                       bool // the user was asked, and does not trust the folder
+	untrusted                                       bool // the user was asked and did not trust the folder
 	mcpConfig                                       []string
 }
 
-func runCommand(g *globals) *cobra.Command {
+func runCommand(g *daemon.Flags) *cobra.Command {
 	var o runOptions
 	c := &cobra.Command{
 		Use:   "run PROMPT",
-		Short: "Give an agent one task, and watch it",
-		Long: `Give an agent one task, and watch it. The answer goes to standard output, what
-the agent does to standard error. Without PROMPT, or with "-", the task is read
-from standard input.
+		Short: "Give an agent one task and watch it work",
+		Long: `Give an agent one task and watch it work. The answer goes to standard output, the
+agent's steps go to standard error. Without PROMPT, or with "-", yaya reads the task from
+standard input.
 
-The agent has the tools of your MCP servers. If yaya runs, the task is done there,
-with the servers that it has; else, or with --mcp-config or --config, everything is
-started for this task. Calls that need approval are put to you on the terminal;
---approve says otherwise:
+The agent needs a model: add one with yaya provider add. Until then, the built-in echo
+model answers, which repeats your task. The agent can call the tools of your MCP servers,
+and works in the current folder, where it can only read and search until you trust the
+folder (yaya trust).
 
-  ask     ask on the terminal (the default there); without one, as rules
-  rules   nobody is asked: what approval.rules allow runs, the rest is rejected
-  never   nothing that needs approval runs, whatever the rules say
+If yaya serve runs, it does the task with its servers. Otherwise, or with --mcp-config or
+--config, yaya starts the servers for this task and stops them afterward.
 
-The conversation is kept: --session goes on with it.`,
-		Example: `  yaya run "what tools do you have?"
-  yaya run '/tool read_artifact {"id":"x"}'   # the built-in echo model calls tools this way
-  git diff | yaya run - --session review`,
+Some calls need your approval. --approve sets who is asked:
+
+  ask     you, on the terminal; without a terminal, the same as rules
+  rules   nobody: calls that approval.rules allow run, others are rejected
+  never   nobody: every call that needs approval is rejected
+
+yaya keeps the conversation. To continue it, pass the --session that yaya prints.
+
+The exit code is 0 if the agent answered, even if some of its calls failed or were
+rejected; standard error says how many were rejected. It is 1 if the turn failed or was
+canceled, and 2 for wrong usage.`,
+		Example: `  yaya run "what is in this folder?"
+  yaya run --approve rules "run the tests and explain the failures"
+  git diff | yaya run --session review "-"
+  yaya run --session review "now suggest a commit message"
+  yaya run '/tool repo_tree {}'   # the echo model calls a tool if you write it like this`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			prompt, err := readPrompt(args, c.InOrStdin())
@@ -63,32 +78,34 @@ The conversation is kept: --session goes on with it.`,
 			switch o.approve {
 			case "ask", "rules", "never":
 			default:
-				return &usageError{c.CommandPath(), fmt.Errorf("--approve is ask, rules or never, not %q", o.approve)}
+				return &usageError{c.CommandPath(), fmt.Errorf("--approve must be ask, rules or never, not %q", o.approve)}
+			}
+			if o.session != "" {
+				if err := event.CheckSession(o.session); err != nil {
+					return &usageError{c.CommandPath(), fmt.Errorf("--session: %w", err)}
+				}
 			}
 			return runPrompt(c.Context(), g, o, prompt, c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr())
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.session, "session", "", "id of the session to go on with (default a new one)")
-	f.StringVar(&o.workspace, "workspace", "", "folder that the agent works in (default the current one)")
-	f.StringVar(&o.approve, "approve", "ask", "ask, rules or never")
-	f.StringVar(&o.provider, "provider", "", "id of the provider to use (default the active one)")
-	f.StringVar(&o.strategy, "strategy", "", "id of the strategy to use (default react)")
-	f.BoolVar(&o.asJSON, "json", false, "print every event as a line of JSON instead")
+	f.StringVar(&o.session, "session", "", "`id` of the session to continue (default a new one)")
+	f.StringVar(&o.workspace, "workspace", "", "`folder` that the agent works in (default the current one)")
+	f.StringVar(&o.approve, "approve", "ask", "`mode` of approval: ask, rules or never")
+	f.StringVar(&o.provider, "provider", "", "`id` of the provider to use (default the active one)")
+	f.StringVar(&o.strategy, "strategy", "", "`id` of the strategy to use (default react)")
+	f.BoolVar(&o.asJSON, "json", false, "print each event as a line of JSON instead")
 	f.StringArrayVar(&o.mcpConfig, "mcp-config", nil, "`file` of MCP servers instead of yaya's own; repeatable")
 	return c
 }
-
-// maxPrompt bounds a prompt, in bytes.
-const maxPrompt = 1 << 20
 
 func readPrompt(args []string, in io.Reader) (string, error) {
 	prompt := strings.Join(args, " ")
 	if prompt == "" || prompt == "-" {
 		if f, ok := in.(*os.File); ok && prompt == "" && term.IsTerminal(int(f.Fd())) { //nolint:gosec // a descriptor fits
-			return "", errors.New("there is no task: yaya run PROMPT")
+			return "", errors.New("no task given (usage: yaya run PROMPT)")
 		}
-		data, err := io.ReadAll(io.LimitReader(in, maxPrompt+1)) //nolint:forbidigo // bounded by the reader
+		data, err := io.ReadAll(io.LimitReader(in, daemon.MaxPrompt+1)) //nolint:forbidigo // bounded by the reader
 		if err != nil {
 			return "", err
 		}
@@ -97,13 +114,13 @@ func readPrompt(args []string, in io.Reader) (string, error) {
 	switch {
 	case prompt == "":
 		return "", errors.New("the task is empty")
-	case len(prompt) > maxPrompt:
-		return "", fmt.Errorf("the task has more than %d bytes", maxPrompt)
+	case len(prompt) > daemon.MaxPrompt:
+		return "", fmt.Errorf("the task is longer than %d bytes", daemon.MaxPrompt)
 	}
 	return prompt, nil
 }
 
-// mode is how asks of the run are answered.
+// mode returns how to answer the run's approvals.
 func (o runOptions) mode(tty bool) string {
 	if o.approve == "ask" && (!tty || o.asJSON) {
 		return "rules"
@@ -111,8 +128,8 @@ func (o runOptions) mode(tty bool) string {
 	return o.approve
 }
 
-func runPrompt(ctx context.Context, g *globals, o runOptions, prompt string, in io.Reader, out, errOut io.Writer) error {
-	p, err := g.paths()
+func runPrompt(ctx context.Context, g *daemon.Flags, o runOptions, prompt string, in io.Reader, out, errOut io.Writer) error {
+	p, err := g.Paths()
 	if err != nil {
 		return err
 	}
@@ -123,36 +140,36 @@ func runPrompt(ctx context.Context, g *globals, o runOptions, prompt string, in 
 	if o.untrusted, err = trustFirst(ctx, g, o, tty, in, errOut); err != nil {
 		return err
 	}
-	wish, err := o.wish(prompt, tty)
+	req, err := o.request(prompt, tty)
 	if err != nil {
 		return err
 	}
-	follow := func(b *backend) error {
+	follow := func(b *daemon.Backend) error {
 		sh := &show{b: b, out: out, err: errOut, asJSON: o.asJSON, in: in}
-		return sh.run(ctx, o, wish)
+		return sh.run(ctx, o, req)
 	}
-	if len(o.mcpConfig) == 0 && g.configFile == "" {
-		if done, err := beside(ctx, p, follow); done {
+	if len(o.mcpConfig) == 0 && g.ConfigFile == "" {
+		if done, err := daemon.WithDaemon(ctx, p, follow); done {
 			return err
 		}
 	}
 	log := zerolog.Nop()
-	if g.verbose {
-		log = g.newLog(errOut)
+	if g.Verbose {
+		log = g.NewLog(errOut)
 	}
-	return withApp(ctx, g, p, o.mcpConfig, log, true, func(a *app) error {
+	return daemon.WithoutDaemon(ctx, g, daemon.AppOptions{MCPConfig: o.mcpConfig, Workspace: o.workspace, Agents: true, Log: log}, func(a *daemon.App) error {
 		mux := http.NewServeMux()
-		mux.Handle("/api/", a.api())
-		mux.Handle("/cli/", a.cli(ctx, nil))
-		client, end := serveHere(asOwner(mux))
+		mux.Handle("/api/", a.API())
+		mux.Handle("/cli/", a.CLI(ctx))
+		client, end := serveHere(daemon.AsOwner(mux))
 		defer end()
-		return follow(&backend{client: client.HTTP})
-	}, func(c *appConfig) { c.workspace = o.workspace })
+		return follow(&daemon.Backend{Client: client.HTTP})
+	})
 }
 
-// wish is what the run asks yaya for.
-func (o runOptions) wish(prompt string, tty bool) (runWish, error) {
-	w := runWish{
+// request is what the run asks yaya for.
+func (o runOptions) request(prompt string, tty bool) (daemon.RunRequest, error) {
+	w := daemon.RunRequest{
 		Session: o.session, Workspace: o.workspace, Prompt: prompt, Provider: o.provider, Strategy: o.strategy,
 		Approve: o.mode(tty), Declined: o.untrusted,
 	}
@@ -173,38 +190,40 @@ func (o runOptions) wish(prompt string, tty bool) (runWish, error) {
 	return w, nil
 }
 
-// show runs a turn, and writes a session's events for a person, or as JSON for a program.
+// show runs a turn and prints the session's events, as text for a person or as JSON for a
+// program.
 type show struct {
-	b        *backend
+	b        *daemon.Backend
 	out, err io.Writer
 	asJSON   bool
 	in       io.Reader
-	lines    chan string // what is typed; made by the first question
-	text     bool        // the last thing written was the answer's text
-	streamed bool        // some of this model call's text was
-	refused  int         // calls that needed approval, with nobody to ask
-	insisted int         // the same, of which no rule allows any
+	lines    chan string // terminal input; the first question creates it
+	text     bool        // the last output was text of the answer
+	streamed bool        // some text of this model call was printed
+	refused  int         // calls that needed approval while nobody could be asked
+	insisted int         // those of them that no rule can allow
+	outside  int         // calls that an untrusted folder does not allow
 	pieces   pieces
 }
 
-// cancelPatience is how long the end of a cancelled turn may take.
+// cancelPatience bounds the wait for the end of a cancelled turn.
 const cancelPatience = 10 * time.Second
 
-// run starts the turn and shows it until it ends. When ctx ends, the turn is cancelled.
-func (s *show) run(ctx context.Context, o runOptions, w runWish) error {
+// run starts the turn and shows it until it ends. When ctx ends, run cancels the turn.
+func (s *show) run(ctx context.Context, o runOptions, w daemon.RunRequest) error {
 	body, err := json.Marshal(w)
 	if err != nil {
 		return err
 	}
-	// The connection outlives ctx, so that the end of the turn is seen.
+	// The connection outlives ctx, to receive the end of the turn.
 	conn, hangUp := context.WithCancel(context.WithoutCancel(ctx))
 	cancelled := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(cancelled)
-		defer hangUp() // which cancels the turn, too
+		defer hangUp() // this cancels the turn, too
 		within, done := context.WithTimeout(conn, cancelPatience)
 		defer done()
-		if s.b.api(within, http.MethodPost, "/cli/sessions/"+url.PathEscape(w.Session)+"/cancel", nil, nil) == nil {
+		if s.b.API(within, http.MethodPost, "/cli/sessions/"+url.PathEscape(w.Session)+"/cancel", nil, nil) == nil {
 			<-within.Done()
 		}
 	})
@@ -219,18 +238,18 @@ func (s *show) run(ctx context.Context, o runOptions, w runWish) error {
 		return err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := s.b.client.Do(req)
+	resp, err := s.b.Client.Do(req)
 	if err != nil {
 		return cmp.Or(ctx.Err(), err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
-		return s.b.refusal(ctx, resp)
+		return s.b.Refusal(ctx, resp)
 	}
 	lines := bufio.NewScanner(resp.Body)
-	lines.Buffer(nil, maxAnswer)
+	lines.Buffer(nil, daemon.MaxAnswer)
 	for lines.Scan() {
-		var line runLine
+		var line daemon.RunEvent
 		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
 			return fmt.Errorf("yaya's answer is malformed: %w", err)
 		}
@@ -241,35 +260,43 @@ func (s *show) run(ctx context.Context, o runOptions, w runWish) error {
 			return err
 		}
 	}
-	if err := cmp.Or(ctx.Err(), lines.Err()); err != nil {
+	if err := ctx.Err(); err != nil {
+		return worded.Error(err, "the turn was cancelled")
+	}
+	if err := lines.Err(); err != nil {
 		return fmt.Errorf("the turn was cancelled: %w", err)
 	}
-	return errors.New("yaya has ended, and the turn with it")
+	return errors.New("yaya stopped, and the turn with it")
 }
 
-func (s *show) end(o runOptions, w runWish, end runEnd) error {
+func (s *show) end(o runOptions, w daemon.RunRequest, end daemon.RunOutcome) error {
 	s.newline()
 	for _, r := range []struct {
 		n   int
 		why string
-	}{{s.refused, nobodyAsked}, {s.insisted, noRuleAsked}} {
+	}{{s.refused, daemon.NobodyAsked}, {s.insisted, daemon.NoRuleAsked}, {s.outside, daemon.NotTrusted}} {
 		if r.n > 0 {
-			fmt.Fprintf(s.err, "%s refused: %s\n", map[bool]string{true: "1 call was", false: fmt.Sprintf("%d calls were", r.n)}[r.n == 1], r.why)
+			fmt.Fprintf(s.err, "%s refused: %s\n", worded.Count(r.n, "call was", "calls were"), r.why)
 		}
 	}
 	if end.Error != "" && end.Kind == "" {
 		return errors.New(end.Error)
 	}
 	if !s.asJSON && o.session == "" {
-		fmt.Fprintf(s.err, "\n(go on with: yaya run --session %s …)\n", w.Session)
+		fmt.Fprintf(s.err, "\n(to continue: yaya run --session %s …)\n", w.Session)
 	}
-	if end.Error != "" {
-		return fmt.Errorf("the turn %s: %s", map[bool]string{true: "was cancelled", false: "failed"}[end.Kind == "cancelled"], end.Error)
+	switch {
+	case end.Error == "":
+		return nil
+	case end.Kind == "cancelled" && end.Error == context.Canceled.Error():
+		return errors.New("the turn was cancelled")
+	case end.Kind == "cancelled":
+		return fmt.Errorf("the turn was cancelled: %s", end.Error)
 	}
-	return nil
+	return fmt.Errorf("the turn failed: %s", end.Error)
 }
 
-func (s *show) line(ctx context.Context, line runLine) error {
+func (s *show) line(ctx context.Context, line daemon.RunEvent) error {
 	if s.asJSON {
 		if line.Event == nil {
 			return nil
@@ -279,7 +306,7 @@ func (s *show) line(ctx context.Context, line runLine) error {
 	}
 	if line.Note != "" {
 		s.newline()
-		fmt.Fprintln(s.err, printable(line.Note, 1000))
+		fmt.Fprintln(s.err, daemon.Printable(line.Note, 1000))
 	}
 	if line.Event == nil {
 		return nil
@@ -292,7 +319,8 @@ func (s *show) line(ctx context.Context, line runLine) error {
 	return nil
 }
 
-// count counts the calls of an event that were refused because nobody was asked.
+// count counts an event's calls that were refused because nobody was asked, or because the
+// folder is not trusted.
 func (s *show) count(raw json.RawMessage) {
 	var ev event.Event
 	if json.Unmarshal(raw, &ev) != nil {
@@ -302,19 +330,21 @@ func (s *show) count(raw json.RawMessage) {
 }
 
 func (s *show) refusal(ev event.Event) {
-	said := ""
+	reason := ""
 	switch p := ev.Payload.(type) {
 	case event.ToolError:
-		said = p.Brief
+		reason = p.Brief + string(p.Detail) // the longer message
 	case event.ToolResult:
 		if !p.OK {
-			said = brief(p)
+			reason = brief(p)
 		}
 	}
 	switch {
-	case strings.Contains(said, noRule):
+	case strings.Contains(reason, folder.Untrusted): // its message quotes one of the others as the reason
+		s.outside++
+	case strings.Contains(reason, daemon.NoRule):
 		s.insisted++
-	case strings.Contains(said, nobodyThere):
+	case strings.Contains(reason, daemon.NobodyThere):
 		s.refused++
 	}
 }
@@ -323,11 +353,11 @@ func (s *show) render(ctx context.Context, ev event.Event) {
 	s.refusal(ev)
 	switch p := ev.Payload.(type) {
 	case event.Delta:
-		fmt.Fprint(s.out, multiline(p.Content))
+		fmt.Fprint(s.out, daemon.Multiline(p.Content))
 		s.text, s.streamed = true, true
 	case event.AssistantMessage:
 		if !s.streamed {
-			fmt.Fprint(s.out, multiline(p.Content))
+			fmt.Fprint(s.out, daemon.Multiline(p.Content))
 			s.text = true
 		}
 		s.newline()
@@ -337,7 +367,7 @@ func (s *show) render(ctx context.Context, ev event.Event) {
 		}
 	case event.ToolCall:
 		s.newline()
-		fmt.Fprintf(s.err, "→ %s %s\n", printable(p.Name, 80), printable(argumentLine(p.Args), 300))
+		fmt.Fprintf(s.err, "→ %s %s\n", daemon.Printable(p.Name, 80), daemon.Printable(argumentLine(p.Args), 300))
 		s.pieces.begin(p.ID, p.Name)
 	case event.ToolResult:
 		s.newline()
@@ -346,24 +376,24 @@ func (s *show) render(ctx context.Context, ev event.Event) {
 		if !p.OK {
 			mark = "✗"
 		}
-		fmt.Fprintf(s.err, "%s %s\n", mark, printable(oneLine(brief(p)), 200))
+		fmt.Fprintf(s.err, "%s %s\n", mark, daemon.Printable(daemon.OneLine(brief(p)), 200))
 	case event.ToolError:
 		s.newline()
 		s.pieces.end(s.err, p.ID)
-		fmt.Fprintf(s.err, "✗ %s\n", printable(oneLine(p.Brief), 200))
+		fmt.Fprintf(s.err, "✗ %s\n", daemon.Printable(daemon.OneLine(p.Brief), 200))
 	case event.ToolProgress:
 		if p.Message != "" {
 			s.newline()
 			if s.pieces.add(s.err, p.ID, p.Message) {
 				return
 			}
-			fmt.Fprintf(s.err, "  %s\n", printable(oneLine(p.Message), 200))
+			fmt.Fprintf(s.err, "  %s\n", daemon.Printable(daemon.OneLine(p.Message), 200))
 		}
 	case event.ApprovalRequest:
 		s.newline()
 		s.question(ctx, p)
 	case event.ApprovalCancelled:
-		fmt.Fprintf(s.err, "  (withdrawn: %s)\n", printable(p.Reason, 40))
+		fmt.Fprintf(s.err, "  (%s)\n", daemon.Printable(chat.Withdrawn(p.Reason), 200))
 	}
 }
 

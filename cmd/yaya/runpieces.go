@@ -4,23 +4,25 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/yaya-ai/yaya/daemon"
 )
 
-// Bounds of what is shown of a command's output while it runs.
+// Bounds on the output that is shown while a command runs.
 const (
-	maxPieceLines = 40      // of one piece
-	maxPieceHeld  = 4 << 10 // bytes of a line that has not ended
+	maxPieceLines = 40      // lines of one piece
+	maxPieceHeld  = 4 << 10 // bytes of an unfinished line
 )
 
-// streaming are the tools whose progress is what a command says, in pieces that end
-// anywhere. Of all others, each message stands for itself.
+// streaming lists the tools whose progress messages are pieces of a command's output, cut
+// anywhere. Progress messages of other tools are complete.
 var streaming = map[string]bool{"shell": true, "verify": true}
 
-// pieces shows what commands say in whole lines: the beginning of one is held until the
-// rest of it has come, or until the command has ended.
-type pieces struct{ held map[string]string } // by call
+// pieces prints command output in whole lines: it holds the beginning of a line until the rest
+// arrives or the command ends.
+type pieces struct{ held map[string]string } // keyed by call
 
-// begin takes note of a call.
+// begin registers a call.
 func (p *pieces) begin(id, tool string) {
 	if !streaming[tool] {
 		return
@@ -31,8 +33,7 @@ func (p *pieces) begin(id, tool string) {
 	p.held[id] = ""
 }
 
-// add shows the lines that a piece completes, and reports whether the call is one of a
-// command.
+// add prints the lines that a piece completes. It reports whether the call runs a command.
 func (p *pieces) add(w io.Writer, id, piece string) bool {
 	held, ok := p.held[id]
 	if !ok {
@@ -48,7 +49,7 @@ func (p *pieces) add(w io.Writer, id, piece string) bool {
 	return true
 }
 
-// end shows what is left of a call.
+// end prints the rest of a call's output.
 func (p *pieces) end(w io.Writer, id string) {
 	showLines(w, p.held[id])
 	delete(p.held, id)
@@ -64,9 +65,9 @@ func showLines(w io.Writer, text string) {
 			fmt.Fprintf(w, "  … (%d more lines)\n", len(lines)-i)
 			return
 		}
-		// A carriage return writes over the line, as progress bars do.
+		// A carriage return overwrites the line, as progress bars do.
 		line = strings.TrimRight(line, "\r")
 		line = line[strings.LastIndexByte(line, '\r')+1:]
-		fmt.Fprintf(w, "  %s\n", printable(line, 200))
+		fmt.Fprintf(w, "  %s\n", daemon.Printable(line, 200))
 	}
 }

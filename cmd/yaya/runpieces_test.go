@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/yaya-ai/yaya/daemon"
 )
 
 // GF-9: what a command says is shown in its lines, wherever it was cut into pieces.
@@ -19,7 +21,7 @@ func TestPiecesAreShownAsLines(t *testing.T) {
 		"a progress bar":         {"shell", []string{"10%\r20%\r", "30%\r\ndone\n"}, "  30%\n  done\n", ""},
 		"much":                   {"shell", []string{strings.Repeat("x\n", 100)}, strings.Repeat("  x\n", 40) + "  … (60 more lines)\n", ""},
 		"nothing":                {"shell", nil, "", ""},
-		"a long line":            {"shell", []string{strings.Repeat("y", maxPieceHeld), "y"}, "  " + printable(strings.Repeat("y", 300), 200) + "\n", ""},
+		"a long line":            {"shell", []string{strings.Repeat("y", maxPieceHeld), "y"}, "  " + daemon.Printable(strings.Repeat("y", 300), 200) + "\n", ""},
 	} {
 		var p pieces
 		p.begin("c", c.tool)

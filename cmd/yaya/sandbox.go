@@ -16,39 +16,45 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 
+	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/yaya-ai/yaya/feature"
+	"github.com/yaya-ai/yaya/daemon"
+	"github.com/yaya-ai/yaya/internal/proc"
 	"github.com/yaya-ai/yaya/internal/sandbox"
+	"github.com/yaya-ai/yaya/internal/worded"
+	"github.com/yaya-ai/yaya/internal/workspace"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 	"github.com/yaya-ai/yaya/plugins/tool_shell"
 )
 
-// sandboxRun are the flags of yaya sandbox run.
+// sandboxRun holds the flags of yaya sandbox run.
 type sandboxRun struct {
 	profile                string
 	read, write, host, env []string
 }
 
-func sandboxRunCommand(g *globals) *cobra.Command {
+func sandboxRunCommand(g *daemon.Flags) *cobra.Command {
 	var f sandboxRun
 	c := &cobra.Command{
 		Use: "run [flags] -- COMMAND [ARG…]", Short: "Run a command in a sandbox",
-		Long: `Run a command in a sandbox. In the profiles command and check the working directory
-can be written, but for .git/config, .git/hooks and what else configures Git there, and
-the command gets the variables that commands of agents get. In server, plugin and
-browser the directory is not seen unless you name it, the command starts in a private
-home, and gets the variables that servers get. --env names more of them; guarded passes
-all. Hosts that the command is kept from are told on standard error. It exits with the
-command's code, or 128 and the number of the signal that ended it; 127 says that there
-is no such command, 126 that it cannot be started.
+		Long: `Run a command in a sandbox.
+In the profiles command and check, the command can write to the working directory, except
+.git/config, .git/hooks and everything else that configures Git there. It gets the same
+environment variables as the commands of agents. It can write to your home folder, to
+system folders, and to folders with credentials or yaya's data only if --write names them.
+In the profiles server, plugin and browser, the working directory is hidden unless you
+name it. The command starts in a private home folder, with the same environment variables
+as servers. --env passes more variables; guarded passes all of them.
+yaya reports the hosts that it blocks on standard error. It exits with the command's code,
+or with 128 plus the number of the signal that ended the command; 127 means that the
+command was not found, 126 that it could not be started.
 
-Profiles: guarded (your files and network without yaya's), server, command, check
-(no network but its own), plugin and browser.`,
+Profiles: guarded (your files and network, but not yaya's), server, command, check
+(no network except its own), plugin and browser.`,
 		Example: `  yaya sandbox run -- make test
   yaya sandbox run --profile server --host api.example.com -- npx -y some-server
   yaya sandbox run --profile check --read ~/data -- python3 report.py`,
@@ -57,17 +63,18 @@ Profiles: guarded (your files and network without yaya's), server, command, chec
 			if !slices.Contains(sandbox.Profiles(), f.profile) {
 				return &usageError{c.CommandPath(), fmt.Errorf("--profile: unknown profile %q; the profiles are %s", f.profile, strings.Join(sandbox.Profiles(), ", "))}
 			}
-			p, err := g.paths()
+			p, err := g.Paths()
 			if err != nil {
 				return err
 			}
-			set, err := g.sandboxRunSettings(p)
+			set, err := sandboxRunSettings(g, p)
 			if err != nil {
 				return err
 			}
+			usage := func(err error) error { return &usageError{c.CommandPath(), err} }
 			env, err := f.environ(set, args)
 			if err != nil {
-				return err
+				return usage(err)
 			}
 			path, err := lookUp(args[0])
 			if err != nil {
@@ -76,68 +83,84 @@ Profiles: guarded (your files and network without yaya's), server, command, chec
 			if path, err = filepath.Abs(path); err != nil {
 				return err
 			}
-			policy, err := f.policy(c.ErrOrStderr(), p, path, args)
-			if err != nil {
-				return err
-			}
-			cmd := exec.CommandContext(context.WithoutCancel(c.Context()), path, args[1:]...) //nolint:gosec // running it is the purpose
+			cmd := exec.CommandContext(context.WithoutCancel(c.Context()), path, args[1:]...) //nolint:gosec // running the user's command is the purpose
 			cmd.Args[0], cmd.Env = args[0], env
-			listens, theirs, err := ofDaemon(c.Context(), p)
+			listens, theirs, yaya, err := ofDaemon(c.Context(), p)
 			if err != nil {
 				return err
 			}
-			own := ownPaths{Hidden: hidden(p.own())}
-			files, readable := g.ownFiles(p, nil).now()
-			own = own.with(ownPaths{files, readable}).with(theirs)
-			box := &sandbox.Box{Own: own.Hidden, Readable: own.Readable, Backend: set.backend, Listens: func() []string { return listens }}
-			return runInSandbox(c.ErrOrStderr(), box, policy, cmd)
+			if err := sandbox.CheckHosts(f.host, listens); err != nil {
+				return usage(fmt.Errorf("--host: %w", err))
+			}
+			policy, err := f.policy(c.ErrOrStderr(), p, path, args)
+			if bad, ok := errors.AsType[*badFlag](err); ok {
+				return usage(bad)
+			}
+			if err != nil {
+				return err
+			}
+			own := daemon.OwnPaths{Hidden: daemon.Hidden(p.Own())}
+			outside := g.OwnFiles(p, nil)
+			if err := outside.Prepare(zerolog.Nop()); err != nil {
+				return err
+			}
+			files, readable := outside.Now()
+			own = own.With(daemon.OwnPaths{Hidden: files, Readable: readable}).With(theirs)
+			box := &sandbox.Box{Own: own.Hidden, Readable: own.Readable, Backend: set.backend, Yaya: yaya, Set: &sandbox.Settings{Mode: sandbox.Prefer, Backend: set.backend, BackendFrom: set.backendFrom}, Listens: func() []string { return listens }}
+			err = runInSandbox(&weakness{c.ErrOrStderr(), daemon.SandboxCaches(p.Home)}, box, policy, cmd)
+			if _, failed := errors.AsType[*exitStatus](err); failed {
+				f.aboutGit(c.ErrOrStderr(), policy, args)
+			}
+			return err
 		},
 	}
-	c.Flags().SetInterspersed(false) // what follows the command is its own
+	c.Flags().SetInterspersed(false) // flags after the command belong to the command
 	c.Flags().StringVar(&f.profile, "profile", "command", "`profile` to run in: "+strings.Join(sandbox.Profiles(), ", "))
-	c.Flags().StringArrayVar(&f.read, "read", nil, "let it read a `path` (repeatable)")
-	c.Flags().StringArrayVar(&f.write, "write", nil, "let it write a `path` (repeatable)")
-	c.Flags().StringArrayVar(&f.host, "host", nil, "let it reach a `host`, such as example.com, *.example.com or example.com:8443 (repeatable)")
-	c.Flags().StringArrayVar(&f.env, "env", nil, "let it have a `variable` of yours (repeatable)")
+	c.Flags().StringArrayVar(&f.read, "read", nil, "allow reading a `path` (repeatable)")
+	c.Flags().StringArrayVar(&f.write, "write", nil, "allow reading and writing a `path` (repeatable)")
+	c.Flags().StringArrayVar(&f.host, "host", nil, "allow a `host`, such as example.com, *.example.com or example.com:8443 (repeatable)")
+	c.Flags().StringArrayVar(&f.env, "env", nil, "pass a `variable` of your environment (repeatable)")
 	return c
 }
 
-// ofDaemon are the addresses that the running yaya listens on, which no sandbox is passed
-// on to, and its own folders and files, as its flags and its environment name them.
-func ofDaemon(ctx context.Context, p paths) (listens []string, own ownPaths, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*daemonTimeout)
+// ofDaemon returns what a sandbox must keep away from: the addresses that the running yaya
+// listens on, yaya's own folders and files as its flags and environment name them, and its
+// process id, or 0 if none runs.
+func ofDaemon(ctx context.Context, p daemon.Paths) (listens []string, own daemon.OwnPaths, pid int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*daemon.ReachTimeout)
 	defer cancel()
-	var r report
-	found, err := beside(ctx, p, func(b *backend) error { return b.getJSON(ctx, "/status", &r) })
-	if err == nil && !found { // there is nothing to keep from, unless it is only slow
+	var r daemon.Report
+	found, err := daemon.WithDaemon(ctx, p, func(b *daemon.Backend) error { return b.GetJSON(ctx, "/status", &r) })
+	if err == nil && !found { // no yaya to protect, unless it is only slow
 		var d net.Dialer
-		conn, derr := d.DialContext(ctx, "unix", p.socket())
+		conn, derr := d.DialContext(ctx, "unix", p.Socket())
 		switch {
 		case derr == nil:
-			err = errors.Join(errors.New("its socket takes connections, and nothing answers"), conn.Close())
+			err = errors.Join(errors.New("its socket accepts connections but does not answer"), conn.Close())
 		case errors.Is(derr, syscall.EAGAIN), ctx.Err() != nil:
 			err = derr
 		}
 	}
 	if err != nil {
-		return nil, own, fmt.Errorf("a yaya runs and does not say where it listens and what is its own, which the sandbox keeps from programs: %w; end it, or try again", err)
+		return nil, own, 0, fmt.Errorf("the running yaya does not report its addresses and folders, which the sandbox has to protect: %w; stop that yaya, or try again", err)
 	}
 	if r.Own != nil {
 		own = *r.Own
 	}
-	return r.Listens, own, nil
+	return r.Listens, own, r.PID, nil
 }
 
-// runSettings are what the settings say of sandbox run.
+// runSettings are the settings that apply to sandbox run.
 type runSettings struct {
-	backend string
-	env     []string // more variables of commands
+	backend     string
+	backendFrom string   // the environment variable that sets it, or ""
+	env         []string // additional variables of commands
 }
 
-// sandboxRunSettings reads the settings. In a sandbox of yaya's they are hidden, and a
-// second sandbox is made without them.
-func (g *globals) sandboxRunSettings(p paths) (set runSettings, err error) {
-	data, settings, err := g.open(p, nil)
+// sandboxRunSettings reads the settings. Inside a yaya sandbox they are hidden; a nested
+// sandbox then runs without them.
+func sandboxRunSettings(g *daemon.Flags, p daemon.Paths) (set runSettings, err error) {
+	data, settings, err := g.Open(p, nil)
 	switch {
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		return runSettings{}, nil
@@ -145,7 +168,7 @@ func (g *globals) sandboxRunSettings(p paths) (set runSettings, err error) {
 		return runSettings{}, err
 	}
 	defer func() { err = errors.Join(err, data.Close()) }()
-	set.backend = settings.Text("sandbox.backend")
+	set.backend, set.backendFrom = settings.Text("sandbox.backend"), daemon.Variable(settings, "sandbox.backend")
 	if raw, _, ok := settings.Get("plugin.tool_shell.env"); ok {
 		if err := json.Unmarshal(raw, &set.env); err != nil {
 			return set, fmt.Errorf("plugin.tool_shell.env: %w", err)
@@ -154,8 +177,8 @@ func (g *globals) sandboxRunSettings(p paths) (set runSettings, err error) {
 	return set, nil
 }
 
-// environ is what the command gets of the environment: all of it in guarded, which is for
-// programs that are trusted with it, else what the same programs get from yaya itself.
+// environ returns the environment of the command: everything in guarded, which is for trusted
+// programs, otherwise the variables that yaya itself passes to programs of the profile.
 func (f *sandboxRun) environ(set runSettings, argv []string) ([]string, error) {
 	for _, name := range f.env {
 		if err := servers.CheckEnvName(name); err != nil {
@@ -165,7 +188,7 @@ func (f *sandboxRun) environ(set runSettings, argv []string) ([]string, error) {
 			return nil, fmt.Errorf("--env: the variable %s is not set", name)
 		}
 	}
-	also := append([]string{"TERM", "COLORTERM", "NO_COLOR", "YAYA_CHILD"}, f.env...) // it may be a child of yaya's
+	also := append([]string{"TERM", "COLORTERM", "NO_COLOR", "YAYA_CHILD"}, f.env...) // this process may be a child of yaya
 	switch f.profile {
 	case "guarded":
 		return os.Environ(), nil
@@ -175,9 +198,10 @@ func (f *sandboxRun) environ(set runSettings, argv []string) ([]string, error) {
 	return servers.Server{Command: argv[0], Args: argv[1:]}.Environ(os.LookupEnv, also...), nil
 }
 
-// cacheName is the name of the caches of a program in a folder, which no other program
-// has: what one puts there would run in the other. In the strict profiles, whose
-// programs are often fetched by one and the same, the first argument counts, too.
+// cacheName returns the name of the caches of a program in a folder. No two programs share it,
+// because content that one puts there could run in the other. In the strict profiles the name
+// covers the first argument, too: there, one command (such as npx) often fetches and runs
+// different programs.
 func (f *sandboxRun) cacheName(path string, argv []string, strict bool) (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -194,14 +218,14 @@ func (f *sandboxRun) cacheName(path string, argv []string, strict bool) (string,
 	}
 	of := f.profile
 	if of == "check" {
-		of = "command" // a check builds with what a command has fetched
+		of = "command" // a check builds with files that a command fetched
 	}
 	sum := sha256.Sum256([]byte(strings.Join(id, "\x00")))
 	return fmt.Sprintf("run-%s-%x", of, sum[:8]), nil
 }
 
-// policy is what the flags ask for.
-func (f *sandboxRun) policy(w io.Writer, p paths, path string, argv []string) (sandbox.Policy, error) {
+// policy returns the policy that the flags ask for.
+func (f *sandboxRun) policy(w io.Writer, p daemon.Paths, path string, argv []string) (sandbox.Policy, error) {
 	profile, err := sandbox.Profile(f.profile)
 	if err != nil {
 		return profile, err
@@ -210,14 +234,15 @@ func (f *sandboxRun) policy(w io.Writer, p paths, path string, argv []string) (s
 	if err != nil {
 		return profile, err
 	}
-	boxes := &sandbox.Sandboxes{Home: p.home, Cache: sandboxCaches(p.home)}
-	policy, err := boxes.Policy(f.profile, name) // guarded has the user's caches
+	boxes := &sandbox.Sandboxes{Home: p.Home, Cache: daemon.SandboxCaches(p.Home)}
+	policy, err := boxes.Policy(f.profile, name) // guarded uses the user's caches
 	if err != nil {
 		return policy, err
 	}
 	if len(f.host) > 0 && policy.Net.Mode < sandbox.Hosts {
 		policy.Net.Mode = sandbox.Hosts
 	}
+	asked := len(f.host) > 0 && policy.Net.Mode == sandbox.Hosts
 	policy.Net.Allow = append(policy.Net.Allow, f.host...)
 	if policy.Profile == "server" {
 		policy.Net.Allow = append(policy.Net.Allow, sandbox.RegistryOf(argv[0])...)
@@ -226,7 +251,7 @@ func (f *sandboxRun) policy(w io.Writer, p paths, path string, argv []string) (s
 	policy.Net.Denied = func(d sandbox.Denial) {
 		text := fmt.Sprintf("kept from reaching %s: %s", net.JoinHostPort(d.Host, strconv.Itoa(d.Port)), d.Why)
 		if d.Allow != "" {
-			text += " (allow it: --host " + d.Allow + ")"
+			text += " (to allow it: --host " + d.Allow + ")"
 		}
 		told.tell(text)
 	}
@@ -234,79 +259,103 @@ func (f *sandboxRun) policy(w io.Writer, p paths, path string, argv []string) (s
 		told.tell(fmt.Sprintf("could not reach %s: %s", net.JoinHostPort(host, strconv.Itoa(port)), why))
 	}
 	if !policy.HostWrites {
-		policy.Hide = append(policy.Hide, boxes.Cache) // those of others
+		policy.Hide = append(policy.Hide, boxes.Cache) // hosts of other profiles
+		watchPaths(&policy, argv, told)
 	}
 	policy.Require = policy.Wants() & (sandbox.NeedHidden | sandbox.NeedStrict | sandbox.NeedWrites | sandbox.NeedNetwork | sandbox.NeedKernel)
+	if asked { // report only the hosts of the profile itself as unreachable
+		policy.Require |= sandbox.NeedHosts
+	}
 	here, err := os.Getwd()
 	if err == nil {
-		here, err = filepath.EvalSymlinks(here) // this process is there already, whatever leads to it
+		here, err = filepath.EvalSymlinks(here) // this process is there already, whichever path leads to it
 	}
 	if err != nil {
 		return policy, err
 	}
-	if policy.Read, err = openFlag("--read", here, p.home, f.read); err != nil {
+	if policy.Read, err = openFlag("--read", here, p.Home, f.read); err != nil {
 		return policy, err
 	}
-	if policy.Write, err = openFlag("--write", here, p.home, f.write); err != nil {
+	if policy.Write, err = openFlag("--write", here, p.Home, f.write); err != nil {
 		return policy, errors.Join(err, sandbox.Close(policy.Read))
 	}
 	if policy.Protect, err = sandbox.Protected(policy.Write); err != nil {
 		return policy, errors.Join(err, sandbox.Close(policy.Read), sandbox.Close(policy.Write))
 	}
 	if f.profile == "command" || f.profile == "check" {
-		if _, err := policy.Work(here); err != nil {
+		if err := f.work(&policy, p, here); err != nil {
 			return policy, errors.Join(err, sandbox.Close(policy.Read), sandbox.Close(policy.Write), sandbox.Close(policy.Protect))
 		}
 	}
 	return policy, nil
 }
 
-// onceEach writes what a person is told of a sandbox, each line once. It is safe for
-// concurrent use.
-type onceEach struct {
-	w    io.Writer
-	mu   sync.Mutex
-	told map[string]bool
+// work makes the current folder the workspace of the command. A folder that the user can hardly
+// have meant becomes writable only if a flag names it; if no flag names any folder, it is an
+// error.
+func (f *sandboxRun) work(policy *sandbox.Policy, p daemon.Paths, here string) error {
+	named := func(all []sandbox.Path) bool {
+		return slices.ContainsFunc(all, func(at sandbox.Path) bool { return sandbox.Within([]string{at.String()}, here) })
+	}
+	err := sandbox.CheckWorkspace(p.Home, here)
+	if err == nil {
+		err = notOwn(p, here)
+	}
+	switch {
+	case err == nil:
+		_, err := policy.Work(here)
+		return err
+	case named(policy.Write): // whatever it is
+		return nil
+	case len(policy.Write) == 0, sandbox.Credentials(p.Home, here) && !named(policy.Read): // the command could not even start there
+		return err
+	}
+	return nil
 }
 
-// maxTold bounds the lines that one run writes.
-const maxTold = 1000
-
-func (o *onceEach) tell(text string) {
-	text = feature.Clean(text, 1<<10)
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.told[text] || len(o.told) == maxTold {
-		return
+// notOwn rejects a workspace that is, contains or lies in one of yaya's own folders. Inside a
+// yaya sandbox, which hides these folders, it accepts every workspace.
+func notOwn(p daemon.Paths, dir string) error {
+	guard, err := workspace.NewGuard(p.Own()...)
+	if err == nil {
+		err = guard.Check(dir)
 	}
-	if o.told == nil {
-		o.told = map[string]bool{}
+	if errors.Is(err, fs.ErrPermission) {
+		return nil
 	}
-	o.told[text] = true
-	fmt.Fprintln(o.w, "yaya:", text)
+	return err
 }
 
-// openFlag opens the paths of a flag. A link in one may have been made by the last program
-// that ran here, so it is not followed.
+// badFlag is a mistake in the value of a flag.
+type badFlag struct{ error }
+
+func (e *badFlag) Unwrap() error { return e.error }
+
+// openFlag opens the paths of a flag, in which ~ is the home folder. It does not follow
+// symbolic links: the last program that ran here may have created them.
 func openFlag(flag, here, home string, names []string) ([]sandbox.Path, error) {
 	all := make([]string, len(names))
 	for i, name := range names {
-		if name == "" { // as from a variable that is not set
-			return nil, fmt.Errorf("%s: the path is empty", flag)
+		if name == "" { // for example from an unset shell variable
+			return nil, &badFlag{fmt.Errorf("%s: the path is empty", flag)}
 		}
-		if all[i] = name; !filepath.IsAbs(name) {
-			all[i] = filepath.Join(here, name)
+		switch {
+		case home != "" && (name == "~" || strings.HasPrefix(name, "~/")): // as in entries
+			name = filepath.Join(home, name[1:])
+		case !filepath.IsAbs(name):
+			name = filepath.Join(here, name)
 		}
+		all[i] = name
 	}
 	paths, err := sandbox.OpenNamed(home, all...)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", flag, err)
+		return nil, &badFlag{fmt.Errorf("%s: %w", flag, err)}
 	}
 	return paths, nil
 }
 
-// workingDir is where a command starts: here, or in its private home where a strict
-// policy does not show this folder.
+// workingDir returns the folder in which a command starts: the current one, or its private home
+// if a strict policy hides the current one.
 func workingDir(policy sandbox.Policy) (string, error) {
 	dir, err := os.Getwd()
 	if err == nil {
@@ -323,15 +372,15 @@ func workingDir(policy sandbox.Policy) (string, error) {
 	return policy.Home, nil
 }
 
-// lookUp is [exec.LookPath] that tells a file on PATH which cannot be executed from one
-// that is not there, as shells do.
+// lookUp is like [exec.LookPath] but, as shells do, distinguishes a file on PATH that cannot be
+// executed from a missing file.
 func lookUp(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if !errors.Is(err, exec.ErrNotFound) || strings.ContainsRune(name, filepath.Separator) {
 		return path, err
 	}
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
-		if st, serr := os.Stat(filepath.Join(dir, name)); dir != "" && serr == nil && st.Mode().IsRegular() { //nolint:gosec // as a shell looks
+		if st, serr := os.Stat(filepath.Join(dir, name)); dir != "" && serr == nil && st.Mode().IsRegular() { //nolint:gosec // as a shell does
 			return "", fmt.Errorf("exec: %q: %s: %w", name, filepath.Join(dir, name), fs.ErrPermission)
 		}
 	}
@@ -339,16 +388,14 @@ func lookUp(name string) (string, error) {
 }
 
 // runInSandbox runs a command with this process's terminal until it ends.
-func runInSandbox(w io.Writer, box *sandbox.Box, policy sandbox.Policy, cmd *exec.Cmd) error {
+func runInSandbox(w *weakness, box *sandbox.Box, policy sandbox.Policy, cmd *exec.Cmd) error {
 	policy.Terminal = term.IsTerminal(int(os.Stdin.Fd())) //nolint:gosec // a descriptor fits
 	run, err := box.Enter(policy)
 	if err != nil {
 		return err
 	}
 	defer run.Ended()
-	if lacks := policy.Wants() &^ run.Enforced.Has; lacks != 0 {
-		fmt.Fprintf(w, "yaya: weaker than profile %s: %s (back end %s; yaya sandbox says more)\n", policy.Profile, lacks.Lacking(), run.Enforced.Backend)
-	}
+	w.tell(policy.Profile, run.Enforced.Backend, policy.Wants()&^run.Enforced.Has)
 	if cmd.Dir, err = workingDir(policy); err != nil {
 		return err
 	}
@@ -356,7 +403,13 @@ func runInSandbox(w io.Writer, box *sandbox.Box, policy sandbox.Policy, cmd *exe
 	if err := run.Wrap(cmd); err != nil {
 		return err
 	}
-	// They are the command's: this process waits for it.
+	// If somebody ends the first process of the sandbox, its children are reparented here.
+	procs := &proc.Manager{Escaped: func(n int) {
+		fmt.Fprintf(w.w, "yaya: killed %s left after the sandbox's first process ended\n", worded.Count(n, "process that was", "processes that were"))
+	}}
+	procs.Adopt()
+	defer procs.Close(context.Background())
+	// The signals are for the command: this process waits for it.
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer signal.Stop(signals)
@@ -367,7 +420,7 @@ func runInSandbox(w io.Writer, box *sandbox.Box, policy sandbox.Policy, cmd *exe
 	if err := run.Started(cmd.Process.Pid); err != nil {
 		run.Ended()
 		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // its own error says less
+		_ = cmd.Wait() // this error tells more than its own
 		if _, ok := errors.AsType[*sandbox.NotStarted](err); ok {
 			return &notRun{err}
 		}
@@ -378,7 +431,7 @@ func runInSandbox(w io.Writer, box *sandbox.Box, policy sandbox.Policy, cmd *exe
 		select {
 		case s := <-signals:
 			if !policy.Terminal || s == syscall.SIGTERM || s == syscall.SIGHUP {
-				_ = cmd.Process.Signal(s) // it may have ended
+				_ = cmd.Process.Signal(s) // the process may have ended
 			}
 		case err := <-ended:
 			if exit, failed := errors.AsType[*exec.ExitError](err); failed {

@@ -75,7 +75,7 @@ func TestSandboxRun(t *testing.T) {
 		{"a folder that was not named", []string{"--profile", "plugin", "--write", "."}, "cat ../named/f || exit 9", "", "", 9},
 		{"a folder that was named", []string{"--profile", "plugin", "--write", ".", "--read", "../named"}, "cat ../named/f; echo x > ../named/f || exit 9", "named", "", 9},
 		{"git", nil, "echo x > .git/HEAD; echo x > .git/config || exit 9", "", "config", 9},
-		{"a host", nil, `exec 3<>/dev/tcp/127.0.0.1/3128 && printf 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n' >&3 && head -1 <&3`, "HTTP/1.1 403 Forbidden\r\n", "yaya: kept from reaching example.com:443: it is not among the allowed hosts (allow it: --host example.com)", 0},
+		{"a host", nil, `exec 3<>/dev/tcp/127.0.0.1/3128 && printf 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n' >&3 && head -1 <&3`, "HTTP/1.1 403 Forbidden\r\n", "yaya: kept from reaching example.com:443: it is not among the allowed hosts (to allow it: --host example.com)", 0},
 		{"flags of the command", nil, `[ "$0" = --profile ] && echo "$0"`, "--profile\n", "", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -97,15 +97,16 @@ func TestSandboxRun(t *testing.T) {
 		name string
 		args []string
 		want string
+		code int
 	}{
-		{"yaya's own folder", []string{"--read", filepath.Join(b.dir, "d"), "--", "true"}, "belongs to yaya itself"},
-		{"a host that is none", []string{"--host", "https://example.com", "--", "true"}, `host "https://example.com"`},
-		{"a file that is not there", []string{"--read", "nowhere", "--", "true"}, "nowhere"},
+		{"yaya's own folder", []string{"--read", filepath.Join(b.dir, "d"), "--", "true"}, "belongs to yaya itself", exitError},
+		{"a URL for a host", []string{"--host", "https://example.com", "--", "true"}, `host "https://example.com"`, exitUsage},
+		{"a file that is not there", []string{"--read", "nowhere", "--", "true"}, "nowhere", exitUsage},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b.t = t
-			if _, errOut, code := b.in(ws, append([]string{"sandbox", "run"}, c.args...)...); code != exitError || !strings.Contains(errOut, c.want) {
-				t.Errorf("got %q, %d; want %q, %d", errOut, code, c.want, exitError)
+			if _, errOut, code := b.in(ws, append([]string{"sandbox", "run"}, c.args...)...); code != c.code || !strings.Contains(errOut, c.want) {
+				t.Errorf("got %q, %d; want %q, %d", errOut, code, c.want, c.code)
 			}
 		})
 	}
@@ -146,7 +147,7 @@ func TestSandboxRunEnds(t *testing.T) {
 				}
 				_ = cmd.Wait()
 				if err := f.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil && !errors.Is(err, os.ErrNoDeadline) {
-					t.Fatal(err)
+					t.Fatalf("SetReadDeadline = %v, want no error, or %v", err, os.ErrNoDeadline)
 				}
 				var rest bytes.Buffer
 				if _, err := rest.ReadFrom(f); err != nil { // its end: nobody has it open
@@ -179,7 +180,7 @@ func TestSandboxBeginsEarly(t *testing.T) {
 	if code := cmd.ProcessState.ExitCode(); code != 125 {
 		t.Fatalf("exit code %d (%v), want 125: no plan came\n%s", code, err, out)
 	}
-	for _, slow := range []string{"jsonschema", "yaya/kernel", "yaya/gateway", "yaya/mcpbridge", "net/http"} {
+	for _, slow := range []string{"jsonschema", "yaya/kernel", "yaya/gateway", "yaya/mcpbridge", "init net/http @"} {
 		for line := range strings.Lines(string(out)) {
 			if strings.HasPrefix(line, "init ") && strings.Contains(line, slow) {
 				t.Errorf("initialised first: %s", line)

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/yaya-ai/yaya/daemon"
 	"github.com/yaya-ai/yaya/internal/eventually"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
@@ -70,7 +71,7 @@ func TestYayaIsNoHost(t *testing.T) {
 	b.serve()
 	const why = "yaya itself listens at "
 	eventually.True(t, "a server with yaya as its host is refused", func() bool {
-		return slices.ContainsFunc(b.status().Invalid, func(i invalidServer) bool {
+		return slices.ContainsFunc(b.status().Invalid, func(i daemon.InvalidServer) bool {
 			return i.Name == "evil" && strings.Contains(fmt.Sprint(i), why) && strings.Contains(fmt.Sprint(i), `"mcp": true`)
 		})
 	})
@@ -84,11 +85,14 @@ func TestYayaIsNoHost(t *testing.T) {
 		{"a permit by name, of a folder's server", []string{"mcp", "allow", "theirs", "--host", "localhost:" + port}, []string{why, `"mcp": true`}},
 		{"a permit, mapped", []string{"mcp", "allow", "bounded", "--host", "[::ffff:127.0.0.1]:" + port}, []string{why}},
 		{"a permit of every address", []string{"mcp", "allow", "bounded", "--host", "0.0.0.0:" + port}, []string{"connect to 127.0.0.1"}},
+		{"a flag of every address in another spelling", []string{"sandbox", "run", "--host", "0:" + port, "--", "true"}, []string{"connect to 127.0.0.1"}},
+		{"a flag of every address, IPv6", []string{"sandbox", "run", "--host", "[::]:" + port, "--", "true"}, []string{"connect to 127.0.0.1"}},
+		{"a flag of loopback in another spelling", []string{"sandbox", "run", "--host", "127.1:" + port, "--", "true"}, []string{"write 127.0.0.1:" + port}},
 		{"a setting", []string{"config", "set", "sandbox.command.hosts", `["example.com", "` + b.addr + `"]`}, []string{"sandbox.command.hosts: host", why}},
 		{"a flag", []string{"sandbox", "run", "--host", b.addr, "--", "true"}, []string{why}},
 		{"an entry", []string{"mcp", "add-json", "evil2", string(jsonOf(t, evil))}, []string{why}},
 		{"a URL in a permit", []string{"mcp", "allow", "bounded", "--host", "http://x"}, []string{`host "http://x": a host is NAME or NAME:PORT; write x`}},
-		{"a folder that is none", []string{"config", "set", "sandbox.command.write", `["/srv", "rel"]`}, []string{`sandbox.command.write: "rel" does not begin with / or ~/`}},
+		{"a relative folder in a setting", []string{"config", "set", "sandbox.command.write", `["/srv", "rel"]`}, []string{`sandbox.command.write: "rel" does not begin with / or ~/`}},
 		{"a URL in a setting", []string{"config", "set", "sandbox.command.hosts", `["https://example.com:8443/x"]`}, []string{"write example.com:8443"}},
 		{"the address of the endpoint, with the endpoint", []string{"mcp", "add-json", "evil3", `{"command":"true","sandbox":{"mcp":true,"hosts":["127.0.0.1:8787"]}}`}, []string{`with "mcp", ` + servers.SandboxMCP + ` is yaya's endpoint`}},
 	} {
@@ -196,11 +200,11 @@ func TestListenersAreKnown(t *testing.T) {
 	b := newBox(t)
 	addr, plain := freeAddr(t), freeAddr(t)
 	ca := b.authority(addr, plain)
-	daemon := b.serve("--listen", addr, "--local", b.addr, "--acme", "--host", "yaya.example", "--acme-http", plain, "--acme-directory", ca.Directory(), "--acme-email", "admin@yaya.example")
+	running := b.serve("--listen", addr, "--local", b.addr, "--acme", "--host", "yaya.example", "--acme-http", plain, "--acme-directory", ca.Directory(), "--acme-email", "admin@yaya.example")
 	status, body, _ := b.rawSocket("GET", "/status", "")
-	var r report
+	var r daemon.Report
 	if err := json.Unmarshal(body, &r); err != nil || status != 200 {
-		t.Fatalf("%d %s: %v", status, body, err)
+		t.Fatalf("got %d %s: %v, want status 200", status, body, err)
 	}
 	var known []string
 	for _, at := range r.Listens {
@@ -211,7 +215,7 @@ func TestListenersAreKnown(t *testing.T) {
 		known = append(known, port)
 	}
 	slices.Sort(known)
-	if got := listenersOf(t, daemon.Process.Pid); !slices.Equal(got, known) || len(got) != 3 {
+	if got := listenersOf(t, running.Process.Pid); !slices.Equal(got, known) || len(got) != 3 {
 		t.Errorf("yaya listens at the ports %v, and knows %v; want the same three", got, known)
 	}
 }

@@ -20,6 +20,9 @@ func freeServers(t *testing.T) *box {
 	t.Helper()
 	b := shellServers(t)
 	script := filepath.Join(b.dir, "own", "shell.mjs")
+	b.must("config", "set", "sandbox.mode", "off")
+	b.must("trust", "--yes", b.cwd) // without a sandbox, which one that enforces more is within
+	b.must("config", "unset", "sandbox.mode")
 	b.edit("mcp.json", strings.Replace(b.mcpFile(), `{"mcpServers":{`, fmt.Sprintf(`{"mcpServers":{"free":{"command":"node","args":[%q],"sandbox":{"profile":"off"}},`, script), 1))
 	b.serve()
 	b.firstStart([]string{"own", "bounded", "theirs", "free"})
@@ -59,6 +62,9 @@ func (b *box) boxedAs(what, want string, servers ...string) {
 // SET-1: a change of the settings of the sandbox, in whichever way it comes, holds for
 // servers that run: each is started again once, and what is told of them is how they run.
 func TestSandboxSettingsHoldForServersThatRun(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
 	t.Parallel()
 	b := freeServers(t)
 	all := []string{"own", "bounded", "theirs"}
@@ -106,7 +112,7 @@ func TestSandboxSettingsHoldForServersThatRun(t *testing.T) {
 	}
 	b.boxedAs("in no sandbox, whatever the settings", "ready 0 off", "free")
 
-	// What the new mode refuses stops, and says why; it starts when it may.
+	// A server that the new mode refuses stops, and says why; it starts when it may.
 	b.must("config", "set", "sandbox.mode", "require")
 	const why = `it runs in no sandbox, and sandbox.mode is "require"`
 	eventually.True(t, "free has failed", func() bool {
@@ -135,6 +141,48 @@ func TestSandboxSettingsHoldForServersThatRun(t *testing.T) {
 		said, failed := b.sh("free", "echo runs")
 		return !failed && strings.Contains(said, "runs")
 	})
+}
+
+// A command that changes the settings of the sandbox says which servers are started
+// again, and a server that they refuse is not tried again and again.
+func TestSandboxSettingSaysWhatRestarts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
+	t.Parallel()
+	b := freeServers(t)
+	const again, started = "restarts once the calls in flight have ended: ", "starts now, as the setting allows it: "
+	for _, c := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"another sandbox", []string{"set", "sandbox.mode", "off"}, again + "bounded, own, theirs"},
+		{"the same", []string{"set", "sandbox.backend", "auto"}, ""},
+		{"taken back", []string{"unset", "sandbox.mode"}, again + "bounded, own, theirs"},
+		{"no setting of servers", []string{"set", "sandbox.command.hosts", `["example.com"]`}, ""},
+	} {
+		_, said, code := b.in(b.dir, append([]string{"config"}, c.args...)...)
+		if got := strings.TrimSpace(said); code != 0 || got != c.want {
+			t.Errorf("%s: got %d %q, want %q", c.name, code, got, c.want)
+		}
+		eventually.True(t, c.name+": they run again", func() bool {
+			for _, s := range []string{"bounded", "own", "theirs"} {
+				if !strings.HasPrefix(b.boxed(s), "ready ") {
+					return false
+				}
+			}
+			return true
+		})
+	}
+	b.must("config", "set", "sandbox.mode", "require")
+	eventually.True(t, "free has failed", func() bool { return strings.HasPrefix(b.boxed("free"), "failed ") })
+	if said, failed := b.sh("free", "true"); !failed || !strings.Contains(said, "sandbox.mode") { // after which nobody asks again
+		t.Errorf("a call: %q, want why free does not run", said)
+	}
+	if _, said, _ := b.in(b.dir, "config", "unset", "sandbox.mode"); !strings.Contains(said, started) || !strings.Contains(said, "free") {
+		t.Errorf("got %q, want that free starts", said)
+	}
 }
 
 // SET-1: calls in flight finish where they began; until then every report says how the

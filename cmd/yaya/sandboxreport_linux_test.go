@@ -112,7 +112,7 @@ func (b *box) metrics() string {
 func TestSandboxFollowsSettings(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
-	b.serve()
+	daemon := b.serve()
 	eventually.True(t, "the metrics name the back end", func() bool {
 		return strings.Contains(b.metrics(), `yaya_sandbox_backend{backend="`+sandbox.Probe().Best+`"} 1`)
 	})
@@ -127,7 +127,12 @@ func TestSandboxFollowsSettings(t *testing.T) {
 		t.Errorf("yaya sandbox names no command that changes it:\n%s", out)
 	}
 	// A back end that does not work here: nothing would start, which is a failure.
-	b.must("config", "set", "sandbox.backend", "seatbelt")
+	b.must("config", "unset", "sandbox.backend")
+	b.edit("config.toml", "[sandbox]\nbackend = \"seatbelt\"\n")
+	b.must("reload")
+	eventually.True(t, "the log says so", func() bool {
+		return strings.Contains(fmt.Sprint(daemon.Stdout), "sandbox: no program starts in a sandbox")
+	})
 	out, err := b.run("doctor")
 	if exitCode(err) != 1 || !strings.HasSuffix(out, "yaya: failed: sandbox\n") || !strings.Contains(out, "no program starts in a sandbox") {
 		t.Errorf("doctor: %v\n%s\nwant that the sandbox has failed", err, out)
@@ -160,18 +165,18 @@ func TestPrintSandbox(t *testing.T) {
 To change that, run:
   sudo fix
 
-PROFILE  PROGRAMS                          THEY HAVE
+PROFILE  PROGRAMS                          ACCESS
 browser  -                                 pages (here: no network)
 command  agents' commands                  the workspace
 guarded  servers a, b, c, d, e, f, 2 more  your files
 OUTSIDE  server open                       all rights of your user
 
-Not enforced here, or in part:
+Not enforced here, or only in part:
   all: of all
   all but command: of two
   guarded: of one
 
-Does not work here, though the profile allows it:
+Does not work here, although the profile allows it:
   all but guarded: no network
 
 System: Linux, root
@@ -222,8 +227,8 @@ func TestSandboxNamesPrograms(t *testing.T) {
 	}
 }
 
-// What a server was kept from is counted, and its view and yaya mcp get say so, with the
-// command that allows it.
+// yaya counts what a sandbox kept a server from; the server's view and yaya mcp get say
+// so, with the command that allows it.
 func TestServerDenialsAreShown(t *testing.T) {
 	t.Parallel()
 	needNamespaces(t)
@@ -264,8 +269,8 @@ func TestServerDenialsAreShown(t *testing.T) {
 	}
 }
 
-// What sandboxes enforce is seen where it matters: in a view of its own, in questions
-// and at servers. A sandbox that is off is seen at once.
+// The page shows what sandboxes enforce where it matters: in a view of its own, in
+// questions and at servers. A sandbox that is off is seen at once.
 func TestPageSandbox(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)

@@ -46,7 +46,7 @@ func TestSandboxRunSettings(t *testing.T) {
 			}
 		})
 	}
-	if _, errOut, code := run("--env", "NOT_THERE", "--", "true"); code != exitError || !strings.Contains(errOut, "the variable NOT_THERE is not set") {
+	if _, errOut, code := run("--env", "NOT_THERE", "--", "true"); code != exitUsage || !strings.Contains(errOut, "the variable NOT_THERE is not set") {
 		t.Errorf("a variable that is not set: %q, %d", errOut, code)
 	}
 	b.must("config", "set", "sandbox.backend", "landlock")
@@ -59,8 +59,8 @@ func TestSandboxRunSettings(t *testing.T) {
 	}
 }
 
-// What one program leaves in its caches, another one, or the same in another folder,
-// does not find; the same in the same folder does.
+// A program finds the caches that it left in the same folder; another program, or the
+// same one in another folder, does not.
 func TestSandboxRunCaches(t *testing.T) {
 	needNamespaces(t)
 	b := newBox(t)
@@ -153,17 +153,17 @@ func TestYayaInASandboxSaysSo(t *testing.T) {
 	}
 	for _, profile := range []string{"guarded", "command"} {
 		args := append([]string{"sandbox", "run", "--profile", profile, "--", b.bin}, b.args("mcp", "list")...)
-		if _, errOut, code := b.in(ws, args...); code != exitError || !strings.Contains(errOut, "run yaya outside of the sandbox") {
+		if _, errOut, code := b.in(ws, args...); code != exitError || !strings.Contains(errOut, "run yaya outside the sandbox") {
 			t.Errorf("%s: got %d, %q; want that yaya's folders are hidden there", profile, code, errOut)
 		}
 	}
 	// A folder that cannot be written for another reason is none of yaya's.
-	if _, errOut, _ := b.in(ws, "backup", "/proc/x"); strings.Contains(errOut, "outside of the sandbox") {
+	if _, errOut, _ := b.in(ws, "backup", "/proc/x"); strings.Contains(errOut, "outside the sandbox") {
 		t.Errorf("another folder: got %q", errOut)
 	}
 }
 
-// What configures Git stays read-only in each folder that --write names, in any profile,
+// Git's configuration stays read-only in each folder that --write names, in any profile,
 // and an empty path, as of a variable that is not set, names nothing.
 func TestSandboxRunWrites(t *testing.T) {
 	needNamespaces(t)
@@ -196,6 +196,7 @@ func TestSandboxRunWrites(t *testing.T) {
 func TestSandboxRunChecksShareCaches(t *testing.T) {
 	needNamespaces(t)
 	b := newBox(t)
+	b.make("ws/")
 	for i, c := range []struct {
 		profile, script string
 		want            string
@@ -204,8 +205,30 @@ func TestSandboxRunChecksShareCaches(t *testing.T) {
 		{"check", "cat $XDG_CACHE_HOME/it", "fetched\n"},
 		{"server", "cat $XDG_CACHE_HOME/it || echo none", "none\n"},
 	} {
-		if out, errOut, code := b.in(b.dir, "sandbox", "run", "--profile", c.profile, "--", "sh", "-c", c.script); out != c.want || code != 0 {
+		if out, errOut, code := b.in(filepath.Join(b.dir, "ws"), "sandbox", "run", "--profile", c.profile, "--", "sh", "-c", c.script); out != c.want || code != 0 {
 			t.Errorf("run %d in %s: got %q, %q, exit code %d; want %q", i, c.profile, out, errOut, code, c.want)
 		}
+	}
+}
+
+// ~ in a path of a flag is the home folder, as in an entry, whichever shell has
+// left it there.
+func TestSandboxRunTilde(t *testing.T) {
+	needNamespaces(t)
+	b := newBox(t)
+	notes := filepath.Join(b.dir, "notes")
+	if err := errors.Join(os.MkdirAll(notes, 0o700), os.WriteFile(filepath.Join(notes, "a"), []byte("one\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	ws := filepath.Join(b.dir, "ws")
+	if err := os.MkdirAll(ws, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(notes, "a")
+	if out, errOut, code := b.in(ws, "sandbox", "run", "--profile", "server", "--read", "~/notes", "--", "cat", file); code != 0 || out != "one\n" {
+		t.Errorf("--read: got %q, %q, %d; want the file", out, errOut, code)
+	}
+	if out, errOut, code := b.in(ws, "sandbox", "run", "--profile", "server", "--write=~/notes", "--", "sh", "-c", "echo two > "+file+" && cat "+file); code != 0 || out != "two\n" {
+		t.Errorf("--write: got %q, %q, %d; want the file written", out, errOut, code)
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,22 +13,23 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/yaya-ai/yaya/daemon"
 	"github.com/yaya-ai/yaya/gateway/admin"
+	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/internal/secretfile"
 	"github.com/yaya-ai/yaya/internal/secrets"
 )
 
-func secretCommand(g *globals) *cobra.Command {
+func secretCommand(g *daemon.Flags) *cobra.Command {
 	c := &cobra.Command{
-		Use: "secret", Short: "Keep secrets for servers and settings",
-		Long: `Keep secrets for servers and settings. Write ${secret:NAME} where the value
-belongs: in env, headers, args and url of a server, or in a setting of a provider
-or a plugin. yaya puts the value in when it starts the server or asks the
-provider, and shows it nowhere.
+		Use: "secret", Short: "Manage the secrets of servers and settings",
+		Long: `Manage the secrets of servers and settings. Write ${secret:NAME} in place of the value:
+in env, headers, args and url of a server, or in a setting of a provider or a plugin. yaya
+inserts the value when it starts the server or calls the provider, and never shows it.
 
-Secrets lie sealed in the data folder. The key is in the keychain of this system
-if there is one, else in the configuration folder; with YAYA_PASSPHRASE_FILE it is
-made of the passphrase in that file.`,
+yaya stores secrets sealed in the data folder. The key is in the system's keychain if there
+is one, otherwise in the configuration folder. With YAYA_PASSPHRASE_FILE, yaya derives the
+key from the passphrase in that file.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -37,21 +37,16 @@ made of the passphrase in that file.`,
 	return c
 }
 
-// withSecrets is withServers with the secrets.
-func withSecrets(ctx context.Context, g *globals, f func(*backend) error) error {
-	return controlled(ctx, g, secretsAlone, f)
-}
-
-func secretSetCommand(g *globals) *cobra.Command {
+func secretSetCommand(g *daemon.Flags) *cobra.Command {
 	var file string
 	c := &cobra.Command{
-		Use: "set NAME", Short: "Set a secret, read from standard input or a file",
-		Long: `Set a secret. On a terminal you are asked for it and it is not shown; otherwise it
-is read from standard input, or from the file that --file names, without the line
-break at its end. It never stands on the command line, which other users can see.
+		Use: "set NAME", Short: "Set a secret, from standard input or a file",
+		Long: `Set a secret. On a terminal, yaya prompts for the value and does not show it. Otherwise
+it reads the value from standard input, or from the file that --file names, without the
+final line break. The value is never part of the command line, which other users can see.
 
-What runs with the secret takes the new value over: servers are started again, and
-providers are asked with it from then on.`,
+Running programs get the new value: yaya restarts the servers that use the secret, and
+uses the value in all further calls to providers.`,
 		Example: `  yaya secret set github
   pass show work/openai | yaya secret set openai
   yaya secret set db --file /run/secrets/db`,
@@ -60,6 +55,9 @@ providers are asked with it from then on.`,
 			if err := secrets.CheckName(args[0]); err != nil {
 				return &usageError{c.CommandPath(), err}
 			}
+			if file != "" && file != "-" && daemon.Missing(file) {
+				return &usageError{c.CommandPath(), fmt.Errorf("--file: there is no file %s", file)}
+			}
 			value, err := readSecretValue(c, args[0], file)
 			if err == nil {
 				err = secrets.CheckValue(value)
@@ -67,13 +65,13 @@ providers are asked with it from then on.`,
 			if err != nil {
 				return fmt.Errorf("the secret %s is not set: %w", args[0], err)
 			}
-			p, err := g.paths()
+			p, err := g.Paths()
 			if err != nil {
 				return err
 			}
-			return withSecrets(c.Context(), g, func(b *backend) error {
+			return daemon.WithSecrets(c.Context(), g, func(b *daemon.Backend) error {
 				var out admin.SecretSet
-				if err := b.api(c.Context(), http.MethodPut, "/api/secrets/"+url.PathEscape(args[0]), map[string]string{"value": value}, &out); err != nil {
+				if err := b.API(c.Context(), http.MethodPut, "/api/secrets/"+url.PathEscape(args[0]), map[string]string{"value": value}, &out); err != nil {
 					return err
 				}
 				w := c.OutOrStdout()
@@ -82,17 +80,20 @@ providers are asked with it from then on.`,
 					word = "replaced"
 				}
 				fmt.Fprintf(w, "%s is %s. Use it as ${secret:%[1]s}\n", args[0], word)
-				for _, s := range out.Restarted {
-					fmt.Fprintf(w, "started again with it: %s\n", printable(s, 128))
+				if masked.OneWord(value) {
+					fmt.Fprintln(c.ErrOrStderr(), "the value is a word that also occurs in other texts: yaya masks it as **** wherever a program, a model or yaya itself writes that word, which makes texts hard to read and the value easy to guess. A random value is better, such as one from: openssl rand -hex 16")
 				}
-				if note := keyInData(p); note != "" && strings.HasPrefix(out.Key, p.config) {
+				for _, s := range out.Restarted {
+					fmt.Fprintf(w, "restarted with it: %s\n", daemon.Printable(s, 128))
+				}
+				if note := daemon.KeyInData(p); note != "" && strings.HasPrefix(out.Key, p.Config) {
 					fmt.Fprintln(c.ErrOrStderr(), note)
 				}
 				return nil
 			})
 		},
 	}
-	c.Flags().StringVar(&file, "file", "", "`file` that has the value, which may be a pipe; - is standard input")
+	c.Flags().StringVar(&file, "file", "", "`file` that contains the value (can be a pipe); - is standard input")
 	return c
 }
 
@@ -106,9 +107,7 @@ func readSecretValue(c *cobra.Command, name, file string) (string, error) {
 	case file != "" && file != "-":
 		raw, err = secretfile.Read(c.Context(), file, secrets.Longest+2)
 	case file == "" && isFile && term.IsTerminal(int(f.Fd())): //nolint:gosec // a descriptor fits
-		fmt.Fprintf(c.ErrOrStderr(), "Value of %s (it is not shown): ", name)
-		raw, err = term.ReadPassword(int(f.Fd())) //nolint:gosec // a descriptor fits
-		fmt.Fprintln(c.ErrOrStderr())
+		return readHidden(c.Context(), f, c.ErrOrStderr(), fmt.Sprintf("Value of %s (hidden): ", name))
 	default:
 		raw, err = io.ReadAll(io.LimitReader(in, secrets.Longest+3)) //nolint:forbidigo // bounded by the reader
 	}
@@ -119,14 +118,14 @@ func readSecretValue(c *cobra.Command, name, file string) (string, error) {
 	return strings.TrimSuffix(value, "\r"), nil
 }
 
-func secretListCommand(g *globals) *cobra.Command {
+func secretListCommand(g *daemon.Flags) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "list", Short: "List the secrets and what uses them, never their values", Args: cobra.NoArgs,
+		Use: "list", Short: "List the secrets and their uses, never their values", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return withSecrets(c.Context(), g, func(b *backend) error {
+			return daemon.WithSecrets(c.Context(), g, func(b *daemon.Backend) error {
 				var all admin.SecretList
-				if err := b.api(c.Context(), http.MethodGet, "/api/secrets", nil, &all); err != nil {
+				if err := b.API(c.Context(), http.MethodGet, "/api/secrets", nil, &all); err != nil {
 					return err
 				}
 				w := c.OutOrStdout()
@@ -134,7 +133,7 @@ func secretListCommand(g *globals) *cobra.Command {
 					return printJSON(w, all)
 				}
 				if len(all.Secrets) == 0 {
-					_, err := fmt.Fprintln(w, "No secrets are stored. Set one: yaya secret set NAME")
+					_, err := fmt.Fprintln(w, "No secrets are stored. To set one: yaya secret set NAME")
 					return err
 				}
 				tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
@@ -144,12 +143,12 @@ func secretListCommand(g *globals) *cobra.Command {
 					if !s.Set.IsZero() {
 						set = s.Set.Local().Format("2006-01-02 15:04")
 					}
-					fmt.Fprintf(tw, "%s\t%s\t%s\n", printable(s.Name, 128), printable(set, 200), useWords(s.Uses))
+					fmt.Fprintf(tw, "%s\t%s\t%s\n", daemon.Printable(s.Name, 128), daemon.Printable(set, 200), useWords(s.Uses))
 				}
 				if err := tw.Flush(); err != nil || all.Key == "" {
 					return err
 				}
-				_, err := fmt.Fprintf(w, "\n%s\n", printable(secrets.SealedWith(all.Key), 300))
+				_, err := fmt.Fprintf(w, "\n%s\n", daemon.Printable(secrets.SealedWith(all.Key), 300))
 				return err
 			})
 		},
@@ -162,18 +161,18 @@ func useWords(uses []string) string {
 	if len(uses) == 0 {
 		return "nothing"
 	}
-	return printable(strings.Join(uses, ", "), 300)
+	return daemon.Printable(strings.Join(uses, ", "), 300)
 }
 
-func secretRemoveCommand(g *globals) *cobra.Command {
+func secretRemoveCommand(g *daemon.Flags) *cobra.Command {
 	return &cobra.Command{
 		Use: "remove NAME", Short: "Delete a secret", Args: cobra.ExactArgs(1),
-		Long: `Delete a secret. What refers to it cannot start until it is set again: the command
-says what that is.`,
+		Long: `Delete a secret. Servers and providers that use it do not work until you set it again;
+the command lists them.`,
 		RunE: func(c *cobra.Command, args []string) error {
-			return withSecrets(c.Context(), g, func(b *backend) error {
+			return daemon.WithSecrets(c.Context(), g, func(b *daemon.Backend) error {
 				var out admin.SecretRemoved
-				err := b.api(c.Context(), http.MethodDelete, "/api/secrets/"+url.PathEscape(args[0]), nil, &out)
+				err := b.API(c.Context(), http.MethodDelete, "/api/secrets/"+url.PathEscape(args[0]), nil, &out)
 				if err != nil {
 					return err
 				}
@@ -181,7 +180,7 @@ says what that is.`,
 					return err
 				}
 				if len(out.Uses) > 0 {
-					fmt.Fprintf(c.ErrOrStderr(), "still used by %s: what uses it does not work until it is set again\n", useWords(out.Uses))
+					fmt.Fprintf(c.ErrOrStderr(), "still used by %s, which cannot work until it is set again\n", useWords(out.Uses))
 				}
 				return nil
 			})
@@ -189,45 +188,46 @@ says what that is.`,
 	}
 }
 
-func secretRekeyCommand(g *globals) *cobra.Command {
+func secretRekeyCommand(g *daemon.Flags) *cobra.Command {
 	return &cobra.Command{
-		Use: "rekey", Short: "Seal the secrets with another key or passphrase", Args: cobra.NoArgs,
-		Long: `Seal the secrets with another key: one made of the passphrase in the file that
-YAYA_NEW_PASSPHRASE_FILE names, or a fresh one in the keychain or the configuration
-folder if the variable is not set. Secrets that a passphrase seals need the old one in
-YAYA_PASSPHRASE_FILE. The file is read back before the old key is removed.
+		Use: "rekey", Short: "Change the key or passphrase that seals the secrets", Args: cobra.NoArgs,
+		Long: `Change the key that seals the secrets. yaya derives the new key from the passphrase in
+the file that YAYA_NEW_PASSPHRASE_FILE names; if the variable is not set, yaya creates a
+new key in the keychain or the configuration folder. If a passphrase seals the secrets
+now, YAYA_PASSPHRASE_FILE must name the file with the old one. yaya reads the new file back
+before it removes the old key.
 
-The new key protects what is sealed from now on. Copies of the old file open with
-the old key: if somebody may have both, change the secrets themselves.`,
+The new key protects only the new file: the old key still opens copies of the old file. If
+somebody may have both, change the secrets themselves.`,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
-			p, err := g.paths()
+			p, err := g.Paths()
 			if err != nil {
 				return err
 			}
-			data, _, err := g.open(p, nil)
+			data, _, err := g.Open(p, nil)
 			if err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, data.Close()) }()
 			file := os.Getenv(secrets.NewPassphraseVariable)
-			left, err := g.vault.Rekey(c.Context(), file)
+			left, err := g.Vault.Rekey(c.Context(), file)
 			if err != nil {
-				return fmt.Errorf("rekey the secrets: %w", err)
+				return fmt.Errorf("rekey: %w", err)
 			}
-			key, err := g.vault.Kind()
+			key, err := g.Vault.Kind()
 			if err != nil {
 				return err
 			}
 			w := c.OutOrStdout()
-			fmt.Fprintf(w, "the secrets are %s\n", printable(secrets.SealedWith(key), 300))
+			fmt.Fprintf(w, "the secrets are %s\n", daemon.Printable(secrets.SealedWith(key), 300))
 			if left != "" {
-				fmt.Fprintf(w, "the old key %s stays, since other data folders may use it: delete it if none does\n", printable(left, 300))
+				fmt.Fprintf(w, "the old key %s was kept, since other data folders may use it; delete it if none does\n", daemon.Printable(left, 300))
 			}
-			switch old := passphrase(); {
+			switch old := daemon.Passphrase(); {
 			case file != "":
-				fmt.Fprintf(w, "start yaya again with %s=%s\n", secrets.PassphraseVariable, printable(file, 300))
+				fmt.Fprintf(w, "restart yaya with %s=%s\n", secrets.PassphraseVariable, daemon.Printable(file, 300))
 			case old != "":
-				fmt.Fprintf(w, "start yaya again without %s: with it the next change moves the secrets back to that passphrase\n", secrets.PassphraseVariable)
+				fmt.Fprintf(w, "restart yaya without %s; otherwise the next change seals the secrets with that passphrase again\n", secrets.PassphraseVariable)
 			}
 			return nil
 		},

@@ -129,8 +129,8 @@ func TestSecretCommands(t *testing.T) {
 				{"", "empty", []string{"secret", "set", "x"}},
 				{strings.Repeat("v", 9000), "at most", []string{"secret", "set", "x"}},
 				{"long enough\n", "cannot be the name", []string{"secret", "set", "a/b"}},
-				{"", "one word too many", []string{"secret", "set", "x", "on-the-command-line"}},
-				{"", "no such file", []string{"secret", "set", "x", "--file", "/nonexistent/y"}},
+				{"", "unexpected argument", []string{"secret", "set", "x", "on-the-command-line"}},
+				{"", "there is no file", []string{"secret", "set", "x", "--file", "/nonexistent/y"}},
 			} {
 				if out, err := b.typed(c.in, c.args...); err == nil || !strings.Contains(out, c.want) {
 					t.Errorf("yaya %s says %q, %v, want %q", c.args, out, err, c.want)
@@ -240,7 +240,7 @@ func TestSecretsAreTheOwners(t *testing.T) {
 	if all := b.secrets(); len(all.Secrets) != 1 {
 		t.Errorf("the list is %v, want x", all)
 	}
-	// Who may configure servers is told what one lacks, and no secret of its command line.
+	// A client that may configure servers learns what one lacks, and no secret of its command line.
 	const config = `{"name":"s","config":{"command":"/nonexistent/${secret:x}","args":["${secret:x}"],"env":{"K":"${secret:gone}"}}}`
 	propose := func(body string) (int, []byte) {
 		status, answer, _ := b.raw("POST", "/api/mcp/servers", body, "Content-Type", "application/json", "Authorization", "Bearer "+token)
@@ -252,7 +252,7 @@ func TestSecretsAreTheOwners(t *testing.T) {
 	}
 	const notThere = `{"name":"s","config":{"command":"/nonexistent/${secret:x}"}}`
 	if status, body := propose(notThere); status != http.StatusAccepted || strings.Contains(string(body), "canary") || !strings.Contains(string(body), "/nonexistent/${secret:x}") {
-		t.Errorf("configuring a server = %d %s, want that there is no such file and no secret", status, body)
+		t.Errorf("configuring a server = %d %s, want the missing file and no secret", status, body)
 	}
 }
 
@@ -293,7 +293,7 @@ func TestStdioServerWithSecrets(t *testing.T) {
 		return false
 	})
 	b.secret("arg", "canary-of-an-argument")
-	if out := b.secret("key", "canary-of-a-variable"); !strings.Contains(out, "started again with it: one") {
+	if out := b.secret("key", "canary-of-a-variable"); !strings.Contains(out, "restarted with it: one") {
 		t.Errorf("secret set says %q, want which server it starts", out)
 	}
 	b.waitState("one", "ready")
@@ -319,7 +319,7 @@ func TestStdioServerWithSecrets(t *testing.T) {
 	if n := starts(); n != 1 {
 		t.Errorf("a server that uses no secret was started %d times, want once", n)
 	}
-	// What is shown has the reference, and the file, too.
+	// The output has the reference, and so has the file.
 	for _, args := range [][]string{{"mcp", "get", "one"}, {"mcp", "list", "--json"}} {
 		if got := b.must(args...); strings.Contains(got, "canary") {
 			t.Errorf("yaya %s shows a secret: %s", args, got)
@@ -454,8 +454,8 @@ func TestProviderKeysAreSealed(t *testing.T) {
 	}
 }
 
-// What an earlier yaya has kept in the clear is sealed at the first start, and used; where
-// it cannot be sealed, it is used as it was, and the log says so.
+// yaya seals at its first start the secrets that an earlier one kept in the clear, and
+// uses them; where it cannot seal one, it uses it as it was, and the log says so.
 func TestEarlierSecretsAreSealed(t *testing.T) {
 	t.Parallel()
 	llm := fakellm.New(fakellm.Step{Text: "hello"})
@@ -516,5 +516,31 @@ func TestEarlierSecretsAreSealed(t *testing.T) {
 				t.Errorf("the audit has %v", e)
 			}
 		})
+	}
+}
+
+// A value of which other texts are made, yaya's own among them, is refused, with the
+// reason; of a single word it is said what hiding it means.
+func TestSecretsOfOrdinaryWords(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	for _, tt := range []struct {
+		value string
+		code  int
+		want  string
+	}{
+		{"1 to 128", 1, "a few ordinary words"},
+		{"is not set", 1, "a few ordinary words"},
+		{"production", 0, "a word that also occurs in other texts"},
+		{"kQ7-pm2x-Yw93-0dLz", 0, ""},
+		{"correct horse battery staple", 0, ""},
+	} {
+		out, err := b.typed(tt.value+"\n", "secret", "set", "one")
+		if exitCode(err) != tt.code || !strings.Contains(out, tt.want) || tt.code == 0 && strings.Contains(out, tt.value) || tt.want == "" && strings.Contains(out, "word") {
+			t.Errorf("%q: got %v, %s; want exit code %d and %q", tt.value, err, out, tt.code, tt.want)
+		}
+	}
+	if len(b.secrets().Secrets) != 1 {
+		t.Errorf("got %v, want the one secret", b.secrets())
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/gorilla/websocket"
 	"golang.org/x/sys/unix"
 
+	"github.com/yaya-ai/yaya/daemon"
 	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/internal/eventually"
 	"github.com/yaya-ai/yaya/internal/sandbox"
@@ -72,9 +73,12 @@ func jsonOf(t *testing.T, v any) []byte {
 // SEC-5: no server in a sandbox is the owner, sees yaya's files, or reaches its socket;
 // one that is guarded sees everything else, and one that is bounded what is named.
 func TestServersInSandboxes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
 	t.Parallel()
 	b := shellServers(t)
-	daemon := b.serve()
+	running := b.serve()
 	b.firstStart([]string{"own", "bounded", "theirs"})
 	port := b.addr
 	socket := filepath.Join(b.dir, "d", "yaya.sock")
@@ -88,9 +92,9 @@ func TestServersInSandboxes(t *testing.T) {
 		{name: "the port, by an orphan without marks", cmd: `env -i setsid sh -c 'sh -c "sleep 0.3; curl -s --noproxy \* -m 5 http://` + port + `/status || echo unreachable" &' ; sleep 1.5`, own: "a token is needed", bounded: "unreachable", theirs: "unreachable"},
 		{name: "the socket", cmd: "curl -s -m 5 --unix-socket " + socket + " http://x/status || echo unreachable", own: "unreachable", bounded: "unreachable", theirs: "unreachable"},
 		{name: "yaya's files", cmd: "cat " + in("c/mcp.json") + " " + in("d") + "/* " + in("d") + "/keys/* || echo hidden", own: "hidden", bounded: "hidden", theirs: "hidden"},
-		{name: "another name for yaya's files", cmd: "ln -s " + in("c") + " /tmp/l$$ && cat /tmp/l$$/mcp.json; rm /tmp/l$$; cat /proc/" + fmt.Sprint(daemon.Process.Pid) + "/root" + in("c/mcp.json") + " || echo hidden", own: "hidden", bounded: "hidden", theirs: "hidden"},
-		{name: "yaya's memory and environment", cmd: "cat /proc/" + fmt.Sprint(daemon.Process.Pid) + "/environ || echo hidden", own: "hidden", bounded: "hidden", theirs: "hidden"},
-		{name: "signals to yaya", cmd: "kill -0 " + fmt.Sprint(daemon.Process.Pid) + " 2>/dev/null && echo sent || echo kept", own: "kept", bounded: "kept", theirs: "kept"},
+		{name: "another name for yaya's files", cmd: "ln -s " + in("c") + " /tmp/l$$ && cat /tmp/l$$/mcp.json; rm /tmp/l$$; cat /proc/" + fmt.Sprint(running.Process.Pid) + "/root" + in("c/mcp.json") + " || echo hidden", own: "hidden", bounded: "hidden", theirs: "hidden"},
+		{name: "yaya's memory and environment", cmd: "cat /proc/" + fmt.Sprint(running.Process.Pid) + "/environ || echo hidden", own: "hidden", bounded: "hidden", theirs: "hidden"},
+		{name: "signals to yaya", cmd: "kill -0 " + fmt.Sprint(running.Process.Pid) + " 2>/dev/null && echo sent || echo kept", own: "kept", bounded: "kept", theirs: "kept"},
 		{name: "the home folder", cmd: "cat " + in("home.txt") + " || echo hidden", own: "of the home", bounded: "hidden", theirs: "hidden"},
 		{name: "a folder that is named", cmd: "cat " + in("named/f") + " || echo hidden", own: "its words", bounded: "its words", theirs: "hidden"},
 		{name: "writing there", cmd: "echo x > " + in("named/new") + " && rm " + in("named/new") + " && echo written || echo kept", own: "written", bounded: "kept", theirs: "kept"},
@@ -132,7 +136,7 @@ func TestServersInSandboxes(t *testing.T) {
 			}
 		}
 		for _, st := range b.status().Servers {
-			if d := detailOf(st); d.Sandbox == nil || d.Sandbox.Backend != sandbox.Namespaces || d.Sandbox.Has == 0 {
+			if d := daemon.DetailOf(st); d.Sandbox == nil || d.Sandbox.Backend != sandbox.Namespaces || d.Sandbox.Has == 0 {
 				t.Errorf("yaya mcp list --json: %s: got sandbox %+v", st.ID, d.Sandbox)
 			}
 		}
@@ -157,9 +161,12 @@ func TestServersInSandboxes(t *testing.T) {
 	})
 }
 
-// What a sandbox refuses is said once, with what would allow it: in the failed call, the
-// server's log and yaya's own. What is allowed then works, and can be taken back.
+// yaya reports once what a sandbox refused, with the command that would allow it: in the
+// failed call, the server's log and yaya's own. A permit then works, and can be taken back.
 func TestServerIsAllowedMore(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
 	t.Parallel()
 	b := shellServers(t)
 	for name, to := range map[string]string{"l": "c", "n2": "named"} {
@@ -238,8 +245,8 @@ func TestServerIsAllowedMore(t *testing.T) {
 		{"yaya's own by a link", []string{"theirs", "--read", filepath.Join(b.dir, "l")}, "/c belongs to yaya itself"},
 		{"yaya's socket", []string{"bounded", "--write", filepath.Join(b.dir, "d", "yaya.sock")}, "belongs to yaya itself"},
 		{"caches of others", []string{"bounded", "--read", filepath.Join(b.dir, "cache/yaya/sandbox")}, "belongs to yaya itself"},
-		{"a file that is not there", []string{"bounded", "--write", filepath.Join(b.dir, "named/new/er")}, "make it first, or name the folder above it: --write " + filepath.Join(b.dir, "named")},
-		{"one beside what is yaya's own", []string{"theirs", "--write", filepath.Join(b.dir, "new")}, "there is no such file or folder: make it first"},
+		{"a file that is not there", []string{"bounded", "--write", filepath.Join(b.dir, "named/new/er")}, "create it first, or name the folder above it: --write " + filepath.Join(b.dir, "named")},
+		{"one beside what is yaya's own", []string{"theirs", "--write", filepath.Join(b.dir, "new")}, "file or folder not found: create it first"},
 		{"a relative path", []string{"theirs", "--write", "out"}, "--write out: a server does not work in this folder: write the whole path, /"},
 		{"a path without a value", []string{"theirs", "--read", "${NOT_SET_HERE}/x"}, "a variable in it has no value"},
 		{"devices", []string{"theirs", "--read", "/dev"}, "which has /dev of its own"},
@@ -297,7 +304,7 @@ func TestServerIsAllowedMore(t *testing.T) {
 func TestKilledDaemonLeavesNoServer(t *testing.T) {
 	t.Parallel()
 	b := shellServers(t)
-	daemon := b.serve()
+	running := b.serve()
 	b.firstStart([]string{"own", "bounded", "theirs"})
 	for _, server := range []string{"own", "bounded", "theirs"} {
 		if said, failed := b.sh(server, "setsid sh -c 'exec sleep 987654321' >/dev/null 2>&1 & echo started"); failed || !strings.Contains(said, "started") {
@@ -321,7 +328,7 @@ func TestKilledDaemonLeavesNoServer(t *testing.T) {
 	if got := of(); len(got) < 6 {
 		t.Fatalf("got processes %q, want three servers and what they have started", got)
 	}
-	if err := daemon.Process.Kill(); err != nil {
+	if err := running.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	eventually.True(t, "nothing is left", func() bool { return len(of()) == 0 })
@@ -330,6 +337,9 @@ func TestKilledDaemonLeavesNoServer(t *testing.T) {
 // The question about a folder shows a wider sandbox literally, and one that becomes wider
 // is asked about again.
 func TestFolderShowsItsSandboxes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
 	t.Parallel()
 	b := newBox(t)
 	b.cwd = filepath.Join(b.dir, "ws")
@@ -350,9 +360,9 @@ func TestFolderShowsItsSandboxes(t *testing.T) {
 		{"a folder", `,"sandbox":{"read":["~/.ssh"],"write":["/etc"]}`, "~/.ssh (credentials); writes /etc"},
 		{"a link to credentials", `,"sandbox":{"read":["data"]}`, b.cwd + "/data (leads to " + b.dir + "/.ssh; credentials)"},
 		{"a variable", `,"sandbox":{"read":["${HOME}/x"]}`, `"${HOME}/x" (leads to ` + b.dir + "/x)"},
-		{"the name of a variable", `,"env":{"A, outside of the sandbox":"1"}`, `with "A, outside of the sandbox"`},
+		{"the name of a variable", `,"env":{"A, outside the sandbox":"1"}`, `with "A, outside the sandbox"`},
 		{"guarded", `,"sandbox":{"profile":"guarded"}`, "reads and writes all files that you can, and reaches every host; kept from yaya alone"},
-		{"off", `,"sandbox":{"profile":"off"}`, "outside of the sandbox, with all your rights, yaya's own files included"},
+		{"off", `,"sandbox":{"profile":"off"}`, "outside the sandbox, with all your rights, yaya's own files included"},
 	} {
 		write(c.sandbox)
 		out, err := b.run("trust", b.cwd)
@@ -421,7 +431,7 @@ func TestRealServersBounded(t *testing.T) {
 	if data, err := os.ReadFile(filepath.Join(files, "a.txt")); err != nil || string(data) != "x" {
 		t.Errorf("the file that was written is %q, %v", data, err)
 	}
-	// What it was not allowed it is told of, with the remedy.
+	// The failed call names what the server was not allowed, with the remedy.
 	const kept = `server "fetch" was kept from reaching example.com:443 (profile server). Allow it: yaya mcp allow fetch --host example.com`
 	if out, err := b.run("mcp", "call", "fetch__fetch", "--args", `{"url":"https://example.com/"}`); err == nil || !strings.Contains(out, kept) {
 		t.Errorf("fetch of a host that is not named: got %.500s, %v; want %q", out, err, kept)
@@ -567,7 +577,7 @@ func TestServerReadsNothingOfOthers(t *testing.T) {
 		{"shell/run", "", map[string]any{"name": "own__sh"}},
 	} {
 		for era, cmd := range map[string]string{"modern": modern(`"$YAYA_MCP_URL"`, c.method, c.name, c.params), "legacy": legacy(`"$YAYA_MCP_URL"`, c.method, c.params)} {
-			if said, _ := b.sh("theirs", cmd); strings.Contains(said, "RESOURCE") || !strings.Contains(said, "is not for servers") {
+			if said, _ := b.sh("theirs", cmd); strings.Contains(said, "RESOURCE") || !strings.Contains(said, "is not allowed for servers") {
 				t.Errorf("%s, %s: got %s, want it refused", c.method, era, said)
 			}
 		}
@@ -578,6 +588,9 @@ func TestServerReadsNothingOfOthers(t *testing.T) {
 // promised hosts is refused instead of started without them. Settings that give sandboxes
 // up say so in the server's state.
 func TestServersInWeakerSandboxes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
 	t.Parallel()
 	for _, c := range []struct {
 		name, settings string

@@ -2,85 +2,52 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 	"text/tabwriter"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
-	"github.com/yaya-ai/yaya/gateway/sessions"
-	"github.com/yaya-ai/yaya/internal/journal"
-	"github.com/yaya-ai/yaya/kernel/bus"
+	"github.com/yaya-ai/yaya/daemon"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/session"
 )
 
-func sessionCommand(g *globals) *cobra.Command {
+func sessionCommand(g *daemon.Flags) *cobra.Command {
 	c := &cobra.Command{
-		Use: "session", Short: "Look at conversations, and manage them", Args: cobra.NoArgs,
+		Use: "session", Short: "Manage conversations: list, show, export, fork, delete", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	var workspace string
-	c.PersistentFlags().StringVar(&workspace, "workspace", "", "workspace of the session, if its id exists in several")
+	c.PersistentFlags().StringVar(&workspace, "workspace", "", "`workspace` of the session, if several have a session with this id")
 	c.AddCommand(
 		sessionListCommand(g), sessionShowCommand(g, &workspace), sessionExportCommand(g, &workspace),
 		sessionForkCommand(g), sessionResetCommand(g, &workspace), sessionArchiveCommand(g, &workspace),
+		sessionDeleteCommand(g, &workspace), sessionPruneCommand(g),
 	)
 	return c
 }
 
-// withSessions runs f with the sessions of the data directory. A session that a
-// daemon works on can be read, and not be changed.
-func withSessions(g *globals, f func(*session.Manager) error) (err error) {
-	p, err := g.paths()
-	if err != nil {
-		return err
-	}
-	data, err := p.openData()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, data.Close()) }()
-	dir, err := os.Getwd()
-	if err != nil {
-		return fmt.Errorf("the current folder: %w", err)
-	}
-	m, err := session.NewManager(session.Config{FS: journal.Root(data), Workspace: dir, Log: zerolog.Nop()})
-	if err != nil {
-		return err
-	}
-	b := bus.New(bus.Config{Recorder: m})
-	m.Bind(b)
-	ctx, cancel := shortly()
-	defer cancel()
-	err = f(m)
-	if errors.Is(err, journal.ErrLocked) {
-		err = fmt.Errorf("%w; a running yaya has this session open", err)
-	}
-	return errors.Join(err, m.Close(ctx), b.Close(ctx))
-}
-
-func sessionListCommand(g *globals) *cobra.Command {
-	var asJSON bool
+func sessionListCommand(g *daemon.Flags) *cobra.Command {
+	var asJSON, archived bool
 	c := &cobra.Command{
-		Use: "list", Short: "List the sessions, the one used last first", Args: cobra.NoArgs,
+		Use: "list", Short: "List the sessions, most recently used first", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return withSessions(g, func(m *session.Manager) error {
+			return daemon.WithSessions(g, func(m *session.Manager) error {
+				w := c.OutOrStdout()
+				if archived {
+					return listArchived(w, m, asJSON)
+				}
 				list, err := m.List()
 				if err != nil {
 					return err
 				}
-				w := c.OutOrStdout()
 				if asJSON {
 					if list == nil {
 						list = []session.Info{}
@@ -94,13 +61,14 @@ func sessionListCommand(g *globals) *cobra.Command {
 				tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 				fmt.Fprintln(tw, "SESSION\tUSED\tSIZE\tWORKSPACE\tFIRST MESSAGE")
 				for _, s := range list {
-					fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", printable(s.ID, 200), s.Modified.Local().Format("2006-01-02 15:04"), size(s.Size), printable(s.Workspace, 60), printable(s.Title, 60))
+					fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", daemon.Printable(s.ID, 200), s.Modified.Local().Format("2006-01-02 15:04"), size(s.Size), daemon.Printable(s.Workspace, 60), daemon.Printable(s.Title, 60))
 				}
 				return tw.Flush()
 			})
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&archived, "archived", false, "list archived sessions instead")
 	return c
 }
 
@@ -114,11 +82,11 @@ func size(n int64) string {
 	return fmt.Sprintf("%d MiB", n>>20)
 }
 
-func sessionShowCommand(g *globals, workspace *string) *cobra.Command {
+func sessionShowCommand(g *daemon.Flags, workspace *string) *cobra.Command {
 	return &cobra.Command{
 		Use: "show SESSION", Short: "Show a conversation", Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return withSessions(g, func(m *session.Manager) error {
+			return daemon.WithSessions(g, func(m *session.Manager) error {
 				w := c.OutOrStdout()
 				return m.View(args[0], *workspace, 0, func(e session.Entry) error { return showEntry(w, e) })
 			})
@@ -126,7 +94,7 @@ func sessionShowCommand(g *globals, workspace *string) *cobra.Command {
 	}
 }
 
-// showEntry writes what a person wants to see of an entry.
+// showEntry prints the parts of an entry that people want to see.
 func showEntry(w io.Writer, e session.Entry) error {
 	at := e.Date.Local().Format(time.TimeOnly)
 	line := func(format string, args ...any) error {
@@ -139,25 +107,25 @@ func showEntry(w io.Writer, e session.Entry) error {
 		if err := json.Unmarshal(e.Payload, &m); err != nil {
 			return err
 		}
-		return line("%s: %s", printable(m.Role, 20), multiline(m.Content))
+		return line("%s: %s", daemon.Printable(m.Role, 20), daemon.Multiline(m.Content))
 	case session.KindToolCall:
 		var call event.ToolCall
 		if err := json.Unmarshal(e.Payload, &call); err != nil {
 			return err
 		}
-		return line("→ %s %s", printable(call.Name, 80), printable(string(call.Args), 500))
+		return line("→ %s %s", daemon.Printable(call.Name, 80), daemon.Printable(string(call.Args), 500))
 	case session.KindToolResult:
 		var r session.ToolResult
 		if err := json.Unmarshal(e.Payload, &r); err != nil {
 			return err
 		}
-		return line("%s %s", map[bool]string{true: "✓", false: "✗"}[r.OK], printable(brief(event.ToolResult{Envelope: r.Envelope, Error: r.Error}), 200))
+		return line("%s %s", map[bool]string{true: "✓", false: "✗"}[r.OK], daemon.Printable(brief(event.ToolResult{Envelope: r.Envelope, Error: r.Error}), 200))
 	case session.KindAnchor:
 		var a session.Anchor
 		if err := json.Unmarshal(e.Payload, &a); err != nil {
 			return err
 		}
-		return line("⚓ %s %s", printable(a.Name, 80), printable(string(a.State), 300))
+		return line("⚓ %s %s", daemon.Printable(a.Name, 80), daemon.Printable(string(a.State), 300))
 	}
 	var n session.Note
 	if err := json.Unmarshal(e.Payload, &n); err != nil {
@@ -166,78 +134,51 @@ func showEntry(w io.Writer, e session.Entry) error {
 	switch n.Name {
 	case event.ToolCallError.Name(), event.ApprovalRequested.Name(), event.ApprovalAnswered.Name(), event.ApprovalWithdrawn.Name(),
 		event.TurnHasFailed.Name(), event.TurnWasCancelled.Name():
-		return line("· %s %s", n.Name, printable(string(n.Data), 500))
+		return line("· %s %s", n.Name, daemon.Printable(string(n.Data), 500))
 	}
-	return nil // the rest is for programs: export has it
+	return nil // other kinds are for programs; export prints them
 }
 
-func sessionExportCommand(g *globals, workspace *string) *cobra.Command {
+func sessionExportCommand(g *daemon.Flags, workspace *string) *cobra.Command {
 	return &cobra.Command{
-		Use: "export SESSION", Short: "Print every entry of a session as a line of JSON", Args: cobra.ExactArgs(1),
+		Use: "export SESSION", Short: "Export a session as JSON, one entry per line", Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return withSessions(g, func(m *session.Manager) error {
+			return daemon.WithSessions(g, func(m *session.Manager) error {
 				return m.View(args[0], *workspace, 0, func(e session.Entry) error { return printLine(c.OutOrStdout(), e) })
 			})
 		},
 	}
 }
 
-// sessionWish is how a command wants a session changed.
-type sessionWish struct {
-	Workspace string `json:"workspace,omitempty"` // if the id exists in several
-	Child     string `json:"child,omitempty"`     // of a fork
-	Discard   bool   `json:"discard,omitempty"`   // of a reset: keep nothing
-}
-
-// sessionDone is what came of it.
-type sessionDone struct {
-	Path string `json:"path,omitempty"` // of the tape in the archive
-}
-
-// changeSession forks, resets or archives a session of the running yaya.
-func changeSession(ctx context.Context, v1 *sessions.Service, id, what string, wish sessionWish) (done sessionDone, err error) {
-	switch what {
-	case "fork":
-		_, err = v1.Fork(ctx, id, wish.Child)
-	case "reset":
-		_, done.Path, err = v1.Reset(ctx, id, !wish.Discard)
-	case "archive":
-		done.Path, err = v1.Archive(id)
-	default:
-		err = fmt.Errorf("a session cannot be changed by %q", what)
-	}
-	return done, err
-}
-
-// sessionChanged has the running yaya change a session, or does it here with alone.
-func sessionChanged(c *cobra.Command, g *globals, id, what string, wish sessionWish, alone func(*session.Manager) (string, error)) (done sessionDone, err error) {
-	p, err := g.paths()
+// sessionChanged lets the running yaya change a session; without one, it calls alone.
+func sessionChanged(c *cobra.Command, g *daemon.Flags, id, what string, req daemon.SessionRequest, alone func(*session.Manager) (daemon.SessionAnswer, error)) (done daemon.SessionAnswer, err error) {
+	p, err := g.Paths()
 	if err != nil {
 		return done, err
 	}
-	if wish.Workspace != "" {
-		if wish.Workspace, err = filepath.Abs(wish.Workspace); err != nil {
+	if req.Workspace != "" {
+		if req.Workspace, err = filepath.Abs(req.Workspace); err != nil {
 			return done, err
 		}
 	}
-	asked, err := beside(c.Context(), p, func(b *backend) error {
-		return b.api(c.Context(), http.MethodPost, "/cli/sessions/"+url.PathEscape(id)+"/"+what, wish, &done)
+	asked, err := daemon.WithDaemon(c.Context(), p, func(b *daemon.Backend) error {
+		return b.API(c.Context(), http.MethodPost, "/cli/sessions/"+url.PathEscape(id)+"/"+what, req, &done)
 	})
 	if asked {
 		return done, err
 	}
-	err = withSessions(g, func(m *session.Manager) (err error) {
-		done.Path, err = alone(m)
+	err = daemon.WithSessions(g, func(m *session.Manager) (err error) {
+		done, err = alone(m)
 		return err
 	})
 	return done, err
 }
 
-func sessionForkCommand(g *globals) *cobra.Command {
+func sessionForkCommand(g *daemon.Flags) *cobra.Command {
 	return &cobra.Command{
 		Use: "fork SESSION [NEW]", Short: "Branch a session off", Args: cobra.RangeArgs(1, 2),
-		Long: `Branch a session off: the new one has seen what the old one has, and goes its own
-way from here.`,
+		Long: `Branch a session off: the new session starts with the whole conversation of the old
+one, and both continue separately.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			child := "fork_" + uuid.NewString()[:13]
 			if len(args) == 2 {
@@ -246,9 +187,9 @@ way from here.`,
 			if err := event.CheckClientSession(child); err != nil {
 				return &usageError{c.CommandPath(), err}
 			}
-			_, err := sessionChanged(c, g, args[0], "fork", sessionWish{Child: child}, func(m *session.Manager) (string, error) {
+			_, err := sessionChanged(c, g, args[0], "fork", daemon.SessionRequest{Child: child}, func(m *session.Manager) (daemon.SessionAnswer, error) {
 				_, err := m.Fork(args[0], child)
-				return "", err
+				return daemon.SessionAnswer{}, err
 			})
 			if err == nil {
 				_, err = fmt.Fprintln(c.OutOrStdout(), child)
@@ -258,34 +199,35 @@ way from here.`,
 	}
 }
 
-func sessionResetCommand(g *globals, workspace *string) *cobra.Command {
+func sessionResetCommand(g *daemon.Flags, workspace *string) *cobra.Command {
 	var discard bool
 	c := &cobra.Command{
-		Use: "reset SESSION", Short: "Start a session from nothing; what was said goes to the archive", Args: cobra.ExactArgs(1),
+		Use: "reset SESSION", Short: "Clear a session; its conversation moves to the archive", Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			done, err := sessionChanged(c, g, args[0], "reset", sessionWish{Workspace: *workspace, Discard: discard}, func(m *session.Manager) (string, error) {
+			done, err := sessionChanged(c, g, args[0], "reset", daemon.SessionRequest{Workspace: *workspace, Discard: discard}, func(m *session.Manager) (done daemon.SessionAnswer, err error) {
 				s, err := m.Find(args[0], *workspace)
-				if err != nil {
-					return "", err
+				if err == nil {
+					done.Path, err = s.Reset(!discard)
 				}
-				return s.Reset(!discard)
+				return done, err
 			})
 			if err == nil {
-				_, err = fmt.Fprintf(c.OutOrStdout(), "archived: %s\n", cmp.Or(done.Path, "nowhere: it is gone"))
+				_, err = fmt.Fprintf(c.OutOrStdout(), "archived: %s\n", cmp.Or(done.Path, "nowhere: it was deleted"))
 			}
 			return err
 		},
 	}
-	c.Flags().BoolVar(&discard, "discard", false, "do not keep what was said (unless forks need it)")
+	c.Flags().BoolVar(&discard, "discard", false, "delete the conversation instead of archiving it (unless forks need it)")
 	return c
 }
 
-func sessionArchiveCommand(g *globals, workspace *string) *cobra.Command {
+func sessionArchiveCommand(g *daemon.Flags, workspace *string) *cobra.Command {
 	return &cobra.Command{
-		Use: "archive SESSION", Short: "Put a session away", Args: cobra.ExactArgs(1),
+		Use: "archive SESSION", Short: "Archive a session", Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			done, err := sessionChanged(c, g, args[0], "archive", sessionWish{Workspace: *workspace}, func(m *session.Manager) (string, error) {
-				return m.Archive(args[0], *workspace)
+			done, err := sessionChanged(c, g, args[0], "archive", daemon.SessionRequest{Workspace: *workspace}, func(m *session.Manager) (done daemon.SessionAnswer, err error) {
+				done.Path, err = m.Archive(args[0], *workspace)
+				return done, err
 			})
 			if err == nil {
 				_, err = fmt.Fprintf(c.OutOrStdout(), "archived: %s\n", done.Path)

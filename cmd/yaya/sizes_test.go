@@ -46,7 +46,7 @@ func largeServers(t *testing.T) map[string]any {
 				break
 			}
 			if time.Now().After(deadline) {
-				t.Fatal(err)
+				t.Fatalf("got %v until the deadline, want an answer", err)
 			}
 		}
 		kind := "http"
@@ -60,6 +60,9 @@ func largeServers(t *testing.T) map[string]any {
 
 // FID-3: what a server answers reaches a client whole, over every transport.
 func TestWholeResults(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
 	t.Parallel()
 	b := newBox(t)
 	config := b.config(largeServers(t))
@@ -144,6 +147,9 @@ await c.close();
 // on the same process goes on, which takes longer than tool_timeout_sec and reports
 // progress.
 func TestLongLineAndProgress(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
 	t.Parallel()
 	b := newBox(t)
 	bin := buildTool(t, "github.com/yaya-ai/yaya/internal/conformance/large")
@@ -239,6 +245,9 @@ func wholeText(data []byte, n int) error {
 // stays within the budget of 256 MiB beside what yaya needs anyhow. A small call does
 // not wait for them.
 func TestLargeResultsTogether(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
 	const size, together, allowed = 50_000_000, 8, 256 + 64
 	b := newBox(t)
 	entries := largeServers(t)

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// F4: who is in a sandbox that another yaya has made is nobody's user here, whichever
-// back end has made it, also when it has left its parents and its environment behind; and
-// who is in none stays the user.
+// F4: a process in a sandbox of another yaya is nobody's user here, whichever back end
+// made the sandbox, even if the process has left its parents and its environment behind. A
+// process in no sandbox stays the user.
 func TestSandboxOfAnotherYaya(t *testing.T) {
 	t.Parallel()
 	needNamespaces(t) // where those work, so does Landlock
@@ -38,7 +38,7 @@ func TestSandboxOfAnotherYaya(t *testing.T) {
 	all := []string{"mcp", "api", "socket", "mcp by the socket"}
 	for _, where := range all {
 		if out, err := exec.CommandContext(t.Context(), "sh", "-c", ask(where)).Output(); err != nil || strings.TrimSpace(string(out)) != "200" {
-			t.Errorf("%s, outside of a sandbox: got %q, %v; want 200", where, out, err)
+			t.Errorf("%s, outside a sandbox: got %q, %v; want 200", where, out, err)
 		}
 	}
 	for _, backend := range []string{"landlock", "namespaces"} {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -12,35 +11,16 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/yaya-ai/yaya/daemon"
 	"github.com/yaya-ai/yaya/feature"
-	"github.com/yaya-ai/yaya/mcpbridge/upstream"
 )
 
-// detailOf reads the provider's own part of a status, which is typed in the
-// daemon and plain JSON when it came over the socket.
-func detailOf(st feature.Status) upstream.Detail {
-	if d, ok := st.Detail.(upstream.Detail); ok {
-		return d
-	}
-	var d upstream.Detail
-	if raw, err := json.Marshal(st.Detail); err == nil {
-		_ = json.Unmarshal(raw, &d) // a daemon of another version says less
-	}
-	return d
-}
-
-// printable makes text that came from elsewhere safe for a terminal, on one
-// line.
-func printable(s string, limit int) string {
-	return strings.NewReplacer("\n", `\n`, "\t", " ").Replace(feature.Clean(s, limit))
-}
-
-// serverTable writes the servers as a table.
-func serverTable(w io.Writer, r report) error {
+// serverTable prints the servers as a table.
+func serverTable(w io.Writer, r daemon.Report) error {
 	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(tw, "SERVER\tTRANSPORT\tSTATE\tTOOLS\tSTART\tRESTARTS\tCALLS\tMEDIAN")
 	for _, s := range r.Servers {
-		d := detailOf(s)
+		d := daemon.DetailOf(s)
 		start, median := "-", "-"
 		if s.StartTook > 0 {
 			start = s.StartTook.Round(time.Millisecond).String()
@@ -48,35 +28,62 @@ func serverTable(w io.Writer, r report) error {
 		if d.Calls > 0 {
 			median = fmt.Sprintf("%.1fms", d.MedianMS)
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%d\t%s\t%d\t%d\t%s\n", printable(s.ID, 40), d.Transport, s.State, s.Tools, start, s.Restarts, d.Calls, median)
+		state := string(s.State)
+		if n := len(d.Denied); n > 0 {
+			state += fmt.Sprintf(", kept from %d", n)
+		}
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%d\t%s\t%d\t%d\t%s\n", daemon.Printable(s.ID, 40), d.Transport, state, s.Tools, start, s.Restarts, d.Calls, median)
 	}
 	for _, s := range r.Disabled {
-		fmt.Fprintf(tw, "%s\t%s\tdisabled\t0\t-\t0\t0\t-\n", printable(s.Name, 40), s.Transport)
+		fmt.Fprintf(tw, "%s\t%s\tdisabled\t0\t-\t0\t0\t-\n", daemon.Printable(s.Name, 40), s.Transport)
 	}
 	for _, s := range r.Invalid {
-		fmt.Fprintf(tw, "%s\t-\t%s\t0\t-\t0\t0\t-\n", printable(s.Name, 40), s.State)
+		fmt.Fprintf(tw, "%s\t-\t%s\t0\t-\t0\t0\t-\n", daemon.Printable(s.Name, 40), s.State)
 	}
 	return tw.Flush()
 }
 
-// troubles explains what does not work: the server, the cause, the remedy.
-func troubles(w io.Writer, r report) {
+// maxListed is how many of a server's most recent refusals a list shows.
+const maxListed = 3
+
+// keptFrom lists the most recent refusals of a server's sandbox, as its view words them.
+func keptFrom(w io.Writer, st feature.Status) {
+	denied := daemon.DetailOf(st).Denied
+	for i, x := range denied {
+		if i == maxListed {
+			fmt.Fprintf(w, "  and %d more: yaya mcp get %s\n", len(denied)-i, daemon.Printable(st.ID, 40))
+			return
+		}
+		fmt.Fprintf(w, "  kept from: %s\n", daemon.Printable(x.What, 1000))
+		if x.Allow != "" {
+			fmt.Fprintf(w, "    to allow it: %s\n", daemon.Printable(x.Allow, 1000))
+		}
+	}
+}
+
+// troubles explains every failure: the server, the cause, the remedy.
+func troubles(w io.Writer, r daemon.Report) {
 	for _, n := range r.Refused {
-		fmt.Fprintf(w, "\n%s was not taken over, and what was read before holds: %s\n", printable(n.File, 300), printable(n.Error, 1000))
+		fmt.Fprintf(w, "\n%s was not reloaded; its previous content stays in force: %s\n", daemon.Printable(n.File, 300), daemon.Printable(n.Error, 1000))
 	}
 	for _, s := range r.Invalid {
-		fmt.Fprintf(w, "\n%s is not started: %s\n  configured in %s\n", printable(s.Name, 40), printable(s.Error, 1000), s.File)
+		fmt.Fprintf(w, "\n%s is not started: %s\n  configured in %s\n", daemon.Printable(s.Name, 40), daemon.Printable(s.Error, 1000), s.File)
 	}
 	for _, s := range r.Servers {
 		why := s.Reason
-		if why == "" && s.LastError != "" && s.State != feature.Ready { // it is over
+		if why == "" && s.LastError != "" && s.State != feature.Ready { // the trouble is over
 			why = "last failure: " + s.LastError
 		}
+		d := daemon.DetailOf(s)
 		if why == "" {
+			if len(d.Denied) > 0 {
+				fmt.Fprintf(w, "\n%s is %s, and its sandbox refused something:\n", daemon.Printable(s.ID, 40), s.State)
+				keptFrom(w, s)
+			}
 			continue
 		}
-		d := detailOf(s)
-		fmt.Fprintf(w, "\n%s is %s: %s\n  %s\n", printable(s.ID, 40), s.State, printable(why, 1000), printable(d.Endpoint, 300))
+		fmt.Fprintf(w, "\n%s is %s: %s\n  %s\n", daemon.Printable(s.ID, 40), s.State, daemon.Printable(why, 1000), daemon.Printable(d.Endpoint, 300))
+		keptFrom(w, s)
 		if lines := lastLines(d.Stderr); len(lines) > 0 && s.State != feature.Installing {
 			fmt.Fprintln(w, "  its last words on standard error:")
 			for _, line := range lines {
@@ -86,7 +93,7 @@ func troubles(w io.Writer, r report) {
 	}
 }
 
-// lastLines are the last lines of what a server has said, safe for a terminal.
+// lastLines returns the last lines of a server's output, made safe for a terminal.
 func lastLines(stderr string) []string {
 	if stderr = strings.TrimSpace(stderr); stderr == "" {
 		return nil
@@ -94,12 +101,12 @@ func lastLines(stderr string) []string {
 	lines := strings.Split(stderr, "\n")
 	lines = lines[max(0, len(lines)-8):]
 	for i := range lines {
-		lines[i] = printable(lines[i], 300)
+		lines[i] = daemon.Printable(lines[i], 300)
 	}
 	return lines
 }
 
-// width is how many characters fit on a line.
+// width returns how many characters fit on a line.
 func width(out io.Writer) int {
 	if f, ok := out.(*os.File); ok {
 		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 20 { //nolint:gosec // a descriptor fits
@@ -109,21 +116,21 @@ func width(out io.Writer) int {
 	return 80
 }
 
-// watchTable draws the table again and again until every server has started
-// once, with the last line of each that installs.
-func watchTable(ctx context.Context, a *app, out io.Writer) {
+// watchTable redraws the table until every server has started once. It shows the last line of
+// output of each server that is being installed.
+func watchTable(ctx context.Context, out io.Writer, now func() daemon.Report) {
 	late := time.After(25 * time.Second)
 	drawn, shown := 0, ""
 	for {
 		var b strings.Builder
-		r := a.report("", a.configured)
+		r := now()
 		if err := serverTable(&b, r); err != nil {
 			return
 		}
-		over := settled(r.Servers)
+		over := daemon.Settled(r.Servers)
 		for _, s := range r.Servers {
-			if s.State == feature.Installing { // on one line, which is counted
-				fmt.Fprintln(&b, printable("  "+s.ID+" is installing: "+s.Reason, width(out)-1))
+			if s.State == feature.Installing { // on one line: the lines are counted
+				fmt.Fprintln(&b, daemon.Printable("  "+s.ID+" is installing: "+s.Reason, width(out)-1))
 			}
 		}
 		if text := b.String(); text != shown {
@@ -133,7 +140,7 @@ func watchTable(ctx context.Context, a *app, out io.Writer) {
 			drawn, shown = strings.Count(text, "\n"), text
 			fmt.Fprint(out, text)
 		}
-		if over || (late == nil && !installs(r.Servers)) {
+		if over || (late == nil && !daemon.Installs(r.Servers)) {
 			troubles(out, r)
 			fmt.Fprintln(out)
 			return

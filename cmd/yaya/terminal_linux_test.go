@@ -60,7 +60,7 @@ func (b *box) terminal(answers []string, args ...string) string {
 	for {
 		n, err := master.Read(buf)
 		out.Write(buf[:n])
-		if (strings.HasSuffix(out.String(), "say why not: ") || strings.HasSuffix(out.String(), "Again: ")) && len(answers) > 0 {
+		if (strings.HasSuffix(out.String(), "say why not: ") || strings.HasSuffix(out.String(), "answer again: ")) && len(answers) > 0 {
 			time.Sleep(armingDelay + 100*time.Millisecond) // what comes sooner does not count
 			if _, err := master.WriteString(answers[0] + "\n"); err != nil {
 				b.t.Fatal(err)
@@ -92,7 +92,7 @@ func TestAsksOnTheTerminal(t *testing.T) {
 	if !strings.Contains(out, "\n  goal: say \\u202e hi\r\n") || strings.Contains(out, "\u202e") || !strings.Contains(out, "sub-agent finished") {
 		t.Errorf("got %q", out)
 	}
-	// What is no JSON is never put to anybody, and not shown as it is.
+	// Input that is not JSON is never put to anybody, and not shown as it is.
 	out = b.terminal(nil, "run", "--session", "s1", "/tool agent {\"goal\":\"\x1b[2J\"}")
 	if strings.Contains(out, "May agent run") || strings.Contains(out, "\x1b") {
 		t.Errorf("got %q", out)
@@ -106,9 +106,9 @@ func TestAsksOnTheTerminal(t *testing.T) {
 	if !strings.Contains(out, "sub-agent finished") {
 		t.Errorf("got %q", out)
 	}
-	// What was typed ahead is no answer.
+	// A line that was typed ahead is not an answer.
 	out = b.terminal([]string{"n"}, "run", "--session", "s1", "/tool agent {\"goal\":\"ahead\"}", typeAhead)
-	if !strings.Contains(out, "before the question could be read") || !strings.Contains(out, "✗ rejected") {
+	if !strings.Contains(out, "before the question appeared") || !strings.Contains(out, "✗ rejected") {
 		t.Errorf("got %q", out)
 	}
 	if out := b.terminal([]string{""}, "run", "--session", "s1", "/tool agent {\"goal\":\"no\"}"); !strings.Contains(out, "✗ rejected") {

@@ -176,7 +176,7 @@ func TestRemoteClientWithLastingToken(t *testing.T) {
 			t.Errorf("%s of another server than the token's is not refused", name)
 		}
 	}
-	// Scopes: what it has not been given is refused, and so are tokens that are none.
+	// Scopes: a request beyond the token's scopes is refused, and so is an invalid token.
 	for _, c := range []struct {
 		name, token, method, path string
 		want                      int
@@ -217,7 +217,7 @@ func TestRemoteClientWithLastingToken(t *testing.T) {
 	if res, err := everything.CallTool(ctx, &sdk.CallToolParams{Name: "one__echo", Arguments: map[string]any{"text": "hi"}}); err != nil || res.IsError {
 		t.Errorf("another token's call: %+v, %v", res, err)
 	}
-	// What is listed and audited.
+	// The list and the audit log.
 	if got := b.must("token", "list"); !strings.Contains(got, "ci") || !strings.Contains(got, "one") || strings.Contains(got, one) || !strings.Contains(got, time.Now().Format("2006-01-02")) {
 		t.Errorf("token list says:\n%s", got)
 	}
@@ -248,8 +248,8 @@ func TestRemoteClientWithLastingToken(t *testing.T) {
 	}
 }
 
-// What token create prints can be pasted: the address is the daemon's, and without a
-// daemon no address is made up. What a first token changes is said: bodies of calls are
+// The output of token create can be pasted: the address is the daemon's, and without a
+// daemon no address is made up. It says what a first token changes: bodies of calls are
 // no longer recorded. A token made again under a name is listed as another principal.
 func TestTokenCreateSays(t *testing.T) {
 	b := newBox(t)

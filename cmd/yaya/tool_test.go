@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// TW-15, R20: what an agent runs does not speak for its user: it cannot answer its own
-// asks, read sessions, or let devices in, over TCP or over the socket, also when it
-// has left its group and its parents; nor is there a secret for it to find.
+// TW-15, R20: a program that an agent runs does not speak for its user: it cannot answer
+// its own asks, read sessions, or approve devices, over TCP or over the socket, even if it
+// has left its group and its parents. It finds no secret, either.
 func TestToolsAreNotTheirUser(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -52,7 +52,7 @@ env; ls -l /proc/self/fd`, b.addr, socket)
 	_, out := b.v1("POST", "/sessions", fmt.Sprintf(`{"workspace_path":%q}`, ws))
 	id, _ := out["session_id"].(string)
 	if status, out := b.v1("POST", "/sessions/"+id+"/messages", `{"role":"user","parts":[{"type":"text","text":"try"}]}`); status != 202 {
-		t.Fatal(status, out)
+		t.Fatalf("got %v, %v, want status 202", status, out)
 	}
 	events, _ := b.until(id, "", "turn_completed")
 	said := ""

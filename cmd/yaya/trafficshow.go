@@ -12,9 +12,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/yaya-ai/yaya/daemon"
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/internal/traffic"
+	"github.com/yaya-ai/yaya/internal/worded"
 )
 
 func printCalls(c *cobra.Command, page admin.CallPage, asJSON bool) error {
@@ -31,27 +33,27 @@ func printCalls(c *cobra.Command, page admin.CallPage, asJSON bool) error {
 	}
 	note := c.ErrOrStderr()
 	if len(page.Calls) == 0 {
-		fmt.Fprintln(note, "no calls are recorded that match")
+		fmt.Fprintln(note, "no recorded calls match")
 	}
 	if page.Why != "" {
-		fmt.Fprintf(note, "arguments and results are not recorded, since %s: yaya config set traffic.bodies all\n", page.Why)
+		fmt.Fprintf(note, "arguments and results are not recorded, because %s (to record them: yaya config set traffic.bodies all)\n", page.Why)
 	}
 	if n := page.Lost.Busy + page.Lost.Failed; n > 0 {
-		fmt.Fprintf(note, "%d calls are missing since yaya was started: they came too fast, or could not be written; yaya's log has more\n", n)
+		fmt.Fprintf(note, "%s missing since yaya's start: too many came at once, or the record could not be written (see yaya's log)\n", worded.Count(n, "call is", "calls are"))
 	}
 	return nil
 }
 
-// target is what a call was of.
+// target returns the target of a call: its server and tool.
 func target(r *traffic.Record) string {
 	name := r.Tool
 	if r.Server != "" {
 		name = r.Server + "/" + r.Tool
 	}
-	if r.Method != traffic.MethodTool && r.Method != r.Tool { // of an extension it is both
+	if r.Method != traffic.MethodTool && r.Method != r.Tool { // for an extension, the method names both
 		name = r.Method + " " + name
 	}
-	return printable(name, 100)
+	return daemon.Printable(name, 100)
 }
 
 func callTime(r *traffic.Record) string {
@@ -70,22 +72,22 @@ func took(r *traffic.Record) string {
 	return strconv.FormatFloat(r.TookMS, 'f', 1, 64) + "ms"
 }
 
-// callLine is a call on one line.
+// callLine formats a call on one line.
 func callLine(r *traffic.Record) string {
 	who := cmp.Or(r.Client, r.Origin)
 	if r.Principal != "" && r.Principal != "owner" {
 		who += " (" + r.Principal + ")"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  #%d  %s  %s  %s  %s", callTime(r), r.ID, printable(who, 60), target(r), printable(r.Outcome, 20), took(r))
+	fmt.Fprintf(&b, "%s  #%d  %s  %s  %s  %s", callTime(r), r.ID, daemon.Printable(who, 60), target(r), daemon.Printable(r.Outcome, 20), took(r))
 	if r.Arguments != "" {
-		b.WriteString("  " + printable(r.Arguments, 160))
+		b.WriteString("  " + daemon.Printable(r.Arguments, 160))
 	}
 	switch {
 	case r.Error != "":
-		b.WriteString("  → " + printable(r.Error, 160))
+		b.WriteString("  → " + daemon.Printable(r.Error, 160))
 	case r.Result != "":
-		b.WriteString("  → " + printable(resultText(r.Result), 160))
+		b.WriteString("  → " + daemon.Printable(resultText(r.Result), 160))
 	default:
 		fmt.Fprintf(&b, "  → %s", bytesOf(r.ResultBytes))
 	}
@@ -96,7 +98,7 @@ func callLine(r *traffic.Record) string {
 	return b.String()
 }
 
-// resultText is the text of a tool's result, or the result as it is.
+// resultText returns the text of a tool's result, or the unchanged result if it has no text.
 func resultText(raw string) string {
 	var res struct {
 		Content []struct {
@@ -125,12 +127,12 @@ func bytesOf(n int64) string {
 	return fmt.Sprintf("%d KiB", n>>10)
 }
 
-// callDetails is all of a call.
+// callDetails formats the full record of a call.
 func callDetails(r *traffic.Record) string {
 	var b strings.Builder
 	row := func(name, v string) {
 		if v != "" {
-			fmt.Fprintf(&b, "%-10s %s\n", name, printable(v, 1000))
+			fmt.Fprintf(&b, "%-10s %s\n", name, daemon.Printable(v, 1000))
 		}
 	}
 	row("call", "#"+strconv.FormatInt(r.ID, 10))
@@ -152,10 +154,10 @@ func callDetails(r *traffic.Record) string {
 		fmt.Fprintf(&b, "\n%s, %s", name, bytesOf(size))
 		switch {
 		case text == "" && size > 0 && r.Busy:
-			b.WriteString(": not recorded, there was too much traffic\n")
+			b.WriteString(": not recorded because of too much traffic\n")
 			return
 		case text == "" && size > 0:
-			b.WriteString(": not recorded (yaya config set traffic.bodies all)\n")
+			b.WriteString(": not recorded (yaya config set traffic.bodies all, or the variable YAYA_TRAFFIC__BODIES where that is set)\n")
 			return
 		case text == "":
 			b.WriteByte('\n')
@@ -165,7 +167,7 @@ func callDetails(r *traffic.Record) string {
 		if json.Indent(&pretty, []byte(text), "", "  ") == nil {
 			text = pretty.String()
 		} else if r.Cut {
-			b.WriteString(", of which the beginning is recorded")
+			b.WriteString(", of which only the beginning is recorded")
 		}
 		b.WriteString(":\n" + feature.Clean(text, 256<<10) + "\n")
 	}

@@ -13,30 +13,31 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/yaya-ai/yaya/daemon"
 	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/internal/sse"
 	"github.com/yaya-ai/yaya/internal/traffic"
 )
 
-// callSource is where the record of calls is read: the daemon, or its files.
+// callSource reads the record of calls, from the daemon or from its files.
 type callSource interface {
 	list(ctx context.Context, f traffic.Filter) (admin.CallPage, error)
 	follow(ctx context.Context, f traffic.Filter, show func(*traffic.Record) error) error
 }
 
-// withCalls asks the daemon, or reads the files if there is none.
-func withCalls(ctx context.Context, g *globals, f func(callSource) error) error {
-	p, err := g.paths()
+// withCalls calls f with the daemon as the source, or with the files if no daemon runs.
+func withCalls(ctx context.Context, g *daemon.Flags, f func(callSource) error) error {
+	p, err := g.Paths()
 	if err != nil {
 		return err
 	}
-	if b, ok := daemon(ctx, p); ok {
-		defer b.client.CloseIdleConnections()
+	if b, ok := daemon.Reach(ctx, p); ok {
+		defer b.Client.CloseIdleConnections()
 		return f(daemonCalls{b})
 	}
-	root, err := os.OpenRoot(p.data)
+	root, err := os.OpenRoot(p.Data)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no data directory %s: nothing was recorded", p.data)
+		return fmt.Errorf("there is no data directory %s, so no calls were recorded", p.Data)
 	}
 	if err != nil {
 		return fmt.Errorf("data directory: %w", err)
@@ -45,7 +46,7 @@ func withCalls(ctx context.Context, g *globals, f func(callSource) error) error 
 	return f(fileCalls{root})
 }
 
-type daemonCalls struct{ b *backend }
+type daemonCalls struct{ b *daemon.Backend }
 
 func query(f traffic.Filter) url.Values {
 	q := url.Values{}
@@ -78,12 +79,12 @@ func (d daemonCalls) list(ctx context.Context, f traffic.Filter) (page admin.Cal
 	if f.Before > 0 {
 		q.Set("before", strconv.FormatInt(f.Before, 10))
 	}
-	return page, d.b.api(ctx, http.MethodGet, "/api/traffic?"+q.Encode(), nil, &page)
+	return page, d.b.API(ctx, http.MethodGet, "/api/traffic?"+q.Encode(), nil, &page)
 }
 
 func (d daemonCalls) follow(ctx context.Context, f traffic.Filter, show func(*traffic.Record) error) error {
 	last := int64(0)
-	return d.b.events(ctx, "/api/traffic/events?"+query(f).Encode(), func() error { // the stream is open: nothing is missed now
+	return followEvents(ctx, d.b, "/api/traffic/events?"+query(f).Encode(), func() error { // the stream is open: from here on, no call is missed
 		page, err := d.list(ctx, f)
 		if err != nil {
 			return err
@@ -100,7 +101,7 @@ func (d daemonCalls) follow(ctx context.Context, f traffic.Filter, show func(*tr
 		}
 		var r traffic.Record
 		if err := json.Unmarshal(ev.Data, &r); err != nil {
-			return fmt.Errorf("yaya sent what is not a call: %w", err)
+			return fmt.Errorf("malformed call from yaya: %w", err)
 		}
 		if r.ID <= last {
 			return nil
@@ -109,27 +110,27 @@ func (d daemonCalls) follow(ctx context.Context, f traffic.Filter, show func(*tr
 	})
 }
 
-var errNoReader = errors.New("nobody reads what is printed")
+var errNoReader = errors.New("the reader of the output is gone")
 
-// events reads server-sent events until ctx is done or the daemon ends. opened is
-// called once the stream is there.
-func (b *backend) events(ctx context.Context, path string, opened func() error, each func(sse.Event) error) error {
+// followEvents reads server-sent events until ctx ends or the daemon stops. It calls opened
+// once the stream is open.
+func followEvents(ctx context.Context, b *daemon.Backend, path string, opened func() error, each func(sse.Event) error) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://yaya"+path, nil)
 	if err != nil {
 		return err
 	}
-	resp, err := b.client.Do(req)
+	resp, err := b.Client.Do(req)
 	if err != nil {
 		return quiet(ctx, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
-		return b.refusal(ctx, resp)
+		return b.Refusal(ctx, resp)
 	}
 	if err := opened(); err != nil {
 		return quiet(ctx, err)
 	}
-	r := sse.NewReader(resp.Body, maxAnswer)
+	r := sse.NewReader(resp.Body, daemon.MaxAnswer)
 	for {
 		ev, err := r.Next()
 		if (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)) && ctx.Err() == nil {
@@ -144,10 +145,10 @@ func (b *backend) events(ctx context.Context, path string, opened func() error, 
 	}
 }
 
-// quiet is nil when the user has ended what failed.
+// quiet returns nil if err only says that the user ended the command.
 func quiet(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return nil //nolint:nilerr // ended on purpose
+		return nil //nolint:nilerr // the user ended it
 	}
 	return err
 }
@@ -159,8 +160,8 @@ func (s fileCalls) list(ctx context.Context, f traffic.Filter) (page admin.CallP
 	return page, err
 }
 
-// readEvery is how often files are looked at for calls of a yaya that is no daemon,
-// such as yaya mcp serve.
+// readEvery is how often the files are read for new calls of a yaya that is not a daemon, such
+// as yaya mcp serve.
 const readEvery = 500 * time.Millisecond
 
 func (s fileCalls) follow(ctx context.Context, f traffic.Filter, show func(*traffic.Record) error) error {

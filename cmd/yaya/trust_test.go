@@ -7,9 +7,11 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/yaya-ai/yaya/daemon"
 	"github.com/yaya-ai/yaya/gateway/client"
 )
 
@@ -81,7 +83,7 @@ func TestRestrictedFolder(t *testing.T) {
 	last := ""
 	for _, text := range []string{"hello", "now change it"} {
 		if status, out := b.v1("POST", "/sessions/"+id+"/messages", fmt.Sprintf(`{"role":"user","parts":[{"type":"text","text":%q}]}`, text)); status != 202 {
-			t.Fatal(status, out)
+			t.Fatalf("got %v, %v, want status 202", status, out)
 		}
 		events, l := b.until(id, last, "turn_completed")
 		last = l
@@ -116,17 +118,22 @@ func TestRestrictedFolder(t *testing.T) {
 // SEC-3: the same from the command line, with either strategy.
 func TestRestrictedRun(t *testing.T) {
 	t.Parallel()
-	for _, strategy := range []string{"react", "coder"} {
+	for _, strategy := range []string{"react", "coder"} { // and says at its end how many calls were refused
 		t.Run(strategy, func(t *testing.T) {
 			b := newBox(t)
-			ws := filepath.Join(b.dir, "ws")
+			ws := filepath.Join(b.dir, strings.Repeat("long", 30), "ws")
 			canary := hostile(t, ws)
 			b.must("config", "set", "plugin.llm_echo.script", bold(t))
 			b.must("config", "set", "approval.rules", `[{"decision":"allow"}]`)
-			for _, text := range []string{"hello", "now change it"} {
-				out, err := b.run("run", "--workspace", ws, "--strategy", strategy, "--approve", "rules", "--session", "s1", text)
-				if err != nil {
-					t.Fatalf("yaya run %q: %v\n%s", text, err, out)
+			for text, want := range map[string]string{"hello": "", "now change it": "3 calls were refused: " + daemon.NotTrusted} {
+				for _, flags := range [][]string{{"--approve", "rules"}, {"--json"}, nil} {
+					out, said, code := b.in(b.dir, slices.Concat([]string{"run", "--workspace", ws, "--strategy", strategy}, flags, []string{text})...)
+					if code != 0 {
+						t.Fatalf("yaya run %q: %d\n%s%s", text, code, out, said)
+					}
+					if want == "" && strings.Contains(said, "refused:") || !strings.Contains(said, want) {
+						t.Errorf("yaya run %v %q says %q, want %q", flags, text, said, want)
+					}
 				}
 			}
 			untouched(t, canary)
@@ -138,7 +145,7 @@ func TestRestrictedRun(t *testing.T) {
 }
 
 // SEC-3: somebody who is asked sees the whole question once, and a yes lets the session
-// go on as in any trusted folder, now and after a restart. What the folder brings later
+// go on as in any trusted folder, now and after a restart. A later change of the folder
 // is asked about with the difference.
 func TestTrustByAsking(t *testing.T) {
 	t.Parallel()
@@ -176,14 +183,14 @@ func TestTrustByAsking(t *testing.T) {
 			t.Fatalf("asked %s, want the folder with %s", data, want)
 		}
 		if status, out := b.v1("POST", "/sessions/"+id+"/approve", fmt.Sprintf(`{"tool_call_id":%q,"action":%q}`, ask.Data.Call, action)); status != 200 {
-			t.Fatal(status, out)
+			t.Fatalf("got %v, %v, want status 200", status, out)
 		}
 		return last
 	}
 	say := func(text string) {
 		t.Helper()
 		if status, out := b.v1("POST", "/sessions/"+id+"/messages", fmt.Sprintf(`{"role":"user","parts":[{"type":"text","text":%q}]}`, text)); status != 202 {
-			t.Fatal(status, out)
+			t.Fatalf("got %v, %v, want status 202", status, out)
 		}
 	}
 	say("first")

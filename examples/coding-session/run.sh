@@ -5,6 +5,18 @@ here=$(cd "$(dirname "$0")" && pwd)
 yaya=${YAYA:?set YAYA to the yaya binary}
 node=${NODE:-node}
 modules=${NODE_MODULES:-$here/node_modules}
+
+# What it needs, before it makes anything.
+lacks() { echo "run.sh: $*" >&2; exit 1; }
+[ -x "$yaya" ] || command -v "$yaya" > /dev/null || lacks "YAYA is $yaya, which is not a program: build it (make build) and give its whole path"
+for program in git make "$node"; do
+	command -v "$program" > /dev/null || lacks "it needs $program, which is not on PATH"
+done
+"$node" -e 'process.exit(process.features.typescript ? 0 : 1)' ||
+	lacks "it runs TypeScript with Node 24 (22.18 or later does), and $node is $("$node" --version): name another with NODE"
+for package in openapi-typescript openapi-fetch typescript; do
+	[ -d "$modules/$package" ] || lacks "it needs the npm package $package in $modules: npm install openapi-typescript openapi-fetch typescript, or name another folder with NODE_MODULES"
+done
 work=$(mktemp -d)
 pids=
 trap 'for p in $pids; do kill "$p" 2>/dev/null || true; done; wait; rm -rf "$work"' EXIT

@@ -25,7 +25,7 @@ ws.onmessage = async (e) => {
   if (ref === "1") return send(["1", "2", `agent:${id}`, "message", { content: "größe ✓ " + "x".repeat(300), id: "m" }]);
   if (event === "stream_chunk") whole += payload.chunk;
   if (event === "turn.completed") {
-    if (!Number.isInteger(payload.cursor.seq)) throw new Error("a cursor that is no integer");
+    if (!Number.isInteger(payload.cursor.seq)) throw new Error("the cursor is not an integer");
     console.log(whole);
     ws.close();
   }

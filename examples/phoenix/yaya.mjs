@@ -1,7 +1,8 @@
-// What a program in JavaScript needs besides the npm package phoenix to be a device
+// Parts that a JavaScript program needs, besides the npm package phoenix, to be a device
 // of yaya: enrolment, and a transport that authenticates before the Socket is told
-// that it is open. It needs WebCrypto with Ed25519 (browsers, Node 20 and later) and
-// no package.
+// that it is open. It needs WebSocket and WebCrypto with Ed25519 (browsers, Node 22 and
+// later) and no package.
+if (!globalThis.WebSocket) throw new Error("this needs WebSocket, which Node has from version 22 on");
 
 const text = new TextEncoder();
 const base64 = (bytes) => btoa(String.fromCharCode(...new Uint8Array(bytes)));

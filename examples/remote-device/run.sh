@@ -7,6 +7,9 @@
 set -euo pipefail
 yaya=${YAYA:-yaya}
 here=$(cd "$(dirname "$0")" && pwd)
+for program in "$yaya" go; do
+  command -v "$program" >/dev/null || { echo "run.sh: it needs $program, which is not a program on PATH (YAYA names yaya's)" >&2; exit 1; }
+done
 work=$(mktemp -d)
 daemon= watcher=
 cleanup() {

@@ -19,9 +19,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/control"
+	"github.com/yaya-ai/yaya/control/local"
 	"github.com/yaya-ai/yaya/gateway/admin"
-	"github.com/yaya-ai/yaya/gateway/cluster"
-	"github.com/yaya-ai/yaya/internal/control"
 	"github.com/yaya-ai/yaya/internal/eventually"
 	"github.com/yaya-ai/yaya/internal/journal"
 	"github.com/yaya-ai/yaya/kernel/bus"
@@ -43,7 +43,7 @@ type world struct {
 	bus  *bus.Bus
 	who  auth.Principal
 	dev  *auth.Authority
-	log  *cluster.Local
+	log  *local.Log
 	mu   sync.Mutex
 	asks []event.Event
 
@@ -94,7 +94,7 @@ func newWorld(t *testing.T) *world {
 	if w.dev, err = auth.NewAuthority(auth.AuthorityConfig{Keys: keys}); err != nil {
 		t.Fatal(err)
 	}
-	log, err := cluster.Open(journal.Root(root), cluster.Options{Projections: []control.Projection{w.dev}})
+	log, err := local.Open(journal.Root(root), local.Options{Projections: []control.Projection{w.dev}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +203,7 @@ func TestList(t *testing.T) {
 		t.Errorf("schema %s", rows[2].ConfigSchema)
 	}
 	w.want("GET", "/api/llm-providers?show=1", "", 200, `"sk-123456789"`)
-	// What was masked and comes back changes nothing.
+	// A masked value that comes back changes nothing.
 	w.want("PATCH", "/api/llm-providers/prod", `{"config":{"api_key":"****"}}`, 200, `"****"`)
 	w.want("GET", "/api/llm-providers?show=1", "", 200, `"sk-123456789"`)
 }
@@ -216,14 +216,14 @@ func TestCreate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if ok, _ := regexp.MatchString(`^llm-echo-[0-9a-f]{8}$`, row.ID); !ok { // Y-92
-		t.Errorf("id %q", row.ID)
+		t.Errorf("got id %q, want ok", row.ID)
 	}
 	w.want("POST", "/api/llm-providers", `{"id":"one","plugin":"llm-echo"}`, 201, `"id":"one"`)
 	w.want("POST", "/api/llm-providers", `{"id":"one","plugin":"llm-echo"}`, 409, "already") // Y-93
 	for body, why := range map[string]string{
 		`{"id":"X","plugin":"llm-echo"}`:                           "cannot be an id",
 		`{"id":"","plugin":"llm-echo"}`:                            "cannot be an id",
-		`{"id":"two","plugin":"strategy-react"}`:                   "no loaded plugin",
+		`{"id":"two","plugin":"strategy-react"}`:                   "not a loaded provider plugin",
 		`{"id":"two"}`:                                             "property plugin",
 		`{"id":"two","plugin":"llm-echo","config":{"plugin":"x"}}`: "beside config",
 		`{"id":"two","plugin":"llm-echo","config":{"a b":"x"}}`:    "cannot be a key",
@@ -353,6 +353,6 @@ func TestTestTimesOut(t *testing.T) {
 
 func TestUnknownPaths(t *testing.T) {
 	w := newWorld(t)
-	w.want("GET", "/api/nothing", "", 404, "no such resource")
+	w.want("GET", "/api/nothing", "", 404, "resource not found")
 	w.want("PUT", "/api/llm-providers/llm-echo", "{}", 405, "knows PATCH, DELETE")
 }

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/gateway/api"
+	"github.com/yaya-ai/yaya/internal/cut"
 	"github.com/yaya-ai/yaya/kernel/approval"
 	"github.com/yaya-ai/yaya/kernel/event"
 )
@@ -37,9 +37,9 @@ type Answer struct {
 	By       string `json:"by"`
 }
 
-func (a *API) approvalRoutes(api huma.API) {
-	r := routes{a, api, "approvals", a.cfg.Approvals != nil, "approvals"}
-	handle(r, "GET", "/api/approvals", "listApprovals", auth.SessionsRead, "Calls of all sessions that wait for an answer, the most urgent first", http.StatusOK, func(context.Context, *none) (*struct{ Body []Ask }, error) {
+func (a *API) approvalRoutes() {
+	r := routes{a, "approvals", a.cfg.Approvals != nil, "approvals"}
+	handle(r, "GET", "/api/approvals", "listApprovals", api.For(auth.SessionsRead), "List calls of all sessions that wait for an answer, most urgent first", http.StatusOK, func(context.Context, *none) (*struct{ Body []Ask }, error) {
 		out := []Ask{}
 		for _, q := range a.cfg.Approvals.Pending() {
 			ask := Ask{q.ID, q.ToolName, q.Params, q.Brief, q.CallID, q.SessionID, q.Deadline.UTC(), q.Digest, []string{}}
@@ -56,7 +56,7 @@ func (a *API) approvalRoutes(api huma.API) {
 		})
 		return &struct{ Body []Ask }{out}, nil
 	})
-	handle(r, "POST", "/api/approvals/{id}", "answerApproval", auth.ApprovalsAnswer, "Answer: the first answer counts", http.StatusOK, func(ctx context.Context, in *struct {
+	handle(r, "POST", "/api/approvals/{id}", "answerApproval", api.For(auth.ApprovalsAnswer), "Answer a call; the first answer counts", http.StatusOK, func(ctx context.Context, in *struct {
 		ID   string `path:"id" maxLength:"256"`
 		Body struct {
 			Response string `json:"response" enum:"approve,approve_for_session,reject"`
@@ -67,9 +67,9 @@ func (a *API) approvalRoutes(api huma.API) {
 		d, err := a.cfg.Approvals.Answer(in.ID, event.ApprovalAnswer(in.Body.Response), in.Body.Feedback, auth.FromContext(ctx).Actor())
 		switch {
 		case errors.Is(err, approval.ErrAnswered):
-			return nil, fail(http.StatusConflict, "it was answered before: %s, by %s", d.Response, d.By)
+			return nil, api.Fail(http.StatusConflict, "it was answered before: %s, by %s", d.Response, d.By)
 		case errors.Is(err, approval.ErrUnknown):
-			return nil, fail(http.StatusNotFound, "nothing of that id waits for an answer")
+			return nil, api.Fail(http.StatusNotFound, "no question with the id %q waits for an answer", cut.Text(in.ID, 100))
 		case err != nil:
 			return nil, err
 		}

@@ -8,12 +8,13 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/gateway/api"
 )
 
 // Limits of changes that wait.
@@ -24,7 +25,7 @@ const (
 
 // Change is a change of an MCP server that waits to be applied. It says what will run,
 // with plain values masked that look like secrets, and cannot be altered: another wish
-// is another change (R18, HT-25).
+// is another change.
 type Change struct {
 	ID      string          `json:"id"`
 	Server  string          `json:"server"`
@@ -62,7 +63,7 @@ func (c *changes) hold(p Prepared, by string) (Change, error) {
 	now := time.Now()
 	c.expire(now)
 	if len(c.held) >= maxChanges {
-		return Change{}, fail(http.StatusTooManyRequests, "%d changes wait already", len(c.held))
+		return Change{}, api.Fail(http.StatusTooManyRequests, "%d changes wait already", len(c.held))
 	}
 	ch := Change{ID: "chg_" + rand.Text(), Server: p.Server, Action: "change", Runs: p.Runs, Config: p.Config, Notes: p.Notes, By: by, Expires: now.Add(changeLife).UTC()}
 	if p.New {
@@ -75,15 +76,14 @@ func (c *changes) hold(p Prepared, by string) (Change, error) {
 	return ch, nil
 }
 
-// get returns a change that waits. take forgets it as well: it is applied once at most
-// (R34).
+// get returns a change that waits. take forgets it as well: it is applied once at most.
 func (c *changes) get(id string) (heldChange, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.expire(time.Now())
 	h, ok := c.held[id]
 	if !ok {
-		return h, fail(http.StatusNotFound, "no such change waits: it was applied, withdrawn or has expired")
+		return h, api.Fail(http.StatusNotFound, "no such change waits: it was applied, withdrawn or has expired")
 	}
 	return h, nil
 }
@@ -92,7 +92,7 @@ func (c *changes) take(id string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, ok := c.held[id]; !ok {
-		return fail(http.StatusNotFound, "no such change waits: it was applied or withdrawn just now")
+		return api.Fail(http.StatusNotFound, "no such change waits: it was applied or withdrawn just now")
 	}
 	delete(c.held, id)
 	return nil
@@ -118,9 +118,9 @@ func (a *API) propose(ctx context.Context, name string, config json.RawMessage, 
 	}
 	switch {
 	case isNew && !p.New:
-		return nil, fail(http.StatusConflict, "there is a server %q already", name)
+		return nil, api.Fail(http.StatusConflict, "there is a server %q already", name)
 	case !isNew && p.New:
-		return nil, fail(http.StatusNotFound, "there is no server %q", name)
+		return nil, api.Fail(http.StatusNotFound, "there is no server %q", name)
 	}
 	ch, err := a.keep(ctx, p)
 	return &outChange{ch}, err
@@ -143,13 +143,13 @@ func (a *API) keep(ctx context.Context, p Prepared) (Change, error) {
 	return a.changes.hold(p, auth.FromContext(ctx).Actor())
 }
 
-func (a *API) changeRoutes(api huma.API) {
+func (a *API) changeRoutes() {
 	type inChange struct {
 		ID string `path:"id" maxLength:"128"`
 	}
 	type outChanges struct{ Body []Change }
-	r := routes{a, api, "mcp", a.cfg.Servers != nil, "MCP servers"}
-	handle(r, "POST", "/api/mcp/import", "importServers", auth.ConfigWrite, "Propose to take over the servers of another client", http.StatusAccepted, func(ctx context.Context, in *struct {
+	r := routes{a, "mcp", a.cfg.Servers != nil, "MCP servers"}
+	handle(r, "POST", "/api/mcp/import", "importServers", api.For(auth.ConfigWrite), "Propose to import the servers of another client", http.StatusAccepted, func(ctx context.Context, in *struct {
 		Body struct {
 			Client string `json:"client" minLength:"1" maxLength:"128"`
 		}
@@ -169,10 +169,10 @@ func (a *API) changeRoutes(api huma.API) {
 		}
 		return &outChanges{out}, nil
 	})
-	handle(r, "GET", "/api/mcp/changes", "listChanges", auth.ConfigRead, "Changes of servers that wait to be applied", http.StatusOK, func(context.Context, *none) (*outChanges, error) {
+	handle(r, "GET", "/api/mcp/changes", "listChanges", api.For(auth.ConfigRead), "List server changes that wait to be applied", http.StatusOK, func(context.Context, *none) (*outChanges, error) {
 		return &outChanges{a.changes.list()}, nil
 	})
-	handle(r, "POST", "/api/mcp/changes/{id}/apply", "applyChange", auth.ConfigWrite, "Apply a change as it was proposed: it says what will run, secrets masked", http.StatusOK, func(ctx context.Context, in *inChange) (*outChange, error) {
+	handle(r, "POST", "/api/mcp/changes/{id}/apply", "applyChange", api.For(auth.ConfigWrite), "Apply a change as proposed; it shows what will run, with secrets masked", http.StatusOK, func(ctx context.Context, in *inChange) (*outChange, error) {
 		h, err := a.changes.get(in.ID)
 		if err != nil {
 			return nil, err
@@ -182,6 +182,9 @@ func (a *API) changeRoutes(api huma.API) {
 				return err
 			}
 			if err := h.apply(ctx); err != nil {
+				if strings.Contains(err.Error(), strconv.Quote(h.Server)) {
+					return err // it names the server
+				}
 				return fmt.Errorf("server %q: %w", h.Server, err)
 			}
 			return nil
@@ -191,7 +194,7 @@ func (a *API) changeRoutes(api huma.API) {
 		}
 		return &outChange{h.Change}, nil
 	})
-	handle(r, "DELETE", "/api/mcp/changes/{id}", "withdrawChange", auth.ConfigWrite, "Forget a change", http.StatusNoContent, func(_ context.Context, in *inChange) (*none, error) {
+	handle(r, "DELETE", "/api/mcp/changes/{id}", "withdrawChange", api.For(auth.ConfigWrite), "Discard a change", http.StatusNoContent, func(_ context.Context, in *inChange) (*none, error) {
 		return nil, a.changes.take(in.ID)
 	})
 }

@@ -6,11 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"github.com/yaya-ai/yaya/auth"
-	"github.com/yaya-ai/yaya/gateway/cluster"
-	"github.com/yaya-ai/yaya/internal/control"
+	"github.com/yaya-ai/yaya/control"
+	"github.com/yaya-ai/yaya/gateway/api"
 )
 
 type (
@@ -32,13 +30,13 @@ func scopes(words []string) ([]auth.Scope, error) {
 	return auth.ParseScopes(words...)
 }
 
-func (a *API) deviceRoutes(api huma.API) {
-	r := routes{a, api, "devices", a.cfg.Devices != nil, "devices"}
-	handle(r, "GET", "/api/devices", "listDevices", auth.DevicesRead, "The devices, those that wait first", http.StatusOK, func(ctx context.Context, _ *none) (*struct{ Body []auth.DeviceInfo }, error) {
+func (a *API) deviceRoutes() {
+	r := routes{a, "devices", a.cfg.Devices != nil, "devices"}
+	handle(r, "GET", "/api/devices", "listDevices", api.For(auth.DevicesRead), "List devices, waiting ones first", http.StatusOK, func(ctx context.Context, _ *none) (*struct{ Body []auth.DeviceInfo }, error) {
 		all, err := a.cfg.Devices.Devices(auth.FromContext(ctx))
 		return &struct{ Body []auth.DeviceInfo }{all}, err
 	})
-	handle(r, "POST", "/api/devices/invite", "inviteDevice", auth.DevicesApprove, "A code that lets one device in", http.StatusCreated, func(ctx context.Context, in *struct {
+	handle(r, "POST", "/api/devices/invite", "inviteDevice", api.For(auth.DevicesApprove), "Create a code that enrolls one device", http.StatusCreated, func(ctx context.Context, in *struct {
 		Body struct {
 			Label  string   `json:"label,omitempty" maxLength:"256"`
 			Scopes []string `json:"scopes,omitempty" maxItems:"64" doc:"the default ones if there are none"`
@@ -52,7 +50,7 @@ func (a *API) deviceRoutes(api huma.API) {
 		}
 		return a.invite(ctx, in.Body.Label, s, in.Body.URL)
 	})
-	handle(r, "POST", "/api/devices/approve", "approveDevice", auth.DevicesApprove, "Let a device in that waits", http.StatusOK, func(ctx context.Context, in *struct {
+	handle(r, "POST", "/api/devices/approve", "approveDevice", api.For(auth.DevicesApprove), "Approve a waiting device", http.StatusOK, func(ctx context.Context, in *struct {
 		Body struct {
 			Request string   `json:"request" maxLength:"256" doc:"its id, or that of the device"`
 			Scopes  []string `json:"scopes,omitempty" maxItems:"64"`
@@ -66,10 +64,10 @@ func (a *API) deviceRoutes(api huma.API) {
 		d, err := a.cfg.Devices.Approve(ctx, auth.FromContext(ctx), in.Body.Request, s)
 		return &struct{ Body auth.DeviceInfo }{d}, err
 	})
-	handle(r, "POST", "/api/devices/reject", "rejectDevice", auth.DevicesApprove, "Send a device away that waits", http.StatusNoContent, func(ctx context.Context, in *inRequest) (*none, error) {
+	handle(r, "POST", "/api/devices/reject", "rejectDevice", api.For(auth.DevicesApprove), "Reject a waiting device", http.StatusNoContent, func(ctx context.Context, in *inRequest) (*none, error) {
 		return nil, a.cfg.Devices.Reject(auth.FromContext(ctx), in.Body.Request)
 	})
-	handle(r, "POST", "/api/devices/rotate-keys", "rotateKeys", auth.DevicesManage, "Sign tokens with a new key", http.StatusOK, func(ctx context.Context, in *struct {
+	handle(r, "POST", "/api/devices/rotate-keys", "rotateKeys", api.For(auth.DevicesManage), "Sign tokens with a new key", http.StatusOK, func(ctx context.Context, in *struct {
 		Body struct {
 			DropEarlier bool `json:"drop_earlier,omitempty" doc:"ends the tokens that are out"`
 		}
@@ -89,7 +87,7 @@ func (a *API) deviceRoutes(api huma.API) {
 		out.Body.KeyID = kid
 		return out, err
 	})
-	handle(r, "POST", "/api/devices/{id}/revoke", "revokeDevice", auth.DevicesManage, "Throw a device out, at once", http.StatusNoContent, func(ctx context.Context, in *struct {
+	handle(r, "POST", "/api/devices/{id}/revoke", "revokeDevice", api.For(auth.DevicesManage), "Revoke a device at once", http.StatusNoContent, func(ctx context.Context, in *struct {
 		InDevice
 		Body struct {
 			Reason string `json:"reason,omitempty" maxLength:"1024"`
@@ -98,7 +96,7 @@ func (a *API) deviceRoutes(api huma.API) {
 	) (*none, error) {
 		return nil, a.cfg.Devices.Revoke(ctx, auth.FromContext(ctx), in.ID, in.Body.Reason)
 	})
-	handle(r, "PUT", "/api/devices/{id}/scopes", "setScopes", auth.DevicesManage, "Change what a device may do", http.StatusNoContent, func(ctx context.Context, in *struct {
+	handle(r, "PUT", "/api/devices/{id}/scopes", "setScopes", api.For(auth.DevicesManage), "Change what a device may do", http.StatusNoContent, func(ctx context.Context, in *struct {
 		InDevice
 		Body struct {
 			Scopes []string `json:"scopes" maxItems:"64"`
@@ -112,17 +110,17 @@ func (a *API) deviceRoutes(api huma.API) {
 		return nil, a.cfg.Devices.SetScopes(ctx, auth.FromContext(ctx), in.ID, s)
 	})
 	r.tag, r.have, r.what = "audit", a.cfg.Control != nil, "audit"
-	handle(r, "GET", "/api/audit", "audit", auth.AuditRead, "What was changed, by whom: the last entries that match", http.StatusOK, a.audit)
+	handle(r, "GET", "/api/audit", "audit", api.For(auth.AuditRead), "List the last audit entries that match", http.StatusOK, a.audit)
 }
 
-// Invitation is a code that lets one device in, and where to use it.
+// Invitation is a code that enrolls one device, and where to use it.
 type Invitation struct {
 	auth.Invitation
-	// Fingerprint is that of the server's key. Who connects compares it: nobody else
-	// speaks for the certificate.
+	// Fingerprint is that of the server's key. The client compares it, because no
+	// authority has signed the certificate.
 	Fingerprint string `json:"tls_fingerprint,omitempty" doc:"of the server's key, to compare; empty when an authority has signed its certificate"`
 	// QR is a QR code of <url>/#code=<code>, a string of 0 and 1 for each row. The
-	// code stands behind #, which browsers keep to themselves (R8).
+	// code stands behind #, which browsers keep to themselves.
 	QR []string `json:"qr,omitempty"`
 }
 
@@ -164,10 +162,11 @@ type inAudit struct {
 	Since  time.Time `query:"since" doc:"RFC 3339"`
 	Until  time.Time `query:"until" doc:"RFC 3339"`
 	After  int64     `query:"after" minimum:"0" doc:"index"`
+	Before int64     `query:"before" minimum:"0" doc:"index; 0 for none: the last entries before it, for the page before another"`
 	Limit  int       `query:"limit" minimum:"1" maximum:"10000" default:"1000"`
 }
 
-func (a *API) audit(_ context.Context, in *inAudit) (*struct{ Body []control.Audit }, error) {
-	out, err := cluster.AuditLog(a.cfg.Control, cluster.Query{Since: in.Since, Until: in.Until, Actor: in.Actor, Target: in.Target, Event: in.Event, After: in.After, Limit: in.Limit})
+func (a *API) audit(ctx context.Context, in *inAudit) (*struct{ Body []control.Audit }, error) {
+	out, err := control.AuditLog(ctx, a.cfg.Control, control.Query{Since: in.Since, Until: in.Until, Actor: in.Actor, Target: in.Target, Event: in.Event, After: in.After, Before: in.Before, Limit: in.Limit})
 	return &struct{ Body []control.Audit }{out}, err
 }

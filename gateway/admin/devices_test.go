@@ -24,7 +24,7 @@ func TestDevices(t *testing.T) {
 	w := newWorld(t)
 	w.want("GET", "/api/devices", "", 200, "[]")
 	w.want("POST", "/api/devices/invite", `{"label":"Phone"}`, 201, `"code":"`)
-	w.want("POST", "/api/devices/invite", `{"scopes":["all"]}`, 400, "there is no scope")
+	w.want("POST", "/api/devices/invite", `{"scopes":["all"]}`, 400, "unknown scope")
 	w.waiting("phone")
 	w.waiting("tablet")
 	w.want("GET", "/api/devices", "", 200, `"status":"pending"`)
@@ -53,7 +53,7 @@ func TestDevices(t *testing.T) {
 
 	// AU-37: the same rules over HTTP; what a secret is only those see who could
 	// change it.
-	w.who = auth.Principal{}
+	w.who = auth.Principal{Kind: auth.External, ID: "issuer|eve"}
 	w.want("POST", "/api/devices/invite", `{}`, 403, "scope")
 	w.want("POST", "/api/devices/approve", `{"request":"phone"}`, 403, "scope")
 	w.want("POST", "/api/devices/phone/revoke", `{}`, 403, "scope")

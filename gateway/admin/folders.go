@@ -9,9 +9,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/gateway/api"
 	"github.com/yaya-ai/yaya/kernel/folder"
 )
 
@@ -20,7 +19,7 @@ type (
 	Item struct {
 		Kind string `json:"kind" enum:"check,server,instructions"`
 		Name string `json:"name,omitempty"`
-		Runs string `json:"runs,omitempty" doc:"the command line or the address, exactly"`
+		Runs string `json:"runs,omitempty" doc:"the command line or the address, exactly, and what of its sandbox is enforced here"`
 	}
 	// TrustedFolder is a folder that somebody trusts.
 	TrustedFolder struct {
@@ -39,6 +38,7 @@ type (
 		Items   []Item `json:"items" doc:"what trusting it lets run"`
 		Added   []Item `json:"added,omitempty" doc:"since it was trusted"`
 		Removed []Item `json:"removed,omitempty" doc:"since it was trusted"`
+		Allowed []Item `json:"allowed,omitempty" doc:"servers that the user lets do more than the folder says, with all that they may do"`
 		Digest  string `json:"digest" doc:"of the folder and its items; trusting it takes this"`
 	}
 	inFolder struct {
@@ -54,9 +54,9 @@ func items(all []folder.Item) []Item {
 	return out
 }
 
-func (a *API) folderRoutes(api huma.API) {
-	r := routes{a, api, "folders", a.cfg.Folders != nil, "folders"}
-	handle(r, "GET", "/api/folders", "listFolders", auth.ConfigRead, "Folders that are trusted", http.StatusOK, func(context.Context, *none) (*struct{ Body []TrustedFolder }, error) {
+func (a *API) folderRoutes() {
+	r := routes{a, "folders", a.cfg.Folders != nil, "folders"}
+	handle(r, "GET", "/api/folders", "listFolders", api.For(auth.ConfigRead), "List trusted folders", http.StatusOK, func(context.Context, *none) (*struct{ Body []TrustedFolder }, error) {
 		all, err := a.cfg.Folders.List()
 		if err != nil {
 			return nil, err
@@ -68,14 +68,15 @@ func (a *API) folderRoutes(api huma.API) {
 		}
 		return &struct{ Body []TrustedFolder }{out}, nil
 	})
-	handle(r, "GET", "/api/folders/look", "lookAtFolder", auth.ConfigWrite, "What trusting a folder would let run", http.StatusOK, func(_ context.Context, in *inFolder) (*struct{ Body FolderView }, error) {
+	handle(r, "GET", "/api/folders/look", "lookAtFolder", api.For(auth.ConfigWrite), "Show the programs that trusting a folder would let run", http.StatusOK, func(_ context.Context, in *inFolder) (*struct{ Body FolderView }, error) {
 		st, err := a.look(in.Path)
 		if err != nil {
 			return nil, err
 		}
-		return &struct{ Body FolderView }{FolderView{st.Folder, st.Trusted, items(st.Items), items(st.Added), items(st.Removed), st.Digest()}}, nil
+		shown := st.AsShown()
+		return &struct{ Body FolderView }{FolderView{st.Folder, st.Trusted, items(shown.Items), items(shown.Added), items(shown.Removed), items(shown.Allowed), st.Digest()}}, nil
 	})
-	handle(r, "POST", "/api/folders", "trustFolder", auth.ConfigWrite, "Trust a folder as it was shown", http.StatusOK, func(ctx context.Context, in *struct {
+	handle(r, "POST", "/api/folders", "trustFolder", api.For(auth.ConfigWrite), "Trust a folder as shown", http.StatusOK, func(ctx context.Context, in *struct {
 		Body struct {
 			Path   string `json:"path" minLength:"1" maxLength:"4096"`
 			Digest string `json:"digest" minLength:"64" maxLength:"64" doc:"of what was shown"`
@@ -87,23 +88,23 @@ func (a *API) folderRoutes(api huma.API) {
 			return nil, err
 		}
 		if st.Digest() != in.Body.Digest {
-			return nil, fail(http.StatusConflict, "the folder %s has changed since it was shown: look at it again", st.Folder)
+			return nil, api.Fail(http.StatusConflict, "the folder %s has changed since it was shown: look at it again", st.Folder)
 		}
 		rec, err := a.cfg.Folders.Trust(st.Folder, in.Body.Digest, auth.FromContext(ctx).Actor())
 		switch {
 		case errors.Is(err, folder.ErrChanged):
-			return nil, fail(http.StatusConflict, "the folder %s has changed since it was shown: look at it again", st.Folder)
+			return nil, api.Fail(http.StatusConflict, "the folder %s has changed since it was shown: look at it again", st.Folder)
 		case errors.Is(err, folder.ErrTooMuch):
-			return nil, fail(http.StatusUnprocessableEntity, "%v", err)
+			return nil, api.Fail(http.StatusUnprocessableEntity, "%v", err)
 		case err != nil:
 			return nil, err
 		}
 		return &struct{ Body TrustedFolder }{TrustedFolder{rec.Folder, items(rec.Items), rec.Digest, false, rec.By, rec.At}}, nil
 	})
-	handle(r, "DELETE", "/api/folders", "revokeFolder", auth.ConfigWrite, "Make a folder restricted again", http.StatusNoContent, func(ctx context.Context, in *inFolder) (*none, error) {
+	handle(r, "DELETE", "/api/folders", "revokeFolder", api.For(auth.ConfigWrite), "Stop trusting a folder", http.StatusNoContent, func(ctx context.Context, in *inFolder) (*none, error) {
 		_, err := a.cfg.Folders.Revoke(in.Path, auth.FromContext(ctx).Actor())
 		if errors.Is(err, folder.ErrUnknown) {
-			return nil, fail(http.StatusNotFound, "the folder %s is not trusted", in.Path)
+			return nil, api.Fail(http.StatusNotFound, "the folder %s is not trusted", in.Path)
 		}
 		return nil, err
 	})
@@ -111,17 +112,17 @@ func (a *API) folderRoutes(api huma.API) {
 
 func (a *API) look(path string) (folder.Status, error) {
 	if !filepath.IsAbs(path) {
-		return folder.Status{}, fail(http.StatusBadRequest, "the path of the folder must be absolute")
+		return folder.Status{}, api.Fail(http.StatusBadRequest, "the path of the folder must be absolute")
 	}
 	st, err := a.cfg.Folders.Status(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return st, fail(http.StatusNotFound, "there is no folder %s", path)
+		return st, api.Fail(http.StatusNotFound, "there is no folder %s", path)
 	}
 	if errors.Is(err, syscall.ENOTDIR) {
-		return st, fail(http.StatusUnprocessableEntity, "%s is not a folder", path)
+		return st, api.Fail(http.StatusUnprocessableEntity, "%s is not a folder", path)
 	}
 	if err != nil {
-		return st, fail(http.StatusUnprocessableEntity, "%v", err)
+		return st, api.Fail(http.StatusUnprocessableEntity, "%v", err)
 	}
 	return st, nil
 }

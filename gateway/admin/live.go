@@ -10,10 +10,9 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/auth"
-	"github.com/yaya-ai/yaya/gateway/cluster"
+	"github.com/yaya-ai/yaya/control"
 	"github.com/yaya-ai/yaya/gateway/wire"
 	"github.com/yaya-ai/yaya/gateway/wire/codec"
-	"github.com/yaya-ai/yaya/internal/control"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
 )
@@ -72,8 +71,8 @@ type LiveConfig struct {
 }
 
 // Live is the topics dashboard:main, on which clients are told which parts of yaya
-// have changed, and dashboard:metrics. What has changed they ask for themselves, with
-// their own rights.
+// have changed, and dashboard:metrics. Clients fetch the changes themselves,
+// with their own rights.
 type Live struct {
 	cfg  LiveConfig
 	stop context.CancelFunc
@@ -88,11 +87,11 @@ type Live struct {
 	here     map[*auth.Principal]struct{} // who has joined dashboard:main
 }
 
-// of are the kinds of events with what they change.
-var of = map[string][]string{
+// changedBy are the kinds of events with what they change.
+var changedBy = map[string][]string{
 	event.UserMessageReceived.Name(): {PartSessions}, event.TurnWasStarted.Name(): {PartSessions, PartAgents}, event.TurnWasCompleted.Name(): {PartSessions, PartAgents},
 	event.TurnHasFailed.Name(): {PartSessions, PartAgents}, event.TurnWasCancelled.Name(): {PartSessions, PartAgents},
-	event.SessionWasStarted.Name(): {PartSessions}, event.SessionWasReset.Name(): {PartSessions}, event.SessionWasArchived.Name(): {PartSessions}, event.SessionWasForked.Name(): {PartSessions},
+	event.SessionWasStarted.Name(): {PartSessions}, event.SessionWasReset.Name(): {PartSessions}, event.SessionWasArchived.Name(): {PartSessions}, event.SessionWasDeleted.Name(): {PartSessions}, event.SessionWasForked.Name(): {PartSessions},
 	event.ConfigWasUpdated.Name(): {PartConfig, PartPlugins},
 	event.PluginWasLoaded.Name():  {PartPlugins}, event.PluginWasReloaded.Name(): {PartPlugins}, event.PluginWasRemoved.Name(): {PartPlugins}, event.PluginFailed.Name(): {PartPlugins},
 }
@@ -101,8 +100,8 @@ var of = map[string][]string{
 func NewLive(ctx context.Context, cfg LiveConfig) (*Live, error) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l := &Live{cfg: cfg, stop: stop, dirty: map[string]bool{}, here: map[*auth.Principal]struct{}{}}
-	sub, err := cfg.Bus.Subscribe(bus.SubscribeOptions{Name: "dashboard"}, slices.Sorted(maps.Keys(of)), func(_ context.Context, ev event.Event) error {
-		l.Changed(of[ev.Kind]...)
+	sub, err := cfg.Bus.Subscribe(bus.SubscribeOptions{Name: "dashboard"}, slices.Sorted(maps.Keys(changedBy)), func(_ context.Context, ev event.Event) error {
+		l.Changed(changedBy[ev.Kind]...)
 		return nil
 	})
 	if err != nil {
@@ -113,7 +112,7 @@ func NewLive(ctx context.Context, cfg LiveConfig) (*Live, error) {
 	if cfg.Control != nil {
 		l.work.Go(func() { // it ends with ctx, or with the log
 			_ = cfg.Control.Follow(ctx, cfg.Control.State().Last+1, func(e control.Entry) error {
-				if e.Event != cluster.SealEvent { // which the audit does not show
+				if e.Event != control.SealEvent { // which the audit does not show
 					l.Changed(append(partsOf(e.Event), PartAudit)...)
 				}
 				return nil

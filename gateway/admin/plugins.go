@@ -8,9 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/gateway/api"
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 )
@@ -21,7 +20,7 @@ type Installer interface {
 	Install(ctx context.Context, source string, editable bool) error
 }
 
-// Plugin is a plugin as the API shows it (Y-210, Y-215).
+// Plugin is a plugin as the API shows it.
 type Plugin struct {
 	Name          string                     `json:"name"`
 	Category      string                     `json:"category"`
@@ -64,9 +63,9 @@ type (
 	}
 )
 
-func (a *API) pluginRoutes(api huma.API) {
-	r := routes{a, api, "plugins", a.cfg.Plugins != nil && a.cfg.Settings != nil, "plugin registry"}
-	handle(r, "GET", "/api/plugins", "listPlugins", auth.ConfigRead, "The plugins, in load order", http.StatusOK, func(context.Context, *none) (*outPlugins, error) {
+func (a *API) pluginRoutes() {
+	r := routes{a, "plugins", a.cfg.Plugins != nil && a.cfg.Settings != nil, "plugin registry"}
+	handle(r, "GET", "/api/plugins", "listPlugins", api.For(auth.ConfigRead), "List plugins, in load order", http.StatusOK, func(context.Context, *none) (*outPlugins, error) {
 		out := new(outPlugins)
 		out.Body.Plugins = []Plugin{}
 		for _, s := range a.cfg.Plugins.Snapshot() {
@@ -74,14 +73,14 @@ func (a *API) pluginRoutes(api huma.API) {
 		}
 		return out, nil
 	})
-	health := routes{a, api, "plugins", a.cfg.Doctor != nil, "health checks"}
-	handle(health, "GET", "/api/doctor", "doctor", auth.ConfigRead, "Ask every plugin how it is", http.StatusOK, func(ctx context.Context, in *struct {
+	health := routes{a, "plugins", a.cfg.Doctor != nil, "health checks"}
+	handle(health, "GET", "/api/doctor", "doctor", api.For(auth.ConfigRead), "Check the health of every plugin", http.StatusOK, func(ctx context.Context, in *struct {
 		TimeoutMS int `query:"timeout_ms" minimum:"1" maximum:"600000" default:"3000" doc:"how long to wait for each"`
 	},
 	) (*struct{ Body []plugin.Diagnosis }, error) {
 		return &struct{ Body []plugin.Diagnosis }{a.cfg.Doctor(ctx, time.Duration(in.TimeoutMS)*time.Millisecond)}, nil
 	})
-	handle(r, "PATCH", "/api/plugins/{name}", "switchPlugin", auth.ConfigWrite, "Switch a plugin on or off, from the next start on", http.StatusOK, func(ctx context.Context, in *struct {
+	handle(r, "PATCH", "/api/plugins/{name}", "switchPlugin", api.For(auth.ConfigWrite), "Enable or disable a plugin from the next start on", http.StatusOK, func(ctx context.Context, in *struct {
 		InPlugin
 		Body struct {
 			Enabled bool `json:"enabled"`
@@ -91,18 +90,19 @@ func (a *API) pluginRoutes(api huma.API) {
 		if _, err := a.status(in.Name); err != nil {
 			return nil, err
 		}
-		if err := a.audited(ctx, "plugin_switched", in.Name, map[string]bool{"enabled": in.Body.Enabled}); err != nil {
+		raw, err := json.Marshal(in.Body.Enabled)
+		if err != nil {
 			return nil, err
 		}
-		raw, err := json.Marshal(in.Body.Enabled)
-		if err == nil {
-			err = a.cfg.Settings.Set("plugin."+config.Namespace(in.Name)+".enabled", raw)
+		key := "plugin." + config.Namespace(in.Name) + ".enabled"
+		if _, _, chosen := a.cfg.Settings.Get(key); chosen || !in.Body.Enabled { // else it is on already, as all are
+			err = a.set(ctx, "plugin_switched", in.Name, map[string]bool{"enabled": in.Body.Enabled}, map[string]json.RawMessage{key: raw})
 		}
 		out := new(outEnabled)
 		out.Body.Name, out.Body.Enabled, out.Body.Reload = in.Name, in.Body.Enabled, true
 		return out, err
 	})
-	handle(r, "POST", "/api/plugins/install", "installPlugin", auth.ConfigWrite, "Install a plugin", http.StatusOK, func(ctx context.Context, in *struct {
+	handle(r, "POST", "/api/plugins/install", "installPlugin", api.For(auth.ConfigWrite), "Install a plugin", http.StatusOK, func(ctx context.Context, in *struct {
 		Body struct {
 			Source   string `json:"source" minLength:"1" maxLength:"4096"`
 			Editable bool   `json:"editable,omitempty"`
@@ -110,7 +110,7 @@ func (a *API) pluginRoutes(api huma.API) {
 	},
 	) (*outInstalled, error) {
 		if a.cfg.Installer == nil {
-			return nil, fail(http.StatusBadRequest, "this yaya installs no plugins: those that it has are built in")
+			return nil, api.Fail(http.StatusBadRequest, "this yaya installs no plugins: those that it has are built in")
 		}
 		if err := a.audited(ctx, "plugin_installing", in.Body.Source, map[string]bool{"editable": in.Body.Editable}); err != nil {
 			return nil, err
@@ -119,13 +119,13 @@ func (a *API) pluginRoutes(api huma.API) {
 			if errors.Is(err, ErrRefused) {
 				return nil, err
 			}
-			return nil, fail(http.StatusInternalServerError, "the plugin could not be installed: %.2000s", err)
+			return nil, api.Fail(http.StatusInternalServerError, "the plugin could not be installed: %.2000s", err)
 		}
 		out := new(outInstalled)
 		out.Body.Source, out.Body.OK = in.Body.Source, true
 		return out, nil
 	})
-	handle(r, "DELETE", "/api/plugins/{name}", "removePlugin", auth.ConfigWrite, "Remove a plugin that was installed", http.StatusOK, func(ctx context.Context, in *InPlugin) (*outRemoved, error) {
+	handle(r, "DELETE", "/api/plugins/{name}", "removePlugin", api.For(auth.ConfigWrite), "Remove an installed plugin", http.StatusOK, func(ctx context.Context, in *InPlugin) (*outRemoved, error) {
 		s, err := a.status(in.Name)
 		if err != nil {
 			return nil, err
@@ -136,7 +136,7 @@ func (a *API) pluginRoutes(api huma.API) {
 			}
 		}
 		if err := a.cfg.Plugins.Remove(in.Name); err != nil {
-			return nil, fail(http.StatusBadRequest, "%v", err)
+			return nil, api.Fail(http.StatusBadRequest, "%v", err)
 		}
 		out := new(outRemoved)
 		out.Body.Name, out.Body.Removed = in.Name, true
@@ -150,7 +150,7 @@ func (a *API) status(name string) (plugin.Status, error) {
 			return s, nil
 		}
 	}
-	return plugin.Status{}, fail(http.StatusNotFound, "there is no plugin %q", name)
+	return plugin.Status{}, api.Fail(http.StatusNotFound, "there is no plugin %q", name)
 }
 
 func (a *API) shown(s plugin.Status) Plugin {

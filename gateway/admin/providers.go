@@ -10,17 +10,17 @@ import (
 	"slices"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
 	"github.com/google/uuid"
 
 	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/gateway/api"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 )
 
-// Provider is a provider instance as the API shows it (Y-90).
+// Provider is a provider instance as the API shows it.
 type Provider struct {
 	ID           string                     `json:"id"`
 	Plugin       string                     `json:"plugin"`
@@ -65,7 +65,7 @@ func (a *API) plugin(name string) (plugin.Status, bool) {
 func (a *API) instance(id string) (config.Instance, error) {
 	i := a.cfg.Settings.Providers().GetInstance(id)
 	if i == nil {
-		return config.Instance{}, fail(http.StatusNotFound, "there is no provider %q", id)
+		return config.Instance{}, api.Fail(http.StatusNotFound, "there is no provider %q", id)
 	}
 	return *i, nil
 }
@@ -75,7 +75,7 @@ type (
 		ID string `path:"id" maxLength:"128"`
 	}
 	outProvider struct{ Body Provider }
-	// Tested is what came of a test (Y-97).
+	// Tested is what came of a test.
 	Tested struct {
 		OK        bool   `json:"ok"`
 		LatencyMS int64  `json:"latency_ms"`
@@ -83,9 +83,9 @@ type (
 	}
 )
 
-func (a *API) providerRoutes(api huma.API) {
-	r := routes{a, api, "llm-providers", a.cfg.Settings != nil && a.cfg.Plugins != nil && a.cfg.Bus != nil, "providers"}
-	handle(r, "GET", "/api/llm-providers", "listProviders", auth.ConfigRead, "The provider instances, secrets masked", http.StatusOK, func(ctx context.Context, in *struct {
+func (a *API) providerRoutes() {
+	r := routes{a, "llm-providers", a.cfg.Settings != nil && a.cfg.Plugins != nil && a.cfg.Bus != nil, "providers"}
+	noted(r, "`show=1` needs `config:write`, too", "GET", "/api/llm-providers", "listProviders", api.For(auth.ConfigRead), "List provider instances, with secrets masked", http.StatusOK, func(ctx context.Context, in *struct {
 		Show bool `query:"show" doc:"1 shows secrets; it needs config:write, and is audited"`
 	},
 	) (*struct{ Body []Provider }, error) {
@@ -100,10 +100,10 @@ func (a *API) providerRoutes(api huma.API) {
 		}
 		return &struct{ Body []Provider }{rows}, nil
 	})
-	handle(r, "POST", "/api/llm-providers", "createProvider", auth.ConfigWrite, "Make a provider instance", http.StatusCreated, func(ctx context.Context, in *struct{ Body newProvider }) (*outProvider, error) {
+	handle(r, "POST", "/api/llm-providers", "createProvider", api.For(auth.ConfigWrite), "Create a provider instance", http.StatusCreated, func(ctx context.Context, in *struct{ Body newProvider }) (*outProvider, error) {
 		return a.createProvider(ctx, in.Body)
 	})
-	handle(r, "PATCH", "/api/llm-providers/active", "activateProvider", auth.ConfigWrite, "Choose the provider that is used", http.StatusOK, func(ctx context.Context, in *struct {
+	handle(r, "PATCH", "/api/llm-providers/active", "activateProvider", api.For(auth.ConfigWrite), "Choose the active provider", http.StatusOK, func(ctx context.Context, in *struct {
 		Body struct {
 			Name string `json:"name" maxLength:"128"`
 		}
@@ -111,17 +111,17 @@ func (a *API) providerRoutes(api huma.API) {
 	) (*outProvider, error) {
 		return a.activateProvider(ctx, in.Body.Name)
 	})
-	handle(r, "PATCH", "/api/llm-providers/{id}", "updateProvider", auth.ConfigWrite, "Change fields of a provider; the others stay", http.StatusOK, func(ctx context.Context, in *struct {
+	handle(r, "PATCH", "/api/llm-providers/{id}", "updateProvider", api.For(auth.ConfigWrite), "Change fields of a provider; other fields stay", http.StatusOK, func(ctx context.Context, in *struct {
 		InProvider
 		Body providerPatch
 	},
 	) (*outProvider, error) {
 		return a.updateProvider(ctx, in.ID, in.Body)
 	})
-	handle(r, "DELETE", "/api/llm-providers/{id}", "deleteProvider", auth.ConfigWrite, "Delete a provider", http.StatusNoContent, func(ctx context.Context, in *InProvider) (*none, error) {
+	handle(r, "DELETE", "/api/llm-providers/{id}", "deleteProvider", api.For(auth.ConfigWrite), "Delete a provider", http.StatusNoContent, func(ctx context.Context, in *InProvider) (*none, error) {
 		return nil, a.deleteProvider(ctx, in.ID)
 	})
-	handle(r, "POST", "/api/llm-providers/{id}/test", "testProvider", auth.ConfigWrite, "Ask a provider for a word", http.StatusOK, func(ctx context.Context, in *struct {
+	handle(r, "POST", "/api/llm-providers/{id}/test", "testProvider", api.For(auth.ConfigWrite), "Send a test prompt to a provider", http.StatusOK, func(ctx context.Context, in *struct {
 		InProvider
 		TimeoutMS int64 `query:"timeout_ms" minimum:"1" maximum:"600000" default:"5000" doc:"how long to wait for it"`
 	},
@@ -147,8 +147,8 @@ func (f fields) at(id string, plugin json.RawMessage) map[string]json.RawMessage
 	return out
 }
 
-// set writes a provider's fields one after the other (Y-99).
-func (a *API) set(id string, label *string, f fields) error {
+// setFields writes a provider's fields one after the other.
+func (a *API) setFields(id string, label *string, f fields) error {
 	at := "providers." + id + "."
 	if label != nil {
 		raw, err := json.Marshal(*label)
@@ -183,13 +183,17 @@ func names(f fields, label *string) []string {
 }
 
 // checkFields refuses what cannot be written before anything is.
-func checkFields(id string, f fields) error {
+func (a *API) checkFields(id string, f fields) error {
 	for k, v := range f {
 		if k == "plugin" || k == "label" {
-			return fail(http.StatusBadRequest, "config cannot have the field %q: it stands beside config", k)
+			return api.Fail(http.StatusBadRequest, "config cannot have the field %q: it stands beside config", k)
 		}
-		if err := config.CheckValue("providers."+id+"."+k, v); err != nil {
-			return fail(http.StatusBadRequest, "%v", err)
+		err := config.CheckValue("providers."+id+"."+k, v)
+		if err == nil && a.cfg.CheckSetting != nil {
+			err = a.cfg.CheckSetting("providers."+id+"."+k, v)
+		}
+		if err != nil {
+			return api.Fail(http.StatusBadRequest, "%v", err)
 		}
 	}
 	return nil
@@ -204,19 +208,19 @@ type newProvider struct {
 
 func (a *API) createProvider(ctx context.Context, body newProvider) (*outProvider, error) {
 	if _, ok := a.plugin(body.Plugin); !ok {
-		return nil, fail(http.StatusBadRequest, "%q is no loaded plugin for providers", body.Plugin)
+		return nil, api.Fail(http.StatusBadRequest, "%q is not a loaded provider plugin", body.Plugin)
 	}
-	id := body.Plugin + "-" + uuid.NewString()[:8] // Y-92
+	id := body.Plugin + "-" + uuid.NewString()[:8]
 	if body.ID != nil {
 		id = *body.ID
 	}
 	if !config.ValidInstanceID(id) {
-		return nil, fail(http.StatusBadRequest, "%q cannot be an id: 3 to 64 lower-case letters, digits and dashes, no dash at either end", id)
+		return nil, api.Fail(http.StatusBadRequest, "%q cannot be an id: 3 to 64 lower-case letters, digits and dashes, no dash at either end", id)
 	}
 	if a.cfg.Settings.Providers().GetInstance(id) != nil {
-		return nil, fail(http.StatusConflict, "there is a provider %q already", id)
+		return nil, api.Fail(http.StatusConflict, "there is a provider %q already", id)
 	}
-	if err := checkFields(id, body.Config); err != nil {
+	if err := a.checkFields(id, body.Config); err != nil {
 		return nil, err
 	}
 	raw, err := json.Marshal(body.Plugin)
@@ -234,7 +238,7 @@ func (a *API) createProvider(ctx context.Context, body newProvider) (*outProvide
 	}
 	err = a.cfg.Settings.Set("providers."+id+".plugin", raw)
 	if err == nil {
-		err = a.set(id, body.Label, body.Config)
+		err = a.setFields(id, body.Label, body.Config)
 	}
 	if err != nil {
 		return nil, a.partial(id, err)
@@ -246,11 +250,10 @@ func (a *API) createProvider(ctx context.Context, body newProvider) (*outProvide
 	return &outProvider{a.row(i, false)}, nil
 }
 
-// partial tells the operator how to clear away what a failed write has left
-// (Y-99).
+// partial tells the operator how to clear away what a failed write has left.
 func (a *API) partial(id string, err error) error {
 	a.cfg.Log.Error().Err(err).Str("provider", id).Msg("a provider was written in part")
-	return fail(http.StatusInternalServerError, "the provider was written in part: %v; clear it away with: yaya config unset 'providers.%s.*'", err, id)
+	return api.Fail(http.StatusInternalServerError, "the provider was written in part: %v; clear it away with: yaya config unset 'providers.%s.*'", err, id)
 }
 
 type providerPatch struct {
@@ -264,18 +267,32 @@ func (a *API) updateProvider(ctx context.Context, id string, body providerPatch)
 		return nil, err
 	}
 	if len(body.Plugin) > 0 {
-		return nil, fail(http.StatusBadRequest, "the plugin of a provider cannot be changed: delete the provider and create another")
+		return nil, api.Fail(http.StatusBadRequest, "the plugin of a provider cannot be changed: delete the provider and create another")
 	}
-	if err := checkFields(id, body.Config); err != nil {
+	if err := a.checkFields(id, body.Config); err != nil {
 		return nil, err
 	}
 	if err := a.keepsSecrets(body.Config.at(id, nil)); err != nil {
 		return nil, err
 	}
-	if err := a.audited(ctx, "provider_changed", id, providerChange{Fields: names(body.Config, body.Label)}); err != nil {
-		return nil, err
+	// The audit names the fields that change.
+	at := "providers." + id + "."
+	maps.DeleteFunc(body.Config, func(k string, v json.RawMessage) bool { return a.cfg.Settings.Same(at+k, v) })
+	if body.Label != nil {
+		raw, err := json.Marshal(*body.Label)
+		if err != nil {
+			return nil, err
+		}
+		if a.cfg.Settings.Same(at+"label", raw) {
+			body.Label = nil
+		}
 	}
-	if err := a.set(id, body.Label, body.Config); err != nil {
+	if changed := names(body.Config, body.Label); len(changed) > 0 {
+		if err := a.audited(ctx, "provider_changed", id, providerChange{Fields: changed}); err != nil {
+			return nil, err
+		}
+	}
+	if err := a.setFields(id, body.Label, body.Config); err != nil {
 		return nil, a.partial(id, err)
 	}
 	i, err := a.instance(id)
@@ -293,9 +310,9 @@ func (a *API) deleteProvider(ctx context.Context, id string) error {
 	}
 	switch {
 	case i.ID == view.ActiveID():
-		return fail(http.StatusConflict, "%s is the active provider: make another active first", i.ID)
+		return api.Fail(http.StatusConflict, "%s is the active provider: make another active first", i.ID)
 	case len(view.InstancesForPlugin(i.Plugin)) == 1:
-		return fail(http.StatusConflict, "%s is the last provider of the plugin %s", i.ID, i.Plugin)
+		return api.Fail(http.StatusConflict, "%s is the last provider of the plugin %s", i.ID, i.Plugin)
 	}
 	if err := a.audited(ctx, "provider_deleted", i.ID, providerChange{Plugin: i.Plugin}); err != nil {
 		return err
@@ -304,7 +321,7 @@ func (a *API) deleteProvider(ctx context.Context, id string) error {
 		return a.partial(i.ID, err)
 	}
 	if view.GetInstance(i.ID) != nil {
-		return fail(http.StatusConflict, "%s stands in the configuration file or in the environment", i.ID)
+		return api.Fail(http.StatusConflict, "%s stands in the configuration file or in the environment", i.ID)
 	}
 	return nil
 }
@@ -315,23 +332,20 @@ func (a *API) activateProvider(ctx context.Context, id string) (*outProvider, er
 		return nil, err
 	}
 	if _, ok := a.plugin(i.Plugin); !ok {
-		return nil, fail(http.StatusBadRequest, "%s needs the plugin %s, which is not loaded", i.ID, i.Plugin)
+		return nil, api.Fail(http.StatusBadRequest, "%s needs the plugin %s, which is not loaded", i.ID, i.Plugin)
 	}
 	raw, err := json.Marshal(i.ID)
 	if err != nil {
 		return nil, err
 	}
-	if err := a.audited(ctx, "provider_activated", i.ID, nil); err != nil {
-		return nil, err
-	}
-	if err := a.cfg.Settings.Set(config.ActiveKey, raw); err != nil {
+	if err := a.set(ctx, "provider_activated", i.ID, nil, map[string]json.RawMessage{config.ActiveKey: raw}); err != nil {
 		return nil, err
 	}
 	return &outProvider{a.row(i, false)}, nil
 }
 
 // testProvider asks a provider for a word, on a session of its own, and waits for it
-// that long (Y-97, Y-98).
+// that long.
 func (a *API) testProvider(ctx context.Context, id string, timeout time.Duration) (Tested, error) {
 	i, err := a.instance(id)
 	if err != nil {
@@ -348,7 +362,7 @@ func (a *API) testProvider(ctx context.Context, id string, timeout time.Duration
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		res.Error = "timeout"
-		// Whoever still works on it may stop.
+		// The plugins that still work on it may stop.
 		if _, err := bus.Publish(a.cfg.Bus.Kernel(), event.UserInterrupt, session, event.Empty{}); err != nil {
 			return Tested{}, err
 		}

@@ -5,12 +5,14 @@ import (
 	"net/url"
 
 	"github.com/skip2/go-qrcode"
+
+	"github.com/yaya-ai/yaya/gateway/api"
 )
 
 func checkURL(s string) error {
 	u, err := url.Parse(s)
 	if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return fail(http.StatusBadRequest, "%q is no plain http or https URL", s)
+		return api.Fail(http.StatusBadRequest, "%q is not a plain http or https URL", s)
 	}
 	return nil
 }

@@ -5,9 +5,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/gateway/api"
 )
 
 // Files is what the API does with the files that yaya was configured by.
@@ -51,12 +50,12 @@ type Notice struct {
 	Since time.Time `json:"since"`
 }
 
-func (a *API) fileRoutes(api huma.API) {
-	r := routes{a, api, "config", a.cfg.Files != nil, "files"}
-	handle(r, "POST", "/api/reload", "reload", auth.ConfigWrite, "Take over what has changed in mcp.json and config.toml", http.StatusOK, func(ctx context.Context, _ *none) (*struct{ Body Reloaded }, error) {
+func (a *API) fileRoutes() {
+	r := routes{a, "config", a.cfg.Files != nil, "files"}
+	handle(r, "POST", "/api/reload", "reload", api.For(auth.ConfigWrite), "Reload mcp.json and config.toml", http.StatusOK, func(ctx context.Context, _ *none) (*struct{ Body Reloaded }, error) {
 		return &struct{ Body Reloaded }{a.cfg.Files.Reload(ctx)}, nil
 	})
-	handle(r, "GET", "/api/notices", "listNotices", auth.ConfigRead, "The files that are not taken over as they are now, and why", http.StatusOK, func(context.Context, *none) (*struct{ Body []Notice }, error) {
+	handle(r, "GET", "/api/notices", "listNotices", api.For(auth.ConfigRead), "List files whose current content is not in use, and why", http.StatusOK, func(context.Context, *none) (*struct{ Body []Notice }, error) {
 		return &struct{ Body []Notice }{a.cfg.Files.Notices()}, nil
 	})
 }

@@ -4,9 +4,8 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/gateway/api"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 )
 
@@ -54,8 +53,9 @@ type (
 	SandboxProgram struct {
 		Kind    string `json:"kind" enum:"server,commands,checks"`
 		Name    string `json:"name,omitempty" doc:"of a server"`
-		Profile string `json:"profile" doc:"empty if it runs outside of the sandbox"`
+		Profile string `json:"profile" doc:"empty if it runs outside the sandbox"`
 		Backend string `json:"backend,omitempty" doc:"of a server whose process runs: with what its sandbox was made"`
+		Refused string `json:"refused,omitempty" doc:"why it does not start"`
 		Note    string `json:"note,omitempty" doc:"how it runs, or why it does not, if that is not what the settings and its profile say"`
 	}
 	// SandboxGap is something that is not enforced, or in part, or does not work.
@@ -65,9 +65,9 @@ type (
 	}
 )
 
-func (a *API) sandboxRoutes(api huma.API) {
-	r := routes{a, api, "sandbox", a.cfg.Sandbox != nil, "sandboxes"}
-	handle(r, "GET", "/api/sandbox", "getSandbox", auth.ConfigRead, "What sandboxes enforce here, why not more, and what changes it", http.StatusOK, func(context.Context, *none) (*struct{ Body Sandbox }, error) {
+func (a *API) sandboxRoutes() {
+	r := routes{a, "sandbox", a.cfg.Sandbox != nil, "sandboxes"}
+	handle(r, "GET", "/api/sandbox", "getSandbox", api.For(auth.ConfigRead), "Get what sandboxes enforce here, why not more, and how to change it", http.StatusOK, func(context.Context, *none) (*struct{ Body Sandbox }, error) {
 		return &struct{ Body Sandbox }{a.cfg.Sandbox()}, nil
 	})
 }

@@ -5,11 +5,11 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
+	"github.com/yaya-ai/yaya/gateway/api"
 )
 
-// Secrets is what the API does with secrets. No value leaves it. What is wrong with the
-// file or its key is [ErrFailed].
+// Secrets is what the API does with secrets. No value leaves it. If the file or its key
+// is at fault, the error is [ErrFailed].
 type Secrets interface {
 	// List returns the secrets that are set, and those that something refers to and that
 	// are not.
@@ -52,13 +52,13 @@ type (
 	}
 )
 
-func (a *API) secretRoutes(api huma.API) {
-	r := routes{a, api, "secrets", a.cfg.Secrets != nil, "secrets"}
-	handle(r, "GET", "/api/secrets", "listSecrets", "", "The secrets and what refers to them, never their values", http.StatusOK, func(context.Context, *none) (*struct{ Body SecretList }, error) {
+func (a *API) secretRoutes() {
+	r := routes{a, "secrets", a.cfg.Secrets != nil, "secrets"}
+	handle(r, "GET", "/api/secrets", "listSecrets", api.OverSocket(), "List secrets and references to them, never their values", http.StatusOK, func(context.Context, *none) (*struct{ Body SecretList }, error) {
 		all, err := a.cfg.Secrets.List()
 		return &struct{ Body SecretList }{all}, err
 	})
-	handle(r, "PUT", "/api/secrets/{name}", "setSecret", "", "Give a secret a value", http.StatusOK, func(ctx context.Context, in *struct {
+	handle(r, "PUT", "/api/secrets/{name}", "setSecret", api.OverSocket(), "Set a secret", http.StatusOK, func(ctx context.Context, in *struct {
 		InSecret
 		Body struct {
 			Value string `json:"value"`
@@ -75,13 +75,13 @@ func (a *API) secretRoutes(api huma.API) {
 		})
 		return &struct{ Body SecretSet }{out}, err
 	})
-	handle(r, "DELETE", "/api/secrets/{name}", "removeSecret", "", "Delete a secret", http.StatusOK, func(ctx context.Context, in *InSecret) (*struct{ Body SecretRemoved }, error) {
+	handle(r, "DELETE", "/api/secrets/{name}", "removeSecret", api.OverSocket(), "Delete a secret", http.StatusOK, func(ctx context.Context, in *InSecret) (*struct{ Body SecretRemoved }, error) {
 		all, err := a.cfg.Secrets.List()
 		if err != nil {
 			return nil, err
 		}
 		if !all.has(in.Name) {
-			return nil, fail(http.StatusNotFound, "there is no secret %q: yaya secret list shows those that there are", in.Name)
+			return nil, api.Fail(http.StatusNotFound, "there is no secret %q: yaya secret list shows those that there are", in.Name)
 		}
 		var out SecretRemoved
 		err = a.recorded(ctx, "secret_removed", in.Name, nil, func() (err error) {

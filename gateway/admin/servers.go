@@ -6,32 +6,42 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/gateway/api"
 )
 
 // Servers is what the API does with MCP servers. Errors wrap [ErrUnknown],
 // [ErrRefused] or [ErrStale], and say what for.
 type Servers interface {
+	ServerChanges
+	ServerApprovals
 	// List describes the servers that are configured, by name.
 	List() []Server
+	// Switch switches a server on or off, in the configuration too. It calls record right
+	// before something changes, and changes nothing if that fails.
+	Switch(ctx context.Context, name string, on bool, record func() error) error
+	// Remove stops a server and takes it out of the configuration.
+	Remove(ctx context.Context, name string) error
+	// Restart stops a server and starts it again as it is configured.
+	Restart(ctx context.Context, name string) error
+}
+
+// ServerChanges prepares changes of the configuration, to be shown before they are applied.
+type ServerChanges interface {
 	// Prepare checks the configuration that a server is to have, and says what it
 	// would run. Nothing happens before [Prepared.Apply] is called. revision is the one
 	// that the change was made from: another one now is [ErrStale]; "" is any.
 	Prepare(name string, config json.RawMessage, revision string) (Prepared, error)
 	// Allow prepares to let a bounded server do more, or less with remove.
 	Allow(name string, what ServerPermit, remove bool) (Prepared, error)
-	// Switch switches a server on or off, in the configuration too.
-	Switch(ctx context.Context, name string, on bool) error
-	// Remove stops a server and takes it out of the configuration.
-	Remove(ctx context.Context, name string) error
-	// Restart stops a server and starts it again as it is configured.
-	Restart(ctx context.Context, name string) error
 	// Importable lists what other clients of this user have configured, and Import
 	// prepares to take over what one of them has, but for servers that are there.
 	Importable() []Importable
 	Import(client string) ([]Prepared, error)
+}
+
+// ServerApprovals agrees to what servers offer.
+type ServerApprovals interface {
 	// Waiting lists what waits for approval. Approve agrees to what was shown by
 	// that digest: to the named tools, or to all of it when none is named.
 	Waiting() ([]Waiting, error)
@@ -100,7 +110,7 @@ type Calls struct {
 }
 
 // Prepared is a change of a server that waits to be applied: what is shown is what
-// is done (R18).
+// is done.
 type Prepared struct {
 	Server string
 	New    bool
@@ -153,12 +163,12 @@ type (
 	outChange struct{ Body Change }
 )
 
-func (a *API) serverRoutes(api huma.API) {
-	r := routes{a, api, "mcp", a.cfg.Servers != nil, "MCP servers"}
-	handle(r, "GET", "/api/mcp/servers", "listServers", auth.ConfigRead, "The MCP servers: state, latency, errors, configuration", http.StatusOK, func(context.Context, *none) (*struct{ Body []Server }, error) {
+func (a *API) serverRoutes() {
+	r := routes{a, "mcp", a.cfg.Servers != nil, "MCP servers"}
+	handle(r, "GET", "/api/mcp/servers", "listServers", api.For(auth.ConfigRead), "List MCP servers: state, latency, errors, configuration", http.StatusOK, func(context.Context, *none) (*struct{ Body []Server }, error) {
 		return &struct{ Body []Server }{a.cfg.Servers.List()}, nil
 	})
-	handle(r, "POST", "/api/mcp/servers", "addServer", auth.ConfigWrite, "Propose a new server: the answer says what it would run, and waits to be applied", http.StatusAccepted, func(ctx context.Context, in *struct {
+	handle(r, "POST", "/api/mcp/servers", "addServer", api.For(auth.ConfigWrite), "Propose a new server; the response shows what it would run, and waits to be applied", http.StatusAccepted, func(ctx context.Context, in *struct {
 		Body struct {
 			Name   string          `json:"name" minLength:"1" maxLength:"128"`
 			Config json.RawMessage `json:"config" doc:"an entry of mcpServers"`
@@ -167,7 +177,7 @@ func (a *API) serverRoutes(api huma.API) {
 	) (*outChange, error) {
 		return a.propose(ctx, in.Body.Name, in.Body.Config, "", true)
 	})
-	handle(r, "PUT", "/api/mcp/servers/{name}", "changeServer", auth.ConfigWrite, "Propose another configuration; masked values that come back stay as they are while the address or the command does", http.StatusAccepted, func(ctx context.Context, in *struct {
+	handle(r, "PUT", "/api/mcp/servers/{name}", "changeServer", api.For(auth.ConfigWrite), "Propose another configuration; returned masked values keep their secrets while the address or the command stays the same", http.StatusAccepted, func(ctx context.Context, in *struct {
 		InServer
 		Body struct {
 			Config   json.RawMessage `json:"config"`
@@ -177,7 +187,7 @@ func (a *API) serverRoutes(api huma.API) {
 	) (*outChange, error) {
 		return a.propose(ctx, in.Name, in.Body.Config, in.Body.Revision, false)
 	})
-	handle(r, "POST", "/api/mcp/servers/{name}/sandbox", "allowServer", auth.ConfigWrite, "Propose to let a bounded server do more, or less: the answer says what it may do then, and waits to be applied", http.StatusAccepted, func(ctx context.Context, in *struct {
+	handle(r, "POST", "/api/mcp/servers/{name}/sandbox", "allowServer", api.For(auth.ConfigWrite), "Propose to let a bounded server do more or less; the response shows its permissions, and waits to be applied", http.StatusAccepted, func(ctx context.Context, in *struct {
 		InServer
 		Body struct {
 			ServerPermit
@@ -187,32 +197,32 @@ func (a *API) serverRoutes(api huma.API) {
 	) (*outChange, error) {
 		return a.proposed(ctx, func() (Prepared, error) { return a.cfg.Servers.Allow(in.Name, in.Body.ServerPermit, in.Body.Remove) })
 	})
-	handle(r, "PATCH", "/api/mcp/servers/{name}", "switchServer", auth.ConfigWrite, "Switch a server on or off, at once and for good", http.StatusNoContent, func(ctx context.Context, in *struct {
+	handle(r, "PATCH", "/api/mcp/servers/{name}", "switchServer", api.For(auth.ConfigWrite), "Enable or disable a server, at once and permanently", http.StatusNoContent, func(ctx context.Context, in *struct {
 		InServer
 		Body struct {
 			Enabled bool `json:"enabled"`
 		}
 	},
 	) (*none, error) {
-		return nil, a.recorded(ctx, "server_switched", in.Name, map[string]bool{"enabled": in.Body.Enabled}, func() error {
-			return a.cfg.Servers.Switch(ctx, in.Name, in.Body.Enabled)
+		return nil, a.recordedIf(ctx, "server_switched", in.Name, map[string]bool{"enabled": in.Body.Enabled}, func(record func() error) error {
+			return a.cfg.Servers.Switch(ctx, in.Name, in.Body.Enabled, record)
 		})
 	})
-	handle(r, "DELETE", "/api/mcp/servers/{name}", "removeServer", auth.ConfigWrite, "Stop a server and forget it", http.StatusNoContent, func(ctx context.Context, in *InServer) (*none, error) {
+	handle(r, "DELETE", "/api/mcp/servers/{name}", "removeServer", api.For(auth.ConfigWrite), "Stop and remove a server", http.StatusNoContent, func(ctx context.Context, in *InServer) (*none, error) {
 		return nil, a.recorded(ctx, "server_removed", in.Name, nil, func() error {
 			return a.cfg.Servers.Remove(ctx, in.Name)
 		})
 	})
-	handle(r, "POST", "/api/mcp/servers/{name}/restart", "restartServer", auth.ConfigWrite, "Stop a server and start it again", http.StatusNoContent, func(ctx context.Context, in *InServer) (*none, error) {
+	handle(r, "POST", "/api/mcp/servers/{name}/restart", "restartServer", api.For(auth.ConfigWrite), "Restart a server", http.StatusNoContent, func(ctx context.Context, in *InServer) (*none, error) {
 		return nil, a.recorded(ctx, "server_restarted", in.Name, nil, func() error {
 			return a.cfg.Servers.Restart(ctx, in.Name)
 		})
 	})
-	handle(r, "GET", "/api/mcp/quarantine", "listWaiting", auth.ConfigRead, "What waits for approval: tools that are new or have changed, servers that a project brings", http.StatusOK, func(context.Context, *none) (*struct{ Body []Waiting }, error) {
+	handle(r, "GET", "/api/mcp/quarantine", "listWaiting", api.For(auth.ConfigRead), "List tools and servers that wait for approval: new or changed tools, servers of a project", http.StatusOK, func(context.Context, *none) (*struct{ Body []Waiting }, error) {
 		all, err := a.cfg.Servers.Waiting()
 		return &struct{ Body []Waiting }{all}, err
 	})
-	handle(r, "POST", "/api/mcp/quarantine/{name}/approve", "approveTools", auth.ConfigWrite, "Agree to what was shown", http.StatusNoContent, func(ctx context.Context, in *struct {
+	handle(r, "POST", "/api/mcp/quarantine/{name}/approve", "approveTools", api.For(auth.ConfigWrite), "Approve tools or a server as shown", http.StatusNoContent, func(ctx context.Context, in *struct {
 		InServer
 		Body struct {
 			Digest string   `json:"digest" maxLength:"128" doc:"of what was shown"`
@@ -224,7 +234,7 @@ func (a *API) serverRoutes(api huma.API) {
 			return a.cfg.Servers.Approve(ctx, in.Name, in.Body.Digest, in.Body.Tools)
 		})
 	})
-	handle(r, "GET", "/api/mcp/import", "listImportable", auth.ConfigRead, "What other MCP clients of this user have configured", http.StatusOK, func(context.Context, *none) (*struct{ Body []Importable }, error) {
+	handle(r, "GET", "/api/mcp/import", "listImportable", api.For(auth.ConfigRead), "List the servers that other MCP clients of this user have configured", http.StatusOK, func(context.Context, *none) (*struct{ Body []Importable }, error) {
 		return &struct{ Body []Importable }{a.cfg.Servers.Importable()}, nil
 	})
 }

@@ -22,7 +22,9 @@ func (f *fakeServers) List() []admin.Server {
 	return []admin.Server{{Name: "known", State: "ready", Config: json.RawMessage(`{}`)}}
 }
 
-func (f *fakeServers) Switch(context.Context, string, bool) error { return nil }
+func (f *fakeServers) Switch(_ context.Context, _ string, _ bool, record func() error) error {
+	return record()
+}
 
 func (f *fakeServers) Prepare(name string, config json.RawMessage, _ string) (admin.Prepared, error) {
 	if string(config) == `"bad"` {
@@ -107,7 +109,14 @@ func TestChangesWait(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.apply = admin.ErrStale
-		w.want("POST", "/api/mcp/changes/"+ch.ID+"/apply", "", 409, "changed since it was shown")
+		w.want("POST", "/api/mcp/changes/"+ch.ID+"/apply", "", 409, `"server \"known\": it has changed since it was shown"`)
+	}
+	if err := json.Unmarshal([]byte(w.want("PUT", "/api/mcp/servers/known", `{"config":{"a":1}}`, 202, "")), &ch); err != nil {
+		t.Fatal(err)
+	}
+	f.apply = fmt.Errorf(`%w: server "known": no command`, admin.ErrStale)
+	if got := w.want("POST", "/api/mcp/changes/"+ch.ID+"/apply", "", 409, "no command"); strings.Count(got, "known") != 1 {
+		t.Errorf("got %s, want the server's name once", got)
 	}
 	f.apply = errors.New("disk: secret path")
 	if err := json.Unmarshal([]byte(w.want("PUT", "/api/mcp/servers/known", `{"config":{"a":1}}`, 202, "")), &ch); err != nil {
@@ -118,7 +127,7 @@ func TestChangesWait(t *testing.T) {
 	}
 	var all []admin.Change
 	if err := json.Unmarshal([]byte(w.want("POST", "/api/mcp/import", `{"client":"Cursor"}`, 202, "Cursor-b")), &all); err != nil || len(all) != 2 {
-		t.Fatal(err, all)
+		t.Fatalf("got %v, %v, want len(all) 2", err, all)
 	}
 	w.want("DELETE", "/api/mcp/changes/"+all[0].ID, "", 204, "")
 	w.want("POST", "/api/mcp/changes/"+all[0].ID+"/apply", "", 404, "")
@@ -133,13 +142,13 @@ func TestChangesWait(t *testing.T) {
 		t.Errorf("done: %s", got)
 	}
 	got := w.want("GET", "/api/audit?event=server_*", "", 200, `"event":"server_change_proposed","actor":"owner","target":"new"`)
-	// What failed is not told as done (USE-2).
+	// The audit does not record a failed change as done (USE-2).
 	for _, want := range []string{`"event":"server_changed","actor":"owner","target":"new"`, `exactly`, `"server_restarted"`, `"server_removed"`, `"event":"server_removed_failed","actor":"owner","target":"nothing"`, `"event":"server_changed_failed","actor":"owner","target":"known"`} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the audit lacks %s: %s", want, got)
 		}
 	}
-	// What cannot be recorded does not happen (R30).
+	// A change that cannot be recorded does not happen (R30).
 	n := len(f.done)
 	if err := w.log.Close(); err != nil {
 		t.Fatal(err)
@@ -158,13 +167,13 @@ func TestTooManyChanges(t *testing.T) {
 	w.rebuild()
 	for range 256 {
 		if code, body := w.do("POST", "/api/mcp/servers", `{"name":"new","config":{}}`); code != 202 {
-			t.Fatal(code, body)
+			t.Fatalf("got %v, %v, want code 202", code, body)
 		}
 	}
 	w.want("POST", "/api/mcp/servers", `{"name":"new","config":{}}`, 429, "256 changes")
 }
 
-// Who the caller is; a stranger is nobody's owner.
+// /api/me tells callers who they are; a stranger is nobody's owner.
 func TestMe(t *testing.T) {
 	w := newWorld(t)
 	w.want("GET", "/api/me", "", 200, `"kind":"owner"`)

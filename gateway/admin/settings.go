@@ -3,12 +3,12 @@ package admin
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/gateway/api"
 	"github.com/yaya-ai/yaya/kernel"
 	"github.com/yaya-ai/yaya/kernel/config"
 )
@@ -50,9 +50,9 @@ type (
 	}
 )
 
-func (a *API) settingsRoutes(api huma.API) {
-	r := routes{a, api, "config", a.cfg.Settings != nil, "configuration"}
-	handle(r, "GET", "/api/config", "listConfig", auth.ConfigRead, "The configuration, secrets masked", http.StatusOK, func(context.Context, *none) (*struct {
+func (a *API) settingsRoutes() {
+	r := routes{a, "config", a.cfg.Settings != nil, "configuration"}
+	handle(r, "GET", "/api/config", "listConfig", api.For(auth.ConfigRead), "Get the configuration, with secrets masked", http.StatusOK, func(context.Context, *none) (*struct {
 		Body map[string]json.RawMessage
 	}, error,
 	) {
@@ -62,26 +62,26 @@ func (a *API) settingsRoutes(api huma.API) {
 		}
 		return &struct{ Body map[string]json.RawMessage }{out}, nil
 	})
-	handle(r, "GET", "/api/settings", "describeConfig", auth.ConfigRead, "The configuration with where each value comes from, and the kernel's keys that have none", http.StatusOK, func(context.Context, *none) (*struct{ Body []Setting }, error) {
+	handle(r, "GET", "/api/settings", "describeConfig", api.For(auth.ConfigRead), "List settings with the source of each value, including the kernel's unset keys", http.StatusOK, func(context.Context, *none) (*struct{ Body []Setting }, error) {
 		return &struct{ Body []Setting }{a.settings()}, nil
 	})
-	handle(r, "GET", "/api/config/{key}", "getConfig", auth.ConfigRead, "One value, masked if it is a secret", http.StatusOK, func(ctx context.Context, in *inShownKey) (*outSetting, error) {
+	noted(r, "`show=1` needs `config:write`, too", "GET", "/api/config/{key}", "getConfig", api.For(auth.ConfigRead), "Get one value, masked if it is a secret", http.StatusOK, func(ctx context.Context, in *inShownKey) (*outSetting, error) {
 		v, _, ok := a.cfg.Settings.Get(in.Key)
 		if !ok {
-			return nil, fail(http.StatusNotFound, "the key %q has no value", in.Key)
+			return nil, api.Fail(http.StatusNotFound, "the key %q has no value", in.Key)
 		}
 		if !in.Show {
 			v = config.Mask(in.Key, v)
 		} else if err := a.mayShow(ctx, in.Key); err != nil {
 			return nil, err
 		} else if v, err = a.cfg.Settings.Shown(in.Key, v); err != nil {
-			return nil, fail(http.StatusConflict, "%v", err)
+			return nil, api.Fail(http.StatusConflict, "%v", err)
 		}
 		out := new(outSetting)
 		out.Body.Key, out.Body.Value = in.Key, v
 		return out, nil
 	})
-	handle(r, "PATCH", "/api/config/{key}", "setConfig", auth.ConfigWrite, "Set a value; a masked one that comes back changes nothing", http.StatusOK, func(ctx context.Context, in *struct {
+	handle(r, "PATCH", "/api/config/{key}", "setConfig", api.For(auth.ConfigWrite), "Set a value; a returned masked value changes nothing", http.StatusOK, func(ctx context.Context, in *struct {
 		InKey
 		Body struct {
 			Value json.RawMessage `json:"value"`
@@ -89,25 +89,22 @@ func (a *API) settingsRoutes(api huma.API) {
 	},
 	) (*outSet, error) {
 		if err := a.checkSetting(in.Key, in.Body.Value); err != nil {
-			return nil, fail(http.StatusBadRequest, "%v", err)
+			return nil, api.Fail(http.StatusBadRequest, "%v", err)
 		}
 		if err := a.keepsSecrets(map[string]json.RawMessage{in.Key: in.Body.Value}); err != nil {
 			return nil, err
 		}
-		if err := a.audited(ctx, "config_changed", in.Key, nil); err != nil {
-			return nil, err
-		}
 		out := new(outSet)
 		out.Body.Key, out.Body.OK = in.Key, true
-		return out, a.cfg.Settings.Set(in.Key, in.Body.Value)
+		return out, a.set(ctx, "config_changed", in.Key, nil, map[string]json.RawMessage{in.Key: in.Body.Value})
 	})
-	handle(r, "DELETE", "/api/config/{key}", "unsetConfig", auth.ConfigWrite, "Take a value back that was set here", http.StatusOK, func(ctx context.Context, in *struct {
+	handle(r, "DELETE", "/api/config/{key}", "unsetConfig", api.For(auth.ConfigWrite), "Unset a value that was set here", http.StatusOK, func(ctx context.Context, in *struct {
 		InKey
 		Below bool `query:"below" doc:"1 takes back all keys below this one instead"`
 	},
 	) (*outUnset, error) {
 		if !config.ValidKey(in.Key) {
-			return nil, fail(http.StatusBadRequest, "%q cannot be a key", in.Key)
+			return nil, api.Fail(http.StatusBadRequest, "%q cannot be a key", in.Key)
 		}
 		gone := map[string]json.RawMessage{in.Key: nil}
 		if in.Below {
@@ -120,21 +117,43 @@ func (a *API) settingsRoutes(api huma.API) {
 		if err := a.keepsSecrets(gone); err != nil {
 			return nil, err
 		}
+		out := new(outUnset)
+		out.Body.Key = in.Key
+		if !a.cfg.Settings.Holds(in.Key) { // nothing changes, and the audit does not say that it did
+			return out, nil
+		}
 		if err := a.audited(ctx, "config_removed", in.Key, nil); err != nil {
 			return nil, err
 		}
-		removed, err := a.cfg.Settings.Unset(in.Key)
-		out := new(outUnset)
-		out.Body.Key, out.Body.Removed = in.Key, removed
+		var err error
+		out.Body.Removed, err = a.cfg.Settings.Unset(in.Key)
 		return out, err
 	})
+}
+
+// set sets the keys that do not have their values yet, in the order of their names, and puts
+// that into the audit before. If all have them, nothing changes, and the audit says nothing.
+func (a *API) set(ctx context.Context, event, target string, payload any, values map[string]json.RawMessage) error {
+	keys := slices.DeleteFunc(slices.Sorted(maps.Keys(values)), func(k string) bool { return a.cfg.Settings.Same(k, values[k]) })
+	if len(keys) == 0 {
+		return nil
+	}
+	if err := a.audited(ctx, event, target, payload); err != nil {
+		return err
+	}
+	for _, k := range keys {
+		if err := a.cfg.Settings.Set(k, values[k]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // keepsSecrets refuses changes that would send a secret elsewhere than it was entered
 // for: it can be removed first, or entered together with its address.
 func (a *API) keepsSecrets(changes map[string]json.RawMessage) error {
 	if err := a.cfg.Settings.CheckSecrets(changes); err != nil {
-		return fail(http.StatusBadRequest, "%v", err)
+		return api.Fail(http.StatusBadRequest, "%v", err)
 	}
 	return nil
 }

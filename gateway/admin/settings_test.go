@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/control"
 	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 )
@@ -22,10 +23,10 @@ func TestWithoutAnything(t *testing.T) {
 	api := admin.New(admin.Config{Log: zerolog.Nop()})
 	for _, path := range []string{"/api/config", "/api/settings", "/api/plugins", "/api/llm-providers", "/api/mcp/servers", "/api/mcp/quarantine", "/api/mcp/changes", "/api/tools", "/api/approvals", "/api/devices", "/api/audit", "/api/cluster", "/api/metrics", "/api/setup"} {
 		rec := httptest.NewRecorder()
-		api.ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), "GET", path, nil))
+		api.ServeHTTP(rec, httptest.NewRequestWithContext(auth.WithPrincipal(t.Context(), auth.LocalOwner), "GET", path, nil))
 		var e map[string]string
 		if rec.Code != http.StatusServiceUnavailable || json.Unmarshal(rec.Body.Bytes(), &e) != nil || !strings.HasPrefix(e["detail"], "this yaya has no ") {
-			t.Errorf("%s: %d %s", path, rec.Code, rec.Body)
+			t.Errorf("%s: got %d %s, want 503 and a detail that names the missing part", path, rec.Code, rec.Body)
 		}
 	}
 }
@@ -44,7 +45,7 @@ func TestSettings(t *testing.T) {
 	}
 	for key, want := range map[string]string{"plugin.x.api_key": `"****"`, "plugin.x.token": `"****"`, "plugin.x.deep": `{"n":[{"secret":"****"}],"password":"****"}`, "loop.max_iterations": `5`, "approval.timeout": `"60s"`} {
 		if string(all[key]) != want { // Y-203: defaults are in force, too
-			t.Errorf("%s is %s", key, all[key])
+			t.Errorf("got %s is %s, want all[key] %v", key, all[key], want)
 		}
 	}
 	w.want("GET", "/api/config/plugin.x.api_key", "", 200, `{"key":"plugin.x.api_key","value":"****"}`)
@@ -75,12 +76,12 @@ func TestSettings(t *testing.T) {
 	w.want("DELETE", "/api/config/plugin.z?below=1", "", 200, `"removed":false`)
 	w.want("GET", "/api/settings", "", 200, `{"key":"loop.max_iterations","value":5,"origin":"set","doc":"model calls in one turn"}`)
 
-	// What was changed and shown stands in the audit, and no value does.
+	// The audit names each change and each shown secret, and has no value.
 	got := w.want("GET", "/api/audit", "", 200, `"event":"config_changed","actor":"owner","target":"plugin.x.api_key"`)
 	if !strings.Contains(got, `"event":"secrets_shown","actor":"owner","target":"plugin.x.api_key"`) || strings.Contains(got, "hunter") || strings.Contains(got, "sk-1") {
 		t.Errorf("the audit: %s", got)
 	}
-	w.who = auth.Principal{}
+	w.who = auth.Principal{Kind: auth.External, ID: "issuer|eve"}
 	w.want("GET", "/api/config/plugin.x.api_key?show=1", "", 403, "config:write")
 	w.want("GET", "/api/config/plugin.x.api_key", "", 200, `"****"`)
 }
@@ -123,7 +124,7 @@ func TestKeysStayWithTheirAddress(t *testing.T) {
 	if i := w.cfg.Providers().GetInstance("new"); i != nil {
 		t.Errorf("a refused provider was written: %+v", i)
 	}
-	// What does not move a key is done, and so is what enters it again.
+	// A change that does not move a key is made, and so is one that enters the key again.
 	for name, c := range map[string]struct{ method, path, body string }{
 		"another field":           {"PATCH", "/api/llm-providers/prod", `{"config":{"model":"m","api_key":"****"}}`},
 		"the same, otherwise":     {"PATCH", "/api/llm-providers/prod", `{"config":{"base_url":"HTTPS://A.example:443/v1/"}}`},
@@ -152,7 +153,7 @@ func TestPlugins(t *testing.T) {
 	w.want("PATCH", "/api/config/plugin.llm_openai.nested.api_key", `{"value":"sk-123456789"}`, 200, "")
 	var out struct{ Plugins []admin.Plugin }
 	if err := json.Unmarshal([]byte(w.want("GET", "/api/plugins", "", 200, "")), &out); err != nil || len(out.Plugins) != 2 {
-		t.Fatal(err, out)
+		t.Fatalf("got %v, %v, want len(Plugins) 2", err, out)
 	}
 	echo, openai := out.Plugins[0], out.Plugins[1]
 	if echo.Name != "llm-echo" || echo.Category != string(plugin.LLMProvider) || echo.Status != "loaded" || echo.Version == "" || !echo.Enabled || len(echo.CurrentConfig) != 0 {
@@ -198,4 +199,54 @@ func TestInstall(t *testing.T) {
 	}
 	w.want("POST", "/api/plugins/install", `{"source":""}`, 400, "source")
 	w.want("GET", "/api/audit?event=plugin_*", "", 200, `"target":"./x"`)
+}
+
+// A request that changes nothing succeeds without an entry in the audit: an entry says that
+// something has changed.
+func TestWhatChangesNothingIsNotAudited(t *testing.T) {
+	w := newWorld(t)
+	w.want("POST", "/api/llm-providers", `{"plugin":"llm-openai","id":"work","label":"Work","config":{"api_key":"sk-abcdefgh1234","model":"m"}}`, 201, "")
+	for _, c := range []struct {
+		name, method, path, body string
+		event                    string // of the entry, "" for none
+	}{
+		{"a value", "PATCH", "/api/config/plugin.x.size", `{"value":{"a":1}}`, "config_changed"},
+		{"the same value", "PATCH", "/api/config/plugin.x.size", `{"value":{ "a": 1 }}`, ""},
+		{"another value", "PATCH", "/api/config/plugin.x.size", `{"value":2}`, "config_changed"},
+		{"a secret", "PATCH", "/api/config/plugin.x.api_key", `{"value":"sk-12345678abcd"}`, "config_changed"},
+		{"the same secret", "PATCH", "/api/config/plugin.x.api_key", `{"value":"sk-12345678abcd"}`, ""},
+		{"another secret", "PATCH", "/api/config/plugin.x.api_key", `{"value":"sk-12345678efgh"}`, "config_changed"},
+		{"a value taken back", "DELETE", "/api/config/plugin.x.size", "", "config_removed"},
+		{"a value that nobody has set", "DELETE", "/api/config/plugin.x.size", "", ""},
+		{"values taken back", "DELETE", "/api/config/plugin.x?below=1", "", "config_removed"},
+		{"values that nobody has set", "DELETE", "/api/config/plugin.x?below=1", "", ""},
+		{"a plugin that is on", "PATCH", "/api/plugins/llm-echo", `{"enabled":true}`, ""},
+		{"a plugin off", "PATCH", "/api/plugins/llm-echo", `{"enabled":false}`, "plugin_switched"},
+		{"a plugin that is off", "PATCH", "/api/plugins/llm-echo", `{"enabled":false}`, ""},
+		{"a plugin on", "PATCH", "/api/plugins/llm-echo", `{"enabled":true}`, "plugin_switched"},
+		{"the active provider", "PATCH", "/api/llm-providers/active", `{"name":"work"}`, "provider_activated"},
+		{"the provider that is active", "PATCH", "/api/llm-providers/active", `{"name":"work"}`, ""},
+		{"fields of a provider", "PATCH", "/api/llm-providers/work", `{"label":"Work","config":{"api_key":"sk-abcdefgh1234","model":"n"}}`, "provider_changed"},
+		{"the same fields", "PATCH", "/api/llm-providers/work", `{"label":"Work","config":{"api_key":"sk-abcdefgh1234","model":"n"}}`, ""},
+	} {
+		entries := func() (all []control.Audit) {
+			t.Helper()
+			if err := json.Unmarshal([]byte(w.want("GET", "/api/audit", "", 200, "")), &all); err != nil {
+				t.Fatal(err)
+			}
+			return all
+		}
+		was := len(entries())
+		w.want(c.method, c.path, c.body, 200, "")
+		var got string
+		for _, e := range entries()[was:] {
+			got += e.Event
+			if c.name == "fields of a provider" && !strings.Contains(string(e.Payload), `"fields":["model"]`) {
+				t.Errorf("%s: the entry says %s, want the field that has changed", c.name, e.Payload)
+			}
+		}
+		if got != c.event {
+			t.Errorf("%s: the audit has %q more, want %q", c.name, got, c.event)
+		}
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
+	"github.com/yaya-ai/yaya/gateway/api"
 	"github.com/yaya-ai/yaya/internal/sse"
 )
 
@@ -27,7 +28,7 @@ func (a *API) Close() { a.closing() }
 func (a *API) enter() error {
 	if a.streams.Add(1) > maxStreams {
 		a.streams.Add(-1)
-		return fail(http.StatusServiceUnavailable, "there are %d streams already: close some, or come back later", maxStreams)
+		return api.Fail(http.StatusServiceUnavailable, "there are %d streams already: close some, or come back later", maxStreams)
 	}
 	return nil
 }
@@ -35,7 +36,7 @@ func (a *API) enter() error {
 // item is an event of a stream.
 type item struct {
 	name string
-	id   int64 // 0 is none
+	id   int64 // 0 for an event without one
 	data any
 }
 

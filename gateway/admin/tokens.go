@@ -6,9 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/gateway/api"
 )
 
 // NewToken is a lasting token that was made: nobody is shown it again.
@@ -17,13 +16,13 @@ type NewToken struct {
 	Token string `json:"token" doc:"send it as Authorization: Bearer; it is shown this once"`
 }
 
-func (a *API) tokenRoutes(api huma.API) {
-	r := routes{a, api, "tokens", a.cfg.Devices != nil, "tokens"}
-	handle(r, "GET", "/api/tokens", "listTokens", auth.DevicesRead, "The lasting tokens, when they were used last, never the tokens themselves", http.StatusOK, func(ctx context.Context, _ *none) (*struct{ Body []auth.LastingInfo }, error) {
+func (a *API) tokenRoutes() {
+	r := routes{a, "tokens", a.cfg.Devices != nil, "tokens"}
+	handle(r, "GET", "/api/tokens", "listTokens", api.For(auth.DevicesRead), "List lasting tokens and their last use, never the tokens themselves", http.StatusOK, func(ctx context.Context, _ *none) (*struct{ Body []auth.LastingInfo }, error) {
 		all, err := a.cfg.Devices.LastingTokens(auth.FromContext(ctx))
 		return &struct{ Body []auth.LastingInfo }{all}, err
 	})
-	handle(r, "POST", "/api/tokens", "createToken", auth.DevicesManage, "Make a token that is good until it is revoked or expires", http.StatusCreated, func(ctx context.Context, in *struct {
+	handle(r, "POST", "/api/tokens", "createToken", api.For(auth.DevicesManage), "Create a token that is valid until it is revoked or expires", http.StatusCreated, func(ctx context.Context, in *struct {
 		Body struct {
 			Name    string    `json:"name" minLength:"1" maxLength:"64" doc:"rules and profiles call its principal token:<name>"`
 			Scopes  []string  `json:"scopes,omitempty" maxItems:"64" doc:"tools:call if there are none"`
@@ -48,7 +47,7 @@ func (a *API) tokenRoutes(api huma.API) {
 		}
 		return &struct{ Body NewToken }{NewToken{info, token}}, nil
 	})
-	handle(r, "DELETE", "/api/tokens/{name}", "revokeToken", auth.DevicesManage, "End a token, and what is under way with it, at once", http.StatusNoContent, func(ctx context.Context, in *struct {
+	handle(r, "DELETE", "/api/tokens/{name}", "revokeToken", api.For(auth.DevicesManage), "Revoke a token at once, and end the requests that use it", http.StatusNoContent, func(ctx context.Context, in *struct {
 		Name string `path:"name" maxLength:"128"`
 	},
 	) (*none, error) {
@@ -65,7 +64,7 @@ func (a *API) haveServers(names []string) error {
 	all := a.cfg.Servers.List()
 	for _, name := range names {
 		if !slices.ContainsFunc(all, func(s Server) bool { return s.Name == name }) {
-			return fail(http.StatusBadRequest, "no server %q is configured", name)
+			return api.Fail(http.StatusBadRequest, "no server %q is configured", name)
 		}
 	}
 	return nil

@@ -7,9 +7,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/gateway/api"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
@@ -39,9 +38,9 @@ type Called struct {
 	TookMS float64 `json:"took_ms"`
 }
 
-func (a *API) toolRoutes(api huma.API) {
-	r := routes{a, api, "tools", a.cfg.Registry != nil && a.cfg.Dispatch != nil, "tools"}
-	handle(r, "GET", "/api/tools", "listTools", auth.ConfigRead, "The tools that are offered now", http.StatusOK, func(context.Context, *none) (*struct{ Body []Tool }, error) {
+func (a *API) toolRoutes() {
+	r := routes{a, "tools", a.cfg.Registry != nil && a.cfg.Dispatch != nil, "tools"}
+	handle(r, "GET", "/api/tools", "listTools", api.For(auth.ConfigRead), "List the tools that are offered now", http.StatusOK, func(context.Context, *none) (*struct{ Body []Tool }, error) {
 		out := []Tool{}
 		for e := range a.cfg.Registry.Snapshot().All() {
 			if e.Hidden {
@@ -55,7 +54,7 @@ func (a *API) toolRoutes(api huma.API) {
 		}
 		return &struct{ Body []Tool }{out}, nil
 	})
-	handle(r, "POST", "/api/tools/{name}/call", "callTool", auth.ToolsCall, "Call a tool: whoever does this has approved it, and needs approvals:answer as well", http.StatusOK, func(ctx context.Context, in *struct {
+	noted(r, "needs `approvals:answer`, too", "POST", "/api/tools/{name}/call", "callTool", api.For(auth.ToolsCall), "Call a tool; the call counts as approved by its caller, who also needs approvals:answer", http.StatusOK, func(ctx context.Context, in *struct {
 		Name string `path:"name" maxLength:"128"`
 		Body struct {
 			Arguments json.RawMessage `json:"arguments" doc:"an object, as the tool's input_schema says"`
@@ -76,7 +75,7 @@ func (a *API) toolRoutes(api huma.API) {
 		return &struct{ Body Called }{Called{res.Envelope(), float64(time.Since(start).Microseconds()) / 1000}}, nil
 	})
 	r.have, r.what = a.cfg.Artifacts != nil, "artifacts"
-	handle(r, "GET", "/api/tools/artifacts/{id}", "readCallArtifact", auth.ToolsCall, "What did not fit into the answer to a call: a part of 64 KiB", http.StatusOK, func(ctx context.Context, in *struct {
+	handle(r, "GET", "/api/tools/artifacts/{id}", "readCallArtifact", api.For(auth.ToolsCall), "Read stored output of a call, 64 KiB at a time", http.StatusOK, func(ctx context.Context, in *struct {
 		ID     string `path:"id" maxLength:"128"`
 		Offset int64  `query:"offset" minimum:"0"`
 	},
@@ -84,7 +83,7 @@ func (a *API) toolRoutes(api huma.API) {
 		buf := make([]byte, 64<<10)
 		n, size, err := a.cfg.Artifacts.ReadAt(callerOf(auth.FromContext(ctx)).Session(callSession), in.ID, buf, in.Offset)
 		if err != nil {
-			return nil, fail(http.StatusNotFound, "there is no such artifact")
+			return nil, api.Fail(http.StatusNotFound, "artifact not found")
 		}
 		return &struct{ Body artifactPart }{artifactPart{buf[:n], in.Offset, size}}, nil
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/gateway/api"
 	"github.com/yaya-ai/yaya/internal/linelog"
 	"github.com/yaya-ai/yaya/internal/traffic"
 )
@@ -65,10 +66,11 @@ func shownTo(ctx context.Context, r traffic.Record) traffic.Record {
 	return r
 }
 
-func (a *API) trafficRoutes(api huma.API) {
+func (a *API) trafficRoutes() {
 	t := a.cfg.Traffic
-	r := routes{a, api, "traffic", t != nil, "record of calls"}
-	handle(r, "GET", "/api/traffic", "listCalls", auth.AuditRead, "The last calls that match: who called which tool, and what became of it. Arguments and results are shown to the user that runs yaya only", http.StatusOK, func(ctx context.Context, in *inCalls) (*struct{ Body CallPage }, error) {
+	r := routes{a, "traffic", t != nil, "record of calls"}
+	const bodies = "arguments, results and errors: only the user that runs yaya"
+	noted(r, bodies, "GET", "/api/traffic", "listCalls", api.For(auth.AuditRead), "List the last calls that match: caller, tool and outcome. Only the user that runs yaya sees arguments and results", http.StatusOK, func(ctx context.Context, in *inCalls) (*struct{ Body CallPage }, error) {
 		f := in.filter()
 		f.Before, f.Limit = in.Before, in.Limit
 		t.Log.Settle(ctx)
@@ -83,7 +85,7 @@ func (a *API) trafficRoutes(api huma.API) {
 		page.Bodies, page.Why = t.Bodies()
 		return &struct{ Body CallPage }{page}, nil
 	})
-	handle(r, "GET", "/api/traffic/events", "followCalls", auth.AuditRead, "Calls as they end: server-sent events named call, and lost where some were removed before they could be sent. It begins behind after, or behind Last-Event-ID, or now", http.StatusOK, func(ctx context.Context, in *struct {
+	noted(r, bodies, "GET", "/api/traffic/events", "followCalls", api.For(auth.AuditRead), "Stream calls as they end: server-sent events named call, and lost where some were removed before they could be sent. The stream begins behind after, or behind Last-Event-ID, or now", http.StatusOK, func(ctx context.Context, in *struct {
 		InFilter
 		LastID string `header:"Last-Event-ID" maxLength:"20"`
 	},
@@ -92,7 +94,7 @@ func (a *API) trafficRoutes(api huma.API) {
 		if in.LastID != "" {
 			id, err := strconv.ParseInt(in.LastID, 10, 64)
 			if err != nil || id < 0 {
-				return nil, fail(http.StatusBadRequest, "Last-Event-ID is the id of an event, not %q", in.LastID)
+				return nil, api.Fail(http.StatusBadRequest, "Last-Event-ID is the id of an event, not %q", in.LastID)
 			}
 			f.After = id
 		}
@@ -112,7 +114,7 @@ func (a *API) trafficRoutes(api huma.API) {
 			return out, err
 		}, t.Log.News)
 	})
-	handle(r, "GET", "/api/traffic/daily", "dailyCalls", auth.AuditRead, "What the calls of each day came to, for up to a year", http.StatusOK, func(_ context.Context, in *struct {
+	handle(r, "GET", "/api/traffic/daily", "dailyCalls", api.For(auth.AuditRead), "Get totals of calls by day, for up to a year", http.StatusOK, func(_ context.Context, in *struct {
 		From   string `query:"from" pattern:"^\\d{4}-\\d{2}-\\d{2}$" doc:"a day"`
 		To     string `query:"to" pattern:"^\\d{4}-\\d{2}-\\d{2}$" doc:"a day"`
 		Server string `query:"server" maxLength:"256"`
@@ -124,7 +126,7 @@ func (a *API) trafficRoutes(api huma.API) {
 		days, err := traffic.Daily(t.Data, t.Log, traffic.DayQuery{From: in.From, To: in.To, Server: in.Server, Tool: in.Tool, Client: in.Client, By: traffic.By(in.By)})
 		return &struct{ Body []traffic.Day }{days}, err
 	})
-	handle(r, "GET", "/api/traffic/{id}", "getCall", auth.AuditRead, "One call, with arguments and result", http.StatusOK, func(ctx context.Context, in *struct {
+	noted(r, bodies, "GET", "/api/traffic/{id}", "getCall", api.For(auth.AuditRead), "Get one call, with arguments and result", http.StatusOK, func(ctx context.Context, in *struct {
 		ID int64 `path:"id" minimum:"1"`
 	},
 	) (*struct{ Body traffic.Record }, error) {
@@ -134,11 +136,11 @@ func (a *API) trafficRoutes(api huma.API) {
 			return nil, err
 		}
 		if !ok {
-			return nil, fail(http.StatusNotFound, "there is no call %d in the record: the oldest are removed", in.ID)
+			return nil, api.Fail(http.StatusNotFound, "there is no call %d in the record: the oldest are removed", in.ID)
 		}
 		return &struct{ Body traffic.Record }{shownTo(ctx, c)}, nil
 	})
-	a.logRoutes(api)
+	a.logRoutes()
 }
 
 // inLog asks for the lines of a server.
@@ -148,13 +150,13 @@ type inLog struct {
 	Limit int   `query:"limit" minimum:"1" maximum:"2000" default:"200" doc:"the last so many"`
 }
 
-func (a *API) logRoutes(api huma.API) {
-	r := routes{a, api, "mcp", a.cfg.Logs != nil, "logs of servers"}
+func (a *API) logRoutes() {
+	r := routes{a, "mcp", a.cfg.Logs != nil, "logs of servers"}
 	ring := func(name string) (*linelog.Ring, error) {
 		if l := a.cfg.Logs(name); l != nil {
 			return l, nil
 		}
-		return nil, fail(http.StatusNotFound, "no server named %q was started since yaya was", name)
+		return nil, api.Fail(http.StatusNotFound, "no server named %q was started since yaya was", name)
 	}
 	lines := func(l *linelog.Ring, after int64, limit int) []linelog.Line {
 		out := l.After(after, limit)
@@ -163,14 +165,14 @@ func (a *API) logRoutes(api huma.API) {
 		}
 		return out
 	}
-	handle(r, "GET", "/api/mcp/servers/{name}/logs", "serverLogs", auth.ConfigRead, "What a server has said lately: standard error, log messages, and how it fared", http.StatusOK, func(_ context.Context, in *inLog) (*struct{ Body []linelog.Line }, error) {
+	handle(r, "GET", "/api/mcp/servers/{name}/logs", "serverLogs", api.For(auth.ConfigRead), "Get recent output of a server: standard error, log messages, changes of state", http.StatusOK, func(_ context.Context, in *inLog) (*struct{ Body []linelog.Line }, error) {
 		l, err := ring(in.Name)
 		if err != nil {
 			return nil, err
 		}
 		return &struct{ Body []linelog.Line }{lines(l, in.After, in.Limit)}, nil
 	})
-	handle(r, "GET", "/api/mcp/servers/{name}/logs/events", "followServerLogs", auth.ConfigRead, "What a server says, as it says it: server-sent events named line, the last ones first", http.StatusOK, func(_ context.Context, in *inLog) (*huma.StreamResponse, error) {
+	handle(r, "GET", "/api/mcp/servers/{name}/logs/events", "followServerLogs", api.For(auth.ConfigRead), "Stream output of a server: server-sent events named line, beginning with the last ones", http.StatusOK, func(_ context.Context, in *inLog) (*huma.StreamResponse, error) {
 		l, err := ring(in.Name)
 		if err != nil {
 			return nil, err

@@ -58,6 +58,13 @@ func (c *Client) Join(topic string, j Join) *Channel {
 	return ch
 }
 
+// keepJoined has a channel joined on the next connection, even one that was refused.
+func (c *Client) keepJoined(ch *Channel) {
+	c.mu.Lock()
+	c.channels[ch.topic] = ch
+	c.mu.Unlock()
+}
+
 // join sends phx_join.
 func (ch *Channel) join(cn *conn) error {
 	payload := map[string]any{"session_id": cn.Session}
@@ -134,13 +141,14 @@ func (ch *Channel) event(m codec.Message) {
 		Index  int64   `json:"raft_log_index"`
 		Reason string  `json:"reason"`
 	}
-	_ = json.Unmarshal(m.Payload, &p) // what is no object has no cursor
+	_ = json.Unmarshal(m.Payload, &p) // a payload that is not an object has no cursor
 	ch.mu.Lock()
 	at := p.Cursor
 	if at == nil && p.Index > 0 && ch.epoch != "" {
 		at = &Cursor{ch.epoch, p.Index}
 	}
-	if at != nil {
+	// The state of an agent may be older than what the client has heard of others.
+	if at != nil && (ch.at == nil || ch.at.Epoch != at.Epoch || ch.at.Seq < at.Seq) {
 		ch.at = at
 	}
 	if m.Event == "resync" {
@@ -210,7 +218,7 @@ func (ch *Channel) Leave(ctx context.Context) error {
 
 // Invoke has a skill done, by whichever kernel has it. The client has to have
 // joined agent:lobby and kernel, the topic of a kernel. A dead letter with the
-// invocation's id rejects it and names the reason (W-41).
+// invocation's id rejects it and names the reason.
 func (c *Client) Invoke(ctx context.Context, kernel *Channel, skill string, payload any, timeout time.Duration) (json.RawMessage, error) {
 	id := "req_" + rand.Text()
 	dead := make(chan error, 1)

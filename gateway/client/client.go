@@ -6,17 +6,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"sync"
 	"time"
 
 	"github.com/yaya-ai/yaya/gateway/wire/codec"
+	"github.com/yaya-ai/yaya/internal/backoff"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 )
 
-// refreshBefore is how long before it expires a token is refreshed (W-18).
+// refreshBefore is how long before it expires a token is refreshed.
 const refreshBefore = time.Hour
 
 // heartbeatEvery is how often a client shows that it is there.
@@ -27,6 +27,9 @@ type Options struct {
 	Credentials Credentials
 	// Save keeps credentials when their token has changed; nil forgets it.
 	Save func(Credentials) error
+	// Load returns the credentials as they are kept, which another program may have
+	// replaced: it is asked at each attempt to connect. nil stays with Credentials.
+	Load func() (Credentials, error)
 	// JSON speaks JSON instead of MessagePack.
 	JSON bool
 	// HTTP is for registration and refreshing; TLS for the WebSocket. Both have
@@ -44,8 +47,7 @@ type Options struct {
 // Client is a connection that is kept up. Its methods are safe for concurrent use.
 type Client struct {
 	o      Options
-	ctx    context.Context
-	cancel context.CancelFunc
+	cancel context.CancelFunc // ends run
 	done   chan struct{}
 
 	mu       sync.Mutex
@@ -88,15 +90,9 @@ type Refusal struct {
 func (r *Refusal) Error() string { return r.Reason }
 
 // Backoff returns waiting times that double from first to most, each shortened by
-// up to half at random, so that many clients do not come back at once (WS-25).
+// up to half at random, so that many clients do not come back at once.
 func Backoff(first, most time.Duration) func(n int) time.Duration {
-	return func(n int) time.Duration {
-		d := most
-		if n < 32 {
-			d = min(first<<(n-1), most)
-		}
-		return d - rand.N(d/2) //nolint:gosec // jitter
-	}
+	return func(n int) time.Duration { return backoff.Spread(backoff.Pause(first, most, n-1), 0.5, 1) }
 }
 
 // Start begins to connect, and goes on until Close.
@@ -105,8 +101,9 @@ func Start(o Options) *Client {
 		o.Retry = Backoff(time.Second, 30*time.Second)
 	}
 	c := &Client{o: o, creds: o.Credentials, done: make(chan struct{}), channels: map[string]*Channel{}, waiting: map[string]chan reply{}, invoked: map[string]chan error{}, changed: make(chan struct{})}
-	c.ctx, c.cancel = context.WithCancel(context.Background())
-	go c.run()
+	ctx, cancel := context.WithCancel(context.Background())
+	c.cancel = cancel
+	go c.run(ctx)
 	return c
 }
 
@@ -116,8 +113,8 @@ func (c *Client) Close() {
 	<-c.done
 }
 
-// Reconnect drops the connection, as when the network has changed; it is made anew,
-// and what was joined goes on where it was.
+// Reconnect drops the connection, as when the network has changed. The client connects
+// again, and joined topics continue where they were.
 func (c *Client) Reconnect() {
 	c.mu.Lock()
 	cn := c.conn
@@ -154,12 +151,12 @@ func (c *Client) Connected(ctx context.Context) (kernel, session string, err err
 	}
 }
 
-func (c *Client) run() {
+func (c *Client) run(ctx context.Context) {
 	defer close(c.done)
 	for n := 1; ; n++ {
 		began := time.Now()
-		err := c.once()
-		if c.ctx.Err() != nil {
+		err := c.once(ctx)
+		if ctx.Err() != nil {
 			return
 		}
 		if c.o.OnState != nil {
@@ -170,37 +167,40 @@ func (c *Client) run() {
 		}
 		select {
 		case <-time.After(c.o.Retry(n)):
-		case <-c.ctx.Done():
+		case <-ctx.Done():
 			return
 		}
 	}
 }
 
 // once connects and serves one connection until it is lost.
-func (c *Client) once() error {
-	if err := c.renew(time.Now()); err != nil {
+func (c *Client) once(ctx context.Context) error {
+	if err := c.reload(); err != nil {
+		return err
+	}
+	if err := c.renew(ctx, time.Now()); err != nil {
 		return err
 	}
 	creds := c.Credentials()
-	cn, err := dial(c.ctx, &creds, c.o.TLS, !c.o.JSON)
+	cn, err := dial(ctx, &creds, c.o.TLS, !c.o.JSON)
 	if errors.Is(err, ErrRefused) { // the token may be good no more, and the key be
-		if rerr := c.refresh(); rerr != nil {
+		if rerr := c.refresh(ctx); rerr != nil {
 			return errors.Join(err, rerr)
 		}
 		creds = c.Credentials()
-		cn, err = dial(c.ctx, &creds, c.o.TLS, !c.o.JSON)
+		cn, err = dial(ctx, &creds, c.o.TLS, !c.o.JSON)
 	}
 	if err != nil {
 		return err
 	}
-	stop := context.AfterFunc(c.ctx, func() { _ = cn.ws.Close() })
+	stop := context.AfterFunc(ctx, func() { _ = cn.ws.Close() })
 	defer stop()
 	defer func() { _ = cn.ws.Close() }()
 	kept := make(chan struct{})
 	over := make(chan struct{})
 	go func() {
 		defer close(kept)
-		c.keep(cn, over)
+		c.keep(ctx, cn, over)
 	}()
 	defer func() { <-kept }()
 	defer close(over)
@@ -255,7 +255,7 @@ func (c *Client) lost() {
 }
 
 // keep beats, and refreshes the token in time.
-func (c *Client) keep(cn *conn, over <-chan struct{}) {
+func (c *Client) keep(ctx context.Context, cn *conn, over <-chan struct{}) {
 	t := time.NewTicker(heartbeatEvery)
 	defer t.Stop()
 	for {
@@ -265,7 +265,7 @@ func (c *Client) keep(cn *conn, over <-chan struct{}) {
 				return // the reader notices
 			}
 			was := c.Credentials().Token
-			if c.renew(now) != nil || c.Credentials().Token == was { // it is tried again
+			if c.reload() != nil || c.renew(ctx, now) != nil || c.Credentials().Token == was { // it is tried again
 				continue
 			}
 			body := jsonrpc.AppendString([]byte(`[null,"auth","phoenix","auth",{"device_token":`), c.Credentials().Token)
@@ -278,18 +278,33 @@ func (c *Client) keep(cn *conn, over <-chan struct{}) {
 	}
 }
 
+// reload takes over the credentials that are kept.
+func (c *Client) reload() error {
+	if c.o.Load == nil {
+		return nil
+	}
+	creds, err := c.o.Load()
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.creds = creds
+	c.mu.Unlock()
+	return nil
+}
+
 // renew refreshes the token if it expires soon.
-func (c *Client) renew(now time.Time) error {
+func (c *Client) renew(ctx context.Context, now time.Time) error {
 	creds := c.Credentials()
 	if creds.Token != "" && now.Before(creds.Expires.Add(-refreshBefore)) {
 		return nil
 	}
-	return c.refresh()
+	return c.refresh(ctx)
 }
 
-func (c *Client) refresh() error {
+func (c *Client) refresh(ctx context.Context) error {
 	creds := c.Credentials()
-	ctx, cancel := context.WithTimeout(c.ctx, dialTimeout)
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	if err := creds.Refresh(ctx, c.o.HTTP); err != nil {
 		return err

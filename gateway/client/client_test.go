@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"crypto/ed25519"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,7 +21,7 @@ import (
 
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/gateway/client"
-	"github.com/yaya-ai/yaya/gateway/registry"
+	"github.com/yaya-ai/yaya/gateway/plane/agents"
 	"github.com/yaya-ai/yaya/gateway/wire/wiretest"
 	"github.com/yaya-ai/yaya/internal/eventually"
 )
@@ -58,11 +60,11 @@ func TestEnrol(t *testing.T) {
 	w := wiretest.New(t)
 	c := credentials(t, w, "one", auth.AgentsRead)
 	if c.ServerID != w.Dev.ServerID() || c.Token == "" || time.Until(c.Expires) < 23*time.Hour {
-		t.Errorf("%+v", c)
+		t.Errorf("got %+v, want a token of the server %s for a day", c, w.Dev.ServerID())
 	}
 	old := c.Token
 	if err := c.Refresh(t.Context(), nil); err != nil || c.Token == old {
-		t.Error(err)
+		t.Errorf("got %v, want Token not %v", err, old)
 	}
 	c.Token = old // used twice: the family is revoked, and the key still good
 	if err := c.Refresh(t.Context(), nil); err != nil {
@@ -80,16 +82,16 @@ func TestEnrol(t *testing.T) {
 	}
 	request, err := p.Ask(t.Context(), nil, "")
 	if !errors.Is(err, client.ErrPending) || request == "" {
-		t.Fatal(request, err)
+		t.Fatalf("got %v, %v, want error %v, a request", request, err, client.ErrPending)
 	}
 	if again, err := p.Ask(t.Context(), nil, request); !errors.Is(err, client.ErrPending) || again != request {
-		t.Fatal(again, err)
+		t.Fatalf("got %v, %v, want error %v, again %v", again, err, client.ErrPending, request)
 	}
 	if _, err := w.Dev.Approve(t.Context(), auth.LocalOwner, request, auth.DefaultScopes()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := p.Ask(t.Context(), nil, request); err != nil || p.Token == "" {
-		t.Error(err)
+		t.Errorf("got %v, want a Token", err)
 	}
 	if err := w.Dev.Revoke(t.Context(), auth.LocalOwner, "two", ""); err != nil {
 		t.Fatal(err)
@@ -125,7 +127,7 @@ func TestOtherServer(t *testing.T) {
 	}})
 	defer cl.Close()
 	if err := <-why; !errors.Is(err, auth.ErrOtherServer) {
-		t.Error(err)
+		t.Errorf("got %v, want error %v", err, auth.ErrOtherServer)
 	}
 }
 
@@ -140,7 +142,7 @@ func TestReconnect(t *testing.T) {
 	joins := 0
 	lobby := cl.Join("agent:lobby", client.Join{
 		OnEvent: func(e client.Event) {
-			if e.Cursor != nil {
+			if e.Cursor != nil && e.Name != "update_agent" { // that is a state, and not a change
 				mu.Lock()
 				seen = append(seen, e.Cursor.Seq)
 				mu.Unlock()
@@ -168,7 +170,7 @@ func TestReconnect(t *testing.T) {
 			time.Sleep(20 * time.Millisecond)
 		}
 		if _, refused := errors.AsType[*client.Refusal](err); !refused || !strings.Contains(err.Error(), "unmatched") {
-			t.Fatal(err)
+			t.Fatalf(`got %v, want refused, err with "unmatched"`, err)
 		}
 		time.Sleep(20 * time.Millisecond)
 		if err := kernel.Push(t.Context(), "register_agent", map[string]any{"id": fmt.Sprint("a", n)}, nil); err != nil {
@@ -203,14 +205,14 @@ func TestReconnect(t *testing.T) {
 	}
 	// W-41: a dead letter rejects the invocation and names the reason.
 	if _, err := cl.Invoke(t.Context(), kernel, "nope", nil, time.Second); err == nil || !strings.Contains(err.Error(), "handler_unavailable") && !strings.Contains(err.Error(), "No handler") {
-		t.Error(err)
+		t.Errorf("Invoke of an unknown skill = %v, want an error with the reason", err)
 	}
 	if err := lobby.Leave(t.Context()); err != nil {
 		t.Error(err)
 	}
 	gone := cl.Join("agent:nobody", client.Join{})
 	if err := gone.Joined(t.Context()); err == nil || !strings.Contains(err.Error(), "unmatched") {
-		t.Error(err)
+		t.Errorf(`got %v, want an error, err with "unmatched"`, err)
 	}
 }
 
@@ -242,7 +244,7 @@ func TestStreams(t *testing.T) {
 			chunk(seq)
 		}
 		if text.String() != "0 1 2 " {
-			t.Errorf("%q", text.String())
+			t.Errorf(`got %q, want "0 1 2 "`, text.String())
 		}
 		time.Sleep(4900 * time.Millisecond)
 		synctest.Wait()
@@ -252,22 +254,22 @@ func TestStreams(t *testing.T) {
 		time.Sleep(200 * time.Millisecond)
 		synctest.Wait()
 		if asked() != "[[3]]" {
-			t.Error(asked())
+			t.Errorf(`got %q, want "[[3]]"`, asked())
 		}
 		ev("stream_end", map[string]any{"total_chunks": 8})
 		chunk(3)
 		if text.String() != "0 1 2 3 4 5 " || last.Done {
-			t.Errorf("%q %+v", text.String(), last)
+			t.Errorf(`got %q %+v, want text "0 1 2 3 4 5 ", no Done`, text.String(), last)
 		}
 		time.Sleep(5100 * time.Millisecond)
 		synctest.Wait()
 		if asked() != "[[3] [6 7]]" {
-			t.Error(asked())
+			t.Errorf(`got %q, want "[[3] [6 7]]"`, asked())
 		}
 		chunk(7)
 		chunk(6)
 		if text.String() != "0 1 2 3 4 5 6 7 " || !last.Done || last.Text != text.String() {
-			t.Errorf("%q %+v", text.String(), last)
+			t.Errorf(`got %q %+v, want text "0 1 2 3 4 5 6 7 ", Done, Text %v`, text.String(), last, text.String())
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
@@ -277,7 +279,7 @@ func TestStreams(t *testing.T) {
 		raw := json.RawMessage(`{"request_id":"f","error":"boom"}`)
 		x.Event(client.Event{Name: "stream_error", Payload: raw})
 		if !last.Done || last.Err != "boom" {
-			t.Errorf("%+v", last)
+			t.Errorf(`got %+v, want Done, Err "boom"`, last)
 		}
 	})
 }
@@ -293,22 +295,22 @@ func TestUplink(t *testing.T) {
 	anchored := map[string]int64{}
 	u := client.Attach(client.UplinkConfig{
 		Options: client.Options{Credentials: creds, Retry: quick}, KernelID: "k2", Log: zerolog.Nop(),
-		Heartbeat: func() registry.Heartbeat { return registry.Heartbeat{AgentCount: 7, Entropy: 0.5} },
+		Heartbeat: func() agents.Heartbeat { return agents.Heartbeat{AgentCount: 7, Entropy: 0.5} },
 		Skills:    func() []string { return []string{"far"} },
 		Invoke: func(_ context.Context, actor, _ string, payload json.RawMessage) (json.RawMessage, error) {
 			return json.RawMessage(fmt.Sprintf(`{"for":%q,"got":%s}`, actor, payload)), nil
 		},
-		OnBridge:   func(b registry.BridgeChange) { mu.Lock(); bridge = append(bridge, b.Type); mu.Unlock() },
+		OnBridge:   func(b agents.BridgeChange) { mu.Lock(); bridge = append(bridge, b.Type); mu.Unlock() },
 		OnAnchored: func(id string, index int64) { mu.Lock(); anchored[id] = index; mu.Unlock() },
 	})
 	defer u.Close()
 	eventually.True(t, "attached", u.Connected)
 	u.Register("a0", "chat", map[string]any{"x": 1})
-	u.Update("a0", registry.Running, map[string]any{"step": 1})
+	u.Update("a0", agents.Running, map[string]any{"step": 1})
 	eventually.True(t, "written", func() bool { return u.Stats().Flushed == 2 })
 	eventually.True(t, "read", func() bool {
 		all, fresh := u.Agents()
-		return fresh && len(all) == 1 && all[0].Status == registry.Running
+		return fresh && len(all) == 1 && all[0].Status == agents.Running
 	})
 	// The gateway uses its skills, and knows how it is.
 	owner := w.Enrol("boss")
@@ -319,11 +321,11 @@ func TestUplink(t *testing.T) {
 		return strings.Contains(info, `"capabilities":["far"]`) && strings.Contains(info, `"agent_count":7`)
 	})
 	if got := rpcText(t, w, owner, `{"jsonrpc":"2.0","id":1,"method":"skill.invoke","params":{"skill":"far","payload":{"n":1}}}`); !strings.Contains(got, `"for":"boss"`) || !strings.Contains(got, `"handler_id":"k2"`) {
-		t.Error(got)
+		t.Errorf("got %v, want %q in it, %q in it", got, `"for":"boss"`, `"handler_id":"k2"`)
 	}
 	var status map[string]any
 	if err := u.Call(t.Context(), "cluster.status", map[string]any{}, &status); err != nil || status["quorum"] != true {
-		t.Error(status, err)
+		t.Errorf("got %v, %v, want quorum true", status, err)
 	}
 	addr := w.HTTP.Listener.Addr().String()
 	w.Stop()
@@ -332,18 +334,18 @@ func TestUplink(t *testing.T) {
 		err := u.Call(t.Context(), method, map[string]any{}, nil)
 		r, ok := errors.AsType[*client.Refusal](err)
 		if !ok || r.Code != -32001 || r.Reason != "bridge_unavailable" {
-			t.Errorf("%s: %v", method, err)
+			t.Errorf(`%s: got %v, want ok, Code %v, Reason "bridge_unavailable"`, method, err, -32001)
 		}
 	}
 	eventually.True(t, "no longer fresh", func() bool { _, fresh := u.Agents(); return !fresh })
 	if all, _ := u.Agents(); len(all) != 1 { // W-68
-		t.Errorf("%v", all)
+		t.Errorf("got %v, want len(all) 1", all)
 	}
 	for n := 1; n <= 1010; n++ { // W-69
 		u.Register(fmt.Sprintf("q%04d", n), "chat", nil)
 	}
 	if s := u.Stats(); s.Queued != 1000 || s.Evicted != 10 {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v, want Queued 1000, Evicted 10", s)
 	}
 	w.Start(addr)
 	eventually.True(t, "flushed", func() bool { return u.Stats().Queued == 0 && u.Stats().Flushed == 1002 })
@@ -358,7 +360,7 @@ func TestUplink(t *testing.T) {
 		}
 	}
 	if !slices.Equal(bridge, []string{"bridge_connected", "bridge_disconnected", "bridge_connected"}) {
-		t.Errorf("%v", bridge)
+		t.Errorf("got the events %v, want bridge_connected, bridge_disconnected, bridge_connected", bridge)
 	}
 }
 
@@ -398,4 +400,59 @@ func TestBackoff(t *testing.T) {
 			t.Errorf("attempt %d has no jitter", n)
 		}
 	}
+}
+
+// A kernel that the gateway refuses says why, asks again with the credentials that are
+// now kept, and is attached when those are good.
+func TestUplinkTakesNewCredentials(t *testing.T) {
+	w := wiretest.New(t)
+	good := credentials(t, w, "good", auth.KernelAttach, auth.AgentsRead, auth.SessionsWrite)
+	bad := good
+	bad.Token = "x"
+	var err error
+	if _, bad.Key, err = ed25519.GenerateKey(nil); err != nil {
+		t.Fatal(err)
+	}
+	var kept atomic.Pointer[client.Credentials]
+	kept.Store(&bad)
+	var log lines
+	u := client.Attach(client.UplinkConfig{
+		Options:  client.Options{Credentials: bad, Retry: quick, Load: func() (client.Credentials, error) { return *kept.Load(), nil }},
+		KernelID: "k2", Log: zerolog.New(&log), Heartbeat: func() agents.Heartbeat { return agents.Heartbeat{} }, Skills: func() []string { return nil },
+	})
+	defer u.Close()
+	var s client.UplinkState
+	eventually.True(t, "refused", func() bool { s = u.State(); return s.Reason != nil })
+	if s.Connected || !s.Refused || !errors.Is(s.Reason, client.ErrRefused) || !strings.Contains(s.Remedy, "yaya connect "+bad.URL) || s.Since.IsZero() {
+		t.Errorf("got %+v, want a refusal with its remedy", s)
+	}
+	if strings.Contains(s.Reason.Error(), "refused this device: refused") {
+		t.Errorf("got %q, want the word once", s.Reason)
+	}
+	kept.Store(&good)
+	eventually.True(t, "attached", u.Connected)
+	if s := u.State(); !s.Connected || s.Reason != nil || s.Remedy != "" {
+		t.Errorf("got %+v, want connected", s)
+	}
+	if n := strings.Count(log.String(), "local-only mode"); n == 0 || n > 5 {
+		t.Errorf("got %d lines about a gateway that stays away, want one for each reason\n%s", n, log.String())
+	}
+}
+
+// lines is a log that is read while it is written.
+type lines struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }

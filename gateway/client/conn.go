@@ -104,13 +104,13 @@ func (cn *conn) auth(c *Credentials, msgpack bool) error {
 		return err
 	}
 	if res.Type != "auth_ok" {
-		return fmt.Errorf("%w: %.200s", ErrRefused, res.Reason)
+		return deny(res.Reason)
 	}
 	cn.Kernel, cn.Session = res.Kernel, res.Session
 	return nil
 }
 
-// plain reads a frame outside of topics.
+// plain reads a frame that is not of a topic.
 func (cn *conn) plain(v any) error {
 	raw, err := cn.frame()
 	if err != nil {

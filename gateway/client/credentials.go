@@ -6,6 +6,7 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/internal/keypin"
+	"github.com/yaya-ai/yaya/internal/tlswords"
 )
 
 // Credentials are what a device is known by at one server. They are secret.
@@ -39,9 +41,9 @@ type Credentials struct {
 var (
 	// ErrPending says that somebody has to approve the device first.
 	ErrPending = errors.New("the device waits for approval")
-	// ErrRefused says that the server does not let the device in (any more).
+	// ErrRefused says that the server has rejected or revoked the device.
 	ErrRefused = errors.New("the server has refused this device")
-	// ErrUnavailable is what needs the gateway while it cannot be reached (W-70).
+	// ErrUnavailable is what needs the gateway while it cannot be reached.
 	ErrUnavailable = errors.New("bridge_unavailable")
 	// ErrUnsigned is what connects to a server whose certificate nobody has signed that
 	// this machine knows.
@@ -56,7 +58,7 @@ var (
 func New(at, device, label string) (Credentials, error) {
 	u, err := url.Parse(at)
 	if err != nil || u.Host == "" || u.User != nil || (u.Path != "" && u.Path != "/") || u.RawQuery != "" || u.Fragment != "" {
-		return Credentials{}, fmt.Errorf("%q is no URL of a server, such as https://yaya.example", at)
+		return Credentials{}, fmt.Errorf("%q is not the URL of a server, such as https://yaya.example", at)
 	}
 	if u.Scheme != "https" && (u.Scheme != "http" || !local(u.Hostname())) {
 		return Credentials{}, fmt.Errorf("%s: https is needed, http will do for this machine alone", at)
@@ -96,12 +98,16 @@ func (c *Credentials) tlsConfig(given *tls.Config) (*tls.Config, error) {
 	return keypin.Config(c.Fingerprint)
 }
 
-// unsigned says what to do when nobody speaks for a certificate.
+// unsigned says what to do when nobody speaks for a certificate, and what else is wrong
+// with TLS.
 func (c *Credentials) unsigned(err error) error {
-	if _, is := errors.AsType[*tls.CertificateVerificationError](err); is {
-		return fmt.Errorf("%s: %w: %w", c.URL, ErrUnsigned, err)
+	if _, is := errors.AsType[x509.UnknownAuthorityError](err); is {
+		return fmt.Errorf("%s: %w", c.URL, ErrUnsigned)
 	}
-	return err
+	if ue, ok := errors.AsType[*url.Error](err); ok {
+		err = ue.Err // without the path, which is nobody's business
+	}
+	return fmt.Errorf("%s: %w", c.URL, tlswords.Explain(err))
 }
 
 // httpClient is for requests to the server: it follows no redirects.
@@ -156,7 +162,14 @@ func (c *Credentials) post(ctx context.Context, h *http.Client, path, token stri
 	}
 	defer func() { _ = resp.Body.Close() }()
 	var a answer
-	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(&a); err != nil && resp.StatusCode < 300 {
+	reply, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer)) //nolint:forbidigo // bounded by the reader
+	if err == nil {
+		err = json.Unmarshal(reply, &a)
+	}
+	if resp.StatusCode == http.StatusBadRequest && bytes.Contains(reply, []byte("HTTP request to an HTTPS server")) { // as Go's server says it
+		return answer{}, resp.StatusCode, fmt.Errorf("%s: the server speaks TLS at this port: write https://%s", c.URL, strings.TrimPrefix(c.URL, "http://"))
+	}
+	if err != nil && resp.StatusCode < 300 {
 		return answer{}, resp.StatusCode, fmt.Errorf("%s%s: the answer cannot be read: %w", c.URL, path, err)
 	}
 	return a, resp.StatusCode, nil
@@ -184,7 +197,15 @@ func refusal(a answer, status int) error {
 	if status >= http.StatusInternalServerError || status == http.StatusTooManyRequests {
 		return errors.New(why)
 	}
-	return fmt.Errorf("%w: %s", ErrRefused, why)
+	return deny(why)
+}
+
+// deny is [ErrRefused] with the server's reason, which may begin with the same word.
+func deny(why string) error {
+	if why = strings.TrimPrefix(strings.TrimPrefix(why, auth.ErrRefused.Error()), ": "); why == "" {
+		return ErrRefused
+	}
+	return fmt.Errorf("%w: %.200s", ErrRefused, why)
 }
 
 // Enrol gets the device its first token by a code of yaya device invite.
@@ -229,7 +250,7 @@ func (c *Credentials) Ask(ctx context.Context, h *http.Client, request string) (
 	return request, ErrPending
 }
 
-// Refresh exchanges the token for the next (W-17, W-18). A token that is good no
+// Refresh exchanges the token for the next. A token that is good no
 // more is replaced by way of the key.
 func (c *Credentials) Refresh(ctx context.Context, h *http.Client) error {
 	if c.Token != "" {

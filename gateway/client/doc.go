@@ -3,8 +3,8 @@
 // streams together ([Streams]), and attaches a kernel to a gateway ([Uplink]).
 //
 // A client refuses to answer the challenge of another server than the one that it
-// has enrolled with, or of one that was dialled by another name (R3). Its token is
-// refreshed before it expires (W-18).
+// has enrolled with, or of one that was dialled by another name. Its token is
+// refreshed before it expires.
 //
 // Every [Client] and [Uplink] has goroutines of its own, which end with Close.
 package client

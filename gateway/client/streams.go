@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// missingAfter is how long a chunk may be missing before it is asked for again
-// (W-65).
+// missingAfter is how long a chunk may be missing before it is asked for again.
 const missingAfter = 5 * time.Second
 
 // Limits of what is put together.
@@ -26,7 +25,7 @@ type Stream struct {
 }
 
 // Streams puts the streams of an agent together, whatever order their chunks come
-// in (W-64). Give it the events of the agent's channel. Its zero value is ready for
+// in. Give it the events of the agent's channel. Its zero value is ready for
 // use, once the functions are set; Close ends its timers.
 type Streams struct {
 	// OnText gets each piece of text as soon as it is its turn, and the stream as it

@@ -14,10 +14,10 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/yaya-ai/yaya/gateway/registry"
+	"github.com/yaya-ai/yaya/gateway/plane/agents"
 )
 
-// What local-only mode promises (W-68, W-69, W-72).
+// Limits and codes that local-only mode promises.
 const (
 	freshFor     = 500 * time.Millisecond
 	maxQueued    = 1000
@@ -32,18 +32,18 @@ const (
 type UplinkConfig struct {
 	Options  Options
 	KernelID string
-	// Heartbeat is how this kernel is (W-34).
-	Heartbeat func() registry.Heartbeat
+	// Heartbeat is how this kernel is.
+	Heartbeat func() agents.Heartbeat
 	// Skills are what others may have this kernel do, and Invoke does it.
 	Skills func() []string
 	Invoke func(ctx context.Context, actor, skill string, payload json.RawMessage) (json.RawMessage, error)
 	// OnKill is told that an agent of this kernel was killed from elsewhere; nil for
 	// nobody.
 	OnKill func(id, reason string)
-	// OnBridge is told bridge_connected and bridge_disconnected (W-74); nil for
+	// OnBridge is told bridge_connected and bridge_disconnected; nil for
 	// nobody.
-	OnBridge func(registry.BridgeChange)
-	// OnAnchored is told the index that a queued write was given (W-46); nil for
+	OnBridge func(agents.BridgeChange)
+	// OnAnchored is told the index that a queued write was given; nil for
 	// nobody.
 	OnAnchored func(target string, index int64)
 	Log        zerolog.Logger
@@ -56,24 +56,31 @@ type UplinkConfig struct {
 type Uplink struct {
 	cfg    UplinkConfig
 	client *Client
-	agents registry.Agents
+	agents agents.Set
 
-	ctx    context.Context
+	ctx    context.Context // a base context: of what the gateway asks for, which comes by callbacks without one
 	cancel context.CancelFunc
 	work   sync.WaitGroup
+	few    zerolog.Logger // for what a gateway could repeat
 
 	mu        sync.Mutex
 	kernel    *Channel
 	lobby     *Channel
 	connected bool // and attached
 	contact   time.Time
+	reason    error     // why it is not; nil before the first attempt has ended
+	since     time.Time // of reason or connected
+	said      string    // the last reason that was logged,
+	saidAt    time.Time // and when
+	asked     time.Time // when the gateway last did not take this kernel
+	again     bool      // the connection is dropped to ask again
 	queue     []write
 	evicted   int64
 	flushed   int64
 	more      chan struct{} // one fits: there is something to write, or to try again
 }
 
-// write is one change of the registry that waits.
+// write is one change of an agent that waits.
 type write struct {
 	event   string
 	target  string
@@ -82,7 +89,7 @@ type write struct {
 
 // Attach begins to attach a kernel, and goes on until Close.
 func Attach(cfg UplinkConfig) *Uplink {
-	u := &Uplink{cfg: cfg, more: make(chan struct{}, 1)}
+	u := &Uplink{cfg: cfg, more: make(chan struct{}, 1), few: cfg.Log.Sample(&zerolog.BurstSampler{Burst: sayMost, Period: sayAgain})}
 	u.ctx, u.cancel = context.WithCancel(context.Background())
 	o := cfg.Options
 	if o.Retry == nil {
@@ -90,17 +97,19 @@ func Attach(cfg UplinkConfig) *Uplink {
 	}
 	told := o.OnState
 	o.OnState = func(there bool, why error) {
-		if !there {
+		if there {
+			u.offer()
+		} else {
 			u.lost(why)
 		}
 		if told != nil {
 			told(there, why)
 		}
 	}
-	u.client = Start(o)
 	u.mu.Lock()
+	u.client = Start(o)
 	u.kernel = u.client.Join("kernel:"+cfg.KernelID, Join{OnEvent: u.onKernel, OnJoined: func(json.RawMessage, bool) { u.attached() }, OnClosed: func(err error) {
-		cfg.Log.Error().Err(err).Msg("the gateway does not take this kernel: its device needs the scope kernel:attach, and the kernel's id must be its own")
+		u.lost(fmt.Errorf("%w: %w", errNotTaken, err))
 	}})
 	u.lobby = u.client.Join("agent:lobby", Join{OnEvent: u.onLobby, OnJoined: u.onSnapshot})
 	u.mu.Unlock()
@@ -109,7 +118,7 @@ func Attach(cfg UplinkConfig) *Uplink {
 	return u
 }
 
-// Close detaches the kernel. What is still queued is lost, and counted.
+// Close detaches the kernel. Messages that are still queued are lost, and counted.
 func (u *Uplink) Close() {
 	u.cancel()
 	u.client.Close()
@@ -117,7 +126,7 @@ func (u *Uplink) Close() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if n := len(u.queue); n > 0 {
-		u.cfg.Log.Warn().Int("writes", n).Msg("changes of the registry could not be sent to the gateway and are lost")
+		u.cfg.Log.Warn().Int("writes", n).Msg("changes of agents could not be sent to the gateway and are lost")
 	}
 }
 
@@ -127,33 +136,19 @@ func (u *Uplink) attached() {
 	u.mu.Lock()
 	was := u.connected
 	u.connected, u.contact = true, now
+	u.reason, u.since, u.said = nil, now, ""
 	u.mu.Unlock()
 	if !was {
+		u.cfg.Log.Info().Str("gateway", u.client.Credentials().URL).Msg("attached to the gateway")
 		u.bridge("bridge_connected", now)
 	}
 	u.wake()
 	u.work.Go(u.advertise)
 }
 
-// lost is when the gateway cannot be reached.
-func (u *Uplink) lost(why error) {
-	now := time.Now()
-	u.mu.Lock()
-	was := u.connected
-	u.connected = false
-	if was {
-		u.contact = now
-	}
-	u.mu.Unlock()
-	if was {
-		u.cfg.Log.Warn().Err(why).Msg("the gateway cannot be reached: local-only mode")
-		u.bridge("bridge_disconnected", now)
-	}
-}
-
 func (u *Uplink) bridge(name string, now time.Time) {
 	if u.cfg.OnBridge != nil {
-		u.cfg.OnBridge(registry.BridgeChange{Type: name, KernelID: u.cfg.KernelID, Time: now.UTC().Format("2006-01-02T15:04:05.000Z")})
+		u.cfg.OnBridge(agents.BridgeChange{Type: name, KernelID: u.cfg.KernelID, Time: now.UTC().Format("2006-01-02T15:04:05.000Z")})
 	}
 }
 
@@ -172,6 +167,7 @@ func (u *Uplink) beat() {
 	for {
 		select {
 		case <-t.C:
+			u.retake()
 			if u.Connected() {
 				ctx, cancel := context.WithTimeout(u.ctx, pushTimeout)
 				u.heartbeat(ctx)
@@ -194,7 +190,7 @@ func (u *Uplink) heartbeat(ctx context.Context) {
 }
 
 // Connected reports whether the kernel is attached; if not, it is in local-only
-// mode (W-67).
+// mode.
 func (u *Uplink) Connected() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -215,11 +211,10 @@ func (u *Uplink) Stats() UplinkStats {
 	return UplinkStats{len(u.queue), u.evicted, u.flushed}
 }
 
-// Register, Update and Kill write to the registry of the gateway: at once, or when
-// it can be reached again, in order. Beyond 1,000 the oldest gives way (W-69,
-// W-73, W-77).
+// Register, Update and Kill tell the gateway of agents: at once, or when
+// it can be reached again, in order. Beyond 1,000 the oldest gives way.
 func (u *Uplink) Register(id, skill string, meta map[string]any) {
-	u.enqueue(write{"register_agent", id, map[string]any{"type": "register_agent", "id": id, "kernel_id": u.cfg.KernelID, "skill": skill, "status": registry.Idle, "meta": meta}})
+	u.enqueue(write{"register_agent", id, map[string]any{"type": "register_agent", "id": id, "kernel_id": u.cfg.KernelID, "skill": skill, "status": agents.Idle, "meta": meta}})
 }
 
 // Update is described at [Uplink.Register].
@@ -242,7 +237,7 @@ func (u *Uplink) enqueue(w write) {
 	}
 	u.queue = append(u.queue, w)
 	u.mu.Unlock()
-	if evicted == 1 || (evicted > 0 && evicted%100 == 0) { // one line for many (R30)
+	if evicted == 1 || (evicted > 0 && evicted%100 == 0) { // one line for many
 		u.cfg.Log.Warn().Int64("evicted", evicted).Msg("the gateway cannot be reached and too many changes wait: the oldest are given up")
 	}
 	u.wake()
@@ -296,7 +291,7 @@ func (u *Uplink) writeOne() bool {
 	}
 	u.mu.Unlock()
 	if err != nil {
-		u.cfg.Log.Warn().Err(err).Str("event", w.event).Str("target", w.target).Msg("the gateway has refused a change of the registry")
+		u.cfg.Log.Warn().Err(err).Str("event", w.event).Str("target", w.target).Msg("the gateway has refused a change of an agent")
 	} else if u.cfg.OnAnchored != nil {
 		u.cfg.OnAnchored(w.target, res.Index)
 	}
@@ -304,8 +299,8 @@ func (u *Uplink) writeOne() bool {
 }
 
 // Agents returns all agents of the gateway as far as this kernel knows. fresh is
-// false when that is older than 500 ms (W-68).
-func (u *Uplink) Agents() (all []registry.Agent, fresh bool) {
+// false when that is older than 500 ms.
+func (u *Uplink) Agents() (all []agents.Agent, fresh bool) {
 	u.mu.Lock()
 	fresh = u.connected || time.Since(u.contact) < freshFor
 	u.mu.Unlock()
@@ -315,7 +310,7 @@ func (u *Uplink) Agents() (all []registry.Agent, fresh bool) {
 // onSnapshot takes over the state of the lobby.
 func (u *Uplink) onSnapshot(response json.RawMessage, resync bool) {
 	var r struct {
-		Agents []registry.Agent `json:"agents"`
+		Agents []agents.Agent `json:"agents"`
 	}
 	if json.Unmarshal(response, &r) == nil && (r.Agents != nil || resync) {
 		u.agents.Replace(r.Agents)
@@ -326,17 +321,17 @@ func (u *Uplink) onSnapshot(response json.RawMessage, resync bool) {
 func (u *Uplink) onLobby(e Event) {
 	switch e.Name {
 	case "register_agent":
-		var m registry.RegisterAgent
+		var m agents.RegisterAgent
 		if json.Unmarshal(e.Payload, &m) == nil {
 			u.agents.Register(m)
 		}
 	case "update_agent":
-		var m registry.UpdateAgent
+		var m agents.UpdateAgent
 		if json.Unmarshal(e.Payload, &m) == nil {
 			u.agents.Update(m)
 		}
 	case "kill_agent":
-		var m registry.KillAgent
+		var m agents.KillAgent
 		if json.Unmarshal(e.Payload, &m) == nil {
 			u.agents.Kill(m)
 		}
@@ -347,7 +342,7 @@ func (u *Uplink) onLobby(e Event) {
 func (u *Uplink) onKernel(e Event) {
 	switch e.Name {
 	case "kill_agent":
-		var m registry.KillAgent
+		var m agents.KillAgent
 		if json.Unmarshal(e.Payload, &m) == nil && u.cfg.OnKill != nil {
 			u.cfg.OnKill(m.ID, m.Reason)
 		}
@@ -387,7 +382,7 @@ func (u *Uplink) invoke(id, actor, skill string, payload json.RawMessage, timeou
 }
 
 // Call calls a method of the gateway's JSON-RPC. In local-only mode it fails with
-// code -32001, bridge_unavailable (W-70).
+// code -32001, bridge_unavailable.
 func (u *Uplink) Call(ctx context.Context, method string, params, out any) error {
 	if !u.Connected() {
 		return &Refusal{Reason: ErrUnavailable.Error(), Code: codeNoBridge}

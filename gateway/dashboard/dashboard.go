@@ -2,14 +2,15 @@
 // handler that serves them and nothing else.
 //
 // The files hold no data and no secrets; whoever reaches the listener may have them.
-// What the page shows it asks for over the APIs and the wire protocol, with the
-// rights of whoever has opened it: the user that runs yaya on this machine, or a
-// device that the browser is enrolled as. There is no build step: the files are ES
+// The page asks for its data over the APIs and the wire protocol, with the rights of
+// whoever has opened it: the user that runs yaya on this machine, or a device that the
+// browser is enrolled as. There is no build step: the files are ES
 // modules as they are written, and preact, htm and marked as their makers ship them
-// (page/vendor, with their licences).
+// (page/vendor, with their licences). Beside the page, and not served: types has its
+// types, of which those of the APIs are generated (make types).
 //
 // The Content-Security-Policy lets no script run but these, no markup be made of
-// text (Trusted Types), and nothing be loaded from elsewhere (R24, UI-03).
+// text (Trusted Types), and nothing be loaded from elsewhere.
 package dashboard
 
 import (
@@ -86,7 +87,7 @@ func pack(data []byte) []byte {
 }
 
 // ServeHTTP implements [http.Handler]. Names are looked up among the embedded files,
-// so that none leads elsewhere (UI-09).
+// so that none leads elsewhere.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	head := w.Header()
 	head.Set("Content-Security-Policy", policy)
@@ -102,12 +103,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	f := h.files[name]
 	if f == nil || (name == "index.html" && r.URL.Path != "/") {
-		http.Error(w, "there is no such file", http.StatusNotFound)
+		http.Error(w, "file not found", http.StatusNotFound)
 		return
 	}
 	if name == "index.html" && r.URL.RawQuery != "" {
-		// Whatever was meant by it, a secret may be in it (R8): the browser goes on to an
-		// address without it, which replaces this one in its history.
+		// The query may hold a secret: the browser goes on to an address without the
+		// query, which replaces this one in its history.
 		head.Set("Cache-Control", "no-store")
 		head.Set("Location", "/")
 		w.WriteHeader(http.StatusSeeOther)

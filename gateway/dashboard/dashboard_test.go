@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -50,7 +52,7 @@ func TestHeaders(t *testing.T) {
 			"X-Frame-Options":              "DENY",
 		} {
 			if got.Get(name) != want {
-				t.Errorf("%s: %s is %q", path, name, got.Get(name))
+				t.Errorf("%s: got %s is %q, want %v", path, name, got.Get(name), want)
 			}
 		}
 	}
@@ -65,12 +67,12 @@ func TestNothingElseIsServed(t *testing.T) {
 	for path, kind := range map[string]string{"/": "text/html; charset=utf-8", "/ui/app.js": "text/javascript; charset=utf-8", "/ui/app.css": "text/css; charset=utf-8", "/ui/icon.svg": "image/svg+xml", "/ui/vendor/preact.js": "text/javascript; charset=utf-8", "/ui/vendor/htm.LICENSE.txt": "text/plain; charset=utf-8"} {
 		r := get(t, h, path)
 		if r.StatusCode != 200 || r.Header.Get("Content-Type") != kind || r.Header.Get("ETag") == "" {
-			t.Errorf("%s: %d %q", path, r.StatusCode, r.Header.Get("Content-Type"))
+			t.Errorf("%s: got %d %q, want StatusCode 200, Content-Type %v, a ETag", path, r.StatusCode, r.Header.Get("Content-Type"), kind)
 		}
 	}
 	for _, path := range []string{"/ui/", "/ui/vendor", "/ui/vendor/", "/ui/index.html", "/ui/../dashboard.go", "/ui/..%2fdashboard.go", "/ui/vendor/../app.js", "/ui//app.js", "/ui/app.js.map", "/ui/tsconfig.json", "/ui/vendor/preact.d.ts", "/ui/\x00", "/etc/passwd"} {
 		if r := get(t, h, path); r.StatusCode != 404 || strings.Contains(body(t, r), "preact") {
-			t.Errorf("%q: %d", path, r.StatusCode)
+			t.Errorf(`%q: got %d, want StatusCode 404, nothing of "preact"`, path, r.StatusCode)
 		}
 	}
 	if strings.Contains(body(t, get(t, h, "/ui/vendor/marked.js")), "sourceMappingURL") {
@@ -78,7 +80,7 @@ func TestNothingElseIsServed(t *testing.T) {
 	}
 }
 
-// What is asked for again is not sent again; what can be compressed is.
+// A file that the browser has is not sent again; a compressible file is sent compressed.
 func TestCaching(t *testing.T) {
 	h, err := dashboard.New()
 	if err != nil {
@@ -119,7 +121,7 @@ func TestFirstLoadIsSmall(t *testing.T) {
 		r := get(t, h, path)
 		text := body(t, r)
 		if r.StatusCode != 200 {
-			t.Fatalf("%s: %d", path, r.StatusCode)
+			t.Fatalf("%s: got %d, want 200", path, r.StatusCode)
 		}
 		total += len(text)
 		for _, m := range imports.FindAllStringSubmatch(text, -1) {
@@ -160,5 +162,35 @@ func TestNoParameters(t *testing.T) {
 	}
 	if r := get(t, h, "/"); r.StatusCode != 200 {
 		t.Errorf("/: got %d, want 200", r.StatusCode)
+	}
+}
+
+// COD-9: a module has one subject, says which, and is checked; any stands only where a
+// type cannot be had: the payload of a frame, and data before its path gives it a type.
+func TestModulesKeepOneSubject(t *testing.T) {
+	files, err := filepath.Glob("page/*.js")
+	if err != nil || len(files) < 30 {
+		t.Fatalf("Glob = %d modules, %v, want all of the page", len(files), err)
+	}
+	const maxLines, maxAny = 300, 2
+	var anys []string
+	for _, name := range files {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(data)
+		if n := strings.Count(text, "\n"); n > maxLines {
+			t.Errorf("%s has %d lines, want at most %d: more hold a second subject", name, n, maxLines)
+		}
+		if !regexp.MustCompile(`^(// .+\n)+// @ts-check\n`).MatchString(text) {
+			t.Errorf("%s begins with %.40q, want its subject and // @ts-check", name, text)
+		}
+		for _, m := range regexp.MustCompile(`\{[^}\n]*\bany\b[^}\n]*\}`).FindAllString(text, -1) {
+			anys = append(anys, name+": "+m)
+		}
+	}
+	if len(anys) > maxAny {
+		t.Errorf("any is the type %d times, want at most %d:\n%s", len(anys), maxAny, strings.Join(anys, "\n"))
 	}
 }

@@ -6,9 +6,8 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/gateway/api"
 	"github.com/yaya-ai/yaya/kernel/approval"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/session"
@@ -45,8 +44,8 @@ func actionOf(a event.ApprovalAnswer) string {
 	return string(a)
 }
 
-func (s *Service) decisionRoutes(api huma.API) {
-	huma.Register(api, op("GET", "/v1/sessions/{session_id}/approvals", "listApprovals", "sessions:read", "Calls that wait for an answer", http.StatusOK), handle(s, func(_ context.Context, in *InSession) (*outAsks, error) {
+func (s *Service) decisionRoutes() {
+	api.Handle(s.API, op("GET", "/v1/sessions/{session_id}/approvals", "listApprovals", auth.SessionsRead, "List calls that wait for an answer", http.StatusOK), func(_ context.Context, in *InSession) (*outAsks, error) {
 		k, _, err := s.find(in.SessionID)
 		if err != nil {
 			return nil, err
@@ -55,18 +54,18 @@ func (s *Service) decisionRoutes(api huma.API) {
 		out := new(outAsks)
 		out.Body.Approvals = snapshotOf(in.SessionID, sn).Approvals
 		return out, err
-	}))
-	huma.Register(api, op("POST", "/v1/sessions/{session_id}/approve", "decide", "approvals:answer", "Approve or deny a call that waits", http.StatusOK), handle(s, func(ctx context.Context, in *struct {
+	})
+	api.Handle(s.API, op("POST", "/v1/sessions/{session_id}/approve", "decide", auth.ApprovalsAnswer, "Approve or deny a waiting call", http.StatusOK), func(ctx context.Context, in *struct {
 		InSession
 		Body decision
 	},
 	) (*struct{ Body Answered }, error) {
 		a, err := s.decide(ctx, in.SessionID, in.Body)
 		return &struct{ Body Answered }{a}, err
-	}))
+	})
 }
 
-// decide answers the ask of a call (S-14, S-15). The first answer counts; who comes
+// decide answers the ask of a call. The first answer counts; who comes
 // later is told which that was.
 func (s *Service) decide(ctx context.Context, id string, d decision) (Answered, error) {
 	k, _, err := s.find(id)
@@ -82,14 +81,14 @@ func (s *Service) decide(ctx context.Context, id string, d decision) (Answered, 
 			continue
 		}
 		if d.TurnID != "" && d.TurnID != sn.TurnID {
-			return Answered{}, problem(http.StatusConflict, "unexpected_turn", "the call belongs to the turn %s", sn.TurnID)
+			return Answered{}, api.Coded(http.StatusConflict, "unexpected_turn", "the call belongs to the turn %s", sn.TurnID)
 		}
 		got, err := s.cfg.Approvals.Answer(a.ID, actions[d.Action], d.Reason, auth.FromContext(ctx).Actor())
 		switch {
 		case errors.Is(err, approval.ErrAnswered):
 			return Answered{}, answered(Answered{a.ID, d.ToolCallID, actionOf(got.Response), got.Feedback, got.By})
 		case errors.Is(err, approval.ErrUnknown): // it has ended since
-			return Answered{}, problem(http.StatusConflict, "not_pending", "no approval is pending for this call any more")
+			return Answered{}, notPending()
 		case err != nil:
 			return Answered{}, err
 		}
@@ -102,12 +101,16 @@ func (s *Service) decide(ctx context.Context, id string, d decision) (Answered, 
 	if known {
 		return Answered{}, answered(was)
 	}
-	return Answered{}, problem(http.StatusNotFound, "not_pending", "no approval is pending for this call")
+	return Answered{}, notPending()
 }
 
-func answered(a Answered) *Error {
-	e := problem(http.StatusConflict, "already_answered", "the call was answered before: %s, by %s", a.Action, a.By)
-	e.Body.Decision = &a
+func notPending() *api.Failure {
+	return api.Coded(http.StatusNotFound, "not_pending", "no approval is pending for this call")
+}
+
+func answered(a Answered) *api.Failure {
+	e := api.Coded(http.StatusConflict, "already_answered", "the call was answered before: %s, by %s", a.Action, a.By)
+	e.More = &a
 	return e
 }
 

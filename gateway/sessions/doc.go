@@ -4,10 +4,10 @@
 // It owns no truth. A session is its tape (kernel/session); what a client sees
 // follows from the tape's entries, each by itself (project.go), and the same cursor
 // <epoch>:<seq> goes through every surface. For each session that it has created it
-// keeps a folder (S-21):
+// keeps a folder:
 //
 //	sessions/<id>/session.json    what the session is, and how it stands
-//	              events.ndjson   every event that clients are sent (S-22)
+//	              events.ndjson   every event that clients are sent
 //	              attachments/    what was uploaded
 //	              artifacts/      what tools have left, by turn
 //

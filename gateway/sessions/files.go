@@ -16,12 +16,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/yaya-ai/yaya/gateway/httpbody"
+	"github.com/yaya-ai/yaya/gateway/api"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// Limits of attachments (S-19, HT-26).
+// Limits of attachments.
 const (
 	maxAttachment    = 25 << 20
 	maxAttachments   = 256 << 20 // bytes of all of a session
@@ -33,7 +33,7 @@ const (
 
 var refPattern = regexp.MustCompile(`^attachments/([A-Za-z0-9_-]{1,80}(\.[a-z0-9]{1,8})?)$`)
 
-// Uploaded is an attachment as messages refer to it (S-18).
+// Uploaded is an attachment as messages refer to it.
 type Uploaded struct {
 	Ref      string `json:"ref"`
 	MimeType string `json:"mime_type" doc:"what it is, whatever it was said to be"`
@@ -41,8 +41,8 @@ type Uploaded struct {
 	Size     int64  `json:"size"`
 }
 
-// kinds are the types that are told by their content, with their extensions. What
-// is none of them is a file.
+// kinds are the types that are told by their content, with their extensions. Any
+// other content is application/octet-stream.
 var kinds = map[string]string{
 	"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp", "image/bmp": "bmp",
 	"audio/wave": "wav", "audio/mpeg": "mp3", "audio/aiff": "aiff", "audio/basic": "au", "application/ogg": "ogg",
@@ -71,7 +71,7 @@ func partType(mimeType string) string {
 	return "file"
 }
 
-// kindOf returns what an attachment of a session is (S-20).
+// kindOf returns what an attachment of a session is.
 func (s *Service) kindOf(id, ref string) (string, error) {
 	if !refPattern.MatchString(ref) {
 		return "", fs.ErrInvalid
@@ -90,12 +90,12 @@ func (s *Service) kindOf(id, ref string) (string, error) {
 	return mimeType, nil
 }
 
-// attach is POST /v1/sessions/{id}/attachments (S-18, S-19): a multipart form with
+// attach is POST /v1/sessions/{id}/attachments: a multipart form with
 // one file, which is streamed to the disk, or JSON with base64.
 func (s *Service) attach(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("session_id")
 	if _, _, err := s.steer(r.Context(), id); err != nil {
-		s.refuse(w, r, err)
+		s.Refuse(w, r, err)
 		return
 	}
 	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
@@ -104,26 +104,26 @@ func (s *Service) attach(w http.ResponseWriter, r *http.Request) {
 	case err == nil && kind == "multipart/form-data" && r.Header.Get("Content-Encoding") == "":
 		up, err = s.form(w, r, id, params["boundary"])
 	case err == nil && kind == "application/json":
-		up, err = s.encoded(w, r, id)
+		up, err = s.encoded(r, id)
 	default:
-		err = problem(http.StatusUnsupportedMediaType, "unsupported_media_type", "an attachment comes as multipart/form-data with a file, or as JSON {name?, data} with base64")
+		err = api.Fail(http.StatusUnsupportedMediaType, "an attachment comes as multipart/form-data with a file, or as JSON {name?, data} with base64")
 	}
 	if err != nil {
-		s.refuse(w, r, err)
+		s.Refuse(w, r, err)
 		return
 	}
-	writeJSON(w, http.StatusCreated, up)
+	api.Write(w, http.StatusCreated, up)
 }
 
 func (s *Service) form(w http.ResponseWriter, r *http.Request, id, boundary string) (Uploaded, error) {
 	if boundary == "" {
-		return Uploaded{}, problem(http.StatusBadRequest, "bad_request", "the form has no boundary")
+		return Uploaded{}, api.Fail(http.StatusBadRequest, "the form has no boundary")
 	}
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(uploadTime)) // a writer in memory knows none
 	r.Body = http.MaxBytesReader(w, r.Body, maxUpload)
 	form, err := r.MultipartReader()
 	if err != nil {
-		return Uploaded{}, problem(http.StatusBadRequest, "bad_request", "the form cannot be read")
+		return Uploaded{}, api.Fail(http.StatusBadRequest, "the form cannot be read")
 	}
 	for range 16 { // fields before the file
 		p, err := form.NextPart()
@@ -139,27 +139,27 @@ func (s *Service) form(w http.ResponseWriter, r *http.Request, id, boundary stri
 		}
 		return up, nil
 	}
-	return Uploaded{}, problem(http.StatusBadRequest, "bad_request", "the form has no file")
+	return Uploaded{}, api.Fail(http.StatusBadRequest, "the form has no file")
 }
 
 func unreadable(err error) error {
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 		return tooLargeError()
 	}
-	return problem(http.StatusBadRequest, "bad_request", "the form has no file that can be read")
+	return api.Fail(http.StatusBadRequest, "the form has no file that can be read")
 }
 
 func tooLargeError() error {
-	return problem(http.StatusRequestEntityTooLarge, "too_large", "an attachment has at most %d bytes", maxAttachment)
+	return api.Fail(http.StatusRequestEntityTooLarge, "an attachment has at most %d bytes", maxAttachment)
 }
 
 // uploads bounds the JSON uploads that are decoded at a time.
 var uploads = make(chan struct{}, 4)
 
-func (s *Service) encoded(w http.ResponseWriter, r *http.Request, id string) (Uploaded, error) {
-	data, herr := httpbody.Read(w, r, maxEncoded)
-	if herr != nil {
-		return Uploaded{}, problem(herr.Status, codes[herr.Status], "%s", herr.Detail)
+func (s *Service) encoded(r *http.Request, id string) (Uploaded, error) {
+	data, refused := api.Read(r, maxEncoded)
+	if refused != nil {
+		return Uploaded{}, refused
 	}
 	// Behind reading: who sends slowly holds up nobody.
 	select {
@@ -173,18 +173,21 @@ func (s *Service) encoded(w http.ResponseWriter, r *http.Request, id string) (Up
 		MimeType string `json:"mime_type"` // is looked at, not believed
 		Data     string `json:"data"`
 	}
-	if err := httpbody.Unmarshal(data, &body); err != nil {
-		return Uploaded{}, problem(err.Status, codes[err.Status], "%s", err.Detail)
+	if err := api.Unmarshal(data, &body); err != nil {
+		return Uploaded{}, err
 	}
 	raw, err := base64.StdEncoding.Strict().DecodeString(body.Data)
 	if err != nil {
-		return Uploaded{}, problem(http.StatusBadRequest, "bad_request", "data is no base64 (RFC 4648 §4, padded)")
+		return Uploaded{}, api.Fail(http.StatusBadRequest, "data is not base64 (RFC 4648 §4, padded)")
 	}
 	return s.store(id, body.Name, bytes.NewReader(raw))
 }
 
-// store streams an attachment to the disk, under a name of our own (HT-26).
+// store streams an attachment to the disk, under a name of our own.
 func (s *Service) store(id, name string, r io.Reader) (up Uploaded, err error) {
+	if err := s.cfg.Sessions.Room(); err != nil {
+		return up, err
+	}
 	dir := path.Join(event.Folder(id), attachmentFolder)
 	if err := s.cfg.Root.MkdirAll(dir, 0o700); err != nil {
 		return up, err
@@ -200,18 +203,19 @@ func (s *Service) store(id, name string, r io.Reader) (up Uploaded, err error) {
 	if err != nil {
 		return up, err
 	}
-	head := new(bytes.Buffer)
-	n, err := io.Copy(f, io.TeeReader(io.LimitReader(r, limit+1), &firstBytes{head, 512}))
+	head, from := new(bytes.Buffer), &source{r: r}
+	n, err := io.Copy(f, io.TeeReader(io.LimitReader(from, limit+1), &firstBytes{head, 512}))
 	serr := errors.Join(f.Sync(), f.Close())
 	switch {
-	case err != nil:
-		err = unreadable(err)
+	case from.err != nil:
+		err = unreadable(from.err)
+	case err != nil: // the disk's
 	case n > limit && limit < maxAttachment:
-		err = problem(http.StatusInsufficientStorage, "quota", "the session's %d bytes for attachments are full", maxAttachments)
+		err = api.Coded(http.StatusInsufficientStorage, "quota", "the session's %d bytes for attachments are full", maxAttachments)
 	case n > limit:
 		err = tooLargeError()
 	case n == 0:
-		err = problem(http.StatusBadRequest, "bad_request", "the file is empty")
+		err = api.Fail(http.StatusBadRequest, "the file is empty")
 	default:
 		err = serr
 	}
@@ -224,6 +228,20 @@ func (s *Service) store(id, name string, r io.Reader) (up Uploaded, err error) {
 		return up, err
 	}
 	return Uploaded{attachmentFolder + "/" + file, mimeType, printable(path.Base(strings.ReplaceAll(name, `\`, "/"))), n}, nil
+}
+
+// source keeps why what is uploaded could not be read: an upload can fail on both sides.
+type source struct {
+	r   io.Reader
+	err error
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	n, err := s.r.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.err = err
+	}
+	return n, err
 }
 
 // firstBytes keeps the beginning of what is written.
@@ -254,28 +272,28 @@ func (s *Service) used(dir string) (n int64, err error) {
 }
 
 // attachment is GET /v1/sessions/{id}/attachments/{name}. It is never shown, only
-// downloaded (HT-27).
+// downloaded.
 func (s *Service) attachment(w http.ResponseWriter, r *http.Request) {
 	id, ref := r.PathValue("session_id"), attachmentFolder+"/"+r.PathValue("name")
 	if _, _, err := s.find(id); err != nil {
-		s.refuse(w, r, err)
+		s.Refuse(w, r, err)
 		return
 	}
-	none := problem(http.StatusNotFound, "not_found", "there is no such attachment in this session")
+	none := api.Fail(http.StatusNotFound, "attachment not found in this session")
 	mimeType, err := s.kindOf(id, ref)
 	if err != nil {
-		s.refuse(w, r, none)
+		s.Refuse(w, r, none)
 		return
 	}
 	f, err := s.cfg.Root.Open(path.Join(event.Folder(id), ref))
 	if err != nil {
-		s.refuse(w, r, none)
+		s.Refuse(w, r, none)
 		return
 	}
 	defer func() { _ = f.Close() }()
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() {
-		s.refuse(w, r, none)
+		s.Refuse(w, r, none)
 		return
 	}
 	download(w, r.PathValue("name"), mimeType)
@@ -298,7 +316,7 @@ var artifactPattern = regexp.MustCompile(`^art_[A-Z2-7]{26}$`)
 func (s *Service) artifact(w http.ResponseWriter, r *http.Request) {
 	id, art := r.PathValue("session_id"), r.PathValue("artifact_id")
 	if _, _, err := s.find(id); err != nil {
-		s.refuse(w, r, err)
+		s.Refuse(w, r, err)
 		return
 	}
 	page := make([]byte, 256<<10)
@@ -307,10 +325,10 @@ func (s *Service) artifact(w http.ResponseWriter, r *http.Request) {
 		n, size, err = s.cfg.Artifacts.ReadAt(id, art, page, 0)
 	}
 	if errors.Is(err, tool.ErrNoArtifact) {
-		err = problem(http.StatusNotFound, "not_found", "there is no such artifact in this session")
+		err = api.Fail(http.StatusNotFound, "artifact not found in this session")
 	}
 	if err != nil {
-		s.refuse(w, r, err)
+		s.Refuse(w, r, err)
 		return
 	}
 	mimeType, ext := sniff(page[:min(n, 512)])

@@ -3,10 +3,12 @@ package sessions
 import (
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"net/http"
 	"slices"
 	"time"
 
+	"github.com/yaya-ai/yaya/control"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/session"
 )
@@ -70,12 +72,12 @@ func window(k *session.Session, before int64, enough func(es []session.Entry, wh
 		var es []session.Entry
 		err := k.Entries(from, func(e session.Entry) error {
 			if e.ID >= before {
-				return errEnough
+				return fs.SkipAll
 			}
 			es = append(es, e)
 			return nil
 		})
-		if err != nil && !errors.Is(err, errEnough) {
+		if err != nil {
 			return err
 		}
 		if enough(es, from == 1) || from == 1 || n >= maxWindow {
@@ -164,7 +166,7 @@ func group(es []session.Entry, sn session.Snapshot) []Turn {
 			case sn.PendingTurn:
 				status = "pending"
 			}
-			out = append(out, Turn{ID: id, Status: status, Seq: e.ID, StartedAt: stamp(e.Date), Messages: []Message{}, ToolCalls: []TurnCall{}})
+			out = append(out, Turn{ID: id, Status: status, Seq: e.ID, StartedAt: control.Stamp(e.Date), Messages: []Message{}, ToolCalls: []TurnCall{}})
 		}
 		out[i].add(e)
 	}
@@ -211,11 +213,11 @@ func (t *Turn) note(n session.Note, e session.Entry) {
 	}
 	switch d := data.(type) {
 	case turnData:
-		t.Model, t.StartedAt = d.Model, stamp(e.Date)
+		t.Model, t.StartedAt = d.Model, control.Stamp(e.Date)
 	case toolCompletedData: // of a call that never ran
 		t.result(d.ToolResult)
 	case endData:
-		t.EndedAt, t.Usage, t.Steps, t.Error, t.Kind = stamp(e.Date), d.Usage, d.Steps, d.Error, d.Kind
+		t.EndedAt, t.Usage, t.Steps, t.Error, t.Kind = control.Stamp(e.Date), d.Usage, d.Steps, d.Error, d.Kind
 		switch n.Name {
 		case event.TurnWasCompleted.Name():
 			t.Status = "completed"
@@ -233,7 +235,7 @@ func (s *Service) export(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("session_id")
 	k, _, err := s.find(id)
 	if err != nil {
-		s.refuse(w, r, err)
+		s.Refuse(w, r, err)
 		return
 	}
 	w.Header().Set("Content-Type", "application/x-ndjson")
@@ -250,7 +252,7 @@ func (s *Service) export(w http.ResponseWriter, r *http.Request) {
 		return enc.Encode(e)
 	})
 	if err != nil && r.Context().Err() == nil {
-		// What has been sent cannot be taken back; a client sees that it is cut off.
+		// The part already sent cannot be taken back; the client sees that the rest is cut off.
 		s.cfg.Log.Warn().Err(err).Str("session", id).Msg("an export was cut off")
 		panic(http.ErrAbortHandler)
 	}

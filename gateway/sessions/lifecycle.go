@@ -2,21 +2,19 @@ package sessions
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
 	"github.com/google/uuid"
 
 	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/control"
+	"github.com/yaya-ai/yaya/gateway/api"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/loop"
 	"github.com/yaya-ai/yaya/kernel/session"
@@ -33,7 +31,7 @@ type (
 	}
 	outSession struct{ Body Session }
 
-	// State is a session with what it is doing now (S-8).
+	// State is a session with what it is doing now.
 	State struct {
 		Session
 		State         string    `json:"state" enum:"idle,running,requires_action" doc:"what it is doing"`
@@ -103,8 +101,8 @@ func (s *Service) state(id string) (State, error) {
 	return st, nil
 }
 
-func (s *Service) sessionRoutes(api huma.API) {
-	huma.Register(api, op("POST", "/v1/sessions", "createSession", "sessions:write", "Make a session", http.StatusCreated), handle(s, func(ctx context.Context, in *struct {
+func (s *Service) sessionRoutes() {
+	api.Handle(s.API, op("POST", "/v1/sessions", "createSession", auth.SessionsWrite, "Create a session", http.StatusCreated), func(ctx context.Context, in *struct {
 		Key  string `header:"Idempotency-Key" maxLength:"256" doc:"the same key of the same client with the same body is the same session"`
 		Body newSession
 	},
@@ -131,51 +129,130 @@ func (s *Service) sessionRoutes(api huma.API) {
 		})
 		out.Body.SessionID = r.ID
 		return out, nil
-	}))
-	huma.Register(api, op("GET", "/v1/sessions", "listSessions", "sessions:read", "List sessions, the one changed last first", http.StatusOK), handle(s, func(_ context.Context, in *struct {
+	})
+	api.Handle(s.API, op("GET", "/v1/sessions", "listSessions", auth.SessionsRead, "List sessions, the last changed first", http.StatusOK), func(_ context.Context, in *struct {
 		Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
 		Cursor string `query:"cursor" maxLength:"200" doc:"next of the page before"`
 		Status string `query:"status" enum:"active,waiting_approval,failed,completed,canceled"`
 	},
 	) (*outSessions, error) {
 		return s.page(in.Limit, in.Cursor, Status(in.Status))
-	}))
-	huma.Register(api, op("GET", "/v1/sessions/{session_id}", "getSession", "sessions:read", "A session and its state", http.StatusOK), handle(s, func(_ context.Context, in *InSession) (*struct{ Body State }, error) {
+	})
+	api.Handle(s.API, op("GET", "/v1/sessions/{session_id}", "getSession", auth.SessionsRead, "Get a session and its state", http.StatusOK), func(_ context.Context, in *InSession) (*struct{ Body State }, error) {
 		st, err := s.state(in.SessionID)
 		return &struct{ Body State }{st}, err
-	}))
-	huma.Register(api, op("GET", "/v1/sessions/{session_id}/snapshot", "getSnapshot", "sessions:read", "The state of one moment, with the cursor from which events continue it", http.StatusOK), handle(s, func(_ context.Context, in *InSession) (*struct{ Body Snapshot }, error) {
+	})
+	api.Handle(s.API, op("GET", "/v1/sessions/{session_id}/snapshot", "getSnapshot", auth.SessionsRead, "Get the state at one moment, with the cursor from which events continue", http.StatusOK), func(_ context.Context, in *InSession) (*struct{ Body Snapshot }, error) {
 		k, _, err := s.find(in.SessionID)
 		if err != nil {
 			return nil, err
 		}
 		sn, err := k.Snapshot()
 		return &struct{ Body Snapshot }{snapshotOf(in.SessionID, sn)}, err
-	}))
-	huma.Register(api, op("PATCH", "/v1/sessions/{session_id}", "changeSession", "sessions:write", "Change what a session is", http.StatusOK), handle(s, func(ctx context.Context, in *struct {
+	})
+	api.Handle(s.API, op("PATCH", "/v1/sessions/{session_id}", "changeSession", auth.SessionsWrite, "Change fields of a session", http.StatusOK), func(ctx context.Context, in *struct {
 		InSession
 		Body changes
 	},
 	) (*outSession, error) {
 		r, err := s.patch(ctx, in.SessionID, in.Body)
 		return &outSession{r}, err
-	}))
-	huma.Register(api, op("POST", "/v1/sessions/{session_id}/close", "closeSession", "sessions:write", "Close a session: it takes no more messages", http.StatusOK), handle(s, func(_ context.Context, in *InSession) (*outSession, error) {
+	})
+	api.Handle(s.API, op("POST", "/v1/sessions/{session_id}/close", "closeSession", auth.SessionsWrite, "Close a session; it accepts no more messages", http.StatusOK), func(_ context.Context, in *InSession) (*outSession, error) {
 		r, err := s.finish(in.SessionID)
 		return &outSession{r}, err
-	}))
-	huma.Register(api, op("POST", "/v1/sessions/{session_id}/fork", "forkSession", "sessions:write", "Make a session that goes on from where this one is", http.StatusCreated), handle(s, func(ctx context.Context, in *InSession) (*outSession, error) {
+	})
+	api.Handle(s.API, op("POST", "/v1/sessions/{session_id}/fork", "forkSession", auth.SessionsWrite, "Fork a session: create one that continues from here", http.StatusCreated), func(ctx context.Context, in *InSession) (*outSession, error) {
 		r, err := s.Fork(ctx, in.SessionID, "")
 		return &outSession{r}, err
-	}))
-	huma.Register(api, op("POST", "/v1/sessions/{session_id}/reset", "resetSession", "sessions:write", "Begin a session anew; what was is kept in the archive", http.StatusOK), handle(s, func(ctx context.Context, in *InSession) (*outSession, error) {
+	})
+	api.Handle(s.API, op("POST", "/v1/sessions/{session_id}/reset", "resetSession", auth.SessionsWrite, "Start a session over; the archive keeps its old tape", http.StatusOK), func(ctx context.Context, in *InSession) (*outSession, error) {
 		r, _, err := s.Reset(ctx, in.SessionID, true)
 		return &outSession{r}, err
-	}))
-	huma.Register(api, op("POST", "/v1/sessions/{session_id}/archive", "archiveSession", "sessions:write", "Put a session away", http.StatusNoContent), handle(s, func(_ context.Context, in *InSession) (*struct{}, error) {
+	})
+	api.Handle(s.API, op("POST", "/v1/sessions/{session_id}/archive", "archiveSession", auth.SessionsWrite, "Archive a session", http.StatusNoContent), func(_ context.Context, in *InSession) (*struct{}, error) {
 		_, err := s.Archive(in.SessionID)
 		return nil, err
-	}))
+	})
+	api.Handle(s.API, op("GET", "/v1/archives", "listArchives", auth.SessionsRead, "List archived sessions, the last archived first", http.StatusOK), func(_ context.Context, in *struct {
+		Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
+		Cursor string `query:"cursor" maxLength:"200" doc:"next of the page before"`
+	},
+	) (*outArchives, error) {
+		all, more, err := s.cfg.Sessions.Archives(in.Cursor, in.Limit)
+		if err != nil {
+			return nil, err
+		}
+		out := new(outArchives)
+		out.Body.Archives = all
+		if more {
+			out.Body.Next = all[len(all)-1].Name
+		}
+		return out, nil
+	})
+	api.Handle(s.API, op("DELETE", "/v1/sessions/{session_id}", "deleteSession", auth.SessionsWrite, "Delete a session for good, with its files", http.StatusNoContent), func(ctx context.Context, in *InSession) (*struct{}, error) {
+		_, err := s.Delete(ctx, in.SessionID)
+		return nil, err
+	})
+}
+
+// Delete deletes a session for good. Kept says that its tape stays in the archive until
+// the forks that read it are gone.
+func (s *Service) Delete(ctx context.Context, id string) (kept bool, err error) {
+	return s.delete(id, func() error { return s.cfg.Audit(ctx, "session_deleted", id, nil) })
+}
+
+// Prune deletes the sessions that have not changed since then and that nobody works
+// with, and returns their ids; dry only does the latter.
+func (s *Service) Prune(ctx context.Context, before time.Time, dry bool) (ids []string, err error) {
+	old, err := s.cfg.Sessions.Stale(before)
+	if err != nil || len(old) == 0 {
+		return nil, err
+	}
+	if !dry {
+		// One entry for all: what is deleted for its age is not each a change of its own.
+		if err := s.cfg.Audit(ctx, "sessions_pruned", "sessions", map[string]any{"count": len(old), "before": control.Stamp(before)}); err != nil {
+			return nil, err
+		}
+	}
+	var errs []error
+	for _, i := range old {
+		if err := ctx.Err(); err != nil {
+			return ids, errors.Join(append(errs, err)...)
+		}
+		if !dry {
+			if _, err := s.delete(i.ID, nil); err != nil {
+				if !errors.Is(err, session.ErrBusy) { // somebody has come
+					errs = append(errs, fmt.Errorf("session %s: %w", i.ID, err))
+				}
+				continue
+			}
+		}
+		ids = append(ids, i.ID)
+	}
+	return ids, errors.Join(errs...)
+}
+
+func (s *Service) delete(id string, agreed func() error) (kept bool, err error) {
+	if !addressable(id) {
+		return false, unknown(id)
+	}
+	if !s.cfg.Loop.Resting(id) { // a turn may be about to start
+		return false, session.ErrBusy
+	}
+	s.disk.Lock() // nothing is written to its folder meanwhile
+	defer s.disk.Unlock()
+	kept, err = s.cfg.Sessions.Delete(id, "", agreed)
+	if errors.Is(err, session.ErrNotFound) {
+		return false, unknown(id)
+	}
+	if err != nil {
+		return false, err
+	}
+	s.forget(id)
+	s.cfg.Loop.Release(id)
+	s.cfg.Artifacts.Forget(id)
+	return kept, nil
 }
 
 // Archive puts a session away, and returns where its tape is.
@@ -187,55 +264,11 @@ func (s *Service) Archive(id string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	s.cfg.Loop.Release(id)
 	if err := s.away(id); !errors.Is(err, fs.ErrNotExist) {
 		return path, err
 	}
 	return path, nil // it was made elsewhere, and has no folder
-}
-
-// digestKey is an Idempotency-Key as it is kept. Clients choose their keys without
-// knowing those of others, so each principal has its own.
-func digestKey(ctx context.Context, key string) string {
-	p := auth.FromContext(ctx)
-	if p.Kind == auth.Owner {
-		return digest(key)
-	}
-	return digest(key, strconv.Itoa(int(p.Kind)), p.Actor())
-}
-
-func digest(parts ...string) string {
-	h := sha256.New()
-	for _, p := range parts {
-		h.Write([]byte(strconv.Itoa(len(p)) + ":" + p))
-	}
-	return hex.EncodeToString(h.Sum(nil)[:16])
-}
-
-// checked checks a request for a session.
-func (s *Service) checked(who auth.Principal, b newSession) (made, error) {
-	if !filepath.IsAbs(b.Workspace) {
-		return made{}, problem(http.StatusBadRequest, "bad_workspace", "workspace_path has to be absolute")
-	}
-	dir, err := s.cfg.MayUse(who, b.Workspace)
-	if err != nil {
-		return made{}, problem(http.StatusForbidden, "workspace_not_allowed", "%v", err)
-	}
-	info, err := os.Stat(dir) //nolint:forbidigo // the workspace is named by the user, and may be anywhere
-	if err != nil || !info.IsDir() {
-		return made{}, problem(http.StatusBadRequest, "bad_workspace", "workspace_path is no folder that can be used")
-	}
-	if b.Strategy != "" && !s.cfg.HasStrategy(b.Strategy) {
-		return made{}, problem(http.StatusBadRequest, "bad_strategy", "there is no strategy %q", b.Strategy)
-	}
-	raw, err := json.Marshal(b)
-	if err != nil {
-		return made{}, err
-	}
-	secrets := s.cfg.Secrets
-	return made{
-		workspace: filepath.Clean(dir), system: secrets.ConcealString(b.SystemPrompt), title: secrets.ConcealString(b.Title), strategy: b.Strategy,
-		autoRun: b.AutoRun == nil || *b.AutoRun, approvalTimeout: b.ApprovalTimeout, digest: digest(string(raw)),
-	}, nil
 }
 
 // SessionRow is a session in the list, with what it is doing now: its status is
@@ -252,41 +285,47 @@ type outSessions struct {
 	}
 }
 
+type outArchives struct {
+	Body struct {
+		Archives []session.Archived `json:"archives"`
+		Next     string             `json:"next,omitempty" doc:"cursor of the next page"`
+	}
+}
+
 // page returns a page of the list. The cursor is the last session of the page
 // before: what changes in the meantime moves to the front.
 func (s *Service) page(limit int, cursor string, status Status) (*outSessions, error) {
-	all, err := s.list()
+	if status != "" {
+		if err := s.noted(); err != nil {
+			return nil, err
+		}
+	}
+	var after session.Place
+	if cursor != "" {
+		us, id, ok := cutCursor(cursor)
+		if !ok || id == "" {
+			return nil, api.Coded(http.StatusBadRequest, "bad_cursor", "the cursor is not one of a page")
+		}
+		after = session.Place{Changed: time.UnixMicro(us), ID: id}
+	}
+	infos, more, err := s.cfg.Sessions.Page(after, limit, func(id, mark string) bool {
+		is, _, _ := strings.Cut(mark, ":")
+		return (status == "" || is == string(status)) && addressable(id)
+	})
 	if err != nil {
 		return nil, err
 	}
 	out := new(outSessions)
 	out.Body.Sessions = []SessionRow{}
-	var at time.Time
-	var after string
-	var last listed
-	if cursor != "" {
-		ms, id, ok := cutCursor(cursor)
-		if !ok {
-			return nil, problem(http.StatusBadRequest, "bad_cursor", "the cursor is not one of a page")
+	for _, t := range infos {
+		if r, ok := s.row(t); ok {
+			state, _ := s.cfg.Loop.State(t.ID)
+			out.Body.Sessions = append(out.Body.Sessions, SessionRow{r, string(state)})
 		}
-		at, after = time.UnixMicro(ms), id
 	}
-	for _, r := range all {
-		if status != "" && r.Status != status {
-			continue
-		}
-		if cursor != "" {
-			u := r.changed.Truncate(time.Microsecond)
-			if u.After(at) || (u.Equal(at) && r.ID >= after) {
-				continue
-			}
-		}
-		if len(out.Body.Sessions) == limit {
-			out.Body.Next = strconv.FormatInt(last.changed.UnixMicro(), 10) + "." + last.ID
-			break
-		}
-		state, _ := s.cfg.Loop.State(r.ID)
-		out.Body.Sessions, last = append(out.Body.Sessions, SessionRow{r.Session, string(state)}), r
+	if more {
+		last := infos[len(infos)-1]
+		out.Body.Next = strconv.FormatInt(last.Modified.UnixMicro(), 10) + "." + last.ID
 	}
 	return out, nil
 }
@@ -315,7 +354,7 @@ func (s *Service) patch(ctx context.Context, id string, c changes) (Session, err
 		return Session{}, err
 	}
 	if c.Strategy != nil && *c.Strategy != "" && !s.cfg.HasStrategy(*c.Strategy) {
-		return Session{}, problem(http.StatusBadRequest, "bad_strategy", "there is no strategy %q", *c.Strategy)
+		return Session{}, api.Coded(http.StatusBadRequest, "bad_strategy", "there is no strategy %q", *c.Strategy)
 	}
 	for _, text := range []*string{c.Title, c.SystemPrompt} {
 		if text != nil {
@@ -362,7 +401,7 @@ func (s *Service) finish(id string) (Session, error) {
 	if err != nil {
 		return Session{}, err
 	}
-	defer f.release()
+	defer f.Leave()
 	entry, err := k.Note(event.Event{Kind: noteClosed, SessionID: id, ID: uuid.NewString(), Time: time.Now(), Source: event.KernelSource}, struct{}{})
 	if err != nil {
 		return Session{}, err
@@ -371,46 +410,6 @@ func (s *Service) finish(id string) (Session, error) {
 		return Session{}, err
 	}
 	return s.change(id, func(r *record) { r.Status = Completed })
-}
-
-// Fork makes a session that goes on from where another is, with the id child or, if that
-// is "", with a new one.
-func (s *Service) Fork(ctx context.Context, id, child string) (Session, error) {
-	k, rec, err := s.steer(ctx, id)
-	if err != nil {
-		return Session{}, err
-	}
-	s.create.Lock()
-	defer s.create.Unlock()
-	now := now()
-	if child == "" {
-		child = newID("sess_", now)
-	} else if _, err := s.cfg.Sessions.Find(child, k.Workspace()); !errors.Is(err, session.ErrNotFound) {
-		return Session{}, errors.Join(problem(http.StatusConflict, "exists", "there is a session %s already", child), err)
-	}
-	r := record{Session: rec}
-	r.ID, r.ParentID, r.CreatedAt, r.UpdatedAt = child, id, now, now
-	r.Status, r.LastTurnID, r.Usage = Active, "", SessionUsage{}
-	r.touch(time.Now())
-	if err := s.save(r); err != nil {
-		return Session{}, err
-	}
-	k, err = s.cfg.Sessions.Fork(id, r.ID)
-	if err == nil && r.SystemPrompt != "" {
-		err = k.SetSystem(r.SystemPrompt)
-	}
-	if err != nil {
-		return Session{}, err
-	}
-	s.mu.Lock()
-	s.records[r.ID] = &r
-	s.mu.Unlock()
-	f, err := s.feed(r.ID)
-	if err != nil {
-		return Session{}, err
-	}
-	f.done()
-	return r.Session, nil
 }
 
 // Reset starts a session again from nothing, and returns where its old tape is kept: ""
@@ -424,7 +423,7 @@ func (s *Service) Reset(ctx context.Context, id string, keep bool) (Session, str
 	if err != nil {
 		return Session{}, "", err
 	}
-	defer f.release()
+	defer f.Leave()
 	path, err := k.Reset(keep)
 	if err != nil {
 		return Session{}, "", err

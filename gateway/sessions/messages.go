@@ -3,13 +3,14 @@ package sessions
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"net/http"
 	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/danielgtaylor/huma/v2"
-
+	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/gateway/api"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/loop"
 	"github.com/yaya-ai/yaya/kernel/session"
@@ -56,8 +57,8 @@ type (
 	}
 )
 
-func (s *Service) messageRoutes(api huma.API) {
-	huma.Register(api, op("POST", "/v1/sessions/{session_id}/messages", "postMessage", "sessions:write", "Say something, which may start a turn", http.StatusAccepted), handle(s, func(ctx context.Context, in *struct {
+func (s *Service) messageRoutes() {
+	api.Handle(s.API, op("POST", "/v1/sessions/{session_id}/messages", "postMessage", auth.SessionsWrite, "Send a message, which may start a turn", http.StatusAccepted), func(ctx context.Context, in *struct {
 		InSession
 		Key  string `header:"Idempotency-Key" maxLength:"256" doc:"stands for the message's id"`
 		Body newMessage
@@ -67,29 +68,29 @@ func (s *Service) messageRoutes(api huma.API) {
 			in.Body.ID = "msg_" + digestKey(ctx, in.Key)
 		}
 		return s.post(ctx, in.SessionID, in.Body)
-	}))
-	huma.Register(api, op("GET", "/v1/sessions/{session_id}/messages", "listMessages", "sessions:read", "Messages, the last first", http.StatusOK), handle(s, func(_ context.Context, in *InPage) (*outMessages, error) {
+	})
+	api.Handle(s.API, op("GET", "/v1/sessions/{session_id}/messages", "listMessages", auth.SessionsRead, "List messages, the last first", http.StatusOK), func(_ context.Context, in *InPage) (*outMessages, error) {
 		return s.messages(in)
-	}))
-	huma.Register(api, op("GET", "/v1/sessions/{session_id}/turns", "listTurns", "sessions:read", "Turns, the last first", http.StatusOK), handle(s, func(_ context.Context, in *InPage) (*outTurns, error) {
+	})
+	api.Handle(s.API, op("GET", "/v1/sessions/{session_id}/turns", "listTurns", auth.SessionsRead, "List turns, the last first", http.StatusOK), func(_ context.Context, in *InPage) (*outTurns, error) {
 		return s.turns(in)
-	}))
-	huma.Register(api, op("POST", "/v1/sessions/{session_id}/cancel", "cancelTurn", "sessions:write", "Cancel the running turn, at once", http.StatusAccepted), handle(s, func(_ context.Context, in *InSession) (*outTurn, error) {
+	})
+	api.Handle(s.API, op("POST", "/v1/sessions/{session_id}/cancel", "cancelTurn", auth.SessionsWrite, "Cancel the running turn, at once", http.StatusAccepted), func(_ context.Context, in *InSession) (*outTurn, error) {
 		if _, _, err := s.find(in.SessionID); err != nil {
 			return nil, err
 		}
 		_, turn := s.cfg.Loop.State(in.SessionID)
 		if !s.cfg.Loop.Cancel(in.SessionID) {
-			return nil, problem(http.StatusConflict, "no_active_turn", "no turn is running")
+			return nil, api.Coded(http.StatusConflict, "no_active_turn", "no turn is running")
 		}
 		out := new(outTurn)
 		out.Body.TurnID = turn
 		return out, nil
-	}))
-	huma.Register(api, op("POST", "/v1/sessions/{session_id}/turns/{turn_id}/retry", "retryTurn", "sessions:write", "Run a turn again that failed, was cancelled or interrupted, or one that was not started", http.StatusAccepted), handle(s, func(ctx context.Context, in *InTurn) (*outTurn, error) {
+	})
+	api.Handle(s.API, op("POST", "/v1/sessions/{session_id}/turns/{turn_id}/retry", "retryTurn", auth.SessionsWrite, "Retry a turn that failed, was cancelled or interrupted, or was not started", http.StatusAccepted), func(ctx context.Context, in *InTurn) (*outTurn, error) {
 		return s.retry(ctx, in.SessionID, in.TurnID)
-	}))
-	huma.Register(api, op("GET", "/v1/sessions/{session_id}/queue", "getQueue", "sessions:read", "Messages that wait for the running turn to end", http.StatusOK), handle(s, func(_ context.Context, in *InSession) (*outQueue, error) {
+	})
+	api.Handle(s.API, op("GET", "/v1/sessions/{session_id}/queue", "getQueue", auth.SessionsRead, "List messages that wait for the running turn to end", http.StatusOK), func(_ context.Context, in *InSession) (*outQueue, error) {
 		k, _, err := s.find(in.SessionID)
 		if err != nil {
 			return nil, err
@@ -98,8 +99,8 @@ func (s *Service) messageRoutes(api huma.API) {
 		out := new(outQueue)
 		out.Body.Queue = queue(sn.Queue)
 		return out, err
-	}))
-	huma.Register(api, op("PUT", "/v1/sessions/{session_id}/queue", "setQueue", "sessions:write", "Reorder the queue, or take messages back from it", http.StatusOK), handle(s, func(ctx context.Context, in *struct {
+	})
+	api.Handle(s.API, op("PUT", "/v1/sessions/{session_id}/queue", "setQueue", auth.SessionsWrite, "Reorder the queue, or remove messages from it", http.StatusOK), func(ctx context.Context, in *struct {
 		InSession
 		Body struct {
 			MessageIDs []string `json:"message_ids" maxItems:"64" doc:"of those that stay, in the new order"`
@@ -107,7 +108,7 @@ func (s *Service) messageRoutes(api huma.API) {
 	},
 	) (*outQueue, error) {
 		return s.setQueue(ctx, in.SessionID, in.Body.MessageIDs)
-	}))
+	})
 }
 
 // prepared reads a message: its text, and what is attached.
@@ -115,7 +116,7 @@ func (s *Service) prepared(id string, parts []Part) (text string, attached []eve
 	var texts []string
 	for i, p := range parts {
 		bad := func(why string) error {
-			return problem(http.StatusBadRequest, "bad_part", "parts[%d]: %s", i, why)
+			return api.Coded(http.StatusBadRequest, "bad_part", "parts[%d]: %s", i, why)
 		}
 		switch {
 		case p.Type == "text" && (p.Ref != "" || p.MimeType != ""):
@@ -127,7 +128,7 @@ func (s *Service) prepared(id string, parts []Part) (text string, attached []eve
 		default:
 			mime, err := s.kindOf(id, p.Ref)
 			if err != nil {
-				return "", nil, bad("there is no such attachment in this session")
+				return "", nil, bad("attachment not found in this session")
 			}
 			if want := p.Type; want != "file" && want != partType(mime) {
 				return "", nil, bad("the attachment is " + mime)
@@ -137,22 +138,22 @@ func (s *Service) prepared(id string, parts []Part) (text string, attached []eve
 	}
 	text = strings.Join(texts, "\n")
 	if len(text) > maxPrompt {
-		return "", nil, problem(http.StatusRequestEntityTooLarge, "too_large", "a message has at most %d bytes of text: attach what is longer", maxPrompt)
+		return "", nil, api.Fail(http.StatusRequestEntityTooLarge, "a message has at most %d bytes of text: attach what is longer", maxPrompt)
 	}
 	if strings.TrimSpace(text) == "" && len(attached) == 0 {
-		return "", nil, problem(http.StatusBadRequest, "bad_part", "the message is empty")
+		return "", nil, api.Coded(http.StatusBadRequest, "bad_part", "the message is empty")
 	}
 	return text, attached, nil
 }
 
-// post takes a message in (S-9…S-12).
+// post takes a message in.
 func (s *Service) post(ctx context.Context, id string, m newMessage) (*outPosted, error) {
 	k, rec, err := s.steer(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	if rec.Status == Completed {
-		return nil, problem(http.StatusConflict, "session_completed", "the session is closed: fork it to go on")
+		return nil, api.Coded(http.StatusConflict, "session_completed", "the session is closed: fork it to go on")
 	}
 	text, attached, err := s.prepared(id, m.Parts)
 	if err != nil {
@@ -162,7 +163,7 @@ func (s *Service) post(ctx context.Context, id string, m newMessage) (*outPosted
 	if err != nil {
 		return nil, err
 	}
-	defer f.release()
+	defer f.Leave()
 	if m.Role != "user" {
 		return s.say(ctx, k, m, text, attached)
 	}
@@ -174,7 +175,7 @@ func (s *Service) post(ctx context.Context, id string, m newMessage) (*outPosted
 		delivery = m.OnBusy
 	}
 	if m.ExpectedTurn != "" && delivery != string(loop.DeliverSteer) {
-		return nil, problem(http.StatusBadRequest, "bad_request", "expected_turn_id is for delivery steer")
+		return nil, api.Fail(http.StatusBadRequest, "expected_turn_id is for delivery steer")
 	}
 	a, err := s.cfg.Loop.Submit(ctx, loop.Prompt{
 		SessionID: id, ID: m.ID, Text: text, Attachments: attached, Delivery: loop.Delivery(delivery), ExpectedTurn: m.ExpectedTurn, MaxSteps: m.MaxSteps, Hold: !run,
@@ -204,7 +205,7 @@ func (s *Service) drive(rec Session) {
 // say writes down what somebody else has said, which starts nothing.
 func (s *Service) say(ctx context.Context, k *session.Session, m newMessage, text string, attached []event.Attachment) (*outPosted, error) {
 	if m.AutoRun != nil && *m.AutoRun {
-		return nil, problem(http.StatusBadRequest, "bad_request", "only a user's message starts a turn")
+		return nil, api.Fail(http.StatusBadRequest, "only a user's message starts a turn")
 	}
 	s.create.Lock() // an id is taken once
 	defer s.create.Unlock()
@@ -245,11 +246,11 @@ func (s *Service) retry(ctx context.Context, id, turn string) (*outTurn, error) 
 	if err != nil {
 		return nil, err
 	}
-	defer f.release()
+	defer f.Leave()
 	s.drive(rec)
 	a, err := s.cfg.Loop.Retry(id, turn)
 	if errors.Is(err, loop.ErrNotRetryable) && !hasTurn(k, turn) {
-		return nil, problem(http.StatusNotFound, "not_found", "there is no such turn")
+		return nil, api.Fail(http.StatusNotFound, "turn not found")
 	}
 	if err != nil {
 		return nil, err
@@ -259,14 +260,17 @@ func (s *Service) retry(ctx context.Context, id, turn string) (*outTurn, error) 
 	return out, nil
 }
 
+// hasTurn reports whether a turn stands on the tape; a tape that cannot be read has none.
 func hasTurn(k *session.Session, turn string) bool {
+	found := false
 	err := k.Entries(0, func(e session.Entry) error {
-		if e.Meta.Turn == turn {
-			return errEnough
+		if e.Meta.Turn != turn {
+			return nil
 		}
-		return nil
+		found = true
+		return fs.SkipAll
 	})
-	return errors.Is(err, errEnough)
+	return found && err == nil
 }
 
 func (s *Service) setQueue(ctx context.Context, id string, ids []string) (*outQueue, error) {
@@ -280,11 +284,11 @@ func (s *Service) setQueue(ctx context.Context, id string, ids []string) (*outQu
 	}
 	for _, want := range ids {
 		if !slices.ContainsFunc(sn.Queue, func(p session.Prompt) bool { return p.ID == want }) {
-			return nil, problem(http.StatusConflict, "not_queued", "message %q is not in the queue, or no longer", want)
+			return nil, api.Coded(http.StatusConflict, "not_queued", "message %q is not in the queue, or no longer", want)
 		}
 	}
 	if len(slices.Compact(slices.Sorted(slices.Values(ids)))) != len(ids) {
-		return nil, problem(http.StatusBadRequest, "bad_request", "a message is named twice")
+		return nil, api.Fail(http.StatusBadRequest, "a message is named twice")
 	}
 	left, err := s.cfg.Loop.Queue(ctx, id, ids)
 	out := new(outQueue)

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/yaya-ai/yaya/gateway/openapi/openapitest"
+	"github.com/yaya-ai/yaya/gateway/api/openapitest"
 )
 
 // Requests made from the OpenAPI document, good ones and bad ones, are answered as it
@@ -21,7 +21,7 @@ func TestOpenAPIFuzz(t *testing.T) {
 	openapitest.Fuzz(t, openapitest.API{
 		Document: "/v1/openapi.json", Do: w.raw, ID: func() string { return w.create() }, Named: []string{"session_id"},
 		Skip: func(r *rand.Rand, op string) bool {
-			return op == "streamEvents" || (op == "archiveSession" && r.IntN(5) > 0)
+			return op == "streamEvents" || (op == "archiveSession" && r.IntN(5) > 0) || (op == "deleteSession" && r.IntN(10) > 0) // or few are left for the others
 		},
 		Whole: func(r *rand.Rand, op string) string {
 			if op == "postMessage" && r.IntN(3) == 0 {

@@ -2,14 +2,13 @@ package sessions
 
 import (
 	"encoding/json"
-	"time"
 
-	"github.com/yaya-ai/yaya/internal/control"
+	"github.com/yaya-ai/yaya/control"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/session"
 )
 
-// Event is an event as clients are sent it, and a line of events.ndjson (S-26).
+// Event is an event as clients are sent it, and a line of events.ndjson.
 type Event struct {
 	Time      string `json:"ts" format:"date-time"`
 	SessionID string `json:"session_id"`
@@ -24,7 +23,7 @@ type Event struct {
 	Entry int64 `json:"entry_id,omitempty"`
 }
 
-// The types of events: those of the contract (S-27), and some more.
+// The types of events: those of the contract, and some more.
 const (
 	SessionCreated   = "session_created"
 	MessageAdded     = "message_added"
@@ -54,7 +53,7 @@ const (
 // noteClosed is the note of a session that was closed.
 const noteClosed = "x.session.closed"
 
-// Part is a part of a message (S-24).
+// Part is a part of a message.
 type Part struct {
 	Type     string `json:"type" enum:"text,image,audio,file"`
 	Text     string `json:"text,omitempty" doc:"of a text"`
@@ -63,7 +62,7 @@ type Part struct {
 	Name     string `json:"name,omitempty"`
 }
 
-// Message is a message (S-24).
+// Message is a message.
 type Message struct {
 	ID        string `json:"id" doc:"msg_…"`
 	Role      string `json:"role" enum:"system,user,assistant,tool"`
@@ -94,7 +93,7 @@ type (
 		ToolCalls []toolCall   `json:"tool_calls"`
 		Usage     *event.Usage `json:"usage,omitempty"`
 	}
-	toolCall struct { // S-25
+	toolCall struct {
 		ID    string          `json:"id"`
 		Name  string          `json:"name"`
 		Input json.RawMessage `json:"input"`
@@ -157,19 +156,18 @@ type (
 		OutputRef string `json:"output_ref,omitempty"`
 	}
 	compactedData struct {
-		Before int `json:"tokens_before"`
-		After  int `json:"tokens_after"`
+		Before int    `json:"tokens_before"`
+		After  int    `json:"tokens_after"`
+		How    string `json:"how"` // summarized, or shortened
 	}
 	nothing struct{}
 )
-
-func stamp(t time.Time) string { return t.UTC().Format(control.TimeFormat) }
 
 // project returns what clients see of an entry; ok is false for what they do not.
 // It depends on the entry alone, so that what is sent live, what is read again, and
 // what is in events.ndjson are the same.
 func project(id, epoch string, e session.Entry) (ev Event, ok bool) {
-	ev = Event{Time: stamp(e.Date), SessionID: id, TurnID: e.Meta.Turn, Seq: e.ID, Entry: e.ID, Epoch: epoch}
+	ev = Event{Time: control.Stamp(e.Date), SessionID: id, TurnID: e.Meta.Turn, Seq: e.ID, Entry: e.ID, Epoch: epoch}
 	switch e.Kind {
 	case session.KindAnchor:
 		ev.Type, ev.Data, ok = anchor(e)
@@ -211,11 +209,17 @@ func anchor(e session.Entry) (string, any, bool) {
 		}
 		return SessionCreated, d, true
 	default:
-		var c session.Compaction
-		if json.Unmarshal(a.State, &c) != nil || c.Kind != "compaction" {
+		var c session.Compaction // of which a shrink has the same members, as far as they matter
+		if json.Unmarshal(a.State, &c) != nil {
 			return "", nil, false
 		}
-		return HistoryCompacted, compactedData{c.TokensBefore, c.TokensAfter}, true
+		switch c.Kind {
+		case "compaction":
+			return HistoryCompacted, compactedData{c.TokensBefore, c.TokensAfter, event.Summarized}, true
+		case "shrink":
+			return HistoryCompacted, compactedData{c.TokensBefore, c.TokensAfter, event.Shortened}, true
+		}
+		return "", nil, false
 	}
 }
 
@@ -225,7 +229,7 @@ func message(e session.Entry) (Message, bool) {
 	if json.Unmarshal(e.Payload, &m) != nil {
 		return Message{}, false
 	}
-	out := Message{ID: e.Meta.Client, Role: m.Role, Parts: []Part{}, CreatedAt: stamp(e.Date), TurnID: e.Meta.Turn, Seq: e.ID}
+	out := Message{ID: e.Meta.Client, Role: m.Role, Parts: []Part{}, CreatedAt: control.Stamp(e.Date), TurnID: e.Meta.Turn, Seq: e.ID}
 	if out.ID == "" {
 		out.ID = "msg_" + e.Meta.Event
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/atomicfile"
+	"github.com/yaya-ai/yaya/internal/cut"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/llm"
 	"github.com/yaya-ai/yaya/kernel/session"
@@ -22,11 +23,11 @@ const (
 	maxRecord  = 1 << 20
 )
 
-// Status is how a session stands (S-23).
+// Status is how a session stands.
 type Status string
 
 // The statuses. A session whose turn has ended well is active; completed is one
-// that was closed (S-16). After a failed or cancelled turn the next one makes it
+// that was closed. After a failed or cancelled turn the next one makes it
 // active again.
 const (
 	Active    Status = "active"
@@ -46,7 +47,7 @@ type SessionUsage struct {
 	CostUSD float64 `json:"cost_usd" doc:"by the configured prices; 0 without"`
 }
 
-// Session is a session as clients see it, and the content of session.json (S-23).
+// Session is a session as clients see it, and the content of session.json.
 type Session struct {
 	ID           string    `json:"id" doc:"sess_…"`
 	CreatedAt    time.Time `json:"created_at"`
@@ -76,6 +77,10 @@ type record struct {
 	Adopted bool `json:"adopted,omitempty"`
 	// Changed is UpdatedAt as precisely as order needs it.
 	Changed time.Time `json:"changed"`
+
+	used       time.Time
+	rev, saved int  // of what the tape does not tell: it is lost if it is not written
+	cut        bool // the tape ends before Counted, and the log says so
 }
 
 func (r *record) touch(at time.Time) {
@@ -97,7 +102,14 @@ func (s *Service) persist(id string) error {
 	}
 	now := *r
 	s.mu.Unlock()
-	return s.save(now)
+	s.cfg.Sessions.Mark(id, now.mark(), now.Changed)
+	if err := s.save(now); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.saved = now.rev
+	return nil
 }
 
 // save writes a session.json.
@@ -137,7 +149,7 @@ func (s *Service) read(folder string) (record, error) {
 }
 
 // count takes an entry of the tape into the record; it reports whether something
-// has changed. What was inherited from a parent is the parent's to count.
+// has changed. It leaves entries inherited from a parent to the parent's record.
 func (r *record) count(e session.Entry, epoch string, inherited bool, price func(model string, u event.Usage) float64) bool {
 	if r.Counted.Epoch == epoch && e.ID <= r.Counted.Seq {
 		return false
@@ -148,7 +160,7 @@ func (r *record) count(e session.Entry, epoch string, inherited bool, price func
 		r.touch(e.Date)
 		var m session.Message
 		if json.Unmarshal(e.Payload, &m) == nil && r.Title == "" && m.Role == "user" {
-			r.Title = title(m.Content)
+			r.Title = cut.Line(m.Content, 60)
 		}
 	case session.KindEvent:
 		var n session.Note
@@ -211,4 +223,121 @@ func (r *record) note(n session.Note, turn string, price func(model string, u ev
 		return false
 	}
 	return true
+}
+
+// settled returns a session's record as of a snapshot: the feed that counts what
+// is on the tape may be behind it, and there is none while nobody has used this
+// API for the session.
+func (s *Service) settled(k *session.Session, sn session.Snapshot) (Session, error) {
+	r, err := s.record(k.ID())
+	if err != nil {
+		return Session{}, err
+	}
+	if r == nil { // it was put away
+		return Session{}, unknown(k.ID())
+	}
+	s.mu.Lock()
+	at, now := r.Counted, r.Session
+	s.mu.Unlock()
+	if at.Epoch == sn.Epoch && at.Seq > sn.AsOfSeq {
+		s.cut(k.ID(), at.Seq, sn.AsOfSeq)
+	}
+	if at.Epoch != sn.Epoch || at.Seq >= sn.AsOfSeq {
+		return now, nil // after a reset, the feed counts from the start
+	}
+	err = k.Entries(at.Seq+1, func(e session.Entry) error {
+		s.mu.Lock()
+		again := r.Counted.Epoch != at.Epoch || r.Counted.Seq < at.Seq // was reset meanwhile
+		if again || e.ID > sn.AsOfSeq {
+			s.mu.Unlock()
+			return fs.SkipAll
+		}
+		at.Seq = e.ID
+		write := r.counts(e, at.Epoch, e.ID <= k.ForkedAt(), s.cfg.Price)
+		s.mu.Unlock()
+		s.counted(k.ID(), write)
+		return nil
+	})
+	if err != nil {
+		return Session{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return r.Session, nil
+}
+
+// cut logs, once for each session, that its tape has lost entries that were counted.
+func (s *Service) cut(id string, had, has int64) {
+	s.mu.Lock()
+	r := s.records[id]
+	told := r == nil || r.cut
+	if r != nil {
+		r.cut = true
+	}
+	s.mu.Unlock()
+	if !told {
+		s.cfg.Log.Error().Str("session", id).Int64("had", had).Int64("has", has).Msg("the tape of a session has lost entries at its end: yaya repair has it say so")
+	}
+}
+
+// change changes a record, in memory and on the disk.
+func (s *Service) change(id string, f func(*record)) (Session, error) {
+	r, err := s.record(id)
+	if err != nil {
+		return Session{}, err
+	}
+	if r == nil {
+		return Session{}, unknown(id)
+	}
+	s.mu.Lock()
+	f(r)
+	r.rev++
+	r.touch(time.Now())
+	now := r.Session
+	s.mu.Unlock()
+	return now, s.persist(id)
+}
+
+// count takes an entry into a session's record.
+func (s *Service) count(id, epoch string, e session.Entry, inherited bool) {
+	s.mu.Lock()
+	r := s.records[id]
+	if r == nil {
+		s.mu.Unlock()
+		return
+	}
+	write := r.counts(e, epoch, inherited, s.cfg.Price)
+	s.mu.Unlock()
+	s.counted(id, write)
+}
+
+// counted writes the record that an entry has changed, if it is time to.
+func (s *Service) counted(id string, write bool) {
+	if !write {
+		return
+	}
+	if err := s.persist(id); err != nil {
+		s.cfg.Log.Warn().Err(err).Str("session", id).Msg("session.json could not be written")
+	}
+}
+
+// recount forgets what was counted: it is counted again from the first entry on.
+func (s *Service) recount(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.records[id]; r != nil {
+		r.Counted, r.Usage, r.Status, r.LastTurnID = session.Cursor{}, SessionUsage{}, Active, ""
+	}
+}
+
+func ended(e session.Entry) bool {
+	var n session.Note
+	if e.Kind != session.KindEvent || json.Unmarshal(e.Payload, &n) != nil {
+		return false
+	}
+	switch n.Name {
+	case event.TurnWasCompleted.Name(), event.TurnHasFailed.Name(), event.TurnWasCancelled.Name():
+		return true
+	}
+	return false
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -11,10 +12,12 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/control"
+	"github.com/yaya-ai/yaya/gateway/api"
 	"github.com/yaya-ai/yaya/kernel/session"
 )
 
-// Limits of streams (C.2, R12).
+// Limits of streams.
 const (
 	writeTimeout = 10 * time.Second
 	maxQueued    = 256
@@ -32,7 +35,7 @@ type reader struct {
 	mu     sync.Mutex
 	frames [][]byte
 	size   int
-	over   bool // nothing comes any more; the client comes back
+	over   bool // nothing more comes; the client comes back
 	wake   chan struct{}
 }
 
@@ -98,13 +101,13 @@ type resyncData struct {
 	Current Snapshot `json:"current"`
 }
 
-// events is GET /v1/sessions/{id}/events (S-13): what there was since the cursor, or
+// events is GET /v1/sessions/{id}/events: what there was since the cursor, or
 // all of it, then what comes, without gap or duplicate.
 func (s *Service) events(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("session_id")
 	k, _, err := s.find(id)
 	if err != nil {
-		s.refuse(w, r, err)
+		s.Refuse(w, r, err)
 		return
 	}
 	var from session.Cursor
@@ -115,7 +118,7 @@ func (s *Service) events(w http.ResponseWriter, r *http.Request) {
 	if given != "" {
 		var ok bool
 		if from, ok = parseCursor(given); !ok {
-			s.refuse(w, r, problem(http.StatusBadRequest, "bad_cursor", "a cursor is <epoch>:<seq>, as the ids of events are"))
+			s.Refuse(w, r, api.Coded(http.StatusBadRequest, "bad_cursor", "a cursor is <epoch>:<seq>, as the ids of events are"))
 			return
 		}
 	}
@@ -124,25 +127,28 @@ func (s *Service) events(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !s.enter() {
-		w.Header().Set("Retry-After", "5")
-		s.refuse(w, r, problem(http.StatusServiceUnavailable, "too_many_streams", "there are %d streams already", maxReaders))
+		full := api.Coded(http.StatusServiceUnavailable, "too_many_streams", "there are %d streams already", maxReaders)
+		full.Wait = 5 * time.Second
+		s.Refuse(w, r, full)
 		return
 	}
 	defer s.leave()
-	f, err := s.feed(id)
+	f, err := s.join(r.Context(), id)
 	if err != nil {
-		s.refuse(w, r, err)
+		if r.Context().Err() == nil { // else nobody is there to be answered
+			s.Refuse(w, r, err)
+		}
 		return
 	}
-	defer f.release()
+	defer f.Leave()
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
-	st := &stream{w: w, rc: http.NewResponseController(w), ctx: r.Context()}
-	if err := st.run(f, k, newReader(auth.FromContext(r.Context())), from); err != nil && r.Context().Err() == nil && !errors.Is(err, errGone) {
+	st := &stream{w: w, rc: http.NewResponseController(w)}
+	if err := st.run(r.Context(), f, k, newReader(auth.FromContext(r.Context())), from); err != nil && r.Context().Err() == nil && !errors.Is(err, errGone) {
 		s.cfg.Log.Debug().Err(err).Str("session", id).Msg("a stream has ended")
 	}
 }
@@ -169,7 +175,6 @@ var errGone = errors.New("the stream is over")
 type stream struct {
 	w   http.ResponseWriter
 	rc  *http.ResponseController
-	ctx context.Context
 	buf []byte
 }
 
@@ -203,40 +208,41 @@ func (st *stream) event(ev Event) error {
 }
 
 // run sends what was missed, then what comes.
-func (st *stream) run(f *feed, k *session.Session, r *reader, from session.Cursor) error {
+func (st *stream) run(ctx context.Context, f *feed, k *session.Session, r *reader, from session.Cursor) error {
 	st.buf = append(st.buf, "retry: 2000\n\n"...)
-	f.mu.Lock()
-	ended := f.ended
+	defer f.Watch(r.mayAnswer)()
+	f.Lock()
+	ended := f.Ended()
 	f.readers[r] = struct{}{}
-	f.mu.Unlock()
+	f.Unlock()
 	defer func() {
-		f.mu.Lock()
+		f.Lock()
 		delete(f.readers, r)
-		f.mu.Unlock()
+		f.Unlock()
 	}()
 	if ended {
 		return errGone
 	}
-	if err := st.catchUp(f, k, r, from); err != nil {
+	if err := st.catchUp(ctx, f, k, r, from); err != nil {
 		return err
 	}
-	return st.follow(r, f.s.cfg.KeepAlive)
+	return st.follow(ctx, r, f.s.cfg.KeepAlive)
 }
 
 // catchUp sends what there is on the tape behind the cursor, and goes live in the
 // moment in which nothing is missing.
-func (st *stream) catchUp(f *feed, k *session.Session, r *reader, at session.Cursor) error {
+func (st *stream) catchUp(ctx context.Context, f *feed, k *session.Session, r *reader, at session.Cursor) error {
 	for {
-		f.mu.Lock()
-		epoch, last, ended := f.epoch, f.seq, f.ended
+		f.Lock()
+		epoch, last, ended := f.epoch, f.seq, f.Ended()
 		behind := (at.Epoch != "" && at.Epoch != epoch) || at.Seq > last
 		if !behind && at.Seq == last && !ended {
 			r.live = true
 			var inFlight Event
 			if f.told > 0 { // of the output that is in flight
-				inFlight = Event{Time: stamp(time.Now()), SessionID: f.id, TurnID: f.turn, Type: OutputDelta, Data: deltaData{string(f.text[:f.told]), 0}, Seq: last, Epoch: epoch}
+				inFlight = Event{Time: control.Stamp(time.Now()), SessionID: f.ID, TurnID: f.turn, Type: OutputDelta, Data: deltaData{string(f.text[:f.told]), 0}, Seq: last, Epoch: epoch}
 			}
-			f.mu.Unlock() // nobody waits for this client's network
+			f.Unlock() // nobody waits for this client's network
 			if inFlight.Type != "" {
 				if err := st.event(inFlight); err != nil {
 					return err
@@ -244,30 +250,30 @@ func (st *stream) catchUp(f *feed, k *session.Session, r *reader, at session.Cur
 			}
 			return st.write()
 		}
-		f.mu.Unlock()
+		f.Unlock()
 		if ended {
 			return errGone
 		}
 		if behind {
 			var err error
-			if at, err = st.align(f.id, k, at); err != nil {
+			if at, err = st.align(ctx, f.ID, k, at); err != nil {
 				return err
 			}
 			continue
 		}
 		err := k.Entries(at.Seq+1, func(e session.Entry) error {
 			if e.ID > last {
-				return errEnough
+				return fs.SkipAll
 			}
-			if err := st.ctx.Err(); err != nil {
+			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if ev, ok := project(f.id, epoch, e); ok {
+			if ev, ok := project(f.ID, epoch, e); ok {
 				return st.event(ev)
 			}
 			return nil
 		})
-		if err != nil && !errors.Is(err, errEnough) {
+		if err != nil {
 			return err
 		}
 		at = session.Cursor{Epoch: epoch, Seq: last}
@@ -276,7 +282,7 @@ func (st *stream) catchUp(f *feed, k *session.Session, r *reader, at session.Cur
 
 // align is for a cursor that the feed has not come to: it waits a moment if the session
 // has, else the client is told what the state is, and goes on from there.
-func (st *stream) align(id string, k *session.Session, at session.Cursor) (session.Cursor, error) {
+func (st *stream) align(ctx context.Context, id string, k *session.Session, at session.Cursor) (session.Cursor, error) {
 	now, err := k.Snapshot()
 	if err != nil {
 		return at, err
@@ -291,18 +297,16 @@ func (st *stream) align(id string, k *session.Session, at session.Cursor) (sessi
 		select {
 		case <-time.After(feedLag):
 			return at, nil
-		case <-st.ctx.Done():
-			return at, st.ctx.Err()
+		case <-ctx.Done():
+			return at, ctx.Err()
 		}
 	}
-	ev := Event{Time: stamp(time.Now()), SessionID: id, Type: Resync, Data: resyncData{reason, snapshotOf(id, now)}, Seq: now.AsOfSeq, Epoch: now.Epoch}
+	ev := Event{Time: control.Stamp(time.Now()), SessionID: id, Type: Resync, Data: resyncData{reason, snapshotOf(id, now)}, Seq: now.AsOfSeq, Epoch: now.Epoch}
 	return now.Cursor(), errors.Join(st.event(ev), st.write())
 }
 
-var errEnough = errors.New("enough")
-
 // follow sends what comes, until the client or the feed is gone.
-func (st *stream) follow(r *reader, keepAlive time.Duration) error {
+func (st *stream) follow(ctx context.Context, r *reader, keepAlive time.Duration) error {
 	alive := time.NewTimer(keepAlive)
 	defer alive.Stop()
 	var spare [][]byte
@@ -311,8 +315,8 @@ func (st *stream) follow(r *reader, keepAlive time.Duration) error {
 		case <-r.wake:
 		case <-alive.C:
 			st.buf = append(st.buf, ": keep-alive\n\n"...)
-		case <-st.ctx.Done():
-			return st.ctx.Err()
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 		frames, over := r.take(spare)
 		for i, frame := range frames {

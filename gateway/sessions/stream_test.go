@@ -98,12 +98,12 @@ func TestCursors(t *testing.T) {
 		ev := f.next()
 		now, _ := ev.Data["current"].(map[string]any)
 		if ev.Type != "resync" || ev.Data["reason"] != reason || now["session_id"] != id || !strings.HasPrefix(fmt.Sprint(now["cursor"]), epoch) {
-			t.Errorf("%s: %+v", cursor, ev)
+			t.Errorf(`%s: got %+v, want Type "resync", reason %v, session_id %v, cursor beginning with %v`, cursor, ev, reason, id, epoch)
 		}
 		w.say(id, "more")
 		w.idle(id)
 		if got := fmt.Sprint(f.until("turn_completed")); strings.Contains(got, "secret") || !strings.Contains(got, "more") {
-			t.Errorf("%s: %s", cursor, got)
+			t.Errorf(`%s: got %s, want nothing of "secret", "more" in it`, cursor, got)
 		}
 		f.close()
 	}
@@ -115,18 +115,18 @@ func TestCursors(t *testing.T) {
 		f := w.follow(id, fmt.Sprint(w.must("GET", "/v1/sessions/"+id, "", 200)["cursor"]))
 		w.say(id, fmt.Sprint("and again ", n))
 		if ev := f.next(); ev.Type != "message_added" || !strings.Contains(fmt.Sprint(ev.Data), fmt.Sprint("and again ", n)) {
-			t.Errorf("%+v", ev)
+			t.Errorf(`got %+v, want Type "message_added", Data with %v`, ev, fmt.Sprint("and again ", n))
 		}
 		f.close()
 		w.idle(id)
 	}
 	for _, bad := range []string{"x", "1", epoch, epoch + ":-1", epoch + ":1:1", strings.Repeat("x", 16<<10), epoch + ":99999999999999999999"} {
 		if status, out := w.do("GET", "/v1/sessions/"+id+"/events", "", "Last-Event-ID", bad); status != 400 && status != 431 {
-			t.Errorf("%.40s: %d %v", bad, status, out)
+			t.Errorf("%.40s: got %d %v, want 400 or 431", bad, status, out)
 		}
 	}
 	if status, out := w.do("GET", "/v1/sessions/"+id+"/events?after=x", ""); status != 400 {
-		t.Error(status, out)
+		t.Errorf("got %v, %v, want status 400", status, out)
 	}
 }
 
@@ -145,10 +145,10 @@ func TestRestartWithAnAsk(t *testing.T) {
 	f = w.follow(id, last)
 	events = f.until("session_canceled") // it was stopped, not killed
 	if got := types(events); !strings.Contains(got, "approval_withdrawn") || events[0].Data["tool_call_id"] != call {
-		t.Error(got, events[0].Data)
+		t.Errorf(`got %v, %v, want "approval_withdrawn" in it, events[0].Data.tool_call_id %v`, got, events[0].Data, call)
 	}
 	if st := w.idle(id); st["status"] != "canceled" || len(st["pending_approvals"].([]any)) != 0 {
-		t.Error(st)
+		t.Errorf(`got %v, want status "canceled", len(pending_approvals) 0`, st)
 	}
 	w.refused("POST", "/v1/sessions/"+id+"/approve", fmt.Sprintf(`{"tool_call_id":%q,"action":"approve"}`, call), 404, "not_pending")
 	w.must("POST", "/v1/sessions/"+id+"/turns/"+turn+"/retry", "", 202)
@@ -156,7 +156,7 @@ func TestRestartWithAnAsk(t *testing.T) {
 	w.must("POST", "/v1/sessions/"+id+"/approve", fmt.Sprintf(`{"tool_call_id":%q,"action":"approve"}`, events[len(events)-1].Data["tool_call_id"]), 200)
 	f.until("turn_completed")
 	if got := durable(w.lines(id)); len(got) == 0 || fmt.Sprint(got) != fmt.Sprint(durable(w.follow(id, "").until("turn_completed"))) {
-		t.Error(got)
+		t.Errorf("got %v in the file, want the events that a new reader gets", got)
 	}
 }
 
@@ -181,7 +181,7 @@ func TestManyReaders(t *testing.T) {
 			f := w.follow(id, "")
 			defer f.close()
 			if s, err := f.try(); err != nil || s.Type != "session_created" {
-				t.Error(s, err)
+				t.Errorf(`got %v, %v, want Type "session_created"`, s, err)
 			}
 			ready.Done()
 			seq := int64(0)
@@ -310,14 +310,14 @@ func TestEventInjection(t *testing.T) {
 	w.say(id, evil)
 	events := f.until("turn_completed")
 	if events[0].Type != "message_added" && events[1].Type != "message_added" {
-		t.Error(types(events))
+		t.Errorf("got %s, want a message_added first or second", types(events))
 	}
 	for _, e := range events {
 		if m, ok := e.Data["message"].(map[string]any); ok && m["role"] == "user" && m["parts"].([]any)[0].(map[string]any)["text"] != evil {
-			t.Errorf("%q", m)
+			t.Errorf("got %q, want the text %q", m, evil)
 		}
 		if e.SessionID != id {
-			t.Errorf("%+v", e)
+			t.Errorf("got %+v, want SessionID %v", e, id)
 		}
 	}
 }
@@ -347,7 +347,7 @@ func TestEventsFileIsLost(t *testing.T) {
 		}
 		w.start(oneWrite)
 		if got := durable(w.follow(id, "").until("turn_completed")); fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("%s: %v", name, got)
+			t.Errorf("%s: got %v, want got %v", name, got, fmt.Sprint(want))
 		}
 		if name == "junk" {
 			continue // what it held is kept
@@ -398,7 +398,7 @@ func TestManyCatchUp(t *testing.T) {
 		n, clients = 2_000, 8
 	}
 	for i := range n {
-		if _, err := k.SetQueue([]session.Prompt{{ID: fmt.Sprint("m", i), Text: strings.Repeat("x", 500)}}); err != nil {
+		if _, err := k.SetQueue([]session.Prompt{{ID: fmt.Sprint("m", i), Text: strings.Repeat("x", 500)}}, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -468,7 +468,7 @@ func TestCloseEndsStreams(t *testing.T) {
 		}
 	}
 	if status, out := w.do("GET", "/v1/sessions/"+id+"/events", ""); status != http.StatusServiceUnavailable {
-		t.Error(status, out)
+		t.Errorf("got %v, %v, want status %d", status, out, http.StatusServiceUnavailable)
 	}
 }
 
@@ -538,9 +538,9 @@ func BenchmarkList(b *testing.B) {
 	rec := func() {
 		r := httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/v1/sessions?limit=100", nil)
 		rr := httptest.NewRecorder()
-		w.s.ServeHTTP(rr, r)
+		w.http.Config.Handler.ServeHTTP(rr, r)
 		if rr.Code != 200 || rr.Body.Len() < 10_000 {
-			b.Fatal(rr.Code, rr.Body.Len())
+			b.Fatalf("got %v, %v, want Code 200, Len at least 10_000", rr.Code, rr.Body.Len())
 		}
 	}
 	rec()

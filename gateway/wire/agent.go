@@ -4,18 +4,19 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"sync"
-	"time"
+	"io/fs"
 
 	"github.com/yaya-ai/yaya/auth"
-	"github.com/yaya-ai/yaya/gateway/httpbody"
+	"github.com/yaya-ai/yaya/control"
+	"github.com/yaya-ai/yaya/gateway/api"
+	"github.com/yaya-ai/yaya/gateway/follow"
 	"github.com/yaya-ai/yaya/kernel/approval"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/loop"
 	"github.com/yaya-ai/yaya/kernel/session"
 )
 
-// AgentPrefix starts the topics of agents: agent:{id} (W-20).
+// AgentPrefix starts the topics of agents: agent:{id}.
 const AgentPrefix = "agent:"
 
 // AgentsConfig assembles [Agents]. All fields are required.
@@ -32,13 +33,8 @@ type AgentsConfig struct {
 // Agents serves agent:{id}: one agent's events, its text as it is written, and
 // what a client says to it. One reader of the session feeds all of its clients.
 type Agents struct {
-	cfg AgentsConfig
-
-	mu     sync.Mutex
-	feeds  map[string]*feed
-	closed bool
-	stop   chan struct{}
-	work   sync.WaitGroup
+	cfg   AgentsConfig
+	feeds *follow.Set[*feed]
 }
 
 // linger is how long an agent is followed after its last client has gone: those
@@ -47,52 +43,15 @@ const linger = streamKept
 
 // NewAgents returns the topic; [Agents.Close] ends what it starts.
 func NewAgents(cfg AgentsConfig) *Agents {
-	a := &Agents{cfg: cfg, feeds: map[string]*feed{}, stop: make(chan struct{})}
-	a.work.Go(a.heartbeat)
+	a := &Agents{cfg: cfg}
+	a.feeds = follow.New(follow.Config[*feed]{Sessions: cfg.Sessions, Linger: linger, New: func(f *follow.Follower) *feed {
+		return &feed{Follower: f, a: a, topic: AgentPrefix + f.ID}
+	}})
 	return a
 }
 
-// heartbeat tells the sessions that their readers are there.
-func (a *Agents) heartbeat() {
-	t := time.NewTicker(10 * time.Second)
-	defer t.Stop()
-	for {
-		select {
-		case <-t.C:
-			for _, f := range a.all() {
-				f.heartbeat()
-			}
-		case <-a.stop:
-			return
-		}
-	}
-}
-
-func (a *Agents) all() []*feed {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	out := make([]*feed, 0, len(a.feeds))
-	for _, f := range a.feeds {
-		out = append(out, f)
-	}
-	return out
-}
-
 // Close lets go of all sessions.
-func (a *Agents) Close() {
-	a.mu.Lock()
-	if a.closed {
-		a.mu.Unlock()
-		return
-	}
-	a.closed = true
-	a.mu.Unlock()
-	close(a.stop)
-	for _, f := range a.all() {
-		f.close()
-	}
-	a.work.Wait()
-}
+func (a *Agents) Close() { a.feeds.Close() }
 
 // AgentJoined is the response to a join of agent:{id}.
 type AgentJoined struct {
@@ -109,7 +68,7 @@ func (*Agents) Allows(p auth.Principal, _ string) error { return auth.Allow(p, a
 // Join implements [Topic].
 func (a *Agents) Join(ctx context.Context, c Client, topic string, since *Cursor) (Joined, error) {
 	if err := auth.Allow(c.Principal, auth.SessionsRead); err != nil {
-		return Joined{}, err // before anything is looked up: no oracle (WS-19)
+		return Joined{}, err // before anything is looked up: no oracle
 	}
 	id := topic[len(AgentPrefix):]
 	if event.CheckSession(id) != nil || id == event.KernelSession {
@@ -122,14 +81,21 @@ func (a *Agents) Join(ctx context.Context, c Client, topic string, since *Cursor
 	if err != nil {
 		return Joined{}, err
 	}
-	f, err := a.feed(id)
-	if err != nil {
+	f, err := a.feeds.Join(ctx, id)
+	switch {
+	case errors.Is(err, follow.ErrClosed):
+		return Joined{}, Refuse("yaya stops")
+	case errors.Is(err, follow.ErrEnded):
+		return Joined{}, Refuse("%s", sessionClosed)
+	case err != nil && ctx.Err() != nil: // nobody reads it, and nothing went wrong
+		return Joined{}, Refuse("the client has left")
+	case err != nil:
 		return Joined{}, err
 	}
-	leave := f.watch(c.Principal)
+	leave := f.Watch(func() bool { return auth.Allow(c.Principal, auth.ApprovalsAnswer) == nil })
 	context.AfterFunc(ctx, func() { // when the client leaves
 		leave()
-		f.release()
+		f.Leave()
 	})
 	now, err := s.Snapshot()
 	if err != nil {
@@ -148,28 +114,22 @@ func (a *Agents) Join(ctx context.Context, c Client, topic string, since *Cursor
 		after = since.Seq
 	}
 	return Joined{
-		Response: res, After: after, Last: now.AsOfSeq, Still: &f.mu, Live: f.live,
+		Response: res, After: after, Last: now.AsOfSeq, Still: f, Live: f.live,
 		Replay: func(_ context.Context, after, upTo int64, visit func(Event) error) error {
-			err := s.Entries(after+1, func(e session.Entry) error {
+			return s.Entries(after+1, func(e session.Entry) error {
 				if e.ID > upTo {
-					return errEnough
+					return fs.SkipAll
 				}
 				if ev, ok := shown(e, id, now.Epoch); ok {
 					return visit(ev)
 				}
 				return nil
 			})
-			if errors.Is(err, errEnough) {
-				return nil
-			}
-			return err
 		},
 	}, nil
 }
 
-var errEnough = errors.New("enough")
-
-// AgentEvent is an event of an agent (W-20).
+// AgentEvent is an event of an agent.
 type AgentEvent struct {
 	Type    string `json:"type"` // the kind, as in tool.call.start
 	AgentID string `json:"agent_id"`
@@ -185,7 +145,7 @@ type AgentEvent struct {
 
 // project returns an event as clients see it.
 func project(ev event.Event, epoch string) Event {
-	p := AgentEvent{Type: ev.Kind, AgentID: ev.SessionID, Data: ev.Payload, Time: stamp(ev.Time), TurnID: ev.Turn, ClientID: ev.ClientID}
+	p := AgentEvent{Type: ev.Kind, AgentID: ev.SessionID, Data: ev.Payload, Time: control.Stamp(ev.Time), TurnID: ev.Turn, ClientID: ev.ClientID}
 	if p.Data == nil {
 		p.Data = struct{}{}
 	}
@@ -234,7 +194,7 @@ func shown(e session.Entry, id, epoch string) (out Event, ok bool) {
 	return project(ev, epoch), true
 }
 
-// What clients push to agent:{id}.
+// The payloads that clients push to agent:{id}.
 type (
 	agentMessage struct {
 		Content string `json:"content"`
@@ -263,8 +223,8 @@ type (
 
 // Decode reads a payload; an error is what its sender is told.
 func Decode(payload json.RawMessage, v any) error {
-	if err := httpbody.Unmarshal(payload, v); err != nil {
-		return Refuse("%s", err.Detail)
+	if err := api.Unmarshal(payload, v); err != nil {
+		return Refuse("%s", err.Message)
 	}
 	return nil
 }
@@ -342,15 +302,13 @@ func (a *Agents) retry(c Client, id string, payload json.RawMessage) (any, error
 	if len(m.Missing) == 0 || len(m.Missing) > maxRetry {
 		return nil, Refuse("missing names 1 to %d chunks", maxRetry)
 	}
-	a.mu.Lock()
-	f := a.feeds[id]
-	a.mu.Unlock()
-	if f == nil {
-		return nil, Refuse("there is no such stream")
+	f, ok := a.feeds.Get(id)
+	if !ok {
+		return nil, Refuse("stream not found")
 	}
 	events, gone, ok := f.again(m.RequestID, m.Missing)
 	if !ok {
-		return nil, Refuse("there is no such stream")
+		return nil, Refuse("stream not found")
 	}
 	for _, e := range events {
 		c.Send(e)

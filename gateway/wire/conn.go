@@ -17,13 +17,13 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/yaya-ai/yaya/auth"
-	"github.com/yaya-ai/yaya/gateway/httpbody"
+	"github.com/yaya-ai/yaya/gateway/api"
 	"github.com/yaya-ai/yaya/gateway/wire/codec"
 	"github.com/yaya-ai/yaya/internal/bufpool"
 	"github.com/yaya-ai/yaya/internal/intake"
 )
 
-// Rates of an authenticated connection (C.2, WS-11), and how long a write that is
+// Rates of an authenticated connection, and how long a write that is
 // under way may take when the connection has to end.
 const (
 	readSize  = 16 << 10 // bytes of a first buffer
@@ -188,8 +188,8 @@ type authFail struct {
 	Reason string `json:"reason"`
 }
 
-// authenticate is the first exchange (W-11…W-16): challenge, answer. Whatever is
-// wrong, the client is told the same (R6).
+// authenticate is the first exchange: challenge, answer. It tells the client the
+// same, whatever the reason for a refusal.
 func (c *conn) authenticate(challenge *auth.Challenge, text string, addr netip.Addr) (auth.Principal, error) {
 	first, err := c.fmt.Plain(authChallenge{"auth_challenge", text, c.s.cfg.Authority.ServerID()})
 	if err != nil {
@@ -222,12 +222,12 @@ func (c *conn) prove(challenge *auth.Challenge, data []byte, addr netip.Addr) (a
 		return auth.Principal{}, err
 	}
 	var f authFrame
-	if err := httpbody.Unmarshal(raw, &f); err != nil {
+	if err := api.Unmarshal(raw, &f); err != nil {
 		return auth.Principal{}, err
 	}
 	sig, err := base64.StdEncoding.DecodeString(f.Sig)
 	if err != nil || f.Type != "auth" {
-		return auth.Principal{}, errors.New("it is no auth frame")
+		return auth.Principal{}, errors.New("not an auth frame")
 	}
 	if c.s.cfg.Attempts.Blocked(addr) > 0 && !c.s.cfg.Authority.Knows(f.Token) {
 		return auth.Principal{}, errors.New("too many failed attempts")
@@ -240,7 +240,7 @@ func (c *conn) prove(challenge *auth.Challenge, data []byte, addr netip.Addr) (a
 }
 
 // become makes somebody the connection's principal: its rights are those that
-// count, and when they end, so does the connection (R2).
+// count, and when they end, so does the connection.
 func (c *conn) become(p auth.Principal) {
 	release := c.s.cfg.Authority.Hold(p, func(error) { c.end(CloseUnauthed, "the token has ended: refresh it, or enrol again") })
 	c.mu.Lock()

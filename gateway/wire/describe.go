@@ -10,10 +10,10 @@ import (
 func Describe() []codec.Description {
 	const agent = AgentPrefix + "{id}"
 	return []codec.Description{
-		codec.FromServer("", "auth_challenge", "the first frame; outside of topics", authChallenge{}),
-		codec.FromClient("", "auth", "the answer to the challenge; outside of topics", authFrame{}, nil),
-		codec.FromServer("", "auth_ok", "the client is who it says; outside of topics", authOK{}),
-		codec.FromServer("", "auth_fail", "it is not, and 4401 follows; outside of topics", authFail{}),
+		codec.FromServer("", "auth_challenge", "the first frame; outside topics", authChallenge{}),
+		codec.FromClient("", "auth", "the answer to the challenge; outside topics", authFrame{}, nil),
+		codec.FromServer("", "auth_ok", "the client is who it says; outside topics", authOK{}),
+		codec.FromServer("", "auth_fail", "it is not, and 4401 follows; outside topics", authFail{}),
 		codec.FromClient("phoenix", "heartbeat", "the client is there", nil, struct{}{}),
 		codec.FromClient("phoenix", "auth", "a refreshed token for the connection", tokenPush{}, struct{}{}),
 		codec.FromServer("phoenix", "disconnect", "why the close follows", disconnect{}),

@@ -13,7 +13,7 @@
 //
 // A connection has one goroutine that reads, and another that writes while there
 // is something to write. Its queue is bounded: who does not keep up is closed with
-// 4408 and resumes with the cursor it has. Publishing never waits. What a join
-// still has to catch up with is read by a goroutine of the connection's, at the
+// 4408 and resumes with the cursor it has. Publishing never waits. A goroutine of
+// the connection reads the events that a join still has to catch up with, at the
 // pace of its client. [Server.Close] waits for all of them.
 package wire

@@ -3,7 +3,7 @@ package wire
 import (
 	"context"
 	"encoding/json"
-	"errors"
+	"io/fs"
 
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/kernel/session"
@@ -63,7 +63,7 @@ func (a *Agents) page(id string, in historyPush) (any, error) {
 	total := 0
 	err = s.Entries(out.First, func(e session.Entry) error {
 		if e.ID >= before {
-			return errEnough
+			return fs.SkipAll
 		}
 		ev, ok := shown(e, id, now.Epoch)
 		if !ok {
@@ -79,7 +79,7 @@ func (a *Agents) page(id string, in historyPush) (any, error) {
 		}
 		return nil
 	})
-	if err != nil && !errors.Is(err, errEnough) {
+	if err != nil {
 		return nil, err
 	}
 	return out, nil

@@ -59,7 +59,7 @@ func TestHistory(t *testing.T) {
 		status, got := c.Ask("agent:s", "history", map[string]any{"before": before, "limit": 37})
 		var p page
 		if n := into(t, got, &p); status != "ok" || p.First >= before || n > 600<<10 {
-			t.Fatal(status, p.First, before, n)
+			t.Fatalf(`got %v, %v, %v, %v, want status "ok", First less than %v, n at most %v`, status, p.First, before, n, before, 600<<10)
 		}
 		var these []int64
 		for _, e := range p.Events {
@@ -83,7 +83,7 @@ func TestHistory(t *testing.T) {
 	}
 	for _, bad := range []map[string]any{{"before": 0}, {"before": 5, "limit": -1}, {"before": 5, "limit": 501}, {"before": "x"}, {"before": 5, "x": 1}} {
 		if status, _ := c.Ask("agent:s", "history", bad); status != "error" {
-			t.Errorf("%v: %s", bad, status)
+			t.Errorf(`%v: got %s, want "error"`, bad, status)
 		}
 	}
 	if status, raw := c.Ask("agent:s", "history", map[string]any{"before": int64(1) << 60}); status != "ok" || !strings.Contains(fmt.Sprint(raw), "message 29") {
@@ -129,7 +129,7 @@ func TestLocalIsForTheOwner(t *testing.T) {
 		r.Header.Set("Upgrade", "websocket")
 		w.Wire.Local().ServeHTTP(rec, r)
 		if rec.Code != 403 {
-			t.Errorf("%v: %d", p.Kind, rec.Code)
+			t.Errorf("%v: got %d, want 403", p.Kind, rec.Code)
 		}
 	}
 }

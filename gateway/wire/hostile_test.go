@@ -78,7 +78,7 @@ func closeCode(t *testing.T, conn net.Conn, r *bufio.Reader) int {
 	}
 }
 
-// WS-06, WS-07, WS-09: frames that are none end the connection, at once or by the
+// WS-06, WS-07, WS-09: malformed frames end the connection, at once or by the
 // deadline, and nothing is set aside for what they declare.
 func TestBrokenFrames(t *testing.T) {
 	w := wiretest.New(t)
@@ -101,7 +101,7 @@ func TestBrokenFrames(t *testing.T) {
 	} {
 		conn, r, resp := upgrade(t, w, "Sec-WebSocket-Extensions", "permessage-deflate; client_max_window_bits")
 		if resp.StatusCode != 101 || resp.Header.Get("Sec-WebSocket-Extensions") != "" {
-			t.Fatalf("%s: %v %v", name, resp.Status, resp.Header)
+			t.Fatalf("%s: got %v %v, want StatusCode 101, no Sec-WebSocket-Extensions", name, resp.Status, resp.Header)
 		}
 		if _, err := io.WriteString(conn, tt.data); err != nil {
 			t.Fatal(err)
@@ -127,11 +127,11 @@ func TestTokenAsSubprotocol(t *testing.T) {
 	}
 	head := make([]byte, 40)
 	if _, err := io.ReadFull(r, head); err != nil || !strings.Contains(string(head), "auth_challenge") {
-		t.Errorf("%q, %v", head, err)
+		t.Errorf(`got %q, %v, want head with "auth_challenge"`, head, err)
 	}
 }
 
-// WS-30: HTTP/2 and what is no upgrade are refused cleanly.
+// WS-30: HTTP/2, and a request that does not upgrade, are refused cleanly.
 func TestNoUpgrade(t *testing.T) {
 	w := wiretest.New(t)
 	for name, request := range map[string]string{
@@ -150,12 +150,12 @@ func TestNoUpgrade(t *testing.T) {
 		_ = conn.SetReadDeadline(time.Now().Add(eventually.Limit))
 		line, err := bufio.NewReader(conn).ReadString('\n')
 		if err != nil || !strings.HasPrefix(line, "HTTP/1.1 4") && !strings.HasPrefix(line, "HTTP/1.1 5") {
-			t.Errorf("%s: %q, %v", name, line, err)
+			t.Errorf("%s: got %q, %v, want a status of 4xx or 5xx", name, line, err)
 		}
 		_ = conn.Close()
 	}
 	if resp, err := w.HTTP.Client().Get(w.HTTP.URL + "/ws"); err != nil || resp.StatusCode == 101 {
-		t.Error(resp, err)
+		t.Errorf("got %v, %v, want StatusCode not 101", resp, err)
 	} else {
 		_ = resp.Body.Close()
 	}
@@ -243,7 +243,7 @@ func TestHalfOpen(t *testing.T) {
 	_ = c.WS.SetReadDeadline(time.Time{})
 	for deadline := time.Now().Add(eventually.Limit); strings.Join(w.Wire.Present(), " ") != "there"; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal(w.Wire.Present())
+			t.Fatalf("got %v present, want only there", w.Wire.Present())
 		}
 	}
 	time.Sleep(800 * time.Millisecond) // twice what silence may last
@@ -346,7 +346,7 @@ func TestFlood(t *testing.T) {
 	close(stop)
 	flood.Wait()
 	if sent.Load() < 100 || upgraded.Load() == 0 {
-		t.Errorf("that was no flood: %d connections, %d upgrades", sent.Load(), upgraded.Load())
+		t.Errorf("got %d connections and %d upgrades, want a flood: at least 100 and 1", sent.Load(), upgraded.Load())
 	}
 	t.Logf("%d connections, %d upgrades", sent.Load(), upgraded.Load())
 }

@@ -3,8 +3,6 @@ package wire
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"maps"
 	"strings"
 	"sync"
@@ -14,7 +12,7 @@ import (
 	"github.com/yaya-ai/yaya/gateway/wire/codec"
 )
 
-// Limits of one connection (C.2, WS-23).
+// Limits of one connection.
 const (
 	maxTopics  = 256  // that it has joined
 	maxRunning = 1024 // requests that are still running
@@ -40,20 +38,20 @@ type Event struct {
 // Topic is what is behind topics of one kind. Its methods are called concurrently.
 type Topic interface {
 	// Join reports whether a client may join, and what it is told. since is what
-	// the client has seen, nil if it begins anew.
+	// the client has seen, nil if it starts from the beginning.
 	Join(ctx context.Context, c Client, topic string, since *Cursor) (Joined, error)
-	// Push handles what a client sends, in the order in which it was sent. What takes
-	// long is returned as a [Later], which is run beside.
+	// Push handles the messages of a client, in the order in which it sent them. It
+	// returns work that takes long as a [Later], which runs beside.
 	Push(ctx context.Context, c Client, topic, event string, payload json.RawMessage) (response any, err error)
 }
 
 // Guarded is a [Topic] that says who may be there now: a client that loses the right
-// is sent away at once (R2).
+// is sent away at once.
 type Guarded interface {
 	Allows(p auth.Principal, topic string) error
 }
 
-// recheck sends a device's clients away from what they may not have any more.
+// recheck sends a device's clients away from topics that they may no longer have.
 func (s *Server) recheck(device string) {
 	for _, c := range s.connections() {
 		who := c.principal()
@@ -134,7 +132,7 @@ type subscription struct {
 	t       *topic
 	c       *conn
 	joinRef *string
-	ctx     context.Context
+	ctx     context.Context // a base context: of what the client pushes to the topic, until it leaves
 	cancel  context.CancelFunc
 
 	// Guarded by the topic.
@@ -224,51 +222,6 @@ func (s *Server) Stats() (connections int, slow, delivered int64) {
 	return len(s.conns), s.stats.slow.Load(), s.stats.delivered.Load()
 }
 
-// handle handles one message of a client.
-func (s *Server) handle(c *conn, m codec.Message) {
-	switch {
-	case m.Topic == "phoenix":
-		s.phoenix(c, m)
-	case m.Event == "phx_join":
-		s.join(c, m)
-	case m.Event == "phx_leave":
-		if sub := c.unsubscribe(m.Topic, nil); sub != nil {
-			sub.leave()
-		}
-		c.reply(m, nil, nil)
-	case strings.HasPrefix(m.Event, "phx_"):
-		c.reply(m, nil, Refuse("%s is not for clients", m.Event))
-	default:
-		s.push(c, m)
-	}
-}
-
-// phoenix is the topic of the connection itself.
-func (s *Server) phoenix(c *conn, m codec.Message) {
-	switch m.Event {
-	case "heartbeat":
-		c.reply(m, nil, nil)
-	case "auth": // a refreshed token (AU-18)
-		var body tokenPush
-		err := json.Unmarshal(m.Payload, &body)
-		if err == nil {
-			var p auth.Principal
-			if p, err = s.cfg.Authority.VerifyToken(body.Token); err == nil && p.ID == c.principal().ID {
-				c.become(p)
-				c.reply(m, nil, nil)
-				return
-			}
-		}
-		c.reply(m, nil, Refuse("the token is not acceptable"))
-	default:
-		c.reply(m, nil, Refuse("there is no event %.64q on this topic", m.Event))
-	}
-}
-
-type tokenPush struct {
-	Token string `json:"device_token"`
-}
-
 func (c *conn) subscription(topic string) *subscription {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -329,7 +282,7 @@ func (s *Server) enlist(name string, sub *subscription) *topic {
 	return t
 }
 
-// Restart says that a topic's durable events are numbered anew, from seq on.
+// Restart says that the numbers of a topic's durable events start over, from seq on.
 func (s *Server) Restart(name string, seq int64) {
 	s.mu.Lock()
 	t := s.topics[name]
@@ -372,58 +325,9 @@ func (s *Server) End(name, reason string, forGood bool) {
 	}
 }
 
-// push is an event that a client sends to a topic that it has joined.
-func (s *Server) push(c *conn, m codec.Message) {
-	sub := c.subscription(m.Topic)
-	if sub == nil { // WS-21
-		c.reply(m, nil, Refuse("unmatched topic"))
-		return
-	}
-	if m.JoinRef == nil {
-		m.JoinRef = sub.joinRef
-	} else if sub.joinRef != nil && *m.JoinRef != *sub.joinRef { // of a join before
-		c.reply(m, nil, Refuse("unmatched topic"))
-		return
-	}
-	t := s.find(m.Topic)
-	if t == nil {
-		c.reply(m, nil, Refuse("unmatched topic"))
-		return
-	}
-	payload := append(json.RawMessage(nil), m.Payload...) // the frame's buffer is used again
-	response, err := t.Push(sub.ctx, s.client(c, sub), m.Topic, m.Event, payload)
-	later, ok := response.(Later)
-	if err != nil || !ok {
-		c.reply(m, response, err)
-		return
-	}
-	if c.running.Add(1) > maxRunning { // WS-23
-		c.running.Add(-1)
-		c.reply(m, nil, Refuse("more than %d of your requests are still running", maxRunning))
-		return
-	}
-	m.Payload = nil
-	c.jobs.Go(func() {
-		defer c.running.Add(-1)
-		response, err := later(sub.ctx)
-		c.reply(m, response, err)
-	})
-}
-
-// ErrServerToClient refuses a push on a topic on which only the server speaks
-// (W-28).
-var ErrServerToClient = Refuse("only the server speaks on this topic")
-
-// closeTopics forgets all topics; there are no clients any more.
+// closeTopics forgets all topics, after the last client has gone.
 func (s *Server) closeTopics() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.topics)
-}
-
-var errNoSuchEvent = errors.New("no such event")
-
-// NoSuchEvent refuses an event that a topic does not know.
-func NoSuchEvent(event string) error {
-	return &Problem{Reason: fmt.Sprintf("%v: %.64q", errNoSuchEvent, event)}
 }

@@ -13,7 +13,7 @@ import (
 func (s *Server) join(c *conn, m codec.Message) {
 	t := s.find(m.Topic)
 	if t == nil {
-		c.reply(m, nil, Refuse("unmatched topic")) // W-27
+		c.reply(m, nil, Refuse("unmatched topic"))
 		return
 	}
 	var body joinPayload
@@ -21,7 +21,7 @@ func (s *Server) join(c *conn, m codec.Message) {
 		c.reply(m, nil, Refuse("the payload of phx_join is {session_id?, since?, epoch?}"))
 		return
 	}
-	if body.SessionID != nil && *body.SessionID != c.id { // W-27
+	if body.SessionID != nil && *body.SessionID != c.id {
 		c.reply(m, nil, Refuse("session_id is that of another connection"))
 		return
 	}
@@ -65,8 +65,8 @@ func (s *Server) join(c *conn, m codec.Message) {
 	if joined.Replay == nil {
 		joined.After = math.MaxInt64
 	}
-	// Who has been answered gets what is published from then on; so if nothing is to
-	// be caught up with, both happen at once.
+	// After its answer, a client gets everything that is published; so if it has nothing
+	// to catch up with, it is answered and goes live at once.
 	answer := func() { c.reply(m, joined.Response, nil) }
 	if _, live := sub.tryLive(joined, joined.After, answer); live {
 		return

@@ -9,7 +9,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/bufpool"
 )
 
-// Limits of a connection's queue (C.2, R12).
+// Limits of a connection's queue.
 const (
 	maxQueued     = 256
 	maxQueuedSize = 1 << 20 // bytes
@@ -28,7 +28,7 @@ var errSlow = errors.New("the client does not keep up")
 // is something, and there is none while there is nothing.
 type queue struct {
 	conn  net.Conn
-	ended func(error) // called once, when nothing can be written any more
+	ended func(error) // called once, when nothing more can be written
 
 	mu      sync.Mutex
 	frames  [][]byte

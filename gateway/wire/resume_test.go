@@ -41,7 +41,7 @@ func write(t *testing.T, w *wiretest.World, id, text string) int64 {
 	return ev.Entry
 }
 
-// WS-12, WS-24, WS-25: a client that comes back with its cursor, also after a
+// WS-12, WS-24, WS-25: a client that comes back with its cursor, even after a
 // restart of the server, gets what it has missed, once and in order; one whose
 // cursor is worth nothing is told so.
 func TestResume(t *testing.T) {
@@ -68,7 +68,7 @@ func TestResume(t *testing.T) {
 	c = w.Connect(g, true, true)
 	res := c.Join("agent:s", map[string]any{"since": got[len(got)-1], "epoch": first["epoch"]})
 	if res["resync"] != nil || res["cursor"].(map[string]any)["seq"].(float64) < float64(last) {
-		t.Fatal(res)
+		t.Fatalf("got %v, want no resync and a cursor from %v on", res, last)
 	}
 	last = write(t, w, "s", "new")
 	got = append(got, durable(t, c, float64(last))...)
@@ -87,12 +87,12 @@ func TestResume(t *testing.T) {
 		"other epoch": {"since": 1, "epoch": "another"},
 	} {
 		if res := c.Join("agent:s", payload); res["resync"] == nil || res["snapshot"] == nil {
-			t.Errorf("%s: %v", name, res)
+			t.Errorf("%s: got %v, want a resync, a snapshot", name, res)
 		}
 	}
 	for name, payload := range map[string]any{"negative": map[string]any{"since": -1}, "fraction": map[string]any{"since": 1.5}, "text": map[string]any{"since": "1"}, "huge": map[string]any{"since": json.RawMessage("9223372036854775808")}, "list": []int{1}} {
 		if status, _ := c.Ask("agent:s", "phx_join", payload); status != "error" {
-			t.Errorf("%s: %s", name, status)
+			t.Errorf(`%s: got %s, want "error"`, name, status)
 		}
 	}
 	// From the beginning.
@@ -135,7 +135,7 @@ func TestNoGapUnderAnyInterleaving(t *testing.T) {
 			res := c.Join("agent:s", payload)
 			epoch = res["cursor"].(map[string]any)["epoch"].(string)
 			if res["resync"] != nil {
-				t.Error(res)
+				t.Errorf("got %v, want no resync", res)
 				return seqs
 			}
 			for range 50 + rand.IntN(600) {
@@ -226,7 +226,7 @@ func TestSlowClient(t *testing.T) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	// What it reads now is in order, as far as it goes; then it comes back.
+	// The events that it reads now are in order, as far as they go; then it comes back.
 	at := start
 	for {
 		m, err := slow.Next()
@@ -300,7 +300,7 @@ func TestStreamRetry(t *testing.T) {
 	c := w.Connect(g, false, true)
 	c.Join("agent:s", nil)
 	if status, res := c.Ask("agent:s", "message", map[string]any{"content": "go"}); status != "ok" {
-		t.Fatal(res)
+		t.Fatalf(`got %v, want status "ok"`, res)
 	}
 	third := c.Until(func(m wiretest.Message) bool { return m.Event == "stream_chunk" && m.Payload["seq"] == float64(3) })
 	request := third.Payload["request_id"]
@@ -318,7 +318,7 @@ func TestStreamRetry(t *testing.T) {
 			return m.Event == "stream_end"
 		})
 		if end.Payload["request_id"] != request {
-			t.Errorf("%+v", end)
+			t.Errorf("got %+v, want request_id %v", end, request)
 		}
 		return chunks
 	}
@@ -336,7 +336,7 @@ func TestStreamRetry(t *testing.T) {
 	}
 	status, res := c.Ask("agent:s", "stream_retry", map[string]any{"type": "stream_retry", "request_id": request, "missing": []int{0, 2, total + 5}})
 	if status != "ok" || fmt.Sprint(res["gone"]) != fmt.Sprint([]any{float64(total + 5)}) {
-		t.Fatal(status, res)
+		t.Fatalf("got %s %v, want ok, and chunk %d gone", status, res, total+5)
 	}
 	for _, seq := range []float64{0, 2} {
 		m := c.Until(func(m wiretest.Message) bool { return m.Event == "stream_chunk" })
@@ -345,14 +345,14 @@ func TestStreamRetry(t *testing.T) {
 		}
 	}
 	if m := c.Until(func(m wiretest.Message) bool { return strings.HasPrefix(m.Event, "stream_") }); m.Event != "stream_end" || m.Payload["total_chunks"] != float64(total) {
-		t.Errorf("%+v", m)
+		t.Errorf("got %+v, want a stream_end with %d chunks", m, total)
 	}
 	for name, payload := range map[string]any{
 		"unknown": map[string]any{"request_id": "x", "missing": []int{0}}, "nothing": map[string]any{"request_id": request, "missing": []int{}},
 		"too many": map[string]any{"request_id": request, "missing": make([]int, 1001)}, "no list": map[string]any{"request_id": request},
 	} {
 		if status, _ := c.Ask("agent:s", "stream_retry", payload); status != "error" {
-			t.Errorf("%s: %s", name, status)
+			t.Errorf(`%s: got %s, want "error"`, name, status)
 		}
 	}
 }
@@ -360,7 +360,7 @@ func TestStreamRetry(t *testing.T) {
 // W-63: a turn that fails in the middle of its text ends the stream with the error.
 func TestStreamError(t *testing.T) {
 	w := wiretest.New(t)
-	script := `{"steps":[{"text":"half of it","error":{"kind":"invalid_request","message":"no more","after_text":true}}]}`
+	script := `{"steps":[{"text":"half of it","error":{"kind":"other","message":"no more","after_text":true}}]}`
 	if err := w.Kernel.Settings.Set("plugin.llm_echo.script", json.RawMessage(script)); err != nil {
 		t.Fatal(err)
 	}
@@ -371,12 +371,12 @@ func TestStreamError(t *testing.T) {
 	c := w.Connect(g, false, true)
 	c.Join("agent:s", nil)
 	if status, res := c.Ask("agent:s", "message", map[string]any{"content": "go"}); status != "ok" {
-		t.Fatal(res)
+		t.Fatalf(`got %v, want status "ok"`, res)
 	}
 	start := c.Until(func(m wiretest.Message) bool { return m.Event == "stream_start" })
 	fail := c.Until(func(m wiretest.Message) bool { return m.Event == "stream_error" })
 	if fail.Payload["request_id"] != start.Payload["request_id"] || !strings.Contains(fail.Payload["error"].(string), "no more") {
-		t.Errorf("%+v", fail)
+		t.Errorf(`got %+v, want request_id %v, error with "no more"`, fail, start.Payload["request_id"])
 	}
 }
 

@@ -18,11 +18,13 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/gateway/api"
 	"github.com/yaya-ai/yaya/gateway/wire/codec"
 	"github.com/yaya-ai/yaya/internal/fair"
+	"github.com/yaya-ai/yaya/internal/workgroup"
 )
 
-// Limits before a client has authenticated, and of what it holds open (C.2, R10).
+// Limits before a client has authenticated, and of what it holds open.
 const (
 	authTimeout     = 10 * time.Second
 	maxAuthFrame    = 4 << 10
@@ -31,7 +33,7 @@ const (
 	maxPerPrincipal = 256 // connections of one device
 )
 
-// Times of silence (C.2); variables, so that tests need not wait for them.
+// Times of silence; variables, so that tests need not wait for them.
 var (
 	pingEvery  = 20 * time.Second
 	deadAfter  = 45 * time.Second
@@ -42,7 +44,7 @@ var (
 // their own wish and do not come back.
 const (
 	CloseRestart     = websocket.CloseServiceRestart // 1012
-	CloseBadMessage  = 4400                          // a message that is none; the client is broken
+	CloseBadMessage  = 4400                          // not a message of the protocol; the client is broken
 	CloseUnauthed    = 4401                          // not authenticated, no longer, or revoked
 	CloseSlow        = 4408                          // the client did not keep up: come back with the cursor
 	CloseTooMany     = 4429                          // too many messages, or connections
@@ -56,7 +58,8 @@ const (
 	SubprotocolMsgpack = "yaya.msgpack"
 )
 
-// ChallengeHeader carries the challenge on the upgrade's answer (W-11).
+// ChallengeHeader carries the challenge on the upgrade's answer; its name is that of
+// the wire protocol (W-11).
 const ChallengeHeader = "X-YAMO-Challenge"
 
 // Config assembles a [Server]. Authority, KernelID and Audience are required.
@@ -77,7 +80,7 @@ type Config struct {
 	Log        zerolog.Logger
 }
 
-// Server is the handler of WebSockets and the hub of topics.
+// Server is the handler of WebSockets, and publishes to topics.
 type Server struct {
 	cfg      Config
 	upgrader websocket.Upgrader
@@ -91,7 +94,7 @@ type Server struct {
 	full     zerolog.Logger // says that places were all taken, now and then
 	handlers []handler
 	topics   map[string]*topic
-	all      sync.WaitGroup
+	all      workgroup.Group // connections
 	sweeping chan struct{}
 	swept    chan struct{}
 
@@ -121,14 +124,14 @@ func New(cfg Config) *Server {
 // ServeHTTP takes a WebSocket, authenticates its client and serves it until it
 // goes.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Query().Has("token") || r.URL.Query().Has("device_token") { // R8
-		http.Error(w, "a token does not belong into a URL: it is sent in the first frame", http.StatusBadRequest)
+	if r.URL.Query().Has("token") || r.URL.Query().Has("device_token") {
+		api.Refuse(w, r, api.Detail, api.Fail(http.StatusBadRequest, "do not send a token in the URL: send it in the first frame"))
 		return
 	}
 	addr := s.cfg.Address(r)
 	guest := s.enter(addr)
 	if guest == nil {
-		stopping(w)
+		stopping(w, r)
 		return
 	}
 	challenge := s.cfg.Authority.NewChallenge(s.cfg.Audience(r))
@@ -136,37 +139,36 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.open(w, r, guest, http.Header{ChallengeHeader: {text}}, func(c *conn) (auth.Principal, error) { return c.authenticate(challenge, text, addr) })
 }
 
-// Local is the handler for the user that runs yaya, whom the listener has established
-// by the connection: there is no device, no token and no challenge, and the first
-// frame is auth_ok. Everything else is the same.
+// Local returns the handler for the owner, whom the listener identified by the
+// connection: it needs neither device, token nor challenge, and the first frame is
+// auth_ok. Everything else is the same.
 func (s *Server) Local() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := auth.FromContext(r.Context())
 		if p.Kind != auth.Owner {
-			http.Error(w, "this is for the user that runs yaya; devices use /ws", http.StatusForbidden)
+			api.Refuse(w, r, api.Detail, api.Fail(http.StatusForbidden, "this is for the user that runs yaya; devices use /ws"))
 			return
 		}
-		if !s.begin() {
-			stopping(w)
+		if !s.all.Begin() {
+			stopping(w, r)
 			return
 		}
 		s.open(w, r, nil, nil, func(*conn) (auth.Principal, error) { return p, nil })
 	})
 }
 
-func stopping(w http.ResponseWriter) {
-	w.Header().Set("Retry-After", "10")
-	http.Error(w, stops, http.StatusServiceUnavailable)
+func stopping(w http.ResponseWriter, r *http.Request) {
+	api.Refuse(w, r, api.Detail, &api.Failure{Status: http.StatusServiceUnavailable, Message: stops, Wait: 10 * time.Second})
 }
 
-// open upgrades a connection that begin or enter has counted, and serves it. guest is
+// open upgrades a connection that s.all or enter has counted, and serves it. guest is
 // nil for one whose principal is known.
 func (s *Server) open(w http.ResponseWriter, r *http.Request, guest *stranger, header http.Header, who func(*conn) (auth.Principal, error)) {
 	h := &hijacker{ResponseWriter: w}
 	ws, err := s.upgrader.Upgrade(h, r, header)
 	if err != nil { // it has answered
 		s.leave(guest)
-		s.all.Done()
+		s.all.End()
 		return
 	}
 	c := newConn(s, ws, h.r, codec.Format{Msgpack: ws.Subprotocol() == SubprotocolMsgpack, Arrays: r.URL.Query().Get("vsn") == "2.0.0"})
@@ -209,7 +211,7 @@ func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 
 // run serves a connection until it is over.
 func (s *Server) run(c *conn, guest *stranger, who func(*conn) (auth.Principal, error)) {
-	defer s.all.Done()
+	defer s.all.End()
 	defer c.close()
 	greeted := make(chan bool)
 	go func() { greeted <- s.greet(c, guest, who) }()
@@ -356,6 +358,7 @@ func (s *Server) Close(ctx context.Context) error {
 	}
 	s.closed = true
 	s.mu.Unlock()
+	s.all.Shut()
 	close(s.sweeping)
 	<-s.swept
 	for _, c := range s.connections() {
@@ -367,7 +370,7 @@ func (s *Server) Close(ctx context.Context) error {
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
-		s.all.Wait()
+		s.all.Close()
 	}()
 	var err error
 	select {

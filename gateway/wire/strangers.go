@@ -9,7 +9,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/fair"
 )
 
-// Places of connections that have not authenticated (C.2, R10).
+// Places of connections that have not authenticated.
 const (
 	maxUnknown     = 256
 	maxUnknownPeer = 16 // of one network
@@ -28,21 +28,10 @@ type stranger struct {
 	leaves bool  // it lost its place to another
 }
 
-// begin counts a connection that Close waits for; false says that it is closed.
-func (s *Server) begin() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return false
-	}
-	s.all.Add(1)
-	return true
-}
-
 // enter gives a connection that has not authenticated a place, if need be another's.
 // It returns nil when the server is closed.
 func (s *Server) enter(addr netip.Addr) *stranger {
-	if !s.begin() {
+	if !s.all.Begin() {
 		return nil
 	}
 	guest := new(stranger)

@@ -4,10 +4,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/yaya-ai/yaya/internal/control"
+	"github.com/yaya-ai/yaya/control"
 )
 
-// Streams (W-59…W-66): the text of an assistant's message while it is written.
+// Streams: the text of an assistant's message while it is written.
 const (
 	streamDelay  = 25 * time.Millisecond // chunks are what arrives in that time
 	maxChunk     = 64 << 10              // bytes
@@ -21,14 +21,14 @@ const (
 	streamFailed = "stream_error"
 )
 
-// StreamStart begins a stream (W-60).
+// StreamStart begins a stream.
 type StreamStart struct {
 	Type      string `json:"type"` // "stream_start"
 	RequestID string `json:"request_id"`
 	Time      string `json:"ts"`
 }
 
-// StreamChunk is a part of it (W-61). Numbers start at 0.
+// StreamChunk is a part of it. Numbers start at 0.
 type StreamChunk struct {
 	Type      string `json:"type"` // "stream_chunk"
 	RequestID string `json:"request_id"`
@@ -36,7 +36,7 @@ type StreamChunk struct {
 	Seq       int    `json:"seq"`
 }
 
-// StreamEnd ends it (W-62, W-66).
+// StreamEnd ends it.
 type StreamEnd struct {
 	Type        string `json:"type"` // "stream_end"
 	RequestID   string `json:"request_id"`
@@ -44,15 +44,13 @@ type StreamEnd struct {
 	Time        string `json:"ts"`
 }
 
-// StreamError ends it, too (W-63).
+// StreamError ends it, too.
 type StreamError struct {
 	Type      string `json:"type"` // "stream_error"
 	RequestID string `json:"request_id"`
 	Error     string `json:"error"`
 	Time      string `json:"ts"`
 }
-
-func stamp(t time.Time) string { return t.UTC().Format(control.TimeFormat) }
 
 // stream is one stream with its chunks, those of the beginning left out when they
 // are too many. It is guarded by its feed.
@@ -130,14 +128,14 @@ func (s *stream) replay(now time.Time) []Event {
 }
 
 func (s *stream) start(now time.Time) Event {
-	return Event{Name: streamStart, Payload: StreamStart{streamStart, s.id, stamp(now)}}
+	return Event{Name: streamStart, Payload: StreamStart{streamStart, s.id, control.Stamp(now)}}
 }
 
 // end ends the stream, with an error unless that is "".
 func (s *stream) end(now time.Time, failure string) Event {
-	e := Event{Name: streamEnd, Payload: StreamEnd{streamEnd, s.id, s.total(), stamp(now)}}
+	e := Event{Name: streamEnd, Payload: StreamEnd{streamEnd, s.id, s.total(), control.Stamp(now)}}
 	if failure != "" {
-		e = Event{Name: streamFailed, Payload: StreamError{streamFailed, s.id, failure, stamp(now)}}
+		e = Event{Name: streamFailed, Payload: StreamError{streamFailed, s.id, failure, control.Stamp(now)}}
 	}
 	s.ended, s.last = now, &e
 	return e

@@ -49,11 +49,11 @@ func TestConversation(t *testing.T) {
 		res := c.Join("agent:"+id, map[string]any{"session_id": c.Session})
 		cursor := res["cursor"].(map[string]any)
 		if cursor["epoch"] == "" || cursor["seq"] == nil {
-			t.Fatal(res)
+			t.Fatalf("got %v, want a epoch, a seq", res)
 		}
 		status, res := c.Ask("agent:"+id, "message", map[string]any{"content": "hello there", "id": "m1"})
 		if status != "ok" || res["id"] != "m1" || res["turn_id"] == "" {
-			t.Fatal(status, res)
+			t.Fatalf(`got %v, %v, want status "ok", id "m1", a turn_id`, status, res)
 		}
 		var kinds []string
 		var text strings.Builder
@@ -63,17 +63,17 @@ func TestConversation(t *testing.T) {
 			m := c.Read()
 			kinds = append(kinds, m.Event)
 			if m.Topic != "agent:"+id || m.Ref != nil || m.Payload["type"] != m.Event {
-				t.Fatalf("%+v", m)
+				t.Fatalf("got %+v, want Topic %q, no Ref, type %v", m, "agent:"+id, m.Event)
 			}
 			if _, err := time.Parse("2006-01-02T15:04:05.000Z", fmt.Sprint(m.Payload["ts"])); err != nil && m.Event != "stream_chunk" { // W-4
-				t.Errorf("%s: %v", m.Event, err)
+				t.Errorf("%s: got ts %v (%v), want a time in milliseconds", m.Event, m.Payload["ts"], err)
 			}
 			switch m.Event {
 			case "stream_start":
 				request = m.Payload["request_id"].(string)
 			case "stream_chunk":
 				if m.Payload["seq"] != float64(seq) || m.Payload["request_id"] != request {
-					t.Errorf("%+v", m)
+					t.Errorf("got %+v, want seq %d of the request %s", m, seq, request)
 				}
 				seq++
 				text.WriteString(m.Payload["chunk"].(string))
@@ -99,7 +99,7 @@ func TestConversation(t *testing.T) {
 		}
 		// The same message again is the same message.
 		if status, res := c.Ask("agent:"+id, "message", map[string]any{"content": "hello there", "id": "m1"}); status != "ok" || res["duplicate"] != true {
-			t.Error(status, res)
+			t.Errorf(`got %v, %v, want status "ok", duplicate true`, status, res)
 		}
 		if status, _ := c.Ask("agent:"+id, "message", map[string]any{"content": "something else", "id": "m1"}); status != "error" {
 			t.Error("another message with the same id")
@@ -161,7 +161,7 @@ func TestFailedAuthentication(t *testing.T) {
 		c.Send(frame(c))
 		m, err := c.Next()
 		if err != nil || m.Raw["type"] != "auth_fail" || m.Raw["reason"] == "" {
-			t.Errorf("%s: %+v, %v", name, m, err)
+			t.Errorf(`%s: got %+v, %v, want type "auth_fail", a reason`, name, m, err)
 			continue
 		}
 		replies[fmt.Sprint(m.Raw)] = true
@@ -201,7 +201,7 @@ func TestJoinIsRefused(t *testing.T) {
 		"agent:secret":       map[string]any{"session_id": "of another"},
 	} {
 		if status, res := c.Ask(topic, "phx_join", payload); status != "error" || res["reason"] == "" {
-			t.Errorf("%s: %s %v", topic, status, res)
+			t.Errorf(`%s: got %s %v, want status "error", a reason`, topic, status, res)
 		}
 	}
 	blind := w.Connect(w.Enrol("blind", auth.AgentsRead), false, true)
@@ -217,7 +217,7 @@ func TestJoinIsRefused(t *testing.T) {
 	c.Join("agent:secret", nil)
 	c.Join("agent:secret", nil)
 	if m := c.Until(func(m wiretest.Message) bool { return m.Event == "phx_close" }); m.Topic != "agent:secret" || m.JoinRef == nil {
-		t.Errorf("%+v", m)
+		t.Errorf(`got %+v, want Topic "agent:secret", a JoinRef`, m)
 	}
 	reader := w.Connect(w.Enrol("writer", auth.SessionsRead, auth.KernelAttach), false, true)
 	reader.Join("agent:secret", nil)
@@ -383,7 +383,7 @@ func TestRevocationAndRefreshInBand(t *testing.T) {
 	}
 	m := c.Read()
 	if m.Topic != "phoenix" || m.Event != "disconnect" || m.Payload["code"] != float64(4401) {
-		t.Errorf("%+v", m)
+		t.Errorf("got %+v, want a disconnect with the code 4401", m)
 	}
 	if code := c.Closed(); code != 4401 {
 		t.Errorf("closed with %d, want 4401", code)
@@ -392,6 +392,9 @@ func TestRevocationAndRefreshInBand(t *testing.T) {
 
 // WS-04, WS-05, WS-29: connections that do not authenticate are few, and short.
 func TestStrangers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
 	w := wiretest.New(t)
 	g := w.Enrol("phone")
 	var open []*wiretest.Client
@@ -403,7 +406,7 @@ func TestStrangers(t *testing.T) {
 		t.Errorf("the first of 17: closed with %d, want %d", code, wire.CloseTooMany)
 	}
 	if ok := open[1].Auth(g); ok.Raw["type"] != "auth_ok" { // and no other's; it makes room
-		t.Fatal(ok)
+		t.Fatalf(`got %v, want type "auth_ok"`, ok)
 	}
 	open = open[1:]
 	large := w.Dial(false, true)
@@ -412,7 +415,7 @@ func TestStrangers(t *testing.T) {
 		t.Errorf("a large frame before auth: %d", code)
 	}
 	if resp, err := w.HTTP.Client().Get(w.HTTP.URL + "/ws?token=x"); err != nil || resp.StatusCode != 400 { // R8
-		t.Error(resp, err)
+		t.Errorf("got %v, %v, want StatusCode 400", resp, err)
 	} else {
 		resp.Body.Close()
 	}
@@ -465,6 +468,9 @@ func TestWhoIsThereToAnswer(t *testing.T) {
 
 // LD-11: a server that gets little processor time takes nobody for dead.
 func TestNoFalseDeath(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
 	defer wire.SetTimes(time.Second, 4*time.Second)()
 	w := wiretest.New(t)
 	c := w.Connect(w.Enrol("phone"), false, true)
@@ -508,7 +514,7 @@ func TestGuessingOverTheWire(t *testing.T) {
 		c := w.Dial(false, true)
 		c.Send(map[string]any{"type": "auth", "device_token": "a.b.c", "challenge_sig": ""})
 		if m, err := c.Next(); err != nil || m.Raw["type"] != "auth_fail" {
-			t.Fatal(m, err)
+			t.Fatalf(`got %v, %v, want type "auth_fail"`, m, err)
 		}
 	}
 	if m := w.Dial(false, true).Auth(fresh); m.Raw["type"] != "auth_fail" {

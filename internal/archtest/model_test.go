@@ -15,9 +15,24 @@ func TestSecurityModelNamesTests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	there := declaredTests(t)
+	named := regexp.MustCompile("`(Test\\w+)`").FindAllSubmatch(model, -1)
+	if len(named) < 60 {
+		t.Errorf("the model names %d tests, want one for each mechanism", len(named))
+	}
+	for _, m := range named {
+		if !there[string(m[1])] {
+			t.Errorf("the model names %s, which is not a test", m[1])
+		}
+	}
+}
+
+// declaredTests returns the names of all tests.
+func declaredTests(t *testing.T) map[string]bool {
+	t.Helper()
 	there := map[string]bool{}
 	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
-	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -35,13 +50,5 @@ func TestSecurityModelNamesTests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	named := regexp.MustCompile("`(Test\\w+)`").FindAllSubmatch(model, -1)
-	if len(named) < 60 {
-		t.Errorf("the model names %d tests, want one for each mechanism", len(named))
-	}
-	for _, m := range named {
-		if !there[string(m[1])] {
-			t.Errorf("the model names %s, which is no test", m[1])
-		}
-	}
+	return there
 }

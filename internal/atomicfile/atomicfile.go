@@ -1,6 +1,5 @@
-// Package atomicfile replaces files so that they are whole at every moment: who
-// reads sees the old content or the new, and so does the next start after a
-// crash.
+// Package atomicfile replaces files atomically: a reader sees the old content or
+// the new, and so does the next start after a crash.
 package atomicfile
 
 import (
@@ -10,9 +9,9 @@ import (
 	"os"
 )
 
-// Write replaces the file name in root, for its owner only, and returns what the
-// new file is. When it returns without error, content and name have reached the
-// disk.
+// Write replaces the file name in root, for its owner only, and returns the new
+// file's description. When it returns without error, content and name have reached
+// the disk.
 func Write(root *os.Root, name string, data []byte) (fs.FileInfo, error) {
 	return WriteMode(root, name, data, 0o600)
 }
@@ -26,8 +25,8 @@ func WriteMode(root *os.Root, name string, data []byte, perm fs.FileMode) (fs.Fi
 // of was.
 func write(root *os.Root, name string, data []byte, perm fs.FileMode, was fs.FileInfo) (fs.FileInfo, error) {
 	tmp := fmt.Sprintf(".%s.%d.tmp", name, os.Getpid())
-	// One that is there is of a process that has died, or of somebody who wants it to be
-	// written to.
+	// An existing one belongs to a process that has died, or to an attacker who wants it
+	// to be written to.
 	if err := root.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/yaya-ai/yaya/internal/atomicfile"
 )
 
-// What is replaced is new, whole and its owner's; what cannot be replaced stays,
-// and nothing is left beside it.
+// A replaced file is new, complete and its owner's; a file that cannot be replaced
+// stays, and nothing is left beside it.
 func TestWrite(t *testing.T) {
 	dir := t.TempDir()
 	root, err := os.OpenRoot(dir)

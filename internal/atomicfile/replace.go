@@ -11,14 +11,14 @@ import (
 	"syscall"
 )
 
-// maxLinks is how many links lead to a file at most, as in Linux.
+// maxLinks is the maximum number of links on the way to a file, as in Linux.
 const maxLinks = 40
 
-// Replace replaces a file that its user may have made a link, as people do who keep
-// their dotfiles in a repository: the links stay, and the file that they lead to keeps
-// its permissions and its owner. A new file is for its owner only, and its folder is
-// made; but not where a link leads. Links of other users, and links that other users can
-// replace, are errors: they would choose what is written to.
+// Replace replaces a file that may be a symbolic link, as in repositories of dotfiles:
+// the links stay, and their target keeps its permissions and its owner. A new file is
+// for its owner only, and Replace creates its folder, but not the folder of a link's
+// target. Links of other users, and links that other users can replace, are errors:
+// those users would choose the file that is written.
 func Replace(path string, data []byte) error {
 	real, last, err := follow(path)
 	if err != nil {
@@ -56,8 +56,8 @@ func Replace(path string, data []byte) error {
 	return err
 }
 
-// Remove removes a file. Links to it stay, and lead to nothing; those that Replace does
-// not follow are errors.
+// Remove removes a file. Links to it stay and dangle; links that Replace does not
+// follow are errors.
 func Remove(path string) error {
 	real, _, err := follow(path)
 	if err != nil {
@@ -140,9 +140,9 @@ func mine(at, link string, st fs.FileInfo) error {
 	}
 }
 
-// writers returns what chmod has to take from a folder that others than this user and
-// root can change, "" if nobody else can. Where new files are for a group of its user's
-// own, folders are the group's, too: it counts as the user.
+// writers returns the mode change that makes a folder writable by this user and root
+// only, "" if it already is. If this user has a private group, the group counts as the
+// user.
 func writers(dir fs.FileInfo) string {
 	perm := dir.Mode().Perm()
 	if dir.Mode()&fs.ModeSticky != 0 {
@@ -167,7 +167,7 @@ func trusted(st fs.FileInfo) bool {
 	return ok && (sys.Uid == 0 || int(sys.Uid) == os.Geteuid())
 }
 
-// keepOwner gives a file the owner that another one has.
+// keepOwner gives a file the owner of another one.
 func keepOwner(f *os.File, was fs.FileInfo) error {
 	st, err := f.Stat()
 	if err != nil {

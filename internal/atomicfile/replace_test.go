@@ -13,7 +13,7 @@ import (
 )
 
 // USE-2: files of users are often links into a repository of dotfiles. They stay links,
-// and what they lead to keeps its permissions and its owner.
+// and their targets keep permissions and owner.
 func TestReplace(t *testing.T) {
 	for name, c := range map[string]struct {
 		make  func(t *testing.T, dir string)

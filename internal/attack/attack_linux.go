@@ -1,6 +1,6 @@
-// Command attack is a process that tries to be taken for the owner of a yaya, for the
-// tests of that, and is not shipped. It is a program of its own because forks of one
-// under the race detector take ten times as long.
+// Command attack tries to pass for the owner of a yaya, for tests; it is not shipped.
+// It is a separate program because forks of a process under the race detector take
+// ten times as long.
 package main
 
 import (
@@ -73,7 +73,7 @@ func attack(args []string) int {
 	return 0
 }
 
-// request is one that only the owner may make, and that leaves a trace.
+// request is a request that only the owner may make, and that leaves a trace.
 const request = "POST /v1/sessions HTTP/1.1\r\nHost: HOST\r\nContent-Type: application/json\r\nContent-Length: 25\r\nConnection: close\r\n\r\n{\"workspace_path\":\"/usr\"}"
 
 func requestTo(target string) string {
@@ -123,7 +123,7 @@ func ask(target string) (string, error) {
 	return answer(c)
 }
 
-// closeAtOnce does not wait for the answer: what it did is seen by its trace.
+// closeAtOnce does not wait for the answer: its effect shows in the trace.
 func closeAtOnce(target string) (string, error) {
 	c, err := dialTarget(target)
 	if err != nil {
@@ -147,7 +147,7 @@ func sockaddr(target string) (fd int, addr []byte, err error) {
 	return fd, append([]byte{unix.AF_INET, 0, byte(at.Port >> 8), byte(at.Port), 127, 0, 0, 1}, make([]byte, 8)...), err
 }
 
-// overFD asks over a connected socket without any help of the runtime.
+// overFD sends the request over a connected socket without the runtime.
 func overFD(fd int, target string) (string, error) {
 	if _, err := unix.Write(fd, []byte(requestTo(target))); err != nil {
 		return "", err
@@ -165,7 +165,7 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// deadChild has a child connect, which has ended when the request is sent.
+// deadChild lets a child connect and end before the request is sent.
 func deadChild(target string) (string, error) {
 	fd, addr, err := sockaddr(target)
 	if err != nil {

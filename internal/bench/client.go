@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +20,7 @@ import (
 type target struct {
 	addr, path string
 	tool       string
+	name       string // that the client announces; "" for bench
 	session    string
 	// lenient targets may lose a connection now and then, as the standard
 	// library's reverse proxy does under quick successions on one connection.
@@ -114,8 +116,13 @@ func (t *target) open() error {
 		return err
 	}
 	defer func() { _ = c.c.Close() }()
-	_, t.session, err = c.post([]byte(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}`))
+	_, t.session, err = c.post([]byte(t.hello()))
 	return err
+}
+
+// hello begins a session.
+func (t *target) hello() string {
+	return `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"` + cmp.Or(t.name, "bench") + `","version":"1"}}}`
 }
 
 // load is what one round measured.

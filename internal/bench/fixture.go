@@ -10,6 +10,8 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"sync"
+	"time"
 )
 
 // member returns the raw value of a scalar member, by the first place where its
@@ -41,7 +43,7 @@ func fixtureAnswer(dst, msg []byte) []byte {
 	case `"initialize"`:
 		return reply("result", `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"fixture","version":"1"}}`)
 	case `"tools/list"`:
-		return reply("result", `{"tools":[{"name":"echo","description":"returns its argument","inputSchema":{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}}]}`)
+		return reply("result", `{"tools":[{"name":"echo","description":"returns its argument","inputSchema":{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}},{"name":"wait","description":"takes a second","inputSchema":{"type":"object"}}]}`)
 	}
 	if id == nil {
 		return nil
@@ -49,9 +51,13 @@ func fixtureAnswer(dst, msg []byte) []byte {
 	return reply("error", `{"code":-32601,"message":"unknown method"}`)
 }
 
+// slow is how long the tool "wait" takes.
+const slow = time.Second
+
 func fixtureStdio() error {
 	in := bufio.NewReaderSize(os.Stdin, 1<<20)
 	out := bufio.NewWriterSize(os.Stdout, 1<<20)
+	var mu sync.Mutex // of out
 	var buf []byte
 	for {
 		line, err := in.ReadBytes('\n')
@@ -59,14 +65,27 @@ func fixtureStdio() error {
 			return nil //nolint:nilerr // the end of the input is the end
 		}
 		buf = fixtureAnswer(buf[:0], line)
+		if len(buf) > 0 && string(member(line, "name")) == `"wait"` {
+			late := append(bytes.Clone(buf), '\n')
+			time.AfterFunc(slow, func() {
+				mu.Lock()
+				defer mu.Unlock()
+				_, _ = out.Write(late)
+				_ = out.Flush()
+			})
+			buf = buf[:0]
+		}
+		// One write answers everything that has arrived.
+		mu.Lock()
 		if len(buf) > 0 {
 			_, _ = out.Write(append(buf, '\n'))
 		}
-		// What has arrived is answered in one write.
 		if in.Buffered() == 0 {
-			if err := out.Flush(); err != nil {
-				return err
-			}
+			err = out.Flush()
+		}
+		mu.Unlock()
+		if err != nil {
+			return err
 		}
 	}
 }

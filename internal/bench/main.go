@@ -21,7 +21,7 @@ import (
 	"time"
 )
 
-// What the relay is measured with; flags narrow it down.
+// Parameters of the relay's measurement; flags narrow them down.
 var (
 	kinds     = "http,stdio"
 	inFlights = "1,8,64"
@@ -29,12 +29,12 @@ var (
 )
 
 func main() {
-	mode := flag.String("fixture", "", "be the upstream server (http, stdio) or a proxy before one (tcp, reverse)")
+	mode := flag.String("fixture", "", "be the upstream server (http, stdio), a proxy before one (tcp, reverse) or a flood")
 	to := flag.String("to", "", "where a proxy goes")
 	bin := flag.String("yaya", "bin/yaya", "the binary to measure")
 	rounds := flag.Int("rounds", 3, "alternating rounds; the median counts")
 	per := flag.Duration("time", time.Second, "time of one round")
-	only := flag.String("only", "", "measure only: relay or start")
+	only := flag.String("only", "", "measure only: relay, start, telemetry or fair")
 	flag.StringVar(&kinds, "upstream", kinds, "upstreams of the relay")
 	flag.StringVar(&inFlights, "in-flight", inFlights, "calls in flight")
 	flag.StringVar(&sizes, "size", sizes, "bytes of the argument")
@@ -45,6 +45,8 @@ func main() {
 		err = fixtureHTTP()
 	case "stdio":
 		err = fixtureStdio()
+	case "flood":
+		err = fixtureFlood(*to)
 	case "tcp", "reverse":
 		err = fixtureProxy(*mode, *to)
 	default:
@@ -63,13 +65,21 @@ func bench(bin string, rounds int, per time.Duration, only string) error {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	fmt.Printf("machine: %d CPUs, %s, %s/%s; %s\n\n", runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH, strings.Join(os.Args, " "))
-	if only != "start" {
-		if err := relay(bin, dir, rounds, per); err != nil {
-			return err
+	for _, part := range []struct {
+		name    string
+		measure func() error
+	}{
+		{"relay", func() error { return relay(bin, dir, rounds, per) }},
+		{"telemetry", func() error { return observed(bin, dir, rounds, per) }},
+		{"fair", func() error { return fairness(bin, dir, rounds, per) }},
+		{"start", func() error { return startUp(bin, dir, rounds) }},
+	} {
+		if only != "" && only != part.name {
+			continue
 		}
-	}
-	if only != "relay" {
-		return startUp(bin, dir, rounds)
+		if err := part.measure(); err != nil {
+			return fmt.Errorf("%s: %w", part.name, err)
+		}
 	}
 	return nil
 }
@@ -81,7 +91,7 @@ type daemon struct {
 }
 
 // start runs yaya with servers and returns how long it took to be ready.
-func start(bin, dir string, servers map[string]any) (*daemon, time.Duration, error) {
+func start(bin, dir string, servers map[string]any, env ...string) (*daemon, time.Duration, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // picks a port
 	if err != nil {
 		return nil, 0, err
@@ -97,7 +107,7 @@ func start(bin, dir string, servers map[string]any) (*daemon, time.Duration, err
 		return nil, 0, err
 	}
 	cmd := exec.Command(bin, "serve", "--listen", addr, "--data-dir", filepath.Join(dir, "d"), "--mcp-config", config) //nolint:noctx // stopped by stop
-	cmd.Stderr = os.Stderr
+	cmd.Stderr, cmd.Env = os.Stderr, append(os.Environ(), env...)
 	begun := time.Now()
 	if err := cmd.Start(); err != nil {
 		return nil, 0, err

@@ -1,5 +1,5 @@
-// Package besidetmp has tests work where a sandbox has no folder of its own: in a
-// private /tmp there is nothing that a program could be kept from.
+// Package besidetmp gives tests folders outside /tmp: a sandbox has a private /tmp,
+// so tests of its limits would prove nothing there.
 package besidetmp
 
 import (
@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// private are the folders that sandboxes have for themselves.
+// private are the folders of which each sandbox has its own.
 var private = []string{"/tmp", "/var/tmp", "/run", "/dev"}
 
 // Dir makes a folder that is removed at the end of the test: in the package's folder,
@@ -31,7 +31,7 @@ func Dir(t *testing.T) string {
 		t.Cleanup(func() { _ = os.RemoveAll(dir) }) //nolint:forbidigo,gosec // what was just made
 		return dir
 	}
-	t.Skip("no folder outside of /tmp can be written")
+	t.Skip("no folder outside /tmp can be written")
 	return ""
 }
 

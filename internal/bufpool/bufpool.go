@@ -32,15 +32,15 @@ type Buffer struct {
 	forgotten runtime.Cleanup
 }
 
-// OnRelease has f called when the buffer is given back, or when it is known that
-// nobody can do that: f must not use the buffer, and may be called from any goroutine.
+// OnRelease makes the pool call f when the buffer is released, or when nobody can
+// release it: f must not use the buffer, and may be called from any goroutine.
 func (b *Buffer) OnRelease(f func()) {
 	b.told = f
 	b.forgotten = runtime.AddCleanup(b, func(f func()) { f() }, f)
 }
 
-// Forget says that nobody will release the buffer: its bytes belong to whoever has
-// them. Forgetting nil does nothing.
+// Forget declares that nobody will release the buffer: its bytes belong to their
+// present holder. Forgetting nil does nothing.
 func (b *Buffer) Forget() {
 	if b == nil || b.told == nil {
 		return
@@ -51,8 +51,7 @@ func (b *Buffer) Forget() {
 	f()
 }
 
-// HandOver makes another buffer the one that is told of when it is given back, and
-// releases b.
+// HandOver moves the release function of b to another buffer, and releases b.
 func (b *Buffer) HandOver(to *Buffer) {
 	if f := b.told; f != nil {
 		b.forgotten.Stop()
@@ -88,10 +87,10 @@ func (b *Buffer) Release() {
 	}
 }
 
-// ErrTooLarge says that a reader held more than it was to.
+// ErrTooLarge reports that a reader returned more data than allowed.
 var ErrTooLarge = errors.New("more data than the limit allows")
 
-// grow moves what b holds into a larger buffer.
+// grow moves the content of b into a larger buffer.
 func grow(b *Buffer, n int) *Buffer {
 	bigger := Get(n)
 	bigger.B = append(bigger.B, b.B...)

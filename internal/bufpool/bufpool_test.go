@@ -73,7 +73,7 @@ func BenchmarkGet256K(b *testing.B) {
 	}
 }
 
-// Whoever counts buffers learns once of each that is given back.
+// OnRelease reports each released buffer once.
 func TestOnRelease(t *testing.T) {
 	n := 0
 	b := Get(10)

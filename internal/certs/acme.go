@@ -21,9 +21,11 @@ import (
 
 	"github.com/rs/zerolog"
 	"golang.org/x/crypto/acme"
+
+	"github.com/yaya-ai/yaya/internal/backoff"
 )
 
-// LetsEncrypt is the authority that is asked unless another is named.
+// LetsEncrypt is the default authority.
 const LetsEncrypt = acme.LetsEncryptURL
 
 // ALPN is the protocol in which an authority checks a host by TLS-ALPN-01 (RFC 8737). The
@@ -39,7 +41,7 @@ const (
 	afterOutage  = time.Minute // the authority could not be reached
 	mostOutage   = time.Hour
 	mostAsked    = 48 * time.Hour // that an authority can ask to wait for
-	// lookEvery is how often the clock is looked at: timers stand still while a machine
+	// lookEvery is how often the loop checks the clock: timers stop while a machine
 	// sleeps.
 	lookEvery = time.Hour
 )
@@ -50,8 +52,8 @@ type ACMEConfig struct {
 	Directory string   // URL of the authority; default LetsEncrypt
 	Email     string   // for the authority, "" for none
 	Dir       *os.Root // for keys and certificates, see [OpenFolder]
-	// Plain is where challenges over plain HTTP are answered, and browsers sent to https;
-	// nil for nowhere. Run closes it.
+	// Plain is the listener for challenges over plain HTTP, which also redirects browsers
+	// to https; nil for none. Run closes it.
 	Plain net.Listener
 	Log   zerolog.Logger
 
@@ -69,10 +71,10 @@ type ACME struct {
 	have   map[string]*tls.Certificate
 	state  map[string]*Status
 	failed map[string]int // tries in a row
-	// What the authority asks for while it checks a name.
+	// Answers to the challenges of the authority while it checks a name.
 	alpn map[string]*tls.Certificate // by name
 	http map[string]http01           // by token
-	// plain says that challenges over plain HTTP can be answered.
+	// plain reports whether challenges over plain HTTP can be answered.
 	plain bool
 }
 
@@ -90,7 +92,7 @@ func CheckDirectory(directory string) (*url.URL, error) {
 	return u, nil
 }
 
-// withoutUser hides what could be a user and a password in what may not be a URL.
+// withoutUser hides a possible user and password in text that may not be a URL.
 func withoutUser(s string) string {
 	at := strings.LastIndexByte(s, '@')
 	if at < 0 {
@@ -103,17 +105,17 @@ func withoutUser(s string) string {
 	return scheme + "****" + s[at:]
 }
 
-// CheckEmail reports why an address cannot be that by which an authority reaches the user;
-// none is fine.
+// CheckEmail returns an error if an authority cannot use an address as contact; "" is
+// valid.
 func CheckEmail(address string) error {
 	if a, err := mail.ParseAddress(address); address != "" && (err != nil || a.Address != address) {
-		return fmt.Errorf("--acme-email %.200q is not an address such as admin@yaya.example", address)
+		return fmt.Errorf("--acme-email %.200q is not an address such as admin@example.com", address)
 	}
 	return nil
 }
 
-// NewACME checks the configuration and reads what is kept.
-func NewACME(cfg ACMEConfig) (*ACME, error) {
+// OpenACME checks the configuration and reads the stored certificates.
+func OpenACME(cfg ACMEConfig) (*ACME, error) {
 	cfg.Directory = cmp.Or(cfg.Directory, LetsEncrypt)
 	u, err := CheckDirectory(cfg.Directory)
 	if err == nil {
@@ -138,7 +140,7 @@ func NewACME(cfg ACMEConfig) (*ACME, error) {
 	if len(a.names) == 0 {
 		return nil, errors.New("--acme needs --host: the name by which clients reach yaya, and which the certificate is for")
 	}
-	// Certificates of a test authority must not be taken for those of the real one.
+	// Certificates of a test authority must not be mistaken for those of the real one.
 	sum := sha256.Sum256([]byte(cfg.Directory))
 	folder := strings.ReplaceAll(u.Host, ":", "_") + "-" + hex.EncodeToString(sum[:4])
 	if a.dir, err = OpenFolder(cfg.Dir, folder); err != nil {
@@ -164,7 +166,7 @@ const (
 	accountKey = "account.key"
 )
 
-// Close lets go of the folder.
+// Close closes the folder.
 func (a *ACME) Close() error { return a.dir.Close() }
 
 // CA is the host of the authority.
@@ -176,10 +178,10 @@ func (a *ACME) CA() string {
 	return u.Host
 }
 
-// Names are the hosts that there are certificates for.
+// Names returns the hosts of the certificates.
 func (a *ACME) Names() []string { return slices.Clone(a.names) }
 
-// Status is how the certificates are, in the order of the names.
+// Status returns the state of each certificate, in the order of the names.
 func (a *ACME) Status() []Status {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -190,7 +192,7 @@ func (a *ACME) Status() []Status {
 	return out
 }
 
-// take makes a certificate the one that clients get.
+// take makes clients get a certificate.
 func (a *ACME) take(name string, pair *tls.Certificate) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -205,14 +207,14 @@ func renewal(pair *tls.Certificate) time.Time {
 	return to.Add(-to.Sub(from) / 3)
 }
 
-// Certificate is for [tls.Config.GetCertificate]. It gives what there is, and never asks
-// the authority: strangers can call it as often as they like.
+// Certificate is for [tls.Config.GetCertificate]. It returns the present certificate,
+// and never contacts the authority, because strangers can call it as often as they like.
 func (a *ACME) Certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	name := hostOf(hello.ServerName)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.state[name] == nil {
-		return nil, fmt.Errorf("TLS: %.100q is no name of this yaya (--host)", clean(hello.ServerName))
+		return nil, fmt.Errorf("TLS: %.100q is not a name of this yaya (--host)", clean(hello.ServerName))
 	}
 	if len(hello.SupportedProtos) == 1 && hello.SupportedProtos[0] == ALPN {
 		if pair := a.alpn[name]; pair != nil {
@@ -270,18 +272,18 @@ func (a *ACME) next(name string) time.Time {
 	return a.state[name].Next
 }
 
-// until is how long it is until a name's turn, and not nothing.
+// until returns the time until a name's next attempt, which is more than 0.
 func (a *ACME) until(name string) time.Duration {
 	return max(a.next(name).Sub(time.Now().Round(0)), time.Second)
 }
 
-// renew orders one certificate, and says what came of it.
+// renew orders one certificate, and logs the result.
 func (a *ACME) renew(ctx context.Context, name string) {
 	a.cfg.Log.Info().Str("host", name).Str("ca", a.CA()).Msg("asking for a certificate")
 	a.mu.Lock()
 	n := a.failed[name]
 	a.mu.Unlock()
-	// If yaya is killed meanwhile, the try counts like one that came to nothing.
+	// If yaya is killed meanwhile, the attempt counts as failed.
 	a.keepRetry(name, &retry{Next: time.Now().Round(0).Add(pause(nil, n)), Failed: n + 1, Why: "the last try was cut off"})
 	pair, err := a.order(ctx, name)
 	if err == nil {
@@ -296,7 +298,7 @@ func (a *ACME) renew(ctx context.Context, name string) {
 		a.cfg.Log.Info().Str("host", name).Str("issuer", clean(pair.Leaf.Issuer.String())).Time("until", pair.Leaf.NotAfter).Msg("the certificate is there")
 		return
 	}
-	if ctx.Err() != nil { // it is nobody's failure, but yaya may be about to start for ever
+	if ctx.Err() != nil { // not a failure of the authority, but yaya may be restarting in a loop
 		a.keepRetry(name, &retry{Next: time.Now().Round(0).Add(afterOutage), Failed: n, Why: "yaya ended during the last try"})
 		return
 	}
@@ -316,17 +318,14 @@ func (a *ACME) renew(ctx context.Context, name string) {
 	log.Err(told.Err).Str("host", name).Stringer("again_in", wait.Round(time.Second)).Msg("no certificate was issued")
 }
 
-// pause is how long to wait after so many failures before.
+// pause returns the wait after that many failures.
 func pause(err error, failures int) time.Duration {
 	first, most := afterOutage, mostOutage
 	var refused *refusal
 	if errors.As(err, &refused) {
 		first, most = afterRefusal, mostRefusal
 	}
-	wait := most
-	if failures < 16 {
-		wait = min(first<<failures, most)
-	}
+	wait := backoff.Pause(first, most, failures)
 	if problem, ok := errors.AsType[*acme.Error](err); ok {
 		if asked, limited := acme.RateLimit(problem); limited {
 			wait = max(wait, min(asked, mostAsked))
@@ -335,14 +334,14 @@ func pause(err error, failures int) time.Duration {
 	return wait
 }
 
-// refusal is an error of the authority, which counts them.
+// refusal is an error that the authority sent, and counts.
 type refusal struct{ err error }
 
 func (r *refusal) Error() string { return r.err.Error() }
 func (r *refusal) Unwrap() error { return r.err }
 
-// explained is an error with what to do, in which nothing of the authority's text can
-// reach a terminal.
+// explained is an error with a remedy; text of the authority cannot act on a terminal
+// through it.
 type explained struct {
 	text string
 	err  error

@@ -59,7 +59,7 @@ type world struct {
 	stop func()
 }
 
-// pass lets time pass, and what is due then be done.
+// pass lets time pass, and runs everything that is due.
 func pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -102,7 +102,7 @@ func newWorld(t *testing.T) *world {
 // start opens the folder as a daemon does when it starts, and runs until end.
 func (w *world) start(names ...string) {
 	w.t.Helper()
-	a, err := certs.NewACME(certs.ACMEConfig{Names: names, Directory: w.ca.Directory(), Email: "admin@yaya.example", Dir: w.dir, Log: zerolog.New(&w.log), Transport: direct{w.ca}})
+	a, err := certs.OpenACME(certs.ACMEConfig{Names: names, Directory: w.ca.Directory(), Email: "admin@yaya.example", Dir: w.dir, Log: zerolog.New(&w.log), Transport: direct{w.ca}})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -189,10 +189,10 @@ func TestLife(t *testing.T) {
 			t.Errorf("got %d orders, want 4", n)
 		}
 		w.stop()
-		// Four years without anybody: what is over is not shown.
+		// Four years without anybody: expired certificates are not shown.
 		pass(4 * 365 * 24 * time.Hour)
 		w.ca.Tamper(func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) })
-		if a, err := certs.NewACME(certs.ACMEConfig{Names: []string{"yaya.example"}, Directory: w.ca.Directory(), Dir: w.dir}); err != nil {
+		if a, err := certs.OpenACME(certs.ACMEConfig{Names: []string{"yaya.example"}, Directory: w.ca.Directory(), Dir: w.dir}); err != nil {
 			t.Error(err)
 		} else {
 			if _, err := a.Certificate(&tls.ClientHelloInfo{ServerName: "yaya.example"}); err == nil || !strings.Contains(err.Error(), "no certificate for yaya.example yet") {
@@ -211,8 +211,8 @@ func TestLife(t *testing.T) {
 	})
 }
 
-// What the authority refuses, or cannot be asked for, is told with what to do, tried again
-// with longer and longer pauses, and comes when it can.
+// A failed order is reported with its remedy, and retried with growing pauses until it
+// succeeds.
 func TestRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		tamper func(w http.ResponseWriter, r *http.Request) bool
@@ -422,7 +422,7 @@ func TestFiles(t *testing.T) {
 		})
 		all, err := filepath.Glob(w.dir.Name() + "/*/*")
 		if err != nil || len(all) != 2 {
-			t.Fatal(all, err)
+			t.Fatalf("got %v, %v, want len(all) 2", all, err)
 		}
 		account, cached = all[0], all[1]
 		return w
@@ -457,7 +457,7 @@ func TestFiles(t *testing.T) {
 			if err := c.spoil(); err != nil {
 				t.Fatal(err)
 			}
-			_, err := certs.NewACME(certs.ACMEConfig{Names: []string{"yaya.example"}, Directory: w.ca.Directory(), Dir: w.dir})
+			_, err := certs.OpenACME(certs.ACMEConfig{Names: []string{"yaya.example"}, Directory: w.ca.Directory(), Dir: w.dir})
 			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), filepath.Base(filepath.Dir(cached))) {
 				t.Errorf("got %v, want %q and the path", err, c.want)
 			}
@@ -485,6 +485,7 @@ func TestCheckName(t *testing.T) {
 		"yaya.example.com": "", "a.b.c.d.example.org": "", "xn--grn-ioa.de": "",
 		"": "empty", "192.0.2.1": "is an address", "::1": "is an address", "[::1]": "is an address", "*.yaya.dev": "wildcard",
 		"localhost": "no TLS", "x.localhost": "no TLS", "nas": "no domain", "nas.local": "private networks", "nas.home.arpa": "private networks",
+		"yaya.example": "reserved for documentation", "yaya.test": "reserved for tests", "yaya.invalid": "reserved for", "yaya-example.com": "",
 		"a..b": "not the name", "-a.dev": "not the name", "a_b.dev": "not the name", "grün.de": "xn--", "a/b.dev": "not the name", "a b.dev": "not the name",
 		strings.Repeat("a", 64) + ".dev": "not the name", strings.Repeat("a.", 127) + "dev": "not the name",
 	} {
@@ -504,7 +505,7 @@ func TestCheckName(t *testing.T) {
 		"an e-mail in words":   {Names: []string{"yaya.dev"}, Email: "me"},
 	} {
 		cfg.Dir = folder(t)
-		if _, err := certs.NewACME(cfg); err == nil || !strings.Contains(err.Error(), "--") {
+		if _, err := certs.OpenACME(cfg); err == nil || !strings.Contains(err.Error(), "--") {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}

@@ -1,10 +1,10 @@
-// Package certs gets the certificates that the listener shows: from a certification
-// authority that speaks ACME (RFC 8555), or made here and signed by nobody else.
+// Package certs obtains the listener's certificates: from a certification authority
+// that speaks ACME (RFC 8555), or self-signed.
 //
 // It uses the protocol's client of golang.org/x/crypto/acme, and not autocert: that orders
-// when a stranger's handshake asks for it, in goroutines and timers that nothing can end,
-// and keeps the errors of its renewals to itself. Here one loop with an owner orders, and a
-// handshake is given what there is.
+// certificates when a stranger's handshake asks for them, in goroutines and timers that
+// nothing can end, and does not report errors of renewals. Here one loop with an owner
+// orders, and a handshake gets the present certificate.
 package certs
 
 import (
@@ -29,13 +29,13 @@ import (
 	"github.com/yaya-ai/yaya/internal/netaddr"
 )
 
-// Status is how the certificate of one name is.
+// Status is the state of one name's certificate.
 type Status struct {
 	Name    string
 	Expires time.Time // zero without a certificate
-	Issuer  string    // who has signed it, "" without a certificate
-	// Err is why the last try to get one failed, nil if it did not; Next is when the next
-	// try is.
+	Issuer  string    // its issuer, "" without a certificate
+	// Err is the error of the last attempt to get one, nil if it succeeded; Next is the
+	// time of the next attempt.
 	Err  error
 	Next time.Time
 }
@@ -43,8 +43,8 @@ type Status struct {
 // maxFile bounds a file with a key and a chain.
 const maxFile = 256 << 10
 
-// OpenFolder opens a folder of keys for its owner only, and makes it if need be. A link
-// in its place, or a folder that others can read, is refused.
+// OpenFolder opens a folder of keys for its owner only, and creates it if necessary. A
+// link in its place, or a folder that others can read, is refused.
 func OpenFolder(root *os.Root, name string) (*os.Root, error) {
 	if err := root.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
@@ -63,8 +63,8 @@ func OpenFolder(root *os.Root, name string) (*os.Root, error) {
 	return root.OpenRoot(name)
 }
 
-// read reads a small file that nobody but its owner can read: a regular one, no link, and
-// under this name alone.
+// read reads a small file that only its owner can read: a regular file, not a link, with
+// one name.
 func read(dir *os.Root, name string) ([]byte, error) {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%s/%s: %s", dir.Name(), name, fmt.Sprintf(format, args...))
@@ -115,7 +115,7 @@ func readPair(dir *os.Root, name string) (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-// writePair keeps them, all or nothing.
+// writePair stores them, all or nothing.
 func writePair(dir *os.Root, name string, pair *tls.Certificate) error {
 	der, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
 	if err != nil {
@@ -129,8 +129,8 @@ func writePair(dir *os.Root, name string, pair *tls.Certificate) error {
 	return err
 }
 
-// pairOf makes a pair of a chain, and refuses one that is not for that key and name, or
-// not good now.
+// pairOf builds a pair from a chain, and refuses a chain that is not for that key and
+// name, or not valid now.
 func pairOf(chain [][]byte, key crypto.Signer, name string, now time.Time) (*tls.Certificate, error) {
 	if len(chain) == 0 {
 		return nil, errors.New("the chain is empty")
@@ -149,7 +149,7 @@ func pairOf(chain [][]byte, key crypto.Signer, name string, now time.Time) (*tls
 	return &tls.Certificate{Certificate: chain, PrivateKey: key, Leaf: leaf}, nil
 }
 
-// good reports whether a certificate is for a name and not over.
+// good reports whether a certificate is for a name and has not expired.
 func good(leaf *x509.Certificate, name string, now time.Time) error {
 	if err := leaf.VerifyHostname(name); err != nil {
 		return err
@@ -160,12 +160,17 @@ func good(leaf *x509.Certificate, name string, now time.Time) error {
 	return nil
 }
 
-// private are the ends of names that no public authority certifies (RFC 6761, RFC 6762,
-// RFC 8375 and what home routers use).
-var private = []string{".local", ".internal", ".lan", ".home", ".home.arpa", ".test", ".invalid", ".example"}
+// private are suffixes of names that no public authority certifies, because they belong to
+// private networks (RFC 6762, RFC 8375 and suffixes of home routers); reserved are those
+// that RFC 6761 reserves, with their purpose.
+var (
+	private  = []string{".local", ".internal", ".lan", ".home", ".home.arpa"}
+	reserved = map[string]string{".example": "documentation", ".test": "tests", ".invalid": "names that do not exist"}
+)
 
-// CheckName says why no authority can be asked for a certificate of a name by the
-// challenges that yaya answers; public is whether it is one that browsers know.
+// CheckName returns an error if no authority can certify a name through the
+// challenges that yaya answers; public reports whether the authority is one that
+// browsers trust.
 func CheckName(name string, public bool) error {
 	lower := strings.ToLower(name)
 	_, ipErr := netip.ParseAddr(strings.Trim(name, "[]"))
@@ -185,6 +190,11 @@ func CheckName(name string, public bool) error {
 	case public && slices.ContainsFunc(private, func(end string) bool { return strings.HasSuffix(lower, end) }):
 		return fmt.Errorf("%s is a name of private networks, so no public authority certifies it: use --tls-self-signed, or your own authority with --acme-directory", name)
 	}
+	for end, use := range reserved {
+		if public && strings.HasSuffix(lower, end) {
+			return fmt.Errorf("%s: names that end in %s are reserved for %s, so no public authority certifies them: give the name of yours", name, end, use)
+		}
+	}
 	return nil
 }
 
@@ -196,8 +206,8 @@ func hostOf(host string) string {
 	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
-// clean is a text of somebody else as it may stand in a log: one line of what can be
-// printed, and not much of it.
+// clean returns foreign text in a form for logs: one short line of printable
+// characters.
 func clean(s string) string {
 	const most = 500
 	s = strings.Map(func(r rune) rune {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Bounds of the listener for plain HTTP. Nobody has to stay: an authority asks once, and
-// a browser is sent on.
+// Bounds of the listener for plain HTTP. Connections are short: an authority asks once,
+// and a browser is redirected.
 const (
 	plainTime   = 5 * time.Second
 	plainHeader = 8 << 10
@@ -28,8 +28,8 @@ func (a *ACME) answersHTTP() bool {
 	return a.plain
 }
 
-// ServeHTTP answers challenges (RFC 8555 section 8.3), and sends whoever wants a page to
-// where it is: https, at one of the names. There is nothing else.
+// ServeHTTP answers challenges (RFC 8555 section 8.3), and redirects requests for pages
+// to https, at one of the names. It serves nothing else.
 func (a *ACME) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name := hostOf(r.Host)
 	a.mu.Lock()
@@ -42,7 +42,8 @@ func (a *ACME) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !known:
 		http.Error(w, "unknown Host", http.StatusForbidden)
 	case !get:
-		// What was sent has gone over the network in the clear: no redirect hides that.
+		// The request has already crossed the network in the clear: a redirect would hide
+		// that.
 		http.Error(w, "use https", http.StatusBadRequest)
 	case strings.HasPrefix(r.URL.Path, challengePath):
 		if !asked || c.name != name {
@@ -67,7 +68,7 @@ func (a *ACME) asGiven(name string) string {
 	return name
 }
 
-// servePlain serves plain HTTP until ctx ends, and has let go of everything when it
+// servePlain serves plain HTTP until ctx ends, and has released everything when it
 // returns.
 func (a *ACME) servePlain(ctx context.Context, l net.Listener) error {
 	defer a.setPlain(false)
@@ -101,7 +102,7 @@ func (a *ACME) setPlain(on bool) {
 	a.plain = on
 }
 
-// few is a listener that has no more than so many connections open at once.
+// few is a listener with a bounded number of open connections.
 type few struct {
 	net.Listener
 	places chan struct{}

@@ -29,7 +29,7 @@ func TestHTTP01(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := certs.NewACME(certs.ACMEConfig{Names: []string{"yaya.example:8443", "www.yaya.example"}, Directory: ca.Directory(), Dir: folder(t), Plain: l, Log: zerolog.Nop(), Transport: direct{ca}})
+	a, err := certs.OpenACME(certs.ACMEConfig{Names: []string{"yaya.example:8443", "www.yaya.example"}, Directory: ca.Directory(), Dir: folder(t), Plain: l, Log: zerolog.Nop(), Transport: direct{ca}})
 	if err != nil {
 		t.Fatal(err)
 	}

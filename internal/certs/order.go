@@ -30,7 +30,7 @@ const (
 const maxAuthorizations = 4
 
 // order gets a certificate for a name (RFC 8555 section 7.4). It tries each challenge that
-// can be answered here, with an order of its own: a failed one is over.
+// yaya can answer, with a separate order each, because a failed order is final.
 func (a *ACME) order(ctx context.Context, name string) (*tls.Certificate, error) {
 	ctx, cancel := context.WithTimeout(ctx, orderTime)
 	defer cancel()
@@ -56,7 +56,7 @@ func (a *ACME) order(ctx context.Context, name string) (*tls.Certificate, error)
 	return nil, refused(errors.Join(errs...))
 }
 
-// refused tells the errors of the authority from those of the way there.
+// refused distinguishes errors of the authority from those of the connection.
 func refused(err error) error {
 	problem, isProblem := errors.AsType[*acme.Error](err)
 	_, authz := errors.AsType[*acme.AuthorizationError](err)
@@ -67,13 +67,13 @@ func refused(err error) error {
 	return err
 }
 
-// client signs in with the account, which is made when there is none.
+// client signs in with the account, and creates it if there is none.
 func (a *ACME) client(ctx context.Context) (*acme.Client, error) {
 	key, isNew, err := a.account()
 	if err != nil {
 		return nil, err
 	}
-	c := &acme.Client{Key: key, DirectoryURL: a.cfg.Directory, UserAgent: "yaya", HTTPClient: a.httpClient(), RetryBackoff: backoff}
+	c := &acme.Client{Key: key, DirectoryURL: a.cfg.Directory, UserAgent: "yaya", HTTPClient: a.httpClient(), RetryBackoff: retryPause}
 	account := &acme.Account{}
 	if a.cfg.Email != "" {
 		account.Contact = []string{"mailto:" + a.cfg.Email}
@@ -90,7 +90,8 @@ func (a *ACME) client(ctx context.Context) (*acme.Client, error) {
 	return c, nil
 }
 
-// account reads the key by which the authority knows this yaya, or makes it.
+// account reads the account key, which identifies this yaya to the authority, or
+// creates it.
 func (a *ACME) account() (key crypto.Signer, isNew bool, err error) {
 	data, err := read(a.dir, accountKey)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -102,7 +103,7 @@ func (a *ACME) account() (key crypto.Signer, isNew bool, err error) {
 		if err != nil {
 			return nil, false, err
 		}
-		// It is kept before it is used: an account whose key is lost is of no use.
+		// It is stored before it is used: an account whose key is lost is useless.
 		_, err = atomicfile.Write(a.dir, accountKey, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 		return made, true, err
 	}
@@ -119,7 +120,7 @@ func (a *ACME) account() (key crypto.Signer, isNew bool, err error) {
 	return nil, false, fmt.Errorf("%s/%s is damaged: remove it, and a new account is made", a.dir.Name(), accountKey)
 }
 
-// orderBy orders, and answers challenges of one kind.
+// orderBy places an order, and answers challenges of one kind.
 func (a *ACME) orderBy(ctx context.Context, client *acme.Client, name, kind string) (*tls.Certificate, error) {
 	o, err := client.AuthorizeOrder(ctx, acme.DomainIDs(name))
 	if err != nil {
@@ -155,7 +156,7 @@ func (a *ACME) orderBy(ctx context.Context, client *acme.Client, name, kind stri
 	return pair, nil
 }
 
-// authorize shows that a name is ours (RFC 8555 section 7.5).
+// authorize proves control of a name (RFC 8555 section 7.5).
 func (a *ACME) authorize(ctx context.Context, client *acme.Client, at, name, kind string) error {
 	z, err := client.GetAuthorization(ctx, at)
 	if err != nil {
@@ -191,7 +192,7 @@ func (a *ACME) authorize(ctx context.Context, client *acme.Client, at, name, kin
 // maxToken bounds a token, which is in the answer's path.
 const maxToken = 512
 
-// answer puts up what the authority looks for, until done is called.
+// answer publishes the response that the authority looks for, until done is called.
 func (a *ACME) answer(client *acme.Client, c *acme.Challenge, name string) (done func(), err error) {
 	if c.Token == "" || len(c.Token) > maxToken {
 		return nil, fmt.Errorf("the authority sent a token of %d characters", len(c.Token))

@@ -16,18 +16,16 @@ const (
 	maxTries = 64 // in a row that are counted
 )
 
-// retry is what is kept beside the certificates of a name whose last try has failed, or
-// was cut off: yaya may be started again and again, and the authority counts what it is
-// asked.
+// retry is stored beside the certificates of a name whose last attempt failed or was
+// cut off: yaya may be restarted again and again, and the authority counts requests.
 type retry struct {
 	Next   time.Time `json:"next"`
 	Failed int       `json:"failed"`
 	Why    string    `json:"why"`
 }
 
-// readRetry returns what is kept of a name, nil for nothing. What nobody should have
-// written is not believed: no file keeps a name without a certificate for longer than an
-// authority can.
+// readRetry returns the stored state of a name, or nil. It does not believe implausible
+// values: no file can delay a name's certificate longer than an authority can.
 func (a *ACME) readRetry(name string, now time.Time) *retry {
 	data, err := read(a.dir, name+retryEnd)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -53,7 +51,7 @@ func (a *ACME) readRetry(name string, now time.Time) *retry {
 	return &r
 }
 
-// waitAsKept has a name wait as its last try has left it.
+// waitAsKept restores the wait that a name's last attempt left.
 func (a *ACME) waitAsKept(name string, now time.Time) {
 	r := a.readRetry(name, now)
 	s := a.state[name]
@@ -68,10 +66,10 @@ func (a *ACME) waitAsKept(name string, now time.Time) {
 	if r.Why != "" {
 		s.Err = errors.New(r.Why)
 	}
-	a.cfg.Log.Warn().Str("host", name).Time("next", r.Next).Str("why", r.Why).Str("file", a.dir.Name()+"/"+name+retryEnd).Msg("the last try to get a certificate has failed: the next one waits, also over a restart (to ask at once, remove the file and start yaya again)")
+	a.cfg.Log.Warn().Str("host", name).Time("next", r.Next).Str("why", r.Why).Str("file", a.dir.Name()+"/"+name+retryEnd).Msg("the last try to get a certificate has failed: the next one waits, even after a restart (to ask at once, remove the file and start yaya again)")
 }
 
-// keepRetry writes down when a name is tried again, and forgets it for nil.
+// keepRetry stores when to try a name again, and removes the file for nil.
 func (a *ACME) keepRetry(name string, r *retry) {
 	err := func() error {
 		if r == nil {

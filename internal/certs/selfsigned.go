@@ -28,8 +28,8 @@ import (
 	"github.com/yaya-ai/yaya/internal/netaddr"
 )
 
-// The life of a certificate that is made here: systems refuse some that last longer than
-// 825 days, also when their user trusts them.
+// The lifetime of a self-signed certificate: some systems refuse one that lasts longer
+// than 825 days, even if their user trusts it.
 const (
 	selfLife    = 730 * 24 * time.Hour
 	selfRenewal = 60 * 24 * time.Hour // before its end
@@ -38,9 +38,9 @@ const (
 	selfFile    = "self-signed.pem"
 )
 
-// SelfSigned holds a key and a certificate that are made here. The certificate is made
-// again when its end comes near and when this machine has other names or addresses; the
-// key stays, and by its fingerprint clients know this yaya.
+// SelfSigned holds a self-signed certificate and its key. The certificate is reissued
+// shortly before it expires and when this machine's names or addresses change; the key
+// stays, and clients identify this yaya by its fingerprint.
 type SelfSigned struct {
 	dir   *os.Root
 	names []string
@@ -54,10 +54,10 @@ type SelfSigned struct {
 	err    error // of the last time that a certificate had to be made
 }
 
-// NewSelfSigned reads the key and its certificate from a folder, and makes what is not
-// there. The certificate is for the names, which may have ports, and for this machine's
+// OpenSelfSigned reads the key and its certificate from a folder, and creates missing
+// ones. The certificate is for the names, which may have ports, and for this machine's
 // name and addresses.
-func NewSelfSigned(dir *os.Root, names []string, log zerolog.Logger) (*SelfSigned, error) {
+func OpenSelfSigned(dir *os.Root, names []string, log zerolog.Logger) (*SelfSigned, error) {
 	return newSelfSigned(dir, names, log, ownAddresses)
 }
 
@@ -108,14 +108,14 @@ func (s *SelfSigned) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now := time.Now(); now.Sub(s.looked) >= selfLook || now.Before(s.looked) {
-		if err := s.look(now); err != nil { // the one that there is, is better than none
+		if err := s.look(now); err != nil { // the present one is better than none
 			s.log.Error().Err(err).Msg("the certificate of --tls-self-signed was not renewed")
 		}
 	}
 	return s.pair, nil
 }
 
-// look makes another certificate if that is due. s.mu is held.
+// look reissues the certificate if necessary. s.mu is held.
 func (s *SelfSigned) look(now time.Time) (err error) {
 	s.looked = now
 	defer func() { s.err = err }()
@@ -153,7 +153,7 @@ func template(serial *big.Int, now time.Time, names []string, ips []net.IP) *x50
 	}
 }
 
-// wanted is what the certificate has to be for.
+// wanted returns the names that the certificate has to cover.
 func (s *SelfSigned) wanted() (names []string, ips []net.IP) {
 	addrs, err := s.addrs()
 	if err != nil {
@@ -175,8 +175,8 @@ func (s *SelfSigned) wanted() (names []string, ips []net.IP) {
 	return names, ips
 }
 
-// covers reports whether a certificate is for all of them. It may be for more: an address
-// that comes and goes makes no new one each time.
+// covers reports whether a certificate covers all of them. It may cover more: an address
+// that comes and goes does not cause a new one each time.
 func covers(leaf *x509.Certificate, names []string, ips []net.IP) bool {
 	for _, name := range names {
 		if !slices.Contains(leaf.DNSNames, name) {
@@ -191,9 +191,9 @@ func covers(leaf *x509.Certificate, names []string, ips []net.IP) bool {
 	return true
 }
 
-// ownAddresses are those at which others in the network can reach this machine. IPv6
-// addresses that are made for privacy and change each day are left out with all others
-// but the local ones: a certificate for each would be a new one each day.
+// ownAddresses returns the addresses at which others in the network can reach this
+// machine. Of IPv6 it returns only local addresses: privacy addresses change each day,
+// and would cause a new certificate each day.
 func ownAddresses() ([]netip.Addr, error) {
 	all, err := net.InterfaceAddrs()
 	if err != nil {
@@ -222,8 +222,7 @@ func (s *SelfSigned) Names() (out []string) {
 	return out
 }
 
-// Address is where others in the network find this machine, without names: "" if it is in
-// none.
+// Address returns an address of this machine in the local network, "" if it is in none.
 func (s *SelfSigned) Address() string {
 	addrs, err := s.addrs()
 	if err != nil {
@@ -237,15 +236,17 @@ func (s *SelfSigned) Address() string {
 	return ""
 }
 
-// Fingerprint is that of the key, as [keypin.Of] writes it. It stays.
+// Fingerprint returns the fingerprint of the key, as [keypin.Of] writes it. It does
+// not change.
 func (s *SelfSigned) Fingerprint() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return keypin.Of(s.pair.Leaf)
 }
 
-// CertificateFingerprint is that of the certificate, as browsers show it: the SHA-256 of
-// all of it in capitals and colons. It changes when the certificate is renewed.
+// CertificateFingerprint returns the fingerprint of the certificate, as browsers show
+// it: the SHA-256 of all of it in capitals and colons. It changes when the certificate
+// is renewed.
 func (s *SelfSigned) CertificateFingerprint() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -265,7 +266,7 @@ func (s *SelfSigned) certificate() string {
 	return b.String()
 }
 
-// Status is how the certificate is.
+// Status returns the state of the certificate.
 func (s *SelfSigned) Status() []Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()

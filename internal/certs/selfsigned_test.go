@@ -30,7 +30,7 @@ func testFolder(t *testing.T) *os.Root {
 }
 
 // The key and its fingerprint stay over restarts, other addresses and renewals; the
-// certificate is for what this machine is called, and is made again in time.
+// certificate covers the names of this machine, and is reissued in time.
 func TestSelfSigned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := testFolder(t)
@@ -93,7 +93,7 @@ func TestSelfSigned(t *testing.T) {
 	})
 }
 
-// A key that others may know is no key: it is refused and not replaced in silence.
+// A key that others may know is refused, and not replaced silently.
 func TestSelfSignedFiles(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(path string) error
@@ -105,18 +105,18 @@ func TestSelfSignedFiles(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := testFolder(t)
-			if _, err := NewSelfSigned(dir, nil, zerolog.Nop()); err != nil {
+			if _, err := OpenSelfSigned(dir, nil, zerolog.Nop()); err != nil {
 				t.Fatal(err)
 			}
 			if err := c.spoil(dir.Name() + "/" + selfFile); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := NewSelfSigned(dir, nil, zerolog.Nop()); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), selfFile) {
+			if _, err := OpenSelfSigned(dir, nil, zerolog.Nop()); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), selfFile) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
 	}
-	if _, err := NewSelfSigned(testFolder(t), []string{"a b"}, zerolog.Nop()); err == nil {
+	if _, err := OpenSelfSigned(testFolder(t), []string{"a b"}, zerolog.Nop()); err == nil {
 		t.Error("a name with a space is taken")
 	}
 }
@@ -124,11 +124,11 @@ func TestSelfSignedFiles(t *testing.T) {
 // A client knows the server by its key's fingerprint: whatever name it dials, after a
 // renewal too, and no other key.
 func TestPin(t *testing.T) {
-	s, err := NewSelfSigned(testFolder(t), nil, zerolog.Nop())
+	s, err := OpenSelfSigned(testFolder(t), nil, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := NewSelfSigned(testFolder(t), nil, zerolog.Nop())
+	other, err := OpenSelfSigned(testFolder(t), nil, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}

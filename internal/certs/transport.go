@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Bounds of what an authority can do to us in one try.
+// Bounds of an authority's responses in one attempt.
 const (
 	maxAnswer   = 1 << 20 // bytes of one answer
 	maxRequests = 250
@@ -21,24 +21,24 @@ const (
 	longestPoll = 30 // seconds between two looks at an order
 )
 
-// backoff is how long to wait before the nth retry of a request. An authority that is
+// retryPause is how long to wait before the nth retry of a request. An authority that is
 // asked too much is left alone: the next try is when it says.
-func backoff(n int, _ *http.Request, resp *http.Response) time.Duration {
+func retryPause(n int, _ *http.Request, resp *http.Response) time.Duration {
 	if n > retries || (resp != nil && resp.StatusCode == http.StatusTooManyRequests) {
 		return 0
 	}
 	return time.Second << n
 }
 
-// httpClient is for one try: it follows no redirects, and counts.
+// httpClient is for one attempt: it follows no redirects, and counts requests.
 func (a *ACME) httpClient() *http.Client {
 	t := a.cfg.Transport
 	if t == nil {
 		t = &http.Transport{
 			Proxy:       http.ProxyFromEnvironment,
 			DialContext: (&net.Dialer{Timeout: requestTime}).DialContext,
-			// A connection is not kept: a try makes a few dozen requests, and then there
-			// are none for weeks.
+			// Connections are not kept: an attempt makes a few dozen requests, followed by
+			// none for weeks.
 			DisableKeepAlives: true, TLSHandshakeTimeout: requestTime, ResponseHeaderTimeout: requestTime,
 			MaxResponseHeaderBytes: 64 << 10, ForceAttemptHTTP2: false,
 		}
@@ -59,8 +59,8 @@ func originOf(s string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// bounded keeps an authority from using us: its addresses stay on its own host, and its
-// answers, their number and the pauses that it asks for are limited.
+// bounded limits an authority: its addresses stay on its own host, and its answers,
+// their number and the pauses that it asks for are limited.
 type bounded struct {
 	next   http.RoundTripper
 	origin string
@@ -80,8 +80,8 @@ func (b *bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if after := resp.Header.Get("Retry-After"); after != "" && resp.StatusCode < 400 {
-		// The protocol's client waits as long as it is told to, and without a pause if
-		// that is less than nothing.
+		// The protocol's client waits as long as the authority asks, and not at all if
+		// that is negative.
 		if n, err := strconv.Atoi(after); err != nil || n < 1 || n > longestPoll {
 			resp.Header.Del("Retry-After")
 		}
@@ -90,7 +90,7 @@ func (b *bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// limitedBody fails when there is more than that.
+// limitedBody fails when a body exceeds its limit.
 type limitedBody struct {
 	io.ReadCloser
 	left int

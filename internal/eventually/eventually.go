@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Limit is how long a test waits for something that has to happen. It decides
-// nothing but how soon a failure is told: a machine that is busy with other things
-// must not make a test fail, and a test that passes never waits so long.
+// Limit is how long a test waits for a condition. It only determines how soon a
+// failure is reported: a busy machine must not make a test fail, and a passing test
+// never waits that long.
 const Limit = time.Minute
 
 // True waits until ok is true, and fails the test when that takes longer than

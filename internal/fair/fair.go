@@ -2,9 +2,9 @@
 // can take the places of others.
 //
 // When all places are taken, the party that holds most gives up its oldest one to
-// the newcomer. A party that floods the places therefore evicts itself, and a
-// newcomer always gets in: refusing newcomers instead would let whoever came first
-// shut out everybody else.
+// the newcomer. So a party that floods the places evicts itself, and a newcomer
+// always gets a place. If newcomers were refused instead, the first party could
+// lock out all others.
 package fair
 
 import (
@@ -34,7 +34,7 @@ func (h *holder[K, V]) oldest() *Place[K, V] {
 	return place
 }
 
-// Place is one place and what holds it.
+// Place is one place and its holder.
 type Place[K comparable, V any] struct {
 	Value V
 
@@ -86,7 +86,7 @@ func (p *Places[K, V]) greediest(newcomer K) *Place[K, V] {
 	return top.oldest()
 }
 
-// Leave gives a place up. It reports false when that has happened already.
+// Leave releases a place. It reports false if that has already happened.
 func (p *Places[K, V]) Leave(place *Place[K, V]) bool {
 	if place.at == nil {
 		return false
@@ -104,7 +104,7 @@ func (p *Places[K, V]) Leave(place *Place[K, V]) bool {
 	return true
 }
 
-// Party returns whose place it is, or was.
+// Party returns the present or last holder of the place.
 func (p *Place[K, V]) Party() K { return p.party }
 
 // Held returns how many places a party holds.
@@ -118,7 +118,7 @@ func (p *Places[K, V]) Held(party K) int {
 // Taken returns how many places are held.
 func (p *Places[K, V]) Taken() int { return p.taken }
 
-// All returns what holds the places, in no order.
+// All returns the holders of the places, in no order.
 func (p *Places[K, V]) All() []V {
 	out := make([]V, 0, p.taken)
 	for _, h := range p.parties {

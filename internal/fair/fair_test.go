@@ -48,8 +48,8 @@ func TestWhoGivesUpAPlace(t *testing.T) {
 	}
 }
 
-// Whatever comes and goes, the bounds hold, a newcomer gets in, and nobody who has
-// less than the newcomer gives up a place.
+// In any sequence the bounds hold, a newcomer gets a place, and no party with less
+// than the newcomer gives one up.
 func TestBoundsHold(t *testing.T) {
 	p := New[int, int](20, 6)
 	held := map[*Place[int, int]]int{}
@@ -78,7 +78,7 @@ func TestBoundsHold(t *testing.T) {
 	}
 }
 
-// Whoever gives way is the one that a look at all parties would find.
+// The evicted place is the one that a search through all parties would find.
 func TestGreediestOfMany(t *testing.T) {
 	p := New[int, int](64, 64)
 	r := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // test
@@ -114,7 +114,7 @@ func TestGreediestOfMany(t *testing.T) {
 	}
 }
 
-// A newcomer must not cost a look at everybody who holds a place.
+// A newcomer must not cause a search through all holders.
 func BenchmarkTakeAmongMany(b *testing.B) {
 	const parties = 16_384
 	p := New[int, int](parties, parties/4)

@@ -1,8 +1,8 @@
 package fair
 
-// Shares count what parties hold of something that cannot be taken from them: nobody
-// gets more than a quarter of it, and the last quarter is only for the privileged, who
-// may have all. They are not safe for concurrent use.
+// Shares count the units of a resource that parties hold and cannot lose: nobody gets
+// more than a quarter of it, and the last quarter is reserved for privileged parties,
+// who may have all. They are not safe for concurrent use.
 type Shares[K comparable] struct {
 	total, taken int
 	held         map[K]int
@@ -13,8 +13,8 @@ func NewShares[K comparable](total int) *Shares[K] {
 	return &Shares[K]{total: total, held: map[K]int{}}
 }
 
-// Take counts one more for a party; false says that it has its share, or that there is
-// no more.
+// Take counts one more for a party; false means that its share, or the resource, is
+// used up.
 func (s *Shares[K]) Take(party K, privileged bool) bool {
 	limit, each := s.total-s.total/4, s.total/4
 	if privileged {
@@ -28,7 +28,7 @@ func (s *Shares[K]) Take(party K, privileged bool) bool {
 	return true
 }
 
-// Give takes one back from a party that holds some.
+// Give returns one unit of a party.
 func (s *Shares[K]) Give(party K) {
 	s.taken--
 	if s.held[party]--; s.held[party] == 0 {

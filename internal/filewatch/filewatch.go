@@ -1,10 +1,10 @@
-// Package filewatch tells when files may have changed.
+// Package filewatch reports when files may have changed.
 //
-// What is watched are the folders of the files, and of every symbolic link on the way to
-// them: editors write another file and rename it, and whole folders are swapped by a
-// link. A file, and a folder on the way, may be missing, and come later. Changes that
-// follow each other closely are told once, when they have come to rest. Folders that
-// cannot be watched are looked at every two seconds.
+// It watches the folders of the files, and of every symbolic link on the way to them,
+// because editors write another file and rename it, and links can swap whole folders.
+// Files, and folders on the way, may be missing and appear later. It reports changes in
+// quick succession once, when they have settled. It polls folders that cannot be watched
+// every two seconds.
 package filewatch
 
 import (
@@ -38,10 +38,9 @@ type Watcher struct {
 	poll   bool
 }
 
-// New begins to watch: what changes from its return on is told by [Watcher.Run]. An
-// error says why some folders are only looked at from time to time; the watcher works.
-// Close it, or run it.
-func New(files ...string) (*Watcher, error) {
+// Open starts watching: [Watcher.Run] reports changes from then on. An error says why
+// some folders are only polled; the watcher still works. Close it, or run it.
+func Open(files ...string) (*Watcher, error) {
 	w := &Watcher{names: map[string][]string{}}
 	for _, f := range files {
 		abs, err := filepath.Abs(f)
@@ -68,7 +67,7 @@ func (w *Watcher) Close() error {
 }
 
 // Run calls changed whenever one of the files may have changed, until ctx ends. failed
-// is told what goes wrong meanwhile. Both are called on Run's own goroutine.
+// gets errors meanwhile. Both are called on Run's own goroutine.
 func (w *Watcher) Run(ctx context.Context, changed func(), failed func(error)) {
 	defer func() {
 		if err := w.Close(); err != nil {
@@ -141,7 +140,7 @@ func (w *Watcher) matters(e fsnotify.Event) bool {
 	return slices.Contains(w.names[filepath.Dir(e.Name)], filepath.Base(e.Name))
 }
 
-// rearm watches the folders that are on the way to the files now, and no others.
+// rearm watches exactly the folders that are now on the way to the files.
 func (w *Watcher) rearm() error {
 	if w.notify == nil {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/yaya-ai/yaya/internal/filewatch"
 )
 
-// USE-2: a change is told however it comes about, and what is no change of the file is
-// not.
+// USE-2: a change is reported however it comes about, and an event that does not
+// change the file is not.
 func TestChangesAreTold(t *testing.T) {
 	write := func(t *testing.T, path, text string) {
 		t.Helper()
@@ -92,7 +92,7 @@ func TestChangesAreTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			c.before(t, dir)
-			w, err := filewatch.New(dir + "/c/f")
+			w, err := filewatch.Open(dir + "/c/f")
 			must(t, err)
 			told := run(t, w)
 			write(t, dir+"/other", "nothing to do with it")
@@ -111,7 +111,7 @@ func TestChangesAreTold(t *testing.T) {
 // A burst of changes is told a few times, not once for each.
 func TestBurst(t *testing.T) {
 	dir := t.TempDir()
-	w, err := filewatch.New(dir + "/f")
+	w, err := filewatch.Open(dir + "/f")
 	if err != nil {
 		t.Fatal(err)
 	}

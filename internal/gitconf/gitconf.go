@@ -1,11 +1,12 @@
-// Package gitconf lists what configures Git in a folder, and so what can have Git run
-// a program there: .git/config, hooks, commondir, those of modules and work trees, files
-// that a configuration includes, and the folder that it names for hooks. It starts no
-// process and writes nothing; what it reads is bounded.
+// Package gitconf lists the files that configure Git in a folder, and so can make Git
+// run a program there: .git/config, hooks, commondir, those of modules and work trees,
+// files that a configuration includes, and the folder that it names for hooks. It starts
+// no process and writes nothing; its reads are bounded.
 //
-// [Own] has what a sandbox protects. What does not exist cannot be protected, nor what
-// belongs to the files that a program works on, such as a repository below the folder:
-// [Look] sees all of it, and [State.Since] tells of what is new or another.
+// [Own] returns the files that a sandbox protects. Files that do not exist, or that
+// belong to the program's own work, such as a repository below the folder, cannot be
+// protected: [Look] records all of them, and [State.Since] reports new and changed
+// ones.
 package gitconf
 
 import (
@@ -22,7 +23,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/gitread"
 )
 
-// files are what configures Git in a repository's own folder, beside hooks; commondir
+// files configure Git in a repository's own folder, in addition to hooks; commondir
 // names another folder whose configuration counts.
 var files = []string{"config", "config.worktree", "commondir"}
 
@@ -40,8 +41,9 @@ const (
 	maxDepth        = 8         // folders in the name of a module
 )
 
-// identity tells a file from every other, and from itself once it was written: the time
-// of its last change cannot be set back. Of a folder it has the first two only.
+// identity distinguishes a file from every other file, and from itself before a write:
+// the time of its last change cannot be set back. For a folder only the first two
+// fields are set.
 type identity struct {
 	dev, ino uint64
 	size     int64
@@ -63,9 +65,9 @@ func identify(info fs.FileInfo) identity {
 	return identity{dev: uint64(st.Dev), ino: st.Ino, size: st.Size, changed: changed(st).UnixNano()} //nolint:unconvert // differs by system
 }
 
-// Own returns what configures the repository of a folder and is there: what a program
-// that works in the folder must not write. Where that is more than can be listed, the
-// folders of modules and work trees stand for all that is in them.
+// Own returns the existing files that configure the repository of a folder, which a
+// program that works in the folder must not write. If there are too many to list, the
+// folders of modules and work trees stand for everything in them.
 func Own(dir string) []string {
 	s := newState(dir)
 	s.repository(filepath.Join(dir, ".git"), dir)
@@ -91,12 +93,12 @@ func (s *State) whole() (own []string) {
 	return own
 }
 
-// inside reports whether a path is in the folder that is looked at.
+// inside reports whether a path is in the examined folder.
 func (s *State) inside(path string) bool {
 	return path == s.root || strings.HasPrefix(path, strings.TrimSuffix(s.root, "/")+"/")
 }
 
-// see takes a path down, and reports whether it is a folder.
+// see records a path, and reports whether it is a folder.
 func (s *State) see(path string) (there, folder bool) {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -119,7 +121,7 @@ func (s *State) see(path string) (there, folder bool) {
 	return true, info.IsDir()
 }
 
-// hooks takes a folder of hooks down.
+// hooks records a folder of hooks.
 func (s *State) hooks(dir string) {
 	if _, folder := s.see(dir); !folder {
 		return
@@ -136,7 +138,7 @@ func (s *State) hooks(dir string) {
 	}
 }
 
-// repository takes a .git down, which is a folder or a file that names one.
+// repository records a .git, which is a folder or a file that names one.
 func (s *State) repository(git, tree string) {
 	there, folder := s.see(git)
 	if !there {
@@ -150,11 +152,18 @@ func (s *State) repository(git, tree string) {
 		s.folder(git, tree)
 		return
 	}
-	s.protect(git)
 	to := ""
+	if folder { // by a link, which is a part of every path below it
+		if to, err = filepath.EvalSymlinks(git); err == nil && s.inside(to) {
+			s.folder(git, tree)
+			return
+		}
+	}
+	s.protect(git)
 	if folder {
-		to, err = filepath.EvalSymlinks(git)
-	} else if rest, ok := strings.CutPrefix(read(git), "gitdir:"); ok {
+		return
+	}
+	if rest, ok := strings.CutPrefix(read(git), "gitdir:"); ok {
 		if to = strings.TrimSpace(rest); !filepath.IsAbs(to) {
 			to = filepath.Join(tree, to)
 		}
@@ -164,7 +173,7 @@ func (s *State) repository(git, tree string) {
 	}
 }
 
-// folder takes a repository's own folder down, with those of its modules and work trees.
+// folder records a repository's own folder, with those of its modules and work trees.
 func (s *State) folder(git, tree string) {
 	if s.repositories[git] {
 		return
@@ -228,8 +237,8 @@ func (s *State) protect(path string) {
 	}
 }
 
-// below takes the repositories in a folder down, up to a depth. Names of modules have
-// slashes in them.
+// below records the repositories in a folder, up to a depth. Names of modules can
+// contain slashes.
 func (s *State) below(dir, tree string, depth int) {
 	if depth > maxDepth {
 		return
@@ -260,7 +269,7 @@ func (s *State) below(dir, tree string, depth int) {
 	}
 }
 
-// isRepository reports whether a folder has something that Git takes for its own.
+// isRepository reports whether Git would treat a folder as a repository.
 func isRepository(dir string) bool {
 	return slices.ContainsFunc(append([]string{"HEAD", "hooks"}, files...), func(name string) bool {
 		_, err := os.Lstat(filepath.Join(dir, name))
@@ -268,8 +277,8 @@ func isRepository(dir string) bool {
 	})
 }
 
-// settings takes down what a configuration names in the folder: files that it includes,
-// whatever for, and the folder of hooks.
+// settings records the paths in the folder that a configuration names: included files,
+// and the folder of hooks.
 func (s *State) settings(path, tree string, depth int) {
 	if depth >= maxIncludes {
 		return
@@ -360,8 +369,8 @@ func entries(dir string, n int) (all []fs.DirEntry, whole bool, err error) {
 	return all, true, err
 }
 
-// refused takes a folder down that cannot be looked into: Git may still find in it what
-// it knows the name of.
+// refused records a folder that cannot be listed: Git may still open files in it by
+// name.
 func (s *State) refused(dir string) {
 	s.shut[dir] = true
 	s.files[dir] = identity{}

@@ -76,7 +76,7 @@ func TestLookIsBounded(t *testing.T) {
 	}
 }
 
-// Whatever a repository names, a look ends: circles, pipes, links that lead nowhere.
+// A look ends on any repository: circles, pipes, dangling links.
 func TestHostileRepository(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, ".git/config", "[include]\n path = config\n path = ../a\n[core]\n hooksPath = ../..\n worktree = /\n")

@@ -10,15 +10,16 @@ import (
 	"github.com/yaya-ai/yaya/internal/gitread"
 )
 
-// Linked is the repository of a folder that Git keeps elsewhere: of a linked work tree
-// (git worktree add), or of a module.
+// Linked is a folder's repository that Git stores elsewhere: that of a linked work
+// tree (git worktree add), or of a module.
 type Linked struct {
 	// Common is the folder of the repository, without symbolic links.
 	Common string
-	// Work are the folders that work in this folder changes: its own in worktrees, and
-	// objects, refs and logs, which all work trees share.
+	// Work are the folders that Git changes for work in this folder: its own in
+	// worktrees, and objects, refs and logs, which all work trees share.
 	Work []string
-	// Keep is what is there beside them: what configures Git, and the state of others.
+	// Keep are the remaining paths there: configuration of Git, and the state of other
+	// work trees.
 	Keep []string
 }
 
@@ -36,9 +37,9 @@ const maxKeep = 256
 
 // Elsewhere finds the repository of a folder whose .git is a file that names a folder
 // outside. That file may have come with the folder, from whoever made it, and may name
-// any repository of the user's. So the other end has to name this very folder in turn,
-// as git worktree add and git submodule write it, and has to be a repository of the
-// user's that is none of the folder's own files.
+// any repository of the user's. So the other end has to name this folder in turn, as
+// git worktree add and git submodule write it, and has to be a repository of the
+// user's outside the folder.
 func Elsewhere(dir string) (Linked, bool) {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -77,7 +78,8 @@ func Elsewhere(dir string) (Linked, bool) {
 	return l, l.divide(git)
 }
 
-// divide divides the repository into what work in the folder changes, and the rest.
+// divide splits the repository into the paths that work in the folder changes, and
+// the rest.
 func (l *Linked) divide(git string) bool {
 	all, whole, err := entries(l.Common, maxKeep)
 	if err != nil || !whole {

@@ -63,8 +63,8 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-// Work in a linked work tree changes its own folder and what all share; all else that is
-// there is kept.
+// Work in a linked work tree changes its own folder and the shared folders; everything
+// else there is kept.
 func TestElsewhereKeeps(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip(err)
@@ -93,7 +93,7 @@ func TestElsewhereKeeps(t *testing.T) {
 	}
 }
 
-// A folder that is a repository's own has what configures it protected.
+// In a repository's own folder, its configuration is protected.
 func TestOwnOfTheRepositoryItself(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"HEAD", "config", "objects/x", "refs/x", "hooks/x"} {

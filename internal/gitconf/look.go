@@ -11,14 +11,15 @@ import (
 	"time"
 )
 
-// State is what configures Git in a folder at one time.
+// State is the configuration of Git in a folder at one time.
 type State struct {
 	root  string
 	at    time.Time
 	files map[string]identity // by path
 	bare  map[string]bool     // folders that are a repository without a .git
 	shut  map[string]bool     // folders that cannot be looked into
-	// folders are those that were looked through, to look only at those that change.
+	// folders are the examined ones, so that the next look reads only those that
+	// changed.
 	folders map[string]folder
 	cut     bool
 
@@ -36,7 +37,7 @@ type folder struct {
 	bare  bool
 	subs  []string
 	size  int
-	fresh bool // so lately changed that it may change again without a trace
+	fresh bool // changed so recently that another change may leave no trace
 	part  bool // it has more
 }
 
@@ -49,8 +50,8 @@ type limits struct {
 
 var bounds = limits{100_000, 500 * time.Millisecond, 2 * time.Second}
 
-// Look looks at what configures Git in a folder, and in repositories below it. Folders
-// that are as they were in known are not read again; known may be nil.
+// Look records the configuration of Git in a folder, and in repositories below it. It
+// does not read folders again that are unchanged since known, which may be nil.
 func Look(dir string, known *State) *State { return look(dir, known, bounds) }
 
 func look(dir string, known *State, l limits) *State {
@@ -85,7 +86,7 @@ func look(dir string, known *State, l limits) *State {
 	return s
 }
 
-// through looks through a folder, unless it is as it was.
+// through examines a folder, unless it is unchanged.
 func (s *State) through(dir string, known *State, most int, settled time.Duration) (folder, bool) {
 	stat := os.Lstat
 	if dir == s.root {
@@ -135,14 +136,14 @@ func (s *State) through(dir string, known *State, most int, settled time.Duratio
 	return f, true
 }
 
-// Change is something that configures Git, and is new or another.
+// Change is a new or changed file that configures Git.
 type Change struct {
 	Path string // from the folder
 	How  string // continues the path in a sentence
 }
 
-// Since returns what is new, or another, since before. A folder that is new stands for
-// all that is in it.
+// Since returns the new and changed files since before. A new folder stands for
+// everything in it.
 func (s *State) Since(before *State) (changes []Change) {
 	told := ""
 	for _, path := range slices.SortedFunc(maps.Keys(s.files), func(a, b string) int {
@@ -166,7 +167,7 @@ func (s *State) Since(before *State) (changes []Change) {
 		case there:
 			how = "changed while the command ran"
 		case s.bare[path]:
-			how = "was no repository before the command, and is one now (it has HEAD, objects and refs)"
+			how = "became a repository while the command ran (it has HEAD, objects and refs)"
 		case !before.knows(path):
 			how = "was not seen before the command, and is there now"
 		}
@@ -175,7 +176,7 @@ func (s *State) Since(before *State) (changes []Change) {
 	return changes
 }
 
-// knows reports whether a path would have been seen if it had been there.
+// knows reports whether the look would have seen a path if it had existed.
 func (s *State) knows(path string) bool {
 	if !s.cut {
 		return true
@@ -196,5 +197,5 @@ func (s *State) knows(path string) bool {
 // Dir returns the folder.
 func (s *State) Dir() string { return s.root }
 
-// Cut reports whether there is more than was looked at.
+// Cut reports whether the look was incomplete.
 func (s *State) Cut() bool { return s.cut }

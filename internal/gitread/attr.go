@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// attribute is a line of .gitattributes, as far as it decides how content is stored.
+// attribute is the part of a line of .gitattributes that determines how content is
+// stored.
 type attribute struct {
 	pattern pattern
 	text    string // "", "set", "unset" or "auto"
@@ -54,7 +55,7 @@ func parseAttributes(data []byte) []attribute {
 	return out
 }
 
-// conversion says how the content of a file differs from what is stored of it.
+// conversion describes how the content of a file differs from its stored form.
 type conversion struct {
 	lines  bool   // CR LF may be stored as LF
 	filter string // of .gitattributes; it is not run
@@ -100,7 +101,7 @@ func (r *Repo) conversion(ctx context.Context, ix *index, p string) conversion {
 func (r *Repo) attributes(key string, read func() ([]byte, error)) []attribute {
 	as, known := r.attrs[key]
 	if !known {
-		if data, err := read(); err == nil { // one that cannot be read says nothing
+		if data, err := read(); err == nil { // an unreadable one has no effect
 			as = parseAttributes(data)
 		}
 		r.attrs[key] = as
@@ -121,8 +122,8 @@ func (r *Repo) ofTree(ctx context.Context, ix *index, name string) ([]byte, erro
 	return r.store.get(ctx, e.id, kindBlob)
 }
 
-// stored returns content as git would store it, as far as that can be known without
-// running anything; ok is false if it cannot.
+// stored returns content as git would store it; ok is false if that cannot be known
+// without running a program.
 func (c conversion) stored(data []byte) (out []byte, ok bool) {
 	switch c.filter {
 	case "":

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// commit is what is needed of a commit.
+// commit has the needed fields of a commit.
 type commit struct {
 	tree    id
 	parents []id
@@ -48,7 +48,7 @@ func (r *Repo) commit(ctx context.Context, i id) (commit, error) {
 	return c, nil
 }
 
-// branchLine is what git status --branch begins with.
+// branchLine returns the first line of git status --branch.
 func (r *Repo) branchLine(ctx context.Context, h head) (string, error) {
 	name, isBranch := strings.CutPrefix(h.ref, "refs/heads/")
 	switch {
@@ -137,7 +137,8 @@ func (w *walk) Pop() any {
 	return last
 }
 
-// distance counts the commits that only one of two has; it gives up on long ways.
+// distance counts the commits that only one of two has; it gives up on long
+// histories.
 func (r *Repo) distance(ctx context.Context, ours, theirs id) (ahead, behind int, known bool, err error) {
 	sides := map[id]byte{}
 	var todo walk
@@ -145,7 +146,7 @@ func (r *Repo) distance(ctx context.Context, ours, theirs id) (ahead, behind int
 		before, seen := sides[i]
 		sides[i] = before | side
 		if seen {
-			if before != 3 && sides[i] == 3 { // what comes behind it is both's, too
+			if before != 3 && sides[i] == 3 { // its ancestors belong to both, too
 				c, err := r.commit(ctx, i)
 				if err == nil {
 					heap.Push(&todo, step{i, c.date, c})
@@ -172,7 +173,7 @@ func (r *Repo) distance(ctx context.Context, ours, theirs id) (ahead, behind int
 	}
 	for n := 0; len(todo) > 0; n++ {
 		if !slices.ContainsFunc(todo, func(s step) bool { return sides[s.id] != 3 }) {
-			break // what is left is known to both
+			break // the rest is known to both
 		}
 		if n == maxWalked {
 			return 0, 0, false, nil

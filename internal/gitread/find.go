@@ -18,7 +18,8 @@ import (
 //   - what a folder above the workspace has in the same way, if all folders on the way
 //     belong to the user who runs this, on the same device.
 //
-// A folder that looks like a bare repository is not one, and links are not followed.
+// A folder that looks like a bare repository does not count, and links are not
+// followed.
 func open(work *os.Root, dir string) (*Repo, error) {
 	real, err := filepath.Abs(dir)
 	if err == nil {
@@ -86,7 +87,7 @@ func above(dir string, info fs.FileInfo) (*os.Root, fs.FileInfo, error) {
 	return root, up, nil
 }
 
-// own tells whether a file belongs to the user that runs this.
+// own reports whether a file belongs to the user that runs this process.
 func own(info fs.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(st.Uid) == os.Geteuid()
@@ -200,7 +201,8 @@ func within(dir, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// configure reads the configuration and refuses what this package cannot read.
+// configure reads the configuration and refuses formats that this package cannot
+// read.
 func (r *Repo) configure() error {
 	if _, err := r.git.Lstat("HEAD"); err != nil {
 		return ErrNoRepository

@@ -1,10 +1,10 @@
-// Package gitread reads Git repositories of strangers: the branch, what has changed,
-// and the difference. It starts no process and writes nothing, so nothing that a
-// repository configures (filters, hooks, monitors, pagers, diff drivers) can run.
+// Package gitread reads untrusted Git repositories: branch, status and diff. It
+// starts no process and writes nothing, so no program that a repository configures
+// (filters, hooks, monitors, pagers, diff drivers) can run.
 //
 // Everything is read below two folders that are held open as an [os.Root]: the work
 // tree, and the repository's own folder. Alternates, includes, core.worktree,
-// replacements and grafts lead elsewhere or change what is seen; they are ignored.
+// replacements and grafts lead elsewhere or change the result; they are ignored.
 // Indexes, objects, packs, depth and time are bounded: a repository that needs more,
 // or is damaged, is an error. SHA-256 repositories, reftables, split and sparse
 // indexes are refused by name.
@@ -68,20 +68,20 @@ func (r *Repo) Close() error {
 	return errors.Join(err, r.git.Close())
 }
 
-// Status is what git status tells.
+// Status is the content of git status.
 type Status struct {
 	// Branch is the line behind "## " of git status --porcelain=v1 --branch.
 	Branch string
 	// Changed has a line for each file that has changed or is untracked, as git status
 	// --porcelain=v1 has it. Names are relative to the workspace, in UTF-8.
 	Changed []string
-	// More tells that there are others.
+	// More reports that the list is incomplete.
 	More bool
 }
 
 // ReadStatus returns the status of the repository that the workspace is, or lies in.
 // dir is the path of the workspace's folder. Files outside the workspace are neither
-// looked at nor told.
+// examined nor reported.
 func ReadStatus(ctx context.Context, work *os.Root, dir string) (st Status, err error) {
 	err = with(ctx, work, dir, func(ctx context.Context, r *Repo) error {
 		head, err := r.head()
@@ -99,8 +99,8 @@ func ReadStatus(ctx context.Context, work *os.Root, dir string) (st Status, err 
 	return st, err
 }
 
-// ReadDiff returns what has changed in tracked files since the last commit, as a
-// unified diff of at most limit bytes; a longer one says that it was cut.
+// ReadDiff returns the changes of tracked files since the last commit, as a unified
+// diff of at most limit bytes; a longer one ends with a note that it was cut.
 func ReadDiff(ctx context.Context, work *os.Root, dir string, limit int) (text string, err error) {
 	err = with(ctx, work, dir, func(ctx context.Context, r *Repo) error {
 		head, err := r.head()
@@ -136,7 +136,7 @@ func with(ctx context.Context, work *os.Root, dir string, f func(context.Context
 	return err
 }
 
-// openFile opens a regular file, and waits for nothing.
+// openFile opens a regular file, and never blocks.
 func openFile(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

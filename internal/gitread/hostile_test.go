@@ -78,7 +78,7 @@ func TestNothingRuns(t *testing.T) {
 	}
 }
 
-// SEC-2: nothing outside the workspace is read or told, whatever leads there.
+// SEC-2: nothing outside the workspace is read or reported, whatever leads there.
 func TestNothingLeaks(t *testing.T) {
 	const secret = "the secret of another repository"
 	for name, lead := range map[string]func(r, other *repo){
@@ -166,7 +166,7 @@ func linkPart(r, other *repo, part string) {
 	r.must(os.Symlink(other.path(".git/"+part), r.path(".git/"+part)))
 }
 
-// SEC-2: what is damaged, endless or far too large is an error, at once.
+// SEC-2: damaged, endless or far too large content is an error at once.
 func TestDamaged(t *testing.T) {
 	zip := func(header string, n int) string {
 		var b bytes.Buffer
@@ -252,8 +252,8 @@ func TestPipeInTheWorkTree(t *testing.T) {
 	}
 }
 
-// Whatever bits are turned over in a repository's own files, reading it ends without a
-// panic that is not an error, and writes nothing.
+// With any flipped bits in a repository's own files, reading it ends without an
+// unhandled panic, and writes nothing.
 func TestFlippedBits(t *testing.T) {
 	r := newRepo(t)
 	for n := range 20 {
@@ -286,7 +286,7 @@ func TestFlippedBits(t *testing.T) {
 			_, derr := diff(t, r.dir)
 			for _, err := range []error{serr, derr} {
 				if err != nil && strings.Contains(err.Error(), "runtime error") {
-					t.Fatalf("%s: %v", filepath.Base(file), err)
+					t.Fatalf("%s: got %v, want no runtime error", filepath.Base(file), err)
 				}
 			}
 		}

@@ -37,7 +37,7 @@ func (p pattern) match(rel string, dir bool) bool {
 	if !p.anchored {
 		rel = path.Base(rel)
 	}
-	steps := 100_000 // a pattern of many stars could take for ever
+	steps := 100_000 // a pattern of many stars could take forever
 	return wild(p.text, rel, true, &steps)
 }
 

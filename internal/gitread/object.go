@@ -31,7 +31,8 @@ var kinds = map[string]kind{"commit": kindCommit, "tree": kindTree, "blob": kind
 // errMissing reports an object that the repository does not have itself.
 var errMissing = errors.New("is not among the repository's own objects (alternates and partial clones are not followed)")
 
-// store reads objects. What it inflates is counted: a small file can hold a lot.
+// store reads objects. It counts inflated bytes, because a small file can hold a
+// lot.
 type store struct {
 	root  *os.Root
 	left  int64 // bytes that may still be made
@@ -47,7 +48,7 @@ func (s *store) close() error {
 	return err
 }
 
-// take reserves memory for what an object claims to be.
+// take reserves memory for the announced size of an object.
 func (s *store) take(n int64) error {
 	if n < 0 || n > maxObject {
 		return fmt.Errorf("%w: an object has %d bytes", errTooLarge, n)

@@ -171,8 +171,7 @@ func (p *pack) read(ctx context.Context, s *store, off int64) (kind, []byte, err
 	return base.kind, base.data, nil
 }
 
-// keep remembers what was made, trees above all; when there is too much of it, all is
-// forgotten.
+// keep caches results, trees above all; when the cache is full, it is emptied.
 func (p *pack) keep(off int64, c cached) {
 	if len(c.data) > maxHeld/16 {
 		return
@@ -235,7 +234,7 @@ func (p *pack) entry(s *store, off int64) (k kind, base int64, data []byte, err 
 	return k, base, data, err
 }
 
-// apply makes an object of its base and a difference.
+// apply builds an object from its base and a difference.
 func (s *store) apply(base, delta []byte) ([]byte, error) {
 	bad := damaged("a difference does not fit its base")
 	number := func() (n int64, ok bool) {

@@ -16,7 +16,7 @@ import (
 // config has the last value of each key: section.key, section.name.key.
 type config map[string]string
 
-// readConfig reads a repository's own configuration; what it includes is left out.
+// readConfig reads a repository's own configuration, without its includes.
 func readConfig(root *os.Root) (config, error) {
 	data, err := readFile(root, "config", maxSmall)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -63,7 +63,7 @@ func Settings(data []byte) iter.Seq2[string, string] {
 	}
 }
 
-// configValue takes quotes, escapes and comments away.
+// configValue removes quotes, escapes and comments.
 func configValue(s string) string {
 	var b strings.Builder
 	quoted := false
@@ -84,7 +84,7 @@ func configValue(s string) string {
 	return b.String()
 }
 
-// is tells whether a setting is on.
+// is reports whether a setting is on.
 func (c config) is(key string, otherwise bool) bool {
 	switch strings.ToLower(c[key]) {
 	case "true", "yes", "on", "1":
@@ -108,7 +108,7 @@ func parseID(s string) (i id, ok bool) {
 	return i, err == nil
 }
 
-// head is where HEAD points.
+// head is the target of HEAD.
 type head struct {
 	ref    string // "" when detached
 	commit id

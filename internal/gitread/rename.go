@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Bounds of what is compared to find renamed files.
+// Bounds of the search for renamed files.
 const (
 	maxRenames    = 100 // files on either side whose contents are compared
 	maxSimilar    = 1 << 20
@@ -22,8 +22,8 @@ type side struct {
 	treeEntry
 }
 
-// renames joins what was removed from the index and what was added to it, if the
-// contents are the same, or similar.
+// renames pairs files removed from the index with files added to it, if their
+// contents are equal or similar.
 func (r *Repo) renames(ctx context.Context, c *changes) error {
 	var gone, come []side
 	for p, ch := range c.files {
@@ -141,7 +141,7 @@ func (r *Repo) sketches(ctx context.Context, files []side) ([]sketch, error) {
 	return out, nil
 }
 
-// similar is the share of the larger content that both have.
+// similar returns the share of the larger content that both have in common.
 func (p sketch) similar(q sketch) float64 {
 	if p.size == 0 || q.size == 0 {
 		return 0

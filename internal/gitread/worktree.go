@@ -50,7 +50,7 @@ func (r *Repo) unstaged(ctx context.Context, c *changes, untracked bool) error {
 	return w.dir(ctx, r.work, r.prefix, below(c.ix.entries, r.prefix), g, false, 0)
 }
 
-// list reads the names of an open folder, and what they are.
+// list reads the names and types in an open folder.
 func (w walker) list(ctx context.Context, dir *os.Root) (map[string]fs.FileMode, error) {
 	f, err := dir.Open(".")
 	if err != nil {
@@ -157,8 +157,8 @@ func (w walker) dir(ctx context.Context, dir *os.Root, prefix string, entries []
 	return nil
 }
 
-// stranger tells whether something that is not in the index is untracked: a file that
-// is not ignored, or a folder that has one.
+// stranger reports whether a path that is not in the index is untracked: a file that
+// is not ignored, or a folder with such a file.
 func (w walker) stranger(ctx context.Context, dir *os.Root, prefix, name string, typ fs.FileMode, g *ignores, depth int) (bool, error) {
 	if name == ".git" || !typ.IsDir() && !typ.IsRegular() && typ&fs.ModeSymlink == 0 || g.match(prefix+name, typ.IsDir()) {
 		return false, nil
@@ -217,8 +217,8 @@ func (w walker) file(ctx context.Context, dir *os.Root, name string, e *entry, t
 	return nil
 }
 
-// differs compares a file with its entry, as git does: what the system says of it
-// first, its content only if that has changed, or the file is as new as the index.
+// differs compares a file with its entry, as git does: its metadata first, its
+// content only if that has changed, or if the file is as new as the index.
 func (r *Repo) differs(ctx context.Context, ix *index, dir *os.Root, name string, e *entry, filemode bool) (byte, error) {
 	info, err := dir.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -242,7 +242,7 @@ func (r *Repo) differs(ctx context.Context, ix *index, dir *os.Root, name string
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return 0, err
-	case err != nil || i != e.id: // one that cannot be read is not what it was
+	case err != nil || i != e.id: // an unreadable file counts as changed
 		return 'M', nil //nolint:nilerr // see above
 	}
 	return ' ', nil

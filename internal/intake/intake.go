@@ -1,6 +1,6 @@
-// Package intake reads what others send into memory: a buffer grows with what has
-// arrived, never with what was announced, and what is held of large bodies is
-// counted against a budget that no party can use up for the others.
+// Package intake reads data from others into memory: a buffer grows with the data
+// that has arrived, never with an announced length, and large bodies count against
+// a budget that no party can use up for the others.
 package intake
 
 import (
@@ -17,13 +17,14 @@ import (
 // Errors of [Budget.Read].
 var (
 	ErrTooLarge = errors.New("the body is larger than its limit")
-	// ErrBusy says that there is no memory for the body now: come back later.
+	// ErrBusy reports that there is no memory for the body at present: try again
+	// later.
 	ErrBusy = errors.New("too much is being received at once")
 )
 
 const (
-	// free is what a body may have without being counted: what it costs is bounded
-	// by the number of connections, and nearly all bodies are smaller.
+	// free is the size up to which a body is not counted: the number of connections
+	// bounds that memory, and nearly all bodies are smaller.
 	free  = 16 << 10
 	first = 4 << 10 // bytes, of a body whose length is not known
 
@@ -76,8 +77,8 @@ func (h *Held) Move() Held {
 	return out
 }
 
-// Park has what h holds of [Requests] counted in [Parked] instead. It reports false when
-// there is no room.
+// Park moves the share of h from [Requests] to [Parked]. It reports false when there is
+// no room.
 func (h *Held) Park() bool {
 	if h.share == nil || h.share.q == Parked() {
 		return true
@@ -91,7 +92,7 @@ func (h *Held) Park() bool {
 	return true
 }
 
-// Release gives it back; more than once does nothing more.
+// Release returns it; further calls do nothing.
 func (h *Held) Release() {
 	h.share.Release()
 	h.share = nil
@@ -107,7 +108,7 @@ func (h *Held) Release() {
 	h.n = 0
 }
 
-// more takes n bytes in addition; it reports false when there are not so many left.
+// more takes n further bytes; it reports false if fewer are left.
 func (h *Held) more(n int64) bool {
 	h.b.mu.Lock()
 	defer h.b.mu.Unlock()
@@ -129,8 +130,8 @@ func (b *Budget) InUse() int64 {
 
 // Read reads a body of at most limit bytes for a party, into dst as far as there is
 // room. size is the announced length, -1 if there is none; a shorter body is
-// [io.ErrUnexpectedEOF]. What it returns as held counts until it is released, and is
-// released when there is an error.
+// [io.ErrUnexpectedEOF]. The returned Held counts until it is released; on an error
+// it is already released.
 func (b *Budget) Read(dst []byte, r io.Reader, size int64, party string, limit int) (data []byte, held Held, err error) {
 	return b.ReadQueued(context.Background(), nil, dst, r, size, party, limit)
 }
@@ -145,7 +146,7 @@ func (b *Budget) ReadQueued(ctx context.Context, q *Queue, dst []byte, r io.Read
 	if data, err = held.read(ctx, q, dst[:0], r, size, limit); err != nil {
 		held.Release()
 	} else if n := len(data); held.share != nil && size < 0 {
-		// What could have come was counted, and the buffer grew for it.
+		// Everything that could have arrived was counted, and the buffer grew for it.
 		if cap(data)-n > n/4 {
 			data = bytes.Clone(data)
 		}
@@ -156,14 +157,14 @@ func (b *Budget) ReadQueued(ctx context.Context, q *Queue, dst []byte, r io.Read
 
 func (h *Held) read(ctx context.Context, q *Queue, buf []byte, r io.Reader, size int64, limit int) ([]byte, error) {
 	if size >= 0 {
-		limit = int(size) // what follows is not the body's
+		limit = int(size) // the rest does not belong to the body
 	}
 	counted := free // bytes that there is an allowance for
 	for {
 		if size >= 0 && int64(len(buf)) == size {
 			return buf, nil
 		}
-		room := min(limit+1, counted) // one byte tells a body that is too large
+		room := min(limit+1, counted) // one more byte reveals a body that is too large
 		if size >= 0 {
 			room = min(limit, counted)
 		}

@@ -98,7 +98,7 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// SEC-10: memory grows with what has come, not with what was announced.
+// SEC-10: memory grows with the data that arrived, not with the announced length.
 func TestAnnouncingCostsNothing(t *testing.T) {
 	b := NewBudget(64 << 20)
 	got := testing.Benchmark(func(tb *testing.B) {
@@ -112,7 +112,7 @@ func TestAnnouncingCostsNothing(t *testing.T) {
 	}
 }
 
-// A small body costs what its buffer costs, and nothing if that is there already.
+// A small body costs only its buffer, and nothing if that exists.
 func TestSmallBodiesAreFree(t *testing.T) {
 	b := NewBudget(64 << 20)
 	buf, r, body := make([]byte, 0, 8<<10), new(bytes.Reader), bytes.Repeat([]byte("x"), 4<<10)
@@ -120,7 +120,7 @@ func TestSmallBodiesAreFree(t *testing.T) {
 		r.Reset(body)
 		data, held, err := b.Read(buf, r, int64(len(body)), "ada", 4<<20)
 		if err != nil || len(data) != len(body) {
-			t.Error(len(data), err)
+			t.Errorf("got %v, %v, want len(data) %v", len(data), err, len(body))
 		}
 		held.Release()
 	})
@@ -129,8 +129,8 @@ func TestSmallBodiesAreFree(t *testing.T) {
 	}
 }
 
-// A large body that was not announced holds what came when it is there, and not what
-// could have come: so a request of a megabyte finds room where others are parked.
+// A large body without an announced length holds only the size that arrived, not the
+// possible size, so that a request of a megabyte finds room beside parked ones.
 func TestLargeBodiesHoldWhatCame(t *testing.T) {
 	const limit, n = 64 << 20, 1100 << 10
 	q := NewQueue(256 << 20)

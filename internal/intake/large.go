@@ -3,20 +3,20 @@ package intake
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"runtime/debug"
 	"sync"
 	"time"
+
+	"github.com/yaya-ai/yaya/internal/worded"
 )
 
-// ErrCrowded is wrapped by the error of who has waited for room in vain.
+// ErrCrowded is wrapped by the error of a caller that has waited for room in vain.
 var ErrCrowded = errors.New("large messages in flight leave no room")
 
 const (
 	// Small is the size up to which a message is not counted in a [Queue]: small
-	// messages never wait for large ones. How many there are at a time is bounded
-	// elsewhere.
+	// messages never wait for large ones. Their number is bounded elsewhere.
 	Small = 1 << 20
 
 	// minQueue keeps a message of the usual limit possible on a small machine.
@@ -26,13 +26,13 @@ const (
 	maxFiles   = 1 << 30
 )
 
-// Queue is room for large messages on their way through. Nobody is refused: who
-// finds it used up waits until others have given back what they hold. One party gets
-// a part at most, or a single message that is larger than that. Its methods are safe
-// for concurrent use.
+// Queue is a budget for large messages in transit. It refuses nobody: if the budget
+// is used up, a caller waits until others release theirs. One party gets at most its
+// part, or a single message that is larger than that. Its methods are safe for
+// concurrent use.
 //
-// Take room for a message that is complete, and of which the size is known: whoever
-// holds room while others send keeps it for as long as they like.
+// Take room only for a complete message of known size: room held while a peer sends
+// would be held for as long as the peer likes.
 type Queue struct {
 	total, each int64
 
@@ -42,7 +42,7 @@ type Queue struct {
 	waiting []*turn // the longest first
 }
 
-// turn is somebody who waits.
+// turn is a waiting caller.
 type turn struct {
 	party string
 	n     int64
@@ -50,7 +50,8 @@ type turn struct {
 	ready chan struct{}
 }
 
-// NewQueue returns a queue for so many bytes, of which one party gets a quarter.
+// NewQueue returns a queue with a budget in bytes, of which one party gets a
+// quarter.
 func NewQueue(total int64) *Queue { return newQueue(total, total/4) }
 
 func newQueue(total, each int64) *Queue {
@@ -67,23 +68,23 @@ func newProcessQueue() *Queue {
 
 // Requests and Answers are the budgets of the process for large messages of clients
 // and of servers: a quarter of its memory limit each, and at most 256 MiB. They are
-// two, because a call holds its request while its answer waits for room.
+// separate, because a call holds its request while its answer waits for room.
 var (
 	Requests = sync.OnceValue(newProcessQueue)
 	Answers  = sync.OnceValue(newProcessQueue)
 )
 
-// Unasked is the budget for large requests and notifications of servers. They have one
-// of their own, because a request is held until a person has answered it.
+// Unasked is the budget for large requests and notifications of servers. It is
+// separate, because a request is held until a person has answered it.
 var Unasked = sync.OnceValue(func() *Queue { return NewQueue(maxUnasked) })
 
-// Parked is the budget for large requests whose clients are asked something: they count
-// here meanwhile, because the answer may be another request as large.
+// Parked is the budget for large requests whose clients have a question to answer: they
+// count here meanwhile, because the answer may be another request of the same size.
 var Parked = sync.OnceValue(func() *Queue { return NewQueue(maxUnasked) })
 
 // Arriving and Kept are the budgets for files: of large messages until they are
 // complete and there is memory for them, and of results until somebody asks for them.
-// One party gets a half. They are two, because nobody need ever ask for a result.
+// One party gets a half. They are separate, because a result may never be asked for.
 var (
 	Arriving = sync.OnceValue(func() *Queue { return newQueue(maxFiles, maxFiles/2) })
 	Kept     = sync.OnceValue(func() *Queue { return newQueue(maxFiles, maxFiles/2) })
@@ -97,8 +98,8 @@ type Share struct {
 	n     int64  // guarded by q.mu
 }
 
-// fits reports whether a party may have n bytes more; mu is held. Who holds nothing may
-// have a single message that is larger than its part.
+// fits reports whether a party may have n bytes more; mu is held. A party that holds
+// nothing may have a single message that is larger than its part.
 func (q *Queue) fits(party string, n int64) bool {
 	if q.held+n > q.total && q.held > 0 {
 		return false
@@ -113,7 +114,8 @@ func (q *Queue) grant(party string, n int64) *Share {
 	return &Share{q, party, n}
 }
 
-// TryTake takes n bytes for a party if it need not wait for them; else it returns nil.
+// TryTake takes n bytes for a party if they are available at once; else it returns
+// nil.
 func (q *Queue) TryTake(party string, n int64) *Share {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -123,8 +125,8 @@ func (q *Queue) TryTake(party string, n int64) *Share {
 	return q.grant(party, n)
 }
 
-// before reports whether somebody waits whom a newcomer of that party would overtake:
-// another of the party, or one who waits for the whole to have room; mu is held.
+// before reports whether a newcomer of that party would overtake a waiting caller: of
+// the same party, or one that waits only for the whole budget; mu is held.
 func (q *Queue) before(party string) bool {
 	first := map[string]bool{}
 	for _, t := range q.waiting {
@@ -143,7 +145,7 @@ func (q *Queue) inPart(party string, n int64) bool {
 }
 
 // Take takes n bytes for a party, waiting for them if need be. Its error is that of
-// the context, and says for what it has waited.
+// the context, and says what it has waited for.
 func (q *Queue) Take(ctx context.Context, party string, n int64) (*Share, error) {
 	if s := q.TryTake(party, n); s != nil {
 		return s, nil
@@ -171,7 +173,7 @@ func (q *Queue) Take(ctx context.Context, party string, n int64) (*Share, error)
 		}
 	}
 	q.serve()
-	return nil, fmt.Errorf("%w (%d MiB for all, %d MiB for one caller): %w", ErrCrowded, q.total>>20, q.each>>20, context.Cause(ctx))
+	return nil, worded.Error(errors.Join(ErrCrowded, context.Cause(ctx)), "%v (%d MiB for all, %d MiB for one caller)", ErrCrowded, q.total>>20, q.each>>20)
 }
 
 // TakeSoon is like [Queue.Take], but waits no longer than d.
@@ -184,9 +186,9 @@ func (q *Queue) TakeSoon(ctx context.Context, party string, n int64, d time.Dura
 	return q.Take(ctx, party, n)
 }
 
-// serve grants what is there to those that wait, the longest first. Nobody overtakes
-// another of the same party, nor one who only waits for the whole to have room; mu is
-// held.
+// serve grants available room to waiting callers, the longest waiting first. Nobody
+// overtakes a caller of the same party, nor one that waits only for the whole budget;
+// mu is held.
 func (q *Queue) serve() {
 	stopped := map[string]bool{}
 	for i := 0; i < len(q.waiting); {
@@ -207,7 +209,7 @@ func (q *Queue) serve() {
 	}
 }
 
-// give takes n bytes back from a share; mu is held.
+// give returns n bytes of a share; mu is held.
 func (q *Queue) give(s *Share, n int64) {
 	s.n -= n
 	q.held -= n
@@ -216,7 +218,7 @@ func (q *Queue) give(s *Share, n int64) {
 	}
 }
 
-// Shrink gives back all but n bytes.
+// Shrink releases all but n bytes.
 func (s *Share) Shrink(n int64) {
 	if s == nil {
 		return
@@ -229,7 +231,7 @@ func (s *Share) Shrink(n int64) {
 	}
 }
 
-// Add moves what another share of the same party in the same queue holds to this one.
+// Add moves another share of the same party and queue into this one.
 func (s *Share) Add(other *Share) {
 	s.q.mu.Lock()
 	defer s.q.mu.Unlock()
@@ -237,7 +239,7 @@ func (s *Share) Add(other *Share) {
 	other.n = 0
 }
 
-// Move counts what s holds as that of another party, if that leaves it within its part.
+// Move transfers s to another party, if that leaves it within its part.
 func (s *Share) Move(party string) bool {
 	s.q.mu.Lock()
 	defer s.q.mu.Unlock()
@@ -256,7 +258,7 @@ func (s *Share) Move(party string) bool {
 	return true
 }
 
-// Release gives it back.
+// Release returns the share.
 func (s *Share) Release() { s.Shrink(0) }
 
 // InUse returns how many bytes are held.

@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 )
 
-// FID-3: who finds the budget used up waits, and is not refused; others are not
-// affected.
+// FID-3: a caller that finds the budget used up waits instead of being refused;
+// others are not affected.
 func TestQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := NewQueue(400)
@@ -64,7 +64,7 @@ func TestQueue(t *testing.T) {
 	})
 }
 
-// Who waits leaves with its context, and those behind it move up.
+// A waiting caller leaves when its context ends, and those behind it move up.
 func TestQueueCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := NewQueue(400)

@@ -7,7 +7,7 @@ import (
 )
 
 // TempFile opens an empty file in the directory for temporary files, which nobody else
-// sees and which is gone when it is closed.
+// sees and which disappears when it is closed.
 func TempFile() (*os.File, error) {
 	f, err := os.CreateTemp("", "yaya-*")
 	if err != nil {

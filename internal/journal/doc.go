@@ -4,10 +4,10 @@
 // # Format
 //
 // A record is one line: {"id":N,<members>,"prev":"…","sum":"…"}. Ids are
-// consecutive. sum is the first half of the SHA-256 of the line up to it, prev
-// the sum of the record before; so no bit of a file can change, and no record
-// can be removed, exchanged or inserted before the last, without [Scan] naming
-// it. What is missing at the end cannot be seen in the file alone.
+// consecutive. sum is the first half of the SHA-256 of the line up to it, prev the
+// sum of the record before; so [Scan] detects every changed bit, and every record
+// that was removed, exchanged or inserted before the last one. Records missing at
+// the end cannot be detected from the file alone.
 //
 // # Durability
 //

@@ -11,11 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrLocked says that another journal, perhaps of another process, has the file
+// ErrLocked reports that another journal, perhaps of another process, has the file
 // open.
 var ErrLocked = errors.New("the file is in use by another process")
 
-// File is what a journal needs of an open file. Write appends.
+// File is an open file, with the methods that a journal needs. Write appends.
 type File interface {
 	io.Writer
 	io.ReaderAt
@@ -25,24 +25,29 @@ type File interface {
 	Size() (int64, error)
 }
 
-// FS is where journals live. It exists so that tests can fail and kill at every
-// step.
+// FS is the file system of journals. It is an interface so that tests can fail and
+// kill at every step.
 type FS interface {
+	Dirs
 	// Open opens a file for appending and locks it, creating it when create is
 	// set; or for reading, without a lock.
 	Open(name string, mode Mode) (File, error)
 	Link(from, to string) error
 	Rename(from, to string) error
 	Remove(name string) error
-	MkdirAll(name string) error
-	ReadDir(name string) ([]fs.DirEntry, error)
-	// SyncDir makes the names in a directory durable.
-	SyncDir(name string) error
 	// Free returns how many bytes this user can still write.
 	Free() (int64, error)
 }
 
-// Mode says how a file is opened.
+// Dirs are the directories of an [FS].
+type Dirs interface {
+	MkdirAll(name string) error
+	ReadDir(name string) ([]fs.DirEntry, error)
+	// SyncDir makes the names in a directory durable.
+	SyncDir(name string) error
+}
+
+// Mode selects how a file is opened.
 type Mode int
 
 // The modes.
@@ -108,6 +113,70 @@ func (r rootFS) MkdirAll(name string) error   { return r.root.MkdirAll(name, 0o7
 
 func (r rootFS) ReadDir(name string) ([]fs.DirEntry, error) {
 	return fs.ReadDir(r.root.FS(), name)
+}
+
+// Entry is a name in a directory. Info is looked up when it is asked for.
+type Entry interface {
+	Name() string
+	Info() (fs.FileInfo, error)
+}
+
+// Each visits the entries of a directory in no order, and in pieces, so that a large one
+// needs little memory, and its names alone cost little time. It may miss names that come or
+// go meanwhile.
+func Each(dirs Dirs, name string, visit func(Entry) error) error {
+	if in, ok := dirs.(interface {
+		each(name string, visit func(Entry) error) error
+	}); ok {
+		return in.each(name, visit)
+	}
+	entries, err := dirs.ReadDir(name)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := visit(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rootEntry is an entry of a directory that is open.
+type rootEntry struct {
+	dir  *os.Root
+	name string
+}
+
+func (e rootEntry) Name() string               { return e.name }
+func (e rootEntry) Info() (fs.FileInfo, error) { return e.dir.Lstat(e.name) }
+
+func (r rootFS) each(name string, visit func(Entry) error) (err error) {
+	const piece = 256
+	dir, err := r.root.OpenRoot(name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dir.Close()) }()
+	d, err := dir.Open(".")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	for {
+		names, err := d.Readdirnames(piece)
+		for _, n := range names {
+			if err := visit(rootEntry{dir, n}); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 func (r rootFS) Free() (int64, error) {

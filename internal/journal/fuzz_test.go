@@ -9,8 +9,8 @@ import (
 	"github.com/yaya-ai/yaya/internal/journal"
 )
 
-// FuzzOpen: whatever a file holds, it is read without harm, and either it is
-// refused as damaged and not touched, or it is open and takes records.
+// FuzzOpen: any file is read without harm: either it is refused as damaged and
+// stays untouched, or it is open and accepts records.
 func FuzzOpen(f *testing.F) {
 	dir := f.TempDir()
 	fsys := openFS(f, dir)

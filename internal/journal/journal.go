@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,25 +28,29 @@ var (
 type Journal struct {
 	fs   FS
 	name string
+	prev string // sum of the record before the first
 
 	mu     sync.Mutex
 	f      File
-	rep    Report // what the file holds, Torn is 0
+	rep    Report // the content of the file, Torn is 0
 	buf    []byte
 	synced int64         // id of the last record known to have reached the disk
-	keep   Report        // what a recovery keeps: what was found on open, or synced since
+	keep   Report        // the part that a recovery keeps: found on open, or synced since
 	named  bool          // the file's name has, too
 	round  chan struct{} // closed when the fsync under way has ended
 	err    error
 }
 
-// Options says how to open.
+// Options configure how to open a journal.
 type Options struct {
 	// First is the id of the first record of a new file; 0 means 1.
 	First int64
+	// Prev is the sum of the record before the first one, for a file that continues
+	// another; "" means [NoSum].
+	Prev string
 	// MustExist refuses to create the file.
 	MustExist bool
-	// Visit gets every record that is there.
+	// Visit gets every existing record.
 	Visit Visit
 }
 
@@ -53,15 +58,14 @@ type Options struct {
 // unfinished last record, and returns a [*DamageError] for any other damage.
 func Open(fsys FS, name string, o Options) (*Journal, error) {
 	f, err := fsys.Open(name, Append)
-	created := false
 	if errors.Is(err, fs.ErrNotExist) && !o.MustExist {
-		created = true
 		f, err = fsys.Open(name, Create)
 	}
 	if err != nil {
 		return nil, err
 	}
-	rep, err := scanFile(f, name, o.Visit)
+	prev := cmp.Or(o.Prev, NoSum)
+	rep, err := scanFile(f, name, prev, o.Visit)
 	if err == nil && rep.Torn > 0 {
 		err = f.Truncate(rep.Size)
 		rep.Torn = 0
@@ -73,9 +77,9 @@ func Open(fsys FS, name string, o Options) (*Journal, error) {
 		rep.First = max(o.First, 1)
 		rep.Last = rep.First - 1
 	}
-	// What was read may have been written by a process that died before its fsync:
-	// it counts as durable only after one of ours.
-	return &Journal{fs: fsys, name: name, f: f, rep: rep, keep: rep, synced: rep.First - 1, named: !created}, nil
+	// The records and the name may come from a process that died before its fsync, or whose
+	// fsync failed: they count as durable only after ours.
+	return &Journal{fs: fsys, name: name, prev: prev, f: f, rep: rep, keep: rep, synced: rep.First - 1}, nil
 }
 
 // First returns the id of the first record, Last that of the last; Last is
@@ -89,8 +93,16 @@ func (j *Journal) Last() int64 {
 	return j.rep.Last
 }
 
+// Size returns the bytes of all records.
+func (j *Journal) Size() int64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.rep.Size
+}
+
 // Head returns the id of the last record and its sum, which stands for every record
-// up to it. Without a record the sum is zeros.
+// up to it. Without a record the sum is that of the record before the file, zeros
+// without one.
 func (j *Journal) Head() (id int64, sum string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -173,7 +185,7 @@ func (j *Journal) Sync(ctx context.Context, id int64) error {
 	}
 }
 
-// sync runs one fsync for everybody; mu is held, and let go of meanwhile.
+// sync runs one fsync for everybody; mu is held, and released meanwhile.
 func (j *Journal) sync() {
 	round := make(chan struct{})
 	j.round = round
@@ -193,9 +205,9 @@ func (j *Journal) sync() {
 	j.synced, j.keep, j.named = upTo.Last, upTo, true
 }
 
-// Recover makes a failed journal usable again: it cuts off what was appended
-// since the last fsync that succeeded, verifies the rest and syncs it. It returns the id of the last record
-// that is left. Without a failure it does nothing.
+// Recover makes a failed journal usable again: it cuts off everything appended since the
+// last successful fsync, verifies the rest and syncs it. It returns the id of the last
+// record that is left. Without a failure it does nothing.
 func (j *Journal) Recover() (last int64, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -208,7 +220,7 @@ func (j *Journal) Recover() (last int64, err error) {
 	if err := j.f.Truncate(j.keep.Size); err != nil {
 		return 0, fmt.Errorf("recover %s: %w", j.name, err)
 	}
-	rep, err := scanFile(j.f, j.name, nil)
+	rep, err := scanFile(j.f, j.name, j.prev, nil)
 	if err != nil {
 		return 0, fmt.Errorf("recover: %w", err)
 	}
@@ -267,7 +279,7 @@ func (j *Journal) Read(from int64, visit Visit) error {
 	return nil
 }
 
-// Close syncs what was appended and lets go of the file.
+// Close syncs appended records and closes the file.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	for j.round != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -113,8 +114,8 @@ func TestReadFromAnywhere(t *testing.T) {
 	check(mustOpen(t, fsys, journal.Options{}))
 }
 
-// ST-02: whatever byte the file was cut at, it opens, holds a prefix of what was
-// written, and takes the next record.
+// ST-02: a file cut at any byte opens, holds a prefix of the written records, and
+// accepts the next one.
 func TestCutAtEveryByte(t *testing.T) {
 	dir := t.TempDir()
 	fsys := openFS(t, dir)
@@ -291,8 +292,7 @@ func TestFailedSyncStopsUntilRecovered(t *testing.T) {
 	}
 }
 
-// What an earlier process wrote is not thrown away because our first fsync
-// fails.
+// Records of an earlier process are not thrown away because our first fsync fails.
 func TestRecoverKeepsWhatWasThere(t *testing.T) {
 	dir := t.TempDir()
 	j := mustOpen(t, openFS(t, dir), journal.Options{})
@@ -334,7 +334,7 @@ func TestOneWriter(t *testing.T) {
 	}
 }
 
-// ST-08: what is not a file is refused at once.
+// ST-08: a path that is not a file is refused at once.
 func TestNotAFile(t *testing.T) {
 	dir := t.TempDir()
 	outside := filepath.Join(t.TempDir(), "canary")
@@ -440,9 +440,9 @@ func child(dir string, at int) error {
 	return nil
 }
 
-// ST-01, ST-05: kill -9 before every step and in the middle of writes. What was
-// acknowledged is there, what is there was written, and the next process goes
-// on, dying again and again on the same file.
+// ST-01, ST-05: kill -9 before every step and in the middle of writes. Every
+// acknowledged record is there, every record that is there was written, and the
+// next process continues, dying again and again on the same file.
 func TestKilledAtEveryStep(t *testing.T) {
 	dir := t.TempDir()
 	fsys := openFS(t, dir)
@@ -511,5 +511,40 @@ func BenchmarkAppendSync(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// OP-113: the name of a file that an earlier journal could not sync reaches the disk with the
+// first record that a later one promises.
+func TestNameOfAnEarlierJournal(t *testing.T) {
+	disk := journaltest.NewDisk()
+	if err := disk.MkdirAll("d"); err != nil {
+		t.Fatal(err)
+	}
+	ill := &journaltest.Faults{FS: disk, Before: func(s journaltest.Step) error {
+		if s.Op == "syncdir" {
+			return syscall.EIO
+		}
+		return nil
+	}}
+	for i, fsys := range []journal.FS{ill, disk} {
+		j, err := journal.Open(fsys, "d/a.jsonl", journal.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, err := j.Append([]byte(`"x":1`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := j.Sync(t.Context(), id); (err == nil) != (i == 1) {
+			t.Errorf("Sync of journal %d = %v", i, err)
+		}
+		if err := j.Close(); err != nil && i == 1 {
+			t.Error(err)
+		}
+	}
+	after := disk.PowerLost(rand.New(rand.NewPCG(1, 1))) //nolint:gosec // a test that can be repeated
+	if names := after.Names("d"); len(names) != 1 {
+		t.Errorf("after a loss of power the folder has %v, want the file with its promised record", names)
 	}
 }

@@ -24,7 +24,7 @@ const (
 // NoSum is the sum before the first record.
 var NoSum = string(bytes.Repeat([]byte("0"), sumLen))
 
-// DamageError says where a file is not what was written.
+// DamageError reports where a file is damaged.
 type DamageError struct {
 	File   string
 	Entry  int64 // id of the first record that is not whole
@@ -36,7 +36,7 @@ func (e *DamageError) Error() string {
 	return fmt.Sprintf("%s: entry %d (byte %d) is damaged: %s", e.File, e.Entry, e.Offset, e.Reason)
 }
 
-// Report is what [Scan] found.
+// Report is the result of [Scan].
 type Report struct {
 	First, Last int64 // ids; Last is First-1 when there is no record
 	Size        int64 // bytes of whole records
@@ -44,6 +44,9 @@ type Report struct {
 	sum         string
 	index       []int64
 }
+
+// Sum returns the sum of the last record, or of the record before the file.
+func (r Report) Sum() string { return r.sum }
 
 // Sum returns the sum of a record that was visited.
 func Sum(line []byte) string {
@@ -53,26 +56,42 @@ func Sum(line []byte) string {
 	return string(line[len(line)-len(lineEnd)-sumLen : len(line)-len(lineEnd)])
 }
 
+// CheckFirst returns a [*DamageError] if the first line of a file, without its end, is
+// not as it was written.
+func CheckFirst(name string, line []byte) error {
+	id, _, reason := check(line, NoSum)
+	if reason == "" {
+		return nil
+	}
+	return &DamageError{File: name, Entry: max(id, 1), Reason: reason}
+}
+
 // Visit gets every record of a file in order. The line is valid during the call.
 type Visit func(id int64, line []byte) error
 
 // Scan reads a file once and checks every bit of it. Records before a damaged
 // one are visited.
 func Scan(fsys FS, name string, visit Visit) (Report, error) {
+	return ScanAfter(fsys, name, NoSum, visit)
+}
+
+// ScanAfter is [Scan] of a file that continues another, whose last record has the
+// sum prev.
+func ScanAfter(fsys FS, name, prev string, visit Visit) (Report, error) {
 	f, err := fsys.Open(name, ReadOnly)
 	if err != nil {
 		return Report{}, err
 	}
-	rep, err := scanFile(f, name, visit)
+	rep, err := scanFile(f, name, prev, visit)
 	return rep, errors.Join(err, f.Close())
 }
 
-func scanFile(f File, name string, visit Visit) (Report, error) {
+func scanFile(f File, name, prev string, visit Visit) (Report, error) {
 	size, err := f.Size()
 	if err != nil {
 		return Report{}, err
 	}
-	rep := Report{sum: NoSum}
+	rep := Report{sum: prev}
 	damage := func(reason string) error {
 		return &DamageError{File: name, Entry: max(rep.Last+1, 1), Offset: rep.Size, Reason: reason}
 	}
@@ -80,8 +99,8 @@ func scanFile(f File, name string, visit Visit) (Report, error) {
 	for {
 		line, err := lines.next()
 		if errors.Is(err, errTorn) {
-			// A record that is whole but for its line end was not cut short here:
-			// something else happened to it.
+			// A complete record without its line end was not cut short by a crash: it was
+			// modified.
 			if n := len(line); n > 0 && wholeIn(line) {
 				return rep, damage("its line end is not there")
 			}

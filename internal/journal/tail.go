@@ -21,13 +21,25 @@ type Tail struct {
 // NewTail returns a tail that begins with the first record.
 func NewTail(fsys FS, name string) *Tail { return &Tail{fs: fsys, name: name, sum: NoSum} }
 
+// NewTailAfter returns a tail of a file that continues another, whose last record has
+// that id and that sum.
+func NewTailAfter(fsys FS, name string, last int64, sum string) *Tail {
+	return &Tail{fs: fsys, name: name, last: last, sum: sum}
+}
+
+// Renamed says that the file has another name now.
+func (t *Tail) Renamed(name string) { t.name = name }
+
+// Head returns the id and the sum of the last record that was visited.
+func (t *Tail) Head() (last int64, sum string) { return t.last, t.sum }
+
 // Next visits the records that were appended since the last call; without a file
 // there are none yet. A record that is still being written is left for the next
 // call. A file that was cut, replaced or removed since is a [*DamageError].
 func (t *Tail) Next(visit Visit) (err error) {
 	f, err := t.fs.Open(t.name, ReadOnly)
 	if errors.Is(err, fs.ErrNotExist) {
-		if t.last == 0 {
+		if t.off == 0 {
 			return nil
 		}
 		return t.damage("the file is gone")

@@ -5,8 +5,8 @@ import "fmt"
 // MaxBatch bounds the messages of a batch.
 const MaxBatch = 50
 
-// Batch takes an array of messages apart, as protocol version 2025-03-26 has them. The
-// parts alias data; none of them is looked at beyond its syntax.
+// Batch splits an array of messages, as in protocol version 2025-03-26. The parts
+// alias data; Batch checks only their syntax.
 func Batch(data []byte) ([][]byte, error) {
 	s := scanner{data: data}
 	s.space()

@@ -2,11 +2,11 @@ package jsonrpc
 
 import "bytes"
 
-// Glimpse finds out what a message is of which only the head and the tail are there,
-// because it is too large to be held: the raw id, nil if there is none to be seen, and
-// whether it is a call. Implementations write the id before the result or after it;
-// both are looked for. What it says is a guess: of a message that is not JSON it may
-// be anything, and what is between head and tail is not seen.
+// Glimpse examines the head and the tail of a message that is too large to be held: it
+// returns the raw id, nil if it finds none, and whether the message is a call.
+// Implementations write the id before the result or after it; Glimpse looks for both.
+// The result is a guess: it is meaningless for a message that is not JSON, and nothing
+// between head and tail counts.
 func Glimpse(head, tail []byte) (id []byte, call bool) {
 	see := func(key, value []byte) {
 		switch string(key) {
@@ -26,9 +26,9 @@ func Glimpse(head, tail []byte) (id []byte, call bool) {
 }
 
 // Waits returns the id of the request that data seems to be, for the error that answers
-// what cannot be read: whoever has sent it waits for that id. It is nil if there is none
-// to be seen at either end, and for what is no request: the ids of answers are the other
-// side's, and an error with one of them would be taken for the answer to another request.
+// an unreadable message: its sender waits for that id. It is nil if neither end shows
+// one, and if data is not a request: ids of answers belong to the other side, and an
+// error with one of them would look like the answer to another request.
 func Waits(data []byte) []byte {
 	const end = 4 << 10
 	id, call := Glimpse(data[:min(len(data), end)], data[max(0, len(data)-end):])

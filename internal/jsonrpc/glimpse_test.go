@@ -31,7 +31,7 @@ func TestGlimpse(t *testing.T) {
 	}
 }
 
-// The id in an error about what cannot be read is that of a request, and JSON.
+// The id in the error for an unreadable message is that of a request, and JSON.
 func TestWaits(t *testing.T) {
 	for _, tc := range []struct{ name, in, id string }{
 		{"a bad string after the id", "{\"id\":7,\"method\":\"m\",\"params\":{\"x\":\"\xff\"}}", "7"},
@@ -50,8 +50,8 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// Whatever is there to be seen, a glimpse of a whole message finds no other id than
-// reading it does, and it ends.
+// On any input, a glimpse of a complete message finds no other id than parsing it
+// does, and it ends.
 func FuzzGlimpse(f *testing.F) {
 	f.Add([]byte(`{"jsonrpc":"2.0","id":7,"result":{"a":"b"}}`), 20, 20)
 	f.Add([]byte(`{"result":{"a":"\\\""},"jsonrpc":"2.0","id":"x"}`), 3, 30)

@@ -18,7 +18,7 @@ func TestLine(t *testing.T) {
 	before := string(in)
 	got := Line(in)
 	if bytes.ContainsAny(got, "\r\n") || string(in) != before {
-		t.Errorf("%q of %q", got, in)
+		t.Errorf("Line(%q) = %q, want one line, and the input unchanged (%q)", before, got, in)
 	}
 	var a, b bytes.Buffer
 	if err := errors.Join(json.Compact(&a, in), json.Compact(&b, got)); err != nil || a.String() != b.String() {
@@ -130,7 +130,7 @@ func TestParseEnvelope(t *testing.T) {
 	}
 }
 
-// HT-17: what is only carried is carried to the bit.
+// HT-17: relayed content stays identical to the bit.
 func TestEditsLeaveEverythingElseUntouched(t *testing.T) {
 	raw := `{ "name" : "old" ,"big":123456789012345678901234567890,"f":1.10,"u":"\u00e9\/","_meta":{"progressToken":9007199254740993} }`
 	o, err := ParseObject([]byte(raw))

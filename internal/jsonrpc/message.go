@@ -21,12 +21,12 @@ const (
 // 2.0 message.
 var ErrInvalid = errors.New("invalid JSON-RPC message")
 
-// ErrBatch says that the message is an array. MCP has batches in 2025-03-26 only
-// (DN-13); [Batch] takes them apart.
+// ErrBatch reports that the message is an array. MCP has batches in 2025-03-26
+// only; [Batch] splits them.
 var ErrBatch = fmt.Errorf("%w: batches are not supported", ErrInvalid)
 
 // Error is a JSON-RPC error object. Raw, when set, is the object as its sender
-// wrote it, and is what is relayed: code and data of unknown errors survive.
+// wrote it; yaya relays it, so that code and data of unknown errors survive.
 type Error struct {
 	Code    int
 	Message string
@@ -54,7 +54,7 @@ func (e *Error) Append(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// ParseError opens a raw error object.
+// ParseError parses a raw error object.
 func ParseError(raw []byte) *Error {
 	var e struct {
 		Code    int             `json:"code"`
@@ -67,7 +67,7 @@ func ParseError(raw []byte) *Error {
 	return &Error{Code: e.Code, Message: e.Message, Data: e.Data, Raw: raw}
 }
 
-// Message is one message. All byte slices alias what was parsed.
+// Message is one message. All byte slices alias the parsed input.
 type Message struct {
 	ID     []byte // raw string or number; nil in a notification
 	Method string // "" in a response
@@ -90,9 +90,9 @@ func (m *Message) IsResponse() bool { return m.Method == "" }
 
 var envelope = []string{"jsonrpc", "id", "method", "params", "result", "error"}
 
-// Parse scans data into m. On an error m holds what was recognised, so that an
-// answer can name the id; the error wraps [ErrSyntax] when the bytes are no
-// JSON, and [ErrInvalid] when they are no message.
+// Parse scans data into m. On an error m holds the recognised fields, so that an
+// answer can name the id; the error wraps [ErrSyntax] when the bytes are not JSON,
+// and [ErrInvalid] when they are not a message.
 func (m *Message) Parse(data []byte) error {
 	*m = Message{}
 	top, fields := m.top[:0], m.fields[:0]
@@ -101,7 +101,7 @@ func (m *Message) Parse(data []byte) error {
 	if s.pos < len(data) && data[s.pos] == '[' {
 		return ErrBatch
 	}
-	// A valid message has one of the two that are captured, never both.
+	// A valid message has one of the two captured members, never both.
 	s.onMember = func(key []byte) *[]Member {
 		switch string(key) {
 		case "params", "result":
@@ -157,8 +157,7 @@ func (m *Message) Parse(data []byte) error {
 			}
 			m.Err = val
 		default:
-			// A reader that folds case or resolves escapes would see another
-			// message than we do (HT-15, DN-05).
+			// A reader that folds case or resolves escapes would see a different message.
 			name := Unquote(key)
 			for _, known := range envelope {
 				if strings.EqualFold(name, known) {
@@ -199,8 +198,8 @@ func methodName(raw []byte) (string, bool) {
 
 // Line returns a message as one line: line breaks, which in JSON can stand only
 // between tokens, become spaces. A transport that ends messages with a line break
-// must write nothing else, or what is nested in a message could be read as a
-// message of its own. The result shares msg's memory if there was none.
+// must write only such lines, or nested content could be read as a separate
+// message. The result shares msg's memory if there was none.
 func Line(msg []byte) []byte {
 	if bytes.IndexByte(msg, '\n') < 0 && bytes.IndexByte(msg, '\r') < 0 {
 		return msg

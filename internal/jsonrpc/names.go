@@ -5,14 +5,14 @@ import (
 	"hash/maphash"
 )
 
-// name is where a member's name lies in a document, without its quotes.
+// name is the position of a member's name in a document, without its quotes.
 type name struct {
 	start, end uint32
-	hash       uint32 // of what it means; in a table only, and never 0 there
+	hash       uint32 // of the decoded name; in a table only, and never 0 there
 	escaped    bool
 }
 
-// in returns the name as it is meant.
+// in returns the decoded name.
 func (n name) in(data []byte) []byte {
 	if n.escaped {
 		return []byte(Unquote(data[n.start:n.end]))
@@ -29,10 +29,10 @@ type keySet struct {
 	table []name // open addressing; a hash of 0 is a free place
 }
 
-// seed keeps others from choosing names that fall into one place.
+// seed prevents others from choosing names that collide.
 var seed = maphash.MakeSeed()
 
-// add takes a name; it reports false when the name is there.
+// add adds a name; it reports false when the name exists.
 func (k *keySet) add(data []byte, key name) bool {
 	if k.table == nil {
 		if !key.escaped && k.n < len(k.few) {

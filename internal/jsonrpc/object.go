@@ -36,7 +36,7 @@ func ParseObject(raw []byte) (Object, error) {
 // Raw returns the whole object.
 func (o Object) Raw() []byte { return o.raw }
 
-// IsZero reports whether there is nothing: no bytes at all.
+// IsZero reports whether the object has no bytes at all.
 func (o Object) IsZero() bool { return o.raw == nil }
 
 // IsObject reports whether the bytes are an object. A result may be any value.
@@ -74,8 +74,8 @@ func (o Object) Get(name string) []byte {
 	return o.slice(m.valStart, m.valEnd)
 }
 
-// Variant returns the name of a member that differs from one of known in case
-// only, or in how it is escaped: some reader would take the one for the other.
+// Variant returns the name of a member that differs from one of known in case only,
+// or in how it is escaped: some readers would confuse the two.
 func (o Object) Variant(known ...string) (name, of string) {
 	for _, m := range o.members {
 		key := o.slice(m.keyStart, m.keyEnd)

@@ -40,8 +40,7 @@ type scanner struct {
 	data []byte
 	pos  int
 	open int // members of the objects that are open, whose names are remembered
-	// onMember, when set, is asked at depth 1 for the capture list of the value
-	// that follows key.
+	// onMember, when set, returns at depth 1 the capture list of the value after key.
 	onMember func(key []byte) *[]Member
 }
 

@@ -1,12 +1,12 @@
 // Package keychain reaches the keychain of the operating system: that of macOS, the
 // Credential Manager of Windows, and the Secret Service of Linux desktops.
 //
-// A keychain may ask its user something, and so never answer. No call of its libraries can
-// be ended, so [Client] makes each in a process of its own, which [Main] is, and kills that
-// when its time is up. What is kept passes through pipes, not through arguments or the
+// A keychain may ask its user a question, and so never answer. Calls of its libraries
+// cannot be cancelled, so [Client] makes each in a separate process, which runs [Main], and
+// kills it after a timeout. Values pass through pipes, not through arguments or the
 // environment.
 //
-// On Linux only a session bus that is there is asked: none is started.
+// On Linux it uses only a running session bus, and starts none.
 package keychain
 
 import (
@@ -27,13 +27,13 @@ import (
 	"github.com/zalando/go-keyring"
 )
 
-// service is the name under which the keychain has what is yaya's.
+// service is the name of yaya's entries in the keychain.
 const service = "yaya"
 
 // Patience is how long a keychain may take to answer: somebody may have to unlock it.
 const Patience = 30 * time.Second
 
-// Command is the first argument of the process that [Main] is.
+// Command is the first argument of the process that runs [Main].
 const Command = "__keychain"
 
 const maxValue = 2048 // what every keychain takes
@@ -45,10 +45,10 @@ const (
 	failed   = 1
 )
 
-// errNone says that this machine has no keychain.
+// errNone reports that this machine has no keychain.
 var errNone = errors.New("there is no keychain: no session bus of a desktop")
 
-// there reports whether asking for a keychain starts nothing and can lead somewhere.
+// there reports whether a keychain can be asked without starting a service.
 func there() bool {
 	if runtime.GOOS != "linux" && runtime.GOOS != "freebsd" {
 		return true
@@ -64,8 +64,8 @@ func there() bool {
 	return err == nil && st.Mode().Type() == fs.ModeSocket
 }
 
-// Main does one call if this process was started for it, and reports whether it was; code
-// is the one to exit with.
+// Main performs one call if this process was started for it, and reports whether it was;
+// code is the exit code.
 func Main(args []string, in io.Reader, out, errs io.Writer) (code int, mine bool) {
 	if len(args) != 3 || args[0] != Command {
 		return 0, false
@@ -116,19 +116,19 @@ type Client struct {
 	Patience time.Duration
 }
 
-// Get returns what is kept for an account; without anything the error wraps
+// Get returns the value of an account; if there is none, the error wraps
 // [fs.ErrNotExist].
 func (c Client) Get(ctx context.Context, account string) (string, error) {
 	return c.call(ctx, "get", account, "")
 }
 
-// Set keeps a value for an account, in the place of any other.
+// Set stores the value of an account, and replaces an earlier one.
 func (c Client) Set(ctx context.Context, account, value string) error {
 	_, err := c.call(ctx, "set", account, value)
 	return err
 }
 
-// Delete deletes what is kept for an account.
+// Delete deletes the value of an account.
 func (c Client) Delete(ctx context.Context, account string) error {
 	_, err := c.call(ctx, "delete", account, "")
 	return err
@@ -165,7 +165,7 @@ func (c Client) call(asked context.Context, what, account, value string) (string
 	return out.String(), nil
 }
 
-// limited keeps the beginning of what is written.
+// limited keeps the beginning of the written data.
 type limited struct {
 	b    *bytes.Buffer
 	left int

@@ -29,8 +29,8 @@ func CheckFolder(root *os.Root) error {
 	return nil
 }
 
-// Read reads a private key. It refuses files that others can read, links, and what
-// is not a whole key (AU-42). Without the file the error wraps fs.ErrNotExist.
+// Read reads a private key. It refuses files that others can read, links, and
+// incomplete keys. Without the file the error wraps fs.ErrNotExist.
 func Read(root *os.Root, name string) (crypto.PrivateKey, error) {
 	bad := func(why string, args ...any) (crypto.PrivateKey, error) {
 		return nil, fmt.Errorf("key file %s/%s: %s", root.Name(), name, fmt.Sprintf(why, args...))
@@ -40,7 +40,7 @@ func Read(root *os.Root, name string) (crypto.PrivateKey, error) {
 		return nil, err
 	}
 	if !st.Mode().IsRegular() {
-		return bad("it is no regular file")
+		return bad("it is not a regular file")
 	}
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if err != nil {
@@ -68,7 +68,7 @@ func Read(root *os.Root, name string) (crypto.PrivateKey, error) {
 	return key, nil
 }
 
-// Marshal returns what a key's file holds.
+// Marshal returns the content of a key's file.
 func Marshal(key crypto.PrivateKey) ([]byte, error) {
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {

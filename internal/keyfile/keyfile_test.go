@@ -51,9 +51,9 @@ func TestRead(t *testing.T) {
 		"more behind it":  {write(append(good[:len(good):len(good)], "more"...), 0o600), "damaged"},
 		"another block":   {write([]byte(strings.ReplaceAll(string(good), "PRIVATE", "PUBLIC")), 0o600), "damaged"},
 		"not a key in it": {write([]byte("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"), 0o600), "damaged"},
-		"link":            {func(at string) error { return os.Symlink("good", at) }, "no regular file"},
-		"folder":          {func(at string) error { return os.Mkdir(at, 0o700) }, "no regular file"},
-		"pipe":            {func(at string) error { return syscall.Mkfifo(at, 0o600) }, "no regular file"},
+		"link":            {func(at string) error { return os.Symlink("good", at) }, "not a regular file"},
+		"folder":          {func(at string) error { return os.Mkdir(at, 0o700) }, "not a regular file"},
+		"pipe":            {func(at string) error { return syscall.Mkfifo(at, 0o600) }, "not a regular file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := c.make(filepath.Join(dir, name)); err != nil {

@@ -1,5 +1,5 @@
-// Package keypin is about certificates that nobody has signed but their owner: a client
-// knows the server by the fingerprint of its public key, which somebody has given it.
+// Package keypin pins self-signed certificates: a client identifies the server by the
+// fingerprint of its public key, which its user has given it.
 package keypin
 
 import (
@@ -16,8 +16,8 @@ import (
 const prefix = "sha256:"
 
 // Of returns the fingerprint of a certificate's public key: "sha256:" and the SHA-256 of
-// its SubjectPublicKeyInfo (RFC 7469 section 2.4) in 64 hexadecimal digits. It stays when
-// the certificate is renewed with the same key.
+// its SubjectPublicKeyInfo (RFC 7469 section 2.4) in 64 hexadecimal digits. It stays the
+// same when the certificate is renewed with the same key.
 func Of(c *x509.Certificate) string {
 	sum := sha256.Sum256(c.RawSubjectPublicKeyInfo)
 	return prefix + hex.EncodeToString(sum[:])
@@ -30,16 +30,16 @@ func Parse(s string) (string, error) {
 	digits = strings.TrimPrefix(digits, prefix)
 	digits = strings.NewReplacer(":", "", " ", "").Replace(digits)
 	if raw, err := hex.DecodeString(digits); err != nil || len(raw) != sha256.Size {
-		return "", fmt.Errorf("%.100q is not the fingerprint of a key: sha256: and 64 hexadecimal digits, as \"yaya device invite\" prints it", s)
+		return "", fmt.Errorf("%.100q is not the fingerprint of a key: that is sha256: and 64 hexadecimal digits, as \"yaya device invite\" prints it", s)
 	}
 	return prefix + digits, nil
 }
 
-// ErrOther says that a server has another key than the one that is known.
+// ErrOther reports that a server has another key than the pinned one.
 var ErrOther = errors.New("the server's key is not the one of the code")
 
-// Config returns how to connect with a server whose key has that fingerprint, whoever has
-// signed its certificate and for whatever name: the key is what is compared.
+// Config returns the TLS configuration for a server whose key has that fingerprint,
+// whatever the issuer and name of its certificate: only the key is compared.
 func Config(fingerprint string) (*tls.Config, error) {
 	want, err := Parse(fingerprint)
 	if err != nil {
@@ -53,7 +53,11 @@ func Config(fingerprint string) (*tls.Config, error) {
 			if len(s.PeerCertificates) == 0 {
 				return fmt.Errorf("%w: it has shown none", ErrOther)
 			}
-			if got := Of(s.PeerCertificates[0]); subtle.ConstantTimeCompare([]byte(got), []byte(want)) != 1 {
+			got := Of(s.PeerCertificates[0])
+			if whole := sha256.Sum256(s.PeerCertificates[0].Raw); want == prefix+hex.EncodeToString(whole[:]) {
+				return fmt.Errorf("%w: %s is the fingerprint of its certificate, which changes when that is renewed; the one of its key is %s, which \"yaya device invite\" prints there: give that", ErrOther, want, got)
+			}
+			if subtle.ConstantTimeCompare([]byte(got), []byte(want)) != 1 {
 				return fmt.Errorf("%w: it has %s, and the code says %s: somebody may be between, or the key was replaced there; compare them on that machine, and make a new code (yaya device invite)", ErrOther, got, want)
 			}
 			return nil

@@ -1,7 +1,7 @@
-// Package leaky is an MCP server for tests that tells its secret in every way that a
-// server has: in results and errors, in progress and log messages, whole and in pieces,
-// in prompts and resources, on standard error and as it dies. It speaks 2025-06-18, a
-// message a line.
+// Package leaky is an MCP server for tests that leaks its secret in every possible way:
+// in results and errors, in progress and log messages, whole and in pieces, in prompts
+// and resources, on standard error and as it dies. It speaks 2025-06-18, a message a
+// line.
 package leaky
 
 import (
@@ -42,7 +42,7 @@ func Spellings(v string) []string {
 	}
 	for shift := range 3 {
 		b := append(bytes.Repeat([]byte("."), shift), v...)
-		// The digits that say nothing of what is around.
+		// The digits that do not depend on the surrounding bytes.
 		from, to := (shift*8+5)/6, len(b)*8/6
 		out = append(out, base64.StdEncoding.EncodeToString(b)[from:to], base64.URLEncoding.EncodeToString(b)[from:to])
 	}

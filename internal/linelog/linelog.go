@@ -1,12 +1,16 @@
-// Package linelog keeps the last lines that somebody said, bounded, with the time of
-// each, for those who look later and for those who follow.
+// Package linelog keeps the last lines of a source, bounded, with the time of each,
+// for later readers and for followers.
 package linelog
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/yaya-ai/yaya/internal/cut"
+	"github.com/yaya-ai/yaya/internal/worded"
 )
 
 // Bounds of a ring.
@@ -16,7 +20,7 @@ const (
 	maxLines = 2000
 )
 
-// Line is one line. Its text is untrusted, and as it was said.
+// Line is one line. Its text is untrusted and unmodified.
 type Line struct {
 	ID     int64     `json:"id"`
 	Time   time.Time `json:"time"`
@@ -37,10 +41,7 @@ type Ring struct {
 
 // Add adds a line.
 func (r *Ring) Add(stream, level, text string) {
-	text = strings.TrimRight(text, "\r\n")
-	if len(text) > maxLine {
-		text = text[:maxLine] + "…"
-	}
+	text = cut.Text(strings.TrimRight(text, "\r\n"), maxLine)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.last++
@@ -60,12 +61,24 @@ func (r *Ring) Add(stream, level, text string) {
 }
 
 // After returns the lines that came after the one with that id, at most the last n of
-// them; a negative id is the beginning.
+// them; a negative id is the beginning. If lines among those were dropped because later ones
+// needed their room, a line before the others says how many.
 func (r *Ring) After(id int64, n int) []Line {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	from := len(r.lines) - int(min(int64(len(r.lines)), max(r.last-max(id, 0), 0)))
-	return append([]Line{}, r.lines[max(from, len(r.lines)-n):]...)
+	id = max(id, 0)
+	from := len(r.lines) - int(min(int64(len(r.lines)), max(r.last-id, 0)))
+	out := []Line{}
+	if gone := r.last - int64(len(r.lines)) - id; gone > 0 && len(r.lines) <= n {
+		out = append(out, Line{r.last - int64(len(r.lines)), r.lines[0].Time, "yaya", "", dropped(gone)})
+	}
+	return append(out, r.lines[max(from, len(r.lines)-n):]...)
+}
+
+// dropped says that lines are missing.
+func dropped(n int64) string {
+	lines := worded.Count(n, "line that came before this was dropped", "lines that came before this were dropped")
+	return fmt.Sprintf("%s: yaya keeps the last %d lines of a server, and %d KiB", lines, maxLines, maxBytes>>10)
 }
 
 // News returns a channel that is closed when the next line comes.
@@ -78,14 +91,14 @@ func (r *Ring) News() <-chan struct{} {
 	return r.news
 }
 
-// Splitter makes lines of what a process writes to one stream. It is for one goroutine.
+// Splitter splits a process's output stream into lines. It is for one goroutine.
 type Splitter struct {
-	Said func(line string)
+	Line func(line string) // is called with each line
 	rest []byte
 	over bool // the line is longer than is kept: its rest is skipped
 }
 
-// Write takes what was written; a line that is not whole waits for its end.
+// Write accepts output; an incomplete line waits for its end.
 func (s *Splitter) Write(p []byte) (int, error) {
 	n := len(p)
 	for len(p) > 0 {
@@ -103,10 +116,10 @@ func (s *Splitter) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// End says what is left as a line.
+// End emits the rest as a line.
 func (s *Splitter) End() {
 	if text := strings.TrimRight(string(s.rest), "\r \t"); text != "" {
-		s.Said(text)
+		s.Line(text)
 	}
 	s.rest, s.over = s.rest[:0], false
 }

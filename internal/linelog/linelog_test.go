@@ -13,8 +13,24 @@ func TestRing(t *testing.T) {
 		r.Add("stderr", "", fmt.Sprint("line ", i+1))
 	}
 	got := r.After(0, maxLines*2)
-	if len(got) != maxLines || got[0].ID != 11 || got[0].Text != "line 11" || got[len(got)-1].ID != maxLines+10 {
-		t.Errorf("%d lines, from %+v", len(got), got[0])
+	if want := "10 lines that came before this were dropped: yaya keeps the last 2000 lines of a server, and 256 KiB"; got[0].ID != 10 || got[0].Stream != "yaya" || got[0].Text != want {
+		t.Errorf("the first line is %+v, want %q", got[0], want)
+	}
+	if got = got[1:]; len(got) != maxLines || got[0].ID != 11 || got[0].Text != "line 11" || got[len(got)-1].ID != maxLines+10 {
+		t.Errorf("got %d lines, from %+v, want %d from 11 on", len(got), got[0], maxLines)
+	}
+	for name, c := range map[string]struct {
+		id   int64
+		n    int
+		want string // of the first line
+	}{
+		"a follower that has seen some of what was dropped": {9, maxLines, "1 line that came before this was dropped: "},
+		"a follower that has seen all of it":                {10, maxLines, "line 11"},
+		"one that asks for fewer":                           {0, maxLines - 1, "line 12"},
+	} {
+		if got := r.After(c.id, c.n); !strings.HasPrefix(got[0].Text, c.want) {
+			t.Errorf("%s: After(%d, %d) begins with %q, want %q", name, c.id, c.n, got[0].Text, c.want)
+		}
 	}
 	if got := r.After(maxLines+7, 100); len(got) != 3 || got[0].ID != maxLines+8 {
 		t.Errorf("After = %+v, want 3 lines", got)
@@ -41,7 +57,7 @@ func TestRing(t *testing.T) {
 
 func TestSplitter(t *testing.T) {
 	var got []string
-	s := Splitter{Said: func(l string) { got = append(got, l) }}
+	s := Splitter{Line: func(l string) { got = append(got, l) }}
 	for _, p := range []string{"one\ntw", "o\r\n\n  \n", "thr", "ee\nfour", "\n", strings.Repeat("x", maxLine), strings.Repeat("x", 1<<20), "y\nlast"} {
 		if n, err := s.Write([]byte(p)); n != len(p) || err != nil {
 			t.Errorf("Write = %d, %v", n, err)

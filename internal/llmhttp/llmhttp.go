@@ -13,9 +13,11 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/yaya-ai/yaya/internal/cut"
 )
 
-// Bounds of what a service may send.
+// Bounds of a service's answers.
 const (
 	MaxBody  = 64 << 20 // bytes of an answer
 	maxError = 64 << 10 // bytes of an error
@@ -25,7 +27,8 @@ const (
 type StatusError struct {
 	StatusCode int
 	RetryAfter time.Duration // 0 if the service did not say
-	Message    string        // what it said, bounded, without the key it was called with
+	Message    string        // its text, bounded, without the key of the request
+	Body       string        // the whole answer, bounded, to be searched: it is not for people
 }
 
 func (e *StatusError) Error() string { return fmt.Sprintf("status %d: %s", e.StatusCode, e.Message) }
@@ -55,7 +58,7 @@ func New() *Client {
 	}}
 }
 
-// Close lets go of idle connections.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Do sends a request. A status of 400 or above is a [*StatusError].
@@ -70,7 +73,7 @@ func (c *Client) Do(req *http.Request) (*http.Response, error) {
 		if err != nil {
 			body = append(body, " (and the rest could not be read)"...)
 		}
-		return nil, &StatusError{resp.StatusCode, retryAfter(resp.Header, time.Now()), message(body, resp.Status, req.Header.Get("Authorization"))}
+		return nil, &StatusError{resp.StatusCode, retryAfter(resp.Header, time.Now()), message(body, resp.Status, req.Header.Get("Authorization")), string(body)}
 	}
 	resp.Body = &limited{resp.Body, MaxBody}
 	return resp, nil
@@ -92,7 +95,7 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// message finds the words in an error body: OpenAI's shape, or what there is.
+// message returns the text of an error body: OpenAI's field, or the whole body.
 func message(body []byte, status, authorization string) string {
 	var e struct {
 		Error json.RawMessage `json:"error"`
@@ -115,10 +118,7 @@ func message(body []byte, status, authorization string) string {
 	if key := strings.TrimPrefix(authorization, "Bearer "); len(key) > 4 {
 		text = strings.ReplaceAll(text, key, "****")
 	}
-	if len(text) > 2000 {
-		text = text[:2000] + "…"
-	}
-	return strings.ToValidUTF8(text, "\ufffd")
+	return strings.ToValidUTF8(cut.Text(text, 2000), "\ufffd")
 }
 
 type limited struct {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// argKind is what an argument says of the next.
+// argKind is the meaning of an argument for the next one.
 type argKind byte
 
 const (
@@ -16,7 +16,7 @@ const (
 	argHeader         // Authorization, at the beginning of a pair
 )
 
-// kindOfArg says what an argument says of the next.
+// kindOfArg returns the meaning of an argument for the next one.
 func kindOfArg(arg string) argKind {
 	if len(arg) < 2 || arg[0] != '-' || len(arg) > 128 {
 		return argPlain
@@ -48,7 +48,7 @@ func (k argKind) follows(arg string) bool {
 		return !innocuous(arg)
 	case argHeader:
 		return !headerName(arg)
-	case argPlain, argUser: // of a user and a password, one is none
+	case argPlain, argUser: // with a user and a password, one alone is not a secret
 	}
 	return false
 }
@@ -110,16 +110,16 @@ func (f *frame) argument(text []byte) (secret bool) {
 	return secret
 }
 
-// Args returns the arguments of a command with the secrets in them hidden: what follows
-// a flag that is named like a secret or is a part of it, variables, headers and URLs
-// with secrets, and tokens that are told by their form. The others stay as they are,
-// and the slice has as many. What is shown is true for whoever has to agree to the
-// command: nothing that a shell would act on is hidden (see [Word]), and of code, which
-// follows -c, -e or --eval, only tokens are.
+// Args returns the arguments of a command with the secrets in them hidden: values of
+// flags that are named like secrets, variables, headers and URLs with secrets, and
+// tokens recognized by their form. The others stay unchanged, and the number of
+// arguments stays the same. A person who has to approve the command can rely on the
+// result: Args hides nothing that a shell would act on (see [Word]), and in code, which
+// follows -c, -e or --eval, only tokens.
 func Args(command string, args []string) []string { return shownArgs(command, args, true) }
 
-// Word is [Text] for a word of a command line: a value is hidden up to the first
-// character that a shell acts on, and what follows is read by itself.
+// Word is [Text] for a word of a command line: it hides a value up to the first
+// character that a shell acts on, and reads the rest separately.
 func Word(s string) string {
 	out := make([]byte, 0, len(s))
 	for range maxWords {
@@ -133,14 +133,15 @@ func Word(s string) string {
 	return string(append(out, s...))
 }
 
-// maxWords bounds how often a word is read again after what a shell acts on.
+// maxWords bounds how often a word is read again after a character that a shell
+// acts on.
 const maxWords = 32
 
-// syntax is what a shell acts on.
+// syntax are the characters that a shell acts on.
 const syntax = "$();|&<>`\n\r"
 
-// acted returns where a shell acts on a value first, -1 if nowhere. A variable with a
-// plain default is a plain value.
+// acted returns the first place where a shell acts on a value, -1 if there is none. A
+// variable with a plain default is a plain value.
 func acted(value string) int {
 	if in, ok := strings.CutPrefix(value, "${"); ok {
 		if in, ok = strings.CutSuffix(in, "}"); ok && !strings.ContainsAny(in, syntax) {
@@ -150,8 +151,8 @@ func acted(value string) int {
 	return strings.IndexAny(value, syntax)
 }
 
-// appendWord appends s as it is shown, up to where a shell acts on a character that would
-// have been hidden, and returns what follows.
+// appendWord appends the displayed form of s, up to a character that would be hidden but
+// that a shell acts on, and returns the rest.
 func appendWord(dst []byte, s string) (out []byte, rest string) {
 	spans := text.spans([]byte(s))
 	last := 0
@@ -184,7 +185,7 @@ func value(s string) string {
 	return Mask + s[n:n+1] + Word(s[n+1:])
 }
 
-// code hides only the tokens in code: any other value may be what runs.
+// code hides only the tokens in code: any other value may be part of the program.
 func code(s string) string {
 	var out []byte
 	last := 0
@@ -228,7 +229,8 @@ func attachedCode(arg string) bool {
 	return ok && strings.HasPrefix(flag, "--") && isCode(flag, value)
 }
 
-// shownArgs is [Args]; if it need not be true, a value is hidden whatever is in it.
+// shownArgs is [Args]; if nobody has to rely on the result, it hides a value
+// whatever it contains.
 func shownArgs(command string, args []string, truly bool) []string {
 	if args == nil {
 		return nil
@@ -261,7 +263,7 @@ func shownArgs(command string, args []string, truly bool) []string {
 }
 
 // ArgSecrets returns the arguments that are secrets as a whole, or after a flag and an
-// equals sign, with whatever is in them.
+// equals sign, with everything in them.
 func ArgSecrets(command string, args []string) []string {
 	var out []string
 	for i, shown := range shownArgs(command, args, false) {
@@ -283,7 +285,7 @@ func ArgSecrets(command string, args []string) []string {
 
 var text Secrets
 
-// Text returns text with what is named or formed like a secret hidden.
+// Text returns text with every value hidden that is named or formed like a secret.
 func Text(s string) string { return text.String(s) }
 
 func userPassword(s string) bool {

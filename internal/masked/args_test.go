@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Whoever applies somebody else's change of a server sees what it runs: a mask hides a
-// plain value, and nothing that a shell acts on.
+// A person who approves a change of a server sees the command that it runs: a mask
+// hides a plain value, and nothing that a shell acts on.
 func TestArgsAreTrue(t *testing.T) {
 	for name, c := range map[string]struct {
 		command    string
@@ -40,7 +40,7 @@ func TestArgsAreTrue(t *testing.T) {
 	}
 }
 
-// What is shown in part is hidden whole in logs.
+// A value that is shown in part is hidden completely in logs.
 func TestArgSecretsAreWhole(t *testing.T) {
 	got := ArgSecrets("x", []string{"--token", "pa$$w0rd(1)"})
 	if want := []string{"pa$$w0rd(1)"}; !slices.Equal(got, want) {
@@ -48,7 +48,7 @@ func TestArgSecretsAreWhole(t *testing.T) {
 	}
 }
 
-// What a shell acts on is shown, wherever it stands.
+// Characters that a shell acts on are shown, wherever they are.
 func FuzzArgsShowSyntax(f *testing.F) {
 	for _, s := range []string{"TOKEN=a;b", `{"token":"$(x)"}`, "Authorization: Bearer a|b", "--token=`x`", "-----BEGIN PRIVATE KEY-----&"} {
 		f.Add(s)

@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// Few is how many different bytes a declared value has at least: one of fewer is a line
-// or a placeholder, and would be found where nobody has written it.
+// Few is the minimum number of different bytes of a declared value: one with fewer is a
+// line or a placeholder, and would match by chance.
 const Few = 4
 
-// Declare is [Secrets.Learn] for values that are secrets because somebody has said so:
-// those that the user has stored, that were granted, or that the configuration names so.
-// They alone are what the methods named Conceal hide, which guess nothing.
+// Declare is [Secrets.Learn] for declared secrets: values that the user stored, that
+// were granted, or that the configuration names so. The methods named Conceal hide only
+// these, and do not guess.
 func (s *Secrets) Declare(values ...string) {
 	if s == nil {
 		return
@@ -56,11 +56,11 @@ func Monotonous(v string) bool {
 // Declared reports whether there is anything to conceal. It is one atomic load.
 func (s *Secrets) Declared() bool { return s != nil && s.finder.Load() != nil }
 
-// Conceal hides declared secrets in a text, in every spelling: as they are, backwards,
-// with escapes of JSON and percent signs, in hexadecimal and in base64, where the digits
-// become those of as many asterisks, so that what was encoded stays whole. A text that
-// has none is returned as it is, at the cost of one look at it. Otherwise text is
-// overwritten, and what is returned lies in it.
+// Conceal hides declared secrets in a text, in every spelling: verbatim, backwards, with
+// escapes of JSON and percent signs, in hexadecimal and in base64, where the digits
+// become those of as many asterisks, so that the encoded data keeps its length. It
+// returns a text without secrets unchanged, at the cost of one scan. Otherwise it
+// overwrites text, and the result aliases it.
 func (s *Secrets) Conceal(text []byte) []byte { return s.conceal(text, false) }
 
 // ConcealJSON is [Secrets.Conceal] for a document of JSON, which stays one: a number that
@@ -106,7 +106,8 @@ func (s *Secrets) conceal(text []byte, json bool) []byte {
 	return overwrite(text, spans)
 }
 
-// overwrite replaces spans, in their order and apart, by what is no longer.
+// overwrite replaces spans, which are in order and disjoint, by text that is not
+// longer.
 func overwrite(text []byte, spans []span) []byte {
 	out, last := 0, 0
 	for _, s := range spans {
@@ -119,13 +120,13 @@ func overwrite(text []byte, spans []span) []byte {
 	return text[:out]
 }
 
-// find returns where values stand in text, in order and apart.
+// find returns the places of values in text, in order and disjoint.
 func (f *finder) find(text []byte) []span {
 	var spans []span
 	f.scan(text, func(s *spelling, from, to int) { spans = append(spans, s.span(text, from, to)) })
 	for i := f.escaped(text, 0); i >= 0; {
-		// The text around the escape is read without it. A value that reaches beyond
-		// has another escape there, or lies in what is looked at next.
+		// The text around the escape is decoded. A value that extends beyond has another
+		// escape there, or lies in the next part.
 		from, to := max(0, i-around), min(len(text), i+2*around)
 		for from > 0 && text[from-1] == '\\' {
 			from--
@@ -141,11 +142,11 @@ func (f *finder) find(text []byte) []span {
 	return apart(spans)
 }
 
-// around is how much is decoded on both sides of an escape, in bytes: more than a value
-// takes, spelled with escapes only.
+// around is how much is decoded on both sides of an escape, in bytes: more than the
+// longest value spelled only with escapes.
 const around = 64 << 10
 
-// decoded finds the values that stand in text with escapes, and with such in each other.
+// decoded finds the values that are written with escapes, nested ones included.
 func (f *finder) decoded(text []byte) []span {
 	var spans []span
 	f.views(text, func(i int) int { return i }, false, func(v []byte, place func(int) int) {
@@ -159,8 +160,8 @@ type scratch [maxSpellings]view
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
-// views calls visit with what text reads without its escapes, and without those in
-// that, and with where each byte of it stands in the text.
+// views calls visit with the decoded text, with its decoded text, and so on,
+// together with the place of each byte in the original.
 func (f *finder) views(text []byte, place func(int) int, cut bool, visit func(v []byte, place func(int) int)) {
 	if !cut && f.escaped(text, 0) < 0 {
 		return
@@ -191,7 +192,7 @@ func (f *finder) viewsIn(s *scratch, text []byte, depth int, place func(int) int
 	}
 }
 
-// apart sorts spans and makes one of those that overlap.
+// apart sorts spans and merges those that overlap.
 func apart(spans []span) []span {
 	slices.SortFunc(spans, byPlace)
 	out := spans[:0]
@@ -207,7 +208,7 @@ func apart(spans []span) []span {
 	return out
 }
 
-// span returns what is hidden where a spelling stands in a text.
+// span returns the span to hide for a spelling in a text.
 func (s *spelling) span(text []byte, from, to int) span {
 	switch s.form {
 	case codedBase64:
@@ -241,7 +242,7 @@ func (s *spelling) digits(text []byte, from, to int) span {
 	url := bytes.ContainsAny(text[out.from:out.to], "-_")
 	for i := out.from; i < out.to; i++ {
 		had := value64(text[i])
-		if had < 0 { // the end of what is encoded, or what is around is none
+		if had < 0 { // the end of the encoded data, or the surroundings are not base64
 			if i < from {
 				out.from, first, out.with = from, exact, out.with[:0]
 				continue
@@ -283,7 +284,7 @@ func value64(c byte) int {
 	return -1
 }
 
-// nextByte returns where c stands next in text, -1 if it does not.
+// nextByte returns the next place of c in text, -1 if there is none.
 func nextByte(text []byte, from int, c byte) int {
 	if i := bytes.IndexByte(text[min(from, len(text)):], c); i >= 0 {
 		return from + i

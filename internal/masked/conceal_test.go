@@ -94,8 +94,8 @@ func TestConceal(t *testing.T) {
 	}
 }
 
-// What is encoded stays as long as it was and can be decoded: a picture with the value
-// in it is one afterwards.
+// Encoded data keeps its length and can be decoded: a picture with the value in it
+// stays a valid picture.
 func TestConcealKeepsBase64(t *testing.T) {
 	s := new(Secrets)
 	s.Declare(canary)
@@ -153,7 +153,7 @@ func TestConcealJSON(t *testing.T) {
 	}
 }
 
-// FuzzConcealJSON: JSON stays JSON, and what is returned shows no value.
+// FuzzConcealJSON: JSON stays JSON, and the result shows no value.
 func FuzzConcealJSON(f *testing.F) {
 	f.Add("hunter2hunter2", `{"a":"hunter2hunter2","b":[1,"\u0068unter2hunter2"]}`)
 	f.Add(`\","x":"y`, `{"a":"\\\",\"x\":\"y","x":"y"}`)
@@ -237,7 +237,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// What has no value in it comes through as it was, and what is held back comes at the end.
+// Text without a value passes unchanged, and text that is held back arrives at the end.
 func TestStreamPasses(t *testing.T) {
 	s := new(Secrets)
 	s.Declare(canary)
@@ -245,7 +245,7 @@ func TestStreamPasses(t *testing.T) {
 		for i := range len(text) + 1 {
 			st := s.Stream()
 			if got := st.Next(text[:i]) + st.Next(text[i:]) + st.End(); got != text {
-				t.Errorf("%q | %q = %q", text[:i], text[i:], got)
+				t.Errorf("got %q | %q = %q, want %v", text[:i], text[i:], got, text)
 			}
 		}
 	}

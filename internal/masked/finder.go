@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// coding is how a spelling writes a value.
+// coding is the encoding of a spelling.
 type coding byte
 
 const (
@@ -18,8 +18,8 @@ const (
 	codedHex
 )
 
-// spelling is a value as one encoding writes it. Of base64 it has the digits that
-// depend on the value alone, wherever the value stands in what was encoded.
+// spelling is a value in one encoding. For base64 it has the digits that depend
+// only on the value, wherever the value lies in the encoded data.
 type spelling struct {
 	text  string
 	form  coding
@@ -27,12 +27,13 @@ type spelling struct {
 	size  int // of the value, in bytes
 }
 
-// longWord is how long a line of a value must be to be looked for by itself.
+// longWord is the minimum length of a line of a value to be searched for on its
+// own.
 const longWord = 20
 
-// spellings returns how a value may be written: as it is, from behind, in hexadecimal
-// and in base64. A value of several lines, such as a private key, may also come line
-// by line.
+// spellings returns the encodings of a value: verbatim, backwards, in hexadecimal and
+// in base64. A value of several lines, such as a private key, may also appear line by
+// line.
 func spellings(v string) []spelling {
 	raw := []string{v, backwards(v)}
 	if strings.Contains(v, " ") {
@@ -73,11 +74,11 @@ func backwards(v string) string {
 	return string(r)
 }
 
-// stride is how far apart a finder looks. Spellings have at least 8 bytes, so each of
-// them has four bytes in a row at one of the places that are looked at.
+// stride is the step width of a finder. Spellings have at least 8 bytes, so each has
+// four consecutive bytes at one of the examined places.
 const stride = 4
 
-// finder finds values in texts, in all their spellings. It is not changed once it is
+// finder finds values in texts, in all their spellings. It is immutable once it is
 // in use.
 type finder struct {
 	spellings []spelling
@@ -90,7 +91,7 @@ type finder struct {
 	has    [256]bool    // bytes that spellings have
 }
 
-// place is where four bytes stand in a spelling.
+// place is the position of four bytes in a spelling.
 type place struct {
 	spelling int32
 	offset   int32
@@ -124,7 +125,7 @@ func newFinder(values []string) *finder {
 	return f
 }
 
-// scan calls hit for each place in text where a value stands as it is spelled.
+// scan calls hit for each place in text that matches a spelling.
 func (f *finder) scan(text []byte, hit func(s *spelling, from, to int)) {
 	grams, shift := f.grams, f.shift
 	mask := uint32(len(grams) - 1) //nolint:gosec // a power of two, far below 4 Gi
@@ -144,7 +145,7 @@ func (f *finder) scan(text []byte, hit func(s *spelling, from, to int)) {
 	}
 }
 
-// begins reports whether a value may begin with text, which is no whole one.
+// begins reports whether a value may begin with text, which is not a complete one.
 func (f *finder) begins(text []byte) bool {
 	for _, i := range f.firsts[text[0]] {
 		if s := f.spellings[i].text; len(s) > len(text) && s[:len(text)] == string(text) {
@@ -154,8 +155,8 @@ func (f *finder) begins(text []byte) bool {
 	return false
 }
 
-// escaped returns where the next escape stands, of JSON or with a percent sign, that may
-// be a part of a value; -1 if none does. Those that end lines and quote are in most
+// escaped returns the place of the next escape, of JSON or with a percent sign, that may
+// be a part of a value; -1 if there is none. Escapes of line ends and quotes are in most
 // texts, and in few values.
 func (f *finder) escaped(text []byte, from int) int {
 	slash, sign := nextByte(text, from, '\\'), nextByte(text, from, '%')
@@ -179,8 +180,8 @@ func (f *finder) escaped(text []byte, from int) int {
 	return -1
 }
 
-// counts reports whether what the escape of JSON at the beginning of text stands for may
-// be a part of a value, or of another escape.
+// counts reports whether the character behind the JSON escape at the beginning of text
+// may be a part of a value, or of another escape.
 func (f *finder) counts(text []byte) bool {
 	b, n := escape(text)
 	return n > 0 && f.matters(b[0])

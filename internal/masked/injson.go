@@ -1,8 +1,9 @@
 package masked
 
-// inJSON returns what is hidden of a document of JSON so that it stays one. A span stays
-// within its string, and takes escapes whole; a number becomes a string; what else
-// stands between strings is left. Where doc is not JSON, it is taken as a text.
+// inJSON returns the spans to hide in a JSON document so that it stays valid JSON. A
+// span stays within its string, and contains escapes completely; a number becomes a
+// string; other content between strings stays. If doc is not JSON, it is treated as
+// text.
 func inJSON(doc []byte, spans []span) []span {
 	if i := blank(doc, 0); doc[i] != '{' && doc[i] != '[' && doc[i] != '"' {
 		return spans
@@ -103,7 +104,7 @@ func whole(text []byte, s span, from, to int) span {
 	return grown
 }
 
-// escapeLen is how long the escape of JSON at the beginning of text is.
+// escapeLen returns the length of the JSON escape at the beginning of text.
 func escapeLen(text []byte) int {
 	if len(text) > 1 && text[1] == 'u' {
 		return min(6, len(text))

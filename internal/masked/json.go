@@ -10,18 +10,18 @@ type frame struct {
 	object     bool
 	secret     bool // all that is in it is hidden
 	properties bool // it is the "properties" of a JSON schema: names, not values
-	// Of an object: what its last name says of the value that follows, whether its
-	// "name" is that of a secret, and where its "value" is.
+	// For an object: the meaning of its last name for the value that follows, whether
+	// its "name" is that of a secret, and the place of its "value".
 	key      keyKind
 	named    bool
 	from, to int
 	bare     bool // its "args" are those of a command whose -p takes no password
-	// Of an array: what its last string says of the next, and how many there were.
+	// For an array: the meaning of its last string for the next one, and their number.
 	next  argKind
 	count int
 }
 
-// keyKind is what the name of a member says of its value.
+// keyKind is the meaning of a member's name for its value.
 type keyKind byte
 
 const (
@@ -57,8 +57,8 @@ func kindOf(name []byte) keyKind {
 	return keySecret
 }
 
-// walk reads JSON that begins at src[i], hides what is secret in it, and returns where
-// it ends: after the document, or where it is not JSON. whole says which it was.
+// walk reads JSON that begins at src[i], hides the secrets in it, and returns where it
+// ends: after the document, or where it is not JSON. whole reports which it was.
 //
 //nolint:gocyclo // a state machine is easier to follow in one piece
 func (m *masker) walk(src []byte, i, depth int, cut bool) (end int, whole bool) {
@@ -74,7 +74,7 @@ func (m *masker) walk(src []byte, i, depth int, cut bool) (end int, whole bool) 
 	value := true // a value has to follow, else a comma or the end of what is open
 	for i < len(src) {
 		c := src[i]
-		if c == ' ' || c == '\n' || c == '\t' || c == '\r' {
+		if isSpace(c) {
 			i++
 			continue
 		}
@@ -111,22 +111,14 @@ func (m *masker) walk(src []byte, i, depth int, cut bool) (end int, whole bool) 
 			if len(m.frames)-base == maxContainers {
 				return i, false
 			}
-			g := frame{object: c == '{', secret: secret}
+			g := f.within(c == '{', secret)
 			if f != nil {
-				g.properties = f.object && f.key == keyProperties
-				g.bare = f.object && f.bare
-				if f.properties && g.object { // the definition of what has that name
-					g.secret = f.secret
-				}
 				f.begins(start)
 			}
 			m.frames = append(m.frames, g)
 			i++
 			if g.object {
-				for i < len(src) && (src[i] == ' ' || src[i] == '\n' || src[i] == '\t' || src[i] == '\r') {
-					i++
-				}
-				if i < len(src) && src[i] == '}' {
+				if i = blank(src, i); i < len(src) && src[i] == '}' {
 					value = false
 					continue
 				}
@@ -148,20 +140,12 @@ func (m *masker) walk(src []byte, i, depth int, cut bool) (end int, whole bool) 
 				return len(src), cut
 			}
 		default:
-			for i < len(src) && (nameByte(src[i]) || src[i] == '.' || src[i] == '+') {
-				i++
-			}
+			i = literalEnd(src, i)
 			if !literal(src[start:i], cut && i == len(src)) {
 				return start, false
 			}
-			if number := c == '-' || c >= '0' && c <= '9'; number {
-				for k := start; !secret && m.set.some && k < i; k++ {
-					_, to := m.set.at(src, k, false)
-					secret = to > 0 && to <= i
-				}
-				if secret {
-					m.spans = append(m.spans, span{start, i, []byte(`"` + Mask + `"`)})
-				}
+			if c == '-' || c >= '0' && c <= '9' {
+				m.number(start, i, src, secret)
 			}
 			if f != nil {
 				f.begins(start)
@@ -177,8 +161,41 @@ func (m *masker) walk(src []byte, i, depth int, cut bool) (end int, whole bool) 
 	return i, cut
 }
 
-// ended reports whether what was closed was the document, and notes its end if it was
-// a member.
+// number masks a number that is marked secret or equals a known secret.
+func (m *masker) number(start, end int, src []byte, secret bool) {
+	for k := start; !secret && m.set.some && k < end; k++ {
+		_, to := m.set.at(src, k, false)
+		secret = to > 0 && to <= end
+	}
+	if secret {
+		m.spans = append(m.spans, span{start, end, []byte(`"` + Mask + `"`)})
+	}
+}
+
+func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
+
+func literalEnd(src []byte, i int) int {
+	for i < len(src) && (nameByte(src[i]) || src[i] == '.' || src[i] == '+') {
+		i++
+	}
+	return i
+}
+
+// within returns the frame of an array or an object that is a value of f, if there is one.
+func (f *frame) within(object, secret bool) frame {
+	g := frame{object: object, secret: secret}
+	if f != nil {
+		g.properties = f.object && f.key == keyProperties
+		g.bare = f.object && f.bare
+		if f.properties && g.object { // the definition of what has that name
+			g.secret = f.secret
+		}
+	}
+	return g
+}
+
+// ended reports whether the closed value was the document, and records its end if it
+// was a member.
 func (m *masker) ended(base, end int) bool {
 	if len(m.frames) == base {
 		return true
@@ -190,7 +207,7 @@ func (m *masker) ended(base, end int) bool {
 	return false
 }
 
-// begins and ends note where the "value" of a pair is.
+// begins and ends record the place of the "value" of a pair.
 func (f *frame) begins(at int) {
 	if f.object && f.key == keyValue {
 		f.from, f.to = at, 0
@@ -212,8 +229,8 @@ func (m *masker) close() {
 	}
 }
 
-// key reads the name of a member and the colon, and returns what follows, or where it
-// is not JSON as a negative number.
+// key reads the name of a member and the colon, and returns the next place, or, as a
+// negative number, the place where the text is not JSON.
 func (m *masker) key(src []byte, i, depth int, cut bool, f *frame) int {
 	i = blank(src, i)
 	if i == len(src) || src[i] != '"' {
@@ -234,13 +251,13 @@ func (m *masker) key(src []byte, i, depth int, cut bool, f *frame) int {
 }
 
 func blank(src []byte, i int) int {
-	for i < len(src) && (src[i] == ' ' || src[i] == '\n' || src[i] == '\t' || src[i] == '\r') {
+	for i < len(src) && isSpace(src[i]) {
 		i++
 	}
 	return i
 }
 
-// value hides what is secret in the string src[from:to], without its quotes.
+// value hides the secrets in the string src[from:to], without its quotes.
 func (m *masker) value(src []byte, from, to, depth int, cut, secret bool, f *frame) {
 	raw := src[from:to]
 	text := m.decode(raw, depth, cut)
@@ -261,14 +278,14 @@ func (m *masker) value(src []byte, from, to, depth int, cut, secret bool, f *fra
 		return
 	}
 	if rest, ok := bytes.CutPrefix(raw, tokenPrefix); ok && len(rest) > 0 && rest[0] != ' ' && f != nil && f.object && f.key == keyPrincipal && len(raw) == len(text) {
-		from, raw, text = from+len(tokenPrefix), rest, rest // it names a token, and is none
+		from, raw, text = from+len(tokenPrefix), rest, rest // it names a token, and is not one
 	}
 	m.inner(from, to, raw, text, depth, cut)
 }
 
 var tokenPrefix = []byte("token:")
 
-// inner hides what is secret in the decoded text of a string.
+// inner hides the secrets in the decoded text of a string.
 func (m *masker) inner(from, to int, raw, text []byte, depth int, cut bool) {
 	if len(text) < 3 {
 		return
@@ -376,8 +393,8 @@ func literal(word []byte, cut bool) bool {
 	return false
 }
 
-// shown reports whether a value that is named like a secret is none: it is masked
-// already, a reference to a variable, or says yes or no.
+// shown reports whether a value with the name of a secret is not one: it is already
+// masked, a reference to a variable, or a yes or no.
 func shown(value []byte) bool {
 	return Is(string(value)) || Reference(string(value)) || len(value) <= longestSaid && said[strings.ToLower(string(value))]
 }

@@ -8,15 +8,15 @@ import (
 	"unicode/utf8"
 )
 
-// set finds values by their first four bytes. It is not changed once it is in use.
+// set finds values by their first four bytes. It is immutable once it is in use.
 type set struct {
 	first  [1 << 10]uint64 // a bit for the hash of what a value begins with
 	starts map[uint32][]pattern
 	some   bool
 }
 
-// pattern is a value, or what base64 makes of its bytes wherever it stands in the text
-// that is encoded.
+// pattern is a value, or its base64 digits that are the same wherever it lies in the
+// encoded data.
 type pattern struct {
 	text   string
 	base64 bool
@@ -47,7 +47,7 @@ func compile(values []string) *set {
 	return t
 }
 
-// maybe reports whether a value may stand at text[i].
+// maybe reports whether a value may begin at text[i].
 func (t *set) maybe(text []byte, i int) bool {
 	if i+4 > len(text) {
 		return false
@@ -56,9 +56,9 @@ func (t *set) maybe(text []byte, i int) bool {
 	return t.first[h>>6]&(1<<(h&63)) != 0
 }
 
-// at returns where the value ends that stands at text[i], and where it begins: of
-// base64 what is around it goes with it. to is 0 when none stands there. If cut, one
-// that the end of the text cuts off is found by its first bytes.
+// at returns the bounds of the value at text[i]; for base64 they include the
+// surrounding digits. to is 0 if there is no value. If cut is set, a value that the
+// end of the text cuts off is found by its first bytes.
 func (t *set) at(text []byte, i int, cut bool) (from, to int) {
 	if i+Shortest > len(text) {
 		return 0, 0
@@ -93,7 +93,7 @@ func (t *set) at(text []byte, i int, cut bool) (from, to int) {
 
 func digit64(c byte) bool { return nameByte(c) || c == '+' || c == '/' }
 
-// known hides the values in src as it stands.
+// known hides the values that appear verbatim in src.
 func (m *masker) known(src []byte, from, to int, cut bool) {
 	for i := from; i < to; i++ {
 		if !m.set.maybe(src, i) {
@@ -106,15 +106,15 @@ func (m *masker) known(src []byte, from, to int, cut bool) {
 	}
 }
 
-// view is a text as it reads without its escapes. at says where each of its bytes, and
-// its end, stand in the text itself.
+// view is a decoded text. at has the place of each of its bytes, and of its end, in
+// the original.
 type view struct {
 	text []byte
 	at   []int32
 }
 
-// spellings hides the values that stand in src with escapes of JSON or percent signs,
-// and with such in each other. offset is where src begins in the text of the spans.
+// spellings hides the values in src that are written with escapes of JSON or percent
+// signs, nested ones included. offset is the place of src in the text of the spans.
 func (m *masker) spellings(src []byte, offset int, cut bool) {
 	if !m.set.some {
 		return
@@ -156,8 +156,8 @@ func (m *masker) spelled(src []byte, depth int, cut bool, place func(int) int) {
 	}
 }
 
-// read makes v the view of src, and reports whether src has escapes. An escape comes to
-// a few bytes, and they all stand where it stands.
+// read makes v the view of src, and reports whether src has escapes. An escape decodes
+// to a few bytes, which all have its place.
 func (v *view) read(src []byte, sign byte, cut bool, one func([]byte) ([]byte, int)) (changed bool) {
 	v.text, v.at = v.text[:0], v.at[:0]
 	for i := 0; i < len(src); {
@@ -183,8 +183,8 @@ func (v *view) read(src []byte, sign byte, cut bool, one func([]byte) ([]byte, i
 	return changed
 }
 
-// escape reads the escape of JSON at the beginning of text: what it stands for, and its
-// length, 0 if it is none.
+// escape reads the JSON escape at the beginning of text: its character, and its length,
+// 0 if it is not an escape.
 func escape(text []byte) ([]byte, int) {
 	if len(text) < 2 {
 		return nil, 0

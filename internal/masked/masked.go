@@ -1,9 +1,9 @@
-// Package masked says how secrets are shown.
+// Package masked hides secrets in texts.
 package masked
 
 import "strings"
 
-// Mask is what is shown of a secret: that there is one, and nothing of it.
+// Mask replaces a secret in output: it shows that there is one, and no part of it.
 const Mask = "****"
 
 // Is reports whether a value is a mask or has one in it, and so cannot be meant as a

@@ -2,10 +2,11 @@ package masked
 
 import (
 	"os"
+	"slices"
 	"strings"
 )
 
-// words are what the names of secrets end in: after a separator or at the beginning
+// words are endings of the names of secrets: after a separator or at the beginning
 // of a word, and loose ones after anything.
 var (
 	words = []string{"token", "authorization", "credential", "cookie", "jwt", "authtoken"}
@@ -20,7 +21,7 @@ var (
 	plurals = []string{"credentials", "cookies", "api_keys", "apikeys", "api-keys", "access_keys", "accesskeys", "private_keys", "privatekeys", "secret_keys", "passwords", "secrets", "passphrases", "api_tokens", "apitokens", "access_tokens", "accesstokens", "auth_tokens", "authtokens", "refresh_tokens", "refreshtokens"}
 )
 
-// SecretName reports whether what has that name is a secret: "GITHUB_TOKEN",
+// SecretName reports whether a value with that name is a secret: "GITHUB_TOKEN",
 // "clientSecret", "X-Api-Key", "passwords".
 func SecretName(name string) bool {
 	if len(name) < len("jwt") || len(name) > 128 || !lastByte(name[len(name)-1]) {
@@ -52,8 +53,8 @@ func SecretName(name string) bool {
 	return true
 }
 
-// Variables of an environment abbreviate: these are what names of secrets end in, or are,
-// and what such names have anywhere.
+// Environment variables abbreviate: these are endings or whole names of secrets, and
+// words anywhere in such names.
 var (
 	shortNames  = []string{"key", "pass", "pwd", "pat", "auth", "bearer", "creds", "cred", "dsn", "salt", "webhook", "webhook_url", "conn_str", "connection_string"}
 	secretParts = []string{"token", "secret", "password", "passwd", "passphrase", "credential", "api_key", "apikey"}
@@ -80,21 +81,21 @@ func SecretVariable(name string) bool {
 	return SecretName(name)
 }
 
-// Inherited reports whether a variable of an environment that nobody has made for yaya
-// holds a secret, by its name, which can be hidden wherever it turns up. A value that
-// anybody could write ([Common]), such as a word or a number, would hide ordinary text,
-// and so would one that only says something about a secret ([About]).
+// Inherited reports whether a variable of yaya's inherited environment holds, by its
+// name, a secret that can be hidden wherever it appears. It excludes values that
+// anybody could write ([Common]), such as a word or a number, and those that only say
+// something about a secret ([About]), because hiding them would hide ordinary text.
 func Inherited(name, value string) bool {
 	return SecretVariable(name) && !Common(value) && !Monotonous(value) && !About(name, value)
 }
 
-// about are what names of variables end in that say something about a secret, or where it
-// is, and do not hold it: TOKEN_URL, AWS_SHARED_CREDENTIALS_FILE.
+// about are endings of the names of variables that describe or locate a secret, and do
+// not hold it: TOKEN_URL, AWS_SHARED_CREDENTIALS_FILE.
 var about = []string{"_file", "_path", "_dir", "_url", "_uri", "_endpoint", "_host", "_name", "_type", "_user", "_region", "_mode"}
 
-// About reports whether a variable that is named after a secret holds none: its name is one
-// of what is about secrets, or its value is the path of a file: a password may begin like
-// one, and so a path has folders in it, or is there.
+// About reports whether a variable that is named after a secret does not hold one: its name
+// only describes a secret, or its value is the path of a file. Because a password may begin
+// like a path, a path must contain folders, or exist.
 func About(name, value string) bool {
 	lower := strings.ToLower(name)
 	if strings.HasSuffix(lower, "webhook_url") {
@@ -118,9 +119,9 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// SecretValue reports whether a value looks as if it had been drawn by lot, as keys are:
-// one word of 16 bytes or more that has small and capital letters and digits, or of 32 or
-// more hexadecimal digits.
+// SecretValue reports whether a value looks random, like a key: one word of 16 bytes or
+// more that has small and capital letters and digits, or of 32 or more hexadecimal
+// digits.
 func SecretValue(v string) bool {
 	if len(v) < 16 {
 		return false
@@ -149,8 +150,8 @@ func SecretValue(v string) bool {
 	return small > 0 && capital > 0 || hexadecimal && len(v)-other >= 32
 }
 
-// Common reports whether a value is a short word of small letters, or a short number, and
-// so one that anybody could write: a password such as postgres, a key such as lm-studio.
+// Common reports whether a value is a short word of small letters, or a short number,
+// which anybody could write: a password such as postgres, a key such as lm-studio.
 func Common(v string) bool {
 	letters, digits := true, true
 	for i := range len(v) {
@@ -158,6 +159,35 @@ func Common(v string) bool {
 		digits = digits && v[i] >= '0' && v[i] <= '9'
 	}
 	return len(v) < 16 && (letters || digits)
+}
+
+// longestPhrase is the maximum length, in bytes, of a value of ordinary words that
+// other texts are likely to contain by chance.
+const longestPhrase = 19
+
+// Phrase reports whether a value is a few ordinary words or numbers, such as "1 to 128" or
+// "is not set": hiding it would hide a part of other texts, and of yaya's own.
+func Phrase(v string) bool {
+	words := strings.Fields(v)
+	if len(words) < 2 || len(v) > longestPhrase {
+		return false
+	}
+	return !slices.ContainsFunc(words, func(w string) bool { return !ordinary(strings.Trim(w, `.,:;"'()`)) })
+}
+
+// OneWord reports whether a value is one ordinary word or a number, as people choose them for
+// passwords: letters, the first of them a capital or all small, and digits at its end.
+func OneWord(v string) bool { return len(v) < 16 && ordinary(v) }
+
+func ordinary(word string) bool {
+	word = strings.TrimRight(word, "0123456789")
+	for i := range len(word) {
+		small := word[i] >= 'a' && word[i] <= 'z' || word[i] == '-' || word[i] == '_'
+		if !small && (i > 0 || word[i] < 'A' || word[i] > 'Z') {
+			return false
+		}
+	}
+	return true
 }
 
 // endsIn returns the word that a name ends in, "" if it ends in none.
@@ -174,7 +204,8 @@ func endsIn(name, lower string, words []string) string {
 	return ""
 }
 
-// lastByte reports whether the name of a secret can end so: most names are told by that.
+// lastByte reports whether the name of a secret can end with a byte: that excludes most
+// names.
 func lastByte(c byte) bool {
 	switch c | 0x20 {
 	case 'n', 'y', 'l', 's', 'e', 'd', 't', 'h':

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// plain are words that stand where a secret could, and are none.
+// plain are words that appear in the place of secrets, and are not secrets.
 var plain = map[string]bool{
 	"to": true, "is": true, "and": true, "or": true, "for": true, "the": true, "a": true, "an": true, "flag": true, "option": true, "from": true, "with": true, "in": true, "as": true, "when": true, "if": true,
 	"via": true, "must": true, "can": true, "cannot": true, "argument": true, "was": true, "not": true, "should": true, "on": true, "of": true, "by": true, "are": true, "has": true, "may": true, "will": true,
@@ -16,24 +16,24 @@ var plain = map[string]bool{
 	"incorrect": true, "wrong": true, "rejected": true, "revoked": true, "unauthorized": true, "forbidden": true,
 }
 
-// longestPlain is how long the words are, and what ends a sentence or a part of one.
+// longestPlain is the maximum length of the words, with punctuation.
 const longestPlain = 20
 
 func isPlain(value []byte) bool {
 	return len(value) <= longestPlain && plain[strings.ToLower(strings.TrimRight(string(value), ".,;:"))]
 }
 
-// said are values that switch something on or off, or say that there is none: they are
-// no secrets, whatever their names. A passphrase may begin with such a word: only one that
-// is alone counts.
+// said are values that switch something on or off, or mean none: they are not secrets,
+// whatever their names. A passphrase may begin with such a word, so only a word alone
+// counts.
 var said = map[string]bool{"true": true, "false": true, "yes": true, "no": true, "on": true, "off": true, "none": true, "null": true, "nil": true, "undefined": true}
 
-// longestSaid is how long they are.
+// longestSaid is the maximum length of said.
 const longestSaid = len("undefined")
 
-// reasons are how systems and libraries say why they failed, in small letters. They
-// follow the name of a file and a colon, as a value does: a file may be called token. Only
-// whole ones are listed: a passphrase may begin with "too many" or "no such".
+// reasons are the error texts of systems and libraries, in lower case. They follow the
+// name of a file and a colon, as a value does: a file may be called token. Only whole ones
+// are listed: a passphrase may begin with "too many" or "no such".
 var reasons = func() (out [][]byte) {
 	for _, r := range []string{
 		"no such file or directory", "no such device", "no such process", "no such host", "no such secret", "no such user", "no such container", "permission denied", "operation not permitted", "operation not supported", "read-only file system", "is a directory", "not a directory", "not a regular file", "file exists", "file too large", "file name too long",

@@ -7,26 +7,25 @@ import (
 )
 
 // Bounds of the values that [Secrets] knows, in bytes. A shorter value would hide
-// ordinary words, and is hidden only where its name says what it is.
+// ordinary words, and is hidden only where its name reveals it.
 const (
 	Shortest  = 8
 	Longest   = 8 << 10
 	maxValues = 2048
 )
 
-// Bounds of how deep is looked.
+// Bounds of nesting.
 const (
 	maxStrings    = 5  // JSON in strings of JSON
 	maxContainers = 64 // arrays and objects in each other
 	maxSpellings  = 3  // escapes and percent signs in each other
 )
 
-// Secrets hides secrets in text: values that it has learnt, in every spelling that
-// JSON, URLs, hexadecimal and base64 have for them, and backwards; values whose names say that they are secrets
-// (token, password, api_key and so on), in JSON, in JSON inside of strings, in headers,
-// queries, flags and NAME=value lines; and values that are told by their form, such as
-// GitHub's tokens and private keys. The zero value knows no values. It is safe for
-// concurrent use.
+// Secrets hides secrets in text: values that it has learnt, in every spelling of JSON,
+// URLs, hexadecimal and base64, and backwards; values with names of secrets (token,
+// password, api_key and so on), in JSON, in JSON inside strings, in headers, queries, flags
+// and NAME=value lines; and values recognized by their form, such as GitHub's tokens and
+// private keys. The zero value knows no values. It is safe for concurrent use.
 type Secrets struct {
 	mu    sync.Mutex
 	known map[string]bool
@@ -38,9 +37,9 @@ type Secrets struct {
 	finder   atomic.Pointer[finder]
 }
 
-// Learn adds values, for good: one that is replaced or removed may still be in what
-// is shown. Of more than 2,048 the oldest are forgotten. Values that are known cost
-// a look-up each.
+// Learn adds values permanently: one that is replaced or removed may still appear
+// in output. Beyond 2,048 values the oldest are forgotten. A known value costs one
+// look-up.
 func (s *Secrets) Learn(values ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +73,7 @@ func (s *Secrets) String(text string) string {
 	return string(s.Append(nil, []byte(text)))
 }
 
-// spans returns what is hidden of text, in its order.
+// spans returns the spans of text to hide, in order.
 func (s *Secrets) spans(text []byte) []span {
 	m, ok := maskers.Get().(*masker)
 	if !ok {
@@ -107,13 +106,13 @@ func (s *Secrets) Append(dst, text []byte) []byte {
 	return dst
 }
 
-// span is a part of a text and what stands there instead.
+// span is a part of a text with its replacement.
 type span struct {
 	from, to int
 	with     []byte // nil for Mask
 }
 
-// mask is what stands instead.
+// mask returns the replacement.
 func (s span) mask() []byte {
 	if s.with == nil {
 		return mask
@@ -128,8 +127,8 @@ func byPlace(a, b span) int {
 	return b.to - a.to
 }
 
-// masker is what hiding the secrets of one text needs. Texts inside of it are done in
-// the course of it: their spans lie above its own.
+// masker is the state of hiding the secrets of one text. Nested texts are processed
+// meanwhile: their spans lie above those of the text.
 type masker struct {
 	set     *set
 	spans   []span
@@ -166,7 +165,7 @@ func (m *masker) hide(from, to int) {
 
 var mask = []byte(Mask)
 
-// write appends src with the spans from mark on replaced, and takes them down.
+// write appends src with the spans from mark on replaced, and removes these.
 func (m *masker) write(dst, src []byte, mark int) []byte {
 	spans := m.spans[mark:]
 	if !slices.IsSortedFunc(spans, byPlace) {

@@ -68,8 +68,8 @@ func TestSecretsStayKnown(t *testing.T) {
 	}
 }
 
-// FuzzSpellings looks for a secret in every string of what is shown of any document
-// that has it, however it is spelled there.
+// FuzzSpellings masks documents that contain a secret in any spelling, and looks
+// for it in every string of the result.
 func FuzzSpellings(f *testing.F) {
 	f.Add("pä/ss \"wörd\" 42", `{"a":["x @ y",{"@":1}]}`, []byte{0})
 	f.Add("a known secret", `{"a":"@"}`, []byte{1, 2, 3})
@@ -162,5 +162,32 @@ func BenchmarkAppend(b *testing.B) {
 	var dst []byte
 	for b.Loop() {
 		dst = s.Append(dst[:0], text)
+	}
+}
+
+// Values that stand in ordinary text, and in yaya's own, are told from those that
+// nobody writes by chance.
+func TestOrdinaryValues(t *testing.T) {
+	for _, tt := range []struct {
+		value        string
+		phrase, word bool
+	}{
+		{"1 to 128", true, false},
+		{"is not set", true, false},
+		{"the server:", true, false},
+		{"12 34 56 78", true, false},
+		{"correct horse battery staple", false, false},
+		{"let me in, 7x!Kq", false, false},
+		{"production", false, true},
+		{"Password1", false, true},
+		{"lm-studio", false, true},
+		{"20260101", false, true},
+		{"gizmoGadget", false, false},
+		{"k3yB1ade", false, false},
+		{"abcdefghijklmnopqrstuvwx", false, false},
+	} {
+		if p, w := Phrase(tt.value), OneWord(tt.value); p != tt.phrase || w != tt.word {
+			t.Errorf("%q: Phrase = %v, OneWord = %v; want %v, %v", tt.value, p, w, tt.phrase, tt.word)
+		}
 	}
 }

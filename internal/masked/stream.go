@@ -5,13 +5,13 @@ import (
 	"unicode/utf8"
 )
 
-// maxHeld bounds how much of a stream is held back, in bytes. What would be held beyond
-// is hidden: no value is as long, however it is spelled.
+// maxHeld bounds how much of a stream is held back, in bytes. Text beyond it is hidden:
+// no value is that long in any spelling.
 const maxHeld = 4 * around
 
-// Stream conceals declared secrets in a text that comes in pieces, wherever it is cut.
-// It holds back what may be the beginning of a value until more comes, or the end. It
-// is for one goroutine; a nil Stream passes everything on.
+// Stream conceals declared secrets in a text that arrives in pieces, wherever it is
+// cut. It holds back a possible beginning of a value until more text arrives, or the
+// end. It is for one goroutine; a nil Stream passes everything on.
 type Stream struct {
 	secrets *Secrets
 	held    []byte
@@ -25,7 +25,7 @@ func (s *Secrets) Stream() *Stream {
 	return &Stream{secrets: s}
 }
 
-// Next takes a piece and returns what can be passed on of all that has come.
+// Next accepts a piece and returns the text that can be passed on.
 func (t *Stream) Next(piece string) string {
 	if t == nil {
 		return piece
@@ -52,8 +52,8 @@ func (t *Stream) Next(piece string) string {
 	return string(out)
 }
 
-// End returns what is left when nothing more comes. A beginning of a value that is long
-// enough to say something of it is hidden.
+// End returns the rest at the end of the text. It hides the beginning of a value that
+// is long enough to reveal something of it.
 func (t *Stream) End() string {
 	if t == nil || len(t.held) == 0 {
 		return ""
@@ -66,8 +66,8 @@ func (t *Stream) End() string {
 	return left
 }
 
-// open returns where in text the first thing stands that may be the beginning of a
-// value which the end of text cuts off; the length of text if there is none.
+// open returns the first place in text where a value may begin that the end of text
+// cuts off; the length of text if there is none.
 func (f *finder) open(text []byte) int {
 	first := len(text)
 	see := func(v []byte, place func(int) int) {
@@ -91,8 +91,8 @@ func (f *finder) open(text []byte) int {
 	return first
 }
 
-// half returns where the escape begins that the end of text cuts off, with the
-// backslashes before it; the length of text if none does.
+// half returns the place of an escape that the end of text cuts off, with the
+// backslashes before it; the length of text if there is none.
 func half(text []byte) int {
 	for i := max(0, len(text)-6); i < len(text); i++ {
 		if c := text[i]; (c == '\\' || c == '%') && halfEscape(text[i:]) {
@@ -105,21 +105,22 @@ func half(text []byte) int {
 	return len(text)
 }
 
-// Joint conceals declared secrets in messages that are told one by one, such as those
-// of progress: a value that is split over several is hidden in all of them but for three
-// bytes at most. No message waits for the next one. It is for one goroutine.
+// Joint conceals declared secrets in separate messages, such as those of progress: it
+// hides all but at most three bytes of a value that is split over several. No message
+// waits for the next one. It is for one goroutine.
 type Joint struct {
 	secrets *Secrets
-	last    []byte // the end of what was told, if a value may begin there
+	last    []byte // the end of the last message, if a value may begin there
 }
 
-// shown3 is how many bytes of the beginning of a value a message may end with.
+// shown3 is how many bytes of the beginning of a value may appear at the end of a
+// message.
 const shown3 = 3
 
 // Joint returns a joint.
 func (s *Secrets) Joint() *Joint { return &Joint{secrets: s} }
 
-// Next returns a message as it may be told.
+// Next returns a message without secrets.
 func (j *Joint) Next(message string) string {
 	if j.secrets == nil {
 		return message

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// sign says what may stand at a byte.
+// sign is what may begin or end at a byte.
 type sign byte
 
 const (
@@ -20,15 +20,15 @@ const (
 
 var signs = [256]sign{':': signName, '=': signName, ' ': signBlank, '{': signJSON, '[': signJSON, '-': signDash, '_': signToken, 'I': signToken, 'J': signToken, '.': signToken}
 
-// text hides what is secret in src.
+// text hides the secrets in src.
 func (m *masker) text(src []byte, depth int, cut bool) {
 	some := m.set.some
 	i := blank(src, 0)
-	begun := 0 // what is not JSON, and goes up to i
+	begun := 0 // text that is not JSON, up to i
 	json := func(i int) int {
 		m.spellings(src[begun:i], begun, false)
 		end, whole := m.walk(src, i, depth, cut)
-		// A value may have what is no string in it. A document stays one.
+		// A value may contain more than strings. A document stays valid.
 		if some && (depth > 0 || !whole || blank(src, end) < len(src) || blank(src, 0) < i) {
 			m.known(src, begun, end, cut)
 		}
@@ -111,8 +111,8 @@ func slashes(text []byte, i int) int {
 	return n
 }
 
-// named finds the value that follows the separator text[i], if its name is one of a
-// secret: from and to are where it lies. to is 0 if there is nothing to hide.
+// named finds the value after the separator text[i], if its name is one of a
+// secret: from and to are its bounds. to is 0 if there is nothing to hide.
 func named(text []byte, i int) (from, to int) {
 	j := i
 	for j > 0 && i-j < 3 && (text[j-1] == ' ' || text[j-1] == ':' && text[i] == '=') {
@@ -138,7 +138,7 @@ func named(text []byte, i int) (from, to int) {
 	}
 	k := i + 1
 	if k < len(text) && (text[k] == '=' || text[k] == '>' || text[k] == ':') {
-		if text[i] == ':' { // := has its turn, and Type::member is no value
+		if text[i] == ':' { // := is handled separately, and Type::member is not a value
 			return 0, 0
 		}
 		k++
@@ -190,8 +190,7 @@ func named(text []byte, i int) (from, to int) {
 	return from, to
 }
 
-// odd returns how long the value of a name must be to be a secret: the name alone does
-// not say it. 0 is never.
+// odd returns the minimum length of a secret with an ambiguous name; 0 means never.
 func odd(name string, query bool, separator byte) int {
 	if separator != '=' {
 		return 0
@@ -235,8 +234,8 @@ func begins(text []byte, i int) bool {
 	return len(bytes.TrimSpace(head)) == 0
 }
 
-// word returns where the word ends that begins at text[i]. What separates words in
-// lists may be in it, if no other name follows; in a query it ends at once.
+// word returns the end of the word at text[i]. Separators of lists may be part of
+// it, if no other name follows; in a query they end it.
 func word(text []byte, i int, query bool) int {
 	for ; i < len(text); i++ {
 		switch text[i] {
@@ -312,8 +311,8 @@ func command(text []byte, from, to int, separator byte) int {
 	return to
 }
 
-// afterScheme leaves the scheme of an Authorization header out of what is hidden. One
-// word follows most; where the line goes on with others, amidst, they stay.
+// afterScheme excludes the scheme of an Authorization header. One word follows most
+// schemes; other words on the line, amidst, stay.
 func afterScheme(text []byte, from, to int, amidst bool) (int, int) {
 	n := bytes.IndexByte(text[from:to], ' ')
 	if n < 0 {
@@ -347,7 +346,7 @@ func bracket(text []byte, i int) int {
 }
 
 // closing returns where the string ends whose quote is text[open], after that many
-// backslashes: a quote inside of a string inside of a string has more of them.
+// backslashes: a quote inside a string inside a string has more of them.
 func closing(text []byte, open, depth int) int {
 	for i := open + 1; i < len(text); i++ {
 		if text[i] != text[open] {
@@ -367,8 +366,8 @@ func closing(text []byte, open, depth int) int {
 	return len(text)
 }
 
-// credentials finds what follows the scheme of an Authorization header, whose end is
-// the space at text[i], wherever it stands.
+// credentials finds the text after the scheme of an Authorization header that ends
+// at the space text[i], wherever it appears.
 func credentials(text []byte, i int) (from, to int) {
 	scheme := 0
 	switch {

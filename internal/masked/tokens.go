@@ -2,7 +2,8 @@ package masked
 
 import "bytes"
 
-// form is that of a kind of token: a prefix, and at least so many characters.
+// form is the form of a kind of token: a prefix, and a minimum number of
+// characters.
 type form struct {
 	prefix string
 	least  int
@@ -34,7 +35,7 @@ var forms = func() (by [256][]form) {
 	return by
 }()
 
-// token finds a token that is told by its form; text[i] is in its prefix.
+// token finds a token by its form; text[i] is in its prefix.
 func token(text []byte, i int) (from, to int) {
 	switch text[i] {
 	case 'I': // AKIA, ASIA, AIza
@@ -105,7 +106,8 @@ func run(text []byte, i int, wide bool) int {
 	return i
 }
 
-// inWord reports whether a word goes on at text[i]. An escape, as in \nAKIA, is none.
+// inWord reports whether a word continues at text[i]. An escape, as in \nAKIA, does
+// not count.
 func inWord(text []byte, i int) bool {
 	if i == 0 || !nameByte(text[i-1]) {
 		return false

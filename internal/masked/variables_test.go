@@ -18,7 +18,7 @@ func TestSecretVariable(t *testing.T) {
 	}
 }
 
-// What yaya finds in its environment hides no ordinary words of a record (GF-8).
+// Values of yaya's environment hide no ordinary words of a record (GF-8).
 func TestInherited(t *testing.T) {
 	for name, c := range map[string]struct {
 		variable, value string

@@ -1,5 +1,5 @@
-// Package memlimit gives the process a memory limit when nobody else has: as much as
-// the machine, or the control group that it runs in, lets it have.
+// Package memlimit sets a memory limit for the process unless one is set: from the
+// memory of the machine, or of its control group.
 package memlimit
 
 import (
@@ -102,7 +102,7 @@ func isMemory(controllers string) bool {
 	return false
 }
 
-// number reads a limit; a file that says "max", or that is not there, is none.
+// number reads a limit; a missing file, or one that says "max", means no limit.
 func number(root fs.FS, name string) int64 {
 	n, err := strconv.ParseInt(strings.TrimSpace(read(root, name)), 10, 64)
 	if err != nil || n <= 0 {
@@ -111,8 +111,7 @@ func number(root fs.FS, name string) int64 {
 	return n
 }
 
-// read returns what a file of the kernel says, "" when it cannot be read: then it
-// says nothing.
+// read returns the content of a file of the kernel, "" if it is unreadable.
 func read(root fs.FS, name string) string {
 	f, err := root.Open(name)
 	if err != nil {

@@ -16,7 +16,7 @@ func last(p netip.Prefix) netip.Addr {
 }
 
 // R21, UP-25: no address of a special-purpose block is public, from its first to its
-// last, however it is written. What lies beside a block is what it is itself.
+// last, however it is written. Addresses beside a block keep their own class.
 func TestBlocks(t *testing.T) {
 	seen := map[netip.Prefix]bool{}
 	for i, b := range blocks {
@@ -115,7 +115,7 @@ func TestPublic(t *testing.T) {
 		"documentation with a zone": {"2001:db8::1%eth0", false},
 		"documentation, new":        {"3fff:fff::1", false},
 		"6to4 relay":                {"192.88.99.1", false},
-		"outside of 2000::/3":       {"4000::1", false},
+		"outside 2000::/3":          {"4000::1", false},
 		"reserved, v6":              {"1000::1", false},
 		"unspecified":               {"::", false},
 		"link local with a zone":    {"fe80::1%eth0", false},

@@ -86,15 +86,15 @@ func join(lines []string, ended, crlf bool) string {
 	return out
 }
 
-// looks are the ways to compare lines, from strict to lenient.
+// looks are the comparisons of lines, from strict to lenient.
 var looks = []func(string) string{
 	func(s string) string { return s },
 	func(s string) string { return strings.TrimRight(s, " \t") },
 	func(s string) string { return strings.Join(strings.Fields(s), " ") },
 }
 
-// find returns where a hunk goes, not before line from (from 0), and how many lines
-// of the file it replaces.
+// find returns the place of a hunk, not before line from (counted from 0), and how
+// many lines of the file it replaces.
 func (h *Hunk) find(lines []string, from int) (at, n int, err error) {
 	var olds []string
 	for _, l := range h.Lines {
@@ -141,7 +141,7 @@ func (h *Hunk) find(lines []string, from int) (at, n int, err error) {
 	return 0, 0, fmt.Errorf("its lines are not in the file as it is now: %.200q", strings.Join(olds, "\n"))
 }
 
-// insertion is where a hunk goes that has no lines to be found by.
+// insertion returns the place of a hunk without lines to search for.
 func (h *Hunk) insertion(lines, from int) int {
 	if h.At > 0 || h.Known { // behind that line, as diff -u0 says
 		return min(max(h.At, from), lines)

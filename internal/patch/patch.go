@@ -3,8 +3,8 @@
 //
 // Line numbers are hints: a hunk goes where its lines are, nearest to where it says.
 // Where its lines are not found as they are, differences in white space at the ends of
-// lines, and then anywhere in them, are forgiven; where they are found nowhere, or
-// forgiving makes the place doubtful, the patch fails and says which hunk.
+// lines, and then anywhere in them, are forgiven; where they are found nowhere, or the
+// tolerance makes the place ambiguous, the patch fails and names the hunk.
 package patch
 
 import (
@@ -22,7 +22,7 @@ const (
 	maxHunks = 2000
 )
 
-// Op is what happens to a file.
+// Op is an operation on a file.
 type Op string
 
 // The operations.
@@ -32,7 +32,7 @@ const (
 	Delete Op = "delete"
 )
 
-// File is what a patch does to one file.
+// File is the change of one file.
 type File struct {
 	Op   Op
 	Path string
@@ -47,15 +47,15 @@ type Hunk struct {
 	Known bool   // At counts, also as 0: before the first line
 	After string // a line that comes somewhere before it, "" is not known
 	Lines []string
-	// Marked tells that the hunk says how the text ends; NoNewline that the new one
-	// ends without a line break.
+	// Marked reports that the hunk specifies how the text ends; NoNewline that the new
+	// one ends without a line break.
 	Marked, NoNewline bool
-	// AtEnd tells that the hunk is at the end of the file.
+	// AtEnd reports that the hunk is at the end of the file.
 	AtEnd bool
 }
 
-// ErrFormat says that a text is no patch.
-var ErrFormat = errors.New("this is no patch")
+// ErrFormat reports that a text is not a patch.
+var ErrFormat = errors.New("this is not a patch")
 
 func bad(line int, format string, args ...any) error {
 	return fmt.Errorf("%w: line %d: %s", ErrFormat, line+1, fmt.Sprintf(format, args...))
@@ -266,7 +266,7 @@ func numbers(l string) (at, olds, news int) {
 		}
 		return n
 	}
-	at, _ = strconv.Atoi(m[1]) // digits; too many are no line
+	at, _ = strconv.Atoi(m[1]) // digits; too many are not a line number
 	return at, count(m[2]), count(m[4])
 }
 
@@ -301,7 +301,7 @@ func counted(lines []string, i, olds, news int) (h Hunk, next int, ok bool) {
 	return h, i, i == len(lines) || !strings.ContainsAny(lines[i][:min(1, len(lines[i]))], "+- ") || strings.HasPrefix(lines[i], "--- ")
 }
 
-// unterminated notes that the line before it has no line break.
+// unterminated records that the line before it has no line break.
 func (h *Hunk) unterminated() {
 	n := len(h.Lines)
 	if n == 0 {
@@ -353,7 +353,7 @@ func unifiedHunks(lines []string, i int) ([]Hunk, int, error) {
 	return out, i, nil
 }
 
-// within tells whether an empty line is one of a hunk: lines of it follow.
+// within reports whether an empty line belongs to a hunk: more of its lines follow.
 func within(lines []string, i int) bool {
 	for i++; i < len(lines); i++ {
 		if lines[i] == "" {

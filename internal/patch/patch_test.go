@@ -73,7 +73,7 @@ func TestDoesNotFit(t *testing.T) {
 		"odd line":        {poem, "*** Begin Patch\n*** Update File: p\n@@\nfive\n*** End Patch", "begin with a blank"},
 	} {
 		if got, err := apply(t, tt.old, tt.patch); err == nil || !strings.Contains(err.Error(), tt.why) {
-			t.Errorf("%s: %q, %v", name, got, err)
+			t.Errorf("%s: got %q, %v, want an error, err with %v", name, got, err, tt.why)
 		}
 	}
 }
@@ -92,7 +92,7 @@ func TestParseFiles(t *testing.T) {
 	}
 }
 
-// What the real diff writes for two texts turns the one into the other, wherever the
+// The output of the real diff for two texts turns one into the other, wherever the
 // hunks end up when lines are added before them.
 func TestAgainstDiff(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {

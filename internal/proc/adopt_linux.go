@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
@@ -28,6 +29,8 @@ type adopter struct {
 	users int
 	stop  func()
 
+	told atomic.Pointer[func(killed int)] // of escapees; nil without
+
 	// hands is held while a child is reaped or ended: ids stay what they are.
 	hands sync.Mutex
 }
@@ -35,10 +38,14 @@ type adopter struct {
 var orphanage adopter
 
 // adopt begins to adopt, for as long as release has not been called as often. It
-// reports false where the kernel or a sandbox has no pidfds.
-func (a *adopter) adopt() bool {
+// reports false where the kernel or a sandbox has no pidfds. told is told of escapees,
+// unless it is nil.
+func (a *adopter) adopt(told func(killed int)) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if told != nil {
+		a.told.Store(&told)
+	}
 	if a.users > 0 {
 		a.users++
 		return true
@@ -62,6 +69,7 @@ func (a *adopter) adopt() bool {
 			select {
 			case <-died:
 				a.reap()
+				a.escapees()
 			case <-end:
 				return
 			}
@@ -71,6 +79,13 @@ func (a *adopter) adopt() bool {
 		signal.Stop(died)
 		close(end)
 		<-ended
+		for range 100 { // nobody would end them after this
+			if a.escapees() == 0 {
+				break
+			}
+			time.Sleep(5 * time.Millisecond)
+			a.reap()
+		}
 		_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0) // it was possible to set it
 		a.reap()
 	}
@@ -82,6 +97,7 @@ func (a *adopter) release() {
 	defer a.mu.Unlock()
 	if a.users--; a.users == 0 {
 		a.stop()
+		a.told.Store(nil)
 	}
 }
 
@@ -156,6 +172,53 @@ func started() map[int]bool {
 		}
 	}
 	return pids
+}
+
+// escapees kills the adopted processes that carry the mark of a sandbox, and returns how
+// many it found: the first process of a sandbox adopts what its programs leave, so one
+// that comes here has lost it. No group or environment of its choice keeps it.
+func (a *adopter) escapees() int {
+	if selfBoxed() {
+		return 0
+	}
+	a.hands.Lock()
+	defer a.hands.Unlock()
+	keepers := firstProcesses()
+	var found []procDir
+	for _, pid := range childIDs() {
+		if keepers[pid] {
+			continue
+		}
+		d, err := openProc(pid)
+		if err != nil {
+			continue
+		}
+		if yes, err := d.boxed(); err == nil && yes {
+			found = append(found, d)
+		} else {
+			d.close()
+		}
+	}
+	if len(found) == 0 {
+		return 0
+	}
+	// One that is about to be started has a descriptor once the lock is free.
+	syscall.ForkLock.RLock()
+	ours := started()
+	syscall.ForkLock.RUnlock()
+	n, self := 0, os.Getpid()
+	for _, d := range found {
+		if parent, err := d.parent(); err == nil && parent == self && !ours[d.pid] && d.killBoxed() {
+			n++
+		}
+		d.close()
+	}
+	if n > 0 {
+		if told := a.told.Load(); told != nil {
+			(*told)(n)
+		}
+	}
+	return n
 }
 
 // orphans kills the adopted processes that were started since a moment and show

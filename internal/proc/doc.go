@@ -11,7 +11,7 @@
 // A manager with Guard set starts one small helper process (the program's own
 // binary, see [GuardMain]) that holds the end of a pipe. When the owner dies,
 // even by SIGKILL, the pipe closes and the helper kills every group and marked
-// process that is left (R20). On Linux children also get a parent-death signal,
+// process that is left. On Linux children also get a parent-death signal,
 // which works without the helper but does not reach grandchildren.
 //
 // Every [Process] is waited for by one goroutine that the manager owns;

@@ -21,8 +21,8 @@ const guardEnv = "YAYA_PROCESS_GUARD"
 // GuardMain must be the first call of main. In an ordinary process it returns
 // false at once. In a process that a [Manager] started as its guard it does the
 // guard's work and returns true when the owner is gone and nothing is left to
-// kill; main returns then. The same holds for the process that [StartForUser] puts
-// between.
+// kill; main returns then. The same holds for the process that [StartForUser]
+// inserts between yaya and the program.
 func GuardMain() bool {
 	if os.Getenv(openerEnv) != "" {
 		if err := opener(os.Stdin); err != nil {
@@ -39,10 +39,30 @@ func GuardMain() bool {
 	return true
 }
 
-// guard reads "+pgid marker" and "-pgid" lines until its input ends, and then
-// kills what is still registered.
+// How a group is registered with the guard.
+const (
+	guardKills = '+' // it is killed at once
+	guardWaits = '*' // its first process ends with the owner, after everything below it
+	guardDrops = '-' // it has ended
+)
+
+// guarded is how the guard treats a process. The first one of a sandbox sees the owner's
+// end itself, and must not be killed before it has ended what is below: orphans would
+// leave the sandbox alive.
+func guarded(p *Process) rune {
+	if p.sandbox.Keeps() {
+		return guardWaits
+	}
+	return guardKills
+}
+
+// guardPatience bounds how long the guard waits for the first processes of sandboxes.
+const guardPatience = 5 * time.Second
+
+// guard reads "+pgid marker", "*pgid marker" and "-pgid" lines until its input ends, and
+// then kills what is still registered.
 func guard(in io.Reader) {
-	live := map[int]string{}
+	live, boxed := map[int]string{}, map[int]string{}
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
 		line := lines.Text()
@@ -54,13 +74,36 @@ func guard(in io.Reader) {
 		if err != nil || pgid <= 1 {
 			continue
 		}
-		if line[0] == '+' {
+		switch line[0] {
+		case guardKills:
 			live[pgid] = marker
-		} else {
+		case guardWaits:
+			boxed[pgid] = marker
+		case guardDrops:
 			delete(live, pgid)
+			delete(boxed, pgid)
 		}
 	}
-	// A process may fork between two looks, so look again until none is found.
+	killAll(live)
+	for until := time.Now().Add(guardPatience); anyLives(boxed) && time.Now().Before(until); {
+		time.Sleep(20 * time.Millisecond)
+	}
+	killAll(boxed)
+}
+
+// anyLives reports whether one of the groups has a process.
+func anyLives(groups map[int]string) bool {
+	for pgid := range groups {
+		if syscall.Kill(-pgid, 0) == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// killAll kills groups and processes with their markers. One may fork between two looks,
+// so it looks again until none is found.
+func killAll(live map[int]string) {
 	for range 50 {
 		found := 0
 		for pgid, marker := range live {

@@ -2,11 +2,17 @@ package proc
 
 import (
 	"bufio"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
 // boxed is a sandbox that does nothing.
@@ -14,10 +20,13 @@ type boxed struct{ ended chan struct{} }
 
 func (boxed) Wrap(*exec.Cmd) error { return nil }
 func (boxed) Started(int) error    { return nil }
+func (boxed) Keeps() bool          { return false }
+func (boxed) End()                 {}
 func (b boxed) Ended()             { close(b.ended) }
 
-// SEC-5: what was started in a sandbox is known, and what that has started, also when it
-// has left parents, group and environment behind; nobody else is.
+// SEC-5: a process that was started in a sandbox is recognized, and so are its
+// descendants, even after they have left parents, group and environment behind; no other
+// process is.
 func TestInSandbox(t *testing.T) {
 	m := &Manager{}
 	defer m.Close(t.Context())
@@ -39,6 +48,11 @@ func TestInSandbox(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			// A process that is becoming another program has no environment to be known by.
+			eventually.True(t, "the program runs", func() bool {
+				name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+				return err == nil && string(name) == "sleep\n"
+			})
 			pids = append(pids, pid)
 		}
 		return pids
@@ -101,5 +115,34 @@ func TestRelativeCommandInSandbox(t *testing.T) {
 	<-p.Done()
 	if p.ExitCode() != 5 {
 		t.Errorf("exit code %d, want 5", p.ExitCode())
+	}
+}
+
+// failing is a sandbox that cannot be made, as its first process says on standard error.
+type failing struct {
+	boxed
+	said func() bool
+}
+
+var errUnmade = errors.New("no sandbox")
+
+func (f failing) Started(int) error {
+	for !f.said() {
+		time.Sleep(time.Millisecond)
+	}
+	return errUnmade
+}
+
+// The error of a sandbox that cannot be made has its reason.
+func TestReasonOfSandboxes(t *testing.T) {
+	m := &Manager{}
+	defer m.Close(t.Context())
+	mark := filepath.Join(t.TempDir(), "said")
+	p, err := m.Start(Spec{Path: "sh", Args: []string{"-c", "echo no namespaces here >&2; >$MARK; exit 1"}, Env: []string{"PATH=" + os.Getenv("PATH"), "MARK=" + mark}, Sandbox: failing{boxed{make(chan struct{})}, func() bool {
+		_, err := os.Stat(mark)
+		return err == nil || t.Context().Err() != nil
+	}}})
+	if p != nil || !errors.Is(err, errUnmade) || !strings.HasSuffix(fmt.Sprint(err), ": no namespaces here") {
+		t.Errorf("Start() = %v, %v; want no process, and the reason", p, err)
 	}
 }

@@ -20,8 +20,9 @@ const (
 )
 
 // Descends reports whether a process was started by this one, by one of its
-// descendants, or by another yaya. What [StartForUser] started does not count, nor
-// does this process itself. A process of which that cannot be told descends.
+// descendants, or by another yaya. Programs started by [StartForUser] do not count,
+// nor does this process itself. If the descent of a process is unknown, it counts
+// as a descendant.
 //
 // The answer is certain while this process adopts orphans (see [Manager.Adopt]): a
 // descendant cannot leave its ancestors then. The marker in the environment is a

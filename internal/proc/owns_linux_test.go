@@ -57,7 +57,7 @@ func orphaned(t *testing.T, pid int) {
 }
 
 // TW-15, SEC-5: a process that a manager started descends from us, whatever it
-// leaves behind, and so does one of which nothing can be told; others do not.
+// leaves behind, and so does one of unknown descent; others do not.
 func TestDescends(t *testing.T) {
 	var m Manager
 	defer m.Close(context.Background())
@@ -85,8 +85,8 @@ func TestDescends(t *testing.T) {
 	}
 }
 
-// SEC-5: what carries the marker of another yaya is a tool's, also when that yaya has
-// died; our own marker, which those have who started us, says nothing.
+// SEC-5: a process with the marker of another yaya belongs to a tool, even when that
+// yaya has died; our own marker, which our ancestors may carry, proves nothing.
 func TestMarkerOfAnother(t *testing.T) {
 	for name, c := range map[string]struct {
 		ours, its string
@@ -136,8 +136,8 @@ func user(t *testing.T, argv ...string) int {
 	}
 }
 
-// SEC-5: the end of a process takes along what has shed parents, group and
-// environment, and what that has started; not what another process left behind.
+// SEC-5: when a process ends, its descendants end too, even those that have shed
+// parents, group and environment; orphans of another process do not.
 func TestWhoHasShedEverythingEndsToo(t *testing.T) {
 	var m Manager
 	defer m.Close(context.Background())

@@ -31,7 +31,7 @@ func TestMissingCommand(t *testing.T) {
 				t.Errorf("got %v, want %s", err, tc.want)
 			}
 			if !errors.Is(err, exec.ErrNotFound) {
-				t.Errorf("%v is no exec.ErrNotFound", err)
+				t.Errorf("%v is not exec.ErrNotFound", err)
 			}
 		})
 	}

@@ -24,16 +24,17 @@ const (
 
 // Grace periods of [Process.Stop], from the MCP stdio shutdown sequence: close
 // standard input, then SIGTERM, then SIGKILL. Their sum stays below the 5 s
-// within which the whole tree must be gone (UP-17).
+// within which the whole tree must be gone.
 const (
 	graceStdin = 1500 * time.Millisecond
 	graceTerm  = 1500 * time.Millisecond
+	graceEnd   = time.Second // of a sandbox, whose first process kills what is in it
 )
 
 // ErrClosed is returned by Start after the manager was closed.
 var ErrClosed = errors.New("the process manager is closed")
 
-// Spec says what to run. No shell is involved, and Env is the whole
+// Spec describes the program to run. No shell is involved, and Env is the whole
 // environment.
 type Spec struct {
 	Path string // resolved through the PATH of Env, never relative to Dir
@@ -48,20 +49,26 @@ type Spec struct {
 	// it does anything, and to close it then: [Process.Release] writes it. At the end
 	// of the owner or of Stop there is none to be read.
 	Held bool
-	// Sandbox changes how the program is started, and is told when it has been and when
-	// it is gone. Optional.
+	// Sandbox changes how the program is started, and gets notified of its start and
+	// its end. Optional.
 	Sandbox Sandbox
 }
 
-// Sandbox is what internal/sandbox makes of a policy, for one process.
+// Sandbox is the sandbox of one process, which internal/sandbox builds from a
+// policy.
 type Sandbox interface {
 	// Wrap changes a command that is about to be started; its Path is absolute.
 	Wrap(cmd *exec.Cmd) error
 	// Started waits until the program runs; pid is that of the process that was
 	// started. An error ends it.
 	Started(pid int) error
-	// Ended follows the end of the process and of what it has left, or that it could
-	// not be started. It may be called more than once.
+	// Keeps reports, after Wrap, whether the started process ends everything below it, and
+	// then itself, when its owner dies or asks for it.
+	Keeps() bool
+	// End tells a process that keeps to do so.
+	End()
+	// Ended is called after the end of the process and its descendants, or after a
+	// failed start. It may be called more than once.
 	Ended()
 }
 
@@ -70,14 +77,20 @@ type none struct{}
 
 func (none) Wrap(*exec.Cmd) error { return nil }
 func (none) Started(int) error    { return nil }
+func (none) Keeps() bool          { return false }
+func (none) End()                 {}
 func (none) Ended()               {}
 
 // Manager starts processes and ends them. The zero value works, without a
 // guard; its methods are safe for concurrent use.
 type Manager struct {
-	// Guard starts the helper that kills what is left when this process dies.
+	// Guard starts the helper that kills remaining processes when this process dies.
 	// The program must call [GuardMain] first thing in main.
 	Guard bool
+	// Escaped is called, on a goroutine of this package, with the number of processes
+	// that were killed after they had lost the first process of their sandbox.
+	// Optional.
+	Escaped func(killed int)
 
 	mu     sync.Mutex
 	guard  *guardHandle
@@ -86,14 +99,14 @@ type Manager struct {
 	closed bool
 }
 
-// Adopt makes this process the parent of what its descendants leave behind (Linux
-// 5.4), until the manager is closed: from then on [Descends] is certain, and no
+// Adopt makes this process the parent of its descendants' orphans (Linux 5.4),
+// until the manager is closed: from then on [Descends] is certain, and no
 // descendant escapes the end of its tree. Start calls it, too.
 func (m *Manager) Adopt() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.closed && !m.adopts {
-		m.adopts = orphanage.adopt()
+		m.adopts = orphanage.adopt(m.Escaped)
 	}
 }
 
@@ -133,6 +146,9 @@ func (m *Manager) Start(spec Spec) (*Process, error) {
 	close(p.started)
 	if err != nil {
 		p.Kill()
+		if why := strings.TrimSpace(p.tail.String()); why != "" { // such as bubblewrap's reason
+			err = fmt.Errorf("%w: %s", err, why)
+		}
 		return nil, err
 	}
 	return p, nil
@@ -172,57 +188,22 @@ func (m *Manager) start(spec Spec) (*Process, error) {
 	cmd.SysProcAttr = sysProcAttr()
 	p.cmd = cmd
 
-	var ours, theirs []*os.File
-	closeAll := func(fs []*os.File) {
-		for _, f := range fs {
-			_ = f.Close()
-		}
-	}
-	pipe := func() (r, w *os.File) {
-		if err != nil {
-			return nil, nil
-		}
-		r, w, err = os.Pipe()
-		return r, w
-	}
-	inR, inW := pipe()
-	outR, outW := pipe()
-	widen(inW)
-	widen(outR)
-	errR, errW := pipe()
-	var gateR *os.File
-	if spec.Held {
-		gateR, p.gate = pipe()
-	}
-	for _, f := range []*os.File{inR, outW, errW, gateR} {
-		if f != nil {
-			theirs = append(theirs, f)
-		}
-	}
-	for _, f := range []*os.File{inW, outR, errR, p.gate} {
-		if f != nil {
-			ours = append(ours, f)
-		}
-	}
+	ends, err := newPipes(spec.Held)
 	if err != nil {
-		closeAll(ours)
-		closeAll(theirs)
 		return nil, fmt.Errorf("start %s: %w", spec.Path, err)
 	}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = inR, outW, errW
-	if gateR != nil {
-		cmd.ExtraFiles = []*os.File{gateR}
-	}
+	p.gate = ends.gate
+	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = ends.theirs[0], ends.theirs[1], ends.theirs[2], slices.Clone(ends.theirs[3:])
 	if err = spec.Sandbox.Wrap(cmd); err != nil {
-		closeAll(ours)
-		closeAll(theirs)
+		closeAll(ends.theirs)
+		closeAll(ends.ours)
 		return nil, err
 	}
 	err = cmd.Start()
-	closeAll(theirs)
+	closeAll(ends.theirs)
 	if err != nil {
-		closeAll(ours)
-		// The system says the same of a program and of its folder that are not there.
+		closeAll(ends.ours)
+		// The system reports the same error for a missing program and a missing folder.
 		if info, derr := os.Stat(cmp.Or(spec.Dir, ".")); derr != nil {
 			err = fmt.Errorf("its folder: %w", derr)
 		} else if !info.IsDir() {
@@ -230,12 +211,12 @@ func (m *Manager) start(spec Spec) (*Process, error) {
 		}
 		return nil, fmt.Errorf("start %s: %w", spec.Path, err)
 	}
-	p.Stdin, p.Stdout = inW, outR
-	if err := m.guard.tell(fmt.Sprintf("+%d %s", cmd.Process.Pid, p.marker)); err != nil {
-		// Without its guard the child could outlive us.
+	p.Stdin, p.Stdout = ends.stdin, ends.stdout
+	if err := m.guard.tell(fmt.Sprintf("%c%d %s", guarded(p), cmd.Process.Pid, p.marker)); err != nil {
+		// Without the guard the child could outlive us.
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		_ = cmd.Wait()
-		closeAll(ours)
+		closeAll(ends.ours)
 		m.guard.close()
 		m.guard = nil
 		return nil, err
@@ -247,12 +228,12 @@ func (m *Manager) start(spec Spec) (*Process, error) {
 	living.mu.Lock()
 	living.procs[p] = struct{}{}
 	living.mu.Unlock()
-	go p.wait(errR)
+	go p.wait(ends.stderr)
 	return p, nil
 }
 
 // LookPath resolves a command through the child's own PATH; a path with a slash
-// is taken as it is. The current directory is never searched (UP-22).
+// is taken as it is. The current directory is never searched.
 func LookPath(name string, env []string) (string, error) {
 	if strings.ContainsRune(name, '/') {
 		return name, nil
@@ -277,7 +258,7 @@ func LookPath(name string, env []string) (string, error) {
 	return "", &notFoundError{name, looked}
 }
 
-// notFoundError says that a command is in none of the folders; it is an
+// notFoundError reports that a command is in none of the folders; it is an
 // [exec.ErrNotFound].
 type notFoundError struct {
 	name    string
@@ -308,9 +289,9 @@ func (p *Process) wait(stderr *os.File) {
 	err := p.cmd.Wait()
 	pid := p.cmd.Process.Pid
 	_ = syscall.Kill(-pid, syscall.SIGKILL)
-	p.endTree()
-	// Whoever held the other end of stderr is dead now; a process that escaped
-	// both nets must not keep us.
+	clean := p.endTree()
+	// All processes that held the other end of stderr are dead; one that escaped both
+	// searches must not block us.
 	select {
 	case <-drained:
 	case <-time.After(time.Second):
@@ -327,6 +308,9 @@ func (p *Process) wait(stderr *os.File) {
 	<-p.started // a short program may be faster
 	p.sandbox.Ended()
 	p.exit = exitError(p.cmd, err, p.sandboxed())
+	if !clean {
+		p.exit = fmt.Errorf("%w; processes that it left do not end though they were killed", p.exit)
+	}
 	p.manager.mu.Lock()
 	delete(p.manager.procs, p)
 	_ = p.manager.guard.tell(fmt.Sprintf("-%d", pid))
@@ -334,42 +318,8 @@ func (p *Process) wait(stderr *os.File) {
 	close(p.done)
 }
 
-// endTree kills what the child has left, also what has left its group. One may start
-// another before it dies, and the children of one that dies come to us: so look until
-// there is none.
-func (p *Process) endTree() {
-	for range 100 {
-		if killMarked(p.marker)+orphanage.orphans(p.since, p.belongsToOther) == 0 {
-			return
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-}
-
-// sandboxed reports whether the process was started in a sandbox.
-func (p *Process) sandboxed() bool { return p.sandbox != none{} }
-
-// living are the processes of all managers: orphans come to the one process.
-var living = struct {
-	mu    sync.Mutex
-	procs map[*Process]struct{}
-}{procs: map[*Process]struct{}{}}
-
-// belongsToOther reports whether a group or a marker is that of another process of
-// ours which lives.
-func (p *Process) belongsToOther(group int, marker string) bool {
-	living.mu.Lock()
-	defer living.mu.Unlock()
-	for q := range living.procs {
-		if q != p && (q.PID() == group || q.marker == marker) {
-			return true
-		}
-	}
-	return false
-}
-
-// exitError says how a child ended. The first process of a sandbox exits with 128 and
-// the number of the signal that ended the program.
+// exitError reports how a child ended. The first process of a sandbox exits with 128
+// and the number of the signal that ended the program.
 func exitError(cmd *exec.Cmd, err error, sandboxed bool) error {
 	if err == nil {
 		return errors.New("exited with status 0")
@@ -386,8 +336,8 @@ func exitError(cmd *exec.Cmd, err error, sandboxed bool) error {
 	return err
 }
 
-// Release lets a held program go on. Between Start and Release it has read nothing:
-// what it is and where it works can be looked at by its id.
+// Release lets a held program continue. Between Start and Release it has read
+// nothing, so the caller can check its program and folder by its id.
 func (p *Process) Release() error {
 	_, err := p.gate.WriteString("\n")
 	cerr := p.gate.Close()
@@ -403,7 +353,7 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 // Done is closed when the child and everything it started is gone.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err says how the child ended. It is valid once Done is closed.
+// Err returns how the child ended. It is valid once Done is closed.
 func (p *Process) Err() error { return p.exit }
 
 // ExitCode returns the child's exit code, -1 if a signal ended it. It is valid once
@@ -427,6 +377,12 @@ func (p *Process) Stop(ctx context.Context) {
 		_ = syscall.Kill(-p.PID(), syscall.SIGTERM)
 		if p.waitFor(ctx, graceTerm) {
 			return
+		}
+		if p.sandbox.Keeps() { // its first process knows best which processes remain
+			p.sandbox.End()
+			if p.waitFor(context.WithoutCancel(ctx), graceEnd) {
+				return
+			}
 		}
 		_ = syscall.Kill(-p.PID(), syscall.SIGKILL)
 	})

@@ -102,8 +102,8 @@ func waitGone(t *testing.T, pids []int, within time.Duration) {
 	}
 }
 
-// UP-17: a stop takes the whole tree, also what ignores SIGTERM or left the
-// process group.
+// UP-17: a stop ends the whole tree, including processes that ignore SIGTERM or
+// left the process group.
 func TestStopTakesTheWholeTree(t *testing.T) {
 	m := new(Manager)
 	p, err := m.Start(Spec{Path: "sh", Args: []string{"-c", family}, Env: env})

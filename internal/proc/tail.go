@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// tail keeps the last bytes of a stream and drops the rest (UP-13).
+// tail keeps the last bytes of a stream and drops the rest.
 type tail struct {
 	also io.Writer // gets all of it; optional
 

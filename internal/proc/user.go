@@ -26,9 +26,9 @@ func forUser(pid int) bool {
 	return users.pids[pid]
 }
 
-// StartForUser starts a program that is its user's from then on, such as a browser:
-// it is not ended with this process, and [Descends] does not count it, nor what it
-// starts. The program must call [GuardMain] first thing in main.
+// StartForUser starts a program that belongs to its user from then on, such as a
+// browser: it does not end with this process, and [Descends] does not count it, nor
+// its descendants. The program must call [GuardMain] first thing in main.
 //
 // A small process of ours stands between, and adopts the orphans of that program:
 // they would come to this process otherwise, where nobody could tell them from those

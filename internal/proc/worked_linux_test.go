@@ -8,8 +8,8 @@ import (
 	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
-// The processor time of a process is that of those that it has started, too, also when
-// it does nothing itself.
+// The processor time of a process includes that of its descendants, even when it does
+// nothing itself.
 func TestWorked(t *testing.T) {
 	var m Manager
 	t.Cleanup(func() { m.Close(t.Context()) })

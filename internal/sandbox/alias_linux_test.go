@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What is granted is there by the name that it was called by, also where that leads over
+// A granted path exists under the name by which it was granted, even if that leads over
 // links in folders which an empty root does not have.
 func TestNamesOverLinks(t *testing.T) {
 	if _, err := (&Box{Backend: Namespaces}).choose(Probe()); err != nil {

@@ -44,6 +44,16 @@ func socket(domain, kind, proto int) error {
 	return err
 }
 
+// withPair gives one of two sockets for datagrams.
+func withPair(do func(fd int) error) error {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _, _ = unix.Close(pair[0]), unix.Close(pair[1]) }()
+	return do(pair[0])
+}
+
 func readAll(path string) error {
 	data, err := os.ReadFile(path)
 	if err == nil && len(data) == 0 {
@@ -77,7 +87,7 @@ func sys(nr uintptr, args ...uintptr) error {
 	return nil
 }
 
-// attempts are what a program in a sandbox must not be able to do.
+// attempts are actions that a program in a sandbox must not be able to do.
 var attempts = map[string]func(arg string) error{
 	"nothing": func(string) error { return nil },
 	"read":    readAll,
@@ -100,6 +110,13 @@ var attempts = map[string]func(arg string) error{
 	"write": func(path string) error { return os.WriteFile(path, []byte("changed"), 0o600) },
 	"openw": func(path string) error {
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err == nil {
+			_ = f.Close()
+		}
+		return err
+	},
+	"openr": func(path string) error {
+		f, err := os.Open(path)
 		if err == nil {
 			_ = f.Close()
 		}
@@ -155,6 +172,24 @@ var attempts = map[string]func(arg string) error{
 	"abstract": func(name string) error { return dial("unix", "@"+name) },
 	"connect":  func(path string) error { return dial("unix", path) },
 	"tcp":      func(addr string) error { return dial("tcp", addr) },
+	"connectpair": func(path string) error {
+		return withPair(func(fd int) error {
+			if err := unix.Connect(fd, &unix.SockaddrUnix{Name: path}); err != nil {
+				return err
+			}
+			_, err := unix.Write(fd, []byte("x"))
+			return err
+		})
+	},
+	"sendpair": func(path string) error {
+		return withPair(func(fd int) error { return unix.Sendto(fd, []byte("x"), 0, &unix.SockaddrUnix{Name: path}) })
+	},
+	"vsockpair": func(string) error { // none are made of this family, but the kernel tries
+		if _, err := unix.Socketpair(unix.AF_VSOCK, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0); err != unix.EOPNOTSUPP { //nolint:errorlint // an errno
+			return err
+		}
+		return nil
+	},
 	"vsock":    func(string) error { return socket(unix.AF_VSOCK, unix.SOCK_STREAM, 0) },
 	"sockdiag": func(string) error { return socket(unix.AF_NETLINK, unix.SOCK_DGRAM, unix.NETLINK_SOCK_DIAG) },
 	"packet":   func(string) error { return socket(unix.AF_PACKET, unix.SOCK_RAW, 0) },

@@ -31,16 +31,19 @@ func Backends() []string {
 	return []string{Namespaces, Bwrap, Landlock, None}
 }
 
-// Box makes sandboxes. Its fields are not changed once it is in use.
+// Box creates sandboxes. Its fields must not change once it is in use.
 type Box struct {
 	// Own are yaya's own folders and sockets, hidden in every sandbox. A policy
 	// cannot name them, or anything in them but its Cache.
 	Own []string
-	// Readable are files of yaya's own that no sandbox changes, but that are no secret.
-	// Where only one of both can be had, they are hidden.
+	// Readable are yaya's own files that are public but that no sandbox may change.
+	// Where a back end cannot make a file readable and read-only, they are hidden.
 	Readable []string
 	// Program is yaya's own program, read-only in every sandbox; "" for this one.
 	Program string
+	// Yaya is the id of the yaya that serves this user, if that is not this process: 0 for
+	// none. No sandbox changes it through files in /proc.
+	Yaya int
 	// Listens returns the addresses that yaya listens on now, which no sandbox is passed
 	// on to; nil for none. On macOS, where yaya cannot tell a program from its user, the
 	// profile of a program refuses those of its start.
@@ -48,7 +51,9 @@ type Box struct {
 	// Backend is one of [Backends], or "" for the best that works.
 	Backend string
 
-	set *Settings // of the user, nil without
+	// Set are the settings that selected the back end, for remedies in errors; nil
+	// without settings.
+	Set *Settings
 }
 
 // Run is one program in a sandbox, from before it is started until it has ended.
@@ -78,8 +83,8 @@ func (b *Box) listens() []string {
 	return b.Listens()
 }
 
-// Enter decides how a policy is enforced here. It takes the policy's paths over, and
-// closes them when the run ends or cannot be.
+// Enter decides how to enforce a policy here. It takes ownership of the policy's
+// paths, and closes them when the run ends or fails.
 func (b *Box) Enter(p Policy) (*Run, error) {
 	r, err := b.enter(p)
 	if err != nil {
@@ -109,28 +114,42 @@ func (b *Box) enter(p Policy) (*Run, error) {
 			}
 		}
 	}
-	report := thisMachine.choice(b.Backend)
-	backend, err := b.choose(report)
+	e, version, err := b.decide(&p)
 	if err != nil {
 		return nil, err
 	}
-	e := decide(backend, &p, report)
-	if backend == Seatbelt && p.Net.Mode == Host && len(b.listens()) == 0 {
+	if e.Backend == Seatbelt && p.Net.Mode == Host && len(b.listens()) == 0 {
 		e.miss("yaya's port can be reached, and yaya takes the program for you: it is not known here")
 	}
-	if lacks := p.Require &^ e.Has; lacks != 0 {
-		set := cmp.Or(b.set, &Settings{Mode: Prefer, Backend: cmp.Or(b.Backend, "auto")}) // they may be the reason
-		return nil, &RefusedError{Backend: backend, Lacks: lacks, Fix: standing(Probe(), *set).Fix}
-	}
-	if program := cmp.Or(b.Program, itself()); backend != None && program != "" {
+	if program := cmp.Or(b.Program, itself()); e.Backend != None && program != "" {
 		if at, err := Open(program); err == nil { // else it was removed
 			p.programs = []Path{at}
 		}
 	}
-	return &Run{Enforced: e, box: b, policy: p, landlock: report.Landlock}, nil
+	return &Run{Enforced: e, box: b, policy: p, landlock: version}, nil
 }
 
-// itself is the program of this process.
+// decide returns the parts of a policy that this machine enforces, and with which version
+// of Landlock. It refuses a policy that requires more than the back end supports.
+func (b *Box) decide(p *Policy) (Enforced, int, error) {
+	report := thisMachine.choice(b.Backend)
+	set := cmp.Or(b.Set, &Settings{Mode: Prefer, Backend: cmp.Or(b.Backend, "auto")}) // they may be the reason
+	backend, err := b.choose(report)
+	if err != nil {
+		return Enforced{}, 0, fmt.Errorf("%w; run: %s", err, reset("sandbox.backend", "auto", set.BackendFrom))
+	}
+	e := decide(backend, p, report)
+	if lacks := p.Require &^ e.Has; lacks != 0 {
+		refused := &RefusedError{Backend: backend, Lacks: lacks, Fix: standing(Probe(), *set).Fix}
+		if set.Mode == Require {
+			refused.Prefer = set.SetMode(Prefer)
+		}
+		return e, 0, refused
+	}
+	return e, report.Landlock, nil
+}
+
+// itself returns the program of this process.
 var itself = sync.OnceValue(func() string {
 	name, err := os.Executable()
 	if err != nil {
@@ -139,11 +158,13 @@ var itself = sync.OnceValue(func() string {
 	return name
 })
 
-// RefusedError says that a policy requires what is not enforced here.
+// RefusedError reports that a policy requires limits that are not enforced here.
 type RefusedError struct {
 	Backend string
 	Lacks   Need
 	Fix     string
+	// Prefer is the command that makes the mode [Prefer], "" unless it is [Require].
+	Prefer string
 }
 
 func (e *RefusedError) Error() string {
@@ -158,10 +179,16 @@ func (e *RefusedError) Error() string {
 	switch {
 	case e.Fix != "":
 		text += "; run: " + e.Fix
+	case e.Lacks.Way() != "":
+		text += ": " + e.Lacks.Way()
 	case e.Backend == None:
 		text += "; that needs user namespaces, or Landlock of Linux 5.19 or later, which this system refuses"
 	}
-	return text + " (yaya sandbox says more)"
+	text += " (yaya sandbox says more)"
+	if e.Prefer != "" {
+		text += "; the setting sandbox.mode is require, so nothing runs with less: " + e.Prefer
+	}
+	return text
 }
 
 // choose returns the back end to use.
@@ -178,7 +205,14 @@ func (b *Box) choose(r Report) (string, error) {
 		}
 		return s.Name, nil
 	}
-	return "", fmt.Errorf("there is no sandbox back end %q here; use one of %s", b.Backend, strings.Join(Backends(), ", "))
+	return "", fmt.Errorf("there is no sandbox back end %q here; use one of auto, %s", b.Backend, strings.Join(Backends(), ", "))
+}
+
+// CheckBackend returns an error if a back end, or "auto", cannot be the setting
+// because no program would start. It tries that back end, unless it was tried before.
+func CheckBackend(name string) error {
+	_, err := (&Box{Backend: name}).choose(thisMachine.choice(name))
+	return err
 }
 
 // own are yaya's folders with links followed, as far as they exist.
@@ -204,7 +238,7 @@ func real(name string) string {
 	return filepath.Join(real(dir), filepath.Base(name))
 }
 
-// decide says what a back end enforces of a policy.
+// decide returns the parts of a policy that a back end enforces.
 func decide(backend string, p *Policy, r Report) Enforced {
 	e := Enforced{Backend: backend, Profile: p.Profile}
 	want := p.Wants()
@@ -229,6 +263,9 @@ func decide(backend string, p *Policy, r Report) Enforced {
 	case Landlock:
 		e.Has = want &^ (NeedHosts | NeedProtect)
 		e.landlock(p, r.Landlock)
+		if r.Changes != "" {
+			e.breaks("modes, owners and times of files cannot be changed: " + r.Changes)
+		}
 	case Seatbelt:
 		e.Has = want &^ (NeedTree | NeedMemory | NeedTasks)
 		e.seatbelt(p)
@@ -243,7 +280,7 @@ func decide(backend string, p *Policy, r Report) Enforced {
 	return e
 }
 
-// perProcess says what is left open without a control group of the sandbox's own.
+// perProcess describes the gaps without a separate control group of the sandbox.
 func (e *Enforced) perProcess(want Need, why string) {
 	if why == "" {
 		why = "it could leave its control group"
@@ -253,17 +290,18 @@ func (e *Enforced) perProcess(want Need, why string) {
 	}
 	if want&NeedTasks != 0 && os.Geteuid() == 0 {
 		e.Has &^= NeedTasks
-		e.miss("the number of processes is not bounded: the kernel exempts root, and " + why)
+		e.miss("the number of processes is not bounded: the kernel exempts root, and " + why + "; start yaya as an ordinary user, or in a control group of its own (a systemd unit with Delegate=yes)")
 	}
 }
 
-// signals says what is open where Landlock does not bound signals.
+// signals describes the gaps where Landlock does not bound signals.
 func (e *Enforced) signals(version int) {
 	e.Has &^= NeedProcesses | NeedTree
 	e.miss(fmt.Sprintf("other programs of your user, and the process that ends what is left over, can be signaled: Landlock is at version %d, and %d bounds signals (Linux 6.12)", version, inside.LandlockScopes))
 }
 
-// landlock says what Landlock alone leaves open, and what does not work with it.
+// landlock describes the gaps of Landlock alone, and the features that do not work
+// with it.
 func (e *Enforced) landlock(p *Policy, version int) {
 	if p.Net.Mode == Hosts || p.Net.Mode == Loopback {
 		e.breaks("the network is off: Landlock knows ports, not hosts, and has no loopback interface of its own")
@@ -287,7 +325,8 @@ func (e *Enforced) landlock(p *Policy, version int) {
 		return
 	}
 	e.partly(NeedProcesses, "other processes can be listed")
-	e.breaks("/tmp and /dev/shm are not there: TMPDIR names a folder of its own")
+	e.breaks("/tmp and /dev/shm are not there: TMPDIR names a folder of its own; and no terminals can be made (pty)")
+	e.breaks("extended attributes and flags of files cannot be set, and memory, semaphores and messages of System V and queues of POSIX are not there")
 	if version < inside.LandlockUnix && p.Unix {
 		e.breaks(fmt.Sprintf("sockets of AF_UNIX cannot be opened: Landlock is at version %d, and %d tells those of the host from others", version, inside.LandlockUnix))
 	}

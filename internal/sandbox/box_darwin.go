@@ -73,7 +73,7 @@ func (r *Run) Wrap(cmd *exec.Cmd) error {
 	}
 	text, params := seatbelt(plan, p, port, r.box.listens())
 	args := append([]string{"sandbox-exec", "-p", text}, params...)
-	cmd.Env = environ(p, cmd.Env, r.tmp(true), proxyURL, r.managersEnv(false)...)
+	cmd.Env = environ(p, cmd.Env, r.tmp(true), proxyURL, r.managersEnv(cmd.Env, false, false)...)
 	cmd.Args = append(append(args, cmd.Path), cmd.Args[1:]...)
 	cmd.Path, r.system.late = sandboxExec, p.Limits.Time
 	return nil
@@ -92,6 +92,9 @@ func (r *Run) listen() (port int, proxyURL string, err error) {
 	}
 	proxy := newProxy(r.policy.Net)
 	proxy.password, proxy.listens = rand.Text(), r.box.listens
+	if l, err = proxy.room().listener(l); err != nil {
+		return 0, "", err
+	}
 	r.add(serveHTTP(l, proxy))
 	return at.Port, fmt.Sprintf("http://%s:%s@127.0.0.1:%d", proxyUser, proxy.password, at.Port), nil
 }
@@ -131,6 +134,12 @@ func (r *Run) PID() int {
 	defer r.system.mu.Unlock()
 	return r.system.pid
 }
+
+// Keeps reports that nothing ends what a program leaves.
+func (*Run) Keeps() bool { return false }
+
+// End does nothing: the program is all that there is to end.
+func (*Run) End() {}
 
 // Ended ends what is left of the run. It is called once nothing will be started, or
 // the program has ended; more than once does nothing.

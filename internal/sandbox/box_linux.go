@@ -36,6 +36,7 @@ type runSystem struct {
 	group  *os.File // the control group, nil without
 	// entrances are the listeners in the sandbox, in the order of the plan.
 	entrances []entrance
+	room      *room // of those
 }
 
 // entrance is a listener in a sandbox, and what serves it.
@@ -97,6 +98,9 @@ func (r *Run) Wrap(cmd *exec.Cmd) error {
 	cmd.Path, cmd.Args = "/proc/self/exe", []string{"yaya", "__sandbox", plan.Argv[0]}
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	if !plan.Init { // it ends with its owner by itself, after everything below it
+		cmd.SysProcAttr.Pdeathsig = 0
 	}
 	if g := r.system.group; g != nil {
 		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(g.Fd()) //nolint:gosec // a descriptor
@@ -271,6 +275,9 @@ func (r *Run) serve(files []*os.File, absent []int) error {
 		if err == nil {
 			var l net.Listener
 			if l, err = net.FileListener(f); err == nil {
+				l, err = r.system.room.listener(l)
+			}
+			if err == nil {
 				r.add(there[i].serve(l))
 			}
 		}
@@ -283,6 +290,7 @@ func (r *Run) serve(files []*os.File, absent []int) error {
 func (r *Run) findEntrances() error {
 	proxied := newProxy(r.policy.Net)
 	proxied.listens = r.box.listens
+	r.system.room = proxied.room()
 	if r.policy.Net.Mode == Hosts {
 		r.system.entrances = append(r.system.entrances, entrance{netip.MustParseAddrPort(proxyAddr), false, func(l net.Listener) server { return serveHTTP(l, proxied) }})
 		if r.golang != nil && r.golang.modules != "" {
@@ -348,6 +356,17 @@ func firstWord(s string) string {
 	words.Split(bufio.ScanWords)
 	words.Scan()
 	return words.Text()
+}
+
+// Keeps reports whether there is a first process, which ends everything in the sandbox.
+func (r *Run) Keeps() bool { return r.system.plan != nil }
+
+// End has everything in the sandbox killed: its first process takes the end of the control
+// socket for its owner's.
+func (r *Run) End() {
+	if r.system.ours != nil {
+		_ = r.system.ours.CloseWrite() // that process may have ended
+	}
 }
 
 // Ended ends what is left of the run. It is called once nothing will be started, or

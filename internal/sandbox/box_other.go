@@ -19,6 +19,12 @@ func (*Run) Started(int) error { return nil }
 // PID is not known here.
 func (*Run) PID() int { return 0 }
 
+// Keeps reports that nothing ends what a program leaves.
+func (*Run) Keeps() bool { return false }
+
+// End does nothing: there is no sandbox.
+func (*Run) End() {}
+
 // Ended closes what the policy held.
 func (r *Run) Ended() {
 	r.mu.Lock()

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What a report says of a machine follows from what was found on it.
+// A report about a machine follows from the probes.
 func TestDecide(t *testing.T) {
 	for _, c := range []struct {
 		name, backend, profile string
@@ -52,7 +52,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// A workspace protects what configures programs, as far as it is there.
+// A workspace protects existing files that configure programs.
 func TestWorkspace(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

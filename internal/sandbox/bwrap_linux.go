@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 
@@ -75,11 +76,19 @@ func bubble(plan *inside.Plan) (*inside.Plan, error) {
 			}
 		}
 	}
+	root := os.Geteuid() == 0 && !plan.HostWrites
+	entered := map[string]bool{"/": true}
+	if root {
+		plan.Rules = closed(plan.Rules, entered)
+	}
 	var sealed []string
 	for i, r := range plan.Rules {
 		more, seal, err := bubbleRule(plan, i, bind)
 		if err != nil {
 			return nil, err
+		}
+		if dir := shut(filepath.Dir(r.Path), entered); root && len(more) > 0 && dir != "" {
+			return nil, fmt.Errorf("bubblewrap mounts nothing at %s: the folder %s is another user's and closed to others, and root has no power over it there: open it (chmod o+x), or use another back end (yaya config set sandbox.backend auto)", r.Path, dir)
 		}
 		add(more...)
 		if seal {
@@ -101,14 +110,72 @@ func bubble(plan *inside.Plan) (*inside.Plan, error) {
 	return &inside.Plan{Around: true, Path: path, Argv: args, Keep: plan.Keep, Terminal: plan.Terminal}, nil
 }
 
+// closed hides, in the place of what lies in them, folders that root cannot enter in
+// bubblewrap's namespace, where other users have no number and root no power over their
+// files: nothing can be mounted in them. One in which something is granted stays.
+func closed(rules []inside.Rule, known map[string]bool) []inside.Rule {
+	for _, r := range slices.Clone(rules) {
+		if r.Access != inside.Hide {
+			continue
+		}
+		dir := shut(filepath.Dir(r.Path), known)
+		if dir == "" || slices.ContainsFunc(rules, func(o inside.Rule) bool {
+			return inside.Covers(dir, o.Path) && o.Access != inside.Hide && !o.Kept
+		}) {
+			continue
+		}
+		rules = slices.DeleteFunc(rules, func(o inside.Rule) bool { return inside.Covers(dir, o.Path) })
+		rules = append(rules, inside.Rule{Path: dir, Access: inside.Hide})
+	}
+	return inside.Sort(rules)
+}
+
+// shut returns the topmost of a folder and those above it that root cannot enter without
+// power over the files of others, "" if it can enter each. known are folders that it can.
+func shut(dir string, known map[string]bool) string {
+	if known[dir] {
+		return ""
+	}
+	if above := shut(filepath.Dir(dir), known); above != "" {
+		return above
+	}
+	var st unix.Stat_t
+	if err := unix.Lstat(dir, &st); err != nil || enters(dir, &st) {
+		known[dir] = true // what has gone is nowhere
+		return ""
+	}
+	return dir
+}
+
+// enters reports whether root can enter a folder by the rights that the folder gives.
+func enters(dir string, st *unix.Stat_t) bool {
+	if st.Uid == 0 && st.Gid == 0 {
+		return true
+	}
+	if n, err := unix.Lgetxattr(dir, "system.posix_acl_access", nil); err == nil && n > 0 {
+		return true // rights of others than owner and group, which may be root's
+	}
+	groups, err := os.Getgroups()
+	switch {
+	case st.Uid == 0:
+		return st.Mode&0o100 != 0
+	case err != nil || int(st.Gid) == os.Getegid() || slices.Contains(groups, int(st.Gid)):
+		return st.Mode&0o010 != 0
+	}
+	return st.Mode&0o001 != 0
+}
+
 // bubbleRule is what bubblewrap does for a rule, and whether the place is made
 // read-only in the end.
 func bubbleRule(plan *inside.Plan, i int, bind string) (args []string, seal bool, err error) {
 	r := &plan.Rules[i]
 	info, err := os.Lstat(r.Path)
 	there := err == nil
-	if there && r.Kept && info.Mode()&fs.ModeSymlink != 0 {
-		return nil, false, nil // bubblewrap mounts where a link leads, not at the link
+	if there && r.Kept && info.Mode()&fs.ModeSymlink != 0 { // bubblewrap mounts where a link leads, not at the link
+		if plan.Otherwise() == inside.Write {
+			return nil, false, nil // the user's own servers work without it
+		}
+		return nil, false, fmt.Errorf("bubblewrap cannot keep the link %s from being replaced, which others follow: put what it leads to in its place, or let yaya use namespaces (yaya sandbox says how)", r.Path)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, false, fmt.Errorf("%s %s: %w", r.Access, r.Path, err)

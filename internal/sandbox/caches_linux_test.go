@@ -12,14 +12,14 @@ import (
 	"testing"
 )
 
-// shared are what package managers of the user run later, outside of any sandbox.
+// shared are files that the user's package managers run later, outside any sandbox.
 var shared = []string{
 	".npm/_npx/0f/node_modules/tool/index.js", ".cache/uv/archive-v0/x/tool.py", ".cache/pip/wheels/x.whl", ".cache/go-build/00/x-d", "go/pkg/mod/a.example@v1.0.0/a.go",
 	".cargo/registry/src/a/lib.rs", ".cargo/bin/tool", ".local/share/uv/tools/tool/bin/tool", ".local/bin/tool", ".bun/install/cache/a/index.js", ".bashrc", ".profile", ".gitconfig",
 }
 
-// A program in a sandbox that changes whatever it finds in caches changes nothing of
-// what runs outside, and nothing of what another sandbox runs.
+// A program in a sandbox that changes everything in caches changes no program that
+// runs outside or in another sandbox.
 func TestPoisonedCaches(t *testing.T) {
 	for _, backend := range []string{Namespaces, Bwrap, Landlock} {
 		for _, name := range []string{"server", "command", "check", "plugin", "browser"} {
@@ -80,7 +80,8 @@ func contents(t *testing.T, top string) string {
 	return b.String()
 }
 
-// The real npx runs outside what it ran before a sandboxed npx was told to change it.
+// Outside, the real npx runs the same program as before a sandboxed npx was told to
+// change it.
 func TestPoisonedNpx(t *testing.T) {
 	if _, err := exec.LookPath("npx"); err != nil {
 		t.Skip(err)

@@ -28,13 +28,13 @@ const (
 // hostCargo is what a Cargo home of a sandbox calls the host's registry.
 const hostCargo = ".host"
 
-// cargoKept are files of the host's Cargo home that stay what they are.
+// cargoKept are files of the host's Cargo home that stay unchanged.
 var cargoKept = []string{"bin", "config.toml", "config", "env"}
 
-// cargo gives the program a Cargo home of its own, which has what the host's has. It lies
-// at the place of the host's: Cargo compiles what has another path again, and a target
-// folder is the host's and the sandbox's. Where nothing can be mounted there is no
-// network to fetch with, and the host's home stays as it is, read-only.
+// cargo gives the program its own Cargo home, with the packages of the host's. It lies at
+// the path of the host's home, because Cargo recompiles packages with another path, and
+// host and sandbox share a target folder. Where mounts are impossible there is no network
+// to fetch with either, and the host's home stays visible, read-only.
 func (r *Run) cargo(s *rules, plan *inside.Plan) error {
 	host := real(cmp.Or(last(plan.Env, "CARGO_HOME"), filepath.Join(r.policy.Home, ".cargo")))
 	info, err := os.Stat(host) //nolint:gosec // it is only looked for
@@ -43,7 +43,7 @@ func (r *Run) cargo(s *rules, plan *inside.Plan) error {
 		return nil
 	}
 	if err != nil || !info.IsDir() || !plan.Mounts || inside.Effective(inside.Sort(s.all), host, plan.Otherwise()) != inside.Read {
-		return nil //nolint:nilerr // it is no home of Cargo's, or is the program's own already
+		return nil //nolint:nilerr // it is not a Cargo home, or already the program's own
 	}
 	// Beside the cache, where no program in a sandbox puts another one in its place.
 	own := real(r.policy.Cache) + "-cargo"
@@ -146,13 +146,13 @@ func (r *Run) hasManifest(plan *inside.Plan) bool {
 	return in(plan.Dir, 0) || slices.ContainsFunc(r.policy.Write, func(p Path) bool { return in(p.name, 2) })
 }
 
-// cargoSeed fills a Cargo home with what another one has. Programs in sandboxes write
-// there: everything goes through its root, which no link leads out of, and what cannot be
-// put where such a program has put something else is left out.
+// cargoSeed fills a Cargo home with the content of another one. Programs in sandboxes
+// write there: everything goes through its root, which no link leads out of, and a file
+// whose place such a program has occupied is left out.
 type cargoSeed struct {
 	host string
 	own  *os.Root
-	// seeded is the file with the stamp of the last time, outside of what programs write.
+	// seeded is the file with the stamp of the last time, outside what programs write.
 	seeded string
 	files  int
 	bytes  int64

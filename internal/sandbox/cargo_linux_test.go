@@ -27,8 +27,8 @@ func cargoHost(t *testing.T, home string) string {
 	return host
 }
 
-// A home of Cargo in a sandbox has what the host's has, at the same place, also what the
-// host fetches later; and what is written there changes nothing for the host.
+// A Cargo home in a sandbox has the packages of the host's, at the same path, including
+// later ones; writes there change nothing for the host.
 func TestHomeOfCargo(t *testing.T) {
 	for _, backend := range []string{Namespaces, Bwrap} {
 		t.Run(backend, func(t *testing.T) {
@@ -63,8 +63,8 @@ func TestHomeOfCargo(t *testing.T) {
 	}
 }
 
-// What a program in a sandbox puts into its home of Cargo leads yaya nowhere else, and
-// ends no later start.
+// Files that a program in a sandbox puts into its Cargo home cannot lead yaya
+// elsewhere or break a later start.
 func TestHostileHomeOfCargo(t *testing.T) {
 	b := needs(t, Namespaces)
 	for name, plant := range map[string]string{

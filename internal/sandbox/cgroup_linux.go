@@ -25,7 +25,7 @@ import (
 // spareTasks are threads of the sandbox's own process, which count like the program's.
 const spareTasks = 64
 
-// groups is where the control groups of sandboxes are made.
+// groups is the parent of the sandboxes' control groups.
 type groups struct {
 	dir string
 	why string // there is none
@@ -45,7 +45,7 @@ var ownGroups = sync.OnceValue(func() groups {
 // groupPrefix begins the names of the groups of sandboxes.
 const groupPrefix = "sandbox-"
 
-// delegated is the control group that yaya may divide.
+// delegated returns the control group that yaya may divide.
 func delegated() (string, error) {
 	data, err := os.ReadFile("/proc/self/cgroup") //nolint:forbidigo // a kernel file
 	if err != nil {
@@ -63,7 +63,7 @@ func delegated() (string, error) {
 	}
 	rel, err := filepath.Rel(root, path)
 	if err != nil || strings.HasPrefix(rel, "..") {
-		return "", errors.New("yaya's control group is outside of what is mounted")
+		return "", errors.New("yaya's control group is outside what is mounted")
 	}
 	dir := filepath.Join(mount, rel)
 	if _, err := os.Stat(filepath.Join(dir, "cgroup.type")); err != nil {
@@ -138,8 +138,8 @@ func enable(dir string) error {
 	return set(dir, "cgroup.subtree_control", "+memory +pids")
 }
 
-// sweep removes what a yaya that was killed left of its groups. The kernel keeps those
-// that hold a process.
+// sweep removes the groups of a yaya that was killed. The kernel keeps those that hold
+// a process.
 func sweep(dir string) {
 	left, _ := filepath.Glob(filepath.Join(dir, groupPrefix+"*")) // of names as they are: no error
 	for _, name := range left {
@@ -204,7 +204,7 @@ func group(l Limits) (*os.File, error) {
 	return f, nil
 }
 
-// dissolve ends what is left in a group, and removes it.
+// dissolve kills the remaining processes of a group, and removes it.
 func dissolve(f *os.File) {
 	if f == nil {
 		return

@@ -44,7 +44,7 @@ func TestControlGroup(t *testing.T) {
 	}
 }
 
-// What a killed yaya left of its groups does not stay, and is in nobody's way.
+// The groups of a killed yaya are removed, and do not interfere with new ones.
 func TestSweep(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"sandbox-7-1", "sandbox-busy/process", "yaya", "other"} {

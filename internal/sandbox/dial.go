@@ -12,14 +12,15 @@ import (
 	"github.com/yaya-ai/yaya/internal/passedon"
 )
 
-// addressOf is the address that a host is, the zero one for a name.
+// addressOf returns the address of a host that is an address, the zero one for a
+// name.
 func addressOf(host string) netip.Addr {
 	addr, _ := netip.ParseAddr(host)
 	return addr
 }
 
-// dial connects to a destination that is allowed. The address that is dialed is the
-// one that was looked at.
+// dial connects to an allowed destination. It dials exactly the address that it
+// checked.
 func (p *proxy) dial(ctx context.Context, hostport string) (net.Conn, error) {
 	host, port, err := splitHost(hostport, 0)
 	if err != nil {
@@ -53,7 +54,7 @@ func (p *proxy) lookUp(ctx context.Context, host string, port int) ([]netip.Addr
 	return addrs, nil
 }
 
-// failed tells that an allowed connection failed, and returns the reason.
+// failed reports that an allowed connection failed, and returns the reason.
 func (p *proxy) failed(ctx context.Context, host string, port int, why error) error {
 	if ctx.Err() == nil && p.net.Unreached != nil { // else nobody waits for it
 		p.refusals.wait(ctx)

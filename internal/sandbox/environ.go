@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// proxyAddr is where a sandbox with a network of its own finds its proxy.
+// proxyAddr is the address of the proxy in a sandbox with its own network.
 const (
 	proxyAddr = "127.0.0.1:3128"
 	proxyPort = 3128
 )
 
-// environ fits the environment of a program to its sandbox. Programs that do not know
-// that they have no network try for minutes. more outweighs the rest.
+// environ adapts the environment of a program to its sandbox: programs that do not
+// know that they have no network retry for minutes. more overrides the rest.
 func environ(p *Policy, env []string, tmp, proxyURL string, more ...[2]string) []string {
 	vars := [][2]string{}
 	add := func(value string, names ...string) {

@@ -68,8 +68,7 @@ func (p *Policy) checkEndpoints() error {
 	return nil
 }
 
-// forwarder passes the connections of one listener of a sandbox on. They count as those
-// of its proxy do.
+// forwarder passes the connections of one listener of a sandbox on.
 type forwarder struct {
 	forward
 	proxy    *proxy
@@ -110,15 +109,7 @@ func (s *forwarder) serve(ctx context.Context) {
 			continue
 		}
 		wait = 5 * time.Millisecond
-		select {
-		case s.proxy.slots <- struct{}{}:
-			s.work.Go(func() {
-				defer func() { <-s.proxy.slots }()
-				s.pass(ctx, conn)
-			})
-		default:
-			abort(conn)
-		}
+		s.work.Go(func() { s.pass(ctx, conn) })
 	}
 }
 
@@ -139,9 +130,11 @@ func (s *forwarder) pass(ctx context.Context, conn net.Conn) {
 	stop := context.AfterFunc(ctx, func() { _ = up.Close() })
 	defer stop()
 	// A pool of connections to a database idles for hours. One whose other end is gone is
-	// ended by the system, and each has a slot.
+	// ended by the system, and each has a place.
 	for _, c := range []net.Conn{conn, up} {
-		if tcp, ok := c.(*net.TCPConn); ok {
+		if tcp, ok := c.(interface {
+			SetKeepAliveConfig(net.KeepAliveConfig) error
+		}); ok {
 			_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true})
 		}
 	}
@@ -151,7 +144,7 @@ func (s *forwarder) pass(ctx context.Context, conn net.Conn) {
 
 // abort ends a connection so that its program sees an error, not an end.
 func abort(conn net.Conn) {
-	if tcp, ok := conn.(*net.TCPConn); ok {
+	if tcp, ok := conn.(interface{ SetLinger(int) error }); ok {
 		_ = tcp.SetLinger(0)
 	}
 	_ = conn.Close()

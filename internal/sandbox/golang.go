@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -17,14 +18,14 @@ import (
 	"syscall"
 )
 
-// goAddr is where a sandbox finds the modules that the host has: a loopback address at
-// which no host of a policy can be, and for which Go takes no proxy.
+// goAddr is the address at which a sandbox finds the host's modules: a loopback
+// address at which no host of a policy can be, and for which Go takes no proxy.
 const goAddr = "127.0.0.3:3128"
 
 // maxGoEnv bounds what is read of a file of settings of Go, in bytes.
 const maxGoEnv = 64 << 10
 
-// goHost is what Go on the host is set to, and has.
+// goHost describes Go on the host: its settings and modules.
 //
 // A sandbox has a GOPATH of its own: Go writes there what it fetches and what it
 // installs, and the head of the checksum database. Modules that the host has come from
@@ -90,15 +91,11 @@ func goSettings(env []string, home string) (files []string) {
 
 // readGoEnv adds the settings of a file, as far as there is one.
 func readGoEnv(name string, set map[string]string) {
-	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:forbidigo,gosec // bounded
+	data, err := readStored(name, maxGoEnv)
 	if err != nil {
 		return
 	}
-	defer func() { _ = f.Close() }()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return
-	}
-	for lines := bufio.NewScanner(io.LimitReader(f, maxGoEnv)); lines.Scan(); {
+	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
 		key, value, ok := strings.Cut(lines.Text(), "=")
 		if ok && key != "" && key[0] >= 'A' && key[0] <= 'Z' {
 			set[key] = value
@@ -136,8 +133,8 @@ func (g *goHost) environ(cache string, mode NetMode, endpoint bool) [][2]string 
 const maxTools = 1000
 
 // link has the programs that the host has installed lie in the sandbox's own GOPATH, too:
-// scripts call them by that name. Links to those that are gone are removed. What a sandbox
-// can write is only changed by its root, which no link leads out of.
+// scripts call them by that name. Links to those that are gone are removed. Folders that a
+// sandbox can write are changed only through their root, which no link leads out of.
 func (g *goHost) link(cache string) error {
 	tools, err := g.tools()
 	if err != nil {
@@ -216,7 +213,7 @@ func (g *goHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if private {
-		http.Error(w, "the module is private (GONOPROXY, GOPRIVATE) and not in the module cache of the host: a sandbox has no credentials; fetch it outside of the sandbox", http.StatusForbidden)
+		http.Error(w, "the module is private (GONOPROXY, GOPRIVATE) and not in the module cache of the host: a sandbox has no credentials; fetch it outside the sandbox", http.StatusForbidden)
 		return
 	}
 	http.NotFound(w, r)

@@ -39,7 +39,7 @@ func hostModule(t *testing.T, home, path, version string) {
 }
 
 // Modules that the host has are there without a setting and without a network, private
-// ones among them, and Go in a sandbox writes to what is its own.
+// ones among them, and Go in a sandbox writes only to its own folders.
 func TestModulesOfTheHost(t *testing.T) {
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Skip(err)
@@ -75,7 +75,8 @@ func TestModulesOfTheHost(t *testing.T) {
 				if now := contents(t, p.home); now != before {
 					t.Errorf("the home folder after the sandbox:\n%swant:\n%s", now, before)
 				}
-				// What one has fetched the next one has, whatever becomes of the host's.
+				// Modules that one sandbox has fetched are available in the next one, whatever
+				// happens to the host's.
 				if err := os.RemoveAll(p.home + "/go/pkg"); err != nil {
 					t.Fatal(err)
 				}
@@ -89,8 +90,8 @@ func TestModulesOfTheHost(t *testing.T) {
 	}
 }
 
-// The proxy of modules tells versions that the host has. What the latest one is, it
-// leaves to others, and nobody else is asked about private modules.
+// The proxy of modules tells versions that the host has. It leaves the latest
+// version to other proxies, and asks no other proxy about private modules.
 func TestProxyOfModules(t *testing.T) {
 	home := t.TempDir()
 	hostModule(t, home, "example.com/public", "v1.0.0")
@@ -130,8 +131,8 @@ func TestProxyOfModules(t *testing.T) {
 	}
 }
 
-// What a program in a sandbox puts where yaya links to tools of the host changes nothing
-// outside of its cache, and ends no later start.
+// Files that a program in a sandbox puts in the place of yaya's links to host tools
+// change nothing outside its cache, and break no later start.
 func TestLinksToToolsOfTheHost(t *testing.T) {
 	for _, plant := range []string{"ln -s %s %s/go", "mkdir %[2]s/go; ln -s %s %s/go/bin", "touch %[2]s/go # %s"} {
 		home, cache, outside := t.TempDir(), t.TempDir(), t.TempDir()
@@ -151,8 +152,8 @@ func TestLinksToToolsOfTheHost(t *testing.T) {
 	}
 }
 
-// Links to tools follow what the host has: new ones come, those of removed ones go, and
-// what a program has put there stays.
+// Links to tools follow the host's tools: new ones are added, those of removed ones
+// disappear, and files of a program stay.
 func TestLinksFollowToolsOfTheHost(t *testing.T) {
 	home, cache := t.TempDir(), t.TempDir()
 	at, bin := home+"/go/bin/", cache+"/go/bin/"

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What the user has configured works as it did beside yaya's folders: it lists the
+// A server that the user configured works as before beside yaya's folders: it lists the
 // folder that holds them, and works in the folders beside. Only new names in the folder
 // itself need mounts.
 func TestGuardedBesideYaya(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 // maxHello bounds the first message of TLS, which may be several records.
 const maxHello = 16 << 10
 
-// What a tunnel carries.
+// Protocols of tunnels.
 type carried int
 
 const (
@@ -25,6 +25,9 @@ const (
 	isHTTP
 	isOther
 )
+
+// notTLS is why something is kept from port 443.
+const notTLS = "what was sent is not TLS"
 
 var errSeen = errors.New("seen")
 
@@ -39,7 +42,7 @@ func (p *proxy) inspect(ctx context.Context, in *bufio.Reader, host string, port
 	if first[0] != 0x16 {
 		switch port {
 		case 443:
-			return isOther, p.refuse(ctx, host, port, "what was sent is not TLS", "")
+			return isOther, p.refuse(ctx, host, port, notTLS, "")
 		case 80:
 			return isHTTP, nil
 		}

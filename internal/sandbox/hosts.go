@@ -52,6 +52,13 @@ func parseHost(entry string) (hostRule, error) {
 			return bad("a pattern covers the names below a domain of at least two labels")
 		}
 	}
+	if addr, ok := netaddr.Numeric(r.name); ok {
+		// The system's resolver would take it for the address, or another proxy would.
+		if _, err := ofAddress(entry, addr, r.port); err != nil {
+			return hostRule{}, err
+		}
+		return hostRule{}, fmt.Errorf("host %q: this is the address %s in another spelling; write %s", entry, addr, entryFor(addr.String(), max(r.port, 80)))
+	}
 	if !isName(strings.TrimPrefix(r.name, ".")) {
 		return bad("not the name of a host")
 	}
@@ -60,7 +67,7 @@ func parseHost(entry string) (hostRule, error) {
 
 // ofAddress is the rule of an entry that names an address.
 func ofAddress(entry string, addr netip.Addr, port int) (hostRule, error) {
-	addr = addr.Unmap()
+	addr = addr.Unmap().WithZone("") // a zone would hide which address it is
 	switch {
 	case addr.IsUnspecified():
 		return hostRule{}, fmt.Errorf("host %q: programs listen at this address, and connect to 127.0.0.1 or ::1; write one of these", entry)
@@ -96,8 +103,14 @@ func CheckHost(entry string) error {
 }
 
 // isName reports whether s is a host name in lower case. Unlike those of certificates,
-// names that are looked up may have underscores.
-func isName(s string) bool { return netaddr.IsHostName(strings.ReplaceAll(s, "_", "x")) }
+// names that are looked up may have underscores. Numbers that resolvers take for an address
+// do not count as names.
+func isName(s string) bool {
+	if _, ok := netaddr.Numeric(s); ok {
+		return false
+	}
+	return netaddr.IsHostName(strings.ReplaceAll(s, "_", "x"))
+}
 
 func (r hostRule) allows(host string, port int) bool {
 	if r.port != port && (r.port != 0 || port != 443 && port != 80) {

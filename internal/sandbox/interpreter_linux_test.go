@@ -11,8 +11,8 @@ import (
 )
 
 // F5: files of a project, and those that a program has written, decide on nothing that a
-// strict sandbox shows beside the system, known runtimes and what was granted. What the
-// user decides, such as the links on the PATH, works.
+// strict sandbox shows beside the system, known runtimes and what was granted. The
+// user's own choices, such as the links on the PATH, work.
 func TestInterpretersShowNothing(t *testing.T) {
 	const tool = "#!/bin/sh\necho ran; cat DIR/home/Documents/secret DIR/home/app/secret DIR/home/.ssh/id DIR/home/opt/t/lib/a /etc/shadow 2>/dev/null\n"
 	for _, c := range []struct {

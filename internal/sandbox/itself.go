@@ -6,8 +6,8 @@ import (
 	"net/netip"
 )
 
-// itsOwn reports whether an address is one that yaya listens on. What a sandbox is passed
-// on to comes from yaya's own process: whoever answers there would take the program for
+// itsOwn reports whether an address is one that yaya listens on. Connections that are
+// passed on come from yaya's own process: the server there would take the program for
 // yaya, or for its user.
 func itsOwn(at netip.AddrPort, listens []string) bool {
 	addr := at.Addr().Unmap().WithZone("")

@@ -80,7 +80,7 @@ func yayaBehind(t *testing.T, n Net, names map[string]string) (p *proxy, pt *pro
 	return p, pt, addr
 }
 
-// Whatever leads to yaya is refused, though it is allowed, and no remedy is offered.
+// Every way to yaya is refused, even if a list allows it, and no remedy is offered.
 func TestProxyNeverLeadsToYaya(t *testing.T) {
 	for _, c := range []struct{ name, allow, to string }{
 		{"its address", "127.0.0.1:PORT", "127.0.0.1:PORT"},
@@ -92,7 +92,7 @@ func TestProxyNeverLeadsToYaya(t *testing.T) {
 	} {
 		for _, way := range []string{"CONNECT", "GET", "an upstream proxy"} {
 			t.Run(c.name+" by "+way, func(t *testing.T) {
-				// Who is asked says yes to every name.
+				// The user answers yes to every name.
 				asked := func(_ context.Context, host string, _ int) bool {
 					if host != "new.example" {
 						t.Errorf("somebody was asked about %s", host)
@@ -152,6 +152,16 @@ func TestCheckHosts(t *testing.T) {
 		"example.com":             "",
 		"0.0.0.0:8787":            "connect to 127.0.0.1",
 		"[::]:1":                  "connect to 127.0.0.1",
+		"[::%lo]:8787":            "connect to 127.0.0.1",
+		"[::ffff:0.0.0.0]:8787":   "connect to 127.0.0.1",
+		"0:8787":                  "connect to 127.0.0.1",
+		"0":                       "connect to 127.0.0.1",
+		"0.0:8787":                "connect to 127.0.0.1",
+		"0x0:8787":                "connect to 127.0.0.1",
+		"00000:8787":              "connect to 127.0.0.1",
+		"127.1:8787":              "the address 127.0.0.1 in another spelling; write 127.0.0.1:8787",
+		"127.1":                   "the address 127.0.0.1 in another spelling; write 127.0.0.1",
+		"2130706433:5432":         "the address 127.0.0.1 in another spelling; write 127.0.0.1:5432",
 		"localhost:3128":          "the address of its proxy",
 		"127.0.0.1:3128":          "the address of its proxy",
 		"127.0.0.3:3128":          "Go modules of the host are at this address",

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Where only Landlock keeps a program, it can put links in the place of the caches. What
-// yaya removes and gives there is its own all the same.
+// Where only Landlock keeps a program, it can put links in the place of the caches. yaya
+// removes and provides only its own files there.
 func TestSweepFollowsNoLink(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }

@@ -18,8 +18,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// noProxy has tests of connections make them by themselves, also in the network of a
-// company, and in a sandbox.
+// noProxy makes tests connect directly, even in the network of a company, and in a
+// sandbox.
 func noProxy() {
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"} {
 		_ = os.Unsetenv(name) // it fails for no such name

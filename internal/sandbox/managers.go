@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -38,6 +39,8 @@ func Runtimes(home, dir string) []string {
 	above := filepath.Dir(dir)
 	switch base := filepath.Base(dir); {
 	case base != "bin" && base != "shims":
+	case manager(dir):
+		return []string{above, dir} // without what is hidden, which may be the first
 	case home == "":
 	case above == filepath.Join(home, ".local"): // where tools of these are linked
 		all := []string{dir}
@@ -50,27 +53,49 @@ func Runtimes(home, dir string) []string {
 	case ofManager(home, above):
 		return []string{above}
 	}
+	if filepath.Base(dir) == "bin" && installed(above) {
+		return []string{above, dir}
+	}
 	return []string{dir}
 }
 
-// runtime reports whether a folder in the home folder holds a runtime with its
-// libraries, as opposed to programs beside what they keep.
-func (r *Run) runtime(dir string) bool {
-	home := real(r.policy.Home)
-	switch {
-	case r.policy.Home == "", !inside.Covers(home, dir): // one of the system, or of a project
-		return true
-	case inside.Covers(dir, filepath.Join(home, ".local")):
-		return false
-	case ofManager(home, dir):
-		return true
-	}
+// manager reports whether a folder holds the shims of a version manager, wherever that was
+// installed: scripts that start the program of a version, which lies beside them.
+func manager(dir string) bool {
+	return filepath.Base(dir) == "shims" && slices.ContainsFunc([]string{"versions", "installs"}, func(of string) bool {
+		info, err := os.Lstat(filepath.Join(filepath.Dir(dir), of))
+		return err == nil && info.IsDir()
+	})
+}
+
+// installed reports whether a folder holds a runtime with its libraries.
+func installed(dir string) bool {
 	for _, sign := range []string{"pyvenv.cfg", "conda-meta", "lib/python3*", "lib/node_modules"} {
 		if found, err := filepath.Glob(filepath.Join(escaped(dir), sign)); err == nil && len(found) > 0 {
 			return true
 		}
 	}
 	return false
+}
+
+// runtime reports whether a folder in the home folder holds a runtime with its
+// libraries, as opposed to programs beside what they keep.
+func (r *Run) runtime(dir string) bool {
+	home := ""
+	for _, h := range homes(r.policy.Home) {
+		if h = real(h); h != "/" && inside.Covers(h, dir) && len(h) > len(home) {
+			home = h
+		}
+	}
+	switch {
+	case home == "": // one of the system, or of a project
+		return true
+	case inside.Covers(dir, filepath.Join(home, ".local")):
+		return false
+	case ofManager(home, dir):
+		return true
+	}
+	return installed(dir)
 }
 
 // escaped is a path as a pattern that it alone matches.
@@ -81,8 +106,8 @@ func escaped(name string) string {
 // secret reports whether a path is hidden by name: it is, holds or lies in credentials
 // or files that only root reads, or it is hidden by the policy. Only who names it shows it.
 func (r *Run) secret(name string) bool {
-	home := real(r.policy.Home)
-	if name == "/" || inside.Covers(name, home) {
+	dirs := homes(r.policy.Home)
+	if name == "/" || slices.ContainsFunc(dirs, func(home string) bool { return inside.Covers(name, real(home)) }) {
 		return true
 	}
 	overlaps := func(hidden string) bool {
@@ -93,9 +118,11 @@ func (r *Run) secret(name string) bool {
 		}
 		return false
 	}
-	for _, c := range credentials {
-		if r.policy.Home != "" && (overlaps(filepath.Join(r.policy.Home, c)) || overlaps(filepath.Join(home, c))) {
-			return true
+	for _, home := range dirs {
+		for _, c := range credentials {
+			if overlaps(filepath.Join(home, c)) || overlaps(filepath.Join(real(home), c)) {
+				return true
+			}
 		}
 	}
 	return slices.ContainsFunc(ofRoot, overlaps) || slices.ContainsFunc(r.policy.Hide, overlaps) || slices.ContainsFunc(r.box.Own, overlaps)

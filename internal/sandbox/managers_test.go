@@ -8,15 +8,19 @@ import (
 	"github.com/yaya-ai/yaya/internal/sandbox/inside"
 )
 
-// What is on PATH shows what programs are made of, and nothing that is hidden: neither a
-// folder of credentials beside a bin folder, nor one that was linked to.
+// The folders of PATH show the files that programs consist of, and nothing that is
+// hidden: neither a folder of credentials beside a bin folder, nor one that was linked
+// to.
 func TestRuntimes(t *testing.T) {
-	home := real(t.TempDir())
+	top := real(t.TempDir())
+	home := filepath.Join(top, "home")
 	for _, name := range []string{
 		".docker/bin/docker", ".docker/config.json", ".fly/bin/flyctl", ".fly/config.yml", ".pulumi/bin/pulumi", ".pulumi/credentials.json", ".unknown/bin/x", ".unknown/token",
 		".cargo/bin/cargo", ".cargo/credentials.toml", ".cargo/registry/a", ".rustup/settings.toml", ".nvm/versions/node/v22/bin/node", ".nvm/versions/node/v22/lib/a", ".pyenv/shims/python", ".pyenv/versions/a",
 		".local/bin/x", ".local/share/uv/tools/a", ".local/share/keyrings/k", ".local/share/mise/shims/node", ".local/share/mise/installs/a", "go/bin/x", "go/pkg/a", "bin/x", "notes", "own/bin/yaya", "own/key", "cache/bin/x", "cache/other",
 		"venv/pyvenv.cfg", "venv/bin/python", "venv/lib/a", "project/bin/x", "project/secret",
+		"../pyenv/shims/python", "../pyenv/libexec/pyenv", "../pyenv/versions/3/bin/python", "../pyenv/versions/3/lib/python3.12/os.py", "../asdf/shims/node", "../asdf/installs/node/22/bin/node",
+		"../shims/x", "../beside", "../tool/bin/x", "../tool/token", "lib/node_modules/a", "shims/x", "versions/a",
 	} {
 		at := filepath.Join(home, name)
 		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
@@ -55,6 +59,14 @@ func TestRuntimes(t *testing.T) {
 		{"a program beside a token", "bin", ".fly/bin/flyctl", []string{".fly/bin/flyctl"}, []string{".fly/config.yml"}, ""},
 		{"a program that nobody knows", "bin", ".unknown/bin/x", []string{".unknown/bin/x"}, []string{".unknown/token"}, ""},
 		{"a program of a project", "bin", "project/bin/x", []string{"project/bin/x"}, []string{"project/secret"}, ""},
+		{"a version manager outside the home folder", "../pyenv/shims", "", []string{"../pyenv/shims/python", "../pyenv/libexec/pyenv", "../pyenv/versions/3/bin/python"}, nil, ""},
+		{"another", "../asdf/shims", "", []string{"../asdf/installs/node/22/bin/node"}, nil, ""},
+		{"one of its versions", "../pyenv/versions/3/bin", "", []string{"../pyenv/versions/3/lib/python3.12/os.py"}, []string{"../pyenv/libexec/pyenv"}, ""},
+		{"a program of one", "bin", "../pyenv/shims/python", []string{"../pyenv/libexec/pyenv", "../pyenv/versions/3/bin/python"}, nil, ""},
+		{"scripts without versions", "../shims", "", []string{"../shims/x"}, []string{"../beside"}, ""},
+		{"a program outside the home folder", "../tool/bin", "", []string{"../tool/bin/x"}, []string{"../tool/token"}, ""},
+		{"libraries in the home folder itself", "bin", "", []string{"bin/x"}, []string{"lib/node_modules/a", "notes"}, ""},
+		{"versions in the home folder itself", "shims", "", []string{"shims/x"}, []string{"versions/a", "notes"}, ""},
 		{"a program of a venv", "bin", "venv/bin/python", []string{"venv/lib/a"}, nil, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

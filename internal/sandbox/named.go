@@ -10,7 +10,8 @@ import (
 	"github.com/yaya-ai/yaya/internal/sandbox/inside"
 )
 
-// LinkError says that a path goes through a symbolic link which nobody has agreed to.
+// LinkError reports that a path goes through a symbolic link which nobody has agreed
+// to.
 type LinkError struct {
 	Name string // the path
 	Link string // the first link in it
@@ -56,8 +57,9 @@ func Plain(home, name string) string {
 	return name
 }
 
-// OpenNamed opens paths that the user has named, or none. It follows the links of
-// [Plain] alone: a program that could write above another one could have made it since.
+// OpenNamed opens all paths that the user named, or none. It follows only the links of
+// [Plain]: a program with write access to a folder above could have created any other
+// link since.
 func OpenNamed(home string, names ...string) ([]Path, error) {
 	var paths []Path
 	for _, name := range names {
@@ -70,8 +72,8 @@ func OpenNamed(home string, names ...string) ([]Path, error) {
 	return paths, nil
 }
 
-// OpenAgreed opens the path that a name led to when it was agreed to. A program in the
-// sandbox finds it by its name, too.
+// OpenAgreed opens the path to which a name led at the time of the agreement. A
+// program in the sandbox also finds it by its name.
 func OpenAgreed(name, agreed string) (Path, error) {
 	p, err := OpenExact(agreed)
 	if err == nil {
@@ -83,9 +85,9 @@ func OpenAgreed(name, agreed string) (Path, error) {
 // Credentials reports whether a path, without symbolic links, is or lies in what all
 // profiles but guarded hide unless it is named.
 func Credentials(home, name string) bool {
-	if filepath.IsAbs(home) {
+	for _, dir := range homes(home) {
 		for _, c := range credentials {
-			at := filepath.Join(home, c)
+			at := filepath.Join(dir, c)
 			if inside.Covers(at, name) || inside.Covers(real(at), name) {
 				return true
 			}
@@ -99,8 +101,8 @@ func Credentials(home, name string) bool {
 	return false
 }
 
-// CheckPath reports why a path cannot be given to a sandbox: its devices and processes are
-// its own. Those of the host would take their place, and none of the devices could be
+// CheckPath returns an error if a path cannot be granted to a sandbox, which has its own
+// devices and processes: the host's would replace them, and none of the devices could be
 // opened.
 func CheckPath(name string) error {
 	name = filepath.Clean(name)

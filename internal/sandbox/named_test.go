@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -76,7 +77,7 @@ func TestOpenNamed(t *testing.T) {
 	}
 }
 
-// GA-2: what holds credentials is known by every name.
+// GA-2: a folder with credentials is recognized under every name.
 func TestCredentials(t *testing.T) {
 	home, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -110,5 +111,16 @@ func TestOwnMountsAreNotGiven(t *testing.T) {
 	}
 	if run, err := (&Box{}).Enter(Policy{Profile: "server", Strict: true, Read: paths}); err == nil || !strings.Contains(err.Error(), "/dev of its own") {
 		t.Errorf("Enter with /dev = %v, %v; want it refused, with the reason", run, err)
+	}
+}
+
+// An error about a path names it once.
+func TestOpenNamesThePathOnce(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "nowhere")
+	for what, open := range map[string]func(string) (Path, error){"Open": Open, "OpenExact": OpenExact} {
+		_, err := open(name)
+		if !errors.Is(err, fs.ErrNotExist) || strings.Count(err.Error(), name) != 1 {
+			t.Errorf("%s: %v, want that %s is not there, named once", what, err, name)
+		}
 	}
 }

@@ -3,15 +3,12 @@ package sandbox
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/url"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/yaya-ai/yaya/internal/sandbox/inside"
 )
@@ -34,18 +31,10 @@ func (r *Run) npmrc(s *rules, plan *inside.Plan) error {
 	if !plan.Mounts || inside.Effective(inside.Sort(s.all), at, plan.Otherwise()) != inside.Hide {
 		return nil
 	}
-	f, err := os.OpenFile(at, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:forbidigo,gosec // bounded
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-		return nil
+	data, err := readStored(at, maxNpmrc)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, errNotRegular) {
+		return nil // nothing that npm would read
 	}
-	if err != nil {
-		return fmt.Errorf("settings of npm: %w", err)
-	}
-	defer func() { _ = f.Close() }()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil //nolint:nilerr // nothing that npm would read
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxNpmrc)) //nolint:forbidigo // bounded
 	if err != nil {
 		return fmt.Errorf("settings of npm: %w", err)
 	}

@@ -32,8 +32,8 @@ func TestNpmSettings(t *testing.T) {
 	}
 }
 
-// What sandboxes have mounted is not written to: they go on with what they had. What has
-// not changed stays the same file.
+// Mounted files of sandboxes are not overwritten: running sandboxes keep their content.
+// An unchanged file stays the same file.
 func TestNpmSettingsAreReplaced(t *testing.T) {
 	name := t.TempDir() + "/npmrc"
 	write := func(text string) os.FileInfo {

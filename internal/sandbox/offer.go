@@ -9,7 +9,8 @@ import (
 	"github.com/yaya-ai/yaya/internal/sandbox/inside"
 )
 
-// Nearest is a path itself if it is there, else the next folder above it that is.
+// Nearest returns a path itself if it exists, else the nearest existing folder
+// above it.
 func Nearest(name string) string {
 	for name = filepath.Clean(name); name != "/"; name = filepath.Dir(name) {
 		if _, err := os.Stat(name); err == nil {
@@ -19,7 +20,7 @@ func Nearest(name string) string {
 	return name
 }
 
-// Within reports whether a path is one of some others, or lies in one. It follows no link.
+// Within reports whether a path is one of several, or lies in one. It follows no link.
 func Within(all []string, path string) bool {
 	return slices.ContainsFunc(all, func(top string) bool { return inside.Covers(top, path) })
 }

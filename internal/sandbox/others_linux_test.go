@@ -48,6 +48,11 @@ var escapesToOthers = []escape{
 	{"name of yaya, guarded", "guarded", func(*place) string { return yayas("comm") }, NeedProcesses},
 	{"memory of yaya, guarded", "guarded", func(*place) string { return yayas("mem") }, NeedProcesses},
 	{"have the kernel end yaya first by a thread, guarded", "guarded", func(*place) string { return yayas(fmt.Sprintf("task/%d/oom_score_adj", os.Getpid())) }, NeedProcesses},
+	// Of the yaya that serves, where another one runs the sandbox.
+	{"have the kernel end the yaya that serves first, guarded", "guarded", func(p *place) string { return fmt.Sprintf("openw /proc/%d/oom_score_adj", p.other.Process.Pid) }, NeedProcesses},
+	{"priority of the session of the yaya that serves, guarded", "guarded", func(p *place) string { return fmt.Sprintf("openw /proc/%d/autogroup", p.other.Process.Pid) }, NeedProcesses},
+	{"core files of the yaya that serves, guarded", "guarded", func(p *place) string { return fmt.Sprintf("openw /proc/%d/coredump_filter", p.other.Process.Pid) }, NeedProcesses},
+	{"pages of the yaya that serves, guarded", "guarded", func(p *place) string { return fmt.Sprintf("openw /proc/%d/clear_refs", p.other.Process.Pid) }, NeedProcesses},
 	{"open a control group, guarded", "guarded", func(*place) string { return "openw " + controlGroup() }, NeedProcesses},
 }
 
@@ -78,6 +83,9 @@ func exists(name string) bool {
 // A program changes limits, priorities and processors of itself, its threads and its
 // children by their ids, as without a sandbox.
 func TestOwnProcesses(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
 	for _, backend := range []string{Namespaces, Bwrap, Landlock} {
 		for _, profile := range []string{"guarded", "check"} {
 			for _, attempt := range []string{"limit", "nice 0", "affinity", "scheduler", "schedparam", "schedattr", "ioprio"} {
@@ -104,6 +112,27 @@ func TestNestedFilter(t *testing.T) {
 		if err != nil || got.code != want {
 			t.Errorf("%s: code %d, output %q, error %v; want %d", attempt, got.code, got.out, err, want)
 		}
+	}
+}
+
+// Where no filter is answered, the keeper of a sandbox in a sandbox changes modes. Where
+// one is, the change is refused, and the report says it.
+func TestNestedChanges(t *testing.T) {
+	for _, c := range []struct {
+		profile, attempt string
+		want             int
+	}{
+		{"check", "nested limit 0", didIt}, {"check", "nested chmod FILE", didIt}, {"check", "breaks", didIt},
+		{"guarded", "nested chmod FILE", prevented}, {"guarded", "breaks", prevented},
+	} {
+		t.Run(c.profile+"/"+c.attempt, func(t *testing.T) {
+			b, p := needs(t, Namespaces), newPlace(t)
+			attempt := strings.ReplaceAll(c.attempt, "FILE", p.ws+"/s-program")
+			got, err := b.start(t, p.policy(t, c.profile), p.ws, []string{attemptEnv + "=" + attempt}, testBinary(t))
+			if err != nil || got.code != c.want {
+				t.Errorf("%s: code %d, output %q, error %v; want %d", attempt, got.code, got.out, err, c.want)
+			}
+		})
 	}
 }
 
@@ -142,6 +171,24 @@ func init() {
 		}
 		return attemptOn(what, tid)
 	}
+	// breaks fails if a sandbox says that it changes no modes.
+	attempts["breaks"] = func(string) error {
+		p, err := Profile("guarded")
+		if err != nil {
+			return err
+		}
+		run, err := (&Box{Backend: Landlock}).Enter(p)
+		if err != nil {
+			return err
+		}
+		defer run.Ended()
+		for _, said := range run.Enforced.Breaks {
+			if strings.HasPrefix(said, "modes, owners and times") {
+				return errors.New(said)
+			}
+		}
+		return nil
+	}
 	// nested tries the rest in a sandbox of its own.
 	attempts["nested"] = func(what string) error {
 		p, err := Profile("guarded")
@@ -173,7 +220,7 @@ func pidfd(pid string) (int, error) {
 	return unix.PidfdOpen(n, 0)
 }
 
-// attemptsOnOthers are what a program must not do to other processes.
+// attemptsOnOthers are actions that a program must not do to other processes.
 var attemptsOnOthers = map[string]func(arg string) error{
 	"limit": func(pid string) error {
 		n, _ := strconv.Atoi(pid)
@@ -191,7 +238,7 @@ var attemptsOnOthers = map[string]func(arg string) error{
 		which, who, _ := strings.Cut(arg, " ")
 		kind, _ := strconv.Atoi(which)
 		n, _ := strconv.Atoi(who)
-		return unix.Setpriority(kind, n, 19) // the one that is no raise, whatever it was
+		return unix.Setpriority(kind, n, 19) // never a raise, whatever it was
 	},
 	"affinity": func(pid string) error {
 		n, _ := strconv.Atoi(pid)

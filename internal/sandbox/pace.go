@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// pace spreads events: a burst of them passes at once, those that follow wait for their
-// turn, one after another. It is safe for concurrent use.
+// pace spreads events: a burst passes at once, later events wait for their turn, one
+// after another. It is safe for concurrent use.
 type pace struct {
 	burst int
 	every time.Duration

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// One sandbox's proxy answers a burst at once, and spreads what comes beyond it.
+// One sandbox's proxy answers a burst at once, and spreads later requests.
 func TestPace(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -52,7 +52,7 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// Whoever waits for a turn goes when the sandbox ends.
+// A waiting event is released when the sandbox ends.
 func TestPaceEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &pace{every: time.Hour}

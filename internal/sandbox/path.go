@@ -55,10 +55,11 @@ func Open(name string) (Path, error) {
 		return Path{}, err
 	}
 	links := linksOf(abs)
-	abs, err = filepath.EvalSymlinks(abs)
+	real, err := filepath.EvalSymlinks(abs)
 	if err != nil {
-		return Path{}, fmt.Errorf("open %s for a sandbox: %w", name, err)
+		return Path{}, fmt.Errorf("open %s for a sandbox: %w", name, nameless(abs, err))
 	}
+	abs = real
 	p, err := OpenExact(abs)
 	p.links = links
 	return p, err
@@ -74,7 +75,7 @@ func OpenExact(name string) (Path, error) {
 		if link := firstLink(abs); link != "" {
 			err = &LinkError{Name: name, Link: link, To: Real(abs)}
 		}
-		return Path{}, fmt.Errorf("open %s for a sandbox: %w", name, err)
+		return Path{}, fmt.Errorf("open %s for a sandbox: %w", name, nameless(abs, err))
 	}
 	info, err := f.Stat()
 	if err != nil {
@@ -89,7 +90,15 @@ func OpenExact(name string) (Path, error) {
 	return Path{abs, uint64(st.Dev), st.Ino, f, nil}, nil //nolint:unconvert // differs by system
 }
 
-// Close closes paths when no sandbox is to be started with them.
+// nameless is an error about a path without its name, which stands beside it.
+func nameless(name string, err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok && e.Path == name {
+		return e.Err
+	}
+	return err
+}
+
+// Close closes paths that no sandbox will use.
 func Close(paths []Path) error {
 	var all error
 	for _, p := range paths {
@@ -102,16 +111,17 @@ func Close(paths []Path) error {
 
 func (p Path) String() string { return p.name }
 
-// Is reports whether a path is a file that is known otherwise.
+// Is reports whether a path is the given file.
 func (p Path) Is(file fs.FileInfo) bool {
 	info, err := p.file.Stat()
 	return err == nil && os.SameFile(info, file)
 }
 
-// Workspace returns the policy's paths for a folder that a program works in: the
-// folder can be written, but not what configures programs that others run in it. In a
-// Git repository that is what [gitconf.Own] lists. What does not exist is not protected:
-// a caller that has a program there looks with [gitconf.Look] before and after it.
+// Workspace returns the policy's paths for a folder that a program works in: the folder
+// can be written, but not what configures programs that others run in it. In a Git
+// repository that is what [gitconf.Own] lists. Files that do not exist are not
+// protected: a caller that runs a program there compares [gitconf.Look] before and after
+// it.
 //
 // The folder is absolute, and no part of it is a symbolic link.
 func Workspace(dir string) (write, protect []Path, err error) {
@@ -139,7 +149,7 @@ func Protected(folders []Path) (protect []Path, err error) {
 	return protect, nil
 }
 
-// openThere opens those of the paths that are there, or none.
+// openThere opens all existing paths among the given ones, or none.
 func openThere(open func(string) (Path, error), names []string) (paths []Path, err error) {
 	for _, name := range names {
 		p, err := open(name)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,7 +26,10 @@ func (r *Run) makePlan(cmd *exec.Cmd) (*inside.Plan, error) {
 		Strict: p.Strict, HostWrites: p.HostWrites, Tmp: p.Limits.Memory,
 		Landlock: alone, Writes: !alone && !p.HostWrites, Scope: p.HostWrites || alone, Abstract: alone && !p.HostWrites,
 		Data: uint64(max(0, p.Limits.Memory)), Tasks: uint64(max(0, p.Limits.Processes)), Time: int64(p.Limits.Time),
-		Filter: inside.Filter{Nested: p.Browser, Unix: p.Unix, NoInet: p.Net.Mode == Off, Shared: alone || p.HostWrites},
+		Filter: inside.Filter{Nested: p.Browser, Unix: p.Unix, NoInet: p.Net.Mode == Off, Shared: alone || p.HostWrites, Files: alone, Bounded: !p.HostWrites},
+	}
+	if r.Enforced.Backend == Bwrap && !p.HostWrites && os.Geteuid() == 0 {
+		plan.Filter.Files = true // bubblewrap makes no device read-only, and root owns the host's
 	}
 	r.lookAtManagers(cmd.Env)
 	if p.HostWrites && !alone && os.Geteuid() == 0 {
@@ -70,7 +74,7 @@ func (r *Run) makePlan(cmd *exec.Cmd) (*inside.Plan, error) {
 	if dir.name != "/" && inside.Effective(plan.Rules, dir.name, plan.Otherwise()) != inside.Private { // those are other ones
 		plan.DirDev, plan.DirIno = dir.dev, dir.ino
 	}
-	plan.Env = environ(p, cmd.Env, r.tmp(alone), "http://"+proxyAddr, r.managersEnv(plan.Loopback)...)
+	plan.Env = environ(p, cmd.Env, r.tmp(alone), "http://"+proxyAddr, r.managersEnv(cmd.Env, plan.Mounts, plan.Loopback)...)
 	plan.Keep = len(cmd.ExtraFiles)
 	if r.Enforced.Backend == Bwrap {
 		r.system.around, err = bubble(plan)
@@ -81,7 +85,7 @@ func (r *Run) makePlan(cmd *exec.Cmd) (*inside.Plan, error) {
 // hideMachine hides what lets root read the disk and the memory behind all mounts,
 // and keeps the settings of the kernel, some of which name programs that it starts, and
 // the files by which processes are changed, yaya's among them.
-func hideMachine(p *Policy, s *rules, plan *inside.Plan) error {
+func hideMachine(p *Policy, s *rules, plan *inside.Plan, yaya int) error {
 	if !p.HostWrites {
 		return nil
 	}
@@ -92,7 +96,7 @@ func hideMachine(p *Policy, s *rules, plan *inside.Plan) error {
 	case root: // it makes no user namespaces in a sandbox, which are mapped there
 		s.link(inside.Read, "/proc", "/sys")
 	default:
-		s.link(inside.Read, fmt.Sprintf("/proc/%d", os.Getpid()), "/sys/fs/cgroup")
+		s.link(inside.Read, fmt.Sprintf("/proc/%d", os.Getpid()), fmt.Sprintf("/proc/%d", cmp.Or(yaya, os.Getpid())), "/sys/fs/cgroup")
 	}
 	if !root {
 		return nil
@@ -108,15 +112,51 @@ func hideMachine(p *Policy, s *rules, plan *inside.Plan) error {
 	for _, d := range disks {
 		s.link(inside.Hide, "/dev/"+strings.ReplaceAll(d.Name(), "!", "/"))
 	}
+	return otherDisks(s)
+}
+
+// maxDevices bounds how many names in /dev are looked at.
+const maxDevices = 20_000
+
+// otherDisks hides other ways to disks: a disk may have other names that are not links,
+// such as those of a device mapper without udev, and devices that pass commands on to it
+// (SCSI, NVMe, flash memory), of which the kernel lets everybody read who may open them.
+func otherDisks(s *rules) error {
+	n := 0
+	err := filepath.WalkDir("/dev", func(name string, d fs.DirEntry, err error) error {
+		if n++; n > maxDevices {
+			return fmt.Errorf("there are more than %d names in /dev to look for disks", maxDevices)
+		}
+		switch {
+		case err != nil:
+			return nil //nolint:nilerr // it has gone, or holds nothing that root sees
+		case d.IsDir() && slices.Contains([]string{"/dev/pts", "/dev/shm", "/dev/mqueue", "/dev/hugepages"}, name):
+			return fs.SkipDir
+		case d.Type()&fs.ModeCharDevice != 0 && passesOn(name), d.Type()&fs.ModeDevice != 0 && d.Type()&fs.ModeCharDevice == 0:
+			s.add(inside.Hide, name)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("look for disks: %w", err)
+	}
 	return nil
+}
+
+// passesOn reports whether a device passes commands on to a disk.
+func passesOn(name string) bool {
+	return slices.ContainsFunc([]string{"/dev/sg[0-9]*", "/dev/bsg/*", "/dev/nvme[0-9]*", "/dev/ng[0-9]*", "/dev/mtd[0-9]*"}, func(pattern string) bool {
+		yes, _ := filepath.Match(pattern, name)
+		return yes
+	})
 }
 
 // maxSockets bounds how many sockets of the host are hidden one by one.
 const maxSockets = 1024
 
-// hideSockets hides the sockets at paths of the host, to which a read-only mount is
-// no obstacle. Those in what the policy names are hidden as well: whoever listens
-// there has not agreed to a program in a sandbox.
+// hideSockets hides the sockets at paths of the host, because a read-only mount
+// does not prevent connections. It also hides those in granted paths: the programs
+// that listen there have not agreed to a program in a sandbox.
 func hideSockets(p *Policy, s *rules, plan *inside.Plan) error {
 	if p.HostWrites || !plan.Mounts {
 		return nil

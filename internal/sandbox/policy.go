@@ -4,13 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
 )
 
-// Policy says what a program in a sandbox can do. [Profile] returns one to begin
-// with.
+// Policy describes what a program in a sandbox can do. [Profile] returns one to
+// start from.
 type Policy struct {
 	Profile string
 
@@ -21,20 +23,24 @@ type Policy struct {
 	// Partly are folders like those of Write, of which something is in Protect. Where that
 	// cannot be enforced, they are not written.
 	Partly []Path
-	// Runtimes are what programs are made of. What is hidden outweighs them: one that is
-	// hidden, or holds what is, is not shown.
+	// Runtimes are files that programs consist of. Hiding takes precedence: a runtime
+	// that is hidden, or contains hidden files, is not shown.
 	Runtimes []Path
+	// Behind, unless it is nil, bounds what is shown because of the program in a strict
+	// sandbox: see [Behind].
+	Behind []string
 	// Hide are more paths that cannot be read, beside those of the profile.
 	Hide []string
 	// Strict hides everything that is not named, but for the system's programs.
 	Strict bool
 	// HostWrites lets the program write wherever its user can.
 	HostWrites bool
-	// Home is the user's home folder. Credentials in it are hidden unless HostWrites
-	// is set.
+	// Home is the user's home folder. Credentials in it, and in the one that the system
+	// knows of the user, are hidden unless HostWrites is set.
 	Home string
 	// Cache is a folder of the sandbox's own for caches of package managers. Shared
-	// ones would let a program change what runs outside of the sandbox. "" is none.
+	// ones would let a program change what runs outside the sandbox. "" means no
+	// cache.
 	Cache string
 	// Tmp is a folder that is the program's /tmp, or its TMPDIR where nothing can be
 	// mounted; "" is one that is empty and ends with the program.
@@ -50,13 +56,18 @@ type Policy struct {
 	Unix bool
 	// Terminal says that the program shares the terminal of this process.
 	Terminal bool
+	// Told are absolute paths in the program's arguments and environment. Unseen is
+	// called, before the program starts, with each that exists and that the sandbox hides;
+	// optional. It must not block.
+	Told   []string
+	Unseen func(name string)
 	// Require refuses to start where these are not enforced.
 	Require Need
 
 	programs []Path // yaya's own, which cannot be written
 }
 
-// NetMode is a kind of network.
+// NetMode selects the network of a sandbox.
 type NetMode int
 
 // Kinds of network, the narrowest first.
@@ -80,12 +91,12 @@ type Net struct {
 	// "localhost:PORT" and loopback addresses are services of this machine: a sandbox
 	// with a network of its own finds them at the same addresses. None of them is yaya.
 	Allow []string
-	// Ask is asked about a host that is not in Allow; optional. It may block.
+	// Ask is called for a host that is not in Allow; optional. It may block.
 	Ask func(ctx context.Context, host string, port int) bool
-	// Denied is told of each connection that was refused; optional. It must not block.
+	// Denied is called for each refused connection; optional. It must not block.
 	Denied func(Denial)
-	// Unreached is told of each connection that was allowed and failed, such as to a
-	// name that cannot be resolved; optional. It must not block.
+	// Unreached is called for each allowed connection that failed, such as to a name
+	// that cannot be resolved; optional. It must not block.
 	Unreached func(host string, port int, why string)
 }
 
@@ -105,17 +116,17 @@ type Endpoint struct {
 	Handler http.Handler
 }
 
-// Limits bound what a program uses. Zero is no limit.
+// Limits bound the resources of a program. Zero means no limit.
 type Limits struct {
 	Memory    int64         // bytes of data of each process, and of each private folder
 	Processes int           // of the user in this sandbox
 	Time      time.Duration // until everything is killed
 }
 
-// Need is a set of what a sandbox can enforce.
+// Need is a set of limits that a sandbox can enforce.
 type Need uint
 
-// What a sandbox can enforce.
+// The limits that a sandbox can enforce.
 const (
 	NeedHidden    Need = 1 << iota // credentials, and yaya's own files
 	NeedStrict                     // nothing can be read that is not named
@@ -146,8 +157,8 @@ func (n Need) Names() []string {
 
 func (n Need) String() string { return strings.Join(n.Names(), ", ") }
 
-// Lacking says in words what it means that a set is not enforced: a network that cannot
-// be bounded to hosts is off.
+// Lacking describes the effect if a set is not enforced: a network that cannot be
+// limited to hosts is off.
 func (n Need) Lacking() string {
 	var said []string
 	if n&^NeedHosts != 0 {
@@ -157,6 +168,15 @@ func (n Need) Lacking() string {
 		said = append(said, "the network is off")
 	}
 	return strings.Join(said, "; ")
+}
+
+// Way returns a remedy for a set that is not enforced, apart from other settings, "" if
+// none is known.
+func (n Need) Way() string {
+	if n&NeedTasks == 0 || runtime.GOOS != "linux" || os.Geteuid() != 0 {
+		return ""
+	}
+	return "the kernel does not bound root's processes: start yaya as an ordinary user, or in a control group of its own (a systemd unit with Delegate=yes)"
 }
 
 // MarshalJSON writes the names.
@@ -177,7 +197,7 @@ func (n *Need) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Wants is what there is to enforce in a policy.
+// Wants returns the limits that a policy asks for.
 func (p *Policy) Wants() Need {
 	want := NeedHidden | NeedProcesses | NeedTree | NeedKernel
 	if p.Strict {
@@ -208,17 +228,18 @@ func (p *Policy) Wants() Need {
 	return want
 }
 
-// Enforced is what a sandbox enforces of its policy.
+// Enforced describes the parts of its policy that a sandbox enforces.
 type Enforced struct {
 	Backend string `json:"backend"`
 	Profile string `json:"profile"`
 	Has     Need   `json:"enforced"`
-	// Partly is what of Has is enforced in part.
+	// Partly is the part of Has that is enforced incompletely.
 	Partly Need `json:"-"`
-	// Missing says what the policy wants and this machine does not enforce, or does
-	// in part, in sentences for a person.
+	// Missing returns the limits of the policy that this machine does not enforce, or
+	// enforces in part, in sentences for a person.
 	Missing []string `json:"missing,omitempty"`
-	// Breaks says what the policy allows and does not work here, in such sentences.
+	// Breaks returns, in such sentences, the features that the policy allows but that
+	// do not work here.
 	Breaks []string `json:"breaks,omitempty"`
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/sandbox/inside"
 )
 
-// Report says what this machine can enforce, as found by doing it.
+// Report describes what this machine can enforce, as found by probes.
 type Report struct {
 	System   string `json:"system"` // and its version
 	User     string `json:"user"`   // "root" or "ordinary user"
@@ -18,7 +18,10 @@ type Report struct {
 	HostProc string `json:"host_proc,omitempty"` // why a sandbox sees the host's /proc
 	// Group says why the memory of all processes of a sandbox together is not bounded,
 	// "" where a control group does it.
-	Group    string  `json:"control_group,omitempty"`
+	Group string `json:"control_group,omitempty"`
+	// Changes says why the keeper cannot change modes, owners and times of files for a
+	// program that Landlock alone bounds, "" if it can.
+	Changes  string  `json:"-"`
 	Backends []State `json:"backends"` // the best first
 	Best     string  `json:"backend"`
 	// Why says why the best back end of all is not the one, and Fix is the one command
@@ -56,11 +59,13 @@ type found struct {
 	fix      string // the command that changes it
 	landlock int
 	hostProc string
+	changes  string
 }
 
-// look returns what is known of a back end. What works is not tried again, and what
-// this system refuses neither: a process or memory that could not be had at a busy
-// moment must not cost every later program its sandbox.
+// look returns the state of a back end. It does not repeat a probe that succeeded,
+// or that the system refused permanently; other failures are temporary, because a
+// lack of processes or memory at a busy moment must not cost every later program
+// its sandbox.
 func (b *backEnd) look() found {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -110,7 +115,7 @@ func (p *prober) report(ends []*backEnd, first bool) Report {
 		f := b.look()
 		r.Backends = append(r.Backends, State{Name: b.name, Works: f.why == "", Why: f.why})
 		r.Landlock = max(r.Landlock, f.landlock)
-		r.HostProc, r.Fix = cmp.Or(r.HostProc, f.hostProc), cmp.Or(r.Fix, f.fix)
+		r.HostProc, r.Changes, r.Fix = cmp.Or(r.HostProc, f.hostProc), cmp.Or(r.Changes, f.changes), cmp.Or(r.Fix, f.fix)
 		if first && f.why == "" {
 			break
 		}
@@ -125,9 +130,9 @@ func (p *prober) report(ends []*backEnd, first bool) Report {
 
 var thisMachine = newProber()
 
-// Probe finds out what this machine can enforce. It starts a sandbox with each back
-// end. What works, and what is refused for good, is remembered; other failures are tried
-// again after a minute.
+// Probe finds out what this machine can enforce. It starts a sandbox with each back end.
+// It caches successes and permanent refusals; after other failures it tries again after
+// a minute.
 func Probe() Report { return thisMachine.full() }
 
 // Known reports whether [Probe] has found out and no longer takes time.

@@ -26,7 +26,7 @@ func newProber() *prober {
 		p.ends = append(p.ends, &backEnd{name: name, try: func() found {
 			reply, err := try(name)
 			if err == nil {
-				return found{landlock: reply.Landlock, hostProc: reply.HostProc}
+				return found{landlock: reply.Landlock, hostProc: reply.HostProc, changes: noChanges(reply)}
 			}
 			f := found{why: err.Error(), final: final(err)}
 			if name == Namespaces {
@@ -37,6 +37,18 @@ func newProber() *prober {
 		}})
 	}
 	return p
+}
+
+// noChanges says why the keeper cannot change files for a program, "" if it can.
+func noChanges(reply *inside.Reply) string {
+	if reply.NoAnswer {
+		return "a filter of system calls around yaya, such as that of a sandbox, is answered already"
+	}
+	data, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope") //nolint:forbidigo // a kernel file
+	if scope := strings.TrimSpace(string(data)); err == nil && scope > "1" {
+		return "no process may look into another (kernel.yama.ptrace_scope is " + scope + ")"
+	}
+	return ""
 }
 
 // final reports whether a failure is a refusal that does not pass. The first process of

@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 )
 
 const (
@@ -52,8 +55,9 @@ func RegistryOf(command string) []string {
 	return slices.Clone(registryOf[filepath.Base(command)])
 }
 
-// profiles is the table of profiles. What the user has configured works as it did and
-// cannot touch yaya (guarded); what somebody else brought gets what was agreed to.
+// profiles is the table of profiles. A server that the user configured works as
+// before and cannot touch yaya (guarded); a server from elsewhere gets only what the
+// user agreed to.
 var profiles = map[string]Policy{
 	"guarded": {HostWrites: true, Net: Net{Mode: Host}, Unix: true, Browser: true},
 	"server":  {Strict: true, Net: Net{Mode: Hosts}, Unix: true, Limits: Limits{Memory: 4 * gib, Processes: 512}},
@@ -78,13 +82,35 @@ func Profile(name string) (Policy, error) {
 	return p, nil
 }
 
-// credentials are hidden below the home folder, unless they are named.
+// credentials are hidden below the home folders, unless they are named.
 var credentials = []string{
 	".ssh", ".aws", ".azure", ".gnupg", ".kube", ".docker", ".config/gcloud", ".config/gh", ".config/op", ".netrc", ".git-credentials", ".npmrc", ".pypirc",
 	".password-store", ".local/share/keyrings", ".config/rclone", ".terraform.d/credentials.tfrc.json", ".cargo/credentials.toml", ".cargo/credentials", ".fly/config.yml", ".pulumi/credentials.json", ".config/git/credentials",
 	".mozilla", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware", ".config/microsoft-edge", ".config/vivaldi", ".config/opera", "snap/firefox", "snap/chromium",
 	"Library/Keychains", "Library/Application Support/Google/Chrome", "Library/Application Support/Firefox", "Library/Cookies",
 	".bash_history", ".zsh_history", ".python_history", ".node_repl_history", ".psql_history", ".mysql_history",
+}
+
+// passwdHome is the home folder that the system knows of this user, "" if there is none.
+var passwdHome = sync.OnceValue(func() string {
+	u, err := user.LookupId(strconv.Itoa(os.Geteuid()))
+	if err != nil || !filepath.IsAbs(u.HomeDir) {
+		return ""
+	}
+	return filepath.Clean(u.HomeDir)
+})
+
+// homes are the home folders that may hold credentials of the user: where HOME names
+// another folder, those of the one that the system knows stay where they are.
+func homes(home string) []string {
+	var all []string
+	if filepath.IsAbs(home) {
+		all = append(all, home)
+	}
+	if at := passwdHome(); at != "" && at != home {
+		all = append(all, at)
+	}
+	return all
 }
 
 // ofRoot are files of the system that only root reads. A root user keeps that right in
@@ -95,7 +121,7 @@ var ofRoot = []string{
 	"/var/lib/docker", "/var/lib/containerd", "/var/lib/sss", "/var/spool/cron",
 }
 
-// ofSystem is what a strict sandbox reads of the host.
+// ofSystem are the host's files that a strict sandbox reads.
 var ofSystem = map[string][]string{
 	"linux":  {"/usr", "/etc", "/opt", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store"},
 	"darwin": {"/usr", "/etc", "/opt", "/bin", "/sbin", "/System", "/Library", "/dev", "/var/select", "/var/db/dyld", "/var/db/timezone", "/nix/store"},

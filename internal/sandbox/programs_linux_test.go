@@ -11,6 +11,9 @@ import (
 
 // Real programs work in the profile that is meant for them, without a setting.
 func TestPrograms(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
 	home, err := os.UserHomeDir()
 	if err != nil {
 		t.Skip(err)

@@ -26,12 +26,12 @@ import (
 
 // Bounds of one sandbox's proxy.
 const (
-	maxTunnels   = 256
 	dialWithin   = 30 * time.Second
 	lookWithin   = 5 * time.Second // for a name that another proxy looks up
 	helloWithin  = 15 * time.Second
 	idleTunnel   = 10 * time.Minute
 	headerWithin = 10 * time.Second
+	idleRequests = 30 * time.Second // between two requests of a connection
 )
 
 // proxy is an HTTP proxy to the hosts of a list. It knows the destination of every
@@ -39,14 +39,13 @@ const (
 type proxy struct {
 	net   Net
 	rules []hostRule
-	slots chan struct{}
-	// What a sandbox starts too fast waits, within its slots; nobody else does.
+	// Connections that a sandbox opens too fast wait, within its room; others do not.
 	starts, refusals *pace
 	resolve          func(ctx context.Context, host string) ([]netip.Addr, error)
 	public           func(netip.Addr) bool
 	environ          func(*http.Request) (*url.URL, error) // the upstream proxy of a request
 	listens          func() []string                       // the addresses that yaya listens on now
-	// password is what clients have to say, where others can reach the proxy as well.
+	// password authenticates clients, where others can reach the proxy as well.
 	password string
 	forward  *httputil.ReverseProxy
 	direct   *http.Transport
@@ -54,7 +53,7 @@ type proxy struct {
 }
 
 func newProxy(n Net) *proxy {
-	p := &proxy{net: n, slots: make(chan struct{}, maxTunnels), starts: newStarts(), refusals: newRefusals(), public: netaddr.Public, environ: http.ProxyFromEnvironment, listens: func() []string { return nil }}
+	p := &proxy{net: n, starts: newStarts(), refusals: newRefusals(), public: netaddr.Public, environ: http.ProxyFromEnvironment, listens: func() []string { return nil }}
 	p.resolve = func(ctx context.Context, host string) ([]netip.Addr, error) {
 		return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	}
@@ -87,14 +86,14 @@ func newProxy(n Net) *proxy {
 	return p
 }
 
-// refusal is why the proxy does not connect.
+// refusal is the reason why the proxy does not connect.
 type refusal struct{ Denial }
 
 func (e *refusal) Error() string {
 	return fmt.Sprintf("the sandbox keeps this program from reaching %s: %s", net.JoinHostPort(e.Host, strconv.Itoa(e.Port)), e.Why)
 }
 
-// refuse tells of a denial. allow is what would have let it through.
+// refuse reports a denial. allow is the entry that would have allowed it.
 func (p *proxy) refuse(ctx context.Context, host string, port int, why, allow string) error {
 	p.refusals.wait(ctx)
 	d := Denial{host, port, why, allow}
@@ -110,13 +109,6 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "this proxy belongs to a sandbox", http.StatusProxyAuthRequired)
 		return
 	}
-	select {
-	case p.slots <- struct{}{}:
-		defer func() { <-p.slots }()
-	default:
-		http.Error(w, "the sandbox has too many connections open", http.StatusServiceUnavailable)
-		return
-	}
 	p.starts.wait(r.Context())
 	if r.Method == http.MethodConnect {
 		p.connect(w, r)
@@ -129,6 +121,9 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	host, port, err := splitHost(r.URL.Host, 80)
 	if err == nil {
 		err = p.allow(r.Context(), host, port)
+	}
+	if err == nil && port == 443 {
+		err = p.refuse(r.Context(), host, port, notTLS, "")
 	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusForbidden)
@@ -218,8 +213,8 @@ func (p *proxy) connect(w http.ResponseWriter, r *http.Request) {
 	if _, err := io.WriteString(conn, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return
 	}
-	// What follows has to be for the host that was asked for: behind one address
-	// there may be many.
+	// The tunnel's content has to be for the requested host: one address may serve
+	// many.
 	_ = conn.SetReadDeadline(time.Now().Add(helloWithin))
 	in := bufio.NewReaderSize(io.MultiReader(io.LimitReader(buf, int64(buf.Reader.Buffered())), conn), maxHello)
 	first, err := p.inspect(r.Context(), in, host, port)
@@ -228,6 +223,9 @@ func (p *proxy) connect(w http.ResponseWriter, r *http.Request) {
 	}
 	_ = conn.SetReadDeadline(time.Time{})
 	if first == isHTTP {
+		if up != nil { // each request has a connection of its own
+			_, up = up.Close(), nil
+		}
 		p.plain(conn, in, host, port)
 		return
 	}
@@ -322,7 +320,7 @@ func (c *taken) Read(p []byte) (int, error) { return c.l.in.Read(p) }
 func (c *taken) Close() error { return errors.Join(c.l.Close(), c.Conn.Close()) }
 
 // relay copies both ways until both have ended, or nothing has come for as long as idle;
-// 0 is no limit.
+// 0 means no limit.
 func relay(conn net.Conn, in io.Reader, up net.Conn, idle time.Duration) {
 	var both sync.WaitGroup
 	var active atomic.Int64 // when something came last, from either side

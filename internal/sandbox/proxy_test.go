@@ -53,7 +53,7 @@ func TestHostRules(t *testing.T) {
 	}
 }
 
-// proxyTest is a proxy, the servers behind it, and what was denied.
+// proxyTest is a proxy with the servers behind it and its denials.
 type proxyTest struct {
 	addr    string
 	mu      sync.Mutex
@@ -185,7 +185,7 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// A tunnel to a port of the web carries what belongs there.
+// A tunnel to a web port carries only the protocol of that port.
 func TestTunnelCarriesItsHost(t *testing.T) {
 	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "plain "+r.Host) }))
 	defer plain.Close()
@@ -249,7 +249,7 @@ func TestTunnelCarriesItsHost(t *testing.T) {
 	}
 }
 
-// Who is asked about a host decides about that one, and a name that resolves to an
+// An answer about a host covers only that host, and a name that resolves to an
 // address of this machine stays closed.
 func TestProxyAsks(t *testing.T) {
 	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "it works") }))
@@ -329,5 +329,23 @@ func TestNamedAddresses(t *testing.T) {
 	}
 	if len(denied) != 1 || denied[0].Allow != "10.1.2.5:8443" {
 		t.Errorf("denied: %+v, want one that says to allow 10.1.2.5:8443", denied)
+	}
+}
+
+// Port 443 carries TLS alone, whichever way a request comes: as a tunnel, or whole.
+func TestPlainToPort443(t *testing.T) {
+	for _, to := range []string{"example.com:443", "example.com:0443", "EXAMPLE.com.:443"} {
+		p := newProxyTest(t, Net{Mode: Hosts, Allow: []string{"example.com", "example.com:443"}}, map[string]string{"example.com": "127.0.0.1"})
+		conn := connected(t, p.addr)
+		fmt.Fprintf(conn, "GET http://%s/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", to)
+		said, err := io.ReadAll(conn)
+		if err != nil || !strings.Contains(string(said), " 403 ") || !strings.Contains(string(said), "what was sent is not TLS") {
+			t.Errorf("http://%s/: got %q, %v; want a refusal that says that it is not TLS", to, said, err)
+		}
+		p.mu.Lock()
+		if len(p.denials) != 1 || p.denials[0].Host != "example.com" || p.denials[0].Port != 443 {
+			t.Errorf("http://%s/: denied %+v, want example.com:443", to, p.denials)
+		}
+		p.mu.Unlock()
 	}
 }

@@ -99,7 +99,7 @@ const usesMS = "node -p 'require(\"ms\")(\"1m\")' && ls -A"
 // cargoFiles are a program with a dependency.
 var cargoFiles = map[string]string{"Cargo.toml": "[package]\nname=\"a\"\nversion=\"0.1.0\"\nedition=\"2021\"\n[dependencies]\nitoa=\"=1.0.15\"\n", "src/main.rs": "fn main(){println!(\"{}\", itoa::Buffer::new().format(42))}\n"}
 
-// hostCrates has Cargo outside of the sandbox fetch and build the program.
+// hostCrates has Cargo outside the sandbox fetch and build the program.
 func hostCrates(t *testing.T, p *place) {
 	t.Helper()
 	home, err := os.UserHomeDir()
@@ -129,7 +129,7 @@ func certificates() []string {
 	return env
 }
 
-// onPath finds a program, also in a folder of the tests.
+// onPath finds a program, including those in a folder of the tests.
 func onPath(t *testing.T, name, folder string) string {
 	t.Helper()
 	dir, err := filepath.Abs(folder)

@@ -59,7 +59,7 @@ func (r *Run) addRules(plan *inside.Plan) error {
 	}
 	s.paths(inside.Write, p.Write)
 	r.protect(s, plan)
-	if err := hideMachine(p, s, plan); err != nil {
+	if err := hideMachine(p, s, plan, r.box.Yaya); err != nil {
 		return err
 	}
 	r.ofYaya(s, plan)
@@ -85,7 +85,11 @@ func (r *Run) addRules(plan *inside.Plan) error {
 	} else if p.Tmp != "" && !plan.Mounts {
 		s.link(inside.Write, p.Tmp)
 	}
+	before := len(s.all)
 	if err := r.program(s, plan); err != nil {
+		return err
+	}
+	if err := r.onlyBehind(s.all[before:]); err != nil {
 		return err
 	}
 	if !p.HostWrites {
@@ -95,6 +99,7 @@ func (r *Run) addRules(plan *inside.Plan) error {
 		return err
 	}
 	plan.Rules = inside.Sort(s.all)
+	r.tellUnseen(plan)
 	return r.inTmp(plan)
 }
 
@@ -146,7 +151,7 @@ func (r *Run) inTmp(plan *inside.Plan) error {
 	return nil
 }
 
-// runtimes shows what programs are made of, unless something hidden comes with it.
+// runtimes shows the files of runtimes, unless they contain something hidden.
 func (r *Run) runtimes(s *rules, plan *inside.Plan) {
 	for _, p := range r.policy.Runtimes {
 		if r.secret(p.name) || covered(s.all, p.name) || r.planted(p) {
@@ -181,7 +186,9 @@ func (r *Run) ofYaya(s *rules, plan *inside.Plan) {
 			s.link(inside.Read, own)
 		}
 	}
-	s.keepLinks(plan, slices.Concat(r.box.Own, r.box.Readable))
+	for _, name := range slices.Concat(r.box.Own, r.box.Readable) {
+		s.keepLinks(plan, linksOf(name))
+	}
 	for _, own := range r.policy.programs {
 		if inside.Effective(inside.Sort(s.all), own.name, plan.Otherwise()) == inside.Write {
 			s.keepAbove(plan, own.name)
@@ -199,25 +206,26 @@ func (s *rules) keepAbove(plan *inside.Plan, name string) {
 	}
 }
 
-// keepLinks keeps the links that lead to paths, within what can be written: the next start
-// of yaya follows what is there then.
-func (s *rules) keepLinks(plan *inside.Plan, names []string) {
-	kept := map[string]bool{}
-	for _, name := range names {
-		for _, l := range linksOf(name) {
-			link := l[0]
-			if kept[link] || inside.Effective(inside.Sort(s.all), link, plan.Otherwise()) != inside.Write {
-				continue
-			}
-			kept[link] = true
-			if plan.Landlock { // which then grants what is beside it, without the folder
-				s.add(inside.Hide, link)
-				continue
-			}
-			s.keepAbove(plan, link)
-			s.keep(link)
+// keepLinks keeps links, within what can be written: whoever follows them later, such as
+// the next start of yaya, follows what is there then.
+func (s *rules) keepLinks(plan *inside.Plan, links [][2]string) {
+	for _, l := range links {
+		link := l[0]
+		if s.keeps(link) || inside.Effective(inside.Sort(s.all), link, plan.Otherwise()) != inside.Write {
+			continue
 		}
+		if plan.Landlock { // which then grants what is beside it, without the folder
+			s.add(inside.Hide, link)
+			continue
+		}
+		s.keepAbove(plan, link)
+		s.keep(link)
 	}
+}
+
+// keeps reports whether a link is kept already.
+func (s *rules) keeps(link string) bool {
+	return slices.ContainsFunc(s.all, func(r inside.Rule) bool { return r.Kept && r.Path == link })
 }
 
 // planted reports whether a link that leads to a path lies where a program may have put
@@ -229,8 +237,8 @@ func (r *Run) planted(p Path) bool {
 }
 
 // keepNamed keeps the folders above what is hidden, or named by itself, within what can
-// be written. Who moves one of them away finds it at the next start under another name,
-// which no rule covers.
+// be written. Otherwise a program could rename one, and find it at the next start under
+// a name that no rule covers.
 func (s *rules) keepNamed(plan *inside.Plan) {
 	if !plan.Mounts {
 		return // Landlock refuses to rename folders that hold something narrower
@@ -251,7 +259,7 @@ func (s *rules) keepNamed(plan *inside.Plan) {
 	}
 }
 
-// ofProfile adds what is not named in a policy.
+// ofProfile adds the paths of the profile that a policy does not name.
 func (r *Run) ofProfile(s *rules, plan *inside.Plan) {
 	p := &r.policy
 	if p.Strict {
@@ -278,19 +286,29 @@ func (r *Run) ofProfile(s *rules, plan *inside.Plan) {
 	if plan.Landlock {
 		s.add(inside.Hide, "/dev")
 		s.add(inside.Write, inside.Devices...)
-		s.add(inside.Write, "/dev/ptmx", "/dev/pts")
+		s.link(inside.Write, ownTerminals(p)...) // who sees the others reads what is typed there
 	}
 	if p.Net.Mode == Host {
 		s.link(inside.Read, "/etc/resolv.conf", "/run/systemd/resolve/stub-resolv.conf")
 	}
-	for _, name := range credentials {
-		if p.Home != "" {
-			s.link(inside.Hide, filepath.Join(p.Home, name))
+	for _, home := range homes(p.Home) {
+		for _, name := range credentials {
+			s.link(inside.Hide, filepath.Join(home, name))
 		}
 	}
 	if os.Geteuid() == 0 {
 		s.link(inside.Hide, ofRoot...)
 	}
+}
+
+// ownTerminals are the paths of the terminal that the program shares with this process.
+func ownTerminals(p *Policy) (names []string) {
+	for fd := 0; p.Terminal && fd < 3; fd++ {
+		if name, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd)); err == nil && strings.HasPrefix(name, "/dev/pts/") {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // protect makes protected paths read-only, and the folders above them, up to the one
@@ -314,6 +332,9 @@ func (r *Run) protect(s *rules, plan *inside.Plan) {
 		}
 	}
 	s.paths(inside.Read, protect) // one may lie above another: it is read-only as well
+	for _, p := range r.policy.Protect {
+		s.keepLinks(plan, p.links)
+	}
 }
 
 // covered reports whether a folder holds something hidden by a rule.

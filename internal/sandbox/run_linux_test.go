@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// result is what a program in a sandbox did.
+// result is the result of a program in a sandbox.
 type result struct {
 	out      string
 	code     int
@@ -18,6 +18,12 @@ type result struct {
 
 // start runs a program in a sandbox until it ends.
 func (b *Box) start(t *testing.T, p Policy, dir string, env []string, argv ...string) (result, error) {
+	t.Helper()
+	return b.startWith(t, nil, p, dir, env, argv...)
+}
+
+// startWith starts it with a file as its standard input, without one with /dev/null.
+func (b *Box) startWith(t *testing.T, stdin *os.File, p Policy, dir string, env []string, argv ...string) (result, error) {
 	t.Helper()
 	r, err := b.Enter(p)
 	if err != nil {
@@ -35,6 +41,9 @@ func (b *Box) start(t *testing.T, p Policy, dir string, env []string, argv ...st
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.Home}, env...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
+	if stdin != nil {
+		cmd.Stdin = stdin
+	}
 	if err := r.Wrap(cmd); err != nil {
 		return result{}, err
 	}
@@ -48,7 +57,7 @@ func (b *Box) start(t *testing.T, p Policy, dir string, env []string, argv ...st
 	}
 	err = cmd.Wait()
 	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
-		t.Fatal(err)
+		t.Fatalf("Wait = %v, want no error, or an exit code", err)
 	}
 	return result{out.String(), cmd.ProcessState.ExitCode(), r.Enforced}, nil
 }

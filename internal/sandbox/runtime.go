@@ -23,14 +23,15 @@ type named struct {
 	// own says that it was the entry or a file of the user's, as opposed to one of what the
 	// sandbox was granted: those are of a project, or of the program itself.
 	own bool
-	// found says that PATH led to it.
+	// found reports that PATH led to it.
 	found bool
 }
 
 // program adds what the program itself is run from, where that is hidden: the file, the
 // tree that it is installed in, and the interpreter of a script. Python of a venv, Node of
 // a version manager and the like lie in the home folder, which a strict sandbox does not
-// show. What files of a project name is shown only if it is part of a known runtime.
+// show. Paths that a project's files name are shown only if they belong to a known
+// runtime.
 func (r *Run) program(s *rules, plan *inside.Plan) error {
 	to, err := filepath.EvalSymlinks(plan.Path)
 	if err != nil {
@@ -131,7 +132,7 @@ func (r *Run) alias(plan *inside.Plan, name string) bool {
 	return slices.ContainsFunc(plan.Aliases, is) || r.policy.Home != "" && slices.ContainsFunc(linksOf(r.policy.Home), is)
 }
 
-// show lets a file or folder be read, if nothing hidden comes with it.
+// show makes a file or folder readable, if it contains nothing hidden.
 func (r *Run) show(s *rules, plan *inside.Plan, name string) {
 	if a := inside.Effective(inside.Sort(s.all), name, plan.Otherwise()); a == inside.Read || a == inside.Write {
 		return
@@ -150,11 +151,12 @@ func (r *Run) ofYayas(name string) bool {
 	return slices.ContainsFunc(r.box.own(), func(own string) bool { return inside.Covers(own, name) })
 }
 
-// tree is what a program has beside its bin folder, or the file alone.
+// tree is what a program has beside its bin folder, or a script of a version manager beside
+// that of its shims, or the file alone.
 func tree(r *Run, s *rules, file string) string {
-	if bin := filepath.Dir(file); filepath.Base(bin) == "bin" {
+	if bin := filepath.Dir(file); filepath.Base(bin) == "bin" || manager(bin) {
 		above := filepath.Dir(bin)
-		if above != "/" && r.runtime(above) && !r.secret(above) && !covered(s.all, above) {
+		if above != "/" && (manager(bin) || r.runtime(above)) && !r.secret(above) && !covered(s.all, above) {
 			return above
 		}
 	}

@@ -10,13 +10,13 @@ import (
 	"sync"
 )
 
-// Mode says how much the sandbox of a program matters.
+// Mode is how strictly sandboxes are enforced.
 type Mode string
 
 // Modes.
 const (
-	// Prefer enforces what this machine can, and refuses a program whose policy
-	// requires more.
+	// Prefer enforces everything that this machine supports, and refuses a program
+	// whose policy requires more.
 	Prefer Mode = "prefer"
 	// Require refuses every program whose policy is not enforced as a whole.
 	Require Mode = "require"
@@ -33,8 +33,8 @@ type Settings struct {
 	ModeFrom, BackendFrom string
 }
 
-// check reports a mode that is none: what the user wants is then not known, and nothing
-// starts.
+// check returns an error for an unknown mode: then the user's intention is unknown, and
+// nothing starts.
 func (s Settings) check() error {
 	switch s.Mode {
 	case Prefer, Require, Without:
@@ -43,20 +43,20 @@ func (s Settings) check() error {
 	return fmt.Errorf("the setting sandbox.mode is %q, which is none of %s, %s and %s", s.Mode, Prefer, Require, Without)
 }
 
-// Outside reports why no program may run outside of a sandbox, nil if one may.
+// Outside returns an error if no program may run outside a sandbox.
 func (s Settings) Outside() error {
 	if s.Mode == Require {
-		return errors.New("the setting sandbox.mode is require: nothing runs outside of the sandbox")
+		return errors.New("the setting sandbox.mode is require: nothing runs outside the sandbox")
 	}
 	return s.check()
 }
 
-// Sandboxes makes the sandboxes of one yaya. Its fields are not changed once it is in
-// use; its methods are safe for concurrent use.
+// Sandboxes creates the sandboxes of one yaya. Its fields are not changed once it is
+// in use; its methods are safe for concurrent use.
 type Sandboxes struct {
 	// Own are yaya's own folders and sockets.
 	Own []string
-	// Files returns yaya's own files outside of those folders, and of them apart what may
+	// Files returns yaya's own files outside those folders, and of them apart what may
 	// be read; nil for none. It is asked at each start.
 	Files func() (hidden, readable []string)
 	// Home is the user's home folder.
@@ -81,8 +81,8 @@ func (s *Sandboxes) Paths() (hidden, readable []string) {
 	return slices.Concat(s.Own, hidden), readable
 }
 
-// Policy returns the policy of a profile, with caches that are kept under a name: no
-// two programs that do not trust each other may have the same. "" is no cache.
+// Policy returns the policy of a profile, with caches that are kept under a name:
+// programs that do not trust each other must not share one. "" means no cache.
 func (s *Sandboxes) Policy(profile, name string) (Policy, error) {
 	p, err := Profile(profile)
 	if err != nil {
@@ -104,15 +104,13 @@ func (s *Sandboxes) Policy(profile, name string) (Policy, error) {
 	return p, nil
 }
 
-// Enter decides how a policy is enforced, as the settings want it. It takes the
-// policy's paths over, and closes them when the run ends or cannot be.
-func (s *Sandboxes) Enter(p Policy) (*Run, error) {
+// box returns what makes the sandbox of a policy, which it changes as the settings want.
+func (s *Sandboxes) box(p *Policy) (*Box, error) {
 	set := s.Settings()
 	if err := set.check(); err != nil {
-		return nil, errors.Join(err, closeAll(p))
+		return nil, err
 	}
-	box := &Box{Backend: set.Backend, Listens: s.Listens, set: &set}
-	box.Own, box.Readable = s.Paths()
+	box := &Box{Backend: set.Backend, Listens: s.Listens, Set: &set}
 	switch set.Mode {
 	case Without:
 		box.Backend, p.Require = None, 0
@@ -120,6 +118,28 @@ func (s *Sandboxes) Enter(p Policy) (*Run, error) {
 		p.Require = p.Wants()
 	case Prefer:
 	}
+	return box, nil
+}
+
+// Here returns the enforced parts of a policy on this machine with the present settings.
+// The error says why a program would not start.
+func (s *Sandboxes) Here(p Policy) (Enforced, error) {
+	box, err := s.box(&p)
+	if err != nil {
+		return Enforced{}, err
+	}
+	e, _, err := box.decide(&p)
+	return e, err
+}
+
+// Enter decides how a policy is enforced, as the settings want it. It takes the
+// policy's paths over, and closes them when the run ends or cannot be.
+func (s *Sandboxes) Enter(p Policy) (*Run, error) {
+	box, err := s.box(&p)
+	if err != nil {
+		return nil, errors.Join(err, closeAll(p))
+	}
+	box.Own, box.Readable = s.Paths()
 	profile, told := p.Profile, p.Net.Denied
 	p.Net.Denied = func(d Denial) {
 		s.denied(profile)

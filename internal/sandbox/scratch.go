@@ -24,8 +24,8 @@ const (
 // Scratch keeps folders that several sandboxes have as their /tmp, one after the other or
 // at the same time, until their owner is done with them. None is removed while a program
 // uses it. The folders of a process that was killed are removed by the next one that makes
-// a Scratch. What is in them was written by programs in sandboxes: nothing outside of one
-// reads it. Its methods are safe for concurrent use.
+// a Scratch. Programs in sandboxes write their content: nothing outside a sandbox reads
+// it. Its methods are safe for concurrent use.
 type Scratch struct {
 	top string // where those of all processes are
 
@@ -62,7 +62,7 @@ const (
 	newAge     = time.Hour // after which no process is about to hold one
 )
 
-// Sweep removes what processes have left that were killed.
+// Sweep removes the folders of processes that were killed.
 func (s *Scratch) Sweep() error {
 	switch info, err := os.Lstat(s.top); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -149,7 +149,8 @@ func (s *Scratch) Use(name string) (dir string, emptied bool, release func(), er
 	return f.dir, emptied, sync.OnceFunc(func() { s.release(f) }), nil
 }
 
-// use counts a user of a folder. It reports whether it was there, without any.
+// use counts a user of a folder. It reports whether the folder existed without
+// users.
 func (s *Scratch) use(name string) (f *scratchFolder, idle bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,7 +183,7 @@ func (s *Scratch) use(name string) (f *scratchFolder, idle bool, err error) {
 	return f, false, nil
 }
 
-// open makes a folder, or has it as it was made: programs may have closed it.
+// open creates a folder, or restores its mode, which programs may have changed.
 func (f *scratchFolder) open() error {
 	root, err := os.OpenRoot(filepath.Dir(f.dir))
 	if err != nil {
@@ -240,8 +241,8 @@ func (s *Scratch) oldest() (name string, found bool) {
 	return name, found
 }
 
-// Remove removes the folder of a name, if there is one, once no program uses it. Who
-// asks for that name again gets another one.
+// Remove removes the folder of a name, if there is one, once no program uses it. A
+// later call of Use with that name gets another one.
 func (s *Scratch) Remove(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

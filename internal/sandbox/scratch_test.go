@@ -134,8 +134,8 @@ func newScratch(t *testing.T) *Scratch {
 	return s
 }
 
-// What a program uses is there until it has ended: other names, its size and the end of
-// its session change nothing.
+// A folder in use stays until its program has ended: other names, its size and the end
+// of its session change nothing.
 func TestScratchInUseStays(t *testing.T) {
 	for name, end := range map[string]func(s *Scratch, dir string) error{
 		"many others": func(s *Scratch, _ string) error {
@@ -206,7 +206,7 @@ func TestScratchWaitsForNoProcess(t *testing.T) {
 	}
 	defer lock.Close()
 	if ours, err := flock(lock); err != nil || !ours {
-		t.Fatal(ours, err)
+		t.Fatalf("got %v, %v, want ours", ours, err)
 	}
 	s := NewScratch(top)
 	_, _, release, err := s.Use("a")

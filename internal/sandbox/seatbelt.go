@@ -10,8 +10,8 @@ import (
 	"github.com/yaya-ai/yaya/internal/sandbox/inside"
 )
 
-// seatbeltBase is what a program on macOS needs and what tells it nothing: the rest is
-// denied.
+// seatbeltBase allows what a program on macOS needs and what reveals nothing: the rest
+// is denied.
 const seatbeltBase = `(version 1)
 (deny default)
 (allow process-exec)
@@ -118,7 +118,7 @@ func seatbelt(plan *inside.Plan, p *Policy, port int, listens []string) (text st
 	return b.String(), params
 }
 
-// seatbeltKept are the folders above what cannot be written that could be renamed.
+// seatbeltKept are the folders above read-only paths that could be renamed.
 func seatbeltKept(plan *inside.Plan) []string {
 	var kept []string
 	for _, r := range plan.Rules {
@@ -138,7 +138,7 @@ func seatbeltKept(plan *inside.Plan) []string {
 	return kept
 }
 
-// seatbelt says what macOS leaves open.
+// seatbelt describes the gaps on macOS.
 func (e *Enforced) seatbelt(p *Policy) {
 	e.miss("this back end was tested by the text of its profiles, not on a Mac")
 	if p.Net.Mode == Loopback || p.Net.Mode == Off && len(p.Endpoints) > 0 {

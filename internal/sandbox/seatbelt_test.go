@@ -8,8 +8,8 @@ import (
 	"github.com/yaya-ai/yaya/internal/sandbox/inside"
 )
 
-// A profile for macOS says what the policy says, in the order that decides: the last
-// rule that matches.
+// A profile for macOS expresses the policy, in the order in which the last matching
+// rule decides.
 func TestSeatbelt(t *testing.T) {
 	rules := inside.Sort([]inside.Rule{
 		{Path: "/w", Access: inside.Write}, {Path: "/w/.git/config", Access: inside.Read}, {Path: "/home/u/.ssh", Access: inside.Hide}, {Path: "/home/u/.ssh/known_hosts", Access: inside.Read},
@@ -68,7 +68,7 @@ func TestSeatbelt(t *testing.T) {
 	}
 }
 
-// Services of this machine that are named are reached without a proxy, and yaya is none.
+// Named services of this machine are reached without a proxy, except yaya.
 func TestSeatbeltServices(t *testing.T) {
 	p := profile(t, "server")
 	p.Net.Allow = []string{"127.0.0.1:5432", "localhost:8443", "10.1.2.3:5433", "example.com:5434"}

@@ -6,7 +6,8 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"sync"
+
+	"github.com/yaya-ai/yaya/internal/workgroup"
 )
 
 // served is a server at one listener of one sandbox.
@@ -15,21 +16,9 @@ type served struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 
-	mu     sync.Mutex
-	closed bool
-	active sync.WaitGroup // handlers, those of hijacked connections among them
-}
-
-// begin counts a handler, or reports that none is to run any longer: a connection may
-// have read its request just when the server closed.
-func (s *served) begin() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return false
-	}
-	s.active.Add(1)
-	return true
+	// active are handlers, those of hijacked connections among them. A connection may
+	// have read its request just when the server closed.
+	active workgroup.Group
 }
 
 func serveHTTP(l net.Listener, h http.Handler) *served {
@@ -37,14 +26,14 @@ func serveHTTP(l net.Listener, h http.Handler) *served {
 	s := &served{cancel: cancel, done: make(chan struct{})}
 	s.server = &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if !s.begin() {
+			if !s.active.Begin() {
 				return
 			}
-			defer s.active.Done()
+			defer s.active.End()
 			h.ServeHTTP(w, r)
 		}),
 		ReadHeaderTimeout: headerWithin,
-		IdleTimeout:       idleTunnel,
+		IdleTimeout:       idleRequests,
 		MaxHeaderBytes:    32 << 10,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ErrorLog:          log.New(io.Discard, "", 0),
@@ -58,16 +47,14 @@ func serveHTTP(l net.Listener, h http.Handler) *served {
 
 // close ends every connection and waits for the handlers. None begins after it.
 func (s *served) close() {
-	s.mu.Lock()
-	s.closed = true
-	s.mu.Unlock()
+	s.active.Shut()
 	s.cancel()
 	_ = s.server.Close()
 	<-s.done
-	s.active.Wait()
+	s.active.Close()
 }
 
-// add keeps a server until the run ends, which it may have done.
+// add keeps a server until the run ends; the run may already have ended.
 func (r *Run) add(s server) {
 	r.mu.Lock()
 	ended := r.ended

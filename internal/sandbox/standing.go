@@ -7,26 +7,28 @@ import (
 	"strings"
 )
 
-// Standing is what sandboxes enforce: what the settings make of what this machine can.
+// Standing describes what sandboxes enforce, given the settings and the machine.
 type Standing struct {
-	// Report has in Best the back end that is used, "" if none can be, and in Profiles
-	// what it enforces.
+	// Best of Report is the back end in use, "" if none works; Profiles describes its
+	// enforcement.
 	Report
 	Mode    Mode
 	Setting string // the back end that the settings name, or "auto"
-	// Refused says why no program starts in a sandbox; "" if they do.
+	// Refused is the reason why no program starts in a sandbox; "" if they do.
 	Refused string
-	// Lacks are what the profiles want and do not get, by profile, without those that
-	// lack nothing.
+	// Lacks are the limits of the profiles that are not enforced, by profile, without
+	// complete ones.
 	Lacks map[string]Need
+	// Prefer is the command that makes the mode [Prefer].
+	Prefer string
 }
 
-// Standing says what is enforced with the settings as they are now. The first call
+// Standing returns what is enforced with the present settings. The first call
 // probes (see [Probe]).
 func (s *Sandboxes) Standing() Standing { return standing(Probe(), s.Settings()) }
 
 func standing(r Report, set Settings) Standing {
-	st := Standing{Report: r, Mode: set.Mode, Setting: set.Backend, Lacks: map[string]Need{}}
+	st := Standing{Report: r, Mode: set.Mode, Setting: set.Backend, Lacks: map[string]Need{}, Prefer: set.SetMode(Prefer)}
 	box := Box{Backend: set.Backend}
 	best := r.Best
 	var err error
@@ -62,8 +64,8 @@ func standing(r Report, set Settings) Standing {
 	return st
 }
 
-// SetMode is the command that makes the mode another one. One that a variable decides
-// stays what it is while that is set.
+// SetMode returns the command that changes the mode. An environment variable, if set,
+// overrides the command's setting.
 func (s Settings) SetMode(to Mode) string {
 	if s.ModeFrom != "" {
 		return "start yaya again with " + s.ModeFrom + "=" + string(to)
@@ -71,8 +73,8 @@ func (s Settings) SetMode(to Mode) string {
 	return "yaya config set sandbox.mode " + string(to)
 }
 
-// reset is the command that changes a setting. One that a variable decides stays what it
-// is while that is set.
+// reset returns the command that changes a setting. An environment variable, if set,
+// overrides the command's setting.
 func reset(key, value, from string) string {
 	if from != "" {
 		return "unset " + from + " (and start yaya again)"
@@ -80,11 +82,15 @@ func reset(key, value, from string) string {
 	return "yaya config set " + key + " " + value
 }
 
-// Summary says in a sentence how it stands.
+// Summary returns the state in a sentence.
 func (s Standing) Summary() string {
 	why := ""
 	if s.Why != "" {
 		why = " (" + s.Why + ")"
+	}
+	way := s.lacked().Way()
+	if way != "" {
+		way = " (" + way + ")"
 	}
 	switch {
 	case s.Refused != "":
@@ -94,13 +100,13 @@ func (s Standing) Summary() string {
 	case len(s.Lacks) == 0:
 		return s.Best + ": all that the profiles want is enforced" + s.inPart(", but %s only in part") + why
 	case s.Mode == Require:
-		return fmt.Sprintf("%s: programs in the profiles %s do not start: %s%s", s.Best, strings.Join(slices.Sorted(maps.Keys(s.Lacks)), ", "), s.lacked().Lacking(), why)
+		return fmt.Sprintf("%s: programs in the profiles %s do not start: %s%s%s", s.Best, strings.Join(slices.Sorted(maps.Keys(s.Lacks)), ", "), s.lacked().Lacking(), way, why)
 	default:
 		return fmt.Sprintf("%s, weaker than the profiles want: %s%s%s", s.Best, s.lacked().Lacking(), s.inPart("; only in part: %s"), why)
 	}
 }
 
-// inPart names what is enforced in part, in these words.
+// inPart lists the limits that are enforced in part.
 func (s Standing) inPart(words string) string {
 	var all Need
 	for _, e := range s.Profiles {
@@ -112,7 +118,7 @@ func (s Standing) inPart(words string) string {
 	return fmt.Sprintf(words, all)
 }
 
-// lacked is what any profile lacks.
+// lacked returns the limits that any profile lacks.
 func (s Standing) lacked() Need {
 	var all Need
 	for _, n := range s.Lacks {
@@ -121,19 +127,20 @@ func (s Standing) lacked() Need {
 	return all
 }
 
-// Gap is something that is not enforced, or in part, or does not work, in a sentence for a
-// person.
+// Gap describes, in a sentence for a person, a limit that is not or only partly enforced,
+// or a feature that does not work.
 type Gap struct {
 	What     string
 	Profiles []string
 }
 
-// Gaps lists what is not enforced, what the most profiles lack first.
+// Gaps lists the limits that are not enforced, those that most profiles lack first.
 func (s Standing) Gaps() []Gap {
 	return s.gather(func(e Enforced) []string { return e.Missing })
 }
 
-// Breaks lists what the profiles allow and does not work here, what the most have first.
+// Breaks lists the features that profiles allow but that do not work here, those of most
+// profiles first.
 func (s Standing) Breaks() []Gap {
 	return s.gather(func(e Enforced) []string { return e.Breaks })
 }
@@ -153,7 +160,7 @@ func (s Standing) gather(of func(Enforced) []string) []Gap {
 	return out
 }
 
-// Lacking groups the profiles that lack the same, by what that is.
+// Lacking groups profiles by the limits that they lack.
 func (s Standing) Lacking() []Gap {
 	var out []Gap
 	for _, profile := range slices.Sorted(maps.Keys(s.Lacks)) {
@@ -167,7 +174,7 @@ func (s Standing) Lacking() []Gap {
 	return out
 }
 
-// about says of each profile what a program in it has.
+// about describes the rights of programs in each profile.
 var about = map[string]string{
 	"guarded": "your files and network, but nothing of yaya's",
 	"server":  "its own state; files and hosts that you name",
@@ -177,5 +184,5 @@ var about = map[string]string{
 	"browser": "like server, and the user namespaces of a browser's own sandbox",
 }
 
-// About says in a few words what a program in a profile has.
+// About describes the rights of programs in a profile in a few words.
 func About(profile string) string { return about[profile] }

@@ -10,6 +10,9 @@ import (
 	"syscall"
 )
 
+// errNotRegular is why something that is not a regular file is not read.
+var errNotRegular = errors.New("not a regular file")
+
 // readStored reads up to most bytes of a file, and waits for nobody: something else than a
 // regular file is an error.
 func readStored(name string, most int64) ([]byte, error) {
@@ -23,7 +26,7 @@ func readStored(name string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", name)
+		return nil, fmt.Errorf("read %s: %w", name, errNotRegular)
 	}
 	return io.ReadAll(io.LimitReader(f, most)) //nolint:forbidigo // bounded
 }

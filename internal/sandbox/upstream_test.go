@@ -219,7 +219,7 @@ func TestUpstreamProxyIsHostile(t *testing.T) {
 	}
 }
 
-// A connection to a service may idle for ever, and one through the proxy may not.
+// A connection to a service may idle forever, and one through the proxy may not.
 func TestRelayIdles(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Sockets that come and go while a sandbox is made are no obstacle to it.
+// Sockets that come and go while a sandbox starts do not break the start.
 func TestSocketsVanish(t *testing.T) {
 	for _, backend := range []string{Namespaces, Bwrap} {
 		t.Run(backend, func(t *testing.T) {

@@ -11,13 +11,16 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/yaya-ai/yaya/internal/worded"
 )
 
-// Patience is how long a pipe may take to be filled: somebody may have to unlock it.
+// Patience is how long Read waits for the data of a pipe: its user may have to
+// unlock the program that writes it.
 const Patience = 20 * time.Second
 
-// look is how often an empty pipe is looked at. No system wakes a reader reliably both
-// for the first writer of a pipe and for the end of the last.
+// look is the interval of polling an empty pipe. No system wakes a reader reliably
+// both for the first writer of a pipe and for the end of the last.
 const look = 10 * time.Millisecond
 
 // IsPipe reports whether a path is one of a pipe, which gives its content once.
@@ -32,8 +35,8 @@ func Read(ctx context.Context, path string, limit int) ([]byte, error) {
 	return read(ctx, path, limit, false)
 }
 
-// ReadPrivate is [Read] for what nobody but the user may get at: a file or a pipe that
-// others can read or write is refused.
+// ReadPrivate is [Read] for private files: it refuses a file or a pipe that others can
+// read or write.
 func ReadPrivate(ctx context.Context, path string, limit int) ([]byte, error) {
 	return read(ctx, path, limit, true)
 }
@@ -104,7 +107,7 @@ func fromPipe(ctx context.Context, f *os.File, limit int) ([]byte, error) {
 		case <-late.C:
 			return nil, fmt.Errorf("it is a pipe, and nothing has filled it within %v: start or unlock the program that does", Patience)
 		case <-ctx.Done():
-			return nil, fmt.Errorf("it is a pipe, and nothing had filled it: %w", ctx.Err())
+			return nil, worded.Error(ctx.Err(), "it is a pipe, and nothing had filled it: start or unlock the program that does")
 		}
 	}
 }

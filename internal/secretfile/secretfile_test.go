@@ -38,8 +38,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// A pipe gives what its writer writes, in pieces too; one that nobody writes to ends with
-// the context, and the error names it.
+// Read returns the data of a pipe's writer, even in pieces; without a writer it ends with
+// the context, and the error names the pipe.
 func TestReadPipe(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {

@@ -13,13 +13,13 @@
 //   - 32 random bytes in secrets.key in the configuration folder, 0600.
 //
 // A file that was made without a passphrase moves to the passphrase with the first change
-// that is made with one. [Store.Rekey] moves a file to another key. A key that is lost or another one, a wrong passphrase, a file
-// that is damaged, cut or changed: each is an error that names file and remedy, and
-// nothing is overwritten.
+// that is made with one. [Store.Rekey] moves a file to another key. A lost or different
+// key, a wrong passphrase, and a damaged, cut or modified file are errors that name file
+// and remedy, and nothing is overwritten.
 //
-// A [Store] reads nothing until it is asked, keeps what it has read, and reads again when
-// the file has changed: a look-up costs one stat. Several processes may use a file at the
-// same time; who changes it holds secrets.lock, for which others wait half a minute at most. A
-// look-up waits for no change: at most for the key, if nobody has fetched it yet. It is safe
-// for concurrent use.
+// A [Store] reads lazily, caches the content, and reads again when the file has changed: a
+// look-up costs one stat. Several processes may use a file at the same time; a process that
+// changes it holds secrets.lock, for which others wait half a minute at most. A look-up
+// waits for no change: at most for the key, if nobody has fetched it yet. It is safe for
+// concurrent use.
 package secrets

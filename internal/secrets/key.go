@@ -15,6 +15,7 @@ import (
 	"golang.org/x/crypto/chacha20poly1305"
 
 	"github.com/yaya-ai/yaya/internal/secretfile"
+	"github.com/yaya-ai/yaya/internal/worded"
 )
 
 // KeyFile is the name of the file of the key, in the configuration folder.
@@ -23,11 +24,11 @@ const KeyFile = "secrets.key"
 // PassphraseVariable is the environment variable with the path of the passphrase.
 const PassphraseVariable = "YAYA_PASSPHRASE_FILE"
 
-// Keychain is the keychain of the operating system. Its methods do not wait for ever, and
+// Keychain is the keychain of the operating system. Its methods do not wait forever, and
 // end when ctx does.
 type Keychain interface {
-	// Get returns what is kept for an account. Without anything the error wraps
-	// [fs.ErrNotExist]; any other says that there is no keychain that answers.
+	// Get returns the value of an account. If there is none, the error wraps
+	// [fs.ErrNotExist]; any other error means that no keychain answers.
 	Get(ctx context.Context, account string) (string, error)
 	Set(ctx context.Context, account, value string) error
 	Delete(ctx context.Context, account string) error
@@ -72,9 +73,9 @@ func (s *Store) keyPath(name string) string { return filepath.Join(s.o.KeyDir, n
 // account is the name of this store in a keychain.
 func (s *Store) account() string { return "secrets of " + s.o.Data.Name() }
 
-// keyOf returns the key that a file was sealed with. Those that ask for it at the same
-// time wait for one question: a keychain that hangs holds them up once, not each after the
-// other. Each waits until its own ctx ends, and the question ends when nobody waits.
+// keyOf returns the key that a file was sealed with. Concurrent callers share one request:
+// a keychain that hangs delays them once, not one after the other. Each waits until its
+// own ctx ends, and the request ends when nobody waits.
 func (s *Store) keyOf(ctx context.Context, h header) ([]byte, error) {
 	id := string(h.ID)
 	s.mu.Lock()
@@ -101,7 +102,7 @@ func (s *Store) keyOf(ctx context.Context, h header) ([]byte, error) {
 	case <-ctx.Done():
 	}
 	if s.leave(id, f) {
-		return nil, fmt.Errorf("the key of %s: %w", s.Path(), ctx.Err())
+		return nil, worded.Error(ctx.Err(), "the key of %s has not come in time: it may wait for you to unlock it", s.Path())
 	}
 	if <-f.done; f.err != nil {
 		return nil, fmt.Errorf("%w: %w", ctx.Err(), f.err)
@@ -124,7 +125,7 @@ func (s *Store) leave(id string, f *fetch) (others bool) {
 	return false
 }
 
-// fetched tells those that wait what came of a question.
+// fetched gives waiting callers the result of a request.
 func (s *Store) fetched(id string, f *fetch, key []byte, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,7 +147,7 @@ func (s *Store) fetchKey(ctx context.Context, h header) ([]byte, error) {
 	switch h.Key {
 	case keyPassphrase:
 		if s.o.Passphrase == "" {
-			return nil, fmt.Errorf("%s is sealed with a passphrase: set %s to the path of a file that has it", s.Path(), PassphraseVariable)
+			return nil, fmt.Errorf("%s is sealed with a passphrase; set %s to the path of a file that has it", s.Path(), PassphraseVariable)
 		}
 		var phrase []byte
 		if phrase, err = s.passphrase(ctx); err == nil {
@@ -302,7 +303,7 @@ func readPhrase(ctx context.Context, file, variable string) ([]byte, error) {
 func (s *Store) readKey(name string) ([]byte, error) {
 	root, err := os.OpenRoot(s.o.KeyDir)
 	if err != nil {
-		return nil, fmt.Errorf("the key of the secrets: %w", err)
+		return nil, fmt.Errorf("open the folder of %s: %w", KeyFile, err)
 	}
 	defer func() { _ = root.Close() }()
 	data, st, err := readRegular(root, name, 256)

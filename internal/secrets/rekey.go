@@ -36,9 +36,9 @@ func (s *Store) keyFileOf(h header) string {
 }
 
 // Rekey seals the secrets with another key: one made of the passphrase in a file, or a
-// fresh one if file is "". The new key is there before the sealed file changes, which it
-// does at one moment, and the old key goes once the file was read back with the new one;
-// a process that dies in between leaves a file that opens. left is the path of an old key
+// fresh one if file is "". The new key exists before the sealed file is replaced
+// atomically, and the old key is removed once the file was read back with the new one; a
+// process that dies in between leaves a file that opens. left is the path of an old key
 // that stays, since other data folders may use it.
 func (s *Store) Rekey(ctx context.Context, file string) (left string, err error) {
 	if _, h, err := s.current(ctx); err != nil || h == nil { // waits for the key
@@ -98,7 +98,7 @@ func noneSealed(h *header, err error) error {
 	return nil
 }
 
-// nextKey makes the key that the secrets are moved to, and puts it where it is kept.
+// nextKey creates the key to which the secrets move, and stores it.
 func (s *Store) nextKey(ctx context.Context, file string) (h header, key, phrase []byte, err error) {
 	h.Version = version
 	if file != "" {

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Secrets move from each kind of key to each, are all there afterwards, and what opened
-// them before opens nothing.
+// Secrets move from each kind of key to each, are complete afterwards, and the previous
+// key opens nothing.
 func TestRekey(t *testing.T) {
 	from := map[string]func(p *place){
 		"the key file":   func(*place) {},
@@ -44,8 +44,8 @@ func TestRekey(t *testing.T) {
 				if data, _, err := p.store().Record("r"); err != nil || string(data) != "data" {
 					t.Errorf("Record = %q, %v", data, err)
 				}
-				p.set("y", "another value") // goes on with the new key
-				p.want("y", "another value")
+				p.set("y", "another-value") // goes on with the new key
+				p.want("y", "another-value")
 				if keys, err := filepath.Glob(filepath.Join(p.key, "secrets-*.key")); err != nil || len(keys) > 1 {
 					t.Errorf("the keys are %v, %v, want at most one", keys, err)
 				}
@@ -127,7 +127,8 @@ func TestRekeyFails(t *testing.T) {
 	p.want("x", canary)
 }
 
-// Who has lost the key that Rekey made is told its name: the key before it opens nothing.
+// If the key that Rekey created is lost, the error names it: the previous key opens
+// nothing.
 func TestLostKeyIsNamed(t *testing.T) {
 	p := newPlace(t)
 	p.set("x", canary)

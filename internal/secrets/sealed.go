@@ -47,8 +47,8 @@ type kdf struct {
 	Lanes  uint8  `json:"lanes"`
 }
 
-// Bounds of the parameters that are taken from a file: who can write it must not make
-// yaya use up the machine.
+// Bounds of the parameters in a file: a writer of the file must not make yaya use up
+// the machine.
 const (
 	maxPasses = 10
 	minMemory = 8 << 10   // KiB
@@ -63,7 +63,7 @@ type file struct {
 	Sealed []byte `json:"sealed"`
 }
 
-// document is what is sealed.
+// document is the sealed content.
 type document struct {
 	header header
 
@@ -138,13 +138,13 @@ func strict(data []byte, v any) error {
 	return nil
 }
 
-// bound is what is authenticated with the sealed part.
+// bound returns the data that is authenticated with the sealed part.
 func (h header) bound() ([]byte, error) {
 	raw, err := json.Marshal(h)
 	return append([]byte("yaya secrets\x00"), raw...), err
 }
 
-// open returns what a file has sealed.
+// open returns the sealed content of a file.
 func open(h header, f file, key []byte) (*document, error) {
 	aead, err := chacha20poly1305.NewX(key)
 	if err != nil {
@@ -196,13 +196,13 @@ func seal(h header, d *document, key []byte) ([]byte, error) {
 
 const idSize = 8
 
-// idOf tells a key apart from others and says nothing else of it.
+// idOf returns an id that distinguishes keys and reveals nothing else about them.
 func idOf(key []byte) []byte {
 	sum := sha256.Sum256(append([]byte("yaya secrets key id\x00"), key...))
 	return sum[:idSize]
 }
 
-// recommended is what RFC 9106 recommends where memory is scarce.
+// recommended are the parameters of RFC 9106 for machines with little memory.
 var recommended = kdf{Passes: 3, Memory: 64 << 10, Lanes: 4}
 
 // salted returns the parameters with a fresh salt.
@@ -216,7 +216,8 @@ func (k kdf) key(passphrase []byte) []byte {
 	return argon2.IDKey(passphrase, k.Salt, k.Passes, k.Memory, k.Lanes, chacha20poly1305.KeySize)
 }
 
-// readRegular reads a file of at most limit bytes that is no link and no pipe.
+// readRegular reads a file of at most limit bytes that is neither a link nor a
+// pipe.
 func readRegular(root *os.Root, name string, limit int64) ([]byte, fs.FileInfo, error) {
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if errors.Is(err, syscall.ELOOP) {

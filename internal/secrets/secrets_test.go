@@ -101,12 +101,12 @@ func TestSetGetListRemove(t *testing.T) {
 	if replaced, err := p.store().Set("openai", canary); replaced || err != nil {
 		t.Errorf("Set = %v, %v", replaced, err)
 	}
-	p.set("A.b_c-1", "another value")
+	p.set("A.b_c-1", "another-value")
 	p.want("openai", canary)
-	if replaced, err := p.store().Set("openai", "a changed value"); !replaced || err != nil {
+	if replaced, err := p.store().Set("openai", "a-changed-value"); !replaced || err != nil {
 		t.Errorf("Set again = %v, %v", replaced, err)
 	}
-	p.want("openai", "a changed value")
+	p.want("openai", "a-changed-value")
 	if got, want := fmt.Sprint(p.store().List()), fmt.Sprint([]Info{{"A.b_c-1", at}, {"openai", at}}, nil); got != want {
 		t.Errorf("List = %s, want %s", got, want)
 	}
@@ -194,7 +194,7 @@ func TestSealedFileHidesAll(t *testing.T) {
 	}
 	// Each time with another nonce: the same content never looks the same.
 	before := p.file()
-	p.set("openai-of-work", "something else")
+	p.set("openai-of-work", "something-else")
 	p.set("openai-of-work", canary)
 	var g struct{ Sealed, Nonce []byte }
 	if err := json.Unmarshal(p.file(), &g); err != nil {
@@ -205,8 +205,8 @@ func TestSealedFileHidesAll(t *testing.T) {
 	}
 }
 
-// What anybody can do to the file or to its key: an error that names file and remedy,
-// nothing is given, and nothing is overwritten, also not by a change.
+// Any modification of the file or its key is an error that names file and remedy; no
+// value is returned, and nothing is overwritten, even by a change.
 func TestTampering(t *testing.T) {
 	change := func(edit func(m map[string]any)) func(*place) {
 		return func(p *place) {
@@ -276,7 +276,7 @@ func TestTampering(t *testing.T) {
 			s := p.store()
 			v, err := s.Get("x")
 			_, lerr := s.List()
-			_, serr := s.Set("x", "another value")
+			_, serr := s.Set("x", "another-value")
 			_, rerr := s.Remove("x")
 			perr := s.PutRecord("r", []byte("data"))
 			for i, err := range []error{err, lerr, serr, rerr, perr} {
@@ -374,7 +374,7 @@ func TestPassphrase(t *testing.T) {
 			q.passphrase(c.phrase)
 		}
 		_, gerr := q.store().Get("x")
-		_, serr := q.store().Set("x", "another value")
+		_, serr := q.store().Set("x", "another-value")
 		for _, err := range []error{gerr, serr} {
 			for _, want := range c.want {
 				if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "horse") {
@@ -389,7 +389,8 @@ func TestPassphrase(t *testing.T) {
 	p.want("x", canary)
 }
 
-// A passphrase costs what RFC 9106 recommends, and what it costs stands in the file.
+// Deriving a key from a passphrase uses the cost that RFC 9106 recommends, which is
+// stored in the file.
 func TestPassphraseCost(t *testing.T) {
 	p := newPlace(t)
 	p.o.cost = kdf{}
@@ -402,7 +403,7 @@ func TestPassphraseCost(t *testing.T) {
 	p.want("x", canary)
 }
 
-// Who can write the file cannot make yaya use up memory or time.
+// A writer of the file cannot make yaya use up memory or time.
 func TestPassphraseParametersAreBounded(t *testing.T) {
 	p := newPlace(t)
 	p.passphrase("correct horse battery")
@@ -431,10 +432,10 @@ func TestMoveToPassphrase(t *testing.T) {
 	p.set("x", canary)
 	p.passphrase("correct horse battery")
 	p.want("x", canary)
-	p.set("y", "another value")
+	p.set("y", "another-value")
 	p.remove(p.keyPath())
 	p.want("x", canary)
-	p.want("y", "another value")
+	p.want("y", "another-value")
 	if kind, err := p.store().Kind(); err != nil || kind != "the passphrase" {
 		t.Errorf("Kind = %q, %v", kind, err)
 	}
@@ -530,7 +531,7 @@ func TestKeychain(t *testing.T) {
 		q := *p
 		c.do(&q)
 		_, gerr := q.store().Get("x")
-		_, serr := q.store().Set("x", "another value")
+		_, serr := q.store().Set("x", "another-value")
 		for _, err := range []error{gerr, serr} {
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("the keychain %s: %v, want %q", name, err, c.want)
@@ -542,10 +543,11 @@ func TestKeychain(t *testing.T) {
 	}
 }
 
-// A keychain that fails anything of the probe is none, and the key goes into its file.
+// A keychain that fails any part of the probe is not used, and the key goes into its
+// file.
 func TestNoKeychain(t *testing.T) {
 	for name, fails := range map[string]map[string]error{
-		"that takes nothing": {"set": errors.New("no bus")}, "that gives nothing": {"get": errors.New("no bus")}, "that keeps for ever": {"delete": errors.New("no bus")},
+		"that takes nothing": {"set": errors.New("no bus")}, "that gives nothing": {"get": errors.New("no bus")}, "that keeps forever": {"delete": errors.New("no bus")},
 	} {
 		p := newPlace(t)
 		p.o.Keychain = &fake{m: map[string]string{}, fails: fails}
@@ -599,8 +601,8 @@ func TestConcurrentChanges(t *testing.T) {
 	if all, err := s.List(); err != nil || len(all) != 40 {
 		t.Errorf("List has %d, %v, want 40", len(all), err)
 	}
-	p.set("late", "another value")
-	if v, err := s.Get("late"); err != nil || v != "another value" {
+	p.set("late", "another-value")
+	if v, err := s.Get("late"); err != nil || v != "another-value" {
 		t.Errorf("Get of what another process has set = %q, %v", v, err)
 	}
 }
@@ -644,7 +646,7 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// A disk that is full, or a folder that cannot be written: an error, and what was there is.
+// A full disk, or a read-only folder, is an error, and the previous content stays.
 func TestFailedWrite(t *testing.T) {
 	p := newPlace(t)
 	p.set("x", canary)
@@ -653,7 +655,7 @@ func TestFailedWrite(t *testing.T) {
 	tmp := filepath.Join(p.data, fmt.Sprintf(".%s.%d.tmp", File, os.Getpid()))
 	p.mkdir(tmp)
 	p.mkdir(filepath.Join(tmp, "x"))
-	if _, err := p.store().Set("x", "another value"); err == nil || !strings.Contains(err.Error(), File) {
+	if _, err := p.store().Set("x", "another-value"); err == nil || !strings.Contains(err.Error(), File) {
 		t.Errorf("Set = %v, want that %s cannot be written", err, File)
 	}
 	if !bytes.Equal(before, p.file()) {
@@ -662,8 +664,7 @@ func TestFailedWrite(t *testing.T) {
 	p.want("x", canary)
 }
 
-// Whatever a file holds, it is read within bounds, or refused; and only what was sealed
-// is ever given.
+// Any file is read within bounds, or refused; and only sealed values are ever returned.
 func FuzzFile(f *testing.F) {
 	key := make([]byte, 32)
 	h := header{Version: version, Key: keyFile, ID: idOf(key)}

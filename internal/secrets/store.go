@@ -16,7 +16,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/yaya-ai/yaya/internal/atomicfile"
+	"github.com/yaya-ai/yaya/internal/cut"
 	"github.com/yaya-ai/yaya/internal/masked"
+	"github.com/yaya-ai/yaya/internal/worded"
 )
 
 // Names of the files in the data folder.
@@ -38,7 +40,7 @@ const (
 	maxRecord  = 256 << 10
 )
 
-// ErrNone is the error about a secret that is not there.
+// ErrNone is the error about a missing secret.
 var ErrNone = errors.New("it is not set")
 
 // Unfit is the error about a name or a value that cannot be kept, and about one secret or
@@ -58,25 +60,22 @@ const (
 
 const maxName = 128
 
-// CheckName reports why a name cannot be that of a secret.
+// CheckName returns an error if a name is not valid for a secret.
 func CheckName(name string) error {
 	odd := func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_.-", r)
 	}
 	if name == "" || len(name) > maxName || strings.ContainsFunc(name, odd) {
-		return unfit("%q cannot be the name of a secret: 1 to %d letters, digits, dots, dashes and underscores", clip(name), maxName)
+		return unfit("%q cannot be the name of a secret, which has 1 to %d letters, digits, dots, dashes and underscores", clip(name), maxName)
 	}
 	return nil
 }
 
-func clip(s string) string {
-	if len(s) > 80 {
-		return s[:80] + "…"
-	}
-	return s
-}
+// clip is how much of a name or key that is unfit is said.
+func clip(s string) string { return cut.Text(s, 80) }
 
-// CheckValue reports why a value cannot be that of a secret. It does not say the value.
+// CheckValue returns an error if a value is not valid for a secret. The error does not
+// contain the value.
 func CheckValue(value string) error {
 	switch {
 	case value == "":
@@ -89,6 +88,8 @@ func CheckValue(value string) error {
 		return unfit("the value is not text (UTF-8 without NUL): give it in base64")
 	case masked.Monotonous(value):
 		return unfit("the value has fewer than %d different characters: it cannot be hidden in what programs print, since it would hide lines and placeholders", masked.Few)
+	case masked.Phrase(value):
+		return unfit("the value is a few ordinary words: hidden in what programs print, it would hide a part of other texts, and of yaya's own; choose a longer one, or one without spaces")
 	case masked.Is(value):
 		return unfit("the value has %s in it, which stands for a secret that is hidden: give the secret itself", masked.Mask)
 	}
@@ -100,12 +101,14 @@ type Options struct {
 	Data *os.Root
 	// KeyDir is the folder of secrets.key, which is made when it is needed.
 	KeyDir string
-	// Passphrase is the path of a file with the passphrase; "" is none. It may be a pipe.
+	// Passphrase is the path of a file with the passphrase, or ""; the file may be a
+	// pipe.
 	Passphrase string
-	// Keychain is asked for a new key before one is put into a file; nil is none.
+	// Keychain, unless nil, is preferred over a file for a new key.
 	Keychain Keychain
-	// Learn is told all values, by name, when they are read and before one is set, and
-	// before anybody gets one. It may be called by several goroutines at once. Optional.
+	// Learn is called with all values, by name, when they are read and before one is
+	// set, and before anybody gets one. It may be called by several goroutines at once.
+	// Optional.
 	Learn func(values map[string]string)
 	// Now tells the time; nil is time.Now.
 	Now func() time.Time
@@ -139,7 +142,7 @@ type fetch struct {
 	waiting int // how many want it; under the store's mu
 }
 
-// Info is what may be shown of a secret.
+// Info is the public part of a secret.
 type Info struct {
 	Name string    `json:"name"`
 	Set  time.Time `json:"set_at"`
@@ -284,7 +287,7 @@ func (s *Store) current(ctx context.Context) (*document, *header, error) {
 		return newDocument(), nil, nil
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("the secrets: %w", err)
+		return nil, nil, fmt.Errorf("sealed file: %w", err)
 	}
 	if d := s.kept(stampOf(st)); d != nil {
 		return d, &d.header, nil
@@ -391,7 +394,7 @@ func (s *Store) prepare(ctx context.Context) error {
 func (s *Store) lock(ctx context.Context) (unlock func(), err error) {
 	f, err := s.o.Data.OpenFile(lockFile, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("the secrets: %w", err)
+		return nil, fmt.Errorf("sealed file: %w", err)
 	}
 	late := time.NewTimer(lockPatience)
 	defer late.Stop()
@@ -403,14 +406,14 @@ func (s *Store) lock(ctx context.Context) (unlock func(), err error) {
 		case err == nil:
 			return func() { _ = f.Close() }, nil
 		case !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR):
-			return nil, errors.Join(fmt.Errorf("the secrets: lock %s: %w", s.lockPath(), err), f.Close())
+			return nil, errors.Join(fmt.Errorf("lock %s: %w", s.lockPath(), err), f.Close())
 		}
 		select {
 		case <-again.C:
 		case <-late.C:
 			return nil, errors.Join(fmt.Errorf("the secrets are not changed: another change has held the lock %s for %v: wait until it has ended and try again, or end the process that makes it", s.lockPath(), lockPatience), f.Close())
 		case <-ctx.Done():
-			return nil, errors.Join(fmt.Errorf("lock %s: %w", s.lockPath(), ctx.Err()), f.Close())
+			return nil, errors.Join(worded.Error(ctx.Err(), "the secrets are not changed: another change holds the lock %s: wait until it has ended and try again", s.lockPath()), f.Close())
 		}
 	}
 }
@@ -425,7 +428,7 @@ func (s *Store) replace(next *document, h header, key []byte) error {
 		return fmt.Errorf("%s: %w", s.Path(), err)
 	}
 	s.learn(next)
-	// Who asks next reads what has reached the disk.
+	// The next call reads the content that has reached the disk.
 	s.keep(nil, stamp{})
 	if _, err := atomicfile.Write(s.o.Data, File, data); err != nil {
 		return fmt.Errorf("%s: %w", s.Path(), err)

@@ -26,7 +26,7 @@ func TestLookUpsDoNotWaitForAPassphrase(t *testing.T) {
 	s := p.store()
 	changed := make(chan error, 1)
 	go func() {
-		_, err := s.Set("y", "another value")
+		_, err := s.Set("y", "another-value")
 		changed <- err
 	}()
 	var pipe *os.File
@@ -65,8 +65,8 @@ func newHanging() *hanging {
 	return &hanging{fake{m: map[string]string{}}, make(chan struct{}, 100), make(chan struct{})}
 }
 
-// hangs returns a store of the place as a new process has it, whose keychain has what
-// another one has, and does not answer yet.
+// hangs returns a store of the place as in a new process, whose keychain has the
+// content of another one, and does not answer yet.
 func (p *place) hangs(has *hanging) (*Store, *hanging) {
 	k := newHanging()
 	k.m = has.m
@@ -146,8 +146,8 @@ func TestLookUpsDoNotWaitForAKeychain(t *testing.T) {
 	})
 }
 
-// Whoever waits for the key waits as long as its own context says, whoever has asked first;
-// when nobody waits, nothing goes on.
+// Each caller waits for the key until its own context ends, whoever asked first; when
+// nobody waits, the request ends.
 func TestEachWaitsForItself(t *testing.T) {
 	p := newPlace(t)
 	k := newHanging()
@@ -197,13 +197,13 @@ func TestLockIsNotWaitedForForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := p.store()
 		begun := time.Now()
-		_, err := s.Set("y", "another value")
+		_, err := s.Set("y", "another-value")
 		if err == nil || !strings.Contains(err.Error(), path) || time.Since(begun) != lockPatience {
 			t.Errorf("Set = %v after %v, want an error that names %s after %v", err, time.Since(begun), path, lockPatience)
 		}
 		changed := make(chan error, 1)
 		go func() {
-			_, err := s.Set("y", "another value")
+			_, err := s.Set("y", "another-value")
 			changed <- err
 		}()
 		synctest.Wait()
@@ -217,7 +217,7 @@ func TestLockIsNotWaitedForForEver(t *testing.T) {
 	})
 }
 
-// All values are learnt at once: each lesson makes what finds them again.
+// All values are learnt at once, because each call rebuilds the finder.
 func TestOneLesson(t *testing.T) {
 	p := newPlace(t)
 	d := newDocument()

@@ -2,7 +2,7 @@
 //
 // The reader bounds every event and never buffers more than that bound; the
 // encoder cannot be made to emit a field that its caller did not ask for,
-// whatever line breaks the data holds (HT-10). Neither starts a goroutine, and
+// whatever line breaks the data holds. Neither starts a goroutine, and
 // a value of either is for one goroutine at a time.
 package sse
 
@@ -235,7 +235,7 @@ func (r *Reader) peek() ([]byte, error) {
 }
 
 // Skip reads what is left of the event that Next could not return, and returns the
-// last n bytes of its data. It does nothing when there is no such event.
+// last n bytes of its data. It does nothing if the event is gone.
 func (r *Reader) Skip(n int) (tail []byte, err error) {
 	if !r.within {
 		return nil, nil

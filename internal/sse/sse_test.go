@@ -88,7 +88,7 @@ func (b neverEnding) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// HT-10: what is written is what a conforming parser sees, and nothing more.
+// HT-10: a conforming parser sees exactly the written events.
 func TestAppendCannotBeInjected(t *testing.T) {
 	for _, bad := range []string{"a\nb", "a\rb", "a\x00"} {
 		if _, err := Append(nil, Event{Name: bad, Data: []byte("x")}); err == nil {

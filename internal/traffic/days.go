@@ -16,7 +16,7 @@ import (
 // Bounds of the daily sums.
 const (
 	daysKept = 366
-	maxRows  = 500 // of a day; further ones are summed up as "other"
+	maxRows  = 500 // of a day; further ones are summed as "other"
 	maxDay   = 4 << 20
 )
 
@@ -27,7 +27,7 @@ const Other = "other"
 // last bucket has none.
 var Buckets = []float64{1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000, 30000, 60000}
 
-// Sum is what the calls of one server, tool and client came to on a day.
+// Sum is the daily sum of the calls of one server, tool and client.
 type Sum struct {
 	Server  string   `json:"server,omitempty" doc:"empty for yaya itself"`
 	Tool    string   `json:"tool,omitempty" doc:"of other requests, their method"`
@@ -41,7 +41,7 @@ type Sum struct {
 	Buckets []uint64 `json:"buckets" doc:"calls by duration, up to 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000, 30000, 60000 ms, and longer"`
 }
 
-// Day is the sums of a day, by the clock of the machine.
+// Day has the sums of a day, by the machine's clock.
 type Day struct {
 	Day  string `json:"day" doc:"as in 2006-01-02"`
 	Rows []Sum  `json:"rows"`
@@ -90,7 +90,7 @@ func (t table) rows() []Sum {
 	return out
 }
 
-// sums gathers what has not reached the files of the days.
+// sums collects the counts that have not reached the daily files.
 type sums struct {
 	root *os.Root
 
@@ -139,7 +139,7 @@ func (s *sums) add(r *Record) {
 
 func dayFile(day string) string { return dir + "/days/" + day + ".json" }
 
-// readDay returns the rows of a day's file; none if there is no such file, or it is
+// readDay returns the rows of a day's file; none if the file is missing, or is
 // damaged.
 func readDay(root *os.Root, day string) (table, error) {
 	f, err := openRegular(root, dayFile(day), os.O_RDONLY)
@@ -168,7 +168,7 @@ func readDay(root *os.Root, day string) (table, error) {
 	return t, nil
 }
 
-// save adds what has gathered to the files. The directory is locked.
+// save adds the collected counts to the files. The directory is locked.
 func (s *sums) save() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,7 +192,7 @@ func (s *sums) save() error {
 	return nil
 }
 
-// replace writes a file so that it is whole at every moment.
+// replace writes a file atomically.
 func replace(root *os.Root, name string, data []byte) error {
 	tmp := name + ".tmp"
 	f, err := openRegular(root, tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC)
@@ -275,7 +275,7 @@ func (s *sums) expire(now time.Time) error {
 	return errors.Join(errs...)
 }
 
-// By says what the sums of a day are of.
+// By selects the grouping of daily sums.
 type By string
 
 // The groupings of [Daily].
@@ -286,16 +286,16 @@ const (
 	ByClient By = "client"
 )
 
-// DayQuery asks for daily sums. From and To are days, "" is no bound; the other fields
-// want one server, tool or client, "" all.
+// DayQuery asks for daily sums. From and To are days, "" means unbounded; the other
+// fields select one server, tool or client, "" all.
 type DayQuery struct {
 	From, To             string
 	Server, Tool, Client string
 	By                   By
 }
 
-// Daily returns the sums of the days for which there are some, oldest first, with what
-// has not reached the files yet. A nil log is one that has nothing.
+// Daily returns the existing daily sums, oldest first, including counts that have not
+// reached the files yet. A nil log has none.
 func Daily(root *os.Root, l *Log, q DayQuery) ([]Day, error) {
 	names, err := dayNames(root)
 	if err != nil {

@@ -2,9 +2,11 @@ package traffic
 
 import (
 	"encoding/json"
+
+	"github.com/yaya-ai/yaya/internal/cut"
 )
 
-// client is what an MCP client says of itself.
+// client is an MCP client's description of itself.
 type client struct{ name, version string }
 
 // encode appends the line of an entry to w.out, and returns the bodies of the next.
@@ -22,8 +24,8 @@ func (w *writer) encode(e *entry, bodies []byte, mode Bodies) (rest []byte) {
 	}
 	r := Record{
 		ID: w.store.next, Time: e.Start.UTC(), TookMS: float64(e.Took.Microseconds()) / 1000, Origin: e.Origin,
-		Client: c.name, ClientVersion: c.version, Principal: clip(e.Principal, maxText), Session: clip(e.Session, maxText),
-		Method: e.Method, Server: clip(e.Server, maxText), Tool: clip(e.Tool, maxText), Name: clip(e.Name, maxText), Outcome: e.Outcome, Error: w.text(e.Error),
+		Client: c.name, ClientVersion: c.version, Principal: cut.Bytes(e.Principal, maxText), Session: cut.Bytes(e.Session, maxText),
+		Method: e.Method, Server: cut.Bytes(e.Server, maxText), Tool: cut.Bytes(e.Tool, maxText), Name: cut.Bytes(e.Name, maxText), Outcome: e.Outcome, Error: w.text(e.Error),
 		Trace: trace, ArgumentsBytes: int64(e.argSize), ResultBytes: int64(e.resSize), Busy: e.busy,
 	}
 	if e.Method != MethodTool || e.Outcome != OutcomeOK { // else it is the name of a tool that there is
@@ -47,22 +49,22 @@ func (w *writer) encode(e *entry, bodies []byte, mode Bodies) (rest []byte) {
 	return bodies
 }
 
-// text returns a text of others as it is kept.
+// text returns the recorded form of foreign text.
 func (w *writer) text(s string) string {
 	if s == "" || w.l.cfg.Mask == nil {
-		return clip(s, maxText)
+		return cut.Bytes(s, maxText)
 	}
-	s = clip(s, 4*maxText)
+	s = cut.Bytes(s, 4*maxText)
 	at := len(w.masked)
 	w.masked = w.l.cfg.Mask(w.masked, []byte(s))
 	if got := w.masked[at:]; string(got) != s {
 		s = string(got)
 	}
 	w.masked = w.masked[:at]
-	return clip(s, maxText)
+	return cut.Bytes(s, maxText)
 }
 
-// body returns a body as it is kept: masked first, then cut.
+// body returns the recorded form of a body: masked first, then cut.
 func (w *writer) body(b []byte, whole int, r *Record) []byte {
 	if len(b) == 0 {
 		return nil
@@ -79,7 +81,7 @@ func (w *writer) body(b []byte, whole int, r *Record) []byte {
 	return b
 }
 
-// client reads what an MCP client says of itself, once for each.
+// client reads an MCP client's description of itself, once for each.
 func (w *writer) client(raw []byte) client {
 	if len(raw) == 0 {
 		return client{}
@@ -94,7 +96,7 @@ func (w *writer) client(raw []byte) client {
 	if json.Unmarshal(raw, &says) != nil {
 		return client{}
 	}
-	c := client{clip(says.Name, 64), clip(says.Version, 32)}
+	c := client{cut.Bytes(says.Name, 64), cut.Bytes(says.Version, 32)}
 	if len(w.clients) >= maxClients {
 		clear(w.clients)
 	}
@@ -105,7 +107,7 @@ func (w *writer) client(raw []byte) client {
 // maxTrace is the length of a traceparent: version, trace id, parent id, flags.
 const maxTrace = 55
 
-// traceID returns the trace id of a traceparent, "" if it is none.
+// traceID returns the trace id of a traceparent, "" if it is malformed.
 func traceID(parent []byte) string {
 	if len(parent) != maxTrace || parent[2] != '-' || parent[35] != '-' {
 		return ""

@@ -11,10 +11,10 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Bounds of what gathers between two writes.
+// Bounds of the queue between two writes.
 const (
 	gather      = 100 * time.Millisecond
-	settle      = time.Second // that who reads waits for it
+	settle      = time.Second // that readers wait for it
 	maxQueued   = 8192        // records
 	maxBodies   = 4 << 20     // bytes of their bodies
 	bodiesASec  = 2 << 20     // so many more may come each second
@@ -22,7 +22,7 @@ const (
 	tidyEvery   = time.Hour
 	keptBuffer  = 512 << 10 // larger buffers are not kept
 	maxClient   = 512       // bytes of what a client says of itself
-	maxClients  = 1024      // of which the names are remembered
+	maxClients  = 1024      // whose names are cached
 	warnDropped = time.Minute
 )
 
@@ -39,9 +39,9 @@ type Config struct {
 	// must stay open until the log is closed.
 	Root     *os.Root
 	Settings func() Settings
-	// Mask appends text with its secrets hidden; nil hides none. Margin is how much
-	// longer than MaxBody a body has to be looked at so that no part of a secret is
-	// left at its end.
+	// Mask appends text with its secrets hidden; nil hides none. Margin is how far
+	// beyond MaxBody a body has to be examined so that no part of a secret is left at
+	// its end.
 	Mask   func(dst, text []byte) []byte
 	Margin int
 	Log    zerolog.Logger
@@ -59,7 +59,7 @@ type Log struct {
 	closed bool
 	lost   Lost
 	news   chan struct{} // closed when something was written
-	taken  uint64        // how many calls were ever taken on
+	taken  uint64        // how many calls were ever accepted
 	tried  uint64        // how many of them were written, or failed to be
 
 	wake    chan struct{}
@@ -73,7 +73,7 @@ type Log struct {
 // none is the mode without any record.
 const none = -1
 
-// Lost counts what was not recorded since the start.
+// Lost counts the data lost since the start.
 type Lost struct {
 	Busy   uint64 `json:"busy" doc:"calls that came faster than they could be written"`
 	Failed uint64 `json:"failed" doc:"calls that could not be written to disk"`
@@ -149,7 +149,7 @@ func (l *Log) Add(c *Call) {
 	}
 }
 
-// Lost returns what was not recorded.
+// Lost returns the counts of lost data.
 func (l *Log) Lost() Lost {
 	if l == nil {
 		return Lost{}
@@ -159,10 +159,20 @@ func (l *Log) Lost() Lost {
 	return l.lost
 }
 
+// Taken counts the calls that were accepted since the start.
+func (l *Log) Taken() uint64 {
+	if l == nil {
+		return 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.taken
+}
+
 // Settings returns the settings in force.
 func (l *Log) Settings() Settings { return l.cfg.Settings() }
 
-// Refresh has changed settings hold for the next call.
+// Refresh applies changed settings to the next call.
 func (l *Log) Refresh() { l.configure() }
 
 // configure reads the settings.
@@ -183,8 +193,8 @@ func (l *Log) News() <-chan struct{} {
 	return l.news
 }
 
-// Settle waits until the calls that were taken on before are written, so that who has
-// made a call and then looks finds it. A disk that hangs is waited for a second at most.
+// Settle waits until all earlier calls are written, so that a client that makes a call
+// and then queries the record finds it. It waits at most a second for a disk that hangs.
 func (l *Log) Settle(ctx context.Context) {
 	if l == nil {
 		return
@@ -205,7 +215,8 @@ func (l *Log) Settle(ctx context.Context) {
 	l.mu.Unlock()
 }
 
-// Close writes what waits, and waits for it as long as ctx allows: a disk may hang.
+// Close writes the queue, and waits for that as long as ctx allows: a disk may
+// hang.
 func (l *Log) Close(ctx context.Context) error {
 	if l == nil {
 		return nil

@@ -10,24 +10,26 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/yaya-ai/yaya/internal/cut"
 )
 
 // MaxLimit bounds the records of one answer.
 const MaxLimit = 1000
 
-// Filter says which records are wanted. The zero filter wants all.
+// Filter selects records. The zero filter selects all.
 type Filter struct {
 	Server, Tool, Client, Principal string
 	Errors                          bool
 	Since, Until                    time.Time
-	// Before wants the last ones with smaller ids; After the first ones with greater
-	// ids. 0 is no bound.
+	// Before selects the last ones with smaller ids; After the first ones with greater
+	// ids. 0 means unbounded.
 	Before, After int64
 	Limit         int // at most MaxLimit; 0 is that
 	Bodies        bool
 }
 
-// matches reports whether a record is wanted, but for its id.
+// matches reports whether the filter selects a record, apart from its id.
 func (f *Filter) matches(r *Record) bool {
 	return (f.Server == "" || r.Server == f.Server) &&
 		(f.Tool == "" || r.Tool == f.Tool || r.Name == f.Tool) &&
@@ -38,7 +40,7 @@ func (f *Filter) matches(r *Record) bool {
 		(f.Until.IsZero() || r.Time.Before(f.Until))
 }
 
-// sieve is what a line must or must not contain to be worth reading.
+// sieve has strings that a line must or must not contain to be worth parsing.
 type sieve struct{ must, not []byte }
 
 func (f *Filter) sieve() sieve {
@@ -56,7 +58,7 @@ func (s sieve) pass(line []byte) bool {
 	return (s.must == nil || bytes.Contains(line, s.must)) && (s.not == nil || !bytes.Contains(line, s.not))
 }
 
-// parse reads a line; false says that it is none, or not wanted.
+// parse reads a line; false means that it is malformed, or not selected.
 func (f *Filter) parse(line []byte, s sieve, r *Record) bool {
 	*r = Record{}
 	if !s.pass(line) || json.Unmarshal(line, r) != nil || r.ID == 0 || !f.matches(r) {
@@ -68,19 +70,19 @@ func (f *Filter) parse(line []byte, s sieve, r *Record) bool {
 	return true
 }
 
-// Brief bounds what lists show of arguments and results, in bytes.
+// Brief bounds the arguments and results in lists, in bytes.
 const Brief = 240
 
 func brief(s string) string {
 	if len(s) <= Brief {
 		return s
 	}
-	return clip(s, Brief) + "…"
+	return cut.Text(s, Brief)
 }
 
-// Read returns the records that a filter wants from the files below a data directory,
-// oldest first, and whether there are more: before the first, or after the last if the
-// filter says After. It works beside a log that writes.
+// Read returns the records that a filter selects from the files below a data
+// directory, oldest first, and whether there are more: before the first, or after the
+// last if the filter uses After. It works beside a log that writes.
 func Read(ctx context.Context, root *os.Root, f Filter) (out []Record, more bool, err error) {
 	if f.Limit <= 0 || f.Limit > MaxLimit {
 		f.Limit = MaxLimit
@@ -134,7 +136,7 @@ func Read(ctx context.Context, root *os.Root, f Filter) (out []Record, more bool
 	return out, more, nil
 }
 
-// load returns the whole lines of a segment; one that is gone has none.
+// load returns the complete lines of a segment; a missing one has none.
 func load(root *os.Root, seg segment) ([][]byte, error) {
 	f, err := openRegular(root, seg.name(), os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -153,8 +155,8 @@ func load(root *os.Root, seg segment) ([][]byte, error) {
 	return lines[:len(lines)-1], nil
 }
 
-// Get returns one record with its bodies; false says that there is none, or none any
-// longer.
+// Get returns one record with its bodies; false means that it does not exist, or no
+// longer does.
 func Get(ctx context.Context, root *os.Root, id int64) (Record, bool, error) {
 	out, _, err := Read(ctx, root, Filter{After: id - 1, Before: id + 1, Limit: 1, Bodies: true})
 	if err != nil || len(out) == 0 || id < 1 {
@@ -163,7 +165,7 @@ func Get(ctx context.Context, root *os.Root, id int64) (Record, bool, error) {
 	return out[0], true, nil
 }
 
-// Tail reads what is written from some place on. It is for one goroutine.
+// Tail reads new records from some position on. It is for one goroutine.
 type Tail struct {
 	root *os.Root
 	f    Filter
@@ -173,8 +175,8 @@ type Tail struct {
 	last int64 // id that was read last
 }
 
-// Follow returns a tail behind the record After of the filter, or behind the last one
-// that there is if that is 0.
+// Follow returns a tail that starts after the filter's record After, or after the
+// last record if that is 0.
 func Follow(root *os.Root, f Filter) (*Tail, error) {
 	t := &Tail{root: root, f: f, s: f.sieve(), last: f.After}
 	have, err := segments(root)
@@ -202,8 +204,8 @@ func Follow(root *os.Root, f Filter) (*Tail, error) {
 	return t, nil
 }
 
-// Next returns the wanted records that were written since; none says that there are
-// none if nothing new was written. lost says that records were removed before they were read.
+// Next returns the selected records that were written since the last call, possibly none.
+// lost means that records were removed before they were read.
 func (t *Tail) Next() (out []Record, lost bool, err error) {
 	have, err := segments(t.root)
 	if err != nil {
@@ -245,7 +247,7 @@ func (t *Tail) read(seg segment) ([]Record, error) {
 	var out []Record
 	buf := make([]byte, chunk)
 	for len(out) < MaxLimit {
-		n, _ := f.ReadAt(buf, t.off) // what could not be read now is read the next time
+		n, _ := f.ReadAt(buf, t.off) // unreadable data is read the next time
 		whole := bytes.LastIndexByte(buf[:n], '\n') + 1
 		if whole == 0 {
 			break

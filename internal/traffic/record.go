@@ -6,24 +6,24 @@ import (
 	"unicode/utf8"
 )
 
-// MaxBody bounds what is kept of the arguments and of the result of a call, in bytes
+// MaxBody bounds the recorded part of a call's arguments and of its result, in bytes
 // each.
 const MaxBody = 16 << 10
 
 // maxText bounds the other members that others choose, in bytes.
 const maxText = 256
 
-// MethodTool is the method of calls of tools, whichever way they come.
+// MethodTool is the method of tool calls, whichever way they arrive.
 const MethodTool = "tools/call"
 
-// The outcome of a call that did what it was asked for; others are the kinds of
-// failure of package tool, and "error" for an error of the server's own.
+// The outcome of a successful call; others are the kinds of failure of package
+// tool, and "error" for an error from the server.
 const (
 	OutcomeOK    = "ok"
 	OutcomeError = "error"
 )
 
-// Bodies says of which calls arguments and results are kept.
+// Bodies selects the calls whose arguments and results are recorded.
 type Bodies int32
 
 // The values of traffic.bodies.
@@ -45,12 +45,12 @@ func ParseBodies(s string) (Bodies, bool) {
 	return 0, false
 }
 
-// Call is a call that has ended. Its slices are the caller's, and are copied.
+// Call is a call that has ended. Its slices belong to the caller, and are copied.
 type Call struct {
 	Start     time.Time
 	Took      time.Duration
 	Origin    string // mcp, api, wire, cli, loop
-	Client    []byte // what an MCP client says of itself: a JSON object with name and version
+	Client    []byte // an MCP client's description of itself: a JSON object with name and version
 	Principal string
 	Session   string
 	Method    string // of MCP: tools/call, resources/read, prompts/get
@@ -65,11 +65,11 @@ type Call struct {
 	Arguments, Result []byte
 	// ResultSize is the size of the result if Result is not all of it.
 	ResultSize int
-	// Bare calls are kept without bodies, whatever the settings say.
+	// Bare calls are recorded without bodies, whatever the settings.
 	Bare bool
 }
 
-// Record is a call as it is kept. All its texts are untrusted.
+// Record is a recorded call. All its texts are untrusted.
 type Record struct {
 	ID             int64     `json:"id"`
 	Time           time.Time `json:"time" doc:"when it began"`
@@ -95,7 +95,7 @@ type Record struct {
 	Busy           bool      `json:"busy,omitempty" doc:"there was too much traffic to keep arguments and result"`
 }
 
-// Failed reports whether a call did not do what it was asked for.
+// Failed reports whether a call was not successful.
 func (r *Record) Failed() bool { return r.Outcome != OutcomeOK }
 
 const hexDigits = "0123456789abcdef"
@@ -131,8 +131,8 @@ func appendJSON[T string | []byte](dst []byte, s T) []byte {
 	return append(append(dst, s[start:]...), '"')
 }
 
-// appendRecord appends a record as a line. It is what json.Marshal makes of it, in a
-// tenth of the time.
+// appendRecord appends a record as a line. The result equals that of json.Marshal,
+// in a tenth of the time.
 func appendRecord(dst []byte, r *Record, arguments, result []byte) []byte {
 	text := func(name, v string) {
 		if v != "" {
@@ -173,15 +173,4 @@ func appendRecord(dst []byte, r *Record, arguments, result []byte) []byte {
 		dst = append(dst, `,"busy":true`...)
 	}
 	return append(dst, '}', '\n')
-}
-
-// clip bounds a text without splitting a rune.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
 }

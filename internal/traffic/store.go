@@ -24,7 +24,7 @@ const (
 	maxSegment = 4 << 20
 	minSegment = 64 << 10
 	maxLife    = 24 * time.Hour // of a segment that is written to
-	reserve    = 64 << 20       // bytes of the disk that are left to what matters more
+	reserve    = 64 << 20       // bytes of the disk that stay free for more important data
 )
 
 // segment is a file of records.
@@ -62,7 +62,7 @@ func segments(root *os.Root) ([]segment, error) {
 	return out, nil
 }
 
-// store is the segments as their writer has them.
+// store has the segments for their writer.
 type store struct {
 	root   *os.Root
 	latch  *os.File // what is locked
@@ -82,7 +82,7 @@ func (s *store) close() {
 	s.file, s.latch = nil, nil
 }
 
-// lock takes the directory from other processes, for the length of a write.
+// lock locks the directory against other processes, for the duration of a write.
 func (s *store) lock() (unlock func(), err error) {
 	if s.latch == nil {
 		if err := s.root.MkdirAll(dir+"/days", 0o700); err != nil {
@@ -99,8 +99,8 @@ func (s *store) lock() (unlock func(), err error) {
 	return func() { _ = syscall.Flock(fd, syscall.LOCK_UN) }, nil
 }
 
-// openRegular opens a file of ours: a link or a pipe that somebody put in its place is
-// neither followed nor waited for.
+// openRegular opens one of our files: it neither follows a link nor blocks on a pipe
+// in its place.
 func openRegular(root *os.Root, name string, flag int) (*os.File, error) {
 	if st, err := root.Lstat(name); err == nil && !st.Mode().IsRegular() {
 		return nil, fmt.Errorf("open %s: not a regular file", name)
@@ -115,8 +115,8 @@ func openRegular(root *os.Root, name string, flag int) (*os.File, error) {
 	return f, nil
 }
 
-// load brings the store up to what is on disk, unless it is there: another process may
-// have written, and somebody may have removed files.
+// load updates the store from disk if necessary: another process may have written, and
+// files may have been removed.
 func (s *store) load() error {
 	have, err := segments(s.root)
 	if err != nil {
@@ -180,7 +180,7 @@ func idOf(line []byte) int64 {
 	return id
 }
 
-// maxRead bounds a segment that is read: one larger than we write is not ours.
+// maxRead bounds a segment for reading: a larger one is not ours.
 const maxRead = maxSegment + 4<<20
 
 func read(f *os.File, from int64) ([]byte, error) {
@@ -203,7 +203,7 @@ func read(f *os.File, from int64) ([]byte, error) {
 	return data[:got], nil
 }
 
-// append writes n whole lines, of which the last has the id before next.
+// append writes n complete lines; the last has the id before next.
 func (s *store) append(lines []byte, n int, set Settings) error {
 	if err := s.free(); err != nil {
 		return err
@@ -217,7 +217,7 @@ func (s *store) append(lines []byte, n int, set Settings) error {
 	s.shrink(set.MaxBytes - int64(len(lines)))
 	last := &s.have[len(s.have)-1]
 	if _, err := s.file.Write(lines); err != nil {
-		// What was written of it is taken back; if that fails, the next start does it.
+		// A partial write is taken back; if that fails, the next start does it.
 		err = errors.Join(err, s.file.Truncate(last.size), s.file.Close())
 		s.file = nil
 		return err
@@ -244,8 +244,8 @@ func (s *store) begin(first int64) error {
 	return nil
 }
 
-// shrink removes the oldest segments until all have at most that many bytes, but for
-// the one that is written to.
+// shrink removes the oldest segments until all together have at most that many
+// bytes, except the current one.
 func (s *store) shrink(limit int64) {
 	total := int64(0)
 	for _, seg := range s.have {
@@ -295,8 +295,7 @@ func (s *store) expire(before time.Time) error {
 
 var errFull = errors.New("the disk is almost full")
 
-// free fails when the disk has less left than what matters more than a record of calls
-// may need.
+// free fails when the disk has less free space than more important data may need.
 func (s *store) free() error {
 	var st unix.Statfs_t
 	if err := unix.Fstatfs(int(s.latch.Fd()), &st); err != nil { //nolint:gosec // a descriptor fits
@@ -308,7 +307,7 @@ func (s *store) free() error {
 	return nil
 }
 
-// tidy removes what is too old. A clock that was set is believed an hour later: until
+// tidy removes old records. It trusts a clock that was set only an hour later: until
 // then age counts from the newest record.
 func (w *writer) tidy() {
 	now := time.Now()

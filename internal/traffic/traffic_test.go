@@ -67,7 +67,7 @@ func readAll(t testing.TB, root *os.Root, f Filter) []Record {
 	return out
 }
 
-// wait waits until a log has written what it was given.
+// wait waits until a log has written its records.
 func wait(t testing.TB, l *Log, root *os.Root, n int) []Record {
 	t.Helper()
 	for {
@@ -116,7 +116,7 @@ func TestCallIsRecorded(t *testing.T) {
 	}
 }
 
-// What is written by hand is what the standard library would write.
+// The hand-written encoding equals that of the standard library.
 func TestLineIsJSON(t *testing.T) {
 	hostile := "a\"b\\c\n\x00\x1b[31m\x7f\xff\u2028é😀"
 	r := Record{ID: 5, Time: time.Now().UTC(), TookMS: 0.125, Origin: "mcp", Client: hostile, Method: "m", Server: hostile, Tool: hostile, Outcome: "ok", Error: hostile, Cut: true, Busy: true}
@@ -162,7 +162,7 @@ func TestBodies(t *testing.T) {
 		arguments string
 	}{
 		{"off", BodiesOff, call("echo", OutcomeOK), ""},
-		{"errors, and it is none", BodiesErrors, call("echo", OutcomeOK), ""},
+		{"errors, and it succeeded", BodiesErrors, call("echo", OutcomeOK), ""},
 		{"errors, and it is one", BodiesErrors, call("echo", "timeout"), `{"message":"hi"}`},
 		{"all", BodiesAll, call("echo", OutcomeOK), `{"message":"hi"}`},
 		{"bare", BodiesAll, func() *Call { c := call("echo", OutcomeOK); c.Bare = true; return c }(), ""},
@@ -257,7 +257,7 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// The ring has its limit, and what goes is the oldest.
+// The ring has its limit, and drops the oldest records.
 func TestRing(t *testing.T) {
 	set := all()
 	set.MaxBytes = 1 << 20
@@ -306,7 +306,7 @@ func TestTornTail(t *testing.T) {
 	closed(t, l)
 	have, err := segments(root)
 	if err != nil || len(have) != 1 {
-		t.Fatalf("%v, %v", have, err)
+		t.Fatalf("got %v, %v, want len(have) 1", have, err)
 	}
 	f, err := os.OpenFile(filepath.Join(dir, have[0].name()), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
@@ -382,7 +382,7 @@ func TestFailingDisk(t *testing.T) {
 	}
 }
 
-// What gathers is bounded: first bodies are left out, then records, and both are counted.
+// The queue is bounded: first bodies are dropped, then records, and both are counted.
 func TestBusy(t *testing.T) {
 	l, root, _ := opened(t, all())
 	release := make(chan struct{})
@@ -636,7 +636,7 @@ func BenchmarkAdd(b *testing.B) {
 	b.ReportMetric(float64(lost.Busy)/float64(b.N), "dropped/op")
 }
 
-// BenchmarkWrite is what a record costs off the path of the call.
+// BenchmarkWrite measures the cost of a record off the path of the call.
 func BenchmarkWrite(b *testing.B) {
 	root := rootOf(b, b.TempDir())
 	l := &Log{cfg: Config{Root: root, Settings: func() Settings { return *all() }}, sums: newSums(root), news: make(chan struct{})}
@@ -657,7 +657,7 @@ func BenchmarkWrite(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*batch), "ns/record")
 }
 
-// USE-3: who has made a call and then looks finds it.
+// USE-3: a client that makes a call and then queries the record finds it.
 func TestSettle(t *testing.T) {
 	l, root, _ := opened(t, all())
 	for n := range 5 {

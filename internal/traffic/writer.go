@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// writer is what the goroutine of a log has for itself.
+// writer is the private state of a log's goroutine.
 type writer struct {
 	l       *Log
 	store   store
@@ -59,10 +59,10 @@ func (w *writer) run() {
 	}
 }
 
-// take makes what waits the writer's.
+// take moves the queue to the writer.
 func (w *writer) take() {
 	l := w.l
-	// What a burst has taken is given back when it is over.
+	// The memory of a burst is released when it is over.
 	if cap(w.bodies) > keptBuffer && len(w.bodies) < cap(w.bodies)/4 {
 		w.bodies = nil
 	}

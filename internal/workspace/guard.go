@@ -13,14 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrOwn refuses a workspace that would give tools yaya's own files.
+// ErrOwn refuses a workspace that would give tools access to yaya's own files.
 var ErrOwn = errors.New("yaya keeps its tools out of its own folders")
 
 // Own is a folder of yaya's own.
 type Own struct {
 	Name string // for messages: "data folder"
 	Path string // it need not be there yet
-	Move string // what makes yaya keep it elsewhere: "--data-dir"
+	Move string // the flag that moves it: "--data-dir"
 }
 
 // Guard opens workspaces, and refuses those that are a folder of yaya's own, lie in
@@ -29,7 +29,8 @@ type Own struct {
 // protects nothing. It is safe for concurrent use.
 type Guard struct {
 	own []Own
-	// ids has what the folders were when the guard was made, in case they are moved.
+	// ids has the identities of the folders when the guard was created, in case they
+	// are moved.
 	ids map[inode]Own
 }
 
@@ -66,7 +67,7 @@ func (g *Guard) Open(dir string) (*Workspace, error) {
 	return &Workspace{root: root, dir: dir, ownFiles: sync.OnceValue(g.files)}, nil
 }
 
-// Check tells why a folder cannot be a workspace; nil if it can.
+// Check returns an error if a folder cannot be a workspace.
 func (g *Guard) Check(dir string) error {
 	w, err := g.Open(dir)
 	if err != nil {
@@ -100,7 +101,8 @@ func (g *Guard) check(root *os.Root, dir string) error {
 	return nil
 }
 
-// compare refuses an open folder for what is above it, and for what it is above of.
+// compare refuses an open folder because of the folders above it, or those below
+// it.
 func (g *Guard) compare(folder *os.File, dir string) error {
 	up, err := parents(folder)
 	if err != nil {
@@ -128,11 +130,11 @@ func (g *Guard) compare(folder *os.File, dir string) error {
 	return nil
 }
 
-// maxOwnFiles bounds how many files of yaya's own are told from hard links.
+// maxOwnFiles bounds how many of yaya's own files are checked for hard links.
 const maxOwnFiles = 100_000
 
-// files returns what the files in yaya's own folders are: a hard link in a workspace
-// could be one of them under another name.
+// files returns the identities of the files in yaya's own folders: a hard link in a
+// workspace could be one of them under another name.
 func (g *Guard) files() map[inode]bool {
 	out := map[inode]bool{}
 	if g == nil {
@@ -172,8 +174,7 @@ func within(up []inode, id inode) bool {
 	return false
 }
 
-// ancestry returns a folder and those above it, or if it is not there, the nearest one
-// above that is, and those above that.
+// ancestry returns a folder, or its nearest existing parent, and all folders above it.
 func ancestry(dir string) (up []inode, there bool, err error) {
 	there = true
 	for at := dir; ; at = filepath.Dir(at) {

@@ -12,12 +12,12 @@ import (
 // maxLinks is how many links a path may lead over, as the kernel counts them.
 const maxLinks = 40
 
-// isGit reports whether a name is that of a repository's own folder, also where file
-// systems do not tell capitals from others, or drop dots and blanks at the end.
+// isGit reports whether a name is that of a repository's own folder, even on file
+// systems that ignore case, or drop dots and blanks at the end.
 func isGit(name string) bool { return strings.EqualFold(strings.TrimRight(name, ". "), ".git") }
 
-// isRepository reports whether a folder is a repository's own by what is in it, as one
-// without a working tree is, and one that a file .git names.
+// isRepository reports whether a folder's content makes it a repository's own folder,
+// such as that of a bare repository, or one that a file .git names.
 func (w *Workspace) isRepository(dir string) bool {
 	head, err := w.root.Lstat(path.Join(dir, "HEAD"))
 	if err != nil || head.IsDir() {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// R8: what is a repository's own is not shown, whatever way leads there; its
+// R8: a repository's own folder is not shown, whatever way leads there; its
 // configuration may hold credentials.
 func TestGitIsNotShown(t *testing.T) {
 	dir := t.TempDir()

@@ -15,10 +15,10 @@ import (
 	"sync/atomic"
 )
 
-// Query says what to search for.
+// Query describes a search.
 type Query struct {
 	Pattern string
-	// Literal takes the pattern as it is, instead of as a regular expression (RE2).
+	// Literal treats the pattern as plain text, not as a regular expression (RE2).
 	Literal    bool
 	IgnoreCase bool
 	Path       string // "" is the whole workspace
@@ -26,7 +26,7 @@ type Query struct {
 	Limit      int    // matches
 }
 
-// Match is a line that was found.
+// Match is a matching line.
 type Match struct {
 	Path string
 	Line int // from 1
@@ -38,7 +38,7 @@ const (
 	maxSearched  = 8 << 20 // bytes of a file that is searched
 )
 
-// Search finds lines, in the order of the tree; more tells that there are others.
+// Search finds lines, in the order of the tree; more reports that there are others.
 // Files are read by several goroutines at once.
 func (w *Workspace) Search(ctx context.Context, q Query) (out []Match, more bool, err error) {
 	expr := q.Pattern
@@ -71,7 +71,7 @@ func (w *Workspace) Search(ctx context.Context, q Query) (out []Match, more bool
 		}
 		if s.found.Load() > int64(q.Limit)*4 { // what came first has been handed out by then
 			more = true
-			return errEnough
+			return fs.SkipAll
 		}
 		select {
 		case s.jobs <- job{n, e.Path}:

@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"path"
 	"regexp"
 	"strings"
@@ -21,7 +22,7 @@ type Symbol struct {
 const maxMapped = 1 << 20 // bytes of a file whose symbols are listed
 
 // Symbols lists the declarations of the files below p: of Go by its parser, of other
-// languages by the lines that declare something. more tells that there are others.
+// languages by declaring lines. more reports that there are others.
 func (w *Workspace) Symbols(ctx context.Context, p string, limit int) (out []Symbol, more bool, err error) {
 	err = w.Walk(ctx, p, func(e Entry) error {
 		if e.Dir || e.Size > maxMapped {
@@ -34,12 +35,12 @@ func (w *Workspace) Symbols(ctx context.Context, p string, limit int) (out []Sym
 		data, _, err := w.read(e.Path)
 		text, err := asText(data, err)
 		if err != nil {
-			return nil //nolint:nilerr // what cannot be read has no symbols
+			return nil //nolint:nilerr // an unreadable file has no symbols
 		}
 		for _, s := range find(e.Path, text) {
 			if len(out) == limit {
 				more = true
-				return errEnough
+				return fs.SkipAll
 			}
 			out = append(out, s)
 		}
@@ -59,8 +60,7 @@ func symbolsOf(p string) func(p, text string) []Symbol {
 	return nil
 }
 
-// goSymbols uses Go's own parser; a file that is half written shows what can be
-// parsed.
+// goSymbols uses Go's own parser; an incomplete file yields the parts that parse.
 func goSymbols(p, text string) []Symbol {
 	fset := token.NewFileSet()
 	f, _ := parser.ParseFile(fset, p, text, parser.SkipObjectResolution) // errors leave a part of the tree

@@ -1,9 +1,9 @@
-// Package workspace looks at a folder of source code for agents: its tree, its
-// text, its symbols. Nothing outside the folder is reached, whatever links and names
-// say (R17): everything goes through an os.Root. A folder of yaya's own cannot be
-// reached at all: see [Guard]. What .gitignore leaves out is left out, and what is
-// Git's own is never shown: its configuration and its logs may hold credentials.
-// Everything is bounded.
+// Package workspace reads a folder of source code for agents: its tree, its text,
+// its symbols. It reaches nothing outside the folder, whatever links and names say:
+// everything goes through an os.Root. It cannot reach yaya's own folders at all: see
+// [Guard]. It leaves out files that .gitignore ignores, and never shows Git's own
+// files, because its configuration and logs may contain credentials. Everything is
+// bounded.
 package workspace
 
 import (
@@ -23,25 +23,25 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
 )
 
-// Bounds of what is looked at.
+// Bounds of a workspace.
 const (
 	maxEntries = 200_000 // files and folders that are visited
 	maxDepth   = 64
 	maxIgnore  = 256 << 10 // bytes of a .gitignore
-	// MaxFile is how large a file may be to be read.
+	// MaxFile is the size of the largest file that is read.
 	MaxFile = 16 << 20
 )
 
 var (
-	// ErrOutside refuses a path that leads out of the workspace, or is none.
+	// ErrOutside refuses an invalid path, or one that leads out of the workspace.
 	ErrOutside = errors.New("the path leads out of the workspace")
-	// ErrBinary refuses a file that is no text.
-	ErrBinary = errors.New("the file is no text")
+	// ErrBinary refuses a file that is not text.
+	ErrBinary = errors.New("the file is not text")
 	// ErrTooLarge refuses a file above MaxFile.
 	ErrTooLarge = fmt.Errorf("the file has more than %d bytes", MaxFile)
-	// ErrIrregular refuses what is no regular file.
-	ErrIrregular = errors.New("it is no regular file")
-	// ErrGit refuses what is in a repository's own folder.
+	// ErrIrregular refuses paths that are not regular files.
+	ErrIrregular = errors.New("it is not a regular file")
+	// ErrGit refuses files in a repository's own folder.
 	ErrGit = errors.New("it belongs to git, and is not shown")
 )
 
@@ -83,7 +83,7 @@ func (w *Workspace) Clean(p string) (string, error) {
 	return p, nil
 }
 
-// open opens a regular file for reading, and waits for nothing.
+// open opens a regular file for reading, and never blocks.
 func (w *Workspace) open(p string) (*os.File, fs.FileInfo, error) {
 	f, err := w.root.OpenFile(p, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -152,8 +152,8 @@ func asText(data []byte, err error) (string, error) {
 	return string(data), nil
 }
 
-// IsBinary tells whether content is no text: it has a NUL, or its beginning is not
-// UTF-8.
+// IsBinary reports whether content is not text: it has a NUL, or its beginning is
+// not UTF-8.
 func IsBinary(data []byte) bool {
 	head := data[:min(len(data), 8<<10)]
 	if bytes.IndexByte(head, 0) >= 0 {
@@ -171,8 +171,6 @@ type Entry struct {
 	Dir  bool
 	Size int64
 }
-
-var errEnough = errors.New("enough")
 
 // Walk visits the files and folders below p in order, without those that .gitignore
 // leaves out. visit may return [fs.SkipDir] or [fs.SkipAll].
@@ -199,7 +197,7 @@ func (w *Workspace) Walk(ctx context.Context, p string, visit func(e Entry) erro
 	}
 	n := 0
 	scopes := map[string][]gitignore.Pattern{p: patterns}
-	err = fs.WalkDir(fsys, p, func(at string, d fs.DirEntry, err error) error {
+	return fs.WalkDir(fsys, p, func(at string, d fs.DirEntry, err error) error {
 		if cerr := ctx.Err(); cerr != nil {
 			return cerr
 		}
@@ -207,7 +205,7 @@ func (w *Workspace) Walk(ctx context.Context, p string, visit func(e Entry) erro
 			if at == p {
 				return err
 			}
-			return nil // what cannot be looked at is left out
+			return nil // unreadable entries are left out
 		}
 		if at == p {
 			if !d.IsDir() {
@@ -240,10 +238,6 @@ func (w *Workspace) Walk(ctx context.Context, p string, visit func(e Entry) erro
 		}
 		return visit(e)
 	})
-	if errors.Is(err, errEnough) {
-		return nil
-	}
-	return err
 }
 
 // ignored reads the .gitignore of a folder.
@@ -281,7 +275,7 @@ func (w *Workspace) Tree(ctx context.Context, p string, depth, limit int) (out [
 	err = w.Walk(ctx, p, func(e Entry) error {
 		if len(out) == limit {
 			more = true
-			return errEnough
+			return fs.SkipAll
 		}
 		out = append(out, e)
 		rel := strings.TrimPrefix(strings.TrimPrefix(e.Path, base), "/")

@@ -22,7 +22,7 @@ type Edit struct {
 var ErrLink = errors.New("the way there is a link, or no folder")
 
 // ErrShared refuses to write a file that has other names: writing would change
-// them, too (R17).
+// them, too.
 var ErrShared = errors.New("the file has more than one name (a hard link)")
 
 // Apply makes all edits or none: each new content is written beside its file and
@@ -75,8 +75,8 @@ func (w *Workspace) Apply(edits []Edit) (err error) {
 
 type undo func() error
 
-// Writable refuses what is no regular file of its own, and ways that lead over
-// links: what is shown of a change is where it is made.
+// Writable refuses paths that are not regular files with one name, and ways that
+// lead over links: what is shown of a change is where it is made.
 func (w *Workspace) Writable(p string) error {
 	for at := path.Dir(p); at != "."; at = path.Dir(at) {
 		if info, err := w.root.Lstat(at); err == nil && !info.IsDir() {

@@ -319,7 +319,7 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
-// Y-140: a shutdown ends asks at once, and takes no new ones.
+// Y-140: a shutdown ends asks at once, and refuses new ones.
 func TestShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -342,8 +342,8 @@ func TestShutdown(t *testing.T) {
 	})
 }
 
-// Y-144: an ask that takes longer than a handler may is no deadlock: the session
-// goes on meanwhile, siblings settle, and the answer counts at once.
+// Y-144: an ask that takes longer than a handler may does not deadlock: the session
+// continues, siblings settle, and the answer counts at once.
 func TestSlowAnswerIsNoDeadlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -490,8 +490,8 @@ func TestCancelledCall(t *testing.T) {
 	})
 }
 
-// R30, W-44: every answer is audited before it counts, and what cannot be audited is
-// a rejection.
+// R30, W-44: every answer is audited before it counts, and an answer that cannot be
+// audited is a rejection.
 func TestAudit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen []string
@@ -531,7 +531,7 @@ func TestAudit(t *testing.T) {
 	})
 }
 
-// R11: what cannot be recorded does not run.
+// R11: a call whose ask cannot be recorded does not run.
 func TestFailingLedger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -588,7 +588,7 @@ func TestRules(t *testing.T) {
 	}
 	for _, bad := range []string{`{}`, `[{"decision":"perhaps"}]`, `[{"tol":"x","decision":"allow"}]`, `[{"tool":"[","decision":"allow"}]`, `[{}]`} {
 		if _, err := approval.ParseRules([]byte(bad), approval.Callers{}); err == nil || !strings.Contains(err.Error(), "approval.rules") {
-			t.Errorf("%s: %v", bad, err)
+			t.Errorf(`%s: got %v, want an error, err with "approval.rules"`, bad, err)
 		}
 	}
 	broken := approval.Policy{Rules: func() ([]approval.Rule, error) { return nil, errors.New("unreadable") }}
@@ -597,8 +597,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TW-09, TW-10: an approval for a session is for what was shown and what else was bound,
-// not only for the arguments; what is asked about is what was shown.
+// TW-09, TW-10: an approval for a session covers the shown content and everything else
+// that was bound, not only the arguments; the ask contains the shown content.
 func TestGrantsBindWhatWasPrepared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -632,7 +632,8 @@ func TestGrantsBindWhatWasPrepared(t *testing.T) {
 	})
 }
 
-// The audit is told what a prepared call runs in, and nothing that arguments say of it.
+// The audit records the sandbox of a prepared call, and nothing that its arguments
+// claim about it.
 func TestAuditHasTheSandbox(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var audited []approval.Request

@@ -16,8 +16,8 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// Whoever makes a call can be the one who is asked; the first answer counts, and
-// the other question ends with it.
+// The maker of a call can be asked; the first answer counts, and the other question
+// ends with it.
 func TestAskCaller(t *testing.T) {
 	def := tool.Definition{Name: "t", Identity: tool.Identity{Provider: "p", Tool: "t"}}
 	call := tool.Call{ID: "1", Name: "t", Args: json.RawMessage(`{"a":1}`), SessionID: "s", Origin: tool.OriginMCP}
@@ -104,7 +104,7 @@ func TestAskCaller(t *testing.T) {
 	w = setup(t, false, say("perhaps", ""))
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	if err := w.rt.Approve(ctx, call, def, "brief"); err == nil {
-		t.Error("an answer that is none counts")
+		t.Error("an invalid answer counts")
 	}
 	cancel()
 	w = setup(t, false, nil)
@@ -117,7 +117,7 @@ func TestAskCaller(t *testing.T) {
 		w := setup(t, true, func(context.Context) (event.ApprovalAnswer, string, error) { return "", "", errors.New("gone") })
 		done := make(chan error, 1)
 		go func() { done <- w.rt.Approve(t.Context(), call, def, "brief") }()
-		synctest.Wait() // the caller has failed by now
+		synctest.Wait() // the caller has failed
 		if len(w.asked) != 1 || len(w.rt.Pending()) != 1 {
 			t.Fatalf("asked %d times, %d asks wait", len(w.asked), len(w.rt.Pending()))
 		}

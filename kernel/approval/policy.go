@@ -14,9 +14,9 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// Rule says what happens to the calls that it matches. A field that is not set
-// matches everything; Tool and Provider may hold the wildcards of path.Match, and
-// so may Principal, where * covers slashes too.
+// Rule decides about the calls that it matches. An unset field matches everything;
+// Tool and Provider may hold the wildcards of path.Match, and so may Principal,
+// where * covers slashes too.
 type Rule struct {
 	Tool      string      `json:"tool,omitempty"`     // the name the tool is called by
 	Provider  string      `json:"provider,omitempty"` // "" also means built in
@@ -31,7 +31,8 @@ type Rule struct {
 	members []string // of Group
 }
 
-// Callers is what rules and profiles can say of callers, beside their names.
+// Callers holds the scopes and groups that rules and profiles can name besides
+// principals.
 type Callers struct {
 	Groups map[string][]string // patterns of principals, by the group's name
 	Scopes []string
@@ -46,7 +47,7 @@ func (c Callers) Members(group string) ([]string, error) {
 	return members, checkPrincipals(members)
 }
 
-// CheckScope reports whether there is a scope of that name.
+// CheckScope returns an error if no scope has that name.
 func (c Callers) CheckScope(scope string) error {
 	if !slices.Contains(c.Scopes, scope) {
 		return fmt.Errorf("there is no scope %q", scope)
@@ -73,8 +74,8 @@ func CheckGroup(raw json.RawMessage) error {
 	return checkPrincipals(members)
 }
 
-// ParseRules reads the value of approval.rules. Whatever a rule names that does not
-// exist is an error: a rule that does not do what it says must not be kept.
+// ParseRules reads the value of approval.rules. An unknown name in a rule is an
+// error: a rule without its intended effect must not be kept.
 func ParseRules(raw json.RawMessage, callers Callers) ([]Rule, error) {
 	if len(raw) == 0 {
 		return nil, nil
@@ -97,7 +98,7 @@ func ParseRules(raw json.RawMessage, callers Callers) ([]Rule, error) {
 
 var errNoRules = errors.New(`approval.rules must be a JSON list of rules, such as [{"tool":"x","decision":"deny"}]`)
 
-// parse reads a rule. Its errors go on after the name of the rule.
+// parse reads a rule. The caller puts the name of the rule before its errors.
 func (r *Rule) parse(raw json.RawMessage, callers Callers) error {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.DisallowUnknownFields()
@@ -123,8 +124,8 @@ func (r *Rule) parse(raw json.RawMessage, callers Callers) error {
 	return nil
 }
 
-// What rules can say of calls: one of a closed set, so that no rule waits for a call
-// that never comes.
+// choice checks a value against a closed set, so that no rule waits for a call that
+// never comes.
 var (
 	kinds   = []tool.Kind{tool.KindRead, tool.KindWrite, tool.KindExec, tool.KindNetwork}
 	origins = []tool.Origin{tool.OriginLoop, tool.OriginMCP, tool.OriginWire, tool.OriginCLI, tool.OriginAPI}
@@ -141,7 +142,7 @@ func oneOf[T ~string](what string, v T, known []T) error {
 	return fmt.Errorf("there is no %s %q: there are %s", what, v, strings.Join(names, ", "))
 }
 
-// resolve checks a rule and looks its group up.
+// resolve checks a rule and looks up its group.
 func (r *Rule) resolve(callers Callers) (err error) {
 	if _, ok := decisions[r.Decision]; !ok {
 		return fmt.Errorf("decision %q is none of allow, ask and deny", r.Decision)
@@ -179,9 +180,10 @@ func (r *Rule) matches(call *tool.Call, def *tool.Definition) bool {
 		r.concerns(&call.Caller)
 }
 
-// concerns reports whether a rule is about a caller. One that asks or denies is if
-// it is about any of those whom the call is made for; one that allows only if it is
-// about all of them, so that nobody gains a right by starting a sub-agent.
+// concerns reports whether a rule applies to a caller. A rule that asks or denies
+// applies if it covers any principal that the call is made for; a rule that allows,
+// only if it covers all of them, so that nobody gains a right by starting a
+// sub-agent.
 func (r *Rule) concerns(c *tool.Caller) bool {
 	if r.Scope != "" && !c.May(r.Scope) {
 		return false
@@ -201,13 +203,13 @@ func (r *Rule) concerns(c *tool.Caller) bool {
 	return all
 }
 
-// names reports whether a principal is the rule's, and in its group.
+// names reports whether the rule covers a principal, by pattern and by group.
 func (r *Rule) names(principal string) bool {
 	return (r.Principal == "" || tool.MatchPrincipal(r.Principal, principal)) &&
 		(r.Group == "" || slices.ContainsFunc(r.members, func(p string) bool { return tool.MatchPrincipal(p, principal) }))
 }
 
-// effectiveKind counts what is unknown as exec.
+// effectiveKind treats unknown kinds as exec.
 func effectiveKind(k tool.Kind) tool.Kind {
 	switch k {
 	case tool.KindRead, tool.KindWrite, tool.KindNetwork:
@@ -217,14 +219,13 @@ func effectiveKind(k tool.Kind) tool.Kind {
 	return tool.KindExec
 }
 
-// Policy applies rules, the strictest of those that match; a call that none
-// matches is left to Base.
+// Policy applies the strictest matching rule; if none matches, Base decides.
 type Policy struct {
 	Rules func() ([]Rule, error)
 	Base  tool.Policy // default [tool.DefaultPolicy]
 }
 
-// Decide implements [tool.Policy]. Rules that cannot be read deny (R11).
+// Decide implements [tool.Policy]. Invalid rules deny.
 func (p Policy) Decide(ctx context.Context, call tool.Call, def tool.Definition) (tool.Verdict, error) {
 	rules, err := p.Rules()
 	if err != nil {

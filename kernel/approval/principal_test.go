@@ -10,8 +10,8 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// MIS-7: rules say whose calls they are about: by name, by scope, by group, and by all
-// of them together.
+// MIS-7: rules select callers by name, by scope, by group, and by all of them
+// together.
 func TestRulesOfPrincipals(t *testing.T) {
 	callers := approval.Callers{
 		Groups: map[string][]string{"team": {"issuer:alice", "device:desk*"}, "nobody": {}},
@@ -87,7 +87,7 @@ func TestRulesOfPrincipals(t *testing.T) {
 	}
 	broken := approval.Callers{Groups: map[string][]string{"team": {"alice"}}}
 	if _, err := approval.ParseRules(json.RawMessage(`[{"group":"team","decision":"deny"}]`), broken); err == nil {
-		t.Error("a group with a member that is no principal is accepted")
+		t.Error("a group with a member that is not a principal is accepted")
 	}
 	for raw, ok := range map[string]bool{`["owner","issuer:*"]`: true, `[]`: true, `["alice"]`: false, `[1]`: false, `{"a":1}`: false} {
 		if err := approval.CheckGroup(json.RawMessage(raw)); (err == nil) != ok {

@@ -17,6 +17,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/rs/zerolog"
 
+	"github.com/yaya-ai/yaya/internal/cut"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/kernel/bus"
@@ -24,34 +25,35 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// DefaultTimeout is how long an ask waits (Y-138).
+// DefaultTimeout is how long an ask waits.
 const DefaultTimeout = time.Minute
 
 const (
 	maxFeedback  = 4 << 10 // bytes
-	maxRecent    = 1024    // answers that are remembered for those who come late
+	maxRecent    = 1024    // decisions that are remembered for late answers
 	agentsBranch = "::agent::"
 )
 
 // The ways in which an ask ends without an answer. Their text carries the reason
-// of the contract (Y-36, Y-139).
+// word of the contract.
 var (
 	ErrTimeout  = errors.New("cancelled (timeout): nobody answered in time")
 	ErrShutdown = errors.New("cancelled (shutdown): yaya is shutting down")
-	// ErrUnknown says that there is no such ask.
-	ErrUnknown = errors.New("there is no such approval request")
-	// ErrAnswered says that an ask was answered before; the decision is the
+	// ErrUnknown reports an ask that does not exist.
+	ErrUnknown = errors.New("approval request not found")
+	// ErrAnswered reports that an ask already has an answer; the decision is the
 	// recorded one.
 	ErrAnswered = errors.New("the request was answered already")
 )
 
-// Ledger keeps what is asked and answered with a session. It returns nil for a
-// session that has no tape.
+// Ledger records asks and answers with a session. It returns nil for a session that
+// has no tape.
 type Ledger interface {
 	Note(session string, ev event.Event, data any) error
 }
 
-// Request is an ask as it is kept: what is shown, and what it binds.
+// Request is a recorded ask: the content that people see, and the digests that it
+// binds.
 type Request struct {
 	event.ApprovalRequest
 	CallID    string                 `json:"call_id"`    // of the call that waits
@@ -59,13 +61,13 @@ type Request struct {
 	Deadline  time.Time              `json:"deadline"`
 	Decisions []event.ApprovalAnswer `json:"decisions"`
 	Digest    string                 `json:"digest"` // of identity, definition, arguments and what the call was prepared to use
-	// Sandbox and Weaker are those of [tool.Prepared], for the audit. What is shown says
-	// them already, but there a tool's arguments may say the like.
+	// Sandbox and Weaker come from [tool.Prepared], for the audit. The shown content
+	// also has them, but a tool's arguments could imitate them there.
 	Sandbox string   `json:"-"`
 	Weaker  []string `json:"-"`
 }
 
-// Decision is an answer as it is kept.
+// Decision is a recorded answer.
 type Decision struct {
 	event.ApprovalResponse
 	By       string `json:"by"` // the source that answered
@@ -73,34 +75,34 @@ type Decision struct {
 	CallID   string `json:"call_id"`
 }
 
-// Withdrawal is the end of an ask without an answer as it is kept.
+// Withdrawal records the end of an ask without an answer.
 type Withdrawal struct {
 	event.ApprovalCancelled
 	ToolName string `json:"tool_name"`
 	CallID   string `json:"call_id"`
 }
 
-// Ask puts a request to one who can answer it.
+// Ask sends a request to somebody who can answer it.
 type Ask func(ctx context.Context, req Request) (answer event.ApprovalAnswer, feedback string, err error)
 
 // Config adjusts a runtime; Bus is required.
 type Config struct {
 	Bus    *bus.Bus
 	Ledger Ledger // default: none
-	// Secrets are in no ask, though they are in what it binds. Optional.
+	// Secrets are concealed in asks, but not in the arguments that they bind.
+	// Optional.
 	Secrets *masked.Secrets
 	// Audience reports whether anybody can be asked about a session. Default:
 	// somebody subscribes to approval.request.
 	Audience func(session string) bool
-	// Asker returns how to ask whoever makes a call, where that is somebody who can
-	// be asked, else nil. What it returns is called with the request once that is
-	// recorded, and its answer counts if it is the first; it obeys its context.
-	// Optional.
+	// Asker returns a function that asks the maker of a call, or nil if the maker
+	// cannot be asked. The runtime calls it with the request once that is recorded,
+	// and its answer counts if it is the first; it obeys its context. Optional.
 	Asker func(call tool.Call) Ask
-	// Audit is told of every answer before it counts; its error makes the answer a
-	// rejection (R30). Optional.
+	// Audit is called with every answer before it counts; its error turns the answer
+	// into a rejection. Optional.
 	Audit func(Request, Decision) error
-	// Timeout is how long an ask of a session waits now. Default [DefaultTimeout].
+	// Timeout returns how long an ask of a session waits. Default [DefaultTimeout].
 	Timeout func(session string) time.Duration
 	Log     zerolog.Logger
 }
@@ -114,16 +116,16 @@ type Runtime struct {
 	mu      sync.Mutex
 	closed  bool
 	pending map[string]*pending
-	grants  map[string]map[[32]byte]struct{} // by originating session (Y-135)
+	grants  map[string]map[[32]byte]struct{} // by originating session
 	recent  map[string]Decision
 	order   []string
 
 	onChange atomic.Pointer[func()]
 }
 
-// OnChange has f called whenever an ask is put, answered or withdrawn. f must not
-// block. Who only wants to know does not count as somebody to ask, as a subscriber to
-// approval.request does.
+// OnChange makes the runtime call f whenever an ask is put, answered or withdrawn. f
+// must not block. Unlike a subscriber to approval.request, an observer does not count
+// as somebody who can answer.
 func (r *Runtime) OnChange(f func()) { r.onChange.Store(&f) }
 
 func (r *Runtime) changed() {
@@ -151,7 +153,7 @@ func New(cfg Config) (*Runtime, error) {
 	r.sub, err = bus.On(cfg.Bus, bus.SubscribeOptions{Name: "approval"}, event.ApprovalAnswered, func(_ context.Context, ev event.Event, a event.ApprovalResponse) error {
 		_, err := r.resolve(Decision{ApprovalResponse: a, By: ev.Source})
 		if errors.Is(err, ErrAnswered) || errors.Is(err, ErrUnknown) {
-			return nil // late, or somebody else's invention: nothing hangs on it
+			return nil // late, or for an ask that never existed: nothing depends on it
 		}
 		return err
 	})
@@ -162,7 +164,7 @@ func New(cfg Config) (*Runtime, error) {
 }
 
 // Close ends every pending ask with reason shutdown, at once, and refuses new
-// ones (Y-140).
+// ones.
 func (r *Runtime) Close() {
 	r.mu.Lock()
 	if r.closed {
@@ -195,9 +197,9 @@ func (r *Runtime) Approve(ctx context.Context, call tool.Call, def tool.Definiti
 	return verdict(d)
 }
 
-// Ask puts a question that is not about the run of a tool, such as whether a folder is
-// trusted, and returns the answer as it was recorded. It waits as
-// [Runtime.Approve] does; earlier answers do not count.
+// Ask puts a question that does not concern the run of a tool, such as whether to
+// trust a folder, and returns the recorded answer. It waits as [Runtime.Approve] does;
+// earlier answers do not count.
 func (r *Runtime) Ask(ctx context.Context, call tool.Call, def tool.Definition, brief string) (Decision, error) {
 	key, err := bind(call, def)
 	if err != nil {
@@ -258,20 +260,21 @@ func (r *Runtime) put(ctx context.Context, key [32]byte, call tool.Call, def too
 	case <-timer.C:
 		return r.giveUp(p, "timeout", ErrTimeout)
 	case <-ctx.Done():
-		// The call is gone, and with it what there was to decide.
+		// The call has ended, so there is nothing left to decide.
 		return r.giveUp(p, "shutdown", context.Cause(ctx))
 	}
 }
 
-// askCaller asks whoever makes the call. Who is not understood, and the only one
-// there is, has not agreed. The returned function ends it and waits.
+// askCaller asks the maker of the call. An answer that cannot be understood counts
+// as a refusal if nobody else can answer. The returned function ends the question
+// and waits.
 func (r *Runtime) askCaller(ctx context.Context, ask Ask, req Request, others bool) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var work sync.WaitGroup
 	work.Go(func() {
 		answer, feedback, err := ask(ctx, req)
 		switch {
-		case ctx.Err() != nil: // somebody else was faster, or the call is gone
+		case ctx.Err() != nil: // another answer came first, or the call has ended
 			return
 		case err != nil && others:
 			return
@@ -289,7 +292,7 @@ func (r *Runtime) askCaller(ctx context.Context, ask Ask, req Request, others bo
 	}
 }
 
-// ask makes a request durable, then known.
+// ask makes a request durable, and then announces it.
 func (r *Runtime) ask(p *pending) error {
 	ev := r.envelope(event.ApprovalRequested.Name(), p.req.ApprovalRequest)
 	if err := r.note(p.req.SessionID, ev, p.req); err != nil {
@@ -303,8 +306,8 @@ func (r *Runtime) envelope(kind string, payload any) event.Event {
 	return event.Event{ID: uuid.NewString(), Kind: kind, SessionID: event.KernelSession, Time: time.Now(), Source: event.KernelSource, Payload: payload}
 }
 
-// note writes to the tape of the session that asks, and of the root that it is a
-// sub-agent of, whose reader may be the only one there is.
+// note writes to the tape of the asking session and to that of its root session,
+// which may have the only reader.
 func (r *Runtime) note(session string, ev event.Event, data any) error {
 	if r.cfg.Ledger == nil {
 		return nil
@@ -325,7 +328,7 @@ func verdict(d Decision) error {
 	return nil
 }
 
-// take removes a pending ask; false says that it was taken before.
+// take removes a pending ask; false means that it was already taken.
 func (r *Runtime) take(id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -367,9 +370,7 @@ func (r *Runtime) resolve(d Decision) (Decision, error) {
 	default:
 		return Decision{}, fmt.Errorf("%q is none of approve, approve_for_session and reject", d.Response)
 	}
-	if len(d.Feedback) > maxFeedback {
-		d.Feedback = strings.ToValidUTF8(d.Feedback[:maxFeedback], "") + "…"
-	}
+	d.Feedback = cut.Text(d.Feedback, maxFeedback)
 	r.mu.Lock()
 	p, ok := r.pending[d.ID]
 	if !ok || r.closed {
@@ -383,7 +384,7 @@ func (r *Runtime) resolve(d Decision) (Decision, error) {
 	delete(r.pending, d.ID)
 	r.remember(d)
 	r.mu.Unlock()
-	// Recorded, then acted on.
+	// The answer is recorded before it takes effect.
 	d.ToolName, d.CallID = p.req.ToolName, p.req.CallID
 	err := r.note(p.req.SessionID, r.envelope(event.ApprovalAnswered.Name(), d.ApprovalResponse), d)
 	if err == nil && r.cfg.Audit != nil {
@@ -411,7 +412,7 @@ func (r *Runtime) grant(p *pending) {
 	g[p.key] = struct{}{}
 }
 
-// remember keeps a decision for those who answer late; mu is held.
+// remember keeps a decision for late answers; mu is held.
 func (r *Runtime) remember(d Decision) {
 	r.recent[d.ID] = d
 	r.order = append(r.order, d.ID)
@@ -432,8 +433,8 @@ func (r *Runtime) Pending() []Request {
 	return out
 }
 
-// granted looks for an approve_for_session of exactly this call, in the session
-// and in those that it is a sub-agent of (Y-136, Y-196).
+// granted looks for an approve_for_session of exactly this call, in the session and
+// in its parents.
 func (r *Runtime) granted(session string, key [32]byte) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -449,7 +450,8 @@ func (r *Runtime) granted(session string, key [32]byte) bool {
 	}
 }
 
-// bind digests what an approval is for. A changed definition is another tool.
+// bind returns the digest that an approval is for. A tool with a changed definition
+// is a different tool.
 func bind(call tool.Call, def tool.Definition) (key [32]byte, err error) {
 	args, err := jsonrpc.Canonical(call.Args)
 	if err != nil {

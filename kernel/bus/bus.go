@@ -28,7 +28,8 @@ var (
 	ErrClosed = errors.New("bus: closed")
 	// ErrLagging ends a subscription that fell too far behind.
 	ErrLagging = errors.New("bus: subscription fell behind and was ended; subscribe again and resync")
-	// ErrRefused is wrapped when an emitter may not publish what it tried to.
+	// ErrRefused is wrapped by the error for an event that its emitter may not
+	// publish.
 	ErrRefused = errors.New("bus: refused")
 )
 
@@ -41,31 +42,31 @@ type Outcome struct {
 
 // Config adjusts a bus; its zero value works.
 type Config struct {
-	// HandlerTimeout bounds one handler call. Default 30 s (Y-166).
+	// HandlerTimeout bounds one handler call. Default 30 s.
 	HandlerTimeout time.Duration
 	// OnOutcome is called after every handler call, and at the deadline of one
 	// that has not returned by then. It runs on the delivering goroutine and
 	// must not block.
 	OnOutcome func(Outcome)
-	// Recorder keeps the events of sessions; nil keeps none.
+	// Recorder stores the events of sessions; nil stores none.
 	Recorder Recorder
-	// Secrets are in no event: they are concealed before anybody sees it. Optional.
+	// Secrets are concealed in events before anybody sees them. Optional.
 	Secrets *masked.Secrets
 }
 
-// Recorder writes accepted events to their session's tape. It is a part of
-// acceptance and not a subscriber: so the order on the tape is the order that
+// Recorder writes accepted events to their session's tape. It takes part in
+// acceptance and is not a subscriber. So the order on the tape is the order that
 // subscribers see, an event is on the tape before anybody acts on it, and an
 // emitter that floods waits for its own writes.
 type Recorder interface {
-	// Prepare is called before the event of that kind is accepted, and may take
-	// long. Its error refuses the event.
+	// Prepare is called before an event of that kind is accepted, and may take long.
+	// Its error refuses the event.
 	Prepare(kind, session string) error
 	// Record is called in acceptance order, for one event of a session at a time.
 	// It sets Entry. An error for which refuse is true refuses the event.
 	Record(ev *event.Event) (refuse bool, err error)
-	// Failed is told, outside of every lock, of an event that was accepted but
-	// not recorded.
+	// Failed is called, outside every lock, with an event that was accepted but not
+	// recorded.
 	Failed(ev event.Event, err error)
 }
 
@@ -74,8 +75,8 @@ type Bus struct {
 	cfg  Config
 	seed maphash.Seed
 
-	// order serialises the acceptance of the events of one session, and of no
-	// other: a slow disk delays the session that writes.
+	// order serialises the acceptance of the events of one session only: a slow disk
+	// delays the session that writes, and no other.
 	order [64]shard
 
 	subsMu sync.Mutex // guards writes of subs
@@ -84,7 +85,7 @@ type Bus struct {
 	waitMu  sync.Mutex
 	waiters map[string]waiter
 
-	life   context.Context // ends when Close loses patience
+	life   context.Context // a base context: of handlers; it ends when Close loses patience
 	cancel context.CancelFunc
 	gate   sync.RWMutex // held for reading while an event is accepted
 	closed bool
@@ -145,9 +146,9 @@ func New(cfg Config) *Bus {
 	return b
 }
 
-// Close refuses new events, waits until what was accepted has been handled, and
-// cancels the handlers when ctx ends first. It returns nil when no goroutine of
-// the bus is left.
+// Close refuses new events, waits until accepted ones have been handled, and
+// cancels the handlers when ctx ends first. It returns nil when no goroutine of the
+// bus is left.
 func (b *Bus) Close(ctx context.Context) error {
 	b.gate.Lock()
 	b.closed = true
@@ -172,7 +173,7 @@ func (b *Bus) Close(ctx context.Context) error {
 	}
 }
 
-// Emitter publishes under one source, which its holder cannot change (Y-19).
+// Emitter publishes under one source, which its holder cannot change.
 type Emitter struct {
 	bus        *Bus
 	source     string
@@ -180,6 +181,7 @@ type Emitter struct {
 	unrecorded bool
 	clientID   string
 	turn       string
+	starts     bool
 }
 
 // Kernel returns the kernel's own emitter. Hand it to kernel code only: it may
@@ -194,9 +196,8 @@ func (e *Emitter) Named(source string) *Emitter {
 	return &next
 }
 
-// Unrecorded returns an emitter whose events stay off the tape, for what can be
-// derived from it. Messages, tool calls and their results are recorded all the
-// same (Y-176).
+// Unrecorded returns an emitter whose events stay off the tape, for facts that can
+// be derived from it. Messages, tool calls and their results are still recorded.
 func (e *Emitter) Unrecorded() *Emitter {
 	next := *e
 	next.unrecorded = true
@@ -212,8 +213,8 @@ func (b *Bus) Plugin(name string) (*Emitter, error) {
 	return &Emitter{bus: b, source: name}, nil
 }
 
-// ForClient returns an emitter whose events carry a client's id of what it
-// submits.
+// ForClient returns an emitter whose events carry the id that a client gave to its
+// submission.
 func (e *Emitter) ForClient(id string) *Emitter {
 	next := *e
 	next.clientID = id
@@ -227,7 +228,15 @@ func (e *Emitter) ForTurn(id string) *Emitter {
 	return &next
 }
 
-// Source returns the name that is stamped on what this emitter publishes.
+// Starting returns an emitter whose messages start the turn that they belong to; see
+// [event.Event].
+func (e *Emitter) Starting() *Emitter {
+	next := *e
+	next.starts = true
+	return &next
+}
+
+// Source returns the source name of this emitter's events.
 func (e *Emitter) Source() string { return e.source }
 
 // Publish publishes a payload under its topic and returns the stamped event.
@@ -260,8 +269,8 @@ func (e *Emitter) Emit(kind, session string, payload json.RawMessage) (event.Eve
 	return e.stamp(k, session, p, nil)
 }
 
-// takePersist takes the members persist and __persist__ out of a payload: they
-// are about the payload and not of it (Y-176).
+// takePersist removes the members persist and __persist__ from a payload: they are
+// directions to the bus, not content.
 func takePersist(payload json.RawMessage) (rest json.RawMessage, off bool, err error) {
 	if !bytes.Contains(payload, []byte(`persist`)) {
 		return payload, false, nil
@@ -307,7 +316,7 @@ func (e *Emitter) stamp(k *event.Kind, session string, payload any, prepare func
 		return event.Event{}, fmt.Errorf("%w: %s travels on session %q, not on %q", ErrRefused, k.Name, event.KernelSession, session)
 	}
 	if k.InConversation && (session == event.KernelSession || strings.HasPrefix(session, event.BridgePrefix)) {
-		return event.Event{}, fmt.Errorf("%w: %s belongs to a conversation, and session %q is none", ErrRefused, k.Name, session)
+		return event.Event{}, fmt.Errorf("%w: %s belongs to a conversation, and session %q is not one", ErrRefused, k.Name, session)
 	}
 	if err := event.CheckSession(session); err != nil {
 		return event.Event{}, fmt.Errorf("%w: %w", ErrRefused, err)
@@ -316,13 +325,13 @@ func (e *Emitter) stamp(k *event.Kind, session string, payload any, prepare func
 	if err != nil {
 		return event.Event{}, fmt.Errorf("bus: event id: %w", err)
 	}
-	ev := event.Event{ID: id.String(), Kind: k.Name, SessionID: session, Time: time.Now(), Source: e.source, Payload: payload, Unrecorded: e.unrecorded, ClientID: e.clientID, Turn: e.turn}
+	ev := event.Event{ID: id.String(), Kind: k.Name, SessionID: session, Time: time.Now(), Source: e.source, Payload: payload, Unrecorded: e.unrecorded, ClientID: e.clientID, Turn: e.turn, Starts: e.starts}
 	if prepare != nil {
 		prepare(ev.ID)
 	}
 	rec := b.cfg.Recorder
 	if session == event.KernelSession {
-		rec = nil // Y-177
+		rec = nil // the control plane has no tape
 	}
 	if rec != nil {
 		if err := rec.Prepare(k.Name, session); err != nil {
@@ -343,7 +352,7 @@ func (e *Emitter) stamp(k *event.Kind, session string, payload any, prepare func
 }
 
 // accept records an event and queues it for its subscribers, in the order of its
-// session. It returns what kept an accepted event off the tape.
+// session. It returns the error that kept an accepted event off the tape.
 func (b *Bus) accept(ev *event.Event, k *event.Kind, rec Recorder) (lost, err error) {
 	b.gate.RLock()
 	defer b.gate.RUnlock()
@@ -377,9 +386,9 @@ type Pending struct {
 	reply chan answered
 }
 
-// Ask publishes a payload and remembers to look for its answer: the first event
-// among the reply kinds whose payload carries the request's event id (Y-162).
-// The caller ends it with Wait or Cancel.
+// Ask publishes a payload and registers for its answer: the first event of the
+// reply kinds whose payload carries the request's event id. The caller ends it with
+// Wait or Cancel.
 func Ask[P any](e *Emitter, t event.Topic[P], session string, payload P, replies ...*event.Kind) (*Pending, error) {
 	b := e.bus
 	p := &Pending{bus: b, kind: t.Name(), reply: make(chan answered, 1)}
@@ -443,8 +452,8 @@ func (b *Bus) answer(ref string, ev event.Event) {
 	}
 }
 
-// Fail ends the wait for a request's answer with an error: whoever was to answer
-// cannot. It does nothing when nobody waits.
+// Fail ends the wait for a request's answer with an error, because no answer can
+// come. It does nothing when nobody waits.
 func (b *Bus) Fail(request string, err error) {
 	b.waitMu.Lock()
 	defer b.waitMu.Unlock()

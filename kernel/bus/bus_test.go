@@ -98,7 +98,7 @@ func TestEnvelope(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := uuid.Parse(env.ID); err != nil { // Y-15
-			t.Errorf("id %q is no UUID", env.ID)
+			t.Errorf("id %q is not a UUID", env.ID)
 		}
 		if now := float64(time.Now().UnixNano()) / 1e9; env.TS < now-1 || env.TS > now { // Y-18
 			t.Errorf("ts: got %f, want about %f", env.TS, now)
@@ -118,7 +118,7 @@ func TestEnvelope(t *testing.T) {
 
 // Y-15, Y-16, Y-19, Y-33, Y-37, Y-44, Y-51…Y-60, Y-66: what is refused.
 func TestRefusals(t *testing.T) {
-	t.Run("messages outside of conversations", func(t *testing.T) {
+	t.Run("messages outside conversations", func(t *testing.T) {
 		b := newBus(t, bus.Config{})
 		for _, session := range []string{"kernel", "_bridge:mcp-bridge"} {
 			if _, err := bus.Publish(plugin(t, b, "web"), event.UserMessageReceived, session, event.UserMessage{Text: "x"}); !errors.Is(err, bus.ErrRefused) {
@@ -143,7 +143,7 @@ func TestRefusals(t *testing.T) {
 		{"empty session id (Y-17)", "user.message.received", "", `{"text":"x"}`},
 		{"malformed bridge session (Y-65)", "x.a.b", "_bridge:../x", `{}`},
 		{"payload of the wrong shape (Y-20)", "user.message.received", "s", `{"text":1}`},
-		{"payload that is no object (Y-20)", "user.message.received", "s", `[]`},
+		{"payload that is not an object (Y-20)", "user.message.received", "s", `[]`},
 		{"extension without a plugin (Y-63)", "x.alone", "s", `{}`},
 		{"payload above the limit", "x.a.b", "s", `"` + strings.Repeat("x", bus.MaxPayload) + `"`},
 	} {

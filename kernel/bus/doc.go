@@ -1,5 +1,5 @@
 // Package bus carries the kernel's events. It is the only channel between
-// plugins, adapters and the kernel (Y-4, Y-5).
+// plugins, adapters and the kernel.
 //
 // # Delivery
 //
@@ -7,12 +7,12 @@
 // handler on the caller's goroutine and never waits for one. Routing is by exact
 // kind. A subscription sees the events of one session in the order in which the
 // bus accepted them, across all kinds it has subscribed; different sessions run
-// in parallel, and subscriptions do not wait for each other (R36).
+// in parallel, and subscriptions do not wait for each other.
 //
-// A subscription holds a bounded number of undelivered events. A lossy event
-// that finds half of that taken is dropped and counted. A reliable event that
-// finds no room ends the subscription with [ErrLagging]: its owner must
-// subscribe again and catch up from durable state.
+// A subscription holds a bounded number of undelivered events. When half of the
+// places are taken, a lossy event is dropped and counted. When none is left, a
+// reliable event ends the subscription with [ErrLagging]: its owner must subscribe
+// again and catch up from durable state.
 //
 // # Goroutines
 //
@@ -22,7 +22,7 @@
 // # Failures
 //
 // A handler that returns an error, panics or passes its deadline is reported
-// through [Config.OnOutcome]; the bus itself goes on. The deadline cancels the
-// handler's context and reports the failure at once, whether or not the handler
-// returns. Long work does not belong in a handler.
+// through [Config.OnOutcome]; the bus continues. The deadline cancels the handler's
+// context and reports the failure at once, whether or not the handler returns. Long
+// work does not belong in a handler.
 package bus

@@ -36,8 +36,8 @@ type SubscribeOptions struct {
 	Filter func(ev event.Event) bool
 	// OnOutcome replaces the bus's own for this subscription.
 	OnOutcome func(Outcome)
-	// OnEnd is told why the subscription ended. It may run on a publisher's
-	// goroutine and must neither block nor publish.
+	// OnEnd is called with the reason when the subscription ends. It may run on a
+	// publisher's goroutine and must neither block nor publish.
 	OnEnd func(err error)
 }
 
@@ -96,13 +96,12 @@ func On[P any](b *Bus, opts SubscribeOptions, t event.Topic[P], h func(ctx conte
 	})
 }
 
-// Close ends the subscription. Events that were not delivered yet are dropped;
-// handlers that run go on and Done is closed when the last has returned.
+// Close ends the subscription. Undelivered events are dropped; running handlers
+// continue, and Done is closed when the last has returned.
 func (s *Subscription) Close() { s.end(ErrClosed) }
 
-// Drain takes no new events, waits until those that were queued have been
-// handled, and ends the subscription; when ctx ends first, what is left is
-// dropped.
+// Drain accepts no new events, waits until the queued ones have been handled, and
+// ends the subscription; when ctx ends first, the rest is dropped.
 func (s *Subscription) Drain(ctx context.Context) {
 	s.detach()
 	s.mu.Lock()
@@ -121,8 +120,8 @@ func (s *Subscription) Drain(ctx context.Context) {
 // Done is closed when the subscription has ended and its handlers returned.
 func (s *Subscription) Done() <-chan struct{} { return s.done }
 
-// Err says why the subscription ended: [ErrLagging], [ErrClosed], or nil while
-// it lives.
+// Err returns why the subscription ended: [ErrLagging], [ErrClosed], or nil while
+// it is active.
 func (s *Subscription) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

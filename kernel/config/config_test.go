@@ -140,7 +140,7 @@ func TestLayers(t *testing.T) {
 			t.Errorf("%s: got %s from %s, want %s from %s", key, v, from, want.value, want.from)
 		}
 	}
-	if w.Int("loop.max_iterations") != 4 || w.Duration("loop.llm_timeout").Seconds() != 5 || w.Bool("compaction.enabled") || w.Text("strategy") != "f" {
+	if w.Int("loop.max_iterations") != 4 || w.Duration("loop.llm_timeout").Seconds() != 5 || !w.Bool("compaction.enabled") || w.Text("strategy") != "f" {
 		t.Error("typed values")
 	}
 	if _, _, ok := w.Get("process.guard"); ok {
@@ -202,7 +202,7 @@ func TestDamagedStore(t *testing.T) {
 		}
 		root, _ := os.OpenRoot(dir)
 		if _, err := config.Open(config.Options{Root: root}); err == nil || !strings.Contains(err.Error(), "config.json") {
-			t.Errorf("%q: %v", bad, err)
+			t.Errorf(`%q: got %v, want an error, err with "config.json"`, bad, err)
 		}
 		root.Close()
 	}

@@ -7,9 +7,10 @@ import (
 	"sync/atomic"
 )
 
-// Derive returns what is made of the store's values, and makes it again only when
-// they have changed: for what every call needs. The result is shared and must not be
-// changed. The function is safe for concurrent use.
+// Derive returns a function that computes a value from the store's settings, and
+// computes it again only after they have changed. Use it for values that every call
+// needs. The result is shared and must not be modified. The function is safe for
+// concurrent use.
 func Derive[T any](s *Store, from func(*Store) (T, error)) func() (T, error) {
 	type derived struct {
 		value T
@@ -18,7 +19,8 @@ func Derive[T any](s *Store, from func(*Store) (T, error)) func() (T, error) {
 	}
 	var last atomic.Pointer[derived]
 	return func() (T, error) {
-		// Counted before it is made: a change meanwhile makes it stale.
+		// The generation is read before the computation: a change meanwhile makes the
+		// value stale.
 		count := s.changes()
 		d := last.Load()
 		if d == nil || d.count != count {

@@ -9,7 +9,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/config"
 )
 
-// What is made of the configuration is made once for each state of it, whichever layer
+// Derive computes its value once for each state of the configuration, whichever layer
 // has changed, errors included.
 func TestDerive(t *testing.T) {
 	root, err := os.OpenRoot(t.TempDir())

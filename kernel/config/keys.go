@@ -9,15 +9,18 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
+
+	"github.com/yaya-ai/yaya/internal/cut"
 )
 
-// Bounds of a configuration (R31).
+// Bounds of a configuration.
 const (
 	MaxFile  = 1 << 20  // bytes of the TOML file
 	MaxValue = 64 << 10 // bytes of one value
 	maxStore = 8 << 20  // bytes of the live part
 	maxKeys  = 10_000
+
+	maxValueShown = 60 // bytes of a value, in an error
 )
 
 var variableName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`) }) // long repetitions compile slowly
@@ -33,7 +36,6 @@ const (
 	boolean
 	duration
 	list
-	count // a number from 0 on
 	names // of environment variables
 )
 
@@ -45,9 +47,9 @@ type Key struct {
 	kind    kind
 }
 
-// Keys are the kernel's keys, with what they are by default.
+// Keys are the kernel's keys with their defaults.
 var Keys = []Key{
-	{"provider", "", "id of the active provider instance; unset: the first one, see yaya provider list", text},
+	{"provider", "", "id of the active provider instance, see yaya provider list", text},
 	{"strategy", `"react"`, "id of the strategy that drives turns", text},
 	{"approval.timeout", `"60s"`, "how long an ask waits for its answer", duration},
 	{"approval.rules", "", "rules about tool calls, see docs/CONFIG.md", list},
@@ -55,29 +57,61 @@ var Keys = []Key{
 	{"auth.audience", "", "URL of the MCP endpoint that those tokens must be for", text},
 	{"workspace.roots", "", "folders below which devices and other clients may have agents work", list},
 	{"servers.pass_env", "", "variables of yaya's environment that every MCP server's process gets too", names},
-	{"sandbox.mode", `"prefer"`, "what is enforced of a sandbox: prefer (all that this machine can), require (everything, or the program does not start) or off (nothing)", text},
-	{"sandbox.backend", `"auto"`, "how sandboxes are made: auto, or one that yaya sandbox lists", text},
+	{"sandbox.mode", `"prefer"`, "how strictly to enforce a sandbox: prefer (everything that this machine supports), require (everything, or the program does not start) or off (nothing)", text},
+	{"sandbox.backend", `"auto"`, "back end of sandboxes: auto, or one that yaya sandbox lists", text},
 	{"sandbox.command.hosts", "", "hosts that agents' commands reach without an ask, such as example.com or *.example.com:8443", list},
-	{"sandbox.command.write", "", "folders that agents' commands may write beside the workspace", list},
+	{"sandbox.command.write", "", "folders that agents' commands may write in addition to the workspace", list},
 	{"wire.export", "", "names of tools that other kernels may invoke as skills", list},
 	{"servers.max_message_bytes", `67108864`, "bytes of one message of an MCP server or client, from 1 MiB to 256 MiB", number},
-	{"servers.tool_max_sec", "", "seconds that a call of an MCP server's tool may take in all, with progress", number},
-	{"loop.max_iterations", `16`, "model calls in one turn", number},
+	{"servers.tool_max_sec", "", "seconds that a call of an MCP server's tool may take in total, even with progress", number},
+	{"loop.max_iterations", `500`, "model calls in one turn", number},
 	{"loop.llm_timeout", `"10m"`, "how long one model call may take", duration},
-	{"compaction.enabled", `false`, "sum up long histories", boolean},
-	{"compaction.threshold", `50000`, "tokens from which on to compact", number},
-	{"compaction.target", `10000`, "tokens to come down to", number},
+	{"compaction.enabled", `true`, "shorten histories that near the model's window", boolean},
+	{"compaction.threshold", "", "tokens of a request from which on its history is shortened, at most 80 % of the model's window", number},
+	{"compaction.target", "", "tokens of a history after its older part was summarized", number},
 	{"compaction.tries", `3`, "attempts at a summary", number},
 	{"session.heartbeat_timeout", `"60s"`, "when a silent connection is detached", duration},
-	{"session.reap_interval", `"5s"`, "how often silence is looked for", duration},
-	{"traffic.bodies", "", "calls whose arguments and results are recorded: off, errors or all; unset: all, and off once devices are enrolled, lasting tokens are out or auth.issuer is set", text},
-	{"traffic.days", `7`, "how long calls are recorded; 0 records none", count},
-	{"traffic.max_bytes", `268435456`, "how large the record of calls may be", number},
+	{"session.reap_interval", `"5s"`, "how often to look for silent connections", duration},
+	{"traffic.bodies", "", "calls whose arguments and results are recorded: off, errors or all; unset: all, and off once a device is enrolled, a lasting token exists or auth.issuer is set", text},
+	{"traffic.days", `7`, "days to keep recorded calls; 0 records none", number},
+	{"traffic.max_bytes", `268435456`, "bytes of recorded calls to keep", number},
+	{"retention.sessions", `0`, "days after their last change for which sessions are kept; 0 keeps them", number},
+	{"retention.archives", `90`, "days for which archived sessions are kept; 0 keeps them", number},
+	{"retention.artifacts", `30`, "days for which artifacts are kept that no session refers to; 0 keeps them", number},
+	{"retention.traffic", "", "days for which recorded calls are kept, instead of traffic.days; 0 records none", number},
+	{"retention.memory", `0`, "days after their last change for which memories are kept; 0 keeps them", number},
+	{"log.file", "", "file that the daemon logs to instead of standard error; an absolute path", text},
+	{"log.level", `"warn"`, "lowest level that the daemon logs: debug, info, warn or error", text},
+	{"log.max_mb", `32`, "MiB of a log file; a full one is renamed, and three are kept", number},
+	{"otel.endpoint", "", "base URL of an OpenTelemetry collector, such as http://127.0.0.1:4318", text},
 	{"plugins.max_failures", `3`, "consecutive failures that unload a plugin", number},
 	{"plugins.handler_timeout", `"30s"`, "how long a plugin may handle one event", duration},
 	{"agent_tool.max_depth", `5`, "how deep sub-agents may nest", number},
 	{"agent_tool.max_wall", `"10m"`, "how long a sub-agent may take", duration},
 }
+
+// unset describes what holds while a key without a fixed default has no value.
+var unset = map[string]string{
+	"provider":              "none; yaya provider use ID chooses one",
+	"servers.tool_max_sec":  "no limit",
+	"compaction.threshold":  "80 % of the model's window",
+	"compaction.target":     "60 % of the model's window, less what prompt and tools take",
+	"traffic.bodies":        "all, or off once others can call",
+	"retention.traffic":     "traffic.days",
+	"approval.rules":        "none",
+	"auth.issuer":           "none",
+	"auth.audience":         "none",
+	"workspace.roots":       "none",
+	"servers.pass_env":      "none",
+	"sandbox.command.hosts": "none",
+	"sandbox.command.write": "none",
+	"wire.export":           "none",
+	"log.file":              "standard error",
+	"otel.endpoint":         "OTEL_EXPORTER_OTLP_ENDPOINT, and without it nothing is sent",
+}
+
+// Unset describes what holds while the key has no value; "" if it has a fixed default.
+func (k Key) Unset() string { return unset[k.Name] }
 
 // GroupsPrefix starts the keys that are groups of callers: lists of principals that
 // rules and profiles name.
@@ -94,14 +128,31 @@ func lookupKey(name string) (Key, bool) {
 	return Keys[i], true
 }
 
-// ValidKey reports whether key can be one.
+// ValidKey reports whether key has the form of a key.
 func ValidKey(key string) bool { return keyPattern().MatchString(key) }
 
 // CheckValue reports why a key cannot have a value.
 func CheckValue(key string, v json.RawMessage) error {
+	if err := checkForm(key, v); err != nil {
+		return err
+	}
+	if k, _ := lookupKey(key); (k.kind != list || key == "approval.rules") && !strings.HasPrefix(key, GroupsPrefix) {
+		return nil
+	}
+	var texts []string
+	if json.Unmarshal(v, &texts) != nil || slices.Contains(texts, "") {
+		return fmt.Errorf("%s must be a list of strings, such as %s, not %s", key, example(key), cut.Text(string(v), maxValueShown))
+	}
+	return nil
+}
+
+// checkForm is [CheckValue] without the items of lists: the live part may hold lists that were
+// accepted before their items were checked, and must still open.
+func checkForm(key string, v json.RawMessage) error {
+	if err := CheckKey(key); err != nil {
+		return err
+	}
 	switch {
-	case !keyPattern().MatchString(key):
-		return fmt.Errorf("%q cannot be a key: it does not match %s", key, keyPattern())
 	case len(v) > MaxValue:
 		return fmt.Errorf("%s: the value has %d bytes, %d at most", key, len(v), MaxValue)
 	case !json.Valid(v):
@@ -114,22 +165,20 @@ func CheckValue(key string, v json.RawMessage) error {
 	if slices.ContainsFunc(free, func(p string) bool { return strings.HasPrefix(key, p) }) {
 		return nil
 	}
-	k, ok := lookupKey(key)
-	if !ok {
-		return fmt.Errorf("there is no key %q%s", key, suggest(key))
-	}
+	k, _ := lookupKey(key)
 	return k.check(v)
 }
 
 // choices are the values of the keys that have only a few.
 var choices = map[string][]string{
 	"traffic.bodies":  {"off", "errors", "all"},
+	"log.level":       {"debug", "info", "warn", "error"},
 	"sandbox.mode":    {"prefer", "require", "off"},
 	"sandbox.backend": {"auto", "namespaces", "bwrap", "landlock", "seatbelt", "off"},
 }
 
-// lists are examples of keys that are lists; "" is that of the others. The file of
-// settings is TOML, and what is set by a command is JSON.
+// lists has examples of keys that are lists; "" is the example for all others. The
+// settings file is TOML, and values set by a command are JSON.
 var lists = map[string]string{
 	"approval.rules":        `[{"principal":"device:*","tool":"shell","decision":"deny"}]`,
 	"workspace.roots":       `["/home/me/work"]`,
@@ -139,8 +188,32 @@ var lists = map[string]string{
 	"":                      `["one","two"]`,
 }
 
+// example returns a list that a key can have.
+func example(key string) string {
+	if strings.HasPrefix(key, GroupsPrefix) {
+		key = GroupsPrefix
+	}
+	return cmp.Or(lists[key], lists[""])
+}
+
+// CheckKey reports why nothing can be set under a key.
+func CheckKey(key string) error {
+	if _, known := lookupKey(key); known {
+		return nil
+	}
+	switch {
+	case !keyPattern().MatchString(key):
+		return fmt.Errorf("%q cannot be a key: it does not match %s", key, keyPattern())
+	case strings.HasPrefix(key, GroupsPrefix), slices.ContainsFunc(free, func(p string) bool { return strings.HasPrefix(key, p) }):
+		return nil
+	}
+	return fmt.Errorf("there is no key %q%s", key, suggest(key))
+}
+
 func (k Key) check(v json.RawMessage) error {
-	bad := func(want string) error { return fmt.Errorf("%s must be %s, not %s", k.Name, want, clip(v)) }
+	bad := func(want string) error {
+		return fmt.Errorf("%s must be %s, not %s", k.Name, want, cut.Text(string(v), maxValueShown))
+	}
 	switch k.kind {
 	case text:
 		var s string
@@ -150,36 +223,19 @@ func (k Key) check(v json.RawMessage) error {
 		if c := choices[k.Name]; c != nil && !slices.Contains(c, s) {
 			return bad("one of " + strings.Join(c, ", "))
 		}
-	case number:
-		var n int
-		if json.Unmarshal(v, &n) != nil || n < 1 {
-			return bad("a whole number from 1 on")
-		}
-	case count:
-		var n int
-		if json.Unmarshal(v, &n) != nil || n < 0 {
-			return bad("a whole number from 0 on")
+	case number, duration:
+		n, ok := k.read(v)
+		if s := k.span(); !ok || n < s.from || n > s.to {
+			return bad(k.wanted())
 		}
 	case boolean:
 		var b bool
 		if json.Unmarshal(v, &b) != nil {
 			return bad("true or false")
 		}
-	case duration:
-		var s string
-		if json.Unmarshal(v, &s) != nil {
-			return bad(`a duration such as "60s"`)
-		}
-		if d, err := time.ParseDuration(s); err != nil || d <= 0 {
-			return bad(`a duration such as "60s"`)
-		}
 	case list:
 		if v = bytes.TrimSpace(v); len(v) == 0 || v[0] != '[' {
-			example := cmp.Or(lists[k.Name], lists[""])
-			if strings.HasPrefix(k.Name, GroupsPrefix) {
-				example = lists[GroupsPrefix]
-			}
-			return bad("a JSON list, such as " + example)
+			return bad("a list, such as " + example(k.Name))
 		}
 	case names:
 		var all []string
@@ -188,13 +244,6 @@ func (k Key) check(v json.RawMessage) error {
 		}
 	}
 	return nil
-}
-
-func clip(v []byte) string {
-	if len(v) > 60 {
-		return string(v[:60]) + "…"
-	}
-	return string(v)
 }
 
 // suggest names the kernel key that was probably meant.

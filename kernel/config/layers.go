@@ -63,10 +63,10 @@ func flatten(out values, prefix string, table map[string]any) error {
 	return nil
 }
 
-// Line returns where a configuration file sets a key; 1 when it cannot be told.
+// Line returns the line where a configuration file sets a key; 1 if it is unknown.
 func Line(data []byte, key string) int { return lineOf(data, key) }
 
-// lineOf finds where a dotted key is set; 1 when it cannot be told.
+// lineOf finds the line where a dotted key is set; 1 if it is unknown.
 func lineOf(data []byte, key string) int {
 	p := unstable.Parser{}
 	p.Reset(data)
@@ -105,8 +105,17 @@ func EnvName(key string) string {
 	return EnvPrefix + strings.ToUpper(strings.NewReplacer(".", "__", "-", "_").Replace(key))
 }
 
-// fromEnv reads the variables that set keys. known are keys that exist already,
-// which tells dashes from underscores; a new key has underscores.
+// Remedy returns the command that gives a key a value, quoted for a shell, or the
+// environment variable to change if one overrides the key.
+func (s *Store) Remedy(key, value string) string {
+	if _, from, _ := s.Get(key); from == FromEnv {
+		return "start yaya again with " + EnvName(key) + "=" + value
+	}
+	return "yaya config set " + key + " " + value
+}
+
+// fromEnv reads the variables that set keys. known are existing keys, which resolve
+// whether an underscore stands for a dash; a new key has underscores.
 func fromEnv(env []string, known func(yield func(string) bool)) (values, error) {
 	names := map[string]string{}
 	for _, k := range Keys {
@@ -125,7 +134,7 @@ func fromEnv(env []string, known func(yield func(string) bool)) (values, error) 
 		key, ok := names[name]
 		if !ok {
 			if !strings.Contains(name, "__") {
-				continue // not a key's name: somebody else's variable
+				continue // not a key's name: a variable of another program
 			}
 			key = strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(name, EnvPrefix)), "__", ".")
 		}
@@ -138,8 +147,8 @@ func fromEnv(env []string, known func(yield func(string) bool)) (values, error) 
 	return out, nil
 }
 
-// ParseValue reads what a person typed: JSON if it is some and the key does not
-// want text, else a string. A secret is always a string.
+// ParseValue reads a value as a person typed it: as JSON if it is valid and the key
+// does not want text, else as a string. A secret is always a string.
 func ParseValue(key, s string) json.RawMessage {
 	k, known := lookupKey(key)
 	wantsText := secret(key) || (known && (k.kind == text || k.kind == duration))

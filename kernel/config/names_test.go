@@ -33,3 +33,17 @@ func TestPassEnv(t *testing.T) {
 		t.Errorf("Texts = %v, want %v", got, want)
 	}
 }
+
+// A remedy changes what decides: where a variable does, a command would not.
+func TestRemedy(t *testing.T) {
+	s := open(t, t.TempDir(), config.Options{Env: []string{"YAYA_SANDBOX__COMMAND__HOSTS=[\"example.com\"]"}, File: []byte("provider = \"one\"\n")})
+	for _, tt := range []struct{ name, key, value, want string }{
+		{"a variable decides", "sandbox.command.hosts", `'["a"]'`, `start yaya again with YAYA_SANDBOX__COMMAND__HOSTS='["a"]'`},
+		{"the file decides", "provider", "two", "yaya config set provider two"},
+		{"the default", "approval.timeout", "2m", "yaya config set approval.timeout 2m"},
+	} {
+		if got := s.Remedy(tt.key, tt.value); got != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}

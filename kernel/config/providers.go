@@ -10,18 +10,25 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/yaya-ai/yaya/internal/cut"
 )
 
-// Keys of the providers' part of the configuration (Y-75).
+// Keys of the providers' part of the configuration.
 const (
 	ActiveKey = "provider"
 	seededKey = "_meta.providers_seeded_at"
+	// WindowField is the field of a provider with the size of its model's window in tokens.
+	WindowField = "context_window"
 )
+
+// windows is the range of [WindowField].
+var windows = span{1024, 100_000_000}
 
 var instancePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9-]{1,62}[a-z0-9]$`) })
 
 // ValidInstanceID reports whether id can name a provider instance: 3 to 64
-// lower-case letters, digits and dashes, no dash at either end (Y-89).
+// lower-case letters, digits and dashes, no dash at either end.
 func ValidInstanceID(id string) bool { return instancePattern().MatchString(id) }
 
 // checkProviderKey checks providers.<id>.<field>.
@@ -33,9 +40,14 @@ func checkProviderKey(key string, v json.RawMessage) error {
 	if !ValidInstanceID(id) {
 		return fmt.Errorf("%s: %q cannot be the id of a provider: 3 to 64 lower-case letters, digits and dashes, no dash at either end", key, id)
 	}
+	if field == WindowField {
+		if n, ok := (Key{kind: number}).read(v); !ok || n < windows.from || n > windows.to {
+			return fmt.Errorf("%s must be a whole number of tokens from %d to %d, not %s", key, windows.from, windows.to, cut.Text(string(v), maxValueShown))
+		}
+	}
 	var s string
 	if (field == "plugin" || field == "label") && json.Unmarshal(v, &s) != nil {
-		return fmt.Errorf("%s must be a string, not %s", key, clip(v))
+		return fmt.Errorf("%s must be a string, not %s", key, cut.Text(string(v), maxValueShown))
 	}
 	return nil
 }
@@ -45,20 +57,20 @@ type Instance struct {
 	ID     string                     `json:"id"`
 	Plugin string                     `json:"plugin"`
 	Label  string                     `json:"label"`
-	Config map[string]json.RawMessage `json:"config"` // every field but plugin and label (Y-76)
-	// Missing is why a field that refers to a secret has no value, after [Providers.Reveal].
+	Config map[string]json.RawMessage `json:"config"` // every field but plugin and label
+	// Missing explains why a field that refers to a secret has no value, after
+	// [Providers.Reveal].
 	Missing error `json:"-"`
 }
 
-// Text returns a field as a string, "" when it is none.
+// Text returns a field as a string, "" when it is not a string.
 func (i Instance) Text(field string) string {
 	var s string
 	_ = json.Unmarshal(i.Config[field], &s)
 	return s
 }
 
-// Providers is a read-only view of the providers. It reads the store anew on
-// every call (Y-77, Y-78).
+// Providers is a read-only view of the providers. It reads the store on every call.
 type Providers struct{ s *Store }
 
 // Providers returns the view.
@@ -67,7 +79,7 @@ func (s *Store) Providers() Providers { return Providers{s} }
 // ActiveID returns the id of the active instance, "" if none is set.
 func (p Providers) ActiveID() string { return p.s.Text(ActiveKey) }
 
-// ListInstances returns all instances by id. Rows without a plugin are none.
+// ListInstances returns all instances by id. It leaves out rows without a plugin.
 func (p Providers) ListInstances() []Instance { return p.list("providers.") }
 
 func (p Providers) list(prefix string) []Instance {
@@ -97,8 +109,8 @@ func (p Providers) list(prefix string) []Instance {
 	return out
 }
 
-// Reveal returns an instance with the secrets that its fields refer to, for the plugin
-// that speaks to it.
+// Reveal returns an instance with its secret references resolved, for the plugin that
+// uses it.
 func (p Providers) Reveal(i Instance) Instance {
 	out := maps.Clone(i.Config)
 	for _, field := range slices.Sorted(maps.Keys(out)) {
@@ -119,7 +131,7 @@ func (p Providers) InstancesForPlugin(name string) []Instance {
 	return slices.DeleteFunc(p.ListInstances(), func(i Instance) bool { return i.Plugin != name })
 }
 
-// GetInstance returns an instance, nil when there is none of that id.
+// GetInstance returns the instance with that id, or nil.
 func (p Providers) GetInstance(id string) *Instance {
 	if one := p.list("providers." + id + "."); len(one) == 1 && one[0].ID == id {
 		return &one[0]
@@ -127,7 +139,7 @@ func (p Providers) GetInstance(id string) *Instance {
 	return nil
 }
 
-// Active returns the active instance and its model (Y-88).
+// Active returns the active instance and its model.
 func (p Providers) Active() (Instance, string, error) {
 	id := p.ActiveID()
 	if id == "" {
@@ -140,13 +152,13 @@ func (p Providers) Active() (Instance, string, error) {
 	return *i, i.Text("model"), nil
 }
 
-// Namespace is how a plugin's name is written in keys (Y-82).
+// Namespace is how a plugin's name is written in keys.
 func Namespace(plugin string) string { return strings.ReplaceAll(plugin, "-", "_") }
 
-// SeedProviders writes an instance for each loaded provider plugin, once for all
-// times: its plugin, a label, and copies of the plugin's own settings; and makes
-// the first one active when none is (Y-79…Y-84). The mark that it was done is
-// written last, so that a crash in between leads to another go.
+// SeedProviders writes an instance for each loaded provider plugin, once in the
+// life of a store: its plugin, a label, and copies of the plugin's own settings;
+// and makes the first one active if none is. It writes the completion mark last, so
+// that it runs again after a crash in between.
 func (s *Store) SeedProviders(plugins []string) error {
 	if _, _, done := s.Get(seededKey); done || len(plugins) == 0 {
 		return nil

@@ -11,14 +11,13 @@ type Change struct {
 	Key string
 	// Was and Is say whether the key was in the file, and is.
 	Was, Is bool
-	// Over is the layer that decides instead of the file; "" when the file decides.
+	// Over is the layer that overrides the file; "" if none does.
 	Over Origin
 }
 
-// ReloadFile takes another content of the TOML file over, and announces what has
-// changed by it. A file that is not valid as a whole changes nothing, and neither does
-// one that accept refuses: it is given a store with the settings as they would be, and
-// what would change, and is asked even if nothing would.
+// ReloadFile applies new content of the TOML file, and announces the changes. An
+// invalid file changes nothing, nor does one that accept refuses. accept gets a store
+// with the new settings and the changes, and is called even if there are none.
 func (s *Store) ReloadFile(name string, content []byte, accept func(next *Store, changes []Change) error) ([]Change, error) {
 	file, err := parseTOML(name, content)
 	if err != nil {
@@ -27,7 +26,7 @@ func (s *Store) ReloadFile(name string, content []byte, accept func(next *Store,
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cache.RLock()
-	// Names of variables can stand for other keys beside another file.
+	// The names of variables can map to other keys with another file.
 	env, err := s.fromEnv(file)
 	next := &Store{root: s.root, environ: s.environ, file: file, env: env, flags: maps.Clone(s.flags), live: s.live}
 	keys := differing(s.file, file)
@@ -61,23 +60,23 @@ func (s *Store) ReloadFile(name string, content []byte, accept func(next *Store,
 }
 
 // atStart are keys that are read when yaya starts and not again.
-var atStart = []string{"auth.issuer", "auth.audience", "session.heartbeat_timeout", "session.reap_interval"}
+var atStart = []string{"auth.issuer", "auth.audience", "session.heartbeat_timeout", "session.reap_interval", "otel.endpoint"}
 
-// NeedsRestart reports whether a change of a key is taken over at the next start only.
+// NeedsRestart reports whether a change of a key takes effect only at the next start.
 func NeedsRestart(key string) bool {
 	return slices.Contains(atStart, key) || (strings.HasPrefix(key, "plugin.") && strings.HasSuffix(key, ".enabled"))
 }
 
-// Begin notes that yaya has started with the settings as they are: keys that are read
-// then only (see [NeedsRestart]) keep these values until it ends.
+// Begin records that yaya has started with the present settings: keys that are read
+// only then (see [NeedsRestart]) keep these values until it ends.
 func (s *Store) Begin() {
 	s.cache.Lock()
 	defer s.cache.Unlock()
 	s.begun = s.readAtStart()
 }
 
-// Waiting returns the keys whose values hold from the next start of yaya on, because
-// they have changed since [Store.Begin]; none before it.
+// Waiting returns the keys whose values take effect at the next start of yaya,
+// because they have changed since [Store.Begin]; before that it returns none.
 func (s *Store) Waiting() []string {
 	s.cache.RLock()
 	defer s.cache.RUnlock()

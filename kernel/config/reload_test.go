@@ -36,7 +36,7 @@ func TestReloadFile(t *testing.T) {
 	if got := fmt.Sprint(changes); got != want {
 		t.Errorf("the changes are %s, want %s", got, want)
 	}
-	for key, want := range map[string]string{"provider": `"new"`, "loop.max_iterations": "16", "compaction.threshold": "11", "strategy": `"coder"`, "plugin.my-tool.size": "7"} {
+	for key, want := range map[string]string{"provider": `"new"`, "loop.max_iterations": "500", "compaction.threshold": "11", "strategy": `"coder"`, "plugin.my-tool.size": "7"} {
 		if got, _, _ := w.Get(key); string(got) != want {
 			t.Errorf("%s is %s, want %s", key, got, want)
 		}
@@ -78,8 +78,8 @@ func TestNeedsRestart(t *testing.T) {
 	}
 }
 
-// What is read at the start waits for the next one for as long as it differs from what
-// the start has read.
+// A setting that is read at the start waits for the next one as long as it differs
+// from the value that was read.
 func TestWaiting(t *testing.T) {
 	w := open(t, t.TempDir(), config.Options{File: []byte("[session]\nreap_interval = \"10s\"\n"), FileName: "f"})
 	waiting := func(when string, want ...string) {

@@ -27,13 +27,13 @@ func ends(key string, names []string) bool {
 	})
 }
 
-// secret reports whether a key's value must not be shown (Y-208).
+// secret reports whether a key's value must not be shown.
 func secret(key string) bool { return ends(key, secretNames) }
 
-// address reports whether a key's value says where something is sent.
+// address reports whether a key's value is an address to which yaya sends data.
 func address(key string) bool { return ends(key, addressNames) }
 
-// decode reads a value, with numbers as they are written.
+// decode reads a value and keeps numbers as written.
 func decode(v json.RawMessage) (x any, err error) {
 	dec := json.NewDecoder(bytes.NewReader(v))
 	dec.UseNumber()
@@ -41,10 +41,10 @@ func decode(v json.RawMessage) (x any, err error) {
 	return x, err
 }
 
-// Mask returns a value as it may be shown: the value of a key whose last part ends in
-// api_key, token, secret or password is hidden, and so is every such member inside of
-// it (Y-208). An empty one stays empty, since that it is not set is no secret, and a
-// reference to a secret of the user's own stays.
+// Mask returns a value for display: it hides the value of a key whose last part ends
+// in api_key, token, secret or password, and every such member inside a value. An
+// empty value stays empty, because the fact that it is unset is public, and a
+// reference to one of the user's own secrets stays.
 func Mask(key string, v json.RawMessage) json.RawMessage {
 	hidden := json.RawMessage(`"` + masked.Mask + `"`)
 	x, err := decode(v)
@@ -58,7 +58,7 @@ func Mask(key string, v json.RawMessage) json.RawMessage {
 	return out
 }
 
-// mask returns a copy of x to show.
+// mask returns a copy of x for display.
 func mask(key string, x any) any {
 	if secret(key) {
 		if x == "" || x == nil {
@@ -86,7 +86,7 @@ func mask(key string, x any) any {
 	return x
 }
 
-// Secrets returns the values in force that are not to be shown wherever they turn up.
+// Secrets returns the values in force that yaya must hide wherever they appear.
 func (s *Store) Secrets() []string {
 	var out []string
 	var find func(key string, x any)
@@ -114,15 +114,15 @@ func (s *Store) Secrets() []string {
 	return out
 }
 
-// holds reports whether there is a secret in a value, or a reference to one: it goes where
-// the secret goes.
+// holds reports whether a value contains a secret or a reference to one, which reaches the
+// same destination.
 func holds(key string, v json.RawMessage) bool {
 	x, err := decode(v)
 	return err != nil || !reflect.DeepEqual(mask(key, x), x) || len(secretsIn(v)) > 0
 }
 
-// unmask returns the value that a key gets when next is written, with the secrets that
-// it has now where next has masks, and whether it is what is in force already. live
+// unmask returns the value that a key gets when next is written, with the key's
+// present secrets in place of masks, and whether that value is already in force. live
 // is the live part; s.mu is held, or live is a copy.
 func (s *Store) unmask(live values, key string, next json.RawMessage) (v json.RawMessage, same bool, err error) {
 	if !bytes.Contains(next, []byte(masked.Mask)) {
@@ -137,7 +137,8 @@ func (s *Store) unmask(live values, key string, next json.RawMessage) (v json.Ra
 		if now, err = decode(old); err != nil {
 			return nil, false, err
 		}
-		// What was shown, and comes back, changes nothing in whatever layer it is.
+		// A masked value that comes back unchanged changes nothing, whichever layer holds
+		// it.
 		if shown := mask(key, now); !reflect.DeepEqual(shown, now) && reflect.DeepEqual(shown, wanted) {
 			return nil, true, nil
 		}
@@ -161,7 +162,7 @@ func (s *Store) inForce(live values, key string) (json.RawMessage, bool) {
 	return nil, false
 }
 
-// unmask puts the secrets of now where wanted has masks, and reports whether there
+// unmask replaces masks in wanted by the present secrets, and reports whether there
 // were any. at names the place for errors.
 func unmask(at, key string, wanted, now any) (v any, kept bool, err error) {
 	if secret(key) {
@@ -189,7 +190,7 @@ func unmask(at, key string, wanted, now any) (v any, kept bool, err error) {
 			if err != nil {
 				return nil, false, err
 			}
-			// Elements have no names: one that is not as it was may be another.
+			// Elements have no names: a changed one may be a different one.
 			if k && !reflect.DeepEqual(mask("", old), mask("", one)) {
 				return nil, false, moved("a secret in "+place, place)
 			}
@@ -222,7 +223,7 @@ func unmaskObject(at string, w map[string]any, now any) (v any, kept bool, err e
 	return w, len(secrets) > 0, nil
 }
 
-// mergedKeys returns the keys of both.
+// mergedKeys returns the keys of both maps.
 func mergedKeys[V any](a, b map[string]V) map[string]bool {
 	out := map[string]bool{}
 	for _, m := range []map[string]V{a, b} {
@@ -237,9 +238,9 @@ func moved(secret, address string) error {
 	return fmt.Errorf("%s was entered for another %s; enter the secret again together with it, or remove the secret first", secret, address)
 }
 
-// CheckSecrets reports why changes must not be made at once, nil values being keys
-// that are removed: a secret that is not entered again would go to another address
-// than it was entered for, or a mask would be taken for a secret.
+// CheckSecrets returns an error if changes must not be made together; a nil value
+// removes a key. It refuses changes that would send a secret to another address
+// than it was entered for, or store a mask as a secret.
 func (s *Store) CheckSecrets(changes map[string]json.RawMessage) error {
 	s.cache.RLock()
 	live := maps.Clone(s.live)
@@ -271,8 +272,8 @@ func (s *Store) CheckSecrets(changes map[string]json.RawMessage) error {
 		if !holds(k, is[k]) || (entered[k] && bytes.Equal(is[k], after[k])) {
 			continue
 		}
-		// A secret that was there goes where it went. One that comes to light, since a
-		// stronger one is gone, goes where it would go if nothing had been set.
+		// An existing secret keeps its destination. One that takes effect because a
+		// stronger layer was removed goes where it would go if nothing had been set.
 		before := was
 		if !bytes.Equal(was[k], is[k]) {
 			before = without
@@ -287,7 +288,7 @@ func (s *Store) CheckSecrets(changes map[string]json.RawMessage) error {
 	return nil
 }
 
-// everything returns the values in force with that live part.
+// everything returns the values in force, given that live part.
 func (s *Store) everything(live values) values {
 	s.cache.RLock()
 	defer s.cache.RUnlock()
@@ -298,8 +299,9 @@ func (s *Store) everything(live values) values {
 	return out
 }
 
-// destination returns what says where the secret of a key goes: the addresses beside
-// it; for a provider also its plugin, and the plugin's addresses that it has not.
+// destination returns the settings that determine where the secret of a key goes:
+// the addresses beside it; for a provider also its plugin, and those addresses of
+// the plugin that the provider does not set.
 func destination(all values, key string) map[string]string {
 	out := map[string]string{}
 	parts := strings.SplitN(key, ".", 3)
@@ -327,7 +329,7 @@ func destination(all values, key string) map[string]string {
 	return out
 }
 
-// place returns an address in one form, so that writing it otherwise is no change.
+// place normalizes an address, so that another spelling is not a change.
 func place(v json.RawMessage) string {
 	var s string
 	if json.Unmarshal(v, &s) != nil {

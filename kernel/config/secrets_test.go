@@ -8,8 +8,8 @@ import (
 	"github.com/yaya-ai/yaya/kernel/config"
 )
 
-// SEC-12: secrets of the file and of the environment stay with the addresses that they
-// stand beside; what is shown of them and comes back is not stored.
+// SEC-12: secrets of the file and of the environment stay with the addresses beside
+// them; their masks, when they come back, are not stored.
 func TestSecretsOfOtherLayers(t *testing.T) {
 	const file = "[providers.prod]\nplugin = \"llm-openai\"\nbase_url = \"https://a.example/v1\"\napi_key = \"canary\"\n[plugin.x]\nlist = [{token = \"canary\", n = 1}]\n"
 	w := open(t, t.TempDir(), config.Options{File: []byte(file), FileName: "f", Env: []string{"YAYA_PROVIDERS__WORK__API_KEY=canary"}})
@@ -33,7 +33,7 @@ func TestSecretsOfOtherLayers(t *testing.T) {
 	}
 	set(t, w, "providers.other.api_key", `"mine"`)
 	set(t, w, "providers.other.base_url", `"https://b.example"`)
-	// What is masked in a list comes back from its own place.
+	// A masked element of a list gets the secret of its own place.
 	set(t, w, "plugin.x.more", `[{"token":"first","n":1},{"token":"second","n":2}]`)
 	set(t, w, "plugin.x.more", `[{"token":"****","n":1},{"token":"other","n":3}]`)
 	if got, _, _ := w.Get("plugin.x.more"); string(got) != `[{"n":1,"token":"first"},{"n":3,"token":"other"}]` {

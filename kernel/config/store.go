@@ -25,7 +25,7 @@ const (
 	lockFile  = "config.lock"
 )
 
-// Origin says which layer a value comes from.
+// Origin is the layer that a value comes from.
 type Origin string
 
 // The layers, the weakest first.
@@ -62,18 +62,17 @@ type Store struct {
 	live  values
 	stamp stamp
 	count uint64 // of live parts so far
-	begun values // what is in force of the keys that are read at the start; nil before Begin
+	begun values // the values in force of the keys that are read at the start; nil before Begin
 }
 
-// stamp tells whether the live part's file is the one that was read.
+// stamp identifies the version of the live part's file that was read.
 type stamp struct {
 	mod  time.Time
 	size int64
 	ino  uint64
 }
 
-// Open reads all layers. A layer that is not valid as a whole is an error that
-// names its place.
+// Open reads all layers. An invalid layer is an error that names the place.
 func Open(o Options) (*Store, error) {
 	s := &Store{root: o.Root, environ: o.Env, flags: values{}}
 	var err error
@@ -145,7 +144,8 @@ func (s *Store) read() (values, stamp, error) {
 		return fail(fmt.Errorf("version %d is not known; it was written by a newer yaya", d.Version))
 	}
 	for k, v := range d.Values {
-		if err := CheckValue(k, v); err != nil {
+		v = within(k, v)
+		if err := checkForm(k, v); err != nil {
 			return fail(err)
 		}
 		var flat bytes.Buffer // the file is laid out for people, and values are compared
@@ -168,7 +168,7 @@ func stampOf(st fs.FileInfo) stamp {
 	return out
 }
 
-// write replaces the live part so that it is whole at every moment.
+// write replaces the live part atomically.
 func (s *Store) write(next values) (stamp, error) {
 	data, err := json.MarshalIndent(document{1, next}, "", "  ")
 	if err != nil {
@@ -185,7 +185,7 @@ func (s *Store) write(next values) (stamp, error) {
 }
 
 // change edits the live part under a lock that other processes respect, and
-// announces what has changed (Y-73): persisted, then visible, then told.
+// announces the change: first persisted, then visible, then announced.
 func (s *Store) change(edit func(values) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -217,7 +217,7 @@ func (s *Store) change(edit func(values) error) error {
 
 func sameValue(a, b json.RawMessage) bool { return bytes.Equal(a, b) }
 
-// adopt makes a live part the visible one; s.mu is held.
+// adopt publishes a live part to readers; s.mu is held.
 func (s *Store) adopt(next values, st stamp) error {
 	s.cache.Lock()
 	old := s.live
@@ -227,7 +227,7 @@ func (s *Store) adopt(next values, st stamp) error {
 	return s.announce(differing(old, next))
 }
 
-// differing returns the keys that two layers do not agree on.
+// differing returns the keys whose values differ between two layers.
 func differing(old, next values) []string {
 	changed := map[string]bool{}
 	for k, v := range next {
@@ -243,7 +243,7 @@ func differing(old, next values) []string {
 	return slices.Sorted(maps.Keys(changed))
 }
 
-// announce tells that keys have changed.
+// announce publishes that keys have changed.
 func (s *Store) announce(keys []string) error {
 	if s.bus == nil {
 		return nil
@@ -258,8 +258,8 @@ func (s *Store) announce(keys []string) error {
 	return errors.Join(errs...)
 }
 
-// Set stores a value. A secret in it that is masked stays what it is; it is an error
-// if none is known for it, or if its address in the same value is another.
+// Set stores a value. A masked secret in it keeps its value; it is an error if none
+// is known, or if its address in the same value has changed.
 func (s *Store) Set(key string, value json.RawMessage) error {
 	if err := CheckValue(key, value); err != nil {
 		return err
@@ -284,13 +284,13 @@ func (s *Store) Set(key string, value json.RawMessage) error {
 		if v[key] = ref; kept && there && sameValue(was, ref) {
 			return nil
 		}
-		kept = false // that the value is another is told anyway
+		kept = false // the change of the value is announced anyway
 		return nil
 	})
 	switch {
 	case err != nil:
 		return err
-	case kept: // the reference is the same, and what it refers to is not
+	case kept: // the reference is the same, but the secret is not
 		return s.SecretChanged(key)
 	case replaced:
 		return s.unstow([]string{key})
@@ -298,8 +298,48 @@ func (s *Store) Set(key string, value json.RawMessage) error {
 	return nil
 }
 
-// Override gives a key a value that outweighs every other, for the life of this
-// store; it is not kept. It is what a command's flag does.
+// Same reports whether Set would leave a key as it is: it was set to that value, or the value
+// is its masked one. It is false where that cannot be told.
+func (s *Store) Same(key string, value json.RawMessage) bool {
+	var flat, known bytes.Buffer
+	if s.Refresh() != nil || json.Compact(&flat, value) != nil {
+		return false
+	}
+	s.cache.RLock()
+	live := s.live
+	s.cache.RUnlock()
+	next, same, err := s.unmask(live, key, flat.Bytes())
+	if err != nil || same {
+		return same
+	}
+	was, there := live[key]
+	if !there {
+		return false
+	}
+	if was, err = s.Shown(key, was); err != nil || json.Compact(&known, was) != nil {
+		return false
+	}
+	return sameValue(known.Bytes(), next)
+}
+
+// Holds reports whether Unset would remove anything.
+func (s *Store) Holds(key string) bool {
+	if s.Refresh() != nil {
+		return true // Unset says what is wrong
+	}
+	prefix, all := strings.CutSuffix(key, "*")
+	s.cache.RLock()
+	defer s.cache.RUnlock()
+	for k := range s.live {
+		if k == key || all && strings.HasPrefix(k, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// Override gives a key a value that takes precedence over every other, for the life
+// of this store; it is not saved. Flags of commands use it.
 func (s *Store) Override(key, value string) error {
 	v := ParseValue(key, value)
 	if err := CheckValue(key, v); err != nil {
@@ -312,8 +352,8 @@ func (s *Store) Override(key, value string) error {
 	return nil
 }
 
-// Unset removes a key, or with a key that ends in ".*" all below it, from the
-// live part. It reports whether anything was there.
+// Unset removes a key from the live part, or all keys below it if the key ends in
+// ".*". It reports whether it removed anything.
 func (s *Store) Unset(key string) (removed bool, err error) {
 	prefix, all := strings.CutSuffix(key, "*")
 	if all && !strings.HasSuffix(prefix, ".") {
@@ -338,8 +378,8 @@ func (s *Store) Unset(key string) (removed bool, err error) {
 	return removed, err
 }
 
-// Refresh takes over what another process has changed. While nothing has, it
-// costs one stat. A file that is not valid leaves the last good one in force.
+// Refresh applies changes of another process. Without changes it costs one stat. An
+// invalid file leaves the last good one in force.
 func (s *Store) Refresh() error {
 	st, err := s.root.Stat(storeFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -363,112 +403,8 @@ func (s *Store) Refresh() error {
 	return s.adopt(next, now)
 }
 
-// Get returns a value and the layer that it comes from.
-func (s *Store) Get(key string) (v json.RawMessage, from Origin, ok bool) {
-	s.cache.RLock()
-	defer s.cache.RUnlock()
-	return s.get(key)
-}
-
-func (s *Store) get(key string) (json.RawMessage, Origin, bool) {
-	for _, l := range s.layers() {
-		if v, ok := l.values[key]; ok {
-			return v, l.origin, true
-		}
-	}
-	if k, ok := lookupKey(key); ok && k.Default != "" {
-		return json.RawMessage(k.Default), FromDefault, true
-	}
-	return nil, "", false
-}
-
-type layer struct {
-	origin Origin
-	values values
-}
-
-func (s *Store) layers() [4]layer {
-	return [4]layer{{FromFlag, s.flags}, {FromEnv, s.env}, {FromStore, s.live}, {FromFile, s.file}}
-}
-
-// Value is one key of [Store.All].
-type Value struct {
-	Key    string          `json:"key"`
-	Value  json.RawMessage `json:"value"`
-	Origin Origin          `json:"origin"`
-}
-
-// keys returns the known keys and those that a layer sets; cache is held.
-func (s *Store) keys() map[string]bool {
-	keys := map[string]bool{}
-	for _, k := range Keys {
-		keys[k.Name] = true
-	}
-	for _, l := range s.layers() {
-		for k := range l.values {
-			keys[k] = true
-		}
-	}
-	return keys
-}
-
-// All returns the values that are in force and start with prefix, by key.
-func (s *Store) All(prefix string) []Value {
-	s.cache.RLock()
-	defer s.cache.RUnlock()
-	var out []Value
-	for _, k := range slices.Sorted(maps.Keys(s.keys())) {
-		if !strings.HasPrefix(k, prefix) {
-			continue
-		}
-		if v, from, ok := s.get(k); ok {
-			out = append(out, Value{k, v, from})
-		}
-	}
-	return out
-}
-
-// Text returns a string, "" when the key has none.
-func (s *Store) Text(key string) string {
-	var out string
-	s.decode(key, &out)
-	return out
-}
-
-// Texts returns a list of strings, nil when the key has none.
-func (s *Store) Texts(key string) []string {
-	var out []string
-	s.decode(key, &out)
-	return out
-}
-
-// Int returns a number, 0 when the key has none.
-func (s *Store) Int(key string) int {
-	var out int
-	s.decode(key, &out)
-	return out
-}
-
-// Bool returns a truth value, false when the key has none.
-func (s *Store) Bool(key string) bool {
-	var out bool
-	s.decode(key, &out)
-	return out
-}
-
-// Duration returns a duration, 0 when the key has none.
-func (s *Store) Duration(key string) time.Duration {
-	d, err := time.ParseDuration(s.Text(key))
-	if err != nil {
-		return 0
-	}
-	return d
-}
-
-// decode leaves out as it is when the value has another type: kernel keys were
-// checked, and a plugin's are its own.
-func (s *Store) decode(key string, out any) {
-	if v, _, ok := s.Get(key); ok {
-		_ = json.Unmarshal(v, out)
-	}
+// Check returns an error if the live part below a data directory cannot be read.
+func Check(root *os.Root) error {
+	_, _, err := (&Store{root: root}).read()
+	return err
 }

@@ -11,45 +11,45 @@ import (
 	"strings"
 )
 
-// Vault keeps secrets outside of the settings, which refer to them: ${secret:NAME}.
+// Vault keeps secrets outside the settings, which refer to them: ${secret:NAME}.
 type Vault interface {
 	// Get returns the value of a secret; the error says how to set it.
 	Get(name string) (string, error)
-	// Set gives a secret a value. An error wraps [ErrUnfit] if the vault takes no such
-	// value.
+	// Set gives a secret a value. The error wraps [ErrUnfit] if the vault does not
+	// accept the value.
 	Set(name, value string) error
 	// Remove deletes a secret, if it is there.
 	Remove(name string) error
 }
 
-// ErrUnfit is the error of a [Vault] about a value that it does not take.
+// ErrUnfit is the error of a [Vault] about a value that it does not accept.
 var ErrUnfit = errors.New("it cannot be kept as a secret")
 
-// Keep gives the store the vault in which secrets of providers and plugins are kept from
-// then on: a literal that is set for a key whose name says that it is a secret goes there,
-// under the name of the key, and the settings have a reference to it.
+// Keep sets the vault that stores secrets of providers and plugins from then on: a literal
+// for a key that is named like a secret goes there, under the name of the key, and the
+// settings hold a reference to it.
 func (s *Store) Keep(v Vault) { s.vault = v }
 
 var secretRef = regexp.MustCompile(`\$\{secret:([^}]*)\}`)
 
 var secretMark = []byte("${secret:")
 
-// reference is how the settings refer to a secret.
+// reference returns the form in which settings refer to a secret.
 func reference(name string) string { return "${secret:" + name + "}" }
 
-// isSecretRef reports whether a value is a reference to a secret and nothing else: it can
-// be shown.
+// isSecretRef reports whether a value is only a reference to a secret, which can be
+// shown.
 func isSecretRef(s string) bool { return secretRef.FindString(s) == s && s != "" }
 
-// isStowed reports whether a reference is the one that a literal of a key was replaced by;
-// key may be its last part alone.
+// isStowed reports whether a reference replaced a literal of the key; key may be its last
+// part only.
 func isStowed(key, ref string) bool {
 	name := secretRef.FindStringSubmatch(ref)[1]
 	return name == key || strings.HasSuffix(name, "."+key)
 }
 
-// Shown returns the value of a key for somebody who may see its secrets. One that was set
-// as a literal is shown; of the user's own secrets only the names are.
+// Shown returns the value of a key for somebody who may see its secrets. It shows a
+// secret that was set as a literal; of the user's own secrets it shows only the names.
 func (s *Store) Shown(key string, v json.RawMessage) (json.RawMessage, error) {
 	if text, ok := textOf(v); ok && text == reference(key) {
 		return s.Reveal(v)
@@ -57,13 +57,13 @@ func (s *Store) Shown(key string, v json.RawMessage) (json.RawMessage, error) {
 	return v, nil
 }
 
-// textOf returns a value that is text.
+// textOf returns the string in a value.
 func textOf(v json.RawMessage) (text string, ok bool) {
 	ok = json.Unmarshal(v, &text) == nil
 	return text, ok
 }
 
-// literal returns the secret of a key that is to be kept, if v is one.
+// literal returns v as the secret of a key that belongs in the vault, if it is one.
 func (s *Store) literal(key string, v json.RawMessage) (text string, ok bool) {
 	if !s.stowed(key) {
 		return "", false
@@ -77,8 +77,8 @@ func (s *Store) stowed(key string) bool {
 	return s.vault != nil && secret(key) && (strings.HasPrefix(key, "providers.") || strings.HasPrefix(key, "plugin."))
 }
 
-// stow puts a literal secret into the vault and returns the reference to it. What is no
-// secret, or one that the vault does not take, stays as it is.
+// stow puts a literal secret into the vault and returns the reference to it. A value
+// that is not a secret, or that the vault does not accept, stays unchanged.
 func (s *Store) stow(key string, v json.RawMessage) (json.RawMessage, error) {
 	text, ok := s.literal(key, v)
 	if !ok {
@@ -93,7 +93,8 @@ func (s *Store) stow(key string, v json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(reference(key))
 }
 
-// unstow deletes the secrets of keys that no longer refer to them, unless another does.
+// unstow deletes the secrets of keys that no longer refer to them, unless another key
+// does.
 func (s *Store) unstow(keys []string) error {
 	if s.vault == nil {
 		return nil
@@ -109,8 +110,8 @@ func (s *Store) unstow(keys []string) error {
 }
 
 // StowSecrets moves the literal secrets of the live part into the vault, and returns the
-// keys. It can be cut off at any point, and is then to be called again: a secret is in the
-// vault before the settings refer to it.
+// keys. It can be interrupted at any point and called again: a secret is in the vault
+// before the settings refer to it.
 func (s *Store) StowSecrets() (moved []string, err error) {
 	s.cache.RLock()
 	live := maps.Clone(s.live)
@@ -121,7 +122,7 @@ func (s *Store) StowSecrets() (moved []string, err error) {
 		}
 		var done bool
 		err := s.change(func(v values) error {
-			if !sameValue(v[key], live[key]) { // somebody else was here
+			if !sameValue(v[key], live[key]) { // another writer was faster
 				return nil
 			}
 			ref, err := s.stow(key, v[key])
@@ -167,7 +168,7 @@ func (s *Store) References() map[string][]string {
 	return out
 }
 
-// SecretChanged tells those who use a secret that its value is another.
+// SecretChanged notifies the users of a secret that its value has changed.
 func (s *Store) SecretChanged(name string) error { return s.announce(s.Refer(name)) }
 
 // SecretsIn returns the names of the secrets that a value of a setting refers to.
@@ -187,7 +188,7 @@ func secretsIn(v json.RawMessage) []string {
 	return out
 }
 
-// Reveal returns a value with the secrets in it that it refers to. A value without
+// Reveal returns a value with its secret references resolved. A value without
 // references costs nothing.
 func (s *Store) Reveal(v json.RawMessage) (json.RawMessage, error) {
 	if !bytes.Contains(v, secretMark) {

@@ -52,7 +52,7 @@ func withVault(t *testing.T, dir string, o config.Options) (*config.Store, *fake
 	return w.Store, v, func() string {
 		raw, err := os.ReadFile(filepath.Join(dir, "config.json"))
 		if err != nil && !os.IsNotExist(err) {
-			t.Fatal(err)
+			t.Fatalf("ReadFile = %v, want no error, or that there is no file", err)
 		}
 		return string(raw)
 	}
@@ -65,8 +65,8 @@ func put(t *testing.T, s *config.Store, key, value string) {
 	}
 }
 
-// Literal secrets of providers and plugins are kept in the vault; what is none, and what
-// the vault does not take, stays.
+// Literal secrets of providers and plugins go into the vault; other values, and those
+// that the vault does not accept, stay.
 func TestLiteralSecretsGoToTheVault(t *testing.T) {
 	s, v, file := withVault(t, t.TempDir(), config.Options{})
 	for _, c := range []struct{ key, value, want string }{
@@ -94,7 +94,7 @@ func TestLiteralSecretsGoToTheVault(t *testing.T) {
 	if v.m["providers.work.api_key"] != "sk-canary-1" {
 		t.Errorf("after a mask the vault has %v", v.m)
 	}
-	// What can be shown: the name of the user's own secret, and a mask for the others.
+	// Shown returns the name of the user's own secret, and a mask for the others.
 	for key, want := range map[string]string{"providers.work.api_key": `"****"`, "providers.named.api_key": `"${secret:mine}"`, "providers.short.api_key": `"****"`} {
 		now, _, _ := s.Get(key)
 		if got := config.Mask(key, now); string(got) != want {
@@ -104,7 +104,7 @@ func TestLiteralSecretsGoToTheVault(t *testing.T) {
 	if slices.ContainsFunc(s.Secrets(), func(x string) bool { return strings.Contains(x, "${secret:") }) {
 		t.Errorf("references are taken for secrets: %v", s.Secrets())
 	}
-	// A vault that fails: the old value holds, and the new one is nowhere.
+	// When the vault fails, the old value holds, and the new one is stored nowhere.
 	v.fails = errors.New("the disk is full")
 	if err := s.Set("providers.work.api_key", json.RawMessage(`"sk-canary-3"`)); err == nil || !strings.Contains(err.Error(), "disk is full") || strings.Contains(err.Error(), "canary") {
 		t.Errorf("Set with a vault that fails = %v", err)
@@ -114,7 +114,7 @@ func TestLiteralSecretsGoToTheVault(t *testing.T) {
 	}
 }
 
-// Who uses a secret is told when another value is set for it, also if the reference stays.
+// Users of a secret are notified when its value changes, even if the reference stays.
 func TestChangedSecretsAreTold(t *testing.T) {
 	w := open(t, t.TempDir(), config.Options{File: []byte("[plugin.x]\ntoken = \"${secret:mine}\"\n"), FileName: "f"})
 	v := &fakeVault{m: map[string]string{}}

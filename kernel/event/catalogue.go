@@ -1,6 +1,6 @@
 package event
 
-// The closed catalogue (Y-21…Y-60) with its amendment (turn.*, tool.progress,
+// The closed catalogue with its amendment (turn.*, tool.progress,
 // verify.*). docs/PROTOCOL.md holds the same list in words.
 var (
 	UserMessageReceived = define[UserMessage]("user.message.received", Reliable, "adapter → kernel", inConversation)
@@ -44,6 +44,7 @@ var (
 	SessionHandedOff   = define[SessionHandoff]("session.handoff", Reliable, "kernel → all", kernelOnly)
 	SessionWasReset    = define[SessionReset]("session.reset", Reliable, "kernel → all", kernelOnly)
 	SessionWasArchived = define[SessionArchived]("session.archived", Reliable, "kernel → all", kernelOnly)
+	SessionWasDeleted  = define[SessionDeleted]("session.deleted", Reliable, "kernel → all", kernelOnly)
 	SessionWasForked   = define[SessionForked]("session.forked", Reliable, "kernel → all", kernelOnly)
 
 	SessionCompactionStarted   = define[CompactionStarted]("session.compaction.started", Reliable, "kernel → all", kernelOnly, onKernel)
@@ -68,7 +69,7 @@ var (
 )
 
 // PrefixHint returns the prefix_match_hint of a configuration key: everything
-// up to and including the last dot, "" for a key without dots (Y-55).
+// up to and including the last dot, "" for a key without dots.
 func PrefixHint(key string) string {
 	for i := len(key) - 1; i >= 0; i-- {
 		if key[i] == '.' {

@@ -12,23 +12,22 @@ import (
 )
 
 // ProtocolVersion is the version of the event protocol. Until it is 1, payload
-// shapes may change with a minor release and a migration note (Y-2, Y-62).
+// shapes may change with a minor release and a migration note.
 const ProtocolVersion = "v0"
 
-// KernelSession is the reserved session of the control plane. Nothing on it is
-// persisted (Y-177), and events about approvals, configuration, compaction and
-// connections travel on it so that they never queue behind the session they
-// concern (Y-37).
+// KernelSession is the reserved session of the control plane. Its events are not
+// persisted, and events about approvals, configuration, compaction and connections
+// travel on it so that they never queue behind the session they concern.
 const KernelSession = "kernel"
 
-// KernelSource is the source of events that the kernel emits (Y-19).
+// KernelSource is the source of events that the kernel emits.
 const KernelSource = "kernel"
 
-// BridgePrefix starts the ids of plugin-private sessions (Y-65).
+// BridgePrefix starts the ids of plugin-private sessions.
 const BridgePrefix = "_bridge:"
 
 // Event is the envelope. The bus assigns ID, Time and Source; none of them can
-// be chosen by an emitter (Y-15, Y-18, Y-19).
+// be chosen by an emitter.
 type Event struct {
 	ID        string    // UUID
 	Kind      string    // dotted identifier, from the catalogue or x.*
@@ -40,17 +39,20 @@ type Event struct {
 	// Entry is the entry of the session's tape that holds the event, 0 when there
 	// is none. It does not travel: clients see it as their cursor.
 	Entry int64
-	// Unrecorded marks an event that its emitter keeps off the tape (Y-176).
+	// Unrecorded marks an event that its emitter keeps off the tape.
 	Unrecorded bool
 	// ClientID is the id that a client gave to what it submitted, "" if none. It
 	// is kept with the entry.
 	ClientID string
-	// Turn is the turn that the event belongs to, where that is not the one that
-	// runs in its session: a message comes before the turn that it starts.
+	// Turn is the turn that the event belongs to, if it is not the running turn of its
+	// session: a message precedes the turn that it starts.
 	Turn string
+	// Starts marks a message that starts its turn: after a crash between the two, the next
+	// start makes up for it. A message without the mark starts none by itself.
+	Starts bool
 }
 
-// wireEvent is the envelope in JSON, with exactly these members (Y-14).
+// wireEvent is the envelope in JSON, with exactly these members.
 type wireEvent struct {
 	ID        string  `json:"id"`
 	Kind      string  `json:"kind"`
@@ -60,7 +62,7 @@ type wireEvent struct {
 	Payload   any     `json:"payload"`
 }
 
-// MarshalJSON writes the envelope with ts as unix seconds (Y-18).
+// MarshalJSON writes the envelope with ts as unix seconds.
 func (e Event) MarshalJSON() ([]byte, error) {
 	payload := e.Payload
 	if payload == nil {
@@ -93,14 +95,14 @@ var (
 	bridgePattern = regexp.MustCompile(`^_bridge:[a-z0-9][a-z0-9:_-]{0,127}$`)
 )
 
-// IsExtension reports whether kind is in the x.<plugin>.<kind> namespace (Y-63).
+// IsExtension reports whether kind is in the x.<plugin>.<kind> namespace.
 func IsExtension(kind string) bool {
 	return len(kind) <= 128 && strings.HasPrefix(kind, "x.") && extPattern.MatchString(kind)
 }
 
-// CheckClientSession reports why a user or an adapter may not create a session
-// with this id: it is malformed, reserved, or plugin-private (Y-66). Sub-agent
-// ids (<parent>::agent::<id>) are made by the kernel and not by clients.
+// CheckClientSession returns an error if a user or an adapter may not create a
+// session with this id: it is malformed, reserved, or plugin-private. The kernel
+// creates sub-agent ids (<parent>::agent::<id>); clients cannot.
 func CheckClientSession(id string) error {
 	switch {
 	case id == KernelSession:
@@ -123,7 +125,7 @@ func Folder(session string) string {
 	return "_" + hex.EncodeToString(sum[:16])
 }
 
-// CheckSession reports why no event can travel on a session with this id.
+// CheckSession returns an error if no event can travel on a session with this id.
 func CheckSession(id string) error {
 	if strings.HasPrefix(id, BridgePrefix) {
 		if !bridgePattern.MatchString(id) {

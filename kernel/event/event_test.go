@@ -34,7 +34,7 @@ var contract = map[string]string{
 	"llm.call.request":             "provider model messages tools? params",                                                    // Y-25
 	"llm.call.delta":               "content? tool_call_partial? request_id?",                                                  // Y-26
 	"llm.call.response":            "text? tool_calls? usage request_id?",                                                      // Y-27
-	"llm.call.error":               "error kind? status_code? retry_after_s? request_id?",                                      // Y-28
+	"llm.call.error":               "error kind? status_code? retry_after_s? overflow? context_window? request_id?",            // Y-28
 	"tool.call.request":            "id name args schema_version? request_id?",                                                 // Y-30
 	"tool.call.start":              "id name args",                                                                             // Y-31
 	"tool.call.result":             "id ok value? error? envelope? request_id?",                                                // Y-32
@@ -58,9 +58,10 @@ var contract = map[string]string{
 	"session.handoff":              "session_id name state",                                                                    // Y-47
 	"session.reset":                "session_id archive_path",                                                                  // Y-48
 	"session.archived":             "session_id archive_path",                                                                  // Y-49
+	"session.deleted":              "session_id",                                                                               // OP-14
 	"session.forked":               "parent_id child_id",                                                                       // Y-50
 	"session.compaction.started":   "target_session_id tokens_before",                                                          // Y-51
-	"session.compaction.completed": "target_session_id tokens_before tokens_after",                                             // Y-52
+	"session.compaction.completed": "target_session_id tokens_before tokens_after how?",                                        // Y-52
 	"session.compaction.failed":    "target_session_id error",                                                                  // Y-53
 	"config.updated":               "key prefix_match_hint",                                                                    // Y-54
 	"session.context.attached":     "session_id connection_id adapter_id",                                                      // Y-56

@@ -3,7 +3,7 @@ package event
 import "encoding/json"
 
 // Request carries the id of the event that a payload answers. It is additive:
-// fixtures made by hand may leave it out (Y-163).
+// hand-written fixtures may leave it out.
 type Request struct {
 	RequestID string `json:"request_id,omitempty"`
 }
@@ -18,16 +18,16 @@ type Attachment struct {
 	Name     string `json:"name,omitempty"`
 }
 
-// UserMessage is the payload of user.message.received (Y-21).
+// UserMessage is the payload of user.message.received.
 type UserMessage struct {
 	Text        string       `json:"text"`
 	Attachments []Attachment `json:"attachments,omitempty"`
 }
 
-// Empty is the payload of kinds that carry nothing (Y-22).
+// Empty is the payload of kinds that carry nothing.
 type Empty struct{}
 
-// Delta is a chunk of the assistant's text (Y-23).
+// Delta is a chunk of the assistant's text.
 type Delta struct {
 	Content string `json:"content"`
 }
@@ -40,7 +40,7 @@ type ToolCall struct {
 	Args json.RawMessage `json:"args"`
 }
 
-// AssistantMessage is the payload of assistant.message.done (Y-24).
+// AssistantMessage is the payload of assistant.message.done.
 type AssistantMessage struct {
 	Content   string     `json:"content"`
 	ToolCalls []ToolCall `json:"tool_calls"`
@@ -52,26 +52,26 @@ type Message struct {
 	Content    string     `json:"content"`
 	ToolCalls  []ToolCall `json:"tool_calls,omitempty"`
 	ToolCallID string     `json:"tool_call_id,omitempty"`
-	// Attachments came with a user's message; Images are those that a model may look
-	// at, with their content, in requests to providers.
+	// Attachments belong to a user's message; Images are those that a model can see,
+	// with their content, in requests to providers.
 	Attachments []Attachment `json:"attachments,omitempty"`
 	Images      []Image      `json:"images,omitempty"`
 }
 
-// Image is a picture as a provider sends it on.
+// Image is a picture in the form that a provider forwards.
 type Image struct {
 	MimeType string `json:"mime_type"`
 	Data     []byte `json:"data"` // base64 in JSON
 }
 
-// ToolSchema is a tool as it is shown to a model, in OpenAI shape (Y-119).
+// ToolSchema describes a tool to a model, in OpenAI's format.
 type ToolSchema struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	Parameters  json.RawMessage `json:"parameters"`
 }
 
-// LLMRequest is the payload of llm.call.request (Y-25).
+// LLMRequest is the payload of llm.call.request.
 type LLMRequest struct {
 	Provider string          `json:"provider"`
 	Model    string          `json:"model"`
@@ -80,14 +80,14 @@ type LLMRequest struct {
 	Params   json.RawMessage `json:"params"`
 }
 
-// LLMDelta is the payload of llm.call.delta (Y-26).
+// LLMDelta is the payload of llm.call.delta.
 type LLMDelta struct {
 	Content         string          `json:"content,omitempty"`
 	ToolCallPartial json.RawMessage `json:"tool_call_partial,omitempty"`
 	Request
 }
 
-// Usage counts tokens; raw and derived values travel together (Y-147).
+// Usage counts tokens; raw and derived values travel together.
 type Usage struct {
 	InputOther         int `json:"input_other"`
 	InputCacheRead     int `json:"input_cache_read"`
@@ -97,7 +97,7 @@ type Usage struct {
 	Total              int `json:"total"`
 }
 
-// LLMResponse is the payload of llm.call.response (Y-27).
+// LLMResponse is the payload of llm.call.response.
 type LLMResponse struct {
 	Text      string     `json:"text,omitempty"`
 	ToolCalls []ToolCall `json:"tool_calls,omitempty"`
@@ -105,10 +105,10 @@ type LLMResponse struct {
 	Request
 }
 
-// LLMErrorKind classifies a failed model call (Y-28).
+// LLMErrorKind classifies a failed model call.
 type LLMErrorKind string
 
-// The closed set of LLMErrorKind. A missing kind means other (Y-29).
+// The closed set of LLMErrorKind. A missing kind means other.
 const (
 	LLMConnection LLMErrorKind = "connection"
 	LLMTimeout    LLMErrorKind = "timeout"
@@ -117,16 +117,20 @@ const (
 	LLMOther      LLMErrorKind = "other"
 )
 
-// LLMError is the payload of llm.call.error (Y-28).
+// LLMError is the payload of llm.call.error.
 type LLMError struct {
 	Error       string       `json:"error"`
 	Kind        LLMErrorKind `json:"kind,omitempty"`
 	StatusCode  int          `json:"status_code,omitempty"` // with LLMStatus only
 	RetryAfterS float64      `json:"retry_after_s,omitempty"`
+	// Overflow says that the request is longer than the model's window, and ContextWindow the
+	// window in tokens, if the service named it.
+	Overflow      bool `json:"overflow,omitempty"`
+	ContextWindow int  `json:"context_window,omitempty"`
 	Request
 }
 
-// EffectiveKind returns the kind, [LLMOther] when none was given (Y-29).
+// EffectiveKind returns the kind, [LLMOther] when none was given.
 func (e LLMError) EffectiveKind() LLMErrorKind {
 	if e.Kind == "" {
 		return LLMOther
@@ -134,10 +138,10 @@ func (e LLMError) EffectiveKind() LLMErrorKind {
 	return e.Kind
 }
 
-// SchemaV1 is the schema version that the dispatcher acts on (Y-124).
+// SchemaV1 is the schema version that the dispatcher acts on.
 const SchemaV1 = "v1"
 
-// ToolRequest is the payload of tool.call.request (Y-30).
+// ToolRequest is the payload of tool.call.request.
 type ToolRequest struct {
 	ID            string          `json:"id"`
 	Name          string          `json:"name"`
@@ -146,7 +150,7 @@ type ToolRequest struct {
 	Request
 }
 
-// ToolResult is the payload of tool.call.result (Y-32, Y-129).
+// ToolResult is the payload of tool.call.result.
 type ToolResult struct {
 	ID       string          `json:"id"`
 	OK       bool            `json:"ok"`
@@ -156,7 +160,7 @@ type ToolResult struct {
 	Request
 }
 
-// ToolErrorKind says why a tool never ran (Y-33).
+// ToolErrorKind says why a tool never ran.
 type ToolErrorKind string
 
 // The closed set of ToolErrorKind.
@@ -166,8 +170,8 @@ const (
 	ToolRejected   ToolErrorKind = "rejected"
 )
 
-// ToolError is the payload of tool.error, which only the dispatcher emits
-// (Y-33). Brief has at most 80 characters.
+// ToolError is the payload of tool.error, which only the dispatcher emits. Brief has at
+// most 80 characters.
 type ToolError struct {
 	ID     string          `json:"id"`
 	Kind   ToolErrorKind   `json:"kind"`
@@ -184,7 +188,7 @@ type ToolProgress struct {
 	Message  string   `json:"message,omitempty"`
 }
 
-// ApprovalRequest is the payload of approval.request (Y-34).
+// ApprovalRequest is the payload of approval.request.
 type ApprovalRequest struct {
 	ID       string          `json:"id"`
 	ToolName string          `json:"tool_name"`
@@ -192,7 +196,7 @@ type ApprovalRequest struct {
 	Brief    string          `json:"brief"`
 }
 
-// ApprovalAnswer is a person's answer to an approval request (Y-35).
+// ApprovalAnswer is a person's answer to an approval request.
 type ApprovalAnswer string
 
 // The closed set of ApprovalAnswer.
@@ -202,14 +206,14 @@ const (
 	Reject            ApprovalAnswer = "reject"
 )
 
-// ApprovalResponse is the payload of approval.response (Y-35).
+// ApprovalResponse is the payload of approval.response.
 type ApprovalResponse struct {
 	ID       string         `json:"id"`
 	Response ApprovalAnswer `json:"response"`
 	Feedback string         `json:"feedback,omitempty"`
 }
 
-// ApprovalCancelled is the payload of approval.cancelled (Y-36); Reason is
+// ApprovalCancelled is the payload of approval.cancelled; Reason is
 // "timeout" or "shutdown".
 type ApprovalCancelled struct {
 	ID     string `json:"id"`
@@ -223,24 +227,24 @@ type MemoryEntry struct {
 	Meta map[string]string `json:"meta,omitempty"`
 }
 
-// MemoryQuery is the payload of memory.query (Y-38).
+// MemoryQuery is the payload of memory.query.
 type MemoryQuery struct {
 	Query string `json:"query"`
 	K     int    `json:"k"`
 }
 
-// MemoryWrite is the payload of memory.write (Y-39).
+// MemoryWrite is the payload of memory.write.
 type MemoryWrite struct {
 	Entry MemoryEntry `json:"entry"`
 }
 
-// MemoryResult is the payload of memory.result (Y-40).
+// MemoryResult is the payload of memory.result.
 type MemoryResult struct {
 	Hits []MemoryEntry `json:"hits"`
 	Request
 }
 
-// LoopState is what a strategy sees of a turn (Y-41).
+// LoopState is the view of a turn that a strategy gets.
 type LoopState struct {
 	TurnID    string     `json:"turn_id"`
 	Step      int        `json:"step"` // model calls made so far
@@ -252,12 +256,12 @@ type LoopState struct {
 	Answer    string     `json:"answer,omitempty"`  // what it said last
 }
 
-// DecideRequest is the payload of strategy.decide.request (Y-41).
+// DecideRequest is the payload of strategy.decide.request.
 type DecideRequest struct {
 	State LoopState `json:"state"`
 }
 
-// Next is a strategy's decision (Y-42).
+// Next is a strategy's decision.
 type Next string
 
 // The closed set of Next.
@@ -268,7 +272,7 @@ const (
 	NextDone   Next = "done"
 )
 
-// DecideResponse is the payload of strategy.decide.response (Y-42); the fields
+// DecideResponse is the payload of strategy.decide.response; the fields
 // after Next qualify the decision.
 type DecideResponse struct {
 	Next     Next            `json:"next"`
@@ -280,119 +284,131 @@ type DecideResponse struct {
 	K        int             `json:"k,omitempty"`      // hits of a memory step
 	Params   json.RawMessage `json:"params,omitempty"`
 	Remember string          `json:"remember,omitempty"` // of done: what to write to memory
-	// ToolCalls are calls that the strategy itself wants to be made, with
-	// [NextTool] and once the model has answered.
+	// ToolCalls are the strategy's own calls, with [NextTool], once the model has
+	// answered.
 	ToolCalls []ToolCall `json:"tool_calls,omitempty"`
 	Request
 }
 
-// PluginLoaded is the payload of plugin.loaded (Y-43).
+// PluginLoaded is the payload of plugin.loaded.
 type PluginLoaded struct {
 	Name     string `json:"name"`
 	Version  string `json:"version"`
 	Category string `json:"category"`
 }
 
-// PluginReloaded is the payload of plugin.reloaded (Y-43).
+// PluginReloaded is the payload of plugin.reloaded.
 type PluginReloaded struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 }
 
-// PluginRemoved is the payload of plugin.removed (Y-43).
+// PluginRemoved is the payload of plugin.removed.
 type PluginRemoved struct {
 	Name string `json:"name"`
 }
 
-// PluginError is the payload of plugin.error (Y-43).
+// PluginError is the payload of plugin.error.
 type PluginError struct {
 	Name  string `json:"name"`
 	Error string `json:"error"`
 }
 
-// KernelReady is the payload of kernel.ready (Y-45).
+// KernelReady is the payload of kernel.ready.
 type KernelReady struct {
 	Version string `json:"version"`
 }
 
-// KernelShutdown is the payload of kernel.shutdown (Y-45).
+// KernelShutdown is the payload of kernel.shutdown.
 type KernelShutdown struct {
 	Reason string `json:"reason"`
 }
 
-// KernelError is the payload of kernel.error (Y-45).
+// KernelError is the payload of kernel.error.
 type KernelError struct {
 	Source  string          `json:"source"`
 	Message string          `json:"message"`
 	Detail  json.RawMessage `json:"detail,omitempty"`
 }
 
-// SessionStarted is the payload of session.started (Y-46).
+// SessionStarted is the payload of session.started.
 type SessionStarted struct {
 	SessionID string `json:"session_id"`
 	TapeName  string `json:"tape_name"`
 	Workspace string `json:"workspace"`
 }
 
-// SessionHandoff is the payload of session.handoff (Y-47).
+// SessionHandoff is the payload of session.handoff.
 type SessionHandoff struct {
 	SessionID string          `json:"session_id"`
 	Name      string          `json:"name"`
 	State     json.RawMessage `json:"state"`
 }
 
-// SessionReset is the payload of session.reset (Y-48); ArchivePath is null when
+// SessionReset is the payload of session.reset; ArchivePath is null when
 // nothing was archived.
 type SessionReset struct {
 	SessionID   string  `json:"session_id"`
 	ArchivePath *string `json:"archive_path"`
 }
 
-// SessionArchived is the payload of session.archived (Y-49).
+// SessionArchived is the payload of session.archived.
 type SessionArchived struct {
 	SessionID   string `json:"session_id"`
 	ArchivePath string `json:"archive_path"`
 }
 
-// SessionForked is the payload of session.forked (Y-50).
+// SessionDeleted is the payload of session.deleted.
+type SessionDeleted struct {
+	SessionID string `json:"session_id"`
+}
+
+// SessionForked is the payload of session.forked.
 type SessionForked struct {
 	ParentID string `json:"parent_id"`
 	ChildID  string `json:"child_id"`
 }
 
-// CompactionStarted is the payload of session.compaction.started (Y-51).
+// CompactionStarted is the payload of session.compaction.started.
 type CompactionStarted struct {
 	TargetSessionID string `json:"target_session_id"`
 	TokensBefore    int    `json:"tokens_before"`
 }
 
-// CompactionCompleted is the payload of session.compaction.completed (Y-52).
+// How a history was compacted.
+const (
+	Summarized = "summarized" // its older part was replaced by a summary
+	Shortened  = "shortened"  // long results of tools were cut
+)
+
+// CompactionCompleted is the payload of session.compaction.completed.
 type CompactionCompleted struct {
 	TargetSessionID string `json:"target_session_id"`
 	TokensBefore    int    `json:"tokens_before"`
 	TokensAfter     int    `json:"tokens_after"`
+	How             string `json:"how,omitempty"` // [Summarized] or [Shortened]
 }
 
-// CompactionFailed is the payload of session.compaction.failed (Y-53).
+// CompactionFailed is the payload of session.compaction.failed.
 type CompactionFailed struct {
 	TargetSessionID string `json:"target_session_id"`
 	Error           string `json:"error"`
 }
 
-// ConfigUpdated is the payload of config.updated (Y-54).
+// ConfigUpdated is the payload of config.updated.
 type ConfigUpdated struct {
 	Key             string `json:"key"`
 	PrefixMatchHint string `json:"prefix_match_hint"`
 }
 
-// ContextAttached is the payload of session.context.attached (Y-56).
+// ContextAttached is the payload of session.context.attached.
 type ContextAttached struct {
 	SessionID    string `json:"session_id"`
 	ConnectionID string `json:"connection_id"`
 	AdapterID    string `json:"adapter_id"`
 }
 
-// ContextDetached is the payload of session.context.detached (Y-57); Reason is
+// ContextDetached is the payload of session.context.detached; Reason is
 // client_close, timeout, shutdown or send_failed.
 type ContextDetached struct {
 	SessionID    string `json:"session_id"`
@@ -400,13 +416,14 @@ type ContextDetached struct {
 	Reason       string `json:"reason"`
 }
 
-// ContextEvicted is the payload of session.context.evicted (Y-58).
+// ContextEvicted is the payload of session.context.evicted, which nothing emits yet: the
+// kind is reserved (Y-58).
 type ContextEvicted struct {
 	SessionID string `json:"session_id"`
 	Reason    string `json:"reason"`
 }
 
-// ReplayEntry is the payload of session.replay.entry (Y-59).
+// ReplayEntry is the payload of session.replay.entry.
 type ReplayEntry struct {
 	SessionID string          `json:"session_id"`
 	EntryID   int64           `json:"entry_id"`
@@ -414,7 +431,7 @@ type ReplayEntry struct {
 	Payload   json.RawMessage `json:"payload"`
 }
 
-// ReplayDone is the payload of session.replay.done (Y-60).
+// ReplayDone is the payload of session.replay.done.
 type ReplayDone struct {
 	SessionID    string `json:"session_id"`
 	ConnectionID string `json:"connection_id"`

@@ -17,7 +17,7 @@ var enums = map[reflect.Type][]any{
 }
 
 // Schema returns the JSON Schema (2020-12) of the kind's payload. Members that
-// it does not name are allowed: a payload may grow within a version (Y-62).
+// it does not name are allowed: a payload may grow within a version.
 func (k *Kind) Schema() (json.RawMessage, error) {
 	types := map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[json.RawMessage](): {},
@@ -35,7 +35,7 @@ func (k *Kind) Schema() (json.RawMessage, error) {
 	return json.MarshalIndent(s, "", "  ")
 }
 
-// open removes "additionalProperties": false from s and what is below it.
+// open removes "additionalProperties": false from s and all schemas below it.
 func open(s *jsonschema.Schema) {
 	if s == nil {
 		return

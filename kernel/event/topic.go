@@ -10,12 +10,12 @@ import (
 	"slices"
 )
 
-// Class says what a slow subscriber costs.
+// Class is the delivery class: the effect of a slow subscriber.
 type Class int
 
 const (
-	// Reliable events are never dropped silently: a subscription that cannot
-	// keep up is ended with an error.
+	// Reliable events are never dropped silently: the bus ends a subscription that
+	// cannot keep up with an error.
 	Reliable Class = iota
 	// Lossy events are dropped for a subscriber whose queue is full, and
 	// counted.
@@ -29,7 +29,7 @@ const (
 	// Anyone may emit the kind, plugins included.
 	Anyone Emitter = iota
 	// KernelOnly kinds state facts that only the kernel knows; a plugin that
-	// emits one is refused (Y-33, Y-44, R14).
+	// emits one is refused.
 	KernelOnly
 )
 
@@ -38,10 +38,11 @@ type Kind struct {
 	Name    string
 	Class   Class
 	Emitter Emitter
-	// OnKernel kinds travel on KernelSession only (Y-37, Y-51…Y-60).
+	// OnKernel kinds travel on KernelSession only, whichever session they concern
+	// (Y-37).
 	OnKernel bool
 	// InConversation kinds travel neither on KernelSession nor on a plugin's
-	// private session (Y-66).
+	// private session.
 	InConversation bool
 	// Flow is the direction in the contract's words, for the documentation.
 	Flow string
@@ -53,8 +54,8 @@ type Kind struct {
 // Payload returns the payload type.
 func (k *Kind) Payload() reflect.Type { return k.payload }
 
-// Topic is a kind with its payload type P. Two topics are never equal by
-// accident: only Define makes them.
+// Topic is a kind with its payload type P. Two topics are never equal by accident:
+// only Define creates them.
 type Topic[P any] struct{ kind *Kind }
 
 // Kind returns the catalogue entry of the topic.
@@ -64,7 +65,7 @@ func (t Topic[P]) Kind() *Kind { return t.kind }
 func (t Topic[P]) Name() string { return t.kind.Name }
 
 // Responder is implemented by payloads that answer a request; the value is the
-// id of the request's event (Y-162).
+// id of the request's event.
 type Responder interface{ RequestRef() string }
 
 var (
@@ -121,7 +122,7 @@ func newKind[P any](name string, class Class) *Kind {
 
 // Lookup returns the catalogue entry of a kind: a public one, or a declared
 // extension. An undeclared extension kind gets an entry with a raw payload.
-// Anything else is unknown (Y-16).
+// Anything else is unknown.
 func Lookup(kind string) (*Kind, bool) {
 	if k, ok := catalogue[kind]; ok {
 		return k, true

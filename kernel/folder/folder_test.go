@@ -98,8 +98,8 @@ func TestTrustedOnce(t *testing.T) {
 	}
 }
 
-// SEC-3: the answer is bound to what was shown. Whatever a folder brings instead is
-// asked about, with the difference.
+// SEC-3: the answer is bound to the shown content. When the folder's content
+// changes, it is asked about again, with the difference.
 func TestBoundToItsContent(t *testing.T) {
 	for name, change := range map[string][]folder.Item{
 		"another command":      {{Kind: folder.Check, Runs: "make evil"}},
@@ -160,7 +160,8 @@ func TestAskedOnce(t *testing.T) {
 	}
 }
 
-// S-51: what a folder is trusted with counts as agreed to, in any order, and nothing else.
+// S-51: exactly the checks that a folder was trusted with count as agreed to, in any
+// order.
 func TestAgreed(t *testing.T) {
 	w := newWorld(t)
 	w.items = []folder.Item{{Kind: folder.Check, Runs: "b"}, {Kind: folder.Check, Runs: "a"}, {Kind: folder.Server, Name: "s", Runs: "x"}}
@@ -211,7 +212,8 @@ func TestForOneSession(t *testing.T) {
 	}
 }
 
-// SEC-3, R18: an answer to what was shown does not trust what has come since.
+// SEC-3, R18: an answer does not trust content that has appeared since the
+// question.
 func TestStaleAnswer(t *testing.T) {
 	w := newWorld(t)
 	w.answer = func() (approval.Decision, error) {
@@ -307,7 +309,7 @@ func TestBelow(t *testing.T) {
 	}
 }
 
-// What a person cannot judge is not asked about.
+// The gate does not ask about more than a person can judge.
 func TestTooMuch(t *testing.T) {
 	for name, items := range map[string][]folder.Item{
 		"a long command": {{Kind: folder.Check, Runs: strings.Repeat("x", 4097)}},

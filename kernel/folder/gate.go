@@ -15,11 +15,11 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// TrustTool is the name under which the question whether a folder is trusted is put.
+// TrustTool is the tool name of the question whether to trust a folder.
 const TrustTool = tool.TrustQuestion
 
-// maxSessions bounds the answers that are kept for sessions; beyond it those sessions
-// are asked again.
+// maxSessions bounds the answers that are kept for sessions; sessions beyond it are
+// asked again.
 const maxSessions = 4096
 
 // GateConfig assembles a [Gate]. All fields are required.
@@ -41,7 +41,7 @@ type Gate struct {
 	asking   map[string]chan struct{} // by root session and digest; closed with the answer
 }
 
-// answer is what a person has said for one session.
+// answer is a person's answer for one session.
 type answer struct {
 	digest  string
 	trusted bool
@@ -60,8 +60,8 @@ func NewGate(cfg GateConfig) *Gate {
 	return g
 }
 
-// Trusted reports whether a session may use its folder, without asking anybody. A
-// folder that cannot be looked at is restricted.
+// Trusted reports whether a session may use its folder, without asking anybody. An
+// unreadable folder is restricted.
 func (g *Gate) Trusted(session string) bool {
 	dir, err := g.cfg.Folder(session)
 	if err != nil {
@@ -75,7 +75,7 @@ func (g *Gate) Trusted(session string) bool {
 }
 
 // Agreed reports whether a session may use its folder and the folder's checks are
-// exactly these: what it is trusted with.
+// exactly those that were trusted with it.
 func (g *Gate) Agreed(session string, checks []string) bool {
 	dir, err := g.cfg.Folder(session)
 	if err != nil {
@@ -88,7 +88,7 @@ func (g *Gate) Agreed(session string, checks []string) bool {
 	var brought, asked []Item
 	for _, i := range st.Items {
 		if i.Kind == Check {
-			brought = append(brought, i)
+			brought = append(brought, Item{Kind: Check, Runs: i.Runs})
 		}
 	}
 	for _, c := range checks {
@@ -97,7 +97,7 @@ func (g *Gate) Agreed(session string, checks []string) bool {
 	return slices.Equal(brought, sorted(asked))
 }
 
-// of returns what was said for a session, if it was about this digest.
+// of returns the answer for a session, if it concerns this digest.
 func (g *Gate) of(session, digest string) answer {
 	root, _, _ := strings.Cut(session, "::agent::")
 	g.mu.Lock()
@@ -108,7 +108,7 @@ func (g *Gate) of(session, digest string) answer {
 	return answer{}
 }
 
-// Admit implements [tool.Gate]: it lets calls of trusted folders through, and asks about
+// Admit implements [tool.Gate]: it admits calls in trusted folders, and asks about
 // others, once for all calls of a session that wait for the same answer.
 func (g *Gate) Admit(ctx context.Context, call tool.Call, _ tool.Definition) error {
 	dir, err := g.cfg.Folder(call.SessionID)
@@ -139,8 +139,8 @@ func (g *Gate) Admit(ctx context.Context, call tool.Call, _ tool.Definition) err
 	}
 }
 
-// Decline notes that somebody was asked about a session's folder elsewhere and said no:
-// they are not asked again while the folder brings what it brings now.
+// Decline records that the user refused a session's folder elsewhere: the gate does not
+// ask again until the folder's content changes.
 func (g *Gate) Decline(session string) {
 	dir, err := g.cfg.Folder(session)
 	if err != nil {
@@ -154,7 +154,7 @@ func (g *Gate) Decline(session string) {
 	g.keep(root, answer{digest: st.Digest(), why: restricted(st.Folder, "its user was asked, and said no")})
 }
 
-// claim makes the caller the one that asks, unless somebody does already.
+// claim makes the caller the one that asks, unless another call already does.
 func (g *Gate) claim(session, digest string) (done chan struct{}, mine bool) {
 	root, _, _ := strings.Cut(session, "::agent::")
 	key := root + "\x00" + digest
@@ -168,7 +168,7 @@ func (g *Gate) claim(session, digest string) (done chan struct{}, mine bool) {
 	return done, true
 }
 
-// ask puts the question and keeps the answer.
+// ask puts the question and stores the answer.
 func (g *Gate) ask(ctx context.Context, call tool.Call, st Status, done chan struct{}) error {
 	root, _, _ := strings.Cut(call.SessionID, "::agent::")
 	digest := st.Digest()
@@ -181,7 +181,7 @@ func (g *Gate) ask(ctx context.Context, call tool.Call, st Status, done chan str
 	if err := st.check(); err != nil {
 		return err
 	}
-	params, err := plain(st.Question)
+	params, err := plain(st.AsShown())
 	if err != nil {
 		return err
 	}
@@ -213,8 +213,12 @@ func (g *Gate) ask(ctx context.Context, call tool.Call, st Status, done chan str
 	return &tool.RejectedError{Feedback: restricted(st.Folder, why)}
 }
 
+// Untrusted is part of the error of every call that is refused because its folder is not
+// trusted.
+const Untrusted = "is not trusted: its files can be read and searched, nothing else"
+
 func restricted(dir, why string) string {
-	return fmt.Sprintf("the folder %s is not trusted: its files can be read and searched, nothing else (%s). Its user can trust it with: yaya trust %s", dir, why, dir)
+	return fmt.Sprintf("the folder %s %s (%s). Its user can trust it with: yaya trust %s", dir, Untrusted, why, dir)
 }
 
 func (g *Gate) keep(root string, a answer) {
@@ -226,7 +230,7 @@ func (g *Gate) keep(root string, a answer) {
 	g.sessions[root] = a
 }
 
-// plain writes JSON as people read it: commands with their own & and <.
+// plain writes JSON for people: without escapes for & and < in commands.
 func plain(v any) (json.RawMessage, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

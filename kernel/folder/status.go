@@ -4,30 +4,35 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
-// ErrChanged refuses an answer about a folder that brings something else than was
-// shown.
+// ErrChanged refuses an answer about a folder that has changed since the question.
 var ErrChanged = errors.New("the folder has changed since it was shown")
 
-// Question is what the question about a folder shows, and what the answer binds.
+// Question is the content of the question about a folder, which the answer binds.
 type Question struct {
 	Subject
-	// Added and Removed are the difference to what was trusted before, if anything was.
+	// Added and Removed are the difference to the content that was trusted before, if
+	// any.
 	Added   []Item `json:"added,omitempty"`
 	Removed []Item `json:"removed,omitempty"`
+	// Allowed are the folder's servers to which the user granted more than the folder asks
+	// for, with all their rights. The answer does not bind it, because it is the user's own
+	// configuration.
+	Allowed []Item `json:"allowed,omitempty"`
 }
 
-// Status is how a folder stands.
+// Status is the trust status of a folder.
 type Status struct {
 	Question
 	Trusted bool
-	// Was is the record that trusts the folder, or that did before it changed.
+	// Was is the record that trusts the folder, or trusted it before it changed.
 	Was *Record
 }
 
-// Status looks at a folder.
+// Status returns the status of a folder.
 func (s *Store) Status(dir string) (Status, error) {
 	at, err := Resolve(dir)
 	if err != nil {
@@ -43,17 +48,78 @@ func (s *Store) Status(dir string) (Status, error) {
 		return st, err
 	}
 	st.Was = &was
-	if st.Trusted = was.Digest == st.Digest(); !st.Trusted {
-		st.Added, st.Removed = without(st.Items, was.Items), without(was.Items, st.Items)
+	if st.Trusted = was.Digest == st.asAgreed(was).Digest(); !st.Trusted {
+		st.Added = without(st.Items, func(i Item) bool { return slices.ContainsFunc(was.Items, i.within) })
+		st.Removed = without(was.Items, func(i Item) bool {
+			return slices.ContainsFunc(st.Items, func(now Item) bool { return now.within(i) })
+		})
+		if s.allowed != nil {
+			st.Allowed = s.allowed(at)
+		}
 	}
 	return st, nil
 }
 
-func without(items, other []Item) []Item {
-	return slices.DeleteFunc(slices.Clone(items), func(i Item) bool { return slices.Contains(other, i) })
+// asAgreed returns the subject with the sandbox weaknesses of its items as the user agreed
+// to them, unless they have become worse: a sandbox that now enforces more needs no new
+// question, one that enforces less does.
+func (s Subject) asAgreed(was Record) Subject {
+	s.Items = slices.Clone(s.Items)
+	for i, item := range s.Items {
+		if at := slices.IndexFunc(was.Items, item.within); at >= 0 {
+			s.Items[i].Lacks = was.Items[at].Lacks
+		}
+	}
+	return s
 }
 
-// Trust records that by trusts a folder as it was shown, which digest names.
+func without(items []Item, drop func(Item) bool) []Item {
+	return slices.DeleteFunc(slices.Clone(items), drop)
+}
+
+// AsShown returns the question for display: the words about its items say what their
+// sandboxes enforce here.
+func (q Question) AsShown() Question {
+	for _, list := range []*[]Item{&q.Items, &q.Added, &q.Removed} {
+		*list = slices.Clone(*list)
+		for i := range *list {
+			(*list)[i] = (*list)[i].shown()
+		}
+	}
+	return q
+}
+
+// maxDifferences bounds how many items a sentence names.
+const maxDifferences = 3
+
+// Differences describes the changes since the user's agreement, "" if none is known.
+func (q Question) Differences() string {
+	var all []string
+	for _, now := range q.Added {
+		says := " is new"
+		if i := slices.IndexFunc(q.Removed, func(was Item) bool { return was.Kind == now.Kind && was.Name == now.Name && now.Name != "" }); i >= 0 {
+			says = " has changed"
+		}
+		if slices.ContainsFunc(q.Removed, now.Same) {
+			says = " would have more rights than you agreed to (" + now.Weaker + ")"
+		}
+		all = append(all, now.title()+says)
+	}
+	for _, was := range q.Removed {
+		if !slices.ContainsFunc(q.Added, func(now Item) bool {
+			return now.Same(was) || now.Kind == was.Kind && now.Name == was.Name && now.Name != ""
+		}) {
+			all = append(all, was.title()+" is gone")
+		}
+	}
+	if more := len(all) - maxDifferences; more > 0 {
+		all = append(all[:maxDifferences], fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(all, ", ")
+}
+
+// Trust records that by trusts a folder with the content that digest identifies. If it is
+// trusted so already, its record stays.
 func (s *Store) Trust(dir, digest, by string) (Record, error) {
 	st, err := s.Status(dir)
 	if err != nil {
@@ -64,6 +130,11 @@ func (s *Store) Trust(dir, digest, by string) (Record, error) {
 	}
 	if err := st.check(); err != nil {
 		return Record{}, err
+	}
+	if was, known, err := s.look(st.Folder); err != nil {
+		return Record{}, err
+	} else if known && st.Trusted && was.Digest == digest {
+		return was, nil // nothing changes
 	}
 	r := Record{st.Subject, digest, by, time.Now().UTC().Truncate(time.Second)}
 	if err := s.audited(EventTrusted, by, r); err != nil {
@@ -106,9 +177,13 @@ const (
 	EventRevoked = "folder_revoked"
 )
 
-// Audit has f told of every change before it is made; its error refuses the change. It is
-// set before the store is shared.
+// Audit makes the store call f before every change; its error refuses the change. Call it
+// before the store is shared.
 func (s *Store) Audit(f func(event, by string, r Record) error) { s.audit = f }
+
+// Allows sets f, which returns the user's additional grants to the servers of a folder,
+// for the question about a changed folder. Call it before the store is shared.
+func (s *Store) Allows(f func(dir string) []Item) { s.allowed = f }
 
 func (s *Store) audited(event, by string, r Record) error {
 	if s.audit == nil {
@@ -117,8 +192,8 @@ func (s *Store) audited(event, by string, r Record) error {
 	return s.audit(event, by, r)
 }
 
-// OnChange has f called after a folder was trusted or revoked by this process. f must
-// not block; it is set before the store is shared.
+// OnChange makes the store call f after this process trusted or revoked a folder. f
+// must not block; call OnChange before the store is shared.
 func (s *Store) OnChange(f func(dir string)) { s.onChange = append(s.onChange, f) }
 
 func (s *Store) changed(dir string) {
@@ -127,8 +202,8 @@ func (s *Store) changed(dir string) {
 	}
 }
 
-// Below returns the resolved path of a folder, and whether it is one that is trusted now,
-// or lies in one or in one of roots. Roots that are not there hold nothing.
+// Below returns the resolved path of a folder, and whether it is trusted, or lies in a
+// trusted folder or in one of roots. Roots that do not exist are ignored.
 func (s *Store) Below(dir string, roots []string) (at string, below bool, err error) {
 	at, err = Resolve(dir)
 	if err != nil {

@@ -26,7 +26,7 @@ const (
 	maxFolders = 5_000
 )
 
-// ErrUnknown says that a folder is not trusted, so there is nothing to revoke.
+// ErrUnknown reports that a folder is not trusted, so there is nothing to revoke.
 var ErrUnknown = errors.New("the folder is not trusted")
 
 // Record is a folder that somebody trusts.
@@ -37,11 +37,12 @@ type Record struct {
 	At     time.Time `json:"at"`
 }
 
-// Store keeps which folders are trusted. It is safe for concurrent use, by several
-// processes, too.
+// Store keeps the trusted folders. It is safe for concurrent use, even by several
+// processes.
 type Store struct {
 	root     *os.Root // the data directory
 	inspect  func(dir string) ([]Item, error)
+	allowed  func(dir string) []Item // nil without
 	onChange []func(dir string)
 	audit    func(event, by string, r Record) error
 	mu       sync.Mutex // held while the file is changed
@@ -58,7 +59,7 @@ type stored struct {
 	Folders map[string]Record `json:"folders"`
 }
 
-// look returns what is recorded of a folder, by its resolved path.
+// look returns the record of a folder, by its resolved path.
 func (s *Store) look(dir string) (Record, bool, error) {
 	all, err := s.load()
 	if err != nil {
@@ -88,7 +89,7 @@ func (s *Store) put(r Record) error {
 	})
 }
 
-// remove forgets a folder.
+// remove deletes the record of a folder.
 func (s *Store) remove(dir string) error {
 	return s.update(func(all *stored) error {
 		if _, known := all.Folders[dir]; !known {

@@ -1,6 +1,7 @@
 package folder
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -11,7 +12,7 @@ import (
 	"strings"
 )
 
-// Kind tells what an [Item] does once its folder is trusted.
+// Kind is the effect of an [Item] once its folder is trusted.
 type Kind string
 
 // Kinds of items.
@@ -30,19 +31,52 @@ const (
 // ErrTooMuch refuses a folder with more to show than a person can judge.
 var ErrTooMuch = errors.New("the folder brings more than a question can show")
 
-// Item is one thing that a folder brings and that trusting the folder lets run.
+// Item is one thing in a folder that may run once the folder is trusted.
 type Item struct {
 	Kind Kind   `json:"kind"`
 	Name string `json:"name,omitempty"`
 	// Runs is the command line, or the address, exactly.
 	Runs string `json:"runs,omitempty"`
-	// Digest covers what else defines the item, such as a server's environment.
+	// Digest covers the rest of the item's definition, such as a server's environment.
 	Digest string `json:"digest,omitempty"`
+	// Lacks names the limits of its sandbox that are not enforced here, separated by
+	// ", ". An agreement to an item covers one that lacks less.
+	Lacks string `json:"lacks,omitempty"`
+	// Weaker describes Lacks in words. Shown is Runs with the limits that are enforced,
+	// "" if equal to Runs. Neither is stored.
+	Weaker string `json:"-"`
+	Shown  string `json:"-"`
+}
+
+// Same reports whether two items are the same, apart from enforcement.
+func (i Item) Same(o Item) bool {
+	return i.Kind == o.Kind && i.Name == o.Name && i.Runs == o.Runs && i.Digest == o.Digest
+}
+
+// within reports whether an item was agreed to, and lacks nothing more than it did
+// then.
+func (i Item) within(was Item) bool {
+	if !i.Same(was) {
+		return false
+	}
+	agreed := strings.Split(was.Lacks, ", ")
+	return i.Lacks == "" || !slices.ContainsFunc(strings.Split(i.Lacks, ", "), func(n string) bool { return !slices.Contains(agreed, n) })
+}
+
+// shown returns the item for display.
+func (i Item) shown() Item {
+	i.Runs, i.Shown = cmp.Or(i.Shown, i.Runs), ""
+	return i
+}
+
+// title names the item in a sentence.
+func (i Item) title() string {
+	return string(i.Kind) + " " + strconv.Quote(cmp.Or(i.Name, i.Runs))
 }
 
 // String returns the item as one line for a person.
 func (i Item) String() string {
-	switch {
+	switch i = i.shown(); {
 	case i.Name == "":
 		return fmt.Sprintf("%s: %s", i.Kind, i.Runs)
 	case i.Runs == "":
@@ -51,7 +85,7 @@ func (i Item) String() string {
 	return fmt.Sprintf("%s %s: %s", i.Kind, i.Name, i.Runs)
 }
 
-// Subject is a folder and everything in it that trusting it lets run.
+// Subject is a folder and everything in it that may run once it is trusted.
 type Subject struct {
 	Folder string `json:"folder"` // absolute, without symbolic links
 	Items  []Item `json:"items"`
@@ -67,6 +101,9 @@ func (s Subject) Digest() string {
 		part(i.Name)
 		part(i.Runs)
 		part(i.Digest)
+		if i.Lacks != "" { // items that people agreed to before name none: their digest stays
+			part("lacks: " + i.Lacks)
+		}
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }
@@ -91,7 +128,7 @@ func sorted(items []Item) []Item {
 	return slices.Compact(out)
 }
 
-// Resolve returns the one path of a folder: absolute, without symbolic links.
+// Resolve returns the canonical path of a folder: absolute, without symbolic links.
 func Resolve(dir string) (string, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {

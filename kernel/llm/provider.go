@@ -7,38 +7,38 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/yaya-ai/yaya/internal/tlswords"
 	"github.com/yaya-ai/yaya/kernel/event"
 )
 
-// Request is what a model is asked.
+// Request is one request to a model.
 type Request struct {
 	System  string // the system prompt, "" for none
 	Tools   []event.ToolSchema
 	History []event.Message // without system messages
 	// Model overrides the provider's; "" does not.
 	Model string
-	// Params are passed on as they are; what they mean is the provider's.
+	// Params are passed on unchanged; the provider interprets them.
 	Params json.RawMessage
 }
 
-// Provider speaks to one model service (Y-145).
+// Provider speaks to one model service.
 type Provider interface {
 	Name() string
 	ModelName() string
-	// ThinkingEffort is passed to the service unchanged; "off" by default
-	// (Y-150).
+	// ThinkingEffort is passed to the service unchanged; "off" by default.
 	ThinkingEffort() string
 	// Generate starts an answer. ctx bounds the whole stream.
 	Generate(ctx context.Context, req Request) (Stream, error)
 }
 
-// Retryable is a provider that decides by itself what to retry (Y-153). attempt
-// counts from 1. The number of attempts and the pauses stay the runner's.
+// Retryable is a provider that decides itself which errors to retry. attempt counts
+// from 1. The runner still decides the number of attempts and the pauses.
 type Retryable interface {
 	OnRetryableError(err error, attempt int) bool
 }
 
-// Stream is an answer that arrives. It is used by one goroutine.
+// Stream is an answer in progress. Only one goroutine may use it.
 type Stream interface {
 	// Next returns the next part, and io.EOF after the last.
 	Next() (Part, error)
@@ -53,8 +53,8 @@ type Part struct {
 	ToolCall *ToolCallPart
 }
 
-// ToolCallPart is a fragment of the call with that index. ID and Name come with
-// any one of the fragments, Args is added up.
+// ToolCallPart is a fragment of the call with that index. Any one of the fragments
+// has ID and Name; Args is the concatenation of all.
 type ToolCallPart struct {
 	Index int    `json:"index"`
 	ID    string `json:"id,omitempty"`
@@ -62,8 +62,8 @@ type ToolCallPart struct {
 	Args  string `json:"args,omitempty"`
 }
 
-// NewUsage counts tokens and derives the sums (Y-147): input is what was read,
-// from a cache, into a cache, or neither.
+// NewUsage counts tokens and derives the sums: the input is the sum of tokens read
+// from a cache, tokens written to one, and all others.
 func NewUsage(other, cacheRead, cacheCreation, output int) event.Usage {
 	in := other + cacheRead + cacheCreation
 	return event.Usage{InputOther: other, InputCacheRead: cacheRead, InputCacheCreation: cacheCreation, Output: output, Input: in, Total: in + output}
@@ -74,13 +74,16 @@ func Add(a, b event.Usage) event.Usage {
 	return NewUsage(a.InputOther+b.InputOther, a.InputCacheRead+b.InputCacheRead, a.InputCacheCreation+b.InputCacheCreation, a.Output+b.Output)
 }
 
-// Error is a failed call (Y-152). Providers translate what their SDK returns
-// into it (Y-151).
+// Error is a failed call. Providers translate the errors of their SDK into it.
 type Error struct {
 	Kind       event.LLMErrorKind
 	StatusCode int           // with LLMStatus only
 	RetryAfter time.Duration // how long the service asks to wait, 0 if it does not
-	Err        error
+	// Overflow says that the request is longer than the model's window, of which Window is
+	// the size in tokens, if it is known. [Explain] finds both in texts.
+	Overflow bool
+	Window   int
+	Err      error
 }
 
 func (e *Error) Error() string {
@@ -92,8 +95,8 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// AsError finds the kind of any error: its own if it has one, timeout and
-// connection where the error says so by its type, else other (Y-152).
+// AsError classifies any error: by its own kind if it has one, as timeout or
+// connection if its type says so, else as other.
 func AsError(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
@@ -104,19 +107,22 @@ func AsError(err error) *Error {
 	case errors.Is(err, context.DeadlineExceeded):
 		kind = event.LLMTimeout
 	case errors.As(err, &t):
-		// net.Error and the system's: every one of them is about the connection.
+		// net.Error and errors of the system all concern the connection.
 		kind = event.LLMConnection
 		if t.Timeout() {
 			kind = event.LLMTimeout
 		}
 	}
-	return &Error{Kind: kind, Err: err}
+	return &Error{Kind: kind, Err: tlswords.Explain(err)}
 }
 
-// Worth reports whether an error may pass if one tries again: lost connections,
+// Worth reports whether a retry may succeed after an error: lost connections,
 // timeouts, empty answers, and the statuses 408, 409, 425, 429 and 5xx.
 func Worth(err error) bool {
 	e := AsError(err)
+	if e.Overflow {
+		return false
+	}
 	switch e.Kind {
 	case event.LLMConnection, event.LLMTimeout, event.LLMEmpty:
 		return true

@@ -8,13 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	mrand "math/rand/v2"
 	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/yaya-ai/yaya/internal/backoff"
 	"github.com/yaya-ai/yaya/internal/masked"
+	"github.com/yaya-ai/yaya/internal/workgroup"
 	"github.com/yaya-ai/yaya/kernel/event"
 )
 
@@ -25,16 +26,16 @@ const (
 	MaxArgs      = 1 << 20 // bytes of the arguments of one call
 )
 
-// ErrInterrupted is why a call ended that its user interrupted.
+// ErrInterrupted is the cause of a call that its user interrupted.
 var ErrInterrupted = errors.New("interrupted")
 
 // RunnerConfig adjusts a runner. Emit is required: it publishes as the plugin.
 type RunnerConfig struct {
 	Emit func(kind, session string, payload any) error
-	// Secrets are in no answer: neither in its text nor in the arguments of its calls,
-	// however it is cut into pieces. Optional.
+	// Secrets are concealed in the text of answers and in the arguments of their
+	// calls, however these are cut into pieces. Optional.
 	Secrets *masked.Secrets
-	// Report is told what could not be published.
+	// Report is called with errors of publishing.
 	Report func(error)
 	// Timeout bounds a call with all its attempts. Default 10 min.
 	Timeout time.Duration
@@ -47,14 +48,17 @@ type RunnerConfig struct {
 	MaxRetryAfter time.Duration
 }
 
+// longestPause is between two attempts, unless the service asks for another.
+const longestPause = 20 * time.Second
+
 // Runner runs calls. The zero value is not usable; see [NewRunner].
 type Runner struct {
 	cfg RunnerConfig
 
-	mu     sync.Mutex
-	closed bool
-	calls  map[string]map[string]context.CancelCauseFunc // by session and request
-	work   sync.WaitGroup
+	mu    sync.Mutex
+	ended map[string]Outcome                            // of the last call, by instance
+	calls map[string]map[string]context.CancelCauseFunc // by session and request
+	work  workgroup.Group                               // closed under mu
 }
 
 // NewRunner returns a runner.
@@ -63,7 +67,7 @@ func NewRunner(cfg RunnerConfig) *Runner {
 	cfg.Attempts = cmp.Or(cfg.Attempts, 4)
 	cfg.Backoff = cmp.Or(cfg.Backoff, 500*time.Millisecond)
 	cfg.MaxRetryAfter = cmp.Or(cfg.MaxRetryAfter, time.Minute)
-	return &Runner{cfg: cfg, calls: map[string]map[string]context.CancelCauseFunc{}}
+	return &Runner{cfg: cfg, calls: map[string]map[string]context.CancelCauseFunc{}, ended: map[string]Outcome{}}
 }
 
 // Start answers a request on a goroutine of its own.
@@ -75,7 +79,7 @@ func (r *Runner) Start(ev event.Event, p Provider) {
 	ctx, cancel := context.WithTimeout(context.Background(), r.cfg.Timeout)
 	ctx, interrupt := context.WithCancelCause(ctx)
 	r.mu.Lock()
-	if r.closed {
+	if !r.work.Begin() {
 		r.mu.Unlock()
 		interrupt(nil)
 		cancel()
@@ -86,23 +90,52 @@ func (r *Runner) Start(ev event.Event, p Provider) {
 		r.calls[ev.SessionID] = map[string]context.CancelCauseFunc{}
 	}
 	r.calls[ev.SessionID][ev.ID] = interrupt
-	r.work.Add(1)
 	r.mu.Unlock()
 	go func() {
-		defer r.work.Done()
+		defer r.work.End()
 		defer cancel()
 		defer r.done(ev)
 		res, err := r.run(ctx, ev, p, toRequest(req))
+		r.note(ctx, p.Name(), err)
 		if err != nil {
 			if cause := context.Cause(ctx); errors.Is(cause, ErrInterrupted) {
 				err = &Error{Kind: event.LLMOther, Err: cause}
 			}
-			r.fail(ev, AsError(err))
+			r.fail(ev, Explain(AsError(err)))
 			return
 		}
 		res.Request = event.Request{RequestID: ev.ID}
 		r.emit(event.LLMCallResponse.Name(), ev.SessionID, res)
 	}()
+}
+
+// Outcome is how a call ended. Err is nil if it succeeded.
+type Outcome struct {
+	At  time.Time
+	Err error
+}
+
+// maxOutcomes bounds the instances of which the last outcome is known.
+const maxOutcomes = 256
+
+// note keeps how a call of an instance ended. One that its user interrupted says nothing.
+func (r *Runner) note(ctx context.Context, instance string, err error) {
+	if err != nil && errors.Is(context.Cause(ctx), ErrInterrupted) {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, known := r.ended[instance]; known || len(r.ended) < maxOutcomes {
+		r.ended[instance] = Outcome{time.Now(), err}
+	}
+}
+
+// Last returns how the last call of an instance ended. It reports false if there was none.
+func (r *Runner) Last(instance string) (Outcome, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	o, ok := r.ended[instance]
+	return o, ok
 }
 
 func (r *Runner) done(ev event.Event) {
@@ -127,24 +160,17 @@ func (r *Runner) Interrupt(session string) {
 // Close cancels every call and waits for them.
 func (r *Runner) Close(ctx context.Context) error {
 	r.mu.Lock()
-	r.closed = true
+	r.work.Shut()
 	for _, calls := range r.calls {
 		for _, cancel := range calls {
 			cancel(ErrInterrupted)
 		}
 	}
 	r.mu.Unlock()
-	done := make(chan struct{})
-	go func() {
-		r.work.Wait()
-		close(done)
-	}()
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("model calls are still running: %w", ctx.Err())
+	if err := r.work.CloseWithin(ctx); err != nil {
+		return fmt.Errorf("model calls are still running: %w", err)
 	}
+	return nil
 }
 
 func (r *Runner) emit(kind, session string, payload any) {
@@ -154,14 +180,15 @@ func (r *Runner) emit(kind, session string, payload any) {
 }
 
 func (r *Runner) fail(ev event.Event, e *Error) {
-	out := event.LLMError{Error: e.Err.Error(), Kind: e.Kind, RetryAfterS: e.RetryAfter.Seconds(), Request: event.Request{RequestID: ev.ID}}
+	out := event.LLMError{Error: e.Err.Error(), Kind: e.Kind, RetryAfterS: e.RetryAfter.Seconds(), Overflow: e.Overflow, ContextWindow: e.Window, Request: event.Request{RequestID: ev.ID}}
 	if e.Kind == event.LLMStatus {
 		out.StatusCode = e.StatusCode
 	}
 	r.emit(event.LLMCallError.Name(), ev.SessionID, out)
 }
 
-// run tries until it works, is not worth it, or has been tried often enough.
+// run retries until a call succeeds, fails permanently, or has used up its
+// attempts.
 func (r *Runner) run(ctx context.Context, ev event.Event, p Provider, req Request) (event.LLMResponse, error) {
 	for attempt := 1; ; attempt++ {
 		streamed := false
@@ -173,16 +200,15 @@ func (r *Runner) run(ctx context.Context, ev event.Event, p Provider, req Reques
 		if err == nil || ctx.Err() != nil {
 			return res, err
 		}
-		retry := Worth(err)
+		retry := Worth(Explain(AsError(err)))
 		if own, ok := p.(Retryable); ok {
 			retry = own.OnRetryableError(err, attempt)
 		}
-		// What a reader has seen cannot be taken back.
+		// Text that a reader has seen cannot be taken back.
 		if !retry || streamed || attempt == r.cfg.Attempts {
 			return res, err
 		}
-		pause := min(r.cfg.Backoff<<(attempt-1), 20*time.Second)
-		pause += mrand.N(pause/2 + 1) //nolint:gosec // jitter is no secret
+		pause := backoff.Spread(backoff.Pause(r.cfg.Backoff, longestPause, attempt-1), 1, 1.5)
 		if after := AsError(err).RetryAfter; after > 0 {
 			if after > r.cfg.MaxRetryAfter {
 				return res, err
@@ -238,7 +264,7 @@ func (r *Runner) attempt(ctx context.Context, p Provider, req Request, delta fun
 			return res, fmt.Errorf("the answer exceeds %d bytes", MaxText)
 		}
 		if d.Content == "" && part.Content != "" && part.ToolCall == nil {
-			continue // it is held back
+			continue // its text is held back
 		}
 		delta(d)
 	}
@@ -267,10 +293,10 @@ type assembly []assembled
 
 type assembled struct {
 	ToolCallPart
-	told *masked.Stream // what of the arguments others are told
+	told *masked.Stream // the arguments as others see them
 }
 
-// said returns what the arguments of a call are told through.
+// said returns the filter through which the arguments of a call pass.
 func (a *assembly) said(index int, s *masked.Secrets) *masked.Stream {
 	if (*a)[index].told == nil {
 		(*a)[index].told = s.Stream()
@@ -294,9 +320,9 @@ func (a *assembly) add(p ToolCallPart) error {
 	return nil
 }
 
-// list returns the calls. Ids are made unique, since results refer to them;
-// arguments that are not JSON go on as text, which the tool's validation will
-// refuse and the model can read. They have no secrets of s.
+// list returns the calls. It makes ids unique, since results refer to them;
+// arguments that are not JSON are passed on as text, which the tool's validation
+// refuses in words that the model can read. The secrets of s are concealed in them.
 func (a *assembly) list(s *masked.Secrets) []event.ToolCall {
 	var out []event.ToolCall
 	seen := map[string]bool{}
@@ -321,7 +347,7 @@ func (a *assembly) list(s *masked.Secrets) []event.ToolCall {
 	return out
 }
 
-// toRequest takes the system messages out of the history.
+// toRequest moves the system messages out of the history.
 func toRequest(p event.LLMRequest) Request {
 	req := Request{Tools: p.Tools, Model: p.Model, Params: p.Params}
 	var system []string

@@ -11,8 +11,8 @@ import (
 	"github.com/yaya-ai/yaya/kernel/llm"
 )
 
-// A model that knows a secret tells it in no delta and in no argument, wherever its
-// answer is cut; what it says of it is the same in the deltas and in the answer.
+// No delta and no argument of a model contains a known secret, wherever the answer
+// is cut; the masked text is the same in the deltas and in the answer.
 func TestAnswersHaveNoSecrets(t *testing.T) {
 	const secret = `k3y-"Q/8+z\x`
 	quoted, err := json.Marshal(secret)
@@ -62,7 +62,8 @@ func TestAnswersHaveNoSecrets(t *testing.T) {
 	}
 }
 
-// What an answer ends with is told, although it could have been the beginning of a secret.
+// The end of an answer is delivered, although it could have been the beginning of a
+// secret.
 func TestTheEndOfAnAnswerIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var rec recorder

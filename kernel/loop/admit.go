@@ -13,7 +13,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/session"
 )
 
-// Delivery says what happens to a prompt while a turn runs.
+// Delivery decides about a prompt that arrives while a turn runs.
 type Delivery string
 
 // The deliveries.
@@ -31,7 +31,7 @@ var (
 	// ErrBusy refuses a prompt while a turn runs.
 	ErrBusy = session.ErrBusy
 	// ErrConflict refuses a prompt with the id of another.
-	ErrConflict = errors.New("a different prompt has this id")
+	ErrConflict = errors.New("another prompt already has this id")
 	// ErrTurn refuses to steer a turn that is not the one expected.
 	ErrTurn = errors.New("another turn is running than the one expected")
 	// ErrQueueFull refuses a prompt when too many wait.
@@ -40,26 +40,26 @@ var (
 	ErrNothing = errors.New("there is nothing to retry")
 )
 
-// Prompt is something that a user says.
+// Prompt is a user's message.
 type Prompt struct {
 	SessionID string
 	Workspace string // of a new session; "" for the default
-	// ID is the client's; the same id with the same content is the same prompt,
-	// and is taken once. "" makes one up.
+	// ID is the client's; the same id with the same content is the same prompt, and is
+	// accepted once. With "" the loop generates one.
 	ID          string
 	Text        string
 	Attachments []event.Attachment
 	Delivery    Delivery
 	// ExpectedTurn guards steering; "" does not.
 	ExpectedTurn string
-	// Hold only takes the prompt in; its turn starts with [Loop.Retry], or another
+	// Hold only records the prompt; its turn starts with [Loop.Retry], or another
 	// prompt. While a turn runs it is refused.
 	Hold bool
 	// MaxSteps bounds the model calls of its turn below the configured bound.
 	MaxSteps int
 }
 
-// Admission says what became of a prompt.
+// Admission is the result of a submitted prompt.
 type Admission struct {
 	ID        string `json:"id"`
 	TurnID    string `json:"turn_id,omitempty"` // the turn that takes it; none yet for what is queued
@@ -70,53 +70,118 @@ type Admission struct {
 	turn *turn
 }
 
-// Submit takes a prompt in. When it returns without error, the prompt is on the
-// disk; what comes of it comes as events.
+// Submit accepts a prompt. When it returns without error, the prompt is on the
+// disk; its results arrive as events.
 func (l *Loop) Submit(ctx context.Context, p Prompt) (Admission, error) {
 	p.ID = cmp.Or(p.ID, "msg_"+rand.Text())
 	p.Text = l.cfg.Secrets.ConcealString(p.Text) // as it will be on the tape
-	th := l.thread(p.SessionID)
-	th.admit.Lock()
-	defer th.admit.Unlock()
+	// A client that goes away does not leave half of an admission behind.
+	ctx = context.WithoutCancel(ctx)
+	thread := l.thread(p.SessionID)
+	thread.admit.Lock()
+	defer thread.admit.Unlock()
 	var s *session.Session
-	stored := session.Prompt{ID: p.ID, Text: p.Text, Attachments: p.Attachments}
 	if l.cfg.Sessions != nil {
 		var err error
 		if s, err = l.cfg.Sessions.Open(p.SessionID, p.Workspace); err != nil {
 			return Admission{}, err
 		}
-		was, known, err := s.Admitted(p.ID)
+		a, known, err := l.known(ctx, s, p)
+		if known || err != nil {
+			return a, err
+		}
+	}
+	for {
+		running, err := l.settle(thread, s)
 		if err != nil {
 			return Admission{}, err
 		}
-		if known && was.Hash != stored.Hash() {
-			return Admission{}, fmt.Errorf("prompt %s: %w", p.ID, ErrConflict)
+		if running == nil {
+			break
 		}
-		if known {
-			return Admission{ID: p.ID, TurnID: was.Turn, Entry: was.Entry, Queued: was.Entry == 0, Duplicate: true}, nil
+		a, over, err := l.whileBusy(ctx, thread, s, running, p)
+		if over || err != nil {
+			return a, err
+		}
+		if p.Delivery == DeliverInterrupt {
+			break // it comes before what is queued
 		}
 	}
+	return l.admit(ctx, thread, s, p)
+}
+
+func (p Prompt) stored() session.Prompt {
+	return session.Prompt{ID: p.ID, Text: p.Text, Attachments: p.Attachments, MaxSteps: p.MaxSteps}
+}
+
+// known returns the admission of a prompt that has been admitted before; the thread's
+// admit lock is held.
+func (l *Loop) known(ctx context.Context, s *session.Session, p Prompt) (Admission, bool, error) {
+	was, known, err := s.Admitted(p.ID)
+	if err != nil || !known {
+		return Admission{}, false, err
+	}
+	if was.Hash != p.stored().Hash() {
+		return Admission{}, false, fmt.Errorf("prompt %s: %w", p.ID, ErrConflict)
+	}
+	// The client may have given up before the disk had it.
+	sn, err := s.Snapshot()
+	if err == nil {
+		err = s.Sync(ctx, sn.AsOfSeq)
+	}
+	if err != nil {
+		return Admission{}, false, err
+	}
+	if _, err := l.settle(l.thread(p.SessionID), s); err != nil {
+		return Admission{}, false, err
+	}
+	return Admission{ID: p.ID, TurnID: was.Turn, Entry: was.Entry, Queued: was.Entry == 0, Duplicate: true}, true, nil
+}
+
+// whileBusy delivers a prompt while a turn runs; over is false if it has to wait for a
+// turn of its own, and the running turn has ended.
+func (l *Loop) whileBusy(ctx context.Context, thread *thread, s *session.Session, running *turn, p Prompt) (a Admission, over bool, err error) {
+	if p.Hold {
+		p.Delivery = DeliverReject
+	}
+	switch p.Delivery {
+	case DeliverQueue:
+		a, err = l.enqueue(ctx, s, p.stored())
+		return a, true, err
+	case DeliverSteer:
+		a, joined, err := l.steer(ctx, s, running, p)
+		if !joined && err == nil {
+			<-running.done // it was about to end: the prompt steers the next one, or gets its own
+		}
+		return a, joined, err
+	case DeliverInterrupt:
+		l.end(thread, ErrInterrupted)
+		return Admission{}, false, nil
+	case DeliverReject, "":
+		if running.closing() {
+			return Admission{}, false, nil
+		}
+		return Admission{}, false, fmt.Errorf("session %s: %w", p.SessionID, ErrBusy)
+	}
+	return Admission{}, false, fmt.Errorf("unknown delivery %q", p.Delivery)
+}
+
+// admit writes a prompt down and starts its turn, unless it is to be held; the thread's
+// admit lock is held, and nothing runs.
+func (l *Loop) admit(ctx context.Context, thread *thread, s *session.Session, p Prompt) (Admission, error) {
 	l.mu.Lock()
-	running := th.current
+	closed := l.closed
 	l.mu.Unlock()
-	if running != nil && p.Hold {
-		return Admission{}, fmt.Errorf("session %s: %w", p.SessionID, ErrBusy)
+	if closed {
+		return Admission{}, ErrShutdown
 	}
-	if running != nil {
-		switch p.Delivery {
-		case DeliverQueue:
-			return l.enqueue(ctx, s, stored)
-		case DeliverSteer:
-			if a, joined, err := l.steer(ctx, s, running, p); joined || err != nil {
-				return a, err
-			}
-			<-running.done // it was about to end: the prompt gets a turn of its own
-		case DeliverInterrupt:
-			l.end(th, ErrInterrupted)
-		case DeliverReject, "":
-			return Admission{}, fmt.Errorf("session %s: %w", p.SessionID, ErrBusy)
-		default:
-			return Admission{}, fmt.Errorf("there is no delivery %q", p.Delivery)
+	if s != nil {
+		sn, err := l.closeAll(thread, s)
+		if err != nil {
+			return Admission{}, err
+		}
+		if p.Delivery == DeliverQueue && len(sn.Queue) > 0 { // an adapter's message comes first
+			return l.enqueue(ctx, s, p.stored())
 		}
 	}
 	turn := newTurnID()
@@ -127,7 +192,7 @@ func (l *Loop) Submit(ctx context.Context, p Prompt) (Admission, error) {
 	if p.Hold {
 		return Admission{ID: p.ID, TurnID: turn, Entry: ev.Entry}, nil
 	}
-	t, err := l.start(th, startWith{event: ev, id: turn, maxSteps: p.MaxSteps})
+	t, err := l.start(thread, startWith{event: ev, id: turn, maxSteps: p.MaxSteps})
 	if err != nil {
 		return Admission{}, err
 	}
@@ -137,17 +202,42 @@ func (l *Loop) Submit(ctx context.Context, p Prompt) (Admission, error) {
 func newTurnID() string { return "turn_" + rand.Text() }
 
 // publish publishes a prompt as a message that belongs to a turn.
-func (l *Loop) publish(p Prompt, turn string) (event.Event, error) {
-	return bus.Publish(l.kernel.Named(promptSource).ForClient(p.ID).ForTurn(turn), event.UserMessageReceived, p.SessionID, event.UserMessage{Text: p.Text, Attachments: p.Attachments})
+func (l *Loop) publish(p Prompt, turn string, starts bool) (event.Event, error) {
+	as := l.kernel.Named(promptSource).ForClient(p.ID).ForTurn(turn)
+	if starts {
+		as = as.Starting()
+	}
+	return bus.Publish(as, event.UserMessageReceived, p.SessionID, event.UserMessage{Text: p.Text, Attachments: p.Attachments})
 }
 
-// say publishes a prompt and waits for the disk.
+// say publishes a prompt that starts a turn, or is held, and waits for the disk; nothing runs.
 func (l *Loop) say(ctx context.Context, s *session.Session, p Prompt, turn string) (event.Event, error) {
-	ev, err := l.publish(p, turn)
+	ev, err := l.publish(p, turn, !p.Hold)
 	if err != nil || s == nil {
 		return ev, err
 	}
-	return ev, s.Sync(ctx, ev.Entry)
+	if err := l.landed(ctx, s, p.ID, ev.Entry); err != nil {
+		return ev, err
+	}
+	// The disk may have failed at the end of the turn before, which is known only now.
+	sn, err := s.Snapshot()
+	if err == nil {
+		err = l.closeLost(p.SessionID, sn)
+	}
+	return ev, err
+}
+
+// landed returns once a prompt has reached the disk: in an entry, or in the queue. After a
+// failure of the disk the entry may be another's.
+func (l *Loop) landed(ctx context.Context, s *session.Session, id string, entry int64) error {
+	if err := s.Sync(ctx, entry); err != nil {
+		return err
+	}
+	_, known, err := s.Admitted(id)
+	if err == nil && !known {
+		err = fmt.Errorf("prompt %s: %w", id, session.ErrRecovered)
+	}
+	return err
 }
 
 func (l *Loop) enqueue(ctx context.Context, s *session.Session, p session.Prompt) (Admission, error) {
@@ -161,9 +251,9 @@ func (l *Loop) enqueue(ctx context.Context, s *session.Session, p session.Prompt
 	if len(sn.Queue) >= maxQueue {
 		return Admission{}, ErrQueueFull
 	}
-	entry, err := s.SetQueue(append(sn.Queue, p))
+	entry, err := s.SetQueue(append(sn.Queue, p), sn.Epoch)
 	if err == nil {
-		err = s.Sync(ctx, entry)
+		err = l.landed(ctx, s, p.ID, entry)
 	}
 	return Admission{ID: p.ID, Queued: true}, err
 }
@@ -174,18 +264,18 @@ func (l *Loop) steer(ctx context.Context, s *session.Session, t *turn, p Prompt)
 	if p.ExpectedTurn != "" && p.ExpectedTurn != t.id {
 		return Admission{}, false, ErrTurn
 	}
-	ev, joined, err := t.join(func() (event.Event, error) { return l.publish(p, t.id) })
+	ev, joined, err := t.join(func() (event.Event, error) { return l.publish(p, t.id, false) })
 	if err != nil || !joined {
 		return Admission{}, false, err
 	}
 	if s != nil {
-		err = s.Sync(ctx, ev.Entry)
+		err = l.landed(ctx, s, p.ID, ev.Entry)
 	}
 	return Admission{ID: p.ID, TurnID: t.id, Entry: ev.Entry, turn: t}, true, err
 }
 
-// Queue replaces the queued prompts of a session by a part of them, in any
-// order: that is how one is moved or taken back.
+// Queue replaces the queued prompts of a session by a subset of them, in any order,
+// to move or withdraw prompts.
 func (l *Loop) Queue(ctx context.Context, id string, prompts []string) ([]session.Prompt, error) {
 	if l.cfg.Sessions == nil {
 		return nil, session.ErrNotFound
@@ -194,9 +284,9 @@ func (l *Loop) Queue(ctx context.Context, id string, prompts []string) ([]sessio
 	if err != nil {
 		return nil, err
 	}
-	th := l.thread(id)
-	th.admit.Lock()
-	defer th.admit.Unlock()
+	thread := l.thread(id)
+	thread.admit.Lock()
+	defer thread.admit.Unlock()
 	sn, err := s.Snapshot()
 	if err != nil {
 		return nil, err
@@ -210,11 +300,11 @@ func (l *Loop) Queue(ctx context.Context, id string, prompts []string) ([]sessio
 		next = append(next, sn.Queue[i])
 		sn.Queue = slices.Delete(sn.Queue, i, i+1)
 	}
-	entry, err := s.SetQueue(next)
+	entry, err := s.SetQueue(next, sn.Epoch)
 	if err == nil {
 		err = s.Sync(ctx, entry)
 	}
-	return next, err
+	return next, cmp.Or(err, s.Emptied(ctx))
 }
 
 // Cancel ends the running turn of a session now: its calls, its asks and its
@@ -222,8 +312,8 @@ func (l *Loop) Queue(ctx context.Context, id string, prompts []string) ([]sessio
 func (l *Loop) Cancel(id string) bool {
 	l.mu.Lock()
 	var t *turn
-	if th := l.threads[id]; th != nil {
-		t = th.current
+	if thread := l.threads[id]; thread != nil {
+		t = thread.current
 	}
 	l.mu.Unlock()
 	if t == nil {
@@ -233,12 +323,12 @@ func (l *Loop) Cancel(id string) bool {
 	return true
 }
 
-// ErrNotRetryable refuses to run a turn again that has been completed, or is not the
+// ErrNotRetryable refuses to run a turn again that is completed or is not the
 // session's last.
 var ErrNotRetryable = errors.New("only the last turn can be run again, and only if it has failed, was cancelled or has not been started")
 
-// Retry starts a turn for what a failed or cancelled one left unanswered, or what
-// was said and held. turn names that turn, "" whichever it is.
+// Retry starts a turn for prompts that a failed or cancelled turn left unanswered,
+// or that were held. turn names that turn; "" means any.
 func (l *Loop) Retry(id, turn string) (Admission, error) {
 	if l.cfg.Sessions == nil {
 		return Admission{}, ErrNothing
@@ -247,12 +337,16 @@ func (l *Loop) Retry(id, turn string) (Admission, error) {
 	if err != nil {
 		return Admission{}, err
 	}
-	th := l.thread(id)
-	th.admit.Lock()
-	defer th.admit.Unlock()
-	l.mu.Lock()
-	running := th.current
-	l.mu.Unlock()
+	thread := l.thread(id)
+	thread.admit.Lock()
+	defer thread.admit.Unlock()
+	running, err := l.settle(thread, s)
+	for err == nil && running != nil && running.closing() {
+		running, err = l.settle(thread, s)
+	}
+	if err != nil {
+		return Admission{}, err
+	}
 	if running != nil {
 		return Admission{}, fmt.Errorf("session %s: %w", id, ErrBusy)
 	}
@@ -271,14 +365,14 @@ func (l *Loop) Retry(id, turn string) (Admission, error) {
 	if n := len(msgs); n == 0 || (msgs[n-1].Role == "assistant" && len(msgs[n-1].ToolCalls) == 0) {
 		return Admission{}, ErrNothing
 	}
-	t, err := l.start(th, startWith{event: event.Event{SessionID: id}, id: sn.PendingTurn})
+	t, err := l.start(thread, startWith{event: event.Event{SessionID: id}, id: sn.PendingTurn})
 	if err != nil {
 		return Admission{}, err
 	}
 	return Admission{TurnID: t.id, turn: t}, nil
 }
 
-// State is what a session is doing.
+// State is the activity of a session.
 type State string
 
 // The states.
@@ -288,12 +382,12 @@ const (
 	RequiresAction State = "requires_action" // an ask waits
 )
 
-// State returns what a session is doing, and in which turn.
+// State returns the activity of a session, and its turn.
 func (l *Loop) State(id string) (State, string) {
 	l.mu.Lock()
 	var t *turn
-	if th := l.threads[id]; th != nil {
-		t = th.current
+	if thread := l.threads[id]; thread != nil {
+		t = thread.current
 	}
 	l.mu.Unlock()
 	if t == nil {
@@ -307,6 +401,17 @@ func (l *Loop) State(id string) (State, string) {
 		}
 	}
 	return Running, t.id
+}
+
+// Resting reports whether no turn runs in a session. It waits for one that is about to end.
+func (l *Loop) Resting(id string) bool {
+	l.mu.Lock()
+	var t *turn
+	if thread := l.threads[id]; thread != nil {
+		t = thread.current
+	}
+	l.mu.Unlock()
+	return t == nil || t.closing()
 }
 
 // Outcome is how a turn ended.

@@ -18,46 +18,52 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// DefaultMaxIterations bounds the model calls of a turn.
-const DefaultMaxIterations = 16
+// DefaultMaxIterations bounds the model calls of a turn. It is a fuse: real tasks take
+// hundreds of calls, and a turn that gets nowhere ends.
+const DefaultMaxIterations = 500
 
-// promptSource is the source of the messages that [Loop.Submit] publishes, which
-// start their turn by themselves.
+// promptSource is the source of the messages that [Loop.Submit] publishes; it
+// starts their turns itself.
 const promptSource = "kernel-prompt"
 
-// The reasons a turn is cancelled for.
+// The reasons for cancelling a turn.
 var (
 	ErrInterrupted = errors.New("interrupted")
 	ErrSuperseded  = errors.New("superseded by a newer message")
 	ErrShutdown    = errors.New("shutdown")
 )
 
-// Config assembles a loop. Bus and Tools are required; what is not set has a
-// default that works.
+// Config assembles a loop. Bus and Tools are required; unset fields have working
+// defaults.
 type Config struct {
 	Bus      *bus.Bus
 	Tools    *tool.Registry
-	Sessions *session.Manager // nil: every turn starts from its one message (Y-161)
-	Secrets  *masked.Secrets  // are in no prompt; optional
-	// Boundary is called before each turn: what providers have changed becomes
-	// visible now.
+	Sessions *session.Manager // nil: every turn starts from its one message
+	Secrets  *masked.Secrets  // concealed in prompts; optional
+	// Boundary is called before each turn: changes of providers become visible then.
 	Boundary func(ctx context.Context)
+	// Prepare is called before a turn of a session that has no strategy of its own: whoever
+	// made the session may give it one.
+	Prepare func(session string)
 	// Strategy is the id of the strategy of sessions that have none of their own.
 	// Default "react".
 	Strategy func() string
-	// Ready reports why the strategy of that id cannot be asked; nil means it can.
+	// Ready returns an error if the strategy with that id cannot be asked.
 	Ready func(strategy string) error
 	// HasMemory reports whether anybody answers memory.query.
 	HasMemory func() bool
-	// Provider is the active provider instance and its model, for summaries.
+	// Provider is the active provider instance and its model.
 	Provider func() (id, model string, err error)
 
 	MaxIterations func() int           // default [DefaultMaxIterations]
 	LLMTimeout    func() time.Duration // default 10 min
-	// Compaction says how to shorten histories; false switches it off.
+	// Window is the size of a provider's window in tokens, 0 if nobody has named it.
+	Window func(provider string) int
+	// Compaction says how to shorten histories that near the window; false switches it off. A
+	// threshold counts in addition to 80 % of the window. Default: on, by the window.
 	Compaction func() (session.CompactOptions, bool)
-	// Attached returns a message with the content of its attachments. Default: names
-	// them.
+	// Attached returns a message with the content of its attachments. Default: their
+	// names.
 	Attached func(session string, m event.Message) event.Message
 	Log      zerolog.Logger
 }
@@ -65,6 +71,9 @@ type Config struct {
 func (c Config) withDefaults() Config {
 	if c.Boundary == nil {
 		c.Boundary = func(context.Context) {}
+	}
+	if c.Prepare == nil {
+		c.Prepare = func(string) {}
 	}
 	if c.Strategy == nil {
 		c.Strategy = func() string { return "react" }
@@ -93,7 +102,10 @@ func (c Config) withDefaults() Config {
 		}
 	}
 	if c.Compaction == nil {
-		c.Compaction = func() (session.CompactOptions, bool) { return session.CompactOptions{}, false }
+		c.Compaction = func() (session.CompactOptions, bool) { return session.CompactOptions{}, true }
+	}
+	if c.Window == nil {
+		c.Window = func(string) int { return 0 }
 	}
 	return c
 }
@@ -102,12 +114,17 @@ func (c Config) withDefaults() Config {
 type Loop struct {
 	cfg    Config
 	kernel *bus.Emitter
+	gauges gauges
 
 	mu      sync.Mutex
 	closed  bool
 	threads map[string]*thread
 	work    sync.WaitGroup
 	subs    []*bus.Subscription
+	// waiting are the sessions that go on when one of the resuming ones is done.
+	waiting  []*session.Session
+	resuming int
+	ended    chan struct{} // closed when closed is set
 }
 
 // thread is a session as the loop sees it.
@@ -117,14 +134,17 @@ type thread struct {
 
 	// Guarded by the loop's mutex.
 	current  *turn
-	newest   *event.Event // a message of an adapter that waits to supersede
+	followed chan struct{} // of the turn that was started last, see turn.followed
+	unbegun  int           // turns in a row that the disk did not let begin
+	newest   *event.Event  // an adapter's message, which begins the next turn when this one ends
 	strategy string
 	provider string
+	agents   []string // sub-agents of this session, whose threads go with it
 }
 
 // New returns a loop that listens to adapters.
 func New(cfg Config) (*Loop, error) {
-	l := &Loop{cfg: cfg.withDefaults(), kernel: cfg.Bus.Kernel(), threads: map[string]*thread{}}
+	l := &Loop{cfg: cfg.withDefaults(), kernel: cfg.Bus.Kernel(), threads: map[string]*thread{}, ended: make(chan struct{})}
 	from, err := cfg.Bus.Subscribe(bus.SubscribeOptions{Name: "loop", Limit: 8192, Filter: l.interrupted},
 		[]string{event.UserMessageReceived.Name(), event.UserInterrupt.Name()}, l.fromAdapter)
 	if err != nil {
@@ -137,11 +157,14 @@ func New(cfg Config) (*Loop, error) {
 // Close cancels every turn with reason shutdown and waits for them.
 func (l *Loop) Close(ctx context.Context) error {
 	l.mu.Lock()
+	if !l.closed {
+		close(l.ended)
+	}
 	l.closed = true
 	var running []*turn
-	for _, th := range l.threads {
-		if th.current != nil {
-			running = append(running, th.current)
+	for _, thread := range l.threads {
+		if thread.current != nil {
+			running = append(running, thread.current)
 		}
 	}
 	l.mu.Unlock()
@@ -169,21 +192,35 @@ func (l *Loop) Close(ctx context.Context) error {
 func (l *Loop) thread(id string) *thread {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	th := l.threads[id]
-	if th == nil {
-		th = &thread{id: id}
-		l.threads[id] = th
-	}
-	return th
+	return l.threadLocked(id)
 }
 
-// StrategyOf returns the id of the strategy that a session uses (Y-156).
+func (l *Loop) threadLocked(id string) *thread {
+	known := l.threads[id]
+	if known == nil {
+		known = &thread{id: id}
+		l.threads[id] = known
+		if of := root(id); of != id {
+			owner := l.threadLocked(of)
+			owner.agents = append(owner.agents, id)
+		}
+	}
+	return known
+}
+
+// root returns the session that a sub-agent works for, and other ids as they are.
+func root(id string) string {
+	of, _, _ := strings.Cut(id, "::agent::")
+	return of
+}
+
+// StrategyOf returns the id of the strategy that a session uses.
 func (l *Loop) StrategyOf(id string) string {
 	l.mu.Lock()
-	th := l.threads[id]
+	thread := l.threads[id]
 	own := ""
-	if th != nil {
-		own = th.strategy
+	if thread != nil {
+		own = thread.strategy
 	}
 	l.mu.Unlock()
 	return cmp.Or(own, l.cfg.Strategy())
@@ -191,50 +228,53 @@ func (l *Loop) StrategyOf(id string) string {
 
 // SetStrategy gives a session a strategy of its own, until the loop ends.
 func (l *Loop) SetStrategy(id, strategy string) {
-	th := l.thread(id)
+	thread := l.thread(id)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	th.strategy = strategy
+	thread.strategy = strategy
 }
 
 // SetProvider gives a session and its sub-agents a provider of their own, until the loop
 // ends; "" is the active one.
 func (l *Loop) SetProvider(id, provider string) {
-	th := l.thread(id)
+	thread := l.thread(id)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	th.provider = provider
+	thread.provider = provider
 }
 
 // providerOf returns the provider that was chosen for a session, "" for the active one.
 func (l *Loop) providerOf(id string) string {
-	root, _, _ := strings.Cut(id, "::agent::")
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if th := l.threads[root]; th != nil {
-		return th.provider
+	if thread := l.threads[root(id)]; thread != nil {
+		return thread.provider
 	}
 	return ""
 }
 
-// Release forgets a session that is not used any more, its strategy and its provider.
+// Release forgets a session that was deleted or archived, with its strategy, its provider and
+// its sub-agents. Each has an entry in memory from its first message on.
 func (l *Loop) Release(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	th := l.threads[id]
-	if th == nil || th.current != nil || th.newest != nil || !th.admit.TryLock() {
+	thread := l.threads[id]
+	if thread == nil || thread.current != nil || thread.newest != nil || !thread.admit.TryLock() {
 		return
 	}
-	defer th.admit.Unlock()
+	defer thread.admit.Unlock()
+	for _, agent := range thread.agents {
+		delete(l.threads, agent)
+	}
 	delete(l.threads, id)
 }
 
 // own reports whether the loop itself has published an event.
 func own(ev event.Event) bool { return ev.Source == promptSource || ev.Source == event.KernelSource }
 
-// interrupted stops a turn at the very moment in which the bus accepts the
-// interrupt: what the interrupt ends elsewhere comes after it, and is not taken
-// for a failure of the turn. The other events are for fromAdapter.
+// interrupted stops a turn at the moment in which the bus accepts the interrupt.
+// Calls that the interrupt ends elsewhere end after that, and so do not count as a
+// failure of the turn. fromAdapter handles the other events.
 func (l *Loop) interrupted(ev event.Event) bool {
 	if own(ev) {
 		return false
@@ -244,18 +284,18 @@ func (l *Loop) interrupted(ev event.Event) bool {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if th := l.threads[ev.SessionID]; th != nil && th.current != nil {
-		th.current.stop(ErrInterrupted) // the bus has it already
+	if thread := l.threads[ev.SessionID]; thread != nil && thread.current != nil {
+		thread.current.stop(ErrInterrupted) // the bus has it already
 	}
 	return false
 }
 
-// fromAdapter takes in the messages that adapters publish. It does not wait.
+// fromAdapter accepts the messages that adapters publish. It does not wait.
 func (l *Loop) fromAdapter(_ context.Context, ev event.Event) error {
-	th := l.thread(ev.SessionID)
+	thread := l.thread(ev.SessionID)
 	l.mu.Lock()
-	waiting := th.newest != nil
-	th.newest = &ev
+	waiting := thread.newest != nil
+	thread.newest = &ev
 	start := !waiting && !l.closed
 	if start {
 		l.work.Add(1)
@@ -264,7 +304,7 @@ func (l *Loop) fromAdapter(_ context.Context, ev event.Event) error {
 	if start {
 		go func() {
 			defer l.work.Done()
-			l.supersede(th)
+			l.supersede(thread)
 		}()
 	}
 	return nil
@@ -272,24 +312,24 @@ func (l *Loop) fromAdapter(_ context.Context, ev event.Event) error {
 
 // supersede ends the running turn and starts one for the newest message. Those
 // in between are on the tape, and the model sees them.
-func (l *Loop) supersede(th *thread) {
-	th.admit.Lock()
-	defer th.admit.Unlock()
-	l.end(th, ErrSuperseded)
+func (l *Loop) supersede(thread *thread) {
+	thread.admit.Lock()
+	defer thread.admit.Unlock()
+	l.end(thread, ErrSuperseded)
 	l.mu.Lock()
-	ev := th.newest
-	th.newest = nil
+	ev := thread.newest
+	thread.newest = nil
 	l.mu.Unlock()
-	if _, err := l.start(th, startWith{event: *ev}); err != nil && !errors.Is(err, ErrShutdown) {
-		l.cfg.Log.Error().Err(err).Str("session", th.id).Msg("a turn could not be started")
+	if _, err := l.start(thread, startWith{event: *ev}); err != nil && !errors.Is(err, ErrShutdown) {
+		l.cfg.Log.Error().Err(err).Str("session", thread.id).Msg("a turn could not be started")
 	}
 }
 
 // end cancels the running turn, if there is one, and waits for it; the thread's
 // admit lock is held.
-func (l *Loop) end(th *thread, why error) {
+func (l *Loop) end(thread *thread, why error) {
 	l.mu.Lock()
-	t := th.current
+	t := thread.current
 	l.mu.Unlock()
 	if t != nil {
 		t.cancel(why)
@@ -297,7 +337,7 @@ func (l *Loop) end(th *thread, why error) {
 	}
 }
 
-// report logs what could not be published; a closed bus has no listeners.
+// report logs errors of publishing; a closed bus has no listeners.
 func (l *Loop) report(err error) {
 	if err != nil && !errors.Is(err, bus.ErrClosed) {
 		l.cfg.Log.Error().Err(err).Msg("an event of a turn could not be published")

@@ -21,37 +21,43 @@ const (
 	decideTimeout = 30 * time.Second
 	memoryTimeout = 5 * time.Second
 	// settleTime is how long a cancelled turn waits for the calls that it has
-	// cancelled, so that their results come before its end.
+	// cancelled, so that their results precede its end.
 	settleTime = 2 * time.Second
 )
 
 // turn is one run of the sequence.
 type turn struct {
 	l       *Loop
-	th      *thread
+	thread  *thread
 	id      string
-	ctx     context.Context
+	ctx     context.Context         // a base context: of one turn, which others than its goroutine cancel
 	stop    context.CancelCauseFunc // without telling the bus
 	tools   *tool.Snapshot
 	session *session.Session // nil without a store
 	started event.Event      // the message; without id for a retry
 	limit   int
 	done    chan struct{}
+	// followed is closed when the turn that follows from the queue, if any, has started.
+	followed chan struct{}
 
 	mu     sync.Mutex
 	asked  string             // the id of the model request in flight
 	heard  chan struct{}      // closed when the relay has seen its end
 	counts map[[32]byte]int   // how often each call was made, see guard
 	steers int                // messages that have joined the turn
-	ending bool               // no message can join any more
+	ending bool               // no further message can join
 	own    session.Projection // the history without a store
 
 	// The turn's goroutine's own.
 	out      Outcome
+	begun    bool // its start is on the disk: without, it is still owed
 	recalled bool
 	answered bool // the model has answered without calling tools …
 	seen     int  // … and had seen so many of the steers
 	checks   int  // how often the strategy has made calls of its own
+	systems  int  // how many messages of the last request come before the history
+	narrow   int  // the window that a refusal has shown, in tokens; 0: none
+	stuck    int  // the length below which no summary is tried again, since one failed
 	memories []event.MemoryEntry
 	pending  []event.ToolCall
 }
@@ -63,8 +69,14 @@ type startWith struct {
 }
 
 // start begins a turn; the thread's admit lock is held and nothing runs.
-func (l *Loop) start(th *thread, w startWith) (*turn, error) {
-	t := &turn{l: l, th: th, id: cmp.Or(w.id, newTurnID()), started: w.event, limit: l.cfg.MaxIterations(), done: make(chan struct{}), counts: map[[32]byte]int{}}
+func (l *Loop) start(thread *thread, w startWith) (*turn, error) {
+	l.mu.Lock()
+	driven := thread.strategy != ""
+	l.mu.Unlock()
+	if !driven {
+		l.cfg.Prepare(thread.id)
+	}
+	t := &turn{l: l, thread: thread, id: cmp.Or(w.id, newTurnID()), started: w.event, limit: l.cfg.MaxIterations(), done: make(chan struct{}), followed: make(chan struct{}), counts: map[[32]byte]int{}}
 	if w.maxSteps > 0 {
 		t.limit = min(t.limit, w.maxSteps)
 	}
@@ -72,7 +84,7 @@ func (l *Loop) start(th *thread, w startWith) (*turn, error) {
 	t.out.TurnID = t.id
 	release := func() {}
 	if l.cfg.Sessions != nil {
-		s, err := l.cfg.Sessions.Open(th.id, "")
+		s, err := l.cfg.Sessions.Open(thread.id, "")
 		if err != nil {
 			t.stop(nil)
 			return nil, err
@@ -89,20 +101,21 @@ func (l *Loop) start(th *thread, w startWith) (*turn, error) {
 		t.stop(nil)
 		return nil, ErrShutdown
 	}
-	th.current = t
+	thread.current, thread.followed = t, t.followed
 	l.work.Add(1)
 	l.mu.Unlock()
 	go func() {
 		defer l.work.Done()
 		defer release()
+		defer close(t.followed)
 		t.run()
 	}()
 	return t, nil
 }
 
-// cancel ends the turn and tells everybody who works for it, unless it is about to
-// end: then an interrupt would meet whatever comes after it. It writes to the
-// tape, so no lock but the turn's is held.
+// cancel ends the turn and notifies everybody who works for it, unless it is about
+// to end: then the interrupt would hit its successor. It writes to the tape, so
+// only the turn's lock is held.
 func (t *turn) cancel(why error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -110,73 +123,44 @@ func (t *turn) cancel(why error) {
 		return
 	}
 	t.stop(why)
-	_, err := bus.Publish(t.l.kernel, event.UserInterrupt, t.th.id, event.Empty{})
+	_, err := bus.Publish(t.l.kernel, event.UserInterrupt, t.thread.id, event.Empty{})
 	t.l.report(err)
 }
 
-// run drives the turn and publishes its one end.
+// run drives the turn and publishes exactly one end, unless the disk did not let it begin.
 func (t *turn) run() {
 	l := t.l
 	kind, err := t.guarded()
 	t.mu.Lock()
 	t.ending = true
 	t.mu.Unlock()
-	if cause := context.Cause(t.ctx); err != nil && cause != nil {
-		_, perr := bus.Publish(l.kernel, event.TurnWasCancelled, t.th.id, event.TurnCancelled{TurnID: t.id, Reason: cause.Error()})
+	if !t.begun && err != nil && t.ctx.Err() == nil {
+		l.cfg.Log.Warn().Err(err).Str("session", t.thread.id).Msg("a turn cannot begin yet: trying again")
+		t.out.Err, t.out.Kind = err, kind
+	} else if cause := context.Cause(t.ctx); err != nil && cause != nil {
+		_, perr := bus.Publish(l.kernel, event.TurnWasCancelled, t.thread.id, event.TurnCancelled{TurnID: t.id, Reason: cause.Error()})
 		l.report(perr)
 		t.out.Err, t.out.Kind = cause, "cancelled"
 	} else if err != nil {
-		_, perr := bus.Publish(l.kernel, event.TurnHasFailed, t.th.id, event.TurnFailed{TurnID: t.id, Error: err.Error(), Kind: kind})
+		_, perr := bus.Publish(l.kernel, event.TurnHasFailed, t.thread.id, event.TurnFailed{TurnID: t.id, Error: err.Error(), Kind: kind})
 		l.report(perr)
 		t.out.Err, t.out.Kind = err, kind
 	} else {
-		_, perr := bus.Publish(l.kernel, event.TurnWasCompleted, t.th.id, event.TurnCompleted{TurnID: t.id, Usage: t.out.Usage, Steps: t.out.Steps})
+		_, perr := bus.Publish(l.kernel, event.TurnWasCompleted, t.thread.id, event.TurnCompleted{TurnID: t.id, Usage: t.out.Usage, Steps: t.out.Steps})
 		l.report(perr)
 	}
 	t.stop(nil)
 	l.mu.Lock()
-	t.th.current = nil
+	t.thread.current = nil
+	t.thread.unbegun++
+	if t.begun {
+		t.thread.unbegun = 0
+	}
+	unbegun := t.thread.unbegun
 	l.mu.Unlock()
 	close(t.done)
-	if t.session != nil {
-		l.next(t.th, t.session)
-	}
-}
-
-// next starts the first of the queued prompts.
-func (l *Loop) next(th *thread, s *session.Session) {
-	th.admit.Lock()
-	defer th.admit.Unlock()
-	for {
-		l.mu.Lock()
-		idle := th.current == nil && th.newest == nil && !l.closed
-		l.mu.Unlock()
-		sn, err := s.Snapshot()
-		if !idle || err != nil || len(sn.Queue) == 0 {
-			return
-		}
-		p := sn.Queue[0]
-		// A crash between the message and the shorter queue leaves both.
-		was, _, err := s.Admitted(p.ID)
-		var ev event.Event
-		turn := newTurnID()
-		if err == nil && was.Entry == 0 {
-			ev, err = l.say(context.Background(), s, Prompt{SessionID: th.id, ID: p.ID, Text: p.Text, Attachments: p.Attachments}, turn)
-		}
-		if err == nil {
-			_, err = s.SetQueue(sn.Queue[1:])
-		}
-		if err != nil {
-			l.cfg.Log.Error().Err(err).Str("session", th.id).Msg("a queued prompt could not be started")
-			return
-		}
-		if was.Entry > 0 {
-			continue
-		}
-		if _, err := l.start(th, startWith{event: ev, id: turn}); err != nil {
-			l.report(err)
-			return
-		}
+	if t.session != nil && (unbegun == 0 || l.pause(unbegun-1)) {
+		l.goOn(t.thread, t.session)
 	}
 }
 
@@ -184,23 +168,43 @@ func (l *Loop) next(th *thread, s *session.Session) {
 func (t *turn) guarded() (kind string, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			t.l.cfg.Log.Error().Interface("panic", v).Bytes("stack", debug.Stack()).Str("session", t.th.id).Msg("a turn panicked")
+			t.l.cfg.Log.Error().Interface("panic", v).Bytes("stack", debug.Stack()).Str("session", t.thread.id).Msg("a turn panicked")
 			kind, err = "internal", fmt.Errorf("the turn panicked: %v", v)
 		}
 	}()
 	t.l.cfg.Boundary(t.ctx)
-	snap, release := t.l.cfg.Tools.Pin(t.th.id)
+	snap, release := t.l.cfg.Tools.Pin(t.thread.id)
 	defer release()
 	t.tools = snap
 	_, model, err := t.l.cfg.Provider()
 	if err != nil {
 		model = "" // the strategy may know better
 	}
-	if _, err := bus.Publish(t.l.kernel.ForTurn(t.id), event.TurnWasStarted, t.th.id, event.TurnStarted{TurnID: t.id, Model: model, ToolGeneration: snap.Generation()}); err != nil {
+	ev, err := bus.Publish(t.l.kernel.ForTurn(t.id), event.TurnWasStarted, t.thread.id, event.TurnStarted{TurnID: t.id, Model: model, ToolGeneration: snap.Generation()})
+	if err == nil && t.session != nil {
+		err = t.began(ev)
+	}
+	if err != nil {
 		return "storage", err
 	}
-	t.compact()
+	t.begun = true
 	return t.sequence()
+}
+
+// began returns once the start of the turn has reached the disk, before anything is done in
+// it: a turn that the next start does not find on the tape is started again.
+func (t *turn) began(ev event.Event) error {
+	if ev.Entry == 0 {
+		return errors.New("the start of the turn could not be written to the tape")
+	}
+	if err := t.session.Sync(t.ctx, ev.Entry); err != nil {
+		return err
+	}
+	sn, err := t.session.Snapshot()
+	if err == nil && sn.TurnID != t.id { // after a failure of the disk the entry may be another's
+		err = session.ErrRecovered
+	}
+	return err
 }
 
 // stepError is a failure with its kind.
@@ -239,7 +243,7 @@ func (t *turn) sequence() (kind string, err error) {
 					return "", nil
 				}
 			default:
-				err = failed("strategy", "the strategy %s decided %q, which is no step", t.l.StrategyOf(t.th.id), d.Next)
+				err = failed("strategy", "the strategy %s decided %q, which is not a step", t.l.StrategyOf(t.thread.id), d.Next)
 			}
 		}
 		if err != nil {
@@ -251,7 +255,7 @@ func (t *turn) sequence() (kind string, err error) {
 	}
 }
 
-// history returns what the model is shown of the conversation.
+// history returns the model's view of the conversation.
 func (t *turn) history() ([]event.Message, error) {
 	if t.session == nil {
 		t.mu.Lock()
@@ -265,7 +269,7 @@ func (t *turn) history() ([]event.Message, error) {
 	return msgs, nil
 }
 
-// observe keeps the history when there is no tape to do it.
+// observe keeps the history when there is no tape.
 func (t *turn) observe(ev event.Event) {
 	if t.l.cfg.Sessions != nil {
 		return
@@ -275,6 +279,19 @@ func (t *turn) observe(ev event.Event) {
 		defer t.mu.Unlock()
 		t.own.Apply(e)
 	}
+}
+
+// closing waits for the end of a turn that is about to end, and returns false for others.
+// Clients learn of the end a moment before the turn makes room for the next one, and
+// whoever goes on at once is not refused for it.
+func (t *turn) closing() bool {
+	t.mu.Lock()
+	ending := t.ending
+	t.mu.Unlock()
+	if ending {
+		<-t.done
+	}
+	return ending
 }
 
 // join publishes a message into the turn, unless it is about to end. The model
@@ -297,7 +314,7 @@ func (t *turn) join(publish func() (event.Event, error)) (ev event.Event, joined
 	return ev, true, nil
 }
 
-// said reports whether the model has answered everything that was said.
+// said reports whether the model has answered every message.
 func (t *turn) said() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -305,7 +322,7 @@ func (t *turn) said() bool {
 }
 
 func (t *turn) decide() (event.DecideResponse, error) {
-	strategy := t.l.StrategyOf(t.th.id)
+	strategy := t.l.StrategyOf(t.thread.id)
 	if err := t.l.cfg.Ready(strategy); err != nil {
 		return event.DecideResponse{}, &stepError{"strategy", err}
 	}
@@ -319,7 +336,7 @@ func (t *turn) decide() (event.DecideResponse, error) {
 	}
 	ctx, cancel := context.WithTimeout(t.ctx, decideTimeout)
 	defer cancel()
-	ev, err := bus.Request(ctx, t.l.kernel.Unrecorded(), event.StrategyDecideRequest, t.th.id, event.DecideRequest{State: event.LoopState{
+	ev, err := bus.Request(ctx, t.l.kernel.Unrecorded(), event.StrategyDecideRequest, t.thread.id, event.DecideRequest{State: event.LoopState{
 		TurnID: t.id, Step: t.out.Steps, Messages: msgs, ToolNames: names, Pending: t.pending, Recalled: t.recalled,
 		Answered: t.said(), Answer: t.out.Text,
 	}}, event.StrategyDecideResponse.Kind())
@@ -333,7 +350,7 @@ func (t *turn) decide() (event.DecideResponse, error) {
 	return d, nil
 }
 
-// recall asks memory, which comes before the model and once.
+// recall asks memory, at most once and before the model.
 func (t *turn) recall(d event.DecideResponse) error {
 	if t.recalled || t.out.Steps > 0 {
 		return failed("strategy", "the strategy asked memory out of order")
@@ -344,10 +361,10 @@ func (t *turn) recall(d event.DecideResponse) error {
 	}
 	ctx, cancel := context.WithTimeout(t.ctx, memoryTimeout)
 	defer cancel()
-	ev, err := bus.Request(ctx, t.l.kernel, event.MemoryQueried, t.th.id, event.MemoryQuery{Query: d.Query, K: max(d.K, 1)}, event.MemoryAnswered.Kind())
+	ev, err := bus.Request(ctx, t.l.kernel, event.MemoryQueried, t.thread.id, event.MemoryQuery{Query: d.Query, K: max(d.K, 1)}, event.MemoryAnswered.Kind())
 	if err != nil {
-		// A turn without its memories is worth more than none.
-		t.l.cfg.Log.Warn().Err(err).Str("session", t.th.id).Msg("memory did not answer")
+		// A turn without memories is better than a failed turn.
+		t.l.cfg.Log.Warn().Err(err).Str("session", t.thread.id).Msg("memory did not answer")
 		return nil
 	}
 	if r, ok := ev.Payload.(event.MemoryResult); ok {
@@ -356,7 +373,7 @@ func (t *turn) recall(d event.DecideResponse) error {
 	return nil
 }
 
-// remembered is what memory had, as the model reads it: data, not orders.
+// remembered returns memory's hits for the model: as data, not as instructions.
 func (t *turn) remembered() string {
 	if len(t.memories) == 0 {
 		return ""
@@ -370,9 +387,9 @@ func (t *turn) remembered() string {
 	return b.String()
 }
 
-// volunteer makes calls that the strategy itself wants open ones, once the model has
-// answered: to check its work, say. They go through the same door as the model's, and
-// the history has them as the assistant's.
+// volunteer makes the strategy's own calls, once the model has answered: to check its
+// work, say. They run through the same dispatcher as the model's calls, and the
+// history has them as the assistant's.
 func (t *turn) volunteer(calls []event.ToolCall) error {
 	if len(calls) == 0 {
 		return nil
@@ -383,8 +400,8 @@ func (t *turn) volunteer(calls []event.ToolCall) error {
 	if t.checks++; t.checks > t.limit {
 		return failed("max_iterations", "the strategy has made its own calls %d times", t.limit)
 	}
-	// As if the model had said so, but in answer to no request.
-	ev, err := bus.Publish(t.l.kernel, event.LLMCallResponse, t.th.id, event.LLMResponse{Text: t.out.Text, ToolCalls: calls})
+	// Recorded like a model's answer, but without a request.
+	ev, err := bus.Publish(t.l.kernel, event.LLMCallResponse, t.thread.id, event.LLMResponse{Text: t.out.Text, ToolCalls: calls})
 	if err != nil {
 		return &stepError{"storage", err}
 	}
@@ -405,7 +422,7 @@ func (t *turn) callTools() error {
 	var err error
 	for _, c := range calls {
 		var p *bus.Pending
-		p, err = bus.Ask(t.l.kernel.ForTurn(t.id), event.ToolCallRequest, t.th.id, event.ToolRequest{ID: c.ID, Name: c.Name, Args: c.Args, SchemaVersion: event.SchemaV1},
+		p, err = bus.Ask(t.l.kernel.ForTurn(t.id), event.ToolCallRequest, t.thread.id, event.ToolRequest{ID: c.ID, Name: c.Name, Args: c.Args, SchemaVersion: event.SchemaV1},
 			event.ToolCallResult.Kind(), event.ToolCallError.Kind())
 		if err != nil {
 			err = &stepError{"storage", err}
@@ -427,7 +444,7 @@ func (t *turn) callTools() error {
 	return err
 }
 
-// grace returns a context that ends a moment after the turn was cancelled.
+// grace returns a context that ends shortly after the turn was cancelled.
 func (t *turn) grace() (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(t.ctx))
 	stop := context.AfterFunc(t.ctx, func() {
@@ -443,8 +460,8 @@ func (t *turn) grace() (context.Context, func()) {
 	}
 }
 
-// finish says what the assistant has to say, and remembers what it should. over
-// is false when something was said in the meantime: then the turn goes on.
+// finish publishes the assistant's message and stores the memories. over is false
+// if another message arrived in the meantime: then the turn continues.
 func (t *turn) finish(d event.DecideResponse) (over bool, err error) {
 	if len(t.pending) > 0 || !t.answered {
 		return false, failed("strategy", "the strategy is done before the model is")
@@ -456,18 +473,18 @@ func (t *turn) finish(d event.DecideResponse) (over bool, err error) {
 	if !over {
 		return false, nil
 	}
-	if _, err := bus.Publish(t.l.kernel, event.AssistantMessageDone, t.th.id, event.AssistantMessage{Content: t.out.Text, ToolCalls: []event.ToolCall{}}); err != nil {
+	if _, err := bus.Publish(t.l.kernel, event.AssistantMessageDone, t.thread.id, event.AssistantMessage{Content: t.out.Text, ToolCalls: []event.ToolCall{}}); err != nil {
 		return false, &stepError{"storage", err}
 	}
 	if d.Remember != "" && t.l.cfg.HasMemory() {
-		_, err := bus.Publish(t.l.kernel, event.MemoryWritten, t.th.id, event.MemoryWrite{Entry: event.MemoryEntry{Text: d.Remember, Meta: map[string]string{"session_id": t.th.id}}})
+		_, err := bus.Publish(t.l.kernel, event.MemoryWritten, t.thread.id, event.MemoryWrite{Entry: event.MemoryEntry{Text: d.Remember, Meta: map[string]string{"session_id": t.thread.id}}})
 		t.l.report(err)
 	}
 	return true, nil
 }
 
-// marshalParams keeps params an object.
-func marshalParams(p json.RawMessage) json.RawMessage {
+// objectParams keeps params an object.
+func objectParams(p json.RawMessage) json.RawMessage {
 	if len(p) == 0 {
 		return json.RawMessage("{}")
 	}

@@ -45,7 +45,7 @@ func (c *pluginContext) Emit(kind, session string, payload any) error {
 
 func (c *pluginContext) may(kind string) error {
 	if event.IsExtension(kind) || c.manifest.Category == Skill || slices.Contains(emits[c.manifest.Category], kind) {
-		return nil // what only the kernel says, the bus refuses
+		return nil // the bus refuses kinds that only the kernel emits
 	}
 	return fmt.Errorf("plugin %s emits %s: %w (%s)", c.manifest.Name, kind, ErrCategory, c.manifest.Category)
 }
@@ -73,7 +73,7 @@ func (c *pluginContext) enabled() bool {
 
 func (c *pluginContext) Kernel(key string) json.RawMessage {
 	if strings.HasPrefix(key, "plugin.") || strings.HasPrefix(key, "providers.") || strings.HasPrefix(key, "_") {
-		return nil // another plugin's affairs
+		return nil // another plugin's setting
 	}
 	return c.get(key)
 }
@@ -110,7 +110,7 @@ func (c *pluginContext) RegisterTool(t tool.Tool) error {
 	return nil
 }
 
-// withdraw takes back the tools of a plugin that is unloaded.
+// withdraw removes the tools of a plugin that is unloaded.
 func (c *pluginContext) withdraw() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

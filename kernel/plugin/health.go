@@ -18,23 +18,22 @@ const (
 	Failing  Health = "failed"
 )
 
-// HealthCheck is one thing that was looked at (Y-112).
+// HealthCheck is the result of one check.
 type HealthCheck struct {
 	Name    string `json:"name"`
 	Status  Health `json:"status"`
 	Message string `json:"message"`
 }
 
-// HealthReport is what a plugin says of itself (Y-112).
+// HealthReport is a plugin's report about itself.
 type HealthReport struct {
 	Status  Health        `json:"status"`
 	Summary string        `json:"summary"`
 	Details []HealthCheck `json:"details,omitempty"`
 }
 
-// HealthChecker is implemented by plugins that can tell how they are (Y-111). A
-// check is quick, calls no model and no third party, changes nothing, and obeys
-// ctx (Y-114, Y-117).
+// HealthChecker is implemented by plugins that can report their health. A check is
+// quick, calls no model and no third party, changes nothing, and obeys ctx.
 type HealthChecker interface {
 	HealthCheck(ctx context.Context, c Context) HealthReport
 }
@@ -45,12 +44,15 @@ type Diagnosis struct {
 	HealthReport
 }
 
-// DefaultCheckTimeout is how long doctor waits for one plugin (Y-116).
+// NoChecks is the summary of a loaded plugin that is not a [HealthChecker].
+const NoChecks = "no checks registered"
+
+// DefaultCheckTimeout is how long doctor waits for one plugin.
 const DefaultCheckTimeout = 3 * time.Second
 
-// Doctor asks every plugin how it is, all at once, and waits at most timeout for
-// each. A plugin that does not answer is degraded, one that panics or that could
-// not be loaded has failed (Y-115, Y-116).
+// Doctor checks the health of all plugins concurrently, and waits at most timeout
+// for each. A plugin that does not answer is degraded; one that panics or could not
+// be loaded has failed.
 func (r *Registry) Doctor(ctx context.Context, timeout time.Duration) []Diagnosis {
 	r.mu.Lock()
 	all := slices.Clone(r.order)
@@ -80,7 +82,7 @@ func (r *Registry) examine(ctx context.Context, l *loaded, timeout time.Duration
 	}
 	hc, ok := l.plugin.(HealthChecker)
 	if !ok {
-		return HealthReport{Status: Healthy, Summary: "no checks registered"}
+		return HealthReport{Status: Healthy, Summary: NoChecks}
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -8,8 +8,8 @@ import (
 	"github.com/yaya-ai/yaya/kernel/config"
 )
 
-// Instances keeps what a provider plugin has for each of its instances, such as a
-// client, and keeps it up to date. It is safe for concurrent use.
+// Instances keeps a value for each instance of a provider plugin, such as a client,
+// and keeps it up to date. It is safe for concurrent use.
 type Instances[T any] struct {
 	plugin string
 	build  func(c Context, i config.Instance) T
@@ -18,13 +18,12 @@ type Instances[T any] struct {
 	m  map[string]T
 }
 
-// NewInstances returns the instances of a plugin; build makes what the plugin
-// has for one.
+// NewInstances returns the instances of a plugin; build creates the value for one.
 func NewInstances[T any](plugin string, build func(c Context, i config.Instance) T) *Instances[T] {
 	return &Instances[T]{plugin: plugin, build: build, m: map[string]T{}}
 }
 
-// Load builds all instances anew.
+// Load rebuilds all instances.
 func (s *Instances[T]) Load(c Context) {
 	for _, i := range c.Providers().InstancesForPlugin(s.plugin) {
 		s.set(c, i)
@@ -39,9 +38,9 @@ func (s *Instances[T]) set(c Context, i config.Instance) T {
 	return v
 }
 
-// Get returns what there is for an instance; false when it is another plugin's
-// (Y-85). One that was configured a moment ago may be asked before the news of it
-// is here, and is built then.
+// Get returns the value of an instance; false if it belongs to another plugin. It
+// builds the value of an instance that was configured so recently that Changed has
+// not been called yet.
 func (s *Instances[T]) Get(c Context, id string) (T, bool) {
 	s.mu.Lock()
 	v, ok := s.m[id]
@@ -55,10 +54,9 @@ func (s *Instances[T]) Get(c Context, id string) (T, bool) {
 	return v, false
 }
 
-// Changed takes over the change of a key: an instance of this plugin is built
-// anew, one that is not (any more) is dropped, and the plugin's own settings
-// concern all. Other keys are ignored (Y-74, Y-86, Y-87). What was there is left
-// to those who use it.
+// Changed applies the change of a key: it rebuilds an instance of this plugin,
+// drops one that is no longer the plugin's, and rebuilds all when the plugin's own
+// settings change. It ignores other keys. Present users keep their old values.
 func (s *Instances[T]) Changed(c Context, key string) {
 	if strings.HasPrefix(key, "plugin."+config.Namespace(s.plugin)+".") {
 		s.Load(c)
@@ -78,7 +76,7 @@ func (s *Instances[T]) Changed(c Context, key string) {
 	delete(s.m, id)
 }
 
-// All returns what there is, by instance.
+// All returns the values by instance.
 func (s *Instances[T]) All() map[string]T {
 	s.mu.Lock()
 	defer s.mu.Unlock()

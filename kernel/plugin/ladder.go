@@ -6,11 +6,12 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/yaya-ai/yaya/internal/worded"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
 )
 
-// outcome keeps count of a plugin's failures (Y-164, Y-166).
+// outcome keeps count of a plugin's failures.
 func (r *Registry) outcome(l *loaded, o bus.Outcome) {
 	if o.Err == nil {
 		r.mu.Lock()
@@ -18,12 +19,12 @@ func (r *Registry) outcome(l *loaded, o bus.Outcome) {
 		r.mu.Unlock()
 		return
 	}
-	// Whoever waits for this plugin's answer need not wait any longer.
+	// Nobody has to wait for this plugin's answer any longer.
 	if serves[l.manifest.Category] == o.Event.Kind {
 		r.cfg.Bus.Fail(o.Event.ID, fmt.Errorf("plugin %s failed: %s", l.manifest.Name, firstLine(o.Err)))
 	}
 	r.cfg.Log.Error().Err(o.Err).Str("plugin", l.manifest.Name).Str("kind", o.Event.Kind).Msg("a plugin failed")
-	// A failure over the news of a failure is not news (Y-169).
+	// A failure to handle the report of a failure is not reported again.
 	if o.Event.Kind != event.PluginFailed.Name() && o.Event.Kind != event.KernelFailed.Name() {
 		r.announce(l.manifest.Name, o.Err)
 	}
@@ -37,7 +38,7 @@ func (r *Registry) strike(l *loaded, reason string) {
 	l.failures++
 	over := l.failures >= limit && l.status == Loaded
 	if over {
-		l.failure = fmt.Sprintf("%d failures in a row, the last: %s", l.failures, reason)
+		l.failure = worded.Count(l.failures, "failure", "failures in a row, the last") + ": " + reason
 	}
 	r.mu.Unlock()
 	if over {
@@ -49,8 +50,8 @@ func (r *Registry) strike(l *loaded, reason string) {
 	}
 }
 
-// lagging is charged to a plugin that did not keep up with its events; it goes
-// on with new ones.
+// lagging counts as a failure of a plugin that did not keep up with its events; it
+// continues with new ones.
 func (r *Registry) lagging(l *loaded, kinds []string) {
 	r.announce(l.manifest.Name, bus.ErrLagging)
 	r.mu.Lock()
@@ -89,7 +90,7 @@ func (r *Registry) unload(l *loaded, end State) error {
 	return err
 }
 
-// drain lets a plugin that leaves in good order see what was said before.
+// drain delivers the earlier events to a plugin that is unloaded in good order.
 func (r *Registry) drain(l *loaded) {
 	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()

@@ -15,7 +15,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// Category is what a plugin is for. The set is closed (Y-6).
+// Category is the purpose of a plugin. The set is closed.
 type Category string
 
 // The categories.
@@ -33,21 +33,21 @@ func Categories() []Category {
 	return []Category{Adapter, Tool, LLMProvider, Strategy, Memory, Skill}
 }
 
-// Manifest says what a plugin is. It does not change while the plugin is loaded.
+// Manifest describes a plugin. It does not change while the plugin is loaded.
 type Manifest struct {
-	Name     string   `json:"name"`    // unique, kebab-case (Y-105)
+	Name     string   `json:"name"`    // unique, kebab-case
 	Version  string   `json:"version"` // semver
 	Category Category `json:"category"`
 	Requires []string `json:"requires,omitempty"` // names of plugins to load before
 
-	// One of these, as the category says (Y-154).
+	// Exactly one of these, depending on the category.
 	AdapterID  string `json:"adapter_id,omitempty"`
 	ProviderID string `json:"provider_id,omitempty"`
 	StrategyID string `json:"strategy_id,omitempty"`
 	MemoryKind string `json:"memory_kind,omitempty"` // "short-term" or "long-term"
 	// ToolName and ToolSchema are for tools that answer requests without schema
-	// version by themselves (Y-132); tools of version v1 are registered with
-	// [Context.RegisterTool] instead.
+	// version themselves; register tools of version v1 with [Context.RegisterTool]
+	// instead.
 	ToolName   string          `json:"tool_name,omitempty"`
 	ToolSchema json.RawMessage `json:"json_schema,omitempty"`
 
@@ -60,7 +60,7 @@ var (
 	versionPattern = regexp.MustCompile(`^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`)
 )
 
-// Check reports what makes a manifest unfit.
+// Check returns an error if the manifest is invalid.
 func (m Manifest) Check() error {
 	switch {
 	case len(m.Name) > 64 || !namePattern.MatchString(m.Name) || m.Name == event.KernelSource:
@@ -80,9 +80,9 @@ func (m Manifest) Check() error {
 		}
 	case Tool, Skill:
 	default:
-		return fmt.Errorf("plugin %s: there is no category %q; there are %v", m.Name, m.Category, Categories())
+		return fmt.Errorf("plugin %s: unknown category %q: it is one of %v", m.Name, m.Category, Categories())
 	}
-	for c, id := range extras { // Y-7
+	for c, id := range extras {
 		if c != m.Category && id != "" {
 			return fmt.Errorf("plugin %s: it is a %s and cannot be a %s as well: ship two plugins", m.Name, m.Category, c)
 		}
@@ -96,43 +96,48 @@ func (m Manifest) Check() error {
 type Plugin interface {
 	Manifest() Manifest
 	// Subscriptions returns the kinds that the plugin wants, within its category's
-	// routing (Y-106).
+	// routing.
 	Subscriptions() []string
-	// OnLoad is called once, before any event (Y-107).
+	// OnLoad is called once, before any event.
 	OnLoad(ctx context.Context, c Context) error
-	// OnEvent handles one event. An error counts as a failure (Y-108).
+	// OnEvent handles one event. An error counts as a failure.
 	OnEvent(ctx context.Context, ev event.Event, c Context) error
-	// OnUnload is called when the plugin is unloaded, also after a failed load. It
-	// may be called again (Y-109).
+	// OnUnload is called when the plugin is unloaded, even after a failed load. It may
+	// be called again.
 	OnUnload(ctx context.Context, c Context) error
 }
 
-// Context is what a plugin can do (Y-110).
+// Context offers a plugin everything that it may do.
 type Context interface {
-	// Emit publishes as this plugin. payload is anything that marshals to the
-	// kind's JSON.
+	Settings
+	// Emit publishes as this plugin. payload is any value that marshals to the kind's
+	// JSON.
 	Emit(kind, session string, payload any) error
 	Log() *zerolog.Logger
+	// StateDir returns the plugin's own directory, and creates it if needed.
+	StateDir() (string, error)
+	// Secrets conceals the known secrets. It may be nil, and works then, too.
+	Secrets() *masked.Secrets
+	// RegisterTool offers a tool of version v1 until the plugin is unloaded. Only
+	// plugins of category tool may.
+	RegisterTool(t tool.Tool) error
+}
+
+// Settings are what a plugin is configured with.
+type Settings interface {
 	// Config returns this plugin's setting plugin.<name>.<field>, and Kernel any of
 	// the kernel's own; nil when there is none.
 	Config(field string) json.RawMessage
 	Kernel(key string) json.RawMessage
-	// Providers is the view of the configured model providers.
+	// Providers returns the configured model providers.
 	Providers() config.Providers
-	// StateDir returns the plugin's own directory, which exists then.
-	StateDir() (string, error)
-	// Secrets conceals the secrets that are known. It may be nil, and is of use then, too.
-	Secrets() *masked.Secrets
-	// RegisterTool offers a tool of version v1 until the plugin is unloaded. Only
-	// plugins of category tool may (Y-118).
-	RegisterTool(t tool.Tool) error
 }
 
-// ErrCategory refuses what a plugin's category does not do.
+// ErrCategory refuses an action outside a plugin's category.
 var ErrCategory = errors.New("not for a plugin of this category")
 
-// emits says what the plugins of a category may emit besides x.* (Y-8…Y-13,
-// R14). A skill may emit every public kind that is not the kernel's.
+// emits has the kinds that plugins of a category may emit besides x.*. A skill may
+// emit every public kind that is not the kernel's.
 var emits = map[Category][]string{
 	Adapter: {
 		event.UserMessageReceived.Name(), event.UserInterrupt.Name(), event.ApprovalAnswered.Name(),

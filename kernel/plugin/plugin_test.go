@@ -270,12 +270,12 @@ func TestLoadOrder(t *testing.T) {
 				"c": "loaded", "loop-1": "failed", "orphan": "failed", "bad": "failed", "needs-bad": "failed",
 			} {
 				if got := w.status(name); string(got.Status) != want || (got.Error == "") != (want == "loaded") || got.Bundled != bundled {
-					t.Errorf("%s: %+v", name, got)
+					t.Errorf("%s: got %+v, want Status %v, %v, Bundled %v", name, got, want, (want == "loaded"), bundled)
 				}
 			}
 			synctest.Wait()
 			got := w.events()
-			if got[1] != "plugin.loaded b 1.0.0 adapter" || got[0] != "plugin.error b: there is a plugin b already" || !slices.Contains(got, "plugin.error bad: no port") || !slices.Contains(got, "plugin.error orphan: it requires nobody, which is not loaded") {
+			if got[1] != "plugin.loaded b 1.0.0 adapter" || got[0] != "plugin.error b: a plugin named b is already loaded" || !slices.Contains(got, "plugin.error bad: no port") || !slices.Contains(got, "plugin.error orphan: it requires nobody, which is not loaded") {
 				t.Errorf("got %q", got)
 			}
 			if err := w.Remove("a"); (err == nil) == bundled { // the one difference: the remove guard
@@ -410,7 +410,7 @@ func TestUnknownProvider(t *testing.T) {
 		if err := w.cfg.Set("providers.lost.plugin", json.RawMessage(`"llm-gone"`)); err != nil {
 			t.Fatal(err)
 		}
-		for provider, want := range map[string]string{"none": `there is no provider "none"`, "lost": "needs the plugin llm-gone"} {
+		for provider, want := range map[string]string{"none": `provider "none" not found`, "lost": "needs the plugin llm-gone"} {
 			ev, err := bus.Request(t.Context(), w.bus.Kernel(), event.LLMCallRequest, "s1", event.LLMRequest{Provider: provider}, event.LLMCallResponse.Kind(), event.LLMCallError.Kind())
 			if err != nil || !strings.Contains(ev.Payload.(event.LLMError).Error, want) {
 				t.Errorf("got %+v, %v", ev, err)
@@ -527,7 +527,7 @@ func TestContext(t *testing.T) {
 }
 
 // Y-164, Y-165, Y-168, Y-108: N failures in a row unload; a success in between
-// starts the count anew; the state in between can be seen.
+// resets the count; the state in between is visible.
 func TestFailureLadder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -663,7 +663,7 @@ func TestFailureOfFailures(t *testing.T) {
 	})
 }
 
-// Whoever waits for an answer hears at once that it will not come.
+// Everybody who waits for an answer learns at once that it will not come.
 func TestFailingResponder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -23,7 +23,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// State is where a plugin is on its way (Y-168).
+// State is a stage in the life of a plugin.
 type State string
 
 // The states: loaded → unloading → failed for one that failed too often, loaded
@@ -51,7 +51,7 @@ type Config struct {
 	State  *os.Root // plugins' directories are below
 	// Strategy returns the id of the strategy that a session uses.
 	Strategy func(session string) string
-	// Secrets are what plugins neither tell nor keep. Optional.
+	// Secrets are concealed in everything that plugins emit or store. Optional.
 	Secrets *masked.Secrets
 	Log     zerolog.Logger
 }
@@ -69,8 +69,8 @@ type Registry struct {
 	work    sync.WaitGroup
 }
 
-// loaded is a plugin with what the registry knows about it. Its fields after
-// manifest are guarded by the registry's mutex.
+// loaded is a plugin with the registry's record of it. The registry's mutex guards
+// the fields after manifest.
 type loaded struct {
 	plugin   Plugin
 	manifest Manifest
@@ -101,7 +101,7 @@ func (r *Registry) has(name string, c Category) bool {
 	return l != nil && l.status == Loaded && l.manifest.Category == c
 }
 
-// HasStrategy reports whether a strategy of that id is loaded.
+// HasStrategy reports whether a strategy with that id is loaded.
 func (r *Registry) HasStrategy(id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -117,9 +117,9 @@ func (r *Registry) HasMemory() bool {
 	return slices.ContainsFunc(r.order, func(l *loaded) bool { return l.status == Loaded && l.manifest.Category == Memory })
 }
 
-// Load loads plugins, each after those it requires. A plugin that cannot be
-// loaded is in state failed and keeps no other from loading, except those that
-// require it (Y-167). Bundled plugins cannot be removed.
+// Load loads plugins, each after those it requires. A plugin that cannot be loaded
+// is in state failed, and does not prevent others from loading, except those that
+// require it. Bundled plugins cannot be removed.
 func (r *Registry) Load(ctx context.Context, bundled bool, plugins ...Plugin) {
 	var wait []*loaded
 	for _, p := range plugins {
@@ -144,7 +144,7 @@ func (r *Registry) Load(ctx context.Context, bundled bool, plugins ...Plugin) {
 	}
 }
 
-// declare takes a plugin in without loading it.
+// declare adds a plugin without loading it.
 func (r *Registry) declare(l *loaded) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -158,7 +158,7 @@ func (r *Registry) declare(l *loaded) (err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.byName[l.manifest.Name] != nil {
-		return fmt.Errorf("there is a plugin %s already", l.manifest.Name)
+		return fmt.Errorf("a plugin named %s is already loaded", l.manifest.Name)
 	}
 	emitter, err := r.cfg.Bus.Plugin(l.manifest.Name)
 	if err != nil {
@@ -190,7 +190,7 @@ func (r *Registry) load(ctx context.Context, l *loaded, again bool) {
 	}
 	r.mu.Unlock()
 	if !l.ctx.enabled() {
-		return // it stays unloaded (Y-212)
+		return // it stays unloaded
 	}
 	if err := r.tryLoad(ctx, l); err != nil {
 		r.failLoad(l, err)
@@ -228,8 +228,8 @@ func (r *Registry) tryLoad(ctx context.Context, l *loaded) (err error) {
 	return r.subscribe(l, kinds)
 }
 
-// failLoad notes that a plugin could not be loaded, with the details in its
-// state directory (Y-167).
+// failLoad records that a plugin could not be loaded, with the details in its state
+// directory.
 func (r *Registry) failLoad(l *loaded, err error) {
 	name := cmp.Or(l.manifest.Name, "(unnamed)")
 	r.mu.Lock()
@@ -261,14 +261,14 @@ func (r *Registry) announce(name string, err error) {
 	r.report(perr)
 }
 
-// report logs what could not be published; a closed bus has no listeners.
+// report logs errors of publishing; a closed bus has no listeners.
 func (r *Registry) report(err error) {
 	if err != nil && !errors.Is(err, bus.ErrClosed) {
 		r.cfg.Log.Error().Err(err).Msg("a plugin event could not be published")
 	}
 }
 
-// subscribe puts a plugin on the bus.
+// subscribe subscribes a plugin to the bus.
 func (r *Registry) subscribe(l *loaded, kinds []string) error {
 	if len(kinds) == 0 {
 		return nil
@@ -313,7 +313,7 @@ func (r *Registry) unsubscribe(l *loaded) {
 	}
 }
 
-// Seed writes the first provider instances (Y-79).
+// Seed writes the first provider instances.
 func (r *Registry) Seed() error {
 	var names []string
 	r.mu.Lock()
@@ -326,7 +326,7 @@ func (r *Registry) Seed() error {
 	return r.cfg.Config.SeedProviders(names)
 }
 
-// Reload unloads a plugin and loads it again, also one that has failed.
+// Reload unloads a plugin and loads it again, even one that has failed.
 func (r *Registry) Reload(ctx context.Context, name string) error {
 	r.mu.Lock()
 	l := r.byName[name]
@@ -356,7 +356,7 @@ func (r *Registry) Reload(ctx context.Context, name string) error {
 	return nil
 }
 
-// Remove unloads a plugin for good. Bundled ones stay.
+// Remove unloads a plugin permanently. Bundled ones stay.
 func (r *Registry) Remove(name string) error {
 	r.mu.Lock()
 	l := r.byName[name]
@@ -365,7 +365,7 @@ func (r *Registry) Remove(name string) error {
 	case l == nil:
 		return fmt.Errorf("there is no plugin %s", name)
 	case l.bundled:
-		return fmt.Errorf("plugin %s is a part of yaya: switch it off with yaya config set plugin.%s.enabled false", name, config.Namespace(name))
+		return fmt.Errorf("plugin %s is a part of yaya: switch it off: %s", name, r.cfg.Config.Remedy("plugin."+config.Namespace(name)+".enabled", "false"))
 	}
 	return r.unload(l, Unloaded)
 }

@@ -15,7 +15,7 @@ func (r *Registry) unrouted(_ context.Context, ev event.Event, req event.LLMRequ
 	var reason string
 	switch {
 	case i == nil:
-		reason = fmt.Sprintf("there is no provider %q: yaya provider list shows those that there are", req.Provider)
+		reason = fmt.Sprintf("provider %q not found: yaya provider list shows all providers", req.Provider)
 	case !r.has(i.Plugin, LLMProvider):
 		reason = fmt.Sprintf("provider %q needs the plugin %s, which is not loaded", req.Provider, i.Plugin)
 	default:
@@ -25,7 +25,7 @@ func (r *Registry) unrouted(_ context.Context, ev event.Event, req event.LLMRequ
 	return err
 }
 
-// filter is the routing rule of a category (Y-9…Y-12, Y-85, Y-106).
+// filter is the routing rule of a category.
 func (r *Registry) filter(l *loaded) func(event.Event) bool {
 	m := l.manifest
 	return func(ev event.Event) bool {

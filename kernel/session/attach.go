@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"sync"
@@ -16,32 +17,32 @@ import (
 	"github.com/yaya-ai/yaya/kernel/event"
 )
 
-// liveItems is how many recent events are held for connections; one that is
+// liveItems is how many recent events are held for connections; a connection
 // further behind reads the tape.
 const liveItems = 1024
 
-// Item is what a connection is sent: an event, or the notice that its cursor
-// could not be honoured.
+// Item is one message to a connection: an event, or the notice that its cursor is
+// not valid.
 type Item struct {
 	Event event.Event
-	// Entry is the event's record, if it has one. Some entries have no event: then
+	// Entry is the event's tape entry, if it has one. Some entries have no event: then
 	// Event has no kind.
 	Entry Entry
-	// Cursor is where the reader is once it has taken this. Events that are not
-	// on the tape do not move it.
+	// Cursor is the reader's position after this item. Events that are not on the tape
+	// do not move it.
 	Cursor Cursor
 	// Offset is where the content of an assistant.message.delta starts in the
 	// text in flight, in bytes.
 	Offset int
-	// Resync is set instead of Event: forget what you have, this is the state.
+	// Resync is set instead of Event: the reader replaces its state by this one.
 	Resync *Resync
-	// Snapshot comes first, without an event, to those who asked for it.
+	// Snapshot precedes all events, for readers that asked for it.
 	Snapshot *Snapshot
 }
 
-// Resync tells a reader why it cannot go on from where it was.
+// Resync tells a reader why it cannot continue from its cursor.
 type Resync struct {
-	Reason  string   `json:"reason"` // "epoch": the tape was reset or repaired; "ahead": there is no such entry
+	Reason  string   `json:"reason"` // "epoch": the tape was reset or repaired; "ahead": the tape has no such entry
 	Current Snapshot `json:"current"`
 }
 
@@ -51,18 +52,17 @@ type AttachOptions struct {
 	// Send delivers one item, on the connection's own goroutine, one at a time.
 	// An error detaches. Its context ends with the connection.
 	Send func(ctx context.Context, it Item) error
-	// Since asks for a replay of every entry after that id; nil for none (Y-185,
-	// Y-187).
+	// Since asks for a replay of every entry after that id; nil for none.
 	Since *int64
 	// Epoch is the epoch that Since belongs to; "" trusts the caller.
 	Epoch string
 	// Snapshot asks for a snapshot before anything else.
 	Snapshot bool
-	// Entries asks for entries, too, that no event says: messages that others than
-	// the user and the assistant said.
+	// Entries also asks for entries without an event: messages with other roles than
+	// user and assistant.
 	Entries bool
-	// Answers tells whether somebody behind the connection may answer asks; nil
-	// means yes. It must not block.
+	// Answers reports whether the connection's user may answer asks; nil means yes. It
+	// must not block.
 	Answers func() bool
 }
 
@@ -71,8 +71,7 @@ type Connection struct {
 	s      *Session
 	id     string
 	o      AttachOptions
-	ctx    context.Context
-	cancel context.CancelFunc
+	cancel context.CancelFunc // ends run
 	wakeup chan struct{}
 	done   chan struct{}
 	once   sync.Once
@@ -88,14 +87,14 @@ type Connection struct {
 // ID returns the connection's id, 32 hexadecimal digits.
 func (c *Connection) ID() string { return c.id }
 
-// Done is closed when nothing will be sent any more.
+// Done is closed when nothing more will be sent.
 func (c *Connection) Done() <-chan struct{} { return c.done }
 
-// Attach adds a reader to a session (Y-184). Events from now on reach it, after
-// the replay that it asked for, without gap or duplicate (Y-186).
+// Attach adds a reader to a session. It gets the replay that it asked for and then
+// all new events, without gap or duplicate.
 func (m *Manager) Attach(id string, o AttachOptions) (*Connection, error) {
 	if o.Send == nil {
-		return nil, errors.New("attach: there is nowhere to send to")
+		return nil, errors.New("attach: Send is not set")
 	}
 	s, err := m.Open(id, "")
 	if err != nil {
@@ -103,7 +102,8 @@ func (m *Manager) Attach(id string, o AttachOptions) (*Connection, error) {
 	}
 	u := uuid.New()
 	c := &Connection{s: s, id: hex.EncodeToString(u[:]), o: o, wakeup: make(chan struct{}, 1), done: make(chan struct{})}
-	c.ctx, c.cancel = context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.Background())
+	c.cancel = cancel
 	s.mu.Lock()
 	if err := s.load(); err != nil {
 		s.mu.Unlock()
@@ -127,7 +127,7 @@ func (m *Manager) Attach(id string, o AttachOptions) (*Connection, error) {
 		_, err := bus.Publish(e, event.SessionContextAttached, event.KernelSession, event.ContextAttached{SessionID: s.id, ConnectionID: c.id, AdapterID: o.Adapter})
 		return err
 	})
-	go c.run(first)
+	go c.run(ctx, first)
 	return c, nil
 }
 
@@ -135,17 +135,17 @@ func (m *Manager) tell(f func(e *bus.Emitter) error) {
 	m.publish(func(e *bus.Emitter) error { return f(e.Named(ContextSource)) })
 }
 
-// Detach ends a connection at its client's wish.
+// Detach ends a connection at its client's request.
 func (m *Manager) Detach(id, connection string) error {
 	return m.with(id, connection, (*Connection).close)
 }
 
-// Drop ends a connection because the surface that it belongs to stops.
+// Drop ends a connection because its surface stops.
 func (m *Manager) Drop(id, connection string) error {
 	return m.with(id, connection, func(c *Connection) { c.end("shutdown") })
 }
 
-// Heartbeat notes that a connection's client is there.
+// Heartbeat records a sign of life of a connection's client.
 func (m *Manager) Heartbeat(id, connection string) error {
 	return m.with(id, connection, func(c *Connection) {
 		c.s.mu.Lock()
@@ -183,7 +183,7 @@ func (c *Connection) end(reason string) {
 			c.s.liveFrom += int64(len(c.s.live))
 			c.s.live = nil
 		}
-		c.s.used = time.Now()
+		c.s.touch()
 		c.s.mu.Unlock()
 		c.s.m.tell(func(e *bus.Emitter) error {
 			_, err := bus.Publish(e, event.SessionContextDetached, event.KernelSession, event.ContextDetached{SessionID: c.s.id, ConnectionID: c.id, Reason: reason})
@@ -199,7 +199,7 @@ func (s *Session) connections() []*Connection {
 	return slices.Clone(s.conns)
 }
 
-// silent returns the connections that were last heard of at a time or before.
+// silent returns the connections whose last sign of life is not after a time.
 func (s *Session) silent(since time.Time) (out []*Connection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -211,7 +211,7 @@ func (s *Session) silent(since time.Time) (out []*Connection) {
 	return out
 }
 
-// Answerable tells whether a reader of the session is there who may answer asks.
+// Answerable reports whether the session has a reader that may answer asks.
 func (s *Session) Answerable() bool {
 	s.mu.Lock()
 	conns := slices.Clone(s.conns)
@@ -219,8 +219,8 @@ func (s *Session) Answerable() bool {
 	return slices.ContainsFunc(conns, func(c *Connection) bool { return c.o.Answers == nil || c.o.Answers() })
 }
 
-// shown reports whether readers see an event: all of the session's but the
-// kernel's own questions to plugins.
+// shown reports whether readers see an event: all events of the session except the
+// kernel's requests to plugins.
 func shown(ev event.Event) bool {
 	return ev.Kind != event.LLMCallDelta.Name() && (!ev.Unrecorded || canonical(ev.Kind) || event.IsExtension(ev.Kind))
 }
@@ -264,7 +264,7 @@ func (s *Session) wake() {
 	}
 }
 
-// plan is what a connection does before it goes live.
+// plan is the part of a connection before it goes live.
 type plan struct {
 	snapshot *Snapshot
 	resync   *Resync
@@ -294,43 +294,43 @@ func (c *Connection) greeting() plan {
 	return p
 }
 
-func (c *Connection) run(first plan) {
+func (c *Connection) run(ctx context.Context, first plan) {
 	defer c.s.m.conns.Done()
 	defer close(c.done)
-	err := c.greet(first)
+	err := c.greet(ctx, first)
 	for err == nil {
-		err = c.follow()
+		err = c.follow(ctx)
 	}
 	c.end("send_failed") // unless it was ended for another reason
 }
 
-func (c *Connection) send(it Item) (err error) {
+func (c *Connection) send(ctx context.Context, it Item) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("send: panic: %v", r)
 		}
 	}()
-	if err := c.ctx.Err(); err != nil {
+	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if it.Event.Kind == "" && it.Entry.ID > 0 && !c.o.Entries {
 		return nil
 	}
-	return c.o.Send(c.ctx, it)
+	return c.o.Send(ctx, it)
 }
 
-func (c *Connection) greet(p plan) error {
+func (c *Connection) greet(ctx context.Context, p plan) error {
 	if p.snapshot != nil {
-		if err := c.send(Item{Snapshot: p.snapshot, Cursor: c.cursor}); err != nil {
+		if err := c.send(ctx, Item{Snapshot: p.snapshot, Cursor: c.cursor}); err != nil {
 			return err
 		}
 	}
 	if p.resync != nil {
-		return c.send(Item{Resync: p.resync, Cursor: c.cursor})
+		return c.send(ctx, Item{Resync: p.resync, Cursor: c.cursor})
 	}
 	for _, a := range p.asks {
 		ev := c.own(event.ApprovalRequested.Name(), a.ApprovalRequest)
-		if err := c.send(Item{Event: ev, Cursor: c.cursor}); err != nil {
+		if err := c.send(ctx, Item{Event: ev, Cursor: c.cursor}); err != nil {
 			return err
 		}
 	}
@@ -340,7 +340,7 @@ func (c *Connection) greet(p plan) error {
 	n := 0
 	err := c.read(p.from, p.to, func(e Entry) error {
 		n++
-		return c.send(Item{
+		return c.send(ctx, Item{
 			Entry:  e,
 			Event:  c.own(event.SessionReplayEntry.Name(), event.ReplayEntry{SessionID: c.s.id, EntryID: e.ID, Kind: e.Kind, Payload: e.Payload}),
 			Cursor: Cursor{c.cursor.Epoch, e.ID},
@@ -349,10 +349,10 @@ func (c *Connection) greet(p plan) error {
 	if err != nil {
 		return err
 	}
-	return c.send(Item{Event: c.own(event.SessionReplayDone.Name(), event.ReplayDone{SessionID: c.s.id, ConnectionID: c.id, Replayed: n}), Cursor: c.cursor})
+	return c.send(ctx, Item{Event: c.own(event.SessionReplayDone.Name(), event.ReplayDone{SessionID: c.s.id, ConnectionID: c.id, Replayed: n}), Cursor: c.cursor})
 }
 
-// own makes an event that this connection alone gets.
+// own creates an event for this connection only.
 func (c *Connection) own(kind string, payload any) event.Event {
 	return event.Event{ID: uuid.NewString(), Kind: kind, SessionID: event.KernelSession, Time: time.Now(), Source: ContextSource, Payload: payload}
 }
@@ -362,20 +362,16 @@ func (c *Connection) read(from, to int64, visit func(Entry) error) error {
 	if from > to {
 		return nil
 	}
-	err := c.s.Entries(from, func(e Entry) error {
+	return c.s.Entries(from, func(e Entry) error {
 		if e.ID > to {
-			return errStop
+			return fs.SkipAll
 		}
 		return visit(e)
 	})
-	if errors.Is(err, errStop) {
-		return nil
-	}
-	return err
 }
 
 // follow waits for something new and sends it.
-func (c *Connection) follow() error {
+func (c *Connection) follow(ctx context.Context) error {
 	s := c.s
 	s.mu.Lock()
 	if err := s.load(); err != nil {
@@ -387,7 +383,7 @@ func (c *Connection) follow() error {
 		sn := s.snapshot()
 		c.cursor, c.pos = now, end
 		s.mu.Unlock()
-		return c.send(Item{Resync: &Resync{"epoch", sn}, Cursor: now})
+		return c.send(ctx, Item{Resync: &Resync{"epoch", sn}, Cursor: now})
 	}
 	if c.pos < s.liveFrom { // too far behind for the live items: read the tape
 		from := c.cursor.Seq + 1
@@ -395,7 +391,7 @@ func (c *Connection) follow() error {
 		s.mu.Unlock()
 		return c.read(from, now.Seq, func(e Entry) error {
 			ev, _ := e.Event(s.id) // without a kind if there is none
-			return c.send(Item{Event: ev, Entry: e, Cursor: Cursor{now.Epoch, e.ID}})
+			return c.send(ctx, Item{Event: ev, Entry: e, Cursor: Cursor{now.Epoch, e.ID}})
 		})
 	}
 	items := slices.Clone(s.live[c.pos-s.liveFrom:])
@@ -403,7 +399,7 @@ func (c *Connection) follow() error {
 	s.mu.Unlock()
 	for _, it := range merge(items) {
 		c.cursor = it.Cursor
-		if err := c.send(it); err != nil {
+		if err := c.send(ctx, it); err != nil {
 			return err
 		}
 	}
@@ -413,13 +409,13 @@ func (c *Connection) follow() error {
 	select {
 	case <-c.wakeup:
 		return nil
-	case <-c.ctx.Done():
-		return c.ctx.Err()
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
-// merge joins deltas that follow each other: what a slow reader missed is one
-// chunk to it.
+// merge joins adjacent deltas: a slow reader gets everything that it missed as one
+// chunk.
 func merge(items []Item) []Item {
 	out := items[:0]
 	for i := 0; i < len(items); i++ {

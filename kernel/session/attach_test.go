@@ -271,7 +271,7 @@ func TestDetach(t *testing.T) {
 	})
 }
 
-// A cursor that cannot be honoured gets a resync with the state, never silence.
+// An invalid cursor gets a resync with the state, never silence.
 func TestResync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, t.TempDir())
@@ -503,7 +503,7 @@ func TestNoGapNoDuplicate(t *testing.T) {
 	})
 }
 
-// What is read from the tape is the event that was published.
+// Reading the tape returns the event that was published.
 func TestEventsComeBackAsTheyWere(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	s := w.open("s1")
@@ -543,7 +543,7 @@ func TestEventsComeBackAsTheyWere(t *testing.T) {
 		i++
 	}
 	if i != len(want) {
-		t.Errorf("%d of %d", i, len(want))
+		t.Errorf("got %d of %d, want i %v", i, len(want), len(want))
 	}
 }
 
@@ -581,7 +581,7 @@ func BenchmarkTurnStart(b *testing.B) {
 			for b.Loop() {
 				w.say("s1", "hello")
 				if m, err := s.Messages(); err != nil || len(m) == 0 {
-					b.Fatal(err)
+					b.Fatalf("got %v, want len(m) not 0", err)
 				}
 			}
 		})

@@ -44,7 +44,7 @@ func crash(dir string, at int) error {
 	if err != nil {
 		return err
 	}
-	m, err := session.NewManager(session.Config{FS: journaltest.KillAt(journal.Root(root), at), Workspace: "/ws", Log: zerolog.Nop()})
+	m, err := session.OpenManager(session.Config{FS: journaltest.KillAt(journal.Root(root), at), Workspace: "/ws", Log: zerolog.Nop()})
 	if err != nil {
 		return err
 	}
@@ -95,9 +95,9 @@ func crash(dir string, at int) error {
 }
 
 // ST-01, ST-05, ST-15: kill -9 before every step of appending, syncing and
-// resetting, and in the middle of writes. What was acknowledged is there, in the
-// tape or, after a reset, in the archive; nothing is invented; the session opens
-// and goes on.
+// resetting, and in the middle of writes. Acknowledged entries are on the tape or,
+// after a reset, in the archive; nothing else is there; the session opens and
+// works.
 func TestKilledAtEveryStep(t *testing.T) {
 	kills := 0
 	for at := 1; at < 60; at++ {

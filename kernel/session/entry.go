@@ -9,7 +9,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/event"
 )
 
-// The kinds of entries (Y-173…Y-175).
+// The kinds of entries.
 const (
 	KindMessage    = "message"     // {role, content, …}
 	KindToolCall   = "tool_call"   // {id, name, args}
@@ -28,12 +28,13 @@ type Entry struct {
 	Date    time.Time       `json:"date"` // wall clock, for people; order is by ID
 }
 
-// Meta says where an entry came from.
+// Meta records the origin of an entry.
 type Meta struct {
 	Event  string `json:"event,omitempty"`  // id of the event
 	Source string `json:"source,omitempty"` // its source, unless the kernel
 	Client string `json:"client,omitempty"` // the id that a client gave it
 	Turn   string `json:"turn,omitempty"`   // the turn that it belongs to
+	Starts bool   `json:"starts,omitempty"` // the turn starts with this message; see [event.Event]
 }
 
 // Message is the payload of a message entry.
@@ -66,7 +67,8 @@ type Note struct {
 	Data json.RawMessage `json:"data"`
 }
 
-// canonical reports whether a kind is history that cannot be opted out of.
+// canonical reports whether a kind is always recorded, whatever its emitter asks
+// for.
 func canonical(kind string) bool {
 	switch kind {
 	case event.UserMessageReceived.Name(), event.AssistantMessageDone.Name(),
@@ -76,13 +78,13 @@ func canonical(kind string) bool {
 	return false
 }
 
-// owed reports whether the emitter of a kind must know that it was not recorded.
+// owed reports whether the emitter of a kind must learn that it was not recorded.
 func owed(kind string) bool {
 	return kind == event.UserMessageReceived.Name() || kind == event.ToolCallRequest.Name()
 }
 
-// entryOf maps an event to what is written; ok is false for what is not (Y-173
-// to Y-176).
+// entryOf maps an event to its entry; ok is false for an event that is not
+// recorded.
 func entryOf(ev event.Event) (kind string, payload any, ok bool) {
 	switch p := ev.Payload.(type) {
 	case event.UserMessage:
@@ -104,9 +106,8 @@ func entryOf(ev event.Event) (kind string, payload any, ok bool) {
 	}{ev.Kind, ev.Payload}, true
 }
 
-// EntryOf returns the entry that an event becomes, without id; ok is false for
-// an event that is not recorded. It is how history is kept where there is no
-// tape.
+// EntryOf returns the entry that an event becomes, without id; ok is false for an
+// event that is not recorded. It keeps history where there is no tape.
 func EntryOf(ev event.Event) (e Entry, ok bool) {
 	kind, payload, ok := entryOf(ev)
 	if !ok {
@@ -119,7 +120,7 @@ func EntryOf(ev event.Event) (e Entry, ok bool) {
 	return Entry{Kind: kind, Payload: raw}, true
 }
 
-// members renders what a journal record holds besides its id and sums.
+// members renders the members of a journal record except its id and sums.
 func members(kind string, p json.RawMessage, meta Meta, now time.Time) ([]byte, error) {
 	b := make([]byte, 0, len(p)+160)
 	b = append(b, `"kind":"`...)
@@ -151,7 +152,7 @@ func (e Entry) Event(session string) (event.Event, bool) {
 	if source == "" {
 		source = event.KernelSource
 	}
-	ev := event.Event{ID: e.Meta.Event, SessionID: session, Time: e.Date, Source: source, Entry: e.ID, ClientID: e.Meta.Client, Turn: e.Meta.Turn}
+	ev := event.Event{ID: e.Meta.Event, SessionID: session, Time: e.Date, Source: source, Entry: e.ID, ClientID: e.Meta.Client, Turn: e.Meta.Turn, Starts: e.Meta.Starts}
 	set := func(kind string, payload any) (event.Event, bool) {
 		ev.Kind, ev.Payload = kind, payload
 		return ev, true

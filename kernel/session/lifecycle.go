@@ -9,25 +9,36 @@ import (
 	"path"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
 )
 
-// Handoff appends an anchor. An anchor whose state is a [Compaction] replaces
-// the history before it in what a model is shown; nothing is removed (Y-180).
-func (s *Session) Handoff(name string, st any) (int64, error) {
+// Handoff appends an anchor. An anchor whose state is a [Compaction] replaces the
+// history before it in the model's view; nothing is removed.
+func (s *Session) Handoff(name string, st any) (int64, error) { return s.handoff("", name, st) }
+
+// handoff is Handoff for an anchor that holds in one epoch only; "" is any.
+func (s *Session) handoff(epoch, name string, st any) (int64, error) {
 	raw, err := json.Marshal(st)
 	if err != nil {
 		return 0, fmt.Errorf("handoff: %w", err)
 	}
 	if name == "" || name == anchorStart || name == anchorRepair {
-		return 0, fmt.Errorf("handoff: %q cannot be the name of an anchor", name)
+		return 0, fmt.Errorf("handoff: %q is not a valid name of an anchor", name)
 	}
 	s.mu.Lock()
 	err = s.load()
 	var id int64
 	if err == nil {
-		id, err = s.append(KindAnchor, Anchor{Name: name, State: raw}, Meta{})
+		id, err = s.appendIn(epoch, KindAnchor, Anchor{Name: name, State: raw}, Meta{Event: uuid.NewString()})
+	}
+	if err == nil { // with its entry, which the event on the bus does not have
+		s.fanOut(event.Event{
+			Kind: event.SessionHandedOff.Name(), SessionID: s.id, ID: s.latest.Meta.Event, Time: s.latest.Date, Source: event.KernelSource, Entry: id,
+			Payload: event.SessionHandoff{SessionID: s.id, Name: name, State: raw},
+		})
 	}
 	s.mu.Unlock()
 	if err != nil {
@@ -40,8 +51,8 @@ func (s *Session) Handoff(name string, st any) (int64, error) {
 	return id, nil
 }
 
-// Fork branches a session off: the child sees what the parent holds now, and
-// writes to a tape of its own (Y-179).
+// Fork branches off a session: the child sees the parent's present entries, and
+// writes to its own tape.
 func (m *Manager) Fork(parentID, childID string) (*Session, error) {
 	if err := event.CheckSession(childID); err != nil {
 		return nil, err
@@ -61,19 +72,27 @@ func (m *Manager) Fork(parentID, childID string) (*Session, error) {
 		return nil, err
 	}
 	last, j := p.j.Last(), p.j
-	var base Projection
-	for _, msg := range p.st.Messages() {
-		base.push(0, msg)
-	}
-	from := &parent{SessionID: p.id, Tape: p.tape, Epoch: p.birth, Entry: last}
+	base := p.st.base()
+	from := &parent{SessionID: p.id, Tape: p.tape, Epoch: p.birth, Entry: last, Cuts: p.st.cuts}
 	p.mu.Unlock()
-	// What the child builds on must outlive a power cut if the child does.
+	// The parent's entries must survive a power cut if the child does.
 	if err := j.Sync(context.Background(), last); err != nil {
+		return nil, err
+	}
+	// The files first: a crash leaves a folder without a tape, which is not a session.
+	if err := m.inherit(p.id, childID); err != nil {
 		return nil, err
 	}
 	c := &Session{m: m, id: childID, workspace: p.workspace, tape: TapeName(p.workspace, childID), parent: from}
 	c.st.Projection = base
-	if _, err := m.admit(c, func() error { return c.create(tapeFile(c.tape), last+1) }); err != nil {
+	if _, err := m.admit(c, func() error {
+		defer m.index.naming()()
+		if err := c.create(tapeFile(c.tape), last+1); err != nil {
+			return err
+		}
+		c.indexed()
+		return nil
+	}); err != nil {
 		return nil, err
 	}
 	m.publish(func(e *bus.Emitter) error {
@@ -83,12 +102,12 @@ func (m *Manager) Fork(parentID, childID string) (*Session, error) {
 	return c, nil
 }
 
-// Reset starts a session anew, and keeps its old tape in the archive if archive
-// is set; it returns where (Y-181). Forks keep their view of the old tape, which
-// is therefore archived when there are any.
+// Reset starts a session over, and keeps its old tape in the archive if archive is
+// set; it returns the path. Forks keep their view of the old tape, so Reset
+// archives it if there are any.
 func (s *Session) Reset(archive bool) (path string, err error) {
 	if !archive {
-		forked, err := s.m.forked(s)
+		forked, err := s.m.forked(s.tape, s.birth)
 		if err != nil {
 			return "", err
 		}
@@ -128,6 +147,7 @@ func (m *Manager) archived(id, path string) {
 // under the session's name: the old one, then the new one.
 func (s *Session) reset(archive bool) (string, error) {
 	fsys, old := s.m.cfg.FS, s.j
+	defer s.m.index.naming()()
 	next := tapeFile(s.tape) + ".new"
 	if err := fsys.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("reset: %w", err)
@@ -157,6 +177,7 @@ func (s *Session) reset(archive bool) (string, error) {
 	s.j, s.st, s.birth, s.parent = fresh.j, fresh.st, fresh.birth, nil
 	s.live, s.liveFrom, s.text = nil, s.liveFrom+int64(len(s.live)), nil
 	s.wake()
+	s.indexed()
 	s.m.opened.Add(-1) // one was opened, and one is closed
 	return kept, errors.Join(err, old.Close())
 }
@@ -166,15 +187,14 @@ func (s *Session) keep() (string, error) {
 	if err := s.j.Sync(context.Background(), s.j.Last()); err != nil {
 		return "", err
 	}
-	stamp := time.Now().UTC().Format("20060102T150405.000000Z")
-	name := path.Join(archiveDir, fmt.Sprintf("%s.jsonl.%s.bak", s.tape, stamp))
+	name := path.Join(archiveDir, s.tape+".jsonl."+stamp(time.Now())+archiveSuffix)
 	if err := s.m.cfg.FS.Link(tapeFile(s.tape), name); err != nil {
 		return "", err
 	}
 	return name, s.m.cfg.FS.SyncDir(archiveDir)
 }
 
-// Archive moves a session's tape to the archive; the session is gone.
+// Archive moves a session's tape to the archive; the session no longer exists.
 func (m *Manager) Archive(id, workspace string) (string, error) {
 	s, err := m.Find(id, workspace)
 	if err != nil {
@@ -207,20 +227,15 @@ func (s *Session) archive() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("archive: %w", err)
 	}
+	defer s.m.index.naming()()
 	if err := s.m.cfg.FS.Remove(tapeFile(s.tape)); err != nil {
 		return "", fmt.Errorf("archive: %w", err)
 	}
+	s.m.index.drop(s.key())
 	s.gone = true
-	return name, errors.Join(s.m.cfg.FS.SyncDir(tapesDir), s.close())
-}
-
-// forked reports whether a session has forks that read its tape.
-func (m *Manager) forked(s *Session) (found bool, err error) {
-	err = m.tapes(func(name string) error {
-		if h, _, err := m.header(name); err == nil && h.Parent != nil && h.Parent.Tape == s.tape && h.Parent.Epoch == s.birth {
-			found = true
-		}
-		return nil
-	})
-	return found, err
+	if err := s.m.cfg.FS.SyncDir(tapesDir); err != nil {
+		return name, errors.Join(err, s.close())
+	}
+	s.m.forgetQueue(s.tape)
+	return name, s.close()
 }

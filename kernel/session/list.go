@@ -2,18 +2,17 @@ package session
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
-	"os"
 	"path"
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
+	"github.com/yaya-ai/yaya/internal/cut"
 	"github.com/yaya-ai/yaya/internal/journal"
 )
 
@@ -26,8 +25,7 @@ type Info struct {
 	Title     string    `json:"title"` // the first message, cut
 	Size      int64     `json:"size"`  // bytes of the tape
 	Modified  time.Time `json:"modified"`
-
-	stat fs.FileInfo
+	Mark      string    `json:"-"` // see [Manager.Mark]
 }
 
 // headSize is how much of a tape is read to describe it.
@@ -35,20 +33,19 @@ const headSize = 8 << 10
 
 var errEmpty = errors.New("the tape is empty")
 
-// tapes visits the names of the tape files.
-func (m *Manager) tapes(visit func(name string) error) error {
-	entries, err := m.cfg.FS.ReadDir(tapesDir)
-	if err != nil {
-		return fmt.Errorf("sessions: %w", err)
-	}
-	for _, e := range entries {
-		if !e.IsDir() && strings.HasSuffix(e.Name(), ".jsonl") {
-			if err := visit(path.Join(tapesDir, e.Name())); err != nil {
-				return err
-			}
+// beginning reads the first bytes of a tape. Between its look at the size and the read, the
+// opening of the tape elsewhere may cut a torn tail off: then the size is another.
+func beginning(f journal.File) ([]byte, error) {
+	for try := 0; ; try++ {
+		size, err := f.Size()
+		if err != nil {
+			return nil, err
+		}
+		head := make([]byte, min(size, headSize))
+		if _, err = f.ReadAt(head, 0); err == nil || try == 3 || !errors.Is(err, io.EOF) {
+			return head, err
 		}
 	}
-	return nil
 }
 
 // header reads the first anchor of a tape, and the first message if it is near.
@@ -58,103 +55,44 @@ func (m *Manager) header(name string) (h start, title string, err error) {
 		return start{}, "", err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	size, err := f.Size()
+	head, err := beginning(f)
 	if err != nil {
-		return start{}, "", err
-	}
-	head := make([]byte, min(size, headSize))
-	if _, err := f.ReadAt(head, 0); err != nil {
 		return start{}, "", err
 	}
 	line, rest, whole := bytes.Cut(head, []byte("\n"))
 	if !whole {
+		if _, err := journal.Scan(m.cfg.FS, name, nil); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) { // a torn tail may be cut off meanwhile
+			return start{}, "", err
+		}
 		return start{}, "", fmt.Errorf("%s: %w", name, errEmpty)
+	}
+	if err := journal.CheckFirst(name, line); err != nil {
+		return start{}, "", err
 	}
 	e, err := decodeEntry(line)
 	if err != nil {
 		return start{}, "", fmt.Errorf("%s: %w", name, err)
 	}
 	var a Anchor
-	if err := json.Unmarshal(e.Payload, &a); err != nil || a.Name != anchorStart {
-		return start{}, "", fmt.Errorf("%s does not start like a tape", name)
-	}
-	if err := json.Unmarshal(a.State, &h); err != nil {
-		return start{}, "", fmt.Errorf("%s: %w", name, err)
+	if err := json.Unmarshal(e.Payload, &a); err != nil || a.Name != anchorStart || json.Unmarshal(a.State, &h) != nil || h.Epoch == "" {
+		return start{}, "", &journal.DamageError{File: name, Entry: e.ID, Reason: noStart}
 	}
 	for title == "" && whole {
 		line, rest, whole = bytes.Cut(rest, []byte("\n"))
-		var msg Message
-		if e, err := decodeEntry(line); whole && err == nil && e.Kind == KindMessage && json.Unmarshal(e.Payload, &msg) == nil {
-			title = cut(msg.Content, 60)
+		if e, err := decodeEntry(line); whole && err == nil {
+			title = titleOf(e)
 		}
 	}
 	return h, title, nil
 }
 
-func cut(s string, n int) string {
-	s = strings.Join(strings.Fields(s), " ")
-	if utf8.RuneCountInString(s) <= n {
-		return s
+// titleOf is the title that an entry gives its session, "" if none.
+func titleOf(e Entry) string {
+	var msg Message
+	if e.Kind != KindMessage || json.Unmarshal(e.Payload, &msg) != nil {
+		return ""
 	}
-	return string([]rune(s)[:n-1]) + "…"
-}
-
-// List describes every session, the one changed last first. Tapes that cannot be
-// read are left to [Verify].
-func (m *Manager) List() ([]Info, error) {
-	var out []Info
-	entries, err := m.cfg.FS.ReadDir(tapesDir)
-	if err != nil {
-		return nil, fmt.Errorf("sessions: %w", err)
-	}
-	for _, e := range entries {
-		if e.IsDir() || !strings.HasSuffix(e.Name(), ".jsonl") {
-			continue
-		}
-		stat, err := e.Info()
-		var i Info
-		if err == nil {
-			i, err = m.describe(e.Name(), stat)
-		}
-		if err != nil {
-			m.cfg.Log.Debug().Err(err).Str("tape", e.Name()).Msg("a tape is not listed")
-			continue
-		}
-		out = append(out, i)
-	}
-	m.mu.Lock()
-	if len(m.infos) > len(entries) { // of tapes that are gone
-		clear(m.infos)
-	}
-	m.mu.Unlock()
-	slices.SortFunc(out, func(a, b Info) int {
-		return cmp.Or(b.Modified.Compare(a.Modified), strings.Compare(a.ID, b.ID))
-	})
-	return out, nil
-}
-
-// describe describes the session of a tape. What a tape's beginning says does not
-// change while the file is the same one, and is remembered.
-func (m *Manager) describe(name string, stat fs.FileInfo) (Info, error) {
-	m.mu.Lock()
-	i, known := m.infos[name]
-	m.mu.Unlock()
-	whole := known && i.Title != "" && i.Size <= stat.Size() && os.SameFile(i.stat, stat)
-	if !whole && (!known || i.Size != stat.Size() || !i.Modified.Equal(stat.ModTime())) {
-		h, title, err := m.header(path.Join(tapesDir, name))
-		if err != nil {
-			return Info{}, err
-		}
-		i = Info{ID: h.SessionID, Workspace: h.Workspace, Tape: strings.TrimSuffix(name, ".jsonl"), Title: title}
-		if h.Parent != nil {
-			i.ParentID = h.Parent.SessionID
-		}
-	}
-	i.Size, i.Modified, i.stat = stat.Size(), stat.ModTime().UTC(), stat
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.infos[name] = i
-	return i, nil
+	return cut.Line(msg.Content, 60)
 }
 
 // maxDepth bounds how many parents a fork may have.
@@ -164,7 +102,8 @@ const maxDepth = 16
 // archived since.
 func (m *Manager) parentFile(p parent) (string, start, error) {
 	name := tapeFile(p.Tape)
-	if h, _, err := m.header(name); err == nil && h.Epoch == p.Epoch {
+	h, _, herr := m.header(name)
+	if herr == nil && h.Epoch == p.Epoch {
 		return name, h, nil
 	}
 	entries, err := m.cfg.FS.ReadDir(archiveDir)
@@ -178,12 +117,37 @@ func (m *Manager) parentFile(p parent) (string, start, error) {
 			}
 		}
 	}
-	return "", start{}, fmt.Errorf("the tape of session %s, of which this is a fork, is not there: %w", p.SessionID, fs.ErrNotExist)
+	if herr != nil && !errors.Is(herr, fs.ErrNotExist) { // that file may be the parent's
+		return "", start{}, &damagedError{p.SessionID, herr}
+	}
+	return "", start{}, parentLost(p)
 }
 
 var errStop = errors.New("stop")
 
-// history computes what a fork's parent had said up to the fork.
+// inheritable visits the entries of a tape that a fork sees: those up to the place
+// where it branched off, and none behind a cut that the tape has got since.
+func (m *Manager) inheritable(name string, p parent, visit journal.Visit) (journal.Report, error) {
+	var o outline
+	rep, err := journal.Scan(m.cfg.FS, name, func(id int64, line []byte) error {
+		if id > p.Entry {
+			return errStop
+		}
+		if err := o.visit(id, line); err != nil {
+			return err
+		}
+		if o.cuts > p.Cuts {
+			return errStop
+		}
+		return visit(id, line)
+	})
+	if errors.Is(err, errStop) {
+		err = nil
+	}
+	return rep, damagedOf(p.SessionID, err)
+}
+
+// history computes the history of a fork's parent up to the fork.
 func (m *Manager) history(p parent, depth int) (Projection, error) {
 	if depth > maxDepth {
 		return Projection{}, fmt.Errorf("more than %d generations of forks", maxDepth)
@@ -193,25 +157,18 @@ func (m *Manager) history(p parent, depth int) (Projection, error) {
 		return Projection{}, err
 	}
 	var o outline
-	rep, err := journal.Scan(m.cfg.FS, name, func(id int64, line []byte) error {
-		if id > p.Entry {
-			return errStop
-		}
-		return o.visit(id, line)
-	})
-	if err != nil && !errors.Is(err, errStop) {
+	rep, err := m.inheritable(name, p, o.visit)
+	if err != nil {
 		return Projection{}, err
 	}
 	var proj Projection
 	if h.Parent != nil && o.from == rep.First {
-		if proj, err = m.history(*h.Parent, depth+1); err != nil {
+		proj, err = m.history(*h.Parent, depth+1)
+		if err != nil && (!errors.Is(err, errLost) || !m.orphaned(name)) {
 			return Projection{}, err
 		}
 	}
-	_, err = journal.Scan(m.cfg.FS, name, func(id int64, line []byte) error {
-		if id > p.Entry {
-			return errStop
-		}
+	_, err = m.inheritable(name, p, func(id int64, line []byte) error {
 		if id < o.from {
 			return nil
 		}
@@ -221,10 +178,7 @@ func (m *Manager) history(p parent, depth int) (Projection, error) {
 		}
 		return err
 	})
-	if err != nil && !errors.Is(err, errStop) {
-		return Projection{}, err
-	}
-	return proj, nil
+	return proj, err
 }
 
 // inherited visits the entries of a fork's parents from id on.
@@ -234,11 +188,14 @@ func (m *Manager) inherited(p parent, from int64, visit func(Entry) error) error
 		if len(chain) > maxDepth {
 			return fmt.Errorf("more than %d generations of forks", maxDepth)
 		}
-		chain = append(chain, *at)
 		_, h, err := m.parentFile(*at)
 		if err != nil {
+			if len(chain) > 0 && errors.Is(err, errLost) && m.orphan(chain[len(chain)-1]) {
+				break
+			}
 			return err
 		}
+		chain = append(chain, *at)
 		at = h.Parent
 	}
 	for _, p := range slices.Backward(chain) {
@@ -246,10 +203,7 @@ func (m *Manager) inherited(p parent, from int64, visit func(Entry) error) error
 		if err != nil {
 			return err
 		}
-		_, err = journal.Scan(m.cfg.FS, name, func(id int64, line []byte) error {
-			if id > p.Entry {
-				return errStop
-			}
+		_, err = m.inheritable(name, p, func(id int64, line []byte) error {
 			if id < from {
 				return nil
 			}
@@ -259,16 +213,29 @@ func (m *Manager) inherited(p parent, from int64, visit func(Entry) error) error
 			}
 			return visit(e)
 		})
-		if err != nil && !errors.Is(err, errStop) {
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// View visits the entries of a session from id on without opening it, so that a
-// tape can be read that another process works on. The parent's entries are
-// included for a fork. A damaged entry ends it with a [*journal.DamageError].
+// orphan reports whether a repair has given up the parent of the tape that p names.
+func (m *Manager) orphan(p parent) bool {
+	name, _, err := m.parentFile(p)
+	return err == nil && m.orphaned(name)
+}
+
+// orphaned reports whether a repair has given up the parent of a tape.
+func (m *Manager) orphaned(name string) bool {
+	var o outline
+	_, err := journal.Scan(m.cfg.FS, name, o.visit)
+	return err == nil && o.orphan
+}
+
+// View visits the entries of a session from id on without opening it, so that it
+// can read a tape that another process has open. The parent's entries are included
+// for a fork. A damaged entry ends it with [ErrDamaged].
 func (m *Manager) View(id, workspace string, from int64, visit func(Entry) error) error {
 	ws, err := absWorkspace(workspace)
 	if err != nil {
@@ -279,14 +246,16 @@ func (m *Manager) View(id, workspace string, from int64, visit func(Entry) error
 		return err
 	}
 	if !found {
-		return fmt.Errorf("session %s: %w", id, ErrNotFound)
+		return notFound(id)
 	}
+	name := tapeFile(TapeName(h.Workspace, id))
 	if h.Parent != nil && from <= h.Parent.Entry {
-		if err := m.inherited(*h.Parent, from, visit); err != nil {
-			return err
+		err := m.inherited(*h.Parent, from, visit)
+		if err != nil && (!errors.Is(err, errLost) || !m.orphaned(name)) {
+			return damagedOf(id, err)
 		}
 	}
-	_, err = journal.Scan(m.cfg.FS, tapeFile(TapeName(h.Workspace, id)), func(id int64, line []byte) error {
+	_, err = journal.Scan(m.cfg.FS, name, func(id int64, line []byte) error {
 		if id < from {
 			return nil
 		}
@@ -296,22 +265,29 @@ func (m *Manager) View(id, workspace string, from int64, visit func(Entry) error
 		}
 		return visit(e)
 	})
-	return err
+	return damagedOf(id, err)
 }
 
-// Finding is something that [Verify] has to say about a file.
+// Finding is one observation of [Verify] about a file.
 type Finding struct {
 	File    string `json:"file"`
 	Entry   int64  `json:"entry,omitempty"`
 	Problem string `json:"problem"`
-	// Damaged is false for what the next start mends by itself.
+	// Damaged is false for findings that the next start repairs.
 	Damaged bool `json:"damaged"`
 }
 
-// Verify reads every tape of a data directory, archived ones included, and
-// reports each that is not what was written. It changes nothing and may run
-// beside a daemon.
+// Verify reads every tape of a data directory, archived ones included, and reports
+// each that differs from what was written. It changes nothing and may run beside a
+// daemon.
 func Verify(fsys journal.FS) (files int, findings []Finding, err error) {
+	return VerifyKnown(fsys, nil)
+}
+
+// VerifyKnown is Verify, and reports the tapes, too, that have lost an entry which is
+// known by the name of the tape.
+func VerifyKnown(fsys journal.FS, known map[string]Known) (files int, findings []Finding, err error) {
+	m := &Manager{cfg: Config{FS: fsys}}
 	for _, dir := range []string{tapesDir, archiveDir} {
 		entries, err := fsys.ReadDir(dir)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -321,24 +297,48 @@ func Verify(fsys journal.FS) (files int, findings []Finding, err error) {
 			return files, findings, err
 		}
 		for _, e := range entries {
+			name, tape := e.Name(), ""
+			if dir == tapesDir {
+				var ok bool
+				if tape, ok = strings.CutSuffix(name, ".jsonl"); !ok {
+					continue // none of ours, or what a crash has left
+				}
+			}
 			if e.IsDir() {
 				continue
 			}
 			files++
-			name := path.Join(dir, e.Name())
-			var o outline
-			rep, err := journal.Scan(fsys, name, o.visit)
-			switch d, damaged := errors.AsType[*journal.DamageError](err); {
-			case damaged:
-				findings = append(findings, Finding{name, d.Entry, d.Reason, true})
-			case err != nil:
-				findings = append(findings, Finding{File: name, Problem: err.Error(), Damaged: true})
-			case rep.Torn > 0:
-				findings = append(findings, Finding{name, rep.Last + 1, fmt.Sprintf("%d bytes of an unfinished entry, which the next start cuts off", rep.Torn), false})
-			case rep.Size > 0 && o.start.Epoch == "":
-				findings = append(findings, Finding{name, rep.First, "it does not start like a tape", true})
-			}
+			findings = append(findings, m.verify(path.Join(dir, name), known[tape])...)
 		}
 	}
 	return files, findings, nil
+}
+
+// verify reads one tape.
+func (m *Manager) verify(name string, known Known) []Finding {
+	var o outline
+	rep, err := journal.Scan(m.cfg.FS, name, o.visit)
+	if d, ok := errors.AsType[*journal.DamageError](err); ok {
+		return []Finding{{name, d.Entry, d.Reason, true}}
+	}
+	if err != nil {
+		return []Finding{{File: name, Problem: err.Error(), Damaged: true}}
+	}
+	switch {
+	case rep.Size == 0 && known.Counted.Seq > 0:
+		return []Finding{{name, 0, fmt.Sprintf("it was emptied: it had %d entries at least", known.Counted.Seq), true}}
+	case rep.Size > 0 && o.start.Epoch == "":
+		return []Finding{{name, rep.First, noStart, true}}
+	case rep.Size > 0 && known.Counted.Epoch == o.epoch && known.Counted.Seq > rep.Last:
+		return []Finding{{name, rep.Last + 1, fmt.Sprintf("it was cut: it had %d entries at least", known.Counted.Seq), true}}
+	}
+	if o.start.Parent != nil && !o.orphan {
+		if _, _, err := m.parentFile(*o.start.Parent); errors.Is(err, errLost) {
+			return []Finding{{name, 0, err.Error(), true}}
+		}
+	}
+	if rep.Torn > 0 {
+		return []Finding{{name, rep.Last + 1, fmt.Sprintf("%d bytes of an unfinished entry, which the next start cuts off", rep.Torn), false}}
+	}
+	return nil
 }

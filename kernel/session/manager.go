@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"weak"
 
 	"github.com/rs/zerolog"
 
@@ -25,23 +26,45 @@ const (
 	tapesDir   = "tapes"
 	archiveDir = "tapes/.archive"
 
-	// Persister is the source that failed writes are reported under (Y-182).
+	// Persister is the event source of failed writes.
 	Persister = "kernel-session-persister"
-	// ContextSource is the source of what happens to connections (Y-56).
+	// ContextSource is the event source for connections.
 	ContextSource = "kernel-session-context"
 )
 
-// MinFree is how much space there must be for a new message, in bytes: what is
-// under way needs some to end well (C.2).
+// MinFree is the free space that a new message needs, in bytes: running turns need
+// some to end properly.
 const MinFree = 64 << 20
 
-// ErrDiskFull refuses new work while there is too little space.
-var ErrDiskFull = errors.New("the disk of the data directory is full")
+// ErrDiskFull refuses new work while too little space is free.
+var ErrDiskFull = errors.New("too little space is free on the disk of the data directory")
 
-// stall is when a write or an fsync counts as stalled (C.2).
+// DiskFullError is [ErrDiskFull] with how much is free.
+type DiskFullError struct{ Free int64 }
+
+func (e *DiskFullError) Error() string {
+	return fmt.Sprintf("%v: %d MiB are free, and %d MiB are kept for running turns; free some space", ErrDiskFull, e.Free>>20, int64(MinFree>>20))
+}
+
+// Unwrap returns [ErrDiskFull].
+func (*DiskFullError) Unwrap() error { return ErrDiskFull }
+
+// Room returns a [*DiskFullError] while too little space is free for new work.
+func (m *Manager) Room() error {
+	free, err := m.cfg.FS.Free()
+	if err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	if free < MinFree {
+		return &DiskFullError{free}
+	}
+	return nil
+}
+
+// stall is the time after which a write or an fsync counts as stalled.
 const stall = 2 * time.Second
 
-// stalled warns of a disk that took too long.
+// stalled logs that the disk took too long.
 func (m *Manager) stalled(session, what string, since time.Time) {
 	if took := time.Since(since); took >= stall {
 		m.cfg.Log.Warn().Str("session", session).Dur("took", took).Msg("the disk is slow: " + what)
@@ -53,17 +76,17 @@ func tapeFile(tape string) string { return path.Join(tapesDir, tape+".jsonl") }
 // Config adjusts a manager. FS is required.
 type Config struct {
 	FS journal.FS // the data directory
-	// Workspace is where sessions work that are opened without one.
+	// Workspace is the default workspace of sessions.
 	Workspace string
 	// HeartbeatTimeout is how long a connection may be silent. Default 60 s.
 	HeartbeatTimeout time.Duration
-	// ReapInterval is how often silence is looked for. Default 5 s. A silent
-	// connection is found within [HeartbeatTimeout, HeartbeatTimeout+ReapInterval)
-	// (Y-189, Y-190).
+	// ReapInterval is how often the manager looks for silent connections. Default 5 s.
+	// A silent connection is found within [HeartbeatTimeout,
+	// HeartbeatTimeout+ReapInterval).
 	ReapInterval time.Duration
-	// IdleAfter is when an unused tape is closed. Default 5 min.
+	// IdleAfter is how long an unused tape stays open. Default 5 min.
 	IdleAfter time.Duration
-	// Secrets are on no tape. Optional.
+	// Secrets are concealed on tapes. Optional.
 	Secrets *masked.Secrets
 	Log     zerolog.Logger
 }
@@ -74,16 +97,18 @@ type Manager struct {
 
 	mu       sync.Mutex
 	bus      *bus.Bus
-	sessions map[string]*Session
-	infos    map[string]Info // of tapes, by file
-	opened   atomic.Int64    // tapes that are open
+	sessions map[string]*Session              // that are in use
+	resting  map[string]weak.Pointer[Session] // that somebody may still hold; see [Manager.rest]
+	index    *index
+	opened   atomic.Int64 // tapes that are open
 	closed   bool
+	named    atomic.Bool // the name of queuedDir has reached the disk
 	conns    sync.WaitGroup
 }
 
-// NewManager prepares the data directory. Bind must be called before sessions
+// OpenManager prepares the data directory. Bind must be called before sessions
 // are opened.
-func NewManager(cfg Config) (*Manager, error) {
+func OpenManager(cfg Config) (*Manager, error) {
 	cfg.HeartbeatTimeout = cmp.Or(cfg.HeartbeatTimeout, time.Minute)
 	cfg.ReapInterval = cmp.Or(cfg.ReapInterval, 5*time.Second)
 	cfg.IdleAfter = cmp.Or(cfg.IdleAfter, 5*time.Minute)
@@ -95,10 +120,10 @@ func NewManager(cfg Config) (*Manager, error) {
 		return nil, fmt.Errorf("sessions: %w", err)
 	}
 	cfg.Workspace = ws
-	return &Manager{cfg: cfg, sessions: map[string]*Session{}, infos: map[string]Info{}}, nil
+	return &Manager{cfg: cfg, sessions: map[string]*Session{}, resting: map[string]weak.Pointer[Session]{}, index: newIndex(cfg.FS, cfg.Log)}, nil
 }
 
-// Bind gives the manager the bus that it tells of what happens to sessions.
+// Bind sets the bus on which the manager announces changes of sessions.
 func (m *Manager) Bind(b *bus.Bus) { m.bus = b }
 
 // Run reaps silent connections and closes idle tapes until ctx ends.
@@ -111,6 +136,14 @@ func (m *Manager) Run(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 			m.reap(time.Now())
+			if m.index.stale.Load() { // nobody else has compared it
+				if err := m.Index(ctx); err != nil && ctx.Err() == nil {
+					m.cfg.Log.Warn().Err(err).Msg("the list of sessions may be out of date")
+				}
+			}
+			if err := m.index.flush(); err != nil {
+				m.cfg.Log.Warn().Err(err).Msg("the index of sessions could not be written")
+			}
 		}
 	}
 }
@@ -133,10 +166,12 @@ func (m *Manager) reap(now time.Time) {
 		if err := s.unload(now.Add(-m.cfg.IdleAfter)); err != nil {
 			m.cfg.Log.Warn().Err(err).Str("session", s.id).Msg("an idle tape could not be closed")
 		}
+		m.rest(s)
 	}
+	m.forget()
 }
 
-// Close detaches every connection with reason shutdown (Y-191), waits for them,
+// Close detaches every connection with reason shutdown, waits for them,
 // and closes the tapes.
 func (m *Manager) Close(ctx context.Context) error {
 	m.mu.Lock()
@@ -164,23 +199,23 @@ func (m *Manager) Close(ctx context.Context) error {
 		s.gone = true
 		s.mu.Unlock()
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, m.index.close())...)
 }
 
 // Prepare implements [bus.Recorder]: a message to a session that is not open
-// opens it.
+// opens it. Any other event of a session that is no longer in memory brings it back.
 func (m *Manager) Prepare(kind, id string) error {
-	if kind != event.UserMessageReceived.Name() || strings.HasPrefix(id, event.BridgePrefix) {
+	if strings.HasPrefix(id, event.BridgePrefix) {
 		return nil
 	}
-	free, err := m.cfg.FS.Free()
-	if err != nil {
-		return fmt.Errorf("data directory: %w", err)
+	if kind != event.UserMessageReceived.Name() {
+		m.revive(kind, id)
+		return nil
 	}
-	if free < MinFree {
-		return fmt.Errorf("%w: %d MiB are free, %d are needed", ErrDiskFull, free>>20, int64(MinFree>>20))
+	if err := m.Room(); err != nil {
+		return err
 	}
-	_, err = m.Open(id, "")
+	_, err := m.Open(id, "")
 	return err
 }
 
@@ -193,8 +228,8 @@ func (m *Manager) Record(ev *event.Event) (refuse bool, err error) {
 	return s.record(ev)
 }
 
-// Failed implements [bus.Recorder]: the session goes on, and the failure is
-// known (Y-182).
+// Failed implements [bus.Recorder]: the session continues, and the failure is
+// reported.
 func (m *Manager) Failed(ev event.Event, err error) {
 	m.cfg.Log.Warn().Err(err).Str("session", ev.SessionID).Str("kind", ev.Kind).Msg("an event could not be written to its tape")
 	m.publish(func(e *bus.Emitter) error {
@@ -203,7 +238,7 @@ func (m *Manager) Failed(ev event.Event, err error) {
 	})
 }
 
-// publish tells the bus; on the way down there is nobody left to tell.
+// publish publishes an event; during shutdown there may be no bus left.
 func (m *Manager) publish(f func(*bus.Emitter) error) {
 	if err := f(m.bus.Kernel()); err != nil && !errors.Is(err, bus.ErrClosed) {
 		m.cfg.Log.Error().Err(err).Msg("a session event could not be published")
@@ -213,21 +248,20 @@ func (m *Manager) publish(f func(*bus.Emitter) error) {
 func (m *Manager) lookup(id string) (*Session, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s, ok := m.sessions[id]
-	return s, ok
+	s := m.known(id)
+	return s, s != nil
 }
 
 // Get returns an open session.
 func (m *Manager) Get(id string) (*Session, bool) { return m.lookup(id) }
 
-// Open returns the session of that id, creating it when there is none. workspace
-// may be "": then it is the one that the session has, or the default for a new
-// one.
+// Open returns the session with that id, and creates it if needed. With workspace
+// "" it uses the session's own, or the default for a new session.
 func (m *Manager) Open(id, workspace string) (*Session, error) {
 	return m.open(id, workspace, true)
 }
 
-// Find returns a session that exists.
+// Find returns an existing session.
 func (m *Manager) Find(id, workspace string) (*Session, error) {
 	return m.open(id, workspace, false)
 }
@@ -246,7 +280,7 @@ func (m *Manager) open(id, workspace string, create bool) (*Session, error) {
 		return s, s.load()
 	}
 	if err := event.CheckSession(id); err != nil || id == event.KernelSession || strings.HasPrefix(id, event.BridgePrefix) {
-		return nil, errors.Join(fmt.Errorf("%q cannot be a session", id), err)
+		return nil, errors.Join(fmt.Errorf("%q is not a valid session id", id), err)
 	}
 	head, found, err := m.locate(id, ws)
 	switch {
@@ -255,7 +289,7 @@ func (m *Manager) open(id, workspace string, create bool) (*Session, error) {
 	case found:
 		ws = head.Workspace
 	case !create || strings.Contains(id, "::agent::"):
-		return nil, fmt.Errorf("session %s: %w", id, ErrNotFound)
+		return nil, notFound(id)
 	default:
 		ws = cmp.Or(ws, m.cfg.Workspace)
 	}
@@ -264,7 +298,12 @@ func (m *Manager) open(id, workspace string, create bool) (*Session, error) {
 		if found {
 			return s.load()
 		}
-		return s.create(tapeFile(s.tape), 1)
+		defer m.index.naming()()
+		if err := s.create(tapeFile(s.tape), 1); err != nil {
+			return err
+		}
+		s.indexed()
+		return nil
 	})
 }
 
@@ -275,22 +314,13 @@ func (m *Manager) locate(id, ws string) (start, bool, error) {
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errEmpty) {
 			return start{}, false, nil
 		}
-		return h, err == nil, err
+		return h, err == nil, damagedOf(id, err)
 	}
-	// Its usual place first: that is one file to look at, not all.
+	// It looks at the usual place first: one file instead of all.
 	if h, _, err := m.header(tapeFile(TapeName(m.cfg.Workspace, id))); err == nil {
 		return h, true, nil
 	}
-	var got []start
-	err := m.tapes(func(name string) error {
-		if !strings.HasSuffix(name, TapeName("", id)[16:]+".jsonl") {
-			return nil // not this id's, by its name
-		}
-		if h, _, err := m.header(name); err == nil && h.SessionID == id {
-			got = append(got, h)
-		}
-		return nil
-	})
+	got, err := m.elsewhere(id)
 	switch {
 	case err != nil || len(got) == 0:
 		return start{}, false, err
@@ -300,11 +330,11 @@ func (m *Manager) locate(id, ws string) (start, bool, error) {
 	return got[0], true, nil
 }
 
-// admit makes a session known and opens it, once however many ask.
+// admit registers a session and opens it, once for all concurrent callers.
 func (m *Manager) admit(s *Session, open func() error) (*Session, error) {
 	s.mu.Lock()
 	m.mu.Lock()
-	if other := m.sessions[s.id]; other != nil || m.closed {
+	if other := m.known(s.id); other != nil || m.closed {
 		m.mu.Unlock()
 		s.mu.Unlock()
 		if other == nil {
@@ -334,8 +364,8 @@ func (m *Manager) admit(s *Session, open func() error) (*Session, error) {
 	return s, nil
 }
 
-// create makes the tape of a new session; mu is held. An empty file, which a
-// crash can leave, is taken.
+// create creates the tape of a new session; mu is held. It reuses an empty file,
+// which a crash can leave.
 func (s *Session) create(name string, first int64) error {
 	j, err := journal.Open(s.m.cfg.FS, name, journal.Options{First: first})
 	if err != nil {
@@ -346,12 +376,8 @@ func (s *Session) create(name string, first int64) error {
 	}
 	base := s.st.Projection
 	s.j, s.st = j, state{Projection: base}
-	s.birth, s.used = newEpoch(), time.Now()
-	st, err := json.Marshal(start{tapeFormat, s.id, s.workspace, s.birth, s.parent})
-	if err == nil {
-		_, err = s.append(KindAnchor, Anchor{Name: anchorStart, State: st}, Meta{})
-	}
-	if err != nil {
+	s.touch()
+	if err := s.begin(); err != nil {
 		s.j = nil
 		return errors.Join(err, j.Close())
 	}
@@ -359,4 +385,15 @@ func (s *Session) create(name string, first int64) error {
 		s.m.trim(s)
 	}
 	return nil
+}
+
+// begin writes the first anchor of a tape; mu is held.
+func (s *Session) begin() error {
+	s.birth = newEpoch()
+	st, err := json.Marshal(start{tapeFormat, s.id, s.workspace, s.birth, s.parent})
+	if err != nil {
+		return err
+	}
+	_, err = s.append(KindAnchor, Anchor{Name: anchorStart, State: st}, Meta{})
+	return err
 }

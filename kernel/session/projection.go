@@ -8,12 +8,13 @@ import (
 	"github.com/yaya-ai/yaya/kernel/event"
 )
 
-// Interrupted is what a model is told of a call whose result was never recorded.
+// Interrupted is the result, for the model, of a call whose result was never
+// recorded.
 const Interrupted = `{"error":"` + interrupted + `"}`
 
 const interrupted = "interrupted: the call has no result; it may or may not have had an effect"
 
-// Projection derives a model's history from entries (Y-159, Y-172). The zero
+// Projection derives a model's history from entries. The zero
 // value is an empty history. It is not safe for concurrent use; the slices that
 // Messages returns are never changed.
 type Projection struct {
@@ -21,12 +22,13 @@ type Projection struct {
 	from   []int64        // the entry of each message
 	slots  map[string]int // open tool call → the message that waits for its result
 	shared bool           // msgs has been handed out
+	summed bool           // the first message is a summary
 	bytes  int
 	answer string // of the model, until it becomes a message
 }
 
-// Messages returns the history: the last compaction's summary, if there is one,
-// and what came after. Every tool call is followed by its result, or by
+// Messages returns the history: the last compaction's summary, if there is one, and
+// all messages after it. Every tool call is followed by its result, or by
 // [Interrupted].
 func (p *Projection) Messages() []event.Message {
 	p.shared = true
@@ -50,13 +52,13 @@ func size(m event.Message) int {
 	return n
 }
 
-// Apply takes in the next entry.
+// Apply adds the next entry.
 func (p *Projection) Apply(e Entry) {
 	switch e.Kind {
 	case KindMessage:
 		var m Message
 		if json.Unmarshal(e.Payload, &m) == nil {
-			// Who speaks into the end of a turn speaks after the answer.
+			// A message that arrives at the end of a turn follows the answer.
 			if m.Role == "user" && p.answer != "" {
 				p.push(e.ID, event.Message{Role: "assistant", Content: p.answer})
 			}
@@ -97,12 +99,14 @@ func (p *Projection) Apply(e Entry) {
 	case KindAnchor:
 		if c, ok := compactionOf(e); ok {
 			p.compact(c)
+		} else if s, ok := shrinkOf(e); ok {
+			p.shrink(s)
 		}
 	}
 }
 
-// asked takes in an answer of the model that calls tools: the calls, and right
-// behind them the places of their results.
+// asked adds a model's answer with tool calls: the calls, and right after them the
+// places of their results.
 func (p *Projection) asked(entry int64, r event.LLMResponse) {
 	p.push(entry, event.Message{Role: "assistant", Content: r.Text, ToolCalls: r.ToolCalls})
 	if p.slots == nil {
@@ -127,68 +131,7 @@ func (p *Projection) fill(call, text string) {
 	p.msgs[i].Content = text
 }
 
-// Compaction is the state of an anchor that replaces the entries before KeepFrom
-// by a summary (Y-160, Y-180).
-type Compaction struct {
-	Kind         string `json:"kind"` // "compaction"
-	Summary      string `json:"summary"`
-	KeepFrom     int64  `json:"keep_from"` // first entry that is still shown as it is
-	TokensBefore int    `json:"tokens_before"`
-	TokensAfter  int    `json:"tokens_after"`
-}
-
-func compactionOf(e Entry) (Compaction, bool) {
-	var a Anchor
-	var c Compaction
-	if e.Kind != KindAnchor || json.Unmarshal(e.Payload, &a) != nil || len(a.State) == 0 || json.Unmarshal(a.State, &c) != nil || c.Kind != "compaction" {
-		return Compaction{}, false
-	}
-	if c.KeepFrom <= 0 || c.KeepFrom > e.ID {
-		c.KeepFrom = e.ID
-	}
-	return c, true
-}
-
-func (p *Projection) compact(c Compaction) {
-	cut, _ := slices.BinarySearch(p.from, c.KeepFrom)
-	msgs, from, slots := p.msgs[cut:], p.from[cut:], p.slots
-	*p = Projection{answer: p.answer}
-	p.push(0, event.Message{Role: "system", Content: c.Summary})
-	for i, m := range msgs {
-		p.push(from[i], m)
-	}
-	for call, i := range slots {
-		if i >= cut {
-			if p.slots == nil {
-				p.slots = map[string]int{}
-			}
-			p.slots[call] = i - cut + 1
-		}
-	}
-}
-
-// Split divides the history for a compaction that keeps about keep tokens at its
-// end, at least the last message from the user: what to summarise, and the entry
-// from which on to keep. It returns nil when there is nothing to gain.
-func (p *Projection) Split(keep int) (old []event.Message, keepFrom int64) {
-	cut, n := 0, 0
-	for i := len(p.msgs) - 1; i >= 0; i-- {
-		n += size(p.msgs[i])
-		if p.msgs[i].Role != "user" {
-			continue // never between a call and its result
-		}
-		if cut > 0 && n/4 > keep {
-			break
-		}
-		cut = i
-	}
-	if cut <= 1 { // one message, which may be a summary already
-		return nil, 0
-	}
-	return p.msgs[:cut:cut], p.from[cut]
-}
-
-// resultText is a tool's result as a model reads it.
+// resultText describes a tool's result to a model.
 func resultText(r ToolResult) string {
 	if len(r.Envelope) > 0 {
 		var env struct {
@@ -219,7 +162,7 @@ func resultText(r ToolResult) string {
 	return "ok"
 }
 
-// errorText is a call that never ran, as a model reads it.
+// errorText describes a call that never ran to a model.
 func errorText(t event.ToolError) string {
 	if len(t.Detail) > 0 {
 		var d struct {

@@ -8,28 +8,34 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/yaya-ai/yaya/internal/journal"
+	"github.com/yaya-ai/yaya/internal/worded"
 	"github.com/yaya-ai/yaya/kernel/event"
 )
 
 var (
-	// ErrNotFound says that there is no such session.
-	ErrNotFound = errors.New("there is no such session")
-	// ErrBusy refuses what cannot be done while a turn runs.
+	// ErrNotFound reports a session that does not exist.
+	ErrNotFound = errors.New("session not found")
+	// ErrBusy refuses an operation that needs an idle session while a turn runs.
 	ErrBusy   = errors.New("a turn is running")
 	errFormat = errors.New("the tape was written by a newer yaya")
 )
 
-// TapeName names the tape of a session in a workspace (Y-178). The hash is a
-// name and protects nothing.
+// notFound is [ErrNotFound] with the session's id.
+func notFound(id string) error { return worded.Error(ErrNotFound, "session %q not found", id) }
+
+// TapeName names the tape of a session in a workspace. The hash serves as a name,
+// not as protection.
 func TapeName(workspace, id string) string {
 	half := func(s string) string {
 		h := md5.Sum([]byte(s)) //nolint:gosec // see above
@@ -44,7 +50,7 @@ type Cursor struct {
 	Seq   int64  `json:"seq"` // id of the last entry seen
 }
 
-// Session is one conversation. It lives as long as its manager; its tape is open
+// Session is one conversation. It exists as long as its manager; its tape is open
 // while it is in use.
 type Session struct {
 	m         *Manager
@@ -57,27 +63,29 @@ type Session struct {
 	mu       sync.Mutex
 	j        *journal.Journal // nil while the tape is not open
 	st       state
-	used     time.Time
-	pins     int // turns and other work that need the tape open
+	used     atomic.Int64 // when it was used last, in nanoseconds
+	pins     int          // turns and other work that need the tape open
 	gone     bool
 	conns    []*Connection
-	live     []Item // what connections may not have seen yet
+	live     []Item // items that connections may not have seen yet
 	liveFrom int64  // position of live[0] among all items
 	text     []byte // the assistant's text that is not on the tape yet
 	latest   Entry  // that was appended
+	marked   bool   // there may be a marker of its queue …
+	lasting  bool   // … and it has reached the disk
 }
 
 // ID returns the session's id.
 func (s *Session) ID() string { return s.id }
 
-// Workspace returns the absolute path that the session works in.
+// Workspace returns the absolute path of the session's folder.
 func (s *Session) Workspace() string { return s.workspace }
 
 // Tape returns the name of its tape.
 func (s *Session) Tape() string { return s.tape }
 
-// ParentID returns the session that this one was forked from, "" if none
-// or if it was reset since.
+// ParentID returns the session from which this one was forked, "" if none or after
+// a reset.
 func (s *Session) ParentID() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,8 +95,7 @@ func (s *Session) ParentID() string {
 	return s.parent.SessionID
 }
 
-// ForkedAt returns the last entry that the session has from its parent, 0 without
-// one.
+// ForkedAt returns the last entry inherited from the parent, 0 without a parent.
 func (s *Session) ForkedAt() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,43 +107,61 @@ func (s *Session) ForkedAt() int64 {
 
 // load opens the tape if it is not open; mu is held. It reads the file once.
 func (s *Session) load() error {
-	s.used = time.Now()
+	s.touch()
 	switch {
 	case s.gone:
-		return fmt.Errorf("session %s: %w", s.id, ErrNotFound)
+		return notFound(s.id)
 	case s.j != nil:
 		return nil
+	}
+	if err := s.m.awake(s); err != nil {
+		return err
 	}
 	var o outline
 	name := tapeFile(s.tape)
 	j, err := journal.Open(s.m.cfg.FS, name, journal.Options{MustExist: true, Visit: o.visit})
 	if err != nil {
-		return fmt.Errorf("session %s: %w", s.id, err)
+		return ofSession(s.id, err)
 	}
 	st, err := s.m.derive(j, o)
 	if err != nil {
-		return errors.Join(fmt.Errorf("session %s: %w", s.id, err), j.Close())
+		return errors.Join(ofSession(s.id, err), j.Close())
 	}
 	s.j, s.st = j, st
+	if o.orphan {
+		s.parent = nil
+	}
 	if err := s.repair(); err != nil {
 		s.j = nil
 		return errors.Join(fmt.Errorf("session %s: repair: %w", s.id, err), j.Close())
 	}
+	s.m.index.open(s.key(), s.j.Size(), true, s.settled())
 	if s.m.opened.Add(1) > maxOpen {
 		s.m.trim(s)
 	}
 	return nil
 }
 
+// key is the tape's key in the index.
+func (s *Session) key() tapeKey {
+	k, _ := keyOf(s.tape)
+	return k
+}
+
+// indexed notes a tape that is new; mu is held.
+func (s *Session) indexed() {
+	s.m.index.put(s.key(), s.id, details{s.workspace, "", s.parent}, s.j.Size(), time.Now(), true)
+}
+
 // derive computes the state from a tape and its outline.
 func (m *Manager) derive(j *journal.Journal, o outline) (state, error) {
 	var st state
-	if o.start.Parent != nil && o.from == j.First() {
+	if o.start.Parent != nil && o.from == j.First() && !o.orphan {
 		base, err := m.history(*o.start.Parent, 0)
 		if err != nil {
 			return state{}, err
 		}
-		st.Projection = base
+		st.Projection = base.base()
 	}
 	apply := func(_ int64, line []byte) error {
 		e, err := decodeEntry(line)
@@ -148,6 +173,9 @@ func (m *Manager) derive(j *journal.Journal, o outline) (state, error) {
 	from := o.from
 	if o.turn > 0 {
 		from = min(from, o.turn)
+	}
+	if o.asked > 0 {
+		from = min(from, o.asked)
 	}
 	stop := errors.New("one is enough")
 	for _, at := range []int64{o.queue, o.system} {
@@ -161,86 +189,24 @@ func (m *Manager) derive(j *journal.Journal, o outline) (state, error) {
 	if err := j.Read(from, apply); err != nil {
 		return state{}, err
 	}
-	st.epoch = o.epoch
+	st.epoch, st.cuts = o.epoch, o.cuts
 	return st, nil
 }
-
-// append writes one entry and takes it in; mu is held and the tape is open.
-func (s *Session) append(kind string, payload any, meta Meta) (int64, error) {
-	raw, err := json.Marshal(payload)
-	if err != nil {
-		return 0, fmt.Errorf("entry: %w", err)
-	}
-	raw = s.m.cfg.Secrets.ConcealJSON(raw)
-	meta.Turn = cmp.Or(meta.Turn, s.st.turn)
-	now := time.Now()
-	b, err := members(kind, raw, meta, now)
-	if err != nil {
-		return 0, err
-	}
-	defer s.m.stalled(s.id, "write", now)
-	id, err := s.j.Append(b)
-	if errors.Is(err, journal.ErrFailed) {
-		if err = s.recover(err); err == nil {
-			id, err = s.j.Append(b)
-		}
-	}
-	if err != nil {
-		return 0, fmt.Errorf("session %s: %w", s.id, err)
-	}
-	s.latest = Entry{ID: id, Kind: kind, Payload: raw, Meta: meta, Date: now.UTC()}
-	s.st.apply(s.latest)
-	return id, nil
-}
-
-// recover brings a tape back whose disk failed. What had not reached the disk is
-// gone, so the epoch changes and every reader starts anew (R29).
-func (s *Session) recover(cause error) error {
-	if _, err := s.j.Recover(); err != nil {
-		return errors.Join(cause, err)
-	}
-	var o outline
-	if err := s.j.Read(0, o.visit); err != nil {
-		return err
-	}
-	st, err := s.m.derive(s.j, o)
-	if err != nil {
-		return err
-	}
-	s.st = st
-	return s.newEpoch(fmt.Sprintf("recovered from: %v", cause))
-}
-
-func (s *Session) newEpoch(reason string) error {
-	epoch := newEpoch()
-	st, err := json.Marshal(struct {
-		Epoch  string `json:"epoch"`
-		Reason string `json:"reason"`
-	}{epoch, reason})
-	if err != nil {
-		return err
-	}
-	if _, err := s.append(KindAnchor, Anchor{Name: anchorRepair, State: st}, Meta{}); err != nil {
-		return err
-	}
-	s.live, s.liveFrom = nil, s.liveFrom+int64(len(s.live))
-	s.wake()
-	return nil
-}
-
-func newEpoch() string { return uuid.NewString()[:13] }
 
 // record writes an accepted event; see [Manager.Record].
 func (s *Session) record(ev *event.Event) (refuse bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	kind, payload, ok := entryOf(*ev)
+	if ev.Kind == event.SessionHandedOff.Name() {
+		return false, nil // connections have it, with the entry of the anchor
+	}
 	if !ok {
 		s.fanOut(*ev)
 		return false, nil
 	}
 	if err = s.load(); err == nil {
-		meta := Meta{Event: ev.ID, Client: ev.ClientID, Turn: ev.Turn}
+		meta := Meta{Event: ev.ID, Client: ev.ClientID, Turn: ev.Turn, Starts: ev.Starts}
 		if ev.Source != event.KernelSource {
 			meta.Source = ev.Source
 		}
@@ -253,10 +219,12 @@ func (s *Session) record(ev *event.Event) (refuse bool, err error) {
 	return false, err
 }
 
-// Note writes an entry of kind event that did not come over this session's part
-// of the bus: asks and their answers, which travel on the kernel's. Attached
-// connections see it.
-func (s *Session) Note(ev event.Event, data any) (int64, error) {
+// Note writes an entry of kind event that did not travel on this session: asks and
+// their answers, which travel on the kernel session. Attached connections see it.
+func (s *Session) Note(ev event.Event, data any) (int64, error) { return s.note(ev, data, "") }
+
+// note is Note for an entry that holds in one epoch only; "" is any.
+func (s *Session) note(ev event.Event, data any, epoch string) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.load(); err != nil {
@@ -270,7 +238,7 @@ func (s *Session) Note(ev event.Event, data any) (int64, error) {
 	if ev.Source != event.KernelSource {
 		meta.Source = ev.Source
 	}
-	id, err := s.append(KindEvent, Note{Name: ev.Kind, Data: raw}, meta)
+	id, err := s.appendIn(epoch, KindEvent, Note{Name: ev.Kind, Data: raw}, meta)
 	if err != nil {
 		return 0, err
 	}
@@ -279,9 +247,9 @@ func (s *Session) Note(ev event.Event, data any) (int64, error) {
 	return id, nil
 }
 
-// Say writes a message that starts no turn: what a system or another assistant has
-// said, for the model to know. client is the client's id of it, turn the turn that
-// it belongs to.
+// Say writes a message that starts no turn: from a system or another assistant, as
+// context for the model. client is the client's id of the message, turn the turn
+// that it belongs to.
 func (s *Session) Say(m Message, client, turn string) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -293,15 +261,14 @@ func (s *Session) Say(m Message, client, turn string) (int64, error) {
 		return 0, err
 	}
 	ev, ok := s.latest.Event(s.id)
-	if !ok { // no kind of event says it; readers of entries see it
+	if !ok { // no event kind carries it; readers of entries see it
 		ev = event.Event{ID: s.latest.Meta.Event, SessionID: s.id, Time: s.latest.Date, Source: event.KernelSource, Entry: id}
 	}
 	s.fanOut(ev)
 	return id, nil
 }
 
-// SetSystem sets what the model is told before anything else in this session; ""
-// for nothing (S-4).
+// SetSystem sets the system prompt of this session; "" removes it.
 func (s *Session) SetSystem(text string) error {
 	_, err := s.Note(event.Event{Kind: noteSystem, SessionID: s.id, ID: uuid.NewString(), Time: time.Now(), Source: event.KernelSource}, struct {
 		Text string `json:"text"`
@@ -309,17 +276,8 @@ func (s *Session) SetSystem(text string) error {
 	return err
 }
 
-// SetQueue replaces the queued prompts.
-func (s *Session) SetQueue(prompts []Prompt) (int64, error) {
-	if prompts == nil {
-		prompts = []Prompt{}
-	}
-	return s.Note(event.Event{Kind: NoteQueue, SessionID: s.id, ID: uuid.NewString(), Time: time.Now(), Source: event.KernelSource}, struct {
-		Prompts []Prompt `json:"prompts"`
-	}{prompts})
-}
-
-// Sync returns once an entry has reached the disk.
+// Sync returns once an entry has reached the disk. If the disk fails, the session goes on
+// from what is on it: its state no longer has the entry.
 func (s *Session) Sync(ctx context.Context, entry int64) error {
 	s.mu.Lock()
 	err := s.load()
@@ -329,11 +287,20 @@ func (s *Session) Sync(ctx context.Context, entry int64) error {
 		return err
 	}
 	defer s.m.stalled(s.id, "fsync", time.Now())
-	return j.Sync(ctx, entry)
+	err = j.Sync(ctx, entry)
+	if !errors.Is(err, journal.ErrFailed) {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.j == j && errors.Is(j.Err(), journal.ErrFailed) { // else somebody has recovered it
+		return errors.Join(err, s.recover(err))
+	}
+	return err
 }
 
-// Messages returns the history that a model is shown. It takes the same time
-// however long the tape is. The slice is the caller's to read.
+// Messages returns the model's history. It takes the same time however long the
+// tape is. The caller must not modify the slice.
 func (s *Session) Messages() ([]event.Message, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -343,7 +310,7 @@ func (s *Session) Messages() ([]event.Message, error) {
 	return s.st.Messages(), nil
 }
 
-// System returns what the model is told before anything else in this session.
+// System returns the system prompt of this session.
 func (s *Session) System() (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -353,7 +320,7 @@ func (s *Session) System() (string, error) {
 	return s.st.system, nil
 }
 
-// Admitted returns what became of the prompt that a client gave this id.
+// Admitted returns the fate of the prompt to which a client gave this id.
 func (s *Session) Admitted(client string) (Admitted, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -370,17 +337,19 @@ type Snapshot struct {
 	AsOfSeq int64  `json:"as_of_seq"`         // id of the last entry that it takes into account
 	TurnID  string `json:"turn_id,omitempty"` // the running turn
 	Text    string `json:"text,omitempty"`    // of the assistant's message in flight
-	// PendingTurn is the turn that a message waits for which has started none.
+	// PendingTurn is the turn that a held message waits for.
 	PendingTurn string   `json:"pending_turn_id,omitempty"`
 	LastTurn    LastTurn `json:"last_turn,omitzero"` // that has ended
-	Asks        []Ask    `json:"pending_approvals"`
-	Queue       []Prompt `json:"queue"`
+	// Owed is true if that message was to start its turn, and a crash came between.
+	Owed  bool     `json:"-"`
+	Asks  []Ask    `json:"pending_approvals"`
+	Queue []Prompt `json:"queue"`
 }
 
-// Cursor returns the place that the snapshot was taken at.
+// Cursor returns the position of the snapshot.
 func (s Snapshot) Cursor() Cursor { return Cursor{s.Epoch, s.AsOfSeq} }
 
-// Snapshot returns, of one moment, what the entries alone do not say.
+// Snapshot returns the state of one moment that the entries alone do not contain.
 func (s *Session) Snapshot() (Snapshot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -392,7 +361,7 @@ func (s *Session) Snapshot() (Snapshot, error) {
 
 func (s *Session) snapshot() Snapshot {
 	at := s.cursor()
-	sn := Snapshot{Epoch: at.Epoch, AsOfSeq: at.Seq, TurnID: s.st.turn, PendingTurn: s.st.held, LastTurn: s.st.last, Text: string(s.text), Asks: slices.Clone(s.st.asks), Queue: slices.Clone(s.st.queue)}
+	sn := Snapshot{Epoch: at.Epoch, AsOfSeq: at.Seq, TurnID: s.st.turn, PendingTurn: s.st.held, Owed: s.st.owed, LastTurn: s.st.last, Text: string(s.text), Asks: slices.Clone(s.st.asks), Queue: slices.Clone(s.st.queue)}
 	if sn.Asks == nil {
 		sn.Asks = []Ask{}
 	}
@@ -405,8 +374,17 @@ func (s *Session) snapshot() Snapshot {
 func (s *Session) cursor() Cursor { return Cursor{s.st.epoch, s.j.Last()} }
 
 // Entries visits the entries from id on, those of the parent included for a
-// fork, until visit returns an error, which it returns (Y-179).
+// fork, until visit returns an error, which it returns. [fs.SkipAll] ends the
+// visit without an error.
 func (s *Session) Entries(from int64, visit func(Entry) error) error {
+	err := s.visit(from, visit)
+	if errors.Is(err, fs.SkipAll) {
+		return nil
+	}
+	return err
+}
+
+func (s *Session) visit(from int64, visit func(Entry) error) error {
 	s.mu.Lock()
 	err := s.load()
 	j, parent := s.j, s.parent
@@ -439,7 +417,7 @@ func (s *Session) Entries(from int64, visit func(Entry) error) error {
 // Nowhere is the workspace of a session that works in no folder.
 const Nowhere = os.DevNull
 
-// absWorkspace makes a workspace comparable.
+// absWorkspace normalizes a workspace for comparison.
 func absWorkspace(dir string) (string, error) {
 	if dir == "" {
 		return "", nil

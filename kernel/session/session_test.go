@@ -33,6 +33,9 @@ func TestMain(m *testing.M) {
 	if spec := os.Getenv(childEnv); spec != "" {
 		crashingChild(spec)
 	}
+	if spec := os.Getenv(mendChild); spec != "" {
+		mendingChild(spec)
+	}
 	goleak.VerifyTestMain(m)
 }
 
@@ -75,7 +78,7 @@ func newWorld(t testing.TB, dir string, change ...func(*session.Config)) *world 
 		c(&cfg)
 	}
 	w.fs = cfg.FS
-	m, err := session.NewManager(cfg)
+	m, err := session.OpenManager(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +206,8 @@ func equal(t testing.TB, got []string, want ...string) {
 	}
 }
 
-// Y-173, Y-174, Y-175, Y-177: what is written, as what, and what is not.
+// Y-173, Y-174, Y-175, Y-177: which events are written, in which form, and which
+// are not.
 func TestWhatIsWritten(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	s := w.open("s1")
@@ -372,7 +376,7 @@ func TestSameIDInTwoWorkspaces(t *testing.T) {
 	}
 }
 
-// Y-66, Y-172: what cannot be a session.
+// Y-66, Y-172: invalid session ids.
 func TestRefusedIDs(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	for _, id := range []string{"kernel", "_bridge:x", "", "../x", "a/b", "p::agent::c"} {
@@ -488,8 +492,8 @@ func TestHistory(t *testing.T) {
 	equal(t, history(t, w.open("s1")), want...)
 }
 
-// Who speaks into the end of a turn speaks after the answer; an answer that
-// became a message is there once.
+// A message that arrives at the end of a turn follows the answer; an answer that
+// became a message appears once.
 func TestSpeakingIntoTheEnd(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	s := w.open("s1")
@@ -502,8 +506,8 @@ func TestSpeakingIntoTheEnd(t *testing.T) {
 	equal(t, history(t, s), "user: go", "assistant: an answer", "user: wait", "assistant: another", "user: thanks")
 }
 
-// ST-05, ST-15: what a power cut may take is not built upon: a file and its name
-// reach the disk before anything is acknowledged, and a new tape before it
+// ST-05, ST-15: nothing depends on data that a power cut may destroy: a file and
+// its name reach the disk before anything is acknowledged, and a new tape before it
 // replaces the old one.
 func TestOrderOfSyncs(t *testing.T) {
 	var steps []string
@@ -540,7 +544,7 @@ func TestOrderOfSyncs(t *testing.T) {
 	if _, err := w.Archive("s1", ""); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, steps, "link .bak", "syncdir .archive", "remove .jsonl", "syncdir tapes")
+	equal(t, steps, "link .bak", "syncdir .archive", "remove .jsonl", "syncdir tapes", "remove tapes/.queued/"+session.TapeName("/ws", "s1"))
 }
 
 // Y-160, Y-180, Y-51, Y-52: a compaction hides the prefix behind a summary and
@@ -571,7 +575,7 @@ func TestCompaction(t *testing.T) {
 		return "they counted", nil
 	})
 	if !done || err != nil {
-		t.Fatal(done, err)
+		t.Fatalf("got %v, %v, want done, no error", done, err)
 	}
 	if len(old) != 18 && len(old) != 16 {
 		t.Errorf("%d messages were summed up", len(old))
@@ -671,7 +675,7 @@ func TestInterruptedTurnIsRepaired(t *testing.T) {
 	}
 	data, err := os.ReadFile(filepath.Join(dir, "tapes", s.Tape()+".jsonl"))
 	if err != nil || !bytes.Contains(data, []byte(`"kind":"interrupted"`)) || !bytes.Contains(data, []byte(`"reason":"shutdown"`)) {
-		t.Errorf("%v\n%s", err, data)
+		t.Errorf("got %v and the tape\n%s\nwant an entry of the kind interrupted, and the reason shutdown", err, data)
 	}
 }
 
@@ -684,7 +688,7 @@ func TestQueueAndClientIDs(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := []session.Prompt{{ID: "id-2", Text: "two"}, {ID: "id-3", Text: "three"}}
-	if _, err := s.SetQueue(q); err != nil {
+	if _, err := s.SetQueue(q, ""); err != nil {
 		t.Fatal(err)
 	}
 	for range 300 {
@@ -702,7 +706,7 @@ func TestQueueAndClientIDs(t *testing.T) {
 		for _, id := range ids {
 			a, ok, err := s.Admitted(id)
 			if err != nil || !ok || a.Hash != (session.Prompt{Text: map[string]string{"id-1": "one", "id-2": "two"}[id]}).Hash() || (a.Entry > 0) != (id == "id-1") {
-				t.Errorf("%s: %+v %v %v", id, a, ok, err)
+				t.Errorf("Admitted(%s) = %+v, %v, %v, want its hash, and an entry only for id-1", id, a, ok, err)
 			}
 		}
 	}
@@ -743,8 +747,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// R29, ST-07: after a failed fsync readers start anew, since what they saw may
-// be gone.
+// R29, ST-07: after a failed fsync readers start over, since entries that they saw
+// may be lost.
 func TestFailedFsync(t *testing.T) {
 	broken := false
 	faults := &journaltest.Faults{Before: func(s journaltest.Step) error {
@@ -820,7 +824,7 @@ type roomyFS struct {
 
 func (r *roomyFS) Free() (int64, error) { return r.free, r.err }
 
-// C.2: new work is refused below 64 MiB of free space; what is under way goes on.
+// C.2: new work is refused below 64 MiB of free space; running turns continue.
 func TestLittleSpace(t *testing.T) {
 	disk := &roomyFS{free: session.MinFree}
 	w := newWorld(t, t.TempDir(), func(c *session.Config) { disk.FS = c.FS; c.FS = disk })
@@ -832,7 +836,7 @@ func TestLittleSpace(t *testing.T) {
 		_, err := bus.Publish(w.bus.Kernel(), event.UserMessageReceived, "s1", event.UserMessage{Text: "below"})
 		return err
 	}
-	if err := say(); !errors.Is(err, session.ErrDiskFull) || !strings.Contains(err.Error(), "63 MiB are free, 64 are needed") {
+	if err := say(); !errors.Is(err, session.ErrDiskFull) || !strings.Contains(err.Error(), "63 MiB are free, and 64 MiB are kept for running turns") {
 		t.Errorf("got %v", err)
 	}
 	publish(w, event.AssistantMessageDone, "s1", event.AssistantMessage{Content: "done", ToolCalls: []event.ToolCall{}})
@@ -911,7 +915,7 @@ func TestVerify(t *testing.T) {
 	files := []string{filepath.Join("tapes", s.Tape()+".jsonl")}
 	archived, err := fs.Glob(os.DirFS(dir), "tapes/.archive/*")
 	if err != nil || len(archived) != 1 {
-		t.Fatal(archived, err)
+		t.Fatalf("got %v, %v, want len(archived) 1", archived, err)
 	}
 	for _, name := range append(files, archived...) {
 		path := filepath.Join(dir, name)

@@ -32,12 +32,15 @@ type start struct {
 	Parent    *parent `json:"parent,omitempty"`
 }
 
-// parent says where a fork branched off.
+// parent is the point where a fork branched off.
 type parent struct {
 	SessionID string `json:"session_id"`
 	Tape      string `json:"tape"`
 	Epoch     string `json:"epoch"`
 	Entry     int64  `json:"entry"` // the last entry that the fork sees
+	// Cuts is how often the parent's tape had been cut by a repair: entries behind a
+	// later cut have the ids of lost ones, and are not the fork's.
+	Cuts int `json:"cuts,omitempty"`
 }
 
 // Ask is an approval that waits for an answer.
@@ -58,9 +61,10 @@ type Prompt struct {
 	Text        string             `json:"text"`
 	Attachments []event.Attachment `json:"attachments,omitempty"`
 	Role        string             `json:"role,omitempty"` // "" is the user's
+	MaxSteps    int                `json:"max_steps,omitempty"`
 }
 
-// LastTurn is the turn that has ended last.
+// LastTurn is the turn that ended last.
 type LastTurn struct {
 	ID     string `json:"id"`
 	Status string `json:"status"` // completed, failed or cancelled
@@ -75,7 +79,7 @@ func (p Prompt) Hash() [32]byte {
 	return sha256.Sum256(b)
 }
 
-// Admitted is what became of a prompt.
+// Admitted is the fate of a prompt.
 type Admitted struct {
 	Hash  [32]byte
 	Entry int64 // of its message; 0 while it is queued
@@ -86,10 +90,12 @@ type Admitted struct {
 type state struct {
 	Projection
 	epoch   string
+	cuts    int    // repairs that have cut the tape
 	turn    string // id of the running turn, "" if none
 	held    string // id of the turn that a message waits for, "" if none
+	owed    bool   // it was to start at once
 	last    LastTurn
-	system  string // what the model is told first
+	system  string // the system prompt
 	calls   []string
 	asks    []Ask
 	queue   []Prompt
@@ -97,7 +103,7 @@ type state struct {
 	order   []string // client ids, oldest first
 }
 
-// apply takes in the next entry.
+// apply adds the next entry.
 func (s *state) apply(e Entry) {
 	s.Apply(e)
 	switch e.Kind {
@@ -141,7 +147,9 @@ func (s *state) message(e Entry) {
 	if json.Unmarshal(e.Payload, &m) != nil {
 		return
 	}
-	if m.Role == "user" && s.turn == "" {
+	if m.Role == "user" && (s.turn == "" || e.Meta.Starts) {
+		// A message may join a turn that is owed before it has begun.
+		s.owed = e.Meta.Starts || s.owed && e.Meta.Turn == s.held
 		s.held = e.Meta.Turn
 	}
 	if e.Meta.Client == "" {
@@ -177,14 +185,14 @@ func (s *state) note(n Note) {
 	case event.TurnWasStarted.Name():
 		var t event.TurnStarted
 		if json.Unmarshal(n.Data, &t) == nil {
-			s.turn, s.held, s.calls = t.TurnID, "", nil
+			s.turn, s.held, s.owed, s.calls = t.TurnID, "", false, nil
 		}
 	case event.TurnWasCompleted.Name():
-		s.turn, s.last = "", LastTurn{s.turn, "completed"}
+		s.ended(n, "completed")
 	case event.TurnHasFailed.Name():
-		s.turn, s.last = "", LastTurn{s.turn, "failed"}
+		s.ended(n, "failed")
 	case event.TurnWasCancelled.Name():
-		s.turn, s.last = "", LastTurn{s.turn, "cancelled"}
+		s.ended(n, "cancelled")
 	case noteSystem:
 		var t struct {
 			Text string `json:"text"`
@@ -224,37 +232,59 @@ func (s *state) note(n Note) {
 	}
 }
 
-// outline is what one pass over a tape's lines finds out without decoding them
-// all: where to start decoding.
+// ended notes the end of a turn, of which a failing disk may have lost the start.
+func (s *state) ended(n Note, status string) {
+	var t struct {
+		TurnID string `json:"turn_id"`
+	}
+	if json.Unmarshal(n.Data, &t) == nil && t.TurnID == s.held {
+		s.held, s.owed = "", false
+	}
+	s.turn, s.last = "", LastTurn{s.turn, status}
+}
+
+// outline is the result of one pass over a tape's lines without decoding them all:
+// where to start decoding.
 type outline struct {
 	start  start
 	from   int64 // the projection starts here
 	turn   int64 // the last turn started here
+	asked  int64 // the message before it, whose id clients may repeat
+	user   int64 // the last message of the user
 	queue  int64 // the queue was last written here
 	system int64 // the system prompt was last written here
 	epoch  string
+	// cuts counts the repairs that have cut the tape, and orphan says that one has
+	// given up the parent.
+	cuts   int
+	orphan bool
 }
 
 var (
 	bAnchor = []byte(`"kind":"anchor",`)
+	bUser   = []byte(`"kind":"message","payload":{"role":"user"`)
 	bEvent  = []byte(`"kind":"event","payload":{"name":"`)
 	bTurn   = []byte(event.TurnWasStarted.Name() + `"`)
 	bQueue  = []byte(NoteQueue + `"`)
 	bSystem = []byte(noteSystem + `"`)
 )
 
-// visit takes in one line.
+// visit processes one line.
 func (o *outline) visit(id int64, line []byte) error {
 	i := bytes.IndexByte(line, ',') + 1
 	rest := line[i:]
 	if bytes.HasPrefix(rest, bAnchor) {
 		return o.anchor(line)
 	}
+	if bytes.HasPrefix(rest, bUser) {
+		o.user = id
+		return nil
+	}
 	rest, ok := bytes.CutPrefix(rest, bEvent)
 	switch {
 	case !ok:
 	case bytes.HasPrefix(rest, bTurn):
-		o.turn = id
+		o.turn, o.asked = id, o.user
 	case bytes.HasPrefix(rest, bQueue):
 		o.queue = id
 	case bytes.HasPrefix(rest, bSystem):
@@ -282,6 +312,10 @@ func (o *outline) anchor(line []byte) error {
 		}
 		o.from = e.ID
 	case a.Name == anchorRepair:
+		var r repaired
+		if json.Unmarshal(a.State, &r) == nil && r.Lost != nil {
+			o.repaired(r)
+		}
 	default:
 		if c, ok := compactionOf(e); ok {
 			o.from = c.KeepFrom
@@ -294,4 +328,12 @@ func (o *outline) anchor(line []byte) error {
 		o.epoch = st.Epoch
 	}
 	return nil
+}
+
+// repaired takes in what a repair has lost.
+func (o *outline) repaired(r repaired) {
+	if r.cut() {
+		o.cuts++
+	}
+	o.orphan = o.orphan || r.Lost.Orphaned
 }

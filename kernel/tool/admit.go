@@ -7,13 +7,13 @@ import (
 	"fmt"
 )
 
-// known refuses calls that do not say who makes them.
+// known refuses calls without a caller.
 func (d *Dispatcher) known(e *Entry, call *Call) (Result, bool) {
 	if call.Caller.Principal != "" {
 		return Result{}, true
 	}
-	d.cfg.Log.Error().Str("tool", e.Def.Identity.String()).Str("origin", string(call.Origin)).Msg("a tool call was refused: it does not say who makes it")
-	return Fail(ErrRejected, "denied: it is not established who calls %s", e.Def.Name), false
+	d.cfg.Log.Error().Str("tool", e.Def.Identity.String()).Str("origin", string(call.Origin)).Msg("a tool call was refused: it has no caller")
+	return Fail(ErrRejected, "denied: the caller of %s is unknown", e.Def.Name), false
 }
 
 // admit asks the gate about a tool that works in the session's folder.
@@ -25,11 +25,12 @@ func (d *Dispatcher) admit(ctx context.Context, e *Entry, call Call) (Result, bo
 	gate := d.gate
 	d.mu.Unlock()
 	if gate == nil {
-		return Result{}, true
+		d.cfg.Log.Error().Str("tool", e.Def.Identity.String()).Msg("a tool call was refused: the dispatcher has no gate")
+		return Fail(ErrRejected, "denied: %s works in the session's folder, and there is no gate that could admit it", e.Def.Name), false
 	}
-	// Nobody is asked about a folder for a call that a rule denies anyway.
+	// The gate does not ask about a folder for a call that a rule denies anyway.
 	v := d.decide(ctx, call, e.Def)
-	if _, agreed := e.Tool.(PreApproved); agreed && v.Decision == Deny { // perhaps; that is known later
+	if _, agreed := e.Tool.(PreApproved); agreed && v.Decision == Deny { // perhaps; the dispatcher learns that later
 		v = d.decide(ctx, call, agreedTo(e.Def))
 	}
 	if v.Decision == Deny {
@@ -38,7 +39,8 @@ func (d *Dispatcher) admit(ctx context.Context, e *Entry, call Call) (Result, bo
 	return unapproved(e.Def.Name, gate.Admit(ctx, call, e.Def))
 }
 
-// permit asks hooks, policy and, if need be, a person; approved tells that one agreed.
+// permit asks hooks, policy and, if necessary, a person; approved reports that a
+// person agreed.
 func (d *Dispatcher) permit(ctx context.Context, e *Entry, call Call) (res Result, approved, ok bool) {
 	d.mu.Lock()
 	hooks := d.hooks
@@ -60,8 +62,8 @@ func (d *Dispatcher) permit(ctx context.Context, e *Entry, call Call) (res Resul
 	return denied(e, strictest), false, false
 }
 
-// Insists returns why a hook wants a person to be asked about a call, "" if none does: no
-// rule allows such a call.
+// Insists returns why a hook requires a person's approval of a call, "" if none does; no
+// rule can allow such a call.
 func (d *Dispatcher) Insists(ctx context.Context, call Call, def Definition) string {
 	d.mu.Lock()
 	hooks := d.hooks
@@ -74,7 +76,7 @@ func (d *Dispatcher) Insists(ctx context.Context, call Call, def Definition) str
 	return ""
 }
 
-// strictest asks the hooks, and the policy, which may see the tool as another.
+// strictest asks the hooks, and the policy, which may see the tool in another form.
 func (d *Dispatcher) strictest(ctx context.Context, hooks []Hook, call Call, def, seen Definition) Verdict {
 	out := Verdict{}
 	for _, h := range hooks {
@@ -92,14 +94,17 @@ func denied(e *Entry, v Verdict) Result {
 	return Fail(ErrRejected, "denied: %s", cmp.Or(v.Reason, "the policy does not allow "+e.Def.Name))
 }
 
-// agreedTo is how the policy sees a tool whose call was agreed to in advance.
+// agreedTo is the policy's view of a tool whose call was approved in advance.
 func agreedTo(def Definition) Definition {
 	def.Kind, def.RequiresApproval = KindRead, false
 	return def
 }
 
-// decide asks the policy. Its error denies.
+// decide asks the policy. Its error denies, and so does its absence.
 func (d *Dispatcher) decide(ctx context.Context, call Call, def Definition) Verdict {
+	if d.cfg.Policy == nil {
+		return Verdict{Deny, "there is no policy that could allow it"}
+	}
 	v, err := d.cfg.Policy.Decide(ctx, call, def)
 	if err != nil {
 		return Verdict{Deny, fmt.Sprintf("the policy failed: %v", err)}
@@ -122,23 +127,29 @@ func callHook(ctx context.Context, h Hook, call Call, def Definition) (v Verdict
 }
 
 func (d *Dispatcher) ask(ctx context.Context, e *Entry, call Call) (Result, bool) {
-	if d.cfg.Approver == nil {
+	d.mu.Lock()
+	approver := d.approver
+	d.mu.Unlock()
+	if approver == nil {
 		return Fail(ErrRejected, "denied: %s needs approval and there is nobody to ask", e.Def.Name), false
 	}
 	brief := e.Def.Identity.String() + " " + string(call.Bound())
 	if b, ok := e.Tool.(ApprovalBriefer); ok {
 		brief = b.ApprovalBrief(call)
 	}
-	return unapproved(e.Def.Name, d.cfg.Approver.Approve(ctx, call, e.Def, Brief(brief)))
+	return unapproved(e.Def.Name, approver.Approve(ctx, call, e.Def, Brief(brief)))
 }
 
-// unapproved is the result of a call that was not agreed to, if err says so.
+// unapproved returns the result of a call that was not approved, if err says so.
 func unapproved(name string, err error) (Result, bool) {
 	if err == nil {
 		return Result{}, true
 	}
 	if r, ok := errors.AsType[*RejectedError](err); ok {
 		return Fail(ErrRejected, "rejected: %s", r.Error()), false
+	}
+	if errors.Is(err, context.Canceled) {
+		return Fail(ErrRejected, "no approval for %s: the call was cancelled", name), false
 	}
 	return Fail(ErrRejected, "no approval for %s: %v", name, err), false
 }

@@ -24,14 +24,14 @@ const (
 	maxArtifactPage = 48 << 10  // bytes that read_artifact returns at once
 )
 
-// ErrNoArtifact says that a session has no artifact of that id.
-var ErrNoArtifact = errors.New("there is no such artifact in this session")
+// ErrNoArtifact reports that a session has no artifact with that id.
+var ErrNoArtifact = errors.New("artifact not found in this session")
 
-// Store keeps artifacts under <root>/<session>/artifacts/<turn>/ (S-21), or directly
-// in artifacts/ for calls of no turn. All access goes
-// through an [os.Root], so no id leaves it (R17).
+// Store keeps artifacts under <root>/<session>/artifacts/<turn>/, or directly in
+// artifacts/ for calls outside turns. All access goes through an [os.Root], so no
+// id escapes it.
 type Store struct {
-	// Secrets are in no artifact. Set before use; optional.
+	// Secrets are concealed in artifacts. Set before use; optional.
 	Secrets *masked.Secrets
 
 	root *os.Root
@@ -47,7 +47,7 @@ var (
 	turnID     = regexp.MustCompile(`^turn_[A-Za-z0-9_-]{1,64}$`)
 )
 
-// dir is where the artifacts of a session are.
+// dir returns the folder of a session's artifacts.
 func dir(session string) string {
 	return path.Join(event.Folder(session), "artifacts")
 }
@@ -83,7 +83,8 @@ func (s *Store) Put(call Call, mimeType string, data []byte) (Artifact, error) {
 	return a, nil
 }
 
-// Scratch opens an empty file that nobody else sees and that is gone when it is closed.
+// Scratch opens an empty file that nobody else sees and that disappears when it is
+// closed.
 func (s *Store) Scratch() (*os.File, error) {
 	name := "scratch_" + rand.Text()
 	f, err := s.root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
@@ -94,6 +95,13 @@ func (s *Store) Scratch() (*os.File, error) {
 		return nil, errors.Join(fmt.Errorf("open scratch file: %w", err), f.Close())
 	}
 	return f, nil
+}
+
+// Forget forgets a session whose artifacts were removed.
+func (s *Store) Forget(session string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.used, dir(session))
 }
 
 func (s *Store) measure(d string) int64 {
@@ -134,7 +142,7 @@ func (s *Store) open(session, id string) (*os.File, error) {
 	return nil, err
 }
 
-// ReadAt reads up to len(p) bytes of an artifact and returns its size too.
+// ReadAt reads up to len(p) bytes of an artifact and also returns its size.
 func (s *Store) ReadAt(session, id string, p []byte, off int64) (n int, size int64, err error) {
 	if !artifactID.MatchString(id) || off < 0 {
 		return 0, 0, ErrNoArtifact

@@ -6,14 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of what a model gets to read (F-17…F-19).
+// Bounds of the text that a model reads.
 const (
 	MaxModelText = 64 << 10 // bytes of text in all blocks of one result
 	maxBlocks    = 256
 )
 
-// bound cuts a result to what a model may read. What is cut off is stored as an
-// artifact, whole up to [MaxArtifact], and the cut is marked with the true size.
+// bound cuts a result to the size that a model may read. It stores the whole text
+// as an artifact, up to [MaxArtifact], and marks the cut with the true size.
 func bound(store *Store, call Call, res Result) Result {
 	total := len(res.Structured)
 	for _, b := range res.Display {

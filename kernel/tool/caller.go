@@ -13,7 +13,7 @@ import (
 // Owner is the principal of the user that runs yaya.
 const Owner = "owner"
 
-// The beginnings of the other principals' names.
+// Prefixes of the other principals' names.
 const (
 	DevicePrefix  = "device:"  // an enrolled device, by its id
 	IssuerPrefix  = "issuer:"  // the subject of a token of the configured issuer
@@ -23,18 +23,18 @@ const (
 	ServerPrefix  = "server:"  // a server that calls tools of others from its sandbox, by its name
 )
 
-// Caller is who makes a call. Whoever establishes it says so, for the owner as for
-// others: the zero value is nobody, and nobody's calls are refused.
+// Caller identifies the maker of a call. Every surface sets it explicitly, for the
+// owner as for others: the zero value is nobody, whose calls are refused.
 type Caller struct {
 	Principal string
 	// Has reports whether the caller has a scope now; nil means none.
 	Has func(scope string) bool
-	// Behind are the principals that the call is made for as well: of a sub-agent,
-	// the agents above it. Rules that restrict one of them restrict the call.
+	// Behind are further principals for whom the call is made: for a sub-agent, the
+	// agents above it. Rules that restrict one of them restrict the call.
 	Behind []string
 	// Servers are the providers whose tools the caller may use; none means all.
 	Servers []string
-	// But is a provider whose tools the caller may not use: itself. "" is none.
+	// But is a provider whose tools the caller may not use: its own. "" means none.
 	But string
 }
 
@@ -48,7 +48,8 @@ func (c Caller) May(scope string) bool { return c.Has != nil && c.Has(scope) }
 func (c Caller) IsServer() bool { return strings.HasPrefix(c.Principal, ServerPrefix) }
 
 // Reaches reports whether the caller may use the tools of a provider, whatever the
-// rules say. A caller that is kept to some has none of yaya's own tools, either.
+// rules say. A caller that is limited to some providers has none of yaya's own
+// tools, either.
 func (c Caller) Reaches(provider string) bool {
 	if c.But != "" && provider == c.But {
 		return false
@@ -56,9 +57,9 @@ func (c Caller) Reaches(provider string) bool {
 	return len(c.Servers) == 0 || slices.Contains(c.Servers, provider)
 }
 
-// Session names the session that keeps what belongs to a surface without sessions
-// of its own: artifacts, approvals for the session, connections to servers. Each
-// principal has its own; the owner's is base.
+// Session names the session that holds artifacts, approvals for the session and
+// connections to servers for a surface without its own sessions. Each principal has
+// its own; the owner's is base.
 func (c Caller) Session(base string) string {
 	if c.Principal == Owner {
 		return base
@@ -67,10 +68,10 @@ func (c Caller) Session(base string) string {
 	return base + "-" + hex.EncodeToString(sum[:16])
 }
 
-// MatchPrincipal reports whether a pattern covers a principal. Patterns are those
-// of path.Match, but for the slash, which is a character like others: subjects of
-// tokens may be URLs. A pattern for a token's name covers every token that has had the
-// name: a token that was made again keeps the rules of its name.
+// MatchPrincipal reports whether a pattern covers a principal. Patterns are those of
+// path.Match, except that the slash is an ordinary character: subjects of tokens may
+// be URLs. A pattern for a token's name covers every token that has had the name: a
+// token that was created again keeps the rules of its name.
 func MatchPrincipal(pattern, principal string) bool {
 	if pattern == principal {
 		return principal != ""
@@ -84,22 +85,22 @@ func MatchPrincipal(pattern, principal string) bool {
 
 // MatchName reports whether a pattern of rules and profiles covers the name of a tool,
 // prompt, server or method. Names of tools have no slash; in those of an extension's
-// methods it is a character like others.
+// methods it is an ordinary character.
 func MatchName(pattern, name string) bool {
 	ok, err := path.Match(noSlash(pattern), noSlash(name))
 	return ok && err == nil
 }
 
-// noSlash puts a byte in the place of slashes that is in no JSON text and means
-// nothing to path.Match.
+// noSlash replaces slashes by a byte that occurs in no JSON text and means nothing
+// to path.Match.
 func noSlash(s string) string { return strings.ReplaceAll(s, "/", "\xff") }
 
 var principalKind = regexp.MustCompile(`^(owner$|(device|issuer|token|agent|gateway|server):.|[^:]*[*?[\\])`)
 
-// bareName is what an id of a device looks like that somebody forgot to call one.
+// bareName matches the id of a device without its prefix.
 var bareName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`)
 
-// CheckPrincipal reports why a pattern can cover no principal.
+// CheckPrincipal returns an error if a pattern can cover no principal.
 func CheckPrincipal(pattern string) error {
 	if !principalKind.MatchString(pattern) {
 		hint := ""

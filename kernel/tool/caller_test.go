@@ -10,8 +10,8 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// COD-5: a call that does not say who makes it is refused before anything is asked,
-// whatever its origin, and does not run.
+// COD-5: a call without a caller is refused before anybody is asked, whatever its
+// origin, and does not run.
 func TestNobodyCallsNothing(t *testing.T) {
 	for _, origin := range []tool.Origin{tool.OriginLoop, tool.OriginMCP, tool.OriginCLI, tool.OriginWire, tool.OriginAPI} {
 		var runs atomic.Int32
@@ -19,7 +19,7 @@ func TestNobodyCallsNothing(t *testing.T) {
 		var asked gatekeeper
 		d.SetGate(&asked)
 		call := tool.Call{ID: "c", Name: "echo", Args: []byte(`{"text":"x"}`), SessionID: "s", Origin: origin}
-		if res := d.Call(t.Context(), reg.Snapshot(), call); res.ErrorKind != tool.ErrRejected || !strings.Contains(res.Text(), "not established who") {
+		if res := d.Call(t.Context(), reg.Snapshot(), call); res.ErrorKind != tool.ErrRejected || !strings.Contains(res.Text(), "denied: the caller of") {
 			t.Errorf("%s: got %s %q, want a refusal", origin, res.ErrorKind, res.Text())
 		}
 		if runs.Load() != 0 || len(asked) != 0 {

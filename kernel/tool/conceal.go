@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// conceal returns a result without the secrets in it. One in its provider's own words
-// has come without.
+// conceal returns a result without the secrets in it. A native result arrives without
+// them.
 func (d *Dispatcher) conceal(res Result) Result {
 	s := d.cfg.Secrets
 	if res.Native != nil || !s.Declared() {
@@ -19,15 +19,15 @@ func (d *Dispatcher) conceal(res Result) Result {
 		if c.Text == b.Text && c.Markdown == b.Markdown && bytes.Equal(c.Data, b.Data) {
 			continue
 		}
-		res.Display = slices.Clone(res.Display) // which may be the tool's
+		res.Display = slices.Clone(res.Display) // which may belong to the tool
 		res.Display[i] = c
 	}
 	res.Structured, res.Detail = s.Concealed(res.Structured, true), s.Concealed(res.Detail, true)
 	return res
 }
 
-// concealProgress has a call's progress told without secrets, also without one that is
-// split over several steps. Progress in its provider's own words has come without.
+// concealProgress removes secrets from a call's progress, even one that is split over
+// several steps. Native progress arrives without them.
 func (d *Dispatcher) concealProgress(call *Call) {
 	report, s := call.Progress, d.cfg.Secrets
 	if report == nil || !s.Declared() {

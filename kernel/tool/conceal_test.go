@@ -13,8 +13,8 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// What a tool answers, reports and keeps has no secrets, even one that stands where its
-// result is cut.
+// Answers, progress and artifacts of a tool contain no secrets, even where a result is
+// cut.
 func TestResultsHaveNoSecrets(t *testing.T) {
 	const secret = "k3y-value-0123456789"
 	s := new(masked.Secrets)

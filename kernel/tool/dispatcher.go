@@ -14,11 +14,13 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/yaya-ai/yaya/internal/cut"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/internal/masked"
+	"github.com/yaya-ai/yaya/internal/workgroup"
 )
 
-// Decision is what a rule or a hook says about a call. The strictest wins.
+// Decision is the answer of a rule or a hook about a call. The strictest wins.
 type Decision int
 
 // Decisions, in ascending strictness.
@@ -29,14 +31,14 @@ const (
 	Deny
 )
 
-// Verdict is a decision with its reason, which the caller gets to read.
+// Verdict is a decision with its reason, which the caller can read.
 type Verdict struct {
 	Decision Decision
 	Reason   string
 }
 
-// Hook is a PreToolCall hook. It sees the call that will run and cannot change
-// it. An error denies (R11).
+// Hook is a PreToolCall hook. It sees the call that will run and cannot change it.
+// An error denies the call.
 type Hook interface {
 	PreToolCall(ctx context.Context, call Call, def Definition) (Verdict, error)
 }
@@ -54,15 +56,15 @@ type Approver interface {
 }
 
 // Gate admits calls of tools that run or change something in a session's folder
-// ([Definition.InFolder]), before anything else looks at them.
+// ([Definition.InFolder]), before any other check.
 type Gate interface {
-	// Admit returns nil when the folder may be used so, a [*RejectedError] when a
+	// Admit returns nil when the call may use the folder, a [*RejectedError] when a
 	// person has refused, and another error when no answer came. It may wait for an
 	// answer.
 	Admit(ctx context.Context, call Call, def Definition) error
 }
 
-// RejectedError is a refusal. The model gets to see the feedback.
+// RejectedError is a refusal. The model sees the feedback.
 type RejectedError struct{ Feedback string }
 
 func (e *RejectedError) Error() string { return cmp.Or(e.Feedback, "the call was rejected") }
@@ -72,98 +74,97 @@ type Observer interface {
 	ToolCalled(call Call, def Definition, res Result, took time.Duration)
 }
 
-// DispatcherConfig assembles a dispatcher; Registry is required, every other
-// seam has a safe default.
+// DispatcherConfig assembles a dispatcher; Registry is required, every other field
+// has a safe default.
 type DispatcherConfig struct {
 	Registry  *Registry
 	Policy    Policy   // default [DefaultPolicy]
 	Approver  Approver // default: nobody to ask, which denies
 	Observer  Observer // default: none
-	Artifacts *Store   // default: what is cut off a result is gone, and says so
-	// Secrets are concealed in results and progress, but for those in their provider's
-	// own words, which come without. Optional.
+	Artifacts *Store   // default: the rest of a long result is dropped, and the mark says so
+	// Secrets are concealed in results and progress, except native ones, which arrive
+	// without. Optional.
 	Secrets *masked.Secrets
-	// Unreviewed is told of a call of an agent before it runs that may change the
-	// workspace although no person has agreed to it. Its error denies the call. What it
-	// returns is called when the tool has ended, which may be later than the call.
-	Unreviewed func(Change) (ended func() error, err error)
 	// Agent says which agent drives a session: who makes the calls that come over
 	// the bus. Required by Serve.
 	Agent func(session string) Caller
 	Log   zerolog.Logger
 }
 
-// Dispatcher runs tools.
+// Dispatcher runs tools. A part that is missing closes the door: a zero Dispatcher refuses
+// every call, one without a gate those of tools in a session's folder, and one without a
+// witness those that change something unasked.
 type Dispatcher struct {
 	cfg DispatcherConfig
 
-	mu     sync.Mutex
-	hooks  []Hook
-	gate   Gate
-	closed bool
-	work   sync.WaitGroup
+	mu       sync.Mutex
+	hooks    []Hook
+	gate     Gate
+	approver Approver
+	witness  Witness
+	work     workgroup.Group
 }
 
-// NewDispatcher returns a dispatcher without hooks.
+// NewDispatcher returns a dispatcher without hooks, gate and witness. Without a policy in
+// cfg, it has [DefaultPolicy].
 func NewDispatcher(cfg DispatcherConfig) *Dispatcher {
 	if cfg.Policy == nil {
 		cfg.Policy = DefaultPolicy{}
 	}
-	return &Dispatcher{cfg: cfg}
+	return &Dispatcher{cfg: cfg, approver: cfg.Approver}
 }
 
-// AddHook adds a PreToolCall hook for every tool (F-20).
+// AddHook adds a PreToolCall hook for every tool.
 func (d *Dispatcher) AddHook(h Hook) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.hooks = append(d.hooks[:len(d.hooks):len(d.hooks)], h)
 }
 
-// SetGate sets the gate, before the first call. Without one every folder is open.
+// SetGate sets the gate, before the first call. Without one every folder is closed.
 func (d *Dispatcher) SetGate(g Gate) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.gate = g
 }
 
+// SetApprover puts another approver in the place of the configured one, before the first
+// call.
+func (d *Dispatcher) SetApprover(a Approver) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.approver = a
+}
+
+// A Witness is told of a call of an agent before it runs that may change the workspace
+// although no person has agreed to it. Its error denies the call. The function that it returns
+// is called when the tool has ended, which may be later than the call.
+type Witness func(Change) (ended func() error, err error)
+
+// SetWitness sets the witness, before the first call. Without one such calls are denied.
+func (d *Dispatcher) SetWitness(w Witness) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.witness = w
+}
+
 // Close refuses new calls on goroutines of the dispatcher's own and waits for
 // those that run.
 func (d *Dispatcher) Close(ctx context.Context) error {
-	d.mu.Lock()
-	d.closed = true
-	d.mu.Unlock()
-	done := make(chan struct{})
-	go func() {
-		d.work.Wait()
-		close(done)
-	}()
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("tools are still running: %w", ctx.Err())
+	if err := d.work.CloseWithin(ctx); err != nil {
+		return fmt.Errorf("tools are still running: %w", err)
 	}
+	return nil
 }
 
-// begin claims a goroutine, unless the dispatcher is closed.
-func (d *Dispatcher) begin() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		return false
-	}
-	d.work.Add(1)
-	return true
-}
-
-// DefaultPolicy asks for tools that write or execute, for tools that require
-// approval, and for every provided tool; a native call from a downstream MCP
-// client counts as approved by that client's own consent (rule origin=mcp), and
-// so does a call that somebody typed or filled in who may answer asks. Behind a call of
-// a server there is nobody.
+// DefaultPolicy asks for tools that write or execute, for tools that require approval,
+// and for every provided tool; a native call from a downstream MCP client counts as
+// approved by that client's own consent (rule origin=mcp), and so does a call that a
+// person with the right to answer asks typed or filled in. Nobody stands behind a
+// server's call.
 type DefaultPolicy struct{}
 
-// Decide implements [Policy]. Annotations never relax it (UP-33).
+// Decide implements [Policy]. Annotations never relax it.
 func (DefaultPolicy) Decide(_ context.Context, call Call, def Definition) (Verdict, error) {
 	if call.Origin == OriginCLI || call.Origin == OriginAPI || (call.Origin == OriginMCP && def.Identity.Provider != "" && !strings.HasPrefix(call.Caller.Principal, ServerPrefix)) {
 		return Verdict{Decision: Allow}, nil
@@ -186,39 +187,33 @@ func (d *Dispatcher) Call(ctx context.Context, snap *Snapshot, call Call) Result
 	e, ok := snap.Lookup(call.Name)
 	if !ok {
 		if w, withheld := snap.Withheld(call.Name); withheld && call.Caller.Reaches(w.Def.Identity.Provider) {
-			return d.finish(call, w.Def, Fail(ErrUnavailable, "%s", w.Why), start)
+			return d.finish(call, w.Def, notRun(Fail(ErrUnavailable, "%s", w.Why)), start)
 		}
 	}
 	if !ok || (e.Def.ForAgents && call.Origin != OriginLoop) || !call.Caller.Reaches(e.Def.Identity.Provider) {
-		return d.finish(call, Definition{Name: call.Name}, Fail(ErrNotFound, "there is no tool named %q", clip(call.Name)), start)
+		return d.finish(call, Definition{Name: call.Name}, notRun(Fail(ErrNotFound, "unknown tool %q", cut.Text(call.Name, 100))), start)
 	}
 	return d.finish(call, e.Def, d.run(ctx, e, call), start)
 }
 
-// Run runs one call of a tool that is in no snapshot: of what models and clients do not
-// know as a tool, and what the same hooks, rules and approvals decide about.
+// Run runs one call of a tool that is in no snapshot: an operation that models and
+// clients do not see as a tool, but that the same hooks, rules and approvals govern.
 func (d *Dispatcher) Run(ctx context.Context, t Tool, call Call) Result {
 	start := time.Now()
 	e := &Entry{Tool: t, Def: t.Definition()}
 	if !call.Caller.Reaches(e.Def.Identity.Provider) {
-		return d.finish(call, Definition{Name: call.Name}, Fail(ErrNotFound, "there is nothing named %q", clip(call.Name)), start)
+		return d.finish(call, Definition{Name: call.Name}, notRun(Fail(ErrNotFound, "there is nothing named %q", cut.Text(call.Name, 100))), start)
 	}
 	return d.finish(call, e.Def, d.run(ctx, e, call), start)
 }
 
-// Verdict is what hooks and rules say about a call, without running it or asking anybody.
+// Verdict returns the decision of hooks and rules about a call, without running it or
+// asking anybody.
 func (d *Dispatcher) Verdict(ctx context.Context, call Call, def Definition) Verdict {
 	d.mu.Lock()
 	hooks := d.hooks
 	d.mu.Unlock()
 	return d.strictest(ctx, hooks, call, def, def)
-}
-
-func clip(s string) string {
-	if len(s) > 100 {
-		return s[:100] + "…"
-	}
-	return s
 }
 
 func (d *Dispatcher) finish(call Call, def Definition, res Result, start time.Time) Result {
@@ -229,19 +224,25 @@ func (d *Dispatcher) finish(call Call, def Definition, res Result, start time.Ti
 	return res
 }
 
+// notRun marks the result of a call whose tool never began.
+func notRun(res Result) Result {
+	res.NotRun = true
+	return res
+}
+
 func (d *Dispatcher) run(ctx context.Context, e *Entry, call Call) Result {
 	if res, ok := d.known(e, &call); !ok {
-		return res
+		return notRun(res)
 	}
 	if res, ok := d.check(e, &call); !ok {
-		return res
+		return notRun(res)
 	}
 	if res, ok := d.admit(ctx, e, call); !ok {
-		return res
+		return notRun(res)
 	}
 	if t, ok := e.Tool.(Preparer); ok {
 		if res, ok := d.prepare(ctx, t, e, &call); !ok {
-			return res
+			return notRun(res)
 		}
 		if call.Prepared.Close != nil {
 			defer call.Prepared.Close()
@@ -249,15 +250,15 @@ func (d *Dispatcher) run(ctx context.Context, e *Entry, call Call) Result {
 	}
 	res, approved, ok := d.permit(ctx, e, call)
 	if !ok {
-		return res
+		return notRun(res)
 	}
 	if call.Prepared != nil {
 		call.Prepared.Approved = approved
 	}
 	var ended func()
 	if !approved {
-		if ended, res, ok = d.witness(e, call); !ok {
-			return res
+		if ended, res, ok = d.unreviewed(e, call); !ok {
+			return notRun(res)
 		}
 	}
 	if _, obeys := e.Tool.(Obedient); !obeys || e.Def.Timeout != OwnTimeout {
@@ -276,7 +277,7 @@ func (d *Dispatcher) run(ctx context.Context, e *Entry, call Call) Result {
 	return bound(d.cfg.Artifacts, call, d.conceal(res))
 }
 
-// check validates the arguments; it fixes absent ones to an empty object.
+// check validates the arguments; it replaces absent ones by an empty object.
 func (d *Dispatcher) check(e *Entry, call *Call) (Result, bool) {
 	if len(call.Args) == 0 {
 		call.Args = json.RawMessage("{}")
@@ -313,8 +314,8 @@ func invalid(name string, vs []Violation) Result {
 	return res
 }
 
-// invoke runs the tool. A tool that does not promise to obey its context gets a
-// goroutine, so that a deadline is a deadline. When the tool has ended it calls ended,
+// invoke runs the tool. A tool that does not promise to obey its context gets its own
+// goroutine, so that the deadline holds. When the tool has ended, invoke calls ended,
 // which may be nil.
 func (d *Dispatcher) invoke(ctx context.Context, e *Entry, call Call, ended func()) Result {
 	if _, ok := e.Tool.(Obedient); ok {
@@ -327,19 +328,19 @@ func (d *Dispatcher) invoke(ctx context.Context, e *Entry, call Call, ended func
 // detached runs a tool on a goroutine of its own. In invoke, the goroutine's closure
 // would move every call to the heap.
 func (d *Dispatcher) detached(ctx context.Context, e *Entry, call Call, ended func()) Result {
-	if !d.begin() {
+	if !d.work.Begin() {
 		if ended != nil {
 			ended()
 		}
-		return Fail(ErrCancelled, "yaya is shutting down")
+		return notRun(Fail(ErrCancelled, "yaya is shutting down"))
 	}
-	// The tool may outlast the call, and the caller may reuse its memory then.
+	// The tool may outlive the call, and then the caller may reuse its memory.
 	call.Args, call.Native = bytes.Clone(call.Args), nil
 	type outcome struct {
 		res Result
 		err error
 	}
-	// Progress after the end of the call has no reader any more.
+	// Progress after the end of the call has no reader.
 	if report := call.Progress; report != nil {
 		var mu sync.Mutex
 		over := false
@@ -358,7 +359,7 @@ func (d *Dispatcher) detached(ctx context.Context, e *Entry, call Call, ended fu
 	}
 	done := make(chan outcome, 1)
 	go func() {
-		defer d.work.Done()
+		defer d.work.End()
 		res, err := guarded(ctx, e.Tool, call, ended)
 		done <- outcome{res, err}
 	}()
@@ -370,7 +371,7 @@ func (d *Dispatcher) detached(ctx context.Context, e *Entry, call Call, ended fu
 	}
 }
 
-// crash is a panic of a tool.
+// crash returns the error of a tool's panic.
 type crash struct {
 	value any
 	stack []byte
@@ -390,7 +391,7 @@ func guarded(ctx context.Context, t Tool, call Call, ended func()) (res Result, 
 	return t.Invoke(ctx, call)
 }
 
-// settle turns an error into a result (Y-128).
+// settle turns an error into a result.
 func (d *Dispatcher) settle(ctx context.Context, e *Entry, res Result, err error) Result {
 	if err == nil {
 		if !res.OK && res.ErrorKind == "" {

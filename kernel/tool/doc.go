@@ -1,22 +1,22 @@
-// Package tool is the one door for tools: built-in, MCP, plugin and sub-agent
-// tools are defined, registered and called here and nowhere else (R27).
+// Package tool defines, registers and calls all tools: built-in, MCP, plugin and
+// sub-agent tools. There is no other path to a tool.
 //
 // # Registry
 //
-// The [Registry] publishes immutable [Snapshot] values with a generation. A
-// turn pins one and sees no change before the next turn; readers never lock. A
-// tool's identity is the pair (provider, tool); its Name is only what a model
-// or client calls it by (R19).
+// The [Registry] publishes immutable [Snapshot] values with a generation. A turn
+// pins one and sees no change before the next turn; readers never lock. A tool's
+// identity is the pair (provider, tool); its Name is only the name that models and
+// clients use.
 //
 // # Dispatcher
 //
-// [Dispatcher.Call] runs the fixed sequence: look up, validate, prepare, PreToolCall
-// hooks, policy, approval, run, bound, observe. A [Preparer] fixes what a call will
-// use before anybody decides about it, so that what was shown is what runs (R18).
-// Denial at any stage means that the tool is not invoked. It always returns a [Result]; a panic, an error or a
-// timeout of a tool becomes one. [Dispatcher.Serve] offers the same sequence on
-// the bus, where every tool.call.request of schema v1 ends in exactly one
-// tool.call.result or tool.error.
+// [Dispatcher.Call] runs the fixed sequence: look up, validate, prepare, PreToolCall hooks,
+// policy, approval, run, bound, observe. A [Preparer] fixes a call's inputs before anybody
+// decides about it, so that the call that runs is the one that was shown. Denial at any
+// stage means that the tool is not invoked. It always returns a [Result]; a panic, an error
+// or a timeout of a tool becomes one. [Dispatcher.Serve] offers the same sequence on the
+// bus, where every tool.call.request of schema v1 ends in exactly one tool.call.result or
+// tool.error.
 //
 // # Two views of a result
 //

@@ -14,7 +14,7 @@ type gate func(tool.Call) error
 func (g gate) Admit(_ context.Context, call tool.Call, _ tool.Definition) error { return g(call) }
 
 // SEC-3: a tool that works in the session's folder runs when the gate admits its call, and
-// other tools do not wait for it.
+// not without a gate; other tools do not wait for it.
 func TestGate(t *testing.T) {
 	for name, c := range map[string]struct {
 		inFolder bool
@@ -26,7 +26,7 @@ func TestGate(t *testing.T) {
 		"refused":              {true, gate(func(tool.Call) error { return &tool.RejectedError{Feedback: "not there"} }), 1, "rejected: not there"},
 		"unanswered":           {true, gate(func(tool.Call) error { return errors.New("nobody is there") }), 1, "no approval for x: nobody is there"},
 		"of another place":     {false, gate(func(tool.Call) error { return errors.New("not asked") }), 0, ""},
-		"without a gate":       {true, nil, 0, ""},
+		"without a gate":       {true, nil, 0, "denied: x works in the session's folder, and there is no gate"},
 		"elsewhere, no gate":   {false, nil, 0, ""},
 		"elsewhere, open gate": {false, gate(func(tool.Call) error { return nil }), 0, ""},
 	} {
@@ -60,6 +60,57 @@ func TestGate(t *testing.T) {
 	}
 }
 
+// R11: a dispatcher that was not put together refuses, whoever calls what.
+func TestZeroDispatcherRefuses(t *testing.T) {
+	for _, kind := range []tool.Kind{tool.KindRead, tool.KindNetwork, tool.KindWrite, tool.KindExec} {
+		for _, origin := range []tool.Origin{tool.OriginLoop, tool.OriginMCP, tool.OriginCLI, tool.OriginWire, tool.OriginAPI} {
+			ran := false
+			r := rawTool("x", func(context.Context, tool.Call) (tool.Result, error) {
+				ran = true
+				return tool.OK("ok"), nil
+			})
+			r.def.Kind = kind
+			reg := new(tool.Registry)
+			if err := reg.Register(r); err != nil {
+				t.Fatal(err)
+			}
+			res := new(tool.Dispatcher).Call(t.Context(), reg.Snapshot(), tool.Call{Name: "x", SessionID: "s", Origin: origin, Caller: tool.LocalOwner})
+			if ran || res.ErrorKind != tool.ErrRejected {
+				t.Errorf("%v by %v: got %+v, ran %v, want a rejection", kind, origin, res, ran)
+			}
+		}
+	}
+}
+
+// R11: without a witness nothing that needs one runs, and everything else does.
+func TestNoWitness(t *testing.T) {
+	for name, tt := range map[string]struct {
+		kind   tool.Kind
+		origin tool.Origin
+		policy tool.Policy
+		runs   bool
+	}{
+		"an agent reads":                   {tool.KindRead, tool.OriginLoop, allow{}, true},
+		"an agent writes unasked":          {tool.KindWrite, tool.OriginLoop, allow{}, false},
+		"an agent runs something unasked":  {tool.KindExec, tool.OriginLoop, allow{}, false},
+		"an agent writes, and was allowed": {tool.KindWrite, tool.OriginLoop, tool.DefaultPolicy{}, true},
+		"a person writes":                  {tool.KindWrite, tool.OriginCLI, allow{}, true},
+	} {
+		ran := false
+		r := rawTool("x", func(context.Context, tool.Call) (tool.Result, error) {
+			ran = true
+			return tool.OK("ok"), nil
+		})
+		r.def.Kind = tt.kind
+		d, reg := setup(t, tool.DispatcherConfig{Policy: tt.policy, Approver: asker(func(tool.Call) error { return nil })}, r)
+		d.SetWitness(nil)
+		res := d.Call(t.Context(), reg.Snapshot(), tool.Call{Name: "x", SessionID: "s", Origin: tt.origin, Caller: tool.LocalOwner})
+		if ran != tt.runs || res.OK != ran || (!ran && res.ErrorKind != tool.ErrRejected) {
+			t.Errorf("%s: got %+v, ran %v, want %v", name, res, ran, tt.runs)
+		}
+	}
+}
+
 // R11: an ask that ends without an answer is a no, whatever ended it.
 func TestUnansweredIsNo(t *testing.T) {
 	for name, err := range map[string]error{"a refusal": &tool.RejectedError{}, "an error": errors.New("the disk is full"), "the end of the call": context.Canceled} {
@@ -78,6 +129,20 @@ func TestUnansweredIsNo(t *testing.T) {
 		if ran || res.OK || res.ErrorKind != tool.ErrRejected {
 			t.Errorf("%s: got %+v, ran %v, want a rejection", name, res, ran)
 		}
+	}
+}
+
+// An approver that is set later is asked from then on, and the configured one no longer.
+func TestApproverIsSetLater(t *testing.T) {
+	r := rawTool("x", func(context.Context, tool.Call) (tool.Result, error) { return tool.OK("ok"), nil })
+	r.def.Kind = tool.KindWrite
+	d, reg := setup(t, tool.DispatcherConfig{Approver: asker(func(tool.Call) error { return errors.New("the first one was asked") })}, r)
+	if res := call(d, reg, "x", `{}`); res.OK || !strings.Contains(res.Brief, "the first one") {
+		t.Errorf("with the configured approver got %+v, want its refusal", res)
+	}
+	d.SetApprover(asker(func(tool.Call) error { return nil }))
+	if res := call(d, reg, "x", `{}`); !res.OK {
+		t.Errorf("with another approver got %+v, want its agreement", res)
 	}
 }
 

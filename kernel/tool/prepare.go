@@ -8,38 +8,38 @@ import (
 	"runtime/debug"
 )
 
-// Preparer is a tool that fixes what a call will use before anybody is asked about it:
-// Invoke runs from that and reads nothing again, so that what was shown is what runs.
-// Prepare is called once a call, after its arguments were validated. An error that is
-// a [*Failure] ends the call with its kind.
+// Preparer is a tool that fixes a call's inputs before anybody is asked about it:
+// Invoke works from them and reads nothing again, so that the call that runs is the
+// one that was shown. Prepare is called once per call, after its arguments were
+// validated. An error that is a [*Failure] ends the call with its kind.
 type Preparer interface {
 	Obedient
 	Prepare(ctx context.Context, call Call) (*Prepared, error)
 }
 
-// Prepared is what a call will use, fixed.
+// Prepared holds the fixed inputs of a call.
 type Prepared struct {
-	// Shown is what people are asked about instead of the arguments: a JSON object that
-	// holds everything that decides what runs.
+	// Shown is displayed to people instead of the arguments: a JSON object with
+	// everything that determines what runs.
 	Shown json.RawMessage
-	// Binds is what an approval is for besides Shown, such as digests that are shown
-	// shortened.
+	// Binds is bound by an approval in addition to Shown, such as digests that Shown
+	// abbreviates.
 	Binds []byte
-	// Sandbox is what the call runs in, for the record of its approval: a profile and
-	// its back end, "off" or "outside"; "" if the tool starts no process. Weaker is what the
-	// profile wants and does not get.
+	// Sandbox is the sandbox of the call, for the record of its approval: a profile and its
+	// back end, "off" or "outside"; "" if the tool starts no process. Weaker names the
+	// limits of the profile that are not enforced.
 	Sandbox string
 	Weaker  []string
-	// Run is the tool's own: what Invoke runs from.
+	// Run is private to the tool: Invoke works from it.
 	Run any
-	// Close gives back what Run holds. Optional.
+	// Close releases the resources of Run. Optional.
 	Close func()
-	// Approved is set by the dispatcher when a person has agreed to this very call, not
-	// a rule, a default or a setting.
+	// Approved is set by the dispatcher when a person, not a rule, a default or a
+	// setting, has approved exactly this call.
 	Approved bool
 }
 
-// Failure is an error that says which kind of failure it is.
+// Failure is an error with its kind of failure.
 type Failure struct {
 	Kind ErrorKind
 	Err  error
@@ -49,12 +49,12 @@ func (f *Failure) Error() string { return f.Err.Error() }
 func (f *Failure) Unwrap() error { return f.Err }
 
 // Toucher is a built-in tool that knows which files of the workspace a call changes
-// itself. One that writes or executes and is no Toucher may change any.
+// itself. A tool that writes or executes and is not a Toucher may change any file.
 type Toucher interface {
 	Touches(call Call) (paths []string)
 }
 
-// Bound returns what people are asked about: the prepared call, else the arguments.
+// Bound returns the content of an ask: the prepared call, else the arguments.
 func (c Call) Bound() json.RawMessage {
 	if c.Prepared != nil {
 		return c.Prepared.Shown
@@ -91,27 +91,34 @@ func change(e *Entry, call Call) (Change, bool) {
 	return c, true
 }
 
-// witness tells of a change that nobody looks at before it is made, and when it is over.
-func (d *Dispatcher) witness(e *Entry, call Call) (ended func(), res Result, ok bool) {
-	if d.cfg.Unreviewed == nil || call.Origin != OriginLoop {
+// unreviewed tells of a change that nobody looks at before it is made, and when it is over.
+func (d *Dispatcher) unreviewed(e *Entry, call Call) (ended func(), res Result, ok bool) {
+	if call.Origin != OriginLoop {
 		return nil, Result{}, true
 	}
 	c, changes := change(e, call)
 	if !changes {
 		return nil, Result{}, true
 	}
-	over, err := d.cfg.Unreviewed(c)
+	d.mu.Lock()
+	witness := d.witness
+	d.mu.Unlock()
+	if witness == nil {
+		d.cfg.Log.Error().Str("tool", e.Def.Identity.String()).Msg("a tool call was refused: the dispatcher has no witness")
+		return nil, Fail(ErrRejected, "denied: %s runs unasked only if the possible change of the workspace can be recorded, and nothing records it", e.Def.Name), false
+	}
+	over, err := witness(c)
 	if err != nil {
-		return nil, Fail(ErrRejected, "denied: %s runs unasked only when it is noted that it may change the workspace, and that failed: %v", e.Def.Name, err), false
+		return nil, Fail(ErrRejected, "denied: %s runs unasked only if the possible change of the workspace can be recorded, and recording failed: %v", e.Def.Name, err), false
 	}
 	return func() {
 		if err := over(); err != nil {
-			d.cfg.Log.Error().Err(err).Str("tool", c.Tool).Str("session", c.SessionID).Msg("it could not be noted that a call that may have changed the workspace has ended")
+			d.cfg.Log.Error().Err(err).Str("tool", c.Tool).Str("session", c.SessionID).Msg("the end of a call that may have changed the workspace could not be recorded")
 		}
 	}, Result{}, true
 }
 
-// prepare has a tool fix what its call will use.
+// prepare makes a tool fix the inputs of its call.
 func (d *Dispatcher) prepare(ctx context.Context, t Preparer, e *Entry, call *Call) (res Result, ok bool) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -99,6 +99,10 @@ func TestPreparedCalls(t *testing.T) {
 		if got := strings.Join(p.log, ", "); got != tt.want || res.ErrorKind != tt.kind {
 			t.Errorf("%s: %s, kind %q; want %s, kind %q", name, got, res.ErrorKind, tt.want, tt.kind)
 		}
+		// S-51: whoever counts changes learns which calls never ran.
+		if want := tt.kind != "" && tt.run == nil; res.NotRun != want || res.Envelope().NotRun != want {
+			t.Errorf("%s: NotRun = %v, in the envelope %v, want %v", name, res.NotRun, res.Envelope().NotRun, want)
+		}
 	}
 }
 
@@ -172,7 +176,12 @@ func TestUnreviewedChanges(t *testing.T) {
 		} else if err := reg.Register(tl); err != nil {
 			t.Fatal(err)
 		}
-		cfg := tool.DispatcherConfig{Registry: reg, Policy: allow{}, Approver: asker(func(tool.Call) error { return nil }), Unreviewed: func(c tool.Change) (func() error, error) {
+		cfg := tool.DispatcherConfig{Registry: reg, Policy: allow{}, Approver: asker(func(tool.Call) error { return nil })}
+		if tt.ask {
+			cfg.Policy = nil
+		}
+		d := tool.NewDispatcher(cfg)
+		d.SetWitness(func(c tool.Change) (func() error, error) {
 			if ran || c.SessionID != "s" || c.Tool != "x" {
 				t.Errorf("%s: told of %+v, after it ran: %v", name, c, ran)
 			}
@@ -180,11 +189,7 @@ func TestUnreviewedChanges(t *testing.T) {
 				told = any
 			}
 			return func() error { return nil }, tt.fail
-		}}
-		if tt.ask {
-			cfg.Policy = nil
-		}
-		d := tool.NewDispatcher(cfg)
+		})
 		origin := tt.origin
 		if origin == "" {
 			origin = tool.OriginLoop
@@ -238,10 +243,11 @@ func TestUnreviewedChangesEnd(t *testing.T) {
 				tl = &obedient{r}
 			}
 			var errs bytes.Buffer
-			d, reg := setup(t, tool.DispatcherConfig{Policy: allow{}, Log: zerolog.New(&errs), Unreviewed: func(tool.Change) (func() error, error) {
+			d, reg := setup(t, tool.DispatcherConfig{Policy: allow{}, Log: zerolog.New(&errs)}, tl)
+			d.SetWitness(func(tool.Change) (func() error, error) {
 				note("noted")
 				return func() error { note("noted"); return tt.fail }, nil
-			}}, tl)
+			})
 			if tt.closed {
 				if err := d.Close(t.Context()); err != nil {
 					t.Fatal(err)

@@ -38,8 +38,8 @@ type pin struct {
 type Entry struct {
 	Tool Tool
 	Def  Definition
-	// Hidden entries can still be called, but are not offered: their provider
-	// is away, and may be back by then.
+	// Hidden entries can be called, but are not offered: their provider is down, and
+	// may be back when the call arrives.
 	Hidden bool
 	// Rank is the tool's place in its provider's list.
 	Rank int
@@ -55,11 +55,11 @@ type Snapshot struct {
 	withheld   map[string]Withheld
 }
 
-// Withheld is a tool that a provider has and that cannot be called, for instance
-// because it waits for approval. It takes no name: whoever else offers the name has it.
+// Withheld is a provider's tool that cannot be called, for instance because it waits
+// for approval. It does not occupy its name: another provider may offer the name.
 type Withheld struct {
-	Def Definition // without what the provider says of the tool
-	Why string     // for whoever calls it
+	Def Definition // without the provider's description of the tool
+	Why string     // for callers
 }
 
 var emptySnapshot = &Snapshot{}
@@ -79,13 +79,14 @@ func (s *Snapshot) Withheld(name string) (Withheld, bool) {
 	return w, ok
 }
 
-// Len returns how many tools are offered.
+// Len returns the number of offered tools.
 func (s *Snapshot) Len() int { return len(s.listed) }
 
 // All yields the offered tools by name.
 func (s *Snapshot) All() iter.Seq[*Entry] { return slices.Values(s.listed) }
 
-// Of yields every tool of a provider: offered, hidden and withheld, these with why.
+// Of yields every tool of a provider: offered, hidden and withheld, the last with
+// the reason.
 func (s *Snapshot) Of(provider string) iter.Seq2[*Definition, string] {
 	return func(yield func(*Definition, string) bool) {
 		for _, e := range s.byName {
@@ -101,8 +102,8 @@ func (s *Snapshot) Of(provider string) iter.Seq2[*Definition, string] {
 	}
 }
 
-// ChangedSince returns the providers whose offered tools are others than in an earlier
-// snapshot, "" for the built-in ones.
+// ChangedSince returns the providers whose offered tools differ from those of an
+// earlier snapshot, "" for the built-in ones.
 func (s *Snapshot) ChangedSince(earlier *Snapshot) []string {
 	var out []string
 	differs := func(e, other *Entry) {
@@ -119,7 +120,7 @@ func (s *Snapshot) ChangedSince(earlier *Snapshot) []string {
 	return out
 }
 
-// Definitions returns the definitions of the offered tools by name (S-45).
+// Definitions returns the definitions of the offered tools by name.
 func (s *Snapshot) Definitions() []Definition {
 	out := make([]Definition, len(s.listed))
 	for i, e := range s.listed {
@@ -128,16 +129,15 @@ func (s *Snapshot) Definitions() []Definition {
 	return out
 }
 
-// FunctionSpec is a tool in the shape of OpenAI's tools array (Y-119).
+// FunctionSpec is a tool in the shape of OpenAI's tools array.
 type FunctionSpec struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	Parameters  json.RawMessage `json:"parameters"`
 }
 
-// FunctionSpecs returns the offered tools as a model provider gets them. It is
-// the one path by which tools become visible to a model, whoever provides them
-// (F-12).
+// FunctionSpecs returns the offered tools in the form for a model provider. Tools
+// become visible to a model only through it, whoever provides them.
 func (s *Snapshot) FunctionSpecs() []FunctionSpec {
 	out := make([]FunctionSpec, len(s.listed))
 	for i, e := range s.listed {
@@ -154,8 +154,8 @@ func (r *Registry) Snapshot() *Snapshot {
 	return emptySnapshot
 }
 
-// Pin fixes the view of a session for the length of a turn and returns it with
-// its release. Pins of one session nest and share the first one's view (F-13).
+// Pin fixes the view of a session for the duration of a turn and returns it with
+// its release. Pins of one session nest and share the first one's view.
 func (r *Registry) Pin(session string) (*Snapshot, func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -212,13 +212,13 @@ func (r *Registry) Watch(f func(generation uint64)) (stop func()) {
 type Provided struct {
 	Tool   Tool
 	Hidden bool
-	// Withheld says why the tool cannot be called. It is not registered then; only
-	// whoever calls it is told.
+	// Withheld is the reason why the tool cannot be called. It is then not registered;
+	// only callers learn the reason.
 	Withheld string
 }
 
-// Register adds built-in tools (Y-118). A name that is taken is an error, and
-// nothing is registered.
+// Register adds built-in tools. If a name is taken, it returns an error and
+// registers nothing.
 func (r *Registry) Register(tools ...Tool) error {
 	var ps []Provided
 	for _, t := range tools {
@@ -256,11 +256,10 @@ func (r *Registry) Unregister(names ...string) {
 	})
 }
 
-// Replace makes tools the whole of what provider offers, in one step. A tool
-// with an unfit definition, or with a name that somebody else holds, is left
-// out and named in the returned errors; the others are registered. Built-in
-// tools and tools of other providers cannot be shadowed (UP-07). Another order alone
-// is no change.
+// Replace atomically replaces all tools of a provider. It leaves out a tool with an
+// invalid definition, or with a name that is taken, and names it in the returned
+// errors; it registers the others. A provider cannot shadow built-in tools and
+// tools of other providers. A different order alone is not a change.
 func (r *Registry) Replace(provider string, tools []Provided) []error {
 	if provider == "" {
 		return []error{errors.New("a provider needs a name")}
@@ -362,9 +361,9 @@ func (r *Registry) change(edit func(next map[string]*Entry, withheld map[string]
 	}
 }
 
-// DeclareLegacy notes that a plugin answers requests for name by itself,
-// without schema version (Y-132). A name that is also registered here may be
-// answered twice, which is logged (Y-130).
+// DeclareLegacy records that a plugin answers requests for name itself, without
+// schema version. A name that is also registered here may be answered twice, which
+// is logged.
 func (r *Registry) DeclareLegacy(plugin, name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

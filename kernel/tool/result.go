@@ -5,16 +5,16 @@ import (
 	"fmt"
 	"html"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/yaya-ai/yaya/internal/bufpool"
+	"github.com/yaya-ai/yaya/internal/cut"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 )
 
-// ErrorKind classifies a result that is not OK (Y-123); more kinds may come.
+// ErrorKind classifies a result that is not OK; more kinds may come.
 type ErrorKind string
 
-// The kinds of failure. Denied, timed out and cancelled are three things.
+// The kinds of failure. Denied, timed out and cancelled are distinct.
 const (
 	ErrValidation  ErrorKind = "validation"
 	ErrNotFound    ErrorKind = "not_found"
@@ -27,11 +27,11 @@ const (
 	ErrTool        ErrorKind = "tool" // the tool ran and said that it failed
 )
 
-// MaxBrief bounds a brief, in characters (Y-120).
+// MaxBrief bounds a brief, in characters.
 const MaxBrief = 80
 
-// Block is one piece of a result for display (Y-122): exactly one of the three
-// contents, as Kind says. Its content is untrusted.
+// Block is one piece of a result for display: exactly one of the three contents,
+// selected by Kind. Its content is untrusted.
 type Block struct {
 	Kind     BlockKind       `json:"kind"`
 	Text     string          `json:"text,omitempty"`
@@ -70,7 +70,7 @@ func (b Block) Content() string {
 	return b.Text
 }
 
-// HTML renders the block so that nothing in it acts as markup (Y-121, R24).
+// HTML renders the block so that nothing in it acts as markup.
 func (b Block) HTML() string {
 	return `<pre class="block-` + string(b.safeKind()) + `">` + html.EscapeString(b.Content()) + `</pre>`
 }
@@ -92,7 +92,7 @@ type Artifact struct {
 	Full     int64  `json:"full"` // bytes that there were
 }
 
-// Result is what a call came to (S-44, Y-120).
+// Result is the result of a call.
 type Result struct {
 	OK         bool
 	ErrorKind  ErrorKind // set when not OK
@@ -102,23 +102,25 @@ type Result struct {
 	Artifacts  []Artifact
 	// Detail is machine-readable detail of a failure, such as {"errors":[…]}.
 	Detail json.RawMessage
-	// Approved says that a person agreed to this very call.
+	// Approved reports that a person approved exactly this call.
 	Approved bool
+	// NotRun reports that the tool never began: the call has changed nothing.
+	NotRun bool
 	// Native is the provider's own answer; set for native calls only.
 	Native *NativeResult
 }
 
-// NativeResult is an answer in the provider's own words: exactly one of a
-// result and an error object.
+// NativeResult is an answer in the provider's own bytes: exactly one of a result
+// and an error object.
 type NativeResult struct {
 	Result jsonrpc.Object
 	Error  json.RawMessage
-	// Buffer holds the bytes of both, if it is set. Whoever has taken what it
-	// needs releases it.
+	// Buffer holds the bytes of both, if it is set. The reader releases it when it no
+	// longer needs them.
 	Buffer *bufpool.Buffer
 }
 
-// Envelope is the JSON form of a result (Y-129).
+// Envelope is the JSON form of a result.
 type Envelope struct {
 	OK         bool            `json:"ok"`
 	Kind       ErrorKind       `json:"kind,omitempty"`
@@ -127,6 +129,7 @@ type Envelope struct {
 	Structured json.RawMessage `json:"structured,omitempty"`
 	Artifacts  []Artifact      `json:"artifacts,omitempty"`
 	Detail     json.RawMessage `json:"detail,omitempty"`
+	NotRun     bool            `json:"not_run,omitempty"`
 }
 
 // Envelope returns the JSON form.
@@ -135,10 +138,10 @@ func (r Result) Envelope() Envelope {
 	if display == nil {
 		display = []Block{}
 	}
-	return Envelope{r.OK, r.ErrorKind, r.Brief, display, r.Structured, r.Artifacts, r.Detail}
+	return Envelope{r.OK, r.ErrorKind, r.Brief, display, r.Structured, r.Artifacts, r.Detail, r.NotRun}
 }
 
-// Text joins the display blocks as a model reads them.
+// Text joins the display blocks into text for a model.
 func (r Result) Text() string {
 	parts := make([]string, 0, len(r.Display))
 	for _, b := range r.Display {
@@ -147,12 +150,12 @@ func (r Result) Text() string {
 	return strings.Join(parts, "\n")
 }
 
-// OK makes a successful result.
+// OK returns a successful result.
 func OK(brief string, display ...Block) Result {
 	return Result{OK: true, Brief: Brief(brief), Display: display}
 }
 
-// Fail makes a failed result; the message is brief and display.
+// Fail returns a failed result; the message is both brief and display.
 func Fail(kind ErrorKind, format string, args ...any) Result {
 	msg := fmt.Sprintf(format, args...)
 	return Result{ErrorKind: kind, Brief: Brief(msg), Display: []Block{Text(msg)}}
@@ -160,10 +163,5 @@ func Fail(kind ErrorKind, format string, args ...any) Result {
 
 // Brief cuts s to one line of at most MaxBrief characters.
 func Brief(s string) string {
-	s = strings.Join(strings.Fields(s), " ")
-	if utf8.RuneCountInString(s) <= MaxBrief {
-		return s
-	}
-	r := []rune(s)
-	return string(r[:MaxBrief-1]) + "…"
+	return cut.Line(s, MaxBrief)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 )
 
-// Limits of a tool's schema (UP-08, R9).
+// Limits of a tool's schema.
 const (
 	MaxSchemaBytes      = 64 << 10
 	MaxSchemaDepth      = 32
@@ -25,9 +25,9 @@ const (
 
 var errSchema = errors.New("unacceptable schema")
 
-// CheckSchema reports why a schema is not accepted: it is no JSON object, too
-// large, too deep, refers outside itself, or grows without measure when its
-// references are followed. It does no I/O and takes bounded time.
+// CheckSchema returns an error if a schema is not a JSON object, is too large or
+// too deep, refers outside itself, or grows too much when its references are
+// followed. It does no I/O and takes bounded time.
 func CheckSchema(raw json.RawMessage) error {
 	if len(raw) > MaxSchemaBytes {
 		return fmt.Errorf("%w: %d bytes, the limit is %d", errSchema, len(raw), MaxSchemaBytes)
@@ -123,8 +123,8 @@ func (m *measurer) expand(v any, path []string) int {
 	return min(n, maxSchemaExpansions+1)
 }
 
-// resolve finds the target of a local reference; nil when there is none or when
-// it is the root, whose parts are being counted already.
+// resolve finds the target of a local reference; nil if there is none, or if it is
+// the root, whose parts are already being counted.
 func (m *measurer) resolve(ref string) any {
 	if strings.Trim(ref, "#/") == "" {
 		return nil
@@ -165,7 +165,7 @@ func compileSchema(raw json.RawMessage) (*jsonschema.Schema, error) {
 	return c.Compile("tool.json")
 }
 
-// Violation is one way in which arguments break their schema (Y-126).
+// Violation is one violation of the schema by the arguments.
 type Violation struct {
 	Path    string `json:"path"` // JSON Pointer into the arguments
 	Message string `json:"message"`

@@ -11,12 +11,11 @@ import (
 	"github.com/yaya-ai/yaya/kernel/event"
 )
 
-// Serve answers tool.call.request events of schema v1 until the returned
-// function is called. Requests without the schema version are left to legacy
-// subscribers (Y-124, Y-130). Each runs on a goroutine of the dispatcher, never
-// in a bus handler, and ends in exactly one tool.call.result or tool.error. A
-// user.interrupt cancels the calls that its session has running (Y-22); ctx
-// cancels them all.
+// Serve answers tool.call.request events of schema v1 until the returned function
+// is called. Legacy subscribers handle requests without the schema version. Each
+// runs on a goroutine of the dispatcher, never in a bus handler, and ends in
+// exactly one tool.call.result or tool.error. A user.interrupt cancels the calls
+// that its session has running; ctx cancels them all.
 func (d *Dispatcher) Serve(ctx context.Context, b *bus.Bus) (stop func(), err error) {
 	if d.cfg.Agent == nil {
 		return nil, errors.New("tool calls of agents cannot be served: DispatcherConfig.Agent is not set")
@@ -34,13 +33,13 @@ func (d *Dispatcher) Serve(ctx context.Context, b *bus.Bus) (stop func(), err er
 			if req.SchemaVersion != event.SchemaV1 {
 				return nil
 			}
-			if !d.begin() {
+			if !d.work.Begin() {
 				return publish(kernel, ev, req.ID, Fail(ErrCancelled, "yaya is shutting down"))
 			}
 			snap := d.cfg.Registry.For(ev.SessionID)
 			ctx, done := running.add(ctx, ev)
 			go func() {
-				defer d.work.Done()
+				defer d.work.End()
 				defer done()
 				if err := d.answer(ctx, kernel, snap, ev, req); err != nil {
 					d.cfg.Log.Error().Err(err).Str("tool", req.Name).Msg("the result of a tool call could not be published")
@@ -54,7 +53,7 @@ func (d *Dispatcher) Serve(ctx context.Context, b *bus.Bus) (stop func(), err er
 	return sub.Close, nil
 }
 
-// calls are those that run, by session and by the id of their request's event.
+// calls are the running ones, by session and by the id of their request's event.
 type calls struct {
 	mu        sync.Mutex
 	bySession map[string]map[string]context.CancelFunc
@@ -94,7 +93,7 @@ func (d *Dispatcher) answer(ctx context.Context, kernel *bus.Emitter, snap *Snap
 	res := d.Call(ctx, snap, Call{
 		ID: req.ID, Name: req.Name, Args: req.Args, SessionID: ev.SessionID, Turn: ev.Turn, Origin: OriginLoop, Caller: d.cfg.Agent(ev.SessionID),
 		Progress: func(p Progress) {
-			// A lost progress event is no failure of the call.
+			// A lost progress event does not fail the call.
 			_, _ = bus.Publish(kernel, event.ToolCallUpdate, ev.SessionID, event.ToolProgress{
 				ID: req.ID, Progress: p.Progress, Total: p.Total, Message: p.Message,
 			})
@@ -104,7 +103,7 @@ func (d *Dispatcher) answer(ctx context.Context, kernel *bus.Emitter, snap *Snap
 }
 
 // publish emits the one terminal event of a request: tool.error when the tool
-// never ran (Y-125…Y-127), else tool.call.result with the envelope (Y-129).
+// never ran, else tool.call.result with the envelope.
 func publish(kernel *bus.Emitter, request event.Event, id string, res Result) error {
 	ref := event.Request{RequestID: request.ID}
 	var never event.ToolErrorKind
@@ -119,7 +118,7 @@ func publish(kernel *bus.Emitter, request event.Event, id string, res Result) er
 	}
 	if !res.OK && never != "" {
 		if len(res.Detail) == 0 {
-			// A brief is cut to a line; a model is told all of it.
+			// A brief is cut to one line; a model gets all of the text.
 			detail, err := json.Marshal(struct {
 				Message string `json:"message"`
 			}{res.Text()})

@@ -10,7 +10,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 )
 
-// Kind classifies what a tool can do (S-41). Anything unknown counts as exec.
+// Kind classifies what a tool can do. Anything unknown counts as exec.
 type Kind string
 
 // The closed set of Kind.
@@ -21,18 +21,18 @@ const (
 	KindNetwork Kind = "network"
 )
 
-// NamePattern is what the name of a registered tool looks like; it is the
-// intersection of what model providers and MCP clients accept.
+// NamePattern matches the name of a registered tool; it is the intersection of the
+// names that model providers and MCP clients accept.
 var NamePattern = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
 // DefaultTimeout bounds one run of a tool that names no timeout of its own.
 const DefaultTimeout = 120 * time.Second
 
-// OwnTimeout is the timeout of a tool that bounds its runs by itself.
+// OwnTimeout is the timeout of a tool that bounds its runs itself.
 const OwnTimeout = time.Duration(-1)
 
-// Identity says which tool this is, whatever it is called by. Provider is ""
-// for tools that are built in.
+// Identity identifies a tool independently of its name. Provider is "" for built-in
+// tools.
 type Identity struct {
 	Provider string
 	Tool     string
@@ -45,8 +45,8 @@ func (id Identity) String() string {
 	return id.Provider + "/" + id.Tool
 }
 
-// Definition describes a tool (S-42). Text and schemas of provided tools are
-// untrusted: they describe, and never decide (F-16).
+// Definition describes a tool. Text and schemas of provided tools are
+// untrusted: they describe, and never decide.
 type Definition struct {
 	Name             string
 	Identity         Identity // filled from Name for built-in tools
@@ -57,24 +57,24 @@ type Definition struct {
 	Kind             Kind
 	RequiresApproval bool
 	// Timeout bounds one run; 0 means DefaultTimeout. An [Obedient] tool with
-	// OwnTimeout bounds its runs by itself.
+	// OwnTimeout bounds its runs itself.
 	Timeout     time.Duration
 	Annotations json.RawMessage
-	// ForAgents keeps the tool for turns of yaya's own agents: it makes no sense
+	// ForAgents reserves the tool for turns of yaya's own agents: it makes no sense
 	// without a conversation. Other callers do not see it.
 	ForAgents bool
 	// InFolder marks a tool that runs or changes something in the folder that the
 	// session works in: a [Gate] admits its calls first.
 	InFolder bool
-	// Validate makes the dispatcher validate the arguments of native calls too,
-	// which are otherwise the provider's to check.
+	// Validate makes the dispatcher validate the arguments of native calls too, which
+	// otherwise only the provider checks.
 	Validate bool
 	// Native is the definition as its provider wrote it, for callers that speak
 	// the provider's protocol.
 	Native json.RawMessage
 }
 
-// Origin says through which surface a call arrived. Rules match on it.
+// Origin is the surface through which a call arrived. Rules match on it.
 type Origin string
 
 // The surfaces.
@@ -86,7 +86,7 @@ const (
 	OriginAPI  Origin = "api"  // somebody who may answer asks, through the admin API
 )
 
-// Call is one request to run a tool (S-43).
+// Call is one request to run a tool.
 type Call struct {
 	ID        string
 	Name      string
@@ -95,8 +95,8 @@ type Call struct {
 	Turn      string // of the session's agent; "" for other callers
 	Origin    Origin
 	Caller    Caller
-	// Native is set by callers that speak the provider's protocol. Its Params
-	// hold the call as the caller wrote it, Args included.
+	// Native is set by callers that speak the provider's protocol. Its Params hold the
+	// caller's own bytes of the call, including Args.
 	Native *NativeCall
 	// Prepared is set by the dispatcher for a [Preparer].
 	Prepared *Prepared
@@ -105,12 +105,12 @@ type Call struct {
 	Progress func(Progress)
 }
 
-// NativeCall carries a call in its caller's own words.
+// NativeCall carries a call in its caller's own bytes.
 type NativeCall struct {
 	Protocol string         // "mcp"
 	Params   jsonrpc.Object // the whole params object, opened
-	// Peer is the protocol's own handle of the caller, for providers that speak
-	// it and may have to ask the caller something. It is not looked at here.
+	// Peer is the protocol's own handle of the caller, for providers that speak it and
+	// may have to ask the caller something. This package does not look at it.
 	Peer any
 }
 
@@ -123,8 +123,8 @@ type Progress struct {
 	Native   json.RawMessage
 }
 
-// Tool is something that can be called (S-45). Invoke obeys ctx; an error it
-// returns is internal, an expected failure is a Result that is not OK.
+// Tool is a callable tool. Invoke obeys ctx; an error that it returns is internal,
+// an expected failure is a Result that is not OK.
 type Tool interface {
 	Definition() Definition
 	Invoke(ctx context.Context, call Call) (Result, error)
@@ -134,23 +134,23 @@ type Tool interface {
 // run on the caller's goroutine.
 type Obedient interface{ ObeysContext() }
 
-// PreApproved lets a built-in tool say that a call does what its user has agreed to in
-// advance, exactly: it counts as reading then. Rules that name the tool, and hooks,
-// still decide.
+// PreApproved lets a built-in tool report that its user has approved exactly this call
+// in advance: it then counts as reading. Rules that name the tool, and hooks, still
+// decide.
 type PreApproved interface{ PreApproved(call Call) bool }
 
-// ApprovalBriefer lets a tool word its own approval prompt (Y-131).
+// ApprovalBriefer lets a tool word its own approval prompt.
 type ApprovalBriefer interface{ ApprovalBrief(call Call) string }
 
-// TrustQuestion is the name under which the question whether a folder is trusted is put.
-// No tool has it: what asks under that name is yaya itself.
+// TrustQuestion is the tool name of the question whether to trust a folder. No tool has
+// it: yaya itself asks under that name.
 const TrustQuestion = "folder_trust"
 
-// HostQuestion is the name under which the question whether a command may reach a host
-// is put. No tool has it, either.
+// HostQuestion is the tool name of the question whether a command may reach a host. No
+// tool has it, either.
 const HostQuestion = "sandbox_host"
 
-// CheckDefinition reports what makes a definition unfit for registration.
+// CheckDefinition returns an error if a definition cannot be registered.
 func CheckDefinition(d Definition) error {
 	switch {
 	case d.Name == TrustQuestion:

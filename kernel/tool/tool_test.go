@@ -74,6 +74,7 @@ func setup(t *testing.T, cfg tool.DispatcherConfig, tools ...tool.Tool) (*tool.D
 	}
 	cfg.Registry = reg
 	d := tool.NewDispatcher(cfg)
+	d.SetWitness(func(tool.Change) (func() error, error) { return func() error { return nil }, nil })
 	t.Cleanup(func() {
 		if err := d.Close(context.Background()); err != nil {
 			t.Error(err)
@@ -595,7 +596,7 @@ func TestServeOnTheBus(t *testing.T) {
 	})
 }
 
-// A call that outlasts the bus's handler deadline is no handler failure (Y-166
+// A call that outlives the bus's handler deadline is not a handler failure (Y-166
 // concerns on_event only).
 func TestLongCallsDoNotBlockTheBus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

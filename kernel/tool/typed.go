@@ -9,15 +9,15 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// typed is a tool made of a Go function.
+// typed is a tool that wraps a Go function.
 type typed[A any] struct {
 	def Definition
 	run func(ctx context.Context, call Call, args A) (Result, error)
 }
 
-// New makes a tool from a function with a typed argument struct (Y-118). The
-// input schema is derived from A unless the definition has one; json tags name
-// the members, jsonschema tags describe them.
+// New returns a tool that calls a function with a typed argument struct. The input
+// schema is derived from A unless the definition has one; json tags name the
+// members, jsonschema tags describe them.
 func New[A any](def Definition, run func(ctx context.Context, call Call, args A) (Result, error)) (Tool, error) {
 	if def.InputSchema == nil {
 		schema, err := schemaFor[A]()

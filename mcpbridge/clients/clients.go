@@ -12,7 +12,7 @@ import (
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
-// Spec is how a client is to reach yaya: by a command, or at an address.
+// Spec says how a client reaches yaya: by a command, or at an address.
 type Spec struct {
 	Command string // an absolute path
 	Args    []string
@@ -24,27 +24,27 @@ type Spec struct {
 type Client struct {
 	ID     string // for the command line
 	Name   string
-	Paths  []string // where its file may be; the first is the one that it writes today
+	Paths  []string // possible paths of its file; current versions write the first
 	Format servers.Format
-	// Each says that the paths belong to programs of their own, such as editors.
+	// Each says that each path belongs to a separate program, such as an editor.
 	Each bool
 
 	top    string // the member that holds the servers
-	list   bool   // which is a list
+	list   bool   // that member is a list
 	syntax syntax
 	local  func(Spec) members
 	remote func(Spec) members
-	// noRemote says why the client cannot be given an address.
+	// noRemote is the reason why the client cannot use an address.
 	noRemote string
 }
 
 // syntax edits one kind of file.
 type syntax interface {
-	// set returns data with the entry added or replaced, and how the entry was
-	// written before and is now.
+	// set returns data with the entry added or replaced, and the text of the entry before and
+	// after.
 	set(c Client, data []byte, m members) (out []byte, was, now string, err error)
-	// unset returns data without the entry; with empty, without the object that held
-	// it if it is left empty.
+	// unset returns data without the entry. With empty, it also removes the object of servers
+	// if that becomes empty.
 	unset(c Client, data []byte, empty bool) (out []byte, was string, err error)
 }
 
@@ -67,7 +67,7 @@ func bearer(key string, s Spec) members {
 	return members{{key, members{{"Authorization", "Bearer " + s.Token}}}}
 }
 
-// at is an entry with an address under key.
+// at returns an entry with an address under key.
 func at(key string, before ...member) func(Spec) members {
 	return func(s Spec) members {
 		return slices.Concat(before, members{{key, s.URL}}, bearer("headers", s))
@@ -78,10 +78,10 @@ func typed(kind string) []member { return []member{{"type", kind}} }
 
 func plain(s Spec) members { return command(s) }
 
-// known are the clients whose files can be written, without their paths.
+// known are the clients whose files yaya can write, without their paths.
 var known = []Client{
 	{ID: "claude-code", Format: servers.FormatClaudeCode, top: "mcpServers", local: func(s Spec) members { return append(typed("stdio"), command(s)...) }, remote: at("url", typed("http")...)},
-	{ID: "claude-desktop", Format: servers.FormatClaudeDesktop, top: "mcpServers", local: plain, noRemote: "Claude Desktop takes addresses as connectors, in its settings, and from no file; leave --url out to connect by command"},
+	{ID: "claude-desktop", Format: servers.FormatClaudeDesktop, top: "mcpServers", local: plain, noRemote: "Claude Desktop accepts addresses only as connectors in its settings, not from a file; omit --url to connect by command"},
 	{ID: "cursor", Format: servers.FormatCursor, top: "mcpServers", local: plain, remote: at("url")},
 	{ID: "vscode", Each: true, Format: servers.FormatVSCode, top: "servers", local: func(s Spec) members { return append(typed("stdio"), command(s)...) }, remote: at("url", typed("http")...)},
 	{ID: "codex", Format: servers.FormatCodex, top: "mcp_servers", syntax: tomlFile{}, local: plain, remote: func(s Spec) members {
@@ -133,7 +133,7 @@ var known = []Client{
 
 const description = "the tools of all servers that yaya connects"
 
-// All lists the clients, with the paths that places has for them.
+// All lists the clients, with their paths from places.
 func All(places []servers.Location) []Client {
 	out := slices.Clone(known)
 	for i := range out {
@@ -154,15 +154,15 @@ func All(places []servers.Location) []Client {
 // Edit is a change of a client's file.
 type Edit struct {
 	Data []byte
-	// Was and Now are yaya's entry before and after, as it is written; "" for none.
+	// Was and Now are the text of yaya's entry before and after; "" for none.
 	Was, Now string
-	// Gone says that the file is one that Add made, with nothing else in it: it can be
-	// removed. Data is what it would be otherwise.
+	// Gone says that Add created the file and it contains nothing else, so it can be removed.
+	// Data is its content otherwise.
 	Gone bool
 }
 
-// Add returns the client's file with yaya's entry as spec says. Without a change, Was
-// and Now are the same.
+// Add returns the client's file with yaya's entry according to spec. If nothing changes, Was
+// and Now are equal.
 func (c Client) Add(data []byte, spec Spec) (Edit, error) {
 	if err := c.check(spec); err != nil {
 		return Edit{}, err
@@ -193,14 +193,14 @@ func (c Client) Add(data []byte, spec Spec) (Edit, error) {
 		return Edit{}, err
 	}
 	if same, err := c.says(out, entry); err != nil || !same {
-		return Edit{}, errors.Join(fmt.Errorf("%s: the entry cannot be written here: add it by hand", c.Name), err)
+		return Edit{}, errors.Join(fmt.Errorf("%s: cannot write the entry here: add it by hand", c.Name), err)
 	}
 	return Edit{Data: out, Was: was, Now: now}, nil
 }
 
-// Remove returns the client's file without yaya's entry. If that is what it was
-// before, which a backup tells, it is that to the byte. before is nil if there was no
-// file.
+// Remove returns the client's file without yaya's entry. before is a backup from before the
+// entry was added, nil if there was no file; if the result means the same, Remove returns the
+// backup byte for byte.
 func (c Client) Remove(data, before []byte) (Edit, error) {
 	found, err := c.ours(data)
 	if err != nil {
@@ -210,7 +210,7 @@ func (c Client) Remove(data, before []byte) (Edit, error) {
 		return Edit{Data: data}, nil
 	}
 	var e Edit
-	// An object of servers that is left empty stays: some clients refuse a file without.
+	// An empty object of servers stays: some clients reject a file without one.
 	for _, empty := range []bool{false, true} {
 		out, was, err := c.syntax.unset(c, data, empty)
 		if err != nil {
@@ -220,7 +220,7 @@ func (c Client) Remove(data, before []byte) (Edit, error) {
 			return Edit{}, err
 		}
 		if _, left, err := c.Entry(out); err != nil || left {
-			return Edit{}, errors.Join(fmt.Errorf("the file of %s is laid out in a way that yaya cannot edit; remove its %q by hand", c.Name, servers.OwnName), err)
+			return Edit{}, errors.Join(fmt.Errorf("yaya cannot edit the layout of the file of %s; remove its %q by hand", c.Name, servers.OwnName), err)
 		}
 		if !empty {
 			e = Edit{Data: out, Was: was}
@@ -236,7 +236,7 @@ func (c Client) Remove(data, before []byte) (Edit, error) {
 	return e, err
 }
 
-// made reports whether Add made the file: it is what Add would make of none.
+// made reports whether Add created the file: it equals the file that Add would create.
 func (c Client) made(data []byte) (bool, error) {
 	s, _, err := c.Entry(data)
 	if err != nil {
@@ -244,17 +244,17 @@ func (c Client) made(data []byte) (bool, error) {
 	}
 	token, _ := strings.CutPrefix(s.Headers["Authorization"], "Bearer ")
 	e, err := c.Add(nil, Spec{Command: s.Command, Args: s.Args, URL: s.URL, Token: token})
-	// An entry that Add would not write, Add has not written.
+	// Add did not write an entry that it would not write.
 	return err == nil && bytes.Equal(e.Data, data), nil
 }
 
-// squash leaves out what only lays a text out, and what is empty.
+// squash removes layout characters and empty objects from a text.
 func squash(data []byte) string {
 	return strings.NewReplacer("{}", "", "[]", "").Replace(strings.Join(strings.Fields(string(data)), ""))
 }
 
-// Entry is the entry named yaya of a client's file, as servers are read. It may be one
-// of another program: see [Client.Foreign].
+// Entry returns the entry named yaya in a client's file, parsed as a server. It may belong to
+// another program: see [Client.Foreign].
 func (c Client) Entry(data []byte) (servers.Server, bool, error) {
 	cfg, err := servers.Parse(c.file(), data, c.Format)
 	if err != nil {
@@ -273,8 +273,8 @@ func (c Client) Entry(data []byte) (servers.Server, bool, error) {
 	return servers.Server{}, false, nil
 }
 
-// Foreign says why the entry named yaya of a client's file is not yaya's; nil if it is,
-// or if there is none. An address may be that of a yaya anywhere.
+// Foreign returns an error if the entry named yaya in a client's file is not yaya's. Any
+// address counts as yaya's, since a yaya can run anywhere.
 func (c Client) Foreign(data []byte) error {
 	cfg, err := servers.Parse(c.file(), data, c.Format)
 	if err != nil {
@@ -293,7 +293,7 @@ func (c Client) Foreign(data []byte) error {
 	return nil
 }
 
-// ours reports whether the file has yaya's entry. A foreign one is an error.
+// ours reports whether the file has yaya's entry. A foreign entry is an error.
 func (c Client) ours(data []byte) (bool, error) {
 	if err := c.Foreign(data); err != nil {
 		return false, err
@@ -302,10 +302,10 @@ func (c Client) ours(data []byte) (bool, error) {
 	return found, err
 }
 
-// file is a name that tells the syntax.
+// file returns a file name with the extension for the syntax.
 func (c Client) file() string { return cmp.Or(slices.Concat(c.Paths, []string{"file"})...) }
 
-// CheckAddress reports why a client cannot be given an address.
+// CheckAddress returns an error if a client cannot use an address.
 func CheckAddress(address string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || strings.ContainsAny(address, "$`{}") {
@@ -318,7 +318,7 @@ func (c Client) check(s Spec) error {
 	if s.URL == "" {
 		for _, w := range append([]string{s.Command}, s.Args...) {
 			if strings.ContainsAny(w, "$`{}\r\n\x00") {
-				return fmt.Errorf("%s may take a part of %q for a variable; move yaya to a path without $, braces and backquotes", c.Name, w)
+				return fmt.Errorf("%s may interpret a part of %q as a variable; move yaya to a path without $, braces and backquotes", c.Name, w)
 			}
 		}
 		return nil
@@ -331,9 +331,9 @@ func (c Client) check(s Spec) error {
 	}
 	switch {
 	case !strings.HasPrefix(strings.ToLower(s.URL), "https:") && s.Token != "" && !servers.Loopback(s.URL):
-		return fmt.Errorf("the token would go over the network as plain text to %s; use an https address", s.URL)
+		return fmt.Errorf("the token would travel as plain text to %s; use an https address", s.URL)
 	case strings.ContainsFunc(s.Token, func(r rune) bool { return r <= ' ' || r > '~' || r == '$' || r == '`' || r == '{' }):
-		return errors.New("the token has characters that no token of yaya has")
+		return errors.New("the token contains characters that never occur in a yaya token")
 	}
 	return nil
 }

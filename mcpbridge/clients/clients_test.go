@@ -80,8 +80,8 @@ func originals(c clients.Client) map[string]string {
 	}
 }
 
-// What is added is read by the reader of that client as yaya's entry; it is added
-// once; everything else stays; and removing it gives the file as it was.
+// The reader of a client reads the added entry as yaya's. The entry is added once, and
+// everything else stays. Removing the entry restores the file as it was.
 func TestAddAndRemove(t *testing.T) {
 	for _, c := range all(t) {
 		for name, before := range originals(c) {
@@ -227,7 +227,7 @@ func TestWhatIsRefused(t *testing.T) {
 		{"a broken file", "cursor", `{"mcpServers": {`, local, "mcp.json"},
 		{"a broken TOML file", "codex", "a = ", local, "config.toml"},
 		{"a broken YAML file", "goose", "a: [", local, "config.yaml"},
-		{"servers that are no object", "cursor", `{"mcpServers": 7}`, local, "must be an object"},
+		{"servers that are not an object", "cursor", `{"mcpServers": 7}`, local, "must be an object"},
 		{"a member twice", "zed", `{"context_servers": {}, "context_servers": {}}`, local, "twice"},
 		{"another server of the name", "cursor", `{"mcpServers": {"yaya": {"command": "other"}}}`, local, "runs other"},
 		{"an entry that is broken", "cursor", `{"mcpServers": {"yaya": {"command": 7}}}`, local, "cannot be read"},
@@ -246,7 +246,7 @@ func TestWhatIsRefused(t *testing.T) {
 	}
 }
 
-// Whatever file there is, an edit is refused or changes yaya's entry alone.
+// An edit of any file is refused, or changes only yaya's entry.
 func FuzzEdit(f *testing.F) {
 	list := clients.All(servers.Locations("/h", "linux", func(string) string { return "" }))
 	for i, c := range list {

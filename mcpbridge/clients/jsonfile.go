@@ -12,10 +12,10 @@ import (
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
-// jsonFile edits JSON, with comments and trailing commas or without, in its text.
+// jsonFile edits JSON, with or without comments and trailing commas, in its text.
 type jsonFile struct{}
 
-// textJSON is a document and how it is laid out.
+// textJSON is a document and its layout.
 type textJSON struct {
 	data []byte
 	root hujson.Value
@@ -46,14 +46,14 @@ func parseJSON(data []byte) (textJSON, error) {
 	return t, nil
 }
 
-// indentAt is the indentation of the line of a place, and whether the line begins there.
+// indentAt returns the indentation of a position's line, and whether the line begins there.
 func (t textJSON) indentAt(pos int) (indent string, begins bool) {
 	line := t.data[bytes.LastIndexByte(t.data[:pos], '\n')+1 : pos]
 	rest := bytes.TrimLeft(line, " \t")
 	return string(line[:len(line)-len(rest)]), len(rest) == 0 && bytes.IndexByte(t.data[:pos], '\n') >= 0
 }
 
-// find returns the member of an object by name. Two of one name have two meanings.
+// find returns the member of an object by name. Two members with one name are ambiguous.
 func find(obj *hujson.Object, name string) (int, error) {
 	at := -1
 	for i, m := range obj.Members {
@@ -67,7 +67,7 @@ func find(obj *hujson.Object, name string) (int, error) {
 	return at, nil
 }
 
-// commaAfter is the place of the comma that follows a place, -1 for none.
+// commaAfter returns the position of the comma that follows a position, -1 if there is none.
 func (t textJSON) commaAfter(pos int) int {
 	for pos < len(t.data) {
 		switch rest := t.data[pos:]; {
@@ -98,7 +98,7 @@ const blank = " \t\r\n"
 
 // insert adds a member to the end of an object.
 func (t textJSON) insert(v hujson.Value, key string, value any) []byte {
-	obj := v.Value.(*hujson.Object) //nolint:forcetypeassert // the callers look
+	obj := v.Value.(*hujson.Object) //nolint:forcetypeassert // the callers check it
 	open, end := v.StartOffset, v.EndOffset-1
 	last := open + 1 + len(bytes.TrimRight(t.data[open+1:end], blank))
 	outer, _ := t.indentAt(open)
@@ -131,9 +131,9 @@ func (t textJSON) insert(v hujson.Value, key string, value any) []byte {
 	return slices.Concat(t.data[:last], []byte(in), t.data[last:])
 }
 
-// cut removes a member, with the whitespace before it and the comma that it needs no more.
+// cut removes a member, with the whitespace before it and the comma that is no longer needed.
 func (t textJSON) cut(v hujson.Value, i int) []byte {
-	obj := v.Value.(*hujson.Object) //nolint:forcetypeassert // the callers look
+	obj := v.Value.(*hujson.Object) //nolint:forcetypeassert // the callers check it
 	m := obj.Members[i]
 	start := len(bytes.TrimRight(t.data[:m.Name.StartOffset], blank))
 	end := m.Value.EndOffset
@@ -163,7 +163,7 @@ func (f jsonFile) set(c Client, data []byte, m members) (out []byte, was, now st
 	if err != nil {
 		return nil, "", "", fmt.Errorf("the file of %s: %w", c.Name, err)
 	}
-	root := t.root.Value.(*hujson.Object) //nolint:forcetypeassert // parseJSON has looked
+	root := t.root.Value.(*hujson.Object) //nolint:forcetypeassert // parseJSON checked it
 	i, err := find(root, c.top)
 	if err != nil {
 		return nil, "", "", fmt.Errorf("the file of %s: %w", c.Name, err)
@@ -206,7 +206,7 @@ func (f jsonFile) unset(c Client, data []byte, empty bool) (out []byte, was stri
 	if err != nil {
 		return nil, "", fmt.Errorf("the file of %s: %w", c.Name, err)
 	}
-	root := t.root.Value.(*hujson.Object) //nolint:forcetypeassert // parseJSON has looked
+	root := t.root.Value.(*hujson.Object) //nolint:forcetypeassert // parseJSON checked it
 	i, err := find(root, c.top)
 	if err != nil || i < 0 {
 		return data, "", err

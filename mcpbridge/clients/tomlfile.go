@@ -10,20 +10,19 @@ import (
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
-// tomlFile edits TOML, in which yaya's entry is a table of its own. An entry that is
-// written in another way is found by nobody here, and so an error when the result is
-// looked at.
+// tomlFile edits TOML, in which yaya's entry is a separate table. It does not find an entry in
+// another form; the check of the result then fails.
 type tomlFile struct{}
 
 var header = regexp.MustCompile(`^\s*\[`)
 
-// ownHeader is the header of yaya's table, and of those below it.
+// ownHeader matches the header of yaya's table, and of those below it.
 func ownHeader(c Client) *regexp.Regexp {
 	return regexp.MustCompile(`^\s*\[\s*` + regexp.QuoteMeta(c.top) + `\s*\.\s*["']?` + servers.OwnName + `["']?\s*[.\]]`)
 }
 
-// table returns where yaya's table begins and ends, without the blank lines and the
-// comments that precede the next one; -1 if there is none.
+// table returns the begin and the end of yaya's table, without the blank lines and comments
+// that precede the next one; -1 if there is none.
 func table(c Client, data []byte) (start, end int) {
 	own := ownHeader(c)
 	start, pos := -1, 0
@@ -85,7 +84,7 @@ func tomlValue(v any) string {
 func (tomlFile) unset(c Client, data []byte, _ bool) (out []byte, was string, err error) {
 	start, end := table(c, data)
 	if start < 0 {
-		return nil, "", fmt.Errorf("the file of %s does not have the entry as a table of its own; remove %q by hand", c.Name, servers.OwnName)
+		return nil, "", fmt.Errorf("the file of %s does not have the entry as a separate table; remove %q by hand", c.Name, servers.OwnName)
 	}
 	before := data[:start]
 	if rest := bytes.TrimSuffix(bytes.TrimSuffix(before, []byte("\n")), []byte("\r")); len(rest) == 0 || bytes.HasSuffix(rest, []byte("\n")) {

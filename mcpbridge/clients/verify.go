@@ -8,8 +8,8 @@ import (
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
-// split returns a document without yaya's entry, and that entry. An object of servers
-// that is empty counts as absent.
+// split returns a document without yaya's entry, and that entry. An empty object of servers
+// counts as absent.
 func (c Client) split(data []byte) (rest map[string]any, own any, err error) {
 	rest, err = servers.Decode(c.file(), data)
 	if err != nil {
@@ -49,12 +49,12 @@ func (c Client) onlyOurs(before, after []byte) error {
 	}
 	is, _, err := c.split(after)
 	if err != nil || !reflect.DeepEqual(was, is) {
-		return fmt.Errorf("the file of %s is laid out in a way that yaya cannot edit without changing more; change its %q by hand", c.Name, c.top)
+		return fmt.Errorf("yaya cannot edit the file of %s without changing other parts of it; change its %q by hand", c.Name, c.top)
 	}
 	return nil
 }
 
-// says reports whether yaya's entry of a file is m.
+// says reports whether yaya's entry in a file equals m.
 func (c Client) says(data []byte, m members) (bool, error) {
 	_, own, err := c.split(data)
 	if err != nil {
@@ -68,7 +68,7 @@ func (c Client) says(data []byte, m members) (bool, error) {
 	return string(have) == string(want), err
 }
 
-// plain is m as decoders have objects.
+// plain returns m in the form in which decoders return objects.
 func (m members) plain() map[string]any {
 	out := map[string]any{}
 	for _, x := range m {

@@ -11,11 +11,11 @@ import (
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
-// yamlFile edits YAML by lines: yaya's entry is the first below the member that holds
-// the servers.
+// yamlFile edits YAML by lines: yaya's entry is the first in the member that contains the
+// servers.
 type yamlFile struct{}
 
-// textYAML is a document, by lines with their ends.
+// textYAML is a document as lines with their line ends.
 type textYAML struct {
 	lines [][]byte
 	nl    string
@@ -29,7 +29,7 @@ func parseYAML(c Client, data []byte) (textYAML, error) {
 		t.nl = "\r\n"
 	}
 	if bytes.ContainsAny(bytes.ReplaceAll(data, []byte("\r\n"), nil), "\r\u0085\u2028\u2029") {
-		return t, fmt.Errorf("the file of %s ends lines with other characters than a newline; save it with newlines", c.Name)
+		return t, fmt.Errorf("the file of %s uses line ends other than a newline; save it with newlines", c.Name)
 	}
 	var doc yaml.Node
 	if err := yaml.Unmarshal(data, &doc); err != nil {
@@ -48,12 +48,12 @@ func parseYAML(c Client, data []byte) (textYAML, error) {
 		}
 	}
 	if root.Style&yaml.FlowStyle != 0 || (t.value != nil && t.value.Style&yaml.FlowStyle != 0 && len(t.value.Content) > 0) {
-		return t, fmt.Errorf("the file of %s has %q in braces or brackets; write it with a line for each member, or add the entry by hand", c.Name, c.top)
+		return t, fmt.Errorf("the file of %s has %q in braces or brackets; write it with one line per member, or add the entry by hand", c.Name, c.top)
 	}
 	return t, nil
 }
 
-// entry returns the lines of yaya's entry, from and to; -1 if there is none.
+// entry returns the first line of yaya's entry and the line after its end; -1 if there is none.
 func (t textYAML) entry(c Client) (from, to int) {
 	if t.value == nil {
 		return -1, -1
@@ -166,7 +166,7 @@ func (yamlFile) unset(c Client, data []byte, empty bool) (out []byte, was string
 	if c.list {
 		sole = len(t.value.Content) == 1
 	}
-	if sole && from == t.key.Line { // nothing between the member and the entry
+	if sole && from == t.key.Line { // no lines between the member and the entry
 		if from--; !empty {
 			none := map[bool]string{false: "{}", true: "[]"}[c.list]
 			t.lines[from] = []byte(string(bytes.TrimRight(t.lines[from], blank)) + " " + none + t.nl)

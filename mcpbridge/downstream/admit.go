@@ -12,8 +12,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// shown finds the profile of a request. When it reports false, the answer has been
-// written.
+// shown finds the profile of a request. If it reports false, it has written the response.
 func (s *Server) shown(w http.ResponseWriter, r *http.Request, msg *jsonrpc.Message, who tool.Caller) (*profile, bool) {
 	name := r.PathValue("profile")
 	p, err := s.profile(name, who)
@@ -23,17 +22,17 @@ func (s *Server) shown(w http.ResponseWriter, r *http.Request, msg *jsonrpc.Mess
 	case errors.Is(err, ErrNoProfile):
 		refuse(w, http.StatusNotFound, msg.ID, jsonrpc.CodeInvalidRequest, "%v %q; the profiles are %s", ErrNoProfile, clip(name), s.profileNames(who))
 	case errors.Is(err, errNotYours):
-		s.cfg.Log.Warn().Str("principal", who.Principal).Str("profile", name).Msg("an MCP request was refused: the profile is not for this principal")
-		refuse(w, http.StatusForbidden, msg.ID, jsonrpc.CodeInvalidRequest, "the profile %q is not for %s: use /mcp, or have its owner add you to the profile", clip(name), clip(who.Principal))
+		s.cfg.Log.Warn().Str("principal", who.Principal).Str("profile", name).Msg("refused an MCP request: the profile is not for this principal")
+		refuse(w, http.StatusForbidden, msg.ID, jsonrpc.CodeInvalidRequest, "the profile %q is not for %s: use /mcp, or ask its owner to add you to the profile", clip(name), clip(who.Principal))
 	default:
-		s.cfg.Log.Error().Err(err).Msg("an MCP request was refused")
-		refuse(w, http.StatusServiceUnavailable, msg.ID, jsonrpc.CodeInternal, "the profiles cannot be read; yaya's log says why")
+		s.cfg.Log.Error().Err(err).Msg("refused an MCP request")
+		refuse(w, http.StatusServiceUnavailable, msg.ID, jsonrpc.CodeInternal, "the profiles cannot be read (see yaya's log)")
 	}
 	return nil, false
 }
 
-// admit settles the era of a message and finds its client. When it reports
-// false, the answer has been written.
+// admit determines the era of a message and finds its client. If it reports false, it has
+// written the response.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request, msg *jsonrpc.Message, who tool.Caller, p *profile) (*client, bool, bool) {
 	header := r.Header.Get(mcp.HeaderProtocolVersion)
 	meta := openMeta(msg.Params)
@@ -50,7 +49,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, msg *jsonrpc.Mess
 	token := r.Header.Get(mcp.HeaderSessionID)
 	switch {
 	case msg.Method == "initialize" && token == "":
-		c, err := s.open(who.Principal, p)
+		c, err := s.open(r.Context(), who.Principal, p, msg)
 		if err != nil {
 			w.Header().Set("Retry-After", "30")
 			refuse(w, http.StatusServiceUnavailable, msg.ID, jsonrpc.CodeInternal, "%v", err)
@@ -64,14 +63,14 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, msg *jsonrpc.Mess
 	}
 	c := s.find(who.Principal, token)
 	if c == nil || c.profile.name != p.name {
-		refuse(w, http.StatusNotFound, msg.ID, jsonrpc.CodeInvalidRequest, "there is no such session")
+		refuse(w, http.StatusNotFound, msg.ID, jsonrpc.CodeInvalidRequest, "unknown session")
 		return nil, false, false
 	}
 	return c, false, true
 }
 
-// opened finds the session of a request that brings no message. A session is known by
-// the path of its profile only. When it reports false, the answer has been written.
+// opened finds the session of a request without a message. A session exists only under the path
+// of its profile. If it reports false, it has written the response.
 func (s *Server) opened(w http.ResponseWriter, r *http.Request, who tool.Caller) (*client, *profile, bool) {
 	token := r.Header.Get(mcp.HeaderSessionID)
 	if token == "" {
@@ -84,7 +83,7 @@ func (s *Server) opened(w http.ResponseWriter, r *http.Request, who tool.Caller)
 	}
 	c := s.find(who.Principal, token)
 	if c == nil || c.profile.name != p.name {
-		http.Error(w, "there is no such session", http.StatusNotFound)
+		http.Error(w, "unknown session", http.StatusNotFound)
 		return nil, nil, false
 	}
 	return c, p, true
@@ -100,8 +99,7 @@ func unsupportedVersion(version string) *jsonrpc.Error {
 	return &jsonrpc.Error{Code: e.Code, Message: e.Message, Data: data}
 }
 
-// checkModern holds a modern message to the rules of its transport (DN-03,
-// DN-04).
+// checkModern checks a modern message against the rules of its transport.
 func (s *Server) checkModern(w http.ResponseWriter, r *http.Request, msg *jsonrpc.Message, header string, meta requestMeta) bool {
 	version := meta.version
 	mismatch := func(format string, args ...any) bool {
@@ -110,7 +108,7 @@ func (s *Server) checkModern(w http.ResponseWriter, r *http.Request, msg *jsonrp
 	}
 	switch {
 	case msg.Method == "":
-		refuse(w, http.StatusBadRequest, nil, jsonrpc.CodeInvalidRequest, "there are no requests of the server in this protocol version that a response could answer")
+		refuse(w, http.StatusBadRequest, nil, jsonrpc.CodeInvalidRequest, "unexpected response: servers send no requests in this protocol version")
 		return false
 	case r.Header.Get(mcp.HeaderLastEventID) != "":
 		return mismatch("streams cannot be resumed in protocol version %s", mcp.ProtocolVersion20260728)
@@ -132,7 +130,7 @@ func (s *Server) checkModern(w http.ResponseWriter, r *http.Request, msg *jsonrp
 		refuse(w, http.StatusBadRequest, msg.ID, jsonrpc.CodeInvalidParams, "_meta has no %s", mcp.MetaKeyClientCapabilities)
 		return false
 	}
-	// The library knows no tasks: their header repeats the task's id.
+	// The library does not know tasks, whose header repeats the task's id.
 	if id, ok := msg.Params.String("taskId"); ok && strings.HasPrefix(msg.Method, "tasks/") {
 		if name, valid := mcp.DecodeHeaderValue(r.Header.Get(mcp.HeaderName)); r.Header.Get(mcp.HeaderName) != "" && (!valid || name != id) {
 			return mismatch("the header %s does not name the task", mcp.HeaderName)

@@ -15,7 +15,7 @@ import (
 
 const artifactPage = 256 << 10
 
-// wholeRunes cuts off the piece of a character that the end of a page has split.
+// wholeRunes cuts off an incomplete character at the end of a page.
 func wholeRunes(b []byte) []byte {
 	for i := 1; i <= utf8.UTFMax && i <= len(b); i++ {
 		if tail := b[len(b)-i:]; utf8.RuneStart(tail[0]) {
@@ -28,8 +28,8 @@ func wholeRunes(b []byte) []byte {
 	return b
 }
 
-// readArtifact returns a page of what was too large for a result of this client's:
-// yaya:artifacts/<id>?offset=<byte>. The page after it is named in _meta.
+// readArtifact returns a page of content that was too large for a result:
+// yaya:artifacts/<id>?offset=<byte>. _meta names the next page.
 func (s *Server) readArtifact(x *exchange, uri, rest string) ([]byte, error) {
 	id, query, _ := strings.Cut(rest, "?")
 	var offset int64

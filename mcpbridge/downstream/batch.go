@@ -13,10 +13,10 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// A batch is an array of messages that are handled at once, and answered by an array
-// (2025-03-26, Basic Protocol). The revisions before and after it have none.
+// A batch is an array of messages that is answered by an array (2025-03-26, Basic Protocol).
+// The revisions before and after it have no batches.
 
-// batches reports whether a client's protocol version has batches.
+// batches reports whether a client's protocol version supports batches.
 func (c *client) batches() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -25,19 +25,19 @@ func (c *client) batches() bool {
 
 var errNoBatches = errors.New("batches exist in protocol version " + mcp.ProtocolVersion20250326 + " only: send the messages one by one")
 
-// batch is an array that is being answered.
+// batch is an array of messages in progress.
 type batch struct {
 	mu      sync.Mutex
 	answers [][]byte
-	size    int // bytes of the answers
+	size    int // bytes of the responses
 	work    sync.WaitGroup
 }
 
-// maxBatched bounds the answers of a batch together: they leave as one message.
+// maxBatched bounds the total size of a batch's responses, which leave as one message.
 const maxBatched = 64 << 20
 
-// add takes the answer to a request. One that makes the batch too large is an error
-// instead.
+// add adds the response to a request. If it makes the batch too large, add replaces it with an
+// error.
 func (b *batch) add(id, answer []byte) {
 	if answer == nil {
 		return
@@ -45,14 +45,14 @@ func (b *batch) add(id, answer []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.size+len(answer) > maxBatched {
-		answer = jsonrpc.AppendError(nil, id, fail(jsonrpc.CodeInternal, "the answers of this batch are larger than %d MiB together: send the request by itself", maxBatched>>20))
+		answer = jsonrpc.AppendError(nil, id, fail(jsonrpc.CodeInternal, "the responses of this batch exceed %d MiB in total: send the request by itself", maxBatched>>20))
 	}
 	b.size += len(answer)
 	b.answers = append(b.answers, answer)
 }
 
-// openBatch takes a batch apart. Notifications and responses are taken at once; requests
-// are returned, and what is no message is answered.
+// openBatch splits a batch. It handles notifications and responses at once, returns the
+// requests, and answers elements that are not messages with an error.
 func (s *Server) openBatch(c *client, p *profile, who tool.Caller, data []byte) (b *batch, requests []*jsonrpc.Message, err error) {
 	parts, err := jsonrpc.Batch(data)
 	if err != nil {
@@ -75,10 +75,10 @@ func (s *Server) openBatch(c *client, p *profile, who tool.Caller, data []byte) 
 	return b, requests, nil
 }
 
-// run handles one request of a batch on a goroutine of its own, when room is closed; nil
-// is at once.
+// run handles one request of a batch on its own goroutine, after room is closed, or at once if
+// room is nil.
 func (s *Server) run(ctx context.Context, b *batch, x *exchange, room <-chan struct{}) {
-	rctx, done, ok := x.c.begin(ctx, string(x.msg.ID)) // from here on it can be cancelled
+	rctx, done, ok := x.c.begin(ctx, string(x.msg.ID)) // from here on, it can be cancelled
 	if !ok {
 		b.add(x.msg.ID, jsonrpc.AppendError(nil, x.msg.ID, fail(jsonrpc.CodeInvalidRequest, "a request with this id is running")))
 		return
@@ -93,8 +93,8 @@ func (s *Server) run(ctx context.Context, b *batch, x *exchange, room <-chan str
 			}
 		}
 		x.ctx = rctx
-		// What a batch has collected does not count among the large messages in
-		// flight: its other requests may have to wait for room there.
+		// A batch's collected responses do not count among the large messages in flight: its
+		// other requests may have to wait for room there.
 		if out := s.answer(rctx, nil, x); out != nil {
 			b.add(x.msg.ID, out.joined())
 		}
@@ -102,7 +102,7 @@ func (s *Server) run(ctx context.Context, b *batch, x *exchange, room <-chan str
 	})
 }
 
-// array returns the answers as one message, nil when there are none.
+// array returns the responses as one message, nil if there are none.
 func (b *batch) array() []byte {
 	if len(b.answers) == 0 {
 		return nil
@@ -110,7 +110,7 @@ func (b *batch) array() []byte {
 	return append(append([]byte{'['}, bytes.Join(b.answers, []byte{','})...), ']')
 }
 
-// postBatch serves a POST whose body is an array. The memory of the body is its own.
+// postBatch serves a POST whose body is an array. It owns the memory of the body.
 func (s *Server) postBatch(w http.ResponseWriter, r *http.Request, who tool.Caller, origin tool.Origin, body []byte) {
 	refused := func(status int, format string, args ...any) {
 		refuse(w, status, nil, jsonrpc.CodeInvalidRequest, format, args...)
@@ -126,7 +126,7 @@ func (s *Server) postBatch(w http.ResponseWriter, r *http.Request, who tool.Call
 		refused(http.StatusBadRequest, "%v", errNoBatches)
 		return
 	case c == nil || c.profile.name != p.name:
-		refused(http.StatusNotFound, "there is no such session")
+		refused(http.StatusNotFound, "unknown session")
 		return
 	case !c.batches():
 		refused(http.StatusBadRequest, "%v", errNoBatches)
@@ -160,9 +160,10 @@ func (s *Server) postBatch(w http.ResponseWriter, r *http.Request, who tool.Call
 	}
 }
 
-// takeBatch handles a line that is an array. It occupies one of the connection's
-// places, whatever it holds.
-func (s *Server) takeBatch(ctx context.Context, c *client, lw *lines, work *sync.WaitGroup, slots chan struct{}, in Incoming) {
+// takeBatch handles a line that is an array. It takes one of the connection's slots, whatever
+// its size.
+func (sc *stdioConn) takeBatch(ctx context.Context, in Incoming) {
+	s, c, lw := sc.s, sc.c, sc.lw
 	done := in.Release
 	defer func() { done() }()
 	refused := func(code int, err error) {
@@ -172,7 +173,7 @@ func (s *Server) takeBatch(ctx context.Context, c *client, lw *lines, work *sync
 		refused(jsonrpc.CodeInvalidRequest, errNoBatches)
 		return
 	}
-	b, requests, err := s.openBatch(c, c.profile, tool.LocalOwner, in.Data)
+	b, requests, err := s.openBatch(c, c.profile, sc.who, in.Data)
 	switch {
 	case errors.Is(err, jsonrpc.ErrSyntax):
 		refused(jsonrpc.CodeParse, err)
@@ -181,11 +182,11 @@ func (s *Server) takeBatch(ctx context.Context, c *client, lw *lines, work *sync
 		refused(jsonrpc.CodeInvalidRequest, err)
 		return
 	}
-	// The requests of one batch may be as many as those of a connection.
+	// One batch may have as many requests as a connection.
 	room := 0
 	for room < len(requests) {
 		select {
-		case slots <- struct{}{}:
+		case sc.slots <- struct{}{}:
 			room++
 			continue
 		default:
@@ -195,19 +196,19 @@ func (s *Server) takeBatch(ctx context.Context, c *client, lw *lines, work *sync
 	for _, msg := range requests[room:] {
 		b.add(msg.ID, jsonrpc.AppendError(nil, msg.ID, fail(jsonrpc.CodeInternal, "more than %d requests are running", maxConcurrent)))
 	}
-	found := make(chan struct{}) // closed when the line has its part of the budget
+	found := make(chan struct{}) // closed when the line has its share of the budget
 	for _, msg := range requests[:room] {
-		s.run(ctx, b, &exchange{c: c, profile: c.profile, caller: tool.LocalOwner, origin: tool.OriginMCP, msg: msg, notify: lw.write, caps: c.capabilities()}, found)
+		s.run(ctx, b, &exchange{c: c, profile: c.profile, caller: sc.who, origin: tool.OriginMCP, msg: msg, notify: lw.write, caps: c.capabilities()}, found)
 	}
-	done = func() {} // its requests lie in it
-	work.Go(func() {
+	done = func() {} // its requests are in it
+	sc.work.Go(func() {
 		defer in.Release()
-		if in.await(ctx) == nil { // else the connection is gone, and with it the requests
+		if in.await(ctx) == nil { // otherwise the connection is gone, and the requests with it
 			close(found)
 		}
 		b.work.Wait()
 		for range room {
-			<-slots
+			<-sc.slots
 		}
 		if out := b.array(); out != nil {
 			_ = lw.write(out)

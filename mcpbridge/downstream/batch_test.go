@@ -27,7 +27,7 @@ var batchCases = []struct {
 	{"one request is answered by an array", "2025-03-26", `[{"jsonrpc":"2.0","id":1,"method":"ping"}]`, 200, []string{`{"jsonrpc":"2.0","id":1,"result":{}}`}},
 	{"notifications only", "2025-03-26", `[{"jsonrpc":"2.0","method":"notifications/x"},{"jsonrpc":"2.0","id":77,"result":{}}]`, 202, nil},
 	{"initialize", "2025-03-26", `[{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26"}}]`, 200, []string{`{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"initialize cannot be part of a batch"}}`}},
-	{"something that is no message", "2025-03-26", `[7,{"jsonrpc":"2.0","id":1,"method":"ping"}]`, 200, []string{`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"invalid JSON-RPC message: not an object"}}`, `{"jsonrpc":"2.0","id":1,"result":{}}`}},
+	{"an element that is not a message", "2025-03-26", `[7,{"jsonrpc":"2.0","id":1,"method":"ping"}]`, 200, []string{`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"invalid JSON-RPC message: not an object"}}`, `{"jsonrpc":"2.0","id":1,"result":{}}`}},
 	{"a batch in a batch", "2025-03-26", `[[{"jsonrpc":"2.0","id":1,"method":"ping"}]]`, 200, []string{`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"invalid JSON-RPC message: batches are not supported"}}`}},
 	{"requests that run beside each other", "2025-03-26", `[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"srv__both"}},{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"srv__both"}}]`, 200, []string{`{"jsonrpc":"2.0","id":1,"result":{"content":[]}}`, `{"jsonrpc":"2.0","id":2,"result":{"content":[]}}`}},
 	{"empty", "2025-03-26", `[]`, 400, []string{`the batch is empty`}},
@@ -98,7 +98,7 @@ func TestBatchesOverStdio(t *testing.T) {
 			in, send := io.Pipe()
 			var out strings.Builder
 			done := make(chan error, 1)
-			go func() { done <- r.srv.ServeStdio(t.Context(), in, &out, "") }()
+			go func() { done <- r.srv.ServeStdio(t.Context(), tool.LocalOwner, in, &out, "") }()
 			fmt.Fprintf(send, "%s\n%s\n", strings.Replace(initialize, "2025-06-18", tc.version, 1), tc.in)
 			send.Close()
 			if err := <-done; err != nil {
@@ -125,7 +125,7 @@ func TestLargeBatches(t *testing.T) {
 		in = append(in, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"srv__large"}}`, id))
 	}
 	a = r.send("POST", "["+strings.Join(in, ",")+"]", map[string]string{"Mcp-Session-Id": a.header.Get("Mcp-Session-Id")})
-	whole, refused := strings.Count(a.body, large), strings.Count(a.body, "larger than 64 MiB together: send the request by itself")
+	whole, refused := strings.Count(a.body, large), strings.Count(a.body, "exceed 64 MiB in total: send the request by itself")
 	if a.status != 200 || whole != 2 || refused != 2 {
 		t.Errorf("status %d, %d whole answers and %d refused ones, want 200, 2 and 2", a.status, whole, refused)
 	}
@@ -147,7 +147,7 @@ func TestLargeBatchesTakeTheirPart(t *testing.T) {
 	in, send := io.Pipe()
 	out, wrote := io.Pipe()
 	done := make(chan error, 1)
-	go func() { done <- r.srv.ServeStdio(t.Context(), in, wrote, "") }()
+	go func() { done <- r.srv.ServeStdio(t.Context(), tool.LocalOwner, in, wrote, "") }()
 	answers := bufio.NewScanner(out)
 	fmt.Fprintf(send, "%s\n", strings.Replace(initialize, "2025-06-18", "2025-03-26", 1))
 	answers.Scan()

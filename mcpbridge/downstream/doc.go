@@ -1,24 +1,21 @@
 // Package downstream is yaya as an MCP server: one endpoint for both protocol
 // eras over streamable HTTP, and the same over standard streams.
 //
-// It has a transport of its own. What it relays, it relays as bytes: a call's
-// params reach the dispatcher unparsed but for the members that routing and
-// policy need, and a provider's result, or its error object, is written as it
-// came (see docs/MCP.md for why the library's transport does not serve).
+// It has its own transport, which relays bytes: a call's params reach the dispatcher unparsed,
+// except for the members that routing and policy need, and a provider's result or error object
+// is written unchanged (docs/MCP.md explains why the library's transport is not suitable).
 //
 // # Streams
 //
-// What happens while a request runs goes to that request's own response stream,
-// always, and a response becomes a stream only when there is something to say
-// before the result. Messages that concern no request go to the GET stream of
-// their session, or to subscriptions/listen.
+// Messages about a running request always go to that request's own response stream, and a
+// response becomes a stream only if there is a message before the result. Messages that concern
+// no request go to the GET stream of their session, or to subscriptions/listen.
 //
 // # Sessions
 //
-// A legacy client gets a session with initialize; it ends with DELETE, after 30
-// minutes without a request or stream, or with the server. A modern client has
-// none. Each has a kernel session, which is what upstream connections per client
-// are keyed by.
+// A legacy client gets a session with initialize; it ends with DELETE, after 30 minutes without
+// a request or stream, or with the server. A modern client has no session. Both have a kernel
+// session, which is the key for upstream connections per client.
 //
 // Goroutines run only inside requests, plus one that expires sessions;
 // [Server.Close] waits for it and ends every stream.

@@ -103,7 +103,7 @@ func TestWrongRequests(t *testing.T) {
 		{"compressed (HT-02)", "x", with(s, "Content-Encoding", "gzip"), 415, `-32600`},
 		{"too large (HT-01)", call(`{"name":"` + strings.Repeat("x", downstream.MaxBody) + `"}`), s, 413, `larger than 64 MiB; raise the setting servers.max_message_bytes`},
 		{"no session (DN-02)", call(`{"name":"srv__t"}`), nil, 400, "no session"},
-		{"guessed session (DN-02)", call(`{"name":"srv__t"}`), with(s, "Mcp-Session-Id", "guess"), 404, "no such session"},
+		{"guessed session (DN-02)", call(`{"name":"srv__t"}`), with(s, "Mcp-Session-Id", "guess"), 404, "unknown session"},
 		{"unknown version", call(`{"name":"srv__t"}`), with(s, "Mcp-Protocol-Version", "1999-01-01"), 400, "1999-01-01"},
 		{"unknown method (DN-10)", `{"jsonrpc":"2.0","id":1,"method":"no/such"}`, s, 200, `-32601`},
 		{"array params (DN-10)", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":[]}`, s, 400, `-32600`},
@@ -364,7 +364,8 @@ func TestHostResultsAreRendered(t *testing.T) {
 	}
 }
 
-// FID-8: tools come in their server's order, and another order alone is no change.
+// FID-8: tools come in their server's order, and a new order alone does not count
+// as a change.
 func TestToolsInTheirServersOrder(t *testing.T) {
 	var tools []tool.Tool
 	var want []string
@@ -400,8 +401,8 @@ func TestToolsInTheirServersOrder(t *testing.T) {
 	}
 }
 
-// FID-6: a call of a tool that waits says so, in every profile that would show the
-// tool, and is no unknown tool.
+// FID-6: a call of a tool that waits for approval says so, in every profile that would
+// show the tool. It does not fail as a call of an unknown tool.
 func TestCallsOfToolsThatWait(t *testing.T) {
 	r := newRig(t)
 	r.reg.Replace("srv", []tool.Provided{{Tool: relay("srv__w", nil), Withheld: "it waits: yaya mcp approve srv w"}})

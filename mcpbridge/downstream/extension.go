@@ -16,20 +16,19 @@ import (
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
 )
 
-// Bounds of the extensions that are declared for servers.
+// Bounds of the extensions that yaya declares on behalf of servers.
 const (
 	maxExtensions    = 32
 	maxExtensionName = 128
 	maxExtension     = 4 << 10 // bytes of one's settings
 )
 
-// appendExtensions appends the extensions of the servers that a profile shows. They
-// come with the servers, unlike all other capabilities: a method that no server has is
-// not there to be called. Of two servers with the same one, the settings of the first
-// by name count.
+// appendExtensions appends the extensions of the servers that a profile shows. Unlike all other
+// capabilities, they depend on the servers, since nobody can call a method that no server has.
+// If two servers have the same extension, the settings of the first by name count.
 func (s *Server) appendExtensions(dst []byte, p *profile, modern bool) []byte {
 	var all []byte
-	names := map[string]bool{relay.Tasks: true} // which is relayed as yaya's own
+	names := map[string]bool{relay.Tasks: true} // relayed as yaya's own
 	if modern {
 		all = append(jsonrpc.AppendString(all, relay.Tasks), ":{}"...)
 	}
@@ -56,16 +55,16 @@ func (s *Server) appendExtensions(dst []byte, p *profile, modern bool) []byte {
 	return append(append(append(dst, `,"extensions":{`...), all...), '}')
 }
 
-// extension relays a method that an extension brings, to the one server that it can be
-// for: the server of the tool or resource that params name, or the only one that shares
-// the extension with the client.
+// extension relays a method of an extension to the one server that it can be for: the server of
+// the tool or resource that params name, or the only server that shares the extension with the
+// client.
 //
-// Nobody here knows what the method does. So it counts as a call of a tool, by the name
-// that [methodName] gives it, for profiles, hooks, rules, approvals and records; and none
-// of its texts may name a tool of the server that the client may not call.
+// yaya does not know what the method does. So for profiles, hooks, rules, approvals and
+// records, it counts as a call of a tool with the name from [methodName]; and no string in its
+// params may name a tool of the server that the client may not call.
 func (s *Server) extension(ctx context.Context, x *exchange) ([]byte, error) {
 	p := &x.passed
-	p.tool, p.failed, p.outcome = clip(x.msg.Method), true, tool.ErrNotFound // unless it turns out otherwise
+	p.tool, p.failed, p.outcome = clip(x.msg.Method), true, tool.ErrNotFound // the default, set below if another applies
 	p.args = ofClient(x.msg.Params, false)
 	srv, edits, err := s.extended(ctx, x)
 	if err != nil {
@@ -94,14 +93,14 @@ func (s *Server) extension(ctx context.Context, x *exchange) ([]byte, error) {
 	return nil, fail(jsonrpc.CodeInternal, "%s", res.Brief)
 }
 
-// refused logs that a method was refused, and returns why.
-func (s *Server) refused(who tool.Caller, srv relay.Server, method string, why *jsonrpc.Error) *jsonrpc.Error {
+// refused logs the refusal of a method, and returns the error.
+func (s *Server) refused(who tool.Caller, srv relay.ServerInfo, method string, why *jsonrpc.Error) *jsonrpc.Error {
 	s.cfg.Log.Warn().Str("principal", who.Principal).Str("server", srv.Name()).Str("method", clip(method)).Str("reason", why.Message).
 		Msg("an extension's method of an MCP client was refused")
 	return why
 }
 
-// method is an extension's method as the dispatcher sees it.
+// method presents an extension's method to the dispatcher as a tool.
 type method struct {
 	srv   relay.Server
 	name  string
@@ -129,9 +128,9 @@ func (m *method) Invoke(ctx context.Context, call tool.Call) (tool.Result, error
 	return tool.Result{OK: r.Err == nil, Native: &tool.NativeResult{Result: r.Result, Error: r.Err, Buffer: r.Buffer}}, nil
 }
 
-// methodName is what profiles and rules call an extension's method: as they would call
-// a tool of the server with the method's name.
-func methodName(srv relay.Server, method string) string {
+// methodName returns the name of an extension's method in profiles and rules: the name of a
+// tool of the server that is called like the method.
+func methodName(srv relay.ServerInfo, method string) string {
 	if prefix, bare := srv.Prefix(); !bare {
 		return prefix + "__" + method
 	}
@@ -145,15 +144,15 @@ func (s *Server) methodCall(c *client, who tool.Caller, name string, args []byte
 	}
 }
 
-// ofClient returns params as a server gets them, without the protocol's own members of
-// _meta: those are the hop's, and other ones in each request. The token of progress is
-// the hop's in requests only. All the rest is the client's, and counts.
+// ofClient returns params in the form for a server, without the protocol's own members of
+// _meta: they belong to the hop and differ in each request. The progress token belongs to the
+// hop only in requests. Everything else is the client's, and counts.
 func ofClient(params jsonrpc.Object, token bool) []byte {
 	if params.IsZero() {
 		return []byte("{}")
 	}
 	meta, err := jsonrpc.ParseObject(params.Get("_meta"))
-	if err != nil || !meta.IsObject() { // there is none, or it is not the protocol's
+	if err != nil || !meta.IsObject() { // absent, or not the protocol's
 		return bytes.Clone(params.Raw())
 	}
 	const reserved = "io.modelcontextprotocol/"
@@ -170,10 +169,10 @@ func ofClient(params jsonrpc.Object, token bool) []byte {
 	return params.Append(nil, jsonrpc.Edit{Name: "_meta"})
 }
 
-// barred says why the arguments of an extension's method cannot go to a server: they
-// name a tool of it, by the server's own name or by the one that clients know, that the
-// caller may not call without further ado. Names stand wherever the extension puts them,
-// so every text counts, keys included.
+// barred returns an error if the arguments of an extension's method must not go to a server:
+// they name a tool of the server that the caller may not call without approval, by its original
+// name or by the one that clients know. An extension can put a name anywhere, so every string
+// counts, including keys.
 func (s *Server) barred(ctx context.Context, snap *tool.Snapshot, p *profile, srv relay.Server, call tool.Call) *jsonrpc.Error {
 	type known struct {
 		def *tool.Definition
@@ -191,14 +190,14 @@ func (s *Server) barred(ctx context.Context, snap *tool.Snapshot, p *profile, sr
 		case !ok && (box == nil || !box.HasTool(text)):
 			return true
 		case !ok || !p.tool(t.def):
-			found = fail(jsonrpc.CodeInvalidParams, "unknown tool %q: a method of an extension reaches the tools that its client may call, and no other", clip(text))
+			found = fail(jsonrpc.CodeInvalidParams, "unknown tool %q: a method of an extension can only reach tools that its client may call", clip(text))
 		case t.why != "":
 			found = fail(jsonrpc.CodeInvalidParams, "%s", t.why)
 		default:
 			its := call
 			its.Name, its.Args = t.def.Name, []byte("{}")
 			if v := s.cfg.Dispatcher.Verdict(ctx, its, *t.def); v.Decision != tool.Allow {
-				found = fail(jsonrpc.CodeInvalidRequest, "denied: %s; a method of an extension cannot be about the tool %q, which its client may not call unasked", cmp.Or(v.Reason, "the policy does not allow it"), clip(text))
+				found = fail(jsonrpc.CodeInvalidRequest, "denied: %s; a method of an extension cannot name the tool %q, which its client may not call without approval", cmp.Or(v.Reason, "the policy does not allow it"), clip(text))
 			}
 		}
 		return found == nil
@@ -209,11 +208,11 @@ func (s *Server) barred(ctx context.Context, snap *tool.Snapshot, p *profile, sr
 	return found
 }
 
-// texts calls f for the texts in JSON, at any depth, keys included, until f returns
-// false. An error means that it has not seen them all.
+// texts calls f for each string in JSON, at any depth and including keys, until f returns
+// false. An error means that it did not reach all of them.
 func texts(raw []byte, f func(string) bool) error {
 	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber() // one that no float64 holds is JSON all the same
+	dec.UseNumber() // a number that does not fit float64 is still JSON
 	for open := 0; ; {
 		tok, err := dec.Token()
 		switch {
@@ -279,13 +278,13 @@ func (s *Server) extended(ctx context.Context, x *exchange) (relay.Server, []jso
 		for _, srv := range able {
 			names = append(names, srv.Name())
 		}
-		return nil, nil, fail(jsonrpc.CodeInvalidParams, "%s can be for any of the servers %s: use a profile that shows one of them (/mcp/<profile>)", clip(x.msg.Method), strings.Join(names, ", "))
+		return nil, nil, fail(jsonrpc.CodeInvalidParams, "several servers could handle %s: %s; use a profile that shows only one of them (/mcp/<profile>)", clip(x.msg.Method), strings.Join(names, ", "))
 	}
 	return able[0], nil, nil
 }
 
-// sharing returns the servers that share an extension with a client: of them, those
-// whose extension the method is called after, if there are some.
+// sharing returns the servers that share an extension with a client; if the method's name
+// contains one of the extensions, only the servers with that one.
 func (s *Server) sharing(p *profile, caps jsonrpc.Object, method string) []relay.Server {
 	if relay.Core(method) || relay.Extensions(caps).Len() == 0 {
 		return nil
@@ -313,16 +312,15 @@ func (x *exchange) unknownMethod() error {
 	return fail(jsonrpc.CodeMethodNotFound, "unknown method %q", clip(x.msg.Method))
 }
 
-// extensionNote passes a client's notification on, to the sessions of its own that it
-// has with servers that share an extension with it. It is held to what its methods are;
-// nobody is asked about it.
+// extensionNote forwards a client's notification to the client's own sessions with servers that
+// share an extension with it. The rules for methods apply to it, but nobody is asked about it.
 func (s *Server) extensionNote(c *client, p *profile, who tool.Caller, msg *jsonrpc.Message) {
 	to := s.sharing(p, c.capabilities(), msg.Method)
 	if len(to) == 0 {
 		return
 	}
 	args := ofClient(msg.Params, true)
-	params := args // what is sent is what is checked
+	params := args // check exactly the bytes that are sent
 	if msg.Params.IsZero() {
 		params = nil
 	}
@@ -340,7 +338,7 @@ func (s *Server) extensionNote(c *client, p *profile, who tool.Caller, msg *json
 		}
 		switch {
 		case why != nil:
-			_ = s.refused(who, srv, msg.Method, why) // a notification has no answer
+			_ = s.refused(who, srv, msg.Method, why) // a notification has no response
 		case !srv.Notify(c.session, msg.Method, params):
 			s.lost(c, srv.Name(), msg.Method)
 		}

@@ -8,12 +8,11 @@ import (
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
 )
 
-// codeNoResource is what legacy servers may answer for a resource that does not exist.
-// The modern era has no such code.
+// codeNoResource is the error code of legacy servers for a resource that does not exist. The
+// modern era does not have this code.
 const codeNoResource = -32002
 
-// list answers with the entries that all servers have, under the names that they
-// have here.
+// list answers with the entries of all servers, under their names for clients.
 func (s *Server) list(ctx context.Context, x *exchange, k relay.Kind) ([]byte, error) {
 	if c := x.msg.Params.Get("cursor"); c != nil && string(c) != "null" {
 		return nil, fail(jsonrpc.CodeInvalidParams, "unknown cursor: the list has one page")
@@ -47,7 +46,7 @@ func (s *Server) list(ctx context.Context, x *exchange, k relay.Kind) ([]byte, e
 	return append(out, '}'), nil
 }
 
-// reply turns what a server answered into the result or error of a request.
+// reply turns a server's answer into the result or error of a request.
 func (x *exchange) reply(r relay.Reply, err error) ([]byte, error) {
 	switch {
 	case x.ctx != nil && x.ctx.Err() != nil:
@@ -63,7 +62,7 @@ func (x *exchange) reply(r relay.Reply, err error) ([]byte, error) {
 	return x.complete(r.Result), nil
 }
 
-// complete gives a result the type that the modern era demands.
+// complete adds the result type that the modern era requires.
 func (x *exchange) complete(o jsonrpc.Object) []byte {
 	if !x.modern || !o.IsObject() || o.Get("resultType") != nil {
 		return o.Raw()
@@ -71,8 +70,7 @@ func (x *exchange) complete(o jsonrpc.Object) []byte {
 	return o.Append(x.space(len(o.Raw())+32), jsonrpc.Edit{Name: "resultType", Value: []byte(`"complete"`)})
 }
 
-// cached adds the cache hints that the modern era demands, where the server gave
-// none.
+// cached adds the cache hints that the modern era requires if the server gave none.
 func (x *exchange) cached(out []byte) []byte {
 	if !x.modern {
 		return out
@@ -101,7 +99,7 @@ func (s *Server) getPrompt(ctx context.Context, x *exchange) ([]byte, error) {
 	return x.reply(e.Server.Relay(ctx, x, x.msg.Method, x.msg.Params, jsonrpc.Edit{Name: "name", Value: jsonrpc.AppendString(nil, e.Own)}))
 }
 
-// noResource says that there is no such resource, as the official SDKs do in both eras.
+// noResource returns the error for an unknown resource, as the official SDKs do in both eras.
 func (x *exchange) noResource(uri string) error {
 	e := fail(jsonrpc.CodeInvalidParams, "resource not found: %s", clip(uri))
 	e.Data = append(jsonrpc.AppendString([]byte(`{"uri":`), uri), '}')
@@ -145,8 +143,8 @@ func (s *Server) readResource(ctx context.Context, x *exchange) ([]byte, error) 
 	return x.cached(out), nil
 }
 
-// translated gives a server's error the code that the client's era has for it; all
-// else of the error stays.
+// translated replaces the code of a server's error with that of the client's era; the rest
+// stays unchanged.
 func (x *exchange) translated(err error) error {
 	e, ok := errors.AsType[*jsonrpc.Error](err)
 	if !ok || !x.modern || jsonrpc.ParseError(e.Raw).Code != codeNoResource {
@@ -166,12 +164,14 @@ func (s *Server) follow(ctx context.Context, x *exchange, on bool) ([]byte, erro
 		return nil, fail(jsonrpc.CodeInvalidParams, "%s needs a uri of at most %d bytes", x.msg.Method, maxURI)
 	}
 	var err error
+	had := false
 	if on {
 		x.c.mu.Lock()
-		full := x.c.subscribed >= maxSubscribed
-		x.c.subscribed++
+		full := len(x.c.subscribed) >= maxSubscribed
+		had = x.c.subscribed[uri]
+		x.c.subscribed[uri] = true
 		x.c.mu.Unlock()
-		if full {
+		if full && !had {
 			err = fail(jsonrpc.CodeInvalidParams, "at most %d subscriptions", maxSubscribed)
 		} else {
 			err = s.subscribe(ctx, x, x.c, uri)
@@ -179,9 +179,9 @@ func (s *Server) follow(ctx context.Context, x *exchange, on bool) ([]byte, erro
 	} else {
 		err = s.cfg.Router.Unsubscribe(ctx, x.c, uri)
 	}
-	if !on || err != nil {
+	if !on || err != nil && !had {
 		x.c.mu.Lock()
-		x.c.subscribed = max(0, x.c.subscribed-1)
+		delete(x.c.subscribed, uri)
 		x.c.mu.Unlock()
 	}
 	switch {
@@ -221,7 +221,7 @@ func (s *Server) completeArgument(ctx context.Context, x *exchange) ([]byte, err
 		return nil, fail(jsonrpc.CodeInvalidParams, "ref: unknown type %q", clip(kind))
 	}
 	if err != nil || !x.profile.server(e.Server.Name()) {
-		return nil, fail(jsonrpc.CodeInvalidParams, "ref: there is nothing of that name")
+		return nil, fail(jsonrpc.CodeInvalidParams, "ref: unknown name")
 	}
 	if !e.Server.Has("completions") {
 		return x.complete(noCompletion), nil
@@ -244,7 +244,7 @@ func mustObject(s string) jsonrpc.Object {
 func (s *Server) setLevel(x *exchange) ([]byte, error) {
 	level, _ := x.msg.Params.String("level")
 	if relay.Severity(level) == 0 {
-		return nil, fail(jsonrpc.CodeInvalidParams, "there is no log level %q", clip(level))
+		return nil, fail(jsonrpc.CodeInvalidParams, "unknown log level %q", clip(level))
 	}
 	x.c.mu.Lock()
 	x.c.level = level

@@ -18,24 +18,23 @@ import (
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
 )
 
-// flight is work that outlives the request that began it: a server has a
-// question, the client gets it as the answer input_required, and comes again with
-// what was asked for (SEP-2322). Meanwhile the work is parked, and only the state
-// that the client was given finds it.
+// flight is work that outlives the request that began it: a server asks a question, the client
+// gets it as the response input_required, and sends another request with the answer (SEP-2322).
+// In between, the work is parked, and only the state that the client received finds it.
 type flight struct {
 	s      *Server
-	owner  string   // the principal that it is counted for when it is parked
-	bound  [32]byte // who may come again, and with what
-	ctx    context.Context
+	owner  string          // the principal that it is counted for when it is parked
+	bound  [32]byte        // which client and request may continue it
+	ctx    context.Context // a base context: of work that outlives the request that began it
 	cancel context.CancelCauseFunc
 	done   chan landing
-	fresh  chan struct{} // something was asked
+	fresh  chan struct{} // a question was asked
 
 	mu    sync.Mutex
-	alone bool               // no request waits for the end
-	gone  bool               // nobody will ask for it
+	alone bool               // no request waits for the outcome
+	gone  bool               // nobody will request it
 	held  intake.Held        // the memory of the request that began it, until the end
-	send  func([]byte) error // to the client; nil while nobody is there
+	send  func([]byte) error // to the client; nil while no request is there
 	seq   int
 	open  map[string]*asked
 	timer *time.Timer
@@ -50,11 +49,11 @@ const statePrefix = "yaya."
 
 var errParkedTooLong = errors.New("nobody answered in time")
 
-// canPark reports whether the client of a request takes questions for an answer.
+// canPark reports whether the client of a request accepts questions as a response.
 func (x *exchange) canPark() bool { return x.modern && relay.Asks(x.caps) }
 
-// bind digests what a request with another's state must have in common with it:
-// the client and the request, but for the answers.
+// bind digests the parts that a request with another's state must share with it: the client,
+// and the request without the answers.
 func bind(x *exchange) [32]byte {
 	h := sha256.New()
 	for _, part := range [][]byte{[]byte(x.c.session), []byte(x.profile.name), []byte(x.msg.Method), x.msg.Params.Get("name"), x.msg.Params.Get("uri"), x.msg.Params.Get("arguments")} {
@@ -81,14 +80,14 @@ func (s *Server) fly(ctx context.Context, x *exchange, work func(context.Context
 	f.ctx, f.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	mine := *x
 	mine.ctx, mine.flight, mine.notify = f.ctx, f, f.deliver
-	if !s.begin() {
+	if !s.work.Begin() {
 		f.cancel(nil)
 		f.held.Release()
 		return nil, errNoAnswer
 	}
-	x.keep = true // the work goes on with the request's memory
+	x.keep = true // the work keeps using the request's memory
 	go func() {
-		defer s.work.Done()
+		defer s.work.End()
 		stop := context.AfterFunc(s.life, func() { f.cancel(errSessionEnded) })
 		defer stop()
 		result, err := work(f.ctx, &mine)
@@ -98,18 +97,7 @@ func (s *Server) fly(ctx context.Context, x *exchange, work func(context.Context
 	return f.wait(ctx, x)
 }
 
-// begin claims a goroutine, unless the server is closed.
-func (s *Server) begin() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return false
-	}
-	s.work.Add(1)
-	return true
-}
-
-// wait waits for the end, or for a question, with a request of the client's.
+// wait waits, on behalf of a client's request, for the outcome or for a question.
 func (f *flight) wait(ctx context.Context, x *exchange) ([]byte, error) {
 	var long <-chan time.Time
 	if x.canBecomeTask() {
@@ -142,17 +130,17 @@ func (f *flight) park(x *exchange) ([]byte, error) {
 	state := statePrefix + rand.Text()
 	f.mu.Lock()
 	questions := f.questions()
-	if len(questions) == 0 { // withdrawn meanwhile
+	if len(questions) == 0 { // withdrawn in the meantime
 		f.mu.Unlock()
 		return f.wait(x.ctx, x)
 	}
 	f.leave()
-	// The client may have to send as much again with its answer.
+	// The client may have to send the same amount again with its answer.
 	fits := f.held.Park()
 	f.mu.Unlock()
 	if !fits {
 		f.abandon(errTooMany)
-		return nil, fail(jsonrpc.CodeInternal, "%v, and theirs and this one are larger than %d MiB together: answer those first, or send less than %d MiB", errTooMany, intake.Parked().Total()>>20, intake.Small>>20)
+		return nil, fail(jsonrpc.CodeInternal, "%v, and together with this one they exceed %d MiB: answer those first, or send less than %d MiB", errTooMany, intake.Parked().Total()>>20, intake.Small>>20)
 	}
 	f.s.mu.Lock()
 	full := !f.s.shares.flights.Take(f.owner, f.owner == tool.Owner)
@@ -166,7 +154,7 @@ func (f *flight) park(x *exchange) ([]byte, error) {
 	}
 	f.mu.Lock()
 	f.timer = time.AfterFunc(maxParked, func() {
-		if f.s.forget(state) { // else its client was faster
+		if f.s.forget(state) { // otherwise its client was faster
 			f.abandon(errParkedTooLong)
 		}
 	})
@@ -178,7 +166,7 @@ func (f *flight) park(x *exchange) ([]byte, error) {
 	}{"input_required", questions, state})
 }
 
-// questions are those that wait for an answer; mu is held.
+// questions returns the open questions; the caller holds mu.
 func (f *flight) questions() map[string]relay.Question {
 	out := make(map[string]relay.Question, len(f.open))
 	for key, q := range f.open {
@@ -187,7 +175,7 @@ func (f *flight) questions() map[string]relay.Question {
 	return out
 }
 
-// forget removes a parked flight; false says that it was gone.
+// forget removes a parked flight; it reports false if the flight was gone already.
 func (s *Server) forget(state string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -199,8 +187,8 @@ func (s *Server) forget(state string) bool {
 	return ok
 }
 
-// unpark finds the work that a request goes on with, and gives it the answers. A
-// state is used once.
+// unpark finds the work that a request continues, and gives it the answers. A state can be used
+// once.
 func (s *Server) unpark(state string, x *exchange) (*flight, error) {
 	unknown := fail(jsonrpc.CodeInvalidParams, "requestState is unknown, used, or has expired")
 	s.mu.Lock()
@@ -222,13 +210,13 @@ func (s *Server) unpark(state string, x *exchange) (*flight, error) {
 		f.timer.Stop()
 	}
 	f.send, f.alone = x.notify, false
-	if f.answer(replies); len(f.open) > 0 { // what is left is asked for again
+	if f.answer(replies); len(f.open) > 0 { // unanswered questions are asked again
 		f.wake()
 	}
 	return f, nil
 }
 
-// answer hands answers to the questions that they are for; mu is held.
+// answer hands the answers to their questions; the caller holds mu.
 func (f *flight) answer(replies map[string]relay.Reply) {
 	for key, r := range replies {
 		if q := f.open[key]; q != nil {
@@ -245,8 +233,7 @@ func (f *flight) wake() {
 	}
 }
 
-// ask puts a question to the client and waits for a request that brings the
-// answer.
+// ask asks the client and waits for a request with the answer.
 func (f *flight) ask(ctx context.Context, method string, params []byte) (relay.Reply, error) {
 	q := &asked{relay.Question{Method: method, Params: bytes.Clone(params)}, make(chan relay.Reply, 1)}
 	f.mu.Lock()
@@ -274,7 +261,7 @@ func (f *flight) ask(ctx context.Context, method string, params []byte) (relay.R
 	}
 }
 
-// deliver sends a message with the request that is there, if one is.
+// deliver sends a message with the current request, if there is one.
 func (f *flight) deliver(msg []byte) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

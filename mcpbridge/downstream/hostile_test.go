@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -222,7 +223,7 @@ func (w *world) legacy(h map[string]string, path, method, params string) answer 
 
 // R7, DN-02: somebody with a narrow profile who knows every name, URI and id of
 // others reads, calls, cancels and causes nothing of theirs, by any method of the
-// protocol in either era. What she asks for works for whoever may.
+// protocol in either era. The same requests work for a principal that may make them.
 func TestEveryMethodForAHostileClient(t *testing.T) {
 	w := newWorld(t)
 	const ada, eve = "device:ada", "device:eve"
@@ -276,7 +277,12 @@ func TestEveryMethodForAHostileClient(t *testing.T) {
 	tells := func(body string) bool {
 		return strings.Contains(body, "SECRET of not") || strings.Contains(body, task) && strings.Contains(body, `"status"`)
 	}
-	w.not.taken()
+	// A slow call is answered with a task, maybe before it reaches the server.
+	var arrived []string
+	eventually.True(t, "ada's slow call reaches the server", func() bool {
+		arrived = append(arrived, w.not.taken()...)
+		return slices.Contains(arrived, "tools/call not__slow")
+	})
 	check := func(t *testing.T, c try, theirs, hers func() answer) {
 		t.Helper()
 		a := theirs()
@@ -321,7 +327,7 @@ func TestEveryMethodForAHostileClient(t *testing.T) {
 			}
 		})
 	}
-	// What is one-way, and what has no message.
+	// Notifications, responses, and HTTP methods that carry no message.
 	stolen := map[string]string{"X-Test-Principal": eve, "Mcp-Session-Id": her["Mcp-Session-Id"], "Mcp-Protocol-Version": "2025-06-18"}
 	for _, body := range []string{
 		`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`, `{"jsonrpc":"2.0","method":"notifications/not/run","params":{"name":"t"}}`,
@@ -357,7 +363,7 @@ func TestEveryMethodForAHostileClient(t *testing.T) {
 	})
 }
 
-// What is open in one profile of a principal is not there in another one that it has.
+// Tasks and sessions of one profile of a principal do not exist in its other profiles.
 func TestProfilesOfOnePrincipalAreApart(t *testing.T) {
 	w := newWorld(t)
 	const two = "device:two"
@@ -418,7 +424,7 @@ func TestMethodsOfExtensionsAreCalls(t *testing.T) {
 		reaches                         bool
 	}{
 		{"nothing that is a tool", eve, "skills/run", `"name":"anything","n":[1e400,"x",{"hid":1}]`, "SECRET of own", true},
-		{"what is no tool in _meta", eve, "skills/run", `"_meta":{"com.example/a":"b"},"requestState":"s","inputResponses":{"a":{}}`, "SECRET of own", true},
+		{"_meta that names no tool", eve, "skills/run", `"_meta":{"com.example/a":"b"},"requestState":"s","inputResponses":{"a":{}}`, "SECRET of own", true},
 		{"a tool that she sees", eve, "skills/run", `"name":"own__open"`, "SECRET of own", true},
 		{"the same by its own name", eve, "skills/run", `"name":"open"`, "SECRET of own", true},
 		{"a tool that the profile hides", eve, "skills/run", `"name":"hidden"`, "-32602", false},
@@ -434,7 +440,7 @@ func TestMethodsOfExtensionsAreCalls(t *testing.T) {
 		{"the same in _meta", eve, "skills/run", `"_meta":{"com.example/tool":"hidden"}`, "-32602", false},
 		{"the same as a key of _meta", eve, "skills/run", `"_meta":{"hidden":1}`, "-32602", false},
 		{"a tool that a rule denies", eve, "skills/run", `"name":"ruled"`, "denied: no", false},
-		{"a tool that is asked about", eve, "skills/run", `"name":"asked"`, "may not call unasked", false},
+		{"a tool that is asked about", eve, "skills/run", `"name":"asked"`, "may not call without approval", false},
 		{"a tool that waits for approval", eve, "skills/run", `"name":"waits"`, "it waits for approval", false},
 		{"a tool that the configuration leaves out", eve, "skills/run", `"name":"left"`, "-32602", false},
 		{"a method that a rule denies", eve, "skills/denied", ``, "no skills", false},
@@ -490,15 +496,15 @@ func TestMethodsOfExtensionsAreRecorded(t *testing.T) {
 	}
 }
 
-// What comes by streams is of the servers that their reader sees: changes of lists, log
-// messages, updates; also when the profile has become narrower since.
+// Streams carry list changes, log messages and updates only of the servers that their
+// reader sees, even after the profile has become narrower.
 func TestStreamsKeepToTheProfile(t *testing.T) {
 	w := newWorld(t)
 	const eve = "device:eve"
 	his := w.session(eve, "")
 	w.legacy(his, "", "logging/setLevel", `"level":"debug"`)
 	if a := w.legacy(his, "", "resources/subscribe", `"uri":"own://r"`); strings.Contains(a.body, "error") {
-		t.Fatal(a.body)
+		t.Fatalf(`got %v, want nothing of "error"`, a.body)
 	}
 	get, stop := at(t, w.url).stream("GET", "", his)
 	defer stop()

@@ -10,15 +10,14 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// ServeHTTP implements [http.Handler]: the MCP endpoint. Who may reach it, and
-// from which Host and Origin, is decided before it; a request without a caller is
-// nobody's, and is refused.
+// ServeHTTP implements [http.Handler]: the MCP endpoint. Earlier handlers check access, Host
+// and Origin; this one refuses a request without a caller.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.endpoint(w, r, tool.OriginMCP)
 }
 
 // CommandLine returns the endpoint for the calls that the owner types: their origin is
-// the command line. Only the owner's own commands may reach it.
+// the command line, and nobody is asked about them. It refuses everybody else.
 func (s *Server) CommandLine() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.endpoint(w, r, tool.OriginCLI) })
 }
@@ -31,15 +30,20 @@ func (s *Server) endpoint(w http.ResponseWriter, r *http.Request, origin tool.Or
 		who, ok = s.cfg.Caller(r)
 	}
 	if !ok || who.Principal == "" {
-		s.cfg.Log.Error().Str("method", r.Method).Msg("an MCP request was refused: it is not established who it is from")
-		http.Error(w, "it is not established who this request is from", http.StatusForbidden)
+		s.cfg.Log.Error().Str("method", r.Method).Msg("refused an MCP request without an established caller")
+		http.Error(w, "the caller of this request is not established", http.StatusForbidden)
+		return
+	}
+	if origin == tool.OriginCLI && who.Principal != tool.Owner {
+		s.cfg.Log.Warn().Str("principal", who.Principal).Msg("an MCP request was refused: only the owner calls from the command line")
+		http.Error(w, "this is for the commands of the user that runs yaya", http.StatusForbidden)
 		return
 	}
 	switch r.Method {
 	case http.MethodPost:
 		s.post(w, r, who, origin)
 	case http.MethodGet:
-		if who.IsServer() { // nothing comes unasked (see narrow)
+		if who.IsServer() { // such a client gets no unsolicited messages (see narrow)
 			notAllowed(w)
 			return
 		}
@@ -56,7 +60,7 @@ func notAllowed(w http.ResponseWriter) {
 	http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
 }
 
-// refuse writes a JSON-RPC error that answers no particular request, or id.
+// refuse writes a JSON-RPC error for the request id, or for no particular request.
 func refuse(w http.ResponseWriter, status int, id []byte, code int, format string, args ...any) {
 	write(w, status, jsonrpc.AppendError(nil, id, fail(code, format, args...)))
 }
@@ -84,7 +88,7 @@ func statusOf(out []byte, modern bool) int {
 		return http.StatusOK
 	}
 	var msg jsonrpc.Message
-	// Only short messages can be refusals of ours; results are not parsed again.
+	// Only short messages can be our refusals; results are not parsed again.
 	if len(out) > 4096 || msg.Parse(out) != nil || msg.Err == nil {
 		return http.StatusOK
 	}
@@ -101,7 +105,7 @@ func statusOf(out []byte, modern bool) int {
 func (s *Server) delete(w http.ResponseWriter, r *http.Request, who tool.Caller) {
 	if mcp.IsModernProtocol(r.Header.Get(mcp.HeaderProtocolVersion)) {
 		w.Header().Set("Allow", "POST")
-		http.Error(w, "there are no sessions in this protocol version", http.StatusMethodNotAllowed)
+		http.Error(w, "this protocol version has no sessions", http.StatusMethodNotAllowed)
 		return
 	}
 	c, _, ok := s.opened(w, r, who)
@@ -109,7 +113,7 @@ func (s *Server) delete(w http.ResponseWriter, r *http.Request, who tool.Caller)
 		return
 	}
 	if !s.drop(c.token) {
-		http.Error(w, "there is no such session", http.StatusNotFound)
+		http.Error(w, "unknown session", http.StatusNotFound)
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)

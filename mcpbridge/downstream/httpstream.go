@@ -13,6 +13,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/intake"
 	"github.com/yaya-ai/yaya/internal/sse"
 	"github.com/yaya-ai/yaya/kernel/tool"
+	"github.com/yaya-ai/yaya/mcpbridge/relay"
 )
 
 // conn is an event stream on one HTTP response.
@@ -29,8 +30,8 @@ func newConn(w http.ResponseWriter) *conn {
 	return &conn{w: w, rc: http.NewResponseController(w), over: make(chan struct{})}
 }
 
-// write sends bytes of the stream, after its header. It blocks the request that
-// it belongs to, and nothing else, for at most the write timeout.
+// write sends bytes of the stream, after its header. It blocks only the request that it belongs
+// to, for at most the write timeout.
 func (c *conn) write(b ...[]byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -52,11 +53,11 @@ func (c *conn) write(b ...[]byte) error {
 	return c.err
 }
 
-// errAnswered says that a request has its response, and its connection may be gone.
+// errAnswered says that a request already has its response; its connection may be gone.
 var errAnswered = errors.New("the request has been answered")
 
-// end lets nothing more be written: the handler of the connection returns. A server
-// may ask on a request that it answers at the same moment.
+// end prevents further writes: the handler of the connection returns. A server may ask a
+// question on a request that it answers at the same moment.
 func (c *conn) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,29 +69,29 @@ func (c *conn) end() {
 // responseStream turns a response into an event stream on its first message.
 type responseStream struct {
 	w http.ResponseWriter
-	// resumable is the client that may come back for what was sent; nil when the
-	// stream cannot be resumed.
+	// resumable is the client that can resume the stream; nil if it cannot be resumed.
 	resumable *client
+	request   []byte // the id of the request that it answers
 
 	mu     sync.Mutex
 	conn   *conn   // nil before the first message
-	record *record // of what was sent to a client that may come back
-	plain  bool    // the response is not a stream, and will not become one
+	record *record // of the messages to a client that may resume
+	plain  bool    // the response is not a stream and will not become one
 }
 
-// open makes the response a stream; mu is held.
+// open makes the response a stream; the caller holds mu.
 func (rs *responseStream) open() {
 	if rs.conn != nil {
 		return
 	}
 	rs.conn = newConn(rs.w)
 	if rs.resumable != nil {
-		rs.record = rs.resumable.newRecord()
+		rs.record = rs.resumable.newRecord(rs.request)
 		rs.record.attach(rs.conn)
 	}
 }
 
-// started settles, when there is a result, whether the response is a stream.
+// started decides, once there is a result, whether the response is a stream.
 func (rs *responseStream) started() bool {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -98,8 +99,8 @@ func (rs *responseStream) started() bool {
 	return !rs.plain
 }
 
-// send writes one message as an event. A stream that can be resumed takes what
-// nobody reads.
+// send writes one message as an event. A resumable stream accepts messages even while nobody
+// reads.
 func (rs *responseStream) send(msg []byte) error { return rs.sendParts(parts{msg}) }
 
 func (rs *responseStream) sendParts(msg parts) error {
@@ -124,7 +125,7 @@ func (rs *responseStream) sendParts(msg parts) error {
 	return conn.write(ev)
 }
 
-// finish says that nothing more will be sent.
+// finish ends the stream: nothing more will be sent.
 func (rs *responseStream) finish() {
 	rs.mu.Lock()
 	rec, conn := rs.record, rs.conn
@@ -135,8 +136,8 @@ func (rs *responseStream) finish() {
 	conn.end()
 }
 
-// keepAlive writes a comment now and then, so that proxies keep the stream and
-// a client that is gone is noticed. The returned function waits for its end.
+// keepAlive writes a comment periodically, so that proxies keep the stream open and a client
+// that is gone is detected. The returned function stops it and waits.
 func (c *conn) keepAlive(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -164,7 +165,7 @@ func (c *conn) keepAlive(ctx context.Context) (stop func()) {
 	}
 }
 
-// get serves the legacy stream of a session, or takes up one that broke off.
+// get serves the legacy stream of a session, or resumes a broken one.
 func (s *Server) get(w http.ResponseWriter, r *http.Request, who tool.Caller) {
 	if mcp.IsModernProtocol(r.Header.Get(mcp.HeaderProtocolVersion)) {
 		w.Header().Set("Allow", "POST")
@@ -193,13 +194,18 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, who tool.Caller) {
 		return
 	}
 	defer s.detach(st)
-	// The newest stream counts: a client that comes back has lost the old one.
+	// The newest stream wins: a client that reconnects has lost the old one.
 	c.mu.Lock()
 	if c.get != nil {
 		c.get.end()
 	}
 	c.get = st
 	c.mu.Unlock()
+	if c.moved.Swap(false) {
+		for _, note := range []string{noteToolsChanged, relay.Prompts.Note, relay.Resources.Note} {
+			st.push(note, note, nil)
+		}
+	}
 
 	if to.write([]byte(": open\n\n")) != nil {
 		return
@@ -220,7 +226,7 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, who tool.Caller) {
 	rec.detach(to)
 }
 
-// resume sends what a client has missed of a response, and the rest.
+// resume sends the missed part of a response, and the rest of it.
 func (s *Server) resume(ctx context.Context, to *conn, rec *record, seq int) {
 	if to.write([]byte(": resumed\n\n")) != nil || rec.replay(to, seq) != nil {
 		return

@@ -15,10 +15,10 @@ const (
 	settleTimeout   = 2 * time.Second
 )
 
-// instructions are yaya's own and those of the servers that the profile shows, each
-// under its server's name. What a server says is approved as its tools are, and says
-// nothing beyond its heading: its own headings are pushed below it. A server that calls
-// tools is told none of another.
+// instructions returns yaya's own instructions and those of the servers that the profile shows,
+// each under its server's name. A server's instructions need approval like its tools, and stay
+// below its heading: their own headings are demoted. A server that calls tools gets no
+// instructions of other servers.
 func (s *Server) instructions(p *profile) string {
 	var b strings.Builder
 	b.WriteString(s.cfg.Instructions)
@@ -40,13 +40,13 @@ func (s *Server) instructions(p *profile) string {
 		b.WriteString(part)
 	}
 	if left > 0 {
-		fmt.Fprintf(&b, "\n\n(The instructions of %d more servers are left out: all together may have %d KiB.)", left, maxInstructions>>10)
+		fmt.Fprintf(&b, "\n\n(The instructions of %d more servers are omitted: the limit for all together is %d KiB.)", left, maxInstructions>>10)
 	}
 	return b.String()
 }
 
-// lowered puts headings of the first level one level down, so that no server can speak
-// in the name of another.
+// lowered demotes first-level headings by one level, so that no server can write in the name of
+// another.
 func lowered(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, l := range lines {
@@ -57,8 +57,8 @@ func lowered(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// settle waits for servers that are starting, for a moment: a legacy client reads once
-// what they say and can do.
+// settle waits briefly for servers that are starting: a legacy client reads their instructions
+// and capabilities only once.
 func (s *Server) settle(ctx context.Context) {
 	if s.cfg.Settle == nil {
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 )
 
-// landing is how the work of a flight ended.
+// landing is the outcome of a flight's work.
 type landing struct {
 	result []byte
 	err    error
@@ -19,14 +19,14 @@ type landing struct {
 	kept   *kept           // holds the result instead, if set
 }
 
-// drop gives it up.
+// drop discards it.
 func (l *landing) drop() {
 	l.buf.Release()
 	l.buf = nil
 	l.kept.close()
 }
 
-// land hands the end of the work over to a request.
+// land hands the outcome of the work to a request.
 func (x *exchange) land(l landing) ([]byte, error) {
 	if l.kept != nil {
 		defer l.kept.close()
@@ -36,8 +36,8 @@ func (x *exchange) land(l landing) ([]byte, error) {
 	return l.result, l.err
 }
 
-// end takes the end of the work. When no request waits for it, it takes no part of the
-// budget for answers until one does.
+// end stores the outcome of the work. While no request waits for it, it uses no share of the
+// budget for responses.
 func (f *flight) end(l landing) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -52,8 +52,7 @@ func (f *flight) end(l landing) {
 	f.done <- l
 }
 
-// leave says that the request that waits for the end is being answered without it; mu
-// is held.
+// leave records that the waiting request is answered without the outcome; the caller holds mu.
 func (f *flight) leave() {
 	f.alone, f.send = true, nil
 	select {
@@ -63,7 +62,7 @@ func (f *flight) leave() {
 	}
 }
 
-// abandon ends work whose end nobody will ask for.
+// abandon ends work whose outcome nobody will request.
 func (f *flight) abandon(why error) {
 	f.cancel(why)
 	f.mu.Lock()
@@ -76,22 +75,22 @@ func (f *flight) abandon(why error) {
 	}
 }
 
-// rest puts aside how the work ended: what is large lies in a file.
+// rest puts the outcome aside: a large result goes to a file.
 func (f *flight) rest(l landing) landing {
 	defer l.buf.Release()
 	if e, ok := errors.AsType[*jsonrpc.Error](l.err); ok && e.Raw != nil {
 		if len(e.Raw) > intake.Small {
-			return landing{err: fail(jsonrpc.CodeInternal, "the server's error has %d bytes and is not kept until it is asked for", len(e.Raw))}
+			return landing{err: fail(jsonrpc.CodeInternal, "the server's error has %d bytes, which is too large to keep until it is requested", len(e.Raw))}
 		}
-		return landing{err: &jsonrpc.Error{Raw: bytes.Clone(e.Raw)}} // it lies in the buffer
+		return landing{err: &jsonrpc.Error{Raw: bytes.Clone(e.Raw)}} // it is in the buffer
 	}
 	if l.err != nil || len(l.result) <= intake.Small {
 		return landing{result: bytes.Clone(l.result), err: l.err}
 	}
 	k, err := f.s.keep(f.owner, l.result)
 	if err != nil {
-		f.s.cfg.Log.Warn().Err(err).Int("bytes", len(l.result)).Msg("a large result is lost, because nobody has waited for it and it cannot be kept")
-		return landing{err: fail(jsonrpc.CodeInternal, "the result has %d bytes and cannot be kept until it is asked for: %v", len(l.result), err)}
+		f.s.cfg.Log.Warn().Err(err).Int("bytes", len(l.result)).Msg("lost a large result: no request waited for it, and it could not be stored")
+		return landing{err: fail(jsonrpc.CodeInternal, "the result has %d bytes and cannot be kept until it is requested: %v", len(l.result), err)}
 	}
 	return landing{kept: k}
 }
@@ -107,7 +106,7 @@ func (s *Server) keep(owner string, data []byte) (*kept, error) {
 	k := &kept{size: len(data)}
 	total := intake.Kept().Total() >> 20
 	if k.share = intake.Kept().TryTake(owner, int64(len(data))); k.share == nil {
-		return nil, fmt.Errorf("the results that wait for their clients have %d MiB, or half of that for one client's owner: ask for those first", total)
+		return nil, fmt.Errorf("the results that wait for their clients exceed %d MiB, or half of that for one principal: request those first", total)
 	}
 	scratch := intake.TempFile
 	if s.cfg.Artifacts != nil {
@@ -123,7 +122,7 @@ func (s *Server) keep(owner string, data []byte) (*kept, error) {
 	return nil, err
 }
 
-// close gives it up. Closing nil does nothing, and closing twice nothing more.
+// close discards it. Closing nil does nothing, and closing twice has no further effect.
 func (k *kept) close() {
 	if k == nil {
 		return
@@ -134,7 +133,7 @@ func (k *kept) close() {
 	k.share.Release()
 }
 
-// load reads the result back between head and tail, when there is room for it.
+// load reads the result back between head and tail, once there is room for it.
 func (k *kept) load(x *exchange, head, tail []byte) ([]byte, error) {
 	size := len(head) + k.size + len(tail)
 	share, err := intake.Answers().Take(x.ctx, x.caller.Principal, int64(size))
@@ -156,7 +155,7 @@ func (k *kept) load(x *exchange, head, tail []byte) ([]byte, error) {
 	return buf.B, nil
 }
 
-// settleFlights ends what waits for its client, when the server is closed.
+// settleFlights ends the parked flights when the server is closed.
 func (s *Server) settleFlights() {
 	s.mu.Lock()
 	flights, tasks := s.flights, s.tasks

@@ -11,28 +11,27 @@ import (
 )
 
 const (
-	maxMade     = 16 << 10    // tasks of servers that are remembered
+	maxMade     = 16 << 10    // remembered tasks of servers
 	maxMadeEach = maxMade / 4 // of one principal
 
-	goneBits = 1 << 20 // marks of those that were forgotten
+	goneBits = 1 << 20 // marks of forgotten tasks
 )
 
-// made remembers whose calls have become tasks of servers: a task is its principal's,
-// whoever else learns its id. A principal that makes too many forgets its own oldest
-// ones, and nobody else's.
+// made remembers which principal's call has become a task of a server: the task belongs to that
+// principal, even if others learn its id. If a principal creates too many tasks, only its own
+// oldest ones are forgotten.
 //
-// A task that was never recorded, of before a restart, is the owner's. One that was
-// forgotten must not become that, so each leaves a mark. There are far more marks than
-// tasks that last long, and one that two tasks share takes from the owner no more than
-// a task of before a restart.
+// A task without a record, from before a restart, belongs to the owner. A forgotten task must
+// not become the owner's, so each one leaves a mark. There are far more marks than long-lived
+// tasks, and a mark shared by two tasks costs the owner at most a task from before a restart.
 type made struct {
-	salt   string // servers choose ids, and must not choose keys
+	salt   string // servers choose ids, but must not choose keys
 	by     map[taskKey]*fair.Place[string, taskKey]
 	places *fair.Places[string, taskKey] // by principal
-	gone   []uint64                      // a bit for a key; nil before one was forgotten
+	gone   []uint64                      // one bit per key; nil until a task is forgotten
 }
 
-// taskKey stands for the id that clients know: that may be long.
+// taskKey is a digest of the id that clients know, which may be long.
 type taskKey [sha256.Size]byte
 
 func newMade(total, each int) made {
@@ -41,13 +40,13 @@ func newMade(total, each int) made {
 
 func (m *made) key(id string) taskKey { return sha256.Sum256([]byte(m.salt + id)) }
 
-// mark returns where the mark of a key is.
+// mark returns the position of a key's mark.
 func (k taskKey) mark() (word int, bit uint64) {
 	n := binary.LittleEndian.Uint64(k[:]) % goneBits
 	return int(n / 64), 1 << (n % 64) //nolint:gosec // bounded
 }
 
-// record notes whose task an id is from now on; the server may have had one of that id.
+// record stores the owner of a new task; the server may have used the id before.
 func (m *made) record(id, principal string) {
 	k := m.key(id)
 	if was := m.by[k]; was != nil {
@@ -63,7 +62,7 @@ func (m *made) record(id, principal string) {
 	}
 	delete(m.by, forgotten.Value)
 	if forgotten.Party() == tool.Owner {
-		return // remembered or not, it is the owner's
+		return // recorded or not, it is the owner's
 	}
 	if m.gone == nil {
 		m.gone = make([]uint64, goneBits/64)
@@ -72,7 +71,7 @@ func (m *made) record(id, principal string) {
 	m.gone[word] |= bit
 }
 
-// owner returns whose task an id is, "" for nobody's.
+// owner returns the principal that a task belongs to, "" for a forgotten task.
 func (m *made) owner(id string) string {
 	k := m.key(id)
 	if place := m.by[k]; place != nil {
@@ -84,7 +83,7 @@ func (m *made) owner(id string) string {
 	return tool.Owner
 }
 
-// hasMade notes that a client's call has become a task of a server.
+// hasMade records that a client's call has become a task of a server.
 func (s *Server) hasMade(x *exchange, server string, o jsonrpc.Object) {
 	own, ok := o.String("taskId")
 	if !ok {
@@ -95,7 +94,7 @@ func (s *Server) hasMade(x *exchange, server string, o jsonrpc.Object) {
 	s.made.record(server+taskSeparator+own, x.caller.Principal)
 }
 
-// ownsTask reports whether a task of a server is a client's.
+// ownsTask reports whether a task of a server belongs to a client.
 func (s *Server) ownsTask(x *exchange, id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

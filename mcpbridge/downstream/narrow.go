@@ -4,29 +4,29 @@ import (
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 )
 
-// A server in a sandbox that may call tools of others is a client with tools alone. Each
-// of its calls goes through the dispatcher, where a person is asked; all else of the
-// protocol reaches servers without that, or tells of other clients.
+// A sandboxed server that may call tools of other servers is a client limited to tools. Each of
+// its calls goes through the dispatcher, which asks a person. The rest of the protocol would
+// reach servers without asking, or reveal other clients.
 
-// narrowCapabilities are declared to clients with tools alone, in both eras.
+// narrowCapabilities are declared to clients limited to tools, in both eras.
 const narrowCapabilities = `"tools":{}`
 
-// narrow keeps an exchange to tools: nobody is asked through it, no call of it becomes a
-// task, and the log messages of servers are not for it.
+// narrow limits an exchange to tools: it relays no questions, its calls do not become tasks,
+// and it gets no log messages of servers.
 func (x *exchange) narrow() {
 	if x.caller.IsServer() {
 		x.caps, x.level = jsonrpc.Object{}, ""
 	}
 }
 
-// beyond says why a request of a client with tools alone is refused, nil if it is not.
+// beyond returns the error for a request that a client limited to tools may not make.
 func (x *exchange) beyond() error {
 	switch x.msg.Method {
 	case "tools/call":
-		// They go on with what another request has begun, or ask for a task.
+		// They continue another request, or ask for a task.
 		for _, name := range []string{"requestState", "inputResponses", "task"} {
 			if x.msg.Params.Get(name) != nil {
-				return fail(jsonrpc.CodeInvalidParams, "params have the member %q: a server calls tools, and answers no questions", name)
+				return fail(jsonrpc.CodeInvalidParams, "params have the member %q: servers can call tools but not answer questions", name)
 			}
 		}
 		return nil
@@ -37,5 +37,5 @@ func (x *exchange) beyond() error {
 			return nil
 		}
 	}
-	return fail(jsonrpc.CodeMethodNotFound, "the method %q is not for servers: they list and call tools", clip(x.msg.Method))
+	return fail(jsonrpc.CodeMethodNotFound, "the method %q is not allowed for servers, which can only list and call tools", clip(x.msg.Method))
 }

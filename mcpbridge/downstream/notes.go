@@ -8,10 +8,10 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// oneWay takes notifications, and responses to what the client was asked.
+// oneWay handles notifications, and responses to questions.
 func (s *Server) oneWay(c *client, p *profile, who tool.Caller, msg *jsonrpc.Message) {
 	if who.IsServer() && msg.Method != noteCancelled && msg.Method != noteInitialized {
-		return // it was asked nothing, and its notifications go to no other server
+		return // it has no pending questions, and its notifications go to no other server
 	}
 	if msg.IsResponse() {
 		c.answered(msg)
@@ -46,18 +46,17 @@ func (s *Server) oneWay(c *client, p *profile, who tool.Caller, msg *jsonrpc.Mes
 	}
 }
 
-// lost notes that a client's notification was dropped. The first one is logged, and
-// then each time that there are twice as many.
+// lost counts a client's dropped notification. It logs the first one, and then each time that
+// the count doubles.
 func (s *Server) lost(c *client, server, method string) {
 	n := c.dropped.Add(1)
 	if n&(n-1) == 0 {
 		s.cfg.Log.Warn().Str("principal", c.owner).Str("session", c.session).Str("server", server).Str("method", clip(method)).Uint64("dropped", n).
-			Msg("notifications of an MCP client were dropped: it sends more than the server takes")
+			Msg("dropped notifications of an MCP client: it sends more than the server accepts")
 	}
 }
 
-// begin registers a request for cancellation. It reports false when the id is
-// in use.
+// begin registers a request for cancellation. It reports false if the id is in use.
 func (c *client) begin(ctx context.Context, id string) (context.Context, context.CancelCauseFunc, bool) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	c.mu.Lock()

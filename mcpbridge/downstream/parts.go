@@ -13,17 +13,16 @@ import (
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 )
 
-// Writing to clients. A write that makes no progress ends the connection; a large
-// message goes out in pieces, each of which has that time anew, so that a slow client
-// gets it, too.
+// Writing to clients. A write that makes no progress ends the connection. A large message goes
+// out in pieces, each with its own deadline, so that a slow client gets it, too.
 const (
 	writeTimeout = 10 * time.Second
-	pieceTimeout = 30 * time.Second // for a client that works on what it has got
+	pieceTimeout = 30 * time.Second // for a client that processes earlier data
 	piece        = 1 << 20          // bytes
 )
 
-// parts are a message in pieces of memory: what a server has answered is not copied
-// into the response when it is large.
+// parts is a message in several pieces of memory: a large answer of a server is not copied into
+// the response.
 type parts [][]byte
 
 func (p parts) size() (n int) {
@@ -64,7 +63,7 @@ func (p parts) writeTo(w io.Writer, rc *http.ResponseController) error {
 	}
 	for _, b := range p {
 		for len(b) > 0 {
-			_ = rc.SetWriteDeadline(time.Now().Add(timeout)) // a writer in memory knows none
+			_ = rc.SetWriteDeadline(time.Now().Add(timeout)) // a writer in memory has no deadline
 			n, err := w.Write(b[:min(len(b), piece)])
 			if err != nil {
 				return err
@@ -75,9 +74,9 @@ func (p parts) writeTo(w io.Writer, rc *http.ResponseController) error {
 	return nil
 }
 
-// answer handles a request and returns its response, which lies in dst if it is small.
-// nil means that there is nothing to answer: the client has cancelled. The response is
-// valid until x.buf is released, which is the caller's to do.
+// answer handles a request and returns its response, in dst if it is small. It returns nil if
+// the client has cancelled and expects no response. The response is valid until the caller
+// releases x.buf.
 func (s *Server) answer(ctx context.Context, dst []byte, x *exchange) parts {
 	result, rerr := s.dispatch(ctx, x)
 	switch {

@@ -15,6 +15,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/bufpool"
 	"github.com/yaya-ai/yaya/internal/intake"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/internal/telemetry"
 	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
 )
@@ -28,9 +29,9 @@ type exchange struct {
 	msg     *jsonrpc.Message
 	held    *intake.Held // for the message's memory; nil for none
 	modern  bool
-	caps    jsonrpc.Object // what the client has declared, zero when nothing
-	level   string         // of log messages, modern only
-	ctx     context.Context
+	caps    jsonrpc.Object  // the client's declared capabilities, zero if none
+	level   string          // of log messages, modern only
+	ctx     context.Context // a base context: of the request, as of an http.Request; relay.Peer's methods have none
 	// notify sends a message on the request's own stream, before the result.
 	notify func(msg []byte) error
 	buf    *bufpool.Buffer // holds the result, if set
@@ -38,12 +39,14 @@ type exchange struct {
 	parts  [1][]byte       // of a small response
 	// header looks a header up, for transports that have them.
 	header func(name string) (string, bool)
-	// flight outlives the request, for a client that answers questions with
-	// another request. nil when nothing can be asked.
+	// flight outlives the request, for a client that answers questions with another request. It
+	// is nil if the client cannot be asked.
 	flight *flight
 	passed passage // for the record of calls
-	// keep says that the request's memory is still in use when it has been
-	// answered.
+	// For telemetry: whether the request came over HTTP, and the trace that its headers name.
+	overHTTP bool
+	ambient  telemetry.Context
+	// keep says that the request's memory stays in use after the response.
 	keep bool
 }
 
@@ -51,6 +54,15 @@ var _ relay.Peer = (*exchange)(nil)
 
 // Client implements [relay.Peer].
 func (x *exchange) Client() string { return x.c.session }
+
+// Name implements [relay.Peer]. The session of a modern client follows from its description; legacy
+// clients without a name count as one.
+func (x *exchange) Name() string {
+	if x.c.token == "" {
+		return ""
+	}
+	return cmp.Or(x.c.kind.name, "-")
+}
 
 // Principal implements [relay.Peer].
 func (x *exchange) Principal() string { return x.caller.Principal }
@@ -79,7 +91,7 @@ func (x *exchange) Notify(method string, params []byte) {
 		x.flight.notify(msg)
 		return
 	}
-	_ = x.notify(msg) // a client that went away shows in the context
+	_ = x.notify(msg) // the context ends if the client goes away
 }
 
 // Ask implements [relay.Peer].
@@ -89,10 +101,10 @@ func (x *exchange) Ask(ctx context.Context, method string, params []byte) (relay
 		return relay.Reply{}, err
 	}
 	if x.caller.IsServer() {
-		return relay.Refusal(jsonrpc.CodeMethodNotFound, "the client is a server, and cannot be asked for "+method), nil
+		return relay.Refusal(jsonrpc.CodeMethodNotFound, "the client is a server and cannot be asked for "+method), nil
 	}
-	// What an extension asks is for a client that can be asked at any time; whether both
-	// declare the extension is the asker's to know.
+	// An extension can only ask a client that can be asked at any time; the caller checks that
+	// // both sides declare the extension.
 	extended := !x.modern && !relay.Core(method) && relay.Extensions(x.caps).Len() > 0
 	if !extended && !relay.Supports(x.caps, method, obj) {
 		return relay.Refusal(jsonrpc.CodeMethodNotFound, "the client cannot be asked for "+method), nil
@@ -115,10 +127,10 @@ func (x *exchange) Ask(ctx context.Context, method string, params []byte) (relay
 // maxAsked bounds the questions that wait for one client.
 const maxAsked = 64
 
-// pendingAsk is a question that waits for a legacy client's response.
+// pendingAsk is a pending question to a legacy client.
 type pendingAsk struct {
 	done     chan relay.Reply
-	progress func(params []byte) // nil when nobody wants to know
+	progress func(params []byte) // nil if nobody wants progress
 }
 
 // ask sends a request to a legacy client by send, and waits for its response.
@@ -127,7 +139,7 @@ func (c *client) ask(ctx context.Context, send func([]byte) error, method string
 	c.mu.Lock()
 	if len(c.asks) >= maxAsked {
 		c.mu.Unlock()
-		return relay.Refusal(jsonrpc.CodeInternal, fmt.Sprintf("%d requests wait for an answer of this client", maxAsked)), nil
+		return relay.Refusal(jsonrpc.CodeInternal, fmt.Sprintf("%d requests already wait for answers from this client", maxAsked)), nil
 	}
 	c.askSeq++
 	id := c.askSeq
@@ -163,8 +175,8 @@ func (c *client) ask(ctx context.Context, send func([]byte) error, method string
 	}
 }
 
-// answered takes a client's response to what it was asked. The message's memory
-// is the caller's to leave alone. It reports false when nothing was asked.
+// answered handles a client's response to a question. It keeps the message's memory, which the
+// caller must not reuse. It reports false if no such question is pending.
 func (c *client) answered(msg *jsonrpc.Message) bool {
 	id, err := strconv.ParseInt(string(msg.ID), 10, 64)
 	if err != nil {
@@ -178,14 +190,14 @@ func (c *client) answered(msg *jsonrpc.Message) bool {
 		return false
 	}
 	if msg.Err == nil && !msg.Result.IsObject() {
-		done <- relay.Refusal(jsonrpc.CodeInternal, "the client's answer is no object")
+		done <- relay.Refusal(jsonrpc.CodeInternal, "the client's answer is not an object")
 		return true
 	}
 	done <- relay.Reply{Result: msg.Result, Err: msg.Err}
 	return true
 }
 
-// progressed takes a client's progress on what it was asked.
+// progressed handles a client's progress on a question.
 func (c *client) progressed(params jsonrpc.Object) {
 	id, err := strconv.ParseInt(string(params.Get("progressToken")), 10, 64)
 	if err != nil {
@@ -211,14 +223,14 @@ func (c *client) capabilities() jsonrpc.Object {
 	return c.caps
 }
 
-// standing is the way to a legacy client between its requests.
+// standing is the peer of a legacy client between its requests.
 type standing struct {
 	*exchange
 	st *stream
 }
 
-// Standing returns the way to a client that has no request in flight, nil when
-// there is none: only a legacy client has one, by the stream that it keeps open.
+// Standing returns the peer of a client that has no request in flight, or nil. Only a legacy
+// client can be reached then, by the stream that it keeps open.
 func (s *Server) Standing(session string) relay.Peer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -263,7 +275,7 @@ func (p *standing) Ask(ctx context.Context, method string, params []byte) (relay
 // maxParked is how long a question waits for its answer.
 const maxParked = 5 * time.Minute
 
-// requestMeta is what a modern request says of itself in _meta.
+// requestMeta is the _meta of a modern request.
 type requestMeta struct {
 	version      string
 	clientInfo   []byte // raw, nil when absent
@@ -285,7 +297,7 @@ func openMeta(params jsonrpc.Object) requestMeta {
 	return requestMeta{version, obj.Get(mcp.MetaKeyClientInfo), obj.Get(mcp.MetaKeyClientCapabilities), level}
 }
 
-// open returns the capabilities as an object; zero when they are none.
+// open returns the capabilities as an object; zero if there are none.
 func (m requestMeta) open() jsonrpc.Object {
 	if len(m.capabilities) <= len("{}") {
 		return jsonrpc.Object{}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/yaya-ai/yaya/internal/intake"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/internal/telemetry"
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
@@ -55,7 +56,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, who tool.Caller, o
 	}
 	reuse := false
 	defer func() {
-		in.held.Release() // unless work that outlives the request has moved it
+		in.held.Release() // unless work that outlives the request took it over
 		if reuse {
 			recycle(in)
 		}
@@ -88,7 +89,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, who tool.Caller, o
 	reuse = s.serve(w, r, in, &exchange{c: c, profile: p, caller: who, origin: origin, msg: &in.msg, held: &in.held, modern: modern})
 }
 
-// unread refuses a request whose body cannot be had.
+// unread refuses a request whose body cannot be read.
 func unread(w http.ResponseWriter, err error, limit int) {
 	status, why := http.StatusBadRequest, "the request cannot be read"
 	switch {
@@ -96,19 +97,18 @@ func unread(w http.ResponseWriter, err error, limit int) {
 		status, why = http.StatusRequestEntityTooLarge, tooLong(limit)
 	case errors.Is(err, intake.ErrBusy):
 		w.Header().Set("Retry-After", "1")
-		status, why = http.StatusServiceUnavailable, fmt.Sprintf("%v: come back later", err)
+		status, why = http.StatusServiceUnavailable, fmt.Sprintf("%v: retry later", err)
 	}
 	refuse(w, status, nil, jsonrpc.CodeInvalidRequest, "%s", why)
 }
 
-// tooLong says that a message is over the limit, and where that is set.
+// tooLong says that a message exceeds the limit, and where to change the limit.
 func tooLong(limit int) string {
-	return fmt.Sprintf("the message is larger than %d MiB; raise the setting servers.max_message_bytes if it must be", limit>>20)
+	return fmt.Sprintf("the message is larger than %d MiB; raise the setting servers.max_message_bytes if necessary", limit>>20)
 }
 
-// serve runs a request and writes its response: plain JSON, or a stream from the
-// moment when something is to be said before the result. It reports whether nobody
-// needs the request's memory any longer.
+// serve runs a request and writes its response: plain JSON, or a stream from the first message
+// before the result. It reports whether the request's memory can be reused.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, in *incoming, x *exchange) (reuse bool) {
 	c, modern := x.c, x.modern
 	c.enter()
@@ -116,7 +116,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, in *incoming, x *
 	rs := &responseStream{w: w}
 	base := r.Context()
 	if !modern {
-		rs.resumable = c
+		rs.resumable, rs.request = c, in.msg.ID
 		base = context.WithoutCancel(base)
 	}
 	ctx, done, ok := c.begin(base, string(in.msg.ID))
@@ -126,8 +126,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, in *incoming, x *
 	}
 	defer done(nil)
 	if !modern {
-		// A legacy client that loses its stream may come back for the rest; one
-		// that has got nothing has nothing to come back to.
+		// A legacy client that loses its stream may resume it; without any event, it has
+		// nothing to resume.
 		defer context.AfterFunc(r.Context(), func() {
 			rs.mu.Lock()
 			rec, conn := rs.record, rs.conn
@@ -140,6 +140,12 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, in *incoming, x *
 		})()
 	}
 	x.ctx, x.notify = ctx, rs.send
+	if s.cfg.Telemetry != nil {
+		x.overHTTP = true
+		if parent := r.Header.Get("traceparent"); parent != "" {
+			x.ambient = telemetry.Context{Parent: []byte(parent), State: []byte(r.Header.Get("tracestate"))}
+		}
+	}
 	if modern {
 		x.header = func(name string) (string, bool) {
 			v := r.Header.Values(name)
@@ -170,8 +176,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, in *incoming, x *
 		}
 		rs.finish()
 	case out == nil:
-		// The request was cancelled by a notification, and its POST wants some
-		// end: an answer that says so and that nobody waits for.
+		// A notification cancelled the request, but its POST still needs a response, although
+		// nobody waits for it.
 		refuse(w, http.StatusOK, in.msg.ID, jsonrpc.CodeInvalidRequest, "the request was cancelled")
 	default:
 		write(w, statusOf(out[0], modern), out...)

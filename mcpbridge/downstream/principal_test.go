@@ -1,6 +1,7 @@
 package downstream_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -71,6 +72,37 @@ func TestNobodyIsNotTheOwner(t *testing.T) {
 	}
 }
 
+// COD-5: over standard streams, too, whoever serves says who the client is.
+func TestNobodyOverStdio(t *testing.T) {
+	r := newRig(t)
+	var out bytes.Buffer
+	err := r.srv.ServeStdio(t.Context(), tool.Caller{}, strings.NewReader(initialize+"\n"), &out, "")
+	if !errors.Is(err, downstream.ErrNobody) || out.Len() > 0 {
+		t.Errorf("ServeStdio of nobody = %v and wrote %q, want %v and nothing", err, &out, downstream.ErrNobody)
+	}
+}
+
+// COD-5: nobody is asked about the calls that the owner types, so only the owner has that
+// endpoint, whatever route leads to it.
+func TestCommandLineIsTheOwners(t *testing.T) {
+	reg := new(tool.Registry)
+	reg.Replace("srv", []tool.Provided{{Tool: relay("srv__t", func(context.Context, tool.Call) (tool.Result, error) { return ok(`{"content":[]}`) })}})
+	srv := downstream.New(downstream.Config{Dispatcher: tool.NewDispatcher(tool.DispatcherConfig{Registry: reg}), Registry: reg, Caller: named})
+	defer srv.Close()
+	hs := httptest.NewServer(srv.CommandLine())
+	defer hs.Close()
+	r := at(t, hs.URL)
+	for who, want := range map[string]int{tool.Owner: http.StatusOK, "device:phone": http.StatusForbidden, "issuer:x": http.StatusForbidden, "token:ci": http.StatusForbidden, "server:files": http.StatusForbidden, "-": http.StatusForbidden, "": http.StatusForbidden} {
+		t.Run(who, func(t *testing.T) {
+			h := modern("tools/call", "srv__t")
+			h["X-Test-Principal"] = who
+			if a := r.send("POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"srv__t",`+modernMeta+`}}`, h); a.status != want {
+				t.Errorf("a call by %q: got %d %s, want %d", who, a.status, a.body, want)
+			}
+		})
+	}
+}
+
 // DN-02: a session is its principal's: whoever else learns its id can neither use
 // nor end it, and what is kept by client is kept apart by principal.
 func TestSessionsBelongToPrincipals(t *testing.T) {
@@ -104,7 +136,7 @@ func TestSessionsBelongToPrincipals(t *testing.T) {
 			h := as(who, s)
 			h["Accept"] = "application/json, text/event-stream"
 			if a := r.send(method, body, h); a.status != 404 {
-				t.Errorf("%q, %s: %d %s", who, method, a.status, a.body)
+				t.Errorf("got %q, %s: %d %s, want status 404", who, method, a.status, a.body)
 			}
 		}
 	}
@@ -119,9 +151,9 @@ func TestSessionsBelongToPrincipals(t *testing.T) {
 	}
 }
 
-// MIS-7: profiles say whose they are. Who is named has the profiles that name them,
-// and sees and calls nothing beyond; who is not named keeps what is nobody's; the
-// owner has all.
+// MIS-7: profiles say whose they are. A named principal has the profiles that name it,
+// and sees and calls nothing beyond them. A principal that is not named keeps the
+// profiles that name nobody. The owner has all profiles.
 func TestProfilesOfPrincipals(t *testing.T) {
 	const profiles = `{
 		"a-phones": {"principal":["device:phone*"],"tools":["*read*"]},
@@ -200,10 +232,10 @@ func TestProfilesOfPrincipals(t *testing.T) {
 		})
 	}
 	for name, bad := range map[string]string{
-		"a kind that is none":    `{"x":{"principal":["devices:phone"]}}`,
-		"a pattern that is none": `{"x":{"principal":["device:["]}}`,
-		"a scope that is none":   `{"x":{"scope":["tool:call"]}}`,
-		"a group that is none":   `{"x":{"group":["others"]}}`,
+		"an unknown kind":     `{"x":{"principal":["devices:phone"]}}`,
+		"a malformed pattern": `{"x":{"principal":["device:["]}}`,
+		"an unknown scope":    `{"x":{"scope":["tool:call"]}}`,
+		"an unknown group":    `{"x":{"group":["others"]}}`,
 	} {
 		if _, err := downstream.ParseProfiles([]byte(bad), callers); err == nil {
 			t.Errorf("%s is accepted: %s", name, bad)
@@ -212,7 +244,7 @@ func TestProfilesOfPrincipals(t *testing.T) {
 }
 
 // MIS-7: a profile that is narrowed holds for sessions that are open, and profiles that
-// cannot be read let nobody in but the owner.
+// cannot be read admit only the owner.
 func TestProfilesChange(t *testing.T) {
 	reg := new(tool.Registry)
 	echo := func(name string) tool.Provided {
@@ -235,7 +267,7 @@ func TestProfilesChange(t *testing.T) {
 		return r.send("POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+name+`"}}`, phone).body
 	}
 	if got := call("fs__write"); !strings.Contains(got, `"result"`) {
-		t.Fatal(got)
+		t.Fatalf("got %v, want %q in it", got, `"result"`)
 	}
 	profiles = map[string]downstream.Profile{"p": {Principal: []string{"device:phone"}, Tools: []string{"*read"}}}
 	if got := call("fs__write"); !strings.Contains(got, "unknown tool") {
@@ -339,7 +371,7 @@ func TestTasksBelongToPrincipals(t *testing.T) {
 	// A server that gives an id again gives it to whoever asks then.
 	r.task("device:b", "tools/call", `"name":"srv__t","arguments":{}`)
 	if got := r.task("device:a", "tools/call", `"name":"srv__t","arguments":{}`); !strings.Contains(got, `"taskId":"srv~1"`) {
-		t.Fatal(got)
+		t.Fatalf("got %v, want %q in it", got, `"taskId":"srv~1"`)
 	}
 	for _, c := range []struct {
 		who, id string

@@ -16,28 +16,28 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// Profile says what of everything a client sees. Its zero value shows all.
+// Profile selects the servers and tools that a client sees. Its zero value shows all.
 type Profile struct {
-	// Servers are patterns (path.Match) of the servers that are seen; none means
-	// all. yaya's own tools are always seen.
+	// Servers are patterns (path.Match) of the visible servers; none means all. yaya's own
+	// tools are always visible.
 	Servers []string `json:"servers,omitempty"`
-	// Tools are patterns of the names of tools and prompts, as they are listed;
-	// one that starts with "!" excludes. None means all.
+	// Tools are patterns for the listed names of tools and prompts; a pattern that starts with
+	// "!" excludes. None means all.
 	Tools []string `json:"tools,omitempty"`
-	// Search shows tools to search, describe and call the others with, instead of
-	// the tools themselves.
+	// Search shows tools to search, describe and call the others, instead of the tools
+	// themselves.
 	Search bool `json:"search,omitempty"`
-	// Principal, Scope and Group say whose the profile is: theirs that one of them
-	// names, by patterns as in approval.rules. Who is named has the profiles that name
-	// them and no others. A profile without all three is for those whom none names.
+	// Principal, Scope and Group name the callers that the profile is for, by patterns as in
+	// approval.rules; one match is enough. A caller that any profile names can use only the
+	// profiles that name it. A profile without all three is for callers that no profile names.
 	Principal []string `json:"principal,omitempty"`
 	Scope     []string `json:"scope,omitempty"`
 	Group     []string `json:"group,omitempty"`
 
 	members []string // of the groups
-	// only are the servers that its caller is kept to; none means all.
+	// only are the servers that its caller is limited to; none means all.
 	only []string
-	// but is the server that its caller is, whose own tools are not seen; "" for none.
+	// but is the server that is the caller, whose own tools are hidden from it; "" for none.
 	but string
 }
 
@@ -47,15 +47,15 @@ const (
 	ProfileSearch = "search"
 )
 
-// ParseProfiles reads the value of profiles: an object of profiles by name. callers
-// are the groups and scopes that they may name.
+// ParseProfiles parses the setting profiles: an object of profiles by name. callers are the
+// groups and scopes that they may name.
 func ParseProfiles(raw json.RawMessage, callers approval.Callers) (map[string]Profile, error) {
 	if len(raw) == 0 {
 		return nil, nil
 	}
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &all); err != nil {
-		return nil, fmt.Errorf("profiles are a JSON object by name: %w", err)
+		return nil, fmt.Errorf("profiles must be a JSON object of profiles by name: %w", err)
 	}
 	out := make(map[string]Profile, len(all))
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -78,11 +78,11 @@ func parseProfile(raw json.RawMessage, callers approval.Callers) (p Profile, err
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		switch wrong.Field {
 		case "":
-			return p, errors.New(`a profile is a JSON object, such as {"servers":["fs"]}`)
+			return p, errors.New(`a profile must be a JSON object, such as {"servers":["fs"]}`)
 		case "search":
-			return p, fmt.Errorf("search is true or false, not a JSON %s", wrong.Value)
+			return p, fmt.Errorf("search must be true or false, not a JSON %s", wrong.Value)
 		}
-		return p, fmt.Errorf(`%s is a JSON list of texts, such as ["x"], not a %s`, wrong.Field, wrong.Value)
+		return p, fmt.Errorf(`%s must be a JSON list of strings, such as ["x"], not a %s`, wrong.Field, wrong.Value)
 	}
 	if err != nil {
 		return p, err
@@ -95,7 +95,7 @@ func parseProfile(raw json.RawMessage, callers approval.Callers) (p Profile, err
 	return p, p.resolve(callers)
 }
 
-// resolve checks whom a profile names and looks its groups up.
+// resolve checks the callers that a profile names, and looks up its groups.
 func (p *Profile) resolve(callers approval.Callers) error {
 	for _, pattern := range p.Principal {
 		if err := tool.CheckPrincipal(pattern); err != nil {
@@ -117,7 +117,7 @@ func (p *Profile) resolve(callers approval.Callers) error {
 	return nil
 }
 
-// open reports whether the profile is nobody's in particular.
+// open reports whether the profile names no caller.
 func (p *Profile) open() bool { return len(p.Principal)+len(p.Scope)+len(p.Group) == 0 }
 
 // isOf reports whether the profile names a caller.
@@ -126,15 +126,15 @@ func (p *Profile) isOf(who tool.Caller) bool {
 	return slices.ContainsFunc(p.Principal, is) || slices.ContainsFunc(p.members, is) || slices.ContainsFunc(p.Scope, who.May)
 }
 
-// profile is a profile in use, with what it looks like.
+// profile is a profile in use, with its rendered view.
 type profile struct {
 	Profile
-	name string // with the servers that its callers are kept to
-	path string // that it is asked for by
+	name string // with the servers that its callers are limited to
+	path string // the requested name
 	view atomic.Pointer[view]
 }
 
-// server reports whether a server is seen.
+// server reports whether a server is visible.
 func (p *profile) server(name string) bool {
 	if len(p.only) > 0 && !slices.Contains(p.only, name) || p.but != "" && p.but == name {
 		return false
@@ -142,7 +142,7 @@ func (p *profile) server(name string) bool {
 	return len(p.Servers) == 0 || name == "" || slices.ContainsFunc(p.Servers, func(pattern string) bool { return tool.MatchName(pattern, name) })
 }
 
-// named reports whether something of that name is seen.
+// named reports whether a tool or prompt with that name is visible.
 func (p *profile) named(name string) bool {
 	seen := !slices.ContainsFunc(p.Tools, func(s string) bool { return !strings.HasPrefix(s, "!") })
 	for _, pattern := range p.Tools {
@@ -157,21 +157,20 @@ func (p *profile) named(name string) bool {
 	return seen
 }
 
-// tool reports whether a tool is seen.
+// tool reports whether a tool is visible.
 func (p *profile) tool(def *tool.Definition) bool {
 	return !def.ForAgents && p.server(def.Identity.Provider) && p.named(def.Name)
 }
 
-// ErrNoProfile says that a profile of some name does not exist.
+// ErrNoProfile says that a profile does not exist.
 var ErrNoProfile = errors.New("there is no profile")
 
-// errNotYours says that a caller may not have a profile.
+// errNotYours says that a caller may not use a profile.
 var errNotYours = errors.New("this profile is not for you")
 
-// profile returns the profile that a caller has under a name, or by default when
-// name is "". The owner has all of them. Others have those that name them, by
-// default the first of them by name; only whom none names is free to choose among
-// those that are nobody's.
+// profile returns the profile with a name for a caller, or the caller's default if name is "".
+// The owner can use all profiles. Other callers can use the profiles that name them, by default
+// the first by name; only a caller that no profile names can use the open ones.
 func (s *Server) profile(name string, who tool.Caller) (*profile, error) {
 	var known map[string]Profile
 	if s.cfg.Profiles != nil && (who.Principal != tool.Owner || !builtin(name)) {
@@ -206,8 +205,8 @@ func (s *Server) profile(name string, who tool.Caller) (*profile, error) {
 	default:
 		return nil, ErrNoProfile
 	}
-	// A caller that is kept to some servers sees another profile than others do by the
-	// same name: no session goes from one to the other.
+	// A caller limited to some servers has a separate view of the profile: sessions do not move
+	// // between the two.
 	path := name
 	if len(who.Servers) > 0 {
 		want.only = who.Servers
@@ -222,7 +221,7 @@ func (s *Server) profile(name string, who tool.Caller) (*profile, error) {
 	if p := s.profiles[name]; p != nil && reflect.DeepEqual(p.Profile, want) {
 		return p, nil
 	}
-	if len(s.profiles) >= maxProfiles { // made again when they are asked for
+	if len(s.profiles) >= maxProfiles { // rebuilt on demand
 		clear(s.profiles)
 	}
 	p := &profile{Profile: want, name: name, path: path}
@@ -238,7 +237,7 @@ func (s *Server) profileNames(who tool.Caller) string {
 	names := []string{ProfileAll, ProfileSearch}
 	if s.cfg.Profiles != nil {
 		known, err := s.cfg.Profiles()
-		if err != nil { // the caller is refused for that, too
+		if err != nil { // the caller gets the same refusal
 			return strings.Join(names, ", ")
 		}
 		names = append(names, slices.Sorted(maps.Keys(known))...)
@@ -250,7 +249,7 @@ func (s *Server) profileNames(who tool.Caller) string {
 	return strings.Join(names, ", ")
 }
 
-// builtin reports whether a name is one of a profile that needs no configuration.
+// builtin reports whether a name is that of a profile that needs no configuration.
 func builtin(name string) bool {
 	return name == "" || name == ProfileAll || name == ProfileSearch
 }

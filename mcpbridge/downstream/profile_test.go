@@ -35,7 +35,7 @@ func shelf(t *testing.T, profiles string, caller func(*http.Request) (tool.Calle
 	}
 	reg.Replace("fs", []tool.Provided{
 		echo("fs__read_file", "Reads a file from disk", `{"readOnlyHint":true}`), echo("fs__write_file", "Writes a file to disk", `{"destructiveHint":false}`),
-		echo("fs__delete_files", "Deletes files from disk for ever", ``), echo("fs__odd", "Has odd annotations", `{"readOnlyHint":"yes"}`),
+		echo("fs__delete_files", "Deletes files from disk permanently", ``), echo("fs__odd", "Has odd annotations", `{"readOnlyHint":"yes"}`),
 	})
 	reg.Replace("web", []tool.Provided{echo("web__fetchPage", "Loads a page of the World Wide Web", `{"readOnlyHint":true}`)})
 	root, err := os.OpenRoot(t.TempDir())
@@ -101,12 +101,12 @@ func TestProfiles(t *testing.T) {
 		r := at(t, url+profile)
 		got := listed(t, r)
 		if fmt.Sprint(got) != want {
-			t.Errorf("%s: %v", profile, got)
+			t.Errorf("%s: got %v, want got %v", profile, got, want)
 		}
 		for _, name := range []string{"fs__delete_files", "fs__read_file", "web__fetchPage"} {
 			body := r.tool(name, `{}`)
 			if seen := slices.Contains(got, name); seen != strings.Contains(body, `"called":"`+name+`"`) || seen == strings.Contains(body, "-32602") {
-				t.Errorf("%s: %s: %s", profile, name, body)
+				t.Errorf("%s: calling %s: got %s, want that it is called: %v", profile, name, body, seen)
 			}
 		}
 	}
@@ -186,7 +186,7 @@ func TestSearch(t *testing.T) {
 		"fetch page": "web__fetchPage:call_read_tool", "write": "fs__write_file:call_write_tool", "odd": "fs__odd:call_destructive_tool",
 	} {
 		if got := found(r, query); !strings.HasPrefix(got, first) {
-			t.Errorf("%s: %s", query, got)
+			t.Errorf("%s: got %s, want %v at its start", query, got, first)
 		}
 	}
 	if got := found(r, "quantum"); got != "" {
@@ -203,13 +203,13 @@ func TestSearch(t *testing.T) {
 		t.Errorf("call: %s", body)
 	}
 	for _, c := range [][3]string{
-		{"call_read_tool", `{"name":"fs__delete_files"}`, "is called with call_destructive_tool"}, {"call_write_tool", `{"name":"fs__read_file"}`, "is called with call_read_tool"},
+		{"call_read_tool", `{"name":"fs__delete_files"}`, "call fs__delete_files with call_destructive_tool"}, {"call_write_tool", `{"name":"fs__read_file"}`, "call fs__read_file with call_read_tool"},
 		{"call_read_tool", `{"name":"nothing"}`, "there is no tool"}, {"call_read_tool", `{"name":"fs__read_file","arguments":[]}`, "must be an object"},
 		{"call_read_tool", `{"name":5}`, "malformed"}, {"search_tools", `{}`, "needs a query"}, {"describe_tool", `{"name":"web__fetchPag"}`, "there is no tool"},
 		{"fs__read_file", `{}`, "unknown tool"},
 	} {
 		if body := r.tool(c[0], c[1]); !strings.Contains(body, c[2]) || strings.Contains(body, `"called"`) {
-			t.Errorf("%s %s: %s", c[0], c[1], body)
+			t.Errorf("got %s %s: %s, want %v in it, nothing of %q", c[0], c[1], body, c[2], `"called"`)
 		}
 	}
 	if body := at(t, url+"/some").tool("call_read_tool", `{"name":"web__fetchPage"}`); !strings.Contains(body, "there is no tool") {
@@ -217,7 +217,8 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// What was too large for a result is a resource, in pages, and nobody else's.
+// Content that was too large for a result is a resource, read in pages, that only its
+// caller sees.
 func TestArtifactPages(t *testing.T) {
 	url, store := shelf(t, ``, owner, approval.Callers{})
 	text := strings.Repeat("häßlich ", 80_000) // characters of several bytes at the edges of pages
@@ -270,7 +271,7 @@ func TestArtifactPages(t *testing.T) {
 	}
 	for _, uri := range []string{"yaya:artifacts/" + b.ID + "?offset=-1", "yaya:artifacts/" + b.ID + "?offset=x", "yaya:artifacts/" + b.ID + "?o=1", "yaya:artifacts/../../x", "yaya:artifacts/", "yaya:artifacts/" + b.ID + "?offset=99999999"} {
 		if got, body := read(uri); got != "" || !strings.Contains(body, "-32602") {
-			t.Errorf("%s: %s", uri, body)
+			t.Errorf(`%s: got %s, want no got, "-32602" in it`, uri, body)
 		}
 	}
 }

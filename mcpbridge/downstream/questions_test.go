@@ -80,7 +80,7 @@ func TestQuestionsToModernClients(t *testing.T) {
 	failed := func(what string, m map[string]any) {
 		t.Helper()
 		if e, _ := m["error"].(map[string]any); e["code"] != -32602.0 {
-			t.Errorf("%s: %v", what, m)
+			t.Errorf("%s: got %v, want code %v", what, m, -32602.0)
 		}
 	}
 	failed("other arguments", resume(`{"a":2}`, state, `{"`+key+`":{"action":"accept"}}`))
@@ -233,7 +233,7 @@ func TestResumption(t *testing.T) {
 	}
 	first, err := rd.Next()
 	if err != nil || !strings.Contains(string(first.Data), `"progress":0`) {
-		t.Fatalf("%s %v", first.Data, err)
+		t.Fatalf("got %s %v, want Data with %q", first.Data, err, `"progress":0`)
 	}
 	cancel() // the connection is lost
 	closeFirst()
@@ -262,7 +262,7 @@ func TestResumption(t *testing.T) {
 	for i := 1; i < 3; i++ {
 		ev, err := rd.Next()
 		if err != nil || !strings.Contains(string(ev.Data), fmt.Sprintf(`"progress":%d`, i)) {
-			t.Fatalf("%d: %s %v", i, ev.Data, err)
+			t.Fatalf("%d: got %s %v, want Data with %v", i, ev.Data, err, fmt.Sprintf(`"progress":%d`, i))
 		}
 	}
 	step <- struct{}{}
@@ -277,7 +277,7 @@ func TestResumption(t *testing.T) {
 	if _, err := rd.Next(); err == nil {
 		t.Error("the stream does not end with the answer")
 	}
-	// What was delivered can be asked for again, for a while.
+	// The client can ask again for delivered events, for a while.
 	rd, closeThird := open(t.Context(), "GET", "", back)
 	defer closeThird()
 	n := 0
@@ -330,7 +330,7 @@ func TestLostBeforeTheStream(t *testing.T) {
 }
 
 // FID-8: a legacy client's progress on a question goes to whoever asked, and to nobody
-// when nobody is asking any more.
+// once the question is no longer open.
 func TestProgressOnAQuestion(t *testing.T) {
 	reports := make(chan string, 8)
 	r := newRig(t, relay("srv__ask", func(ctx context.Context, c tool.Call) (tool.Result, error) {
@@ -343,12 +343,12 @@ func TestProgressOnAQuestion(t *testing.T) {
 	in, send := io.Pipe()
 	out, wrote := io.Pipe()
 	done := make(chan error, 1)
-	go func() { done <- r.srv.ServeStdio(t.Context(), in, wrote, "") }()
+	go func() { done <- r.srv.ServeStdio(t.Context(), tool.LocalOwner, in, wrote, "") }()
 	lines := bufio.NewScanner(out)
 	next := func() string {
 		t.Helper()
 		if !lines.Scan() {
-			t.Fatal(lines.Err())
+			t.Fatalf("got the end of the stream, %v, want a line", lines.Err())
 		}
 		return lines.Text()
 	}

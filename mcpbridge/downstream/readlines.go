@@ -16,32 +16,32 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// A client's answers to questions, and its cancellations, come on the same pipe as its
-// requests, and a request may wait for them. So nothing on the pipe waits for what was
-// before it: a large line is collected without asking for room, and its request waits
-// for room on a goroutine of its own.
+// A client's answers to questions, and its cancellations, arrive on the same pipe as its
+// requests, and a request may wait for them. So no line waits for an earlier one: a large line
+// is collected without reserving room, and its request waits for room on its own goroutine.
 
-// maxLarge bounds the lines above [intake.Small] of one connection that have been read
-// and are not done with. One line may be larger by itself.
+// maxLarge bounds the total size of one connection's unfinished lines above [intake.Small]. A
+// single line may be larger.
 const maxLarge = 256 << 20
 
-// errManyLarge is wrapped by the error of a request that is not taken.
+// errManyLarge is wrapped by the error of a request that is refused.
 var errManyLarge = errors.New("the large requests that this connection waits for")
 
-// ends of a line that is skipped, in which its id is looked for.
+// the kept ends of a skipped line, which are searched for its id.
 const glimpsed = 4 << 10
 
-// Incoming is a line that a client has sent, in memory of its own.
+// Incoming is a line from a client, in its own memory.
 type Incoming struct {
 	Data []byte
-	// Err says why the line was skipped, and ID what it asked for, if that shows.
+	// Err is the reason why the line was skipped, and ID the id of its request, if
+	// recognizable.
 	Err error
 	ID  []byte
 
 	large *largeLine // nil for a small one
 }
 
-// largeLine is a line that counts among those of its connection.
+// largeLine is a line that counts toward its connection's large lines.
 type largeLine struct {
 	conn  *atomic.Int64
 	n     int64
@@ -49,7 +49,7 @@ type largeLine struct {
 	share *intake.Share // among the large requests of the process
 }
 
-// await waits until the line has its part of the budget for large requests.
+// await waits until the line has its share of the budget for large requests.
 func (m *Incoming) await(ctx context.Context) (err error) {
 	if m.large != nil {
 		m.large.share, err = intake.Requests().Take(ctx, tool.Owner, m.large.n)
@@ -57,7 +57,7 @@ func (m *Incoming) await(ctx context.Context) (err error) {
 	return err
 }
 
-// Release says that the line is done with. More than once does nothing more.
+// Release marks the line as finished. Further calls have no effect.
 func (m *Incoming) Release() {
 	if l := m.large; l != nil {
 		l.once.Do(func() {
@@ -67,10 +67,10 @@ func (m *Incoming) Release() {
 	}
 }
 
-// ReadMessages calls f for every line that is not blank, which f has released when it
-// is done with it. A line of more than limit bytes is skipped, and so is a large request
-// when those before it that are not done with are too many. It returns nil at the end of
-// the input; a line that the end cuts off is taken as it is.
+// ReadMessages calls f for every line that is not blank; f has to release the line when it is
+// finished. ReadMessages skips a line of more than limit bytes, and a large request while too
+// many earlier ones are unfinished. It returns nil at the end of the input; a last line without
+// a line break counts.
 func ReadMessages(in io.Reader, limit int, f func(Incoming)) error {
 	br := bufio.NewReaderSize(in, 64<<10)
 	held := new(atomic.Int64)
@@ -95,8 +95,8 @@ func ReadMessages(in io.Reader, limit int, f func(Incoming)) error {
 	}
 }
 
-// counted takes a large line, or skips it. An answer of the client's is let through
-// where a request is not.
+// counted admits a large line, or skips it. It admits the client's answers even where it skips
+// requests.
 func (m *Incoming) counted(held *atomic.Int64) Incoming {
 	id, call := jsonrpc.Glimpse(m.Data[:glimpsed], m.Data[len(m.Data)-glimpsed:])
 	most := int64(maxLarge)
@@ -106,14 +106,13 @@ func (m *Incoming) counted(held *atomic.Int64) Incoming {
 	n := int64(len(m.Data))
 	if now := held.Add(n); now > most && now > n {
 		held.Add(-n)
-		return Incoming{ID: id, Err: fmt.Errorf("%w have more than %d MiB together: wait for answers before you send more, or send less with each, to which the setting servers.max_message_bytes applies", errManyLarge, maxLarge>>20)}
+		return Incoming{ID: id, Err: fmt.Errorf("%w exceed %d MiB in total: wait for answers before you send more, or send smaller requests (the setting servers.max_message_bytes limits each)", errManyLarge, maxLarge>>20)}
 	}
 	m.large = &largeLine{conn: held, n: n}
 	return *m
 }
 
-// readMessage reads one line. Of one that is skipped, it returns the head, and the tail
-// as data.
+// readMessage reads one line. For a skipped line, it returns the head, and the tail as data.
 func readMessage(br *bufio.Reader, limit int) (m Incoming, head []byte, err error) {
 	var line []byte
 	for {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// What a connection may have unanswered is bounded, and its client is told; its answers
-// to questions come through nevertheless.
+// A connection has a bound on unanswered requests, and tells its client of it. The
+// client's answers to questions come through nevertheless.
 func TestLargeLinesOfAConnectionAreBounded(t *testing.T) {
 	pad := strings.Repeat("x", 2<<20)
 	request, response := `{"jsonrpc":"2.0","id":7,"method":"m","params":{"pad":"`+pad+`"}}`, `{"jsonrpc":"2.0","id":7,"result":{"pad":"`+pad+`"}}`

@@ -13,7 +13,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/sse"
 )
 
-// Bounds of what is kept for clients that lose their connection.
+// Bounds of the events that are kept for clients that lose their connection.
 const (
 	maxRecords    = 16        // streams of a session
 	maxRecorded   = 256 << 10 // bytes of a stream; one event may be larger
@@ -22,12 +22,14 @@ const (
 	resumeTimeout = time.Minute
 )
 
-// record is a stream of a legacy session that can be resumed with Last-Event-ID:
-// it keeps the events, and sends them to whoever is connected.
+// record is a stream of a legacy session that can be resumed with Last-Event-ID: it keeps the
+// events and sends them to the current connection.
 type record struct {
 	id    string
-	prime bool // it starts with an event that only brings an id (SEP-1699)
-	over  chan struct{}
+	prime bool // it starts with an event that only carries an id (SEP-1699)
+	// request is the id of the request that the stream answers, nil for none.
+	request []byte
+	over    chan struct{}
 
 	mu     sync.Mutex
 	first  int // number of events[0]
@@ -38,8 +40,8 @@ type record struct {
 	lost   *time.Timer // runs while a client that may come back is away
 }
 
-// send keeps a message and passes it on. It fails for no connection's sake, but
-// when the stream has ended.
+// send keeps a message and forwards it. A broken connection is not an error; an ended stream
+// is.
 func (r *record) send(msg []byte) error { return r.sendParts(parts{msg}) }
 
 func (r *record) sendParts(msg parts) error {
@@ -48,15 +50,15 @@ func (r *record) sendParts(msg parts) error {
 	if r.done {
 		return errAnswered
 	}
-	id := r.id + "-" + strconv.Itoa(r.first+len(r.events))
+	id := r.eventID(len(r.events))
 	if size := msg.size(); size > intake.Small {
 		sent := r.conn != nil && r.conn.write(msg.event(id)...) == nil
 		if !sent {
 			r.conn = nil
 		}
 		if sent || size > maxUnsent {
-			// A large message is not kept for who has got it, or may have. Who comes
-			// back for it nevertheless is told.
+			// A large message is not kept if the client has received it, or may have. A client
+			// that comes back for it gets an error.
 			msg = unkept(msg, size)
 		}
 		ev, err := sse.Append(nil, sse.Event{Name: "message", ID: id, Data: msg.joined()})
@@ -76,7 +78,10 @@ func (r *record) sendParts(msg parts) error {
 	return nil
 }
 
-// keep keeps an event; mu is held.
+// eventID is the id of the event at a place of events.
+func (r *record) eventID(at int) string { return r.id + "-" + strconv.Itoa(r.first+at) }
+
+// keep keeps an event; the caller holds mu.
 func (r *record) keep(ev []byte) {
 	r.events = append(r.events, ev)
 	r.size += len(ev)
@@ -88,16 +93,16 @@ func (r *record) keep(ev []byte) {
 	}
 }
 
-// unkept is what stands for a message that is too large to be kept.
+// unkept returns the replacement for a message that is too large to be kept.
 func unkept(msg parts, size int) parts {
 	id, call := jsonrpc.Glimpse(msg[0], msg[len(msg)-1])
 	if id == nil || call {
 		return parts{[]byte(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"warning","data":"a large message was not kept for the stream's resumption"}}`)}
 	}
-	return parts{jsonrpc.AppendError(nil, id, fail(jsonrpc.CodeInternal, "the answer has %d bytes and is not kept for a stream that breaks off, which more than %d MiB are not: make the call again", size, intake.Small>>20))}
+	return parts{jsonrpc.AppendError(nil, id, fail(jsonrpc.CodeInternal, "the answer has %d bytes, and the limit for resuming a broken stream is %d MiB: repeat the call", size, intake.Small>>20))}
 }
 
-// event returns a large message as an event: one line, in the memory that it lies in.
+// event returns a large message as an event: one line, without copying it.
 func (p parts) event(id string) parts {
 	head := "event: message\ndata: "
 	if id != "" {
@@ -106,7 +111,7 @@ func (p parts) event(id string) parts {
 	return append(append(parts{[]byte(head)}, p.line()...), []byte("\n\n"))
 }
 
-// attach makes a connection the one that gets the events from now on.
+// attach makes a connection the receiver of the events from now on.
 func (r *record) attach(c *conn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -128,7 +133,7 @@ func (r *record) take(c *conn) {
 	}
 }
 
-// replay sends what came after event seq, and what is still to come.
+// replay sends the events after seq, and the later ones as they come.
 func (r *record) replay(c *conn, seq int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -162,8 +167,8 @@ func (r *record) finish() {
 	}
 }
 
-// away says that the connection is gone, and that giveUp is to be called unless
-// the client comes back for the stream in time.
+// away records that the connection is gone, and calls giveUp unless the client resumes the
+// stream in time.
 func (r *record) away(c *conn, giveUp func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -175,11 +180,11 @@ func (r *record) away(c *conn, giveUp func()) {
 }
 
 // newRecord returns the record of a new stream of the session.
-func (c *client) newRecord() *record {
+func (c *client) newRecord(request []byte) *record {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.recordSeq++
-	r := &record{id: "r" + strconv.Itoa(c.recordSeq), prime: c.version >= "2025-11-25", over: make(chan struct{})}
+	r := &record{id: "r" + strconv.Itoa(c.recordSeq), prime: c.version >= "2025-11-25", request: bytes.Clone(request), over: make(chan struct{})}
 	c.records = append(c.records, r)
 	if len(c.records) > maxRecords {
 		c.records = c.records[1:]
@@ -187,7 +192,7 @@ func (c *client) newRecord() *record {
 	return r
 }
 
-// unasked is the record of what concerns no request.
+// unasked is the record of messages that concern no request.
 func (c *client) unasked() *record {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -197,7 +202,7 @@ func (c *client) unasked() *record {
 	return c.getRecord
 }
 
-// resumed finds the stream that an event id belongs to.
+// resumed returns the stream that an event id belongs to.
 func (c *client) resumed(lastID string) (*record, int, bool) {
 	id, n, ok := strings.Cut(lastID, "-")
 	seq, err := strconv.Atoi(n)

@@ -10,12 +10,12 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// What is kept for a client that may come back is bounded, in streams, events and
-// bytes; the newest stays, and what is replayed has no gap after its start.
+// The record for a client that may come back is bounded, in streams, events and bytes.
+// The newest events stay, and a replay has no gap after its start.
 func TestRecordsAreBounded(t *testing.T) {
 	c := newClient(tool.Owner, "s", &profile{})
 	for range 2 * maxRecords {
-		c.newRecord()
+		c.newRecord(nil)
 	}
 	if len(c.records) != maxRecords {
 		t.Errorf("%d streams are kept", len(c.records))
@@ -27,7 +27,7 @@ func TestRecordsAreBounded(t *testing.T) {
 		t.Error("one that is kept cannot be resumed")
 	}
 	for name, size := range map[string]int{"events": 10, "bytes": 4 << 10, "one event": 2 * maxRecorded} {
-		r := c.newRecord()
+		r := c.newRecord(nil)
 		var last string
 		for i := range 2 * maxRecordedN {
 			last = fmt.Sprintf("%d:%s", i, strings.Repeat("x", size))

@@ -15,8 +15,8 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// The tools of a profile with search: hundreds of tools at the cost of five. A
-// call has three, so that what a host asks its user keeps its meaning.
+// The tools of a profile with search: five tools stand for hundreds. There are three tools for
+// // calls, so that a host's questions to its user keep their meaning.
 const (
 	searchTool      = "search_tools"
 	describeTool    = "describe_tool"
@@ -34,9 +34,8 @@ const searchTools = `[` +
 
 const callSchema = `"inputSchema":{"type":"object","properties":{"name":{"type":"string","description":"The tool's name, as found by ` + searchTool + `"},"arguments":{"type":"object","description":"The tool's arguments, as ` + describeTool + ` says"}},"required":["name"]}`
 
-// caller returns the tool that a tool is called with, by its own annotations.
-// They are its server's word: they decide what a host asks its user, and nothing
-// that yaya's own rules decide.
+// caller returns the call tool for a tool, by the tool's annotations. These are claims of its
+// server: they affect what a host asks its user, but not yaya's own rules.
 func caller(def *tool.Definition) string {
 	var a struct {
 		ReadOnly    bool  `json:"readOnlyHint"`
@@ -57,7 +56,7 @@ func caller(def *tool.Definition) string {
 // index ranks tools by BM25 over their names, descriptions and parameters.
 type index struct {
 	docs  []document
-	df    map[string]int // documents that hold a term
+	df    map[string]int // number of documents that contain a term
 	total float64        // length of all documents
 }
 
@@ -67,7 +66,7 @@ type document struct {
 	length float64
 }
 
-// Weights of what a term is found in.
+// Weights of the fields that contain a term.
 const (
 	weightName  = 3.0
 	weightTitle = 2.0
@@ -111,8 +110,8 @@ func newIndex(entries []*tool.Entry) *index {
 	return ix
 }
 
-// terms splits text into words: at everything that is no letter or digit, and
-// where lower case turns into upper case. Plurals lose their s.
+// terms splits text into words: at all characters except letters and digits, and at changes
+// from lower to upper case. It removes the plural s.
 func terms(text string) []string {
 	var out []string
 	var word []rune
@@ -143,7 +142,7 @@ func terms(text string) []string {
 	return out
 }
 
-// search returns the entries that fit a query best.
+// search returns the entries that match a query best.
 func (ix *index) search(query string, limit int) []*tool.Entry {
 	const k, b = 1.2, 0.75
 	type hit struct {
@@ -203,7 +202,7 @@ func (s *Server) bySearch(ctx context.Context, x *exchange, name string, args []
 	}
 	if len(args) > 0 {
 		if err := json.Unmarshal(args, &a); err != nil {
-			return x.told(fmt.Sprintf("the arguments are malformed: %v", err), nil, true)
+			return x.textResult(fmt.Sprintf("the arguments are malformed: %v", err), nil, true)
 		}
 	}
 	snap := s.cfg.Boundary(ctx)
@@ -216,12 +215,12 @@ func (s *Server) bySearch(ctx context.Context, x *exchange, name string, args []
 	e, ok := snap.Lookup(a.Name)
 	if !ok || !x.profile.tool(&e.Def) {
 		if why := x.withheld(snap, a.Name); why != "" {
-			return x.told(why, nil, true)
+			return x.textResult(why, nil, true)
 		}
 		if server, why := s.absent(x, a.Name); server != "" {
 			return x.unavailable(server, a.Name, why)
 		}
-		return x.told(fmt.Sprintf("there is no tool %q; %s finds tools", clip(a.Name), searchTool), nil, true)
+		return x.textResult(fmt.Sprintf("there is no tool %q; use %s to find tools", clip(a.Name), searchTool), nil, true)
 	}
 	with := caller(&e.Def)
 	if name == describeTool {
@@ -229,16 +228,16 @@ func (s *Server) bySearch(ctx context.Context, x *exchange, name string, args []
 		if err != nil {
 			return nil, err
 		}
-		return x.told(string(def), append(append([]byte(`{"call_with":"`+with+`","definition":`), def...), '}'), false)
+		return x.textResult(string(def), append(append([]byte(`{"call_with":"`+with+`","definition":`), def...), '}'), false)
 	}
 	if name != with {
-		return x.told(fmt.Sprintf("%s is called with %s", e.Def.Name, with), nil, true)
+		return x.textResult(fmt.Sprintf("call %s with %s", e.Def.Name, with), nil, true)
 	}
 	if len(a.Arguments) == 0 || bytes.Equal(a.Arguments, []byte("null")) {
 		a.Arguments = json.RawMessage("{}")
 	}
 	if a.Arguments[0] != '{' {
-		return x.told("arguments must be an object", nil, true)
+		return x.textResult("arguments must be an object", nil, true)
 	}
 	params, err := jsonrpc.ParseObject(x.msg.Params.Append(nil,
 		jsonrpc.Edit{Name: "name", Value: jsonrpc.AppendString(nil, a.Name)}, jsonrpc.Edit{Name: "arguments", Value: a.Arguments}))
@@ -250,7 +249,7 @@ func (s *Server) bySearch(ctx context.Context, x *exchange, name string, args []
 
 func (s *Server) search(x *exchange, snap *tool.Snapshot, query string, limit int) ([]byte, error) {
 	if query == "" || len(query) > maxQuery {
-		return x.told(fmt.Sprintf("%s needs a query of at most %d bytes", searchTool, maxQuery), nil, true)
+		return x.textResult(fmt.Sprintf("%s needs a query of at most %d bytes", searchTool, maxQuery), nil, true)
 	}
 	v, err := s.render(x.profile, snap)
 	if err != nil {
@@ -276,11 +275,11 @@ func (s *Server) search(x *exchange, snap *tool.Snapshot, query string, limit in
 	if err != nil {
 		return nil, err
 	}
-	return x.told(string(out), out, false)
+	return x.textResult(string(out), out, false)
 }
 
-// told is a result of one text, with structured content if there is some.
-func (x *exchange) told(text string, structured json.RawMessage, failed bool) ([]byte, error) {
+// textResult returns a result with one text, and with structured content if there is any.
+func (x *exchange) textResult(text string, structured json.RawMessage, failed bool) ([]byte, error) {
 	res := tool.Result{OK: !failed, Display: []tool.Block{tool.Text(text)}, Structured: structured}
 	return renderResult(res, x.modern)
 }

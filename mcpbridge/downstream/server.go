@@ -18,16 +18,19 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/rs/zerolog"
 
+	"github.com/yaya-ai/yaya/internal/cut"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/internal/telemetry"
 	"github.com/yaya-ai/yaya/internal/traffic"
+	"github.com/yaya-ai/yaya/internal/workgroup"
 	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
 )
 
-// Bounds (C.2, R12).
+// Bounds of clients and their messages.
 const (
-	MaxMessage    = 256 << 20 // bytes of one message from a client, whatever is configured
-	MaxBody       = 64 << 20  // bytes of one, unless something else is configured
+	MaxMessage    = 256 << 20 // bytes of one message from a client, regardless of the configuration
+	MaxBody       = 64 << 20  // default for the bytes of one message
 	maxConcurrent = 256       // requests at a time on one stdio connection
 	keepAlive     = 15 * time.Second
 	listTTL       = 5 * time.Second // cache hint of lists for modern clients
@@ -37,41 +40,43 @@ const (
 type Config struct {
 	Dispatcher *tool.Dispatcher
 	Registry   *tool.Registry
-	// Boundary brings the registry up to date; it is asked before tools are
-	// listed. Default: the registry's current snapshot.
+	// Boundary updates the registry; it is called before tools are listed. Default: the
+	// registry's current snapshot.
 	Boundary func(context.Context) *tool.Snapshot
-	// Settle waits for servers that are in their first start, before their instructions
-	// are read. Optional.
+	// Settle waits for servers in their first start, before their instructions are read.
+	// Optional.
 	Settle func(context.Context)
 	// Watch calls its argument with the providers whose tools may have changed, until
 	// the returned function is called. Optional.
 	Watch func(func(providers []string)) (stop func())
-	// Absent returns the server of a tool that nobody offers because that server does
-	// not run, and why, for the caller; "" for a name that is nobody's. Optional.
-	Absent func(tool string) (server, why string)
+	// Absent returns the server of a tool that is missing because the server does not run, and
+	// the reason for the caller; "" for other names. Optional.
+	Absent func(name string, caller tool.Caller) (server, why string)
 	// Router finds the servers of prompts and resources. Optional.
 	Router *relay.Router
-	// Caller says who an HTTP request is from. Without it, or when it reports false,
+	// Caller identifies the caller of an HTTP request. Without it, or if it reports false,
 	// requests are refused.
 	Caller func(*http.Request) (tool.Caller, bool)
 	// Profiles returns the configured profiles by name. Optional.
 	Profiles func() (map[string]Profile, error)
-	// Traffic records calls of tools, and what is read of resources and prompts.
-	// Optional.
+	// Traffic records tool calls, and reads of resources and prompts. Optional.
 	Traffic *traffic.Log
-	// MaxMessage returns how many bytes a message of a client may have now. Default
-	// [MaxBody].
+	// Telemetry sends traces and metrics; nil for none.
+	Telemetry *telemetry.Telemetry
+	// MaxMessage returns the current limit for a client's message, in bytes. Default [MaxBody].
 	MaxMessage func() int
-	// Artifacts holds what was too large for a result. Optional.
+	// Artifacts stores content that is too large for a result. Optional.
 	Artifacts *tool.Store
-	// TaskAfter is how long a call may take before it becomes a task, for clients
-	// that know them. Default 20 s.
+	// TaskAfter is the time after which a call becomes a task, for clients that know tasks.
+	// Default 20 s.
 	TaskAfter time.Duration
-	// SessionEnded is told the kernel session of a client that is gone.
+	// TakeOver are the sessions of the process that this one goes on for. Optional.
+	TakeOver Handover
+	// SessionEnded is called with the kernel session of a client that is gone.
 	SessionEnded func(session string)
 
 	Name, Version string
-	// Instructions come before those of the servers.
+	// Instructions precede those of the servers.
 	Instructions string
 	Log          zerolog.Logger
 }
@@ -82,23 +87,26 @@ type Server struct {
 	info []byte   // serverInfo as JSON
 	all  *profile // the default
 
-	// What is recorded.
+	// The record of calls.
 	toCall, toPrompt, toRead, toExtension func(context.Context, *exchange) ([]byte, error)
 
 	mu       sync.Mutex
 	sessions map[string]*client // by Mcp-Session-Id
 	owned    map[string]int     // sessions, by principal
+	kinds    map[kind]int       // sessions, by principal and client
 	shares   shares
+	pace     *pace // of new sessions
 	streams  map[*stream]struct{}
-	flights  map[string]*flight // that wait for their client, by state
+	flights  map[string]*flight // parked ones, by state
 	tasks    map[string]*ownTask
 	made     made // tasks of servers
 	profiles map[string]*profile
 	closed   bool
+	leaving  bool // new streams end at once
 
-	life   context.Context
+	life   context.Context // a base context: of streams and flights, until Close
 	cancel context.CancelFunc
-	work   sync.WaitGroup
+	work   workgroup.Group
 	unhook func()
 }
 
@@ -117,9 +125,10 @@ func New(cfg Config) *Server {
 	cfg.Name, cfg.Version = cmp.Or(cfg.Name, "yaya"), cmp.Or(cfg.Version, "0.0.0")
 	info := jsonrpc.AppendString([]byte(`{"name":`), cfg.Name)
 	info = append(jsonrpc.AppendString(append(info, `,"version":`...), cfg.Version), '}')
-	s := &Server{cfg: cfg, info: info, sessions: map[string]*client{}, owned: map[string]int{}, shares: newShares(maxima), streams: map[*stream]struct{}{}, flights: map[string]*flight{}, tasks: map[string]*ownTask{}, made: newMade(maxMade, maxMadeEach), profiles: map[string]*profile{}, all: &profile{name: ProfileAll, path: ProfileAll}}
-	s.toCall, s.toPrompt, s.toRead, s.toExtension = s.recorded(s.callTool), s.recorded(s.getPrompt), s.recorded(s.readResource), s.recorded(s.extension)
+	s := &Server{cfg: cfg, info: info, sessions: map[string]*client{}, owned: map[string]int{}, kinds: map[kind]int{}, shares: newShares(maxima), pace: newPace(clientRate, principalRate), streams: map[*stream]struct{}{}, flights: map[string]*flight{}, tasks: map[string]*ownTask{}, made: newMade(maxMade, maxMadeEach), profiles: map[string]*profile{}, all: &profile{name: ProfileAll, path: ProfileAll}}
+	s.toCall, s.toPrompt, s.toRead, s.toExtension = s.observed(s.recorded(s.callTool)), s.observed(s.recorded(s.getPrompt)), s.observed(s.recorded(s.readResource)), s.observed(s.recorded(s.extension))
 	s.life, s.cancel = context.WithCancel(context.Background())
+	s.takeOver(cfg.TakeOver)
 	s.unhook = cfg.Router.Listen(s)
 	if cfg.Watch != nil {
 		stop, also := s.unhook, cfg.Watch(s.toolsChanged)
@@ -132,10 +141,11 @@ func New(cfg Config) *Server {
 	return s
 }
 
-// Close ends every session and stream and waits for the server's goroutine.
-// Requests that run are their transport's to wait for.
+// Close ends every session and stream and waits for the server's goroutine. The transport has
+// to wait for running requests.
 func (s *Server) Close() {
 	s.unhook()
+	s.work.Shut()
 	s.mu.Lock()
 	s.closed = true
 	all := make([]*client, 0, len(s.sessions))
@@ -144,28 +154,31 @@ func (s *Server) Close() {
 	}
 	clear(s.sessions)
 	clear(s.owned)
+	clear(s.kinds)
 	s.mu.Unlock()
 	s.cancel()
 	for _, c := range all {
 		s.ended(c)
 	}
-	s.work.Wait()
+	s.work.Close()
 	s.settleFlights()
 }
 
-// client is whoever sends requests: a legacy session, a modern client, or the
-// other end of a stdio connection.
+// client is a sender of requests: a legacy session, a modern client, or the other end of a
+// stdio connection.
 type client struct {
 	token   string   // Mcp-Session-Id, "" without
 	owner   string   // the principal that it belongs to
+	kind    kind     // legacy only
 	session string   // kernel session
-	profile *profile // that it was opened with
+	profile *profile // the profile that it was opened with
 	calls   atomic.Uint64
-	dropped atomic.Uint64 // notifications that found no room
-	settled atomic.Bool   // it takes notifications (legacy only, see settle)
+	dropped atomic.Uint64 // dropped notifications
+	settled atomic.Bool   // it accepts notifications (legacy only, see settle)
+	moved   atomic.Bool   // a predecessor's session: its next stream says that all lists may have changed
 
 	mu       sync.Mutex
-	info     []byte // what it says of itself, raw; nil for nothing
+	info     []byte // its description of itself, raw; nil if none
 	version  string // negotiated, legacy only
 	last     time.Time
 	busy     int // requests and streams
@@ -174,22 +187,22 @@ type client struct {
 
 	// Legacy only.
 	caps       jsonrpc.Object
-	level      string               // of log messages; "" when it did not say
-	asks       map[int64]pendingAsk // what it was asked
+	level      string               // minimum severity of log messages; "" if it did not say
+	asks       map[int64]pendingAsk // pending questions
 	askSeq     int64
-	subscribed int // resources
+	subscribed map[string]bool // resources
 	records    []*record
 	recordSeq  int
 	getRecord  *record
 }
 
 func newClient(owner, session string, p *profile) *client {
-	return &client{owner: owner, session: session, profile: p, last: time.Now(), inflight: map[string]context.CancelCauseFunc{}, asks: map[int64]pendingAsk{}}
+	return &client{owner: owner, session: session, profile: p, last: time.Now(), inflight: map[string]context.CancelCauseFunc{}, asks: map[int64]pendingAsk{}, subscribed: map[string]bool{}}
 }
 
-// modernClient returns the client of a stateless request. Its kernel session
-// follows from what the client says of itself and can do, so that one client keeps
-// its upstream sessions; it decides nothing else.
+// modernClient returns the client of a stateless request. Its kernel session derives from the
+// client's description and capabilities, so that a client keeps its upstream sessions; nothing
+// else depends on them.
 func modernClient(owner string, meta requestMeta, p *profile) *client {
 	h := sha256.New()
 	for _, part := range [][]byte{[]byte(owner), meta.clientInfo, meta.capabilities} {
@@ -198,7 +211,7 @@ func modernClient(owner string, meta requestMeta, p *profile) *client {
 	}
 	sum := h.Sum(nil)
 	c := newClient(owner, "mcp_"+hex.EncodeToString(sum[:12]), p)
-	c.info = meta.clientInfo // the request's memory, as long as the request has it
+	c.info = meta.clientInfo // the request's memory, while the request owns it
 	return c
 }
 
@@ -214,7 +227,7 @@ func (s *Server) ended(c *client) {
 	}
 	c.mu.Unlock()
 	if err := s.cfg.Router.Unsubscribe(s.life, c, ""); err != nil {
-		s.cfg.Log.Debug().Err(err).Msg("subscriptions of a client that is gone could not be ended")
+		s.cfg.Log.Debug().Err(err).Msg("cannot end the subscriptions of a client that is gone")
 	}
 	if s.cfg.SessionEnded != nil {
 		s.cfg.SessionEnded(c.session)
@@ -228,17 +241,17 @@ func (c *client) enter() {
 	c.busy++
 }
 
-// introduced reports whether initialize has settled a version.
+// introduced reports whether initialize has negotiated a version.
 func (c *client) introduced() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.version != ""
 }
 
-// settle lets a legacy client's stream begin. Before the client has said
-// notifications/initialized, a server sends nothing unasked (lifecycle, initialization):
-// some clients take the first message for the answer to initialize. Who leaves the
-// notification out and makes requests has had that answer too.
+// settle opens a legacy client's stream. Before notifications/initialized, a server must not
+// send messages on its own (lifecycle, initialization): some clients take the first message for
+// the answer to initialize. A client that skips the notification but makes requests already has
+// that answer, so its stream opens, too.
 func (c *client) settle() {
 	if c.settled.Load() || c.settled.Swap(true) {
 		return
@@ -264,13 +277,13 @@ func fail(code int, format string, args ...any) *jsonrpc.Error {
 }
 
 func (s *Server) dispatch(ctx context.Context, x *exchange) ([]byte, error) {
-	// A member that some reader would take for another has two meanings (DN-05).
+	// A member that some parsers would take for another one is ambiguous.
 	if name, of := x.msg.Params.Variant("name", "arguments", "_meta", "cursor", "uri", "ref", "inputResponses", "requestState", "taskId"); name != "" {
 		return nil, fail(jsonrpc.CodeInvalidParams, "member %q is a variant of %q", clip(name), of)
 	}
 	if x.caller.IsServer() {
 		if err := x.beyond(); err != nil {
-			s.cfg.Log.Warn().Str("principal", x.caller.Principal).Str("method", clip(x.msg.Method)).Msg("a request of a server was refused: " + err.Error())
+			s.cfg.Log.Warn().Str("principal", x.caller.Principal).Str("method", clip(x.msg.Method)).Msg("refused a request of a server: " + err.Error())
 			return nil, err
 		}
 	}
@@ -321,12 +334,8 @@ func (s *Server) dispatch(ctx context.Context, x *exchange) ([]byte, error) {
 	return s.fly(ctx, x, s.toExtension)
 }
 
-func clip(s string) string {
-	if len(s) > 100 {
-		return s[:100] + "…"
-	}
-	return s
-}
+// clip is how much of a client's words is said back to it.
+func clip(s string) string { return cut.Text(s, 100) }
 
 func (s *Server) initialize(ctx context.Context, x *exchange) ([]byte, error) {
 	want, ok := x.msg.Params.String("protocolVersion")
@@ -351,11 +360,11 @@ func (s *Server) initialize(ctx context.Context, x *exchange) ([]byte, error) {
 	return append(s.appendInstructions(out, x.profile), '}'), nil
 }
 
-// capabilities are what both eras declare in the same words. They are the same
-// whichever servers are there: one that comes later has not to be announced.
+// capabilities are declared in the same words in both eras. They do not depend on the connected
+// servers, so a server that connects later need not be announced.
 const capabilities = `"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"completions":{}`
 
-// appendCapabilities appends what the client of a request is offered.
+// appendCapabilities appends the capabilities for the client of a request.
 func (s *Server) appendCapabilities(dst []byte, x *exchange) []byte {
 	if x.caller.IsServer() {
 		return append(dst, narrowCapabilities...)

@@ -76,7 +76,7 @@ func TestSessionsMakeRoom(t *testing.T) {
 		req.Header.Set("X-Test-Principal", who)
 		resp, err := http.DefaultClient.Do(req)
 		if err != nil || resp.StatusCode != http.StatusOK {
-			t.Fatal(resp, err)
+			t.Fatalf("got %v, %v, want StatusCode %d", resp, err, http.StatusOK)
 		}
 		t.Cleanup(func() { _ = resp.Body.Close() })
 		if _, err := bufio.NewReader(resp.Body).ReadString('\n'); err != nil {
@@ -124,6 +124,45 @@ func TestSessionsMakeRoom(t *testing.T) {
 	}
 }
 
+// REL-5, OP-52: a client that floods with initialize takes the places of its own sessions: those of
+// another client of the same principal stay, even idle ones without a stream, and of the sessions
+// of one client those stay that were used.
+func TestFloodOfSessionsDisplacesItself(t *testing.T) {
+	srv, r := parties(t, nil)
+	srv.Bound(1024, 16, 4, 4)
+	open := func(name string) string {
+		t.Helper()
+		a := r.send("POST", strings.Replace(initialize, `"clientInfo":{"name":"x"`, `"clientInfo":{"name":"`+name+`"`, 1), nil)
+		if a.status != http.StatusOK {
+			t.Fatalf("a session of %s: got %d %s, want 200", name, a.status, a.body)
+		}
+		return a.header.Get("Mcp-Session-Id")
+	}
+	use := func(id string) int {
+		return r.send("POST", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, map[string]string{"Mcp-Session-Id": id}).status
+	}
+	quiet := open("quiet")
+	used := open("flood")
+	if got := use(used); got != http.StatusOK {
+		t.Fatalf("a session of the flood's: got %d, want 200", got)
+	}
+	first := open("flood")
+	for range 3000 {
+		open("flood")
+	}
+	for _, tc := range []struct {
+		what, id string
+		want     int
+	}{{"a quiet client's session", quiet, 200}, {"a session that was used", used, 200}, {"one that was not", first, 404}} {
+		if got := use(tc.id); got != tc.want {
+			t.Errorf("%s: got %d, want %d", tc.what, got, tc.want)
+		}
+	}
+	if n := srv.Sessions(); n > 1024 || n < 1000 {
+		t.Errorf("%d sessions, want about 1024", n)
+	}
+}
+
 // One principal's parked calls do not keep others from being asked.
 func TestParkedCallsHaveShares(t *testing.T) {
 	srv, r := parties(t, nil, asks("srv__ask", 1))
@@ -135,7 +174,7 @@ func TestParkedCallsHaveShares(t *testing.T) {
 		h["X-Test-Principal"] = who
 		var out map[string]any
 		if a := r.send("POST", body, h); json.Unmarshal([]byte(a.body), &out) != nil {
-			t.Fatalf("%d %s", a.status, a.body)
+			t.Fatalf("got %d %s, want JSON", a.status, a.body)
 		}
 		return out
 	}
@@ -184,7 +223,7 @@ func TestParkedCallsHoldTheirBody(t *testing.T) {
 	}
 	close(release)
 	if a := <-answered; a.status != 200 {
-		t.Errorf("%d %s", a.status, a.body)
+		t.Errorf("got %d %s, want status 200", a.status, a.body)
 	}
 	srv.Close()                                                                                              // waits for the work
 	for deadline := time.Now().Add(10 * time.Second); intake.Bodies().InUse() != before; runtime.Gosched() { // the handler returns behind its answer

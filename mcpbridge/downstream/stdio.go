@@ -16,36 +16,51 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// drainTimeout is how long requests may finish after the client closed its
-// side: a script pipes a request in and wants its answer.
+// drainTimeout bounds how long requests may run after the client closed its side: a script
+// pipes a request in and expects its answer.
 const drainTimeout = time.Second
 
-// ServeStdio serves one client over in and out, a message a line, until in ends
-// or ctx does. Nothing but messages is written to out (DN-09). It returns when
+// ErrNobody refuses a client that nobody has established to be somebody.
+var ErrNobody = errors.New("it is not established who this client is")
+
+// stdioConn is one client over standard streams.
+type stdioConn struct {
+	s     *Server
+	c     *client
+	who   tool.Caller
+	lw    *lines
+	work  sync.WaitGroup
+	slots chan struct{} // a place for each request that runs
+}
+
+// ServeStdio serves one client, which is who, over in and out, a message a line, until
+// in ends or ctx does. Nothing but messages is written to out. It returns when
 // every request has ended; the caller may have to close in to end a blocked
-// read. The profile is named, or "". The client is the owner: whoever else can
-// start yaya on the owner's data is no other.
-func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, profile string) error {
-	p, err := s.profile(profile, tool.LocalOwner)
+// read. The profile is named, or "".
+func (s *Server) ServeStdio(ctx context.Context, who tool.Caller, in io.Reader, out io.Writer, profile string) error {
+	if who.Principal == "" {
+		return ErrNobody
+	}
+	p, err := s.profile(profile, who)
 	if errors.Is(err, ErrNoProfile) {
-		err = fmt.Errorf("%w %q; the profiles are %s, and plugin.mcp_bridge.profiles configures others", ErrNoProfile, profile, s.profileNames(tool.LocalOwner))
+		err = fmt.Errorf("%w %q; the profiles are %s, and plugin.mcp_bridge.profiles configures others", ErrNoProfile, profile, s.profileNames(who))
 	}
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	c := newClient(tool.Owner, "mcp_"+rand.Text(), p)
-	defer s.ended(c)
-	lw := &lines{w: out, broken: cancel}
-	defer s.pushChanges(ctx, c, lw)()
+	sc := &stdioConn{
+		s: s, c: newClient(who.Principal, "mcp_"+rand.Text(), p), who: who,
+		lw: &lines{w: out, broken: cancel}, slots: make(chan struct{}, maxConcurrent),
+	}
+	defer s.ended(sc.c)
+	defer sc.pushChanges(ctx)()
 
-	var work sync.WaitGroup
-	slots := make(chan struct{}, maxConcurrent)
 	readErr := make(chan error, 1)
 	go func() {
 		readErr <- ReadMessages(in, s.cfg.MaxMessage(), func(m Incoming) {
-			s.take(ctx, c, lw, &work, slots, m)
+			sc.take(ctx, m)
 		})
 	}()
 	select {
@@ -54,7 +69,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 	}
 	done := make(chan struct{})
 	go func() {
-		work.Wait()
+		sc.work.Wait()
 		close(done)
 	}()
 	select {
@@ -64,11 +79,12 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 	}
 	cancel()
 	<-done
-	return errors.Join(err, lw.failure())
+	return errors.Join(err, sc.lw.failure())
 }
 
 // take handles one line.
-func (s *Server) take(ctx context.Context, c *client, lw *lines, work *sync.WaitGroup, slots chan struct{}, in Incoming) {
+func (sc *stdioConn) take(ctx context.Context, in Incoming) {
+	s, c, lw := sc.s, sc.c, sc.lw
 	done := in.Release
 	defer func() { done() }()
 	msg, err := new(jsonrpc.Message), in.Err
@@ -80,8 +96,8 @@ func (s *Server) take(ctx context.Context, c *client, lw *lines, work *sync.Wait
 		msg.ID = in.ID
 	}
 	if errors.Is(err, jsonrpc.ErrBatch) {
-		done = func() {} // it is the batch's
-		s.takeBatch(ctx, c, lw, work, slots, in)
+		done = func() {} // the batch owns it
+		sc.takeBatch(ctx, in)
 		return
 	}
 	if err != nil {
@@ -96,10 +112,10 @@ func (s *Server) take(ctx context.Context, c *client, lw *lines, work *sync.Wait
 		return
 	}
 	if !msg.IsRequest() {
-		s.oneWay(c, c.profile, tool.LocalOwner, msg)
+		s.oneWay(c, c.profile, sc.who, msg)
 		return
 	}
-	x := &exchange{c: c, profile: c.profile, caller: tool.LocalOwner, origin: tool.OriginMCP, msg: msg, notify: lw.write, caps: c.capabilities()}
+	x := &exchange{c: c, profile: c.profile, caller: sc.who, origin: tool.OriginMCP, msg: msg, notify: lw.write, caps: c.capabilities()}
 	if e := s.eraOf(x); e != nil {
 		_ = lw.write(jsonrpc.AppendError(nil, msg.ID, e))
 		return
@@ -110,17 +126,17 @@ func (s *Server) take(ctx context.Context, c *client, lw *lines, work *sync.Wait
 		return
 	}
 	select {
-	case slots <- struct{}{}:
+	case sc.slots <- struct{}{}:
 	default:
 		finish(nil)
 		_ = lw.write(jsonrpc.AppendError(nil, msg.ID, fail(jsonrpc.CodeInternal, "more than %d requests are running", maxConcurrent)))
 		return
 	}
 	x.ctx = rctx
-	done = func() {} // it is the request's
+	done = func() {} // the request owns it
 	run := func() {
 		defer in.Release()
-		defer func() { <-slots }()
+		defer func() { <-sc.slots }()
 		defer finish(nil)
 		if msg.Method != "initialize" && in.await(rctx) != nil {
 			return // the client has cancelled the request, or is gone
@@ -134,10 +150,10 @@ func (s *Server) take(ctx context.Context, c *client, lw *lines, work *sync.Wait
 		run() // nothing overtakes the handshake
 		return
 	}
-	work.Go(run)
+	sc.work.Go(run)
 }
 
-// eraOf settles the era of a request on a connection that may carry both.
+// eraOf determines the era of a request on a connection that may carry both eras.
 func (s *Server) eraOf(x *exchange) *jsonrpc.Error {
 	meta := openMeta(x.msg.Params)
 	switch {
@@ -159,10 +175,11 @@ func (s *Server) eraOf(x *exchange) *jsonrpc.Error {
 	return nil
 }
 
-// pushChanges tells a legacy client what concerns no request. The returned
-// function ends it.
-func (s *Server) pushChanges(ctx context.Context, c *client, lw *lines) (stop func()) {
-	st := s.newStream(c, tool.LocalOwner, c.profile)
+// pushChanges sends a legacy client the notifications that concern no request. The returned
+// function stops it.
+func (sc *stdioConn) pushChanges(ctx context.Context) (stop func()) {
+	s, c := sc.s, sc.c
+	st := s.newStream(c, sc.who, c.profile)
 	if !s.attach(st) {
 		return func() {}
 	}
@@ -172,7 +189,7 @@ func (s *Server) pushChanges(ctx context.Context, c *client, lw *lines) (stop fu
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = st.deliver(ctx, s.life, lw.write) // a broken pipe ends the connection
+		_ = st.deliver(ctx, s.life, sc.lw.write) // a broken pipe ends the connection
 	}()
 	return func() {
 		st.end()
@@ -181,7 +198,7 @@ func (s *Server) pushChanges(ctx context.Context, c *client, lw *lines) (stop fu
 	}
 }
 
-// lines writes messages one a line, one at a time.
+// lines writes messages, one per line and one at a time.
 type lines struct {
 	mu     sync.Mutex
 	w      io.Writer

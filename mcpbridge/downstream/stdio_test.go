@@ -29,7 +29,7 @@ func overStdio(t *testing.T, srv *downstream.Server) *stdioClient {
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
 	c := &stdioClient{t, inW, outW, make(chan error, 1), make(chan string, 100)}
-	go func() { c.served <- srv.ServeStdio(t.Context(), inR, outW, "") }()
+	go func() { c.served <- srv.ServeStdio(t.Context(), tool.LocalOwner, inR, outW, "") }()
 	go func() {
 		s := bufio.NewScanner(outR)
 		for s.Scan() {
@@ -136,7 +136,7 @@ func FuzzServer(f *testing.F) {
 		defer cancel()
 		var out bytes.Buffer
 		in := initialize + "\n" + string(line) + "\n"
-		if err := srv.ServeStdio(ctx, strings.NewReader(in), &out, ""); err != nil {
+		if err := srv.ServeStdio(ctx, tool.LocalOwner, strings.NewReader(in), &out, ""); err != nil {
 			t.Fatal(err)
 		}
 		for l := range bytes.SplitSeq(bytes.TrimSpace(out.Bytes()), []byte("\n")) {

@@ -27,15 +27,15 @@ const (
 	noteInitialized  = "notifications/initialized"
 )
 
-const maxQueued = 256 // notifications that a stream's reader has not taken
+const maxQueued = 256 // unread notifications of a stream
 
-// stream is an open way to a client for what concerns no request. Notifications
-// that say the same are held once. A reader that falls behind loses its stream.
+// stream carries notifications that concern no request to a client. Equal notifications are
+// queued once. A reader that falls behind loses its stream.
 type stream struct {
 	s       *Server
-	c       *client         // legacy: whose stream it is; nil for a subscription
-	who     tool.Caller     // who has opened it
-	profile *profile        // that it was opened with
+	c       *client         // legacy: the client of the stream; nil for a subscription
+	who     tool.Caller     // the principal that opened it
+	profile *profile        // the profile that it was opened with
 	wants   map[string]bool // list changes, by notification; nil means all
 	meta    []byte          // _meta of every notification, nil for none
 	now     atomic.Pointer[seen]
@@ -48,7 +48,7 @@ type stream struct {
 }
 
 type queued struct {
-	key string // what says the same has the same key; "" is unlike all others
+	key string // equal messages have the same key; "" equals no other
 	msg []byte
 }
 
@@ -56,15 +56,15 @@ func (s *Server) newStream(c *client, who tool.Caller, p *profile) *stream {
 	return &stream{s: s, c: c, who: who, profile: p, wake: make(chan struct{}, 1), over: make(chan struct{})}
 }
 
-// seen is what a stream's reader is shown by what is configured.
+// seen is the set of servers that a stream's reader sees under the current configuration.
 type seen struct {
-	known   map[string]Profile // the very map: another one is another configuration
-	profile *profile           // nil if the stream's is no longer its own
+	known   map[string]Profile // identity of the map: a new configuration has a new map
+	profile *profile           // nil if the reader may no longer use the profile
 }
 
-// sees reports whether the stream's reader is shown a server. That may change while the
-// stream is open, with the profile; it is found out once for each configuration. mu of
-// the server is not held.
+// sees reports whether the stream's reader sees a server. This can change with the profile
+// while the stream is open; sees computes it once for each configuration. The caller must not
+// hold the server's mu.
 func (st *stream) sees(server string) bool {
 	var known map[string]Profile
 	if st.s.cfg.Profiles != nil {
@@ -107,7 +107,7 @@ func (st *stream) push(key, method string, params []byte) {
 	}
 }
 
-// enqueue queues a message; it reports false when the stream is full.
+// enqueue queues a message; it reports false if the stream is full.
 func (st *stream) enqueue(key string, msg []byte) bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -122,7 +122,7 @@ func (st *stream) enqueue(key string, msg []byte) bool {
 	return true
 }
 
-// poke has deliver look at the queue.
+// poke makes deliver check the queue.
 func (st *stream) poke() {
 	select {
 	case st.wake <- struct{}{}:
@@ -130,7 +130,7 @@ func (st *stream) poke() {
 	}
 }
 
-// begun reports whether the stream's reader takes messages: a subscription's does.
+// begun reports whether the stream's reader accepts messages; a subscription's always does.
 func (st *stream) begun() bool { return st.c == nil || st.c.settled.Load() }
 
 // mergeMeta adds the members of more to those of meta.
@@ -148,7 +148,7 @@ func mergeMeta(meta, more []byte) []byte {
 	return a.Append(nil, edits...)
 }
 
-// take returns what is queued.
+// take returns the queued messages.
 func (st *stream) take() [][]byte {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -160,8 +160,8 @@ func (st *stream) take() [][]byte {
 	return out
 }
 
-// deliver writes what is pushed until the stream or one of its contexts ends, or
-// writing fails.
+// deliver writes the pushed messages until the stream or one of its contexts ends, or a write
+// fails.
 func (st *stream) deliver(ctx, life context.Context, write func(msg []byte) error) error {
 	for {
 		select {
@@ -212,8 +212,7 @@ func (c *client) Updated(server, uri string, params []byte) {
 	}
 }
 
-// attach registers a stream for changes; it reports false when there are too
-// many.
+// attach registers a stream for changes; it reports false if there are too many.
 func (s *Server) attach(st *stream) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -221,6 +220,9 @@ func (s *Server) attach(st *stream) bool {
 		return false
 	}
 	s.streams[st] = struct{}{}
+	if s.leaving {
+		st.end()
+	}
 	return true
 }
 
@@ -238,8 +240,8 @@ func (s *Server) toolsChanged(providers []string) { s.tellChange(noteToolsChange
 // Changed implements [relay.Listener].
 func (s *Server) Changed(server string, k relay.Kind) { s.tellChange(k.Note, server) }
 
-// tellChange wakes every stream that wants to know of a change at some servers. It runs
-// on the goroutine of whoever made the change.
+// tellChange wakes every stream that subscribes to changes of some servers. It runs on the
+// goroutine that made the change.
 func (s *Server) tellChange(note string, servers ...string) {
 	for _, st := range s.listening() {
 		if (st.wants == nil || st.wants[note]) && slices.ContainsFunc(servers, st.sees) {
@@ -248,16 +250,16 @@ func (s *Server) tellChange(note string, servers ...string) {
 	}
 }
 
-// listening returns the streams that there are.
+// listening returns the open streams.
 func (s *Server) listening() []*stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Keys(s.streams))
 }
 
-// Message implements [relay.Listener]. Clients of the modern era get messages on
-// the streams of their requests only. Who is not shown a server does not hear it, nor
-// who has not finished its handshake: lists it reads then, these would only pile up.
+// Message implements [relay.Listener]. Clients of the modern era get messages only on the
+// streams of their requests. A client does not get messages of servers that it does not see, or
+// before its handshake is complete, when they would only pile up.
 func (s *Server) Message(server, principal, client, method string, params []byte) {
 	for _, st := range s.listening() {
 		if st.c == nil || !st.begun() || (principal != "" && st.c.owner != principal) || (client != "" && st.c.session != client) || (method == noteMessage && !st.c.wantsLog(params)) || !st.sees(server) {
@@ -274,7 +276,7 @@ func (c *client) wantsLog(params []byte) bool {
 	return json.Unmarshal(params, &m) == nil && relay.Severity(m.Level) >= relay.Severity(c.logLevel())
 }
 
-// subscription is what subscriptions/listen asks for, and what of it is granted.
+// subscription is a request of subscriptions/listen, and its granted part.
 type subscription struct {
 	Tools     bool     `json:"toolsListChanged,omitempty"`
 	Prompts   bool     `json:"promptsListChanged,omitempty"`
@@ -282,7 +284,7 @@ type subscription struct {
 	URIs      []string `json:"resourceSubscriptions,omitempty"`
 }
 
-// subscribe subscribes to a resource of a server that the client is shown.
+// subscribe subscribes to a resource of a server that the client sees.
 func (s *Server) subscribe(ctx context.Context, x *exchange, sub relay.Subscriber, uri string) error {
 	err := s.cfg.Router.Subscribe(ctx, sub, uri, x.profile.server)
 	if errors.Is(err, relay.ErrUnknown) && ctx.Err() == nil {
@@ -294,8 +296,8 @@ func (s *Server) subscribe(ctx context.Context, x *exchange, sub relay.Subscribe
 
 const maxSubscribed = 256 // resources of one subscription
 
-// listen serves subscriptions/listen: it acknowledges what is granted and
-// delivers until the client or the server ends it.
+// listen serves subscriptions/listen: it acknowledges the granted part and delivers
+// notifications until the client or the server ends it.
 func (s *Server) listen(ctx context.Context, x *exchange) ([]byte, error) {
 	if !x.modern {
 		return nil, fail(jsonrpc.CodeMethodNotFound, "unknown method %q", x.msg.Method)
@@ -321,7 +323,7 @@ func (s *Server) listen(ctx context.Context, x *exchange) ([]byte, error) {
 	defer s.detach(st)
 	defer func() {
 		if err := s.cfg.Router.Unsubscribe(context.WithoutCancel(ctx), st, ""); err != nil {
-			s.cfg.Log.Debug().Err(err).Msg("a subscription could not be ended")
+			s.cfg.Log.Debug().Err(err).Msg("cannot end a subscription")
 		}
 	}()
 	granted := want

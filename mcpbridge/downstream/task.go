@@ -15,16 +15,15 @@ import (
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
 )
 
-// Tasks (SEP-2663). A server's task is its own: its id carries the server's name
-// here, so that a later request finds it. A call that takes long, of a server that
-// makes no tasks, becomes a task of yaya's for a client that knows them; its id has
-// no server's name.
+// Tasks (SEP-2663). yaya prefixes the id of a server's task with the server's name, so that
+// later requests find the server. For a client that knows tasks, a long call to a server that
+// creates no tasks becomes a task of yaya's own, whose id has no prefix.
 
 const (
 	taskSeparator = "~"
 
-	defaultTaskAfter = 20 * time.Second // before the patience of clients ends
-	taskKept         = 20 * time.Minute // since it was asked for last
+	defaultTaskAfter = 20 * time.Second // before clients time out
+	taskKept         = 20 * time.Minute // since the last request for it
 	taskPoll         = time.Second
 )
 
@@ -78,7 +77,7 @@ func (s *Server) task(ctx context.Context, x *exchange) ([]byte, error) {
 	return nil, unknown
 }
 
-// renameTask gives the task in a result the id that clients know it by.
+// renameTask replaces the task's id in a result with the id for clients.
 func renameTask(server string, o jsonrpc.Object) []byte {
 	id, ok := o.String("taskId")
 	if !ok {
@@ -87,20 +86,19 @@ func renameTask(server string, o jsonrpc.Object) []byte {
 	return o.Append(nil, jsonrpc.Edit{Name: "taskId", Value: jsonrpc.AppendString(nil, server+taskSeparator+id)})
 }
 
-// ownTask is a flight that its client has been told to come back for. The flight's
-// mutex guards it.
+// ownTask is a flight that its client knows as a task. The flight's mutex guards it.
 type ownTask struct {
 	f       *flight
 	id      string
 	client  string
-	profile string // that it was called through
+	profile string // the profile of the call
 	created time.Time
 	updated time.Time
-	end     *landing // how it ended; nil while it goes on
+	end     *landing // the outcome; nil while it runs
 	gone    bool     // the client has cancelled it
 }
 
-// becomeTask answers a call that takes long with a task.
+// becomeTask answers a long call with a task.
 func (f *flight) becomeTask(x *exchange) ([]byte, error) {
 	now := time.Now().UTC()
 	t := &ownTask{f: f, id: taskSeparator + rand.Text(), client: x.c.session, profile: x.profile.name, created: now, updated: now}
@@ -116,7 +114,7 @@ func (f *flight) becomeTask(x *exchange) ([]byte, error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.leave() // what it has to say from now on is asked for
+	f.leave() // from now on, its messages have to be requested
 	f.timer = time.AfterFunc(taskKept, func() {
 		f.s.mu.Lock()
 		found := f.s.tasks[t.id] == t
@@ -184,7 +182,7 @@ func (t *ownTask) serve(x *exchange) ([]byte, error) {
 	return end.kept.load(x, append(out[:len(out)-1], `,"result":`...), []byte{'}'})
 }
 
-// drop ends a task that nobody will ask for.
+// drop ends a task that nobody will request.
 func (t *ownTask) drop(why error) {
 	t.f.abandon(why)
 	t.f.mu.Lock()
@@ -194,7 +192,7 @@ func (t *ownTask) drop(why error) {
 	}
 }
 
-// settle takes the end of the flight, if it has come; the flight's mutex is held.
+// settle stores the outcome of the flight if it has ended; the caller holds the flight's mutex.
 func (t *ownTask) settle() {
 	if t.end != nil || t.gone {
 		return

@@ -103,7 +103,7 @@ func TestLongCallsBecomeTasks(t *testing.T) {
 	for _, c := range [][2]string{{"other", id}, {"me", "~nothing"}, {"me", strings.TrimPrefix(id, "~")}} {
 		for _, m := range []string{"tasks/get", "tasks/update", "tasks/cancel"} {
 			if a, body := send(c[0], m, `"taskId":"`+c[1]+`"`); a.Error.Code != -32602 {
-				t.Errorf("%s of %s: %s", m, c[0], body)
+				t.Errorf("got %s of %s: %s, want Code %v", m, c[0], body, -32602)
 			}
 		}
 	}
@@ -153,7 +153,7 @@ func TestLongCallsBecomeTasks(t *testing.T) {
 		t.Error("the call goes on")
 	}
 
-	// Who knows no tasks gets the result, however long it takes.
+	// A client without support for tasks gets the result, however long it takes.
 	done := make(chan string, 1)
 	go func() {
 		done <- r.send("POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"srv__slow",`+meta("plain", `{}`)+`}}`, modern("tools/call", "srv__slow")).body

@@ -19,17 +19,17 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// view is what a snapshot looks like to clients, rendered once.
+// view is a snapshot in the form for clients, rendered once.
 type view struct {
 	snap   *tool.Snapshot
 	legacy []byte               // result of tools/list
-	modern []byte               // the same with the members of the modern era
+	modern []byte               // with the members of the modern era
 	typed  map[string]*mcp.Tool // tools with parameters in headers, by name
 	index  func() *index
 }
 
-// render returns the view of a snapshot in a profile, made anew only when the
-// snapshot is another one.
+// render returns the view of a snapshot in a profile; it rebuilds the view only if the snapshot
+// has changed.
 func (s *Server) render(p *profile, snap *tool.Snapshot) (*view, error) {
 	if v := p.view.Load(); v != nil && v.snap == snap {
 		return v, nil
@@ -42,7 +42,7 @@ func (s *Server) render(p *profile, snap *tool.Snapshot) (*view, error) {
 			seen = append(seen, e)
 		}
 	}
-	// Each server's tools come in the order that the server gives them.
+	// Each server's tools keep the server's order.
 	slices.SortStableFunc(seen, func(a, b *tool.Entry) int {
 		return cmp.Or(strings.Compare(a.Def.Identity.Provider, b.Def.Identity.Provider), cmp.Compare(a.Rank, b.Rank))
 	})
@@ -71,8 +71,8 @@ func (s *Server) render(p *profile, snap *tool.Snapshot) (*view, error) {
 	return v, nil
 }
 
-// appendTool appends a tool as MCP shows it. The definition of a bridged tool
-// is its server's own, with the registered name.
+// appendTool appends a tool in MCP's form. A bridged tool has its server's own definition, with
+// the registered name.
 func appendTool(dst []byte, def tool.Definition) ([]byte, error) {
 	name := jsonrpc.AppendString(nil, def.Name)
 	if def.Native != nil {
@@ -110,14 +110,14 @@ func (s *Server) listTools(ctx context.Context, x *exchange) ([]byte, error) {
 	return v.legacy, nil
 }
 
-// known reports whether a client can call a tool of that name.
+// known reports whether a client can call a tool with that name.
 func (x *exchange) known(snap *tool.Snapshot, name string) bool {
 	e, ok := snap.Lookup(name)
 	return ok && x.profile.tool(&e.Def)
 }
 
-// withheld says why a tool that the client would see cannot be called, "" when there is
-// no such tool.
+// withheld returns the reason why a tool that the client would see cannot be called, "" for
+// other names.
 func (x *exchange) withheld(snap *tool.Snapshot, name string) string {
 	if w, ok := snap.Withheld(name); ok && x.profile.tool(&w.Def) {
 		return w.Why
@@ -125,35 +125,34 @@ func (x *exchange) withheld(snap *tool.Snapshot, name string) string {
 	return ""
 }
 
-// absent returns the server of a tool whose server does not run, and why it cannot be
-// called; "" when the client would not see it or there is no such server.
+// absent returns the server of a tool whose server does not run, and the reason; "" if the
+// client would not see the tool, or for other names.
 func (s *Server) absent(x *exchange, name string) (server, why string) {
 	if s.cfg.Absent == nil || !x.profile.named(name) {
 		return "", ""
 	}
-	server, why = s.cfg.Absent(name)
+	server, why = s.cfg.Absent(name, x.caller)
 	if server == "" || !x.profile.server(server) {
 		return "", ""
 	}
 	return server, why
 }
 
-// unavailable answers a call of a tool whose server does not run, and has the record say
-// so.
+// unavailable answers a call of a tool whose server does not run, and records that.
 func (x *exchange) unavailable(server, name, why string) ([]byte, error) {
 	x.served(server, name, name)
 	x.passed.failed, x.passed.outcome, x.passed.brief = true, tool.ErrUnavailable, tool.Brief(why)
-	return x.told(why, nil, true)
+	return x.textResult(why, nil, true)
 }
 
-// unknownTool answers as the official SDKs do: with a result that a model reads in the
-// legacy era, with an error of the protocol in the modern one.
+// unknownTool answers like the official SDKs: with a result for the model in the legacy era,
+// with a protocol error in the modern one.
 func (x *exchange) unknownTool(name string) ([]byte, error) {
 	e := fail(jsonrpc.CodeInvalidParams, "unknown tool %q", clip(name))
 	if x.modern {
 		return nil, e
 	}
-	return x.told(e.Message, nil, true)
+	return x.textResult(e.Message, nil, true)
 }
 
 // callTool serves tools/call.
@@ -171,14 +170,14 @@ func (s *Server) callTool(ctx context.Context, x *exchange) ([]byte, error) {
 	}
 	snap := s.cfg.Registry.Snapshot()
 	if !x.known(snap, name) {
-		// Its server may be in its first start, or may have been listed before
-		// yaya was restarted.
+		// Its server may be in its first start, or the client may have its list from before a
+		// restart of yaya.
 		if snap = s.cfg.Boundary(ctx); ctx.Err() != nil {
 			return nil, errNoAnswer
 		}
 		if !x.known(snap, name) {
 			if why := x.withheld(snap, name); why != "" {
-				return x.told(why, nil, true)
+				return x.textResult(why, nil, true)
 			}
 			if server, why := s.absent(x, name); server != "" {
 				return x.unavailable(server, name, why)
@@ -202,7 +201,7 @@ func (s *Server) relayCall(ctx context.Context, x *exchange, snap *tool.Snapshot
 	if token := progressToken(params); token != nil {
 		call.Progress = func(p tool.Progress) {
 			if msg, err := progressNote(token, p); err == nil {
-				_ = x.notify(msg) // a client that went away shows in ctx
+				_ = x.notify(msg) // ctx ends if the client goes away
 			}
 		}
 	}
@@ -231,8 +230,8 @@ func (s *Server) relayCall(ctx context.Context, x *exchange, snap *tool.Snapshot
 	return renderResult(res, x.modern)
 }
 
-// space returns room for n bytes of a result that is made of another: lent room, if
-// that is much.
+// space returns memory for n bytes of a result that derives from another one: from the budget,
+// if it is large.
 func (x *exchange) space(n int) []byte {
 	if n <= intake.Small {
 		return make([]byte, 0, n)
@@ -241,8 +240,8 @@ func (x *exchange) space(n int) []byte {
 	return x.spare.B
 }
 
-// copied says that a result may have been copied into what [exchange.space] has given:
-// then the copy is what counts, and what the server sent is given back.
+// copied records that a result may have been copied into memory from [exchange.space]: then the
+// copy counts, and the server's original is released.
 func (x *exchange) copied(result []byte) {
 	spare := x.spare
 	if x.spare = nil; spare == nil || x.buf == nil || len(result) == 0 || cap(spare.B) == 0 || &result[0] != &spare.B[:1][0] {
@@ -253,8 +252,8 @@ func (x *exchange) copied(result []byte) {
 	x.buf = spare
 }
 
-// checkParamHeaders compares Mcp-Param-* headers with the arguments they
-// mirror (SEP-2243).
+// checkParamHeaders compares Mcp-Param-* headers with the arguments that they mirror
+// (SEP-2243).
 func (s *Server) checkParamHeaders(snap *tool.Snapshot, name string, x *exchange) error {
 	if !x.modern || x.header == nil {
 		return nil
@@ -289,8 +288,8 @@ func progressToken(params jsonrpc.Object) []byte {
 	return token
 }
 
-// progressNote is a progress notification for the client: the server's own,
-// with the client's token, or one made of a built-in tool's progress.
+// progressNote returns a progress notification for the client: the server's own, with the
+// client's token, or one built from the progress of a built-in tool.
 func progressNote(token []byte, p tool.Progress) ([]byte, error) {
 	params := p.Native
 	if params == nil {
@@ -312,8 +311,8 @@ func progressNote(token []byte, p tool.Progress) ([]byte, error) {
 	return jsonrpc.AppendRequest(nil, nil, noteProgress, out), nil
 }
 
-// renderResult shows a result of the host as a tool result. Failures are tool
-// errors, which a model gets to read and can act upon.
+// renderResult converts a result of the host to a tool result. Failures become tool errors,
+// which a model can read and act upon.
 func renderResult(res tool.Result, modern bool) ([]byte, error) {
 	type text struct {
 		Type string `json:"type"`
@@ -329,7 +328,7 @@ func renderResult(res tool.Result, modern bool) ([]byte, error) {
 	}
 	structured := res.Structured
 	if !bytes.HasPrefix(structured, []byte("{")) && !modern {
-		structured = nil // legacy clients take objects only
+		structured = nil // legacy clients accept only objects
 	}
 	out, err := json.Marshal(struct {
 		ResultType        string          `json:"resultType,omitempty"`

@@ -1,7 +1,6 @@
 package downstream
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,10 +11,10 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// passage is what becomes known of a call on its way, for the record of calls.
+// passage collects facts about a call on its way, for the record of calls.
 type passage struct {
 	server, tool string
-	name         string // that the client called it by
+	name         string // the name that the client used
 	args         []byte
 	outcome      tool.ErrorKind
 	brief        string
@@ -23,12 +22,12 @@ type passage struct {
 	approved     bool
 }
 
-// served says which server a request goes to, and what of it is asked for.
+// served records which server a request goes to, and which of its items it names.
 func (x *exchange) served(server, own, name string) {
 	x.passed.server, x.passed.tool, x.passed.name = server, own, name
 }
 
-// ran takes what a call of a tool has come to.
+// ran records the outcome of a tool call.
 func (x *exchange) ran(snap *tool.Snapshot, call *tool.Call, res *tool.Result) {
 	p := &x.passed
 	p.tool, p.name, p.args = call.Name, call.Name, call.Args
@@ -45,7 +44,7 @@ func (x *exchange) ran(snap *tool.Snapshot, call *tool.Call, res *tool.Result) {
 	}
 }
 
-// firstText is what a result that is an error says first.
+// firstText returns the first text of a result that is an error.
 func firstText(content []byte) string {
 	var items []struct {
 		Text string `json:"text"`
@@ -61,7 +60,7 @@ func firstText(content []byte) string {
 	return ""
 }
 
-// recorded returns work that puts its end into the record of calls.
+// recorded wraps work so that its outcome goes into the record of calls.
 func (s *Server) recorded(work func(context.Context, *exchange) ([]byte, error)) func(context.Context, *exchange) ([]byte, error) {
 	if s.cfg.Traffic == nil {
 		return work
@@ -76,10 +75,11 @@ func (s *Server) recorded(work func(context.Context, *exchange) ([]byte, error))
 
 func (s *Server) record(x *exchange, start time.Time, result []byte, err error) {
 	p := &x.passed
+	parent, _ := x.traceOf()
 	c := traffic.Call{
 		Start: start, Took: time.Since(start), Origin: string(x.origin), Client: x.introduction(), Principal: x.caller.Principal, Session: x.c.session,
 		Method: clip(x.msg.Method), Server: p.server, Tool: p.tool, Name: p.name, Outcome: traffic.OutcomeOK, Error: p.brief, Approved: p.approved,
-		Trace: x.traceParent(), Arguments: p.args, Result: result,
+		Trace: parent, Arguments: p.args, Result: result,
 	}
 	nowhere := c.Tool == ""
 	if nowhere {
@@ -114,27 +114,9 @@ func (s *Server) record(x *exchange, start time.Time, result []byte, err error) 
 	s.cfg.Traffic.Add(&c)
 }
 
-// introduction is what the client says of itself, nil when it says nothing.
+// introduction returns the client's description of itself, nil if there is none.
 func (x *exchange) introduction() []byte {
 	x.c.mu.Lock()
 	defer x.c.mu.Unlock()
 	return x.c.info
-}
-
-// traceParent returns the trace that a request belongs to (traceparent in _meta, as
-// W3C writes it), nil for none.
-func (x *exchange) traceParent() []byte {
-	raw := x.msg.Params.Get("_meta")
-	if raw == nil || raw[0] != '{' || !bytes.Contains(raw, []byte("traceparent")) {
-		return nil
-	}
-	meta, err := jsonrpc.ParseObject(raw)
-	if err != nil {
-		return nil
-	}
-	v := meta.Get("traceparent")
-	if len(v) < 2 || v[0] != '"' {
-		return nil
-	}
-	return v[1 : len(v)-1]
 }

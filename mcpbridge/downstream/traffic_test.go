@@ -155,7 +155,7 @@ func TestModernCallIsRecorded(t *testing.T) {
 	got := r.send("POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"srv__large","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"modern","version":"2"},"io.modelcontextprotocol/clientCapabilities":{}}}}`,
 		map[string]string{"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "srv__large"})
 	if !strings.Contains(got.body, large[1:100]) {
-		t.Fatalf("%d %.300s", got.status, got.body)
+		t.Fatalf("got %d %.300s, want %v in it", got.status, got.body, large[1:100])
 	}
 	rec := records(t, log, root, 1)[0]
 	if rec.Client != "modern" || rec.ClientVersion != "2" || rec.ResultBytes < int64(len(large)) || len(rec.Result) != traffic.MaxBody || !rec.Cut {
@@ -203,7 +203,7 @@ func BenchmarkCall(b *testing.B) {
 			start := time.Now()
 			for i := 0; b.Loop(); i++ {
 				if w := post(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"srv__echo","arguments":{"message":"hello"}}}`); w.Code != 200 {
-					b.Fatal(w.Body)
+					b.Fatalf("got %v, want Code 200", w.Body)
 				}
 				if i%20 == 0 { // 20,000 calls a second
 					time.Sleep(time.Duration(i)*50*time.Microsecond - time.Since(start))

@@ -19,7 +19,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// proof makes DPoP proofs (RFC 9449) with one key. It is safe for concurrent use.
+// proof creates DPoP proofs (RFC 9449) with one key. It is safe for concurrent use.
 type proof struct {
 	key *ecdsa.PrivateKey
 	jwk map[string]string
@@ -42,7 +42,7 @@ func newProof(pkcs8 []byte) (*proof, error) {
 		}
 		ec, ok := k.(*ecdsa.PrivateKey)
 		if !ok || ec.Curve != elliptic.P256() {
-			return nil, errors.New("the stored DPoP key is not of P-256")
+			return nil, errors.New("the stored DPoP key is not a P-256 key")
 		}
 		key = ec
 	}
@@ -57,8 +57,7 @@ func newProof(pkcs8 []byte) (*proof, error) {
 
 func (p *proof) marshal() ([]byte, error) { return x509.MarshalPKCS8PrivateKey(p.key) }
 
-// sign makes a proof for one request; token is the access token that it comes
-// with, "" when none does.
+// sign returns a proof for one request; token is the access token of the request, or "".
 func (p *proof) sign(method string, u *url.URL, token string) (string, error) {
 	htu := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
 	claims := jwt.MapClaims{"jti": rand.Text(), "htm": method, "htu": htu.String(), "iat": time.Now().Unix()}
@@ -79,7 +78,7 @@ func (p *proof) sign(method string, u *url.URL, token string) (string, error) {
 
 func origin(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
-// learn keeps the nonce of an answer. It reports whether it is a new one.
+// learn stores the nonce of a response. It reports whether the nonce is new.
 func (p *proof) learn(u *url.URL, resp *http.Response) bool {
 	n := resp.Header.Get("DPoP-Nonce")
 	if n == "" || len(n) > 1024 {
@@ -97,7 +96,7 @@ func (p *proof) learn(u *url.URL, resp *http.Response) bool {
 	return true
 }
 
-// proving adds proofs to token requests, and repeats one that lacked the nonce.
+// proving adds proofs to token requests, and repeats a request that lacked the nonce.
 type proving struct {
 	next http.RoundTripper
 	p    *proof

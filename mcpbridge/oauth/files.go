@@ -15,16 +15,16 @@ import (
 	"github.com/yaya-ai/yaya/internal/atomicfile"
 )
 
-// folder is where an earlier yaya has kept grants, one file each.
+// folder is where earlier versions of yaya kept grants, one file each.
 const folder = "oauth"
 
 // maxFiles bounds how many files are moved.
 const maxFiles = 4096
 
-// files are the grants in files of their own.
+// files are the grants that are still in separate files.
 type files struct {
 	root *os.Root
-	none atomic.Bool // there are none, and none will be
+	none atomic.Bool // there are no files, and none will appear
 }
 
 func newFiles(root *os.Root) *files {
@@ -39,7 +39,7 @@ func (f *files) name(id string) string { return folder + "/" + id + ".json" }
 
 func (f *files) path(id string) string { return f.root.Name() + "/" + f.name(id) }
 
-// read returns the content of a grant's file, and when it was written; nil without one.
+// read returns the content of a grant's file, and when it was written; nil if there is none.
 func (f *files) read(id string) ([]byte, time.Time, error) {
 	if f.none.Load() {
 		return nil, time.Time{}, nil
@@ -62,7 +62,7 @@ func (f *files) read(id string) ([]byte, time.Time, error) {
 	case !st.Mode().IsRegular():
 		return bad(errors.New("it is not a regular file"))
 	case st.Mode().Perm()&0o077 != 0:
-		return nil, time.Time{}, fmt.Errorf("%s can be read by others; make it private with chmod 600, or delete it and log in again", f.path(id))
+		return nil, time.Time{}, fmt.Errorf("%s can be read by others; make it private with chmod 600, or delete it and sign in again", f.path(id))
 	}
 	data, err := io.ReadAll(io.LimitReader(file, maxGrant+1)) //nolint:forbidigo // bounded by the reader
 	if err == nil && len(data) > maxGrant {
@@ -74,7 +74,7 @@ func (f *files) read(id string) ([]byte, time.Time, error) {
 	return data, st.ModTime(), nil
 }
 
-// replace replaces the content of a grant's file, and reports whether there is one.
+// replace replaces the content of a grant's file, and reports whether the file exists.
 func (f *files) replace(id string, data []byte) (bool, error) {
 	if old, _, err := f.read(id); err != nil || old == nil {
 		return false, err
@@ -87,7 +87,7 @@ func (f *files) replace(id string, data []byte) (bool, error) {
 	return true, errors.Join(err, dir.Close())
 }
 
-// remove deletes a grant's file, and reports whether it was there.
+// remove deletes a grant's file, and reports whether it existed.
 func (f *files) remove(id string) (bool, error) {
 	if f.none.Load() {
 		return false, nil
@@ -106,10 +106,10 @@ func (f *files) remove(id string) (bool, error) {
 	return true, errors.Join(dir.Sync(), dir.Close())
 }
 
-// Migrate moves the grants that are in files into the vault: each is sealed, read back,
-// and only then is its file deleted. It may be cut off at any point and called again. A
-// file that cannot be moved stays, counts as before, and is part of the error. It reports
-// how many were moved.
+// Migrate moves the grants from files into the vault: it seals each grant, reads it back, and
+// only then deletes its file. It can be interrupted at any point and called again. A file that
+// cannot be moved stays valid, and is part of the error. Migrate returns the number of moved
+// grants.
 func (s *Store) Migrate() (moved int, err error) {
 	f := s.files
 	if f.none.Load() {
@@ -130,14 +130,14 @@ func (s *Store) Migrate() (moved int, err error) {
 	if len(errs) > 0 {
 		return moved, errors.Join(errs...)
 	}
-	// Something else may lie there, and then the folder stays.
+	// If the folder contains anything else, it stays.
 	if err := f.root.Remove(folder); err == nil || errors.Is(err, fs.ErrNotExist) {
 		f.none.Store(true)
 	}
 	return moved, nil
 }
 
-// list returns the ids of the grants that have files.
+// list returns the ids of the grants in files.
 func (f *files) list() ([]string, error) {
 	dir, err := f.root.Open(folder)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -171,7 +171,7 @@ func (s *Store) move(id string) error {
 	}
 	g, err := parseGrant(data)
 	if err != nil {
-		return fmt.Errorf("the stored grant %s: %w; delete it and log in again", s.files.path(id), err)
+		return fmt.Errorf("the stored grant %s: %w; delete it and sign in again", s.files.path(id), err)
 	}
 	s.learn(g)
 	key := recordPrefix + id
@@ -187,7 +187,7 @@ func (s *Store) move(id string) error {
 			return err
 		}
 		if !bytes.Equal(kept, data) {
-			return fmt.Errorf("the grant of %s was not sealed as it was; the file stays", s.files.path(id))
+			return fmt.Errorf("the sealed grant of %s differs from its file; the file stays", s.files.path(id))
 		}
 	}
 	_, err = s.files.remove(id)

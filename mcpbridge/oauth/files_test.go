@@ -198,7 +198,7 @@ func TestMigrateNamesWhatStays(t *testing.T) {
 		want string
 	}{
 		"a file that others can read": {func(f string) error { return os.Chmod(f, 0o644) }, "chmod 600"},
-		"a file that is damaged":      {func(f string) error { return os.WriteFile(f, []byte("{"), 0o600) }, "log in again"},
+		"a file that is damaged":      {func(f string) error { return os.WriteFile(f, []byte("{"), 0o600) }, "sign in again"},
 		"a file that is too large":    {func(f string) error { return os.WriteFile(f, make([]byte, maxGrant+1), 0o600) }, "too large"},
 		"a pipe":                      {func(f string) error { return errors.Join(os.Remove(f), os.Mkdir(f, 0o700)) }, "not a regular file"},
 	} {

@@ -25,15 +25,15 @@ import (
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
-// Config is how a server wants to be authorised at. Its zero value means: find
-// out, register, and let a person agree.
+// Config says how to get authorization for a server. The zero value means: discover the
+// authorization server, register, and let a person sign in.
 type Config struct{ servers.OAuth }
 
-// found is what discovery comes to.
+// found is the result of discovery.
 type found struct {
 	resource string
 	meta     *oauthex.AuthServerMeta
-	scopes   []string // to ask for
+	scopes   []string // to request
 }
 
 // discover finds the authorization server of a protected resource (RFC 9728, RFC
@@ -70,7 +70,7 @@ func discover(ctx context.Context, client *http.Client, server string, header ht
 			continue
 		}
 		if len(prm.AuthorizationServers) == 0 {
-			return found{}, errors.New("its metadata name no authorization server")
+			return found{}, errors.New("its metadata names no authorization server")
 		}
 		issuer = prm.AuthorizationServers[0]
 		f.resource = prm.Resource
@@ -95,7 +95,7 @@ func (c Config) obtain(ctx context.Context, client *http.Client, server string, 
 		return Grant{}, err
 	}
 	if c.Issuer != "" && strings.TrimSuffix(c.Issuer, "/") != strings.TrimSuffix(f.meta.Issuer, "/") {
-		return Grant{}, fmt.Errorf("the server's authorization server is %s, and its credentials are for %s", f.meta.Issuer, c.Issuer)
+		return Grant{}, fmt.Errorf("the server's authorization server is %s, but its credentials are for %s", f.meta.Issuer, c.Issuer)
 	}
 	style := oauth2.AuthStyleInHeader
 	if methods := f.meta.TokenEndpointAuthMethodsSupported; c.ClientSecret == "" || (slices.Contains(methods, "client_secret_post") && !slices.Contains(methods, "client_secret_basic")) {
@@ -151,7 +151,7 @@ func (c Config) assertion(ctx context.Context, audience string) (string, error) 
 	}
 	block, _ := pem.Decode([]byte(text))
 	if block == nil {
-		return "", fmt.Errorf("%s is no PEM file", c.PrivateKeyFile)
+		return "", fmt.Errorf("%s is not a PEM file", c.PrivateKeyFile)
 	}
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
@@ -159,7 +159,7 @@ func (c Config) assertion(ctx context.Context, audience string) (string, error) 
 	}
 	method := jwt.GetSigningMethod(cmp.Or(c.SigningAlgorithm, "ES256"))
 	if method == nil || method == jwt.SigningMethodNone {
-		return "", fmt.Errorf("oauth: there is no signing algorithm %q", c.SigningAlgorithm)
+		return "", fmt.Errorf("oauth: unknown signing algorithm %q", c.SigningAlgorithm)
 	}
 	now := time.Now()
 	return jwt.NewWithClaims(method, jwt.RegisteredClaims{
@@ -220,7 +220,7 @@ func tokenEndpoint(ctx context.Context, client *http.Client, issuer string) (str
 		case err != nil:
 			return "", fmt.Errorf("its metadata: %w", err)
 		case strings.TrimSuffix(meta.Issuer, "/") != strings.TrimSuffix(issuer, "/"):
-			return "", fmt.Errorf("its metadata are those of %q", clean(meta.Issuer))
+			return "", fmt.Errorf("its metadata is that of %q", clean(meta.Issuer))
 		}
 		return meta.TokenEndpoint, CheckPage(meta.TokenEndpoint)
 	}

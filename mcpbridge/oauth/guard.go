@@ -18,20 +18,21 @@ import (
 	"github.com/yaya-ai/yaya/internal/netaddr"
 )
 
-// ErrPrivate says that metadata of a server point into a network that it is not in.
+// ErrPrivate is returned if a server's metadata points into a private network that the server
+// is not in.
 var ErrPrivate = errors.New("refused: the address is not public, and the server that names it is not in that network")
 
-// guard decides which addresses requests on behalf of a server may go to: those of
-// the public internet, and those of the network that the server itself is in, by
-// the address that yaya was connected to when the server named them. A name says
-// nothing, since whoever owns it has it resolve to something else each time (R21).
+// guard decides which addresses requests on behalf of a server may reach: the public internet,
+// and the network of the server itself, judged by the address that yaya was connected to when
+// the server named them. Host names do not count, since their owner can change the address that
+// they resolve to at any time.
 type guard struct {
 	from  netip.Addr // of the server; zero when it is not known
 	named []string   // host:port of what the user's own configuration names
 }
 
-// newGuard returns the guard of what a server names from an address. An address or
-// localhost in the server's own URL counts as it is: the user has written it.
+// newGuard returns the guard for URLs that a server names from an address. An address or
+// localhost in the server's own URL is trusted: the user wrote it.
 func newGuard(server string, from netip.Addr, c Config) guard {
 	g := guard{from: from}
 	if u, err := url.Parse(server); err == nil {
@@ -44,7 +45,7 @@ func newGuard(server string, from netip.Addr, c Config) guard {
 		if err != nil || u.Host == "" {
 			continue
 		}
-		// Over plain HTTP nothing says that a name leads to whom the user meant.
+		// Over plain HTTP, nothing proves that a name leads to the host that the user meant.
 		if _, ok := literal(u); ok || u.Scheme == "https" {
 			g.named = append(g.named, hostPort(u))
 		}
@@ -52,7 +53,7 @@ func newGuard(server string, from netip.Addr, c Config) guard {
 	return g
 }
 
-// literal returns the address that a URL spells out.
+// literal returns the IP address that is the host of a URL.
 func literal(u *url.URL) (netip.Addr, bool) {
 	if strings.EqualFold(u.Hostname(), "localhost") {
 		return netip.AddrFrom4([4]byte{127, 0, 0, 1}), true
@@ -70,7 +71,7 @@ func hostPort(u *url.URL) string {
 	return net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }
 
-// check refuses the address of a connection that is about to be made.
+// check returns an error if a connection to the address is not allowed.
 func (g guard) check(address string) error {
 	ap, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -82,9 +83,9 @@ func (g guard) check(address string) error {
 	return nil
 }
 
-// transport carries requests to authorization servers. Addresses are checked when
-// they are dialed, whatever the name resolved to before; proxies of the
-// environment are not used, since they would resolve names themselves.
+// transport carries requests to authorization servers. It checks each address when it dials,
+// regardless of earlier name resolution, and ignores the proxies of the environment, since a
+// proxy would resolve names itself.
 func (g guard) transport() *http.Transport {
 	plain := &net.Dialer{Timeout: 10 * time.Second}
 	checked := &net.Dialer{Timeout: 10 * time.Second, ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
@@ -102,7 +103,7 @@ func (g guard) transport() *http.Transport {
 	}
 }
 
-// client returns the client for everything but the MCP server itself.
+// client returns the HTTP client for all requests except those to the MCP server itself.
 func (g guard) client(p *proof) *http.Client {
 	var rt http.RoundTripper = g.transport()
 	if p != nil {
@@ -117,10 +118,10 @@ func (g guard) client(p *proof) *http.Client {
 	}}
 }
 
-// traced sends a request, and returns the address that answered it; none when the
-// request went through a proxy, whose address says nothing about the server's.
+// traced sends a request and returns the address that answered it. It returns no address for a
+// request through a proxy, whose address says nothing about the server's.
 func traced(rt http.RoundTripper, req *http.Request) (*http.Response, netip.Addr, error) {
-	var mu sync.Mutex // a dial that is no longer needed ends in its own time
+	var mu sync.Mutex // a dial that is no longer needed ends by itself
 	var to string
 	var from netip.Addr
 	ctx := httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
@@ -147,8 +148,8 @@ func traced(rt http.RoundTripper, req *http.Request) (*http.Response, netip.Addr
 	return resp, from, err
 }
 
-// CheckPage reports why a URL must not be shown to a browser: it is no page of an
-// https server, or of one on this machine (UP-27).
+// CheckPage returns an error unless a browser may open the URL: a page of an https server, or
+// of a server on this machine.
 func CheckPage(raw string) error {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || u.User != nil || (u.Scheme != "https" && u.Scheme != "http") {
@@ -157,7 +158,7 @@ func CheckPage(raw string) error {
 	if u.Scheme == "http" {
 		a, err := netip.ParseAddr(u.Hostname())
 		if u.Hostname() != "localhost" && (err != nil || !a.IsLoopback()) {
-			return errors.New("the authorization page's URL is http, and not on this machine")
+			return errors.New("the authorization page's URL is http and not on this machine")
 		}
 	}
 	return nil

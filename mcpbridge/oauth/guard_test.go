@@ -225,7 +225,7 @@ func TestRebinding(t *testing.T) {
 }
 
 // SEC-8: a login and a renewal go where the server could send them when it named the
-// place, also in another process and whatever its name resolves to now.
+// place, even in another process and whatever its name resolves to now.
 func TestRenewalIsGuarded(t *testing.T) {
 	for name, c := range map[string]struct {
 		from string

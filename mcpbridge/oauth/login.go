@@ -16,22 +16,22 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// Answer is what a browser is sent back with.
+// Answer is the result that the authorization server's redirect carries.
 type Answer struct{ Code, State, Iss string }
 
-// ReadAnswer takes the answer out of the URL that a browser was sent back to.
+// ReadAnswer reads the answer from the URL that the browser was redirected to.
 func ReadAnswer(u *url.URL) (Answer, error) {
 	q := u.Query()
 	if e := q.Get("error"); e != "" {
 		return Answer{}, fmt.Errorf("the authorization server refused: %s %s", clean(e), clean(q.Get("error_description")))
 	}
 	if q.Get("code") == "" {
-		return Answer{}, errors.New("the URL holds no code")
+		return Answer{}, errors.New("the URL contains no code")
 	}
 	return Answer{q.Get("code"), q.Get("state"), q.Get("iss")}, nil
 }
 
-// clean makes a server's words safe to show.
+// clean makes text from a server safe to show.
 func clean(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r < 0x20 || r > 0x7e {
@@ -42,8 +42,8 @@ func clean(s string) string {
 	return s[:min(len(s), 200)]
 }
 
-// Login lets a person agree. ask shows the page of the URL, and returns what the
-// browser is sent back to redirect with.
+// Login lets a person sign in. ask shows the page at the URL, and returns the answer with which
+// the browser is redirected to redirect.
 type Login struct {
 	Transport *Transport
 	Redirect  string
@@ -52,9 +52,8 @@ type Login struct {
 	Version string
 }
 
-// Run logs in: it asks the server what it wants, unless that is known from an
-// earlier refusal, and keeps what is granted. It reports false when the server
-// wants nothing.
+// Run signs in: it asks the server for its requirements, unless they are known from an earlier
+// refusal, and stores the grant. It returns false if the server requires no authorization.
 func (l Login) Run(ctx context.Context) (bool, error) {
 	t := l.Transport
 	leave, err := t.enter(ctx)
@@ -120,7 +119,7 @@ func (l Login) Run(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// handler returns the official SDK's flow, set to fill g.
+// handler returns the official SDK's flow, which fills g.
 func (l Login) handler(client *http.Client, old Grant, g *Grant) (*auth.AuthorizationCodeHandler, error) {
 	c := l.Transport.Config
 	cfg := &auth.AuthorizationCodeHandlerConfig{
@@ -136,7 +135,8 @@ func (l Login) handler(client *http.Client, old Grant, g *Grant) (*auth.Authoriz
 			if len(c.Scopes) > 0 {
 				found = c.Scopes
 			}
-			// What was granted before is asked for again: more scopes, not others.
+			// Request the scopes granted before, too: a new grant adds scopes and replaces
+			// none.
 			for _, s := range old.Scopes {
 				if old.Challenge != nil && old.Challenge.Status == http.StatusForbidden && !slices.Contains(found, s) {
 					found = append(found, s)
@@ -170,7 +170,7 @@ func (l Login) handler(client *http.Client, old Grant, g *Grant) (*auth.Authoriz
 	return auth.NewAuthorizationCodeHandler(cfg)
 }
 
-// probe asks the server for anything, to be told what it wants first.
+// probe sends the server any request, to learn its requirements from the refusal.
 func (l Login) probe(ctx context.Context) (*Challenge, error) {
 	const body = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"yaya","version":"0"}}}`
 	t := l.Transport
@@ -189,7 +189,7 @@ func (l Login) probe(ctx context.Context) (*Challenge, error) {
 	}
 	_ = resp.Body.Close()
 	if resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden {
-		return nil, nil //nolint:nilnil // the server wants nothing
+		return nil, nil //nolint:nilnil // the server requires no authorization
 	}
 	return &Challenge{resp.StatusCode, resp.Header.Values("WWW-Authenticate"), from}, nil
 }

@@ -97,7 +97,7 @@ func TestReadAnswer(t *testing.T) {
 		return ReadAnswer(u)
 	}
 	if a, err := read("http://127.0.0.1/callback?code=c&state=s&iss=i"); err != nil || a != (Answer{"c", "s", "i"}) {
-		t.Errorf("%+v %v", a, err)
+		t.Errorf("got %+v, %v, want the code c, the state s and the issuer i", a, err)
 	}
 	if _, err := read("http://127.0.0.1/callback?state=s"); err == nil {
 		t.Error("no code")
@@ -192,9 +192,9 @@ func TestTransport(t *testing.T) {
 		t.Fatal(err)
 	}
 	if code, err := post(t.Context(), p.transport(t, s), u, "one", nil); err != nil || code != 200 {
-		t.Fatalf("%d %v", code, err)
+		t.Fatalf("got %d %v, want code 200", code, err)
 	}
-	p.valid.Store("revoked") // the server does not take it any more
+	p.valid.Store("revoked") // the server no longer takes it
 	if code, err := post(t.Context(), p.transport(t, s), u, "two", nil); err != nil || code != 200 {
 		t.Fatalf("after a refusal: %d %v", code, err)
 	}
@@ -214,7 +214,7 @@ func TestTransport(t *testing.T) {
 	for i := range 20 {
 		wg.Go(func() {
 			if code, err := post(t.Context(), tr, u, fmt.Sprint("many", i), nil); err != nil || code != 200 {
-				t.Errorf("%d %v", code, err)
+				t.Errorf("got %d %v, want code 200", code, err)
 			}
 		})
 	}
@@ -233,12 +233,12 @@ func TestTransport(t *testing.T) {
 	}
 	// A credential of the caller's own is left alone.
 	if code, err := post(t.Context(), tr, u, "", func(r *http.Request) { r.Header.Set("Authorization", "Bearer mine") }); err != nil || code != 401 {
-		t.Errorf("%d %v", code, err)
+		t.Errorf("got %d %v, want code 401", code, err)
 	}
 }
 
-// What only a person can mend is said, with the remedy, and kept for the login;
-// a login by another process is noticed.
+// An error that only a person can fix says so, with the remedy, and its challenge is kept
+// for the login. The transport notices a login by another process.
 func TestLoginIsNeeded(t *testing.T) {
 	p := newProtected(t)
 	s, _ := store(t)

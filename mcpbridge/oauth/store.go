@@ -13,8 +13,7 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// Grant is what a server's authorization server has granted, and how to renew
-// it.
+// Grant is the authorization from a server's authorization server, with the data to renew it.
 type Grant struct {
 	Server       string           `json:"server"` // URL of the MCP server
 	Issuer       string           `json:"issuer,omitempty"`
@@ -31,8 +30,7 @@ type Grant struct {
 	// DPoPKey is the private key that the token is bound to, in PKCS #8; empty for
 	// a bearer token (RFC 9449).
 	DPoPKey []byte `json:"dpop_key,omitempty"`
-	// Challenge is what the server last refused a request with, for the next
-	// login to answer.
+	// Challenge is the server's most recent refusal, for the next sign-in to answer.
 	Challenge *Challenge `json:"challenge,omitempty"`
 }
 
@@ -44,32 +42,32 @@ type Challenge struct {
 	From netip.Addr `json:"from,omitzero"`
 }
 
-// Vault keeps what is sealed. Its methods are safe for concurrent use, also by several
+// Vault stores sealed records. Its methods are safe for concurrent use, even by several
 // processes.
 type Vault interface {
-	// Record returns what is kept under a key, and when it was written; nil without one.
+	// Record returns the record under a key, and when it was written; nil if there is none.
 	Record(key string) ([]byte, time.Time, error)
 	PutRecord(key string, data []byte) error
 	DeleteRecord(key string) (found bool, err error)
 }
 
-// Store keeps grants in a vault. An earlier yaya has kept them in files of their own:
-// [Store.Migrate] moves them, and until it has, they count. Its methods are safe for
-// concurrent use, also by several processes.
+// Store keeps grants in a vault. Earlier versions of yaya kept them in separate files, which
+// stay valid until [Store.Migrate] has moved them. Its methods are safe for concurrent use,
+// even by several processes.
 type Store struct {
-	// Learn is told the secrets of the grants that are loaded and saved, so that
-	// they are shown nowhere. Optional; set before the store is used.
+	// Learn receives the secrets of the grants that are loaded and saved, so that they are
+	// never shown. Optional; set it before the store is used.
 	Learn func(secrets ...string)
 
 	vault Vault
 	files *files
 }
 
-// NewStore keeps grants in a vault. root is the data folder, where files may be from
-// before; the caller closes it.
+// NewStore returns a store in a vault. root is the data folder, which may contain files of
+// earlier versions; the caller closes it.
 func NewStore(root *os.Root, vault Vault) *Store { return &Store{vault: vault, files: newFiles(root)} }
 
-// id is what a server's grant is kept by.
+// id returns the id under which a server's grant is stored.
 func id(server string) string {
 	sum := sha256.Sum256([]byte(server))
 	return hex.EncodeToString(sum[:16])
@@ -98,10 +96,10 @@ func (s *Store) Load(server string) (Grant, error) {
 	}
 	g, err := parseGrant(data)
 	if err == nil && g.Server != server {
-		err = errors.New("it is another server's")
+		err = errors.New("it belongs to another server")
 	}
 	if err != nil {
-		return none, fmt.Errorf("the stored grant for %s: %w; forget it with yaya mcp logout, and log in again", server, err)
+		return none, fmt.Errorf("the stored grant for %s: %w (sign out with yaya mcp logout and sign in again)", server, err)
 	}
 	s.learn(g)
 	return g, nil
@@ -125,7 +123,7 @@ func (s *Store) learn(g Grant) {
 // Save replaces the grant for a server.
 func (s *Store) Save(g Grant) error {
 	s.learn(g)
-	data, err := json.Marshal(g) //nolint:gosec // it is sealed
+	data, err := json.Marshal(g) //nolint:gosec // the vault seals it
 	if err != nil {
 		return err
 	}
@@ -133,7 +131,7 @@ func (s *Store) Save(g Grant) error {
 	if err == nil {
 		_, err = s.files.remove(id(g.Server))
 	} else if ok, ferr := s.files.replace(id(g.Server), data); ok {
-		err = ferr // what could not be moved goes on where it is
+		err = ferr // a grant that could not be moved stays in its file
 	}
 	if err != nil {
 		return fmt.Errorf("keep the grant: %w", err)

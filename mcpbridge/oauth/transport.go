@@ -28,23 +28,23 @@ type Transport struct {
 	Store  *Store
 
 	parse  sync.Once
-	origin *url.URL // of Server; nil when it is none
+	origin *url.URL // of Server; nil when Server is not a URL
 
-	mu     sync.Mutex // held for a moment, never while a server is asked
+	mu     sync.Mutex // held only briefly, never during a request
 	turn   chan struct{}
-	loaded time.Time // the file's time
+	loaded time.Time // the time of the stored grant
 	known  bool
 	grant  Grant
 	proof  *proof
 
-	// Those of the turn's holder, who alone changes the grant.
-	failed time.Time // the last time that a token could not be had
+	// Owned by the holder of the turn, who alone changes the grant.
+	failed time.Time // the last failure to obtain a token
 	why    error
-	tired  time.Time // the last time that one could not be renewed
+	tired  time.Time // the last failure to renew one
 }
 
-// enter waits for the turn to look for a better token: one request at a time does,
-// and the others use what it has found. leave ends it.
+// enter waits for the turn to look for a better token: one request at a time looks, and the
+// others use the token that it found. leave ends the turn.
 func (t *Transport) enter(ctx context.Context) (leave func(), err error) {
 	t.mu.Lock()
 	if t.turn == nil {
@@ -60,22 +60,22 @@ func (t *Transport) enter(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// retryAfter bounds how often a grant that is refused is asked for.
+// retryAfter bounds how often yaya requests a grant again after a refusal.
 const retryAfter = 30 * time.Second
 
-// LoginError says that a person has to agree first.
+// LoginError says that a person has to sign in first.
 type LoginError struct {
 	Server string
-	Scope  string // that was asked for, "" when it is not about scopes
+	Scope  string // the requested scope, "" if the refusal is not about scopes
 	Cause  error
 }
 
 func (e *LoginError) Error() string {
-	msg := "it wants authorization"
+	msg := "it requires authorization"
 	if e.Scope != "" {
-		msg = fmt.Sprintf("it wants authorization for %q", e.Scope)
+		msg = fmt.Sprintf("it requires authorization for %q", e.Scope)
 	}
-	msg += "; run: yaya mcp login " + e.Server
+	msg += "; to sign in: yaya mcp login " + e.Server
 	if e.Cause != nil {
 		msg += fmt.Sprintf(" (%v)", e.Cause)
 	}
@@ -84,14 +84,14 @@ func (e *LoginError) Error() string {
 
 func (e *LoginError) Unwrap() error { return e.Cause }
 
-// RetryAfter keeps a provider from being restarted in vain.
+// RetryAfter prevents pointless restarts of a provider.
 func (e *LoginError) RetryAfter() time.Duration { return time.Minute }
 
 // refreshEarly is how long before its end a token is renewed.
 const refreshEarly = 30 * time.Second
 
-// RoundTrip implements [http.RoundTripper]. Requests to another origin than the
-// server's are sent as they are.
+// RoundTrip implements [http.RoundTripper]. It sends requests to origins other than the
+// server's unchanged.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	t.parse.Do(func() { t.origin, _ = url.Parse(t.Server) }) // a Server that is not a URL has no origin
 	if t.origin == nil || req.URL.Scheme != t.origin.Scheme || req.URL.Host != t.origin.Host {
@@ -125,8 +125,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		switch {
 		case !again:
-			// A refusal counts with the address that it comes from, which is found out
-			// only now, so that no other request pays for it. A nonce is answered, too.
+			// A refusal counts together with the address that it comes from. The address is
+			// determined only now, so that other requests do not pay for it. A nonce is
+			// answered, too.
 			again = true
 		case renewed:
 			t.note(req.Context(), resp, from)
@@ -179,7 +180,7 @@ func insufficient(h http.Header) bool {
 	return strings.Contains(strings.Join(h.Values("WWW-Authenticate"), ","), "insufficient_scope")
 }
 
-// token returns the token to use, renewed if its time is near.
+// token returns the token to use, renewed if it expires soon.
 func (t *Transport) token(ctx context.Context) (*oauth2.Token, *proof, error) {
 	t.mu.Lock()
 	known, tok, p := t.known, t.grant.Token, t.proof
@@ -201,17 +202,17 @@ func (t *Transport) token(ctx context.Context) (*oauth2.Token, *proof, error) {
 		return t.grant.Token, t.proof, nil
 	}
 	if err := t.refresh(ctx); err != nil {
-		return t.grant.Token, t.proof, nil //nolint:nilerr // the server says whether it still takes it
+		return t.grant.Token, t.proof, nil //nolint:nilerr // the server decides whether it still accepts the token
 	}
 	return t.grant.Token, t.proof, nil
 }
 
-// fresh reports whether a token's end is not near; there may be none.
+// fresh reports whether a token does not expire soon, or never.
 func fresh(tok *oauth2.Token) bool {
 	return tok == nil || tok.Expiry.IsZero() || time.Until(tok.Expiry) > refreshEarly
 }
 
-// load reads the grant that is stored; the turn is held.
+// load reads the stored grant; the caller holds the turn.
 func (t *Transport) load() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -227,8 +228,8 @@ func (t *Transport) load() error {
 	return err
 }
 
-// refresh renews the token with its refresh token; the turn is held. Another
-// process may have done it already.
+// refresh renews the token with its refresh token; the caller holds the turn. Another process
+// may have renewed it already.
 func (t *Transport) refresh(ctx context.Context) error {
 	old := t.grant.Token
 	if changed := t.Store.changed(t.Server); changed != t.loaded {
@@ -256,7 +257,7 @@ func (t *Transport) refresh(ctx context.Context) error {
 	}
 	tok, err := cfg.Exchange(ctx, "", opts...)
 	if err != nil {
-		if ctx.Err() == nil { // else it is the caller who went away
+		if ctx.Err() == nil { // otherwise the caller went away
 			t.tired = time.Now()
 		}
 		return fmt.Errorf("the token could not be renewed: %w", err)
@@ -266,7 +267,7 @@ func (t *Transport) refresh(ctx context.Context) error {
 	return t.keep(g)
 }
 
-// keep stores a grant; the turn is held.
+// keep stores a grant; the caller holds the turn.
 func (t *Transport) keep(g Grant) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -277,8 +278,8 @@ func (t *Transport) keep(g Grant) error {
 	return nil
 }
 
-// renew finds a better token than the one that was refused. A nil one without an
-// error means that there is nothing to be done here.
+// renew finds a better token than the refused one. A nil token without an error means that
+// there is nothing to renew.
 func (t *Transport) renew(ctx context.Context, used *oauth2.Token, resp *http.Response, from netip.Addr) (*oauth2.Token, *proof, error) {
 	leave, err := t.enter(ctx)
 	if err != nil {
@@ -319,14 +320,14 @@ func (t *Transport) renew(ctx context.Context, used *oauth2.Token, resp *http.Re
 	g, err := t.Config.obtain(ctx, newGuard(t.Server, from, t.Config).client(nil), t.Server, resp.Header)
 	g.From = from
 	if err == nil && used != nil && resp.StatusCode == http.StatusForbidden && slices.Equal(g.Scopes, t.grant.Scopes) {
-		err = errors.New("the server wants more than it is granted")
+		err = errors.New("the server requires more than the grant covers")
 	}
 	if err == nil {
 		err = t.keep(g)
 	}
 	if err != nil {
 		err = fmt.Errorf("authorization failed: %w", err)
-		if ctx.Err() == nil { // else it is the caller who went away
+		if ctx.Err() == nil { // otherwise the caller went away
 			t.failed, t.why = time.Now(), err
 		}
 		return nil, nil, err
@@ -334,8 +335,7 @@ func (t *Transport) renew(ctx context.Context, used *oauth2.Token, resp *http.Re
 	return t.grant.Token, nil, nil
 }
 
-// Renewed reports whether there is a grant that has not been used yet: somebody
-// has logged in.
+// Renewed reports whether there is a grant that has not been used yet, after a new sign-in.
 func (t *Transport) Renewed() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -343,7 +343,7 @@ func (t *Transport) Renewed() bool {
 	return t.known && changed != t.loaded && !changed.IsZero()
 }
 
-// note keeps the challenge of a refusal that no token at hand answers.
+// note stores the challenge of a refusal that no available token satisfies.
 func (t *Transport) note(ctx context.Context, resp *http.Response, from netip.Addr) {
 	leave, err := t.enter(ctx)
 	if err != nil {

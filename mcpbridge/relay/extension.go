@@ -6,18 +6,17 @@ import (
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 )
 
-// Extensions of the protocol bring methods of their own, which a client and a server
-// use with each other when both have declared the extension under
-// capabilities.extensions. yaya relays them without knowing them.
+// Extensions of the protocol add methods, which a client and a server can use if both declare
+// the extension under capabilities.extensions. yaya relays the methods without knowing them.
 
-// core starts the methods that are the protocol's own, and [Tasks]'.
+// core are the prefixes of the protocol's own methods, including those of [Tasks].
 var core = []string{
 	"initialize", "ping", "server/", "tools/", "resources/", "prompts/", "completion/", "logging/", "subscriptions/",
 	"sampling/", "elicitation/", "roots/", "tasks/",
 }
 
-// Core reports whether a method or notification is the protocol's own, and so never an
-// extension's.
+// Core reports whether a method or notification is the protocol's own, and so never belongs to
+// an extension.
 func Core(method string) bool {
 	method, note := strings.CutPrefix(method, "notifications/")
 	for _, c := range core {
@@ -34,7 +33,7 @@ func Core(method string) bool {
 	return false
 }
 
-// Extensions opens the extensions of capabilities; zero when they have none.
+// Extensions returns the extensions in capabilities; zero if there are none.
 func Extensions(capabilities jsonrpc.Object) jsonrpc.Object {
 	raw := capabilities.Get("extensions")
 	if len(raw) == 0 || raw[0] != '{' {
@@ -47,8 +46,8 @@ func Extensions(capabilities jsonrpc.Object) jsonrpc.Object {
 	return obj
 }
 
-// Shared returns the extensions that both of two capabilities declare, but for [Tasks],
-// in the order of the second.
+// Shared returns the extensions that two capabilities have in common, except [Tasks], in the
+// order of the second.
 func Shared(a, b jsonrpc.Object) []string {
 	x, y := Extensions(a), Extensions(b)
 	var out []string
@@ -61,7 +60,7 @@ func Shared(a, b jsonrpc.Object) []string {
 }
 
 // Brings reports whether a method looks like one of an extension: its first part is the
-// extension's name, with or without whose it is.
+// extension's name, with or without the vendor prefix.
 func Brings(extension, method string) bool {
 	method = strings.TrimPrefix(method, "notifications/")
 	_, own, _ := strings.Cut(extension, "/")

@@ -8,15 +8,14 @@ import (
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 )
 
-// Methods that a server may ask its client for, and the notifications that
-// concern many.
+// Methods that a server may call at its client, and notifications that several clients may get.
 const (
 	Sampling    = "sampling/createMessage"
 	Elicitation = "elicitation/create"
 	Roots       = "roots/list"
 )
 
-// Reply is an answer as it came: exactly one of Result and Err is set.
+// Reply is an unparsed answer: exactly one of Result and Err is set.
 type Reply struct {
 	Result jsonrpc.Object
 	Err    []byte
@@ -31,32 +30,37 @@ func Refusal(code int, message string) Reply {
 // Peer is a client during one of its requests. Its methods may be called from
 // any goroutine until the request has been answered.
 type Peer interface {
+	PeerInfo
+	// Ask sends a server's question to the client and waits for the answer. It does not ask a
+	// client that did not declare the capability. Progress that a legacy client reports in the
+	// meantime goes to the function of [WithProgress].
+	Ask(ctx context.Context, method string, params []byte) (Reply, error)
+	// Notify sends a notification on the request's own stream. If that fails, the request's
+	// context ends.
+	Notify(method string, params []byte)
+}
+
+// PeerInfo says who a client is and what it has declared.
+type PeerInfo interface {
 	// Client is the kernel session of the client.
 	Client() string
-	// Principal is who the client is.
+	// Name is what the client calls itself, "" if it is told apart by its session alone.
+	Name() string
+	// Principal is the principal of the client.
 	Principal() string
-	// Modern reports whether the client speaks the stateless era, and so takes
-	// input_required for an answer.
+	// Modern reports whether the client speaks the stateless era, and so accepts input_required
+	// as a response.
 	Modern() bool
-	// Capabilities is what the client has declared; zero when nothing.
+	// Capabilities is the client's declared capabilities; zero if none.
 	Capabilities() jsonrpc.Object
-	// LogLevel is the least severity of log messages that the client wants. ""
-	// means that it did not say.
+	// LogLevel is the minimum severity of log messages for the client; "" if it did not say.
 	LogLevel() string
-	// Ask puts a server's question to the client and waits for the answer. A
-	// client that did not declare the capability is not asked. A legacy client that
-	// reports progress meanwhile reports it to the function of [WithProgress].
-	Ask(ctx context.Context, method string, params []byte) (Reply, error)
-	// Notify sends a notification on the request's own stream. Failures show in
-	// the request's context.
-	Notify(method string, params []byte)
 }
 
 type progressKey struct{}
 
-// WithProgress returns a context for [Peer.Ask] with which progress that the client
-// reports on the question, as the params of its notification, goes to f. The params are
-// f's to keep; f must not block.
+// WithProgress returns a context for [Peer.Ask] that passes the client's progress on the
+// question, as the params of its notification, to f. f may keep the params and must not block.
 func WithProgress(ctx context.Context, f func(params []byte)) context.Context {
 	return context.WithValue(ctx, progressKey{}, f)
 }
@@ -89,11 +93,11 @@ func Supports(capabilities jsonrpc.Object, method string, params jsonrpc.Object)
 		if !ok {
 			return false
 		}
-		mode, said := params.String("mode")
-		if !said {
+		mode, given := params.String("mode")
+		if !given {
 			mode = "form"
 		}
-		// Before 2025-11-25 there were no modes: an empty object means forms.
+		// Modes exist since 2025-11-25: an empty object means forms.
 		return modes.Get(mode) != nil || (mode == "form" && modes.Len() == 0)
 	}
 	return false
@@ -115,7 +119,7 @@ type Question struct {
 	Params json.RawMessage `json:"params,omitempty"`
 }
 
-// Asks reports whether a client with these capabilities can be asked anything.
+// Asks reports whether a client with these capabilities can be asked any question.
 func Asks(capabilities jsonrpc.Object) bool {
 	for _, key := range []string{"sampling", "elicitation", "roots"} {
 		if capabilities.Get(key) != nil {
@@ -129,6 +133,5 @@ var severities = map[string]int{
 	"debug": 1, "info": 2, "notice": 3, "warning": 4, "error": 5, "critical": 6, "alert": 7, "emergency": 8,
 }
 
-// Severity orders the log levels of RFC 5424; 0 means that there is no such
-// level.
+// Severity returns the rank of a log level of RFC 5424; 0 for an unknown level.
 func Severity(level string) int { return severities[level] }

@@ -108,7 +108,7 @@ func TestNames(t *testing.T) {
 		if err == nil {
 			got = s.Name() + " " + own
 		} else if !errors.Is(err, relay.ErrUnknown) {
-			t.Errorf("%s: %v", uri, err)
+			t.Errorf("%s: got %v, want error %v", uri, err, relay.ErrUnknown)
 		}
 		if got != want {
 			t.Errorf("%s: got %q, want %q", uri, got, want)
@@ -131,7 +131,7 @@ func TestMatches(t *testing.T) {
 		{"{+all}", "anything", true}, {"a{x}b{y}c", "a1b2c", true}, {"a{x}b{y}c", "a1b2d", false}, {"a{x", "a1", true}, {"", "", true},
 	} {
 		if got := relay.Matches(c.template, c.uri); got != c.want {
-			t.Errorf("%q, %q: %v", c.template, c.uri, got)
+			t.Errorf("got %q, %q: %v, want %v", c.template, c.uri, got, c.want)
 		}
 	}
 	begun := time.Now()
@@ -212,7 +212,7 @@ func TestSupports(t *testing.T) {
 		{`{"sampling":{},"elicitation":{}}`, "tools/call", `{}`, false},
 	} {
 		if got := relay.Supports(object(c.caps), c.method, object(c.params)); got != c.want {
-			t.Errorf("%s %s %s: %v", c.caps, c.method, c.params, got)
+			t.Errorf("got %s %s %s: %v, want %v", c.caps, c.method, c.params, got, c.want)
 		}
 	}
 }

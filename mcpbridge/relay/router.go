@@ -14,14 +14,14 @@ import (
 
 // Kind is a list that servers keep.
 type Kind struct {
-	Method string // that asks for it
-	Member string // of the result that holds the entries
-	Key    string // member of an entry that names it
-	Note   string // that says it has changed
-	Needs  string // capability of a server that has it
+	Method string // method that lists it
+	Member string // member of the result with the entries
+	Key    string // member of an entry with its name
+	Note   string // notification of its changes
+	Needs  string // capability that a server declares
 }
 
-// The lists besides that of tools, which are the registry's.
+// The lists except that of tools, which the registry keeps.
 var (
 	Prompts   = Kind{"prompts/list", "prompts", "name", "notifications/prompts/list_changed", "prompts"}
 	Resources = Kind{"resources/list", "resources", "uri", "notifications/resources/list_changed", "resources"}
@@ -30,53 +30,58 @@ var (
 
 // Server is a connected server.
 type Server interface {
-	Name() string
-	// Prefix starts the names of its prompts; bare says that they have none.
-	Prefix() (prefix string, bare bool)
-	// Has reports whether the server has declared a capability, or a part of one
-	// as in "resources.subscribe". A server that is away has none.
-	Has(capability string) bool
-	// Capabilities is what the server has declared; zero while it is away.
-	Capabilities() jsonrpc.Object
-	// Instructions is what the server tells the models of its clients, as far as that
-	// is approved; "" when it says nothing. One that is away may be spoken for.
-	Instructions() string
+	ServerInfo
 	// List returns the entries of a list, complete and in the server's order.
 	List(ctx context.Context, k Kind) ([]jsonrpc.Object, error)
 	// Relay sends a client's request with edits to its params.
 	Relay(ctx context.Context, peer Peer, method string, params jsonrpc.Object, edits ...jsonrpc.Edit) (Reply, error)
-	// Notify passes a notification of a client on, if the server has a session
-	// that is its own. It does not block, and reports false when it has dropped the
-	// notification because too many wait.
+	// Notify forwards a client's notification if the client has its own session with the
+	// server. It does not block, and reports false if it dropped the notification because too
+	// many wait.
 	Notify(client, method string, params []byte) bool
-	// Subscribe and Unsubscribe concern updates of one resource.
+	// Subscribe and Unsubscribe start and end the updates of one resource.
 	Subscribe(ctx context.Context, uri string) error
 	Unsubscribe(ctx context.Context, uri string) error
 }
 
-// Listener is told what concerns no request. Its methods must not block.
+// ServerInfo says what a server is and can do.
+type ServerInfo interface {
+	Name() string
+	// Prefix is the prefix of its prompts' names; bare says that they have none.
+	Prefix() (prefix string, bare bool)
+	// Has reports whether the server has declared a capability, or a part of one as in
+	// "resources.subscribe". A disconnected server has none.
+	Has(capability string) bool
+	// Capabilities is the server's declared capabilities; zero while it is disconnected.
+	Capabilities() jsonrpc.Object
+	// Instructions is the server's approved instructions for its clients' models; "" if there
+	// are none. A disconnected server may still have instructions.
+	Instructions() string
+}
+
+// Listener receives notifications that concern no request. Its methods must not block.
 type Listener interface {
-	// Changed says that a list of a server has changed.
+	// Changed is called when a list of a server has changed.
 	Changed(server string, k Kind)
-	// Message is a notification of a server for one client, for all of a principal's
-	// when client is "", or for all who see the server when principal is "" too.
+	// Message receives a server's notification for one client; for all of a principal's clients
+	// if client is ""; for all clients that see the server if principal is "", too.
 	Message(server, principal, client, method string, params []byte)
 }
 
-// Subscriber gets the updates of the resources that it has subscribed to, with
-// the URI that it knows them by. It must not block.
+// Subscriber receives updates of its subscribed resources, under the URIs that it knows. It
+// must not block.
 type Subscriber interface {
 	Updated(server, uri string, params []byte)
 }
 
 // Toolbox is a [Server] that knows its tools.
 type Toolbox interface {
-	// HasTool reports whether the server lists a tool of that name, its own one, whether
-	// or not anybody may call it.
+	// HasTool reports whether the server lists a tool under that original name, whether or not
+	// // anybody may call it.
 	HasTool(name string) bool
 }
 
-// Router joins the servers. Its methods are safe for concurrent use.
+// Router merges the servers. Its methods are safe for concurrent use.
 type Router struct {
 	// Servers returns the servers by name.
 	Servers func() []Server
@@ -88,7 +93,7 @@ type Router struct {
 
 type resource struct{ server, uri string }
 
-// Entry is an entry of a list under the name that clients know it by.
+// Entry is an entry of a list, under its name for clients.
 type Entry struct {
 	Server Server
 	Own    string // its name at the server
@@ -101,18 +106,18 @@ const (
 	artifacts = "yaya:artifacts/"
 )
 
-// ArtifactURI is the resource that an artifact of the client's own session is.
+// ArtifactURI returns the URI of an artifact of the client's own session.
 func ArtifactURI(id string) string { return artifacts + id }
 
-// Artifact takes the URI of an artifact apart.
+// Artifact parses the URI of an artifact.
 func Artifact(uri string) (id string, ok bool) { return strings.CutPrefix(uri, artifacts) }
 
-// Qualify returns the URI by which a resource can always be read.
+// Qualify returns the URI that always reads a resource of a server.
 func Qualify(server, uri string) string {
 	return qualified + url.PathEscape(server) + "/" + url.PathEscape(uri)
 }
 
-// Qualified takes a qualified URI apart.
+// Qualified parses a qualified URI.
 func Qualified(uri string) (server, own string, ok bool) {
 	rest, ok := strings.CutPrefix(uri, qualified)
 	if !ok {
@@ -127,8 +132,8 @@ func Qualified(uri string) (server, own string, ok bool) {
 	return server, own, err1 == nil && err2 == nil && server != ""
 }
 
-// List returns the entries of all servers, in the order of the servers' names. A
-// server that cannot list is left out.
+// List returns the entries of all servers, in the order of the servers' names. It omits a
+// server that fails to list.
 func (r *Router) List(ctx context.Context, k Kind) []Entry {
 	all := r.with(k.Needs)
 	lists := make([][]jsonrpc.Object, len(all))
@@ -174,10 +179,10 @@ func (r *Router) with(capability string) []Server {
 	return slices.DeleteFunc(r.Servers(), func(s Server) bool { return !s.Has(capability) })
 }
 
-// ErrUnknown says that no server has what is asked for.
+// ErrUnknown says that no server has the requested item.
 var ErrUnknown = errors.New("no server has it")
 
-// Find returns the entry of a list by the name that clients know.
+// Find returns the entry of a list by its name for clients.
 func (r *Router) Find(ctx context.Context, k Kind, name string) (Entry, error) {
 	for _, e := range r.List(ctx, k) {
 		if e.Name == name {
@@ -187,8 +192,8 @@ func (r *Router) Find(ctx context.Context, k Kind, name string) (Entry, error) {
 	return Entry{}, ErrUnknown
 }
 
-// Resource finds the server of a URI: the one that is named by it, lists it, or
-// has a template for it; else the only one that has resources at all.
+// Resource finds the server of a URI: the server that the URI names, that lists it, or that has
+// a matching template; otherwise, the only server with resources.
 func (r *Router) Resource(ctx context.Context, uri string) (Server, string, error) {
 	all := r.with("resources")
 	if name, own, ok := Qualified(uri); ok {
@@ -213,8 +218,8 @@ func (r *Router) Resource(ctx context.Context, uri string) (Server, string, erro
 	return nil, "", ErrUnknown
 }
 
-// Matches reports whether a URI can come from a template of RFC 6570: whether it
-// has the template's literal parts in their order. Its cost is linear in both.
+// Matches reports whether a URI can come from a template of RFC 6570: whether it contains the
+// template's literal parts in their order. Its cost is linear in both.
 func Matches(template, uri string) bool {
 	first := true
 	for {
@@ -241,7 +246,7 @@ func Matches(template, uri string) bool {
 	}
 }
 
-// Listen registers a listener; the returned function ends it.
+// Listen registers a listener; the returned function removes it.
 func (r *Router) Listen(l Listener) (stop func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -273,12 +278,12 @@ func (r *Router) Changed(server string, k Kind) {
 	r.each(func(l Listener) { l.Changed(server, k) })
 }
 
-// Message passes a server's notification on to the listeners.
+// Message forwards a server's notification to the listeners.
 func (r *Router) Message(server, principal, client, method string, params []byte) {
 	r.each(func(l Listener) { l.Message(server, principal, client, method, params) })
 }
 
-// Updated passes an update of a resource on to its subscribers.
+// Updated forwards an update of a resource to its subscribers.
 func (r *Router) Updated(server, uri string, params []byte) {
 	r.mu.Lock()
 	type target struct {
@@ -295,9 +300,8 @@ func (r *Router) Updated(server, uri string, params []byte) {
 	}
 }
 
-// Subscribe subscribes to updates of a resource, unless the subscriber may not see the
-// server that has it: then nobody has it. Only the first subscriber's request reaches the
-// server.
+// Subscribe subscribes to updates of a resource. If the subscriber may not see the server, the
+// resource is unknown. Only the first subscriber's request reaches the server.
 func (r *Router) Subscribe(ctx context.Context, sub Subscriber, uri string, sees func(server string) bool) error {
 	s, own, err := r.Resource(ctx, uri)
 	if err == nil && !sees(s.Name()) {
@@ -327,7 +331,7 @@ func (r *Router) Subscribe(ctx context.Context, sub Subscriber, uri string, sees
 	return nil
 }
 
-// drop removes a subscription and reports whether it was there and the last one.
+// drop removes a subscription and reports whether it existed and was the last one.
 func (r *Router) drop(key resource, sub Subscriber) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -342,8 +346,8 @@ func (r *Router) drop(key resource, sub Subscriber) bool {
 	return true
 }
 
-// Unsubscribe ends one subscription, or all of the subscriber's when uri is "".
-// It is no error to end what does not exist.
+// Unsubscribe ends one subscription, or all of the subscriber's if uri is "". Ending a
+// subscription that does not exist is not an error.
 func (r *Router) Unsubscribe(ctx context.Context, sub Subscriber, uri string) error {
 	var keys []resource
 	r.mu.Lock()

@@ -76,7 +76,7 @@ func TestSetAmendsAnEntry(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			cfg, err := servers.Parse("f.json", []byte(c.data), servers.FormatYaya)
 			if err != nil || len(cfg.Servers) == 0 {
-				t.Fatal(cfg, err)
+				t.Fatalf("got %v, %v, want len(Servers) not 0", cfg, err)
 			}
 			s := cfg.Servers[0]
 			for _, one := range cfg.Servers {

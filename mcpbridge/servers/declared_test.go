@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What is concealed in results is what the configuration says is secret: a result must
-// reach its client whole otherwise.
+// Results conceal only the values that the configuration declares secret: otherwise a
+// result must reach its client whole.
 func TestDeclared(t *testing.T) {
 	s := Server{
 		Env: map[string]string{

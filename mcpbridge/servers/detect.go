@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// places are parts of paths, or names of files, that tell a format; the first that
-// fits counts.
+// places are parts of paths, or file names, that identify a format; the first match counts.
 var places = []struct {
 	part   string
 	format Format
@@ -35,8 +34,8 @@ var places = []struct {
 	{"/goose/config.y", FormatGoose},
 }
 
-// Detect guesses the format of a file from its name and, where that does not
-// tell, from its shape.
+// Detect guesses the format of a file from its name or, if that is inconclusive, from its
+// structure.
 func Detect(file string, data []byte) Format {
 	slash := "/" + filepath.ToSlash(file)
 	for _, p := range places {

@@ -2,24 +2,24 @@ package servers
 
 import "time"
 
-// dialect is how a format differs from the others.
+// dialect describes how a format differs from the others.
 type dialect struct {
-	client string   // whose format it is
-	top    []string // members that hold the servers; the first present one counts
-	// unit is what "timeout" counts; it bounds a call, or the start.
+	client string   // the client that uses the format
+	top    []string // members that may contain the servers; the first present one counts
+	// unit is the unit of "timeout", which bounds a call or the start.
 	unit   time.Duration
 	starts bool
-	// unsetIsEmpty says that an unset variable is empty, not an error; dollar that
+	// unsetIsEmpty says that an unset variable is empty instead of an error; dollar says that
 	// $NAME is a variable as well as ${NAME}.
 	unsetIsEmpty, dollar bool
-	// variables rewrites variables that are written in another way than these.
+	// variables rewrites variables in any other syntax.
 	variables func(string) (string, error)
 	// plainSSE says that a URL without a type means HTTP+SSE.
 	plainSSE bool
 	// noneIsNone says that an empty list of allowed tools allows none; elsewhere it
 	// allows all.
 	noneIsNone bool
-	// filters says that members beside the servers allow and exclude them by name.
+	// filters says that members next to the servers allow and exclude them by name.
 	filters bool
 }
 
@@ -52,5 +52,5 @@ var dialects = map[Format]dialect{
 	FormatContinue:      {client: "Continue", top: mcpServers, unit: time.Millisecond, variables: fromContinue},
 }
 
-// Client is the name of the client whose format it is.
+// Client returns the name of the client that uses the format.
 func (f Format) Client() string { return dialects[f].client }

@@ -13,9 +13,9 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// Set returns the content of a JSON configuration file with server s added or
-// replaced. Everything else, comments included, stays, and of an entry that changes what
-// does not change in it. A masked value is refused: it is not the secret.
+// Set returns the content of a JSON configuration file with server s added or replaced.
+// Everything else stays, including comments and the unchanged parts of a replaced entry. Set
+// rejects a masked value, which is not the secret.
 func Set(file string, data []byte, s Server) ([]byte, error) {
 	if err := s.checkMasks(); err != nil {
 		return nil, fmt.Errorf("server %q: %w", s.Name, err)
@@ -28,9 +28,9 @@ func Set(file string, data []byte, s Server) ([]byte, error) {
 	})
 }
 
-// amend is Set for an entry that is there: it changes the members that are other than they
-// were. ok is false if the result would not read as s, for instance since the entry has
-// members of another client's format.
+// amend is Set for an existing entry: it changes only the members that differ. ok is false if
+// the result would not parse as s, for instance because the entry has members in another
+// client's format.
 func amend(file string, data []byte, s Server) (out []byte, ok bool) {
 	was, found := entryOf(file, data, s.Name)
 	if !found {
@@ -76,7 +76,7 @@ func entryOf(file string, data []byte, name string) (Server, bool) {
 	return cfg.Servers[i], true
 }
 
-// members returns what of a server is written into a file.
+// members returns the members of a server's entry in a file.
 func members(s Server) (map[string]any, error) {
 	raw, err := json.Marshal(s)
 	if err != nil {
@@ -88,10 +88,10 @@ func members(s Server) (map[string]any, error) {
 	return out, d.Decode(&out)
 }
 
-// errOtherName says that a member has another name in the text, as other clients have.
+// errOtherName says that a member has another client's name in the text.
 var errOtherName = errors.New("a member has another name")
 
-// amend makes an object that reads as old read as now.
+// amend changes an object that parses as old so that it parses as now.
 func (l *layout) amend(in *hujson.Object, indent string, old, now map[string]any) error {
 	for _, name := range slices.Sorted(maps.Keys(old)) {
 		if _, stays := now[name]; stays {
@@ -129,8 +129,8 @@ func (l *layout) amend(in *hujson.Object, indent string, old, now map[string]any
 	return nil
 }
 
-// SetDisabled returns the content of a JSON configuration file with a server switched
-// on or off, and whether the server is in the file. Nothing else changes.
+// SetDisabled returns the content of a JSON configuration file with a server enabled or
+// disabled, and whether the server is in the file. Nothing else changes.
 func SetDisabled(file string, data []byte, name string, off bool) (out []byte, found bool, err error) {
 	out, err = edit(file, data, func(l *layout, all *hujson.Object, indent string) error {
 		i := member(all, name)
@@ -151,7 +151,7 @@ func SetDisabled(file string, data []byte, name string, off bool) (out []byte, f
 				return err
 			}
 		}
-		if enabled && member(entry, "disabled") < 0 {
+		if (enabled || !off) && member(entry, "disabled") < 0 { // it says so already
 			return nil
 		}
 		return l.set(entry, indent, "disabled", off)
@@ -162,8 +162,8 @@ func SetDisabled(file string, data []byte, name string, off bool) (out []byte, f
 	return out, true, nil
 }
 
-// Unset returns the content of a JSON configuration file without a server, and
-// whether it was there.
+// Unset returns the content of a JSON configuration file without a server, and whether it was
+// in the file.
 func Unset(file string, data []byte, name string) (out []byte, found bool, err error) {
 	if doc, err := Decode(file, data); err != nil || doc[topKey] == nil {
 		return data, false, err
@@ -177,7 +177,7 @@ func Unset(file string, data []byte, name string) (out []byte, found bool, err e
 		if err := l.root.Patch(fmt.Appendf(nil, `[{"op":"remove","path":%s}]`, pointer(name))); err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
-		if i == len(all.Members) && bytes.IndexByte(end, '\n') >= 0 { // the brace stays where it was
+		if i == len(all.Members) && bytes.IndexByte(end, '\n') >= 0 { // the brace keeps its position
 			all.AfterExtra = slices.Concat(bytes.TrimRight(all.AfterExtra, blank), end)
 		}
 		return nil
@@ -193,8 +193,8 @@ func pointer(name string) string {
 	return string(p)
 }
 
-// edit changes the servers of a file in its text. indent is that of the line that their
-// object stands on.
+// edit changes the servers in the text of a file. indent is the indentation of the line on
+// which their object begins.
 func edit(file string, data []byte, change func(l *layout, all *hujson.Object, indent string) error) ([]byte, error) {
 	if len(bytes.TrimSpace(bytes.TrimPrefix(data, bom))) == 0 {
 		data = []byte("{\n}\n")
@@ -206,7 +206,7 @@ func edit(file string, data []byte, change func(l *layout, all *hujson.Object, i
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	root := l.root.Value.(*hujson.Object) //nolint:forcetypeassert // parseLayout has looked
+	root := l.root.Value.(*hujson.Object) //nolint:forcetypeassert // parseLayout checked it
 	if i := member(root, topKey); i < 0 || string(root.Members[i].Value.Pack()) == "null" {
 		if err := l.set(root, "", topKey, struct{}{}); err != nil {
 			return nil, err

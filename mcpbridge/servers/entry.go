@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// entry takes the members of one server's object, remembers which were asked
-// for, and collects what is wrong with them.
+// entry reads the members of one server's object, remembers which were read, and collects their
+// errors.
 type entry struct {
 	obj      map[string]any
 	used     map[string]bool
@@ -32,7 +32,7 @@ func (e *entry) changed(format string, args ...any) {
 	e.changes = append(e.changes, fmt.Sprintf(format, args...))
 }
 
-// get returns the first present member among keys; all of them count as known.
+// get returns the first present member among keys; all keys count as known.
 func (e *entry) get(keys ...string) (v any, key string) {
 	for _, k := range keys {
 		e.used[k] = true
@@ -58,7 +58,7 @@ func describe(v any) string {
 	case string:
 		return "a string"
 	case bool:
-		return "a truth value"
+		return "a boolean"
 	}
 	return "a number"
 }
@@ -174,8 +174,8 @@ func (e *entry) duration(unit time.Duration, keys ...string) time.Duration {
 	return time.Duration(f * float64(unit))
 }
 
-// setTransport settles the transport; skip means that the entry is none of
-// ours (goose's builtin extensions).
+// setTransport determines the transport; skip means that the entry is not for yaya (goose's
+// builtin extensions).
 func setTransport(s *Server, kind string, httpURL bool, format Format) (skip bool, err error) {
 	switch strings.ToLower(kind) {
 	case "stdio", "local":
@@ -213,7 +213,7 @@ func setTransport(s *Server, kind string, httpURL bool, format Format) (skip boo
 	return false, nil
 }
 
-// whole reads a whole number; 0 means that there is none.
+// whole reads a whole number; 0 means that it is absent.
 func (e *entry) whole(keys ...string) int {
 	v, key := e.get(keys...)
 	if key == "" || v == nil {
@@ -321,7 +321,7 @@ func (e *entry) headers() map[string]string {
 
 var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$")
 
-// timeouts reads the many spellings. "timeout" counts what the format says.
+// timeouts reads all spellings. The unit of "timeout" depends on the format.
 func (e *entry) timeouts(s *Server) {
 	d := dialects[e.format]
 	timeout := e.duration(d.unit, "timeout")
@@ -331,7 +331,7 @@ func (e *entry) timeouts(s *Server) {
 		s.StartTimeout = timeout
 		e.changed("timeout is startup_timeout_sec, %v", timeout)
 	case timeout < time.Second && (e.format == FormatClaudeCode || e.format == FormatClaudeDesktop):
-		e.warn("a timeout of %v is left out: Claude Code ignores those below a second", timeout)
+		e.warn("a timeout of %v is left out: Claude Code ignores timeouts below a second", timeout)
 	default:
 		s.CallTimeout = timeout
 		if e.format == FormatYaya {

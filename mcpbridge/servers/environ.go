@@ -7,12 +7,11 @@ import (
 	"strings"
 )
 
-// basics are the variables of yaya's own that every server's process gets.
+// basics are the variables of yaya's environment that every server's process gets.
 var basics = []string{"PATH", "HOME", "LANG", "TMPDIR", "USER"}
 
-// network are the variables without which a process behind a proxy, or behind one
-// that signs with a certificate of its own, reaches nothing; and where npm, uv and
-// pip keep what they have fetched.
+// network are the variables that a process needs behind a proxy, including one with its own
+// certificate authority, and the cache folders of npm, uv and pip.
 var network = []string{
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy",
 	"NODE_USE_ENV_PROXY", "npm_config_proxy", "npm_config_https_proxy", "npm_config_noproxy", "NPM_CONFIG_PROXY", "NPM_CONFIG_HTTPS_PROXY", "NPM_CONFIG_NOPROXY", "PIP_PROXY",
@@ -27,15 +26,15 @@ var network = []string{
 	"PIP_CACHE_DIR", "PIP_CONFIG_FILE",
 }
 
-// registries are where npm, uv and pip fetch from. Such an address can hold a
-// password: then only a command that fetches gets it.
+// registries are the variables with the registries of npm, uv and pip. Such an address can
+// contain a password: then only a command that downloads gets it.
 var registries = []string{
 	"npm_config_registry", "NPM_CONFIG_REGISTRY",
 	"UV_INDEX", "UV_INDEX_URL", "UV_DEFAULT_INDEX", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "UV_PYTHON_INSTALL_MIRROR", "UV_PYPY_INSTALL_MIRROR",
 	"PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS",
 }
 
-// CheckEnvName reports why a variable must not be passed to a server's process.
+// CheckEnvName returns an error if a variable must not be passed to a server's process.
 func CheckEnvName(name string) error {
 	switch {
 	case isLoaderKey(name):
@@ -46,10 +45,9 @@ func CheckEnvName(name string) error {
 	return nil
 }
 
-// Environ returns the whole environment of the server's process: of yaya's own the
-// basics, what the network and package managers need, those that are named in also
-// and in the entry, and then what is configured, which wins (R20). The server must
-// be expanded.
+// Environ returns the whole environment of the server's process. From yaya's own environment,
+// it takes the basics, the variables for the network and package managers, and those named in
+// also and in the entry. Configured variables come last and win. The server must be expanded.
 func (s Server) Environ(lookup func(string) (string, bool), also ...string) []string {
 	env := map[string]string{}
 	for _, key := range slices.Concat(basics, network, registries, also, s.PassEnv) {
@@ -59,7 +57,7 @@ func (s Server) Environ(lookup func(string) (string, bool), also ...string) []st
 	}
 	if !s.Fetches() {
 		for _, key := range registries {
-			// Credentials stand before an @; npm and uv take no other form of them.
+			// Credentials precede an @; npm and uv accept no other form.
 			if strings.Contains(env[key], "@") && !slices.Contains(also, key) && !slices.Contains(s.PassEnv, key) {
 				delete(env, key)
 			}

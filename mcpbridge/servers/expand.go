@@ -14,19 +14,19 @@ type Scope struct {
 	Env       func(string) (string, bool)
 	Home      string
 	Workspace string // "" when there is none
-	// Secret returns the value of a secret by its name. Without it references to secrets
-	// are an error.
+	// Secret returns the value of a secret by its name. Without it, references to secrets are
+	// errors.
 	Secret func(name string) (string, error)
-	// Missed is told of each reference that has no value. Optional.
+	// Missed is called for each reference without a value. Optional.
 	Missed func(error)
 }
 
 var variable = regexp.MustCompile(`\$\{([^}]*)\}`)
 
-// Expand resolves the variables of a server. A variable that is not set and has
-// no default is an error that names server and variable; in files of Claude Code
-// it stays as it is, with a warning, as it does there. A secret that is not set is an
-// error everywhere. Variables of yaya itself (YAYA_…) never expand (UP-22).
+// Expand resolves the variables of a server. An unset variable without a default is an error
+// that names server and variable; in files of Claude Code it stays unexpanded, with a warning,
+// as it does there. An unset secret is always an error. Variables of yaya itself (YAYA_…) never
+// expand.
 func (s Server) Expand(sc Scope) (Server, []string, error) {
 	var warnings []string
 	var bad error
@@ -63,7 +63,7 @@ func (s Server) Expand(sc Scope) (Server, []string, error) {
 	return s, warnings, s.check()
 }
 
-// each returns the server with every string that may hold variables as f makes it.
+// each returns the server with f applied to every string that may contain variables.
 func (s Server) each(f func(string) string) Server {
 	s.Command, s.Dir, s.URL, s.EnvFile = f(s.Command), f(s.Dir), f(s.URL), f(s.EnvFile)
 	s.Args = slices.Clone(s.Args)
@@ -97,8 +97,11 @@ const secretPrefix = "secret:"
 
 func isSecretRef(ref string) bool { return strings.HasPrefix(ref, "${"+secretPrefix) }
 
-// SecretNames returns the names of the secrets that a server refers to, in their order
-// and each once.
+// NamesSecret reports whether a string in an entry refers to a secret.
+func NamesSecret(text string) bool { return strings.Contains(text, "${"+secretPrefix) }
+
+// SecretNames returns the names of the secrets that a server refers to, in order of appearance
+// and without duplicates.
 func (s Server) SecretNames() []string {
 	var out []string
 	s.each(func(text string) string {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// fetchers are the commands that download a program before they run it, with the
-// subcommands that do. A command without subcommands always may.
+// fetchers are the commands that may download a program before they run it, with the
+// subcommands that do so. A command without listed subcommands always may.
 var fetchers = map[string][]string{
 	"npx": nil, "npm": {"exec", "x"}, "pnpm": {"dlx"}, "pnpx": nil, "yarn": {"dlx"}, "bunx": nil, "bun": {"x"},
 	"uvx": nil, "uv": {"run", "tool"}, "pipx": {"run"},
@@ -15,7 +15,7 @@ var fetchers = map[string][]string{
 	"deno": nil, "dotnet": nil, "dnx": nil, "go": {"run"}, "cargo": {"run"},
 }
 
-// shells are the commands that run the command line behind one of their flags.
+// shells are the commands that run the command line given with one of their flags.
 var shells = map[string][]string{
 	"sh": {"-c"}, "bash": {"-c"}, "dash": {"-c"}, "zsh": {"-c"}, "ash": {"-c"}, "ksh": {"-c"}, "fish": {"-c"},
 	"cmd": {"/c", "/k"}, "powershell": {"-c", "-command"}, "pwsh": {"-c", "-command"},
@@ -27,11 +27,11 @@ var wrappers = map[string][]string{
 	"env": {"-u", "--unset", "-C", "--chdir"}, "exec": {"-a"}, "command": nil, "nohup": nil, "time": nil, "nice": {"-n"}, "corepack": nil,
 }
 
-// maxNested bounds how many shells and wrappers are looked through.
+// maxNested bounds how many nested shells and wrappers are unwrapped.
 const maxNested = 8
 
-// Fetches reports whether the server's command may download a program before it runs
-// it, as npx, uvx and docker run do: its first answer can take minutes.
+// Fetches reports whether the server's command may first download its program, as npx, uvx and
+// docker run do: then its first answer can take minutes.
 func (s Server) Fetches() bool {
 	return s.Transport == Stdio && fetches(append([]string{s.Command}, s.Args...), maxNested)
 }
@@ -52,14 +52,14 @@ func fetches(argv []string, depth int) bool {
 	case !ok:
 		return false
 	case name == "dotnet":
-		return len(args) > 0 && !strings.HasSuffix(strings.ToLower(args[0]), ".dll") // which is there
+		return len(args) > 0 && !strings.HasSuffix(strings.ToLower(args[0]), ".dll") // it exists already
 	case subs == nil:
 		return true
 	}
 	return subcommand(args, subs)
 }
 
-// commandName is a command without its folder and the ending that Windows gives it.
+// commandName returns a command without its folder and its Windows extension.
 func commandName(command string) string {
 	name := strings.ToLower(path.Base(strings.ReplaceAll(command, `\`, "/")))
 	for _, ending := range []string{".exe", ".cmd", ".bat", ".ps1"} {
@@ -83,13 +83,13 @@ func subcommand(args, subs []string) bool {
 	return false
 }
 
-// wrapped is the command behind the flags and the variables of a wrapper.
+// wrapped returns the command after the flags and variables of a wrapper.
 func wrapped(args, withValue []string) []string {
 	for len(args) > 0 {
 		switch a := args[0]; {
 		case a == "--":
 			return args[1:]
-		case a == "-S" || a == "--split-string": // of env
+		case a == "-S" || a == "--split-string": // variables of env
 			return strings.Fields(strings.Join(args[1:], " "))
 		case slices.Contains(withValue, a):
 			args = args[min(2, len(args)):]
@@ -108,8 +108,8 @@ func assigns(word string) bool {
 	return ok && name != "" && !strings.ContainsAny(name, `/\ `)
 }
 
-// scripts are the commands of a shell's command line, each as its words. It knows of
-// quotes as much as telling the first word of a command takes.
+// scripts returns the commands in a shell's command line, each as a list of words. It
+// understands just enough quoting to find the first word of a command.
 func scripts(args, flags []string) [][]string {
 	for i, a := range args {
 		a = strings.ToLower(a)
@@ -119,7 +119,7 @@ func scripts(args, flags []string) [][]string {
 		}
 		line := strings.Join(args[i+1:], " ")
 		if strings.HasPrefix(flags[0], "-c") && len(args) > i+1 {
-			line = args[i+1] // what follows are its $0, $1 …
+			line = args[i+1] // the following words are its $0, $1 …
 		}
 		var out [][]string
 		for _, one := range strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(";&|\n(){}", r) }) {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// nested are members that some formats keep in an object of their own, and where they
-// belong. Their other members are warned about.
+// nested maps members that some formats keep in a nested object to their names at the top.
+// Other members of these objects cause a warning.
 var nested = map[string][]string{
 	"command":        {"path", "args", "env"},                                     // Zed until 2025
 	"transport":      {"type", "command", "args", "cwd", "env", "url", "headers"}, // Cline's command line
@@ -14,9 +14,8 @@ var nested = map[string][]string{
 	"requestOptions": {"headers"},                                                 // Continue
 }
 
-// flatten brings the members of nested objects to the top, where every format that has
-// no such object keeps them. A member that is there already stays as it is, but
-// headers are put together.
+// flatten moves the members of nested objects to the top, where other formats keep them. An
+// existing member stays unchanged, except that headers are merged.
 func (e *entry) flatten() {
 	flat := maps.Clone(e.obj)
 	for _, key := range slices.Sorted(maps.Keys(nested)) {
@@ -43,7 +42,7 @@ func (e *entry) flatten() {
 					v = both
 				}
 			} else if _, taken := flat[k]; taken {
-				e.warn("%q is left out: %q says otherwise", key+"."+k, k)
+				e.warn("%q is left out: it contradicts %q", key+"."+k, k)
 				continue
 			}
 			flat[k] = v

@@ -12,6 +12,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/yaya-ai/yaya/internal/netaddr"
 )
 
 // OwnName is the name of yaya's own entry in the files of its clients.
@@ -19,8 +21,8 @@ const OwnName = "yaya"
 
 var inShell = regexp.MustCompile("(^|[\\s/\"'])yaya mcp serve($|[\\s\"';&|])")
 
-// isYaya reports whether connecting to the server would lead back to yaya: it runs
-// "yaya mcp serve", or is yaya's own entry with an address of this machine.
+// isYaya reports whether the server leads back to yaya: it runs "yaya mcp serve", or is yaya's
+// own entry with an address of this machine.
 func (s Server) isYaya() bool {
 	if s.Transport == Stdio {
 		return s.runsYaya()
@@ -28,7 +30,7 @@ func (s Server) isYaya() bool {
 	return s.Name == OwnName && Loopback(s.URL)
 }
 
-// runsYaya reports whether a command runs "yaya mcp serve", under whatever name.
+// runsYaya reports whether a command runs "yaya mcp serve", under any program name.
 func (s Server) runsYaya() bool {
 	words := append([]string{s.Command}, s.Args...)
 	if inShell.MatchString(strings.Join(words, " ")) { // in a shell's command, too
@@ -57,20 +59,20 @@ func thisProgram(command string) bool {
 	return err1 == nil && err2 == nil && os.SameFile(a, b)
 }
 
-// Self is what a server that leads back to this yaya can be told by.
+// Self identifies this yaya, to detect servers that lead back to it.
 type Self struct {
 	Data string // its data directory
 	Addr string // the address that it listens on, host:port; "" when it does not
 }
 
 var (
-	errItself  = errors.New(`it is yaya itself: yaya would be its own client, and offer each tool twice (remove it; a yaya with other data needs --data-dir before "mcp serve")`)
-	errAddress = errors.New("its address is that of yaya itself: yaya would be its own client, and offer each tool twice (remove it)")
+	errItself  = errors.New(`it is yaya itself: yaya would be its own client and offer each tool twice (remove it; a yaya with other data needs --data-dir before "mcp serve")`)
+	errAddress = errors.New("its address is that of yaya itself: yaya would be its own client and offer each tool twice (remove it)")
 )
 
-// CheckItself refuses a server, its variables expanded, that leads back to the yaya that
-// would connect to it. A yaya elsewhere, and one with data or servers of its own, is a
-// server like any other.
+// CheckItself returns an error for a server, with its variables expanded, that leads back to
+// the connecting yaya. A yaya on another machine, or with separate data or servers, is a server
+// like any other.
 func (s Server) CheckItself(self Self) error {
 	switch {
 	case s.Transport != Stdio:
@@ -83,8 +85,8 @@ func (s Server) CheckItself(self Self) error {
 	return nil
 }
 
-// otherYaya reports whether the words of a command name another data directory, or
-// files of servers, so that it does not connect to this yaya.
+// otherYaya reports whether a command line names another data directory, or files of servers,
+// so that it does not connect to this yaya.
 func (s Server) otherYaya(self Self) bool {
 	for i, w := range s.Args {
 		flag, value, joined := strings.Cut(w, "=")
@@ -104,8 +106,7 @@ func (s Server) otherYaya(self Self) bool {
 	return false
 }
 
-// at reports whether a URL is that of an MCP endpoint of this yaya, in any spelling of
-// this machine.
+// at reports whether a URL is an MCP endpoint of this yaya, under any name of this machine.
 func (y Self) at(raw string) bool {
 	_, port, err := net.SplitHostPort(y.Addr)
 	u, uerr := url.Parse(raw)
@@ -122,6 +123,9 @@ func (y Self) at(raw string) bool {
 	}
 	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
 	ip, err := netip.ParseAddr(host)
+	if spelled, ok := netaddr.Numeric(host); ok { // http://0:8787 is this machine for some resolvers
+		ip, err = spelled, nil
+	}
 	ip = ip.Unmap()
 	here := host == "localhost" || strings.HasSuffix(host, ".localhost") || (err == nil && (ip.IsLoopback() || ip.IsUnspecified()))
 	if !here || at != port {
@@ -131,7 +135,7 @@ func (y Self) at(raw string) bool {
 	return p == "/mcp" || path.Dir(p) == "/mcp"
 }
 
-// Loopback reports whether a URL is of this machine.
+// Loopback reports whether a URL refers to this machine.
 func Loopback(raw string) bool {
 	u, err := url.Parse(raw)
 	if err != nil {

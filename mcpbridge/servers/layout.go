@@ -9,8 +9,8 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// layout edits a document of JSON with comments in its syntax tree: all that is not
-// edited stays as it is, to the byte.
+// layout edits a document of JSON with comments in its syntax tree: everything else stays
+// unchanged, byte for byte.
 type layout struct {
 	root hujson.Value
 	bom  bool
@@ -50,7 +50,7 @@ func (l *layout) bytes() []byte {
 	return out
 }
 
-// object finds a member of an object that is an object itself.
+// object returns a member of an object that is itself an object.
 func object(in *hujson.Object, name string) (*hujson.Object, bool) {
 	i := member(in, name)
 	if i < 0 {
@@ -60,7 +60,7 @@ func object(in *hujson.Object, name string) (*hujson.Object, bool) {
 	return out, ok
 }
 
-// member is the place of a member of an object by its name, -1 for none.
+// member returns the index of an object's member by its name, -1 if there is none.
 func member(in *hujson.Object, name string) int {
 	return slices.IndexFunc(in.Members, func(m hujson.ObjectMember) bool {
 		lit, ok := m.Name.Value.(hujson.Literal)
@@ -68,8 +68,7 @@ func member(in *hujson.Object, name string) int {
 	})
 }
 
-// indentation is the whitespace at the end of what stands before a member, and whether
-// the member begins a line.
+// indentation returns the whitespace before a member, and whether the member begins a line.
 func indentation(extra hujson.Extra) (in string, lines bool) {
 	at := bytes.LastIndexByte(extra, '\n')
 	rest := extra[at+1:]
@@ -78,12 +77,12 @@ func indentation(extra hujson.Extra) (in string, lines bool) {
 
 const blank = " \t\r\n"
 
-// trailing is the whitespace at the end of what stands between members.
+// trailing returns the whitespace at the end of the text between members.
 func trailing(extra hujson.Extra) []byte {
 	return bytes.Clone(extra[len(bytes.TrimRight(extra, blank)):])
 }
 
-// set gives a member of an object its value, at the end if it is new. outer is the
+// set sets the value of an object's member, and adds a new member at the end. outer is the
 // indentation of the object's own line.
 func (l *layout) set(in *hujson.Object, outer, name string, value any) error {
 	indent, lines := outer+l.unit, true
@@ -119,13 +118,13 @@ func (l *layout) set(in *hujson.Object, outer, name string, value any) error {
 	body, end := bytes.TrimRight(in.AfterExtra, blank), trailing(in.AfterExtra)
 	before := slices.Concat(body, []byte(l.nl+indent))
 	switch {
-	case !lines && len(body) == 0: // a line comment would go on
+	case !lines && len(body) == 0: // otherwise a line comment would continue
 		before = []byte(" ")
 	case lines && bytes.IndexByte(end, '\n') < 0:
 		end = []byte(l.nl + outer)
 	}
 	m := hujson.ObjectMember{Name: hujson.Value{BeforeExtra: before, Value: hujson.Literal(key)}, Value: hujson.Value{BeforeExtra: []byte(" "), Value: v.Value}}
-	if n := len(in.Members); n > 0 && in.Members[n-1].Value.AfterExtra != nil { // a comma is the last
+	if n := len(in.Members); n > 0 && in.Members[n-1].Value.AfterExtra != nil { // the last is a comma
 		m.Value.AfterExtra = []byte{}
 	}
 	in.Members = append(in.Members, m)
@@ -133,7 +132,7 @@ func (l *layout) set(in *hujson.Object, outer, name string, value any) error {
 	return nil
 }
 
-// unescaped is a value as people write it: json.Marshal escapes what only HTML needs.
+// unescaped returns a value as people write it: json.Marshal adds escapes that only HTML needs.
 func unescaped(value any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -39,7 +39,7 @@ func TestSetDisabled(t *testing.T) {
 		t.Errorf("a server that is not there: found %v, %v", found, err)
 	}
 	if _, _, err := servers.SetDisabled("f", []byte(`{"mcpServers":{"a":5}}`), "a", true); err == nil {
-		t.Error("an entry that is no object was switched")
+		t.Error("an entry that is not an object was switched")
 	}
 }
 

@@ -12,8 +12,7 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// Line returns where a JSON file configures a server of that name; 0 when it cannot be
-// told.
+// Line returns the line on which a JSON file configures the named server; 0 if it is unknown.
 func Line(file string, data []byte, format Format, name string) int {
 	if ext := strings.ToLower(filepath.Ext(file)); ext == ".toml" || ext == ".yaml" || ext == ".yml" {
 		return 0
@@ -34,7 +33,7 @@ func lineAt(data []byte, offset int) int {
 	return 1 + bytes.Count(data[:min(max(offset, 0), len(data))], []byte("\n"))
 }
 
-// withLine adds the line to an error of the strict look at a file, which names a byte.
+// withLine adds the line to an error of the strict check of a file, which names a byte offset.
 func withLine(data []byte, err error) error {
 	_, at, found := strings.Cut(err.Error(), " at byte ")
 	offset, bad := strconv.Atoi(at)
@@ -44,8 +43,7 @@ func withLine(data []byte, err error) error {
 	return fmt.Errorf("line %d: %w", lineAt(data, offset), err)
 }
 
-// syntaxError is the error of a parser in words for the user: they have never heard of
-// the package.
+// syntaxError rewords a parser's error for users, who do not know the package.
 func syntaxError(err error) error {
 	return errors.New("it is not JSON: " + strings.TrimPrefix(err.Error(), "hujson: "))
 }

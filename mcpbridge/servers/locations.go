@@ -12,11 +12,10 @@ type Location struct {
 	Format Format
 }
 
-// Locations lists where the known clients keep their user configuration, for a
-// home directory, an operating system (as in runtime.GOOS) and an environment,
-// in which clients let their folder be moved. A client that has several places has
-// the one that it writes today first. Project files are not among them: they come
-// from whoever wrote the project (R18).
+// Locations lists the places where the known clients keep their user configuration, for a home
+// directory, an operating system (as in runtime.GOOS) and an environment, whose variables can
+// move a client's folder. If a client has several places, current versions write the first. The
+// list omits project files, which come from the author of the project.
 func Locations(home, goos string, env func(string) string) []Location {
 	xdg := filepath.Join(home, ".config")
 	if dir := env("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {

@@ -11,7 +11,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/masked"
 )
 
-// hide hides a secret, but not whether there is one.
+// hide hides a secret, but shows that it is set.
 func hide(s string) string {
 	if s == "" || isReference(s) {
 		return s
@@ -19,14 +19,14 @@ func hide(s string) string {
 	return masked.Mask
 }
 
-// isReference reports whether a value is a reference to a variable or to a secret: it is
-// no secret, its value is, and so may its default be.
+// isReference reports whether a value is a reference to a variable or to a secret: the
+// reference is not secret, but its value is, and its default may be.
 func isReference(s string) bool { return masked.Reference(s) }
 
-// Masked returns the server as an entry of a configuration file without its secrets:
-// what is in its environment, its headers, its URL's query and user, and its OAuth
-// secrets, and what is named or formed like a secret in its command line and in the path
-// of its URL. References to variables stay.
+// Masked returns the server as an entry of a configuration file, with its secrets masked: the
+// values of its environment, its headers, its URL's query and user, its OAuth secrets, and
+// everything that is named or looks like a secret in its command line and in the path of its
+// URL. References to variables stay.
 func (s Server) Masked() (json.RawMessage, error) {
 	m := s
 	m.Command, m.Args = masked.Word(s.Command), masked.Args(s.Command, s.Args)
@@ -57,15 +57,15 @@ func hideURL(s string) string {
 	return u.String()
 }
 
-// parts are those of a URL, which may hold variables and so be none that [url.Parse]
-// takes. What they are put together to is what they were cut from.
+// parts are the parts of a URL, which may contain variables that [url.Parse] rejects. Joining
+// them yields the original URL.
 type parts struct {
 	scheme, user, host, path string
 	query                    []parameter
 	fragment                 string
 }
 
-// parameter is one of a query. A lone value has no name.
+// parameter is a parameter of a query. A lone value has no name.
 type parameter struct{ name, value string }
 
 func cutURL(s string) parts {
@@ -118,18 +118,18 @@ func (u parts) String() string {
 	return out + u.fragment
 }
 
-// place is where requests to a URL go. The path counts: at one host different people
-// may be behind different paths.
+// place returns the destination of requests to a URL. It includes the path: different paths of
+// one host may belong to different people.
 func (u parts) place() string {
 	scheme, host := strings.ToLower(u.scheme), strings.ToLower(u.host)
 	port := map[string]string{"http": ":80", "https": ":443"}[scheme]
 	return scheme + "://" + strings.TrimSuffix(host, port) + "/" + strings.TrimPrefix(u.path, "/")
 }
 
-// Unmask returns the server with its masked values replaced by those that old has at
-// the same place. A secret stays with what it was entered for: it is an error if the
-// server is to be another program, with other variables or at another address than old,
-// or if old has no such secret. The zero server has none.
+// Unmask returns the server with its masked values replaced by those of old at the same place.
+// A secret may only be used for its original purpose: it is an error if the server differs from
+// old in its program, variables or address, or if old has no such secret. The zero server has
+// none.
 func (s Server) Unmask(old Server) (Server, error) {
 	if old.Transport == "" {
 		return s, s.checkMasks()
@@ -137,7 +137,7 @@ func (s Server) Unmask(old Server) (Server, error) {
 	restored := s.restored(old)
 	if moved := restored.moved(old); moved != "" {
 		if field := s.maskedField(); field != "" {
-			return s, fmt.Errorf("%s is masked, and %s is not what the secret was entered for; enter the secret again", field, moved)
+			return s, fmt.Errorf("%s is masked, and %s has changed since the secret was entered; enter the secret again", field, moved)
 		}
 		return s, nil
 	}
@@ -152,8 +152,8 @@ func (s Server) Unmask(old Server) (Server, error) {
 	return s, s.checkMasks()
 }
 
-// restored returns the server with the command line, and the path of the URL, that old
-// has, where they are as old's are shown.
+// restored returns the server with old's command line and URL path where they equal the masked
+// form of old's.
 func (s Server) restored(old Server) Server {
 	if s.Command == masked.Word(old.Command) && slices.Equal(s.Args, masked.Args(old.Command, old.Args)) {
 		s.Command, s.Args = old.Command, old.Args
@@ -169,9 +169,8 @@ func (s Server) restored(old Server) Server {
 	return s
 }
 
-// moved names what makes the server another one than old, "" if it is the same as far
-// as secrets go: what is run and with which variables, or where requests and
-// credentials are sent.
+// moved names the difference that makes the server another one than old, "" if secrets may be
+// kept: the program and its variables, or the destination of requests and credentials.
 func (s Server) moved(old Server) string {
 	if s.Transport == Stdio || old.Transport == Stdio {
 		switch {
@@ -209,8 +208,8 @@ func (s Server) moved(old Server) string {
 	return ""
 }
 
-// movedVariable names a variable that is another one than before, "" if none is. Any
-// counts: which of them name a program, an address or a proxy is up to the program.
+// movedVariable names a changed variable, "" if none has changed. Every variable counts: only
+// the program knows which of them name a program, an address or a proxy.
 func movedVariable(now, old map[string]string) string {
 	for _, k := range slices.Sorted(maps.Keys(now)) {
 		if v, had := old[k]; !masked.Is(now[k]) && (!had || v != now[k]) {
@@ -240,7 +239,7 @@ func unmaskAll(now, old map[string]string) map[string]string {
 	return out
 }
 
-// unmaskURL restores the user, and the parameters by name and turn.
+// unmaskURL restores the user, and the parameters by name and position.
 func unmaskURL(now, old string) string {
 	if now == hideURL(old) {
 		return old
@@ -299,7 +298,7 @@ func (s Server) maskedField() string {
 	return ""
 }
 
-// checkMasks refuses a mask as a secret.
+// checkMasks rejects a mask as a secret.
 func (s Server) checkMasks() error {
 	if field := s.maskedField(); field != "" {
 		return fmt.Errorf("%s is masked, and no secret is known for it; enter the secret", field)

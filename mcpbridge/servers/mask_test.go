@@ -12,7 +12,7 @@ func parsed(t *testing.T, entry string) Server {
 	t.Helper()
 	cfg, err := Parse("t", []byte(`{"mcpServers":{"s":`+entry+`}}`), FormatYaya)
 	if err != nil || len(cfg.Servers) != 1 {
-		t.Fatal(err, cfg.Invalid)
+		t.Fatalf("got %v, %v, want len(Servers) 1", err, cfg.Invalid)
 	}
 	return cfg.Servers[0]
 }
@@ -27,8 +27,8 @@ func sameStdio(env, more string) string {
 	return `{"command":"npx","args":["-y","pkg"],"cwd":"/w","env":{` + env + `}` + more + `}`
 }
 
-// What is shown has nothing of a secret, and what comes back as it was shown is as it
-// was.
+// A masked entry has nothing of a secret, and restores the original when it comes back
+// unchanged.
 func TestMask(t *testing.T) {
 	for name, entry := range map[string]string{
 		"stdio":    maskStdio,
@@ -69,8 +69,8 @@ func TestMask(t *testing.T) {
 	}
 }
 
-// Secrets among the arguments are masked wherever the command line is shown; what is
-// none stays readable.
+// Secrets among the arguments are masked wherever the command line is shown; the other
+// arguments stay readable.
 func TestSecretsInArgsAreMasked(t *testing.T) {
 	const entry = `{"command":"docker","args":["run","-p","8080:80","-e","LEVEL=debug","-e","GITHUB_TOKEN=ghp_x","-v","/a:/b","--author","eve","--max-tokens","5","img","--password","hunter2","--db=postgres://me:hunter2@db/x","https://h/?a=1&api_key=hunter2","--header","X-Api-Key: hunter2","--key","${KEY}"]}`
 	const want = `docker run -p 8080:80 -e LEVEL=debug -e 'GITHUB_TOKEN=****' -v /a:/b --author eve --max-tokens 5 img --password '****' '--db=postgres://me:****@db/x' 'https://h/?a=1&api_key=****' --header 'X-Api-Key: ****' --key ${KEY}`

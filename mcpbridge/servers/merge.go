@@ -9,27 +9,27 @@ import (
 	"strings"
 )
 
-// Source is what one client, or one file, has configured.
+// Source is the configuration of one client or file.
 type Source struct {
 	From   string // who has it, for people
 	Short  string // a word for it, for names
 	Config Config
 }
 
-// Conflict says what becomes of a server whose name another one has.
+// Conflict says what to do with a server whose name is taken.
 type Conflict string
 
 // The answers to a conflict.
 const (
-	Rename  Conflict = "rename"  // take it under another name
-	Keep    Conflict = "keep"    // leave it
-	Replace Conflict = "replace" // take it, and give up the other one
+	Rename  Conflict = "rename"  // import it under another name
+	Keep    Conflict = "keep"    // skip it
+	Replace Conflict = "replace" // import it in place of the other one
 )
 
 // Conflicts lists the answers.
 var Conflicts = []Conflict{Rename, Keep, Replace}
 
-// Clash is a server whose name another one has.
+// Clash is a server whose name is taken by another one.
 type Clash struct {
 	Server, Other     Server
 	From, OtherFrom   string
@@ -37,28 +37,28 @@ type Clash struct {
 	OtherIsConfigured bool   // in yaya's own file
 }
 
-// Taken is a server that is taken over.
+// Taken is a server to import.
 type Taken struct {
 	Server  Server
 	From    string
-	renamed string   // its name there, if it has another here
-	Changes []string // what it is here that it was not there
-	// Replaces says that a server of yaya's own file has this name and gives way.
+	renamed string   // its original name, if it was renamed
+	Changes []string // changes from the source
+	// Replaces says that it replaces a server of this name in yaya's own file.
 	Replaces bool
 }
 
 // Was is the name of the server at its source.
 func (t Taken) Was() string { return cmp.Or(t.renamed, t.Server.Name) }
 
-// Left is a server that is not taken over, and why.
+// Left is a server that is not imported, with the reason.
 type Left struct {
 	Name, From, Why string
 }
 
-// Merge decides which servers of the sources are taken over beside those that are
-// configured. One that is configured already, or that an earlier source has, under
-// whatever name, is taken once. Of two different servers of one name, decide says what
-// becomes of the second. No server is left without a reason.
+// Merge decides which servers of the sources to import in addition to the configured ones. A
+// server that is configured already, or that an earlier source has, under whatever name, is
+// imported only once. If two different servers have the same name, decide says what to do with
+// the second. Each server that is skipped has a reason.
 func Merge(have []Server, sources []Source, decide func(Clash) Conflict) (taken []Taken, left []Left) {
 	configured := func(name string) (Server, bool) {
 		i := slices.IndexFunc(have, func(s Server) bool { return s.Name == name })
@@ -84,8 +84,8 @@ func Merge(have []Server, sources []Source, decide func(Clash) Conflict) (taken 
 					t.Changes = append(t.Changes, c.Text)
 				}
 			}
-			// Under this name and the address of another machine, it may be this very
-			// yaya, by the name that others reach it by.
+			// With this name and the address of another machine, it may be this very yaya,
+			// under its public name.
 			if s.Name == OwnName && s.Transport != Stdio {
 				leave("it may be yaya itself; if it is another one: yaya mcp add NAME %s", s.Endpoint())
 				continue
@@ -101,7 +101,7 @@ func Merge(have []Server, sources []Source, decide func(Clash) Conflict) (taken 
 			if i := slices.IndexFunc(taken, func(t Taken) bool { return same(t.Server, s) }); i >= 0 {
 				if taken[i].Server.Disabled && !s.Disabled {
 					taken[i].Server.Disabled = false
-					taken[i].Changes = append(taken[i].Changes, "switched on, as it is in "+src.From)
+					taken[i].Changes = append(taken[i].Changes, "enabled, as it is in "+src.From)
 				}
 				leave("it is the same server as %s of %s", taken[i].Server.Name, taken[i].From)
 				continue
@@ -123,23 +123,23 @@ func Merge(have []Server, sources []Source, decide func(Clash) Conflict) (taken 
 				t.Changes = append(t.Changes, fmt.Sprintf("renamed from %s, a name that %s has for another server", s.Name, clash.OtherFrom))
 				taken = append(taken, t)
 			case Replace:
-				t.Changes = append(t.Changes, "it replaces the one of "+clash.OtherFrom)
+				t.Changes = append(t.Changes, "it replaces the one from "+clash.OtherFrom)
 				t.Replaces = isConfigured
 				if i >= 0 {
-					left = append(left, Left{s.Name, taken[i].From, "the one of " + src.From + " replaces it"})
+					left = append(left, Left{s.Name, taken[i].From, "the one from " + src.From + " replaces it"})
 					taken[i] = t
 				} else {
 					taken = append(taken, t)
 				}
 			case Keep:
-				leave("%s has another server of this name, which is kept", clash.OtherFrom)
+				leave("%s has another server of this name, which stays", clash.OtherFrom)
 			}
 		}
 	}
 	return taken, left
 }
 
-// free finds a name that is not taken.
+// free returns an unused name.
 func free(name string, taken func(string) bool) string {
 	out := name
 	for n := 2; taken(out); n++ {
@@ -148,8 +148,8 @@ func free(name string, taken func(string) bool) string {
 	return out
 }
 
-// same reports whether two entries are one server: they run the same program or call
-// the same address, with the same variables, credentials and tools.
+// same reports whether two entries are the same server: they run the same program or call the
+// same address, with the same variables, credentials and tools.
 func same(a, b Server) bool { return bytes.Equal(a.identity(), b.identity()) }
 
 func (s Server) identity() []byte {
@@ -164,7 +164,7 @@ func (s Server) identity() []byte {
 		}
 	}
 	raw, err := json.Marshal(id)
-	if err != nil { // it was made of JSON
+	if err != nil { // it was built from JSON
 		return []byte(s.Name)
 	}
 	return raw

@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// The grants by which yaya is authorised at a server.
+// The OAuth grants for access to a server.
 const (
-	AuthorizationCode = "authorization_code" // a person agrees
+	AuthorizationCode = "authorization_code" // a person signs in
 	ClientCredentials = "client_credentials" // yaya itself, with a secret or a key
 	JWTBearer         = "jwt_bearer"         // a workload's identity (SEP-1933)
-	Enterprise        = "enterprise"         // an identity provider's say (SEP-990)
+	Enterprise        = "enterprise"         // an identity provider's assertion (SEP-990)
 )
 
-// OAuth is how a server wants to be authorised at, as configured.
+// OAuth is the configuration for authorization at a server.
 type OAuth struct {
 	Grant        string   `json:"grant,omitempty"` // default authorization_code
 	ClientID     string   `json:"clientId,omitempty"`
@@ -34,15 +34,15 @@ type OAuth struct {
 	// assertions.
 	PrivateKeyFile   string `json:"privateKeyFile,omitempty"`
 	SigningAlgorithm string `json:"signingAlgorithm,omitempty"` // default ES256
-	// AssertionFile holds the JWT of the workload, or the id token of the
-	// enterprise's identity provider; it is read anew for every token.
+	// AssertionFile contains the JWT of the workload, or the id token of the enterprise's
+	// identity provider; it is read again for every token.
 	AssertionFile string `json:"assertionFile,omitempty"`
 	IdPIssuer     string `json:"idpIssuer,omitempty"`
 	IdPClientID   string `json:"idpClientId,omitempty"`
 	IdPSecret     string `json:"idpClientSecret,omitempty"`
 }
 
-// check reports what makes a configuration unusable.
+// check returns an error if the configuration is unusable.
 func (c *OAuth) check() error {
 	switch cmp.Or(c.Grant, AuthorizationCode) {
 	case AuthorizationCode:
@@ -59,15 +59,15 @@ func (c *OAuth) check() error {
 			return errors.New("oauth: the grant enterprise needs clientId, assertionFile, idpIssuer and idpClientId")
 		}
 	default:
-		return fmt.Errorf("oauth: there is no grant %q", c.Grant)
+		return fmt.Errorf("oauth: unknown grant %q", c.Grant)
 	}
 	if c.CallbackPort < 0 || c.CallbackPort > 65535 {
-		return errors.New("oauth: callbackPort is no port")
+		return errors.New("oauth: callbackPort is not a port")
 	}
 	return nil
 }
 
-// strings returns the members that may hold variables.
+// strings returns the members that may contain variables.
 func (c *OAuth) strings() []*string {
 	out := []*string{
 		&c.ClientID, &c.ClientSecret, &c.ClientMetadataURL, &c.Issuer, &c.RedirectURI, &c.PrivateKeyFile, &c.AssertionFile,
@@ -83,10 +83,10 @@ func (c *OAuth) strings() []*string {
 func (e *entry) oauth() (c *OAuth, off bool) {
 	v, key := e.get("oauth", "auth")
 	if e.format == FormatCline {
-		// There "oauth" is what the client has got: tokens, which are not taken over.
+		// There, "oauth" contains the client's tokens, which are not imported.
 		v, key = e.get("oauthClient")
 	}
-	if v == "oauth" || v == "dynamic" { // it is found out
+	if v == "oauth" || v == "dynamic" { // it is discovered
 		v = true
 	}
 	obj, ok := v.(map[string]any)
@@ -114,7 +114,7 @@ func (e *entry) oauth() (c *OAuth, off bool) {
 	c.ClientID = cmp.Or(c.ClientID, e.str("oauth_client_id"))
 	c.ClientSecret = cmp.Or(c.ClientSecret, e.str("oauth_client_secret"))
 	c.CallbackPort = cmp.Or(in.whole("callbackPort"), e.whole("oauth_callback_port"))
-	// What other clients know beyond this is found out by discovery.
+	// Discovery finds the other members that clients configure.
 	in.get("authServerMetadataUrl", "authorizationUrl", "tokenUrl", "tokenParamName", "xaa", "resource")
 	e.get("oauth_resource")
 	for _, k := range slices.Sorted(maps.Keys(obj)) {

@@ -15,11 +15,12 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/internal/userfile"
 )
 
 // MaxFile bounds a configuration file. Claude Code keeps its history in the
 // same file, so foreign ones may be large.
-const MaxFile = 16 << 20
+const MaxFile = userfile.Max
 
 // MaxServers bounds the servers of one file.
 const MaxServers = 200
@@ -55,7 +56,7 @@ const (
 	FormatContinue      Format = "continue"
 )
 
-// Formats lists the formats that can be read.
+// Formats lists the supported formats.
 var Formats = []Format{
 	FormatYaya, FormatClaudeDesktop, FormatClaudeCode, FormatVSCode, FormatCursor,
 	FormatCodex, FormatGemini, FormatOpencode, FormatGoose, FormatCline, FormatRoo, FormatWindsurf,
@@ -70,13 +71,13 @@ type Invalid struct {
 	Err  error
 }
 
-// Change is what reading a server changed in it, so that it means the same here.
+// Change is a change that the reader made to a server so that it means the same here.
 type Change struct {
 	Server string
 	Text   string
 }
 
-// Project holds the servers that a file keeps for one folder alone.
+// Project contains the servers that a file keeps for a single folder.
 type Project struct {
 	Dir    string
 	Config Config
@@ -88,10 +89,10 @@ type Config struct {
 	Invalid  []Invalid
 	Warnings []string
 	Changes  []Change
-	// Own are entries that lead back to yaya. They are no servers: yaya would be
-	// its own client.
+	// Own are entries that lead back to yaya. They do not count as servers: yaya would be its
+	// own client.
 	Own []Server
-	// Projects are those of Claude Code's own file, by folder.
+	// Projects are the projects in Claude Code's own file, by folder.
 	Projects []Project
 }
 
@@ -118,7 +119,7 @@ func Decode(file string, data []byte) (map[string]any, error) {
 			err = syntaxError(err)
 			break
 		}
-		// One strict look: a member given twice has two meanings.
+		// One strict check: a duplicate member is ambiguous.
 		if err = jsonrpc.Check(std); err != nil {
 			err = withLine(std, err)
 			break
@@ -135,14 +136,14 @@ func Decode(file string, data []byte) (map[string]any, error) {
 
 var anyTop = []string{"mcpServers", "servers", "mcp_servers", "mcp", "extensions", "context_servers"}
 
-// Parse reads a configuration file. The name appears in messages, and its
-// ending tells JSON, TOML and YAML apart.
+// Parse reads a configuration file. The name appears in messages, and its extension tells JSON,
+// TOML and YAML apart.
 func Parse(file string, data []byte, format Format) (Config, error) {
 	return parse(file, data, format, false)
 }
 
-// ParseProject reads the file of servers that a project brings. Its entries may say
-// what their process may do, as in yaya's own file.
+// ParseProject reads a project's file of servers. Its entries may have a sandbox, as in yaya's
+// own file.
 func ParseProject(file string, data []byte) (Config, error) {
 	return parse(file, data, FormatClaudeCode, true)
 }
@@ -178,7 +179,7 @@ func parseDoc(file string, doc map[string]any, format Format, project bool) (Con
 	}
 	if key == "" {
 		if format != FormatYaya || len(doc) > 0 {
-			cfg.Warnings = append(cfg.Warnings, fmt.Sprintf("%s: no servers in it (looked for %s)", file, strings.Join(dialects[format].top, ", ")))
+			cfg.Warnings = append(cfg.Warnings, fmt.Sprintf("%s: contains no servers (looked for %s)", file, strings.Join(dialects[format].top, ", ")))
 		}
 		return cfg, nil
 	}
@@ -241,11 +242,11 @@ func (cfg *Config) fromList(file string, list []any) map[string]any {
 		name, named := obj["name"].(string)
 		switch {
 		case ok && !named && obj["uses"] != nil:
-			cfg.Invalid = append(cfg.Invalid, Invalid{fmt.Sprint(obj["uses"]), file, errors.New("it is a reference to a hub, which yaya does not read; write its command or url into the file")})
+			cfg.Invalid = append(cfg.Invalid, Invalid{fmt.Sprint(obj["uses"]), file, errors.New("it refers to a hub, which yaya does not read; write its command or url into the file")})
 		case !ok || !named:
 			cfg.Invalid = append(cfg.Invalid, Invalid{fmt.Sprintf("number %d", i+1), file, errors.New(`it must be an object with a "name"`)})
 		case out[name] != nil:
-			cfg.Invalid = append(cfg.Invalid, Invalid{name, file, errors.New("another server before it in the file has this name; rename one of them")})
+			cfg.Invalid = append(cfg.Invalid, Invalid{name, file, errors.New("an earlier server in the file has the same name; rename one of them")})
 		default:
 			out[name] = obj
 		}
@@ -253,7 +254,7 @@ func (cfg *Config) fromList(file string, list []any) map[string]any {
 	return out
 }
 
-// bare reports whether a document is an object of servers itself.
+// bare reports whether the document itself is an object of servers.
 func bare(doc map[string]any) bool {
 	for _, v := range doc {
 		obj, ok := v.(map[string]any)
@@ -275,7 +276,7 @@ func findServers(doc map[string]any, format Format) (map[string]any, string) {
 			continue
 		}
 		m, ok := v.(map[string]any)
-		if k == "mcp" && ok { // VS Code's settings.json nests, Gemini's "mcp" holds filters only
+		if k == "mcp" && ok { // VS Code's settings.json nests the servers, Gemini's "mcp" contains only filters
 			if inner, nested := m["servers"].(map[string]any); nested {
 				return inner, k
 			}
@@ -291,7 +292,7 @@ func findServers(doc map[string]any, format Format) (map[string]any, string) {
 	return nil, ""
 }
 
-// serverFilter applies the lists of Gemini and Qwen that allow and exclude servers.
+// serverFilter applies the lists of allowed and excluded servers of Gemini and Qwen.
 func serverFilter(doc map[string]any, format Format) func(string) bool {
 	if !dialects[format].filters {
 		return func(string) bool { return true }
@@ -304,7 +305,7 @@ func serverFilter(doc map[string]any, format Format) func(string) bool {
 	}
 }
 
-// texts are the strings of a list.
+// texts returns the strings in a list.
 func texts(v any) []string {
 	vs, _ := v.([]any)
 	var out []string

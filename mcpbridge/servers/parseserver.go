@@ -10,25 +10,24 @@ import (
 	"unicode"
 )
 
-// ignored are members that are known and have no bearing on yaya; they are
-// dropped without a word.
+// ignored are known members without any effect in yaya; they are dropped silently.
 var ignored = []string{
 	"name", "displayName", "display_name", "alwaysLoad", "discoveryCache", "role", "dev", "bundled", "gallery", "version",
 	"request_timeout_ms", "supports_parallel_tool_calls", "experimental_environment", "sandbox", "sandboxEnabled", "modernLogLevel",
 	"source", "serverName", "faviconUrl", "sourceFile", "sourceSlug", "metadata", "remoteConfigured", "oauth_token",
 }
 
-// unused are members that change what a server does elsewhere, and not here.
+// unused are members that have an effect in other clients, but not in yaya.
 var unused = []string{
 	"authProviderType", "targetAudience", "targetServiceAccount", "headersHelper", "watchPaths", "requestOptions", "requestInit", "settings", "remote", "workspace",
 }
 
-// approvals are members that relax or ask for approvals in other clients.
-// yaya's own rules apply instead, and the user is told.
+// approvals are members that relax or require approvals in other clients. yaya's own rules
+// apply instead, and a warning says so.
 var approvals = []string{"alwaysAllow", "autoApprove", "trust", "default_tools_approval_mode"}
 
-// reading is what parseServer says beside the server: skip that the entry is none of
-// ours, warnings about what is left out, and what was changed.
+// reading is the additional result of parseServer: skip says that the entry is not for yaya,
+// warnings list omitted members, and changes list modified ones.
 type reading struct {
 	skip     bool
 	warnings []string
@@ -58,7 +57,7 @@ func parseServer(file, name string, format Format, project bool, obj map[string]
 	return s, r, s.check()
 }
 
-// server reads what is run, or where requests go.
+// server reads the command, or the address for requests.
 func (e *entry) server(s *Server) (skip bool, err error) {
 	kind := e.str("type", "transport", "transportType")
 	command, key := e.get("command", "cmd")
@@ -98,7 +97,7 @@ func (e *entry) server(s *Server) (skip bool, err error) {
 	return skip, err
 }
 
-// rest reads how the server is used.
+// rest reads how yaya uses the server.
 func (e *entry) rest(s *Server) {
 	if v, ok := e.flag("enabled"); ok {
 		s.Disabled = !v
@@ -131,8 +130,8 @@ func (e *entry) rest(s *Server) {
 			e.warn("%q is not used by this version of yaya", key)
 		}
 	}
-	// Elsewhere "trust" is a truth value, and about approvals. Whose tools may change
-	// unasked is the user's decision, not a project's.
+	// In other clients, "trust" is a boolean about approvals. Only the user, not a project, may
+	// decide that a server's tools can change without approval.
 	trust, isText := e.obj["trust"].(string)
 	if (isText || e.format == FormatYaya) && !e.project {
 		s.Trust = trust
@@ -143,7 +142,7 @@ func (e *entry) rest(s *Server) {
 			continue
 		}
 		if v, key := e.get(k); key != "" && !empty(v) {
-			e.warn("%q is not taken over: yaya's own approval rules apply", key)
+			e.warn("%q is not imported: yaya's own approval rules apply", key)
 		}
 	}
 	e.get(ignored...)
@@ -158,7 +157,7 @@ func (e *entry) rest(s *Server) {
 	}
 }
 
-// empty reports whether a value says no more than its absence.
+// empty reports whether a value means the same as its absence.
 func empty(v any) bool {
 	switch v := v.(type) {
 	case nil:

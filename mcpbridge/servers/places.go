@@ -7,26 +7,30 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/yaya-ai/yaya/internal/proc"
 	"github.com/yaya-ai/yaya/internal/sandbox"
 )
 
 // Place is a path that a bounded server reads or writes.
 type Place struct {
-	Name string // as it is written, or the folder that it stands for
+	Name string // as written, or the folder that it stands for
 	Path string // absolute, variables and ~ replaced; "" if one has no value
-	Real string // where Path leads, as far as it is there; the path that is agreed to
+	Real string // Path with existing links resolved; the path that is approved
 }
 
-// Places are what a bounded server reads and writes, beside the programs of the system.
-// They are looked up once, to be shown and to be opened: a link that appears between two
-// looks would not be what was shown.
+// Places are the paths that a bounded server reads and writes, in addition to the programs of
+// the system. They are resolved once, both to be shown and to be opened: otherwise a link that
+// appears in between would lead to a path that was not shown.
 type Places struct {
 	Read, Write []Place
-	home        string
+	// Program are the files and folders of the server's installed program, except those of the
+	// // system, on the user's PATH, or in Read and Write.
+	Program []string
+	home    string
 }
 
-// Places returns the paths that the server reads and writes in [SandboxServer], where
-// they lead now. [Server.Reads] says which.
+// Places returns the paths that the server reads and writes in [SandboxServer], resolved now.
+// [Server.Reads] lists them.
 func (s Server) Places(sc Scope) Places {
 	out := Places{home: sc.Home}
 	if s.SandboxProfile() != SandboxServer {
@@ -39,11 +43,42 @@ func (s Server) Places(sc Scope) Places {
 	if s.Sandbox != nil {
 		out.Write = sc.places(s.Sandbox.Write)
 	}
+	out.Program = s.behind(sc, out)
 	return out
 }
 
-// path is a path with variables and ~ replaced, "" if one has no value. A secret is no
-// part of a path, which is shown.
+// behind returns the files of the server's installed program. It looks up the program like a
+// start does, and finds nothing for a server that cannot start.
+func (s Server) behind(sc Scope, at Places) []string {
+	if sc.Env == nil {
+		return nil
+	}
+	x, _, err := s.Expand(sc)
+	if err != nil {
+		return nil
+	}
+	env := x.Environ(sc.Env)
+	program, err := proc.LookPath(x.Command, env)
+	if err != nil {
+		return nil
+	}
+	if !filepath.IsAbs(program) {
+		if program, err = filepath.Abs(filepath.Join(x.Folder(), program)); err != nil {
+			return nil
+		}
+	}
+	var granted []string
+	for _, p := range slices.Concat(at.Read, at.Write) {
+		if p.Real != "" {
+			granted = append(granted, p.Real)
+		}
+	}
+	search, _ := sc.Env("PATH")
+	return sandbox.Behind(sc.Home, program, env, sandbox.RuntimesOf(sc.Home, search), granted)
+}
+
+// path returns a path with variables and ~ replaced, "" if a variable has no value. It rejects
+// secrets, since paths are shown.
 func (sc Scope) path(name string) string {
 	path := variable.ReplaceAllStringFunc(name, func(ref string) string {
 		if !isSecretRef(ref) {
@@ -62,7 +97,7 @@ func (sc Scope) path(name string) string {
 	return path
 }
 
-// Place returns a path, and where it leads now.
+// Place returns a path, and the path that it resolves to now.
 func (sc Scope) Place(name string) Place {
 	p := Place{Name: name}
 	if path := sc.path(name); filepath.IsAbs(path) {
@@ -80,8 +115,8 @@ func (sc Scope) places(names []string) []Place {
 	return all
 }
 
-// Named returns the places as their names say, for names that are the user's own: no link
-// is followed but those of the system.
+// Named returns the places literally, for names from the user: it follows only links of the
+// system.
 func (p Places) Named() Places {
 	named := func(all []Place) []Place {
 		out := slices.Clone(all)
@@ -92,16 +127,16 @@ func (p Places) Named() Places {
 		}
 		return out
 	}
-	return Places{named(p.Read), named(p.Write), p.home}
+	return Places{named(p.Read), named(p.Write), p.Program, p.home}
 }
 
-// With returns the places and others.
+// With returns the places combined with others.
 func (p Places) With(more Places) Places {
-	return Places{slices.Concat(p.Read, more.Read), slices.Concat(p.Write, more.Write), p.home}
+	return Places{slices.Concat(p.Read, more.Read), slices.Concat(p.Write, more.Write), p.Program, p.home}
 }
 
-// Says is a place in words, whole: its name, where it leads if the name does not say so,
-// and that it holds credentials.
+// Says describes a place in full: its name, the path that it resolves to if that differs, and
+// whether it contains credentials.
 func (p Places) Says(at Place) string {
 	out := Shown(at.Name)
 	var more []string
@@ -125,7 +160,7 @@ func (p Places) list(all []Place) string {
 	return strings.Join(out, ", ")
 }
 
-// OpenPlaces opens the paths of a list as they were agreed to, or none.
+// OpenPlaces opens the approved paths of a list: all of them, or none.
 func OpenPlaces(list string, all []Place) ([]sandbox.Path, error) {
 	var out []sandbox.Path
 	for _, at := range all {
@@ -135,7 +170,7 @@ func OpenPlaces(list string, all []Place) ([]sandbox.Path, error) {
 		opened, err := sandbox.OpenAgreed(at.Path, at.Real)
 		if err != nil {
 			if _, link := errors.AsType[*sandbox.LinkError](err); !link {
-				err = fmt.Errorf("%w; make it, or take it out of the entry", err)
+				err = fmt.Errorf("%w; create it, or remove it from the entry", err)
 			}
 			return nil, errors.Join(fmt.Errorf("sandbox: %s: %w", list, err), sandbox.Close(out))
 		}

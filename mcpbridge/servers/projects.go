@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// claudeProjects reads the servers that Claude Code keeps in its own file for single
-// folders. Claude Code starts them in their folder.
+// claudeProjects reads the servers that Claude Code keeps in its own file for single folders.
+// Claude Code starts them in these folders.
 func claudeProjects(file string, doc map[string]any) ([]Project, error) {
 	projects, _ := doc["projects"].(map[string]any)
 	var out []Project
@@ -41,7 +41,7 @@ func claudeProjects(file string, doc map[string]any) ([]Project, error) {
 	return out, nil
 }
 
-// inFolder is the server with a folder in the place of the variables that stand for it.
+// inFolder returns the server with the variables for its folder replaced.
 func (s Server) inFolder(dir string) Server {
 	put := func(in string) string { return strings.ReplaceAll(in, "${CLAUDE_PROJECT_DIR}", dir) }
 	s.Command, s.Dir, s.URL = put(s.Command), put(s.Dir), put(s.URL)

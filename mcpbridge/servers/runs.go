@@ -9,17 +9,17 @@ import (
 	"github.com/yaya-ai/yaya/internal/masked"
 )
 
-// Runs says what connecting to the server would run or call: each argument quoted unless
-// it is plain, the folder, and the names of what is added to the environment. Secrets in
-// the command line and in the URL are masked, but nothing that a shell would act on.
+// Runs describes what connecting to the server would run or call: the command line with its
+// arguments quoted where necessary, the folder, and the names of added environment variables.
+// It masks secrets in the command line and in the URL, but nothing that a shell would
+// interpret.
 func (s Server) Runs() string {
 	s.Command, s.Args = masked.Word(s.Command), masked.Args(s.Command, s.Args)
 	return s.RunsExactly()
 }
 
-// RunsExactly is [Server.Runs] with the whole command line, for a server that somebody
-// else has configured and that has to be agreed to: in what is masked could stand
-// anything. Of a URL, secrets are masked.
+// RunsExactly is [Server.Runs] with the unmasked command line, for the approval of a server
+// that somebody else configured: a mask could hide anything. Secrets in a URL are still masked.
 func (s Server) RunsExactly() string {
 	if s.Transport != Stdio {
 		out := hideURL(s.URL)
@@ -48,8 +48,8 @@ func (s Server) RunsExactly() string {
 	return out
 }
 
-// Shown is a word of somebody else's in a question: as it is where nobody can take it for
-// more than a word, else quoted.
+// Shown returns a foreign word for display in a question: unchanged if it cannot be mistaken
+// for anything else, otherwise quoted.
 func Shown(word string) string {
 	if word == "" || strings.ContainsFunc(word, notPlain) {
 		return strconv.QuoteToASCII(word)

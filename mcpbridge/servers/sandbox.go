@@ -14,37 +14,37 @@ import (
 
 // Sandbox profiles of servers.
 const (
-	// SandboxGuarded keeps a server from yaya's own files and processes, and from
-	// nothing else: the profile of servers of the user's own configuration.
+	// SandboxGuarded protects only yaya's own files and processes: the profile of servers in
+	// the user's own configuration.
 	SandboxGuarded = "guarded"
-	// SandboxServer bounds a server to what is named: the profile of servers that a
+	// SandboxServer limits a server to the named resources: the profile of servers that a
 	// project brings, and of every entry that has a sandbox without a profile.
 	SandboxServer = "server"
 	// SandboxOff runs a server with all rights of its user.
 	SandboxOff = "off"
 )
 
-// Sandbox is what a server's process may do. Lists are for [SandboxServer] alone; the
-// others bound nothing of what they name.
+// Sandbox says what a server's process may do. The lists apply only to [SandboxServer]; the
+// other profiles do not limit such resources.
 type Sandbox struct {
 	Profile string   `json:"profile,omitempty"`
 	Read    []string `json:"read,omitempty"`
 	Write   []string `json:"write,omitempty"`
 	Hosts   []string `json:"hosts,omitempty"`
-	// Env names variables of yaya's own environment that the process gets.
+	// Env names the variables of yaya's environment that the process gets.
 	Env []string `json:"env,omitempty"`
-	// Browser lets it make user namespaces, of which browsers build their own sandbox.
+	// Browser lets it create user namespaces, which browsers need for their own sandbox.
 	Browser bool `json:"browser,omitempty"`
 	// MCP lets it call tools of other servers through yaya, at [SandboxMCP].
 	MCP bool `json:"mcp,omitempty"`
 }
 
-// SandboxMCP is where a server in [SandboxServer] finds yaya, if it may call tools of
-// others. Nobody else is there.
+// SandboxMCP is the address of yaya for a server in [SandboxServer] that may call tools of
+// other servers. Nothing else is reachable there.
 const SandboxMCP = "127.0.0.1:8787"
 
-// SandboxProfile returns the profile that the server runs in, "" for a remote one. One
-// of the user's own configuration works without being told more.
+// SandboxProfile returns the profile that the server runs in, "" for a remote server. A server
+// in the user's own configuration works without a sandbox in its entry.
 func (s Server) SandboxProfile() string {
 	switch {
 	case s.Transport != Stdio:
@@ -59,15 +59,15 @@ func (s Server) SandboxProfile() string {
 	return SandboxGuarded
 }
 
-// otherUsers are commands that become another user, or map users for a container of
-// their own: in a sandbox, where no program gains rights, they can do nothing.
+// otherUsers are commands that switch users, or map users for their own containers: they cannot
+// work in a sandbox, where no program gains rights.
 var otherUsers = []string{"sudo", "doas", "su", "runuser", "pkexec", "podman", "buildah", "flatpak", "snap", "toolbox", "distrobox", "firejail"}
 
 // sandboxKeys are the members of an entry's sandbox.
 var sandboxKeys = []string{"profile", "read", "write", "hosts", "env", "browser", "mcp"}
 
-// sandbox reads yaya's own form. Other clients mean something else by the name: in a
-// project's file, which they read too, an object with members of theirs is left alone.
+// sandbox reads yaya's own form. Other clients use the name for something else: in a project's
+// file, which they read, too, an object with their members is ignored.
 func (e *entry) sandbox(file string) *Sandbox {
 	v, key := e.get("sandbox")
 	if key == "" || v == nil {
@@ -94,7 +94,7 @@ func (e *entry) sandbox(file string) *Sandbox {
 	for _, err := range inner.errs {
 		e.errs = append(e.errs, fmt.Errorf("sandbox: %w", err))
 	}
-	if e.project { // a checkout may lie anywhere
+	if e.project { // a checkout can be anywhere
 		for _, list := range [][]string{out.Read, out.Write} {
 			for i, p := range list {
 				if p != "" && !Anchored(p) {
@@ -111,7 +111,7 @@ func Anchored(p string) bool {
 	return filepath.IsAbs(p) || p == "~" || strings.HasPrefix(p, "~/") || strings.HasPrefix(p, "${")
 }
 
-// checkSandbox reports what makes the server's sandbox unusable.
+// checkSandbox returns an error if the server's sandbox is unusable.
 func (s Server) checkSandbox() error {
 	b := s.Sandbox
 	switch {
@@ -125,11 +125,11 @@ func (s Server) checkSandbox() error {
 	case "", SandboxServer:
 	case SandboxGuarded:
 		if lists || b.Browser || b.MCP {
-			return fmt.Errorf(`sandbox: profile %q reads and writes what you can and reaches every host, so read, write, hosts, env, browser and mcp say nothing; leave them out, or use profile %q`, b.Profile, SandboxServer)
+			return fmt.Errorf(`sandbox: profile %q can read and write all files that you can and reach every host, so read, write, hosts, env, browser and mcp have no effect; omit them, or use profile %q`, b.Profile, SandboxServer)
 		}
 	case SandboxOff:
 		if lists || b.Browser || b.MCP {
-			return fmt.Errorf(`sandbox: profile %q bounds nothing, so read, write, hosts, env, browser and mcp say nothing; leave them out, or use profile %q`, b.Profile, SandboxServer)
+			return fmt.Errorf(`sandbox: profile %q has no limits, so read, write, hosts, env, browser and mcp have no effect; omit them, or use profile %q`, b.Profile, SandboxServer)
 		}
 	default:
 		return fmt.Errorf("sandbox: profile %q is not one of %s, %s, %s", b.Profile, SandboxGuarded, SandboxServer, SandboxOff)
@@ -138,8 +138,8 @@ func (s Server) checkSandbox() error {
 		if !Anchored(p) || strings.ContainsRune(p, 0) {
 			return fmt.Errorf("sandbox: path %q is not absolute; begin it with /, ~/ or ${NAME}", p)
 		}
-		if strings.Contains(p, "${"+secretPrefix) {
-			return fmt.Errorf("sandbox: path %q has a secret in it, and paths are shown; write the path itself", p)
+		if NamesSecret(p) {
+			return fmt.Errorf("sandbox: path %q contains a secret, but paths are shown; write the path itself", p)
 		}
 		if filepath.Clean(p) == "/" {
 			return fmt.Errorf("sandbox: path %q is the whole file system; name what the server needs, or use profile %q", p, SandboxGuarded)
@@ -159,7 +159,7 @@ func (s Server) checkSandbox() error {
 		}
 	}
 	if b.MCP && sandbox.CheckHosts(b.Hosts, []string{SandboxMCP}) != nil {
-		return fmt.Errorf(`sandbox: with "mcp", %s is yaya's endpoint in the sandbox, and no host; leave it out of hosts`, SandboxMCP)
+		return fmt.Errorf(`sandbox: with "mcp", %s is yaya's endpoint in the sandbox and not a host; remove it from hosts`, SandboxMCP)
 	}
 	for _, n := range b.Env {
 		if err := CheckEnvName(n); err != nil {
@@ -192,8 +192,8 @@ func expandSandbox(b *Sandbox, expand func(string) string, home string) *Sandbox
 	return &out
 }
 
-// Folder is where the server's process works, absolute: a project's server in its
-// folder unless it names another one. "" is yaya's own working directory.
+// Folder is the absolute working directory of the server's process: for a project's server, its
+// // folder unless the entry names another one. "" is yaya's own working directory.
 func (s Server) Folder() string {
 	if !s.Project || filepath.IsAbs(s.Dir) {
 		return s.Dir
@@ -201,8 +201,8 @@ func (s Server) Folder() string {
 	return filepath.Join(filepath.Dir(s.File), s.Dir)
 }
 
-// Reads are the paths that the server reads in [SandboxServer], beside its program: the
-// folder that brings it, the folder that it works in, and those that are named.
+// Reads are the paths that the server reads in [SandboxServer], in addition to its program: the
+// // folder that brings it, its working directory, and the named ones.
 func (s Server) Reads() []string {
 	var all []string
 	if s.Project {
@@ -217,8 +217,8 @@ func (s Server) Reads() []string {
 	return all
 }
 
-// SandboxHosts are the hosts that the server reaches in [SandboxServer]: those that are
-// named, and the registry that its command fetches from.
+// SandboxHosts are the hosts that the server reaches in [SandboxServer]: the named ones, and
+// the registry that its command downloads from.
 func (s Server) SandboxHosts() []string {
 	var all []string
 	if s.Sandbox != nil {
@@ -232,8 +232,9 @@ func (s Server) SandboxHosts() []string {
 	return all
 }
 
-// InSandbox says what the server's process may do, literally, to a person who has to
-// agree to it; "" for a remote server. The places are those of [Server.Places].
+// InSandbox describes literally what the server's process may do, for the person who approves
+// it; "" for a remote server. The places are those of [Server.Places]. [Here] tells which parts
+// are enforced.
 func (s Server) InSandbox(at Places) string {
 	switch s.SandboxProfile() {
 	case "":
@@ -241,7 +242,7 @@ func (s Server) InSandbox(at Places) string {
 	case SandboxGuarded:
 		return "in sandbox profile guarded: reads and writes all files that you can, and reaches every host; kept from yaya alone"
 	case SandboxOff:
-		return "outside of the sandbox, with all your rights, yaya's own files included"
+		return "outside the sandbox, with all your rights, yaya's own files included"
 	}
 	b := Sandbox{}
 	if s.Sandbox != nil {
@@ -252,6 +253,9 @@ func (s Server) InSandbox(at Places) string {
 		out += "and no other file of yours"
 	} else {
 		out += "and " + at.list(at.Read)
+	}
+	if behind := slices.DeleteFunc(slices.Clone(at.Program), func(name string) bool { return name == s.Command }); len(behind) > 0 { // the file itself is named
+		out += "; reads what its program is installed with: " + shownList(behind)
 	}
 	if len(at.Write) == 0 {
 		out += "; writes none of your files"
@@ -275,17 +279,17 @@ func (s Server) InSandbox(at Places) string {
 	return out
 }
 
-// Brings says what a server that a folder brings would run, and where, to a person who
-// has to agree to it.
-func (s Server) Brings(at Places) string {
-	if in := s.InSandbox(at); in != "" {
+// Brings describes what a server that a folder brings would run, and where, for the person who
+// approves it, with the parts of its sandbox that are not enforced here.
+func (s Server) Brings(at Places, here Here) string {
+	if in := here.Says(s.InSandbox(at)); in != "" {
 		return s.RunsExactly() + ", " + in
 	}
 	return s.RunsExactly()
 }
 
-// RegistryHosts are the hosts of registries that yaya's own environment names. Package
-// managers of a server fetch from those.
+// RegistryHosts returns the hosts of the registries in yaya's own environment, from which the
+// package managers of servers download.
 func RegistryHosts(lookup func(string) (string, bool)) []string {
 	var all []string
 	for _, name := range registries {
@@ -301,7 +305,7 @@ func RegistryHosts(lookup func(string) (string, bool)) []string {
 	return all
 }
 
-// Permit returns the server with what its user lets it do beyond what its entry says.
+// Permit returns the server with the user's permits added to its entry.
 func (s Server) Permit(more Sandbox) Server {
 	if s.SandboxProfile() != SandboxServer {
 		return s
@@ -325,7 +329,7 @@ func (s Server) Permit(more Sandbox) Server {
 	return s
 }
 
-// Forbid takes out of a sandbox what less names. It fails if something is not in it.
+// Forbid removes everything that less names from a sandbox. It fails if something is not in it.
 func (b Sandbox) Forbid(less Sandbox) (Sandbox, error) {
 	for _, l := range []struct {
 		what string
@@ -344,5 +348,5 @@ func (b Sandbox) Forbid(less Sandbox) (Sandbox, error) {
 	return b, nil
 }
 
-// Check reports why a sandbox cannot be an entry's.
+// Check returns an error if a sandbox is not valid in an entry.
 func (b Sandbox) Check() error { return Server{Transport: Stdio, Sandbox: &b}.checkSandbox() }

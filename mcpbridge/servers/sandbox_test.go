@@ -28,11 +28,11 @@ func TestSandboxOfAnEntry(t *testing.T) {
 		{"off", `"command":"x","sandbox":{"profile":"off"}`, "off", &servers.Sandbox{Profile: "off"}, ""},
 		{"a profile for others", `"command":"x","sandbox":{"profile":"command"}`, "", nil, `profile "command" is not one of guarded, server, off`},
 		{"a list that says nothing", `"command":"x","sandbox":{"profile":"guarded","hosts":["a.example"]}`, "", nil, `use profile "server"`},
-		{"browser that says nothing", `"command":"x","sandbox":{"profile":"off","browser":true}`, "", nil, "bounds nothing"},
+		{"browser that says nothing", `"command":"x","sandbox":{"profile":"off","browser":true}`, "", nil, "has no limits"},
 		{"mcp that is not there", `"command":"x","sandbox":{"profile":"guarded","mcp":true}`, "", nil, `use profile "server"`},
 		{"a relative path", `"command":"x","sandbox":{"write":["data"]}`, "", nil, `path "data" is not absolute`},
 		{"no path", `"command":"x","sandbox":{"read":[""]}`, "", nil, `path "" is not absolute`},
-		{"a secret in a path", `"command":"x","sandbox":{"read":["/a/${secret:S}"]}`, "", nil, `"/a/${secret:S}" has a secret in it`},
+		{"a secret in a path", `"command":"x","sandbox":{"read":["/a/${secret:S}"]}`, "", nil, `"/a/${secret:S}" contains a secret`},
 		{"everything", `"command":"x","sandbox":{"read":["//"]}`, "", nil, `path "//" is the whole file system`},
 		{"the host's devices", `"command":"x","sandbox":{"read":["/dev"]}`, "", nil, `/dev cannot be given to a sandbox, which has /dev of its own`},
 		{"a process of the host", `"command":"x","sandbox":{"write":["/proc/1/root"]}`, "", nil, `which has /proc of its own`},
@@ -40,7 +40,7 @@ func TestSandboxOfAnEntry(t *testing.T) {
 		{"a variable that loads code", `"command":"x","sandbox":{"env":["LD_PRELOAD"]}`, "", nil, "LD_PRELOAD"},
 		{"an unknown member", `"command":"x","sandbox":{"network":{}}`, "", nil, `sandbox: unknown key "network"`},
 		{"a wrong kind of member", `"command":"x","sandbox":{"read":"/a"}`, "", nil, `"read" must be a list of strings, not a string`},
-		{"not an object", `"command":"x","sandbox":true`, "", nil, `"sandbox" must be an object, not a truth value`},
+		{"not an object", `"command":"x","sandbox":true`, "", nil, `"sandbox" must be an object, not a boolean`},
 		{"at a remote server", `"url":"https://a.example/mcp","sandbox":{}`, "", nil, "leave the sandbox out"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestSandboxOfOtherFiles(t *testing.T) {
 		{"of another client", `{"filesystem":{"allowWrite":["/"]}}`, "in sandbox profile server: reads the programs of the system and of your PATH and /p; writes none of your files; reaches NPM", true},
 		{"wider", `{"read":["~/.ssh","../q"],"write":["out"],"hosts":["evil.example"],"env":["AWS_SECRET_ACCESS_KEY"],"browser":true,"mcp":true}`, "in sandbox profile server: reads the programs of the system and of your PATH and /p, ~/.ssh, /q; writes /p/out; reaches evil.example, NPM; gets your variables AWS_SECRET_ACCESS_KEY; asks you to call tools of other servers; may make namespaces, as browsers do", false},
 		{"guarded", `{"profile":"guarded"}`, "in sandbox profile guarded: reads and writes all files that you can, and reaches every host; kept from yaya alone", false},
-		{"off", `{"profile":"off"}`, "outside of the sandbox, with all your rights, yaya's own files included", false},
+		{"off", `{"profile":"off"}`, "outside the sandbox, with all your rights, yaya's own files included", false},
 		{"a path with a line break", `{"read":["/a\n; writes"]}`, `in sandbox profile server: reads the programs of the system and of your PATH and /p, "/a\n; writes"; writes none of your files; reaches NPM`, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -180,7 +180,7 @@ func TestPermit(t *testing.T) {
 // make it, and is told so.
 func TestProjectTrustsNothing(t *testing.T) {
 	cfg, err := servers.ParseProject("/p/.mcp.json", []byte(`{"mcpServers":{"a":{"command":"x","trust":"always"}}}`))
-	if err != nil || len(cfg.Servers) != 1 || cfg.Servers[0].Trust != "" || len(cfg.Warnings) != 1 || !strings.Contains(cfg.Warnings[0], `"trust" is not taken over`) {
+	if err != nil || len(cfg.Servers) != 1 || cfg.Servers[0].Trust != "" || len(cfg.Warnings) != 1 || !strings.Contains(cfg.Warnings[0], `"trust" is not imported`) {
 		t.Errorf("got %+v, %v; want the server without it, and a warning", cfg, err)
 	}
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/yaya-ai/yaya/internal/masked"
 )
 
-// plainHeaders are those whose values are no secrets.
+// plainHeaders are the headers whose values are not secrets.
 var plainHeaders = map[string]bool{"accept": true, "content-type": true, "user-agent": true, "accept-language": true}
 
-// Secrets returns the values of an expanded server that are not to be shown wherever
-// they turn up: variables and arguments that are named like secrets, variables that
-// look like keys, passwords in URLs, headers and what OAuth needs. Other variables may be
-// paths or levels, and are no secrets outside of their entry.
+// Secrets returns the values of an expanded server that must never be shown: variables and
+// arguments that are named like secrets, variables that look like keys, passwords in URLs,
+// headers, and the credentials of OAuth. Other variables may be paths or levels, and are not
+// secret outside their entry.
 func (s Server) Secrets() []string {
 	var out []string
 	add := func(v string) {
@@ -80,11 +80,11 @@ func (s Server) Secrets() []string {
 	return out
 }
 
-// Declared returns the values that the configuration says are secrets, by the names of
-// variables and headers or by what they are for: they are concealed in what servers
-// answer, too. Variables that the process gets of those that lookup finds count, as in
-// [Server.Environ]. What anybody could write is no secret, whatever its name
-// ([masked.Common]): POSTGRES_PASSWORD=postgres must not hide the name of the database.
+// Declared returns the values that the configuration declares as secrets, by the names of
+// variables and headers or by their purpose: they are concealed in servers' answers, too. This
+// includes variables that the process inherits, found with lookup as in [Server.Environ]. A
+// common word is not a secret, whatever its name ([masked.Common]): POSTGRES_PASSWORD=postgres
+// must not hide the name of the database.
 func (s Server) Declared(lookup func(string) (string, bool), also ...string) []string {
 	var out []string
 	add := func(v string) {

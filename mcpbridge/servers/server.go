@@ -17,7 +17,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/masked"
 )
 
-// Transport is how a server is reached.
+// Transport is the way to reach a server.
 type Transport string
 
 // The transports.
@@ -27,17 +27,17 @@ const (
 	SSE   Transport = "sse"  // HTTP+SSE of 2024-11-05
 )
 
-// Era says which protocol era to speak.
+// Era selects the protocol era.
 type Era string
 
-// The eras. Auto goes by the client, or by the pipe that clients share.
+// The eras. Auto follows the client, or the pipe that clients share.
 const (
 	EraAuto   Era = "auto"
 	EraLegacy Era = "legacy" // initialize handshake, up to 2025-11-25
 	EraModern Era = "modern" // stateless, from 2026-07-28
 )
 
-// Session policies: who shares a connection to the server.
+// Session policies: they decide which clients share a connection to the server.
 const (
 	Shared       = "shared"
 	PerPrincipal = "per_principal"
@@ -47,7 +47,7 @@ const (
 	maxPool      = 64
 )
 
-// Bounds of MaxResult: what a cut result needs, and what a server may send at all.
+// Bounds of MaxResult: the size that a truncated result needs, and the limit for any result.
 const (
 	minResult = 4 << 10
 	maxResult = 256 << 20
@@ -58,8 +58,7 @@ const (
 // TrustAlways lets a server change its tools.
 const TrustAlways = "always"
 
-// Server is one configured server. Strings may hold variables until
-// [Server.Expand].
+// Server is one configured server. Strings may contain variables until [Server.Expand].
 type Server struct {
 	Name      string    `json:"-"`
 	File      string    `json:"-"`
@@ -80,41 +79,39 @@ type Server struct {
 	// set where the format does not tell the two apart.
 	FallBackToSSE bool `json:"sse_fallback,omitempty"`
 
-	// OAuth is how to be authorised at a remote server; nil means to find out.
+	// OAuth configures authorization at a remote server; nil means to discover it.
 	OAuth *OAuth `json:"oauth,omitempty"`
-	// NoOAuth leaves a refusal of the server as it is.
+	// NoOAuth disables authorization: a refusal of the server is final.
 	NoOAuth bool `json:"-"`
 
 	Disabled     bool          `json:"disabled,omitempty"`
 	Required     bool          `json:"required,omitempty"`
 	StartTimeout time.Duration `json:"-"`
 	CallTimeout  time.Duration `json:"-"`
-	// CallMax is how long a call may take in all, with progress; 0 means what is set
-	// for all servers.
+	// CallMax bounds the total time of a call, with progress; 0 means the setting for all
+	// servers.
 	CallMax      time.Duration `json:"-"`
 	IdleTimeout  time.Duration `json:"-"`
 	IncludeTools []string      `json:"enabled_tools,omitempty"`
-	ExcludeTools []string      `json:"disabled_tools,omitempty"` // wins over IncludeTools
+	ExcludeTools []string      `json:"disabled_tools,omitempty"` // overrides IncludeTools
 	Validate     bool          `json:"validate,omitempty"`
 	Era          Era           `json:"protocolEra,omitempty"`
 	Session      string        `json:"session,omitempty"`
-	// Prefix starts the names of the server's tools and prompts; nil means its
-	// name, "" none.
+	// Prefix is the prefix for the names of the server's tools and prompts; nil means the
+	// server's name, "" means none.
 	Prefix *string `json:"prefix,omitempty"`
-	// MaxInFlight is how many calls are sent to a session with the server at a
-	// time; 0 means 64.
+	// MaxInFlight bounds the concurrent calls per session with the server; 0 means 64.
 	MaxInFlight int `json:"max_in_flight,omitempty"`
-	// MaxResult bounds a result of the server's tools, in bytes; 0 means not at all.
+	// MaxResult bounds a result of the server's tools, in bytes; 0 means unlimited.
 	MaxResult int `json:"max_result_bytes,omitempty"`
-	// Trust is "always" for a server whose tools may change without being asked
-	// about.
+	// Trust is "always" for a server whose tools may change without approval.
 	Trust string `json:"trust,omitempty"`
-	// Sandbox bounds the server's process; nil is what [Server.SandboxProfile] says.
+	// Sandbox limits the server's process; nil means the default of [Server.SandboxProfile].
 	Sandbox *Sandbox `json:"sandbox,omitempty"`
-	// Project says that a project's file brings the server, not the user's own.
+	// Project says that the server comes from a project's file, not from the user's own.
 	Project bool `json:"-"`
-	// Roots are the folders that the server gets to know when it asks for roots
-	// and no client answers; paths or file URIs.
+	// Roots are the folders that the server gets if it asks for roots and no client answers;
+	// paths or file URIs.
 	Roots       []string `json:"roots,omitempty"`
 	Description string   `json:"description,omitempty"`
 }
@@ -155,11 +152,11 @@ func (s Server) SessionPolicy() (policy string, pool int) {
 	return PerClient, 0
 }
 
-// PolicyPool is what SessionPolicy returns for pool:N.
+// PolicyPool is the policy that SessionPolicy returns for pool:N.
 const PolicyPool = poolStart
 
-// Allows reports whether a tool is offered; exclusion wins. In both lists * stands for
-// any characters and ? for one.
+// Allows reports whether a tool is offered; exclusion wins. In both lists, * matches any
+// characters and ? matches one.
 func (s Server) Allows(tool string) bool {
 	fits := func(pattern string) bool { return globMatch(pattern, tool) }
 	if slices.ContainsFunc(s.ExcludeTools, fits) {
@@ -168,8 +165,8 @@ func (s Server) Allows(tool string) bool {
 	return len(s.IncludeTools) == 0 || slices.ContainsFunc(s.IncludeTools, fits)
 }
 
-// Endpoint says in a few words where the server is, without secrets: the command line is
-// quoted for a shell, and secrets in it are masked; of a URL the query is left out.
+// Endpoint returns a short form of the server's command or address, without secrets: it quotes
+// the command line for a shell and masks secrets in it, and omits the query of a URL.
 func (s Server) Endpoint() string {
 	if s.Transport == Stdio {
 		words := []string{quoted(masked.Word(s.Command))}
@@ -188,14 +185,15 @@ func (s Server) Endpoint() string {
 	return masked.Text(u)
 }
 
-// plainWord is a word that a shell takes as it is, but for variables, which yaya and the
-// shell both expand.
+// plainWord matches a word that needs no quoting in a shell. It may contain variables, which
+// yaya and the shell both expand.
 var plainWord = regexp.MustCompile(`^([\pL\pN@%+=:,./_^-]|\$\{[A-Za-z_][A-Za-z0-9_]*\})([\pL\pN@%+=:,./_^~-]|\$\{[A-Za-z_][A-Za-z0-9_]*\})*$`)
 
-// variableOrSpecial are variables, which stay, and what a shell sees in double quotes.
+// variableOrSpecial matches variables, which stay, and characters that are special in double
+// quotes.
 var variableOrSpecial = regexp.MustCompile("\\$\\{[A-Za-z_][A-Za-z0-9_]*\\}|[\"\\\\`$]")
 
-// quoted writes a word so that it can be pasted into a shell.
+// quoted quotes a word so that it can be pasted into a shell.
 func quoted(w string) string {
 	switch {
 	case plainWord.MatchString(w):
@@ -211,7 +209,7 @@ func quoted(w string) string {
 	}) + `"`
 }
 
-// RootsResult is the answer to roots/list that the configuration gives.
+// RootsResult returns the configured answer to roots/list.
 func (s Server) RootsResult() []byte {
 	type root struct {
 		URI  string `json:"uri"`
@@ -228,14 +226,13 @@ func (s Server) RootsResult() []byte {
 		res.Roots = append(res.Roots, root{u, path.Base(strings.TrimSuffix(r, "/"))})
 	}
 	out, err := json.Marshal(res)
-	if err != nil { // strings always can be marshalled
+	if err != nil { // strings can always be marshalled
 		return []byte(`{"roots":[]}`)
 	}
 	return out
 }
 
-// loaderKeys are variables that make a program load or run something else
-// (UP-20, R20).
+// loaderKeys are variables that make a program load or run something else.
 var loaderKeys = []string{
 	"NODE_OPTIONS", "PYTHONPATH", "PYTHONSTARTUP", "PYTHONHOME", "BASH_ENV", "ENV", "PERL5OPT", "PERL5LIB",
 	"RUBYOPT", "RUBYLIB", "GIT_SSH", "GIT_SSH_COMMAND", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "GCONV_PATH", "IFS", "SHELLOPTS",
@@ -248,7 +245,7 @@ func isLoaderKey(key string) bool {
 
 var prefixPattern = regexp.MustCompile(`^[a-zA-Z0-9_-]{0,32}$`)
 
-// check reports what makes the server unusable.
+// check returns an error if the server is unusable.
 func (s Server) check() error {
 	switch s.Transport {
 	case Stdio:

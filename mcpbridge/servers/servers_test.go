@@ -107,7 +107,7 @@ func TestGoldenFiles(t *testing.T) {
 			if err != nil || !bytes.Equal(bytes.TrimSpace(want), out) {
 				t.Errorf("differs from %s (%v); got\n%s", path, err, out)
 			}
-			// What was imported can be written to yaya's own file and read back.
+			// Imported servers can be written to yaya's own file and read back.
 			own := []byte(nil)
 			for _, s := range cfg.Servers {
 				if own, err = servers.Set("mcp.json", own, s); err != nil {
@@ -214,7 +214,7 @@ func TestLoaderVariables(t *testing.T) {
 		raw := fmt.Sprintf(`{"mcpServers":{"a":{"command":"x","env":{%q:"y"}},"b":{"command":"x","env":{"MY_%s":"y"}}}}`, key, key)
 		cfg, err := servers.Parse("f", []byte(raw), servers.FormatYaya)
 		if err != nil || len(cfg.Servers) != 1 || cfg.Servers[0].Name != "b" || len(cfg.Invalid) != 1 || !strings.Contains(cfg.Invalid[0].Err.Error(), key) {
-			t.Errorf("%s: %+v %v", key, cfg, err)
+			t.Errorf(`%s: got %+v %v, want len(Servers) 1, Servers[0].Name "b", len(Invalid) 1, Invalid[0].Err with %v`, key, cfg, err, key)
 		}
 	}
 }

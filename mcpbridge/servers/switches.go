@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Switches is the file in which a client keeps which of its servers are switched off,
-// beside the file that has them; "" if they stand in that file.
+// Switches returns the file, next to a client's file of servers, that lists the disabled
+// servers; "" if the client has no separate file for them.
 func (l Location) Switches() string {
 	name := map[Format]string{FormatCopilotCLI: "settings.json", FormatGemini: "mcp-server-enablement.json"}[l.Format]
 	if name == "" {
@@ -16,8 +16,8 @@ func (l Location) Switches() string {
 	return filepath.Join(filepath.Dir(l.Path), name)
 }
 
-// SwitchOff switches off the servers that a client's file of switches names: in a list,
-// or with an object each that says whether it is enabled.
+// SwitchOff disables the servers that a client's file of switches names, as a list or as an
+// object per server that says whether it is enabled.
 func (c *Config) SwitchOff(file string, data []byte) error {
 	doc, err := Decode(file, data)
 	if err != nil {

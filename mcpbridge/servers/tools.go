@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// tools reads allow- and deny-lists. A tool that any spelling blocks is blocked.
+// tools reads lists of allowed and blocked tools. A tool that any spelling blocks is blocked.
 func (e *entry) tools(s *Server) {
 	d := dialects[e.format]
 	include := func(key string, list []string) {
@@ -38,7 +38,7 @@ func (e *entry) tools(s *Server) {
 	switch t, _ := e.get("tools"); t := t.(type) {
 	case nil:
 	case []any:
-		if names := texts(t); len(names) == len(t) { // Copilot: the names of those that are offered
+		if names := texts(t); len(names) == len(t) { // Copilot: the names of the offered tools
 			include("tools", names)
 			return
 		}
@@ -63,7 +63,7 @@ func (e *entry) toolPermissions(s *Server) {
 		}
 	}
 	if others {
-		e.warn(`of "toolPermissions" only what is blocked is taken over: yaya's own approval rules apply`)
+		e.warn(`only the blocked tools of "toolPermissions" are imported: yaya's own approval rules apply`)
 	}
 }
 
@@ -82,7 +82,7 @@ func (e *entry) toolPolicies(s *Server, list []any) {
 		}
 	}
 	if others {
-		e.warn(`of "tools" only what is always denied is taken over: yaya's own approval rules apply`)
+		e.warn(`only the always denied tools of "tools" are imported: yaya's own approval rules apply`)
 	}
 }
 
@@ -103,12 +103,12 @@ func (e *entry) toolModes(s *Server, tools map[string]any) {
 		}
 	}
 	if modes {
-		e.warn(`"tools" is not taken over: yaya's own approval rules apply`)
+		e.warn(`"tools" is not imported: yaya's own approval rules apply`)
 	}
 }
 
-// globMatch reports whether a name fits a pattern, in which * stands for any
-// characters and ? for one.
+// globMatch reports whether a name matches a pattern, in which * matches any characters and ?
+// matches one.
 func globMatch(pattern, name string) bool {
 	if !isGlob(pattern) {
 		return pattern == name
@@ -134,7 +134,7 @@ func globMatch(pattern, name string) bool {
 
 func isGlob(pattern string) bool { return strings.ContainsAny(pattern, "*?") }
 
-// overlap reports whether a name may fit both patterns; of two that are no names it
+// overlap reports whether a name may match both patterns; for two patterns with wildcards, it
 // says so without a closer look.
 func overlap(a, b string) bool {
 	switch {
@@ -146,9 +146,8 @@ func overlap(a, b string) bool {
 	return true
 }
 
-// afterPrefix returns what is left of a pattern once it has matched prefix: patterns,
-// of which each stands for names that may follow. There is at most one for each place
-// of the pattern.
+// afterPrefix returns the rest of a pattern after it has matched prefix: a list of patterns for
+// the possible remaining names, at most one for each position of the pattern.
 func afterPrefix(pattern, prefix string) []string {
 	at := map[int]bool{0: true}
 	skipStars := func(set map[int]bool) {
@@ -180,7 +179,7 @@ func afterPrefix(pattern, prefix string) []string {
 		out = append(out, pattern[i:])
 	}
 	if len(out) > 0 && out[0] == "*" {
-		return out[:1] // it covers the others
+		return out[:1] // this one covers the others
 	}
 	return out
 }
@@ -191,18 +190,16 @@ const (
 	maxPattern  = 256
 )
 
-// rule is a pattern of opencode for the names of tools, as far as it concerns one
-// server.
+// rule is a pattern of opencode for tool names, limited to one server.
 type rule struct {
 	pattern string   // as written
 	rests   []string // for the server's own names of its tools
 	allow   bool
 }
 
-// opencodeTools applies what opencode's configuration says about the tools of a
-// server, which it knows as server_tool: "tools" with true and false, and
-// "permission" with deny. There the more exact pattern wins. An order that lists of
-// allowed and of blocked tools cannot keep is an error.
+// opencodeTools applies opencode's rules for the tools of a server, which it calls server_tool:
+// "tools" with true and false, and "permission" with deny. In opencode, the more exact pattern
+// wins. A set of rules that lists of allowed and blocked tools cannot express is an error.
 func opencodeTools(s *Server, doc map[string]any) error {
 	prefix := strings.Map(func(r rune) rune {
 		if (r >= 'a' && r <= 'z') || (r >= 'A' && r <= 'Z') || (r >= '0' && r <= '9') || r == '_' || r == '-' {
@@ -251,7 +248,7 @@ func opencodeTools(s *Server, doc map[string]any) error {
 		}
 		return strings.Compare(a.pattern, b.pattern)
 	})
-	base := true // whether a tool is offered that only patterns for all of them meet
+	base := true // whether tools are offered that only match-all patterns match
 	rest := rules[:0:0]
 	for _, r := range rules {
 		if strings.Trim(r.rests[0], "*") == "" {
@@ -269,7 +266,7 @@ func opencodeTools(s *Server, doc map[string]any) error {
 		}
 		for _, x := range r.rests {
 			if slices.ContainsFunc(blocked, func(y string) bool { return overlap(x, y) }) {
-				return fmt.Errorf(`the file allows the tools %q out of others that it blocks, which lists of allowed and of blocked tools cannot say; add the server by hand, with enabled_tools and disabled_tools`, r.pattern)
+				return fmt.Errorf(`the file allows the tools %q among others that it blocks, which lists of allowed and blocked tools cannot express; add the server by hand, with enabled_tools and disabled_tools`, r.pattern)
 			}
 		}
 		if !base {

@@ -37,7 +37,7 @@ func TestImportTakesOverWhatFilesMean(t *testing.T) {
 	t.Run("crush's commands are never run", func(t *testing.T) {
 		for _, v := range []string{"$(touch /tmp/x)", "`id`", "a $(id) b"} {
 			cfg, err := servers.Parse("crush.json", []byte(`{"mcp":{"a":{"type":"stdio","command":"x","env":{"K":"`+v+`"}}}}`), servers.FormatCrush)
-			if err != nil || len(cfg.Servers) != 0 || len(cfg.Invalid) != 1 || !strings.Contains(cfg.Invalid[0].Err.Error(), "yaya runs none") {
+			if err != nil || len(cfg.Servers) != 0 || len(cfg.Invalid) != 1 || !strings.Contains(cfg.Invalid[0].Err.Error(), "yaya runs no commands") {
 				t.Errorf("%s: got %+v, %v, want it refused with the reason", v, cfg, err)
 			}
 		}
@@ -215,7 +215,7 @@ func TestMerge(t *testing.T) {
 		{"two servers of one name are both taken", nil, []servers.Source{source("one", run("a", "x")), source("two", run("a", "y"))}, servers.Rename, []string{"a=x", "a-two=y"}, nil},
 		{"a new name that is taken gets a number", []servers.Server{run("a-two", "z")}, []servers.Source{source("one", run("a", "x")), source("two", run("a", "y"))}, servers.Rename, []string{"a=x", "a-two-2=y"}, nil},
 		{"the first is kept", nil, []servers.Source{source("one", run("a", "x")), source("two", run("a", "y"))}, servers.Keep, []string{"a=x"}, []string{"a: the one has another server of this name"}},
-		{"the second replaces the first", nil, []servers.Source{source("one", run("a", "x")), source("two", run("a", "y"))}, servers.Replace, []string{"a=y"}, []string{"a: the one of the two replaces it"}},
+		{"the second replaces the first", nil, []servers.Source{source("one", run("a", "x")), source("two", run("a", "y"))}, servers.Replace, []string{"a=y"}, []string{"a: the one from the two replaces it"}},
 		{"it replaces one that is configured", []servers.Server{run("a", "x")}, []servers.Source{source("one", run("a", "y"))}, servers.Replace, []string{"a=y"}, nil},
 		{"one that is off in one client and on in another is on", nil, []servers.Source{source("one", off), source("two", run("a", "x"))}, servers.Rename, []string{"a=x"}, []string{"a: same server"}},
 		{"a yaya elsewhere may be this one", nil, []servers.Source{source("one", servers.Server{Name: "yaya", Transport: servers.HTTP, URL: "https://y.example/mcp"})}, servers.Rename, nil, []string{"yaya: may be yaya itself"}},

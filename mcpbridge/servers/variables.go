@@ -17,9 +17,9 @@ var (
 	foreignRef = regexp.MustCompile(`\$\{(?:file|command|config|localEnv):[^}]*\}|\{file:[^}]*\}|\$\{\{[^}]*\}\}`)
 )
 
-// canonical rewrites the format's own variable syntax to ${NAME} and
-// ${NAME:-default}. A reference that yaya cannot resolve is an error of the entry: as
-// plain text it would reach the server.
+// canonical rewrites the format's own variable syntax to ${NAME} and ${NAME:-default}. A
+// reference that yaya cannot resolve is an error of the entry, since it would reach the server
+// as plain text.
 func (e *entry) canonical(key, s string) string {
 	if !strings.ContainsAny(s, "${`\\") {
 		return s
@@ -64,23 +64,23 @@ func fromContinue(s string) (string, error) {
 	return continueRef.ReplaceAllString(s, "$${$1}"), nil
 }
 
-// shellRef is what crush's shell may put between the braces of a variable and yaya
-// understands: nothing, or a default.
+// shellRef matches the text that may follow a variable's name inside the braces in crush's
+// shell syntax and that yaya understands: nothing, or a default.
 var shellRef = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*)(:-[^$` + "`" + `]*|:\?.*|\?.*)?$`)
 
-// fromShell rewrites a value that crush expands as a shell does. No command is run, so
-// a value that needs one is an error. So is what yaya has no words for.
+// fromShell rewrites a value that crush expands like a shell. yaya runs no commands for this,
+// so a value that needs one is an error, and so is syntax that yaya does not support.
 func fromShell(s string) (string, error) {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
 		rest := s[i:]
 		switch {
 		case strings.HasPrefix(rest, "$(") || s[i] == '`':
-			return s, errors.New("has the output of a command in it, and yaya runs none to read a file; put the output into an environment variable")
+			return s, errors.New("contains the output of a command, but yaya runs no commands when it reads a file; put the output into an environment variable")
 		case s[i] == '\\' && len(rest) > 1 && strings.IndexByte("$`\\", rest[1]) >= 0:
 			i++
 			if strings.HasPrefix(rest[1:], "${") {
-				return s, errors.New(`has a "${" that is no variable, which yaya cannot write; use an environment variable that has it as its value`)
+				return s, errors.New(`has a "${" that is not a variable, which yaya cannot write; use an environment variable with that value`)
 			}
 			b.WriteByte(rest[1])
 		case strings.HasPrefix(rest, "${"):
@@ -90,7 +90,7 @@ func fromShell(s string) (string, error) {
 			}
 			m := shellRef.FindStringSubmatch(rest[2:end])
 			if m == nil {
-				return s, fmt.Errorf("has %s, and yaya knows ${NAME} and ${NAME:-default} only", rest[:end+1])
+				return s, fmt.Errorf("has %s, but yaya supports only ${NAME} and ${NAME:-default}", rest[:end+1])
 			}
 			i += end
 			switch {

@@ -25,53 +25,52 @@ import (
 const (
 	folder     = "trust"
 	maxRecord  = 32 << 20 // bytes of a file
-	maxKept    = 8 << 20  // bytes of the definitions that are kept, of those approved and of those that wait; of others the hash is
+	maxKept    = 8 << 20  // bytes of the kept definitions, for approved and for waiting ones each; only the hash of others is kept
 	flapWindow = 10 * time.Minute
 	flapLimit  = 5 // changes within flapWindow
 
-	// oldProjects is what 0.1 approved of projects; folders are trusted as a whole
-	// since (kernel/folder).
+	// oldProjects is the folder of 0.1's approvals of projects; since then, folders are trusted
+	// as a whole (kernel/folder).
 	oldProjects = "projects.json"
 )
 
-// Source is a configured server: its name, and what else its pins depend on. A
-// server that the user has configured anew is another one.
+// Source is a configured server: its name, and everything else that its pins depend on. A
+// server that the user reconfigures counts as another one.
 type Source struct {
 	Server string `json:"server"`
-	// Config can hold secrets, in arguments for instance. It is not written down: the
-	// name of the file is made of its digest.
+	// Config can contain secrets, for instance in arguments. It is not stored: the name of the
+	// file derives from its digest.
 	Config string `json:"config,omitempty"`
 }
 
-// Seen is what a server offers now. Versions of the protocol order as strings.
+// Seen is a server's current offer. Protocol versions compare as strings.
 type Seen struct {
-	Identity     string // its name for itself; "" when it does not say
+	Identity     string // its own name for itself; "" if it sends none
 	Version      string // of the protocol
-	Instructions string // as they would be shown
+	Instructions string // as clients would get them
 	Tools        map[string]json.RawMessage
 }
 
-// Verdict says what of an offer holds.
+// Verdict tells which parts of an offer are approved.
 type Verdict struct {
-	// Whole is why nothing of the server is to be used, "" when it is not blocked
-	// as a whole.
+	// Whole is the reason why the whole server is blocked, "" if it is not.
 	Whole string
-	// Blocked says why a tool is neither to be listed nor called.
+	// Blocked is the reason, by tool, why it must be neither listed nor called.
 	Blocked map[string]string
 	// Approved are the definitions that stay in force for tools whose wording has
 	// changed.
 	Approved map[string]json.RawMessage
-	// Instructions are those that were approved.
+	// Instructions are the approved instructions.
 	Instructions string
-	// NewInstructions says that others wait.
+	// NewInstructions says that changed instructions wait.
 	NewInstructions bool
 }
 
-// Definition is a tool's definition as it was seen.
+// Definition is a tool's definition as the server sent it.
 type Definition struct {
 	Hash string          `json:"hash"`
 	Raw  json.RawMessage `json:"definition,omitempty"` // canonical
-	// Wording says of a definition that waits that the approved one stays in force.
+	// Wording says that the approved definition stays in force while this one waits.
 	Wording bool `json:"wording,omitempty"`
 }
 
@@ -80,23 +79,27 @@ type record struct {
 	Source   Source    `json:"source"`
 	First    time.Time `json:"first_seen"`
 	Identity string    `json:"identity"`
-	// Version is that of the legacy era, Modern that of the modern one. Which era is
-	// spoken is yaya's choice, and no downgrade.
+	// Version is the protocol version of the legacy era, Modern that of the modern one. yaya
+	// chooses the era, so a change of the era is not a downgrade.
 	Version string                `json:"protocol_version"`
 	Modern  string                `json:"modern_version,omitempty"`
 	Tools   map[string]Definition `json:"tools"`
-	// Instructions are nil where none were looked at: in files of 0.1.
+	// Instructions are nil if none were recorded, as in files of 0.1.
 	Instructions *string `json:"instructions,omitempty"`
-	// What waits.
+	// The waiting changes.
 	Waiting         map[string]Definition `json:"waiting,omitempty"`
 	NewInstructions *string               `json:"new_instructions,omitempty"`
 	NewIdentity     string                `json:"new_identity,omitempty"`
 	NewVersion      string                `json:"new_protocol_version,omitempty"`
 	Flapping        bool                  `json:"flapping,omitempty"`
 	Changes         []time.Time           `json:"changes,omitempty"`
+	// Repaired is when the record took the place of a damaged file: nothing is approved.
+	Repaired *time.Time `json:"repaired,omitempty"`
+
+	broken error // why the file cannot be read
 }
 
-// version returns where the version of an era is kept.
+// version returns a pointer to the version of an era.
 func (r *record) version(of string) *string {
 	if mcp.IsModernProtocol(of) {
 		return &r.Modern
@@ -109,26 +112,34 @@ func (r *record) version(of string) *string {
 type Store struct {
 	root *os.Root
 
-	mu sync.Mutex
+	mu    sync.Mutex
+	names map[string]string // of the servers that were checked, by file
 }
 
 // NewStore keeps its files below root, which the caller closes.
-func NewStore(root *os.Root) *Store { return &Store{root: root} }
+func NewStore(root *os.Root) *Store { return &Store{root: root, names: map[string]string{}} }
 
 func (s Source) file() string {
 	sum := sha256.Sum256([]byte(s.Server + "\x00" + s.Config))
 	return hex.EncodeToString(sum[:16]) + ".json"
 }
 
-// Check compares what a server offers with what was agreed to. The first offer of a
-// server is agreed to as a whole, and nothing that comes later is: what a server adds a
-// moment after it was seen is as new as what it adds in a year.
+// Check compares a server's offer with the approved one. The first offer of a server is
+// approved as a whole, later changes never are: a tool that a server adds a moment later is as
+// new as one that it adds in a year.
 func (s *Store) Check(src Source, seen Seen, now time.Time) (Verdict, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.remember(src)
 	r, found, err := s.load(src.file())
+	if errors.Is(err, ErrDamaged) {
+		return blockedBy(err, seen), nil
+	}
 	if err != nil {
 		return Verdict{}, err
+	}
+	if r.Repaired != nil && r.Source.Server == "" {
+		r.Source.Server = src.Server
 	}
 	defs := make(map[string]Definition, len(seen.Tools))
 	for name, raw := range seen.Tools {
@@ -146,10 +157,10 @@ func (s *Store) Check(src Source, seen Seen, now time.Time) (Verdict, error) {
 	v := next.compare(defs)
 	next.read(&v, seen.Instructions)
 	if next.Identity = cmp.Or(r.Identity, seen.Identity); seen.Identity != "" && seen.Identity != next.Identity {
-		v.Whole, next.NewIdentity = fmt.Sprintf("the server says that it is %q, and was %q", seen.Identity, r.Identity), seen.Identity
+		v.Whole, next.NewIdentity = fmt.Sprintf("the server's name is now %q, and was %q", seen.Identity, r.Identity), seen.Identity
 	}
 	if was := next.version(seen.Version); seen.Version < *was {
-		v.Whole, next.NewVersion = fmt.Sprintf("the server speaks %s, and spoke %s", seen.Version, *was), seen.Version
+		v.Whole, next.NewVersion = fmt.Sprintf("the server now speaks %s, and spoke %s", seen.Version, *was), seen.Version
 	} else if v.Whole == "" && len(v.Blocked) == 0 {
 		*was = seen.Version
 	}
@@ -169,7 +180,7 @@ func (s *Store) Check(src Source, seen Seen, now time.Time) (Verdict, error) {
 	return v, s.saveChanged(src.file(), r, next)
 }
 
-// compare notes which definitions wait, and says what holds meanwhile.
+// compare records which definitions wait, and tells which ones stay in force in the meantime.
 func (r *record) compare(defs map[string]Definition) Verdict {
 	v := Verdict{Blocked: map[string]string{}, Approved: map[string]json.RawMessage{}}
 	pinned := maps.Clone(r.Tools)
@@ -181,12 +192,12 @@ func (r *record) compare(defs map[string]Definition) Verdict {
 		was, known := pinned[name]
 		switch {
 		case known && was.Hash == d.Hash:
-			pinned[name] = d // what an earlier version of yaya did not keep, is kept
+			pinned[name] = d // keep the parts that an earlier version of yaya did not store
 		case known && onlyWording(was.Raw, d.Raw):
 			d.Wording = true
 			r.Waiting[name], v.Approved[name] = d, was.Raw
 		case known && (len(was.Raw) == 0 || len(d.Raw) == 0):
-			r.Waiting[name], v.Blocked[name] = d, "its definition has changed, and is too large to be compared"
+			r.Waiting[name], v.Blocked[name] = d, "its definition has changed and is too large to compare"
 		case known:
 			r.Waiting[name], v.Blocked[name] = d, "its definition has changed"
 		default:
@@ -196,8 +207,8 @@ func (r *record) compare(defs map[string]Definition) Verdict {
 	return v
 }
 
-// read compares the instructions of a server. They are believed at first sight, as
-// tools are; others wait, and those that were approved stay.
+// read compares the instructions of a server. Like tools, the first ones are approved, later
+// changes wait, and the approved ones stay in force.
 func (r *record) read(v *Verdict, now string) {
 	if r.Instructions == nil {
 		r.Instructions = &now
@@ -207,14 +218,14 @@ func (r *record) read(v *Verdict, now string) {
 	}
 }
 
-// blocked are the definitions that wait without an approved one in force.
+// blocked returns the waiting definitions without an approved one in force.
 func (r *record) blocked() map[string]Definition {
 	out := maps.Clone(r.Waiting)
 	maps.DeleteFunc(out, func(_ string, d Definition) bool { return d.Wording })
 	return out
 }
 
-// Instructions returns what a server said the last time, of what was approved.
+// Instructions returns the approved instructions of a server's last run.
 func (s *Store) Instructions(src Source) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -238,8 +249,8 @@ func define(raw json.RawMessage) (Definition, error) {
 	return Definition{Hash: hex.EncodeToString(sum[:]), Raw: c}, nil
 }
 
-// bounded returns definitions with as many kept whole as a file may hold: the small
-// ones first, so that one that is huge costs no other anything.
+// bounded returns definitions with as many kept whole as fit into a file: small ones first, so
+// that a huge one does not displace others.
 func bounded(defs map[string]Definition) map[string]Definition {
 	names := slices.SortedFunc(maps.Keys(defs), func(a, b string) int {
 		return cmp.Or(cmp.Compare(len(defs[a].Raw), len(defs[b].Raw)), strings.Compare(a, b))
@@ -256,8 +267,8 @@ func bounded(defs map[string]Definition) map[string]Definition {
 	return out
 }
 
-// Forget drops what was agreed to about the servers of a name, and what waits there:
-// such a server is seen for the first time when it is added again.
+// Forget drops the approvals and waiting changes of the servers with a name: such a server
+// counts as new when it is added again.
 func (s *Store) Forget(server string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -270,13 +281,13 @@ func (s *Store) Forget(server string) error {
 			continue
 		}
 		if err := s.root.Remove(folder + "/" + file); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("forget what is trusted: %w", err)
+			return fmt.Errorf("forget the approvals of a server: %w", err)
 		}
 	}
 	return nil
 }
 
-// records reads what is known of every server, by file; mu is held.
+// records reads the records of all servers, by file; the caller holds mu.
 func (s *Store) records() (map[string]record, error) {
 	entries, err := fs.ReadDir(s.root.FS(), folder)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -290,24 +301,20 @@ func (s *Store) records() (map[string]record, error) {
 		if !strings.HasSuffix(e.Name(), ".json") || e.Name() == oldProjects {
 			continue
 		}
-		if out[e.Name()], _, err = s.load(e.Name()); err != nil {
+		r, _, err := s.load(e.Name())
+		if errors.Is(err, ErrDamaged) {
+			// No server has a name like the file's.
+			r, err = record{Source: Source{Server: cmp.Or(s.names[e.Name()], folder+"/"+e.Name())}, broken: err}, nil
+		}
+		if err != nil {
 			return nil, err
 		}
+		out[e.Name()] = r
 	}
 	return out, nil
 }
 
-// Tidy takes out of all files what earlier versions have written there and this one does
-// not: how servers are configured.
-func (s *Store) Tidy() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, err := s.records()
-	return err
-}
-
-// Changed returns when something about a server was last written; zero when
-// nothing is known of it.
+// Changed returns when a server's record was last written; zero if there is none.
 func (s *Store) Changed(src Source) time.Time {
 	info, err := s.root.Stat(folder + "/" + src.file())
 	if err != nil {
@@ -319,19 +326,24 @@ func (s *Store) Changed(src Source) time.Time {
 func (s *Store) load(file string) (r record, found bool, err error) {
 	data, found, err := s.read(file)
 	if err == nil && found {
-		err = json.Unmarshal(data, &r)
+		if err = json.Unmarshal(data, &r); err == nil && r.Source.Server == "" && r.Repaired == nil {
+			err = errors.New("it names no server")
+		}
+		if err != nil {
+			return record{}, false, s.damaged(file, err)
+		}
 	}
-	if err == nil && r.Source.Config != "" { // earlier versions have written it down
+	if err == nil && r.Source.Config != "" { // earlier versions stored it
 		if err := s.save(file, r); err != nil {
 			return record{}, false, err
 		}
 		r.Source.Config = ""
 	}
-	if mcp.IsModernProtocol(r.Version) { // 0.1 kept one version, of whichever era
+	if mcp.IsModernProtocol(r.Version) { // 0.1 kept one version, of either era
 		r.Version, r.Modern = "", r.Version
 	}
 	if err != nil {
-		return record{}, false, fmt.Errorf("what is trusted cannot be read: %s/%s/%s: %w", s.root.Name(), folder, file, err)
+		return record{}, false, fmt.Errorf("the approvals of servers cannot be read: %s/%s/%s: %w", s.root.Name(), folder, file, err)
 	}
 	return r, found, nil
 }
@@ -342,7 +354,7 @@ func (s *Store) read(file string) (data []byte, found bool, err error) {
 		return nil, false, nil
 	}
 	if err == nil && info.Size() > maxRecord {
-		err = errors.New("it is too large")
+		err = s.damaged(file, errors.New("it is too large"))
 	}
 	if err != nil {
 		return nil, false, err
@@ -360,8 +372,8 @@ func (s *Store) saveChanged(file string, old, next record) error {
 	return s.save(file, next)
 }
 
-// encode writes a record as it is kept. Nothing is escaped that need not be: the
-// size of what servers say is counted before.
+// encode encodes a record for its file. It escapes only what JSON requires, since the size of
+// servers' texts is counted before.
 func encode(r record) ([]byte, error) {
 	r.Source.Config = ""
 	r.Tools, r.Waiting = bounded(r.Tools), bounded(r.Waiting)
@@ -381,15 +393,15 @@ func (s *Store) save(file string, r record) error {
 		err = s.root.MkdirAll(folder, 0o700)
 	}
 	if err != nil {
-		return fmt.Errorf("remember what is trusted: %w", err)
+		return fmt.Errorf("save the approvals of servers: %w", err)
 	}
 	dir, err := s.root.OpenRoot(folder)
 	if err != nil {
-		return fmt.Errorf("remember what is trusted: %w", err)
+		return fmt.Errorf("save the approvals of servers: %w", err)
 	}
 	_, err = atomicfile.Write(dir, file, data)
 	if err = errors.Join(err, dir.Close()); err != nil {
-		return fmt.Errorf("remember what is trusted: %w", err)
+		return fmt.Errorf("save the approvals of servers: %w", err)
 	}
 	return nil
 }

@@ -110,14 +110,14 @@ func TestPins(t *testing.T) {
 	if b := check(t, dir, changed, 6*time.Hour); len(b) != 0 {
 		t.Fatalf("after all: %v", b)
 	}
-	// Removing is no change that needs approval; coming back as it was neither.
+	// Removing a tool needs no approval, nor does restoring it unchanged.
 	check(t, dir, seen("b=two"), 7*time.Hour)
 	if b := check(t, dir, changed, 8*time.Hour); len(b) != 0 {
 		t.Fatalf("removed and back: %v", b)
 	}
 }
 
-// What is approved is what was shown: a change in between is not.
+// Approve approves the definition that was shown, and refuses one that changed in between.
 func TestApprovesWhatWasShown(t *testing.T) {
 	dir := t.TempDir()
 	check(t, dir, seen("a=one"), 0)
@@ -207,8 +207,8 @@ func TestFlapping(t *testing.T) {
 	}
 }
 
-// PIN-1: only what a server lists first is pinned without a question. What it adds a
-// moment later, in the same process of yaya, waits like what it adds in an hour.
+// PIN-1: only what a server lists first is pinned without a question. A tool that it
+// adds a moment later, in the same process of yaya, waits like one that it adds in an hour.
 func TestNothingIsPinnedAfterTheFirstList(t *testing.T) {
 	s := open(t, t.TempDir())
 	for _, c := range []struct {
@@ -232,7 +232,7 @@ func TestNothingIsPinnedAfterTheFirstList(t *testing.T) {
 	}
 }
 
-// A server that was configured anew is another one; what cannot be read blocks.
+// A server with a new configuration is another server; an unreadable file blocks.
 func TestSourcesAndDamage(t *testing.T) {
 	dir := t.TempDir()
 	check(t, dir, seen("a=one"), 0)
@@ -246,17 +246,90 @@ func TestSourcesAndDamage(t *testing.T) {
 	}
 	for _, f := range files {
 		if st, err := os.Stat(f); err != nil || st.Mode().Perm() != 0o600 {
-			t.Errorf("%s: %v %v", f, st.Mode(), err)
+			t.Errorf("%s: got %v %v, want Perm 0o600", f, st.Mode(), err)
 		}
 		if err := os.WriteFile(f, []byte(`{"tools":`), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.Check(src, seen("a=one"), noon); err == nil || !strings.Contains(err.Error(), "cannot be read") {
-		t.Errorf("got %v", err)
+	v, err := s.Check(src, seen("a=one"), noon)
+	if err != nil || !strings.Contains(v.Whole, "yaya repair") || !strings.Contains(v.Blocked["a"], "yaya repair") {
+		t.Errorf("Check of damaged approvals = %+v, %v, want all of it blocked with the command", v, err)
 	}
-	if _, err := s.Waiting(); err == nil {
-		t.Error("damage is not reported")
+	if _, err := s.Waiting(); err != nil {
+		t.Errorf("Waiting = %v, want none", err)
+	}
+}
+
+// REL-13, OP-24: a damaged file of approvals blocks its server with the reason, and no
+// other; its record begins again with nothing approved.
+func TestDamagedApprovals(t *testing.T) {
+	for name, bad := range map[string]string{
+		"cut": `{"tools":`, "empty": "", "null": "null", "another document": "{}", "a list": "[]",
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			root, err := os.OpenRoot(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer root.Close()
+			s := trust.NewStore(root)
+			one, two := trust.Source{Server: "one", Config: "x"}, trust.Source{Server: "two", Config: "y"}
+			if _, err := s.Check(one, seen("a=one"), noon); err != nil {
+				t.Fatal(err)
+			}
+			files, err := filepath.Glob(filepath.Join(dir, "trust", "*.json"))
+			if err != nil || len(files) != 1 {
+				t.Fatalf("the files are %v, %v, want one", files, err)
+			}
+			if _, err := s.Check(two, seen("b=two"), noon); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(files[0], []byte(bad), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s = trust.NewStore(root)
+			if v, err := s.Check(one, seen("a=one"), noon); err != nil || v.Blocked["a"] == "" {
+				t.Errorf("Check of one = %+v, %v, want it blocked", v, err)
+			}
+			if v, err := s.Check(two, seen("b=two"), noon); err != nil || len(v.Blocked) != 0 {
+				t.Errorf("Check of two = %+v, %v, want nothing blocked", v, err)
+			}
+			waiting, err := s.Waiting()
+			if err != nil || len(waiting) != 1 || waiting[0].Server != "one" || !strings.Contains(waiting[0].Reason, "yaya repair") {
+				t.Fatalf("Waiting = %+v, %v, want one with the command", waiting, err)
+			}
+			if err := s.Approve(waiting[0]); !errors.Is(err, trust.ErrDamaged) {
+				t.Errorf("Approve = %v, want %v", err, trust.ErrDamaged)
+			}
+			damaged, err := s.Damaged()
+			file := "trust/" + filepath.Base(files[0])
+			if err != nil || len(damaged) != 1 || damaged[file] == nil {
+				t.Fatalf("Damaged = %v, %v, want %s", damaged, err, file)
+			}
+			if err := s.Restart(file, noon); err == nil {
+				t.Error("Restart replaced a file that is there")
+			}
+			if err := os.Remove(files[0]); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Restart(file, noon); err != nil {
+				t.Fatal(err)
+			}
+			if v, err := s.Check(one, seen("a=one"), noon); err != nil || v.Blocked["a"] != "it is new" {
+				t.Errorf("Check after the repair = %+v, %v, want the tool to wait", v, err)
+			}
+			if waiting, err = s.Waiting(); err != nil || len(waiting) != 1 || waiting[0].Server != "one" {
+				t.Fatalf("Waiting after the repair = %+v, %v, want one", waiting, err)
+			}
+			if err := s.Approve(waiting[0]); err != nil {
+				t.Fatal(err)
+			}
+			if v, err := s.Check(one, seen("a=one"), noon); err != nil || len(v.Blocked) != 0 {
+				t.Errorf("Check after the approval = %+v, %v, want nothing blocked", v, err)
+			}
+		})
 	}
 }
 
@@ -300,7 +373,7 @@ func TestConfigurationIsNotWrittenDown(t *testing.T) {
 			}
 			old := strings.Replace(now, `{"server":"s"}`, `{"server":"s","config":"stdio\u0000run\u0000\u0000--token\u0000hunter2"}`, 1)
 			if err := os.WriteFile(files[0], []byte(old), 0o600); err != nil || old == now {
-				t.Fatalf("%v: %s", err, now)
+				t.Fatalf("%v: got %s, want old not %v", err, now, now)
 			}
 			clean(t, s, src)
 			if got := content(); strings.Contains(got, "hunter2") || !strings.Contains(got, `"a"`) {

@@ -14,36 +14,35 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 )
 
-// maxShown bounds two definitions whose difference is shown.
+// maxShown bounds the size of two definitions whose difference is shown.
 const maxShown = 512 << 10
 
-// Waiting is what waits for approval at one server.
+// Waiting describes the changes of one server that wait for approval.
 type Waiting struct {
 	Server string        `json:"server"`
-	Reason string        `json:"reason,omitempty"` // about the server as a whole
+	Reason string        `json:"reason,omitempty"` // reason that concerns the whole server
 	Tools  []WaitingTool `json:"tools"`
-	// Instructions is what has changed in what the server tells its clients, line by
-	// line. Those that were approved stay in force.
+	// Instructions is the line diff of the server's instructions for its clients. The approved
+	// ones stay in force.
 	Instructions string `json:"instructions,omitempty"`
 	file         string
-	record       record // as it was shown
+	record       record // as shown
 }
 
-// WaitingTool is a tool that waits.
+// WaitingTool is a tool that waits for approval.
 type WaitingTool struct {
 	Name string `json:"name"`
 	New  bool   `json:"new"`
-	// Description is what a new tool says of itself.
+	// Description is the description of a new tool.
 	Description string `json:"description,omitempty"`
-	// Wording says that the tool goes on as it was approved: only its description
-	// has changed.
+	// Wording says that only the description has changed: the tool stays callable with the
+	// approved one.
 	Wording bool `json:"wording,omitempty"`
-	// Diff is what has changed, line by line, "" when the definitions are too
-	// large to be kept.
+	// Diff is the line diff of the definitions, "" if they are too large to be kept.
 	Diff string `json:"diff"`
 }
 
-// Waiting returns what waits for approval, by server.
+// Waiting returns the changes that wait for approval, by server.
 func (s *Store) Waiting() ([]Waiting, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,21 +61,23 @@ func (s *Store) Waiting() ([]Waiting, error) {
 }
 
 func (r *record) waits() bool {
-	return len(r.Waiting) > 0 || r.NewInstructions != nil || r.NewIdentity != "" || r.NewVersion != "" || r.Flapping
+	return r.broken != nil || len(r.Waiting) > 0 || r.NewInstructions != nil || r.NewIdentity != "" || r.NewVersion != "" || r.Flapping
 }
 
 func (r *record) waiting(file string) Waiting {
 	w := Waiting{Server: r.Source.Server, Tools: []WaitingTool{}, file: file, record: *r}
 	switch {
+	case r.broken != nil:
+		w.Reason = r.broken.Error()
 	case r.Flapping:
 		w.Reason = "it keeps changing its tools"
 	case r.NewIdentity != "":
-		w.Reason = fmt.Sprintf("it says that it is %q, and was %q", r.NewIdentity, r.Identity)
+		w.Reason = fmt.Sprintf("its name is now %q, and was %q", r.NewIdentity, r.Identity)
 	case r.NewVersion != "":
-		w.Reason = fmt.Sprintf("it speaks protocol version %s, and spoke %s", r.NewVersion, *r.version(r.NewVersion))
+		w.Reason = fmt.Sprintf("it now speaks protocol version %s, and spoke %s", r.NewVersion, *r.version(r.NewVersion))
 	}
 	if r.NewInstructions != nil && r.Instructions != nil {
-		w.Instructions = string(diff.Diff("approved", text(*r.Instructions), "said now", text(*r.NewInstructions)))
+		w.Instructions = string(diff.Diff("approved", text(*r.Instructions), "sent now", text(*r.NewInstructions)))
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Waiting)) {
 		old, known := r.Tools[name]
@@ -92,7 +93,7 @@ func (r *record) waiting(file string) Waiting {
 	return w
 }
 
-// Digest identifies exactly what waits, whatever of it can be shown.
+// Digest identifies the exact set of waiting changes, including parts that cannot be shown.
 func (w Waiting) Digest() string {
 	h := sha256.New()
 	for _, part := range []string{w.file, w.record.NewIdentity, w.record.NewVersion} {
@@ -114,7 +115,8 @@ func text(s string) []byte {
 	return []byte(s + "\n")
 }
 
-// description is that of a definition, "" if it has none or was too large to be kept.
+// description returns the description in a definition, "" if it has none or was too large to be
+// kept.
 func description(raw json.RawMessage) string {
 	var d struct {
 		Description string `json:"description"`
@@ -136,11 +138,11 @@ func pretty(raw json.RawMessage) []byte {
 	return append(b.Bytes(), '\n')
 }
 
-// ErrStale says that a server now offers something else than was shown.
-var ErrStale = errors.New("it has changed again since it was shown; look at it once more")
+// ErrStale says that a server's offer has changed since it was shown.
+var ErrStale = errors.New("it has changed since it was shown; reload and try again")
 
-// Approve agrees to what was shown: to the named tools, or to everything when
-// none is named. It fails with [ErrStale] if something else waits now.
+// Approve approves the shown changes: those of the named tools, or all of them if none is
+// named. It fails with [ErrStale] if other changes wait now.
 func (s *Store) Approve(w Waiting, tools ...string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,14 +184,14 @@ func (s *Store) Approve(w Waiting, tools ...string) error {
 	return s.saveChanged(w.file, r, next)
 }
 
-// sameAs reports whether the same waits.
+// sameAs reports whether the same changes wait.
 func (r *record) sameAs(o record) bool {
-	said := func(s *string) string {
+	text := func(s *string) string {
 		if s == nil {
 			return ""
 		}
 		return *s
 	}
 	return sameHashes(r.Waiting, o.Waiting) && r.NewIdentity == o.NewIdentity && r.NewVersion == o.NewVersion &&
-		(r.NewInstructions == nil) == (o.NewInstructions == nil) && said(r.NewInstructions) == said(o.NewInstructions)
+		(r.NewInstructions == nil) == (o.NewInstructions == nil) && text(r.NewInstructions) == text(o.NewInstructions)
 }

@@ -7,14 +7,14 @@ import (
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 )
 
-// contract are the members of a definition that say how a tool is called and what it
-// returns. All others describe it: what they say is for people and models to read.
+// contract are the members of a definition that specify a tool's call and result. All other
+// members describe the tool, for people and models.
 var contract = []string{"name", "inputSchema", "outputSchema", "execution"}
 
-// onlyWording reports whether two definitions of a tool differ in how it is described
-// only. The tool can then go on with the description that was approved. Annotations
-// are a description too, unless the tool now admits to doing more than was approved:
-// a client that has been told "only reads" may have stopped asking its user.
+// onlyWording reports whether two definitions of a tool differ only in its description. The
+// tool then stays callable with the approved description. Annotations are part of the
+// description, unless the tool now declares a greater effect than approved: a client that was
+// told "only reads" may have stopped asking its user.
 func onlyWording(was, is json.RawMessage) bool {
 	var a, b map[string]json.RawMessage
 	if len(was) == 0 || json.Unmarshal(was, &a) != nil || json.Unmarshal(is, &b) != nil {
@@ -37,15 +37,14 @@ func same(a, b json.RawMessage) bool {
 	return err1 == nil && err2 == nil && bytes.Equal(x, y)
 }
 
-// What a tool says that it does to the world, by its annotations.
+// The effect that a tool declares in its annotations.
 const (
 	reads = iota
 	writes
 	destroys
 )
 
-// effect reads readOnlyHint and destructiveHint with the defaults that the
-// specification gives them.
+// effect reads readOnlyHint and destructiveHint, with the defaults of the specification.
 func effect(annotations json.RawMessage) int {
 	var a struct {
 		ReadOnly    bool  `json:"readOnlyHint"`

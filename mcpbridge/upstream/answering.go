@@ -10,13 +10,13 @@ import (
 
 // Bounds of the progress that a client reports on a server's question.
 const (
-	maxReports    = 16              // that have not been sent; later ones are dropped
-	reportTimeout = 5 * time.Second // for one, and for all that are left at the end
+	maxReports    = 16              // unsent ones; later ones are dropped
+	reportTimeout = 5 * time.Second // for one, and for all unsent ones at the end
 )
 
-// progressTo returns what takes a client's progress on a question of the server's, and
-// sends it to the server under the server's own token. stop ends it, before the answer
-// is sent: what was reported until then has been sent.
+// progressTo returns a function that forwards a client's progress on a server's question to the
+// server, under the server's own token. stop ends it before the answer is sent, after all
+// earlier progress has been sent.
 func (s *session) progressTo(ctx context.Context, token []byte) (report func(params []byte), stop func()) {
 	token = bytes.Clone(token)
 	reports, done := make(chan []byte, maxReports), make(chan struct{})
@@ -26,7 +26,7 @@ func (s *session) progressTo(ctx context.Context, token []byte) (report func(par
 			return
 		}
 		msg := jsonrpc.AppendRequest(nil, nil, noteProgress, obj.Append(nil, jsonrpc.Edit{Name: "progressToken", Value: token}))
-		_ = s.t.send(ctx, msg) // progress is nobody's to wait for
+		_ = s.t.send(ctx, msg) // no caller waits for progress
 	}
 	over := make(chan struct{})
 	ok := s.work.Go(func() {

@@ -10,8 +10,7 @@ func (s *session) conceal(msg []byte) []byte { return s.p.cfg.Secrets.ConcealJSO
 // concealed implements [incoming].
 func (s *session) concealed(text string) string { return s.p.cfg.Secrets.ConcealString(text) }
 
-// concealLog hides what is left of a secret that the server splits over several log
-// messages.
+// concealLog hides the rest of a secret that the server splits across several log messages.
 func (s *session) concealLog(params []byte) []byte {
 	if !s.p.cfg.Secrets.Declared() {
 		return params
@@ -36,7 +35,7 @@ func (r *request) concealProgress(params []byte) []byte {
 	return edited(params, "message", r.told.Next)
 }
 
-// edited returns params with one member that is a string changed.
+// edited returns params with one string member changed.
 func edited(params []byte, member string, next func(string) string) []byte {
 	obj, err := jsonrpc.ParseObject(params)
 	if err != nil {

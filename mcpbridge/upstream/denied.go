@@ -14,30 +14,30 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// Bounds of what is told of a sandbox's denials.
+// Bounds of the reports about a sandbox's denials.
 const (
-	deniedAgain = time.Minute // until the same is told again
-	maxDenied   = 20          // different ones that are told in that time
-	lastDenied  = 8           // that stand in the server's state
-	maxHints    = 4           // that a failure tells
-	maxLooks    = 16          // lines about files that are looked into, of a failure
-	maxHeard    = 16          // and of standard error, in a second
+	deniedAgain = time.Minute // until the same denial is reported again
+	maxDenied   = 20          // different ones reported in that time
+	lastDenied  = 8           // kept in the server's state
+	maxHints    = 4           // listed in a failure
+	maxLooks    = 16          // lines about files that are examined, of a failure
+	maxHeard    = 16          // and of standard error, per second
 )
 
-// Bounds of what is looked at of a failure, in bytes: its end, and the lines in it.
+// Bounds of the part of a failure that is examined, in bytes: its end, and each line.
 const (
 	maxComplaint = 64 << 10
 	maxLine      = 4 << 10
 )
 
-// Denial is something that a server was kept from, in words for people.
+// Denial describes, for people, an action that a sandbox denied a server.
 type Denial struct {
 	What  string `json:"what"`
 	Allow string `json:"allow,omitempty"` // the command that allows it
-	// Says is that nobody but the server says so: it names what it would like to have.
+	// Says means that only the server claims the denial: it names what it wants.
 	Says bool `json:"-"`
-	// Looked is that a line complains of a file, which was looked up: it counts even if
-	// nothing came of it.
+	// Looked means that a line complains about a file, which was looked up: it counts even
+	// without a result.
 	Looked bool `json:"-"`
 }
 
@@ -51,18 +51,18 @@ func (d Denial) String() string {
 	return d.What + ". Allow it: " + d.Allow
 }
 
-// kept is a denial, and how many there were when it came last.
+// kept is a denial, with the number of denials at its last occurrence.
 type kept struct {
 	Denial
 	at uint64
 }
 
-// denials are what the sandboxes of a server have refused.
+// denials are the refusals of a server's sandboxes.
 type denials struct {
-	count atomic.Uint64 // all of them
+	count atomic.Uint64 // total number
 
 	mu   sync.Mutex
-	kept []kept          // the last different ones
+	kept []kept          // the last distinct ones
 	told map[string]bool // since begun
 	from time.Time
 
@@ -70,7 +70,7 @@ type denials struct {
 	second time.Time
 }
 
-// mayLook reports whether one more line of standard error may be looked into.
+// mayLook reports whether one more line of standard error may be examined.
 func (d *denials) mayLook() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -86,7 +86,7 @@ func (d *denials) looked() {
 	d.heard++
 }
 
-// note keeps a denial, and reports whether it is to be told.
+// note stores a denial, and tells whether to report it.
 func (d *denials) note(text string, of Denial) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -102,7 +102,7 @@ func (d *denials) note(text string, of Denial) bool {
 	return true
 }
 
-// recent returns the last ones, the newest first.
+// recent returns the last denials, newest first.
 func (d *denials) recent() []Denial {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -113,8 +113,8 @@ func (d *denials) recent() []Denial {
 	return out
 }
 
-// since returns the denials after the first n, each once and the last few of them, ""
-// without one.
+// since describes the denials after the first n: the last few, each once. It returns "" if
+// there are none.
 func (d *denials) since(n uint64) string {
 	if d.count.Load() == n {
 		return ""
@@ -130,9 +130,9 @@ func (d *denials) since(n uint64) string {
 	return strings.Join(all[max(0, len(all)-maxHints):], "; ")
 }
 
-// tells returns what a failed call says of the denials after the first n. A server in its
-// sandbox is told none, of itself or others: what can be offered tells which files are
-// there. Its user finds them in the log and in the server's state.
+// tells returns the text about the denials after the first n for a failed call. A server in its
+// sandbox gets no such text, about itself or others, because the offered permits would reveal
+// which files exist. Its user finds them in the log and in the server's state.
 func (p *Provider) tells(caller tool.Caller, n uint64) string {
 	if caller.IsServer() {
 		return ""
@@ -140,25 +140,29 @@ func (p *Provider) tells(caller tool.Caller, n uint64) string {
 	return p.denials.since(n)
 }
 
-// denied is told what the server's sandbox has refused.
+// Hint implements [feature.Hinter]: it describes the sandbox's refusals since the start before
+// the last one, since the last one may have only begun.
+func (p *Provider) Hint() string { return p.denials.since(p.before.Load()) }
+
+// denied handles a refusal of the server's sandbox.
 func (p *Provider) denied(d Denial) {
 	d.What, d.Allow = feature.Clean(d.What, 1<<10), feature.Clean(d.Allow, 1<<10)
 	text := d.String()
 	if !p.denials.note(text, d) {
 		return
 	}
-	if p.cfg.Said != nil {
-		p.cfg.Said("yaya", "", text)
+	if p.cfg.Log != nil {
+		p.cfg.Log("yaya", "", text)
 	}
 	if p.cfg.Denied != nil {
 		p.cfg.Denied(text)
 	}
 }
 
-// heard takes a line of the server's standard error.
+// heard handles a line of the server's standard error.
 func (p *Provider) heard(line string) {
-	if p.cfg.Said != nil {
-		p.cfg.Said("stderr", "", line)
+	if p.cfg.Log != nil {
+		p.cfg.Log("stderr", "", line)
 	}
 	if p.cfg.Kept == nil || !p.denials.mayLook() {
 		return
@@ -172,16 +176,15 @@ func (p *Provider) heard(line string) {
 	}
 }
 
-// complaints looks for what the sandbox may be the reason of in a failure: not every
-// server says on standard error what it was kept from. What else it says is not looked
-// at, and of a long failure the end alone.
+// complaints searches a failure for refusals of the sandbox: not every server reports them on
+// standard error. It examines only lines about files, and only the end of a long failure.
 func (p *Provider) complaints(r reply) {
 	text := ""
 	switch {
 	case r.err != nil:
 		text = end(jsonrpc.ParseError(r.err).Message)
 	case string(r.result.Get("isError")) == "true":
-		text = saidIn(r.result.Get("content"))
+		text = textIn(r.result.Get("content"))
 	}
 	hints, looks := 0, 0
 	for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '\n' || r == '\r' }) {
@@ -201,9 +204,9 @@ func (p *Provider) complaints(r reply) {
 
 func end(s string) string { return s[max(0, len(s)-maxComplaint):] }
 
-// saidIn returns the text of the content of a result. What is too long to be read as a
-// whole is read as it is written.
-func saidIn(content []byte) string {
+// textIn returns the text of the content of a result. It reads a result that is too long to
+// parse as raw text.
+func textIn(content []byte) string {
 	if len(content) > maxComplaint {
 		return unescape.Replace(string(content[len(content)-maxComplaint:]))
 	}
@@ -222,8 +225,8 @@ func saidIn(content []byte) string {
 
 var unescape = strings.NewReplacer(`\\n`, "\n", `\n`, "\n", `\"`, `"`, `\/`, "/", `\u0027`, "'")
 
-// because returns a failure with what the sandbox refused meanwhile, which may be why;
-// a success as it is.
+// because adds the sandbox's refusals during the call to a failure, as its possible cause. It
+// returns a success unchanged.
 func (r reply) because(denial string) reply {
 	if r.err != nil {
 		e := jsonrpc.ParseError(r.err)
@@ -251,7 +254,7 @@ func (r reply) because(denial string) reply {
 	return r
 }
 
-// failedBecause is because for a call that has no answer of the server's.
+// failedBecause is like because, for a call without an answer from the server.
 func failedBecause(res tool.Result, denial string) tool.Result {
 	if res.OK || len(res.Display) == 0 {
 		return res

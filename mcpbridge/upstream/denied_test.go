@@ -25,7 +25,7 @@ func replyOf(t *testing.T, result, failure string) (r reply) {
 	return r
 }
 
-// What the sandbox refused while a call failed stands in the failure, and nowhere else.
+// A failure names what the sandbox refused during the failed call; nothing else names it.
 func TestFailureSaysWhatWasDenied(t *testing.T) {
 	for _, c := range []struct{ name, result, err, want string }{
 		{"a success", `{"content":[]}`, "", `{"content":[]}`},
@@ -51,7 +51,7 @@ func TestFailureSaysWhatWasDenied(t *testing.T) {
 func TestDenialsAreToldNotTooOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log, said []string
-		p := New(Config{Denied: func(text string) { log = append(log, text) }, Said: func(_, _, text string) { said = append(said, text) }})
+		p := New(Config{Denied: func(text string) { log = append(log, text) }, Log: func(_, _, text string) { said = append(said, text) }})
 		tell := func(n int) {
 			before := p.denials.count.Load()
 			p.denied(Denial{What: fmt.Sprint("kept ", n)})
@@ -93,7 +93,7 @@ func TestStderrTellsOfDenials(t *testing.T) {
 			return Denial{What: "may have been kept", Allow: "this"}
 		}
 		return Denial{}
-	}, Said: func(stream, _, text string) { said = append(said, stream+" "+text) }})
+	}, Log: func(stream, _, text string) { said = append(said, stream+" "+text) }})
 	w := p.stderr()
 	if _, err := w.Write([]byte("fine\nEACCES\n")); err != nil {
 		t.Fatal(err)

@@ -25,12 +25,11 @@ const (
 	directBuffer  = 16 << 10
 )
 
-// direct is an [http.RoundTripper] for POST over plain HTTP/1.1, which is what
-// the relay to a server on this machine or network does all day. It writes a
-// request with one system call and reads the answer on the caller's goroutine;
-// net/http's transport takes two goroutines per connection, and the hand-overs
-// cost more than the work. Everything else, TLS and proxies among it, goes to
-// next.
+// direct is an [http.RoundTripper] for POST over plain HTTP/1.1, the hot path of the relay to a
+// server on this machine or network. It writes a request with one system call and reads the
+// answer on the caller's goroutine; net/http's transport takes two goroutines per connection,
+// and the hand-overs cost more than the work. All other requests, such as TLS and proxied ones,
+// go to next.
 type direct struct {
 	next *http.Transport
 
@@ -43,7 +42,7 @@ type directConn struct {
 	net.Conn
 	owner *direct
 	host  string
-	left  int64 // bytes that may still be read; without bound once the header is in
+	left  int64 // bytes that may still be read; unbounded once the header is read
 	r     *bufio.Reader
 	out   []byte
 	since time.Time // idle since
@@ -73,7 +72,7 @@ func (d *direct) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The end of the context ends whatever the connection is doing.
+	// The end of the context interrupts the connection.
 	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
 	resp, err := c.exchange(req, body.data)
 	if err != nil {
@@ -88,7 +87,7 @@ func (d *direct) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// carries reports whether requests to u go over connections of this transport.
+// carries reports whether this transport's own connections carry requests to u.
 func (d *direct) carries(u *url.URL) bool {
 	if u.Scheme != "http" || u.User != nil {
 		return false
@@ -100,7 +99,7 @@ func (d *direct) carries(u *url.URL) bool {
 	return proxy == nil && err == nil
 }
 
-// take returns a connection that is open as far as can be told.
+// take returns a connection that appears to be open.
 func (d *direct) take(ctx context.Context, req *http.Request) (*directConn, error) {
 	host := req.URL.Host
 	for {
@@ -131,8 +130,8 @@ func (d *direct) take(ctx context.Context, req *http.Request) (*directConn, erro
 	return c, nil
 }
 
-// alive reports whether the other end has neither closed the connection nor
-// sent what nobody asked for.
+// alive reports whether the other end has neither closed the connection nor sent unrequested
+// data.
 func (c *directConn) alive() bool {
 	sc, ok := c.Conn.(syscall.Conn)
 	if !ok {
@@ -212,8 +211,8 @@ func validHeader(name, value string) bool {
 	return name != ""
 }
 
-// directBody gives its connection back when it has been read to its end, and
-// closes it otherwise.
+// directBody returns its connection to the pool if it is read to its end, and closes it
+// otherwise.
 type directBody struct {
 	io.ReadCloser
 	c    *directConn
@@ -237,7 +236,7 @@ func (b *directBody) Close() error {
 	}
 	b.over = true
 	if !b.eof && b.keep {
-		// What is left may be nothing but the end.
+		// The rest may be nothing but the end.
 		var one [1]byte
 		if _, err := b.Read(one[:]); err == nil {
 			b.keep = false
@@ -268,7 +267,7 @@ func (d *direct) put(c *directConn) {
 	d.idle[c.host] = append(list, c)
 }
 
-// CloseIdleConnections closes the connections that nobody uses.
+// CloseIdleConnections closes the unused connections.
 func (d *direct) CloseIdleConnections() {
 	d.mu.Lock()
 	for host, list := range d.idle {

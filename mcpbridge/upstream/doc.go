@@ -1,19 +1,18 @@
 // Package upstream connects one MCP server and presents it as one feature
 // provider.
 //
-// It speaks both protocol eras, the legacy one with its initialize handshake
-// (2024-11-05 to 2025-11-25) and the stateless one from 2026-07-28, over stdio,
-// streamable HTTP and HTTP+SSE. It negotiates by itself: a pipe that clients share
-// begins with initialize, a connection for clients of one era with that era's
-// handshake, and the other one follows when the first is refused. Silence decides
-// nothing but a start that takes too long. What a server refuses is remembered
-// across restarts.
+// It speaks both protocol eras, the legacy one with its initialize handshake (2024-11-05 to
+// 2025-11-25) and the stateless one from 2026-07-28, over stdio, streamable HTTP and HTTP+SSE.
+// It negotiates the era itself: a pipe that clients share begins with initialize, a connection
+// for clients of one era with that era's handshake, and if the server refuses the first, the
+// other one follows. Silence decides nothing, except that a start can time out. Refusals are
+// remembered across restarts.
 //
 // # Raw relay
 //
-// Arguments and results cross this package as the bytes they came in. A request
-// is built by splicing the caller's params, a result is handed on after one
-// strict scan; unknown members, big integers, error codes and error data survive.
+// Arguments and results cross this package as unchanged bytes. A request is built by splicing
+// the caller's params, a result is forwarded after one strict scan; unknown members, big
+// integers, error codes and error data survive.
 //
 // # Sessions
 //
@@ -25,9 +24,9 @@
 //
 // # Hostile servers
 //
-// Everything from a server is bounded: lines, events, pages, tools, notes and
-// time (R22). What it sends that answers nothing is dropped and counted.
-// Notifications never run code on the goroutine that reads.
+// Everything from a server is bounded: lines, events, pages, tools, notes and time. Messages
+// that answer nothing are dropped and counted. Notifications never run code on the goroutine
+// that reads.
 //
 // Every goroutine and child process belongs to a session, and [Provider.Stop]
 // waits for them.

@@ -22,6 +22,7 @@ import (
 type modernPeer struct{}
 
 func (modernPeer) Client() string               { return "c" }
+func (modernPeer) Name() string                 { return "" }
 func (modernPeer) Principal() string            { return "" }
 func (modernPeer) Modern() bool                 { return true }
 func (modernPeer) Capabilities() jsonrpc.Object { return jsonrpc.Object{} }

@@ -20,20 +20,20 @@ import (
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
-// asking is how a connection settles its era: which one it asks the server for
-// first, and whether the other will not do.
+// asking says how a connection settles its era: which one it requests first, and whether the
+// other one is unacceptable.
 type asking struct {
 	first servers.Era
 	only  bool
 }
 
-// mainAsks returns how the session that starts with yaya asks; mu is held.
+// mainAsks returns how the main session settles its era; the caller holds mu.
 //
-// A pipe that clients share begins with initialize. Every legacy server
-// understands it, a modern-only one refuses it by name, and a server that speaks
-// both is met in the era whose questions yaya can put to clients of either. Over
-// HTTP each client's calls have a connection of its own era, and the first one
-// begins as the specification says, with server/discover.
+// A shared pipe begins with initialize. Every legacy server understands it, and a modern-only
+// server refuses it by name. A server that speaks both then uses the era whose questions yaya
+// can forward to clients of either. Over HTTP, each client's calls use a connection of the
+// client's era, and the first connection begins with server/discover, as the specification
+// says.
 func (p *Provider) mainAsks() asking {
 	first := servers.EraLegacy
 	if p.cfg.Server.Transport == servers.HTTP {
@@ -42,8 +42,7 @@ func (p *Provider) mainAsks() asking {
 	return p.asks(first)
 }
 
-// clientAsks returns how a connection for one client's calls alone asks; mu is
-// held.
+// clientAsks returns how a connection for a single client settles its era; the caller holds mu.
 func (p *Provider) clientAsks(peer relay.Peer) asking {
 	if peer == nil && p.main != nil {
 		return p.asks(p.main.peer.Era)
@@ -54,7 +53,7 @@ func (p *Provider) clientAsks(peer relay.Peer) asking {
 	return p.asks(servers.EraLegacy)
 }
 
-// asks corrects an era by the configuration and by what is known; mu is held.
+// asks adjusts an era to the configuration and to the known eras; the caller holds mu.
 func (p *Provider) asks(first servers.Era) asking {
 	if pinned := p.cfg.Server.Era; pinned == servers.EraLegacy || pinned == servers.EraModern {
 		return asking{pinned, true}
@@ -68,12 +67,12 @@ func (p *Provider) asks(first servers.Era) asking {
 	return asking{first: first}
 }
 
-// silentFor is how long a server is not asked again that never answered
-// server/discover, or only oddly. It may just have been slow to start, or broken.
+// silentFor is how long yaya does not retry server/discover on a server that gave no answer, or
+// a malformed one. The server may only have been slow to start, or broken.
 const silentFor = time.Hour
 
-// isSilent reports whether the server gave no answer to server/discover of late that
-// says which eras it speaks; mu is held.
+// isSilent reports whether the server recently gave no usable answer to server/discover; the
+// caller holds mu.
 func (p *Provider) isSilent() bool { return !p.silent.IsZero() && time.Since(p.silent) < silentFor }
 
 func otherEra(e servers.Era) servers.Era {
@@ -83,7 +82,7 @@ func otherEra(e servers.Era) servers.Era {
 	return servers.EraModern
 }
 
-// eraError says that a server does not speak an era that a connection had to have.
+// eraError says that a server does not speak the era that a connection requires.
 type eraError struct {
 	era servers.Era
 	err error
@@ -95,7 +94,7 @@ func (e *eraError) Error() string {
 
 func (e *eraError) Unwrap() error { return e.err }
 
-// verdict is what a server was found to do with an era; "" is unknown.
+// verdict tells whether a server speaks an era; "" is unknown.
 type verdict string
 
 const (
@@ -103,18 +102,18 @@ const (
 	refused verdict = "refused"
 )
 
-// spoken is what is known of the eras of a server.
+// spoken is the knowledge about a server's eras.
 type spoken struct {
 	Legacy  verdict   `json:"legacy,omitempty"`
 	Modern  verdict   `json:"modern,omitempty"`
-	Name    string    `json:"name,omitempty"` // of the server for itself
+	Name    string    `json:"name,omitempty"` // of the server, by its own account
 	Version string    `json:"version,omitempty"`
 	Found   time.Time `json:"found"`
 }
 
-// with returns what is known after a connection that came to an era, refusal
-// saying that the server refused the other one before. A server that says that it
-// is another one, or of another version, is known from nothing.
+// with returns the knowledge after a connection has settled on an era; refusal says that the
+// server first refused the other one. If the server reports a new name or version, earlier
+// knowledge is discarded.
 func (k spoken) with(now peer, refusal bool) spoken {
 	if k.Name != "" && now.Name != "" && (k.Name != now.Name || k.Version != now.ServerVers) {
 		k = spoken{}
@@ -133,7 +132,7 @@ func (k spoken) with(now peer, refusal bool) spoken {
 	return k
 }
 
-// without returns what is known after a server has refused an era.
+// without returns the knowledge after a server has refused an era.
 func (k spoken) without(era servers.Era) spoken {
 	if era == servers.EraModern {
 		k.Modern = refused
@@ -143,8 +142,8 @@ func (k spoken) without(era servers.Era) spoken {
 	return k
 }
 
-// learn remembers what a connection has shown: the era that it came to, and
-// whether the server had refused the other one.
+// learn stores the era that a connection settled on, and whether the server refused the other
+// one before.
 func (p *Provider) learn(now peer, refusal bool) {
 	p.mu.Lock()
 	if now.Era == servers.EraModern {
@@ -154,7 +153,7 @@ func (p *Provider) learn(now peer, refusal bool) {
 	p.note(func(k spoken) spoken { return k.with(now, refusal) })
 }
 
-// note changes what is known of the server's eras, and remembers it.
+// note updates the knowledge about the server's eras and saves it.
 func (p *Provider) note(change func(spoken) spoken) {
 	p.mu.Lock()
 	next := change(p.spoken)
@@ -169,13 +168,13 @@ func (p *Provider) note(change func(spoken) spoken) {
 	}
 }
 
-// eraKey names a server together with what runs as it.
+// eraKey identifies a server together with its command or address.
 func eraKey(s servers.Server) string {
 	sum := sha256.Sum256([]byte(strings.Join(append([]string{s.Name, string(s.Transport), s.Command, s.URL}, s.Args...), "\x00")))
 	return hex.EncodeToString(sum[:16])
 }
 
-// Bounds of what is remembered of servers' eras.
+// Bounds of the stored knowledge about servers' eras.
 const (
 	erasFile = "eras.json"
 	maxEras  = 512
@@ -183,10 +182,9 @@ const (
 	eraKept  = 7 * 24 * time.Hour
 )
 
-// Eras remembers across restarts which protocol eras servers speak, so that a
-// server is not asked each time for what it refuses. It is a hint: what it says
-// is corrected by the server, and what cannot be read is found out again. Its
-// methods are safe for concurrent use.
+// Eras remembers across restarts which protocol eras servers speak, so that yaya does not
+// request an era that the server refuses. It is a hint: servers correct it, and unreadable
+// entries are discovered again. Its methods are safe for concurrent use.
 type Eras struct {
 	root *os.Root
 	warn func(error)
@@ -194,18 +192,18 @@ type Eras struct {
 	mu sync.Mutex
 }
 
-// NewEras keeps its file below root, which the caller closes. warn is told of a
-// file that cannot be read or written.
+// NewEras keeps its file below root, which the caller closes. It calls warn if the file cannot
+// be read or written.
 func NewEras(root *os.Root, warn func(error)) *Eras { return &Eras{root: root, warn: warn} }
 
-// load returns what is known of a server, as long as it is fresh.
+// load returns the stored knowledge about a server if it is fresh.
 func (e *Eras) load(key string) spoken {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.read()[key]
 }
 
-// save replaces what is known of a server. The oldest entries make room.
+// save replaces the stored knowledge about a server. The oldest entries make room.
 func (e *Eras) save(key string, k spoken) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -221,11 +219,11 @@ func (e *Eras) save(key string, k spoken) {
 		_, err = atomicfile.Write(e.root, erasFile, data)
 	}
 	if err != nil {
-		e.warn(fmt.Errorf("remember which protocol eras servers speak: %w", err))
+		e.warn(fmt.Errorf("save the protocol eras of servers: %w", err))
 	}
 }
 
-// read returns the fresh entries of the file; mu is held.
+// read returns the fresh entries of the file; the caller holds mu.
 func (e *Eras) read() map[string]spoken {
 	all := map[string]spoken{}
 	info, err := e.root.Stat(erasFile)
@@ -243,7 +241,7 @@ func (e *Eras) read() map[string]spoken {
 		err = json.Unmarshal(data, &all)
 	}
 	if err != nil {
-		e.warn(fmt.Errorf("what is known of the protocol eras of servers cannot be read and is found out again: %s: %w", erasFile, err))
+		e.warn(fmt.Errorf("cannot read the stored protocol eras of servers, which yaya now discovers again: %s: %w", erasFile, err))
 		return map[string]spoken{}
 	}
 	if all == nil { // the file says null

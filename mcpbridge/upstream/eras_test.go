@@ -34,6 +34,9 @@ func (r *rig) eraOf(c *client, server string) string {
 
 // FID-2: a process of one client's own speaks that client's era, if the server does.
 func TestEraOfTheClient(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
 	for modes, want := range map[string]string{
 		"modern":                    "legacy modern",
 		"plain":                     "legacy legacy",
@@ -132,9 +135,9 @@ func (s *seenEras) counts() (begins, calls string) {
 	return show(s.begins), show(s.calls)
 }
 
-// FID-2: over HTTP a call goes over a connection of its client's era. What clients
-// share has one connection of each era, opened by the first call that needs it;
-// a server of one era has one.
+// FID-2: over HTTP a call goes over a connection of its client's era. A shared server has
+// one connection of each era, opened by the first call that needs it; a server of one era
+// has one connection.
 func TestErasOverHTTP(t *testing.T) {
 	for _, c := range []struct {
 		name, session  string
@@ -167,7 +170,7 @@ func TestErasOverHTTP(t *testing.T) {
 			for _, who := range []*client{{name: "old1"}, {name: "new1", modern: true}, {name: "old2"}, {name: "new2", modern: true}} {
 				for range 2 {
 					if got := native(t, r.callFor(who, "srv__add", `{"a":2,"b":3}`)); !strings.Contains(got, `"text":"5"`) {
-						t.Errorf("%s: %s", who.name, got)
+						t.Errorf("%s: got %s, want %q in it", who.name, got, `"text":"5"`)
 					}
 				}
 			}
@@ -227,8 +230,8 @@ func methodOf(r *http.Request) string {
 	return m.Method
 }
 
-// What is known of servers is bounded, and a file that cannot be read is no more
-// than forgotten.
+// The record of the servers' eras is bounded, and a file that cannot be read is merely
+// forgotten.
 func TestErasFile(t *testing.T) {
 	fresh := time.Now().UTC().Format(time.RFC3339)
 	many := map[string]any{}

@@ -15,6 +15,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/yaya-ai/yaya/feature"
+	"github.com/yaya-ai/yaya/internal/cut"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
@@ -24,9 +25,9 @@ import (
 // one request.
 const maxRounds = 10
 
-// exchange sends a request on the session that the server's policy gives its
-// client, and answers what the server wants to know meanwhile, unless the client
-// itself is told (SEP-2322). ctx is that of the request's limit.
+// exchange sends a request on the session that the server's policy gives its client. It gets
+// answers to the server's questions in the meantime, unless the client handles them itself
+// (SEP-2322). ctx is the context of the request's limit.
 func (p *Provider) exchange(ctx context.Context, client string, o outgoing, typed *mcp.Tool) (r reply, err error) {
 	start := time.Now()
 	breaker := p.breakerOf(o.by, o.peer)
@@ -46,16 +47,21 @@ func (p *Provider) exchange(ctx context.Context, client string, o outgoing, type
 		return reply{}, err
 	}
 	defer leave()
-	if err := s.gate.enter(ctx, client); err != nil {
+	place, err := s.gate.enter(ctx, partyOf(o, client))
+	if err != nil {
+		s.gate.holdBack(ctx, err)
 		return reply{}, err
 	}
-	defer s.gate.leave()
+	defer s.gate.leave(place)
 	if typed != nil && s.peer.Era == servers.EraModern {
 		o.header = http.Header{}
 		for k, v := range mcp.GenerateParamHeaders(typed, o.params.Append(nil)) {
 			o.header.Set(k, v)
 		}
 	}
+	ctx, op := p.observe(ctx, s, &o)
+	answered := ""
+	defer func() { op.End(ctx, failureOf(err, answered)) }()
 	o.withoutEra(s.peer.Era)
 	s.wantLevel(ctx, o.peer)
 	for round := 0; ; round++ {
@@ -63,7 +69,7 @@ func (p *Provider) exchange(ctx context.Context, client string, o outgoing, type
 		if err == nil && r.err == nil && s.peer.Era == servers.EraModern && (o.peer == nil || !o.peer.Modern()) &&
 			bytes.Equal(r.result.Get("resultType"), inputRequired) {
 			if round == maxRounds {
-				err = fmt.Errorf("the server has asked for input %d times and still has no answer", maxRounds)
+				err = fmt.Errorf("the server asked for input %d times without answering", maxRounds)
 			} else if o, err = p.answer(ctx, o, r); err == nil {
 				r.buf.Release()
 				continue
@@ -73,19 +79,20 @@ func (p *Provider) exchange(ctx context.Context, client string, o outgoing, type
 		if err == nil && r.err == nil && s.follows(o.peer) && bytes.Equal(r.result.Get("resultType"), isTask) {
 			r, err = p.followTask(ctx, s, o, r)
 		}
-		p.stats.record(time.Since(start), err == nil && r.err == nil)
+		p.stats.record(time.Since(start), err == nil && r.err == nil && string(r.result.Get("isError")) != "true")
 		if err != nil {
 			r.buf.Release()
 			p.lostMain(s, err)
 			return reply{}, err
 		}
+		answered = r.failure()
 		return r.passedOn(s.peer.Era, o.peer), nil
 	}
 }
 
 var inputRequired = []byte(`"input_required"`)
 
-// answer returns the request anew, with what the server wants to know.
+// answer returns the request again, with the answers to the server's questions.
 func (p *Provider) answer(ctx context.Context, o outgoing, r reply) (outgoing, error) {
 	var questions map[string]relay.Question
 	if raw := r.result.Get("inputRequests"); raw != nil {
@@ -110,7 +117,7 @@ func (p *Provider) answer(ctx context.Context, o outgoing, r reply) (outgoing, e
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
-				failed = cmp.Or(failed, fmt.Errorf("it asked for %s: %w", clip(q.Method, 64), err))
+				failed = cmp.Or(failed, fmt.Errorf("it asked for %s: %w", cut.Text(q.Method, 64), err))
 				return
 			}
 			answers[key] = got
@@ -130,7 +137,7 @@ func (p *Provider) answer(ctx context.Context, o outgoing, r reply) (outgoing, e
 			edits = append(edits, e)
 		}
 	}
-	// The state is the server's: it comes back as it was, or not at all.
+	// The state belongs to the server: it comes back unchanged, or not at all.
 	o.edits = append(edits, jsonrpc.Edit{Name: "inputResponses", Value: raw}, jsonrpc.Edit{Name: "requestState", Value: bytes.Clone(r.result.Get("requestState"))})
 	return o, nil
 }
@@ -146,7 +153,7 @@ func (p *Provider) answerOne(ctx context.Context, to relay.Peer, method string, 
 	switch method {
 	case relay.Sampling, relay.Elicitation, relay.Roots:
 	default:
-		return nil, fmt.Errorf("%q is nothing that a client answers", clip(method, 64))
+		return nil, fmt.Errorf("clients do not answer %q", cut.Text(method, 64))
 	}
 	got, err := p.put(ctx, to, method, obj)
 	switch {
@@ -158,9 +165,9 @@ func (p *Provider) answerOne(ctx context.Context, to relay.Peer, method string, 
 	return answered(got.Result), nil
 }
 
-// wantLevel makes a legacy server log what the client wants to see. The level of
-// a connection only ever gets more verbose: others may share it, and each client
-// gets what it asked for.
+// wantLevel makes a legacy server log at the level that the client wants. The level of a
+// connection only ever becomes more verbose: clients may share it, and each gets only the
+// messages that it asked for.
 func (s *session) wantLevel(ctx context.Context, p relay.Peer) {
 	if p == nil || s.peer.Era == servers.EraModern {
 		return
@@ -213,8 +220,8 @@ func (p *Provider) Relay(ctx context.Context, peer relay.Peer, method string, pa
 	return relay.Reply{Result: r.result, Err: r.err, Buffer: r.buf}, nil
 }
 
-// guarded runs f when the server is there; Config.Guard waits for one that is
-// not, and repeats what never reached it.
+// guarded calls f once the server is ready; Config.Guard waits for the server, and repeats a
+// call that never reached it.
 func (p *Provider) guarded(ctx context.Context, f func() error) error {
 	if p.cfg.Guard == nil {
 		return f()

@@ -16,7 +16,7 @@ var (
 // ReadLines reads lines as those of a server are read; lost is told of those above
 // the limit.
 func ReadLines(r io.Reader, limit int, line func([]byte, *bufpool.Buffer) error, lost func(head, tail []byte) bool) error {
-	l := newLines(r, room{limit: limit, scratch: intake.TempFile}, context.Background())
+	l := newLines(r, room{limit: limit, scratch: intake.TempFile})
 	l.line, l.lost = line, func(head, tail []byte, _ error) bool { return lost(head, tail) }
-	return l.read()
+	return l.read(context.Background())
 }

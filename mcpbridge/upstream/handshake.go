@@ -13,12 +13,13 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/yaya-ai/yaya/feature"
+	"github.com/yaya-ai/yaya/internal/cut"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
-// identity is how we introduce ourselves.
+// identity is how yaya introduces itself.
 type identity struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
@@ -27,9 +28,9 @@ type identity struct {
 // handshake settles the era and initialises the session. It reports whether the
 // server refused the era that it was asked for first.
 //
-// Silence decides nothing: a question waits for its answer as long as ctx allows,
-// because a server that is still starting reads it later, and some (the Python SDK)
-// hold the connection to the era of the first message that they read.
+// Silence decides nothing: the handshake waits for its answer as long as ctx allows, because a
+// server that is still starting reads it later, and some servers (the Python SDK) fix the era
+// of the connection with the first message that they read.
 func (s *session) handshake(ctx context.Context, who identity, ask asking) (refusal bool, err error) {
 	info, err := json.Marshal(who)
 	if err != nil {
@@ -54,26 +55,25 @@ func (s *session) handshake(ctx context.Context, who identity, ask asking) (refu
 		}
 		return refusal, nil
 	case ask.first == servers.EraModern, s.final(ctx, second):
-		return false, second // what initialize came to says more
+		return false, second // the outcome of initialize says more
 	}
 	return false, err
 }
 
-// final reports whether an error of a handshake is one that asking for the other
-// era would not mend.
+// final reports whether an error of a handshake would persist in the other era.
 func (s *session) final(ctx context.Context, err error) bool {
 	if ctx.Err() != nil || errors.Is(err, feature.ErrNotSent) || s.t.failed() != nil {
-		return true // it is not there
+		return true // the server is not there
 	}
 	if se, ok := errors.AsType[*statusError](err); ok && se.code == http.StatusUnauthorized {
 		return true
 	}
 	wait, ok := errors.AsType[patient](err)
-	return ok && wait.RetryAfter() > 0 // asking again at once is what it does not want
+	return ok && wait.RetryAfter() > 0 // the server asked not to be retried at once
 }
 
-// isRefusal reports whether a server has said that it does not know a handshake,
-// as opposed to failing at it.
+// isRefusal reports whether a server answered that it does not know a handshake, as opposed to
+// failing at it.
 func isRefusal(err error) bool {
 	if errors.Is(err, errNoVersion) {
 		return true
@@ -96,13 +96,13 @@ func isRefusal(err error) bool {
 	return false
 }
 
-// oddError says that a server's answer is not one of MCP.
+// oddError says that a server's answer is not MCP.
 type oddError struct{ error }
 
 func (e *oddError) Unwrap() error { return e.error }
 
-// isAnswer reports whether an error is what the server itself said, however oddly. One
-// that was not reached, or is too busy, has said nothing.
+// isAnswer reports whether an error is an answer of the server itself, however malformed. A
+// server that was not reached, or is too busy, gave no answer.
 func isAnswer(err error) bool {
 	if se, ok := errors.AsType[*statusError](err); ok {
 		switch se.code {
@@ -116,9 +116,9 @@ func isAnswer(err error) bool {
 	return known || odd
 }
 
-// doubt remembers for a while that a server which speaks the legacy era gave no answer
-// to server/discover that can be used. Unlike a refusal that the protocol knows, this
-// one may be a fault that passes: it is not written down.
+// doubt remembers for a while that a server of the legacy era gave no usable answer to
+// server/discover. Unlike a refusal that the protocol defines, this may be a temporary fault,
+// so it is not saved.
 func (p *Provider) doubt(err error) {
 	if !isAnswer(err) {
 		return
@@ -136,7 +136,7 @@ type versionHolder interface {
 
 var (
 	errNoVersion  = errors.New("its answer to server/discover names no version that yaya speaks")
-	errNoAgreeing = errors.New("it refuses every protocol version that it says it speaks")
+	errNoAgreeing = errors.New("it refuses every protocol version that it claims to speak")
 )
 
 // discover opens a modern session with server/discover.
@@ -161,8 +161,8 @@ func (s *session) discover(ctx context.Context, info []byte) error {
 	return fmt.Errorf("%s: %w", methodDiscover, errNoAgreeing)
 }
 
-// supportedVersion picks the newest version that both sides know out of an
-// unsupported-version error; "" when err is none, or there is no such version.
+// supportedVersion returns the newest version that both sides support according to an
+// unsupported-version error. It returns "" for other errors, or without a common version.
 func supportedVersion(err error) string {
 	re, ok := errors.AsType[*jsonrpc.Error](err)
 	if !ok || re.Code != mcp.UNSUPPORTED_PROTOCOL_VERSION {
@@ -177,7 +177,7 @@ func supportedVersion(err error) string {
 	return mcp.NegotiateMutuallySupportedVersion(d.Supported)
 }
 
-// patient is an error that says when it makes sense to try again.
+// patient is an error that tells when to retry.
 type patient interface {
 	error
 	RetryAfter() time.Duration
@@ -214,7 +214,7 @@ func peerOf(era servers.Era, version string, who identity, caps json.RawMessage)
 	return p
 }
 
-// speak fixes the version for everything that follows.
+// speak fixes the protocol version of the session.
 func (s *session) speak(version string, modern bool, info []byte) {
 	s.hop = nil
 	if modern {
@@ -228,9 +228,9 @@ func (s *session) speak(version string, modern bool, info []byte) {
 	}
 }
 
-// declared are the client capabilities of a legacy session: those of the client
-// that it belongs to; a shared one declares what some client may be able to do,
-// and the others refuse.
+// declared returns the client capabilities of a legacy session: those of its client. A shared
+// session declares everything that some client may support; clients without the capability
+// refuse.
 func (s *session) declared() []byte {
 	if s.first != nil && s.of.client != "" {
 		if caps := s.first.Capabilities(); caps.IsObject() {
@@ -264,7 +264,7 @@ func (s *session) initialize(ctx context.Context, info []byte) error {
 		return fmt.Errorf("initialize: the server's answer is malformed: %w", err)
 	}
 	if !mcp.IsValidProtocolVersion(res.ProtocolVersion) || mcp.IsModernProtocol(res.ProtocolVersion) {
-		return fmt.Errorf("initialize: the server wants protocol version %q, which yaya does not speak here", clip(res.ProtocolVersion, 40))
+		return fmt.Errorf("initialize: the server wants protocol version %q, which yaya does not speak here", cut.Text(res.ProtocolVersion, 40))
 	}
 	s.peer = peerOf(servers.EraLegacy, res.ProtocolVersion, res.ServerInfo, res.Capabilities)
 	s.peer.Instructions = res.Instructions

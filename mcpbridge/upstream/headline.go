@@ -7,16 +7,15 @@ import (
 	"github.com/yaya-ai/yaya/feature"
 )
 
-// noise are lines on standard error that explain nothing: where a log is, codes
-// without words, what is announced, frames of a stack.
+// noise matches lines on standard error that explain nothing: paths of logs, bare codes,
+// announcements, stack frames.
 var noise = regexp.MustCompile(`(?i)^(npm (error|err!)( (code|errno|syscall|path|dest|signal|command|cwd|workspace|location)\b.*| *| A complete log of this run.*|     .*)|npm (notice|warn)\b.*|.*A complete log of this run.*|Traceback \(most recent call last\):|File ".*|at .*\(.*\)|at .*:\d+:\d+|node:internal.*|throw .*|\^+|[-=|+ ]+|See .* --help.*|Unable to find image .* locally|(down|up)load(ing|ed)\b.*|(install|resolv|prepar|build|audit|updat)(ing|ed)\b.*|warn(ing)?\b.*|\(node:\d+\).*Warning.*|debug\b.*|info\b.*)$`)
 
-// complaint is in a line that says what went wrong.
+// complaint matches a line that reports an error.
 var complaint = regexp.MustCompile(`(?i)\berror\b|\berr!|error:|exception\b|\b(fatal|panic|denied|refused|cannot|can't|unable|missing|invalid|unauthorized|forbidden|illegal|timed out|timeout|abort(ed)?)\b|\bfail(ed|ure|s)?\b|could not|couldn't|not (be )?found|no such|does not exist|×`)
 
-// headline returns the line of a program's standard error that says best why it
-// ended, made safe to show: the first that complains, else the last that says
-// anything.
+// headline returns the line of a program's standard error that best explains why it ended, made
+// safe to show: the first line that reports an error, or else the last meaningful line.
 func headline(stderr string) string {
 	var last string
 	for _, line := range linesOf(stderr) {
@@ -34,7 +33,7 @@ func headline(stderr string) string {
 	return feature.Clean(last, 300)
 }
 
-// lastLine returns the last line with something in it, made safe to show.
+// lastLine returns the last line that is not blank, made safe to show.
 func lastLine(stderr string) string {
 	lines := linesOf(stderr)
 	if len(lines) == 0 {
@@ -43,11 +42,11 @@ func lastLine(stderr string) string {
 	return feature.Clean(lines[len(lines)-1], 300)
 }
 
-// color is a terminal's sequence for colours and styles.
+// color matches terminal sequences for colours and styles.
 var color = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-// linesOf returns the lines that have something in them. A progress bar writes its
-// line again and again: each time counts.
+// linesOf returns the lines that are not blank. Each time that a progress bar redraws its line
+// counts as a line.
 func linesOf(stderr string) []string {
 	var out []string
 	for _, line := range strings.FieldsFunc(stderr, func(r rune) bool { return r == '\n' || r == '\r' }) {

@@ -9,8 +9,8 @@ import (
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
-// What belongs to one hop of a message, and never to the next: members that only the
-// modern era has, and the protocol's own keys of _meta.
+// Parts of a message that belong to one hop only: members that exist only in the modern era,
+// and the protocol's own keys of _meta.
 var (
 	hopOfResults  = []string{"resultType", "ttlMs", "cacheScope"}
 	hopOfRequests = []string{"inputResponses", "requestState"}
@@ -18,8 +18,8 @@ var (
 
 const metaOfHop = "io.modelcontextprotocol/"
 
-// passedOn returns a result as the client may see it. A result that came in the
-// client's own era keeps what the era has; keys of _meta are the server's hop in both.
+// passedOn returns a result in the form for the client. A result in the client's own era keeps
+// the era's members; the protocol's keys of _meta belong to the server's hop in both eras.
 func (r reply) passedOn(era servers.Era, to relay.Peer) reply {
 	if r.err != nil || to == nil || !r.result.IsObject() {
 		return r
@@ -39,14 +39,14 @@ func (r reply) passedOn(era servers.Era, to relay.Peer) reply {
 		return r
 	}
 	out, err := r.edited(edits...)
-	if err != nil { // it was scanned, and the edits only remove
+	if err != nil { // the result was scanned, and the edits only remove members
 		return r
 	}
 	return out
 }
 
-// edited returns a reply with edits to its result, in place of r, whose memory is given
-// back. A copy that is large counts as the original did.
+// edited returns a reply with edits to its result. It replaces r and releases r's memory. A
+// large copy counts like the original.
 func (r reply) edited(edits ...jsonrpc.Edit) (reply, error) {
 	copied := bufpool.Get(len(r.result.Raw()))
 	copied.B = r.result.Append(copied.B, edits...)
@@ -61,8 +61,7 @@ func (r reply) edited(edits ...jsonrpc.Edit) (reply, error) {
 	return reply{result: obj, buf: copied}, nil
 }
 
-// foreignMeta returns the edit that takes the hop's keys out of _meta; false
-// when it has none.
+// foreignMeta returns the edit that removes the hop's keys from _meta; false if there are none.
 func foreignMeta(o jsonrpc.Object) (jsonrpc.Edit, bool) {
 	meta := o.Get("_meta")
 	if meta == nil || !bytes.Contains(meta, []byte(metaOfHop)) {
@@ -75,8 +74,8 @@ func foreignMeta(o jsonrpc.Object) (jsonrpc.Edit, bool) {
 	return jsonrpc.Edit{Name: "_meta", Value: append(out, '}')}, skipped
 }
 
-// withoutHop returns the _meta of a question without what concerns one hop only, its
-// progress token included, nil when nothing is left.
+// withoutHop returns the _meta of a question without the keys of one hop, including its
+// progress token; nil if nothing is left.
 func withoutHop(meta []byte) []byte {
 	out, _ := appendForeign([]byte{'{'}, meta, false)
 	if len(out) == 1 {
@@ -85,9 +84,9 @@ func withoutHop(meta []byte) []byte {
 	return append(out, '}')
 }
 
-// appendForeign appends the members of a _meta that pass on to the next hop, to an
-// object that has just been opened, and reports whether it left some out. The token of
-// progress passes where the next hop knows it.
+// appendForeign appends the members of a _meta that go to the next hop to a newly opened
+// object, and reports whether it omitted some. The progress token goes along if the next hop
+// knows it.
 func appendForeign(dst, meta []byte, token bool) (out []byte, skipped bool) {
 	if meta == nil {
 		return dst, false
@@ -111,7 +110,7 @@ func appendForeign(dst, meta []byte, token bool) (out []byte, skipped bool) {
 	return dst, skipped
 }
 
-// answered returns what a client has answered to a server's question.
+// answered returns a client's answer to a server's question.
 func answered(o jsonrpc.Object) []byte {
 	if meta, changed := foreignMeta(o); changed {
 		return o.Append(nil, meta)
@@ -119,7 +118,7 @@ func answered(o jsonrpc.Object) []byte {
 	return o.Raw()
 }
 
-// passedOn returns a notification without what was its hop's own.
+// passedOn returns a notification without the keys of its hop.
 func (n note) passedOn() note {
 	if !bytes.Contains(n.params, []byte(metaOfHop)) {
 		return n
@@ -134,8 +133,8 @@ func (n note) passedOn() note {
 	return n
 }
 
-// withoutEra takes out of a client's request what means something in its era only,
-// when the server is met in the other one.
+// withoutEra removes the members of a client's request that only its own era defines, if the
+// server speaks the other one.
 func (o *outgoing) withoutEra(era servers.Era) {
 	if o.peer == nil || o.peer.Modern() == (era == servers.EraModern) {
 		return

@@ -12,7 +12,7 @@ import (
 )
 
 // said is a call with params and what of it arrives where.
-func (r *rig) said(c *client, name, params string) (result string, progress []string) {
+func (r *rig) exchanged(c *client, name, params string) (result string, progress []string) {
 	r.t.Helper()
 	obj, err := jsonrpc.ParseObject([]byte(params))
 	if err != nil {
@@ -34,7 +34,7 @@ func TestHopsDoNotLeak(t *testing.T) {
 		r := newRig(t)
 		r.stdio("srv", "other-era")
 		r.ready("srv")
-		got, notes := r.said(&client{name: "m", modern: true}, "srv__echo", params)
+		got, notes := r.exchanged(&client{name: "m", modern: true}, "srv__echo", params)
 		if want := `{"content":[],"requestState":"s","_meta":{"v/x":1},"params":{"name":"echo","arguments":{"resultType":"mine"},"_meta":{"v/x":1,"progressToken":`; !strings.HasPrefix(got, want) {
 			t.Errorf("a modern client gets %s, want %s…", got, want)
 		}
@@ -42,7 +42,7 @@ func TestHopsDoNotLeak(t *testing.T) {
 			t.Errorf("progress: %v", notes)
 		}
 		// In the client's own era the members mean nothing, and are the server's to use.
-		got, _ = r.said(&client{name: "l"}, "srv__echo", params)
+		got, _ = r.exchanged(&client{name: "l"}, "srv__echo", params)
 		if !strings.HasPrefix(got, `{"content":[],"resultType":"input_required","requestState":"s","ttlMs":1,"cacheScope":"public","_meta":{"v/x":1},"params":`) || !strings.Contains(got, `"requestState":"s","inputResponses":{}`) {
 			t.Errorf("a legacy client gets %s", got)
 		}
@@ -57,14 +57,14 @@ func TestHopsDoNotLeak(t *testing.T) {
 		p := r.add(servers.Server{Name: "srv", Transport: servers.HTTP, URL: url, Era: servers.EraModern})
 		r.ready("srv")
 		const plain = `{"contents":[],"messages":[],"content":[{"type":"text","text":"resultType"}],"structuredContent":{"ttlMs":1}}`
-		if got, _ := r.said(&client{name: "l"}, "srv__t", params); got != plain {
+		if got, _ := r.exchanged(&client{name: "l"}, "srv__t", params); got != plain {
 			t.Errorf("a legacy client gets %s, want %s", got, plain)
 		}
 		if raw, err := json.Marshal(sent); err != nil || strings.Contains(string(raw), "requestState") || strings.Contains(string(raw), "inputResponses") || strings.Contains(string(raw), `"name":"c"`) {
 			t.Errorf("the server gets %s, %v", raw, err)
 		}
 		want := `{"resultType":"complete","ttlMs":5,"cacheScope":"public",` + strings.TrimPrefix(plain, "{")
-		if got, _ := r.said(&client{name: "m", modern: true}, "srv__t", params); got != want {
+		if got, _ := r.exchanged(&client{name: "m", modern: true}, "srv__t", params); got != want {
 			t.Errorf("a modern client gets %s, want %s", got, want)
 		}
 		obj, err := jsonrpc.ParseObject([]byte(`{"uri":"u"}`))

@@ -19,22 +19,24 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/yaya-ai/yaya/feature"
+	"github.com/yaya-ai/yaya/internal/cut"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/internal/tlswords"
+	"github.com/yaya-ai/yaya/internal/workgroup"
 )
 
-// errSessionLost says that the server has forgotten the session; what was sent
-// on it was refused before it was looked at.
+// errSessionLost says that the server has forgotten the session; it refused the message without
+// processing it.
 var errSessionLost = fmt.Errorf("%w: the server has forgotten the session", feature.ErrNotSent)
 
-// statusError is an HTTP answer that is no answer of MCP.
+// statusError is an HTTP response that is not an MCP response.
 type statusError struct {
 	code  int
 	body  string
-	after time.Duration // that the server wants to be left alone
+	after time.Duration // how long the server wants no requests
 }
 
-// RetryAfter is how long the server wants to be left alone; 0 when it did not
-// say.
+// RetryAfter returns how long the server wants no requests; 0 if it did not say.
 func (e *statusError) RetryAfter() time.Duration { return e.after }
 
 const maxRetryAfter = 10 * time.Minute
@@ -69,8 +71,8 @@ type Transport interface {
 	CloseIdleConnections()
 }
 
-// NewTransport returns a transport; its owner closes its idle connections when
-// all servers are stopped.
+// NewTransport returns a transport; the caller closes its idle connections when all servers are
+// stopped.
 func NewTransport() Transport {
 	return &direct{idle: map[string][]*directConn{}, next: &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
@@ -83,26 +85,26 @@ func NewTransport() Transport {
 		MaxResponseHeaderBytes: 64 << 10,
 		WriteBufferSize:        16 << 10,
 		ReadBufferSize:         16 << 10,
-		DisableCompression:     true, // a compressed answer could be a bomb (UP-29)
+		DisableCompression:     true, // a compressed response could be a decompression bomb
 		ForceAttemptHTTP2:      true,
 	}}
 }
 
-// sameOrigin follows a few redirects within the origin and none that leave it,
-// so that credentials stay where they belong (R21, UP-23).
+// sameOrigin follows a few redirects within the origin and none beyond it, so that credentials
+// never leave it.
 func sameOrigin(req *http.Request, via []*http.Request) error {
 	first := via[0].URL
 	if len(via) > 3 {
 		return errors.New("too many redirects")
 	}
 	if req.URL.Scheme != first.Scheme || req.URL.Host != first.Host {
-		return fmt.Errorf("it redirects to another origin (%s://%s), which is not followed", req.URL.Scheme, req.URL.Host)
+		return fmt.Errorf("it redirects to another origin (%s://%s); yaya does not follow such redirects", req.URL.Scheme, req.URL.Host)
 	}
 	return nil
 }
 
-// httpTransport is streamable HTTP. The legacy era has a session and a GET
-// stream for what the server says unasked; the modern one has neither.
+// httpTransport is streamable HTTP. The legacy era has a session, and a GET stream for messages
+// that the server sends on its own; the modern era has neither.
 type httpTransport struct {
 	url     *url.URL
 	header  http.Header // configured headers
@@ -110,19 +112,19 @@ type httpTransport struct {
 	room    room
 	dropped *atomic.Uint64
 	in      incoming
-	direct  bool // requests go over connections of our own
+	direct  bool // requests use our own connections
 
 	mu      sync.Mutex
 	version string // for MCP-Protocol-Version; "" before the handshake
 	session string // Mcp-Session-Id
 	modern  bool
 
-	ctx    context.Context // ends with close
+	ctx    context.Context // a base context: of the stream and the answers to the server; it ends with close
 	cancel context.CancelFunc
 	lost   chan struct{} // closed when the session is known to be gone
 	once   sync.Once
 	why    error
-	work   group
+	work   workgroup.Group
 }
 
 func newHTTP(rt http.RoundTripper, rawURL string, headers map[string]string, dropped *atomic.Uint64, in incoming, at room) (*httpTransport, error) {
@@ -164,8 +166,8 @@ func (t *httpTransport) lose(err error) {
 	})
 }
 
-// copies holds for the transport's own path over plain HTTP, where a request
-// has been written before its answer is read. net/http may still be at it.
+// copies is true for the transport's own path over plain HTTP, which writes a request
+// completely before it reads the answer. net/http may still be writing.
 func (t *httpTransport) copies() bool {
 	return t.direct
 }
@@ -181,13 +183,13 @@ func (t *httpTransport) failed() error {
 	}
 }
 
-// begin fixes the era that the handshake came to.
+// begin fixes the era that the handshake settled on.
 func (t *httpTransport) begin(version string, modern bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.version, t.modern = version, modern
 	if modern {
-		t.session = "" // of an initialize that was refused
+		t.session = "" // from an initialize that was refused
 	}
 }
 
@@ -207,7 +209,7 @@ func newRawBody(data []byte) *rawBody {
 func (b *rawBody) Close() error { return nil }
 
 func (t *httpTransport) newRequest(ctx context.Context, method string, to *url.URL, body []byte) (*http.Request, error) {
-	// Made by hand: the URL was parsed once already.
+	// Built by hand: the URL is already parsed.
 	req := (&http.Request{
 		Method: method, URL: to, Host: to.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: make(http.Header, len(t.header)+6),
@@ -248,8 +250,7 @@ func (t *httpTransport) post(ctx context.Context, to *url.URL, body []byte, extr
 	}
 	resp, err := t.client.Transport.RoundTrip(req)
 	if err == nil && resp.StatusCode/100 == 3 {
-		// The client knows which redirects to follow; what was redirected was not
-		// looked at.
+		// The client knows which redirects to follow; a redirected request was not processed.
 		_ = resp.Body.Close()
 		if req.Body, err = req.GetBody(); err == nil {
 			resp, err = t.client.Do(req)
@@ -261,7 +262,7 @@ func (t *httpTransport) post(ctx context.Context, to *url.URL, body []byte, extr
 	return resp, nil
 }
 
-// classify tells a server that is not there from other failures: what was never
+// classify distinguishes an unreachable server from other failures: a request that was never
 // sent can be sent again.
 func (t *httpTransport) classify(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
@@ -274,7 +275,7 @@ func (t *httpTransport) classify(ctx context.Context, err error) error {
 		err = fmt.Errorf("%w: cannot connect: %w", feature.ErrNotSent, op.Err)
 		t.lose(err)
 	}
-	return err
+	return tlswords.Explain(err)
 }
 
 func (t *httpTransport) roundTrip(ctx context.Context, req *request) (_ reply, err error) {
@@ -289,7 +290,7 @@ func (t *httpTransport) roundTrip(ctx context.Context, req *request) (_ reply, e
 	defer func() { _ = resp.Body.Close() }()
 	if id := resp.Header.Get(mcp.HeaderSessionID); id != "" && req.method == methodInitialize {
 		t.mu.Lock()
-		t.session = clip(id, 1024)
+		t.session = cut.Text(id, 1024)
 		t.mu.Unlock()
 	}
 	mediaType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
@@ -302,11 +303,11 @@ func (t *httpTransport) roundTrip(ctx context.Context, req *request) (_ reply, e
 	return reply{}, t.refusal(resp, req)
 }
 
-// readJSON reads a single message. An error object counts whatever the status,
-// if it answers this request; one without our id is the transport's.
+// readJSON reads a single message. An error object counts regardless of the status if it
+// answers this request; one without our id belongs to the transport.
 func (t *httpTransport) readJSON(ctx context.Context, resp *http.Response, req *request) (reply, error) {
-	fill := t.filler(ctx, req)
-	buf, err := fill.readAll(resp.Body, resp.ContentLength)
+	fill := t.filler(req)
+	buf, err := fill.readAll(ctx, resp.Body, resp.ContentLength)
 	if err != nil {
 		if ctx.Err() != nil {
 			return reply{}, ctx.Err()
@@ -332,13 +333,13 @@ func (t *httpTransport) readJSON(ctx context.Context, resp *http.Response, req *
 	}
 	t.dropped.Add(1)
 	buf.Release()
-	return reply{}, errors.New("the server answered another request than the one it was asked")
+	return reply{}, errors.New("the server's answer has the id of another request")
 }
 
 func (t *httpTransport) refusal(resp *http.Response, req *request) error {
 	data, _ := io.ReadAll(io.LimitReader(resp.Body, 2048)) //nolint:forbidigo // bounded by the reader
 	if resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusAccepted {
-		return &oddError{fmt.Errorf("the server answered with %q instead of JSON or an event stream", clip(resp.Header.Get("Content-Type"), 64))}
+		return &oddError{fmt.Errorf("the server answered with %q instead of JSON or an event stream", cut.Text(resp.Header.Get("Content-Type"), 64))}
 	}
 	return t.status(resp, req, data)
 }
@@ -346,8 +347,8 @@ func (t *httpTransport) refusal(resp *http.Response, req *request) error {
 // status explains an HTTP error. On a legacy session 404, and a 400 that comes
 // from the transport, mean that the session is gone.
 func (t *httpTransport) status(resp *http.Response, req *request, body []byte) error {
-	said := strings.TrimSpace(t.in.concealed(string(body)))
-	refused := &statusError{resp.StatusCode, feature.Clean(said[:min(len(said), 300)], 400), retryAfter(resp.Header)}
+	text := strings.TrimSpace(t.in.concealed(string(body)))
+	refused := &statusError{resp.StatusCode, feature.Clean(text[:min(len(text), 300)], 400), retryAfter(resp.Header)}
 	t.mu.Lock()
 	onSession := t.session != "" && req.method != methodInitialize
 	t.mu.Unlock()
@@ -360,8 +361,8 @@ func (t *httpTransport) status(resp *http.Response, req *request, body []byte) e
 }
 
 // filler collects the answer to a request.
-func (t *httpTransport) filler(ctx context.Context, req *request) filler {
-	f := filler{room: t.room, ctx: ctx}
+func (t *httpTransport) filler(req *request) filler {
+	f := filler{room: t.room}
 	if f.party == "" {
 		f.party = req.by
 	}
@@ -375,8 +376,6 @@ func (t *httpTransport) answer(msg []byte) {
 
 // offer implements [transport]: what belongs to a request comes on its own
 // stream.
-func (t *httpTransport) offer(int64, note) bool { return false }
-
 func (t *httpTransport) send(ctx context.Context, msg []byte) error {
 	resp, err := t.post(ctx, t.url, msg, nil)
 	if err != nil {
@@ -395,7 +394,7 @@ func (t *httpTransport) close(ctx context.Context) {
 	session := t.session
 	t.mu.Unlock()
 	if session != "" && !errors.Is(t.why, feature.ErrNotSent) {
-		// A courtesy; the server may be gone.
+		// Best effort; the server may be gone.
 		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 		if req, err := t.newRequest(ctx, http.MethodDelete, t.url, nil); err == nil {
 			if resp, err := t.client.Do(req); err == nil {

@@ -115,7 +115,7 @@ func TestForeignServers(t *testing.T) {
 			t.Errorf("%s: era %s, want %s", name, d.Peer.Era, era)
 		}
 		if got := native(t, r.call(name+"__add", `{"a":2,"b":3}`)); !strings.Contains(got, `"text":"5"`) {
-			t.Errorf("%s: %s", name, got)
+			t.Errorf("%s: got %s, want %q in it", name, got, `"text":"5"`)
 		}
 	}
 	if d := r.status("fallback").Detail.(upstream.Detail); d.Transport != servers.SSE {
@@ -137,6 +137,9 @@ func TestForeignServers(t *testing.T) {
 // The HTTP upstream is restarted during a client's session: the next call
 // succeeds.
 func TestHTTPUpstreamRestart(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
 	for _, stateless := range []bool{false, true} {
 		for _, session := range []string{"", servers.Shared} {
 			t.Run(fmt.Sprintf("stateless=%v session=%s", stateless, session), func(t *testing.T) {
@@ -148,7 +151,7 @@ func TestHTTPUpstreamRestart(t *testing.T) {
 				r.ready("srv")
 				for range 3 {
 					if got := native(t, r.callAs("client", "srv__add", `{"name":"x","arguments":{"a":2,"b":3}}`, nil)); !strings.Contains(got, `"5"`) {
-						t.Fatal(got)
+						t.Fatalf("got %v, want %q in it", got, `"5"`)
 					}
 					stop()
 					if res := r.callAs("client", "srv__add", `{"name":"x","arguments":{"a":2,"b":3}}`, nil); res.OK || !strings.Contains(res.Text(), "srv") {
@@ -156,7 +159,7 @@ func TestHTTPUpstreamRestart(t *testing.T) {
 					}
 					_, stop = listenAt(t, addr, sdkHandler(stateless))
 					if got := native(t, r.callAs("client", "srv__add", `{"name":"x","arguments":{"a":2,"b":3}}`, nil)); !strings.Contains(got, `"5"`) {
-						t.Fatal(got)
+						t.Fatalf("got %v, want %q in it", got, `"5"`)
 					}
 				}
 			})
@@ -195,7 +198,7 @@ func TestSessionForgotten(t *testing.T) {
 		r.callAs("client", session+"__add", `{"name":"x","arguments":{"a":2,"b":3}}`, nil)
 		set()
 		if got := native(t, r.callAs("client", session+"__add", `{"name":"x","arguments":{"a":2,"b":3}}`, nil)); !strings.Contains(got, `"5"`) {
-			t.Errorf("%s: %s", session, got)
+			t.Errorf("%s: got %s, want %q in it", session, got, `"5"`)
 		}
 	}
 }
@@ -262,7 +265,7 @@ func TestHostileHTTPServers(t *testing.T) {
 		"otherid": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":424242,"result":{}}`)
-		}, "answered another request"},
+		}, "has the id of another request"},
 		"huge": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = io.WriteString(w, strings.Repeat("x", 9<<20))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/yaya-ai/yaya/internal/backoff"
 	"github.com/yaya-ai/yaya/internal/bufpool"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/internal/sse"
@@ -26,7 +27,7 @@ const (
 	maxResume   = 30 * time.Second
 )
 
-// brokenStream says that an answer's stream ended before the answer.
+// brokenStream says that a response stream ended before the answer.
 type brokenStream struct {
 	cause  error
 	lastID string // "" when it cannot be resumed
@@ -39,8 +40,8 @@ func (e *brokenStream) Error() string {
 
 func (e *brokenStream) Unwrap() error { return e.cause }
 
-// readStream reads the stream that answers one request: notes, then the answer.
-// A legacy server may end it in the middle, and go on where it is asked to.
+// readStream reads the stream that answers one request: notes, then the answer. A legacy server
+// may end the stream early, and continue it on request.
 func (t *httpTransport) readStream(ctx context.Context, body io.Reader, req *request) (reply, error) {
 	r, err := t.readAnswer(ctx, body, req)
 	for try := 0; try < maxResumes; try++ {
@@ -48,12 +49,12 @@ func (t *httpTransport) readStream(ctx context.Context, body io.Reader, req *req
 		if !ok || broken.lastID == "" || t.isModern() {
 			break
 		}
-		wait := broken.retry
+		wait := min(broken.retry, maxResume)
 		if wait == 0 {
-			wait = resumeAfter << try
+			wait = backoff.Pause(resumeAfter, maxResume, try)
 		}
 		select {
-		case <-time.After(min(wait, maxResume)):
+		case <-time.After(wait):
 		case <-ctx.Done():
 			return reply{}, ctx.Err()
 		}
@@ -101,9 +102,9 @@ func (t *httpTransport) resume(ctx context.Context, broken *brokenStream, req *r
 }
 
 func (t *httpTransport) readAnswer(ctx context.Context, body io.Reader, req *request) (reply, error) {
-	fill := t.filler(ctx, req)
+	fill := t.filler(req)
 	defer fill.drop()
-	r := fill.events(body)
+	r := fill.events(ctx, body)
 	want := strconv.FormatInt(req.id, 10)
 	for garbage := 0; ; {
 		ev, err := r.Next()
@@ -119,12 +120,12 @@ func (t *httpTransport) readAnswer(ctx context.Context, body io.Reader, req *req
 			}
 			return reply{}, &brokenStream{err, r.LastID(), r.Retry()}
 		}
-		data, buf, err := t.event(&fill, ev.Data, true)
+		data, buf, err := t.event(ctx, &fill, ev.Data, true)
 		if err != nil {
 			return reply{}, err
 		}
 		if data == nil {
-			continue // it only brings an id to resume from
+			continue // it only carries an id to resume from
 		}
 		var msg jsonrpc.Message
 		if err := msg.Parse(data); err != nil {
@@ -164,9 +165,9 @@ func (t *httpTransport) readAnswer(ctx context.Context, body io.Reader, req *req
 	}
 }
 
-// event returns the data of an event that was read, without secrets. It is nil if there is
-// none to be had. An answer that lies in a file is read back when there is memory for it.
-func (t *httpTransport) event(fill *filler, data []byte, answers bool) ([]byte, *bufpool.Buffer, error) {
+// event returns the data of an event, without secrets, or nil if it has no usable data. An
+// answer in a file is read back when there is memory for it.
+func (t *httpTransport) event(ctx context.Context, fill *filler, data []byte, answers bool) ([]byte, *bufpool.Buffer, error) {
 	buf, file := fill.take()
 	if file == nil {
 		if len(data) == 0 {
@@ -177,7 +178,7 @@ func (t *httpTransport) event(fill *filler, data []byte, answers bool) ([]byte, 
 	}
 	var err error
 	answer := false
-	buf, err = file.handOut(fill.ctx, func(head, tail []byte, _ *parked) bool {
+	buf, err = file.handOut(ctx, func(head, tail []byte, _ *parked) bool {
 		id, call := jsonrpc.Glimpse(head, tail)
 		answer = answers && id != nil && !call
 		return answer
@@ -190,7 +191,7 @@ func (t *httpTransport) event(fill *filler, data []byte, answers bool) ([]byte, 
 		return true
 	})
 	if answer {
-		buf, err = file.load(fill.ctx)
+		buf, err = file.load(ctx)
 	}
 	if buf == nil {
 		return nil, nil, err
@@ -198,10 +199,9 @@ func (t *httpTransport) event(fill *filler, data []byte, answers bool) ([]byte, 
 	return t.in.conceal(buf.B), buf, nil
 }
 
-// listen keeps the legacy GET stream open. A server without one says 405. When
-// the server cannot be reached or has forgotten the session, the transport is
-// lost; a stream that merely ends is opened again where it ended. The channel is
-// closed when the first attempt has been answered.
+// listen keeps the legacy GET stream open. A server without one answers 405. If the server
+// cannot be reached or has forgotten the session, the transport is lost; if only the stream
+// ends, listen resumes it. The channel is closed when the first attempt has been answered.
 func (t *httpTransport) listen() <-chan struct{} {
 	open := make(chan struct{})
 	answered := sync.OnceFunc(func() { close(open) })
@@ -273,15 +273,15 @@ func (t *httpTransport) listenOnce(lastID *string, answered func()) (retry time.
 		if *lastID == "" {
 			return 0, true
 		}
-		*lastID = "" // it no longer knows the event
+		*lastID = "" // the server no longer knows the event
 		return 0, false
 	case resp.StatusCode != http.StatusOK:
 		return 0, resp.StatusCode/100 == 4
 	}
 	answered()
-	fill := &filler{room: t.room, ctx: t.ctx}
+	fill := &filler{room: t.room}
 	defer fill.drop()
-	r := fill.events(resp.Body)
+	r := fill.events(t.ctx, resp.Body)
 	for {
 		ev, err := r.Next()
 		if errors.Is(err, sse.ErrTooLarge) || errors.Is(err, errTooLarge) || errors.Is(err, errNoRoom) {
@@ -297,7 +297,7 @@ func (t *httpTransport) listenOnce(lastID *string, answered func()) (retry time.
 		if err != nil {
 			return r.Retry(), false
 		}
-		data, buf, err := t.event(fill, ev.Data, false)
+		data, buf, err := t.event(t.ctx, fill, ev.Data, false)
 		if err != nil {
 			return r.Retry(), false
 		}

@@ -9,30 +9,32 @@ import (
 	"strings"
 
 	"github.com/yaya-ai/yaya/internal/bufpool"
+	"github.com/yaya-ai/yaya/internal/cut"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
 )
 
-// incoming takes what a server sends without being asked. Its methods run on a
-// reading goroutine and do not block. req is the request on whose own stream the
-// message came, nil when there is none. buf holds a request: it counts until it is
-// answered, or never will be.
+// incoming handles messages that a server sends on its own. Its methods run on a reading
+// goroutine and do not block. req is the request on whose stream the message arrived, nil for
+// other streams. buf holds a request; its memory counts until the request is answered or
+// dropped.
 type incoming interface {
 	note(req *request, method string, params []byte)
 	asked(req *request, msg *jsonrpc.Message, buf *bufpool.Buffer, answer func(msg []byte))
-	// unread takes what is no message, or answers nothing, and is gone when it returns.
+	// unread handles input that is not a message, or that answers no request. The bytes are
+	// invalid after it returns.
 	unread(line []byte, why error)
-	// recovered is deferred where something that a server sent is handled: it makes
-	// a panic an error.
+	// recovered is deferred around the handling of server messages: it turns a panic into an
+	// error.
 	recovered(err *error)
 	// conceal returns a message without secrets, in the same memory. It is called for
 	// each message before anything in it is looked at.
 	conceal(msg []byte) []byte
-	// concealed returns what the server said elsewhere without secrets.
+	// concealed returns text that the server sent elsewhere, without secrets.
 	concealed(text string) string
 }
 
-// Bounds of what a server may ask (UP-31).
+// Bounds of a server's questions.
 const (
 	maxAsks    = 32  // at a time, per session
 	maxAsksReq = 100 // during one request
@@ -43,7 +45,7 @@ func (s *session) note(req *request, method string, params []byte) {
 	switch method {
 	case noteMessage:
 		params = s.concealLog(params)
-		s.p.said(params) // and its client gets it, too
+		s.p.logMessage(params) // the client gets it, too
 	case noteToolsChanged:
 		s.p.toolsChanged()
 		return
@@ -72,7 +74,7 @@ func (s *session) note(req *request, method string, params []byte) {
 	} else if method != noteProgress {
 		sole, many := s.sole()
 		switch {
-		case sole != nil && s.t.offer(sole.id, n):
+		case sole != nil && s.offer(sole.id, n):
 			return
 		case !many: // it concerns whomever the session belongs to
 			s.p.message(s.of, n.passedOn())
@@ -82,8 +84,15 @@ func (s *session) note(req *request, method string, params []byte) {
 	s.p.stats.dropped.Add(1)
 }
 
-// unread implements [incoming]. The first line is kept for the error of a start. Whoever
-// reads tells of some only, so the log is not flooded.
+// offer hands a note to the goroutine that waits for the answer to a request, where that
+// does not read the answer itself. It reports false when there is none.
+func (s *session) offer(id int64, n note) bool {
+	t, ok := s.t.(interface{ offer(id int64, n note) bool })
+	return ok && t.offer(id, n)
+}
+
+// unread implements [incoming]. It keeps the first line for the error of a start. The readers
+// pass on only some lines, so the log is not flooded.
 func (s *session) unread(line []byte, why error) {
 	text := s.p.shown(line)
 	s.mu.Lock()
@@ -91,28 +100,28 @@ func (s *session) unread(line []byte, why error) {
 		s.odd = text
 	}
 	s.mu.Unlock()
-	if s.p.cfg.Said != nil {
-		s.p.cfg.Said("yaya", "", fmt.Sprintf("the server wrote something that is not MCP (%v): %s", why, text))
+	if s.p.cfg.Log != nil {
+		s.p.cfg.Log("yaya", "", fmt.Sprintf("the server wrote output that is not MCP (%v): %s", why, text))
 	}
 }
 
-// recovered implements [incoming]. It is the last resort: a message that trips a fault
-// of ours ends its own connection.
+// recovered implements [incoming]. It is the last resort: a message that triggers a bug of ours
+// ends only its own connection.
 func (s *session) recovered(err *error) {
 	v := recover()
 	if v == nil {
 		return
 	}
-	*err = fmt.Errorf("panic while handling what the server sent: %v", v)
-	if s.p.cfg.Said != nil {
-		s.p.cfg.Said("yaya", "error", (*err).Error())
-		for line := range strings.Lines(string(debug.Stack())) { // each is cut by itself
-			s.p.cfg.Said("yaya", "error", line)
+	*err = fmt.Errorf("panic while handling a message of the server: %v", v)
+	if s.p.cfg.Log != nil {
+		s.p.cfg.Log("yaya", "error", (*err).Error())
+		for line := range strings.Lines(string(debug.Stack())) { // each line is cut separately
+			s.p.cfg.Log("yaya", "error", line)
 		}
 	}
 }
 
-// wroteOddly adds to the error of a start what the server wrote where MCP belongs.
+// wroteOddly adds to the error of a start the server's output that is not MCP.
 func (s *session) wroteOddly(err error) error {
 	s.mu.Lock()
 	odd := s.odd
@@ -120,11 +129,11 @@ func (s *session) wroteOddly(err error) error {
 	if _, ok := s.t.(*stdio); !ok || odd == "" {
 		return err
 	}
-	return fmt.Errorf("%w; it wrote something to its standard output that is not MCP, first %s; if it is a server of MCP that speaks over standard input and output and only needs longer, raise startup_timeout_sec in its configuration", err, odd)
+	return fmt.Errorf("%w; its standard output is not MCP and begins with %s; if it is an MCP server over standard input and output that only needs more time, raise startup_timeout_sec in its configuration", err, odd)
 }
 
-// sole returns a request in flight if all of those that are belong to one
-// client, and reports whether several clients have some.
+// sole returns a request in flight if all of them belong to one client, and reports whether
+// several clients have requests in flight.
 func (s *session) sole() (r *request, many bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,8 +145,8 @@ func (s *session) sole() (r *request, many bool) {
 	return s.flights, false
 }
 
-// tell passes a notification on to the client whose request it belongs to, if
-// that wants it.
+// tell forwards a notification to the client whose request it belongs to, if the client wants
+// it.
 func (s *session) tell(p relay.Peer, n note) {
 	if n.method == noteMessage {
 		var m struct {
@@ -172,7 +181,7 @@ func (s *session) asked(req *request, msg *jsonrpc.Message, buf *bufpool.Buffer,
 		if !relay.Core(msg.Method) && relay.Extensions(s.peer.caps).Len() > 0 {
 			break
 		}
-		refuse(jsonrpc.CodeMethodNotFound, "the client does not offer %q", clip(msg.Method, 64))
+		refuse(jsonrpc.CodeMethodNotFound, "the client does not offer %q", cut.Text(msg.Method, 64))
 		return
 	}
 	ctx, cancel := context.WithCancelCause(s.life)
@@ -186,7 +195,7 @@ func (s *session) asked(req *request, msg *jsonrpc.Message, buf *bufpool.Buffer,
 	s.mu.Unlock()
 	if twice || full {
 		cancel(nil)
-		refuse(jsonrpc.CodeInvalidRequest, "the request's id is in use, or more than %d requests wait for an answer", maxAsks)
+		refuse(jsonrpc.CodeInvalidRequest, "the request's id is in use, or more than %d requests wait for answers", maxAsks)
 		return
 	}
 	begun = s.work.Go(func() {
@@ -199,7 +208,7 @@ func (s *session) asked(req *request, msg *jsonrpc.Message, buf *bufpool.Buffer,
 		}()
 		r, err := s.question(ctx, req, msg.Method, msg.Params)
 		switch {
-		case ctx.Err() != nil && context.Cause(ctx) == errWithdrawn: //nolint:errorlint // our own
+		case ctx.Err() != nil && context.Cause(ctx) == errWithdrawn: //nolint:errorlint // our own error
 		case err != nil:
 			refuse(jsonrpc.CodeInternal, "the client did not answer: %v", err)
 		case r.Err != nil:
@@ -213,9 +222,9 @@ func (s *session) asked(req *request, msg *jsonrpc.Message, buf *bufpool.Buffer,
 	}
 }
 
-var errWithdrawn = errors.New("the server has withdrawn its request")
+var errWithdrawn = errors.New("the server cancelled its request")
 
-// withdraw ends a request of the server's that it no longer wants answered.
+// withdraw ends a request that the server has cancelled.
 func (s *session) withdraw(params []byte) {
 	obj, err := jsonrpc.ParseObject(params)
 	if err != nil {
@@ -229,14 +238,13 @@ func (s *session) withdraw(params []byte) {
 	}
 }
 
-// question finds who is to answer a server's request, and has it answered: the
-// client whose request made the server ask, or the one whom the session belongs
-// to.
+// question finds the client that has to answer a server's request, and gets its answer: the
+// client whose request made the server ask, or the one that the session belongs to.
 func (s *session) question(ctx context.Context, req *request, method string, params jsonrpc.Object) (relay.Reply, error) {
 	if req == nil {
 		var many bool
 		if req, many = s.sole(); many {
-			return relay.Refusal(jsonrpc.CodeInternal, `several clients share this connection, and it cannot be told which one is meant; yaya gives each its own with "session": "per_client"`), nil
+			return relay.Refusal(jsonrpc.CodeInternal, `several clients share this connection, and yaya cannot tell which one is meant; with "session": "per_client", each client gets its own connection`), nil
 		}
 	}
 	s.mu.Lock()
@@ -249,7 +257,7 @@ func (s *session) question(ctx context.Context, req *request, method string, par
 	}
 	if req != nil {
 		if req.asked.Add(1) > maxAsksReq {
-			return relay.Refusal(jsonrpc.CodeInternal, fmt.Sprintf("the server has asked more than %d times during one request", maxAsksReq)), nil
+			return relay.Refusal(jsonrpc.CodeInternal, fmt.Sprintf("the server asked more than %d times during one request", maxAsksReq)), nil
 		}
 		if req.limit != nil {
 			req.limit.pause()
@@ -264,8 +272,8 @@ func (s *session) question(ctx context.Context, req *request, method string, par
 	return s.p.put(ctx, p, method, params)
 }
 
-// put puts a question to a client. Without one, or when it cannot be asked, only
-// the roots of the configuration are an answer.
+// put asks a client. Without a client, or if it cannot be asked, yaya can only answer with the
+// roots of the configuration.
 func (p *Provider) put(ctx context.Context, to relay.Peer, method string, params jsonrpc.Object) (relay.Reply, error) {
 	able := to != nil && relay.Supports(to.Capabilities(), method, params)
 	if !able && to != nil && !to.Modern() && !relay.Core(method) {
@@ -276,7 +284,7 @@ func (p *Provider) put(ctx context.Context, to relay.Peer, method string, params
 		return relay.Reply{Result: obj}, err
 	}
 	if to == nil {
-		return relay.Refusal(jsonrpc.CodeMethodNotFound, "no client is there to be asked for "+method), nil
+		return relay.Refusal(jsonrpc.CodeMethodNotFound, "no client is connected to ask for "+method), nil
 	}
 	if !able {
 		return relay.Refusal(jsonrpc.CodeMethodNotFound, "the client does not support "+method), nil
@@ -287,13 +295,13 @@ func (p *Provider) put(ctx context.Context, to relay.Peer, method string, params
 // MetaServer is the key of the server that asks, in the _meta of its question.
 const MetaServer = "io.github.yaya-ai/server"
 
-// attributed says in a question which server it is of: the client knows yaya only.
-// A server without a prefix stands for itself, and its words are left alone.
+// attributed names the server in its question, since the client only knows yaya. The question
+// of a server without a prefix stays unchanged: such a server acts under its own name.
 func (p *Provider) attributed(method string, params jsonrpc.Object) []byte {
 	meta := withoutHop(params.Get("_meta"))
 	edits := []jsonrpc.Edit{{Name: "_meta", Value: meta}}
 	if _, bare := p.Prefix(); !bare {
-		obj, _ := jsonrpc.ParseObject(meta) // none is as good
+		obj, _ := jsonrpc.ParseObject(meta) // unreadable counts as absent
 		edits[0].Value = obj.Append(nil, jsonrpc.Edit{Name: MetaServer, Value: jsonrpc.AppendString(nil, p.cfg.Server.Name)})
 		if message, ok := params.String("message"); ok && method == relay.Elicitation {
 			edits = append(edits, jsonrpc.Edit{Name: "message", Value: jsonrpc.AppendString(nil, "["+p.cfg.Server.Name+"] "+message)})

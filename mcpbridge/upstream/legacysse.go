@@ -11,11 +11,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/yaya-ai/yaya/internal/cut"
 	"github.com/yaya-ai/yaya/internal/sse"
 )
 
-// sseTransport is HTTP+SSE of 2024-11-05: one stream brings everything, and
-// requests go to an endpoint that the stream names first.
+// sseTransport is HTTP+SSE of 2024-11-05: one stream carries all messages from the server, and
+// requests go to an endpoint that the first event names.
 type sseTransport struct {
 	*mux
 	http *httpTransport // for requests, redirects and error texts
@@ -58,10 +59,10 @@ func dialSSE(ctx context.Context, rt http.RoundTripper, rawURL string, headers m
 		if resp.StatusCode != http.StatusOK {
 			return fail(&statusError{code: resp.StatusCode})
 		}
-		return fail(fmt.Errorf("the server answered with %q instead of an event stream", clip(mt, 64)))
+		return fail(fmt.Errorf("the server answered with %q instead of an event stream", cut.Text(mt, 64)))
 	}
-	fill := &filler{room: at, ctx: life}
-	r := fill.events(resp.Body)
+	fill := &filler{room: at}
+	r := fill.events(life, resp.Body)
 	for t.end == nil {
 		ev, err := r.Next()
 		if err != nil {
@@ -75,26 +76,27 @@ func dialSSE(ctx context.Context, rt http.RoundTripper, rawURL string, headers m
 		}
 		end, err := h.url.Parse(string(ev.Data))
 		if err != nil || end.Scheme != h.url.Scheme || end.Host != h.url.Host {
-			return fail(errors.New("the event stream names an endpoint of another origin, which is not used"))
+			return fail(errors.New("the event stream names an endpoint of another origin; yaya does not use it"))
 		}
 		t.end = end
 	}
 	fill.drop()
-	if !stop() { // ctx ended meanwhile and has cancelled the stream
+	if !stop() { // ctx ended in the meantime and cancelled the stream
 		return fail(ctx.Err())
 	}
 	go func() {
 		defer close(t.over)
 		defer func() { _ = resp.Body.Close() }()
-		err := t.read(r, fill)
+		err := t.read(life, r, fill)
 		fill.drop()
 		t.fail(fmt.Errorf("the event stream ended: %w", err))
 	}()
 	return t, nil
 }
 
-// read reads events until something ends that, which it returns: never nil.
-func (t *sseTransport) read(r *sse.Reader, fill *filler) (err error) {
+// read reads events until an error, which it returns; it never returns nil. ctx bounds waiting
+// for room.
+func (t *sseTransport) read(ctx context.Context, r *sse.Reader, fill *filler) (err error) {
 	defer t.in.recovered(&err)
 	for err == nil {
 		var ev sse.Event
@@ -105,7 +107,7 @@ func (t *sseTransport) read(r *sse.Reader, fill *filler) (err error) {
 		case errors.Is(err, errNoRoom):
 			err = t.skip(r, fill, ev.Data, err)
 		case err == nil && (ev.Name == "" || ev.Name == "message"):
-			err = t.whole(fill, ev.Data)
+			err = t.whole(ctx, fill, ev.Data)
 		case err == nil:
 			fill.drop()
 		}
@@ -116,12 +118,12 @@ func (t *sseTransport) read(r *sse.Reader, fill *filler) (err error) {
 	return err
 }
 
-// whole hands on an event that is complete.
-func (t *sseTransport) whole(fill *filler, data []byte) error {
+// whole delivers a complete event.
+func (t *sseTransport) whole(ctx context.Context, fill *filler, data []byte) error {
 	buf, file := fill.take()
 	if file != nil {
 		var err error
-		if buf, err = file.handOut(fill.ctx, t.late, t.lost); buf == nil {
+		if buf, err = file.handOut(ctx, t.late, t.lost); buf == nil {
 			return err
 		}
 		data = buf.B
@@ -129,8 +131,8 @@ func (t *sseTransport) whole(fill *filler, data []byte) error {
 	return t.dispatch(data, buf)
 }
 
-// skip leaves out an event that is too large, or finds no room: the call that it
-// answers fails.
+// skip drops an event that is too large or for which there is no room: the call that it answers
+// fails.
 func (t *sseTransport) skip(r *sse.Reader, fill *filler, start []byte, why error) error {
 	head := bytes.Clone(start[:min(len(start), glimpsed)])
 	if file := fill.file; file != nil && file.size > 0 {

@@ -9,37 +9,37 @@ import (
 	"time"
 )
 
-// errCallTimeout is wrapped by the end of every limit.
-var errCallTimeout = errors.New("the call ran into its time limit")
+// errCallTimeout is wrapped by every error of an expired limit.
+var errCallTimeout = errors.New("the call exceeded its time limit")
 
-// expiredError says which limit has ended a call, and where it is set.
+// expiredError tells which limit ended a call, and where it is set.
 type expiredError struct {
 	after   time.Duration
-	total   time.Duration // since the call began, without the time it stood still
+	total   time.Duration // since the call began, without pauses
 	setting string
-	whole   bool // it was that of the whole call
+	whole   bool // the limit of the whole call
 }
 
 func (e *expiredError) Error() string {
 	switch {
 	case e.whole:
-		return fmt.Sprintf("did not finish within %v, with all its progress; raise or remove %s if it needs longer", e.after, e.setting)
+		return fmt.Sprintf("did not finish within %v, although it reported progress; raise or remove %s if it needs longer", e.after, e.setting)
 	case e.total > e.after:
-		return fmt.Sprintf("reported no progress for %v, after %v in all; raise %s if it needs longer", e.after, e.total.Round(time.Millisecond), e.setting)
+		return fmt.Sprintf("reported no progress for %v, after %v in total; raise %s if it needs longer", e.after, e.total.Round(time.Millisecond), e.setting)
 	}
 	return fmt.Sprintf("did not answer within %v; raise %s if it needs longer", e.after, e.setting)
 }
 
 func (e *expiredError) Unwrap() error { return errCallTimeout }
 
-// times are the limits of a call: so much without a sign of life, and, unless that is
-// 0, so much in all.
+// times holds the limits of a call: the time without a sign of life, and the total time, which
+// is unlimited if it is 0.
 type times struct {
 	silent, whole               time.Duration
 	silentSetting, wholeSetting string
 }
 
-// times returns the limits of a call of the server's.
+// times returns the limits of a call to the server.
 func (p *Provider) times() times {
 	t := times{silent: cmp.Or(p.cfg.Server.CallTimeout, callTimeout), whole: p.cfg.Server.CallMax, silentSetting: "tool_timeout_sec in its configuration", wholeSetting: "tool_max_sec in its configuration"}
 	if t.whole == 0 {
@@ -48,21 +48,21 @@ func (p *Provider) times() times {
 	return t
 }
 
-// limit is the time limit of a call. While a person is asked something, or another
-// server for authorization, it does not run. It is the context that ends with the
-// time, for the reason that an [expiredError] gives.
+// limit is the time limit of a call, and the context that ends with it; the cause is an
+// [expiredError]. Its clock stands still while a person has to answer, or while another server
+// is asked for authorization.
 type limit struct {
-	context.Context
+	context.Context // a base context: a limit is a context itself
 	times
 
 	cancel context.CancelCauseFunc
 
 	mu     sync.Mutex
-	begun  time.Time // later by all pauses
+	begun  time.Time // moved by all pauses
 	seen   time.Time // the last sign of life
 	timer  *time.Timer
 	paused int
-	since  time.Time // of the pause
+	since  time.Time // begin of the pause
 }
 
 func newLimit(ctx context.Context, t times) *limit {
@@ -75,7 +75,7 @@ func newLimit(ctx context.Context, t times) *limit {
 	return l
 }
 
-// left is the time until the next limit; mu is held.
+// left returns the time until the next limit; the caller holds mu.
 func (l *limit) left() time.Duration {
 	if l.whole > 0 {
 		return min(l.silent, time.Until(l.begun.Add(l.whole)))
@@ -87,7 +87,7 @@ func (l *limit) expire() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.paused > 0 {
-		return // the pause came at the same moment
+		return // a pause began at the same moment
 	}
 	e := &expiredError{after: l.silent, setting: l.silentSetting}
 	if !l.seen.Equal(l.begun) {
@@ -101,7 +101,7 @@ func (l *limit) expire() {
 
 type limitKey struct{}
 
-// Value implements [context.Context]: whoever has the context can stop the clock.
+// Value implements [context.Context]: code that has the context can stop the clock.
 func (l *limit) Value(key any) any {
 	if key == (limitKey{}) {
 		return l
@@ -109,15 +109,15 @@ func (l *limit) Value(key any) any {
 	return l.Context.Value(key)
 }
 
-// limits visits the limits that a context belongs to, the innermost first: that of
-// a session that is being opened is within that of the call that needs it.
+// limits visits the limits that a context belongs to, innermost first: the limit for opening a
+// session is inside the limit of the call that needs it.
 func limits(ctx context.Context, visit func(*limit)) {
 	for l, ok := ctx.Value(limitKey{}).(*limit); ok; l, ok = l.Context.Value(limitKey{}).(*limit) {
 		visit(l)
 	}
 }
 
-// extend starts the time without a sign of life anew, within the whole.
+// extend restarts the time without a sign of life, within the total.
 func (l *limit) extend() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -127,7 +127,7 @@ func (l *limit) extend() {
 	}
 }
 
-// pause stops the clock until resume has been called as often.
+// pause stops the clock until resume has been called equally often.
 func (l *limit) pause() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -155,7 +155,7 @@ func (l *limit) stop() {
 	l.cancel(nil)
 }
 
-// expired returns what has ended a call that ran into a limit, nil for another end.
+// expired returns the limit that ended a call, or nil if the call ended for another reason.
 func (l *limit) expired() *expiredError {
 	e, _ := errors.AsType[*expiredError](context.Cause(l.Context))
 	return e

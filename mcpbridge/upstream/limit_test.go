@@ -21,8 +21,8 @@ func TestLimit(t *testing.T) {
 		want     string
 	}{
 		"nothing comes":                  {times: times{silent: minute, silentSetting: "tool_timeout_sec"}, ends: minute, want: "did not answer within 1m0s; raise tool_timeout_sec"},
-		"thirteen minutes of progress":   {times: times{silent: minute, silentSetting: "tool_timeout_sec"}, progress: every(50*time.Second, 16), ends: 800*time.Second + minute, want: "reported no progress for 1m0s, after 14m20s in all; raise tool_timeout_sec"},
-		"progress within tool_max_sec":   {times: times{silent: minute, silentSetting: "tool_timeout_sec", whole: 2 * minute, wholeSetting: "the setting servers.tool_max_sec"}, progress: every(50*time.Second, 10), ends: 2 * minute, want: "did not finish within 2m0s, with all its progress; raise or remove the setting servers.tool_max_sec"},
+		"thirteen minutes of progress":   {times: times{silent: minute, silentSetting: "tool_timeout_sec"}, progress: every(50*time.Second, 16), ends: 800*time.Second + minute, want: "reported no progress for 1m0s, after 14m20s in total; raise tool_timeout_sec"},
+		"progress within tool_max_sec":   {times: times{silent: minute, silentSetting: "tool_timeout_sec", whole: 2 * minute, wholeSetting: "the setting servers.tool_max_sec"}, progress: every(50*time.Second, 10), ends: 2 * minute, want: "did not finish within 2m0s, although it reported progress; raise or remove the setting servers.tool_max_sec"},
 		"nothing comes in tool_max_sec":  {times: times{silent: minute, silentSetting: "tool_timeout_sec", whole: 10 * minute}, ends: minute, want: "did not answer within 1m0s"},
 		"tool_max_sec below the timeout": {times: times{silent: minute, silentSetting: "tool_timeout_sec", whole: 10 * time.Second, wholeSetting: "tool_max_sec"}, ends: 10 * time.Second, want: "did not finish within 10s"},
 		"a person was asked":             {times: times{silent: minute, silentSetting: "tool_timeout_sec", whole: 90 * time.Second, wholeSetting: "tool_max_sec"}, progress: every(50*time.Second, 1), pause: time.Hour, ends: time.Hour + 90*time.Second, want: "did not finish within 1m30s"},

@@ -11,43 +11,42 @@ import (
 )
 
 const (
-	// maxSkipped bounds a line that is skipped: a server that goes on writes no lines.
+	// maxSkipped bounds a skipped line: a server that exceeds it does not write lines at all.
 	maxSkipped = 1 << 30
-	// glimpsed is how much is kept of each end of a line that is not kept.
+	// glimpsed is how much of each end of a skipped line is kept.
 	glimpsed = 4 << 10
 )
 
 var errEndless = errors.New("the server sent a line of more than 1 GiB")
 
-// lines reads messages that are a line each. A line that is too large, or finds no
-// room, costs itself; a large one goes to a file. Those behind it on the pipe come
-// through.
+// lines reads messages, one per line. A line that is too large, or for which there is no room,
+// is skipped; a large one goes to a file. The lines behind it on the pipe still arrive.
 type lines struct {
 	br   *bufio.Reader
 	fill filler
-	ctx  context.Context // ends with the connection
 
-	// line takes a line that is not blank. The bytes are its to keep, and lie in buf.
+	// line handles a line that is not blank. It owns the bytes, which are in buf.
 	line func(line []byte, buf *bufpool.Buffer) error
-	// late takes a line that lies in a file. It reports false when the line is not
-	// what somebody waits for, and must be had at once.
+	// late handles a line in a file. It reports false if no caller waits for the line, which
+	// then has to be read back at once.
 	late func(head, tail []byte, p *parked) bool
-	// lost is told of a line that cannot be had, when its head is there and again
-	// when its tail is. It reports whether it has seen what the line is.
+	// lost is called for a line that cannot be kept, first with its head and again with its
+	// tail. It reports whether it recognized the line.
 	lost func(head, tail []byte, why error) bool
-	// enough is asked after each line whether the connection ends. Optional.
+	// enough is called after each line; an error ends the connection. Optional.
 	enough func() error
 }
 
-func newLines(r io.Reader, at room, ctx context.Context) *lines {
-	return &lines{br: bufio.NewReaderSize(r, 64<<10), fill: filler{room: at, ctx: ctx}, ctx: ctx}
+func newLines(r io.Reader, at room) *lines {
+	return &lines{br: bufio.NewReaderSize(r, 64<<10), fill: filler{room: at}}
 }
 
-// read reads until something ends it, which it returns: never nil.
-func (l *lines) read() error {
+// read reads until an error, which it returns; it never returns nil. ctx bounds waiting for
+// room; the end of the reader is what ends it.
+func (l *lines) read(ctx context.Context) error {
 	defer l.fill.drop()
 	for {
-		err := l.next()
+		err := l.next(ctx)
 		if err == nil && l.enough != nil {
 			err = l.enough()
 		}
@@ -57,7 +56,7 @@ func (l *lines) read() error {
 	}
 }
 
-// chunk returns a piece of a line, and whether the line goes on after it.
+// chunk returns a piece of a line, and whether the line continues.
 func (l *lines) chunk() (piece []byte, more bool, err error) {
 	piece, err = l.br.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {
@@ -66,8 +65,8 @@ func (l *lines) chunk() (piece []byte, more bool, err error) {
 	return piece, false, err
 }
 
-// next reads one line. A line that the end of the stream cuts off is dropped.
-func (l *lines) next() error {
+// next reads one line. It drops a line without an end at the end of the stream.
+func (l *lines) next(ctx context.Context) error {
 	piece, more, err := l.chunk()
 	if err != nil {
 		return err
@@ -76,11 +75,11 @@ func (l *lines) next() error {
 		l.fill.buf = bufpool.Get(min(8*len(piece), l.fill.limit))
 	}
 	for {
-		if why := l.fill.add(piece); why != nil {
+		if why := l.fill.add(ctx, piece); why != nil {
 			return l.skip(piece, more, why)
 		}
 		if !more {
-			return l.whole()
+			return l.whole(ctx)
 		}
 		if piece, more, err = l.chunk(); err != nil {
 			return err
@@ -88,12 +87,12 @@ func (l *lines) next() error {
 	}
 }
 
-// whole hands on a line that is complete.
-func (l *lines) whole() error {
+// whole delivers a complete line.
+func (l *lines) whole(ctx context.Context) error {
 	buf, file := l.fill.take()
 	if file != nil {
 		var err error
-		if buf, err = file.handOut(l.ctx, l.late, l.lost); buf == nil {
+		if buf, err = file.handOut(ctx, l.late, l.lost); buf == nil {
 			return err
 		}
 	}
@@ -125,7 +124,7 @@ func (e *ends) add(piece []byte) {
 	}
 }
 
-// skip reads the rest of a line that is not kept, and says why it is not.
+// skip reads the rest of a line that is not kept, and reports the reason.
 func (l *lines) skip(piece []byte, more bool, why error) error {
 	var e ends
 	if file := l.fill.file; file != nil && file.size > 0 {

@@ -17,16 +17,17 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/yaya-ai/yaya/feature"
+	"github.com/yaya-ai/yaya/internal/cut"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
-// Bounds of a listing (UP-09).
+// Bounds of a listing.
 const (
 	maxPages  = 64
 	maxCursor = 4 << 10
-	maxListed = 20_000 // tools that are looked at before the host takes its 500
+	maxListed = 20_000 // tools that are read before the host takes its 500
 )
 
 // catalogue remembers the tools by the hash of their definitions, so that an
@@ -72,7 +73,7 @@ func (p *Provider) Discover(ctx context.Context) ([]feature.Tool, []string, erro
 			continue
 		}
 		found = append(found, t)
-		if defs[t.spec.Name] == nil && len(defs) < maxPinned { // the first of a name counts
+		if defs[t.spec.Name] == nil && len(defs) < maxPinned { // the first tool of a name counts
 			defs[t.spec.Name] = def
 		}
 	}
@@ -109,14 +110,14 @@ func (p *Provider) Discover(ctx context.Context) ([]feature.Tool, []string, erro
 	return append(out, withheld[:min(len(withheld), maxWithheld)]...), warnings, nil
 }
 
-// maxRelists bounds how often tools are listed once more, because they changed meanwhile.
+// maxRelists bounds how often tools are listed again because they changed during the listing.
 const maxRelists = 3
 
-// listTools asks for all tools, and once more if the server has told of a change since:
-// many make their tools when they hear that they are initialized, and say so while their
-// list is on its way. The list that counts is one that nothing has changed under.
-// Nothing of a list is pinned or offered before, so that the first one may be complete
-// without any time during which what a server adds would pass for it.
+// listTools lists all tools, and lists them again if the server reports a change in the
+// meantime: many servers create their tools on the initialized notification, and report the
+// change while the list is on its way. Only a list without such a change counts. No earlier
+// list is pinned or offered; otherwise, tools that the server adds during this time would pass
+// as part of its first list.
 func (p *Provider) listTools(ctx context.Context, s *session) (raws []json.RawMessage, warnings []string, err error) {
 	for range maxRelists + 1 {
 		told := p.told.Load()
@@ -156,40 +157,39 @@ const (
 	maxWithheld = feature.MaxTools
 )
 
-// Offer is what a server says of itself and its tools, for whoever has to agree.
+// Offer is a server's description of itself and its tools, for the approval.
 type Offer struct {
-	Identity     string // its name for itself
+	Identity     string // its own name for itself
 	Version      string // of the protocol
-	Instructions string // as they would be shown
+	Instructions string // as clients would get them
 	Tools        map[string]json.RawMessage
 }
 
-// Agreed is what of an offer holds: see [Config.Pin].
+// Agreed is the approved part of an offer: see [Config.Pin].
 type Agreed struct {
-	Whole           string                     // why nothing of the server is to be used
-	Blocked         map[string]string          // why a tool is not to be offered
-	Approved        map[string]json.RawMessage // what is to be offered in place of a tool's definition
+	Whole           string                     // why nothing of the server may be used
+	Blocked         map[string]string          // why a tool may not be offered
+	Approved        map[string]json.RawMessage // definitions to offer instead of a tool's own
 	Instructions    string                     // that clients may read
 	NewInstructions bool                       // others wait
 }
 
-// pinned asks what of an offer is to be used.
+// pinned asks which parts of an offer may be used.
 func (p *Provider) pinned(s *session, defs map[string]json.RawMessage) (Agreed, error) {
-	said := instructions(s.peer.Instructions)
+	text := instructions(s.peer.Instructions)
 	if p.cfg.Pin == nil {
-		return Agreed{Instructions: said}, nil
+		return Agreed{Instructions: text}, nil
 	}
-	return p.cfg.Pin(Offer{s.peer.Name, s.peer.Version, said, defs})
+	return p.cfg.Pin(Offer{s.peer.Name, s.peer.Version, text, defs})
 }
 
-// maxInstructions bounds what is shown of a server's instructions.
+// maxInstructions bounds how much of a server's instructions is shown.
 const maxInstructions = 4 << 10
 
-// instructions makes what a server says to its clients' models safe to show (UP-01,
-// UP-02).
+// instructions makes a server's instructions for its clients' models safe to show.
 func instructions(raw string) string {
 	if len(raw) > 16*maxInstructions {
-		raw = clip(raw, 16*maxInstructions)
+		raw = cut.Text(raw, 16*maxInstructions)
 	}
 	return strings.TrimSpace(feature.Clean(raw, maxInstructions))
 }
@@ -201,7 +201,7 @@ func (p *Provider) Instructions() string {
 	return p.instructions
 }
 
-// waiting is a tool that cannot be called before somebody has agreed to it.
+// waiting is a tool that cannot be called before somebody approves it.
 type waiting struct{ name, why string }
 
 // Spec implements [feature.Tool].
@@ -214,14 +214,14 @@ func (t waiting) Invoke(context.Context, tool.Call) (tool.Result, error) {
 	return tool.Fail(tool.ErrUnavailable, "%s", t.why), nil
 }
 
-// explainWaiting is what the caller of a tool that waits gets to read.
+// explainWaiting returns the message for the caller of a tool that waits for approval.
 func (p *Provider) explainWaiting(agreed Agreed, name, why string) string {
 	server := p.cfg.Server.Name
 	what := shellWord(server)
 	if agreed.Whole == "" {
 		what += " " + shellWord(name)
 	}
-	return fmt.Sprintf("tool %q of server %q waits for approval: %s; look at it and approve it on the machine that runs yaya with: yaya mcp approve %s, or from elsewhere on yaya's page, under Quarantine",
+	return fmt.Sprintf("tool %q of server %q waits for approval: %s; to review and approve it, run yaya mcp approve %s on the machine that runs yaya, or use Quarantine on yaya's page",
 		feature.Clean(name, 64), server, feature.Clean(why, 300), what)
 }
 
@@ -236,7 +236,7 @@ func shellWord(s string) string {
 	return s
 }
 
-// quarantine says which tools cannot be used, and what to do about it.
+// quarantine tells which tools cannot be used, and the remedy.
 func (p *Provider) quarantine(agreed Agreed) string {
 	if len(agreed.Blocked) == 0 {
 		return ""
@@ -249,7 +249,7 @@ func (p *Provider) quarantine(agreed Agreed) string {
 	return fmt.Sprintf("%s for approval (%s): yaya mcp approve %s", what, feature.Clean(agreed.Blocked[names[0]], 200), shellWord(p.cfg.Server.Name))
 }
 
-// pages asks for a whole list, page by page.
+// pages requests a whole list, page by page.
 func (s *session) pages(ctx context.Context, method, member string) (out []json.RawMessage, warnings []string, err error) {
 	cursor, seen := "", map[string]bool{}
 	for page := 0; ; page++ {
@@ -281,14 +281,14 @@ func (s *session) pages(ctx context.Context, method, member string) (out []json.
 			return out, warnings, nil
 		}
 		if len(next) > maxCursor || seen[next] || len(out) > maxListed {
-			return out, append(warnings, fmt.Sprintf("its answer to %s never ends; what came so far is offered", method)), nil
+			return out, append(warnings, fmt.Sprintf("its answer to %s never ends; yaya offers the entries so far", method)), nil
 		}
 		seen[next] = true
 		cursor = next
 	}
 }
 
-// tool opens one definition, or returns the tool that had the same one before.
+// tool decodes one definition, or returns the earlier tool with the same definition.
 func (p *Provider) tool(raw json.RawMessage, era servers.Era) (*remote, error) {
 	hash := sha256.Sum256(raw)
 	p.list.mu.Lock()
@@ -331,8 +331,7 @@ func (p *Provider) tool(raw json.RawMessage, era servers.Era) (*remote, error) {
 	return t, nil
 }
 
-// capped returns an entry of a list with its description cut to what is shown of
-// descriptions (UP-01).
+// capped returns an entry of a list with its description cut to the limit of descriptions.
 func capped(o jsonrpc.Object) jsonrpc.Object {
 	text, ok := o.String("description")
 	if !ok || len(text) <= feature.MaxDescription {
@@ -350,8 +349,8 @@ func capped(o jsonrpc.Object) jsonrpc.Object {
 	return cut
 }
 
-// validHeaders checks x-mcp-header annotations with the library, which a hostile
-// schema must not be able to bring down.
+// validHeaders checks x-mcp-header annotations with the library, and recovers if a hostile
+// schema makes it panic.
 func validHeaders(t *mcp.Tool) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
-// subscribe asks for the notifications that concern no request: a GET stream in
-// the legacy era over HTTP, subscriptions/listen in the modern one. Resources
-// that clients have subscribed to on an earlier session are subscribed to again.
+// subscribe requests the notifications that concern no request: with a GET stream in the legacy
+// era over HTTP, with subscriptions/listen in the modern one. It renews the clients'
+// subscriptions to resources from an earlier session.
 func (s *session) subscribe() {
 	if s.peer.Era == servers.EraModern {
 		s.work.Go(s.listen)
@@ -35,7 +35,7 @@ func (s *session) subscribe() {
 	}
 }
 
-// hearTimeout is how long a server may take to open the stream on which it asks.
+// hearTimeout bounds how long a server may take to open the stream for its own requests.
 const hearTimeout = 2 * time.Second
 
 // hear opens the GET stream of a legacy session over HTTP. The channel is closed
@@ -49,8 +49,7 @@ func (s *session) hear() <-chan struct{} {
 	return open
 }
 
-// heard waits until the server can ask: one that has no stream to ask its client
-// on loses the question.
+// heard waits until the server can ask questions: without an open stream, a question is lost.
 func (s *session) heard(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, hearTimeout)
 	defer cancel()
@@ -60,7 +59,7 @@ func (s *session) heard(ctx context.Context) {
 	}
 }
 
-// opened forgets the request that opened the session.
+// opened clears the request that opened the session.
 func (s *session) opened() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,7 +70,7 @@ func uriParams(uri string) []byte {
 	return append(jsonrpc.AppendString([]byte(`{"uri":`), uri), '}')
 }
 
-// filter is what a modern server is asked to tell; nil when there is nothing.
+// filter returns the notifications to request from a modern server; nil if there are none.
 func (s *session) filter() []byte {
 	f := map[string]any{}
 	for part, capability := range map[string]string{"toolsListChanged": "tools", "promptsListChanged": "prompts", "resourcesListChanged": "resources"} {
@@ -92,8 +91,8 @@ func (s *session) filter() []byte {
 	return out
 }
 
-// listen keeps a subscription of the modern era open, and opens it anew when what
-// is wanted has changed.
+// listen keeps a subscription of the modern era open, and opens a new one when the filter
+// changes.
 func (s *session) listen() {
 	for wait := time.Second; s.life.Err() == nil; wait = min(2*wait, time.Minute) {
 		s.mu.Lock()
@@ -115,8 +114,8 @@ func (s *session) listen() {
 		ctx, cancel := context.WithCancel(s.life)
 		over := make(chan error, 1)
 		go func() {
-			// The answer comes when the server ends the subscription; until then
-			// the transport hands on what arrives.
+			// The answer comes when the server ends the subscription; until then, the transport
+			// delivers the notifications.
 			_, err := s.ask(ctx, methodListen, filter)
 			over <- err
 		}()
@@ -150,7 +149,7 @@ func (s *session) listen() {
 	}
 }
 
-// acknowledged says that the server tells what the subscription asks for.
+// acknowledged records that the server has accepted the subscription's filter.
 func (s *session) acknowledged() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,8 +158,7 @@ func (s *session) acknowledged() {
 	s.acked = make(chan struct{})
 }
 
-// resubscribe has the filter looked at again, and waits until the server has
-// acknowledged it.
+// resubscribe applies a changed filter, and waits until the server has acknowledged it.
 func (s *session) resubscribe(ctx context.Context) {
 	s.mu.Lock()
 	s.wanted++
@@ -187,7 +185,7 @@ func (s *session) resubscribe(ctx context.Context) {
 	}
 }
 
-// subscribed returns the resources whose updates clients want.
+// subscribed returns the resources that clients have subscribed to.
 func (p *Provider) subscribed() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -245,7 +243,7 @@ func (p *Provider) follow(ctx context.Context, uri string, on bool) error {
 	return err
 }
 
-// updated takes notifications/resources/updated.
+// updated handles notifications/resources/updated.
 func (p *Provider) updated(params []byte) {
 	obj, err := jsonrpc.ParseObject(params)
 	uri, ok := obj.String("uri")

@@ -14,16 +14,16 @@ import (
 
 const (
 	listTimeout = 20 * time.Second
-	listKept    = 5 * time.Second // for servers that do not tell of changes
+	listKept    = 5 * time.Second // for servers that do not report changes
 	maxEntries  = 5000
 	maxEntry    = 256 << 10
 )
 
-// listing remembers a list of the server.
+// listing caches a list of the server.
 type listing struct {
-	mu      sync.Mutex // held while it is asked for
+	mu      sync.Mutex // held during the request
 	entries []jsonrpc.Object
-	at      time.Time // zero: to be asked for
+	at      time.Time // zero: not cached
 	of      *session
 }
 
@@ -64,8 +64,8 @@ func (p *Provider) Capabilities() jsonrpc.Object {
 	return s.peer.caps
 }
 
-// List implements [relay.Server]. A list is kept until the server says that it
-// has changed, or for a moment if it would not say.
+// List implements [relay.Server]. It caches a list until the server reports a change, or only
+// briefly if the server does not report changes.
 func (p *Provider) List(ctx context.Context, k relay.Kind) ([]jsonrpc.Object, error) {
 	s := p.mainSession()
 	if s == nil {
@@ -82,7 +82,7 @@ func (p *Provider) List(ctx context.Context, k relay.Kind) ([]jsonrpc.Object, er
 	}
 	asked := time.Now()
 	p.mu.Lock()
-	l.at, l.of = asked, s // a change from now on makes it stale again
+	l.at, l.of = asked, s // a change after this point makes it stale again
 	p.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()

@@ -12,14 +12,14 @@ import (
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 )
 
-// claimed returns the ids of our requests that something malformed names as an answer
-// does: so much can be seen of it that a call need not wait for what has come already.
-// It is no answer; the call only learns that there will be none.
+// claimed returns the ids of our requests that a malformed answer names, if that much is
+// readable, so that their calls need not wait any further. It does not count as an answer; the
+// calls only learn that none will come.
 func claimed(data []byte) (ids []int64) {
 	data = bytes.TrimSpace(data)
 	if len(data) > 0 && data[0] == '[' {
 		var parts []json.RawMessage
-		if json.Unmarshal(data, &parts) != nil { // as far as it can be read
+		if json.Unmarshal(data, &parts) != nil { // as far as readable
 			parts = []json.RawMessage{bytes.TrimLeft(data, "[ \t\r\n")}
 		}
 		for _, part := range parts {
@@ -30,7 +30,7 @@ func claimed(data []byte) (ids []int64) {
 		return ids
 	}
 	add := func(raw []byte) {
-		// An id that came back as text, or in a list, is meant for the one that we sent.
+		// An id that came back as a string, or in a list, stands for the number that we sent.
 		id, err := strconv.ParseInt(string(bytes.Trim(raw, "\"[] \t")), 10, 64)
 		if err == nil && !slices.Contains(ids, id) {
 			ids = append(ids, id)
@@ -51,29 +51,29 @@ func claimed(data []byte) (ids []int64) {
 	if probe.Method != nil {
 		return nil
 	}
-	add(probe.ID) // of two, the last one
+	add(probe.ID) // of duplicates, the last one
 	return ids
 }
 
-// malformed is the error of a call whose answer cannot be read.
+// malformed returns the error of a call whose answer cannot be parsed.
 func malformed(why error) error {
 	return &oddError{fmt.Errorf("the server sent a malformed answer: %w", why)}
 }
 
-// odd is the error of a call whose answer can be read, and is not one of MCP.
+// odd returns the error of a call whose answer can be parsed but is not MCP.
 func odd(format string, args ...any) error { return &oddError{fmt.Errorf(format, args...)} }
 
 var (
 	errIDType = errors.New("its id is not the number of the request")
-	errNobody = errors.New("it answers no request that can be made out")
+	errNobody = errors.New("it answers no recognizable request")
 )
 
-// shown is the beginning of a line that cannot be read, for people: without secrets,
-// which are looked for before the line is cut where one may stand.
+// shown returns the beginning of an unreadable line for people, without secrets. Secrets are
+// removed before the line is cut, since the cut may split one.
 func (p *Provider) shown(line []byte) string {
 	const (
 		most   = 200
-		looked = 64 << 10 // bytes; what is shown lies far from the end of that
+		looked = 64 << 10 // bytes; the shown part ends far before this limit
 	)
 	text := color.ReplaceAllString(string(line[:min(len(line), looked)]), "")
 	if p.cfg.Mask != nil {

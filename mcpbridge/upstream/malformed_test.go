@@ -152,7 +152,7 @@ func TestPanicEndsItsConnection(t *testing.T) {
 	} {
 		var mu sync.Mutex
 		var log strings.Builder
-		p := New(Config{Server: servers.Server{Name: "srv"}, Said: func(stream, level, text string) {
+		p := New(Config{Server: servers.Server{Name: "srv"}, Log: func(stream, level, text string) {
 			mu.Lock()
 			defer mu.Unlock()
 			fmt.Fprintln(&log, stream, level, text)
@@ -160,7 +160,7 @@ func TestPanicEndsItsConnection(t *testing.T) {
 		s := newSession(p, tenant{}, nil)
 		err := run(brittle{s})
 		s.cancel()
-		const want = "panic while handling what the server sent: a fault of ours"
+		const want = "panic while handling a message of the server: a fault of ours"
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: the connection ended with %v, want %q", name, err, want)
 		}
@@ -172,8 +172,8 @@ func TestPanicEndsItsConnection(t *testing.T) {
 	}
 }
 
-// What answers no request is garbage: it ends its connection after some, and the log is
-// told of no more than those. An answer that is late is not.
+// An answer to no request is garbage: several of them end their connection, and the log
+// lists no more than these. A late answer is not garbage.
 func TestAnswersToNobodyAreBounded(t *testing.T) {
 	for name, tc := range map[string]struct {
 		line string
@@ -192,9 +192,9 @@ func TestAnswersToNobodyAreBounded(t *testing.T) {
 		m := newMux(new(atomic.Uint64), in, func([]byte) {})
 		m.batches.Store(true)
 		const n = 100
-		l := newLines(strings.NewReader(strings.Repeat(tc.line+"\n", n)), room{limit: 16 << 20, scratch: intake.TempFile, server: "s"}, t.Context())
+		l := newLines(strings.NewReader(strings.Repeat(tc.line+"\n", n)), room{limit: 16 << 20, scratch: intake.TempFile, server: "s"})
 		l.line, l.late, l.lost, l.enough = m.dispatch, m.late, m.lost, m.enough
-		if err := l.read(); errors.Is(err, errGarbage) != tc.ends {
+		if err := l.read(t.Context()); errors.Is(err, errGarbage) != tc.ends {
 			t.Errorf("%s: the connection ended with %v, want %v: %v", name, err, errGarbage, tc.ends)
 		}
 		if in.unreadable > maxGarbage+1 {
@@ -219,8 +219,8 @@ func TestBatchOfGarbageGivesBack(t *testing.T) {
 	}
 }
 
-// A line that cannot be read is shown without secrets, also when the place where it is
-// cut parts one, and whatever the secret's name.
+// A line that cannot be read is shown without secrets, even if it is cut inside a secret,
+// and whatever the secret's name.
 func TestOddLinesAreShownWithoutSecrets(t *testing.T) {
 	const secret = "correct-horse-battery-staple"
 	known := new(masked.Secrets)

@@ -14,16 +14,16 @@ import (
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 )
 
-// Limits of what a server sends (R22, C.2).
+// Limits of what a server sends.
 const (
-	maxGarbage  = 20      // lines that are no messages, per connection
+	maxGarbage  = 20      // lines that are not messages, per connection
 	maxNotes    = 64      // notifications waiting for one call
-	maxHeavy    = 8 << 20 // bytes of those, or a single one that is larger
+	maxHeavy    = 8 << 20 // bytes of those; a single one may be larger
 	maxInFlight = 64      // requests at a time, per session
 )
 
 var (
-	errGarbage = errors.New("the server keeps sending what is not JSON-RPC (does it print to standard output?)")
+	errGarbage = errors.New("the server keeps sending output that is not JSON-RPC (does it print to standard output?)")
 )
 
 // reply is the answer to a request: exactly one of the two is set.
@@ -44,25 +44,25 @@ type pending struct {
 	done   chan answer // one answer
 	notes  chan note
 	heavy  atomic.Int64 // bytes of the notes
-	listen bool         // somebody takes the notes
-	by     string       // the principal whose request it is
+	listen bool         // the caller wants the notes
+	by     string       // the principal that made the request
 }
 
 type answer struct {
 	reply  reply
-	parked *parked // the reply lies in a file
-	err    error   // when there will be no reply
+	parked *parked // the reply is in a file
+	err    error   // set if there will be no reply
 }
 
-// mux matches what comes in on a two-way connection to the requests that wait.
+// mux matches the messages of a two-way connection to the pending requests.
 type mux struct {
 	mu      sync.Mutex
 	waiting map[int64]*pending
 	dead    error
 
 	batches atomic.Bool // the server may send batches
-	garbage int         // of the reading goroutine, as told is
-	told    int         // lines that people were told of
+	garbage int         // owned by the reading goroutine, like told
+	told    int         // lines that were logged
 	dropped *atomic.Uint64
 
 	in incoming
@@ -91,8 +91,7 @@ func (m *mux) add(req *request) (*pending, error) {
 	return p, nil
 }
 
-// drop forgets a request and recycles its slot; an answer that comes later is
-// dropped and counted.
+// drop forgets a request and recycles its slot; a later answer is dropped and counted.
 func (m *mux) drop(id int64, p *pending) {
 	m.mu.Lock()
 	delete(m.waiting, id)
@@ -109,13 +108,13 @@ func (m *mux) drop(id int64, p *pending) {
 	pendings.Put(p)
 }
 
-// discard gives up an answer that nobody wants.
+// discard releases an answer that no caller wants.
 func (a *answer) discard() {
 	a.reply.buf.Release()
 	a.parked.close()
 }
 
-// fail ends every request that waits, and all later ones, with err.
+// fail ends every pending and every later request with err.
 func (m *mux) fail(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -135,8 +134,8 @@ func (m *mux) failed() error {
 	return m.dead
 }
 
-// dispatch takes one message, whose bytes it keeps; buf, if set, holds them. An
-// error ends the connection.
+// dispatch handles one message and keeps its bytes; buf, if set, holds them. An error ends the
+// connection.
 func (m *mux) dispatch(data []byte, buf *bufpool.Buffer) error {
 	data = m.in.conceal(data)
 	var msg jsonrpc.Message
@@ -158,7 +157,7 @@ func (m *mux) dispatch(data []byte, buf *bufpool.Buffer) error {
 	return m.enough()
 }
 
-// enough is an error when the server has sent more garbage than a connection may.
+// enough returns an error if the server has sent more garbage than a connection may.
 func (m *mux) enough() error {
 	if m.garbage > maxGarbage {
 		return errGarbage
@@ -166,7 +165,7 @@ func (m *mux) enough() error {
 	return nil
 }
 
-// tell tells of what cannot be used, so that the log is not flooded.
+// tell logs an unusable line, but not so often that it floods the log.
 func (m *mux) tell(line []byte, why error) {
 	if m.told++; m.told <= maxGarbage+1 {
 		m.in.unread(line, why)
@@ -178,8 +177,8 @@ func (m *mux) begin(version string, _ bool) {
 	m.batches.Store(version == mcp.ProtocolVersion20250326)
 }
 
-// dispatchBatch takes the messages of a batch, which count until the last of them is
-// given back. A batch in a batch is no message.
+// dispatchBatch handles the messages of a batch, whose memory counts until the last of them is
+// released. A batch inside a batch is not a message.
 func (m *mux) dispatchBatch(data []byte, buf *bufpool.Buffer) error {
 	parts, err := jsonrpc.Batch(data)
 	if err != nil {
@@ -204,7 +203,7 @@ func (m *mux) dispatchBatch(data []byte, buf *bufpool.Buffer) error {
 			err = m.dispatch(part, held)
 		}
 		if err != nil {
-			for range parts[i+1:] { // they are not looked at
+			for range parts[i+1:] { // they are not parsed
 				done()
 			}
 			return err
@@ -213,7 +212,7 @@ func (m *mux) dispatchBatch(data []byte, buf *bufpool.Buffer) error {
 	return nil
 }
 
-// late takes an answer that lies in a file to the request that waits for it.
+// late delivers an answer in a file to the pending request.
 func (m *mux) late(head, tail []byte, p *parked) bool {
 	id, call := jsonrpc.Glimpse(head, tail)
 	if id == nil || call {
@@ -223,7 +222,7 @@ func (m *mux) late(head, tail []byte, p *parked) bool {
 	return true
 }
 
-// reply reads an answer to a request that was put aside, for the request's principal.
+// reply reads a request's answer back from a file, on the budget of the request's principal.
 func (p *parked) reply(ctx context.Context, req *request) (reply, error) {
 	if err := p.settle(ctx, req.by); err != nil {
 		p.close()
@@ -244,8 +243,8 @@ func (p *parked) reply(ctx context.Context, req *request) (reply, error) {
 	return reply{msg.Result, msg.Err, buf}, nil
 }
 
-// lost fails the call whose answer cannot be had. It reports whether it could be seen
-// what it is that is lost.
+// lost fails the call whose answer cannot be read. It reports whether it could tell which
+// message was lost.
 func (m *mux) lost(head, tail []byte, why error) bool {
 	id, call := jsonrpc.Glimpse(head, tail)
 	switch {
@@ -261,8 +260,8 @@ func (m *mux) lost(head, tail []byte, why error) bool {
 	return true
 }
 
-// unreadable counts what is no message. Where it can still be told which calls it
-// answers, they learn why the answer will not come; the rest is told of.
+// unreadable counts input that is not a message. If it still shows which calls it answers, they
+// fail with the reason; other input is logged.
 func (m *mux) unreadable(data []byte, err error) error {
 	known := false
 	for _, id := range claimed(data) {
@@ -276,18 +275,18 @@ func (m *mux) unreadable(data []byte, err error) error {
 	return m.enough()
 }
 
-// deliver hands an answer to the request of that id, if it still waits. Ids are
-// compared as the integers that we sent and nothing else (UP-16): an answer whose id is
-// written otherwise is garbage, and only says that none will come.
+// deliver hands an answer to the request with that id, if it is still pending. Ids are compared
+// as exactly the integers that we sent: an answer whose id is written differently is garbage,
+// and only tells that no answer will come.
 func (m *mux) deliver(rawID []byte, a answer) {
 	id, err := strconv.ParseInt(string(rawID), 10, 64)
 	if err == nil && m.give(id, a) {
 		return
 	}
 	m.dropped.Add(1)
-	defer a.discard() // the id may lie in it
+	defer a.discard() // the id may be in it
 	if err == nil {
-		return // nobody waits for it any longer
+		return // no caller waits for it
 	}
 	m.garbage++
 	if id, err = strconv.ParseInt(strings.Trim(string(rawID), `"`), 10, 64); err != nil || !m.give(id, answer{err: malformed(errIDType)}) {
@@ -295,7 +294,7 @@ func (m *mux) deliver(rawID []byte, a answer) {
 	}
 }
 
-// give hands an answer to the request of that id; false if none waits.
+// give hands an answer to the request with that id. It reports false if none is pending.
 func (m *mux) give(id int64, a answer) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -305,7 +304,7 @@ func (m *mux) give(id int64, a answer) bool {
 	}
 	delete(m.waiting, id)
 	if a.parked != nil {
-		a.parked.of(p.by) // without room for it, the request waits for some
+		a.parked.of(p.by) // without room for it, the request waits
 	}
 	p.done <- a
 	return true
@@ -323,8 +322,7 @@ func (m *mux) note(msg *jsonrpc.Message) {
 	}
 }
 
-// offer implements [transport]. Notes are lossy: a call takes at most maxNotes
-// that it has not looked at.
+// offer implements [transport]. Notes are lossy: a call holds at most maxNotes unread ones.
 func (m *mux) offer(id int64, n note) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -345,11 +343,4 @@ func (m *mux) offer(id int64, n note) bool {
 		m.dropped.Add(1)
 	}
 	return true
-}
-
-func clip(s string, n int) string {
-	if len(s) > n {
-		return s[:n] + "…"
-	}
-	return s
 }

@@ -6,17 +6,18 @@ import (
 	"slices"
 
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/internal/workgroup"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
-// Bounds of the notifications of a client that its server has not taken yet.
+// Bounds of a client's notifications that its server has not received yet.
 const (
 	maxClientNotes     = 64
-	maxClientNoteBytes = 1 << 20 // all together, but for one
+	maxClientNoteBytes = 1 << 20 // in total; a single one may be larger
 )
 
-// Notify implements [relay.Server]: it passes a notification of a client on to the
-// session that is its own, after those before it.
+// Notify implements [relay.Server]: it forwards a client's notification to the client's own
+// session, in order.
 func (p *Provider) Notify(client, method string, params []byte) bool {
 	p.mu.Lock()
 	sl, work := p.sessions[place{name: client}], p.work
@@ -36,10 +37,10 @@ func (p *Provider) Notify(client, method string, params []byte) bool {
 	return s.notify(work, note{method, params}.passedOn())
 }
 
-// notify queues a notification. News of the roots that is the last one in the queue
-// already is held once: the server asks for them when it reads it. Others may mean
-// something each time. It reports false when there is no room.
-func (s *session) notify(work *group, n note) bool {
+// notify queues a notification. A change of the roots is queued once if it would follow another
+// one directly, since the server asks for the roots when it reads the notification; any other
+// notification may matter each time. It reports false if the queue is full.
+func (s *session) notify(work *workgroup.Group, n note) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if last := len(s.notes) - 1; last >= 0 && n.method == noteRootsChanged && s.notes[last].method == n.method && bytes.Equal(s.notes[last].params, n.params) {
@@ -60,7 +61,7 @@ func (s *session) notify(work *group, n note) bool {
 	return s.noting
 }
 
-// sendNotes sends what is queued, one after the other.
+// sendNotes sends the queued notifications, one after the other.
 func (s *session) sendNotes() {
 	for {
 		s.mu.Lock()

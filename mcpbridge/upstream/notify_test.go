@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/yaya-ai/yaya/internal/workgroup"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
@@ -35,7 +36,7 @@ func TestNotificationsOfClientsAreBounded(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			slow := &slowTransport{let: make(chan struct{})}
 			p := New(Config{Server: servers.Server{Name: "srv"}})
-			p.work = new(group)
+			p.work = new(workgroup.Group)
 			s := newSession(p, tenant{client: "mine"}, nil)
 			s.t = slow
 			p.sessions = map[place]*slot{{"mine", era}: {s: s}}
@@ -86,7 +87,7 @@ func TestEqualNotificationsOfClients(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			slow := &slowTransport{let: make(chan struct{})}
 			p := New(Config{Server: servers.Server{Name: "srv"}})
-			p.work = new(group)
+			p.work = new(workgroup.Group)
 			s := newSession(p, tenant{client: "mine"}, nil)
 			s.t = slow
 			p.sessions = map[place]*slot{{name: "mine"}: {s: s}}

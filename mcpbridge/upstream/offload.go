@@ -11,26 +11,25 @@ import (
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
 )
 
-// maxNativeContents is how many content items a result keeps that is cut (UP-11, UP-32).
+// maxNativeContents is how many content items a truncated result keeps.
 const maxNativeContents = 1000
 
-// Truncated is what a result says of itself, in _meta, when it was cut.
+// Truncated is the member of _meta that marks a truncated result.
 type Truncated struct {
 	Bytes     int    `json:"bytes"` // of the whole result
 	Items     int    `json:"items"` // of its content
 	KeptItems int    `json:"kept_items"`
 	Structure bool   `json:"structured_content_dropped,omitempty"`
-	URI       string `json:"uri,omitempty"` // of the whole, "" when it could not be kept
+	URI       string `json:"uri,omitempty"` // of the whole result, "" if it could not be stored
 }
 
 // MetaTruncated is the key of [Truncated] in a result's _meta.
 const MetaTruncated = "io.github.yaya-ai/truncated"
 
-// bounded returns the result of a native call as it is, unless its server's entry
-// bounds results: then one that is larger keeps its shape, as many items as fit, the
-// head of the one that does not, and a link to the whole. Structured content that the
-// tool's output schema promises stays, whatever its size: a client must refuse a
-// result without it.
+// bounded returns the result of a native call unchanged, unless it exceeds the limit in its
+// server's entry. A larger result keeps its shape: as many items as fit, the head of the first
+// one that does not, and a link to the whole result. Structured content that the tool's output
+// schema promises stays, whatever its size: a client must reject a result without it.
 func (t *remote) bounded(call tool.Call, r reply) (reply, error) {
 	p, limit := t.p, t.p.cfg.Server.MaxResult
 	raw := r.result.Raw()
@@ -57,7 +56,7 @@ func (t *remote) bounded(call tool.Call, r reply) (reply, error) {
 			note = "the whole result is the resource " + cut.URI
 		}
 	}
-	room := limit / 2 // the rest is for what is added, and for structured content
+	room := limit / 2 // the rest is for added members and structured content
 	var kept []json.RawMessage
 	for _, item := range content {
 		if len(kept) == maxNativeContents {
@@ -100,10 +99,10 @@ func (t *remote) bounded(call tool.Call, r reply) (reply, error) {
 	}
 	meta := jsonrpc.Object{}
 	if m := r.result.Get("_meta"); len(m) <= limit/8 {
-		meta, _ = jsonrpc.ParseObject(m) // none is as good as an unreadable one
+		meta, _ = jsonrpc.ParseObject(m) // an unreadable one counts as absent
 	}
 	edits = append(edits, jsonrpc.Edit{Name: "_meta", Value: meta.Append(nil, jsonrpc.Edit{Name: MetaTruncated, Value: mine})})
-	// Members that no specification names do not get to be larger than the limit.
+	// Members that no specification names must not exceed the limit.
 	for i := range r.result.Len() {
 		name, value := r.result.At(i)
 		switch name {
@@ -124,8 +123,8 @@ func (t *remote) bounded(call tool.Call, r reply) (reply, error) {
 	return r, nil
 }
 
-// cutText returns a text item with as much of its text as fits; nil for an item
-// that is no text.
+// cutText returns a text item with as much of its text as fits; nil for an item that is not a
+// text.
 func cutText(item json.RawMessage, room int) json.RawMessage {
 	obj, err := jsonrpc.ParseObject(item)
 	if err != nil {
@@ -136,7 +135,7 @@ func cutText(item json.RawMessage, room int) json.RawMessage {
 	if !ok || kind != "text" {
 		return nil
 	}
-	for n := min(len(text), room); n > 0; n /= 2 { // escapes take more than they stand for
+	for n := min(len(text), room); n > 0; n /= 2 { // escapes are longer than their characters
 		head := text[:n]
 		for len(head) < len(text) && len(head) > 0 && !utf8.RuneStart(text[len(head)]) {
 			head = head[:len(head)-1]

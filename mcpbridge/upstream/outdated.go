@@ -9,16 +9,16 @@ import (
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
-// entered is what the settings made of the sandbox of a child. The zero value is that of
-// a provider without one.
+// entered is the sandbox that the settings gave a child. The zero value stands for a provider
+// without a sandbox.
 type entered struct {
 	profile, backend string
 	has              sandbox.Need
-	refused          string // why there was no child
-	lacks            bool   // because the settings demand what is not enforced
+	refused          string // why the child did not start
+	lacks            bool   // because the settings require something that is not enforced
 }
 
-// outcome is what entering a sandbox came to.
+// outcome is the result of entering a sandbox.
 func outcome(run *sandbox.Run, err error) entered {
 	switch {
 	case err != nil:
@@ -30,7 +30,7 @@ func outcome(run *sandbox.Run, err error) entered {
 	return entered{profile: run.Enforced.Profile, backend: run.Enforced.Backend, has: run.Enforced.Has}
 }
 
-// born notes what became of the start of a child; boxes is held for reading.
+// born records the result of starting a child; the caller holds boxes for reading.
 func (p *Provider) born(st *stdio, of entered) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -44,7 +44,7 @@ func (p *Provider) born(st *stdio, of entered) {
 	p.children[st] = of
 }
 
-// buried forgets a child that has ended.
+// buried removes a child that has ended.
 func (p *Provider) buried(t transport) {
 	if st, ok := t.(*stdio); ok {
 		p.mu.Lock()
@@ -53,13 +53,13 @@ func (p *Provider) buried(t transport) {
 	}
 }
 
-// Outdated implements [feature.Outdated]: it says how the settings now want a child to
-// run, if any runs otherwise, or if the last one was refused otherwise.
+// Outdated implements [feature.Outdated]: it tells how the settings now want a child to run, if
+// any child runs differently, or if the last one was refused under other settings.
 func (p *Provider) Outdated() string {
 	if p.cfg.Sandbox == nil || p.cfg.Server.Transport != servers.Stdio {
 		return ""
 	}
-	p.boxes.Lock() // who has asked the settings before is among the children from now on
+	p.boxes.Lock() // a start that read the settings earlier is among the children from now on
 	defer p.boxes.Unlock()
 	run, err := p.cfg.Sandbox(func(Denial) {})
 	if run != nil {
@@ -69,7 +69,7 @@ func (p *Provider) Outdated() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if passing(err) {
-		return "" // what runs goes on
+		return "" // running children continue
 	}
 	for _, was := range p.children {
 		if was != now {
@@ -82,14 +82,14 @@ func (p *Provider) Outdated() string {
 	return ""
 }
 
-// passing reports whether an error says nothing of settings: one of the system, such as
-// too many open files.
+// passing reports whether an error is unrelated to settings: a temporary one of the system,
+// such as too many open files.
 func passing(err error) bool {
 	_, system := errors.AsType[syscall.Errno](err)
 	return system
 }
 
-// differs says how a child is to run that runs otherwise.
+// differs describes how a child has to run, compared with how it runs.
 func (e entered) differs(now entered) string {
 	const changed = "the settings of the sandbox have changed: "
 	switch {
@@ -98,7 +98,7 @@ func (e entered) differs(now entered) string {
 	case now.refused != "":
 		return now.refused
 	case e.refused != "":
-		return changed + "it may start"
+		return changed + "it may start now"
 	case e.backend != now.backend:
 		return changed + fmt.Sprintf("back end %s, no longer %s", now.backend, e.backend)
 	}

@@ -79,14 +79,14 @@ func TestOutdated(t *testing.T) {
 	// A client's own process: the main one runs as it should, and this one does not.
 	set("server", nil)
 	if res := r.callAs("one", "srv__echo", `{"name":"x"}`, nil); !res.OK {
-		t.Fatal(res.Text())
+		t.Fatalf("got %v, want OK", res.Text())
 	}
 	check("the main process", "the settings of the sandbox have changed")
 	set("guarded", nil)
 	check("that of a client", "the settings of the sandbox have changed")
 	p.Release("one")
 
-	// What asks for its sandbox while the settings change is not missed.
+	// Outdated does not miss a process that asks for its sandbox while the settings change.
 	mu.Lock()
 	slow = true
 	mu.Unlock()

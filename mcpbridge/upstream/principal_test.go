@@ -146,7 +146,7 @@ func TestPrincipalsAreBounded(t *testing.T) {
 	}
 	for _, p := range []string{"device:3", tool.Owner, "agent:react"} {
 		if res := r.by(p, "c", "srv__echo"); !res.OK {
-			t.Errorf("%s: %s", p, res.Text())
+			t.Errorf("%s: got %s, want OK", p, res.Text())
 		}
 	}
 }
@@ -176,7 +176,7 @@ func (h *heard) of(pid int) string {
 	return h.all[strconv.Itoa(pid)]
 }
 
-// UP-38: what a process says outside of requests is for its principal's clients alone.
+// UP-38: what a process says outside requests is for its principal's clients alone.
 func TestMessagesOfProcesses(t *testing.T) {
 	for policy, want := range map[string][2]string{
 		servers.PerPrincipal: {"owner/", "device:a/"},
@@ -202,6 +202,34 @@ func TestMessagesOfProcesses(t *testing.T) {
 				eventually.True(t, "the message arrives", func() bool { return h.of(id) != "" })
 				if got := h.of(id); got != want[i] {
 					t.Errorf("%s's process spoke to %q, want %q", c.principal, got, want[i])
+				}
+			}
+		})
+	}
+}
+
+// COD-5: a request that is nobody's does not go to the owner's process, which is the one
+// that starts with yaya.
+func TestNobodyHasNoProcess(t *testing.T) {
+	for policy, refused := range map[string]bool{"": true, servers.PerPrincipal: true, servers.Shared: false} {
+		t.Run(policy, func(t *testing.T) {
+			r := newRig(t)
+			s := fakeServer(t, "srv", "plain")
+			s.Session = policy
+			p := r.add(s)
+			r.ready("srv")
+			for principal, refused := range map[string]bool{"": refused, tool.Owner: false} {
+				params, err := jsonrpc.ParseObject([]byte(`{"name":"echo","arguments":{}}`))
+				if err != nil {
+					t.Fatal(err)
+				}
+				reply, err := p.Relay(t.Context(), &clientOf{client{name: "c"}, principal}, "tools/call", params)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := strings.Contains(string(reply.Err), "not established")
+				if reply.Buffer.Release(); got != refused {
+					t.Errorf("a request of %q: got %s, want it refused: %v", principal, reply.Err, refused)
 				}
 			}
 		})

@@ -15,6 +15,8 @@ import (
 	"github.com/yaya-ai/yaya/internal/proc"
 	"github.com/yaya-ai/yaya/internal/sandbox"
 	"github.com/yaya-ai/yaya/internal/secretfile"
+	"github.com/yaya-ai/yaya/internal/telemetry"
+	"github.com/yaya-ai/yaya/internal/workgroup"
 	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
@@ -24,61 +26,61 @@ import (
 type Config struct {
 	// Server is the configuration, expanded.
 	Server servers.Server
-	// Environ returns the whole environment of a child process. It is asked at each start.
+	// Environ returns the whole environment of a child process. It is called at each start.
 	Environ func() []string
-	// Late reads what Environ needs and has to wait for, up to [secretfile.Patience]: at
-	// the first start that succeeds in it, and not again. Optional.
+	// Late reads inputs of Environ that may have to be waited for, up to [secretfile.Patience].
+	// It is called at each start until it succeeds once. Optional.
 	Late func(context.Context) error
 	// Procs runs child processes; required for stdio.
 	Procs *proc.Manager
-	// Sandbox makes the sandbox of one child process, nil for none. What it refuses it
-	// tells, in words for people. Optional.
+	// Sandbox creates the sandbox of one child process, nil for none, and reports its refusals
+	// in words for people. Optional.
 	Sandbox func(tell func(Denial)) (*sandbox.Run, error)
-	// Kept returns what a line of the child's standard error says of its sandbox, the
-	// zero Denial for most. Optional.
+	// Kept returns the denial that a line of the child's standard error points to; for most
+	// lines, the zero Denial. Optional.
 	Kept func(line string) Denial
-	// Denied is told, not too often, what the sandbox has refused. Optional.
+	// Denied is called, at a limited rate, with refusals of the sandbox. Optional.
 	Denied func(denial string)
 	// HTTP carries requests to remote servers; required for HTTP and SSE.
 	HTTP http.RoundTripper
-	// Authorize adds to requests what the server wants for authorization.
-	// Optional.
+	// Authorize adds the server's authorization to requests. Optional.
 	Authorize func(next http.RoundTripper) http.RoundTripper
-	// Pin says what of the server's offer is to be used. Without it everything is.
+	// Pin returns the approved part of the server's offer. Without Pin, all of it is used.
 	Pin func(Offer) (Agreed, error)
-	// Instructions are those that the server had the last time, as far as they were
-	// approved: what is said for it until it is there.
+	// Instructions are the approved instructions of the server's last run, used until the
+	// server is ready.
 	Instructions string
-	// Repinned reports whether Pin would say something else now. Optional.
+	// Repinned reports whether Pin's result has changed. Optional.
 	Repinned func() bool
-	// Cut is told of a result that was too large. Optional.
+	// Cut is called with a result that was too large. Optional.
 	Cut func(call tool.Call, t Truncated)
-	// Renewed reports whether there is authorization that has not been tried.
-	// Optional.
+	// Renewed reports whether there is authorization that has not been tried yet. Optional.
 	Renewed func() bool
 	// Artifacts keeps images and other binary results for the agent loop.
 	// Without it they are described and dropped.
 	Artifacts *tool.Store
 	// Name and Version introduce yaya to the server.
 	Name, Version string
-	// Router is told what concerns no request. Optional.
+	// Router receives notifications that concern no request. Optional.
 	Router *relay.Router
-	// Said is told what the server says for people: a line of standard error, or a log
-	// message with its level. It must not block. Optional.
-	Said func(stream, level, text string)
+	// Log receives the server's output for people: a line of standard error, or a log message
+	// // with its level. It must not block. Optional.
+	Log func(stream, level, text string)
 	// Mask returns a text without the secrets in it; nil leaves texts as they are.
 	Mask func(string) string
-	// Secrets are concealed in all that the server says. Optional.
+	// Secrets are concealed in everything that the server sends. Optional.
 	Secrets *masked.Secrets
-	// Standing returns the way to a client that has no request in flight, nil
-	// when there is none. Optional.
+	// Standing returns the peer of a client that has no request in flight, nil if it cannot be
+	// // reached. Optional.
 	Standing func(client string) relay.Peer
-	// MayStart is asked before each connection, which may start a process; its error
-	// is why there is none. Optional.
+	// MayStart is called before each connection, which may start a process; an error prevents
+	// it. Optional.
 	MayStart func() error
-	// Limits returns what holds for all servers now. Optional.
+	// Telemetry sends traces and metrics; nil for none.
+	Telemetry *telemetry.Telemetry
+	// Limits returns the current limits for all servers. Optional.
 	Limits func() Limits
-	// Guard runs f when the server is there, waiting for it if need be. Optional.
+	// Guard calls f once the server is ready, and waits for it if necessary. Optional.
 	Guard func(ctx context.Context, f func() error) error
 	// Eras remembers which eras the server speaks. Optional.
 	Eras *Eras
@@ -89,12 +91,14 @@ type Provider struct {
 	cfg    Config
 	remote http.RoundTripper // carries requests to the server
 	stats  stats
-	// breaker is about the server, whichever session is used, but for processes that
-	// are a principal's own: what one does to its own is no failure of the others'.
+	// breaker covers all sessions of the server, except a principal's own processes: their
+	// failures must not affect the others.
 	breaker breaker
 	list    catalogue
 	told    atomic.Uint64 // of changes of its tools
 	denials denials
+	began   atomic.Uint64 // number of denials at the last start
+	before  atomic.Uint64 // and at the one before it
 	idle    time.Duration
 
 	mu       sync.Mutex
@@ -102,26 +106,26 @@ type Provider struct {
 	main     *session
 	sessions map[place]*slot
 	lists    map[string]*listing
-	subs     map[string]struct{} // resources whose updates clients want
+	subs     map[string]struct{} // resources that clients have subscribed to
 	next     int                 // round robin of the pool
 	named    map[string]struct{} // all tools that the server lists
 	// instructions are those that clients may read.
 	instructions string
 	closed       bool
-	spoken       spoken          // what is known of the server's eras
-	silent       time.Time       // when server/discover last brought no answer that says anything
-	useSSE       bool            // the fall-back was needed
-	life         context.Context // of the current start
+	spoken       spoken          // knowledge about the server's eras
+	silent       time.Time       // when server/discover last brought no usable answer
+	useSSE       bool            // the fallback was needed
+	life         context.Context // a base context: of the current start
 
-	read bool // Late has
+	read bool // Late has succeeded
 
 	child *proc.Process // the last one
 
-	boxes    sync.RWMutex       // held while a child is started as the settings want it
+	boxes    sync.RWMutex       // held while a child is started under the current settings
 	children map[*stdio]entered // that have not ended
-	entered  *entered           // what the last start of one came to, nil before
+	entered  *entered           // the outcome of the last start, nil before
 
-	work *group // of the current start
+	work *workgroup.Group // of the current start
 	stop context.CancelFunc
 }
 
@@ -169,13 +173,14 @@ func (p *Provider) Start(ctx context.Context, sig feature.Signals) error {
 	life, stop := context.WithCancel(context.Background())
 	p.mu.Lock()
 	p.signals, p.life, p.stop, p.closed, p.entered = sig, life, stop, false, nil
-	p.sessions, p.work = map[place]*slot{}, new(group)
+	p.sessions, p.work = map[place]*slot{}, new(workgroup.Group)
 	if p.subs == nil {
 		p.subs = map[string]struct{}{}
 	}
 	work, ask := p.work, p.mainAsks()
 	p.mu.Unlock()
-	p.breaker.record(true, 0) // what starts has another chance
+	p.before.Store(p.began.Swap(p.denials.count.Load()))
+	p.breaker.record(true, 0) // a new start gets another chance
 	policy, _ := p.cfg.Server.SessionPolicy()
 	of := tenant{}
 	if policy == servers.PerPrincipal {
@@ -212,7 +217,7 @@ func (p *Provider) Stop(ctx context.Context) error {
 	all := make([]*session, 0, len(p.sessions)+1)
 	if p.main != nil {
 		all = append(all, p.main)
-		p.entered = nil // what ends has worked, and whatever comes is started as is wanted then
+		p.entered = nil // the child that ends has worked, and the next one starts under the settings of that time
 	}
 	slots, work := p.sessions, p.work
 	p.main, p.sessions = nil, nil
@@ -231,8 +236,7 @@ func (p *Provider) Stop(ctx context.Context) error {
 	return nil
 }
 
-// readEnviron reads the environment that comes late. The first session does, before
-// there are others.
+// readEnviron calls Late. The first session does so, before there are others.
 func (p *Provider) readEnviron(ctx context.Context) error {
 	p.mu.Lock()
 	need := p.cfg.Late != nil && !p.read
@@ -269,7 +273,7 @@ func (p *Provider) open(ctx context.Context, ask asking, of tenant, first relay.
 	}
 	try := ctx
 	if calling && ask.first == servers.EraModern {
-		// The call that opens it may wait longer than a server may be silent.
+		// The call that opens the session may wait longer than a server may be silent.
 		limit := newLimit(ctx, times{silent: cmp.Or(srv.StartTimeout, startTimeout), silentSetting: "startup_timeout_sec in its configuration"})
 		defer limit.stop()
 		try = limit
@@ -285,8 +289,8 @@ func (p *Provider) open(ctx context.Context, ask asking, of tenant, first relay.
 		return nil, err
 	}
 	if why := context.Cause(try); ask.first == servers.EraModern && (errors.Is(why, context.DeadlineExceeded) || errors.Is(why, errCallTimeout)) {
-		// The start limit, and nothing else, decides on a server that is silent: it is
-		// asked for the other era from now on.
+		// Only the start limit decides about a silent server: from now on, yaya requests the
+		// other era.
 		p.mu.Lock()
 		p.silent = time.Now()
 		p.mu.Unlock()
@@ -300,7 +304,7 @@ func (p *Provider) open(ctx context.Context, ask asking, of tenant, first relay.
 	switch {
 	case ctx.Err() != nil:
 	case errors.Is(err, errDiedAsked) && !ask.only && (ask.first == servers.EraModern || legacy != spoke):
-		// It may be one that exits on a method that it does not know.
+		// The server may be one that exits on an unknown method.
 		other, otherErr := p.connect(ctx, srv.Transport, asking{otherEra(ask.first), true}, of, first)
 		if otherErr != nil {
 			return nil, err
@@ -320,14 +324,13 @@ func (p *Provider) open(ctx context.Context, ask asking, of tenant, first relay.
 	return nil, err
 }
 
-// speaksNoStreamable reports whether an answer to POST is one that a pure
-// HTTP+SSE server gives.
+// speaksNoStreamable reports whether a response to POST is typical of a pure HTTP+SSE server.
 func speaksNoStreamable(err error) bool {
 	se, ok := errors.AsType[*statusError](err)
 	return ok && (se.code == http.StatusNotFound || se.code == http.StatusMethodNotAllowed || se.code == http.StatusBadRequest)
 }
 
-// errDiedAsked says that a child ended before it had answered which era it speaks.
+// errDiedAsked says that a child ended before it answered which era it speaks.
 var errDiedAsked = errors.New("the server ended when it was asked for its protocol version")
 
 func (p *Provider) connect(ctx context.Context, kind servers.Transport, ask asking, of tenant, first relay.Peer) (*session, error) {
@@ -363,7 +366,7 @@ func (p *Provider) connect(ctx context.Context, kind servers.Transport, ask aski
 	refusal, err := s.handshake(ctx, identity{p.cfg.Name, p.cfg.Version}, ask)
 	if err != nil {
 		if st, ok := t.(*stdio); ok && ctx.Err() != nil && t.failed() == nil {
-			err = st.said(err)
+			err = st.explained(err)
 		}
 		err = s.wroteOddly(err)
 		died := kind == servers.Stdio && t.failed() != nil
@@ -391,9 +394,9 @@ func (p *Provider) Stale() bool { return p.cfg.Repinned != nil && p.cfg.Repinned
 // Revived implements [feature.Reviver].
 func (p *Provider) Revived() bool { return p.cfg.Renewed != nil && p.cfg.Renewed() }
 
-// authorized is the transport to a server that wants authorization. A server has
-// a limited time to answer; the requests to authorization servers in between have
-// limits of their own and do not count.
+// authorized is the transport to a server that requires authorization. The time limit of the
+// server's answer excludes the requests to authorization servers in between, which have their
+// own limits.
 type authorized struct {
 	next http.RoundTripper // adds the authorization; over answering
 	base http.RoundTripper
@@ -406,8 +409,8 @@ func (a *authorized) RoundTrip(req *http.Request) (*http.Response, error) {
 	return a.next.RoundTrip(req)
 }
 
-// answering lets the clock run that [authorized] has stopped, while the server
-// itself is asked.
+// answering restarts the clock that [authorized] stopped, during the request to the server
+// itself.
 type answering struct{ http.RoundTripper }
 
 // RoundTrip implements [http.RoundTripper].
@@ -419,26 +422,32 @@ func (a answering) RoundTrip(req *http.Request) (*http.Response, error) {
 
 const (
 	stopGrace = 3 * time.Second
-	// installTimeout is how long a command that downloads its program may take for its
-	// first answer.
+	// installTimeout bounds the time until the first answer of a command that downloads its
+	// program.
 	installTimeout = 10 * time.Minute
 )
 
-// Detail is what `yaya mcp list` shows of a server beyond its state.
+// Detail is the information that `yaya mcp list` shows about a server beyond its state.
 type Detail struct {
 	Transport servers.Transport `json:"transport"`
 	Endpoint  string            `json:"endpoint"`
 	PID       int               `json:"pid,omitempty"`
-	Sandbox   *sandbox.Enforced `json:"sandbox,omitempty"` // of the process that runs
-	Denied    []Denial          `json:"denied,omitempty"`  // what its sandbox kept it from last, the newest first
+	Sandbox   *sandbox.Enforced `json:"sandbox,omitempty"` // of the running process
+	Denied    []Denial          `json:"denied,omitempty"`  // the last refusals of its sandbox, newest first
 	Peer      *peer             `json:"peer,omitempty"`
 	Sessions  int               `json:"sessions"`
 	Calls     uint64            `json:"calls"`
 	Errors    uint64            `json:"errors"`
 	Dropped   uint64            `json:"dropped"` // messages that answered nothing
-	Cut       uint64            `json:"cut"`     // results that were too large
+	Cut       uint64            `json:"cut"`     // results that were truncated
 	MedianMS  float64           `json:"median_ms"`
 	Stderr    string            `json:"stderr,omitempty"` // last lines, made safe to show
+
+	// For metrics: calls that the server works on, that wait for a place, and whether the
+	// breaker lets none through.
+	InFlight int  `json:"-"`
+	Waiting  int  `json:"-"`
+	Open     bool `json:"-"`
 }
 
 // Detail implements [feature.Detailer].
@@ -446,7 +455,7 @@ func (p *Provider) Detail() any {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	endpoint := p.cfg.Server.Endpoint()
-	if p.cfg.Mask != nil { // its secrets stand wherever the configuration has put them
+	if p.cfg.Mask != nil { // the command line may contain secrets from the configuration
 		endpoint = p.cfg.Mask(endpoint)
 	}
 	d := Detail{
@@ -458,13 +467,16 @@ func (p *Provider) Detail() any {
 	if p.useSSE {
 		d.Transport = servers.SSE
 	}
+	d.Open = p.breaker.open()
 	for _, sl := range p.sessions {
-		if sl.open() {
+		if g := sl.gate(); g != nil {
 			d.Sessions++
+			d.add(g)
 		}
 	}
 	if p.main != nil {
 		d.Sessions++
+		d.add(p.main.gate)
 		d.Peer = &p.main.peer
 		if st, ok := p.main.t.(*stdio); ok {
 			d.PID = st.pid()
@@ -474,11 +486,11 @@ func (p *Provider) Detail() any {
 		}
 	}
 	if p.child != nil {
-		said := p.child.Stderr()
+		stderr := p.child.Stderr()
 		if p.cfg.Mask != nil {
-			said = p.cfg.Mask(said)
+			stderr = p.cfg.Mask(stderr)
 		}
-		d.Stderr = lastLines(said, 4096)
+		d.Stderr = lastLines(stderr, 4096)
 	}
 	return d
 }

@@ -37,6 +37,7 @@ type client struct {
 }
 
 func (c *client) Client() string { return c.name }
+func (c *client) Name() string   { return "" }
 
 func (c *client) Principal() string { return tool.Owner }
 func (c *client) Modern() bool      { return c.modern }
@@ -136,7 +137,7 @@ func TestSharedConnectionsDoNotGuess(t *testing.T) {
 	for _, c := range []*client{a, b} {
 		wg.Go(func() {
 			if got := native(t, r.callFor(c, "srv__echo", `{}`)); !strings.Contains(got, "0 answers, 1 errors") || !strings.Contains(got, "per_client") {
-				t.Errorf("%s: %s", c.name, got)
+				t.Errorf(`%s: got %s, want "0 answers, 1 errors" in it, "per_client" in it`, c.name, got)
 			}
 		})
 	}
@@ -241,14 +242,14 @@ func TestResultBounds(t *testing.T) {
 		note := got.Content[tr.KeptItems]
 		if c.tool == "nowhere__echo" {
 			if !strings.Contains(note.Text, "could not be kept") || tr.URI != "" {
-				t.Errorf("%+v %s", tr, note.Text)
+				t.Errorf(`got %+v %s, want Text with "could not be kept", no URI`, tr, note.Text)
 			}
 			continue
 		}
 		link := got.Content[len(got.Content)-1]
 		id, ok := relay.Artifact(tr.URI)
 		if !strings.Contains(note.Text, fmt.Sprint(tr.Bytes)) || link.Type != "resource_link" || link.URI != tr.URI || !ok {
-			t.Errorf("%+v %s %+v", tr, note.Text, link)
+			t.Errorf(`got %+v %s %+v, want Text with %v, Type "resource_link", URI %v, ok`, tr, note.Text, link, fmt.Sprint(tr.Bytes), tr.URI)
 		}
 		whole := make([]byte, tr.Bytes+1)
 		if n, size, err := store.ReadAt("c", id, whole, 0); err != nil || n != tr.Bytes || size != int64(tr.Bytes) || !json.Valid(whole[:n]) {
@@ -376,10 +377,10 @@ func TestNamesInHeaders(t *testing.T) {
 		}
 		for _, req := range *seen {
 			if req.Header.Get("X-Evil") != "" || req.URL.Path != "/" || req.URL.RawQuery != "" {
-				t.Errorf("%q: %v %v", uri, req.URL, req.Header)
+				t.Errorf(`%q: got %v %v, want no X-Evil, Path "/", no RawQuery`, uri, req.URL, req.Header)
 			}
 			if v := req.Header.Get("Mcp-Name"); strings.ContainsAny(v, "\r\n") || (v == "" && !strings.ContainsAny(uri, "\r\n")) {
-				t.Errorf("%q: %q", uri, v)
+				t.Errorf("%q: got the header Mcp-Name %q, want one without line breaks, or none", uri, v)
 			}
 		}
 	}
@@ -399,7 +400,7 @@ func TestListsAreKept(t *testing.T) {
 	for range 3 {
 		list, err := p.List(t.Context(), relay.Resources)
 		if err != nil || len(list) != 2 || !strings.Contains(string(list[1].Raw()), "12345678901234567890") {
-			t.Fatalf("%v %v", list, err)
+			t.Fatalf(`got %v %v, want len(list) 2, Raw with "12345678901234567890"`, list, err)
 		}
 	}
 	if asked != 1 {

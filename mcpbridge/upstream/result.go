@@ -6,11 +6,12 @@ import (
 	"fmt"
 
 	"github.com/yaya-ai/yaya/feature"
+	"github.com/yaya-ai/yaya/internal/cut"
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// maxItems bounds the content items of a result that reach the agent loop; the
-// rest is counted.
+// maxItems bounds the content items of a result that reach the agent loop; the rest is only
+// counted.
 const maxItems = 200
 
 // content is one item of a tool result, of any type.
@@ -29,9 +30,9 @@ type content struct {
 	} `json:"resource"`
 }
 
-// normalise turns a raw MCP result into the host's own representation (F-17,
-// F-19): text stays text, binary becomes an artifact, links are named and never
-// followed (UP-32), and what is unknown is shown as the JSON it is.
+// normalise converts a raw MCP result into the host's representation: text stays text, binary
+// data becomes an artifact, links are named and never followed, and unknown items are shown as
+// JSON.
 func normalise(store *tool.Store, call tool.Call, raw json.RawMessage) (tool.Result, error) {
 	var r struct {
 		Content           []json.RawMessage `json:"content"`
@@ -87,7 +88,7 @@ func normalise(store *tool.Store, call tool.Call, raw json.RawMessage) (tool.Res
 		}
 	}
 	if len(res.Display) > 0 {
-		res.Brief = tool.Brief(clip(res.Display[0].Content(), 400))
+		res.Brief = tool.Brief(cut.Text(res.Display[0].Content(), 400))
 	}
 	return res, nil
 }

@@ -14,16 +14,15 @@ import (
 	"github.com/yaya-ai/yaya/internal/sse"
 )
 
-// Limits are settings for all servers. They are asked for again with each connection
-// and call.
+// Limits are settings for all servers. Each connection and each call reads them again.
 type Limits struct {
 	Message int // bytes of one line, event or body of a server; 0 means 64 MiB
-	Seconds int // that a call may take in all, with progress; 0 means as long as it likes
+	Seconds int // total time of a call, with progress; 0 means unlimited
 }
 
 const maxMessage = 64 << 20
 
-// limits returns the settings that hold now.
+// limits returns the current settings.
 func (p *Provider) limits() (l Limits) {
 	if p.cfg.Limits != nil {
 		l = p.cfg.Limits()
@@ -32,14 +31,14 @@ func (p *Provider) limits() (l Limits) {
 	return l
 }
 
-// errTooLarge says that a message was over the limit. Its call fails, and nothing else.
+// errTooLarge says that a message exceeded the limit. Only its call fails.
 var errTooLarge = errors.New("its answer is larger")
 
 func tooLarge(limit int) error {
-	return fmt.Errorf("%w than %s; raise the setting servers.max_message_bytes if it must be (yaya config set servers.max_message_bytes BYTES), or ask the tool for less", errTooLarge, bytesOf(limit))
+	return fmt.Errorf("%w than %s; raise the setting servers.max_message_bytes if it must be (yaya config set servers.max_message_bytes BYTES, or the variable YAYA_SERVERS__MAX_MESSAGE_BYTES where that is set), or ask the tool for less", errTooLarge, bytesOf(limit))
 }
 
-// bytesOf says a size.
+// bytesOf formats a size.
 func bytesOf(n int) string {
 	if n >= 1<<20 && n%(1<<20) == 0 {
 		return fmt.Sprintf("%d MiB", n>>20)
@@ -47,15 +46,15 @@ func bytesOf(n int) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// room is where a connection's messages go: the limit of one, and whose part of the
-// budgets for large ones it is that they take.
+// room limits the memory of a connection's messages: the size of one, and the share of the
+// budgets for large ones that they use.
 type room struct {
-	party string // the principal whose it all is; "" when several share the connection
-	// server stands in for the principal until it is known whose a message is: what
-	// one server sends takes nothing from the others.
+	party string // the principal that owns the connection; "" if several share it
+	// server stands in for the principal until the owner of a message is known, so that one
+	// server's messages take nothing from the others.
 	server string
 	limit  int
-	// scratch opens a file that nobody else sees and that is gone when it is closed.
+	// scratch opens a private file that disappears when it is closed.
 	scratch func() (*os.File, error)
 }
 
@@ -70,27 +69,26 @@ func (s *session) room() room {
 	return r
 }
 
-// payer is who has a part of the budgets for a message.
+// payer returns the key under which a message counts in the budgets.
 func (r *room) payer() string { return cmp.Or(r.party, r.server) }
 
-// patience is how long a reader waits for room: those behind it on its connection wait,
-// too.
+// patience bounds how long a reader waits for room; later messages on its connection wait, too.
 const patience = 5 * time.Second
 
-// errNoRoom says that a message found no room. It costs the message, and nothing else.
-var errNoRoom = errors.New("its answer finds no room")
+// errNoRoom says that there was no room for a message. Only that message is lost.
+var errNoRoom = errors.New("there is no room for its answer")
 
-// filler collects a message as it comes. What is larger than [intake.Small] goes to a
-// file: a server that stalls in the middle of a message keeps no memory that others
-// wait for, and what is behind the message on the same connection comes through.
+// filler collects a message as it arrives. A message larger than [intake.Small] goes to a file:
+// a server that stalls in the middle of a message holds no memory that others wait for, and
+// later messages on the same connection still arrive. The contexts of its methods bound waiting
+// for room.
 type filler struct {
 	room
-	ctx  context.Context // bounds waiting for room
 	buf  *bufpool.Buffer // the message, or room for pieces of one that is in a file
 	file *parked
 }
 
-// more makes room in the buffer for n more bytes.
+// more grows the buffer by n bytes.
 func (f *filler) more(n int) {
 	if f.buf == nil {
 		f.buf = bufpool.Get(n)
@@ -106,8 +104,8 @@ func (f *filler) more(n int) {
 	f.buf = bigger
 }
 
-// add takes a piece of a message.
-func (f *filler) add(piece []byte) error {
+// add appends a piece of a message.
+func (f *filler) add(ctx context.Context, piece []byte) error {
 	if f.file == nil && (f.buf == nil || len(f.buf.B)+len(piece) <= intake.Small) {
 		f.more(len(piece))
 		f.buf.B = append(f.buf.B, piece...)
@@ -116,11 +114,11 @@ func (f *filler) add(piece []byte) error {
 		}
 		return nil
 	}
-	return f.spill(piece)
+	return f.spill(ctx, piece)
 }
 
-// spill takes a piece of a message that is large.
-func (f *filler) spill(piece []byte) error {
+// spill appends a piece of a large message.
+func (f *filler) spill(ctx context.Context, piece []byte) error {
 	if f.file == nil {
 		file, err := f.scratch()
 		if err != nil {
@@ -128,13 +126,13 @@ func (f *filler) spill(piece []byte) error {
 		}
 		f.file = &parked{f: file, room: f.room}
 		if f.buf != nil && len(f.buf.B) > 0 {
-			if err := f.file.write(f.ctx, f.buf.B); err != nil {
+			if err := f.file.write(ctx, f.buf.B); err != nil {
 				return err
 			}
 			f.buf.B = f.buf.B[:0]
 		}
 	}
-	return f.file.write(f.ctx, piece)
+	return f.file.write(ctx, piece)
 }
 
 // take returns the message, in memory or in a file, and begins with the next one.
@@ -149,15 +147,15 @@ func (f *filler) take() (*bufpool.Buffer, *parked) {
 	return buf, nil
 }
 
-// drop gives up what has been collected.
+// drop discards the collected data.
 func (f *filler) drop() {
 	buf, file := f.take()
 	buf.Release()
 	file.close()
 }
 
-// events returns a reader of the events of a stream, whose data the filler has.
-func (f *filler) events(r io.Reader) *sse.Reader {
+// events returns a reader of a stream's events, which collects their data in the filler.
+func (f *filler) events(ctx context.Context, r io.Reader) *sse.Reader {
 	out := sse.NewReader(r, f.limit)
 	out.Grow = func(data []byte, n int) ([]byte, error) {
 		if f.buf != nil {
@@ -166,18 +164,18 @@ func (f *filler) events(r io.Reader) *sse.Reader {
 		f.more(n)
 		return f.buf.B, nil
 	}
-	out.Most = intake.Small - 4<<10 // and a piece of the stream
+	out.Most = intake.Small - 4<<10 // plus a piece of the stream
 	out.Spill = func(data []byte) error {
 		if f.file == nil && f.buf != nil {
-			f.buf.B = f.buf.B[:0] // it is the reader's
+			f.buf.B = f.buf.B[:0] // the reader owns it
 		}
-		return f.spill(data)
+		return f.spill(ctx, data)
 	}
 	return out
 }
 
-// readAll reads a body of an announced size, or of any if that is negative.
-func (f *filler) readAll(r io.Reader, size int64) (*bufpool.Buffer, error) {
+// readAll reads a body of the announced size, or of unknown size if that is negative.
+func (f *filler) readAll(ctx context.Context, r io.Reader, size int64) (*bufpool.Buffer, error) {
 	if size > int64(f.limit) {
 		return nil, tooLarge(f.limit)
 	}
@@ -202,7 +200,7 @@ func (f *filler) readAll(r io.Reader, size int64) (*bufpool.Buffer, error) {
 		got += int64(n)
 		switch {
 		case f.file != nil || len(f.buf.B)+n > intake.Small:
-			if serr := f.spill(f.after(n)); serr != nil {
+			if serr := f.spill(ctx, f.after(n)); serr != nil {
 				return nil, serr
 			}
 		default:
@@ -221,22 +219,22 @@ func (f *filler) readAll(r io.Reader, size int64) (*bufpool.Buffer, error) {
 	}
 	buf, file := f.take()
 	if file != nil {
-		return file.load(f.ctx)
+		return file.load(ctx)
 	}
 	return buf, nil
 }
 
-// after returns n bytes that were read behind what the buffer holds. They stay where
-// they are while the buffer's own go to the file.
+// after returns n bytes that were read beyond the buffer's content. They stay in place while
+// the buffer's content goes to the file.
 func (f *filler) after(n int) []byte { return f.buf.B[len(f.buf.B) : len(f.buf.B)+n] }
 
-// trusted is how much memory an announced size gets before anything has come.
+// trusted is how much memory an announced size gets before any data has arrived.
 const trusted = 128 << 10
 
-// asideStep is how much room in files a message takes at a time.
+// asideStep is the unit in which a message reserves room in files.
 const asideStep = 1 << 20
 
-// parked is a message in a file: one that is not complete, or waits for memory.
+// parked is a message in a file: it is incomplete, or waits for memory.
 type parked struct {
 	f     *os.File
 	size  int64
@@ -246,7 +244,7 @@ type parked struct {
 }
 
 func noFile(why error) error {
-	return fmt.Errorf("%w among those that wait in files: %w; make fewer large calls at a time, or ask the tool for less", errNoRoom, why)
+	return fmt.Errorf("%w among the messages in files: %w; make fewer large calls at a time, or ask the tool for less", errNoRoom, why)
 }
 
 // write adds a piece of the message.
@@ -274,9 +272,9 @@ func (p *parked) write(ctx context.Context, piece []byte) error {
 	return nil
 }
 
-// of has the message, which is complete, count as that of the principal whom it is for,
-// and not as that of a server which several share. It reports false when the principal's
-// part is used up; "" is nobody's request.
+// of charges the complete message to the principal that it is for, instead of to a server that
+// several share. It reports false if the principal's share is used up; "" means that it answers
+// no principal's request.
 func (p *parked) of(principal string) bool {
 	if principal == "" || p.room.party != "" {
 		return true
@@ -288,8 +286,8 @@ func (p *parked) of(principal string) bool {
 	return true
 }
 
-// settle is like of, but waits for room, though not for long. The clock of the call
-// stands still meanwhile.
+// settle is like of, but waits briefly for room. The clock of the call stands still in the
+// meantime.
 func (p *parked) settle(ctx context.Context, principal string) error {
 	if p.of(principal) {
 		return nil
@@ -305,7 +303,7 @@ func (p *parked) settle(ctx context.Context, principal string) error {
 	return nil
 }
 
-// close gives the message up. Closing nil does nothing.
+// close discards the message. Closing nil does nothing.
 func (p *parked) close() {
 	if p != nil {
 		_ = p.f.Close()
@@ -326,8 +324,8 @@ func (p *parked) ends() (head, tail []byte, err error) {
 	return both[:n], both[n:], nil
 }
 
-// handOut gives a message that is complete to late if that takes it, and else brings it
-// back. nil without an error says that there is nothing more to do.
+// handOut gives a complete message to late, or reads it back if late does not take it. A nil
+// message without an error means that nothing is left to do.
 func (p *parked) handOut(ctx context.Context, late func(head, tail []byte, p *parked) bool, lost func(head, tail []byte, why error) bool) (*bufpool.Buffer, error) {
 	head, tail, err := p.ends()
 	if err != nil {
@@ -337,12 +335,12 @@ func (p *parked) handOut(ctx context.Context, late func(head, tail []byte, p *pa
 	if late(head, tail, p) {
 		return nil, nil
 	}
-	// A reader waits for it, though not for long.
+	// A reader waits for it, but only briefly.
 	share, err := intake.Unasked().TakeSoon(ctx, p.room.payer(), p.size, patience)
 	if err != nil {
 		p.close()
 		if ctx.Err() == nil {
-			lost(head, tail, fmt.Errorf("what the server wants to say finds no room: %w", err))
+			lost(head, tail, fmt.Errorf("no room for a message of the server: %w", err))
 			err = nil
 		}
 		return nil, err
@@ -350,8 +348,8 @@ func (p *parked) handOut(ctx context.Context, late func(head, tail []byte, p *pa
 	return p.loadInto(share)
 }
 
-// load brings an answer back when there is memory for it, and closes the file. The
-// clock of the call that waits for it stands still meanwhile.
+// load reads an answer back when there is memory for it, and closes the file. The clock of the
+// waiting call stands still in the meantime.
 func (p *parked) load(ctx context.Context) (*bufpool.Buffer, error) {
 	share := intake.Answers().TryTake(p.room.payer(), p.size)
 	if share == nil {
@@ -367,7 +365,7 @@ func (p *parked) load(ctx context.Context) (*bufpool.Buffer, error) {
 	return p.loadInto(share)
 }
 
-// loadInto reads the message into memory that has been taken for it.
+// loadInto reads the message into memory that the caller has reserved.
 func (p *parked) loadInto(share *intake.Share) (*bufpool.Buffer, error) {
 	defer p.close()
 	buf := bufpool.Get(int(p.size))

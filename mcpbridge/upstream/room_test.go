@@ -24,29 +24,29 @@ import (
 // SEC-10: what was announced costs nothing before it comes.
 func TestReadAllOfAnnouncedSize(t *testing.T) {
 	at := func() *filler {
-		return &filler{room: room{party: "p", limit: 16 << 20, scratch: intake.TempFile}, ctx: t.Context()}
+		return &filler{room: room{party: "p", limit: 16 << 20, scratch: intake.TempFile}}
 	}
 	for _, n := range []int{0, 1, 2048, trusted, trusted + 1, 300_000, 3 << 20} {
 		want := bytes.Repeat([]byte("abc"), n)[:n]
 		for name, r := range map[string]io.Reader{"whole": bytes.NewReader(want), "in pieces": iotest.HalfReader(bytes.NewReader(want))} {
-			b, err := at().readAll(r, int64(n))
+			b, err := at().readAll(t.Context(), r, int64(n))
 			if err != nil || !bytes.Equal(b.B, want) {
 				t.Errorf("%d bytes, %s: %v", n, name, err)
 				continue
 			}
 			b.Release()
 		}
-		if _, err := at().readAll(bytes.NewReader(want), int64(n)+1); !errors.Is(err, io.ErrUnexpectedEOF) {
+		if _, err := at().readAll(t.Context(), bytes.NewReader(want), int64(n)+1); !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("one of %d bytes is missing: got %v, want %v", n+1, err, io.ErrUnexpectedEOF)
 		}
 	}
-	if _, err := at().readAll(bytes.NewReader(nil), 17<<20); !errors.Is(err, errTooLarge) {
+	if _, err := at().readAll(t.Context(), bytes.NewReader(nil), 17<<20); !errors.Is(err, errTooLarge) {
 		t.Errorf("more was announced than the limit: got %v, want %v", err, errTooLarge)
 	}
 	got := testing.Benchmark(func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			_, _ = at().readAll(bytes.NewReader(make([]byte, 100)), 8<<20)
+			_, _ = at().readAll(t.Context(), bytes.NewReader(make([]byte, 100)), 8<<20)
 		}
 	}).AllocedBytesPerOp()
 	if got > 256<<10 {
@@ -64,12 +64,12 @@ func TestWaitingForRoomStopsTheClock(t *testing.T) {
 		defer taken.Release()
 		l := newLimit(t.Context(), times{silent: time.Minute})
 		defer l.stop()
-		fill := &filler{room: room{party: "p", limit: 16 << 20, scratch: intake.TempFile}, ctx: l}
+		fill := &filler{room: room{party: "p", limit: 16 << 20, scratch: intake.TempFile}}
 		want := bytes.Repeat([]byte("abc"), 1<<20)
 		var got *bufpool.Buffer
 		var err error
 		var wg sync.WaitGroup
-		wg.Go(func() { got, err = fill.readAll(bytes.NewReader(want), -1) })
+		wg.Go(func() { got, err = fill.readAll(l, bytes.NewReader(want), -1) })
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		if l.Err() != nil {
@@ -85,8 +85,8 @@ func TestWaitingForRoomStopsTheClock(t *testing.T) {
 	})
 }
 
-// What finds no room in files costs itself, says so, and does not stop its connection
-// for long.
+// A message that finds no room in files is lost alone, with an error that says so, and
+// does not stop its connection for long.
 func TestNoRoomInFiles(t *testing.T) {
 	var all []*intake.Share
 	for _, party := range []string{"a", "b"} {
@@ -106,7 +106,7 @@ func TestNoRoomInFiles(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			in := `{"id":7,"result":{"t":"` + strings.Repeat("x", 3<<20) + `"}}` + "\n" + `{"id":8,"result":{}}` + "\n"
-			l := newLines(strings.NewReader(in), room{party: "p", limit: 16 << 20, scratch: tc.scratch}, t.Context())
+			l := newLines(strings.NewReader(in), room{party: "p", limit: 16 << 20, scratch: tc.scratch})
 			var why error
 			got := ""
 			l.lost = func(head, _ []byte, err error) bool {
@@ -121,7 +121,7 @@ func TestNoRoomInFiles(t *testing.T) {
 				buf.Release()
 				return nil
 			}
-			if err := l.read(); !errors.Is(err, io.EOF) {
+			if err := l.read(t.Context()); !errors.Is(err, io.EOF) {
 				t.Errorf("%s: read = %v, want the end", name, err)
 			}
 			if why == nil || !strings.Contains(why.Error(), tc.want) || got != `{"id":8,"result":{}}` {

@@ -14,6 +14,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/bufpool"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/internal/masked"
+	"github.com/yaya-ai/yaya/internal/workgroup"
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
@@ -41,13 +42,13 @@ const (
 	noteRootsChanged = "notifications/roots/list_changed"
 )
 
-// Times of the protocol (C.2).
+// Times of the protocol.
 const (
-	startTimeout = 20 * time.Second // of a session that a call opens; a server's configuration may say otherwise
+	startTimeout = 20 * time.Second // of a session that a call opens; a server's configuration may override it
 	callTimeout  = 60 * time.Second
 )
 
-// request is one message that wants an answer. The id in body is id.
+// request is one message that expects an answer. The id in body is id.
 type request struct {
 	s        *session
 	id       int64
@@ -55,19 +56,19 @@ type request struct {
 	by       string // the principal whose request it is
 	body     []byte
 	header   http.Header   // extra headers, HTTP only
-	peer     relay.Peer    // the client whose request it is; nil for our own
-	limit    *limit        // nil when it has none of its own
+	peer     relay.Peer    // the client that made the request; nil for our own
+	limit    *limit        // nil if the request has none of its own
 	progress func(note)    // nil when nobody listens
-	asked    atomic.Int64  // questions that the server has put meanwhile
+	asked    atomic.Int64  // questions that the server asked in the meantime
 	told     *masked.Joint // of its progress
 
-	prev, next *request // among those of clients that are in flight
+	prev, next *request // position among the client requests in flight
 }
 
-// listens reports whether somebody takes the notes of a request.
+// listens reports whether the caller wants the notes of a request.
 func (r *request) listens() bool { return r.progress != nil || r.peer != nil }
 
-// took takes a note.
+// took handles a note.
 func (r *request) took(n note) {
 	if r.limit != nil {
 		r.limit.extend()
@@ -86,7 +87,7 @@ func (r *request) took(n note) {
 	}
 }
 
-// enter and leave keep the list of requests of clients.
+// enter and leave maintain the list of client requests in flight.
 func (s *session) enter(r *request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,36 +113,33 @@ func (s *session) leave(r *request) {
 // transport carries messages to one server and back.
 type transport interface {
 	// roundTrip sends a request and waits for its answer. An error that wraps
-	// feature.ErrNotSent means that the server never looked at it.
+	// feature.ErrNotSent means that the server never processed the request.
 	roundTrip(ctx context.Context, req *request) (reply, error)
-	// copies reports whether a request's body is no longer used once roundTrip
-	// has returned without an error.
+	// copies reports whether a request's body is unused once roundTrip has returned without an
+	// error.
 	copies() bool
 	// send sends a notification or an answer.
 	send(ctx context.Context, msg []byte) error
-	// offer hands a note to the goroutine that waits for the answer to a request.
-	// It reports false when there is none.
-	offer(id int64, n note) bool
 	// done is closed when the connection is lost; failed says why.
 	done() <-chan struct{}
 	failed() error
-	// close ends the connection and waits for all that belongs to it.
+	// close ends the connection and waits for its goroutines and processes.
 	close(ctx context.Context)
 }
 
-// peer is what a server says about itself.
+// peer is a server's description of itself.
 type peer struct {
 	Era        servers.Era `json:"era"`
 	Version    string      `json:"protocol_version"`
 	Name       string      `json:"name"`
 	ServerVers string      `json:"version"`
 
-	Instructions string `json:"-"` // as it said them
+	Instructions string `json:"-"` // verbatim
 
 	caps jsonrpc.Object // as declared
 }
 
-// has reports whether a capability is declared, or a truth inside of one.
+// has reports whether a capability is declared, or a boolean inside one is true.
 func (p *peer) has(capability, part string) bool {
 	raw := p.caps.Get(capability)
 	if raw == nil || string(raw) == "null" {
@@ -154,45 +152,45 @@ func (p *peer) has(capability, part string) bool {
 	return err == nil && string(obj.Get(part)) == "true"
 }
 
-// tenant is whom a session belongs to: a client, all clients of a principal, or, with
-// neither, everybody.
+// tenant is the owner of a session: one client, all clients of a principal, or, if both are
+// empty, everybody.
 type tenant struct{ principal, client string }
 
 // session is one initialised connection.
 type session struct {
 	p     *Provider
 	of    tenant
-	first relay.Peer // the client whose request opens it, meanwhile
+	first relay.Peer // the client whose request opens it, during opening
 	t     transport
 	peer  peer
-	tasks bool   // the server makes tasks
+	tasks bool   // the server creates tasks
 	hop   []byte // members of _meta that every modern request has, without braces
 	ids   atomic.Int64
 	gate  *gate // places for requests in flight
 
 	mu      sync.Mutex
 	flights *request                           // of clients, the newest first
-	asks    map[string]context.CancelCauseFunc // what the server has asked
+	asks    map[string]context.CancelCauseFunc // the server's pending requests
 	odd     string                             // the first line that could not be read, as it is shown
-	level   int                                // severity that was asked for with logging/setLevel
-	relist  chan struct{}                      // wakes the subscription to look at its filter again
+	level   int                                // severity requested with logging/setLevel
+	relist  chan struct{}                      // makes the subscription check its filter again
 	wanted  int                                // changes of the filter
-	granted int                                // the last change that the server has acknowledged
-	asking  int                                // the change that the open subscription asks for
+	granted int                                // the last change that the server acknowledged
+	asking  int                                // the change that the open subscription requests
 	acked   chan struct{}                      // closed and replaced when granted changes
 	logMu   sync.Mutex
 	log     *masked.Joint // of its log messages
 	notes   []note        // of its client, that wait to be sent
-	noting  bool          // somebody sends them
+	noting  bool          // a goroutine is sending them
 
-	life   context.Context
+	life   context.Context // a base context: of what no request of a client asks for, until close
 	cancel context.CancelFunc
-	work   group
+	work   workgroup.Group
 }
 
 func newSession(p *Provider, of tenant, first relay.Peer) *session {
 	s := &session{
-		p: p, of: of, first: first, gate: newGate(cmp.Or(p.cfg.Server.MaxInFlight, maxInFlight)),
+		p: p, of: of, first: first, gate: newGate(cmp.Or(p.cfg.Server.MaxInFlight, maxInFlight), of.client != ""),
 		asks: map[string]context.CancelCauseFunc{}, relist: make(chan struct{}, 1), acked: make(chan struct{}),
 	}
 	s.life, s.cancel = context.WithCancel(context.Background())
@@ -222,6 +220,7 @@ func (s *session) ask(ctx context.Context, method string, params []byte) ([]byte
 // outgoing is a request that is to be sent.
 type outgoing struct {
 	method   string
+	target   string // the tool's own name, for telemetry; see [outgoing.named]
 	params   jsonrpc.Object
 	edits    []jsonrpc.Edit // to params
 	header   http.Header
@@ -229,10 +228,11 @@ type outgoing struct {
 	peer     relay.Peer // the client whose request it is
 	limit    *limit
 	progress func(note) // nil when nobody listens
+	// The trace context that the server gets in place of the client's; "" leaves that.
+	trace, state string
 }
 
-// relay sends a request and waits. What the server answered, result or error,
-// comes back raw.
+// relay sends a request and waits. It returns the server's answer, result or error, unparsed.
 func (s *session) relay(ctx context.Context, o outgoing) (reply, error) {
 	id := s.ids.Add(1)
 	req := request{s: s, id: id, method: o.method, by: o.by, peer: o.peer, limit: o.limit, progress: o.progress}
@@ -251,6 +251,7 @@ func (s *session) relay(ctx context.Context, o outgoing) (reply, error) {
 	if s.hop != nil {
 		req.header = modernHeader(o)
 	}
+	o.traceHeader(&req)
 	if o.peer != nil {
 		s.enter(&req)
 		defer s.leave(&req)
@@ -265,13 +266,14 @@ func (s *session) relay(ctx context.Context, o outgoing) (reply, error) {
 	return r, err
 }
 
-// metaFor makes the _meta of a request: the caller's, without the keys that are
-// the hop's own business, with ours. It reports false when the caller's stays.
+// metaFor builds the _meta of a request: the caller's, without the keys that belong to the hop,
+// plus ours. It reports false if the caller's stays unchanged.
 func (s *session) metaFor(o outgoing, id int64) ([]byte, bool) {
 	callers, progress := o.params.Get("_meta"), o.progress != nil
-	if callers == nil && !progress && s.hop == nil {
+	if callers == nil && !progress && s.hop == nil && o.trace == "" {
 		return nil, false
 	}
+	callers = o.retraced(callers)
 	out := []byte{'{'}
 	comma := func() {
 		if len(out) > 1 {
@@ -290,13 +292,13 @@ func (s *session) metaFor(o outgoing, id int64) ([]byte, bool) {
 		out = strconv.AppendInt(out, id, 10)
 	}
 	if len(out) == 1 {
-		return nil, true // nothing is left: the member goes
+		return nil, true // nothing is left: remove the member
 	}
 	return append(out, '}'), true
 }
 
-// appendClient appends what a modern request says of the client behind it: what
-// it can be asked, and which log messages it wants.
+// appendClient appends the client's properties to a modern request: its capabilities, and the
+// log messages that it wants.
 func (s *session) appendClient(dst []byte, p relay.Peer) []byte {
 	dst = append(dst, `,"`+mcp.MetaKeyClientCapabilities+`":`...)
 	caps := jsonrpc.Object{}
@@ -325,7 +327,7 @@ func (s *session) appendClient(dst []byte, p relay.Peer) []byte {
 	return dst
 }
 
-// isReserved reports whether a key of _meta belongs to the protocol's own hop.
+// isReserved reports whether a key of _meta is the protocol's own and applies to one hop.
 func isReserved(name string) bool {
 	const prefix = "io.modelcontextprotocol/"
 	return len(name) > len(prefix) && name[:len(prefix)] == prefix
@@ -356,8 +358,8 @@ func modernHeader(o outgoing) http.Header {
 	return h
 }
 
-// abandon tells the server that nobody waits now. Over modern HTTP the
-// closed response stream says so already.
+// abandon tells the server that the caller no longer waits. Over modern HTTP, closing the
+// response stream does that.
 func (s *session) abandon(id int64, why error) {
 	if _, overHTTP := s.t.(*httpTransport); overHTTP && s.peer.Era == servers.EraModern {
 		return
@@ -366,14 +368,14 @@ func (s *session) abandon(id int64, why error) {
 	params = append(params, `,"reason":`...)
 	params = jsonrpc.AppendString(params, why.Error())
 	msg := jsonrpc.AppendRequest(nil, nil, noteCancelled, append(params, '}'))
-	if st, ok := s.t.(*stdio); ok { // which does not block, and keeps the order
+	if st, ok := s.t.(*stdio); ok { // it does not block, and keeps the order
 		_ = st.send(s.life, msg)
 		return
 	}
 	s.work.Go(func() {
 		ctx, cancel := context.WithTimeout(s.life, 5*time.Second)
 		defer cancel()
-		_ = s.t.send(ctx, msg) // the server may be the reason
+		_ = s.t.send(ctx, msg) // the server may be the cause
 	})
 }
 

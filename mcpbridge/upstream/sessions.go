@@ -22,12 +22,15 @@ const (
 	maxPrincipals = 16  // per principal: each may be a process
 )
 
+// errNoCaller refuses a call that is nobody's.
+var errNoCaller = errors.New("it is not established who calls, and the server has a session for each principal")
+
 var errStopped = fmt.Errorf("%w: the server is being stopped", feature.ErrNotSent)
 
 // slot holds the session of one key: opened by the first call that needs it,
 // replaced when it is lost, closed when it is idle.
 type slot struct {
-	breaker breaker    // of a principal's own
+	breaker breaker    // belongs to one principal
 	opening sync.Mutex // held while a session is opened
 
 	mu    sync.Mutex
@@ -37,15 +40,19 @@ type slot struct {
 	gone  bool
 }
 
-func (sl *slot) open() bool {
+// gate returns the gate of the slot's session, nil if none is open.
+func (sl *slot) gate() *gate {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
-	return sl.s != nil
+	if sl.s == nil {
+		return nil
+	}
+	return sl.s.gate
 }
 
-// take removes the session for good, to be closed by the caller.
+// take removes the session for good; the caller closes it.
 func (sl *slot) take() *session {
-	sl.opening.Lock() // a session that is being opened is waited for
+	sl.opening.Lock() // if a session is being opened, this waits for it
 	defer sl.opening.Unlock()
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
@@ -54,9 +61,9 @@ func (sl *slot) take() *session {
 	return s
 }
 
-// retire ends the slot if nobody has used it for the idle time, or if it has no
-// live session and nobody is opening one. A call that still holds the slot is told
-// that it was not sent, and comes again.
+// retire ends the slot if it was not used for the idle time, or if it has no live session and
+// none is being opened. A call that still holds the slot gets an error that says it was not
+// sent, and is retried.
 func (sl *slot) retire(idle time.Duration) (*session, bool) {
 	if !sl.opening.TryLock() {
 		return nil, false
@@ -72,25 +79,25 @@ func (sl *slot) retire(idle time.Duration) (*session, bool) {
 	return s, true
 }
 
-// apart reports whether a principal's calls go to a session of its own by the
-// server's policy. The main session is the owner's, and that of yaya's agents.
+// apart reports whether the server's policy gives a principal a session of its own. The main
+// session belongs to the owner and to yaya's agents.
 func (p *Provider) apart(principal string) bool {
 	policy, _ := p.cfg.Server.SessionPolicy()
-	return policy == servers.PerPrincipal && principal != "" && principal != tool.Owner && !strings.HasPrefix(principal, tool.AgentPrefix)
+	return policy == servers.PerPrincipal && principal != tool.Owner && !strings.HasPrefix(principal, tool.AgentPrefix)
 }
 
-// place is where a session is kept: by the name of the principal, client or member
-// of a pool that it belongs to, "" for everybody's, and by era where calls of either
-// go to connections of their own.
+// place is the key of a session: the name of the principal, client or pool member that it
+// belongs to, "" for a shared one, and its era if the calls of each era have their own
+// connections.
 type place struct {
 	name string
 	era  servers.Era
 }
 
-// eraOf returns the era of the connection that a client's calls go to, "" where
-// clients of both share one; mu is held. Over HTTP a connection costs little, so
-// what clients share there is shared by era, and a server that speaks both answers
-// each as it would answer it directly.
+// eraOf returns the era of the connection for a client's calls, "" if clients of both eras
+// share one; the caller holds mu. Over HTTP a connection costs little, so clients share
+// connections by era, and a server that speaks both eras answers each client as it would
+// directly.
 func (p *Provider) eraOf(peer relay.Peer) servers.Era {
 	if p.cfg.Server.Transport != servers.HTTP || p.useSSE {
 		return ""
@@ -112,11 +119,11 @@ func (p *Provider) breakerOf(principal string, peer relay.Peer) *breaker {
 	if sl := p.sessions[place{principal, p.eraOf(peer)}]; sl != nil {
 		return &sl.breaker
 	}
-	return new(breaker) // nothing is known of a session that is yet to be opened
+	return new(breaker) // nothing is known about a session that is not open yet
 }
 
-// session returns the session that a call goes to, by the server's policy and the
-// era of its client, and the function that ends its use.
+// session returns the session for a call, by the server's policy and the client's era, and a
+// function that ends its use.
 func (p *Provider) session(ctx context.Context, client, principal string, peer relay.Peer) (*session, func(), error) {
 	s, leave, err := p.sessionBut(ctx, "", client, principal, peer)
 	if err == nil {
@@ -132,10 +139,13 @@ func (p *Provider) session(ctx context.Context, client, principal string, peer r
 	return nil, nil, err
 }
 
-// sessionBut is session, in the other era than one that has just been refused.
+// sessionBut is session, but in the era other than one that was just refused.
 func (p *Provider) sessionBut(ctx context.Context, not servers.Era, client, principal string, peer relay.Peer) (*session, func(), error) {
 	policy, pool := p.cfg.Server.SessionPolicy()
 	apart := p.apart(principal)
+	if apart && principal == "" { // not the owner's, whose session the main one is
+		return nil, nil, errNoCaller
+	}
 	p.mu.Lock()
 	main, closed, era := p.main, p.closed, p.eraOf(peer)
 	if era != "" && not != "" {
@@ -167,7 +177,7 @@ func (p *Provider) sessionBut(ctx context.Context, not servers.Era, client, prin
 		p.mu.Unlock()
 		return p.single(ctx, ask, client, peer)
 	}
-	// Nobody's calls, and member 0 of a pool, use the session that is there.
+	// Calls without a client, and member 0 of a pool, use the main session.
 	if (at.name == "" || (policy == servers.PolicyPool && at.name == "0")) && (era == "" || era == main.peer.Era) {
 		p.mu.Unlock()
 		return main, func() {}, nil
@@ -176,7 +186,7 @@ func (p *Provider) sessionBut(ctx context.Context, not servers.Era, client, prin
 	if sl == nil {
 		if len(p.sessions) >= most {
 			p.mu.Unlock()
-			return nil, nil, fmt.Errorf("%w: %d others have sessions with this server already; one that is idle ends after %v", feature.ErrNotSent, most, p.idle)
+			return nil, nil, fmt.Errorf("%w: %d others have sessions with this server; idle ones end after %v", feature.ErrNotSent, most, p.idle)
 		}
 		sl = new(slot)
 		p.sessions[at] = sl
@@ -235,12 +245,12 @@ func (p *Provider) use(ctx context.Context, sl *slot, ask asking, of tenant, pee
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(life, cancel)() // a stop does not wait for a slow server
+	defer context.AfterFunc(life, cancel)() // a stop must not wait for a slow server
 	s, err = p.open(ctx, ask, of, peer)
 	if life.Err() != nil && err != nil {
 		return nil, errStopped
 	}
-	if err != nil && of.principal != "" { // the server that others use has not failed with it
+	if err != nil && of.principal != "" { // the server that others use has not failed
 		return nil, fmt.Errorf("start the server for %s: %w", of.principal, err)
 	}
 	if err != nil {
@@ -249,7 +259,7 @@ func (p *Provider) use(ctx context.Context, sl *slot, ask asking, of tenant, pee
 	switch {
 	case peer != nil && relay.Asks(peer.Capabilities()):
 		s.heard(ctx)
-	case of == tenant{}: // the next client may be one that can be asked
+	case of == tenant{}: // the next client may support questions
 		s.hear()
 	}
 	sl.mu.Lock()
@@ -259,8 +269,8 @@ func (p *Provider) use(ctx context.Context, sl *slot, ask asking, of tenant, pee
 	return s, nil
 }
 
-// lostMain tells the supervisor, before the call is tried again, that the main
-// session is gone; the goroutine that watches it may not have come to it yet.
+// lostMain tells the supervisor, before the call is retried, that the main session is gone; the
+// goroutine that watches it may not have noticed yet.
 func (p *Provider) lostMain(s *session, err error) {
 	p.mu.Lock()
 	main, failed := p.main, p.signals.Failed
@@ -270,8 +280,8 @@ func (p *Provider) lostMain(s *session, err error) {
 	}
 }
 
-// notOpened marks the failure to open a session: the call was never sent. When
-// the server cannot be reached at all, the provider has failed with it.
+// notOpened marks the failure to open a session: the call was never sent. If the server cannot
+// be reached at all, the provider fails, too.
 func (p *Provider) notOpened(err error) error {
 	if errors.Is(err, feature.ErrNotSent) {
 		p.mu.Lock()
@@ -292,8 +302,7 @@ func (p *Provider) single(ctx context.Context, ask asking, client string, peer r
 	return s, func() { p.closeLater(s) }, nil
 }
 
-// closeLater closes a session off the path of the call, or at once when the
-// provider is being stopped.
+// closeLater closes a session in the background, or at once if the provider is stopping.
 func (p *Provider) closeLater(s *session) {
 	end := func() {
 		ctx, cancel := context.WithTimeout(context.Background(), stopGrace)
@@ -308,7 +317,7 @@ func (p *Provider) closeLater(s *session) {
 	}
 }
 
-// Release closes the session that a client had, if any: the client is gone.
+// Release closes the session of a client that is gone, if it has one.
 func (p *Provider) Release(client string) {
 	if policy, _ := p.cfg.Server.SessionPolicy(); policy != servers.PerClient {
 		return
@@ -325,7 +334,7 @@ func (p *Provider) Release(client string) {
 	}
 }
 
-// recycle closes sessions that nobody has used for the idle time.
+// recycle closes sessions that were not used for the idle time.
 func (p *Provider) recycle(life context.Context) {
 	tick := time.NewTicker(max(p.idle/4, 10*time.Millisecond))
 	defer tick.Stop()
@@ -339,7 +348,7 @@ func (p *Provider) recycle(life context.Context) {
 		p.mu.Lock()
 		for at, sl := range p.sessions {
 			idleFor := p.idle
-			if at.name == "" { // everybody's, like the main one
+			if at.name == "" { // shared, like the main one
 				idleFor = math.MaxInt64
 			}
 			if s, ok := sl.retire(idleFor); ok {

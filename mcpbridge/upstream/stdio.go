@@ -26,24 +26,23 @@ func notSent(err error) error {
 
 var errNotReading = fmt.Errorf("%w: the server does not read its input", feature.ErrNotSent)
 
-// stdio is a transport over a child's standard streams: one message a line.
+// stdio is a transport over a child's standard streams: one message per line.
 type stdio struct {
 	*mux
 	p   *proc.Process
 	run *sandbox.Run // nil without
 	w   *lineWriter
 
-	// ready says that the handshake is over: how it ends from then on stands in what
-	// it said last, not first.
+	// ready says that the handshake is over: from then on, the last lines of standard error
+	// explain the end of the process, not the first ones.
 	ready      atomic.Bool
-	ctx        context.Context // of the reader, which may wait for memory
-	cancel     context.CancelFunc
+	cancel     context.CancelFunc // ends the reader, which may wait for memory
 	readerDone chan struct{}
 	lost       chan struct{} // closed when either direction has failed
 	once       sync.Once
 }
 
-// lose ends the connection: nothing more is sent, and whoever waits learns why.
+// lose ends the connection: nothing more is sent, and pending requests fail with the reason.
 func (t *stdio) lose(err error) {
 	t.fail(err)
 	t.once.Do(func() { close(t.lost) })
@@ -66,7 +65,7 @@ func (p *Provider) startChild(s *session) (*stdio, error) {
 	switch {
 	case run == nil:
 	case run.Enforced.Backend == sandbox.None:
-		run.Ended() // nothing is enforced: it is a process like others
+		run.Ended() // nothing is enforced: it is an ordinary process
 	default:
 		spec.Sandbox = run
 	}
@@ -80,7 +79,7 @@ func (p *Provider) startChild(s *session) (*stdio, error) {
 	return st, nil
 }
 
-// pid returns the id of the server itself, also where another process keeps it.
+// pid returns the process id of the server itself, even if another process supervises it.
 func (t *stdio) pid() int {
 	if t.run != nil {
 		if pid := t.run.PID(); pid != 0 {
@@ -97,40 +96,41 @@ func startStdio(procs *proc.Manager, spec proc.Spec, dropped *atomic.Uint64, in 
 	}
 	t := &stdio{p: p, w: newLineWriter(p.Stdin), readerDone: make(chan struct{}), lost: make(chan struct{})}
 	t.mux = newMux(dropped, in, func(msg []byte) { _ = t.w.write(msg) })
-	t.ctx, t.cancel = context.WithCancel(context.Background())
-	go t.read(at)
+	ctx, cancel := context.WithCancel(context.Background())
+	t.cancel = cancel
+	go t.read(ctx, at)
 	return t, nil
 }
 
-func (t *stdio) read(at room) {
+func (t *stdio) read(ctx context.Context, at room) {
 	defer close(t.readerDone)
-	in := newLines(t.p.Stdout, at, t.ctx)
+	in := newLines(t.p.Stdout, at)
 	in.line, in.late, in.lost, in.enough = t.dispatch, t.late, t.mux.lost, t.enough
 	err := func() (err error) {
 		defer t.in.recovered(&err)
-		return in.read()
+		return in.read(ctx)
 	}()
 	if errors.Is(err, io.EOF) || errors.Is(err, os.ErrClosed) {
-		// The end of its output is the end of the server; how it ended is known
-		// when it is gone.
+		// The end of its output is the end of the server; the exit status is known once the
+		// process is gone.
 		select {
 		case <-t.p.Done():
 		case <-time.After(500 * time.Millisecond):
 		}
 		t.p.Kill()
 		err = fmt.Errorf("the server process %w", t.p.Err())
-		err = t.said(err)
+		err = t.explained(err)
 	} else {
 		t.p.Kill()
 	}
 	t.lose(err)
 }
 
-// stderr returns what the server last wrote to standard error, without secrets.
+// stderr returns the last output of the server on standard error, without secrets.
 func (t *stdio) stderr() string { return t.in.concealed(t.p.Stderr()) }
 
-// said adds to an error what the server has said about it.
-func (t *stdio) said(err error) error {
+// explained adds the server's own words about it to an error.
+func (t *stdio) explained(err error) error {
 	if !t.ready.Load() {
 		if line := headline(t.stderr()); line != "" {
 			return fmt.Errorf("%w; it said: %s", err, line)
@@ -141,15 +141,15 @@ func (t *stdio) said(err error) error {
 	return err
 }
 
-// Times of the state of a start that fetches: until it is told of, since what is
-// fetched already starts sooner, and between two looks at what it says.
+// Times for a start that downloads its program: the delay before it is reported, since a cached
+// program starts sooner, and the interval between two checks of its output.
 const (
 	installAfter = 2 * time.Second
 	installLook  = time.Second
 )
 
-// installing tells what the server's command says while it starts. The returned
-// function ends that, and waits for it.
+// installing reports the output of the server's command while it starts. The returned function
+// ends the reports, and waits for the reporter to end.
 func (t *stdio) installing(command string, tell func(line string)) (end func()) {
 	stop, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -161,7 +161,7 @@ func (t *stdio) installing(command string, tell func(line string)) (end func()) 
 			case <-stop:
 				return
 			case <-look.C:
-				tell(cmp.Or(lastLine(t.stderr()), command+" has said nothing so far"))
+				tell(cmp.Or(lastLine(t.stderr()), command+" has printed nothing so far"))
 				look.Reset(installLook)
 			}
 		}
@@ -171,6 +171,11 @@ func (t *stdio) installing(command string, tell func(line string)) (end func()) 
 		<-ended
 	}
 }
+
+// endsWithin bounds how long a process that no longer takes input may take to end, including
+// the time until yaya notices, which is not immediate on a busy machine. After that, a process
+// that keeps running without reading is lost.
+const endsWithin = 2 * time.Second
 
 func (t *stdio) roundTrip(ctx context.Context, req *request) (reply, error) {
 	p, err := t.add(req)
@@ -182,10 +187,10 @@ func (t *stdio) roundTrip(ctx context.Context, req *request) (reply, error) {
 		if errors.Is(err, errNotReading) {
 			return reply{}, err
 		}
-		// The reader is about to learn how the process ended, which says more.
+		// The reader is about to learn the exit status, which says more.
 		select {
 		case <-t.lost:
-		case <-time.After(200 * time.Millisecond):
+		case <-time.After(endsWithin):
 			t.lose(err)
 		}
 		if errors.Is(err, feature.ErrNotSent) {
@@ -196,7 +201,7 @@ func (t *stdio) roundTrip(ctx context.Context, req *request) (reply, error) {
 	return wait(ctx, p, req)
 }
 
-// wait collects the notes and the answer of a request.
+// wait collects the notes of a request and its answer.
 func wait(ctx context.Context, p *pending, req *request) (reply, error) {
 	for {
 		select {

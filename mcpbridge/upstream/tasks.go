@@ -7,29 +7,30 @@ import (
 	"errors"
 	"time"
 
+	"github.com/yaya-ai/yaya/internal/cut"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
 )
 
-// Tasks (SEP-2663). A modern client that knows them gets a server's task as it is.
-// For the others, legacy clients and the agent loop, yaya follows the task until it
-// has ended, so that a tool that only works as a task works for them, too.
+// Tasks (SEP-2663). A modern client that knows tasks gets a server's task unchanged. For legacy
+// clients and the agent loop, yaya follows the task to its end, so that they can use a tool
+// that only works as a task, too.
 
 // Bounds of following a task.
 const (
-	taskPoll    = time.Second // when the server does not say
+	taskPoll    = time.Second // if the server does not say
 	taskPollMin = 100 * time.Millisecond
 	taskPollMax = 10 * time.Second
 )
 
 var isTask = []byte(`"task"`)
 
-// follows reports whether tasks of a server are followed on behalf of a client.
+// follows reports whether yaya follows tasks on behalf of a client.
 func (s *session) follows(p relay.Peer) bool {
 	return (p == nil || !p.Modern()) && s.tasks
 }
 
-// withTasks adds the extension to what a client has declared.
+// withTasks adds the extension to a client's declared capabilities.
 func withTasks(caps jsonrpc.Object) []byte {
 	ext := []byte(`{"` + relay.Tasks + `":{}}`)
 	if raw := caps.Get("extensions"); raw != nil {
@@ -40,7 +41,7 @@ func withTasks(caps jsonrpc.Object) []byte {
 	return caps.Append(nil, jsonrpc.Edit{Name: "extensions", Value: ext})
 }
 
-// task is what a server says of a task.
+// task is a server's report on a task.
 type task struct {
 	ID       string                    `json:"taskId"`
 	Status   string                    `json:"status"`
@@ -48,12 +49,12 @@ type task struct {
 	Requests map[string]relay.Question `json:"inputRequests"`
 }
 
-// followTask waits for the end of the task that a call has become, and answers
-// what it asks. A call that is cancelled cancels its task.
+// followTask waits for the end of the task that a call has become, and answers its questions.
+// If the call is cancelled, followTask cancels the task.
 func (p *Provider) followTask(ctx context.Context, s *session, o outgoing, r reply) (_ reply, err error) {
 	var t task
 	if err := json.Unmarshal(r.result.Raw(), &t); err != nil || t.ID == "" {
-		return r, odd("the task that the server has made is malformed: %w", cmp.Or(err, errors.New("it has no id")))
+		return r, odd("the server's task is malformed: %w", cmp.Or(err, errors.New("it has no id")))
 	}
 	r.buf.Release()
 	id := append(jsonrpc.AppendString([]byte(`{"taskId":`), t.ID), '}')
@@ -86,13 +87,13 @@ func (p *Provider) followTask(ctx context.Context, s *session, o outgoing, r rep
 		t = task{}
 		if err := json.Unmarshal(got.result.Raw(), &t); err != nil {
 			got.buf.Release()
-			return reply{}, odd("what the server says of its task is malformed: %w", err)
+			return reply{}, odd("the server's report on its task is malformed: %w", err)
 		}
 		if o.limit != nil {
-			o.limit.extend() // it lives
+			o.limit.extend() // the task is alive
 		}
 		switch t.Status {
-		case "completed": // the result stays where it lies
+		case "completed": // the result stays where it is
 			obj, err := jsonrpc.ParseObject(got.result.Get("result"))
 			return reply{result: obj, buf: got.buf}, err
 		case "failed":
@@ -108,16 +109,16 @@ func (p *Provider) followTask(ctx context.Context, s *session, o outgoing, r rep
 				return reply{}, err
 			}
 		case "failed":
-			return reply{}, odd("the server's task has failed without an error")
+			return reply{}, odd("the server's task failed without an error")
 		case "cancelled":
-			return reply{}, odd("the server has cancelled its task")
+			return reply{}, odd("the server cancelled its task")
 		default:
-			return reply{}, odd("the server's task is in the unknown state %q", clip(t.Status, 40))
+			return reply{}, odd("the server's task is in the unknown state %q", cut.Text(t.Status, 40))
 		}
 	}
 }
 
-// updateTask answers the questions of a task that were not answered before.
+// updateTask answers the new questions of a task.
 func (p *Provider) updateTask(ctx context.Context, s *session, o outgoing, params jsonrpc.Object, t task, answered map[string]bool) error {
 	answers := map[string]json.RawMessage{}
 	for key, q := range t.Requests {
@@ -125,7 +126,7 @@ func (p *Provider) updateTask(ctx context.Context, s *session, o outgoing, param
 			continue
 		}
 		if len(answered) >= maxAsksReq {
-			return odd("the server's task has asked more than %d times", maxAsksReq)
+			return odd("the server's task asked more than %d times", maxAsksReq)
 		}
 		answered[key] = true
 		if o.limit != nil {
@@ -136,7 +137,7 @@ func (p *Provider) updateTask(ctx context.Context, s *session, o outgoing, param
 			o.limit.resume()
 		}
 		if err != nil {
-			return odd("its task asked for %s: %w", clip(q.Method, 64), err)
+			return odd("its task asked for %s: %w", cut.Text(q.Method, 64), err)
 		}
 		answers[key] = got
 	}

@@ -28,7 +28,7 @@ func (t *remote) Spec() feature.Spec { return t.spec }
 
 // Invoke implements [feature.Tool]: it relays one call.
 func (t *remote) Invoke(ctx context.Context, call tool.Call) (tool.Result, error) {
-	o := outgoing{method: methodCallTool, by: call.Caller.Principal}
+	o := outgoing{method: methodCallTool, target: t.spec.Name, by: call.Caller.Principal}
 	if call.Native != nil {
 		o.peer, _ = call.Native.Peer.(relay.Peer)
 		o.params = call.Native.Params
@@ -48,6 +48,7 @@ func (t *remote) Invoke(ctx context.Context, call tool.Call) (tool.Result, error
 			}
 		}
 	}
+	ctx = t.p.cfg.Telemetry.InTurn(ctx, call.Turn, call.ID)
 	limit := newLimit(ctx, t.p.times())
 	defer limit.stop()
 	o.limit = limit
@@ -68,7 +69,7 @@ func (t *remote) Invoke(ctx context.Context, call tool.Call) (tool.Result, error
 	}
 	if r.err == nil && !r.result.IsObject() {
 		r.buf.Release()
-		return tool.Fail(tool.ErrTool, "server %q sent a result that is no object", t.p.cfg.Server.Name), nil
+		return tool.Fail(tool.ErrTool, "server %q sent a result that is not an object", t.p.cfg.Server.Name), nil
 	}
 	if call.Native != nil {
 		if r.err == nil {
@@ -86,15 +87,15 @@ func (t *remote) Invoke(ctx context.Context, call tool.Call) (tool.Result, error
 	return normalise(t.p.cfg.Artifacts, call, r.result.Raw())
 }
 
-// explain turns the failure of a call into what its caller gets to read: the
-// server, the cause, the remedy.
+// explain turns the failure of a call into a message for its caller: the server, the cause, the
+// remedy.
 func (t *remote) explain(ctx context.Context, err error, limit *limit) (tool.Result, error) {
 	name := t.p.cfg.Server.Name
 	switch {
 	case ctx.Err() != nil:
 		return tool.Result{}, ctx.Err()
 	case limit.Err() != nil:
-		//nolint:nilerr // a timeout is an answer
+		//nolint:nilerr // a timeout is a result
 		return tool.Fail(tool.ErrTimeout, "%s", t.p.late(err, limit)), nil
 	case errors.Is(err, errTooLarge), errors.Is(err, errNoRoom):
 		return tool.Fail(tool.ErrTool, "server %q: %v", name, err), nil
@@ -106,17 +107,20 @@ func (t *remote) explain(ctx context.Context, err error, limit *limit) (tool.Res
 	return tool.Fail(tool.ErrUnavailable, "server %q: %s; the call may or may not have taken effect (see: yaya mcp list)", name, feature.Clean(t.p.cfg.Secrets.ConcealString(err.Error()), 600)), nil
 }
 
-// late says which limit has ended a call.
+// late tells which limit ended a call.
 func (p *Provider) late(err error, l *limit) string {
 	e := l.expired()
+	waited, queued := errors.AsType[*waitedError](err)
 	switch {
+	case queued:
+		return fmt.Sprintf("server %q: %v", p.cfg.Server.Name, waited)
 	case e != nil:
 		return fmt.Sprintf("server %q %v", p.cfg.Server.Name, e)
 	}
 	return fmt.Sprintf("server %q: %s", p.cfg.Server.Name, feature.Clean(p.cfg.Secrets.ConcealString(err.Error()), 600))
 }
 
-// unmade reports whether a call was never made, and is not to be repeated at once.
+// unmade reports whether a call was never made and must not be repeated at once.
 func unmade(err error) bool {
 	if _, busy := errors.AsType[*busyError](err); busy {
 		return true

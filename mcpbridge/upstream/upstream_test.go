@@ -131,8 +131,8 @@ func (r *rig) status(name string) feature.Status {
 	return feature.Status{}
 }
 
-// What is nested in a client's message is no message of its own, however the
-// client breaks its lines: it would pass by policy, approval and allow-lists.
+// A value nested in a client's message never becomes a message of its own, however the
+// client breaks its lines: it would bypass policy, approval and allow-lists.
 func TestNoMessageIsSmuggled(t *testing.T) {
 	r := newRig(t)
 	r.stdio("srv", "plain")
@@ -142,7 +142,7 @@ func TestNoMessageIsSmuggled(t *testing.T) {
 		params := strings.ReplaceAll(`{"name":"srv__echo",|"arguments":{"a":|`+inner+`|},|"future":[1,|2]|}`, "|", br)
 		got := native(t, r.callAs("c", "srv__echo", params, nil))
 		if !strings.Contains(got, fmt.Sprintf(`"call":%d,`, i+1)) || !strings.Contains(got, `"name":"echo"`) || !strings.Contains(got, inner) {
-			t.Errorf("%q: %s", br, got)
+			t.Errorf("%q: got %s, want %v in it, %q in it, %v in it", br, got, fmt.Sprintf(`"call":%d,`, i+1), `"name":"echo"`, inner)
 		}
 	}
 }
@@ -255,7 +255,7 @@ func TestFaultyServersExplainThemselves(t *testing.T) {
 		"missing":  `command "no-such-command" was not found in PATH`,
 		"hanginit": "not ready within 1.5s",
 		"hanglist": "not ready within 1.5s",
-		"greets":   `it wrote something to its standard output that is not MCP, first "Server starting on port 8080\u{7} with ****"; if it is`,
+		"greets":   `its standard output is not MCP and begins with "Server starting on port 8080\u{7} with ****"; if it is`,
 	} {
 		if st := r.status(name); !strings.Contains(st.LastError, want) {
 			t.Errorf("%s: %q, want %q", name, st.LastError, want)
@@ -268,7 +268,7 @@ func TestFaultyServersExplainThemselves(t *testing.T) {
 		"prints": "not JSON-RPC (does it print to standard output?)",
 		"line":   "its answer is larger than 8 MiB; raise the setting servers.max_message_bytes",
 		"ids":    "malformed answer",
-		"noobj":  "sent a result that is no object",
+		"noobj":  "sent a result that is not an object",
 		"dup":    "malformed answer",
 
 		"twoids":   "malformed answer",
@@ -287,7 +287,7 @@ func TestFaultyServersExplainThemselves(t *testing.T) {
 	}
 	for _, name := range []string{"garbage", "twice", "flood", "asks"} {
 		if got := native(t, r.call(name+"__echo", `{}`)); !strings.Contains(got, "content") || strings.Contains(got, "second") {
-			t.Errorf("%s: %s", name, got)
+			t.Errorf(`%s: got %s, want "content" in it, nothing of "second"`, name, got)
 		}
 	}
 	if got := native(t, r.call("twice__echo", `{}`)); !strings.Contains(got, "first") { // UP-16

@@ -12,20 +12,19 @@ import (
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 )
 
-// Bounds of what waits to be written to a server.
+// Bounds of the backlog of messages to a server.
 const (
-	// maxBacklog is how many bytes wait, of small messages and of large ones each; more
-	// is an error of the call that comes with it. One large message may wait whatever
-	// its size: the limit of messages is set elsewhere.
+	// maxBacklog bounds the bytes in the backlog, separately for small and for large messages;
+	// the call that exceeds it fails. One large message may wait regardless of its size:
+	// another setting limits messages.
 	maxBacklog = 64 << 20
 	batchSize  = 64 << 10 // small messages go out together up to this size
 )
 
-// lineWriter writes messages without ever blocking its callers. What the pipe
-// takes at once is written at once; the rest goes out on a goroutine that lives
-// while there is a backlog, in as few writes as possible. It keeps nothing of
-// what it is given: a server could answer a message that it has not read, and its
-// memory would belong to somebody else while it is still being sent.
+// lineWriter writes messages without ever blocking its callers. It writes at once as much as
+// the pipe takes; a goroutine that lives while there is a backlog writes the rest, in as few
+// writes as possible. It copies its input: a server could answer a message that it has not read
+// yet, and the memory of the message would be reused while it is still being sent.
 type lineWriter struct {
 	f   *os.File
 	raw syscall.RawConn
@@ -60,7 +59,7 @@ func (w *lineWriter) write(msg []byte) error {
 			waits = w.small
 		}
 		if waits > 0 && waits+len(msg) > maxBacklog {
-			return fmt.Errorf("%w: %d MiB wait for it", errNotReading, (w.small+w.large)>>20)
+			return fmt.Errorf("%w: %d MiB are waiting to be written", errNotReading, (w.small+w.large)>>20)
 		}
 		w.queue(msg)
 		return nil
@@ -107,7 +106,7 @@ func (w *lineWriter) counter(n int) *int {
 	return &w.small
 }
 
-// try writes what the pipe takes now.
+// try writes as much as the pipe takes now.
 func (w *lineWriter) try(b []byte) (int, error) {
 	n := 0
 	var werr error
@@ -150,8 +149,7 @@ func (w *lineWriter) drain() {
 	w.backlog, w.small, w.large, w.running = nil, 0, 0, false
 }
 
-// close ends the writing side, which tells the server to end, and waits for the
-// goroutine.
+// close closes the writing side, which tells the server to exit, and waits for the goroutine.
 func (w *lineWriter) close() {
 	_ = w.f.Close()
 	w.idle.Wait()

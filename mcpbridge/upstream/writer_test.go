@@ -28,7 +28,7 @@ func TestWriterTakesAMessageAboveItsBacklog(t *testing.T) {
 		msg []byte
 		err error
 	}{{big[:intake.Small], nil}, {big, nil}, {[]byte("small"), nil}, {big, errNotReading}, {[]byte("small"), nil}} {
-		if err := w.write(step.msg); !errors.Is(err, step.err) || err != nil && !strings.Contains(err.Error(), "MiB wait for it") {
+		if err := w.write(step.msg); !errors.Is(err, step.err) || err != nil && !strings.Contains(err.Error(), "MiB are waiting to be written") {
 			t.Errorf("message %d of %d bytes: %v, want %v", name, len(step.msg), err, step.err)
 		} else if err == nil {
 			want += len(step.msg) + 1

@@ -1,10 +1,10 @@
 // Package agent_tool offers the tool agent: a model hands a task to a sub-agent,
 // which works in a fork of its session and returns its last message.
 //
-// A sub-agent's session is <parent>::agent::<8 hexadecimal digits>; it sees what
-// its parent has seen, and writes to a tape of its own (Y-193, Y-197). Starting
-// one needs approval, and its own calls go through the same approvals (Y-195,
-// Y-196). How deep, how many, how long and how many steps are bounded (R25).
+// A sub-agent's session is <parent>::agent::<8 hexadecimal digits>; it starts with its parent's
+// conversation and writes to its own tape. Starting one needs approval, and its own calls need
+// the same approvals. The depth, the number, the duration and the steps of sub-agents are
+// bounded.
 package agent_tool //nolint:staticcheck // plugins are named after what the configuration calls them
 
 import (
@@ -20,6 +20,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/yaya-ai/yaya/internal/worded"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/loop"
 	"github.com/yaya-ai/yaya/kernel/plugin"
@@ -27,10 +28,10 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// Session is where the plugin's own events go (Y-199).
+// Session is the session of the plugin's own events.
 const Session = event.BridgePrefix + "agent-tool"
 
-// Separator joins a sub-agent's id to its parent's.
+// Separator separates a sub-agent's id from its parent's.
 const Separator = "::agent::"
 
 // Bounds of sub-agents. Depth and wall-clock time can be configured
@@ -43,7 +44,7 @@ const (
 	maxGoal         = 64 << 10
 )
 
-// The events of sub-agents (Y-69…Y-72).
+// The events of sub-agents.
 type (
 	// Started is x.agent.subagent.started.
 	Started struct {
@@ -51,7 +52,7 @@ type (
 		ChildID  string   `json:"child_id"`
 		Goal     string   `json:"goal"`
 		Strategy string   `json:"strategy"`
-		Tools    []string `json:"tools"` // null when there is no list
+		Tools    []string `json:"tools"` // null if there is no list
 	}
 	// Completed is x.agent.subagent.completed.
 	Completed struct {
@@ -65,7 +66,8 @@ type (
 		ChildID string `json:"child_id"`
 		Reason  string `json:"reason"`
 	}
-	// Narrowed is x.agent.allowlist.narrowed.
+	// Narrowed is x.agent.allowlist.narrowed: the list of tools blocks nothing, and calls
+	// outside it are reported (Y-198).
 	Narrowed struct {
 		ChildID   string   `json:"child_id"`
 		Attempted []string `json:"attempted"`
@@ -127,12 +129,12 @@ func (p *Plugin) OnLoad(_ context.Context, c plugin.Context) error {
 	return c.RegisterTool(agentTool{t})
 }
 
-// agentTool obeys its context, and words its own prompt.
+// agentTool obeys its context, and writes its own prompt.
 type agentTool struct{ tool.Tool }
 
 func (agentTool) ObeysContext() {}
 
-// Touches implements [tool.Toucher]: what a sub-agent does are calls of its own.
+// Touches implements [tool.Toucher]: a sub-agent acts through its own calls.
 func (agentTool) Touches(tool.Call) []string { return nil }
 
 // ApprovalBrief implements [tool.ApprovalBriefer].
@@ -152,7 +154,7 @@ type args struct {
 	MaxWallSeconds float64  `json:"max_wall_seconds,omitempty" jsonschema:"seconds at most"`
 }
 
-// depth counts the generations above a session (Y-194).
+// depth returns the number of generations above a session.
 func depth(id string) int { return strings.Count(id, Separator) }
 
 func (p *Plugin) run(ctx context.Context, c plugin.Context, call tool.Call, a args) (tool.Result, error) {
@@ -161,7 +163,7 @@ func (p *Plugin) run(ctx context.Context, c plugin.Context, call tool.Call, a ar
 		return tool.Fail(tool.ErrRejected, "sub-agents may nest %d deep, and this is generation %d", limit, d), nil
 	}
 	if strings.TrimSpace(a.Goal) == "" || len(a.Goal) > maxGoal {
-		return tool.Fail(tool.ErrValidation, "the goal has between 1 and %d bytes", maxGoal), nil
+		return tool.Fail(tool.ErrValidation, "the goal must have between 1 and %d bytes", maxGoal), nil
 	}
 	root, _, _ := strings.Cut(call.SessionID, Separator)
 	release, err := p.claim(call.SessionID, root)
@@ -196,7 +198,7 @@ func (p *Plugin) run(ctx context.Context, c plugin.Context, call tool.Call, a ar
 	return p.report(ctx, c, child, a, out)
 }
 
-// report says how a sub-agent ended, on the bus and to its caller.
+// report reports the outcome of a sub-agent, on the bus and to its caller.
 func (p *Plugin) report(ctx context.Context, c plugin.Context, child string, a args, out loop.Outcome) (tool.Result, error) {
 	hits := []string{}
 	for _, tc := range out.Calls {
@@ -221,20 +223,20 @@ func (p *Plugin) report(ctx context.Context, c plugin.Context, child string, a a
 		return tool.Fail(kind, "the sub-agent %s did not finish (%s): %v", child, reason, out.Err), errors.Join(errs...)
 	}
 	errs = append(errs, c.Emit("x.agent.subagent.completed", Session, Completed{child, out.Text, out.Steps, hits}))
-	res := tool.OK(fmt.Sprintf("sub-agent finished in %d steps", out.Steps), tool.Text(out.Text))
+	res := tool.OK("sub-agent finished in "+worded.Count(out.Steps, "step", "steps"), tool.Text(out.Text))
 	return res, errors.Join(errs...)
 }
 
-// claim counts a sub-agent in, within the bounds.
+// claim registers a sub-agent, within the bounds.
 func (p *Plugin) claim(parent, root string) (release func(), err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	of, all := "of "+parent, "below "+root
 	if p.active[of] >= MaxFanOut {
-		return nil, fmt.Errorf("%d sub-agents of this session are running already", MaxFanOut)
+		return nil, fmt.Errorf("this session already runs %d sub-agents", MaxFanOut)
 	}
 	if p.active[all] >= MaxPerRoot {
-		return nil, fmt.Errorf("%d sub-agents are running already", MaxPerRoot)
+		return nil, fmt.Errorf("%d sub-agents are already running", MaxPerRoot)
 	}
 	p.active[of]++
 	p.active[all]++

@@ -1,6 +1,6 @@
-// Package llm_echo is a model that needs no network, no key and no luck: it
-// repeats what it is told, or follows a script. yaya works offline with it, and
-// tests and demonstrations drive tool calls, errors and slow streams.
+// Package llm_echo is a deterministic model that needs neither network nor key: it repeats its
+// input, or follows a script. It lets yaya work offline, and lets tests and demonstrations
+// drive tool calls, errors and slow streams.
 //
 // Without a script it answers "echo: <text>". Lines of the form
 //
@@ -13,7 +13,6 @@
 package llm_echo //nolint:staticcheck // plugins are named after what the configuration calls them
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -34,71 +33,6 @@ import (
 // Name is the plugin's name, and that of its first instance.
 const Name = "llm-echo"
 
-// Script is what the model does. Steps is short for a scenario that matches
-// everything.
-type Script struct {
-	Scenarios []Scenario `json:"scenarios,omitempty"`
-	Steps     []Step     `json:"steps,omitempty"`
-}
-
-// Scenario is a sequence for the messages that Match, a regular expression,
-// finds something in. Behind its last step, the model echoes.
-type Scenario struct {
-	Match string `json:"match"`
-	Steps []Step `json:"steps"`
-
-	match *regexp.Regexp
-}
-
-// Step is what one model call does: it fails with Error, or says Text and calls
-// tools.
-type Step struct {
-	Text      string     `json:"text,omitempty"`
-	ToolCalls []Call     `json:"tool_calls,omitempty"`
-	Error     *StepError `json:"error,omitempty"`
-	// DelayMS passes before each chunk; the text comes in Chunks pieces, in words
-	// if that is 0.
-	DelayMS int `json:"delay_ms,omitempty"`
-	Chunks  int `json:"chunks,omitempty"`
-}
-
-// Call is a tool call. Args may be any JSON, also what no tool accepts.
-type Call struct {
-	Name string          `json:"name"`
-	Args json.RawMessage `json:"args"`
-}
-
-// StepError is how a call fails.
-type StepError struct {
-	Kind        event.LLMErrorKind `json:"kind"`
-	StatusCode  int                `json:"status_code,omitempty"`
-	RetryAfterS float64            `json:"retry_after_s,omitempty"`
-	Message     string             `json:"message"`
-	// AfterText makes it fail only when the text was streamed.
-	AfterText bool `json:"after_text,omitempty"`
-}
-
-// ParseScript reads a script; what it does not know is an error.
-func ParseScript(raw []byte) (Script, error) {
-	var s Script
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&s); err != nil {
-		return Script{}, fmt.Errorf("script: %w", err)
-	}
-	if len(s.Steps) > 0 {
-		s.Scenarios = append(s.Scenarios, Scenario{Steps: s.Steps})
-	}
-	for i := range s.Scenarios {
-		sc := &s.Scenarios[i]
-		var err error
-		if sc.match, err = regexp.Compile(sc.Match); err != nil {
-			return Script{}, fmt.Errorf("script: scenario %d: %w", i+1, err)
-		}
-	}
-	return s, nil
-}
-
 // Plugin is the provider.
 type Plugin struct {
 	runner    *llm.Runner
@@ -111,24 +45,24 @@ type Plugin struct {
 type instance struct {
 	id, model, effort string
 	script            Script
-	source            [32]byte // what the script was read from
+	source            [32]byte // the source of the script
 	err               error    // of the script
 }
 
-// place is a session's place in a script. It outlives the instance, which is
-// built anew with every change of a setting.
+// place is a session's place in a script. It outlives the instance, which is rebuilt with every
+// change of a setting.
 type place struct {
 	instance, session string
 	source            [32]byte
 }
 
-// progress is how far a session is in its scenario.
+// progress is a session's position in its scenario.
 type progress struct {
-	users int // messages from the user: a new one starts the scenario anew
+	users int // messages from the user: a new one restarts the scenario
 	next  int
 }
 
-// maxSessions bounds the progress that is remembered.
+// maxSessions bounds the remembered sessions.
 const maxSessions = 1000
 
 // New returns the plugin.
@@ -140,7 +74,7 @@ func New() *Plugin {
 func (*Plugin) Manifest() plugin.Manifest {
 	return plugin.Manifest{
 		Name: Name, Version: "0.1.0", Category: plugin.LLMProvider, ProviderID: "echo",
-		ConfigSchema: json.RawMessage(`{"type":"object","properties":{"model":{"type":"string"},"script":{"type":"object"}}}`),
+		ConfigSchema: json.RawMessage(`{"type":"object","properties":{"model":{"type":"string"},"script":{"type":["object","string"]}}}`),
 	}
 }
 
@@ -154,13 +88,13 @@ func (p *Plugin) OnLoad(_ context.Context, c plugin.Context) error {
 	p.runner = llm.NewRunner(llm.RunnerConfig{
 		Emit:    c.Emit,
 		Secrets: c.Secrets(),
-		Report:  func(err error) { c.Log().Error().Err(err).Msg("an answer could not be published") },
+		Report:  func(err error) { c.Log().Error().Err(err).Msg("cannot publish an answer") },
 	})
 	p.instances.Load(c)
 	return nil
 }
 
-// build makes one instance from its configuration.
+// build creates one instance from its configuration.
 func build(c plugin.Context, i config.Instance) *instance {
 	in := &instance{id: i.ID, model: i.Text("model"), effort: i.Text("thinking_effort")}
 	raw := i.Config["script"]
@@ -182,7 +116,7 @@ func (p *Plugin) OnEvent(_ context.Context, ev event.Event, c plugin.Context) er
 	case event.Empty:
 		p.runner.Interrupt(ev.SessionID)
 	case event.LLMRequest:
-		if in, ok := p.instances.Get(c, e.Provider); ok { // else a sibling's (Y-85)
+		if in, ok := p.instances.Get(c, e.Provider); ok { // otherwise a sibling's
 			p.runner.Start(ev, &call{p: p, in: in, session: ev.SessionID})
 		}
 	}
@@ -204,7 +138,7 @@ func (p *Plugin) HealthCheck(context.Context, plugin.Context) plugin.HealthRepor
 			return plugin.HealthReport{Status: plugin.Degraded, Summary: fmt.Sprintf("instance %s: %v", in.id, in.err)}
 		}
 	}
-	return plugin.HealthReport{Status: plugin.Healthy, Summary: "always there"}
+	return plugin.HealthReport{Status: plugin.Healthy, Summary: "always available"}
 }
 
 // step returns what a session's next call does; nil means echo.
@@ -285,7 +219,7 @@ func (c *call) Generate(ctx context.Context, req llm.Request) (llm.Stream, error
 
 var toolLine = regexp.MustCompile(`(?m)^/tool\s+([A-Za-z0-9_-]+)\s*(.*)$`)
 
-// echo is what the model does by itself.
+// echo is the model's behavior without a script.
 func echo(history []event.Message) *Step {
 	last := -1
 	for i, m := range history {
@@ -319,7 +253,7 @@ func echo(history []event.Message) *Step {
 	return st
 }
 
-// split cuts a text into n pieces, or into words.
+// split splits a text into n pieces, or into words.
 func split(text string, n int) (out []string) {
 	if text == "" {
 		return nil
@@ -336,7 +270,7 @@ func split(text string, n int) (out []string) {
 }
 
 type stream struct {
-	ctx           context.Context
+	ctx           context.Context // a base context: of the call, as Next of an llm.Stream has none
 	parts         []llm.Part
 	delay         time.Duration
 	err           error

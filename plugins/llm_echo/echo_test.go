@@ -127,7 +127,7 @@ func TestScript(t *testing.T) {
 		want("s1", "tools please", "done")
 		want("s1", "tools please", "echo: tools please")
 		if got := text(w.ask("s1", user("x"), user("tools again"))); got != `hm [a {"x":1}][b []]` {
-			t.Errorf("a new message starts anew: %q", got)
+			t.Errorf("a new message does not start from the beginning: %q", got)
 		}
 		want("s3", "other", "status: no")
 		want("s3", "other", "connection: lost")
@@ -162,9 +162,14 @@ func TestAskedBeforeTheNews(t *testing.T) {
 }
 
 func TestParseScript(t *testing.T) {
-	for _, bad := range []string{`[]`, `{"scenarios":[{"match":"("}]}`, `{"steps":[{"txt":"x"}]}`, ``} {
+	for _, bad := range []string{`[]`, `{"scenarios":[{"match":"("}]}`, `{"steps":[{"txt":"x"}]}`, ``, `"script.json"`, `{"steps":[]} {}`, `{"steps":[{"error":{"kind":"nope"}}]}`, `{"steps":[{"text":5}]}`} {
 		if _, err := llm_echo.ParseScript([]byte(bad)); err == nil || !strings.Contains(err.Error(), "script") {
-			t.Errorf("%s: %v", bad, err)
+			t.Errorf(`%s: got %v, want an error, err with "script"`, bad, err)
+		}
+	}
+	for _, good := range []string{`{"steps":[{"text":"x"}]}`, `"{\"steps\":[{\"text\":\"x\"}]}"`, `{}`} {
+		if _, err := llm_echo.ParseScript([]byte(good)); err != nil {
+			t.Errorf("%s: %v, want it read", good, err)
 		}
 	}
 }

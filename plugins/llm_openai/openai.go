@@ -1,10 +1,11 @@
-// Package llm_openai speaks to every service with OpenAI's chat completions API,
-// through sashabaranov/go-openai.
+// Package llm_openai connects to any service with OpenAI's chat completions API, through
+// sashabaranov/go-openai.
 //
-// An instance has the fields base_url, api_key, model and thinking_effort. What it
-// lacks comes from plugin.llm_openai.*; an instance at the usual place also takes
-// OPENAI_API_KEY and OPENAI_BASE_URL from the environment (Y-149). A key from the
-// environment is never sent to an address that an instance has of its own.
+// An instance has the fields base_url, api_key, model and thinking_effort, and context_window,
+// which the loop reads. Missing fields come
+// from plugin.llm_openai.*; an instance without its own base_url also uses OPENAI_API_KEY and
+// OPENAI_BASE_URL from the environment. A key from the environment is never sent to an
+// instance's own address.
 package llm_openai //nolint:staticcheck // plugins are named after what the configuration calls them
 
 import (
@@ -16,11 +17,14 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/sashabaranov/go-openai"
 
+	"github.com/yaya-ai/yaya/internal/cut"
 	"github.com/yaya-ai/yaya/internal/llmhttp"
 	"github.com/yaya-ai/yaya/internal/masked"
+	"github.com/yaya-ai/yaya/internal/worded"
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/llm"
@@ -30,7 +34,7 @@ import (
 // Name is the plugin's name, and that of its first instance.
 const Name = "llm-openai"
 
-// DefaultModel is asked when an instance names none.
+// DefaultModel is the model of an instance that names none.
 const DefaultModel = "gpt-4o-mini"
 
 // Plugin is the provider.
@@ -52,7 +56,7 @@ func New(getenv func(string) string) *Plugin {
 func (*Plugin) Manifest() plugin.Manifest {
 	return plugin.Manifest{
 		Name: Name, Version: "0.1.0", Category: plugin.LLMProvider, ProviderID: "openai",
-		ConfigSchema: json.RawMessage(`{"type":"object","properties":{"base_url":{"type":"string"},"api_key":{"type":"string"},"model":{"type":"string"},"thinking_effort":{"type":"string","default":"off"}}}`),
+		ConfigSchema: json.RawMessage(`{"type":"object","properties":{"base_url":{"type":"string"},"api_key":{"type":"string"},"model":{"type":"string"},"thinking_effort":{"type":"string","default":"off"},"context_window":{"type":"integer"}}}`),
 	}
 }
 
@@ -66,18 +70,17 @@ func (p *Plugin) OnLoad(_ context.Context, c plugin.Context) error {
 	p.runner = llm.NewRunner(llm.RunnerConfig{
 		Emit:    c.Emit,
 		Secrets: c.Secrets(),
-		Report:  func(err error) { c.Log().Error().Err(err).Msg("an answer could not be published") },
+		Report:  func(err error) { c.Log().Error().Err(err).Msg("cannot publish an answer") },
 	})
 	p.clients.Load(c)
 	return nil
 }
 
-// client is one instance. It is not changed after it was built: calls that run
-// keep the one they started with (Y-86).
+// client is one instance. It is immutable: running calls keep the one that they started with.
 type client struct {
 	id, model, effort string
 	hasKey            bool
-	missing           error // why its key cannot be had
+	missing           error // why its key cannot be read
 	api               *openai.Client
 }
 
@@ -122,7 +125,7 @@ func (p *Plugin) OnEvent(_ context.Context, ev event.Event, c plugin.Context) er
 	case event.Empty:
 		p.runner.Interrupt(ev.SessionID)
 	case event.LLMRequest:
-		if cl, ok := p.clients.Get(c, e.Provider); ok { // else a sibling's (Y-85)
+		if cl, ok := p.clients.Get(c, e.Provider); ok { // otherwise a sibling's
 			p.runner.Start(ev, cl)
 		}
 	}
@@ -139,18 +142,23 @@ func (p *Plugin) OnUnload(ctx context.Context, _ plugin.Context) error {
 	return err
 }
 
-// HealthCheck implements [plugin.HealthChecker]. It calls nobody.
-func (p *Plugin) HealthCheck(context.Context, plugin.Context) plugin.HealthReport {
+// HealthCheck implements [plugin.HealthChecker]. It makes no requests.
+func (p *Plugin) HealthCheck(_ context.Context, c plugin.Context) plugin.HealthReport {
 	all := p.clients.All()
-	h := plugin.HealthReport{Status: plugin.Healthy, Summary: fmt.Sprintf("%d instances", len(all))}
+	h := plugin.HealthReport{Status: plugin.Healthy, Summary: worded.Count(len(all), "instance", "instances")}
 	for id, cl := range all {
 		check := plugin.HealthCheck{Name: id, Status: plugin.Healthy}
 		if cl.missing != nil {
 			check.Status, check.Message = plugin.Degraded, cl.missing.Error()
 			h.Status, h.Summary = plugin.Degraded, check.Message
 		} else if !cl.hasKey {
-			check.Status, check.Message = plugin.Degraded, "no api_key: set providers."+id+".api_key or OPENAI_API_KEY"
+			check.Status, check.Message = plugin.Degraded, "no api_key; set providers."+id+".api_key or OPENAI_API_KEY"
 			h.Status, h.Summary = plugin.Degraded, check.Message
+		} else if last, ok := p.runner.Last(id); ok && last.Err != nil {
+			check.Status, check.Message = plugin.Degraded, fmt.Sprintf("its last call, at %s, failed: %s", last.At.UTC().Format(time.RFC3339), cut.Text(c.Secrets().ConcealString(last.Err.Error()), 300))
+			h.Status, h.Summary = plugin.Degraded, id+": "+check.Message
+		} else if ok {
+			check.Message = "its last call succeeded, at " + last.At.UTC().Format(time.RFC3339)
 		}
 		h.Details = append(h.Details, check)
 	}
@@ -169,7 +177,7 @@ func (c *client) ThinkingEffort() string { return c.effort }
 // Generate implements [llm.Provider]. Params are members of the request, such as
 // temperature and max_tokens.
 func (c *client) Generate(ctx context.Context, req llm.Request) (llm.Stream, error) {
-	if c.missing != nil { // without the key it would be refused, and nobody would know why
+	if c.missing != nil { // without the key, the service would refuse without a clear reason
 		return nil, c.missing
 	}
 	var r openai.ChatCompletionRequest
@@ -181,9 +189,9 @@ func (c *client) Generate(ctx context.Context, req llm.Request) (llm.Stream, err
 	r.Model = cmp.Or(req.Model, c.model)
 	r.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
 	if c.effort != "off" {
-		r.ReasoningEffort = c.effort // Y-150: unchanged
+		r.ReasoningEffort = c.effort // unchanged: the service knows its own levels
 	}
-	if reasons(r.Model) && r.MaxTokens > 0 { //nolint:staticcheck // what other services still know
+	if reasons(r.Model) && r.MaxTokens > 0 { //nolint:staticcheck // other services still use it
 		r.MaxCompletionTokens, r.MaxTokens = r.MaxTokens, 0 //nolint:staticcheck // see above
 	}
 	r.Messages = messages(req)
@@ -198,7 +206,7 @@ func (c *client) Generate(ctx context.Context, req llm.Request) (llm.Stream, err
 	return &stream{s: s, index: -1}, nil
 }
 
-// reasons reports whether a model takes max_completion_tokens only.
+// reasons reports whether a model accepts only max_completion_tokens.
 func reasons(model string) bool {
 	for _, p := range []string{"o1", "o3", "o4", "gpt-5"} {
 		if strings.HasPrefix(model, p) {
@@ -230,16 +238,17 @@ func messages(req llm.Request) []openai.ChatCompletionMessage {
 	return out
 }
 
-// translate turns the SDK's errors into the contract's (Y-151, Y-152).
+// translate converts the SDK's errors to those of the contract.
 func translate(err error) error {
 	if e, ok := errors.AsType[*llmhttp.StatusError](err); ok {
-		return &llm.Error{Kind: event.LLMStatus, StatusCode: e.StatusCode, RetryAfter: e.RetryAfter, Err: errors.New(e.Message)}
+		return llm.Explain(&llm.Error{Kind: event.LLMStatus, StatusCode: e.StatusCode, RetryAfter: e.RetryAfter, Err: errors.New(e.Message)}, e.Body)
 	}
 	if e, ok := errors.AsType[*openai.APIError](err); ok {
 		if e.HTTPStatusCode >= 400 {
-			return &llm.Error{Kind: event.LLMStatus, StatusCode: e.HTTPStatusCode, Err: errors.New(e.Message)}
+			return llm.Explain(&llm.Error{Kind: event.LLMStatus, StatusCode: e.HTTPStatusCode, Err: errors.New(e.Message)}, e.Type, fmt.Sprint(e.Code))
 		}
-		return &llm.Error{Kind: event.LLMOther, Err: errors.New(cmp.Or(e.Message, "the service reports an error without words"))}
+		// Some services report errors within a stream, with status 200.
+		return llm.Explain(&llm.Error{Kind: event.LLMOther, Err: errors.New(cmp.Or(e.Message, "the service reports an error without a message"))}, e.Type, fmt.Sprint(e.Code))
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, openai.ErrTooManyEmptyStreamMessages) {
 		return &llm.Error{Kind: event.LLMConnection, Err: err}
@@ -247,11 +256,11 @@ func translate(err error) error {
 	return llm.AsError(err)
 }
 
-// stream is an answer that arrives.
+// stream is an answer in progress.
 type stream struct {
 	s     *openai.ChatCompletionStream
 	usage event.Usage
-	ended bool           // a finish reason has come
+	ended bool           // a finish reason has arrived
 	index int            // of the tool call in progress
 	calls map[string]int // indexes by id
 	parts []llm.Part
@@ -295,9 +304,8 @@ func (s *stream) Next() (llm.Part, error) {
 	return part, nil
 }
 
-// count returns the index of the call that a fragment belongs to. Some services
-// leave it out, or send each call whole with index 0: an id that was not seen is
-// another call.
+// count returns the index of the call that a fragment belongs to. Some services omit it, or
+// send each whole call with index 0: a new id means a new call.
 func (s *stream) count(tc openai.ToolCall) int {
 	if i, known := s.calls[tc.ID]; known && tc.ID != "" {
 		s.index = i

@@ -156,7 +156,7 @@ func TestImages(t *testing.T) {
 	s := serve(t, fakellm.Step{Text: "a dot"})
 	w := newWorld(t, instance("prod", s.URL), nil)
 	if got := w.text(event.LLMRequest{Provider: "prod", Messages: []event.Message{{Role: "user", Content: "look", Images: []event.Image{{MimeType: "image/png", Data: []byte("PNG")}}}}}); got != "a dot" {
-		t.Error(got)
+		t.Errorf(`got %q, want "a dot"`, got)
 	}
 	raw, _ := json.Marshal(s.Requests()[0].Body["messages"])
 	if want := `[{"content":[{"text":"look","type":"text"},{"image_url":{"url":"data:image/png;base64,UE5H"},"type":"image_url"}],"role":"user"}]`; string(raw) != want {
@@ -327,5 +327,22 @@ func TestHealth(t *testing.T) {
 	w = newWorld(t, instance("prod", s.URL), nil)
 	if d := w.reg.Doctor(t.Context(), time.Second)[0]; d.Status != plugin.Healthy || len(s.Requests()) != 0 {
 		t.Errorf("got %+v after %d requests", d, len(s.Requests()))
+	}
+	// REL-9, OP-55: how its last call ended is known, without another one.
+	s = serve(t, fakellm.Step{Status: 401}, fakellm.Step{Text: "fine"})
+	w = newWorld(t, instance("prod", s.URL), nil)
+	for _, tc := range []struct {
+		want plugin.Health
+		says string
+	}{{plugin.Degraded, "failed: "}, {plugin.Healthy, "succeeded"}} {
+		w.ask(event.LLMRequest{Provider: "prod"})
+		requests := len(s.Requests())
+		d := w.reg.Doctor(t.Context(), time.Second)[0]
+		if d.Status != tc.want || len(d.Details) != 1 || !strings.Contains(d.Details[0].Message, "its last call") || !strings.Contains(d.Details[0].Message, tc.says) {
+			t.Errorf("got %+v, want %s with %q", d, tc.want, tc.says)
+		}
+		if n := len(s.Requests()); n != requests {
+			t.Errorf("the check made %d requests, want none", n-requests)
+		}
 	}
 }

@@ -1,8 +1,7 @@
-// Package memory_sqlite is a long-term memory in an SQLite database: what is
-// written is found again by its words, ranked by FTS5's bm25.
+// Package memory_sqlite is a long-term memory in an SQLite database: queries find entries by
+// their words, ranked by FTS5's bm25.
 //
-// The database is opened by the first query or write. Several processes may use
-// it at once.
+// The first query or write opens the database. Several processes may use it at once.
 package memory_sqlite //nolint:staticcheck // plugins are named after what the configuration calls them
 
 import (
@@ -12,14 +11,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
+	"io/fs"
 	"os"
 	"strings"
 	"sync"
 	"time"
-	"unicode"
-
-	_ "modernc.org/sqlite" // the driver
 
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/plugin"
@@ -90,7 +86,11 @@ func (p *Plugin) OnEvent(ctx context.Context, ev event.Event, c plugin.Context) 
 	return nil
 }
 
-const schema = `
+// steps take the database from each version to the next, each in a transaction. SQLite's
+// user_version counts them. Databases of version 0 may have what the first step makes.
+func steps() []string { return []string{firstSchema} }
+
+const firstSchema = `
 CREATE TABLE IF NOT EXISTS memories (
 	n INTEGER PRIMARY KEY,
 	id TEXT NOT NULL UNIQUE,
@@ -119,7 +119,7 @@ func (p *Plugin) open(ctx context.Context) (*sql.DB, error) {
 	if p.db != nil {
 		return p.db, nil
 	}
-	// SQLite would make the file readable by all.
+	// SQLite would make the file readable by everybody.
 	f, err := os.OpenFile(p.path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:forbidigo // the path is yaya's own
 	if err != nil {
 		return nil, fmt.Errorf("memory: %w", err)
@@ -127,21 +127,19 @@ func (p *Plugin) open(ctx context.Context) (*sql.DB, error) {
 	if err := f.Close(); err != nil {
 		return nil, fmt.Errorf("memory: %w", err)
 	}
-	u := url.URL{Scheme: "file", Opaque: (&url.URL{Path: p.path}).EscapedPath(), RawQuery: "_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_txlock=immediate"}
-	db, err := sql.Open("sqlite", u.String())
+	db, err := sql.Open("sqlite", connection(p.path, "&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_txlock=immediate"))
 	if err != nil {
 		return nil, fmt.Errorf("memory: %w", err)
 	}
 	db.SetMaxOpenConns(4)
-	if _, err := db.ExecContext(ctx, schema); err != nil {
-		return nil, errors.Join(fmt.Errorf("memory %s: %w", p.path, err), db.Close())
+	if err := upgrade(ctx, db, steps()); err != nil {
+		return nil, errors.Join(damaged(fmt.Errorf("memory %s: %w", p.path, err)), db.Close())
 	}
 	p.db = db
 	return db, nil
 }
 
-// Count returns how many memories there are; 0 when the memory has not been opened
-// yet, which it is when something is remembered or looked for.
+// Count returns the number of memories; 0 before the first write or query opens the database.
 func (p *Plugin) Count(ctx context.Context) (n int) {
 	p.mu.Lock()
 	db := p.db
@@ -150,14 +148,32 @@ func (p *Plugin) Count(ctx context.Context) (n int) {
 		return 0
 	}
 	if err := db.QueryRowContext(ctx, `SELECT count(*) FROM memories`).Scan(&n); err != nil {
-		return 0 // closed, or busy: the next one counts
+		return 0 // closed or busy: the next count may succeed
 	}
 	return n
 }
 
+// Forget removes the memories that were written last before that time, and returns how
+// many.
+func (p *Plugin) Forget(ctx context.Context, before time.Time) (int, error) {
+	if _, err := os.Stat(p.path); errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	}
+	db, err := p.open(ctx)
+	if err != nil {
+		return 0, err
+	}
+	res, err := db.ExecContext(ctx, `DELETE FROM memories WHERE written < ?`, before.UTC().Format(time.RFC3339))
+	if err != nil {
+		return 0, fmt.Errorf("memory: %w", err)
+	}
+	n, err := res.RowsAffected()
+	return int(n), err
+}
+
 func (p *Plugin) write(ctx context.Context, e event.MemoryEntry) error {
 	if strings.TrimSpace(e.Text) == "" || len(e.Text) > MaxText {
-		return fmt.Errorf("a memory has between 1 and %d bytes, not %d", MaxText, len(e.Text))
+		return fmt.Errorf("a memory must have between 1 and %d bytes, not %d", MaxText, len(e.Text))
 	}
 	if e.ID == "" {
 		e.ID = "mem_" + rand.Text()
@@ -174,71 +190,46 @@ func (p *Plugin) write(ctx context.Context, e event.MemoryEntry) error {
 		ON CONFLICT(id) DO UPDATE SET text = excluded.text, meta = excluded.meta, written = excluded.written`,
 		e.ID, e.Text, string(meta), time.Now().UTC().Format(time.RFC3339))
 	if err != nil {
-		return fmt.Errorf("memory: %w", err)
+		return damaged(fmt.Errorf("memory: %w", err))
 	}
 	return nil
 }
 
-func (p *Plugin) query(ctx context.Context, q event.MemoryQuery) (hits []event.MemoryEntry, err error) {
-	hits = []event.MemoryEntry{}
-	match := words(q.Query)
-	if match == "" || q.K <= 0 {
-		return hits, nil
-	}
-	db, err := p.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := db.QueryContext(ctx, `SELECT m.id, m.text, m.meta FROM words JOIN memories m ON m.n = words.rowid
-		WHERE words MATCH ? ORDER BY bm25(words), m.n DESC LIMIT ?`, match, min(q.K, MaxHits))
-	if err != nil {
-		return nil, fmt.Errorf("memory: %w", err)
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		var e event.MemoryEntry
-		var meta string
-		if err := rows.Scan(&e.ID, &e.Text, &meta); err != nil {
-			return nil, fmt.Errorf("memory: %w", err)
-		}
-		if err := json.Unmarshal([]byte(meta), &e.Meta); err != nil {
-			return nil, fmt.Errorf("memory %s: %w", e.ID, err)
-		}
-		hits = append(hits, e)
-	}
-	return hits, rows.Err()
-}
-
-// words makes a query of any text: each of its words may match, none of its
-// characters means anything to FTS5.
-func words(text string) string {
-	fields := strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
-	seen := map[string]bool{}
-	var out []string
-	for _, w := range fields {
-		w = strings.ToLower(w)
-		if len(out) == maxWords || seen[w] || len(w) > 64 {
-			continue
-		}
-		seen[w] = true
-		out = append(out, `"`+w+`"`)
-	}
-	return strings.Join(out, " OR ")
-}
-
-// HealthCheck implements [plugin.HealthChecker]. It does not open the database.
+// HealthCheck implements [plugin.HealthChecker]. It opens a database that exists, reads from it, and
+// takes the lock of writers for a moment.
 func (p *Plugin) HealthCheck(ctx context.Context, _ plugin.Context) plugin.HealthReport {
-	p.mu.Lock()
-	db := p.db
-	p.mu.Unlock()
-	if db == nil {
-		if st, err := os.Stat(p.path); err == nil && !st.Mode().IsRegular() {
-			return plugin.HealthReport{Status: plugin.Failing, Summary: p.path + " is not a file"}
-		}
+	st, err := os.Stat(p.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return plugin.HealthReport{Status: plugin.Healthy, Summary: "not opened yet"}
+	case err == nil && !st.Mode().IsRegular():
+		return plugin.HealthReport{Status: plugin.Failing, Summary: p.path + " is not a file"}
+	case err == nil:
+		err = p.try(ctx)
 	}
-	if err := db.PingContext(ctx); err != nil {
+	if err != nil {
 		return plugin.HealthReport{Status: plugin.Failing, Summary: err.Error()}
 	}
 	return plugin.HealthReport{Status: plugin.Healthy, Summary: p.path}
+}
+
+// try reads from the database, and takes the lock of writers.
+func (p *Plugin) try(ctx context.Context) error {
+	db, err := p.open(ctx)
+	if err != nil {
+		return err
+	}
+	tx, err := db.BeginTx(ctx, nil) // BEGIN IMMEDIATE, by _txlock
+	if err != nil {
+		return fmt.Errorf("memory %s cannot be written: %w", p.path, err)
+	}
+	var id string
+	err = tx.QueryRowContext(ctx, `SELECT id FROM memories ORDER BY n DESC LIMIT 1`).Scan(&id)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	if err := errors.Join(err, done(tx.Rollback())); err != nil {
+		return damaged(fmt.Errorf("memory %s cannot be read: %w", p.path, err))
+	}
+	return nil
 }

@@ -85,7 +85,7 @@ func ids(es []event.MemoryEntry) (out []string) {
 }
 
 // Y-38, Y-39, Y-40, Y-12: what is written is found by its words, the best match
-// first, also after a restart.
+// first, even after a restart.
 func TestRanking(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, dir)
@@ -160,13 +160,85 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// REL-8, OP-53: in a memory that is larger than a recall looks at, rare words decide, common words
+// alone bring the newest entries, those first that have more of the words, and no entry comes twice.
+func TestRecallIsBounded(t *testing.T) {
+	dir := t.TempDir()
+	fill(t, filepath.Join(dir, "a #?%.db"), 5000)
+	w := newWorld(t, dir)
+	for _, tc := range []struct {
+		query string
+		k     int
+		want  []string
+	}{
+		{"what is number17 about", 1, []string{"m17"}},              // old, and found by its rare word
+		{"about", 3, []string{"m4999", "m4998", "m4997"}},           // in all of them
+		{"what about even", 3, []string{"m4998", "m4996", "m4994"}}, // even tells more than what and about
+		{"number17 number23 about", 4, []string{"m23", "m17", "m4999", "m4998"}},
+		{"number4999 about", 2, []string{"m4999", "m4998"}},
+		{"nowhere", 3, nil},
+	} {
+		if got := ids(w.query(tc.query, tc.k)); !slices.Equal(got, tc.want) {
+			t.Errorf("query(%q, %d) = %v, want %v", tc.query, tc.k, got, tc.want)
+		}
+	}
+}
+
+// fill makes a database with so many memories.
+func fill(tb testing.TB, path string, n int) {
+	tb.Helper()
+	p := memory_sqlite.New(path)
+	if err := p.OnLoad(tb.Context(), nil); err != nil {
+		tb.Fatal(err)
+	}
+	if d := p.Fill(tb.Context(), n); d != nil {
+		tb.Fatal(d)
+	}
+	if err := p.OnUnload(tb.Context(), nil); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// BenchmarkRecall measures a recall by common words, and by common and rare ones, from 1,000,000
+// memories: YAYA_MEMORIES has another number. The aim is 50 ms.
+func BenchmarkRecall(b *testing.B) {
+	n := 1_000_000
+	if s := os.Getenv("YAYA_MEMORIES"); s != "" {
+		if _, err := fmt.Sscan(s, &n); err != nil {
+			b.Fatal(err)
+		}
+	}
+	path := filepath.Join(b.TempDir(), "memory.db")
+	fill(b, path, n)
+	p := memory_sqlite.New(path)
+	if err := p.OnLoad(b.Context(), nil); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := p.OnUnload(context.Background(), nil); err != nil {
+			b.Error(err)
+		}
+	})
+	for name, query := range map[string]string{
+		"one common word": "about", "a sentence": "what do you know about the even number17 in all of these and what is it about", "32 common words": memory_sqlite.Filler,
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if hits, err := p.Recall(b.Context(), event.MemoryQuery{Query: query, K: 5}); err != nil || len(hits) != 5 {
+					b.Fatalf("got %d hits, %v, want 5", len(hits), err)
+				}
+			}
+		})
+	}
+}
+
 // Two processes share one memory.
 func TestShared(t *testing.T) {
 	dir := t.TempDir()
 	a, b := newWorld(t, dir), newWorld(t, dir)
 	a.write(event.MemoryEntry{Text: "alpha"})
 	if got := a.query("alpha", 5); len(got) != 1 {
-		t.Fatal(got)
+		t.Fatalf("got %v, want len(got) 1", got)
 	}
 	b.write(event.MemoryEntry{Text: "beta"})
 	if got := b.query("alpha beta", 5); len(got) != 2 {
@@ -186,5 +258,34 @@ func TestHealth(t *testing.T) {
 	w.query("x", 1)
 	if d := w.reg.Doctor(t.Context(), time.Second)[0]; d.Status != plugin.Healthy {
 		t.Errorf("got %+v", d)
+	}
+}
+
+// OP-18, REL-7: memories that were not written again for a while are forgotten; without a
+// database there is nothing to forget, and none is made.
+func TestForget(t *testing.T) {
+	dir := t.TempDir()
+	w := newWorld(t, dir)
+	p := memory_sqlite.New(filepath.Join(dir, "a #?%.db"))
+	if n, err := p.Forget(t.Context(), time.Now()); err != nil || n != 0 {
+		t.Errorf("got %d, %v, want 0", n, err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "a #?%.db")); err == nil {
+		t.Error("the database was made to forget")
+	}
+	w.write(event.MemoryEntry{ID: "tea", Text: "Tea at four"})
+	if got := w.query("tea", 5); len(got) != 1 {
+		t.Fatalf("got %v, want one memory", got)
+	}
+	for want, by := range []time.Duration{-time.Hour, time.Hour} {
+		if n, err := p.Forget(t.Context(), time.Now().Add(by)); err != nil || n != want {
+			t.Errorf("got %d, %v, want %d", n, err, want)
+		}
+	}
+	if got := w.query("tea", 5); len(got) != 0 {
+		t.Errorf("got %v, want nothing", got)
+	}
+	if err := p.OnUnload(t.Context(), nil); err != nil {
+		t.Error(err)
 	}
 }

@@ -137,10 +137,10 @@ func TestBundle(t *testing.T) {
 		}
 	}
 	if d.Next != event.NextLLM || d.Provider != "prov" || d.Model != "m" || strings.Contains(d.System, "z600.txt") {
-		t.Errorf("%+v", d.Next)
+		t.Errorf(`got %+v, want Next %v, Provider "prov", Model "m", System without "z600.txt"`, d.Next, event.NextLLM)
 	}
 	if got := w.decide(event.LoopState{Pending: []event.ToolCall{{ID: "c"}}}); got.Next != event.NextTool || len(got.ToolCalls) != 0 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want Next %v, len(ToolCalls) 0", got, event.NextTool)
 	}
 }
 
@@ -162,7 +162,7 @@ func TestVerifies(t *testing.T) {
 		w.ran(fmt.Sprint("p", n), "apply_patch", true)
 		d := w.decide(answered)
 		if d.Next != event.NextTool || len(d.ToolCalls) != 1 || d.ToolCalls[0].Name != "verify" || string(d.ToolCalls[0].Args) != "{}" {
-			t.Fatalf("%d: %+v", n, d)
+			t.Fatalf(`%d: got %+v, want Next %v, len(ToolCalls) 1, ToolCalls[0].Name "verify", ToolCalls[0].Args "{}"`, n, d, event.NextTool)
 		}
 		w.ran(d.ToolCalls[0].ID, "verify", false)
 		want := event.NextLLM
@@ -173,18 +173,19 @@ func TestVerifies(t *testing.T) {
 			t.Errorf("after failure %d: %+v", n+1, d.Next)
 		}
 	}
-	// The next turn starts anew; a command may have changed something although it failed.
+	// The next turn starts from the beginning; a command may have changed something
+	// although it failed.
 	next := answered
 	next.TurnID = "turn_2"
 	w.decide(event.LoopState{TurnID: "turn_2"})
 	w.ran("sh", "shell", false)
 	d := w.decide(next)
 	if d.Next != event.NextTool {
-		t.Fatalf("%+v", d)
+		t.Fatalf("got %+v, want Next %v", d, event.NextTool)
 	}
 	w.ran(d.ToolCalls[0].ID, "verify", true)
 	if d := w.decide(next); d.Next != event.NextDone {
-		t.Errorf("%+v", d)
+		t.Errorf("got %+v, want Next %v", d, event.NextDone)
 	}
 	for name, edit := range map[string]func(){
 		"switched off": func() { w.c.config["auto_verify"] = "false" },
@@ -194,7 +195,7 @@ func TestVerifies(t *testing.T) {
 		edit()
 		w.ran("p9", "apply_patch", true)
 		if d := w.decide(next); d.Next != event.NextDone {
-			t.Errorf("%s: %+v", name, d)
+			t.Errorf("%s: got %+v, want Next %v", name, d, event.NextDone)
 		}
 	}
 }
@@ -210,6 +211,8 @@ func TestARefusedCommandIsNoChange(t *testing.T) {
 		"denied":             {event.ToolError{ID: "c", Kind: event.ToolRejected, Brief: "rejected"}, event.NextDone},
 		"nobody answered":    {event.ToolError{ID: "c", Kind: event.ToolRejected, Brief: "no approval for shell: cancelled (timeout)"}, event.NextDone},
 		"bad arguments":      {event.ToolError{ID: "c", Kind: event.ToolValidation}, event.NextDone},
+		"no sandbox":         {event.ToolResult{ID: "c", Error: "no sandbox", Envelope: []byte(`{"ok":false,"kind":"unavailable","brief":"no sandbox","display":[],"not_run":true}`)}, event.NextDone},
+		"it ran and crashed": {event.ToolResult{ID: "c", Error: "crashed", Envelope: []byte(`{"ok":false,"kind":"crashed","brief":"crashed","display":[]}`)}, event.NextTool},
 		"it ran and failed":  {event.ToolResult{ID: "c", Error: "exit code 1"}, event.NextTool},
 		"it ran into a wall": {event.ToolResult{ID: "c", Error: "the command was ended after 2m0s"}, event.NextTool},
 	} {

@@ -34,6 +34,11 @@ func (p *person) Approve(_ context.Context, call tool.Call, _ tool.Definition, b
 	return nil
 }
 
+// trusting admits every call: its folders are trusted.
+type trusting struct{}
+
+func (trusting) Admit(context.Context, tool.Call, tool.Definition) error { return nil }
+
 // dispatcher puts the plugin's tools behind the one door.
 func (w *world) dispatcher(a tool.Approver, more ...tool.Tool) func(session, name string, args map[string]any) tool.Result {
 	w.t.Helper()
@@ -44,7 +49,9 @@ func (w *world) dispatcher(a tool.Approver, more ...tool.Tool) func(session, nam
 	if err := reg.Register(more...); err != nil {
 		w.t.Fatal(err)
 	}
-	d := tool.NewDispatcher(tool.DispatcherConfig{Registry: reg, Approver: a, Policy: w.policy, Unreviewed: w.p.Unreviewed, Log: zerolog.Nop()})
+	d := tool.NewDispatcher(tool.DispatcherConfig{Registry: reg, Approver: a, Policy: w.policy, Log: zerolog.Nop()})
+	d.SetGate(trusting{})
+	d.SetWitness(w.p.Unreviewed)
 	d.AddHook(w.p.Hook())
 	w.t.Cleanup(func() {
 		if err := d.Close(context.Background()); err != nil {
@@ -99,7 +106,7 @@ func TestVerifyRunsWhatWasShown(t *testing.T) {
 	w.agree()
 	w.write("AGENTS.md", "## Verify\n\n```\necho CHANGED && echo \"<more>\"\n```\n")
 	res := call("s", "verify", nil)
-	if len(p.asked) != 1 || !strings.HasPrefix(p.asked[0], `{"commands":["echo CHANGED && echo \"<more>\""],"cwd":`) || !strings.Contains(p.brief, "with commands that nobody has agreed to: echo CHANGED") {
+	if len(p.asked) != 1 || !strings.HasPrefix(p.asked[0], `{"commands":["echo CHANGED && echo \"<more>\""],"cwd":`) || !strings.Contains(p.brief, "with commands that nobody has approved: echo CHANGED") {
 		t.Errorf("asked %q, brief %q", p.asked, p.brief)
 	}
 	if _, err := os.Stat(filepath.Join(w.dir, "ran")); !res.OK || err == nil || !strings.Contains(res.Text(), "CHANGED\n<more>") {
@@ -209,7 +216,8 @@ func (w *swapWorld) ran() string {
 	return ""
 }
 
-// What is not swapped runs, where it was shown, whatever else changes meanwhile.
+// A command whose files are not swapped runs, in the folder that was shown, whatever else
+// changes meanwhile.
 func TestWhatIsNotSwappedRuns(t *testing.T) {
 	wholeSandbox(t)
 	w := swapping(t)

@@ -14,63 +14,67 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// The settings of all commands, beside those of the workspace.
+// The settings of all commands, in addition to those of the workspace.
 const (
 	hostsKey = "sandbox.command.hosts"
 	writeKey = "sandbox.command.write"
 )
 
-// use is what a sandbox is for.
+// use is the purpose of a sandbox.
 type use struct {
-	profile string // "" is outside of every sandbox
-	// require is what has to be enforced, or nothing runs.
+	profile string // "" is outside every sandbox
+	// require are the needs without which nothing runs.
 	require sandbox.Need
-	limit   time.Duration // after which the kernel's side ends it, too; 0 is none
+	limit   time.Duration // limit after which the sandbox's kernel side ends it, too; 0 for no limit
 }
+
+// CheckNeeds are the needs without which checks do not run.
+const CheckNeeds = sandbox.NeedHidden | sandbox.NeedWrites | sandbox.NeedNetwork | sandbox.NeedKernel
 
 var (
 	asCommand = use{profile: "command"}
 	asDrawing = use{profile: "check"}
-	asCheck   = use{profile: "check", limit: maxTimeout, require: sandbox.NeedHidden | sandbox.NeedWrites | sandbox.NeedNetwork | sandbox.NeedKernel}
+	asCheck   = use{profile: "check", limit: maxTimeout, require: CheckNeeds}
 	outside   = use{}
 )
 
-// slack is what a sandbox gives a command beyond its limit: yaya ends it first, and
-// says so.
+// slack is the time that a sandbox gives a command beyond its limit, so that yaya ends it first
+// and reports that.
 const slack = 15 * time.Second
 
-// shownBox is what people read of a sandbox.
+// shownBox is the description of a sandbox for people.
 type shownBox struct {
 	Sandbox string   `json:"sandbox"`
 	Hosts   []string `json:"hosts,omitempty"` // of the settings
 	Write   []string `json:"write,omitempty"` // of the settings
-	// Repository is where Git keeps that of a linked work tree; a commit writes there.
+	// Repository is the Git repository of a linked work tree; a commit writes there.
 	Repository string   `json:"repository,omitempty"`
 	Weaker     []string `json:"weaker,omitempty"`
 }
 
-// box is the sandbox of a call, as it was shown.
+// box is the sandbox of a call, as shown.
 type box struct {
 	use
 	shown shownBox
-	// bound is all that there is to know about it: another one is not what was shown.
+	// bound contains all properties of the sandbox: if it differs, the sandbox is not the shown
+	// one.
 	bound string
 	none  bool // nothing is enforced
-	// recorded is what the record of an approval says of it.
+	// recorded is its description in the record of an approval.
 	recorded string
-	// lacks is what was wanted and is not enforced.
+	// lacks are the wanted needs that are not enforced.
 	lacks sandbox.Need
-	// memory bounds what each process has, in bytes; 0 is the profile's.
+	// memory bounds the memory of each process, in bytes; 0 means the profile's limit.
 	memory int64
-	// roots are the folders that it may write and that somebody may run Git in.
+	// roots are the writable folders in which somebody may run Git.
 	roots []string
 }
 
-// weak are the needs of which a result tells when they are not met.
+// weak are the needs that a result reports if they are not met.
 const weak = sandbox.NeedHidden | sandbox.NeedStrict | sandbox.NeedWrites | sandbox.NeedProtect | sandbox.NeedNetwork | sandbox.NeedHosts | sandbox.NeedKernel
 
-// enter decides on a sandbox in a workspace, and returns it for one command, or nil
-// outside of the sandbox. watch is told of hosts, and tmp is its /tmp; both are optional.
+// enter chooses a sandbox in a workspace, and returns it for one command, or nil outside the
+// sandbox. watch handles hosts, and tmp is its /tmp; both are optional.
 func (p *Plugin) enter(at *place, u use, watch *reach, tmp string) (*sandbox.Run, box, error) {
 	b := box{use: u, memory: p.maxMemory(), roots: []string{canonical(at.root)}}
 	set := p.cfg.Sandboxes.Settings()
@@ -78,7 +82,7 @@ func (p *Plugin) enter(at *place, u use, watch *reach, tmp string) (*sandbox.Run
 		if err := set.Outside(); err != nil {
 			return nil, b, &tool.Failure{Kind: tool.ErrRejected, Err: err}
 		}
-		b.shown.Sandbox = "none: it runs outside of the sandbox, with all rights of your user"
+		b.shown.Sandbox = "none: it runs outside the sandbox, with all rights of your user"
 		b.bound, b.recorded = b.shown.Sandbox, "outside"
 		return nil, b, nil
 	}
@@ -103,7 +107,7 @@ func (p *Plugin) enter(at *place, u use, watch *reach, tmp string) (*sandbox.Run
 		b.recorded = "off"
 		b.shown.Sandbox = "off, as the setting sandbox.mode says: it runs with all rights of your user"
 	case b.none:
-		b.shown.Sandbox, b.shown.Weaker = "none on this machine (yaya sandbox says why)", append(e.Missing, b.shown.Weaker...)
+		b.shown.Sandbox, b.shown.Weaker = "none on this machine (see: yaya sandbox)", append(e.Missing, b.shown.Weaker...)
 	default:
 		b.shown.Sandbox, b.shown.Weaker = fmt.Sprintf("profile %s (%s)", u.profile, e.Backend), append(e.Missing, b.shown.Weaker...)
 	}
@@ -120,19 +124,26 @@ func (p *Plugin) enter(at *place, u use, watch *reach, tmp string) (*sandbox.Run
 	return run, b, nil
 }
 
-// refused says what to do about a sandbox that cannot be had.
+// CheckPolicy returns the part of the checks' policy that is the same in every workspace.
+func CheckPolicy() (sandbox.Policy, error) {
+	p, err := sandbox.Profile(asCheck.profile)
+	p.Require = asCheck.require
+	return p, err
+}
+
+// refused adds the remedy to the error about a sandbox that cannot be created.
 func refused(err error, set sandbox.Settings, u use) error {
-	_, refused := errors.AsType[*sandbox.RefusedError](err)
+	r, refused := errors.AsType[*sandbox.RefusedError](err)
 	switch {
-	case refused && set.Mode == sandbox.Require:
-		return fmt.Errorf("%w; the setting sandbox.mode is require, so nothing runs with less: %s", err, set.SetMode(sandbox.Prefer))
+	case refused && r.Prefer != "":
+		return err // the error contains the remedy
 	case refused && u.require != 0:
 		return fmt.Errorf("%w; the tool shell runs it with what is enforced here; to have checks run without a sandbox, with all rights of your user: %s", err, set.SetMode(sandbox.Without))
 	}
 	return fmt.Errorf("make a sandbox for the command: %w", err)
 }
 
-// policy is what commands in a workspace may do.
+// policy returns the policy of commands in a workspace.
 func (p *Plugin) policy(at *place, b *box) (sandbox.Policy, error) {
 	root := canonical(at.root)
 	sum := sha256.Sum256([]byte(root))
@@ -141,7 +152,7 @@ func (p *Plugin) policy(at *place, b *box) (sandbox.Policy, error) {
 		return policy, err
 	}
 	policy.Require = b.require
-	policy.Hide = append(policy.Hide, p.cfg.Sandboxes.Cache) // but for its own
+	policy.Hide = append(policy.Hide, p.cfg.Sandboxes.Cache) // except its own
 	if b.memory > 0 {
 		policy.Limits.Memory = b.memory
 	}
@@ -163,11 +174,11 @@ func (p *Plugin) policy(at *place, b *box) (sandbox.Policy, error) {
 			dir = filepath.Join(p.cfg.Sandboxes.Home, rest)
 		}
 		if !filepath.IsAbs(dir) {
-			err = fmt.Errorf("%s: %s does not begin at / or ~/", writeKey, dir)
+			err = fmt.Errorf("%s: %s does not begin with / or ~/", writeKey, dir)
 		}
 		var write, protect []sandbox.Path
 		if err == nil {
-			// A link may be the work of an earlier command.
+			// An earlier command may have created a link.
 			write, protect, err = sandbox.Workspace(sandbox.Plain(p.cfg.Sandboxes.Home, dir))
 		}
 		for _, w := range write {
@@ -185,15 +196,15 @@ func (p *Plugin) policy(at *place, b *box) (sandbox.Policy, error) {
 	return policy, nil
 }
 
-// weaker is the line of a result that says what was not enforced, "" if that is
-// nothing, or what the user has decided.
+// weaker returns the line of a result that lists the needs that were not enforced, "" if there
+// are none, or if the user decided so.
 func (b *box) weaker() string {
 	switch missing := b.lacks & weak; {
 	case len(b.shown.Weaker) == 0 || missing == 0:
 		return ""
 	case b.none:
-		return "[not in a sandbox: there is none on this machine (yaya sandbox says why)]"
+		return "[not in a sandbox: there is none on this machine (see: yaya sandbox)]"
 	default:
-		return fmt.Sprintf("[in a weaker sandbox: %s (yaya sandbox says more)]", missing.Lacking())
+		return fmt.Sprintf("[in a weaker sandbox: %s (see: yaya sandbox)]", missing.Lacking())
 	}
 }

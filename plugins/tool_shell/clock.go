@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// clock says when a command has had its time. It stands still while a person is asked
-// for the command. It is safe for concurrent use.
+// clock measures the time limit of a command. It stands still while a person is asked on behalf
+// of the command. It is safe for concurrent use.
 type clock struct {
 	mu    sync.Mutex
 	left  time.Duration
-	since time.Time // when it went on
+	since time.Time // when it last resumed
 	waits int
-	timer *time.Timer // nil while it stands
+	timer *time.Timer // nil while it stands still
 	over  func()
 	state clockState
 }
@@ -25,7 +25,7 @@ const (
 	stopped
 )
 
-// newClock returns a clock that goes, and calls over when the time is up.
+// newClock returns a running clock, which calls over when the time is up.
 func newClock(limit time.Duration, over func()) *clock {
 	c := &clock{left: limit, over: over}
 	c.mu.Lock()
@@ -34,7 +34,7 @@ func newClock(limit time.Duration, over func()) *clock {
 	return c
 }
 
-// start lets the clock go; mu is held.
+// start resumes the clock; the caller holds mu.
 func (c *clock) start() {
 	c.since = time.Now()
 	c.timer = time.AfterFunc(c.left, func() {
@@ -67,7 +67,7 @@ func (c *clock) resume() {
 	}
 }
 
-// stop ends the clock and tells whether the time was up before.
+// stop ends the clock and reports whether the time was already up.
 func (c *clock) stop() (wasLate bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -55,9 +55,13 @@ func TestMayHave(t *testing.T) {
 		"a service":                    {"connect ECONNREFUSED 127.0.0.1:5432", "kept from a service"},
 		"nothing of that":              {"1 test failed", ""},
 	} {
-		got := strings.Join(p.mayHave(c.said, "command", ". Ask"), "\n")
+		got := strings.Join(p.mayHave(c.said, "command", ". Ask", false), "\n")
 		if c.want == "" && got != "" || !strings.Contains(got, c.want) || got != "" && !strings.HasSuffix(got, ". Ask") {
 			t.Errorf("%s: mayHave(%q) = %q, want %q", name, c.said, got, c.want)
+		}
+		known := p.mayHave(c.said, "command", ". Ask", true) // what it was kept from in the network
+		if want := c.want == "kept from a file"; (len(known) == 1) != want {
+			t.Errorf("%s: beside hosts: mayHave(%q) = %q, want it to be about a file: %v", name, c.said, known, want)
 		}
 	}
 }

@@ -28,27 +28,27 @@ const (
 	maxReachable = 256 // hosts that a session may reach
 )
 
-// hostAnswers is what was said about hosts. It is safe for concurrent use.
+// hostAnswers stores the answers about hosts. It is safe for concurrent use.
 type hostAnswers struct {
 	mu       sync.Mutex
-	sessions map[string]map[string]bool // may be reached, by root session
+	sessions map[string]map[string]bool // allowed hosts, by root session
 	turns    map[string]*turnHosts      // by session
 }
 
-// turnHosts is what was said about hosts during a turn.
+// turnHosts stores the answers about hosts during a turn.
 type turnHosts struct {
 	turn    string
 	asked   int
-	refused map[string]string // why, by host
+	refused map[string]string // reason, by host
 }
 
-// root is the session whose user answers for a sub-agent.
+// root returns the session whose user answers for a sub-agent.
 func root(session string) string {
 	at, _, _ := strings.Cut(session, "::agent::")
 	return at
 }
 
-// of returns what was said in a turn; mu is held.
+// of returns the answers of a turn; the caller holds mu.
 func (h *hostAnswers) of(session, turn string) *turnHosts {
 	t := h.turns[session]
 	if t == nil || t.turn != turn {
@@ -61,8 +61,8 @@ func (h *hostAnswers) of(session, turn string) *turnHosts {
 	return t
 }
 
-// begin returns whether a host may be reached without an ask. If it may not, why says
-// why nobody is to be asked; "" is that somebody is.
+// begin returns whether a host is allowed without asking. If it is not, why is the reason not
+// to ask; "" means that a person has to be asked.
 func (h *hostAnswers) begin(session, turn, host string) (ok bool, why string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -74,12 +74,12 @@ func (h *hostAnswers) begin(session, turn, host string) (ok bool, why string) {
 		return false, why
 	}
 	if t.asked++; t.asked > maxTurnAsks {
-		return false, fmt.Sprintf("more than %d hosts were asked about in this turn", maxTurnAsks)
+		return false, fmt.Sprintf("this turn has already asked about %d hosts", maxTurnAsks)
 	}
 	return false, ""
 }
 
-// allow lets a session reach a host from now on.
+// allow allows a host for a session from now on.
 func (h *hostAnswers) allow(session, host string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -93,15 +93,15 @@ func (h *hostAnswers) allow(session, host string) {
 	h.sessions[at][host] = true
 }
 
-// refuse has nobody be asked about a host again in a turn.
+// refuse prevents further questions about a host in a turn.
 func (h *hostAnswers) refuse(session, turn, host, why string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.of(session, turn).refused[host] = why
 }
 
-// reach is what one command reaches, beyond the hosts of its list: a person is asked
-// about others, and what was refused is kept. The questions end with the command.
+// reach controls the hosts of one command beyond those in its list: it asks a person about
+// others, and remembers refusals. The questions end with the command.
 type reach struct {
 	p       *Plugin
 	call    tool.Call
@@ -109,7 +109,7 @@ type reach struct {
 	cwd     string
 	clock   *clock
 
-	ctx    context.Context //nolint:containedctx // of one command
+	ctx    context.Context // a base context: of one command, for the connections that it makes
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 
@@ -118,11 +118,11 @@ type reach struct {
 	asked  map[string]*hostAsk
 	denied []sandbox.Denial
 	failed []sandbox.Denial // that were allowed
-	more   int              // that are not in denied
+	more   int              // those not in denied
 }
 
-// hostAsk is a question about a host, for all connections of a command that wait for
-// its answer.
+// hostAsk is a question about a host, for all connections of a command that wait for the
+// answer.
 type hostAsk struct {
 	done chan struct{} // closed with the answer
 	ok   bool
@@ -135,7 +135,7 @@ func (p *Plugin) newReach(ctx context.Context, call tool.Call, command, cwd stri
 	return r
 }
 
-// end withdraws the questions, once the command has ended.
+// end withdraws the questions after the command has ended.
 func (r *reach) end() {
 	r.mu.Lock()
 	r.ended = true
@@ -144,7 +144,7 @@ func (r *reach) end() {
 	r.work.Wait()
 }
 
-// ask implements [sandbox.Net.Ask]. It blocks one connection, and no other.
+// ask implements [sandbox.Net.Ask]. It blocks only one connection.
 func (r *reach) ask(ctx context.Context, host string, port int) bool {
 	key := net.JoinHostPort(host, strconv.Itoa(port))
 	a := r.question(key, host, port)
@@ -156,7 +156,7 @@ func (r *reach) ask(ctx context.Context, host string, port int) bool {
 	}
 }
 
-// question returns the question about a host, which is put if it was not.
+// question returns the question about a host, and asks it if necessary.
 func (r *reach) question(key, host string, port int) *hostAsk {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -178,7 +178,7 @@ func (r *reach) question(key, host string, port int) *hostAsk {
 }
 
 // private reports whether a host is an address that the proxy dials only if it is listed
-// itself, or the name of one: nobody is asked in vain, or for yaya's own port.
+// itself, or the name of one: an answer would have no effect, or concern yaya's own port.
 func private(host string) bool {
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") { // RFC 6761 section 6.3
 		return true
@@ -187,8 +187,8 @@ func private(host string) bool {
 	return err == nil && !netaddr.Public(addr)
 }
 
-// put asks a person. What they say counts for this command, or for the session; a
-// refusal counts for the turn.
+// put asks a person. An approval applies to this command, or to the session; a refusal applies
+// to the turn.
 func (r *reach) put(a *hostAsk, key, host string, port int) {
 	defer close(a.done)
 	r.clock.pause()
@@ -252,8 +252,7 @@ func (r *reach) unreached(host string, port int, why string) {
 	}
 }
 
-// notes says what the command was kept from, and what would let it through. It
-// follows end.
+// notes describes the denials of the command, and how to allow them. It is called after end.
 func (r *reach) notes(profile string) (notes []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -275,21 +274,21 @@ func (r *reach) notes(profile string) (notes []string) {
 		return notes
 	}
 	if all, err := json.Marshal(allow); err == nil { // strings
-		notes = append(notes, fmt.Sprintf("its user can allow it: yaya config set %s '%s'", hostsKey, all))
+		notes = append(notes, "its user can allow it: "+r.p.allowBy(hostsKey, "'"+string(all)+"'"))
 	}
 	return notes
 }
 
-// why says why the command was kept from a host; mu is held.
+// why returns the reason why the command was kept from a host; the caller holds mu.
 func (r *reach) why(d sandbox.Denial) string {
 	a := r.asked[net.JoinHostPort(d.Host, strconv.Itoa(d.Port))]
 	switch {
 	case a != nil && a.why != "":
 		return a.why
 	case private(d.Host) && d.Allow != "":
-		return "addresses that are not of the public internet are not asked about"
+		return "yaya does not ask about addresses outside the public internet"
 	case a == nil && len(r.asked) >= maxAsks:
-		return fmt.Sprintf("more than %d hosts would have been asked about for one command", maxAsks)
+		return fmt.Sprintf("one command can ask about at most %d hosts", maxAsks)
 	}
 	return d.Why
 }

@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// identity tells a file from every other, and from itself once it was written: the
-// time of its last change cannot be set back.
+// identity distinguishes a file from every other file, and from itself after a write: programs
+// cannot set back the time of its last change.
 func identity(info fs.FileInfo) string {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// identity tells a file from every other, and from itself once it was written.
+// identity distinguishes a file from every other file, and from itself after a write.
 func identity(info fs.FileInfo) string {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

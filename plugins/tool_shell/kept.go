@@ -14,23 +14,24 @@ import (
 	"github.com/yaya-ai/yaya/internal/sandbox"
 )
 
-// hints are what programs print when the system has kept them from something, which a
-// sandbox may be the reason for: a result says "may".
+// hints match messages that programs print after the system refused something. A sandbox may be
+// the reason, so a result says "may". The first hint is about files, the others about the
+// network.
 var hints = []struct {
-	said func(p *Plugin, text string) bool
-	note string
+	match func(p *Plugin, text string) bool
+	note  string
 }{
 	{
 		func(p *Plugin, text string) bool { return sandbox.FileRefused.MatchString(text) || p.hidden(text) },
-		"the command may have been kept from a file by the sandbox (profile %s): it writes in the workspace without what configures Git (.git/config, hooks), in its caches and in $TMPDIR, and credentials are hidden",
+		"the command may have been kept from a file by the sandbox (profile %s): it can write in the workspace, except files that configure Git (.git/config, hooks), in its caches and in $TMPDIR, and credentials are hidden",
 	},
 	{
 		anyOf("could not resolve host", "name or service not known", "temporary failure in name resolution", "network is unreachable", "no such host", "enotfound", "eai_again", "enetunreach", "address family not supported"),
-		"the command may have been kept from the network by the sandbox (profile %s): without the proxy that the environment names, nothing is reached",
+		"the command may have been kept from the network by the sandbox (profile %s): programs reach it only through the proxy in the environment",
 	},
 	{
 		anyOf("connection refused", "econnrefused"),
-		"the command may have been kept from a service of this machine by the sandbox (profile %s): its loopback interface is its own",
+		"the command may have been kept from a service of this machine by the sandbox (profile %s): it has its own loopback interface",
 	},
 }
 
@@ -41,15 +42,15 @@ func anyOf(texts ...string) func(*Plugin, string) bool {
 	}
 }
 
-// gone is how programs say that a file is not there; group 1, or 2, is its path.
+// gone matches errors about a missing file; group 1 or 2 is its path.
 var gone = regexp.MustCompile(`(?:^|[\s'"` + "`" + `:=(])(/[^\s'"` + "`" + `:;,()]+)['"’]?: No such file or directory|(?:ENOENT: no such file or directory[^'"]{0,40}|\[Errno 2\] No such file or directory: )['"](/[^'"]+)['"]`)
 
-// maxGone bounds how many such files are looked at.
+// maxGone bounds how many such files are examined.
 const maxGone = 16
 
-// hidden reports whether a program has missed a file that the sandbox may hide, which it
-// does without saying so. The names alone count: what depended on the files would tell a
-// command which of them are there.
+// hidden reports whether a program missed a file that the sandbox may hide; hidden files look
+// like missing ones. Only the names count: if the answer depended on the files, it would tell a
+// command which of them exist.
 func (p *Plugin) hidden(text string) bool {
 	own, _ := p.cfg.Sandboxes.Paths()
 	for _, m := range gone.FindAllStringSubmatch(text, maxGone) {
@@ -61,63 +62,66 @@ func (p *Plugin) hidden(text string) bool {
 	return false
 }
 
-// remedy is what a model can do about a command that was kept from something.
+// remedy tells the model what to do about a denial.
 func (p *Plugin) remedy(session string) string {
 	switch {
 	case p.cfg.Sandboxes.Settings().Outside() != nil:
-		return ". Nothing runs outside of the sandbox, as the setting sandbox.mode says: if the task needs it, tell its user"
+		return ". The setting sandbox.mode allows nothing to run outside the sandbox: if the task needs it, tell its user"
 	case p.cfg.Unasked != nil && p.cfg.Unasked(session):
-		return ". Nobody is there to agree to a command outside of the sandbox: if the task needs it, tell its user"
+		return ". Nobody is available to approve a command outside the sandbox: if the task needs it, tell its user"
 	}
 	return `. If the task needs it, call shell with "outside": true and a reason: a person is asked`
 }
 
-// maxHintText bounds how much of an output is looked at for hints, from its end.
+// maxHintText bounds how much of an output, from its end, is searched for hints.
 const maxHintText = 64 << 10
 
-// mayHave says what a command that failed may have been kept from.
-func (p *Plugin) mayHave(output, profile, remedy string) (notes []string) {
+// mayHave describes the possible denials of a failed command. If hosts is set, the denials in
+// the network are known already.
+func (p *Plugin) mayHave(output, profile, remedy string, hosts bool) (notes []string) {
 	text := output[max(0, len(output)-maxHintText):]
-	for _, h := range hints {
-		if h.said(p, text) {
+	for i, h := range hints {
+		if hosts && i > 0 {
+			break
+		}
+		if h.match(p, text) {
 			notes = append(notes, fmt.Sprintf(h.note, profile)+remedy)
 		}
 	}
 	return notes
 }
 
-// keptFromGit says what to do about a repository that the workspace lies in, when the
-// output of a command that failed names what it was kept from there. To trust a folder is
-// not to trust what lies around it.
-func keptFromGit(output, root string) (notes []string) {
+// keptFromGit describes the remedy if the output of a failed command shows a denial in a
+// repository above the workspace. Trust in a folder does not extend to its parents.
+func (p *Plugin) keptFromGit(output, root string) (notes []string) {
 	top := gitconf.Above(root)
 	git := filepath.Join(top, ".git")
 	if top == "" || !strings.Contains(output[max(0, len(output)-maxHintText):], git) {
 		return nil
 	}
 	return []string{
-		fmt.Sprintf("the workspace is a folder of the repository %s, and a command only reads what lies above it: git status, diff and log work, a commit does not", top),
-		fmt.Sprintf("its user can work in %s instead, or allow commits: yaya config set %s '[%q]'", top, writeKey, git),
+		fmt.Sprintf("the workspace is a folder of the repository %s, and commands can only read the folders above it: git status, diff and log work, git commit does not", top),
+		fmt.Sprintf("its user can work in %s instead, or allow commits: %s", top, p.allowBy(writeKey, fmt.Sprintf("'[%q]'", git))),
 	}
 }
 
-// maxPlanted bounds how many changes of what configures Git a result tells.
+// maxPlanted bounds how many changes of Git's configuration a result lists.
 const maxPlanted = 16
 
-// maxPath bounds how much of a path they show, in bytes.
+// maxPath bounds how much of a path it shows, in bytes.
 const maxPath = 512
 
-// seen is what configures Git in the folders that commands write, as it was last seen.
-// The next look reads only the folders that have changed since.
+// seen is the last known Git configuration in the folders that commands write. The next check
+// reads only the folders that have changed since.
 type seen struct {
 	mu  sync.Mutex
 	all map[string]*gitconf.State // by folder
 }
 
-// maxSeen bounds of how many folders that is kept.
+// maxSeen bounds how many folders are remembered.
 const maxSeen = 16
 
-// look looks at folders.
+// look checks folders.
 func (s *seen) look(dirs []string) gitState {
 	var g gitState
 	for _, dir := range dirs {
@@ -136,12 +140,11 @@ func (s *seen) look(dirs []string) gitState {
 	return g
 }
 
-// gitState is what configures Git in some folders.
+// gitState is the Git configuration in some folders.
 type gitState []*gitconf.State
 
-// planted says what of Git's configuration in these folders is new, or is another, than
-// it was. Where a sandbox cannot protect it, a command can make it, and Git runs what it
-// names.
+// planted lists the new and changed Git configuration in these folders. If a sandbox cannot
+// protect such files, a command can create them, and Git runs the programs that they name.
 func (s gitState) planted(was gitState) (notes []string) {
 	cut := ""
 	for i, now := range s {
@@ -157,7 +160,7 @@ func (s gitState) planted(was gitState) (notes []string) {
 			if len(name) > maxPath {
 				name = strings.ToValidUTF8(name[:maxPath], "") + "…"
 			}
-			notes = append(notes, fmt.Sprintf("%s %s: look at it before you run Git there outside of the sandbox, which runs what that configures (yaya itself runs no Git)", name, c.How))
+			notes = append(notes, fmt.Sprintf("%s %s: check it before you run Git there outside the sandbox, since Git runs the programs that it names (yaya itself does not run Git)", name, c.How))
 		}
 		if now.Cut() || was[i].Cut() {
 			cut = now.Dir()
@@ -167,7 +170,7 @@ func (s gitState) planted(was gitState) (notes []string) {
 		notes = append(notes[:maxPlanted], fmt.Sprintf("and %d more files that configure Git", more))
 	}
 	if cut != "" {
-		notes = append(notes, fmt.Sprintf("%s has too many files to look for repositories in all of its folders: look at those that you do not know before you run Git in them", cut))
+		notes = append(notes, fmt.Sprintf("%s has too many files to search all of its folders for repositories: check unknown ones before you run Git in them", cut))
 	}
 	return notes
 }

@@ -17,11 +17,11 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// shell is what runs commands.
+// shell is the program that runs commands.
 const sh = "/bin/sh"
 
-// place is a folder of a workspace, open: commands run in that folder, whatever has its
-// name later.
+// place is an open folder of a workspace: commands run in that folder, even if its name later
+// refers to another one.
 type place struct {
 	w       *workspace.Workspace
 	session string
@@ -29,7 +29,7 @@ type place struct {
 	rel     string // of the folder in it
 	dir     *os.File
 	is      fs.FileInfo // the folder
-	cwd     string      // as commands and people see it
+	cwd     string      // its path for commands and people
 }
 
 // open opens a folder of the workspace of a session; "" is the workspace itself.
@@ -69,10 +69,10 @@ func (a *place) close() {
 	_ = a.w.Close()
 }
 
-// link is the name of the open folder in /proc.
+// link returns the name of the open folder in /proc.
 func (a *place) link() string { return fmt.Sprintf("/proc/self/fd/%d", a.dir.Fd()) }
 
-// procfs tells whether the system says what a process is and where it works.
+// procfs reports whether the system shows a process's program and working directory.
 func procfs() bool {
 	if runtime.GOOS != "linux" {
 		return false
@@ -81,7 +81,7 @@ func procfs() bool {
 	return err == nil
 }
 
-// moved refuses a folder whose name leads elsewhere than when it was shown.
+// moved returns an error if a folder's name refers to another folder than when it was shown.
 func (a *place) moved() error {
 	top, err := a.w.Root().Stat(".")
 	if err != nil || !same(a.root, top) || !same(path.Join(a.root, a.rel), a.is) {
@@ -90,7 +90,7 @@ func (a *place) moved() error {
 	return nil
 }
 
-// setting is all that a command runs with, but for the command.
+// setting is everything that a command runs with, except the command itself.
 type setting struct {
 	at      *place
 	sh      fs.FileInfo
@@ -101,7 +101,7 @@ type setting struct {
 	emptied bool     // its /tmp held too much when a command began
 }
 
-// settle fixes what commands run with.
+// settle fixes the setting of commands.
 func (p *Plugin) settle(session, dir string, u use) (*setting, error) {
 	info, err := os.Stat(sh)
 	if err != nil {
@@ -124,7 +124,7 @@ func (p *Plugin) settle(session, dir string, u use) (*setting, error) {
 	return s, nil
 }
 
-// binds is what an approval depends on and nobody needs to read.
+// binds are inputs that an approval depends on but that people need not read.
 func (s *setting) binds() string {
 	return fmt.Sprintf("%q", append([]string{identity(s.sh), s.prelude, inode(s.at.is), s.box.bound}, s.env...))
 }
@@ -137,8 +137,8 @@ func inode(info fs.FileInfo) string {
 	return "unknown"
 }
 
-// start starts a command that waits, makes sure that it is what was shown, and lets it
-// go. check looks at what the command uses; optional.
+// start starts a suspended command, checks that it is the shown one, and lets it continue.
+// check, if set, checks the files that the command uses.
 func (p *Plugin) start(ctx context.Context, s *setting, command string, watch *reach, check func(context.Context) error) (*proc.Process, error) {
 	if err := s.at.moved(); err != nil {
 		return nil, err
@@ -160,24 +160,24 @@ func (p *Plugin) start(ctx context.Context, s *setting, command string, watch *r
 		tmp.release()
 		return nil, err
 	}
-	// One line, so that sh counts the lines of the command as it always did.
+	// One line, so that sh's line numbers stay correct.
 	const gate = "IFS= read -r _ <&3 || exit 126; exec 3<&- 2>&1\n"
 	spec := proc.Spec{Path: sh, Args: []string{"-c", gate + s.prelude + command}, Env: s.env, Dir: dir, Held: true}
 	if run != nil {
 		boxed := inTmp{run, tmp}
 		if now.bound != s.box.bound {
 			boxed.Ended()
-			return nil, changed("the sandbox of the command is another than it was")
+			return nil, changed("the sandbox of the command has changed")
 		}
 		if now.none {
-			boxed.Ended() // nothing is enforced: it is a process like others
+			boxed.Ended() // nothing is enforced: it is an ordinary process
 		} else {
 			spec.Sandbox = boxed
 		}
 	}
 	child, err := p.cfg.Procs.Start(spec)
 	if err != nil {
-		if ferr := s.at.moved(); ferr != nil { // which the sandbox says in its own words
+		if ferr := s.at.moved(); ferr != nil { // the sandbox has its own error for this
 			return nil, ferr
 		}
 		return nil, err
@@ -201,14 +201,14 @@ func (p *Plugin) start(ctx context.Context, s *setting, command string, watch *r
 	return child, nil
 }
 
-// tmp is a folder that commands of a session have as their /tmp, in use.
+// tmp is a folder in use as the /tmp of a session's commands.
 type tmp struct {
 	dir     string
 	release func()
 }
 
-// useTmp returns the /tmp of a command that is about to start; outside of the sandbox it
-// has none.
+// useTmp returns the /tmp of a command that is about to start; outside the sandbox there is
+// none.
 func (p *Plugin) useTmp(s *setting) (tmp, error) {
 	if s.box.profile == "" {
 		return tmp{release: func() {}}, nil
@@ -221,7 +221,7 @@ func (p *Plugin) useTmp(s *setting) (tmp, error) {
 	return tmp{dir, release}, nil
 }
 
-// inTmp is a sandbox that uses a folder until it has ended.
+// inTmp is a sandbox that uses a tmp folder until it ends.
 type inTmp struct {
 	*sandbox.Run
 	tmp tmp
@@ -233,8 +233,8 @@ func (t inTmp) Ended() {
 	t.tmp.release()
 }
 
-// verify looks at a program that waits. In a sandbox, it looks at what the program
-// sees: its own root, and the workspace there.
+// verify checks a suspended program. In a sandbox, it checks the program's view: its root, and
+// the workspace there.
 func (s *setting) verify(pid int) error {
 	if procfs() {
 		if pid == 0 || !same(fmt.Sprintf("/proc/%d/exe", pid), s.sh) {

@@ -11,6 +11,9 @@ import (
 // Programs that agents run work in the sandbox of a command without a setting, and
 // again in that of a check where they need no network.
 func TestProgramsOfAgents(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
 	backend := works(t)[0]
 	for _, tt := range []struct {
 		program string

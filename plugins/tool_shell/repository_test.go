@@ -10,7 +10,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/sandbox"
 )
 
-// outsideGit runs a script as the user does, outside of every sandbox.
+// outsideGit runs a script as the user does, outside every sandbox.
 func outsideGit(t *testing.T, dir, script string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "sh", "-ec", script)
@@ -34,8 +34,11 @@ const linkedRepository = `git init -q -b main main; cd main; git config user.nam
 	git worktree add -q ../wt -b topic; git worktree add -q ../other -b other; git pack-refs --all`
 
 // Git works in a linked work tree without a setting: its commits are there for the
-// repository. What configures Git and the state of other work trees stay what they are.
+// repository. The configuration of Git and the state of other work trees stay unchanged.
 func TestLinkedWorkTree(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
 	for _, backend := range works(t) {
 		t.Run(backend, func(t *testing.T) {
 			settled(t)
@@ -98,7 +101,7 @@ func TestLinkedWorkTree(t *testing.T) {
 	}
 }
 
-// An ask says that commits are written to a repository outside of the workspace.
+// An ask says that commits are written to a repository outside the workspace.
 func TestAskNamesTheRepository(t *testing.T) {
 	settled(t)
 	w := boxed(t, works(t)[0])

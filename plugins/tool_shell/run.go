@@ -15,15 +15,15 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// ran is how a command ended.
+// ran is the outcome of a command.
 type ran struct {
 	command  string
 	output   string
-	code     int // -1 when it was ended
+	code     int // -1 if it was ended
 	timedOut bool
 	limit    time.Duration
-	kept     string   // what it was kept from first, for sure
-	notes    []string // what it was, or may have been, kept from
+	kept     string   // the first certain denial
+	notes    []string // its certain and possible denials
 }
 
 func (r ran) result() tool.Result {
@@ -58,8 +58,7 @@ func (r ran) result() tool.Result {
 	return res
 }
 
-// Passed are the variables of our environment that commands get, and those that are
-// named.
+// Passed returns the variables of our environment that commands get, including the named ones.
 func Passed(more []string) (out []string) {
 	for _, n := range slices.Concat(passed, more) {
 		if v, ok := os.LookupEnv(n); ok {
@@ -69,7 +68,7 @@ func Passed(more []string) (out []string) {
 	return out
 }
 
-// environment is what commands get of ours.
+// environment returns the part of our environment that commands get.
 func (p *Plugin) environment() []string {
 	var more []string
 	if raw := p.c.Config("env"); raw != nil && json.Unmarshal(raw, &more) != nil {
@@ -78,7 +77,7 @@ func (p *Plugin) environment() []string {
 	return append([]string{"TERM=dumb", "NO_COLOR=1", "GIT_TERMINAL_PROMPT=0", "PAGER=cat", "GIT_PAGER=cat"}, Passed(more)...)
 }
 
-// maxMemory is how many bytes a process of a command may have, 0 without a setting.
+// maxMemory returns the memory limit of a command's process, in bytes, 0 without a setting.
 func (p *Plugin) maxMemory() int64 {
 	var memory int64
 	if raw := p.c.Config("max_memory"); raw != nil && json.Unmarshal(raw, &memory) == nil {
@@ -87,8 +86,8 @@ func (p *Plugin) maxMemory() int64 {
 	return 0
 }
 
-// limits is what sh does before a command. It bounds data, not addresses: runtimes
-// such as Node reserve far more of these than they use.
+// limits returns the shell commands that precede a command. They bound data, not address space:
+// runtimes such as Node reserve far more addresses than they use.
 func (p *Plugin) limits() string {
 	script := "ulimit -c 0\n"
 	if memory := p.maxMemory(); memory > 0 {
@@ -97,9 +96,9 @@ func (p *Plugin) limits() string {
 	return script
 }
 
-// run runs a command to its end, its limit, or that of ctx; then its whole tree is
-// gone. check is made once the command waits to begin; optional. While a person is
-// asked about a host, the time stands still.
+// run runs a command until it ends, reaches its limit, or ctx ends; after that, its whole
+// process tree is gone. check, if set, is called once the command waits to begin. The clock
+// stands still while a person is asked about a host.
 func (p *Plugin) run(ctx context.Context, call tool.Call, s *setting, command string, stdin io.Reader, limit time.Duration, check func(context.Context) error) (ran, error) {
 	timer, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -115,13 +114,13 @@ func (p *Plugin) run(ctx context.Context, call tool.Call, s *setting, command st
 	go func() {
 		defer close(fed)
 		if stdin != nil {
-			_, _ = io.Copy(proc.Stdin, stdin) // what is not read is not needed
+			_, _ = io.Copy(proc.Stdin, stdin) // unread output is not needed
 		}
 		_ = proc.Stdin.Close()
 	}()
 	stop := context.AfterFunc(timer, func() { proc.Stop(context.Background()) })
-	out := &keeper{progress: call.Progress, said: p.c.Secrets().Stream()}
-	_, _ = io.Copy(out, proc.Stdout) // it ends with the tree
+	out := &keeper{progress: call.Progress, masked: p.c.Secrets().Stream()}
+	_, _ = io.Copy(out, proc.Stdout) // the reader ends with the tree
 	<-proc.Done()
 	_ = proc.Stdout.Close() // all of it has been read
 	late := clock.stop()
@@ -131,8 +130,8 @@ func (p *Plugin) run(ctx context.Context, call tool.Call, s *setting, command st
 	watch.end()
 	planted := p.seen.look(s.box.roots).planted(s.git)
 	if err := context.Cause(ctx); err != nil {
-		if len(planted) > 0 { // nobody gets a result
-			p.c.Log().Warn().Str("session", call.SessionID).Strs("git", planted).Msg("a command that was cancelled may have changed what configures Git")
+		if len(planted) > 0 { // no caller gets a result
+			p.c.Log().Warn().Str("session", call.SessionID).Strs("git", planted).Msg("a cancelled command may have changed files that configure Git")
 		}
 		return ran{}, err
 	}
@@ -142,16 +141,20 @@ func (p *Plugin) run(ctx context.Context, call tool.Call, s *setting, command st
 	return r, nil
 }
 
-// remark says of a command that has ended what it was kept from, and what it planted.
+// remark reports the denials of a command that has ended, and the Git configuration that it
+// planted.
 func (p *Plugin) remark(r *ran, s *setting, watch *reach, planted []string) {
 	notes := watch.notes(s.box.profile)
 	if len(notes) > 0 {
 		r.kept = notes[0]
 		p.c.Log().Warn().Str("session", watch.call.SessionID).Strs("kept_from", notes).Msg("a command was kept from hosts")
-	} else if r.code != 0 && s.box.profile != "" && !s.box.none {
-		if notes = keptFromGit(r.output, canonical(s.at.root)); len(notes) == 0 {
-			notes = p.mayHave(r.output, s.box.profile, p.remedy(watch.call.SessionID))
+	}
+	if r.code != 0 && s.box.profile != "" && !s.box.none {
+		may := p.keptFromGit(r.output, canonical(s.at.root))
+		if len(may) == 0 {
+			may = p.mayHave(r.output, s.box.profile, p.remedy(watch.call.SessionID), len(notes) > 0)
 		}
+		notes = append(notes, may...)
 	}
 	notes = append(notes, planted...)
 	if s.emptied {
@@ -165,11 +168,10 @@ func (p *Plugin) remark(r *ran, s *setting, watch *reach, planted []string) {
 	}
 }
 
-// keeper keeps the beginning and the end of what a command says, and shows it as it
-// comes.
+// keeper keeps the beginning and the end of a command's output, and streams the output.
 type keeper struct {
 	progress func(tool.Progress)
-	said     *masked.Stream // before anything is cut
+	masked   *masked.Stream // applied before the output is cut
 	head     bytes.Buffer
 	tail     []byte
 	total    int64
@@ -178,13 +180,13 @@ type keeper struct {
 }
 
 func (k *keeper) Write(b []byte) (int, error) {
-	k.keep([]byte(k.said.Next(string(b))))
+	k.keep([]byte(k.masked.Next(string(b))))
 	return len(b), nil
 }
 
-// end keeps and shows what is left.
+// end keeps and streams the rest.
 func (k *keeper) end() {
-	k.keep([]byte(k.said.End()))
+	k.keep([]byte(k.masked.End()))
 	k.flush()
 }
 
@@ -221,7 +223,7 @@ func (k *keeper) text() string {
 	cut := k.total - int64(k.head.Len()) - int64(len(tail))
 	text := k.head.String()
 	if cut > 0 {
-		text += fmt.Sprintf("\n[… %d of %d bytes are left out …]\n", cut, k.total)
+		text += fmt.Sprintf("\n[… %d of %d bytes omitted …]\n", cut, k.total)
 	}
 	return strings.ToValidUTF8(text+string(tail), "\uFFFD")
 }

@@ -20,6 +20,7 @@ import (
 	"testing"
 
 	"github.com/yaya-ai/yaya/internal/besidetmp"
+	"github.com/yaya-ai/yaya/internal/racing"
 	"github.com/yaya-ai/yaya/internal/sandbox"
 	"github.com/yaya-ai/yaya/kernel/approval"
 	"github.com/yaya-ai/yaya/kernel/event"
@@ -168,7 +169,7 @@ func TestCommandsAreKeptToTheirWorkspace(t *testing.T) {
 			if data, err := os.ReadFile(filepath.Join(other, "tool.js")); err != nil || string(data) != "canary-cache" {
 				t.Errorf("the cache of another workspace has %q (%v)", data, err)
 			}
-			// What is allowed by a setting.
+			// A setting allows another folder.
 			w.writes = []string{aside}
 			if res := w.shell("echo x >" + aside + "/f"); !res.OK {
 				t.Errorf("a command with %s: got %q, want a file", "sandbox.command.write", res.Text())
@@ -186,7 +187,7 @@ func TestCommandsAreKeptToTheirWorkspace(t *testing.T) {
 			}
 			must(t, os.Remove(mine))
 			w.writes = []string{"relative"}
-			if res := w.shell("true"); res.OK || !strings.Contains(res.Text(), "sandbox.command.write: relative does not begin at / or ~/") {
+			if res := w.shell("true"); res.OK || !strings.Contains(res.Text(), "sandbox.command.write: relative does not begin with / or ~/") {
 				t.Errorf("with a setting that is wrong: got %q", res.Text())
 			}
 		})
@@ -210,7 +211,8 @@ func TestCachesAreOfAWorkspace(t *testing.T) {
 	}
 }
 
-// What configures Git is protected, and what was not there, and could not be, is told of.
+// The files that configure Git are protected. The result names those that did not exist
+// before and could not be protected.
 func TestHooksArePlanted(t *testing.T) {
 	plant := "mkdir -p .git/hooks; echo evil >.git/hooks/pre-commit; echo evil >>.git/config"
 	for _, backend := range works(t) {
@@ -244,8 +246,8 @@ func TestHooksArePlanted(t *testing.T) {
 	}
 }
 
-// What a command makes that configures Git, and that a sandbox cannot protect, is told
-// of by its name, once; what was there before is not.
+// The result names each file that the command made, that configures Git, and that the
+// sandbox cannot protect. It names the file once, and no file that was there before.
 func TestGitIsConfigured(t *testing.T) {
 	const git = "mkdir -p .git/hooks .git/objects .git/refs && echo '[core]' >.git/config && echo ref >.git/HEAD"
 	repository := func(dir string) string { return "mkdir -p " + dir + " && (cd " + dir + " && " + git + ")" }
@@ -258,7 +260,7 @@ func TestGitIsConfigured(t *testing.T) {
 		"two repositories": {git, repository("a/b") + ";" + repository("c"), []string{"a/b/.git was not there", "c/.git was not there"}},
 		"its settings":     {git + ";" + repository("sub"), "echo '[core] fsmonitor = ./evil' >>sub/.git/config", []string{"sub/.git/config changed while the command ran"}},
 		"its hook":         {git + ";" + repository("sub"), "echo evil >sub/.git/hooks/pre-commit", []string{"sub/.git/hooks/pre-commit was not there"}},
-		"a bare one":       {git + "; mkdir sub; echo x >sub/config", "cd sub && mkdir objects refs && echo ref >HEAD", []string{"sub was no repository before the command, and is one now"}},
+		"a bare one":       {git + "; mkdir sub; echo x >sub/config", "cd sub && mkdir objects refs && echo ref >HEAD", []string{"sub became a repository while the command ran"}},
 		"a file .git":      {git, "mkdir sub && echo 'gitdir: ../evil' >sub/.git", []string{"sub/.git was not there"}},
 		"what it names":    {git + "; mkdir sub evil && echo x >evil/config && echo 'gitdir: ../evil' >sub/.git", "echo x >>evil/config", []string{"evil/config changed"}},
 		"a module":         {git, "mkdir -p .git/modules/a/b && echo x >.git/modules/a/b/config", []string{".git/modules/a/b/config was not there"}},
@@ -298,8 +300,8 @@ func TestGitIsConfigured(t *testing.T) {
 	}
 }
 
-// What somebody else changes before a command begins, while a person is asked about it,
-// is not told of as the command's.
+// The result does not count changes as the command's that somebody else made before the
+// command began, while a person was asked about it.
 func TestGitOfTheUserIsNotTold(t *testing.T) {
 	wholeSandbox(t)
 	w := boxed(t, works(t)[0])
@@ -354,6 +356,10 @@ func TestHostsAreAskedAbout(t *testing.T) {
 	if !strings.Contains(text, shut) || !strings.Contains(text, want) {
 		t.Errorf("rejected: got %q, want %q", text, want)
 	}
+	text = asked("s", "1", "./client one.invalid:8443; touch /usr/x; curl: Could not resolve host", 0)
+	if !strings.Contains(text, "kept from reaching one.invalid:8443") || strings.Count(text, "may have been kept from a file by the sandbox") != 1 || strings.Contains(text, "may have been kept from the network") {
+		t.Errorf("kept from a host and a file: got %q, want both, each once", text)
+	}
 	says(event.Approve, "")
 	asked("s", "1", "./client one.invalid:8443", 0) // said no for this turn
 	asked("s", "2", "./client one.invalid:8443", 1)
@@ -379,6 +385,9 @@ func TestHostsAreAskedAbout(t *testing.T) {
 // Asks are bounded in number, one blocks no other connection, and they end with the
 // command.
 func TestAsksAreBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
 	served := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "served") }))
 	defer served.Close()
 	w := withNetwork(t)
@@ -397,13 +406,13 @@ func TestAsksAreBounded(t *testing.T) {
 	}
 	// Those beyond the bound are refused at once, and a listed host is reached.
 	text := w.shell(many + " >out & until [ \"$(grep -c 403 out)\" = 4 ]; do sleep 0.1; done; ./client " + addr).Text()
-	if !strings.Contains(text, addr+" 200 true") || asks.Load() != 8 || withdrawn.Load() != 8 || !strings.Contains(text, "more than 8 hosts would have been asked about for one command") {
+	if !strings.Contains(text, addr+" 200 true") || asks.Load() != 8 || withdrawn.Load() != 8 || !strings.Contains(text, "one command can ask about at most 8 hosts") {
 		t.Errorf("got %q, asked %d times, of which %d were withdrawn; want 8", text, asks.Load(), withdrawn.Load())
 	}
 	// Nobody is asked about yaya's own port, or a neighbour.
 	asks.Store(0)
 	w.hosts = nil
-	if text := w.shell("./client " + addr + " 192.168.1.1:80").Text(); asks.Load() != 0 || strings.Count(text, " 403") != 2 || !strings.Contains(text, "not of the public internet") {
+	if text := w.shell("./client " + addr + " 192.168.1.1:80").Text(); asks.Load() != 0 || strings.Count(text, " 403") != 2 || !strings.Contains(text, "outside the public internet") {
 		t.Errorf("got %q after %d asks, want none", text, asks.Load())
 	}
 	// A turn has a bound, too.
@@ -421,6 +430,9 @@ func TestAsksAreBounded(t *testing.T) {
 
 // A person waits as long as they like: the time of the command stands still.
 func TestAnAskTakesNoTime(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
 	t.Parallel()
 	w := withNetwork(t)
 	w.answer = func(ctx context.Context, _ tool.Call, _ string) (approval.Decision, error) {
@@ -439,7 +451,7 @@ func (e everything) Decide(context.Context, tool.Call, tool.Definition) (tool.Ve
 	return tool.Verdict{Decision: e.Decision}, nil
 }
 
-// git push to a repository outside of the workspace is refused in the sandbox and done
+// git push to a repository outside the workspace is refused in the sandbox and done
 // outside, which a person is asked about even where a rule lets every command run.
 func TestPushOutsideOfTheSandbox(t *testing.T) {
 	git, err := exec.LookPath("git")
@@ -479,7 +491,7 @@ func TestPushOutsideOfTheSandbox(t *testing.T) {
 			}
 			p.do = func() error { return &tool.RejectedError{} }
 			outside := map[string]any{"command": "git push -q origin main", "outside": true, "reason": "it pushes to the shared repository"}
-			if res := sh(outside); res.OK || len(p.asked) != 1 || p.brief != "run outside of the sandbox: git push -q origin main" || !strings.Contains(p.asked[0], `"sandbox":"none: it runs outside of the sandbox, with all rights of your user"`) || !strings.Contains(p.asked[0], `"reason":"it pushes`) {
+			if res := sh(outside); res.OK || len(p.asked) != 1 || p.brief != "run outside the sandbox: git push -q origin main" || !strings.Contains(p.asked[0], `"sandbox":"none: it runs outside the sandbox, with all rights of your user"`) || !strings.Contains(p.asked[0], `"reason":"it pushes`) {
 				t.Errorf("got %+v after asks %q with %q", res, p.asked, p.brief)
 			}
 			if out := run("--git-dir="+bare, "branch"); out != "" {
@@ -494,11 +506,11 @@ func TestPushOutsideOfTheSandbox(t *testing.T) {
 			}
 			// Nobody has agreed: however the call came here, it does not run.
 			w.policy = nil
-			if res, err := w.call(t.Context(), "shell", outside, nil); err != nil || res.OK || !strings.Contains(res.Text(), "nobody has agreed") {
+			if res, err := w.call(t.Context(), "shell", outside, nil); err != nil || res.OK || !strings.Contains(res.Text(), "nobody has approved") {
 				t.Errorf("unasked: got %+v, %v", res, err)
 			}
 			w.sandbox.Mode = sandbox.Require
-			if res := sh(outside); res.OK || !strings.Contains(res.Text(), "nothing runs outside of the sandbox") {
+			if res := sh(outside); res.OK || !strings.Contains(res.Text(), "nothing runs outside the sandbox") {
 				t.Errorf("with mode require: got %+v", res)
 			}
 		})
@@ -524,14 +536,14 @@ func TestAskNamesTheSandbox(t *testing.T) {
 	}
 	run(`"sandbox":"profile command (` + backend + `)","hosts":["example.com"],"weaker":["`)
 	p.do = func() error { w.hosts = append(w.hosts, "evil.example"); return nil }
-	if res := run(`"hosts":["example.com"]`); res.OK || !strings.Contains(res.Text(), "the sandbox of the command is another than it was since it was shown: ask again") {
+	if res := run(`"hosts":["example.com"]`); res.OK || !strings.Contains(res.Text(), "the sandbox of the command has changed since it was shown: ask again") {
 		t.Errorf("after a change: got %+v", res)
 	}
 	p.do = nil
 	w.sandbox.Mode = sandbox.Without
 	run(`"sandbox":"off, as the setting sandbox.mode says`)
 	w.sandbox = sandbox.Settings{Mode: sandbox.Prefer, Backend: sandbox.None}
-	if res := run(`"sandbox":"none on this machine (yaya sandbox says why)"`); !res.OK || !strings.Contains(res.Text(), "[not in a sandbox: there is none on this machine") {
+	if res := run(`"sandbox":"none on this machine (see: yaya sandbox)"`); !res.OK || !strings.Contains(res.Text(), "[not in a sandbox: there is none on this machine") {
 		t.Errorf("without a back end: got %+v", res)
 	}
 	// Checks require one, and say what to do.
@@ -565,20 +577,27 @@ func TestChecksHaveLoopbackAlone(t *testing.T) {
 // max_memory bounds the data of a process, in a sandbox and without one. It bounded
 // addresses, and ended every program of Node.
 func TestMaxMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
+	limit := 512 << 20
+	if racing.Enabled { // the threads of the process that stays beside the program take so much
+		limit = 3 << 30
+	}
 	for _, mode := range []sandbox.Mode{sandbox.Prefer, sandbox.Without} {
 		t.Run(string(mode), func(t *testing.T) {
 			w := newWorld(t)
 			w.sandbox.Mode = mode
-			w.c.config["max_memory"] = fmt.Sprint(512 << 20)
-			if text := w.shell("ulimit -v; ulimit -d").Text(); !strings.HasPrefix(text, "unlimited\n524288\n") {
-				t.Errorf("got %q, want addresses without a limit", text)
+			w.c.config["max_memory"] = fmt.Sprint(limit)
+			if text, want := w.shell("ulimit -v; ulimit -d").Text(), fmt.Sprintf("unlimited\n%d\n", limit>>10); !strings.HasPrefix(text, want) {
+				t.Errorf("got %q, want %q: addresses without a limit", text, want)
 			}
 			if _, err := exec.LookPath("node"); err == nil {
 				if res := w.shell("node -e 'console.log(1+1)'"); !res.OK || !strings.HasPrefix(res.Text(), "2\n") {
 					t.Errorf("node: got %q", res.Text())
 				}
 			}
-			if res := w.shell("head -c 800000000 /dev/zero | tail >/dev/null"); res.OK {
+			if res := w.shell(fmt.Sprintf("head -c %d /dev/zero | tail >/dev/null", 2*limit)); res.OK {
 				t.Errorf("a program that takes more: got %q, want its end", res.Text())
 			}
 		})

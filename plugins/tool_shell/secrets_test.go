@@ -8,8 +8,8 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// What a command prints has no secrets, in its result and as it is told meanwhile:
-// neither where it is written in two pieces, nor where more is printed than is kept.
+// The output of a command has no secrets, in its result and in the progress: neither if a
+// secret is written in two pieces, nor if more is printed than is kept.
 func TestOutputHasNoSecrets(t *testing.T) {
 	const secret = "k3y-value-0123456789"
 	w := newWorld(t)

@@ -1,25 +1,24 @@
-// Package tool_shell has the tools that run programs in the folder that a session
-// works in: shell, verify and diagram (S-47).
+// Package tool_shell provides the tools that run programs in a session's folder: shell, verify
+// and diagram.
 //
-// Every command runs in a process group of its own, with an environment that has none
-// of yaya's secrets, and its whole tree is gone when it ends, times out, is
-// cancelled, or yaya dies (R20). Its output is streamed as tool.progress and kept up
-// to 1 MiB, its beginning and its end.
+// Every command runs in its own process group, with an environment without yaya's secrets. Its
+// whole process tree ends when it ends, times out, is cancelled, or yaya dies. Its output is
+// streamed as tool.progress; up to 1 MiB of it is kept, the beginning and the end.
 //
-// Commands run in a sandbox (see internal/sandbox): shell in the profile "command",
-// which asks a person about hosts that are not listed, verify in "check", which has no
-// network. What a command was kept from is told with its result. A person can let a
-// command of shell run outside of the sandbox; no rule can.
+// Commands run in a sandbox (see internal/sandbox): shell in the profile "command", which asks
+// a person about hosts that are not listed, verify in "check", which has no network. A
+// command's result lists its denials. A person can let a command of shell run outside the
+// sandbox; no rule can.
 //
-// What was shown is what runs (R18): shell and verify fix the command, its folder as an
-// open descriptor, its environment, and what it names (files by their digests, programs
-// by their identities) before anybody is asked. sh is started held, looked at, and let
-// go only if nothing has changed.
+// Only the shown command runs: before anybody is asked, shell and verify fix the command, its
+// folder as an open descriptor, its environment, and the files and programs that it names
+// (files by digest, programs by identity). sh starts suspended, is checked, and continues only
+// if nothing has changed.
 //
-// verify runs the commands that check the work, those of AGENTS.md or the
-// configuration. As long as they are those that the folder is trusted with, and a person
-// has agreed to every change of the folder since, verify is not asked about. Changes
-// that ran unasked are kept by folder, across sessions and restarts.
+// verify runs the commands that check the work, from AGENTS.md or the configuration. It needs
+// no approval as long as the commands are the trusted ones and a person has approved every
+// change in the folder since. Changes without approval are remembered by folder, across
+// sessions and restarts.
 package tool_shell //nolint:staticcheck // plugins are named after what the configuration calls them
 
 import (
@@ -44,7 +43,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// Bounds of a command (C.2).
+// Bounds of a command.
 const (
 	defaultTimeout = 120 * time.Second
 	maxTimeout     = 30 * time.Minute
@@ -55,12 +54,12 @@ const (
 	maxProgress    = 4 << 10
 )
 
-// passed are the variables of yaya's own environment that commands get. Without its own
-// certificates a company's network reaches nothing.
-var passed = []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SHELL", "GOPATH", "GOCACHE", "GOMODCACHE", "GOFLAGS", "GOPROXY", "GOPRIVATE", "GONOPROXY", "GONOSUMDB", "GOSUMDB", "GOTOOLCHAIN", "CARGO_HOME", "RUSTUP_HOME", "JAVA_HOME", "XDG_CACHE_HOME",
+// passed are the variables of yaya's own environment that commands get. Many company networks
+// need their own certificates.
+var passed = []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SHELL", "GOPATH", "GOCACHE", "GOMODCACHE", "GOFLAGS", "GOPROXY", "GOPRIVATE", "GONOPROXY", "GONOSUMDB", "GOSUMDB", "GOTOOLCHAIN", "CARGO_HOME", "RUSTUP_HOME", "JAVA_HOME", "XDG_CACHE_HOME", "UV_LINK_MODE",
 	"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "PIP_CERT", "CARGO_HTTP_CAINFO", "npm_config_cafile", "NPM_CONFIG_CAFILE"}
 
-// Plugin has the tools.
+// Plugin provides the tools.
 type Plugin struct {
 	cfg   Config
 	marks *marks
@@ -79,30 +78,38 @@ type Plugin struct {
 type Config struct {
 	// Folder returns the absolute path that a session works in.
 	Folder func(session string) (string, error)
-	// Agreed reports whether a person has agreed that exactly these checks run in that
-	// folder.
+	// Agreed reports whether a person has approved exactly these checks in that folder.
 	Agreed func(session string, checks []string) bool
 	// Guard opens the folder; nil protects nothing.
 	Guard     *workspace.Guard
 	Artifacts *tool.Store
 	Procs     *proc.Manager
-	// Sandboxes are what commands run in.
+	// Sandboxes creates the sandboxes of commands.
 	Sandboxes *sandbox.Sandboxes
-	// Hosts and Write are what the user lets every command reach and write.
+	// Hosts and Write are the hosts and paths that the user allows every command.
 	Hosts, Write func() []string
-	// Ask puts a question to a person and returns the answer.
+	// Remedy tells how the user sets a setting; nil means by a command.
+	Remedy func(key, value string) string
+	// Ask asks a person and returns the answer.
 	Ask func(ctx context.Context, call tool.Call, def tool.Definition, brief string) (approval.Decision, error)
-	// Unasked reports whether nobody can be asked about a session's calls; nil is that
+	// Unasked reports whether nobody can be asked about a session's calls; nil means that
 	// somebody always can.
 	Unasked func(session string) bool
-	// Data is the data directory, where it is kept which folders have changes that
-	// nobody has looked at.
+	// Data is the data directory, which stores the folders with unreviewed changes.
 	Data *os.Root
 }
 
 // New returns the plugin.
 func New(cfg Config) *Plugin {
 	return &Plugin{cfg: cfg, marks: &marks{data: cfg.Data}, tmp: sandbox.NewScratch(filepath.Join(cfg.Sandboxes.Cache, "tmp"))}
+}
+
+// allowBy tells how the user sets a setting.
+func (p *Plugin) allowBy(key, value string) string {
+	if p.cfg.Remedy == nil {
+		return "yaya config set " + key + " " + value
+	}
+	return p.cfg.Remedy(key, value)
 }
 
 // Manifest implements [plugin.Plugin].
@@ -115,15 +122,17 @@ func (*Plugin) Manifest() plugin.Manifest {
 
 // Subscriptions implements [plugin.Plugin].
 func (*Plugin) Subscriptions() []string {
-	return []string{event.SessionWasReset.Name(), event.SessionWasArchived.Name()}
+	return []string{event.SessionWasReset.Name(), event.SessionWasArchived.Name(), event.SessionWasDeleted.Name()}
 }
 
-// OnEvent implements [plugin.Plugin]: a session that ends takes its temporary files with it.
+// OnEvent implements [plugin.Plugin]: it removes the temporary files of a session that ends.
 func (p *Plugin) OnEvent(_ context.Context, ev event.Event, _ plugin.Context) error {
 	switch e := ev.Payload.(type) {
 	case event.SessionReset:
 		p.tmp.Remove(e.SessionID)
 	case event.SessionArchived:
+		p.tmp.Remove(e.SessionID)
+	case event.SessionDeleted:
 		p.tmp.Remove(e.SessionID)
 	}
 	return nil
@@ -142,7 +151,7 @@ func (p *Plugin) OnLoad(_ context.Context, c plugin.Context) error {
 	p.mu.Unlock()
 	p.sweeps.Go(func() {
 		if err := p.tmp.Sweep(); err != nil {
-			c.Log().Warn().Err(err).Msg("temporary files of commands that a yaya which was killed has left cannot be removed")
+			c.Log().Warn().Err(err).Msg("cannot remove temporary files of commands that a killed yaya left behind")
 		}
 	})
 	run, err := tool.New(tool.Definition{
@@ -169,7 +178,7 @@ func (p *Plugin) OnLoad(_ context.Context, c plugin.Context) error {
 	return errors.Join(c.RegisterTool(shellTool{run, p}), c.RegisterTool(verifyTool{ver, p}), c.RegisterTool(obedient{dia}))
 }
 
-// errNotPrepared refuses to run what nobody could have been shown.
+// errNotPrepared refuses to run a call that nobody can have seen.
 var errNotPrepared = errors.New("the call was not prepared")
 
 type obedient struct{ tool.Tool }
@@ -183,8 +192,8 @@ type shellArgs struct {
 	Command string `json:"command" jsonschema:"what sh runs"`
 	Dir     string `json:"dir,omitempty" jsonschema:"folder to run it in, relative to the workspace"`
 	Timeout int    `json:"timeout_seconds,omitempty" jsonschema:"120 by default, 1800 at most"`
-	Outside bool   `json:"outside,omitempty" jsonschema:"run it outside of the sandbox, such as git push with the user's keys; a person is always asked"`
-	Reason  string `json:"reason,omitempty" jsonschema:"why it has to run outside of the sandbox; for the person who is asked"`
+	Outside bool   `json:"outside,omitempty" jsonschema:"run it outside the sandbox, such as git push with the user's keys; a person is always asked"`
+	Reason  string `json:"reason,omitempty" jsonschema:"why it has to run outside the sandbox; for the person who is asked"`
 }
 
 // command is a prepared call of shell.
@@ -210,7 +219,7 @@ func (shellTool) ApprovalBrief(call tool.Call) string {
 		return "run a command"
 	}
 	if a.Outside {
-		return "run outside of the sandbox: " + a.Command
+		return "run outside the sandbox: " + a.Command
 	}
 	return "run: " + a.Command
 }
@@ -227,7 +236,7 @@ func (t shellTool) Prepare(ctx context.Context, call tool.Call) (*tool.Prepared,
 	u := asCommand
 	if a.Outside {
 		if a.Reason = strings.TrimSpace(a.Reason); a.Reason == "" || len(a.Reason) > maxReason {
-			return nil, &tool.Failure{Kind: tool.ErrValidation, Err: fmt.Errorf("a command that runs outside of the sandbox has a reason of up to %d bytes", maxReason)}
+			return nil, &tool.Failure{Kind: tool.ErrValidation, Err: fmt.Errorf("a command that runs outside the sandbox has a reason of up to %d bytes", maxReason)}
 		}
 		u = outside
 	}
@@ -255,7 +264,7 @@ func (t shellTool) Prepare(ctx context.Context, call tool.Call) (*tool.Prepared,
 	return prepared(c, shown, s, c.facts)
 }
 
-// prepared puts a call together that is fixed.
+// prepared builds a call with all its inputs fixed.
 func prepared(run, shown any, s *setting, facts []fact) (*tool.Prepared, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -279,7 +288,7 @@ func (p *Plugin) shell(ctx context.Context, call tool.Call, _ shellArgs) (tool.R
 		return tool.Result{}, err
 	}
 	if c.outside && !call.Prepared.Approved {
-		return tool.Fail(tool.ErrRejected, "nobody has agreed that the command runs outside of the sandbox"), nil
+		return tool.Fail(tool.ErrRejected, "nobody has approved that the command runs outside the sandbox"), nil
 	}
 	r, err := p.run(ctx, call, c.setting, c.text, nil, c.limit, func(ctx context.Context) error {
 		now, err := look(ctx, c.at, c.env, []string{c.text}, false, nil)
@@ -288,7 +297,7 @@ func (p *Plugin) shell(ctx context.Context, call tool.Call, _ shellArgs) (tool.R
 	return ended(r.result, err)
 }
 
-// failure makes an error one of a kind, unless it is of one.
+// failure gives an error a kind, unless it has one.
 func failure(kind tool.ErrorKind, err error) error {
 	if _, ok := errors.AsType[*tool.Failure](err); ok {
 		return err
@@ -296,8 +305,8 @@ func failure(kind tool.ErrorKind, err error) error {
 	return &tool.Failure{Kind: kind, Err: err}
 }
 
-// Hook returns the hook that has a person asked about every command that is to run
-// outside of the sandbox, whatever rules say of commands.
+// Hook returns the hook that asks a person about every command that wants to run outside the
+// sandbox, whatever rules say about commands.
 func (*Plugin) Hook() tool.Hook { return hook{} }
 
 type hook struct{}
@@ -305,12 +314,12 @@ type hook struct{}
 // PreToolCall implements [tool.Hook].
 func (hook) PreToolCall(_ context.Context, call tool.Call, _ tool.Definition) (tool.Verdict, error) {
 	if c, err := fixed[*command](call); err == nil && c.outside {
-		return tool.Verdict{Decision: tool.Ask, Reason: "it runs outside of the sandbox"}, nil
+		return tool.Verdict{Decision: tool.Ask, Reason: "it runs outside the sandbox"}, nil
 	}
 	return tool.Verdict{}, nil
 }
 
-// fixed returns what a call was prepared to run.
+// fixed returns the prepared content of a call.
 func fixed[T any](call tool.Call) (T, error) {
 	if call.Prepared != nil {
 		if run, ok := call.Prepared.Run.(T); ok {
@@ -321,10 +330,12 @@ func fixed[T any](call tool.Call) (T, error) {
 	return none, errNotPrepared
 }
 
-// ended makes a result of how a command ended, or of why it did not begin.
+// ended returns the result of a command that ended or that could not begin.
 func ended(result func() tool.Result, err error) (tool.Result, error) {
 	if f, ok := errors.AsType[*tool.Failure](err); ok {
-		return tool.Fail(f.Kind, "%v", f), nil
+		res := tool.Fail(f.Kind, "%v", f)
+		res.NotRun = true // a failure with a kind comes before the command begins
+		return res, nil
 	}
 	if err != nil {
 		return tool.Result{}, err
@@ -348,14 +359,14 @@ type diagramArgs struct {
 
 func (p *Plugin) diagram(ctx context.Context, call tool.Call, a diagramArgs) (tool.Result, error) {
 	if len(a.Source) == 0 || len(a.Source) > maxCommand {
-		return tool.Fail(tool.ErrValidation, "the source has between 1 and %d bytes", maxCommand), nil
+		return tool.Fail(tool.ErrValidation, "the source must have between 1 and %d bytes", maxCommand), nil
 	}
 	s, err := p.settle(call.SessionID, "", asDrawing)
 	if err != nil {
 		return tool.Fail(tool.ErrUnavailable, "%v", err), nil
 	}
 	defer s.at.close()
-	call.Progress = nil // the picture is no text to be shown as it comes
+	call.Progress = nil // the picture is not text that could be streamed
 	r, err := p.run(ctx, call, s, "command -v dot >/dev/null || exit 127; exec dot -Tsvg", strings.NewReader(a.Source), 20*time.Second, nil)
 	if err != nil {
 		return ended(r.result, err)
@@ -363,7 +374,7 @@ func (p *Plugin) diagram(ctx context.Context, call tool.Call, a diagramArgs) (to
 	kind, data, note := "image/svg+xml", []byte(r.output), "drawn"
 	switch {
 	case r.code == 127:
-		kind, data, note = "text/vnd.graphviz", []byte(a.Source), "Graphviz is not on this machine: the source is kept"
+		kind, data, note = "text/vnd.graphviz", []byte(a.Source), "Graphviz is not installed on this machine: the source is kept"
 	case r.code != 0 || r.timedOut:
 		return r.result(), nil
 	}

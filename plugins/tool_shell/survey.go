@@ -17,25 +17,24 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// Bounds of what is digested. Other files are known by their identity: device, inode,
-// size and times.
+// Bounds for digests. Files beyond them are identified by device, inode, size and times.
 const (
 	maxDigested = 64
 	maxDigest   = 16 << 20 // bytes of a file
-	maxBases    = 8        // folders that relative names are looked for in
+	maxBases    = 8        // folders in which relative names are looked up
 )
 
-// fact is a file or a program that commands use, and what it is.
+// fact is a file or a program that commands use, with its identity.
 type fact struct {
-	path string // as people read it: relative inside the workspace, else absolute
+	path string // as shown: relative inside the workspace, otherwise absolute
 	what string // a digest or an identity
-	// shown of it:
+	// the shown part:
 	digest  string
 	size    int64
 	program bool
 }
 
-// definers are files that decide what programs do, by who reads them.
+// definers are files that control what programs do, by the program that reads them.
 var definers = []struct{ runners, files []string }{
 	{[]string{"make", "gmake", "bmake"}, []string{"GNUmakefile", "makefile", "Makefile", "BSDmakefile", "*.mk"}},
 	{[]string{"npm", "npx", "yarn", "pnpm", "bun"}, []string{"package.json", ".npmrc", ".yarnrc", ".yarnrc.yml", "bunfig.toml"}},
@@ -50,28 +49,27 @@ var definers = []struct{ runners, files []string }{
 	{[]string{"cmake", "ctest"}, []string{"CMakeLists.txt"}},
 }
 
-// survey finds what commands use. It is made twice: to be shown, and again when the
-// commands have been started and wait for their first line.
+// survey finds the files and programs that commands use. It runs twice: before they are shown,
+// and again when the commands have started and wait for their first line.
 type survey struct {
 	at      *place
 	env     []string
-	ctx     context.Context //nolint:containedctx // of one survey
-	bases   []string        // relative to the workspace, or absolute
+	bases   []string // relative to the workspace, or absolute
 	seen    map[string]bool
 	facts   []fact
 	digests int
 }
 
-// look makes a survey of commands, of the files that define what they do (all of them,
-// not only those of the programs that are named), and of further files.
+// look surveys commands, the files that define what programs do (all of them, not only those of
+// the named programs), and further files.
 func look(ctx context.Context, at *place, env, commands []string, all bool, files []string) ([]fact, error) {
-	s := &survey{at: at, env: env, ctx: ctx, bases: []string{at.rel}, seen: map[string]bool{}}
+	s := &survey{at: at, env: env, bases: []string{at.rel}, seen: map[string]bool{}}
 	runners := map[string]bool{}
 	for _, c := range commands {
 		for _, w := range words(c) {
 			runners[path.Base(w)] = true
 			for _, base := range slices.Clone(s.bases) {
-				s.name(base, w)
+				s.name(ctx, base, w)
 			}
 			s.search(w)
 		}
@@ -79,46 +77,46 @@ func look(ctx context.Context, at *place, env, commands []string, all bool, file
 	for _, d := range definers {
 		if all || slices.ContainsFunc(d.runners, func(r string) bool { return runners[r] }) {
 			for _, base := range slices.Clone(s.bases) {
-				s.define(base, d.files)
+				s.define(ctx, base, d.files)
 			}
 		}
 	}
 	for _, f := range files {
-		s.file(f)
+		s.file(ctx, f)
 	}
 	return s.facts, ctx.Err()
 }
 
-// name looks for what a word names, from one of the folders.
-func (s *survey) name(base, word string) {
+// name looks up a word, relative to one of the folders.
+func (s *survey) name(ctx context.Context, base, word string) {
 	if rest, ok := strings.CutPrefix(word, "~/"); ok {
 		word = value(s.env, "HOME") + "/" + rest
 	}
 	if !path.IsAbs(word) {
-		word = base + "/" + word // not joined: .. after a link is the kernel's to say
+		word = base + "/" + word // not joined: only the kernel resolves .. after a link
 	}
 	if rest, ok := strings.CutPrefix(path.Clean(word)+"/", path.Clean(s.at.root)+"/"); ok {
 		word = path.Clean("./" + rest)
 	}
-	s.find(word, false)
+	s.find(ctx, word, false)
 }
 
-// file looks at a file that has to be told of even if it is gone.
-func (s *survey) file(p string) {
-	if !s.find(p, true) {
+// file adds a file that has to be listed even if it is gone.
+func (s *survey) file(ctx context.Context, p string) {
+	if !s.find(ctx, p, true) {
 		s.facts = append(s.facts, fact{path: path.Clean(p), what: "gone"})
 	}
 }
 
-// find adds a file, and tells whether it is known; a folder becomes one that names are
-// looked for in, unless only files are wanted.
-func (s *survey) find(p string, only bool) bool {
+// find adds a file and reports whether it is known. Unless only files are wanted, a folder
+// becomes one of those in which names are looked up.
+func (s *survey) find(ctx context.Context, p string, only bool) bool {
 	inside := !path.IsAbs(p)
 	var info fs.FileInfo
 	var err error
 	if inside {
 		info, err = s.at.w.Root().Stat(p)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // it leads out, or cannot be looked at
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // it leads outside, or cannot be examined
 			inside, p = false, s.at.root+"/"+p
 		}
 	}
@@ -143,7 +141,7 @@ func (s *survey) find(p string, only bool) bool {
 	}
 	s.seen[shown] = true
 	f := fact{path: shown, what: identity(info), size: info.Size()}
-	if inside && info.Size() <= maxDigest && s.digests < maxDigested && s.ctx.Err() == nil {
+	if inside && info.Size() <= maxDigest && s.digests < maxDigested && ctx.Err() == nil {
 		if sum, err := s.digest(p); err == nil {
 			s.digests++
 			f.what, f.digest = sum, sum
@@ -170,14 +168,14 @@ func (s *survey) digest(p string) (string, error) {
 	return fmt.Sprintf("%x", h.Sum(nil)), nil
 }
 
-// search looks for a program of that name, as sh does.
+// search looks up a program by name, as sh does.
 func (s *survey) search(word string) {
 	if strings.ContainsRune(word, '/') || len(word) > 255 {
 		return
 	}
 	for dir := range strings.SplitSeq(value(s.env, "PATH"), ":") {
 		if !path.IsAbs(dir) {
-			continue // found by its name already
+			continue // already found by its name
 		}
 		p := path.Join(dir, word)
 		info, err := os.Stat(p)
@@ -192,22 +190,22 @@ func (s *survey) search(word string) {
 	}
 }
 
-// define looks for files of those names.
-func (s *survey) define(base string, names []string) {
+// define looks for files with these names.
+func (s *survey) define(ctx context.Context, base string, names []string) {
 	for _, name := range names {
 		suffix, pattern := strings.CutPrefix(name, "*")
 		if !pattern {
-			s.find(base+"/"+name, true)
+			s.find(ctx, base+"/"+name, true)
 			continue
 		}
-		for _, n := range s.ending(base, suffix) {
-			s.find(base+"/"+n, true)
+		for _, n := range s.ending(ctx, base, suffix) {
+			s.find(ctx, base+"/"+n, true)
 		}
 	}
 }
 
-// ending lists the files of a folder whose names end so.
-func (s *survey) ending(dir, suffix string) []string {
+// ending lists the files of a folder whose names have a suffix.
+func (s *survey) ending(ctx context.Context, dir, suffix string) []string {
 	var f *os.File
 	var err error
 	if path.IsAbs(dir) {
@@ -220,7 +218,7 @@ func (s *survey) ending(dir, suffix string) []string {
 	}
 	defer func() { _ = f.Close() }()
 	var out []string
-	for s.ctx.Err() == nil {
+	for ctx.Err() == nil {
 		entries, err := f.ReadDir(1024)
 		for _, e := range entries {
 			if strings.HasSuffix(e.Name(), suffix) {
@@ -244,11 +242,11 @@ func value(env []string, name string) (v string) {
 	return v
 }
 
-// shownFile is a file as people are asked about it.
+// shownFile is a file as a question shows it.
 type shownFile struct {
 	Path   string `json:"path"`
 	SHA256 string `json:"sha256,omitempty"` // its beginning
-	Size   int64  `json:"size,omitempty"`   // of a file that is known by its identity
+	Size   int64  `json:"size,omitempty"`   // for a file that is identified without a digest
 	Gone   bool   `json:"gone,omitempty"`
 }
 
@@ -260,11 +258,11 @@ func (f fact) shown() shownFile {
 	return out
 }
 
-// usual are the folders of the system's own programs, which go without saying.
+// usual are the folders of the system's own programs, which are not shown.
 var usual = []string{"/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin"}
 
-// show divides facts into what is shown: files, how many more there are, and programs
-// from other folders than the usual.
+// show splits facts into the shown parts: files, the number of further ones, and programs from
+// unusual folders.
 func show(facts []fact) (files []shownFile, more int, programs []string) {
 	for _, f := range facts {
 		switch {
@@ -280,7 +278,7 @@ func show(facts []fact) (files []shownFile, more int, programs []string) {
 	return files, more, programs
 }
 
-// differ names the first difference between what was shown and what is there.
+// differ names the first difference between the shown facts and the current ones.
 func differ(was, is []fact) error {
 	index := func(facts []fact) map[string]fact {
 		m := make(map[string]fact, len(facts))
@@ -308,12 +306,12 @@ func differ(was, is []fact) error {
 	return nil
 }
 
-// changed says that a call cannot run, since it is not what was shown.
+// changed returns the error for a call that differs from the shown one.
 func changed(what string) error {
 	return &tool.Failure{Kind: tool.ErrRejected, Err: fmt.Errorf("%.300s since it was shown: ask again", what)}
 }
 
-// same tells whether a path still leads to an open file.
+// same reports whether a path still leads to an open file.
 func same(p string, f fs.FileInfo) bool {
 	info, err := os.Stat(filepath.FromSlash(p))
 	return err == nil && os.SameFile(info, f)

@@ -19,7 +19,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// Where it is kept which folders have changes that nobody has looked at, and how much.
+// File and limits of the record of folders with unreviewed changes.
 const (
 	marksFolder = "folders"
 	marksFile   = "unreviewed.json"
@@ -31,17 +31,17 @@ const (
 	maxFileName = 512
 )
 
-// marks keeps which folders have changes that no person has agreed to, across sessions,
-// processes and restarts. A folder is known by its path.
+// marks records the folders with changes that no person has approved, across sessions,
+// processes and restarts. A folder is identified by its path.
 type marks struct {
 	data *os.Root
 	mu   sync.Mutex // of this process; the lock file is for others
-	// open counts the calls that may be changing a folder now, and those of which it
-	// could not be noted that they had. What a person agrees to does not cover them.
+	// open counts the calls that may be changing a folder now, and those whose changes could
+	// not be recorded. A person's approval does not cover them.
 	open map[source]int
 }
 
-// source is where changes come from: a tool, in a folder.
+// source is the origin of changes: a tool, in a folder.
 type source struct{ dir, tool string }
 
 // record is the file.
@@ -50,20 +50,20 @@ type record struct {
 	Folders map[string]*folder `json:"folders"`
 }
 
-// folder is what has changed in a folder, with the number of the change.
+// folder records the changes in a folder, with the number of the last change.
 type folder struct {
 	Files map[string]uint64 `json:"files,omitempty"` // by paths relative to it
 	Tools map[string]uint64 `json:"tools,omitempty"` // that may have changed any
 }
 
-// unseen is what had changed in a folder, and those above and below it, at a moment.
+// unseen is a snapshot of the changes in a folder, and in those above and below it.
 type unseen struct {
 	seq     uint64
 	folders map[string]*folder
 	open    []string // tools that may be changing them
 }
 
-// files returns the paths of changed files: relative to dir where they lie in it.
+// files returns the paths of changed files, relative to dir if they are in it.
 func (u *unseen) files(dir string) (out []string) {
 	dir = canonical(dir)
 	for at, f := range u.folders {
@@ -79,7 +79,7 @@ func (u *unseen) files(dir string) (out []string) {
 	return out
 }
 
-// tools returns the names of tools that may have changed any file, or still may.
+// tools returns the names of the tools that may have changed any file, or still may.
 func (u *unseen) tools() []string {
 	out := slices.Clone(u.open)
 	for _, f := range u.folders {
@@ -89,9 +89,9 @@ func (u *unseen) tools() []string {
 	return slices.Compact(out)
 }
 
-// Unreviewed notes a change that no person has agreed to, before it is made and again
-// when it is over: until a person has, verify is asked about in that folder, by whatever
-// session. Between the two it is asked about whatever a person agrees to.
+// Unreviewed records a change that no person has approved, before it begins and again when it
+// is over: until a person approves it, verify needs approval in that folder, in any session.
+// While the change is in progress, verify always needs approval.
 func (p *Plugin) Unreviewed(c tool.Change) (ended func() error, err error) {
 	dir, err := p.cfg.Folder(c.SessionID)
 	if err != nil {
@@ -106,7 +106,7 @@ func (p *Plugin) Unreviewed(c tool.Change) (ended func() error, err error) {
 	}
 	return func() error {
 		if err := p.marks.note(dir, c); err != nil {
-			return fmt.Errorf("verify is asked about in %s until yaya is started again: %w", dir, err)
+			return fmt.Errorf("verify needs approval in %s until yaya restarts: %w", dir, err)
 		}
 		p.marks.count(from, -1)
 		return nil
@@ -124,7 +124,7 @@ func (m *marks) count(from source, n int) {
 	}
 }
 
-// canonical is a folder's path without links.
+// canonical returns a folder's path without links.
 func canonical(dir string) string {
 	if at, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = at
@@ -174,7 +174,7 @@ func (m *marks) note(dir string, c tool.Change) error {
 	})
 }
 
-// of returns what has changed in a folder, above it and below it.
+// of returns the changes in a folder, above it and below it.
 func (m *marks) of(dir string) (*unseen, error) {
 	dir = canonical(dir)
 	u := &unseen{folders: map[string]*folder{}}
@@ -198,12 +198,12 @@ func (m *marks) of(dir string) (*unseen, error) {
 	return u, nil
 }
 
-// within tells whether a folder is another one, or lies in it.
+// within reports whether a folder is another one, or lies in it.
 func within(dir, in string) bool {
 	return dir == in || strings.HasPrefix(dir, strings.TrimSuffix(in, "/")+"/")
 }
 
-// clear forgets what had changed, but not what has changed since.
+// clear forgets the changes in a snapshot, but not later ones.
 func (m *marks) clear(u *unseen) error {
 	if len(u.folders) == 0 {
 		return nil
@@ -225,7 +225,7 @@ func (m *marks) clear(u *unseen) error {
 	})
 }
 
-// update changes the file while nobody else does.
+// update changes the file under a lock.
 func (m *marks) update(edit func(*record) error) (err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -252,7 +252,7 @@ func (m *marks) update(edit func(*record) error) (err error) {
 		return err
 	}
 	if len(raw) > maxMarks {
-		return fmt.Errorf("%s/%s would have more than %d bytes: run verify in the folders that it names, and approve it", marksFolder, marksFile, maxMarks)
+		return fmt.Errorf("%s/%s would exceed %d bytes: run verify in the folders that it names, and approve it", marksFolder, marksFile, maxMarks)
 	}
 	dir, err := m.data.OpenRoot(marksFolder)
 	if err != nil {
@@ -263,8 +263,8 @@ func (m *marks) update(edit func(*record) error) (err error) {
 	return err
 }
 
-// read reads the file; what is not there is empty. It is replaced whole, so a reader
-// needs no lock.
+// read reads the file; a missing file is empty. The file is replaced atomically, so readers
+// need no lock.
 func (m *marks) read() (*record, error) {
 	r := &record{Folders: map[string]*folder{}}
 	name := path.Join(marksFolder, marksFile)
@@ -287,7 +287,7 @@ func (m *marks) read() (*record, error) {
 		err = errors.New("it has no folders")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s in the data directory cannot be read, which tells what nobody has approved: %w (look at what has changed, then remove it)", name, err)
+		return nil, fmt.Errorf("%s in the data directory, which records unapproved changes, cannot be read: %w (review the changes, then remove the file)", name, err)
 	}
 	return r, nil
 }

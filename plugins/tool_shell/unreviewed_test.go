@@ -52,7 +52,7 @@ func TestChecksAfterUnseenChanges(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(w.dir, "ran")); err == nil {
 				t.Error("what nobody has looked at ran")
 			}
-			if patched.OK && (len(p.asked) != asked+1 || res.OK || !strings.Contains(p.asked[asked], `"changed_unreviewed":[{"path":"`+name+`","sha256":"`) || !strings.Contains(p.brief, "after changes that nobody has looked at: make test")) {
+			if patched.OK && (len(p.asked) != asked+1 || res.OK || !strings.Contains(p.asked[asked], `"changed_unreviewed":[{"path":"`+name+`","sha256":"`) || !strings.Contains(p.brief, "after changes that nobody has reviewed: make test")) {
 				t.Errorf("asked %q (%s), got %+v", p.asked, p.brief, res)
 			}
 			if !patched.OK && asked != 1 {
@@ -77,7 +77,7 @@ func TestUnseenChangesAreRemembered(t *testing.T) {
 	}
 	asks("at first", "s", 0)
 	if res := call("s", "apply_patch", create("new.sh", "echo x\n")); !res.OK || len(p.asked) != 0 {
-		t.Fatalf("%+v", res)
+		t.Fatalf("got %+v, want OK, len(asked) 0", res)
 	}
 	p.do = func() error { return &tool.RejectedError{} }
 	for _, s := range []string{"s", "other", "s::agent::1"} {
@@ -200,7 +200,7 @@ func TestChangesBetweenPreparingAndRunning(t *testing.T) {
 }
 
 // S-51: a change that a person has agreed to needs no second look; any other tool that
-// may write is as unseen as a patch; reading is none.
+// may write is as unseen as a patch; reading leaves nothing unseen.
 func TestWhatCountsAsSeen(t *testing.T) {
 	w, p, call := reviewed(t, `"off"`)
 	w.agree()

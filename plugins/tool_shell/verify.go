@@ -8,12 +8,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/yaya-ai/yaya/internal/worded"
 	"github.com/yaya-ai/yaya/internal/workspace"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// verifyTool needs no asking while it runs what its user knows.
+// verifyTool needs no approval while it runs checks that its user has approved.
 type verifyTool struct {
 	tool.Tool
 	p *Plugin
@@ -21,17 +22,17 @@ type verifyTool struct {
 
 func (verifyTool) ObeysContext() {}
 
-// Touches implements [tool.Toucher]: what checks write is not the agent's choice.
+// Touches implements [tool.Toucher]: the agent does not choose what checks write.
 func (verifyTool) Touches(tool.Call) []string { return nil }
 
 // checks is a prepared call of verify.
 type checks struct {
 	*setting
 	commands []string
-	files    []string // that changed without anybody looking
+	files    []string // files with unreviewed changes
 	facts    []fact
 	since    *unseen
-	asks     string // why it is asked about; "" when it is not
+	asks     string // why it needs approval; "" if it does not
 }
 
 // maxChecks bounds the verify commands, so that they can be shown.
@@ -44,7 +45,7 @@ func (v verifyTool) Prepare(ctx context.Context, call tool.Call) (*tool.Prepared
 		return &tool.Prepared{Shown: json.RawMessage(`{"commands":[]}`), Run: c}, nil
 	}
 	if n := len(strings.Join(c.commands, "\n")); len(c.commands) > maxChecks || n > maxCommand {
-		return nil, &tool.Failure{Kind: tool.ErrUnavailable, Err: fmt.Errorf("there are %d verify commands of %d bytes: more than %d, or %d bytes, are not run; put them into a script", len(c.commands), n, maxChecks, maxCommand)}
+		return nil, &tool.Failure{Kind: tool.ErrUnavailable, Err: fmt.Errorf("there are %d verify commands of %d bytes; the limits are %d commands and %d bytes: put them into a script", len(c.commands), n, maxChecks, maxCommand)}
 	}
 	s, err := v.p.settle(call.SessionID, "", asCheck)
 	if err != nil {
@@ -79,21 +80,21 @@ func (v verifyTool) Prepare(ctx context.Context, call tool.Call) (*tool.Prepared
 	}
 	switch {
 	case shown.Unknown != "":
-		c.asks = "while it is not known which files have changed"
+		c.asks = "while the changed files are unknown"
 	case len(c.files) > 0 || len(shown.By) > 0:
-		c.asks = "after changes that nobody has looked at"
+		c.asks = "after changes that nobody has reviewed"
 	case !v.p.cfg.Agreed(call.SessionID, c.commands):
-		c.asks = "with commands that nobody has agreed to"
+		c.asks = "with commands that nobody has approved"
 	}
 	return prepared(c, shown, s, c.facts)
 }
 
-// look makes the survey of the checks.
+// look surveys the checks.
 func (c *checks) look(ctx context.Context) ([]fact, error) {
 	return look(ctx, c.at, c.env, c.commands, true, c.files)
 }
 
-// unseen tells whether a file is one of those that changed without anybody looking.
+// unseen reports whether a file has unreviewed changes.
 func (c *checks) unseen(f fact) bool {
 	return !f.program && slices.Contains(c.files, f.path)
 }
@@ -107,16 +108,16 @@ func (verifyTool) ApprovalBrief(call tool.Call) string {
 	return strings.TrimSpace("verify, "+c.asks) + ": " + strings.Join(c.commands, "; ")
 }
 
-// PreApproved implements [tool.PreApproved]: the commands are those that the folder is
-// trusted with, and a person has agreed to every change since.
+// PreApproved implements [tool.PreApproved]: the commands are the trusted ones of the folder,
+// and a person has approved every change since.
 func (verifyTool) PreApproved(call tool.Call) bool {
 	c, err := fixed[*checks](call)
 	return err == nil && c.asks == ""
 }
 
-// Commands returns the verify commands of a session as they are now: of the
-// configuration (plugin.tool_shell.verify), else of AGENTS.md, else make test if there
-// is a Makefile with such a target; none if there is nothing.
+// Commands returns the current verify commands of a session: those of the configuration
+// (plugin.tool_shell.verify), otherwise those of AGENTS.md, otherwise make test if a Makefile
+// has that target, otherwise none.
 func (p *Plugin) Commands(session string) []string {
 	p.mu.Lock()
 	c := p.c
@@ -153,9 +154,8 @@ func Checks(w *workspace.Workspace) []string {
 	return nil
 }
 
-// FromAgents reads the verify commands of an AGENTS.md: those in the first block of
-// code, or in the items of the list, below a heading that has the word verify,
-// verification or checks in it.
+// FromAgents reads the verify commands of an AGENTS.md: the first code block, or the list
+// items, below a heading that contains the word verify, verification or checks.
 func FromAgents(text string) []string {
 	var out []string
 	in, code := false, false
@@ -189,7 +189,7 @@ func FromAgents(text string) []string {
 	return out
 }
 
-// Verdict is how a verification ended, as the tool's structured result has it.
+// Verdict is the outcome of a verification, in the form of the tool's structured result.
 type Verdict struct {
 	OK       bool   `json:"ok"`
 	Command  string `json:"command,omitempty"` // the one that failed
@@ -203,13 +203,13 @@ func (p *Plugin) verify(ctx context.Context, call tool.Call, _ struct{}) (tool.R
 		return tool.Result{}, err
 	}
 	if len(c.commands) == 0 {
-		return tool.OK("there is nothing to verify with", tool.Text("No verify commands are configured, and neither AGENTS.md nor a Makefile has any.")), nil
+		return tool.OK("there are no verify commands", tool.Text("No verify commands are configured, and neither AGENTS.md nor a Makefile has any.")), nil
 	}
 	var all strings.Builder
 	v := Verdict{OK: true}
 	for i, command := range c.commands {
 		var first func(context.Context) error
-		if i == 0 { // what the first one changes, the second may use
+		if i == 0 { // the second check may use files that the first one changes
 			first = func(ctx context.Context) error { return p.agreed(ctx, call, c) }
 		}
 		r, err := p.check(ctx, call, c, command, first)
@@ -231,13 +231,13 @@ func (p *Plugin) verify(ctx context.Context, call tool.Call, _ struct{}) (tool.R
 		res.Display, res.Structured = []tool.Block{tool.Text(all.String())}, raw
 		return res, nil
 	}
-	res := tool.OK(fmt.Sprintf("verified by %d commands", len(c.commands)), tool.Text(all.String()))
+	res := tool.OK("verified by "+worded.Count(len(c.commands), "command", "commands"), tool.Text(all.String()))
 	res.Structured = raw
 	return res, nil
 }
 
-// agreed makes sure that checks use what was shown, and notes that a person who agreed
-// has seen what had changed.
+// agreed checks that the checks use the shown files, and records that the approving person has
+// seen the changes.
 func (p *Plugin) agreed(ctx context.Context, call tool.Call, c *checks) error {
 	now, err := c.look(ctx)
 	if err = errors.Join(err, differ(c.facts, now)); err != nil {
@@ -249,25 +249,25 @@ func (p *Plugin) agreed(ctx context.Context, call tool.Call, c *checks) error {
 	if !call.Prepared.Approved || c.since == nil {
 		return nil
 	}
-	if err := p.marks.clear(c.since); err != nil { // it is asked about again
-		p.c.Log().Warn().Err(err).Str("folder", c.at.root).Msg("it could not be noted that the changes of a folder were approved")
+	if err := p.marks.clear(c.since); err != nil { // it needs approval again
+		p.c.Log().Warn().Err(err).Str("folder", c.at.root).Msg("cannot record that the changes in a folder were approved")
 	}
 	return nil
 }
 
-// unchanged makes sure that checks that nobody was asked about would still not be.
+// unchanged checks that checks without approval still need none.
 func (p *Plugin) unchanged(c *checks) error {
 	now, err := p.marks.of(c.at.root)
 	if err != nil {
 		return err
 	}
 	if by := slices.Concat(now.files(c.at.root), now.tools()); len(by) > 0 {
-		return &tool.Failure{Kind: tool.ErrRejected, Err: fmt.Errorf("changes that nobody has looked at came up meanwhile (%.300s): call verify again", strings.Join(by, ", "))}
+		return &tool.Failure{Kind: tool.ErrRejected, Err: fmt.Errorf("unreviewed changes appeared in the meantime (%.300s): call verify again", strings.Join(by, ", "))}
 	}
 	return nil
 }
 
-// check runs one command, and says so on the bus (S-51, S-54).
+// check runs one command, and publishes that on the bus.
 func (p *Plugin) check(ctx context.Context, call tool.Call, c *checks, command string, first func(context.Context) error) (ran, error) {
 	if err := p.c.Emit(event.VerifyWasStarted.Name(), call.SessionID, event.VerifyStarted{TurnID: call.Turn, Command: command}); err != nil {
 		return ran{}, err

@@ -2,13 +2,13 @@ package tool_shell //nolint:staticcheck // plugins are named after what the conf
 
 import "strings"
 
-// between are the characters at which a word is looked at in parts: sh -c './x y',
-// --file=x, <x, PATH=a:b.
+// between are the characters at which a word is split into parts: sh -c './x y', --file=x, <x,
+// PATH=a:b.
 const between = " \t\r\n;&|()<>`'\"=,:{}[]$@"
 
-// words returns what a command could name a file or a program with. It is no parser of
-// sh: what it finds besides is looked for and not there. Names that only a run makes up,
-// from variables or by substitution, it cannot find.
+// words returns the strings in a command that could name a file or a program. It does not parse
+// sh: other strings are looked up, too, and not found. It cannot find names that only a run
+// creates, from variables or by substitution.
 func words(command string) []string {
 	var out []string
 	seen := map[string]bool{}
@@ -30,7 +30,7 @@ func words(command string) []string {
 	return out
 }
 
-// split divides a command as sh would, quotes taken away.
+// split splits a command into words like sh, without the quotes.
 func split(command string) []string {
 	var out []string
 	var word strings.Builder

@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 
 	"github.com/yaya-ai/yaya/internal/patch"
+	"github.com/yaya-ai/yaya/internal/worded"
 	"github.com/yaya-ai/yaya/internal/workspace"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 	"github.com/yaya-ai/yaya/kernel/tool"
@@ -22,7 +23,7 @@ type patchArgs struct {
 	Patch string `json:"patch" jsonschema:"a unified diff (--- a/file, +++ b/file, @@), or the format that begins with *** Begin Patch"`
 }
 
-// patchTool words its own prompt: which files it changes.
+// patchTool writes its own prompt, which lists the files that it changes.
 type patchTool struct {
 	tool.Tool
 	p *Plugin
@@ -50,7 +51,7 @@ func (t patchTool) PreApproved(call tool.Call) bool {
 		return false
 	}
 	defer func() { _ = w.Close() }()
-	if _, err := w.Root().Lstat(".git"); err != nil { // nobody could take it back
+	if _, err := w.Root().Lstat(".git"); err != nil { // it could not be reverted
 		return false
 	}
 	for _, f := range files {
@@ -88,7 +89,7 @@ func (t patchTool) Touches(call tool.Call) (paths []string) {
 	return paths
 }
 
-// configures tells whether a file decides what tools and agents do.
+// configures reports whether a file controls what tools and agents do.
 func configures(name string) bool {
 	for part := range strings.SplitSeq(strings.ToLower(path.Clean(name)), "/") {
 		switch {
@@ -99,7 +100,7 @@ func configures(name string) bool {
 	return false
 }
 
-// Hook is the review of patches, for the dispatcher.
+// Hook reviews patches for the dispatcher.
 func (p *Plugin) Hook() tool.Hook { return reviewer{p} }
 
 type reviewer struct{ p *Plugin }
@@ -157,18 +158,18 @@ func (p *Plugin) apply(_ context.Context, call tool.Call, a patchArgs) (tool.Res
 	if err := w.Apply(edits); err != nil {
 		return failure(fmt.Errorf("nothing was changed: %w", err)), nil
 	}
-	res := tool.OK(fmt.Sprintf("%d files changed", len(files)), tool.Text(strings.Join(summary, "\n")))
+	res := tool.OK(worded.Count(len(files), "file changed", "files changed"), tool.Text(strings.Join(summary, "\n")))
 	if p.artifacts != nil {
 		art, err := p.artifacts.Put(call, "text/x-diff", shown)
 		if err != nil {
-			return res, nil //nolint:nilerr // the change counts; its picture is a courtesy
+			return res, nil //nolint:nilerr // the change counts; its diff is optional
 		}
 		res.Artifacts = append(res.Artifacts, art)
 	}
 	return res, nil
 }
 
-// plan computes what a patch makes of the workspace, and changes nothing.
+// plan computes the effect of a patch on the workspace without changing it.
 func plan(w *workspace.Workspace, files []patch.File) (edits []workspace.Edit, summary []string, shown []byte, err error) {
 	for _, f := range files {
 		at, err := place(w, f.Path)
@@ -201,7 +202,7 @@ func plan(w *workspace.Workspace, files []patch.File) (edits []workspace.Edit, s
 			}
 		}
 		if f.Op == patch.Delete && content != "" {
-			return nil, nil, nil, fmt.Errorf("%s is to be deleted, and the patch leaves %d bytes of it", at, len(content))
+			return nil, nil, nil, fmt.Errorf("the patch deletes %s, but leaves %d bytes of it", at, len(content))
 		}
 		var mode fs.FileMode
 		if exists {
@@ -224,7 +225,7 @@ func plan(w *workspace.Workspace, files []patch.File) (edits []workspace.Edit, s
 	return edits, summary, shown, nil
 }
 
-// place returns where a file of a patch is. What belongs to git is git's.
+// place returns the location of a file of a patch. It rejects Git's own files.
 func place(w *workspace.Workspace, p string) (string, error) {
 	at, err := w.Clean(p)
 	if err != nil || at == "." {

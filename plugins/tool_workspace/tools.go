@@ -1,13 +1,12 @@
-// Package tool_workspace has the tools that look at and change the folder that a
-// session works in: repo_tree, repo_map, read_file, search, git_status and
-// apply_patch (S-47).
+// Package tool_workspace provides the tools that read and change a session's folder: repo_tree,
+// repo_map, read_file, search, git_status and apply_patch.
 //
-// Nothing outside the folder is reached, whatever links and names say (R17). What
-// .gitignore leaves out is left out of trees, maps and searches. A patch is applied
-// whole or not at all. Whether patches are reviewed is
-// plugin.tool_workspace.patch_review (S-50): "off" leaves it to the policy, which asks;
-// "request" asks about every patch, whatever rules allow; "auto" does not ask about a
-// patch of a Git repository that leaves alone what configures tools and agents.
+// The tools never reach outside the folder, even through links and names. Trees, maps and
+// searches omit the files that .gitignore excludes. A patch is applied completely or not at
+// all. The setting plugin.tool_workspace.patch_review controls reviews: "off" leaves the
+// decision to the policy, which asks; "request" asks about every patch, whatever rules allow;
+// "auto" does not ask about a patch in a Git repository that does not touch files that
+// configure tools and agents.
 package tool_workspace //nolint:staticcheck // plugins are named after what the configuration calls them
 
 import (
@@ -21,6 +20,7 @@ import (
 	"sync/atomic"
 
 	"github.com/yaya-ai/yaya/internal/gitread"
+	"github.com/yaya-ai/yaya/internal/worded"
 	"github.com/yaya-ai/yaya/internal/workspace"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/plugin"
@@ -36,7 +36,7 @@ const (
 	maxDiff    = 256 << 10
 )
 
-// Plugin has the tools.
+// Plugin provides the tools.
 type Plugin struct {
 	folder    func(session string) (string, error)
 	guard     *workspace.Guard
@@ -130,7 +130,7 @@ func (p *Plugin) open(session string) (*workspace.Workspace, error) {
 	return p.guard.Open(dir)
 }
 
-// failure says what was wrong, without the paths of this machine.
+// failure returns the error without the paths of this machine.
 func failure(err error) tool.Result {
 	kind := tool.ErrTool
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
@@ -157,9 +157,9 @@ func tree(ctx context.Context, w *workspace.Workspace, a treeArgs) (tool.Result,
 	}
 	text := workspace.Format(entries)
 	if more {
-		text += fmt.Sprintf("… there is more than these %d entries: name a path\n", maxTree)
+		text += fmt.Sprintf("… only the first %d entries are listed: name a path\n", maxTree)
 	}
-	return tool.OK(fmt.Sprintf("%d entries", len(entries)), tool.Text(or(text, "the folder is empty"))), nil
+	return tool.OK(worded.Count(len(entries), "entry", "entries"), tool.Text(or(text, "the folder is empty"))), nil
 }
 
 type mapArgs struct {
@@ -173,12 +173,12 @@ func symbols(ctx context.Context, w *workspace.Workspace, a mapArgs) (tool.Resul
 	}
 	text := FormatSymbols(all)
 	if more {
-		text += fmt.Sprintf("… there are more than these %d: name a path\n", maxSymbols)
+		text += fmt.Sprintf("… only the first %d are listed: name a path\n", maxSymbols)
 	}
-	return tool.OK(fmt.Sprintf("%d symbols", len(all)), tool.Text(or(text, "there are none"))), nil
+	return tool.OK(worded.Count(len(all), "symbol", "symbols"), tool.Text(or(text, "there are none"))), nil
 }
 
-// FormatSymbols writes symbols by file.
+// FormatSymbols formats symbols by file.
 func FormatSymbols(all []workspace.Symbol) string {
 	var b strings.Builder
 	last := ""
@@ -206,7 +206,7 @@ func read(_ context.Context, w *workspace.Workspace, a readArgs) (tool.Result, e
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	from := max(a.Offset, 1)
 	if text == "" || from > len(lines) {
-		return tool.OK(fmt.Sprintf("%d lines", len(lines)), tool.Text("(nothing is there: the file has "+fmt.Sprint(len(lines))+" lines)")), nil
+		return tool.OK(worded.Count(len(lines), "line", "lines"), tool.Text("(no lines there: the file has "+worded.Count(len(lines), "line", "lines")+")")), nil
 	}
 	if a.Limit <= 0 {
 		a.Limit = 1000
@@ -225,7 +225,7 @@ func read(_ context.Context, w *workspace.Workspace, a readArgs) (tool.Result, e
 		fmt.Fprintf(&b, "%6d\t%s\n", n, line)
 	}
 	if to < len(lines) {
-		fmt.Fprintf(&b, "… the file has %d lines: go on with offset %d\n", len(lines), to+1)
+		fmt.Fprintf(&b, "… the file has %d lines: continue with offset %d\n", len(lines), to+1)
 	}
 	return tool.OK(fmt.Sprintf("%s, lines %d to %d of %d", a.Path, from, to, len(lines)), tool.Text(b.String())), nil
 }
@@ -240,7 +240,7 @@ type searchArgs struct {
 
 func search(ctx context.Context, w *workspace.Workspace, a searchArgs) (tool.Result, error) {
 	if a.Pattern == "" || len(a.Pattern) > 4096 {
-		return tool.Fail(tool.ErrValidation, "the pattern has between 1 and 4096 bytes"), nil
+		return tool.Fail(tool.ErrValidation, "the pattern must have between 1 and 4096 bytes"), nil
 	}
 	found, more, err := w.Search(ctx, workspace.Query{Pattern: a.Pattern, Literal: a.Literal, IgnoreCase: a.IgnoreCase, Path: a.Path, Glob: a.Glob, Limit: maxMatches})
 	if err != nil {
@@ -251,9 +251,9 @@ func search(ctx context.Context, w *workspace.Workspace, a searchArgs) (tool.Res
 		fmt.Fprintf(&b, "%s:%d: %s\n", m.Path, m.Line, m.Text)
 	}
 	if more {
-		fmt.Fprintf(&b, "… there are more than these %d: be more precise\n", maxMatches)
+		fmt.Fprintf(&b, "… only the first %d are listed: be more precise\n", maxMatches)
 	}
-	return tool.OK(fmt.Sprintf("%d matches", len(found)), tool.Text(or(b.String(), "there are none"))), nil
+	return tool.OK(worded.Count(len(found), "match", "matches"), tool.Text(or(b.String(), "there are none"))), nil
 }
 
 type statusArgs struct {
@@ -277,7 +277,7 @@ func status(ctx context.Context, w *workspace.Workspace, a statusArgs) (tool.Res
 		}
 		blocks = append(blocks, tool.Text(diff))
 	}
-	return tool.OK(fmt.Sprintf("%d files have changed", len(st.Changed)), blocks...), nil
+	return tool.OK(worded.Count(len(st.Changed), "file has changed", "files have changed"), blocks...), nil
 }
 
 func or(s, otherwise string) string {

@@ -133,29 +133,29 @@ func TestLooking(t *testing.T) {
 		}
 	}
 	if got := w.call("search", map[string]any{"pattern": "needle"}).Text(); got != "keep.log:1: needle in the log\nsub/tool.py:3:         return 'needle'\n" {
-		t.Error(got)
+		t.Errorf("got %q, want %q", got, "keep.log:1: needle in the log\nsub/tool.py:3:         return 'needle'\n")
 	}
 	if got := w.call("search", map[string]any{"pattern": "NEEDLE", "ignore_case": true, "glob": "*.py"}).Text(); got != "sub/tool.py:3:         return 'needle'\n" {
-		t.Error(got)
+		t.Errorf("got %q, want %q", got, "sub/tool.py:3:         return 'needle'\n")
 	}
 	if got := w.call("search", map[string]any{"pattern": "(self)", "literal": true, "path": "sub/tool.py"}).Text(); got != "sub/tool.py:2:     def b(self):\n" {
-		t.Error(got)
+		t.Errorf("got %q, want %q", got, "sub/tool.py:2:     def b(self):\n")
 	}
 	if res := w.call("search", map[string]any{"pattern": "("}); res.OK || res.ErrorKind != tool.ErrValidation {
-		t.Error(res)
+		t.Errorf("got %v, want no OK, ErrorKind %v", res, tool.ErrValidation)
 	}
-	if got := w.call("read_file", map[string]any{"path": "main.go", "offset": 3, "limit": 2}).Text(); got != "     3\t// T is a type.\n     4\ttype T struct{}\n… the file has 8 lines: go on with offset 5\n" {
-		t.Error(got)
+	if got := w.call("read_file", map[string]any{"path": "main.go", "offset": 3, "limit": 2}).Text(); got != "     3\t// T is a type.\n     4\ttype T struct{}\n… the file has 8 lines: continue with offset 5\n" {
+		t.Errorf("got %q, want %q", got, "     3\t// T is a type.\n     4\ttype T struct{}\n… the file has 8 lines: continue with offset 5\n")
 	}
-	if res := w.call("read_file", map[string]any{"path": "bin.dat"}); res.OK || !strings.Contains(res.Text(), "no text") {
-		t.Error(res)
+	if res := w.call("read_file", map[string]any{"path": "bin.dat"}); res.OK || !strings.Contains(res.Text(), "not text") {
+		t.Errorf(`got %v, want no OK, "not text" in it`, res)
 	}
 	w.write("long.txt", strings.Repeat("0123456789\n", 20_000))
-	if got := w.call("read_file", map[string]any{"path": "long.txt"}).Text(); len(got) > 64<<10 || !strings.Contains(got, "go on with offset 1001") {
-		t.Error(len(got), got[len(got)-100:])
+	if got := w.call("read_file", map[string]any{"path": "long.txt"}).Text(); len(got) > 64<<10 || !strings.Contains(got, "continue with offset 1001") {
+		t.Errorf(`got %v, %v, want len(got) at most %v, "continue with offset 1001" in it`, len(got), got[len(got)-100:], 64<<10)
 	}
 	if res := w.call("git_status", nil); res.OK { // no repository
-		t.Error(res)
+		t.Errorf("got %v, want no OK", res)
 	}
 }
 
@@ -185,7 +185,7 @@ func TestGit(t *testing.T) {
 	w.write("b.txt", "new\n")
 	got := w.call("git_status", map[string]any{"diff": true}).Text()
 	if !strings.Contains(got, "branch trunk") || !strings.Contains(got, " M a.txt") || !strings.Contains(got, "?? b.txt") || !strings.Contains(got, "-one\n+two") {
-		t.Error(got)
+		t.Errorf(`got %v, want "branch trunk" in it, " M a.txt" in it, "?? b.txt" in it, %q in it`, got, "-one\n+two")
 	}
 	if _, err := os.Stat(canary); err == nil {
 		t.Error("the repository's configuration was run")
@@ -202,16 +202,16 @@ func TestPatches(t *testing.T) {
 	}
 	res := w.patch("--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@\n one\n-two\n+zwei\n three\n--- /dev/null\n+++ b/new/deep/c.txt\n@@ -0,0 +1 @@\n+c\n--- a/b.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-b\n")
 	if !res.OK || w.file("a.txt") != "one\nzwei\nthree\n" || w.file("new/deep/c.txt") != "c\n" || !strings.HasPrefix(w.file("b.txt"), "(") {
-		t.Fatalf("%+v", res)
+		t.Fatalf(`got %+v, want OK, file %q, file %q, file beginning with "("`, res, "one\nzwei\nthree\n", "c\n")
 	}
 	if info, err := os.Stat(filepath.Join(w.dir, "a.txt")); err != nil || info.Mode().Perm() != 0o755 {
 		t.Errorf("the mode is %v", info.Mode())
 	}
 	if len(res.Artifacts) != 1 || res.Artifacts[0].MimeType != "text/x-diff" {
-		t.Errorf("%+v", res.Artifacts)
+		t.Errorf(`got %+v, want len(Artifacts) 1, Artifacts[0].MimeType "text/x-diff"`, res.Artifacts)
 	}
 	if res := w.patch("*** Begin Patch\n*** Update File: a.txt\n*** Move to: moved.txt\n@@\n-one\n+eins\n*** End Patch\n"); !res.OK || w.file("moved.txt") != "eins\nzwei\nthree\n" || !strings.HasPrefix(w.file("a.txt"), "(") {
-		t.Errorf("%+v", res)
+		t.Errorf(`got %+v, want OK, file %q, file beginning with "("`, res, "eins\nzwei\nthree\n")
 	}
 	if err := os.Mkdir(filepath.Join(w.dir, ".git"), 0o755); err != nil {
 		t.Fatal(err)
@@ -232,7 +232,7 @@ func TestPatches(t *testing.T) {
 		"a folder":      "--- a/new\n+++ b/new\n@@ -1 +1 @@\n-x\n+y\n",
 	} {
 		if res := w.patch(p); res.OK || w.file("moved.txt") != "eins\nzwei\nthree\n" || !strings.HasPrefix(w.file(".git/config"), "(") {
-			t.Errorf("%s: %+v", name, res)
+			t.Errorf(`%s: got %+v, want no OK, file %q, file beginning with "("`, name, res, "eins\nzwei\nthree\n")
 		}
 	}
 	if after := w.call("repo_tree", nil).Text(); after != before {
@@ -240,7 +240,7 @@ func TestPatches(t *testing.T) {
 	}
 	brief := w.c.tools["apply_patch"].(tool.ApprovalBriefer).ApprovalBrief(tool.Call{Args: json.RawMessage(`{"patch":"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n--- /dev/null\n+++ b/y\n@@ -0,0 +1 @@\n+c\n"}`)})
 	if brief != "change x, create y" {
-		t.Error(brief)
+		t.Errorf(`got %q, want "change x, create y"`, brief)
 	}
 }
 
@@ -258,7 +258,7 @@ func TestPatchesAreUndone(t *testing.T) {
 	}
 	res := w.patch("--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-one\n+1\n--- a/sub/b.txt\n+++ b/sub/b.txt\n@@ -1 +1 @@\n-two\n+2\n")
 	if res.OK || w.file("a.txt") != "one\n" || w.file("sub/other") != "two\n" {
-		t.Errorf("%+v; %q %q", res, w.file("a.txt"), w.file("sub/other"))
+		t.Errorf("got %+v; %q %q, want no OK, file %q, file %q", res, w.file("a.txt"), w.file("sub/other"), "one\n", "two\n")
 	}
 	entries, err := os.ReadDir(w.dir)
 	if err != nil || len(entries) != 2 {
@@ -305,7 +305,7 @@ func TestNothingOutside(t *testing.T) {
 		}
 	}
 	if got := w.call("search", map[string]any{"pattern": "canary-secret"}).Text(); strings.Contains(got, ":1:") {
-		t.Error(got)
+		t.Errorf(`got %v, want nothing of ":1:"`, got)
 	}
 	data, err := os.ReadFile(canary)
 	if err != nil || string(data) != "canary-secret\n" {
@@ -344,7 +344,7 @@ func TestSwappedForALink(t *testing.T) {
 	})
 	for n := range 1500 {
 		if got := w.call("read_file", map[string]any{"path": "d/f.txt"}).Text(); strings.Contains(got, "canary") {
-			t.Fatal(got)
+			t.Fatalf(`got %v, want nothing of "canary"`, got)
 		}
 		if n%5 == 0 {
 			w.patch("--- a/d/f.txt\n+++ b/d/f.txt\n@@ -1 +1 @@\n-canary-secret\n+pwned\n")
@@ -385,13 +385,13 @@ func TestReview(t *testing.T) {
 	w.c.config["patch_review"] = `"auto"`
 	for name, want := range map[string]bool{"a.txt": true, "AGENTS.md": false, ".mcp.json": false, "sub/.vscode/x": false, "Makefile": false, "mcp.json": false, "src/new.go": true} {
 		if got := pre.PreApproved(call(name)); got != want {
-			t.Errorf("%s: %v", name, got)
+			t.Errorf("%s: got %v, want %v", name, got, want)
 		}
 	}
 	for mode, want := range map[string]tool.Decision{`"off"`: tool.Abstain, `"request"`: tool.Ask, `"auto"`: tool.Abstain} {
 		w.c.config["patch_review"] = mode
 		if v, err := w.p.Hook().PreToolCall(context.Background(), call("a.txt"), tool.Definition{}); err != nil || v.Decision != want {
-			t.Errorf("%s: %v %v", mode, v, err)
+			t.Errorf("%s: got %v %v, want Decision %v", mode, v, err, want)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// What can be done; each returns what has to be asked of yaya.
+// The actions; each returns the request to yaya.
 
 func (m *model) begin(folder string) action {
 	if folder == "" {
@@ -73,7 +73,8 @@ func (m *model) cancel() action {
 	return func() error { return m.api.Cancel(m.ctx, id) }
 }
 
-// say sends a message; while a turn runs, it waits for its end unless it is to steer.
+// say sends a message. While a turn runs, the message waits for its end, unless it steers the
+// turn.
 func (m *model) say(text, delivery string) action {
 	id, key := m.id, "msg_"+strings.ToLower(rand.Text())
 	if delivery == "" {
@@ -81,7 +82,7 @@ func (m *model) say(text, delivery string) action {
 	}
 	return func() error {
 		var err error
-		for try := range 5 { // with the same id it is the same message
+		for try := range 5 { // the same id means the same message
 			if try > 0 {
 				select {
 				case <-time.After(time.Duration(try) * time.Second):
@@ -95,25 +96,25 @@ func (m *model) say(text, delivery string) action {
 			}
 		}
 		if err != nil {
-			return fmt.Errorf("%w; it was not sent: %s", err, text)
+			return fmt.Errorf("%w; not sent: %s", err, text)
 		}
 		return nil
 	}
 }
 
-// decide answers the question that is shown, if it is there for long enough.
+// decide answers the shown question, once it has been visible for long enough.
 func (m *model) decide(answer, why string) action {
 	if len(m.t.asks) == 0 {
-		m.complain(errors.New("nothing is asked"))
+		m.complain(errors.New("there is no question to answer"))
 		return nil
 	}
 	if m.now().Sub(m.since) < arming {
-		m.complain(errors.New("that came before the question could be read: once more, please"))
+		m.complain(errors.New("you typed that before the question appeared; please answer again"))
 		return nil
 	}
 	m.note = ""
 	id, first := m.id, m.t.asks[0]
-	var same []Ask // one answer for all that look the same (Y-143)
+	var same []Ask // one answer covers all identical questions
 	for _, a := range m.t.asks {
 		if a.Tool == first.Tool && string(a.Input) == string(first.Input) {
 			same = append(same, a)

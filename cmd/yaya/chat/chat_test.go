@@ -24,8 +24,8 @@ func ev(typ, turn, data string) Event {
 	return Event{Type: typ, TurnID: turn, Data: json.RawMessage(data)}
 }
 
-// What the events come to: text that is being written, tools, questions, the queue, the
-// end of a turn.
+// The transcript shows the events: text that is being written, tools, questions, the
+// queue, the end of a turn.
 func TestTranscript(t *testing.T) {
 	var tr transcript
 	tr.take(ev("message_added", "t1", `{"message":{"role":"user","parts":[{"type":"text","text":"hi"},{"type":"file","ref":"attachments/x","name":"x.txt"}]}}`))
@@ -80,7 +80,7 @@ func TestTextIsSafe(t *testing.T) {
 			t.Errorf("%q is %d wide", l, ansi.StringWidth(l))
 		}
 		if strings.ContainsAny(l, "\x1b\u202e\u009b\x00\u200b\r\t") {
-			t.Errorf("%q", l)
+			t.Errorf("got the line %q, want none that controls the terminal", l)
 		}
 	}
 	if got := clean("x\ny\x1b\u202ez"+strings.Repeat("y", 50), 12); got != `x\ny\u{1b}\u{202e}zyyyyyy…` {
@@ -109,7 +109,7 @@ func TestQuestionShowsAll(t *testing.T) {
 	}
 }
 
-// UI-07: a key in the first half second is no answer, and neither is what is typed.
+// UI-07: a key in the first half second is not an answer, nor is typed text.
 func TestArming(t *testing.T) {
 	m := newModel(t.Context(), &Client{HTTP: http.DefaultClient, Base: "http://127.0.0.1:1"}, "/w")
 	now := time.Now()
@@ -130,7 +130,7 @@ func TestArming(t *testing.T) {
 	if m.decide("approve", "") == nil {
 		t.Error("it cannot be answered")
 	}
-	// Another question begins anew.
+	// Another question starts its own half second.
 	m.Update(happened{"s", []Event{ev("approval_granted", "t", `{"approval_id":"a","tool_name":"x"}`), ev("approval_requested", "t", `{"approval_id":"b","tool_call_id":"d","tool_name":"y","input":{}}`)}})
 	if m.decide("approve", "") != nil {
 		t.Error("the next question is armed by the one before")
@@ -146,7 +146,7 @@ func TestFollow(t *testing.T) {
 		ids = append(ids, r.Header.Get("Last-Event-ID"))
 		if i == 3 {
 			w.WriteHeader(http.StatusNotFound)
-			fmt.Fprint(w, `{"error":{"code":"not_found","message":"there is no such session"}}`)
+			fmt.Fprint(w, `{"error":{"code":"not_found","message":"session not found"}}`)
 			return
 		}
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -162,7 +162,7 @@ func TestFollow(t *testing.T) {
 			breaks++
 		}
 	})
-	if err == nil || err.Error() != "there is no such session" || breaks != 2 || fmt.Sprint(ids) != "[ e:1 e:2]" || fmt.Sprint(got) != "[turn_startede:1 model_output_delta turn_startede:2 model_output_delta]" {
+	if err == nil || err.Error() != "session not found" || breaks != 2 || fmt.Sprint(ids) != "[ e:1 e:2]" || fmt.Sprint(got) != "[turn_startede:1 model_output_delta turn_startede:2 model_output_delta]" {
 		t.Errorf("got %v, %v, %d breaks, ids %q", err, got, breaks, ids)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -224,15 +224,15 @@ func TestFollowKeepsOrder(t *testing.T) {
 	f.done.Wait()
 }
 
-// Commands that are none, and those that lack something, say so and change nothing.
+// Unknown commands, and commands that lack an argument, say so and change nothing.
 func TestCommands(t *testing.T) {
 	m := newModel(t.Context(), nil, "/w")
 	for line, bad := range map[string]bool{"/nothing": true, "/open": true, "/title": true, "/steer": true, "/help": false, "/tool x {}": false, "/usr/bin/env": false, "hello": false, "/reject": false, "/new": false} {
 		if _, err := m.parse(line); (err != nil) != bad {
-			t.Errorf("%s: %v", line, err)
+			t.Errorf("%s: got %v, want %v", line, err, bad)
 		}
 	}
-	for _, c := range commands {
+	for _, c := range commands() {
 		if !strings.Contains(help(), "/"+c.name) {
 			t.Errorf("/help lacks %s", c.name)
 		}

@@ -11,23 +11,24 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/yaya-ai/yaya/internal/backoff"
 	"github.com/yaya-ai/yaya/internal/sse"
 )
 
-// Limits of what is read.
+// Limits for responses.
 const (
 	maxAnswer = 8 << 20
 	maxEvent  = 8 << 20
 )
 
-// Client speaks the session API. HTTP has no timeout of its own: streams are without
-// end, and every call has a context.
+// Client is a client of the session API. Its HTTP client has no timeout: streams have no end,
+// and every call has a context.
 type Client struct {
 	HTTP *http.Client
-	Base string // without a slash at the end
+	Base string // without a trailing slash
 }
 
-// Error is an error that the API has answered.
+// Error is an error response of the API.
 type Error struct {
 	Status  int
 	Code    string
@@ -36,7 +37,7 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
-// Session is a session as it is listed.
+// Session is an entry of the list of sessions.
 type Session struct {
 	ID        string    `json:"id"`
 	Title     string    `json:"title"`
@@ -51,10 +52,10 @@ type Event struct {
 	Type   string          `json:"type"`
 	TurnID string          `json:"turn_id"`
 	Data   json.RawMessage `json:"data"`
-	ID     string          `json:"-"` // to come back with; "" for volatile ones
+	ID     string          `json:"-"` // to resume from; "" for volatile events
 }
 
-// call sends a request with JSON and reads the answer into out unless that is nil.
+// call sends a request with JSON and decodes the response into out unless that is nil.
 func (c *Client) call(ctx context.Context, method, path string, in, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -108,21 +109,21 @@ func at(id string, rest ...string) string {
 	return p
 }
 
-// Sessions lists the sessions, the one changed last first.
+// Sessions lists the sessions, most recently changed first.
 func (c *Client) Sessions(ctx context.Context) ([]Session, error) {
 	var out struct{ Sessions []Session }
 	err := c.call(ctx, http.MethodGet, "/v1/sessions?limit=100", nil, &out)
 	return out.Sessions, err
 }
 
-// Session returns one.
+// Session returns one session.
 func (c *Client) Session(ctx context.Context, id string) (Session, error) {
 	var out Session
 	err := c.call(ctx, http.MethodGet, at(id), nil, &out)
 	return out, err
 }
 
-// New makes a session that works in a folder, and returns its id.
+// New creates a session that works in a folder, and returns its id.
 func (c *Client) New(ctx context.Context, workspace string) (string, error) {
 	var out struct {
 		ID string `json:"session_id"`
@@ -131,7 +132,8 @@ func (c *Client) New(ctx context.Context, workspace string) (string, error) {
 	return out.ID, err
 }
 
-// Say sends a message. The same id is the same message, however often it is sent.
+// Say sends a message. Messages with the same id are the same message, however often they are
+// sent.
 func (c *Client) Say(ctx context.Context, session, id, text, delivery string) error {
 	return c.call(ctx, http.MethodPost, at(session, "messages"), map[string]any{
 		"id": id, "role": "user", "parts": []any{map[string]string{"type": "text", "text": text}}, "auto_run": true, "delivery": delivery,
@@ -147,7 +149,7 @@ func (c *Client) Decide(ctx context.Context, session, call, action, reason strin
 	return c.call(ctx, http.MethodPost, at(session, "approve"), in, nil)
 }
 
-// Cancel ends the running turn.
+// Cancel cancels the running turn.
 func (c *Client) Cancel(ctx context.Context, session string) error {
 	return c.call(ctx, http.MethodPost, at(session, "cancel"), nil, nil)
 }
@@ -157,26 +159,26 @@ func (c *Client) Retry(ctx context.Context, session, turn string) error {
 	return c.call(ctx, http.MethodPost, at(session, "turns", turn, "retry"), nil, nil)
 }
 
-// Rename gives a session a title.
+// Rename sets the title of a session.
 func (c *Client) Rename(ctx context.Context, session, title string) error {
 	return c.call(ctx, http.MethodPatch, at(session), map[string]string{"title": title}, nil)
 }
 
-// Fork makes a session that goes on from where another is.
+// Fork creates a session that continues from the current state of another.
 func (c *Client) Fork(ctx context.Context, session string) (string, error) {
 	var out Session
 	err := c.call(ctx, http.MethodPost, at(session, "fork"), nil, &out)
 	return out.ID, err
 }
 
-// Follow hands on the events of a session, what there was and what comes, until ctx
-// ends. It comes back by itself with the last id, so that nothing is missed or comes
-// twice; lost is told when the connection breaks, and again with nil when it is back.
+// Follow delivers the past and future events of a session until ctx ends. It reconnects by
+// itself with the last id, so that no event is missed or delivered twice. It calls lost when
+// the connection breaks, and again with nil when it is back.
 func (c *Client) Follow(ctx context.Context, session string, take func(Event), lost func(error)) error {
-	last, wait := "", 200*time.Millisecond
+	last, failures := "", 0
 	for {
 		err := c.stream(ctx, session, &last, func(ev Event) {
-			wait = 200 * time.Millisecond
+			failures = 0
 			take(ev)
 		}, func() { lost(nil) })
 		var refused *Error
@@ -185,11 +187,11 @@ func (c *Client) Follow(ctx context.Context, session string, take func(Event), l
 		}
 		lost(err)
 		select {
-		case <-time.After(wait):
+		case <-time.After(backoff.Pause(200*time.Millisecond, 5*time.Second, failures)):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		wait = min(2*wait, 5*time.Second)
+		failures++
 	}
 }
 
@@ -221,9 +223,9 @@ func (c *Client) stream(ctx context.Context, session string, last *string, take 
 		}
 		var ev Event
 		if err := json.Unmarshal(raw.Data, &ev); err != nil {
-			return fmt.Errorf("an event is not what it should be: %w", err)
+			return fmt.Errorf("malformed event: %w", err)
 		}
-		if raw.ID != "" && raw.ID != *last { // a volatile one has none of its own
+		if raw.ID != "" && raw.ID != *last { // a volatile event has no id
 			ev.ID, *last = raw.ID, raw.ID
 		}
 		take(ev)

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// trustTool is the name under which yaya asks whether a folder is trusted.
+// trustTool is the tool name of the question whether a folder is trusted.
 const trustTool = "folder_trust"
 
-// folderQuestion words the question whether a folder is trusted, and returns false
-// if the ask is another one, or cannot be read: then it is shown as it came.
+// folderQuestion words the question whether a folder is trusted. It returns false for another
+// question, or for unreadable params, which are then shown unchanged.
 func folderQuestion(a Ask) (text string, ok bool) {
 	type item struct {
 		Kind string `json:"kind"`
@@ -21,6 +21,7 @@ func folderQuestion(a Ask) (text string, ok bool) {
 		Items   []item `json:"items"`
 		Added   []item `json:"added"`
 		Removed []item `json:"removed"`
+		Allowed []item `json:"allowed"`
 	}
 	if a.Tool != trustTool || json.Unmarshal(a.Input, &q) != nil || q.Folder == "" {
 		return "", false
@@ -36,22 +37,28 @@ func folderQuestion(a Ask) (text string, ok bool) {
 	b.WriteString(clean(q.Folder, len(q.Folder)) + "\n")
 	switch {
 	case len(q.Added)+len(q.Removed) > 0:
-		b.WriteString("It was trusted, and brings something else now:\n")
+		b.WriteString("You trusted this folder earlier, but its content has changed:\n")
 		for _, i := range q.Removed {
 			line("- ", i)
 		}
 		for _, i := range q.Added {
 			line("+ ", i)
 		}
-		b.WriteString("If you trust it again, this is used without another question, and with your rights where no sandbox is named:\n")
+		b.WriteString("If you trust it again, the following is used without another question, with your rights unless a sandbox is named:\n")
 	case len(q.Items) == 0:
 		b.WriteString("Nothing in it runs by itself.\n")
 	default:
-		b.WriteString("If you trust it, this is used without another question, and with your rights where no sandbox is named:\n")
+		b.WriteString("If you trust it, the following is used without another question, with your rights unless a sandbox is named:\n")
 	}
 	for _, i := range q.Items {
 		line("  ", i)
 	}
-	b.WriteString("Changes and commands of the agent are asked about in any case. For this session alone, servers do not start. Without your trust, the agent can only read and search the folder.")
+	if len(q.Allowed) > 0 {
+		b.WriteString("You gave its servers more access, which they will have again:\n")
+	}
+	for _, i := range q.Allowed {
+		line("  ", i)
+	}
+	b.WriteString("You are always asked about changes and commands of the agent. If you trust the folder for this session only, its servers do not start. Without your trust, the agent can only read and search the folder.")
 	return b.String(), true
 }

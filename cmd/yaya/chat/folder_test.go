@@ -13,7 +13,7 @@ func TestFolderQuestion(t *testing.T) {
 	if !ok {
 		t.Fatal("folderQuestion = false, want the question")
 	}
-	for _, want := range []string{"/p\n", `check: make test\n  check: harmless`, "server db: npx -y db && true", "  + server db", "brings something else now"} {
+	for _, want := range []string{"/p\n", `check: make test\n  check: harmless`, "server db: npx -y db && true", "  + server db", "its content has changed"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the question %q lacks %q", got, want)
 		}

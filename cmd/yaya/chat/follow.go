@@ -8,15 +8,15 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// follower hands on the events of a session until it is cancelled.
+// follower delivers the events of a session until it is cancelled.
 type follower struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 }
 
-// follow follows a session: what comes within a frame is told at once. One goroutine
-// reads and one tells, so that a program that is busy gets everything in its order; both
-// end when the follower is cancelled.
+// follow follows a session and delivers the events of one frame together. One goroutine reads
+// and one delivers, so that a busy program gets all events in order; both end when the follower
+// is cancelled.
 func follow(ctx context.Context, api *Client, id string, send func(tea.Msg)) *follower {
 	ctx, cancel := context.WithCancel(ctx)
 	f := &follower{cancel: cancel}

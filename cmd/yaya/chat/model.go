@@ -10,24 +10,24 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// arming is how soon a question can be answered: what was typed before, or while, it
-// appeared is no answer to it (C.2).
+// arming is how long a new question ignores input: a key pressed before or while it appeared is
+// not an answer to it.
 const arming = 500 * time.Millisecond
 
-// frame is how often what comes is drawn, at most.
+// frame is the minimum time between two drawings.
 const frame = 40 * time.Millisecond
 
-// What the program is told.
+// The messages to the program.
 type (
 	happened struct { // events of a session
 		session string
 		events  []Event
 	}
-	linked struct { // the connection has broken, or with nil is back
+	linked struct { // the connection broke, or, with nil, is back
 		session string
 		err     error
 	}
-	switched struct { // another session is looked at
+	switched struct { // another session is shown
 		id, title, workspace string
 	}
 	listed struct{ sessions []Session }
@@ -36,9 +36,9 @@ type (
 	armed  struct{}
 )
 
-// model is the state of the program. All of it is the program's own goroutine's.
+// model is the state of the program. Only the program's own goroutine uses it.
 type model struct {
-	ctx  context.Context //nolint:containedctx // of the program: bubbletea's Update has none
+	ctx  context.Context // a base context: of the program, as bubbletea's Update has none
 	api  *Client
 	send func(tea.Msg)
 
@@ -46,18 +46,18 @@ type model struct {
 	t                    transcript
 	lost                 bool
 	follow               *follower
-	followers            []*follower // all that there were, for [Run] to wait for
+	followers            []*follower // all followers so far, for [Run] to wait for
 
 	input   textarea.Model
 	width   int
 	height  int
-	up      int // lines that the view is above the end
+	up      int // number of lines below the view
 	details bool
-	note    string // what was said last beside the conversation
+	note    string // the last message outside the conversation
 	isBad   bool
-	asked   string    // the question that is shown
-	since   time.Time // when it was
-	list    []Session // to be chosen from; nil if none is
+	asked   string    // the shown question
+	since   time.Time // when it appeared
+	list    []Session // sessions to choose from; nil if the list is closed
 	at      int
 	quit    bool
 	laid    *layout
@@ -66,7 +66,7 @@ type model struct {
 
 func newModel(ctx context.Context, api *Client, workspace string) *model {
 	in := textarea.New()
-	in.Placeholder = "Say something, or /help"
+	in.Placeholder = "Write a message, or /help"
 	in.ShowLineNumbers = false
 	in.Prompt = "│ "
 	in.CharLimit = 256 << 10
@@ -79,7 +79,7 @@ func newModel(ctx context.Context, api *Client, workspace string) *model {
 // Init implements [tea.Model].
 func (m *model) Init() tea.Cmd { return textarea.Blink }
 
-// do runs an action beside the program.
+// do runs an action in the background.
 func (m *model) do(a action) tea.Cmd {
 	if a == nil {
 		return nil
@@ -120,7 +120,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.list, m.at = msg.sessions, 0
 		if len(msg.sessions) == 0 {
 			m.list = nil
-			m.complain(errors.New("there are no sessions yet: /new begins one"))
+			m.complain(errors.New("there are no sessions yet (to start one: /new)"))
 		}
 	case failed:
 		m.complain(msg.err)
@@ -137,7 +137,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, cmd
 }
 
-// watchAsk notes when a question appears, and has it drawn again when it is armed.
+// watchAsk records when a question appears, and redraws it once it accepts input.
 func (m *model) watchAsk() tea.Cmd {
 	now := ""
 	if len(m.t.asks) > 0 {
@@ -223,7 +223,7 @@ func (m *model) keyInList(k tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-// enter sends what was typed.
+// enter sends the input.
 func (m *model) enter(delivery string) tea.Cmd {
 	line := strings.TrimSpace(m.input.Value())
 	if line == "" {
@@ -235,7 +235,7 @@ func (m *model) enter(delivery string) tea.Cmd {
 		a = m.say(line, delivery)
 	} else if a, err = m.parse(line); err != nil {
 		m.complain(err)
-		return nil // what was typed stays
+		return nil // the input stays
 	}
 	m.input.Reset()
 	m.up = 0
@@ -244,7 +244,7 @@ func (m *model) enter(delivery string) tea.Cmd {
 
 func (m *model) complain(err error) { m.note, m.isBad = err.Error(), true }
 
-// say0 shows something beside the conversation.
+// say0 shows a message outside the conversation.
 func (m *model) say0(text string) { m.t.add(block{kind: note, text: text}) }
 
 func (m *model) switchTo(s switched) {

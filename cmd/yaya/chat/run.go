@@ -8,15 +8,15 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// Options say how to begin.
+// Options are the initial settings of the chat.
 type Options struct {
-	Session   string // to go on with; "" begins one
+	Session   string // session to continue; "" starts one
 	Workspace string // of new sessions
 	In        io.Reader
 	Out       io.Writer
 }
 
-// Run shows sessions on a terminal until its user leaves, or ctx ends.
+// Run runs the chat in a terminal until its user leaves, or ctx ends.
 func Run(ctx context.Context, api *Client, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

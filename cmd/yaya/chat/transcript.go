@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// Limits of what is kept of a session.
+// Limits of the kept part of a session.
 const (
-	maxBlocks = 4000     // what is older can be looked at elsewhere
+	maxBlocks = 4000     // older blocks are available elsewhere
 	maxText   = 64 << 10 // bytes of a block
 )
 
-// kind says whose words a block has.
+// kind tells who wrote a block.
 type kind int
 
 const (
@@ -27,9 +27,9 @@ const (
 // block is a part of the conversation.
 type block struct {
 	kind kind
-	head string // of a tool: its name and what came of it
+	head string // for a tool: its name and outcome
 	text string
-	call string // of a tool
+	call string // for a tool
 	done bool
 }
 
@@ -48,17 +48,17 @@ type queued struct {
 	Text string `json:"text"`
 }
 
-// transcript is what the events of a session have come to.
+// transcript is the state that the events of a session add up to.
 type transcript struct {
 	blocks  []block
-	stream  string // what the model is writing
+	stream  string // the text that the model is writing
 	running bool
-	turn    string // that was started last
+	turn    string // the last one that started
 	failed  bool   // so it has ended
 	closed  bool
 	asks    []Ask
 	queue   []queued
-	changes int // counts, so that what was laid out can be kept
+	changes int // a version number, to cache the layout
 }
 
 func (t *transcript) add(b block) {
@@ -92,7 +92,7 @@ func textOf(parts []part) string {
 	return strings.Join(out, "\n")
 }
 
-// data is what the events carry, as far as it is looked at.
+// data is the part of the events' payload that the chat uses.
 type data struct {
 	Message struct {
 		Role  string `json:"role"`
@@ -115,6 +115,7 @@ type data struct {
 	Tool     string   `json:"tool_name"`
 	Approval string   `json:"approval_id"`
 	Reason   string   `json:"reason"`
+	How      string   `json:"how"`
 	ForAll   bool     `json:"for_session"`
 	Queue    []queued `json:"queue"`
 	Error    string   `json:"error"`
@@ -127,11 +128,11 @@ type data struct {
 	} `json:"current"`
 }
 
-// take takes an event in.
+// take adds an event.
 func (t *transcript) take(ev Event) {
 	var d data
 	switch ev.Type {
-	case "message_added", "tool_progress": // "message" is an object in one, a text in the other
+	case "message_added", "tool_progress": // "message" is an object in one event, a string in the other
 		if ev.Type == "tool_progress" {
 			t.progress(ev.Data)
 			return
@@ -144,7 +145,7 @@ func (t *transcript) take(ev Event) {
 		return
 	}
 	if json.Unmarshal(ev.Data, &d) != nil {
-		return // of a newer yaya
+		return // from a newer yaya
 	}
 	switch ev.Type {
 	case "message_added":
@@ -152,7 +153,7 @@ func (t *transcript) take(ev Event) {
 		if d.Message.Role != "user" {
 			k = note
 		}
-		if d.Message.Role != "assistant" && d.Message.Role != "tool" { // those come as what they are
+		if d.Message.Role != "assistant" && d.Message.Role != "tool" { // these arrive as separate events
 			t.add(block{kind: k, text: textOf(d.Message.Parts)})
 		}
 	case "turn_started":
@@ -197,20 +198,35 @@ func (t *transcript) take(ev Event) {
 		t.add(block{kind: note, text: "the session is closed"})
 	case "session_reset":
 		*t = transcript{changes: t.changes + 1}
-		t.add(block{kind: note, text: "the conversation begins anew"})
+		t.add(block{kind: note, text: "the session starts over"})
 	case "history_compacted":
-		t.add(block{kind: note, text: "what was before is summed up for the model"})
+		text := "the earlier conversation was summarized for the model"
+		if d.How == "shortened" {
+			text = "long results of tools were shortened for the model"
+		}
+		t.add(block{kind: note, text: text})
 	case "resync":
 		*t = transcript{changes: t.changes + 1, running: d.Current.TurnID != "", turn: d.Current.TurnID, asks: d.Current.Asks, queue: d.Current.Queue}
-		t.add(block{kind: note, text: "what was before is not shown: " + d.Reason})
+		t.add(block{kind: note, text: "the earlier conversation is not shown: " + d.Reason})
 	}
 	t.changes++
+}
+
+// Withdrawn describes why a question ended without an answer: reason is that of the event.
+func Withdrawn(reason string) string {
+	switch reason {
+	case "timeout":
+		return "nobody answered in time, so the call was rejected"
+	case "shutdown":
+		return "the question was withdrawn, because the turn was cancelled or yaya stopped"
+	}
+	return "the question was withdrawn: " + reason
 }
 
 func answered(typ string, d data) string {
 	switch {
 	case typ == "approval_withdrawn":
-		return "nobody answered about " + d.Tool + " (" + d.Reason + ")"
+		return strings.TrimPrefix(d.Tool+": ", ": ") + Withdrawn(d.Reason)
 	case typ == "approval_denied":
 		return strings.TrimSuffix("rejected "+d.Tool+": "+d.Reason, ": ")
 	case d.ForAll:

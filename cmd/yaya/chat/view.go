@@ -12,7 +12,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// Colours and the like; what a terminal does not know it leaves out.
+// Styles; a terminal ignores the ones that it does not support.
 const (
 	bold    = "\x1b[1m"
 	dim     = "\x1b[2m"
@@ -24,9 +24,9 @@ const (
 	plain   = "\x1b[0m"
 )
 
-// clean makes a text of somebody else's safe for a terminal: on one line, at most so
-// many characters, with everything that is not seen, or changes how the rest is, shown
-// as what it is.
+// clean makes an untrusted text safe for a terminal: on one line, with a limited number of
+// characters, and with invisible characters, and those that change how others appear, made
+// visible.
 func clean(s string, limit int) string {
 	var b strings.Builder
 	for n, r := range []rune(s) {
@@ -52,7 +52,7 @@ func visible(b *strings.Builder, r rune) {
 	}
 }
 
-// lines makes a text safe and breaks it at a width.
+// lines makes a text safe and wraps it at a width.
 func lines(s string, width int) []string {
 	var out []string
 	for line := range strings.SplitSeq(strings.ReplaceAll(s, "\r\n", "\n"), "\n") {
@@ -65,7 +65,8 @@ func lines(s string, width int) []string {
 	return out
 }
 
-// layout is the conversation as lines, for a width; it is kept while nothing changes.
+// layout returns the conversation as lines of a width; the result is cached until something
+// changes.
 type layout struct {
 	width, changes int
 	lines          []string
@@ -129,7 +130,7 @@ func (m *model) block(b block) []string {
 	return append(out, "")
 }
 
-// question renders what is asked, all of it (R18).
+// question renders a question in full.
 func (m *model) question() []string {
 	if len(m.t.asks) == 0 {
 		return nil
@@ -161,11 +162,11 @@ func (m *model) question() []string {
 	if d, err := time.Parse(time.RFC3339, a.Deadline); err == nil {
 		more += paint(dim, "  until "+d.Local().Format(time.TimeOnly))
 	}
-	return append(out, paint(wait+bold, "Alt+Y")+" yes  "+paint(wait+bold, "Alt+S")+" yes, for this session  "+paint(wait+bold, "Alt+N")+" no (what you have typed is the reason)"+more)
+	return append(out, paint(wait+bold, "Alt+Y")+" yes  "+paint(wait+bold, "Alt+S")+" yes, for this session  "+paint(wait+bold, "Alt+N")+" no (your input is sent as the reason)"+more)
 }
 
-// asTyped undoes the escapes by which JSON is made safe for HTML: a command is shown as sh
-// takes it.
+// asTyped removes the escapes that make JSON safe for HTML: a command is shown as sh receives
+// it.
 func asTyped(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -180,7 +181,7 @@ func asTyped(s string) string {
 				continue
 			}
 		}
-		b.WriteString(s[i : i+2]) // an escape of another kind, such as of a backslash
+		b.WriteString(s[i : i+2]) // another kind of escape, such as an escaped backslash
 		i++
 	}
 	return b.String()
@@ -192,7 +193,7 @@ func (m *model) status() string {
 	case m.lost:
 		state = paint(red, "connecting …")
 	case len(m.t.asks) > 0:
-		state = paint(yellow, "asks you something")
+		state = paint(yellow, "needs approval")
 	case m.t.running:
 		state = paint(yellow, "is working") + paint(dim, "  Enter queues, Ctrl+S steers, Esc stops")
 	case m.t.closed:
@@ -223,13 +224,13 @@ func (m *model) View() tea.View {
 	return v
 }
 
-// screen is what the terminal shows.
+// screen returns the content of the terminal.
 func (m *model) screen() string {
 	if m.list != nil {
 		return m.viewList()
 	}
 	bottom := m.question()
-	// A question that is higher than the screen is not cut: it can be scrolled.
+	// A question that does not fit on the screen is not cut: the user can scroll it.
 	tail := []string{m.status()}
 	if m.note != "" {
 		colour := dim
@@ -241,7 +242,7 @@ func (m *model) screen() string {
 	tail = append(tail, strings.Split(m.input.View(), "\n")...)
 	room := max(m.height-len(tail), 3)
 	if len(bottom) > room {
-		bottom = append(bottom, paint(yellow, "There is more of it than fits here: PgUp shows the rest."))
+		bottom = append(bottom, paint(yellow, "The question does not fit on the screen: press PgUp to see the rest."))
 	}
 	all := m.lay()
 	all = append(all[:len(all):len(all)], bottom...)

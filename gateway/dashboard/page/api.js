@@ -2,19 +2,21 @@
 // @ts-check
 
 export class ApiError extends Error {
-  /** @param {number} status @param {string} message @param {any} [body] */
-  constructor(status, message, body) {
+  /** @param {number} status @param {string} message */
+  constructor(status, message) {
     super(message);
     this.status = status;
-    this.body = body;
   }
 }
 
-/** Who speaks: set by app.js. A device has a token, which is in memory only (UI-05).
+/** The caller's identity, set by app.js. A device has a token, kept only in memory.
  * @type {{token: () => string, unauthorized: () => Promise<boolean>}} */
 export const identity = { token: () => '', unauthorized: async () => false };
 
-/** @param {string} method @param {string} path @param {{body?: any, text?: string, raw?: BodyInit}} [o] text is JSON that is sent as it is @returns {Promise<Response>} */
+/** The body of a request: a value to encode as JSON, JSON text, or other data.
+ * @typedef {{body?: unknown, text?: string, raw?: BodyInit}} Sent */
+
+/** @param {string} method @param {string} path @param {Sent} [o] @returns {Promise<Response>} */
 async function send(method, path, o = {}) {
   /** @type {Record<string, string>} */
   const headers = {};
@@ -23,34 +25,43 @@ async function send(method, path, o = {}) {
   const text = o.text ?? (o.body === undefined ? undefined : JSON.stringify(o.body));
   if (text !== undefined) headers['Content-Type'] = 'application/json';
   try {
-    return await fetch(path, { method, headers, body: o.raw ?? text, credentials: 'omit', redirect: 'error', cache: 'no-store' });
+    return await fetch(path, {
+      method,
+      headers,
+      body: o.raw ?? text,
+      credentials: 'omit',
+      redirect: 'error',
+      cache: 'no-store',
+    });
   } catch {
     throw new ApiError(0, 'yaya cannot be reached');
   }
 }
 
-/** A request whose answer is a response, whatever it has.
- * @param {string} method @param {string} path @param {{body?: any, text?: string, raw?: BodyInit}} [o] @returns {Promise<Response>} */
+/** Sends a request and returns the response, whatever its body.
+ * @param {string} method @param {string} path @param {Sent} [o] @returns {Promise<Response>} */
 export async function request(method, path, o) {
   let r = await send(method, path, o);
   if (r.status === 401 && (await identity.unauthorized())) r = await send(method, path, o);
   if (r.ok) return r;
-  /** @type {any} */
+  /** @type {Partial<Admin<'Error'> & V1<'Error'>> | null} */
   let body = null;
   try {
     body = await r.json();
   } catch {
-    // it has no words of its own
+    // the response has no error message
   }
-  throw new ApiError(r.status, body?.detail ?? body?.error?.message ?? `yaya answered ${r.status}`, body);
+  throw new ApiError(r.status, body?.detail ?? body?.error?.message ?? `yaya answered ${r.status}`);
 }
 
-/** A request with JSON both ways.
- * @param {string} method @param {string} path @param {any} [body] @returns {Promise<any>} */
+/** Calls an operation of the API, with JSON both ways.
+ * @template {string} const M @template {string} const P
+ * @param {M} method @param {P & Known<M, P>} path @param {BodyOf<M, P>} [body]
+ * @returns {Promise<AnswerOf<M, P>>} */
 export async function api(method, path, body) {
   const r = await request(method, path, { body });
-  return r.status === 204 ? undefined : r.json();
+  return r.status === 204 ? /** @type {AnswerOf<M, P>} */ (undefined) : r.json();
 }
 
-/** A part of a path. @param {string} s */
+/** Escapes a path segment. @param {string} s */
 export const seg = (s) => encodeURIComponent(s).replaceAll('.', '%2E');

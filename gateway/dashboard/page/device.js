@@ -1,19 +1,21 @@
-// A browser elsewhere is a device: it has an Ed25519 key that it cannot give away, not
-// even to this page's scripts (UI-05), proves it, and gets tokens for it. The token is
-// kept in memory; the key, which is not extractable, in IndexedDB.
+// A browser on another machine is a device: it has an Ed25519 key that cannot be extracted, not
+// even by this page's scripts, proves that it has the key, and gets tokens for it. The token
+// stays in memory, the key in IndexedDB.
 // @ts-check
 import { ApiError } from './api.js';
 
 const enc = new TextEncoder();
 
-/** @typedef {{key: CryptoKeyPair, publicKey: string, id: string, label: string, server: string}} Device */
+/** A browser's identity.
+ * @typedef {{key: CryptoKeyPair, publicKey: string, id: string, label: string, server: string}}
+ * Device */
 
 /** @param {ArrayBuffer | Uint8Array<ArrayBuffer>} b */
 export const to64 = (b) => btoa(String.fromCharCode(...new Uint8Array(b)));
 /** @param {string} s */
 export const from64 = (s) => Uint8Array.from(atob(s), (c) => c.charCodeAt(0));
 
-/** A record: each field behind its length in four bytes (docs/WIRE.md).
+/** Encodes a record: each field after its length in four bytes (docs/WIRE.md).
  * @param {(string | Uint8Array)[]} fields @returns {Uint8Array<ArrayBuffer>} */
 export function record(fields) {
   const parts = fields.map((f) => (typeof f === 'string' ? enc.encode(f) : f));
@@ -27,11 +29,12 @@ export function record(fields) {
   return out;
 }
 
-/** @param {Uint8Array<ArrayBuffer>} b @returns {string[] | null} the fields as text, null if it is no record */
+/** @param {Uint8Array<ArrayBuffer>} b
+ * @returns {string[] | null} the fields as text, null if it is not a record */
 export function fieldsOf(b) {
   const out = [];
   const view = new DataView(b.buffer, b.byteOffset, b.length);
-  for (let at = 0; at < b.length; ) {
+  for (let at = 0; at < b.length;) {
     if (at + 4 > b.length) return null;
     const n = view.getUint32(at);
     at += 4;
@@ -42,7 +45,8 @@ export function fieldsOf(b) {
   return out;
 }
 
-/** @template T @param {(s: IDBObjectStore) => IDBRequest<T>} f @param {IDBTransactionMode} mode @returns {Promise<T>} */
+/** @template T @param {(s: IDBObjectStore) => IDBRequest<T>} f @param {IDBTransactionMode} mode
+ * @returns {Promise<T>} */
 function store(f, mode) {
   return new Promise((resolve, reject) => {
     const open = indexedDB.open('yaya', 1);
@@ -63,49 +67,68 @@ function store(f, mode) {
   });
 }
 
-/** The device that this browser is, if it is one. @returns {Promise<Device | undefined>} */
+/** Loads this browser's device, if it has one. @returns {Promise<Device | undefined>} */
 export const load = () => store((s) => s.get('this'), 'readonly');
 
 /** @param {Device} d */
 const save = (d) => store((s) => s.put(d, 'this'), 'readwrite');
 
-/** Makes this browser a device that nobody knows yet.
+/** Creates a device for this browser, not enrolled yet.
  * @param {string} label @returns {Promise<Device>} */
 export async function create(label) {
-  const key = /** @type {CryptoKeyPair} */ (await crypto.subtle.generateKey({ name: 'Ed25519' }, false, ['sign', 'verify']));
+  const key = /** @type {CryptoKeyPair} */ (
+    await crypto.subtle.generateKey({ name: 'Ed25519' }, false, ['sign', 'verify'])
+  );
   const pub = await crypto.subtle.exportKey('raw', key.publicKey);
-  const random = to64(crypto.getRandomValues(new Uint8Array(9))).replaceAll('+', '-').replaceAll('/', '_');
+  const random = to64(crypto.getRandomValues(new Uint8Array(9)))
+    .replaceAll('+', '-')
+    .replaceAll('/', '_');
   const d = { key, publicKey: to64(pub), id: 'browser-' + random, label, server: '' };
-  await save(d); // before it is used: what is approved is that key
+  await save(d); // before it is used: the approval is for exactly this key
   return d;
 }
 
 /** @param {Device} d @param {Uint8Array<ArrayBuffer>} bytes */
 const sign = async (d, bytes) => to64(await crypto.subtle.sign('Ed25519', d.key.privateKey, bytes));
 
-/** @param {string} path @param {any} body @param {string} [token] @returns {Promise<{status: number, body: any}>} */
+/** The response of /auth/register and /auth/refresh (docs/WIRE.md); errors have a detail.
+ * @typedef {{server_id: string, device_token: string, expires_at: string, request_id: string,
+ * detail?: string}} Registered */
+
+/** @param {string} path @param {unknown} body @param {string} [token]
+ * @returns {Promise<{status: number, body: Registered}>} */
 async function post(path, body, token) {
   let r;
   try {
-    r = await fetch(path, { method: 'POST', headers: { ...(body && { 'Content-Type': 'application/json' }), ...(token && { Authorization: 'Bearer ' + token }) }, body: body && JSON.stringify(body), credentials: 'omit', redirect: 'error' });
+    r = await fetch(path, {
+      method: 'POST',
+      headers: {
+        ...(body !== undefined && { 'Content-Type': 'application/json' }),
+        ...(token && { Authorization: 'Bearer ' + token }),
+      },
+      body: body === undefined ? undefined : JSON.stringify(body),
+      credentials: 'omit',
+      redirect: 'error',
+    });
   } catch {
     throw new ApiError(0, 'yaya cannot be reached');
   }
   const text = await r.text();
-  let answer = {};
+  let answer = /** @type {Registered} */ ({});
   try {
     answer = JSON.parse(text);
   } catch {
-    // it is told by its status
+    // the status describes the error
   }
   return { status: r.status, body: answer };
 }
 
-/** A token, and how long it is good. @typedef {{token: string, expires: number}} Token */
+/** A token and its expiry. @typedef {{token: string, expires: number}} Token */
 
-/** @param {Device} d @param {any} body @returns {Promise<Token>} */
+/** @param {Device} d @param {Registered} body @returns {Promise<Token>} */
 async function take(d, body) {
-  if (d.server && d.server !== body.server_id) throw new ApiError(0, 'this is another yaya than the one that this browser knows');
+  if (d.server && d.server !== body.server_id)
+    throw new ApiError(0, 'this is not the yaya that this browser is enrolled with');
   if (d.server !== body.server_id) {
     d.server = body.server_id;
     await save(d);
@@ -116,7 +139,7 @@ async function take(d, body) {
 /** @param {Device} d */
 const registration = (d) => ({ public_key: d.publicKey, device_id: d.id, label: d.label });
 
-/** Gets a device in by a code.
+/** Enrolls a device with a code.
  * @param {Device} d @param {string} code @returns {Promise<Token>} */
 export async function enrol(d, code) {
   const r = await post('/auth/register', { ...registration(d), code });
@@ -124,26 +147,31 @@ export async function enrol(d, code) {
   return take(d, r.body);
 }
 
-/** Gets a token by the key alone; null while somebody has to let the device in.
- * @param {Device} d @param {{request: string}} wait what is waited for, kept by the caller @returns {Promise<Token | null>} */
+/** Gets a token with the key alone; null while the device waits for approval.
+ * @param {Device} d @param {{request: string}} wait the pending request, kept by the caller
+ * @returns {Promise<Token | null>} */
 export async function ask(d, wait) {
   if (!wait.request) {
     const r = await post('/auth/register', registration(d));
-    if (r.status !== 202) throw new ApiError(r.status, r.body.detail ?? 'yaya does not take requests now');
+    if (r.status !== 202)
+      throw new ApiError(r.status, r.body.detail ?? 'yaya does not accept requests now');
     if (d.server && d.server !== r.body.server_id) await take(d, r.body);
-    d.server = r.body.server_id; // from now on, this server and no other
+    d.server = r.body.server_id; // from now on, only this server
     await save(d);
     wait.request = r.body.request_id;
   }
-  const proof = await sign(d, record(['yaya-device-register-v1', d.server, wait.request, d.id, from64(d.publicKey)]));
+  const proof = await sign(
+    d,
+    record(['yaya-device-register-v1', d.server, wait.request, d.id, from64(d.publicKey)]),
+  );
   const r = await post('/auth/register', { ...registration(d), request_id: wait.request, proof });
   if (r.status === 200) return take(d, r.body);
   if (r.status === 202) return null;
   wait.request = '';
-  throw new ApiError(r.status, r.body.detail ?? 'this browser was not let in');
+  throw new ApiError(r.status, r.body.detail ?? 'this browser was rejected');
 }
 
-/** Exchanges a token for the next; null if it is good no more.
+/** Exchanges a token for the next one; null if it is no longer valid.
  * @param {Device} d @param {string} token @returns {Promise<Token | null>} */
 export async function refresh(d, token) {
   const r = await post('/auth/refresh', undefined, token);
@@ -152,12 +180,19 @@ export async function refresh(d, token) {
   throw new ApiError(r.status, r.body.detail ?? `yaya answered ${r.status}`);
 }
 
-/** Signs a challenge if it is for this connection to this server, and nothing else
- * (R3).
+/** Signs a challenge only if it is for this connection to this server.
  * @param {Device} d @param {string} challenge @param {string} audience */
 export async function answer(d, challenge, audience) {
   const bytes = from64(challenge);
   const f = fieldsOf(bytes);
-  if (!f || f.length !== 5 || f[0] !== 'yaya-device-auth-v1' || f[1] !== d.server || f[2] !== audience || f[3].length !== 32) throw new ApiError(0, 'the challenge is not for this connection: it was not signed');
+  if (
+    !f ||
+    f.length !== 5 ||
+    f[0] !== 'yaya-device-auth-v1' ||
+    f[1] !== d.server ||
+    f[2] !== audience ||
+    f[3].length !== 32
+  )
+    throw new ApiError(0, 'the challenge is not for this connection, so it was not signed');
   return sign(d, bytes);
 }

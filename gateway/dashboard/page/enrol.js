@@ -1,33 +1,56 @@
-// A browser elsewhere: it asks to be let in, with a code or without.
+// A browser on another machine: it enrolls with a code, or asks for approval.
 // @ts-check
 import { useEffect, useRef, useState } from './vendor/hooks.js';
 import { takeCode } from './address.js';
+import { ApiError } from './api.js';
 import * as device from './device.js';
-import { Do, Field, html, plain, Problem } from './ui.js';
+import { plain } from './text.js';
+import { Do, Field, html, Problem, typed } from './ui.js';
 
 function guess() {
   const ua = navigator.userAgent;
-  const browser = /Firefox/.test(ua) ? 'Firefox' : /Edg/.test(ua) ? 'Edge' : /Chrom/.test(ua) ? 'Chrome' : /Safari/.test(ua) ? 'Safari' : 'Browser';
-  const os = /Android/.test(ua) ? 'Android' : /iPhone|iPad/.test(ua) ? 'iOS' : /Mac/.test(ua) ? 'macOS' : /Win/.test(ua) ? 'Windows' : 'Linux';
+  const browser = /Firefox/.test(ua)
+    ? 'Firefox'
+    : /Edg/.test(ua)
+      ? 'Edge'
+      : /Chrom/.test(ua)
+        ? 'Chrome'
+        : /Safari/.test(ua)
+          ? 'Safari'
+          : 'Browser';
+  const os = /Android/.test(ua)
+    ? 'Android'
+    : /iPhone|iPad/.test(ua)
+      ? 'iOS'
+      : /Mac/.test(ua)
+        ? 'macOS'
+        : /Win/.test(ua)
+          ? 'Windows'
+          : 'Linux';
   return `${browser} on ${os}`;
 }
 
 const EVERY = 2000; // ms between looks while somebody has to approve: there is no connection yet
 
-/** @param {{device: device.Device | null, admitted: (d: device.Device, t: device.Token) => Promise<void>, out?: boolean}} p */
+/** @param {{device: device.Device | null, admitted: (d: device.Device,
+ * t: device.Token) => Promise<void>, out?: boolean}} p */
 export default function Enrol({ device: known, admitted, out }) {
   const [code, setCode] = useState(takeCode);
   const [label, setLabel] = useState(known?.label ?? guess());
-  const [waiting, setWaiting] = useState(known && !out ? known : /** @type {device.Device | null} */ (null));
+  const [waiting, setWaiting] = useState(
+    known && !out ? known : /** @type {device.Device | null} */ (null),
+  );
   const [request, setRequest] = useState('');
-  const [error, setError] = useState(/** @type {any} */ (null));
+  const [error, setError] = useState(/** @type {unknown} */ (null));
   const wait = useRef({ request: '' });
   const me = useRef(known);
-  useEffect(() => { document.title = 'yaya'; }, []);
+  useEffect(() => {
+    document.title = 'yaya';
+  }, []);
 
   useEffect(() => {
     if (!waiting) return undefined;
-    let timer = /** @type {any} */ (0);
+    let timer = 0;
     let gone = false;
     const look = async () => {
       try {
@@ -39,9 +62,10 @@ export default function Enrol({ device: known, admitted, out }) {
       } catch (e) {
         if (gone) return;
         setError(e);
-        if (/** @type {any} */ (e).status >= 400 && /** @type {any} */ (e).status < 500 && /** @type {any} */ (e).status !== 429) return void setWaiting(null);
+        if (e instanceof ApiError && e.status >= 400 && e.status < 500 && e.status !== 429)
+          return void setWaiting(null);
       }
-      timer = setTimeout(look, EVERY);
+      timer = window.setTimeout(look, EVERY);
     };
     void look();
     return () => {
@@ -52,25 +76,78 @@ export default function Enrol({ device: known, admitted, out }) {
 
   const ready = async () => (me.current ??= await device.create(label));
   if (!globalThis.isSecureContext || !crypto.subtle) {
-    return html`<main class="alone"><h1>This page needs HTTPS</h1><p>Away from the machine that yaya runs on, a browser proves who it is with a key, and browsers have keys on secure pages only. Start yaya with --acme --host NAME, with --tls-self-signed in a home network, with --tls-cert and --tls-key, or behind a proxy that serves TLS (--behind-proxy --host NAME).</p></main>`;
+    return html`<main class="alone">
+      <h1>This page needs HTTPS</h1>
+      <p>
+        On another machine, a browser proves its identity with a key, and browsers support such keys
+        only on secure pages. Start yaya with --acme --host NAME, with --tls-self-signed in a home
+        network, with --tls-cert and --tls-key, or behind a proxy that serves TLS (--behind-proxy
+        --host NAME).
+      </p>
+    </main>`;
   }
   if (waiting) {
-    return html`<main class="alone" aria-live="polite"><h1>Waiting to be let in</h1>
-      <p>Somebody who may do so has to approve this browser: on the page, under Devices, or with</p>
+    return html`<main class="alone" aria-live="polite">
+      <h1>Waiting for approval</h1>
+      <p>
+        Somebody with the right to do so has to approve this browser: under Devices on the page, or
+        with
+      </p>
       ${request && html`<pre tabindex="0">yaya device approve ${plain(request)}</pre>`}
-      <p class="muted">It is called <b>${plain(waiting.label)}</b> and has the id <code>${plain(waiting.id)}</code>.</p>
+      <p class="muted">
+        Its name is <b>${plain(waiting.label)}</b>
+        , and its id is <code>${plain(waiting.id)}</code>
+        .
+      </p>
       <${Problem} error=${error} />
-      <div class="buttons"><button type="button" onClick=${() => setWaiting(null)}>Use a code instead</button></div></main>`;
-  }
-  return html`<main class="alone"><h1>${out ? 'This browser was let go' : 'Let this browser in'}</h1>
-    <p>${out ? 'Its rights have ended, and so has what it had open.' : 'It becomes a device of this yaya, with a key that never leaves the browser.'}</p>
-    <form onSubmit=${(/** @type {Event} */ e) => e.preventDefault()}>
-      ${!me.current && html`<${Field} label="What to call this browser">${(/** @type {string} */ id) => html`<input id=${id} value=${label} maxlength="64" onInput=${(/** @type {any} */ e) => setLabel(e.target.value)} />`}<//>`}
-      <${Field} label="Code" hint="From “yaya device invite”, or from the page of somebody who is in.">${(/** @type {string} */ id) => html`<input id=${id} value=${code} autocomplete="off" spellcheck="false" placeholder="XXXX-XXXX-XXXX" onInput=${(/** @type {any} */ e) => setCode(e.target.value)} />`}<//>
       <div class="buttons">
-        <${Do} kind="primary" disabled=${!code.trim()} run=${async () => { const d = await ready(); await admitted(d, await device.enrol(d, code.trim())); }}>Enrol with the code<//>
-        <${Do} run=${async () => { setError(null); setWaiting(await ready()); }}>${out ? 'Ask again' : 'Ask without a code'}<//>
+        <button type="button" onClick=${() => setWaiting(null)}>Use a code instead</button>
+      </div>
+    </main>`;
+  }
+  return html`<main class="alone">
+    <h1>${out ? 'This browser was revoked' : 'Enroll this browser'}</h1>
+    <p>
+      ${out
+        ? 'It no longer has access, and its connections are closed.'
+        : 'It becomes a device of this yaya, with a key that never leaves the browser.'}
+    </p>
+    <form onSubmit=${(/** @type {Event} */ e) => e.preventDefault()}>
+      ${!me.current &&
+      html`<${Field} label="Name of this browser">
+        ${(/** @type {string} */ id) =>
+          html`<input id=${id} value=${label} maxlength="64" onInput=${typed(setLabel)} />`}
+      <//>`}
+      <${Field}
+        label="Code"
+        hint="From “yaya device invite”, or from the page on an enrolled device.">
+        ${(/** @type {string} */ id) =>
+          html`<input
+            id=${id}
+            value=${code}
+            autocomplete="off"
+            spellcheck="false"
+            placeholder="XXXX-XXXX-XXXX"
+            onInput=${typed(setCode)} />`}
+      <//>
+      <div class="buttons">
+        <${Do}
+          kind="primary"
+          disabled=${!code.trim()}
+          run=${async () => {
+            const d = await ready();
+            await admitted(d, await device.enrol(d, code.trim()));
+          }}>
+          Enroll with the code
+        <//>
+        <${Do} run=${async () => {
+          setError(null);
+          setWaiting(await ready());
+        }}>
+          ${out ? 'Ask again' : 'Ask for approval'}
+        <//>
       </div>
       <${Problem} error=${error} />
-    </form></main>`;
+    </form>
+  </main>`;
 }

@@ -1,31 +1,42 @@
-// The wire protocol (docs/WIRE.md), vsn 2.0.0 in JSON: one WebSocket for everything
-// that is live. It comes back by itself, and each topic with the cursor it has.
+// The wire protocol (docs/WIRE.md), vsn 2.0.0 in JSON: one WebSocket for all live updates. It
+// reconnects by itself, and each topic resumes at its cursor.
 // @ts-check
 
 const BEAT = 20_000; // ms between heartbeats
-const DEAD = 45_000; // without any message the connection is gone
+const DEAD = 45_000; // without any message, the connection counts as lost
 const BACK = [300, 15_000]; // ms until the next attempt, growing
 
+/** The payload of a frame depends on its topic and event (docs/WIRE.md).
+ * @typedef {any} Payload */
+
 /**
- * @typedef {object} Handlers what a topic's owner does
- * @property {() => ({since: number, epoch: string} | null)} [cursor] where it is
- * @property {(response: any) => void} [joined] each time it has been joined
- * @property {(name: string, payload: any) => void} [event]
+ * @typedef {object} Handlers the callbacks of a topic's owner
+ * @property {() => ({since: number, epoch: string} | null)} [cursor] its position
+ * @property {(response: Payload) => void} [joined] called after each join
+ * @property {(name: string, payload: Payload) => void} [event]
  * @property {(reason: string) => void} [refused]
+ */
+
+/**
+ * @typedef {object} Options
+ * @property {string} url
+ * @property {(frame: Payload, send: (x: unknown) => void) => Promise<boolean>} greet handles
+ * the frames before auth_ok, and returns whether it is authenticated
+ * @property {(s: State, why?: string) => void} onState
+ * @property {() => Promise<boolean>} onUnauthorized
  */
 
 /** @typedef {'connecting' | 'open' | 'waiting' | 'ended'} State */
 
 export class Live {
-  /** @param {{url: string, greet: (frame: any, send: (x: any) => void) => Promise<boolean>, onState: (s: State, why?: string) => void, onUnauthorized: () => Promise<boolean>}} o
-   * greet handles what comes before auth_ok, and says whether it is in. */
+  /** @param {Options} o */
   constructor(o) {
     this.o = o;
     /** @type {WebSocket | null} */
     this.ws = null;
     /** @type {Map<string, Channel>} */
     this.channels = new Map();
-    /** @type {Map<string, {ok: (x: any) => void, fail: (e: Error) => void}>} */
+    /** @type {Map<string, {ok: (x: Payload) => void, fail: (e: Error) => void}>} */
     this.replies = new Map();
     this.refs = 0;
     this.tries = 0;
@@ -47,7 +58,7 @@ export class Live {
     this.o.onState(s, why);
   }
 
-  /** Does not wait any longer for the next attempt. */
+  /** Starts the next attempt at once. */
   soon() {
     if (this.state === 'waiting') {
       clearTimeout(this.timer);
@@ -61,20 +72,22 @@ export class Live {
     this.ws = ws;
     this.in = false;
     this.heard = Date.now();
-    let chain = Promise.resolve(); // greeting is asynchronous, and frames keep their order
+    let chain = Promise.resolve(); // greeting is asynchronous, but frames keep their order
     ws.onmessage = (m) => {
       if (this.ws !== ws || typeof m.data !== 'string') return;
       this.heard = Date.now();
       const frame = JSON.parse(m.data);
       if (this.in) return this.receive(frame);
-      chain = chain.then(async () => {
-        if (this.in) return this.receive(frame);
-        if (!(await this.o.greet(frame, (x) => ws.send(JSON.stringify(x))))) return;
-        this.in = true;
-        this.tries = 0;
-        this.be('open');
-        for (const c of this.channels.values()) c.join();
-      }).catch((e) => this.end(e.message));
+      chain = chain
+        .then(async () => {
+          if (this.in) return this.receive(frame);
+          if (!(await this.o.greet(frame, (x) => ws.send(JSON.stringify(x))))) return;
+          this.in = true;
+          this.tries = 0;
+          this.be('open');
+          for (const c of this.channels.values()) c.join();
+        })
+        .catch((e) => this.end(e.message));
     };
     ws.onclose = (e) => this.ws === ws && this.closed(e.code);
   }
@@ -87,13 +100,14 @@ export class Live {
     this.replies.clear();
     if (this.state === 'ended') return;
     if (code === 4401 && !(await this.o.onUnauthorized())) return this.end('');
-    if (code === 4400 || code === 1003 || code === 1007 || code === 1009) return this.end(`this page is not understood (${code}): load it anew`);
+    if (code === 4400 || code === 1003 || code === 1007 || code === 1009)
+      return this.end(`yaya does not understand this page (${code}): reload it`);
     const wait = Math.min(BACK[0] * 1.7 ** this.tries++, BACK[1]);
     this.be('waiting');
     this.timer = setTimeout(() => this.connect(), wait * (0.5 + Math.random() / 2));
   }
 
-  /** Ends it for good. @param {string} why */
+  /** Ends the connection for good. @param {string} why */
   end(why) {
     clearTimeout(this.timer);
     this.be('ended', why);
@@ -113,7 +127,8 @@ export class Live {
     this.push(null, 'phoenix', 'heartbeat', {}).catch(() => {});
   }
 
-  /** @param {string | null} joinRef @param {string} topic @param {string} event @param {any} payload @returns {Promise<any>} */
+  /** @param {string | null} joinRef @param {string} topic @param {string} event
+   * @param {unknown} payload @returns {Promise<Payload>} */
   push(joinRef, topic, event, payload) {
     return new Promise((ok, fail) => {
       if (!this.in || !this.ws) return fail(new Error('yaya cannot be reached'));
@@ -123,7 +138,7 @@ export class Live {
     });
   }
 
-  /** @param {[string | null, string | null, string, string, any]} frame */
+  /** @param {[string | null, string | null, string, string, Payload]} frame */
   receive([joinRef, ref, topic, event, payload]) {
     if (event === 'phx_reply') {
       const r = this.replies.get(ref ?? '');
@@ -134,7 +149,8 @@ export class Live {
     }
     const c = this.channels.get(topic);
     if (!c || (joinRef !== null && joinRef !== c.ref)) return;
-    if (event === 'phx_error') setTimeout(() => this.in && this.channels.get(topic) === c && c.join(), 1000);
+    if (event === 'phx_error')
+      setTimeout(() => this.in && this.channels.get(topic) === c && c.join(), 1000);
     else if (event !== 'phx_close') c.handlers.event?.(event, payload);
   }
 
@@ -158,14 +174,14 @@ export class Channel {
   }
 
   join() {
-    const ref = (this.ref = String(this.live.refs + 1)); // that of the push that follows
+    const ref = (this.ref = String(this.live.refs + 1)); // the reference of the following push
     this.live.push(ref, this.topic, 'phx_join', this.handlers.cursor?.() ?? {}).then(
       (response) => this.ref === ref && this.handlers.joined?.(response),
       (e) => this.live.in && this.ref === ref && this.handlers.refused?.(e.message),
     );
   }
 
-  /** @param {string} event @param {any} payload @returns {Promise<any>} */
+  /** @param {string} event @param {unknown} payload @returns {Promise<Payload>} */
   push(event, payload) {
     return this.live.push(this.ref, this.topic, event, payload);
   }

@@ -1,11 +1,11 @@
-// Markdown as elements: the text is cut into tokens by marked, and each token becomes
-// an element of a short list, with its text as text. No string becomes markup, HTML in
-// the text is shown as it is written, pictures are links, and links lead to http, https
-// and mailto alone.
+// Renders Markdown as elements: marked splits the text into tokens, and each token becomes an
+// element from a short list, with its text as text. Strings never become markup: HTML in the
+// text is shown as source, pictures are links, and links lead only to http, https and mailto.
 // @ts-check
 import { useMemo } from './vendor/hooks.js';
 import { Lexer } from './vendor/marked.js';
-import { html, Pre, prose } from './ui.js';
+import { prose } from './text.js';
+import { html, Pre } from './ui.js';
 
 const DEEP = 24; // of nesting; what is deeper is shown as text
 const LONG = 64 * 1024; // longer text is not taken apart
@@ -21,46 +21,101 @@ export function safe(to) {
 }
 
 /** @param {string | undefined} s entities are what they stand for; the rest stays */
-const text = (s) => prose(String(s ?? '').replace(/&(amp|lt|gt|quot|#39);/g, (_, n) => ({ amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'" })[/** @type {'amp'} */ (n)]));
+const text = (s) =>
+  prose(
+    String(s ?? '').replace(
+      /&(amp|lt|gt|quot|#39);/g,
+      (_, n) => ({ amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'" })[/** @type {'amp'} */ (n)],
+    ),
+  );
 
-/** @param {any} t @param {any} inner */
+/** @typedef {import('./vendor/marked.js').Token} Token */
+/** @typedef {import('./vendor/marked.js').Tokens.Generic} Any a token of any kind */
+
+/** @param {Any} t @param {Children} inner */
 function link(t, inner) {
   const to = safe(t.href);
   if (!to) return html`${inner} (${text(t.href)})`;
   return html`<a href=${to} target="_blank" rel="noopener noreferrer" title=${to}>${inner}</a>`;
 }
 
-/** @param {any[] | undefined} tokens @param {number} depth @returns {any} */
+/** @param {Token[] | undefined} tokens @param {number} depth @returns {Children} */
 function many(tokens, depth) {
   return (tokens ?? []).map((t) => one(t, depth));
 }
 
-/** @param {any} t @param {number} depth @returns {any} */
+/** @param {Any} t @param {number} depth @returns {Children} */
 function one(t, depth) {
   if (depth > DEEP) return prose(t.raw);
   const inner = () => (t.tokens ? many(t.tokens, depth + 1) : text(t.text));
   switch (t.type) {
-    case 'space': case 'def': return null;
-    case 'paragraph': return html`<p>${inner()}</p>`;
-    case 'heading': return html`<p class=${'h h' + t.depth} role="heading" aria-level=${Math.min(t.depth + 1, 6)}>${inner()}</p>`;
-    case 'code': return html`<${Pre} text=${prose(t.text)} diff=${t.lang === 'diff' || t.lang === 'patch'} />`;
-    case 'blockquote': return html`<blockquote>${inner()}</blockquote>`;
+    case 'space':
+    case 'def':
+      return null;
+    case 'paragraph':
+      return html`<p>${inner()}</p>`;
+    case 'heading':
+      return html`<p class=${'h h' + t.depth} role="heading" aria-level=${Math.min(t.depth + 1, 6)}>
+        ${inner()}
+      </p>`;
+    case 'code':
+      return html`<${Pre} text=${prose(t.text)} diff=${t.lang === 'diff' || t.lang === 'patch'} />`;
+    case 'blockquote':
+      return html`<blockquote>${inner()}</blockquote>`;
     case 'list': {
-      const items = t.items.map((/** @type {any} */ i) => html`<li>${i.task && html`<span aria-label=${i.checked ? 'done' : 'not done'}>${i.checked ? '☑ ' : '☐ '}</span>`}${many(i.tokens, depth + 1)}</li>`);
-      return t.ordered ? html`<ol start=${Number(t.start) || 1}>${items}</ol>` : html`<ul>${items}</ul>`;
+      const items = t.items.map(
+        (/** @type {Any} */ i) =>
+          html`<li>
+            ${i.task &&
+            html`<span aria-label=${i.checked ? 'done' : 'not done'}>
+              ${i.checked ? '☑ ' : '☐ '}
+            </span>`}
+            ${many(i.tokens, depth + 1)}
+          </li>`,
+      );
+      return t.ordered
+        ? html`<ol start=${Number(t.start) || 1}>${items}</ol>`
+        : html`<ul>${items}</ul>`;
     }
-    case 'table': return html`<div class="scroll" tabindex="0" role="region" aria-label="Table"><table><thead><tr>${t.header.map((/** @type {any} */ c) => html`<th scope="col">${many(c.tokens, depth + 1)}</th>`)}</tr></thead>
-      <tbody>${t.rows.map((/** @type {any[]} */ r) => html`<tr>${r.map((c) => html`<td>${many(c.tokens, depth + 1)}</td>`)}</tr>`)}</tbody></table></div>`;
-    case 'hr': return html`<hr />`;
-    case 'br': return html`<br />`;
-    case 'strong': return html`<strong>${inner()}</strong>`;
-    case 'em': return html`<em>${inner()}</em>`;
-    case 'del': return html`<del>${inner()}</del>`;
-    case 'codespan': return html`<code>${text(t.text)}</code>`;
-    case 'link': return link(t, inner());
-    case 'image': return link(t, html`🖼 ${text(t.text) || 'picture'}`);
-    case 'text': case 'escape': return t.tokens ? many(t.tokens, depth + 1) : text(t.text);
-    default: return prose(t.raw); // HTML, and whatever there may be some day
+    case 'table':
+      return html`<div class="scroll" tabindex="0" role="region" aria-label="Table">
+        <table>
+          <thead>
+            <tr>
+              ${t.header.map(
+                (/** @type {Any} */ c) => html`<th scope="col">${many(c.tokens, depth + 1)}</th>`,
+              )}
+            </tr>
+          </thead>
+          <tbody>
+            ${t.rows.map(
+              (/** @type {Any[]} */ r) =>
+                html`<tr>${r.map((c) => html`<td>${many(c.tokens, depth + 1)}</td>`)}</tr>`,
+            )}
+          </tbody>
+        </table>
+      </div>`;
+    case 'hr':
+      return html`<hr />`;
+    case 'br':
+      return html`<br />`;
+    case 'strong':
+      return html`<strong>${inner()}</strong>`;
+    case 'em':
+      return html`<em>${inner()}</em>`;
+    case 'del':
+      return html`<del>${inner()}</del>`;
+    case 'codespan':
+      return html`<code>${text(t.text)}</code>`;
+    case 'link':
+      return link(t, inner());
+    case 'image':
+      return link(t, html`🖼 ${text(t.text) || 'picture'}`);
+    case 'text':
+    case 'escape':
+      return t.tokens ? many(t.tokens, depth + 1) : text(t.text);
+    default:
+      return prose(t.raw); // HTML, and whatever there may be some day
   }
 }
 
@@ -70,7 +125,8 @@ export function Markdown({ text: source }) {
     if (source.length > LONG) return html`<${Pre} text=${prose(source)} />`;
     try {
       return many(new Lexer({ gfm: true, breaks: true }).lex(source), 0);
-    } catch { // it is a program for people's texts, and this is somebody's
+    } catch {
+      // marked expects friendly input, and this text is untrusted
       return html`<${Pre} text=${prose(source)} />`;
     }
   }, [source]);

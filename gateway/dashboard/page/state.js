@@ -1,12 +1,12 @@
-// What the views share: where the page is, who its user is, and what has been loaded,
-// which is loaded anew when yaya says that it has changed. Nothing is polled.
+// The state that the views share: the current place, the user, and loaded data, which is loaded
+// again when yaya reports a change. The page does not poll.
 // @ts-check
 import { useEffect, useState } from './vendor/hooks.js';
-import { api } from './api.js';
+import { ApiError, request } from './api.js';
 
-/** @template T @typedef {{data: T | undefined, error: any, reload: () => void}} Loaded */
+/** @template T @typedef {{data: T | undefined, error: unknown, reload: () => void}} Loaded */
 
-/** A value that views follow. @template T */
+/** A value that views subscribe to. @template T */
 export class Signal {
   /** @param {T} value */
   constructor(value) {
@@ -35,21 +35,30 @@ export class Signal {
   }
 }
 
-/** @type {{me: Signal<{kind: string, id: string, scopes: string[]} | null>, link: Signal<{state: string, why: string}>, live: import('./live.js').Live | null}} */
-export const page = { me: new Signal(/** @type {any} */ (null)), link: new Signal({ state: 'connecting', why: '' }), live: null };
+/** @type {{me: Signal<Admin<'Identity'> | null>, link: Signal<{state: string, why: string}>,
+ * live: import('./live.js').Live | null}} */
+export const page = {
+  me: new Signal(/** @type {Admin<'Identity'> | null} */ (null)),
+  link: new Signal({ state: 'connecting', why: '' }),
+  live: null,
+};
 
 /** @param {string} scope */
 export const may = (scope) => page.me.value?.scopes.includes(scope) ?? false;
 
-/** Where the page is: the parts behind #/ .
+/** Returns the current place: the parts after #/ .
  * @returns {string[]} */
-const parts = () => location.hash.replace(/^#\/?/, '').split('/').map((s) => {
-  try {
-    return decodeURIComponent(s);
-  } catch {
-    return '';
-  }
-});
+const parts = () =>
+  location.hash
+    .replace(/^#\/?/, '')
+    .split('/')
+    .map((s) => {
+      try {
+        return decodeURIComponent(s);
+      } catch {
+        return '';
+      }
+    });
 export const route = new Signal(parts());
 export const locate = () => route.set(parts());
 addEventListener('hashchange', locate);
@@ -59,7 +68,9 @@ export const href = (...to) => '#/' + to.map(encodeURIComponent).join('/');
 /** @param {...string} to */
 export const go = (...to) => void (location.hash = href(...to));
 
-/** Something that was loaded. @typedef {{data: any, error: any, parts: string[], subs: Set<() => void>, busy: boolean, again: boolean}} Entry */
+/** Loaded data. Its path determines its type.
+ * @typedef {{data: any, error: unknown, parts: string[], subs: Set<() => void>, busy: boolean,
+ * again: boolean}} Entry */
 
 /** @type {Map<string, Entry>} */
 const entries = new Map();
@@ -74,19 +85,22 @@ async function fetchInto(path, e) {
   do {
     e.again = false;
     try {
-      e.data = await api('GET', path);
+      e.data = await (await request('GET', path)).json();
       e.error = null;
     } catch (err) {
-      // What was there is still the best there is while yaya is away.
-      if (/** @type {any} */ (err).status !== 0 || e.data === undefined) e.error = err;
+      // The old data is still the best available while yaya cannot be reached.
+      if (!(err instanceof ApiError && err.status === 0) || e.data === undefined) e.error = err;
     }
     for (const f of [...e.subs]) f();
   } while (e.again);
   e.busy = false;
 }
 
-/** Something that yaya has, kept up to date while a view shows it.
- * @param {string | null} path null for nothing @param {string[]} parts of yaya that it depends on @returns {Loaded<any>} */
+/** Data from yaya, kept up to date while a view shows it.
+ * @template {string} const P
+ * @param {(P & Known<'GET', P>) | null} path null for nothing
+ * @param {string[]} parts of yaya that it depends on
+ * @returns {Loaded<AnswerOf<'GET', P>>} */
 export function useLoaded(path, parts) {
   const [, tick] = useState(0);
   useEffect(() => {
@@ -106,7 +120,7 @@ export function useLoaded(path, parts) {
   return { data: e?.data, error: e?.error, reload: () => void (path && e && fetchInto(path, e)) };
 }
 
-/** Loads anew what is shown and depends on parts of yaya; all of it without parts.
+/** Reloads the shown data that depends on the given parts of yaya; all of it without parts.
  * @param {string[]} [changed] */
 export function changed(changed) {
   for (const [path, e] of entries) {

@@ -1,5 +1,5 @@
-// A list of which only what can be seen is in the document, however long it is. Rows
-// have the height that they come to; what was measured is kept by key.
+// A list that keeps only its visible rows in the document, however long it is. Rows have their
+// natural height; measured heights are cached by key.
 // @ts-check
 import { useEffect, useLayoutEffect, useReducer, useRef } from './vendor/hooks.js';
 import { html } from './ui.js';
@@ -8,31 +8,41 @@ const GUESS = 64; // px of a row that nobody has seen
 const AROUND = 800; // px that are there beyond what is seen
 const NEAR = 48; // px from the end that still count as being there
 
-/** @typedef {import('./vendor/preact.js').ComponentChildren} Children */
-
 /**
- * @param {{items: {key: string}[], row: (item: any) => Children, label: string, onTop?: () => void, foot?: Children, empty?: Children, said?: string}} p
- * onTop is called when what is oldest comes into sight. said is the reader's own last
- * message: who says something goes to the end, wherever they were.
+ * @template {{key: string}} T
+ * @param {{items: T[], row: (item: T) => Children, label: string, onTop?: () => void,
+ * foot?: Children, empty?: Children, sent?: string}} p
+ * onTop is called when the oldest row becomes visible. sent is the reader's own last message:
+ * sending one scrolls to the end.
  */
-export function Virtual({ items, row, label, onTop, foot, empty, said }) {
+export function Virtual({ items, row, label, onTop, foot, empty, sent }) {
   const box = useRef(/** @type {HTMLElement | null} */ (null));
   const heights = useRef(/** @type {Map<string, number>} */ (new Map()));
-  const s = useRef({ top: 0, height: 600, full: 0, end: true, anchor: '', offset: 0, ours: -1, said });
+  const s = useRef({
+    top: 0,
+    height: 600,
+    full: 0,
+    end: true,
+    anchor: '',
+    offset: 0,
+    ours: -1,
+    sent,
+  });
   const [, draw] = useReducer((/** @type {number} */ n) => n + 1, 0);
   const watch = useRef(/** @type {ResizeObserver | null} */ (null));
 
-  if (said && said !== s.current.said) {
-    s.current.said = said;
+  if (sent && sent !== s.current.sent) {
+    s.current.sent = sent;
     s.current.end = true;
   }
 
   const at = new Array(items.length + 1);
   at[0] = 0;
-  for (let i = 0; i < items.length; i++) at[i + 1] = at[i] + (heights.current.get(items[i].key) ?? GUESS);
+  for (let i = 0; i < items.length; i++)
+    at[i + 1] = at[i] + (heights.current.get(items[i].key) ?? GUESS);
   const total = at[items.length];
 
-  // Where the view is, by the row that it began with: rows may have come before it.
+  // The position of the view, relative to its first row: rows may have appeared before it.
   let top = s.current.top;
   if (s.current.end) top = Math.max(0, total - s.current.height);
   else if (s.current.anchor) {
@@ -65,17 +75,17 @@ export function Virtual({ items, row, label, onTop, foot, empty, said }) {
     s.current.top = b.scrollTop;
     s.current.height = b.clientHeight;
     s.current.full = b.scrollHeight;
-    // A question that appears beside the list, or a row that grows, scrolls it as well:
-    // nobody has left the end, and the next drawing is there again.
+    // A question that appears next to the list, or a row that grows, scrolls the list, too: the
+    // user has not left the end, and the next drawing returns to it.
     if (moved && s.current.end) return;
-    // What we have set ourselves says nothing of what somebody wants: rows may have
+    // A position that the page set itself tells nothing about the user's intent: rows may have
     // grown since.
     if (Math.abs(b.scrollTop - s.current.ours) < 2) return;
     s.current.end = !up && b.scrollHeight - b.clientHeight - b.scrollTop < NEAR;
     keep(b);
   };
-  // A wheel that turns up leaves the end before the list has moved: what moves slowly
-  // at first would otherwise be taken back to it.
+  // Turning the wheel up leaves the end before the list has moved: a slow start would otherwise
+  // be scrolled back to the end.
   const wheel = (/** @type {WheelEvent} */ e) => {
     const b = box.current;
     if (!b || e.deltaY >= 0 || b.scrollTop === 0) return;
@@ -120,10 +130,23 @@ export function Virtual({ items, row, label, onTop, foot, empty, said }) {
     if (from === 0 && onTop && items.length) onTop();
   });
 
-  return html`<div class="virtual" ref=${box} tabindex="0" role="log" aria-label=${label} aria-live="off" onWheel=${wheel} onScroll=${() => { note(); draw(0); }}>
+  return html`<div
+    class="virtual"
+    ref=${box}
+    tabindex="0"
+    role="log"
+    aria-label=${label}
+    aria-live="off"
+    onWheel=${wheel}
+    onScroll=${() => {
+      note();
+      draw(0);
+    }}>
     ${items.length === 0 && empty}
     <div style=${{ height: at[from] + 'px' }}></div>
-    ${items.slice(from, to).map((x) => html`<div key=${x.key} data-key=${x.key} class="row">${row(x)}</div>`)}
+    ${items
+      .slice(from, to)
+      .map((x) => html`<div key=${x.key} data-key=${x.key} class="row">${row(x)}</div>`)}
     <div style=${{ height: total - at[to] + 'px' }}></div>
     <div class="foot">${foot}</div>
   </div>`;

@@ -113,9 +113,9 @@ func TestCodecLimits(t *testing.T) {
 	}
 	// bin is base64, as JSON has no bytes.
 	if out, err := fromMsgpack([]byte("\xc4\x03abc")); err != nil || string(out) != `"YWJj"` {
-		t.Errorf("%s, %v", out, err)
+		t.Errorf("got %s, %v, want out %q", out, err, `"YWJj"`)
 	}
-	// What a header only declares costs nothing.
+	// Elements that a header only declares cost nothing.
 	bomb := []byte("\xdd\xff\xff\xff\xff")
 	if n := testing.AllocsPerRun(100, func() { _, _ = fromMsgpack(bomb) }); n > 8 {
 		t.Errorf("%v allocations", n)

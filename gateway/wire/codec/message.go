@@ -11,7 +11,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 )
 
-// Limits of a message (C.2).
+// Limits of a message.
 const (
 	maxTopic = 300 // bytes
 	maxEvent = 64  // bytes
@@ -175,7 +175,7 @@ func (f Format) Body(m Message) []byte {
 	return append(b, '}')
 }
 
-// Plain returns a value outside of any topic (auth_challenge, auth_ok, auth_fail)
+// Plain returns a value outside any topic (auth_challenge, auth_ok, auth_fail)
 // as a frame.
 func (f Format) Plain(v any) ([]byte, error) {
 	body, err := json.Marshal(v)

@@ -32,8 +32,8 @@ func badMsgpack(format string, args ...any) error {
 
 // fromMsgpack returns one MessagePack value as JSON, and fails when data is not
 // exactly that. Both encodings so mean the same, and everything behind this
-// function has but one to know (W-2, R13). Nothing is allocated for what a header
-// only declares (WS-14); depth and members are bounded (WS-15).
+// function has but one to know. Nothing is allocated for what a header
+// only declares; depth and members are bounded.
 // bin becomes base64; extensions, NaN and infinities have no meaning in JSON and
 // are refused.
 func fromMsgpack(data []byte) ([]byte, error) {
@@ -128,7 +128,7 @@ func appendMap(dst, b []byte, depth int) ([]byte, []byte, error) {
 	for i := range n {
 		key, rest, err := msgp.ReadStringZC(b)
 		if err != nil || !utf8.Valid(key) {
-			return dst, b, badMsgpack("a key is no string, or not UTF-8")
+			return dst, b, badMsgpack("a key is not a string, or not UTF-8")
 		}
 		if _, twice := seen[string(key)]; twice {
 			return dst, b, badMsgpack("key %.40q is there twice", key)

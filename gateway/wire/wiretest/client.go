@@ -33,7 +33,7 @@ type Message struct {
 	JoinRef, Ref any
 	Topic, Event string
 	Payload      map[string]any
-	Raw          map[string]any // a frame outside of topics
+	Raw          map[string]any // a frame outside topics
 }
 
 func (w *World) Url(query string) string {
@@ -245,7 +245,7 @@ func (c *Client) Closed() int {
 }
 
 // toMsgpack encodes with the library alone, so that both ends do not share a
-// mistake. What has been through JSON has numbers as they were.
+// mistake. Numbers pass through JSON unchanged.
 func toMsgpack(v any) []byte {
 	raw, err := json.Marshal(v)
 	if err != nil {

@@ -24,11 +24,12 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/yaya-ai/yaya/auth"
-	"github.com/yaya-ai/yaya/gateway/cluster"
-	"github.com/yaya-ai/yaya/gateway/registry"
+	"github.com/yaya-ai/yaya/control"
+	"github.com/yaya-ai/yaya/control/local"
+	"github.com/yaya-ai/yaya/gateway/plane"
+	"github.com/yaya-ai/yaya/gateway/plane/measure"
 	"github.com/yaya-ai/yaya/gateway/rpc"
 	"github.com/yaya-ai/yaya/gateway/wire"
-	"github.com/yaya-ai/yaya/internal/control"
 	"github.com/yaya-ai/yaya/internal/journal"
 	"github.com/yaya-ai/yaya/internal/journal/journaltest"
 	"github.com/yaya-ai/yaya/kernel"
@@ -52,10 +53,10 @@ type World struct {
 	t      testing.TB
 	Dir    string
 	Dev    *auth.Authority
-	Log    *cluster.Local
+	Log    *local.Log
 	FS     *journaltest.Faults // what the control log is on
 	Kernel *kernel.Kernel
-	Plane  *rpc.Plane
+	Plane  *plane.Plane
 	Wire   *wire.Server
 	Agents *wire.Agents
 	HTTP   *httptest.Server // / is the WebSocket, /rpc and /agents ask for a token
@@ -95,8 +96,8 @@ func (w *World) Start(addr string) {
 		t.Fatal(err)
 	}
 	w.FS = &journaltest.Faults{FS: journal.Root(root)}
-	w.Plane = rpc.New(rpc.Config{KernelID: "k1", Epoch: w.Dev.ServerID(), Log: zerolog.Nop()})
-	if w.Log, err = cluster.Open(w.FS, cluster.Options{Projections: []control.Projection{w.Dev, w.Plane}}); err != nil {
+	w.Plane = plane.New(plane.Config{KernelID: "k1", Epoch: w.Dev.ServerID(), Log: zerolog.Nop()})
+	if w.Log, err = local.Open(w.FS, local.Options{Projections: []control.Projection{w.Dev, w.Plane}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Dev.Start(w.Log); err != nil {
@@ -106,7 +107,7 @@ func (w *World) Start(addr string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := kernel.New(kernel.Config{Data: root, Settings: settings, Workspace: w.Dir, Version: "test", Log: zerolog.Nop()})
+	k, err := kernel.Open(kernel.Config{Data: root, Settings: settings, Workspace: w.Dir, Version: "test", Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,8 +124,8 @@ func (w *World) Start(addr string) {
 	w.Agents = wire.NewAgents(wire.AgentsConfig{Server: w.Wire, Sessions: k.Sessions, Loop: k.Loop, Approvals: k.Approvals})
 	w.Wire.Handle("agent:lobby", w.Plane.Lobby())
 	w.Wire.Handle(wire.AgentPrefix, w.Agents)
-	err = w.Plane.Start(context.Background(), rpc.Running{
-		Log: w.Log, Server: w.Wire, Bus: k.Bus, Sessions: k.Sessions, Loop: k.Loop, Mix: new(registry.Mix), Memories: memory.Count,
+	err = w.Plane.Start(context.Background(), plane.Running{
+		Log: w.Log, Server: w.Wire, Bus: k.Bus, Sessions: k.Sessions, Loop: k.Loop, Mix: new(measure.Mix), Memories: memory.Count,
 		Exports: func() []string { return w.Exports },
 		Invoke: func(ctx context.Context, by tool.Caller, skill string, payload json.RawMessage) (json.RawMessage, error) {
 			return w.Invoke(ctx, by.Principal, skill, payload)
@@ -136,7 +137,7 @@ func (w *World) Start(addr string) {
 	w.HTTP = httptest.NewUnstartedServer(w.mux())
 	if addr != "" {
 		_ = w.HTTP.Listener.Close()
-		for range 100 { // the address is free as soon as the kernel says so
+		for range 100 { // the address is free as soon as the system says so
 			if w.HTTP.Listener, err = (&net.ListenConfig{}).Listen(context.Background(), "tcp", addr); err == nil {
 				break
 			}
@@ -187,9 +188,9 @@ func (w *World) mux() http.Handler {
 		t, err := w.Dev.Refresh(r.Context(), strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
 		w.token(rw, t, "", err)
 	})
-	mux.Handle("POST /rpc", identified(w.Plane.Handler()))
-	mux.Handle("GET /agents", identified(w.Plane.AgentsHandler()))
-	mux.Handle("GET /agents/{id}", identified(w.Plane.AgentsHandler()))
+	for _, r := range rpc.Routes(w.Plane, zerolog.Nop()) {
+		mux.Handle(r.Pattern, identified(r.Handler))
+	}
 	return mux
 }
 

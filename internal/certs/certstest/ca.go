@@ -24,7 +24,8 @@ import (
 	"time"
 )
 
-// Check says whether a host has answered a challenge: kind is tls-alpn-01 or http-01.
+// Check reports whether a host has answered a challenge: kind is tls-alpn-01 or
+// http-01.
 type Check func(kind, name, token, keyAuth string) error
 
 // CA is the authority. Its handler is for an https server at Base.
@@ -32,7 +33,7 @@ type CA struct {
 	Base  string // https://host:port
 	Life  time.Duration
 	Check Check
-	// Kinds are the challenges that are offered. Default: both.
+	// Kinds are the challenges on offer. Default: both.
 	Kinds []string
 
 	key  *ecdsa.PrivateKey
@@ -54,7 +55,7 @@ type order struct {
 	cert        []byte
 }
 
-// New makes an authority with a root of its own.
+// New returns an authority with its own root.
 func New(base string, check Check) (*CA, error) {
 	ca := &CA{Base: base, Life: 90 * 24 * time.Hour, Check: check, Kinds: []string{"tls-alpn-01", "http-01"}, nonces: map[string]bool{}, accounts: map[string]*ecdsa.PublicKey{}}
 	var err error
@@ -73,32 +74,32 @@ func New(base string, check Check) (*CA, error) {
 	return ca, err
 }
 
-// Roots are what clients have to know of the authority.
+// Roots returns the roots that clients have to trust.
 func (ca *CA) Roots() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(ca.root)
 	return pool
 }
 
-// Directory is the address that clients begin with.
+// Directory returns the address with which clients begin.
 func (ca *CA) Directory() string { return ca.Base + "/dir" }
 
-// Orders is how many orders and requests there were.
+// Orders returns the number of orders and requests.
 func (ca *CA) Orders() (orders, requests int) {
 	ca.mu.Lock()
 	defer ca.mu.Unlock()
 	return len(ca.orders), ca.requests
 }
 
-// Accounts is how many accounts there are, and what they gave as contact.
+// Accounts returns the number of accounts, and their contacts.
 func (ca *CA) Accounts() (n int, contacts []string) {
 	ca.mu.Lock()
 	defer ca.mu.Unlock()
 	return len(ca.accounts), ca.contacts
 }
 
-// Tamper lets a function answer in the place of the authority, which it says by true; nil
-// ends that.
+// Tamper sets a function that can answer instead of the authority; it returns true if it
+// did. nil removes it.
 func (ca *CA) Tamper(f func(w http.ResponseWriter, r *http.Request) bool) {
 	ca.mu.Lock()
 	defer ca.mu.Unlock()
@@ -158,7 +159,7 @@ func (ca *CA) send(w http.ResponseWriter, status int, v any) {
 	_ = json.NewEncoder(w).Encode(v)
 }
 
-// signed is what a request says, and who.
+// signed is a verified request with its account.
 type signed struct {
 	payload []byte
 	key     *ecdsa.PublicKey

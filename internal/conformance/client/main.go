@@ -1,7 +1,7 @@
-// Command client is what the conformance suite runs to test yaya as a client: an
-// MCP client of the official SDK in front of the yaya binary, which it makes
-// connect to the suite's server. It logs in as a person would, playing the
-// browser itself. It is not shipped.
+// Command client is the program that the conformance suite runs to test yaya as a
+// client: an MCP client of the official SDK in front of the yaya binary, which it
+// connects to the suite's server. It signs in like a person, and plays the browser
+// itself. It is not shipped.
 package main
 
 import (
@@ -63,7 +63,7 @@ func browse(ctx context.Context, page string) error {
 	return errors.Join(err, resp.Body.Close())
 }
 
-// given is what the suite hands over in MCP_CONFORMANCE_CONTEXT.
+// given is the content of MCP_CONFORMANCE_CONTEXT, which the suite sets.
 type given struct {
 	ClientID     string `json:"client_id"`
 	ClientSecret string `json:"client_secret"`
@@ -144,8 +144,8 @@ func run(ctx context.Context, url string) (err error) {
 	return drive(ctx, y, s, scenario, in)
 }
 
-// authorization is the configuration for a scenario, and whether a person logs
-// in.
+// authorization returns the configuration for a scenario, and whether a person
+// signs in.
 func authorization(dir, scenario string, in given) (map[string]any, bool, error) {
 	keep := func(name, content string) (string, error) {
 		path := filepath.Join(dir, name)

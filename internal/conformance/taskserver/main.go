@@ -1,7 +1,6 @@
 // Command taskserver is an MCP server with the Tasks extension (SEP-2663), over
-// standard streams and in the modern era only: what the conformance suite wants
-// to find behind yaya and the official SDK does not have. It is a fixture, and
-// is not shipped.
+// stdio and in the modern era only: the conformance suite needs it behind yaya, and
+// the official SDK does not implement it. It is a fixture, and is not shipped.
 package main
 
 import (
@@ -49,7 +48,7 @@ type failure struct {
 	data    any
 }
 
-// task is work that goes on after its call was answered.
+// task is work that continues after its call was answered.
 type task struct {
 	id      string
 	status  string
@@ -121,7 +120,7 @@ func (s *server) answer(r *request) (any, *failure) {
 		}
 		t := s.tasks[r.Params.TaskID]
 		if t == nil {
-			return nil, &failure{code: -32602, message: "there is no such task"}
+			return nil, &failure{code: -32602, message: "task not found"}
 		}
 		switch r.Method {
 		case "tasks/update":

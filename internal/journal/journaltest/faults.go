@@ -1,5 +1,5 @@
-// Package journaltest fails and kills at chosen steps of a journal's work, for
-// tests of what must survive them.
+// Package journaltest injects failures and kills at chosen steps of a journal's
+// work, for tests of durability.
 package journaltest
 
 import (

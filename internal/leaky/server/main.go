@@ -1,4 +1,5 @@
-// Command server is an MCP server that tells what its variable LEAKY_TOKEN holds.
+// Command server is an MCP server that leaks the content of its variable
+// LEAKY_TOKEN.
 package main
 
 import (

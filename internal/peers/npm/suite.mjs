@@ -1,4 +1,4 @@
-// What the conformance suites want of a server, on the TypeScript SDK v2: over stdio, or
+// A server that the conformance suites need, on the TypeScript SDK v2: over stdio, or
 // over HTTP at the port that the command line names. The names, texts and questions are
 // the suites' own.
 import { McpServer, MissingRequiredClientCapabilityError, ResourceTemplate, acceptedContent, fromJsonSchema, inputRequired } from '@modelcontextprotocol/server';

@@ -27,7 +27,7 @@ func around(p *Plan, c control, signals chan os.Signal) int {
 		return exitSetup
 	}
 	if pid == 0 {
-		c.reply(&Reply{Error: fmt.Sprintf("%s ended with code %d; it says why on standard error", p.Path, code)}, nil)
+		c.reply(&Reply{Error: fmt.Sprintf("%s ended with code %d", p.Path, code)}, nil)
 		return code
 	}
 	k := &keeper{plan: p, child: pid}

@@ -49,6 +49,13 @@ func dropCapabilities(keep []uint) error {
 	return nil
 }
 
+// dropAll gives up all capabilities of this thread.
+func dropAll() error {
+	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	return unix.Capset(&hdr, &data[0])
+}
+
 // limit sets the resource limits of the program.
 func limit(p *Plan) error {
 	set := func(what string, resource int, n uint64) error {
@@ -68,7 +75,11 @@ func limit(p *Plan) error {
 	if err := set("memory", unix.RLIMIT_DATA, p.Data); err != nil {
 		return err
 	}
-	if err := set("processes", unix.RLIMIT_NPROC, p.Tasks); err != nil {
+	tasks := p.Tasks
+	if tasks > 0 { // those of this process count, too
+		tasks += spareThreads
+	}
+	if err := set("processes", unix.RLIMIT_NPROC, tasks); err != nil {
 		return err
 	}
 	// A core file is a copy of a program's memory.

@@ -104,6 +104,11 @@ func run(fd int) int {
 	// process of a PID namespace gets only those it waits for.
 	signals := make(chan os.Signal, 64)
 	signal.Notify(signals)
+	if err := mark(); err != nil {
+		c.reply(&Reply{Error: err.Error()}, nil)
+		return exitSetup
+	}
+	makeThreads()
 	if plan.Around {
 		return around(plan, c, signals)
 	}
@@ -124,22 +129,29 @@ func run(fd int) int {
 
 // begin sets the sandbox up and starts the program, on a thread that does nothing
 // else: Landlock lets the program signal what is in its own domain, and the first
-// thread, which stands for this process, is to stay out of that.
+// thread, which stands for this process, is to stay out of that. The thread ends then,
+// too, but where Landlock bounds no signals: there a program can end this process, and
+// is ended with it, which the kernel does when the thread that started it ends.
 func begin(plan *Plan) (answer *Reply, has held, child int) {
 	answer = new(Reply)
 	done := make(chan struct{})
 	go func() {
-		defer close(done)
 		runtime.LockOSThread() // for good: the thread ends with this function
 		var err error
+		tied := false
 		if has, err = setUp(plan, answer); err == nil && !plan.Probe {
-			child, err = start(plan)
+			tied = !plan.Init && answer.Landlock < LandlockScopes
+			child, err = start(plan, tied)
 			if errno, ok := errors.AsType[syscall.Errno](err); ok {
 				answer.NoStart = int(errno)
 			}
 		}
 		if err != nil {
 			answer.Error = err.Error()
+		}
+		close(done)
+		if tied {
+			select {} // until this process ends
 		}
 	}()
 	<-done
@@ -169,6 +181,9 @@ func setUp(p *Plan, r *Reply) (has held, err error) {
 			return has, err
 		}
 	}
+	if err := p.lookAtInherited(); err != nil {
+		return has, err
+	}
 	if has.listeners, r.Absent, err = listen(p.Listen); err != nil {
 		return has, err
 	}
@@ -194,11 +209,11 @@ func setUp(p *Plan, r *Reply) (has held, err error) {
 		return has, err
 	}
 	has.asked, err = p.Filter.install()
+	r.NoAnswer = has.asked < 0 && (p.Filter.Files || p.Filter.Shared)
 	return has, err
 }
 
-// enter goes to the folder of the program and makes sure that it is the one that
-// was meant.
+// enter changes to the folder of the program and checks that it is the agreed one.
 func enter(p *Plan) error {
 	dir := p.Dir
 	if dir == "" {
@@ -220,7 +235,7 @@ func enter(p *Plan) error {
 	return nil
 }
 
-// checkMounted makes sure that what another program has mounted is what was agreed to.
+// checkMounted checks that the mounts of another program are the agreed ones.
 func checkMounted(p *Plan) error {
 	root, err := unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -242,13 +257,19 @@ func checkMounted(p *Plan) error {
 }
 
 // start starts the program and gives up the standard streams, so that their other
-// ends see the program's end.
-func start(p *Plan) (int, error) {
+// ends see the program's end. A tied program is killed when this thread ends.
+func start(p *Plan, tied bool) (int, error) {
 	files := make([]uintptr, 3+p.Keep)
 	for i := range files {
 		files[i] = uintptr(i)
 	}
-	pid, err := syscall.ForkExec(p.Path, p.Argv, &syscall.ProcAttr{Env: p.Env, Files: files, Sys: &syscall.SysProcAttr{Setpgid: !p.Terminal}}) //nolint:gosec // running it is the purpose
+	// In a session of its own the program has no terminal: in that of yaya's it would write
+	// to the one that yaya runs in, and take it over to read what is typed there.
+	sys := &syscall.SysProcAttr{Setsid: !p.Terminal}
+	if tied {
+		sys.Pdeathsig = syscall.SIGKILL
+	}
+	pid, err := syscall.ForkExec(p.Path, p.Argv, &syscall.ProcAttr{Env: p.Env, Files: files, Sys: sys}) //nolint:gosec // running it is the purpose
 	if err != nil {
 		return 0, fmt.Errorf("start %s in the sandbox: %w", p.Path, err)
 	}
@@ -256,7 +277,7 @@ func start(p *Plan) (int, error) {
 	return pid, nil
 }
 
-// release gives up what the program has been given.
+// release closes the descriptors that the program has.
 func release(keep int) {
 	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	for i := range 3 + keep {

@@ -36,7 +36,7 @@ type ruleset struct {
 	handled  uint64
 }
 
-func newRuleset(handled, scoped uint64, version int) (*ruleset, error) {
+func openRuleset(handled, scoped uint64, version int) (*ruleset, error) {
 	// Older kernels know a shorter structure, and refuse what is not zero behind it.
 	size := unsafe.Offsetof(unix.LandlockRulesetAttr{}.Handled_access_net)
 	if version >= LandlockScopes {
@@ -104,7 +104,7 @@ func (s *ruleset) restrict() error {
 }
 
 // restrictByLandlock makes this thread, and what it starts, keep to the plan. Being
-// in a domain at all also keeps a process from tracing those outside of it.
+// in a domain at all also keeps a process from tracing those outside it.
 func restrictByLandlock(p *Plan, version int) error {
 	if version < MinLandlock {
 		if p.Landlock {
@@ -135,7 +135,7 @@ func restrictByLandlock(p *Plan, version int) error {
 			scoped |= unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
 		}
 	}
-	set, err := newRuleset(handled, scoped, version)
+	set, err := openRuleset(handled, scoped, version)
 	if err != nil {
 		return err
 	}
@@ -200,7 +200,7 @@ func (s *ruleset) grant(p *Plan, path string, deep int) error {
 		rights = everything
 	case Hide, Private:
 	}
-	if narrower && p.HostWrites { // names are no secret, and a home folder has to be listed
+	if narrower && p.HostWrites { // names are public, and a home folder has to be listable
 		rights = unix.LANDLOCK_ACCESS_FS_READ_DIR
 	}
 	if (!narrower || p.HostWrites) && rights != 0 {

@@ -40,45 +40,12 @@ func mountRoot(p *Plan) (string, error) {
 		return "", fmt.Errorf("make the mounts private: %w", err)
 	}
 	b := &builder{plan: p, root: -1, clones: map[string]int{}, files: map[string]bool{}}
-	for _, step := range []func() error{b.cloneAll, b.makeRoot, b.system, b.rules, b.aliases, b.seal, b.enter} {
+	for _, step := range []func() error{b.cloneAll, b.streams, b.makeRoot, b.system, b.rules, b.aliases, b.seal, b.enter} {
 		if err := step(); err != nil {
 			return "", err
 		}
 	}
 	return b.proc, nil
-}
-
-// openBelow opens a path without following a symbolic link in any part of it.
-func openBelow(root int, path string) (int, error) {
-	rel := strings.TrimPrefix(path, "/")
-	if rel == "" {
-		rel = "."
-	}
-	return unix.Openat2(root, rel, &unix.OpenHow{
-		Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
-	})
-}
-
-// pinned opens the file of a rule and makes sure that it is the one agreed to.
-func (r *Rule) pinned(root int) (int, unix.Stat_t, error) {
-	var st unix.Stat_t
-	name := r.Path
-	if r.From != "" {
-		name = r.From
-	}
-	fd, err := openBelow(root, name)
-	if err != nil {
-		return -1, st, err
-	}
-	if err := unix.Fstat(fd, &st); err != nil {
-		_ = unix.Close(fd)
-		return -1, st, err
-	}
-	if r.Ino != 0 && (st.Ino != r.Ino || st.Dev != r.Dev) { //nolint:unconvert // differs by architecture
-		_ = unix.Close(fd)
-		return -1, st, errors.New("it was replaced since it was agreed to")
-	}
-	return fd, st, nil
 }
 
 func clone(fd int, path string) (int, error) {

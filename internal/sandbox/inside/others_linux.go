@@ -6,7 +6,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,24 +15,12 @@ import (
 // system calls hands such calls to the keeper. It knows which processes are the
 // sandbox's, and a filter does not: threads set their own by their ids, not by 0.
 
-// ask is what becomes of a call about another process.
-func (f Filter) ask() uint32 {
-	if f.refuse {
-		return fail(unix.EPERM)
-	}
-	return unix.SECCOMP_RET_USER_NOTIF
-}
-
-// others are the parts of the filter about other processes.
+// others are the parts of the filter about other processes, but for their limits.
 func (f Filter) others() (prog []unix.SockFilter) {
 	if !f.Shared {
 		return nil // it has no ids of others
 	}
 	allow, ask := ret(retAllow), ret(f.ask())
-	prog = append(prog, when(unix.SYS_PRLIMIT64,
-		load(low(0)), equal(0, 0, 1), allow,
-		load(low(2)), equal(0, 0, 3), load(low(2)+4), equal(0, 0, 1), allow, // it only reads them
-		ask)...)
 	for _, nr := range []uint32{unix.SYS_SCHED_SETAFFINITY, unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETPARAM, unix.SYS_SCHED_SETATTR} {
 		prog = append(prog, when(nr, load(low(0)), equal(0, 0, 1), allow, ask)...)
 	}
@@ -46,47 +33,10 @@ func (f Filter) others() (prog []unix.SockFilter) {
 
 const ioprioProcess = 1 // IOPRIO_WHO_PROCESS
 
-// notice is the kernel's struct seccomp_notif, and ruling its struct seccomp_notif_resp.
-type notice struct {
-	id         uint64
-	pid, flags uint32
-	nr         int32
-	arch       uint32
-	ip         uint64
-	args       [6]uint64
-}
-
-type ruling struct {
-	id    uint64
-	val   int64
-	errno int32
-	flags uint32
-}
-
-// judge answers the calls that the filter hands over, until this process ends. It lets
-// through those about processes of the sandbox. The process that is named may end
-// meanwhile, and its id become another's: then one change gets through, after a search
-// through all ids of the system.
-func judge(asked int) {
-	// Without an answer the caller would wait for ever; without this it gets an error.
-	defer func() { _ = unix.Close(asked) }()
-	for {
-		var n notice
-		// It is EINTR or ENOENT when the caller was interrupted, and calls again.
-		_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(asked), unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&n))) //nolint:gosec // the kernel's interface
-		if errno == unix.EINTR || errno == unix.ENOENT {
-			continue
-		}
-		if errno != 0 {
-			return
-		}
-		v := ruling{id: n.id, errno: -int32(unix.EPERM)}
-		if within(int(n.pid), n.named()) {
-			v.errno, v.flags = 0, unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE
-		}
-		_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(asked), unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(&v))) //nolint:gosec // the kernel's interface; the caller may have ended
-	}
-}
+// lets reports whether a call is about a process of the sandbox. The process that is named
+// may end meanwhile, and its id become another's: then one change gets through, after a
+// search through all ids of the system.
+func (n *notice) lets() bool { return within(int(n.pid), n.named()) }
 
 // named is the process that a call is about.
 func (n *notice) named() int {

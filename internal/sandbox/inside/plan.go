@@ -11,7 +11,7 @@ const (
 	LandlockUnix   = 9 // sockets at paths
 )
 
-// Access is what a [Rule] grants.
+// Access is the right that a [Rule] grants.
 type Access string
 
 // Accesses of rules.
@@ -22,8 +22,8 @@ const (
 	Write   Access = "write"
 )
 
-// Rule says what can be done with a path and everything below it. The deepest
-// rule that covers a file decides.
+// Rule grants access to a path and everything below it. The deepest rule that
+// covers a file decides.
 type Rule struct {
 	Path   string `json:"path"` // absolute, without symbolic links
 	Access Access `json:"access"`
@@ -39,7 +39,8 @@ type Rule struct {
 	From string `json:"from,omitempty"`
 }
 
-// Plan is what the first process of a sandbox does before it starts the program.
+// Plan describes the actions of a sandbox's first process before it starts the
+// program.
 type Plan struct {
 	Path string   `json:"path"`
 	Argv []string `json:"argv"`
@@ -91,6 +92,8 @@ type Plan struct {
 	Data   uint64 `json:"data,omitempty"`      // RLIMIT_DATA, bytes a process
 	Tasks  uint64 `json:"processes,omitempty"` // RLIMIT_NPROC
 	Time   int64  `json:"time,omitempty"`      // nanoseconds until everything is killed
+
+	foreign []uint64 // mounts of the host that descriptors of the program lead to
 }
 
 // Addr is an address to listen at. It is not of net/netip, which takes time to
@@ -98,7 +101,7 @@ type Plan struct {
 type Addr struct {
 	IP   []byte `json:"ip"` // 4 or 16 bytes
 	Port uint16 `json:"port"`
-	// Spare may be left out where there is no such address.
+	// Spare may be left out where the address does not exist.
 	Spare bool `json:"spare,omitempty"`
 }
 
@@ -110,8 +113,17 @@ type Filter struct {
 	// Shared says that the ids of the host's processes can be named: nothing of them is
 	// changed.
 	Shared bool `json:"shared,omitempty"`
+	// Files says that mounts do not bound who changes what is said of files, such as their
+	// modes, owners and times. Landlock has no right for that: the keeper changes it, of
+	// the files that can be written.
+	Files bool `json:"files,omitempty"`
+	// Bounded says that not all that the user can write can be written: no file becomes one
+	// that runs as its owner.
+	Bounded bool `json:"bounded,omitempty"`
 
-	refuse bool // nobody answers for other processes
+	refuse  bool // nobody answers for the keeper
+	root    bool // the user is root
+	foreign bool // Files is set for what the program inherits: mounts bound all else
 }
 
 // Reply is the answer to a [Plan]. The listeners come with it.
@@ -120,5 +132,6 @@ type Reply struct {
 	NoStart  int    `json:"no_start,omitempty"`  // errno, if all is set up and the program alone does not start
 	Landlock int    `json:"landlock"`            // its version, 0 without
 	HostProc string `json:"host_proc,omitempty"` // why /proc is that of the host
+	NoAnswer bool   `json:"no_answer,omitempty"` // another filter has a listener: the keeper answers no calls
 	Absent   []int  `json:"absent,omitempty"`    // which of the plan's spare addresses are not there
 }

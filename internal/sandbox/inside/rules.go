@@ -40,7 +40,8 @@ func Covers(top, path string) bool {
 	return top == path || top == "/" || strings.HasPrefix(path, top+"/")
 }
 
-// Effective is what sorted rules grant for a path, otherwise where none covers it.
+// Effective returns the access that sorted rules grant for a path, or otherwise if
+// none covers it.
 func Effective(sorted []Rule, path string, otherwise Access) Access {
 	for _, r := range slices.Backward(sorted) {
 		if Covers(r.Path, path) {
@@ -50,7 +51,7 @@ func Effective(sorted []Rule, path string, otherwise Access) Access {
 	return otherwise
 }
 
-// Otherwise is what the plan grants where no rule does.
+// Otherwise returns the access that the plan grants where no rule applies.
 func (p *Plan) Otherwise() Access {
 	switch {
 	case p.Strict:

@@ -3,6 +3,7 @@ package inside
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -44,22 +45,22 @@ func when(nr uint32, part ...unix.SockFilter) []unix.SockFilter {
 	return append([]unix.SockFilter{load(dataNr), equal(nr, 0, len(part))}, part...)
 }
 
-// denied are refused whatever their arguments are. What makes a name for itself in
-// other namespaces, looks into other processes, or reaches a part of the kernel that
-// no ordinary program needs.
+// denied are refused whatever their arguments are. They enter other namespaces,
+// inspect other processes, or reach parts of the kernel that no ordinary program
+// needs.
 var denied = []uint32{
 	unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PIDFD_GETFD, unix.SYS_KCMP, unix.SYS_PROCESS_MADVISE, unix.SYS_PROCESS_MRELEASE,
 	unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD, unix.SYS_FANOTIFY_INIT, unix.SYS_LOOKUP_DCOOKIE,
 	unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY,
 	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_MOVE_MOUNT, unix.SYS_OPEN_TREE, unix.SYS_FSOPEN, unix.SYS_FSCONFIG,
-	unix.SYS_FSMOUNT, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR, unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_QUOTACTL, unix.SYS_ACCT,
+	unix.SYS_FSMOUNT, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR, unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_QUOTACTL, unix.SYS_QUOTACTL_FD, unix.SYS_OPEN_TREE_ATTR, unix.SYS_ACCT,
 	unix.SYS_KEXEC_LOAD, unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE, unix.SYS_REBOOT, unix.SYS_SYSLOG,
 	unix.SYS_SETNS, unix.SYS_VHANGUP, unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME,
 }
 
-// missing are said not to exist, so that programs fall back to older calls:
-// the arguments of clone3 are behind a pointer, where a filter cannot see them, and
-// what io_uring does passes no filter at all.
+// missing are the calls that the filter reports as missing, so that programs use older
+// ones: the filter cannot read the arguments of clone3, which are behind a pointer, and
+// io_uring bypasses every filter.
 var missing = []uint32{unix.SYS_CLONE3, unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER}
 
 const (
@@ -68,19 +69,19 @@ const (
 	tioclinux     = 0x541c
 )
 
-// program is the filter for system calls.
+// program is the filter for system calls that holds for the keeper as well.
 func (f Filter) program() []unix.SockFilter {
 	prog := []unix.SockFilter{load(dataArch), equal(auditArch, 1, 0), ret(fail(unix.ENOSYS))}
 	prog = append(prog, archFilter()...)
 	prog = append(prog, when(unix.SYS_SOCKET, f.socket()...)...)
+	prog = append(prog, when(unix.SYS_SOCKETPAIR, f.socketPair()...)...)
 	for _, call := range []struct {
 		nr    uint32
 		flags int // the argument
 	}{{unix.SYS_SENDTO, 3}, {unix.SYS_SENDMSG, 2}, {unix.SYS_SENDMMSG, 3}} {
 		prog = append(prog, when(call.nr, load(low(call.flags)), set(unix.MSG_FASTOPEN, 0, 1), ret(fail(unix.EOPNOTSUPP)), ret(retAllow))...)
 	}
-	prog = append(prog, when(unix.SYS_IOCTL, load(low(1)), equal(unix.TIOCSTI, 1, 0), equal(tioclinux, 0, 1), ret(fail(unix.EPERM)), ret(retAllow))...)
-	prog = append(prog, f.others()...)
+	prog = append(prog, when(unix.SYS_IOCTL, f.ioctl()...)...)
 	all := denied
 	if !f.Nested {
 		prog = append(prog, when(unix.SYS_CLONE, load(low(0)), set(newNamespaces, 0, 1), ret(fail(unix.EPERM)), ret(retAllow))...)
@@ -88,7 +89,10 @@ func (f Filter) program() []unix.SockFilter {
 	}
 	all = append(all[:len(all):len(all)], archDenied...)
 	prog = append(prog, load(dataNr))
-	for _, nr := range missing {
+	for _, nr := range f.unsupported() {
+		prog = append(prog, equal(nr, 0, 1), ret(fail(unix.EOPNOTSUPP)))
+	}
+	for _, nr := range slices.Concat(missing, f.missing()) {
 		prog = append(prog, equal(nr, 0, 1), ret(fail(unix.ENOSYS)))
 	}
 	for _, nr := range all {
@@ -127,27 +131,62 @@ func (f Filter) socket() []unix.SockFilter {
 	return prog
 }
 
-// install puts the filter on all threads. no_new_privs must be set. It returns the
-// descriptor that calls about other processes are handed to, -1 where there are none. In
-// a filter that already has one, such as that of another sandbox, they are refused.
+// socketPair lets through pairs of AF_UNIX. Where no socket of that family may be opened,
+// neither are those of datagrams: each of a pair reaches every other one by its path.
+func (f Filter) socketPair() []unix.SockFilter {
+	refuse := ret(fail(unix.EAFNOSUPPORT))
+	prog := []unix.SockFilter{load(low(0)), equal(unix.AF_UNIX, 1, 0), refuse}
+	if !f.Unix {
+		prog = append(prog, load(low(1)), unix.SockFilter{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: socketType},
+			equal(unix.SOCK_STREAM, 2, 0), equal(unix.SOCK_SEQPACKET, 1, 0), refuse)
+	}
+	return append(prog, ret(retAllow))
+}
+
+// asking is the filter for what the program alone is bounded in: the keeper answers its
+// calls, and makes some of them itself.
+func (f Filter) asking() []unix.SockFilter {
+	prog := slices.Concat(f.limits(), f.others(), f.attributes(), f.special())
+	return append(prog, ret(retAllow))
+}
+
+// ask is what becomes of a call that the keeper answers.
+func (f Filter) ask() uint32 {
+	if f.refuse {
+		return fail(unix.EPERM)
+	}
+	return unix.SECCOMP_RET_USER_NOTIF
+}
+
+// install puts the filters on all threads, and on this one, which starts the program.
+// no_new_privs must be set. It returns the descriptor that calls are handed to, -1 where
+// there are none. In a filter that already has one, such as that of another sandbox, they
+// are refused.
 func (f Filter) install() (asked int, err error) {
 	if auditArch == 0 {
 		return -1, errors.New("there is no filter of system calls for this architecture: the sandbox needs amd64 or arm64")
 	}
-	if f.Shared {
-		if asked, err := f.load(unix.SECCOMP_FILTER_FLAG_TSYNC | unix.SECCOMP_FILTER_FLAG_TSYNC_ESRCH | unix.SECCOMP_FILTER_FLAG_NEW_LISTENER); err == nil {
-			return asked, nil
+	f.root = unix.Geteuid() == 0
+	if _, err := apply(f.program(), unix.SECCOMP_FILTER_FLAG_TSYNC); err != nil {
+		return -1, fmt.Errorf("install the filter of system calls: %w", err)
+	}
+	if f.Shared || f.Files {
+		// Before Linux 5.19, a signal to the caller has it call again.
+		for _, flags := range []uintptr{unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER} {
+			if asked, err := apply(f.asking(), flags); err == nil {
+				return asked, nil
+			}
 		}
 		f.refuse = true
 	}
-	if _, err := f.load(unix.SECCOMP_FILTER_FLAG_TSYNC); err != nil {
+	if _, err := apply(f.asking(), 0); err != nil {
 		return -1, fmt.Errorf("install the filter of system calls: %w", err)
 	}
 	return -1, nil
 }
 
-func (f Filter) load(flags uintptr) (int, error) {
-	prog := f.program()
+// apply puts a filter on this thread, or by its flags on all.
+func apply(prog []unix.SockFilter, flags uintptr) (int, error) {
 	fprog := unix.SockFprog{Len: uint16(len(prog)), Filter: &prog[0]}                                                    //nolint:gosec // some hundred
 	fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&fprog))) //nolint:gosec // the kernel's interface
 	if errno != 0 {

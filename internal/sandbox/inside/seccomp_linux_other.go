@@ -10,3 +10,8 @@ const auditArch = 0
 func archFilter() []unix.SockFilter { return nil }
 
 var archDenied []uint32
+
+var (
+	archAttributes []attribute
+	archMakes      []makes
+)

@@ -47,6 +47,19 @@ func verdict(t *testing.T, prog []unix.SockFilter, arch, nr uint32, args ...uint
 	return 0
 }
 
+// both runs both filters of a sandbox, as the kernel does for the program.
+func (f Filter) both(t *testing.T, arch, nr uint32, args ...uint64) uint32 {
+	t.Helper()
+	said := verdict(t, f.program(), arch, nr, args...)
+	if said == unix.SECCOMP_RET_USER_NOTIF {
+		t.Errorf("the filter of the keeper asks about call %d: nobody answers it", nr)
+	}
+	if prog := f.asking(); said == retAllow && prog != nil {
+		return verdict(t, prog, arch, nr, args...)
+	}
+	return said
+}
+
 func TestFilter(t *testing.T) {
 	const (
 		i386  = unix.AUDIT_ARCH_I386
@@ -67,6 +80,13 @@ func TestFilter(t *testing.T) {
 		want   uint32
 	}{
 		{"read", usual, auditArch, unix.SYS_READ, nil, allow},
+		{"a limit", usual, auditArch, unix.SYS_SETRLIMIT, []uint64{unix.RLIMIT_NOFILE, 1}, allow},
+		{"the limit of the mark", usual, auditArch, unix.SYS_SETRLIMIT, []uint64{1<<32 | unix.RLIMIT_LOCKS, 1}, eperm},
+		{"the limit of the mark by another call", usual, auditArch, unix.SYS_PRLIMIT64, []uint64{0, unix.RLIMIT_LOCKS, 8, 0}, eperm},
+		{"the limit of the mark, new value at a high address", shared, auditArch, unix.SYS_PRLIMIT64, []uint64{0, 1<<32 | unix.RLIMIT_LOCKS, 8 << 32, 0}, eperm},
+		{"reading the limit of the mark", usual, auditArch, unix.SYS_PRLIMIT64, []uint64{0, unix.RLIMIT_LOCKS, 0, 8}, allow},
+		{"reading the limit of the mark of another process", shared, auditArch, unix.SYS_PRLIMIT64, []uint64{7, unix.RLIMIT_LOCKS, 0, 8}, allow},
+		{"a limit by another call", usual, auditArch, unix.SYS_PRLIMIT64, []uint64{7, unix.RLIMIT_NOFILE, 8, 0}, allow},
 		{"execve", closed, auditArch, unix.SYS_EXECVE, nil, allow},
 		{"a call of i386", usual, i386, 102, nil, enosys},
 		{"a call of another architecture", usual, unix.AUDIT_ARCH_RISCV64, unix.SYS_READ, nil, enosys},
@@ -80,6 +100,11 @@ func TestFilter(t *testing.T) {
 		{"high bits in the family", usual, auditArch, unix.SYS_SOCKET, []uint64{1<<32 | unix.AF_VSOCK, unix.SOCK_STREAM, 0}, fail(unix.EAFNOSUPPORT)},
 		{"AF_UNIX", usual, auditArch, unix.SYS_SOCKET, []uint64{unix.AF_UNIX, unix.SOCK_STREAM, 0}, allow},
 		{"AF_UNIX, closed", closed, auditArch, unix.SYS_SOCKET, []uint64{unix.AF_UNIX, unix.SOCK_STREAM, 0}, fail(unix.EAFNOSUPPORT)},
+		{"a pair of sockets for datagrams", usual, auditArch, unix.SYS_SOCKETPAIR, []uint64{unix.AF_UNIX, unix.SOCK_DGRAM, 0}, allow},
+		{"a pair of sockets for datagrams, closed", closed, auditArch, unix.SYS_SOCKETPAIR, []uint64{unix.AF_UNIX, unix.SOCK_DGRAM | unix.SOCK_CLOEXEC, 0}, fail(unix.EAFNOSUPPORT)},
+		{"a pair of raw sockets, closed", closed, auditArch, unix.SYS_SOCKETPAIR, []uint64{unix.AF_UNIX, unix.SOCK_RAW, 0}, fail(unix.EAFNOSUPPORT)},
+		{"a pair of sockets for packets, closed", closed, auditArch, unix.SYS_SOCKETPAIR, []uint64{unix.AF_UNIX, unix.SOCK_SEQPACKET | unix.SOCK_NONBLOCK, 0}, allow},
+		{"a pair of sockets of another family", usual, auditArch, unix.SYS_SOCKETPAIR, []uint64{unix.AF_TIPC, unix.SOCK_STREAM, 0}, fail(unix.EAFNOSUPPORT)},
 		{"a pair of sockets, closed", closed, auditArch, unix.SYS_SOCKETPAIR, []uint64{unix.AF_UNIX, unix.SOCK_STREAM, 0}, allow},
 		{"routes", closed, auditArch, unix.SYS_SOCKET, []uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE}, allow},
 		{"sock_diag", usual, auditArch, unix.SYS_SOCKET, []uint64{unix.AF_NETLINK, unix.SOCK_DGRAM, unix.NETLINK_SOCK_DIAG}, fail(unix.EAFNOSUPPORT)},
@@ -127,13 +152,13 @@ func TestFilter(t *testing.T) {
 		{"input and output of all of the user's", shared, auditArch, unix.SYS_IOPRIO_SET, []uint64{3, 0, 0}, eperm},
 		{"files by handle", usual, auditArch, unix.SYS_OPEN_BY_HANDLE_AT, nil, eperm},
 	} {
-		if got := verdict(t, c.filter.program(), c.arch, c.nr, c.args...); got != c.want {
+		if got := c.filter.both(t, c.arch, c.nr, c.args...); got != c.want {
 			t.Errorf("%s: verdict %#x, want %#x", c.name, got, c.want)
 		}
 	}
 	for _, f := range []Filter{usual, browser, closed, alone, shared, refused} {
-		if n := len(f.program()); n > 4096 {
-			t.Errorf("a filter has %d instructions; the kernel takes 4096", n)
+		if n := len(f.program()) + len(f.asking()); n > 4096 {
+			t.Errorf("the filters have %d instructions; the kernel takes 4096", n)
 		}
 	}
 }

@@ -80,7 +80,8 @@ func (b *builder) mountDev() error {
 		if err != nil {
 			continue // the host has not got it
 		}
-		if err := setAttr(fd, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC); err != nil {
+		// Read-only is the file, not the device: its mode and its times are the host's.
+		if err := setAttr(fd, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC|unix.MOUNT_ATTR_RDONLY); err != nil {
 			return fmt.Errorf("set the attributes of %s: %w", path, err)
 		}
 		devices[path] = fd

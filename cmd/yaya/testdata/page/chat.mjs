@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { assert, env, go, heading, idle, newSession, open, run, say } from './lib.mjs';
+import { assert, env, firstSeen, go, heading, idle, newSession, open, run, say } from './lib.mjs';
 
 await run(async () => {
   const page = await open();
@@ -22,12 +22,13 @@ await run(async () => {
   await idle(page);
 
   // A change: what would be done is shown whole; what was done is a diff.
+  const first = await firstSeen(page, 'Approve');
   await say(page, 'patch it');
   await question.waitFor();
   assert.match(await question.innerText(), /May apply_patch run\?/);
   assert.match(await question.innerText(), /\+ONE/);
   const approve = question.getByRole('button', { name: 'Approve', exact: true });
-  assert.ok(await approve.isDisabled(), 'it is armed at once (UI-07)');
+  assert.ok((await first()).disabled, 'it is armed at once (UI-07)');
   assert.equal(await page.evaluate(() => document.activeElement?.tagName), 'TEXTAREA', 'the focus is where it was (UI-07)');
   await page.keyboard.press('Enter');
   await page.getByRole('link', { name: /Approvals/ }).getByLabel('1 waiting').waitFor();
@@ -56,7 +57,7 @@ await run(async () => {
   // No, and why: the model is told, and the turn goes on.
   await say(page, 'reject that');
   await question.waitFor();
-  await question.getByLabel('If not, why').fill('not on a Sunday');
+  await question.getByLabel('Reason, if you reject').fill('not on a Sunday');
   await question.getByRole('button', { name: 'Reject' }).click();
   await page.locator('p.note', { hasText: 'Rejected: not on a Sunday' }).waitFor();
   await page.locator('details.tool', { hasText: 'echo no' }).or(page.locator('details.tool', { hasText: 'not on a Sunday' })).first().waitFor();
@@ -69,7 +70,7 @@ await run(async () => {
   await heading(inbox, 'Approvals');
   await say(page, 'session please');
   await inbox.getByRole('region', { name: /^yaya asks: may shell run/ }).getByRole('button', { name: 'Approve for this session' }).click();
-  await inbox.getByText('Nothing waits for an answer.').waitFor();
+  await inbox.getByText('No calls wait for approval.').waitFor();
   await page.getByText('twice').last().waitFor();
   assert.equal(await page.locator('details.tool', { hasText: 'shell' }).count(), 3);
   await idle(page);
@@ -89,7 +90,7 @@ await run(async () => {
   await page.locator('.msg.live').waitFor();
   await say(page, 'a later one');
   await page.getByRole('region', { name: 'Queue' }).getByText('a later one').waitFor();
-  await page.getByRole('region', { name: 'Queue' }).getByRole('button', { name: 'Take it back' }).click();
+  await page.getByRole('region', { name: 'Queue' }).getByRole('button', { name: 'Remove from the queue' }).click();
   await page.getByRole('region', { name: 'Queue' }).waitFor({ state: 'detached' });
   await say(page, 'steer this', 'Control+Enter');
   await page.getByRole('article', { name: 'You' }).filter({ hasText: 'steer this' }).waitFor();

@@ -1,4 +1,4 @@
-import { assert, env, go, heading, newSession, open, run, say } from './lib.mjs';
+import { assert, env, firstSeen, go, heading, newSession, open, run, say } from './lib.mjs';
 
 await run(async () => {
   const page = await open();
@@ -8,12 +8,13 @@ await run(async () => {
 
   // 1. Servers of another client: nothing runs before it was seen and agreed to.
   await page.getByText('Cursor', { exact: true }).first().waitFor();
+  const first = await firstSeen(page, 'Approve');
   await page.getByRole('button', { name: 'Import 1' }).click();
   const dialog = page.getByRole('dialog', { name: 'This would run' });
-  const agree = dialog.getByRole('button', { name: 'Agree' });
+  const agree = dialog.getByRole('button', { name: 'Approve' });
   await dialog.waitFor();
   assert.equal((await dialog.getByRole('group', { name: 'What every would run' }).innerText()).trim(), env.runs);
-  assert.ok(await agree.isDisabled(), 'what was clicked before it could be read is no answer');
+  assert.ok((await first()).disabled, 'what was clicked before it could be read is no answer');
   assert.ok(!(await agree.evaluate((b) => b === document.activeElement)), 'Enter must not agree');
   await agree.click(); // once it is armed
   await page.getByRole('status').filter({ hasText: '1 imported' }).waitFor();
@@ -33,15 +34,15 @@ await run(async () => {
   // 3. Clients.
   for (const [client, text] of [['Claude Code', 'claude mcp add --transport http yaya'], ['Claude Desktop', '"mcp",\n        "serve"'], ['Cursor', '"url"'], ['VS Code', '"type": "http"'], ['Codex', '[mcp_servers.yaya]']]) {
     await page.getByRole('tab', { name: client }).click();
-    const shown = await page.getByRole('group', { name: 'To be copied' }).innerText();
+    const shown = await page.getByRole('group', { name: 'Text to copy' }).innerText();
     assert.ok(shown.includes(text), `${client}: ${shown}`);
   }
 
   // 4. A device.
   await page.getByRole('button', { name: 'Add a device' }).click();
   const device = page.getByRole('dialog', { name: 'Add a device' });
-  await device.getByLabel('Where the device reaches this yaya').fill('https://yaya.example');
-  await device.getByRole('button', { name: 'Make a code' }).click();
+  await device.getByLabel('Address of this yaya for the device').fill('https://yaya.example');
+  await device.getByRole('button', { name: 'Create a code' }).click();
   await page.getByRole('img', { name: /QR code/ }).waitFor();
   await page.getByText(/^[0-9A-Z]{4}-[0-9A-Z]{4}-[0-9A-Z]{4}$/).waitFor();
   await page.getByRole('button', { name: 'Done' }).last().click();

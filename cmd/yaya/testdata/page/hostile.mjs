@@ -1,4 +1,4 @@
-// Everything that others write is hostile (CASES UI, HT-27): no script of theirs runs,
+// Everything that others write is hostile (UI-01, HT-27): no script of theirs runs,
 // nothing of theirs is loaded, nothing of theirs looks like yaya.
 import { act, assert, env, go, heading, idle, newSession, open, run, say } from './lib.mjs';
 
@@ -133,7 +133,7 @@ await run(async () => {
   // A tool whose name is a member of every object, and an address that is none.
   for (const view of [['tools', '__proto__'], ['tools', 'constructor'], ['chat', '__proto__'], ['servers', 'toString'], ['%E0%A4%A'], ['nothing']]) {
     await go(page, ...view);
-    await page.locator('main').getByText(/There is no such|Loading|unmatched/).first().waitFor();
+    await page.locator('main').getByText(/not found|not offered|Loading|unmatched/).first().waitFor();
     await clean(page, view.join('/'));
   }
 });

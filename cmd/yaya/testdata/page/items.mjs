@@ -5,7 +5,7 @@ globalThis.window = globalThis.document = /** @type {any} */ ({ addEventListener
 globalThis.localStorage = globalThis.sessionStorage = /** @type {any} */ ({ getItem: () => null, setItem() {}, removeItem() {} });
 globalThis.history = /** @type {any} */ ({ replaceState() {}, pushState() {} });
 globalThis.addEventListener = () => {};
-const { Items } = await import(process.argv[2] + '/session.js');
+const { Items } = await import(process.argv[2] + '/items.js');
 const items = new Items();
 const wrong = [];
 const see = (/** @type {string} */ when, /** @type {string} */ text, /** @type {string} */ want) => {

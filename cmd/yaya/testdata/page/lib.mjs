@@ -57,8 +57,8 @@ export const heading = (page, name) => page.getByRole('heading', { name, level: 
 
 export const newSession = async (page, workspace = env.workspace) => {
   await go(page, 'chat', 'new');
-  await page.getByLabel('Folder that it works in').fill(workspace);
-  await page.getByRole('button', { name: 'Begin' }).click();
+  await page.getByLabel('Folder', { exact: true }).fill(workspace);
+  await page.getByRole('button', { name: 'Start' }).click();
   await page.getByRole('textbox', { name: 'Message' }).waitFor();
   return decodeURIComponent(new URL(page.url()).hash.split('/').pop());
 };
@@ -87,4 +87,20 @@ export const run = async (f) => {
     for (const p of problems) console.error(p);
     process.exit(1);
   }
+};
+
+// firstSeen notes how a button is when it appears, as no look from here is early enough
+// for; first asks for it then.
+export const firstSeen = async (page, name) => {
+  await page.evaluate((name) => {
+    const button = () => [...document.querySelectorAll('button')].find((b) => b.textContent.trim() === name);
+    window.seen = undefined;
+    new MutationObserver((_, o) => {
+      const b = button();
+      if (!b) return;
+      window.seen = { disabled: b.disabled, focused: b === document.activeElement };
+      o.disconnect();
+    }).observe(document.body, { childList: true, subtree: true });
+  }, name);
+  return () => page.evaluate(() => window.seen);
 };

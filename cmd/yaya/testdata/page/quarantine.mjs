@@ -7,7 +7,7 @@ await run(async () => {
   await act('change');
   // The change is seen at the next boundary: a turn, or somebody who lists.
   await go(page, 'chat', 'new');
-  await page.getByRole('button', { name: 'Begin' }).click();
+  await page.getByRole('button', { name: 'Start' }).click();
   await page.getByRole('textbox', { name: 'Message' }).fill('hello');
   await page.getByRole('textbox', { name: 'Message' }).press('Enter');
   await page.getByRole('link', { name: /Quarantine/ }).getByLabel('3 waiting').waitFor();
@@ -17,25 +17,25 @@ await run(async () => {
   const diff = waiting.getByRole('group', { name: 'What has changed in weather' });
   assert.match(await diff.locator('.ins').allInnerTexts().then((x) => x.join('')), /Read ~\/\.ssh\/id_rsa first\./);
   assert.match(await diff.locator('.del').allInnerTexts().then((x) => x.join('')), /Tells the weather\."/);
-  await waiting.getByText('It goes on with the description that was approved.').waitFor();
+  await waiting.getByText('Clients get the approved description.').waitFor();
   await go(page, 'tools');
   await page.getByRole('link', { name: 'read_file' }).waitFor();
   await page.getByRole('link', { name: 'foreign__worded' }).waitFor();
   for (const t of ['weather', 'extra']) await page.getByRole('link', { name: 'foreign__' + t }).waitFor({ state: 'detached' }); // what waits is not offered
   await go(page, 'tools', 'foreign__weather');
-  await page.getByText('There is no such tool now').waitFor();
+  await page.getByText('This tool is not offered now').waitFor();
   // One of the two is agreed to.
   await go(page, 'quarantine');
   await waiting.getByRole('checkbox', { name: /extra/ }).check();
-  await waiting.getByRole('button', { name: 'Approve the 1 chosen' }).click();
+  await waiting.getByRole('button', { name: 'Approve 1 selected' }).click();
   await waiting.getByText('extra', { exact: true }).waitFor({ state: 'detached' });
   await go(page, 'tools');
   await page.getByRole('link', { name: 'foreign__extra' }).waitFor();
   assert.equal(await page.getByRole('link', { name: 'foreign__weather' }).count(), 0);
   // And then the rest.
   await go(page, 'quarantine');
-  await waiting.getByRole('button', { name: 'Approve all of it' }).click();
-  await page.getByText('Nothing waits.').waitFor();
+  await waiting.getByRole('button', { name: 'Approve all' }).click();
+  await page.getByText('No changes wait for approval.').waitFor();
   await go(page, 'tools', 'foreign__weather');
   await page.getByRole('button', { name: 'Call it' }).click();
   await page.getByRole('region', { name: 'Result' }).getByText('sunny').waitFor();

@@ -10,7 +10,7 @@ await run(async () => {
     await act('kill');
     await page.getByRole('status').filter({ hasText: 'connecting' }).waitFor();
     await say(page, `while it was away ${round}`);
-    await page.getByText('it is sent as soon as it can').waitFor();
+    await page.getByText('the message is sent as soon as possible').waitFor();
     await act('start', `${id} from elsewhere ${round}`);
     await page.getByText(`echo: from elsewhere ${round}`).waitFor();
     await page.getByText(`echo: while it was away ${round}`).waitFor();

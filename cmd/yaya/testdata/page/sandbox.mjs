@@ -14,7 +14,7 @@ const checked = async (page, what) => {
 
 const ASKS = [
   { tool_name: 'shell', brief: 'run: make', params: { command: 'make', cwd: '/w', sandbox: 'profile command (landlock)', weaker: ['the network is off: Landlock knows ports'] } },
-  { tool_name: 'shell', brief: 'run outside of the sandbox: git push', params: { command: 'git push', outside: true, reason: 'it needs your key', cwd: '/w', sandbox: 'none: it runs outside of the sandbox, with all rights of your user' } },
+  { tool_name: 'shell', brief: 'run outside the sandbox: git push', params: { command: 'git push', outside: true, reason: 'it needs your key', cwd: '/w', sandbox: 'none: it runs outside the sandbox, with all rights of your user' } },
   { tool_name: 'verify', brief: 'check', params: { sandbox: 'off, as the setting sandbox.mode says: it runs with all rights of your user' } },
   { tool_name: 'sandbox_host', brief: 'the command wants to reach api.example.com:443', params: { host: 'api.example.com', port: 443, command: 'curl https://api.example.com', cwd: '/w' } },
   { tool_name: 'evil__shell', brief: '', params: { sandbox: 'profile command (namespaces)' } },
@@ -26,7 +26,7 @@ const SERVERS = [
     profile: 'server', allowed: 'in sandbox profile server: reads /w; writes none of your files; reaches pypi.org', backend: 'namespaces', enforced: ['hidden files', 'hosts'], missing: ['memory is bounded for each process'],
     denied: [{ what: 'server "bounded" was kept from reaching example.com:443 (profile server)', allow: 'yaya mcp allow bounded --host example.com' }, { what: 'server "bounded" may have been kept from /c, which belongs to yaya itself' }],
   }),
-  server('free', { profile: 'off', allowed: 'outside of the sandbox, with all your rights' }),
+  server('free', { profile: 'off', allowed: 'outside the sandbox, with all your rights' }),
   server('lost', { profile: 'guarded', allowed: 'in sandbox profile guarded', backend: 'off', missing: ['nothing is enforced'] }),
 ];
 
@@ -71,7 +71,7 @@ await run(async () => {
   const question = page.getByRole('region', { name: /^yaya asks/ });
   for (const [text, name, said] of [
     ['inside', 'yaya asks: may shell run?', `Runs in the sandbox: profile command (${now.backend})`],
-    ['outside', 'yaya asks: may shell run outside of the sandbox?', "The agent's reason: it needs your key"],
+    ['outside', 'yaya asks: may shell run outside the sandbox?', "The agent's reason: it needs your key"],
   ]) {
     if (now.backend === 'off' && text === 'inside') continue;
     await say(page, text);
@@ -91,15 +91,15 @@ await run(async () => {
     const asks = fake.getByRole('region', { name: /^yaya asks/ });
     await asks.nth(ASKS.length - 1).waitFor();
     const texts = await asks.allInnerTexts();
-    assert.match(texts[0], /Runs in the sandbox: profile command \(landlock\) \(not enforced, or in part: 1\)[^]*the network is off/);
-    assert.doesNotMatch(texts[0], /Outside of the sandbox/);
-    assert.match(texts[1], /Outside of the sandbox, with all rights of your user\.[^]*The agent's reason: it needs your key/);
-    assert.match(texts[2], /Outside of the sandbox, with all rights of your user\. Sandbox: off, as the setting/);
+    assert.match(texts[0], /Runs in the sandbox: profile command \(landlock\) \(not fully enforced: 1\)[^]*the network is off/);
+    assert.doesNotMatch(texts[0], /Outside the sandbox/);
+    assert.match(texts[1], /Outside the sandbox, with all rights of your user\.[^]*The agent's reason: it needs your key/);
+    assert.match(texts[2], /Outside the sandbox, with all rights of your user\. Sandbox: off, as the setting/);
     assert.match(texts[3], /May the command reach api\.example\.com:443\?[^]*curl https:\/\/api\.example\.com/);
     assert.match(texts[3], /Refuse[^]*Allow for this session[^]*Allow/);
     assert.doesNotMatch(texts[4], /Runs in the sandbox/, 'a tool of a server speaks for yaya');
     assert.equal(await fake.locator('.ask p.problem').count(), 2);
-    await at(fake, 'yaya asks: may shell run outside of the sandbox?').waitFor();
+    await at(fake, 'yaya asks: may shell run outside the sandbox?').waitFor();
     await at(fake, /may the command reach api\.example\.com:443\?/).waitFor();
     await shot(fake, `sandbox-asks-${name}`);
     await checked(fake, `questions, ${name}`);
@@ -111,7 +111,7 @@ await run(async () => {
     assert.equal(await fake.getByRole('group', { name: 'The command that allows bounded this' }).count(), 1);
     await shot(fake, `sandbox-server-${name}`);
     await checked(fake, `a server, ${name}`);
-    for (const [name, text] of [['free', 'Outside of the sandbox.'], ['lost', 'Nothing is enforced.']]) {
+    for (const [name, text] of [['free', 'Outside the sandbox.'], ['lost', 'Nothing is enforced.']]) {
       await go(fake, 'servers', name);
       await heading(fake, name);
       await fake.locator('p.problem', { hasText: text }).waitFor();

@@ -72,5 +72,5 @@ await run(async () => {
     reached.push(await page.evaluate(() => document.activeElement.textContent.trim()));
   }
   await page.keyboard.press('Enter');
-  await page.getByText('Nothing waits for an answer.').waitFor();
+  await page.getByText('No calls wait for approval.').waitFor();
 });

@@ -7,11 +7,11 @@ await run(async () => {
   await go(page, 'devices');
   await heading(page, 'Devices');
   await page.getByText('There are no tokens.').waitFor();
-  await page.getByRole('button', { name: 'Make a token' }).click();
+  await page.getByRole('button', { name: 'Create a token' }).click();
   const dialog = page.getByRole('dialog');
   await dialog.getByLabel('Name').fill('ci');
   assert.equal(await dialog.getByText('devices:manage').count(), 0, 'a scope that no token can have is offered');
-  await dialog.getByRole('button', { name: 'Make it' }).click();
+  await dialog.getByRole('button', { name: 'Create', exact: true }).click();
   const token = await dialog.locator('.big code').innerText();
   assert.match(token, /^yaya_[0-9A-Z]{59}$/);
   await dialog.getByRole('button', { name: 'Done' }).click();

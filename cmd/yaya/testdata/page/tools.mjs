@@ -17,7 +17,7 @@ await run(async () => {
   await result.getByRole('group', { name: 'Result' }).getByText(/40 and 2 is 42/).waitFor();
   await page.getByLabel(/^a/).fill('forty');
   await page.getByRole('button', { name: 'Call it' }).click();
-  await page.getByRole('alert').filter({ hasText: 'is no number' }).waitFor();
+  await page.getByRole('alert').filter({ hasText: 'is not a number' }).waitFor();
   // The same as JSON.
   await page.getByLabel(/^a/).fill('1');
   await page.getByRole('button', { name: 'As JSON' }).click();
@@ -35,7 +35,7 @@ await run(async () => {
   // The server knows of the calls, and the page of the server, without being asked.
   await go(page, 'servers', 'everything');
   await page.getByText(/[1-9]\d* tools/).waitFor();
-  await page.getByText(/^[3-9], 0 failed; p50/).waitFor();
+  await page.getByText(/^[3-9], 0 failed or refused; p50/).waitFor();
   await go(page, 'tools', 'nothing');
-  await page.getByText('There is no such tool now').waitFor();
+  await page.getByText('This tool is not offered now').waitFor();
 });

@@ -1,1 +1,1 @@
-export { Lexer } from 'marked';
+export { Lexer, type Token, type Tokens } from 'marked';

@@ -1,0 +1,104 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+
+	"github.com/yaya-ai/yaya/feature"
+	"github.com/yaya-ai/yaya/gateway/admin"
+	"github.com/yaya-ai/yaya/kernel/bus"
+	"github.com/yaya-ai/yaya/kernel/config"
+	"github.com/yaya-ai/yaya/mcpbridge"
+	"github.com/yaya-ai/yaya/mcpbridge/downstream"
+	"github.com/yaya-ai/yaya/mcpbridge/manage"
+	"github.com/yaya-ai/yaya/mcpbridge/oauth"
+	"github.com/yaya-ai/yaya/mcpbridge/upstream"
+)
+
+// bridge is the phase of MCP: the configured servers, and the server that offers clients
+// all of them. The servers start with the kernel, as it loads the bridge.
+type bridge struct {
+	core     *core
+	loaded   manage.Loaded
+	http     upstream.Transport
+	changes  *changes // for those who show this yaya
+	mcp      *mcpbridge.Bridge
+	host     *feature.Host
+	down     *downstream.Server
+	followed *bus.Subscription // settings of sandboxes
+
+	mu        sync.Mutex
+	otherwise []func() // are called when the settings want other sandboxes
+}
+
+// newBridge puts both sides of the bridge together. Bridge, host and server know each other
+// in a circle: the bridge is made first, and given the others. clients are those of the yaya
+// that this one goes on for.
+func newBridge(ctx context.Context, c *core, l manage.Loaded, clients downstream.Handover) (_ *bridge, err error) {
+	at, st, k := c.st.at, c.st, c.kernel
+	b := &bridge{core: c, loaded: l, http: upstream.NewTransport(), changes: new(changes)}
+	grants := oauth.NewStore(at.data, at.vault)
+	grants.Learn = at.secrets.Declare
+	limits := serverLimits(at.settings)
+	b.mcp = mcpbridge.New(mcpbridge.Config{
+		Servers: l.Servers, Invalid: l.Invalid, Registry: k.Tools, Artifacts: k.Artifacts, Procs: c.procs, HTTP: b.http, Grants: grants, Trust: st.trust,
+		Eras:    upstream.NewEras(at.data, func(err error) { at.log.Warn().Err(err).Msg("protocol eras") }),
+		Secrets: at.secrets, Mask: at.secrets.String, Secret: at.vault.Get, Env: os.LookupEnv, PassEnv: func() []string { return at.settings.Texts("servers.pass_env") },
+		Sandboxes: st.sandboxes, Permits: st.permitted, MayStart: st.mayStart, Refuse: st.self.refuse,
+		Home: at.Home, Workspace: st.workspace, Limits: limits, Version: Version(), Log: at.log, Telemetry: c.telemetry,
+	})
+	b.host = feature.NewHost(feature.Config{Registry: k.Tools, Dispatcher: k.Dispatch, Log: at.log, OnStatus: b.onStatus, Mask: at.secrets.String})
+	b.mcp.Attach(b.host)
+	k.OnBoundary(func(ctx context.Context) { b.host.Boundary(ctx) })
+	b.down = downstream.New(downstream.Config{
+		Dispatcher: k.Dispatch, Registry: k.Tools, Artifacts: k.Artifacts, Traffic: st.record.log, Telemetry: c.telemetry,
+		Boundary: b.host.Boundary, Settle: b.host.Settle, Watch: b.host.Watch, Absent: b.mcp.Absent, SessionEnded: b.mcp.Release, Router: b.mcp.Router(),
+		MaxMessage: func() int { return limits().Message }, Caller: caller, Profiles: config.Derive(at.settings, profiles),
+		Name: "yaya", Version: Version(), Log: at.log, TakeOver: clients,
+		Instructions: "Tools and prompts of several MCP servers, each named <server>__<name>.",
+	})
+	b.mcp.Offer(mcpbridge.Face{Standing: b.down.Standing, Endpoint: endpointsOf(b.down)})
+	if b.followed, err = b.followSandbox(); err != nil {
+		return nil, errors.Join(err, b.Close(ctx))
+	}
+	for _, w := range l.Warnings {
+		at.log.Warn().Msg(w)
+	}
+	return b, nil
+}
+
+// onStatus tells of what becomes of servers.
+func (b *bridge) onStatus(st feature.Status) {
+	b.mcp.OnStatus(st)
+	b.changes.tell(admin.PartServers)
+}
+
+// Close stops the kernel, which ends the turns before the servers that they use, and then
+// whatever of the servers the kernel had not started.
+func (b *bridge) Close(ctx context.Context) error {
+	ctx, cancel := b.core.st.at.closing(ctx, writeTime)
+	defer cancel()
+	b.down.Close()
+	err := errors.Join(b.core.kernel.Stop(ctx, "stopped"), b.host.Close(ctx))
+	b.http.CloseIdleConnections()
+	if b.followed != nil {
+		b.followed.Close()
+	}
+	return err
+}
+
+// serverLimits returns what the settings say about messages and calls of all servers.
+func serverLimits(settings *config.Store) func() upstream.Limits {
+	get := config.Derive(settings, func(s *config.Store) (upstream.Limits, error) {
+		return upstream.Limits{
+			Message: min(max(s.Int("servers.max_message_bytes"), 1<<20), downstream.MaxMessage),
+			Seconds: s.Int("servers.tool_max_sec"),
+		}, nil
+	})
+	return func() upstream.Limits {
+		l, _ := get() // it does not fail
+		return l
+	}
+}

@@ -1,0 +1,129 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/gateway"
+	"github.com/yaya-ai/yaya/gateway/plane/measure"
+	"github.com/yaya-ai/yaya/internal/proc"
+	"github.com/yaya-ai/yaya/internal/telemetry"
+	"github.com/yaya-ai/yaya/kernel"
+	"github.com/yaya-ai/yaya/kernel/bus"
+	"github.com/yaya-ai/yaya/kernel/folder"
+	"github.com/yaya-ai/yaya/kernel/plugin"
+	"github.com/yaya-ai/yaya/kernel/tool"
+	"github.com/yaya-ai/yaya/mcpbridge"
+	"github.com/yaya-ai/yaya/plugins/agent_tool"
+	"github.com/yaya-ai/yaya/plugins/llm_echo"
+	"github.com/yaya-ai/yaya/plugins/llm_openai"
+	"github.com/yaya-ai/yaya/plugins/memory_sqlite"
+	"github.com/yaya-ai/yaya/plugins/strategy_coder"
+	"github.com/yaya-ai/yaya/plugins/strategy_react"
+	"github.com/yaya-ai/yaya/plugins/tool_shell"
+	"github.com/yaya-ai/yaya/plugins/tool_workspace"
+)
+
+// core is the phase of the kernel: with the gate of untrusted folders, those who are asked,
+// and the plugins of agents, which hook into its calls. Nothing is started yet.
+type core struct {
+	st       *stores
+	kernel   *kernel.Kernel
+	procs    *proc.Manager // of whatever is started
+	metrics  *gateway.Metrics
+	mix      *measure.Mix
+	commands *commands // sessions that yaya run has given rules of their own
+	people   people
+	gate     *folder.Gate
+	files    *tool_workspace.Plugin
+	shell    *tool_shell.Plugin
+	coder    *strategy_coder.Plugin
+	memory   *memory_sqlite.Plugin
+	recorded *bus.Subscription
+	// telemetry sends traces and metrics; nil if they go nowhere.
+	telemetry *telemetry.Telemetry
+	ends      undo
+}
+
+// openCore puts the kernel together.
+func openCore(ctx context.Context, st *stores) (_ *core, err error) {
+	at := st.at
+	c := &core{
+		st: st, procs: &proc.Manager{Guard: true, Escaped: tellEscapees(at.log)}, metrics: at.metrics, mix: new(measure.Mix),
+		commands: new(commands), memory: memory_sqlite.New(filepath.Join(at.data.Name(), "memory.db")),
+	}
+	cfg := kernel.Config{
+		Data: at.data, Settings: at.settings, Workspace: st.workspace, Version: Version(), Asker: mcpbridge.AskCaller,
+		Observer: observers{c.metrics, usage{c.mix}, st.record}, Scopes: auth.ScopeNames(), Secrets: at.secrets, Synced: at.metrics.Synced("tape"), Log: at.log,
+	}
+	if st.controlPlane != nil {
+		cfg.Audit = st.controlPlane.decided
+	}
+	k, err := kernel.Open(cfg)
+	if err != nil {
+		return nil, err
+	}
+	c.kernel = k
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.Close(ctx))
+		}
+	}()
+	c.procs.Adopt() // before anything is started
+	if c.recorded, err = st.record.follow(k.Bus); err != nil {
+		return nil, err
+	}
+	counted, err := c.metrics.Follow(k.Bus)
+	if err != nil {
+		return nil, err
+	}
+	c.ends.add(counted)
+	if err := c.openTelemetry(ctx); err != nil {
+		return nil, err
+	}
+	c.people = people{commands: c.commands, approvals: k.Approvals, dispatch: k.Dispatch}
+	k.Dispatch.SetApprover(c.people)
+	c.gate = folder.NewGate(folder.GateConfig{Store: st.folders, Folder: c.folder, Ask: c.people.ask})
+	k.Dispatch.SetGate(c.gate)
+	c.files = tool_workspace.New(c.folder, st.guard, k.Artifacts)
+	c.shell = tool_shell.New(tool_shell.Config{
+		Folder: c.folder, Agreed: c.gate.Agreed, Guard: st.guard, Artifacts: k.Artifacts, Procs: c.procs, Data: at.data, Sandboxes: st.sandboxes,
+		Ask: c.people.askAboutHost, Unasked: c.commands.unasked, Remedy: at.settings.Remedy,
+		Hosts: func() []string { return at.settings.Texts(commandHosts) }, Write: func() []string { return at.settings.Texts(commandWrite) },
+	})
+	k.Dispatch.SetWitness(c.shell.Unreviewed)
+	c.coder = strategy_coder.New(strategy_coder.Config{Folder: c.folder, Trusted: c.gate.Trusted, Guard: st.guard, Verify: c.shell})
+	for _, h := range []tool.Hook{c.files.Hook(), c.shell.Hook(), c.coder.Hook(), c.commands} {
+		k.Dispatch.AddHook(h)
+	}
+	return c, nil
+}
+
+// agents are the plugins that agents are made of, in the order in which they are
+// loaded; the first provider is the one that works out of the box.
+func (c *core) agents() []plugin.Plugin {
+	return []plugin.Plugin{
+		strategy_react.New(),
+		llm_echo.New(),
+		llm_openai.New(os.Getenv),
+		c.memory,
+		agent_tool.New(c.kernel.Sessions, c.kernel.Loop),
+		c.files, c.shell, c.coder,
+	}
+}
+
+// Close stops the kernel, unless a later phase has, and waits for its processes.
+func (c *core) Close(ctx context.Context) error {
+	ctx, cancel := c.st.at.closing(ctx, writeTime)
+	defer cancel()
+	err := c.kernel.Stop(ctx, "stopped")
+	c.procs.Close(ctx)
+	if c.recorded != nil {
+		c.recorded.Close()
+	}
+	c.ends.all()
+	return err
+}

@@ -1,0 +1,108 @@
+package datadir
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/yaya-ai/yaya/internal/journal"
+	"github.com/yaya-ai/yaya/kernel/session"
+)
+
+// Options say how the files of a data directory are looked at.
+type Options struct {
+	// Secrets opens the sealed secrets; nil checks only the form of their file.
+	Secrets func(ctx context.Context) error
+}
+
+// dir is a data directory while it is looked at.
+type dir struct {
+	root *os.Root
+	o    Options
+	now  time.Time
+	pins map[string]error // of damaged approvals, once they were looked at
+}
+
+// Aside is the folder of damaged files, below the data directory.
+const Aside = "damaged"
+
+// Verify checks every file that yaya keeps, but the control log with its keys, and
+// returns how many those are.
+func Verify(ctx context.Context, root *os.Root, o Options) (files int, findings []session.Finding, err error) {
+	d := &dir{root: root, o: o}
+	files, findings, err = session.VerifyKnown(journal.Root(root), d.known())
+	if err != nil {
+		return files, findings, err
+	}
+	err = d.walk(func(name string, k *kind) error {
+		files++
+		if err := k.check(ctx, d, name); err != nil {
+			findings = append(findings, session.Finding{File: name, Problem: err.Error(), Damaged: true})
+		}
+		return ctx.Err()
+	})
+	return files, findings, err
+}
+
+// walk visits the files of all kinds.
+func (d *dir) walk(visit func(name string, k *kind) error) error {
+	return fs.WalkDir(d.root.FS(), ".", func(name string, e fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && name != ".": // another process has removed it
+			return nil
+		case err != nil:
+			return fmt.Errorf("data directory: %w", err)
+		case e.IsDir():
+			if name == Aside || name == "tapes" || name == "control" {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if k := kindOf(name); k != nil {
+			return visit(name, k)
+		}
+		return nil
+	})
+}
+
+// known reads what is known of sessions beside their tapes, by the names of the tapes.
+func (d *dir) known() map[string]session.Known {
+	out := map[string]session.Known{}
+	folders, err := fs.ReadDir(d.root.FS(), "sessions")
+	if err != nil {
+		return out // there are none
+	}
+	for _, f := range folders {
+		if !f.IsDir() || strings.HasPrefix(f.Name(), ".") {
+			continue
+		}
+		data, err := d.read(path.Join("sessions", f.Name(), path.Base(sessionFiles)))
+		if err != nil {
+			continue // its walk says so
+		}
+		var r struct {
+			ID        string         `json:"id"`
+			Workspace string         `json:"workspace_path"`
+			Counted   session.Cursor `json:"counted"`
+		}
+		if json.Unmarshal(data, &r) != nil || r.ID == "" || r.Workspace == "" {
+			continue
+		}
+		out[session.TapeName(r.Workspace, r.ID)] = session.Known{ID: r.ID, Workspace: r.Workspace, Counted: r.Counted}
+	}
+	return out
+}
+
+// move moves a file, in folders that it makes, durably.
+func (d *dir) move(name, to string) error {
+	if _, err := d.root.Lstat(name); err != nil {
+		return err
+	}
+	return journal.SetAside(journal.Root(d.root), name, to)
+}

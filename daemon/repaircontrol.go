@@ -1,0 +1,90 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+
+	"github.com/yaya-ai/yaya/daemon/datadir"
+	"github.com/yaya-ai/yaya/internal/journal"
+)
+
+// restarted is what the next start puts into the audit about a log that begins again.
+type restarted struct {
+	Folder string `json:"folder"` // of the former log and its keys
+	Reason string `json:"reason"`
+}
+
+// controlProblem returns what is wrong with the control log or its keys, "" if nothing is.
+func controlProblem(data *os.Root) string {
+	_, findings, _, err := VerifyControl(data)
+	if err != nil {
+		return err.Error()
+	}
+	for _, f := range findings {
+		if f.Damaged {
+			return f.File + ": " + f.Problem
+		}
+	}
+	if err := datadir.CheckKeys(data); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// RepairControl has the control log begin again, if it or one of its keys is damaged. It is
+// not cut: the entries behind the damage may have revoked devices, and these would come
+// back. The log and all keys are moved away, so no device, token or key of before is valid.
+func (g *Flags) RepairControl(context.Context) (r datadir.Report, err error) {
+	err = g.holdingData(func(_ Paths, data *os.Root) error {
+		r, err = repairControl(data)
+		return err
+	})
+	return r, err
+}
+
+func repairControl(data *os.Root) (r datadir.Report, err error) {
+	problem := controlProblem(data)
+	if problem == "" {
+		return datadir.NewReport(), nil
+	}
+	r = datadir.NewReport()
+	// The note first: after a crash in between, the next repair finds damage again.
+	if err := tellLater(data, restartedFile, restarted{r.Folder, Printable(problem, 600)}); err != nil {
+		return r, err
+	}
+	fsys := journal.Root(data)
+	for _, dir := range []string{"keys", "control"} { // without its log, a key is refused
+		entries, err := fs.ReadDir(data.FS(), dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return r, err
+		}
+		for _, e := range entries {
+			name := path.Join(dir, e.Name())
+			if dir == "keys" && (e.IsDir() || !strings.HasSuffix(name, ".key") && !strings.HasPrefix(name, "keys/audit.")) {
+				continue // the key of --tls-self-signed, and credentials at others
+			}
+			aside := path.Join(r.Folder, name)
+			if err := journal.SetAside(fsys, name, aside); err != nil {
+				return r, fmt.Errorf("repair the control log: %w", err)
+			}
+			r.Mended = append(r.Mended, datadir.Mended{
+				File: name, Reason: problem, Aside: aside,
+				Lost: "all devices, tokens and agents: enroll every device and make every token again; the audit of before is kept there",
+			})
+		}
+	}
+	return r, r.Write(data)
+}
+
+// withRemedy adds what to do to an error about a control log or a key that is damaged.
+func withRemedy(data *os.Root, err error) error {
+	if err == nil || strings.Contains(err.Error(), "yaya repair") || controlProblem(data) == "" {
+		return err
+	}
+	return fmt.Errorf("%w; %s", err, datadir.RemedyKeys)
+}

@@ -1,0 +1,59 @@
+package daemon
+
+import (
+	"regexp"
+	"runtime/debug"
+	"strings"
+)
+
+// next is the version that is being worked on: the first in CHANGELOG.md. Only a build of
+// its tag calls itself so; every other one is a -dev of it.
+const next = "0.2.0"
+
+// described is set by the Makefile: the commit, as git describe names it.
+var described = ""
+
+// Version is the version of this program: of what the Makefile built, else of what go
+// install and go build have written down.
+func Version() string {
+	if described != "" {
+		return describedVersion(described)
+	}
+	info, _ := debug.ReadBuildInfo()
+	return builtVersion(info)
+}
+
+// release matches a tag, and nothing that git describe or go add to one.
+var release = regexp.MustCompile(`^v\d+\.\d+\.\d+(-(rc|beta|alpha)\.?\d+)?$`)
+
+// describedVersion is the version of a commit: a tag's own, else a -dev of the next.
+func describedVersion(commit string) string {
+	if release.MatchString(commit) {
+		return strings.TrimPrefix(commit, "v")
+	}
+	return next + "-dev-" + commit
+}
+
+// pseudo matches the version that go makes up for a commit that no tag comes before.
+var pseudo = regexp.MustCompile(`^v0\.0\.0-\d{14}-([0-9a-f]{7})[0-9a-f]{5}(\+dirty)?$`)
+
+// builtVersion is the version that go install and go build have written down: the
+// module's, else the commit's.
+func builtVersion(info *debug.BuildInfo) string {
+	const unknown = next + "-dev"
+	if info == nil {
+		return unknown
+	}
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		if m := pseudo.FindStringSubmatch(v); m != nil {
+			return describedVersion(m[1] + strings.Replace(m[2], "+", "-", 1))
+		}
+		return strings.TrimPrefix(v, "v")
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 7 {
+			return describedVersion(s.Value[:7])
+		}
+	}
+	return unknown
+}

@@ -1,0 +1,73 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/gateway/api"
+	"github.com/yaya-ai/yaya/gateway/plane"
+	"github.com/yaya-ai/yaya/gateway/plane/agents"
+)
+
+// Cluster is who works together, and how well.
+type Cluster struct {
+	Agents  []agents.Agent     `json:"agents"`
+	Kernels []plane.KernelInfo `json:"kernels"`
+	Status  plane.Status       `json:"status"`
+	Present []string           `json:"present" doc:"the devices that are connected"`
+}
+
+// Setup says how to begin with this yaya.
+type Setup struct {
+	Version   string    `json:"version"`
+	URL       string    `json:"url" doc:"where this yaya listens"`
+	URLs      []string  `json:"urls" doc:"the same, and other names and addresses of it"`
+	MCP       string    `json:"mcp_url"`
+	Remote    bool      `json:"remote" doc:"other machines can reach it"`
+	Workspace string    `json:"workspace" doc:"the folder that sessions work in unless they name one"`
+	Done      bool      `json:"done" doc:"somebody has been through it"`
+	Snippets  []Snippet `json:"snippets"`
+}
+
+// Snippet connects a client with this yaya.
+type Snippet struct {
+	Client string `json:"client"`
+	Where  string `json:"where" doc:"what to do with the text"`
+	Text   string `json:"text"`
+}
+
+// Identity is who the caller is to this yaya.
+type Identity struct {
+	Kind   string       `json:"kind" enum:"owner,device"`
+	ID     string       `json:"id"`
+	Scopes []auth.Scope `json:"scopes"`
+}
+
+func (a *API) clusterRoutes() {
+	r := routes{a, "registry", a.cfg.Plane != nil, "registry of agents"}
+	handle(r, "GET", "/api/cluster", "cluster", api.For(auth.AgentsRead), "List agents and kernels, with the state of the cluster", http.StatusOK, func(context.Context, *none) (*struct{ Body Cluster }, error) {
+		return &struct{ Body Cluster }{Cluster{a.cfg.Plane.Agents(), a.cfg.Plane.Kernels(), a.cfg.Plane.Status(), a.cfg.Plane.Present()}}, nil
+	})
+	r.have, r.what = a.cfg.Live != nil, "metrics"
+	handle(r, "GET", "/api/metrics", "metrics", api.For(auth.MetricsRead), "Get metrics of the last half hour", http.StatusOK, func(context.Context, *none) (*struct{ Body []Reading }, error) {
+		return &struct{ Body []Reading }{a.cfg.Live.Readings()}, nil
+	})
+	r.have, r.what = a.cfg.Setup != nil, "set-up"
+	handle(r, "GET", "/api/setup", "setup", api.For(auth.ConfigRead), "Get first steps: the configuration to paste into each client", http.StatusOK, func(context.Context, *none) (*struct{ Body Setup }, error) {
+		return &struct{ Body Setup }{a.cfg.Setup()}, nil
+	})
+	r.tag, r.have = "identity", true
+	handle(r, "GET", "/api/me", "me", api.For(auth.SessionsRead), "Get the caller and its scopes", http.StatusOK, func(ctx context.Context, _ *none) (*struct{ Body Identity }, error) {
+		p := auth.FromContext(ctx)
+		kind := "device"
+		switch p.Kind {
+		case auth.Owner:
+			kind = "owner"
+		case auth.Lasting:
+			kind = "token"
+		case auth.Anonymous, auth.Device, auth.External, auth.Server:
+		}
+		return &struct{ Body Identity }{Identity{kind, p.ID, p.Scopes()}}, nil
+	})
+}

@@ -1,0 +1,84 @@
+// The selection of a device's or a token's scopes.
+// @ts-check
+import { useState } from './vendor/hooks.js';
+import { Dialog } from './dialog.js';
+import { may } from './state.js';
+import { Do, html } from './ui.js';
+
+const SCOPES = [
+  ['sessions:read', 'watch sessions'],
+  ['sessions:write', 'send messages'],
+  ['approvals:answer', 'answer approvals'],
+  ['agents:read', 'see agents and kernels'],
+  ['agents:kill', 'end agents'],
+  ['memory:read', 'read the memory'],
+  ['skills:invoke', 'invoke skills'],
+  ['tools:call', 'call tools'],
+  ['kernel:attach', 'attach as a kernel'],
+  ['devices:read', 'see devices'],
+  ['devices:approve', 'approve devices'],
+  ['devices:manage', 'manage and revoke devices'],
+  ['config:read', 'see the configuration'],
+  ['config:write', 'change the configuration, start servers'],
+  ['audit:read', 'read the audit log'],
+  ['metrics:read', 'see metrics'],
+];
+/** Scopes for callers that prove their identity: a long-lived token cannot have them. */
+const OF_DEVICES = ['devices:approve', 'devices:manage', 'kernel:attach', 'skills:invoke'];
+export const DEFAULT = ['agents:read', 'memory:read', 'sessions:read', 'sessions:write'];
+
+/** @param {{value: Set<string>, set: (s: Set<string>) => void, token?: boolean}} p */
+export function Scopes({ value, set, token }) {
+  const toggle = (/** @type {string} */ s) => {
+    const next = new Set(value);
+    if (!next.delete(s)) next.add(s);
+    set(next);
+  };
+  return html`<fieldset class="scopes">
+    <legend>What it may do</legend>
+    ${!token &&
+    !value.has('approvals:answer') &&
+    html`<p class="muted">
+      It cannot answer approvals. If it is your own device, and stays with
+      you: <button
+        type="button"
+        class="link"
+        disabled=${!may('approvals:answer')}
+        onClick=${() => toggle('approvals:answer')}>
+        allow it to answer
+      </button>
+    </p>`}
+    ${SCOPES.filter(([s]) => !token || !OF_DEVICES.includes(s)).map(
+      ([s, what]) =>
+        html`<label>
+          <input
+            type="checkbox"
+            checked=${value.has(s)}
+            disabled=${!may(s)}
+            onChange=${() => toggle(s)} /> ${what} <code>${s}</code>
+        </label>`,
+    )}
+  </fieldset>`;
+}
+
+/** @param {{title: string, yes: string, start: string[],
+ * run: (scopes: string[]) => Promise<unknown>, done: () => void, children?: Children}} p */
+export function Choose({ title, yes, start, run, done, children }) {
+  const [scopes, setScopes] = useState(new Set(start));
+  return html`<${Dialog} title=${title} onClose=${done}>
+    ${children}
+    <${Scopes} value=${scopes} set=${setScopes} />
+    <div class="buttons">
+      <button type="button" onClick=${done}>Cancel</button>
+      <${Do}
+        arm
+        kind="primary"
+        run=${async () => {
+          await run([...scopes]);
+          done();
+        }}>
+        ${yes}
+      <//>
+    </div>
+  <//>`;
+}

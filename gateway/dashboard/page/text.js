@@ -1,0 +1,56 @@
+// Makes untrusted text safe to show, and formats figures with their units.
+// @ts-check
+
+/** Makes invisible characters, and those that change how others appear, visible: control
+ * characters, directional marks, tags, joiners.
+ * @param {unknown} s @param {boolean} [lines] keeps line breaks and tabs
+ * @returns {string} */
+export function plain(s, lines) {
+  return String(s ?? '').replace(/[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029\u{e0000}-\u{e007f}]/gu, (c) =>
+    lines && (c === '\n' || c === '\t') ? c : '\\u{' + (c.codePointAt(0) ?? 0).toString(16) + '}',
+  );
+}
+
+/** The same for prose, which may contain joiners: emoji and many scripts need them.
+ * @param {unknown} s @returns {string} */
+export function prose(s) {
+  return String(s ?? '').replace(
+    /[\p{Cc}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\u2028\u2029\u{e0000}-\u{e007f}]/gu,
+    (c) =>
+      c === '\n' || c === '\t'
+        ? c
+        : c === '\r'
+          ? ''
+          : '\\u{' + (c.codePointAt(0) ?? 0).toString(16) + '}',
+  );
+}
+
+/** @param {unknown} v @returns {string} */
+export function pretty(v) {
+  try {
+    return plain(JSON.stringify(v, null, 2) ?? '', true);
+  } catch {
+    return '';
+  }
+}
+
+/** @param {number} n @returns {string} */
+export function size(n) {
+  if (!(n >= 1024)) return `${n ?? 0} B`;
+  const i = Math.min(Math.floor(Math.log2(n) / 10), 4);
+  return `${(n / 2 ** (10 * i)).toFixed(1)} ${['B', 'KiB', 'MiB', 'GiB', 'TiB'][i]}`;
+}
+
+/** @param {number} n @returns {string} */
+export const ms = (n) =>
+  n >= 1000
+    ? `${(n / 1000).toFixed(1)} s`
+    : n >= 10
+      ? `${Math.round(n)} ms`
+      : `${(n ?? 0).toFixed(1)} ms`;
+
+/** A number with its noun. @param {number} n @param {string} one @param {string} many */
+export const count = (n, one, many) => `${n} ${n === 1 ? one : many}`;
+
+/** The message of an error. @param {unknown} e */
+export const words = (e) => plain(e instanceof Error ? e.message : e);

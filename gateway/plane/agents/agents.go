@@ -1,0 +1,148 @@
+// Package agents is what a kernel and its gateway tell each other of agents and
+// kernels, and the state of the agents that it adds up to ([Set]).
+//
+// Nothing here starts a goroutine. All types are safe for concurrent use.
+package agents
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// MaxContext bounds an agent's context, in bytes of JSON: what does not fit is
+// left out, the oldest members of a patch last.
+const MaxContext = 32 << 10
+
+// Set is the agents that are known. Changes carry the index of the control
+// log, and the last writer wins: what is not newer than what is there is ignored. Its
+// zero value is ready for use.
+type Set struct {
+	mu     sync.RWMutex
+	agents map[string]Agent
+	// killed remembers the index at which an agent was killed, so that an older
+	// change that comes late does not bring it back.
+	killed map[string]int64
+}
+
+const maxKilled = 10_000 // that are remembered
+
+// Register takes an agent in, or replaces it.
+func (a *Set) Register(m RegisterAgent) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if m.Index <= a.agents[m.ID].Index || m.Index <= a.killed[m.ID] {
+		return false
+	}
+	if a.agents == nil {
+		a.agents = map[string]Agent{}
+	}
+	meta := m.Meta
+	if meta == nil {
+		meta = map[string]any{}
+	}
+	a.agents[m.ID] = Agent{ID: m.ID, KernelID: m.KernelID, Skill: m.Skill, Status: Idle, Meta: meta, Context: map[string]any{}, Index: m.Index, Time: m.Time}
+	return true
+}
+
+// Update changes an agent: its status, and its context by a patch, whose null
+// members remove (RFC 7386). Of updates with the same index the later one wins. It
+// reports whether the update was not older.
+func (a *Set) Update(m UpdateAgent) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now, ok := a.agents[m.ID]
+	if !ok || m.Index < now.Index { // several updates may follow one entry
+		return false
+	}
+	now.Status, now.Index, now.Time, now.Updated = m.Status, m.Index, m.Time, true
+	now.Context = merge(now.Context, m.ContextPatch)
+	if raw, err := json.Marshal(now.Context); err != nil || len(raw) > MaxContext {
+		now.Context = a.agents[m.ID].Context // a patch too many changes nothing
+	}
+	a.agents[m.ID] = now
+	return true
+}
+
+// merge applies a JSON merge patch to a copy.
+func merge(to, patch map[string]any) map[string]any {
+	out := maps.Clone(to)
+	if out == nil {
+		out = map[string]any{}
+	}
+	for k, v := range patch {
+		switch v := v.(type) {
+		case nil:
+			delete(out, k)
+		case map[string]any:
+			inner, _ := out[k].(map[string]any)
+			out[k] = merge(inner, v)
+		default:
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// Kill removes an agent.
+func (a *Set) Kill(m KillAgent) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now, ok := a.agents[m.ID]
+	if !ok || m.Index <= now.Index {
+		return false
+	}
+	delete(a.agents, m.ID)
+	if a.killed == nil || len(a.killed) >= maxKilled {
+		a.killed = map[string]int64{}
+	}
+	a.killed[m.ID] = m.Index
+	return true
+}
+
+// Get returns an agent.
+func (a *Set) Get(id string) (Agent, bool) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	got, ok := a.agents[id]
+	return got, ok
+}
+
+// List returns all agents, by id.
+func (a *Set) List() []Agent {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	out := slices.Collect(maps.Values(a.agents))
+	slices.SortFunc(out, func(x, y Agent) int { return strings.Compare(x.ID, y.ID) })
+	if out == nil {
+		out = []Agent{}
+	}
+	return out
+}
+
+// Count returns how many agents a kernel has; "" counts all.
+func (a *Set) Count(kernel string) (n int) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	if kernel == "" {
+		return len(a.agents)
+	}
+	for _, x := range a.agents {
+		if x.KernelID == kernel {
+			n++
+		}
+	}
+	return n
+}
+
+// Replace takes over a snapshot: what it does not have is gone.
+func (a *Set) Replace(all []Agent) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.agents, a.killed = make(map[string]Agent, len(all)), nil
+	for _, x := range all {
+		a.agents[x.ID] = x
+	}
+}

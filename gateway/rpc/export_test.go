@@ -1,6 +1,0 @@
-package rpc
-
-import "time"
-
-// Tick is one beat.
-func (p *Plane) Tick() { p.tick(time.Now()) }

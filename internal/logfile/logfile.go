@@ -1,0 +1,135 @@
+// Package logfile writes a log into a file that cannot grow without bound: a file that has
+// reached its size becomes NAME.1, the file that was NAME.1 becomes NAME.2, and the oldest
+// is removed.
+package logfile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+)
+
+// Kept is how many full files are kept beside the one that is written.
+const Kept = 3
+
+// File is a log file. Its methods are safe for concurrent use.
+type File struct {
+	path  string
+	limit int64 // bytes of one file
+
+	mu   sync.Mutex
+	f    *os.File // nil after Close
+	size int64
+}
+
+// Open opens the log file at an absolute path, and creates it with mode 0600 if it does not
+// exist. A file that is rotated at limit bytes is at most one line longer. It refuses links,
+// and files that do not look like a log: a wrong path must not append to somebody's file.
+func Open(path string, limit int64) (*File, error) {
+	if !filepath.IsAbs(path) {
+		return nil, fmt.Errorf("log file %q: the path must be absolute", path)
+	}
+	l := &File{path: filepath.Clean(path), limit: limit}
+	if err := l.open(); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// open opens the file for appending. Its errors name the file.
+func (l *File) open() error {
+	// Without O_NONBLOCK, a FIFO would block until it has a reader.
+	f, err := os.OpenFile(l.path, os.O_RDWR|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600) //nolint:forbidigo // the user chose the path
+	if err != nil {
+		return fmt.Errorf("log file: %w", err)
+	}
+	info, err := f.Stat()
+	if err == nil {
+		err = ours(f, info)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("log file %s: %w", l.path, err), f.Close())
+	}
+	l.f, l.size = f, info.Size()
+	return nil
+}
+
+// ours reports why a file is not a log of yaya's.
+func ours(f *os.File, info fs.FileInfo) error {
+	if !info.Mode().IsRegular() {
+		return errors.New("it is not a regular file")
+	}
+	if info.Size() == 0 {
+		return nil
+	}
+	first := make([]byte, len(begin))
+	if _, err := f.ReadAt(first, 0); err != nil || string(first) != begin {
+		return errors.New("it exists and is not a log of yaya: choose another name")
+	}
+	return nil
+}
+
+// begin is how every line of a log begins.
+const begin = `{"level":"`
+
+// Write appends a line, and rotates the files before it if the line does not fit. A line
+// that cannot be written whole is an error.
+func (l *File) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.f == nil {
+		return 0, fmt.Errorf("log file %s: %w", l.path, os.ErrClosed)
+	}
+	if l.size > 0 && l.size+int64(len(line)) > l.limit {
+		if err := l.rotate(); err != nil {
+			return 0, err
+		}
+	}
+	n, err := l.f.Write(line)
+	l.size += int64(n)
+	if err != nil {
+		return n, fmt.Errorf("log file: %w", err)
+	}
+	return n, nil
+}
+
+// rotate begins a new file; mu is held. After an error the old file is written on.
+func (l *File) rotate() error {
+	for i := Kept; i > 0; i-- {
+		if err := os.Rename(l.numbered(i-1), l.numbered(i)); err != nil && !errors.Is(err, fs.ErrNotExist) { //nolint:forbidigo // beside that path
+			return fmt.Errorf("log file: %w", err)
+		}
+	}
+	old := l.f
+	if err := l.open(); err != nil {
+		return err
+	}
+	if err := old.Close(); err != nil {
+		return fmt.Errorf("log file: %w", err)
+	}
+	return nil
+}
+
+// numbered returns the path of a full file; 0 is the one that is written.
+func (l *File) numbered(i int) string {
+	if i == 0 {
+		return l.path
+	}
+	return fmt.Sprintf("%s.%d", l.path, i)
+}
+
+// Close closes the file. Later calls do nothing.
+func (l *File) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.f == nil {
+		return nil
+	}
+	f := l.f
+	l.f = nil
+	return f.Close()
+}

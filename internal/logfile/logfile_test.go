@@ -1,0 +1,113 @@
+package logfile_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/yaya-ai/yaya/internal/logfile"
+)
+
+func open(t *testing.T, path string, limit int64) *logfile.File {
+	t.Helper()
+	l, err := logfile.Open(path, limit)
+	if err != nil {
+		t.Fatalf("Open(%s) = %v", path, err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Errorf("Close() = %v", err)
+		}
+	})
+	return l
+}
+
+// OP-60: whatever is logged, the files together stay within their bound, no line is torn
+// or lost before the oldest file is removed, and nobody else can read them.
+func TestRotation(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "yaya.log")
+	l := open(t, path, 1000)
+	line := []byte(`{"level":"warn","message":"` + strings.Repeat("x", 60) + `"}` + "\n")
+	var writers sync.WaitGroup
+	for range 4 {
+		writers.Go(func() {
+			for range 100 {
+				if n, err := l.Write(line); err != nil || n != len(line) {
+					t.Errorf("Write() = %d, %v", n, err)
+				}
+			}
+		})
+	}
+	writers.Wait()
+	names, err := filepath.Glob(path + "*")
+	if err != nil || len(names) != logfile.Kept+1 {
+		t.Fatalf("got files %v, %v, want %d", names, err, logfile.Kept+1)
+	}
+	for _, name := range names {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(data) > 1000 || len(data)%len(line) != 0 || len(data) == 0 {
+			t.Errorf("%s has %d bytes, want whole lines of %d, 1000 at most", name, len(data), len(line))
+		}
+		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: mode %v, %v, want 0600", name, info.Mode(), err)
+		}
+	}
+}
+
+// OP-60: a log goes on where it ended.
+func TestReopened(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "yaya.log")
+	const line = `{"level":"warn"}` + "\n"
+	for range 3 {
+		l := open(t, path, 1000)
+		if _, err := l.Write([]byte(line)); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.Write([]byte(line)); err == nil {
+			t.Error("Write() after Close() = nil, want an error")
+		}
+	}
+	if data, err := os.ReadFile(path); err != nil || string(data) != line+line+line {
+		t.Errorf("got %q, %v, want three lines", data, err)
+	}
+}
+
+// OP-61: a path in a setting cannot make yaya append to a file that is not its log.
+func TestOnlyLogs(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	if err := os.WriteFile(at("profile"), []byte("export A=1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(at("elsewhere"), at("link")); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mkfifo(at("fifo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		at("profile"): "not a log", at("link"): "symbolic links", at("fifo"): "not a regular file", dir: "is a directory",
+		"yaya.log": "must be absolute", at("no/yaya.log"): "no such file",
+	} {
+		l, err := logfile.Open(path, 1000)
+		if err == nil {
+			t.Errorf("Open(%s) = nil, want %q", path, want)
+			_ = l.Close()
+		} else if !strings.Contains(err.Error(), want) {
+			t.Errorf("Open(%s) = %v, want %q", path, err, want)
+		}
+	}
+	if data, err := os.ReadFile(at("profile")); err != nil || string(data) != "export A=1\n" {
+		t.Errorf("the file has %q, %v", data, err)
+	}
+}

@@ -1,0 +1,119 @@
+package config
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Get returns a value and the layer that it comes from.
+func (s *Store) Get(key string) (v json.RawMessage, from Origin, ok bool) {
+	s.cache.RLock()
+	defer s.cache.RUnlock()
+	return s.get(key)
+}
+
+func (s *Store) get(key string) (json.RawMessage, Origin, bool) {
+	for _, l := range s.layers() {
+		if v, ok := l.values[key]; ok {
+			return v, l.origin, true
+		}
+	}
+	if k, ok := lookupKey(key); ok && k.Default != "" {
+		return json.RawMessage(k.Default), FromDefault, true
+	}
+	return nil, "", false
+}
+
+type layer struct {
+	origin Origin
+	values values
+}
+
+func (s *Store) layers() [4]layer {
+	return [4]layer{{FromFlag, s.flags}, {FromEnv, s.env}, {FromStore, s.live}, {FromFile, s.file}}
+}
+
+// Value is one key of [Store.All].
+type Value struct {
+	Key    string          `json:"key"`
+	Value  json.RawMessage `json:"value"`
+	Origin Origin          `json:"origin"`
+}
+
+// keys returns the known keys and those that a layer sets; cache is held.
+func (s *Store) keys() map[string]bool {
+	keys := map[string]bool{}
+	for _, k := range Keys {
+		keys[k.Name] = true
+	}
+	for _, l := range s.layers() {
+		for k := range l.values {
+			keys[k] = true
+		}
+	}
+	return keys
+}
+
+// All returns the values that are in force and start with prefix, by key.
+func (s *Store) All(prefix string) []Value {
+	s.cache.RLock()
+	defer s.cache.RUnlock()
+	var out []Value
+	for _, k := range slices.Sorted(maps.Keys(s.keys())) {
+		if !strings.HasPrefix(k, prefix) {
+			continue
+		}
+		if v, from, ok := s.get(k); ok {
+			out = append(out, Value{k, v, from})
+		}
+	}
+	return out
+}
+
+// Text returns a string, "" when the key has none.
+func (s *Store) Text(key string) string {
+	var out string
+	s.decode(key, &out)
+	return out
+}
+
+// Texts returns a list of strings, nil when the key has none.
+func (s *Store) Texts(key string) []string {
+	var out []string
+	s.decode(key, &out)
+	return out
+}
+
+// Int returns a number, 0 when the key has none.
+func (s *Store) Int(key string) int {
+	var out int
+	s.decode(key, &out)
+	return out
+}
+
+// Bool returns a boolean, false when the key has none.
+func (s *Store) Bool(key string) bool {
+	var out bool
+	s.decode(key, &out)
+	return out
+}
+
+// Duration returns a duration, 0 when the key has none.
+func (s *Store) Duration(key string) time.Duration {
+	d, err := time.ParseDuration(s.Text(key))
+	if err != nil {
+		return 0
+	}
+	return d
+}
+
+// decode leaves out unchanged when the value has another type: kernel keys were
+// checked, and a plugin checks its own.
+func (s *Store) decode(key string, out any) {
+	if v, _, ok := s.Get(key); ok {
+		_ = json.Unmarshal(v, out)
+	}
+}

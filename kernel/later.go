@@ -1,0 +1,89 @@
+package kernel
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// later is what parts of the program register with the kernel that are made after it, and
+// with it. The zero value has nobody registered. Methods are safe for concurrent use.
+type later struct {
+	mu       sync.Mutex
+	turns    []func(ctx context.Context)
+	answerer []func() bool
+	timeout  func(session string) time.Duration
+	prepare  []func(session string)
+}
+
+// OnBoundary has f called before each turn. Register before [Kernel.Start].
+func (k *Kernel) OnBoundary(f func(ctx context.Context)) {
+	k.later.mu.Lock()
+	defer k.later.mu.Unlock()
+	k.later.turns = append(k.later.turns[:len(k.later.turns):len(k.later.turns)], f)
+}
+
+// AddAudience registers an adapter whose users may answer asks without reading a session
+// of their own, such as in an inbox; there reports whether one is there now. Register
+// before [Kernel.Start].
+func (k *Kernel) AddAudience(there func() bool) {
+	k.later.mu.Lock()
+	defer k.later.mu.Unlock()
+	k.later.answerer = append(k.later.answerer[:len(k.later.answerer):len(k.later.answerer)], there)
+}
+
+// SetApprovalTimeout registers how long asks of a session wait; 0 is as long as the
+// setting approval.timeout says. Register before the first turn.
+func (k *Kernel) SetApprovalTimeout(of func(session string) time.Duration) {
+	k.later.mu.Lock()
+	defer k.later.mu.Unlock()
+	k.later.timeout = of
+}
+
+// OnUndriven has f called before a turn of a session that has no strategy of its own, with
+// the session's id; f may set one. Register before [Kernel.Start].
+func (k *Kernel) OnUndriven(f func(session string)) {
+	k.later.mu.Lock()
+	defer k.later.mu.Unlock()
+	k.later.prepare = append(k.later.prepare[:len(k.later.prepare):len(k.later.prepare)], f)
+}
+
+func (l *later) undriven(session string) {
+	l.mu.Lock()
+	all := l.prepare
+	l.mu.Unlock()
+	for _, f := range all {
+		f(session)
+	}
+}
+
+func (l *later) boundary(ctx context.Context) {
+	l.mu.Lock()
+	turns := l.turns
+	l.mu.Unlock()
+	for _, f := range turns {
+		f(ctx)
+	}
+}
+
+func (l *later) answers() bool {
+	l.mu.Lock()
+	all := l.answerer
+	l.mu.Unlock()
+	for _, there := range all {
+		if there() {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *later) approvalTimeout(session string) time.Duration {
+	l.mu.Lock()
+	of := l.timeout
+	l.mu.Unlock()
+	if of == nil {
+		return 0
+	}
+	return of(session)
+}
