@@ -96,7 +96,10 @@ $(PEERS)/node_modules/.package-lock.json: $(PEERS)/package.json $(PEERS)/package
 	cd $(PEERS) && npm ci --no-audit --no-fund
 	@touch $@
 
-# requirements.txt is made of requirements.in, for every platform, by
+# requirements.txt names every package, so pip need not look for what they need:
+# asked to, it takes the newest release of a package that another one wants with
+# an extra, and fails because that release has no hash here. It is made of
+# requirements.in, for every platform, by
 #   uv pip compile --universal --python-version 3.11 --generate-hashes --no-header requirements.in -o requirements.txt
 $(PYPEERS)/.venv/installed: $(PYPEERS)/requirements.txt
 	@python3 -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
@@ -104,7 +107,8 @@ $(PYPEERS)/.venv/installed: $(PYPEERS)/requirements.txt
 	  else echo "Python 3.11 or later with venv is needed for the MCP peers of the tests: install it"; exit 1; fi; }
 	rm -rf $(@D)
 	python3 -m venv $(@D)
-	$(@D)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	$(@D)/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r $<
+	$(@D)/bin/pip check --disable-pip-version-check
 	@touch $@
 
 # The browser that the page is tested in; YAYA_CHROMIUM names another one.

@@ -100,7 +100,7 @@ func (c *rawClient) listen(ctx context.Context, method string, body map[string]a
 				return
 			}
 			if len(ev.Data) > 0 {
-				c.take(ctx, ev.Data)
+				c.take(ev.Data)
 			}
 		}
 	})
@@ -148,7 +148,7 @@ func (c *rawClient) send(ctx context.Context, method string, body map[string]any
 }
 
 // take handles a message that is not an answer to a request of ours.
-func (c *rawClient) take(ctx context.Context, data []byte) {
+func (c *rawClient) take(data []byte) {
 	var m rawMessage
 	if err := json.Unmarshal(data, &m); err != nil {
 		c.t.Errorf("unreadable: %s", data)
@@ -159,7 +159,10 @@ func (c *rawClient) take(ctx context.Context, data []byte) {
 		c.asked = append(c.asked, fmt.Sprint(m.Method, " ", m.Params))
 		c.mu.Unlock()
 		c.done.Go(func() {
-			c.post(ctx, map[string]any{"jsonrpc": "2.0", "id": m.ID, "result": c.answer[m.Method]}, "", "")
+			// Not in the context of the request whose stream asked, which may end
+			// at once: a net/http connection whose request is cancelled as its
+			// answer without a body arrives fails the next request on it.
+			c.post(c.t.Context(), map[string]any{"jsonrpc": "2.0", "id": m.ID, "result": c.answer[m.Method]}, "", "")
 		})
 		return
 	}
@@ -208,7 +211,7 @@ func (c *rawClient) post(ctx context.Context, body map[string]any, rpc, name str
 		if m.ID != nil && c.modern {
 			return m, errors.New("a request on the stream of a modern client: " + m.Method)
 		}
-		c.take(ctx, ev.Data)
+		c.take(ev.Data)
 		m = rawMessage{}
 	}
 }
