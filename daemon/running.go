@@ -19,9 +19,8 @@ type running struct {
 	ends  undo
 }
 
-// start starts everything: upstream is a yaya elsewhere that this one attaches to, or "",
-// and reload has the files read again.
-func start(ctx context.Context, f *front, upstream string, reload <-chan struct{}) (_ *running, err error) {
+// start starts everything.
+func start(ctx context.Context, f *front, o Options) (_ *running, err error) {
 	b, c, st := f.bridge, f.bridge.core, f.bridge.core.st
 	r := &running{front: f}
 	defer func() {
@@ -47,7 +46,7 @@ func start(ctx context.Context, f *front, upstream string, reload <-chan struct{
 		return nil, err
 	}
 	r.ends.add(st.controlPlane.plane.Close)
-	detach, err := attach(upstream, c, f.doctor)
+	detach, err := attach(o.Upstream, c, f.doctor)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +59,7 @@ func start(ctx context.Context, f *front, upstream string, reload <-chan struct{
 		return nil, errWebOff
 	}
 	r.ends.add(f.in.source.run(ctx))
-	r.ends.add(f.files.watch(ctx, reload))
+	r.ends.add(f.files.watch(ctx, o.Reload))
 	r.ends.add(f.watchdog(ctx))
 	// yaya may end without the end of ctx: a server that is required may have failed.
 	beside, cancel := context.WithCancel(ctx)
@@ -69,8 +68,11 @@ func start(ctx context.Context, f *front, upstream string, reload <-chan struct{
 	aside.Go(func() {
 		c.resume(beside)
 		c.repair(beside)
+		st.at.tidy(beside) // last: it reads every folder, and nobody waits for it
+		if o.Settled != nil {
+			o.Settled()
+		}
 	})
-	aside.Go(func() { st.at.tidy(beside) })
 	aside.Go(func() { newJanitor(c, f.chats.Service).run(beside) })
 	aside.Go(st.tellSandbox)
 	aside.Go(func() {

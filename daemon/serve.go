@@ -22,6 +22,9 @@ type Options struct {
 	Inherited *Inherited        // what the process was started with; nil for nothing
 	// Started is called once, when everything serves. It does not wait for the MCP servers.
 	Started func(Started)
+	// Settled is called once, when what a start does beside serving is done; memory that only
+	// it has needed can be given back. It may be nil.
+	Settled func()
 	// Starting, unless it is nil, shows the servers while they start, until ctx ends.
 	Starting func(ctx context.Context, now func() Report)
 }
@@ -117,7 +120,7 @@ func serve(ctx context.Context, g *Flags, o Options, service supervised, started
 		return nil, err
 	}
 	defer end(ctx, f, &err)
-	r, err := start(ctx, f, o.Upstream, o.Reload)
+	r, err := start(ctx, f, o)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
 	"github.com/yaya-ai/yaya/daemon"
@@ -45,7 +44,7 @@ func run() int {
 	if code, mine := keychain.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr); mine {
 		return code
 	}
-	tuneGC()
+	memlimit.Headroom()
 	memlimit.Set() // the basis for detecting overload
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -76,15 +75,6 @@ func run() int {
 		fmt.Fprintln(os.Stderr, hint)
 	}
 	return exitError
-}
-
-// tuneGC lets the small heap of a relay grow a little further before each collection: at Go's
-// default, garbage collection took a tenth of the time under load. GOGC in the environment
-// takes precedence.
-func tuneGC() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(200)
-	}
 }
 
 // usageError is a mistake on the command line.

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/yaya-ai/yaya/daemon"
 	"github.com/yaya-ai/yaya/feature"
+	"github.com/yaya-ai/yaya/internal/memlimit"
 	"github.com/yaya-ai/yaya/mcpbridge/manage"
 	"golang.org/x/term"
 )
@@ -115,6 +116,7 @@ func serveFor(ctx context.Context, g *daemon.Flags, out io.Writer, s daemon.Opti
 	if terminal {
 		s.Starting = func(ctx context.Context, now func() daemon.Report) { watchTable(ctx, out, now) }
 	}
+	s.Settled = memlimit.Settle
 	next, err := daemon.Serve(ctx, g, s)
 	if next == nil || ctx.Err() != nil {
 		return err

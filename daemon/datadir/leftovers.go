@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -30,43 +31,59 @@ var leftover = []string{"keys/.audit.head.tmp", "sessions/*/attachments/.att_*"}
 // returns the names of what it removed.
 func Tidy(ctx context.Context, root *os.Root, since time.Time) (removed []string, err error) {
 	fsys := journal.Root(root)
-	err = fs.WalkDir(root.FS(), ".", func(name string, e fs.DirEntry, err error) error {
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case errors.Is(err, fs.ErrNotExist) && name != ".": // it has just been removed
+	folders := []string{"."}
+	for len(folders) > 0 {
+		folder := folders[len(folders)-1]
+		folders = folders[:len(folders)-1]
+		err := fsys.Each(folder, func(e journal.Entry) error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			name := path.Join(folder, e.Name())
+			st, err := e.Info()
+			switch {
+			case err != nil:
+				return gone(err)
+			case st.IsDir() && name != Aside:
+				folders = append(folders, name)
+			case st.Mode().IsRegular():
+				is, err := tidy(root, fsys, name, st, since)
+				if is {
+					removed = append(removed, name)
+				}
+				return gone(err)
+			}
 			return nil
-		case err != nil:
-			return fmt.Errorf("data directory: %w", err)
-		case e.IsDir() && name == Aside:
-			return fs.SkipDir
-		case !e.Type().IsRegular():
-			return nil
+		})
+		if err != nil && (folder == "." || gone(err) != nil) {
+			return removed, fmt.Errorf("data directory: %w", err)
 		}
-		gone := false
-		if path.Dir(name) == "tapes" && strings.HasSuffix(name, ".jsonl.new") {
-			gone, err = removeUnlocked(fsys, name)
-		} else if abandoned(name, e, since) {
-			err = root.Remove(name)
-			gone = err == nil
-		}
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if gone {
-			removed = append(removed, name)
-		}
-		return err
-	})
-	return removed, err
+	}
+	return removed, nil
+}
+
+// gone is the error about a file, nil if it has just been removed.
+func gone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// tidy removes a file if a crash has left it.
+func tidy(root *os.Root, fsys journal.FS, name string, st fs.FileInfo, since time.Time) (removed bool, err error) {
+	if path.Dir(name) == "tapes" && strings.HasSuffix(name, ".jsonl.new") {
+		return removeUnlocked(fsys, name)
+	}
+	if !abandoned(name, st, since) {
+		return false, nil
+	}
+	err = root.Remove(name)
+	return err == nil, err
 }
 
 // abandoned reports whether nobody writes a file any longer that exists only meanwhile.
-func abandoned(name string, e fs.DirEntry, since time.Time) bool {
-	st, err := e.Info()
-	if err != nil {
-		return false
-	}
+func abandoned(name string, st fs.FileInfo, since time.Time) bool {
 	before := st.ModTime().Before(since)
 	if m := temporary.FindStringSubmatch(path.Base(name)); m != nil {
 		pid, err := strconv.Atoi(m[1])
@@ -78,12 +95,10 @@ func abandoned(name string, e fs.DirEntry, since time.Time) bool {
 		}
 		return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
 	}
-	for _, pattern := range leftover {
-		if ok, err := path.Match(pattern, name); ok && err == nil {
-			return before
-		}
-	}
-	return false
+	return before && slices.ContainsFunc(leftover, func(pattern string) bool {
+		ok, err := path.Match(pattern, name)
+		return ok && err == nil
+	})
 }
 
 // removeUnlocked removes a tape that was not finished, unless a process is at work on it.

@@ -43,6 +43,10 @@ type FS interface {
 type Dirs interface {
 	MkdirAll(name string) error
 	ReadDir(name string) ([]fs.DirEntry, error)
+	// Each visits the entries of a directory in no order, and in pieces, so that a large
+	// one needs little memory, and its names alone cost little time. It may miss names
+	// that come or go meanwhile.
+	Each(name string, visit func(Entry) error) error
 	// SyncDir makes the names in a directory durable.
 	SyncDir(name string) error
 }
@@ -121,27 +125,6 @@ type Entry interface {
 	Info() (fs.FileInfo, error)
 }
 
-// Each visits the entries of a directory in no order, and in pieces, so that a large one
-// needs little memory, and its names alone cost little time. It may miss names that come or
-// go meanwhile.
-func Each(dirs Dirs, name string, visit func(Entry) error) error {
-	if in, ok := dirs.(interface {
-		each(name string, visit func(Entry) error) error
-	}); ok {
-		return in.each(name, visit)
-	}
-	entries, err := dirs.ReadDir(name)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if err := visit(e); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // rootEntry is an entry of a directory that is open.
 type rootEntry struct {
 	dir  *os.Root
@@ -151,7 +134,7 @@ type rootEntry struct {
 func (e rootEntry) Name() string               { return e.name }
 func (e rootEntry) Info() (fs.FileInfo, error) { return e.dir.Lstat(e.name) }
 
-func (r rootFS) each(name string, visit func(Entry) error) (err error) {
+func (r rootFS) Each(name string, visit func(Entry) error) (err error) {
 	const piece = 256
 	dir, err := r.root.OpenRoot(name)
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package memlimit sets a memory limit for the process unless one is set: from the
-// memory of the machine, or of its control group.
+// Package memlimit bounds the memory of the process unless its environment does: by a limit
+// from the memory of the machine, or of its control group, and by how far the heap grows
+// before it is collected.
 package memlimit
 
 import (

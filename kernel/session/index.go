@@ -22,14 +22,9 @@ func keyOf(tape string) (k tapeKey, ok bool) {
 	if len(tape) != 34 || tape[16:18] != "__" {
 		return k, false
 	}
-	a, err := hex.DecodeString(tape[:16])
-	if err != nil {
-		return k, false
-	}
-	b, err := hex.DecodeString(tape[18:])
-	copy(k[:8], a)
-	copy(k[8:], b)
-	return k, err == nil
+	_, first := hex.Decode(k[:8], []byte(tape[:16]))
+	_, second := hex.Decode(k[8:], []byte(tape[18:]))
+	return k, first == nil && second == nil
 }
 
 func (k tapeKey) tape() string {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -195,6 +196,7 @@ func (m *Manager) Tapes(id, workspace string) (files []string, err error) {
 		}
 		return nil
 	})
+	slices.Sort(files)
 	if err == nil && len(files) == 0 {
 		err = notFound(id)
 	}

@@ -151,7 +151,7 @@ func (m *Manager) compare(ctx context.Context, all bool) error {
 	x.pass++
 	pass := x.pass
 	x.mu.Unlock()
-	err := journal.Each(x.fs, tapesDir, func(e journal.Entry) error {
+	err := x.fs.Each(tapesDir, func(e journal.Entry) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -386,18 +386,17 @@ func (m *Manager) forked(tape, epoch string) (bool, error) {
 	return false, err
 }
 
-// tapes visits the names of the tape files.
+// tapes visits the names of the tape files, in no order.
 func (m *Manager) tapes(visit func(name string) error) error {
-	entries, err := m.cfg.FS.ReadDir(tapesDir)
-	if err != nil {
+	var failed error
+	err := m.cfg.FS.Each(tapesDir, func(e journal.Entry) error {
+		if strings.HasSuffix(e.Name(), ".jsonl") {
+			failed = visit(path.Join(tapesDir, e.Name()))
+		}
+		return failed
+	})
+	if err != nil && failed == nil {
 		return fmt.Errorf("sessions: %w", err)
 	}
-	for _, e := range entries {
-		if !e.IsDir() && strings.HasSuffix(e.Name(), ".jsonl") {
-			if err := visit(path.Join(tapesDir, e.Name())); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return err
 }

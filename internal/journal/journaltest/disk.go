@@ -180,6 +180,17 @@ func (d *Disk) ReadDir(dir string) ([]fs.DirEntry, error) {
 	return out, nil
 }
 
+// Each implements [journal.FS].
+func (d *Disk) Each(dir string, visit func(journal.Entry) error) error {
+	entries, err := d.ReadDir(dir)
+	for _, e := range entries {
+		if err := visit(e); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
 // Names returns the names of the files in a directory.
 func (d *Disk) Names(dir string) (out []string) {
 	d.mu.Lock()
