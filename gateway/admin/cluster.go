@@ -47,7 +47,8 @@ type Identity struct {
 func (a *API) clusterRoutes() {
 	r := routes{a, "registry", a.cfg.Plane != nil, "registry of agents"}
 	handle(r, "GET", "/api/cluster", "cluster", api.For(auth.AgentsRead), "List agents and kernels, with the state of the cluster", http.StatusOK, func(context.Context, *none) (*struct{ Body Cluster }, error) {
-		return &struct{ Body Cluster }{Cluster{a.cfg.Plane.Agents(), a.cfg.Plane.Kernels(), a.cfg.Plane.Status(), a.cfg.Plane.Present()}}, nil
+		all, _ := a.cfg.Plane.Agents()
+		return &struct{ Body Cluster }{Cluster{all, a.cfg.Plane.Kernels(), a.cfg.Plane.Status(), a.cfg.Plane.Present()}}, nil
 	})
 	r.have, r.what = a.cfg.Live != nil, "metrics"
 	handle(r, "GET", "/api/metrics", "metrics", api.For(auth.MetricsRead), "Get metrics of the last half hour", http.StatusOK, func(context.Context, *none) (*struct{ Body []Reading }, error) {

@@ -147,7 +147,7 @@ func (ch *Channel) event(m codec.Message) {
 	if at == nil && p.Index > 0 && ch.epoch != "" {
 		at = &Cursor{ch.epoch, p.Index}
 	}
-	// The state of an agent may be older than what the client has heard of others.
+	// Gateways of earlier versions send updates behind changes with higher indexes.
 	if at != nil && (ch.at == nil || ch.at.Epoch != at.Epoch || ch.at.Seq < at.Seq) {
 		ch.at = at
 	}

@@ -1,6 +1,24 @@
 package plane
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // Tick is one beat.
 func (p *Plane) Tick() { p.tick(time.Now()) }
+
+// PerEntry is how many indexes an entry provides.
+const PerEntry = perEntry
+
+// Update is what a kernel's update_agent does.
+func (p *Plane) Update(ctx context.Context, kernel, id, status string, patch map[string]any) (int64, error) {
+	return p.update(ctx, kernel, id, status, patch)
+}
+
+// UseUp leaves so many indexes of the newest entry.
+func (p *Plane) UseUp(left int64) {
+	p.telling.Lock()
+	defer p.telling.Unlock()
+	p.at = (p.at/perEntry+1)*perEntry - 1 - left
+}

@@ -3,6 +3,7 @@ package plane
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -93,8 +94,12 @@ func (p *Plane) list(now time.Time) []KernelInfo {
 // Kernels are the kernels that are known, with how they are.
 func (p *Plane) Kernels() []KernelInfo { return p.list(time.Now()) }
 
-// Agents are the agents that are registered.
-func (p *Plane) Agents() []agents.Agent { return p.agents.List() }
+// Agents are the agents that are registered, and the index of the newest change.
+func (p *Plane) Agents() (all []agents.Agent, index int64) {
+	p.telling.Lock()
+	defer p.telling.Unlock()
+	return p.agents.List(), p.at
+}
 
 // Present are the devices that are connected.
 func (p *Plane) Present() []string {
@@ -333,7 +338,7 @@ func (t kernels) Push(ctx context.Context, c wire.Client, topic, name string, pa
 	case "register_agent":
 		return p.register(ctx, c, id, payload)
 	case "update_agent":
-		return p.updatePushed(id, payload)
+		return p.updatePushed(ctx, id, payload)
 	case "kill_agent":
 		return p.killed(ctx, c, id, payload)
 	case "advertise_capabilities":
@@ -374,7 +379,7 @@ func small(payload json.RawMessage) error {
 	return nil
 }
 
-func (p *Plane) updatePushed(kernel string, payload json.RawMessage) (any, error) {
+func (p *Plane) updatePushed(ctx context.Context, kernel string, payload json.RawMessage) (any, error) {
 	if err := small(payload); err != nil {
 		return nil, err
 	}
@@ -385,9 +390,12 @@ func (p *Plane) updatePushed(kernel string, payload json.RawMessage) (any, error
 	if !slices.Contains([]string{agents.Idle, agents.Running, agents.Paused, agents.Failed}, m.Status) {
 		return nil, wire.Refuse("a status is idle, running, paused or failed")
 	}
-	index, ok := p.update(kernel, m.ID, m.Status, m.Patch)
-	if !ok {
+	index, err := p.update(ctx, kernel, m.ID, m.Status, m.Patch)
+	if errors.Is(err, errNotThere) {
 		return nil, wire.Refuse("this kernel has no agent with this id")
+	}
+	if err != nil {
+		return nil, unavailable(err)
 	}
 	return indexed{index}, nil
 }
@@ -414,7 +422,7 @@ func (p *Plane) change(ctx context.Context, event string, c wire.Client, target 
 	if err != nil {
 		return nil, unavailable(err)
 	}
-	return indexed{e.Index}, nil
+	return indexed{e.Index * perEntry}, nil
 }
 
 // advertise is advertise_capabilities.

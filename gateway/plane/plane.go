@@ -83,7 +83,8 @@ type Plane struct {
 
 	telling   sync.Mutex // held while a change is made and told: the topics hear of changes in one order
 	reporters map[*reporting]struct{}
-	counts    counts
+	counts    map[string]*tally
+	at        int64 // index of the newest change that the lobby was told of
 
 	mu       sync.Mutex
 	kernels  map[string]*kernel
@@ -107,7 +108,7 @@ var _ control.Projection = (*Plane)(nil)
 func New(cfg Config) *Plane {
 	return &Plane{
 		cfg: cfg, kernels: map[string]*kernel{}, fitness: map[string]*measure.Fitness{}, calls: map[string]*call{}, rates: map[string]*rate{},
-		promoted: map[string]bool{}, reporters: map[*reporting]struct{}{}, counts: counts{of: map[string]map[string]int64{}}, stop: make(chan struct{}), quorum: true,
+		promoted: map[string]bool{}, reporters: map[*reporting]struct{}{}, counts: map[string]*tally{}, stop: make(chan struct{}), quorum: true,
 	}
 }
 
@@ -160,6 +161,7 @@ type (
 func (p *Plane) Apply(e control.Entry) error {
 	p.telling.Lock()
 	defer p.telling.Unlock()
+	p.at = e.Index * perEntry
 	topic, ev, err := p.apply(e)
 	if err != nil || topic == "" {
 		return err
@@ -218,29 +220,30 @@ func (p *Plane) apply(e control.Entry) (topic string, ev wire.Event, err error) 
 }
 
 // lobbyEvent returns what agent:lobby is told of an entry, if it is of its
-// business.
+// business. Its index is in the lobby's numbering.
 func lobbyEvent(e control.Entry) (ev wire.Event, ok bool, err error) {
+	index := e.Index * perEntry
 	switch e.Event {
 	case evRegistered:
 		var r registered
 		err = e.Decode(&r)
 		ev = wire.Event{Name: "register_agent", Payload: agents.RegisterAgent{
-			Type: "register_agent", ID: e.Target, KernelID: r.KernelID, Skill: r.Skill, Status: agents.Idle, Meta: orEmpty(r.Meta), Time: control.Stamp(e.Time), Index: e.Index,
+			Type: "register_agent", ID: e.Target, KernelID: r.KernelID, Skill: r.Skill, Status: agents.Idle, Meta: orEmpty(r.Meta), Time: control.Stamp(e.Time), Index: index,
 		}}
 	case evUpdated:
 		var u updated
 		err = e.Decode(&u)
 		ev = wire.Event{Name: "update_agent", Payload: agents.UpdateAgent{
-			Type: "update_agent", ID: e.Target, Status: u.Status, ContextPatch: orEmpty(u.Patch), Index: e.Index, Time: control.Stamp(e.Time),
+			Type: "update_agent", ID: e.Target, Status: u.Status, ContextPatch: orEmpty(u.Patch), Index: index, Time: control.Stamp(e.Time),
 		}}
 	case evKilled:
 		var k killed
 		err = e.Decode(&k)
-		ev = wire.Event{Name: "kill_agent", Payload: agents.KillAgent{Type: "kill_agent", ID: e.Target, Reason: k.Reason, Time: control.Stamp(e.Time), Index: e.Index}}
+		ev = wire.Event{Name: "kill_agent", Payload: agents.KillAgent{Type: "kill_agent", ID: e.Target, Reason: k.Reason, Time: control.Stamp(e.Time), Index: index}}
 	default:
 		return ev, false, nil
 	}
-	ev.Seq = e.Index
+	ev.Seq = index
 	return ev, true, err
 }
 
@@ -259,13 +262,14 @@ func (p *Plane) Start(ctx context.Context, r Running) error {
 	if _, err := r.Log.Append(ctx, control.Change{Event: evLeader, Actor: p.cfg.KernelID, Target: state.Leader, Payload: leader{state.Leader, state.Term}}, nil); err != nil {
 		return err
 	}
+	p.renew()
 	for name, t := range map[string]wire.Topic{
 		kernelTopic: kernels{p}, consensusTopic: consensus{p: p}, "cluster:main": consensus{p: p},
 		evolutionTopic: evolution{p: p}, memoryTopic: memory{p}, "memory:shared": memory{p},
 	} {
 		r.Server.Handle(name, t)
 	}
-	if err := p.watch(); err != nil {
+	if err := p.watch(ctx); err != nil {
 		return err
 	}
 	p.mu.Lock()
@@ -315,7 +319,7 @@ func (p *Plane) tick(now time.Time) {
 	p.heard(p.cfg.KernelID, p.Heartbeat(), now)
 	p.staleKernels(now)
 	p.watchQuorum(now)
-	p.reconcile()
+	p.reconcile(ctx)
 	p.sumUp(ctx, now, false)
 }
 

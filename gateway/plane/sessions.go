@@ -16,7 +16,7 @@ import (
 const chatSkill = "chat"
 
 // watch makes the sessions of this kernel agents.
-func (p *Plane) watch() error {
+func (p *Plane) watch(ctx context.Context) error {
 	kinds := []string{
 		event.TurnWasStarted.Name(), event.TurnWasCompleted.Name(), event.TurnHasFailed.Name(), event.TurnWasCancelled.Name(), event.SessionWasArchived.Name(),
 		event.SessionWasDeleted.Name(),
@@ -26,7 +26,7 @@ func (p *Plane) watch() error {
 		return err
 	}
 	p.subs = append(p.subs, sub)
-	p.reconcile() // what a crash has left running does not run
+	p.reconcile(ctx) // what a crash has left running does not run
 	return nil
 }
 
@@ -37,13 +37,13 @@ func (p *Plane) onEvent(ctx context.Context, ev event.Event) error {
 		if err := p.enrol(ctx, p.cfg.KernelID, id, chatSkill, nil); err != nil {
 			return err
 		}
-		p.note(id, agents.Running, map[string]any{"turn_id": e.TurnID, "model": e.Model})
+		return p.note(ctx, id, agents.Running, map[string]any{"turn_id": e.TurnID, "model": e.Model})
 	case event.TurnCompleted:
-		p.note(id, agents.Idle, map[string]any{"turn_id": nil, "error": nil})
+		return p.note(ctx, id, agents.Idle, map[string]any{"turn_id": nil, "error": nil})
 	case event.TurnCancelled:
-		p.note(id, agents.Idle, map[string]any{"turn_id": nil, "error": nil})
+		return p.note(ctx, id, agents.Idle, map[string]any{"turn_id": nil, "error": nil})
 	case event.TurnFailed:
-		p.note(id, agents.Failed, map[string]any{"turn_id": nil, "error": clip(e.Error)})
+		return p.note(ctx, id, agents.Failed, map[string]any{"turn_id": nil, "error": clip(e.Error)})
 	case event.SessionArchived:
 		return p.gone(ctx, e.SessionID, "archived")
 	case event.SessionDeleted:
@@ -54,8 +54,12 @@ func (p *Plane) onEvent(ctx context.Context, ev event.Event) error {
 
 // note tells how one of this kernel's agents is. It does nothing for a session that is
 // not an agent, or no longer one.
-func (p *Plane) note(id, status string, patch map[string]any) {
-	p.update(p.cfg.KernelID, id, status, patch)
+func (p *Plane) note(ctx context.Context, id, status string, patch map[string]any) error {
+	_, err := p.update(ctx, p.cfg.KernelID, id, status, patch)
+	if errors.Is(err, errNotThere) {
+		return nil
+	}
+	return err
 }
 
 func (p *Plane) own(id string) func() error {
@@ -118,19 +122,25 @@ func (p *Plane) evict(ctx context.Context) {
 }
 
 // reconcile brings the agents to what is so: events may have been missed, and a
-// crash ends turns without one.
-func (p *Plane) reconcile() {
+// crash ends turns without one. When one cannot be brought there, it leaves the others
+// to the next time.
+func (p *Plane) reconcile(ctx context.Context) {
 	for _, a := range p.agents.List() {
 		if a.KernelID != p.cfg.KernelID {
 			continue
 		}
 		state, turn := p.run.Loop.State(a.ID)
 		running := state != loop.Idle
+		var err error
 		switch {
 		case a.Status == agents.Running && !running:
-			p.note(a.ID, agents.Idle, map[string]any{"turn_id": nil})
+			err = p.note(ctx, a.ID, agents.Idle, map[string]any{"turn_id": nil})
 		case a.Status != agents.Running && running:
-			p.note(a.ID, agents.Running, map[string]any{"turn_id": turn})
+			err = p.note(ctx, a.ID, agents.Running, map[string]any{"turn_id": turn})
+		}
+		if err != nil {
+			p.cfg.Log.Warn().Err(err).Msg("the lobby cannot be told how agents are")
+			return
 		}
 	}
 }

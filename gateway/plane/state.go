@@ -31,6 +31,7 @@ func (p *Plane) Save() (json.RawMessage, error) {
 	s := savedState{Agents: p.agents.List(), Kernels: map[string]savedKernel{}}
 	for i := range s.Agents { // the log has no entries of it
 		s.Agents[i].Status, s.Agents[i].Context = agents.Idle, map[string]any{}
+		s.Agents[i].Index /= perEntry // entries, as in files of earlier versions
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -48,6 +49,9 @@ func (p *Plane) Restore(state json.RawMessage) error {
 	var s savedState
 	if err := json.Unmarshal(state, &s); err != nil {
 		return err
+	}
+	for i := range s.Agents {
+		s.Agents[i].Index *= perEntry
 	}
 	p.agents.Replace(s.Agents)
 	p.mu.Lock()

@@ -65,6 +65,32 @@ func TestStateIsWhatTheEntriesLedTo(t *testing.T) {
 	}
 }
 
+// W-31, OP-30: a saved state has the numbers of entries, as those of earlier versions do.
+func TestStateHasTheNumbersOfEntries(t *testing.T) {
+	p := New(Config{KernelID: "k0"})
+	if err := p.Apply(control.Entry{Index: 7, Event: evRegistered, Target: "a", Payload: json.RawMessage(`{"kernel_id":"k0","skill":"chat"}`)}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.update(t.Context(), "k0", "a", "running", nil); err != nil {
+		t.Fatal(err)
+	}
+	if all, at := p.Agents(); at != 7*perEntry+1 || all[0].Index != at {
+		t.Errorf("Agents() = %+v, %d, want the index %d", all, at, 7*perEntry+1)
+	}
+	state := save(t, p)
+	var s savedState
+	if err := json.Unmarshal(state, &s); err != nil || len(s.Agents) != 1 || s.Agents[0].Index != 7 {
+		t.Errorf("got %s, %v, want one agent with the index 7", state, err)
+	}
+	again := New(Config{KernelID: "k0"})
+	if err := again.Restore(state); err != nil {
+		t.Fatal(err)
+	}
+	if all, _ := again.Agents(); len(all) != 1 || all[0].Index != 7*perEntry {
+		t.Errorf("Agents() = %+v after Restore, want one with the index %d", all, 7*perEntry)
+	}
+}
+
 func save(t *testing.T, p *Plane) json.RawMessage {
 	t.Helper()
 	state, err := p.Save()

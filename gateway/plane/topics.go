@@ -63,37 +63,55 @@ func (l lobby) Join(_ context.Context, c wire.Client, _ string, since *wire.Curs
 	if err := auth.Allow(c.Principal, auth.AgentsRead); err != nil {
 		return wire.Joined{}, err
 	}
-	last := l.p.run.Log.State().Last
-	res := LobbyJoined{Cursor: wire.Cursor{Epoch: l.p.cfg.Epoch, Seq: last}, Present: l.p.run.Server.Present()}
-	after := last
+	p := l.p
+	res := LobbyJoined{Present: p.run.Server.Present()}
+	p.telling.Lock()
+	defer p.telling.Unlock()
+	res.Cursor = wire.Cursor{Epoch: p.lobbyEpoch(), Seq: p.at}
+	after := p.at
 	switch {
 	case since == nil:
-		res.Agents = l.p.agents.List()
-	case since.Epoch != "" && since.Epoch != l.p.cfg.Epoch:
-		res.Resync, res.Agents = "epoch", l.p.agents.List()
-	case since.Seq > last:
-		res.Resync, res.Agents = "ahead", l.p.agents.List()
+		res.Agents = p.agents.List()
+	case since.Epoch != "" && since.Epoch != res.Cursor.Epoch:
+		res.Resync, res.Agents = "epoch", p.agents.List()
+	case since.Seq > p.at:
+		res.Resync, res.Agents = "ahead", p.agents.List()
 	default:
 		after = since.Seq
 	}
-	return wire.Joined{
-		Response: res, After: after, Last: last, Replay: l.p.replay(lobbyEvent),
-		Live: func() []wire.Event { return l.p.changedSince(after, since != nil) }, Still: &l.p.telling,
-	}, nil
+	return wire.Joined{Response: res, After: after, Last: p.at, Replay: p.replayLobby}, nil
 }
 
-// changedSince returns how the agents are that have changed behind an entry, and for a
-// client that resumes how all are: of updates there is no record to read. telling is
-// held.
-func (p *Plane) changedSince(index int64, all bool) (out []wire.Event) {
-	for _, a := range p.agents.List() {
-		if all || (a.Updated && a.Index >= index) {
-			out = append(out, wire.Event{Name: "update_agent", Payload: agents.UpdateAgent{
+// lobbyEpoch is the epoch of the lobby's cursors. That of earlier versions was the log's
+// alone, and its numbers were those of the entries.
+func (p *Plane) lobbyEpoch() string { return p.cfg.Epoch + ".2" }
+
+// replayLobby reads the entries from the control log, and has the agents' updates, of which
+// there is no record, as each agent is now.
+func (p *Plane) replayLobby(ctx context.Context, after, upTo int64, visit func(wire.Event) error) error {
+	updated := p.agents.Updated(after, upTo)
+	visitUpdates := func(before int64) error {
+		for len(updated) > 0 && updated[0].Index < before {
+			a := updated[0]
+			updated = updated[1:]
+			if err := visit(updateEvent(agents.UpdateAgent{
 				Type: "update_agent", ID: a.ID, Status: a.Status, ContextPatch: orEmpty(a.Context), Index: a.Index, Time: a.Time,
-			}})
+			})); err != nil {
+				return err
+			}
 		}
+		return nil
 	}
-	return out
+	err := p.replay(lobbyEvent)(ctx, after/perEntry, upTo/perEntry, func(ev wire.Event) error {
+		if err := visitUpdates(ev.Seq); err != nil {
+			return err
+		}
+		return visit(ev)
+	})
+	if err != nil {
+		return err
+	}
+	return visitUpdates(upTo + 1)
 }
 
 // replay reads what a topic has been told from the control log.

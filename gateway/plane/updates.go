@@ -2,6 +2,8 @@ package plane
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/yaya-ai/yaya/control"
@@ -9,13 +11,21 @@ import (
 	"github.com/yaya-ai/yaya/gateway/wire"
 )
 
+// perEntry is how many indexes of the lobby an entry of the control log provides: its own,
+// which is its number times perEntry, and those of the updates that follow it. All agents
+// fit behind one entry, and 2^53, where JavaScript's integers end, is nine billion entries
+// away.
+const perEntry = 1_000_000
+
+var errUsedUp = errors.New("the indexes of the newest entry are used up")
+
 // evCounted is the entry that counts the updates of agents.
 const evCounted = "agent_updates_counted"
 
-// counts are the updates of agents that no entry has counted yet; telling guards them.
-type counts struct {
-	since time.Time // zero without one
-	of    map[string]map[string]int64
+// tally is the updates of a kernel's agents that no entry has counted yet.
+type tally struct {
+	since    time.Time
+	statuses map[string]int64
 }
 
 // counted is the payload of evCounted; the target is the kernel.
@@ -25,29 +35,61 @@ type counted struct {
 }
 
 // update changes how an agent of a kernel is, and tells the lobby. Every turn does so
-// twice, so the control log has no entry of it: one a day counts the updates. An update
-// has the index of the newest entry. It reports whether the kernel has the agent.
-func (p *Plane) update(kernel, id, status string, patch map[string]any) (index int64, ok bool) {
+// twice, so the control log has no entry of it: one a day counts the updates. An entry is
+// also needed, and waited for, when the newest one has no index left; if it cannot be
+// written, the agent stays as it is, and the error wraps [control.ErrUnavailable]. A
+// kernel that does not have the agent gets errNotThere.
+func (p *Plane) update(ctx context.Context, kernel, id, status string, patch map[string]any) (index int64, err error) {
+	for {
+		index, err := p.tryUpdate(kernel, id, status, patch)
+		if !errors.Is(err, errUsedUp) {
+			return index, err
+		}
+		if err := p.count(ctx, kernel, p.usedUp); err != nil && !errors.Is(err, errThere) {
+			return 0, fmt.Errorf("update agent %q: %w: %w", clip(id), errUsedUp, err)
+		}
+	}
+}
+
+func (p *Plane) tryUpdate(kernel, id, status string, patch map[string]any) (index int64, err error) {
 	p.telling.Lock()
 	defer p.telling.Unlock()
 	a, ok := p.agents.Get(id)
 	if !ok || a.KernelID != kernel {
-		return 0, false
+		return 0, errNotThere
 	}
+	if (p.at+1)%perEntry == 0 {
+		return 0, errUsedUp
+	}
+	p.at++
 	now := time.Now()
-	m := agents.UpdateAgent{
-		Type: "update_agent", ID: id, Status: status, ContextPatch: orEmpty(patch), Index: max(p.run.Log.State().Last, a.Index), Time: control.Stamp(now),
-	}
+	m := agents.UpdateAgent{Type: "update_agent", ID: id, Status: status, ContextPatch: orEmpty(patch), Index: p.at, Time: control.Stamp(now)}
 	p.agents.Update(m)
-	if p.counts.since.IsZero() {
-		p.counts.since = now
+	p.tally(kernel, now).statuses[status]++
+	p.announce(lobbyTopic, updateEvent(m))
+	return m.Index, nil
+}
+
+func updateEvent(m agents.UpdateAgent) wire.Event {
+	return wire.Event{Name: "update_agent", Payload: m, Seq: m.Index}
+}
+
+// usedUp returns errThere if the newest entry has an index left.
+func (p *Plane) usedUp() error {
+	p.telling.Lock()
+	defer p.telling.Unlock()
+	if (p.at+1)%perEntry != 0 {
+		return errThere
 	}
-	if p.counts.of[kernel] == nil {
-		p.counts.of[kernel] = map[string]int64{}
-	}
-	p.counts.of[kernel][status]++
-	p.announce(lobbyTopic, wire.Event{Name: "update_agent", Payload: m})
-	return m.Index, true
+	return nil
+}
+
+// renew gives every agent an index of this run, so that clients are told how it is now:
+// the log does not have the status and the context that they have seen.
+func (p *Plane) renew() {
+	p.telling.Lock()
+	defer p.telling.Unlock()
+	p.at = p.agents.Renew(p.at)
 }
 
 // announce publishes a change and reports it; telling is held.
@@ -61,21 +103,51 @@ func (p *Plane) announce(topic string, ev wire.Event) {
 	}
 }
 
+// tally returns the tally of a kernel, since that time or before; telling is held.
+func (p *Plane) tally(kernel string, since time.Time) *tally {
+	t := p.counts[kernel]
+	if t == nil {
+		t = &tally{since, map[string]int64{}}
+		p.counts[kernel] = t
+	}
+	if since.Before(t.since) {
+		t.since = since
+	}
+	return t
+}
+
+// count writes the updates of a kernel's agents that no entry has counted yet. After an
+// error, of check too, they still wait to be counted.
+func (p *Plane) count(ctx context.Context, kernel string, check func() error) error {
+	p.telling.Lock()
+	t := p.tally(kernel, time.Now())
+	delete(p.counts, kernel)
+	p.telling.Unlock()
+	_, err := p.append(ctx, evCounted, p.cfg.KernelID, kernel, counted{control.Stamp(t.since), t.statuses}, check)
+	if err == nil {
+		return nil
+	}
+	p.telling.Lock()
+	defer p.telling.Unlock()
+	for status, n := range t.statuses {
+		p.tally(kernel, t.since).statuses[status] += n
+	}
+	return err
+}
+
 // sumUp writes the counts of a day that is over, or with all those that there are.
 func (p *Plane) sumUp(ctx context.Context, now time.Time, all bool) {
+	var due []string
 	p.telling.Lock()
-	c := p.counts
-	due := !c.since.IsZero() && (all || c.since.UTC().YearDay() != now.UTC().YearDay())
-	if due {
-		p.counts = counts{of: map[string]map[string]int64{}}
+	for kernel, t := range p.counts {
+		if all || t.since.UTC().YearDay() != now.UTC().YearDay() {
+			due = append(due, kernel)
+		}
 	}
 	p.telling.Unlock()
-	if !due {
-		return
-	}
-	for kernel, statuses := range c.of {
-		if _, err := p.append(ctx, evCounted, p.cfg.KernelID, kernel, counted{control.Stamp(c.since), statuses}, nil); err != nil {
-			p.cfg.Log.Warn().Err(err).Str("kernel", kernel).Msg("the number of updates of agents could not be written, and is lost")
+	for _, kernel := range due {
+		if err := p.count(ctx, kernel, nil); err != nil {
+			p.cfg.Log.Warn().Err(err).Str("kernel", kernel).Msg("the number of updates of agents could not be written")
 		}
 	}
 }

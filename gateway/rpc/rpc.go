@@ -56,7 +56,8 @@ func agents(p *plane.Plane) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := r.PathValue("id")
 		if id == "" {
-			api.Write(w, http.StatusOK, map[string]any{"agents": p.Agents(), "raft_log_index": p.Status().Index})
+			all, index := p.Agents()
+			api.Write(w, http.StatusOK, map[string]any{"agents": all, "raft_log_index": index})
 			return
 		}
 		a, err := p.Agent(id)

@@ -5,6 +5,7 @@
 package agents
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -16,9 +17,8 @@ import (
 // left out, the oldest members of a patch last.
 const MaxContext = 32 << 10
 
-// Set is the agents that are known. Changes carry the index of the control
-// log, and the last writer wins: what is not newer than what is there is ignored. Its
-// zero value is ready for use.
+// Set is the agents that are known. Changes carry an index, and the last writer wins:
+// what is not newer than what is there is ignored. Its zero value is ready for use.
 type Set struct {
 	mu     sync.RWMutex
 	agents map[string]Agent
@@ -48,13 +48,12 @@ func (a *Set) Register(m RegisterAgent) bool {
 }
 
 // Update changes an agent: its status, and its context by a patch, whose null
-// members remove (RFC 7386). Of updates with the same index the later one wins. It
-// reports whether the update was not older.
+// members remove (RFC 7386). It reports whether the update was newer.
 func (a *Set) Update(m UpdateAgent) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now, ok := a.agents[m.ID]
-	if !ok || m.Index < now.Index { // several updates may follow one entry
+	if !ok || m.Index <= now.Index {
 		return false
 	}
 	now.Status, now.Index, now.Time, now.Updated = m.Status, m.Index, m.Time, true
@@ -121,6 +120,35 @@ func (a *Set) List() []Agent {
 	}
 	return out
 }
+
+// Updated returns the agents whose newest change is an update with an index behind
+// after, up to upTo, by index.
+func (a *Set) Updated(after, upTo int64) (out []Agent) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	for _, x := range a.agents {
+		if x.Updated && x.Index > after && x.Index <= upTo {
+			out = append(out, x)
+		}
+	}
+	slices.SortFunc(out, byIndex)
+	return out
+}
+
+// Renew makes every agent one that was updated: each gets an index of its own behind
+// at, in the order of those before. It returns the last.
+func (a *Set) Renew(at int64) int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, x := range slices.SortedFunc(maps.Values(a.agents), func(x, y Agent) int { return cmp.Or(byIndex(x, y), strings.Compare(x.ID, y.ID)) }) {
+		at++
+		x.Index, x.Updated = at, true
+		a.agents[x.ID] = x
+	}
+	return at
+}
+
+func byIndex(x, y Agent) int { return cmp.Compare(x.Index, y.Index) }
 
 // Count returns how many agents a kernel has; "" counts all.
 func (a *Set) Count(kernel string) (n int) {

@@ -1,6 +1,7 @@
 package agents_test
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -28,7 +29,7 @@ func TestLastWriterWins(t *testing.T) {
 	}
 	update(5, agents.Running, map[string]any{"a": 1, "b": map[string]any{"c": 2, "d": 3}}, true)
 	update(4, agents.Failed, map[string]any{"a": 0}, false)
-	update(5, agents.Failed, map[string]any{"a": 0}, true) // the later of two after the same entry
+	update(5, agents.Failed, map[string]any{"a": 0}, false)
 	update(6, agents.Idle, map[string]any{"a": nil, "b": map[string]any{"c": nil, "e": 4}}, true)
 	got, _ = a.Get("x")
 	if got.Status != "idle" || got.Index != 6 || !reflect.DeepEqual(got.Context, map[string]any{"b": map[string]any{"d": 3, "e": 4}}) {
@@ -50,5 +51,33 @@ func TestLastWriterWins(t *testing.T) {
 	a.Replace([]agents.Agent{{ID: "y"}, {ID: "b"}})
 	if l := a.List(); len(l) != 2 || l[0].ID != "b" {
 		t.Errorf(`got %+v, want len(l) 2, l[0].ID "b"`, l)
+	}
+}
+
+// W-31: only agents whose newest change is an update are told as they are, by index, and
+// after a renewal all are.
+func TestUpdated(t *testing.T) {
+	var a agents.Set
+	for i, id := range []string{"x", "y", "z"} {
+		a.Register(agents.RegisterAgent{ID: id, Index: int64(10 + i)})
+	}
+	a.Update(agents.UpdateAgent{ID: "z", Index: 20})
+	a.Update(agents.UpdateAgent{ID: "x", Index: 21})
+	got := func(after, upTo int64) (out string) {
+		for _, x := range a.Updated(after, upTo) {
+			out += fmt.Sprint(x.ID, x.Index, " ")
+		}
+		return out
+	}
+	for _, tt := range []struct {
+		after, upTo int64
+		want        string
+	}{{0, 100, "z20 x21 "}, {20, 100, "x21 "}, {19, 20, "z20 "}, {21, 100, ""}} {
+		if s := got(tt.after, tt.upTo); s != tt.want {
+			t.Errorf("Updated(%d, %d) = %q, want %q", tt.after, tt.upTo, s, tt.want)
+		}
+	}
+	if last := a.Renew(30); last != 33 || got(0, 100) != "y31 z32 x33 " {
+		t.Errorf("Renew(30) = %d, %q, want 33 and all in the order that they had", last, got(0, 100))
 	}
 }

@@ -1,8 +1,8 @@
 package agents
 
 // The messages of the wire protocol about agents and kernels.
-// Times are RFC 3339 in UTC with milliseconds. raft_log_index is the index
-// of the control log.
+// Times are RFC 3339 in UTC with milliseconds. raft_log_index increases strictly from
+// message to message of agent:lobby: see docs/WIRE.md, Cursors.
 
 // Statuses of an agent.
 const (
@@ -71,5 +71,5 @@ type Agent struct {
 	Context  map[string]any `json:"context"` // what the patches add up to
 	Index    int64          `json:"raft_log_index"`
 	Time     string         `json:"ts"`
-	Updated  bool           `json:"-"` // since it was registered
+	Updated  bool           `json:"-"` // its newest change is an update
 }
