@@ -209,7 +209,7 @@ func bubbleRule(plan *inside.Plan, i int, bind string) (args []string, seal bool
 		case !info.IsDir():
 			return []string{"--ro-bind", "/dev/null", r.Path}, false, nil
 		}
-		return []string{"--perms", "0111", "--tmpfs", r.Path}, true, nil
+		return []string{"--perms", inside.HiddenPerms, "--tmpfs", r.Path}, true, nil
 	}
 	return nil, false, fmt.Errorf("the plan says %q about %s, which is not an access", r.Access, r.Path)
 }

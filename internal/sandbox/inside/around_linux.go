@@ -1,7 +1,9 @@
 package inside
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/signal"
 	"syscall"
@@ -65,6 +67,9 @@ func around(p *Plan, c control, signals chan os.Signal) int {
 	}
 }
 
+// HiddenPerms is the mode of a hidden folder as bubblewrap takes it.
+const HiddenPerms = "0111"
+
 // maxStarts bounds how often the program is started while what it has to hide goes away.
 const maxStarts = 20
 
@@ -118,20 +123,42 @@ func startAround(p *Plan, control int, signals chan os.Signal) (pid, code int, e
 	return 0, code, nil
 }
 
-// existing leaves out files to hide that have gone, such as the sockets of programs that
-// have ended since the plan was made.
+// existing leaves out the files and folders to hide that have gone since the plan was
+// made, such as the sockets of programs that have ended: bubblewrap would make them. A
+// hidden folder has two places in the arguments, one that makes it and one that seals it.
 func existing(argv []string) []string {
+	gone := map[string]bool{}
+	for i := range argv {
+		if name, is := hides(argv, i); is {
+			_, err := os.Lstat(name)
+			gone[name] = errors.Is(err, fs.ErrNotExist)
+		}
+	}
 	var kept []string
 	for i := 0; i < len(argv); i++ {
-		if argv[i] == "--ro-bind" && i+2 < len(argv) && argv[i+1] == "/dev/null" {
-			if _, err := os.Lstat(argv[i+2]); err != nil {
-				i += 2
-				continue
-			}
+		switch name, hidden := hides(argv, i); {
+		case hidden && gone[name] && argv[i] == "--perms":
+			i += 3
+		case hidden && gone[name]:
+			i += 2
+		case argv[i] == "--remount-ro" && i+1 < len(argv) && gone[argv[i+1]]:
+			i++
+		default:
+			kept = append(kept, argv[i])
 		}
-		kept = append(kept, argv[i])
 	}
 	return kept
+}
+
+// hides returns the path that bubblewrap hides by the arguments at i, if they hide one.
+func hides(argv []string, i int) (string, bool) {
+	switch a := argv[i:]; {
+	case len(a) > 2 && a[0] == "--ro-bind" && a[1] == "/dev/null":
+		return a[2], true
+	case len(a) > 3 && a[0] == "--perms" && a[1] == HiddenPerms && a[2] == "--tmpfs":
+		return a[3], true
+	}
+	return "", false
 }
 
 // pollin waits until a socket can be read.
