@@ -450,3 +450,47 @@ func TestQueueWaitsForTheDisk(t *testing.T) {
 		})
 	}
 }
+
+// REL-1: the model sees a message that joins its turn once the disk has it. It would act on it
+// twice otherwise: a client whose prompt was not acknowledged sends it again.
+func TestSteeredPromptReachesTheDiskFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &history{t: t, chance: &chance{r: rand.New(rand.NewPCG(1, 1))}, disk: journaltest.NewDisk(), turns: map[string]bool{}, worked: map[string]int{}, slow: time.Second} //nolint:gosec // a test that can be repeated
+		p := h.begin(0)
+		var slow, synced atomic.Bool
+		h.fault = func(s journaltest.Step) error {
+			if slow.Load() && s.Op == "sync" {
+				time.Sleep(10 * time.Second)
+				synced.Store(true)
+			}
+			return nil
+		}
+		var seen atomic.Int32
+		if _, err := p.bus.Subscribe(bus.SubscribeOptions{Name: "seen"}, []string{event.StrategyDecideRequest.Name()}, func(_ context.Context, ev event.Event) error {
+			for _, m := range ev.Payload.(event.DecideRequest).State.Messages {
+				if m.Content == "aside" {
+					seen.Add(1)
+					if !synced.Load() {
+						t.Error("the turn went on with a message that was not on the disk")
+					}
+				}
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		for _, prompt := range []loop.Prompt{{ID: "first"}, {ID: "aside", Delivery: loop.DeliverSteer}} {
+			prompt.SessionID, prompt.Text = "s1", prompt.ID
+			if _, err := p.l.Submit(t.Context(), prompt); err != nil {
+				t.Fatalf("submit %s: %v", prompt.ID, err)
+			}
+			time.Sleep(h.slow / 2) // the model has the first one
+			slow.Store(true)
+		}
+		time.Sleep(time.Hour)
+		if state, _ := p.l.State("s1"); state != loop.Idle || seen.Load() == 0 || h.worked["aside"] > 0 {
+			t.Errorf("the session is %s, the message was seen %d times and began %d turns; want idle, seen in its turn, and none", state, seen.Load(), h.worked["aside"])
+		}
+		h.end(p, new(sync.WaitGroup))
+	})
+}

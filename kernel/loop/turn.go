@@ -45,6 +45,7 @@ type turn struct {
 	heard  chan struct{}      // closed when the relay has seen its end
 	counts map[[32]byte]int   // how often each call was made, see guard
 	steers int                // messages that have joined the turn
+	newest event.Event        // the last of those
 	ending bool               // no further message can join
 	own    session.Projection // the history without a store
 
@@ -52,12 +53,13 @@ type turn struct {
 	out      Outcome
 	begun    bool // its start is on the disk: without, it is still owed
 	recalled bool
-	answered bool // the model has answered without calling tools …
-	seen     int  // … and had seen so many of the steers
-	checks   int  // how often the strategy has made calls of its own
-	systems  int  // how many messages of the last request come before the history
-	narrow   int  // the window that a refusal has shown, in tokens; 0: none
-	stuck    int  // the length below which no summary is tried again, since one failed
+	answered bool  // the model has answered without calling tools …
+	seen     int   // … and had seen so many of the steers
+	checks   int   // how often the strategy has made calls of its own
+	safe     int64 // the entry up to which joined messages are known to be on the disk
+	systems  int   // how many messages of the last request come before the history
+	narrow   int   // the window that a refusal has shown, in tokens; 0: none
+	stuck    int   // the length below which no summary is tried again, since one failed
 	memories []event.MemoryEntry
 	pending  []event.ToolCall
 }
@@ -263,10 +265,29 @@ func (t *turn) history() ([]event.Message, error) {
 		return t.own.Messages(), nil
 	}
 	msgs, err := t.session.Messages()
+	if err == nil {
+		err = t.landed()
+	}
 	if err != nil {
 		return nil, &stepError{"storage", err}
 	}
 	return msgs, nil
+}
+
+// landed returns once the messages that have joined the turn are on the disk. Until then
+// nothing may act on them: after a loss of power the client sends them again.
+func (t *turn) landed() error {
+	t.mu.Lock()
+	newest := t.newest
+	t.mu.Unlock()
+	if newest.Entry <= t.safe {
+		return nil
+	}
+	if err := t.l.landed(t.ctx, t.session, newest.ClientID, newest.Entry); err != nil {
+		return err
+	}
+	t.safe = newest.Entry
+	return nil
 }
 
 // observe keeps the history when there is no tape.
@@ -306,6 +327,7 @@ func (t *turn) join(publish func() (event.Event, error)) (ev event.Event, joined
 		return event.Event{}, false, err
 	}
 	t.steers++
+	t.newest = ev
 	if t.session == nil {
 		if e, ok := session.EntryOf(ev); ok {
 			t.own.Apply(e)
