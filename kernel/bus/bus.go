@@ -89,42 +89,7 @@ type Bus struct {
 	cancel context.CancelFunc
 	gate   sync.RWMutex // held for reading while an event is accepted
 	closed bool
-	work   sync.WaitGroup
-}
-
-// shard holds the locks of some sessions. They exist while they are in use.
-type shard struct {
-	mu    sync.Mutex
-	locks map[string]*sessionLock
-}
-
-type sessionLock struct {
-	mu   sync.Mutex
-	uses int
-}
-
-// lock takes the lock of a session and returns its release.
-func (s *shard) lock(session string) func() {
-	s.mu.Lock()
-	l := s.locks[session]
-	if l == nil {
-		if s.locks == nil {
-			s.locks = map[string]*sessionLock{}
-		}
-		l = new(sessionLock)
-		s.locks[session] = l
-	}
-	l.uses++
-	s.mu.Unlock()
-	l.mu.Lock()
-	return func() {
-		l.mu.Unlock()
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if l.uses--; l.uses == 0 {
-			delete(s.locks, session)
-		}
-	}
+	work   workers
 }
 
 type waiter struct {
@@ -155,10 +120,11 @@ func (b *Bus) Close(ctx context.Context) error {
 	b.gate.Unlock()
 	done := make(chan struct{})
 	go func() {
-		b.work.Wait()
+		b.work.wait.Wait()
 		close(done)
 	}()
 	defer b.cancel()
+	defer b.stopTimers()
 	select {
 	case <-done:
 		return nil
@@ -170,6 +136,16 @@ func (b *Bus) Close(ctx context.Context) error {
 		return nil
 	case <-time.After(time.Second):
 		return fmt.Errorf("bus: handlers still running after close: %w", ctx.Err())
+	}
+}
+
+func (b *Bus) stopTimers() {
+	for _, subs := range *b.subs.Load() {
+		for _, s := range subs {
+			s.mu.Lock()
+			s.overdue.stop()
+			s.mu.Unlock()
+		}
 	}
 }
 
@@ -359,7 +335,9 @@ func (b *Bus) accept(ev *event.Event, k *event.Kind, rec Recorder) (lost, err er
 	if b.closed {
 		return nil, ErrClosed
 	}
-	defer b.order[maphash.String(b.seed, ev.SessionID)%uint64(len(b.order))].lock(ev.SessionID)()
+	order := &b.order[maphash.String(b.seed, ev.SessionID)%uint64(len(b.order))]
+	turn := order.lock(ev.SessionID)
+	defer order.unlock(ev.SessionID, turn)
 	if rec != nil {
 		refuse, err := rec.Record(ev)
 		if refuse && err != nil {
@@ -367,8 +345,18 @@ func (b *Bus) accept(ev *event.Event, k *event.Kind, rec Recorder) (lost, err er
 		}
 		lost = err
 	}
+	var first, last *lane
 	for _, s := range (*b.subs.Load())[k.Name] {
-		s.enqueue(*ev, k.Class)
+		switch l := s.enqueue(ev, k.Class); {
+		case l == nil:
+		case first == nil:
+			first, last = l, l
+		default:
+			last.next, last = l, l
+		}
+	}
+	if first != nil {
+		b.work.run(first, last)
 	}
 	return lost, nil
 }

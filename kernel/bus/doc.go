@@ -16,8 +16,9 @@
 //
 // # Goroutines
 //
-// A goroutine exists per session and subscription while it has events to
-// handle, and none when it is idle. [Bus.Close] waits for all of them.
+// Goroutines handle what waits, as many as needed for no handler to hold up the
+// events of another session or subscription, and end when nothing waits.
+// [Bus.Close] waits for all of them.
 //
 // # Failures
 //

@@ -48,19 +48,20 @@ type Subscription struct {
 	kinds []string
 	h     Handler
 
-	mu     sync.Mutex
-	lanes  map[string]*lane // by session, present while a goroutine drains it
-	queued int
-	ended  error
-
-	lost     atomic.Uint64
+	mu       sync.Mutex
+	lanes    map[string]*lane // by session, present from its first event until all are handled
+	spare    *lane            // lanes out of use
+	spares   int
+	queued   int
+	overdue  overdue
+	ended    error
 	draining bool
-	drained  chan struct{} // closed when a draining subscription has become idle
-	done     chan struct{}
-	once     sync.Once
-}
 
-type lane struct{ queue []event.Event }
+	lost    atomic.Uint64
+	drained chan struct{} // closed when a draining subscription has become idle
+	done    chan struct{}
+	once    sync.Once
+}
 
 // Subscribe registers h for kinds. Events accepted from now on are delivered.
 func (b *Bus) Subscribe(opts SubscribeOptions, kinds []string, h Handler) (*Subscription, error) {
@@ -138,10 +139,12 @@ func (s *Subscription) end(why error) {
 		s.ended = why
 	}
 	for _, l := range s.lanes {
-		s.queued -= len(l.queue)
-		l.queue = nil
+		s.queued -= l.drop()
 	}
 	idle := len(s.lanes) == 0
+	if idle {
+		s.overdue.stop()
+	}
 	s.mu.Unlock()
 
 	s.detach()
@@ -165,94 +168,97 @@ func (s *Subscription) detach() {
 	b.subs.Store(&next)
 }
 
-// enqueue is called in acceptance order for any one session.
-func (s *Subscription) enqueue(ev event.Event, class event.Class) {
-	if s.opts.Filter != nil && !s.opts.Filter(ev) {
-		return
+// enqueue is called in acceptance order for any one session. It returns the lane that
+// the event is the first of, and that somebody must run.
+func (s *Subscription) enqueue(ev *event.Event, class event.Class) *lane {
+	if s.opts.Filter != nil && !s.opts.Filter(*ev) {
+		return nil
 	}
 	s.mu.Lock()
 	if s.ended != nil {
 		s.mu.Unlock()
-		return
+		return nil
 	}
 	if class == event.Lossy && s.queued >= s.opts.Limit/2 {
 		s.mu.Unlock()
 		s.lost.Add(1)
-		return
+		return nil
 	}
 	if s.queued >= s.opts.Limit {
 		s.mu.Unlock()
 		s.end(ErrLagging)
-		return
+		return nil
 	}
+	defer s.mu.Unlock()
 	s.queued++
-	l, running := s.lanes[ev.SessionID]
-	if !running {
-		l = new(lane)
-		s.lanes[ev.SessionID] = l
-		s.bus.work.Add(1)
+	if l, running := s.lanes[ev.SessionID]; running {
+		l.push(ev)
+		return nil
 	}
-	l.queue = append(l.queue, ev)
-	s.mu.Unlock()
-	if !running {
-		go s.drain(ev.SessionID, l)
+	l := s.spare
+	if l != nil {
+		s.spare, l.next = l.next, nil
+		s.spares--
+	} else {
+		l = &lane{sub: s}
 	}
+	l.session = ev.SessionID
+	l.push(ev)
+	s.lanes[l.session] = l
+	return l
 }
 
 // drain delivers the events of one session until there are none.
-func (s *Subscription) drain(session string, l *lane) {
-	defer s.bus.work.Done()
+func (s *Subscription) drain(l *lane) {
+	var h *handling
 	for {
 		s.mu.Lock()
-		if len(l.queue) == 0 {
-			delete(s.lanes, session)
-			finished := s.ended != nil && len(s.lanes) == 0
-			if s.draining && len(s.lanes) == 0 {
-				s.draining = false
-				close(s.drained)
+		if h != nil {
+			s.overdue.remove(h)
+			if s.ended == nil {
+				s.queued--
 			}
-			s.mu.Unlock()
-			if finished {
-				s.once.Do(func() { close(s.done) })
-			}
+		}
+		ev := l.pop()
+		if ev == nil {
+			s.leave(l)
 			return
 		}
-		ev := l.queue[0]
-		l.queue = l.queue[1:]
+		h = &handling{life: s.bus.life, ev: ev, deadline: time.Now().Add(s.opts.Timeout)}
+		s.overdue.add(h, s)
 		s.mu.Unlock()
-		s.handle(ev)
-		s.mu.Lock()
-		if s.ended == nil {
-			s.queued--
-		}
-		s.mu.Unlock()
+		s.report(h, s.call(h))
+		h.end()
 	}
 }
 
-func (s *Subscription) handle(ev event.Event) {
-	b := s.bus
-	ctx, cancel := context.WithTimeoutCause(b.life, s.opts.Timeout, ErrHandlerTimeout)
-	defer cancel()
-	var once sync.Once
-	report := func(err error) {
-		once.Do(func() {
-			if s.opts.OnOutcome != nil {
-				s.opts.OnOutcome(Outcome{Subscriber: s.opts.Name, Event: ev, Err: err})
-			}
-		})
+// leave takes out of use a lane whose events are handled. It releases the mutex.
+func (s *Subscription) leave(l *lane) {
+	delete(s.lanes, l.session)
+	if s.spares < maxSpare && cap(l.events) <= spareEvents {
+		l.session, l.next, s.spare = "", s.spare, l
+		s.spares++
 	}
-	overdue := time.AfterFunc(s.opts.Timeout, func() {
-		report(fmt.Errorf("%s on %s: %w after %v", s.opts.Name, ev.Kind, ErrHandlerTimeout, s.opts.Timeout))
-	})
-	defer overdue.Stop()
-	report(s.call(ctx, ev))
+	idle := len(s.lanes) == 0
+	finished := s.ended != nil && idle
+	if finished {
+		s.overdue.stop()
+	}
+	if s.draining && idle {
+		s.draining = false
+		close(s.drained)
+	}
+	s.mu.Unlock()
+	if finished {
+		s.once.Do(func() { close(s.done) })
+	}
 }
 
-func (s *Subscription) call(ctx context.Context, ev event.Event) (err error) {
+func (s *Subscription) call(h *handling) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("%s on %s: panic: %v\n%s", s.opts.Name, ev.Kind, r, debug.Stack())
+			err = fmt.Errorf("%s on %s: panic: %v\n%s", s.opts.Name, h.ev.Kind, r, debug.Stack())
 		}
 	}()
-	return s.h(ctx, ev)
+	return s.h(h, *h.ev)
 }
