@@ -101,14 +101,7 @@ func (m *Message) Parse(data []byte) error {
 	if s.pos < len(data) && data[s.pos] == '[' {
 		return ErrBatch
 	}
-	// A valid message has one of the two captured members, never both.
-	s.onMember = func(key []byte) *[]Member {
-		switch string(key) {
-		case "params", "result":
-			return &fields
-		}
-		return nil
-	}
+	s.body = &fields // a valid message has params or a result, never both
 	if err := s.value(0, &top); err != nil {
 		return err
 	}

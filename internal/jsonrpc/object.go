@@ -55,10 +55,15 @@ func (o Object) slice(start, end int) []byte {
 	return o.raw[start-o.base : end-o.base : end-o.base]
 }
 
+// named reports whether a key, as it is written, has that name.
+func named(key []byte, name string) bool {
+	return string(key) == name || len(key) > len(name) && bytes.IndexByte(key, '\\') >= 0 && Unquote(key) == name
+}
+
 func (o Object) find(name string) (Member, bool) {
 	for _, m := range o.members {
 		key := o.slice(m.keyStart, m.keyEnd)
-		if string(key) == name || (len(key) > len(name) && Unquote(key) == name) {
+		if named(key, name) {
 			return m, true
 		}
 	}
@@ -124,7 +129,7 @@ func (o Object) Append(dst []byte, edits ...Edit) []byte {
 		key := o.slice(m.keyStart, m.keyEnd)
 		edited := false
 		for _, e := range edits {
-			if string(key) == e.Name || (len(key) > len(e.Name) && Unquote(key) == e.Name) {
+			if named(key, e.Name) {
 				value, edited = e.Value, true
 				break
 			}

@@ -40,8 +40,8 @@ type scanner struct {
 	data []byte
 	pos  int
 	open int // members of the objects that are open, whose names are remembered
-	// onMember, when set, returns at depth 1 the capture list of the value after key.
-	onMember func(key []byte) *[]Member
+	// body, when set, gets the members of the params or the result of a message.
+	body *[]Member
 }
 
 func (s *scanner) fail(what string) error {
@@ -206,8 +206,11 @@ func (s *scanner) object(depth int, capture *[]Member) error {
 		s.pos++
 		s.space()
 		var inner *[]Member
-		if depth == 1 && s.onMember != nil {
-			inner = s.onMember(s.data[ks:ke])
+		if depth == 1 && s.body != nil {
+			switch string(s.data[ks:ke]) {
+			case "params", "result":
+				inner = s.body
+			}
 		}
 		vs := s.pos
 		if err := s.value(depth, inner); err != nil {
