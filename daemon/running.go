@@ -70,7 +70,7 @@ func start(ctx context.Context, f *front, o Options) (_ *running, err error) {
 		c.repair(beside)
 		st.at.tidy(beside) // last: it reads every folder, and nobody waits for it
 		if o.Settled != nil {
-			o.Settled()
+			o.Settled(beside)
 		}
 	})
 	aside.Go(func() { newJanitor(c, f.chats.Service).run(beside) })

@@ -22,9 +22,9 @@ type Options struct {
 	Inherited *Inherited        // what the process was started with; nil for nothing
 	// Started is called once, when everything serves. It does not wait for the MCP servers.
 	Started func(Started)
-	// Settled is called once, when what a start does beside serving is done; memory that only
-	// it has needed can be given back. It may be nil.
-	Settled func()
+	// Settled is called once, when what a start does beside serving is done, and may run until
+	// ctx ends: memory that is no longer needed can be given back. It may be nil.
+	Settled func(ctx context.Context)
 	// Starting, unless it is nil, shows the servers while they start, until ctx ends.
 	Starting func(ctx context.Context, now func() Report)
 }

@@ -116,7 +116,7 @@ func serveFor(ctx context.Context, g *daemon.Flags, out io.Writer, s daemon.Opti
 	if terminal {
 		s.Starting = func(ctx context.Context, now func() daemon.Report) { watchTable(ctx, out, now) }
 	}
-	s.Settled = memlimit.Settle
+	s.Settled = memlimit.Rest
 	next, err := daemon.Serve(ctx, g, s)
 	if next == nil || ctx.Err() != nil {
 		return err

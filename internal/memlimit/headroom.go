@@ -1,9 +1,12 @@
 package memlimit
 
 import (
+	"context"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"time"
 )
 
 // A collection starts when the heap has grown by so many percent of what it keeps. A small
@@ -12,34 +15,84 @@ import (
 // bytes as a small one does, but never so little that it is collected all the time.
 const (
 	mostPercent, leastPercent = 200, 50
-	headroom                  = 16 << 20 // bytes
+	headroom                  = 12 << 20 // bytes
 )
 
-// Headroom sets how far the heap grows before each collection, for a heap that is small. GOGC
-// in the environment takes precedence, here and in [Settle].
+// Headroom sets how far the heap grows before each collection, and after each for what it has
+// kept, as long as the process lives. GOGC in the environment takes precedence.
 func Headroom() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(mostPercent)
+	if os.Getenv("GOGC") != "" {
+		return
 	}
+	debug.SetGCPercent(mostPercent)
+	adapt(mostPercent)
 }
 
-// Settle gives memory back that only the start of the process has needed, and sets the
-// headroom for what the heap keeps now. It is for the whole process, and collects garbage.
-func Settle() {
+// adapt sets the percentage again after the next collection, which finds the object that it
+// makes unreachable.
+func adapt(percent int) {
+	type probe struct{ _ *int } // with a pointer, so that it shares its memory with no other object
+	runtime.SetFinalizer(new(probe), func(*probe) {
+		if next := percentFor(heapNow().live); next != percent {
+			debug.SetGCPercent(next)
+			percent = next
+		}
+		adapt(percent)
+	})
+}
+
+// Rest gives memory back to the system: what only the start of the process has needed, and
+// then, until ctx ends, what no longer serves a process that has little to do. It is for the
+// whole process, and collects garbage.
+func Rest(ctx context.Context) {
 	debug.FreeOSMemory()
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(percentFor(live()))
+	tick := time.NewTicker(restEvery)
+	defer tick.Stop()
+	was := heapNow()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now := heapNow()
+		if now.idleSince(was) && now.spare() >= enough {
+			debug.FreeOSMemory()
+			now = heapNow()
+		}
+		was = now
 	}
 }
 
-// live returns how many bytes of the heap the last collection kept; 0 if Go does not say.
-func live() uint64 {
-	s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	if metrics.Read(s); s[0].Value.Kind() != metrics.KindUint64 {
-		return 0
-	}
-	return s[0].Value.Uint64()
+const (
+	restEvery = 15 * time.Second
+	fewCycles = 3       // collections in that time, of a process that has little to do
+	enough    = 4 << 20 // bytes; less is not worth a collection
+)
+
+// usage is what Go says of the heap.
+type usage struct {
+	live, objects, free, cycles uint64
 }
+
+// heapNow returns zeros for what Go does not say.
+func heapNow() usage {
+	s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/free:bytes"}, {Name: "/gc/cycles/total:gc-cycles"}}
+	metrics.Read(s)
+	var n [4]uint64
+	for i := range s {
+		if s[i].Value.Kind() == metrics.KindUint64 {
+			n[i] = s[i].Value.Uint64()
+		}
+	}
+	return usage{n[0], n[1], n[2], n[3]}
+}
+
+func (u usage) idleSince(was usage) bool { return u.cycles-was.cycles <= fewCycles }
+
+// spare is what a collection would return to the system: what lies free, and what has come
+// since the last one, of which most is garbage in a process at rest.
+func (u usage) spare() uint64 { return u.free + u.objects - min(u.live, u.objects) }
 
 func percentFor(live uint64) int {
 	return int(min(max(headroom*100/max(live, 1), leastPercent), mostPercent))

@@ -1,9 +1,12 @@
 package memlimit
 
 import (
+	"context"
 	"runtime"
 	"runtime/debug"
 	"testing"
+
+	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
 // OP-101: the heap of a yaya with many sessions grows by as many bytes between two collections
@@ -13,7 +16,7 @@ func TestHeadroom(t *testing.T) {
 		live uint64
 		want int
 	}{
-		{0, 200}, {4 << 20, 200}, {8 << 20, 200}, {16 << 20, 100}, {20 << 20, 80}, {32 << 20, 50}, {1 << 40, 50},
+		{0, 200}, {4 << 20, 200}, {6 << 20, 200}, {12 << 20, 100}, {20 << 20, 60}, {32 << 20, 50}, {1 << 40, 50},
 	} {
 		if got := percentFor(c.live); got != c.want {
 			t.Errorf("for a heap of %d bytes: got %d %%, want %d %%", c.live, got, c.want)
@@ -21,25 +24,53 @@ func TestHeadroom(t *testing.T) {
 	}
 }
 
-// OP-101: what only the start needed is given back, and GOGC takes precedence.
-func TestSettle(t *testing.T) {
+// OP-101: the percentage follows what each collection has kept, and GOGC takes precedence.
+func TestHeadroomFollowsTheHeap(t *testing.T) {
 	was := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(was)
+	percent := func() int {
+		runtime.GC()
+		p := debug.SetGCPercent(100)
+		debug.SetGCPercent(p)
+		return p
+	}
 	t.Setenv("GOGC", "77")
 	Headroom()
-	Settle()
-	if got := debug.SetGCPercent(100); got != 100 {
+	if got := percent(); got != 100 {
 		t.Errorf("with GOGC in the environment: got %d %%, want what it was, 100 %%", got)
 	}
 	t.Setenv("GOGC", "")
 	Headroom()
-	if got := debug.SetGCPercent(100); got != mostPercent {
-		t.Errorf("for a small heap: got %d %%, want %d %%", got, mostPercent)
-	}
 	kept := make([]byte, 64<<20)
-	Settle()
-	if got := debug.SetGCPercent(100); got != leastPercent {
-		t.Errorf("with %d bytes kept: got %d %%, want %d %%", len(kept), got, leastPercent)
-	}
+	eventually.True(t, "a large heap has the least percentage", func() bool { return percent() == leastPercent })
 	runtime.KeepAlive(kept)
+	kept = nil
+	eventually.True(t, "a small heap has the highest percentage again", func() bool { return percent() == mostPercent })
+}
+
+// OP-101: memory that a process no longer needs goes back to the system while it rests, and
+// not while it works.
+func TestRest(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		was, now usage
+		want     bool
+	}{
+		{"nothing to give", usage{}, usage{live: 3 << 20, objects: 4 << 20, free: 1 << 20, cycles: 1}, false},
+		{"garbage", usage{}, usage{live: 3 << 20, objects: 8 << 20, cycles: 1}, true},
+		{"free", usage{}, usage{live: 3 << 20, objects: 3 << 20, free: 8 << 20, cycles: 3}, true},
+		{"at work", usage{cycles: 10}, usage{live: 3 << 20, objects: 12 << 20, free: 30 << 20, cycles: 14}, false},
+		{"after a collection", usage{}, usage{live: 3 << 20, objects: 2 << 20, free: 1 << 20}, false},
+	} {
+		if got := c.now.idleSince(c.was) && c.now.spare() >= enough; got != c.want {
+			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	before := heapNow()
+	done := make(chan struct{})
+	go func() { Rest(ctx); close(done) }()
+	eventually.True(t, "the start's garbage was collected", func() bool { return heapNow().cycles > before.cycles })
+	cancel()
+	<-done
 }

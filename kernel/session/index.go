@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unique"
 
 	"github.com/rs/zerolog"
 
@@ -31,23 +32,29 @@ func (k tapeKey) tape() string {
 	return hex.EncodeToString(k[:8]) + "__" + hex.EncodeToString(k[8:])
 }
 
-// row is what is kept in memory of a session. Times are in microseconds.
+// row is what is kept in memory of a session. Times are in microseconds. There may be
+// hundreds of thousands of rows.
 type row struct {
 	key     tapeKey
 	id      string
-	mark    string // see [Manager.Mark]; "" is unknown
+	mark    mark
 	size    int64  // bytes of the tape
 	written int64  // when the tape was written
 	changed int64  // when the session changed, its tape or what a surface keeps of it
 	place   int64  // the value of changed under which the row is in the order
 	at      int64  // where its line is in the file, -1 without
-	pass    uint32 // of the reconciliation that saw it last
 	next    *row   // of the same id in another workspace
+	pass    uint32 // of the reconciliation that saw it last
 	fork    bool
 	titled  bool
 	settled bool // as far as is known, no turn runs or is owed; see [Manager.Repair]
 	live    bool // its tape is open: what is written is noted as it happens
 }
+
+// mark is what a surface keeps of a session, see [Manager.Mark]; most sessions share a few.
+type mark = unique.Handle[string]
+
+var unknown = unique.Make("")
 
 // details are what lists show beside a row. They are in the file.
 type details struct {
@@ -130,10 +137,16 @@ func (x *index) get(key tapeKey) *row {
 	return r
 }
 
-func (x *index) add(r *row) {
-	x.del(r.key)
-	r.next = x.rows[r.key.half()]
-	x.rows[r.key.half()] = r
+// add reports whether the row takes the place of another one.
+func (x *index) add(r *row) (instead bool) {
+	half := r.key.half()
+	if first := x.rows[half]; first != nil {
+		instead = x.get(r.key) != nil
+		x.del(r.key)
+		r.next = x.rows[half]
+	}
+	x.rows[half] = r
+	return instead
 }
 
 func (x *index) del(key tapeKey) {
@@ -197,7 +210,7 @@ func (x *index) put(key tapeKey, id string, d details, size int64, written time.
 		x.add(r)
 		x.insert(r)
 	}
-	r.size, r.written, r.mark, r.pass, r.live = size, at, "", x.pass, live
+	r.size, r.written, r.mark, r.pass, r.live = size, at, unknown, x.pass, live
 	r.fork, r.titled, r.settled = d.Parent != nil, d.Title != "", live
 	x.fresh[r] = &d
 	delete(x.titles, r)
@@ -286,14 +299,15 @@ func (x *index) mark(id, mark string, at time.Time) {
 		return
 	}
 	key, _ := keyOf(TapeName("", id))
+	kept := unique.Make(mark)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for r := x.rows[key.half()]; r != nil; r = r.next {
 		if r.id != id {
 			continue
 		}
-		if us := at.UnixMicro(); r.mark != mark || us > r.changed {
-			r.mark = mark
+		if us := at.UnixMicro(); r.mark != kept || us > r.changed {
+			r.mark = kept
 			x.advance(r, us)
 			x.dirty[r] = struct{}{}
 		}
@@ -347,7 +361,7 @@ func (x *index) list(before Place, limit int, keep func(id, mark string) bool) (
 	var open []int // whose details are in the file
 	for i--; i >= 0; i-- {
 		r := x.order[i]
-		if keep != nil && !keep(r.id, r.mark) {
+		if keep != nil && !keep(r.id, r.mark.Value()) {
 			continue
 		}
 		if len(out) == limit {

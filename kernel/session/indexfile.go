@@ -3,6 +3,7 @@ package session
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unique"
 
 	"github.com/yaya-ai/yaya/internal/journal"
 )
@@ -77,10 +79,7 @@ func appendRow(b []byte, r *row, d details) ([]byte, error) {
 	flag(d.Title != "", 't')
 	flag(r.settled, 's')
 	b = append(b, ' ')
-	if r.mark == "" {
-		b = append(b, '-')
-	}
-	b = append(b, r.mark...)
+	b = append(b, cmp.Or(r.mark.Value(), "-")...)
 	b = append(append(b, ' '), r.id...)
 	b = append(append(b, ' '), raw...)
 	return appendSum(b, from), nil
@@ -99,7 +98,7 @@ func content(line []byte) ([]byte, bool) {
 var errLine = errors.New("a line of the index is not one of a session")
 
 // parseRow parses the content of a session's line, up to its details.
-func parseRow(b []byte, marks map[string]string) (r row, rest []byte, err error) {
+func parseRow(b []byte, marks map[string]mark) (r row, rest []byte, err error) {
 	var fields [7][]byte
 	b, ok := bytes.CutPrefix(b, []byte("+ "))
 	for i := range fields {
@@ -120,15 +119,16 @@ func parseRow(b []byte, marks map[string]string) (r row, rest []byte, err error)
 	}
 	r.fork, r.titled = fields[4][0] == 'f', fields[4][1] == 't'
 	r.settled = len(fields[4]) == 3 && fields[4][2] == 's' // version 0.1 did not say
+	r.mark = unknown
 	if string(fields[5]) != "-" {
-		mark, known := marks[string(fields[5])]
-		if !known {
-			mark = string(fields[5])
-			if len(marks) < 64 { // those that many sessions share
-				marks[mark] = mark
+		known, ok := marks[string(fields[5])]
+		if !ok {
+			known = unique.Make(string(fields[5]))
+			if len(marks) < 64 { // looking one up here is quicker
+				marks[known.Value()] = known
 			}
 		}
-		r.mark = mark
+		r.mark = known
 	}
 	r.id, r.place = string(fields[6]), r.changed
 	return r, b, nil
@@ -155,7 +155,7 @@ func (x *index) load() (whole bool, err error) {
 	}
 	x.rows = make(map[[8]byte]*row, x.size/512)
 	in := bufio.NewReaderSize(io.NewSectionReader(x.file, 0, x.size), maxLine)
-	marks := map[string]string{}
+	lines := lines{marks: map[string]mark{}}
 	var at int64
 	whole = true
 	for {
@@ -166,20 +166,29 @@ func (x *index) load() (whole bool, err error) {
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 			return false, fmt.Errorf("index of sessions: %w", err)
 		}
-		whole = x.take1(line, at, marks) && whole
+		whole = x.take1(line, at, &lines) && whole
 		at += int64(len(line))
 	}
 	whole = whole && at == x.size && at > 0
 	// The file is nearly in order, and keeping its own saves most of the sorting.
-	x.order = slices.Clip(slices.DeleteFunc(x.order, func(r *row) bool { return x.get(r.key) != r }))
+	if lines.outdated {
+		x.order = slices.DeleteFunc(x.order, func(r *row) bool { return x.get(r.key) != r })
+	}
+	x.order = slices.Clip(x.order)
 	slices.SortFunc(x.order, byPlace)
 	x.least = max(int64(len(x.order))*256, x.least)
 	x.loaded.Store(true)
 	return whole, nil
 }
 
+// lines is what [index.load] has learnt from the lines that it has read.
+type lines struct {
+	marks    map[string]mark
+	outdated bool // a later line replaced or removed the session of an earlier one
+}
+
 // take1 takes a line into the rows and reports whether it was good; mu is held.
-func (x *index) take1(line []byte, at int64, marks map[string]string) bool {
+func (x *index) take1(line []byte, at int64, seen *lines) bool {
 	c, ok := content(bytes.TrimSuffix(line, []byte("\n")))
 	switch {
 	case !ok:
@@ -193,14 +202,17 @@ func (x *index) take1(line []byte, at int64, marks map[string]string) bool {
 		}
 		_, err := hex.Decode(key[:], c[2:])
 		x.del(key)
+		seen.outdated = true
 		return err == nil
 	}
-	r, _, err := parseRow(c, marks)
+	r, _, err := parseRow(c, seen.marks)
 	if err != nil {
 		return false
 	}
 	r.at = at
-	x.add(&r)
+	if x.add(&r) {
+		seen.outdated = true
+	}
 	x.order = append(x.order, &r)
 	return true
 }
@@ -235,7 +247,7 @@ func (x *index) read(at int64) (d details, err error) {
 			if !ok {
 				return d, errLine
 			}
-			_, rest, err := parseRow(c, map[string]string{})
+			_, rest, err := parseRow(c, map[string]mark{})
 			if err != nil {
 				return d, err
 			}

@@ -274,7 +274,7 @@ func (m *Manager) Page(after Place, limit int, keep func(id, mark string) bool) 
 	}
 	out := make([]Info, len(rows))
 	for i, r := range rows {
-		out[i] = Info{ID: r.id, Workspace: r.Workspace, Tape: r.key.tape(), Title: r.Title, Size: r.size, Mark: r.mark, Modified: time.UnixMicro(r.changed).UTC()}
+		out[i] = Info{ID: r.id, Workspace: r.Workspace, Tape: r.key.tape(), Title: r.Title, Size: r.size, Mark: r.mark.Value(), Modified: time.UnixMicro(r.changed).UTC()}
 		if r.Parent != nil {
 			out[i].ParentID = r.Parent.SessionID
 		}
@@ -331,7 +331,7 @@ func (m *Manager) Marked(want func(id, mark string) bool) ([]string, error) {
 		return nil, err
 	}
 	var out []string
-	for _, r := range m.index.find(func(r *row) bool { return want(r.id, r.mark) }) {
+	for _, r := range m.index.find(func(r *row) bool { return want(r.id, r.mark.Value()) }) {
 		out = append(out, r.id)
 	}
 	return out, nil
