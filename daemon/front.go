@@ -70,6 +70,7 @@ func openFront(ctx context.Context, b *bridge, in *entrance, named []string, wit
 		settings: at.settings, manager: f.manager, controlPlane: st.controlPlane, log: at.log,
 		service: at.service, base: in.bases[0],
 	}
+	f.files.protected = st.outside.protect(f.files.files())
 	f.api = f.newAPI(live)
 	if f.restarts, err = newRestarts(f, with); err != nil {
 		return nil, err

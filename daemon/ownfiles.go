@@ -8,6 +8,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/yaya-ai/yaya/internal/sandbox"
 	"github.com/yaya-ai/yaya/internal/secrets"
 )
 
@@ -64,14 +65,80 @@ func (o ownFiles) Prepare(log zerolog.Logger) error {
 	return nil
 }
 
-// Now are the files as they are: what sandboxes hide, and what they do not change. A file
-// of the configuration folder may be a link, as in repositories of dotfiles: where it leads
-// counts like the file.
+// Now is what sandboxes hide, and what they do not change: the files as they are, and the
+// folders that the links of the configuration folder lead into. In such a folder a program
+// outside may put another file in the place of ours, as Git does: what protects the old one
+// is gone then. A folder that holds nothing else is hidden.
 func (o ownFiles) Now() (hidden, readable []string) {
-	hidden = slices.Clone(o.named)
+	hidden, readable = o.files()
+	for _, dir := range o.beside() {
+		if holdsOnly(dir, hidden) {
+			hidden = append(hidden, dir)
+		} else {
+			readable = append(readable, dir)
+		}
+	}
+	return hidden, readable
+}
+
+// beside are the folders, outside the configuration folder, that its links lead into, except
+// those in which programs must be able to write: the home folder, those above it, and those
+// of temporary files.
+func (o ownFiles) beside() (dirs []string) {
+	for _, name := range o.linked() {
+		to, err := filepath.EvalSymlinks(name)
+		if err != nil {
+			continue
+		}
+		if dir := filepath.Dir(to); !o.within(dir) && !shared(dir) && !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
+
+// within reports whether a path without links lies in the configuration folder.
+func (o ownFiles) within(name string) bool {
+	config, err := filepath.EvalSymlinks(o.config)
+	return err == nil && sandbox.Within([]string{config}, name)
+}
+
+// shared reports whether programs must be able to write in a folder.
+func shared(dir string) bool {
+	for _, name := range []string{os.Getenv("HOME"), os.TempDir(), "/tmp", "/var/tmp"} {
+		if to, err := filepath.EvalSymlinks(name); err == nil && sandbox.Within([]string{dir}, to) {
+			return true
+		}
+	}
+	return dir == "/"
+}
+
+// holdsOnly reports whether a folder holds nothing but some files.
+func holdsOnly(dir string, files []string) bool {
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) > len(files) {
+		return false
+	}
+	ours := map[string]bool{}
+	for _, name := range files {
+		if to, err := filepath.EvalSymlinks(name); err == nil {
+			ours[to] = true
+		}
+	}
+	return !slices.ContainsFunc(entries, func(e os.DirEntry) bool { return !ours[filepath.Join(dir, e.Name())] })
+}
+
+// files are the files as they are. One of the configuration folder may be a link, as in
+// repositories of dotfiles: where it leads counts like the file.
+func (o ownFiles) files() (hidden, readable []string) {
+	return slices.Concat(o.named, o.linked()), slices.Clone(o.readable)
+}
+
+// linked are the links of the configuration folder that lead to files.
+func (o ownFiles) linked() (names []string) {
 	entries, err := os.ReadDir(o.config)
 	if err != nil {
-		return hidden, o.readable // it is not there, or this is a sandbox of yaya's, which hides it
+		return nil // it is not there, or this is a sandbox of yaya's, which hides it
 	}
 	for _, e := range entries {
 		name := filepath.Join(o.config, e.Name())
@@ -79,10 +146,10 @@ func (o ownFiles) Now() (hidden, readable []string) {
 			continue
 		}
 		if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() { // yaya reads no folder there
-			hidden = append(hidden, name)
+			names = append(names, name)
 		}
 	}
-	return hidden, o.readable
+	return names
 }
 
 // OwnPaths are what GET /status says of yaya's own folders and files.

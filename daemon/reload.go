@@ -56,7 +56,8 @@ type reloader struct {
 	listens      []string // addresses that this yaya listens on
 	p            Paths
 	named        []string // files of servers instead of yaya's own
-	file         string   // of the settings
+	protected    protected
+	file         string // of the settings
 	settings     *config.Store
 	manager      *manage.Manager
 	controlPlane *controlPlane
@@ -267,6 +268,11 @@ func (r *reloader) takeServers(ctx context.Context, record func([]admin.FileChan
 		for _, x := range all {
 			out = append(out, admin.FileChange{File: x.File, Kind: admin.KindServer, Name: x.Name, Change: x.Change, Effect: admin.EffectTaken, Note: x.Note})
 		}
+		for _, file := range r.serverFiles() {
+			if err := r.protected.check(file); err != nil {
+				return &manage.FileError{File: file, Err: err}
+			}
+		}
 		return record(out)
 	})
 	if err != nil {
@@ -285,6 +291,9 @@ func (r *reloader) takeSettings(record func([]admin.FileChange) error) ([]admin.
 	_, err = r.settings.ReloadFile(r.file, content, func(next *config.Store, changes []config.Change) error {
 		if len(changes) == 0 {
 			return nil
+		}
+		if err := r.protected.check(r.file); err != nil {
+			return err
 		}
 		if content != nil && len(bytes.TrimSpace(content)) == 0 {
 			return manage.EmptyFile(r.file, "a comment", "settings")

@@ -40,7 +40,7 @@ func (p Paths) ungiven(ours ownFiles) func() (folders, files []string) {
 	ours.config = p.Config // where no daemon runs, no flags name another file
 	own := append(Hidden(p.Own()), p.Socket(), SandboxCaches(p.Home))
 	return func() (folders, files []string) {
-		files, readable := ours.Now()
+		files, readable := ours.files()
 		return own, append(files, readable...)
 	}
 }

@@ -172,9 +172,6 @@ func bubbleRule(plan *inside.Plan, i int, bind string) (args []string, seal bool
 	info, err := os.Lstat(r.Path)
 	there := err == nil
 	if there && r.Kept && info.Mode()&fs.ModeSymlink != 0 { // bubblewrap mounts where a link leads, not at the link
-		if plan.Otherwise() == inside.Write {
-			return nil, false, nil // the user's own servers work without it
-		}
 		return nil, false, fmt.Errorf("bubblewrap cannot keep the link %s from being replaced, which others follow: put what it leads to in its place, or let yaya use namespaces (yaya sandbox says how)", r.Path)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

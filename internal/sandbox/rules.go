@@ -169,7 +169,7 @@ func (r *Run) runtimes(s *rules, plan *inside.Plan) {
 func (r *Run) ofYaya(s *rules, plan *inside.Plan) {
 	hidden, readable := r.box.own(), reals(r.box.Readable)
 	if plan.Landlock { // it does not make a file read-only in a folder that can be written
-		hidden, readable = append(hidden, readable...), nil
+		hidden, readable = append(hidden, slices.DeleteFunc(readable, isDir)...), nil // what replaces a file there is granted to nobody
 	}
 	if r.policy.HostWrites && !plan.Landlock { // which would refuse every new name beside them
 		for _, name := range r.policy.Hide {
@@ -195,6 +195,11 @@ func (r *Run) ofYaya(s *rules, plan *inside.Plan) {
 			s.paths(inside.Read, []Path{own})
 		}
 	}
+}
+
+func isDir(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
 }
 
 // keepAbove keeps the folders above a path that the program could rename.

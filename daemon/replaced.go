@@ -1,0 +1,75 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// protected is what sandboxes keep programs from changing, of the files that yaya takes over
+// again while it runs: the configuration folder, the folders where its links lead, and files
+// that lie elsewhere. A mount in the sandbox protects each, and ends when somebody outside
+// puts another one in its place: what that holds then may be any program's.
+type protected struct {
+	outside ownFiles
+	places  []guarded
+}
+
+type guarded struct {
+	name string // without links
+	info fs.FileInfo
+}
+
+// protect notes what protects the files at present.
+func (o ownFiles) protect(files []string) protected {
+	p := protected{outside: o}
+	for _, file := range append(slices.Clone(files), filepath.Join(o.config, "new")) { // the folder, even if all files in it are links
+		if x, err := o.protects(file); err == nil {
+			p.places = append(p.places, x)
+		}
+	}
+	return p
+}
+
+// protects returns the place that sandboxes protect, of a file.
+func (o ownFiles) protects(file string) (guarded, error) {
+	name := real(file)
+	switch dir := filepath.Dir(name); {
+	case o.within(dir):
+		name = real(o.config)
+	case slices.Contains(o.beside(), dir):
+		name = dir
+	}
+	info, err := os.Stat(name)
+	return guarded{name, info}, err
+}
+
+// real follows the links of a path, the last part of which need not exist.
+func real(name string) string {
+	if to, err := filepath.EvalSymlinks(name); err == nil {
+		return to
+	}
+	if dir, err := filepath.EvalSymlinks(filepath.Dir(name)); err == nil {
+		return filepath.Join(dir, filepath.Base(name))
+	}
+	return name
+}
+
+// check refuses a file in a place that has not been protected since yaya started. It is
+// called between the reading of the file and its use.
+func (p protected) check(file string) error {
+	now, err := p.outside.protects(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // nothing is taken over
+	}
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(p.places, func(x guarded) bool { return x.name == now.name && os.SameFile(x.info, now.info) }) {
+		return nil
+	}
+	return fmt.Errorf("%s was replaced while yaya runs, or %s leads there only now: programs in sandboxes may have changed it. Check what it says, and restart yaya", now.name, file)
+}
