@@ -118,12 +118,5 @@ func (r *Run) secret(name string) bool {
 		}
 		return false
 	}
-	for _, home := range dirs {
-		for _, c := range credentials {
-			if overlaps(filepath.Join(home, c)) || overlaps(filepath.Join(real(home), c)) {
-				return true
-			}
-		}
-	}
-	return slices.ContainsFunc(ofRoot, overlaps) || slices.ContainsFunc(r.policy.Hide, overlaps) || slices.ContainsFunc(r.box.Own, overlaps)
+	return slices.ContainsFunc(credentialPaths(r.policy.Home), overlaps) || slices.ContainsFunc(ofRoot, overlaps) || slices.ContainsFunc(r.policy.Hide, overlaps) || slices.ContainsFunc(r.box.Own, overlaps)
 }

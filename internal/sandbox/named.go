@@ -85,12 +85,9 @@ func OpenAgreed(name, agreed string) (Path, error) {
 // Credentials reports whether a path, without symbolic links, is or lies in what all
 // profiles but guarded hide unless it is named.
 func Credentials(home, name string) bool {
-	for _, dir := range homes(home) {
-		for _, c := range credentials {
-			at := filepath.Join(dir, c)
-			if inside.Covers(at, name) || inside.Covers(real(at), name) {
-				return true
-			}
+	for _, at := range credentialPaths(home) {
+		if inside.Covers(at, name) || inside.Covers(real(at), name) {
+			return true
 		}
 	}
 	for _, at := range ofRoot {

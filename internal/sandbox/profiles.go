@@ -82,15 +82,6 @@ func Profile(name string) (Policy, error) {
 	return p, nil
 }
 
-// credentials are hidden below the home folders, unless they are named.
-var credentials = []string{
-	".ssh", ".aws", ".azure", ".gnupg", ".kube", ".docker", ".config/gcloud", ".config/gh", ".config/op", ".netrc", ".git-credentials", ".npmrc", ".pypirc",
-	".password-store", ".local/share/keyrings", ".config/rclone", ".terraform.d/credentials.tfrc.json", ".cargo/credentials.toml", ".cargo/credentials", ".fly/config.yml", ".pulumi/credentials.json", ".config/git/credentials",
-	".mozilla", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware", ".config/microsoft-edge", ".config/vivaldi", ".config/opera", "snap/firefox", "snap/chromium",
-	"Library/Keychains", "Library/Application Support/Google/Chrome", "Library/Application Support/Firefox", "Library/Cookies",
-	".bash_history", ".zsh_history", ".python_history", ".node_repl_history", ".psql_history", ".mysql_history",
-}
-
 // passwdHome is the home folder that the system knows of this user, "" if there is none.
 var passwdHome = sync.OnceValue(func() string {
 	u, err := user.LookupId(strconv.Itoa(os.Geteuid()))

@@ -296,11 +296,7 @@ func (r *Run) ofProfile(s *rules, plan *inside.Plan) {
 	if p.Net.Mode == Host {
 		s.link(inside.Read, "/etc/resolv.conf", "/run/systemd/resolve/stub-resolv.conf")
 	}
-	for _, home := range homes(p.Home) {
-		for _, name := range credentials {
-			s.link(inside.Hide, filepath.Join(home, name))
-		}
-	}
+	s.link(inside.Hide, credentialPaths(p.Home)...)
 	if os.Geteuid() == 0 {
 		s.link(inside.Hide, ofRoot...)
 	}
