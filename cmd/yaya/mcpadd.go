@@ -131,7 +131,7 @@ func mcpAddCommand(g *daemon.Flags) *cobra.Command {
 Put flags before the command: everything after it belongs to the command. "--" before the
 command is not needed. If the command or a variable is missing, yaya still adds the server
 and tells you what is missing. Do not write a password or token into the entry: set it with
-yaya secret set NAME, and write '${secret:NAME}' in its place.
+yaya secret set NAME, and write '${secret:NAME}' in its place, in --env or --header.
 
 A server does not start in the current folder. So yaya saves a command such as
 ./server, and existing arguments such as . and ./data, or data after --dir or --repository,

@@ -24,8 +24,9 @@ func secretCommand(g *daemon.Flags) *cobra.Command {
 	c := &cobra.Command{
 		Use: "secret", Short: "Manage the secrets of servers and settings",
 		Long: `Manage the secrets of servers and settings. Write ${secret:NAME} in place of the value:
-in env, headers, args and url of a server, or in a setting of a provider or a plugin. yaya
-inserts the value when it starts the server or calls the provider, and never shows it.
+in env, headers and url of a server, or in a setting of a provider or a plugin. yaya inserts
+the value when it starts the server or calls the provider, and never shows it. In args it
+works, too, but other users of the machine can read the command lines of all programs.
 
 yaya stores secrets sealed in the data folder. The key is in the system's keychain if there
 is one, otherwise in the configuration folder. With YAYA_PASSPHRASE_FILE, yaya derives the

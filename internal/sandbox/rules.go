@@ -26,6 +26,9 @@ func (s *rules) add(access inside.Access, names ...string) {
 // link adds rules for paths that may be links, where they exist.
 func (s *rules) link(access inside.Access, names ...string) {
 	for _, n := range names {
+		if _, err := os.Lstat(n); err != nil { //nolint:gosec // most are not there, and this is quicker
+			continue
+		}
 		if to, err := filepath.EvalSymlinks(n); err == nil {
 			s.add(access, to)
 		}

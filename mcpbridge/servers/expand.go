@@ -116,6 +116,12 @@ func (s Server) SecretNames() []string {
 	return slices.Compact(out)
 }
 
+// openSecrets returns the names of the secrets in the command line of a server: the system shows
+// the command lines of all processes to all users.
+func (s Server) openSecrets() []string {
+	return Server{Command: s.Command, Args: s.Args}.SecretNames()
+}
+
 func (sc Scope) resolve(ref string) (string, error) {
 	switch ref {
 	case "workspaceFolder", "CLAUDE_PROJECT_DIR":

@@ -224,6 +224,9 @@ func (cfg *Config) add(file, name string, format Format, project bool, obj map[s
 		cfg.Warnings = append(cfg.Warnings, fmt.Sprintf("%s: server %q is yaya itself and is left out: yaya would be its own client", file, name))
 		return
 	}
+	if names := s.openSecrets(); len(names) > 0 {
+		cfg.Warnings = append(cfg.Warnings, fmt.Sprintf("%s: server %q: every user of this machine can read the secret %s in its command line: pass it in env", file, name, strings.Join(names, ", ")))
+	}
 	if !allowed && !s.Disabled {
 		s.Disabled = true
 		res.changes = append(res.changes, "switched off, as the file excludes it")

@@ -82,3 +82,18 @@ func TestReferencesAreShown(t *testing.T) {
 		}
 	}
 }
+
+// SEC-2: a secret in a command line is for everybody on the machine to read, and a warning
+// says so.
+func TestSecretsInCommandLinesAreWarnedOf(t *testing.T) {
+	for entry, want := range map[string]string{
+		`{"command":"x","args":["--k=${secret:a}","${secret:b}"]}`:                                        `f: server "s": every user of this machine can read the secret a, b in its command line: pass it in env`,
+		`{"command":"x","args":["${A}"],"env":{"K":"${secret:a}"}}`:                                       "",
+		`{"type":"http","url":"https://x.example/${secret:a}","headers":{"Authorization":"${secret:a}"}}`: "",
+	} {
+		cfg, err := Parse("f", []byte(`{"mcpServers":{"s":`+entry+`}}`), FormatYaya)
+		if got := strings.Join(cfg.Warnings, "\n"); err != nil || got != want {
+			t.Errorf("Parse(%s): got the warnings %q, %v; want %q", entry, got, err, want)
+		}
+	}
+}
