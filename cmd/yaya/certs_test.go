@@ -216,6 +216,14 @@ func TestSelfSigned(t *testing.T) {
 			t.Errorf("%s: got %v, %s, want %q", name, err, out, c.want)
 		}
 	}
+	// SEC-7: nothing is kept of a fingerprint that the server did not have.
+	if out, err := phone("panotherkey", url, "--code", inv.Code); err == nil || strings.Contains(out, wrong) {
+		t.Errorf("without a fingerprint after a wrong one: got %v, %s; want no word of the wrong one", err, out)
+	}
+	if out, err := phone("panotherkey", url, "--code", inv.Code, "--fingerprint", inv.Fingerprint); err != nil {
+		t.Errorf("with the right fingerprint after a wrong one: got %v, %s; want no error", err, out)
+	}
+	inv = invite()
 	if out, err := phone("one", url, "--code", inv.Code, "--fingerprint", strings.ToUpper(inv.Fingerprint[7:]), "--device", "one"); err != nil {
 		t.Fatal(err, out)
 	}

@@ -134,12 +134,8 @@ func connect(ctx context.Context, w io.Writer, data *os.Root, url, code, device,
 		if c, err = client.New(url, id, name); err != nil {
 			return err
 		}
-		if fingerprint != "" {
-			if err := c.Pin(fingerprint); err != nil {
-				return err
-			}
-		}
-		// Store the key before use: the approval is for exactly this key.
+		// Store the key before use: the approval is for exactly this key. A fingerprint is stored
+		// once the server has proved that it is the right one.
 		if err := daemon.SaveRemote(data, c); err != nil {
 			return err
 		}

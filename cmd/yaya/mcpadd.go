@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -73,7 +74,12 @@ func saveServers(c *cobra.Command, b *daemon.Backend, list []newServer) error {
 		}
 		fmt.Fprintf(w, "added %s: %s\n", daemon.Printable(s.Name, 128), daemon.Printable(s.Endpoint(), 300))
 		lacking = lacking || len(changes[i].Notes) > 0
-		changes[i].Notes = append(s.notes, changes[i].Notes...)
+		for _, note := range changes[i].Notes { // those of the entry come from the daemon, too
+			if !slices.Contains(s.notes, note) {
+				s.notes = append(s.notes, note)
+			}
+		}
+		changes[i].Notes = s.notes
 		showNotes(w, changes[i])
 	}
 	if lacking && b.Remote {

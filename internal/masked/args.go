@@ -161,6 +161,13 @@ func appendWord(dst []byte, s string) (out []byte, rest string) {
 			continue
 		}
 		dst = append(dst, s[last:x.from]...)
+		if n := reference(s[x.from:]); n > 0 {
+			dst, n = append(dst, s[x.from:x.from+n]...), x.from+n
+			if x.to > n {
+				dst, n = append(dst, Mask...), x.to
+			}
+			return dst, s[n:]
+		}
 		if n := acted(s[x.from:x.to]); n >= 0 {
 			if n > 0 {
 				dst = append(dst, Mask...)
@@ -171,6 +178,16 @@ func appendWord(dst []byte, s string) (out []byte, rest string) {
 		last = x.to
 	}
 	return append(dst, s[last:]...), ""
+}
+
+// reference returns the length of the reference to a secret that s begins with, ${secret:NAME};
+// 0 without one.
+func reference(s string) int {
+	const head = "${secret:"
+	if end := strings.IndexByte(s, '}'); strings.HasPrefix(s, head) && end > len(head) && Reference(s[:end+1]) {
+		return end + 1
+	}
+	return 0
 }
 
 // value hides a value that is a word, but nothing that a shell would act on.

@@ -69,3 +69,22 @@ func FuzzArgsShowSyntax(f *testing.F) {
 		}
 	})
 }
+
+// A reference to a secret is shown as it is written: it is no secret, and a person has to see
+// which one a server is given.
+func TestReferencesInArgsAreShown(t *testing.T) {
+	for in, want := range map[string]string{
+		"--token=${secret:abc}":            "--token=${secret:abc}",
+		"TOKEN=${secret:a-b.c}":            "TOKEN=${secret:a-b.c}",
+		"a${secret:abc}b":                  "a${secret:abc}b",
+		"TOKEN=${secret:abc}hunter2hunter": "TOKEN=${secret:abc}****",
+		"secret: hunter2":                  "secret: ****",
+		"${secret:two words}":              "${secret:**** words}",
+		"${secret:}":                       "${secret:}",
+		"x secret:hunter2hunter":           "x secret:****",
+	} {
+		if got := Word(in); got != want {
+			t.Errorf("Word(%q) = %q, want %q", in, got, want)
+		}
+	}
+}

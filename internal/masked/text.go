@@ -111,9 +111,19 @@ func slashes(text []byte, i int) int {
 	return n
 }
 
+// refers reports whether the colon text[i] is the one of a reference to a secret, which is no
+// secret.
+func refers(text []byte, i int) bool {
+	const before = len("${secret")
+	return i >= before && text[i-1] == 't' && reference(string(text[i-before:min(len(text), i+130)])) > 0
+}
+
 // named finds the value after the separator text[i], if its name is one of a
 // secret: from and to are its bounds. to is 0 if there is nothing to hide.
 func named(text []byte, i int) (from, to int) {
+	if text[i] == ':' && refers(text, i) {
+		return 0, 0
+	}
 	j := i
 	for j > 0 && i-j < 3 && (text[j-1] == ' ' || text[j-1] == ':' && text[i] == '=') {
 		j--

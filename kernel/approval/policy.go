@@ -1,7 +1,6 @@
 package approval
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -11,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/yaya-ai/yaya/internal/members"
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
@@ -100,9 +100,7 @@ var errNoRules = errors.New(`approval.rules must be a JSON list of rules, such a
 
 // parse reads a rule. The caller puts the name of the rule before its errors.
 func (r *Rule) parse(raw json.RawMessage, callers Callers) error {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.DisallowUnknownFields()
-	err := dec.Decode(r)
+	err := members.Decode(raw, r)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		switch wrong.Field {
 		case "":

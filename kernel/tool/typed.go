@@ -1,12 +1,13 @@
 package tool
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/yaya-ai/yaya/internal/members"
 )
 
 // typed is a tool that wraps a Go function.
@@ -36,9 +37,7 @@ func (t *typed[A]) Definition() Definition { return t.def }
 
 func (t *typed[A]) Invoke(ctx context.Context, call Call) (Result, error) {
 	var args A
-	dec := json.NewDecoder(bytes.NewReader(call.Args))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&args); err != nil {
+	if err := members.Decode(call.Args, &args); err != nil {
 		return Fail(ErrValidation, "invalid arguments for %s: %v", t.def.Name, err), nil
 	}
 	return t.run(ctx, call, args)

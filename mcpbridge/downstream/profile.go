@@ -1,7 +1,6 @@
 package downstream
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/yaya-ai/yaya/internal/members"
 	"github.com/yaya-ai/yaya/kernel/approval"
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
@@ -72,9 +72,7 @@ func ParseProfiles(raw json.RawMessage, callers approval.Callers) (map[string]Pr
 }
 
 func parseProfile(raw json.RawMessage, callers approval.Callers) (p Profile, err error) {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.DisallowUnknownFields()
-	err = dec.Decode(&p)
+	err = members.Decode(raw, &p)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		switch wrong.Field {
 		case "":

@@ -32,13 +32,19 @@ func Entry(name string, config any) (s servers.Server, notes []string, err error
 	case len(cfg.Servers) != 1:
 		return servers.Server{}, nil, fmt.Errorf("server %q: this is not the configuration of one server", name)
 	}
-	for _, w := range cfg.Warnings {
-		notes = append(notes, strings.TrimPrefix(w, fmt.Sprintf("%s: server %q: ", source, name)))
-	}
+	notes = notesOf(source, name, cfg.Warnings)
 	for _, change := range cfg.Changes {
 		notes = append(notes, change.Text)
 	}
 	return cfg.Servers[0], notes, nil
+}
+
+// notesOf are warnings about one server, without its name.
+func notesOf(source, name string, warnings []string) (notes []string) {
+	for _, w := range warnings {
+		notes = append(notes, strings.TrimPrefix(w, fmt.Sprintf("%s: server %q: ", source, name)))
+	}
+	return notes
 }
 
 // Entries reads server entries, by name, from JSON as people copy it: one entry, an object of

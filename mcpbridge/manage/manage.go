@@ -186,7 +186,8 @@ func (s *Manager) Prepare(name string, config json.RawMessage, from string) (Pre
 	if err != nil {
 		return Prepared{}, refused("%v", err)
 	}
-	cfg, err := servers.Parse("the request", doc, servers.FormatYaya)
+	const source = "the request"
+	cfg, err := servers.Parse(source, doc, servers.FormatYaya)
 	if err != nil {
 		return Prepared{}, refused("%v", err)
 	}
@@ -205,7 +206,7 @@ func (s *Manager) Prepare(name string, config json.RawMessage, from string) (Pre
 		return Prepared{}, refused("server %q: %v", name, err)
 	}
 	wanted.File = s.cfg.File
-	notes := cfg.Warnings
+	notes := notesOf(source, name, cfg.Warnings)
 	for _, c := range cfg.Changes {
 		notes = append(notes, c.Text)
 	}

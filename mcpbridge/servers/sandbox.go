@@ -250,7 +250,7 @@ func (s Server) InSandbox(at Places) string {
 	}
 	out := "in sandbox profile server: reads the programs of the system and of your PATH "
 	if len(at.Read) == 0 {
-		out += "and no other file of yours"
+		out += "and no other path of your home folder"
 	} else {
 		out += "and " + at.list(at.Read)
 	}
