@@ -17,7 +17,7 @@ func TestDaemonThatDoesNotAnswer(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	p := daemon.Paths{Data: dir}
-	if got, _, _, err := ofDaemon(t.Context(), p); err != nil || got != nil {
+	if got, _, _, err := daemon.RunningOwn(t.Context(), p); err != nil || got != nil {
 		t.Errorf("without a yaya: %q, %v, want nothing", got, err)
 	}
 	l, err := net.Listen("unix", p.Socket())
@@ -35,7 +35,7 @@ func TestDaemonThatDoesNotAnswer(t *testing.T) {
 			_ = conn.Close()
 		}
 	}()
-	if _, _, _, err := ofDaemon(t.Context(), p); err == nil || !strings.Contains(err.Error(), "the running yaya does not report") {
+	if _, _, _, err := daemon.RunningOwn(t.Context(), p); err == nil || !strings.Contains(err.Error(), "the running yaya does not report") {
 		t.Errorf("got %v, want that it does not answer", err)
 	}
 	if err := l.Close(); err != nil {

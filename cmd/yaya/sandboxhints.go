@@ -20,8 +20,8 @@ var gitWord = regexp.MustCompile(`(?:^|[\s/;&|(])git(?:\s|$)`)
 // aboutGit explains the failure of a command that runs Git below the root of a repository: the
 // sandbox only lets it read the folders above its own, so a commit fails, with an error of
 // Git's that only mentions a file.
-func (f *sandboxRun) aboutGit(w io.Writer, policy sandbox.Policy, argv []string) {
-	if f.profile != "command" && f.profile != "check" || !gitWord.MatchString(strings.Join(argv, " ")) {
+func aboutGit(w io.Writer, profile string, policy sandbox.Policy, argv []string) {
+	if profile != "command" && profile != "check" || !gitWord.MatchString(strings.Join(argv, " ")) {
 		return
 	}
 	here, err := os.Getwd()
