@@ -17,6 +17,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/yaya-ai/yaya/internal/gitconf"
 	"github.com/yaya-ai/yaya/internal/proc"
 	"github.com/yaya-ai/yaya/internal/sandbox"
 	"github.com/yaya-ai/yaya/internal/workspace"
@@ -279,10 +280,37 @@ func workingDir(policy sandbox.Policy) (string, error) {
 	return policy.Home, nil
 }
 
+// lookAtGit looks at what configures Git in the folders that a policy lets a program write. The
+// returned function looks again, and lists what has come or changed.
+func lookAtGit(policy sandbox.Policy) func() []string {
+	here, err := os.Getwd()
+	if err == nil {
+		here, err = filepath.EvalSymlinks(here)
+	}
+	if err != nil {
+		here = "" // then all paths are absolute
+	}
+	var was []*gitconf.State
+	for i, p := range slices.Concat(policy.Partly, policy.Write) {
+		if i >= len(policy.Partly) && slices.ContainsFunc(policy.Partly, func(whole sandbox.Path) bool { return sandbox.Within([]string{whole.String()}, p.String()) }) {
+			continue // a part of a repository that is looked at
+		}
+		was = append(was, gitconf.Look(p.String(), nil))
+	}
+	return func() []string {
+		now := make([]*gitconf.State, len(was))
+		for i, before := range was {
+			now[i] = gitconf.Look(before.Dir(), before)
+		}
+		return gitconf.Planted(now, was, here)
+	}
+}
+
 // RunWatch is told what happens to a program that runs in a sandbox.
 type RunWatch struct {
 	Weaker func(profile, backend string, lacks sandbox.Need) // before it starts
 	Left   func(n int)                                       // processes that were killed at its end
+	Git    func(notes []string)                              // what configures Git and has come or changed
 }
 
 // RunInSandbox runs a command with this process's terminal until it ends, and returns its exit
@@ -301,6 +329,12 @@ func RunInSandbox(box *sandbox.Box, policy sandbox.Policy, cmd *exec.Cmd, watch 
 	if err := run.Wrap(cmd); err != nil {
 		return 0, err
 	}
+	planted := lookAtGit(policy)
+	defer func() { // after what it left has been killed
+		if notes := planted(); len(notes) > 0 {
+			watch.Git(notes)
+		}
+	}()
 	// If somebody ends the first process of the sandbox, its children are reparented here.
 	procs := &proc.Manager{Escaped: watch.Left}
 	procs.Adopt()

@@ -95,6 +95,10 @@ Profiles: guarded (your files and network, but not yaya's), server, command, che
 			weak := &weakness{c.ErrOrStderr(), daemon.SandboxCaches(p.Home)}
 			code, err := daemon.RunInSandbox(box, policy, cmd, daemon.RunWatch{Weaker: weak.tell, Left: func(n int) {
 				fmt.Fprintf(c.ErrOrStderr(), "yaya: killed %s left after the sandbox's first process ended\n", worded.Count(n, "process that was", "processes that were"))
+			}, Git: func(notes []string) {
+				for _, note := range notes {
+					fmt.Fprintf(c.ErrOrStderr(), "yaya: %s\n", daemon.Printable(note, 4<<10))
+				}
 			}})
 			if _, ok := errors.AsType[*sandbox.NotStarted](err); ok {
 				return &notRun{err}

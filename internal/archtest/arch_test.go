@@ -97,7 +97,7 @@ var allowed = map[string][]string{
 	"cmd/yaya": {
 		"daemon", "daemon/datadir", "cmd/yaya/chat", "gateway/client", "mcpbridge/clients", "mcpbridge/manage", "mcpbridge/servers", "mcpbridge/stdioproxy",
 		// Packages for a command's output, or for reading without a daemon.
-		"auth", "control", "control/local", "feature", "gateway", "gateway/admin", "kernel/config", "kernel/event", "kernel/folder", "kernel/plugin", "kernel/session", "kernel/tool", "mcpbridge/trust", "plugins/llm_echo", "plugins/tool_shell",
+		"auth", "control", "control/local", "feature", "gateway", "gateway/admin", "kernel/config", "kernel/event", "kernel/folder", "kernel/plugin", "kernel/session", "kernel/tool", "mcpbridge/trust", "plugins/llm_echo",
 	},
 }
 

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -105,12 +104,6 @@ func (p *Plugin) keptFromGit(output, root string) (notes []string) {
 	}
 }
 
-// maxPlanted bounds how many changes of Git's configuration a result lists.
-const maxPlanted = 16
-
-// maxPath bounds how much of a path it shows, in bytes.
-const maxPath = 512
-
 // seen is the last known Git configuration in the folders that commands write. The next check
 // reads only the folders that have changed since.
 type seen struct {
@@ -143,34 +136,11 @@ func (s *seen) look(dirs []string) gitState {
 // gitState is the Git configuration in some folders.
 type gitState []*gitconf.State
 
-// planted lists the new and changed Git configuration in these folders. If a sandbox cannot
-// protect such files, a command can create them, and Git runs the programs that they name.
-func (s gitState) planted(was gitState) (notes []string) {
-	cut := ""
-	for i, now := range s {
-		base := ""
-		if i > 0 {
-			base = now.Dir()
-		}
-		for _, c := range now.Since(was[i]) {
-			name := filepath.Join(base, c.Path)
-			if strings.ContainsFunc(name, func(r rune) bool { return !strconv.IsPrint(r) }) {
-				name = strconv.Quote(name)
-			}
-			if len(name) > maxPath {
-				name = strings.ToValidUTF8(name[:maxPath], "") + "…"
-			}
-			notes = append(notes, fmt.Sprintf("%s %s: check it before you run Git there outside the sandbox, since Git runs the programs that it names (yaya itself does not run Git)", name, c.How))
-		}
-		if now.Cut() || was[i].Cut() {
-			cut = now.Dir()
-		}
+// planted lists the new and changed Git configuration in these folders, as [gitconf.Planted] does.
+func (s gitState) planted(was gitState) []string {
+	here := ""
+	if len(s) > 0 { // the workspace
+		here = s[0].Dir()
 	}
-	if more := len(notes) - maxPlanted; more > 0 {
-		notes = append(notes[:maxPlanted], fmt.Sprintf("and %d more files that configure Git", more))
-	}
-	if cut != "" {
-		notes = append(notes, fmt.Sprintf("%s has too many files to search all of its folders for repositories: check unknown ones before you run Git in them", cut))
-	}
-	return notes
+	return gitconf.Planted(s, was, here)
 }
