@@ -28,13 +28,15 @@ func sandboxRunCommand(g *daemon.Flags) *cobra.Command {
 In the profiles command and check, the command can write to the working directory, except
 .git/config, .git/hooks and everything else that configures Git there. It gets the same
 environment variables as the commands of agents. It can write to your home folder, to
-system folders, and to folders with credentials or yaya's data only if --write names them.
+system folders, and to folders with credentials only if --write names them. No flag gives
+it yaya's own folders.
 In the profiles server, plugin and browser, the working directory is hidden unless you
 name it. The command starts in a private home folder, with the same environment variables
 as servers. --env passes more variables; guarded passes all of them.
 yaya reports the hosts that it blocks on standard error. It exits with the command's code,
 or with 128 plus the number of the signal that ended the command; 127 means that the
-command was not found, 126 that it could not be started.
+command was not found, 126 that it could not be started, 2 wrong usage, and 1 that yaya
+refused to run it or failed.
 
 Profiles: guarded (your files and network, but not yaya's), server, command, check
 (no network except its own), plugin and browser.`,
@@ -72,8 +74,11 @@ Profiles: guarded (your files and network, but not yaya's), server, command, che
 			if err != nil {
 				return err
 			}
-			if err := sandbox.CheckHosts(f.Host, listens); err != nil {
+			if err := sandbox.CheckHosts(f.Host, nil); err != nil { // not a host
 				return usage(fmt.Errorf("--host: %w", err))
+			}
+			if err := sandbox.CheckHosts(f.Host, listens); err != nil { // yaya's own
+				return fmt.Errorf("--host: %w", err)
 			}
 			told := &onceEach{w: c.ErrOrStderr()}
 			policy, err := f.Policy(p, path, args, told.tell, func(policy *sandbox.Policy) { watchPaths(policy, args, told) })
