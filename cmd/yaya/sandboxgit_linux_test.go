@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What a command leaves that configures Git is told of when it has ended, as agents are told.
+// yaya sandbox run tells what a command has left that configures Git, as agents are told.
 // The exit code stays the command's.
 func TestSandboxRunTellsOfPlantedGit(t *testing.T) {
 	t.Parallel()

@@ -70,8 +70,8 @@ func FuzzArgsShowSyntax(f *testing.F) {
 	})
 }
 
-// A reference to a secret is shown as it is written: it is no secret, and a person has to see
-// which one a server is given.
+// A reference to a secret is shown as it is written: a person has to see which secret a server
+// is given.
 func TestReferencesInArgsAreShown(t *testing.T) {
 	for in, want := range map[string]string{
 		"--token=${secret:abc}":            "--token=${secret:abc}",

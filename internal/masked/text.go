@@ -111,8 +111,8 @@ func slashes(text []byte, i int) int {
 	return n
 }
 
-// refers reports whether the colon text[i] is the one of a reference to a secret, which is no
-// secret.
+// refers reports whether the colon text[i] is the one of a reference to a secret, which is not
+// hidden itself.
 func refers(text []byte, i int) bool {
 	const before = len("${secret")
 	return i >= before && text[i-1] == 't' && reference(string(text[i-before:min(len(text), i+130)])) > 0

@@ -107,7 +107,7 @@ func (o *overdue) remove(h *handling) {
 	h.prev, h.next = nil, nil
 }
 
-// stop ends the timer, when nothing will be added any more.
+// stop ends the timer, when nothing will be added again.
 func (o *overdue) stop() {
 	if o.timer != nil {
 		o.timer.Stop()
