@@ -128,7 +128,8 @@ func (s *Sandboxes) Here(p Policy) (Enforced, error) {
 	if err != nil {
 		return Enforced{}, err
 	}
-	e, _, err := box.decide(&p)
+	_, unknown := lookAtMounts()
+	e, _, err := box.decide(&p, unknown)
 	return e, err
 }
 
