@@ -105,6 +105,11 @@ Profiles: guarded (your files and network, but not yaya's), server, command, che
 				return err
 			}
 			files, readable := outside.Now()
+			elsewhere, err := outside.Elsewhere()
+			if err != nil {
+				return err
+			}
+			files = append(files, elsewhere...)
 			own = own.With(daemon.OwnPaths{Hidden: files, Readable: readable}).With(theirs)
 			box := &sandbox.Box{Own: own.Hidden, Readable: own.Readable, Backend: set.backend, Yaya: yaya, Set: &sandbox.Settings{Mode: sandbox.Prefer, Backend: set.backend, BackendFrom: set.backendFrom}, Listens: func() []string { return listens }}
 			err = runInSandbox(&weakness{c.ErrOrStderr(), daemon.SandboxCaches(p.Home)}, box, policy, cmd)
