@@ -188,10 +188,10 @@ func TestShut(t *testing.T) {
 	t.Cleanup(func() { _ = os.Chmod(filepath.Join(dir, "a"), 0o700) })
 	for name, c := range map[string]struct {
 		err  error
-		want bool
-	}{"shut": {os.ErrPermission, true}, "not there": {os.ErrNotExist, false}} {
+		want string
+	}{"shut": {os.ErrPermission, filepath.Join(dir, "a")}, "not there": {os.ErrNotExist, ""}} {
 		if got := shut(filepath.Join(dir, "a/b"), c.err); got != c.want {
-			t.Errorf("%s: got %v, want %v", name, got, c.want)
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
 	}
 }

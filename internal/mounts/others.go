@@ -25,7 +25,8 @@ const (
 
 // Others returns the other paths that lead to a file or folder, which is named by an
 // absolute path without symbolic links, in order. They exist, and this user can come to
-// them, or could after a change of modes that this user may make. Mounts that no mount of a
+// them. Where the user has shut a folder on the way, and so could open it again, it is
+// among the paths instead. Mounts that no mount of a
 // folder above shows elsewhere (unbindable) count unless bound is set.
 func (t *Table) Others(name string, depth Depth, bound bool) []string {
 	if t == nil || t.top == nil || !strings.HasPrefix(name, "/") {
@@ -131,8 +132,13 @@ func (s *search) add(name string, exact bool) bool {
 	switch {
 	case err == nil && exact && s.file != nil && !os.SameFile(info, s.file):
 		return false
-	case err != nil && !shut(name, err):
-		return false
+	case err != nil:
+		// What comes into sight with a change of modes: the folder stands for it.
+		dir := shut(name, err)
+		if dir == "" || covers(dir, s.name) {
+			return false
+		}
+		name = dir
 	}
 	s.found[name] = true
 	return true
@@ -143,21 +149,23 @@ func exists(name string) bool {
 	return err == nil
 }
 
-// shut reports whether a path cannot be looked at because of a folder that this user owns,
-// and so can open.
-func shut(name string, err error) bool {
+// shut returns the folder because of which a path cannot be looked at, if this user owns
+// it, and so can open it; "" otherwise.
+func shut(name string, err error) string {
 	if !errors.Is(err, fs.ErrPermission) {
-		return false
+		return ""
 	}
-	for dir := path.Dir(name); ; dir = path.Dir(dir) {
-		if info, err := os.Lstat(dir); err == nil { //nolint:gosec // it is looked at, no more
-			st, ok := info.Sys().(*syscall.Stat_t)
-			return !ok || int(st.Uid) == os.Geteuid()
+	for dir := path.Dir(name); dir != "/"; dir = path.Dir(dir) {
+		info, err := os.Lstat(dir) //nolint:gosec // it is looked at, no more
+		if err != nil {
+			continue
 		}
-		if dir == "/" {
-			return false
+		if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
+			return ""
 		}
+		return dir
 	}
+	return ""
 }
 
 // holds returns the mount that a path leads into. pass, unless it is nil, is called with
