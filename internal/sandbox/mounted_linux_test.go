@@ -139,6 +139,23 @@ func init() {
 		}
 		return nil
 	}
+	// works asks whether a folder can be a workspace, gives whether a path may be given to a
+	// program although another one is yaya's own, and plain whether it has no credentials.
+	attempts["works"] = func(arg string) error {
+		home, dir, _ := strings.Cut(arg, " ")
+		return CheckWorkspace(home, dir)
+	}
+	attempts["gives"] = func(arg string) error {
+		own, name, _ := strings.Cut(arg, " ")
+		return MayGive(name, own)
+	}
+	attempts["plain"] = func(arg string) error {
+		home, name, _ := strings.Cut(arg, " ")
+		if Credentials(home, name) {
+			return errors.New("it has credentials")
+		}
+		return nil
+	}
 	// shutread opens a folder again, and reads a file in it.
 	attempts["shutread"] = func(arg string) error {
 		dir, file, _ := strings.Cut(arg, " ")
@@ -275,6 +292,35 @@ func TestSecondPaths(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// What is said of a path holds for its second paths.
+func TestSecondPathsAreKnown(t *testing.T) {
+	for name, c := range map[string]struct {
+		attempt string
+		want    int
+	}{
+		"the home folder is no workspace":      {"works TOP/home TOP/mnt/X", prevented},
+		"nor what holds it":                    {"works TOP/home TOP/mnt", prevented},
+		"nor credentials":                      {"works TOP/home TOP/beside/.ssh", prevented},
+		"a folder in it is one":                {"works TOP/home TOP/mnt/X/ws", didIt},
+		"yaya's own is not given":              {"gives TOP/home/.config/yaya TOP/mnt/X/.config/yaya/mcp.json", prevented},
+		"nor a file of it":                     {"gives TOP/home/.config/yaya TOP/conf.json", prevented},
+		"a folder beside it is":                {"gives TOP/home/.config/yaya TOP/mnt/X/ws", didIt},
+		"credentials are said to be there":     {"plain TOP/home TOP/mnt/X/.ssh/id", prevented},
+		"and are not said to be in a folder":   {"plain TOP/home TOP/mnt/X/ws", didIt},
+		"the path of the first one, as always": {"plain TOP/home TOP/home/.ssh", prevented},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := mounted{Top: makeSecond(t), Backend: None}
+			m.Attempt = strings.ReplaceAll(c.attempt, "TOP", m.Top)
+			out, code := m.try(t)
+			if code != c.want {
+				t.Errorf("%q: code %d, %q; want %d", m.Attempt, code, out, c.want)
+			}
+			_ = os.Chmod(m.at("home/shut"), 0o700) // to be removed
+		})
 	}
 }
 

@@ -44,6 +44,16 @@ func (r *Run) everyPath(names []string, bound bool) []string {
 	return all
 }
 
+// samePaths returns a path and the others that lead to the same file. Where the mounts are
+// not known it is alone: a sandbox says what that means.
+func samePaths(name string) []string {
+	table, err := lookAtMounts()
+	if err != nil {
+		return []string{name}
+	}
+	return append([]string{name}, table.Others(name, mounts.Itself, false)...)
+}
+
 // own are yaya's folders by every path that leads to them.
 func (r *Run) own() []string {
 	if r.owned == nil {
