@@ -51,8 +51,7 @@ func TestEnlist(t *testing.T) {
 	}
 }
 
-// What cannot be read as an entry may hide the folders of a yaya: it is an error that says
-// what to do.
+// An entry that cannot be read may name the folders of a yaya: the error says what to do.
 func TestEnlistedRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		make func(dir string) error

@@ -91,7 +91,7 @@ func (t *Table) index() error {
 		}
 	}
 	for _, m := range t.at["/"] {
-		// What is mounted over the root is not where a path begins.
+		// No path begins in a mount over the root.
 		if above := ids[m.parent]; above == nil || above == m {
 			t.top = m
 		}

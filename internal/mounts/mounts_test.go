@@ -59,19 +59,19 @@ func TestParseLine(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	const root = "1 0 8:1 / / rw - ext4 /dev/sda rw\n"
 	for name, c := range map[string]struct{ text, want string }{
-		"nothing":               {"", "root folder"},
-		"no root":               {"2 1 8:1 / /mnt rw - ext4 x rw\n", "root folder"},
-		"a line cut off":        {root + "2 1 8:1 / /mn", "not a line"},
-		"cut in the options":    {root + "2 1 8:1 / /mnt rw - ext4 x", "not a line"},
-		"no hyphen":             {root + "2 1 8:1 / /mnt rw ext4 x rw\n", "not a line"},
-		"an early hyphen":       {root + "2 - 8:1 / /mnt rw ext4 x rw\n", "not a line"},
-		"an id that is none":    {root + "x 1 8:1 / /mnt rw - ext4 x rw\n", "id is not"},
-		"a parent that is none": {root + "2 x 8:1 / /mnt rw - ext4 x rw\n", "parent is not"},
-		"a relative path":       {root + "2 1 8:1 / mnt rw - ext4 x rw\n", "not absolute"},
-		"an empty line":         {root + "\n", "not a line"},
-		"a line too long":       {root + strings.Repeat("x", maxLine+1), "too long"},
-		"too many mounts":       {strings.Repeat(root, maxMounts+1), "more than"},
-		"too many bytes":        {strings.Repeat("1 0 8:1 / / rw - ext4 "+strings.Repeat("y", maxLine/2)+" rw\n", 2*maxBytes/maxLine+1), "larger than"},
+		"nothing":            {"", "root folder"},
+		"no root":            {"2 1 8:1 / /mnt rw - ext4 x rw\n", "root folder"},
+		"a line cut off":     {root + "2 1 8:1 / /mn", "not a line"},
+		"cut in the options": {root + "2 1 8:1 / /mnt rw - ext4 x", "not a line"},
+		"no hyphen":          {root + "2 1 8:1 / /mnt rw ext4 x rw\n", "not a line"},
+		"an early hyphen":    {root + "2 - 8:1 / /mnt rw ext4 x rw\n", "not a line"},
+		"a word as id":       {root + "x 1 8:1 / /mnt rw - ext4 x rw\n", "id is not"},
+		"a word as parent":   {root + "2 x 8:1 / /mnt rw - ext4 x rw\n", "parent is not"},
+		"a relative path":    {root + "2 1 8:1 / mnt rw - ext4 x rw\n", "not absolute"},
+		"an empty line":      {root + "\n", "not a line"},
+		"a line too long":    {root + strings.Repeat("x", maxLine+1), "too long"},
+		"too many mounts":    {strings.Repeat(root, maxMounts+1), "more than"},
+		"too many bytes":     {strings.Repeat("1 0 8:1 / / rw - ext4 "+strings.Repeat("y", maxLine/2)+" rw\n", 2*maxBytes/maxLine+1), "larger than"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := Parse(strings.NewReader(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -133,7 +133,7 @@ func (s *search) add(name string, exact bool) bool {
 	case err == nil && exact && s.file != nil && !os.SameFile(info, s.file):
 		return false
 	case err != nil:
-		// What comes into sight with a change of modes: the folder stands for it.
+		// The user can open the folder again: it stands for the path behind it.
 		dir := shut(name, err)
 		if dir == "" || covers(dir, s.name) {
 			return false

@@ -166,7 +166,7 @@ func init() {
 	}
 }
 
-// attempt makes an attempt in a sandbox, outside of a test.
+// attempt makes an attempt in a sandbox, outside a test.
 func (b *Box) attempt(p Policy, attempt string) (int, error) {
 	r, err := b.Enter(p)
 	if err != nil {
@@ -295,13 +295,13 @@ func TestSecondPaths(t *testing.T) {
 	}
 }
 
-// What is said of a path holds for its second paths.
+// Questions, offers and refusals take a second path for the first.
 func TestSecondPathsAreKnown(t *testing.T) {
 	for name, c := range map[string]struct {
 		attempt string
 		want    int
 	}{
-		"the home folder is no workspace":      {"works TOP/home TOP/mnt/X", prevented},
+		"the home folder as a workspace":       {"works TOP/home TOP/mnt/X", prevented},
 		"nor what holds it":                    {"works TOP/home TOP/mnt", prevented},
 		"nor credentials":                      {"works TOP/home TOP/beside/.ssh", prevented},
 		"a folder in it is one":                {"works TOP/home TOP/mnt/X/ws", didIt},
