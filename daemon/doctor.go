@@ -44,6 +44,9 @@ func (d *doctor) examine(ctx context.Context, timeout time.Duration) []plugin.Di
 	if os.Geteuid() == 0 {
 		ds = append(ds, plugin.Diagnosis{Plugin: "yaya", HealthReport: plugin.HealthReport{Status: plugin.Degraded, Summary: asRoot}})
 	}
+	if linked, is := st.linkedDiagnosis(); is {
+		ds = append(ds, linked)
+	}
 	if d.certificates != nil {
 		ds = append(ds, plugin.Diagnosis{Plugin: "certificates", HealthReport: certificateHealth(d.certificates(), time.Now())})
 	}

@@ -14,6 +14,7 @@ import (
 
 // ownFiles are the files that a yaya runs by which may lie outside its folders.
 type ownFiles struct {
+	paths    Paths    // of the yaya; without a home folder there are no others
 	config   string   // its configuration folder
 	named    []string // by flags: settings, servers, keys
 	readable []string // by flags, and no secret: certificates
@@ -25,7 +26,7 @@ func (g *Flags) OwnFiles(p Paths, mcpConfig []string) ownFiles {
 	if g.ConfigFile != "" {
 		named = append(named, g.ConfigFile)
 	}
-	return ownFiles{config: p.Config, named: absPaths(named)}
+	return ownFiles{paths: p, config: p.Config, named: absPaths(named)}
 }
 
 // listening adds the files of a listener.
@@ -55,6 +56,14 @@ func (o ownFiles) Prepare(log zerolog.Logger) error {
 	}
 	if err := os.MkdirAll(o.config, 0o700); err != nil { //nolint:forbidigo // the user names it
 		log.Warn().Err(err).Msg("the configuration folder cannot be made: a server that is not bounded to what its entry names may do so")
+	}
+	for _, dir := range o.paths.usual() {
+		if Missing(o.paths.Home) {
+			break // nothing is made there by anybody
+		}
+		if err := os.MkdirAll(dir, 0o700); err != nil { //nolint:forbidigo // yaya's own, which a sandbox hides if it is there
+			log.Warn().Err(err).Msg("a folder of yaya's that sandboxes hide cannot be made")
+		}
 	}
 	p := Paths{Config: o.config}
 	for _, name := range []string{p.Servers(), p.settings(), filepath.Join(o.config, secrets.KeyFile)} {
@@ -150,6 +159,23 @@ func (o ownFiles) linked() (names []string) {
 		}
 	}
 	return names
+}
+
+// Elsewhere are the folders and files of other yayas of the user, those of one without
+// flags among them.
+func (o ownFiles) Elsewhere() ([]string, error) {
+	listed, err := o.paths.enlisted()
+	if err != nil {
+		return nil, fmt.Errorf("the folders of other yayas, which a sandbox hides: %w", err)
+	}
+	return append(o.paths.usual(), listed...), nil
+}
+
+// all are those of Now and of Elsewhere.
+func (o ownFiles) all() (hidden, readable []string, err error) {
+	hidden, readable = o.Now()
+	elsewhere, err := o.Elsewhere()
+	return append(hidden, elsewhere...), readable, err
 }
 
 // OwnPaths are what GET /status says of yaya's own folders and files.

@@ -140,6 +140,9 @@ func (p Paths) openDataAs(upgrade func(*os.Root) ([]string, error)) (root *os.Ro
 	if err != nil {
 		return nil, nil, errors.Join(err, root.Close())
 	}
+	if err := p.enlist(); err != nil {
+		more = append(more, "the data directory cannot be entered in the list of data directories, so programs in sandboxes of this user's other yayas may read it: "+err.Error())
+	}
 	return root, append(notes, more...), nil
 }
 

@@ -31,6 +31,9 @@ func start(ctx context.Context, f *front, o Options) (_ *running, err error) {
 	if os.Geteuid() == 0 {
 		st.at.log.Warn().Msg(asRoot)
 	}
+	if linked, is := st.linkedDiagnosis(); is {
+		st.at.log.Warn().Msg(linked.Summary)
+	}
 	if low := openfiles.Warning(openfiles.Limit()); low != "" {
 		st.at.log.Warn().Msg(low)
 	}

@@ -22,7 +22,7 @@ import (
 func sandboxes(p Paths, settings *config.Store, outside ownFiles, listens []string) *sandbox.Sandboxes {
 	return &sandbox.Sandboxes{
 		Home: p.Home, Cache: SandboxCaches(p.Home), Settings: sandboxSettings(settings),
-		Own: Hidden(p.Own()), Files: outside.Now, Listens: func() []string { return listens },
+		Own: Hidden(p.Own()), Files: outside.all, Listens: func() []string { return listens },
 	}
 }
 

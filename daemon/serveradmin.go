@@ -37,11 +37,16 @@ func newManager(b *bridge, own bool) *manage.Manager {
 
 // ungiven are the folders and files that no server is given.
 func (p Paths) ungiven(ours ownFiles) func() (folders, files []string) {
-	ours.config = p.Config // where no daemon runs, no flags name another file
+	ours.paths, ours.config = p, p.Config // where no daemon runs, no flags name another file
 	own := append(Hidden(p.Own()), p.Socket(), SandboxCaches(p.Home))
 	return func() (folders, files []string) {
 		files, readable := ours.files()
-		return own, append(files, readable...)
+		files = append(files, readable...)
+		elsewhere, err := ours.Elsewhere()
+		if err != nil {
+			elsewhere = ours.paths.usual() // no server starts then, and says why
+		}
+		return own, append(files, elsewhere...)
 	}
 }
 

@@ -94,6 +94,11 @@ Profiles: guarded (your files and network, but not yaya's), server, command, che
 				return err
 			}
 			files, readable := outside.Now()
+			elsewhere, err := outside.Elsewhere()
+			if err != nil {
+				return err
+			}
+			files = append(files, elsewhere...)
 			own = own.With(daemon.OwnPaths{Hidden: files, Readable: readable}).With(theirs)
 			box := &sandbox.Box{Own: own.Hidden, Readable: own.Readable, Backend: set.Backend, Yaya: yaya, Set: &sandbox.Settings{Mode: sandbox.Prefer, Backend: set.Backend, BackendFrom: set.BackendFrom}, Listens: func() []string { return listens }}
 			policy.Terminal = term.IsTerminal(int(os.Stdin.Fd())) //nolint:gosec // a descriptor fits

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/yaya-ai/yaya/internal/mounts"
 	"github.com/yaya-ai/yaya/internal/sandbox/inside"
 )
 
@@ -62,7 +63,9 @@ type Run struct {
 
 	box      *Box
 	policy   Policy
-	landlock int // version
+	mounts   *mounts.Table // of this process; nil if they are not known
+	owned    []string      // by [Run.own]
+	landlock int           // version
 	system   runSystem
 	golang   *goHost // of a program that can write modules of its own, else nil
 	// cargoHome is the home of Cargo where the host has none.
@@ -104,17 +107,19 @@ func (b *Box) enter(p Policy) (*Run, error) {
 	if err := CheckHosts(p.Net.Allow, b.listens()); err != nil && p.Net.Mode == Hosts {
 		return nil, err
 	}
+	table, unknown := lookAtMounts()
+	r := &Run{box: b, policy: p, mounts: table}
 	for _, path := range slices.Concat(p.Read, p.Write, p.Partly) {
 		if err := CheckPath(path.name); err != nil {
 			return nil, err
 		}
-		for _, own := range b.own() {
+		for _, own := range r.own() {
 			if inside.Covers(own, path.name) {
 				return nil, fmt.Errorf("%s cannot be given to a sandbox: it belongs to yaya itself", path.name)
 			}
 		}
 	}
-	e, version, err := b.decide(&p)
+	e, version, err := b.decide(&p, unknown)
 	if err != nil {
 		return nil, err
 	}
@@ -123,16 +128,21 @@ func (b *Box) enter(p Policy) (*Run, error) {
 	}
 	if program := cmp.Or(b.Program, itself()); e.Backend != None && program != "" {
 		if at, err := Open(program); err == nil { // else it was removed
-			p.programs = []Path{at}
+			r.policy.programs = []Path{at}
 		}
 	}
-	return &Run{Enforced: e, box: b, policy: p, landlock: version}, nil
+	r.Enforced, r.landlock = e, version
+	return r, nil
 }
 
 // decide returns the parts of a policy that this machine enforces, and with which version
-// of Landlock. It refuses a policy that requires more than the back end supports.
-func (b *Box) decide(p *Policy) (Enforced, int, error) {
+// of Landlock. It refuses a policy that requires more than the back end supports. unknown
+// says why the mounts are not known, nil if they are.
+func (b *Box) decide(p *Policy, unknown error) (Enforced, int, error) {
 	report := thisMachine.choice(b.Backend)
+	if unknown != nil {
+		report.Mounts = unknown.Error()
+	}
 	set := cmp.Or(b.Set, &Settings{Mode: Prefer, Backend: cmp.Or(b.Backend, "auto")}) // they may be the reason
 	backend, err := b.choose(report)
 	if err != nil {
@@ -240,6 +250,13 @@ func real(name string) string {
 
 // decide returns the parts of a policy that a back end enforces.
 func decide(backend string, p *Policy, r Report) Enforced {
+	e := decideKnown(backend, p, r)
+	e.unknownMounts(r.Mounts)
+	return e
+}
+
+// decideKnown is decide where the mounts are known.
+func decideKnown(backend string, p *Policy, r Report) Enforced {
 	e := Enforced{Backend: backend, Profile: p.Profile}
 	want := p.Wants()
 	switch backend {

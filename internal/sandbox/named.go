@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/yaya-ai/yaya/internal/sandbox/inside"
@@ -85,6 +86,11 @@ func OpenAgreed(name, agreed string) (Path, error) {
 // Credentials reports whether a path, without symbolic links, is or lies in what all
 // profiles but guarded hide unless it is named.
 func Credentials(home, name string) bool {
+	return slices.ContainsFunc(samePaths(name), func(name string) bool { return hasCredentials(home, name) })
+}
+
+// hasCredentials is Credentials for one of several paths.
+func hasCredentials(home, name string) bool {
 	for _, at := range credentialPaths(home) {
 		if inside.Covers(at, name) || inside.Covers(real(at), name) {
 			return true

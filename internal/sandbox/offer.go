@@ -28,9 +28,10 @@ func Within(all []string, path string) bool {
 // MayGive reports why a path, without symbolic links, should not be given to a program:
 // it is, lies in or holds what is yaya's own, or each sandbox has it of its own.
 func MayGive(name string, own ...string) error {
+	same := samePaths(name)
 	for _, of := range own {
 		switch of = Real(of); {
-		case inside.Covers(of, name):
+		case slices.ContainsFunc(same, func(other string) bool { return inside.Covers(of, other) }):
 			return fmt.Errorf("%s belongs to yaya itself, which no program in a sandbox reads or writes", name)
 		case inside.Covers(name, of):
 			return fmt.Errorf("%s holds %s, which is yaya's own: name the files and folders in it that are needed", name, of)

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/yaya-ai/yaya/internal/mounts"
 	"github.com/yaya-ai/yaya/internal/sandbox/inside"
 )
 
@@ -157,8 +158,8 @@ const maxSockets = 1024
 // hideSockets hides the sockets at paths of the host, because a read-only mount
 // does not prevent connections. It also hides those in granted paths: the programs
 // that listen there have not agreed to a program in a sandbox.
-func hideSockets(p *Policy, s *rules, plan *inside.Plan) error {
-	if p.HostWrites || !plan.Mounts {
+func (r *Run) hideSockets(s *rules, plan *inside.Plan) error {
+	if r.policy.HostWrites || !plan.Mounts {
 		return nil
 	}
 	f, err := os.Open("/proc/net/unix") //nolint:forbidigo // a kernel file
@@ -171,24 +172,30 @@ func hideSockets(p *Policy, s *rules, plan *inside.Plan) error {
 	defer func() { _ = f.Close() }()
 	sorted := inside.Sort(s.all)
 	lines := bufio.NewScanner(io.LimitReader(f, 16<<20))
-	found := map[string]bool{}
+	seen, found := map[string]bool{}, map[string]bool{}
 	for lines.Scan() {
 		at := strings.IndexByte(lines.Text(), '/')
 		if at < 0 {
 			continue
 		}
 		name := filepath.Clean(lines.Text()[at:])
-		if a := inside.Effective(sorted, name, plan.Otherwise()); found[name] || a != inside.Read && a != inside.Write {
+		if seen[name] {
 			continue
 		}
-		info, err := os.Lstat(name)
-		if err != nil || info.Mode()&os.ModeSocket == 0 {
-			continue
+		seen[name] = true
+		for _, name := range append(r.mounts.Others(real(name), mounts.Itself, true), name) {
+			if a := inside.Effective(sorted, name, plan.Otherwise()); found[name] || a != inside.Read && a != inside.Write {
+				continue
+			}
+			info, err := os.Lstat(name)
+			if err != nil || info.Mode()&os.ModeSocket == 0 {
+				continue
+			}
+			if found[name] = true; len(found) > maxSockets {
+				return fmt.Errorf("there are more than %d sockets to hide from the sandbox", maxSockets)
+			}
+			s.link(inside.Hide, name)
 		}
-		if found[name] = true; len(found) > maxSockets {
-			return fmt.Errorf("there are more than %d sockets to hide from the sandbox", maxSockets)
-		}
-		s.link(inside.Hide, name)
 	}
 	return lines.Err()
 }

@@ -21,7 +21,9 @@ type Report struct {
 	Group string `json:"control_group,omitempty"`
 	// Changes says why the keeper cannot change modes, owners and times of files for a
 	// program that Landlock alone bounds, "" if it can.
-	Changes  string  `json:"-"`
+	Changes string `json:"-"`
+	// Mounts says why the mounts of this process are not known, "" if they are.
+	Mounts   string  `json:"-"`
 	Backends []State `json:"backends"` // the best first
 	Best     string  `json:"backend"`
 	// Why says why the best back end of all is not the one, and Fix is the one command
@@ -86,6 +88,9 @@ type prober struct {
 func (p *prober) full() Report {
 	r := p.report(p.ends, false)
 	p.known.Store(true)
+	if _, err := lookAtMounts(); err != nil {
+		r.Mounts = err.Error()
+	}
 	for _, name := range Profiles() {
 		p, err := Profile(name)
 		if err == nil { // each name has one

@@ -95,10 +95,13 @@ func (r *Run) addRules(plan *inside.Plan) error {
 	if err := r.onlyBehind(s.all[before:]); err != nil {
 		return err
 	}
+	if err := r.secondPaths(s, plan); err != nil {
+		return err
+	}
 	if !p.HostWrites {
 		s.keepNamed(plan)
 	}
-	if err := hideSockets(p, s, plan); err != nil {
+	if err := r.hideSockets(s, plan); err != nil {
 		return err
 	}
 	plan.Rules = inside.Sort(s.all)
@@ -113,7 +116,7 @@ func (r *Run) leads(name string) error {
 		return nil
 	}
 	to := real(name)
-	for _, own := range r.box.own() {
+	for _, own := range r.own() {
 		if inside.Covers(own, to) || inside.Covers(to, own) {
 			return fmt.Errorf("%s leads to %s, where yaya has %s: remove it", name, to, own)
 		}
@@ -170,7 +173,7 @@ func (r *Run) runtimes(s *rules, plan *inside.Plan) {
 // run another one without a sandbox. Where a folder above one can be written, nobody puts
 // another in its place.
 func (r *Run) ofYaya(s *rules, plan *inside.Plan) {
-	hidden, readable := r.box.own(), reals(r.box.Readable)
+	hidden, readable := r.box.own(), r.everyPath(reals(r.box.Readable), plan.Mounts)
 	if plan.Landlock { // it does not make a file read-only in a folder that can be written
 		hidden, readable = append(hidden, slices.DeleteFunc(readable, isDir)...), nil // what replaces a file there is granted to nobody
 	}
@@ -179,7 +182,7 @@ func (r *Run) ofYaya(s *rules, plan *inside.Plan) {
 			hidden = append(hidden, real(name))
 		}
 	}
-	for _, own := range hidden {
+	for _, own := range r.everyPath(hidden, plan.Mounts) {
 		s.keepAbove(plan, own)
 		s.link(inside.Hide, own)
 	}
@@ -193,9 +196,11 @@ func (r *Run) ofYaya(s *rules, plan *inside.Plan) {
 		s.keepLinks(plan, linksOf(name))
 	}
 	for _, own := range r.policy.programs {
-		if inside.Effective(inside.Sort(s.all), own.name, plan.Otherwise()) == inside.Write {
-			s.keepAbove(plan, own.name)
-			s.paths(inside.Read, []Path{own})
+		for _, name := range r.everyPath([]string{own.name}, plan.Mounts) {
+			if inside.Effective(inside.Sort(s.all), name, plan.Otherwise()) == inside.Write {
+				s.keepAbove(plan, name)
+				s.paths(inside.Read, []Path{{name: name, dev: own.dev, ino: own.ino}})
+			}
 		}
 	}
 }
@@ -207,8 +212,9 @@ func isDir(name string) bool {
 
 // keepAbove keeps the folders above a path that the program could rename.
 func (s *rules) keepAbove(plan *inside.Plan, name string) {
+	sorted := inside.Sort(s.all) // to keep a folder changes nothing for those above it
 	for dir := filepath.Dir(name); plan.Mounts && dir != "/"; dir = filepath.Dir(dir) {
-		if inside.Effective(inside.Sort(s.all), dir, plan.Otherwise()) == inside.Write {
+		if inside.Effective(sorted, dir, plan.Otherwise()) == inside.Write {
 			s.keep(dir)
 		}
 	}
@@ -319,7 +325,7 @@ func ownTerminals(p *Policy) (names []string) {
 // that can be written, mounts of their own: those cannot be renamed away. It takes rights
 // away and gives none: a link in a workspace may lead to what the program does not see.
 func (r *Run) protect(s *rules, plan *inside.Plan) {
-	granted, own := inside.Sort(s.all), r.box.own() // which is hidden later, whatever lies deeper
+	granted, own := inside.Sort(s.all), r.own() // which is hidden later, whatever lies deeper
 	protect := slices.DeleteFunc(slices.Clone(r.policy.Protect), func(p Path) bool {
 		return inside.Effective(granted, p.name, plan.Otherwise()) != inside.Write || Within(own, p.name)
 	})

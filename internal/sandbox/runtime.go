@@ -148,7 +148,7 @@ func (r *Run) show(s *rules, plan *inside.Plan, name string) {
 
 // ofYayas reports whether a path is yaya's own or lies in what is.
 func (r *Run) ofYayas(name string) bool {
-	return slices.ContainsFunc(r.box.own(), func(own string) bool { return inside.Covers(own, name) })
+	return slices.ContainsFunc(r.own(), func(own string) bool { return inside.Covers(own, name) })
 }
 
 // tree is what a program has beside its bin folder, or a script of a version manager beside

@@ -57,8 +57,8 @@ type Sandboxes struct {
 	// Own are yaya's own folders and sockets.
 	Own []string
 	// Files returns yaya's own files outside those folders, and of them apart what may
-	// be read; nil for none. It is asked at each start.
-	Files func() (hidden, readable []string)
+	// be read; nil for none. It is asked at each start: an error refuses that.
+	Files func() (hidden, readable []string, err error)
 	// Home is the user's home folder.
 	Home string
 	// Cache is the folder below which each sandbox has its caches.
@@ -72,13 +72,18 @@ type Sandboxes struct {
 	denials map[string]int64 // connections that were refused, by profile
 }
 
-// Paths are yaya's own folders, files and sockets as they are now, and apart those that
-// may be read.
+// Paths are yaya's own folders, files and sockets as far as they are known now, and apart
+// those that may be read.
 func (s *Sandboxes) Paths() (hidden, readable []string) {
+	hidden, readable, _ = s.paths() // who starts something learns why
+	return hidden, readable
+}
+
+func (s *Sandboxes) paths() (hidden, readable []string, err error) {
 	if s.Files != nil {
-		hidden, readable = s.Files()
+		hidden, readable, err = s.Files()
 	}
-	return slices.Concat(s.Own, hidden), readable
+	return slices.Concat(s.Own, hidden), readable, err
 }
 
 // Policy returns the policy of a profile, with caches that are kept under a name:
@@ -128,7 +133,8 @@ func (s *Sandboxes) Here(p Policy) (Enforced, error) {
 	if err != nil {
 		return Enforced{}, err
 	}
-	e, _, err := box.decide(&p)
+	_, unknown := lookAtMounts()
+	e, _, err := box.decide(&p, unknown)
 	return e, err
 }
 
@@ -139,7 +145,9 @@ func (s *Sandboxes) Enter(p Policy) (*Run, error) {
 	if err != nil {
 		return nil, errors.Join(err, closeAll(p))
 	}
-	box.Own, box.Readable = s.Paths()
+	if box.Own, box.Readable, err = s.paths(); err != nil {
+		return nil, errors.Join(err, closeAll(p))
+	}
 	profile, told := p.Profile, p.Net.Denied
 	p.Net.Denied = func(d Denial) {
 		s.denied(profile)

@@ -17,18 +17,31 @@ var ofAll = []string{"/usr/src", "/usr/local/src", "/opt", "/tmp", "/var/tmp", "
 // default workspace that a program writes: it is, contains or lies in a path that a
 // sandbox hides or protects. It is for a folder that the user did not name.
 func CheckWorkspace(home, dir string) error {
+	for _, same := range samePaths(dir) {
+		if err := checkWorkspace(home, dir, same); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkWorkspace is CheckWorkspace by one of the paths of a folder, which is called name.
+func checkWorkspace(home, name, dir string) error {
 	refuse := func(how, what string) error {
-		return fmt.Errorf("the folder %s %s %s, and is not written because a command starts there: cd to a project, or name what the command may write with --write PATH", dir, how, what)
+		return fmt.Errorf("the folder %s %s %s, and is not written because a command starts there: cd to a project, or name what the command may write with --write PATH", name, how, what)
 	}
 	if dir == "/" {
 		return refuse("is", "the whole file system")
 	}
 	for _, at := range homes(home) {
-		switch at = real(at); {
-		case dir == at:
-			return refuse("is", "your home folder")
-		case inside.Covers(dir, at):
-			return refuse("holds", "your home folder "+at)
+		at = real(at)
+		for _, same := range samePaths(at) {
+			switch {
+			case dir == same:
+				return refuse("is", "your home folder")
+			case inside.Covers(dir, same):
+				return refuse("holds", "your home folder "+at)
+			}
 		}
 		for _, c := range credentials {
 			if err := apart(dir, filepath.Join(at, c), "a place of credentials", refuse); err != nil {

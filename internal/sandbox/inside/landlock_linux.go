@@ -32,8 +32,9 @@ func landlockVersion() int {
 
 // ruleset collects what is allowed.
 type ruleset struct {
-	fd, root int
-	handled  uint64
+	fd, root  int
+	handled   uint64
+	enclosing enclosing
 }
 
 func openRuleset(handled, scoped uint64, version int) (*ruleset, error) {
@@ -52,7 +53,7 @@ func openRuleset(handled, scoped uint64, version int) (*ruleset, error) {
 		_ = unix.Close(int(fd)) //nolint:gosec // a descriptor
 		return nil, fmt.Errorf("open the root: %w", err)
 	}
-	return &ruleset{int(fd), root, handled}, nil //nolint:gosec // a descriptor
+	return &ruleset{fd: int(fd), root: root, handled: handled}, nil //nolint:gosec // a descriptor
 }
 
 // allow grants rights below an open file.
@@ -141,6 +142,7 @@ func restrictByLandlock(p *Plan, version int) error {
 	}
 	switch {
 	case p.Landlock:
+		set.enclosing = p.enclosing()
 		err = set.grant(p, "/", 0)
 	case p.Writes:
 		err = set.writes(p)
@@ -152,6 +154,63 @@ func restrictByLandlock(p *Plan, version int) error {
 		return err
 	}
 	return set.restrict()
+}
+
+// file identifies a file under every path.
+type file struct{ dev, ino uint64 }
+
+// enclosing are the folders above what is hidden or private, and the hidden ones. A right of
+// Landlock belongs to a folder and not to a path: where one of these has a second path, of
+// which the rules say nothing, a right there would be one at the first.
+type enclosing struct{ hidden, private, itself map[file]bool }
+
+func (p *Plan) enclosing() enclosing {
+	a := enclosing{map[file]bool{}, map[file]bool{}, map[file]bool{}}
+	for _, r := range p.Rules {
+		if r.Access != Hide && r.Access != Private {
+			continue
+		}
+		if f, dir := identify(r.Path); dir {
+			a.itself[f] = true
+		}
+		for dir := r.Path; dir != "/"; {
+			dir = dir[:max(1, strings.LastIndexByte(dir, '/'))]
+			f, there := identify(dir)
+			if !there {
+				continue
+			}
+			a.private[f] = true
+			if r.Access == Hide {
+				a.hidden[f] = true
+			}
+		}
+	}
+	return a
+}
+
+// identify returns what a path leads to, and whether that is a folder.
+func identify(path string) (file, bool) {
+	var st unix.Stat_t
+	if err := unix.Lstat(path, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return file{}, false
+	}
+	return file{uint64(st.Dev), st.Ino}, true //nolint:unconvert // differs by architecture
+}
+
+// is reports whether a path is one of the folders around what narrows an access.
+func (a *enclosing) is(path string, access Access) bool {
+	all := a.hidden
+	if access == Read {
+		all = a.private
+	}
+	f, dir := identify(path)
+	return dir && access != Hide && access != Private && (all[f] || a.itself[f])
+}
+
+// hides reports whether a path is a hidden folder.
+func (a *enclosing) hides(path string) bool {
+	f, dir := identify(path)
+	return dir && a.itself[f]
 }
 
 const everything = ^uint64(0)
@@ -190,6 +249,9 @@ func (s *ruleset) grant(p *Plan, path string, deep int) error {
 		case Covers(path, r.Path) && r.Path != path:
 			narrower = narrower || access == Write && r.Access == Hide || access == Read && (r.Access == Hide || r.Access == Private)
 		}
+	}
+	if narrower = narrower || s.enclosing.is(path, access); narrower && named.Path == "" && s.enclosing.hides(path) {
+		return nil
 	}
 	named.Path = path
 	rights := uint64(0)

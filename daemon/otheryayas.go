@@ -1,0 +1,195 @@
+package daemon
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/yaya-ai/yaya/internal/atomicfile"
+)
+
+// A user may have several yayas, each with a data directory of its own (--data-dir). A
+// program in a sandbox of one must not read the keys of another. So each writes an entry
+// with its folders to a list below the home folder, and the sandboxes of all hide what the
+// list names, and the list.
+
+// Bounds of the list.
+const (
+	maxEntries   = 256
+	maxEntrySize = 64 << 10
+)
+
+// entry is what a yaya writes of itself.
+type entry struct {
+	Data   string   `json:"data"`
+	Hidden []string `json:"hidden"` // its folders and files, Data among them
+}
+
+// listDir is the folder of the list, a file for each entry. It is the same for each environment but HOME.
+func (p Paths) listDir() string {
+	if p.Home == "" {
+		return ""
+	}
+	return filepath.Join(p.Home, usualState, "yaya-folders")
+}
+
+// usual are the folders of a yaya without flags, and that of the list. They are hidden
+// although no yaya may use them now: who makes them configures the next one.
+func (p Paths) usual() []string {
+	if p.Home == "" {
+		return nil
+	}
+	var all []string
+	for _, dir := range []string{
+		filepath.Join(p.Home, usualState, "yaya"), filepath.Join(p.Home, usualConfig, "yaya"),
+		filepath.Join(xdg("XDG_STATE_HOME", p.Home, usualState), "yaya"), filepath.Join(xdg("XDG_CONFIG_HOME", p.Home, usualConfig), "yaya"),
+		p.listDir(),
+	} {
+		if !slices.Contains(all, dir) {
+			all = append(all, dir)
+		}
+	}
+	return all
+}
+
+// enlist writes down the folders of this yaya, unless each sandbox hides them anyway.
+func (p Paths) enlist() error {
+	if p.Home == "" || p.look {
+		return nil
+	}
+	hidden := Hidden(p.Own())
+	usual := p.usual()
+	if !slices.ContainsFunc(hidden, func(name string) bool {
+		return !slices.ContainsFunc(usual, func(dir string) bool { return name == dir || strings.HasPrefix(name, dir+"/") })
+	}) {
+		return nil
+	}
+	data, err := json.Marshal(entry{p.Data, hidden})
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(p.listDir(), 0o700); err != nil { //nolint:forbidigo // a folder of the user's, named by yaya
+		return err
+	}
+	root, err := os.OpenRoot(p.listDir())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	sum := sha256.Sum256([]byte(p.Data))
+	name := fmt.Sprintf("%x.json", sum[:8])
+	if have, err := readEntry(root, name); err == nil && bytes.Equal(have, data) {
+		return nil
+	}
+	if err := dropEntries(root); err != nil {
+		return err
+	}
+	_, err = atomicfile.Write(root, name, data)
+	return err
+}
+
+// readEntry reads a file of the list, which has to be this user's.
+func readEntry(root *os.Root, name string) ([]byte, error) {
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); !info.Mode().IsRegular() || ok && int(st.Uid) != os.Geteuid() {
+		return nil, fmt.Errorf("%s is not a file of this user", name)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxEntrySize+1)) //nolint:forbidigo // bounded by the reader
+	if err == nil && len(data) > maxEntrySize {
+		err = fmt.Errorf("%s is larger than %d bytes", name, maxEntrySize)
+	}
+	return data, err
+}
+
+// dropEntries removes the entries of data directories that are gone.
+func dropEntries(root *os.Root) error {
+	return eachEntry(root, func(name string, n entry) error {
+		if _, err := os.Lstat(n.Data); !errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) { // another yaya may have
+			return err
+		}
+		return nil
+	})
+}
+
+// eachEntry calls do with each entry.
+func eachEntry(root *os.Root, do func(file string, n entry) error) error {
+	dir, err := root.Open(".")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = dir.Close() }()
+	names, err := dir.Readdirnames(maxEntries + 1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if len(names) > maxEntries {
+		return fmt.Errorf("%s has more than %d files: remove those of data directories that are no longer used", root.Name(), maxEntries)
+	}
+	for _, name := range names {
+		if filepath.Ext(name) != ".json" { // one is being written
+			continue
+		}
+		data, err := readEntry(root, name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it was removed meanwhile
+		}
+		var n entry
+		if err == nil {
+			err = json.Unmarshal(data, &n)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w (remove that file, and start its yaya again)", filepath.Join(root.Name(), name), err)
+		}
+		if err := do(name, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// enlisted are the folders and files of all yayas of this user that exist.
+func (p Paths) enlisted() (hidden []string, err error) {
+	if p.Home == "" {
+		return nil, nil
+	}
+	root, err := os.OpenRoot(p.listDir())
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) { // no other yaya, or a sandbox of yaya's, which hides them
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.Close() }()
+	err = eachEntry(root, func(_ string, n entry) error {
+		for _, name := range n.Hidden {
+			if !filepath.IsAbs(name) || name == "/" || slices.Contains(hidden, name) {
+				continue
+			}
+			if _, err := os.Lstat(name); err == nil {
+				hidden = append(hidden, name)
+			}
+		}
+		return nil
+	})
+	return hidden, err
+}

@@ -1,0 +1,91 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// other makes the folders of a yaya.
+func otherYaya(t *testing.T, home, name string) Paths {
+	t.Helper()
+	p := Paths{Home: home, Data: filepath.Join(home, name, "d"), Config: filepath.Join(home, name, "c")}
+	if err := errors.Join(os.MkdirAll(filepath.Join(p.Data, "keys"), 0o700), os.MkdirAll(p.Config, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// The list of data directories has those that are there, and drops the others.
+func TestEnlist(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", "")
+	t.Setenv("XDG_CONFIG_HOME", "")
+	home := t.TempDir()
+	one, two, gone := otherYaya(t, home, "one"), otherYaya(t, home, "two"), otherYaya(t, home, "gone")
+	plain := Paths{Home: home, Data: filepath.Join(home, ".local/state/yaya"), Config: filepath.Join(home, ".config/yaya")}
+	look := otherYaya(t, home, "look")
+	look.look = true
+	for _, p := range []Paths{one, gone, two, one, plain, look, {Data: "/nowhere"}} {
+		if err := p.enlist(); err != nil {
+			t.Fatal(err)
+		}
+		if p.Data == gone.Data {
+			if err := os.RemoveAll(gone.Data); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	got, err := one.enlisted()
+	slices.Sort(got)
+	want := []string{one.Config, one.Data, filepath.Join(one.Data, "keys"), two.Config, two.Data, filepath.Join(two.Data, "keys")}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("enlisted = %q, %v; want %q", got, err, want)
+	}
+	files, err := os.ReadDir(one.listDir())
+	if err != nil || len(files) != 2 {
+		t.Errorf("the list has %d entries, %v; want 2", len(files), err)
+	}
+}
+
+// An entry that cannot be read may name the folders of a yaya: the error says what to do.
+func TestEnlistedRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		make func(dir string) error
+		want string
+	}{
+		"not JSON": {func(dir string) error { return os.WriteFile(filepath.Join(dir, "a.json"), []byte("{"), 0o600) }, "remove that file"},
+		"too large": {func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "a.json"), make([]byte, maxEntrySize+1), 0o600)
+		}, "larger than"},
+		"a folder":      {func(dir string) error { return os.Mkdir(filepath.Join(dir, "a.json"), 0o700) }, "not a file"},
+		"too many":      {func(dir string) error { return many(dir, maxEntries+1) }, "more than"},
+		"as many as go": {func(dir string) error { return many(dir, maxEntries) }, ""},
+		"being written": {func(dir string) error { return os.WriteFile(filepath.Join(dir, ".a.json.1.tmp"), nil, 0o600) }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := otherYaya(t, t.TempDir(), "one")
+			if err := errors.Join(os.MkdirAll(p.listDir(), 0o700), c.make(p.listDir())); err != nil {
+				t.Fatal(err)
+			}
+			_, err := p.enlisted()
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("enlisted = %v, want %q in the error", err, c.want)
+			}
+			if _, _, err := (ownFiles{paths: p}).all(); (err != nil) != (c.want != "") {
+				t.Errorf("all = %v, want an error as above", err)
+			}
+		})
+	}
+}
+
+func many(dir string, n int) error {
+	var all error
+	for i := range n {
+		all = errors.Join(all, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d.json", i)), []byte("{}"), 0o600))
+	}
+	return all
+}

@@ -1,0 +1,18 @@
+package mounts
+
+import (
+	"fmt"
+	"os"
+)
+
+// Here returns the mounts of this process as they are now. An error says why they are not
+// known. It is asked at each use: the kernel tells of a new mount, but not of a folder above
+// one that was renamed.
+func Here() (*Table, error) {
+	f, err := os.Open("/proc/self/mountinfo") //nolint:forbidigo // a kernel file
+	if err != nil {
+		return nil, fmt.Errorf("read the table of mounts: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	return Parse(f)
+}
