@@ -44,7 +44,7 @@ func Runtimes(home, dir string) []string {
 	case home == "":
 	case above == filepath.Join(home, ".local"): // where tools of these are linked
 		all := []string{dir}
-		for _, of := range []string{"uv", "pipx", "mise", "fnm", "pnpm"} {
+		for _, of := range []string{"uv/tools", "uv/python", "pipx", "mise", "fnm", "pnpm"} {
 			all = append(all, filepath.Join(above, "share", of))
 		}
 		return all

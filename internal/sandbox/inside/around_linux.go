@@ -3,6 +3,7 @@ package inside
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/signal"
@@ -73,8 +74,9 @@ const HiddenPerms = "0111"
 // maxStarts bounds how often the program is started while what it has to hide goes away.
 const maxStarts = 20
 
-// startAround starts the program with the control socket and, behind it, this program.
-// It returns when this program runs inside, or the code of the program that has ended.
+// startAround starts the program with the control socket and, behind it, this program and
+// standard error. What the program itself says of a start is kept until it has failed for
+// good: it says a lot about one that works the next time. It returns when this program runs inside, or the code of the program that has ended.
 func startAround(p *Plan, control int, signals chan os.Signal) (pid, code int, err error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return 0, 0, fmt.Errorf("adopt orphans: %w", err)
@@ -84,11 +86,17 @@ func startAround(p *Plan, control int, signals chan os.Signal) (pid, code int, e
 		return 0, 0, fmt.Errorf("open this program: %w", err)
 	}
 	defer func() { _ = unix.Close(self) }()
-	files := make([]uintptr, 0, 5+p.Keep)
+	said, err := unix.MemfdCreate("stderr", unix.MFD_CLOEXEC)
+	if err != nil {
+		return 0, 0, fmt.Errorf("keep what %s says: %w", p.Path, err)
+	}
+	defer func() { _ = unix.Close(said) }()
+	files := make([]uintptr, 0, 6+p.Keep)
 	for i := range 3 + p.Keep {
 		files = append(files, uintptr(i))
 	}
-	files = append(files, uintptr(control), uintptr(self))
+	files = append(files, uintptr(control), uintptr(self), files[2])
+	files[2] = uintptr(said)
 	if p.Terminal { // what a terminal sends to all must not end the one between
 		for _, s := range ofTerminal {
 			signal.Ignore(s)
@@ -100,6 +108,12 @@ func startAround(p *Plan, control int, signals chan os.Signal) (pid, code int, e
 		return 0, 0, err
 	}
 	for range maxStarts {
+		if err := unix.Ftruncate(said, 0); err != nil {
+			return 0, 0, fmt.Errorf("keep what %s says: %w", p.Path, err)
+		}
+		if _, err := unix.Seek(said, 0, io.SeekStart); err != nil {
+			return 0, 0, fmt.Errorf("keep what %s says: %w", p.Path, err)
+		}
 		pid, err := syscall.ForkExec(p.Path, existing(p.Argv), &syscall.ProcAttr{Env: os.Environ(), Files: files, Sys: &syscall.SysProcAttr{Setpgid: !p.Terminal}}) //nolint:gosec // named by the owner
 		if err != nil {
 			return 0, 0, fmt.Errorf("start %s: %w", p.Path, err)
@@ -120,7 +134,23 @@ func startAround(p *Plan, control int, signals chan os.Signal) (pid, code int, e
 			break
 		}
 	}
+	text := make([]byte, maxSaid)
+	if n, _ := unix.Pread(said, text, 0); n > 0 {
+		_, _ = os.Stderr.Write(text[:n])
+	}
 	return 0, code, nil
+}
+
+// maxSaid bounds what is shown of it, in bytes.
+const maxSaid = 4 << 10
+
+// ownStderr puts standard error back in its place, in the process that the program has
+// started. It lies behind the control socket and this program.
+func ownStderr(control int) error {
+	if err := unix.Dup3(control+2, 2, 0); err != nil {
+		return fmt.Errorf("take standard error: %w", err)
+	}
+	return nil
 }
 
 // existing leaves out the files and folders to hide that have gone since the plan was

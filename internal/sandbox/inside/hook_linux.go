@@ -95,6 +95,12 @@ func run(fd int) int {
 		c.reply(&Reply{Error: "read the plan: " + err.Error()}, nil)
 		return exitSetup
 	}
+	if plan.Mounted {
+		if err := ownStderr(fd); err != nil {
+			c.reply(&Reply{Error: err.Error()}, nil)
+			return exitSetup
+		}
+	}
 	// Nothing beyond 0 to 2 and what is handed on stays open.
 	if err := unix.CloseRange(uint(fd)+1, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil { //nolint:gosec // a descriptor
 		c.reply(&Reply{Error: "close descriptors: " + err.Error()}, nil)
