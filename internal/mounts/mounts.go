@@ -34,7 +34,6 @@ type mount struct {
 	root       string // the path in it that is mounted
 	at         string // where
 	layers     []string
-	unbindable bool
 }
 
 // Table has the mounts of a process. The zero value and nil know no other paths. It is not
@@ -123,7 +122,7 @@ func parseLine(line string) (*mount, error) {
 	if end < 6 || len(words) < end+4 {
 		return nil, errors.New("not a line of mountinfo")
 	}
-	m := &mount{fs: words[2], root: unescape(words[3]), at: unescape(words[4]), unbindable: slices.Contains(words[6:end], "unbindable")}
+	m := &mount{fs: words[2], root: unescape(words[3]), at: unescape(words[4])}
 	var err error
 	if m.id, err = strconv.Atoi(words[0]); err != nil {
 		return nil, errors.New("the id is not a number")

@@ -27,7 +27,7 @@ func TestParseLine(t *testing.T) {
 	}{
 		"plain":              {`36 35 98:0 / /mnt rw - ext4 /dev/sda rw`, mount{id: 36, parent: 35, fs: "98:0", root: "/", at: "/mnt"}},
 		"optional fields":    {`36 35 98:0 /a /mnt rw,noatime shared:1 master:2 propagate_from:3 - ext4 /dev/sda rw`, mount{id: 36, parent: 35, fs: "98:0", root: "/a", at: "/mnt"}},
-		"unbindable":         {`36 35 98:0 /a /mnt rw unbindable - ext4 /dev/sda rw`, mount{id: 36, parent: 35, fs: "98:0", root: "/a", at: "/mnt", unbindable: true}},
+		"unbindable":         {`36 35 98:0 /a /mnt rw unbindable - ext4 /dev/sda rw`, mount{id: 36, parent: 35, fs: "98:0", root: "/a", at: "/mnt"}},
 		"escapes":            {`36 35 98:0 /a\040b\011c\012d\134e /m\043n\134040 rw - ext4 a\040b rw`, mount{id: 36, parent: 35, fs: "98:0", root: "/a b\tc\nd\\e", at: `/m#n\040`}},
 		"an escape cut off":  {`36 35 98:0 /a\04 /m\0 rw - ext4 x rw`, mount{id: 36, parent: 35, fs: "98:0", root: `/a\04`, at: `/m\0`}},
 		"not an octal":       {`36 35 98:0 /a\999 /m\777 rw - ext4 x rw`, mount{id: 36, parent: 35, fs: "98:0", root: `/a\999`, at: `/m\777`}},
@@ -48,7 +48,7 @@ func TestParseLine(t *testing.T) {
 				t.Errorf("layers = %q, want %q", got.layers, c.want.layers)
 			}
 			got.layers, c.want.layers = nil, nil
-			if g, w := *got, c.want; g.id != w.id || g.parent != w.parent || g.fs != w.fs || g.root != w.root || g.at != w.at || g.unbindable != w.unbindable {
+			if g, w := *got, c.want; g.id != w.id || g.parent != w.parent || g.fs != w.fs || g.root != w.root || g.at != w.at {
 				t.Errorf("got %+v, want %+v", g, w)
 			}
 		})
@@ -104,7 +104,7 @@ func TestHolds(t *testing.T) {
 		"11 10 8:11 / /f rw - ext4 x rw",
 	)
 	for name, want := range map[string]string{"/": "8:1", "/a": "8:4", "/a/b": "8:4", "/a/b/c": "8:4", "/ab": "8:1", "/c": "8:6", "/c/d": "8:7", "/c/dd": "8:6", "/c/d/x/y": "8:7", "/e": "8:1", "/f/x": "8:1"} {
-		if got := tab.holds(name, nil); got.fs != want {
+		if got := tab.holds(name); got.fs != want {
 			t.Errorf("%s leads into %s, want %s", name, got.fs, want)
 		}
 	}
@@ -159,7 +159,7 @@ func TestOthers(t *testing.T) {
 			for i := range c.lines {
 				c.lines[i] = at(c.lines[i])
 			}
-			got := table(t, c.lines...).Others(filepath.Join(dir, c.of), c.depth, false)
+			got := table(t, c.lines...).Others(filepath.Join(dir, c.of), c.depth)
 			for i := range got {
 				got[i] = strings.TrimPrefix(got[i], dir+"/")
 			}
@@ -168,13 +168,7 @@ func TestOthers(t *testing.T) {
 			}
 		})
 	}
-	unbindable := table(t, root, at("2 1 8:1 DIR/h DIR/x/u rw unbindable - ext4 x rw"))
-	for bound, want := range map[bool]int{false: 1, true: 0} {
-		if got := unbindable.Others(filepath.Join(dir, "h/own/key"), Itself, bound); len(got) != want {
-			t.Errorf("Others behind an unbindable mount, bound %v = %q, want %d", bound, got, want)
-		}
-	}
-	if got := (*Table)(nil).Others("/", Content, false); got != nil {
+	if got := (*Table)(nil).Others("/", Content); got != nil {
 		t.Errorf("Others of no table = %q, want none", got)
 	}
 }
@@ -214,7 +208,7 @@ func FuzzParse(f *testing.F) {
 				t.Errorf("a mount at %q, want an absolute path", m.at)
 			}
 		}
-		for _, at := range tab.Others(name, Content, true) {
+		for _, at := range tab.Others(name, Content) {
 			if at == name || !strings.HasPrefix(at, "/") {
 				t.Errorf("Others(%q) has %q, want other absolute paths", name, at)
 			}
@@ -242,7 +236,7 @@ func BenchmarkOthers(b *testing.B) {
 					b.Fatal(err)
 				}
 				for range 40 { // about as many as a plan hides
-					tab.Others("/home/u/.local/state/yaya", Content, true)
+					tab.Others("/home/u/.local/state/yaya", Content)
 				}
 			}
 		})

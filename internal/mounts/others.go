@@ -26,14 +26,13 @@ const (
 // Others returns the other paths that lead to a file or folder, which is named by an
 // absolute path without symbolic links, in order. They exist, and this user can come to
 // them. Where the user has shut a folder on the way, and so could open it again, it is
-// among the paths instead. Mounts that no mount of a
-// folder above shows elsewhere (unbindable) count unless bound is set.
-func (t *Table) Others(name string, depth Depth, bound bool) []string {
+// among the paths instead.
+func (t *Table) Others(name string, depth Depth) []string {
 	if t == nil || t.top == nil || !strings.HasPrefix(name, "/") {
 		return nil
 	}
 	name = path.Clean(name)
-	s := &search{t: t, name: name, depth: depth, bound: bound, found: map[string]bool{}}
+	s := &search{t: t, name: name, depth: depth, found: map[string]bool{}}
 	s.file, _ = os.Lstat(name) //nolint:gosec // it is looked at, no more
 	s.of(name, true)
 	if depth == Content {
@@ -55,13 +54,12 @@ type search struct {
 	name  string
 	file  fs.FileInfo // nil if it does not exist
 	depth Depth
-	bound bool
 	found map[string]bool
 }
 
 // of looks for the paths of a file by one of its paths, through overlays once.
 func (s *search) of(name string, layered bool) {
-	m := s.t.holds(name, nil)
+	m := s.t.holds(name)
 	s.same(m.inner(name), layered)
 	if !layered {
 		return
@@ -105,7 +103,7 @@ func (s *search) same(p place, exact bool) {
 		if m.fs != p.fs || !strings.HasPrefix(m.root, prefix) {
 			break
 		}
-		if !covers(m.at, s.name) && s.t.holds(m.at, nil) == m && (!s.bound || s.t.bindable(m.at)) {
+		if !covers(m.at, s.name) && s.t.holds(m.at) == m {
 			s.add(m.at, false)
 		}
 	}
@@ -117,7 +115,7 @@ func (s *search) at(m *mount, p place, exact bool) {
 	if !exact && covers(name, s.name) {
 		return // all that is around the file: a part of it shows a folder above it
 	}
-	if s.t.holds(name, nil) == m && (!s.bound || s.t.bindable(name)) { // else another is mounted over it
+	if s.t.holds(name) == m { // else another is mounted over it
 		s.add(name, exact && !strings.HasPrefix(p.fs, "network "))
 	}
 }
@@ -168,9 +166,8 @@ func shut(name string, err error) string {
 	return ""
 }
 
-// holds returns the mount that a path leads into. pass, unless it is nil, is called with
-// each mount on the way.
-func (t *Table) holds(name string, pass func(*mount)) *mount {
+// holds returns the mount that a path leads into.
+func (t *Table) holds(name string) *mount {
 	m := t.top
 	for i := 1; i <= len(name) && name != "/"; i++ {
 		if i < len(name) && name[i] != '/' {
@@ -182,19 +179,10 @@ func (t *Table) holds(name string, pass func(*mount)) *mount {
 			if over < 0 {
 				break
 			}
-			if m = there[over]; pass != nil {
-				pass(m)
-			}
+			m = there[over]
 		}
 	}
 	return m
-}
-
-// bindable reports whether a mount of a folder above a path shows the path.
-func (t *Table) bindable(name string) bool {
-	all := !t.top.unbindable
-	t.holds(name, func(m *mount) { all = all && !m.unbindable })
-	return all
 }
 
 // mountedIn are the mounts that paths below a folder lead to.
@@ -205,7 +193,7 @@ func (t *Table) mountedIn(name string) (all []*mount) {
 		if !strings.HasPrefix(m.at, prefix) {
 			break
 		}
-		if t.holds(m.at, nil) == m {
+		if t.holds(m.at) == m {
 			all = append(all, m)
 		}
 	}

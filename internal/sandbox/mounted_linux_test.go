@@ -36,6 +36,7 @@ var seconds = [][2]string{
 	{"home/shut/X", "home"}, // in a folder that is closed then
 	{"tmp", "/tmp"},
 	{"proc", "/proc"},
+	{"alone", "home"}, // which cannot be mounted elsewhere
 }
 
 // makeSecond makes the folders of a place.
@@ -73,6 +74,9 @@ func (m mounted) mount() error {
 		if err := unix.Mount(from, m.at(s[0]), "", flags, ""); err != nil {
 			return fmt.Errorf("mount %s at %s: %w", s[1], s[0], err)
 		}
+	}
+	if err := unix.Mount("", m.at("alone"), "", unix.MS_UNBINDABLE, ""); err != nil {
+		return err
 	}
 	return os.Chmod(m.at("home/shut"), 0)
 }
@@ -244,6 +248,7 @@ func TestSecondPaths(t *testing.T) {
 		{"guarded", "write TOP/home/.config/yaya/new", NeedHidden, false, false},
 		{"guarded", "write TOP/conf.json", NeedHidden, false, false},
 		{"guarded command", "read TOP/conf.json", NeedHidden, false, false},
+		{"guarded command", "read TOP/alone/.local/state/yaya/key", NeedHidden, false, false},
 		{"guarded command", "read TOP/part/key", NeedHidden, false, false},
 		{"guarded command", "read TOP/big/key", NeedHidden, false, false},
 		{"guarded", "rename TOP/mnt/X/.local/state/yaya", NeedHidden, false, false},

@@ -183,7 +183,7 @@ func (r *Run) hideSockets(s *rules, plan *inside.Plan) error {
 			continue
 		}
 		seen[name] = true
-		for _, name := range append(r.mounts.Others(real(name), mounts.Itself, true), name) {
+		for _, name := range append(r.mounts.Others(real(name), mounts.Itself), name) {
 			if a := inside.Effective(sorted, name, plan.Otherwise()); found[name] || a != inside.Read && a != inside.Write {
 				continue
 			}

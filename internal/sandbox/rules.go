@@ -173,7 +173,7 @@ func (r *Run) runtimes(s *rules, plan *inside.Plan) {
 // run another one without a sandbox. Where a folder above one can be written, nobody puts
 // another in its place.
 func (r *Run) ofYaya(s *rules, plan *inside.Plan) {
-	hidden, readable := r.box.own(), r.everyPath(reals(r.box.Readable), plan.Mounts)
+	hidden, readable := r.box.own(), r.everyPath(reals(r.box.Readable))
 	if plan.Landlock { // it does not make a file read-only in a folder that can be written
 		hidden, readable = append(hidden, slices.DeleteFunc(readable, isDir)...), nil // what replaces a file there is granted to nobody
 	}
@@ -182,7 +182,7 @@ func (r *Run) ofYaya(s *rules, plan *inside.Plan) {
 			hidden = append(hidden, real(name))
 		}
 	}
-	for _, own := range r.everyPath(hidden, plan.Mounts) {
+	for _, own := range r.everyPath(hidden) {
 		s.keepAbove(plan, own)
 		s.link(inside.Hide, own)
 	}
@@ -196,7 +196,7 @@ func (r *Run) ofYaya(s *rules, plan *inside.Plan) {
 		s.keepLinks(plan, linksOf(name))
 	}
 	for _, own := range r.policy.programs {
-		for _, name := range r.everyPath([]string{own.name}, plan.Mounts) {
+		for _, name := range r.everyPath([]string{own.name}) {
 			if inside.Effective(inside.Sort(s.all), name, plan.Otherwise()) == inside.Write {
 				s.keepAbove(plan, name)
 				s.paths(inside.Read, []Path{{name: name, dev: own.dev, ino: own.ino}})

@@ -32,12 +32,11 @@ func (e *Enforced) unknownMounts(why string) {
 	e.miss("a file that is hidden or protected can be reached by a second path, such as of a bind mount: " + why)
 }
 
-// everyPath returns the names, and the other paths of each. bound leaves out those that no
-// mount of a sandbox shows.
-func (r *Run) everyPath(names []string, bound bool) []string {
+// everyPath returns the names, and the other paths of each.
+func (r *Run) everyPath(names []string) []string {
 	all := slices.Clone(names)
 	for _, name := range names {
-		for _, other := range r.mounts.Others(name, mounts.Content, bound) {
+		for _, other := range r.mounts.Others(name, mounts.Content) {
 			if !slices.Contains(all, other) {
 				all = append(all, other)
 			}
@@ -53,7 +52,7 @@ func samePaths(name string) []string {
 	if err != nil {
 		return []string{name}
 	}
-	others := table.Others(name, mounts.Itself, false)
+	others := table.Others(name, mounts.Itself)
 	// A folder that its user has shut stands for all that is behind it, and so is not the file.
 	others = slices.DeleteFunc(others, func(other string) bool { return shutAway(other) && !shutAway(name) })
 	return append([]string{name}, others...)
@@ -67,7 +66,7 @@ func shutAway(name string) bool {
 // own are yaya's folders by every path that leads to them.
 func (r *Run) own() []string {
 	if r.owned == nil {
-		r.owned = r.everyPath(r.box.own(), false)
+		r.owned = r.everyPath(r.box.own())
 	}
 	return r.owned
 }
@@ -99,7 +98,7 @@ func (r *Run) secondPaths(s *rules, plan *inside.Plan) error {
 			continue
 		}
 		hidden = append(hidden, rule.Path)
-		for _, other := range r.mounts.Others(rule.Path, depth, plan.Mounts) {
+		for _, other := range r.mounts.Others(rule.Path, depth) {
 			if other == "/" {
 				if depth == mounts.Itself {
 					continue
@@ -114,7 +113,7 @@ func (r *Run) secondPaths(s *rules, plan *inside.Plan) error {
 	}
 	if plan.Own { // of which the sandbox has its own; those of the host may be elsewhere
 		for _, name := range []string{"/proc", "/dev"} {
-			for _, other := range r.mounts.Others(name, mounts.Itself, true) {
+			for _, other := range r.mounts.Others(name, mounts.Itself) {
 				if err := add(inside.Hide, other); err != nil {
 					return err
 				}
