@@ -97,20 +97,30 @@ func (p Paths) enlist() error {
 	return err
 }
 
-// readEntry reads a file of the list, which has to be this user's.
+// errNotOurs says that an entry is another user's, such as one of root after sudo. What it
+// names is that user's, too, and its folders are closed to this one.
+var errNotOurs = errors.New("another user's entry")
+
+// reads reports whether a user follows an entry of another one.
+func reads(user, owner int) bool { return user == owner || user == 0 }
+
+// readEntry reads a file of the list. Root reads those of all users.
 func readEntry(root *os.Root, name string) ([]byte, error) {
-	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	info, err := root.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && !reads(os.Geteuid(), int(st.Uid)) {
+		return nil, errNotOurs
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("not a file")
+	}
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if st, ok := info.Sys().(*syscall.Stat_t); !info.Mode().IsRegular() || ok && int(st.Uid) != os.Geteuid() {
-		return nil, fmt.Errorf("%s is not a file of this user", name)
-	}
 	data, err := io.ReadAll(io.LimitReader(f, maxEntrySize+1)) //nolint:forbidigo // bounded by the reader
 	if err == nil && len(data) > maxEntrySize {
 		err = fmt.Errorf("%s is larger than %d bytes", name, maxEntrySize)
@@ -150,8 +160,8 @@ func eachEntry(root *os.Root, do func(file string, n entry) error) error {
 			continue
 		}
 		data, err := readEntry(root, name)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // it was removed meanwhile
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNotOurs) { // removed meanwhile, or nothing of ours
+			continue
 		}
 		var n entry
 		if err == nil {

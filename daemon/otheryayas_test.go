@@ -82,6 +82,18 @@ func TestEnlistedRefuses(t *testing.T) {
 	}
 }
 
+// Whoever used sudo once has entries of root, which an ordinary user cannot read and need not.
+func TestEntriesOfOthers(t *testing.T) {
+	for _, c := range []struct {
+		user, owner int
+		want        bool
+	}{{1000, 1000, true}, {1000, 0, false}, {1000, 1001, false}, {0, 1000, true}, {0, 0, true}} {
+		if got := reads(c.user, c.owner); got != c.want {
+			t.Errorf("user %d follows an entry of %d: %v, want %v", c.user, c.owner, got, c.want)
+		}
+	}
+}
+
 func many(dir string, n int) error {
 	var all error
 	for i := range n {
