@@ -79,7 +79,6 @@ func (r *Run) secondPaths(s *rules, plan *inside.Plan) error {
 		return nil
 	}
 	sorted := inside.Sort(s.all)
-	var hidden []string
 	more := 0
 	add := func(access inside.Access, name string) error {
 		have := inside.Effective(sorted, name, plan.Otherwise())
@@ -97,7 +96,6 @@ func (r *Run) secondPaths(s *rules, plan *inside.Plan) error {
 		if access == "" || nothing(rule.Path) {
 			continue
 		}
-		hidden = append(hidden, rule.Path)
 		for _, other := range r.mounts.Others(rule.Path, depth) {
 			if other == "/" {
 				if depth == mounts.Itself {
@@ -105,8 +103,7 @@ func (r *Run) secondPaths(s *rules, plan *inside.Plan) error {
 				}
 				return fmt.Errorf("%s, which the sandbox hides or protects, is the root folder, which it cannot", rule.Path)
 			}
-			hidden = append(hidden, other)
-			if err := add(access, other); err != nil {
+			if err := errors.Join(shownElsewhere(sorted, other), add(access, other)); err != nil {
 				return err
 			}
 		}
@@ -120,27 +117,15 @@ func (r *Run) secondPaths(s *rules, plan *inside.Plan) error {
 			}
 		}
 	}
-	return r.moved(sorted, hidden, func(name string) error { return add(inside.Hide, name) })
+	return nil
 }
 
-// moved hides what lies in a folder that the sandbox shows at another place.
-func (r *Run) moved(sorted []inside.Rule, hidden []string, hide func(string) error) error {
+// shownElsewhere refuses a second path that lies in what the sandbox shows at another place,
+// such as its /tmp: no rule is about that place.
+func shownElsewhere(sorted []inside.Rule, second string) error {
 	for _, shown := range sorted {
-		if shown.From == "" {
-			continue
-		}
-		for _, name := range hidden {
-			if name == shown.From || !inside.Covers(shown.From, name) {
-				continue
-			}
-			s := []inside.Rule{{Path: shown.Path, Access: inside.Write}}
-			at := shown.Path + name[len(shown.From):]
-			if inside.Effective(s, at, inside.Hide) != inside.Write {
-				continue
-			}
-			if err := hide(at); err != nil {
-				return err
-			}
+		if shown.From != "" && inside.Covers(shown.From, second) {
+			return fmt.Errorf("%s, which the sandbox shows as %s, has a hidden file mounted in it: unmount %s", shown.From, shown.Path, second)
 		}
 	}
 	return nil
