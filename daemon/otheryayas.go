@@ -97,8 +97,8 @@ func (p Paths) enlist() error {
 	return err
 }
 
-// errNotOurs says that an entry is another user's, such as one of root after sudo. What it
-// names is that user's, too, and its folders are closed to this one.
+// errNotOurs says that an entry is another user's, such as one of root after sudo. The
+// folders in it are that user's, too, and closed to this one.
 var errNotOurs = errors.New("another user's entry")
 
 // reads reports whether a user follows an entry of another one.

@@ -82,7 +82,7 @@ func TestEnlistedRefuses(t *testing.T) {
 	}
 }
 
-// Whoever used sudo once has entries of root, which an ordinary user cannot read and need not.
+// After sudo there are entries of root, which an ordinary user cannot read and need not.
 func TestEntriesOfOthers(t *testing.T) {
 	for _, c := range []struct {
 		user, owner int

@@ -12,7 +12,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/sandbox/inside"
 )
 
-// What is hidden is hidden at its second path, unless the policy names that.
+// A rule holds at the second path of a file, unless the policy names that.
 func TestRulesOfSecondPaths(t *testing.T) {
 	top := besidetmp.Dir(t)
 	// A link stands for what a kernel would show at a second path.
