@@ -29,7 +29,7 @@ func (p Paths) linked(named []string) (names []string) {
 	}
 	left := maxLinkedFiles
 	for _, dir := range []string{p.Config, p.Data, filepath.Join(p.Data, "keys")} {
-		d, err := os.Open(dir) //nolint:forbidigo // its names alone
+		d, err := os.Open(dir) //nolint:forbidigo,gosec // its names alone
 		if err != nil {
 			continue // it is not there, or this is a sandbox of yaya's, which hides it
 		}

@@ -44,7 +44,6 @@ func TestHeadroomFollowsTheHeap(t *testing.T) {
 	kept := make([]byte, 64<<20)
 	eventually.True(t, "a large heap has the least percentage", func() bool { return percent() == leastPercent })
 	runtime.KeepAlive(kept)
-	kept = nil
 	eventually.True(t, "a small heap has the highest percentage again", func() bool { return percent() == mostPercent })
 }
 

@@ -187,7 +187,7 @@ func (r *Run) hideSockets(s *rules, plan *inside.Plan) error {
 			if a := inside.Effective(sorted, name, plan.Otherwise()); found[name] || a != inside.Read && a != inside.Write {
 				continue
 			}
-			info, err := os.Lstat(name)
+			info, err := os.Lstat(name) //nolint:gosec // it is looked at, no more
 			if err != nil || info.Mode()&os.ModeSocket == 0 {
 				continue
 			}

@@ -60,7 +60,7 @@ func TestContextOfAHandler(t *testing.T) {
 						time.Sleep(2 * time.Second)
 						late = tc.use(ctx)
 					}
-					kept = ctx
+					kept = ctx //nolint:fatcontext // the last one is looked at afterwards
 					return nil
 				}
 				if _, err := bus.On(b, bus.SubscribeOptions{Name: "h"}, event.UserMessageReceived, handle); err != nil {

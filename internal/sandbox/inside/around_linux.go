@@ -76,7 +76,8 @@ const maxStarts = 20
 
 // startAround starts the program with the control socket and, behind it, this program and
 // standard error. It keeps what the program itself says of a start until that has failed for
-// good: it says a lot about one that works the next time. It returns when this program runs inside, or the code of the program that has ended.
+// good: it says a lot about one that works the next time. It returns when this program runs
+// inside, or the code of the program that has ended.
 func startAround(p *Plan, control int, signals chan os.Signal) (pid, code int, err error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return 0, 0, fmt.Errorf("adopt orphans: %w", err)
