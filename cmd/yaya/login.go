@@ -4,9 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
-	"os/exec"
-	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -80,7 +77,7 @@ func login(ctx context.Context, in io.Reader, out io.Writer, s manage.SignIn, pa
 		defer back.Close()
 		granted, err = s.Browse(ctx, back, func(page string) {
 			fmt.Fprintf(out, "Opening your browser. If it does not open, go to:\n\n  %s\n\n", daemon.Printable(page, 8<<10))
-			if err := browse(ctx, page); err != nil {
+			if err := openPage(page); err != nil {
 				fmt.Fprintf(out, "cannot open a browser (%s)\n", daemon.Printable(err.Error(), 300))
 			}
 		})
@@ -95,25 +92,4 @@ func login(ctx context.Context, in io.Reader, out io.Writer, s manage.SignIn, pa
 	}
 	_, err = fmt.Fprintf(out, "signed in to %s\n", name)
 	return err
-}
-
-// browse opens a page in the browser that BROWSER names, or in the system's default. The caller
-// has checked the URL, and no shell sees it.
-func browse(ctx context.Context, page string) error {
-	name, args := "xdg-open", []string{page}
-	switch runtime.GOOS {
-	case "darwin":
-		name = "open"
-	case "windows":
-		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", page}
-	}
-	if b := os.Getenv("BROWSER"); b != "" {
-		name, args = b, []string{page}
-	}
-	cmd := exec.CommandContext(ctx, name, args...) //nolint:forbidigo,gosec // the user's browser
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	go func() { _ = cmd.Wait() }() // the browser outlives yaya
-	return nil
 }

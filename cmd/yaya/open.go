@@ -8,13 +8,17 @@ import (
 	"github.com/yaya-ai/yaya/internal/proc"
 )
 
-// openPage opens a URL in the user's browser, if there is a desktop. The browser outlives yaya.
+// openPage opens a URL in the browser that BROWSER names, else in the system's default, if there
+// is a desktop. The browser outlives yaya.
 func openPage(url string) error {
 	var argv []string // no shell sees the URL
-	switch runtime.GOOS {
-	case "darwin":
+	browser := os.Getenv("BROWSER")
+	switch {
+	case browser != "":
+		argv = []string{browser, url}
+	case runtime.GOOS == "darwin":
 		argv = []string{"open", url}
-	case "windows":
+	case runtime.GOOS == "windows":
 		argv = []string{"rundll32", "url.dll,FileProtocolHandler", url}
 	default:
 		if os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {

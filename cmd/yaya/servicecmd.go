@@ -363,10 +363,19 @@ func installService(ctx context.Context, w io.Writer, g *daemon.Flags, spec serv
 		return err
 	}
 	if spec.System {
-		command := append([]string{"sudo", "-u", spec.User, spec.Program}, spec.Args[2:min(6, len(spec.Args))]...)
-		_, err = fmt.Fprintf(w, "Its commands: %s mcp list\n", strings.Join(command, " "))
+		_, err = fmt.Fprintf(w, "Its commands: %s mcp list\n", strings.Join(ofService(spec), " "))
 	}
 	return err
+}
+
+// ofService is how the commands of a service of the system begin: with its user and its folders.
+func ofService(s service.Spec) []string {
+	from := min(2, len(s.Args)) // behind serve --no-open
+	to := from
+	for to+1 < len(s.Args) && slices.Contains([]string{"--data-dir", "--config-dir", "--config"}, s.Args[to]) {
+		to += 2
+	}
+	return append([]string{"sudo", "-u", s.User, s.Program}, s.Args[from:to]...)
 }
 
 func showDone(w io.Writer, d service.Done, verb string) error {

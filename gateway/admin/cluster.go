@@ -39,7 +39,7 @@ type Snippet struct {
 
 // Identity is who the caller is to this yaya.
 type Identity struct {
-	Kind   string       `json:"kind" enum:"owner,device"`
+	Kind   string       `json:"kind" enum:"owner,device,token"`
 	ID     string       `json:"id"`
 	Scopes []auth.Scope `json:"scopes"`
 }
@@ -61,14 +61,18 @@ func (a *API) clusterRoutes() {
 	r.tag, r.have = "identity", true
 	handle(r, "GET", "/api/me", "me", api.For(auth.SessionsRead), "Get the caller and its scopes", http.StatusOK, func(ctx context.Context, _ *none) (*struct{ Body Identity }, error) {
 		p := auth.FromContext(ctx)
-		kind := "device"
-		switch p.Kind {
-		case auth.Owner:
-			kind = "owner"
-		case auth.Lasting:
-			kind = "token"
-		case auth.Anonymous, auth.Device, auth.External, auth.Server:
-		}
-		return &struct{ Body Identity }{Identity{kind, p.ID, p.Scopes()}}, nil
+		return &struct{ Body Identity }{Identity{kindOf(p.Kind), p.ID, p.Scopes()}}, nil
 	})
+}
+
+// kindOf returns the kind of an [Identity].
+func kindOf(k auth.Kind) string {
+	switch k {
+	case auth.Owner:
+		return "owner"
+	case auth.Lasting:
+		return "token"
+	case auth.Anonymous, auth.Device, auth.External, auth.Server:
+	}
+	return "device"
 }

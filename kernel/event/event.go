@@ -83,8 +83,7 @@ func (e *Event) UnmarshalJSON(data []byte) error {
 	if err != nil {
 		return err
 	}
-	sec, frac := math.Modf(w.TS)
-	*e = Event{ID: w.ID, Kind: w.Kind, SessionID: w.SessionID, Time: time.Unix(int64(sec), int64(frac*1e9)).UTC(), Source: w.Source, Payload: payload}
+	*e = Event{ID: w.ID, Kind: w.Kind, SessionID: w.SessionID, Time: time.UnixMicro(int64(math.Round(w.TS * 1e6))).UTC(), Source: w.Source, Payload: payload}
 	return nil
 }
 

@@ -16,7 +16,7 @@ import (
 var (
 	ErrUnknown = errors.New("not found")
 	ErrRefused = errors.New("that cannot be done")
-	ErrStale   = errors.New("it has changed since it was shown")
+	ErrStale   = trust.ErrStale
 )
 
 // Server is a configured server, and how it is.

@@ -48,7 +48,8 @@ type proxy struct {
 	hello   []byte        // the client's initialize request
 	joining chan struct{} // holds a value while the client is introduced again
 
-	work workgroup.Group
+	work    workgroup.Group // what the client waits for
+	streams workgroup.Group // what the daemon sends unasked, until the proxy ends
 }
 
 // Serve carries the messages of a client to a daemon, one on each line of in, and what
@@ -78,6 +79,7 @@ func Serve(ctx context.Context, cfg Config, in io.Reader, out io.Writer) error {
 	}
 	cancel()
 	<-done
+	p.streams.Close()
 	p.goodbye()
 	return err
 }
@@ -91,7 +93,7 @@ func (p *proxy) read(ctx context.Context, in io.Reader) error {
 		}
 		switch {
 		case errors.Is(err, jsonrpc.ErrBatch): // the daemon knows whether its client may
-			p.begin(m, func() { p.forwardBatch(ctx, line) })
+			p.begin(&p.work, m, func() { p.forwardBatch(ctx, line) })
 		case err != nil:
 			code := jsonrpc.CodeParse
 			switch {
@@ -102,6 +104,12 @@ func (p *proxy) read(ctx context.Context, in io.Reader) error {
 			}
 			m.Release()
 			p.fail(msg.ID, code, fmt.Sprintf("the message cannot be read: %v", err))
+		case msg.Method == "ping" && msg.IsRequest() && p.stranger() && !modern(&msg):
+			// The daemon knows no client before its handshake, which a ping may precede.
+			m.Release()
+			p.write(jsonrpc.AppendResult(nil, msg.ID, []byte("{}")))
+		case msg.Method == "subscriptions/listen": // it is answered for as long as the client is there
+			p.begin(&p.streams, m, func() { p.forward(ctx, &msg, line) })
 		case msg.Method == "initialize": // nothing overtakes the handshake
 			p.mu.Lock()
 			p.hello, p.session = line, ""
@@ -109,14 +117,31 @@ func (p *proxy) read(ctx context.Context, in io.Reader) error {
 			p.forward(ctx, &msg, line)
 			m.Release()
 		default:
-			p.begin(m, func() { p.forward(ctx, &msg, line) })
+			p.begin(&p.work, m, func() { p.forward(ctx, &msg, line) })
 		}
 	})
 }
 
-// begin serves a message, unless the proxy ends.
-func (p *proxy) begin(m downstream.Incoming, serve func()) {
-	if !p.work.Go(func() {
+// stranger reports whether the client has not been introduced to the daemon.
+func (p *proxy) stranger() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.hello == nil
+}
+
+// modern reports whether a message is one of the era without a handshake.
+func modern(msg *jsonrpc.Message) bool {
+	meta, err := jsonrpc.ParseObject(msg.Params.Get("_meta"))
+	if err != nil {
+		return false
+	}
+	v, _ := meta.String(mcp.MetaKeyProtocolVersion)
+	return mcp.IsModernProtocol(v)
+}
+
+// begin serves a message in a group, unless the proxy ends.
+func (p *proxy) begin(group *workgroup.Group, m downstream.Incoming, serve func()) {
+	if !group.Go(func() {
 		defer m.Release()
 		serve()
 	}) {
@@ -398,7 +423,7 @@ func (p *proxy) pass(body io.Reader) error {
 // listen carries what the daemon says unasked. The stream of a daemon that went
 // away is opened again with the next session.
 func (p *proxy) listen(ctx context.Context) {
-	p.work.Go(func() {
+	p.streams.Go(func() {
 		req, err := p.request(ctx, http.MethodGet, nil)
 		if err != nil {
 			return

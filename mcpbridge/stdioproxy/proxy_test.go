@@ -138,6 +138,13 @@ func (r *rig) Write(b []byte) (int, error) {
 
 // start runs a proxy; the client has introduced itself.
 func start(t *testing.T, answer func(ctx context.Context, id json.RawMessage, method string) *http.Response) *rig {
+	r := begin(t, answer)
+	r.wants(t, "the handshake", r.says(t, hello, joined), `{"jsonrpc":"2.0", "id":0,"result":"s1"}`)
+	return r
+}
+
+// begin runs a proxy.
+func begin(t *testing.T, answer func(ctx context.Context, id json.RawMessage, method string) *http.Response) *rig {
 	ctx, stop := context.WithCancel(t.Context())
 	in, w := io.Pipe()
 	r := &rig{daemon: &daemon{t: t, answer: answer}, in: w, stop: stop, done: make(chan error, 1)}
@@ -149,7 +156,6 @@ func start(t *testing.T, answer func(ctx context.Context, id json.RawMessage, me
 		_ = w.Close()
 		stop()
 	})
-	r.wants(t, "the handshake", r.says(t, hello, joined), `{"jsonrpc":"2.0", "id":0,"result":"s1"}`)
 	return r
 }
 
@@ -376,11 +382,14 @@ func TestRefusedLines(t *testing.T) {
 // second after the one, and no time after the other.
 func TestEnd(t *testing.T) {
 	for name, c := range map[string]struct {
+		last string // what the client asks for before
 		end  func(*rig)
 		want time.Duration
 	}{
-		"the input ends":   {func(r *rig) { _ = r.in.Close() }, time.Second},
-		"the context ends": {func(r *rig) { r.stop() }, 0},
+		"the input ends":                       {`{"jsonrpc":"2.0","id":1,"method":"ping"}`, func(r *rig) { _ = r.in.Close() }, time.Second},
+		"the context ends":                     {`{"jsonrpc":"2.0","id":1,"method":"ping"}`, func(r *rig) { r.stop() }, 0},
+		"the input ends, and nothing is asked": {"", func(r *rig) { _ = r.in.Close() }, 0},
+		"the input of a listener ends":         {`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen"}`, func(r *rig) { _ = r.in.Close() }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -388,7 +397,9 @@ func TestEnd(t *testing.T) {
 					<-ctx.Done()
 					return echo(ctx, id, method)
 				})
-				r.wants(t, "a request without an answer", r.says(t, `{"jsonrpc":"2.0","id":1,"method":"ping"}`))
+				if c.last != "" {
+					r.wants(t, "a request without an answer", r.says(t, c.last))
+				}
 				begin := time.Now()
 				c.end(r)
 				if err := <-r.done; err != nil {
@@ -400,4 +411,21 @@ func TestEnd(t *testing.T) {
 			})
 		})
 	}
+}
+
+// FID-5: a client may ping before it introduces itself, with a daemon as without.
+func TestPingBeforeTheHandshake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := begin(t, echo)
+		r.wants(t, "a ping", r.says(t, `{"jsonrpc":"2.0","id":"p","method":"ping"}`), `{"jsonrpc":"2.0","id":"p","result":{}}`)
+		if got := r.asked(); len(got) != 0 {
+			t.Errorf("the daemon was asked %q, want nothing: it does not know the client", got)
+		}
+		r.says(t, hello, joined)
+		r.wants(t, "a ping afterwards", r.says(t, `{"jsonrpc":"2.0","id":"q","method":"ping"}`), `{"jsonrpc":"2.0", "id":"q","result":"ping"}`)
+		_ = r.in.Close()
+		if err := <-r.done; err != nil {
+			t.Errorf("Serve() = %v, want nil", err)
+		}
+	})
 }

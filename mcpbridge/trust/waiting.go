@@ -139,7 +139,7 @@ func pretty(raw json.RawMessage) []byte {
 }
 
 // ErrStale says that a server's offer has changed since it was shown.
-var ErrStale = errors.New("it has changed since it was shown; reload and try again")
+var ErrStale = errors.New("it has changed since it was shown")
 
 // Approve approves the shown changes: those of the named tools, or all of them if none is
 // named. It fails with [ErrStale] if other changes wait now.

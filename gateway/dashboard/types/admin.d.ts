@@ -1383,7 +1383,7 @@ export interface components {
         Identity: {
             id: string;
             /** @enum {string} */
-            kind: "owner" | "device";
+            kind: "owner" | "device" | "token";
             scopes: string[] | null;
         };
         ImportServer: {
