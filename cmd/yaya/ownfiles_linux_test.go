@@ -97,7 +97,7 @@ func TestGuardedLeavesYayasFiles(t *testing.T) {
 					if name != "way" { // a folder
 						refused("echo bad >>" + name)
 					}
-					refused("rm -f " + name)
+					refused("rm " + name + " </dev/null")
 					refused("mv " + name + " " + name + ".away")
 					refused("echo bad >d2/a && mv -fT d2/a " + name)
 					refused("ln -sfn /tmp/elsewhere " + name)

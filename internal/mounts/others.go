@@ -28,11 +28,19 @@ const (
 // them. Where the user has shut a folder on the way, and so could open it again, it is
 // among the paths instead.
 func (t *Table) Others(name string, depth Depth) []string {
+	return t.others(name, depth, true)
+}
+
+// Same returns the other paths of a file or folder itself that this user can come to, and no
+// folders that stand for others.
+func (t *Table) Same(name string) []string { return t.others(name, Itself, false) }
+
+func (t *Table) others(name string, depth Depth, shut bool) []string {
 	if t == nil || t.top == nil || !strings.HasPrefix(name, "/") {
 		return nil
 	}
 	name = path.Clean(name)
-	s := &search{t: t, name: name, depth: depth, found: map[string]bool{}}
+	s := &search{t: t, name: name, depth: depth, shut: shut, found: map[string]bool{}}
 	s.file, _ = os.Lstat(name) //nolint:gosec // it is looked at, no more
 	s.of(name, true)
 	if depth == Content {
@@ -54,6 +62,7 @@ type search struct {
 	name  string
 	file  fs.FileInfo // nil if it does not exist
 	depth Depth
+	shut  bool // a folder that is shut stands for what is behind it
 	found map[string]bool
 }
 
@@ -133,7 +142,7 @@ func (s *search) add(name string, exact bool) bool {
 	case err != nil:
 		// The user can open the folder again: it stands for the path behind it.
 		dir := shut(name, err)
-		if dir == "" || covers(dir, s.name) {
+		if dir == "" || covers(dir, s.name) || !s.shut {
 			return false
 		}
 		name = dir

@@ -488,7 +488,7 @@ func TestEscapesAsOrdinaryUser(t *testing.T) {
 	} else if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), binary, "-test.run", "^(TestEscapes|TestWorkGoesOn|TestNothingOutlives.*|TestLimits|TestPrograms|TestPoisonedCaches|TestInherited|TestInheritedFiles|TestChangesOfFiles|TestProgramsThatChangeFiles|TestSecondPaths)$", "-test.v", "-test.skip", "^TestPrograms$/.*/go_build|TestProgramsThatChangeFiles/(go|pip)")
+	cmd := exec.CommandContext(t.Context(), binary, "-test.run", "^(TestEscapes|TestWorkGoesOn|TestNothingOutlives.*|TestLimits|TestPrograms|TestPoisonedCaches|TestInherited|TestInheritedFiles|TestChangesOfFiles|TestProgramsThatChangeFiles|TestSecondPaths|TestSecondPathsAreKnown)$", "-test.v", "-test.skip", "^TestPrograms$/.*/go_build|TestProgramsThatChangeFiles/(go|pip)")
 	cmd.Dir = dir
 	cmd.Env = []string{"PATH=/usr/local/go/bin:/usr/local/bin:/usr/bin:/bin", "HOME=" + dir}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/yaya-ai/yaya/internal/mounts"
 	"github.com/yaya-ai/yaya/internal/sandbox/inside"
 )
@@ -52,15 +50,7 @@ func samePaths(name string) []string {
 	if err != nil {
 		return []string{name}
 	}
-	others := table.Others(name, mounts.Itself)
-	// A folder that its user has shut stands for all that is behind it, and so is not the file.
-	others = slices.DeleteFunc(others, func(other string) bool { return shutAway(other) && !shutAway(name) })
-	return append([]string{name}, others...)
-}
-
-// shutAway reports whether a path is a folder that this process cannot enter.
-func shutAway(name string) bool {
-	return isDir(name) && unix.Access(name, unix.X_OK) != nil
+	return append([]string{name}, table.Same(name)...)
 }
 
 // own are yaya's folders by every path that leads to them.
