@@ -184,6 +184,17 @@ type OwnPaths struct {
 	Readable []string `json:"readable,omitempty"`
 }
 
+// EveryOwn are what no sandbox of a yaya with these flags shows or changes, with what belongs to
+// a running one. It makes the folders, as [ownFiles.Prepare] does.
+func (g *Flags) EveryOwn(p Paths, running OwnPaths) (OwnPaths, error) {
+	o := g.OwnFiles(p, nil)
+	if err := o.Prepare(zerolog.Nop()); err != nil {
+		return OwnPaths{}, err
+	}
+	files, readable, err := o.all()
+	return OwnPaths{Hidden: append(Hidden(p.Own()), files...), Readable: readable}.With(running), err
+}
+
 // With adds those of another yaya.
 func (o OwnPaths) With(other OwnPaths) OwnPaths {
 	return OwnPaths{slices.Concat(o.Hidden, other.Hidden), slices.Concat(o.Readable, other.Readable)}

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
@@ -88,22 +87,13 @@ Profiles: guarded (your files and network, but not yaya's), server, command, che
 			if err != nil {
 				return err
 			}
-			own := daemon.OwnPaths{Hidden: daemon.Hidden(p.Own())}
-			outside := g.OwnFiles(p, nil)
-			if err := outside.Prepare(zerolog.Nop()); err != nil {
-				return err
-			}
-			files, readable := outside.Now()
-			elsewhere, err := outside.Elsewhere()
+			own, err := g.EveryOwn(p, theirs)
 			if err != nil {
 				return err
 			}
-			files = append(files, elsewhere...)
-			own = own.With(daemon.OwnPaths{Hidden: files, Readable: readable}).With(theirs)
 			box := &sandbox.Box{Own: own.Hidden, Readable: own.Readable, Backend: set.Backend, Yaya: yaya, Set: &sandbox.Settings{Mode: sandbox.Prefer, Backend: set.Backend, BackendFrom: set.BackendFrom}, Listens: func() []string { return listens }}
 			policy.Terminal = term.IsTerminal(int(os.Stdin.Fd())) //nolint:gosec // a descriptor fits
-			weak := &weakness{c.ErrOrStderr(), daemon.SandboxCaches(p.Home)}
-			code, err := daemon.RunInSandbox(box, policy, cmd, daemon.RunWatch{Weaker: weak.tell, Left: func(n int) {
+			code, err := daemon.RunInSandbox(box, policy, cmd, daemon.RunWatch{Weaker: (&weakness{c.ErrOrStderr(), daemon.SandboxCaches(p.Home)}).tell, Left: func(n int) {
 				fmt.Fprintf(c.ErrOrStderr(), "yaya: killed %s left after the sandbox's first process ended\n", worded.Count(n, "process that was", "processes that were"))
 			}, Git: func(notes []string) {
 				for _, note := range notes {

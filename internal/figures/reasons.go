@@ -24,6 +24,7 @@ var reasons = map[string]map[string]string{
 		"gateway/wire.subscription.ctx":        life,
 		"kernel.Kernel.background":             life,
 		"kernel/bus.Bus.life":                  life,
+		"kernel/bus.handling.std":              "it is a context: the standard one in it is made when a handler asks for it",
 		"kernel/loop.turn.ctx":                 life,
 		"mcpbridge/downstream.Server.life":     life,
 		"mcpbridge/downstream.exchange.ctx":    "it is the request, which questions of servers end with",

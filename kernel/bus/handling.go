@@ -13,7 +13,7 @@ import (
 // handling is one call of a handler, and its context. Most handlers never ask their
 // context anything: the standard context, with its timer, is made for those that do.
 type handling struct {
-	life     context.Context // the bus's
+	bus      *Bus
 	ev       *event.Event
 	deadline time.Time
 	told     atomic.Bool // the outcome was reported
@@ -44,7 +44,7 @@ func (h *handling) standard() context.Context {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.std == nil {
-		h.std, h.cancel = context.WithDeadlineCause(h.life, h.deadline, ErrHandlerTimeout)
+		h.std, h.cancel = context.WithDeadlineCause(h.bus.life, h.deadline, ErrHandlerTimeout)
 		if h.returned {
 			h.cancel()
 		}

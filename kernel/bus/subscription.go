@@ -224,7 +224,7 @@ func (s *Subscription) drain(l *lane) {
 			s.leave(l)
 			return
 		}
-		h = &handling{life: s.bus.life, ev: ev, deadline: time.Now().Add(s.opts.Timeout)}
+		h = &handling{bus: s.bus, ev: ev, deadline: time.Now().Add(s.opts.Timeout)}
 		s.overdue.add(h, s)
 		s.mu.Unlock()
 		s.report(h, s.call(h))
