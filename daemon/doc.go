@@ -5,7 +5,7 @@
 //
 //	place         paths, lock, data directory, settings, secrets          place.go
 //	entrance      certificate and listeners, bound: addresses are known   entrance.go
-//	controlPlane  control log, devices, registry of kernels and agents    control.go
+//	controlPlane  control log, devices, plane of kernels and agents       control.go
 //	stores        folders, permits, trust, record of calls, sandboxes     stores.go
 //	core          kernel, gate, those who are asked, agents' plugins      core.go
 //	bridge        MCP servers, and the server that offers them            bridge.go
@@ -14,7 +14,7 @@
 //
 // [Serve] is that list, and waits until its context ends. Where a phase has to tell a later
 // one something, the later one registers with it when it is made, before anything is
-// started: kernel.Kernel.OnBoundary, tool.Dispatcher.SetGate, mcpbridge.Bridge.Offer.
+// started: kernel.Kernel.OnBoundary for instance, or mcpbridge.Bridge.Offer.
 //
 // Commands ask the running daemon through its socket ([Reach], [Backend]). Where none runs,
 // they use as many of the phases in their own process as they need, for their length:
