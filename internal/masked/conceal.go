@@ -57,8 +57,9 @@ func Monotonous(v string) bool {
 func (s *Secrets) Declared() bool { return s != nil && s.finder.Load() != nil }
 
 // Conceal hides declared secrets in a text, in every spelling: verbatim, backwards, with
-// escapes of JSON and percent signs, in hexadecimal and in base64, where the digits
-// become those of as many asterisks, so that the encoded data keeps its length. It
+// escapes of JSON and HTML and percent signs, in UTF-16, in base32, in hexadecimal with and
+// without separators, and in base64, where the digits become those of as many asterisks, so
+// that the encoded data keeps its length, unless the value extends over a line break. It
 // returns a text without secrets unchanged, at the cost of one scan. Otherwise it
 // overwrites text, and the result aliases it.
 func (s *Secrets) Conceal(text []byte) []byte { return s.conceal(text, false) }
@@ -155,8 +156,11 @@ func (f *finder) decoded(text []byte) []span {
 	return spans
 }
 
-// scratch are the views of one text, by depth.
-type scratch [maxSpellings]view
+// scratch are the views of one text, by depth, and how many more may be made.
+type scratch struct {
+	views [maxSpellings]view
+	left  int
+}
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
@@ -168,6 +172,7 @@ func (f *finder) views(text []byte, place func(int) int, cut bool, visit func(v 
 	}
 	s := scratches.Get().(*scratch)
 	defer scratches.Put(s)
+	s.left = maxViews
 	f.viewsIn(s, text, 0, place, cut, visit)
 }
 
@@ -175,14 +180,12 @@ func (f *finder) viewsIn(s *scratch, text []byte, depth int, place func(int) int
 	if depth == maxSpellings || !cut && f.escaped(text, 0) < 0 {
 		return
 	}
-	for _, c := range [...]struct {
-		sign byte
-		read func([]byte) ([]byte, int)
-	}{{'\\', escape}, {'%', percent}} {
-		if bytes.IndexByte(text, c.sign) < 0 {
+	for _, c := range decoders {
+		if undecodable(text, c.sign) || s.left == 0 {
 			continue
 		}
-		v := &s[depth]
+		s.left--
+		v := &s.views[depth]
 		if !v.read(text, c.sign, cut, c.read) {
 			continue
 		}

@@ -1,12 +1,15 @@
 package masked
 
 import (
+	"bytes"
+	"encoding/base32"
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
 	"math/bits"
 	"slices"
 	"strings"
+	"unicode/utf16"
 )
 
 // coding is the encoding of a spelling.
@@ -23,16 +26,22 @@ const (
 type spelling struct {
 	text  string
 	form  coding
-	shift int // of base64: bytes of what was encoded that precede the value, modulo 3
-	size  int // of the value, in bytes
+	shift int  // of base64: bytes of what was encoded that precede the value, modulo 3
+	size  int  // of the value, in bytes
+	apart bool // has separators, which no program escapes alone
 }
 
 // longWord is the minimum length of a line of a value to be searched for on its
 // own.
 const longWord = 20
 
-// spellings returns the encodings of a value: verbatim, backwards, in hexadecimal and
-// in base64. A value of several lines, such as a private key, may also appear line by
+// longestApart is the length of the longest value, in bytes, that is searched for in the
+// encodings that make it several times as long: hexadecimal with separators, base32 and
+// UTF-16.
+const longestApart = 512
+
+// spellings returns the encodings of a value: verbatim, backwards, in hexadecimal, in
+// base64, and, of a value that is not long, those of [further]. A value of several lines, such as a private key, may also appear line by
 // line.
 func spellings(v string) []spelling {
 	raw := []string{v, backwards(v)}
@@ -59,13 +68,50 @@ func spellings(v string) []spelling {
 	add(spelling{text: digits, form: codedHex})
 	add(spelling{text: strings.ToUpper(digits), form: codedHex})
 	for shift := range 3 {
-		bytes := append(make([]byte, shift), v...)
-		from, to := (shift*8+5)/6, len(bytes)*8/6
+		padded := append(make([]byte, shift), v...)
+		from, to := (shift*8+5)/6, len(padded)*8/6
 		for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
-			add(spelling{text: enc.EncodeToString(bytes)[from:to], form: codedBase64, shift: shift, size: len(v)})
+			add(spelling{text: enc.EncodeToString(padded)[from:to], form: codedBase64, shift: shift, size: len(v)})
 		}
 	}
+	if len(v) <= longestApart {
+		further(v, add)
+	}
 	return out
+}
+
+// separators are what stands before and between the digits of bytes in hexadecimal, in dumps,
+// fingerprints and arrays.
+var separators = [...]struct{ before, between string }{{"", ":"}, {"", " "}, {"0x", ", "}, {"0x", ","}}
+
+// further adds the encodings of a value that make it several times as long.
+func further(v string, add func(spelling)) {
+	for _, sep := range separators {
+		for _, format := range []string{"%02x", "%02X"} {
+			var b strings.Builder
+			for i := range len(v) {
+				if i > 0 {
+					b.WriteString(sep.between)
+				}
+				fmt.Fprintf(&b, sep.before+format, v[i])
+			}
+			add(spelling{text: b.String(), apart: true})
+		}
+	}
+	for shift := range 5 {
+		padded := append(make([]byte, shift), v...)
+		from, to := (shift*8+4)/5, len(padded)*8/5
+		text := base32.StdEncoding.EncodeToString(padded)[from:to]
+		add(spelling{text: text})
+		add(spelling{text: strings.ToLower(text)})
+	}
+	// Between the first and the last byte of ASCII, both byte orders are the same.
+	little, big := []byte{}, []byte{}
+	for _, u := range utf16.Encode([]rune(v)) {
+		little, big = binary.LittleEndian.AppendUint16(little, u), binary.BigEndian.AppendUint16(big, u)
+	}
+	add(spelling{text: string(bytes.TrimSuffix(little, []byte{0})), apart: true})
+	add(spelling{text: string(bytes.TrimPrefix(big, []byte{0})), apart: true})
 }
 
 func backwards(v string) string {
@@ -113,7 +159,9 @@ func newFinder(values []string) *finder {
 		f.longest = max(f.longest, len(s.text))
 		f.firsts[s.text[0]] = append(f.firsts[s.text[0]], int32(i)) //nolint:gosec // few
 		for k := range len(s.text) {
-			f.has[s.text[k]] = true
+			if !s.apart || s.text[k] == 0 {
+				f.has[s.text[k]] = true
+			}
 		}
 		for offset := range stride {
 			gram := binary.LittleEndian.Uint32([]byte(s.text[offset : offset+4]))
@@ -155,27 +203,49 @@ func (f *finder) begins(text []byte) bool {
 	return false
 }
 
-// escaped returns the place of the next escape, of JSON or with a percent sign, that may
-// be a part of a value; -1 if there is none. Escapes of line ends and quotes are in most
-// texts, and in few values.
+// escaped returns the place of the next escape, of JSON, of HTML or with a percent sign,
+// that may be a part of a value, or of the next line break in base64; -1 if there is none.
+// Escapes of line ends and quotes are in most texts, and in few values.
 func (f *finder) escaped(text []byte, from int) int {
-	slash, sign := nextByte(text, from, '\\'), nextByte(text, from, '%')
-	for slash >= 0 || sign >= 0 {
-		if slash >= 0 && (sign < 0 || slash < sign) {
-			end := slash // of the run: escapes in each other
-			for end < len(text) && text[end] == '\\' {
-				end++
-			}
-			if f.has['\\'] && end-slash > 1 || f.counts(text[end-1:]) {
-				return slash
-			}
-			slash = nextByte(text, end, '\\')
-			continue
+	end := len(text)
+	if i := f.slash(text, from); i >= 0 {
+		end = i
+	}
+	if i := f.percentAt(text[:end], from); i >= 0 {
+		end = i
+	}
+	if i := f.entityAt(text[:end], from); i >= 0 {
+		end = i
+	}
+	if i := wrap(text[:end], from); i >= 0 {
+		end = i
+	}
+	if end == len(text) {
+		return -1
+	}
+	return end
+}
+
+// slash is [finder.escaped] for escapes with a backslash.
+func (f *finder) slash(text []byte, from int) int {
+	for slash := nextByte(text, from, '\\'); slash >= 0; {
+		end := slash // of the run: escapes in each other
+		for end < len(text) && text[end] == '\\' {
+			end++
 		}
+		if f.has['\\'] && end-slash > 1 || f.counts(text[end-1:]) || end < len(text) && text[end] == 'n' && wraps(text, slash) {
+			return slash
+		}
+		slash = nextByte(text, end, '\\')
+	}
+	return -1
+}
+
+func (f *finder) percentAt(text []byte, from int) int {
+	for sign := nextByte(text, from, '%'); sign >= 0; sign = nextByte(text, sign+1, '%') {
 		if b, n := percent(text[sign:]); n > 0 && f.matters(b[0]) {
 			return sign
 		}
-		sign = nextByte(text, sign+1, '%')
 	}
 	return -1
 }

@@ -1,7 +1,6 @@
 package masked
 
 import (
-	"bytes"
 	"encoding/binary"
 	"slices"
 	"unicode/utf16"
@@ -120,6 +119,7 @@ func (m *masker) spellings(src []byte, offset int, cut bool) {
 		return
 	}
 	mark := len(m.spans)
+	m.left = maxViews
 	m.spelled(src, 0, cut, func(i int) int { return i })
 	for i := mark; i < len(m.spans); i++ {
 		m.spans[i].from += offset
@@ -131,13 +131,11 @@ func (m *masker) spelled(src []byte, depth int, cut bool, place func(int) int) {
 	if depth == maxSpellings || len(src) < Shortest {
 		return
 	}
-	for _, c := range [...]struct {
-		sign byte
-		read func([]byte) ([]byte, int)
-	}{{'\\', escape}, {'%', percent}} {
-		if bytes.IndexByte(src, c.sign) < 0 {
+	for _, c := range decoders {
+		if undecodable(src, c.sign) || m.left == 0 {
 			continue
 		}
+		m.left--
 		v := &m.views[depth]
 		if !v.read(src, c.sign, cut, c.read) {
 			continue
@@ -164,6 +162,9 @@ func (v *view) read(src []byte, sign byte, cut bool, one func([]byte) ([]byte, i
 		if src[i] == sign {
 			if b, n := one(src[i:]); n > 0 {
 				changed = true
+				if n := len(v.text); sign == '\n' && n > 0 && v.text[n-1] == '\r' {
+					v.text, v.at = v.text[:n-1], v.at[:n-1]
+				}
 				for range b {
 					v.at = append(v.at, int32(i)) //nolint:gosec // texts are far below 2 GiB
 				}
@@ -171,10 +172,14 @@ func (v *view) read(src []byte, sign byte, cut bool, one func([]byte) ([]byte, i
 				i += n
 				continue
 			}
-			if cut && halfEscape(src[i:]) {
+			if cut && sign != '\n' && half(src[i:]) == 0 {
 				changed = true
 				break
 			}
+		}
+		if sign == '\n' && src[i] == '\r' && i == len(src)-1 { // of a line break that is cut
+			changed = true
+			break
 		}
 		v.text, v.at = append(v.text, src[i]), append(v.at, int32(i)) //nolint:gosec // as above
 		i++
@@ -202,6 +207,17 @@ func escape(text []byte) ([]byte, int) {
 		c = '\b'
 	case 'f':
 		c = '\f'
+	case 'x': // of other languages
+		if len(text) < 4 {
+			return nil, 0
+		}
+		high, ok1 := hex(text[2])
+		low, ok2 := hex(text[3])
+		if !ok1 || !ok2 {
+			return nil, 0
+		}
+		b := int(high<<4 | low)
+		return bytesOf[b : b+1], 4
 	case 'u':
 		r, ok := unit(text)
 		if !ok {
@@ -229,10 +245,15 @@ func escape(text []byte) ([]byte, int) {
 func halfEscape(text []byte) bool {
 	whole, digits := 3, text[1:]
 	if text[0] == '\\' {
-		if len(text) > 1 && text[1] != 'u' {
+		switch {
+		case len(text) < 2 || text[1] == 'u':
+			whole = 6
+		case text[1] == 'x':
+			whole = 4
+		default:
 			return false
 		}
-		whole, digits = 6, text[min(2, len(text)):]
+		digits = text[min(2, len(text)):]
 	}
 	for _, c := range digits {
 		if _, ok := hex(c); !ok {

@@ -18,11 +18,11 @@ const (
 const (
 	maxStrings    = 5  // JSON in strings of JSON
 	maxContainers = 64 // arrays and objects in each other
-	maxSpellings  = 3  // escapes and percent signs in each other
+	maxSpellings  = 4  // escapes of JSON and HTML, percent signs and line breaks in each other: three, in a message
 )
 
-// Secrets hides secrets in text: values that it has learnt, in every spelling of JSON,
-// URLs, hexadecimal and base64, and backwards; values with names of secrets (token,
+// Secrets hides secrets in text: values that it has learnt, in every spelling of JSON, HTML,
+// URLs, hexadecimal, base64, base32 and UTF-16, and backwards; values with names of secrets (token,
 // password, api_key and so on), in JSON, in JSON inside strings, in headers, queries, flags
 // and NAME=value lines; and values recognized by their form, such as GitHub's tokens and
 // private keys. The zero value knows no values. It is safe for concurrent use.
@@ -135,6 +135,7 @@ type masker struct {
 	frames  []frame
 	decoded [maxStrings + 1][]byte
 	views   [maxSpellings]view
+	left    int // views that may still be made of a text
 }
 
 var maskers sync.Pool

@@ -94,8 +94,8 @@ func (f *finder) open(text []byte) int {
 // half returns the place of an escape that the end of text cuts off, with the
 // backslashes before it; the length of text if there is none.
 func half(text []byte) int {
-	for i := max(0, len(text)-6); i < len(text); i++ {
-		if c := text[i]; (c == '\\' || c == '%') && halfEscape(text[i:]) {
+	for i := max(0, len(text)-maxNumeric); i < len(text); i++ {
+		if c := text[i]; (c == '\\' || c == '%') && halfEscape(text[i:]) || c == '&' && halfEntity(text[i:]) {
 			for i > 0 && text[i-1] == '\\' {
 				i--
 			}
