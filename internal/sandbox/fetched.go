@@ -51,6 +51,9 @@ func (r *Run) addFetched(s *rules, plan *inside.Plan) error {
 	if err := r.npmrc(s, plan); err != nil {
 		return err
 	}
+	if err := r.blank(s, plan); err != nil {
+		return err
+	}
 	return r.cargo(s, plan)
 }
 
