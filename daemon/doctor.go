@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"sync"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/yaya-ai/yaya/internal/certs"
 	"github.com/yaya-ai/yaya/kernel/plugin"
+	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
 // doctor asks every plugin how it is, and looks at what concerns none of them. Its methods
@@ -17,6 +19,7 @@ import (
 type doctor struct {
 	bridge       *bridge
 	certificates func() []certs.Status // nil for a listener without TLS
+	configured   func() []servers.Server
 
 	mu     sync.Mutex
 	uplink func() plugin.Diagnosis // nil without one
@@ -46,6 +49,11 @@ func (d *doctor) examine(ctx context.Context, timeout time.Duration) []plugin.Di
 	}
 	if linked, is := st.linkedDiagnosis(); is {
 		ds = append(ds, linked)
+	}
+	for _, x := range d.configured() {
+		if open := x.OpenSecrets(); open != "" {
+			ds = append(ds, plugin.Diagnosis{Plugin: "secrets", HealthReport: plugin.HealthReport{Status: plugin.Degraded, Summary: fmt.Sprintf("server %q: %s", x.Name, open)}})
+		}
 	}
 	if d.certificates != nil {
 		ds = append(ds, plugin.Diagnosis{Plugin: "certificates", HealthReport: certificateHealth(d.certificates(), time.Now())})

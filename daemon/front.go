@@ -63,6 +63,7 @@ func openFront(ctx context.Context, b *bridge, in *entrance, named []string, wit
 	}
 	f.ends.add(endLive)
 	f.manager = newManager(b, len(named) == 0)
+	f.doctor.configured = f.manager.Configured
 	f.ends.add(f.manager.Close)
 	at.settings.Begin()
 	f.files = &reloader{

@@ -9,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/kernel/config"
+	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
 // WithAgents runs f with the daemon, or with the agents' plugins in this process and no
@@ -40,7 +41,7 @@ func withAdmin(ctx context.Context, g *Flags, how AppOptions, f func(*Backend) e
 // API is the admin API of a process that serves nobody else.
 func (a *App) API() *admin.API {
 	k := a.bridge.core.kernel
-	d := doctor{bridge: a.bridge}
+	d := doctor{bridge: a.bridge, configured: func() []servers.Server { return a.bridge.loaded.Servers }}
 	return admin.New(admin.Config{
 		Bus: k.Bus, Settings: k.Settings, Plugins: k.Plugins, Approvals: k.Approvals, Doctor: d.examine, CheckSetting: SettingChecker(k.Settings, nil), Version: Version(), Log: a.bridge.core.st.at.log,
 	})

@@ -1,8 +1,12 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
 // The doctor fails when a server has failed or cannot be used, and says which.
@@ -35,4 +39,25 @@ func TestDoctorOfAFreshYaya(t *testing.T) {
 	if n := strings.Count(out, "OPENAI_API_KEY"); n != 1 || strings.Contains(out, "no checks registered") {
 		t.Errorf("the missing key is told %d times, want once, and no plugin without checks as such:\n%s", n, out)
 	}
+}
+
+// A secret in a server's command line is warned of wherever the server is added or shown, and by
+// doctor and the start, with the server, the secret and the remedy.
+func TestSecretsInCommandLinesAreToldOf(t *testing.T) {
+	b := newBox(t)
+	value := filepath.Join(b.dir, "value")
+	if err := os.WriteFile(value, []byte("q7Zt-0pLm-33xV"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.must("secret", "set", "tok", "--file", value)
+	words, _ := b.recorded("open")
+	const want = "every user of this machine can read the secret tok in its command line: pass it in env"
+	added := b.must(append(append([]string{"mcp", "add", "open"}, words...), "--token=${secret:tok}")...)
+	for where, said := range map[string]string{"mcp add": added, "mcp get": b.must("mcp", "get", "open"), "doctor": b.must("doctor")} {
+		if n := strings.Count(said, want); n != 1 || !strings.Contains(said, "open") {
+			t.Errorf("%s names the secret %d times, want once, with the server:\n%s", where, n, said)
+		}
+	}
+	serve := b.daemon("serve", "--listen", b.addr)
+	eventually.True(t, "the start warns", func() bool { return strings.Contains(serve.said.String(), want) })
 }

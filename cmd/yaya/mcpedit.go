@@ -24,6 +24,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/atomicfile"
 	"github.com/yaya-ai/yaya/internal/userfile"
 	"github.com/yaya-ai/yaya/mcpbridge/manage"
+	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
 // serverNamed returns one of the configured servers.
@@ -83,6 +84,13 @@ func showServer(w io.Writer, s admin.Server) error {
 	}
 	row("transport", s.Transport)
 	row("runs", s.Endpoint)
+	var entry struct { // the references to secrets in it are not masked
+		Command string   `json:"command"`
+		Args    []string `json:"args"`
+	}
+	if json.Unmarshal(s.Config, &entry) == nil {
+		row("warning", servers.Server{Command: entry.Command, Args: entry.Args}.OpenSecrets())
+	}
 	row("file", s.File)
 	if b := s.Sandbox; b != nil {
 		row("sandbox", b.Allowed)

@@ -116,10 +116,14 @@ func (s Server) SecretNames() []string {
 	return slices.Compact(out)
 }
 
-// openSecrets returns the names of the secrets in the command line of a server: the system shows
-// the command lines of all processes to all users.
-func (s Server) openSecrets() []string {
-	return Server{Command: s.Command, Args: s.Args}.SecretNames()
+// OpenSecrets warns of the secrets in the command line of a server, "" if it has none: the
+// system shows the command lines of all processes to all users.
+func (s Server) OpenSecrets() string {
+	names := Server{Command: s.Command, Args: s.Args}.SecretNames()
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("every user of this machine can read the secret %s in its command line: pass it in env", strings.Join(names, ", "))
 }
 
 func (sc Scope) resolve(ref string) (string, error) {

@@ -224,8 +224,8 @@ func (cfg *Config) add(file, name string, format Format, project bool, obj map[s
 		cfg.Warnings = append(cfg.Warnings, fmt.Sprintf("%s: server %q is yaya itself and is left out: yaya would be its own client", file, name))
 		return
 	}
-	if names := s.openSecrets(); len(names) > 0 {
-		cfg.Warnings = append(cfg.Warnings, fmt.Sprintf("%s: server %q: every user of this machine can read the secret %s in its command line: pass it in env", file, name, strings.Join(names, ", ")))
+	if open := s.OpenSecrets(); open != "" {
+		cfg.Warnings = append(cfg.Warnings, fmt.Sprintf("%s: server %q: %s", file, name, open))
 	}
 	if !allowed && !s.Disabled {
 		s.Disabled = true
