@@ -7,9 +7,11 @@ package leaky
 import (
 	"bufio"
 	"bytes"
+	"encoding/base32"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"html"
 	"io"
 	"net/http"
 	"net/url"
@@ -46,8 +48,31 @@ func Spellings(v string) []string {
 		from, to := (shift*8+5)/6, len(b)*8/6
 		out = append(out, base64.StdEncoding.EncodeToString(b)[from:to], base64.URLEncoding.EncodeToString(b)[from:to])
 	}
+	var colons, spaces, array, slashed []string
+	for i := range len(v) {
+		colons, spaces = append(colons, fmt.Sprintf("%02x", v[i])), append(spaces, fmt.Sprintf("%02X", v[i]))
+		array, slashed = append(array, fmt.Sprintf("0x%02x", v[i])), append(slashed, fmt.Sprintf(`\x%02x`, v[i]))
+	}
+	out = append(out, strings.Join(colons, ":"), strings.Join(spaces, " "), strings.Join(array, ", "), strings.Join(slashed, ""), html.EscapeString(v), strings.Join(strings.Split(v, ""), "\x00"))
+	for shift := range 5 {
+		b := append(bytes.Repeat([]byte("."), shift), v...)
+		from, to := (shift*8+4)/5, len(b)*8/5
+		out = append(out, base32.StdEncoding.EncodeToString(b)[from:to])
+	}
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// Block returns a value amidst other bytes in base64, in lines of 64 digits: the value extends
+// over a line break.
+func Block(v string) string {
+	digits := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("z", 48-len(v)/2) + v + strings.Repeat("z", 40)))
+	var b strings.Builder
+	for len(digits) > 64 {
+		b.WriteString(digits[:64] + "\n")
+		digits = digits[64:]
+	}
+	return b.String() + digits
 }
 
 // Server is the server. Send sends a message; Stderr takes what it says beside that.
@@ -83,7 +108,7 @@ func (s *Server) Handle(line []byte) {
 		s.Send(object{"jsonrpc": "2.0", "id": m.ID, "error": object{"code": -32000, "message": text, "data": object{"why": text}}})
 	}
 	text := func(t string) object { return object{"type": "text", "text": t} }
-	all := strings.Join(Spellings(s.Secret), " | ")
+	all := strings.Join(Spellings(s.Secret), " | ") + "\n" + Block(s.Secret)
 	switch m.Method {
 	case "initialize":
 		reply(object{"protocolVersion": "2025-06-18", "serverInfo": object{"name": "leaky " + s.Secret, "version": "1"}, "instructions": "the key is " + all,

@@ -1,7 +1,10 @@
 package upstream
 
 import (
+	"strings"
+
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/internal/masked"
 )
 
 // conceal implements [incoming].
@@ -33,6 +36,11 @@ func (r *request) concealProgress(params []byte) []byte {
 		r.told = s.Joint()
 	}
 	return edited(params, "message", r.told.Next)
+}
+
+// nextLine returns a line of output without secrets, also those that began in the lines before.
+func nextLine(joint *masked.Joint, line string) string {
+	return strings.TrimSuffix(joint.Next(line+"\n"), "\n")
 }
 
 // edited returns params with one string member changed.

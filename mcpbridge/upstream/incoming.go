@@ -94,8 +94,11 @@ func (s *session) offer(id int64, n note) bool {
 // unread implements [incoming]. It keeps the first line for the error of a start. The readers
 // pass on only some lines, so the log is not flooded.
 func (s *session) unread(line []byte, why error) {
-	text := s.p.shown(line)
 	s.mu.Lock()
+	if s.oddLines == nil {
+		s.oddLines = s.p.cfg.Secrets.Joint()
+	}
+	text := s.p.shown([]byte(nextLine(s.oddLines, string(line[:min(len(line), maxShownLine)]))))
 	if s.odd == "" {
 		s.odd = text
 	}

@@ -13,7 +13,8 @@ func (p *Provider) stderr() io.Writer {
 	if p.cfg.Log == nil && p.cfg.Kept == nil {
 		return nil
 	}
-	return &linelog.Splitter{Line: p.heard}
+	joint := p.cfg.Secrets.Joint()
+	return &linelog.Splitter{Line: func(line string) { p.heard(nextLine(joint, line)) }}
 }
 
 // maxLogged bounds a log message that is parsed; of a longer one, the beginning is shown raw.

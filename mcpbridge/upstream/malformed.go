@@ -68,14 +68,15 @@ var (
 	errNobody = errors.New("it answers no recognizable request")
 )
 
+// maxShownLine is how much of an unreadable line is examined, in bytes: what is shown of it ends
+// far before.
+const maxShownLine = 64 << 10
+
 // shown returns the beginning of an unreadable line for people, without secrets. Secrets are
 // removed before the line is cut, since the cut may split one.
 func (p *Provider) shown(line []byte) string {
-	const (
-		most   = 200
-		looked = 64 << 10 // bytes; the shown part ends far before this limit
-	)
-	text := color.ReplaceAllString(string(line[:min(len(line), looked)]), "")
+	const most = 200
+	text := color.ReplaceAllString(string(line[:min(len(line), maxShownLine)]), "")
 	if p.cfg.Mask != nil {
 		text = p.cfg.Mask(text)
 	}

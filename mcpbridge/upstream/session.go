@@ -168,20 +168,21 @@ type session struct {
 	ids   atomic.Int64
 	gate  *gate // places for requests in flight
 
-	mu      sync.Mutex
-	flights *request                           // of clients, the newest first
-	asks    map[string]context.CancelCauseFunc // the server's pending requests
-	odd     string                             // the first line that could not be read, as it is shown
-	level   int                                // severity requested with logging/setLevel
-	relist  chan struct{}                      // makes the subscription check its filter again
-	wanted  int                                // changes of the filter
-	granted int                                // the last change that the server acknowledged
-	asking  int                                // the change that the open subscription requests
-	acked   chan struct{}                      // closed and replaced when granted changes
-	logMu   sync.Mutex
-	log     *masked.Joint // of its log messages
-	notes   []note        // of its client, that wait to be sent
-	noting  bool          // a goroutine is sending them
+	mu       sync.Mutex
+	flights  *request                           // of clients, the newest first
+	asks     map[string]context.CancelCauseFunc // the server's pending requests
+	odd      string                             // the first line that could not be read, as it is shown
+	oddLines *masked.Joint                      // hides secrets over several such lines
+	level    int                                // severity requested with logging/setLevel
+	relist   chan struct{}                      // makes the subscription check its filter again
+	wanted   int                                // changes of the filter
+	granted  int                                // the last change that the server acknowledged
+	asking   int                                // the change that the open subscription requests
+	acked    chan struct{}                      // closed and replaced when granted changes
+	logMu    sync.Mutex
+	log      *masked.Joint // of its log messages
+	notes    []note        // of its client, that wait to be sent
+	noting   bool          // a goroutine is sending them
 
 	life   context.Context // a base context: of what no request of a client asks for, until close
 	cancel context.CancelFunc
