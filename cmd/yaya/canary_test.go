@@ -44,23 +44,37 @@ func (c *captured) add(where string, what any) {
 	c.out[where] = append(append(c.out[where], raw...), '\n')
 }
 
-// canaryIn returns how a secret is in data, "" if it is not: in no spelling, and with
-// none of its halves.
+// breaks are line breaks, also with escapes, and the ends of lines of standard error.
+var breaks = strings.NewReplacer("\r", "", "\n", "", `\\n`, "", `\n`, "")
+
+// canaryIn returns how a secret is in data, "" if it is not: in no spelling, over no line
+// break, and with none of its halves. All that is compressed in data is decompressed.
 func canaryIn(data []byte, secret string) string {
+	joined := breaks.Replace(string(data))
 	for _, how := range leaky.Spellings(secret) {
 		half := how[:len(how)*2/3]
-		if bytes.Contains(data, []byte(half)) {
+		if bytes.Contains(data, []byte(half)) || strings.Contains(joined, half) {
 			return how
 		}
 	}
-	if i := bytes.Index(data, []byte("\x1f\x8b\x08")); i >= 0 && i < 64 {
-		if r, err := gzip.NewReader(bytes.NewReader(data[i:])); err == nil {
-			if plain, err := io.ReadAll(io.LimitReader(r, 64<<20)); err == nil {
-				return canaryIn(plain, secret)
-			}
+	for i := 0; ; i++ {
+		at := bytes.Index(data[i:], []byte("\x1f\x8b\x08"))
+		if at < 0 {
+			return ""
+		}
+		i += at
+		r, err := gzip.NewReader(bytes.NewReader(data[i:]))
+		if err != nil {
+			continue
+		}
+		plain, err := io.ReadAll(io.LimitReader(r, 64<<20)) // up to a failure, if it is none
+		if err != nil && len(plain) == 0 {
+			continue
+		}
+		if how := canaryIn(plain, secret); how != "" {
+			return how
 		}
 	}
-	return ""
 }
 
 // In a day's use, no output of yaya and no file that it writes has a secret that the user
@@ -98,7 +112,7 @@ func TestCanary(t *testing.T) {
 	for i := 1; i < len(secret); i++ {
 		pieces = append(pieces, secret[:i], secret[i:], " ")
 	}
-	for _, how := range leaky.Spellings(secret) {
+	for _, how := range append(leaky.Spellings(secret), leaky.Block(secret)) {
 		pieces = append(pieces, how[:len(how)/2], how[len(how)/2:], "\n")
 	}
 	args := func(v any) string {
@@ -109,7 +123,7 @@ func TestCanary(t *testing.T) {
 		return string(raw)
 	}
 	script := filepath.Join(b.dir, "tell.sh")
-	tell := "cat <<'END'\n" + strings.Join(leaky.Spellings(secret), "\n") + "\nEND\n"
+	tell := "cat <<'END'\n" + strings.Join(leaky.Spellings(secret), "\n") + "\n" + leaky.Block(secret) + "\nEND\n"
 	for i := range secret {
 		if i > 0 {
 			tell += fmt.Sprintf("printf %%s '%s'; sleep 0.02; printf '%%s\\n' '%s' >&2\n", secret[:i], secret[i:])
@@ -250,6 +264,7 @@ func TestCanary(t *testing.T) {
 		{"traffic"}, {"traffic", "--json"}, {"traffic", "show", "1"}, {"audit"}, {"audit", "--json"}, {"audit", "export"}, {"audit", "export", "--format", "cef"},
 		{"doctor"}, {"doctor", "--json"}, {"config", "list"}, {"config", "list", "--json"}, {"config", "get", "providers.local.base_url"}, {"provider", "list"}, {"provider", "list", "--json"}, {"provider", "test"},
 		{"plugin", "doctor"}, {"client", "list"}, {"session", "export", "nothing"}, {"sandbox"}, {"secret", "list"}, {"secret", "list", "--json"}, {"config", "get", "providers.local.api_key"},
+		{"token", "list"}, {"device", "list"}, {"trust", "list"}, {"sandbox", "--json"}, {"audit", "export", "--format", "jsonl"}, {"verify"}, {"service", "status"}, {"version"}, {"backup", filepath.Join(b.dir, "backup.tar.gz")},
 	}
 	for _, s := range list {
 		commands = append(commands, []string{"session", "show", s.ID}, []string{"session", "export", s.ID})
@@ -261,6 +276,8 @@ func TestCanary(t *testing.T) {
 	for _, path := range []string{
 		"/metrics", "/health", "/health?ready=1", "/api/me", "/api/status", "/api/mcp/servers", "/api/mcp/servers/leaky", "/api/mcp/servers/web", "/api/mcp/servers/leaky/logs", "/api/mcp/servers/web/logs",
 		"/api/tools", "/api/traffic?full=true", "/api/audit", "/api/settings", "/api/config", "/api/doctor", "/api/providers", "/api/sessions", "/api/setup", "/v1/sessions", "/",
+		"/api/approvals", "/api/cluster", "/api/config/providers.local.api_key", "/api/config/approval.rules", "/api/devices", "/api/folders", "/api/llm-providers", "/api/llm-providers/local", "/api/mcp/changes", "/api/mcp/quarantine",
+		"/api/mcp/servers/leaky/sandbox", "/api/metrics", "/api/notices", "/api/plugins", "/api/sandbox", "/api/secrets", "/api/secrets/canary", "/api/tokens", "/api/traffic/daily", "/api/traffic/1", "/v1/archives",
 	} {
 		code, body, header := b.raw("GET", path, "")
 		got.add("GET "+path, fmt.Sprint(code, header, string(body)))
@@ -268,6 +285,9 @@ func TestCanary(t *testing.T) {
 	for _, s := range list {
 		_, body, _ := b.raw("GET", "/v1/sessions/"+s.ID, "")
 		got.add("GET /v1/sessions/ID", string(body))
+	}
+	if info, err := os.Stat(filepath.Join(b.dir, "backup.tar.gz")); err != nil || info.Size() < 1000 {
+		t.Errorf("the backup: %v, %v; want one, which is looked at below", info, err)
 	}
 	got.add("yaya mcp logs -f", logs.said.String())
 	got.add("yaya traffic -f", follow.said.String())
@@ -400,6 +420,20 @@ func TestCanaryIn(t *testing.T) {
 		if canaryIn([]byte("x"+how+"y"), secret) == "" {
 			t.Errorf("%q is not found", how)
 		}
+	}
+	if canaryIn([]byte(leaky.Block(secret)), secret) == "" {
+		t.Error("base64 in lines is not found")
+	}
+	var packed bytes.Buffer
+	for _, text := range []string{"other", "the key is " + secret} {
+		w := gzip.NewWriter(&packed)
+		if _, err := io.WriteString(w, text); err != nil || w.Close() != nil {
+			t.Fatal(err)
+		}
+		packed.WriteString(strings.Repeat("between", 100))
+	}
+	if canaryIn(packed.Bytes(), secret) == "" {
+		t.Error("what is compressed amidst other bytes is not found")
 	}
 	if got := canaryIn([]byte(base64.StdEncoding.EncodeToString([]byte("PNG"+secret+"END"))), secret); got == "" {
 		t.Error("base64 in other bytes is not found")

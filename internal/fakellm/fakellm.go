@@ -80,7 +80,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Retry-After", st.RetryAfter)
 		}
 		if st.Body == "" {
-			st.Body = fmt.Sprintf(`{"error":{"message":%q,"type":"x"}}`, st.Text)
+			st.Body = fmt.Sprintf(`{"error":{"message":%s,"type":"x"}}`, quoted(st.Text))
 		}
 		w.WriteHeader(st.Status)
 		_, _ = w.Write([]byte(st.Body))
@@ -103,15 +103,15 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	for _, word := range append(strings.SplitAfter(st.Text, " "), st.Pieces...) {
-		send(fmt.Sprintf(`{"choices":[{"index":0,"delta":{"content":%q}}]}`, word))
+		send(fmt.Sprintf(`{"choices":[{"index":0,"delta":{"content":%s}}]}`, quoted(word)))
 	}
 	if st.Cut {
 		panic(http.ErrAbortHandler)
 	}
 	for i, c := range st.ToolCalls {
 		half := len(c.Args) / 2
-		send(fmt.Sprintf(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":%d,"id":"call_%d_%d","type":"function","function":{"name":%q,"arguments":%q}}]}}]}`, i, s.count(), i, c.Name, c.Args[:half]))
-		send(fmt.Sprintf(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":%d,"function":{"arguments":%q}}]}}]}`, i, c.Args[half:]))
+		send(fmt.Sprintf(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":%d,"id":"call_%d_%d","type":"function","function":{"name":%q,"arguments":%s}}]}}]}`, i, s.count(), i, c.Name, quoted(c.Args[:half])))
+		send(fmt.Sprintf(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":%d,"function":{"arguments":%s}}]}}]}`, i, quoted(c.Args[half:])))
 	}
 	reason := "stop"
 	if len(st.ToolCalls) > 0 {
@@ -126,4 +126,13 @@ func (s *Server) count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.next
+}
+
+// quoted returns a text as a string of JSON.
+func quoted(text string) []byte {
+	raw, err := json.Marshal(text)
+	if err != nil { // a string can always be written
+		panic(err)
+	}
+	return raw
 }
