@@ -44,7 +44,7 @@ func (c *captured) add(where string, what any) {
 	c.out[where] = append(append(c.out[where], raw...), '\n')
 }
 
-// breaks are line breaks, also with escapes, and the ends of lines of standard error.
+// breaks are line breaks, with or without escapes, and the ends of lines of standard error.
 var breaks = strings.NewReplacer("\r", "", "\n", "", `\\n`, "", `\n`, "")
 
 // canaryIn returns how a secret is in data, "" if it is not: in no spelling, over no line
@@ -67,7 +67,7 @@ func canaryIn(data []byte, secret string) string {
 		if err != nil {
 			continue
 		}
-		plain, err := io.ReadAll(io.LimitReader(r, 64<<20)) // up to a failure, if it is none
+		plain, err := io.ReadAll(io.LimitReader(r, 64<<20)) // what comes before a failure
 		if err != nil && len(plain) == 0 {
 			continue
 		}

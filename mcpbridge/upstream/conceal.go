@@ -38,7 +38,7 @@ func (r *request) concealProgress(params []byte) []byte {
 	return edited(params, "message", r.told.Next)
 }
 
-// nextLine returns a line of output without secrets, also those that began in the lines before.
+// nextLine returns a line of output without secrets, even those that began in the lines before.
 func nextLine(joint *masked.Joint, line string) string {
 	return strings.TrimSuffix(joint.Next(line+"\n"), "\n")
 }
