@@ -355,7 +355,7 @@ func TestFolderShowsItsSandboxes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ name, sandbox, want string }{
-		{"none", ``, "server s: true, in sandbox profile server: reads the programs of the system and of your PATH and " + b.cwd + "; writes none of your files; reaches no host"},
+		{"none", ``, "server s: true, in sandbox profile server: reads the files of the system, and the programs of your PATH with their installations, and " + b.cwd + "; writes none of your files; reaches no host"},
 		{"a host", `,"sandbox":{"hosts":["evil.example"]}`, "reaches evil.example"},
 		{"a folder", `,"sandbox":{"read":["~/.ssh"],"write":["/etc"]}`, "~/.ssh (credentials); writes /etc"},
 		{"a link to credentials", `,"sandbox":{"read":["data"]}`, b.cwd + "/data (leads to " + b.dir + "/.ssh; credentials)"},

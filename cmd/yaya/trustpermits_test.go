@@ -30,7 +30,7 @@ func TestTrustAgainShowsPermits(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(ws, "AGENTS.md"), []byte("new"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const may = "server theirs: in sandbox profile server: reads the programs of the system and of your PATH and "
+	const may = "server theirs: in sandbox profile server: reads the files of the system, and the programs of your PATH with their installations, and "
 	more := "; writes " + notes + "; reaches example.org"
 	out, _ := b.run("trust", ws)
 	_, allowed, found := strings.Cut(out, "You have allowed its servers more, which applies again:\n")

@@ -248,9 +248,9 @@ func (s Server) InSandbox(at Places) string {
 	if s.Sandbox != nil {
 		b = *s.Sandbox
 	}
-	out := "in sandbox profile server: reads the programs of the system and of your PATH "
+	out := "in sandbox profile server: reads the files of the system, and the programs of your PATH with their installations, "
 	if len(at.Read) == 0 {
-		out += "and no other path of your home folder"
+		out += "and no other file"
 	} else {
 		out += "and " + at.list(at.Read)
 	}

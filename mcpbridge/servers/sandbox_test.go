@@ -90,12 +90,12 @@ func TestSandboxOfOtherFiles(t *testing.T) {
 		in            string // what is shown; NPM is npm's registry
 		warned        bool
 	}{
-		{"none", `null`, "in sandbox profile server: reads the programs of the system and of your PATH and /p; writes none of your files; reaches NPM", false},
-		{"of another client", `{"filesystem":{"allowWrite":["/"]}}`, "in sandbox profile server: reads the programs of the system and of your PATH and /p; writes none of your files; reaches NPM", true},
-		{"wider", `{"read":["~/.ssh","../q"],"write":["out"],"hosts":["evil.example"],"env":["AWS_SECRET_ACCESS_KEY"],"browser":true,"mcp":true}`, "in sandbox profile server: reads the programs of the system and of your PATH and /p, ~/.ssh, /q; writes /p/out; reaches evil.example, NPM; gets your variables AWS_SECRET_ACCESS_KEY; asks you to call tools of other servers; may make namespaces, as browsers do", false},
+		{"none", `null`, "in sandbox profile server: reads the files of the system, and the programs of your PATH with their installations, and /p; writes none of your files; reaches NPM", false},
+		{"of another client", `{"filesystem":{"allowWrite":["/"]}}`, "in sandbox profile server: reads the files of the system, and the programs of your PATH with their installations, and /p; writes none of your files; reaches NPM", true},
+		{"wider", `{"read":["~/.ssh","../q"],"write":["out"],"hosts":["evil.example"],"env":["AWS_SECRET_ACCESS_KEY"],"browser":true,"mcp":true}`, "in sandbox profile server: reads the files of the system, and the programs of your PATH with their installations, and /p, ~/.ssh, /q; writes /p/out; reaches evil.example, NPM; gets your variables AWS_SECRET_ACCESS_KEY; asks you to call tools of other servers; may make namespaces, as browsers do", false},
 		{"guarded", `{"profile":"guarded"}`, "in sandbox profile guarded: reads and writes all files that you can, and reaches every host; kept from yaya alone", false},
 		{"off", `{"profile":"off"}`, "outside the sandbox, with all your rights, yaya's own files included", false},
-		{"a path with a line break", `{"read":["/a\n; writes"]}`, `in sandbox profile server: reads the programs of the system and of your PATH and /p, "/a\n; writes"; writes none of your files; reaches NPM`, false},
+		{"a path with a line break", `{"read":["/a\n; writes"]}`, `in sandbox profile server: reads the files of the system, and the programs of your PATH with their installations, and /p, "/a\n; writes"; writes none of your files; reaches NPM`, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cfg, err := servers.ParseProject("/p/.mcp.json", []byte(`{"mcpServers":{"a":{"command":"npx","args":["y"],"sandbox":`+c.sandbox+`}}}`))
@@ -110,6 +110,16 @@ func TestSandboxOfOtherFiles(t *testing.T) {
 				t.Errorf("warnings: got %q, want some: %v", cfg.Warnings, c.warned)
 			}
 		})
+	}
+}
+
+// Without a granted path the text promises what is enforced: the programs of PATH come with
+// version managers and libraries, which may be the user's own files.
+func TestInSandboxWithoutPaths(t *testing.T) {
+	s := servers.Server{Transport: servers.Stdio, Command: "true", Sandbox: &servers.Sandbox{}}
+	const want = "in sandbox profile server: reads the files of the system, and the programs of your PATH with their installations, and no other file; writes none of your files; reaches no host"
+	if got := s.InSandbox(servers.Places{}); got != want {
+		t.Errorf("InSandbox() = %q, want %q", got, want)
 	}
 }
 
