@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -22,7 +24,67 @@ func Decode(raw []byte, to any) error {
 	if !unknown {
 		return err
 	}
-	return fmt.Errorf("unknown member %s; the known ones are %s", quoted, strings.Join(names(reflect.TypeOf(to).Elem()), ", "))
+	name, nerr := strconv.Unquote(quoted)
+	if nerr != nil {
+		name = quoted
+	}
+	return fmt.Errorf("unknown member %s%s", quoted, Known(name, to))
+}
+
+// Known ends an error about an unknown member: it names the closest member of the struct that of
+// points to, if one is close, and all of them.
+func Known(name string, of any) string {
+	known := names(reflect.TypeOf(of).Elem())
+	hint := ""
+	if c := closest(name, known); c != "" {
+		hint = fmt.Sprintf(" (did you mean %q?)", c)
+	}
+	return fmt.Sprintf("%s; the known ones are %s", hint, strings.Join(known, ", "))
+}
+
+// closest returns the name that another one was probably meant to be, "" if none is close: about
+// a third of its letters differ at most, or one begins with the other.
+func closest(name string, known []string) string {
+	name = strings.ToLower(name)
+	best, least := "", min(len(name)+1, maxCompared)/3+1
+	for _, k := range known {
+		lower := strings.ToLower(k)
+		d := distance(name, lower)
+		if len(name) > 2 && len(lower) > 2 && (strings.HasPrefix(lower, name) || strings.HasPrefix(name, lower)) {
+			d = min(d, 1)
+		}
+		if d < least {
+			best, least = k, d
+		}
+	}
+	return best
+}
+
+// maxCompared bounds the names that are compared, in bytes.
+const maxCompared = 64
+
+// distance is the number of bytes to insert, remove or replace that makes one text of another.
+func distance(a, b string) int {
+	if len(a) > maxCompared || len(b) > maxCompared {
+		return maxCompared
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		above := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := above
+			if a[i] != b[j] {
+				change++
+			}
+			above = row[j+1]
+			row[j+1] = min(change, above+1, row[j]+1)
+		}
+	}
+	return row[len(b)]
 }
 
 // names returns the members of a struct, in the order of its fields.
@@ -32,7 +94,7 @@ func names(t reflect.Type) (out []string) {
 		switch {
 		case f.Anonymous && name == "" && f.Type.Kind() == reflect.Struct:
 			out = append(out, names(f.Type)...)
-		case !f.IsExported() || name == "-":
+		case !f.IsExported() || name == "-" || slices.Contains(out, name):
 		case name == "":
 			out = append(out, f.Name)
 		default:

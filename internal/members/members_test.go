@@ -19,11 +19,14 @@ type outer struct {
 
 func TestDecode(t *testing.T) {
 	for in, want := range map[string]string{
-		`{"first":"a","Plain":1,"deep":"d"}`: "",
-		`{"frist":"a"}`:                      `unknown member "frist"; the known ones are deep, first, Plain`,
-		`{"Hidden":"a"}`:                     `unknown member "Hidden"`,
-		`{"first":1}`:                        "cannot unmarshal number",
-		`[`:                                  "unexpected EOF",
+		`{"first":"a","Plain":1,"deep":"d"}`:     "",
+		`{"frist":"a"}`:                          `unknown member "frist" (did you mean "first"?); the known ones are deep, first, Plain`,
+		`{"firstly":"a"}`:                        `(did you mean "first"?)`,
+		`{"other":"a"}`:                          `unknown member "other"; the known ones are`,
+		`{"` + strings.Repeat("x", 100) + `":1}`: `; the known ones are`,
+		`{"Hidden":"a"}`:                         `unknown member "Hidden"`,
+		`{"first":1}`:                            "cannot unmarshal number",
+		`[`:                                      "unexpected EOF",
 	} {
 		var to outer
 		to.own = "kept"

@@ -36,8 +36,8 @@ func amend(file string, data []byte, s Server) (out []byte, ok bool) {
 	if !found {
 		return nil, false
 	}
-	old, err1 := members(was)
-	now, err2 := members(s)
+	old, err1 := membersIn(was)
+	now, err2 := membersIn(s)
 	if err1 != nil || err2 != nil {
 		return nil, false
 	}
@@ -59,7 +59,7 @@ func amend(file string, data []byte, s Server) (out []byte, ok bool) {
 	if !found {
 		return nil, false
 	}
-	read, err := members(is)
+	read, err := membersIn(is)
 	return out, err == nil && reflect.DeepEqual(read, now)
 }
 
@@ -76,8 +76,8 @@ func entryOf(file string, data []byte, name string) (Server, bool) {
 	return cfg.Servers[i], true
 }
 
-// members returns the members of a server's entry in a file.
-func members(s Server) (map[string]any, error) {
+// membersIn returns the members of a server's entry in a file.
+func membersIn(s Server) (map[string]any, error) {
 	raw, err := json.Marshal(s)
 	if err != nil {
 		return nil, err

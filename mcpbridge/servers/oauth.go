@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/yaya-ai/yaya/internal/members"
 )
 
 // The OAuth grants for access to a server.
@@ -121,7 +123,7 @@ func (e *entry) oauth() (c *OAuth, off bool) {
 		switch {
 		case in.used[k]:
 		case e.format == FormatYaya:
-			in.errs = append(in.errs, fmt.Errorf("unknown key %q", "oauth."+k))
+			in.errs = append(in.errs, fmt.Errorf("unknown key %q%s", "oauth."+k, members.Known(k, new(OAuth))))
 		default:
 			e.warn("unknown key %q is left out", "oauth."+k)
 		}

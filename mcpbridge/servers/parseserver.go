@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/yaya-ai/yaya/internal/members"
 )
 
 // ignored are known members without any effect in yaya; they are dropped silently.
@@ -150,7 +152,7 @@ func (e *entry) rest(s *Server) {
 		switch {
 		case e.used[k]:
 		case e.format == FormatYaya:
-			e.errs = append(e.errs, fmt.Errorf("unknown key %q", k))
+			e.errs = append(e.errs, fmt.Errorf("unknown key %q%s", k, members.Known(k, new(written))))
 		default:
 			e.warn("unknown key %q is left out", k)
 		}

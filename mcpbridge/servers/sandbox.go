@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/yaya-ai/yaya/internal/members"
 	"github.com/yaya-ai/yaya/internal/sandbox"
 )
 
@@ -88,7 +89,7 @@ func (e *entry) sandbox(file string) *Sandbox {
 	out.MCP, _ = inner.flag("mcp")
 	for _, k := range slices.Sorted(maps.Keys(obj)) {
 		if !inner.used[k] {
-			inner.errs = append(inner.errs, fmt.Errorf("unknown key %q", k))
+			inner.errs = append(inner.errs, fmt.Errorf("unknown key %q%s", k, members.Known(k, new(Sandbox))))
 		}
 	}
 	for _, err := range inner.errs {

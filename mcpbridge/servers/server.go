@@ -116,9 +116,20 @@ type Server struct {
 	Description string   `json:"description,omitempty"`
 }
 
+type plain Server
+
+// written is a server as it is written: with times in seconds, and false for no authorization.
+type written struct {
+	plain
+	OAuth any     `json:"oauth,omitempty"`
+	Start float64 `json:"startup_timeout_sec,omitempty"`
+	Call  float64 `json:"tool_timeout_sec,omitempty"`
+	Max   float64 `json:"tool_max_sec,omitempty"`
+	Idle  float64 `json:"idle_timeout_sec,omitempty"`
+}
+
 // MarshalJSON writes the server as an entry of yaya's own file.
 func (s Server) MarshalJSON() ([]byte, error) {
-	type plain Server
 	ms := func(d time.Duration) float64 { return d.Seconds() }
 	var auth any
 	if s.NoOAuth {
@@ -126,14 +137,7 @@ func (s Server) MarshalJSON() ([]byte, error) {
 	} else if s.OAuth != nil {
 		auth = s.OAuth
 	}
-	return unescaped(struct {
-		plain
-		OAuth any     `json:"oauth,omitempty"`
-		Start float64 `json:"startup_timeout_sec,omitempty"`
-		Call  float64 `json:"tool_timeout_sec,omitempty"`
-		Max   float64 `json:"tool_max_sec,omitempty"`
-		Idle  float64 `json:"idle_timeout_sec,omitempty"`
-	}{plain(s), auth, ms(s.StartTimeout), ms(s.CallTimeout), ms(s.CallMax), ms(s.IdleTimeout)})
+	return unescaped(written{plain(s), auth, ms(s.StartTimeout), ms(s.CallTimeout), ms(s.CallMax), ms(s.IdleTimeout)})
 }
 
 // SessionPolicy returns the effective policy and, for a pool, its size: per principal
