@@ -50,6 +50,7 @@ func newBridge(ctx context.Context, c *core, l manage.Loaded, clients downstream
 		Home: at.Home, Workspace: st.workspace, Limits: limits, Version: Version(), Log: at.log, Telemetry: c.telemetry,
 	})
 	b.host = feature.NewHost(feature.Config{Registry: k.Tools, Dispatcher: k.Dispatch, Log: at.log, OnStatus: b.onStatus, Mask: at.secrets.String})
+	c.onStopped(b.endServers)
 	b.mcp.Attach(b.host)
 	k.OnBoundary(func(ctx context.Context) { b.host.Boundary(ctx) })
 	b.down = downstream.New(downstream.Config{
@@ -75,17 +76,21 @@ func (b *bridge) onStatus(st feature.Status) {
 	b.changes.tell(admin.PartServers)
 }
 
-// Close stops the kernel, which ends the turns before the servers that they use, and then
-// whatever of the servers the kernel had not started.
-func (b *bridge) Close(ctx context.Context) error {
-	ctx, cancel := b.core.st.at.closing(ctx, writeTime)
-	defer cancel()
+// Close ends the clients and what follows the settings. The servers go on until the turns that
+// use them have ended, see [bridge.endServers].
+func (b *bridge) Close(context.Context) error {
 	b.down.Close()
-	err := errors.Join(b.core.kernel.Stop(ctx, "stopped"), b.host.Close(ctx))
-	b.http.CloseIdleConnections()
 	if b.followed != nil {
 		b.followed.Close()
 	}
+	return nil
+}
+
+// endServers ends the servers that the kernel has not ended with the plugin of the bridge,
+// because it had not loaded it for instance.
+func (b *bridge) endServers(ctx context.Context) error {
+	err := b.host.Close(ctx)
+	b.http.CloseIdleConnections()
 	return err
 }
 

@@ -46,6 +46,7 @@ type core struct {
 	// telemetry sends traces and metrics; nil if they go nowhere.
 	telemetry *telemetry.Telemetry
 	ends      undo
+	stopped   []func(context.Context) error // are called once the kernel has stopped
 }
 
 // openCore puts the kernel together.
@@ -115,11 +116,18 @@ func (c *core) agents() []plugin.Plugin {
 	}
 }
 
-// Close stops the kernel, unless a later phase has, and waits for its processes.
+// onStopped has f called once the kernel has stopped: a later phase ends what turns use in f,
+// and not when it closes itself.
+func (c *core) onStopped(f func(context.Context) error) { c.stopped = append(c.stopped, f) }
+
+// Close stops the kernel, ends what its turns used, and waits for its processes.
 func (c *core) Close(ctx context.Context) error {
 	ctx, cancel := c.st.at.closing(ctx, writeTime)
 	defer cancel()
 	err := c.kernel.Stop(ctx, "stopped")
+	for _, f := range c.stopped {
+		err = errors.Join(err, f(ctx))
+	}
 	c.procs.Close(ctx)
 	if c.recorded != nil {
 		c.recorded.Close()

@@ -6,8 +6,8 @@ import (
 )
 
 // A phase is a part of the program that is made of the phases before it, and of nothing
-// that comes later. Close ends what it began; it may be called after a later phase has
-// ended some of that.
+// that comes later. Close ends what it began, and nothing that another phase began: the
+// phases close in the reverse order.
 type phase interface {
 	Close(ctx context.Context) error
 }

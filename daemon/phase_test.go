@@ -12,7 +12,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
+
+	"github.com/yaya-ai/yaya/kernel/bus"
+	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/mcpbridge/downstream"
+	"github.com/yaya-ai/yaya/mcpbridge/manage"
 )
 
 // order is that of the phases, as doc.go has it.
@@ -172,5 +178,57 @@ func write(t *testing.T, name, content string) {
 	t.Helper()
 	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(content), 0o600)); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A phase ends what it began, and nothing of an earlier one: the kernel takes events after
+// the bridge has closed, and only the end of the core stops it, and the servers after it.
+func TestBridgeLeavesTheKernelToTheCore(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	g, ctx := newFlags(t), t.Context()
+	p, err := g.Paths()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, err := openPlace(g, p, access{lock: true, log: zerolog.Nop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, err := openStores(ctx, at, holdings{outside: g.OwnFiles(p, nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := openCore(ctx, st)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := newBridge(ctx, c, manage.Loaded{}, downstream.Handover{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	st.awaitSecrets()
+	if err := c.kernel.Start(ctx, b.mcp); err != nil {
+		t.Fatal(err)
+	}
+	announce := func() error {
+		_, err := bus.Publish(c.kernel.Bus.Kernel(), event.KernelIsReady, event.KernelSession, event.KernelReady{})
+		return err
+	}
+	var atStop error
+	c.onStopped(func(context.Context) error { atStop = announce(); return nil })
+	if err := b.Close(ctx); err != nil {
+		t.Errorf("bridge.Close() = %v, want nil", err)
+	}
+	if err := announce(); err != nil {
+		t.Errorf("an event after bridge.Close(): %v, want it delivered: the kernel is the core's", err)
+	}
+	if err := c.Close(ctx); err != nil {
+		t.Errorf("core.Close() = %v, want nil", err)
+	}
+	if atStop == nil {
+		t.Error("an event when servers end: got nil, want an error: the kernel stops before them")
+	}
+	if err := errors.Join(st.Close(ctx), at.Close(ctx)); err != nil {
+		t.Errorf("stores.Close(), place.Close() = %v, want nil", err)
 	}
 }
