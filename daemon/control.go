@@ -35,7 +35,7 @@ import (
 )
 
 // controlPlane is the phase of the control log, with what follows from it: the devices, and
-// the registry of kernels and agents.
+// the plane of kernels and agents.
 type controlPlane struct {
 	log     *local.Log
 	devices *auth.Authority

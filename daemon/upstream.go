@@ -53,8 +53,8 @@ func attach(url string, c *core, d *doctor) (detach func(), err error) {
 		}
 		return 0
 	})
-	c.metrics.Gauge("yaya_upstream_queued", "Changes of the registry that wait for the gateway.", func() float64 { return float64(up.Stats().Queued) })
-	c.metrics.Gauge("yaya_upstream_evicted", "Changes of the registry that were given up, since the start.", func() float64 { return float64(up.Stats().Evicted) })
+	c.metrics.Gauge("yaya_upstream_queued", "Changes of agents and skills that wait for the gateway.", func() float64 { return float64(up.Stats().Queued) })
+	c.metrics.Gauge("yaya_upstream_evicted", "Changes of agents and skills that were given up, since the start.", func() float64 { return float64(up.Stats().Evicted) })
 	ctx, cancel := context.WithCancel(context.Background())
 	reported := make(chan struct{})
 	go func() {

@@ -271,7 +271,7 @@ func (h *holders) forget(pid int) {
 
 // ownProcesses returns the ids of our user's processes, the highest first.
 func ownProcesses() []int {
-	f, err := os.Open("/proc") //nolint:forbidigo // a kernel directory
+	f, err := os.Open("/proc") //nolint:forbidigo // a folder of the system
 	if noted(err) != nil {
 		return nil
 	}

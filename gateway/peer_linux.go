@@ -208,7 +208,7 @@ func (p process) read(name string) (string, error) {
 	return string(buf[:max(n, 0)]), err
 }
 
-var errProcess = errors.New("the kernel's words about a process were not understood")
+var errProcess = errors.New("cannot read what Linux reports about a process")
 
 // ofUser reports whether all user ids of a process are that one.
 func (p process) ofUser(uid int) (bool, error) {

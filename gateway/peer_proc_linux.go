@@ -23,7 +23,7 @@ func socketByTable(its, ours *net.TCPAddr) (socketInfo, error) {
 }
 
 func scanSockets(table string, its, ours *net.TCPAddr) (socketInfo, error) {
-	f, err := os.Open(table) //nolint:forbidigo,gosec // a kernel file
+	f, err := os.Open(table) //nolint:forbidigo,gosec // a file of /proc
 	if noted(err) != nil {
 		return socketInfo{}, errNoSocket // the table is absent without IPv6
 	}

@@ -77,7 +77,7 @@ func attackAs(t *testing.T, bin string, attr *syscall.SysProcAttr, kind, target 
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {
-		t.Skipf("the kernel refuses such a process: %v", err)
+		t.Skipf("Linux refuses such a process: %v", err)
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Fatalf("attacker: %v\n%s", err, out.String())

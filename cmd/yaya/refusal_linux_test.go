@@ -22,7 +22,7 @@ func (b *box) elsewhere(stdin string, args ...string) (string, error) {
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {
-		b.t.Skipf("the kernel refuses such a process: %v", err)
+		b.t.Skipf("Linux refuses such a process: %v", err)
 	}
 	err := cmd.Wait()
 	return out.String(), err

@@ -45,7 +45,7 @@ type Identity struct {
 }
 
 func (a *API) clusterRoutes() {
-	r := routes{a, "registry", a.cfg.Plane != nil, "registry of agents"}
+	r := routes{a, "cluster", a.cfg.Plane != nil, "control plane"}
 	handle(r, "GET", "/api/cluster", "cluster", api.For(auth.AgentsRead), "List agents and kernels, with the state of the cluster", http.StatusOK, func(context.Context, *none) (*struct{ Body Cluster }, error) {
 		all, _ := a.cfg.Plane.Agents()
 		return &struct{ Body Cluster }{Cluster{all, a.cfg.Plane.Kernels(), a.cfg.Plane.Status(), a.cfg.Plane.Present()}}, nil
@@ -54,7 +54,7 @@ func (a *API) clusterRoutes() {
 	handle(r, "GET", "/api/metrics", "metrics", api.For(auth.MetricsRead), "Get metrics of the last half hour", http.StatusOK, func(context.Context, *none) (*struct{ Body []Reading }, error) {
 		return &struct{ Body []Reading }{a.cfg.Live.Readings()}, nil
 	})
-	r.have, r.what = a.cfg.Setup != nil, "set-up"
+	r.have, r.what = a.cfg.Setup != nil, "setup"
 	handle(r, "GET", "/api/setup", "setup", api.For(auth.ConfigRead), "Get first steps: the configuration to paste into each client", http.StatusOK, func(context.Context, *none) (*struct{ Body Setup }, error) {
 		return &struct{ Body Setup }{a.cfg.Setup()}, nil
 	})

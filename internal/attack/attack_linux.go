@@ -136,7 +136,7 @@ func closeAtOnce(target string) (string, error) {
 	return "sent", err
 }
 
-// sockaddr makes a socket and the kernel's form of an address.
+// sockaddr makes a socket and Linux's form of an address.
 func sockaddr(target string) (fd int, addr []byte, err error) {
 	if strings.HasPrefix(target, "/") {
 		fd, err = unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)

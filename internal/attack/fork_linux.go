@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// forkAndConnect forks a child that connects and ends. Between the two it may but call
-// the kernel, as in syscall's own fork.
+// forkAndConnect forks a child that connects and ends. Between the two it may only
+// make system calls, as in syscall's own fork.
 //
 //go:norace
 //go:nosplit

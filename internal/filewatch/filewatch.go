@@ -26,7 +26,7 @@ const (
 	quiet    = 200 * time.Millisecond // without another change
 	longest  = 2 * time.Second        // that changes may go on and not be told
 	pollEach = 2 * time.Second
-	maxLinks = 40 // on the way to one file, as the kernel follows
+	maxLinks = 40 // on the way to one file, as Linux follows
 )
 
 // Watcher watches files.

@@ -15,7 +15,7 @@
 // record, and the file's name, have reached the disk. Concurrent syncs share an
 // fsync. A failed write is taken back. After a failed fsync nothing can be
 // appended before [Journal.Recover] has cut the file to what was synced before
-// and has verified it: the kernel forgets which pages it could not write.
+// and has verified it: the system forgets which pages it could not write.
 //
 // A record that a crash cut short has no line end; it was never acknowledged and
 // is cut off on open. Every other damage is an error of type [*DamageError], and

@@ -112,7 +112,7 @@ func number(root fs.FS, name string) int64 {
 	return n
 }
 
-// read returns the content of a file of the kernel, "" if it is unreadable.
+// read returns the content of a file of the system, "" if it is unreadable.
 func read(root fs.FS, name string) string {
 	f, err := root.Open(name)
 	if err != nil {

@@ -6,10 +6,10 @@ import (
 )
 
 // Here returns the mounts of this process as they are now. An error says why they are not
-// known. It is asked at each use: the kernel tells of a new mount, but not of a folder above
+// known. It is asked at each use: Linux tells of a new mount, but not of a folder above
 // one that was renamed.
 func Here() (*Table, error) {
-	f, err := os.Open("/proc/self/mountinfo") //nolint:forbidigo // a kernel file
+	f, err := os.Open("/proc/self/mountinfo") //nolint:forbidigo // a file of /proc
 	if err != nil {
 		return nil, fmt.Errorf("read the table of mounts: %w", err)
 	}

@@ -2,7 +2,7 @@
 // places, or in part at another one (mount --bind, a subvolume of Btrfs, an automounted
 // home), shows a file under several paths, and no link tells of them.
 //
-// A [Table] is what the kernel said about the mounts of a process at one moment
+// A [Table] is what Linux said about the mounts of a process at one moment
 // (proc_pid_mountinfo(5)). It knows file systems by their device, network file systems by
 // their server, and the layers of overlays by their paths. A file system in user space that
 // passes files on (bindfs, sshfs to this machine) is unknown to it.
@@ -135,7 +135,7 @@ func parseLine(line string) (*mount, error) {
 	}
 	m.at = path.Clean(m.at)
 	m.ofKind(words[end+1], unescape(words[end+2]), words[end+3:])
-	// Of what was removed or replaced since, the kernel says so behind the path.
+	// Of what was removed or replaced since, Linux says so behind the path.
 	m.root = strings.TrimSuffix(m.root, "//deleted")
 	if strings.HasPrefix(m.root, "/") { // else it is not a path, as of a namespace
 		m.root = path.Clean(m.root)
@@ -195,7 +195,7 @@ func splitEscaped(s string, sep byte) (parts []string) {
 	return append(parts, part.String())
 }
 
-// unescape replaces the octal escapes of the kernel, such as \040 for a space.
+// unescape replaces the octal escapes of Linux, such as \040 for a space.
 func unescape(s string) string {
 	if !strings.Contains(s, `\`) {
 		return s

@@ -38,7 +38,7 @@ type adopter struct {
 var orphanage adopter
 
 // adopt begins to adopt, for as long as release has not been called as often. It
-// reports false where the kernel or a sandbox has no pidfds. told is told of escapees,
+// reports false where Linux or a sandbox has no pidfds. told is told of escapees,
 // unless it is nil.
 func (a *adopter) adopt(told func(killed int)) bool {
 	a.mu.Lock()
@@ -115,7 +115,7 @@ func (a *adopter) reap() {
 			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil) // it is there
 			continue
 		}
-		// The kernel names that one again and again until it has been waited for;
+		// Linux names that one again and again until it has been waited for;
 		// orphans may have ended behind it.
 		var zombies []int
 		for _, d := range children() {
@@ -144,7 +144,7 @@ func exited() int {
 	if unsafe.Sizeof(at) == 8 {
 		at = 16
 	}
-	return int(*(*int32)(unsafe.Add(unsafe.Pointer(&info), at))) //nolint:gosec // the kernel's own layout
+	return int(*(*int32)(unsafe.Add(unsafe.Pointer(&info), at))) //nolint:gosec // the layout of Linux
 }
 
 // started returns the processes of which this one has a pidfd: the children that
@@ -159,7 +159,7 @@ func started() map[int]bool {
 		if to, err := os.Readlink("/proc/self/fd/" + fd); err != nil || !strings.Contains(to, "pidfd") {
 			continue
 		}
-		info, err := os.ReadFile(filepath.Join("/proc/self/fdinfo", fd)) //nolint:forbidigo,gosec // a kernel file
+		info, err := os.ReadFile(filepath.Join("/proc/self/fdinfo", fd)) //nolint:forbidigo,gosec // a file of /proc
 		if err != nil {
 			continue
 		}

@@ -72,7 +72,7 @@ func InSandbox(pid int) bool {
 			continue
 		}
 		if hidden != nil {
-			// The kernel was told to hide processes (hidepid in proc(5)): those of others,
+			// Linux was told to hide processes (hidepid in proc(5)): those of others,
 			// and the first ones of sandboxes, into which nobody may look.
 			up.close()
 			return !slices.Contains(above, parent) && parent != self && (pids[parent] || selfBoxed() && at.filtered())

@@ -228,14 +228,14 @@ func children() []procDir {
 	return all
 }
 
-// childIDs returns the ids of our children, or of all processes where the kernel
+// childIDs returns the ids of our children, or of all processes where Linux
 // does not list children.
 func childIDs() []int {
 	var ids []int
 	threads, err := readDirNames("/proc/self/task")
 	for _, t := range threads {
 		var data []byte
-		if data, err = os.ReadFile(fmt.Sprintf("/proc/self/task/%s/children", t)); err != nil { //nolint:forbidigo // a kernel file
+		if data, err = os.ReadFile(fmt.Sprintf("/proc/self/task/%s/children", t)); err != nil { //nolint:forbidigo // a file of /proc
 			break
 		}
 		ids = append(ids, numbers(strings.Fields(string(data)))...)
@@ -261,7 +261,7 @@ func numbers(names []string) []int {
 }
 
 func readDirNames(dir string) ([]string, error) {
-	f, err := os.Open(dir) //nolint:forbidigo,gosec // a kernel directory
+	f, err := os.Open(dir) //nolint:forbidigo,gosec // a folder of /proc
 	if err != nil {
 		return nil, err
 	}

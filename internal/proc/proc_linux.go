@@ -16,7 +16,7 @@ func sysProcAttr() *syscall.SysProcAttr {
 }
 
 // widen lets a pipe hold large messages whole, which saves a round of waking up
-// for every 64 KiB. The kernel may refuse, and the pipe works as it is.
+// for every 64 KiB. Linux may refuse, and the pipe works as it is.
 func widen(f *os.File) {
 	if f == nil {
 		return
@@ -55,7 +55,7 @@ func killMarked(marker string) int {
 }
 
 func hasEnv(path string, want []byte) bool {
-	f, err := os.Open(path) //nolint:forbidigo,gosec // a kernel file, named by a number
+	f, err := os.Open(path) //nolint:forbidigo,gosec // a file of /proc, named by a number
 	if err != nil {
 		return false
 	}

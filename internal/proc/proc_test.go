@@ -74,7 +74,7 @@ func readPIDs(t *testing.T, s *bufio.Scanner) []int {
 }
 
 func alive(pid int) bool {
-	state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) //nolint:forbidigo // kernel file
+	state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) //nolint:forbidigo // a file of /proc
 	if err != nil {
 		return syscall.Kill(pid, 0) == nil
 	}

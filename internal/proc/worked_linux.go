@@ -57,7 +57,7 @@ func (d procDir) worked() (ticks uint64, err error) {
 }
 
 // children returns the processes that any thread has started and that still have it as
-// their parent: none where the kernel does not list them (CONFIG_PROC_CHILDREN).
+// their parent: none where Linux does not list them (CONFIG_PROC_CHILDREN).
 func (d procDir) children() (pids []int) {
 	threads, err := readDirNames("/proc/" + strconv.Itoa(d.pid) + "/task")
 	if err != nil {

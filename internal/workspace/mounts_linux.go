@@ -18,7 +18,7 @@ func mountsBelow(folder *os.File) []string {
 	if err != nil || dir == "" {
 		return nil
 	}
-	f, err := os.Open("/proc/self/mountinfo") //nolint:forbidigo // the kernel's
+	f, err := os.Open("/proc/self/mountinfo") //nolint:forbidigo // a file of /proc
 	if err != nil {
 		return nil
 	}

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// maxLinks is how many links a path may lead over, as the kernel counts them.
+// maxLinks is how many links a path may lead over, as Linux counts them.
 const maxLinks = 40
 
 // isGit reports whether a name is that of a repository's own folder, even on file
