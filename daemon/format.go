@@ -80,8 +80,11 @@ func writeFormat(data *os.Root, format int) error {
 const maxSmall = 16 << 10
 
 // readSmall reads a small file of a data directory, which is neither a link nor a pipe.
-func readSmall(data *os.Root, name string) ([]byte, error) {
-	f, err := data.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+func readSmall(data *os.Root, name string) ([]byte, error) { return readPlain(data, name, maxSmall) }
+
+// readPlain reads up to most bytes of a file that is neither a link nor a pipe.
+func readPlain(dir *os.Root, name string, most int64) ([]byte, error) {
+	f, err := dir.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +92,7 @@ func readSmall(data *os.Root, name string) ([]byte, error) {
 	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
 		return nil, errors.Join(errors.New("it is not a regular file"), err)
 	}
-	return io.ReadAll(io.LimitReader(f, maxSmall)) //nolint:forbidigo // bounded by the reader
+	return io.ReadAll(io.LimitReader(f, most)) //nolint:forbidigo // bounded by the reader
 }
 
 // holdsNothing reports whether a data directory has at most locks in it.

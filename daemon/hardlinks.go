@@ -14,10 +14,10 @@ import (
 // maxLinkedFiles bounds how many of yaya's own files are looked at for other names.
 const maxLinkedFiles = 1000
 
-// linked are the files of the keys, the configuration and the top of the data directory,
-// and those that are named, that have more than one name (a hard link). A sandbox hides a file by its path, and does
-// not know a second one in another folder.
-func (p Paths) linked(named []string) (names []string) {
+// hardLinked are the files of the keys, the configuration and the top of the data directory, and
+// those that are named, that have more than one name (a hard link). A sandbox hides a file by its
+// path, and does not know a second one in another folder.
+func (p Paths) hardLinked(named []string) (names []string) {
 	look := func(name string) {
 		info, err := os.Stat(name) // of a link the file
 		if err != nil || !info.Mode().IsRegular() || slices.Contains(names, name) {
@@ -49,7 +49,7 @@ func (p Paths) linked(named []string) (names []string) {
 	return names
 }
 
-// linkedWarning says what linked has found, "" for nothing.
+// linkedWarning says what hardLinked has found, "" for nothing.
 func linkedWarning(names []string) string {
 	if len(names) == 0 {
 		return ""
@@ -64,6 +64,6 @@ func linkedWarning(names []string) string {
 // linkedDiagnosis is that for the doctor, false without such a file.
 func (st *stores) linkedDiagnosis() (plugin.Diagnosis, bool) {
 	named, _ := st.outside.Now()
-	w := linkedWarning(st.at.linked(named))
+	w := linkedWarning(st.at.hardLinked(named))
 	return plugin.Diagnosis{Plugin: "yaya", HealthReport: plugin.HealthReport{Status: plugin.Degraded, Summary: w}}, w != ""
 }

@@ -17,14 +17,14 @@ func TestLinked(t *testing.T) {
 	if err := errors.Join(os.WriteFile(key, nil, 0o600), os.WriteFile(target, nil, 0o600), os.Symlink(target, config)); err != nil {
 		t.Fatal(err)
 	}
-	if got := p.linked(nil); got != nil || linkedWarning(got) != "" {
+	if got := p.hardLinked(nil); got != nil || linkedWarning(got) != "" {
 		t.Errorf("linked = %q, want none", got)
 	}
 	if err := errors.Join(os.Link(key, filepath.Join(p.Home, "key")), os.Link(target, filepath.Join(p.Home, "other"))); err != nil {
 		t.Fatal(err)
 	}
 	named := []string{target, filepath.Join(p.Home, "none")}
-	if got, want := p.linked(named), []string{config, key, target}; !slices.Equal(got, want) {
+	if got, want := p.hardLinked(named), []string{config, key, target}; !slices.Equal(got, want) {
 		t.Errorf("linked = %q, want %q", got, want)
 	}
 	d, is := (&stores{at: &place{Paths: p}}).linkedDiagnosis()

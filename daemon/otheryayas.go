@@ -34,7 +34,8 @@ type entry struct {
 	Hidden []string `json:"hidden"` // its folders and files, Data among them
 }
 
-// listDir is the folder of the list, a file for each entry. It is the same for each environment but HOME.
+// listDir is the folder of the list, a file for each entry. It is the same for each environment
+// but HOME.
 func (p Paths) listDir() string {
 	if p.Home == "" {
 		return ""
@@ -113,15 +114,7 @@ func readEntry(root *os.Root, name string) ([]byte, error) {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok && !reads(os.Geteuid(), int(st.Uid)) {
 		return nil, errNotOurs
 	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("not a file")
-	}
-	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	data, err := io.ReadAll(io.LimitReader(f, maxEntrySize+1)) //nolint:forbidigo // bounded by the reader
+	data, err := readPlain(root, name, maxEntrySize+1)
 	if err == nil && len(data) > maxEntrySize {
 		err = fmt.Errorf("%s is larger than %d bytes", name, maxEntrySize)
 	}

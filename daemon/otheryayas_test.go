@@ -61,7 +61,7 @@ func TestEnlistedRefuses(t *testing.T) {
 		"too large": {func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, "a.json"), make([]byte, maxEntrySize+1), 0o600)
 		}, "larger than"},
-		"a folder":      {func(dir string) error { return os.Mkdir(filepath.Join(dir, "a.json"), 0o700) }, "not a file"},
+		"a folder":      {func(dir string) error { return os.Mkdir(filepath.Join(dir, "a.json"), 0o700) }, "not a regular file"},
 		"too many":      {func(dir string) error { return many(dir, maxEntries+1) }, "more than"},
 		"as many as go": {func(dir string) error { return many(dir, maxEntries) }, ""},
 		"being written": {func(dir string) error { return os.WriteFile(filepath.Join(dir, ".a.json.1.tmp"), nil, 0o600) }, ""},

@@ -14,8 +14,7 @@ import (
 
 // ownFiles are the files that a yaya runs by which may lie outside its folders.
 type ownFiles struct {
-	paths    Paths    // of the yaya; without a home folder there are no others
-	config   string   // its configuration folder
+	paths    Paths    // of the yaya; without a home folder it knows no other yayas
 	named    []string // by flags: settings, servers, keys
 	readable []string // by flags, and no secret: certificates
 }
@@ -26,7 +25,7 @@ func (g *Flags) OwnFiles(p Paths, mcpConfig []string) ownFiles {
 	if g.ConfigFile != "" {
 		named = append(named, g.ConfigFile)
 	}
-	return ownFiles{paths: p, config: p.Config, named: absPaths(named)}
+	return ownFiles{paths: p, named: absPaths(named)}
 }
 
 // listening adds the files of a listener.
@@ -51,10 +50,10 @@ func absPaths(names []string) []string {
 // which is not there: no sandbox hides what is not there, and whoever makes it configures
 // yaya.
 func (o ownFiles) Prepare(log zerolog.Logger) error {
-	if o.config == "" {
+	if o.paths.Config == "" {
 		return nil
 	}
-	if err := os.MkdirAll(o.config, 0o700); err != nil { //nolint:forbidigo // the user names it
+	if err := os.MkdirAll(o.paths.Config, 0o700); err != nil { //nolint:forbidigo // the user names it
 		log.Warn().Err(err).Msg("the configuration folder cannot be made: a server that is not bounded to what its entry names may do so")
 	}
 	for _, dir := range o.paths.usual() {
@@ -65,8 +64,7 @@ func (o ownFiles) Prepare(log zerolog.Logger) error {
 			log.Warn().Err(err).Msg("a folder of yaya's that sandboxes hide cannot be made")
 		}
 	}
-	p := Paths{Config: o.config}
-	for _, name := range []string{p.Servers(), p.settings(), filepath.Join(o.config, secrets.KeyFile)} {
+	for _, name := range []string{o.paths.Servers(), o.paths.settings(), filepath.Join(o.paths.Config, secrets.KeyFile)} {
 		if to, err := os.Readlink(name); err == nil && Missing(name) {
 			return fmt.Errorf("%s is a link to %s, which is not there, and which a program in a sandbox could make: create that file, or remove the link", name, to)
 		}
@@ -94,12 +92,12 @@ func (o ownFiles) Now() (hidden, readable []string) {
 // those in which programs must be able to write: the home folder, those above it, and those
 // of temporary files.
 func (o ownFiles) beside() (dirs []string) {
-	for _, name := range o.linked() {
+	for _, name := range o.links() {
 		to, err := filepath.EvalSymlinks(name)
 		if err != nil {
 			continue
 		}
-		if dir := filepath.Dir(to); !o.within(dir) && !shared(dir) && !slices.Contains(dirs, dir) {
+		if dir := filepath.Dir(to); !o.within(dir) && !o.shared(dir) && !slices.Contains(dirs, dir) {
 			dirs = append(dirs, dir)
 		}
 	}
@@ -108,13 +106,13 @@ func (o ownFiles) beside() (dirs []string) {
 
 // within reports whether a path without links lies in the configuration folder.
 func (o ownFiles) within(name string) bool {
-	config, err := filepath.EvalSymlinks(o.config)
+	config, err := filepath.EvalSymlinks(o.paths.Config)
 	return err == nil && sandbox.Within([]string{config}, name)
 }
 
 // shared reports whether programs must be able to write in a folder.
-func shared(dir string) bool {
-	for _, name := range []string{os.Getenv("HOME"), os.TempDir(), "/tmp", "/var/tmp"} {
+func (o ownFiles) shared(dir string) bool {
+	for _, name := range []string{o.paths.Home, os.TempDir(), "/tmp", "/var/tmp"} {
 		if to, err := filepath.EvalSymlinks(name); err == nil && sandbox.Within([]string{dir}, to) {
 			return true
 		}
@@ -140,17 +138,17 @@ func holdsOnly(dir string, files []string) bool {
 // files are the files as they are. One of the configuration folder may be a link, as in
 // repositories of dotfiles: where it leads counts like the file.
 func (o ownFiles) files() (hidden, readable []string) {
-	return slices.Concat(o.named, o.linked()), slices.Clone(o.readable)
+	return slices.Concat(o.named, o.links()), slices.Clone(o.readable)
 }
 
-// linked are the links of the configuration folder that lead to files.
-func (o ownFiles) linked() (names []string) {
-	entries, err := os.ReadDir(o.config)
+// links are the links of the configuration folder that lead to files.
+func (o ownFiles) links() (names []string) {
+	entries, err := os.ReadDir(o.paths.Config)
 	if err != nil {
 		return nil // it is not there, or this is a sandbox of yaya's, which hides it
 	}
 	for _, e := range entries {
-		name := filepath.Join(o.config, e.Name())
+		name := filepath.Join(o.paths.Config, e.Name())
 		if e.Type()&os.ModeSymlink == 0 {
 			continue
 		}

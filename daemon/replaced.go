@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/yaya-ai/yaya/internal/sandbox"
 )
 
 // protected is what sandboxes keep programs from changing, of the files that yaya takes over
@@ -26,7 +28,7 @@ type guarded struct {
 // protect notes what protects the files at present.
 func (o ownFiles) protect(files []string) protected {
 	p := protected{outside: o}
-	for _, file := range append(slices.Clone(files), filepath.Join(o.config, "new")) { // the folder, even if all files in it are links
+	for _, file := range append(slices.Clone(files), filepath.Join(o.paths.Config, "new")) { // the folder, even if all files in it are links
 		if x, err := o.protects(file); err == nil {
 			p.places = append(p.places, x)
 		}
@@ -36,26 +38,15 @@ func (o ownFiles) protect(files []string) protected {
 
 // protects returns the place that sandboxes protect, of a file.
 func (o ownFiles) protects(file string) (guarded, error) {
-	name := real(file)
+	name := sandbox.Real(file)
 	switch dir := filepath.Dir(name); {
 	case o.within(dir):
-		name = real(o.config)
+		name = sandbox.Real(o.paths.Config)
 	case slices.Contains(o.beside(), dir):
 		name = dir
 	}
 	info, err := os.Stat(name)
 	return guarded{name, info}, err
-}
-
-// real follows the links of a path, the last part of which need not exist.
-func real(name string) string {
-	if to, err := filepath.EvalSymlinks(name); err == nil {
-		return to
-	}
-	if dir, err := filepath.EvalSymlinks(filepath.Dir(name)); err == nil {
-		return filepath.Join(dir, filepath.Base(name))
-	}
-	return name
 }
 
 // check refuses a file in a place that has not been protected since yaya started. It is

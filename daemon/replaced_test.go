@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/yaya-ai/yaya/internal/sandbox"
 )
 
 // SEC-1: the folder that a link of the configuration folder leads into is protected with the
@@ -24,8 +26,7 @@ func TestFoldersOfLinks(t *testing.T) {
 		{"within the configuration folder", ".config/yaya/real.json", nil, []string{".config/yaya/mcp.json"}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			home := real(t.TempDir())
-			t.Setenv("HOME", home)
+			home := sandbox.Real(t.TempDir())
 			t.Setenv("TMPDIR", filepath.Join(home, "tmp"))
 			in := func(names ...string) (out []string) {
 				for _, n := range names {
@@ -34,8 +35,8 @@ func TestFoldersOfLinks(t *testing.T) {
 				return out
 			}
 			fill(t, in(append(c.beside, c.target)...)...)
-			o := ownFiles{config: in(".config/yaya")[0]}
-			if err := errors.Join(os.MkdirAll(o.config, 0o700), os.Symlink(in(c.target)[0], filepath.Join(o.config, serversName))); err != nil {
+			o := ownFiles{paths: Paths{Home: home, Config: in(".config/yaya")[0]}}
+			if err := errors.Join(os.MkdirAll(o.paths.Config, 0o700), os.Symlink(in(c.target)[0], filepath.Join(o.paths.Config, serversName))); err != nil {
 				t.Fatal(err)
 			}
 			hidden, readable := o.Now()
@@ -102,15 +103,14 @@ func TestReplacedFilesAreRefused(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			home := real(t.TempDir())
-			t.Setenv("HOME", home)
+			home := sandbox.Real(t.TempDir())
 			t.Setenv("TMPDIR", filepath.Join(home, "tmp"))
 			in := func(name string) string { return filepath.Join(home, name) }
-			o := ownFiles{config: in(".config/yaya")}
-			file := filepath.Join(o.config, serversName)
+			o := ownFiles{paths: Paths{Home: home, Config: in(".config/yaya")}}
+			file := filepath.Join(o.paths.Config, serversName)
 			if c.folder != "" {
 				fill(t, filepath.Join(in(c.folder), serversName))
-				if err := errors.Join(os.MkdirAll(in(".config"), 0o700), os.Symlink(in(c.folder), o.config)); err != nil {
+				if err := errors.Join(os.MkdirAll(in(".config"), 0o700), os.Symlink(in(c.folder), o.paths.Config)); err != nil {
 					t.Fatal(err)
 				}
 			} else {

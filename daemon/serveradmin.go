@@ -37,7 +37,7 @@ func newManager(b *bridge, own bool) *manage.Manager {
 
 // ungiven are the folders and files that no server is given.
 func (p Paths) ungiven(ours ownFiles) func() (folders, files []string) {
-	ours.paths, ours.config = p, p.Config // where no daemon runs, no flags name another file
+	ours.paths = p // where no daemon runs, no flags name another file
 	own := append(Hidden(p.Own()), p.Socket(), SandboxCaches(p.Home))
 	return func() (folders, files []string) {
 		files, readable := ours.files()

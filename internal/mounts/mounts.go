@@ -176,8 +176,8 @@ func layers(options string) (all []string) {
 	return all
 }
 
-// splitEscaped splits at a separator before which there is no backslash, and takes such
-// backslashes away.
+// splitEscaped splits at each separator that no backslash precedes, and removes the backslashes
+// before the others.
 func splitEscaped(s string, sep byte) (parts []string) {
 	var part strings.Builder
 	for i := 0; i < len(s); i++ {

@@ -34,7 +34,7 @@ var credentials = []string{
 }
 
 // moved are the variables of the environment that name another place for credentials, and
-// what is hidden there; "" is the place itself, which may be a list.
+// the hidden files in it; "" means the place itself, which may be a list of paths.
 var moved = map[string][]string{
 	"AWS_SHARED_CREDENTIALS_FILE": {""}, "AWS_CONFIG_FILE": {""}, "AZURE_CONFIG_DIR": {""}, "CLOUDSDK_CONFIG": {""}, "GOOGLE_APPLICATION_CREDENTIALS": {""}, "OCI_CLI_CONFIG_FILE": {""}, "KUBECONFIG": {""},
 	"DATABRICKS_CONFIG_FILE": {""}, "KAGGLE_CONFIG_DIR": {""}, "RCLONE_CONFIG": {""}, "TF_CLI_CONFIG_FILE": {""},

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/yaya-ai/yaya/internal/besidetmp"
 	"github.com/yaya-ai/yaya/internal/eventually"
@@ -49,10 +50,7 @@ cat dots/mcp.json; echo free > free/file && echo end`
 				p := profile(t, "guarded")
 				p.Home = home
 				replaced := make(chan error, 1)
-				go func() {
-					eventually.True(t, "the program runs", func() bool { _, err := os.Stat(in("ready")); return err == nil })
-					replaced <- errors.Join(os.WriteFile(in("dots/.new"), []byte("new secret"), 0o600), os.Rename(in("dots/.new"), in("dots/mcp.json")), os.WriteFile(in("go"), nil, 0o600))
-				}()
+				go func() { replaced <- replaceOnce(in("ready"), in("dots/mcp.json"), in("go")) }()
 				got, err := b.start(t, p, home, nil, "sh", "-c", script)
 				if err = errors.Join(err, <-replaced); err != nil {
 					t.Fatal(err)
@@ -74,6 +72,19 @@ cat dots/mcp.json; echo free > free/file && echo end`
 			})
 		}
 	}
+}
+
+// replaceOnce replaces a file once the program has made another one, and tells the program.
+func replaceOnce(ready, name, done string) error {
+	ok := false
+	for begun := time.Now(); !ok && time.Since(begun) < eventually.Limit; time.Sleep(5 * time.Millisecond) {
+		_, err := os.Stat(ready)
+		ok = err == nil
+	}
+	if !ok {
+		return errors.New("the program did not begin")
+	}
+	return errors.Join(os.WriteFile(name+".new", []byte("new secret"), 0o600), os.Rename(name+".new", name), os.WriteFile(done, nil, 0o600))
 }
 
 // SEC-1: bubblewrap cannot keep a link from being replaced: where yaya's own folder is behind

@@ -32,7 +32,7 @@ func (l *lane) push(ev *event.Event) {
 	l.events = append(l.events, ev)
 }
 
-// pop returns nil when there is no event.
+// pop returns the first event, or nil.
 func (l *lane) pop() *event.Event {
 	if l.first == len(l.events) {
 		return nil

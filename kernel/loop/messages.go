@@ -38,7 +38,7 @@ func (t *turn) landed() error {
 	return nil
 }
 
-// observe keeps the history when there is no tape.
+// observe keeps the history of a turn without a tape.
 func (t *turn) observe(ev event.Event) {
 	if t.l.cfg.Sessions != nil {
 		return

@@ -104,7 +104,7 @@ func (p *proxy) read(ctx context.Context, in io.Reader) error {
 			}
 			m.Release()
 			p.fail(msg.ID, code, fmt.Sprintf("the message cannot be read: %v", err))
-		case msg.Method == "ping" && msg.IsRequest() && p.stranger() && !modern(&msg):
+		case msg.Method == "ping" && msg.IsRequest() && p.stranger() && modern(&msg) == "":
 			// The daemon knows no client before its handshake, which a ping may precede.
 			m.Release()
 			p.write(jsonrpc.AppendResult(nil, msg.ID, []byte("{}")))
@@ -129,14 +129,17 @@ func (p *proxy) stranger() bool {
 	return p.hello == nil
 }
 
-// modern reports whether a message is one of the era without a handshake.
-func modern(msg *jsonrpc.Message) bool {
+// modern returns the protocol version of a message of the era without a handshake, "" for
+// others.
+func modern(msg *jsonrpc.Message) string {
 	meta, err := jsonrpc.ParseObject(msg.Params.Get("_meta"))
 	if err != nil {
-		return false
+		return ""
 	}
-	v, _ := meta.String(mcp.MetaKeyProtocolVersion)
-	return mcp.IsModernProtocol(v)
+	if v, _ := meta.String(mcp.MetaKeyProtocolVersion); mcp.IsModernProtocol(v) {
+		return v
+	}
+	return ""
 }
 
 // begin serves a message in a group, unless the proxy ends.
@@ -253,14 +256,12 @@ func (p *proxy) rejoin(ctx context.Context) (err error) {
 
 func (p *proxy) send(ctx context.Context, msg *jsonrpc.Message, line []byte) error {
 	header := http.Header{}
-	if meta, err := jsonrpc.ParseObject(msg.Params.Get("_meta")); err == nil {
-		if v, _ := meta.String(mcp.MetaKeyProtocolVersion); mcp.IsModernProtocol(v) {
-			header.Set(mcp.HeaderProtocolVersion, v)
-			header.Set(mcp.HeaderMethod, msg.Method)
-			if name, ok := mcp.ExtractHeaderName(mcp.MCPMethod(msg.Method), msg.Params.Raw()); ok {
-				if enc, ok := mcp.EncodeHeaderValue(name); ok {
-					header.Set(mcp.HeaderName, enc)
-				}
+	if v := modern(msg); v != "" {
+		header.Set(mcp.HeaderProtocolVersion, v)
+		header.Set(mcp.HeaderMethod, msg.Method)
+		if name, ok := mcp.ExtractHeaderName(mcp.MCPMethod(msg.Method), msg.Params.Raw()); ok {
+			if enc, ok := mcp.EncodeHeaderValue(name); ok {
+				header.Set(mcp.HeaderName, enc)
 			}
 		}
 	}
