@@ -203,7 +203,7 @@ func TestServerIsAllowedMore(t *testing.T) {
 			t.Fatal(err)
 		}
 		out := b.must("mcp", "allow", server, "--read", home, "--host", "*.example.org")
-		if !strings.Contains(out, "+ "+server+": in sandbox profile server: reads the programs") || !strings.Contains(out, home) || !strings.Contains(out, "*.example.org") {
+		if !strings.Contains(out, "+ "+server+": in sandbox profile server: reads the files of the system, ") || !strings.Contains(out, home) || !strings.Contains(out, "*.example.org") {
 			t.Errorf("yaya mcp allow says %q, want what has changed", out)
 		}
 		eventually.True(t, server+" reads what it was allowed", func() bool {
