@@ -160,7 +160,7 @@ func newAuthority(cfg AuthorityConfig) *Authority {
 }
 
 // Start begins to work with a log whose entries have been applied. It fails if the
-// key that signs tokens is missing or invalid.
+// key that signs tokens is damaged; if it is missing, the next token makes another one.
 func (a *Authority) Start(log control.Log) error {
 	a.log = log
 	return a.checkSigningKey()

@@ -30,6 +30,9 @@ const (
 	ServerKeyFile = "server.key"
 )
 
+// remedyTokenKey is what to do about a damaged key that signs tokens.
+const remedyTokenKey = "move the file away, and yaya makes another key (yaya repair does so if the file is damaged); devices and tokens stay valid"
+
 const (
 	evSigningKey = "signing_key_added"
 )
@@ -106,42 +109,41 @@ func (a *Authority) codeHash(id, secret string) [32]byte {
 	return [32]byte(m.Sum(nil))
 }
 
-// checkSigningKey reads the private key that signs; without it no token can be
-// issued.
+// checkSigningKey reads the private key that signs. One that is missing is no error: the
+// next token is signed with another one, and those of before stay valid.
 func (a *Authority) checkSigningKey() error {
 	if a.signs == "" {
 		return nil
 	}
-	key, err := keyfile.Read(a.cfg.Keys, tokenFile(a.signs))
+	name := tokenFile(a.signs)
+	key, err := keyfile.Read(a.cfg.Keys, name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("the signing key %s/%s is missing: restore it, or make another with yaya device rotate-keys", a.cfg.Keys.Name(), tokenFile(a.signs))
+		return nil
 	}
 	if err != nil {
-		return err
+		return fmt.Errorf("%w; %s", err, remedyTokenKey)
 	}
 	private, ok := key.(*rsa.PrivateKey)
 	if !ok || private.N.BitLen() < tokenKeyBits {
-		return fmt.Errorf("key file %s/%s: it is not an RSA key of at least %d bits", a.cfg.Keys.Name(), tokenFile(a.signs), tokenKeyBits)
+		return fmt.Errorf("key file %s/%s: it is not an RSA key of at least %d bits; %s", a.cfg.Keys.Name(), name, tokenKeyBits, remedyTokenKey)
 	}
 	if !private.PublicKey.Equal(a.keys[a.signs].public) {
-		return fmt.Errorf("key file %s/%s: it is another key than the one of that name", a.cfg.Keys.Name(), tokenFile(a.signs))
+		return fmt.Errorf("key file %s/%s: it is another key than the one of that name; %s", a.cfg.Keys.Name(), name, remedyTokenKey)
 	}
 	a.private = private
 	return nil
 }
 
-// signer returns the key that signs, and creates the first one when it is needed.
+// signer returns the key that signs. It creates the first one when it is needed, and
+// another one if the file is missing.
 func (a *Authority) signer(ctx context.Context) (string, *rsa.PrivateKey, error) {
 	a.making.Lock()
 	defer a.making.Unlock()
 	a.mu.RLock()
-	kid, private := a.signs, a.private
+	kid, private := a.signs, a.private // nil if its file is missing
 	a.mu.RUnlock()
 	if private != nil {
 		return kid, private, nil
-	}
-	if kid != "" {
-		return "", nil, errors.New("the signing key is missing")
 	}
 	return a.makeKey(ctx, control.Owner, false)
 }

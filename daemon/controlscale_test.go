@@ -37,7 +37,7 @@ type quickFile struct{ journal.File }
 func (quickFile) Sync() error { return nil }
 
 // quickLog opens the control log of a data directory without waiting for the disk.
-func quickLog(t *testing.T, dir string, segment int64) (*local.Log, func()) {
+func quickLog(t *testing.T, dir string, segment int64) (*local.Log, *auth.Authority, func()) {
 	t.Helper()
 	data, err := os.OpenRoot(dir)
 	if err != nil {
@@ -60,7 +60,7 @@ func quickLog(t *testing.T, dir string, segment int64) (*local.Log, func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return log, func() {
+	return log, devices, func() {
 		if err := errors.Join(log.Close(), keys.Close(), data.Close()); err != nil {
 			t.Error(err)
 		}
@@ -84,7 +84,7 @@ func TestTenMillionChanges(t *testing.T) {
 	if err := starts(t, g); err != nil {
 		t.Fatal(err)
 	}
-	log, end := quickLog(t, g.DataDir, segment)
+	log, _, end := quickLog(t, g.DataDir, segment)
 	since := time.Now()
 	for i := range n {
 		c := control.Change{Event: "approval_answered", Actor: fmt.Sprint("device", i%7), Target: fmt.Sprint("ask_", i), Payload: map[string]any{"session_id": "s1", "tool": "shell", "response": "allow"}}
@@ -114,7 +114,7 @@ func TestTenMillionChanges(t *testing.T) {
 	}}); err != nil {
 		t.Fatal(err)
 	}
-	log, end = quickLog(t, g.DataDir, segment)
+	log, _, end = quickLog(t, g.DataDir, segment)
 	defer end()
 	page := func(what string, q control.Query, want int) []control.Audit {
 		t.Helper()

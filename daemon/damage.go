@@ -70,7 +70,7 @@ func lookAtControl(data *os.Root, look func(journal.FS, *os.Root) (local.Verdict
 	if v.Report.Torn > 0 {
 		findings = append(findings, session.Finding{File: local.File, Entry: v.Report.Last + 1, Problem: "it was cut short; the next start removes it"})
 	}
-	if !hasKey(keys, auth.ServerKeyFile) {
+	if !holds(keys, auth.ServerKeyFile) {
 		findings = append(findings, session.Finding{File: "keys/" + auth.ServerKeyFile, Problem: "the key that this yaya is known by is missing: restore it from a backup", Damaged: true})
 	}
 	if newest = newestSeal(&v); newest == nil && v.Problem == nil {
@@ -134,10 +134,10 @@ func HoldsData(data *os.Root) bool {
 	})
 }
 
-func hasKey(keys *os.Root, name string) bool {
-	if keys == nil {
+func holds(dir *os.Root, name string) bool {
+	if dir == nil {
 		return false
 	}
-	_, err := keys.Lstat(name)
+	_, err := dir.Lstat(name)
 	return err == nil
 }

@@ -13,16 +13,30 @@ import (
 // VerifyData checks every file of a data directory but the control log and its keys. The
 // sealed secrets are opened if their key needs nobody.
 func (g *Flags) VerifyData(ctx context.Context, p Paths, data *os.Root) (files int, findings []session.Finding, err error) {
-	return datadir.Verify(ctx, data, datadir.Options{Secrets: g.openVault(p, data).Load})
+	files, findings, err = datadir.Verify(ctx, data, datadir.Options{Secrets: g.openVault(p, data).Load})
+	if holds(data, formatFile) {
+		files++
+	}
+	if _, ferr := checkFormat(data); ferr != nil {
+		name := formatFile
+		if holds(data, restoringFile) {
+			name = restoringFile
+		}
+		findings = append(findings, session.Finding{File: name, Problem: ferr.Error(), Damaged: true})
+	}
+	return files, findings, err
 }
 
 // RepairData mends every damaged file of the data directory but the control log and its
-// keys. No yaya may run on it.
+// keys, of which it says what is damaged. No yaya may run on it.
 func (g *Flags) RepairData(ctx context.Context) (r datadir.Report, err error) {
 	err = g.holdingData(func(p Paths, data *os.Root) error {
 		return WithSessions(g, func(m *session.Manager) error {
 			r, err = datadir.Repair(ctx, data, m, datadir.Options{Secrets: g.openVault(p, data).Load})
-			return err
+			if err != nil {
+				return err
+			}
+			return addControl(data, &r)
 		})
 	})
 	g.noteRepair(ctx, dataRepaired, "data", &r)

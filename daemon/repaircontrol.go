@@ -1,16 +1,20 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 
+	"github.com/yaya-ai/yaya/control/local"
 	"github.com/yaya-ai/yaya/daemon/datadir"
 	"github.com/yaya-ai/yaya/internal/journal"
+	"github.com/yaya-ai/yaya/kernel/session"
 )
 
 // restarted is what the next start puts into the audit about a log that begins again.
@@ -34,6 +38,30 @@ func controlProblem(data *os.Root) string {
 		return err.Error()
 	}
 	return ""
+}
+
+// addControl adds to the report of a repair what is damaged of the control log. It mends the
+// snapshot alone, which yaya can make again.
+func addControl(data *os.Root, r *datadir.Report) error {
+	_, findings, _, err := VerifyControl(data)
+	if err != nil {
+		return err
+	}
+	r.Folder = cmp.Or(r.Folder, datadir.NewReport().Folder) // which a report of nothing lacks
+	for _, f := range findings {
+		switch {
+		case !f.Damaged || slices.ContainsFunc(r.Left, func(l session.Finding) bool { return l.File == f.File }):
+		case f.File == local.StateFile:
+			aside := path.Join(r.Folder, f.File)
+			if err := journal.SetAside(journal.Root(data), f.File, aside); err != nil {
+				return err
+			}
+			r.Mended = append(r.Mended, datadir.Mended{File: f.File, Reason: f.Problem, Aside: aside, Lost: "nothing: the next start reads the whole log, and writes another"})
+		default:
+			r.Left = append(r.Left, f)
+		}
+	}
+	return r.Write(data)
 }
 
 // RepairControl has the control log begin again, if it or one of its keys is damaged. It is

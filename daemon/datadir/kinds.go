@@ -39,9 +39,10 @@ type kind struct {
 const RemedyKeys = "restore control/ and keys/ from a backup; without one, begin again: yaya repair --control"
 
 const (
-	memoryFile   = "memory.db"
-	keyFiles     = "keys/*.key"
-	sessionFiles = "sessions/*/session.json"
+	memoryFile    = "memory.db"
+	keyFiles      = "keys/*.key"
+	tokenKeyFiles = "keys/token-*.key"
+	sessionFiles  = "sessions/*/session.json"
 )
 
 // kinds are all that can be damaged, but tapes, and the control log with its keys.
@@ -57,6 +58,7 @@ var kinds = []kind{
 	{pattern: "folders/trusted.json", check: folders, lost: "which folders are trusted: no folder is, until you trust it again (yaya trust DIR)"},
 	{pattern: "folders/unreviewed.json", check: document('{'), lost: "which changes of agents nobody has seen: look at them (git diff) before you let an agent run checks"},
 	{pattern: "trust/*.json", check: approvals, lost: "what was approved of a server: all of its tools wait (yaya mcp approve NAME)", instead: restart},
+	{pattern: tokenKeyFiles, check: key, lost: "the key that signs tokens: yaya makes another one; devices and tokens stay valid"},
 	{pattern: keyFiles, check: key, left: RemedyKeys},
 	{pattern: "keys/remotes/*.json", check: document('{'), lost: "the credentials at another yaya: connect to it again (yaya connect URL)"},
 	{pattern: "keys/self-signed.pem", check: pair, lost: "the key of --tls-self-signed: yaya makes another one, and devices that connect by its fingerprint need a new code"},
@@ -65,6 +67,7 @@ var kinds = []kind{
 	{pattern: "certs/*/*.json", check: document('{'), lost: "when to ask for a certificate again: yaya asks at once"},
 	{pattern: "oauth/*.json", check: document('{'), lost: "an authorization at a server: sign in again (yaya mcp login SERVER)"},
 	{pattern: sessionFiles, check: document('{'), lost: "a session's title, settings and counted usage; its conversation is on its tape"},
+	{pattern: "sessions/.archive/*/session.json", check: document('{'), lost: "the title and settings of an archived session; its conversation is on its tape"},
 	{pattern: "sessions/*/events.ndjson", check: lines, lost: "nothing: the events are those of the tape, and begin again with it"},
 	{pattern: "traffic/*.ndjson", check: lines, lost: "recorded calls"},
 	{pattern: "traffic/days/*.json", check: document('{'), lost: "the sums of a day's calls"},
@@ -121,13 +124,15 @@ func document(first byte) func(context.Context, *dir, string) error {
 	}
 }
 
+var errEmpty = errors.New("it is empty")
+
 var errForeign = errors.New("it does not begin as yaya writes it")
 
 func checkDocument(data []byte, first byte) error {
 	data = bytes.TrimSpace(data)
 	switch {
 	case len(data) == 0:
-		return errors.New("it is empty")
+		return errEmpty
 	case data[0] != first:
 		return errForeign
 	}
@@ -196,6 +201,12 @@ func sealed(ctx context.Context, d *dir, name string) error {
 }
 
 func memory(ctx context.Context, d *dir, name string) error {
+	// SQLite takes an empty file for a new database.
+	if st, err := d.root.Stat(name); err == nil && st.Size() == 0 {
+		if log, err := d.root.Stat(name + "-wal"); err != nil || log.Size() == 0 {
+			return errEmpty
+		}
+	}
 	return memory_sqlite.Check(ctx, d.root.Name()+"/"+name)
 }
 
@@ -220,10 +231,14 @@ func key(_ context.Context, d *dir, name string) error {
 	return err
 }
 
-// CheckKeys returns an error if a key of the control log cannot be read.
+// CheckKeys returns an error if a key of the control log cannot be read. Those that sign
+// tokens are none: yaya makes another one.
 func CheckKeys(root *os.Root) error {
 	names, err := fs.Glob(root.FS(), keyFiles)
 	for _, name := range names {
+		if ok, _ := path.Match(tokenKeyFiles, name); ok {
+			continue
+		}
 		if _, kerr := keyfile.Read(root, name); kerr != nil {
 			err = errors.Join(err, kerr)
 		}

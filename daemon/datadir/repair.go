@@ -134,13 +134,20 @@ func (d *dir) mend(ctx context.Context, m *session.Manager, f session.Finding, f
 }
 
 func (d *dir) mendTape(m *session.Manager, file, folder string, known map[string]session.Known) (*Mended, error) {
-	t, err := m.Mend(file, folder, known[strings.TrimSuffix(path.Base(file), ".jsonl")])
+	tape := strings.TrimSuffix(path.Base(file), ".jsonl")
+	k := known[tape]
+	t, err := m.Mend(file, folder, k)
 	if err != nil || t == nil {
 		return nil, err
 	}
+	k.Size, k.Settled, k.Counted = 0, false, session.Cursor{} // the tape is another one now
+	known[tape] = k
 	lost := fmt.Sprintf("%s, %d bytes", worded.Count(t.Lost, "entry", "entries"), t.Bytes)
-	if t.Bytes == 0 {
+	switch {
+	case t.Bytes == 0:
 		lost = worded.Count(t.Lost, "entry", "entries")
+	case t.Lost == 0: // nobody knows how many entries they were
+		lost = fmt.Sprintf("%d bytes", t.Bytes)
 	}
 	lost += "; " + worded.Count(t.Kept, "entry is", "entries are") + " left"
 	if len(t.Forks) > 0 {

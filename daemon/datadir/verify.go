@@ -36,8 +36,13 @@ const Aside = "damaged"
 // returns how many those are.
 func Verify(ctx context.Context, root *os.Root, o Options) (files int, findings []session.Finding, err error) {
 	d := &dir{root: root, o: o}
-	files, findings, err = session.VerifyKnown(journal.Root(root), d.known())
+	fsys := journal.Root(root)
+	files, findings, err = session.VerifyKnown(fsys, d.known())
 	if err != nil {
+		return files, findings, err
+	}
+	missing, err := session.Missing(fsys, d.known)
+	if findings = append(findings, missing...); err != nil {
 		return files, findings, err
 	}
 	err = d.walk(func(name string, k *kind) error {
@@ -73,7 +78,10 @@ func (d *dir) walk(visit func(name string, k *kind) error) error {
 
 // known reads what is known of sessions beside their tapes, by the names of the tapes.
 func (d *dir) known() map[string]session.Known {
-	out := map[string]session.Known{}
+	out, err := session.KnownTapes(journal.Root(d.root))
+	if err != nil || out == nil {
+		out = map[string]session.Known{} // it is a cache, and the next start makes it again
+	}
 	folders, err := fs.ReadDir(d.root.FS(), "sessions")
 	if err != nil {
 		return out // there are none
@@ -94,7 +102,9 @@ func (d *dir) known() map[string]session.Known {
 		if json.Unmarshal(data, &r) != nil || r.ID == "" || r.Workspace == "" {
 			continue
 		}
-		out[session.TapeName(r.Workspace, r.ID)] = session.Known{ID: r.ID, Workspace: r.Workspace, Counted: r.Counted}
+		k := out[session.TapeName(r.Workspace, r.ID)]
+		k.ID, k.Workspace, k.Counted = r.ID, r.Workspace, r.Counted
+		out[session.TapeName(r.Workspace, r.ID)] = k
 	}
 	return out
 }

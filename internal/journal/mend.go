@@ -25,9 +25,10 @@ type Loss struct {
 // one has the name. Without a verified record, or if note returns none, nothing takes
 // the damaged file's place.
 //
-// A file that is not damaged is left alone, and Mend returns nil. While another process
-// has the file open, the error wraps [ErrLocked].
-func Mend(fsys FS, name, aside string, note func(Loss) ([]byte, error)) (_ *Loss, err error) {
+// A file that is not damaged is left alone, and Mend returns nil. An unfinished record at
+// its end is damage only within the first least bytes, which were whole once. While another
+// process has the file open, the error wraps [ErrLocked].
+func Mend(fsys FS, name, aside string, least int64, note func(Loss) ([]byte, error)) (_ *Loss, err error) {
 	f, err := fsys.Open(name, Append) // which keeps others from opening it
 	if err != nil {
 		return nil, err
@@ -35,6 +36,9 @@ func Mend(fsys FS, name, aside string, note func(Loss) ([]byte, error)) (_ *Loss
 	defer func() { err = errors.Join(err, f.Close()) }()
 	rep, err := scanFile(f, name, NoSum, nil)
 	d, damaged := errors.AsType[*DamageError](err)
+	if err == nil && rep.Torn > 0 && rep.Size < least {
+		d, damaged = &DamageError{File: name, Entry: rep.Last + 1, Reason: "its end was overwritten"}, true
+	}
 	if !damaged {
 		return nil, err
 	}

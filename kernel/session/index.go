@@ -18,9 +18,12 @@ import (
 // tapeKey is a tape's name in 16 bytes.
 type tapeKey [16]byte
 
+// tapeName is the length of a tape's name.
+const tapeName = 34
+
 // keyOf returns the key of a tape's name; ok is false for a name that no tape has.
 func keyOf(tape string) (k tapeKey, ok bool) {
-	if len(tape) != 34 || tape[16:18] != "__" {
+	if len(tape) != tapeName || tape[16:18] != "__" {
 		return k, false
 	}
 	_, first := hex.Decode(k[:8], []byte(tape[:16]))

@@ -280,25 +280,38 @@ func (x *index) disturb() {
 	})
 }
 
-// wasClean returns the modification time of the folder of tapes as it was left, and
-// removes that note; 0 if nobody has left one.
-func (x *index) wasClean() int64 {
+// cleanNote reads the modification time of the folder of tapes as it was left; 0 if the
+// note is damaged.
+func (x *index) cleanNote() (int64, error) {
 	f, err := x.fs.Open(indexClean, journal.ReadOnly)
 	if err != nil {
-		return 0
+		return 0, err
 	}
 	buf := make([]byte, 64)
 	n, err := f.ReadAt(buf, 0)
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
-	// A loss of power must not bring it back beside tapes that have changed since.
-	if errors.Join(err, f.Close(), x.fs.Remove(indexClean), x.fs.SyncDir(indexDir)) != nil {
-		return 0
+	if err := errors.Join(err, f.Close()); err != nil {
+		return 0, err
 	}
 	c, ok := content(bytes.TrimSuffix(buf[:n], []byte("\n")))
 	at, err := strconv.ParseInt(strings.TrimPrefix(string(c), "clean "), 10, 64)
 	if !ok || err != nil {
+		return 0, nil //nolint:nilerr // as if there were none
+	}
+	return at, nil
+}
+
+// wasClean returns the modification time of the folder of tapes as it was left, and
+// removes that note; 0 if nobody has left one.
+func (x *index) wasClean() int64 {
+	at, err := x.cleanNote()
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0
+	}
+	// A loss of power must not bring it back beside tapes that have changed since.
+	if errors.Join(err, x.fs.Remove(indexClean), x.fs.SyncDir(indexDir)) != nil {
 		return 0
 	}
 	return at

@@ -325,12 +325,12 @@ func (m *Manager) verify(name string, known Known) []Finding {
 		return []Finding{{File: name, Problem: err.Error(), Damaged: true}}
 	}
 	switch {
-	case rep.Size == 0 && known.Counted.Seq > 0:
-		return []Finding{{name, 0, fmt.Sprintf("it was emptied: it had %d entries at least", known.Counted.Seq), true}}
+	case rep.Size == 0 && known.something():
+		return []Finding{{name, 0, "it was emptied: it had " + known.had(), true}}
 	case rep.Size > 0 && o.start.Epoch == "":
 		return []Finding{{name, rep.First, noStart, true}}
-	case rep.Size > 0 && known.Counted.Epoch == o.epoch && known.Counted.Seq > rep.Last:
-		return []Finding{{name, rep.Last + 1, fmt.Sprintf("it was cut: it had %d entries at least", known.Counted.Seq), true}}
+	case rep.Size > 0 && known.cut(rep, o.epoch):
+		return []Finding{{name, rep.Last + 1, "it was cut: it had " + known.had(), true}}
 	}
 	if o.start.Parent != nil && !o.orphan {
 		if _, _, err := m.parentFile(*o.start.Parent); errors.Is(err, errLost) {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -19,6 +20,8 @@ type Known struct {
 	ID        string
 	Workspace string
 	Counted   Cursor // an entry that the tape had
+	Size      int64  // bytes that the tape had, 0 if unknown
+	Settled   bool   // as it had that size, nothing at its end was unfinished
 }
 
 // Mended is what [Manager.Mend] did to the tape of a session.
@@ -48,11 +51,18 @@ func (m *Manager) Mend(file, aside string, known Known) (*Mended, error) {
 	done := Mended{Session: cmp.Or(before.SessionID, known.ID), File: file, Aside: path.Join(aside, file)}
 	left := int64(0) // last entry that is left
 	at := lost{Aside: done.Aside}
-	loss, err := journal.Mend(m.cfg.FS, file, done.Aside, func(l journal.Loss) ([]byte, error) {
+	least := int64(0)
+	if known.Settled {
+		least = known.Size
+	}
+	loss, err := journal.Mend(m.cfg.FS, file, done.Aside, least, func(l journal.Loss) ([]byte, error) {
 		at.First, at.Count, at.Bytes = l.Entry, l.Lines, l.Bytes
 		return repairMembers("the tape was damaged: "+l.Reason, at)
 	})
 	switch {
+	case errors.Is(err, fs.ErrNotExist) && known.something():
+		err = nil
+		done.Aside, done.Reason, done.Lost, done.Bytes = "", "the tape was gone", known.Counted.Seq, known.Size
 	case err != nil:
 		return nil, fmt.Errorf("mend %s: %w", file, err)
 	case loss != nil:
@@ -90,18 +100,18 @@ func (m *Manager) mendWhole(file string, done *Mended, known Known) (found bool,
 	size := rep.Last - rep.First + 1
 	switch {
 	case rep.Size == 0:
-		if known.Counted.Seq == 0 {
+		if !known.something() {
 			return false, 0, nil
 		}
-		done.Reason, done.Lost = "the tape was emptied", known.Counted.Seq
+		done.Reason, done.Lost, done.Bytes = "the tape was emptied", known.Counted.Seq, known.Size
 		return true, 0, journal.SetAside(fsys, file, done.Aside)
 	case o.start.Epoch == "":
 		done.Reason, done.Lost, done.Bytes = noStart, size, rep.Size
 		return true, 0, journal.SetAside(fsys, file, done.Aside)
-	case known.Counted.Epoch == o.epoch && known.Counted.Seq > rep.Last:
-		done.Aside, done.Kept, done.Lost = "", size, known.Counted.Seq-rep.Last
+	case known.cut(rep, o.epoch):
+		done.Aside, done.Kept, done.Lost, done.Bytes = "", size, max(known.Counted.Seq-rep.Last, 0), max(known.Size-rep.Size, 0)
 		done.Reason = fmt.Sprintf("the tape was cut: it ends at entry %d", rep.Last)
-		return true, rep.Last, m.note(file, done.Reason, lost{First: rep.Last + 1, Count: done.Lost})
+		return true, rep.Last, m.note(file, done.Reason, lost{First: rep.Last + 1, Count: done.Lost, Bytes: done.Bytes})
 	case o.start.Parent != nil && !o.orphan:
 		_, _, perr := m.parentFile(*o.start.Parent)
 		if !errors.Is(perr, errLost) {
