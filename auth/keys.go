@@ -109,7 +109,7 @@ func (a *Authority) codeHash(id, secret string) [32]byte {
 	return [32]byte(m.Sum(nil))
 }
 
-// checkSigningKey reads the private key that signs. One that is missing is no error: the
+// checkSigningKey reads the private key that signs. It accepts that the file is gone: the
 // next token is signed with another one, and those of before stay valid.
 func (a *Authority) checkSigningKey() error {
 	if a.signs == "" {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -47,9 +48,10 @@ type note struct {
 	Sockets  map[string]int      `json:"sockets"`
 	Conns    []int               `json:"conns,omitempty"`
 	Lock     int                 `json:"lock"`
-	Program  int                 `json:"program,omitempty"` // 0 if it cannot be run again
-	Failed   string              `json:"failed,omitempty"`  // why the program before this one gave up
-	Drained  bool                `json:"drained"`           // no call was cut off
+	Program  int                 `json:"program,omitempty"`  // 0 if it cannot be run again
+	Failed   string              `json:"failed,omitempty"`   // why the program before this one gave up
+	Drained  bool                `json:"drained"`            // no call was cut off
+	Terminal bool                `json:"terminal,omitempty"` // yaya ends when its terminal is closed
 	MCP      downstream.Handover `json:"mcp"`
 }
 
@@ -136,6 +138,9 @@ func readNote(fd string) (*note, error) {
 // Restarted reports whether a program ran in this process before.
 func (in *Inherited) Restarted() bool { return in != nil && in.note != nil }
 
+// Terminal reports whether yaya was started in a terminal, before a restart, whose end ends it.
+func (in *Inherited) Terminal() bool { return in.Restarted() && in.note.Terminal }
+
 // passed makes listeners of the sockets.
 func (in *Inherited) passed() (*systemd.Passed, error) {
 	if in == nil {
@@ -219,8 +224,12 @@ type Successor struct {
 	file    *os.File // for the note
 }
 
-// Exec runs the successor in place of this program. It returns only with an error.
-func (s *Successor) Exec() error {
+// Exec runs the successor in place of this program; terminal is what [Inherited.Terminal] says
+// there. It returns only with an error. SIGHUP is ignored from then on until the successor
+// handles it: it reads every file anyway, and the signal would end a program without a handler.
+func (s *Successor) Exec(terminal bool) error {
+	s.note.Terminal = terminal
+	signal.Ignore(syscall.SIGHUP)
 	err := s.exec(s.path)
 	if s.program == nil || strings.HasPrefix(s.path, "/proc/") {
 		return fmt.Errorf("restart: run %s: %w", s.path, err)

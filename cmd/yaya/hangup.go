@@ -6,13 +6,17 @@ import (
 	"os/signal"
 	"sync/atomic"
 	"syscall"
+
+	"github.com/yaya-ai/yaya/daemon"
 )
 
-// hangup handles SIGHUP: it ends a command, and makes a daemon reload its files. A daemon whose
-// terminal was closed ends too, unless it was started with nohup.
+// hangup handles SIGHUP: it ends a command, unless that was started with nohup, and makes a
+// daemon reload its files. A daemon whose terminal was closed ends too.
 type hangup struct {
 	reload   atomic.Pointer[chan struct{}] // nil while the signal ends the command
-	terminal bool                          // the process had a terminal when it started
+	ignored  bool                          // when the process started: by nohup, or by a restart
+	terminal bool                          // its end ends a daemon; set before reload
+	end      context.CancelFunc
 }
 
 type hangupKey struct{}
@@ -21,7 +25,8 @@ type hangupKey struct{}
 // returned function stops watching for the signal and waits for the watcher to end.
 func withHangup(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	h := &hangup{terminal: !signal.Ignored(syscall.SIGHUP) && hasTerminal()}
+	h := &hangup{ignored: signal.Ignored(syscall.SIGHUP), end: cancel}
+	h.terminal = !h.ignored && hasTerminal()
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGHUP)
 	done := make(chan struct{})
@@ -29,6 +34,9 @@ func withHangup(ctx context.Context) (context.Context, func()) {
 		defer close(done)
 		for range signals {
 			to := h.reload.Load()
+			if to == nil && h.ignored {
+				continue
+			}
 			if to == nil || (h.terminal && !hasTerminal()) {
 				signal.Stop(signals) // a second signal ends the program at once
 				cancel()
@@ -58,11 +66,20 @@ func hasTerminal() bool {
 	return true
 }
 
-// hangups sends SIGHUP to the channel from now on, instead of ending the command.
-func hangups(ctx context.Context) <-chan struct{} {
+// hangups sends SIGHUP to the channel from now on, instead of ending the command. Terminal says
+// that the end of the terminal ends it still.
+func hangups(ctx context.Context, in *daemon.Inherited) (reload <-chan struct{}, terminal bool) {
 	to := make(chan struct{}, 1)
-	if h, ok := ctx.Value(hangupKey{}).(*hangup); ok {
-		h.reload.Store(&to)
+	h, ok := ctx.Value(hangupKey{}).(*hangup)
+	if !ok {
+		return to, false
 	}
-	return to
+	if in.Restarted() {
+		h.terminal = in.Terminal()
+	}
+	h.reload.Store(&to)
+	if in.Terminal() && !hasTerminal() { // it was closed during the restart
+		h.end()
+	}
+	return to, h.terminal
 }

@@ -112,3 +112,40 @@ func TestHangupReloadsAndStopsNothing(t *testing.T) {
 		t.Errorf("after two files with mistakes the servers are\n%s\nwant them as they were", got)
 	}
 }
+
+// REL-12: SIGHUP ends nothing while yaya restarts either, such as the one of systemctl
+// reload: the program that goes on in the process has no handler yet for a moment.
+func TestHangupDuringRestart(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	p := b.serve()
+	stop, done := make(chan struct{}), make(chan int)
+	go func() {
+		sent := 0
+		defer func() { done <- sent }()
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if p.Process.Signal(syscall.SIGHUP) != nil {
+				return
+			}
+			sent++
+			time.Sleep(200 * time.Microsecond)
+		}
+	}()
+	for range 3 {
+		b.restarted()
+	}
+	close(stop)
+	if sent := <-done; sent < 100 {
+		t.Errorf("only %d signals were sent, want them during all of the restarts", sent)
+	}
+	b.edit("config.toml", "[approval]\ntimeout = \"90s\"\n")
+	if err := p.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatalf("yaya is gone: %v", err)
+	}
+	eventually.True(t, "SIGHUP still reloads", func() bool { return strings.Contains(b.must("config", "get", "approval.timeout"), "90s") })
+}

@@ -85,8 +85,13 @@ With the first two, yaya also serves this machine without TLS at http://127.0.0.
 			if o.Inherited, err = daemon.Inherit(); err != nil {
 				return err
 			}
-			o.Reload = hangups(c.Context())
-			return serveFor(c.Context(), g, c.OutOrStdout(), o, !f.noOpen && !o.Inherited.Restarted())
+			var terminal bool
+			o.Reload, terminal = hangups(c.Context(), o.Inherited)
+			next, err := serveFor(c.Context(), g, c.OutOrStdout(), o, !f.noOpen && !o.Inherited.Restarted())
+			if next == nil {
+				return err
+			}
+			return next.Exec(terminal)
 		},
 	}
 	f.register(c)
@@ -94,11 +99,11 @@ With the first two, yaya also serves this machine without TLS at http://127.0.0.
 }
 
 // serveFor runs the gateway and prints its messages to out. If open is set, it opens the page
-// when there is a desktop.
-func serveFor(ctx context.Context, g *daemon.Flags, out io.Writer, s daemon.Options, open bool) error {
+// when there is a desktop. It returns the program that goes on in this process, if there is one.
+func serveFor(ctx context.Context, g *daemon.Flags, out io.Writer, s daemon.Options, open bool) (*daemon.Successor, error) {
 	p, err := g.Paths()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	terminal := onTerminal(out)
 	s.Started = func(at daemon.Started) {
@@ -119,12 +124,12 @@ func serveFor(ctx context.Context, g *daemon.Flags, out io.Writer, s daemon.Opti
 	s.Settled = memlimit.Rest
 	next, err := daemon.Serve(ctx, g, s)
 	if next == nil || ctx.Err() != nil {
-		return err
+		return nil, err
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "yaya: %s\nThe program before goes on.\n", feature.Clean(g.Secrets.ConcealString(err.Error()), 16<<10))
 	}
-	return next.Exec()
+	return next, nil
 }
 
 func onTerminal(out io.Writer) bool {

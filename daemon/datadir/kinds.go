@@ -231,8 +231,8 @@ func key(_ context.Context, d *dir, name string) error {
 	return err
 }
 
-// CheckKeys returns an error if a key of the control log cannot be read. Those that sign
-// tokens are none: yaya makes another one.
+// CheckKeys returns an error if a key of the control log cannot be read. Keys that sign
+// tokens do not count: yaya makes another one.
 func CheckKeys(root *os.Root) error {
 	names, err := fs.Glob(root.FS(), keyFiles)
 	for _, name := range names {
