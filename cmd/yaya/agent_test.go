@@ -51,7 +51,7 @@ func events(t *testing.T, out string) (kinds []string, byKind map[string][]json.
 			Payload json.RawMessage `json:"payload"`
 		}
 		if err := json.Unmarshal([]byte(line), &ev); err != nil {
-			t.Fatalf("%v: %s", err, line)
+			t.Fatalf("a line of yaya run --json = %q, %v; want a JSON event", line, err)
 		}
 		kinds = append(kinds, ev.Kind)
 		byKind[ev.Kind] = append(byKind[ev.Kind], ev.Payload)

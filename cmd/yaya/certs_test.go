@@ -225,10 +225,10 @@ func TestSelfSigned(t *testing.T) {
 	}
 	inv = invite()
 	if out, err := phone("one", url, "--code", inv.Code, "--fingerprint", strings.ToUpper(inv.Fingerprint[7:]), "--device", "one"); err != nil {
-		t.Fatal(err, out)
+		t.Fatalf("connect with the fingerprint: got %v, %s; want no error", err, out)
 	}
 	if out, err := phone("two", invite().Link(url), "--device", "two"); err != nil {
-		t.Fatal(err, out)
+		t.Fatalf("connect with the link: got %v, %s; want no error", err, out)
 	}
 	if out := b.must("device", "invite", "--url", url); !strings.Contains(out, "--fingerprint "+inv.Fingerprint) {
 		t.Errorf("got %s", out)
@@ -254,7 +254,7 @@ func TestSelfSigned(t *testing.T) {
 	}
 	// A known device keeps to the key without being told again.
 	if out, err := phone("one", url, "--code", invite().Code); err != nil {
-		t.Error(err, out)
+		t.Errorf("connect of a known device: got %v, %s; want no error", err, out)
 	}
 	if raw, err := os.ReadFile(filepath.Join(b.dir, "d", "keys", "self-signed.pem")); err != nil || !strings.Contains(string(raw), "PRIVATE KEY") {
 		t.Errorf(`got %v, want raw with "PRIVATE KEY"`, err)

@@ -418,7 +418,7 @@ func overPipe(t *testing.T, env []string, command string, args ...string) entran
 	return func(msg []byte, _ string) []byte {
 		t.Helper()
 		if _, err := in.Write(append(bytes.Clone(msg), '\n')); err != nil {
-			t.Fatalf("%s: %v", command, err)
+			t.Fatalf("a message to %s: %v, want it written", command, err)
 		}
 		var sent jsonrpc.Message
 		if err := sent.Parse(msg); err != nil || !sent.IsRequest() {
@@ -427,7 +427,7 @@ func overPipe(t *testing.T, env []string, command string, args ...string) entran
 		for {
 			line, err := lines.ReadBytes('\n')
 			if err != nil {
-				t.Fatalf("%s: %v", command, err)
+				t.Fatalf("the answer of %s to %s: %v, want a line", command, msg, err)
 			}
 			if responds(&sent, line) {
 				return bytes.TrimSpace(line)

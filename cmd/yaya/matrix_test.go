@@ -256,7 +256,7 @@ func TestMatrix(t *testing.T) {
 					},
 				}})
 				if err := c.noted(0, func(m rawMessage) bool { return m.Method == "notifications/subscriptions/acknowledged" }); err != nil {
-					t.Fatalf("%s: %v", s.title, err)
+					t.Fatalf("%s: got %v, want the subscription to be acknowledged", s.title, err)
 				}
 			}
 			for _, row := range matrix {
