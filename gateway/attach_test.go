@@ -48,7 +48,7 @@ func read(t *testing.T, ws *websocket.Conn) frame {
 	}
 	var f frame
 	if err := json.Unmarshal(data, &f); err != nil {
-		t.Fatalf("%v: %s", err, data)
+		t.Fatalf("the frame %s: %v, want JSON", data, err)
 	}
 	f.raw = string(data)
 	return f
@@ -69,7 +69,7 @@ func TestSessionOverWebSocket(t *testing.T) {
 	m.Bind(b)
 	t.Cleanup(func() {
 		if err := errors.Join(m.Close(context.Background()), b.Close(context.Background()), root.Close()); err != nil {
-			t.Error(err)
+			t.Errorf("Close of the sessions and the bus = %v, want no error", err)
 		}
 	})
 	detached := make(chan event.ContextDetached, 10)
@@ -182,7 +182,7 @@ func TestSessionOverWebSocket(t *testing.T) {
 	ws = dial("")
 	hello = read(t, ws)
 	if err := r.stop(); err != nil {
-		t.Error(err)
+		t.Errorf("Run = %v after the stop, want no error", err)
 	}
 	if err := ws.SetReadDeadline(time.Now().Add(eventually.Limit)); err != nil {
 		t.Fatal(err)

@@ -106,7 +106,7 @@ func newWorld(t *testing.T) *world {
 	w.rebuild()
 	t.Cleanup(func() {
 		if err := errors.Join(reg.Stop(), w.bus.Close(context.Background()), log.Close(), keys.Close(), root.Close()); err != nil {
-			t.Error(err)
+			t.Errorf("Close of the plugins, the bus and the log = %v, want no error", err)
 		}
 	})
 	return w

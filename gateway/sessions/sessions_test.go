@@ -141,7 +141,7 @@ func (w *world) start(script string) {
 		t.Fatal(err)
 	}
 	if err := w.k.Resume(context.Background()); err != nil && !w.lenient {
-		t.Fatal(err)
+		t.Fatalf("Resume = %v, want no error", err)
 	}
 	w.s = svc
 	w.http = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -154,7 +154,7 @@ func (w *world) start(script string) {
 		w.http.CloseClientConnections()
 		w.http.Close()
 		if err := errors.Join(w.k.Stop(ctx, "test"), folder.Close(), root.Close()); err != nil {
-			t.Error(err)
+			t.Errorf("Stop of the kernel and Close of its folders = %v, want no error", err)
 		}
 	})
 }

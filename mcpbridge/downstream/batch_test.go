@@ -172,7 +172,7 @@ func TestLargeBatchesTakeTheirPart(t *testing.T) {
 	}
 	send.Close()
 	if err := <-done; err != nil {
-		t.Error(err)
+		t.Errorf("ServeStdio = %v, want no error", err)
 	}
 	eventually.True(t, "all is given back", func() bool { return intake.Requests().InUse() == 0 })
 }

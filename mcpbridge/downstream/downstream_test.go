@@ -283,7 +283,7 @@ func TestCancellation(t *testing.T) {
 		defer close(last)
 		req, err := http.NewRequestWithContext(t.Context(), "POST", r.url, strings.NewReader(`{"jsonrpc":"2.0","id":"c2","method":"tools/call","params":{"name":"srv__hang"}}`))
 		if err != nil {
-			t.Error(err)
+			t.Errorf("NewRequest = %v, want no error", err)
 			return
 		}
 		req.Header.Set("Content-Type", "application/json")

@@ -310,7 +310,7 @@ func TestLostBeforeTheStream(t *testing.T) {
 		defer close(gone)
 		req, err := http.NewRequestWithContext(ctx, "POST", r.url, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"srv__hang"}}`))
 		if err != nil {
-			t.Error(err)
+			t.Errorf("NewRequest = %v, want no error", err)
 			return
 		}
 		req.Header.Set("Content-Type", "application/json")
@@ -367,7 +367,7 @@ func TestProgressOnAQuestion(t *testing.T) {
 	fmt.Fprintln(send, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":3}}`)
 	send.Close()
 	if err := <-done; err != nil {
-		t.Error(err)
+		t.Errorf("ServeStdio = %v, want no error", err)
 	}
 	close(reports)
 	var got []string

@@ -77,7 +77,7 @@ func TestStore(t *testing.T) {
 func TestCheckPage(t *testing.T) {
 	for _, u := range []string{"https://as.example/authorize?x=1", "http://127.0.0.1:1/a", "http://localhost:1/a", "http://[::1]:1/a"} {
 		if err := CheckPage(u); err != nil {
-			t.Errorf("%s: %v", u, err)
+			t.Errorf("CheckPage(%s) = %v, want nil", u, err)
 		}
 	}
 	for _, u := range []string{"", "javascript:alert(1)", "data:text/html,x", "file:///etc/passwd", "--flag", "http://as.example/authorize", "https://user:pass@as.example/", "https:///x", "ftp://x/", "http://127.0.0.1.evil.example/"} {

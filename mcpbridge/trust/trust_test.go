@@ -344,7 +344,7 @@ func TestConfigurationIsNotWrittenDown(t *testing.T) {
 		},
 		"of another": func(t *testing.T, s *trust.Store, _ trust.Source) {
 			if err := s.Tidy(); err != nil {
-				t.Error(err)
+				t.Errorf("Tidy = %v, want no error", err)
 			}
 		},
 	} {

@@ -40,7 +40,7 @@ func newRig(t *testing.T) *rig {
 	r.host = feature.NewHost(feature.Config{Registry: r.reg, Dispatcher: r.disp, StartGrace: 15 * time.Second})
 	t.Cleanup(func() {
 		if err := r.host.Close(context.Background()); err != nil {
-			t.Error(err)
+			t.Errorf("Close of the host = %v, want no error", err)
 		}
 		r.procs.Close(context.Background())
 		r.http.CloseIdleConnections()
