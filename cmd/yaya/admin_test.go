@@ -74,7 +74,7 @@ func (b *box) admin(method, path, body string, status int, out any) {
 	}
 	if out != nil {
 		if err := json.Unmarshal(raw, out); err != nil {
-			b.t.Fatalf("%s %s: %v %s", method, path, err, raw)
+			b.t.Fatalf("%s %s = %s, %v; want JSON", method, path, raw, err)
 		}
 	}
 }

@@ -41,7 +41,7 @@ func (b *box) recorded(name string) (command []string, starts func() int) {
 	return []string{"sh", script, record}, func() int {
 		raw, err := os.ReadFile(record)
 		if err != nil && !os.IsNotExist(err) {
-			b.t.Fatal(err)
+			b.t.Fatalf("ReadFile(%s) = %v, want the record or no file", record, err)
 		}
 		return strings.Count(string(raw), "start\n")
 	}

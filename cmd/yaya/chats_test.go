@@ -45,7 +45,7 @@ func (b *box) v1(method, path, body string) (int, map[string]any) {
 	var out map[string]any
 	if len(raw) > 0 {
 		if err := json.Unmarshal(raw, &out); err != nil {
-			b.t.Fatalf("%s %s: %v %s", method, path, err, raw)
+			b.t.Fatalf("%s %s = %s, %v; want JSON", method, path, raw, err)
 		}
 	}
 	return resp.StatusCode, out

@@ -117,7 +117,7 @@ func (b *box) in(dir string, args ...string) (string, string, int) {
 	cmd.Stdout, cmd.Stderr = &out, &errOut
 	err := cmd.Run()
 	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
-		b.t.Fatal(err)
+		b.t.Fatalf("yaya %q = %v, want it to run", args, err)
 	}
 	return out.String(), errOut.String(), cmd.ProcessState.ExitCode()
 }

@@ -82,7 +82,7 @@ func (k *keeper) run() {
 		k.process = cmd.Process
 		k.mu.Unlock()
 		if err != nil {
-			k.b.t.Error(err)
+			k.b.t.Errorf("Start of yaya = %v, want no error", err)
 			return
 		}
 		_ = cmd.Wait()

@@ -75,7 +75,7 @@ func (b *box) terminal(answers []string, args ...string) string {
 		}
 	}
 	if err := cmd.Wait(); err != nil {
-		b.t.Fatalf("%v: %s", err, out.String())
+		b.t.Fatalf("yaya ends with %v, want no error: %s", err, out.String())
 	}
 	if len(answers) > 0 {
 		b.t.Errorf("it did not ask:\n%s", out.String())

@@ -51,7 +51,7 @@ func (r *rig) callModern(name, args, more string) map[string]any {
 	a := r.send("POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+name+`","arguments":`+args+`,`+asking+more+`}}`, modern("tools/call", name))
 	var m map[string]any
 	if err := json.Unmarshal([]byte(a.body), &m); err != nil {
-		r.t.Fatalf("%d %s", a.status, a.body)
+		r.t.Fatalf("%s = %d %s, %v; want JSON", name, a.status, a.body, err)
 	}
 	return m
 }
