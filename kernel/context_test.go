@@ -391,7 +391,7 @@ func TestSteeringSurvives(t *testing.T) {
 			}
 			joined = true
 			if _, err := w.Loop.Submit(t.Context(), loop.Prompt{SessionID: "s1", Text: "work on the words, too", Delivery: loop.DeliverSteer}); err != nil {
-				t.Error(err)
+				t.Errorf("Submit to steer the turn = %v, want no error", err)
 			}
 		}))
 		if out := w.run("s1", "work, please"); out.Err != nil {

@@ -153,7 +153,7 @@ func newWorld(t *testing.T, s setup) *world {
 	}
 	w.stop = sync.OnceFunc(func() {
 		if err := k.Stop(context.Background(), "test over"); err != nil {
-			t.Error(err)
+			t.Errorf("Stop of the kernel = %v, want no error", err)
 		}
 		_ = root.Close()
 	})
@@ -590,11 +590,11 @@ func TestWithoutStore(t *testing.T) {
 			t.Errorf("got %+v", m)
 		}
 		if err := errors.Join(l.Close(t.Context()), reg.Stop()); err != nil {
-			t.Error(err)
+			t.Errorf("Close of the loop and Stop of the plugins = %v, want no error", err)
 		}
 		stop()
 		if err := b.Close(t.Context()); err != nil {
-			t.Error(err)
+			t.Errorf("Close of the bus = %v, want no error", err)
 		}
 	})
 }
@@ -737,7 +737,7 @@ func TestKnownDeadlocks(t *testing.T) {
 					t.Errorf("it is %s", state)
 				}
 				if _, err := w.Approvals.Answer(w.Approvals.Pending()[0].ID, event.Approve, "", "phone"); err != nil {
-					t.Error(err)
+					t.Errorf("Answer = %v, want no error", err)
 				}
 			}()
 			start := time.Now()
@@ -1005,7 +1005,7 @@ func TestDelivery(t *testing.T) {
 						go func() {
 							a, err := submit(w, loop.Prompt{Text: "too late", Delivery: delivery})
 							if err != nil {
-								t.Error(err)
+								t.Errorf("a prompt at the end of the turn: %v, want it to be admitted", err)
 							}
 							late <- a
 						}()

@@ -99,7 +99,7 @@ func newWorld(t *testing.T, change ...func(*approval.Config)) *world {
 		w.rt.Close()
 		stop()
 		if err := errors.Join(w.disp.Close(context.Background()), w.bus.Close(context.Background())); err != nil {
-			t.Error(err)
+			t.Errorf("Close of the dispatcher and the bus = %v, want no error", err)
 		}
 	})
 	return w
@@ -427,7 +427,7 @@ func TestIdenticalAsksAreNotMerged(t *testing.T) {
 		}
 		for i, p := range ps {
 			if _, err := w.rt.Answer(p.ID, []event.ApprovalAnswer{event.Approve, event.Reject, event.Approve}[i], "", "web"); err != nil {
-				t.Error(err)
+				t.Errorf("Answer to ask %d = %v, want no error", i, err)
 			}
 		}
 		for range 3 {

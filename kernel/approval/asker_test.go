@@ -56,7 +56,7 @@ func TestAskCaller(t *testing.T) {
 		t.Cleanup(func() {
 			rt.Close()
 			if err := b.Close(context.Background()); err != nil {
-				t.Error(err)
+				t.Errorf("Close of the bus = %v, want no error", err)
 			}
 		})
 		return w

@@ -127,7 +127,7 @@ func call(t *testing.T, p llm.Provider, req event.LLMRequest) []emitted {
 		time.Sleep(time.Second)
 	}
 	if err := r.Close(t.Context()); err != nil {
-		t.Error(err)
+		t.Errorf("Close of the runner = %v, want no error", err)
 	}
 	return rec.all()
 }
@@ -323,7 +323,7 @@ func TestInterrupt(t *testing.T) {
 			t.Errorf("got %+v", last)
 		}
 		if err := r.Close(t.Context()); err != nil {
-			t.Error(err)
+			t.Errorf("Close of the runner = %v, want no error", err)
 		}
 		r.Start(request(event.LLMRequest{}), &fake{attempts: []attempt{{parts: text("x")}}})
 		got = rec.all()

@@ -151,10 +151,10 @@ func newWorld(t *testing.T, change ...func(*plugin.Config)) *world {
 	}
 	t.Cleanup(func() {
 		if err := w.Stop(); err != nil {
-			t.Error(err)
+			t.Errorf("Stop of the plugins = %v, want no error", err)
 		}
 		if err := w.bus.Close(context.Background()); err != nil {
-			t.Error(err)
+			t.Errorf("Close of the bus = %v, want no error", err)
 		}
 		_ = w.root.Close()
 	})
@@ -219,7 +219,7 @@ func TestManifest(t *testing.T) {
 	}
 	for _, c := range plugin.Categories() {
 		if err := of(c, "some-plugin").m.Check(); err != nil {
-			t.Errorf("%s: %v", c, err)
+			t.Errorf("Check of a %s plugin = %v, want nil", c, err)
 		}
 	}
 	for name, change := range map[string]func(*plugin.Manifest){

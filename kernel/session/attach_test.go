@@ -256,7 +256,7 @@ func TestDetach(t *testing.T) {
 		}
 		<-a.Done()
 		if err := w.Close(t.Context()); err != nil {
-			t.Error(err)
+			t.Errorf("Close of the sessions = %v, want no error", err)
 		}
 		synctest.Wait()
 		var reasons []string

@@ -116,7 +116,7 @@ func TestDeleteDamaged(t *testing.T) {
 	}
 	w = newWorld(t, dir)
 	if _, err := w.Delete("s1", "", nil); err != nil {
-		t.Error(err)
+		t.Errorf("Delete of a damaged session = %v, want no error", err)
 	}
 	if got := files(t, dir, "tapes"); len(got) != 0 {
 		t.Errorf("got %v, want nothing", got)

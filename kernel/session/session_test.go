@@ -102,7 +102,7 @@ func newWorld(t testing.TB, dir string, change ...func(*session.Config)) *world 
 	w.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := errors.Join(<-done, m.Close(context.Background()), w.bus.Close(context.Background())); err != nil {
-			t.Error(err)
+			t.Errorf("the end of Run, and Close of the sessions and the bus = %v, want no error", err)
 		}
 	})
 	t.Cleanup(w.stop)

@@ -77,7 +77,7 @@ func setup(t *testing.T, cfg tool.DispatcherConfig, tools ...tool.Tool) (*tool.D
 	d.SetWitness(func(tool.Change) (func() error, error) { return func() error { return nil }, nil })
 	t.Cleanup(func() {
 		if err := d.Close(context.Background()); err != nil {
-			t.Error(err)
+			t.Errorf("Close of the dispatcher = %v, want no error", err)
 		}
 	})
 	return d, reg
@@ -532,7 +532,7 @@ func serve(t *testing.T, d *tool.Dispatcher) (*bus.Bus, *terminals) {
 	t.Cleanup(func() {
 		stop()
 		if err := b.Close(context.Background()); err != nil {
-			t.Error(err)
+			t.Errorf("Close of the bus = %v, want no error", err)
 		}
 	})
 	return b, got
