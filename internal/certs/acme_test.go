@@ -143,7 +143,7 @@ func TestLife(t *testing.T) {
 		pass(time.Minute)
 		first := w.leaf("yaya.example")
 		if _, err := first.Verify(x509.VerifyOptions{DNSName: "yaya.example", Roots: w.ca.Roots()}); err != nil {
-			t.Error(err)
+			t.Errorf("Verify of the certificate = %v, want nil", err)
 		}
 		w.leaf("WWW.yaya.example.") // as some clients write it
 		if n := w.orders(); n != 2 {
@@ -193,7 +193,7 @@ func TestLife(t *testing.T) {
 		pass(4 * 365 * 24 * time.Hour)
 		w.ca.Tamper(func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) })
 		if a, err := certs.OpenACME(certs.ACMEConfig{Names: []string{"yaya.example"}, Directory: w.ca.Directory(), Dir: w.dir}); err != nil {
-			t.Error(err)
+			t.Errorf("OpenACME with expired certificates = %v, want no error", err)
 		} else {
 			if _, err := a.Certificate(&tls.ClientHelloInfo{ServerName: "yaya.example"}); err == nil || !strings.Contains(err.Error(), "no certificate for yaya.example yet") {
 				t.Errorf("got %v for one that is over", err)

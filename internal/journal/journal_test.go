@@ -403,7 +403,7 @@ func TestConcurrentAppends(t *testing.T) {
 					err = j.Sync(context.Background(), id)
 				}
 				if err != nil {
-					t.Error(err)
+					t.Errorf("Append and Sync = %v, want no error", err)
 				}
 			}
 		})
@@ -540,7 +540,7 @@ func TestNameOfAnEarlierJournal(t *testing.T) {
 			t.Errorf("Sync of journal %d = %v", i, err)
 		}
 		if err := j.Close(); err != nil && i == 1 {
-			t.Error(err)
+			t.Errorf("Close of journal %d = %v, want no error", i, err)
 		}
 	}
 	after := disk.PowerLost(rand.New(rand.NewPCG(1, 1))) //nolint:gosec // a test that can be repeated
