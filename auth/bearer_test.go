@@ -65,7 +65,7 @@ func newIssuer(t *testing.T) *issuer {
 		i.fetches.Add(1)
 		pub, err := i.ec.PublicKey.ECDH()
 		if err != nil {
-			t.Error(err)
+			t.Errorf("ECDH of the public key = %v, want no error", err)
 		}
 		xy := pub.Bytes()
 		_ = json.NewEncoder(w).Encode(map[string]any{"keys": []map[string]string{

@@ -42,7 +42,7 @@ func TestLastingToken(t *testing.T) {
 			t.Errorf("%s: got %v of %v, %v", when, p.Name(), p.Servers(), err)
 		}
 		if err := auth.Allow(p, auth.ToolsCall); err != nil {
-			t.Errorf("%s: %v", when, err)
+			t.Errorf("%s: Allow(%s) = %v, want nil", when, auth.ToolsCall, err)
 		}
 		if err := auth.Allow(p, auth.SessionsRead); !errors.Is(err, auth.ErrForbidden) {
 			t.Errorf("%s: sessions:read: got %v, want %v", when, err, auth.ErrForbidden)

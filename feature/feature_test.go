@@ -138,7 +138,7 @@ func newRig(t *testing.T, policy tool.Policy) *rig {
 	}})
 	t.Cleanup(func() {
 		if err := r.host.Close(context.Background()); err != nil {
-			t.Error(err)
+			t.Errorf("Close of the host = %v, want no error", err)
 		}
 	})
 	return r

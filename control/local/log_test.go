@@ -58,7 +58,7 @@ func TestLocalContract(t *testing.T) {
 		}
 		return l, func() {
 			if err := l.Close(); err != nil {
-				t.Error(err)
+				t.Errorf("Close of the log = %v, want no error", err)
 			}
 		}
 	})

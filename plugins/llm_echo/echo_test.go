@@ -49,7 +49,7 @@ func inBubble(t *testing.T, f func(t *testing.T, w *world)) {
 		w.reg.Load(t.Context(), true, llm_echo.New())
 		f(t, w)
 		if err := errors.Join(w.reg.Stop(), w.bus.Close(context.Background()), root.Close()); err != nil {
-			t.Error(err)
+			t.Errorf("Stop of the plugins and Close of the bus = %v, want no error", err)
 		}
 	})
 }

@@ -54,7 +54,7 @@ func newWorld(t *testing.T, settings map[string]string, env map[string]string) *
 	w.reg.Load(t.Context(), true, llm_openai.New(func(k string) string { return env[k] }))
 	t.Cleanup(func() {
 		if err := errors.Join(w.reg.Stop(), w.bus.Close(context.Background()), root.Close()); err != nil {
-			t.Error(err)
+			t.Errorf("Stop of the plugins and Close of the bus = %v, want no error", err)
 		}
 	})
 	return w

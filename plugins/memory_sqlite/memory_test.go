@@ -51,7 +51,7 @@ func newWorld(t *testing.T, dir string) *world {
 		if !stopped {
 			stopped = true
 			if err := errors.Join(w.reg.Stop(), w.bus.Close(context.Background()), root.Close()); err != nil {
-				t.Error(err)
+				t.Errorf("Stop of the plugins and Close of the bus = %v, want no error", err)
 			}
 		}
 	}
@@ -216,7 +216,7 @@ func BenchmarkRecall(b *testing.B) {
 	}
 	b.Cleanup(func() {
 		if err := p.OnUnload(context.Background(), nil); err != nil {
-			b.Error(err)
+			b.Errorf("OnUnload = %v, want no error", err)
 		}
 	})
 	for name, query := range map[string]string{
@@ -286,6 +286,6 @@ func TestForget(t *testing.T) {
 		t.Errorf("got %v, want nothing", got)
 	}
 	if err := p.OnUnload(t.Context(), nil); err != nil {
-		t.Error(err)
+		t.Errorf("OnUnload = %v, want no error", err)
 	}
 }

@@ -55,7 +55,7 @@ func (w *world) dispatcher(a tool.Approver, more ...tool.Tool) func(session, nam
 	d.AddHook(w.p.Hook())
 	w.t.Cleanup(func() {
 		if err := d.Close(context.Background()); err != nil {
-			w.t.Error(err)
+			w.t.Errorf("Close of the dispatcher = %v, want no error", err)
 		}
 	})
 	return func(session, name string, args map[string]any) tool.Result {

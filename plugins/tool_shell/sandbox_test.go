@@ -279,7 +279,7 @@ func TestGitIsConfigured(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), "sh", "-c", tt.before)
 			cmd.Dir = w.dir
 			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Fatalf("%v: %s", err, out)
+				t.Fatalf("script %q = %v, want no error: %s", tt.before, err, out)
 			}
 			if tt.want == nil { // the name is quoted: nothing pretends to be a line of its own
 				tt.plant, tt.want = "d=$(printf 'a\nb'); mkdir -p \"$d/.git\"", []string{`"a\nb/.git" was not there`}

@@ -116,7 +116,7 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(func() {
 		procs.Close(context.Background())
 		if err := w.p.OnUnload(context.Background(), w.c); err != nil {
-			t.Error(err)
+			t.Errorf("OnUnload = %v, want no error", err)
 		}
 		_ = root.Close()
 	})
