@@ -285,7 +285,7 @@ func TestUnixSocket(t *testing.T) {
 	}}
 	defer tr.CloseIdleConnections()
 	if status, body, _ := get(t, &http.Client{Transport: tr}, "http://yaya/mcp", nil); status != 200 || body != "mcp" {
-		t.Errorf("got %d %s", status, body)
+		t.Errorf("got %d %s; want 200 mcp", status, body)
 	}
 }
 

@@ -313,7 +313,7 @@ func TestManySubscriptions(t *testing.T) {
 	}
 	r.changed()
 	if got := next(t, good); !strings.Contains(got, "list_changed") {
-		t.Errorf("got %s", got)
+		t.Errorf("got %s, want list_changed in it", got)
 	}
 }
 
