@@ -104,7 +104,7 @@ func TestEnvelope(t *testing.T) {
 			t.Errorf("ts: got %f, want about %f", env.TS, now)
 		}
 		if env.Source != "web" || env.SessionID != "s1" || env.Kind != "user.message.received" { // Y-16, Y-17, Y-19
-			t.Errorf("got %+v", env)
+			t.Errorf("got %+v, want user.message.received of web in s1", env)
 		}
 		var back event.Event
 		if err := json.Unmarshal(data, &back); err != nil {
@@ -122,7 +122,7 @@ func TestRefusals(t *testing.T) {
 		b := newBus(t, bus.Config{})
 		for _, session := range []string{"kernel", "_bridge:mcp-bridge"} {
 			if _, err := bus.Publish(plugin(t, b, "web"), event.UserMessageReceived, session, event.UserMessage{Text: "x"}); !errors.Is(err, bus.ErrRefused) {
-				t.Errorf("%s: got %v", session, err)
+				t.Errorf("%s: got %v, want %v", session, err, bus.ErrRefused)
 			}
 		}
 	})

@@ -243,10 +243,10 @@ func TestSchemasCloseTheirEnums(t *testing.T) {
 // Y-29: no kind means other.
 func TestMissingLLMErrorKindMeansOther(t *testing.T) {
 	if got := (event.LLMError{Error: "x"}).EffectiveKind(); got != event.LLMOther {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want %q", got, event.LLMOther)
 	}
 	if got := (event.LLMError{Kind: event.LLMStatus}).EffectiveKind(); got != event.LLMStatus {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want %q", got, event.LLMStatus)
 	}
 }
 

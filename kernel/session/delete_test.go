@@ -73,7 +73,7 @@ func TestDelete(t *testing.T) {
 	}
 	for _, id := range []string{"s1", "s2"} {
 		if kept, err := w.Delete(id, "", nil); err != nil || kept {
-			t.Errorf("got %v, %v", kept, err)
+			t.Errorf("got %v, %v; want it deleted and not kept", kept, err)
 		}
 		if _, err := w.Find(id, ""); !errors.Is(err, session.ErrNotFound) {
 			t.Errorf("got %v, want ErrNotFound", err)
