@@ -262,10 +262,10 @@ func TestResourceMetadata(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, want := string(v.ResourceMetadata()), `{"authorization_servers":["https://as.example"],"bearer_methods_supported":["header"],"resource":"https://yaya.example/mcp","resource_name":"yaya"}`; got != want {
-		t.Errorf("got %s", got)
+		t.Errorf("got %s, want %s", got, want)
 	}
 	if got := v.MetadataURL(); got != "https://yaya.example/.well-known/oauth-protected-resource/mcp" {
-		t.Errorf("got %s", got)
+		t.Errorf("got %s, want https://yaya.example/.well-known/oauth-protected-resource/mcp", got)
 	}
 	for _, bad := range []auth.Config{{}, {Issuer: "http://as.example", Audience: audience}, {Issuer: "https://as.example", Audience: "ftp://x"}, {Issuer: "https://as.example", Audience: audience + "#x"}} {
 		if _, err := auth.NewVerifier(bad); err == nil {

@@ -85,7 +85,7 @@ func TestSelfSigned(t *testing.T) {
 			t.Errorf("it was not renewed with its key: until %v", third.Leaf.NotAfter)
 		}
 		if got := s.CertificateFingerprint(); len(got) != 95 || strings.Count(got, ":") != 31 {
-			t.Errorf("got %s", got)
+			t.Errorf("got %s, want 32 bytes in hex with colons between them", got)
 		}
 		if open().Fingerprint() != fingerprint {
 			t.Error("after the renewal and a restart it is another key")

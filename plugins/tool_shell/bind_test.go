@@ -348,6 +348,6 @@ func runAsEver(t *testing.T, mode sandbox.Mode) {
 		}
 	}
 	if got := w.shell("\nno-such-command").Text(); !strings.Contains(got, "no-such-command: not found") || strings.Contains(got, "sh: 5:") {
-		t.Errorf("got %q", got)
+		t.Errorf(`got %q; want "no-such-command: not found" without "sh: 5:"`, got)
 	}
 }

@@ -570,7 +570,7 @@ func TestChecksHaveLoopbackAlone(t *testing.T) {
 	w.c.config["verify"] = fmt.Sprintf(`["test -z \"$HTTPS_PROXY\" && ./client x:1 | grep 'no proxy'", "HTTPS_PROXY=http://%s ./client x:1 | grep 'connection refused'"]`, served.Listener.Addr())
 	w.agree()
 	if res, err := w.call(t.Context(), "verify", nil, nil); err != nil || !res.OK {
-		t.Errorf("got %s, %v", res.Text(), err)
+		t.Errorf("got %s, %v; want OK", res.Text(), err)
 	}
 }
 

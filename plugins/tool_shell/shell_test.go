@@ -423,7 +423,7 @@ func TestNoDescriptorsAreLeft(t *testing.T) {
 	run := func() {
 		t.Helper()
 		if res := call("s", "shell", map[string]any{"command": "echo x"}); !res.OK {
-			t.Fatalf("got %+v", res)
+			t.Fatalf("got %+v, want OK", res)
 		}
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
