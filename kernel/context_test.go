@@ -295,7 +295,7 @@ func TestAForkOutgrowsTheWindow(t *testing.T) {
 	var before []string
 	inTight(t, dir, p, settings, func(t *testing.T, w *world) {
 		if out := w.run("s1", "work a little"); out.Err != nil {
-			t.Fatal(out.Err)
+			t.Fatalf("the first turn ends with %v, want no error", out.Err)
 		}
 		parent := w.history("s1")
 		if _, err := w.Sessions.Fork("s1", "f1"); err != nil {
@@ -395,7 +395,7 @@ func TestSteeringSurvives(t *testing.T) {
 			}
 		}))
 		if out := w.run("s1", "work, please"); out.Err != nil {
-			t.Fatal(out.Err)
+			t.Fatalf("the turn ends with %v, want no error", out.Err)
 		}
 		p.mu.Lock()
 		defer p.mu.Unlock()

@@ -192,7 +192,7 @@ func fill(tb testing.TB, path string, n int) {
 		tb.Fatal(err)
 	}
 	if d := p.Fill(tb.Context(), n); d != nil {
-		tb.Fatal(d)
+		tb.Fatalf("Fill = %v, want no error", d)
 	}
 	if err := p.OnUnload(tb.Context(), nil); err != nil {
 		tb.Fatal(err)
