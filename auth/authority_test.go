@@ -208,7 +208,7 @@ func TestEnrolByCode(t *testing.T) {
 	if _, err := jwt.Parse(got.Token.Token, func(*jwt.Token) (any, error) {
 		return &rsa.PublicKey{N: new(big.Int).SetBytes(n), E: 65537}, nil
 	}, jwt.WithValidMethods([]string{"RS256"})); err != nil {
-		t.Error(err)
+		t.Errorf("Parse of the token with the key of JWKS = %v, want no error", err)
 	}
 	p, err := w.VerifyToken(got.Token.Token)
 	if err != nil || p.ID != "phone" || auth.Allow(p, auth.AgentsRead) != nil || !errors.Is(auth.Allow(p, auth.SessionsRead), auth.ErrForbidden) {
@@ -567,7 +567,7 @@ func TestRightsAreNeverExceeded(t *testing.T) {
 	}
 	forbidden("a right that was taken", auth.Allow(plain, auth.SessionsWrite))
 	if err := auth.Allow(plain, auth.AgentsRead); err != nil {
-		t.Error(err)
+		t.Errorf("Allow(%s) after the cut = %v, want nil", auth.AgentsRead, err)
 	}
 }
 

@@ -65,7 +65,7 @@ func newIssuer(t *testing.T) *issuer {
 		i.fetches.Add(1)
 		pub, err := i.ec.PublicKey.ECDH()
 		if err != nil {
-			t.Error(err)
+			t.Errorf("ECDH of the public key = %v, want no error", err)
 		}
 		xy := pub.Bytes()
 		_ = json.NewEncoder(w).Encode(map[string]any{"keys": []map[string]string{
@@ -262,10 +262,10 @@ func TestResourceMetadata(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, want := string(v.ResourceMetadata()), `{"authorization_servers":["https://as.example"],"bearer_methods_supported":["header"],"resource":"https://yaya.example/mcp","resource_name":"yaya"}`; got != want {
-		t.Errorf("got %s", got)
+		t.Errorf("got %s, want %s", got, want)
 	}
 	if got := v.MetadataURL(); got != "https://yaya.example/.well-known/oauth-protected-resource/mcp" {
-		t.Errorf("got %s", got)
+		t.Errorf("got %s, want https://yaya.example/.well-known/oauth-protected-resource/mcp", got)
 	}
 	for _, bad := range []auth.Config{{}, {Issuer: "http://as.example", Audience: audience}, {Issuer: "https://as.example", Audience: "ftp://x"}, {Issuer: "https://as.example", Audience: audience + "#x"}} {
 		if _, err := auth.NewVerifier(bad); err == nil {

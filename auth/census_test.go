@@ -67,7 +67,7 @@ func TestNothingChanges(t *testing.T) {
 	} {
 		was := last()
 		if err := c.do(); err != nil {
-			t.Errorf("%s: %v", c.name, err)
+			t.Errorf("%s: got %v, want no error", c.name, err)
 		}
 		if got := last() != was; got != c.changes {
 			t.Errorf("%s: an entry was written: %t, want %t", c.name, got, c.changes)

@@ -42,7 +42,7 @@ func TestLastingToken(t *testing.T) {
 			t.Errorf("%s: got %v of %v, %v", when, p.Name(), p.Servers(), err)
 		}
 		if err := auth.Allow(p, auth.ToolsCall); err != nil {
-			t.Errorf("%s: %v", when, err)
+			t.Errorf("%s: Allow(%s) = %v, want nil", when, auth.ToolsCall, err)
 		}
 		if err := auth.Allow(p, auth.SessionsRead); !errors.Is(err, auth.ErrForbidden) {
 			t.Errorf("%s: sessions:read: got %v, want %v", when, err, auth.ErrForbidden)
@@ -51,7 +51,7 @@ func TestLastingToken(t *testing.T) {
 	}
 	all, err := w.LastingTokens(auth.LocalOwner)
 	if err != nil || len(all) != 1 || all[0].CreatedBy != "owner" || !all[0].Expires.IsZero() {
-		t.Errorf("got %+v, %v", all, err)
+		t.Errorf("got %+v, %v; want one token of owner that never expires", all, err)
 	}
 	secret := token[len(auth.LastingPrefix):]
 	err = filepath.WalkDir(w.dir, func(path string, d os.DirEntry, err error) error {
@@ -202,7 +202,7 @@ func TestLastingTokenEnds(t *testing.T) {
 		}
 		all, err := w.LastingTokens(auth.LocalOwner)
 		if err != nil || len(all) != 3 || all[0].Status != "expired" {
-			t.Errorf("got %+v, %v", all, err)
+			t.Errorf("got %+v, %v; want 3 tokens, the first of them expired", all, err)
 		}
 	})
 }
@@ -260,14 +260,14 @@ func TestLastUse(t *testing.T) {
 	}
 	uses, changed := w.LastUses()
 	if !changed || len(uses) != 1 {
-		t.Fatalf("got %v, %v", uses, changed)
+		t.Fatalf("got %v, %v; want one use, and a change", uses, changed)
 	}
 	w.restart()
 	uses[1<<40] = time.Now() // of no token
 	w.RestoreUses(uses)
 	all, err := w.LastingTokens(auth.LocalOwner)
 	if err != nil || len(all) != 2 || time.Since(all[0].LastUsed) > 2*time.Minute || !all[1].LastUsed.IsZero() {
-		t.Errorf("got %+v, %v", all, err)
+		t.Errorf("got %+v, %v; want 2 tokens, the first used within 2 minutes and the other never", all, err)
 	}
 	if uses, _ := w.LastUses(); len(uses) != 1 {
 		t.Errorf("got %v, want the use of the one token", uses)

@@ -50,7 +50,7 @@ func talk(t *testing.T, data *os.Root) (say func(id, text string) error, stop fu
 	}
 	return say, func() {
 		if err := errors.Join(m.Close(context.Background()), b.Close(context.Background())); err != nil {
-			t.Error(err)
+			t.Errorf("Close of the sessions and the bus = %v, want no error", err)
 		}
 	}
 }
@@ -67,7 +67,7 @@ func remember(t *testing.T, path string) (write func(text string) error, stop fu
 	}
 	return write, func() {
 		if err := p.OnUnload(context.Background(), nil); err != nil {
-			t.Error(err)
+			t.Errorf("OnUnload of the memory = %v, want no error", err)
 		}
 	}
 }
@@ -179,7 +179,7 @@ func TestBackup(t *testing.T) {
 				t.Errorf("Backup = %+v", b)
 			}
 			if st, err := os.Stat(b.File); err != nil || st.Mode().Perm() != 0o600 || strings.HasSuffix(b.File, ".age") != b.Encrypted {
-				t.Errorf("%s: %v, %v", b.File, st, err)
+				t.Errorf("Stat(%s) = %v, %v; want mode 0600 and the ending .age: %v", b.File, st, err, b.Encrypted)
 			}
 			to := elsewhere(t)
 			r, err := to.Restore(t.Context(), RestoreOptions{File: b.File, Identities: c.ids})
@@ -252,7 +252,7 @@ func TestBackupUnderLoad(t *testing.T) {
 		work.Go(func() {
 			for n := 1; ctx.Err() == nil; n++ {
 				if err := errors.Join(say(id, fmt.Sprint("message ", n)), remembers(fmt.Sprint("memory ", n, " of ", id))); err != nil {
-					t.Error(err)
+					t.Errorf("message and memory %d of %s: %v, want them written", n, id, err)
 					return
 				}
 				mu.Lock()
@@ -267,7 +267,7 @@ func TestBackupUnderLoad(t *testing.T) {
 				return b.API(ctx, http.MethodPost, "/api/tokens", map[string]any{"name": fmt.Sprint("t", n)}, nil)
 			})
 			if err != nil && ctx.Err() == nil {
-				t.Error(err)
+				t.Errorf("POST /api/tokens = %v, want no error", err)
 			}
 		}
 	})
@@ -296,7 +296,7 @@ func TestBackupUnderLoad(t *testing.T) {
 			return nil
 		})
 		if err != nil {
-			t.Error(err)
+			t.Errorf("WithSessions = %v, want no error", err)
 		}
 	}
 }

@@ -62,7 +62,7 @@ func quickLog(t *testing.T, dir string, segment int64) (*local.Log, *auth.Author
 	}
 	return log, devices, func() {
 		if err := errors.Join(log.Close(), keys.Close(), data.Close()); err != nil {
-			t.Error(err)
+			t.Errorf("Close of the log and its folders = %v, want no error", err)
 		}
 	}
 }

@@ -126,7 +126,7 @@ func TestDiskIsTriedOnce(t *testing.T) {
 			t.Errorf("after the disk has answered: got %q, want a good one", got.Message)
 		}
 		if err := d.close(t.Context()); err != nil {
-			t.Error(err)
+			t.Errorf("close = %v, want no error", err)
 		}
 	})
 }

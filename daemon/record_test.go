@@ -93,7 +93,7 @@ func TestCommandsAreAudited(t *testing.T) {
 	}
 	for _, archived := range []bool{false, true} {
 		if _, err := pruned(t.Context(), g, PruneRequest{Before: before, Archived: archived}); err != nil {
-			t.Error(err)
+			t.Errorf("pruned with archived %v: %v, want no error", archived, err)
 		}
 	}
 	stamp := control.Stamp(before)

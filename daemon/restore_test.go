@@ -173,7 +173,7 @@ func TestDamagedBackup(t *testing.T) {
 			g := newYaya(t)
 			found, err := filepath.Glob(filepath.Join(g.DataDir, filepath.FromSlash(file)))
 			if err != nil || len(found) == 0 {
-				t.Fatal(found, err)
+				t.Fatalf("Glob(%s) = %v, %v; want a file", file, found, err)
 			}
 			raw, err := os.ReadFile(found[0])
 			if err != nil {

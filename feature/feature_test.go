@@ -138,7 +138,7 @@ func newRig(t *testing.T, policy tool.Policy) *rig {
 	}})
 	t.Cleanup(func() {
 		if err := r.host.Close(context.Background()); err != nil {
-			t.Error(err)
+			t.Errorf("Close of the host = %v, want no error", err)
 		}
 	})
 	return r
@@ -226,7 +226,7 @@ func TestDenialPreventsTheProviderCall(t *testing.T) {
 		m := &mock{id: "srv", tools: []*mockTool{newTool("a")}}
 		r.install(t, m)
 		if res := r.call(t, r.host.Boundary(t.Context()), "srv__a"); res.ErrorKind != tool.ErrRejected || m.tools[0].calls.Load() != 0 {
-			t.Errorf("got %+v", res)
+			t.Errorf("got %+v, want it rejected and not called", res)
 		}
 	})
 }
@@ -277,7 +277,7 @@ func TestFailedProvider(t *testing.T) {
 
 		res := r.call(t, turn, "srv__a") // the running turn still has the tool
 		if res.ErrorKind != tool.ErrUnavailable || !strings.HasPrefix(res.Text(), `server "srv" is failed, and its tools cannot be called: connection refused`) {
-			t.Errorf("got %+v", res)
+			t.Errorf("got %+v; want it unavailable, because the server is failed", res)
 		}
 		if n := len(res.Text()); n > 1200 || strings.Contains(res.Text(), "\x1b") {
 			t.Errorf("the diagnostic has %d bytes, escapes: %v", n, strings.Contains(res.Text(), "\x1b"))
@@ -509,7 +509,7 @@ func TestCallDuringAnAttemptThatIsTooEarly(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		m.edit(func() { m.hang = false })
 		if res := r.call(t, snap, "srv__a"); !res.OK {
-			t.Errorf("got %+v", res)
+			t.Errorf("got %+v, want OK", res)
 		}
 	})
 }

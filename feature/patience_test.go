@@ -66,7 +66,7 @@ func TestStale(t *testing.T) {
 		}
 		p.stale.Store(true)
 		if got := names(r.host.Boundary(t.Context())); got != "p__a p__b" {
-			t.Errorf("got %s", got)
+			t.Errorf("got %s, want p__a p__b", got)
 		}
 	})
 }

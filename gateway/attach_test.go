@@ -48,7 +48,7 @@ func read(t *testing.T, ws *websocket.Conn) frame {
 	}
 	var f frame
 	if err := json.Unmarshal(data, &f); err != nil {
-		t.Fatalf("%v: %s", err, data)
+		t.Fatalf("the frame %s: %v, want JSON", data, err)
 	}
 	f.raw = string(data)
 	return f
@@ -69,7 +69,7 @@ func TestSessionOverWebSocket(t *testing.T) {
 	m.Bind(b)
 	t.Cleanup(func() {
 		if err := errors.Join(m.Close(context.Background()), b.Close(context.Background()), root.Close()); err != nil {
-			t.Error(err)
+			t.Errorf("Close of the sessions and the bus = %v, want no error", err)
 		}
 	})
 	detached := make(chan event.ContextDetached, 10)
@@ -101,28 +101,28 @@ func TestSessionOverWebSocket(t *testing.T) {
 	ws := dial("")
 	hello := read(t, ws)
 	if hello.Type != "attached" || len(hello.ConnectionID) != 32 || hello.Cursor.Seq != 2 || hello.Cursor.Epoch == "" {
-		t.Fatalf("got %s", hello.raw)
+		t.Fatalf("got %s; want attached at 2, with an id and an epoch", hello.raw)
 	}
 	say("two")
 	ev := read(t, ws)
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(ev.raw), &members); err != nil || len(members) != 6 || ev.Kind != "user.message.received" || ev.SessionID != "s1" || ev.Source != "kernel" || ev.TS == 0 || ev.ID == "" || string(ev.Payload) != `{"text":"two"}` {
-		t.Errorf("got %s", ev.raw)
+		t.Errorf(`got %s, want the 6 members of the message "two"`, ev.raw)
 	}
 	at := read(t, ws)
 	if at.Type != "cursor" || at.Cursor.Seq != 3 {
-		t.Errorf("got %s", at.raw)
+		t.Errorf("got %s, want a cursor at 3", at.raw)
 	}
 	if err := ws.WriteMessage(websocket.TextMessage, []byte(`{"type":"heartbeat"}`)); err != nil {
 		t.Fatal(err)
 	}
 	say("still there")
 	if f := read(t, ws); !strings.Contains(f.raw, "still there") {
-		t.Errorf("got %s", f.raw)
+		t.Errorf(`got %s, want "still there" in it`, f.raw)
 	}
 	_ = ws.Close()
 	if d := <-detached; d.ConnectionID != hello.ConnectionID || d.Reason != "client_close" {
-		t.Errorf("got %+v", d)
+		t.Errorf("got %+v, want client_close of %s", d, hello.ConnectionID)
 	}
 	say("while away")
 	ws = dial("?since_entry=3&epoch=" + at.Cursor.Epoch)
@@ -136,7 +136,7 @@ func TestSessionOverWebSocket(t *testing.T) {
 			break
 		}
 		if err := json.Unmarshal(f.Payload, &p); err != nil || f.Kind != "session.replay.entry" || f.SessionID != "kernel" {
-			t.Fatalf("got %s", f.raw)
+			t.Fatalf("got %s, want an entry of the replay", f.raw)
 		}
 		got = append(got, string(p.Payload))
 	}
@@ -147,7 +147,7 @@ func TestSessionOverWebSocket(t *testing.T) {
 	ws = dial("?since_entry=3&epoch=gone")
 	read(t, ws)
 	if f := read(t, ws); f.Type != "resync" || f.Reason != "epoch" {
-		t.Errorf("got %s", f.raw)
+		t.Errorf("got %s, want a resync because of the epoch", f.raw)
 	}
 	// A message that is too large ends the connection.
 	if err := ws.WriteMessage(websocket.TextMessage, []byte(strings.Repeat("x", 5000))); err != nil {
@@ -162,19 +162,19 @@ func TestSessionOverWebSocket(t *testing.T) {
 	for query, want := range map[string]int{"?since_entry=x": 400, "?since_entry=-1": 400} {
 		_, resp, err := websocket.DefaultDialer.DialContext(t.Context(), url+query, nil)
 		if err == nil || resp.StatusCode != want {
-			t.Errorf("%s: got %v", query, err)
+			t.Errorf("%s: got %v, want status %d", query, err, want)
 		}
 		_ = resp.Body.Close()
 	}
 	_, resp, err := websocket.DefaultDialer.DialContext(t.Context(), strings.Replace(url, "s1", "nobody", 1), nil)
 	if err == nil || resp.StatusCode != http.StatusNotFound {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want status %d", err, http.StatusNotFound)
 	}
 	_ = resp.Body.Close()
 	// Another site's page cannot look (R16).
 	_, resp, err = websocket.DefaultDialer.DialContext(t.Context(), url, http.Header{"Origin": {"https://evil.example"}})
 	if err == nil || resp.StatusCode != http.StatusForbidden {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want status %d", err, http.StatusForbidden)
 	}
 	_ = resp.Body.Close()
 	// Stopping the surface ends what hangs on it, says so to the client, and says
@@ -182,18 +182,18 @@ func TestSessionOverWebSocket(t *testing.T) {
 	ws = dial("")
 	hello = read(t, ws)
 	if err := r.stop(); err != nil {
-		t.Error(err)
+		t.Errorf("Run = %v after the stop, want no error", err)
 	}
 	if err := ws.SetReadDeadline(time.Now().Add(eventually.Limit)); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := ws.ReadMessage(); !websocket.IsCloseError(err, websocket.CloseServiceRestart) {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want a close with code %d", err, websocket.CloseServiceRestart)
 	}
 	for d := range detached {
 		if d.ConnectionID == hello.ConnectionID {
 			if d.Reason != "shutdown" {
-				t.Errorf("got %+v", d)
+				t.Errorf(`got %+v, want the reason "shutdown"`, d)
 			}
 			break
 		}

@@ -46,11 +46,11 @@ func TestDeadlinesEndWithBodies(t *testing.T) {
 	slow := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
-			t.Error(err)
+			t.Errorf("ReadAll of the request's body = %v, want no error", err)
 		}
 		w.WriteHeader(http.StatusOK)
 		if err := http.NewResponseController(w).Flush(); err != nil {
-			t.Error(err)
+			t.Errorf("Flush = %v, want no error", err)
 		}
 		select {
 		case <-r.Context().Done():
@@ -74,7 +74,7 @@ func TestDeadlinesEndWithBodies(t *testing.T) {
 		fmt.Fprintf(c, "%s /mcp HTTP/1.1\r\nHost: %s\r\n%s", tt.method, srv.Addr(), tt.rest)
 		resp, err := http.ReadResponse(r, nil)
 		if err != nil {
-			t.Fatalf("%s: %v", tt.name, err)
+			t.Fatalf("%s: ReadResponse = %v, want a response", tt.name, err)
 		}
 		body, err := io.ReadAll(resp.Body)
 		if err != nil || strings.TrimSpace(string(body)) != tt.want {

@@ -53,7 +53,7 @@ func streaming(t *testing.T) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintln(w, "here")
 		if err := http.NewResponseController(w).Flush(); err != nil {
-			t.Error(err)
+			t.Errorf("Flush = %v, want no error", err)
 		}
 		<-r.Context().Done()
 	})

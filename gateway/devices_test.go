@@ -106,7 +106,7 @@ func started(t *testing.T, cfg Config) (srv *Server, unix *http.Client) {
 		unix.CloseIdleConnections()
 		cancel()
 		if err := <-done; err != nil {
-			t.Error(err)
+			t.Errorf("Run = %v, want no error", err)
 		}
 	})
 	return srv, unix
@@ -277,7 +277,7 @@ func TestRegisterAndRefresh(t *testing.T) {
 	decode := func(body string, v any) {
 		t.Helper()
 		if err := json.Unmarshal([]byte(strings.NewReplacer("request_id", "RequestID", "server_id", "ServerID").Replace(body)), v); err != nil {
-			t.Fatal(err, body)
+			t.Fatalf("the body %q: %v, want JSON", body, err)
 		}
 	}
 	decode(got.body, &pending)

@@ -63,7 +63,7 @@ func run(t *testing.T, cfg gateway.Config) *running {
 	}
 	t.Cleanup(func() {
 		if err := stop(); err != nil {
-			t.Error(err)
+			t.Errorf("Run = %v, want no error", err)
 		}
 	})
 	return &running{srv, cfg.Socket, stop}
@@ -285,7 +285,7 @@ func TestUnixSocket(t *testing.T) {
 	}}
 	defer tr.CloseIdleConnections()
 	if status, body, _ := get(t, &http.Client{Transport: tr}, "http://yaya/mcp", nil); status != 200 || body != "mcp" {
-		t.Errorf("got %d %s", status, body)
+		t.Errorf("got %d %s; want 200 mcp", status, body)
 	}
 }
 
@@ -321,7 +321,7 @@ func TestDrain(t *testing.T) {
 		t.Errorf("answered %q", got)
 	}
 	if err := <-stopped; err != nil {
-		t.Error(err)
+		t.Errorf("Run = %v after the stop, want no error", err)
 	}
 	if d := time.Since(start); d > eventually.Limit {
 		t.Errorf("the drain took %v: it waited for an idle connection", d)

@@ -98,7 +98,7 @@ func TestLeave(t *testing.T) {
 	go func() {
 		left, err := first.Leave(t.Context(), time.Minute, func() {})
 		if err != nil {
-			t.Error(err)
+			t.Errorf("Leave = %v, want no error", err)
 		}
 		done <- left
 	}()

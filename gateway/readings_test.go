@@ -76,7 +76,7 @@ func TestStats(t *testing.T) {
 	}
 	fast, slow := s.Providers["fast"], s.Providers["slow"]
 	if fast.Total != 100 || fast.Errors != 10 || slow.Total != 1 || slow.Errors != 0 || s.All.Total != 101 || s.All.Errors != 10 {
-		t.Errorf("got %+v", s)
+		t.Errorf("got %+v; want 10 errors in 100 calls of fast, 0 in 1 of slow, 10 in 101 of all", s)
 	}
 	if fast.P50 < time.Millisecond || fast.P50 > 2500*time.Microsecond || fast.P95 <= fast.P50 || slow.P50 != time.Minute {
 		t.Errorf("quantiles %v %v %v", fast.P50, fast.P95, slow.P50)

@@ -173,7 +173,7 @@ func TestEveryOperationHasItsRoute(t *testing.T) {
 			} `json:"paths"`
 		}
 		if err := json.Unmarshal(rec.Body.Bytes(), &doc); err != nil {
-			t.Fatalf("%s: %v: %.200s", base, err, rec.Body)
+			t.Fatalf("%s/openapi.json: %v, want JSON: %.200s", base, err, rec.Body)
 		}
 		described := map[string]string{} // by pattern: id and description
 		for path, ops := range doc.Paths {

@@ -263,7 +263,7 @@ func TestAnOverflowIsTriedAgain(t *testing.T) {
 			p := &tight{window: 8192, calls: 30, words: words, size: 3000}
 			inTight(t, "", p, nil, func(t *testing.T, w *world) {
 				if out := w.run("s1", "work, please"); out.Err != nil || out.Text != "it is done" {
-					t.Fatalf("got %q, %v", out.Text, out.Err)
+					t.Fatalf(`got %q, %v; want "it is done" and no error`, out.Text, out.Err)
 				}
 				if p.refused == 0 || p.refused > 3 {
 					t.Errorf("%d refusals, want one, and few more", p.refused)
@@ -273,7 +273,7 @@ func TestAnOverflowIsTriedAgain(t *testing.T) {
 				p.requests = nil
 				p.mu.Unlock()
 				if out := w.run("s2", "work, please"); out.Err != nil {
-					t.Fatalf("got %v", out.Err)
+					t.Fatalf("got %v, want no error", out.Err)
 				}
 				if strings.Contains(words, "%d") && p.refused != first {
 					t.Errorf("%d more refusals, although the window is known", p.refused-first)
@@ -295,7 +295,7 @@ func TestAForkOutgrowsTheWindow(t *testing.T) {
 	var before []string
 	inTight(t, dir, p, settings, func(t *testing.T, w *world) {
 		if out := w.run("s1", "work a little"); out.Err != nil {
-			t.Fatal(out.Err)
+			t.Fatalf("the first turn ends with %v, want no error", out.Err)
 		}
 		parent := w.history("s1")
 		if _, err := w.Sessions.Fork("s1", "f1"); err != nil {
@@ -306,7 +306,7 @@ func TestAForkOutgrowsTheWindow(t *testing.T) {
 			p.requests, p.calls = nil, 12
 			p.mu.Unlock()
 			if out := w.run(id, "work more"); out.Err != nil || out.Text != "it is done" {
-				t.Fatalf("got %q, %v", out.Text, out.Err)
+				t.Fatalf(`got %q, %v; want "it is done" and no error`, out.Text, out.Err)
 			}
 		}
 		equal(t, w.history("s1"), parent...)
@@ -391,11 +391,11 @@ func TestSteeringSurvives(t *testing.T) {
 			}
 			joined = true
 			if _, err := w.Loop.Submit(t.Context(), loop.Prompt{SessionID: "s1", Text: "work on the words, too", Delivery: loop.DeliverSteer}); err != nil {
-				t.Error(err)
+				t.Errorf("Submit to steer the turn = %v, want no error", err)
 			}
 		}))
 		if out := w.run("s1", "work, please"); out.Err != nil {
-			t.Fatal(out.Err)
+			t.Fatalf("the turn ends with %v, want no error", out.Err)
 		}
 		p.mu.Lock()
 		defer p.mu.Unlock()

@@ -153,7 +153,7 @@ func newWorld(t *testing.T, s setup) *world {
 	}
 	w.stop = sync.OnceFunc(func() {
 		if err := k.Stop(context.Background(), "test over"); err != nil {
-			t.Error(err)
+			t.Errorf("Stop of the kernel = %v, want no error", err)
 		}
 		_ = root.Close()
 	})
@@ -299,7 +299,7 @@ func TestTurnOrder(t *testing.T) {
 	}, func(t *testing.T, w *world) {
 		out := w.run("s1", "go on")
 		if out.Err != nil || out.Text != "all done" || out.Steps != 2 || len(out.Calls) != 1 || out.Usage.Output == 0 || out.Usage.Total != out.Usage.Input+out.Usage.Output {
-			t.Errorf("got %+v", out)
+			t.Errorf(`got %+v; want "all done" in 2 steps with one call, and the sum of the tokens`, out)
 		}
 		synctest.Wait()
 		// The tape has them in the order in which the kernel accepted them.
@@ -336,16 +336,16 @@ func TestWhatAdaptersSee(t *testing.T) {
 		}
 		done := w.web.all("assistant.message.done")
 		if len(done) != 1 || done[0].Payload.(event.AssistantMessage).Content != "three four five" {
-			t.Errorf("got %+v", done)
+			t.Errorf(`got %+v, want one message "three four five"`, done)
 		}
 		start := w.web.all("tool.call.start")[0].Payload.(event.ToolCall)
 		if start.Name != "work" || string(start.Args) != `{"name":"a"}` {
-			t.Errorf("got %+v", start)
+			t.Errorf(`got %+v, want work with {"name":"a"}`, start)
 		}
 		// Every delta comes before the end of its message.
 		k := w.web.kinds("s1")
 		if slices.Index(k, "assistant.message.done") < slices.Index(k, "assistant.message.delta") {
-			t.Errorf("got %v", k)
+			t.Errorf("got %v, want the deltas before the end of their message", k)
 		}
 	})
 }
@@ -477,11 +477,11 @@ func TestStrategySelection(t *testing.T) {
 		}
 		set(t, w.Settings, "strategy", `"test"`)
 		if s, _ := system("s1"); s != "be brief" {
-			t.Errorf("got %q", s)
+			t.Errorf(`got %q, want "be brief"`, s)
 		}
 		set(t, w.Settings, "strategy", `"gone"`)
 		if out := w.run("s1", "hi"); out.Err == nil || !strings.Contains(out.Err.Error(), `no strategy "gone"`) {
-			t.Errorf("got %+v", out)
+			t.Errorf(`got %+v; want an error: no strategy "gone"`, out)
 		}
 	})
 }
@@ -491,7 +491,7 @@ func TestStrategySelection(t *testing.T) {
 func TestProviderSwitch(t *testing.T) {
 	inBubble(t, setup{}, func(t *testing.T, w *world) {
 		if out := w.run("s1", "hi"); out.Text != "echo: hi" {
-			t.Fatalf("got %+v", out)
+			t.Fatalf(`got %+v; want "echo: hi"`, out)
 		}
 		set(t, w.Settings, "providers.other.plugin", `"llm-echo"`)
 		set(t, w.Settings, "providers.other.model", `"m2"`)
@@ -499,26 +499,26 @@ func TestProviderSwitch(t *testing.T) {
 		set(t, w.Settings, "provider", `"other"`)
 		synctest.Wait()
 		if out := w.run("s1", "hi"); out.Text != "other" {
-			t.Errorf("got %+v", out)
+			t.Errorf(`got %+v, want "other"`, out)
 		}
 		rs := w.web.all("llm.call.request")
 		if r := rs[len(rs)-1].Payload.(event.LLMRequest); r.Provider != "other" || r.Model != "m2" {
-			t.Errorf("got %+v", r)
+			t.Errorf("got %+v, want the provider other and the model m2", r)
 		}
 		if ts := w.web.all("turn.started"); ts[1].Payload.(event.TurnStarted).Model != "m2" {
-			t.Errorf("got %+v", ts[1])
+			t.Errorf("got %+v, want the model m2", ts[1])
 		}
 		set(t, w.Settings, "providers.other.script", `{"steps":[{"text":"new words"}]}`)
 		synctest.Wait()
 		if out := w.run("s1", "again"); out.Text != "new words" {
-			t.Errorf("got %+v", out)
+			t.Errorf(`got %+v, want "new words"`, out)
 		}
 		if _, err := w.Settings.Unset("providers.other.*"); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
 		if out := w.run("s1", "hi"); out.Err == nil || !strings.Contains(out.Err.Error(), `"other" does not exist`) {
-			t.Errorf("got %+v", out)
+			t.Errorf(`got %+v; want an error: "other" does not exist`, out)
 		}
 	})
 }
@@ -584,17 +584,17 @@ func TestWithoutStore(t *testing.T) {
 		}
 		synctest.Wait()
 		if len(asked) != 3 || len(asked[1].Messages) != 2 || asked[1].Messages[1].Content != "two tool" {
-			t.Errorf("got %+v", asked)
+			t.Errorf(`got %+v; want 3 requests, the second with 2 messages, the last of which is "two tool"`, asked)
 		}
 		if m := asked[2].Messages; len(m) != 4 || m[3].Role != "tool" || m[3].Content != "did a" {
-			t.Errorf("got %+v", m)
+			t.Errorf(`got %+v; want 4 messages, the last the result "did a" of a tool`, m)
 		}
 		if err := errors.Join(l.Close(t.Context()), reg.Stop()); err != nil {
-			t.Error(err)
+			t.Errorf("Close of the loop and Stop of the plugins = %v, want no error", err)
 		}
 		stop()
 		if err := b.Close(t.Context()); err != nil {
-			t.Error(err)
+			t.Errorf("Close of the bus = %v, want no error", err)
 		}
 	})
 }
@@ -605,7 +605,7 @@ func TestParallelCalls(t *testing.T) {
 	inBubble(t, setup{script: `{"steps":[{"tool_calls":[{"name":"work","args":{"name":"slow","ms":3000}},{"name":"work","args":{"name":"bad","ms":"x"}},{"name":"nope","args":{}},{"name":"work","args":{"name":"quick","ms":1000}}]},{"text":"ok"}]}`}, func(t *testing.T, w *world) {
 		start := time.Now()
 		if out := w.run("s1", "go"); out.Err != nil || len(out.Calls) != 4 {
-			t.Errorf("got %+v", out)
+			t.Errorf("got %+v, want 4 calls and no error", out)
 		}
 		if took := time.Since(start); took != 3*time.Second {
 			t.Errorf("took %v: they did not run at once", took)
@@ -613,7 +613,7 @@ func TestParallelCalls(t *testing.T) {
 		equal(t, w.ran, "quick", "slow")
 		h := w.history("s1")
 		if h[2] != "tool: did slow" || !strings.Contains(h[3], "invalid arguments for work") || !strings.Contains(h[4], `unknown tool "nope"`) || h[5] != "tool: did quick" {
-			t.Errorf("got %q", h)
+			t.Errorf("got %q, want the results in the order of the calls", h)
 		}
 	})
 }
@@ -639,12 +639,12 @@ func TestMaxIterations(t *testing.T) {
 		set(t, w.Settings, "loop.max_iterations", `16`)
 		out := w.run("s1", "go")
 		if out.Kind != "max_iterations" || out.Steps != 16 || len(w.ran) != 16 || !strings.Contains(out.Err.Error(), "16") {
-			t.Errorf("got %+v", out)
+			t.Errorf("got %+v, want max_iterations after 16 steps and 16 calls", out)
 		}
 		equal(t, w.ends("s1"), "failed max_iterations")
 		set(t, w.Settings, "loop.max_iterations", `3`)
 		if out := w.run("s1", "again"); out.Steps != 3 {
-			t.Errorf("got %+v", out)
+			t.Errorf("got %+v, want 3 steps", out)
 		}
 	})
 }
@@ -654,11 +654,11 @@ func TestDuplicateCallGuard(t *testing.T) {
 	same := `{"tool_calls":[{"name":"work","args":{"name":"a"}}]}`
 	inBubble(t, setup{script: `{"steps":[` + strings.Join([]string{same, same, same, same, same}, ",") + `,{"tool_calls":[{"name":"work","args":{"name":"b"}}]},{"text":"ok"}]}`}, func(t *testing.T, w *world) {
 		if out := w.run("s1", "go"); out.Err != nil || out.Text != "ok" {
-			t.Errorf("got %+v", out)
+			t.Errorf(`got %+v, want "ok" and no error`, out)
 		}
 		equal(t, w.ran, "a", "a", "a", "b")
 		if h := w.history("s1"); !strings.Contains(h[8], "this turn has made this very call 3 times") {
-			t.Errorf("got %q", h[8])
+			t.Errorf("got %q, want the notice of 3 same calls", h[8])
 		}
 		w.run("s1", "go") // another turn may
 		if len(w.ran) != 8 {
@@ -706,7 +706,7 @@ func TestCancel(t *testing.T) {
 					t.Errorf("took %v", took)
 				}
 				if !errors.Is(out.Err, loop.ErrInterrupted) || out.Kind != "cancelled" || len(w.ran) != 0 {
-					t.Errorf("got %+v", out)
+					t.Errorf("got %+v, want it cancelled with %v and no call run", out, loop.ErrInterrupted)
 				}
 				time.Sleep(time.Minute)
 				equal(t, w.ends("s1"), "cancelled interrupted")
@@ -737,7 +737,7 @@ func TestKnownDeadlocks(t *testing.T) {
 					t.Errorf("it is %s", state)
 				}
 				if _, err := w.Approvals.Answer(w.Approvals.Pending()[0].ID, event.Approve, "", "phone"); err != nil {
-					t.Error(err)
+					t.Errorf("Answer = %v, want no error", err)
 				}
 			}()
 			start := time.Now()
@@ -752,7 +752,7 @@ func TestKnownDeadlocks(t *testing.T) {
 			return event.Reject, "not on my machine"
 		}}, func(t *testing.T, w *world) {
 			if out := w.run("s1", "go"); out.Err != nil || !strings.Contains(out.Text, "not on my machine") || len(w.ran) != 0 {
-				t.Errorf("got %+v", out)
+				t.Errorf("got %+v; want the feedback in the text, and no call run", out)
 			}
 			equal(t, w.ends("s1"), "completed")
 		})
@@ -788,7 +788,7 @@ func TestKnownDeadlocks(t *testing.T) {
 				t.Fatal(err)
 			}
 			if out := w.run("s1", "delegate"); out.Err != nil || out.Text != "did a" {
-				t.Errorf("got %+v", out)
+				t.Errorf(`got %+v, want "did a" and no error`, out)
 			}
 		})
 	})
@@ -816,10 +816,10 @@ func TestKnownDeadlocks(t *testing.T) {
 				}
 			}
 			if len(order) != 2 {
-				t.Errorf("got %v", order)
+				t.Errorf("got %v, want approval.cancelled and kernel.shutdown", order)
 			}
 			if c := w.web.all("approval.cancelled")[0].Payload.(event.ApprovalCancelled); c.Reason != "shutdown" {
-				t.Errorf("got %+v", c)
+				t.Errorf(`got %+v, want the reason "shutdown"`, c)
 			}
 		})
 	})
@@ -842,14 +842,14 @@ func TestDelivery(t *testing.T) {
 		inBubble(t, setup{script: script}, func(t *testing.T, w *world) {
 			done := start(w)
 			if _, err := submit(w, loop.Prompt{ID: "p", Text: "hi"}); !errors.Is(err, loop.ErrBusy) {
-				t.Errorf("got %v", err)
+				t.Errorf("got %v, want %v", err, loop.ErrBusy)
 			}
 			if _, err := submit(w, loop.Prompt{Text: "hi", Delivery: "somehow"}); err == nil {
 				t.Error("any delivery will do")
 			}
 			<-done
 			if len(w.history("s1")) != 4 { // nothing was stored
-				t.Errorf("got %q", w.history("s1"))
+				t.Errorf("got %q, want 4 messages", w.history("s1"))
 			}
 			if a, err := submit(w, loop.Prompt{ID: "p", Text: "hi"}); err != nil || a.Duplicate {
 				t.Errorf("its id is taken: %+v %v", a, err)
@@ -861,15 +861,15 @@ func TestDelivery(t *testing.T) {
 			done := start(w)
 			for _, id := range []string{"q1", "q2", "q3"} {
 				if a, err := submit(w, loop.Prompt{ID: id, Text: "do " + id, Delivery: loop.DeliverQueue}); err != nil || !a.Queued {
-					t.Errorf("got %+v, %v", a, err)
+					t.Errorf("got %+v, %v; want it queued", a, err)
 				}
 			}
 			if a, err := submit(w, loop.Prompt{ID: "q1", Text: "do q1", Delivery: loop.DeliverQueue}); err != nil || !a.Duplicate || !a.Queued {
-				t.Errorf("got %+v, %v", a, err)
+				t.Errorf("got %+v, %v; want a duplicate that is queued", a, err)
 			}
 			left, err := w.Loop.Queue(t.Context(), "s1", []string{"q3", "q1"}) // q2 is taken back, q3 comes first
 			if err != nil || len(left) != 2 {
-				t.Errorf("got %+v, %v", left, err)
+				t.Errorf("got %+v, %v; want 2 prompts left", left, err)
 			}
 			if _, err := w.Loop.Queue(t.Context(), "s1", []string{"q2"}); err == nil {
 				t.Error("a prompt came back from nowhere")
@@ -898,7 +898,7 @@ func TestDelivery(t *testing.T) {
 				t.Fatal(err)
 			}
 			if sn, _ := s.Snapshot(); len(sn.Queue) != 1 {
-				t.Errorf("got %+v", sn)
+				t.Errorf("got %+v, want one prompt in the queue", sn)
 			}
 			if err := w.Resume(t.Context()); err != nil {
 				t.Fatal(err)
@@ -941,15 +941,15 @@ func TestDelivery(t *testing.T) {
 			done := start(w)
 			_, turn := w.Loop.State("s1")
 			if _, err := submit(w, loop.Prompt{Text: "x", Delivery: loop.DeliverSteer, ExpectedTurn: "turn_other"}); !errors.Is(err, loop.ErrTurn) {
-				t.Errorf("got %v", err)
+				t.Errorf("got %v, want %v", err, loop.ErrTurn)
 			}
 			if a, err := submit(w, loop.Prompt{Text: "and be nice", Delivery: loop.DeliverSteer, ExpectedTurn: turn}); err != nil || a.TurnID != turn {
-				t.Errorf("got %+v, %v", a, err)
+				t.Errorf("got %+v, %v; want it in the turn %s", a, err, turn)
 			}
 			<-done
 			h := w.history("s1")
 			if h[3] != "user: and be nice" || h[4] != "assistant: echo: and be nice" {
-				t.Errorf("got %q", h)
+				t.Errorf("got %q, want the steering message and its answer at 3 and 4", h)
 			}
 			equal(t, w.ends("s1"), "completed")
 		})
@@ -976,7 +976,7 @@ func TestDelivery(t *testing.T) {
 				if !steered {
 					steered = true
 					if a, err := w.Loop.Submit(context.Background(), loop.Prompt{SessionID: "s1", Text: "one more thing", Delivery: loop.DeliverSteer}); err != nil || a.TurnID != s.TurnID {
-						t.Errorf("got %+v, %v", a, err)
+						t.Errorf("got %+v, %v; want it in the turn %s", a, err, s.TurnID)
 					}
 				}
 				return event.DecideResponse{Next: event.NextDone}, nil
@@ -986,7 +986,7 @@ func TestDelivery(t *testing.T) {
 		inBubble(t, setup{settings: map[string]string{"strategy": `"test"`}, plugins: []plugin.Plugin{own}}, func(t *testing.T, inner *world) {
 			w = inner
 			if out := w.run("s1", "go"); out.Err != nil || out.Text != "echo: one more thing" {
-				t.Errorf("got %+v", out)
+				t.Errorf(`got %+v; want "echo: one more thing" and no error`, out)
 			}
 			equal(t, w.history("s1"), "user: go", "assistant: echo: go", "user: one more thing", "assistant: echo: one more thing")
 			equal(t, w.ends("s1"), "completed")
@@ -1005,7 +1005,7 @@ func TestDelivery(t *testing.T) {
 						go func() {
 							a, err := submit(w, loop.Prompt{Text: "too late", Delivery: delivery})
 							if err != nil {
-								t.Error(err)
+								t.Errorf("a prompt at the end of the turn: %v, want it to be admitted", err)
 							}
 							late <- a
 						}()
@@ -1017,7 +1017,7 @@ func TestDelivery(t *testing.T) {
 				}
 				first := w.run("s1", "go")
 				if a := <-late; a.TurnID == first.TurnID || a.TurnID == "" {
-					t.Errorf("got %+v", a)
+					t.Errorf("got %+v, want a turn other than %s", a, first.TurnID)
 				}
 				time.Sleep(time.Second)
 				equal(t, w.history("s1"), "user: go", "assistant: echo: go", "user: too late", "assistant: echo: too late")
@@ -1054,14 +1054,14 @@ func TestDelivery(t *testing.T) {
 		inBubble(t, setup{script: script}, func(t *testing.T, w *world) {
 			done := start(w)
 			if a, err := submit(w, loop.Prompt{Text: "now", Delivery: loop.DeliverInterrupt}); err != nil || a.TurnID == "" {
-				t.Errorf("got %+v, %v", a, err)
+				t.Errorf("got %+v, %v; want a turn and no error", a, err)
 			}
 			<-done
 			time.Sleep(time.Second)
 			equal(t, w.ends("s1"), "cancelled interrupted", "completed")
 			h := w.history("s1")
 			if len(h) != 5 || !strings.Contains(h[2], "was cancelled") || h[4] != "assistant: echo: now" {
-				t.Errorf("got %q", h)
+				t.Errorf(`got %q; want 5 messages, with the cancelled one at 2 and the answer to "now" at 4`, h)
 			}
 		})
 	})
@@ -1077,11 +1077,11 @@ func TestDelivery(t *testing.T) {
 			time.Sleep(time.Second)
 			ends := w.ends("s1")
 			if ends[0] != "cancelled superseded by a newer message" || ends[len(ends)-1] != "completed" {
-				t.Errorf("got %q", ends)
+				t.Errorf("got %q; want the first superseded, and the last completed", ends)
 			}
 			h := w.history("s1")
 			if h[len(h)-1] != "assistant: echo: third" || !slices.Contains(h, "user: second") {
-				t.Errorf("got %q", h)
+				t.Errorf(`got %q; want "second" in it, and the answer to "third" last`, h)
 			}
 		})
 	})
@@ -1093,16 +1093,16 @@ func TestIdempotence(t *testing.T) {
 		p := loop.Prompt{SessionID: "s1", ID: "m1", Text: "hi"}
 		first, err := w.Loop.Submit(t.Context(), p)
 		if err != nil || first.Duplicate || first.TurnID == "" || first.Entry != 2 {
-			t.Fatalf("got %+v, %v", first, err)
+			t.Fatalf("got %+v, %v; want entry 2 in a turn, and no duplicate", first, err)
 		}
 		time.Sleep(time.Second)
 		again, err := w.Loop.Submit(t.Context(), p)
 		if err != nil || !again.Duplicate || again.Entry != first.Entry {
-			t.Errorf("got %+v, %v", again, err)
+			t.Errorf("got %+v, %v; want a duplicate with entry %d", again, err, first.Entry)
 		}
 		p.Text = "other"
 		if _, err := w.Loop.Submit(t.Context(), p); !errors.Is(err, loop.ErrConflict) {
-			t.Errorf("got %v", err)
+			t.Errorf("got %v, want %v", err, loop.ErrConflict)
 		}
 		equal(t, w.history("s1"), "user: hi", "assistant: echo: hi")
 	})
@@ -1113,7 +1113,7 @@ func TestModelErrorsAndRetry(t *testing.T) {
 	inBubble(t, setup{script: `{"steps":[{"error":{"kind":"status","status_code":401,"message":"bad key"}},{"text":"fine now"}]}`}, func(t *testing.T, w *world) {
 		out := w.run("s1", "go")
 		if out.Kind != "status" || out.Err.Error() != "bad key" {
-			t.Errorf("got %+v", out)
+			t.Errorf(`got %+v, want the kind status and the error "bad key"`, out)
 		}
 		a, err := w.Loop.Retry("s1", "")
 		if err != nil {
@@ -1123,7 +1123,7 @@ func TestModelErrorsAndRetry(t *testing.T) {
 		equal(t, w.ends("s1"), "failed status", "completed")
 		equal(t, w.history("s1"), "user: go", "assistant: fine now")
 		if _, err := w.Loop.Retry("s1", ""); !errors.Is(err, loop.ErrNothing) {
-			t.Errorf("got %+v, %v", a, err)
+			t.Errorf("got %+v, %v; want %v", a, err, loop.ErrNothing)
 		}
 	})
 	inBubble(t, setup{script: `{"steps":[{"error":{"kind":"status","status_code":429,"retry_after_s":7,"message":"slow down"}},{"text":"fine now"}]}`}, func(t *testing.T, w *world) {
@@ -1164,7 +1164,7 @@ func TestRestart(t *testing.T) {
 		time.Sleep(time.Second)
 		h := w.history("s1")
 		if len(h) != 6 || !strings.Contains(h[4], "interrupted") || h[5] != "assistant: took it up again" {
-			t.Errorf("got %q", h)
+			t.Errorf(`got %q; want 6 messages, with an interrupted one at 4 and "took it up again" last`, h)
 		}
 	})
 }
@@ -1187,7 +1187,7 @@ func TestCompactionInATurn(t *testing.T) {
 		}
 		h := w.history("s1")
 		if !strings.HasPrefix(h[0], "system: they talked at length") || len(h) > 9 {
-			t.Errorf("got %.80q", h)
+			t.Errorf("got %.80q; want the summary first, and at most 9 messages", h)
 		}
 		if !slices.Contains(w.tape("s1"), "anchor compaction") {
 			t.Error("there is no anchor")
@@ -1209,12 +1209,12 @@ func TestCompactionFails(t *testing.T) {
 	}, func(t *testing.T, w *world) {
 		for range 3 {
 			if out := w.run("s1", strings.Repeat("word ", 300)); out.Err != nil {
-				t.Errorf("got %+v", out)
+				t.Errorf("got %+v, want no error", out)
 			}
 		}
 		synctest.Wait()
 		if f := w.web.all("session.compaction.failed"); len(f) == 0 || f[0].SessionID != event.KernelSession {
-			t.Errorf("got %+v", f)
+			t.Errorf("got %+v, want a failed compaction on the kernel session", f)
 		}
 	})
 }
@@ -1229,7 +1229,7 @@ func TestSubAgent(t *testing.T) {
 	}, func(t *testing.T, w *world) {
 		out := w.run("s1", "delegate it")
 		if out.Err != nil || out.Text != "delegated" {
-			t.Fatalf("got %+v", out)
+			t.Fatalf(`got %+v, want "delegated" and no error`, out)
 		}
 		synctest.Wait()
 		started := w.web.all("x.agent.subagent.started")[0]
@@ -1238,7 +1238,7 @@ func TestSubAgent(t *testing.T) {
 			t.Fatal(err)
 		}
 		if started.SessionID != "_bridge:agent-tool" || s.ParentID != "s1" || s.Goal != "do the thing" || s.Strategy != "react" || !slices.Equal(s.Tools, []string{"work"}) {
-			t.Errorf("got %+v", s)
+			t.Errorf(`got %+v, want the sub-agent of s1 for "do the thing" with work alone`, s)
 		}
 		if id, ok := strings.CutPrefix(s.ChildID, "s1::agent::"); !ok || len(id) != 8 {
 			t.Errorf("child %s", s.ChildID)
@@ -1248,11 +1248,11 @@ func TestSubAgent(t *testing.T) {
 			t.Fatal(err)
 		}
 		if c.ChildID != s.ChildID || c.FinalText != "the thing is done" || c.StepsUsed != 2 || !slices.Equal(c.ForbiddenToolHits, []string{"danger"}) {
-			t.Errorf("got %+v", c)
+			t.Errorf("got %+v; want the end of %s after 2 steps, with danger as a forbidden tool", c, s.ChildID)
 		}
 		var n agent_tool.Narrowed // Y-72, Y-198: seen, told once, not blocked
 		if ev := w.web.all("x.agent.allowlist.narrowed"); len(ev) != 1 || json.Unmarshal(ev[0].Payload.(json.RawMessage), &n) != nil || !slices.Equal(n.Attempted, []string{"danger"}) || !slices.Equal(n.Allowed, []string{"work"}) {
-			t.Errorf("got %+v", n)
+			t.Errorf("got %+v; want it narrowed once: danger was tried, and work is allowed", n)
 		}
 		slices.Sort(w.ran)
 		equal(t, w.ran, "boom", "inside")
@@ -1288,7 +1288,7 @@ func TestSubAgentDepth(t *testing.T) {
 		inBubble(t, s, func(t *testing.T, w *world) {
 			out := w.run("s1", "go")
 			if out.Err != nil || !strings.Contains(out.Text, fmt.Sprintf("sub-agents may nest %d deep", want)) {
-				t.Errorf("got %+v", out)
+				t.Errorf("got %+v, want the limit of %d levels in the text", out, want)
 			}
 			synctest.Wait()
 			deepest := 0
@@ -1328,7 +1328,7 @@ func TestSubAgentFanOut(t *testing.T) {
 	slow := `{"match":"slow","steps":[{"tool_calls":[{"name":"work","args":{"name":"a","ms":5000}}]}]}`
 	inBubble(t, setup{answer: approveAll, script: `{"scenarios":[{"match":"^go","steps":[{"tool_calls":` + calls(10, "slow") + `}]},` + slow + `]}`}, func(t *testing.T, w *world) {
 		if out := w.run("s1", "go"); out.Err != nil {
-			t.Errorf("got %+v", out)
+			t.Errorf("got %+v, want no error", out)
 		}
 		if n := refused(w, "this session already runs 8 sub-agents"); n != 2 || len(w.web.all("session.forked")) != 8 {
 			t.Errorf("%d were refused, %d started", n, len(w.web.all("session.forked")))
@@ -1339,7 +1339,7 @@ func TestSubAgentFanOut(t *testing.T) {
 	})
 	inBubble(t, setup{answer: approveAll, script: `{"scenarios":[{"match":"^go","steps":[{"tool_calls":` + calls(5, "branch") + `}]},{"match":"^branch","steps":[{"tool_calls":` + calls(8, "slow") + `}]},` + slow + `]}`}, func(t *testing.T, w *world) {
 		if out := w.run("s1", "go"); out.Err != nil {
-			t.Errorf("got %+v", out)
+			t.Errorf("got %+v, want no error", out)
 		}
 		// A branch whose sub-agents are all refused ends, says so, and another gets its
 		// place.
@@ -1358,7 +1358,7 @@ func TestSubAgentEnds(t *testing.T) {
 		var f agent_tool.Failed
 		ev := w.web.all("x.agent.subagent.failed")
 		if len(ev) != 1 || json.Unmarshal(ev[0].Payload.(json.RawMessage), &f) != nil || !strings.HasPrefix(f.ChildID, "s1::agent::") {
-			w.t.Fatalf("got %+v", ev)
+			w.t.Fatalf("got %+v, want one failed sub-agent of s1", ev)
 		}
 		return f.Reason
 	}
@@ -1378,7 +1378,7 @@ func TestSubAgentEnds(t *testing.T) {
 		out := <-done
 		synctest.Wait()
 		if out.Kind != "cancelled" || reason(w) != "cancelled" || len(w.ran) != 0 {
-			t.Errorf("got %+v", out)
+			t.Errorf("got %+v, want it cancelled and no call run", out)
 		}
 		for _, ev := range w.web.all("session.forked") {
 			if state, _ := w.Loop.State(ev.Payload.(event.SessionForked).ChildID); state != loop.Idle {
@@ -1393,24 +1393,24 @@ func TestKernelEvents(t *testing.T) {
 	inBubble(t, setup{}, func(t *testing.T, w *world) {
 		synctest.Wait()
 		if ev := w.web.all("kernel.ready"); len(ev) != 1 || ev[0].Payload.(event.KernelReady).Version != "test" || ev[0].SessionID != event.KernelSession {
-			t.Errorf("got %+v", ev)
+			t.Errorf("got %+v; want one kernel.ready of the version test, on the kernel session", ev)
 		}
 		w.Fail("clock", errors.New("it stands still"))
 		select {
 		case err := <-w.Failed():
 			if !strings.Contains(err.Error(), "clock: it stands still") {
-				t.Errorf("got %v", err)
+				t.Errorf(`got %v; want "clock: it stands still" in it`, err)
 			}
 		default:
 			t.Error("nobody would notice")
 		}
 		synctest.Wait()
 		if ev := w.web.all("kernel.error"); len(ev) != 1 || ev[0].Payload.(event.KernelError).Source != "clock" || ev[0].Source != event.KernelSource {
-			t.Errorf("got %+v", ev)
+			t.Errorf("got %+v; want one kernel.error of clock, from the kernel", ev)
 		}
 		w.stop()
 		if ev := w.web.all("kernel.shutdown"); len(ev) != 1 || ev[0].Payload.(event.KernelShutdown).Reason != "test over" {
-			t.Errorf("got %+v", ev)
+			t.Errorf(`got %+v, want one kernel.shutdown with the reason "test over"`, ev)
 		}
 	})
 }
@@ -1421,7 +1421,7 @@ func TestBundledPlugins(t *testing.T) {
 		want := map[string]plugin.Category{"strategy-react": plugin.Strategy, "llm-echo": plugin.LLMProvider, "memory-sqlite": plugin.Memory, "agent-tool": plugin.Tool, "test-web": plugin.Adapter}
 		for _, s := range w.Plugins.Snapshot() {
 			if want[s.Name] != s.Category || s.Status != plugin.Loaded {
-				t.Errorf("got %+v", s)
+				t.Errorf("got %+v, want it loaded with the category %q", s, want[s.Name])
 			}
 			delete(want, s.Name)
 		}
@@ -1429,7 +1429,7 @@ func TestBundledPlugins(t *testing.T) {
 			t.Errorf("missing: %v", want)
 		}
 		if ds := w.Plugins.Doctor(t.Context(), time.Second); plugin.Worst(ds) != plugin.Healthy {
-			t.Errorf("got %+v", ds)
+			t.Errorf("got %+v, want all healthy", ds)
 		}
 	})
 }
@@ -1450,7 +1450,7 @@ func TestSettingsOfAnotherProcess(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
 		if out := w.run("s1", "hi"); out.Text != "from outside" {
-			t.Errorf("got %+v", out)
+			t.Errorf(`got %+v, want "from outside"`, out)
 		}
 	})
 }
@@ -1462,7 +1462,7 @@ func TestFirstTurnOfTheFirstStart(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, setup{})
 			if out := w.run("s1", "hi"); out.Err != nil || out.Text != "echo: hi" {
-				t.Errorf("got %+v", out)
+				t.Errorf(`got %+v; want "echo: hi" and no error`, out)
 			}
 			w.stop()
 		})

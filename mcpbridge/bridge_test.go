@@ -110,10 +110,10 @@ func TestBridgeTellsTheBus(t *testing.T) {
 		}
 	}
 	if err := plugins.Stop(); err != nil {
-		t.Error(err)
+		t.Errorf("Stop of the plugins = %v, want no error", err)
 	}
 	if err := b.Close(t.Context()); err != nil {
-		t.Error(err)
+		t.Errorf("Close of the bus = %v, want no error", err)
 	}
 	procs.Close(t.Context())
 	if len(ready) != 1 || ready[0].Server != "good" || len(ready[0].Tools) != 1 || ready[0].Tools[0] != (mcpbridge.ServerTool{Name: "good__t", MCPName: "t", Description: "file-out"}) {

@@ -26,7 +26,7 @@ func TestHealthOfFailedServers(t *testing.T) {
 	br.Attach(host)
 	defer func() {
 		if err := host.Close(t.Context()); err != nil {
-			t.Error(err)
+			t.Errorf("Close of the host = %v, want no error", err)
 		}
 	}()
 	br.Add(t.Context(), servers.Server{Name: "bad", Transport: servers.Stdio, Command: "sh", Args: []string{"-c", "echo hello >&2; echo 'error: no licence' >&2; echo bye >&2; exit 1"}})
@@ -51,7 +51,7 @@ func TestHealthWhileAFailedServerStartsAgain(t *testing.T) {
 	br.Attach(host)
 	defer func() {
 		if err := host.Close(t.Context()); err != nil {
-			t.Error(err)
+			t.Errorf("Close of the host = %v, want no error", err)
 		}
 	}()
 	// The second start waits for the end of the test.
@@ -78,7 +78,7 @@ func TestErrorsOfInvalidServersAreMasked(t *testing.T) {
 	br.Attach(host)
 	defer func() {
 		if err := host.Close(t.Context()); err != nil {
-			t.Error(err)
+			t.Errorf("Close of the host = %v, want no error", err)
 		}
 	}()
 	cause := errors.New("url: cannot parse https://ada:" + secret + "@host")

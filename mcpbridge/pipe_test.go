@@ -25,7 +25,7 @@ func TestAPipeKeepsNobodyWaiting(t *testing.T) {
 	br.Attach(host)
 	defer func() {
 		if err := host.Close(t.Context()); err != nil {
-			t.Error(err)
+			t.Errorf("Close of the host = %v, want no error", err)
 		}
 		procs.Close(t.Context())
 	}()

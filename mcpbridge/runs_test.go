@@ -35,7 +35,7 @@ func TestRuns(t *testing.T) {
 	br.Attach(host)
 	t.Cleanup(func() {
 		if err := host.Close(context.Background()); err != nil {
-			t.Error(err)
+			t.Errorf("Close of the host = %v, want no error", err)
 		}
 		procs.Close(context.Background())
 	})

@@ -74,7 +74,7 @@ func (b *box) admin(method, path, body string, status int, out any) {
 	}
 	if out != nil {
 		if err := json.Unmarshal(raw, out); err != nil {
-			b.t.Fatalf("%s %s: %v %s", method, path, err, raw)
+			b.t.Fatalf("%s %s = %s, %v; want JSON", method, path, raw, err)
 		}
 	}
 }
@@ -193,7 +193,7 @@ func TestServersByAPI(t *testing.T) {
 	}
 	s := ready("ready")
 	if s.Tools == 0 || !s.Editable || strings.Contains(string(s.Config), "canary") || s.StartMS == 0 {
-		t.Errorf("got %+v", s)
+		t.Errorf(`got %+v; want tools, a start time, editable, and no "canary" in its config`, s)
 	}
 	var called struct {
 		OK      bool    `json:"ok"`
@@ -202,7 +202,7 @@ func TestServersByAPI(t *testing.T) {
 	}
 	b.admin("POST", "/tools/e__echo/call", `{"arguments":{"message":"héllo"}}`, 200, &called)
 	if !called.OK || !strings.Contains(fmt.Sprint(called.Display), "héllo") || called.TookMS <= 0 {
-		t.Errorf("got %+v", called)
+		t.Errorf(`got %+v; want OK, with "héllo" and a time`, called)
 	}
 	b.admin("POST", "/tools/e__echo/call", `{"arguments":{"message":7}}`, 200, &called)
 	if called.OK {
@@ -267,7 +267,7 @@ func TestForeignServersAreNotChanged(t *testing.T) {
 	var servers []admin.Server
 	b.admin("GET", "/mcp/servers", "", 200, &servers)
 	if len(servers) != 1 || servers[0].Editable {
-		t.Errorf("got %+v", servers)
+		t.Errorf("got %+v, want one server that is not editable", servers)
 	}
 	b.admin("POST", "/mcp/servers", `{"name":"y","config":{"command":"y"}}`, 400, nil)
 	b.admin("DELETE", "/mcp/servers/x", "", 400, nil)

@@ -51,7 +51,7 @@ func events(t *testing.T, out string) (kinds []string, byKind map[string][]json.
 			Payload json.RawMessage `json:"payload"`
 		}
 		if err := json.Unmarshal([]byte(line), &ev); err != nil {
-			t.Fatalf("%v: %s", err, line)
+			t.Fatalf("a line of yaya run --json = %q, %v; want a JSON event", line, err)
 		}
 		kinds = append(kinds, ev.Kind)
 		byKind[ev.Kind] = append(byKind[ev.Kind], ev.Payload)
@@ -86,7 +86,7 @@ func TestRunWithRealServers(t *testing.T) {
 	out := b.must("run", "--json", "--mcp-config", cfg, "--session", "s1", "do it")
 	kinds, by := events(t, out)
 	if kinds[len(kinds)-1] != "turn.completed" || len(by["tool.call.result"]) != 4 || len(by["tool.error"]) != 0 {
-		t.Fatalf("got %v\n%s", kinds, out)
+		t.Fatalf("got %v; want 4 results of tools, no error, and turn.completed at the end\n%s", kinds, out)
 	}
 	for _, want := range []string{"from the model", "42"} {
 		if !slices.ContainsFunc(by["tool.call.result"], func(r json.RawMessage) bool { return bytes.Contains(r, []byte(want)) }) {
@@ -98,7 +98,7 @@ func TestRunWithRealServers(t *testing.T) {
 	}
 	var done struct{ Steps, Usage any }
 	if err := json.Unmarshal(by["turn.completed"][0], &done); err != nil || done.Steps != 3.0 {
-		t.Errorf("got %s", by["turn.completed"][0])
+		t.Errorf("turn.completed has %s, want 3 steps", by["turn.completed"][0])
 	}
 	rs := s.Requests()
 	if len(rs) != 5 {
@@ -120,7 +120,7 @@ func TestRunWithRealServers(t *testing.T) {
 	b.must("config", "set", "providers.local.base_url", s2.URL+"/v1")
 	text := b.must("run", "--mcp-config", cfg, "--session", "s1", "and again")
 	if text != "I may not.\n" {
-		t.Errorf("got %q", text)
+		t.Errorf(`yaya run says %q, want "I may not.\n"`, text)
 	}
 	last, _ = json.Marshal(s2.Requests()[1].Body["messages"])
 	if !strings.Contains(string(last), "nobody is there to ask") || !strings.Contains(string(last), "All is done: 42.") {
@@ -133,7 +133,7 @@ func TestRunWithRealServers(t *testing.T) {
 		}
 	}
 	if out := b.must("verify"); !strings.Contains(out, "0 findings") {
-		t.Errorf("got %s", out)
+		t.Errorf(`yaya verify says %s, want "0 findings" in it`, out)
 	}
 }
 
@@ -164,7 +164,7 @@ func TestRunIsKilled(t *testing.T) {
 	defer quick.Close()
 	b.must("config", "set", "providers.local.base_url", quick.URL)
 	if got := b.must("run", "--session", "s1", "go on"); got != "here I am again\n" {
-		t.Errorf("got %q", got)
+		t.Errorf(`yaya run says %q, want "here I am again\n"`, got)
 	}
 	raw, _ := json.Marshal(quick.Requests()[0].Body["messages"])
 	if !strings.Contains(string(raw), "take your time") {
@@ -194,7 +194,7 @@ func TestRunIsInterrupted(t *testing.T) {
 		t.Errorf("exit code %d, %v: %s", code, err, errOut.String())
 	}
 	if show := b.must("session", "show", "s1"); !strings.Contains(show, "turn.cancelled") {
-		t.Errorf("got %s", show)
+		t.Errorf(`yaya session show says %s, want "turn.cancelled" in it`, show)
 	}
 }
 
@@ -212,13 +212,13 @@ func TestDaemonAndSessions(t *testing.T) {
 	}
 	// Its session is its own while it lives …
 	if msg, err := b.run("session", "reset", "s1"); err == nil || !strings.Contains(msg, "in use") {
-		t.Errorf("got %v: %s", err, msg)
+		t.Errorf(`yaya session reset: got %v: %s; want a failure with "in use"`, err, msg)
 	}
 	if msg, err := b.run("run", "--session", "s1", "me too"); err == nil || !strings.Contains(msg, "use another --session") {
-		t.Errorf("got %v: %s", err, msg)
+		t.Errorf(`yaya run: got %v: %s; want a failure with "use another --session"`, err, msg)
 	}
 	if show := b.must("session", "show", "s1"); !strings.Contains(show, "user: talk") { // … and can be read
-		t.Errorf("got %s", show)
+		t.Errorf(`yaya session show says %s; want "user: talk" in it`, show)
 	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)

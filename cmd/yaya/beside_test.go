@@ -41,7 +41,7 @@ func (b *box) recorded(name string) (command []string, starts func() int) {
 	return []string{"sh", script, record}, func() int {
 		raw, err := os.ReadFile(record)
 		if err != nil && !os.IsNotExist(err) {
-			b.t.Fatal(err)
+			b.t.Fatalf("ReadFile(%s) = %v, want the record or no file", record, err)
 		}
 		return strings.Count(string(raw), "start\n")
 	}
@@ -334,16 +334,16 @@ func TestProviderAdd(t *testing.T) {
 				t.Errorf("the key is %s", got)
 			}
 			if out := b.must("provider", "list"); !strings.Contains(out, "*  work ") || strings.Contains(out, "sk-secret") {
-				t.Errorf("got %s", out)
+				t.Errorf("yaya provider list says %s; want work as the active one, and no key", out)
 			}
 			if out, err := b.run("provider", "remove", "work"); err == nil || !strings.Contains(out, "active") {
 				t.Errorf("the active one was removed: %v, %s", err, out)
 			}
 			if out := b.must("provider", "use", "llm-echo"); out != "llm-echo is the active provider\n" {
-				t.Errorf("got %q", out)
+				t.Errorf(`yaya provider use says %q, want "llm-echo is the active provider\n"`, out)
 			}
 			if out := b.must("provider", "remove", "work"); out != "removed work\n" {
-				t.Errorf("got %q", out)
+				t.Errorf(`yaya provider remove says %q, want "removed work\n"`, out)
 			}
 		})
 	}

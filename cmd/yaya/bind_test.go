@@ -26,7 +26,7 @@ func (b *box) turn(ws, say string) (id string) {
 	_, out := b.v1("POST", "/sessions", fmt.Sprintf(`{"workspace_path":%q}`, ws))
 	id, _ = out["session_id"].(string)
 	if status, out := b.v1("POST", "/sessions/"+id+"/messages", fmt.Sprintf(`{"role":"user","parts":[{"type":"text","text":%q}]}`, say)); status != 202 {
-		b.t.Fatal(status, out)
+		b.t.Fatalf("a message to %s: got %d, %v; want status 202", id, status, out)
 	}
 	return id
 }
@@ -47,7 +47,7 @@ func (b *box) ask(id, after string) (a asked, last string) {
 func (b *box) decide(id string, a asked, action string) {
 	b.t.Helper()
 	if status, out := b.v1("POST", "/sessions/"+id+"/approve", fmt.Sprintf(`{"tool_call_id":%q,"action":%q}`, a.Call, action)); status != 200 {
-		b.t.Fatal(status, out)
+		b.t.Fatalf("%s of %s: got %d, %v; want status 200", action, a.Call, status, out)
 	}
 }
 

@@ -107,6 +107,6 @@ func freeAddr(t *testing.T) string {
 			return addr
 		}
 	}
-	t.Fatal(err)
+	t.Fatalf("Listen on 100 ports = %v, want one that is free", err)
 	return ""
 }

@@ -428,7 +428,7 @@ func TestCanaryIn(t *testing.T) {
 	for _, text := range []string{"other", "the key is " + secret} {
 		w := gzip.NewWriter(&packed)
 		if _, err := io.WriteString(w, text); err != nil || w.Close() != nil {
-			t.Fatal(err)
+			t.Fatalf("Write of %q to gzip = %v, want no error from it and from Close", text, err)
 		}
 		packed.WriteString(strings.Repeat("between", 100))
 	}

@@ -156,7 +156,7 @@ func TestACMEOverHTTP(t *testing.T) {
 	_, _ = io.WriteString(c, "GET /x HTTP/1.1\r\nHost: yaya.example\r\n\r\n")
 	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil || resp.StatusCode != 307 || resp.Header.Get("Location") != "https://yaya.example/x" {
-		t.Errorf("got %+v, %v", resp, err)
+		t.Errorf("GET /x: got %+v, %v; want status 307 to https://yaya.example/x", resp, err)
 	}
 }
 
@@ -225,13 +225,13 @@ func TestSelfSigned(t *testing.T) {
 	}
 	inv = invite()
 	if out, err := phone("one", url, "--code", inv.Code, "--fingerprint", strings.ToUpper(inv.Fingerprint[7:]), "--device", "one"); err != nil {
-		t.Fatal(err, out)
+		t.Fatalf("connect with the fingerprint: got %v, %s; want no error", err, out)
 	}
 	if out, err := phone("two", invite().Link(url), "--device", "two"); err != nil {
-		t.Fatal(err, out)
+		t.Fatalf("connect with the link: got %v, %s; want no error", err, out)
 	}
 	if out := b.must("device", "invite", "--url", url); !strings.Contains(out, "--fingerprint "+inv.Fingerprint) {
-		t.Errorf("got %s", out)
+		t.Errorf("yaya device invite says %s, want %q in it", out, "--fingerprint "+inv.Fingerprint)
 	}
 	if out := b.must("device", "invite"); !strings.Contains(out, "yaya connect "+url+" --code ") || !strings.Contains(out, " --fingerprint "+inv.Fingerprint+"\n") {
 		t.Errorf("got %s, want the whole command", out)
@@ -254,7 +254,7 @@ func TestSelfSigned(t *testing.T) {
 	}
 	// A known device keeps to the key without being told again.
 	if out, err := phone("one", url, "--code", invite().Code); err != nil {
-		t.Error(err, out)
+		t.Errorf("connect of a known device: got %v, %s; want no error", err, out)
 	}
 	if raw, err := os.ReadFile(filepath.Join(b.dir, "d", "keys", "self-signed.pem")); err != nil || !strings.Contains(string(raw), "PRIVATE KEY") {
 		t.Errorf(`got %v, want raw with "PRIVATE KEY"`, err)

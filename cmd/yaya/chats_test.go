@@ -45,7 +45,7 @@ func (b *box) v1(method, path, body string) (int, map[string]any) {
 	var out map[string]any
 	if len(raw) > 0 {
 		if err := json.Unmarshal(raw, &out); err != nil {
-			b.t.Fatalf("%s %s: %v %s", method, path, err, raw)
+			b.t.Fatalf("%s %s = %s, %v; want JSON", method, path, raw, err)
 		}
 	}
 	return resp.StatusCode, out
@@ -120,7 +120,7 @@ func TestKilledWithAnAsk(t *testing.T) {
 		t.Fatalf("got %v, %v, want status 201, a id", status, out)
 	}
 	if _, err := os.Stat(filepath.Join(b.dir, "d", "sessions", id, "session.json")); err != nil { // S-3
-		t.Error(err)
+		t.Errorf("Stat of the session's file = %v, want it to be there", err)
 	}
 	status, out = b.v1("POST", "/sessions/"+id+"/messages", `{"role":"user","id":"m1","parts":[{"type":"text","text":"change it"}]}`)
 	turn, _ := out["turn_id"].(string)

@@ -64,11 +64,11 @@ func TestClients(t *testing.T) {
 				var out, errOut bytes.Buffer
 				cmd.Stdout, cmd.Stderr = &out, &errOut
 				if err := cmd.Run(); err != nil {
-					t.Fatalf("%v\n%s%s", err, out.String(), errOut.String())
+					t.Fatalf("%s = %v, want no error\n%s%s", name, err, out.String(), errOut.String())
 				}
 				var got clientReport
 				if err := json.Unmarshal(out.Bytes(), &got); err != nil {
-					t.Fatalf("%v: %s", err, out.String())
+					t.Fatalf("%s prints %q, %v; want a report in JSON", name, out.String(), err)
 				}
 				got.check(t, names)
 			})
@@ -151,7 +151,7 @@ func reportOfSDK(t *testing.T, transport sdk.Transport, version string, servers 
 		}
 		r, err := s.CallTool(ctx, p)
 		if err != nil {
-			t.Fatalf("%s: %v", tool, err)
+			t.Fatalf("CallTool(%s) = %v, want no error", tool, err)
 		}
 		return r
 	}
@@ -198,7 +198,7 @@ func inspectCLI(t *testing.T, node string, target, servers []string) {
 		var out, errOut bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &errOut
 		if err := cmd.Run(); err != nil {
-			t.Fatalf("%v: %v\n%s%s", rest, err, out.String(), errOut.String())
+			t.Fatalf("inspector %q = %v, want no error\n%s%s", rest, err, out.String(), errOut.String())
 		}
 		return out.String()
 	}

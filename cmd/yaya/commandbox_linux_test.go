@@ -77,7 +77,7 @@ func TestAgentWorksInSandboxes(t *testing.T) {
 	}
 	b.repository(ws)
 	if out, err := exec.CommandContext(t.Context(), "git", "init", "-q", "--bare", bare).CombinedOutput(); err != nil {
-		t.Fatalf("%v %s", err, out)
+		t.Fatalf("git init --bare = %v, %s; want no error", err, out)
 	}
 	b.must("config", "set", "approval.rules", `[{"tool":"shell","decision":"allow"},{"tool":"apply_patch","decision":"allow"},{"tool":"verify","decision":"allow"}]`)
 	push := "git push -q " + bare + " main"
@@ -92,7 +92,7 @@ func TestAgentWorksInSandboxes(t *testing.T) {
 	refs := func() string {
 		out, err := exec.CommandContext(t.Context(), "git", "--git-dir="+bare, "log", "--format=%s", "--all").CombinedOutput()
 		if err != nil {
-			t.Errorf("%v %s", err, out)
+			t.Errorf("git log = %v, %s; want no error", err, out)
 		}
 		return string(out)
 	}

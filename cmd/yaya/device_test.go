@@ -108,7 +108,7 @@ func TestPhoenixClient(t *testing.T) {
 				for lines.Scan() {
 					var l line
 					if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
-						t.Fatalf("%s: %v", lines.Text(), err)
+						t.Fatalf("watch.mjs prints %q, %v; want JSON", lines.Text(), err)
 					}
 					if l.Seq > 0 {
 						seqs = append(seqs, l.Seq)
@@ -163,7 +163,7 @@ func TestPhoenixClient(t *testing.T) {
 			for lines.Scan() {
 			}
 			if err := cmd.Wait(); err != nil {
-				t.Error(err)
+				t.Errorf("watch.mjs ends with %v, want no error", err)
 			}
 		})
 	}
@@ -196,7 +196,7 @@ func TestRevocationSurvivesAKill(t *testing.T) {
 		return string(out), err
 	}
 	if out, err := phone("connect", "http://"+b.addr, "--code", code, "--device", "phone"); err != nil {
-		t.Fatal(err, out)
+		t.Fatalf("connect with a code: got %v, %s; want no error", err, out)
 	}
 	if out, err := phone("connect"); err != nil || !strings.Contains(out, "as phone") {
 		t.Errorf(`got %v, %v, want "as phone" in it`, err, out)
@@ -234,7 +234,7 @@ func TestRevocationSurvivesAKill(t *testing.T) {
 	select {
 	case err := <-done:
 		if err != nil {
-			t.Error(err)
+			t.Errorf("connect of the approved device ends with %v, want no error", err)
 		}
 	case <-time.After(eventually.Limit):
 		t.Error("it still waits")
@@ -256,7 +256,7 @@ func TestUpstream(t *testing.T) {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), node, "../../examples/phoenix/msgpack.mjs", "http://"+k.addr, code2, npmModule(t, "@msgpack", "msgpack", "dist.esm", "index.mjs"))
 		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatal(err, string(out))
+			t.Fatalf("msgpack.mjs = %v, %s; want no error", err, out)
 		}
 	}
 	talk()
@@ -296,7 +296,7 @@ func TestTokensStayHere(t *testing.T) {
 	dir := filepath.Join(b.dir, "phone")
 	cmd := exec.CommandContext(t.Context(), b.bin, "--data-dir", dir, "--config-dir", dir+"c", "connect", "http://"+b.addr, "--code", b.invite("tools:call"), "--device", "phone")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatal(err, string(out))
+		t.Fatalf("connect with a code: got %v, %s; want no error", err, out)
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "keys", "remotes", "*.json"))
 	if err != nil || len(files) != 1 {
@@ -339,7 +339,7 @@ func TestTokensStayHere(t *testing.T) {
 		return err
 	})
 	if err != nil {
-		t.Error(err)
+		t.Errorf("WalkDir of the data folder = %v, want no error", err)
 	}
 }
 

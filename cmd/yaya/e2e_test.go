@@ -117,7 +117,7 @@ func (b *box) in(dir string, args ...string) (string, string, int) {
 	cmd.Stdout, cmd.Stderr = &out, &errOut
 	err := cmd.Run()
 	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
-		b.t.Fatal(err)
+		b.t.Fatalf("yaya %q = %v, want it to run", args, err)
 	}
 	return out.String(), errOut.String(), cmd.ProcessState.ExitCode()
 }
@@ -296,12 +296,12 @@ func TestRealClients(t *testing.T) {
 			c := sdk.NewClient(&sdk.Implementation{Name: "e2e", Version: "1"}, nil)
 			s, err := c.Connect(t.Context(), transport, nil)
 			if err != nil {
-				t.Fatalf("%s: %v", name, err)
+				t.Fatalf("%s: Connect = %v, want no error", name, err)
 			}
 			eventually.True(t, name+": all tools are listed", func() bool {
 				res, err := s.ListTools(t.Context(), nil)
 				if err != nil {
-					t.Fatalf("%s: %v", name, err)
+					t.Fatalf("%s: ListTools = %v, want no error", name, err)
 				}
 				return len(res.Tools) == referenceTools+1
 			})
@@ -342,12 +342,12 @@ func TestRealClients(t *testing.T) {
 				req.Params.ProtocolVersion = mcpgo.ProtocolVersion20250618
 			}
 			if _, err := c.Initialize(t.Context(), req); err != nil {
-				t.Fatalf("%s: %v", name, err)
+				t.Fatalf("%s: Initialize = %v, want no error", name, err)
 			}
 			eventually.True(t, name+": all tools are listed", func() bool {
 				res, err := c.ListTools(t.Context(), mcpgo.ListToolsRequest{})
 				if err != nil {
-					t.Fatalf("%s: %v", name, err)
+					t.Fatalf("%s: ListTools = %v, want no error", name, err)
 				}
 				return len(res.Tools) == referenceTools+1
 			})

@@ -82,7 +82,7 @@ func (k *keeper) run() {
 		k.process = cmd.Process
 		k.mu.Unlock()
 		if err != nil {
-			k.b.t.Error(err)
+			k.b.t.Errorf("Start of yaya = %v, want no error", err)
 			return
 		}
 		_ = cmd.Wait()
@@ -216,7 +216,7 @@ func TestRestartCrashes(t *testing.T) {
 		eventually.True(t, tt.name+": messages are acknowledged before", func() bool { return w.count() > before+2 })
 		for _, f := range []string{mark, goOn} {
 			if err := os.Remove(f); err != nil && !errors.Is(err, os.ErrNotExist) {
-				t.Fatal(err)
+				t.Fatalf("%s: Remove = %v, want it removed or not there", tt.name, err)
 			}
 		}
 		spare := own + ".spare"

@@ -114,10 +114,10 @@ func (b *box) say(session, text string) string {
 	status, out := b.v1("POST", "/sessions", session)
 	id, _ := out["session_id"].(string)
 	if status != 201 || id == "" {
-		b.t.Fatal(status, out)
+		b.t.Fatalf("POST /sessions: got %d, %v; want status 201 and an id", status, out)
 	}
 	if status, out := b.v1("POST", "/sessions/"+id+"/messages", fmt.Sprintf(`{"role":"user","id":"m","parts":[{"type":"text","text":%q}]}`, text)); status != 202 {
-		b.t.Fatal(status, out)
+		b.t.Fatalf("a message to %s: got %d, %v; want status 202", id, status, out)
 	}
 	events, _ := b.until(id, "", "turn_completed")
 	var all strings.Builder

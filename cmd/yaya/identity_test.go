@@ -239,7 +239,7 @@ func (c *comparison) instructed(raw []byte) {
 	c.t.Helper()
 	obj, err := jsonrpc.ParseObject(raw)
 	if err != nil {
-		c.t.Fatalf("%s: %s: %v", c.name, raw, err)
+		c.t.Fatalf("%s: the handshake has %s, %v; want an object", c.name, raw, err)
 	}
 	c.said, _ = obj.String("instructions")
 }
@@ -319,12 +319,12 @@ func (c *comparison) list(method, member string) string {
 		}
 		obj, err := jsonrpc.ParseObject(raw)
 		if err != nil {
-			c.t.Fatalf("%s: %s: %s: %v", c.name, method, raw, err)
+			c.t.Fatalf("%s: %s = %s, %v; want an object", c.name, method, raw, err)
 		}
 		if entries := obj.Get(member); string(entries) != "[]" {
 			parts, err := jsonrpc.Batch(entries)
 			if err != nil {
-				c.t.Fatalf("%s: %s: %s: %v", c.name, method, raw, err)
+				c.t.Fatalf("%s: %s = %s, %v; want a list", c.name, method, raw, err)
 			}
 			for _, p := range parts {
 				e, err := jsonrpc.ParseObject(p)
@@ -366,7 +366,7 @@ func (c *comparison) ask(method, params string) []byte {
 	raw := c.door(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, c.ids, method, params), method)
 	var msg jsonrpc.Message
 	if err := msg.Parse(raw); err != nil {
-		c.t.Fatalf("%s: %s: %.500s: %v", c.name, method, raw, err)
+		c.t.Fatalf("%s: %s = %.500s, %v; want a message", c.name, method, raw, err)
 	}
 	if msg.Err != nil {
 		return bytes.Clone(msg.Err)
@@ -418,7 +418,7 @@ func overPipe(t *testing.T, env []string, command string, args ...string) entran
 	return func(msg []byte, _ string) []byte {
 		t.Helper()
 		if _, err := in.Write(append(bytes.Clone(msg), '\n')); err != nil {
-			t.Fatalf("%s: %v", command, err)
+			t.Fatalf("a message to %s: %v, want it written", command, err)
 		}
 		var sent jsonrpc.Message
 		if err := sent.Parse(msg); err != nil || !sent.IsRequest() {
@@ -427,7 +427,7 @@ func overPipe(t *testing.T, env []string, command string, args ...string) entran
 		for {
 			line, err := lines.ReadBytes('\n')
 			if err != nil {
-				t.Fatalf("%s: %v", command, err)
+				t.Fatalf("the answer of %s to %s: %v, want a line", command, msg, err)
 			}
 			if responds(&sent, line) {
 				return bytes.TrimSpace(line)

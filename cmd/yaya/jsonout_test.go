@@ -86,7 +86,7 @@ func TestNothingReachesATerminalRaw(t *testing.T) {
 			for d := json.NewDecoder(strings.NewReader(out)); d.More(); {
 				var v any
 				if err := d.Decode(&v); err != nil {
-					t.Fatalf("%v\n%s", err, out)
+					t.Fatalf("the output is not JSON: %v\n%s", err, out)
 				}
 				found = found || holds(v, termtext.Evil)
 			}

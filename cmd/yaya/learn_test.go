@@ -83,7 +83,7 @@ func TestSecretRekey(t *testing.T) {
 		out, _ := b.run("doctor", "--json")
 		var ds []plugin.Diagnosis
 		if err := json.Unmarshal([]byte(out[:strings.LastIndex(out, "]")+1]), &ds); err != nil {
-			t.Fatal(err, out)
+			t.Fatalf("yaya doctor --json says %q, %v; want diagnoses in JSON", out, err)
 		}
 		got := ""
 		for _, d := range ds {

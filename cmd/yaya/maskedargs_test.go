@@ -50,7 +50,7 @@ func TestSecretsInArgsAreShownNowhere(t *testing.T) {
 	hidden("list", list, "cannot sign in with **** and sh --token ****")
 	list, err = b.run("mcp", "list", "--json")
 	if err != nil {
-		t.Fatal(err, list)
+		t.Fatalf("yaya mcp list --json = %v, %s; want no error", err, list)
 	}
 	hidden("list --json", list)
 	doctor, _ := b.run("doctor") // fails, since servers do
@@ -75,7 +75,7 @@ func TestSecretsInArgsAreShownNowhere(t *testing.T) {
 		return err
 	})
 	if err != nil {
-		t.Error(err)
+		t.Errorf("WalkDir of the data folder = %v, want no error", err)
 	}
 	hidden("audit", b.must("audit"), "server_changed")
 	own, err := os.ReadFile(filepath.Join(b.dir, "c", "mcp.json"))

@@ -256,7 +256,7 @@ func TestMatrix(t *testing.T) {
 					},
 				}})
 				if err := c.noted(0, func(m rawMessage) bool { return m.Method == "notifications/subscriptions/acknowledged" }); err != nil {
-					t.Fatalf("%s: %v", s.title, err)
+					t.Fatalf("%s: got %v, want the subscription to be acknowledged", s.title, err)
 				}
 			}
 			for _, row := range matrix {
@@ -345,14 +345,14 @@ func TestTasksForEverybody(t *testing.T) {
 	r := knows.must("tools/call", map[string]any{"name": "ts__slow_compute", "arguments": map[string]any{"seconds": 30}})
 	id, _ := r["taskId"].(string)
 	if r["resultType"] != "task" || !strings.HasPrefix(id, "ts~") {
-		t.Fatalf("got %v", r)
+		t.Fatalf("got %v, want a task with an id of ts~", r)
 	}
 	if r := knows.must("tasks/get", map[string]any{"taskId": id}); r["status"] != "working" || r["taskId"] != id {
-		t.Errorf("got %v", r)
+		t.Errorf("tasks/get = %v, want the task %s working", r, id)
 	}
 	knows.must("tasks/cancel", map[string]any{"taskId": id})
 	if r := knows.must("tasks/get", map[string]any{"taskId": id}); r["status"] != "cancelled" {
-		t.Errorf("got %v", r)
+		t.Errorf("tasks/get = %v, want the task %s cancelled", r, id)
 	}
 	for _, bad := range []string{"", "ts~nothing", "nobody~x", id[3:]} {
 		if _, err := knows.try("tasks/get", map[string]any{"taskId": bad}); err == nil || !strings.Contains(err.Error(), "-32602") {

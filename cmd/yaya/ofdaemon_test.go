@@ -39,7 +39,7 @@ func TestDaemonThatDoesNotAnswer(t *testing.T) {
 		t.Errorf("got %v, want that it does not answer", err)
 	}
 	if err := l.Close(); err != nil {
-		t.Error(err)
+		t.Errorf("Close of the socket = %v, want no error", err)
 	}
 	<-ended
 }

@@ -99,7 +99,7 @@ func (b *box) scenario(name string, vars map[string]any, acts map[string]func(ar
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Run(); err != nil {
-		t.Fatalf("%s: %v\n%s", name, err, out.String())
+		t.Fatalf("%s.mjs = %v, want no error\n%s", name, err, out.String())
 	}
 	t.Logf("%s", out.String())
 }

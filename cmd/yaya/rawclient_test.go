@@ -279,7 +279,7 @@ func (c *rawClient) must(method string, params map[string]any) map[string]any {
 	c.t.Helper()
 	m, err := c.try(method, params)
 	if err != nil {
-		c.t.Fatalf("%s: %v", method, err)
+		c.t.Fatalf("%s = %v, want no error", method, err)
 	}
 	return m
 }

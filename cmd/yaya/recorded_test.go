@@ -26,7 +26,7 @@ func TestCommandsAreAuditedByTheDaemon(t *testing.T) {
 	b.must("backup", backups)
 	made, err := os.ReadDir(backups)
 	if err != nil || len(made) != 1 {
-		t.Fatal(made, err)
+		t.Fatalf("the folder of backups has %v, %v; want one backup", made, err)
 	}
 	if got := b.must("session", "prune", "--older", "1ns", "--dry-run"); !strings.Contains(got, "would be deleted: 2") {
 		t.Errorf("prune --dry-run says %q", got)

@@ -275,7 +275,7 @@ func TestReloadWithoutDaemon(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
 	if out, err := b.run("reload"); exitCode(err) != 1 || !strings.Contains(out, "no yaya runs") {
-		t.Errorf("got %v, %s", err, out)
+		t.Errorf(`yaya reload: got %v, %s; want exit code 1, and "no yaya runs" in it`, err, out)
 	}
 }
 

@@ -141,6 +141,6 @@ func TestQuarantineIsAudited(t *testing.T) {
 		}
 	}
 	if rows[0].Target != "fx" || !strings.Contains(string(rows[0].Payload), `"tool`) {
-		t.Errorf("got %+v", rows)
+		t.Errorf("got %+v; want rows of fx, with the tool", rows)
 	}
 }

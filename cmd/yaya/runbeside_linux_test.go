@@ -34,18 +34,18 @@ func TestRunBesideTheDaemon(t *testing.T) {
 		t.Errorf("escapes are shown to people: %q", out)
 	}
 	if out := b.terminal([]string{"not that way"}, "run", "--session", "s1", task); !strings.Contains(out, "rejected: not that way") {
-		t.Errorf("got %q", out)
+		t.Errorf(`yaya run says %q; want "rejected: not that way" in it`, out)
 	}
 	// Without a terminal nobody is asked, and the turn goes on.
 	if out := b.must("run", "--session", "s1", task); !strings.Contains(out, "nobody is there to ask") {
-		t.Errorf("got %q", out)
+		t.Errorf(`yaya run says %q, want "nobody is there to ask" in it`, out)
 	}
 	b.must("config", "set", "approval.rules", `[{"tool":"*","decision":"allow"}]`)
 	if out := b.must("run", "--session", "s1", task); out != "called & done\n" {
-		t.Errorf("got %q", out)
+		t.Errorf(`yaya run says %q, want "called & done\n"`, out)
 	}
 	if out := b.must("run", "--approve", "never", `/tool agent {"goal":"x"}`); !strings.Contains(out, "--approve never") {
-		t.Errorf("got %q", out)
+		t.Errorf(`yaya run says %q, want "--approve never" in it`, out)
 	}
 	if got := starts(); got != 1 {
 		t.Errorf("the server was started %d times, want once, by the daemon", got)
@@ -53,7 +53,7 @@ func TestRunBesideTheDaemon(t *testing.T) {
 
 	// The folder is the one that run was started in, and the session is the daemon's.
 	if out := b.must("session", "list", "--json"); !strings.Contains(out, `"id": "s1"`) {
-		t.Errorf("got %s", out)
+		t.Errorf("yaya session list says %s, want the session s1 in it", out)
 	}
 	if out := b.must("session", "fork", "s1", "s2"); out != "s2\n" {
 		t.Errorf("fork: got %q", out)
@@ -69,7 +69,7 @@ func TestRunBesideTheDaemon(t *testing.T) {
 	}
 
 	if out, err := b.run("run", "--provider", "nope", "x"); err == nil || !strings.Contains(out, `there is no provider "nope"`) {
-		t.Errorf("got %v: %s", err, out)
+		t.Errorf(`yaya run: got %v: %s; want an error with: there is no provider "nope"`, err, out)
 	}
 	b.must("config", "set", "plugin.llm_echo.script", `{"steps":[{"error":{"kind":"status","status_code":401,"message":"no such key"}}]}`)
 	out, err := b.run("run", "--session", "s3", "hi")
@@ -150,7 +150,7 @@ func TestFolderOfARun(t *testing.T) {
 	writeProgram(t, b.bin, "#!/bin/sh\ncd "+dir+" && exec "+yaya+" \"$@\" 2>&1\n")
 	out := b.must("run", "--session", "s1", "hello")
 	if !strings.Contains(out, "the server brought of "+filepath.Join(dir, ".mcp.json")+" is not used") || !strings.Contains(out, "echo: hello") {
-		t.Errorf("got %q", out)
+		t.Errorf("yaya run says %q; want the notice that .mcp.json is not used, and the echo", out)
 	}
 	if out := b.must("session", "list"); !strings.Contains(out, dir) {
 		t.Errorf("the session works elsewhere: %s", out)

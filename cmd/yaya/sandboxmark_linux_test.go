@@ -43,7 +43,7 @@ func TestMarkedIsNotTheOwner(t *testing.T) {
 			}
 			_, werr := in.Write([]byte("go\n"))
 			if err := errors.Join(err, werr, cmd.Wait()); err != nil {
-				t.Fatalf("%s: %v, %s", c.name, err, out.String())
+				t.Fatalf("%s: curl = %v, %s; want no error", c.name, err, out.String())
 			}
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("%s, marked %v: got %q, want %q in it", c.name, marked, out.String(), want)

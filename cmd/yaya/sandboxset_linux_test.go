@@ -108,7 +108,7 @@ func TestSettingThatStopsServersSaysSo(t *testing.T) {
 				cmd.Env = b.environ()
 				raw, err := cmd.CombinedOutput()
 				if err != nil {
-					t.Fatalf("%s %s: %v\n%s", tt.key, tt.value, err, raw)
+					t.Fatalf("yaya config set %s %s = %v, want no error\n%s", tt.key, tt.value, err, raw)
 				}
 				out := string(raw)
 				for _, want := range tt.want {

@@ -409,7 +409,7 @@ func TestProviderKeysAreSealed(t *testing.T) {
 	b.serve()
 	const first, second = "sk-canary-first-0123", "sk-canary-second-0123"
 	if out, err := b.typed(first+"\n", "provider", "add", "local", "--base-url", llm.URL+"/v1", "--model", "m", "--api-key-stdin", "--use"); err != nil {
-		t.Fatal(err, out)
+		t.Fatalf("yaya provider add = %v, %s; want no error", err, out)
 	}
 	sent := func(want string) {
 		t.Helper()

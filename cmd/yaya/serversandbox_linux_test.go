@@ -308,7 +308,7 @@ func TestKilledDaemonLeavesNoServer(t *testing.T) {
 	b.firstStart([]string{"own", "bounded", "theirs"})
 	for _, server := range []string{"own", "bounded", "theirs"} {
 		if said, failed := b.sh(server, "setsid sh -c 'exec sleep 987654321' >/dev/null 2>&1 & echo started"); failed || !strings.Contains(said, "started") {
-			t.Fatalf("%s: got %q", server, said)
+			t.Fatalf(`%s: got %q, want "started" in it`, server, said)
 		}
 	}
 	of := func() (found []string) {

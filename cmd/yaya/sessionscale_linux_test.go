@@ -178,7 +178,7 @@ func (b *box) sessionPage(t *testing.T, query string) (next string, rows int, to
 	raw, err := io.ReadAll(resp.Body) //nolint:forbidigo // test
 	took = time.Since(since)
 	if err = errors.Join(err, resp.Body.Close()); err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatalf("%d %s, %v", resp.StatusCode, raw, err)
+		t.Fatalf("GET /v1/sessions%s = %d %s, %v; want status 200", query, resp.StatusCode, raw, err)
 	}
 	var body struct {
 		Sessions []json.RawMessage `json:"sessions"`

@@ -83,7 +83,7 @@ func TestWholeResults(t *testing.T) {
 				t.Helper()
 				res, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: tool, Arguments: args})
 				if err != nil {
-					t.Fatalf("%s: %v", tool, err)
+					t.Fatalf("CallTool(%s) = %v, want no error", tool, err)
 				}
 				if len(res.Content) == 0 || res.IsError || res.Meta["io.github.yaya-ai/truncated"] != nil {
 					t.Fatalf("%s: %d items, error %v, meta %v", tool, len(res.Content), res.IsError, res.Meta)

@@ -75,7 +75,7 @@ func (b *box) terminal(answers []string, args ...string) string {
 		}
 	}
 	if err := cmd.Wait(); err != nil {
-		b.t.Fatalf("%v: %s", err, out.String())
+		b.t.Fatalf("yaya ends with %v, want no error: %s", err, out.String())
 	}
 	if len(answers) > 0 {
 		b.t.Errorf("it did not ask:\n%s", out.String())
@@ -90,26 +90,26 @@ func TestAsksOnTheTerminal(t *testing.T) {
 	b := newBox(t)
 	out := b.terminal([]string{"y"}, "run", "--session", "s1", "/tool agent {\"goal\":\"say \u202e hi\"}")
 	if !strings.Contains(out, "\n  goal: say \\u202e hi\r\n") || strings.Contains(out, "\u202e") || !strings.Contains(out, "sub-agent finished") {
-		t.Errorf("got %q", out)
+		t.Errorf(`the terminal shows %q; want the goal with \u202e escaped, and "sub-agent finished"`, out)
 	}
 	// Input that is not JSON is never put to anybody, and not shown as it is.
 	out = b.terminal(nil, "run", "--session", "s1", "/tool agent {\"goal\":\"\x1b[2J\"}")
 	if strings.Contains(out, "May agent run") || strings.Contains(out, "\x1b") {
-		t.Errorf("got %q", out)
+		t.Errorf("the terminal shows %q, want no question and no escape character", out)
 	}
 	twice := "/tool agent {\"goal\":\"again\"}\n/tool agent {\"goal\":\"again\"}"
 	out = b.terminal([]string{"use your own words"}, "run", "--session", "s1", twice)
 	if !strings.Contains(out, "May agent run, 2 times?") || strings.Count(out, "✗ rejected: use your own words") != 2 {
-		t.Errorf("got %q", out)
+		t.Errorf("the terminal shows %q; want one question for 2 calls, and 2 rejections", out)
 	}
 	out = b.terminal([]string{"s"}, "run", "--session", "s1", "/tool agent {\"goal\":\"once\"}")
 	if !strings.Contains(out, "sub-agent finished") {
-		t.Errorf("got %q", out)
+		t.Errorf(`the terminal shows %q, want "sub-agent finished" in it`, out)
 	}
 	// A line that was typed ahead is not an answer.
 	out = b.terminal([]string{"n"}, "run", "--session", "s1", "/tool agent {\"goal\":\"ahead\"}", typeAhead)
 	if !strings.Contains(out, "before the question appeared") || !strings.Contains(out, "✗ rejected") {
-		t.Errorf("got %q", out)
+		t.Errorf("the terminal shows %q; want the early line ignored, and a rejection", out)
 	}
 	if out := b.terminal([]string{""}, "run", "--session", "s1", "/tool agent {\"goal\":\"no\"}"); !strings.Contains(out, "✗ rejected") {
 		t.Errorf("silence is consent: %q", out)

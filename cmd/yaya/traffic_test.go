@@ -142,7 +142,7 @@ func TestTraffic(t *testing.T) {
 		return err
 	})
 	if err != nil {
-		t.Error(err)
+		t.Errorf("Walk of the traffic folder = %v, want no error", err)
 	}
 	b.serve("--mcp-config", config)
 	b.call("everything__echo", `{"message":"again"}`)

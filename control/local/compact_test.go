@@ -32,7 +32,7 @@ func (s *safe) segments() (names []string) {
 	s.t.Helper()
 	list, err := os.ReadDir(filepath.Join(s.dir, local.Segments))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		s.t.Fatal(err)
+		s.t.Fatalf("ReadDir of the segments = %v, want them or no folder", err)
 	}
 	for _, n := range list {
 		names = append(names, n.Name())
@@ -122,7 +122,7 @@ func TestCompaction(t *testing.T) {
 		fromLog, err := control.AuditLog(t.Context(), l, tt.q)
 		fromFile, err2 := local.AuditFile(t.Context(), fsys, tt.q)
 		if err != nil || err2 != nil {
-			t.Fatalf("%s: %v, %v", name, err, err2)
+			t.Fatalf("%s: AuditLog = %v, AuditFile = %v, want no errors", name, err, err2)
 		}
 		for _, got := range [][]control.Audit{fromLog, fromFile} {
 			indexes := []int64{}
@@ -340,11 +340,11 @@ func TestCompactionThatFails(t *testing.T) {
 				if err == nil {
 					acked = e.Index
 				} else if !errors.Is(err, control.ErrUnavailable) {
-					t.Fatal(err)
+					t.Fatalf("Append = %v, want no error or %v", err, control.ErrUnavailable)
 				}
 			}
 			if err := l.Close(); err != nil && acked > 0 {
-				t.Fatal(err)
+				t.Fatalf("Close after entry %d was acknowledged = %v, want no error", acked, err)
 			}
 			if steps >= step && acked == 0 && !strings.Contains(log.String(), "start yaya again") {
 				t.Errorf("nothing was said: %s", &log)
@@ -358,7 +358,7 @@ func TestCompactionThatFails(t *testing.T) {
 			s.close(s.open(edit))
 			v := s.verify()
 			if v.Problem != nil {
-				t.Fatalf("%v", v.Problem)
+				t.Fatalf("verify finds %v, want no problem", v.Problem)
 			}
 			s.dense(s.indexes(), v.Report.Last)
 			if len(s.segments()) == 0 {
@@ -381,13 +381,13 @@ func TestReadersWhileCompacting(t *testing.T) {
 	wg.Go(func() {
 		err := l.Follow(ctx, 1, func(e control.Entry) error { followed = append(followed, e.Index); return nil })
 		if !errors.Is(err, context.Canceled) {
-			t.Error(err)
+			t.Errorf("Follow = %v, want %v", err, context.Canceled)
 		}
 	})
 	tail := local.NewTail(journal.Root(s.root))
 	next := func() {
 		if err := tail.Next(func(e control.Entry) error { tailed = append(tailed, e.Index); return nil }); err != nil {
-			t.Error(err)
+			t.Errorf("Next of the tail = %v, want no error", err)
 		}
 	}
 	wg.Go(func() {
@@ -410,12 +410,12 @@ func TestReadersWhileCompacting(t *testing.T) {
 	wg.Go(func() {
 		for ctx.Err() == nil {
 			if _, err := local.AuditFile(ctx, journal.Root(s.root), control.Query{Limit: 20}); err != nil && ctx.Err() == nil {
-				t.Error(err)
+				t.Errorf("AuditFile beside the writer = %v, want no error", err)
 				return
 			}
 			var got []int64
 			if err := l.Read(1, func(e control.Entry) error { got = append(got, e.Index); return nil }); err != nil {
-				t.Error(err)
+				t.Errorf("Read beside the writer = %v, want no error", err)
 				return
 			}
 			for i, index := range got {

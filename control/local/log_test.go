@@ -58,7 +58,7 @@ func TestLocalContract(t *testing.T) {
 		}
 		return l, func() {
 			if err := l.Close(); err != nil {
-				t.Error(err)
+				t.Errorf("Close of the log = %v, want no error", err)
 			}
 		}
 	})
@@ -134,7 +134,7 @@ func TestUnappliedEntry(t *testing.T) {
 	}}
 	l := open(t, fsys, bad)
 	if _, err := l.Append(t.Context(), control.Change{Event: "bad", Actor: "a"}, nil); !errors.Is(err, boom) {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want %v", err, boom)
 	}
 	if _, err := l.Append(t.Context(), change, nil); !errors.Is(err, control.ErrUnavailable) {
 		t.Errorf("what follows: %v", err)
@@ -240,7 +240,7 @@ func TestAudit(t *testing.T) {
 	}
 	a := got[0] // W-44: the fields of an audit event
 	if a.Type != "audit" || a.Event != "device_approved" || a.Actor != "owner" || a.Target != "phone" || a.Index != 1 || string(a.Payload) != `{"label":"Phone"}` || a.Time != "2026-01-02T03:04:06.006Z" {
-		t.Errorf("got %+v", a)
+		t.Errorf("got %+v; want the fields of the first entry, device_approved", a)
 	}
 }
 

@@ -686,7 +686,7 @@ func TestTail(t *testing.T) {
 	l := s.open()
 	s.append(l, 3)
 	if err := next(); err != nil || fmt.Sprint(got) != "[1 2 3 4]" {
-		t.Errorf("got %v, %v", got, err)
+		t.Errorf("got %v, %v; want [1 2 3 4]", got, err)
 	}
 	s.close(l)
 	whole, err := os.ReadFile(s.log())

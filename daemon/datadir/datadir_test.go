@@ -112,10 +112,10 @@ func (p *place) sessions(f func(*session.Manager)) {
 	m.Bind(b)
 	f(m)
 	if err := m.Close(context.Background()); err != nil {
-		p.t.Error(err)
+		p.t.Errorf("Close of the sessions = %v, want no error", err)
 	}
 	if err := b.Close(context.Background()); err != nil {
-		p.t.Error(err)
+		p.t.Errorf("Close of the bus = %v, want no error", err)
 	}
 }
 

@@ -106,7 +106,7 @@ func newWorld(t *testing.T) *world {
 	w.rebuild()
 	t.Cleanup(func() {
 		if err := errors.Join(reg.Stop(), w.bus.Close(context.Background()), log.Close(), keys.Close(), root.Close()); err != nil {
-			t.Error(err)
+			t.Errorf("Close of the plugins, the bus and the log = %v, want no error", err)
 		}
 	})
 	return w
@@ -194,10 +194,10 @@ func TestList(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(rows) != 3 || rows[0].ID != "llm-echo" || !rows[0].Active || rows[2].ID != "prod" || rows[2].Active || rows[2].Label != "Production" || rows[2].Plugin != "llm-openai" {
-		t.Fatalf("got %+v", rows)
+		t.Fatalf("got %+v; want 3 providers: llm-echo first and active, prod of llm-openai last", rows)
 	}
 	if c := rows[2].Config; string(c["api_key"]) != `"****"` || string(c["model"]) != `"m"` || string(c["nested"]) != `{"token":"****"}` {
-		t.Errorf("got %s", c)
+		t.Errorf("got %s; want its secrets masked, and the model m", c)
 	}
 	if !strings.Contains(string(rows[2].ConfigSchema), "base_url") {
 		t.Errorf("schema %s", rows[2].ConfigSchema)
@@ -269,7 +269,7 @@ func TestDelete(t *testing.T) {
 	w.want("DELETE", "/api/llm-providers/llm-openai", "", 409, "last")
 	w.want("POST", "/api/llm-providers", `{"id":"two","plugin":"llm-openai"}`, 201, "")
 	if code, body := w.do("DELETE", "/api/llm-providers/llm-openai", ""); code != 204 || body != "" {
-		t.Errorf("got %d %q", code, body)
+		t.Errorf("got %d %q; want 204 without a body", code, body)
 	}
 	w.want("DELETE", "/api/llm-providers/llm-openai", "", 404, "")
 	w.want("DELETE", "/api/llm-providers/two", "", 409, "last")
@@ -314,7 +314,7 @@ func TestTest(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("got %d %s", code, body)
+			t.Fatalf(`got %d %s; want 200 with the failure "status: no key"`, code, body)
 		}
 	}
 	w.mu.Lock()

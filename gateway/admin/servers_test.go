@@ -123,7 +123,7 @@ func TestChangesWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := w.want("POST", "/api/mcp/changes/"+ch.ID+"/apply", "", 500, "request id req_"); strings.Contains(got, "secret") { // R37
-		t.Errorf("got %s", got)
+		t.Errorf("got %s, want nothing of the secret path", got)
 	}
 	var all []admin.Change
 	if err := json.Unmarshal([]byte(w.want("POST", "/api/mcp/import", `{"client":"Cursor"}`, 202, "Cursor-b")), &all); err != nil || len(all) != 2 {

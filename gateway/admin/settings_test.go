@@ -140,7 +140,7 @@ func TestKeysStayWithTheirAddress(t *testing.T) {
 	}
 	w.want("PATCH", "/api/llm-providers/prod", `{"config":{"base_url":"https://b.example/v1","api_key":"new"}}`, 200, "")
 	if got := w.want("GET", "/api/config/plugin.x.list?show=1", "", 200, ""); !strings.Contains(got, `"token":"canary"`) || !strings.Contains(got, `"token":"new"`) {
-		t.Errorf("got %s", got)
+		t.Errorf(`got %s, want the tokens "canary" and "new" in it`, got)
 	}
 	w.want("DELETE", "/api/config/providers.plain.api_key", "", 200, "")
 	w.want("PATCH", "/api/config/plugin.llm_openai.base_url", `{"value":"https://other.example/v1"}`, 200, "")
@@ -157,14 +157,14 @@ func TestPlugins(t *testing.T) {
 	}
 	echo, openai := out.Plugins[0], out.Plugins[1]
 	if echo.Name != "llm-echo" || echo.Category != string(plugin.LLMProvider) || echo.Status != "loaded" || echo.Version == "" || !echo.Enabled || len(echo.CurrentConfig) != 0 {
-		t.Errorf("got %+v", echo)
+		t.Errorf("got %+v; want llm-echo loaded as an llm-provider, enabled and without settings", echo)
 	}
 	if string(openai.CurrentConfig["base_url"]) != `"http://127.0.0.1:1"` || string(openai.CurrentConfig["nested"]) != `{"api_key":"****"}` || !strings.Contains(string(openai.ConfigSchema), "base_url") {
-		t.Errorf("got %s, %s", openai.CurrentConfig, openai.ConfigSchema)
+		t.Errorf("got %s, %s; want its base_url, a masked api_key, and base_url in the schema", openai.CurrentConfig, openai.ConfigSchema)
 	}
 	w.want("PATCH", "/api/plugins/llm-openai", `{"enabled":false}`, 200, `{"name":"llm-openai","enabled":false,"reload_required":true}`)
 	if got := w.want("GET", "/api/plugins", "", 200, ""); !strings.Contains(got, `"name":"llm-openai","category":"llm-provider","status":"loaded"`) { // Y-211: it goes on
-		t.Errorf("got %s", got)
+		t.Errorf("got %s, want llm-openai loaded until the reload", got)
 	}
 	if v, _, ok := w.cfg.Get("plugin.llm_openai.enabled"); !ok || string(v) != "false" {
 		t.Errorf("enabled is %s", v)

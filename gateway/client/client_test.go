@@ -68,10 +68,10 @@ func TestEnrol(t *testing.T) {
 	}
 	c.Token = old // used twice: the family is revoked, and the key still good
 	if err := c.Refresh(t.Context(), nil); err != nil {
-		t.Error(err)
+		t.Errorf("Refresh of a token that was used before = %v, want no error", err)
 	}
 	if _, err := w.Dev.VerifyToken(c.Token); err != nil {
-		t.Error(err)
+		t.Errorf("VerifyToken of the new token = %v, want no error", err)
 	}
 	if err := c.Enrol(t.Context(), nil, "AAAA-AAAA-AAAA"); !errors.Is(err, client.ErrRefused) {
 		t.Errorf("a wrong code: %v", err)
@@ -208,7 +208,7 @@ func TestReconnect(t *testing.T) {
 		t.Errorf("Invoke of an unknown skill = %v, want an error with the reason", err)
 	}
 	if err := lobby.Leave(t.Context()); err != nil {
-		t.Error(err)
+		t.Errorf("Leave = %v, want no error", err)
 	}
 	gone := cl.Join("agent:nobody", client.Join{})
 	if err := gone.Joined(t.Context()); err == nil || !strings.Contains(err.Error(), "unmatched") {

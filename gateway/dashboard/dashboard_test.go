@@ -88,7 +88,7 @@ func TestCaching(t *testing.T) {
 	}
 	plain := get(t, h, "/ui/app.js")
 	if r := get(t, h, "/ui/app.js", "If-None-Match", plain.Header.Get("ETag")); r.StatusCode != 304 || body(t, r) != "" {
-		t.Errorf("got %d", r.StatusCode)
+		t.Errorf("got %d, want 304 without a body", r.StatusCode)
 	}
 	packed := get(t, h, "/ui/app.js", "Accept-Encoding", "gzip, br")
 	z, err := gzip.NewReader(packed.Body)

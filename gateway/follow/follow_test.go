@@ -92,7 +92,7 @@ func TestLinger(t *testing.T) {
 		{"ended whoever holds it", func(w *world, _ *view) { w.set.End("s") }, []string{"open 1", "close 1 lost=false"}},
 		{"dropped by the session", func(w *world, _ *view) {
 			if _, err := w.Archive("s", ""); err != nil {
-				w.t.Error(err)
+				w.t.Errorf("Archive = %v, want no error", err)
 			}
 		}, []string{"open 1", "close 1 lost=true"}},
 	} {

@@ -105,7 +105,7 @@ func newWorld(t testing.TB, dir string) *world {
 		w.set.Close()
 		cancel()
 		if err := errors.Join(<-reaped, w.Close(context.Background()), b.Close(context.Background()), root.Close()); err != nil {
-			t.Error(err)
+			t.Errorf("Close of the world = %v, want no error", err)
 		}
 	})
 	return w

@@ -90,7 +90,7 @@ func push(t *testing.T, k *wiretest.Client, event, id string) int64 {
 	}
 	status, res := k.Ask("kernel:k2", event, payload)
 	if status != "ok" {
-		t.Fatalf("%s %s: %v", event, id, res)
+		t.Fatalf("%s of %s: status %v, %v; want ok", event, id, status, res)
 	}
 	return int64(res["raft_log_index"].(float64))
 }
@@ -105,7 +105,7 @@ func flood(t *testing.T, w *wiretest.World, n int) int64 {
 			for range n {
 				at, err := w.Plane.Update(t.Context(), "k2", fmt.Sprint("a", i%2), "running", map[string]any{"i": i})
 				if err != nil {
-					t.Error(err)
+					t.Errorf("Update = %v, want no error", err)
 					return
 				}
 				for was := last.Load(); at > was && !last.CompareAndSwap(was, at); was = last.Load() {

@@ -62,10 +62,10 @@ func TestAgents(t *testing.T) {
 			}
 			statuses = append(statuses, p["status"])
 		default:
-			t.Fatalf("%+v", m)
+			t.Fatalf("got %+v, want register_agent or update_agent", m)
 		}
 		if _, err := time.Parse(time.RFC3339, p["ts"].(string)); err != nil {
-			t.Error(err)
+			t.Errorf("ts is %v: %v, want a time in RFC 3339", p["ts"], err)
 		}
 	}
 	if status, body := w.Get(g, "/agents"); status != 200 || !strings.Contains(body, `"id":"`+id+`"`) {

@@ -110,7 +110,7 @@ func TestNoSpace(t *testing.T) {
 		c.Sessions = m
 		t.Cleanup(func() {
 			if err := m.Close(context.Background()); err != nil {
-				t.Error(err)
+				t.Errorf("Close of the sessions = %v, want no error", err)
 			}
 			_, _ = root.Close(), data.Close()
 		})

@@ -76,13 +76,13 @@ func open(t *testing.T, server *httptest.Server, id string) *follower {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/v1/sessions/"+id+"/events", nil)
 	if err != nil {
 		cancel()
-		t.Error(err)
+		t.Errorf("NewRequest = %v, want no error", err)
 		return nil
 	}
 	resp, err := server.Client().Do(req)
 	if err != nil {
 		cancel()
-		t.Error(err)
+		t.Errorf("GET of the events of %s = %v, want a stream", id, err)
 		return nil
 	}
 	return &follower{t, cancel, resp, sse.NewReader(resp.Body, 8<<20)}

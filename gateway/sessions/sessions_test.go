@@ -141,7 +141,7 @@ func (w *world) start(script string) {
 		t.Fatal(err)
 	}
 	if err := w.k.Resume(context.Background()); err != nil && !w.lenient {
-		t.Fatal(err)
+		t.Fatalf("Resume = %v, want no error", err)
 	}
 	w.s = svc
 	w.http = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -154,7 +154,7 @@ func (w *world) start(script string) {
 		w.http.CloseClientConnections()
 		w.http.Close()
 		if err := errors.Join(w.k.Stop(ctx, "test"), folder.Close(), root.Close()); err != nil {
-			t.Error(err)
+			t.Errorf("Stop of the kernel and Close of its folders = %v, want no error", err)
 		}
 	})
 }
@@ -166,13 +166,13 @@ func (w *world) do(method, path, body string, header ...string) (int, map[string
 	var out map[string]any
 	if len(raw) > 0 {
 		if err := json.Unmarshal(raw, &out); err != nil {
-			w.t.Fatalf("%s %s: %d %s", method, path, status, raw)
+			w.t.Fatalf("%s %s = %d %s, %v; want JSON", method, path, status, raw, err)
 		}
 	}
 	if status >= 400 { // every error has the one form
 		e, ok := out["error"].(map[string]any)
 		if !ok || e["code"] == "" || e["message"] == "" || !strings.HasPrefix(fmt.Sprint(e["request_id"]), "req_") || len(out) != 1 {
-			w.t.Errorf("%s %s: %s", method, path, raw)
+			w.t.Errorf("%s %s = %d %s, want an error with a code, a message and a request_id alone", method, path, status, raw)
 		}
 	}
 	return status, out
@@ -275,7 +275,7 @@ func (w *world) follow(id string, after string) *follower {
 		w.t.Fatal(err)
 	}
 	if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "text/event-stream" {
-		w.t.Fatal(resp.Status, resp.Header)
+		w.t.Fatalf("GET of the events of %s = %s, %v; want status 200 and text/event-stream", id, resp.Status, resp.Header)
 	}
 	f := &follower{w.t, cancel, resp, sse.NewReader(resp.Body, 8<<20)}
 	w.t.Cleanup(f.close)
@@ -356,7 +356,7 @@ func (w *world) lines(id string) []seen {
 	for line := range bytes.Lines(raw) {
 		var s seen
 		if err := json.Unmarshal(line, &s); err != nil {
-			w.t.Fatalf("%v: %s", err, line)
+			w.t.Fatalf("a line of events.ndjson = %s, %v; want JSON", line, err)
 		}
 		out = append(out, s)
 	}

@@ -51,7 +51,7 @@ func TestReconnectAtEveryEvent(t *testing.T) {
 			}
 			f.close()
 			if err != nil {
-				t.Error(err)
+				t.Errorf("a stream resumed after %q: %v, want an event", last, err)
 				done <- all
 				return
 			}
@@ -188,7 +188,7 @@ func TestManyReaders(t *testing.T) {
 			for {
 				s, err := f.try()
 				if err != nil {
-					t.Error(err)
+					t.Errorf("a reader's stream after %d: %v, want an event", seq, err)
 					return
 				}
 				if s.Entry > 0 && s.Seq <= seq {
@@ -415,7 +415,7 @@ func TestManyCatchUp(t *testing.T) {
 			for got := 0; got < n; {
 				s, err := f.try()
 				if err != nil {
-					t.Error(err)
+					t.Errorf("a reader's stream after %d: %v, want an event", last, err)
 					return
 				}
 				if s.Type != "queue_changed" {

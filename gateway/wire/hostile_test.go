@@ -182,7 +182,7 @@ func TestStrangersLockNobodyOut(t *testing.T) {
 				if n == 0 {
 					t.Skip("this machine has one loopback address:", err)
 				}
-				t.Fatal(err, resp)
+				t.Fatalf("Dial of /ws = %v, %v; want a connection", err, resp)
 			}
 			_ = resp.Body.Close()
 			defer ws.Close()

@@ -144,7 +144,7 @@ func TestNoGapUnderAnyInterleaving(t *testing.T) {
 					break // it was, on a busy machine, and comes back
 				}
 				if err != nil {
-					t.Error(err)
+					t.Errorf("Try = %v, want a message", err)
 					return seqs
 				}
 				cur, ok := m.Payload["cursor"].(map[string]any)

@@ -27,10 +27,10 @@ func TestWrite(t *testing.T) {
 	}
 	st, err := os.Stat(path)
 	if err != nil || !os.SameFile(st, want) || st.Mode().Perm() != 0o600 {
-		t.Errorf("got %v, %v", st, err)
+		t.Errorf("got %v, %v; want the same file with mode 0600", st, err)
 	}
 	if data, _ := os.ReadFile(path); string(data) != "new" {
-		t.Errorf("got %q", data)
+		t.Errorf(`got %q, want "new"`, data)
 	}
 	if st, err := atomicfile.WriteMode(root, "f", []byte("new"), 0o644); err != nil || st.Mode().Perm() != 0o644 {
 		t.Errorf("with a mode: got %v, %v", st, err)

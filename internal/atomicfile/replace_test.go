@@ -110,7 +110,7 @@ func TestReplace(t *testing.T) {
 				t.Fatalf("%s: %v, %v, want a file with %v", real, st, err, perm)
 			}
 			if data, _ := os.ReadFile(filepath.Join(dir, at)); string(data) != "new" {
-				t.Errorf("got %q", data)
+				t.Errorf(`got %q, want "new"`, data)
 			}
 			if after := tree(t, dir); strings.Contains(after, ".tmp") {
 				t.Errorf("left behind:\n%s", after)

@@ -143,7 +143,7 @@ func TestLife(t *testing.T) {
 		pass(time.Minute)
 		first := w.leaf("yaya.example")
 		if _, err := first.Verify(x509.VerifyOptions{DNSName: "yaya.example", Roots: w.ca.Roots()}); err != nil {
-			t.Error(err)
+			t.Errorf("Verify of the certificate = %v, want nil", err)
 		}
 		w.leaf("WWW.yaya.example.") // as some clients write it
 		if n := w.orders(); n != 2 {
@@ -158,7 +158,7 @@ func TestLife(t *testing.T) {
 			for _, protos := range [][]string{nil, {certs.ALPN}} {
 				for range 100 {
 					if pair, err := w.Certificate(&tls.ClientHelloInfo{ServerName: name, SupportedProtos: protos}); err == nil {
-						t.Fatalf("%q got %v", name, pair.Leaf.DNSNames)
+						t.Fatalf("%q got %v, want no certificate", name, pair.Leaf.DNSNames)
 					}
 				}
 			}
@@ -193,7 +193,7 @@ func TestLife(t *testing.T) {
 		pass(4 * 365 * 24 * time.Hour)
 		w.ca.Tamper(func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) })
 		if a, err := certs.OpenACME(certs.ACMEConfig{Names: []string{"yaya.example"}, Directory: w.ca.Directory(), Dir: w.dir}); err != nil {
-			t.Error(err)
+			t.Errorf("OpenACME with expired certificates = %v, want no error", err)
 		} else {
 			if _, err := a.Certificate(&tls.ClientHelloInfo{ServerName: "yaya.example"}); err == nil || !strings.Contains(err.Error(), "no certificate for yaya.example yet") {
 				t.Errorf("got %v for one that is over", err)
@@ -289,7 +289,7 @@ func TestWrongDNS(t *testing.T) {
 		defer w.stop()
 		pass(time.Hour)
 		if err := w.Status()[0].Err; err == nil || !strings.Contains(err.Error(), "NXDOMAIN") || !strings.Contains(err.Error(), "has to lead to this machine") {
-			t.Errorf("got %v", err)
+			t.Errorf("got %v; want NXDOMAIN, and the advice that the name has to lead to this machine", err)
 		}
 		if checks == 0 || checks > 5 {
 			t.Errorf("got %d failed checks in an hour, want 1 to 5", checks)
@@ -314,7 +314,7 @@ func TestRenewalFails(t *testing.T) {
 			t.Error("the old certificate is gone")
 		}
 		if !strings.Contains(w.log.String(), `"level":"warn"`) {
-			t.Errorf("got %s", w.log.String())
+			t.Errorf("got %s, want a warning in the log", w.log.String())
 		}
 	})
 }
@@ -474,7 +474,7 @@ func TestFiles(t *testing.T) {
 			defer w.stop()
 			pass(time.Minute)
 			if err := w.Status()[0].Err; err == nil || !strings.Contains(err.Error(), "account.key") {
-				t.Errorf("got %v", err)
+				t.Errorf(`got %v, want "account.key" in it`, err)
 			}
 		})
 	})
@@ -506,7 +506,7 @@ func TestCheckName(t *testing.T) {
 	} {
 		cfg.Dir = folder(t)
 		if _, err := certs.OpenACME(cfg); err == nil || !strings.Contains(err.Error(), "--") {
-			t.Errorf("%s: got %v", name, err)
+			t.Errorf("%s: got %v, want an error that names a flag", name, err)
 		}
 	}
 }

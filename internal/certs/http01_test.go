@@ -68,7 +68,7 @@ func TestHTTP01(t *testing.T) {
 		return true
 	})
 	if _, err := a.Certificate(&tls.ClientHelloInfo{ServerName: "www.yaya.example"}); err != nil {
-		t.Error(err)
+		t.Errorf("Certificate for www.yaya.example = %v, want one", err)
 	}
 	for name, c := range map[string]struct {
 		method, host, path string

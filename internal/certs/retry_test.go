@@ -141,7 +141,7 @@ func TestHostilePause(t *testing.T) {
 				w.start("yaya.example")
 				defer w.stop()
 				if s := w.Status()[0]; s.Err != nil && strings.Contains(s.Err.Error(), "\x1b") {
-					t.Errorf("got %q", s.Err)
+					t.Errorf("got %q, want no escape character in it", s.Err)
 				}
 				pass(49 * time.Hour)
 				w.leaf("yaya.example")

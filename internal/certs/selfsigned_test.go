@@ -56,7 +56,7 @@ func TestSelfSigned(t *testing.T) {
 		fingerprint, first := s.Fingerprint(), show(s)
 		for _, name := range []string{"yaya.home", "localhost", "192.168.1.7", "10.9.8.7", "127.0.0.1", "::1"} {
 			if err := first.Leaf.VerifyHostname(name); err != nil {
-				t.Error(err)
+				t.Errorf("VerifyHostname(%s) = %v, want nil", name, err)
 			}
 		}
 		if st, err := dir.Stat(selfFile); err != nil || st.Mode() != 0o600 {
@@ -85,7 +85,7 @@ func TestSelfSigned(t *testing.T) {
 			t.Errorf("it was not renewed with its key: until %v", third.Leaf.NotAfter)
 		}
 		if got := s.CertificateFingerprint(); len(got) != 95 || strings.Count(got, ":") != 31 {
-			t.Errorf("got %s", got)
+			t.Errorf("got %s, want 32 bytes in hex with colons between them", got)
 		}
 		if open().Fingerprint() != fingerprint {
 			t.Error("after the renewal and a restart it is another key")

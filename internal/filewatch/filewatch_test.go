@@ -134,7 +134,7 @@ func run(t *testing.T, w *filewatch.Watcher) *atomic.Int64 {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		w.Run(ctx, func() { told.Add(1) }, func(err error) { t.Error(err) })
+		w.Run(ctx, func() { told.Add(1) }, func(err error) { t.Errorf("the watcher reports %v, want no error", err) })
 	}()
 	t.Cleanup(func() {
 		cancel()

@@ -170,7 +170,7 @@ func TestShutFolder(t *testing.T) {
 	}
 	t.Cleanup(func() {
 		if err := os.Chmod(filepath.Join(dir, "sub"), 0o700); err != nil {
-			t.Error(err)
+			t.Errorf("Chmod of the folder = %v, want no error", err)
 		}
 	})
 	put(t, dir, "sub/.git/config", "[core] fsmonitor = evil")

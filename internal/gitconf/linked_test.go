@@ -15,7 +15,7 @@ func run(t *testing.T, dir, script string) {
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com", "GIT_ALLOW_PROTOCOL=file")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v: %s", script, err, out)
+		t.Fatalf("script %q = %v, want no error: %s", script, err, out)
 	}
 }
 

@@ -243,7 +243,7 @@ func TestFailedWriteIsTakenBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	if rep, err := journal.Scan(faults, "j", nil); err != nil || rep.Last != 5 || rep.Torn != 0 {
-		t.Errorf("got %+v, %v", rep, err)
+		t.Errorf("got %+v, %v; want 5 as the last entry, and nothing torn", rep, err)
 	}
 }
 
@@ -354,7 +354,7 @@ func TestNotAFile(t *testing.T) {
 		}
 	}
 	if _, err := journal.Open(openFS(t, dir), "none", journal.Options{MustExist: true}); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want %v", err, fs.ErrNotExist)
 	}
 }
 
@@ -403,14 +403,14 @@ func TestConcurrentAppends(t *testing.T) {
 					err = j.Sync(context.Background(), id)
 				}
 				if err != nil {
-					t.Error(err)
+					t.Errorf("Append and Sync = %v, want no error", err)
 				}
 			}
 		})
 	}
 	wg.Wait()
 	if rep, err := journal.Scan(faults, "j", nil); err != nil || rep.Last != 1000 {
-		t.Errorf("got %+v, %v", rep, err)
+		t.Errorf("got %+v, %v; want 1000 as the last entry", rep, err)
 	}
 	if syncs == 0 || syncs >= 1000 {
 		t.Errorf("%d fsyncs for 1000 records", syncs)
@@ -540,7 +540,7 @@ func TestNameOfAnEarlierJournal(t *testing.T) {
 			t.Errorf("Sync of journal %d = %v", i, err)
 		}
 		if err := j.Close(); err != nil && i == 1 {
-			t.Error(err)
+			t.Errorf("Close of journal %d = %v, want no error", i, err)
 		}
 	}
 	after := disk.PowerLost(rand.New(rand.NewPCG(1, 1))) //nolint:gosec // a test that can be repeated

@@ -156,7 +156,7 @@ func TestParamsOfAMessageCanBeEdited(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := string(m.Params.Append(nil, Edit{"name", []byte(`"b"`)})); got != `{"name":"b","arguments":{"x":1}}` {
-		t.Errorf("got %s", got)
+		t.Errorf(`got %s, want {"name":"b","arguments":{"x":1}}`, got)
 	}
 	if string(m.ID) != "7" || m.Method != "tools/call" || !m.IsRequest() {
 		t.Errorf("got id %s method %s", m.ID, m.Method)
@@ -167,14 +167,14 @@ func TestErrorObjectsSurvive(t *testing.T) {
 	raw := []byte(`{"code":-32099,"message":"m","data":{"n":9007199254740993},"extra":1}`)
 	e := ParseError(raw)
 	if e.Code != -32099 || e.Message != "m" {
-		t.Errorf("got %+v", e)
+		t.Errorf(`got %+v, want code -32099 and the message "m"`, e)
 	}
 	if got := e.Append(nil); !bytes.Equal(got, raw) {
 		t.Errorf("relayed %s, want %s", got, raw)
 	}
 	made := (&Error{Code: -1, Message: "a\"\n", Data: []byte(`1`)}).Append(nil)
 	if string(made) != `{"code":-1,"message":"a\"\u000a","data":1}` {
-		t.Errorf("got %s", made)
+		t.Errorf(`got %s, want {"code":-1,"message":"a\"\u000a","data":1}`, made)
 	}
 }
 

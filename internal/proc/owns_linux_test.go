@@ -270,7 +270,7 @@ func TestInheritedDescriptors(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestChildSeesOnlyItsEnvironment$")
 	cmd.ExtraFiles = []*os.File{f, f, f}
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%v:\n%s", err, out)
+		t.Errorf("the test with more descriptors = %v, want no error\n%s", err, out)
 	}
 }
 

@@ -131,7 +131,7 @@ func TestCrashTakesTheWholeTree(t *testing.T) {
 	<-p.Done()
 	waitGone(t, pids, 5*time.Second)
 	if got := p.Err().Error(); got != "killed by signal killed" {
-		t.Errorf("got %q", got)
+		t.Errorf(`got %q, want "killed by signal killed"`, got)
 	}
 	p.Stop(t.Context())
 }

@@ -72,7 +72,7 @@ func (p *place) ipc(kind string) int {
 		map[string][3]uintptr{"shm": {0, 4096, unix.IPC_CREAT | 0o600}, "sem": {0, 1, unix.IPC_CREAT | 0o600}, "msg": {0, unix.IPC_CREAT | 0o600}}[kind]
 	id, _, errno := unix.Syscall(nr, args[0], args[1], args[2])
 	if errno != 0 {
-		p.t.Fatal(kind, errno)
+		p.t.Fatalf("%sget = %v, want no error", kind, errno)
 	}
 	p.t.Cleanup(func() {
 		if kind == "sem" {

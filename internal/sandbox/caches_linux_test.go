@@ -98,7 +98,7 @@ func TestPoisonedNpx(t *testing.T) {
 	pack := exec.CommandContext(t.Context(), "npm", "pack", "--silent", pkg)
 	pack.Dir = p.dir
 	if out, err := pack.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+		t.Fatalf("npm pack = %v, want no error: %s", err, out)
 	}
 	npx := func() string {
 		cmd := exec.CommandContext(t.Context(), "npx", "--offline", "-y", "--package", p.dir+"/tool-1.0.0.tgz", "tool")

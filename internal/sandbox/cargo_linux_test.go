@@ -187,7 +187,7 @@ func TestSeedOfCargoIsWhole(t *testing.T) {
 		t.Errorf("while another start writes: %d bytes, %v; want %d", len(got), err, len(want))
 	}
 	if _, err := rest.Write(want[100:]); err != nil {
-		t.Error(err)
+		t.Errorf("Write of the rest = %v, want no error", err)
 	}
 	_ = rest.Close()
 	<-done
@@ -275,10 +275,10 @@ func TestMountpointsAtTheSameTime(t *testing.T) {
 			for i := range 500 {
 				_ = mountpoint(root, "file", false) // the program may win each time
 				if err := mountpoint(root, fmt.Sprint("folder", i), true); err != nil {
-					t.Error(err)
+					t.Errorf("mountpoint(folder%d) = %v, want nil", i, err)
 				}
 				if err := mountpoint(root, fmt.Sprint("other", i), false); err != nil {
-					t.Error(err)
+					t.Errorf("mountpoint(other%d) = %v, want nil", i, err)
 				}
 			}
 		})

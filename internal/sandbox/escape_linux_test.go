@@ -380,7 +380,7 @@ func TestNothingOutlives(t *testing.T) {
 				go func() {
 					got, err := (&Box{Backend: backend, Own: []string{p.own}}).start(t, p.policy(t, name), p.ws, []string{attemptEnv + "=outlive " + p.ws + "/fifo"}, self)
 					if err != nil {
-						t.Error(err)
+						t.Errorf("start of the program = %v, want no error", err)
 					}
 					ended <- got
 				}()

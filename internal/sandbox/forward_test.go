@@ -115,7 +115,7 @@ func TestForwards(t *testing.T) {
 	} {
 		n := Net{Mode: Hosts, Allow: strings.Fields(c.allow)}
 		if err := n.check(); err != nil {
-			t.Error(err)
+			t.Errorf("check of %q = %v, want nil", c.allow, err)
 		}
 		var got []string
 		for _, f := range n.forwards() {

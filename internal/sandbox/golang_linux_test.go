@@ -141,7 +141,7 @@ func TestLinksToToolsOfTheHost(t *testing.T) {
 		}
 		cmd := strings.NewReplacer("%[2]s", cache, "%s %s", outside+" "+cache, "%s", outside).Replace(plant)
 		if out, err := exec.CommandContext(t.Context(), "sh", "-c", cmd).CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v %s", cmd, err, out)
+			t.Fatalf("script %q = %v, want no error: %s", cmd, err, out)
 		}
 		if err := hostGo(nil, home).link(cache); err != nil {
 			t.Errorf("%s: link = %v, want nothing", cmd, err)

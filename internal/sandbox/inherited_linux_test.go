@@ -136,7 +136,7 @@ func TestInherited(t *testing.T) {
 				switch {
 				case err != nil && c.file == "folder" && strings.Contains(err.Error(), "is a folder"):
 				case err != nil:
-					t.Fatal(err)
+					t.Fatalf("start of %q = %v, want no error", c.attempt, err)
 				case got.code != prevented:
 					t.Errorf("%q in a sandbox: code %d, output %q, want %d", c.attempt, got.code, got.out, prevented)
 				}

@@ -60,7 +60,7 @@ func TestOpenNamed(t *testing.T) {
 				t.Fatalf("OpenNamed(%s) = %v, %v; want %s", c.path, paths, err, c.want)
 			}
 			if err := Close(paths); err != nil {
-				t.Error(err)
+				t.Errorf("Close(%v) = %v, want nil", paths, err)
 			}
 		})
 	}

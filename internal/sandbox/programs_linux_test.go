@@ -64,7 +64,7 @@ func TestPrograms(t *testing.T) {
 					t.Fatal(err)
 				}
 				if out, err := exec.CommandContext(t.Context(), "git", "init", "-q", p.ws).CombinedOutput(); err != nil {
-					t.Fatalf("%v: %s", err, out)
+					t.Fatalf("git init = %v, want no error: %s", err, out)
 				}
 				for name, data := range c.files {
 					path := filepath.Join(p.ws, name)

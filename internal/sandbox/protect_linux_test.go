@@ -72,7 +72,7 @@ func host(t *testing.T, dir, script string) {
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", script)
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v: %s", script, err, out)
+		t.Fatalf("script %q = %v, want no error: %s", script, err, out)
 	}
 }
 

@@ -177,6 +177,6 @@ func registriesBehindProxy(t *testing.T) {
 	cmd.Env = append(os.Environ(), behindEnv+"=1", "HTTPS_PROXY="+gate.URL, "NO_PROXY=")
 	out, err := cmd.CombinedOutput()
 	if t.Logf("%s", out); err != nil {
-		t.Error(err)
+		t.Errorf("TestRegistries behind a proxy = %v, want no error", err)
 	}
 }

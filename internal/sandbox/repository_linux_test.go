@@ -92,7 +92,7 @@ func TestServersOfPackageManagers(t *testing.T) {
 			}
 			p := newPlace(t)
 			if out, err := exec.CommandContext(t.Context(), "sh", "-c", `rm -rf "$1/.git" "$1/fifo" "$1/s" "$1/s-program" && git init -q "$1" && git -C "$1" -c user.name=a -c user.email=a@example.com commit -q --allow-empty -m x`, "sh", p.ws).CombinedOutput(); err != nil {
-				t.Fatalf("%v: %s", err, out)
+				t.Fatalf("git init and commit = %v, want no error: %s", err, out)
 			}
 			pol := p.policy(t, c.profile)
 			pol.Home, pol.Cache = home, p.dir+"/cache"

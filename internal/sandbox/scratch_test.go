@@ -128,7 +128,7 @@ func newScratch(t *testing.T) *Scratch {
 	s := NewScratch(t.TempDir())
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
-			t.Error(err)
+			t.Errorf("Close = %v, want no error", err)
 		}
 	})
 	return s
@@ -180,7 +180,7 @@ func TestScratchInUseStays(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := errors.Join(os.WriteFile(dir+"/f", nil, 0o600), end(s, dir)); err != nil {
-				t.Error(err)
+				t.Errorf("a file in the folder, and the end of its session = %v, want no error", err)
 			}
 			s.removals.Wait()
 			if _, err := os.Stat(dir + "/f"); err != nil {
@@ -215,6 +215,6 @@ func TestScratchWaitsForNoProcess(t *testing.T) {
 	}
 	release()
 	if err := errors.Join(s.Sweep(), s.Close()); err != nil {
-		t.Error(err)
+		t.Errorf("Sweep and Close = %v while another process has the lock, want no error", err)
 	}
 }

@@ -155,7 +155,7 @@ func TestNothingOutlivesItsKeeper(t *testing.T) {
 				go func() {
 					got, err := b.start(t, pol, p.ws, []string{attemptEnv + "=" + c.attempt + " " + p.ws + "/fifo"}, testBinary(t))
 					if err != nil {
-						t.Error(err)
+						t.Errorf("start of %q = %v, want no error", c.attempt, err)
 					}
 					ended <- got
 				}()

@@ -59,7 +59,7 @@ func TestTerminalSignals(t *testing.T) {
 					to = -to
 				}
 				if err := unix.Kill(to, c.signal); err != nil {
-					t.Error(err)
+					t.Errorf("Kill(%d, %v) = %v, want no error", to, c.signal, err)
 				}
 				_ = cmd.Wait() // the code says it
 				if got := cmd.ProcessState.ExitCode(); got != c.want {

@@ -249,7 +249,7 @@ func TestRelayIdles(t *testing.T) {
 				}
 				for _, conn := range []net.Conn{client, in, up, service} {
 					if err := conn.Close(); err != nil {
-						t.Error(err)
+						t.Errorf("Close of a connection = %v, want no error", err)
 					}
 				}
 				<-ended

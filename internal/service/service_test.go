@@ -165,7 +165,7 @@ func TestPlist(t *testing.T) {
 	d := xml.NewDecoder(strings.NewReader(text))
 	d.Strict = true
 	if err := d.Decode(&list); err != nil {
-		t.Fatalf("%v\n%s", err, text)
+		t.Fatalf("the list is not XML: %v\n%s", err, text)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		if tok, terr := d.Token(); !errors.Is(terr, io.EOF) {

@@ -616,7 +616,7 @@ func TestOff(t *testing.T) {
 	l.Refresh()
 	l.Add(call("seen", OutcomeOK))
 	if got := wait(t, l, root, 1); got[0].Tool != "seen" {
-		t.Errorf("got %+v", got)
+		t.Errorf(`got %+v, want the call of "seen"`, got)
 	}
 	var off *Log
 	off.Add(call("nowhere", OutcomeOK))

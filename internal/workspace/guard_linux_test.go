@@ -43,7 +43,7 @@ func TestGuardOfMounts(t *testing.T) {
 			}
 			defer func() {
 				if err := syscall.Unmount(tt.target, 0); err != nil {
-					t.Error(err)
+					t.Errorf("Unmount(%s) = %v, want no error", tt.target, err)
 				}
 			}()
 			if err := g.Check(tt.workspace); !errors.Is(err, workspace.ErrOwn) {

@@ -99,7 +99,7 @@ func newWorld(t *testing.T, change ...func(*approval.Config)) *world {
 		w.rt.Close()
 		stop()
 		if err := errors.Join(w.disp.Close(context.Background()), w.bus.Close(context.Background())); err != nil {
-			t.Error(err)
+			t.Errorf("Close of the dispatcher and the bus = %v, want no error", err)
 		}
 	})
 	return w
@@ -184,7 +184,7 @@ func rejected(t *testing.T, ev event.Event, want string) {
 func ok(t *testing.T, ev event.Event) {
 	t.Helper()
 	if r, is := ev.Payload.(event.ToolResult); !is || !r.OK {
-		t.Errorf("got %+v", ev.Payload)
+		t.Errorf("got %+v, want a result that is OK", ev.Payload)
 	}
 }
 
@@ -201,7 +201,7 @@ func TestAnswers(t *testing.T) {
 		}
 		first := w.seen()[0]
 		if r := first.Payload.(event.ApprovalRequest); first.SessionID != event.KernelSession || r.ToolName != "sh" || string(r.Params) != `{"cmd":"ls"}` || r.ID == "" || r.Brief == "" {
-			t.Errorf("got %+v", first)
+			t.Errorf(`got %+v; want the ask of sh {"cmd":"ls"} with an id and a brief, on the kernel session`, first)
 		}
 		w.then(always(event.Reject, "use git instead"))
 		ev := w.call("s1", "ls")
@@ -213,7 +213,7 @@ func TestAnswers(t *testing.T) {
 		long := strings.Repeat("why ", 200)
 		w.then(always(event.Reject, long))
 		if d := w.call("s1", "ls").Payload.(event.ToolError).Detail; !strings.Contains(string(d), strings.TrimSpace(long)) {
-			t.Errorf("got %s", d)
+			t.Errorf("got %s, want all of the feedback in it", d)
 		}
 		if _, err := bus.Request(t.Context(), w.bus.Kernel(), event.ToolCallRequest, "s1", event.ToolRequest{ID: "c", Name: "sh", Args: []byte(`{"cmd":7}`), SchemaVersion: "v1"}, event.ToolCallError.Kind()); err != nil {
 			t.Fatal(err)
@@ -308,7 +308,7 @@ func TestTimeout(t *testing.T) {
 			}
 		}
 		if c.Reason != "timeout" || c.ID == "" {
-			t.Errorf("got %+v", c)
+			t.Errorf(`got %+v, want the reason "timeout" and an id`, c)
 		}
 		if _, err := w.rt.Answer(c.ID, event.Approve, "", "late"); !errors.Is(err, approval.ErrUnknown) {
 			t.Errorf("answered after the timeout: %v", err)
@@ -361,7 +361,7 @@ func TestSlowAnswerIsNoDeadlock(t *testing.T) {
 		time.Sleep(40 * time.Second) // past the handler deadline of 30 s
 		p := w.rt.Pending()
 		if len(p) != 1 || !p[0].Deadline.Equal(start.Add(time.Minute)) {
-			t.Fatalf("got %+v", p)
+			t.Fatalf("got %+v, want one ask with the deadline %v", p, start.Add(time.Minute))
 		}
 		if _, err := w.rt.Answer(p[0].ID, event.Approve, "", "phone"); err != nil {
 			t.Fatal(err)
@@ -387,13 +387,13 @@ func TestFirstAnswerWins(t *testing.T) {
 		synctest.Wait()
 		id := w.rt.Pending()[0].ID
 		if _, err := w.rt.Answer(id, "maybe", "", "x"); err == nil || errors.Is(err, approval.ErrUnknown) {
-			t.Errorf("got %v", err)
+			t.Errorf("got %v, want an error other than %v", err, approval.ErrUnknown)
 		}
 		if _, err := w.rt.Answer("appr_guess", event.Approve, "", "x"); !errors.Is(err, approval.ErrUnknown) {
-			t.Errorf("got %v", err)
+			t.Errorf("got %v, want %v", err, approval.ErrUnknown)
 		}
 		if d, err := w.rt.Answer(id, event.Reject, "no", "first"); err != nil || d.By != "first" {
-			t.Errorf("got %+v, %v", d, err)
+			t.Errorf(`got %+v, %v; want the decision of "first"`, d, err)
 		}
 		d, err := w.rt.Answer(id, event.Approve, "", "second")
 		if !errors.Is(err, approval.ErrAnswered) || d.Response != event.Reject || d.By != "first" || d.Feedback != "no" {
@@ -405,7 +405,7 @@ func TestFirstAnswerWins(t *testing.T) {
 		}
 		rec := w.ledger.data[1].(approval.Decision)
 		if raw, _ := json.Marshal(rec); string(raw) != fmt.Sprintf(`{"id":%q,"response":"reject","feedback":"no","by":"first","tool_name":"sh","call_id":"c"}`, id) {
-			t.Errorf("got %s", raw)
+			t.Errorf(`got %s; want the rejection of %s by "first", with the feedback "no"`, raw, id)
 		}
 	})
 }
@@ -423,11 +423,11 @@ func TestIdenticalAsksAreNotMerged(t *testing.T) {
 		synctest.Wait()
 		ps := w.rt.Pending()
 		if len(ps) != 3 || ps[0].Digest != ps[1].Digest || ps[0].ID == ps[1].ID || w.count("approval.request") != 3 {
-			t.Fatalf("got %+v", ps)
+			t.Fatalf("got %+v; want 3 asks with one digest, and an id for each", ps)
 		}
 		for i, p := range ps {
 			if _, err := w.rt.Answer(p.ID, []event.ApprovalAnswer{event.Approve, event.Reject, event.Approve}[i], "", "web"); err != nil {
-				t.Error(err)
+				t.Errorf("Answer to ask %d = %v, want no error", i, err)
 			}
 		}
 		for range 3 {
@@ -481,7 +481,7 @@ func TestCancelledCall(t *testing.T) {
 			t.Errorf("took %v", time.Since(start))
 		}
 		if e, is := ev.Payload.(event.ToolError); !is || e.Kind != event.ToolRejected {
-			t.Errorf("got %+v", ev.Payload)
+			t.Errorf("got %+v, want the kind %s", ev.Payload, event.ToolRejected)
 		}
 		synctest.Wait()
 		if w.count("approval.cancelled") != 1 || len(w.rt.Pending()) != 0 || w.ran != 0 {
@@ -583,7 +583,7 @@ func TestRules(t *testing.T) {
 	} {
 		v, err := p.Decide(t.Context(), tool.Call{Origin: c.origin}, tool.Definition{Name: c.name, Identity: tool.Identity{Provider: c.provider, Tool: c.name}, Kind: c.kind})
 		if err != nil || v.Decision != c.want {
-			t.Errorf("%+v: got %+v, %v", c, v, err)
+			t.Errorf("%+v: got %+v, %v; want %v", c, v, err, c.want)
 		}
 	}
 	for _, bad := range []string{`{}`, `[{"decision":"perhaps"}]`, `[{"tol":"x","decision":"allow"}]`, `[{"tool":"[","decision":"allow"}]`, `[{}]`} {

@@ -56,7 +56,7 @@ func TestAskCaller(t *testing.T) {
 		t.Cleanup(func() {
 			rt.Close()
 			if err := b.Close(context.Background()); err != nil {
-				t.Error(err)
+				t.Errorf("Close of the bus = %v, want no error", err)
 			}
 		})
 		return w
@@ -95,11 +95,11 @@ func TestAskCaller(t *testing.T) {
 
 	w = setup(t, false, say(event.Reject, "no"))
 	if err := w.rt.Approve(t.Context(), call, def, "brief"); !rejected(err, "no") {
-		t.Errorf("got %v", err)
+		t.Errorf(`got %v, want the rejection "no"`, err)
 	}
 	w = setup(t, false, func(context.Context) (event.ApprovalAnswer, string, error) { return "", "", errors.New("gone") })
 	if err := w.rt.Approve(t.Context(), call, def, "brief"); !rejected(err, "the client could not be asked: gone") {
-		t.Errorf("got %v", err)
+		t.Errorf(`got %v; want the rejection "the client could not be asked: gone"`, err)
 	}
 	w = setup(t, false, say("perhaps", ""))
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)

@@ -28,7 +28,7 @@ func TestAsksHaveNoSecrets(t *testing.T) {
 			t.Errorf("the ask shows %s", shown)
 		}
 		if _, err := w.rt.Answer(asked[0].ID, event.Approve, "", "phone"); err != nil {
-			t.Error(err)
+			t.Errorf("Answer = %v, want no error", err)
 		}
 		if ev := <-done; ev.Kind != event.ToolCallResult.Name() || w.ran != 1 {
 			t.Errorf("the call ends with %s, and ran %d times", ev.Kind, w.ran)

@@ -27,7 +27,7 @@ func newBus(t *testing.T, cfg bus.Config) *bus.Bus {
 	b := bus.New(cfg)
 	t.Cleanup(func() {
 		if err := b.Close(context.Background()); err != nil {
-			t.Error(err)
+			t.Errorf("Close of the bus = %v, want no error", err)
 		}
 	})
 	return b
@@ -104,7 +104,7 @@ func TestEnvelope(t *testing.T) {
 			t.Errorf("ts: got %f, want about %f", env.TS, now)
 		}
 		if env.Source != "web" || env.SessionID != "s1" || env.Kind != "user.message.received" { // Y-16, Y-17, Y-19
-			t.Errorf("got %+v", env)
+			t.Errorf("got %+v, want user.message.received of web in s1", env)
 		}
 		var back event.Event
 		if err := json.Unmarshal(data, &back); err != nil {
@@ -122,7 +122,7 @@ func TestRefusals(t *testing.T) {
 		b := newBus(t, bus.Config{})
 		for _, session := range []string{"kernel", "_bridge:mcp-bridge"} {
 			if _, err := bus.Publish(plugin(t, b, "web"), event.UserMessageReceived, session, event.UserMessage{Text: "x"}); !errors.Is(err, bus.ErrRefused) {
-				t.Errorf("%s: got %v", session, err)
+				t.Errorf("%s: got %v, want %v", session, err, bus.ErrRefused)
 			}
 		}
 	})
@@ -216,7 +216,7 @@ func TestOrderWithinASession(t *testing.T) {
 			wg.Go(func() {
 				for n := range each {
 					if _, err := e.Emit(kinds[n%2], fmt.Sprint("s", s), nil); err != nil {
-						t.Error(err)
+						t.Errorf("Emit of event %d = %v, want no error", n, err)
 					}
 				}
 			})
@@ -349,7 +349,7 @@ func TestRequestsAreCorrelated(t *testing.T) {
 			want := fmt.Sprint("q", i)
 			ev, err := bus.Request(t.Context(), b.Kernel(), event.MemoryQueried, "s", event.MemoryQuery{Query: want}, event.MemoryAnswered.Kind())
 			if err != nil {
-				t.Error(err)
+				t.Errorf("Request for %s = %v, want an answer", want, err)
 				return
 			}
 			if got, ok := ev.Payload.(event.MemoryResult); !ok || got.Hits[0].Text != want {

@@ -18,7 +18,7 @@ func TestEventsHaveNoSecrets(t *testing.T) {
 	b := bus.New(bus.Config{Secrets: s})
 	defer func() {
 		if err := b.Close(context.Background()); err != nil {
-			t.Error(err)
+			t.Errorf("Close of the bus = %v, want no error", err)
 		}
 	}()
 	s.Declare("k3y-value-0123456789")

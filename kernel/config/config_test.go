@@ -66,7 +66,7 @@ func (w *world) updates(t *testing.T) (keys []string) {
 	for _, ev := range w.got {
 		p := ev.Payload.(event.ConfigUpdated)
 		if ev.SessionID != event.KernelSession || p.PrefixMatchHint != event.PrefixHint(p.Key) { // Y-54, Y-55
-			t.Errorf("got %+v", ev)
+			t.Errorf("got %+v; want it on the kernel session, with the hint of its key", ev)
 		}
 		keys = append(keys, p.Key)
 	}
@@ -147,7 +147,7 @@ func TestLayers(t *testing.T) {
 		t.Error("somebody else's variable was taken")
 	}
 	if all := w.All("plugin."); len(all) != 3 || all[0].Key != "plugin.new.api_key" {
-		t.Errorf("got %+v", all)
+		t.Errorf("got %+v; want 3 settings, with plugin.new.api_key first", all)
 	}
 }
 
@@ -219,13 +219,13 @@ func TestTwoProcesses(t *testing.T) {
 		t.Fatal(err)
 	}
 	if v, _, _ := a.Get("plugin.b.x"); string(v) != "2" {
-		t.Errorf("got %s", v)
+		t.Errorf("got %s, want 2", v)
 	}
 	if got := a.updates(t); !slices.Equal(got, []string{"plugin.a.x", "plugin.b.x"}) {
-		t.Errorf("got %v", got)
+		t.Errorf("got %v, want [plugin.a.x plugin.b.x]", got)
 	}
 	if got := b.updates(t); !slices.Equal(got, []string{"plugin.a.x", "plugin.b.x"}) {
-		t.Errorf("got %v", got)
+		t.Errorf("got %v, want [plugin.a.x plugin.b.x]", got)
 	}
 }
 
@@ -265,7 +265,7 @@ func TestProviders(t *testing.T) {
 		t.Error("there is something already")
 	}
 	if _, _, err := p.Active(); err == nil || !strings.Contains(err.Error(), "yaya provider use") {
-		t.Errorf("got %v", err)
+		t.Errorf(`got %v, want an error that says "yaya provider use"`, err)
 	}
 	set(t, w, "providers.prod.plugin", `"llm-openai"`)
 	set(t, w, "providers.prod.label", `"Production"`)
@@ -284,10 +284,10 @@ func TestProviders(t *testing.T) {
 		ids = append(ids, i.ID)
 	}
 	if !slices.Equal(ids, []string{"echo", "from-file", "prod"}) || len(p.InstancesForPlugin("llm-openai")) != 2 {
-		t.Errorf("got %v", ids)
+		t.Errorf("got %v; want [echo from-file prod], two of them of llm-openai", ids)
 	}
 	if i, model, err := p.Active(); err != nil || i.ID != "prod" || model != "gpt" { // Y-88
-		t.Errorf("got %+v %s %v", i, model, err)
+		t.Errorf("got %+v %s %v; want prod with the model gpt", i, model, err)
 	}
 	set(t, w, "provider", `"from-file"`)
 	if _, model, _ := p.Active(); model != "m0" {
@@ -312,7 +312,7 @@ func TestInstanceIDs(t *testing.T) {
 		"ab": false, strings.Repeat("a", 65): false, "-ab": false, "ab-": false, "a.b": false, "Abc": false, "a_b": false, "": false, "äbc": false,
 	} {
 		if got := config.ValidInstanceID(id); got != want {
-			t.Errorf("%q: got %v", id, got)
+			t.Errorf("%q: got %v, want %v", id, got, want)
 		}
 	}
 }
@@ -368,7 +368,7 @@ func TestSeedKeepsTheChoice(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := w.Text("provider"); got != "mine" {
-			t.Errorf("got %s", got)
+			t.Errorf("got %s, want mine", got)
 		}
 	}
 	if err := chosen.SeedProviders(nil); err != nil { // no provider is loaded: nothing is done, and not marked as done

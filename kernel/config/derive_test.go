@@ -45,7 +45,7 @@ func TestDerive(t *testing.T) {
 		{"a flag", func() error { return s.Override("approval.groups.team", `["device:c"]`) }, []string{"device:c"}, 4, false},
 	} {
 		if err := step.change(); err != nil {
-			t.Fatalf("%s: %v", step.name, err)
+			t.Fatalf("%s: the change = %v, want no error", step.name, err)
 		}
 		got, err := derived()
 		if !slices.Equal(got, step.want) || made != step.made || (err != nil) != step.fails {

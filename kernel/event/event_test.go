@@ -191,7 +191,7 @@ func TestSchemasAreGolden(t *testing.T) {
 		}
 		schema, err := c.Compile("s.json")
 		if err != nil {
-			t.Fatalf("%s: %v", k.Name, err)
+			t.Fatalf("%s: Compile = %v, want a valid schema", k.Name, err)
 		}
 		if err := schema.Validate(map[string]any{"unexpected": true}); err == nil && strings.Contains(strings.ReplaceAll(contract[k.Name]+" ", "? ", ""), " ") && !allOptional(contract[k.Name]) {
 			t.Errorf("%s: the schema accepts a payload without its members", k.Name)
@@ -243,10 +243,10 @@ func TestSchemasCloseTheirEnums(t *testing.T) {
 // Y-29: no kind means other.
 func TestMissingLLMErrorKindMeansOther(t *testing.T) {
 	if got := (event.LLMError{Error: "x"}).EffectiveKind(); got != event.LLMOther {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want %q", got, event.LLMOther)
 	}
 	if got := (event.LLMError{Kind: event.LLMStatus}).EffectiveKind(); got != event.LLMStatus {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want %q", got, event.LLMStatus)
 	}
 }
 

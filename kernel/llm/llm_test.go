@@ -127,7 +127,7 @@ func call(t *testing.T, p llm.Provider, req event.LLMRequest) []emitted {
 		time.Sleep(time.Second)
 	}
 	if err := r.Close(t.Context()); err != nil {
-		t.Error(err)
+		t.Errorf("Close of the runner = %v, want no error", err)
 	}
 	return rec.all()
 }
@@ -156,16 +156,16 @@ func TestStream(t *testing.T) {
 		for _, e := range got[:6] {
 			d := e.payload.(event.LLMDelta)
 			if e.kind != "llm.call.delta" || d.RequestID != "req-1" || (d.Content == "") == (len(d.ToolCallPartial) == 0) {
-				t.Errorf("got %+v", e)
+				t.Errorf("got %+v, want a delta of req-1 with either text or a part of a call", e)
 			}
 			content += d.Content
 		}
 		r := got[6].payload.(event.LLMResponse)
 		if got[6].kind != "llm.call.response" || r.RequestID != "req-1" || r.Text != "Hello" || content != "Hello" {
-			t.Errorf("got %+v", r)
+			t.Errorf(`got %+v, want the response "Hello" to req-1`, r)
 		}
 		if len(r.ToolCalls) != 3 || string(r.ToolCalls[0].Args) != "{}" || string(r.ToolCalls[1].Args) != `{"f":12345678901234567890}` {
-			t.Errorf("got %+v", r.ToolCalls)
+			t.Errorf("got %+v; want 3 calls, with the arguments as they came", r.ToolCalls)
 		}
 		if r.ToolCalls[1].ID == "c1" || r.ToolCalls[1].ID == "" || r.ToolCalls[2].ID == "" {
 			t.Errorf("ids are not unique: %+v", r.ToolCalls)
@@ -190,7 +190,7 @@ func TestRequest(t *testing.T) {
 		})
 		got := f.got[0]
 		if got.System != "A\n\nB" || len(got.History) != 1 || got.History[0].Content != "u" || got.Model != "big" || string(got.Params) != `{"temperature":0}` || len(got.Tools) != 1 {
-			t.Errorf("got %+v", got)
+			t.Errorf(`got %+v; want the system messages joined, the history "u", the model big, its parameters and one tool`, got)
 		}
 	})
 }
@@ -240,7 +240,7 @@ func TestPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		got := call(t, &fake{attempts: []attempt{{panic: "boom"}}}, event.LLMRequest{})
 		if e := got[0].payload.(event.LLMError); e.Kind != event.LLMOther || !strings.Contains(e.Error, "boom") {
-			t.Errorf("got %+v", e)
+			t.Errorf(`got %+v, want the kind %s with "boom"`, e, event.LLMOther)
 		}
 	})
 }
@@ -315,15 +315,15 @@ func TestInterrupt(t *testing.T) {
 		synctest.Wait()
 		got := rec.all()
 		if len(got) != 1 || got[0].payload.(event.LLMError).Error != "interrupted" || got[0].payload.(event.LLMError).RequestID != "req-1" {
-			t.Fatalf("got %+v", got)
+			t.Fatalf(`got %+v, want one error "interrupted" of req-1`, got)
 		}
 		time.Sleep(5 * time.Minute)
 		got = rec.all()
 		if last := got[len(got)-1]; last.kind != "llm.call.response" {
-			t.Errorf("got %+v", last)
+			t.Errorf("got %+v, want llm.call.response", last)
 		}
 		if err := r.Close(t.Context()); err != nil {
-			t.Error(err)
+			t.Errorf("Close of the runner = %v, want no error", err)
 		}
 		r.Start(request(event.LLMRequest{}), &fake{attempts: []attempt{{parts: text("x")}}})
 		got = rec.all()
@@ -337,7 +337,7 @@ func TestTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		got := call(t, &fake{attempts: []attempt{{block: true}}}, event.LLMRequest{})
 		if e := got[0].payload.(event.LLMError); e.Kind != event.LLMTimeout {
-			t.Errorf("got %+v", e)
+			t.Errorf("got %+v, want the kind %s", e, event.LLMTimeout)
 		}
 	})
 }

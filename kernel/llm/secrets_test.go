@@ -56,7 +56,7 @@ func TestAnswersHaveNoSecrets(t *testing.T) {
 				t.Errorf("cut at %d: the arguments are %s, the calls %+v, want %s", i, partial.String(), answer.ToolCalls, want)
 			}
 			if err := r.Close(t.Context()); err != nil {
-				t.Error(err)
+				t.Errorf("cut at %d: Close of the runner = %v, want no error", i, err)
 			}
 		})
 	}
@@ -87,7 +87,7 @@ func TestTheEndOfAnAnswerIsTold(t *testing.T) {
 			t.Errorf("the deltas are %q and %q", text, args)
 		}
 		if err := r.Close(t.Context()); err != nil {
-			t.Error(err)
+			t.Errorf("Close of the runner = %v, want no error", err)
 		}
 	})
 }

@@ -94,7 +94,7 @@ func (h *history) begin(step int) *process {
 	}
 	var err error
 	if p.m, err = session.OpenManager(session.Config{FS: disk, Workspace: "/ws"}); err != nil && !p.dead.Load() {
-		h.t.Fatal(err)
+		h.t.Fatalf("OpenManager = %v, want no error", err)
 	}
 	if p.m == nil {
 		return p

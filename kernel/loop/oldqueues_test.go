@@ -63,7 +63,7 @@ func TestQueuesOfOldDataGoOn(t *testing.T) {
 			h.slow = 0
 			p = h.begin(0)
 			if err := p.l.Resume(t.Context()); err != nil {
-				t.Error(err)
+				t.Errorf("step %d: Resume = %v, want no error", step, err)
 			}
 			time.Sleep(time.Hour)
 			got := read(t, p.m, "s1")

@@ -151,10 +151,10 @@ func newWorld(t *testing.T, change ...func(*plugin.Config)) *world {
 	}
 	t.Cleanup(func() {
 		if err := w.Stop(); err != nil {
-			t.Error(err)
+			t.Errorf("Stop of the plugins = %v, want no error", err)
 		}
 		if err := w.bus.Close(context.Background()); err != nil {
-			t.Error(err)
+			t.Errorf("Close of the bus = %v, want no error", err)
 		}
 		_ = w.root.Close()
 	})
@@ -219,7 +219,7 @@ func TestManifest(t *testing.T) {
 	}
 	for _, c := range plugin.Categories() {
 		if err := of(c, "some-plugin").m.Check(); err != nil {
-			t.Errorf("%s: %v", c, err)
+			t.Errorf("Check of a %s plugin = %v, want nil", c, err)
 		}
 	}
 	for name, change := range map[string]func(*plugin.Manifest){
@@ -276,7 +276,7 @@ func TestLoadOrder(t *testing.T) {
 			synctest.Wait()
 			got := w.events()
 			if got[1] != "plugin.loaded b 1.0.0 adapter" || got[0] != "plugin.error b: a plugin named b is already loaded" || !slices.Contains(got, "plugin.error bad: no port") || !slices.Contains(got, "plugin.error orphan: it requires nobody, which is not loaded") {
-				t.Errorf("got %q", got)
+				t.Errorf("got %q; want b loaded once, and errors for the other b, bad and orphan", got)
 			}
 			if err := w.Remove("a"); (err == nil) == bundled { // the one difference: the remove guard
 				t.Errorf("remove: %v", err)
@@ -312,7 +312,7 @@ func TestLifecycle(t *testing.T) {
 		equal(t, f.notes(), "load", "user.message.received", "unload", "load", "user.message.received", "unload")
 		equal(t, w.events(), "plugin.loaded web 1.0.0 adapter", "plugin.removed web", "plugin.reloaded web 1.0.0", "plugin.removed web")
 		if s := w.status("web"); s.Status != plugin.Unloaded { // Y-168: loaded → unloaded
-			t.Errorf("got %+v", s)
+			t.Errorf("got %+v, want the status %s", s, plugin.Unloaded)
 		}
 		if err := w.Remove("web"); err == nil {
 			t.Error("removed twice")
@@ -396,7 +396,7 @@ func TestMemories(t *testing.T) {
 		w.Load(t.Context(), true, long, short)
 		ev, err := bus.Request(t.Context(), w.bus.Kernel(), event.MemoryQueried, "s1", event.MemoryQuery{Query: "q", K: 1}, event.MemoryAnswered.Kind())
 		if err != nil || ev.Payload.(event.MemoryResult).Hits[0].Text != "short" || ev.Source != "memory-short" {
-			t.Errorf("got %+v, %v", ev, err)
+			t.Errorf("got %+v, %v; want the answer of memory-short", ev, err)
 		}
 		time.Sleep(5 * time.Second)
 		equal(t, long.notes(), "load", "memory.query")
@@ -413,7 +413,7 @@ func TestUnknownProvider(t *testing.T) {
 		for provider, want := range map[string]string{"none": `provider "none" not found`, "lost": "needs the plugin llm-gone"} {
 			ev, err := bus.Request(t.Context(), w.bus.Kernel(), event.LLMCallRequest, "s1", event.LLMRequest{Provider: provider}, event.LLMCallResponse.Kind(), event.LLMCallError.Kind())
 			if err != nil || !strings.Contains(ev.Payload.(event.LLMError).Error, want) {
-				t.Errorf("got %+v, %v", ev, err)
+				t.Errorf("got %+v, %v; want an error with: %s", ev, err, want)
 			}
 		}
 	})
@@ -563,7 +563,7 @@ func TestFailureLadder(t *testing.T) {
 		close(leave)
 		synctest.Wait()
 		if s := w.status("web"); s.Status != plugin.Failed || !strings.Contains(s.Error, "3 failures in a row, the last: web") && !strings.Contains(s.Error, "bad day") {
-			t.Errorf("got %+v", s)
+			t.Errorf("got %+v, want it failed after 3 failures in a row", s)
 		}
 		n := len(f.notes())
 		w.say("s1")
@@ -599,7 +599,7 @@ func TestThreshold(t *testing.T) {
 		w.say("s1")
 		synctest.Wait()
 		if s := w.status("web"); s.Status != plugin.Failed {
-			t.Errorf("got %+v", s)
+			t.Errorf("got %+v, want the status %s", s, plugin.Failed)
 		}
 	})
 }
@@ -698,7 +698,7 @@ func TestFailedLoad(t *testing.T) {
 		w.Load(t.Context(), true, f, unknown)
 		synctest.Wait()
 		if s := w.status("tool-x"); s.Status != plugin.Failed || s.Error != "panic: half way" {
-			t.Errorf("got %+v", s)
+			t.Errorf(`got %+v; want it failed with "panic: half way"`, s)
 		}
 		data, err := os.ReadFile(filepath.Join(w.dir, "tool-x", "load-error.txt"))
 		if err != nil || !strings.Contains(string(data), "plugin_test.go") {
@@ -708,7 +708,7 @@ func TestFailedLoad(t *testing.T) {
 			t.Error("a half registered tool")
 		}
 		if s := w.status("unknown"); s.Status != plugin.Failed {
-			t.Errorf("got %+v", s)
+			t.Errorf("got %+v, want the status %s", s, plugin.Failed)
 		}
 	})
 }
@@ -754,7 +754,7 @@ func TestDisabled(t *testing.T) {
 	f := adapter("my-web")
 	w.Load(t.Context(), true, f)
 	if s := w.status("my-web"); s.Status != plugin.Unloaded || s.Enabled || len(f.notes()) != 0 {
-		t.Errorf("got %+v", s)
+		t.Errorf("got %+v, want it disabled and never loaded", s)
 	}
 }
 
@@ -775,7 +775,7 @@ func TestLegacyTool(t *testing.T) {
 	f.m.ToolName, f.m.ToolSchema = "sh", []byte(`{"type":"object"}`)
 	w.Load(t.Context(), true, f)
 	if !strings.Contains(log.String(), `"level":"warn"`) || !strings.Contains(log.String(), "tool-sh") {
-		t.Errorf("got %s", log.String())
+		t.Errorf("got %s, want a warning about tool-sh", log.String())
 	}
 }
 
@@ -789,7 +789,7 @@ func TestSeed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if all := w.cfg.Providers().ListInstances(); len(all) != 1 || all[0].ID != "llm-echo" || w.cfg.Providers().ActiveID() != "llm-echo" {
-		t.Errorf("got %+v", all)
+		t.Errorf("got %+v; want llm-echo alone, and active", all)
 	}
 }
 
@@ -849,6 +849,6 @@ func TestDoctor(t *testing.T) {
 	})
 	raw, err := json.Marshal(plugin.HealthReport{Status: plugin.Healthy, Summary: "s", Details: []plugin.HealthCheck{{Name: "n", Status: plugin.Failing}}})
 	if err != nil || string(raw) != `{"status":"ok","summary":"s","details":[{"name":"n","status":"failed","message":""}]}` { // Y-112
-		t.Errorf("got %s", raw)
+		t.Errorf(`got %s, want {"status":"ok","summary":"s","details":[{"name":"n","status":"failed","message":""}]}`, raw)
 	}
 }

@@ -121,21 +121,21 @@ func TestReplay(t *testing.T) {
 		first := full.items[0].Event
 		if p := first.Payload.(event.ReplayEntry); first.SessionID != event.KernelSession || first.Source != "kernel-session-context" ||
 			p.SessionID != "s1" || p.EntryID != 1 || p.Kind != "anchor" || !strings.Contains(string(p.Payload), "session/start") {
-			t.Errorf("got %+v", first)
+			t.Errorf("got %+v; want entry 1 of s1, the anchor session/start, on the kernel session", first)
 		}
 		if p := full.items[3].Event.Payload.(event.ReplayDone); p.SessionID != "s1" || p.ConnectionID != c.ID() || p.Replayed != 3 {
-			t.Errorf("got %+v", p)
+			t.Errorf("got %+v, want 3 entries of s1 replayed to %s", p, c.ID())
 		}
 		at := w.seen("session.context.attached")[0]
 		if p := at.Payload.(event.ContextAttached); at.SessionID != event.KernelSession || at.Source != "kernel-session-context" ||
 			p.SessionID != "s1" || p.ConnectionID != c.ID() || p.AdapterID != "test" {
-			t.Errorf("got %+v", at)
+			t.Errorf("got %+v; want s1 attached to %s of the adapter test, on the kernel session", at, c.ID())
 		}
 		w.say("s1", "three")
 		synctest.Wait()
 		for _, r := range []*reader{full, tail, live} {
 			if k := r.kinds(); k[len(k)-1] != "user.message.received" || r.seen[len(r.seen)-1] != 4 || r.at().Seq != 4 {
-				t.Errorf("got %v, %v", k, r.seen)
+				t.Errorf("got %v, %v; want user.message.received at entry 4", k, r.seen)
 			}
 		}
 		w.stop()
@@ -173,7 +173,7 @@ func TestSlowAndFailingReaders(t *testing.T) {
 		}
 		for _, ev := range detached { // Y-57
 			if p := ev.Payload.(event.ContextDetached); p.Reason != "send_failed" || ev.SessionID != event.KernelSession || p.SessionID != "s1" {
-				t.Errorf("got %+v", ev)
+				t.Errorf("got %+v; want s1 detached for send_failed, on the kernel session", ev)
 			}
 		}
 		close(slow.gate)
@@ -228,7 +228,7 @@ func TestHeartbeat(t *testing.T) {
 				synctest.Wait()
 				got := w.seen("session.context.detached")
 				if len(got) != 1 || got[0].Payload.(event.ContextDetached).Reason != "timeout" {
-					t.Errorf("got %+v", got)
+					t.Errorf(`got %+v, want one detached for "timeout"`, got)
 				}
 				if err := w.Heartbeat("s1", silent.ID()); err == nil {
 					t.Error("a reaped connection has a heartbeat")
@@ -256,7 +256,7 @@ func TestDetach(t *testing.T) {
 		}
 		<-a.Done()
 		if err := w.Close(t.Context()); err != nil {
-			t.Error(err)
+			t.Errorf("Close of the sessions = %v, want no error", err)
 		}
 		synctest.Wait()
 		var reasons []string
@@ -334,13 +334,13 @@ func TestJoiningMidStream(t *testing.T) {
 			text += it.Event.Payload.(event.Delta).Content
 		}
 		if text != "Hello, world" {
-			t.Errorf("got %q", text)
+			t.Errorf(`got %q; want "Hello, world"`, text)
 		}
 		delta("!")
 		close(slow.gate)
 		synctest.Wait()
 		if len(slow.items) > 2 || slow.items[len(slow.items)-1].Offset+len(slow.items[len(slow.items)-1].Event.Payload.(event.Delta).Content) != 13 {
-			t.Errorf("got %+v", slow.items)
+			t.Errorf("got %+v; want at most 2 items, up to offset 13", slow.items)
 		}
 		publish(w, event.AssistantMessageDone, "s1", event.AssistantMessage{Content: "Hello, world!", ToolCalls: []event.ToolCall{}})
 		synctest.Wait()
@@ -365,7 +365,7 @@ func TestAsksAreDeliveredOnAttach(t *testing.T) {
 		synctest.Wait()
 		equal(t, r.kinds(), "approval.request")
 		if p := r.items[0].Event.Payload.(event.ApprovalRequest); p.ID != "a1" || r.items[0].Event.SessionID != event.KernelSession {
-			t.Errorf("got %+v", r.items[0].Event)
+			t.Errorf("got %+v, want the ask a1 on the kernel session", r.items[0].Event)
 		}
 		if _, err := s.Note(event.Event{Kind: "approval.response", ID: "e2", SessionID: event.KernelSession}, event.ApprovalResponse{ID: "a1", Response: event.Approve}); err != nil {
 			t.Fatal(err)

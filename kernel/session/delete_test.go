@@ -73,7 +73,7 @@ func TestDelete(t *testing.T) {
 	}
 	for _, id := range []string{"s1", "s2"} {
 		if kept, err := w.Delete(id, "", nil); err != nil || kept {
-			t.Errorf("got %v, %v", kept, err)
+			t.Errorf("got %v, %v; want it deleted and not kept", kept, err)
 		}
 		if _, err := w.Find(id, ""); !errors.Is(err, session.ErrNotFound) {
 			t.Errorf("got %v, want ErrNotFound", err)
@@ -116,7 +116,7 @@ func TestDeleteDamaged(t *testing.T) {
 	}
 	w = newWorld(t, dir)
 	if _, err := w.Delete("s1", "", nil); err != nil {
-		t.Error(err)
+		t.Errorf("Delete of a damaged session = %v, want no error", err)
 	}
 	if got := files(t, dir, "tapes"); len(got) != 0 {
 		t.Errorf("got %v, want nothing", got)

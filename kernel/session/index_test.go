@@ -208,7 +208,7 @@ func TestPagesReadNoTape(t *testing.T) {
 	}
 	want := rows(t, w.Manager, 7)
 	if len(want) != 50 || !strings.HasPrefix(want[0], "s49 ") {
-		t.Fatalf("got %d: %v", len(want), want)
+		t.Fatalf("got %d: %v; want 50 rows, s49 first", len(want), want)
 	}
 	w.stop()
 	count := &readingFS{}
@@ -295,11 +295,11 @@ func TestMarks(t *testing.T) {
 		ids, err := w.Marked(func(_, mark string) bool { return mark == "red" })
 		slices.Sort(ids)
 		if err != nil || !slices.Equal(ids, []string{"s0", "s2", "s4", "s6", "s8"}) {
-			t.Errorf("got %v, %v", ids, err)
+			t.Errorf("got %v, %v; want [s0 s2 s4 s6 s8]", ids, err)
 		}
 		infos, more, err := w.Page(session.Place{}, 3, func(_, mark string) bool { return mark == "red" })
 		if err != nil || !more || len(infos) != 3 || infos[0].ID != "s8" || infos[0].Mark != "red" {
-			t.Errorf("got %+v, %v, %v", infos, more, err)
+			t.Errorf("got %+v, %v, %v; want 3 infos with more to come, the red s8 first", infos, more, err)
 		}
 	}
 	check()

@@ -31,7 +31,7 @@ func newManager(t *testing.T, dir string) (*Manager, *bus.Bus) {
 	m.Bind(b)
 	t.Cleanup(func() {
 		if err := errors.Join(m.Close(context.Background()), b.Close(context.Background()), root.Close()); err != nil {
-			t.Error(err)
+			t.Errorf("Close of the sessions and the bus = %v, want no error", err)
 		}
 	})
 	return m, b

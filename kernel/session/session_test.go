@@ -102,7 +102,7 @@ func newWorld(t testing.TB, dir string, change ...func(*session.Config)) *world 
 	w.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := errors.Join(<-done, m.Close(context.Background()), w.bus.Close(context.Background())); err != nil {
-			t.Error(err)
+			t.Errorf("the end of Run, and Close of the sessions and the bus = %v, want no error", err)
 		}
 	})
 	t.Cleanup(w.stop)
@@ -233,7 +233,7 @@ func TestWhatIsWritten(t *testing.T) {
 		t.Errorf("an integer changed: %s", got[3].Payload)
 	}
 	if !bytes.Contains(got[5].Payload, []byte(`"data":{"query":"q","k":1}`)) { // Y-175: {name, data}
-		t.Errorf("got %s", got[5].Payload)
+		t.Errorf(`got %s, want "data":{"query":"q","k":1} in it`, got[5].Payload)
 	}
 }
 
@@ -295,20 +295,20 @@ func TestLifecycle(t *testing.T) {
 	}
 	started := w.wait("session.started", 1)[0].Payload.(event.SessionStarted)
 	if started.SessionID != "s1" || started.TapeName != s.Tape() || started.Workspace != "/ws" {
-		t.Errorf("got %+v", started)
+		t.Errorf("got %+v, want s1 started in /ws with the tape %s", started, s.Tape())
 	}
 	w.say("s1", "one")
 	if _, err := s.Handoff("phase/2", map[string]int{"a": 1}); err != nil {
 		t.Fatal(err)
 	}
 	if h := w.wait("session.handoff", 1)[0].Payload.(event.SessionHandoff); h.Name != "phase/2" || string(h.State) != `{"a":1}` {
-		t.Errorf("got %+v", h)
+		t.Errorf(`got %+v, want phase/2 with {"a":1}`, h)
 	}
 	if _, err := w.Fork("s1", "s2"); err != nil {
 		t.Fatal(err)
 	}
 	if f := w.wait("session.forked", 1)[0].Payload.(event.SessionForked); f.ParentID != "s1" || f.ChildID != "s2" {
-		t.Errorf("got %+v", f)
+		t.Errorf("got %+v, want s2 forked from s1", f)
 	}
 	path, err := s.Reset(true)
 	if err != nil {
@@ -318,10 +318,10 @@ func TestLifecycle(t *testing.T) {
 		t.Errorf("archived as %s", path)
 	}
 	if r := w.wait("session.reset", 1)[0].Payload.(event.SessionReset); r.ArchivePath == nil || *r.ArchivePath != path {
-		t.Errorf("got %+v", r)
+		t.Errorf("got %+v, want the archive %s", r, path)
 	}
 	if a := w.wait("session.archived", 1)[0].Payload.(event.SessionArchived); a.ArchivePath != path || a.SessionID != "s1" {
-		t.Errorf("got %+v", a)
+		t.Errorf("got %+v, want s1 archived as %s", a, path)
 	}
 	if data, err := os.ReadFile(filepath.Join(dir, path)); err != nil || !bytes.Contains(data, []byte(`"one"`)) {
 		t.Errorf("the archive holds %q, %v", data, err)
@@ -334,7 +334,7 @@ func TestLifecycle(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r := w.wait("session.reset", 2)[1].Payload.(event.SessionReset); r.ArchivePath != nil {
-		t.Errorf("got %+v", r)
+		t.Errorf("got %+v, want no archive", r)
 	}
 	if _, err := w.Archive("s1", ""); err != nil {
 		t.Fatal(err)
@@ -363,7 +363,7 @@ func TestSameIDInTwoWorkspaces(t *testing.T) {
 	}
 	w := newWorld(t, dir, func(c *session.Config) { c.Workspace = "/c" })
 	if _, err := w.Open("s1", ""); err == nil || !strings.Contains(err.Error(), "2 workspaces") {
-		t.Errorf("got %v", err)
+		t.Errorf(`got %v, want "2 workspaces" in it`, err)
 	}
 	s, err := w.Open("s1", "/b")
 	if err != nil {
@@ -372,7 +372,7 @@ func TestSameIDInTwoWorkspaces(t *testing.T) {
 	equal(t, history(t, s), "user: in /b")
 	list, err := w.List()
 	if err != nil || len(list) != 2 || list[0].ID != "s1" || list[0].Title == list[1].Title {
-		t.Errorf("got %+v, %v", list, err)
+		t.Errorf("got %+v, %v; want 2 sessions with different titles, s1 first", list, err)
 	}
 }
 
@@ -444,7 +444,7 @@ func TestFork(t *testing.T) {
 		t.Error("a fork took over a session")
 	}
 	if _, err := w.Fork("nobody", "x"); !errors.Is(err, session.ErrNotFound) {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want %v", err, session.ErrNotFound)
 	}
 	if c.ParentID() != "" || g.ParentID() != "p::agent::c1" {
 		t.Errorf("parents: %q, %q", c.ParentID(), g.ParentID())
@@ -591,7 +591,7 @@ func TestCompaction(t *testing.T) {
 	}
 	c := completed.Payload.(event.CompactionCompleted)
 	if c.TargetSessionID != "s1" || c.TokensBefore < 5000 || c.TokensAfter >= c.TokensBefore || c.TokensAfter > 2000 {
-		t.Errorf("got %+v", c)
+		t.Errorf("got %+v, want s1 brought from 5000 tokens or more to at most 2000", c)
 	}
 	if n := len(entries(t, s)); n != 22 {
 		t.Errorf("%d entries, want all 21 and an anchor", n)
@@ -631,7 +631,7 @@ func TestCompactionFails(t *testing.T) {
 	}
 	f := w.wait("session.compaction.failed", 1)[0]
 	if p := f.Payload.(event.CompactionFailed); f.SessionID != event.KernelSession || p.TargetSessionID != "s1" || !strings.Contains(p.Error, "no model") {
-		t.Errorf("got %+v", f)
+		t.Errorf(`got %+v; want the failure "no model" for s1, on the kernel session`, f)
 	}
 	if got := history(t, s); len(got) != 4 {
 		t.Errorf("%d messages are left", len(got))
@@ -655,7 +655,7 @@ func TestInterruptedTurnIsRepaired(t *testing.T) {
 	}
 	sn, err := s.Snapshot()
 	if err != nil || sn.TurnID != "t1" || len(sn.Asks) != 1 || sn.Asks[0].ID != "a1" || sn.AsOfSeq != 8 {
-		t.Fatalf("got %+v, %v", sn, err)
+		t.Fatalf("got %+v, %v; want the turn t1, the ask a1 and entry 8", sn, err)
 	}
 	if _, err := s.Reset(true); !errors.Is(err, session.ErrBusy) {
 		t.Errorf("reset in a turn: %v", err)
@@ -668,7 +668,7 @@ func TestInterruptedTurnIsRepaired(t *testing.T) {
 		equal(t, got[8:], "event approval.cancelled", "tool_result c1", "event turn.failed")
 		sn, err := s.Snapshot()
 		if err != nil || sn.TurnID != "" || len(sn.Asks) != 0 {
-			t.Errorf("got %+v, %v", sn, err)
+			t.Errorf("got %+v, %v; want no turn and no ask", sn, err)
 		}
 		equal(t, history(t, s), "user: go", "assistant:  [c1] [c2]", "tool c1: "+session.Interrupted, "tool c2: 2")
 		w.stop()
@@ -701,7 +701,7 @@ func TestQueueAndClientIDs(t *testing.T) {
 		t.Helper()
 		sn, err := s.Snapshot()
 		if err != nil || len(sn.Queue) != 2 || sn.Queue[1].Text != "three" {
-			t.Errorf("got %+v, %v", sn.Queue, err)
+			t.Errorf(`got %+v, %v; want 2 prompts, the second of them "three"`, sn.Queue, err)
 		}
 		for _, id := range ids {
 			a, ok, err := s.Admitted(id)
@@ -737,7 +737,7 @@ func TestFullDisk(t *testing.T) {
 	publish(w, event.AssistantMessageDone, "s1", event.AssistantMessage{Content: "not on tape", ToolCalls: []event.ToolCall{}})
 	pe := w.wait("plugin.error", 1)[0]
 	if p := pe.Payload.(event.PluginError); pe.Source != session.Persister || p.Name != session.Persister || !strings.Contains(p.Error, "no space") {
-		t.Errorf("got %+v", pe)
+		t.Errorf(`got %+v, want "no space" from %s`, pe, session.Persister)
 	}
 	full = false
 	w.say("s1", "two")
@@ -765,7 +765,7 @@ func TestFailedFsync(t *testing.T) {
 	sn, _ := s.Snapshot()
 	broken = true
 	if err := s.Sync(t.Context(), w.say("s1", "unsure").Entry); !errors.Is(err, syscall.EIO) {
-		t.Fatalf("got %v", err)
+		t.Fatalf("got %v, want %v", err, syscall.EIO)
 	}
 	broken = false
 	w.say("s1", "two")
@@ -837,12 +837,12 @@ func TestLittleSpace(t *testing.T) {
 		return err
 	}
 	if err := say(); !errors.Is(err, session.ErrDiskFull) || !strings.Contains(err.Error(), "63 MiB are free, and 64 MiB are kept for running turns") {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v; want %v, with 63 MiB free and 64 MiB kept", err, session.ErrDiskFull)
 	}
 	publish(w, event.AssistantMessageDone, "s1", event.AssistantMessage{Content: "done", ToolCalls: []event.ToolCall{}})
 	disk.err = syscall.EIO
 	if err := say(); !errors.Is(err, syscall.EIO) {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want %v", err, syscall.EIO)
 	}
 	equal(t, history(t, w.open("s1")), "user: at the limit", "user: above", "assistant: done")
 }
@@ -890,10 +890,10 @@ func TestReadOnly(t *testing.T) {
 		c.FS = faults
 	})
 	if _, err := w.Open("s1", ""); !errors.Is(err, syscall.EROFS) {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want %v", err, syscall.EROFS)
 	}
 	if _, err := bus.Publish(w.bus.Kernel(), event.UserMessageReceived, "s1", event.UserMessage{Text: "x"}); !errors.Is(err, syscall.EROFS) {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want %v", err, syscall.EROFS)
 	}
 }
 
@@ -963,7 +963,7 @@ func TestDamagedTapeIsRefused(t *testing.T) {
 	w = newWorld(t, dir)
 	_, err := w.Open("s1", "")
 	if d, ok := errors.AsType[*journal.DamageError](err); !ok || d.Entry != 2 || !strings.Contains(err.Error(), "session s1") {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want the damage at entry 2 of session s1", err)
 	}
 	equal(t, history(t, w.open("s2")), "user: other")
 }
@@ -984,7 +984,7 @@ func TestNewerFormatIsRefused(t *testing.T) {
 	}
 	_ = j.Close()
 	if _, err := newWorld(t, dir).Open("s1", ""); err == nil || !strings.Contains(err.Error(), "newer yaya") {
-		t.Errorf("got %v", err)
+		t.Errorf(`got %v, want "newer yaya" in it`, err)
 	}
 }
 

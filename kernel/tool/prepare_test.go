@@ -199,7 +199,7 @@ func TestUnreviewedChanges(t *testing.T) {
 			t.Errorf("%s: told %q, ran %v, %+v; want %q", name, told, ran, res, tt.want)
 		}
 		if err := d.Close(context.Background()); err != nil {
-			t.Error(err)
+			t.Errorf("%s: Close of the dispatcher = %v, want no error", name, err)
 		}
 	}
 }

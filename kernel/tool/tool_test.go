@@ -77,7 +77,7 @@ func setup(t *testing.T, cfg tool.DispatcherConfig, tools ...tool.Tool) (*tool.D
 	d.SetWitness(func(tool.Change) (func() error, error) { return func() error { return nil }, nil })
 	t.Cleanup(func() {
 		if err := d.Close(context.Background()); err != nil {
-			t.Error(err)
+			t.Errorf("Close of the dispatcher = %v, want no error", err)
 		}
 	})
 	return d, reg
@@ -142,7 +142,7 @@ func TestBriefAndBlocks(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := `[{"kind":"text","text":"a"},{"kind":"markdown","markdown":"b"},{"kind":"json","data":{"c":1}}]`; string(data) != want {
-		t.Errorf("got %s", data)
+		t.Errorf("got %s, want %s", data, want)
 	}
 }
 
@@ -290,7 +290,7 @@ func TestTimeoutAndCancelAreTwoThings(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Hour, nil)
 		time.AfterFunc(time.Second, cancel)
 		if res := d.Call(ctx, reg.Snapshot(), tool.Call{Caller: tool.LocalOwner, Name: "stubborn", Origin: tool.OriginLoop}); res.ErrorKind != tool.ErrCancelled {
-			t.Errorf("got %+v", res)
+			t.Errorf("got %+v, want the error kind %s", res, tool.ErrCancelled)
 		}
 		close(release)
 	})
@@ -378,7 +378,7 @@ func TestSchemaBombsAreRefused(t *testing.T) {
 	} {
 		start := time.Now()
 		if err := tool.CheckSchema(json.RawMessage(tc.schema)); (err == nil) != tc.ok {
-			t.Errorf("%s: got %v", tc.name, err)
+			t.Errorf("%s: got %v; want no error: %v", tc.name, err, tc.ok)
 		}
 		if d := time.Since(start); d > 5*time.Second {
 			t.Errorf("%s took %v", tc.name, d)
@@ -389,7 +389,7 @@ func TestSchemaBombsAreRefused(t *testing.T) {
 	bad.def.InputSchema = json.RawMessage(`{"type":"no-such-type"}`)
 	d, reg := setup(t, tool.DispatcherConfig{}, bad)
 	if res := call(d, reg, "bad", `{}`); res.ErrorKind != tool.ErrInternal {
-		t.Errorf("got %+v", res)
+		t.Errorf("got %+v, want the error kind %s", res, tool.ErrInternal)
 	}
 }
 
@@ -494,7 +494,7 @@ func TestNativeCallsPassThrough(t *testing.T) {
 	d := tool.NewDispatcher(tool.DispatcherConfig{Registry: reg})
 	res := d.Call(t.Context(), reg.Snapshot(), tool.Call{Caller: tool.LocalOwner, Name: "p__n", Origin: tool.OriginMCP, Native: &tool.NativeCall{Protocol: "mcp"}})
 	if res.Native == nil || !bytes.Equal(res.Native.Result.Raw(), body.Raw()) {
-		t.Errorf("got %+v", res)
+		t.Errorf("got %+v, want the native result %s", res, body.Raw())
 	}
 	if res := d.Call(t.Context(), reg.Snapshot(), tool.Call{Caller: tool.LocalOwner, Name: "p__n", Origin: tool.OriginLoop}); res.ErrorKind != tool.ErrValidation {
 		t.Errorf("a call of the loop was not validated: %+v", res)
@@ -532,7 +532,7 @@ func serve(t *testing.T, d *tool.Dispatcher) (*bus.Bus, *terminals) {
 	t.Cleanup(func() {
 		stop()
 		if err := b.Close(context.Background()); err != nil {
-			t.Error(err)
+			t.Errorf("Close of the bus = %v, want no error", err)
 		}
 	})
 	return b, got
@@ -584,14 +584,14 @@ func TestServeOnTheBus(t *testing.T) {
 			}
 			te, ok := ask(name, args, "v1").Payload.(event.ToolError)
 			if !ok || te.Kind != want || te.ID != "c" || te.Brief == "" {
-				t.Errorf("%s: got %+v", name, te)
+				t.Errorf("%s: got %+v; want the kind %s of the call c, with a brief", name, te, want)
 			}
 			if name == "echo" && !strings.Contains(string(te.Detail), `"errors":[{`) {
 				t.Errorf("detail: %s", te.Detail)
 			}
 		}
 		if res := ask("panics", `{}`, "v1").Payload.(event.ToolResult); res.OK || !strings.Contains(string(res.Envelope), `"kind":"crashed"`) { // Y-123, Y-128
-			t.Errorf("got %s", res.Envelope)
+			t.Errorf("got %s, want it failed as crashed", res.Envelope)
 		}
 	})
 }
@@ -675,7 +675,7 @@ func native(tb testing.TB) func() tool.Result {
 func TestNativeCallsStayOffTheHeap(t *testing.T) {
 	call := native(t)
 	if res := call(); !res.OK {
-		t.Fatalf("got %+v", res)
+		t.Fatalf("got %+v, want OK", res)
 	}
 	if got := testing.AllocsPerRun(100, func() { call() }); got > 6 {
 		t.Errorf("a call allocates %v times, want at most 6", got)

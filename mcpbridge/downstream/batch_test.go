@@ -85,7 +85,7 @@ func TestBatchesOverHTTP(t *testing.T) {
 	r := batchRig(t)
 	for name, header := range map[string]map[string]string{"without a session": nil, "in the modern era": modern("ping", "")} {
 		if a := r.send("POST", `[`+initialize+`]`, header); a.status != 400 || !strings.Contains(a.body, "-32600") {
-			t.Errorf("%s: got %d %s", name, a.status, a.body)
+			t.Errorf("%s: got %d %s; want 400 with code -32600", name, a.status, a.body)
 		}
 	}
 }
@@ -172,7 +172,7 @@ func TestLargeBatchesTakeTheirPart(t *testing.T) {
 	}
 	send.Close()
 	if err := <-done; err != nil {
-		t.Error(err)
+		t.Errorf("ServeStdio = %v, want no error", err)
 	}
 	eventually.True(t, "all is given back", func() bool { return intake.Requests().InUse() == 0 })
 }

@@ -283,7 +283,7 @@ func TestCancellation(t *testing.T) {
 		defer close(last)
 		req, err := http.NewRequestWithContext(t.Context(), "POST", r.url, strings.NewReader(`{"jsonrpc":"2.0","id":"c2","method":"tools/call","params":{"name":"srv__hang"}}`))
 		if err != nil {
-			t.Error(err)
+			t.Errorf("NewRequest = %v, want no error", err)
 			return
 		}
 		req.Header.Set("Content-Type", "application/json")
@@ -356,11 +356,11 @@ func TestHostResultsAreRendered(t *testing.T) {
 	s := r.session()
 	a := r.send("POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"srv__gone"}}`, s)
 	if want := `"result":{"content":[{"type":"text","text":"provider \"srv\" is failed: out of order"}],"isError":true}`; !strings.Contains(a.body, want) {
-		t.Errorf("got %s", a.body)
+		t.Errorf("got %s, want %s in it", a.body, want)
 	}
 	a = r.send("POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"srv__panic"}}`, s)
 	if strings.Contains(a.body, "secret") || !strings.Contains(a.body, "crashed") {
-		t.Errorf("got %s", a.body)
+		t.Errorf(`got %s; want "crashed" in it, and no "secret"`, a.body)
 	}
 }
 
@@ -425,6 +425,6 @@ func TestCallsOfToolsThatWait(t *testing.T) {
 		t.Fatal(errs)
 	}
 	if a := r.send("POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"srv__w"}}`, s); !strings.Contains(a.body, `"mine":1`) {
-		t.Errorf("got %s", a.body)
+		t.Errorf(`got %s, want "mine":1 in it`, a.body)
 	}
 }

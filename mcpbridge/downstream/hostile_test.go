@@ -187,7 +187,7 @@ func (w *world) modern(who, path, method, params string) answer {
 	w.t.Helper()
 	var p struct{ Name, URI string }
 	if err := json.Unmarshal([]byte(`{`+params+`}`), &p); err != nil {
-		w.t.Fatal(err, params)
+		w.t.Fatalf("params %s: %v, want JSON", params, err)
 	}
 	h := modern(method, p.Name+p.URI)
 	h["X-Test-Principal"] = who

@@ -105,7 +105,7 @@ func TestInstructions(t *testing.T) {
 				Result struct{ Instructions string }
 			}
 			if err := json.Unmarshal([]byte(a.body), &m); err != nil {
-				t.Fatalf("%d %s", a.status, a.body)
+				t.Fatalf("got %d %s, %v; want instructions in JSON", a.status, a.body, err)
 			}
 			out = append(out, m.Result.Instructions)
 		}

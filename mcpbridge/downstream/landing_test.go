@@ -31,7 +31,7 @@ func counted(t *testing.T, n int) tool.Result {
 	buf.B = append(append(append(buf.B, `{"content":[{"type":"text","text":"`...), strings.Repeat("x", n-100)...), `"}]}`...)
 	obj, err := jsonrpc.ParseObject(buf.B)
 	if err != nil {
-		t.Error(err)
+		t.Errorf("ParseObject of the result = %v, want no error", err)
 	}
 	return tool.Result{OK: true, Native: &tool.NativeResult{Result: obj, Buffer: buf}}
 }
@@ -85,7 +85,7 @@ func TestResultsThatNobodyWaitsForKeepNoRoom(t *testing.T) {
 		body := r.send("POST", `{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":{`+params+`}}`, modern(method, name)).body
 		m := struct{ Result any }{&res}
 		if err := json.Unmarshal([]byte(body), &m); err != nil {
-			t.Fatalf("%v: %.300s", err, body)
+			t.Fatalf("the answer to %s: %v, want JSON: %.300s", method, err, body)
 		}
 		return res
 	}

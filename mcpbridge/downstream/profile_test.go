@@ -72,7 +72,7 @@ func listed(t *testing.T, r *rig) []string {
 		}
 	}
 	if err := json.Unmarshal([]byte(a.body), &m); err != nil {
-		t.Fatalf("%d %s", a.status, a.body)
+		t.Fatalf("tools/list = %d %s, %v; want a list of tools in JSON", a.status, a.body, err)
 	}
 	var out []string
 	for _, x := range m.Result.Tools {
@@ -173,7 +173,7 @@ func TestSearch(t *testing.T) {
 		}
 		body := r.tool("search_tools", `{"query":"`+query+`"}`)
 		if err := json.Unmarshal([]byte(body), &m); err != nil {
-			t.Fatal(body)
+			t.Fatalf("search_tools for %q = %s, %v; want JSON", query, body, err)
 		}
 		var out []string
 		for _, x := range m.Result.StructuredContent.Tools {
@@ -313,7 +313,7 @@ func TestManySubscriptions(t *testing.T) {
 	}
 	r.changed()
 	if got := next(t, good); !strings.Contains(got, "list_changed") {
-		t.Errorf("got %s", got)
+		t.Errorf("got %s, want list_changed in it", got)
 	}
 }
 

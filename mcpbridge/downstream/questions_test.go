@@ -51,7 +51,7 @@ func (r *rig) callModern(name, args, more string) map[string]any {
 	a := r.send("POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+name+`","arguments":`+args+`,`+asking+more+`}}`, modern("tools/call", name))
 	var m map[string]any
 	if err := json.Unmarshal([]byte(a.body), &m); err != nil {
-		r.t.Fatalf("%d %s", a.status, a.body)
+		r.t.Fatalf("%s = %d %s, %v; want JSON", name, a.status, a.body, err)
 	}
 	return m
 }
@@ -60,7 +60,7 @@ func parked(t *testing.T, m map[string]any) (key, state string) {
 	t.Helper()
 	res, _ := m["result"].(map[string]any)
 	if res["resultType"] != "input_required" {
-		t.Fatalf("got %v", m)
+		t.Fatalf("got %v, want resultType input_required", m)
 	}
 	for k := range res["inputRequests"].(map[string]any) {
 		key = k
@@ -93,12 +93,12 @@ func TestQuestionsToModernClients(t *testing.T) {
 	key, last := parked(t, resume(`{"a":1}`, again, `{"`+key+`":{"action":"accept","n":1}}`))
 	m := resume(`{"a":1}`, last, `{"`+key+`":{"action":"decline"}}`)
 	if got := fmt.Sprint(m["result"]); !strings.Contains(got, `heard:[{"action":"accept","n":1} {"action":"decline"}]`) || !strings.Contains(got, "resultType:complete") {
-		t.Errorf("got %s", got)
+		t.Errorf("got %s; want both answers heard, and a complete result", got)
 	}
 	// A client that cannot be asked is not.
 	plain := r.send("POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"srv__ask","arguments":{},`+modernMeta+`}}`, modern("tools/call", "srv__ask"))
 	if !strings.Contains(plain.body, "cannot be asked") {
-		t.Errorf("got %s", plain.body)
+		t.Errorf(`got %s, want "cannot be asked" in it`, plain.body)
 	}
 }
 
@@ -176,11 +176,11 @@ func TestQuestionsToLegacyClients(t *testing.T) {
 		t.Errorf("the answer: %d", a.status)
 	}
 	if got := next(t, events); !strings.Contains(got, `"heard":["{\"code\":-1,\"message\":\"no\"}"]`) {
-		t.Errorf("got %s", got)
+		t.Errorf("got %s, want the error -1 heard", got)
 	}
 	plain := r.sessionWith(`{}`)
 	if a := r.send("POST", `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"srv__ask"}}`, plain); !strings.Contains(a.body, "cannot be asked") || strings.Contains(a.body, `"method"`) {
-		t.Errorf("got %s", a.body)
+		t.Errorf(`got %s; want "cannot be asked" in it, and no question`, a.body)
 	}
 }
 
@@ -310,7 +310,7 @@ func TestLostBeforeTheStream(t *testing.T) {
 		defer close(gone)
 		req, err := http.NewRequestWithContext(ctx, "POST", r.url, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"srv__hang"}}`))
 		if err != nil {
-			t.Error(err)
+			t.Errorf("NewRequest = %v, want no error", err)
 			return
 		}
 		req.Header.Set("Content-Type", "application/json")
@@ -367,7 +367,7 @@ func TestProgressOnAQuestion(t *testing.T) {
 	fmt.Fprintln(send, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":3}}`)
 	send.Close()
 	if err := <-done; err != nil {
-		t.Error(err)
+		t.Errorf("ServeStdio = %v, want no error", err)
 	}
 	close(reports)
 	var got []string
@@ -402,7 +402,7 @@ func TestQuestionAfterTheAnswer(t *testing.T) {
 			h := map[string]string{"Mcp-Session-Id": a.header.Get("Mcp-Session-Id")}
 			a = r.send("POST", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"srv__late","arguments":{}}}`, h)
 			if !strings.Contains(a.body, `"content":[]`) {
-				t.Errorf("got %d %s", a.status, a.body)
+				t.Errorf("got %d %s; want an empty content", a.status, a.body)
 			}
 			close(answered)
 			if err := <-asked; err == nil || !strings.Contains(err.Error(), "has been answered") {

@@ -88,7 +88,7 @@ func TestStdio(t *testing.T) {
 	<-started
 	_ = c.in.Close()
 	if err := <-c.served; err != nil {
-		t.Error(err)
+		t.Errorf("ServeStdio = %v at the end of its input, want no error", err)
 	}
 	_ = c.out.Close()
 	if len(r.ended) != 1 {
@@ -185,7 +185,7 @@ func TestNothingBeforeInitialized(t *testing.T) {
 		c.expect(`"id":2,"result":{}`) // the three were one
 		_ = c.in.Close()
 		if err := <-c.served; err != nil {
-			t.Error(err)
+			t.Errorf("ServeStdio = %v at the end of its input, want no error", err)
 		}
 		_ = c.out.Close()
 		for l := range c.lines {

@@ -70,7 +70,7 @@ func TestLongCallsBecomeTasks(t *testing.T) {
 		body := r.send("POST", `{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":{`+params+`,`+meta(who, knows)+`}}`, modern(method, name)).body
 		var a answer
 		if err := json.Unmarshal([]byte(body), &a); err != nil {
-			t.Fatal(body)
+			t.Fatalf("%s = %s, %v; want JSON", method, body, err)
 		}
 		return a, body
 	}

@@ -30,7 +30,7 @@ func recorder(t testing.TB) (*traffic.Log, *os.Root) {
 	}})
 	t.Cleanup(func() {
 		if err := l.Close(context.Background()); err != nil {
-			t.Error(err)
+			t.Errorf("Close of the traffic log = %v, want no error", err)
 		}
 		root.Close()
 	})

@@ -182,7 +182,7 @@ func start(t *testing.T, entries, project string, options ...option) *rig {
 	t.Cleanup(func() {
 		r.Close()
 		if err := errors.Join(host.Close(context.Background()), data.Close()); err != nil {
-			t.Error(err)
+			t.Errorf("Close of the host and the data folder = %v, want no error", err)
 		}
 	})
 	return r

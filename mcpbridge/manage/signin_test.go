@@ -46,7 +46,7 @@ func TestSignInAtAnOpenServer(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var m struct{ ID json.RawMessage }
 		if err := json.NewDecoder(r.Body).Decode(&m); err != nil {
-			t.Error(err)
+			t.Errorf("the body of a request: %v, want JSON", err)
 		}
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID)

@@ -84,7 +84,7 @@ func TestDPoP(t *testing.T) {
 		if errors.Is(err, errNonce) {
 			w.Header().Set("DPoP-Nonce", c.nonce)
 		} else {
-			t.Error(err)
+			t.Errorf("the proof of a request: %v, want a valid one", err)
 		}
 		w.Header().Set("WWW-Authenticate", `DPoP error="use_dpop_nonce"`)
 		w.WriteHeader(status)

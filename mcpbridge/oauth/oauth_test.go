@@ -60,7 +60,7 @@ func TestStore(t *testing.T) {
 		}
 	}
 	if g, err := s.Load("https://x/mcp"); err != nil || g.Token.AccessToken != "canary-token" || g.Issuer != "https://as" {
-		t.Errorf("got %+v %v", g, err)
+		t.Errorf("got %+v %v; want the saved token, of https://as", g, err)
 	}
 	if g, err := s.Load("https://y/mcp"); err != nil || g.Token != nil {
 		t.Errorf("another server's grant is %+v, %v", g, err)
@@ -77,7 +77,7 @@ func TestStore(t *testing.T) {
 func TestCheckPage(t *testing.T) {
 	for _, u := range []string{"https://as.example/authorize?x=1", "http://127.0.0.1:1/a", "http://localhost:1/a", "http://[::1]:1/a"} {
 		if err := CheckPage(u); err != nil {
-			t.Errorf("%s: %v", u, err)
+			t.Errorf("CheckPage(%s) = %v, want nil", u, err)
 		}
 	}
 	for _, u := range []string{"", "javascript:alert(1)", "data:text/html,x", "file:///etc/passwd", "--flag", "http://as.example/authorize", "https://user:pass@as.example/", "https:///x", "ftp://x/", "http://127.0.0.1.evil.example/"} {
@@ -103,7 +103,7 @@ func TestReadAnswer(t *testing.T) {
 		t.Error("no code")
 	}
 	if _, err := read("http://127.0.0.1/callback?error=access_denied&error_description=no%1b%5b31m"); err == nil || strings.Contains(err.Error(), "\x1b") {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want an error without an escape character", err)
 	}
 }
 
@@ -247,7 +247,7 @@ func TestLoginIsNeeded(t *testing.T) {
 	_, err := post(t.Context(), tr, u, "", nil)
 	login, ok := errors.AsType[*LoginError](err)
 	if !ok || login.Scope != "a b" || !strings.Contains(err.Error(), "yaya mcp login srv") || login.RetryAfter() == 0 {
-		t.Fatalf("got %v", err)
+		t.Fatalf(`got %v; want a LoginError with the scope "a b", a time to retry and the command yaya mcp login srv`, err)
 	}
 	g, lerr := s.Load(u)
 	if lerr != nil || g.Challenge == nil || g.Challenge.Status != 401 || !strings.Contains(g.Challenge.WWWAuthenticate[0], "/prm") {
@@ -309,7 +309,7 @@ func TestRefusedGrantIsNotHammered(t *testing.T) {
 	tr := &Transport{Next: next, Server: srv.URL + "/mcp", Name: "srv", Store: s, Config: Config{servers.OAuth{Grant: servers.ClientCredentials, ClientID: "c", ClientSecret: "s"}}}
 	for range 10 {
 		if _, err := post(t.Context(), tr, srv.URL+"/mcp", "", nil); err == nil || !strings.Contains(err.Error(), "authorization failed") {
-			t.Fatalf("got %v", err)
+			t.Fatalf(`got %v, want "authorization failed" in it`, err)
 		}
 	}
 	if n := asked.Load(); n != 1 {

@@ -169,7 +169,7 @@ func TestSubscriptions(t *testing.T) {
 	rt.Updated("a", "u", []byte("!"))
 	rt.Updated("a", "other", []byte("!"))
 	if fmt.Sprint(s1.got, s2.got, s3.got) != "[u!] [yaya://a/u!] []" {
-		t.Errorf("got %v %v %v", s1.got, s2.got, s3.got)
+		t.Errorf("got %v %v %v; want [u!] [yaya://a/u!] []", s1.got, s2.got, s3.got)
 	}
 	for _, s := range []*subscriber{s1, s1, s2} {
 		if err := rt.Unsubscribe(t.Context(), s, ""); err != nil {
@@ -188,7 +188,7 @@ func TestSubscriptions(t *testing.T) {
 		t.Errorf("after a failure: %v %v", err, a.subs)
 	}
 	if err := rt.Subscribe(t.Context(), s1, "nowhere", everything); !errors.Is(err, relay.ErrUnknown) {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want %v", err, relay.ErrUnknown)
 	}
 }
 

@@ -187,9 +187,9 @@ func TestRuns(t *testing.T) {
 	s := Server{Transport: Stdio, Command: "/bin/sh", Args: []string{"-c", "echo hi; \u202erm -rf ~", "", "a b"}, Dir: "/tmp/x y", Env: map[string]string{"KEY": "secret"}, PassEnv: []string{"HOME"}, EnvFile: ".env"}
 	want := `/bin/sh -c "echo hi; \u202erm -rf ~" "" "a b" in "/tmp/x y" with KEY, HOME and the variables of ".env"`
 	if got := s.Runs(); got != want {
-		t.Errorf("got %s", got)
+		t.Errorf("got %s, want %s", got, want)
 	}
 	if got := (Server{Transport: HTTP, URL: "https://h/mcp?k=secret-123456", Headers: map[string]string{"B": "1", "A": "2"}}).Runs(); got != "https://h/mcp?k=**** with the headers A, B" {
-		t.Errorf("got %s", got)
+		t.Errorf("got %s; want the key masked, and the headers A and B named", got)
 	}
 }

@@ -222,7 +222,7 @@ func TestLoaderVariables(t *testing.T) {
 func TestEnvFile(t *testing.T) {
 	got, err := servers.ParseEnvFile([]byte("# c\r\nA=1\nexport B = \"x y\"\n\nC='z'\nD=\n"))
 	if err != nil || got["A"] != "1" || got["B"] != "x y" || got["C"] != "z" || got["D"] != "" || len(got) != 4 {
-		t.Errorf("got %v, %v", got, err)
+		t.Errorf(`got %v, %v; want 4 variables: A is 1, B is "x y", C is z, D is empty`, got, err)
 	}
 	for _, bad := range []string{"nonsense", "=x", "LD_PRELOAD=x"} {
 		if _, err := servers.ParseEnvFile([]byte(bad)); err == nil {

@@ -108,20 +108,20 @@ func TestImportTakesOverWhatFilesMean(t *testing.T) {
 	t.Run("Zed's command was an object", func(t *testing.T) {
 		s := one(t, "settings.json", `{"context_servers":{"a":{"command":{"path":"x","args":["y"],"env":{"K":"v"}}}}}`, servers.FormatZed)
 		if s.Command != "x" || !slices.Equal(s.Args, []string{"y"}) || s.Env["K"] != "v" {
-			t.Errorf("got %+v", s)
+			t.Errorf("got %+v, want the command x with the argument y and K=v", s)
 		}
 	})
 	t.Run("Continue has a list", func(t *testing.T) {
 		s := one(t, "config.yaml", "mcpServers:\n  - name: a\n    command: x\n    env: {K: '${{ secrets.TOKEN }}'}\n", servers.Detect("config.yaml", []byte("mcpServers: []")))
 		if s.Name != "a" || s.Env["K"] != "${TOKEN}" {
-			t.Errorf("got %+v", s)
+			t.Errorf("got %+v; want the server a, with K as ${TOKEN}", s)
 		}
 	})
 	t.Run("Warp has a bare map", func(t *testing.T) {
 		data := `{"a":{"command":"x","working_directory":"/w"}}`
 		s := one(t, "x.json", data, servers.Detect("x.json", []byte(data)))
 		if s.Name != "a" || s.Dir != "/w" {
-			t.Errorf("got %+v", s)
+			t.Errorf("got %+v; want the server a, in the folder /w", s)
 		}
 	})
 	t.Run("Claude Code keeps servers by project", func(t *testing.T) {

@@ -92,7 +92,7 @@ func TestPins(t *testing.T) {
 	s := open(t, dir)
 	w = one(t, s)
 	if err := s.Approve(w, "nothing"); err == nil || !strings.Contains(err.Error(), `"nothing" does not wait`) {
-		t.Errorf("got %v", err)
+		t.Errorf(`got %v; want an error: "nothing" does not wait`, err)
 	}
 	if err := s.Approve(w, "a"); err != nil {
 		t.Fatal(err)
@@ -126,7 +126,7 @@ func TestApprovesWhatWasShown(t *testing.T) {
 	w := one(t, s)
 	check(t, dir, seen("a=three"), 2*time.Hour)
 	if err := s.Approve(w); !errors.Is(err, trust.ErrStale) {
-		t.Fatalf("got %v", err)
+		t.Fatalf("got %v, want %v", err, trust.ErrStale)
 	}
 	if b := check(t, dir, seen("a=three"), 3*time.Hour); b["a"] == "" {
 		t.Error("it was approved")
@@ -238,7 +238,7 @@ func TestSourcesAndDamage(t *testing.T) {
 	check(t, dir, seen("a=one"), 0)
 	s := open(t, dir)
 	if b, err := s.Check(trust.Source{Server: "s", Config: "other"}, seen("a=two"), noon); err != nil || len(b.Blocked) != 0 {
-		t.Errorf("got %v %v", b, err)
+		t.Errorf("got %v %v; want nothing blocked", b, err)
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "trust", "*.json"))
 	if err != nil || len(files) != 2 {
@@ -344,7 +344,7 @@ func TestConfigurationIsNotWrittenDown(t *testing.T) {
 		},
 		"of another": func(t *testing.T, s *trust.Store, _ trust.Source) {
 			if err := s.Tidy(); err != nil {
-				t.Error(err)
+				t.Errorf("Tidy = %v, want no error", err)
 			}
 		},
 	} {

@@ -139,7 +139,7 @@ func TestAuthorizingIsNoTimeOfTheServers(t *testing.T) {
 				}
 				defer func() {
 					if err := p.Stop(t.Context()); err != nil {
-						t.Error(err)
+						t.Errorf("Stop = %v, want no error", err)
 					}
 				}()
 				tools, _, err := p.Discover(t.Context())

@@ -100,7 +100,7 @@ func TestOddRefusalsAreRemembered(t *testing.T) {
 				}
 				defer func() {
 					if err := p.Stop(context.Background()); err != nil {
-						t.Error(err)
+						t.Errorf("Stop = %v, want no error", err)
 					}
 				}()
 				calls := func() int64 {

@@ -338,7 +338,7 @@ func TestGateIsBounded(t *testing.T) {
 		}
 		g.leave(held)
 		if _, err := g.enter(t.Context(), party{name: "b"}); err != nil {
-			t.Error(err)
+			t.Errorf("enter after the queue has emptied = %v, want a turn", err)
 		}
 	})
 }
@@ -395,7 +395,7 @@ func TestBreaker(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		if err := b.allow(); err != nil {
-			t.Error(err)
+			t.Errorf("allow once Retry-After is over = %v, want nil", err)
 		}
 		b.settle(t.Context(), patientError{}) // waits for a person: not the server's fault
 		if err := b.allow(); err != nil {

@@ -129,7 +129,7 @@ func TestForeignServers(t *testing.T) {
 		}
 	}
 	if err := r.host.Close(t.Context()); err != nil { // before the SSE server, whose streams would stay
-		t.Error(err)
+		t.Errorf("Close of the host = %v, want no error", err)
 	}
 	legacy.Close()
 }

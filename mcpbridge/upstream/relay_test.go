@@ -96,7 +96,7 @@ func TestQuestionsAreBounded(t *testing.T) {
 	r.ready("srv")
 	c := &client{name: "c", caps: `{"elicitation":{}}`}
 	if got := native(t, r.callFor(c, "srv__echo", `{}`)); !strings.Contains(got, "100 answers, 50 errors") {
-		t.Errorf("got %s", got)
+		t.Errorf("got %s, want 100 answers and 50 errors", got)
 	}
 	if len(c.asked) != 100 || c.asked[0] != `elicitation/create {"message":"[srv] m","_meta":{"vendor/y":2,"io.github.yaya-ai/server":"srv"}}` {
 		t.Errorf("asked %d times: %s", len(c.asked), c.asked[0])

@@ -40,7 +40,7 @@ func newRig(t *testing.T) *rig {
 	r.host = feature.NewHost(feature.Config{Registry: r.reg, Dispatcher: r.disp, StartGrace: 15 * time.Second})
 	t.Cleanup(func() {
 		if err := r.host.Close(context.Background()); err != nil {
-			t.Error(err)
+			t.Errorf("Close of the host = %v, want no error", err)
 		}
 		r.procs.Close(context.Background())
 		r.http.CloseIdleConnections()
@@ -537,7 +537,7 @@ func TestModelResults(t *testing.T) {
 		}
 	}
 	if res.OK || res.ErrorKind != tool.ErrTool || len(res.Artifacts) != 2 || string(res.Structured) != `{"n":12345678901234567890}` || res.Brief != "hello" {
-		t.Errorf("got %+v", res)
+		t.Errorf(`got %+v; want a tool error with 2 artifacts, the integer as it was and the brief "hello"`, res)
 	}
 	many := `{"content":[` + strings.TrimSuffix(strings.Repeat(`{"type":"text","text":"x"},`, 10_000), ",") + `]}`
 	if res, err := upstream.Normalise(nil, tool.Call{}, json.RawMessage(many)); err != nil || len(res.Display) != 201 || !strings.Contains(res.Text(), "[truncated: 9800 more items]") {
@@ -554,6 +554,6 @@ func TestErrorsOfTheContextAreTheCallers(t *testing.T) {
 	obj, _ := jsonrpc.ParseObject([]byte(`{"name":"x"}`))
 	res := r.disp.Call(ctx, r.reg.Snapshot(), tool.Call{Caller: tool.LocalOwner, Name: "srv__echo", Origin: tool.OriginMCP, Native: &tool.NativeCall{Params: obj}})
 	if res.ErrorKind != tool.ErrTimeout || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		t.Errorf("got %+v", res)
+		t.Errorf("got %+v, want the error kind %s", res, tool.ErrTimeout)
 	}
 }

@@ -49,7 +49,7 @@ func inBubble(t *testing.T, f func(t *testing.T, w *world)) {
 		w.reg.Load(t.Context(), true, llm_echo.New())
 		f(t, w)
 		if err := errors.Join(w.reg.Stop(), w.bus.Close(context.Background()), root.Close()); err != nil {
-			t.Error(err)
+			t.Errorf("Stop of the plugins and Close of the bus = %v, want no error", err)
 		}
 	})
 }
@@ -140,10 +140,10 @@ func TestScript(t *testing.T) {
 		want("s1", "tools please", "another script")
 		w.set("providers.echo.script", `{"stepps":[]}`)
 		if got := text(w.ask("s1", user("x"))); !strings.Contains(got, "stepps") {
-			t.Errorf("got %q", got)
+			t.Errorf(`got %q, want "stepps" in it`, got)
 		}
 		if d := w.reg.Doctor(t.Context(), time.Second)[0]; d.Status != plugin.Degraded || !strings.Contains(d.Summary, "stepps") {
-			t.Errorf("got %+v", d)
+			t.Errorf(`got %+v, want it degraded because of "stepps"`, d)
 		}
 	})
 }
@@ -156,7 +156,7 @@ func TestAskedBeforeTheNews(t *testing.T) {
 		w.set("providers.fresh.plugin", `"llm-echo"`)
 		ev, err := bus.Request(t.Context(), w.bus.Kernel(), event.LLMCallRequest, "s1", event.LLMRequest{Provider: "fresh", Messages: []event.Message{user("hi")}}, event.LLMCallResponse.Kind())
 		if err != nil || text(ev.Payload) != "echo: hi" {
-			t.Errorf("got %+v, %v", ev.Payload, err)
+			t.Errorf(`got %+v, %v; want "echo: hi"`, ev.Payload, err)
 		}
 	})
 }

@@ -54,7 +54,7 @@ func newWorld(t *testing.T, settings map[string]string, env map[string]string) *
 	w.reg.Load(t.Context(), true, llm_openai.New(func(k string) string { return env[k] }))
 	t.Cleanup(func() {
 		if err := errors.Join(w.reg.Stop(), w.bus.Close(context.Background()), root.Close()); err != nil {
-			t.Error(err)
+			t.Errorf("Stop of the plugins and Close of the bus = %v, want no error", err)
 		}
 	})
 	return w
@@ -87,7 +87,7 @@ func (w *world) text(r event.LLMRequest) string {
 	ev := w.ask(r)
 	res, ok := ev.Payload.(event.LLMResponse)
 	if !ok {
-		w.t.Fatalf("got %+v", ev.Payload)
+		w.t.Fatalf("got %+v, want an LLMResponse", ev.Payload)
 	}
 	return res.Text
 }
@@ -128,7 +128,7 @@ func TestStream(t *testing.T) {
 	}})
 	res := ev.Payload.(event.LLMResponse)
 	if res.Text != "let me see" || len(res.ToolCalls) != 2 || res.ToolCalls[0].Name != "ls" || string(res.ToolCalls[1].Args) != `{"n":12345678901234567890}` {
-		t.Errorf("got %+v", res)
+		t.Errorf(`got %+v; want "let me see" and 2 calls, with the arguments as they came`, res)
 	}
 	if u := res.Usage; u.InputOther != 60 || u.InputCacheRead != 40 || u.Output != 7 || u.Total != 107 {
 		t.Errorf("usage %+v", u)
@@ -185,7 +185,7 @@ func TestEnvironment(t *testing.T) {
 		"providers.own.base_url":   `"` + other.URL + `"`,
 	}, map[string]string{"OPENAI_BASE_URL": s.URL + "/v1", "OPENAI_API_KEY": "sk-env"})
 	if got := w.text(event.LLMRequest{Provider: "env-one"}); got != "env" || s.Requests()[0].Authorization != "Bearer sk-env" || s.Requests()[0].Body["model"] != llm_openai.DefaultModel {
-		t.Errorf("got %q, %+v", got, s.Requests())
+		t.Errorf(`got %q, %+v; want "env" from the model %s, with the key sk-env`, got, s.Requests(), llm_openai.DefaultModel)
 	}
 	w.set("plugin.llm_openai.base_url", `"`+other.URL+`"`) // an address for all that have none: not the environment's either
 	eventually.True(t, "it is known", func() bool { return w.text(event.LLMRequest{Provider: "env-one"}) == "other" })
@@ -267,7 +267,7 @@ func TestHotReload(t *testing.T) {
 	w.set("providers.prod.plugin", `"llm-echo"`) // now somebody else's
 	ev := w.ask(event.LLMRequest{Provider: "prod"})
 	if e, ok := ev.Payload.(event.LLMError); !ok || !strings.Contains(e.Error, "llm-echo, which is not loaded") {
-		t.Errorf("got %+v", ev.Payload)
+		t.Errorf("got %+v; want an error: llm-echo is not loaded", ev.Payload)
 	}
 	if got := w.text(event.LLMRequest{Provider: "side"}); got != "two" {
 		t.Errorf("a sibling got %q", got)
@@ -292,7 +292,7 @@ func TestInterrupt(t *testing.T) {
 		t.Fatal(err)
 	}
 	if e, ok := (<-done).Payload.(event.LLMError); !ok || e.Error != "interrupted" {
-		t.Errorf("got %+v", e)
+		t.Errorf(`got %+v, want the error "interrupted"`, e)
 	}
 }
 
@@ -312,7 +312,7 @@ func TestToolCallNumbers(t *testing.T) {
 		w := newWorld(t, instance("prod", s.URL), nil)
 		res, ok := w.ask(event.LLMRequest{Provider: "prod"}).Payload.(event.LLMResponse)
 		if !ok || len(res.ToolCalls) != 2 || res.ToolCalls[0].Name != "x" || string(res.ToolCalls[0].Args) != "{}" || res.ToolCalls[1].Name != "y" || string(res.ToolCalls[1].Args) != `{"k":1}` {
-			t.Errorf("%s: got %+v", name, res)
+			t.Errorf(`%s: got %+v, want the calls x {} and y {"k":1}`, name, res)
 		}
 	}
 }
@@ -321,7 +321,7 @@ func TestToolCallNumbers(t *testing.T) {
 func TestHealth(t *testing.T) {
 	w := newWorld(t, map[string]string{"providers.prod.plugin": `"llm-openai"`}, nil)
 	if d := w.reg.Doctor(t.Context(), time.Second)[0]; d.Status != plugin.Degraded || !strings.Contains(d.Summary, "providers.prod.api_key") {
-		t.Errorf("got %+v", d)
+		t.Errorf("got %+v; want it degraded, with the name of the missing setting", d)
 	}
 	s := serve(t, fakellm.Step{})
 	w = newWorld(t, instance("prod", s.URL), nil)

@@ -51,7 +51,7 @@ func newWorld(t *testing.T, dir string) *world {
 		if !stopped {
 			stopped = true
 			if err := errors.Join(w.reg.Stop(), w.bus.Close(context.Background()), root.Close()); err != nil {
-				t.Error(err)
+				t.Errorf("Stop of the plugins and Close of the bus = %v, want no error", err)
 			}
 		}
 	}
@@ -93,7 +93,7 @@ func TestRanking(t *testing.T) {
 		t.Error("the database was opened before it was needed")
 	}
 	if got := w.query("anything", 5); got == nil || len(got) != 0 {
-		t.Errorf("got %v", got)
+		t.Errorf("got %v, want an empty list that is not nil", got)
 	}
 	w.write(event.MemoryEntry{ID: "coffee", Text: "The user likes coffee, black coffee, in the morning"})
 	w.write(event.MemoryEntry{ID: "tea", Text: "Tea is for the afternoon; coffee is not", Meta: map[string]string{"session_id": "s0"}})
@@ -103,22 +103,22 @@ func TestRanking(t *testing.T) {
 	check := func() {
 		t.Helper()
 		if got := ids(w.query("Does he want black coffee?", 5)); !slices.Equal(got, []string{"coffee", "tea"}) {
-			t.Errorf("got %v", got)
+			t.Errorf("got %v, want [coffee tea]", got)
 		}
 		if got := w.query("coffee", 1); len(got) != 1 {
-			t.Errorf("got %v", got)
+			t.Errorf("got %v, want one memory", got)
 		}
 		if got := w.query("cafe", 5); len(got) != 1 || got[0].ID != "cafe" {
-			t.Errorf("got %v", got)
+			t.Errorf("got %v, want the memory cafe", got)
 		}
 		if got := w.query("four", 5); len(got) != 1 || got[0].Meta["session_id"] != "s1" {
-			t.Errorf("got %+v", got)
+			t.Errorf("got %+v, want one memory of the session s1", got)
 		}
 		if got := w.query("afternoon", 5); len(got) != 0 {
 			t.Errorf("what was replaced is still found: %v", got)
 		}
 		if got := w.query("tuesdays", 5); len(got) != 1 || !strings.HasPrefix(got[0].ID, "mem_") {
-			t.Errorf("got %v", got)
+			t.Errorf("got %v, want one memory with an id that begins with mem_", got)
 		}
 	}
 	check()
@@ -140,7 +140,7 @@ func TestHostileQueries(t *testing.T) {
 		strings.Repeat("plain ", 10000): 1, strings.Repeat("x", 1<<20): 0,
 	} {
 		if got := w.query(q, 5); len(got) != want {
-			t.Errorf("%.30q: got %v", q, got)
+			t.Errorf("%.30q: got %v, want %d memories", q, got, want)
 		}
 	}
 	if got := w.query("plain", 0); len(got) != 0 {
@@ -156,7 +156,7 @@ func TestBounds(t *testing.T) {
 		w.write(event.MemoryEntry{Text: fmt.Sprint("same words ", i)})
 	}
 	if got := w.query("same", 1000); len(got) != memory_sqlite.MaxHits {
-		t.Errorf("got %d", len(got))
+		t.Errorf("got %d, want %d", len(got), memory_sqlite.MaxHits)
 	}
 }
 
@@ -192,7 +192,7 @@ func fill(tb testing.TB, path string, n int) {
 		tb.Fatal(err)
 	}
 	if d := p.Fill(tb.Context(), n); d != nil {
-		tb.Fatal(d)
+		tb.Fatalf("Fill = %v, want no error", d)
 	}
 	if err := p.OnUnload(tb.Context(), nil); err != nil {
 		tb.Fatal(err)
@@ -216,7 +216,7 @@ func BenchmarkRecall(b *testing.B) {
 	}
 	b.Cleanup(func() {
 		if err := p.OnUnload(context.Background(), nil); err != nil {
-			b.Error(err)
+			b.Errorf("OnUnload = %v, want no error", err)
 		}
 	})
 	for name, query := range map[string]string{
@@ -242,22 +242,22 @@ func TestShared(t *testing.T) {
 	}
 	b.write(event.MemoryEntry{Text: "beta"})
 	if got := b.query("alpha beta", 5); len(got) != 2 {
-		t.Errorf("got %v", got)
+		t.Errorf("got %v, want both memories", got)
 	}
 	if got := a.query("beta", 5); len(got) != 1 {
-		t.Errorf("got %v", got)
+		t.Errorf("got %v, want one memory", got)
 	}
 }
 
 func TestHealth(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	if d := w.reg.Doctor(t.Context(), time.Second)[0]; d.Status != plugin.Healthy || d.Summary != "not opened yet" {
-		t.Errorf("got %+v", d)
+		t.Errorf("got %+v, want it healthy and not opened yet", d)
 	}
 	w.write(event.MemoryEntry{Text: "x"})
 	w.query("x", 1)
 	if d := w.reg.Doctor(t.Context(), time.Second)[0]; d.Status != plugin.Healthy {
-		t.Errorf("got %+v", d)
+		t.Errorf("got %+v, want it healthy", d)
 	}
 }
 
@@ -286,6 +286,6 @@ func TestForget(t *testing.T) {
 		t.Errorf("got %v, want nothing", got)
 	}
 	if err := p.OnUnload(t.Context(), nil); err != nil {
-		t.Error(err)
+		t.Errorf("OnUnload = %v, want no error", err)
 	}
 }

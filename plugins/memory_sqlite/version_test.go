@@ -22,7 +22,7 @@ func inSQL(t *testing.T, path string, statements ...string) (version int) {
 	defer db.Close()
 	for _, s := range statements {
 		if _, err := db.ExecContext(t.Context(), s); err != nil {
-			t.Fatalf("%s: %v", s, err)
+			t.Fatalf("%s = %v, want no error", s, err)
 		}
 	}
 	if err := db.QueryRowContext(t.Context(), "PRAGMA user_version").Scan(&version); err != nil {

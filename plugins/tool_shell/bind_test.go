@@ -55,7 +55,7 @@ func (w *world) dispatcher(a tool.Approver, more ...tool.Tool) func(session, nam
 	d.AddHook(w.p.Hook())
 	w.t.Cleanup(func() {
 		if err := d.Close(context.Background()); err != nil {
-			w.t.Error(err)
+			w.t.Errorf("Close of the dispatcher = %v, want no error", err)
 		}
 	})
 	return func(session, name string, args map[string]any) tool.Result {
@@ -348,6 +348,6 @@ func runAsEver(t *testing.T, mode sandbox.Mode) {
 		}
 	}
 	if got := w.shell("\nno-such-command").Text(); !strings.Contains(got, "no-such-command: not found") || strings.Contains(got, "sh: 5:") {
-		t.Errorf("got %q", got)
+		t.Errorf(`got %q; want "no-such-command: not found" without "sh: 5:"`, got)
 	}
 }

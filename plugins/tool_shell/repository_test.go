@@ -17,7 +17,7 @@ func outsideGit(t *testing.T, dir, script string) string {
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Fatalf("%s: %v: %s", script, err, out)
+		t.Fatalf("script %q = %v, want no error: %s", script, err, out)
 	}
 	return string(out)
 }

@@ -279,7 +279,7 @@ func TestGitIsConfigured(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), "sh", "-c", tt.before)
 			cmd.Dir = w.dir
 			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Fatalf("%v: %s", err, out)
+				t.Fatalf("script %q = %v, want no error: %s", tt.before, err, out)
 			}
 			if tt.want == nil { // the name is quoted: nothing pretends to be a line of its own
 				tt.plant, tt.want = "d=$(printf 'a\nb'); mkdir -p \"$d/.git\"", []string{`"a\nb/.git" was not there`}
@@ -570,7 +570,7 @@ func TestChecksHaveLoopbackAlone(t *testing.T) {
 	w.c.config["verify"] = fmt.Sprintf(`["test -z \"$HTTPS_PROXY\" && ./client x:1 | grep 'no proxy'", "HTTPS_PROXY=http://%s ./client x:1 | grep 'connection refused'"]`, served.Listener.Addr())
 	w.agree()
 	if res, err := w.call(t.Context(), "verify", nil, nil); err != nil || !res.OK {
-		t.Errorf("got %s, %v", res.Text(), err)
+		t.Errorf("got %s, %v; want OK", res.Text(), err)
 	}
 }
 

@@ -116,7 +116,7 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(func() {
 		procs.Close(context.Background())
 		if err := w.p.OnUnload(context.Background(), w.c); err != nil {
-			t.Error(err)
+			t.Errorf("OnUnload = %v, want no error", err)
 		}
 		_ = root.Close()
 	})
@@ -423,7 +423,7 @@ func TestNoDescriptorsAreLeft(t *testing.T) {
 	run := func() {
 		t.Helper()
 		if res := call("s", "shell", map[string]any{"command": "echo x"}); !res.OK {
-			t.Fatalf("got %+v", res)
+			t.Fatalf("got %+v, want OK", res)
 		}
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))

@@ -163,7 +163,7 @@ func TestChangesThatComeAfterTheAnswer(t *testing.T) {
 			p.asked = nil
 			for range 3 {
 				if res := call("other", "verify", nil); !res.OK {
-					t.Errorf("got %+v", res)
+					t.Errorf("got %+v, want OK", res)
 				}
 			}
 			if len(p.asked) != tt.after {

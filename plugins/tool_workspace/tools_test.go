@@ -97,7 +97,7 @@ func (w *world) call(name string, args map[string]any) tool.Result {
 	}
 	res, err := w.c.tools[name].Invoke(w.t.Context(), tool.Call{ID: "c", Name: name, Args: raw, SessionID: "s"})
 	if err != nil {
-		w.t.Fatalf("%s: %v", name, err)
+		w.t.Fatalf("Invoke(%s) = %v, want no error", name, err)
 	}
 	return res
 }

@@ -34,13 +34,13 @@ func TestTranscript(t *testing.T) {
 	tr.take(ev("model_output_delta", "t1", `{"text":"lo","offset":3}`))
 	tr.take(ev("model_output_delta", "t1", `{"text":"lo!","offset":3}`)) // the same again, after a reconnect
 	if tr.stream != "hello!" || !tr.running {
-		t.Errorf("got %+v", tr)
+		t.Errorf(`got %+v; want the stream "hello!", and running`, tr)
 	}
 	tr.take(ev("model_output_completed", "t1", `{"text":"hello!","tool_calls":[]}`))
 	tr.take(ev("tool_call_started", "t1", `{"tool_call":{"id":"c1","name":"shell","input":{"command":"x"}}}`))
 	tr.take(ev("tool_progress", "t1", `{"tool_call_id":"c1","progress":1,"total":2,"message":"half"}`))
 	if b := tr.tool("c1"); b == nil || b.head != "shell  1 of 2 half" {
-		t.Errorf("got %+v", b)
+		t.Errorf(`got %+v, want the head "shell  1 of 2 half"`, b)
 	}
 	tr.take(ev("approval_requested", "t1", `{"approval_id":"a1","tool_call_id":"c1","tool_name":"shell","input":{"command":"x"}}`))
 	tr.take(ev("approval_requested", "t1", `{"approval_id":"a1","tool_call_id":"c1","tool_name":"shell","input":{"command":"x"}}`))
@@ -58,7 +58,7 @@ func TestTranscript(t *testing.T) {
 	}
 	want := []string{"hi\n[file x.txt attachments/x]", "hello!", "✗ shell  1 of 2 half  rejected: no {\"command\":\"x\"}\nout", "rejected shell: no", "the turn failed: boom"}
 	if fmt.Sprintf("%q", heads) != fmt.Sprintf("%q", want) || tr.running || !tr.failed || tr.turn != "t1" || len(tr.queue) != 1 || len(tr.asks) != 0 {
-		t.Errorf("got %q %+v", heads, tr)
+		t.Errorf("got %q %+v; want %q, the failed turn t1 no longer running, one queued prompt and no ask", heads, tr, want)
 	}
 	tr.take(ev("resync", "", `{"reason":"epoch","current":{"turn_id":"t2","pending_approvals":[{"approval_id":"a2","tool_name":"y"}],"queue":[]}}`))
 	if len(tr.blocks) != 1 || !tr.running || len(tr.asks) != 1 || tr.asks[0].ID != "a2" {
@@ -84,7 +84,7 @@ func TestTextIsSafe(t *testing.T) {
 		}
 	}
 	if got := clean("x\ny\x1b\u202ez"+strings.Repeat("y", 50), 12); got != `x\ny\u{1b}\u{202e}zyyyyyy…` {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want %q", got, `x\ny\u{1b}\u{202e}zyyyyyy…`)
 	}
 }
 
@@ -101,7 +101,7 @@ func TestQuestionShowsAll(t *testing.T) {
 		t.Error("something of it is missing")
 	}
 	if v := m.screen(); !strings.Contains(v, "PgUp") {
-		t.Errorf("got %s", v)
+		t.Errorf(`the screen shows %s, want "PgUp" in it`, v)
 	}
 	m.up = 10_000
 	if v := m.screen(); !strings.Contains(v, "may") || m.up >= 10_000 {

@@ -25,7 +25,7 @@ func TestCodecRoundTrip(t *testing.T) {
 		packed := appendMsgpack(nil, []byte(in))
 		out, err := fromMsgpack(packed)
 		if err != nil {
-			t.Errorf("%.60s: %v", in, err)
+			t.Errorf("fromMsgpack of %.60s = %v, want no error", in, err)
 			continue
 		}
 		var a, b any
@@ -47,7 +47,7 @@ func TestCodecRoundTrip(t *testing.T) {
 		}
 		out, err := fromMsgpack(appendMsgpack(nil, in))
 		if err != nil {
-			t.Fatalf("%s: %v", in, err)
+			t.Fatalf("fromMsgpack of %s = %v, want no error", in, err)
 		}
 		var back any
 		if err := json.Unmarshal(out, &back); err != nil {
