@@ -28,10 +28,12 @@ const (
 	maxEntrySize = 64 << 10
 )
 
-// entry is what a yaya writes of itself.
+// entry is what a yaya writes of itself: one of its folders, and one of the files that it runs
+// by outside of them.
 type entry struct {
-	Data   string   `json:"data"`
-	Hidden []string `json:"hidden"` // its folders and files, Data among them
+	Data     string   `json:"data"`
+	Hidden   []string `json:"hidden"`             // its folders, Data among them, or files
+	Readable []string `json:"readable,omitempty"` // that no sandbox changes
 }
 
 // listDir is the folder of the list, a file for each entry. It is the same for each environment
@@ -74,10 +76,11 @@ func (p Paths) enlist() error {
 	}) {
 		return nil
 	}
-	data, err := json.Marshal(entry{p.Data, hidden})
-	if err != nil {
-		return err
-	}
+	return p.write("", func(entry) entry { return entry{Data: p.Data, Hidden: hidden} })
+}
+
+// write changes an entry of this yaya: that of its folders, or another one by its suffix.
+func (p Paths) write(suffix string, change func(have entry) entry) error {
 	if err := os.MkdirAll(p.listDir(), 0o700); err != nil { //nolint:forbidigo // a folder of the user's, named by yaya
 		return err
 	}
@@ -87,15 +90,49 @@ func (p Paths) enlist() error {
 	}
 	defer func() { _ = root.Close() }()
 	sum := sha256.Sum256([]byte(p.Data))
-	name := fmt.Sprintf("%x.json", sum[:8])
-	if have, err := readEntry(root, name); err == nil && bytes.Equal(have, data) {
-		return nil
+	name := fmt.Sprintf("%x%s.json", sum[:8], suffix)
+	raw, err := readEntry(root, name)
+	var have entry
+	if err != nil || json.Unmarshal(raw, &have) != nil { // it is not there, or is to be replaced
+		raw, have = nil, entry{Data: p.Data}
+	}
+	data, err := json.Marshal(change(have))
+	if err != nil || bytes.Equal(raw, data) {
+		return err
 	}
 	if err := dropEntries(root); err != nil {
 		return err
 	}
 	_, err = atomicfile.Write(root, name, data)
 	return err
+}
+
+// enlist writes down the files outside the folders of this yaya. The daemon of a data directory
+// replaces what is written; another command, which may run beside it, adds its own.
+func (o ownFiles) enlist(daemon bool) error {
+	if o.paths.Home == "" || o.paths.look {
+		return nil
+	}
+	hidden, readable := o.Now()
+	if len(hidden)+len(readable) == 0 && !daemon {
+		return nil
+	}
+	return o.paths.write("-files", func(have entry) entry {
+		if !daemon {
+			hidden, readable = union(have.Hidden, hidden), union(have.Readable, readable)
+		}
+		return entry{o.paths.Data, hidden, readable}
+	})
+}
+
+// union are the paths of both that exist.
+func union(a, b []string) (out []string) {
+	for _, name := range slices.Concat(a, b) {
+		if !slices.Contains(out, name) && !Missing(name) {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // errNotOurs says that an entry is another user's, such as one of root after sudo. The
@@ -171,28 +208,25 @@ func eachEntry(root *os.Root, do func(file string, n entry) error) error {
 }
 
 // enlisted are the folders and files of all yayas of this user that exist.
-func (p Paths) enlisted() (hidden []string, err error) {
+func (p Paths) enlisted() (hidden, readable []string, err error) {
 	if p.Home == "" {
-		return nil, nil
+		return nil, nil, nil
 	}
 	root, err := os.OpenRoot(p.listDir())
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) { // no other yaya, or a sandbox of yaya's, which hides them
-		return nil, nil
+		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer func() { _ = root.Close() }()
 	err = eachEntry(root, func(_ string, n entry) error {
-		for _, name := range n.Hidden {
-			if !filepath.IsAbs(name) || name == "/" || slices.Contains(hidden, name) {
-				continue
-			}
-			if _, err := os.Lstat(name); err == nil {
-				hidden = append(hidden, name)
-			}
-		}
+		hidden, readable = union(hidden, absolute(n.Hidden)), union(readable, absolute(n.Readable))
 		return nil
 	})
-	return hidden, err
+	return hidden, readable, err
+}
+
+func absolute(names []string) []string {
+	return slices.DeleteFunc(names, func(name string) bool { return !filepath.IsAbs(name) || name == "/" })
 }

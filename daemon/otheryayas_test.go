@@ -39,7 +39,7 @@ func TestEnlist(t *testing.T) {
 			}
 		}
 	}
-	got, err := one.enlisted()
+	got, _, err := one.enlisted()
 	slices.Sort(got)
 	want := []string{one.Config, one.Data, filepath.Join(one.Data, "keys"), two.Config, two.Data, filepath.Join(two.Data, "keys")}
 	if err != nil || !slices.Equal(got, want) {
@@ -48,6 +48,47 @@ func TestEnlist(t *testing.T) {
 	files, err := os.ReadDir(one.listDir())
 	if err != nil || len(files) != 2 {
 		t.Errorf("the list has %d entries, %v; want 2", len(files), err)
+	}
+}
+
+// What a yaya runs by outside its folders is in the list as well, and is replaced by the next
+// daemon of that data directory, not by commands beside it.
+func TestFilesAreEnlisted(t *testing.T) {
+	home := t.TempDir()
+	one, two := otherYaya(t, home, "one"), otherYaya(t, home, "two")
+	file := func(name string) string {
+		at := filepath.Join(home, name)
+		write(t, at, "x")
+		return at
+	}
+	key, cert, m, other, dotfile := file("k.pem"), file("c.pem"), file("m.json"), file("other.toml"), file("dotfiles/yaya/mcp.json")
+	file("dotfiles/yaya/README")
+	if err := os.Symlink(dotfile, one.Servers()); err != nil {
+		t.Fatal(err)
+	}
+	daemon := ownFiles{paths: one, named: []string{m}}.listening(&Listen{Key: key, Cert: cert})
+	if err := errors.Join(daemon.enlist(true), one.enlist(), (ownFiles{paths: one, named: []string{other}}).enlist(false), (ownFiles{paths: one}).enlist(false)); err != nil {
+		t.Fatal(err)
+	}
+	hidden, readable, err := (ownFiles{paths: two}).Elsewhere()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{key, m, other, one.Servers(), one.Data, one.Config} {
+		if !slices.Contains(hidden, name) {
+			t.Errorf("another yaya's sandboxes hide %q, want %s too", hidden, name)
+		}
+	}
+	for _, name := range []string{cert, filepath.Dir(dotfile)} {
+		if !slices.Contains(readable, name) || slices.Contains(hidden, name) {
+			t.Errorf("another yaya's sandboxes do not change %q, want %s too", readable, name)
+		}
+	}
+	if err := (ownFiles{paths: one}).enlist(true); err != nil { // the next daemon has no flags
+		t.Fatal(err)
+	}
+	if hidden, _, err := (ownFiles{paths: two}).Elsewhere(); err != nil || slices.Contains(hidden, key) || slices.Contains(hidden, other) {
+		t.Errorf("Elsewhere = %q, %v, want no file of the daemon before", hidden, err)
 	}
 }
 
@@ -71,7 +112,7 @@ func TestEnlistedRefuses(t *testing.T) {
 			if err := errors.Join(os.MkdirAll(p.listDir(), 0o700), c.make(p.listDir())); err != nil {
 				t.Fatal(err)
 			}
-			_, err := p.enlisted()
+			_, _, err := p.enlisted()
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("enlisted = %v, want %q in the error", err, c.want)
 			}

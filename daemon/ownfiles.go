@@ -160,20 +160,20 @@ func (o ownFiles) links() (names []string) {
 }
 
 // Elsewhere are the folders and files of other yayas of the user, those of one without
-// flags among them.
-func (o ownFiles) Elsewhere() ([]string, error) {
-	listed, err := o.paths.enlisted()
+// flags among them: what sandboxes hide, and what they do not change.
+func (o ownFiles) Elsewhere() (hidden, readable []string, err error) {
+	listed, readable, err := o.paths.enlisted()
 	if err != nil {
-		return nil, fmt.Errorf("the folders of other yayas, which a sandbox hides: %w", err)
+		return nil, nil, fmt.Errorf("the folders of other yayas, which a sandbox hides: %w", err)
 	}
-	return append(o.paths.usual(), listed...), nil
+	return append(o.paths.usual(), listed...), readable, nil
 }
 
 // all are those of Now and of Elsewhere.
 func (o ownFiles) all() (hidden, readable []string, err error) {
 	hidden, readable = o.Now()
-	elsewhere, err := o.Elsewhere()
-	return append(hidden, elsewhere...), readable, err
+	more, unchanged, err := o.Elsewhere()
+	return append(hidden, more...), append(readable, unchanged...), err
 }
 
 // OwnPaths are what GET /status says of yaya's own folders and files.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"github.com/rs/zerolog"
 
@@ -42,11 +43,11 @@ func (p Paths) ungiven(ours ownFiles) func() (folders, files []string) {
 	return func() (folders, files []string) {
 		files, readable := ours.files()
 		files = append(files, readable...)
-		elsewhere, err := ours.Elsewhere()
+		elsewhere, unchanged, err := ours.Elsewhere()
 		if err != nil {
 			elsewhere = ours.paths.usual() // no server starts then, and says why
 		}
-		return own, append(files, elsewhere...)
+		return own, slices.Concat(files, elsewhere, unchanged)
 	}
 }
 

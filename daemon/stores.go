@@ -62,6 +62,9 @@ func openStores(ctx context.Context, at *place, h holdings) (_ *stores, err erro
 	if err := st.outside.Prepare(at.log); err != nil {
 		return nil, err
 	}
+	if err := st.outside.enlist(h.controlPlane != nil); err != nil {
+		at.log.Warn().Err(err).Msg("programs in sandboxes of this user's other yayas may read files that this one runs by")
+	}
 	st.sandboxes = sandboxes(at.Paths, at.settings, st.outside, h.listens)
 	st.folders = folders(at.data, at.settings, st.guard, st.sandboxes, st.digests)
 	sealed := at.flags.sealSecrets(at.data, at.settings, at.log)

@@ -15,7 +15,7 @@ import (
 // ignored are known members without any effect in yaya; they are dropped silently.
 var ignored = []string{
 	"name", "displayName", "display_name", "alwaysLoad", "discoveryCache", "role", "dev", "bundled", "gallery", "version",
-	"request_timeout_ms", "supports_parallel_tool_calls", "experimental_environment", "sandbox", "sandboxEnabled", "modernLogLevel",
+	"request_timeout_ms", "supports_parallel_tool_calls", "experimental_environment", "sandboxEnabled", "modernLogLevel",
 	"source", "serverName", "faviconUrl", "sourceFile", "sourceSlug", "metadata", "remoteConfigured", "oauth_token",
 }
 
@@ -124,9 +124,7 @@ func (e *entry) rest(s *Server) {
 	s.MaxResult, s.MaxInFlight = e.whole("max_result_bytes"), e.whole("max_in_flight")
 
 	s.OAuth, s.NoOAuth = e.oauth()
-	if e.format == FormatYaya || e.project {
-		s.Sandbox = e.sandbox(s.File)
-	}
+	s.Sandbox = e.sandbox(s.File)
 	for _, k := range unused {
 		if v, key := e.get(k); key != "" && !empty(v) {
 			e.warn("%q is not used by this version of yaya", key)

@@ -54,7 +54,7 @@ func (s Server) SandboxProfile() string {
 		return s.Sandbox.Profile
 	case s.Sandbox != nil || s.Project:
 		return SandboxServer
-	case slices.Contains(otherUsers, filepath.Base(s.Command)):
+	case switchesUsers(s.Command):
 		return SandboxOff
 	}
 	return SandboxGuarded
@@ -64,19 +64,33 @@ func (s Server) SandboxProfile() string {
 // work in a sandbox, where no program gains rights.
 var otherUsers = []string{"sudo", "doas", "su", "runuser", "pkexec", "podman", "buildah", "flatpak", "snap", "toolbox", "distrobox", "firejail"}
 
+// systemPrograms are where those are: a file of that name elsewhere is anybody's.
+var systemPrograms = []string{"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin", "/snap/bin", "/run/wrappers/bin", "/run/current-system/sw/bin", "/opt/homebrew/bin"}
+
+func switchesUsers(command string) bool {
+	dir, name := filepath.Split(command)
+	return slices.Contains(otherUsers, name) && (dir == "" || slices.Contains(systemPrograms, filepath.Clean(dir)))
+}
+
 // sandboxKeys are the members of an entry's sandbox.
 var sandboxKeys = []string{"profile", "read", "write", "hosts", "env", "browser", "mcp"}
 
-// sandbox reads yaya's own form. Other clients use the name for something else: in a project's
-// file, which they read, too, an object with their members is ignored.
+// sandbox reads yaya's own form. Other clients use the name for something else: in their files
+// and a project's, which they read, too, an object without a member of yaya's is left out. In
+// their files, profile off is left out, too: yaya's own file can say it, and a project's, which
+// is shown before it counts.
 func (e *entry) sandbox(file string) *Sandbox {
 	v, key := e.get("sandbox")
 	if key == "" || v == nil {
 		return nil
 	}
 	obj, ok := v.(map[string]any)
-	if e.project && (!ok || slices.ContainsFunc(slices.Collect(maps.Keys(obj)), func(k string) bool { return !slices.Contains(sandboxKeys, k) })) {
-		e.warn("its sandbox is not in yaya's form and is left out: it runs in profile %s", SandboxServer)
+	profile := SandboxGuarded
+	if e.project {
+		profile = SandboxServer
+	}
+	if e.format != FormatYaya && (!ok || len(obj) > 0 && !slices.ContainsFunc(slices.Collect(maps.Keys(obj)), func(k string) bool { return slices.Contains(sandboxKeys, k) })) {
+		e.warn("its sandbox is not in yaya's form and is left out: it runs in profile %s", profile)
 		return nil
 	}
 	if !ok {
@@ -94,6 +108,10 @@ func (e *entry) sandbox(file string) *Sandbox {
 	}
 	for _, err := range inner.errs {
 		e.errs = append(e.errs, fmt.Errorf("sandbox: %w", err))
+	}
+	if out.Profile == SandboxOff && e.format != FormatYaya && !e.project {
+		e.warn("its sandbox has profile %s, which counts in yaya's own file alone (yaya mcp add): it runs in profile %s", SandboxOff, profile)
+		return nil
 	}
 	if e.project { // a checkout can be anywhere
 		for _, list := range [][]string{out.Read, out.Write} {

@@ -78,14 +78,27 @@ func TestSandboxOfAnEntry(t *testing.T) {
 // Elsewhere the word means something else: only a project's file, which yaya itself
 // reads, may have yaya's form of it.
 func TestSandboxOfOtherFiles(t *testing.T) {
-	const foreign = `{"mcpServers":{"a":{"command":"x","sandbox":{"profile":"off"}}}}`
-	for _, f := range servers.Formats {
-		if f == servers.FormatYaya {
-			continue
-		}
-		cfg, err := servers.Parse("mcp.json", []byte(foreign), f)
-		if err != nil || len(cfg.Servers) != 1 || cfg.Servers[0].Sandbox != nil {
-			t.Errorf("%s: got %+v, %v; want the sandbox ignored", f, cfg, err)
+	for _, c := range []struct {
+		sandbox string
+		profile string // it runs in
+		warned  bool
+	}{
+		{`{}`, "server", false},
+		{`{"profile":"server","read":["/x"]}`, "server", false},
+		{`{"hosts":["api.example"]}`, "server", false},
+		{`{"profile":"guarded"}`, "guarded", false},
+		{`{"profile":"off"}`, "guarded", true}, // which yaya's own file alone can say
+		{`{"filesystem":{"allowWrite":["/"]}}`, "guarded", true},
+		{`true`, "guarded", true},
+	} {
+		for _, f := range servers.Formats {
+			if f == servers.FormatYaya {
+				continue
+			}
+			cfg, err := servers.Parse("mcp.json", []byte(`{"mcpServers":{"a":{"command":"x","sandbox":`+c.sandbox+`}}}`), f)
+			if err != nil || len(cfg.Servers) != 1 || cfg.Servers[0].SandboxProfile() != c.profile || (len(cfg.Warnings) > 0) != c.warned {
+				t.Errorf("%s, sandbox %s: got %+v, %v; want profile %s, warned %v", f, c.sandbox, cfg, err, c.profile, c.warned)
+			}
 		}
 	}
 	for _, c := range []struct {
