@@ -26,8 +26,9 @@ import (
 // The order makes the files fit together. Files that are replaced as a whole are
 // taken as they are when they are opened, and files that only grow up to the last whole
 // line. The head files of the audit are opened before the log that they vouch for, records
-// of sessions are taken before tapes, attachments after the tapes that name them, and
-// archived tapes after the others: one that is archived meanwhile is taken at least once.
+// of sessions are taken before tapes, and those of later sessions not at all: a record counts
+// entries, and the tape must have them. Attachments are taken after the tapes that name them,
+// and archived tapes after the others: one that is archived meanwhile is taken at least once.
 type capture struct {
 	p         Paths
 	data      *os.Root
@@ -54,9 +55,19 @@ const (
 
 // all adds everything.
 func (c *capture) all(ctx context.Context, g *Flags) error {
+	for _, step := range c.steps(ctx, g) {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// steps are those of all.
+func (c *capture) steps(ctx context.Context, g *Flags) []func() error {
 	c.taken = map[string]bool{}
 	record := func(name string) bool { return path.Base(name) == sessionRecord }
-	for _, step := range []func() error{
+	return []func() error{
 		func() error { return c.config(g) },
 		func() error { return c.together(ctx, keysFolder, controlFolder) },
 		func() error {
@@ -80,16 +91,11 @@ func (c *capture) all(ctx context.Context, g *Flags) error {
 			return c.folder(ctx, queuedFolder, func(name string) bool { return !c.taken[name] })
 		},
 		func() error {
-			return c.folder(ctx, sessionsFolder, func(name string) bool { return !c.taken[name] })
+			return c.folder(ctx, sessionsFolder, func(name string) bool { return !c.taken[name] && !record(name) })
 		},
 		func() error { return c.memory(ctx) },
 		func() error { return c.folder(ctx, trafficFolder, nil) },
-	} {
-		if err := step(); err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
 // records adds files of a folder whose rest is added later.

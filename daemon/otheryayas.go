@@ -29,7 +29,7 @@ const (
 )
 
 // entry is what a yaya writes of itself: one of its folders, and one of the files that it runs
-// by outside of them.
+// by outside.
 type entry struct {
 	Data     string   `json:"data"`
 	Hidden   []string `json:"hidden"`             // its folders, Data among them, or files

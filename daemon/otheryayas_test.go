@@ -51,8 +51,8 @@ func TestEnlist(t *testing.T) {
 	}
 }
 
-// What a yaya runs by outside its folders is in the list as well, and is replaced by the next
-// daemon of that data directory, not by commands beside it.
+// The list has the files outside its folders that a yaya runs by, too: the next daemon of that
+// data directory replaces them, and commands beside it do not.
 func TestFilesAreEnlisted(t *testing.T) {
 	home := t.TempDir()
 	one, two := otherYaya(t, home, "one"), otherYaya(t, home, "two")

@@ -41,7 +41,7 @@ func Verify(ctx context.Context, root *os.Root, o Options) (files int, findings 
 	if err != nil {
 		return files, findings, err
 	}
-	missing, err := session.Missing(fsys, d.known)
+	missing, err := session.Missing(fsys)
 	if findings = append(findings, missing...); err != nil {
 		return files, findings, err
 	}

@@ -46,21 +46,26 @@ func KnownTapes(fsys journal.FS) (known map[string]Known, err error) {
 	return known, nil
 }
 
-// Missing reports the tapes that are known to have had something and are gone. It asks
-// known twice: a yaya that runs may delete sessions meanwhile.
-func Missing(fsys journal.FS, known func() map[string]Known) ([]Finding, error) {
-	gone, err := goneOf(fsys, known())
+// Missing reports the tapes that the index knows to have had something and that are gone. What
+// else is known of a session does not count: in a backup that was made while one was deleted,
+// its files may be left without a tape.
+func Missing(fsys journal.FS) (out []Finding, err error) {
+	known, err := KnownTapes(fsys)
+	if err != nil {
+		return nil, err
+	}
+	gone, err := goneOf(fsys, known)
 	if err != nil || len(gone) == 0 {
 		return nil, err
 	}
-	still := known()
-	maps.DeleteFunc(gone, func(tape string, _ Known) bool { _, is := still[tape]; return !is })
-	if gone, err = goneOf(fsys, gone); err != nil {
+	still, err := KnownTapes(fsys) // a yaya that has started since may delete sessions
+	if err != nil {
 		return nil, err
 	}
-	var out []Finding
 	for _, tape := range slices.Sorted(maps.Keys(gone)) {
-		out = append(out, Finding{tapeFile(tape), 0, "it is gone: it had " + gone[tape].had(), true})
+		if _, is := still[tape]; is {
+			out = append(out, Finding{tapeFile(tape), 0, "it is gone: it had " + gone[tape].had(), true})
+		}
 	}
 	return out, nil
 }
