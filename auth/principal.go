@@ -212,7 +212,7 @@ func FromContext(ctx context.Context) Principal {
 	return p
 }
 
-// ErrNobody refuses a request that no door has established to be somebody's.
+// ErrNobody is returned by [Established] for a request without a principal.
 var ErrNobody = errors.New("it is not established who this request is from")
 
 // Established returns [ErrNobody] for a request that is nobody's. Every handler behind a

@@ -43,10 +43,10 @@ var (
 	ErrPending = errors.New("the device waits for approval")
 	// ErrRefused says that the server has rejected or revoked the device.
 	ErrRefused = errors.New("the server has refused this device")
-	// ErrUnavailable is what needs the gateway while it cannot be reached.
+	// ErrUnavailable means that the gateway cannot be reached, or that the connection was lost.
 	ErrUnavailable = errors.New("bridge_unavailable")
-	// ErrUnsigned is what connects to a server whose certificate nobody has signed that
-	// this machine knows.
+	// ErrUnsigned is returned when no authority that this machine knows has signed the
+	// server's certificate.
 	ErrUnsigned = errors.New("nobody that this machine knows speaks for the server's certificate: if it makes its own (yaya serve --tls-self-signed), connect with the fingerprint of its key, which \"yaya device invite\" prints there (yaya connect --fingerprint)")
 	// ErrClosed is returned after Close.
 	ErrClosed = errors.New("the client is closed")

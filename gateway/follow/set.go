@@ -14,10 +14,10 @@ import (
 const beatEvery = 10 * time.Second
 
 var (
-	// ErrClosed refuses to join a set that was closed.
+	// ErrClosed is returned by [Set.Join] after [Set.Close].
 	ErrClosed = errors.New("follow: the set is closed")
-	// ErrEnded is why nobody could join a follower that ended before it had caught up. It
-	// wraps the error of [Projection.Take], if there was one.
+	// ErrEnded is returned by [Set.Join] when the follower ended before it had caught up.
+	// The error also wraps that of [Projection.Take], if there was one.
 	ErrEnded = errors.New("follow: the session has let go of its reader")
 )
 

@@ -57,7 +57,8 @@ type Sandboxes struct {
 	// Own are yaya's own folders and sockets.
 	Own []string
 	// Files returns yaya's own files outside those folders, and of them apart what may
-	// be read; nil for none. It is asked at each start: an error refuses that.
+	// be read; nil for none. It is called at each start, which fails
+	// with its error.
 	Files func() (hidden, readable []string, err error)
 	// Home is the user's home folder.
 	Home string

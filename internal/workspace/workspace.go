@@ -33,15 +33,16 @@ const (
 )
 
 var (
-	// ErrOutside refuses an invalid path, or one that leads out of the workspace.
+	// ErrOutside means that a path is invalid, or leads out of the workspace.
 	ErrOutside = errors.New("the path leads out of the workspace")
-	// ErrBinary refuses a file that is not text.
+	// ErrBinary is returned by [Workspace.Text] for a file that is not text.
 	ErrBinary = errors.New("the file is not text")
-	// ErrTooLarge refuses a file above MaxFile.
+	// ErrTooLarge is returned for a file of more than [MaxFile] bytes.
 	ErrTooLarge = fmt.Errorf("the file has more than %d bytes", MaxFile)
-	// ErrIrregular refuses paths that are not regular files.
+	// ErrIrregular means that a path is not a regular file; from [Workspace.Walk], that it
+	// is not a folder.
 	ErrIrregular = errors.New("it is not a regular file")
-	// ErrGit refuses files in a repository's own folder.
+	// ErrGit means that a path leads into a repository's own folder.
 	ErrGit = errors.New("it belongs to git, and is not shown")
 )
 

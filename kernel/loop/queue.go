@@ -89,7 +89,7 @@ func (l *Loop) closeAll(thread *thread, s *session.Session) (session.Snapshot, e
 	return sn, lasting(s)
 }
 
-// errEnd is why a session cannot go on whose disk did not take the end of a turn.
+// errEnd means that a session cannot go on, because the end of a turn was not written.
 var errEnd = errors.New("the end of the turn could not be written to the tape")
 
 func (l *Loop) closeLost(id string, sn session.Snapshot) error {

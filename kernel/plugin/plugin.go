@@ -133,7 +133,8 @@ type Settings interface {
 	Providers() config.Providers
 }
 
-// ErrCategory refuses an action outside a plugin's category.
+// ErrCategory is returned by a plugin's context when the plugin emits a kind, or registers
+// a tool, that its category does not allow.
 var ErrCategory = errors.New("not for a plugin of this category")
 
 // emits has the kinds that plugins of a category may emit besides x.*. A skill may

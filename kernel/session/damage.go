@@ -10,7 +10,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/journal"
 )
 
-// ErrDamaged refuses a session whose tape is not as it was written. The error that wraps
+// ErrDamaged means that a session's tape differs from what yaya wrote. The error that wraps
 // it names the damage, and the command that mends it.
 var ErrDamaged = errors.New("the session is damaged")
 

@@ -20,7 +20,7 @@ import (
 // pipes a request in and expects its answer.
 const drainTimeout = time.Second
 
-// ErrNobody refuses a client that nobody has established to be somebody.
+// ErrNobody is returned by [Server.ServeStdio] for a caller without a principal.
 var ErrNobody = errors.New("it is not established who this client is")
 
 // stdioConn is one client over standard streams.

@@ -22,7 +22,7 @@ const (
 	maxPrincipals = 16  // per principal: each may be a process
 )
 
-// errNoCaller refuses a call that is nobody's.
+// errNoCaller is returned for a call without a principal.
 var errNoCaller = errors.New("it is not established who calls, and the server has a session for each principal")
 
 var errStopped = fmt.Errorf("%w: the server is being stopped", feature.ErrNotSent)
