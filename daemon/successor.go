@@ -128,7 +128,7 @@ func readNote(fd string) (*note, error) {
 	case n.Protocol != noteProtocol:
 		return nil, fmt.Errorf("version %d of the handover is unknown: stop yaya and start it", n.Protocol)
 	case n.PID != os.Getpid():
-		return nil, fmt.Errorf("it is for process %d", n.PID)
+		return nil, fmt.Errorf("the handover is for process %d", n.PID)
 	}
 	return n, nil
 }

@@ -67,7 +67,7 @@ func (a *API) approvalRoutes() {
 		d, err := a.cfg.Approvals.Answer(in.ID, event.ApprovalAnswer(in.Body.Response), in.Body.Feedback, auth.FromContext(ctx).Actor())
 		switch {
 		case errors.Is(err, approval.ErrAnswered):
-			return nil, api.Fail(http.StatusConflict, "it was answered before: %s, by %s", d.Response, d.By)
+			return nil, api.Fail(http.StatusConflict, "the question was already answered: %s, by %s", d.Response, d.By)
 		case errors.Is(err, approval.ErrUnknown):
 			return nil, api.Fail(http.StatusNotFound, "no question with the id %q waits for an answer", cut.Text(in.ID, 100))
 		case err != nil:

@@ -183,7 +183,7 @@ func (c *Client) once(ctx context.Context) error {
 	}
 	creds := c.Credentials()
 	cn, err := dial(ctx, &creds, c.o.TLS, !c.o.JSON)
-	if errors.Is(err, ErrRefused) { // the token may no longer be valid, and the key be
+	if errors.Is(err, ErrRefused) { // the token may be invalid while the key is valid
 		if rerr := c.refresh(ctx); rerr != nil {
 			return errors.Join(err, rerr)
 		}

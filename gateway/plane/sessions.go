@@ -93,8 +93,8 @@ func (p *Plane) enrol(ctx context.Context, actor, id, skill string, meta map[str
 }
 
 var (
-	errThere    = errors.New("it is there")
-	errNotThere = errors.New("it is not there")
+	errThere    = errors.New("already present")
+	errNotThere = errors.New("not present")
 )
 
 // gone removes one of this kernel's agents, if it is there.

@@ -57,8 +57,8 @@ type Sandboxes struct {
 	// Own are yaya's own folders and sockets.
 	Own []string
 	// Files returns yaya's own files outside those folders, and of them apart what may
-	// be read; nil for none. It is called at each start, which fails
-	// with its error.
+	// be read; nil for none. It is called at each start; if it fails, the
+	// start fails with its error.
 	Files func() (hidden, readable []string, err error)
 	// Home is the user's home folder.
 	Home string

@@ -39,11 +39,12 @@ var (
 	ErrBinary = errors.New("the file is not text")
 	// ErrTooLarge is returned for a file of more than [MaxFile] bytes.
 	ErrTooLarge = fmt.Errorf("the file has more than %d bytes", MaxFile)
-	// ErrIrregular means that a path is not a regular file; from [Workspace.Walk], that it
-	// is not a folder.
-	ErrIrregular = errors.New("it is not a regular file")
+	// ErrIrregular means that a path is not a regular file.
+	ErrIrregular = errors.New("the path is not a regular file")
 	// ErrGit means that a path leads into a repository's own folder.
-	ErrGit = errors.New("it belongs to git, and is not shown")
+	ErrGit = errors.New("the path belongs to git, and is not shown")
+
+	errNotFolder = errors.New("the path is not a folder")
 )
 
 // Workspace is an open folder; a [Guard] opens it. It is safe for concurrent use.
@@ -210,7 +211,7 @@ func (w *Workspace) Walk(ctx context.Context, p string, visit func(e Entry) erro
 		}
 		if at == p {
 			if !d.IsDir() {
-				return ErrIrregular
+				return errNotFolder
 			}
 			return nil
 		}

@@ -19,7 +19,7 @@ type Edit struct {
 }
 
 // ErrLink is returned by [Workspace.Writable] for a path through a link or a file.
-var ErrLink = errors.New("the way there is a link, or no folder")
+var ErrLink = errors.New("the path leads through a link or a file")
 
 // ErrShared is returned by [Workspace.Writable] for a file with several hard links:
 // writing would change each of them.

@@ -21,7 +21,7 @@ import (
 const drainTimeout = time.Second
 
 // ErrNobody is returned by [Server.ServeStdio] for a caller without a principal.
-var ErrNobody = errors.New("it is not established who this client is")
+var ErrNobody = errors.New("the principal of this client is not established")
 
 // stdioConn is one client over standard streams.
 type stdioConn struct {

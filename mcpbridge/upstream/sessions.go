@@ -23,7 +23,7 @@ const (
 )
 
 // errNoCaller is returned for a call without a principal.
-var errNoCaller = errors.New("it is not established who calls, and the server has a session for each principal")
+var errNoCaller = errors.New("the principal of this call is not established, and the server has a session for each principal")
 
 var errStopped = fmt.Errorf("%w: the server is being stopped", feature.ErrNotSent)
 

@@ -202,7 +202,7 @@ func TestNegotiation(t *testing.T) {
 	r.add(s)
 	r.stdio("ancient", "bad-version")
 	r.host.Boundary(t.Context())
-	if st := r.status("forced"); st.State != feature.Failed || !strings.Contains(st.Reason, "modern era that is configured") {
+	if st := r.status("forced"); st.State != feature.Failed || !strings.Contains(st.Reason, "configured modern era") {
 		t.Errorf("forced: %+v", st)
 	}
 	if st := r.status("ancient"); st.State != feature.Failed || !strings.Contains(st.Reason, `"1999-01-01"`) {
