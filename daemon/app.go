@@ -98,7 +98,7 @@ type Report struct {
 	Invalid []InvalidServer  `json:"invalid"`
 	// Disabled are switched off.
 	Disabled []disabledServer `json:"disabled,omitempty"`
-	// Refused are files that are not taken over as they are now.
+	// Refused are files whose present content is not in use.
 	Refused []admin.Notice `json:"refused,omitempty"`
 }
 

@@ -112,7 +112,7 @@ func AuditDamage(data *os.Root, whole bool) (err error) {
 	return nil
 }
 
-// remedyDamaged is what to do about a record that is not as it was written.
+// remedyDamaged says what to do about a damaged record.
 const remedyDamaged = "restore the file from a backup, or begin again without one (yaya repair --control); the newest seal that yaya verify prints tells how far it can be trusted"
 
 // DamagedAt names the file of a damaged record with its whole path, and what to do.

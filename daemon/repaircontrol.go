@@ -38,7 +38,7 @@ func controlProblem(data *os.Root) string {
 
 // RepairControl has the control log begin again, if it or one of its keys is damaged. It is
 // not cut: the entries behind the damage may have revoked devices, and these would come
-// back. The log and all keys are moved away, so no device, token or key of before is valid.
+// back. The log and all keys are moved away, so the earlier devices, tokens and keys are invalid.
 func (g *Flags) RepairControl(context.Context) (r datadir.Report, err error) {
 	err = g.holdingData(func(_ Paths, data *os.Root) error {
 		r, err = repairControl(data)
@@ -74,7 +74,7 @@ func repairControl(data *os.Root) (r datadir.Report, err error) {
 			}
 			r.Mended = append(r.Mended, datadir.Mended{
 				File: name, Reason: problem, Aside: aside,
-				Lost: "all devices, tokens and agents: enroll every device and make every token again; the audit of before is kept there",
+				Lost: "all devices, tokens and agents: enroll every device and make every token again; the earlier audit is kept there",
 			})
 		}
 	}

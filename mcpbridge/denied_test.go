@@ -78,7 +78,7 @@ func TestFileDenied(t *testing.T) {
 		{"another word", "see " + there + " for more", ""},
 		{"no path", "Permission denied (publickey)", ""},
 		{"a relative path of no folder", "touch: cannot touch 'nowhere/it': Read-only file system", ""},
-		// GF-1: programs name files as they were asked for them.
+		// GF-1: programs report a file by the name that they were given.
 		{"a relative path", "touch: cannot touch 'out/it': Read-only file system", "writing " + dir + "/p/out/it"},
 		{"a relative path of node", "Error: EROFS: read-only file system, open 'it.txt'", "writing " + dir + "/p/it.txt (profile server). If you want it to, allow it: yaya mcp allow s --write " + dir + "/p"},
 		{"a relative path of python", "[Errno 30] Read-only file system: 'out/it'", "writing " + dir + "/p/out/it"},

@@ -361,7 +361,7 @@ func (b *box) idleConfig(program, file string) string {
 	return path
 }
 
-// checkBlob: what was encoded is as long as it was, and has the secret no longer.
+// checkBlob checks that encoded data keeps its length and no longer contains the secret.
 func checkBlob(t *testing.T, server, secret string, res *sdk.CallToolResult) {
 	t.Helper()
 	if res == nil || len(res.Content) < 2 {

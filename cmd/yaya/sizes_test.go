@@ -214,7 +214,7 @@ func peak(t *testing.T, pid int) int {
 // largeLine is what the texts of the server of large answers repeat.
 const largeLine = "The quick brown fox \u2014 \"jumps\" <over> the lazy dog.\n"
 
-// wholeText fails if a response is not one with a text of n bytes, each as it was. It
+// wholeText fails if a response is not one with a text of n unchanged bytes. It
 // decodes one line and compares the rest with that: under the race detector to decode
 // all takes minutes.
 func wholeText(data []byte, n int) error {

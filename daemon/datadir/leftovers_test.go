@@ -35,7 +35,7 @@ func TestLeftovers(t *testing.T) {
 	for _, name := range slices.Concat(gone, stays) {
 		p.write(name, []byte("x"))
 	}
-	for _, name := range []string{fmt.Sprintf(".eras.json.%d.tmp", own), "keys/.audit.head.tmp", "sessions/s1/attachments/.att_x"} { // of before
+	for _, name := range []string{fmt.Sprintf(".eras.json.%d.tmp", own), "keys/.audit.head.tmp", "sessions/s1/attachments/.att_x"} { // older than this process
 		if err := os.Chtimes(filepath.Join(p.dir, name), since, since.Add(-time.Minute)); err != nil {
 			t.Fatal(err)
 		}

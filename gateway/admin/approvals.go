@@ -29,7 +29,7 @@ type Ask struct {
 	Decisions []string        `json:"decisions" doc:"what may be answered"`
 }
 
-// Answer is a decision as it was recorded.
+// Answer is a recorded decision.
 type Answer struct {
 	ID       string `json:"id"`
 	Response string `json:"response" enum:"approve,approve_for_session,reject"`

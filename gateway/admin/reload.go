@@ -13,7 +13,7 @@ import (
 type Files interface {
 	// Reload takes over what has changed in the files, and says what that was.
 	Reload(ctx context.Context) Reloaded
-	// Notices are the files that are not taken over as they are now.
+	// Notices returns the files whose present content is not in use.
 	Notices() []Notice
 }
 
@@ -43,7 +43,7 @@ const (
 	EffectOverridden = "overridden"
 )
 
-// Notice is a file that is not taken over as it is now, and why.
+// Notice is a file whose present content is not in use, and why.
 type Notice struct {
 	File  string    `json:"file"`
 	Error string    `json:"error" doc:"with the place, where it can be told"`

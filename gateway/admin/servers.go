@@ -152,7 +152,7 @@ type Waiting struct {
 type WaitingTool struct {
 	Name    string `json:"name"`
 	New     bool   `json:"new"`
-	Wording bool   `json:"wording,omitempty" doc:"only its description has changed: it goes on as it was approved"`
+	Wording bool   `json:"wording,omitempty" doc:"only its description has changed: the approved one stays in use"`
 	Diff    string `json:"diff" doc:"what has changed, line by line"`
 }
 

@@ -124,7 +124,7 @@ func (c *Client) Reconnect() {
 	}
 }
 
-// Credentials returns the credentials as they are now.
+// Credentials returns the present credentials.
 func (c *Client) Credentials() Credentials {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -132,6 +132,15 @@ var rules = []rule{
 		good:    "do not send tokens in the URL",
 	},
 	{
+		name:    "of before, of now",
+		hint:    " of ",
+		phrase:  `\b(?:as )?of (?:before|now)\b`,
+		unless:  `^as `,
+		instead: `"the earlier …", "the present …"`,
+		bad:     "the log of before is kept",
+		good:    "The earlier log is kept, as of now; most of it dates from before the upgrade.",
+	},
+	{
 		name:    "for ever",
 		hint:    "for ever",
 		phrase:  `(?i)\bfor ever\b`,

@@ -367,7 +367,7 @@ func (b *Bus) Wanted(kind string) bool { return len((*b.subs.Load())[kind]) > 0 
 
 // Pending is a request that waits for its answer.
 type Pending struct {
-	// Event is the request, as it was published.
+	// Event is the published request.
 	Event event.Event
 	bus   *Bus
 	kind  string

@@ -20,8 +20,8 @@ import (
 // turn, nil if there is none; then the queue is empty, unless the loop is closed or an
 // adapter's message comes first. The thread's admit lock is held.
 //
-// Every admission begins with it, so a prompt can only be refused, queued or started by what
-// the queue looks like now: there is no moment between two turns.
+// Every admission begins with it, so the present queue alone decides whether a prompt is refused,
+// queued or started: there is no moment between two turns.
 func (l *Loop) settle(thread *thread, s *session.Session) (*turn, error) {
 	l.mu.Lock()
 	running, others := thread.current, thread.newest != nil || l.closed

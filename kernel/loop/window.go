@@ -199,7 +199,7 @@ func (t *turn) sumUpHistory(req event.LLMRequest, w load, goal int) bool {
 	return done
 }
 
-// again measures a request with the history as it is now.
+// again measures a request with the present history.
 func (t *turn) again(req event.LLMRequest) load {
 	history, err := t.history()
 	if err == nil { // else the next request reports it

@@ -280,8 +280,8 @@ func (x *index) disturb() {
 	})
 }
 
-// wasClean returns the modification time of the folder of tapes as it was left, and
-// removes that note; 0 if nobody has left one.
+// wasClean removes the note of a clean end, and returns the modification time of the
+// folder of tapes in it; 0 without a note.
 func (x *index) wasClean() int64 {
 	f, err := x.fs.Open(indexClean, journal.ReadOnly)
 	if err != nil {

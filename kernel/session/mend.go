@@ -78,7 +78,7 @@ func (m *Manager) Mend(file, aside string, known Known) (*Mended, error) {
 	return &done, err
 }
 
-// mendWhole mends a tape whose records are as they were written: one that is not a
+// mendWhole mends a tape whose records are undamaged: one that is not a
 // tape, has lost its parent, or ends before an entry that it had.
 func (m *Manager) mendWhole(file string, done *Mended, known Known) (found bool, left int64, err error) {
 	fsys := m.cfg.FS

@@ -200,7 +200,8 @@ func withMore(c clients.Client, data string) string {
 	return strings.Replace(data, "{", `{"other": 1, `, 1)
 }
 
-// Without a backup, too, what was there is as it was wherever the text tells.
+// Even without a backup, removing the entry restores the other text as far as the text shows
+// what it was.
 func TestRemoveKeepsTheText(t *testing.T) {
 	for _, c := range all(t) {
 		before := originals(c)["with servers"]

@@ -10,7 +10,7 @@ import (
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
-// An entry's sandbox is read, checked, and written back as it was.
+// An entry's sandbox is read, checked, and written back unchanged.
 func TestSandboxOfAnEntry(t *testing.T) {
 	for _, c := range []struct {
 		name, entry string

@@ -21,7 +21,7 @@ import (
 
 // person is asked through a dispatcher.
 type person struct {
-	asked []string // what was shown, as it was
+	asked []string // what was shown, word for word
 	brief string
 	do    func() error // while the question stands
 }

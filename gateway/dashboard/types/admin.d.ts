@@ -1972,7 +1972,7 @@ export interface components {
             diff: string;
             name: string;
             new: boolean;
-            /** @description only its description has changed: it goes on as it was approved */
+            /** @description only its description has changed: the approved one stays in use */
             wording?: boolean;
         };
     };
