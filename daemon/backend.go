@@ -214,7 +214,7 @@ func (b *Backend) rpcAt(ctx context.Context, path, method, name string, params m
 	return res, err
 }
 
-// brokenOffError is why an answer is not whole.
+// brokenOffError means that an answer is incomplete.
 type brokenOffError struct{ error }
 
 func (e *brokenOffError) Error() string { return "the answer broke off: " + e.error.Error() }

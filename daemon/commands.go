@@ -12,8 +12,8 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// NobodyThere is why a call is refused that nobody can be asked about, and noRule the
-// same of a call that no rule allows.
+// NobodyThere is the reason for refusing a call that nobody can be asked about, and NoRule the
+// reason for one that no rule can allow.
 const (
 	NobodyThere = "it needs approval and nobody is there to ask"
 	NoRule      = "it needs approval, which no rule can give, and nobody is there to ask"

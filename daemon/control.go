@@ -238,7 +238,7 @@ const (
 	lockRetry    = 50 * time.Millisecond
 )
 
-// alone is what a command works with that no daemon answers.
+// alone is the control plane of a command that no daemon answers.
 type alone struct {
 	cfg *admin.Config
 	at  *place

@@ -16,7 +16,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/session"
 )
 
-// Seal is what yaya verify says of the seals of the audit.
+// Seal is the finding of yaya verify about the seals of the audit.
 type Seal struct {
 	Entry    int64  `json:"entry"` // index of the newest seal
 	Sum      string `json:"sum"`   // of that record: it stands for every entry before

@@ -6,7 +6,7 @@ import (
 	"github.com/yaya-ai/yaya/mcpbridge/upstream"
 )
 
-// gauges are what /metrics shows besides calls.
+// gauges registers the metrics besides those of calls.
 func (f *front) gauges() {
 	b, m := f.bridge, f.bridge.core.metrics
 	if certificates := f.in.source.status; certificates != nil {

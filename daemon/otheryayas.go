@@ -28,7 +28,7 @@ const (
 	maxEntrySize = 64 << 10
 )
 
-// entry is what a yaya writes of itself.
+// entry is a yaya's entry about itself.
 type entry struct {
 	Data   string   `json:"data"`
 	Hidden []string `json:"hidden"` // its folders and files, Data among them

@@ -13,7 +13,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/journal"
 )
 
-// restarted is what the next start puts into the audit about a log that begins again.
+// restarted is the entry about a log that begins again, which the next start writes to the audit.
 type restarted struct {
 	Folder string `json:"folder"` // of the former log and its keys
 	Reason string `json:"reason"`

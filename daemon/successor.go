@@ -36,7 +36,7 @@ const (
 	noteProtocol = 1
 )
 
-// note is what a process tells its successor.
+// note is the message of a process to its successor.
 type note struct {
 	Protocol int                 `json:"protocol"`
 	PID      int                 `json:"pid"`
@@ -53,8 +53,8 @@ type note struct {
 	MCP      downstream.Handover `json:"mcp"`
 }
 
-// Inherited is what a process was started with: by a service manager, by the program that ran
-// in it before, or by nobody.
+// Inherited holds the descriptors that a process got at its start: from a service manager,
+// from the program that ran in it before, or from nobody.
 type Inherited struct {
 	note    *note // nil without a program before
 	sockets []systemd.Socket

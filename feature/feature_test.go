@@ -454,7 +454,7 @@ func TestListChanged(t *testing.T) {
 		}
 		time.Sleep(5 * time.Second)
 		if told.Load() < 2 {
-			t.Error("nobody was told of the last change")
+			t.Error("got no report of the last change, want one")
 		}
 		if got := names(r.host.Boundary(t.Context())); got != "srv__a srv__b srv__c" {
 			t.Errorf("after the storm: %s", got)
@@ -588,7 +588,7 @@ func TestNormalisation(t *testing.T) {
 			t.Error("the built-in shell was shadowed")
 		}
 		if st := r.host.Status()[0]; st.State != feature.Degraded || len(st.Diagnostics) == 0 {
-			t.Errorf("nothing tells of the tools left out: %+v", st)
+			t.Errorf("nothing reports the tools left out: %+v", st)
 		}
 		// UP-33: a hint relaxes nothing.
 		strict := tool.NewDispatcher(tool.DispatcherConfig{Registry: r.reg})

@@ -24,7 +24,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/session"
 )
 
-// DefaultListen is where yaya listens unless told otherwise.
+// DefaultListen is the default address that yaya listens on.
 const DefaultListen = "127.0.0.1:8787"
 
 // Limits of the listener.
@@ -97,7 +97,7 @@ type Config struct {
 	limits limits // for tests; zero is the default
 }
 
-// limits are what tests make smaller.
+// limits are limits that tests make smaller.
 type limits struct {
 	body  time.Duration
 	conns int

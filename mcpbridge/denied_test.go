@@ -29,7 +29,7 @@ func TestHostDenied(t *testing.T) {
 	}
 }
 
-// A host that a server may reach, and could not, is told of without a remedy.
+// A host that a server may reach, and could not, is reported without a remedy.
 func TestHostUnreached(t *testing.T) {
 	want := `server "fetch" could not reach example.internal:443 (profile server): example.internal could not be resolved`
 	if got := hostUnreached("fetch", "example.internal", 443, "example.internal could not be resolved").String(); got != want {

@@ -116,7 +116,7 @@ func TestAgentWorksInSandboxes(t *testing.T) {
 
 // A command that somebody has agreed to reaches nothing that they have not: not yaya's
 // data, socket and port, no keys, no other folder, no cache of another workspace. Hooks
-// of Git that it plants where there were none are told of.
+// of Git that it plants where there were none are reported.
 func TestHostileCommand(t *testing.T) {
 	needNamespaces(t)
 	besideTmp(t)

@@ -163,7 +163,7 @@ func (l *loaded) follow(url string, header func() []string, opened func(), take 
 // replayedText is that of a message in an entry that is sent again.
 var replayedText = regexp.MustCompile(`"(?:text|content)":"(m[0-9]+)"`)
 
-// heard is what one client has heard of a session.
+// heard holds the events of a session that one client has received.
 type heard struct {
 	mu    sync.Mutex
 	last  int64

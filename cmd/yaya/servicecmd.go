@@ -145,7 +145,7 @@ if it runs, 3 if it does not, and 4 if it is not installed.`,
 	return c
 }
 
-// serviceWanted is what the flags of an installation say.
+// serviceWanted holds the flags of an installation.
 type serviceWanted struct {
 	system  bool
 	as      string

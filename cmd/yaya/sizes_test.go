@@ -211,7 +211,7 @@ func peak(t *testing.T, pid int) int {
 	return 0
 }
 
-// largeLine is what the texts of the server of large answers repeat.
+// largeLine is the line that the server of large answers repeats.
 const largeLine = "The quick brown fox \u2014 \"jumps\" <over> the lazy dog.\n"
 
 // wholeText fails if a response is not one with a text of n unchanged bytes. It

@@ -72,7 +72,7 @@ func (b *box) supervise(watchdog time.Duration, ready func()) *manager {
 	return m
 }
 
-// states are what the manager was told, in order, without the watchdog.
+// states are the reports to the manager, in order, without those of the watchdog.
 func (m *manager) states() (out []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/yaya-ai/yaya/gateway/api"
 )
 
-// Files is what the API does with the files that yaya was configured by.
+// Files reads the files again that configure yaya.
 type Files interface {
 	// Reload takes over what has changed in the files, and says what that was.
 	Reload(ctx context.Context) Reloaded
@@ -17,7 +17,7 @@ type Files interface {
 	Notices() []Notice
 }
 
-// Reloaded is what has changed in files.
+// Reloaded lists the changes in files.
 type Reloaded struct {
 	Changes []FileChange `json:"changes"`
 	Refused []Notice     `json:"refused" doc:"files that are not taken over: what was read before holds"`

@@ -56,7 +56,7 @@ type Route struct {
 	// Handler serves it. A route without one answers the requests below its pattern that
 	// no other route takes: 404, or 405 with the methods that the resource knows.
 	Handler http.Handler
-	// around is what the API of the route does for all of them; nil is nothing.
+	// around wraps all routes of the API; nil for none.
 	around func(http.Handler) http.Handler
 }
 

@@ -13,7 +13,7 @@ import (
 
 // Join describes what a [Channel] does with what it gets.
 type Join struct {
-	// Since is where the client was; nil begins with what is new.
+	// Since is the client's last position; nil begins with new events.
 	Since *Cursor
 	// OnEvent gets every event, in order, one at a time. It must not wait for the
 	// client, and not block for long: who does not keep up is closed, and resumes.

@@ -77,7 +77,7 @@ type Event struct {
 	Topic   string
 	Name    string
 	Payload json.RawMessage
-	// Cursor is where the client is once it has seen this; nil for volatile events.
+	// Cursor is the client's position after this event; nil for volatile events.
 	Cursor *Cursor
 }
 

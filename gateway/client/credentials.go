@@ -23,7 +23,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/tlswords"
 )
 
-// Credentials are what a device is known by at one server. They are secret.
+// Credentials identify a device at one server. They are secret.
 type Credentials struct {
 	URL      string             `json:"url"` // of the server: https://host, without a path
 	ServerID string             `json:"server_id"`
@@ -124,7 +124,7 @@ func (c *Credentials) httpClient(given *http.Client) (*http.Client, error) {
 	return h, nil
 }
 
-// answer is what /auth/register and /auth/refresh say.
+// answer is the answer of /auth/register and /auth/refresh.
 type answer struct {
 	Token     string    `json:"device_token"`
 	ExpiresAt time.Time `json:"expires_at"`

@@ -34,7 +34,7 @@ type UplinkConfig struct {
 	KernelID string
 	// Heartbeat is how this kernel is.
 	Heartbeat func() agents.Heartbeat
-	// Skills are what others may have this kernel do, and Invoke does it.
+	// Skills returns the skills of this kernel that others may invoke, and Invoke runs one.
 	Skills func() []string
 	Invoke func(ctx context.Context, actor, skill string, payload json.RawMessage) (json.RawMessage, error)
 	// OnKill is told that an agent of this kernel was killed from elsewhere; nil for
@@ -338,7 +338,7 @@ func (u *Uplink) onLobby(e Event) {
 	}
 }
 
-// onKernel is what the gateway wants of this kernel.
+// onKernel handles the gateway's requests to this kernel.
 func (u *Uplink) onKernel(e Event) {
 	switch e.Name {
 	case "kill_agent":

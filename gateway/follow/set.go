@@ -21,14 +21,14 @@ var (
 	ErrEnded = errors.New("follow: the session has let go of its reader")
 )
 
-// Sessions is where followers read; [session.Manager] implements it.
+// Sessions holds the sessions that followers read; [session.Manager] implements it.
 type Sessions interface {
 	Attach(id string, o session.AttachOptions) (*session.Connection, error)
 	Drop(id, connection string) error
 	Heartbeat(id, connection string) error
 }
 
-// Projection is what a surface makes of one session.
+// Projection is a surface's view of one session.
 type Projection interface {
 	// Open is called first. The session is read as the options say; Send is the
 	// follower's, and Answers, if set, is asked beside those who watch.
@@ -58,7 +58,7 @@ type Set[P Projection] struct {
 	create func(f *Follower) P
 }
 
-// common is what a set's followers know of it.
+// common is the part of a set that its followers use.
 type common struct {
 	sessions Sessions
 	linger   time.Duration

@@ -156,7 +156,7 @@ type consensus struct {
 	p *Plane
 }
 
-// Status is what cluster.status says.
+// Status is the answer of cluster.status.
 type Status struct {
 	State  string `json:"state"` // "healthy", or "no_quorum"
 	Leader string `json:"leader"`
@@ -224,7 +224,7 @@ func (e evolution) Join(_ context.Context, c wire.Client, _ string, since *wire.
 	return wire.Joined{Response: map[string]any{"cursor": wire.Cursor{Epoch: e.p.cfg.Epoch, Seq: last}}, After: after, Last: last, Replay: e.p.replay(evolutionEvent)}, nil
 }
 
-// evolutionEvent returns what skill:evolution is told of an entry, if it is of its
+// evolutionEvent returns the event of skill:evolution for an entry, if it is of its
 // business.
 func evolutionEvent(e control.Entry) (ev wire.Event, ok bool, err error) {
 	switch e.Event {

@@ -180,7 +180,7 @@ func (p *Plane) Report(ctx context.Context, r Reporter) {
 	p.telling.Unlock()
 }
 
-// reporting is a reporter, with the agents that it was told of.
+// reporting is a reporter, with the agents that were reported to it.
 type reporting struct {
 	Reporter
 	ours map[string]bool

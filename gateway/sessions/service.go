@@ -44,7 +44,7 @@ type Config struct {
 	MayUse func(who auth.Principal, dir string) (string, error)
 	// Trusted reports whether the folder of a session is trusted; nil: it is.
 	Trusted func(session string) bool
-	// Audit is told of what is about to be deleted, and prevents it with an error; nil:
+	// Audit is called before something is deleted, and prevents it with an error; nil:
 	// nobody is.
 	Audit func(ctx context.Context, event, target string, payload map[string]any) error
 	// KeepAlive is when a comment is sent to readers if nothing else is. Default 15 s.

@@ -138,7 +138,7 @@ type AgentEvent struct {
 	TurnID  string `json:"turn_id,omitempty"`
 	// ClientID is the id that a client has given to a message.
 	ClientID string `json:"client_id,omitempty"`
-	// Cursor is where the client is once it has seen this; absent from volatile
+	// Cursor is the client's position after this event; absent from volatile
 	// events.
 	Cursor *Cursor `json:"cursor,omitempty"`
 }

@@ -29,13 +29,13 @@ type Cursor struct {
 type Event struct {
 	Name    string
 	Payload any // becomes a JSON object
-	// Seq is where a durable event stands in its topic; 0 for a volatile one.
+	// Seq is the sequence number of a durable event in its topic; 0 for a volatile one.
 	Seq int64
 	// Soon lets the event wait a little for others.
 	Soon bool
 }
 
-// Topic is what is behind topics of one kind. Its methods are called concurrently.
+// Topic implements the topics of one kind. Its methods are called concurrently.
 type Topic interface {
 	// Join reports whether a client may join, and what it is told. since is what
 	// the client has seen, nil if it starts from the beginning.
@@ -211,7 +211,7 @@ func (e *encoder) frame(f codec.Format) ([]byte, error) {
 	return e.frames[i], nil
 }
 
-// stats are what /metrics shows.
+// stats are the numbers that /metrics shows.
 type stats struct{ slow, delivered atomic.Int64 }
 
 // Stats tells how many connections there are, how many were closed because they

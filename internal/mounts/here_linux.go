@@ -6,8 +6,8 @@ import (
 )
 
 // Here returns the present mounts of this process. An error says why they are not known.
-// It is called for each use: Linux tells of a new mount, but not of a folder above
-// one that was renamed.
+// It is called for each use: Linux reports a new mount, but not that a folder above
+// one was renamed.
 func Here() (*Table, error) {
 	f, err := os.Open("/proc/self/mountinfo") //nolint:forbidigo // a file of /proc
 	if err != nil {

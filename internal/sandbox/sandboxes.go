@@ -24,7 +24,7 @@ const (
 	Without Mode = "off"
 )
 
-// Settings are what a user decides about all sandboxes.
+// Settings are a user's decisions about all sandboxes.
 type Settings struct {
 	Mode    Mode
 	Backend string // one of [Backends], or "auto"

@@ -17,7 +17,7 @@ type rule struct {
 	good    string // comes close, and is plain English
 }
 
-// sentence is where a sentence begins.
+// sentence matches the beginning of a sentence.
 const sentence = `(?:^|[.:!?;…] |\*\*|[>|"“(] ?|^[-#*0-9.]+ )`
 
 var rules = []rule{

@@ -168,7 +168,7 @@ type sent struct {
 	again    bool // it was sent again after an error of the disk
 }
 
-// history is what several clients do while processes come and go.
+// history holds the actions of several clients while processes come and go.
 type history struct {
 	t      *testing.T
 	chance *chance
@@ -270,7 +270,7 @@ func (h *history) live(clients [][]*sent, last bool) {
 	}
 }
 
-// told is what a tape says of its messages and turns.
+// told holds the messages and turns of a tape.
 type told struct {
 	at     map[string]int64  // the entry of each message, by its text
 	twice  []string          // texts that are there more than once

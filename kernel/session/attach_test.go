@@ -570,7 +570,7 @@ func longTape(b *testing.B, n int) *world {
 	return w
 }
 
-// BenchmarkTurnStart is what a turn's start asks of the tape: take the message
+// BenchmarkTurnStart measures the work of the tape at a turn's start: take the message
 // in, and build the history.
 func BenchmarkTurnStart(b *testing.B) {
 	for _, n := range []int{1_000, 100_000, 1_000_000} {

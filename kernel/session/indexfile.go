@@ -181,7 +181,7 @@ func (x *index) load() (whole bool, err error) {
 	return whole, nil
 }
 
-// lines is what [index.load] has learnt from the lines that it has read.
+// lines holds the state of [index.load] from the lines that it has read.
 type lines struct {
 	marks    map[string]mark
 	outdated bool // a later line replaced or removed the session of an earlier one

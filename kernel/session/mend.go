@@ -14,18 +14,18 @@ import (
 	"github.com/yaya-ai/yaya/internal/journal"
 )
 
-// Known is what something beside a tape knows of a session.
+// Known holds facts about a session from elsewhere than its tape.
 type Known struct {
 	ID        string
 	Workspace string
 	Counted   Cursor // an entry that the tape had
 }
 
-// Mended is what [Manager.Mend] did to the tape of a session.
+// Mended describes the changes of [Manager.Mend] to the tape of a session.
 type Mended struct {
 	Session string `json:"session,omitempty"` // "" if nothing tells it
 	File    string `json:"file"`
-	// Aside is where the damaged file is now, "" if it was not damaged itself.
+	// Aside is the present path of the damaged file, "" if it was not damaged itself.
 	Aside string `json:"aside,omitempty"`
 	Kept  int64  `json:"kept"` // entries that are left of the tape
 	Lost  int64  `json:"lost"` // entries that are gone, by the lines of the file

@@ -127,7 +127,7 @@ func (allow) Decide(context.Context, tool.Call, tool.Definition) (tool.Verdict, 
 	return tool.Verdict{Decision: tool.Allow}, nil
 }
 
-// SEC-7: who keeps count is told of an agent's call that may change the workspace and that
+// SEC-7: the witness learns of an agent's call that may change the workspace and that
 // no person has agreed to, before it runs; when that cannot be noted, it does not run.
 func TestUnreviewedChanges(t *testing.T) {
 	any := "anything"

@@ -410,7 +410,7 @@ func (s *Manager) Restart(ctx context.Context, name string) error {
 	return nil
 }
 
-// unusable is why a server that was added to the bridge cannot be used, nil if it can,
+// unusable returns why a server that was added to the bridge cannot be used, nil if it can,
 // or if nothing runs here.
 func (s *Manager) unusable(name string) error {
 	if s.cfg.Bridge == nil {

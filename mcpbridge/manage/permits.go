@@ -36,7 +36,7 @@ type Permits struct {
 	seen Digests
 }
 
-// permit is what one server may do.
+// permit holds the rights of one server.
 type permit struct {
 	Server string `json:"server"`
 	File   string `json:"file"`

@@ -27,7 +27,7 @@ func scope() servers.Scope {
 	}
 }
 
-// golden is what a file comes to, before and after expansion.
+// golden holds the servers of a file, before and after expansion.
 type golden struct {
 	Servers  map[string]goldenServer `json:"servers"`
 	Invalid  map[string]string       `json:"invalid,omitempty"`

@@ -28,7 +28,7 @@ type client struct {
 	caps   string
 	modern bool
 	answer func(method string, params []byte) (relay.Reply, error)
-	// reports are what the client tells of its progress on each question.
+	// reports are the client's progress reports, by question.
 	reports []string
 
 	mu    sync.Mutex

@@ -253,7 +253,7 @@ func TestGitIsConfigured(t *testing.T) {
 	repository := func(dir string) string { return "mkdir -p " + dir + " && (cd " + dir + " && " + git + ")" }
 	for name, tt := range map[string]struct {
 		before, plant string
-		want          []string // what a result tells of, each continued in how
+		want          []string // what a result reports, each continued in how
 	}{
 		"commondir":        {git + " && cp -r .git evil && rm evil/HEAD", "echo ../evil >.git/commondir", []string{".git/commondir was not there before the command, and is now", "evil/config was", "evil/hooks was"}},
 		"a repository":     {git, repository("sub"), []string{"sub/.git was not there"}},

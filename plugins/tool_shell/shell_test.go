@@ -80,7 +80,7 @@ type world struct {
 	home          string // of the user
 	sandbox       sandbox.Settings
 	hosts, writes []string // of the settings
-	// answer is what a person says about a host; nil is that nobody is there.
+	// answer is a person's answer about a host; nil means that nobody is present.
 	answer func(ctx context.Context, call tool.Call, brief string) (approval.Decision, error)
 }
 

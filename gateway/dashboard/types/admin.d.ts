@@ -1770,7 +1770,7 @@ export interface components {
             uses: string[] | null;
         };
         SecretList: {
-            /** @description where the key is that they are sealed with; absent if nothing is sealed */
+            /** @description location of the key that seals them; absent if nothing is sealed */
             key?: string;
             secrets: components["schemas"]["Secret"][] | null;
         };
@@ -1779,7 +1779,7 @@ export interface components {
             uses: string[] | null;
         };
         SecretSet: {
-            /** @description where the key is that it is sealed with */
+            /** @description location of the key that seals it */
             key: string;
             replaced: boolean;
             /** @description servers that were started again with it */
