@@ -64,7 +64,7 @@ func damageTape(t *testing.T, g *Flags, id string) {
 	write(t, file, string(raw))
 }
 
-// OP-110: what commands do to the whole of the data is in the audit, with who did it and how
+// OP-110: changes of commands to all of the data are in the audit, with the actor and how
 // much: backup, prune and repair; here without a daemon.
 func TestCommandsAreAudited(t *testing.T) {
 	g := newFlags(t)

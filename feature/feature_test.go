@@ -471,8 +471,8 @@ func TestListChanged(t *testing.T) {
 	})
 }
 
-// FID-8: what a provider says of changes is passed on although its list turns out to be
-// the same, somebody else has looked at it by then, or nobody has since the last time.
+// FID-8: a provider's notice of a change is passed on even if its list turns out to be
+// the same, somebody else has already read it, or nobody has since the last notice.
 func TestListChangedWithoutEffect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, allow{})

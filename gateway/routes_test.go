@@ -207,9 +207,9 @@ func TestEveryOperationHasItsRoute(t *testing.T) {
 	}
 }
 
-// COD-2, MIS-8: whoever is refused is told so in the style of the API that was asked,
-// before its handler and in it: for a missing token, a foreign Host, a method, and what is
-// not there.
+// COD-2, MIS-8: a refusal has the style of the API that was asked,
+// before its handler and in it: for a missing token, a foreign Host, a method, and a missing
+// resource.
 func TestRefusalsHaveTheStyleOfTheirAPI(t *testing.T) {
 	a, _ := authority(t)
 	ok := http.NotFoundHandler()

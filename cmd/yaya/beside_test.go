@@ -349,7 +349,7 @@ func TestProviderAdd(t *testing.T) {
 	}
 }
 
-// USE-7: what clients are told to start is a path that they can start.
+// USE-7: the command for clients is a path that they can start.
 func TestSnippetsNameTheBinary(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)

@@ -380,7 +380,7 @@ func TestRestartUnderLoad(t *testing.T) {
 }
 
 // OP-72: a program or a configuration that cannot start is refused, with the reason, and the
-// yaya that runs goes on.
+// running yaya goes on.
 func TestRestartIsChecked(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)

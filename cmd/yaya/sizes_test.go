@@ -58,7 +58,7 @@ func largeServers(t *testing.T) map[string]any {
 	return entries
 }
 
-// FID-3: what a server answers reaches a client whole, over every transport.
+// FID-3: a server's answer reaches a client whole, over every transport.
 func TestWholeResults(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes seconds")

@@ -13,8 +13,8 @@ import (
 	"github.com/yaya-ai/yaya/internal/journal"
 )
 
-// REL-14, OP-27: what a crash has left of files that were being written is removed; what a
-// process may be at work on, and whatever is not surely yaya's, stays.
+// REL-14, OP-27: the rest of files that a crash interrupted is removed; a file that a
+// process may be writing, or that is not surely yaya's, stays.
 func TestLeftovers(t *testing.T) {
 	p := newPlace(t)
 	before := p.files()

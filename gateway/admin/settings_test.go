@@ -18,7 +18,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/plugin"
 )
 
-// Y-200: what this yaya does not have answers 503, whatever is asked of it.
+// Y-200: a resource that this yaya does not have answers every request with 503.
 func TestWithoutAnything(t *testing.T) {
 	api := admin.New(admin.Config{Log: zerolog.Nop()})
 	for _, path := range []string{"/api/config", "/api/settings", "/api/plugins", "/api/llm-providers", "/api/mcp/servers", "/api/mcp/quarantine", "/api/mcp/changes", "/api/tools", "/api/approvals", "/api/devices", "/api/audit", "/api/cluster", "/api/metrics", "/api/setup"} {

@@ -27,8 +27,8 @@ type Options struct {
 	Credentials Credentials
 	// Save keeps credentials when their token has changed; nil forgets it.
 	Save func(Credentials) error
-	// Load returns the credentials as they are kept, which another program may have
-	// replaced: it is asked at each attempt to connect. nil stays with Credentials.
+	// Load returns the stored credentials, which another program may have
+	// replaced: it is called at each attempt to connect. If it is nil, Credentials stay in use.
 	Load func() (Credentials, error)
 	// JSON speaks JSON instead of MessagePack.
 	JSON bool

@@ -274,7 +274,7 @@ func copied(t *testing.T, dir string) string {
 	return to
 }
 
-// W-31, WS-12: who resumes at an update gets what came later, in the order of the
+// W-31, WS-12: a client that resumes at an update gets the later ones, in the order of the
 // indexes; cursors of the earlier numbering get the state.
 func TestResumeBehindAnUpdate(t *testing.T) {
 	w := wiretest.New(t)

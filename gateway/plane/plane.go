@@ -219,8 +219,8 @@ func (p *Plane) apply(e control.Entry) (topic string, ev wire.Event, err error) 
 	return "", ev, nil
 }
 
-// lobbyEvent returns the event of agent:lobby for an entry, if it is of its
-// business. Its index is in the lobby's numbering.
+// lobbyEvent returns the event of agent:lobby for an entry, if it has
+// one. Its index is in the lobby's numbering.
 func lobbyEvent(e control.Entry) (ev wire.Event, ok bool, err error) {
 	index := e.Index * perEntry
 	switch e.Event {

@@ -224,8 +224,8 @@ func (e evolution) Join(_ context.Context, c wire.Client, _ string, since *wire.
 	return wire.Joined{Response: map[string]any{"cursor": wire.Cursor{Epoch: e.p.cfg.Epoch, Seq: last}}, After: after, Last: last, Replay: e.p.replay(evolutionEvent)}, nil
 }
 
-// evolutionEvent returns the event of skill:evolution for an entry, if it is of its
-// business.
+// evolutionEvent returns the event of skill:evolution for an entry, if it has
+// one.
 func evolutionEvent(e control.Entry) (ev wire.Event, ok bool, err error) {
 	switch e.Event {
 	case evDemoted:

@@ -44,8 +44,8 @@ type Config struct {
 	MayUse func(who auth.Principal, dir string) (string, error)
 	// Trusted reports whether the folder of a session is trusted; nil: it is.
 	Trusted func(session string) bool
-	// Audit is called before something is deleted, and prevents it with an error; nil:
-	// nobody is.
+	// Audit is called before something is deleted, and prevents that with an error. It may
+	// be nil.
 	Audit func(ctx context.Context, event, target string, payload map[string]any) error
 	// KeepAlive is when a comment is sent to readers if nothing else is. Default 15 s.
 	KeepAlive time.Duration

@@ -68,7 +68,7 @@ func TestUntested(t *testing.T) {
 	}
 }
 
-// COD-6: whoever meets an id finds it in the document, once.
+// COD-6: the document describes each id that is used, once.
 func TestDescribed(t *testing.T) {
 	const last = 216 + 27 + 59 + 77
 	for name, c := range map[string]struct {

@@ -148,8 +148,8 @@ func (c *placed) Close() error {
 	return err
 }
 
-// room returns that of the sandbox that a proxy belongs to. A connection that waits is
-// told of as one that does not come through.
+// room returns the room of the sandbox that a proxy belongs to. A connection that waits is
+// reported as one that fails.
 func (p *proxy) room() *room {
 	at := netip.MustParseAddrPort(proxyAddr)
 	return &room{of: theRooms(), full: func(why string) {

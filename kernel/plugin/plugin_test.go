@@ -471,7 +471,7 @@ func TestEmitting(t *testing.T) {
 	})
 }
 
-// Y-110: what a context offers.
+// Y-110: a plugin's context offers settings, tools, secrets and a folder.
 func TestContext(t *testing.T) {
 	w := newWorld(t)
 	for k, v := range map[string]string{"plugin.my_tool.port": `7`, "plugin.other.port": `8`, "strategy": `"s"`, "providers.abc.plugin": `"x"`} {

@@ -142,7 +142,7 @@ func TestReplay(t *testing.T) {
 	})
 }
 
-// Y-186, Y-188: what is published during a replay comes after it; a reader that
+// Y-186, Y-188: events that are published during a replay come after it; a reader that
 // fails or blocks is nobody else's problem.
 func TestSlowAndFailingReaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

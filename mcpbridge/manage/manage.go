@@ -213,8 +213,8 @@ func (s *Manager) Prepare(name string, config json.RawMessage, from string) (Pre
 	return s.prepared(wanted, base, known || wasBad, notes)
 }
 
-// prepared is the change that makes a server what is wanted, if it is still as base says
-// then. It looks for what the server lacks, which may take a while.
+// prepared returns the change that replaces a server's entry, to be applied only while the
+// entry is still base. It looks for what the server lacks, which may take a while.
 func (s *Manager) prepared(wanted servers.Server, base string, known bool, notes []string) (Prepared, error) {
 	masked, err := wanted.Masked()
 	if err != nil {

@@ -176,7 +176,7 @@ func (h *heard) of(pid int) string {
 	return h.all[strconv.Itoa(pid)]
 }
 
-// UP-38: what a process says outside requests is for its principal's clients alone.
+// UP-38: messages of a process outside requests reach its principal's clients alone.
 func TestMessagesOfProcesses(t *testing.T) {
 	for policy, want := range map[string][2]string{
 		servers.PerPrincipal: {"owner/", "device:a/"},

@@ -239,7 +239,7 @@ func TestHooksArePlanted(t *testing.T) {
 					t.Errorf("got %q and a hook: %v; want to be told %q: %v", text, err == nil, tt.want, planted)
 				}
 				if text := w.shell("true").Text(); strings.Contains(text, ".git") {
-					t.Errorf("the next command is told of: %q", text)
+					t.Errorf("the next command gets a report, too: %q", text)
 				}
 			})
 		}
@@ -294,7 +294,7 @@ func TestGitIsConfigured(t *testing.T) {
 				t.Errorf("told of %d, want %d: %q", n, len(tt.want), text)
 			}
 			if text := w.shell("true").Text(); strings.Contains(text, "Git") {
-				t.Errorf("the next command is told of: %q", text)
+				t.Errorf("the next command gets a report, too: %q", text)
 			}
 		})
 	}

@@ -234,7 +234,7 @@ func alive(pid int) bool {
 	return err == nil && !strings.Contains(string(data), ") Z ")
 }
 
-// TW-16, R20: what does not end is ended, with all that it has started: children in
+// TW-16, R20: a command that does not end is ended, with all that it has started: children in
 // the background, those that ignore signals, and those that leave the group.
 func TestTheTreeDies(t *testing.T) {
 	if testing.Short() {
