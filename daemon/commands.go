@@ -19,7 +19,7 @@ const (
 	NoRule      = "it needs approval, which no rule can give, and nobody is there to ask"
 )
 
-// NobodyAsked and noRuleAsked are what an agent is told whose calls nobody is asked about.
+// NobodyAsked and noRuleAsked are the reasons for an agent whose calls nobody is asked about.
 const (
 	NobodyAsked = NobodyThere + "; yaya run on a terminal asks, approval.rules can allow it"
 	NoRuleAsked = NoRule + "; yaya run on a terminal asks"

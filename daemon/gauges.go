@@ -47,7 +47,7 @@ func (b *bridge) ofServers() map[string][]float64 {
 	return out
 }
 
-// stored are the gauges of what lies on the disk.
+// stored registers the gauges of files on the disk.
 func (c *core) stored(m *gateway.Metrics) {
 	at, st := c.st.at, c.st
 	m.Gauge("yaya_messages_queued", "Messages that wait for the turn of their session to end.", func() float64 { return float64(c.kernel.Sessions.Queued()) })

@@ -129,7 +129,7 @@ func TestRepairAndRestoreAreAudited(t *testing.T) {
 		t.Errorf("the audit has %q, want %q and %d files", got, want, b.Files)
 	}
 	if got := audited(t, to); len(got) != 1 {
-		t.Errorf("it is told again: %q", got)
+		t.Errorf("it is reported again: %q", got)
 	}
 }
 

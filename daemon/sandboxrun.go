@@ -306,7 +306,7 @@ func lookAtGit(policy sandbox.Policy) func() []string {
 	}
 }
 
-// RunWatch is told what happens to a program that runs in a sandbox.
+// RunWatch receives the events of a program that runs in a sandbox.
 type RunWatch struct {
 	Weaker func(profile, backend string, lacks sandbox.Need) // before it starts
 	Left   func(n int)                                       // processes that were killed at its end

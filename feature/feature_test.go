@@ -410,7 +410,7 @@ func TestListChanged(t *testing.T) {
 		m := &mock{id: "srv", tools: []*mockTool{newTool("a")}}
 		r.install(t, m)
 		r.host.Boundary(t.Context())
-		synctest.Wait() // what the first start has to tell is told
+		synctest.Wait() // the first start has sent its reports
 		snap, release := r.reg.Pin("turn")
 		var told atomic.Int32
 		defer r.host.Watch(func(of []string) {
@@ -428,7 +428,7 @@ func TestListChanged(t *testing.T) {
 		}
 		synctest.Wait()
 		if told.Load() != 1 {
-			t.Errorf("watchers were told %d times", told.Load())
+			t.Errorf("watchers were called %d times", told.Load())
 		}
 		if names(r.reg.Snapshot()) != "srv__a" { // F-13: nothing before the boundary
 			t.Errorf("changed without a boundary: %s", names(r.reg.Snapshot()))

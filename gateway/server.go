@@ -90,7 +90,7 @@ type Config struct {
 	Sandboxed func(pid int) bool
 	// Shed ends one in so many of the WebSockets, for want of memory; nil for none.
 	Shed func(part int)
-	// OnFailure is told when serving ends by itself.
+	// OnFailure is called when serving ends by itself.
 	OnFailure func(error)
 	Log       zerolog.Logger
 

@@ -51,7 +51,7 @@ func TestPartsRegisterLater(t *testing.T) {
 		w.run("s2", "go on")
 		synctest.Wait()
 		if got := strings.Join(turns, " "); got != "a b" {
-			t.Errorf("before the turn %q were told, want a b", got)
+			t.Errorf("before the turn %q were called, want a b", got)
 		}
 	})
 }

@@ -160,7 +160,7 @@ func TestImportBesideTheDaemon(t *testing.T) {
 	b.waitState("other", "ready")
 }
 
-// USE-2: a mistake in the file is told where the command is, and the audit does not
+// USE-2: the command reports a mistake in the file, and the audit does not
 // tell of a change that never was.
 func TestBrokenFileBesideTheDaemon(t *testing.T) {
 	t.Parallel()

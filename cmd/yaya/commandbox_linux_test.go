@@ -176,7 +176,7 @@ func TestHostileCommand(t *testing.T) {
 	}
 }
 
-// A command asks for a host by name, at /v1 as elsewhere; a no is told to the model, and
+// A command asks for a host by name, at /v1 as elsewhere; the model learns of a no, and
 // a rule that denies is asked about nobody.
 func TestCommandAsksForAHost(t *testing.T) {
 	needNamespaces(t)

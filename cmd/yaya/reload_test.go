@@ -67,7 +67,7 @@ func entryOf(fixture, name, more string) string {
 
 // USE-2: an edit by hand of the file of servers works at once beside a daemon, and
 // touches no server but the one that it is about. A file with a mistake is refused
-// whole, and everybody who could ask is told, once.
+// whole, and everybody who could ask learns of it, once.
 func TestServersFileIsWatched(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes seconds")

@@ -85,7 +85,7 @@ type ServerPermit struct {
 type ServerSandbox struct {
 	Profile string `json:"profile" enum:"guarded,server,off"`
 	Allowed string `json:"allowed" doc:"what the process may do, in words"`
-	// Backend, Enforced, Missing and Breaks are those of the process that runs, empty
+	// Backend, Enforced, Missing and Breaks describe the sandbox of the running process, empty
 	// without one.
 	Backend  string   `json:"backend,omitempty" doc:"of the process that runs: namespaces, landlock, off"`
 	Enforced []string `json:"enforced,omitempty" doc:"what is enforced of the profile"`

@@ -22,7 +22,7 @@ type Join struct {
 	// connection was lost. resync says that events were missed and the response is
 	// the state.
 	OnJoined func(response json.RawMessage, resync bool)
-	// OnClosed is told that the server has closed the topic for good, or has refused
+	// OnClosed is called when the server has closed the topic permanently, or has refused
 	// the join.
 	OnClosed func(err error)
 }

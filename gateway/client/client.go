@@ -39,8 +39,8 @@ type Options struct {
 	// Retry returns how long to wait before attempt n, from 1. Default: 1 s, doubled
 	// up to 30 s, with jitter.
 	Retry func(n int) time.Duration
-	// OnState is told when the connection is there, and when it is lost, with why.
-	// It must not block; nil is told nothing.
+	// OnState is called when the connection is there, and when it is lost, with the reason.
+	// It must not block; it may be nil.
 	OnState func(connected bool, why error)
 }
 

@@ -223,7 +223,7 @@ func (c *Credentials) Enrol(ctx context.Context, h *http.Client, code string) er
 }
 
 // Ask gets the device a token by its key alone: at once if the server knows it,
-// else the error wraps [ErrPending] and request says for what to wait. Asking again
+// else the error wraps [ErrPending] and request says what to wait for. Asking again
 // with that request fetches the token once somebody has approved.
 func (c *Credentials) Ask(ctx context.Context, h *http.Client, request string) (string, error) {
 	for range 2 {

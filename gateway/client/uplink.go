@@ -37,13 +37,13 @@ type UplinkConfig struct {
 	// Skills returns the skills of this kernel that others may invoke, and Invoke runs one.
 	Skills func() []string
 	Invoke func(ctx context.Context, actor, skill string, payload json.RawMessage) (json.RawMessage, error)
-	// OnKill is told that an agent of this kernel was killed from elsewhere; nil for
+	// OnKill is called when an agent of this kernel was killed from elsewhere; nil for
 	// nobody.
 	OnKill func(id, reason string)
-	// OnBridge is told bridge_connected and bridge_disconnected; nil for
+	// OnBridge is called for bridge_connected and bridge_disconnected; nil for
 	// nobody.
 	OnBridge func(agents.BridgeChange)
-	// OnAnchored is told the index that a queued write was given; nil for
+	// OnAnchored is called with the index of a queued write; nil for
 	// nobody.
 	OnAnchored func(target string, index int64)
 	Log        zerolog.Logger

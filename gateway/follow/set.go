@@ -9,7 +9,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/session"
 )
 
-// beatEvery is how often a session is told that its reader is there. It has to be well
+// beatEvery is the interval of a reader's heartbeats to its session. It has to be well
 // below the time after which sessions take a silent reader for dead.
 const beatEvery = 10 * time.Second
 

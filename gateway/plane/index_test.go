@@ -219,7 +219,7 @@ func TestNoIndexTwiceOnAFullDisk(t *testing.T) {
 }
 
 // W-31: after a restart, and after kill -9, indexes go on behind those that clients have
-// seen, and clients are told how the agents are now.
+// seen, and clients get the present state of the agents.
 func TestIndexesGoOnAfterARestart(t *testing.T) {
 	for _, name := range []string{"stop", "kill -9"} {
 		t.Run(name, func(t *testing.T) {

@@ -170,7 +170,7 @@ func (p *Plane) Apply(e control.Entry) error {
 	return nil
 }
 
-// apply changes the state and returns what the topics are told.
+// apply changes the state and returns the events for the topics.
 func (p *Plane) apply(e control.Entry) (topic string, ev wire.Event, err error) {
 	if ev, ok, err := lobbyEvent(e); err != nil || ok {
 		if err != nil {

@@ -114,7 +114,7 @@ func (p *Plane) replayLobby(ctx context.Context, after, upTo int64, visit func(w
 	return visitUpdates(upTo + 1)
 }
 
-// replay reads what a topic has been told from the control log.
+// replay reads the earlier events of a topic from the control log.
 func (p *Plane) replay(told func(control.Entry) (wire.Event, bool, error)) func(context.Context, int64, int64, func(wire.Event) error) error {
 	return func(_ context.Context, after, upTo int64, visit func(wire.Event) error) error {
 		return p.run.Log.Read(after+1, func(e control.Entry) error {

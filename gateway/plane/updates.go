@@ -84,7 +84,7 @@ func (p *Plane) usedUp() error {
 	return nil
 }
 
-// renew gives every agent an index of this run, so that clients are told how it is now:
+// renew gives every agent an index of this run, so that clients get its present state:
 // the log does not have the status and the context that they have seen.
 func (p *Plane) renew() {
 	p.telling.Lock()

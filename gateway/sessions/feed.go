@@ -38,10 +38,10 @@ type feed struct {
 	text     []byte // of the output in flight
 	told     int    // of text, in bytes
 	isLive   bool
-	whole    bool   // the output was told whole: what still comes of it is late
+	whole    bool   // the output was sent whole: the rest of it is late
 	inFlight string // text that was in flight when the feed attached
 	progress map[string]progressData
-	flushed  time.Time // when volatile events were told last
+	flushed  time.Time // when volatile events were sent last
 	readers  map[*reader]struct{}
 }
 

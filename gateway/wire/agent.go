@@ -221,7 +221,7 @@ type (
 	}
 )
 
-// Decode reads a payload; an error is what its sender is told.
+// Decode reads a payload; its error is for the sender.
 func Decode(payload json.RawMessage, v any) error {
 	if err := api.Unmarshal(payload, v); err != nil {
 		return Refuse("%s", err.Message)

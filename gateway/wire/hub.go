@@ -37,7 +37,7 @@ type Event struct {
 
 // Topic implements the topics of one kind. Its methods are called concurrently.
 type Topic interface {
-	// Join reports whether a client may join, and what it is told. since is what
+	// Join reports whether a client may join, and returns its reply. since is what
 	// the client has seen, nil if it starts from the beginning.
 	Join(ctx context.Context, c Client, topic string, since *Cursor) (Joined, error)
 	// Push handles the messages of a client, in the order in which it sent them. It

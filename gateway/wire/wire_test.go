@@ -182,7 +182,7 @@ func TestFailedAuthentication(t *testing.T) {
 }
 
 // W-27, WS-19, WS-21, WS-23: topics that are not there, foreign session ids and missing
-// scopes cannot be told from each other by who may not know.
+// scopes look the same to a client without the right to know.
 func TestJoinIsRefused(t *testing.T) {
 	w := wiretest.New(t)
 	if _, err := w.Kernel.Sessions.Open("secret", ""); err != nil {

@@ -41,7 +41,7 @@ var theRooms = sync.OnceValue(func() *rooms { return newRooms(openfiles.Limit())
 type room struct {
 	of   *rooms
 	held int // of.mu guards it
-	// full is told once that a connection waits; optional.
+	// full is called once when a connection waits; optional.
 	full func(why string)
 	once sync.Once
 }

@@ -316,7 +316,7 @@ func read(t *testing.T, m *session.Manager, id string) told {
 	return out
 }
 
-// check compares the tapes with what the clients were told.
+// check compares the tapes with the answers that clients got.
 func (h *history) check(p *process, all []*sent) {
 	for _, id := range []string{"s1", "s2"} {
 		got := read(h.t, p.m, id)

@@ -43,8 +43,8 @@ type Config struct {
 	// Bridge runs the servers, and Host reports their state; both are nil if none runs.
 	Bridge Bridge
 	Host   *feature.Host
-	// Changed is told that servers and their tools have changed, and with approvals that
-	// something else waits for approval; nil tells nobody.
+	// Changed is called when servers and their tools have changed; approvals says that
+	// other changes wait for approval. It may be nil.
 	Changed func(approvals bool)
 	Log     zerolog.Logger
 }

@@ -34,7 +34,7 @@ type Server struct {
 	// words; both are "" for a remote server.
 	Profile string
 	Allowed string
-	// Status is that of its provider; nil if none runs.
+	// Status is the status of its provider; nil if none runs.
 	Status *feature.Status
 }
 

@@ -47,7 +47,7 @@ func TestFailureSaysWhatWasDenied(t *testing.T) {
 	}
 }
 
-// The same denial is told once a minute, and only so many of them; a call learns of each.
+// The same denial is reported once a minute, and only so many of them; a call learns of each.
 func TestDenialsAreToldNotTooOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log, said []string
