@@ -121,7 +121,7 @@ func routeTable(routes []api.Route) string {
 }
 
 // COD-2, AU-46, R7: the table of routes is made of the routes, and SECURITY.md shows it.
-// A change of a policy is a change of these files.
+// So each change of a policy changes these files.
 func TestRouteTable(t *testing.T) {
 	table := routeTable(everyRoute(t))
 	const golden, security = "testdata/routes.golden", "../SECURITY.md"

@@ -31,7 +31,7 @@ type Sessions interface {
 // Projection is a surface's view of one session.
 type Projection interface {
 	// Open is called first. The session is read as the options say; Send is the
-	// follower's, and Answers, if set, is asked beside those who watch.
+	// follower's, and Answers, if set, is called in addition to the follower's watchers.
 	Open() (session.AttachOptions, error)
 	// Take takes what the session sends, in order, with the follower's lock held. It calls
 	// [Follower.Ready] when it has caught up. An error ends the follower.

@@ -83,7 +83,7 @@ type Joined struct {
 	// Live are events that go to this client before the first live one: what is
 	// under way. It must not block.
 	Live func() []Event
-	// Still, unless nil, is held while Live is asked and the client goes live: the
+	// Still, unless nil, is held while Live is called and the client goes live: the
 	// lock under which the topic's events are published.
 	Still sync.Locker
 }

@@ -66,7 +66,7 @@ type Sandboxes struct {
 	Cache string
 	// Listens returns the addresses that yaya listens on now; nil for none.
 	Listens func() []string
-	// Settings are asked for at each start.
+	// Settings is called at each start.
 	Settings func() Settings
 
 	mu      sync.Mutex

@@ -173,8 +173,8 @@ func (w *world) shell(command string) tool.Result {
 	return res
 }
 
-// keepInherited keeps descriptors that whoever started the test had open, such as
-// make's, from children: those are not the ones that a test is about.
+// keepInherited keeps descriptors that the test process has inherited, such as
+// make's, from children: the tests are about other ones.
 func keepInherited(t *testing.T) {
 	t.Helper()
 	open, err := os.ReadDir("/proc/self/fd")
