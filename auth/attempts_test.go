@@ -49,7 +49,7 @@ func TestAttempts(t *testing.T) {
 	if a.Blocked(netip.MustParseAddr("2001:db8::ffff")) == 0 || a.Blocked(netip.MustParseAddr("2001:db8:0:1::1")) != 0 {
 		t.Error("a /64 is not one peer")
 	}
-	// SEC-9: whatever many peers fail at costs another nothing.
+	// SEC-9: failures of many peers cost another one nothing.
 	for n := range 2000 {
 		a.Fail(addr(n / 10))
 	}

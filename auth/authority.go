@@ -366,8 +366,7 @@ func (a *Authority) Revoke(ctx context.Context, actor Principal, id, reason stri
 	return unlessUnchanged(err)
 }
 
-// errUnchanged refuses an entry that would say of something that it has changed, although it
-// is so already.
+// errUnchanged means that a change asks for the present state, so that no entry is written.
 var errUnchanged = errors.New("nothing changes")
 
 func unlessUnchanged(err error) error {

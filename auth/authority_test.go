@@ -990,7 +990,7 @@ func TestRotation(t *testing.T) {
 }
 
 // AU-42, OP-26: without its file, the key that signs is replaced when the next token is made;
-// tokens of before stay valid until they expire.
+// earlier tokens stay valid until they expire.
 func TestMissingTokenKey(t *testing.T) {
 	w := newWorld(t)
 	old := w.enrol(newGadget("phone"))

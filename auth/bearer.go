@@ -131,10 +131,10 @@ func (v *Verifier) Verify(ctx context.Context, token string) (Identity, error) {
 	var unavailable error
 	_, err := v.parser.ParseWithClaims(token, &c, func(t *jwt.Token) (any, error) {
 		if typ, _ := t.Header["typ"].(string); typ != "" && !strings.EqualFold(typ, "JWT") && !strings.EqualFold(typ, "at+jwt") && !strings.EqualFold(typ, "application/at+jwt") {
-			return nil, fmt.Errorf("its typ is %q", typ)
+			return nil, fmt.Errorf("the token's typ is %q", typ)
 		}
 		if t.Header["crit"] != nil {
-			return nil, errors.New("it has critical extensions")
+			return nil, errors.New("the token has critical extensions")
 		}
 		if c.Issuer != v.cfg.Issuer { // no request to the issuer for a stranger's token
 			return nil, jwt.ErrTokenInvalidIssuer
@@ -146,7 +146,7 @@ func (v *Verifier) Verify(ctx context.Context, token string) (Identity, error) {
 			return nil, err
 		}
 		if key == nil {
-			return nil, errors.New("its key is unknown")
+			return nil, errors.New("the token's key is unknown")
 		}
 		return key, nil // the signing method refuses a key of the wrong kind
 	})
@@ -209,11 +209,11 @@ func (v *Verifier) fetch(ctx context.Context) (map[string]any, error) {
 		return nil, err
 	}
 	if meta.Issuer != v.cfg.Issuer {
-		return nil, fmt.Errorf("its metadata are those of %q", meta.Issuer)
+		return nil, fmt.Errorf("the issuer's metadata is that of %q", meta.Issuer)
 	}
 	jwks, err := url.Parse(meta.JWKS)
 	if err != nil || (jwks.Scheme != "https" && (u.Scheme != "http" || jwks.Scheme != "http" || !loopback(jwks.Hostname()))) {
-		return nil, errors.New("its jwks_uri is not an https URL")
+		return nil, errors.New("the issuer's jwks_uri is not an https URL")
 	}
 	var set struct {
 		Keys []jwk `json:"keys"`

@@ -127,7 +127,7 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// AU-01…AU-08: what a token must not be. Nothing that it says is fetched.
+// AU-01…AU-08: bad tokens are refused, and no address in one is fetched.
 func TestBadTokens(t *testing.T) {
 	i := newIssuer(t)
 	other := newIssuer(t)
@@ -255,7 +255,7 @@ func TestForeignMetadata(t *testing.T) {
 	}
 }
 
-// AU-40: what clients are told comes from the configuration.
+// AU-40: the metadata for clients comes from the configuration.
 func TestResourceMetadata(t *testing.T) {
 	v, err := auth.NewVerifier(auth.Config{Issuer: "https://as.example", Audience: audience})
 	if err != nil {

@@ -40,7 +40,7 @@ func split(b []byte) ([][]byte, error) {
 	var out [][]byte
 	for len(b) > 0 {
 		if len(b) < 4 || len(out) == 16 {
-			return nil, errors.New("it is not a record")
+			return nil, errors.New("the challenge is not a record")
 		}
 		n := int64(binary.BigEndian.Uint32(b))
 		if b = b[4:]; n > int64(len(b)) {

@@ -10,8 +10,8 @@ import (
 	"github.com/yaya-ai/yaya/auth"
 )
 
-// AU-09: what has expired stays so when the clock is set back, in this run and in the
-// next; the reason is said, and so is the way out.
+// AU-09: an expired token stays expired when the clock is set back, in this run and in the
+// next; the error names the reason and the remedy.
 func TestClockIsSetBack(t *testing.T) {
 	w := newWorld(t)
 	start := time.Now()

@@ -40,7 +40,7 @@ func (r *remote) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // An issuer that does not answer is asked once for all who wait, is left alone for
-// a while then, and those who come meanwhile are told at once when to come again.
+// a while then, and later requests learn at once when to come again.
 func TestIssuerIsAway(t *testing.T) {
 	i := newIssuer(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -30,7 +30,7 @@ const (
 	ServerKeyFile = "server.key"
 )
 
-// remedyTokenKey is what to do about a damaged key that signs tokens.
+// remedyTokenKey is the remedy for a damaged key that signs tokens.
 const remedyTokenKey = "move the file away, and yaya makes another key (yaya repair does so if the file is damaged); devices and tokens stay valid"
 
 const (
@@ -110,7 +110,7 @@ func (a *Authority) codeHash(id, secret string) [32]byte {
 }
 
 // checkSigningKey reads the private key that signs. It accepts that the file is gone: the
-// next token is signed with another one, and those of before stay valid.
+// next token is signed with another one, and earlier ones stay valid.
 func (a *Authority) checkSigningKey() error {
 	if a.signs == "" {
 		return nil

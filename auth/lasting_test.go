@@ -69,7 +69,7 @@ func TestLastingToken(t *testing.T) {
 	}
 }
 
-// USE-8: what is not exactly a token that was made here is refused, whatever it looks
+// USE-8: anything but a token that was made here is refused, whatever it looks
 // like, and so is a lasting token where a device's is wanted.
 func TestLastingTokenRefused(t *testing.T) {
 	w := newWorld(t)
@@ -99,7 +99,7 @@ func TestLastingTokenRefused(t *testing.T) {
 	}
 }
 
-// USE-8: who may make tokens, and of what kind.
+// USE-8: only principals with the right make tokens, and of which kinds.
 func TestWhoMakesLastingTokens(t *testing.T) {
 	w := newWorld(t)
 	manager := w.principal(w.enrol(newGadget("phone"), auth.DevicesManage, auth.ToolsCall))

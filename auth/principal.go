@@ -212,8 +212,8 @@ func FromContext(ctx context.Context) Principal {
 	return p
 }
 
-// ErrNobody refuses a request that no door has established to be somebody's.
-var ErrNobody = errors.New("it is not established who this request is from")
+// ErrNobody is returned by [Established] for a request without a principal.
+var ErrNobody = errors.New("the caller of this request is not established")
 
 // Established returns [ErrNobody] for a request that is nobody's. Every handler behind a
 // door asks it first, so that a route without its guard answers nobody, and not everybody.

@@ -15,7 +15,7 @@ import (
 	"github.com/yaya-ai/yaya/control"
 )
 
-// OP-30: what an authority restores is what the same entries lead to, wherever they are
+// OP-30: a restored authority has the state that the same entries lead to, wherever they are
 // cut in two.
 func TestStateIsWhatTheEntriesLedTo(t *testing.T) {
 	r := mrand.New(mrand.NewPCG(1, 30))

@@ -145,14 +145,14 @@ func (a *Authority) claims(token string) (*claimsOf, error) {
 	c := new(claimsOf)
 	_, err := a.parser.ParseWithClaims(token, c, func(t *jwt.Token) (any, error) {
 		if t.Header["typ"] != tokenType || t.Header["crit"] != nil {
-			return nil, errors.New("it is of another type")
+			return nil, errors.New("the token has another type")
 		}
 		kid, _ := t.Header["kid"].(string)
 		a.mu.RLock()
 		defer a.mu.RUnlock()
 		k, ok := a.keys[kid]
 		if !ok {
-			return nil, errors.New("its key is unknown")
+			return nil, errors.New("the token's key is unknown")
 		}
 		c.keyID = kid
 		return k.public, nil

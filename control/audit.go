@@ -93,7 +93,7 @@ func (q Query) mayMatch(b Block) bool {
 	return b.Events == nil || slices.ContainsFunc(b.Events, q.selects)
 }
 
-// Reader is what a query needs of a [Log].
+// Reader is the part of a [Log] that a query needs.
 type Reader interface {
 	Read(from int64, visit func(Entry) error) error
 	State() State

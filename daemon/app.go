@@ -29,7 +29,7 @@ type AppOptions struct {
 	lenient bool // goes on without a server that is required: to look at it
 }
 
-// App is what a process without a daemon has: the phases up to the bridge, and its kernel
+// App holds the phases of a process without a daemon, up to the bridge, with its kernel
 // started.
 type App struct {
 	MCP    *downstream.Server
@@ -86,7 +86,7 @@ func WithoutDaemon(ctx context.Context, g *Flags, o AppOptions, f func(*App) err
 	return f(&App{MCP: b.down, bridge: b})
 }
 
-// Report is what GET /status and `yaya mcp list --json` say.
+// Report is the answer of GET /status and the output of `yaya mcp list --json`.
 type Report struct {
 	Version string           `json:"version"`
 	PID     int              `json:"pid"`
@@ -98,7 +98,7 @@ type Report struct {
 	Invalid []InvalidServer  `json:"invalid"`
 	// Disabled are switched off.
 	Disabled []disabledServer `json:"disabled,omitempty"`
-	// Refused are files that are not taken over as they are now.
+	// Refused are files whose present content is not in use.
 	Refused []admin.Notice `json:"refused,omitempty"`
 }
 

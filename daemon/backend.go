@@ -214,7 +214,7 @@ func (b *Backend) rpcAt(ctx context.Context, path, method, name string, params m
 	return res, err
 }
 
-// brokenOffError is why an answer is not whole.
+// brokenOffError means that an answer is incomplete.
 type brokenOffError struct{ error }
 
 func (e *brokenOffError) Error() string { return "the answer broke off: " + e.error.Error() }
@@ -298,7 +298,7 @@ func (b *Backend) Tools(ctx context.Context) ([]ToolInfo, error) {
 	return out, nil
 }
 
-// Call calls a tool and returns its result. progress, unless it is nil, is told what the
+// Call calls a tool and returns its result. progress, unless it is nil, is called with what the
 // tool says meanwhile.
 func (b *Backend) Call(ctx context.Context, name string, args json.RawMessage, progress func(string)) (json.RawMessage, error) {
 	return b.rpc(ctx, "tools/call", name, map[string]any{"name": name, "arguments": args}, func(m *jsonrpc.Message) {

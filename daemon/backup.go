@@ -25,7 +25,7 @@ type BackupOptions struct {
 	Recipients []age.Recipient // that can open it; none for a backup in the clear
 }
 
-// Backup is what yaya backup has made.
+// Backup describes the backup that yaya backup has made.
 type Backup struct {
 	File      string `json:"file"`
 	Files     int64  `json:"files"` // that it holds
@@ -33,7 +33,7 @@ type Backup struct {
 	Encrypted bool   `json:"encrypted"`
 	// Notes say what is not in it.
 	Notes []string `json:"notes"`
-	// Findings are what yaya verify says of the files; damaged ones are in the backup as
+	// Findings are the findings of yaya verify about the files; damaged ones are in the backup as
 	// they are.
 	Findings []session.Finding `json:"findings"`
 }

@@ -89,6 +89,6 @@ func TestBackupOfNewSessions(t *testing.T) {
 		t.Errorf("verify calls %q damaged after the restore", got)
 	}
 	if _, err := os.Stat(filepath.Join(to.DataDir, sessionsFolder, event.Folder("before"), sessionRecord)); err != nil {
-		t.Errorf("the record of a session of before: %v, want it restored", err)
+		t.Errorf("the record of an earlier session: %v, want it restored", err)
 	}
 }

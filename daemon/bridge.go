@@ -70,7 +70,7 @@ func newBridge(ctx context.Context, c *core, l manage.Loaded, clients downstream
 	return b, nil
 }
 
-// onStatus tells of what becomes of servers.
+// onStatus reports the states of servers.
 func (b *bridge) onStatus(st feature.Status) {
 	b.mcp.OnStatus(st)
 	b.changes.tell(admin.PartServers)

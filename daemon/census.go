@@ -23,7 +23,7 @@ type census struct {
 	failing bool
 }
 
-// enrolled returns how many devices and lasting tokens there are. While that cannot be told
+// enrolled returns how many devices and lasting tokens there are. While that is unknown
 // there is one: whoever asks must not take the user for the only one who can call.
 func (c *census) enrolled() int {
 	c.mu.Lock()

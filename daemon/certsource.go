@@ -18,7 +18,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/plugin"
 )
 
-// certSource is where the listener's certificate comes from.
+// certSource provides the listener's certificate.
 type certSource struct {
 	get    func(*tls.ClientHelloInfo) (*tls.Certificate, error) // nil without TLS
 	status func() []certs.Status                                // nil without TLS
@@ -146,7 +146,7 @@ func (s *certSource) fingerprint() string {
 	return s.self.Fingerprint()
 }
 
-// welcome is what the start says of it.
+// welcome returns the message about the certificate at the start.
 func (s *certSource) welcome() string {
 	var b strings.Builder
 	switch {

@@ -68,8 +68,8 @@ func WithChats(ctx context.Context, g *Flags, workspace string, f func(http.Hand
 // prices are those of the configuration.
 type prices struct{ settings *config.Store }
 
-// of is what a model's tokens cost: by input_price and output_price of the provider that
-// has the model, in US dollars for a million.
+// of returns the cost of a model's tokens by input_price and output_price of the provider that
+// has the model, which are in US dollars for a million.
 func (p prices) of(model string, u event.Usage) float64 {
 	for _, i := range p.settings.Providers().ListInstances() {
 		if model == "" || i.Text("model") != model {

@@ -12,14 +12,14 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// NobodyThere is why a call is refused that nobody can be asked about, and noRule the
-// same of a call that no rule allows.
+// NobodyThere is the reason for refusing a call that nobody can be asked about, and NoRule the
+// reason for one that no rule can allow.
 const (
 	NobodyThere = "it needs approval and nobody is there to ask"
 	NoRule      = "it needs approval, which no rule can give, and nobody is there to ask"
 )
 
-// NobodyAsked and noRuleAsked are what an agent is told whose calls nobody is asked about.
+// NobodyAsked and noRuleAsked are the reasons for an agent whose calls nobody is asked about.
 const (
 	NobodyAsked = NobodyThere + "; yaya run on a terminal asks, approval.rules can allow it"
 	NoRuleAsked = NoRule + "; yaya run on a terminal asks"

@@ -135,7 +135,7 @@ func clipPath(p string) string {
 func (c *controlPlane) watch(b *bus.Bus) error {
 	var last sync.Map // server → what was recorded of it
 	_, err := bus.On(b, bus.SubscribeOptions{Name: "audit"}, mcpbridge.Quarantined, func(ctx context.Context, _ event.Event, q mcpbridge.ToolsQuarantined) error {
-		if len(q.Tools) == 0 { // all of it goes on as it was approved
+		if len(q.Tools) == 0 { // the approved definitions stay in use
 			last.Delete(q.Server)
 			return nil
 		}
@@ -238,7 +238,7 @@ const (
 	lockRetry    = 50 * time.Millisecond
 )
 
-// alone is what a command works with that no daemon answers.
+// alone is the control plane of a command that no daemon answers.
 type alone struct {
 	cfg *admin.Config
 	at  *place

@@ -67,7 +67,7 @@ func quickLog(t *testing.T, dir string, segment int64) (*local.Log, *auth.Author
 	}
 }
 
-// OP-103, OP-31, OP-33, REL-7: whatever a control log has seen, a start reads the snapshot
+// OP-103, OP-31, OP-33, REL-7: whatever the history of a control log, a start reads the snapshot
 // and the tail alone, and a page of the audit the segments that it is in. With
 // YAYA_TEST_CHANGES=10000000 the log is at full size, and twice the goals are limits.
 func TestTenMillionChanges(t *testing.T) {

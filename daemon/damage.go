@@ -16,7 +16,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/session"
 )
 
-// Seal is what yaya verify says of the seals of the audit.
+// Seal is the finding of yaya verify about the seals of the audit.
 type Seal struct {
 	Entry    int64  `json:"entry"` // index of the newest seal
 	Sum      string `json:"sum"`   // of that record: it stands for every entry before
@@ -112,7 +112,7 @@ func AuditDamage(data *os.Root, whole bool) (err error) {
 	return nil
 }
 
-// remedyDamaged is what to do about a record that is not as it was written.
+// remedyDamaged says what to do about a damaged record.
 const remedyDamaged = "restore the file from a backup, or begin again without one (yaya repair --control); the newest seal that yaya verify prints tells how far it can be trusted"
 
 // DamagedAt names the file of a damaged record with its whole path, and what to do.

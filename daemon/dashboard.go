@@ -97,7 +97,7 @@ func (c *core) setup(bases []string, remote bool) admin.Setup {
 // tokenPlace stands in snippets for the token that yaya token create has shown.
 const tokenPlace = "YAYA_TOKEN"
 
-// TokenHeader is what a command line adds for a client on another machine.
+// TokenHeader returns the header that a command line adds for a client on another machine.
 func TokenHeader(remote bool) string {
 	if !remote {
 		return ""
@@ -105,7 +105,7 @@ func TokenHeader(remote bool) string {
 	return ` --header "Authorization: Bearer ` + tokenPlace + `"`
 }
 
-// TokenMember is what it adds to the entry of a client.
+// TokenMember returns the member that it adds to the entry of a client.
 func TokenMember(remote bool) string {
 	if !remote {
 		return ""

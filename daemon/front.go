@@ -126,7 +126,7 @@ func (f *front) answer(ctx context.Context, cfg *gateway.Config) {
 	cfg.OnFailure = func(err error) { c.kernel.Fail("web", err) }
 }
 
-// status is what GET /status says.
+// status returns the answer of GET /status.
 func (f *front) status() any {
 	r := f.bridge.report(f.in.bases[0]+"/mcp", f.manager.Configured())
 	r.Refused, r.Listens, r.Own = f.files.Notices(), f.in.addrs, new(OwnPaths)

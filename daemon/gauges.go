@@ -6,7 +6,7 @@ import (
 	"github.com/yaya-ai/yaya/mcpbridge/upstream"
 )
 
-// gauges are what /metrics shows besides calls.
+// gauges registers the metrics besides those of calls.
 func (f *front) gauges() {
 	b, m := f.bridge, f.bridge.core.metrics
 	if certificates := f.in.source.status; certificates != nil {
@@ -47,7 +47,7 @@ func (b *bridge) ofServers() map[string][]float64 {
 	return out
 }
 
-// stored are the gauges of what lies on the disk.
+// stored registers the gauges of files on the disk.
 func (c *core) stored(m *gateway.Metrics) {
 	at, st := c.st.at, c.st
 	m.Gauge("yaya_messages_queued", "Messages that wait for the turn of their session to end.", func() float64 { return float64(c.kernel.Sessions.Queued()) })

@@ -172,7 +172,7 @@ func (d *doctor) logCheck() plugin.HealthCheck {
 	return plugin.HealthCheck{Name: checkLog, Status: plugin.Healthy}
 }
 
-// parts returns how the plugins are, as they were at most [probeKept] ago.
+// parts returns the state of the plugins, which is at most [probeKept] old.
 func (d *doctor) parts(ctx context.Context) []plugin.Diagnosis {
 	d.asked.Lock()
 	defer d.asked.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
-// self is where this yaya is: what leads back to it is refused.
+// self identifies this yaya: servers and hosts that lead back to it are refused.
 type self struct {
 	data    string   // its data directory
 	listens []string // its addresses, none for one that does not listen

@@ -136,7 +136,7 @@ func checkAddress(addr string) error {
 	return nil
 }
 
-// gateway is what the flags say of the gateway; source is where the certificate comes from.
+// gateway returns the gateway's configuration from the flags; source provides the certificate.
 func (l *Listen) gateway(source *certSource) (gateway.Config, error) {
 	cfg := gateway.Config{Listen: l.Addr, Local: l.Local, TLS: source.get, ALPN: source.alpn, Hosts: slices.Concat(l.Hosts, source.hosts)}
 	if l.Proxies == "" {

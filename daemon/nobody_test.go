@@ -12,7 +12,7 @@ import (
 	"github.com/yaya-ai/yaya/gateway/admin"
 )
 
-// COD-5: what yaya's own commands ask for is the owner's: a request that the socket's
+// COD-5: requests of yaya's own commands are the owner's: a request that the socket's
 // door has not established to be that, or has established to be another's, is refused.
 func TestNobodyCommands(t *testing.T) {
 	cli := newCLI(t.Context(), &bridge{core: &core{st: new(stores)}}, nil, nil)

@@ -28,8 +28,7 @@ const (
 	maxEntrySize = 64 << 10
 )
 
-// entry is what a yaya writes of itself: one of its folders, and one of the files that it runs
-// by outside.
+// entry is a yaya's entry about itself: its folders, or files outside them that it runs by.
 type entry struct {
 	Data     string   `json:"data"`
 	Hidden   []string `json:"hidden"`             // its folders, Data among them, or files

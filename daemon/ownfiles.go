@@ -72,7 +72,7 @@ func (o ownFiles) Prepare(log zerolog.Logger) error {
 	return nil
 }
 
-// Now is what sandboxes hide, and what they do not change: the files as they are, and the
+// Now returns the files that sandboxes hide or protect: the present ones, and the
 // folders that the links of the configuration folder lead into. In such a folder a program
 // outside may put another file in the place of ours, as Git does: what protects the old one
 // is gone then. A folder that holds nothing else is hidden.
@@ -176,13 +176,13 @@ func (o ownFiles) all() (hidden, readable []string, err error) {
 	return append(hidden, more...), append(readable, unchanged...), err
 }
 
-// OwnPaths are what GET /status says of yaya's own folders and files.
+// OwnPaths are yaya's own folders and files, as GET /status lists them.
 type OwnPaths struct {
 	Hidden   []string `json:"hidden"`
 	Readable []string `json:"readable,omitempty"`
 }
 
-// EveryOwn are what no sandbox of a yaya with these flags shows or changes, with what belongs to
+// EveryOwn returns the paths that no sandbox of a yaya with these flags shows or changes, with those of
 // a running one. It makes the folders, as [ownFiles.Prepare] does.
 func (g *Flags) EveryOwn(p Paths, running OwnPaths) (OwnPaths, error) {
 	o := g.OwnFiles(p, nil)

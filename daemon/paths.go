@@ -104,7 +104,7 @@ const (
 func (p Paths) Servers() string  { return filepath.Join(p.Config, serversName) }
 func (p Paths) settings() string { return filepath.Join(p.Config, settingsName) }
 
-// MaxSocketPath is what every Unix takes for the path of a socket.
+// MaxSocketPath is the length that every Unix accepts for the path of a socket.
 const MaxSocketPath = 103
 
 // OpenData creates the data directory for its owner only and opens it. If it is there and

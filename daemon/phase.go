@@ -15,7 +15,7 @@ type phase interface {
 // end closes a phase, and adds what goes wrong to the error of the function that opened it.
 func end(ctx context.Context, p phase, err *error) { *err = errors.Join(*err, p.Close(ctx)) }
 
-// undo is what has to be undone, the last first.
+// undo lists the functions that undo steps, the last first.
 type undo []func()
 
 func (u *undo) add(f func()) { *u = append(*u, f) }

@@ -46,7 +46,7 @@ func freePort(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// newFlags is where a yaya of a test works.
+// newFlags returns the flags of a test's yaya, with folders of its own.
 func newFlags(t *testing.T) *Flags {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "yd") // short, for the socket

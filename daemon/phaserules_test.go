@@ -231,7 +231,7 @@ func (p *parsed) setting(n *ast.AssignStmt, to ast.Expr, owner int) string {
 	return ""
 }
 
-// holder is what an expression is a part of; nil if it stands by itself.
+// holder returns the node that an expression is a part of; nil if it stands by itself.
 func holder(e ast.Expr) ast.Expr {
 	switch e := e.(type) {
 	case *ast.SelectorExpr:

@@ -75,7 +75,7 @@ func tighten(data *os.Root, name string, mode fs.FileMode) string {
 	if err == nil {
 		var st fs.FileInfo
 		if st, err = data.Lstat(name); err == nil && st.Mode().Perm()&othersAny != 0 {
-			err = errors.New("its file system keeps no such modes")
+			err = errors.New("its file system does not store modes")
 		}
 	}
 	if err != nil {

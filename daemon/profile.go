@@ -10,7 +10,7 @@ import (
 	"github.com/yaya-ai/yaya/mcpbridge/downstream"
 )
 
-// ErrNoProfile is why a client cannot have the profile that it names.
+// ErrNoProfile means that the profile that a client names does not exist.
 var ErrNoProfile = downstream.ErrNoProfile
 
 // MCPPath is the path of the MCP endpoint of a profile; "" names the usual one.

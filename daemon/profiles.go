@@ -11,7 +11,7 @@ import (
 	"github.com/yaya-ai/yaya/mcpbridge/downstream"
 )
 
-// profilesKey is where profiles of MCP clients are configured: one value, or one
+// profilesKey is the setting that holds the profiles of MCP clients: one value, or one
 // table a profile.
 const profilesKey = "plugin.mcp_bridge.profiles"
 

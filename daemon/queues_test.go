@@ -60,7 +60,7 @@ func TestQueuesWithoutMarkers(t *testing.T) {
 	goesOn(g, 1)
 }
 
-// OP-40, OP-112: whatever step the upgrade to format 2 is ended at, the directory has format
+// OP-40, OP-112: at whichever step the upgrade to format 2 ends, the directory has format
 // 1 and the next opening tries again, or its queues are marked.
 func TestUpgradeEndedAtEveryStep(t *testing.T) {
 	g := newFlags(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/session"
 )
 
-// Note is what a command wants the audit to have about what it has done itself.
+// Note is the audit entry about something that a command has done itself.
 type Note struct {
 	Event   string         `json:"event"`
 	Target  string         `json:"target"`
@@ -110,7 +110,7 @@ func (c *controlPlane) noteRoute(mux *http.ServeMux) {
 	})
 }
 
-// noteOfBackup is what the audit has about a backup.
+// noteOfBackup returns the audit entry about a backup.
 func noteOfBackup(b Backup) Note {
 	return Note{backupMade, filepath.Base(b.File), map[string]any{"file": b.File, "files": b.Files, "bytes": b.Bytes, "encrypted": b.Encrypted}}
 }

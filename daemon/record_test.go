@@ -64,7 +64,7 @@ func damageTape(t *testing.T, g *Flags, id string) {
 	write(t, file, string(raw))
 }
 
-// OP-110: what commands do to the whole of the data is in the audit, with who did it and how
+// OP-110: changes of commands to all of the data are in the audit, with the actor and how
 // much: backup, prune and repair; here without a daemon.
 func TestCommandsAreAudited(t *testing.T) {
 	g := newFlags(t)
@@ -129,7 +129,7 @@ func TestRepairAndRestoreAreAudited(t *testing.T) {
 		t.Errorf("the audit has %q, want %q and %d files", got, want, b.Files)
 	}
 	if got := audited(t, to); len(got) != 1 {
-		t.Errorf("it is told again: %q", got)
+		t.Errorf("it is reported again: %q", got)
 	}
 }
 

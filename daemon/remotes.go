@@ -14,7 +14,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/atomicfile"
 )
 
-// Remotes is where credentials at other servers are kept, below keys/.
+// Remotes is the folder of credentials at other servers.
 const Remotes = "keys/remotes"
 
 // RemoteFile is the name of the file of a remote gateway's credentials in the data

@@ -17,7 +17,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/session"
 )
 
-// restarted is what the next start puts into the audit about a log that begins again.
+// restarted is the entry about a log that begins again, which the next start writes to the audit.
 type restarted struct {
 	Folder string `json:"folder"` // of the former log and its keys
 	Reason string `json:"reason"`
@@ -66,7 +66,7 @@ func addControl(data *os.Root, r *datadir.Report) error {
 
 // RepairControl has the control log begin again, if it or one of its keys is damaged. It is
 // not cut: the entries behind the damage may have revoked devices, and these would come
-// back. The log and all keys are moved away, so no device, token or key of before is valid.
+// back. The log and all keys are moved away, so the earlier devices, tokens and keys are invalid.
 func (g *Flags) RepairControl(context.Context) (r datadir.Report, err error) {
 	err = g.holdingData(func(_ Paths, data *os.Root) error {
 		r, err = repairControl(data)
@@ -102,7 +102,7 @@ func repairControl(data *os.Root) (r datadir.Report, err error) {
 			}
 			r.Mended = append(r.Mended, datadir.Mended{
 				File: name, Reason: problem, Aside: aside,
-				Lost: "all devices, tokens and agents: enroll every device and make every token again; the audit of before is kept there",
+				Lost: "all devices, tokens and agents: enroll every device and make every token again; the earlier audit is kept there",
 			})
 		}
 	}

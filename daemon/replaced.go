@@ -11,7 +11,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/sandbox"
 )
 
-// protected is what sandboxes keep programs from changing, of the files that yaya takes over
+// protected lists the places that sandboxes protect from changes, of the files that yaya takes over
 // again while it runs: the configuration folder, the folders where its links lead, and files
 // that lie elsewhere. A mount in the sandbox protects each, and ends when somebody outside
 // puts another one in its place: what that holds then may be any program's.

@@ -56,7 +56,7 @@ func fill(t *testing.T, names ...string) {
 	}
 }
 
-// SEC-1: what sandboxes do not protect since yaya's start is not taken over while it runs.
+// SEC-1: a running yaya does not load files that sandboxes have not protected since its start.
 func TestReplacedFilesAreRefused(t *testing.T) {
 	replace := func(name string) error {
 		return errors.Join(os.WriteFile(name+".new", []byte("{}"), 0o600), os.Rename(name+".new", name))

@@ -32,7 +32,7 @@ type RestoreOptions struct {
 	Damaged    bool // accept files that were damaged when they were backed up
 }
 
-// Restored is what yaya restore has done.
+// Restored is the result of yaya restore.
 type Restored struct {
 	Data    string            `json:"data"`
 	Backup  backup.Head       `json:"backup"`
@@ -42,7 +42,7 @@ type Restored struct {
 	Damaged []session.Finding `json:"damaged"`
 }
 
-// restoredNote is what the audit of a restored yaya has about it.
+// restoredNote is the entry about the restore in the audit of the restored yaya.
 type restoredNote struct {
 	Backup  string `json:"backup"` // name of its file
 	Created string `json:"created"`

@@ -165,7 +165,7 @@ func backupOf(t *testing.T, format int, name string) []byte {
 	return out.Bytes()
 }
 
-// OP-48: what is damaged is named when it is backed up, and is in the backup byte for byte;
+// OP-48: a backup names damaged files, and holds them byte for byte;
 // such a backup is restored only if that is wanted.
 func TestDamagedBackup(t *testing.T) {
 	for name, file := range map[string]string{"a tape": "tapes/*.jsonl", "the memory": memoryFile, "the settings": "config.json"} {

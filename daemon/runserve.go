@@ -23,7 +23,7 @@ import (
 	"github.com/yaya-ai/yaya/mcpbridge/manage"
 )
 
-// RunRequest is what yaya run asks for.
+// RunRequest is the request of yaya run.
 type RunRequest struct {
 	Session   string `json:"session"`
 	Workspace string `json:"workspace,omitempty"` // absolute; "" for the session's own

@@ -31,7 +31,7 @@ func (p Paths) Sandboxes(settings *config.Store) *sandbox.Sandboxes {
 	return &sandbox.Sandboxes{Home: p.Home, Settings: sandboxSettings(settings)}
 }
 
-// sandboxSettings are what the settings say of sandboxes, now.
+// sandboxSettings returns a function that reads the settings of sandboxes.
 func sandboxSettings(settings *config.Store) func() sandbox.Settings {
 	return func() sandbox.Settings {
 		return sandbox.Settings{
@@ -65,7 +65,7 @@ func sandboxHealth(s sandbox.Standing) plugin.Health {
 	return plugin.Healthy
 }
 
-// sandboxReport is what the API says of sandboxes.
+// sandboxReport returns the API's report on sandboxes.
 func sandboxReport(boxes *sandbox.Sandboxes, programs []sandboxed) admin.Sandbox {
 	s, denials := boxes.Standing(), boxes.Denials()
 	out := admin.Sandbox{
@@ -191,7 +191,7 @@ func (st *stores) tellSandbox() {
 	}
 }
 
-// sandboxGauges are what /metrics shows of sandboxes: the back end in use, once it is
+// sandboxGauges registers the metrics of sandboxes: the back end in use, once it is
 // known, and denials.
 func (c *core) sandboxGauges() {
 	boxes := c.st.sandboxes
@@ -217,7 +217,7 @@ func (c *core) sandboxGauges() {
 	})
 }
 
-// SandboxAlone is what the settings and this machine say of sandboxes, without a daemon.
+// SandboxAlone returns the report on sandboxes from the settings and this machine, without a daemon.
 func (g *Flags) SandboxAlone(p Paths, data *os.Root, settings *config.Store) (admin.Config, error) {
 	l, err := manage.Load(p.Servers(), nil)
 	if err != nil {

@@ -133,7 +133,7 @@ func (f *SandboxRun) cacheName(path string, argv []string, strict bool) (string,
 }
 
 // Policy returns the policy that the flags ask for. told is called with what the sandbox denies, and
-// watch with a policy whose paths somebody has to be told of.
+// watch with a policy whose paths have to be reported to somebody.
 func (f *SandboxRun) Policy(p Paths, path string, argv []string, told func(string), watch func(*sandbox.Policy)) (sandbox.Policy, error) {
 	profile, err := sandbox.Profile(f.Profile)
 	if err != nil {
@@ -306,7 +306,7 @@ func lookAtGit(policy sandbox.Policy) func() []string {
 	}
 }
 
-// RunWatch is told what happens to a program that runs in a sandbox.
+// RunWatch receives the events of a program that runs in a sandbox.
 type RunWatch struct {
 	Weaker func(profile, backend string, lacks sandbox.Need) // before it starts
 	Left   func(n int)                                       // processes that were killed at its end

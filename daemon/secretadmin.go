@@ -132,7 +132,7 @@ func (v vault) Remove(name string) error {
 	return err
 }
 
-// secretAdmin is what the admin API does with secrets. Without servers that run it works
+// secretAdmin stores secrets for the admin API. Without running servers, it works
 // on the file alone.
 type secretAdmin struct {
 	store    *secrets.Store

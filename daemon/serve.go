@@ -12,7 +12,7 @@ import (
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
-// Options is what a daemon is started with, and what its command shows.
+// Options configures a daemon, and the output of its command.
 type Options struct {
 	MCPConfig []string // files of servers, instead of yaya's own
 	Listen    *Listen
@@ -29,7 +29,7 @@ type Options struct {
 	Starting func(ctx context.Context, now func() Report)
 }
 
-// Started is where a yaya is that has started, and what it has.
+// Started holds the addresses and settings of a yaya that has started.
 type Started struct {
 	Base        string // URL of clients in general
 	Local       string // URL of those on this machine

@@ -51,7 +51,7 @@ func (p Paths) ungiven(ours ownFiles) func() (folders, files []string) {
 	}
 }
 
-// serverAdmin is what the admin API does with MCP servers. It implements [admin.Servers].
+// serverAdmin manages MCP servers for the admin API. It implements [admin.Servers].
 type serverAdmin struct {
 	m       *manage.Manager
 	metrics *gateway.Metrics // of calls, nil where none runs

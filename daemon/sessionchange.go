@@ -14,7 +14,7 @@ type SessionRequest struct {
 	Discard   bool   `json:"discard,omitempty"`   // of a reset: keep nothing
 }
 
-// SessionAnswer is what came of it.
+// SessionAnswer is the result.
 type SessionAnswer struct {
 	Path string `json:"path,omitempty"` // of the tape in the archive
 	Kept bool   `json:"kept,omitempty"` // a deleted tape, until no fork reads it

@@ -10,7 +10,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/session"
 )
 
-// PruneRequest is what yaya session prune asks for.
+// PruneRequest is the request of yaya session prune.
 type PruneRequest struct {
 	Before   time.Time `json:"before"`
 	Archived bool      `json:"archived,omitempty"` // archived sessions, instead of others

@@ -31,7 +31,7 @@ func Installs(sts []feature.Status) bool {
 }
 
 // waitSettled waits until settled, at most as long as a server may take; while one
-// installs, only who is told of that waits longer. tell may be nil.
+// installs, only a caller that shows the installation waits longer. tell may be nil.
 func (b *bridge) waitSettled(ctx context.Context, tell io.Writer) {
 	late := time.NewTimer(25 * time.Second)
 	defer late.Stop()

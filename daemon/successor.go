@@ -37,7 +37,7 @@ const (
 	noteProtocol = 1
 )
 
-// note is what a process tells its successor.
+// note is the message of a process to its successor.
 type note struct {
 	Protocol int                 `json:"protocol"`
 	PID      int                 `json:"pid"`
@@ -55,8 +55,8 @@ type note struct {
 	MCP      downstream.Handover `json:"mcp"`
 }
 
-// Inherited is what a process was started with: by a service manager, by the program that ran
-// in it before, or by nobody.
+// Inherited holds the descriptors that a process got at its start: from a service manager,
+// from the program that ran in it before, or from nobody.
 type Inherited struct {
 	note    *note // nil without a program before
 	sockets []systemd.Socket
@@ -130,7 +130,7 @@ func readNote(fd string) (*note, error) {
 	case n.Protocol != noteProtocol:
 		return nil, fmt.Errorf("version %d of the handover is unknown: stop yaya and start it", n.Protocol)
 	case n.PID != os.Getpid():
-		return nil, fmt.Errorf("it is for process %d", n.PID)
+		return nil, fmt.Errorf("the handover is for process %d", n.PID)
 	}
 	return n, nil
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/systemd"
 )
 
-// supervised is what a service manager is told of this process.
+// supervised reports the state of this process to a service manager.
 type supervised struct {
 	systemd.Notifier
 	log zerolog.Logger

@@ -8,7 +8,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/session"
 )
 
-// folder is where a session works.
+// folder returns the folder that a session works in.
 func (c *core) folder(id string) (string, error) {
 	s, err := c.kernel.Sessions.Find(id, "")
 	if err != nil {

@@ -410,7 +410,7 @@ func TestListChanged(t *testing.T) {
 		m := &mock{id: "srv", tools: []*mockTool{newTool("a")}}
 		r.install(t, m)
 		r.host.Boundary(t.Context())
-		synctest.Wait() // what the first start has to tell is told
+		synctest.Wait() // the first start has sent its reports
 		snap, release := r.reg.Pin("turn")
 		var told atomic.Int32
 		defer r.host.Watch(func(of []string) {
@@ -428,7 +428,7 @@ func TestListChanged(t *testing.T) {
 		}
 		synctest.Wait()
 		if told.Load() != 1 {
-			t.Errorf("watchers were told %d times", told.Load())
+			t.Errorf("watchers were called %d times", told.Load())
 		}
 		if names(r.reg.Snapshot()) != "srv__a" { // F-13: nothing before the boundary
 			t.Errorf("changed without a boundary: %s", names(r.reg.Snapshot()))
@@ -454,7 +454,7 @@ func TestListChanged(t *testing.T) {
 		}
 		time.Sleep(5 * time.Second)
 		if told.Load() < 2 {
-			t.Error("nobody was told of the last change")
+			t.Error("got no report of the last change, want one")
 		}
 		if got := names(r.host.Boundary(t.Context())); got != "srv__a srv__b srv__c" {
 			t.Errorf("after the storm: %s", got)
@@ -471,8 +471,8 @@ func TestListChanged(t *testing.T) {
 	})
 }
 
-// FID-8: what a provider says of changes is passed on although its list turns out to be
-// the same, somebody else has looked at it by then, or nobody has since the last time.
+// FID-8: a provider's notice of a change is passed on even if its list turns out to be
+// the same, somebody else has already read it, or nobody has since the last notice.
 func TestListChangedWithoutEffect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, allow{})
@@ -588,7 +588,7 @@ func TestNormalisation(t *testing.T) {
 			t.Error("the built-in shell was shadowed")
 		}
 		if st := r.host.Status()[0]; st.State != feature.Degraded || len(st.Diagnostics) == 0 {
-			t.Errorf("nothing tells of the tools left out: %+v", st)
+			t.Errorf("nothing reports the tools left out: %+v", st)
 		}
 		// UP-33: a hint relaxes nothing.
 		strict := tool.NewDispatcher(tool.DispatcherConfig{Registry: r.reg})

@@ -243,7 +243,7 @@ func TestDrainingEnds(t *testing.T) {
 	})
 }
 
-// SET-1: what is starting with a setting that has changed does not become ready with it.
+// SET-1: a provider that starts with an outdated setting does not become ready with it.
 func TestOutdatedStartIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, allow{})

@@ -99,7 +99,7 @@ func TestBearer(t *testing.T) {
 	}
 }
 
-// While an issuer's keys are not known, whoever has one of its tokens is told when to
+// While an issuer's keys are not known, a request with one of its tokens is told when to
 // come again.
 func TestBearerWithoutKeys(t *testing.T) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)

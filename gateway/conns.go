@@ -78,7 +78,7 @@ func (g *guest) Close() error {
 	return g.TCPConn.Close()
 }
 
-// take gives a connection a place among the strangers. owned is asked when it is about
+// take gives a connection a place among the strangers. owned is called when it is about
 // to lose that place, and says that the local owner is at the other end. passable says that a
 // successor may go on with the connection.
 func (c *conns) take(tcp *net.TCPConn, passable bool, owned func() bool) *guest {

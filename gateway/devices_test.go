@@ -454,7 +454,7 @@ func TestBrokenAuthorization(t *testing.T) {
 	}
 }
 
-// AU-16: what a device has under way ends when it is revoked.
+// AU-16: the requests and connections of a device end when it is revoked.
 func TestRevocationEndsRequests(t *testing.T) {
 	a, _ := authority(t)
 	tok := token(t, a, "d", auth.ToolsCall)

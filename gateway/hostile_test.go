@@ -124,7 +124,7 @@ func TestSlowRequests(t *testing.T) {
 	}
 }
 
-// AU-45: what is known and what is not look the same.
+// AU-45: the answers to the token of a revoked device, a malformed and a forged one are the same.
 func TestNothingIsBetrayed(t *testing.T) {
 	a, _ := authority(t)
 	tok := token(t, a, "known", auth.AgentsRead)

@@ -48,7 +48,7 @@ func (s *Server) moved(next http.Handler) http.Handler {
 	})
 }
 
-// Left is what a server that has left hands to its successor.
+// Left is the state that a server hands to its successor.
 type Left struct {
 	Sockets []systemd.Socket // the listening ones
 	Conns   []*os.File       // connections on which nothing is under way

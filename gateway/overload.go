@@ -47,7 +47,7 @@ func newOverload(refuse func(http.ResponseWriter, *http.Request, *api.Failure)) 
 	return o
 }
 
-// memoryInUse is what counts against the limit: what the runtime has taken, less
+// memoryInUse is the memory that counts against the limit: what the runtime has taken, less
 // what it has given back.
 func memoryInUse() uint64 {
 	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}

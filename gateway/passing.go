@@ -30,7 +30,7 @@ func (p *passing) take() []*os.File {
 	return out
 }
 
-// progress is what a connection has to do with requests.
+// progress is the state of a connection's requests.
 type progress struct {
 	reads sync.Mutex // held while it is read from
 	// used says that bytes of a request were read that has no answer yet, and ahead that the

@@ -32,7 +32,7 @@ type peer struct {
 	who func() identity
 }
 
-// identity is what is known of the process at the other end of a connection.
+// identity describes the process at the other end of a connection, as far as it is known.
 type identity struct {
 	refused string // why it is not the owner; "" if it is
 	// unknown says that there was no descriptor left to find out with.
@@ -56,7 +56,7 @@ func (p *peer) refusal(r *http.Request) string {
 
 const elsewhere = "no"
 
-// noDescriptors is why a peer is unknown.
+// noDescriptors is the reason why a peer is unknown when descriptors have run out.
 const noDescriptors = "yaya has no file descriptors left to find out who is at the other end of this connection"
 
 // unknown reports whether it cannot be found out at present who sends a request without a token.
@@ -165,7 +165,7 @@ func (s *Server) withPeer(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, peerKey{}, p)
 }
 
-// Address is where a request comes from. A header counts only if a proxy has sent it:
+// Address returns the address that a request comes from. A header counts only if a proxy has sent it:
 // the last address of X-Forwarded-For.
 func Address(r *http.Request) netip.Addr {
 	if p := peerOf(r.Context()); p != nil && p.proxy {

@@ -76,7 +76,7 @@ func TestFindSocket(t *testing.T) {
 	}
 }
 
-// OP-123: whoever has many connections does not make yaya read all its descriptors for each: a look
+// OP-123: a process with many connections does not make yaya read all its descriptors for each: a look
 // remembers what it saw, those who ask meanwhile share the next look, and what is remembered is
 // proved again.
 func TestHolderOfManySockets(t *testing.T) {

@@ -20,7 +20,7 @@ const (
 	tcpCloseWait   = 8
 )
 
-// socketInfo is what Linux says about the socket at the other end.
+// socketInfo is Linux's description of the socket at the other end.
 type socketInfo struct {
 	state uint8
 	uid   uint32

@@ -13,7 +13,7 @@ type CallStats struct {
 	P50, P95      time.Duration // within a bucket, as if its calls were spread evenly
 }
 
-// Stats is what the metrics say, for people.
+// Stats holds the metrics for people.
 type Stats struct {
 	All       CallStats
 	Providers map[string]CallStats // by provider

@@ -121,7 +121,7 @@ func routeTable(routes []api.Route) string {
 }
 
 // COD-2, AU-46, R7: the table of routes is made of the routes, and SECURITY.md shows it.
-// A change of a policy is a change of these files.
+// So each change of a policy changes these files.
 func TestRouteTable(t *testing.T) {
 	table := routeTable(everyRoute(t))
 	const golden, security = "testdata/routes.golden", "../SECURITY.md"
@@ -207,9 +207,9 @@ func TestEveryOperationHasItsRoute(t *testing.T) {
 	}
 }
 
-// COD-2, MIS-8: whoever is refused is told so in the style of the API that was asked,
-// before its handler and in it: for a missing token, a foreign Host, a method, and what is
-// not there.
+// COD-2, MIS-8: a refusal has the style of the API that was asked,
+// before its handler and in it: for a missing token, a foreign Host, a method, and a missing
+// resource.
 func TestRefusalsHaveTheStyleOfTheirAPI(t *testing.T) {
 	a, _ := authority(t)
 	ok := http.NotFoundHandler()

@@ -24,7 +24,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/session"
 )
 
-// DefaultListen is where yaya listens unless told otherwise.
+// DefaultListen is the default address that yaya listens on.
 const DefaultListen = "127.0.0.1:8787"
 
 // Limits of the listener.
@@ -90,14 +90,14 @@ type Config struct {
 	Sandboxed func(pid int) bool
 	// Shed ends one in so many of the WebSockets, for want of memory; nil for none.
 	Shed func(part int)
-	// OnFailure is told when serving ends by itself.
+	// OnFailure is called when serving ends by itself.
 	OnFailure func(error)
 	Log       zerolog.Logger
 
 	limits limits // for tests; zero is the default
 }
 
-// limits are what tests make smaller.
+// limits are limits that tests make smaller.
 type limits struct {
 	body  time.Duration
 	conns int

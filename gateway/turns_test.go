@@ -87,7 +87,7 @@ func TestTurnsAreCounted(t *testing.T) {
 	}
 }
 
-// OP-64: what clients name does not make the number of metrics grow without bound.
+// OP-64: names from clients do not make the number of metrics grow without bound.
 func TestModelsAreBounded(t *testing.T) {
 	m := NewMetrics()
 	turns := newTurns(m.reg)

@@ -46,7 +46,7 @@ type Config struct {
 	Observer  tool.Observer // sees every tool call
 	// Asker returns how to ask whoever makes a call; see [approval.Config].
 	Asker func(tool.Call) approval.Ask
-	// Audit is told of every answer to an ask; see [approval.Config].
+	// Audit is called with every answer to an ask; see [approval.Config].
 	Audit func(approval.Request, approval.Decision) error
 	// Scopes are those that rules and profiles may name.
 	Scopes []string

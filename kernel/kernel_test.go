@@ -322,7 +322,7 @@ func TestTurnOrder(t *testing.T) {
 	})
 }
 
-// Y-23, Y-24, Y-31: what adapters see of a turn.
+// Y-23, Y-24, Y-31: adapters see the events of a turn.
 func TestWhatAdaptersSee(t *testing.T) {
 	inBubble(t, setup{script: `{"steps":[{"text":"one two","tool_calls":[{"name":"work","args":{"name":"a"}}]},{"text":"three four five","delay_ms":5}]}`}, func(t *testing.T, w *world) {
 		w.run("s1", "go")

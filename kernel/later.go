@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// later is what parts of the program register with the kernel that are made after it, and
-// with it. The zero value has nobody registered. Methods are safe for concurrent use.
+// later holds the registrations of parts of the program that are made after the kernel, and
+// register with it. The zero value holds none. Methods are safe for concurrent use.
 type later struct {
 	mu       sync.Mutex
 	turns    []func(ctx context.Context)

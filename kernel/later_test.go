@@ -12,7 +12,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// Parts that are made after the kernel, and with it, are told of turns, may answer asks,
+// Parts that are made after the kernel, and with it, learn of turns, may answer asks,
 // and say how long those wait; without them nobody is there to ask.
 func TestPartsRegisterLater(t *testing.T) {
 	inBubble(t, setup{script: `{"steps":[{"text":"done"}]}`, nobody: true}, func(t *testing.T, w *world) {
@@ -51,7 +51,7 @@ func TestPartsRegisterLater(t *testing.T) {
 		w.run("s2", "go on")
 		synctest.Wait()
 		if got := strings.Join(turns, " "); got != "a b" {
-			t.Errorf("before the turn %q were told, want a b", got)
+			t.Errorf("before the turn %q were called, want a b", got)
 		}
 	})
 }

@@ -181,7 +181,7 @@ func (b *Bridge) servers() []relay.Server {
 // Attach names the host that runs the providers; it is called once.
 func (b *Bridge) Attach(h *feature.Host) { b.host = h }
 
-// Face is what offers clients the servers of a bridge. Both fields are optional.
+// Face offers the servers of a bridge to clients. Both fields are optional.
 type Face struct {
 	// Standing returns the way to a client between its requests, nil when there is none.
 	Standing func(client string) relay.Peer

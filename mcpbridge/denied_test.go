@@ -29,7 +29,7 @@ func TestHostDenied(t *testing.T) {
 	}
 }
 
-// A host that a server may reach, and could not, is told of without a remedy.
+// A host that a server may reach, and could not, is reported without a remedy.
 func TestHostUnreached(t *testing.T) {
 	want := `server "fetch" could not reach example.internal:443 (profile server): example.internal could not be resolved`
 	if got := hostUnreached("fetch", "example.internal", 443, "example.internal could not be resolved").String(); got != want {
@@ -78,7 +78,7 @@ func TestFileDenied(t *testing.T) {
 		{"another word", "see " + there + " for more", ""},
 		{"no path", "Permission denied (publickey)", ""},
 		{"a relative path of no folder", "touch: cannot touch 'nowhere/it': Read-only file system", ""},
-		// GF-1: programs name files as they were asked for them.
+		// GF-1: programs report a file by the name that they were given.
 		{"a relative path", "touch: cannot touch 'out/it': Read-only file system", "writing " + dir + "/p/out/it"},
 		{"a relative path of node", "Error: EROFS: read-only file system, open 'it.txt'", "writing " + dir + "/p/it.txt (profile server). If you want it to, allow it: yaya mcp allow s --write " + dir + "/p"},
 		{"a relative path of python", "[Errno 30] Read-only file system: 'out/it'", "writing " + dir + "/p/out/it"},

@@ -67,7 +67,7 @@ func TestHealthWhileAFailedServerStartsAgain(t *testing.T) {
 	}
 }
 
-// Nobody is told a secret that the error of a server's configuration quotes.
+// An error about a server's configuration shows no secret that it quotes.
 func TestErrorsOfInvalidServersAreMasked(t *testing.T) {
 	const secret = "correct-horse-battery"
 	known := new(masked.Secrets)

@@ -124,7 +124,7 @@ func TestRunWithRealServers(t *testing.T) {
 	}
 	last, _ = json.Marshal(s2.Requests()[1].Body["messages"])
 	if !strings.Contains(string(last), "nobody is there to ask") || !strings.Contains(string(last), "All is done: 42.") {
-		t.Errorf("the model was told %s", last)
+		t.Errorf("the model got %s", last)
 	}
 	show := b.must("session", "show", "s1")
 	for _, want := range []string{"user: do it", "→ everything__echo", "assistant: All is done: 42.", "tool.error"} {

@@ -105,7 +105,7 @@ func document(t *testing.T, all []codec.Description) map[string]any {
 	}
 }
 
-// key is what AsyncAPI takes for a key.
+// key turns a name into a key of AsyncAPI.
 func key(s string) string {
 	return strings.NewReplacer(":", "-", "{", "", "}", "", "<", "", ">", "").Replace(s)
 }

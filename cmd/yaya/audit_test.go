@@ -326,7 +326,7 @@ func TestAuditLines(t *testing.T) {
 	}
 }
 
-// A record that is damaged is told with the whole path of the file and what to do, by
+// A damaged record is reported with the whole path of the file and the remedy, by
 // all that read it; yaya verify says how far the seals vouch for what is there.
 func TestDamagedAuditSaysWhatToDo(t *testing.T) {
 	t.Parallel()

@@ -23,7 +23,7 @@ control log with its keys, memory, secrets, settings and the list of servers. In
 each backup gets a name with its time. The command can run alongside a daemon.
 
 The backup holds private keys, so keep it where only you can read it, or encrypt it with
---recipient. Only then does it hold the key of the stored secrets.
+--recipient. Only an encrypted backup holds the key of the stored secrets.
 
 The command verifies what it backs up. If anything is damaged, the backup holds it as it
 is, the command names it, and the exit code is 1.`,

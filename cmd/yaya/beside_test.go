@@ -160,7 +160,7 @@ func TestImportBesideTheDaemon(t *testing.T) {
 	b.waitState("other", "ready")
 }
 
-// USE-2: a mistake in the file is told where the command is, and the audit does not
+// USE-2: the command reports a mistake in the file, and the audit does not
 // tell of a change that never was.
 func TestBrokenFileBesideTheDaemon(t *testing.T) {
 	t.Parallel()
@@ -349,7 +349,7 @@ func TestProviderAdd(t *testing.T) {
 	}
 }
 
-// USE-7: what clients are told to start is a path that they can start.
+// USE-7: the command for clients is a path that they can start.
 func TestSnippetsNameTheBinary(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)

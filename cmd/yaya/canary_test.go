@@ -24,7 +24,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/leaky"
 )
 
-// captured is what came out of yaya, by where.
+// captured holds yaya's output, by place.
 type captured struct {
 	mu  sync.Mutex
 	out map[string][]byte
@@ -361,7 +361,7 @@ func (b *box) idleConfig(program, file string) string {
 	return path
 }
 
-// checkBlob: what was encoded is as long as it was, and has the secret no longer.
+// checkBlob checks that encoded data keeps its length and no longer contains the secret.
 func checkBlob(t *testing.T, server, secret string, res *sdk.CallToolResult) {
 	t.Helper()
 	if res == nil || len(res.Content) < 2 {
@@ -375,7 +375,7 @@ func checkBlob(t *testing.T, server, secret string, res *sdk.CallToolResult) {
 	}
 }
 
-// around is what stands around the first occurrence of a spelling.
+// around returns the text around the first occurrence of a spelling.
 func around(data []byte, how string) []byte {
 	i := bytes.Index(data, []byte(how[:len(how)*2/3]))
 	if i < 0 {

@@ -19,7 +19,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
-// pty is a program on a pseudo-terminal, with what its terminal was told.
+// pty is a program on a pseudo-terminal, with its output.
 type pty struct {
 	t      *testing.T
 	master *os.File
@@ -175,7 +175,7 @@ func TestChatOnTheTerminal(t *testing.T) {
 	p.mu.Unlock()
 	for _, bad := range []string{"\x1b]0;owned", "\x1b[31mred", "\u202e", "\u009b"} {
 		if strings.Contains(raw, bad) {
-			t.Errorf("the terminal was told %q", bad)
+			t.Errorf("the terminal got %q", bad)
 		}
 	}
 	p.wait(`\u{1b}]0;owned`) // what it is
@@ -192,7 +192,7 @@ func TestChatOnTheTerminal(t *testing.T) {
 	p.wait("the turn was cancelled")
 	p.wait("echo: a later one")
 
-	// Commands: an unknown one is told, what is known does what it says.
+	// Commands: an unknown one is reported, a known one does what it says.
 	p.say("/nothing")
 	p.wait("unknown command /nothing")
 	for range "/nothing" {

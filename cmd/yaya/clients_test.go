@@ -18,7 +18,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
-// clientReport is what a client got of the servers.
+// clientReport holds the answers that a client got from the servers.
 type clientReport struct {
 	Tools   []string `json:"tools"`
 	Servers map[string]struct {
@@ -120,7 +120,7 @@ func (r clientReport) check(t *testing.T, servers []string) {
 	}
 }
 
-// reportOfSDK is what a client on the Go SDK gets.
+// reportOfSDK returns the report of a client on the Go SDK.
 func reportOfSDK(t *testing.T, transport sdk.Transport, version string, servers []string) clientReport {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*eventually.Limit)
@@ -165,7 +165,7 @@ func reportOfSDK(t *testing.T, transport sdk.Transport, version string, servers 
 		sum, _ := call(name+"__add", map[string]any{"a": 2, "b": 3}, nil).StructuredContent.(map[string]any)
 		got.Sum = sum["sum"]
 		call(name+"__steps", map[string]any{}, name)
-		for len(got.Steps) < 3 { // the SDK may tell of them after the result
+		for len(got.Steps) < 3 { // the SDK may report them after the result
 			select {
 			case step := <-steps:
 				got.Steps = append(got.Steps, step)

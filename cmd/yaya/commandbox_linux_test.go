@@ -116,7 +116,7 @@ func TestAgentWorksInSandboxes(t *testing.T) {
 
 // A command that somebody has agreed to reaches nothing that they have not: not yaya's
 // data, socket and port, no keys, no other folder, no cache of another workspace. Hooks
-// of Git that it plants where there were none are told of.
+// of Git that it plants where there were none are reported.
 func TestHostileCommand(t *testing.T) {
 	needNamespaces(t)
 	besideTmp(t)
@@ -176,7 +176,7 @@ func TestHostileCommand(t *testing.T) {
 	}
 }
 
-// A command asks for a host by name, at /v1 as elsewhere; a no is told to the model, and
+// A command asks for a host by name, at /v1 as elsewhere; the model learns of a no, and
 // a rule that denies is asked about nobody.
 func TestCommandAsksForAHost(t *testing.T) {
 	needNamespaces(t)

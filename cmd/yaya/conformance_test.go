@@ -26,7 +26,7 @@ const (
 	suiteNext   = "conformance-0.2"
 )
 
-// outcome is what a suite says of a scenario.
+// outcome is a suite's result for a scenario.
 type outcome struct{ passed, failed int }
 
 var summaryLine = regexp.MustCompile(`(?m)^[✓✗] (\S+): (\d+) passed, (\d+) failed`)

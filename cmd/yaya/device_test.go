@@ -274,7 +274,7 @@ func TestUpstream(t *testing.T) {
 	talk() // alone
 }
 
-// AU-41: what a device shows yaya as its authorization never reaches a server.
+// AU-41: a device's credentials for yaya never reach a server.
 func TestTokensStayHere(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex

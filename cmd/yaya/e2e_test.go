@@ -28,7 +28,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
-// peers is where the real MCP servers and clients are installed by make test.
+// peers is the folder in which make test installs real MCP servers and clients.
 const peers = "../../internal/peers/npm/node_modules"
 
 // needPeers skips a test where the npm peers are not installed; make test
@@ -131,7 +131,7 @@ func (b *box) must(args ...string) string {
 	return out
 }
 
-// output is what a process says, while it says it.
+// output collects the output of a running process.
 type output struct {
 	mu  sync.Mutex
 	buf bytes.Buffer

@@ -11,7 +11,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
-// SEC-3, R18: a server that a folder brings is started as it was trusted: when its script
+// SEC-3, R18: a server that a folder brings is started only as it was trusted: when its script
 // changes it is not started again, and when the folder is trusted with another one, that
 // one runs instead.
 func TestChangedProjectServer(t *testing.T) {

@@ -153,7 +153,7 @@ var comparedLists = []struct{ method, member string }{
 // there is one.
 type entrance func(msg []byte, method string) []byte
 
-// FID-3, FID-8: what a client gets through yaya is what it gets from the server itself,
+// FID-3, FID-8: a client gets the same answers through yaya as from the server itself,
 // byte by byte, by every door and in both eras.
 func TestAnswersAreTheServersOwn(t *testing.T) {
 	t.Parallel()

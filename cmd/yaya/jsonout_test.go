@@ -29,7 +29,7 @@ func hostileServer(t *testing.T) string {
 	return h.URL
 }
 
-// Y-143: what servers say does nothing to a terminal, as text and as JSON, in which
+// Y-143: text from servers cannot control a terminal, as text or as JSON, in which
 // nothing of it is lost.
 func TestNothingReachesATerminalRaw(t *testing.T) {
 	b := newBox(t)

@@ -33,7 +33,7 @@ func TestAddWritesWholeVariables(t *testing.T) {
 	}
 }
 
-// GF-10: what mcp add writes does not depend on the folder in which yaya runs.
+// GF-10: the entry that mcp add writes does not depend on the folder in which yaya runs.
 func TestAddWritesWholePaths(t *testing.T) {
 	b := newBox(t)
 	ws := filepath.Join(b.dir, "ws")

@@ -70,7 +70,7 @@ func TestApprovalOnTheMCPPath(t *testing.T) {
 			}
 		})
 	}
-	// W-44: who has let what run is in the audit.
+	// W-44: the audit names who approved what.
 	if out := b.must("audit", "--event", "approval_answered", "--json"); !strings.Contains(out, `"tool": "fx__echo"`) || !strings.Contains(out, `"response": "approve_for_session"`) || !strings.Contains(out, `"response": "reject"`) {
 		t.Errorf("got %v, want %q in it, %q in it, %q in it", out, `"tool": "fx__echo"`, `"response": "approve_for_session"`, `"response": "reject"`)
 	}

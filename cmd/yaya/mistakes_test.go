@@ -41,7 +41,7 @@ func TestMistakesInProfilesAreRefused(t *testing.T) {
 	b.must("config", "set", "plugin.mcp_bridge.profilesque", `1`)
 }
 
-// Mistakes in config.toml, which refuse every call, are told at the start and by
+// Mistakes in config.toml, because of which every call is refused, are reported at the start and by
 // yaya doctor.
 func TestMistakesInConfigAreTold(t *testing.T) {
 	t.Parallel()

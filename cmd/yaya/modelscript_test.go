@@ -33,7 +33,7 @@ func TestScriptIsCheckedWhenItIsSet(t *testing.T) {
 	b.must("config", "set", "providers.other.script", "5") // another plugin's
 }
 
-// One that stands in the file is told at the start and by the doctor; a text with
+// One that stands in the file is reported at the start and by the doctor; a text with
 // JSON in it works there.
 func TestScriptInTheFile(t *testing.T) {
 	t.Parallel()

@@ -39,7 +39,7 @@ func TestOtherYayasAreHidden(t *testing.T) {
 				t.Fatalf("the second yaya has %d keys, %v; want some", len(keys), err)
 			}
 			key := filepath.Join(b.dir, "dot/two/keys", keys[0].Name())
-			b.must("mcp", "restart", "own") // its sandbox is of before the second one
+			b.must("mcp", "restart", "own") // its sandbox is older than the second yaya
 			b.boxedAs("it runs again", "ready 0 "+backend, "own")
 			refused := func(script string) {
 				t.Helper()

@@ -269,7 +269,7 @@ func TestOwnerThatIsNotRoot(t *testing.T) {
 	}
 }
 
-// SEC-5: what an agent runs is never the owner, however it connects: also when the
+// SEC-5: a program that an agent runs never counts as the owner, however it connects: even when the
 // child that connected has died, when the connection is closed at once, in a thread
 // with descriptors of its own, and when it has left parents, group and environment
 // behind. It still reaches MCP.
@@ -363,7 +363,7 @@ func (b *box) tool(t *testing.T, script string) string {
 	}
 }
 
-// SEC, USE-9: what yaya has inherited, its servers do not get.
+// SEC, USE-9: servers do not get descriptors that yaya has inherited.
 func TestInheritedDescriptorsStayHere(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)

@@ -431,8 +431,8 @@ func TestPageLooks(t *testing.T) {
 
 const xss = `<img src=x onerror=window.__xss=1>`
 
-// UI-01, UI-03, UI-04, UI-07, UI-08, UI-11, HT-27: whatever servers, tools, models,
-// devices and clients say, it is text.
+// UI-01, UI-03, UI-04, UI-07, UI-08, UI-11, HT-27: everything that servers, tools, models,
+// devices and clients send is shown as text.
 func TestPageHostile(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)

@@ -204,8 +204,8 @@ func TestAnswersPassLargeRequests(t *testing.T) {
 }
 
 // A server may break the lines of what it says over HTTP; what reaches a client
-// over stdio is one line a message, and says the same. UP-35: what looks like a
-// message or an event in a tool's text stays text.
+// over stdio is one line a message, and says the same. UP-35: text that looks like a
+// message or an event in a tool's result stays text.
 func TestLinesOfServers(t *testing.T) {
 	t.Parallel()
 	const fake = `{"jsonrpc":"2.0","id":77,"result":{"content":[]}}`

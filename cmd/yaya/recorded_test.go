@@ -11,7 +11,7 @@ import (
 	"github.com/yaya-ai/yaya/daemon"
 )
 
-// OP-110: what commands do to the whole of the data of a yaya that runs is in its audit: a
+// OP-110: changes of commands to all of the data of a running yaya are in its audit: a
 // backup, the repair of a session, sessions and archives that are pruned or deleted.
 func TestCommandsAreAuditedByTheDaemon(t *testing.T) {
 	t.Parallel()

@@ -67,7 +67,7 @@ func entryOf(fixture, name, more string) string {
 
 // USE-2: an edit by hand of the file of servers works at once beside a daemon, and
 // touches no server but the one that it is about. A file with a mistake is refused
-// whole, and everybody who could ask is told, once.
+// whole, and everybody who could ask learns of it, once.
 func TestServersFileIsWatched(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes seconds")
@@ -212,7 +212,7 @@ func TestSettingsFileIsTakenOver(t *testing.T) {
 	if err := os.Remove(link); err != nil { // what lies behind the link that comes is not watched yet
 		t.Fatal(err)
 	}
-	elsewhere := filepath.Join(b.dir, "c", "real.toml") // SEC-1: what lies outside is not followed before a restart
+	elsewhere := filepath.Join(b.dir, "c", "real.toml") // SEC-1: a link to the outside is not followed before a restart
 	if err := os.WriteFile(elsewhere, []byte("provider = \"three\"\nstrategy = \"react\"\n[auth]\nissuer = \"https://id.example\"\n[approval]\nrules = [{tool = \"x\", decision = \"deny\"}]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -27,8 +27,8 @@ damaged/ in the data directory, with a report. The command says of each file wha
 If you have a backup, compare first: yaya restore brings back what repair cannot.
 
 With --control, a damaged control log begins again: it is not cut, because devices that
-were revoked later would come back. No device, token or key of before is valid then, and
-the log of before is kept in damaged/. Restore a backup instead if you have one.
+were revoked later would come back. Earlier devices, tokens and keys are no longer valid,
+and the earlier log is kept in damaged/. Restore a backup instead if you have one.
 
 With --session, only the tape of that session is repaired, and yaya can go on running.
 Otherwise stop yaya first.`,

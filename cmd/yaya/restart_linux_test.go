@@ -163,7 +163,7 @@ func (l *loaded) follow(url string, header func() []string, opened func(), take 
 // replayedText is that of a message in an entry that is sent again.
 var replayedText = regexp.MustCompile(`"(?:text|content)":"(m[0-9]+)"`)
 
-// heard is what one client has heard of a session.
+// heard holds the events of a session that one client has received.
 type heard struct {
 	mu    sync.Mutex
 	last  int64
@@ -380,7 +380,7 @@ func TestRestartUnderLoad(t *testing.T) {
 }
 
 // OP-72: a program or a configuration that cannot start is refused, with the reason, and the
-// yaya that runs goes on.
+// running yaya goes on.
 func TestRestartIsChecked(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)

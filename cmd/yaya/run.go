@@ -167,7 +167,7 @@ func runPrompt(ctx context.Context, g *daemon.Flags, o runOptions, prompt string
 	})
 }
 
-// request is what the run asks yaya for.
+// request is the run's request to yaya.
 func (o runOptions) request(prompt string, tty bool) (daemon.RunRequest, error) {
 	w := daemon.RunRequest{
 		Session: o.session, Workspace: o.workspace, Prompt: prompt, Provider: o.provider, Strategy: o.strategy,

@@ -7,7 +7,7 @@ import (
 	"github.com/yaya-ai/yaya/daemon"
 )
 
-// GF-9: what a command says is shown in its lines, wherever it was cut into pieces.
+// GF-9: the output of a command is shown in whole lines, wherever it was cut into pieces.
 func TestPiecesAreShownAsLines(t *testing.T) {
 	for name, c := range map[string]struct {
 		tool   string

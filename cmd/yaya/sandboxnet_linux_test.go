@@ -127,7 +127,7 @@ func TestYayaIsNoHost(t *testing.T) {
 }
 
 // Programs that know no proxy find a service of this machine that is allowed at its own
-// address, in a server and in a command; what fails is told once.
+// address, in a server and in a command; a failure is reported once.
 func TestServicesInSandboxes(t *testing.T) {
 	t.Parallel()
 	b := shellServers(t)

@@ -60,7 +60,7 @@ func (b *box) boxedAs(what, want string, servers ...string) {
 }
 
 // SET-1: a change of the settings of the sandbox, in whichever way it comes, holds for
-// servers that run: each is started again once, and what is told of them is how they run.
+// servers that run: each is started again once, and the reports show how they run.
 func TestSandboxSettingsHoldForServersThatRun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes seconds")

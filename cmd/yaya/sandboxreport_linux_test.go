@@ -92,7 +92,7 @@ func TestSandboxThatIsOff(t *testing.T) {
 	})
 }
 
-// metrics are what the daemon has counted.
+// metrics returns the daemon's metrics.
 func (b *box) metrics() string {
 	b.t.Helper()
 	status, raw, _ := b.raw("GET", "/metrics", "")

@@ -52,7 +52,7 @@ func serviceInstallCommand(g *daemon.Flags) *cobra.Command {
 		Use: "install [flags] [-- SERVE-FLAGS...]", Short: "Install and start the service",
 		Long: `Install the service, have it start by itself from now on, and start it. It runs yaya serve
 with the flags after --, and with --data-dir, --config-dir and --config if you name them.
-It has your PATH of now and otherwise none of your shell's variables: store keys of model
+It has your present PATH and otherwise none of your shell's variables: store keys of model
 providers with yaya provider or yaya secret.
 
 On Linux the service is a unit of systemd, on macOS an agent of launchd. With --system it
@@ -145,7 +145,7 @@ if it runs, 3 if it does not, and 4 if it is not installed.`,
 	return c
 }
 
-// serviceWanted is what the flags of an installation say.
+// serviceWanted holds the flags of an installation.
 type serviceWanted struct {
 	system  bool
 	as      string

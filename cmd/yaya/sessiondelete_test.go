@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// REL-7: what a person deletes is gone from the running yaya, through the API and the
+// REL-7: a deleted session is gone from the running yaya, through the API and the
 // command, and the audit names it; old sessions go with a command, too.
 func TestSessionDeleteAndPrune(t *testing.T) {
 	t.Parallel()

@@ -226,7 +226,7 @@ func sayMissing(g *daemon.Flags, c *cobra.Command, b *daemon.Backend, value json
 	if b.Remote {
 		var all admin.SecretList
 		if err := b.API(c.Context(), http.MethodGet, "/api/secrets", nil, &all); err != nil {
-			return fmt.Errorf("it is set; whether its secrets are stored is not known: %w", err)
+			return fmt.Errorf("the setting is set, but yaya cannot tell whether its secrets are stored: %w", err)
 		}
 		for _, s := range all.Secrets {
 			stored[s.Name] = !s.Set.IsZero()
@@ -234,7 +234,7 @@ func sayMissing(g *daemon.Flags, c *cobra.Command, b *daemon.Backend, value json
 	} else {
 		all, err := g.Vault.List()
 		if err != nil {
-			return fmt.Errorf("it is set; whether its secrets are stored is not known: %w", err)
+			return fmt.Errorf("the setting is set, but yaya cannot tell whether its secrets are stored: %w", err)
 		}
 		for _, s := range all {
 			stored[s.Name] = true

@@ -24,7 +24,7 @@ func TestListsAreShownInJSON(t *testing.T) {
 	}
 }
 
-// GF-6: who refers to a secret that is not stored is told so, with a daemon and without.
+// GF-6: a reference to a secret that is not stored gets a warning, with a daemon and without.
 func TestSecretsThatAreNotStored(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)

@@ -58,7 +58,7 @@ func largeServers(t *testing.T) map[string]any {
 	return entries
 }
 
-// FID-3: what a server answers reaches a client whole, over every transport.
+// FID-3: a server's answer reaches a client whole, over every transport.
 func TestWholeResults(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes seconds")
@@ -211,10 +211,10 @@ func peak(t *testing.T, pid int) int {
 	return 0
 }
 
-// largeLine is what the texts of the server of large answers repeat.
+// largeLine is the line that the server of large answers repeats.
 const largeLine = "The quick brown fox \u2014 \"jumps\" <over> the lazy dog.\n"
 
-// wholeText fails if a response is not one with a text of n bytes, each as it was. It
+// wholeText fails if a response is not one with a text of n unchanged bytes. It
 // decodes one line and compares the rest with that: under the race detector to decode
 // all takes minutes.
 func wholeText(data []byte, n int) error {

@@ -72,7 +72,7 @@ func (b *box) supervise(watchdog time.Duration, ready func()) *manager {
 	return m
 }
 
-// states are what the manager was told, in order, without the watchdog.
+// states are the reports to the manager, in order, without those of the watchdog.
 func (m *manager) states() (out []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -99,12 +99,12 @@ func (m *manager) beats() int {
 	return m.alive
 }
 
-// wait waits until the manager was told these states, and fails if it was told others.
+// wait waits until the manager has got these states, and fails if it has got others.
 func (m *manager) wait(t *testing.T, want ...string) {
 	t.Helper()
-	eventually.True(t, fmt.Sprintf("the manager is told %q, has %q", want, m.states()), func() bool { return len(m.states()) >= len(want) })
+	eventually.True(t, fmt.Sprintf("the manager gets %q, has %q", want, m.states()), func() bool { return len(m.states()) >= len(want) })
 	if got := m.states(); !slices.Equal(got, want) {
-		t.Fatalf("the manager was told %q, want %q", got, want)
+		t.Fatalf("the manager got %q, want %q", got, want)
 	}
 }
 

@@ -215,7 +215,7 @@ func TestTrafficOfSeveralPrincipals(t *testing.T) {
 	}
 }
 
-// USE-3: a record that cannot be written costs no call, and is told once.
+// USE-3: a record that cannot be written costs no call, and is reported once.
 func TestTrafficWithoutDisk(t *testing.T) {
 	t.Parallel()
 	fixture := buildTool(t, "github.com/yaya-ai/yaya/internal/conformance/fixture")

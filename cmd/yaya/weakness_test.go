@@ -8,7 +8,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/sandbox"
 )
 
-// A limit that is missing in every run is told once, what else is weaker each time.
+// A limit that is missing in every run is reported once, other weaknesses each time.
 func TestWeaknessIsToldOnce(t *testing.T) {
 	var said strings.Builder
 	w := &weakness{&said, t.TempDir()}
@@ -32,7 +32,7 @@ func TestWeaknessIsToldOnce(t *testing.T) {
 			t.Errorf("%d, %s: said %q, want it told: %v", i, c.name, said.String(), c.told)
 		}
 	}
-	w.dir = filepath.Join(w.dir, "nope") // where nothing can be kept, it is told again
+	w.dir = filepath.Join(w.dir, "nope") // where nothing can be kept, it is reported again
 	for range 2 {
 		said.Reset()
 		if w.tell("command", "namespaces", sandbox.NeedTasks); said.Len() == 0 {

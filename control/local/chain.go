@@ -43,7 +43,7 @@ type Sealed struct {
 	Time  time.Time `json:"ts"`    // when it was made
 }
 
-// sealState is what the seals of a log say, up to an entry.
+// sealState is the state of a log's seals up to an entry.
 type sealState struct {
 	Count   int     `json:"count"`
 	Newest  Sealed  `json:"newest"`

@@ -298,7 +298,7 @@ func TestCutBehindTheNewestSeal(t *testing.T) {
 	}
 }
 
-// OP-34: whatever step of a compaction fails, no entry is lost, the log goes on or says
+// OP-34: whichever step of a compaction fails, no entry is lost, the log goes on or says
 // that it does not, and a later seal compacts it.
 func TestCompactionThatFails(t *testing.T) {
 	for step := 1; step <= 14; step++ {

@@ -27,7 +27,7 @@ func AuditFile(ctx context.Context, fsys journal.FS, q control.Query) ([]control
 	return nil, errMoved
 }
 
-// files are the files of a log as they were at a moment.
+// files are the files of a log at one moment.
 type files struct {
 	fs       journal.FS
 	segments []segment

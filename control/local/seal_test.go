@@ -211,7 +211,7 @@ func reseal(t testing.TB, lines []string) []byte {
 
 func isSeal(line string) bool { return strings.Contains(line, `"event":"log_sealed"`) }
 
-// SEC-14: whoever rewrites the log and computes its chain again is found out, at 100
+// SEC-14: a rewritten log with a newly computed chain is detected, at 100
 // places each, by verify and by the next start.
 func TestRewrittenAuditIsNamed(t *testing.T) {
 	s := newSafe(t, t.TempDir())

@@ -70,7 +70,7 @@ func listSegments(fsys journal.FS) ([]found, error) {
 	return out, nil
 }
 
-// place is where a reader of the log is: behind an entry.
+// place is the position of a reader of the log: behind an entry.
 type place struct {
 	last int64
 	sum  string // of that entry

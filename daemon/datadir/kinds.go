@@ -35,7 +35,7 @@ type kind struct {
 	instead func(ctx context.Context, d *dir, name, aside string) (string, error)
 }
 
-// RemedyKeys is what to do about a damaged key of the control log.
+// RemedyKeys is the remedy for a damaged key of the control log.
 const RemedyKeys = "restore control/ and keys/ from a backup; without one, begin again: yaya repair --control"
 
 const (

@@ -13,8 +13,8 @@ import (
 	"github.com/yaya-ai/yaya/internal/journal"
 )
 
-// REL-14, OP-27: what a crash has left of files that were being written is removed; what a
-// process may be at work on, and whatever is not surely yaya's, stays.
+// REL-14, OP-27: the rest of files that a crash interrupted is removed; a file that a
+// process may be writing, or that is not surely yaya's, stays.
 func TestLeftovers(t *testing.T) {
 	p := newPlace(t)
 	before := p.files()
@@ -35,7 +35,7 @@ func TestLeftovers(t *testing.T) {
 	for _, name := range slices.Concat(gone, stays) {
 		p.write(name, []byte("x"))
 	}
-	for _, name := range []string{fmt.Sprintf(".eras.json.%d.tmp", own), "keys/.audit.head.tmp", "sessions/s1/attachments/.att_x"} { // of before
+	for _, name := range []string{fmt.Sprintf(".eras.json.%d.tmp", own), "keys/.audit.head.tmp", "sessions/s1/attachments/.att_x"} { // older than this process
 		if err := os.Chtimes(filepath.Join(p.dir, name), since, since.Add(-time.Minute)); err != nil {
 			t.Fatal(err)
 		}

@@ -27,14 +27,14 @@ type Mended struct {
 	Tape *session.Mended `json:"tape,omitempty"`
 }
 
-// Report is what a repair did.
+// Report lists the changes of a repair.
 type Report struct {
 	Time   time.Time `json:"time"`
 	Folder string    `json:"folder,omitempty"` // of the damaged files, below the data directory
 	Mended []Mended  `json:"mended"`
 	// Left are files that could not be repaired.
 	Left []session.Finding `json:"left,omitempty"`
-	// Unaudited is why the audit has no entry about it.
+	// Unaudited is the reason why the audit has no entry about it.
 	Unaudited string `json:"unaudited,omitempty"`
 }
 

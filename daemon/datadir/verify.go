@@ -21,7 +21,7 @@ type Options struct {
 	Secrets func(ctx context.Context) error
 }
 
-// dir is a data directory while it is looked at.
+// dir is a data directory during a check.
 type dir struct {
 	root *os.Root
 	o    Options

@@ -144,8 +144,8 @@ func (w *world) want(method, path, body string, status int, contains string) str
 	return got
 }
 
-// W-44, R30: what changes providers, or shows their secrets, stands in the audit
-// before it happens, without any value; what cannot be recorded does not happen.
+// W-44, R30: a request that changes providers, or shows their secrets, is in the audit
+// before it takes effect, without any value; without the entry it has no effect.
 func TestProviderChangesAreAudited(t *testing.T) {
 	w := newWorld(t)
 	w.want("POST", "/api/llm-providers", `{"id":"one","plugin":"llm-openai","config":{"api_key":"sk-canary-1"}}`, 201, "")

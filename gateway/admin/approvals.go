@@ -29,7 +29,7 @@ type Ask struct {
 	Decisions []string        `json:"decisions" doc:"what may be answered"`
 }
 
-// Answer is a decision as it was recorded.
+// Answer is a recorded decision.
 type Answer struct {
 	ID       string `json:"id"`
 	Response string `json:"response" enum:"approve,approve_for_session,reject"`
@@ -67,7 +67,7 @@ func (a *API) approvalRoutes() {
 		d, err := a.cfg.Approvals.Answer(in.ID, event.ApprovalAnswer(in.Body.Response), in.Body.Feedback, auth.FromContext(ctx).Actor())
 		switch {
 		case errors.Is(err, approval.ErrAnswered):
-			return nil, api.Fail(http.StatusConflict, "it was answered before: %s, by %s", d.Response, d.By)
+			return nil, api.Fail(http.StatusConflict, "the question was already answered: %s, by %s", d.Response, d.By)
 		case errors.Is(err, approval.ErrUnknown):
 			return nil, api.Fail(http.StatusNotFound, "no question with the id %q waits for an answer", cut.Text(in.ID, 100))
 		case err != nil:

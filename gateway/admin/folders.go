@@ -31,7 +31,7 @@ type (
 		By      string    `json:"by"`
 		At      time.Time `json:"at"`
 	}
-	// FolderView is a folder as it is now: what to show before it is trusted.
+	// FolderView is the present state of a folder, which is shown before it is trusted.
 	FolderView struct {
 		Folder  string `json:"folder" doc:"absolute path, without symbolic links"`
 		Trusted bool   `json:"trusted"`

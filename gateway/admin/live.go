@@ -38,7 +38,7 @@ const (
 	PartTools      = "tools"
 )
 
-// gather is how long changes wait for others, so that a burst is told once.
+// gather is how long changes wait for others, so that a burst is reported once.
 const gather = 100 * time.Millisecond
 
 // How often the metrics are read, and how many readings are kept.
@@ -70,7 +70,7 @@ type LiveConfig struct {
 	Read    func() Reading // nil for no metrics
 }
 
-// Live is the topics dashboard:main, on which clients are told which parts of yaya
+// Live is the topic dashboard:main, on which clients learn which parts of yaya
 // have changed, and dashboard:metrics. Clients fetch the changes themselves,
 // with their own rights.
 type Live struct {

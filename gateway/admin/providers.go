@@ -75,7 +75,7 @@ type (
 		ID string `path:"id" maxLength:"128"`
 	}
 	outProvider struct{ Body Provider }
-	// Tested is what came of a test.
+	// Tested is the result of a test.
 	Tested struct {
 		OK        bool   `json:"ok"`
 		LatencyMS int64  `json:"latency_ms"`
@@ -167,7 +167,7 @@ func (a *API) setFields(id string, label *string, f fields) error {
 	return nil
 }
 
-// providerChange is what the audit says of a change: which fields, never their
+// providerChange is the audit's record of a change: which fields, never their
 // values.
 type providerChange struct {
 	Plugin string   `json:"plugin,omitempty"`

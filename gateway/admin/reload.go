@@ -9,15 +9,15 @@ import (
 	"github.com/yaya-ai/yaya/gateway/api"
 )
 
-// Files is what the API does with the files that yaya was configured by.
+// Files reads the files again that configure yaya.
 type Files interface {
 	// Reload takes over what has changed in the files, and says what that was.
 	Reload(ctx context.Context) Reloaded
-	// Notices are the files that are not taken over as they are now.
+	// Notices returns the files whose present content is not in use.
 	Notices() []Notice
 }
 
-// Reloaded is what has changed in files.
+// Reloaded lists the changes in files.
 type Reloaded struct {
 	Changes []FileChange `json:"changes"`
 	Refused []Notice     `json:"refused" doc:"files that are not taken over: what was read before holds"`
@@ -43,7 +43,7 @@ const (
 	EffectOverridden = "overridden"
 )
 
-// Notice is a file that is not taken over as it is now, and why.
+// Notice is a file whose present content is not in use, and why.
 type Notice struct {
 	File  string    `json:"file"`
 	Error string    `json:"error" doc:"with the place, where it can be told"`

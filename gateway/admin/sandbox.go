@@ -10,8 +10,8 @@ import (
 )
 
 type (
-	// Sandbox is what sandboxes enforce on the machine that yaya runs on, with the
-	// settings as they are.
+	// Sandbox lists the limits that sandboxes enforce on the machine that yaya runs on, with the
+	// present settings.
 	Sandbox struct {
 		Status  plugin.Health `json:"status" enum:"ok,degraded,failed" doc:"degraded if something that a profile wants is not enforced, failed if no program starts in a sandbox"`
 		Summary string        `json:"summary"`
@@ -38,7 +38,7 @@ type (
 		Works bool   `json:"works"`
 		Why   string `json:"why,omitempty" doc:"it does not"`
 	}
-	// SandboxProfile is what is enforced of a profile.
+	// SandboxProfile lists the enforced limits of a profile.
 	SandboxProfile struct {
 		Profile  string   `json:"profile"`
 		About    string   `json:"about" doc:"what a program in it has"`

@@ -8,7 +8,7 @@ import (
 	"github.com/yaya-ai/yaya/gateway/api"
 )
 
-// Secrets is what the API does with secrets. No value leaves it. If the file or its key
+// Secrets stores secrets for the API. No value leaves it. If the file or its key
 // is at fault, the error is [ErrFailed].
 type Secrets interface {
 	// List returns the secrets that are set, and those that something refers to and that
@@ -27,8 +27,8 @@ type (
 	// SecretList is the secrets, without their values.
 	SecretList struct {
 		Secrets []Secret `json:"secrets"`
-		// Key is where the key lies that they are sealed with.
-		Key string `json:"key,omitempty" doc:"where the key is that they are sealed with; absent if nothing is sealed"`
+		// Key is the location of the key that seals them.
+		Key string `json:"key,omitempty" doc:"location of the key that seals them; absent if nothing is sealed"`
 	}
 	// Secret is one of them.
 	Secret struct {
@@ -36,13 +36,13 @@ type (
 		Set  time.Time `json:"set_at,omitzero" doc:"absent if it is not set, and something refers to it"`
 		Uses []string  `json:"uses" doc:"servers and settings that refer to it"`
 	}
-	// SecretSet is what came of a secret that was set.
+	// SecretSet is the result of setting a secret.
 	SecretSet struct {
 		Replaced  bool     `json:"replaced"`
 		Restarted []string `json:"restarted" doc:"servers that were started again with it"`
-		Key       string   `json:"key" doc:"where the key is that it is sealed with"`
+		Key       string   `json:"key" doc:"location of the key that seals it"`
 	}
-	// SecretRemoved is what came of a secret that was removed.
+	// SecretRemoved is the result of removing a secret.
 	SecretRemoved struct {
 		Uses []string `json:"uses" doc:"servers and settings that still refer to it"`
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/yaya-ai/yaya/gateway/api"
 )
 
-// Servers is what the API does with MCP servers. Errors wrap [ErrUnknown],
-// [ErrRefused] or [ErrStale], and say what for.
+// Servers lists and changes MCP servers for the API. Errors wrap [ErrUnknown],
+// [ErrRefused] or [ErrStale], and say why.
 type Servers interface {
 	ServerChanges
 	ServerApprovals
@@ -63,9 +63,9 @@ type Server struct {
 	StartMS   float64   `json:"start_ms"`
 	Calls     Calls     `json:"calls"`
 	LastError string    `json:"last_error,omitempty"`
-	// Diagnostics are what it has last said or done, oldest first.
+	// Diagnostics are its last messages and events, oldest first.
 	Diagnostics []string `json:"diagnostics,omitempty"`
-	// Sandbox is what its process runs in; none for a remote server.
+	// Sandbox is the sandbox of its process; nil for a remote server.
 	Sandbox *ServerSandbox `json:"sandbox,omitempty"`
 	// Stderr is the end of what it has written to standard error.
 	Stderr   string          `json:"stderr,omitempty"`
@@ -73,7 +73,7 @@ type Server struct {
 	Revision string          `json:"revision,omitempty" doc:"of the configuration: another one after every change, and after a restart of yaya"`
 }
 
-// ServerPermit is what a server may do beyond what its profile lets it.
+// ServerPermit holds the rights of a server beyond those of its profile.
 type ServerPermit struct {
 	Read  []string `json:"read,omitempty" maxItems:"64" doc:"absolute paths"`
 	Write []string `json:"write,omitempty" maxItems:"64" doc:"absolute paths"`
@@ -85,13 +85,13 @@ type ServerPermit struct {
 type ServerSandbox struct {
 	Profile string `json:"profile" enum:"guarded,server,off"`
 	Allowed string `json:"allowed" doc:"what the process may do, in words"`
-	// Backend, Enforced, Missing and Breaks are those of the process that runs, empty
+	// Backend, Enforced, Missing and Breaks describe the sandbox of the running process, empty
 	// without one.
 	Backend  string   `json:"backend,omitempty" doc:"of the process that runs: namespaces, landlock, off"`
 	Enforced []string `json:"enforced,omitempty" doc:"what is enforced of the profile"`
 	Missing  []string `json:"missing,omitempty" doc:"what is not, or in part, in sentences"`
 	Breaks   []string `json:"breaks,omitempty" doc:"what the profile allows and does not work here, in sentences"`
-	// Denied is what it was kept from last, the newest first.
+	// Denied lists the last denials, the newest first.
 	Denied []ServerDenial `json:"denied,omitempty"`
 }
 
@@ -121,7 +121,7 @@ type Prepared struct {
 	Apply func(context.Context) error
 }
 
-// Importable is what another client has configured.
+// Importable holds the servers that another client has configured.
 type Importable struct {
 	Client  string         `json:"client"`
 	Path    string         `json:"path"`
@@ -135,11 +135,11 @@ type ImportServer struct {
 	Known    bool   `json:"known" doc:"yaya has one of that name"`
 }
 
-// Waiting is what waits for approval at one server.
+// Waiting lists the changes of one server that wait for approval.
 type Waiting struct {
 	Server string `json:"server"`
 	Reason string `json:"reason,omitempty" doc:"about the server as a whole"`
-	// Runs is what a server that a project brings would run.
+	// Runs is the command line of a server that a project brings.
 	Runs   string          `json:"runs,omitempty"`
 	Config json.RawMessage `json:"config,omitempty"`
 	Tools  []WaitingTool   `json:"tools"`
@@ -152,7 +152,7 @@ type Waiting struct {
 type WaitingTool struct {
 	Name    string `json:"name"`
 	New     bool   `json:"new"`
-	Wording bool   `json:"wording,omitempty" doc:"only its description has changed: it goes on as it was approved"`
+	Wording bool   `json:"wording,omitempty" doc:"only its description has changed: the approved one stays in use"`
 	Diff    string `json:"diff" doc:"what has changed, line by line"`
 }
 

@@ -18,7 +18,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/plugin"
 )
 
-// Y-200: what this yaya does not have answers 503, whatever is asked of it.
+// Y-200: a resource that this yaya does not have answers every request with 503.
 func TestWithoutAnything(t *testing.T) {
 	api := admin.New(admin.Config{Log: zerolog.Nop()})
 	for _, path := range []string{"/api/config", "/api/settings", "/api/plugins", "/api/llm-providers", "/api/mcp/servers", "/api/mcp/quarantine", "/api/mcp/changes", "/api/tools", "/api/approvals", "/api/devices", "/api/audit", "/api/cluster", "/api/metrics", "/api/setup"} {
@@ -76,7 +76,7 @@ func TestSettings(t *testing.T) {
 	w.want("DELETE", "/api/config/plugin.z?below=1", "", 200, `"removed":false`)
 	w.want("GET", "/api/settings", "", 200, `{"key":"loop.max_iterations","value":5,"origin":"set","doc":"model calls in one turn"}`)
 
-	// The audit names each change and each shown secret, and has no value.
+	// The audit names each change and each shown secret, and contains no value.
 	got := w.want("GET", "/api/audit", "", 200, `"event":"config_changed","actor":"owner","target":"plugin.x.api_key"`)
 	if !strings.Contains(got, `"event":"secrets_shown","actor":"owner","target":"plugin.x.api_key"`) || strings.Contains(got, "hunter") || strings.Contains(got, "sk-1") {
 		t.Errorf("the audit: %s", got)

@@ -13,8 +13,8 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// callSession is where calls belong that the owner makes through the API; each other
-// principal's have a session of their own.
+// callSession is the session of calls that the owner makes through the API; each other
+// principal has a session of its own.
 const callSession = event.BridgePrefix + "web-api-tools"
 
 // Tool is a tool as the API shows it. Its texts and schemas are its provider's, and
@@ -32,7 +32,7 @@ type Tool struct {
 	Annotations      json.RawMessage `json:"annotations,omitempty"`
 }
 
-// Called is what a call of a tool has come to.
+// Called is the result of a tool call.
 type Called struct {
 	tool.Envelope
 	TookMS float64 `json:"took_ms"`

@@ -22,7 +22,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/session"
 )
 
-// Failure is a request that was refused or has failed, as its client is told. A [Style]
+// Failure describes a refused or failed request for its client. A [Style]
 // words it. Failures may be shared: nothing here writes to one.
 type Failure struct {
 	Status  int
@@ -119,7 +119,7 @@ var known = []struct {
 	err    error
 	status int
 	code   string        // "" is that of the status
-	alone  bool          // clients are told err, and not what wraps it
+	alone  bool          // clients get err without what wraps it
 	wait   time.Duration // when to come back
 }{
 	{err: control.ErrUnavailable, status: http.StatusServiceUnavailable, wait: 5 * time.Second},

@@ -180,7 +180,7 @@ func TestRoutesHaveAPolicy(t *testing.T) {
 	}
 }
 
-// COD-2: what is not there is answered in the style of its API, with the methods that are.
+// COD-2: a missing resource is answered in the style of its API, with the methods that exist.
 func TestNothing(t *testing.T) {
 	ok := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	table := NewTable([]Route{

@@ -51,12 +51,12 @@ type Route struct {
 	Pattern   string // as [http.ServeMux] takes it
 	Access    Access
 	Operation string // its id in the OpenAPI document; "" if it is not there
-	Note      string // what else is asked of whom; for people
+	Note      string // further conditions, for people
 	Style     Style  // of what is refused
 	// Handler serves it. A route without one answers the requests below its pattern that
 	// no other route takes: 404, or 405 with the methods that the resource knows.
 	Handler http.Handler
-	// around is what the API of the route does for all of them; nil is nothing.
+	// around wraps all routes of the API; nil for none.
 	around func(http.Handler) http.Handler
 }
 

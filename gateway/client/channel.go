@@ -13,7 +13,7 @@ import (
 
 // Join describes what a [Channel] does with what it gets.
 type Join struct {
-	// Since is where the client was; nil begins with what is new.
+	// Since is the client's last position; nil begins with new events.
 	Since *Cursor
 	// OnEvent gets every event, in order, one at a time. It must not wait for the
 	// client, and not block for long: who does not keep up is closed, and resumes.
@@ -22,7 +22,7 @@ type Join struct {
 	// connection was lost. resync says that events were missed and the response is
 	// the state.
 	OnJoined func(response json.RawMessage, resync bool)
-	// OnClosed is told that the server has closed the topic for good, or has refused
+	// OnClosed is called when the server has closed the topic permanently, or has refused
 	// the join.
 	OnClosed func(err error)
 }

@@ -27,8 +27,8 @@ type Options struct {
 	Credentials Credentials
 	// Save keeps credentials when their token has changed; nil forgets it.
 	Save func(Credentials) error
-	// Load returns the credentials as they are kept, which another program may have
-	// replaced: it is asked at each attempt to connect. nil stays with Credentials.
+	// Load returns the stored credentials, which another program may have
+	// replaced: it is called at each attempt to connect. If it is nil, Credentials stay in use.
 	Load func() (Credentials, error)
 	// JSON speaks JSON instead of MessagePack.
 	JSON bool
@@ -39,8 +39,8 @@ type Options struct {
 	// Retry returns how long to wait before attempt n, from 1. Default: 1 s, doubled
 	// up to 30 s, with jitter.
 	Retry func(n int) time.Duration
-	// OnState is told when the connection is there, and when it is lost, with why.
-	// It must not block; nil is told nothing.
+	// OnState is called when the connection is there, and when it is lost, with the reason.
+	// It must not block; it may be nil.
 	OnState func(connected bool, why error)
 }
 
@@ -77,7 +77,7 @@ type Event struct {
 	Topic   string
 	Name    string
 	Payload json.RawMessage
-	// Cursor is where the client is once it has seen this; nil for volatile events.
+	// Cursor is the client's position after this event; nil for volatile events.
 	Cursor *Cursor
 }
 
@@ -124,7 +124,7 @@ func (c *Client) Reconnect() {
 	}
 }
 
-// Credentials returns the credentials as they are now.
+// Credentials returns the present credentials.
 func (c *Client) Credentials() Credentials {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -183,7 +183,7 @@ func (c *Client) once(ctx context.Context) error {
 	}
 	creds := c.Credentials()
 	cn, err := dial(ctx, &creds, c.o.TLS, !c.o.JSON)
-	if errors.Is(err, ErrRefused) { // the token may be good no more, and the key be
+	if errors.Is(err, ErrRefused) { // the token may be invalid while the key is valid
 		if rerr := c.refresh(ctx); rerr != nil {
 			return errors.Join(err, rerr)
 		}

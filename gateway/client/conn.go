@@ -53,7 +53,7 @@ func dial(ctx context.Context, c *Credentials, tlsConfig *tls.Config, msgpack bo
 	}
 	_ = resp.Body.Close()
 	ws.SetReadLimit(maxFrame)
-	ws.SetPingHandler(func(data string) error { // pings are what a quiet server sends
+	ws.SetPingHandler(func(data string) error { // a quiet server sends pings
 		if err := ws.SetReadDeadline(time.Now().Add(silence)); err != nil {
 			return err
 		}

@@ -23,7 +23,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/tlswords"
 )
 
-// Credentials are what a device is known by at one server. They are secret.
+// Credentials identify a device at one server. They are secret.
 type Credentials struct {
 	URL      string             `json:"url"` // of the server: https://host, without a path
 	ServerID string             `json:"server_id"`
@@ -43,10 +43,10 @@ var (
 	ErrPending = errors.New("the device waits for approval")
 	// ErrRefused says that the server has rejected or revoked the device.
 	ErrRefused = errors.New("the server has refused this device")
-	// ErrUnavailable is what needs the gateway while it cannot be reached.
+	// ErrUnavailable means that the gateway cannot be reached, or that the connection was lost.
 	ErrUnavailable = errors.New("bridge_unavailable")
-	// ErrUnsigned is what connects to a server whose certificate nobody has signed that
-	// this machine knows.
+	// ErrUnsigned is returned when no authority that this machine knows has signed the
+	// server's certificate.
 	ErrUnsigned = errors.New("nobody that this machine knows speaks for the server's certificate: if it makes its own (yaya serve --tls-self-signed), connect with the fingerprint of its key, which \"yaya device invite\" prints there (yaya connect --fingerprint)")
 	// ErrClosed is returned after Close.
 	ErrClosed = errors.New("the client is closed")
@@ -124,7 +124,7 @@ func (c *Credentials) httpClient(given *http.Client) (*http.Client, error) {
 	return h, nil
 }
 
-// answer is what /auth/register and /auth/refresh say.
+// answer is the answer of /auth/register and /auth/refresh.
 type answer struct {
 	Token     string    `json:"device_token"`
 	ExpiresAt time.Time `json:"expires_at"`
@@ -223,7 +223,7 @@ func (c *Credentials) Enrol(ctx context.Context, h *http.Client, code string) er
 }
 
 // Ask gets the device a token by its key alone: at once if the server knows it,
-// else the error wraps [ErrPending] and request says for what to wait. Asking again
+// else the error wraps [ErrPending] and request says what to wait for. Asking again
 // with that request fetches the token once somebody has approved.
 func (c *Credentials) Ask(ctx context.Context, h *http.Client, request string) (string, error) {
 	for range 2 {

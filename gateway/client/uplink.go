@@ -34,16 +34,16 @@ type UplinkConfig struct {
 	KernelID string
 	// Heartbeat is how this kernel is.
 	Heartbeat func() agents.Heartbeat
-	// Skills are what others may have this kernel do, and Invoke does it.
+	// Skills returns the skills of this kernel that others may invoke, and Invoke runs one.
 	Skills func() []string
 	Invoke func(ctx context.Context, actor, skill string, payload json.RawMessage) (json.RawMessage, error)
-	// OnKill is told that an agent of this kernel was killed from elsewhere; nil for
+	// OnKill is called when an agent of this kernel was killed from elsewhere; nil for
 	// nobody.
 	OnKill func(id, reason string)
-	// OnBridge is told bridge_connected and bridge_disconnected; nil for
+	// OnBridge is called for bridge_connected and bridge_disconnected; nil for
 	// nobody.
 	OnBridge func(agents.BridgeChange)
-	// OnAnchored is told the index that a queued write was given; nil for
+	// OnAnchored is called with the index of a queued write; nil for
 	// nobody.
 	OnAnchored func(target string, index int64)
 	Log        zerolog.Logger
@@ -338,7 +338,7 @@ func (u *Uplink) onLobby(e Event) {
 	}
 }
 
-// onKernel is what the gateway wants of this kernel.
+// onKernel handles the gateway's requests to this kernel.
 func (u *Uplink) onKernel(e Event) {
 	switch e.Name {
 	case "kill_agent":

@@ -41,7 +41,7 @@ func (u *Uplink) retake() {
 	}
 }
 
-// lost is when the gateway cannot be reached, or does not let this kernel in. It is told
+// lost is called when the gateway cannot be reached, or refuses this kernel. It is called
 // at each attempt that fails, and logs the first, each other reason, and all of them from
 // time to time.
 func (u *Uplink) lost(why error) {

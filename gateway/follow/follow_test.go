@@ -111,7 +111,7 @@ func TestLinger(t *testing.T) {
 	}
 }
 
-// COD-3: whoever joins while a follower ends gets the next one, which starts when the one
+// COD-3: a caller that joins while a follower ends gets the next one, which starts when the one
 // before is gone: nobody is joined to a follower that is about to end.
 func TestJoinDuringEnd(t *testing.T) {
 	for name, end := range map[string]func(w *world, v *view){

@@ -9,29 +9,29 @@ import (
 	"github.com/yaya-ai/yaya/kernel/session"
 )
 
-// beatEvery is how often a session is told that its reader is there. It has to be well
+// beatEvery is the interval of a reader's heartbeats to its session. It has to be well
 // below the time after which sessions take a silent reader for dead.
 const beatEvery = 10 * time.Second
 
 var (
-	// ErrClosed refuses to join a set that was closed.
+	// ErrClosed is returned by [Set.Join] after [Set.Close].
 	ErrClosed = errors.New("follow: the set is closed")
-	// ErrEnded is why nobody could join a follower that ended before it had caught up. It
-	// wraps the error of [Projection.Take], if there was one.
+	// ErrEnded is returned by [Set.Join] when the follower ended before it had caught up.
+	// The error also wraps that of [Projection.Take], if there was one.
 	ErrEnded = errors.New("follow: the session has let go of its reader")
 )
 
-// Sessions is where followers read; [session.Manager] implements it.
+// Sessions holds the sessions that followers read; [session.Manager] implements it.
 type Sessions interface {
 	Attach(id string, o session.AttachOptions) (*session.Connection, error)
 	Drop(id, connection string) error
 	Heartbeat(id, connection string) error
 }
 
-// Projection is what a surface makes of one session.
+// Projection is a surface's view of one session.
 type Projection interface {
 	// Open is called first. The session is read as the options say; Send is the
-	// follower's, and Answers, if set, is asked beside those who watch.
+	// follower's, and Answers, if set, is called in addition to the follower's watchers.
 	Open() (session.AttachOptions, error)
 	// Take takes what the session sends, in order, with the follower's lock held. It calls
 	// [Follower.Ready] when it has caught up. An error ends the follower.
@@ -58,7 +58,7 @@ type Set[P Projection] struct {
 	create func(f *Follower) P
 }
 
-// common is what a set's followers know of it.
+// common is the part of a set that its followers use.
 type common struct {
 	sessions Sessions
 	linger   time.Duration

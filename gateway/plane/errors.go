@@ -19,7 +19,7 @@ const (
 	CodeFailed      = -32006 // the skill has failed
 )
 
-// Error is a command that was refused or has failed, as its caller is told.
+// Error describes a refused or failed command for its caller.
 type Error struct {
 	Code   int
 	reason string // of the dead letter, "" without one
@@ -32,7 +32,7 @@ func noAgent(id string) error {
 	return &Error{Code: CodeNotFound, Text: "there is no agent " + clip(id)}
 }
 
-// problem is an error as a client of a topic is told.
+// problem returns the form of an error for clients of topics.
 func problem(err error) error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return &wire.Problem{Reason: e.Text, Code: e.Code}
@@ -40,7 +40,7 @@ func problem(err error) error {
 	return err
 }
 
-// unavailable says what clients are told when the log cannot be written.
+// unavailable returns the error for clients when the log cannot be written.
 func unavailable(err error) error {
 	if errors.Is(err, control.ErrUnavailable) {
 		return &wire.Problem{Reason: "bridge_unavailable", Code: CodeUnavailable}

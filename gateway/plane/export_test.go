@@ -11,7 +11,7 @@ func (p *Plane) Tick() { p.tick(time.Now()) }
 // PerEntry is how many indexes an entry provides.
 const PerEntry = perEntry
 
-// Update is what a kernel's update_agent does.
+// Update does what a kernel's update_agent does.
 func (p *Plane) Update(ctx context.Context, kernel, id, status string, patch map[string]any) (int64, error) {
 	return p.update(ctx, kernel, id, status, patch)
 }

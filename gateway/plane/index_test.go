@@ -219,7 +219,7 @@ func TestNoIndexTwiceOnAFullDisk(t *testing.T) {
 }
 
 // W-31: after a restart, and after kill -9, indexes go on behind those that clients have
-// seen, and clients are told how the agents are now.
+// seen, and clients get the present state of the agents.
 func TestIndexesGoOnAfterARestart(t *testing.T) {
 	for _, name := range []string{"stop", "kill -9"} {
 		t.Run(name, func(t *testing.T) {
@@ -274,7 +274,7 @@ func copied(t *testing.T, dir string) string {
 	return to
 }
 
-// W-31, WS-12: who resumes at an update gets what came later, in the order of the
+// W-31, WS-12: a client that resumes at an update gets the later ones, in the order of the
 // indexes; cursors of the earlier numbering get the state.
 func TestResumeBehindAnUpdate(t *testing.T) {
 	w := wiretest.New(t)

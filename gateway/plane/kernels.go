@@ -17,7 +17,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/cut"
 )
 
-// Limits of what a kernel tells of itself.
+// Limits of a kernel's description of itself.
 const (
 	maxKernels  = 1000
 	maxOfKernel = 2000     // agents

@@ -1,5 +1,5 @@
 // Package plane is the agents, kernels and skills that the control log has made, the
-// commands on them, and the topics that tell of them: agent:lobby, kernel:{id},
+// commands on them, and the topics that report them: agent:lobby, kernel:{id},
 // cluster:consensus, skill:evolution and memory:query.
 //
 // Its state is a projection of the control log: every change is durable, has an
@@ -47,14 +47,14 @@ type Config struct {
 	Log      zerolog.Logger
 }
 
-// Running is what a [Plane] works with.
+// Running holds the parts that a [Plane] works with.
 type Running struct {
 	Log      control.Log
 	Server   *wire.Server
 	Bus      *bus.Bus
 	Sessions *session.Manager
 	Loop     *loop.Loop
-	// Mix is what this kernel's tools and skills are measured with.
+	// Mix holds the weights by which this kernel's tools and skills are measured.
 	Mix *measure.Mix
 	// Memories counts what this kernel remembers.
 	Memories func(ctx context.Context) int
@@ -84,7 +84,7 @@ type Plane struct {
 	telling   sync.Mutex // held while a change is made and told: the topics hear of changes in one order
 	reporters map[*reporting]struct{}
 	counts    map[string]*tally
-	at        int64 // index of the newest change that the lobby was told of
+	at        int64 // index of the newest change that the lobby has got
 
 	mu       sync.Mutex
 	kernels  map[string]*kernel
@@ -170,7 +170,7 @@ func (p *Plane) Apply(e control.Entry) error {
 	return nil
 }
 
-// apply changes the state and returns what the topics are told.
+// apply changes the state and returns the events for the topics.
 func (p *Plane) apply(e control.Entry) (topic string, ev wire.Event, err error) {
 	if ev, ok, err := lobbyEvent(e); err != nil || ok {
 		if err != nil {
@@ -219,8 +219,8 @@ func (p *Plane) apply(e control.Entry) (topic string, ev wire.Event, err error) 
 	return "", ev, nil
 }
 
-// lobbyEvent returns what agent:lobby is told of an entry, if it is of its
-// business. Its index is in the lobby's numbering.
+// lobbyEvent returns the event of agent:lobby for an entry, if it has
+// one. Its index is in the lobby's numbering.
 func lobbyEvent(e control.Entry) (ev wire.Event, ok bool, err error) {
 	index := e.Index * perEntry
 	switch e.Event {

@@ -117,7 +117,7 @@ func TestAgents(t *testing.T) {
 	if err != nil || len(counted) != 1 || counted[0].Target != "k1" || !strings.Contains(string(counted[0].Payload), `"statuses":{"idle":1,"running":1}`) {
 		t.Errorf("got %v, %v, want one entry that counts the updates of k1", counted, err)
 	}
-	// W-44, W-45, W-46: who did it is in the audit, with the index.
+	// W-44, W-45, W-46: the audit names the actor, with the index.
 	audit, err := control.AuditLog(t.Context(), w.Log, control.Query{Target: id})
 	if err != nil || len(audit) != 2 {
 		t.Fatalf("got %v %v, want len(audit) 2", audit, err)
@@ -127,8 +127,8 @@ func TestAgents(t *testing.T) {
 	}
 }
 
-// W-22, W-38, W-39, W-56, W-28: who leads, what happens when nothing can be written,
-// and that clients only listen.
+// W-22, W-38, W-39, W-56, W-28: the topics name the leader, report failing writes,
+// and let clients only listen.
 func TestConsensus(t *testing.T) {
 	w := wiretest.New(t)
 	g := w.Enrol("phone")
@@ -420,7 +420,7 @@ func TestEvolution(t *testing.T) {
 	}
 }
 
-// W-24: what this kernel remembers can be asked for.
+// W-24: clients can query this kernel's memory.
 func TestMemory(t *testing.T) {
 	w := wiretest.New(t)
 	g := w.Enrol("phone", auth.MemoryRead)

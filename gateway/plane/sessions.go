@@ -93,8 +93,8 @@ func (p *Plane) enrol(ctx context.Context, actor, id, skill string, meta map[str
 }
 
 var (
-	errThere    = errors.New("it is there")
-	errNotThere = errors.New("it is not there")
+	errThere    = errors.New("already present")
+	errNotThere = errors.New("not present")
 )
 
 // gone removes one of this kernel's agents, if it is there.
@@ -106,7 +106,7 @@ func (p *Plane) gone(ctx context.Context, id, reason string) error {
 	return err
 }
 
-// evict makes room for an agent: whoever has been idle for longest.
+// evict makes room for an agent by removing the one that has been idle for longest.
 func (p *Plane) evict(ctx context.Context) {
 	if p.agents.Count("") < maxAgents {
 		return
@@ -139,7 +139,7 @@ func (p *Plane) reconcile(ctx context.Context) {
 			err = p.note(ctx, a.ID, agents.Running, map[string]any{"turn_id": turn})
 		}
 		if err != nil {
-			p.cfg.Log.Warn().Err(err).Msg("the lobby cannot be told how agents are")
+			p.cfg.Log.Warn().Err(err).Msg("cannot report the state of agents to the lobby")
 			return
 		}
 	}

@@ -32,7 +32,7 @@ type Invocation struct {
 	Skill     string          `json:"skill"`
 	Payload   json.RawMessage `json:"payload,omitempty"`
 	TimeoutMS int             `json:"timeout_ms,omitempty"`
-	// RequestID is what a skill_error about it says; made up if it is "".
+	// RequestID is the id that a skill_error about it names; made up if it is "".
 	RequestID string `json:"request_id,omitempty"`
 }
 
@@ -54,7 +54,7 @@ type SkillInvoke struct {
 	Actor     string          `json:"actor"` // who asked
 }
 
-// skillResult is what that kernel answers.
+// skillResult is that kernel's answer.
 type skillResult struct {
 	Type      string          `json:"type,omitempty"`
 	RequestID string          `json:"request_id"`

@@ -10,7 +10,7 @@ import (
 	"github.com/yaya-ai/yaya/control"
 )
 
-// OP-30: what a plane restores is what the same entries lead to, wherever they are cut
+// OP-30: a restored plane has the state that the same entries lead to, wherever they are cut
 // in two.
 func TestStateIsWhatTheEntriesLedTo(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 30))

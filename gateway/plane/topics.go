@@ -114,7 +114,7 @@ func (p *Plane) replayLobby(ctx context.Context, after, upTo int64, visit func(w
 	return visitUpdates(upTo + 1)
 }
 
-// replay reads what a topic has been told from the control log.
+// replay reads the earlier events of a topic from the control log.
 func (p *Plane) replay(told func(control.Entry) (wire.Event, bool, error)) func(context.Context, int64, int64, func(wire.Event) error) error {
 	return func(_ context.Context, after, upTo int64, visit func(wire.Event) error) error {
 		return p.run.Log.Read(after+1, func(e control.Entry) error {
@@ -156,7 +156,7 @@ type consensus struct {
 	p *Plane
 }
 
-// Status is what cluster.status says.
+// Status is the answer of cluster.status.
 type Status struct {
 	State  string `json:"state"` // "healthy", or "no_quorum"
 	Leader string `json:"leader"`
@@ -224,8 +224,8 @@ func (e evolution) Join(_ context.Context, c wire.Client, _ string, since *wire.
 	return wire.Joined{Response: map[string]any{"cursor": wire.Cursor{Epoch: e.p.cfg.Epoch, Seq: last}}, After: after, Last: last, Replay: e.p.replay(evolutionEvent)}, nil
 }
 
-// evolutionEvent returns what skill:evolution is told of an entry, if it is of its
-// business.
+// evolutionEvent returns the event of skill:evolution for an entry, if it has
+// one.
 func evolutionEvent(e control.Entry) (ev wire.Event, ok bool, err error) {
 	switch e.Event {
 	case evDemoted:

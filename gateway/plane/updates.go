@@ -84,7 +84,7 @@ func (p *Plane) usedUp() error {
 	return nil
 }
 
-// renew gives every agent an index of this run, so that clients are told how it is now:
+// renew gives every agent an index of this run, so that clients get its present state:
 // the log does not have the status and the context that they have seen.
 func (p *Plane) renew() {
 	p.telling.Lock()
@@ -180,7 +180,7 @@ func (p *Plane) Report(ctx context.Context, r Reporter) {
 	p.telling.Unlock()
 }
 
-// reporting is a reporter, with the agents that it was told of.
+// reporting is a reporter, with the agents that were reported to it.
 type reporting struct {
 	Reporter
 	ours map[string]bool

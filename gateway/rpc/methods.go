@@ -12,7 +12,7 @@ import (
 
 // method is one method of the plane.
 type method struct {
-	// scope is what a caller needs; "" leaves the question to the plane. It is asked for
+	// scope is the scope that a caller needs; "" leaves the check to the plane. It is checked
 	// before the params are read, which tell a stranger nothing.
 	scope auth.Scope
 	call  func(s *server, ctx context.Context, who auth.Principal, raw []byte) (any, error)

@@ -143,7 +143,7 @@ func (s *server) one(ctx context.Context, raw []byte) []byte {
 	return jsonrpc.AppendResult(nil, m.ID, out)
 }
 
-// rpcError says what a caller is told of an error.
+// rpcError returns the error that a caller gets.
 func (s *server) rpcError(err error) *jsonrpc.Error {
 	if e, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		return e

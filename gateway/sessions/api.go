@@ -24,7 +24,7 @@ type ErrorBody struct {
 	Code      string `json:"code" example:"not_found"`
 	Message   string `json:"message"`
 	RequestID string `json:"request_id"`
-	// Decision is what was decided before, for an approval that was answered already.
+	// Decision is the earlier decision, for an approval that was already answered.
 	Decision *Answered `json:"decision,omitempty"`
 }
 

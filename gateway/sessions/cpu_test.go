@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// processorTime is what this process has used so far.
+// processorTime returns the processor time that this process has used.
 func processorTime(b testing.TB) time.Duration {
 	b.Helper()
 	var u syscall.Rusage

@@ -20,7 +20,7 @@ type (
 		Action     string `json:"action" enum:"approve,approve_for_session,deny"`
 		Reason     string `json:"reason,omitempty" maxLength:"16384" doc:"with deny, what the model is told"`
 	}
-	// Answered is a decision as it was recorded: the first answer counts.
+	// Answered is the recorded decision: the first answer counts.
 	Answered struct {
 		ApprovalID string `json:"approval_id"`
 		ToolCallID string `json:"tool_call_id"`

@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// deltaEvery is how often clients are told of text and progress.
+	// deltaEvery is how often clients get text and progress.
 	deltaEvery = 50 * time.Millisecond
 	// idleAfter is how long a session without readers and turns is followed.
 	idleAfter = 10 * time.Second
 )
 
-// feed is what /v1 makes of a session: it writes events.ndjson and has the readers'
+// feed is the view of a session in /v1: it writes events.ndjson and has the readers'
 // frames.
 type feed struct {
 	*follow.Follower // its lock guards what is below
@@ -38,10 +38,10 @@ type feed struct {
 	text     []byte // of the output in flight
 	told     int    // of text, in bytes
 	isLive   bool
-	whole    bool   // the output was told whole: what still comes of it is late
+	whole    bool   // the output was sent whole: the rest of it is late
 	inFlight string // text that was in flight when the feed attached
 	progress map[string]progressData
-	flushed  time.Time // when volatile events were told last
+	flushed  time.Time // when volatile events were sent last
 	readers  map[*reader]struct{}
 }
 

@@ -207,7 +207,7 @@ func (s *Service) emptied(id string) error {
 }
 
 // steer is find for somebody who makes the session's agent do something: they need a right
-// to the folder that it works in, as it is now, whoever made the session.
+// to the folder that it works in at present, whoever made the session.
 func (s *Service) steer(ctx context.Context, id string) (*session.Session, Session, error) {
 	k, rec, err := s.find(id)
 	if err != nil || k.Workspace() == session.Nowhere {

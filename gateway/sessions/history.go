@@ -34,7 +34,7 @@ type (
 			Before int64  `json:"before,omitempty" doc:"of the next page"`
 		}
 	}
-	// Turn is what happened in one turn.
+	// Turn describes one turn.
 	Turn struct {
 		ID        string       `json:"id"`
 		Status    string       `json:"status" enum:"pending,running,completed,failed,cancelled"`

@@ -298,7 +298,7 @@ func (s *Service) setQueue(ctx context.Context, id string, ids []string) (*outQu
 
 var nameJunk = regexp.MustCompile(`[\p{C}\p{Zl}\p{Zp}/\\]+`)
 
-// printable makes a file's name one line that shows what it is, and no path.
+// printable turns a file's name into one visible line without a path.
 func printable(name string) string {
 	name = nameJunk.ReplaceAllString(name, "_")
 	if r := []rune(name); len(r) > 120 {

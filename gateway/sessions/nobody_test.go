@@ -30,6 +30,6 @@ func TestNobodyIsRefused(t *testing.T) {
 	}
 	w.t, w.who = t, auth.LocalOwner
 	if got := w.must("GET", "/v1/sessions", "", 200); len(got["sessions"].([]any)) != 1 {
-		t.Errorf("sessions: got %v, want the one of before", got)
+		t.Errorf("sessions: got %v, want the earlier one", got)
 	}
 }

@@ -361,7 +361,7 @@ func ask(a session.Ask) askData {
 	return askData{a.ID, a.CallID, a.ToolName, a.Params, a.Brief, a.Deadline, a.SessionID}
 }
 
-// failure is what a call that never ran has to say.
+// failure returns the text of a call that never ran.
 func failure(t event.ToolError) string {
 	var d struct {
 		Message string `json:"message"`

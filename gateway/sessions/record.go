@@ -37,13 +37,13 @@ const (
 	Canceled  Status = "canceled"
 )
 
-// SessionUsage is what a session has used up.
+// SessionUsage is the usage of a session.
 type SessionUsage struct {
 	event.Usage
 	Turns int `json:"turns" doc:"turns that have ended"`
 	Steps int `json:"steps" doc:"calls of the model"`
-	// CostUSD is what the models' prices make of it (input_price and output_price
-	// of its provider); what has no price costs nothing.
+	// CostUSD is its cost at the models' prices (input_price and output_price
+	// of its provider); tokens without a price cost nothing.
 	CostUSD float64 `json:"cost_usd" doc:"by the configured prices; 0 without"`
 }
 

@@ -44,8 +44,8 @@ type Config struct {
 	MayUse func(who auth.Principal, dir string) (string, error)
 	// Trusted reports whether the folder of a session is trusted; nil: it is.
 	Trusted func(session string) bool
-	// Audit is told of what is about to be deleted, and prevents it with an error; nil:
-	// nobody is.
+	// Audit is called before something is deleted, and prevents that with an error. It may
+	// be nil.
 	Audit func(ctx context.Context, event, target string, payload map[string]any) error
 	// KeepAlive is when a comment is sent to readers if nothing else is. Default 15 s.
 	KeepAlive time.Duration
@@ -92,7 +92,7 @@ func New(cfg Config) (*Service, error) {
 	}})
 	s.declare()
 	var err error
-	// A feed also records what a session of ours is told elsewhere.
+	// A feed also records events of our session that come from elsewhere.
 	s.sub, err = cfg.Bus.Subscribe(bus.SubscribeOptions{Name: "v1", Filter: func(ev event.Event) bool {
 		return s.known(ev.SessionID) && !s.feeds.Keep(ev.SessionID)
 	}}, []string{event.UserMessageReceived.Name(), event.TurnWasStarted.Name()}, func(ctx context.Context, ev event.Event) error {

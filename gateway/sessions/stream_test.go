@@ -301,7 +301,7 @@ func TestOpenAndAbandon(t *testing.T) {
 	}
 }
 
-// HT-10: what others have written arrives as data, whatever breaks lines in it.
+// HT-10: foreign text arrives as data, whatever breaks lines in it.
 func TestEventInjection(t *testing.T) {
 	w := newWorld(t, "")
 	id := w.create()

@@ -125,7 +125,7 @@ func TestApprovals(t *testing.T) {
 	}
 }
 
-// TW-10: what was approved for the session is that very call; one that differs by a
+// TW-10: an approval for the session covers that very call; one that differs by a
 // blank is asked about.
 func TestApprovedForTheSession(t *testing.T) {
 	w := newWorld(t, oneWrite)
@@ -418,7 +418,7 @@ func TestDelivery(t *testing.T) {
 	}
 }
 
-// S-18…S-20, HT-26, HT-27: what is uploaded is told by its content, lies under a name of
+// S-18…S-20, HT-26, HT-27: an upload is typed by its content, lies under a name of
 // our own, and is given back to be stored, never to be shown.
 func TestAttachments(t *testing.T) {
 	w := newWorld(t, "")

@@ -138,7 +138,7 @@ type AgentEvent struct {
 	TurnID  string `json:"turn_id,omitempty"`
 	// ClientID is the id that a client has given to a message.
 	ClientID string `json:"client_id,omitempty"`
-	// Cursor is where the client is once it has seen this; absent from volatile
+	// Cursor is the client's position after this event; absent from volatile
 	// events.
 	Cursor *Cursor `json:"cursor,omitempty"`
 }
@@ -221,7 +221,7 @@ type (
 	}
 )
 
-// Decode reads a payload; an error is what its sender is told.
+// Decode reads a payload; its error is for the sender.
 func Decode(payload json.RawMessage, v any) error {
 	if err := api.Unmarshal(payload, v); err != nil {
 		return Refuse("%s", err.Message)

@@ -373,7 +373,7 @@ func (p *Problem) Error() string { return p.Reason }
 // Refuse returns a [Problem].
 func Refuse(format string, args ...any) error { return &Problem{Reason: fmt.Sprintf(format, args...)} }
 
-// problem says what a client is told of an error.
+// problem returns the problem that a client gets for an error.
 func (s *Server) problem(err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p

@@ -10,7 +10,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/session"
 )
 
-// feed is what the clients of an agent get of its session: events, and the text of an
+// feed is the view of a session for the clients of its agent: events, and the text of an
 // answer as a stream.
 type feed struct {
 	*follow.Follower // its lock is held while anything of the session is published

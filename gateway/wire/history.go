@@ -22,7 +22,7 @@ type (
 	}
 	historyPage struct {
 		Events []AgentEvent `json:"events"` // oldest first
-		// First is what to ask for next: there is nothing between it and the events, and
+		// First is the sequence number to ask for next: there is nothing between it and the events, and
 		// nothing older if it is 1.
 		First int64 `json:"first"`
 	}

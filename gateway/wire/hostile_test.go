@@ -254,7 +254,7 @@ func TestHalfOpen(t *testing.T) {
 	<-stop
 }
 
-// HT-29: who has not authenticated does not hold up the end; everybody is told to
+// HT-29: a client that has not authenticated does not delay the end; every client is told to
 // come back.
 func TestCloseTellsEverybody(t *testing.T) {
 	w := wiretest.New(t)

@@ -29,15 +29,15 @@ type Cursor struct {
 type Event struct {
 	Name    string
 	Payload any // becomes a JSON object
-	// Seq is where a durable event stands in its topic; 0 for a volatile one.
+	// Seq is the sequence number of a durable event in its topic; 0 for a volatile one.
 	Seq int64
 	// Soon lets the event wait a little for others.
 	Soon bool
 }
 
-// Topic is what is behind topics of one kind. Its methods are called concurrently.
+// Topic implements the topics of one kind. Its methods are called concurrently.
 type Topic interface {
-	// Join reports whether a client may join, and what it is told. since is what
+	// Join reports whether a client may join, and returns its reply. since is what
 	// the client has seen, nil if it starts from the beginning.
 	Join(ctx context.Context, c Client, topic string, since *Cursor) (Joined, error)
 	// Push handles the messages of a client, in the order in which it sent them. It
@@ -83,7 +83,7 @@ type Joined struct {
 	// Live are events that go to this client before the first live one: what is
 	// under way. It must not block.
 	Live func() []Event
-	// Still, unless nil, is held while Live is asked and the client goes live: the
+	// Still, unless nil, is held while Live is called and the client goes live: the
 	// lock under which the topic's events are published.
 	Still sync.Locker
 }
@@ -211,7 +211,7 @@ func (e *encoder) frame(f codec.Format) ([]byte, error) {
 	return e.frames[i], nil
 }
 
-// stats are what /metrics shows.
+// stats are the numbers that /metrics shows.
 type stats struct{ slow, delivered atomic.Int64 }
 
 // Stats tells how many connections there are, how many were closed because they

@@ -93,12 +93,12 @@ func (s *Server) push(c *conn, m codec.Message) {
 	})
 }
 
-// ErrServerToClient refuses a push on a topic on which only the server speaks.
+// ErrServerToClient is the reply to a push on a topic on which only the server speaks.
 var ErrServerToClient = Refuse("only the server speaks on this topic")
 
 var errNoSuchEvent = errors.New("no such event")
 
-// NoSuchEvent refuses an event that a topic does not know.
+// NoSuchEvent returns the reply to an event that a topic does not know.
 func NoSuchEvent(event string) error {
 	return &Problem{Reason: fmt.Sprintf("%v: %.64q", errNoSuchEvent, event)}
 }

@@ -16,7 +16,7 @@ const (
 	writeTimeout  = 10 * time.Second
 	batchSize     = 32 << 10 // bytes of one write
 	// batchDelay is how long volatile messages wait for others: a system call for
-	// each is what delivering them costs.
+	// each is the cost of delivering them.
 	batchDelay = 25 * time.Millisecond
 	lastTime   = time.Second
 )
@@ -24,7 +24,7 @@ const (
 // errSlow says that a client does not read what it gets.
 var errSlow = errors.New("the client does not keep up")
 
-// queue is what a connection still has to write. One goroutine writes while there
+// queue holds the frames that a connection still has to write. One goroutine writes while there
 // is something, and there is none while there is nothing.
 type queue struct {
 	conn  net.Conn

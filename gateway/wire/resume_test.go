@@ -43,7 +43,7 @@ func write(t *testing.T, w *wiretest.World, id, text string) int64 {
 
 // WS-12, WS-24, WS-25: a client that comes back with its cursor, even after a
 // restart of the server, gets what it has missed, once and in order; one whose
-// cursor is worth nothing is told so.
+// cursor is invalid learns that.
 func TestResume(t *testing.T) {
 	w := wiretest.New(t)
 	g := w.Enrol("phone", auth.SessionsRead, auth.SessionsWrite)

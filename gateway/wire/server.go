@@ -72,9 +72,9 @@ type Config struct {
 	Address func(*http.Request) netip.Addr
 	// Attempts is the budget of failed attempts that all ways to authenticate share.
 	Attempts *auth.Attempts
-	// Known is told who has authenticated on a connection; nil for nobody.
+	// Known is called with the principal that has authenticated on a connection; it may be nil.
 	Known func(net.Conn, auth.Principal)
-	// OnPresence is told when a device's first connection has come, or its last has
+	// OnPresence is called when a device's first connection has come, or its last has
 	// gone; nil for nobody. It must not block.
 	OnPresence func(device string, there bool)
 	Log        zerolog.Logger

@@ -9,7 +9,7 @@ import (
 
 // Streams: the text of an assistant's message while it is written.
 const (
-	streamDelay  = 25 * time.Millisecond // chunks are what arrives in that time
+	streamDelay  = 25 * time.Millisecond // a chunk holds the text that arrives in that time
 	maxChunk     = 64 << 10              // bytes
 	maxStream    = 1 << 20               // bytes that are kept of one stream
 	maxStreams   = 8                     // that are kept of one agent

@@ -119,7 +119,7 @@ func TestConversation(t *testing.T) {
 	})
 }
 
-// W-14…W-16, AU-22, WS-18: who does not prove who it is gets auth_fail, the same
+// W-14…W-16, AU-22, WS-18: a client that does not prove its identity gets auth_fail, the same
 // for all reasons, and is closed with 4401.
 func TestFailedAuthentication(t *testing.T) {
 	w := wiretest.New(t)
@@ -182,7 +182,7 @@ func TestFailedAuthentication(t *testing.T) {
 }
 
 // W-27, WS-19, WS-21, WS-23: topics that are not there, foreign session ids and missing
-// scopes cannot be told from each other by who may not know.
+// scopes look the same to a client without the right to know.
 func TestJoinIsRefused(t *testing.T) {
 	w := wiretest.New(t)
 	if _, err := w.Kernel.Sessions.Open("secret", ""); err != nil {
@@ -360,7 +360,7 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// AU-16, AU-18, R2: who is revoked is out at once, with an event before the close;
+// AU-16, AU-18, R2: a revoked device is disconnected at once, with an event before the close;
 // a refreshed token is taken over in band.
 func TestRevocationAndRefreshInBand(t *testing.T) {
 	w := wiretest.New(t)
@@ -429,8 +429,8 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TW-14: who only watches is nobody to ask; who may answer is, for as long as it is
-// there and may.
+// TW-14: a client that only watches does not count as able to answer; one with the right does,
+// for as long as it is connected and has it.
 func TestWhoIsThereToAnswer(t *testing.T) {
 	w := wiretest.New(t)
 	s, err := w.Kernel.Sessions.Open("s", "")
@@ -504,7 +504,7 @@ func TestNoFalseDeath(t *testing.T) {
 	}
 }
 
-// R6, AU-33: who has failed ten times in a minute may show but tokens that are known
+// R6, AU-33: a client that has failed ten times in a minute may show only tokens that are known
 // to be good.
 func TestGuessingOverTheWire(t *testing.T) {
 	w := wiretest.New(t)

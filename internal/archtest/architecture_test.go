@@ -83,7 +83,7 @@ func TestRegistrations(t *testing.T) {
 }
 
 // notRegistration tells calls apart that have such a name and do something else: a client
-// attaches to a session or a gateway, and the bridge is told of a status.
+// attaches to a session or a gateway, and the bridge gets a status.
 func notRegistration(s *ast.SelectorExpr) bool {
 	if s.Sel.Name == "OnStatus" {
 		return true

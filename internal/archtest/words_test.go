@@ -49,7 +49,7 @@ var words = map[string][]string{
 	"hubs?":  {"mcpbridge/servers/parse.go", "internal/sandbox/credentials.go"}, // of other programs
 }
 
-// linux is where the operating system has the word kernel: nobody takes another one for it.
+// linux lists the folders in which "kernel" means the operating system's, and cannot be misread.
 var linux = []string{"internal/sandbox/..."}
 
 // COD-4: a word means what the glossary in docs/ARCHITECTURE.md says, and nothing else

@@ -179,7 +179,7 @@ func keepOwner(f *os.File, was fs.FileInfo) error {
 		return nil
 	}
 	if err := f.Chown(int(old.Uid), int(old.Gid)); err != nil {
-		return fmt.Errorf("it would no longer belong to user %d and group %d: %w", old.Uid, old.Gid, err)
+		return fmt.Errorf("the file would no longer belong to user %d and group %d: %w", old.Uid, old.Gid, err)
 	}
 	return nil
 }

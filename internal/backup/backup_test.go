@@ -80,7 +80,7 @@ func identity(t *testing.T) *age.X25519Identity {
 	return id
 }
 
-// OP-44: what was added comes back, in the clear and encrypted; without the identity nothing
+// OP-44: added files come back, in the clear and encrypted; without the identity nothing
 // does, and no name or content is readable.
 func TestRoundTrip(t *testing.T) {
 	id, other := identity(t), identity(t)

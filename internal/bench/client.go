@@ -125,7 +125,7 @@ func (t *target) hello() string {
 	return `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"` + cmp.Or(t.name, "bench") + `","version":"1"}}}`
 }
 
-// load is what one round measured.
+// load holds the measurements of one round.
 type load struct {
 	perSecond float64
 	calls     int

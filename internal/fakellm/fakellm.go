@@ -33,7 +33,7 @@ type Step struct {
 // Call is a tool call; its arguments are streamed in two pieces.
 type Call struct{ Name, Args string }
 
-// Request is what a client has sent.
+// Request is a client's request.
 type Request struct {
 	Authorization string
 	Path          string

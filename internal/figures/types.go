@@ -34,7 +34,7 @@ func (c checked) at(n ast.Node) string {
 	return fmt.Sprintf("%s:%d", below(c.root, p.Filename), p.Line)
 }
 
-// below returns a path as it is told: relative to the root, with slashes.
+// below returns the reported form of a path: relative to the root, with slashes.
 func below(root, path string) string {
 	if name, err := filepath.Rel(root, path); err == nil {
 		path = name

@@ -24,7 +24,7 @@ import (
 // How changes are gathered.
 const (
 	quiet    = 200 * time.Millisecond // without another change
-	longest  = 2 * time.Second        // that changes may go on and not be told
+	longest  = 2 * time.Second        // that changes may go on without a report
 	pollEach = 2 * time.Second
 	maxLinks = 40 // on the way to one file, as Linux follows
 )

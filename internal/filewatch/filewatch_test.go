@@ -98,17 +98,17 @@ func TestChangesAreTold(t *testing.T) {
 			write(t, dir+"/other", "nothing to do with it")
 			before := told.Load()
 			c.change(t, dir)
-			eventually.True(t, "the change is told", func() bool { return told.Load() > before })
+			eventually.True(t, "the change is reported", func() bool { return told.Load() > before })
 			// And again, from how it is now.
 			before = told.Load()
 			write(t, dir+"/c/f2", "next")
 			must(t, os.Rename(dir+"/c/f2", dir+"/c/f"))
-			eventually.True(t, "the next change is told", func() bool { return told.Load() > before })
+			eventually.True(t, "the next change is reported", func() bool { return told.Load() > before })
 		})
 	}
 }
 
-// A burst of changes is told a few times, not once for each.
+// A burst of changes is reported a few times, not once for each.
 func TestBurst(t *testing.T) {
 	dir := t.TempDir()
 	w, err := filewatch.Open(dir + "/f")
@@ -121,9 +121,9 @@ func TestBurst(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually.True(t, "the burst is told", func() bool { return told.Load() > 0 })
+	eventually.True(t, "the burst is reported", func() bool { return told.Load() > 0 })
 	if n := told.Load(); n > 1000 {
-		t.Errorf("2000 writes were told %d times", n)
+		t.Errorf("2000 writes were reported %d times", n)
 	}
 }
 

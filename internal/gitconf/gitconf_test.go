@@ -130,7 +130,7 @@ func TestManyModulesAreProtected(t *testing.T) {
 	}
 }
 
-// A folder that cannot be looked into, though Git may find something in it, is told of.
+// A folder that cannot be read, though Git may find something in it, is reported.
 func TestShutFolder(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, ".git/config", "[core]")

@@ -30,7 +30,7 @@ type State struct {
 	modules             int
 }
 
-// folder is what counts of a folder.
+// folder holds the relevant facts about a folder.
 type folder struct {
 	is    identity
 	git   []string // names of .git; one, but for file systems that tell capitals apart

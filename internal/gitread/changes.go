@@ -249,7 +249,7 @@ func (s stager) file(p string, old treeEntry, group []entry) error {
 	return nil
 }
 
-// canonical is what a mode of an old tree is today.
+// canonical returns the present form of a mode in an old tree.
 func canonical(mode uint32) uint32 {
 	if mode&modeType == modeRegular {
 		return modeRegular | 0o644 | mode&0o100/0o100*0o111

@@ -14,7 +14,7 @@ import (
 	"syscall"
 )
 
-// kind is what an object is, as packs number it.
+// kind is the type of an object, as packs number it.
 type kind byte
 
 const (

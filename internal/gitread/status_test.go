@@ -279,7 +279,7 @@ func TestDiffTexts(t *testing.T) {
 	}
 }
 
-// Each state that a repository can be in is told as git tells it.
+// Each state that a repository can be in is reported as git reports it.
 func TestStates(t *testing.T) {
 	base := func(r *repo) {
 		r.write("a.txt", "one\n")
@@ -499,7 +499,7 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// A workspace below a repository's root is told about itself alone.
+// The status of a workspace below a repository's root covers the workspace alone.
 func TestSubfolder(t *testing.T) {
 	r := newRepo(t)
 	r.write(".gitignore", "*.log\n")

@@ -30,7 +30,7 @@ var apart = map[string]string{
 	"S-59": "says what is not built",
 }
 
-// document is where the ids are described, below the root.
+// document is the file that describes the ids, below the root.
 const document = "docs/REQUIREMENTS.md"
 
 // problem is a mistake and its place.

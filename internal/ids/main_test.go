@@ -63,12 +63,12 @@ func TestUntested(t *testing.T) {
 	for n, want := range map[int]bool{1: false, 2: true, 3: false, 4: false, 5: false, 6: true, 7: true, 8: false, 9: false, 10: false, 11: true, 50: true, 101: false} {
 		line := fmt.Sprintf("%s:%d: Y-%d is quoted by no test", document, n, n)
 		if slices.Contains(got, line) != want {
-			t.Errorf("%q is told: %v, want %v", line, !want, want)
+			t.Errorf("%q is reported: %v, want %v", line, !want, want)
 		}
 	}
 }
 
-// COD-6: whoever meets an id finds it in the document, once.
+// COD-6: the document describes each id that is used, once.
 func TestDescribed(t *testing.T) {
 	const last = 216 + 27 + 59 + 77
 	for name, c := range map[string]struct {

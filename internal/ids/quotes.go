@@ -91,7 +91,7 @@ func quotesOf(file string, data []byte) []quote {
 }
 
 // scan hands the comments and strings of a Go file to add, and reports whether it has
-// tests: a file of helpers shows nothing. The compiler tells of files that are not Go.
+// tests: a file of helpers shows nothing. The compiler reports files that are not Go.
 func scan(file string, data []byte, add func(line int, text string)) (tests bool) {
 	var s scanner.Scanner
 	f := token.NewFileSet().AddFile(file, -1, len(data))

@@ -16,9 +16,9 @@ import (
 const MaxRecord = 4 << 20
 
 var (
-	// ErrTooLarge refuses a record beyond MaxRecord.
+	// ErrTooLarge is returned by [Journal.Append] for a record of more than MaxRecord bytes.
 	ErrTooLarge = fmt.Errorf("the record exceeds %d bytes", MaxRecord)
-	// ErrFailed stops a journal whose disk failed, until Recover succeeds.
+	// ErrFailed is returned after the disk failed, until [Journal.Recover] succeeds.
 	ErrFailed = errors.New("the file failed and must be recovered first")
 	// ErrClosed is returned after Close.
 	ErrClosed = errors.New("the journal is closed")

@@ -10,7 +10,7 @@ import (
 	"path"
 )
 
-// Loss is what [Mend] took out of a damaged file.
+// Loss describes the records that [Mend] took out of a damaged file.
 type Loss struct {
 	Entry  int64  // id of the first record that is lost
 	Lines  int64  // records that are lost, by their line ends

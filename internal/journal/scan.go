@@ -57,7 +57,7 @@ func Sum(line []byte) string {
 }
 
 // CheckFirst returns a [*DamageError] if the first line of a file, without its end, is
-// not as it was written.
+// damaged.
 func CheckFirst(name string, line []byte) error {
 	id, _, reason := check(line, NoSum)
 	if reason == "" {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// FID-8: a batch comes apart into its messages as they were written.
+// FID-8: a batch is split into its messages, byte for byte.
 func TestBatch(t *testing.T) {
 	for _, tc := range []struct {
 		name, in, want string

@@ -26,7 +26,7 @@ func open(t *testing.T, path string, limit int64) *logfile.File {
 	return l
 }
 
-// OP-60: whatever is logged, the files together stay within their bound, no line is torn
+// OP-60: the log files together stay within their bound, no line is torn
 // or lost before the oldest file is removed, and nobody else can read them.
 func TestRotation(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "yaya.log")

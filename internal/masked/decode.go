@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// decoders are what views decode, by the sign that an escape begins with.
+// decoders decode escapes for views, by the sign that an escape begins with.
 var decoders = [...]struct {
 	sign byte
 	read func([]byte) ([]byte, int)

@@ -80,7 +80,7 @@ func spellings(v string) []spelling {
 	return out
 }
 
-// separators are what stands before and between the digits of bytes in hexadecimal, in dumps,
+// separators are the characters before and between the digits of bytes in hexadecimal, in dumps,
 // fingerprints and arrays.
 var separators = [...]struct{ before, between string }{{"", ":"}, {"", " "}, {"0x", ", "}, {"0x", ","}}
 

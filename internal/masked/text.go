@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// sign is what may begin or end at a byte.
+// sign says whether something may begin or end at a byte.
 type sign byte
 
 const (

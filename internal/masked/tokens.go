@@ -2,7 +2,7 @@ package masked
 
 import "bytes"
 
-// form is the form of a kind of token: a prefix, and a minimum number of
+// form describes a kind of token: a prefix, and a minimum number of
 // characters.
 type form struct {
 	prefix string

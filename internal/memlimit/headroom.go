@@ -70,7 +70,7 @@ const (
 	enough    = 4 << 20 // bytes; less is not worth a collection
 )
 
-// usage is what Go says of the heap.
+// usage holds Go's numbers about the heap.
 type usage struct {
 	live, objects, free, cycles uint64
 }
@@ -90,7 +90,7 @@ func heapNow() usage {
 
 func (u usage) idleSince(was usage) bool { return u.cycles-was.cycles <= fewCycles }
 
-// spare is what a collection would return to the system: what lies free, and what has come
+// spare returns the bytes that a collection would give back: free ones, and those that have come
 // since the last one, of which most is garbage in a process at rest.
 func (u usage) spare() uint64 { return u.free + u.objects - min(u.live, u.objects) }
 

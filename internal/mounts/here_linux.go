@@ -5,9 +5,9 @@ import (
 	"os"
 )
 
-// Here returns the mounts of this process as they are now. An error says why they are not
-// known. It is asked at each use: Linux tells of a new mount, but not of a folder above
-// one that was renamed.
+// Here returns the present mounts of this process. An error says why they are not known.
+// It is called for each use: Linux reports a new mount, but not that a folder above
+// one was renamed.
 func Here() (*Table, error) {
 	f, err := os.Open("/proc/self/mountinfo") //nolint:forbidigo // a file of /proc
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package mounts finds the other paths of a file: a file system that is mounted at several
 // places, or in part at another one (mount --bind, a subvolume of Btrfs, an automounted
-// home), shows a file under several paths, and no link tells of them.
+// home), shows a file under several paths, and no link shows it.
 //
 // A [Table] is what Linux said about the mounts of a process at one moment
 // (proc_pid_mountinfo(5)). It knows file systems by their device, network file systems by

@@ -89,8 +89,8 @@ var (
 	// nets are the blocks of networks that people run: an address in one of them
 	// says something about another address in it.
 	nets = map[string]bool{"loopback": true, "private use": true, "shared address space": true, "unique local": true, "benchmarking": true}
-	// credentials are where clouds (Alibaba, AWS, Google) hand out credentials in
-	// such a block. The place that all have, 169.254.169.254, is link local.
+	// credentials are the addresses at which clouds (Alibaba, AWS, Google) hand out credentials in
+	// such a block. The address that all have, 169.254.169.254, is link local.
 	credentials = []netip.Addr{netip.MustParseAddr("100.100.100.200"), netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("fd20:ce::254")}
 )
 

@@ -13,7 +13,7 @@ import (
 // Enough is the limit from which on no share is small.
 const Enough = 4096
 
-// least is what a process usually may have, where the limit is unknown.
+// least is the usual limit of open files, for systems where the limit is unknown.
 const least = 1024
 
 // Limit returns how many files this process may have open. The Go runtime has raised the soft limit

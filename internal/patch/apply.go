@@ -132,13 +132,13 @@ func (h *Hunk) find(lines []string, from int) (at, n int, err error) {
 		case best < 0:
 			continue
 		case count > 1 && want < 0 && h.After == "":
-			return 0, 0, fmt.Errorf("its lines are there %d times: add lines around them", count)
+			return 0, 0, fmt.Errorf("its lines occur %d times: add lines around them", count)
 		case count > 1 && level > 0:
-			return 0, 0, fmt.Errorf("lines like its own are there %d times, and none is the same", count)
+			return 0, 0, fmt.Errorf("similar lines occur %d times, and none is identical", count)
 		}
 		return best, len(olds), nil
 	}
-	return 0, 0, fmt.Errorf("its lines are not in the file as it is now: %.200q", strings.Join(olds, "\n"))
+	return 0, 0, fmt.Errorf("its lines are not in the present file: %.200q", strings.Join(olds, "\n"))
 }
 
 // insertion returns the place of a hunk without lines to search for.

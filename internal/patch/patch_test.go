@@ -59,7 +59,7 @@ func TestApply(t *testing.T) {
 // A patch that does not fit says where, and changes nothing.
 func TestDoesNotFit(t *testing.T) {
 	for name, tt := range map[string]struct{ old, patch, why string }{
-		"gone":            {poem, "--- a/p\n+++ b/p\n@@ -1,2 +1,2 @@\n one\n-drei\n+three\n", "hunk 1: its lines are not in the file"},
+		"gone":            {poem, "--- a/p\n+++ b/p\n@@ -1,2 +1,2 @@\n one\n-drei\n+three\n", "hunk 1: its lines are not in the present file"},
 		"the second":      {poem, "--- a/p\n+++ b/p\n@@ -1,1 +1,1 @@\n-one\n+1\n@@ -9,1 +9,1 @@\n-nine\n+9\n", "hunk 2"},
 		"out of order":    {poem, "--- a/p\n+++ b/p\n@@ -7,1 +7,1 @@\n-seven\n+7\n@@ -1,1 +1,1 @@\n-one\n+1\n", "hunk 2"},
 		"doubtful":        {"x\na\nx\n", "--- a/p\n+++ b/p\n@@\n-x\n+y\n", "2 times"},

@@ -38,7 +38,7 @@ type adopter struct {
 var orphanage adopter
 
 // adopt begins to adopt, for as long as release has not been called as often. It
-// reports false where Linux or a sandbox has no pidfds. told is told of escapees,
+// reports false where Linux or a sandbox has no pidfds. told is called for escapees,
 // unless it is nil.
 func (a *adopter) adopt(told func(killed int)) bool {
 	a.mu.Lock()

@@ -15,7 +15,7 @@ var fileLocks = []byte("Max file locks")
 
 // boxed reports whether a process carries the mark that every program in a sandbox gets
 // and none can put off: RLIMIT_LOCKS of 0, which its children inherit. Of a process that
-// has ended it cannot be told.
+// has ended, that is unknown.
 func (d procDir) boxed() (bool, error) {
 	data, err := d.read("limits", 8<<10)
 	if err != nil {

@@ -135,7 +135,7 @@ func TestEscapeesAreKilled(t *testing.T) {
 			t.Errorf("told of %d processes, want at least 1", n)
 		}
 	default:
-		t.Error("nobody was told of a process that was killed")
+		t.Error("got no report of a killed process, want one")
 	}
 	for _, pid := range bare {
 		if err := unix.Kill(pid, 0); err != nil {

@@ -40,5 +40,5 @@ func sealDescriptors() error {
 	return nil
 }
 
-// Worked needs /proc: here it cannot be told.
+// Worked returns 0: it needs /proc.
 func (*Process) Worked() time.Duration { return 0 }

@@ -10,7 +10,7 @@ import (
 const maxWorkers = 64
 
 // Worked returns the processor time that the process and its descendants have had, with
-// that of those that have ended and were waited for; 0 when it cannot be told, or the
+// that of those that have ended and were waited for; 0 when it is unknown, or the
 // process has ended. It may shrink when descendants lose their parent.
 func (p *Process) Worked() time.Duration {
 	select {

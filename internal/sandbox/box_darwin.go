@@ -25,7 +25,7 @@ import (
 // sandboxExec puts a program in a sandbox and becomes it.
 const sandboxExec = "/usr/bin/sandbox-exec"
 
-// runSystem is what a run has on macOS.
+// runSystem is the part of a run that is specific to macOS.
 type runSystem struct {
 	tmp   string
 	late  time.Duration

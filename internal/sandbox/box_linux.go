@@ -25,7 +25,7 @@ import (
 // startWithin bounds how long the first process of a sandbox takes.
 const startWithin = 20 * time.Second
 
-// runSystem is what a run has on Linux.
+// runSystem is the part of a run that is specific to Linux.
 type runSystem struct {
 	plan   *inside.Plan
 	around *inside.Plan // of the process around bubblewrap

@@ -7,7 +7,7 @@ import (
 	"runtime"
 )
 
-// runSystem is what a run has where there is no back end.
+// runSystem is the system-specific part of a run, empty where no back end exists.
 type runSystem struct{ tmp string }
 
 // Wrap changes nothing here.

@@ -16,7 +16,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/sandbox/inside"
 )
 
-// maxBwrapArgs is what bubblewrap takes, less some.
+// maxBwrapArgs is below the number of arguments that bubblewrap accepts.
 const maxBwrapArgs = 8500
 
 // capNames are the capabilities of rootCaps as bubblewrap names them.
@@ -165,7 +165,7 @@ func enters(dir string, st *unix.Stat_t) bool {
 	return st.Mode&0o001 != 0
 }
 
-// bubbleRule is what bubblewrap does for a rule, and whether the place is made
+// bubbleRule returns bubblewrap's arguments for a rule, and whether the place is made
 // read-only in the end.
 func bubbleRule(plan *inside.Plan, i int, bind string) (args []string, seal bool, err error) {
 	r := &plan.Rules[i]

@@ -25,7 +25,7 @@ const (
 	maxManifests  = 1000 // folders in which a Cargo.toml is looked for
 )
 
-// hostCargo is what a Cargo home of a sandbox calls the host's registry.
+// hostCargo is the name of the host's registry in a sandbox's Cargo home.
 const hostCargo = ".host"
 
 // cargoKept are files of the host's Cargo home that stay unchanged.

@@ -88,7 +88,7 @@ func cgroupMount() (mount, root string, err error) {
 			return f[4], f[3], nil
 		}
 	}
-	return "", "", errors.New("they are not mounted")
+	return "", "", errors.New("cgroup2 is not mounted")
 }
 
 // marked reports whether systemd has delegated a control group.

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// A name that cannot be resolved, and an address where nothing answers, are told of.
+// A name that cannot be resolved, and an address where nothing answers, are reported.
 func TestUnreachedIsTold(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

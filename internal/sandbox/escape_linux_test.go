@@ -20,7 +20,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/besidetmp"
 )
 
-// place is where an escape is tried: not below /tmp, which a sandbox hides anyway.
+// place is the folder of an attempted escape: not below /tmp, which a sandbox hides anyway.
 type place struct {
 	t                           *testing.T
 	dir, home, own, outside, ws string

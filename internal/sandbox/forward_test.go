@@ -71,7 +71,7 @@ func TestForward(t *testing.T) {
 	}
 }
 
-// A service that is not there, or is yaya, ends the connection, and is told of.
+// A service that is not there, or is yaya, ends the connection, and is reported.
 func TestForwardFails(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

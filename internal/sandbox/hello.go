@@ -26,7 +26,7 @@ const (
 	isOther
 )
 
-// notTLS is why something is kept from port 443.
+// notTLS is the reason why a connection to port 443 is refused.
 const notTLS = "what was sent is not TLS"
 
 var errSeen = errors.New("seen")

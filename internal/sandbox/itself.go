@@ -42,7 +42,7 @@ func ofThisMachine(addr netip.Addr) bool {
 	return false
 }
 
-// isYaya is why nothing reaches yaya through a sandbox's network.
+// isYaya returns the reason why a connection to yaya from a sandbox's network is refused.
 func isYaya(at netip.AddrPort) string {
 	return fmt.Sprintf(`yaya itself listens at %s, and takes no program in a sandbox for its user; a server calls tools of other servers with "mcp": true in its "sandbox"`, at)
 }

@@ -47,8 +47,8 @@ func (r *Run) npmrc(s *rules, plan *inside.Plan) error {
 	return nil
 }
 
-// npmValues is what a kept setting of npm is set to: a switch, a number or a plain short
-// word, and how versions are saved. All else may be a secret, also behind such a word.
+// npmValues matches the value of a kept setting of npm: a switch, a number or a plain short
+// word, and how versions are saved. All else may be a secret, even behind such a word.
 var npmValues = regexp.MustCompile(`^(?:[0-9]{1,6}|[a-z][a-z-]{0,15}|"?[~^]?"?)$`)
 
 // npmScope is a scope of packages, and npmHost the host of a registry, with its port.

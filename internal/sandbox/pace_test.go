@@ -45,7 +45,7 @@ func TestPace(t *testing.T) {
 				}
 				work.Wait()
 				if took := time.Since(begun); took != c.want || len(pt.denials) != c.told {
-					t.Errorf("took %v, and %d denials were told; want %v, %d", took, len(pt.denials), c.want, c.told)
+					t.Errorf("took %v, and %d denials were reported; want %v, %d", took, len(pt.denials), c.want, c.told)
 				}
 			})
 		})

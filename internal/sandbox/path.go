@@ -19,7 +19,7 @@ type Path struct {
 	name     string // absolute, without symbolic links
 	dev, ino uint64
 	file     *os.File // keeps the number of the inode from being used again
-	// links are the symbolic links that lead from the name as it was given to this one.
+	// links are the symbolic links that lead from the given name to this one.
 	links [][2]string
 }
 

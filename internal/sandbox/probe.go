@@ -54,7 +54,7 @@ type backEnd struct {
 	at    time.Time // of the try; zero without one
 }
 
-// found is what the start of a sandbox with a back end has shown.
+// found is the result of starting a sandbox with a back end.
 type found struct {
 	why      string // it does not work; "" is that it does
 	final    bool   // the reason does not pass

@@ -45,8 +45,8 @@ func TestThisRepository(t *testing.T) {
 	}
 }
 
-// Servers and browsers of the package managers speak in their profiles, whatever their
-// interpreter lies in.
+// Servers and browsers that package managers start answer in their profiles, in whichever folder their
+// interpreter lies.
 func TestServersOfPackageManagers(t *testing.T) {
 	b := needs(t, Namespaces)
 	home, err := os.UserHomeDir()

@@ -41,7 +41,7 @@ var theRooms = sync.OnceValue(func() *rooms { return newRooms(openfiles.Limit())
 type room struct {
 	of   *rooms
 	held int // of.mu guards it
-	// full is told once that a connection waits; optional.
+	// full is called once when a connection waits; optional.
 	full func(why string)
 	once sync.Once
 }
@@ -148,8 +148,8 @@ func (c *placed) Close() error {
 	return err
 }
 
-// room returns that of the sandbox that a proxy belongs to. A connection that waits is
-// told of as one that does not come through.
+// room returns the room of the sandbox that a proxy belongs to. A connection that waits is
+// reported as one that fails.
 func (p *proxy) room() *room {
 	at := netip.MustParseAddrPort(proxyAddr)
 	return &room{of: theRooms(), full: func(why string) {

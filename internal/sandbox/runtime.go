@@ -151,8 +151,8 @@ func (r *Run) ofYayas(name string) bool {
 	return slices.ContainsFunc(r.own(), func(own string) bool { return inside.Covers(own, name) })
 }
 
-// tree is what a program has beside its bin folder, or a script of a version manager beside
-// that of its shims, or the file alone.
+// tree returns the folder above a program's bin folder, or above the folder of a version manager's
+// shims, or else the file alone.
 func tree(r *Run, s *rules, file string) string {
 	if bin := filepath.Dir(file); filepath.Base(bin) == "bin" || manager(bin) {
 		above := filepath.Dir(bin)

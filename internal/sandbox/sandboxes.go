@@ -24,7 +24,7 @@ const (
 	Without Mode = "off"
 )
 
-// Settings are what a user decides about all sandboxes.
+// Settings are a user's decisions about all sandboxes.
 type Settings struct {
 	Mode    Mode
 	Backend string // one of [Backends], or "auto"
@@ -57,7 +57,8 @@ type Sandboxes struct {
 	// Own are yaya's own folders and sockets.
 	Own []string
 	// Files returns yaya's own files outside those folders, and of them apart what may
-	// be read; nil for none. It is asked at each start: an error refuses that.
+	// be read; nil for none. It is called at each start; if it fails, the
+	// start fails with its error.
 	Files func() (hidden, readable []string, err error)
 	// Home is the user's home folder.
 	Home string
@@ -65,7 +66,7 @@ type Sandboxes struct {
 	Cache string
 	// Listens returns the addresses that yaya listens on now; nil for none.
 	Listens func() []string
-	// Settings are asked for at each start.
+	// Settings is called at each start.
 	Settings func() Settings
 
 	mu      sync.Mutex

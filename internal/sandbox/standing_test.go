@@ -122,7 +122,7 @@ func TestAbout(t *testing.T) {
 	}
 }
 
-// Denials are counted by profile, and the policy is told of them as well.
+// Denials are counted by profile, and also reported to the policy.
 func TestDenials(t *testing.T) {
 	s := &Sandboxes{Settings: func() Settings { return Settings{Mode: Prefer, Backend: "auto"} }}
 	var told []string
@@ -145,7 +145,7 @@ func TestDenials(t *testing.T) {
 		t.Errorf("denials: %v, want 2 of command and 1 of server", got)
 	}
 	if len(told) != 2 {
-		t.Errorf("the policies were told of %q, want 2 hosts", told)
+		t.Errorf("the policies got %q, want 2 hosts", told)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// errNotRegular is why something that is not a regular file is not read.
+// errNotRegular is returned by readStored for anything but a regular file.
 var errNotRegular = errors.New("not a regular file")
 
 // readStored reads up to most bytes of a file, and waits for nobody: something else than a

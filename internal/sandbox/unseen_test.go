@@ -10,8 +10,8 @@ import (
 	"github.com/yaya-ai/yaya/internal/sandbox/inside"
 )
 
-// A path that a program is told of, that is there and that its sandbox hides is told of
-// before the program starts; nothing else is.
+// A path that exists, that a program's command names and that its sandbox hides is reported
+// before the program starts; no other path is.
 func TestUnseen(t *testing.T) {
 	dir := real(t.TempDir())
 	home := filepath.Join(dir, "home")

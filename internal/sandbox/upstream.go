@@ -138,7 +138,7 @@ func connectBy(conn net.Conn, u *url.URL, hostport string) error {
 	var answer []byte
 	for one := make([]byte, 1); !bytes.HasSuffix(answer, []byte("\r\n\r\n")); answer = append(answer, one[0]) {
 		if len(answer) == maxProxyHead {
-			return errors.New("its answer is too long")
+			return errors.New("the proxy's answer is too long")
 		}
 		if _, err := io.ReadFull(conn, one); err != nil {
 			return err
@@ -150,7 +150,7 @@ func connectBy(conn net.Conn, u *url.URL, hostport string) error {
 	}
 	_ = res.Body.Close() // a tunnel has none
 	if res.StatusCode != http.StatusOK {
-		return fmt.Errorf("it answered %q", res.Status)
+		return fmt.Errorf("the proxy answered %q", res.Status)
 	}
 	return nil
 }

@@ -136,7 +136,7 @@ func (x *Service) known() []string {
 	return []string{Unit, socketUnit("listen"), socketUnit("local"), socketUnit("acme-http")}
 }
 
-// Done is what a command has done.
+// Done is the result of a command.
 type Done struct {
 	Files []string // written or removed
 	Acts  []string // "enabled", "started", …

@@ -156,7 +156,7 @@ func (x *Service) statusSystemd(ctx context.Context, s *Status) error {
 	return nil
 }
 
-// domain is where launchd has the service.
+// domain returns the launchd domain of the service.
 func (x *Service) domain() string {
 	if x.spec.System {
 		return "system"

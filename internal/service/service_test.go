@@ -124,7 +124,7 @@ func TestSystemdNoticesMistakes(t *testing.T) {
 	}
 }
 
-// OP-91: what systemd makes of a quoted word is the word.
+// OP-91: systemd reads a quoted word as the word.
 func TestQuote(t *testing.T) {
 	for word, want := range map[string]string{
 		"/usr/bin/yaya": "/usr/bin/yaya", "": `""`, "a b": `"a b"`, "100%": "100%%", `a"b`: `"a\"b"`, "it's": `"it's"`, `a\b`: `"a\\b"`, ";": `";"`,

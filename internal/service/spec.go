@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Spec is what a service runs, and how.
+// Spec describes the program that a service runs, and how.
 type Spec struct {
 	Program string   // absolute path of yaya
 	Args    []string // of the program

@@ -231,7 +231,7 @@ func number(re *regexp.Regexp, text []byte) float64 {
 	return f
 }
 
-// sample takes the figures of this moment.
+// sample measures the present figures.
 func (d *daemon) sample(ctx context.Context, at time.Duration) (sample, error) {
 	proc := fmt.Sprintf("/proc/%d/", d.pid())
 	status, err := os.ReadFile(proc + "status")

@@ -57,7 +57,7 @@ type meter struct {
 	sets map[setKey][]metric.RecordOption
 }
 
-// setKey is what the attributes of a metric follow from.
+// setKey holds the values that determine the attributes of a metric.
 type setKey struct{ method, target, server, transport, failure string }
 
 func (m *meter) record(ctx context.Context, seconds float64, c Call, failure string) {

@@ -84,7 +84,7 @@ func TestUnsampledAllocatesNothing(t *testing.T) {
 	}
 }
 
-// OP-67: what is refused, and what the words say.
+// OP-67: wrong settings are refused, with the reason.
 func TestRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		endpoint string

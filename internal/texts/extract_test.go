@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// text is what a reader reads at once: a paragraph of a comment, a literal, a line of a
+// text is a unit that a reader reads at once: a paragraph of a comment, a literal, a line of a
 // document. Its white space is single spaces.
 type text struct {
 	words string

@@ -17,7 +17,7 @@ type rule struct {
 	good    string // comes close, and is plain English
 }
 
-// sentence is where a sentence begins.
+// sentence matches the beginning of a sentence.
 const sentence = `(?:^|[.:!?;…] |\*\*|[>|"“(] ?|^[-#*0-9.]+ )`
 
 var rules = []rule{
@@ -82,6 +82,31 @@ var rules = []rule{
 		good:    "The client counts what it sends. What is a tape?",
 	},
 	{
+		name:    "clause as subject after an id",
+		hint:    ": wh",
+		phrase:  `\b[A-Z]+[0-9]*-[0-9]+: (?:what|who|whoever|whose) [a-z'’-]+`,
+		instead: `the thing that acts: "UP-40: names from a client …", "TW-14: a client that …"`,
+		bad:     "UP-40: what a client names goes into headers encoded.",
+		good:    "UP-40: names from a client go into headers encoded.",
+	},
+	{
+		name:    "is what",
+		hint:    " what ",
+		phrase:  `^(?://+ )?[A-Za-z]+ (?:is|are) what [a-z'’-]+`,
+		unless:  `(?i)^(?://+ )?(?:that|this|it|which|ours) `,
+		instead: `"holds", "returns", "lists" or a noun: "Called is the result of a tool call"`,
+		bad:     "Called is what a call of a tool has come to.",
+		good:    "Called is the result of a tool call. That is what clients see.",
+	},
+	{
+		name:    "told of",
+		hint:    " told of",
+		phrase:  `(?i)\b(?:is|are|was|were|be|been) told of\b`,
+		instead: `"learns of", "gets", "is reported"`,
+		bad:     "the client is told of the cancellation",
+		good:    "The client learns of the cancellation.",
+	},
+	{
 		name:    "let in, let out",
 		hint:    "let",
 		phrase:  `(?i)\blet(?:s|ting)? (?:(?:(?:an?|the|one|other|no|any|every|its|his|their)(?: [a-z]+)?|it|them|him|others|devices|strangers|people|nobody|somebody|everybody) )?(?:in|out)\b(?: (?:of|the|an?|this|its|their|every|each)\b)?`,
@@ -130,6 +155,15 @@ var rules = []rule{
 		instead: `"belongs in"; of data, "do not send … in …"`,
 		bad:     "a token does not belong into a URL",
 		good:    "do not send tokens in the URL",
+	},
+	{
+		name:    "of before, of now",
+		hint:    " of ",
+		phrase:  `\b(?:as )?of (?:before|now)\b`,
+		unless:  `^as `,
+		instead: `"the earlier …", "the present …"`,
+		bad:     "the log of before is kept",
+		good:    "The earlier log is kept, as of now; most of it dates from before the upgrade.",
 	},
 	{
 		name:    "for ever",

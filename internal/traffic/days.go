@@ -120,7 +120,7 @@ func (s *sums) add(r *Record) {
 	k := rowKey{r.Server, r.Tool, r.Client}
 	switch {
 	case r.Method != MethodTool:
-		k.tool = r.Method // there are as many URIs as anybody likes
+		k.tool = r.Method // the number of URIs is unbounded
 	case r.Outcome == "not_found":
 		k.tool = "(unknown)"
 	}

@@ -35,7 +35,7 @@ type Settings struct {
 
 // Config assembles a log. Root and Settings are required.
 type Config struct {
-	// Root is where the directory "traffic" is made; it belongs to the caller and
+	// Root is the parent of the directory "traffic"; it belongs to the caller and
 	// must stay open until the log is closed.
 	Root     *os.Root
 	Settings func() Settings

@@ -354,7 +354,7 @@ func TestTwoWriters(t *testing.T) {
 	}
 }
 
-// A folder that cannot be written to costs records, is told once, and is tried again.
+// A folder that cannot be written to costs records, is reported once, and is tried again.
 func TestFailingDisk(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "traffic"), nil, 0o600); err != nil {

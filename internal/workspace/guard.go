@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrOwn refuses a workspace that would give tools access to yaya's own files.
+// ErrOwn means that a workspace, or a file in one, is yaya's own.
 var ErrOwn = errors.New("yaya keeps its tools out of its own folders")
 
 // Own is a folder of yaya's own.

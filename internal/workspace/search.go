@@ -86,7 +86,7 @@ func (w *Workspace) Search(ctx context.Context, q Query) (out []Match, more bool
 		start = "."
 	}
 	err = w.Walk(ctx, start, walk)
-	if errors.Is(err, ErrIrregular) { // a file by itself
+	if errors.Is(err, errNotFolder) { // a file by itself
 		var clean string
 		var info fs.FileInfo
 		if clean, err = w.Clean(start); err == nil {

@@ -33,16 +33,18 @@ const (
 )
 
 var (
-	// ErrOutside refuses an invalid path, or one that leads out of the workspace.
+	// ErrOutside means that a path is invalid, or leads out of the workspace.
 	ErrOutside = errors.New("the path leads out of the workspace")
-	// ErrBinary refuses a file that is not text.
+	// ErrBinary is returned by [Workspace.Text] for a file that is not text.
 	ErrBinary = errors.New("the file is not text")
-	// ErrTooLarge refuses a file above MaxFile.
+	// ErrTooLarge is returned for a file of more than [MaxFile] bytes.
 	ErrTooLarge = fmt.Errorf("the file has more than %d bytes", MaxFile)
-	// ErrIrregular refuses paths that are not regular files.
-	ErrIrregular = errors.New("it is not a regular file")
-	// ErrGit refuses files in a repository's own folder.
-	ErrGit = errors.New("it belongs to git, and is not shown")
+	// ErrIrregular means that a path is not a regular file.
+	ErrIrregular = errors.New("the path is not a regular file")
+	// ErrGit means that a path leads into a repository's own folder.
+	ErrGit = errors.New("the path belongs to git, and is not shown")
+
+	errNotFolder = errors.New("the path is not a folder")
 )
 
 // Workspace is an open folder; a [Guard] opens it. It is safe for concurrent use.
@@ -209,7 +211,7 @@ func (w *Workspace) Walk(ctx context.Context, p string, visit func(e Entry) erro
 		}
 		if at == p {
 			if !d.IsDir() {
-				return ErrIrregular
+				return errNotFolder
 			}
 			return nil
 		}

@@ -18,11 +18,11 @@ type Edit struct {
 	Mode   fs.FileMode // of a new file; one that is there keeps its own
 }
 
-// ErrLink refuses to write through a link.
-var ErrLink = errors.New("the way there is a link, or no folder")
+// ErrLink is returned by [Workspace.Writable] for a path through a link or a file.
+var ErrLink = errors.New("the path leads through a link or a file")
 
-// ErrShared refuses to write a file that has other names: writing would change
-// them, too.
+// ErrShared is returned by [Workspace.Writable] for a file with several hard links:
+// writing would change each of them.
 var ErrShared = errors.New("the file has more than one name (a hard link)")
 
 // Apply makes all edits or none: each new content is written beside its file and
@@ -75,8 +75,8 @@ func (w *Workspace) Apply(edits []Edit) (err error) {
 
 type undo func() error
 
-// Writable refuses paths that are not regular files with one name, and ways that
-// lead over links: what is shown of a change is where it is made.
+// Writable returns an error unless a file can be written at exactly this path: there is a
+// regular file with one name or nothing, and no folder above it is a link.
 func (w *Workspace) Writable(p string) error {
 	for at := path.Dir(p); at != "."; at = path.Dir(at) {
 		if info, err := w.root.Lstat(at); err == nil && !info.IsDir() {

@@ -26,7 +26,7 @@ const MaxPayload = 4 << 20
 var (
 	// ErrClosed is returned once the bus no longer accepts events.
 	ErrClosed = errors.New("bus: closed")
-	// ErrLagging ends a subscription that fell too far behind.
+	// ErrLagging is the reason why a subscription ended that fell too far behind.
 	ErrLagging = errors.New("bus: subscription fell behind and was ended; subscribe again and resync")
 	// ErrRefused is wrapped by the error for an event that its emitter may not
 	// publish.
@@ -60,10 +60,10 @@ type Config struct {
 // emitter that floods waits for its own writes.
 type Recorder interface {
 	// Prepare is called before an event of that kind is accepted, and may take long.
-	// Its error refuses the event.
+	// If it returns an error, the bus refuses the event.
 	Prepare(kind, session string) error
 	// Record is called in acceptance order, for one event of a session at a time.
-	// It sets Entry. An error for which refuse is true refuses the event.
+	// It sets Entry. If refuse is true, the bus refuses the event with the error.
 	Record(ev *event.Event) (refuse bool, err error)
 	// Failed is called, outside every lock, with an event that was accepted but not
 	// recorded.
@@ -367,7 +367,7 @@ func (b *Bus) Wanted(kind string) bool { return len((*b.subs.Load())[kind]) > 0 
 
 // Pending is a request that waits for its answer.
 type Pending struct {
-	// Event is the request, as it was published.
+	// Event is the published request.
 	Event event.Event
 	bus   *Bus
 	kind  string

@@ -116,7 +116,7 @@ func TestEnvelope(t *testing.T) {
 	})
 }
 
-// Y-15, Y-16, Y-19, Y-33, Y-37, Y-44, Y-51…Y-60, Y-66: what is refused.
+// Y-15, Y-16, Y-19, Y-33, Y-37, Y-44, Y-51…Y-60, Y-66: the bus refuses invalid events.
 func TestRefusals(t *testing.T) {
 	t.Run("messages outside conversations", func(t *testing.T) {
 		b := newBus(t, bus.Config{})

@@ -151,7 +151,7 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// ST-19, R31: what is refused, with its place.
+// ST-19, R31: mistakes are refused, with their place.
 func TestRefused(t *testing.T) {
 	root, err := os.OpenRoot(t.TempDir())
 	if err != nil {
@@ -229,7 +229,7 @@ func TestTwoProcesses(t *testing.T) {
 	}
 }
 
-// Y-207, Y-208: what is hidden, at any depth, and that writing the mask back
+// Y-207, Y-208: secrets are masked at any depth, and writing the mask back
 // changes nothing.
 func TestMask(t *testing.T) {
 	for _, c := range []struct{ key, in, want string }{

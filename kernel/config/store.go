@@ -299,7 +299,7 @@ func (s *Store) Set(key string, value json.RawMessage) error {
 }
 
 // Same reports whether Set would leave a key as it is: it was set to that value, or the value
-// is its masked one. It is false where that cannot be told.
+// is its masked one. It is false where that is unknown.
 func (s *Store) Same(key string, value json.RawMessage) bool {
 	var flat, known bytes.Buffer
 	if s.Refresh() != nil || json.Compact(&flat, value) != nil {

@@ -259,7 +259,7 @@ func TestPrefixHint(t *testing.T) {
 	}
 }
 
-// Y-65, Y-66: who may use which session id.
+// Y-65, Y-66: each emitter may use only certain session ids.
 func TestSessionIDs(t *testing.T) {
 	for id, want := range map[string]struct{ client, bus bool }{
 		"s1":                                  {true, true},

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// ErrChanged refuses an answer about a folder that has changed since the question.
+// ErrChanged is returned by [Store.Trust] when the folder has changed since the question.
 var ErrChanged = errors.New("the folder has changed since it was shown")
 
 // Question is the content of the question about a folder, which the answer binds.
@@ -177,8 +177,8 @@ const (
 	EventRevoked = "folder_revoked"
 )
 
-// Audit makes the store call f before every change; its error refuses the change. Call it
-// before the store is shared.
+// Audit makes the store call f before every change; if f returns an error, the
+// store refuses the change. Call Audit before the store is shared.
 func (s *Store) Audit(f func(event, by string, r Record) error) { s.audit = f }
 
 // Allows sets f, which returns the user's additional grants to the servers of a folder,

@@ -28,7 +28,7 @@ const (
 	maxText  = 4 << 10 // bytes of a name or a command
 )
 
-// ErrTooMuch refuses a folder with more to show than a person can judge.
+// ErrTooMuch means that a folder has more to show than a person can judge.
 var ErrTooMuch = errors.New("the folder brings more than a question can show")
 
 // Item is one thing in a folder that may run once the folder is trusted.

@@ -195,7 +195,7 @@ func TestRequest(t *testing.T) {
 	})
 }
 
-// Y-152, Y-28: what becomes of which error.
+// Y-152, Y-28: each error of a service gets its kind.
 func TestErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		a    attempt
@@ -256,7 +256,7 @@ func (c *chooser) OnRetryableError(err error, attempt int) bool {
 	return attempt < 2
 }
 
-// Y-153: what passes is retried, with pauses that grow or that the service asks
+// Y-153: temporary errors are retried, with pauses that grow or that the service asks
 // for, a bounded number of times, and never once a reader has seen something.
 func TestRetries(t *testing.T) {
 	status := func(code int, after time.Duration) attempt {

@@ -168,7 +168,7 @@ type sent struct {
 	again    bool // it was sent again after an error of the disk
 }
 
-// history is what several clients do while processes come and go.
+// history holds the actions of several clients while processes come and go.
 type history struct {
 	t      *testing.T
 	chance *chance
@@ -270,7 +270,7 @@ func (h *history) live(clients [][]*sent, last bool) {
 	}
 }
 
-// told is what a tape says of its messages and turns.
+// told holds the messages and turns of a tape.
 type told struct {
 	at     map[string]int64  // the entry of each message, by its text
 	twice  []string          // texts that are there more than once
@@ -316,7 +316,7 @@ func read(t *testing.T, m *session.Manager, id string) told {
 	return out
 }
 
-// check compares the tapes with what the clients were told.
+// check compares the tapes with the answers that clients got.
 func (h *history) check(p *process, all []*sent) {
 	for _, id := range []string{"s1", "s2"} {
 		got := read(h.t, p.m, id)

@@ -28,15 +28,15 @@ const (
 const maxQueue = 32
 
 var (
-	// ErrBusy refuses a prompt while a turn runs.
+	// ErrBusy is returned when a turn runs and the prompt is neither to wait nor to steer it.
 	ErrBusy = session.ErrBusy
-	// ErrConflict refuses a prompt with the id of another.
+	// ErrConflict is returned by [Loop.Submit] for a prompt with the id of another.
 	ErrConflict = errors.New("another prompt already has this id")
-	// ErrTurn refuses to steer a turn that is not the one expected.
+	// ErrTurn is returned by [Loop.Submit] when another turn runs than [Prompt.ExpectedTurn].
 	ErrTurn = errors.New("another turn is running than the one expected")
-	// ErrQueueFull refuses a prompt when too many wait.
+	// ErrQueueFull is returned by [Loop.Submit] when too many prompts wait.
 	ErrQueueFull = fmt.Errorf("%d prompts are waiting already", maxQueue)
-	// ErrNothing refuses to retry when there is nothing left unanswered.
+	// ErrNothing is returned by [Loop.Retry] when no prompt is unanswered.
 	ErrNothing = errors.New("there is nothing to retry")
 )
 
@@ -323,7 +323,7 @@ func (l *Loop) Cancel(id string) bool {
 	return true
 }
 
-// ErrNotRetryable refuses to run a turn again that is completed or is not the
+// ErrNotRetryable is returned by [Loop.Retry] for a turn that is completed or is not the
 // session's last.
 var ErrNotRetryable = errors.New("only the last turn can be run again, and only if it has failed, was cancelled or has not been started")
 

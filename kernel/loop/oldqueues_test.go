@@ -32,7 +32,7 @@ func TestQueuesOfOldDataGoOn(t *testing.T) {
 				submit("s1", text)
 			}
 			h.disk = h.disk.Killed()
-			h.end(p, new(sync.WaitGroup)) // on the disk of before
+			h.end(p, new(sync.WaitGroup)) // on the disk that the killed process left
 			for _, name := range h.disk.Names("tapes/.queued") {
 				if err := h.disk.Remove("tapes/.queued/" + name); err != nil {
 					t.Fatal(err)

@@ -20,8 +20,8 @@ import (
 // turn, nil if there is none; then the queue is empty, unless the loop is closed or an
 // adapter's message comes first. The thread's admit lock is held.
 //
-// Every admission begins with it, so a prompt can only be refused, queued or started by what
-// the queue looks like now: there is no moment between two turns.
+// Every admission begins with it, so the present queue alone decides whether a prompt is refused,
+// queued or started: there is no moment between two turns.
 func (l *Loop) settle(thread *thread, s *session.Session) (*turn, error) {
 	l.mu.Lock()
 	running, others := thread.current, thread.newest != nil || l.closed
@@ -89,7 +89,7 @@ func (l *Loop) closeAll(thread *thread, s *session.Session) (session.Snapshot, e
 	return sn, lasting(s)
 }
 
-// errEnd is why a session cannot go on whose disk did not take the end of a turn.
+// errEnd means that a session cannot go on, because the end of a turn was not written.
 var errEnd = errors.New("the end of the turn could not be written to the tape")
 
 func (l *Loop) closeLost(id string, sn session.Snapshot) error {

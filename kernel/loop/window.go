@@ -24,13 +24,13 @@ const (
 	maxSummary = 4000
 )
 
-// gauge is what calls have told of one model.
+// gauge holds measurements of one model, taken from its calls.
 type gauge struct {
 	ratio  float64 // of the tokens that the service counts to those that we estimate
 	window int     // that an error has named, 0 if none has
 }
 
-// gauges are what is known of models, by provider and model.
+// gauges are the measurements of models, by provider and model.
 type gauges struct {
 	mu sync.Mutex
 	of map[[2]string]gauge
@@ -199,7 +199,7 @@ func (t *turn) sumUpHistory(req event.LLMRequest, w load, goal int) bool {
 	return done
 }
 
-// again measures a request with the history as it is now.
+// again measures a request with the present history.
 func (t *turn) again(req event.LLMRequest) load {
 	history, err := t.history()
 	if err == nil { // else the next request reports it

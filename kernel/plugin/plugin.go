@@ -90,7 +90,7 @@ func (m Manifest) Check() error {
 	return nil
 }
 
-// Plugin is what a plugin implements. OnEvent is called for one event of a
+// Plugin is implemented by every plugin. OnEvent is called for one event of a
 // session at a time, and for events of different sessions at once; long work
 // belongs on a goroutine of the plugin's own, which OnUnload waits for.
 type Plugin interface {
@@ -123,7 +123,7 @@ type Context interface {
 	RegisterTool(t tool.Tool) error
 }
 
-// Settings are what a plugin is configured with.
+// Settings are the settings of a plugin.
 type Settings interface {
 	// Config returns this plugin's setting plugin.<name>.<field>, and Kernel any of
 	// the kernel's own; nil when there is none.
@@ -133,7 +133,8 @@ type Settings interface {
 	Providers() config.Providers
 }
 
-// ErrCategory refuses an action outside a plugin's category.
+// ErrCategory is returned by a plugin's context when the plugin emits a kind, or registers
+// a tool, that its category does not allow.
 var ErrCategory = errors.New("not for a plugin of this category")
 
 // emits has the kinds that plugins of a category may emit besides x.*. A skill may

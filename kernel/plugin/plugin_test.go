@@ -419,8 +419,8 @@ func TestUnknownProvider(t *testing.T) {
 	})
 }
 
-// Y-8…Y-13, Y-19, Y-44, Y-64, R14: a plugin speaks under its own name, and only
-// of what its category has to say.
+// Y-8…Y-13, Y-19, Y-44, Y-64, R14: a plugin emits events under its own name, and only
+// of the kinds of its category.
 func TestEmitting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -471,7 +471,7 @@ func TestEmitting(t *testing.T) {
 	})
 }
 
-// Y-110: what a context offers.
+// Y-110: a plugin's context offers settings, tools, secrets and a folder.
 func TestContext(t *testing.T) {
 	w := newWorld(t)
 	for k, v := range map[string]string{"plugin.my_tool.port": `7`, "plugin.other.port": `8`, "strategy": `"s"`, "providers.abc.plugin": `"x"`} {

@@ -35,7 +35,7 @@ const (
 	Unloaded  State = "unloaded"
 )
 
-// ErrUnloading refuses a second unloading of the same plugin.
+// ErrUnloading means that a plugin is being unloaded, or is not loaded.
 var ErrUnloading = errors.New("the plugin is being unloaded already")
 
 const (

@@ -31,7 +31,7 @@ type Item struct {
 	// Cursor is the reader's position after this item. Events that are not on the tape
 	// do not move it.
 	Cursor Cursor
-	// Offset is where the content of an assistant.message.delta starts in the
+	// Offset is the start of an assistant.message.delta's content in the
 	// text in flight, in bytes.
 	Offset int
 	// Resync is set instead of Event: the reader replaces its state by this one.

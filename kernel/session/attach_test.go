@@ -142,7 +142,7 @@ func TestReplay(t *testing.T) {
 	})
 }
 
-// Y-186, Y-188: what is published during a replay comes after it; a reader that
+// Y-186, Y-188: events that are published during a replay come after it; a reader that
 // fails or blocks is nobody else's problem.
 func TestSlowAndFailingReaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -570,7 +570,7 @@ func longTape(b *testing.B, n int) *world {
 	return w
 }
 
-// BenchmarkTurnStart is what a turn's start asks of the tape: take the message
+// BenchmarkTurnStart measures the work of the tape at a turn's start: take the message
 // in, and build the history.
 func BenchmarkTurnStart(b *testing.B) {
 	for _, n := range []int{1_000, 100_000, 1_000_000} {

@@ -10,7 +10,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/journal"
 )
 
-// ErrDamaged refuses a session whose tape is not as it was written. The error that wraps
+// ErrDamaged means that a session's tape differs from what yaya wrote. The error that wraps
 // it names the damage, and the command that mends it.
 var ErrDamaged = errors.New("the session is damaged")
 
@@ -49,13 +49,13 @@ func ofSession(id string, err error) error {
 	return fmt.Errorf("session %s: %w", id, err)
 }
 
-// noStart is what is wrong with a tape whose first entry is another's.
+// noStart is the problem of a tape whose first entry is another's.
 const noStart = "it does not start like a tape"
 
 // errLost is the cause of a fork whose parent's tape is gone.
 var errLost = errors.New("the tape that it was forked from is gone")
 
-// lost is what a repair anchor says of entries that are gone.
+// lost is a repair anchor's record of entries that are gone.
 type lost struct {
 	First int64  `json:"first"`           // id of the first
 	Count int64  `json:"count"`           // by the lines of the file

@@ -35,7 +35,7 @@ func (k tapeKey) tape() string {
 	return hex.EncodeToString(k[:8]) + "__" + hex.EncodeToString(k[8:])
 }
 
-// row is what is kept in memory of a session. Times are in microseconds. There may be
+// row is the part of a session that stays in memory. Times are in microseconds. There may be
 // hundreds of thousands of rows.
 type row struct {
 	key     tapeKey
@@ -54,12 +54,12 @@ type row struct {
 	live    bool // its tape is open: what is written is noted as it happens
 }
 
-// mark is what a surface keeps of a session, see [Manager.Mark]; most sessions share a few.
+// mark is a surface's word about a session, see [Manager.Mark]; most sessions share a few.
 type mark = unique.Handle[string]
 
 var unknown = unique.Make("")
 
-// details are what lists show beside a row. They are in the file.
+// details are the further columns that lists show. They are in the file.
 type details struct {
 	Workspace string  `json:"w"`
 	Title     string  `json:"t,omitempty"`
@@ -239,7 +239,7 @@ func (x *index) wrote(key tapeKey, size int64, at time.Time, settled bool, title
 	defer x.mu.Unlock()
 	r := x.get(key)
 	if r == nil {
-		return // the folder of tapes tells of it
+		return // the folder of tapes shows it
 	}
 	r.size, r.written, r.settled = size, at.UnixMicro(), settled
 	x.advance(r, r.written)

@@ -50,7 +50,7 @@ func copied(t testing.TB, dir string) string {
 	return to
 }
 
-// OP-10, REL-8: whatever happens to sessions, the index says what the tapes say: while
+// OP-10, REL-8: the index always agrees with the tapes: while
 // yaya runs, after a stop, after a crash at any time, and after any damage to its file.
 func TestIndexAgreesWithTapes(t *testing.T) {
 	for seed := range uint64(3) {

@@ -181,7 +181,7 @@ func (x *index) load() (whole bool, err error) {
 	return whole, nil
 }
 
-// lines is what [index.load] has learnt from the lines that it has read.
+// lines holds the state of [index.load] from the lines that it has read.
 type lines struct {
 	marks    map[string]mark
 	outdated bool // a later line replaced or removed the session of an earlier one
@@ -280,8 +280,8 @@ func (x *index) disturb() {
 	})
 }
 
-// cleanNote reads the modification time of the folder of tapes as it was left; 0 if the
-// note is damaged.
+// cleanNote reads the note of a clean end, and returns the modification time of the folder of
+// tapes in it; 0 if the note is damaged.
 func (x *index) cleanNote() (int64, error) {
 	f, err := x.fs.Open(indexClean, journal.ReadOnly)
 	if err != nil {
@@ -303,8 +303,8 @@ func (x *index) cleanNote() (int64, error) {
 	return at, nil
 }
 
-// wasClean returns the modification time of the folder of tapes as it was left, and
-// removes that note; 0 if nobody has left one.
+// wasClean removes the note of a clean end, and returns the modification time of the
+// folder of tapes in it; 0 without a note.
 func (x *index) wasClean() int64 {
 	at, err := x.cleanNote()
 	if errors.Is(err, fs.ErrNotExist) {

@@ -36,7 +36,7 @@ const (
 // some to end properly.
 const MinFree = 64 << 20
 
-// ErrDiskFull refuses new work while too little space is free.
+// ErrDiskFull means that too little space is free for new work.
 var ErrDiskFull = errors.New("too little space is free on the disk of the data directory")
 
 // DiskFullError is [ErrDiskFull] with how much is free.

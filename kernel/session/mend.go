@@ -15,7 +15,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/journal"
 )
 
-// Known is what something beside a tape knows of a session.
+// Known holds facts about a session from elsewhere than its tape.
 type Known struct {
 	ID        string
 	Workspace string
@@ -24,11 +24,11 @@ type Known struct {
 	Settled   bool   // as it had that size, nothing at its end was unfinished
 }
 
-// Mended is what [Manager.Mend] did to the tape of a session.
+// Mended describes the changes of [Manager.Mend] to the tape of a session.
 type Mended struct {
 	Session string `json:"session,omitempty"` // "" if nothing tells it
 	File    string `json:"file"`
-	// Aside is where the damaged file is now, "" if it was not damaged itself.
+	// Aside is the present path of the damaged file, "" if it was not damaged itself.
 	Aside string `json:"aside,omitempty"`
 	Kept  int64  `json:"kept"` // entries that are left of the tape
 	Lost  int64  `json:"lost"` // entries that are gone, by the lines of the file
@@ -88,7 +88,7 @@ func (m *Manager) Mend(file, aside string, known Known) (*Mended, error) {
 	return &done, err
 }
 
-// mendWhole mends a tape whose records are as they were written: one that is not a
+// mendWhole mends a tape whose records are undamaged: one that is not a
 // tape, has lost its parent, or ends before an entry that it had.
 func (m *Manager) mendWhole(file string, done *Mended, known Known) (found bool, left int64, err error) {
 	fsys := m.cfg.FS

@@ -46,9 +46,9 @@ func KnownTapes(fsys journal.FS) (known map[string]Known, err error) {
 	return known, nil
 }
 
-// Missing reports the tapes that the index knows to have had something and that are gone. What
-// else is known of a session does not count: in a backup that was made while one was deleted,
-// its files may be left without a tape.
+// Missing reports the tapes that the index knows to have had something and that are gone. It
+// takes no other word for it: in a backup, the files of a session may be left without a tape
+// if it was deleted meanwhile.
 func Missing(fsys journal.FS) (out []Finding, err error) {
 	known, err := KnownTapes(fsys)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// OP-101: what the index keeps in memory of each session stays within the memory that Go
+// OP-101: the index's row of a session stays within the memory that Go
 // allocates in one piece of 96 bytes; one more field would take 112.
 func TestSizeOfARow(t *testing.T) {
 	if got := unsafe.Sizeof(row{}); got > 96 {

@@ -26,7 +26,7 @@ import (
 var (
 	// ErrNotFound reports a session that does not exist.
 	ErrNotFound = errors.New("session not found")
-	// ErrBusy refuses an operation that needs an idle session while a turn runs.
+	// ErrBusy means that an operation needs an idle session, and a turn runs.
 	ErrBusy   = errors.New("a turn is running")
 	errFormat = errors.New("the tape was written by a newer yaya")
 )

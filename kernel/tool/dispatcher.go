@@ -136,7 +136,7 @@ func (d *Dispatcher) SetApprover(a Approver) {
 	d.approver = a
 }
 
-// A Witness is told of a call of an agent before it runs that may change the workspace
+// A Witness learns, before it runs, of an agent's call that may change the workspace
 // although no person has agreed to it. Its error denies the call. The function that it returns
 // is called when the tool has ended, which may be later than the call.
 type Witness func(Change) (ended func() error, err error)

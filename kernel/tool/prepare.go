@@ -91,7 +91,7 @@ func change(e *Entry, call Call) (Change, bool) {
 	return c, true
 }
 
-// unreviewed tells of a change that nobody looks at before it is made, and when it is over.
+// unreviewed reports a change that nobody reviews before it is made, and its end.
 func (d *Dispatcher) unreviewed(e *Entry, call Call) (ended func(), res Result, ok bool) {
 	if call.Origin != OriginLoop {
 		return nil, Result{}, true

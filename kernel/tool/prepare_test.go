@@ -99,7 +99,7 @@ func TestPreparedCalls(t *testing.T) {
 		if got := strings.Join(p.log, ", "); got != tt.want || res.ErrorKind != tt.kind {
 			t.Errorf("%s: %s, kind %q; want %s, kind %q", name, got, res.ErrorKind, tt.want, tt.kind)
 		}
-		// S-51: whoever counts changes learns which calls never ran.
+		// S-51: the witness learns which calls never ran.
 		if want := tt.kind != "" && tt.run == nil; res.NotRun != want || res.Envelope().NotRun != want {
 			t.Errorf("%s: NotRun = %v, in the envelope %v, want %v", name, res.NotRun, res.Envelope().NotRun, want)
 		}
@@ -127,7 +127,7 @@ func (allow) Decide(context.Context, tool.Call, tool.Definition) (tool.Verdict, 
 	return tool.Verdict{Decision: tool.Allow}, nil
 }
 
-// SEC-7: who keeps count is told of an agent's call that may change the workspace and that
+// SEC-7: the witness learns of an agent's call that may change the workspace and that
 // no person has agreed to, before it runs; when that cannot be noted, it does not run.
 func TestUnreviewedChanges(t *testing.T) {
 	any := "anything"
@@ -204,8 +204,8 @@ func TestUnreviewedChanges(t *testing.T) {
 	}
 }
 
-// SEC-7: who keeps count is told once more when the tool has ended, however that was, and
-// not before; what goes wrong then is logged.
+// SEC-7: the witness is called again when the tool has ended, in any way, and
+// not before; its error is logged then.
 func TestUnreviewedChangesEnd(t *testing.T) {
 	for name, tt := range map[string]struct {
 		run      func(context.Context) error

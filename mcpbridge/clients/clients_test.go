@@ -98,7 +98,7 @@ func TestAddAndRemove(t *testing.T) {
 						t.Fatal(err)
 					}
 					if e.Was != "" || e.Now == "" {
-						t.Errorf("the change is told as %q to %q, want it new", e.Was, e.Now)
+						t.Errorf("the change is shown as %q to %q, want it new", e.Was, e.Now)
 					}
 					s, found, err := c.Entry(e.Data)
 					switch {
@@ -159,7 +159,7 @@ func others(t *testing.T, c clients.Client, data []byte) []string {
 	return out
 }
 
-// USE-2: a file that Add made, and that has nothing else in it, is told to be so; one
+// USE-2: a file that Add made, and that has nothing else in it, is reported as such; one
 // that has been touched, or that was there before, is not.
 func TestRemoveTellsWhatItMade(t *testing.T) {
 	for _, c := range all(t) {
@@ -200,7 +200,8 @@ func withMore(c clients.Client, data string) string {
 	return strings.Replace(data, "{", `{"other": 1, `, 1)
 }
 
-// Without a backup, too, what was there is as it was wherever the text tells.
+// Even without a backup, removing the entry restores the other text as far as the text shows
+// what it was.
 func TestRemoveKeepsTheText(t *testing.T) {
 	for _, c := range all(t) {
 		before := originals(c)["with servers"]

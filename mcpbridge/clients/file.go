@@ -131,8 +131,8 @@ func (f File) Change(ctx context.Context, e Edit) (backup string, err error) {
 	return backup, atomicfile.Replace(f.Path, e.Data)
 }
 
-// Original is the file as it was before yaya was in it, as far as a backup tells; nil if
-// none does.
+// Original returns the file's content from before yaya's entry was added, according to a
+// backup; nil without one.
 func (f File) Original() ([]byte, error) {
 	all, err := backups(f.Path)
 	for _, path := range slices.Backward(all) {

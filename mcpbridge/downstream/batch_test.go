@@ -16,8 +16,8 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// batchCases are what a client sends in a batch, and what it gets; the order of the
-// answers is nobody's.
+// batchCases are batches and the answers that a client gets; the order of the
+// answers does not matter.
 var batchCases = []struct {
 	name, version, in string
 	status            int

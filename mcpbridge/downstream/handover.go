@@ -20,7 +20,7 @@ const (
 	resubscribeTime = time.Minute
 )
 
-// Handover is what a server knows of its clients that they rely on, for the process that goes
+// Handover is the state of clients that they rely on, for the process that goes
 // on in its place: the legacy sessions. Modern clients have none.
 type Handover struct {
 	Sessions []HandedSession `json:"sessions,omitempty"`

@@ -70,7 +70,7 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
-// OP-71: what a successor gets is bounded; the newest events stay.
+// OP-71: the state for a successor is bounded; the newest events stay.
 func TestHandOverIsBounded(t *testing.T) {
 	r := &record{id: "g", over: make(chan struct{})}
 	for range 5 {

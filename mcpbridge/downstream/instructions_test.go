@@ -85,7 +85,7 @@ func sayings(t *testing.T, profiles string, list ...*saying) (base string) {
 	return hs.URL + "/mcp"
 }
 
-// FID-7: what servers tell their clients' models reaches them in both eras, under each
+// FID-7: the instructions of servers reach clients' models in both eras, under each
 // server's name, bounded, and within the profile.
 func TestInstructions(t *testing.T) {
 	long := strings.Repeat("x", 4<<10)

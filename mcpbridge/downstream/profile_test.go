@@ -125,7 +125,7 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
-// LD-06: what is kept of an answer is kept by what it depends on: clients that ask
+// LD-06: an answer is cached under everything that it depends on: clients that ask
 // for the same at once, and may see different things, each get their own.
 func TestAnswersAreNotCrossed(t *testing.T) {
 	url, _ := shelf(t, `{"files":{"servers":["f*"]},"reading":{"tools":["*read*","web__*","!fs__odd"]}}`, owner, approval.Callers{})

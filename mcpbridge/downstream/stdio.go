@@ -20,8 +20,8 @@ import (
 // pipes a request in and expects its answer.
 const drainTimeout = time.Second
 
-// ErrNobody refuses a client that nobody has established to be somebody.
-var ErrNobody = errors.New("it is not established who this client is")
+// ErrNobody is returned by [Server.ServeStdio] for a caller without a principal.
+var ErrNobody = errors.New("the principal of this client is not established")
 
 // stdioConn is one client over standard streams.
 type stdioConn struct {

@@ -16,7 +16,7 @@ import (
 	"github.com/yaya-ai/yaya/mcpbridge/downstream"
 )
 
-// stdioClient is what is at the other end of a server's standard input and output.
+// stdioClient is the other end of a server's standard input and output.
 type stdioClient struct {
 	t      *testing.T
 	in     *io.PipeWriter // closed by the test: the server ends then

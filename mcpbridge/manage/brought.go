@@ -213,8 +213,8 @@ func (d *Digests) server(w *workspace.Workspace, s servers.Server, left *int64) 
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// file is what a file of the folder is; "" if it lies elsewhere, or is not there. A link
-// out of the folder is where it leads to.
+// file returns the digest of a file in the folder; "" if it lies elsewhere or does not exist. For a link
+// out of the folder, it returns the link's target.
 func (d *Digests) file(w *workspace.Workspace, name string, left *int64) (string, error) {
 	name, err := w.Clean(name)
 	if err != nil {

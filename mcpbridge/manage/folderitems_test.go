@@ -25,8 +25,8 @@ func storeOf(data *os.Root, d *Digests) *folder.Store {
 	})
 }
 
-// SEC-3: what a folder brings is looked at whole: every file of it that a server's command
-// line names, in whatever way; and a pipe in the place of a file is not waited for.
+// SEC-3: the digest of a folder covers every file of it that a server's command
+// line names, in any way; a pipe in the place of a file does not block it.
 func TestFolderItems(t *testing.T) {
 	data, err := os.OpenRoot(t.TempDir())
 	if err != nil {

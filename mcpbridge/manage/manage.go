@@ -43,8 +43,8 @@ type Config struct {
 	// Bridge runs the servers, and Host reports their state; both are nil if none runs.
 	Bridge Bridge
 	Host   *feature.Host
-	// Changed is told that servers and their tools have changed, and with approvals that
-	// something else waits for approval; nil tells nobody.
+	// Changed is called when servers and their tools have changed; approvals says that
+	// other changes wait for approval. It may be nil.
 	Changed func(approvals bool)
 	Log     zerolog.Logger
 }
@@ -213,8 +213,8 @@ func (s *Manager) Prepare(name string, config json.RawMessage, from string) (Pre
 	return s.prepared(wanted, base, known || wasBad, notes)
 }
 
-// prepared is the change that makes a server what is wanted, if it is still as base says
-// then. It looks for what the server lacks, which may take a while.
+// prepared returns the change that replaces a server's entry, to be applied only while the
+// entry is still base. It looks for what the server lacks, which may take a while.
 func (s *Manager) prepared(wanted servers.Server, base string, known bool, notes []string) (Prepared, error) {
 	masked, err := wanted.Masked()
 	if err != nil {
@@ -410,7 +410,7 @@ func (s *Manager) Restart(ctx context.Context, name string) error {
 	return nil
 }
 
-// unusable is why a server that was added to the bridge cannot be used, nil if it can,
+// unusable returns why a server that was added to the bridge cannot be used, nil if it can,
 // or if nothing runs here.
 func (s *Manager) unusable(name string) error {
 	if s.cfg.Bridge == nil {

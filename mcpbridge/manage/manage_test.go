@@ -188,14 +188,14 @@ func start(t *testing.T, entries, project string, options ...option) *rig {
 	return r
 }
 
-// did checks what the bridge was told since the last check.
+// did checks the calls of the bridge since the last check.
 func (r *rig) did(want ...string) {
 	r.t.Helper()
 	got := r.bridge.takes()
 	slices.Sort(got)
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
-		r.t.Errorf("the bridge was told %q, want %q", got, want)
+		r.t.Errorf("the bridge got %q, want %q", got, want)
 	}
 }
 
@@ -209,10 +209,10 @@ func (r *rig) state(name string) string {
 	return ""
 }
 
-// does waits until the bridge is told something, and for nothing else.
+// does waits for one call of the bridge, and for nothing else.
 func (r *rig) does(want string) {
 	r.t.Helper()
-	eventually.True(r.t, "the bridge is told: "+want, func() bool {
+	eventually.True(r.t, "the bridge gets "+want, func() bool {
 		r.bridge.mu.Lock()
 		defer r.bridge.mu.Unlock()
 		return len(r.bridge.did) > 0

@@ -28,15 +28,15 @@ const (
 )
 
 // Permits keep what the user allows servers that folders bring: their files are not the
-// user's to change. A permit holds for an entry and its program as they are now; another
-// one is another server. Methods are safe for concurrent use.
+// user's to change. A permit holds for the present entry and its present program; with another
+// one, it is another server. Methods are safe for concurrent use.
 type Permits struct {
 	path string
 	mu   sync.Mutex
 	seen Digests
 }
 
-// permit is what one server may do.
+// permit holds the rights of one server.
 type permit struct {
 	Server string `json:"server"`
 	File   string `json:"file"`

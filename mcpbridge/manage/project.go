@@ -66,7 +66,7 @@ func (l *Loaded) Project(dir string, store *folder.Store) error {
 			l.brought[s.Name] = st.Items[i].Digest + " " + st.Items[i].Runs + " " + st.Items[i].Lacks // where paths lead, too
 		}
 		at, same := agreed(st, dir, s, new(Digests))
-		if st.Trusted && same { // as it was read here, too
+		if st.Trusted && same { // unchanged since it was read here
 			l.Servers = append(l.Servers, s)
 			continue
 		}

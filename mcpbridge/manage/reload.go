@@ -130,7 +130,7 @@ func (s *Manager) knownBad(bad servers.Invalid) bool {
 	return slices.ContainsFunc(s.bad, func(o servers.Invalid) bool { return o.Name == bad.Name && o.Err.Error() == bad.Err.Error() })
 }
 
-// difference is what files of servers ask for beside what there is.
+// difference is the difference between the servers in files and those that run.
 type difference struct {
 	changes []Change
 	stop    []string

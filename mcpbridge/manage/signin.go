@@ -93,7 +93,7 @@ func pasted(in io.Reader) (oauth.Answer, error) {
 	return oauth.ReadAnswer(u)
 }
 
-// Callback is where a browser is sent back to with the answer. It listens on this machine
+// Callback receives the browser that is sent back with the answer. It listens on this machine
 // alone until it is closed.
 type Callback struct {
 	url    string

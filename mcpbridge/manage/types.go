@@ -34,7 +34,7 @@ type Server struct {
 	// words; both are "" for a remote server.
 	Profile string
 	Allowed string
-	// Status is that of its provider; nil if none runs.
+	// Status is the status of its provider; nil if none runs.
 	Status *feature.Status
 }
 
@@ -50,7 +50,7 @@ type Prepared struct {
 	Apply func(context.Context) error
 }
 
-// Importable is what another client has configured.
+// Importable holds the servers that another client has configured.
 type Importable struct {
 	Client  string
 	Path    string
@@ -68,7 +68,7 @@ type ImportServer struct {
 type Waiting struct {
 	Server string
 	Reason string // reason that concerns the whole server
-	// Runs is what a server that a folder brings would run, and Config its entry.
+	// Runs is the command line of a server that a folder brings, and Config its entry.
 	Runs   string
 	Config json.RawMessage
 	Tools  []trust.WaitingTool
@@ -85,7 +85,7 @@ type Change struct {
 	Note   string
 }
 
-// FileError is why a file is not taken over.
+// FileError is the reason why a file is not taken over.
 type FileError struct {
 	File string
 	Err  error

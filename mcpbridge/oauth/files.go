@@ -15,7 +15,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/atomicfile"
 )
 
-// folder is where earlier versions of yaya kept grants, one file each.
+// folder is the folder in which earlier versions of yaya kept grants, one file each.
 const folder = "oauth"
 
 // maxFiles bounds how many files are moved.

@@ -190,7 +190,7 @@ func TestMigrateAfterDowngrade(t *testing.T) {
 	e.want("after", want)
 }
 
-// AU-42: what cannot be moved is named with the remedy, stays, and keeps nothing else from
+// AU-42: a grant that cannot be moved is named with the remedy, stays, and keeps no other from
 // being moved.
 func TestMigrateNamesWhatStays(t *testing.T) {
 	for name, c := range map[string]struct {

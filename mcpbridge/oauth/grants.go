@@ -70,7 +70,7 @@ func discover(ctx context.Context, client *http.Client, server string, header ht
 			continue
 		}
 		if len(prm.AuthorizationServers) == 0 {
-			return found{}, errors.New("its metadata names no authorization server")
+			return found{}, errors.New("the server's metadata names no authorization server")
 		}
 		issuer = prm.AuthorizationServers[0]
 		f.resource = prm.Resource

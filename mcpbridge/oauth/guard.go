@@ -112,7 +112,7 @@ func (g guard) client(p *proof) *http.Client {
 	return &http.Client{Transport: rt, Timeout: 30 * time.Second, CheckRedirect: func(req *http.Request, via []*http.Request) error {
 		first := via[0].URL
 		if len(via) > 3 || req.URL.Scheme != first.Scheme || req.URL.Host != first.Host {
-			return fmt.Errorf("it redirects to %s://%s, which is not followed", req.URL.Scheme, req.URL.Host)
+			return fmt.Errorf("the server redirects to %s://%s, and yaya does not follow redirects to another origin", req.URL.Scheme, req.URL.Host)
 		}
 		return nil
 	}}

@@ -160,7 +160,7 @@ func naming(t *testing.T, metadata string) *httptest.Server {
 	return srv
 }
 
-// SEC-8, UP-24, R21: what a server names may be in a private network only if the very
+// SEC-8, UP-24, R21: an address that a server names may be in a private network only if the very
 // connection on which it named it went to that network, whatever its name resolves to
 // before or after.
 func TestRebinding(t *testing.T) {

@@ -71,9 +71,9 @@ type LoginError struct {
 }
 
 func (e *LoginError) Error() string {
-	msg := "it requires authorization"
+	msg := "the server requires authorization"
 	if e.Scope != "" {
-		msg = fmt.Sprintf("it requires authorization for %q", e.Scope)
+		msg = fmt.Sprintf("the server requires authorization for %q", e.Scope)
 	}
 	msg += "; to sign in: yaya mcp login " + e.Server
 	if e.Cause != nil {

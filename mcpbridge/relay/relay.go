@@ -44,7 +44,7 @@ type Peer interface {
 type PeerInfo interface {
 	// Client is the kernel session of the client.
 	Client() string
-	// Name is what the client calls itself, "" if it is told apart by its session alone.
+	// Name is the name that the client announces, "" if it is told apart by its session alone.
 	Name() string
 	// Principal is the principal of the client.
 	Principal() string

@@ -141,7 +141,7 @@ func TestMatches(t *testing.T) {
 	}
 }
 
-// everything is what a subscriber without a profile may see.
+// everything is the filter of a subscriber without a profile: it sees every tool.
 func everything(string) bool { return true }
 
 type subscriber struct{ got []string }

@@ -65,7 +65,7 @@ func TestSetKeepsTheLayout(t *testing.T) {
 	}
 }
 
-// A mistake of the syntax is told in words that say where it is, and of no package.
+// A syntax error names its place, and no package.
 func TestSyntaxErrors(t *testing.T) {
 	_, err := servers.Parse("mcp.json", []byte("{\n  \"mcpServers\": {,}\n}"), servers.FormatYaya)
 	if err == nil || strings.Contains(err.Error(), "hujson") || strings.Count(err.Error(), "mcp.json") != 1 || !strings.Contains(err.Error(), "line 2, column 18") {

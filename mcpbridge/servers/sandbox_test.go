@@ -10,7 +10,7 @@ import (
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
-// An entry's sandbox is read, checked, and written back as it was.
+// An entry's sandbox is read, checked, and written back unchanged.
 func TestSandboxOfAnEntry(t *testing.T) {
 	for _, c := range []struct {
 		name, entry string
@@ -202,8 +202,8 @@ func TestPermit(t *testing.T) {
 	}
 }
 
-// GA-3: whose tools may change unasked is the user's decision: a project's file cannot
-// make it, and is told so.
+// GA-3: the user decides which servers' tools may change unasked: a project's file cannot
+// decide it, and gets a warning.
 func TestProjectTrustsNothing(t *testing.T) {
 	cfg, err := servers.ParseProject("/p/.mcp.json", []byte(`{"mcpServers":{"a":{"command":"x","trust":"always"}}}`))
 	if err != nil || len(cfg.Servers) != 1 || cfg.Servers[0].Trust != "" || len(cfg.Warnings) != 1 || !strings.Contains(cfg.Warnings[0], `"trust" is not imported`) {
@@ -211,7 +211,7 @@ func TestProjectTrustsNothing(t *testing.T) {
 	}
 }
 
-// GA-3: what somebody else wrote into an entry looks like nothing of yaya's in a question.
+// GA-3: text that somebody else wrote into an entry cannot look like yaya's own in a question.
 func TestQuestionQuotes(t *testing.T) {
 	for _, c := range []struct{ name, entry, want string }{
 		{"an address", `"url":"https://a.example/ (sha256 0)\nserver b: true"`, `"https://a.example/ (sha256 0)\nserver b: true"`},

@@ -27,7 +27,7 @@ func scope() servers.Scope {
 	}
 }
 
-// golden is what a file comes to, before and after expansion.
+// golden holds the servers of a file, before and after expansion.
 type golden struct {
 	Servers  map[string]goldenServer `json:"servers"`
 	Invalid  map[string]string       `json:"invalid,omitempty"`
@@ -281,7 +281,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// USE-2: whoever has made a mistake is told where.
+// USE-2: an error names the place of the mistake.
 func TestLine(t *testing.T) {
 	data := []byte("{\n  // mine\n  \"mcpServers\": {\n    \"a/b\": {\"command\": \"x\"},\n    \"c\":\n      {\"command\": 5}\n  }\n}\n")
 	for name, want := range map[string]int{"a/b": 4, "c": 6, "none": 0} {

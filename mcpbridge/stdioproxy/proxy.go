@@ -179,7 +179,7 @@ func (p *proxy) forward(ctx context.Context, msg *jsonrpc.Message, line []byte) 
 	}
 }
 
-// notSentError is why a message did not leave.
+// notSentError means that a message was not sent.
 type notSentError struct{ error }
 
 func (e *notSentError) Unwrap() error { return e.error }

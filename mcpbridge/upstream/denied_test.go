@@ -11,7 +11,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// replyOf is what a server answers: a result, or an error if there is one.
+// replyOf returns a server's answer: a result, or an error if there is one.
 func replyOf(t *testing.T, result, failure string) (r reply) {
 	t.Helper()
 	if failure != "" {
@@ -47,7 +47,7 @@ func TestFailureSaysWhatWasDenied(t *testing.T) {
 	}
 }
 
-// The same denial is told once a minute, and only so many of them; a call learns of each.
+// The same denial is reported once a minute, and only so many of them; a call learns of each.
 func TestDenialsAreToldNotTooOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log, said []string
@@ -85,7 +85,7 @@ func TestDenialsAreToldNotTooOften(t *testing.T) {
 	})
 }
 
-// A server that says on standard error that it was kept from a file is told of.
+// A server that says on standard error that it was kept from a file is reported.
 func TestStderrTellsOfDenials(t *testing.T) {
 	var said []string
 	p := New(Config{Kept: func(line string) Denial {

@@ -89,7 +89,7 @@ type eraError struct {
 }
 
 func (e *eraError) Error() string {
-	return fmt.Sprintf("it does not speak the %s era: %v", e.era, e.err)
+	return fmt.Sprintf("the server does not support the %s era: %v", e.era, e.err)
 }
 
 func (e *eraError) Unwrap() error { return e.err }

@@ -216,7 +216,7 @@ func askingTool(ctx context.Context, req *sdk.CallToolRequest, _ struct{}) (*sdk
 	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: res.Action}}}, nil, nil
 }
 
-// methodOf returns the method of a message, and leaves its body as it was.
+// methodOf returns the method of a message, and leaves its body unchanged.
 func methodOf(r *http.Request) string {
 	data, err := io.ReadAll(r.Body)
 	if err != nil {

@@ -117,7 +117,7 @@ func (p *Provider) answer(ctx context.Context, o outgoing, r reply) (outgoing, e
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
-				failed = cmp.Or(failed, fmt.Errorf("it asked for %s: %w", cut.Text(q.Method, 64), err))
+				failed = cmp.Or(failed, fmt.Errorf("the server asked for %s: %w", cut.Text(q.Method, 64), err))
 				return
 			}
 			answers[key] = got

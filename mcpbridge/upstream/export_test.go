@@ -13,7 +13,7 @@ var (
 	Normalise = normalise
 )
 
-// ReadLines reads lines as those of a server are read; lost is told of those above
+// ReadLines reads lines as those of a server are read; lost is called for those above
 // the limit.
 func ReadLines(r io.Reader, limit int, line func([]byte, *bufpool.Buffer) error, lost func(head, tail []byte) bool) error {
 	l := newLines(r, room{limit: limit, scratch: intake.TempFile})

@@ -105,7 +105,7 @@ func partyOf(o outgoing, session string) party {
 	return party{o.by, cmp.Or(name, session), session}
 }
 
-// queue is what a party has at a gate: all of them, a principal, a client, or a session.
+// queue is the state of a party at a gate: all of them, a principal, a client, or a session.
 type queue struct {
 	above         *queue // nil for that of all
 	key           string

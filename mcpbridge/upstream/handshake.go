@@ -135,8 +135,8 @@ type versionHolder interface {
 }
 
 var (
-	errNoVersion  = errors.New("its answer to server/discover names no version that yaya speaks")
-	errNoAgreeing = errors.New("it refuses every protocol version that it claims to speak")
+	errNoVersion  = errors.New("the server's answer names no protocol version that yaya supports")
+	errNoAgreeing = errors.New("the server refuses every protocol version that it claims to support")
 )
 
 // discover opens a modern session with server/discover.

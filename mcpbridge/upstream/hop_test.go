@@ -26,7 +26,7 @@ func (r *rig) exchanged(c *client, name, params string) (result string, progress
 	return native(r.t, res), progress
 }
 
-// FID-8: what belongs to a hop never reaches the other era, in either direction, in
+// FID-8: members that belong to a hop never reach the other era, in either direction, in
 // results, notifications and requests; all else of a message stays as it came.
 func TestHopsDoNotLeak(t *testing.T) {
 	const params = `{"name":"x","arguments":{"resultType":"mine"},"requestState":"s","inputResponses":{},"_meta":{"io.modelcontextprotocol/clientInfo":{"name":"c"},"v/x":1}}`

@@ -98,7 +98,7 @@ func sameOrigin(req *http.Request, via []*http.Request) error {
 		return errors.New("too many redirects")
 	}
 	if req.URL.Scheme != first.Scheme || req.URL.Host != first.Host {
-		return fmt.Errorf("it redirects to another origin (%s://%s); yaya does not follow such redirects", req.URL.Scheme, req.URL.Host)
+		return fmt.Errorf("the server redirects to another origin (%s://%s), and yaya does not follow such redirects", req.URL.Scheme, req.URL.Host)
 	}
 	return nil
 }

@@ -151,7 +151,7 @@ func (p *Provider) instruct(s *session) error {
 	return nil
 }
 
-// Bounds of what is held against a listing.
+// Bounds of pinned and withheld tools.
 const (
 	maxPinned   = 4 * feature.MaxTools
 	maxWithheld = feature.MaxTools

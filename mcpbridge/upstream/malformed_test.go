@@ -198,7 +198,7 @@ func TestAnswersToNobodyAreBounded(t *testing.T) {
 			t.Errorf("%s: the connection ended with %v, want %v: %v", name, err, errGarbage, tc.ends)
 		}
 		if in.unreadable > maxGarbage+1 {
-			t.Errorf("%s: the log was told %d times, want at most %d", name, in.unreadable, maxGarbage+1)
+			t.Errorf("%s: the log has %d lines, want at most %d", name, in.unreadable, maxGarbage+1)
 		}
 		if got := intake.Arriving().InUse(); got != 0 {
 			t.Errorf("%s: %d bytes are counted in files when all is over, want 0", name, got)

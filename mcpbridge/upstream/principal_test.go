@@ -130,7 +130,7 @@ func TestBreakersOfPrincipals(t *testing.T) {
 	}
 }
 
-// UP-38: principals are many, and processes are bounded; who comes too late is told,
+// UP-38: principals are many, and processes are bounded; a principal that comes too late gets an error,
 // and the others go on.
 func TestPrincipalsAreBounded(t *testing.T) {
 	r := newRig(t)
@@ -151,7 +151,7 @@ func TestPrincipalsAreBounded(t *testing.T) {
 	}
 }
 
-// heard is a listener that keeps who was told what.
+// heard is a listener that records who got which message.
 type heard struct {
 	mu  sync.Mutex
 	all map[string]string // who is told, by the process that says it
@@ -176,7 +176,7 @@ func (h *heard) of(pid int) string {
 	return h.all[strconv.Itoa(pid)]
 }
 
-// UP-38: what a process says outside requests is for its principal's clients alone.
+// UP-38: messages of a process outside requests reach its principal's clients alone.
 func TestMessagesOfProcesses(t *testing.T) {
 	for policy, want := range map[string][2]string{
 		servers.PerPrincipal: {"owner/", "device:a/"},

@@ -284,7 +284,7 @@ func (p *Provider) open(ctx context.Context, ask asking, of tenant, first relay.
 	}
 	if pinned := srv.Era == servers.EraLegacy || srv.Era == servers.EraModern; pinned {
 		if e, ok := errors.AsType[*eraError](err); ok {
-			err = fmt.Errorf("it does not speak the %s era that is configured: %w", e.era, e.err)
+			err = fmt.Errorf("the server does not support the configured %s era: %w", e.era, e.err)
 		}
 		return nil, err
 	}

@@ -28,7 +28,7 @@ type client struct {
 	caps   string
 	modern bool
 	answer func(method string, params []byte) (relay.Reply, error)
-	// reports are what the client tells of its progress on each question.
+	// reports are the client's progress reports, by question.
 	reports []string
 
 	mu    sync.Mutex
@@ -88,7 +88,7 @@ func (r *rig) callDuring(ctx context.Context, c *client, name, args string) tool
 	})
 }
 
-// UP-31: what a server asks is put to the client whose call made it ask, says whose
+// UP-31: a server's question goes to the client whose call made it ask, says whose
 // question it is, and is bounded; a client that cannot be asked is not.
 func TestQuestionsAreBounded(t *testing.T) {
 	r := newRig(t)
@@ -360,7 +360,7 @@ func TestInputRequired(t *testing.T) {
 	}
 }
 
-// UP-40: what a client names goes into headers encoded, and cannot add any.
+// UP-40: names from a client go into headers encoded, and cannot add a header.
 func TestNamesInHeaders(t *testing.T) {
 	url, seen := modernServer(t, func(string, map[string]any) string { return `{"resultType":"complete","contents":[]}` })
 	r := newRig(t)

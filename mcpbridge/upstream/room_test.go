@@ -21,7 +21,7 @@ import (
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
-// SEC-10: what was announced costs nothing before it comes.
+// SEC-10: an announced answer costs nothing before it comes.
 func TestReadAllOfAnnouncedSize(t *testing.T) {
 	at := func() *filler {
 		return &filler{room: room{party: "p", limit: 16 << 20, scratch: intake.TempFile}}

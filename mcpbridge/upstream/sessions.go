@@ -22,8 +22,8 @@ const (
 	maxPrincipals = 16  // per principal: each may be a process
 )
 
-// errNoCaller refuses a call that is nobody's.
-var errNoCaller = errors.New("it is not established who calls, and the server has a session for each principal")
+// errNoCaller is returned for a call without a principal.
+var errNoCaller = errors.New("the principal of this call is not established, and the server has a session for each principal")
 
 var errStopped = fmt.Errorf("%w: the server is being stopped", feature.ErrNotSent)
 

@@ -202,7 +202,7 @@ func TestNegotiation(t *testing.T) {
 	r.add(s)
 	r.stdio("ancient", "bad-version")
 	r.host.Boundary(t.Context())
-	if st := r.status("forced"); st.State != feature.Failed || !strings.Contains(st.Reason, "modern era that is configured") {
+	if st := r.status("forced"); st.State != feature.Failed || !strings.Contains(st.Reason, "configured modern era") {
 		t.Errorf("forced: %+v", st)
 	}
 	if st := r.status("ancient"); st.State != feature.Failed || !strings.Contains(st.Reason, `"1999-01-01"`) {
@@ -294,7 +294,7 @@ func TestFaultyServersExplainThemselves(t *testing.T) {
 		t.Errorf("a late duplicate was taken for an answer: %s", got)
 	}
 	eventually.True(t, "the late answer is counted", func() bool { return r.status("late").Detail.(upstream.Detail).Dropped > 0 })
-	eventually.True(t, "the server is told of the cancellation", func() bool { // UP-15
+	eventually.True(t, "the server learns of the cancellation", func() bool { // UP-15
 		return strings.Contains(r.status("hangs").Detail.(upstream.Detail).Stderr, "cancelled")
 	})
 }

@@ -84,7 +84,7 @@ func ids(es []event.MemoryEntry) (out []string) {
 	return out
 }
 
-// Y-38, Y-39, Y-40, Y-12: what is written is found by its words, the best match
+// Y-38, Y-39, Y-40, Y-12: a memory is found by its words, the best match
 // first, even after a restart.
 func TestRanking(t *testing.T) {
 	dir := t.TempDir()

@@ -75,7 +75,7 @@ func Check(ctx context.Context, path string) (err error) {
 
 // Salvage reads the memories that can be read in the damaged database at from, and writes
 // them into a new one at to. It returns how many those are, and how many are known to be
-// lost: the numbers of rows tell of those in between.
+// lost: the numbers of rows show those in between.
 func Salvage(ctx context.Context, from, to string) (kept, lost int, err error) {
 	old, err := readOnly(from)
 	if err != nil {

@@ -144,7 +144,7 @@ func TestBundle(t *testing.T) {
 	}
 }
 
-// S-38, S-48: what has changed is verified once the model has answered; failures are
+// S-38, S-48: changes are verified once the model has answered; failures are
 // handed back, three times.
 func TestVerifies(t *testing.T) {
 	answered := event.LoopState{Answered: true, Answer: "done"}

@@ -21,7 +21,7 @@ import (
 
 // person is asked through a dispatcher.
 type person struct {
-	asked []string // what was shown, as it was
+	asked []string // what was shown, word for word
 	brief string
 	do    func() error // while the question stands
 }
@@ -264,8 +264,8 @@ func TestWhatIsNotSwappedRuns(t *testing.T) {
 	}
 }
 
-// TW-10, Y-136: what is approved for a session is one command with the files and programs
-// that it names, as they are; everything else is asked about.
+// TW-10, Y-136: an approval for a session covers one command with the files and programs
+// that it names, unchanged; everything else is asked about.
 func TestGrantsAreForWhatWasShown(t *testing.T) {
 	w := swapping(t)
 	b := bus.New(bus.Config{})

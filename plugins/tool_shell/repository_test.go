@@ -84,7 +84,7 @@ func TestLinkedWorkTree(t *testing.T) {
 				}
 				text := w.shell("mkdir -p " + git + "/rebase-merge && echo exec ./evil >" + git + "/rebase-merge/git-rebase-todo").Text()
 				if !strings.Contains(text, "main/.git/rebase-merge/git-rebase-todo was not there") {
-					t.Errorf("got %q, want to be told of what it planted", text)
+					t.Errorf("got %q, want a report of what it planted", text)
 				}
 				outsideGit(t, dir, "rm -r main/.git/rebase-merge")
 			}

@@ -239,7 +239,7 @@ func TestHooksArePlanted(t *testing.T) {
 					t.Errorf("got %q and a hook: %v; want to be told %q: %v", text, err == nil, tt.want, planted)
 				}
 				if text := w.shell("true").Text(); strings.Contains(text, ".git") {
-					t.Errorf("the next command is told of: %q", text)
+					t.Errorf("the next command gets a report, too: %q", text)
 				}
 			})
 		}
@@ -253,7 +253,7 @@ func TestGitIsConfigured(t *testing.T) {
 	repository := func(dir string) string { return "mkdir -p " + dir + " && (cd " + dir + " && " + git + ")" }
 	for name, tt := range map[string]struct {
 		before, plant string
-		want          []string // what a result tells of, each continued in how
+		want          []string // what a result reports, each continued in how
 	}{
 		"commondir":        {git + " && cp -r .git evil && rm evil/HEAD", "echo ../evil >.git/commondir", []string{".git/commondir was not there before the command, and is now", "evil/config was", "evil/hooks was"}},
 		"a repository":     {git, repository("sub"), []string{"sub/.git was not there"}},
@@ -294,7 +294,7 @@ func TestGitIsConfigured(t *testing.T) {
 				t.Errorf("told of %d, want %d: %q", n, len(tt.want), text)
 			}
 			if text := w.shell("true").Text(); strings.Contains(text, "Git") {
-				t.Errorf("the next command is told of: %q", text)
+				t.Errorf("the next command gets a report, too: %q", text)
 			}
 		})
 	}

@@ -178,7 +178,7 @@ func (p *Plugin) OnLoad(_ context.Context, c plugin.Context) error {
 	return errors.Join(c.RegisterTool(shellTool{run, p}), c.RegisterTool(verifyTool{ver, p}), c.RegisterTool(obedient{dia}))
 }
 
-// errNotPrepared refuses to run a call that nobody can have seen.
+// errNotPrepared is returned for a call that was not prepared: nobody can have seen it.
 var errNotPrepared = errors.New("the call was not prepared")
 
 type obedient struct{ tool.Tool }

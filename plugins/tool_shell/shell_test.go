@@ -80,7 +80,7 @@ type world struct {
 	home          string // of the user
 	sandbox       sandbox.Settings
 	hosts, writes []string // of the settings
-	// answer is what a person says about a host; nil is that nobody is there.
+	// answer is a person's answer about a host; nil means that nobody is present.
 	answer func(ctx context.Context, call tool.Call, brief string) (approval.Decision, error)
 }
 
@@ -173,8 +173,8 @@ func (w *world) shell(command string) tool.Result {
 	return res
 }
 
-// keepInherited keeps descriptors that whoever started the test had open, such as
-// make's, from children: those are not the ones that a test is about.
+// keepInherited keeps descriptors that the test process has inherited, such as
+// make's, from children: the tests are about other ones.
 func keepInherited(t *testing.T) {
 	t.Helper()
 	open, err := os.ReadDir("/proc/self/fd")
@@ -234,7 +234,7 @@ func alive(pid int) bool {
 	return err == nil && !strings.Contains(string(data), ") Z ")
 }
 
-// TW-16, R20: what does not end is ended, with all that it has started: children in
+// TW-16, R20: a command that does not end is ended, with all that it has started: children in
 // the background, those that ignore signals, and those that leave the group.
 func TestTheTreeDies(t *testing.T) {
 	if testing.Short() {

@@ -63,7 +63,7 @@ func TestChecksAfterUnseenChanges(t *testing.T) {
 }
 
 // S-51, SEC-7: changes count for the folder: for other sessions, sub-agents, the folders
-// above and below, and after a restart, until a person has agreed to what they were.
+// above and below, and after a restart, until a person has agreed to them.
 func TestUnseenChangesAreRemembered(t *testing.T) {
 	w, p, call := reviewed(t, `"auto"`)
 	w.agree()
@@ -133,8 +133,8 @@ func (t writer) Invoke(context.Context, tool.Call) (tool.Result, error) {
 	return tool.OK("written"), nil
 }
 
-// SEC-7: what a person agrees to while a call runs does not cover what that call does
-// afterwards: verify is asked about while it runs, and once more when it has ended.
+// SEC-7: an approval while a call runs does not cover the call's changes
+// after it: verify is asked about while it runs, and once more when it has ended.
 func TestChangesThatComeAfterTheAnswer(t *testing.T) {
 	for name, tt := range map[string]struct {
 		atEnd func(t *testing.T, folders string) (repair func())

@@ -20,7 +20,7 @@ import (
 	"github.com/yaya-ai/yaya/plugins/tool_workspace"
 )
 
-// fakeContext is what the plugin is loaded with.
+// fakeContext is the context that the plugin is loaded with.
 type fakeContext struct {
 	plugin.Context
 	tools  map[string]tool.Tool

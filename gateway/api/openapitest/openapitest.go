@@ -18,9 +18,9 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// API is what is tested.
+// API is the API under test.
 type API struct {
-	// Document is where the document is.
+	// Document is the path of the OpenAPI document.
 	Document string
 	// Do sends a request; header are names and values in turn.
 	Do func(method, target, body string, header ...string) (status int, answer []byte, got http.Header)
@@ -40,7 +40,7 @@ type API struct {
 	Rare []string
 }
 
-// document is what the fuzzing needs of the OpenAPI document.
+// document holds the parts of the OpenAPI document that the fuzzing needs.
 type document struct {
 	OpenAPI string                          `json:"openapi"`
 	Paths   map[string]map[string]operation `json:"paths"`

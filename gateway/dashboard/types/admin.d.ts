@@ -1770,7 +1770,7 @@ export interface components {
             uses: string[] | null;
         };
         SecretList: {
-            /** @description where the key is that they are sealed with; absent if nothing is sealed */
+            /** @description location of the key that seals them; absent if nothing is sealed */
             key?: string;
             secrets: components["schemas"]["Secret"][] | null;
         };
@@ -1779,7 +1779,7 @@ export interface components {
             uses: string[] | null;
         };
         SecretSet: {
-            /** @description where the key is that it is sealed with */
+            /** @description location of the key that seals it */
             key: string;
             replaced: boolean;
             /** @description servers that were started again with it */
@@ -1972,7 +1972,7 @@ export interface components {
             diff: string;
             name: string;
             new: boolean;
-            /** @description only its description has changed: it goes on as it was approved */
+            /** @description only its description has changed: the approved one stays in use */
             wording?: boolean;
         };
     };

@@ -54,7 +54,7 @@ func TestLastWriterWins(t *testing.T) {
 	}
 }
 
-// W-31: only agents whose newest change is an update are told as they are, by index, and
+// W-31: only agents whose newest change is an update are reported with their state, by index, and
 // after a renewal all are.
 func TestUpdated(t *testing.T) {
 	var a agents.Set

@@ -28,7 +28,7 @@ type outcome struct {
 	took time.Duration
 }
 
-// Verdict is what an invocation has led to.
+// Verdict is the consequence of an invocation.
 type Verdict int
 
 // The verdicts.

@@ -14,7 +14,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 )
 
-// W-2, HT-17, R13: what JSON says, MessagePack says, and back, to the last bit of
+// W-2, HT-17, R13: JSON and MessagePack convert into each other without loss, to the last bit of
 // an integer.
 func TestCodecRoundTrip(t *testing.T) {
 	for _, in := range []string{
@@ -142,7 +142,7 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// WS-16: whatever comes in, it is refused or it is JSON that means one thing.
+// WS-16: every input is refused, or becomes JSON with one meaning.
 func FuzzDecodeFrame(f *testing.F) {
 	for _, seed := range []string{"\x95\xa11\xa11\xa7phoenix\xa9heartbeat\x80", "\x81\xa1a\xcb\x7f\xf8\x00\x00\x00\x00\x00\x00", "\xdd\xff\xff\xff\xff", "\xc4\x03abc", `["1","1","phoenix","heartbeat",{}]`, `{"topic":"a","event":"b"}`} {
 		f.Add([]byte(seed))

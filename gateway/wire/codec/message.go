@@ -18,7 +18,7 @@ const (
 	maxRef   = 64  // bytes
 )
 
-// ErrMessage says that a message is none of the protocol.
+// ErrMessage says that bytes are not a message of the protocol.
 var ErrMessage = errors.New("invalid message")
 
 // Message is one message in Phoenix's terms. Refs are nil where there is none.

@@ -22,8 +22,8 @@ const (
 	maxMembers = 10_000
 )
 
-// ErrMsgpack says that bytes are not one MessagePack value that can be said in
-// JSON, within the limits.
+// ErrMsgpack says that bytes are not one MessagePack value that JSON can express within
+// the limits.
 var ErrMsgpack = errors.New("invalid MessagePack")
 
 func badMsgpack(format string, args ...any) error {

@@ -12,7 +12,7 @@ import (
 
 const none = -1 // no such argument
 
-// change is what a call does to a file.
+// change is the change that a call makes to a file.
 type change int
 
 const (

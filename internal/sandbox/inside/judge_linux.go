@@ -116,7 +116,7 @@ func (j *judge) leave() {
 	}
 }
 
-// hungUp reports whether no process is left that a filter is on.
+// hungUp reports whether the last process with a filter has ended.
 func hungUp(fd int) bool {
 	fds := []unix.PollFd{{Fd: int32(fd)}} //nolint:gosec // a descriptor
 	n, err := unix.Poll(fds, 0)

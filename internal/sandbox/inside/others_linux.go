@@ -74,7 +74,7 @@ func within(caller, named int) bool {
 	return false
 }
 
-// status is what the kernel says of a thread.
+// status is the status of a thread in /proc.
 type status struct {
 	parent int // process
 	depth  int // of PID namespaces

@@ -34,8 +34,8 @@ type Rule struct {
 	// Kept makes the folder a mount of its own without another change, so that it
 	// cannot be renamed.
 	Kept bool `json:"kept,omitempty"`
-	// From is what is mounted at Path instead of Path itself: absolute, without symbolic
-	// links. Of Hide it is unused, and so it is without mounts.
+	// From is the file or folder that is mounted at Path instead of Path itself: absolute, without symbolic
+	// links. It is unused with Hide, and without mounts.
 	From string `json:"from,omitempty"`
 }
 

@@ -103,7 +103,7 @@ func (f Filter) program() []unix.SockFilter {
 
 // socket lets through the families and protocols that the network namespace, Landlock
 // and the mounts bound. Landlock's rules for TCP do not see MPTCP; virtual machines
-// reach their host by AF_VSOCK from every network namespace; sock_diag tells of the
+// reach their host by AF_VSOCK from every network namespace; sock_diag shows the
 // connections of others.
 func (f Filter) socket() []unix.SockFilter {
 	refuse := ret(fail(unix.EAFNOSUPPORT))
@@ -150,7 +150,7 @@ func (f Filter) asking() []unix.SockFilter {
 	return append(prog, ret(retAllow))
 }
 
-// ask is what becomes of a call that the keeper answers.
+// ask returns the filter's action for a call that the keeper answers.
 func (f Filter) ask() uint32 {
 	if f.refuse {
 		return fail(unix.EPERM)
