@@ -67,6 +67,7 @@ type Run struct {
 	owned    []string      // by [Run.own]
 	landlock int           // version
 	system   runSystem
+	trial    bool    // of a back end, without a program: what this machine has at the moment does not matter
 	golang   *goHost // of a program that can write modules of its own, else nil
 	// cargoHome is the home of Cargo where the host has none.
 	cargoHome string

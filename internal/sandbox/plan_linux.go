@@ -1,11 +1,9 @@
 package sandbox
 
 import (
-	"bufio"
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -13,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/yaya-ai/yaya/internal/mounts"
 	"github.com/yaya-ai/yaya/internal/sandbox/inside"
 )
 
@@ -150,52 +147,4 @@ func passesOn(name string) bool {
 		yes, _ := filepath.Match(pattern, name)
 		return yes
 	})
-}
-
-// maxSockets bounds how many sockets of the host are hidden one by one.
-const maxSockets = 1024
-
-// hideSockets hides the sockets at paths of the host, because a read-only mount
-// does not prevent connections. It also hides those in granted paths: the programs
-// that listen there have not agreed to a program in a sandbox.
-func (r *Run) hideSockets(s *rules, plan *inside.Plan) error {
-	if r.policy.HostWrites || !plan.Mounts {
-		return nil
-	}
-	f, err := os.Open("/proc/net/unix") //nolint:forbidigo // a kernel file
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("look for sockets: %w", err)
-	}
-	defer func() { _ = f.Close() }()
-	sorted := inside.Sort(s.all)
-	lines := bufio.NewScanner(io.LimitReader(f, 16<<20))
-	seen, found := map[string]bool{}, map[string]bool{}
-	for lines.Scan() {
-		at := strings.IndexByte(lines.Text(), '/')
-		if at < 0 {
-			continue
-		}
-		name := filepath.Clean(lines.Text()[at:])
-		if seen[name] {
-			continue
-		}
-		seen[name] = true
-		for _, name := range append(r.mounts.Others(real(name), mounts.Itself), name) {
-			if a := inside.Effective(sorted, name, plan.Otherwise()); found[name] || a != inside.Read && a != inside.Write {
-				continue
-			}
-			info, err := os.Lstat(name) //nolint:gosec // it is looked at, no more
-			if err != nil || info.Mode()&os.ModeSocket == 0 {
-				continue
-			}
-			if found[name] = true; len(found) > maxSockets {
-				return fmt.Errorf("there are more than %d sockets to hide from the sandbox", maxSockets)
-			}
-			s.link(inside.Hide, name)
-		}
-	}
-	return lines.Err()
 }

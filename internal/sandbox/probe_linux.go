@@ -77,7 +77,7 @@ func try(backend string) (*inside.Reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	run := &Run{box: &Box{}, policy: p, Enforced: Enforced{Backend: backend}}
+	run := &Run{box: &Box{}, policy: p, Enforced: Enforced{Backend: backend}, trial: true}
 	defer run.Ended()
 	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
 	defer cancel()
