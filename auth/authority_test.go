@@ -141,8 +141,8 @@ func (g gadget) registration() auth.Registration {
 	return auth.Registration{PublicKey: g.public(), DeviceID: g.id, Label: "a " + g.id}
 }
 
-// enrol enrolls a device by a code.
-func (w *world) enrol(g gadget, scopes ...auth.Scope) auth.Token {
+// enroll enrolls a device by a code.
+func (w *world) enroll(g gadget, scopes ...auth.Scope) auth.Token {
 	w.t.Helper()
 	if scopes == nil {
 		scopes = auth.DefaultScopes()
@@ -171,7 +171,7 @@ func (w *world) principal(token auth.Token) auth.Principal {
 
 // W-6, W-8, W-9, W-10: a code enrolls one device, and gives it an RS256 token for
 // this instance that names the device and its key and lives for 24 hours.
-func TestEnrolByCode(t *testing.T) {
+func TestEnrollByCode(t *testing.T) {
 	w := newWorld(t)
 	g := newGadget("phone")
 	inv, err := w.Invite(t.Context(), auth.LocalOwner, "Pho\x1b[31mne\u202e", []auth.Scope{auth.AgentsRead})
@@ -346,7 +346,7 @@ func TestApproval(t *testing.T) {
 func TestIdsKeepTheirKeys(t *testing.T) {
 	w := newWorld(t)
 	g := newGadget("phone")
-	tok := w.enrol(g)
+	tok := w.enroll(g)
 	thief := newGadget("phone")
 	inv, _ := w.Invite(t.Context(), auth.LocalOwner, "", auth.DefaultScopes())
 	r := thief.registration()
@@ -508,9 +508,9 @@ func TestPendingIsBounded(t *testing.T) {
 // what its scopes do not say, whatever the way.
 func TestRightsAreNeverExceeded(t *testing.T) {
 	w := newWorld(t)
-	admin := w.principal(w.enrol(newGadget("admin"), auth.AllScopes()...))
-	helper := w.principal(w.enrol(newGadget("helper"), auth.DevicesApprove, auth.AgentsRead))
-	plain := w.principal(w.enrol(newGadget("plain")))
+	admin := w.principal(w.enroll(newGadget("admin"), auth.AllScopes()...))
+	helper := w.principal(w.enroll(newGadget("helper"), auth.DevicesApprove, auth.AgentsRead))
+	plain := w.principal(w.enroll(newGadget("plain")))
 	waiting := func(id string) string {
 		r, err := w.Register(t.Context(), "p", newGadget(id).registration())
 		if err != nil {
@@ -548,7 +548,7 @@ func TestRightsAreNeverExceeded(t *testing.T) {
 	forbidden("its own rights", w.SetScopes(ctx, admin, "admin", []auth.Scope{auth.AgentsRead}))
 	// A device that was revoked asks again and approves itself with an old principal.
 	g := newGadget("self")
-	self := w.principal(w.enrol(g, auth.AllScopes()...))
+	self := w.principal(w.enroll(g, auth.AllScopes()...))
 	if err := w.Revoke(ctx, auth.LocalOwner, "self", ""); err != nil {
 		t.Fatal(err)
 	}
@@ -593,7 +593,7 @@ func mint(t *testing.T, method jwt.SigningMethod, key any, header, claims map[st
 func TestForeignTokens(t *testing.T) {
 	w := newWorld(t)
 	g := newGadget("phone")
-	good := w.enrol(g)
+	good := w.enroll(g)
 	key := rsaKeys(w.made - 1)
 	claims := func(change ...any) map[string]any {
 		var c map[string]any
@@ -697,7 +697,7 @@ func TestForeignTokens(t *testing.T) {
 	// AU-07: another instance with the same signing key.
 	other := newWorld(t)
 	other.made = w.made - 1
-	other.enrol(g)
+	other.enroll(g)
 	if _, err := other.VerifyToken(good.Token); !errors.Is(err, auth.ErrToken) {
 		t.Errorf("another instance takes it: %v", err)
 	}
@@ -715,7 +715,7 @@ func TestChallenge(t *testing.T) {
 	now := time.Now()
 	w.now = func() time.Time { return now }
 	g := newGadget("phone")
-	tok := w.enrol(g)
+	tok := w.enroll(g)
 	const url = "wss://yaya.example/ws"
 	answer := func(c *auth.Challenge) []byte {
 		sig, server, err := auth.SignChallenge(g.key, c.Bytes(), url, w.ServerID())
@@ -803,8 +803,8 @@ func TestRefresh(t *testing.T) {
 	now := time.Now()
 	w.now = func() time.Time { return now }
 	g := newGadget("phone")
-	first := w.enrol(g)
-	elsewhere := w.enrolAgain(g)
+	first := w.enroll(g)
+	elsewhere := w.enrollAgain(g)
 	second, err := w.Refresh(t.Context(), first.Token)
 	if err != nil || second.Token == first.Token {
 		t.Fatalf("got %v, want Token not %v", err, first.Token)
@@ -838,8 +838,8 @@ func TestRefresh(t *testing.T) {
 	}
 }
 
-// enrolAgain gets a token for a known device by its proof.
-func (w *world) enrolAgain(g gadget) auth.Token {
+// enrollAgain gets a token for a known device by its proof.
+func (w *world) enrollAgain(g gadget) auth.Token {
 	w.t.Helper()
 	r := g.registration()
 	got, err := w.Register(w.t.Context(), "p", r)
@@ -859,7 +859,7 @@ func (w *world) enrolAgain(g gadget) auth.Token {
 func TestRevocation(t *testing.T) {
 	w := newWorld(t)
 	g := newGadget("phone")
-	tok := w.enrol(g)
+	tok := w.enroll(g)
 	p := w.principal(tok)
 	ended := make(chan error, 10)
 	release := w.Hold(p, func(err error) { ended <- err })
@@ -906,7 +906,7 @@ func TestRevocation(t *testing.T) {
 		t.Errorf("an unknown device: %v", err)
 	}
 	// A new invitation enrolls it again, but its old token stays invalid.
-	again := w.enrol(g)
+	again := w.enroll(g)
 	w.principal(again)
 	if _, err := w.VerifyToken(tok.Token); !errors.Is(err, auth.ErrToken) {
 		t.Errorf("the old token: %v", err)
@@ -918,7 +918,7 @@ func TestHoldsEndWithTheToken(t *testing.T) {
 	rsaKeys(0) // not in the bubble
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		tok := w.enrol(newGadget("phone"))
+		tok := w.enroll(newGadget("phone"))
 		ended := make(chan time.Time, 1)
 		release := w.Hold(w.principal(tok), func(error) { ended <- time.Now() })
 		defer release()
@@ -937,7 +937,7 @@ func TestHoldsEndWithTheToken(t *testing.T) {
 func TestRotation(t *testing.T) {
 	w := newWorld(t)
 	g := newGadget("phone")
-	old := w.enrol(g)
+	old := w.enroll(g)
 	ended := make(chan error, 1)
 	defer w.Hold(w.principal(old), func(err error) { ended <- err })()
 	if _, err := w.RotateKeys(t.Context(), auth.LocalOwner, false); err != nil {
@@ -983,7 +983,7 @@ func TestRotation(t *testing.T) {
 			t.Errorf("a token of a dropped key: %v", err)
 		}
 	}
-	w.principal(w.enrolAgain(g))
+	w.principal(w.enrollAgain(g))
 	if n := strings.Count(string(w.JWKS()), `"kid"`); n != 1 {
 		t.Errorf("%d keys are published", n)
 	}
@@ -993,7 +993,7 @@ func TestRotation(t *testing.T) {
 // earlier tokens stay valid until they expire.
 func TestMissingTokenKey(t *testing.T) {
 	w := newWorld(t)
-	old := w.enrol(newGadget("phone"))
+	old := w.enroll(newGadget("phone"))
 	files, err := filepath.Glob(filepath.Join(w.dir, "keys", "token-*"))
 	if err != nil || len(files) != 1 {
 		t.Fatalf("got %v, %v, want one key", files, err)
@@ -1004,7 +1004,7 @@ func TestMissingTokenKey(t *testing.T) {
 	}
 	w.restart()
 	w.principal(old)
-	w.principal(w.enrol(newGadget("tablet")))
+	w.principal(w.enroll(newGadget("tablet")))
 	next, err := w.Refresh(t.Context(), old.Token)
 	if err != nil {
 		t.Fatalf("Refresh without the file of the key that signed: %v", err)
@@ -1022,7 +1022,7 @@ func TestMissingTokenKey(t *testing.T) {
 // refused when they are not.
 func TestKeyFiles(t *testing.T) {
 	one, two := newWorld(t), newWorld(t)
-	one.enrol(newGadget("g"))
+	one.enroll(newGadget("g"))
 	if one.ServerID() == two.ServerID() {
 		t.Error("two instances have one key")
 	}
@@ -1113,7 +1113,7 @@ func TestKeyFiles(t *testing.T) {
 func TestFailsClosed(t *testing.T) {
 	w := newWorld(t)
 	g := newGadget("phone")
-	tok := w.enrol(g)
+	tok := w.enroll(g)
 	req, err := w.Register(t.Context(), "p", newGadget("other").registration())
 	if err != nil {
 		t.Fatal(err)

@@ -23,7 +23,7 @@ func TestCensus(t *testing.T) {
 		}
 	}
 	same("at first", 0)
-	w.enrol(newGadget("phone"), auth.ToolsCall)
+	w.enroll(newGadget("phone"), auth.ToolsCall)
 	same("a device", 1)
 	if _, _, err := w.CreateLasting(t.Context(), auth.LocalOwner, auth.NewLasting{Name: "ci", Scopes: []auth.Scope{auth.ToolsCall}}); err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ func TestCensus(t *testing.T) {
 // A request that changes nothing succeeds without an entry in the log.
 func TestNothingChanges(t *testing.T) {
 	w := newWorld(t)
-	w.enrol(newGadget("phone"), auth.ToolsCall, auth.SessionsRead)
+	w.enroll(newGadget("phone"), auth.ToolsCall, auth.SessionsRead)
 	last := func() int64 {
 		var n int64
 		if err := w.log.Read(1, func(e control.Entry) error { n = e.Index; return nil }); err != nil {

@@ -17,10 +17,10 @@ func TestClockIsSetBack(t *testing.T) {
 	start := time.Now()
 	now := start
 	w.now = func() time.Time { return now }
-	old := w.enrol(newGadget("phone"))
+	old := w.enroll(newGadget("phone"))
 	now = start.Add(25 * time.Hour)
 	g := newGadget("laptop")
-	fresh := w.enrol(g)
+	fresh := w.enroll(g)
 	expired := func(when string, tok auth.Token, want string) {
 		t.Helper()
 		_, err := w.VerifyToken(tok.Token)
@@ -45,7 +45,7 @@ func TestClockIsSetBack(t *testing.T) {
 	w.restart()
 	expired("after a restart", old, "25h0m0s behind")
 	w.principal(fresh)
-	again := w.enrolAgain(g) // a clock that is behind locks nobody out
+	again := w.enrollAgain(g) // a clock that is behind locks nobody out
 	w.principal(again)
 	now = now.Add(24*time.Hour + 2*time.Minute)
 	expired("a day after the restart", again, "has expired") // so time goes on
@@ -59,7 +59,7 @@ func TestClockIsSetBack(t *testing.T) {
 		}
 		w.restart()
 	}
-	if tok := w.enrolAgain(g); tok.ExpiresAt.After(start.Add(24*time.Hour + time.Minute)) {
+	if tok := w.enrollAgain(g); tok.ExpiresAt.After(start.Add(24*time.Hour + time.Minute)) {
 		t.Errorf("a token is good until %v, and now is %v", tok.ExpiresAt, start)
 	}
 }
@@ -69,7 +69,7 @@ func TestClockWasAhead(t *testing.T) {
 	w := newWorld(t)
 	now := time.Now()
 	w.now = func() time.Time { return now }
-	tok := w.enrol(newGadget("phone"))
+	tok := w.enroll(newGadget("phone"))
 	now = now.AddDate(1, 0, 0)
 	if _, err := w.VerifyToken(tok.Token); !errors.Is(err, auth.ErrToken) {
 		t.Errorf("a year later: got %v, want it expired", err)
@@ -87,7 +87,7 @@ func TestParallelRefreshes(t *testing.T) {
 	w := newWorld(t)
 	now := time.Now()
 	w.now = func() time.Time { return now }
-	first := w.enrol(newGadget("phone"))
+	first := w.enroll(newGadget("phone"))
 	var mu sync.Mutex
 	got := map[string]int{}
 	var wg sync.WaitGroup

@@ -102,8 +102,8 @@ func TestLastingTokenRefused(t *testing.T) {
 // USE-8: only principals with the right make tokens, and of which kinds.
 func TestWhoMakesLastingTokens(t *testing.T) {
 	w := newWorld(t)
-	manager := w.principal(w.enrol(newGadget("phone"), auth.DevicesManage, auth.ToolsCall))
-	reader := w.principal(w.enrol(newGadget("tablet"), auth.ToolsCall))
+	manager := w.principal(w.enroll(newGadget("phone"), auth.DevicesManage, auth.ToolsCall))
+	reader := w.principal(w.enroll(newGadget("tablet"), auth.ToolsCall))
 	most := slices.DeleteFunc(auth.AllScopes(), func(s auth.Scope) bool {
 		return slices.Contains([]auth.Scope{auth.DevicesApprove, auth.DevicesManage, auth.KernelAttach, auth.SkillsInvoke}, s)
 	})

@@ -65,7 +65,7 @@ func (p Paths) usual() []string {
 
 // enlist writes down the folders of this yaya, unless each sandbox hides them anyway.
 func (p Paths) enlist() error {
-	if p.Home == "" || p.look {
+	if p.Home == "" || p.readOnly {
 		return nil
 	}
 	hidden := Hidden(p.Own())
@@ -109,7 +109,7 @@ func (p Paths) write(suffix string, change func(have entry) entry) error {
 // enlist writes down the files outside the folders of this yaya. The daemon of a data directory
 // replaces what is written; another command, which may run beside it, adds its own.
 func (o ownFiles) enlist(daemon bool) error {
-	if o.paths.Home == "" || o.paths.look {
+	if o.paths.Home == "" || o.paths.readOnly {
 		return nil
 	}
 	hidden, readable := o.Now()

@@ -28,7 +28,7 @@ func TestEnlist(t *testing.T) {
 	one, two, gone := otherYaya(t, home, "one"), otherYaya(t, home, "two"), otherYaya(t, home, "gone")
 	plain := Paths{Home: home, Data: filepath.Join(home, ".local/state/yaya"), Config: filepath.Join(home, ".config/yaya")}
 	look := otherYaya(t, home, "look")
-	look.look = true
+	look.readOnly = true
 	for _, p := range []Paths{one, gone, two, one, plain, look, {Data: "/nowhere"}} {
 		if err := p.enlist(); err != nil {
 			t.Fatal(err)

@@ -22,8 +22,8 @@ type Paths struct {
 	Data   string
 	Config string
 	Home   string
-	// look says that the data directory is another process's, and stays as it is.
-	look bool
+	// readOnly says that the data directory is another process's, and stays as it is.
+	readOnly bool
 }
 
 // Paths returns the folders that the flags name, or those that XDG says.
@@ -117,7 +117,7 @@ func (p Paths) OpenData() (*os.Root, error) {
 // openData is OpenData, with notes for the log.
 func (p Paths) openData() (*os.Root, []string, error) {
 	return p.openDataAs(func(root *os.Root) ([]string, error) {
-		if p.look {
+		if p.readOnly {
 			_, err := checkFormat(root)
 			return nil, err
 		}

@@ -226,7 +226,7 @@ func CheckServe(ctx context.Context, g *Flags, o Options, out io.Writer) (err er
 	if err != nil {
 		return err
 	}
-	p.look = true // the yaya that runs may be an older one, which upgrades nothing
+	p.readOnly = true // the yaya that runs may be an older one, which upgrades nothing
 	at, err := openPlace(g, p, access{settings: o.Settings, log: g.NewLog(os.Stderr)})
 	if err != nil {
 		return err

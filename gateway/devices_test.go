@@ -151,7 +151,7 @@ func device(id string) (ed25519.PrivateKey, auth.Registration) {
 	return key, auth.Registration{PublicKey: base64.StdEncoding.EncodeToString(pub), DeviceID: id, Label: id}
 }
 
-// token enrols a device.
+// token enrolls a device.
 func token(t *testing.T, a *auth.Authority, id string, scopes ...auth.Scope) string {
 	t.Helper()
 	inv, err := a.Invite(t.Context(), auth.LocalOwner, "", scopes)

@@ -150,7 +150,7 @@ func connect(ctx context.Context, w io.Writer, data *os.Root, url, code, device,
 		}
 	}
 	if code != "" {
-		err = c.Enrol(ctx, nil, code)
+		err = c.Enroll(ctx, nil, code)
 	} else {
 		err = waitForApproval(ctx, w, data, &c)
 	}

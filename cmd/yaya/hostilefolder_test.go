@@ -155,7 +155,7 @@ func TestOwnFoldersAreOutOfReach(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := phone.Enrol(t.Context(), nil, b.invite("default", "sessions:write")); err != nil {
+	if err := phone.Enroll(t.Context(), nil, b.invite("default", "sessions:write")); err != nil {
 		t.Fatal(err)
 	}
 	for name, ws := range map[string]string{

@@ -17,14 +17,14 @@ import (
 	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
-// device enrols a device and returns what it signs in with.
+// device enrolls a device and returns what it signs in with.
 func (b *box) device(id string, scopes ...string) client.Credentials {
 	b.t.Helper()
 	creds, err := client.New("http://"+b.addr, id, "")
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	if err := creds.Enrol(b.t.Context(), nil, b.invite(scopes...)); err != nil {
+	if err := creds.Enroll(b.t.Context(), nil, b.invite(scopes...)); err != nil {
 		b.t.Fatal(err)
 	}
 	return creds

@@ -24,7 +24,7 @@ func TestRevocationEndsEverything(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := creds.Enrol(t.Context(), nil, b.invite("default", "tools:call")); err != nil {
+	if err := creds.Enroll(t.Context(), nil, b.invite("default", "tools:call")); err != nil {
 		t.Fatal(err)
 	}
 	lost := make(chan error, 16)

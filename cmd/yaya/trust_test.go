@@ -237,7 +237,7 @@ func TestWorkspacesOfDevices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := creds.Enrol(t.Context(), nil, b.invite("default")); err != nil {
+	if err := creds.Enroll(t.Context(), nil, b.invite("default")); err != nil {
 		t.Fatal(err)
 	}
 	post := func(dir string) (int, string) {
@@ -296,7 +296,7 @@ func TestSessionsInClosedFolders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := creds.Enrol(t.Context(), nil, b.invite("default")); err != nil {
+	if err := creds.Enroll(t.Context(), nil, b.invite("default")); err != nil {
 		t.Fatal(err)
 	}
 	say := `{"role":"user","parts":[{"type":"text","text":"read it"}]}`
@@ -346,7 +346,7 @@ func TestSpawnedByADevice(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := creds.Enrol(t.Context(), nil, b.invite("default")); err != nil {
+			if err := creds.Enroll(t.Context(), nil, b.invite("default")); err != nil {
 				t.Fatal(err)
 			}
 			status, body, _ := b.raw("POST", "/rpc", `{"jsonrpc":"2.0","id":1,"method":"agent.spawn","params":{"context":{"prompt":"read it"}}}`, "Authorization", "Bearer "+creds.Token, "Content-Type", "application/json")

@@ -101,7 +101,7 @@ func TestCallsAreKeptByCaller(t *testing.T) {
 	}
 }
 
-// device enrols a device that may do everything.
+// device enrolls a device that may do everything.
 func (w *world) device(id string) auth.Principal {
 	w.t.Helper()
 	inv, err := w.dev.Invite(w.t.Context(), auth.LocalOwner, "", auth.AllScopes())

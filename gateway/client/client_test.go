@@ -46,7 +46,7 @@ func credentials(t *testing.T, w *wiretest.World, id string, scopes ...auth.Scop
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Enrol(t.Context(), nil, inv.Code); err != nil {
+	if err := c.Enroll(t.Context(), nil, inv.Code); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -56,7 +56,7 @@ func quick(int) time.Duration { return 20 * time.Millisecond }
 
 // W-6, W-17, W-18: a device gets in by a code, or by approval, refreshes its token,
 // and gets another by its key when that is gone.
-func TestEnrol(t *testing.T) {
+func TestEnroll(t *testing.T) {
 	w := wiretest.New(t)
 	c := credentials(t, w, "one", auth.AgentsRead)
 	if c.ServerID != w.Dev.ServerID() || c.Token == "" || time.Until(c.Expires) < 23*time.Hour {
@@ -73,7 +73,7 @@ func TestEnrol(t *testing.T) {
 	if _, err := w.Dev.VerifyToken(c.Token); err != nil {
 		t.Errorf("VerifyToken of the new token = %v, want no error", err)
 	}
-	if err := c.Enrol(t.Context(), nil, "AAAA-AAAA-AAAA"); !errors.Is(err, client.ErrRefused) {
+	if err := c.Enroll(t.Context(), nil, "AAAA-AAAA-AAAA"); !errors.Is(err, client.ErrRefused) {
 		t.Errorf("a wrong code: %v", err)
 	}
 	p, err := client.New(w.HTTP.URL, "two", "")
@@ -313,7 +313,7 @@ func TestUplink(t *testing.T) {
 		return fresh && len(all) == 1 && all[0].Status == agents.Running
 	})
 	// The gateway uses its skills, and knows how it is.
-	owner := w.Enrol("boss")
+	owner := w.Enroll("boss")
 	var info string
 	eventually.True(t, "known", func() bool {
 

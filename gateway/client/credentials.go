@@ -208,8 +208,8 @@ func deny(why string) error {
 	return fmt.Errorf("%w: %.200s", ErrRefused, why)
 }
 
-// Enrol gets the device its first token by a code of yaya device invite.
-func (c *Credentials) Enrol(ctx context.Context, h *http.Client, code string) error {
+// Enroll gets the device its first token by a code of yaya device invite.
+func (c *Credentials) Enroll(ctx context.Context, h *http.Client, code string) error {
 	r := c.registration()
 	r.Code = code
 	a, status, err := c.post(ctx, h, "/auth/register", "", r)

@@ -1,5 +1,5 @@
-// Package client speaks the wire protocol to a yaya elsewhere: it enrols this
-// machine as a device ([Enrol]), connects and stays connected ([Client]), puts
+// Package client speaks the wire protocol to a yaya elsewhere: it enrolls this
+// machine as a device ([Enroll]), connects and stays connected ([Client]), puts
 // streams together ([Streams]), and attaches a kernel to a gateway ([Uplink]).
 //
 // A client refuses to answer the challenge of another server than the one that it

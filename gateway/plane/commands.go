@@ -33,7 +33,7 @@ func (p *Plane) Spawn(ctx context.Context, who auth.Principal, skill, prompt str
 	if err := p.run.begin(who, id); err != nil {
 		return Spawned{}, err
 	}
-	if err := p.enrol(ctx, who.Actor(), id, skill, map[string]any{"spawned_by": who.Actor()}); err != nil {
+	if err := p.enroll(ctx, who.Actor(), id, skill, map[string]any{"spawned_by": who.Actor()}); err != nil {
 		return Spawned{}, err
 	}
 	out := Spawned{ID: id, KernelID: p.cfg.KernelID}

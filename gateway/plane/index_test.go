@@ -122,7 +122,7 @@ func flood(t *testing.T, w *wiretest.World, n int) int64 {
 // client that comes back in between gets only higher ones.
 func TestEveryUpdateHasItsIndex(t *testing.T) {
 	w := wiretest.New(t)
-	g := w.Enrol("server2", auth.KernelAttach, auth.AgentsRead)
+	g := w.Enroll("server2", auth.KernelAttach, auth.AgentsRead)
 	s := &strict{t: t}
 	joined := s.join(w, g, nil)
 	epoch := joined["cursor"].(map[string]any)["epoch"]
@@ -186,7 +186,7 @@ func TestNoIndexTwiceOnAFullDisk(t *testing.T) {
 		}
 		return nil
 	}
-	g := w.Enrol("server2", auth.KernelAttach, auth.AgentsRead)
+	g := w.Enroll("server2", auth.KernelAttach, auth.AgentsRead)
 	s := &strict{t: t}
 	s.join(w, g, nil)
 	k := registered(t, w, g, "a0")
@@ -224,7 +224,7 @@ func TestIndexesGoOnAfterARestart(t *testing.T) {
 	for _, name := range []string{"stop", "kill -9"} {
 		t.Run(name, func(t *testing.T) {
 			w := wiretest.New(t)
-			g := w.Enrol("server2", auth.KernelAttach, auth.AgentsRead)
+			g := w.Enroll("server2", auth.KernelAttach, auth.AgentsRead)
 			s := &strict{t: t}
 			since := s.join(w, g, nil)["cursor"].(map[string]any)
 			registered(t, w, g, "a0", "a1")
@@ -278,7 +278,7 @@ func copied(t *testing.T, dir string) string {
 // indexes; cursors of the earlier numbering get the state.
 func TestResumeBehindAnUpdate(t *testing.T) {
 	w := wiretest.New(t)
-	g := w.Enrol("server2", auth.KernelAttach, auth.AgentsRead)
+	g := w.Enroll("server2", auth.KernelAttach, auth.AgentsRead)
 	s := &strict{t: t}
 	epoch := s.join(w, g, nil)["cursor"].(map[string]any)["epoch"]
 	k := registered(t, w, g, "a0", "a1", "a2")

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // killed; the lobby sees it, /agents and agent.get show it, the log keeps it.
 func TestAgents(t *testing.T) {
 	w := wiretest.New(t)
-	g := w.Enrol("phone")
+	g := w.Enroll("phone")
 	c := w.Connect(g, true, true)
 	joined := c.Join("agent:lobby", map[string]any{})
 	if fmt.Sprint(joined["agents"]) != "<nil>" && len(joined["agents"].([]any)) != 0 || fmt.Sprint(joined["present"]) != "[phone]" {
@@ -131,7 +131,7 @@ func TestAgents(t *testing.T) {
 // and let clients only listen.
 func TestConsensus(t *testing.T) {
 	w := wiretest.New(t)
-	g := w.Enrol("phone")
+	g := w.Enroll("phone")
 	c := w.Connect(g, false, true)
 	res := c.Join("cluster:consensus", nil)
 	m := c.Read()
@@ -179,8 +179,8 @@ func TestConsensus(t *testing.T) {
 // another device cannot speak for it.
 func TestKernels(t *testing.T) {
 	w := wiretest.New(t)
-	kernel, watcher := w.Enrol("server2", auth.KernelAttach), w.Enrol("phone", auth.AgentsRead)
-	other := w.Enrol("other", auth.KernelAttach)
+	kernel, watcher := w.Enroll("server2", auth.KernelAttach), w.Enroll("phone", auth.AgentsRead)
+	other := w.Enroll("other", auth.KernelAttach)
 	look := w.Connect(watcher, false, true)
 	if status, _ := look.Ask("kernel:k2", "phx_join", nil); status != "error" {
 		t.Error("a kernel that nobody knows")
@@ -287,7 +287,7 @@ func TestSkills(t *testing.T) {
 		}
 		return json.RawMessage(fmt.Sprintf(`{"by":%q,"skill":%q,"got":%s}`, actor, skill, payload)), nil
 	}
-	kernel, g := w.Enrol("server2", auth.KernelAttach), w.Enrol("phone", auth.SkillsInvoke, auth.AgentsRead)
+	kernel, g := w.Enroll("server2", auth.KernelAttach), w.Enroll("phone", auth.SkillsInvoke, auth.AgentsRead)
 	look := w.Connect(g, false, true)
 	look.Join("agent:lobby", nil)
 	res, rerr := w.Call(g, "skill.invoke", map[string]any{"skill": "local", "payload": map[string]any{"n": 9007199254740993}})
@@ -370,7 +370,7 @@ func TestSkills(t *testing.T) {
 		t.Errorf("%d of 70 were limited", limited)
 	}
 	dead("rate_limited")
-	if _, rerr := w.Call(w.Enrol("second", auth.SkillsInvoke, auth.AgentsRead), "skill.invoke", map[string]any{"skill": "local"}); rerr != nil {
+	if _, rerr := w.Call(w.Enroll("second", auth.SkillsInvoke, auth.AgentsRead), "skill.invoke", map[string]any{"skill": "local"}); rerr != nil {
 		t.Errorf("got %v, want no error", rerr)
 	}
 }
@@ -387,7 +387,7 @@ func TestEvolution(t *testing.T) {
 		}
 		return json.RawMessage("1"), nil
 	}
-	c := w.Connect(w.Enrol("phone", auth.AgentsRead), false, true)
+	c := w.Connect(w.Enroll("phone", auth.AgentsRead), false, true)
 	first := c.Join("skill:evolution", nil)
 	n := 0
 	invoke := func(times int) {
@@ -410,7 +410,7 @@ func TestEvolution(t *testing.T) {
 	if m.Event != "skill_demoted" || m.Payload["skill_id"] != "s" || m.Payload["reason"] == "" {
 		t.Errorf(`got %+v, want Event "skill_demoted", skill_id "s", a reason`, m)
 	}
-	late := w.Connect(w.Enrol("late", auth.AgentsRead), true, false)
+	late := w.Connect(w.Enroll("late", auth.AgentsRead), true, false)
 	cur := first["cursor"].(map[string]any)
 	late.Join("skill:evolution", map[string]any{"since": cur["seq"], "epoch": cur["epoch"]})
 	for _, want := range []string{"skill_promoted", "skill_demoted"} {
@@ -423,7 +423,7 @@ func TestEvolution(t *testing.T) {
 // W-24: clients can query this kernel's memory.
 func TestMemory(t *testing.T) {
 	w := wiretest.New(t)
-	g := w.Enrol("phone", auth.MemoryRead)
+	g := w.Enroll("phone", auth.MemoryRead)
 	c := w.Connect(g, false, true)
 	for _, topic := range []string{"memory:query", "memory:shared"} {
 		c.Join(topic, nil)
@@ -446,9 +446,9 @@ func TestMemory(t *testing.T) {
 // connection.
 func TestPresence(t *testing.T) {
 	w := wiretest.New(t)
-	look := w.Connect(w.Enrol("watcher", auth.AgentsRead), false, true)
+	look := w.Connect(w.Enroll("watcher", auth.AgentsRead), false, true)
 	look.Join("agent:lobby", nil)
-	g := w.Enrol("phone", auth.AgentsRead)
+	g := w.Enroll("phone", auth.AgentsRead)
 	one, two := w.Connect(g, false, true), w.Connect(g, false, true)
 	if m := look.Read(); m.Event != "presence_join" || m.Payload["device_id"] != "phone" {
 		t.Errorf(`got %+v, want Event "presence_join", device_id "phone"`, m)

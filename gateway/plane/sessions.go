@@ -34,7 +34,7 @@ func (p *Plane) onEvent(ctx context.Context, ev event.Event) error {
 	id := ev.SessionID
 	switch e := ev.Payload.(type) {
 	case event.TurnStarted:
-		if err := p.enrol(ctx, p.cfg.KernelID, id, chatSkill, nil); err != nil {
+		if err := p.enroll(ctx, p.cfg.KernelID, id, chatSkill, nil); err != nil {
 			return err
 		}
 		return p.note(ctx, id, agents.Running, map[string]any{"turn_id": e.TurnID, "model": e.Model})
@@ -71,8 +71,8 @@ func (p *Plane) own(id string) func() error {
 	}
 }
 
-// enrol registers one of this kernel's agents.
-func (p *Plane) enrol(ctx context.Context, actor, id, skill string, meta map[string]any) error {
+// enroll registers one of this kernel's agents.
+func (p *Plane) enroll(ctx context.Context, actor, id, skill string, meta map[string]any) error {
 	if strings.HasPrefix(id, event.BridgePrefix) || id == event.KernelSession {
 		return nil
 	}

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // W-53, W-54, R7, AU-37: each method asks for its own scope.
 func TestScopesOfMethods(t *testing.T) {
 	w := wiretest.New(t)
-	reader := w.Enrol("reader", auth.AgentsRead)
+	reader := w.Enroll("reader", auth.AgentsRead)
 	for method, params := range map[string]any{"agent.spawn": map[string]any{}, "agent.kill": map[string]any{"id": "x"}, "skill.invoke": map[string]any{"skill": "y"}} {
 		if _, rerr := w.Call(reader, method, params); rerr == nil || rerr.Code != -32003 {
 			t.Errorf("%s: got %v, want an error, Code %v", method, rerr, -32003)
@@ -31,7 +31,7 @@ func TestScopesOfMethods(t *testing.T) {
 			t.Errorf("%s: got %v, want no error", method, rerr)
 		}
 	}
-	blind := w.Enrol("blind", auth.SessionsRead)
+	blind := w.Enroll("blind", auth.SessionsRead)
 	for _, method := range []string{"cluster.status", "kernel.list", "agent.get"} {
 		if _, rerr := w.Call(blind, method, map[string]any{}); rerr == nil || rerr.Code != -32003 {
 			t.Errorf("%s: got %v, want an error, Code %v", method, rerr, -32003)
@@ -72,7 +72,7 @@ func TestNobodyIsRefused(t *testing.T) {
 // W-58, WS-26: JSON-RPC 2.0 to the letter.
 func TestJSONRPC(t *testing.T) {
 	w := wiretest.New(t)
-	g := w.Enrol("phone")
+	g := w.Enroll("phone")
 	status := func(id string) string { return `{"jsonrpc":"2.0","id":` + id + `,"method":"cluster.status"}` }
 	many := func(n int) string {
 		return "[" + strings.Repeat(status("1")+",", n-1) + status("1") + "]"

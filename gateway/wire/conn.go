@@ -242,7 +242,7 @@ func (c *conn) prove(challenge *auth.Challenge, data []byte, addr netip.Addr) (a
 // become makes somebody the connection's principal: its rights are those that
 // count, and when they end, so does the connection.
 func (c *conn) become(p auth.Principal) {
-	release := c.s.cfg.Authority.Hold(p, func(error) { c.end(CloseUnauthed, "the token has ended: refresh it, or enrol again") })
+	release := c.s.cfg.Authority.Hold(p, func(error) { c.end(CloseUnauthed, "the token has ended: refresh it, or enroll again") })
 	c.mu.Lock()
 	old := c.release
 	c.who, c.release = p, release

@@ -50,7 +50,7 @@ func TestHistory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c := w.Connect(w.Enrol("phone", auth.SessionsRead), false, true)
+	c := w.Connect(w.Enroll("phone", auth.SessionsRead), false, true)
 	var joined struct{ Cursor struct{ Seq int64 } }
 	into(t, c.Join("agent:s", nil), &joined)
 	var seqs []int64
@@ -97,7 +97,7 @@ func TestRightsThatAreTaken(t *testing.T) {
 	if _, err := w.Kernel.Sessions.Open("s", ""); err != nil {
 		t.Fatal(err)
 	}
-	c := w.Connect(w.Enrol("phone", auth.SessionsRead, auth.AgentsRead, auth.MemoryRead), false, true)
+	c := w.Connect(w.Enroll("phone", auth.SessionsRead, auth.AgentsRead, auth.MemoryRead), false, true)
 	c.Join("agent:s", nil)
 	c.Join("agent:lobby", nil)
 	c.Join("memory:query", nil)

@@ -120,7 +120,7 @@ func TestBrokenFrames(t *testing.T) {
 // WS-27, R8: a token in the subprotocol is of no use, and is not sent back.
 func TestTokenAsSubprotocol(t *testing.T) {
 	w := wiretest.New(t)
-	g := w.Enrol("phone")
+	g := w.Enroll("phone")
 	_, r, resp := upgrade(t, w, "Sec-WebSocket-Protocol", "yaya.json, "+g.Token)
 	if got := resp.Header.Get("Sec-WebSocket-Protocol"); got != "yaya.json" {
 		t.Errorf("the subprotocol is %q", got)
@@ -160,7 +160,7 @@ func TestNoUpgrade(t *testing.T) {
 		_ = resp.Body.Close()
 	}
 	// The places of those that were refused are free again.
-	g := w.Enrol("phone")
+	g := w.Enroll("phone")
 	for range 40 {
 		_ = w.Connect(g, false, true).WS.Close()
 	}
@@ -170,7 +170,7 @@ func TestNoUpgrade(t *testing.T) {
 // nor the local owner; each of those that come takes the place of one of them.
 func TestStrangersLockNobodyOut(t *testing.T) {
 	w := wiretest.New(t)
-	g := w.Enrol("phone")
+	g := w.Enroll("phone")
 	addr := w.HTTP.Listener.Addr().String()
 	var idle []*websocket.Conn
 	for n := range 16 {
@@ -228,7 +228,7 @@ func TestStrangersLockNobodyOut(t *testing.T) {
 func TestHalfOpen(t *testing.T) {
 	defer wire.SetTimes(100*time.Millisecond, 400*time.Millisecond)()
 	w := wiretest.New(t)
-	gone, there := w.Enrol("gone"), w.Enrol("there")
+	gone, there := w.Enroll("gone"), w.Enroll("there")
 	_ = w.Connect(gone, false, true) // nobody reads, so nobody answers
 	c := w.Connect(there, false, true)
 	stop := make(chan struct{})
@@ -258,7 +258,7 @@ func TestHalfOpen(t *testing.T) {
 // come back.
 func TestCloseTellsEverybody(t *testing.T) {
 	w := wiretest.New(t)
-	g := w.Enrol("phone")
+	g := w.Enroll("phone")
 	var all []*wiretest.Client
 	for n := range 20 {
 		if n < 10 {
@@ -284,7 +284,7 @@ func TestCloseTellsEverybody(t *testing.T) {
 // served, and whoever comes from elsewhere gets in.
 func TestFlood(t *testing.T) {
 	w := wiretest.New(t)
-	g := w.Enrol("phone")
+	g := w.Enroll("phone")
 	inside := w.Connect(g, true, true)
 	from := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}, Timeout: 5 * time.Second}
 	addr := w.HTTP.Listener.Addr().String()

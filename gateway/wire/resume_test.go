@@ -46,7 +46,7 @@ func write(t *testing.T, w *wiretest.World, id, text string) int64 {
 // cursor is invalid learns that.
 func TestResume(t *testing.T) {
 	w := wiretest.New(t)
-	g := w.Enrol("phone", auth.SessionsRead, auth.SessionsWrite)
+	g := w.Enroll("phone", auth.SessionsRead, auth.SessionsWrite)
 	if _, err := w.Kernel.Sessions.Open("s", ""); err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestResume(t *testing.T) {
 // client sees every event behind its first cursor once and in order (R12).
 func TestNoGapUnderAnyInterleaving(t *testing.T) {
 	w := wiretest.New(t)
-	g := w.Enrol("phone", auth.SessionsRead)
+	g := w.Enroll("phone", auth.SessionsRead)
 	if _, err := w.Kernel.Sessions.Open("s", ""); err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func TestNoGapUnderAnyInterleaving(t *testing.T) {
 // others do not notice, and it misses nothing when it comes back.
 func TestSlowClient(t *testing.T) {
 	w := wiretest.New(t)
-	g := w.Enrol("phone", auth.SessionsRead)
+	g := w.Enroll("phone", auth.SessionsRead)
 	if _, err := w.Kernel.Sessions.Open("s", ""); err != nil {
 		t.Fatal(err)
 	}
@@ -252,7 +252,7 @@ func TestSlowClient(t *testing.T) {
 func TestTooSlowIsTold(t *testing.T) {
 	t.Cleanup(wire.SetSlowGrace(5 * time.Minute)) // on a busy machine, reading takes its time
 	w := wiretest.New(t)
-	g := w.Enrol("phone", auth.SessionsRead)
+	g := w.Enroll("phone", auth.SessionsRead)
 	if _, err := w.Kernel.Sessions.Open("s", ""); err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +293,7 @@ func TestStreamRetry(t *testing.T) {
 	if err := w.Kernel.Settings.Set("plugin.llm_echo.script", json.RawMessage(script)); err != nil {
 		t.Fatal(err)
 	}
-	g := w.Enrol("phone", auth.SessionsRead, auth.SessionsWrite)
+	g := w.Enroll("phone", auth.SessionsRead, auth.SessionsWrite)
 	if _, err := w.Kernel.Sessions.Open("s", ""); err != nil {
 		t.Fatal(err)
 	}
@@ -364,7 +364,7 @@ func TestStreamError(t *testing.T) {
 	if err := w.Kernel.Settings.Set("plugin.llm_echo.script", json.RawMessage(script)); err != nil {
 		t.Fatal(err)
 	}
-	g := w.Enrol("phone", auth.SessionsRead, auth.SessionsWrite)
+	g := w.Enroll("phone", auth.SessionsRead, auth.SessionsWrite)
 	if _, err := w.Kernel.Sessions.Open("s", ""); err != nil {
 		t.Fatal(err)
 	}
@@ -387,7 +387,7 @@ func TestLiveFromTheAnswerOn(t *testing.T) {
 	if _, err := w.Kernel.Sessions.Open("s", ""); err != nil {
 		t.Fatal(err)
 	}
-	c := w.Connect(w.Enrol("phone", auth.SessionsRead, auth.AgentsRead, auth.KernelAttach), false, true)
+	c := w.Connect(w.Enroll("phone", auth.SessionsRead, auth.AgentsRead, auth.KernelAttach), false, true)
 	for n := range 300 {
 		for _, topic := range []string{"agent:s", "agent:lobby", "kernel:k1"} {
 			c.Join(topic, nil)

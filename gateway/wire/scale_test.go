@@ -30,7 +30,7 @@ func many(t testing.TB, w *wiretest.World, n int, msgpack bool) []*wiretest.Clie
 	out := make([]*wiretest.Client, n)
 	devices := make([]*wiretest.Gadget, (n+199)/200)
 	for i := range devices {
-		devices[i] = w.Enrol(fmt.Sprint("d", i), auth.SessionsRead)
+		devices[i] = w.Enroll(fmt.Sprint("d", i), auth.SessionsRead)
 	}
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, 8) // fewer than one address may have before it is known
@@ -147,7 +147,7 @@ func TestTwoThousandClients(t *testing.T) {
 				at = seq
 			}
 		}
-		again := w.Connect(w.Enrol(fmt.Sprint("again", i), auth.SessionsRead), false, true)
+		again := w.Connect(w.Enroll(fmt.Sprint("again", i), auth.SessionsRead), false, true)
 		again.Join("agent:s", map[string]any{"since": at})
 		if got := durable(t, again, float64(upTo)); int64(len(got)) != upTo-at {
 			t.Errorf("%d events were missing, and %d came", upTo-at, len(got))
@@ -162,7 +162,7 @@ func TestNothingIsLeft(t *testing.T) {
 	if _, err := w.Kernel.Sessions.Open("s", ""); err != nil {
 		t.Fatal(err)
 	}
-	g := w.Enrol("phone")
+	g := w.Enroll("phone")
 	for n := range 300 {
 		c := w.Dial(n%2 == 0, n%3 == 0)
 		if n%5 != 0 {
@@ -277,7 +277,7 @@ func inUse() uint64 {
 // cost of what is signed and verified in it, of a token that is known.
 func BenchmarkHandshake(b *testing.B) {
 	w := wiretest.New(b)
-	g := w.Enrol("phone", auth.SessionsRead)
+	g := w.Enroll("phone", auth.SessionsRead)
 	b.Run("whole", func(b *testing.B) {
 		for b.Loop() {
 			c := w.Connect(g, false, true)

@@ -34,7 +34,7 @@ func each(t *testing.T, f func(t *testing.T, msgpack, arrays bool)) {
 // cursors, and the text as a stream.
 func TestConversation(t *testing.T) {
 	w := wiretest.New(t)
-	g := w.Enrol("phone", auth.SessionsRead, auth.SessionsWrite)
+	g := w.Enroll("phone", auth.SessionsRead, auth.SessionsWrite)
 	n := 0
 	each(t, func(t *testing.T, msgpack, arrays bool) {
 		n++
@@ -123,7 +123,7 @@ func TestConversation(t *testing.T) {
 // for all reasons, and is closed with 4401.
 func TestFailedAuthentication(t *testing.T) {
 	w := wiretest.New(t)
-	g, other, gone := w.Enrol("phone"), w.Enrol("other"), w.Enrol("gone")
+	g, other, gone := w.Enroll("phone"), w.Enroll("other"), w.Enroll("gone")
 	if err := w.Dev.Revoke(t.Context(), auth.LocalOwner, "gone", ""); err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestJoinIsRefused(t *testing.T) {
 	if _, err := w.Kernel.Sessions.Open("secret", ""); err != nil {
 		t.Fatal(err)
 	}
-	c := w.Connect(w.Enrol("phone", auth.SessionsRead), false, true)
+	c := w.Connect(w.Enroll("phone", auth.SessionsRead), false, true)
 	for topic, payload := range map[string]any{
 		"agent:nobody":       nil,
 		"agent:*":            nil,
@@ -204,7 +204,7 @@ func TestJoinIsRefused(t *testing.T) {
 			t.Errorf(`%s: got %s %v, want status "error", a reason`, topic, status, res)
 		}
 	}
-	blind := w.Connect(w.Enrol("blind", auth.AgentsRead), false, true)
+	blind := w.Connect(w.Enroll("blind", auth.AgentsRead), false, true)
 	var answers []string
 	for _, topic := range []string{"agent:secret", "agent:nobody"} {
 		status, res := blind.Ask(topic, "phx_join", nil)
@@ -219,7 +219,7 @@ func TestJoinIsRefused(t *testing.T) {
 	if m := c.Until(func(m wiretest.Message) bool { return m.Event == "phx_close" }); m.Topic != "agent:secret" || m.JoinRef == nil {
 		t.Errorf(`got %+v, want Topic "agent:secret", a JoinRef`, m)
 	}
-	reader := w.Connect(w.Enrol("writer", auth.SessionsRead, auth.KernelAttach), false, true)
+	reader := w.Connect(w.Enroll("writer", auth.SessionsRead, auth.KernelAttach), false, true)
 	reader.Join("agent:secret", nil)
 	if status, res := reader.Ask("agent:secret", "message", map[string]any{"content": "x"}); status != "error" || res["reason"] != "forbidden" {
 		t.Errorf("a push without the scope: %s %v", status, res)
@@ -254,7 +254,7 @@ func TestJoinIsRefused(t *testing.T) {
 // code, and others do not notice.
 func TestBrokenMessages(t *testing.T) {
 	w := wiretest.New(t)
-	g := w.Enrol("phone")
+	g := w.Enroll("phone")
 	bystander := w.Connect(g, false, true)
 	text := websocket.TextMessage
 	bin := websocket.BinaryMessage
@@ -326,7 +326,7 @@ func TestBrokenMessages(t *testing.T) {
 // pongs that nobody asked for.
 func TestRate(t *testing.T) {
 	w := wiretest.New(t)
-	g := w.Enrol("phone", auth.SessionsRead)
+	g := w.Enroll("phone", auth.SessionsRead)
 	for name, send := range map[string]func(c *wiretest.Client) error{
 		"messages": func(c *wiretest.Client) error {
 			return c.WS.WriteMessage(websocket.TextMessage, []byte(`[null,null,"phoenix","heartbeat",{}]`))
@@ -364,7 +364,7 @@ func TestRate(t *testing.T) {
 // a refreshed token is taken over in band.
 func TestRevocationAndRefreshInBand(t *testing.T) {
 	w := wiretest.New(t)
-	g, other := w.Enrol("phone"), w.Enrol("other")
+	g, other := w.Enroll("phone"), w.Enroll("other")
 	c := w.Connect(g, false, true)
 	next, err := w.Dev.Refresh(t.Context(), g.Token)
 	if err != nil {
@@ -396,7 +396,7 @@ func TestStrangers(t *testing.T) {
 		t.Skip("it takes seconds")
 	}
 	w := wiretest.New(t)
-	g := w.Enrol("phone")
+	g := w.Enroll("phone")
 	var open []*wiretest.Client
 	for range 16 {
 		open = append(open, w.Dial(false, true))
@@ -437,12 +437,12 @@ func TestWhoIsThereToAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	watcher := w.Connect(w.Enrol("watcher", auth.SessionsRead), false, true)
+	watcher := w.Connect(w.Enroll("watcher", auth.SessionsRead), false, true)
 	watcher.Join("agent:s", nil)
 	if s.Answerable() {
 		t.Error("a watcher counts")
 	}
-	g := w.Enrol("decider", auth.SessionsRead, auth.ApprovalsAnswer)
+	g := w.Enroll("decider", auth.SessionsRead, auth.ApprovalsAnswer)
 	decider := w.Connect(g, false, true)
 	decider.Join("agent:s", nil)
 	if !s.Answerable() {
@@ -473,7 +473,7 @@ func TestNoFalseDeath(t *testing.T) {
 	}
 	defer wire.SetTimes(time.Second, 4*time.Second)()
 	w := wiretest.New(t)
-	c := w.Connect(w.Enrol("phone"), false, true)
+	c := w.Connect(w.Enroll("phone"), false, true)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	stop := make(chan struct{})
 	var burners sync.WaitGroup
@@ -508,7 +508,7 @@ func TestNoFalseDeath(t *testing.T) {
 // to be good.
 func TestGuessingOverTheWire(t *testing.T) {
 	w := wiretest.New(t)
-	known, fresh := w.Enrol("known"), w.Enrol("fresh")
+	known, fresh := w.Enroll("known"), w.Enroll("fresh")
 	_ = w.Connect(known, false, true).WS.Close()
 	for range 10 {
 		c := w.Dial(false, true)

@@ -177,9 +177,9 @@ var choices = map[string][]string{
 	"sandbox.backend": {"auto", "namespaces", "bwrap", "landlock", "seatbelt", "off"},
 }
 
-// lists has examples of keys that are lists; "" is the example for all others. The
+// exampleLists has examples of keys that are lists; "" is the example for all others. The
 // settings file is TOML, and values set by a command are JSON.
-var lists = map[string]string{
+var exampleLists = map[string]string{
 	"approval.rules":        `[{"principal":"device:*","tool":"shell","decision":"deny"}]`,
 	"workspace.roots":       `["/home/me/work"]`,
 	"sandbox.command.hosts": `["example.com","*.example.com:8443"]`,
@@ -193,7 +193,7 @@ func example(key string) string {
 	if strings.HasPrefix(key, GroupsPrefix) {
 		key = GroupsPrefix
 	}
-	return cmp.Or(lists[key], lists[""])
+	return cmp.Or(exampleLists[key], exampleLists[""])
 }
 
 // CheckKey reports why nothing can be set under a key.

@@ -216,7 +216,7 @@ type Gadget struct {
 	Token string
 }
 
-func (w *World) Enrol(id string, scopes ...auth.Scope) *Gadget {
+func (w *World) Enroll(id string, scopes ...auth.Scope) *Gadget {
 	w.t.Helper()
 	if scopes == nil {
 		scopes = auth.AllScopes()

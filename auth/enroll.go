@@ -160,7 +160,7 @@ func (a *Authority) Register(ctx context.Context, peer string, r Registration) (
 	label := clean(r.Label, maxLabel)
 	switch {
 	case r.Code != "":
-		return a.enrol(ctx, r, key, label)
+		return a.enroll(ctx, r, key, label)
 	case r.Proof != "":
 		return a.fetch(ctx, r, key)
 	}
@@ -187,8 +187,8 @@ func (a *Authority) sameKey(id string, key []byte) error {
 	return nil
 }
 
-// enrol enrolls a device with a code.
-func (a *Authority) enrol(ctx context.Context, r Registration, key []byte, label string) (Registered, error) {
+// enroll enrolls a device with a code.
+func (a *Authority) enroll(ctx context.Context, r Registration, key []byte, label string) (Registered, error) {
 	code := strings.NewReplacer("-", "", " ", "", "O", "0", "I", "1", "L", "1").Replace(strings.ToUpper(r.Code))
 	if len(code) != codeID+codeSecret {
 		return Registered{}, fmt.Errorf("%w: the code is wrong, or has expired", ErrRefused)
