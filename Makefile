@@ -152,6 +152,7 @@ fuzz: ## fuzz every parser of outside input, FUZZTIME inputs each
 	go test ./internal/masked -run '^$$' -fuzz '^FuzzSpellings$$' -fuzztime $(FUZZTIME_SLOW)
 	go test ./mcpbridge/upstream -run '^$$' -fuzz '^FuzzDispatch$$' -fuzztime $(FUZZTIME_SLOW)
 	go test ./mcpbridge/upstream -run '^$$' -fuzz '^FuzzReadLines$$' -fuzztime $(FUZZTIME)
+	go test ./mcpbridge/upstream -run '^$$' -fuzz '^FuzzPlainAnswer$$' -fuzztime $(FUZZTIME)
 
 types: peers ## generate the page's types from the OpenAPI documents
 	go test -count 1 -run '^TestPageTypesAreFresh$$' ./cmd/yaya -update-docs

@@ -41,7 +41,7 @@ const RemedyKeys = "restore control/ and keys/ from a backup; without one, begin
 const (
 	memoryFile    = "memory.db"
 	keyFiles      = "keys/*.key"
-	tokenKeyFiles = "keys/token-*.key"
+	tokenKeyFiles = "keys/token-*.key" //nolint:gosec // names, no credentials
 	sessionFiles  = "sessions/*/session.json"
 )
 

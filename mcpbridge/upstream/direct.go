@@ -46,6 +46,11 @@ type directConn struct {
 	r     *bufio.Reader
 	out   []byte
 	since time.Time // idle since
+
+	// Of the last plain answer.
+	body           plainBody
+	header         http.Header
+	media, session string // in it
 }
 
 // Read implements [io.Reader].
@@ -184,6 +189,11 @@ func (c *directConn) exchange(req *http.Request, body []byte) (*http.Response, e
 	if err != nil {
 		return nil, err
 	}
+	c.left = maxHeaderRead
+	if resp := c.plain(req); resp != nil {
+		c.left = math.MaxInt64
+		return resp, nil
+	}
 	for {
 		c.left = maxHeaderRead
 		resp, err := http.ReadResponse(c.r, req)
@@ -223,6 +233,9 @@ type directBody struct {
 }
 
 func (b *directBody) Read(p []byte) (int, error) {
+	if b.over { // the connection may have another request
+		return 0, http.ErrBodyReadAfterClose
+	}
 	n, err := b.ReadCloser.Read(p)
 	if errors.Is(err, io.EOF) {
 		b.eof = true

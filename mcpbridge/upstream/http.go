@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net"
 	"net/http"
@@ -118,6 +119,7 @@ type httpTransport struct {
 	version string // for MCP-Protocol-Version; "" before the handshake
 	session string // Mcp-Session-Id
 	modern  bool
+	posts   http.Header // of requests with these; nil until there is one
 
 	ctx    context.Context // a base context: of the stream and the answers to the server; it ends with close
 	cancel context.CancelFunc
@@ -187,7 +189,7 @@ func (t *httpTransport) failed() error {
 func (t *httpTransport) begin(version string, modern bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.version, t.modern = version, modern
+	t.version, t.modern, t.posts = version, modern, nil
 	if modern {
 		t.session = "" // from an initialize that was refused
 	}
@@ -208,29 +210,46 @@ func newRawBody(data []byte) *rawBody {
 // Close implements [io.Closer].
 func (b *rawBody) Close() error { return nil }
 
-func (t *httpTransport) newRequest(ctx context.Context, method string, to *url.URL, body []byte) (*http.Request, error) {
-	// Built by hand: the URL is already parsed.
-	req := (&http.Request{
-		Method: method, URL: to, Host: to.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: make(http.Header, len(t.header)+6),
-	}).WithContext(ctx)
-	if body != nil {
-		req.ContentLength = int64(len(body))
-		req.Body = newRawBody(body)
-		req.GetBody = func() (io.ReadCloser, error) { return newRawBody(body), nil }
-	}
-	for k, v := range t.header {
-		req.Header[k] = v
-	}
+// blank holds the members that all requests share. They are built by hand, from URLs that are parsed
+// already.
+var blank = &http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
+
+func newRequest(ctx context.Context, method string, to *url.URL, header http.Header) *http.Request {
+	req := blank.WithContext(ctx)
+	req.Method, req.URL, req.Host, req.Header = method, to, to.Host, header
+	return req
+}
+
+// headers returns the configured headers, and those of the session.
+func (t *httpTransport) headers() http.Header {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.allHeaders()
+}
+
+// allHeaders is headers; mu is held.
+func (t *httpTransport) allHeaders() http.Header {
+	header := make(http.Header, len(t.header)+6)
+	maps.Copy(header, t.header)
 	if t.version != "" {
-		req.Header[mcp.HeaderProtocolVersion] = []string{t.version}
+		header[mcp.HeaderProtocolVersion] = []string{t.version}
 	}
 	if t.session != "" {
-		req.Header[mcp.HeaderSessionID] = []string{t.session}
+		header[mcp.HeaderSessionID] = []string{t.session}
 	}
-	return req, nil
+	return header
+}
+
+// ofPosts returns the headers of posts, which nobody may change: they are made once for each
+// state of the session.
+func (t *httpTransport) ofPosts() http.Header {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.posts == nil {
+		t.posts = t.allHeaders()
+		t.posts["Accept"], t.posts["Content-Type"] = acceptBoth, contentJSON
+	}
+	return t.posts
 }
 
 var (
@@ -239,15 +258,14 @@ var (
 )
 
 func (t *httpTransport) post(ctx context.Context, to *url.URL, body []byte, extra http.Header) (*http.Response, error) {
-	req, err := t.newRequest(ctx, http.MethodPost, to, body)
-	if err != nil {
-		return nil, err
+	header := t.ofPosts()
+	if len(extra) > 0 {
+		header = maps.Clone(header)
+		maps.Copy(header, extra)
 	}
-	req.Header["Accept"] = acceptBoth
-	req.Header["Content-Type"] = contentJSON
-	for k, v := range extra {
-		req.Header[k] = v
-	}
+	req := newRequest(ctx, http.MethodPost, to, header)
+	req.ContentLength, req.Body = int64(len(body)), newRawBody(body)
+	req.GetBody = func() (io.ReadCloser, error) { return newRawBody(body), nil }
 	resp, err := t.client.Transport.RoundTrip(req)
 	if err == nil && resp.StatusCode/100 == 3 {
 		// The client knows which redirects to follow; a redirected request was not processed.
@@ -290,10 +308,10 @@ func (t *httpTransport) roundTrip(ctx context.Context, req *request) (_ reply, e
 	defer func() { _ = resp.Body.Close() }()
 	if id := resp.Header.Get(mcp.HeaderSessionID); id != "" && req.method == methodInitialize {
 		t.mu.Lock()
-		t.session = cut.Text(id, 1024)
+		t.session, t.posts = cut.Text(id, 1024), nil
 		t.mu.Unlock()
 	}
-	mediaType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	mediaType := mediaTypeOf(resp)
 	switch {
 	case mediaType == "text/event-stream" && resp.StatusCode == http.StatusOK:
 		return t.readStream(ctx, resp.Body, req)
@@ -301,6 +319,16 @@ func (t *httpTransport) roundTrip(ctx context.Context, req *request) (_ reply, e
 		return t.readJSON(ctx, resp, req)
 	}
 	return reply{}, t.refusal(resp, req)
+}
+
+// mediaTypeOf returns the media type of an answer without its parameters, "" for a malformed one.
+func mediaTypeOf(resp *http.Response) string {
+	v := resp.Header.Get("Content-Type")
+	if v == "application/json" {
+		return v // which mostly is there, and takes no time
+	}
+	media, _, _ := mime.ParseMediaType(v)
+	return media
 }
 
 // readJSON reads a single message. An error object counts regardless of the status if it
@@ -396,10 +424,8 @@ func (t *httpTransport) close(ctx context.Context) {
 	if session != "" && !errors.Is(t.why, feature.ErrNotSent) {
 		// Best effort; the server may be gone.
 		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-		if req, err := t.newRequest(ctx, http.MethodDelete, t.url, nil); err == nil {
-			if resp, err := t.client.Do(req); err == nil {
-				_ = resp.Body.Close()
-			}
+		if resp, err := t.client.Do(newRequest(ctx, http.MethodDelete, t.url, t.headers())); err == nil {
+			_ = resp.Body.Close()
 		}
 		cancel()
 	}

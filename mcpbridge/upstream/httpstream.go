@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"slices"
 	"strconv"
@@ -72,10 +71,7 @@ func (t *httpTransport) isModern() bool {
 }
 
 func (t *httpTransport) resume(ctx context.Context, broken *brokenStream, req *request) (reply, error) {
-	get, err := t.newRequest(ctx, http.MethodGet, t.url, nil)
-	if err != nil {
-		return reply{}, err
-	}
+	get := newRequest(ctx, http.MethodGet, t.url, t.headers())
 	get.Header.Set("Accept", "text/event-stream")
 	get.Header.Set(mcp.HeaderLastEventID, broken.lastID)
 	resp, err := t.client.Do(get)
@@ -86,7 +82,7 @@ func (t *httpTransport) resume(ctx context.Context, broken *brokenStream, req *r
 		return reply{}, &brokenStream{t.classify(ctx, err), broken.lastID, broken.retry}
 	}
 	defer func() { _ = resp.Body.Close() }()
-	if mt, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); resp.StatusCode != http.StatusOK || mt != "text/event-stream" {
+	if resp.StatusCode != http.StatusOK || mediaTypeOf(resp) != "text/event-stream" {
 		return reply{}, fmt.Errorf("%w; resuming it was refused: %w", broken.cause, &statusError{code: resp.StatusCode})
 	}
 	r, err := t.readAnswer(ctx, resp.Body, req)
@@ -247,10 +243,7 @@ func (t *httpTransport) listen() <-chan struct{} {
 
 func (t *httpTransport) listenOnce(lastID *string, answered func()) (retry time.Duration, stop bool) {
 	defer answered()
-	req, err := t.newRequest(t.ctx, http.MethodGet, t.url, nil)
-	if err != nil {
-		return 0, true
-	}
+	req := newRequest(t.ctx, http.MethodGet, t.url, t.headers())
 	req.Header.Set("Accept", "text/event-stream")
 	if *lastID != "" {
 		req.Header.Set(mcp.HeaderLastEventID, *lastID)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"mime"
 	"net/http"
 	"net/url"
 	"sync/atomic"
@@ -39,11 +38,7 @@ func dialSSE(ctx context.Context, rt http.RoundTripper, rawURL string, headers m
 	life, cancel := context.WithCancel(h.ctx)
 	t.cancel = cancel
 	stop := context.AfterFunc(ctx, cancel)
-	req, err := h.newRequest(life, http.MethodGet, h.url, nil)
-	if err != nil {
-		h.cancel()
-		return nil, err
-	}
+	req := newRequest(life, http.MethodGet, h.url, h.headers())
 	req.Header.Set("Accept", "text/event-stream")
 	resp, err := h.client.Do(req)
 	if err != nil {
@@ -55,11 +50,11 @@ func dialSSE(ctx context.Context, rt http.RoundTripper, rawURL string, headers m
 		_ = resp.Body.Close()
 		return nil, err
 	}
-	if mt, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); resp.StatusCode != http.StatusOK || mt != "text/event-stream" {
+	if resp.StatusCode != http.StatusOK || mediaTypeOf(resp) != "text/event-stream" {
 		if resp.StatusCode != http.StatusOK {
 			return fail(&statusError{code: resp.StatusCode})
 		}
-		return fail(fmt.Errorf("the server answered with %q instead of an event stream", cut.Text(mt, 64)))
+		return fail(fmt.Errorf("the server answered with %q instead of an event stream", cut.Text(mediaTypeOf(resp), 64)))
 	}
 	fill := &filler{room: at}
 	r := fill.events(life, resp.Body)
