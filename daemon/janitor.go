@@ -28,7 +28,7 @@ type janitor struct {
 // chore removes one kind of things from before a time, and returns how many.
 type chore struct {
 	what string
-	key  string // has the days for which they are kept; 0 keeps them
+	key  string // has the days for which they are kept; 0 keeps them, and "" is for chores without an age
 	do   func(ctx context.Context, before time.Time) (int, error)
 }
 
@@ -42,6 +42,9 @@ func newJanitor(c *core, v1 *sessions.Service) *janitor {
 		{"archived sessions", "retention.archives", func(ctx context.Context, before time.Time) (int, error) {
 			gone, err := pruneArchives(ctx, tapes, PruneRequest{Before: before}, c.st.audit())
 			return len(gone), err
+		}},
+		{"tapes of deleted sessions", "", func(context.Context, time.Time) (int, error) {
+			return tapes.PruneArchives(time.Time{}) // those that no fork needs any more
 		}},
 		{"artifacts", "retention.artifacts", func(_ context.Context, before time.Time) (int, error) { return tapes.PruneFiles(before) }},
 		{"memories", "retention.memory", c.memory.Forget},
@@ -75,8 +78,11 @@ func (j *janitor) run(ctx context.Context) {
 // tidy removes what is too old now.
 func (j *janitor) tidy(ctx context.Context, now time.Time) {
 	for _, c := range j.chores {
-		days := j.settings.Int(c.key)
-		if days <= 0 || ctx.Err() != nil {
+		days := 0
+		if c.key != "" {
+			days = j.settings.Int(c.key)
+		}
+		if c.key != "" && days <= 0 || ctx.Err() != nil {
 			continue
 		}
 		n, err := c.do(ctx, now.AddDate(0, 0, -days))
@@ -84,7 +90,11 @@ func (j *janitor) tidy(ctx context.Context, now time.Time) {
 			j.log.Warn().Err(err).Msg("not all " + c.what + " that are too old could be removed")
 		}
 		if n > 0 {
-			j.log.Info().Int("count", n).Msg("removed " + c.what + " that were too old")
+			why := " that were too old"
+			if c.key == "" {
+				why = " that nothing needs any more"
+			}
+			j.log.Info().Int("count", n).Msg("removed " + c.what + why)
 		}
 	}
 }

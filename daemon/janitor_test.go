@@ -50,7 +50,7 @@ func TestJanitor(t *testing.T) {
 			}}
 		}
 		j := &janitor{sweep: func() error { mu.Lock(); defer mu.Unlock(); swept++; return nil }, settings: settings, log: zerolog.Nop(), chores: []chore{
-			job("retention.archives", errors.New("the disk is broken")), job("retention.sessions", nil), job("retention.artifacts", nil), job("retention.memory", nil),
+			job("retention.archives", errors.New("the disk is broken")), job("retention.sessions", nil), job("retention.artifacts", nil), job("retention.memory", nil), job("", nil),
 		}}
 		ctx, cancel := context.WithCancel(t.Context())
 		go j.run(ctx)
@@ -77,8 +77,8 @@ func TestJanitor(t *testing.T) {
 				t.Errorf("%s: got %v, want about %v at the end", key, last, age)
 			}
 		}
-		if len(done["retention.sessions"]) != 1 || len(done["retention.archives"]) != 2 || len(done["retention.memory"]) != 0 {
-			t.Errorf("got %v, want sessions once, archives twice, memories never", done)
+		if len(done["retention.sessions"]) != 1 || len(done["retention.archives"]) != 2 || len(done["retention.memory"]) != 0 || len(done[""]) != 2 {
+			t.Errorf("got %v, want sessions once, archives and chores without an age twice, memories never", done)
 		}
 		mu.Unlock()
 		cancel()
