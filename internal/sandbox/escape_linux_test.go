@@ -177,6 +177,7 @@ var escapes = []escape{
 	{"io_uring", "check", func(*place) string { return "iouring" }, NeedKernel},
 	{"keyring", "check", func(*place) string { return "keyring" }, NeedKernel},
 	{"userfaultfd", "check", func(*place) string { return "userfaultfd" }, NeedKernel},
+	{"the device for page faults", "guarded", func(*place) string { return "openw /dev/userfaultfd" }, NeedKernel},
 	{"clone3", "browser", func(*place) string { return "clone3" }, NeedKernel},
 	{"terminal of another program", "check", func(p *place) string { return "openw " + p.terminal() }, NeedWrites},
 	{"terminal of another program", "server", func(p *place) string { return "openw " + p.terminal() }, NeedWrites},

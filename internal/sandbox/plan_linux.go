@@ -99,7 +99,7 @@ func hideMachine(p *Policy, s *rules, plan *inside.Plan, yaya int) error {
 	if !root {
 		return nil
 	}
-	s.link(inside.Hide, "/dev/mem", "/dev/kmem", "/dev/port")
+	s.link(inside.Hide, "/dev/mem", "/dev/kmem", "/dev/port", "/dev/userfaultfd")
 	if plan.Mounts {
 		s.link(inside.Hide, "/proc/kcore", "/proc/sysrq-trigger")
 	}
