@@ -47,6 +47,11 @@ type directConn struct {
 	out   []byte
 	since time.Time // idle since
 
+	// Of alive.
+	raw  syscall.RawConn // nil if it cannot tell
+	look func(fd uintptr) bool
+	open bool
+
 	// Of the last plain answer.
 	body           plainBody
 	header         http.Header
@@ -132,28 +137,32 @@ func (d *direct) take(ctx context.Context, req *http.Request) (*directConn, erro
 	}
 	c := &directConn{Conn: nc, owner: d, host: host}
 	c.r = bufio.NewReaderSize(c, directBuffer)
+	c.watch()
 	return c, nil
 }
 
 // alive reports whether the other end has neither closed the connection nor sent unrequested
 // data.
 func (c *directConn) alive() bool {
+	return c.raw != nil && c.raw.Read(c.look) == nil && c.open
+}
+
+// watch prepares alive, which takes no memory then.
+func (c *directConn) watch() {
 	sc, ok := c.Conn.(syscall.Conn)
 	if !ok {
-		return false
+		return
 	}
 	raw, err := sc.SyscallConn()
 	if err != nil {
-		return false
+		return
 	}
-	open := false
 	var b [1]byte
-	err = raw.Read(func(fd uintptr) bool {
+	c.raw, c.look = raw, func(fd uintptr) bool {
 		_, _, e := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT) //nolint:gosec // a descriptor fits
-		open = errors.Is(e, syscall.EAGAIN)
+		c.open = errors.Is(e, syscall.EAGAIN)
 		return true
-	})
-	return err == nil && open
+	}
 }
 
 // exchange writes the request and reads the head of the answer.
