@@ -308,6 +308,8 @@ func (e *Enforced) perProcess(want Need, why string) {
 	if want&NeedTasks != 0 && os.Geteuid() == 0 {
 		e.Has &^= NeedTasks
 		e.miss("the number of processes is not bounded: the kernel exempts root, and " + why + "; start yaya as an ordinary user, or in a control group of its own (a systemd unit with Delegate=yes)")
+	} else if want&NeedTasks != 0 && e.Backend == Landlock {
+		e.partly(NeedTasks, "the number of processes is bounded together with that of your programs outside the sandbox, so that there can be more of them: "+why)
 	}
 }
 
