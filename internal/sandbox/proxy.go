@@ -130,6 +130,18 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r.Host = r.URL.Host
+	p.pass(w, r)
+}
+
+// pass forwards a request that was allowed. A request to trace (RFC 9110, section 9.3.8) is
+// answered with itself, by the upstream proxy if that is the last one that it may reach: with
+// the password that yaya has added for that proxy.
+func (p *proxy) pass(w http.ResponseWriter, r *http.Request) {
+	if strings.EqualFold(r.Method, http.MethodTrace) || strings.EqualFold(r.Method, "TRACK") {
+		w.Header().Set("Allow", "CONNECT, DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT")
+		http.Error(w, fmt.Sprintf("the proxy of a sandbox forwards no %s requests", strings.ToUpper(r.Method)), http.StatusMethodNotAllowed)
+		return
+	}
 	p.forward.ServeHTTP(w, r)
 }
 
@@ -280,7 +292,7 @@ func (p *proxy) plain(conn net.Conn, in io.Reader, host string, port int) {
 			return
 		}
 		r.URL.Scheme, r.URL.Host = "http", net.JoinHostPort(host, strconv.Itoa(port))
-		p.forward.ServeHTTP(w, r)
+		p.pass(w, r)
 	}))
 	<-s.done
 	s.close()
