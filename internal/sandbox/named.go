@@ -96,7 +96,7 @@ func hasCredentials(home, name string) bool {
 			return true
 		}
 	}
-	for _, at := range ofRoot {
+	for _, at := range ofRoot() {
 		if inside.Covers(at, name) || inside.Covers(real(at), name) {
 			return true
 		}

@@ -307,7 +307,7 @@ func (r *Run) ofProfile(s *rules, plan *inside.Plan) {
 	}
 	s.link(inside.Hide, credentialPaths(p.Home)...)
 	if os.Geteuid() == 0 {
-		s.link(inside.Hide, ofRoot...)
+		s.link(inside.Hide, ofRoot()...)
 	}
 }
 
