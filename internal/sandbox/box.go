@@ -65,6 +65,7 @@ type Run struct {
 	policy   Policy
 	mounts   *mounts.Table // of this process; nil if they are not known
 	owned    []string      // by [Run.own]
+	dir      string        // that the program starts in, once it is known
 	landlock int           // version
 	system   runSystem
 	golang   *goHost // of a program that can write modules of its own, else nil

@@ -72,7 +72,7 @@ func (r *Run) makePlan(cmd *exec.Cmd) (*inside.Plan, error) {
 			return nil, fmt.Errorf("make a temporary folder: %w", err)
 		}
 	}
-	plan.Dir = dir.name
+	plan.Dir, r.dir = dir.name, dir.name
 	if err := r.addRules(plan); err != nil {
 		return nil, err
 	}

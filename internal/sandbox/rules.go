@@ -305,7 +305,7 @@ func (r *Run) ofProfile(s *rules, plan *inside.Plan) {
 	if p.Net.Mode == Host {
 		s.link(inside.Read, "/etc/resolv.conf", "/run/systemd/resolve/stub-resolv.conf")
 	}
-	s.link(inside.Hide, credentialPaths(p.Home)...)
+	s.link(inside.Hide, credentialPaths(p.Home, r.dir)...)
 	if os.Geteuid() == 0 {
 		s.link(inside.Hide, ofRoot()...)
 	}
