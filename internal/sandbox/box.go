@@ -110,6 +110,11 @@ func (b *Box) enter(p Policy) (*Run, error) {
 	}
 	table, unknown := lookAtMounts()
 	r := &Run{box: b, policy: p, mounts: table}
+	for _, path := range p.Write {
+		if path.name == "/" || slices.Contains(table.Same(path.name), "/") {
+			return nil, isWhole(path.name)
+		}
+	}
 	for _, path := range slices.Concat(p.Read, p.Write, p.Partly) {
 		if err := CheckPath(path.name); err != nil {
 			return nil, err
