@@ -25,6 +25,15 @@ func Within(all []string, path string) bool {
 	return slices.ContainsFunc(all, func(top string) bool { return inside.Covers(top, path) })
 }
 
+// BelongsTo reports whether a path leads to one of several, or into one, whatever its links
+// and the mounts of this moment.
+func BelongsTo(path string, own ...string) bool {
+	same := samePaths(Real(path))
+	return slices.ContainsFunc(reals(own), func(of string) bool {
+		return slices.ContainsFunc(same, func(other string) bool { return inside.Covers(of, other) })
+	})
+}
+
 // NotWhole refuses a path, with links or without, that leads to the root folder: a sandbox
 // that shows or writes all that is there bounds nothing.
 func NotWhole(name string) error {
