@@ -54,6 +54,23 @@ func TestHostRules(t *testing.T) {
 	}
 }
 
+func TestCanonicalHost(t *testing.T) {
+	for entry, want := range map[string]string{
+		"example.com": "example.com", "EXAMPLE.com.": "example.com", "Example.com:8443": "example.com:8443", "example.com.:8443": "example.com:8443", "example.com:08443": "example.com:8443",
+		"*.Example.com.": "*.example.com", "*.example.com:99": "*.example.com:99", "localhost:5432": "localhost:5432", "LOCALHOST.:5432": "localhost:5432",
+		"192.0.2.1": "192.0.2.1", "[2001:DB8::0:1]:443": "[2001:db8::1]:443", "[2001:DB8::1]": "2001:db8::1", "::ffff:192.0.2.1": "192.0.2.1", "192.0.2.1.": "192.0.2.1",
+		"${HOST}": "${HOST}", "a b": "a b", "": "",
+	} {
+		got := CanonicalHost(entry)
+		if got != want {
+			t.Errorf("CanonicalHost(%q) = %q, want %q", entry, got, want)
+		}
+		if again := CanonicalHost(got); again != got {
+			t.Errorf("CanonicalHost(%q) = %q, want itself", got, again)
+		}
+	}
+}
+
 // proxyTest is a proxy with the servers behind it and its denials.
 type proxyTest struct {
 	addr    string
