@@ -65,7 +65,7 @@ func TestPermittedHostsHaveOneSpelling(t *testing.T) {
 	if n := stored(own, "Old.Example.") + stored(own, "OLD.example"); n != 0 {
 		t.Errorf("a host that the file had in other spellings is there %d times after it was removed, want not at all", n)
 	}
-	// What an earlier version has stored as it was typed.
+	// An earlier version has stored a host as it was typed.
 	allow("theirs", "--host", "a.example")
 	data, err := os.ReadFile(theirs)
 	if err == nil {

@@ -81,9 +81,7 @@ Profiles: guarded (your files and network, but not yaya's), server, command, che
 			}
 			told := &onceEach{w: c.ErrOrStderr()}
 			var own daemon.OwnPaths
-			policy, err := f.Policy(p, path, args, told.tell, func(policy *sandbox.Policy) {
-				watchPaths(policy, args, told, func() []string { return slices.Concat(own.Hidden, own.Readable) })
-			})
+			policy, err := f.Policy(p, path, args, told.tell, func(policy *sandbox.Policy) { watchPaths(policy, args, told, &own) })
 			if bad, ok := errors.AsType[*daemon.BadFlag](err); ok {
 				return usage(bad)
 			}

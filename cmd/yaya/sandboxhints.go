@@ -40,9 +40,8 @@ func aboutGit(w io.Writer, profile string, policy sandbox.Policy, argv []string)
 }
 
 // watchPaths reports the paths that a command line names but the sandbox hides, and the flag
-// that shows them, if one does. own returns yaya's own paths, which none shows; it is called
-// when the command starts.
-func watchPaths(policy *sandbox.Policy, argv []string, told *onceEach, own func() []string) {
+// that shows them, if one does. None shows yaya's own, which are known when the command starts.
+func watchPaths(policy *sandbox.Policy, argv []string, told *onceEach, own *daemon.OwnPaths) {
 	for _, arg := range argv[1:] {
 		_, value, _ := strings.Cut(arg, "=") // --root=PATH
 		for _, name := range []string{arg, value} {
@@ -52,7 +51,7 @@ func watchPaths(policy *sandbox.Policy, argv []string, told *onceEach, own func(
 		}
 	}
 	policy.Unseen = func(path string) {
-		if sandbox.BelongsTo(path, own()...) {
+		if sandbox.BelongsTo(path, slices.Concat(own.Hidden, own.Readable)...) {
 			told.tell(fmt.Sprintf("the command names %s, which belongs to yaya itself: no flag shows it", path))
 			return
 		}

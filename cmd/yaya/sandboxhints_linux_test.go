@@ -52,8 +52,8 @@ func TestSandboxRunHints(t *testing.T) {
 	}
 }
 
-// A hint that would be refused is none: of yaya's own files, and of addresses that each sandbox
-// has of its own. Of a link, the hint names where it leads, which --read takes.
+// yaya offers no flag that it would refuse: for its own files, and for addresses that each
+// sandbox has of its own. For a link, it names the target, which --read takes.
 func TestSandboxRunOffersNothing(t *testing.T) {
 	needNamespaces(t)
 	if _, err := exec.LookPath("curl"); err != nil {

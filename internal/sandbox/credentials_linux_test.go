@@ -79,8 +79,9 @@ func TestCredentialsAreHidden(t *testing.T) {
 	}
 }
 
-// What variables name is hidden in every form in which programs read it: relative to the
-// folder of yaya and to that of the program, as a list, with ~, and in npm's other spelling.
+// A sandbox hides credentials that a variable names in every form in which programs read it:
+// relative to the folder of yaya and to that of the program, as a list, with ~, and in npm's
+// other spelling.
 func TestMovedCredentials(t *testing.T) {
 	for variable := range moved {
 		t.Setenv(variable, "")

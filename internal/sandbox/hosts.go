@@ -104,7 +104,7 @@ func CheckHost(entry string) error {
 
 // CanonicalHost returns the one spelling of an entry of [Net.Allow]: lower case, without the
 // final dot of the name, an address as it is usually written. Entries with the same one allow
-// the same. What is no entry, such as a variable, it returns as it is.
+// the same. It returns other text, such as a variable, as it is.
 func CanonicalHost(entry string) string {
 	r, err := parseHost(entry)
 	if err != nil {

@@ -27,8 +27,8 @@ var appFolders = []string{"snap/firefox", "snap/chromium", ".var/app"}
 var notLinked = slices.Concat(ofSystem[runtime.GOOS], []string{"/Applications", "/boot", "/dev", "/proc", "/run", "/sys"})
 
 // linkedCredentials returns where symbolic links in folders of credentials lead. Managers of
-// settings (GNU Stow, chezmoi) keep the files elsewhere, and a program reads them there by
-// their own paths; where nothing is mounted, also by the link: Landlock looks at the file.
+// settings (GNU Stow) keep the files elsewhere, and a program reads them there by their own
+// paths. Where nothing is mounted it reads them even by the link: Landlock looks at the file.
 // named reports whether a folder, or a link in one, is shown because a policy names it.
 func linkedCredentials(home string, folders []string, named func(name string) bool) (targets []string) {
 	var tops []string

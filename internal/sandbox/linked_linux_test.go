@@ -48,7 +48,7 @@ func linkedHome(t *testing.T) (home string) {
 	return home
 }
 
-// SEC-1: what a link in a hidden folder leads to is hidden like the folder, by every path.
+// SEC-1: the target of a link in a hidden folder is hidden like the folder, by every path.
 func TestLinkedCredentialsAreHidden(t *testing.T) {
 	for _, backend := range []string{Namespaces, Bwrap, Landlock} {
 		for _, name := range []string{"command", "server"} {
@@ -79,7 +79,7 @@ func TestLinkedCredentialsAreHidden(t *testing.T) {
 	}
 }
 
-// Who names a folder of credentials gets what its links lead to.
+// A policy that names a folder of credentials shows where its links lead.
 func TestLinkedCredentialsThatAreNamed(t *testing.T) {
 	for _, backend := range []string{Namespaces, Bwrap, Landlock} {
 		t.Run(backend, func(t *testing.T) {

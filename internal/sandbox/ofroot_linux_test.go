@@ -21,8 +21,8 @@ func isRootOnly(name string) bool {
 	return false
 }
 
-// SEC-1: what distributions and common services keep for root alone is hidden from a root
-// user's programs.
+// SEC-1: the files that distributions and common services keep for root alone are hidden from
+// a root user's programs.
 func TestFilesOfRoot(t *testing.T) {
 	for _, name := range []string{
 		"/etc/shadow", "/etc/gshadow-", "/etc/security/opasswd", "/var/backups/shadow.bak", "/var/cache/debconf/passwords.dat", "/etc/mysql/debian.cnf",
@@ -42,7 +42,7 @@ func TestFilesOfRoot(t *testing.T) {
 	}
 	for _, name := range rootOnly {
 		if _, err := filepath.Match(name, "/"); err != nil || !filepath.IsAbs(name) || filepath.Clean(name) != name || inside.Covers("/usr", name) || inside.Covers("/opt", name) {
-			t.Errorf("%q is no name for the list: %v", name, err)
+			t.Errorf("%q cannot be in the list: %v", name, err)
 		}
 	}
 	for _, name := range ofRoot() {

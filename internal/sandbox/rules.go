@@ -308,8 +308,8 @@ func (r *Run) ofProfile(s *rules, plan *inside.Plan) {
 	hidden := credentialPaths(p.Home, r.dir)
 	s.link(inside.Hide, hidden...)
 	for _, to := range linkedCredentials(p.Home, hidden, r.shows(hidden)) {
-		// A link may lead to a program (~/.docker/cli-plugins). What holds something hidden is no
-		// runtime, and all programs beside that one would be gone.
+		// A link may lead to a program (~/.docker/cli-plugins). A folder that holds something
+		// hidden is not shown as a runtime, and all programs beside that one would be gone.
 		if !slices.ContainsFunc(p.Runtimes, func(of Path) bool { return inside.Covers(of.name, to) }) {
 			s.add(inside.Hide, to)
 		}
