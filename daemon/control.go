@@ -250,7 +250,7 @@ func serversAlone(x alone) (func(), error) {
 	if err != nil {
 		return nil, err
 	}
-	x.cfg.Servers = serverAdmin{m: own}
+	x.cfg.Servers = serverAdmin{m: own, permits: manage.NewPermits(x.at.data.Name())}
 	return own.Close, nil
 }
 

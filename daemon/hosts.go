@@ -46,6 +46,9 @@ func commandSetting(listens []string, key string, v json.RawMessage) error {
 		if !filepath.IsAbs(dir) && !strings.HasPrefix(dir, "~/") {
 			return fmt.Errorf("%s: %q does not begin with / or ~/", key, dir)
 		}
+		if err := sandbox.NotWhole(dir); filepath.IsAbs(dir) && err != nil {
+			return fmt.Errorf("%s: %w", key, err)
+		}
 	}
 	return nil
 }

@@ -253,6 +253,10 @@ func openFlag(flag, here, home string, names []string) ([]sandbox.Path, error) {
 		case !filepath.IsAbs(name):
 			name = filepath.Join(here, name)
 		}
+		// OpenNamed says of a link what to write in its place, and that would not do.
+		if err := sandbox.NotWhole(name); err != nil {
+			return nil, &BadFlag{fmt.Errorf("%s: %w", flag, err)}
+		}
 		all[i] = name
 	}
 	paths, err := sandbox.OpenNamed(home, all...)

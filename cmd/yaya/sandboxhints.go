@@ -39,8 +39,9 @@ func aboutGit(w io.Writer, profile string, policy sandbox.Policy, argv []string)
 	fmt.Fprintf(w, "yaya: this folder belongs to the repository %s, and the command can only read the folders above this one: git status, diff and log work, git commit does not. Run the command in %[1]s, or allow commits: --write %s\n", daemon.Printable(top, 1<<10), daemon.Printable(git, 1<<10))
 }
 
-// watchPaths reports the paths that a command line names but the sandbox hides.
-func watchPaths(policy *sandbox.Policy, argv []string, told *onceEach) {
+// watchPaths reports the paths that a command line names but the sandbox hides, and the flag
+// that shows them, if one does. None shows yaya's own, which are known when the command starts.
+func watchPaths(policy *sandbox.Policy, argv []string, told *onceEach, own *daemon.OwnPaths) {
 	for _, arg := range argv[1:] {
 		_, value, _ := strings.Cut(arg, "=") // --root=PATH
 		for _, name := range []string{arg, value} {
@@ -50,6 +51,14 @@ func watchPaths(policy *sandbox.Policy, argv []string, told *onceEach) {
 		}
 	}
 	policy.Unseen = func(path string) {
-		told.tell(fmt.Sprintf("the command names %s, which the sandbox hides (to show it: --read %[1]s, or --write %[1]s)", path))
+		if sandbox.BelongsTo(path, slices.Concat(own.Hidden, own.Readable)...) {
+			told.tell(fmt.Sprintf("the command names %s, which belongs to yaya itself: no flag shows it", path))
+			return
+		}
+		to := path
+		if at := sandbox.Real(path); at != sandbox.Plain(policy.Home, path) {
+			to = at // the flags follow no other link
+		}
+		told.tell(fmt.Sprintf("the command names %s, which the sandbox hides (to show it: --read %s, or --write %[2]s)", path, to))
 	}
 }

@@ -51,3 +51,45 @@ func TestSandboxRunHints(t *testing.T) {
 		})
 	}
 }
+
+// yaya offers no flag that it would refuse: for its own files, and for addresses that each
+// sandbox has of its own. For a link, it names the target, which --read takes.
+func TestSandboxRunOffersNothing(t *testing.T) {
+	needNamespaces(t)
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip(err)
+	}
+	b := newBox(t)
+	b.make("c/", "d/", "ws/", "docs/f")
+	own, key := filepath.Join(b.dir, "c"), filepath.Join(b.dir, "c", "config.toml")
+	if err := errors.Join(os.Chmod(own, 0o700), os.Chmod(filepath.Join(b.dir, "d"), 0o700), os.WriteFile(key, nil, 0o600), os.Symlink("docs", filepath.Join(b.dir, "link")), os.Symlink("c/config.toml", filepath.Join(b.dir, "mine"))); err != nil {
+		t.Fatal(err)
+	}
+	link, mine, docs := filepath.Join(b.dir, "link"), filepath.Join(b.dir, "mine"), filepath.Join(b.dir, "docs")
+	curl := func(at string) []string {
+		return []string{"--profile", "server", "curl", "-s", "-m", "10", "--noproxy", "", "-x", "http://127.0.0.1:3128", "http://" + at + "/"}
+	}
+	for _, c := range []struct {
+		name string
+		args []string
+		want string // a part of what it says
+		hint string // that it offers, "" for none
+	}{
+		{"yaya's file", []string{"cat", key}, "the command names " + key + ", which belongs to yaya itself: no flag shows it", ""},
+		{"yaya's folder, in another profile", []string{"--profile", "server", "ls", own}, "which belongs to yaya itself", ""},
+		{"a link to yaya's file", []string{"--profile", "server", "cat", mine}, "which belongs to yaya itself", ""},
+		{"a link", []string{"--profile", "server", "ls", link}, "the command names " + link + ", which the sandbox hides", "--read " + docs},
+		{"the sandbox's Go modules", curl("127.0.0.3:3128"), "kept from reaching 127.0.0.3:3128: in a sandbox, Go modules of the host are at this address", ""},
+		{"the sandbox's proxy", curl("localhost:3128"), "kept from reaching localhost:3128: in a sandbox, 127.0.0.1:3128 is the address of its proxy", ""},
+		{"no address", curl("0.0.0.0:8080"), "connect to 127.0.0.1 or ::1", ""},
+		{"a service", curl("127.0.0.1:9"), "kept from reaching 127.0.0.1:9: it is not among the allowed hosts", "(to allow it: --host 127.0.0.1:9)"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, said, _ := b.in(filepath.Join(b.dir, "ws"), append([]string{"sandbox", "run"}, c.args...)...)
+			offers := strings.Contains(said, "--read") || strings.Contains(said, "--host")
+			if !strings.Contains(said, c.want) || !strings.Contains(said, c.hint) || offers != (c.hint != "") {
+				t.Errorf("yaya sandbox run %q says %q; want %q, and the offer %q", c.args, said, c.want, c.hint)
+			}
+		})
+	}
+}

@@ -192,6 +192,32 @@ func TestSandboxRunWrites(t *testing.T) {
 	}
 }
 
+// No flag gives a program the whole file system, however the path is written: that would
+// bound nothing, and profile guarded says so.
+func TestSandboxRunWholeFileSystem(t *testing.T) {
+	needNamespaces(t)
+	b := newBox(t)
+	b.make("ws/")
+	ws := filepath.Join(b.dir, "ws")
+	if err := os.Symlink("/", filepath.Join(ws, "link")); err != nil {
+		t.Fatal(err)
+	}
+	up := strings.Repeat("../", 40)
+	for _, flag := range []string{"--read", "--write"} {
+		for _, path := range []string{"/", "//", "/usr/..", up, up + ".", "link", "./link/", filepath.Join(ws, "link"), filepath.Join(ws, "link/usr/.."), "/proc/self/root"} {
+			for _, profile := range []string{"command", "server"} {
+				out, errOut, code := b.in(ws, "sandbox", "run", "--profile", profile, flag, path, "--", "echo", "ran")
+				if want := flag + ": "; code != exitUsage || out != "" || !strings.Contains(errOut, want) || !strings.Contains(errOut, "is the whole file system: name the files and folders that are needed, or use profile guarded") {
+					t.Errorf("%s %s, profile %s: got %q, %q, %d; want a refusal that names the remedy", flag, path, profile, out, errOut, code)
+				}
+			}
+		}
+	}
+	if out, err := b.run("config", "set", "sandbox.command.write", `["/"]`); err == nil || !strings.Contains(out, "sandbox.command.write: / is the whole file system") {
+		t.Errorf("config set: got %q, %v; want a refusal", out, err)
+	}
+}
+
 // A check builds with what a command has fetched, and a server has nothing of it.
 func TestSandboxRunChecksShareCaches(t *testing.T) {
 	needNamespaces(t)

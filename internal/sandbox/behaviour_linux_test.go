@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -204,7 +205,7 @@ func TestLimits(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want := got.enforced.Has&NeedTasks != 0; (got.code == prevented) != want {
+			if want := got.enforced.Has&^got.enforced.Partly&NeedTasks != 0; (got.code == prevented) != want {
 				t.Errorf("200 processes: code %d, output %q; the report says bounded: %v", got.code, got.out, want)
 			}
 			pol = profile(t, "check")
@@ -212,6 +213,49 @@ func TestLimits(t *testing.T) {
 			got, err = b.start(t, pol, "/", nil, "sleep", "60")
 			if err != nil || got.code != 128+9 {
 				t.Errorf("sleep 60: code %d, error %v; want %d", got.code, err, 128+9)
+			}
+		})
+	}
+}
+
+// A sandbox starts, and has its processes, whatever else its user runs: without a user
+// namespace the kernel counts every thread of the user.
+func TestLimitOfProcessesForABusyUser(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("the kernel does not count root's processes")
+	}
+	const busy, processes = 150, 40
+	leave := make(chan struct{})
+	var up, ended sync.WaitGroup
+	for range busy {
+		up.Add(1)
+		ended.Go(func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			up.Done()
+			<-leave
+		})
+	}
+	up.Wait()
+	defer func() { close(leave); ended.Wait() }()
+	for _, backend := range []string{Namespaces, Bwrap, Landlock} {
+		t.Run(backend, func(t *testing.T) {
+			b := needs(t, backend)
+			for _, name := range []string{"check", "plugin"} {
+				pol := profile(t, name)
+				pol.Limits.Processes = processes
+				script := `for i in 1 2 3 4 5 6 7 8 9 10; do sleep 1 & done; wait; grep "^Max processes" /proc/self/limits`
+				got, err := b.start(t, pol, "/", nil, "sh", "-c", script)
+				if err != nil || got.code != 0 {
+					t.Fatalf("%s beside %d threads: %+v, %v; want 10 processes", name, busy, got, err)
+				}
+				var limit int
+				if _, err := fmt.Sscanf(got.out, "Max processes %d", &limit); err != nil || limit < processes {
+					t.Errorf("%s: limits are %q, %v; want at least %d processes", name, got.out, err, processes)
+				}
+				if partly := got.enforced.Partly&NeedTasks != 0; partly != (backend == Landlock && Probe().Group != "") {
+					t.Errorf("%s: the report says in part: %v; missing: %q", name, partly, got.enforced.Missing)
+				}
 			}
 		})
 	}

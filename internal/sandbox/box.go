@@ -65,6 +65,7 @@ type Run struct {
 	policy   Policy
 	mounts   *mounts.Table // of this process; nil if they are not known
 	owned    []string      // by [Run.own]
+	dir      string        // that the program starts in, once it is known
 	landlock int           // version
 	system   runSystem
 	trial    bool    // of a back end, without a program: what this machine has at the moment does not matter
@@ -110,6 +111,11 @@ func (b *Box) enter(p Policy) (*Run, error) {
 	}
 	table, unknown := lookAtMounts()
 	r := &Run{box: b, policy: p, mounts: table}
+	for _, path := range p.Write {
+		if path.name == "/" || slices.Contains(table.Same(path.name), "/") {
+			return nil, isWhole(path.name)
+		}
+	}
 	for _, path := range slices.Concat(p.Read, p.Write, p.Partly) {
 		if err := CheckPath(path.name); err != nil {
 			return nil, err
@@ -309,6 +315,8 @@ func (e *Enforced) perProcess(want Need, why string) {
 	if want&NeedTasks != 0 && os.Geteuid() == 0 {
 		e.Has &^= NeedTasks
 		e.miss("the number of processes is not bounded: the kernel exempts root, and " + why + "; start yaya as an ordinary user, or in a control group of its own (a systemd unit with Delegate=yes)")
+	} else if want&NeedTasks != 0 && e.Backend == Landlock {
+		e.partly(NeedTasks, "the number of processes is bounded together with that of your programs outside the sandbox, so that there can be more of them: "+why)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -53,7 +54,11 @@ func (r *Run) Wrap(cmd *exec.Cmd) error {
 	}
 	plan := &inside.Plan{Path: cmd.Path, Argv: cmd.Args, Env: cmd.Env, Strict: p.Strict, HostWrites: p.HostWrites}
 	r.lookAtManagers(cmd.Env)
-	var err error
+	dir, err := filepath.Abs(cmd.Dir)
+	if err != nil {
+		return err
+	}
+	r.dir = real(dir)
 	if !p.HostWrites && p.Tmp == "" {
 		if r.system.tmp, err = os.MkdirTemp("", "yaya-sandbox-"); err != nil {
 			return fmt.Errorf("make a temporary folder: %w", err)

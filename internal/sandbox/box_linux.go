@@ -302,6 +302,7 @@ func (r *Run) findEntrances() error {
 		if err != nil {
 			return fmt.Errorf("endpoint %q: not an address with a port", e.Addr)
 		}
+		proxied.endpoints = append(proxied.endpoints, at)
 		r.system.entrances = append(r.system.entrances, entrance{at, false, func(l net.Listener) server { return serveHTTP(l, e.Handler) }})
 	}
 	for _, f := range r.policy.Net.forwards() {

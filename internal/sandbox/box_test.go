@@ -22,6 +22,7 @@ func TestDecide(t *testing.T) {
 		{"namespaces without Landlock", Namespaces, "check", 0, 0, "memory is bounded for each process"},
 		{"Landlock, hosts", Landlock, "server", 7, NeedHosts, "the network is off"},
 		{"Landlock, none", Landlock, "plugin", 7, 0, "/tmp"},
+		{"Landlock, processes", Landlock, "plugin", 7, 0, "number of processes"},
 		{"old Landlock", Landlock, "plugin", 3, NeedProcesses | NeedTree, "Linux 6.12"},
 		{"Landlock, sockets", Landlock, "check", 7, NeedHosts, "AF_UNIX"},
 		{"off", None, "check", 7, ^Need(0), "nothing is enforced"},

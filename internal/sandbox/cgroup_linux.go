@@ -25,6 +25,29 @@ import (
 // spareTasks are threads of the sandbox's own process, which count like the program's.
 const spareTasks = 64
 
+// laterTasks are tasks that programs outside a sandbox may start after it.
+const laterTasks = 1024
+
+// limitOfTasks returns the RLIMIT_NPROC that lets a sandbox have n processes, 0 for none.
+// The kernel counts the tasks of a user in a user namespace. alone says that the sandbox
+// has none of its own: all threads of the user count, of a browser as well. The system has
+// at least as many tasks, and says how many without a look at each.
+func limitOfTasks(n int, alone bool) (uint64, error) {
+	if n <= 0 || !alone {
+		return uint64(max(0, n)), nil
+	}
+	data, err := os.ReadFile("/proc/loadavg") //nolint:forbidigo // a kernel file
+	if err != nil {
+		return 0, fmt.Errorf("limit processes: %w", err)
+	}
+	var running, all uint64
+	var load float64
+	if _, err := fmt.Sscanf(string(data), "%g %g %g %d/%d", &load, &load, &load, &running, &all); err != nil {
+		return 0, fmt.Errorf("limit processes: read /proc/loadavg: %w", err)
+	}
+	return all + laterTasks + uint64(n), nil
+}
+
 // groups is the parent of the sandboxes' control groups.
 type groups struct {
 	dir string

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -50,8 +51,9 @@ var moved = map[string][]string{
 var baseDirs = map[string]string{"XDG_CONFIG_HOME": ".config/", "XDG_DATA_HOME": ".local/share/", "XDG_CACHE_HOME": ".cache/"}
 
 // credentialPaths are all places of credentials: below the home folders, and where the
-// environment of yaya says.
-func credentialPaths(home string) (all []string) {
+// environment of yaya says. A relative value counts from yaya's folder, and from those of
+// the program.
+func credentialPaths(home string, from ...string) (all []string) {
 	bases := map[string]string{}
 	for variable, below := range baseDirs {
 		if dir := os.Getenv(variable); filepath.IsAbs(dir) {
@@ -68,18 +70,54 @@ func credentialPaths(home string) (all []string) {
 			}
 		}
 	}
-	for variable, names := range moved {
-		for _, at := range filepath.SplitList(os.Getenv(variable)) {
-			if at = filepath.Clean(at); !filepath.IsAbs(at) || tooWide(home, at) {
-				continue
-			}
-			for _, name := range names {
-				all = append(all, filepath.Join(at, name))
+	if here, err := os.Getwd(); err == nil {
+		from = append([]string{here}, from...)
+	}
+	for _, kv := range os.Environ() {
+		variable, value, _ := strings.Cut(kv, "=")
+		if upper := strings.ToUpper(variable); strings.HasPrefix(upper, "NPM_CONFIG_") { // npm reads them in any case
+			variable = upper
+		}
+		for _, name := range moved[variable] {
+			for _, at := range movedTo(home, value, from) {
+				if at = filepath.Join(at, name); !slices.Contains(all, at) {
+					all = append(all, at)
+				}
 			}
 		}
 	}
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) { // of podman; the rest of it is hidden with /run
 		all = append(all, filepath.Join(dir, "containers/auth.json"))
+	}
+	return all
+}
+
+// movedTo are the paths that the value of a variable of [moved] may mean: one, which may have
+// a colon in its name, or a list. A folder around the home folder, or around the one that a
+// relative path starts in, is a mistake: to hide it would hide everything.
+func movedTo(home, value string, from []string) (all []string) {
+	names := filepath.SplitList(value)
+	if len(names) > 1 {
+		names = append(names, value)
+	}
+	for _, name := range names {
+		var at []string
+		switch {
+		case name == "", name == "~":
+		case filepath.IsAbs(name):
+			at = []string{filepath.Clean(name)}
+		case strings.HasPrefix(name, "~/"): // some programs expand it, whichever shell has not
+			for _, dir := range homes(home) {
+				at = append(at, filepath.Join(dir, name[2:]))
+			}
+		default:
+			for _, dir := range from {
+				if to := filepath.Join(dir, name); dir != "" && !Within([]string{to}, dir) {
+					at = append(at, to)
+				}
+			}
+		}
+		all = append(all, slices.DeleteFunc(at, func(at string) bool { return tooWide(home, at) })...)
 	}
 	return all
 }

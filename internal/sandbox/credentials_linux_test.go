@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -78,22 +79,80 @@ func TestCredentialsAreHidden(t *testing.T) {
 	}
 }
 
-// A variable that names a folder above the home folder hides nothing: a command would see no
-// file at all.
-func TestWideVariables(t *testing.T) {
+// A sandbox hides credentials that a variable names in every form in which programs read it:
+// relative to the folder of yaya and to that of the program, as a list, with ~, and in npm's
+// other spelling.
+func TestMovedCredentials(t *testing.T) {
 	for variable := range moved {
 		t.Setenv(variable, "")
 	}
-	base := len(credentialPaths("/home/me"))
-	for _, value := range []string{"/", "/home", "/home/me", "relative", ""} {
-		t.Setenv("KUBECONFIG", value)
-		if got := len(credentialPaths("/home/me")); got != base {
-			t.Errorf("KUBECONFIG=%q: got %d paths, want the %d without it", value, got, base)
-		}
+	base := credentialPaths("/home/me", "/srv/ws")
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Setenv("KUBECONFIG", "/home/me/kube:/srv/kube")
-	if got := len(credentialPaths("/home/me")); got != base+2 {
-		t.Errorf("two files: got %d paths, want %d", got, base+2)
+	up := filepath.Dir(here)
+	for _, c := range []struct {
+		name, variable, value string
+		want                  []string
+	}{
+		{"the root folder", "KUBECONFIG", "/", nil},
+		{"a folder above the home folder", "KUBECONFIG", "/home", nil},
+		{"the home folder", "KUBECONFIG", "/home/me", nil},
+		{"nothing", "KUBECONFIG", "", nil},
+		{"two files", "KUBECONFIG", "/home/me/kube:/srv/kube", []string{"/home/me/kube", "/srv/kube", "/home/me/kube:/srv/kube"}},
+		{"a file whose name has a colon", "NETRC", "/srv/a:b", []string{"/srv/a", filepath.Join(here, "b"), "/srv/ws/b", "/srv/a:b"}},
+		{"a relative file", "NETRC", "secret", []string{filepath.Join(here, "secret"), "/srv/ws/secret"}},
+		{"a relative file above", "KUBECONFIG", "../k", []string{filepath.Join(up, "k"), "/srv/k"}},
+		{"relative files of a list", "KUBECONFIG", "../k:/srv/kube", []string{filepath.Join(up, "k"), "/srv/k", "/srv/kube", filepath.Join(up, "k:/srv/kube"), "/srv/k:/srv/kube"}},
+		{"this folder", "GH_CONFIG_DIR", ".", nil},
+		{"a folder above this one", "GH_CONFIG_DIR", "..", nil},
+		{"a file of the home folder", "PGPASSFILE", "~/pass", []string{"/home/me/pass"}},
+		{"the home folder by ~", "PGPASSFILE", "~", nil},
+		{"files in a relative folder", "HF_HOME", "hf", []string{filepath.Join(here, "hf/token"), filepath.Join(here, "hf/stored_tokens"), "/srv/ws/hf/token", "/srv/ws/hf/stored_tokens"}},
+		{"npm's other spelling", "npm_config_userconfig", "/srv/npmrc", []string{"/srv/npmrc"}},
+		{"a mixed spelling", "npm_config_USERCONFIG", "/srv/npmrc", []string{"/srv/npmrc"}},
+		{"another spelling that no program reads", "kubeconfig", "/srv/kube", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Setenv(c.variable, c.value)
+			got := slices.DeleteFunc(credentialPaths("/home/me", "/srv/ws"), func(name string) bool { return slices.Contains(base, name) })
+			got = slices.DeleteFunc(got, func(name string) bool { return passwdHome() != "" && strings.HasPrefix(name, passwdHome()+"/pass") })
+			slices.Sort(got)
+			slices.Sort(c.want)
+			if !slices.Equal(got, c.want) {
+				t.Errorf("%s=%s: hides %q, want %q", c.variable, c.value, got, c.want)
+			}
+		})
+	}
+}
+
+// A command does not read what a relative variable names, seen from its folder.
+func TestRelativeCredentialsAreHidden(t *testing.T) {
+	for _, backend := range []string{Namespaces, Bwrap, Landlock} {
+		t.Run(backend, func(t *testing.T) {
+			b := needs(t, backend)
+			dir := besidetmp.Dir(t)
+			ws := filepath.Join(dir, "ws")
+			err := os.Mkdir(ws, 0o700)
+			for _, name := range []string{"k", "ws/netrc", "npmrc", "other"} {
+				err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), []byte("content of "+name+"\n"), 0o600))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Setenv("KUBECONFIG", "../k")
+			t.Setenv("NETRC", "netrc")
+			t.Setenv("npm_config_userconfig", filepath.Join(dir, "npmrc"))
+			p := profile(t, "command")
+			if _, err := p.Work(ws); err != nil {
+				t.Fatal(err)
+			}
+			got, err := b.start(t, p, ws, nil, "sh", "-c", "cat ../k netrc ../npmrc ../other 2>/dev/null; true")
+			if want := "content of other\n"; err != nil || got.out != want {
+				t.Errorf("a command reads %q, %v; want %q", got.out, err, want)
+			}
+		})
 	}
 }
 

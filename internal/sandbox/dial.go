@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -99,7 +100,8 @@ func (p *proxy) dialAny(ctx context.Context, host string, port int, addrs []neti
 		return nil, p.refuse(ctx, host, port, isYaya(own), "")
 	}
 	addr := slices.MinFunc(private, netip.Addr.Compare) // names servers give them in any order
-	why := fmt.Sprintf("%s is not an address of the public internet; allow the address itself if that is meant", addr)
+	entry, cannot := p.offer(addr.String(), port)
+	why := fmt.Sprintf("%s is not an address of the public internet; ", addr) + cmp.Or(cannot, "allow the address itself if that is meant")
 	if !addressOf(host).IsValid() {
 		where := "into a private network"
 		if addr.IsLoopback() {
@@ -107,7 +109,7 @@ func (p *proxy) dialAny(ctx context.Context, host string, port int, addrs []neti
 		}
 		why = fmt.Sprintf("%s leads %s: %s", host, where, why)
 	}
-	return nil, p.refuse(ctx, host, port, why, entryFor(addr.String(), port))
+	return nil, p.refuse(ctx, host, port, why, entry)
 }
 
 // dialAt connects to an address. A service of this machine could be another yaya of the

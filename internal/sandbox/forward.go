@@ -61,11 +61,16 @@ func (p *Policy) checkEndpoints() error {
 	for _, e := range p.Endpoints {
 		for _, f := range p.Net.forwards() {
 			if f.at.String() == e.Addr {
-				return fmt.Errorf("host %q: yaya's own endpoint is at this address in the sandbox; have the service listen at another port, or leave one of the two out", f.at)
+				return errEndpoint(f.at.String())
 			}
 		}
 	}
 	return nil
+}
+
+// errEndpoint is about what would be where yaya's own endpoint is.
+func errEndpoint(entry string) error {
+	return fmt.Errorf("host %q: yaya's own endpoint is at this address in the sandbox; have the service listen at another port, or leave one of the two out", entry)
 }
 
 // forwarder passes the connections of one listener of a sandbox on.

@@ -39,7 +39,7 @@ func parseHost(entry string) (hostRule, error) {
 		if err != nil || port == 0 {
 			return bad("the port is not a number from 1 to 65535")
 		}
-		r.name, r.port = r.name[:at], int(port)
+		r.name, r.port = strings.TrimSuffix(r.name[:at], "."), int(port)
 		if addr, err := netip.ParseAddr(strings.Trim(r.name, "[]")); err == nil {
 			return ofAddress(entry, addr, r.port)
 		}
@@ -100,6 +100,23 @@ func notHost(entry string) error {
 func CheckHost(entry string) error {
 	_, err := parseHost(entry)
 	return err
+}
+
+// CanonicalHost returns the one spelling of an entry of [Net.Allow]: lower case, without the
+// final dot of the name, an address as it is usually written. Entries with the same one allow
+// the same. It returns other text, such as a variable, as it is.
+func CanonicalHost(entry string) string {
+	r, err := parseHost(entry)
+	if err != nil {
+		return entry
+	}
+	if r.below {
+		r.name = "*" + r.name
+	}
+	if r.port == 0 {
+		return r.name
+	}
+	return net.JoinHostPort(r.name, strconv.Itoa(r.port))
 }
 
 // isName reports whether s is a host name in lower case. Unlike those of certificates,

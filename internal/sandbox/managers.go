@@ -118,5 +118,5 @@ func (r *Run) secret(name string) bool {
 		}
 		return false
 	}
-	return slices.ContainsFunc(credentialPaths(r.policy.Home), overlaps) || slices.ContainsFunc(ofRoot, overlaps) || slices.ContainsFunc(r.policy.Hide, overlaps) || slices.ContainsFunc(r.box.Own, overlaps)
+	return slices.ContainsFunc(credentialPaths(r.policy.Home, r.dir), overlaps) || slices.ContainsFunc(ofRoot(), overlaps) || slices.ContainsFunc(r.policy.Hide, overlaps) || slices.ContainsFunc(r.box.Own, overlaps)
 }

@@ -91,12 +91,16 @@ func Credentials(home, name string) bool {
 
 // hasCredentials is Credentials for one of several paths.
 func hasCredentials(home, name string) bool {
-	for _, at := range credentialPaths(home) {
+	hidden := credentialPaths(home)
+	for _, at := range hidden {
 		if inside.Covers(at, name) || inside.Covers(real(at), name) {
 			return true
 		}
 	}
-	for _, at := range ofRoot {
+	if Within(linkedCredentials(home, hidden, func(string) bool { return false }), name) {
+		return true
+	}
+	for _, at := range ofRoot() {
 		if inside.Covers(at, name) || inside.Covers(real(at), name) {
 			return true
 		}

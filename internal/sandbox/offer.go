@@ -25,6 +25,32 @@ func Within(all []string, path string) bool {
 	return slices.ContainsFunc(all, func(top string) bool { return inside.Covers(top, path) })
 }
 
+// BelongsTo reports whether a path leads to one of several, or into one, whatever its links
+// and the mounts of this moment.
+func BelongsTo(path string, own ...string) bool {
+	same := samePaths(Real(path))
+	return slices.ContainsFunc(reals(own), func(of string) bool {
+		return slices.ContainsFunc(same, func(other string) bool { return inside.Covers(of, other) })
+	})
+}
+
+// NotWhole refuses a path, with links or without, that leads to the root folder: a sandbox
+// that shows or writes all that is there bounds nothing.
+func NotWhole(name string) error {
+	to := Real(name)
+	if to != "/" && !slices.Contains(samePaths(to), "/") {
+		return nil
+	}
+	if clean := filepath.Clean(name); clean != "/" {
+		name = clean + " leads to /, which"
+	}
+	return isWhole(name)
+}
+
+func isWhole(name string) error {
+	return fmt.Errorf("%s is the whole file system: name the files and folders that are needed, or use profile guarded", name)
+}
+
 // MayGive reports why a path, without symbolic links, should not be given to a program:
 // it is, lies in or holds what is yaya's own, or each sandbox has it of its own.
 func MayGive(name string, own ...string) error {

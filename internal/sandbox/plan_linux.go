@@ -23,11 +23,15 @@ func (r *Run) makePlan(cmd *exec.Cmd) (*inside.Plan, error) {
 		Mounts: !alone, Init: !alone && !p.HostWrites, Own: !alone && !p.HostWrites,
 		Strict: p.Strict, HostWrites: p.HostWrites, Tmp: p.Limits.Memory,
 		Landlock: alone, Writes: !alone && !p.HostWrites, Scope: p.HostWrites || alone, Abstract: alone && !p.HostWrites,
-		Data: uint64(max(0, p.Limits.Memory)), Tasks: uint64(max(0, p.Limits.Processes)), Time: int64(p.Limits.Time),
+		Data: uint64(max(0, p.Limits.Memory)), Time: int64(p.Limits.Time),
 		Filter: inside.Filter{Nested: p.Browser, Unix: p.Unix, NoInet: p.Net.Mode == Off, Shared: alone || p.HostWrites, Files: alone, Bounded: !p.HostWrites},
 	}
 	if r.Enforced.Backend == Bwrap && !p.HostWrites && os.Geteuid() == 0 {
 		plan.Filter.Files = true // bubblewrap makes no device read-only, and root owns the host's
+	}
+	var err error
+	if plan.Tasks, err = limitOfTasks(p.Limits.Processes, alone); err != nil {
+		return nil, err
 	}
 	r.lookAtManagers(cmd.Env)
 	if p.HostWrites && !alone && os.Geteuid() == 0 {
@@ -65,7 +69,7 @@ func (r *Run) makePlan(cmd *exec.Cmd) (*inside.Plan, error) {
 			return nil, fmt.Errorf("make a temporary folder: %w", err)
 		}
 	}
-	plan.Dir = dir.name
+	plan.Dir, r.dir = dir.name, dir.name
 	if err := r.addRules(plan); err != nil {
 		return nil, err
 	}

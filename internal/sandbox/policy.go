@@ -119,7 +119,7 @@ type Endpoint struct {
 // Limits bound the resources of a program. Zero means no limit.
 type Limits struct {
 	Memory    int64         // bytes of data of each process, and of each private folder
-	Processes int           // of the user in this sandbox
+	Processes int           // of the user in this sandbox; more where those outside cannot be told apart
 	Time      time.Duration // until everything is killed
 }
 

@@ -104,14 +104,6 @@ func homes(home string) []string {
 	return all
 }
 
-// ofRoot are files of the system that only root reads. A root user keeps that right in
-// a sandbox, so the mounts have to hide them.
-var ofRoot = []string{
-	"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssl/private", "/etc/krb5.keytab", "/etc/machine-id.key",
-	"/etc/ssh/ssh_host_rsa_key", "/etc/ssh/ssh_host_ecdsa_key", "/etc/ssh/ssh_host_ed25519_key", "/etc/NetworkManager/system-connections", "/etc/wireguard",
-	"/var/lib/docker", "/var/lib/containerd", "/var/lib/sss", "/var/spool/cron",
-}
-
 // ofSystem are the host's files that a strict sandbox reads.
 var ofSystem = map[string][]string{
 	"linux":  {"/usr", "/etc", "/opt", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store"},

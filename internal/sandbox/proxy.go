@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"encoding/base64"
@@ -15,6 +16,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -45,6 +47,7 @@ type proxy struct {
 	public           func(netip.Addr) bool
 	environ          func(*http.Request) (*url.URL, error) // the upstream proxy of a request
 	listens          func() []string                       // the addresses that yaya listens on now
+	endpoints        []netip.AddrPort                      // yaya's own, in the sandbox
 	// password authenticates clients, where others can reach the proxy as well.
 	password string
 	forward  *httputil.ReverseProxy
@@ -130,6 +133,18 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r.Host = r.URL.Host
+	p.pass(w, r)
+}
+
+// pass forwards a request that was allowed. A request to trace (RFC 9110, section 9.3.8) is
+// answered with itself, by the upstream proxy if that is the last one that it may reach: with
+// the password that yaya has added for that proxy.
+func (p *proxy) pass(w http.ResponseWriter, r *http.Request) {
+	if strings.EqualFold(r.Method, http.MethodTrace) || strings.EqualFold(r.Method, "TRACK") {
+		w.Header().Set("Allow", "CONNECT, DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT")
+		http.Error(w, fmt.Sprintf("the proxy of a sandbox forwards no %s requests", strings.ToUpper(r.Method)), http.StatusMethodNotAllowed)
+		return
+	}
 	p.forward.ServeHTTP(w, r)
 }
 
@@ -177,7 +192,21 @@ func (p *proxy) allow(ctx context.Context, host string, port int) error {
 	if p.net.Ask != nil && p.net.Ask(ctx, host, port) {
 		return nil
 	}
-	return p.refuse(ctx, host, port, "it is not among the allowed hosts", entryFor(host, port))
+	entry, cannot := p.offer(host, port)
+	return p.refuse(ctx, host, port, cmp.Or(cannot, "it is not among the allowed hosts"), entry)
+}
+
+// offer returns the entry that allows a destination, or why no entry can.
+func (p *proxy) offer(host string, port int) (entry, cannot string) {
+	entry = entryFor(host, port)
+	r, err := parseHost(entry)
+	if err == nil && slices.ContainsFunc(r.addresses(), func(at netip.AddrPort) bool { return slices.Contains(p.endpoints, at) }) {
+		err = errEndpoint(entry)
+	}
+	if err != nil {
+		return "", strings.TrimPrefix(err.Error(), fmt.Sprintf("host %q: ", entry))
+	}
+	return entry, ""
 }
 
 func (p *proxy) connect(w http.ResponseWriter, r *http.Request) {
@@ -280,7 +309,7 @@ func (p *proxy) plain(conn net.Conn, in io.Reader, host string, port int) {
 			return
 		}
 		r.URL.Scheme, r.URL.Host = "http", net.JoinHostPort(host, strconv.Itoa(port))
-		p.forward.ServeHTTP(w, r)
+		p.pass(w, r)
 	}))
 	<-s.done
 	s.close()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -49,6 +50,23 @@ func TestHostRules(t *testing.T) {
 	for _, bad := range []string{"", "*", "*.com", "a*b.com", "*example.com", "https://example.com", "example.com/x", "example.com:0", "example.com:x", "-a.com", "a..b", "a b"} {
 		if r, err := parseHost(bad); err == nil {
 			t.Errorf("parseHost(%q) = %+v, want an error", bad, r)
+		}
+	}
+}
+
+func TestCanonicalHost(t *testing.T) {
+	for entry, want := range map[string]string{
+		"example.com": "example.com", "EXAMPLE.com.": "example.com", "Example.com:8443": "example.com:8443", "example.com.:8443": "example.com:8443", "example.com:08443": "example.com:8443",
+		"*.Example.com.": "*.example.com", "*.example.com:99": "*.example.com:99", "localhost:5432": "localhost:5432", "LOCALHOST.:5432": "localhost:5432",
+		"192.0.2.1": "192.0.2.1", "[2001:DB8::0:1]:443": "[2001:db8::1]:443", "[2001:DB8::1]": "2001:db8::1", "::ffff:192.0.2.1": "192.0.2.1", "192.0.2.1.": "192.0.2.1",
+		"${HOST}": "${HOST}", "a b": "a b", "": "",
+	} {
+		got := CanonicalHost(entry)
+		if got != want {
+			t.Errorf("CanonicalHost(%q) = %q, want %q", entry, got, want)
+		}
+		if again := CanonicalHost(got); again != got {
+			t.Errorf("CanonicalHost(%q) = %q, want itself", got, again)
 		}
 	}
 }
@@ -347,5 +365,39 @@ func TestPlainToPort443(t *testing.T) {
 			t.Errorf("http://%s/: denied %+v, want example.com:443", to, p.denials)
 		}
 		p.mu.Unlock()
+	}
+}
+
+// A refusal offers an entry only if the list takes it, and says else why it does not.
+func TestRefusalsOffer(t *testing.T) {
+	p := newProxy(Net{Mode: Hosts})
+	p.endpoints = []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:8787")}
+	const listed = "it is not among the allowed hosts"
+	for _, c := range []struct {
+		host        string
+		port        int
+		why, offers string
+	}{
+		{"example.com", 443, listed, "example.com"},
+		{"example.com", 8443, listed, "example.com:8443"},
+		{"127.0.0.1", 5432, listed, "127.0.0.1:5432"},
+		{"127.0.0.1", 3128, "is the address of its proxy", ""},
+		{"localhost", 3128, "is the address of its proxy", ""},
+		{"127.0.0.3", 3128, "Go modules of the host are at this address", ""},
+		{"0.0.0.0", 80, "programs listen at this address", ""},
+		{"::", 8080, "programs listen at this address", ""},
+		{"127.0.0.1", 8787, "yaya's own endpoint is at this address", ""},
+		{"localhost", 8787, "yaya's own endpoint is at this address", ""},
+	} {
+		err := p.allow(t.Context(), c.host, c.port)
+		d, ok := errors.AsType[*refusal](err)
+		if !ok || d.Allow != c.offers || !strings.Contains(d.Why, c.why) || strings.Contains(d.Why, "host \"") {
+			t.Errorf("allow(%s, %d) = %v; want %q, and the offer %q", c.host, c.port, err, c.why, c.offers)
+		}
+	}
+	// A name that is allowed leads there.
+	_, err := p.dialAny(t.Context(), "a.example", 80, []netip.Addr{netip.MustParseAddr("0.0.0.0")})
+	if d, ok := errors.AsType[*refusal](err); !ok || d.Allow != "" || strings.Contains(d.Why, "allow the address") {
+		t.Errorf("a name that leads to 0.0.0.0: %v, want no offer", err)
 	}
 }

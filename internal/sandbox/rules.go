@@ -305,9 +305,17 @@ func (r *Run) ofProfile(s *rules, plan *inside.Plan) {
 	if p.Net.Mode == Host {
 		s.link(inside.Read, "/etc/resolv.conf", "/run/systemd/resolve/stub-resolv.conf")
 	}
-	s.link(inside.Hide, credentialPaths(p.Home)...)
+	hidden := credentialPaths(p.Home, r.dir)
+	s.link(inside.Hide, hidden...)
+	for _, to := range linkedCredentials(p.Home, hidden, r.shows(hidden)) {
+		// A link may lead to a program (~/.docker/cli-plugins). A folder that holds something
+		// hidden is not shown as a runtime, and all programs beside that one would be gone.
+		if !slices.ContainsFunc(p.Runtimes, func(of Path) bool { return inside.Covers(of.name, to) }) {
+			s.add(inside.Hide, to)
+		}
+	}
 	if os.Geteuid() == 0 {
-		s.link(inside.Hide, ofRoot...)
+		s.link(inside.Hide, ofRoot()...)
 	}
 }
 

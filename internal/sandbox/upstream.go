@@ -86,7 +86,7 @@ func (p *proxy) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		res, err := p.chained.RoundTrip(r)
 		if err != nil {
-			return nil, p.failed(r.Context(), host, port, err)
+			return nil, p.failed(r.Context(), host, port, withoutAnswer(err))
 		}
 		return res, nil
 	default:
@@ -125,6 +125,27 @@ func through(ctx context.Context, u *url.URL, hostport string) (conn net.Conn, e
 	return conn, nil
 }
 
+// withoutAnswer returns an error about an upstream proxy without what that proxy answered,
+// which may repeat the request with its password: the program in the sandbox reads the error.
+func withoutAnswer(err error) error {
+	network, isNetwork := errors.AsType[*net.OpError](err)
+	certificate, isCertificate := errors.AsType[*tls.CertificateVerificationError](err)
+	timeout, times := errors.AsType[net.Error](err)
+	switch {
+	case isNetwork:
+		return fmt.Errorf("the proxy cannot be reached: %w", network)
+	case isCertificate:
+		return fmt.Errorf("the proxy cannot be trusted: %w", certificate)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("the proxy closed the connection")
+	case errors.Is(err, context.Canceled):
+		return err
+	case times && timeout.Timeout():
+		return errors.New("the proxy did not answer in time")
+	}
+	return errors.New("the proxy's answer is not valid HTTP")
+}
+
 // connectBy asks a proxy for a tunnel. It reads no byte of what the tunnel carries.
 func connectBy(conn net.Conn, u *url.URL, hostport string) error {
 	head := "CONNECT " + hostport + " HTTP/1.1\r\nHost: " + hostport + "\r\n"
@@ -146,11 +167,11 @@ func connectBy(conn net.Conn, u *url.URL, hostport string) error {
 	}
 	res, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(answer)), &http.Request{Method: http.MethodConnect})
 	if err != nil {
-		return err
+		return withoutAnswer(err)
 	}
 	_ = res.Body.Close() // a tunnel has none
 	if res.StatusCode != http.StatusOK {
-		return fmt.Errorf("the proxy answered %q", res.Status)
+		return fmt.Errorf("the proxy answered with status %d", res.StatusCode)
 	}
 	return nil
 }

@@ -182,6 +182,84 @@ func TestUpstreamProxyBehindTLS(t *testing.T) {
 	}
 }
 
+// The password for the upstream proxy is in no answer that a program gets: not by TRACE,
+// which shows the request, and not in what yaya says of a strange answer.
+func TestUpstreamProxyEchoes(t *testing.T) {
+	const secret = "dTpwdw==" // u:pw
+	for name, answer := range map[string]string{
+		"the request":   "HTTP/1.1 200 OK\r\nContent-Type: message/http\r\nContent-Length: 8\r\n\r\n" + secret,
+		"a status line": "HTTP/1.1 407 you said " + secret + "\r\nContent-Length: 0\r\n\r\n",
+		"not a status":  "HTTP/1.1 " + secret + "\r\n\r\n",
+		"not HTTP":      secret + "\r\n\r\n",
+		"a header line": "HTTP/1.1 200 OK\r\n" + secret + "\r\n\r\n",
+		"a length":      "HTTP/1.1 200 OK\r\nContent-Length: " + secret + "\r\n\r\n",
+		"a coding":      "HTTP/1.1 200 OK\r\nTransfer-Encoding: " + secret + "\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var served sync.WaitGroup
+			served.Go(func() {
+				for {
+					conn, err := l.Accept()
+					if err != nil {
+						return
+					}
+					_, _ = http.ReadRequest(bufio.NewReader(conn))
+					_, _ = io.WriteString(conn, answer)
+					_ = conn.Close()
+				}
+			})
+			defer served.Wait()
+			defer l.Close()
+			var mu sync.Mutex
+			var told []string
+			p := newProxy(Net{Mode: Hosts, Allow: []string{"a.example"}, Unreached: func(_ string, _ int, why string) {
+				mu.Lock()
+				defer mu.Unlock()
+				told = append(told, why)
+			}})
+			p.resolve = func(_ context.Context, host string) ([]netip.Addr, error) { return nil, fmt.Errorf("%s: no DNS", host) }
+			p.environ = func(*http.Request) (*url.URL, error) {
+				return &url.URL{Scheme: "http", User: url.UserPassword("u", "pw"), Host: l.Addr().String()}, nil
+			}
+			at := serveAt(t, p)
+			send := func(text string) string {
+				conn, err := net.Dial("tcp", at)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+				fmt.Fprint(conn, text)
+				got, err := io.ReadAll(conn)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return string(got)
+			}
+			for _, method := range []string{"TRACE", "trace", "TRACK"} {
+				plain := send(method + " http://a.example/ HTTP/1.1\r\nHost: a.example\r\nMax-Forwards: 0\r\nConnection: close\r\n\r\n")
+				tunneled := send("CONNECT a.example:80 HTTP/1.1\r\nHost: a.example:80\r\n\r\n" + method + " / HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n")
+				if !strings.HasPrefix(plain, "HTTP/1.1 405 ") || !strings.Contains(tunneled, "\r\n\r\nHTTP/1.1 405 ") {
+					t.Errorf("%s: got %q, in a tunnel %q; want 405 twice", method, plain, tunneled)
+				}
+			}
+			if name == "the request" {
+				return
+			}
+			said := send("GET http://a.example/ HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n")
+			said += send("CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\nConnection: close\r\n\r\n")
+			mu.Lock()
+			defer mu.Unlock()
+			if said += strings.Join(told, ";"); strings.Contains(said, secret) || !strings.Contains(said, "the proxy") {
+				t.Errorf("got %q; want no text of the upstream proxy", said)
+			}
+		})
+	}
+}
+
 // An upstream proxy that says too much, or nothing whole, opens no tunnel.
 func TestUpstreamProxyIsHostile(t *testing.T) {
 	for name, answer := range map[string]string{

@@ -57,7 +57,7 @@ func checkWorkspace(home, name, dir string) error {
 			return err
 		}
 	}
-	for _, at := range ofRoot {
+	for _, at := range ofRoot() {
 		if err := apart(dir, at, "files that only root reads", refuse); err != nil {
 			return err
 		}

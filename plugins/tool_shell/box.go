@@ -176,6 +176,9 @@ func (p *Plugin) policy(at *place, b *box) (sandbox.Policy, error) {
 		if !filepath.IsAbs(dir) {
 			err = fmt.Errorf("%s: %s does not begin with / or ~/", writeKey, dir)
 		}
+		if err == nil {
+			err = sandbox.NotWhole(dir)
+		}
 		var write, protect []sandbox.Path
 		if err == nil {
 			// An earlier command may have created a link.

@@ -190,6 +190,10 @@ func TestCommandsAreKeptToTheirWorkspace(t *testing.T) {
 			if res := w.shell("true"); res.OK || !strings.Contains(res.Text(), "sandbox.command.write: relative does not begin with / or ~/") {
 				t.Errorf("with a setting that is wrong: got %q", res.Text())
 			}
+			w.writes = []string{"/usr/.."}
+			if res := w.shell("true"); res.OK || !strings.Contains(res.Text(), "sandbox.command.write: /usr/.. is the whole file system") {
+				t.Errorf("with a setting of everything: got %q", res.Text())
+			}
 		})
 	}
 }

@@ -90,7 +90,7 @@ type Plan struct {
 
 	Filter Filter `json:"filter"`
 	Data   uint64 `json:"data,omitempty"`      // RLIMIT_DATA, bytes a process
-	Tasks  uint64 `json:"processes,omitempty"` // RLIMIT_NPROC
+	Tasks  uint64 `json:"processes,omitempty"` // RLIMIT_NPROC, without the threads of the keeper
 	Time   int64  `json:"time,omitempty"`      // nanoseconds until everything is killed
 
 	foreign []uint64 // mounts of the host that descriptors of the program lead to
