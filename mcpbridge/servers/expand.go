@@ -127,6 +127,9 @@ func (s Server) OpenSecrets() string {
 }
 
 func (sc Scope) resolve(ref string) (string, error) {
+	if sc.Env == nil {
+		sc.Env = func(string) (string, bool) { return "", false }
+	}
 	switch ref {
 	case "workspaceFolder", "CLAUDE_PROJECT_DIR":
 		if sc.Workspace == "" {
