@@ -266,7 +266,13 @@ func secretsAlone(x alone) (func(), error) {
 
 // manager looks after the configuration of the servers, of which none runs.
 func (x alone) manager() (*manage.Manager, error) {
-	l, err := manage.Load(x.at.Servers(), nil)
+	return x.at.manager(nil, x.cfg.Folders)
+}
+
+// manager looks after the servers of some files, or without any of yaya's own and of the
+// current folder. None of them runs.
+func (at *place) manager(files []string, known *folder.Store) (*manage.Manager, error) {
+	l, err := manage.Load(at.Servers(), files)
 	if err != nil {
 		return nil, err
 	}
@@ -274,14 +280,44 @@ func (x alone) manager() (*manage.Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the current folder: %w", err)
 	}
-	if err := l.Here(nil, dir, x.cfg.Folders); err != nil {
+	if err := l.Here(files, dir, known); err != nil {
 		return nil, err
 	}
 	return manage.New(manage.Config{
-		File: x.at.Servers(), Own: true, Here: dir, Home: x.at.Home, Data: x.at.data.Name(), Ungiven: x.at.ungiven(ownFiles{}),
-		Folders: x.cfg.Folders, Trust: trust.NewStore(x.at.data), Permits: manage.NewPermits(x.at.data.Name()), Sandboxes: x.at.Sandboxes(x.at.settings),
-		Secret: x.at.vault.Get, Log: x.at.log,
+		File: at.Servers(), Own: len(files) == 0, Here: dir, Home: at.Home, Data: at.data.Name(), Ungiven: at.ungiven(at.flags.OwnFiles(at.Paths, files)),
+		Folders: known, Trust: trust.NewStore(at.data), Permits: manage.NewPermits(at.data.Name()), Sandboxes: at.Sandboxes(at.settings),
+		Secret: at.vault.Get, Log: at.log,
 	}, l), nil
+}
+
+// ServersIn describes the servers of some files, beside a daemon or without one. It starts none
+// of them.
+func ServersIn(ctx context.Context, g *Flags, files []string) (_ []admin.Server, err error) {
+	p, err := g.Paths()
+	if err != nil {
+		return nil, err
+	}
+	at, err := openPlace(g, p, access{log: zerolog.Nop()})
+	if err != nil {
+		return nil, err
+	}
+	defer end(ctx, at, &err)
+	known, err := p.Folders(at.data, at.settings)
+	if err != nil {
+		return nil, err
+	}
+	m, err := at.manager(files, known)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	all := serverAdmin{m: m}.List()
+	for i := range all {
+		if all[i].State == "stopped" {
+			all[i].Reason = "this command starts no server (to check it: yaya mcp list --mcp-config FILE)"
+		}
+	}
+	return all, nil
 }
 
 // AsOwner is a handler that only this process reaches: who asks is its user.
