@@ -24,6 +24,7 @@ import (
 	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/gateway/plane"
 	"github.com/yaya-ai/yaya/internal/journal"
+	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/internal/secrets"
 	"github.com/yaya-ai/yaya/kernel/approval"
 	"github.com/yaya-ai/yaya/kernel/bus"
@@ -37,7 +38,7 @@ import (
 // controlPlane is the phase of the control log, with what follows from it: the devices, and
 // the plane of kernels and agents.
 type controlPlane struct {
-	log     *local.Log
+	log     *auditLog
 	devices *auth.Authority
 	plane   *plane.Plane
 	kernel  string // id of this kernel
@@ -60,18 +61,19 @@ func openControlPlane(ctx context.Context, at *place) (_ *controlPlane, err erro
 	if err != nil {
 		return nil, errors.Join(err, keys.Close())
 	}
-	if c.devices, err = auth.NewAuthority(auth.AuthorityConfig{Keys: keys, Known: known}); err != nil {
+	if c.devices, err = auth.NewAuthority(auth.AuthorityConfig{Keys: keys, Known: known, Conceal: at.secrets.ConcealString}); err != nil {
 		return nil, errors.Join(err, keys.Close())
 	}
 	c.kernel = "k_" + c.devices.ServerID()[:16] // which no other has
 	c.plane = plane.New(plane.Config{KernelID: c.kernel, Epoch: c.devices.ServerID(), Log: log})
-	c.log, err = local.Open(journal.Timed(journal.Root(data), at.metrics.Synced("control")), local.Options{
+	changes, err := local.Open(journal.Timed(journal.Root(data), at.metrics.Synced("control")), local.Options{
 		Node: c.kernel, Projections: []control.Projection{c.devices, c.plane}, Seal: &local.SealOptions{Keys: keys}, Log: log,
 	})
 	if err != nil {
 		return nil, errors.Join(DamagedAt(data, err), keys.Close())
 	}
-	if err := c.devices.Start(c.log); err != nil {
+	c.log = &auditLog{changes, at.secrets}
+	if err := c.devices.Start(changes); err != nil {
 		return nil, errors.Join(err, c.Close(ctx))
 	}
 	if err := c.tellNow(data); err != nil {
@@ -82,6 +84,25 @@ func openControlPlane(ctx context.Context, at *place) (_ *controlPlane, err erro
 	}
 	restoreUses(data, c.devices, log)
 	return c, nil
+}
+
+// auditLog is the control log for entries that nothing but the audit depends on: declared
+// secrets are masked in their targets and payloads.
+type auditLog struct {
+	*local.Log
+	secrets *masked.Secrets
+}
+
+// Append implements [control.Log].
+func (l *auditLog) Append(ctx context.Context, c control.Change, check func() error) (control.Entry, error) {
+	if c.Target = l.secrets.ConcealString(c.Target); l.secrets.Declared() {
+		raw, err := c.Marshal()
+		if err != nil {
+			return control.Entry{}, err
+		}
+		c.Payload = json.RawMessage(l.secrets.ConcealJSON(raw))
+	}
+	return l.Log.Append(ctx, c, check)
 }
 
 // Close closes the log.
