@@ -73,6 +73,33 @@ func TestMistakesOfUsage(t *testing.T) {
 	}
 }
 
+// A secret on the command line is refused, with what to do, and without the value.
+func TestSecretsOnTheCommandLineAreRefused(t *testing.T) {
+	b := newBox(t)
+	b.must("provider", "add", "one", "--base-url", "http://127.0.0.1:1/v1", "--model", "m")
+	for _, c := range []struct {
+		name string
+		args []string
+	}{
+		{"a key", []string{"config", "set", "providers.one.api_key", "sk-typed-0123"}},
+		{"a number", []string{"config", "set", "plugin.x.password", "0123"}},
+		{"a member", []string{"config", "set", "plugin.x.login", `{"user":"u","token":"sk-typed-0123"}`}},
+		{"a list", []string{"config", "set", "plugin.x.logins", `[{"secret":["sk-typed-0123"]}]`}},
+		{"of a new provider", []string{"provider", "add", "two", "--set", "api_key=sk-typed-0123"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if out, err := b.run(c.args...); exitCode(err) != 2 || !strings.Contains(out, "${secret:NAME}") || strings.Contains(out, "0123") {
+				t.Errorf("yaya %s: got %v, %s; want exit code 2 and the remedy, without the value", c.args, err, out)
+			}
+		})
+	}
+	b.must("config", "set", "plugin.x.login", `{"user":"u","token":"${secret:t}","password":""}`)
+	b.must("config", "set", "providers.one.api_key", "${secret:t}")
+	if out, err := b.typed("2m\n", "config", "set", "approval.timeout", "-"); err != nil || !strings.Contains(b.must("config", "get", "approval.timeout"), "2m") {
+		t.Errorf("yaya config set approval.timeout -: %v, %s; want 2m", err, out)
+	}
+}
+
 // What reads a file of servers that is named reads it beside a daemon, too. The help of a
 // command shows the flag if the command takes it.
 func TestFilesOfServersAreRead(t *testing.T) {
