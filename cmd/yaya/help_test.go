@@ -100,8 +100,8 @@ func TestSecretsOnTheCommandLineAreRefused(t *testing.T) {
 	}
 }
 
-// What reads a file of servers that is named reads it beside a daemon, too. The help of a
-// command shows the flag if the command takes it.
+// Commands that read files of servers read those that are named, beside a daemon, too. The help
+// of a command shows the flag if the command takes it.
 func TestFilesOfServersAreRead(t *testing.T) {
 	b := newBox(t)
 	file := filepath.Join(b.dir, "other.json")

@@ -18,8 +18,6 @@ type Servers interface {
 	ServerApprovals
 	// List describes the servers that are configured, by name.
 	List() []Server
-	// Known returns an error that wraps [ErrUnknown] if there is no server of that name.
-	Known(name string) error
 	// Switch switches a server on or off, in the configuration too. It calls record right
 	// before something changes, and changes nothing if that fails.
 	Switch(ctx context.Context, name string, on bool, record func() error) error
@@ -31,6 +29,8 @@ type Servers interface {
 
 // ServerChanges prepares changes of the configuration, to be shown before they are applied.
 type ServerChanges interface {
+	// Known returns an error that wraps [ErrUnknown] if there is no server of that name.
+	Known(name string) error
 	// Prepare checks the configuration that a server is to have, and says what it
 	// would run. Nothing happens before [Prepared.Apply] is called. revision is the one
 	// that the change was made from: another one now is [ErrStale]; "" is any.

@@ -153,7 +153,7 @@ func (f *finder) decoded(text []byte) []span {
 	var spans []span
 	f.views(text, func(i int) int { return i }, false, func(v []byte, place func(int) int) {
 		f.scan(v, func(s *spelling, from, to int) {
-			// What has no escape in it keeps its form, as in the text itself.
+			// A value without an escape in it keeps its form, as in the text itself.
 			if at, end := place(from), place(to); bytes.Equal(v[from:to], text[at:end]) {
 				spans = append(spans, s.span(text, at, end))
 			} else {

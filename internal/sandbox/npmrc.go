@@ -106,7 +106,7 @@ func npmShown(data []byte) []byte {
 var npmSection = regexp.MustCompile(`^\s*\[[^\]]*\]\s*$`)
 
 // npmSetting reads a line as npm does: a setting without a value is true, and ; and # begin a
-// comment, except within quotes. A value with an escape is none that can be shown.
+// comment, except within quotes. A value with an escape is never shown.
 func npmSetting(line string) (key, value string, ok bool) {
 	key, value, has := strings.Cut(line, "=")
 	if key = strings.TrimSpace(key); key == "" || key[0] == ';' || key[0] == '#' {
