@@ -39,6 +39,9 @@ type AuthorityConfig struct {
 	Known bool
 	// TokenLife is the lifetime of a token: at most, and by default, 24 hours.
 	TokenLife time.Duration
+	// Conceal replaces secrets in names and reasons that a caller has chosen, which the
+	// control log keeps. Default: as they are.
+	Conceal func(string) string
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
 	// GenerateKey creates signing keys. Default: RSA, 3,072 bits.
@@ -144,6 +147,9 @@ func NewCensus() *Authority { return newAuthority(AuthorityConfig{}) }
 // newAuthority returns an authority that knows nobody yet.
 func newAuthority(cfg AuthorityConfig) *Authority {
 	cfg.TokenLife = min(cmp.Or(cfg.TokenLife, maxLifetime), maxLifetime)
+	if cfg.Conceal == nil {
+		cfg.Conceal = func(s string) string { return s }
+	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -352,7 +358,7 @@ func (a *Authority) Revoke(ctx context.Context, actor Principal, id, reason stri
 	if err := Allow(actor, DevicesManage); err != nil {
 		return err
 	}
-	_, err := a.log.Append(ctx, control.Change{Event: evRevoked, Actor: actor.Actor(), Target: id, Payload: revoked{clean(reason, 200)}}, func() error {
+	_, err := a.log.Append(ctx, control.Change{Event: evRevoked, Actor: actor.Actor(), Target: id, Payload: revoked{a.label(reason, 200)}}, func() error {
 		a.mu.RLock()
 		defer a.mu.RUnlock()
 		switch d := a.devices[id]; {
@@ -418,6 +424,19 @@ func (a *Authority) Prove(c *Challenge, token string, sig []byte) (Principal, er
 		return Principal{}, fmt.Errorf("%w: %w", ErrToken, err)
 	}
 	return p, nil
+}
+
+// label is text from outside as the control log keeps it: printable characters of one line,
+// without secrets.
+func (a *Authority) label(s string, limit int) string { return clean(a.cfg.Conceal(s), limit) }
+
+// nameable returns an error if the name of a device or token contains a secret: the control log
+// keeps names as they are. Only a caller that may enroll something learns it.
+func (a *Authority) nameable(name string) error {
+	if a.cfg.Conceal(name) == name {
+		return nil
+	}
+	return fmt.Errorf("%w: the name contains a secret that yaya knows, and the audit shows names: choose another", ErrBadRequest)
 }
 
 // clean reduces text from outside to printable characters of one line.

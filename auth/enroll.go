@@ -73,7 +73,7 @@ func (a *Authority) Invite(ctx context.Context, actor Principal, label string, s
 	hash := a.codeHash(id, secret)
 	expires := a.cfg.Now().Add(inviteLife).UTC()
 	_, err := a.log.Append(ctx, control.Change{
-		Event: evInvited, Actor: actor.Actor(), Target: id, Payload: invited{hash[:], clean(label, maxLabel), scopes, expires},
+		Event: evInvited, Actor: actor.Actor(), Target: id, Payload: invited{hash[:], a.label(label, maxLabel), scopes, expires},
 	}, func() error {
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -157,7 +157,7 @@ func (a *Authority) Register(ctx context.Context, peer string, r Registration) (
 	if err := a.sameKey(r.DeviceID, key); err != nil {
 		return Registered{}, err
 	}
-	label := clean(r.Label, maxLabel)
+	label := a.label(r.Label, maxLabel)
 	switch {
 	case r.Code != "":
 		return a.enroll(ctx, r, key, label)
@@ -214,6 +214,9 @@ func (a *Authority) enroll(ctx context.Context, r Registration, key []byte, labe
 	}
 	if !good {
 		return Registered{}, fmt.Errorf("%w: the code is wrong, or has expired", ErrRefused)
+	}
+	if err := a.nameable(r.DeviceID); err != nil {
+		return Registered{}, err
 	}
 	if known.label != "" {
 		label = known.label
@@ -340,6 +343,9 @@ func (a *Authority) Approve(ctx context.Context, actor Principal, request string
 	}
 	if actor.Kind == Device && actor.ID == p.device {
 		return DeviceInfo{}, fmt.Errorf("%w: a device cannot approve itself", ErrForbidden)
+	}
+	if err := a.nameable(p.device); err != nil {
+		return DeviceInfo{}, err
 	}
 	e, err := a.log.Append(ctx, control.Change{
 		Event: evApproved, Actor: actor.Actor(), Target: p.device, Payload: deviceAdded{p.key, p.label, scopes, "", actor.Actor()},

@@ -168,6 +168,9 @@ func (a *Authority) CreateLasting(ctx context.Context, actor Principal, n NewLas
 	if err := n.check(a.cfg.Now()); err != nil {
 		return "", LastingInfo{}, err
 	}
+	if err := a.nameable(n.Name); err != nil {
+		return "", LastingInfo{}, err
+	}
 	token := newLasting()
 	sum := sha256.Sum256([]byte(token))
 	_, err := a.log.Append(ctx, control.Change{

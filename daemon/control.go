@@ -24,6 +24,7 @@ import (
 	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/gateway/plane"
 	"github.com/yaya-ai/yaya/internal/journal"
+	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/internal/secrets"
 	"github.com/yaya-ai/yaya/kernel/approval"
 	"github.com/yaya-ai/yaya/kernel/bus"
@@ -37,7 +38,7 @@ import (
 // controlPlane is the phase of the control log, with what follows from it: the devices, and
 // the plane of kernels and agents.
 type controlPlane struct {
-	log     *local.Log
+	log     *auditLog
 	devices *auth.Authority
 	plane   *plane.Plane
 	kernel  string // id of this kernel
@@ -60,18 +61,19 @@ func openControlPlane(ctx context.Context, at *place) (_ *controlPlane, err erro
 	if err != nil {
 		return nil, errors.Join(err, keys.Close())
 	}
-	if c.devices, err = auth.NewAuthority(auth.AuthorityConfig{Keys: keys, Known: known}); err != nil {
+	if c.devices, err = auth.NewAuthority(auth.AuthorityConfig{Keys: keys, Known: known, Conceal: at.secrets.ConcealString}); err != nil {
 		return nil, errors.Join(err, keys.Close())
 	}
 	c.kernel = "k_" + c.devices.ServerID()[:16] // which no other has
 	c.plane = plane.New(plane.Config{KernelID: c.kernel, Epoch: c.devices.ServerID(), Log: log})
-	c.log, err = local.Open(journal.Timed(journal.Root(data), at.metrics.Synced("control")), local.Options{
+	changes, err := local.Open(journal.Timed(journal.Root(data), at.metrics.Synced("control")), local.Options{
 		Node: c.kernel, Projections: []control.Projection{c.devices, c.plane}, Seal: &local.SealOptions{Keys: keys}, Log: log,
 	})
 	if err != nil {
 		return nil, errors.Join(DamagedAt(data, err), keys.Close())
 	}
-	if err := c.devices.Start(c.log); err != nil {
+	c.log = &auditLog{changes, at.secrets}
+	if err := c.devices.Start(changes); err != nil {
 		return nil, errors.Join(err, c.Close(ctx))
 	}
 	if err := c.tellNow(data); err != nil {
@@ -82,6 +84,25 @@ func openControlPlane(ctx context.Context, at *place) (_ *controlPlane, err erro
 	}
 	restoreUses(data, c.devices, log)
 	return c, nil
+}
+
+// auditLog is the control log for entries that nothing but the audit depends on: declared
+// secrets are masked in their targets and payloads.
+type auditLog struct {
+	*local.Log
+	secrets *masked.Secrets
+}
+
+// Append implements [control.Log].
+func (l *auditLog) Append(ctx context.Context, c control.Change, check func() error) (control.Entry, error) {
+	if c.Target = l.secrets.ConcealString(c.Target); l.secrets.Declared() {
+		raw, err := c.Marshal()
+		if err != nil {
+			return control.Entry{}, err
+		}
+		c.Payload = json.RawMessage(l.secrets.ConcealJSON(raw))
+	}
+	return l.Log.Append(ctx, c, check)
 }
 
 // Close closes the log.
@@ -266,7 +287,13 @@ func secretsAlone(x alone) (func(), error) {
 
 // manager looks after the configuration of the servers, of which none runs.
 func (x alone) manager() (*manage.Manager, error) {
-	l, err := manage.Load(x.at.Servers(), nil)
+	return x.at.manager(nil, x.cfg.Folders)
+}
+
+// manager looks after the servers of some files, or without any of yaya's own and of the
+// current folder. None of them runs.
+func (at *place) manager(files []string, known *folder.Store) (*manage.Manager, error) {
+	l, err := manage.Load(at.Servers(), files)
 	if err != nil {
 		return nil, err
 	}
@@ -274,14 +301,44 @@ func (x alone) manager() (*manage.Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the current folder: %w", err)
 	}
-	if err := l.Here(nil, dir, x.cfg.Folders); err != nil {
+	if err := l.Here(files, dir, known); err != nil {
 		return nil, err
 	}
 	return manage.New(manage.Config{
-		File: x.at.Servers(), Own: true, Here: dir, Home: x.at.Home, Data: x.at.data.Name(), Ungiven: x.at.ungiven(ownFiles{}),
-		Folders: x.cfg.Folders, Trust: trust.NewStore(x.at.data), Permits: manage.NewPermits(x.at.data.Name()), Sandboxes: x.at.Sandboxes(x.at.settings),
-		Secret: x.at.vault.Get, Log: x.at.log,
+		File: at.Servers(), Own: len(files) == 0, Here: dir, Home: at.Home, Data: at.data.Name(), Ungiven: at.ungiven(at.flags.OwnFiles(at.Paths, files)),
+		Folders: known, Trust: trust.NewStore(at.data), Permits: manage.NewPermits(at.data.Name()), Sandboxes: at.Sandboxes(at.settings),
+		Secret: at.vault.Get, Log: at.log,
 	}, l), nil
+}
+
+// ServersIn describes the servers of some files, beside a daemon or without one. It starts none
+// of them.
+func ServersIn(ctx context.Context, g *Flags, files []string) (_ []admin.Server, err error) {
+	p, err := g.Paths()
+	if err != nil {
+		return nil, err
+	}
+	at, err := openPlace(g, p, access{log: zerolog.Nop()})
+	if err != nil {
+		return nil, err
+	}
+	defer end(ctx, at, &err)
+	known, err := p.Folders(at.data, at.settings)
+	if err != nil {
+		return nil, err
+	}
+	m, err := at.manager(files, known)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	all := serverAdmin{m: m}.List()
+	for i := range all {
+		if all[i].State == "stopped" {
+			all[i].Reason = "this command starts no server (to check it: yaya mcp list --mcp-config FILE)"
+		}
+	}
+	return all, nil
 }
 
 // AsOwner is a handler that only this process reaches: who asks is its user.

@@ -96,7 +96,7 @@ func join(ctx context.Context, f *front) error {
 	c := f.bridge.core
 	k, controlPlane := c.kernel, c.st.controlPlane
 	return controlPlane.plane.Start(ctx, plane.Running{
-		Log: controlPlane.log, Server: f.sockets, Bus: k.Bus, Sessions: k.Sessions, Loop: k.Loop, Mix: c.mix, Memories: c.memory.Count,
+		Log: controlPlane.log.Log, Server: f.sockets, Bus: k.Bus, Sessions: k.Sessions, Loop: k.Loop, Mix: c.mix, Memories: c.memory.Count,
 		Exports: c.exports, Invoke: c.invoke, Begin: c.begin,
 	})
 }

@@ -183,6 +183,9 @@ func (s serverAdmin) Switch(ctx context.Context, name string, on bool, record fu
 // Remove implements [admin.Servers].
 func (s serverAdmin) Remove(_ context.Context, name string) error { return answerOf(s.m.Remove(name)) }
 
+// Known implements [admin.Servers].
+func (s serverAdmin) Known(name string) error { return answerOf(s.m.Known(name)) }
+
 // Restart implements [admin.Servers].
 func (s serverAdmin) Restart(ctx context.Context, name string) error {
 	return answerOf(s.m.Restart(ctx, name))

@@ -48,13 +48,6 @@ var (
 	absolute = regexp.MustCompile("(?:^|[\\s'\"`:=(\\[])(/[^\\s'\"`:,;()<>\\[\\]{}]+)")
 )
 
-// ofSandbox are folders in which every sandbox of a bounded server has its own files.
-var ofSandbox = []string{"/usr", "/etc", "/opt", "/bin", "/sbin", "/lib", "/lib64", "/proc", "/dev"}
-
-func inSystem(name string) bool {
-	return slices.ContainsFunc(ofSandbox, func(dir string) bool { return strings.HasPrefix(filepath.Clean(name), dir+"/") })
-}
-
 // fileDenied says that a server may have been kept from the file that a line of its standard
 // error or of a failure complains about. It returns the zero Denial if the sandbox is not the
 // reason. Only the server knows for sure.
@@ -80,10 +73,13 @@ func (b *Bridge) fileDenied(x servers.Server, line string) upstream.Denial {
 		named = *x.Sandbox
 	}
 	below := func(dirs []string) bool { return sandbox.Within(dirs, path) }
-	readable := below(append(x.Reads(), b.program(x)...))
+	readable := below(x.Reads())
+	if script := x.Script(servers.Scope{Home: b.cfg.Home}); script != "" {
+		readable = readable || below([]string{script})
+	}
 	own, _ := b.cfg.Sandboxes.Paths()
 	switch {
-	case below(ofSandbox) && !readable && !below(own):
+	case below(servers.OfSystem) && !readable && !below(own):
 		return none
 	case leadsInto(own, path):
 		return upstream.Denial{What: fmt.Sprintf("server %q may have been kept from %s, which belongs to yaya itself (profile %s)", x.Name, path, servers.SandboxServer), Looked: true}

@@ -120,41 +120,6 @@ func TestCachesAreOfOneServer(t *testing.T) {
 	}
 }
 
-// The script that a command line names is read with its package, of the user's own
-// servers alone: a folder's server reads its folder.
-func TestProgramOfServer(t *testing.T) {
-	dir := t.TempDir()
-	for _, f := range []string{"a/node_modules/x/dist/i.js", "b/package.json", "b/src/i.py", "c/i.sh"} {
-		f = filepath.Join(dir, f)
-		if err := os.MkdirAll(filepath.Dir(f), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(f, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	b := New(Config{Home: dir})
-	for _, c := range []struct {
-		name string
-		x    servers.Server
-		want []string
-	}{
-		{"a dependency", servers.Server{Args: []string{"--flag", dir + "/a/node_modules/x/dist/i.js", "/etc/passwd"}}, []string{dir + "/a/node_modules"}},
-		{"a script of a package", servers.Server{Args: []string{dir + "/b/src/i.py"}}, []string{dir + "/b"}},
-		{"a script alone", servers.Server{Args: []string{dir + "/c/i.sh"}}, []string{dir + "/c/i.sh"}},
-		{"a folder", servers.Server{Args: []string{dir + "/c"}}, nil},
-		{"a script of the system", servers.Server{Args: []string{"/usr/../bin/sh", dir + "/c/i.sh"}}, nil},
-		{"below its working directory", servers.Server{Dir: dir + "/b", Args: []string{"src/i.py"}}, []string{dir + "/b"}},
-		{"a project's", servers.Server{Project: true, File: dir + "/c/.mcp.json", Args: []string{dir + "/b/src/i.py"}}, nil},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if got := b.program(c.x); strings.Join(got, " ") != strings.Join(c.want, " ") {
-				t.Errorf("program(%+v) = %q, want %q", c.x, got, c.want)
-			}
-		})
-	}
-}
-
 // The folders of PATH are shown as what outweighs nothing hidden, never as what the user
 // has named.
 func TestRuntimesOfServer(t *testing.T) {

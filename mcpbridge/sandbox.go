@@ -5,8 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -151,33 +150,13 @@ func (b *Bridge) places(s, x servers.Server) (servers.Places, error) {
 	if x.Project {
 		return b.cfg.MayStart(s)
 	}
-	x.Sandbox = x.Permit(servers.Sandbox{Read: b.program(x)}).Sandbox
+	x.Args = slices.Clone(x.Args)
+	for i, arg := range s.Args { // as they are shown
+		if servers.NamesSecret(arg) {
+			x.Args[i] = arg
+		}
+	}
 	return x.Places(servers.Scope{Home: b.cfg.Home}).Named(), nil
-}
-
-// program returns the paths that a bounded server of the user's own configuration can always
-// read: the first script that its command line names, with the script's package. A server that
-// a folder brings reads its folder.
-func (b *Bridge) program(x servers.Server) []string {
-	if x.Project {
-		return nil
-	}
-	for _, arg := range x.Args {
-		if strings.HasPrefix(arg, "-") || !strings.ContainsRune(arg, '/') {
-			continue
-		}
-		if !filepath.IsAbs(arg) {
-			arg = filepath.Join(x.Folder(), arg)
-		}
-		if inSystem(arg) {
-			return nil // every sandbox shows these
-		}
-		if info, err := os.Stat(arg); filepath.IsAbs(arg) && err == nil && info.Mode().IsRegular() {
-			return []string{packageOf(arg, b.cfg.Home)}
-		}
-		break
-	}
-	return nil
 }
 
 // runtimes opens the files of a bounded server's runtime outside the system: the folders of
@@ -192,23 +171,6 @@ func (b *Bridge) runtimes() []sandbox.Path {
 		}
 	}
 	return all
-}
-
-// packageOf returns the folder of the package that a script belongs to: the folder of
-// dependencies if the script is one of them, or the closest parent with a package file. Without
-// one, it returns only the script.
-func packageOf(script, home string) string {
-	if top, _, found := strings.Cut(script, "/node_modules/"); found {
-		return top + "/node_modules"
-	}
-	for dir := filepath.Dir(script); dir != "/" && dir != home && dir != "."; dir = filepath.Dir(dir) {
-		for _, name := range []string{"package.json", "pyproject.toml", "setup.py", "go.mod"} {
-			if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
-				return dir
-			}
-		}
-	}
-	return script
 }
 
 // cacheOf names the folder of a server's caches, which no other server shares. Servers of the

@@ -371,3 +371,67 @@ func TestVerifyOfAnotherFolder(t *testing.T) {
 		t.Errorf("yaya verify of settings alone: %s", out)
 	}
 }
+
+// Y-191: a secret that somebody types in the place of a name does not reach the audit: not if
+// there is nothing of that name, and not if there is.
+func TestNamesInTheAuditAreMasked(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	const value = "Kettle-41-Orchard"
+	file := filepath.Join(b.dir, "value")
+	if err := os.WriteFile(file, []byte(value), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.must("secret", "set", "typed", "--file", file)
+	b.must("mcp", "add", "good", "true")
+	b.serve()
+	folder := filepath.Join(b.dir, value)
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args string
+		code int
+	}{
+		{"mcp restart " + value, 1},
+		{"mcp remove " + value, 1},
+		{"mcp enable " + value, 1},
+		{"mcp allow " + value + " --host a.example", 1},
+		{"mcp approve --yes " + value, 1},
+		{"session delete " + value, 1},
+		{"token revoke " + value, 1},
+		{"device revoke " + value, 1},
+		{"token create " + value, 2},
+		{"device invite --label " + value, 0},
+		{"trust --yes " + folder, 0},
+		{"trust revoke " + folder, 0},
+		{"config set approval.rules [{\"tool\":\"" + value + "\",\"decision\":\"ask\"}]", 0},
+		{"config set plugin." + value + ".x 1", 0},
+		{"config unset plugin." + value + ".x", 0},
+		{"mcp add " + value + " true", 0},
+		{"mcp disable " + value, 0},
+		{"mcp remove " + value, 0},
+	} {
+		if out, err := b.run(strings.Fields(c.args)...); exitCode(err) != c.code {
+			t.Errorf("yaya %s: got %v, %s; want exit code %d", c.args, err, out, c.code)
+		}
+	}
+	b.admin("POST", "/tools/"+value+"/call", `{"arguments":{}}`, 200, nil)
+	log, err := os.ReadFile(b.file("control", "log.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range bytes.Lines(log) {
+		if bytes.Contains(line, []byte(value)) {
+			t.Errorf("the audit has a secret: %s", line)
+		}
+	}
+	for _, event := range []string{"server_restarted", "tool_called", "tools_approved"} {
+		if bytes.Contains(log, []byte(`"`+event+`"`)) {
+			t.Errorf("the audit has %s of what does not exist: %s", event, log)
+		}
+	}
+	if !bytes.Contains(log, []byte(`"target":"****"`)) {
+		t.Errorf("the audit lacks the server that was removed: %s", log)
+	}
+}

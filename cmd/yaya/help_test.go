@@ -1,7 +1,9 @@
 package main
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -46,6 +48,18 @@ func TestMistakesOfUsage(t *testing.T) {
 		{"a negative number as an argument", "config set -- traffic.days -5", "traffic.days must be a whole number from 0 to 36500, not -5"},
 		{"a flag without its value", "mcp logs x --limit", "flag --limit needs a value"},
 		{"a flag with another value", "mcp logs x -n a", `flag --limit takes a value of type int, not "a"`},
+		{"files of servers, for add", "mcp add --mcp-config other.json x true", "--mcp-config is for the commands that only read a file of servers"},
+		{"files of servers, for add, before it", "mcp --mcp-config other.json add x true", "omit the flag, or edit other.json"},
+		{"files of servers, for add-json", `mcp add-json x {"command":"true"} --mcp-config other.json`, "--mcp-config is for"},
+		{"files of servers, for allow", "mcp allow x --host a.example --mcp-config other.json", "--mcp-config is for"},
+		{"files of servers, for approve", "mcp approve --mcp-config other.json", "--mcp-config is for"},
+		{"files of servers, for disable", "mcp disable x --mcp-config other.json", "--mcp-config is for"},
+		{"files of servers, for edit", "mcp edit x --mcp-config=other.json", "--mcp-config is for"},
+		{"files of servers, for enable", "mcp enable x --mcp-config other.json", "--mcp-config is for"},
+		{"files of servers, for import", "mcp import --mcp-config other.json", "--mcp-config is for"},
+		{"files of servers, for logs", "mcp logs x --mcp-config other.json", "--mcp-config is for"},
+		{"files of servers, for remove", "mcp remove x --mcp-config other.json", "--mcp-config is for"},
+		{"files of servers, for restart", "mcp restart x --mcp-config other.json", "--mcp-config is for"},
 		{"an unknown flag of add", "mcp add --nope x y", "unknown flag --nope"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -56,6 +70,60 @@ func TestMistakesOfUsage(t *testing.T) {
 	}
 	if out := b.must("--version"); out != b.must("version") {
 		t.Errorf("yaya --version says %q", out)
+	}
+}
+
+// A secret on the command line is refused, with what to do, and without the value.
+func TestSecretsOnTheCommandLineAreRefused(t *testing.T) {
+	b := newBox(t)
+	b.must("provider", "add", "one", "--base-url", "http://127.0.0.1:1/v1", "--model", "m")
+	for _, c := range []struct {
+		name string
+		args []string
+	}{
+		{"a key", []string{"config", "set", "providers.one.api_key", "sk-typed-0123"}},
+		{"a number", []string{"config", "set", "plugin.x.password", "0123"}},
+		{"a member", []string{"config", "set", "plugin.x.login", `{"user":"u","token":"sk-typed-0123"}`}},
+		{"a list", []string{"config", "set", "plugin.x.logins", `[{"secret":["sk-typed-0123"]}]`}},
+		{"of a new provider", []string{"provider", "add", "two", "--set", "api_key=sk-typed-0123"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if out, err := b.run(c.args...); exitCode(err) != 2 || !strings.Contains(out, "${secret:NAME}") || strings.Contains(out, "0123") {
+				t.Errorf("yaya %s: got %v, %s; want exit code 2 and the remedy, without the value", c.args, err, out)
+			}
+		})
+	}
+	b.must("config", "set", "plugin.x.login", `{"user":"u","token":"${secret:t}","password":""}`)
+	b.must("config", "set", "providers.one.api_key", "${secret:t}")
+	if out, err := b.typed("2m\n", "config", "set", "approval.timeout", "-"); err != nil || !strings.Contains(b.must("config", "get", "approval.timeout"), "2m") {
+		t.Errorf("yaya config set approval.timeout -: %v, %s; want 2m", err, out)
+	}
+}
+
+// Commands that read files of servers read those that are named, beside a daemon, too. The help
+// of a command shows the flag if the command takes it.
+func TestFilesOfServersAreRead(t *testing.T) {
+	b := newBox(t)
+	file := filepath.Join(b.dir, "other.json")
+	if err := os.WriteFile(file, []byte(`{"mcpServers":{"theirs":{"command":"/nonexistent/x","args":["a"]}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.must("mcp", "add", "own", "true")
+	for _, running := range []bool{false, true} {
+		if running {
+			b.serve()
+		}
+		if out := b.must("mcp", "get", "theirs", "--mcp-config", file); !strings.Contains(out, "/nonexistent/x a") || !strings.Contains(out, "this command starts no server") {
+			t.Errorf("running %v: yaya mcp get theirs: got %s; want its command line and that it is not started", running, out)
+		}
+		if out, err := b.run("mcp", "get", "own", "--mcp-config", file); err == nil || !strings.Contains(out, `there is no server "own" in `+file) {
+			t.Errorf("running %v: yaya mcp get own: got %v, %s; want that it is not in the file", running, err, out)
+		}
+	}
+	for command, want := range map[string]bool{"get": true, "list": true, "add": false, "restart": false} {
+		if help := b.must("mcp", command, "--help"); strings.Contains(help, "--mcp-config") != want {
+			t.Errorf("yaya mcp %s --help: got %s; want --mcp-config: %v", command, help, want)
+		}
 	}
 }
 

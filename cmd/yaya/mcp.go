@@ -28,12 +28,37 @@ func mcpCommand(g *daemon.Flags) *cobra.Command {
 	}
 	var mcpConfig []string
 	c.PersistentFlags().StringArrayVar(&mcpConfig, "mcp-config", nil, "`file` of MCP servers instead of yaya's own; repeatable")
-	c.AddCommand(
+	c.AddCommand( // those that read the files
 		mcpServeCommand(g, &mcpConfig), mcpListCommand(g, &mcpConfig), mcpToolsCommand(g, &mcpConfig), mcpCallCommand(g, &mcpConfig),
-		mcpAddCommand(g), mcpAddJSONCommand(g), mcpGetCommand(g), mcpEditCommand(g), mcpAllowCommand(g), mcpEnableCommand(g), mcpDisableCommand(g), mcpRestartCommand(g), mcpLogsCommand(g), mcpRemoveCommand(g), mcpImportCommand(g), mcpApproveCommand(g), mcpLoginCommand(g, &mcpConfig), mcpLogoutCommand(g, &mcpConfig),
+		mcpGetCommand(g, &mcpConfig), mcpLoginCommand(g, &mcpConfig), mcpLogoutCommand(g, &mcpConfig),
 	)
+	for _, other := range []*cobra.Command{
+		mcpAddCommand(g), mcpAddJSONCommand(g), mcpEditCommand(g), mcpAllowCommand(g), mcpEnableCommand(g), mcpDisableCommand(g), mcpRestartCommand(g), mcpLogsCommand(g), mcpRemoveCommand(g), mcpImportCommand(g), mcpApproveCommand(g),
+	} {
+		withoutFiles(other)
+		c.AddCommand(other)
+	}
 	return c
 }
+
+// withoutFiles has a command refuse --mcp-config, which its help does not show: the command
+// changes yaya's own file, or asks the running yaya.
+func withoutFiles(c *cobra.Command) {
+	c.Flags().Var(noFiles{}, "mcp-config", "")
+	c.Flag("mcp-config").Hidden = true
+}
+
+// noFiles is the value of a flag --mcp-config that a command does not take.
+type noFiles struct{}
+
+func (noFiles) String() string { return "" }
+func (noFiles) Type() string   { return "file" }
+func (noFiles) Set(file string) error {
+	return &misplacedFlag{fmt.Errorf("--mcp-config is for the commands that only read a file of servers: mcp serve, list, get, tools, call, login and logout. This one changes yaya's own file or the running yaya: omit the flag, or edit %s", file)}
+}
+
+// misplacedFlag is the reason why a command does not take a flag that others do.
+type misplacedFlag struct{ error }
 
 func mcpListCommand(g *daemon.Flags, mcpConfig *[]string) *cobra.Command {
 	var asJSON bool

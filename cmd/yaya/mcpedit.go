@@ -33,27 +33,40 @@ func serverNamed(ctx context.Context, b *daemon.Backend, name string) (admin.Ser
 	if err := b.API(ctx, http.MethodGet, "/api/mcp/servers", nil, &all); err != nil {
 		return admin.Server{}, err
 	}
-	i := slices.IndexFunc(all, func(s admin.Server) bool { return s.Name == name })
-	if i < 0 {
-		return admin.Server{}, fmt.Errorf("there is no server %q (see: yaya mcp list)", name)
-	}
-	return all[i], nil
+	return named(all, name, fmt.Errorf("there is no server %q (see: yaya mcp list)", name))
 }
 
-func mcpGetCommand(g *daemon.Flags) *cobra.Command {
+// named returns the server of a name, or an error without one.
+func named(all []admin.Server, name string, none error) (admin.Server, error) {
+	if i := slices.IndexFunc(all, func(s admin.Server) bool { return s.Name == name }); i >= 0 {
+		return all[i], nil
+	}
+	return admin.Server{}, none
+}
+
+func mcpGetCommand(g *daemon.Flags, mcpConfig *[]string) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "get NAME", Short: "Show one server: state, last failure, masked configuration", Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return daemon.WithServers(c.Context(), g, func(b *daemon.Backend) error {
-				s, err := serverNamed(c.Context(), b, args[0])
-				if err != nil {
+			show := func(s admin.Server, err error) error {
+				switch {
+				case err != nil:
 					return err
-				}
-				if asJSON {
+				case asJSON:
 					return printJSON(c.OutOrStdout(), s)
 				}
 				return showServer(c.OutOrStdout(), s)
+			}
+			if files := *mcpConfig; len(files) > 0 {
+				all, err := daemon.ServersIn(c.Context(), g, files)
+				if err != nil {
+					return err
+				}
+				return show(named(all, args[0], fmt.Errorf("there is no server %q in %s", args[0], strings.Join(files, ", "))))
+			}
+			return daemon.WithServers(c.Context(), g, func(b *daemon.Backend) error {
+				return show(serverNamed(c.Context(), b, args[0]))
 			})
 		},
 	}

@@ -98,6 +98,9 @@ func (n newProvider) config(ctx context.Context, id string, in io.Reader, out io
 		if !ok || k == "plugin" || k == "label" {
 			return nil, fmt.Errorf("--set %q is not field=value", f)
 		}
+		if bare := config.Literals(k, config.ParseValue("providers."+id+"."+k, v)); len(bare) > 0 {
+			return nil, fmt.Errorf("--set %s: a secret is never an argument, which other users of this machine can see: use --api-key-stdin, or store it (yaya secret set NAME) and pass --set '%s=${secret:NAME}'", k, k)
+		}
 		values[k] = v
 	}
 	switch {

@@ -154,6 +154,9 @@ func flagMistake(err error) error {
 	if e, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
 		return fmt.Errorf("flag --%s needs a value", e.GetFlag().Name)
 	}
+	if e, ok := errors.AsType[*misplacedFlag](err); ok {
+		return e
+	}
 	if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		return fmt.Errorf("flag --%s takes a value of type %s, not %q", e.GetFlag().Name, e.GetFlag().Value.Type(), e.GetValue())
 	}

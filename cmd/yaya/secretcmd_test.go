@@ -424,7 +424,9 @@ func TestProviderKeysAreSealed(t *testing.T) {
 		t.Errorf("the setting is %s, want a mask", got)
 	}
 	// It is replaced through the settings, and as the secret that it is.
-	b.must("config", "set", "providers.local.api_key", second)
+	if out, err := b.typed(second+"\n", "config", "set", "providers.local.api_key", "-"); err != nil {
+		t.Fatalf("yaya config set = %v, %s; want no error", err, out)
+	}
 	sent(second)
 	b.secret("providers.local.api_key", first)
 	sent(first)
@@ -446,7 +448,9 @@ func TestProviderKeysAreSealed(t *testing.T) {
 	if all := b.secrets(); len(all.Secrets) != 1 || all.Secrets[0].Name != "mine" {
 		t.Errorf("the secrets are %+v, want mine alone: nothing refers to the other", all)
 	}
-	b.must("config", "set", "providers.local.api_key", first)
+	if out, err := b.typed(first, "config", "set", "providers.local.api_key", "-"); err != nil {
+		t.Fatalf("yaya config set = %v, %s; want no error", err, out)
+	}
 	b.must("provider", "use", "llm-echo")
 	b.must("provider", "remove", "local")
 	if all := b.secrets(); len(all.Secrets) != 1 || all.Secrets[0].Name != "mine" {

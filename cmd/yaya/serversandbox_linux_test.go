@@ -135,6 +135,9 @@ func TestServersInSandboxes(t *testing.T) {
 				t.Errorf("yaya mcp get %s says nothing of its sandbox:\n%s", server, text)
 			}
 		}
+		if text, want := b.must("mcp", "get", "bounded"), in("own/shell.mjs"); !strings.Contains(text, ", "+want+"; writes") {
+			t.Errorf("yaya mcp get bounded does not name its script %s:\n%s", want, text)
+		}
 		for _, st := range b.status().Servers {
 			if d := daemon.DetailOf(st); d.Sandbox == nil || d.Sandbox.Backend != sandbox.Namespaces || d.Sandbox.Has == 0 {
 				t.Errorf("yaya mcp list --json: %s: got sandbox %+v", st.ID, d.Sandbox)

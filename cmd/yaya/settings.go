@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -157,13 +158,20 @@ func notSet(key string) error {
 func configSetCommand(g *daemon.Flags) *cobra.Command {
 	return &cobra.Command{
 		Use: "set KEY VALUE", Short: "Change a setting; VALUE is JSON or text", Args: cobra.ExactArgs(2),
-		Long: `Change a setting. VALUE is JSON, or text, which needs no quotes of its own. A running yaya
+		Long: `Change a setting. VALUE is JSON, or text, which needs no quotes of its own; with - yaya
+reads it from standard input. A key, token or password is never an argument, which other
+users can see: use -, or a reference to a stored secret (yaya secret set). A running yaya
 applies the change within a second; the command tells you if a restart is needed. yaya
 config list shows all keys. The exit code is 2 if the setting cannot have the value.`,
 		Example: `  yaya config set approval.timeout 2m
   yaya config set loop.max_iterations 30
-  yaya config set workspace.roots '["/home/me/work"]'`,
+  yaya config set workspace.roots '["/home/me/work"]'
+  yaya config set providers.work.api_key '${secret:work}'`,
 		RunE: func(c *cobra.Command, args []string) error {
+			value, err := settingValue(c, args[0], args[1])
+			if err != nil {
+				return err
+			}
 			with, ofSandboxes := daemon.WithSettings, args[0] == daemon.SandboxMode || args[0] == daemon.SandboxBackend
 			if ofSandboxes {
 				with = withSandboxSettings
@@ -177,7 +185,7 @@ config list shows all keys. The exit code is 2 if the setting cannot have the va
 				if err != nil {
 					return err
 				}
-				in := map[string]json.RawMessage{"value": config.ParseValue(args[0], args[1])}
+				in := map[string]json.RawMessage{"value": value}
 				err = b.API(c.Context(), http.MethodPatch, "/api/config/"+url.PathEscape(args[0]), in, nil)
 				if daemon.AnsweredWith(err, http.StatusBadRequest) {
 					return &usageError{c.CommandPath(), err}
@@ -206,6 +214,39 @@ config list shows all keys. The exit code is 2 if the setting cannot have the va
 			})
 		},
 	}
+}
+
+// maxSetting bounds the value of a setting on standard input, in bytes.
+const maxSetting = 1 << 20
+
+// settingValue returns the value of a setting that a command line gives. It refuses a secret,
+// because other users can see command lines.
+func settingValue(c *cobra.Command, key, word string) (json.RawMessage, error) {
+	if word != "-" {
+		v := config.ParseValue(key, word)
+		if bare := config.Literals(key, v); len(bare) > 0 {
+			return nil, &usageError{c.CommandPath(), fmt.Errorf("%s is a secret, and other users of this machine can see the command line: pass - in place of the value, which yaya then reads from standard input, or store it (yaya secret set NAME) and pass '${secret:NAME}'", strings.Join(bare, ", "))}
+		}
+		return v, nil
+	}
+	if config.IsSecret(key) {
+		text, err := readSecretValue(c, key, "")
+		if err == nil && text == "" {
+			err = errors.New("it is empty")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the value of %s: %w", key, err)
+		}
+		return config.ParseValue(key, text), nil
+	}
+	raw, err := io.ReadAll(io.LimitReader(c.InOrStdin(), maxSetting+1)) //nolint:forbidigo // bounded by the reader
+	if err == nil && len(raw) > maxSetting {
+		err = fmt.Errorf("it has more than %d bytes", maxSetting)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the value of %s: %w", key, err)
+	}
+	return config.ParseValue(key, strings.TrimSuffix(string(raw), "\n")), nil
 }
 
 // lastWord names the source that overrides a setting that was set.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/gateway/api"
+	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 )
@@ -112,7 +113,7 @@ func (a *API) pluginRoutes() {
 		if a.cfg.Installer == nil {
 			return nil, api.Fail(http.StatusBadRequest, "this yaya installs no plugins: those that it has are built in")
 		}
-		if err := a.audited(ctx, "plugin_installing", in.Body.Source, map[string]bool{"editable": in.Body.Editable}); err != nil {
+		if err := a.audited(ctx, "plugin_installing", masked.Word(in.Body.Source), map[string]bool{"editable": in.Body.Editable}); err != nil {
 			return nil, err
 		}
 		if err := a.cfg.Installer.Install(ctx, in.Body.Source, in.Body.Editable); err != nil {

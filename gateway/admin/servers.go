@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/yaya-ai/yaya/auth"
@@ -28,6 +29,8 @@ type Servers interface {
 
 // ServerChanges prepares changes of the configuration, to be shown before they are applied.
 type ServerChanges interface {
+	// Known returns an error that wraps [ErrUnknown] if there is no server of that name.
+	Known(name string) error
 	// Prepare checks the configuration that a server is to have, and says what it
 	// would run. Nothing happens before [Prepared.Apply] is called. revision is the one
 	// that the change was made from: another one now is [ErrStale]; "" is any.
@@ -204,16 +207,25 @@ func (a *API) serverRoutes() {
 		}
 	},
 	) (*none, error) {
+		if err := a.cfg.Servers.Known(in.Name); err != nil {
+			return nil, err
+		}
 		return nil, a.recordedIf(ctx, "server_switched", in.Name, map[string]bool{"enabled": in.Body.Enabled}, func(record func() error) error {
 			return a.cfg.Servers.Switch(ctx, in.Name, in.Body.Enabled, record)
 		})
 	})
 	handle(r, "DELETE", "/api/mcp/servers/{name}", "removeServer", api.For(auth.ConfigWrite), "Stop and remove a server", http.StatusNoContent, func(ctx context.Context, in *InServer) (*none, error) {
+		if err := a.cfg.Servers.Known(in.Name); err != nil {
+			return nil, err
+		}
 		return nil, a.recorded(ctx, "server_removed", in.Name, nil, func() error {
 			return a.cfg.Servers.Remove(ctx, in.Name)
 		})
 	})
 	handle(r, "POST", "/api/mcp/servers/{name}/restart", "restartServer", api.For(auth.ConfigWrite), "Restart a server", http.StatusNoContent, func(ctx context.Context, in *InServer) (*none, error) {
+		if err := a.cfg.Servers.Known(in.Name); err != nil {
+			return nil, err
+		}
 		return nil, a.recorded(ctx, "server_restarted", in.Name, nil, func() error {
 			return a.cfg.Servers.Restart(ctx, in.Name)
 		})
@@ -230,6 +242,13 @@ func (a *API) serverRoutes() {
 		}
 	},
 	) (*none, error) {
+		all, err := a.cfg.Servers.Waiting()
+		if err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(all, func(w Waiting) bool { return w.Server == in.Name }) {
+			return nil, api.Fail(http.StatusNotFound, "no changes of server %q wait for approval", in.Name)
+		}
 		return nil, a.recorded(ctx, "tools_approved", in.Name, map[string]any{"digest": in.Body.Digest, "tools": in.Body.Tools}, func() error {
 			return a.cfg.Servers.Approve(ctx, in.Name, in.Body.Digest, in.Body.Tools)
 		})

@@ -54,6 +54,13 @@ func (f *fakeServers) Remove(_ context.Context, name string) error {
 	return nil
 }
 
+func (f *fakeServers) Known(name string) error {
+	if name != "known" && name != "waits" {
+		return fmt.Errorf("%w: %s", admin.ErrUnknown, name)
+	}
+	return nil
+}
+
 func (f *fakeServers) Restart(context.Context, string) error {
 	f.done = append(f.done, "restarted")
 	return nil

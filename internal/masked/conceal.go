@@ -133,7 +133,8 @@ func (f *finder) find(text []byte) []span {
 			from--
 		}
 		for _, s := range f.decoded(text[from:to]) {
-			spans = append(spans, span{from: s.from + from, to: s.to + from})
+			s.from, s.to = s.from+from, s.to+from
+			spans = append(spans, s)
 		}
 		if to == len(text) {
 			break
@@ -151,7 +152,14 @@ const around = 64 << 10
 func (f *finder) decoded(text []byte) []span {
 	var spans []span
 	f.views(text, func(i int) int { return i }, false, func(v []byte, place func(int) int) {
-		f.scan(v, func(_ *spelling, from, to int) { spans = append(spans, span{from: place(from), to: place(to)}) })
+		f.scan(v, func(s *spelling, from, to int) {
+			// A value without an escape in it keeps its form, as in the text itself.
+			if at, end := place(from), place(to); bytes.Equal(v[from:to], text[at:end]) {
+				spans = append(spans, s.span(text, at, end))
+			} else {
+				spans = append(spans, span{from: at, to: end})
+			}
+		})
 	})
 	return spans
 }

@@ -3,6 +3,7 @@ package masked
 import (
 	"bytes"
 	"encoding/base64"
+	hexcode "encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -119,6 +120,27 @@ func TestConcealKeepsBase64(t *testing.T) {
 				}
 				if b, err := enc.DecodeString(got.Data); err != nil || !bytes.Equal(b, want) {
 					t.Fatalf("with %d bytes before and %d behind: %q, %v, want %q", shift, after, b, err, want)
+				}
+			}
+		}
+	}
+}
+
+// It does so beside escapes, too: the same encoded value stands in each decoded text, and with
+// many of them the order of equal places is not that in which they were found.
+func TestConcealKeepsFormBesideEscapes(t *testing.T) {
+	for _, beside := range []string{`a\\x`, `%2541`, `&amp;#65;`, `%2541 &amp;#65; \\x`, `%2541 &amp;#65; \\\\x`, `%2541 \u0026amp;#65; \\\\x`} {
+		for size := Shortest; size < 40; size++ {
+			value := "canary-Value-09azAZ_qwertzuiopQWERTZUIOP"[:size]
+			s := new(Secrets)
+			s.Declare(value)
+			for shift := range 3 {
+				doc := func(is string) string {
+					blob := []byte("\x89PNG" + strings.Repeat("x", shift) + is + "yyyyyy")
+					return `{"text":"` + beside + `","data":"` + base64.StdEncoding.EncodeToString(blob) + `","more":"` + hexcode.EncodeToString(blob) + `"}`
+				}
+				if got, want := string(s.ConcealJSON([]byte(doc(value)))), doc(strings.Repeat("*", size)); got != want {
+					t.Errorf("value of %d bytes, shift %d: ConcealJSON(%s) = %s, want %s", size, shift, doc(value), got, want)
 				}
 			}
 		}

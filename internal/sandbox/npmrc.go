@@ -64,24 +64,64 @@ var (
 	npmDigits  = regexp.MustCompile(`[0-9]{4}`)
 )
 
+// npmNowhere is an address that leads nowhere (RFC 2606), for a scope whose registry a sandbox
+// does not show: without one npm would take the packages of the scope from the public registry,
+// where anybody can offer others under their names.
+const npmNowhere = "https://yaya-hides-the-registry-of-this-scope.invalid/"
+
+// npmScripts is the setting that keeps packages from running programs when they are installed.
+const npmScripts = "ignore-scripts"
+
 // npmShown are the settings that are kept.
 func npmShown(data []byte) []byte {
 	var b strings.Builder
-	for line := range strings.Lines(string(data)) {
-		key, value, ok := strings.Cut(line, "=")
-		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+	for line := range strings.FieldsFuncSeq(string(data), func(r rune) bool { return r == '\n' || r == '\r' }) {
+		if npmSection.MatchString(line) {
+			break // npm reads nothing behind it as a setting of its own
+		}
+		key, value, ok := npmSetting(line)
 		scope, isScoped := strings.CutSuffix(key, ":registry")
+		isScoped = isScoped && npmScope.MatchString(scope)
 		switch {
-		case !ok:
-		case key == "registry" || isScoped && npmScope.MatchString(scope):
-			if npmRegistry(value) {
+		case key == "registry" || isScoped:
+			switch {
+			case ok && npmRegistry(value):
 				fmt.Fprintf(&b, "%s=%s\n", key, value)
+			case isScoped && value != "":
+				fmt.Fprintf(&b, "; yaya hides the registry of this scope, whose address may hold a secret\n%s=%s\n", key, npmNowhere)
 			}
-		case slices.Contains(npmKept, key) && npmValues.MatchString(value):
-			fmt.Fprintf(&b, "%s=%s\n", key, value)
+		case slices.Contains(npmKept, strings.TrimSuffix(key, "[]")):
+			switch {
+			case ok && npmValues.MatchString(value):
+				fmt.Fprintf(&b, "%s=%s\n", key, value)
+			case key == npmScripts && value != "": // rather no scripts than those that were forbidden
+				fmt.Fprintf(&b, "%s=true\n", key)
+			}
 		}
 	}
 	return []byte(b.String())
+}
+
+// npmSection matches the heading of a section.
+var npmSection = regexp.MustCompile(`^\s*\[[^\]]*\]\s*$`)
+
+// npmSetting reads a line as npm does: a setting without a value is true, and ; and # begin a
+// comment, except within quotes. A value with an escape is never shown.
+func npmSetting(line string) (key, value string, ok bool) {
+	key, value, has := strings.Cut(line, "=")
+	if key = strings.TrimSpace(key); key == "" || key[0] == ';' || key[0] == '#' {
+		return "", "", false
+	}
+	value = strings.TrimSpace(value)
+	if n := len(value); n >= 2 && (value[0] == '"' || value[0] == '\'') && value[n-1] == value[0] {
+		value = value[1 : n-1]
+	} else if i := strings.IndexAny(value, `;#\`); i >= 0 && value[i] != '\\' {
+		value = strings.TrimSpace(value[:i])
+	}
+	if !has {
+		value = "true"
+	}
+	return key, value, !strings.ContainsRune(value, '\\')
 }
 
 // npmRegistry reports whether the address of a registry holds no secret: it is a scheme, a

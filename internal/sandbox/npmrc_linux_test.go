@@ -12,7 +12,7 @@ import (
 func TestNpmSettings(t *testing.T) {
 	const settings = "registry=https://npm.corp.example/\n@corp:registry = https://x.example/\n@other:registry=https://user:canary@x.example/\n//npm.corp.example/:_authToken=canary\n" +
 		"_auth=canary\n_password=canary\nemail=canary\nhttps-proxy=http://u:canary@p/\ngit=/canary\nscript-shell=/canary\nomit=${CANARY} canary\nignore-scripts=true\n; canary\ncanary\n"
-	const want = "registry=https://npm.corp.example/\n@corp:registry=https://x.example/\nignore-scripts=true\n"
+	const want = "registry=https://npm.corp.example/\n@corp:registry=https://x.example/\n; yaya hides the registry of this scope, whose address may hold a secret\n@other:registry=" + npmNowhere + "\nignore-scripts=true\n"
 	for _, backend := range []string{Namespaces, Bwrap} {
 		b := needs(t, backend)
 		p := newPlace(t)

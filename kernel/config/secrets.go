@@ -30,6 +30,44 @@ func ends(key string, names []string) bool {
 // secret reports whether a key's value must not be shown.
 func secret(key string) bool { return ends(key, secretNames) }
 
+// IsSecret reports whether a key is named like one whose value must not be shown: its last part
+// ends in api_key, token, secret or password.
+func IsSecret(key string) bool { return secret(key) }
+
+// Literals returns the keys of secrets for which a value of a key contains the secret itself,
+// at any depth, sorted: neither a reference nor a mask, and not empty.
+func Literals(key string, v json.RawMessage) []string {
+	x, err := decode(v)
+	if err != nil {
+		return nil
+	}
+	var out []string
+	var find func(key string, x any)
+	find = func(key string, x any) {
+		if secret(key) {
+			s, isText := x.(string)
+			if x == nil || isText && (s == "" || s == masked.Mask || secretRef.MatchString(s)) {
+				return
+			}
+			out = append(out, key)
+			return
+		}
+		switch x := x.(type) {
+		case map[string]any:
+			for k, v := range x {
+				find(key+"."+k, v)
+			}
+		case []any:
+			for _, v := range x {
+				find(key, v)
+			}
+		}
+	}
+	find(key, x)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 // address reports whether a key's value is an address to which yaya sends data.
 func address(key string) bool { return ends(key, addressNames) }
 

@@ -164,7 +164,7 @@ func (p *Permits) set(s servers.Server, b servers.Sandbox) error {
 
 // PermitPlaces are the paths of a permit, which were resolved when they were allowed.
 func PermitPlaces(s servers.Server, more servers.Sandbox) servers.Places {
-	s.Project, s.Dir, s.Sandbox = false, "", &servers.Sandbox{Read: more.Read, Write: more.Write}
+	s.Project, s.Dir, s.Args, s.Sandbox = false, "", nil, &servers.Sandbox{Read: more.Read, Write: more.Write}
 	return s.Places(inFolder(filepath.Dir(s.File))).Named()
 }
 

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/yaya-ai/yaya/internal/atomicfile"
 	"github.com/yaya-ai/yaya/internal/userfile"
@@ -82,6 +83,28 @@ func (s *Manager) write(data []byte) error {
 		return refused("the configuration of the servers cannot be written: %v", err)
 	}
 	return nil
+}
+
+// Known returns an error if there is no server of that name: none that is configured, cannot be
+// read, waits with its folder, or stands in a file that was refused.
+func (s *Manager) Known(name string) error {
+	s.mu.Lock()
+	_, known := s.list[name]
+	known = known || slices.ContainsFunc(s.bad, func(x servers.Invalid) bool { return x.Name == name })
+	known = known || slices.ContainsFunc(s.wait, func(x Pending) bool { return x.Server.Name == name })
+	gone := s.unknown(name)
+	s.mu.Unlock()
+	if known {
+		return nil
+	}
+	if s.cfg.Own {
+		if data, err := s.read(); err == nil {
+			if _, found, err := servers.Unset(s.cfg.File, data, name); found || err != nil {
+				return nil //nolint:nilerr // whoever changes the file says what is wrong with it
+			}
+		}
+	}
+	return gone
 }
 
 // unknown is the error of a server that is not in the list; mu is held.

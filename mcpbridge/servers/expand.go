@@ -49,10 +49,14 @@ func (s Server) Expand(sc Scope) (Server, []string, error) {
 			return ref
 		})
 	}
+	written := s
 	s = s.each(expand)
 	s.Sandbox = expandSandbox(s.Sandbox, func(in string) string { return in }, sc.Home)
 	if bad != nil {
 		return s, warnings, bad
+	}
+	if err := written.unfit(sc); err != nil {
+		return s, warnings, err
 	}
 	if strings.HasPrefix(s.Command, "~/") {
 		s.Command = filepath.Join(sc.Home, s.Command[2:])
@@ -62,6 +66,61 @@ func (s Server) Expand(sc Scope) (Server, []string, error) {
 	}
 	return s, warnings, s.check()
 }
+
+// unfit returns an error if the value of a reference would change what surrounds it: in an
+// address, where yaya inserts it as it is, it would end the path or break the request, and in a
+// header it would begin another line. The error names the reference, not the value.
+func (s Server) unfit(sc Scope) error {
+	for _, m := range variable.FindAllStringSubmatch(s.URL, -1) {
+		value, err := sc.resolve(m[1])
+		if err != nil {
+			continue // it stays as it is
+		}
+		if has := unfitForURL(value); has != "" {
+			return fmt.Errorf("%s in its url contains %s: percent-encode the value (%%20 for a space, %%23 for #), or pass it in \"headers\"", referred(m[1]), has)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
+		for _, m := range variable.FindAllStringSubmatch(s.Headers[name], -1) {
+			if value, err := sc.resolve(m[1]); err == nil && strings.ContainsFunc(value, isControl) {
+				return fmt.Errorf("%s in its header %q contains a line break or another control character: set it without", referred(m[1]), name)
+			}
+		}
+	}
+	return nil
+}
+
+// referred names a reference for an error.
+func referred(ref string) string {
+	if name, ok := strings.CutPrefix(ref, secretPrefix); ok {
+		return fmt.Sprintf("the secret %q", name)
+	}
+	name, _, _ := strings.Cut(ref, ":-")
+	return fmt.Sprintf("the variable %q", name)
+}
+
+func isControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
+
+// unfitForURL names the first character that a value cannot have in an address, "" if all fit.
+func unfitForURL(value string) string {
+	for i, r := range value {
+		switch {
+		case r == ' ':
+			return "a space"
+		case r == '#':
+			return "#, which ends an address"
+		case r == '\n' || r == '\r':
+			return "a line break"
+		case r == '\t' || isControl(r):
+			return "a control character"
+		case r == '%' && !percentCode.MatchString(value[i:]):
+			return "% without two hexadecimal digits"
+		}
+	}
+	return ""
+}
+
+var percentCode = regexp.MustCompile(`^%[0-9A-Fa-f]{2}`)
 
 // each returns the server with f applied to every string that may contain variables.
 func (s Server) each(f func(string) string) Server {
@@ -127,6 +186,9 @@ func (s Server) OpenSecrets() string {
 }
 
 func (sc Scope) resolve(ref string) (string, error) {
+	if sc.Env == nil {
+		sc.Env = func(string) (string, bool) { return "", false }
+	}
 	switch ref {
 	case "workspaceFolder", "CLAUDE_PROJECT_DIR":
 		if sc.Workspace == "" {

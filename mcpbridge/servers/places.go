@@ -3,6 +3,7 @@ package servers
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +17,8 @@ type Place struct {
 	Name string // as written, or the folder that it stands for
 	Path string // absolute, variables and ~ replaced; "" if one has no value
 	Real string // Path with existing links resolved; the path that is approved
+	// script marks the [Server.Script], which the entry does not list.
+	script bool
 }
 
 // Places are the paths that a bounded server reads and writes, in addition to the programs of
@@ -24,13 +27,13 @@ type Place struct {
 type Places struct {
 	Read, Write []Place
 	// Program are the files and folders of the server's installed program, except those of the
-	// // system, on the user's PATH, or in Read and Write.
+	// system, on the user's PATH, or in Read and Write.
 	Program []string
 	home    string
 }
 
 // Places returns the paths that the server reads and writes in [SandboxServer], resolved now.
-// [Server.Reads] lists them.
+// [Server.Reads] lists them; a server of the user's own also reads its [Server.Script].
 func (s Server) Places(sc Scope) Places {
 	out := Places{home: sc.Home}
 	if s.SandboxProfile() != SandboxServer {
@@ -40,6 +43,9 @@ func (s Server) Places(sc Scope) Places {
 		s.Dir = dir
 	}
 	out.Read = sc.places(s.Reads())
+	if script := s.Script(sc); script != "" {
+		out.Read = append(out.Read, Place{script, script, sandbox.Real(script), true})
+	}
 	if s.Sandbox != nil {
 		out.Write = sc.places(s.Sandbox.Write)
 	}
@@ -52,6 +58,9 @@ func (s Server) Places(sc Scope) Places {
 func (s Server) behind(sc Scope, at Places) []string {
 	if sc.Env == nil {
 		return nil
+	}
+	if sc.Secret == nil { // a file of the program is not named by a secret
+		sc.Secret = func(name string) (string, error) { return "${" + secretPrefix + name + "}", nil }
 	}
 	x, _, err := s.Expand(sc)
 	if err != nil {
@@ -77,9 +86,69 @@ func (s Server) behind(sc Scope, at Places) []string {
 	return sandbox.Behind(sc.Home, program, env, sandbox.RuntimesOf(sc.Home, search), granted)
 }
 
-// path returns a path with variables and ~ replaced, "" if a variable has no value. It rejects
-// secrets, since paths are shown.
+// Script returns the path that a bounded server of the user's own can always read because its
+// command line names it: the first script, with its package. It returns "" if there is none, for
+// a script of the system, and for a server that a folder brings, which reads its folder. A path
+// that contains a secret is not one, since paths are shown.
+func (s Server) Script(sc Scope) string {
+	if s.Project {
+		return ""
+	}
+	for _, arg := range s.Args {
+		if strings.HasPrefix(arg, "-") || !strings.ContainsRune(arg, '/') {
+			continue
+		}
+		if arg = sc.replaced(arg); arg != "" && !filepath.IsAbs(arg) {
+			arg = filepath.Join(sc.path(s.Folder()), arg)
+		}
+		if InSystem(arg) {
+			return ""
+		}
+		if info, err := os.Stat(arg); filepath.IsAbs(arg) && err == nil && info.Mode().IsRegular() {
+			return packageOf(filepath.Clean(arg), sc.Home)
+		}
+		break
+	}
+	return ""
+}
+
+// packageOf returns the folder of the package that a script belongs to: the folder of
+// dependencies if the script is one of them, or the closest parent with a package file. Without
+// one, it returns only the script.
+func packageOf(script, home string) string {
+	if top, _, found := strings.Cut(script, "/node_modules/"); found {
+		return top + "/node_modules"
+	}
+	for dir := filepath.Dir(script); dir != "/" && dir != home && dir != "."; dir = filepath.Dir(dir) {
+		for _, name := range []string{"package.json", "pyproject.toml", "setup.py", "go.mod"} {
+			if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+				return dir
+			}
+		}
+	}
+	return script
+}
+
+// OfSystem are folders in which every sandbox of a bounded server has its own files.
+var OfSystem = []string{"/usr", "/etc", "/opt", "/bin", "/sbin", "/lib", "/lib64", "/proc", "/dev"}
+
+// InSystem reports whether a path lies in one of [OfSystem].
+func InSystem(name string) bool {
+	return slices.ContainsFunc(OfSystem, func(dir string) bool { return strings.HasPrefix(filepath.Clean(name), dir+"/") })
+}
+
+// path returns a path with variables and ~ replaced, "" if a variable has no value.
 func (sc Scope) path(name string) string {
+	path := sc.replaced(name)
+	if sc.Home != "" && (path == "~" || strings.HasPrefix(path, "~/")) {
+		path = filepath.Join(sc.Home, path[1:])
+	}
+	return path
+}
+
+// replaced returns a part of a path with variables replaced, "" if one has no value. It rejects
+// secrets, since paths are shown.
+func (sc Scope) replaced(name string) string {
 	path := variable.ReplaceAllStringFunc(name, func(ref string) string {
 		if !isSecretRef(ref) {
 			if v, err := sc.resolve(ref[2 : len(ref)-1]); err == nil {
@@ -90,9 +159,6 @@ func (sc Scope) path(name string) string {
 	})
 	if variable.MatchString(path) {
 		return ""
-	}
-	if sc.Home != "" && (path == "~" || strings.HasPrefix(path, "~/")) {
-		path = filepath.Join(sc.Home, path[1:])
 	}
 	return path
 }
@@ -153,9 +219,12 @@ func (p Places) Says(at Place) string {
 }
 
 func (p Places) list(all []Place) string {
-	out := make([]string, len(all))
+	var out []string
 	for i, at := range all {
-		out[i] = p.Says(at)
+		if at.script && slices.ContainsFunc(all[:i], func(o Place) bool { return o.Real != "" && sandbox.Within([]string{o.Real}, at.Real) }) {
+			continue
+		}
+		out = append(out, p.Says(at))
 	}
 	return strings.Join(out, ", ")
 }

@@ -212,7 +212,7 @@ func expandSandbox(b *Sandbox, expand func(string) string, home string) *Sandbox
 }
 
 // Folder is the absolute working directory of the server's process: for a project's server, its
-// // folder unless the entry names another one. "" is yaya's own working directory.
+// folder unless the entry names another one. "" is yaya's own working directory.
 func (s Server) Folder() string {
 	if !s.Project || filepath.IsAbs(s.Dir) {
 		return s.Dir
@@ -221,13 +221,14 @@ func (s Server) Folder() string {
 }
 
 // Reads are the paths that the server reads in [SandboxServer], in addition to its program: the
-// // folder that brings it, its working directory, and the named ones.
+// folder that brings it, its working directory, and the named ones. A server that works in / does
+// not read the whole file system.
 func (s Server) Reads() []string {
 	var all []string
 	if s.Project {
 		all = append(all, filepath.Dir(s.File))
 	}
-	if dir := s.Folder(); dir != "" && (len(all) == 0 || dir != all[0] && !strings.HasPrefix(dir, all[0]+"/")) {
+	if dir := s.Folder(); dir != "" && filepath.Clean(dir) != "/" && (len(all) == 0 || dir != all[0] && !strings.HasPrefix(dir, all[0]+"/")) {
 		all = append(all, dir)
 	}
 	if s.Sandbox != nil {

@@ -2,6 +2,9 @@ package servers_test
 
 import (
 	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -139,6 +142,73 @@ func TestInSandboxWithoutPaths(t *testing.T) {
 	}
 }
 
+// The script that a command line names is read with its package, and shown so, of the user's own
+// servers alone: a folder's server reads its folder.
+func TestScriptIsShown(t *testing.T) {
+	dir := sandbox.Real(t.TempDir())
+	for _, f := range []string{"a/node_modules/x/dist/i.js", "b/package.json", "b/src/i.py", "c/i.sh"} {
+		f = filepath.Join(dir, f)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(f), 0o700), os.WriteFile(f, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env := map[string]string{"D": dir, "PATH": "/usr/bin:/bin"}
+	scope := servers.Scope{Home: dir, Env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}
+	for _, c := range []struct {
+		name   string
+		s      servers.Server
+		script string
+		shown  string // after the installations
+	}{
+		{"a dependency", servers.Server{Args: []string{"--flag", dir + "/a/node_modules/x/dist/i.js", "/etc/passwd"}}, dir + "/a/node_modules", "and " + dir + "/a/node_modules"},
+		{"a script of a package", servers.Server{Args: []string{dir + "/b/src/i.py"}}, dir + "/b", "and " + dir + "/b"},
+		{"below a variable", servers.Server{Args: []string{"${D}/b/src/../src/i.py"}}, dir + "/b", "and " + dir + "/b"},
+		{"below a secret", servers.Server{Args: []string{"${secret:D}/b/src/i.py"}}, "", "and no other file"},
+		{"beside a secret", servers.Server{Args: []string{dir + "/b/src/i.py", "${secret:D}"}}, dir + "/b", "and " + dir + "/b"},
+		{"below a variable without a value", servers.Server{Args: []string{"${E}/b/src/i.py"}}, "", "and no other file"},
+		{"a script alone", servers.Server{Args: []string{dir + "/c/i.sh"}}, dir + "/c/i.sh", "and " + dir + "/c/i.sh"},
+		{"a folder", servers.Server{Args: []string{dir + "/c"}}, "", "and no other file"},
+		{"a script of the system", servers.Server{Args: []string{"/usr/../bin/sh", dir + "/c/i.sh"}}, "", "and no other file"},
+		{"below its working directory", servers.Server{Dir: dir + "/b", Args: []string{"src/i.py"}}, dir + "/b", "and " + dir + "/b"},
+		{"above its working directory", servers.Server{Dir: dir + "/b/src", Args: []string{"./i.py"}}, dir + "/b", "and " + dir + "/b/src, " + dir + "/b"},
+		{"a project's", servers.Server{Project: true, File: dir + "/c/.mcp.json", Args: []string{dir + "/b/src/i.py"}}, "", "and " + dir + "/c"},
+		{"in the root", servers.Server{Dir: "/"}, "", "and no other file"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.s.Transport, c.s.Command, c.s.Sandbox = servers.Stdio, "true", &servers.Sandbox{}
+			if got := c.s.Script(scope); got != c.script {
+				t.Errorf("Script() = %q, want %q", got, c.script)
+			}
+			at := c.s.Places(scope)
+			const head = "in sandbox profile server: reads the files of the system, and the programs of your PATH with their installations, "
+			if got, want := c.s.InSandbox(at), head+c.shown+"; writes none of your files; reaches no host"; got != want {
+				t.Errorf("InSandbox() = %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// A reference to a secret hides neither what the server is installed with, nor does one
+// without a value end yaya.
+func TestPlacesOfUnresolvedEntries(t *testing.T) {
+	dir := sandbox.Real(t.TempDir())
+	for _, f := range []string{"v/pyvenv.cfg", "v/bin/tool"} {
+		f = filepath.Join(dir, f)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(f), 0o700), os.WriteFile(f, nil, 0o700)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := servers.Server{Transport: servers.Stdio, Command: dir + "/v/bin/tool", Env: map[string]string{"K": "${secret:K}"}, Sandbox: &servers.Sandbox{}}
+	at := s.Places(servers.Scope{Home: dir, Env: func(string) (string, bool) { return "", false }})
+	if len(at.Program) == 0 {
+		t.Errorf("Places() of a server with a secret: got no program, want %s/v", dir)
+	}
+	s.Sandbox.Read = []string{"${X}/y"}
+	if at := s.Places(servers.Scope{Home: dir}); len(at.Read) != 1 || at.Read[0].Path != "" {
+		t.Errorf("Places() = %+v, want one without a path", at.Read)
+	}
+}
+
 // A folder's server reads its folder wherever it works, and where it works.
 func TestReads(t *testing.T) {
 	for _, c := range []struct {
@@ -152,6 +222,7 @@ func TestReads(t *testing.T) {
 		{"absolute", servers.Server{Project: true, File: "/p/.mcp.json", Dir: "/pq", Sandbox: &servers.Sandbox{Read: []string{"/r"}}}, "/p /pq /r"},
 		{"the user's", servers.Server{File: "/c/mcp.json", Dir: "/d"}, "/d"},
 		{"the user's without a folder", servers.Server{File: "/c/mcp.json"}, ""},
+		{"the user's in the root", servers.Server{File: "/c/mcp.json", Dir: "//"}, ""},
 	} {
 		if got := strings.Join(c.s.Reads(), " "); got != c.want {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)

@@ -72,6 +72,35 @@ func TestSecretReferences(t *testing.T) {
 	}
 }
 
+// A value that would cut or break an address or a header is refused; the error names the
+// reference and what is wrong, not the value.
+func TestUnfitReferences(t *testing.T) {
+	const inURL, inHeader = "https://x.example/${secret:v}/mcp?k=1", "Bearer ${secret:v}"
+	for _, c := range []struct{ name, url, header, value, want string }{
+		{"a space", inURL, "", "canary one", `the secret "v" in its url contains a space: percent-encode`},
+		{"a fragment", inURL, "", "canary#one", `the secret "v" in its url contains #`},
+		{"a line break", inURL, "", "canary\n", `the secret "v" in its url contains a line break`},
+		{"a control character", inURL, "", "canary\x00", "a control character"},
+		{"a bare percent sign", inURL, "", "canary%zz", "% without two hexadecimal digits"},
+		{"of the environment", "https://x.example/${V:-x}", "", "canary one", `the variable "V" in its url contains a space`},
+		{"in a header", "https://x.example/", inHeader, "canary\r\nX: y", `the secret "v" in its header "Authorization" contains a line break`},
+		{"a space in a header", "https://x.example/", inHeader, "canary one#%", ""},
+		{"encoded", inURL, "", "canary%20one%23", ""},
+		{"a whole address", "${secret:v}", "", "https://x.example/mcp?a=1&b=é", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := Server{Name: "s", Transport: HTTP, URL: c.url, Headers: map[string]string{"Authorization": c.header}}
+			_, _, err := s.Expand(Scope{Env: func(string) (string, bool) { return c.value, true }, Secret: func(string) (string, error) { return c.value, nil }})
+			switch {
+			case c.want == "" && err != nil:
+				t.Errorf("Expand = %v, want no error", err)
+			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "canary")):
+				t.Errorf("Expand = %v, want %q without the value", err, c.want)
+			}
+		})
+	}
+}
+
 // References are shown, secrets are not.
 func TestReferencesAreShown(t *testing.T) {
 	for in, shown := range map[string]bool{"${secret:a}": true, "Bearer ${secret:a.b}": true, "${TOKEN}": true, "${TOKEN:-canary}": false, "canary": false, "x${secret:a}": false} {
