@@ -74,7 +74,7 @@ func (g *Flags) Backup(ctx context.Context, o BackupOptions) (b Backup, err erro
 	}
 	c := &capture{p: p, data: data, encrypted: b.Encrypted, damaged: map[string]bool{}}
 	for _, f := range b.Findings {
-		c.damaged[f.File] = f.Damaged
+		c.damaged[f.File] = f.Bad()
 	}
 	head, err := backupHead(data, now)
 	if err != nil {

@@ -303,7 +303,7 @@ func (r *restorer) verify(ctx context.Context) error {
 		return err
 	}
 	for _, f := range append(findings, audit...) {
-		if f.Damaged {
+		if f.Bad() {
 			r.out.Damaged = append(r.out.Damaged, f)
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"io"
 	"os"
 	"syscall"
+
+	"github.com/yaya-ai/yaya/internal/unread"
 )
 
 const (
@@ -30,17 +32,21 @@ func CheckFolder(root *os.Root) error {
 }
 
 // Read reads a private key. It refuses files that others can read, links, and
-// incomplete keys. Without the file the error wraps fs.ErrNotExist.
+// incomplete keys; only the last are damaged. Without the file the error wraps fs.ErrNotExist.
 func Read(root *os.Root, name string) (crypto.PrivateKey, error) {
 	bad := func(why string, args ...any) (crypto.PrivateKey, error) {
 		return nil, fmt.Errorf("key file %s/%s: %s", root.Name(), name, fmt.Sprintf(why, args...))
+	}
+	unfit := func(why string, args ...any) (crypto.PrivateKey, error) {
+		key, err := bad(why, args...)
+		return key, unread.Error(err)
 	}
 	st, err := root.Lstat(name)
 	if err != nil {
 		return nil, err
 	}
 	if !st.Mode().IsRegular() {
-		return bad("it is not a regular file")
+		return unfit("it is not a regular file")
 	}
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if err != nil {
@@ -51,7 +57,7 @@ func Read(root *os.Root, name string) (crypto.PrivateKey, error) {
 		return nil, err
 	}
 	if mode := st.Mode(); !mode.IsRegular() || mode.Perm()&0o077 != 0 {
-		return bad("its mode is %v, and others can get at it: chmod 600, or replace the key if they may have", mode)
+		return unfit("its mode is %v, and others can get at it: chmod 600, or replace the key if they may have", mode)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxFile)) //nolint:forbidigo // bounded
 	if err != nil {
