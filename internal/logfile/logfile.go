@@ -165,24 +165,35 @@ func (l *File) Write(line []byte) (int, error) {
 		}
 	}
 	n, err := l.f.Write(line)
-	l.size += int64(n)
 	if err != nil {
-		return n, fmt.Errorf("log file: %w", err)
+		// The caller writes the line elsewhere, and the next one must not follow half of it.
+		if info, serr := l.f.Stat(); n > 0 && serr == nil {
+			err = errors.Join(err, l.f.Truncate(info.Size()-int64(n)))
+		}
+		return 0, fmt.Errorf("log file: %w", err)
 	}
+	l.size += int64(n)
 	return n, nil
 }
 
 // rotate begins a new file; mu is held. After an error the old file is written on.
 func (l *File) rotate() error {
-	for i := Kept; i > 0; i-- {
-		if err := os.Rename(l.numbered(i-1), l.numbered(i)); err != nil && !errors.Is(err, fs.ErrNotExist) { //nolint:forbidigo // beside that path
-			return fmt.Errorf("log file: %w", err)
-		}
-	}
-	old := l.f
-	if err := l.open(); err != nil {
+	// The next file is there before any is renamed: without one, each line that does not fit
+	// would push out a full file.
+	next := &File{path: l.path + ".new"}
+	if err := next.open(); err != nil {
 		return err
 	}
+	for i := Kept; i > 0; i-- {
+		if err := os.Rename(l.numbered(i-1), l.numbered(i)); err != nil && !errors.Is(err, fs.ErrNotExist) { //nolint:forbidigo // beside that path
+			return errors.Join(fmt.Errorf("log file: %w", err), next.Close())
+		}
+	}
+	if err := os.Rename(next.path, l.path); err != nil { //nolint:forbidigo // beside that path
+		return errors.Join(fmt.Errorf("log file: %w", err), next.Close())
+	}
+	old := l.f
+	l.f, l.size = next.f, next.size
 	if err := old.Close(); err != nil {
 		return fmt.Errorf("log file: %w", err)
 	}
