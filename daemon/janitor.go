@@ -30,6 +30,7 @@ type chore struct {
 	what string
 	key  string // has the days for which they are kept; 0 keeps them
 	do   func(ctx context.Context, before time.Time) (int, error)
+	rest func() error // what goes even if they are kept; nil for nothing
 }
 
 func newJanitor(c *core, v1 *sessions.Service) *janitor {
@@ -38,13 +39,16 @@ func newJanitor(c *core, v1 *sessions.Service) *janitor {
 		{"sessions", "retention.sessions", func(ctx context.Context, before time.Time) (int, error) {
 			done, err := v1.Prune(ctx, before, false)
 			return len(done), err
-		}},
+		}, nil},
 		{"archived sessions", "retention.archives", func(ctx context.Context, before time.Time) (int, error) {
 			gone, err := pruneArchives(ctx, tapes, PruneRequest{Before: before}, c.st.audit())
 			return len(gone), err
+		}, func() error { // tapes of deleted sessions that no fork needs any longer
+			_, err := tapes.PruneArchives(time.Time{})
+			return err
 		}},
-		{"artifacts", "retention.artifacts", func(_ context.Context, before time.Time) (int, error) { return tapes.PruneFiles(before) }},
-		{"memories", "retention.memory", c.memory.Forget},
+		{"artifacts", "retention.artifacts", func(_ context.Context, before time.Time) (int, error) { return tapes.PruneFiles(before) }, nil},
+		{"memories", "retention.memory", c.memory.Forget, nil},
 	}}
 }
 
@@ -76,10 +80,15 @@ func (j *janitor) run(ctx context.Context) {
 func (j *janitor) tidy(ctx context.Context, now time.Time) {
 	for _, c := range j.chores {
 		days := j.settings.Int(c.key)
-		if days <= 0 || ctx.Err() != nil {
-			continue
+		var n int
+		var err error
+		switch {
+		case ctx.Err() != nil:
+		case days > 0:
+			n, err = c.do(ctx, now.AddDate(0, 0, -days))
+		case c.rest != nil:
+			err = c.rest()
 		}
-		n, err := c.do(ctx, now.AddDate(0, 0, -days))
 		if err != nil && ctx.Err() == nil {
 			j.log.Warn().Err(err).Msg("not all " + c.what + " that are too old could be removed")
 		}
