@@ -124,11 +124,16 @@ func backupName(to string, now time.Time, encrypted bool) (string, error) {
 	case !st.IsDir():
 		return "", existing(path)
 	}
-	name := "yaya-" + now.Format("20060102T150405Z") + ".tar.gz"
+	name, end := "yaya-"+now.Format("20060102T150405Z"), ".tar.gz"
 	if encrypted {
-		name += ".age"
+		end += ".age"
 	}
-	return filepath.Join(path, name), nil
+	for n, more := 2, ""; ; n, more = n+1, fmt.Sprintf("-%d", n) { // another one of this second
+		at := filepath.Join(path, name+more+end)
+		if _, err := os.Lstat(at); err != nil { //nolint:forbidigo // in the folder that the user names
+			return at, nil //nolint:nilerr // making it says why it cannot be made
+		}
+	}
 }
 
 func existing(path string) error {

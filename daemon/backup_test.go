@@ -444,3 +444,15 @@ func TestBackupOfALinkedMemory(t *testing.T) {
 		})
 	}
 }
+
+// OP-43: several backups into a folder within a second have names of their own.
+func TestBackupsOfASecond(t *testing.T) {
+	dir, now := t.TempDir(), time.Date(2026, 11, 26, 15, 4, 5, 0, time.UTC)
+	for _, want := range []string{"yaya-20261126T150405Z.tar.gz", "yaya-20261126T150405Z-2.tar.gz", "yaya-20261126T150405Z-3.tar.gz"} {
+		got, err := backupName(dir, now, false)
+		if err != nil || filepath.Base(got) != want {
+			t.Fatalf("backupName = %s, %v, want %s", got, err, want)
+		}
+		write(t, got, "")
+	}
+}

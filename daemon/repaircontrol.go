@@ -109,10 +109,11 @@ func repairControl(data *os.Root) (r datadir.Report, err error) {
 			if err := journal.SetAside(fsys, name, aside); err != nil {
 				return r, fmt.Errorf("repair the control log: %w", err)
 			}
-			r.Mended = append(r.Mended, datadir.Mended{
-				File: name, Reason: problem, Aside: aside,
-				Lost: "all devices, tokens and agents: enroll every device and make every token again; the earlier audit is kept there",
-			})
+			m := datadir.Mended{File: name, Reason: "it goes with the damaged log", Aside: aside, Lost: "see above"}
+			if len(r.Mended) == 0 {
+				m.Reason, m.Lost = problem, "all devices, tokens and agents: enroll every device and make every token again; the earlier audit is kept there"
+			}
+			r.Mended = append(r.Mended, m)
 		}
 	}
 	return r, r.Write(data)
