@@ -43,7 +43,7 @@ const RemedyKeys = "restore control/ and keys/ from a backup; without one, begin
 const (
 	memoryFile    = "memory.db"
 	keyFiles      = "keys/*.key"
-	tokenKeyFiles = "keys/token-*.key"
+	tokenKeyFiles = "keys/token-*.key" //nolint:gosec // a pattern of names
 	sessionFiles  = "sessions/*/session.json"
 )
 
